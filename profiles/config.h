@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * config - what was asked for, after parsing and before planning.
+ *
+ * Filled in layers that each override the one before: built-in defaults, parent
+ * profile, profile, options.  Text has become numbers with units; nothing has been
+ * looked up on the host yet (that is plan.h).  Everything lives in `arena`.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/base/arena.h"
+#include "runtime/base/error.h"
+#include "runtime/base/sha256.h"
+
+enum network_mode { NETWORK_NONE, NETWORK_PUBLIC, NETWORK_MODE_COUNT };
+
+enum output_policy { OUTPUT_TRUNCATE, OUTPUT_KILL, OUTPUT_POLICY_COUNT };
+
+struct config {
+	struct arena arena;
+
+	/* limits; 0 means "no limit of ours" only where the comment says so */
+	uint64_t memory_bytes;
+	uint64_t millicpus;
+	uint64_t pids;
+	uint64_t wall_ms;
+	uint64_t cpu_ms;       /* 0: only the wall clock */
+	uint64_t disk_bytes;
+	uint64_t nofile;
+	uint64_t output_bytes; /* kept of stdout and of stderr, each */
+	enum output_policy on_output_limit;
+
+	/* the tree */
+	const char *rootfs;    /* "host", a directory, or directories joined by ':' (first on top) */
+	bool writable;
+	bool noexec;           /* /box, /tmp, /dev/shm */
+	struct strings ro_binds, binds, connects; /* "SRC[:DST]" as written */
+	struct strings files;                     /* "SRC[:DST]" as written */
+
+	/* the program */
+	struct strings command;    /* template: {file} and {args} are places */
+	struct strings shell;
+	struct strings extensions;
+	struct strings env;        /* "NAME=VALUE"; later ones win */
+	const char *workdir;
+	const char *file_name;     /* what {file} is called inside: /box/NAME, e.g. "main.py" */
+
+	/* layers */
+	enum network_mode network;
+	struct strings allow;
+	const char *seccomp;       /* "default", or a file in OCI / Docker JSON */
+	bool strict;
+
+	/* the run */
+	const char *description;
+	const char *cgroup_parent; /* NULL: found by cgroup.h's order */
+	const char *id;            /* NULL: minted */
+	const char *args_json;     /* JSON text or "@FILE" */
+	const char *artifacts;     /* directory, or NULL */
+	bool interactive;          /* connect standard input */
+	bool tty;
+
+	/* how the result comes; options only */
+	bool json;
+	const char *json_file;     /* NULL: standard output */
+	int result_fd, events_fd;  /* -1: none */
+	bool verbose, quiet, dry_run;
+	const char *code;          /* -c CODE */
+	bool has_code;
+
+	/* where it came from */
+	const char *profile_name;  /* as in the result; "" before one is read */
+	char profile_sha256[SHA256_HEX_MAX]; /* over the bytes of the file and its parents */
+};
+
+/* Built-in defaults; cannot fail (nothing is allocated). */
+void config_init(struct config *c);
+void config_fini(struct config *c);

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plan - the jail's shape and this run's program, resolved and checked: pure data.
+ *
+ * plan_make() is where everything that can be decided beforehand is decided; the
+ * engine only carries it out.  A plan can be used for many jails (a warm pool); a
+ * program is one run's.  Both point into the arena of the config they came from.
+ */
+#pragma once
+
+#include "profiles/config.h"
+#include "profiles/policy.h"
+#include "rootfs/rootfs.h"
+#include "runtime/base/json.h"
+
+#define PLAN_ID_MAX 33 /* a ULID is 26 characters; --id may be a name of 32 */
+
+/* What one jail may use.  0: not limited, only for cpu_ms. */
+struct limits_spec {
+	uint64_t memory_bytes, millicpus, pids, wall_ms, cpu_ms;
+	uint64_t nofile, fsize_bytes;
+	uint64_t output_bytes;
+	bool kill_on_output_limit;
+};
+
+struct plan {
+	const char *profile_name;
+	const char *profile_sha256;
+	struct rootfs_spec root;
+	struct limits_spec limits;
+	enum network_mode network;
+	const struct policy *policy; /* the seccomp file, parsed; NULL: the built-in filter */
+	const char *cgroup_parent;   /* NULL: found */
+	bool strict;
+	bool tty;
+};
+
+enum code_source { CODE_NONE, CODE_FILE, CODE_STRING, CODE_STDIN };
+
+/* A copy into the jail: SRC on the host, DST inside. */
+struct copy_spec {
+	const char *source, *target;
+};
+
+struct program {
+	char id[PLAN_ID_MAX];
+	struct strings argv;       /* {file} and {args} already in place */
+	struct strings env;        /* the whole environment, sorted as given, one per name */
+	const char *workdir;
+	enum code_source code_source;
+	const char *code_name;     /* the caller's word for it: the file's path, "-c", "-" */
+	const char *code_text;     /* CODE_STRING */
+	const char *code_path;     /* where it lands: "/box/main.py" */
+	const char *args_json;     /* JSON text, or "@FILE"; lands as /box/args.json */
+	const struct copy_spec *files;
+	size_t nfiles;
+	bool interactive;          /* payload's stdin is the caller's, else /dev/null */
+	bool collect_artifacts;    /* make /box/out and copy it out at the end */
+};
+
+/* What the command line (or a request) adds to the settings. */
+struct invocation {
+	const char *file;          /* FILE operand, "-" for stdin, or NULL */
+	const char *const *args;   /* what follows it; NULL-terminated */
+	bool is_command;           /* "--": args is CMD and its arguments, file is NULL */
+	bool use_shell;            /* cejail shell: the profile's "shell" */
+	const char *const *environ; /* the caller's, for --env NAME */
+};
+
+/*
+ * plan_make - decide everything; look at the host only to resolve paths.
+ *
+ * Fails: a message that names the setting and the remedy, for all that excludes or requires
+ * something else (one table in plan.c), for sources that do not exist or are symbolic links,
+ * targets that are not absolute or lie under /proc, /dev, /sys, sizes that cannot work.
+ */
+int plan_make(struct config *c, const struct invocation *inv, struct plan *out_plan,
+	      struct program *out_program, struct cj_error *err);
+
+/* The whole plan as JSON (--dry-run). */
+void plan_write(struct json_writer *w, const struct plan *plan, const struct program *program);
+
+/* A new run id: a ULID, 26 characters of Crockford's base 32, time first. */
+int plan_mint_id(char out_id[static PLAN_ID_MAX], struct cj_error *err);

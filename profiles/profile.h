@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * profile - find, read and merge the JSON files that say what a jail is.
+ *
+ * A name is looked up in $XDG_CONFIG_HOME/cejail/profiles (default ~/.config),
+ * /etc/cejail/profiles, then the shipped directory; a text with a '/' is a path.
+ * Names are [a-z0-9_-]{1,32} and opened beneath the directory, so none leads out.
+ * A file that others than its owner or root may write is refused.
+ */
+#pragma once
+
+#include "profiles/config.h"
+#include "runtime/base/json.h"
+
+#define PROFILE_BYTES_MAX   (64u << 10)
+#define PROFILE_EXTENDS_MAX 8
+
+/* Where the shipped profiles are: next to the program in a build tree, else CJ_DATADIR "/profiles". */
+const char *profile_shipped_dir(void);
+
+/* Reads `name` and its parents into *c (parents first); fills profile_name, profile_sha256. */
+int profile_load(struct config *c, const char *name, struct cj_error *err);
+
+/* The profile whose "extensions" name this file's; NULL name: none (the error says which there are). */
+int profile_for_file(struct config *c, const char *file, const char **out_name,
+		     struct cj_error *err);
+
+struct profile_entry {
+	const char *name, *path, *description;
+	const char *problem; /* NULL: it reads well */
+};
+/* Every profile that can be named, overridden ones once; sorted by name. */
+int profile_list(struct arena *a, struct profile_entry **out, size_t *out_count,
+		 struct cj_error *err);
+
+/* The effective settings of a config as a profile that would give the same (cejail profile show). */
+void profile_write(struct json_writer *w, const struct config *c);

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * settings - the one table: a row is a `run` option, a profile key, a line of
+ * --help, an entry of cejail(1), of the completions and of the schema.
+ */
+#pragma once
+
+#include "profiles/config.h"
+
+enum setting_kind { SETTING_FLAG, SETTING_VALUE, SETTING_LIST };
+
+struct setting {
+	const char *option;  /* long option without "--"; NULL: a profile key only */
+	const char *key;     /* dotted profile key; NULL: an option only */
+	char letter;         /* short option or 0 */
+	enum setting_kind kind;
+	const char *value;   /* how the value is called in --help: "SIZE"; NULL for flags */
+	bool value_optional; /* --json[=FILE] */
+	int (*parse)(struct config *c, const struct setting *s, const char *text,
+		     struct cj_error *err); /* one value (a list is called once per item) */
+	size_t offset;       /* of the field in struct config */
+	const char *help;    /* one line */
+};
+
+extern const struct setting settings[];
+extern const size_t settings_count;
+
+const struct setting *setting_by_option(const char *name); /* NULL: none */
+const struct setting *setting_by_letter(char letter);
+const struct setting *setting_by_key(const char *dotted);
+
+/*
+ * setting_set - one value from text; the message begins with how the user named it
+ * ("--memory" or "profile.json:4:12: memory").
+ */
+int setting_set(struct config *c, const struct setting *s, const char *named, const char *text,
+		struct cj_error *err);
+
+/* The nearest option, or key, for "did you mean"; NULL when nothing is near. */
+const char *setting_suggest_option(const char *name);
+const char *setting_suggest_key(const char *name);

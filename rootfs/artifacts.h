@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * artifacts - files copied out of /box/out after the run.
+ *
+ * Runs in the supervisor when every process of the jail is dead, so nothing moves
+ * while we look.  Everything below is still hostile: walked by descriptor from
+ * box_fd (openat2 beneath, no links of any kind), regular files only, one link
+ * each, names that are UTF-8 without control characters or a leading dash, caps
+ * on number, depth, name, bytes *read*.  What is passed over is a warning that
+ * names it (escaped), never silent.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/base/arena.h"
+#include "runtime/base/error.h"
+#include "runtime/base/sha256.h"
+
+#define ARTIFACTS_FILES_MAX 1000
+#define ARTIFACTS_DEPTH_MAX 16
+#define ARTIFACTS_BYTES_MAX (256ull << 20)
+#define ARTIFACT_NAME_MAX   255
+
+struct artifact {
+	const char *path; /* relative to /box/out */
+	uint64_t bytes;
+	char sha256[SHA256_HEX_MAX];
+	const char *type; /* by file name: "image/png"; "application/octet-stream" */
+};
+
+struct artifacts {
+	struct artifact *items;
+	size_t count;
+	struct strings skipped; /* one sentence each */
+};
+
+/*
+ * artifacts_collect - copy into dest_fd, a directory of the caller's.
+ *
+ * Files are made 0644 under a temporary name and renamed when whole; an existing file of the
+ * name is replaced, an existing link is not followed.  A full disk is an error that names the
+ * file; what was copied before stays listed in *out.
+ */
+int artifacts_collect(int box_fd, int dest_fd, struct arena *a, struct artifacts *out,
+		      struct cj_error *err);

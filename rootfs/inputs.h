@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * inputs - files handed in: opened once by the supervisor with the caller's rights,
+ * written by init as the jail's user, after the seal.
+ *
+ * An input is plain data plus a descriptor, so it crosses the step link as one
+ * message; a directory becomes one input per entry, parents first.  Symbolic
+ * links inside a copied directory stay links (they resolve inside the jail);
+ * devices, fifos and sockets are refused by name.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "runtime/base/arena.h"
+#include "runtime/base/error.h"
+
+#define INPUT_PATH_MAX    4096
+#define INPUT_FILES_MAX   10000 /* entries of one --file directory */
+#define INPUT_DEPTH_MAX   64
+#define CODE_BYTES_MAX    (16u << 20)
+#define ARGS_JSON_MAX     (1u << 20)
+
+enum input_kind { INPUT_FILE, INPUT_DIRECTORY, INPUT_SYMLINK };
+
+/* One thing to create.  Fixed layout: it is the data of a step message. */
+struct input {
+	enum input_kind kind;
+	mode_t mode;                 /* permission bits to give it */
+	uint64_t max_bytes;          /* INPUT_FILE: more than this is an error */
+	char path[INPUT_PATH_MAX];   /* absolute, in the jail */
+	char target[INPUT_PATH_MAX / 2]; /* INPUT_SYMLINK */
+};
+
+/* Receives one input; borrows in and fd (-1 unless INPUT_FILE).  Non-zero ends the walk. */
+typedef int (*input_sink)(void *context, const struct input *in, int fd, struct cj_error *err);
+
+/*
+ * inputs_walk - turn the host path `source` into inputs at `target`, in order.
+ * Runs in:  supervisor.  Never follows a link, never blocks on a fifo.
+ */
+int inputs_walk(const char *source, const char *target, uint64_t max_bytes, input_sink sink,
+		void *context, struct cj_error *err);
+
+/*
+ * input_write - create one input below `root_fd` and give it its bytes from `fd`.
+ *
+ * Runs in:  init, sealed, as the jail's user.  Missing parents are made.  O_EXCL and
+ * RESOLVE_IN_ROOT|NO_SYMLINKS|NO_MAGICLINKS throughout.
+ * Fails:    ENOSPC with the hint to raise --disk; EFBIG past max_bytes.
+ */
+int input_write(int root_fd, const struct input *in, int fd, struct cj_error *err);

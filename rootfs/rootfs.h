@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rootfs - the tree a jail sees, from plain data to mounted and pivoted.
+ *
+ * Runs in init (pid 1 inside), with full capabilities over its own user
+ * namespace and none over the host, before the seal and before any untrusted
+ * byte.  Three moves, each a stage of init:
+ *
+ *	rootfs_open_sources  while our ids are still the caller's: every host path is
+ *	                     resolved once and cloned by descriptor (open_tree(2));
+ *	                     what was checked is what is mounted
+ *	rootfs_build         as the jail's user: skeleton, views, /proc, /dev, scratch
+ *	rootfs_enter         pivot_root(2); the old root is gone, not hidden
+ *
+ * Shape: "/" is a small tmpfs skeleton (ROOT_HOST), or an overlay of that skeleton
+ * over the layers (ROOT_LAYERS), so that every mount point is a directory of ours
+ * and no link in an image can lead a mount astray.  All that is writable is one
+ * tmpfs, the scratch: /box, /tmp, /dev/shm (and the --writable upper) are
+ * directories of it, so --disk is one number that holds for all of them together.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "runtime/base/arena.h"
+#include "runtime/base/error.h"
+
+enum root_kind {
+	ROOT_HOST,   /* this host's /usr, read-only, and a made-up rest */
+	ROOT_LAYERS, /* directories, first in the list on top */
+};
+
+enum bind_kind { BIND_READ_ONLY, BIND_WRITABLE, BIND_SOCKET };
+
+/* A host path the caller opens into the jail, knowingly. */
+struct bind_spec {
+	enum bind_kind kind;
+	const char *source; /* absolute, no symbolic link in it (plan.c made sure and says so) */
+	const char *target; /* absolute, normalised, in the jail */
+};
+
+struct rootfs_spec {
+	enum root_kind kind;
+	struct strings layers; /* ROOT_LAYERS: absolute host paths */
+	bool writable;         /* a throw-away upper layer in the scratch */
+	bool noexec_scratch;
+	bool tty;              /* /dev/tty and a controlling terminal will be wanted */
+	uint64_t scratch_bytes, scratch_inodes;
+	const struct bind_spec *binds;
+	size_t nbinds;
+	const char *hostname;  /* for /etc/hosts; set in the uts namespace by init */
+	uid_t uid;             /* the jail's user, inside ids */
+	gid_t gid;
+};
+
+/* Descriptors of detached trees, one per host path; -1 where not used.  Lives in init only. */
+struct rootfs_sources;
+
+int rootfs_open_sources(const struct rootfs_spec *spec, struct rootfs_sources **out,
+			struct cj_error *err);
+
+/*
+ * rootfs_build - mount everything below a detached root.
+ *
+ * Must not: run before init has the jail's ids (tmpfs files need a mapped owner).
+ * Returns:  the root's descriptor, the caller's to close; consumes *sources.
+ * Follows:  fsopen(2), open_tree(2), move_mount(2), mount_setattr(2).
+ */
+int rootfs_build(const struct rootfs_spec *spec, struct rootfs_sources **sources,
+		 struct cj_error *err);
+
+/* Makes root_fd the root, detaches the old one, stands in "/" and checks that it does. */
+int rootfs_enter(int root_fd, struct cj_error *err);
+
+/* After rootfs_enter and the sysctls init writes: /proc/sys and friends go read-only, the rest is masked. */
+int rootfs_mask_proc(struct cj_error *err);
+
+/* What the supervisor keeps from the tree: these outlive init's processes. */
+struct rootfs_handles {
+	int box_fd;  /* /box, to collect artefacts and to measure the scratch */
+	int proc_fd; /* the jail's /proc, to sample its processes */
+};
+int rootfs_open_handles(struct rootfs_handles *out, struct cj_error *err);

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory that is freed together: blocks in a list, filled from the front.  Pure but for malloc(3). */
+#include "runtime/base/arena.h"
+
+#include <errno.h>
+#include <stdalign.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ARENA_BLOCK_BYTES 4000 /* a page less malloc's own words */
+
+struct arena_block {
+	struct arena_block *next;
+	size_t used, size;
+	alignas(max_align_t) unsigned char data[];
+};
+
+static struct arena_block *block_add(struct arena *a, size_t size)
+{
+	size_t room = size > ARENA_BLOCK_BYTES ? size : ARENA_BLOCK_BYTES;
+	struct arena_block *block = malloc(sizeof(*block) + room);
+	if (!block)
+		return NULL;
+
+	*block = (struct arena_block){ .next = a->head, .size = room };
+	a->head = block;
+	return block;
+}
+
+void *arena_alloc(struct arena *a, size_t size)
+{
+	const size_t align = alignof(max_align_t);
+	if (size > SIZE_MAX / 2) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	size = (size + align - 1) & ~(align - 1);
+
+	struct arena_block *block = a->head;
+	if (!block || block->size - block->used < size)
+		block = block_add(a, size);
+	if (!block)
+		return NULL;
+
+	void *memory = block->data + block->used;
+	block->used += size;
+	return memset(memory, 0, size);
+}
+
+void *arena_array(struct arena *a, size_t count, size_t size)
+{
+	size_t total;
+	if (__builtin_mul_overflow(count, size, &total)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return arena_alloc(a, total);
+}
+
+char *arena_strndup(struct arena *a, const char *text, size_t size)
+{
+	char *copy = arena_alloc(a, size + 1);
+	if (copy && size > 0)
+		memcpy(copy, text, size);
+	return copy;
+}
+
+char *arena_strdup(struct arena *a, const char *text)
+{
+	return arena_strndup(a, text, strlen(text));
+}
+
+char *arena_printf(struct arena *a, const char *fmt, ...)
+{
+	va_list ap, again;
+	va_start(ap, fmt);
+	va_copy(again, ap);
+	int size = vsnprintf(NULL, 0, fmt, ap);
+	va_end(ap);
+
+	char *text = size < 0 ? NULL : arena_alloc(a, (size_t)size + 1);
+	if (text)
+		(void)vsnprintf(text, (size_t)size + 1, fmt, again);
+	va_end(again);
+	return text;
+}
+
+void arena_fini(struct arena *a)
+{
+	for (struct arena_block *block = a->head, *next; block; block = next) {
+		next = block->next;
+		free(block);
+	}
+	a->head = NULL;
+}
+
+/* Grows at powers of two from 8, so the array is as large as its last growth made it. */
+static bool is_full(const struct strings *list)
+{
+	size_t slots = list->count + 1; /* the NULL counts */
+	return !list->items || (slots >= 8 && (slots & (slots - 1)) == 0);
+}
+
+int strings_add(struct strings *list, struct arena *a, const char *text)
+{
+	if (is_full(list)) {
+		size_t slots = list->items ? (list->count + 1) * 2 : 8;
+		const char **items = arena_array(a, slots, sizeof(*items));
+		if (!items)
+			return -ENOMEM;
+		if (list->count > 0)
+			memcpy(items, list->items, list->count * sizeof(*items));
+		list->items = items;
+	}
+	list->items[list->count++] = text;
+	list->items[list->count] = NULL;
+	return 0;
+}

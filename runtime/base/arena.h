@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * arena - memory that is freed together.
+ *
+ * Everything a config, a plan or a JSON document points to lives in its arena;
+ * freeing the arena frees the lot, so half-built values need no destructor.
+ * Zero-initialise a struct arena to begin.  Not for secrets: nothing is wiped.
+ */
+#pragma once
+
+#include <stdarg.h>
+#include <stddef.h>
+
+struct arena_block;
+
+struct arena {
+	struct arena_block *head; /* newest first; NULL: empty */
+};
+
+/* Zeroed memory, aligned for any type.  NULL when there is none (errno ENOMEM). */
+void *arena_alloc(struct arena *a, size_t size) __attribute__((warn_unused_result));
+
+/* A zeroed array of `count` items of `size`; NULL on overflow or no memory. */
+void *arena_array(struct arena *a, size_t count, size_t size) __attribute__((warn_unused_result));
+
+/* A copy with its NUL.  NULL when there is no memory. */
+char *arena_strdup(struct arena *a, const char *text) __attribute__((warn_unused_result));
+char *arena_strndup(struct arena *a, const char *text, size_t size) __attribute__((warn_unused_result));
+char *arena_printf(struct arena *a, const char *fmt, ...)
+	__attribute__((warn_unused_result, format(printf, 2, 3)));
+
+/* Frees everything; the arena is empty and usable again. */
+void arena_fini(struct arena *a);
+
+#define auto_arena __attribute__((cleanup(arena_fini)))
+
+/* A list of strings that grows in an arena; `items` always ends in a NULL. */
+struct strings {
+	const char **items; /* NULL while empty */
+	size_t count;
+};
+
+/* Appends `text` itself (borrowed; it must live as long as the arena).  -ENOMEM. */
+int strings_add(struct strings *list, struct arena *a, const char *text)
+	__attribute__((warn_unused_result));

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The makers of struct cj_error.  Pure; keeps errno. */
+#include "runtime/base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+int cj_fail(struct cj_error *err, int code, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	*err = (struct cj_error){ .code = code };
+	(void)vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
+	va_end(ap);
+
+	size_t used = strlen(err->msg);
+	(void)snprintf(err->msg + used, sizeof(err->msg) - used, ": %s", strerror(code));
+	return -code;
+}
+
+int cj_reject(struct cj_error *err, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	*err = (struct cj_error){ .code = EINVAL };
+	(void)vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
+	va_end(ap);
+	return -EINVAL;
+}
+
+int cj_wrap(struct cj_error *err, const char *fmt, ...)
+{
+	char inner[sizeof(err->msg)];
+	memcpy(inner, err->msg, sizeof(inner));
+
+	va_list ap;
+	va_start(ap, fmt);
+	(void)vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
+	va_end(ap);
+
+	size_t used = strlen(err->msg);
+	(void)snprintf(err->msg + used, sizeof(err->msg) - used, ": %s", inner);
+	return -err->code;
+}
+
+int cj_hint(struct cj_error *err, const char *fmt, ...)
+{
+	if (err->hint[0] == '\0') {
+		va_list ap;
+		va_start(ap, fmt);
+		(void)vsnprintf(err->hint, sizeof(err->hint), fmt, ap);
+		va_end(ap);
+	}
+	return -err->code;
+}
+
+int cj_stage(struct cj_error *err, const char *stage)
+{
+	if (err->stage[0] == '\0')
+		(void)snprintf(err->stage, sizeof(err->stage), "%s", stage);
+	return -err->code;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * error - one value that says what failed, told once.
+ *
+ * A struct cj_error lives on the caller's stack, is one fixed block (it crosses
+ * from init to the supervisor as one message) and speaks only of cejail's own
+ * failures; how the payload ended is a struct outcome.
+ *
+ * A function that can fail for more than one reason takes `err` last, fills it
+ * on every failure and returns a negative errno.
+ */
+#pragma once
+
+#include <errno.h>
+
+#define CJ_ERROR_MSG_MAX   512
+#define CJ_ERROR_HINT_MAX  256
+#define CJ_ERROR_STAGE_MAX 24
+
+struct cj_error {
+	int code;                       /* positive errno; 0: no error yet */
+	char stage[CJ_ERROR_STAGE_MAX]; /* row of the stage table that failed; "" before the first */
+	char msg[CJ_ERROR_MSG_MAX];     /* the whole message, outermost context first */
+	char hint[CJ_ERROR_HINT_MAX];   /* what the user can do about it; may be "" */
+};
+
+/* A call failed with errno `code`: "TEXT: STRERROR".  Returns -code. */
+int cj_fail(struct cj_error *err, int code, const char *fmt, ...)
+	__attribute__((warn_unused_result, format(printf, 3, 4)));
+
+/* We refuse an input: "TEXT".  Returns -EINVAL. */
+int cj_reject(struct cj_error *err, const char *fmt, ...)
+	__attribute__((warn_unused_result, format(printf, 2, 3)));
+
+/* Puts "TEXT: " before the message already in *err.  Returns -err->code. */
+int cj_wrap(struct cj_error *err, const char *fmt, ...)
+	__attribute__((warn_unused_result, format(printf, 2, 3)));
+
+/*
+ * Says what the user can do about the error in *err; the first hint given stays,
+ * because the place nearest to the cause knows best.  Returns -err->code.
+ */
+int cj_hint(struct cj_error *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Names the stage (the first name given stays).  Returns -err->code. */
+int cj_stage(struct cj_error *err, const char *stage);

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fd - small jobs on descriptors and whole files.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "runtime/base/arena.h"
+#include "runtime/base/error.h"
+
+/*
+ * fd_claim_stdio - make sure 0, 1 and 2 are open, /dev/null where they were not.
+ *
+ * The first thing main() does: otherwise the next open(2) lands on a standard
+ * stream and is handed to whoever inherits it.  *out_were_open gets one bit per
+ * stream that was open before (bit 0: stdin ...).
+ */
+int fd_claim_stdio(unsigned *out_were_open, struct cj_error *err);
+
+/* Writes all of buf or fails; `what` names the object in the message. */
+int fd_write_all(int fd, const void *buf, size_t size, const char *what, struct cj_error *err);
+
+/*
+ * fd_read_all - read to the end of file, at most `max` bytes.
+ *
+ * Owns:  the text lives in `a`, has a NUL behind it (not counted in *out_size).
+ * Fails: EFBIG past `max`; what read(2) says.
+ */
+int fd_read_all(int fd, size_t max, struct arena *a, char **out_text, size_t *out_size,
+		const char *what, struct cj_error *err);
+
+/* fd_read_all of dir_fd/path: small kernel files (/proc, /sys, cgroup). Follows no link at the end. */
+int fd_read_file(int dir_fd, const char *path, size_t max, struct arena *a, char **out_text,
+		 size_t *out_size, struct cj_error *err);
+
+/*
+ * fd_put_file - write `text` to an existing file in one write(2), as kernel files want it.
+ * The message names dir_fd/path and the text.
+ */
+int fd_put_file(int dir_fd, const char *path, const char *text, struct cj_error *err);
+
+/*
+ * fd_memfd_sealed - a memfd that holds these bytes and can never change.
+ *
+ * Sealed against write, grow, shrink and further seals; the offset is at 0.
+ * Returns the descriptor, the caller's to close.  Follows memfd_create(2).
+ */
+int fd_memfd_sealed(const char *name, const void *bytes, size_t size, struct cj_error *err);
+
+/*
+ * fd_memfd_copy - as above, filled from `in_fd` to its end (at most `max` bytes, else EFBIG).
+ */
+int fd_memfd_copy(const char *name, int in_fd, size_t max, size_t *out_size, const char *what,
+		  struct cj_error *err);
+
+/*
+ * fd_open_regular - open a file somebody else may be changing, to read it once.
+ *
+ * No symbolic link at the end of the path, nothing but a regular file, never
+ * blocks on a fifo; the message says what it is instead and what to do.
+ */
+int fd_open_regular(const char *path, struct cj_error *err);
+
+/* O_NONBLOCK on; cannot fail on the descriptors we make. */
+void fd_set_nonblocking(int fd);

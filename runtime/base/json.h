@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * json - read and write JSON; the only files that know yajl.  Pure.
+ *
+ * The reader trusts nothing: it caps bytes and depth before it allocates, wants
+ * strict UTF-8, refuses duplicate keys, \u0000, lone surrogates, comments and
+ * trailing data, and keeps numbers as their text for parse_u64() and friends.
+ * Errors name line and column: "profile.json:3:14: duplicate key 'memory'".
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/base/arena.h"
+#include "runtime/base/error.h"
+
+#define JSON_DEPTH_MAX 32
+#define JSON_BYTES_MAX (1u << 20) /* a profile is a page, an OCI seccomp file 20 kB */
+
+enum json_type { JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT, JSON_TYPE_COUNT };
+
+/* A value in a tree; everything lives in the arena that json_parse() was given. */
+struct json_node {
+	enum json_type type;
+	unsigned line, column;       /* where it begins, from 1 */
+	const char *key;             /* in an object: this member's key, else NULL */
+	const char *text;            /* JSON_STRING: the string; JSON_NUMBER: its digits as written */
+	bool boolean;                /* JSON_BOOL */
+	struct json_node *child;     /* JSON_ARRAY, JSON_OBJECT: first member or NULL */
+	struct json_node *next;      /* next sibling or NULL */
+	size_t count;                /* members */
+};
+
+/*
+ * json_parse - text to tree.  `name` is the file as the user knows it, for messages.
+ * Fails: EINVAL with name:line:column; EFBIG past JSON_BYTES_MAX; ENOMEM.
+ */
+int json_parse(const char *name, const char *text, size_t size, struct arena *a,
+	       const struct json_node **out, struct cj_error *err);
+
+/* The member called `key`, or NULL. */
+const struct json_node *json_get(const struct json_node *object, const char *key);
+
+/* "name:line:column" of a node, for a message that refuses it. */
+int json_reject(const char *name, const struct json_node *node, struct cj_error *err,
+		const char *fmt, ...) __attribute__((warn_unused_result, format(printf, 4, 5)));
+
+const char *json_type_name(enum json_type type);
+
+/*
+ * The writer: one value, streamed into memory.  Calls after a failure do nothing,
+ * so a caller checks once, at json_writer_take().  Strings must be strict UTF-8;
+ * json_put_bytes() picks "text" or "base64" for bytes of unknown origin.
+ */
+struct json_writer;
+
+struct json_writer *json_writer_create(bool pretty); /* NULL: no memory */
+void json_writer_destroy(struct json_writer **w);
+#define auto_json_writer __attribute__((cleanup(json_writer_destroy)))
+
+void json_open_object(struct json_writer *w);
+void json_close_object(struct json_writer *w);
+void json_open_array(struct json_writer *w);
+void json_close_array(struct json_writer *w);
+void json_put_key(struct json_writer *w, const char *key);
+void json_put_string(struct json_writer *w, const char *text); /* NULL writes null; bad UTF-8 becomes U+FFFD */
+void json_put_u64(struct json_writer *w, uint64_t value);
+void json_put_i64(struct json_writer *w, int64_t value);
+void json_put_bool(struct json_writer *w, bool value);
+void json_put_null(struct json_writer *w);
+void json_put_milli(struct json_writer *w, uint64_t thousandths); /* 1500 -> 1.5 */
+
+/* Inside an object: "text": ... when the bytes are strict UTF-8 without NUL, else "base64": ... */
+void json_put_bytes(struct json_writer *w, const void *bytes, size_t size);
+
+/* Writes an already parsed tree (profiles shown, --dry-run). */
+void json_put_node(struct json_writer *w, const struct json_node *node);
+
+/*
+ * json_writer_take - the finished text (no newline), borrowed from the writer until destroyed.
+ * Fails: ENOMEM, or EINVAL when a call was out of order (a bug).
+ */
+int json_writer_take(struct json_writer *w, const char **out_text, size_t *out_size,
+		     struct cj_error *err);

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * log - cejail's own words to its terminal: one line each, "cejail: " in front.
+ *
+ * Only the process that owns the terminal calls these (front ends); lower layers
+ * return a struct cj_error or add to a list of warnings.  Foreign bytes in a
+ * message are escaped, so a file name can't forge a second line.
+ */
+#pragma once
+
+#include "runtime/base/error.h"
+
+enum log_level { LOG_QUIET, LOG_NORMAL, LOG_VERBOSE };
+
+void log_set_level(enum log_level level); /* the one process-wide setting; set once in main() */
+
+void log_error(const struct cj_error *err); /* always shown: "cejail: MSG (HINT)" */
+void log_warning(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* "cejail: warning: ..." */
+void log_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));    /* LOG_NORMAL and above */
+void log_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2)));   /* LOG_VERBOSE */

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * step - two processes speak in named steps over one SOCK_SEQPACKET pair.
+ *
+ * A message is whole or absent, carries its step and may carry descriptors.
+ * Silence is never consent: a closed socket, a late peer and an unexpected step
+ * are errors that say which step was awaited.  A peer that fails sends its
+ * struct cj_error instead of any step, and that becomes the awaiting side's own.
+ *
+ * Which steps there are is the caller's table; this file knows none of them.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/base/error.h"
+
+#define STEP_DATA_MAX 8192 /* a path and its attributes; more travels as a memfd */
+#define STEP_FDS_MAX  4
+
+struct step_link {
+	int sock_fd;
+	const char *peer;         /* "init", "supervisor": for messages */
+	const char *const *names; /* indexed by step */
+};
+
+struct step_msg {
+	unsigned step;
+	size_t size;
+	uint8_t data[STEP_DATA_MAX];
+	int fds[STEP_FDS_MAX]; /* -1 where there is none; the receiver owns them, O_CLOEXEC */
+	size_t nfds;
+};
+
+/* A connected pair, both ends O_CLOEXEC, with a limit on how long either side waits for the other. */
+int step_pair(int out_fds[2], unsigned timeout_ms, struct cj_error *err);
+
+/* Lifts the limit: from here on the wait is as long as the program runs. */
+void step_wait_forever(const struct step_link *link);
+
+/* Says that `step` is reached.  Borrows data and fds. */
+int step_tell(const struct step_link *link, unsigned step, const void *data, size_t size,
+	      const int *fds, size_t nfds, struct cj_error *err);
+
+/*
+ * step_next - the peer's next message, whichever step it is.
+ * Fails: the peer's own error; EPIPE when the peer has ended; ETIMEDOUT; EPROTO for a malformed
+ * message.  On failure no descriptor is held.
+ */
+int step_next(const struct step_link *link, struct step_msg *out, struct cj_error *err);
+
+/* step_next() that refuses any other step (EPROTO, naming both). */
+int step_await(const struct step_link *link, unsigned expected, struct step_msg *out,
+	       struct cj_error *err);
+
+/* Sent instead of any step: "I failed, and this is why".  Best effort: the peer also sees us end. */
+void step_abort(const struct step_link *link, const struct cj_error *why);
+
+/* Closes whatever descriptors the message still holds. */
+void step_msg_fini(struct step_msg *msg);
+#define auto_step_msg __attribute__((cleanup(step_msg_fini)))

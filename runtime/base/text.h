@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * text - words to numbers and back.  Pure.
+ *
+ * Every parser takes the whole text or rejects it, checks the range and writes
+ * only on success.  The messages quote the user's own words.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/base/error.h"
+
+/* Decimal digits only: no sign, blank, prefix; min..max. */
+int parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *out, struct cj_error *err);
+
+/* "64M", "1G", "512k", "4096", "1.5G" is refused; binary units K M G T, any case, "B"/"iB" allowed. At least 1. */
+int parse_size(const char *text, uint64_t *out_bytes, struct cj_error *err);
+
+/* "500ms", "10s", "2m", "1h", "1.5s", "30" (seconds).  At least 1 ms, at most a year. */
+int parse_duration(const char *text, uint64_t *out_ms, struct cj_error *err);
+
+/* CPU bandwidth "0.5", "2": thousandths of a CPU, at least 0.01, at most 1024. */
+int parse_cpus(const char *text, uint64_t *out_millicpus, struct cj_error *err);
+
+/* "true", "false", "yes", "no", "1", "0". */
+int parse_bool(const char *text, bool *out, struct cj_error *err);
+
+/* A profile's or jail's name: [a-z0-9][a-z0-9_-]{0,31}. */
+bool is_name(const char *text);
+
+/* Strict UTF-8 (no overlong forms, no surrogates, nothing above U+10FFFF). */
+bool is_utf8(const void *bytes, size_t size);
+
+/* Bytes of the longest prefix that is whole, strict UTF-8. */
+size_t utf8_prefix(const void *bytes, size_t size);
+
+/*
+ * text_escape - make foreign bytes safe to show on a terminal or in a log line.
+ *
+ * Control characters (C0, DEL, C1), and bytes that are not UTF-8, become \xNN;
+ * with keep_layout, tab and newline stay, and a carriage return before a newline.
+ * Writes at most out_size bytes with a NUL (never half an escape), returns the
+ * number of *input* bytes consumed.
+ */
+size_t text_escape(const void *bytes, size_t size, bool keep_layout, char *out, size_t out_size);
+
+/* Formats for messages and --help: "64M", "1.5G" (largest binary unit that is exact or one decimal). */
+void text_format_size(uint64_t bytes, char *out, size_t out_size);
+void text_format_duration(uint64_t ms, char *out, size_t out_size);
+
+/* The RFC 4648 base64 of bytes; `out` needs 4 * ((size + 2) / 3) + 1.  Returns its length. */
+size_t text_base64(const void *bytes, size_t size, char *out);
+
+/* Edit distance for "did you mean": the nearest of `names` (NULL-terminated) or NULL. */
+const char *text_nearest(const char *word, const char *const *names);

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cgroup - a cgroup v2 leaf of the jail's own: limits before any byte runs, evidence
+ * after, and the one way to end everything inside.
+ *
+ * Where the leaf may be made, in order (cgroup_parents[] in cgroup.c, a row each):
+ * the option; the delegated subtree we are in; a transient scope from the user's
+ * systemd over D-Bus; the root of a container's own cgroup namespace; as root, a
+ * subtree of our own.  A row that can't serve leaves a sentence that says why
+ * (cejail doctor shows them).  A parent that has the unified hierarchy but not a
+ * controller still serves for kill and CPU accounting; which limits it really holds
+ * is in `held`.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/base/arena.h"
+#include "runtime/base/error.h"
+
+enum cgroup_controller { CGROUP_MEMORY, CGROUP_CPU, CGROUP_PIDS, CGROUP_CONTROLLER_COUNT };
+
+extern const char *const cgroup_controller_names[CGROUP_CONTROLLER_COUNT];
+
+struct cgroup_limits {
+	uint64_t memory_bytes, millicpus, pids;
+};
+
+struct cgroup {
+	int dir_fd;        /* the leaf; -1: none, everything below is then zero */
+	char path[512];    /* absolute, as mounted here; for the record and for messages */
+	const char *origin; /* "option", "delegated", "user manager", "container", "own" */
+	bool held[CGROUP_CONTROLLER_COUNT]; /* written and read back */
+	char why_not[256]; /* where something isn't held: one sentence with the remedy */
+};
+
+/*
+ * cgroup_create - make the leaf "cejail-ID", set and read back its limits.
+ *
+ * Succeeds with dir_fd -1 and why_not when the host offers nothing: the caller decides what
+ * that means (--strict refuses).  An explicit parent that can't serve is an error.
+ * memory.max, memory.swap.max 0, memory.oom.group 1, pids.max, cpu.max (period 100 ms).
+ */
+int cgroup_create(const char *parent_option, const char *id, const struct cgroup_limits *limits,
+		  struct cgroup *out, struct cj_error *err);
+
+/* cgroup.kill, or, before Linux 5.14, SIGKILL to each process until none is left. Cannot fail usefully. */
+void cgroup_kill(const struct cgroup *c);
+
+/* Waits until no process is left, at most timeout_ms.  False: some are. */
+bool cgroup_wait_empty(const struct cgroup *c, unsigned timeout_ms);
+
+/* Kills what is left and removes the directory; the empty value afterwards. */
+void cgroup_destroy(struct cgroup *c);
+
+/* Evidence; what the kernel does not tell stays 0 and its bit in `has` is clear. */
+struct cgroup_usage {
+	bool has_memory_peak, has_pids_peak, has_cpu;
+	uint64_t memory_peak_bytes, pids_peak, cpu_user_us, cpu_system_us;
+	uint64_t oom_kills;     /* memory.events oom_kill (or oom_group_kill) */
+	uint64_t memory_max_hits, pids_max_hits, throttled_us;
+};
+void cgroup_read_usage(const struct cgroup *c, struct cgroup_usage *out);
+/* Just the CPU time so far, in microseconds: one pread of a descriptor kept open. */
+uint64_t cgroup_cpu_us(const struct cgroup *c);
+
+/* A leaf known only by its path (from a record): end everything in it and remove it. */
+int cgroup_remove_path(const char *path, struct cj_error *err);
+
+/* For doctor: each way a parent can be found, whether it serves, and if not why. */
+struct cgroup_parent_report {
+	const char *name;
+	bool serves;
+	bool controllers[CGROUP_CONTROLLER_COUNT];
+	char detail[256];
+};
+size_t cgroup_report_parents(struct cgroup_parent_report *out, size_t max);

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fence - Landlock as a second fence behind the mounts: even if a mount were wrong,
+ * the payload writes only below the writable places and reaches no abstract socket
+ * and no process outside its domain.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "rootfs/rootfs.h"
+#include "runtime/base/error.h"
+
+/* The kernel's Landlock ABI; 0: absent. */
+int fence_abi(void);
+
+/*
+ * fence_apply - restrict the calling process, for good.
+ * Runs in:  init, inside the new root, after no_new_privs.  Does nothing when fence_abi() is 0.
+ * Follows:  landlock(7).
+ */
+int fence_apply(const struct rootfs_spec *root, struct cj_error *err);

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * filter - the seccomp filter: compiled in the supervisor or ahead of time, loaded
+ * by init as its last stage, answered by the supervisor while the payload runs.
+ *
+ * The tell-tale set (a table in filter.c: mount, ptrace, unshare, bpf, ...) is
+ * refused by user notification, so that the result can name what was tried.
+ * Answering is bounded: after FILTER_ANSWERS_MAX the supervisor closes its end and
+ * the kernel refuses on its own (ENOSYS), so a program that hammers a refused call
+ * costs the supervisor nothing more.
+ */
+#pragma once
+
+#include <linux/filter.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "profiles/policy.h"
+#include "runtime/base/error.h"
+
+#define FILTER_TELLS_MAX   128
+#define FILTER_ANSWERS_MAX 4096
+
+/* A call that is reported: its number here and the errno that refuses it. */
+struct filter_tell {
+	int nr;
+	int errno_value;
+};
+
+struct filter {
+	const struct sock_filter *insns; /* borrowed from the built-in, or in the arena given */
+	unsigned short ninsns;
+	const struct filter_tell *tells;
+	size_t ntells;
+};
+
+/* The default filter, compiled when cejail was built (build/.../default_filter.c). */
+void filter_builtin(struct filter *out);
+
+/*
+ * filter_compile - policy to BPF, in binary-tree order (libseccomp, seccomp_export_bpf_mem or a pipe).
+ *
+ * x32 and i386 entries are killed, clone3 is always ENOSYS (its flags are out of a
+ * filter's sight), calls that init needs after the seal must be allowed: a policy that
+ * forbids one is refused by name.
+ */
+int filter_compile(const struct policy *policy, struct arena *a, struct filter *out,
+		   struct cj_error *err);
+
+/*
+ * filter_load - put it on the calling process, for good.
+ *
+ * Runs in:  init, after no_new_privs.  *out_listener_fd is -1 where the kernel gives none
+ * (an outer sandbox already listens): the same calls are then refused with ENOSYS, unnamed.
+ * Checks that it works: a call that must fail is made.
+ */
+int filter_load(const struct filter *f, int *out_listener_fd, struct cj_error *err);
+
+/* What was tried and refused: counted by name. */
+struct denied_syscall {
+	const char *name; /* "mount"; "socket(AF_ALG)": from a table, or libseccomp's name, never from inside */
+	unsigned count;
+};
+
+struct filter_watch; /* the supervisor's side of a listener */
+
+/* Takes listener_fd. */
+int filter_watch_create(int listener_fd, const struct filter *f, struct filter_watch **out,
+			struct cj_error *err);
+void filter_watch_destroy(struct filter_watch **w);
+int filter_watch_fd(const struct filter_watch *w); /* for epoll; -1 once closed */
+
+/*
+ * Answers what is pending (at most a handful, never blocks); reports the name of the last one
+ * through *out_name when it is the first of its name, for --events-fd, else NULL.
+ */
+void filter_watch_answer(struct filter_watch *w, const char **out_name);
+
+/* Sorted by first appearance; valid until destroyed.  *out_complete: false once answering stopped. */
+const struct denied_syscall *filter_watch_denied(const struct filter_watch *w, size_t *out_count,
+						 bool *out_complete);

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * jail - the engine: one way in for every front end.
+ *
+ *	jail_prepare(plan)     build and seal: nothing untrusted is inside yet
+ *	jail_start(program)    hand the program in and let it go
+ *	jail_wait(outcome)     watch it until the first terminal event, then end all of it
+ *	jail_destroy()         always; gives back whatever is held, in any state
+ *
+ * jail.c opens with the theory of operation.
+ */
+#pragma once
+
+#include "profiles/plan.h"
+#include "runtime/base/error.h"
+#include "runtime/jail/outcome.h"
+
+struct jail;
+
+/* What a caller wants to see and hear while the program runs; every member may be left zero. */
+struct jail_io {
+	int stdin_fd;   /* the program's input; -1: /dev/null */
+	int stdout_fd;  /* pass the program's output on to these as it comes; -1: only keep it */
+	int stderr_fd;
+	bool escape[2]; /* stdout, stderr are terminals: show control characters as \xNN */
+	int tty_fd;     /* --tty: the caller's terminal; -1: none */
+	/* Something happened: "start", "stdout", "stderr", "denied"; for --events-fd. */
+	void (*event)(void *context, const char *type, const void *bytes, size_t size);
+	void *context;
+	int hangup_fd;  /* a descriptor whose other end going away cancels the run; -1: none */
+};
+
+/*
+ * jail_prepare - from a plan to a sealed jail.
+ *
+ * `id` names the cgroup leaf and the record.  Blocks INT, TERM, HUP, PIPE and CHLD in the calling
+ * process (jail_destroy restores them): they are read from a descriptor.
+ * Fails: with the stage's name in err->stage; nothing is held then.
+ */
+int jail_prepare(const struct plan *plan, const char *id, struct jail **out, struct cj_error *err);
+
+/* Reads the program's code and inputs with the caller's rights, hands them to init, starts the payload. */
+int jail_start(struct jail *j, const struct program *program, const struct jail_io *io,
+	       struct cj_error *err);
+
+/*
+ * jail_wait - exactly one outcome, whatever happens.
+ * Fails only when cejail itself did; *out is then a STATUS_SETUP_ERROR with the same error.
+ */
+int jail_wait(struct jail *j, struct outcome *out, struct cj_error *err);
+
+/* After jail_wait: copy artefacts into a directory of the caller's (artifacts.h); fills out->artifacts. */
+int jail_collect(struct jail *j, int dest_fd, struct outcome *out, struct cj_error *err);
+
+void jail_destroy(struct jail **j);

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * outcome - how a run ended, with the evidence: what the front ends translate.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "profiles/plan.h"
+#include "rootfs/artifacts.h"
+#include "runtime/base/arena.h"
+#include "runtime/base/error.h"
+#include "runtime/base/sha256.h"
+#include "runtime/jail/capture.h"
+#include "runtime/jail/filter.h"
+
+enum status {
+	STATUS_EXITED,
+	STATUS_SIGNALED,
+	STATUS_TIMEOUT,
+	STATUS_CPU_LIMIT,
+	STATUS_OOM,
+	STATUS_OUTPUT_LIMIT,
+	STATUS_CANCELLED,
+	STATUS_SETUP_ERROR,
+	STATUS_COUNT
+};
+
+enum limit {
+	LIMIT_MEMORY,
+	LIMIT_CPUS,
+	LIMIT_PIDS,
+	LIMIT_WALL,
+	LIMIT_CPU_TIME,
+	LIMIT_DISK,
+	LIMIT_NOFILE,
+	LIMIT_OUTPUT,
+	LIMIT_COUNT
+};
+
+enum limit_by { BY_NONE, BY_CGROUP, BY_RLIMIT, BY_SUPERVISOR, BY_TMPFS, BY_COUNT };
+
+struct limit_state {
+	uint64_t value; /* 0: not asked for */
+	enum limit_by by;
+	bool hit;
+};
+
+enum layer {
+	LAYER_USER_NS,
+	LAYER_PID_NS,
+	LAYER_MOUNT_NS,
+	LAYER_NETWORK_NS,
+	LAYER_IPC_NS,
+	LAYER_UTS_NS,
+	LAYER_CGROUP_NS,
+	LAYER_CGROUP,       /* a cgroup v2 leaf of its own, whatever controllers it has */
+	LAYER_ROOT,         /* read-only root */
+	LAYER_NO_NEW_PRIVS,
+	LAYER_CAPABILITIES, /* none in any set */
+	LAYER_SECCOMP,
+	LAYER_SYSCALL_REPORT, /* user notification */
+	LAYER_LANDLOCK,
+	LAYER_NETWORK_FILTER,
+	LAYER_COUNT
+};
+
+enum layer_state { LAYER_ABSENT, LAYER_ON, LAYER_OFF, LAYER_STATE_COUNT };
+
+/* The words of the result; checked against the man page and the schema. */
+extern const char *const status_names[STATUS_COUNT];
+extern const char *const limit_names[LIMIT_COUNT];   /* "memory", "cpus", "pids", "wall", ... */
+extern const char *const limit_units[LIMIT_COUNT];   /* of `value` in the result: "bytes", "ms", ... */
+extern const char *const limit_by_names[BY_COUNT];
+extern const char *const layer_names[LAYER_COUNT];
+extern const char *const layer_state_names[LAYER_STATE_COUNT];
+
+struct usage {
+	uint64_t wall_ms, cpu_user_ms, cpu_system_ms;
+	uint64_t memory_peak_bytes, pids_peak;
+	bool has_memory_peak, has_pids_peak;
+};
+
+struct outcome {
+	struct arena arena; /* what the pointers below point into */
+	char id[PLAN_ID_MAX];
+	enum status status;
+	bool has_status;    /* the first terminal event sets it, once (outcome_decide) */
+	int exit_code;      /* of the program, or -1 */
+	int signal;         /* or 0 */
+	int exec_errno;     /* the command could not be executed: ENOENT, EACCES, ...; else 0 */
+	struct cj_error error; /* STATUS_SETUP_ERROR */
+	struct capture output[2]; /* stdout, stderr */
+	struct usage usage;
+	struct limit_state limits[LIMIT_COUNT];
+	enum layer_state layers[LAYER_COUNT];
+	struct denied_syscall *denied;
+	size_t ndenied;
+	struct artifacts artifacts;
+	struct strings warnings;
+	char code_sha256[SHA256_HEX_MAX]; /* "" without code */
+	struct timespec started_at;
+};
+
+void outcome_init(struct outcome *o, const char *id, size_t output_cap);
+void outcome_fini(struct outcome *o);
+
+/* The first terminal event wins; later calls change nothing. */
+void outcome_decide(struct outcome *o, enum status status);
+
+/* A warning for the result and the terminal; a sentence, lower case, no full stop. */
+void outcome_warn(struct outcome *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* What the shell sees: the table of cejail(1), EXIT STATUS. */
+int outcome_exit_status(const struct outcome *o);

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * record - what a running jail holds, in a small file, so that other processes can
+ * list it, end it, and sweep what a killed supervisor left.
+ *
+ * "<runtime dir>/runs/ID.json", 0600 in a 0700 directory: $XDG_RUNTIME_DIR/cejail, or
+ * /run/user/UID/cejail, or /run/cejail for root, or /dev/shm/cejail-UID; never /tmp.  The supervisor keeps
+ * an flock(2) on it: whoever gets the lock knows that its owner is gone, whatever
+ * became of the pid.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "runtime/base/arena.h"
+#include "runtime/base/error.h"
+
+struct record {
+	const char *id, *profile, *cgroup_path; /* cgroup_path may be "" */
+	pid_t supervisor_pid, init_pid;
+	uint64_t started_ms; /* since the epoch */
+};
+
+/* The directory, made if missing, checked to be ours and private.  Returns a descriptor. */
+int record_open_dir(struct cj_error *err);
+
+/* Writes and locks; returns the descriptor that is the lock.  EEXIST: the id is in use. */
+int record_create(int dir_fd, const struct record *r, struct cj_error *err);
+/* Removes the file, then lets the lock go. */
+void record_remove(int dir_fd, const char *id, int *lock_fd);
+
+struct record_entry {
+	struct record record;
+	bool is_alive; /* its supervisor holds the lock */
+};
+int record_list(int dir_fd, struct arena *a, struct record_entry **out, size_t *out_count,
+		struct cj_error *err);
+
+/* SIGTERM to the supervisor of `id`, by pidfd, checked to be the lock's holder.  ENOENT: no such run. */
+int record_cancel(int dir_fd, const char *id, struct cj_error *err);
+
+/* Ends and removes what dead supervisors left (cgroup leaf, then record).  Returns how many. */
+int record_sweep(int dir_fd, struct cj_error *err);

@@ -11,7 +11,7 @@ OUT     := build/$(VARIANT)$(if $(filter clang%,$(notdir $(CC))),-clang)
 PREFIX  ?= /usr/local
 PKGS    := libseccomp libcap yajl
 WARN    := -Wall -Wextra -Wshadow -Wvla -Wformat=2 -Wstrict-prototypes -Wmissing-prototypes \
-	   -Wpointer-arith -Wwrite-strings -Wno-missing-field-initializers -Werror
+	   -Walloca -Wpointer-arith -Wwrite-strings -Wno-missing-field-initializers -Werror
 
 FLAGS.release  := -O2 -g -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fPIE
 LINK.release   := -pie -Wl,-z,relro,-z,now -Wl,--as-needed

@@ -12,4 +12,4 @@
 
 #pragma GCC poison strcpy strcat strncpy strncat sprintf vsprintf gets
 #pragma GCC poison atoi atol atoll strtok tmpnam mktemp
-#pragma GCC poison system popen alloca
+#pragma GCC poison system popen

@@ -28,31 +28,31 @@ struct config {
 	uint64_t millicpus;
 	uint64_t pids;
 	uint64_t wall_ms;
-	uint64_t cpu_ms;       /* 0: only the wall clock */
+	uint64_t cpu_ms; /* 0: only the wall clock */
 	uint64_t disk_bytes;
 	uint64_t nofile;
 	uint64_t output_bytes; /* kept of stdout and of stderr, each */
 	enum output_policy on_output_limit;
 
 	/* the tree */
-	const char *rootfs;    /* "host", a directory, or directories joined by ':' (first on top) */
+	const char *rootfs; /* "host", a directory, or directories joined by ':' (first on top) */
 	bool writable;
-	bool noexec;           /* /box, /tmp, /dev/shm */
+	bool noexec;                              /* /box, /tmp, /dev/shm */
 	struct strings ro_binds, binds, connects; /* "SRC[:DST]" as written */
 	struct strings files;                     /* "SRC[:DST]" as written */
 
 	/* the program */
-	struct strings command;    /* template: {file} and {args} are places */
+	struct strings command; /* template: {file} and {args} are places */
 	struct strings shell;
 	struct strings extensions;
-	struct strings env;        /* "NAME=VALUE"; later ones win */
+	struct strings env; /* "NAME=VALUE"; later ones win */
 	const char *workdir;
-	const char *file_name;     /* what {file} is called inside: /box/NAME, e.g. "main.py" */
+	const char *file_name; /* what {file} is called inside: /box/NAME, e.g. "main.py" */
 
 	/* layers */
 	enum network_mode network;
 	struct strings allow;
-	const char *seccomp;       /* "default", or a file in OCI / Docker JSON */
+	const char *seccomp; /* "default", or a file in OCI / Docker JSON */
 	bool strict;
 
 	/* the run */
@@ -66,14 +66,14 @@ struct config {
 
 	/* how the result comes; options only */
 	bool json;
-	const char *json_file;     /* NULL: standard output */
-	int result_fd, events_fd;  /* -1: none */
+	const char *json_file;    /* NULL: standard output */
+	int result_fd, events_fd; /* -1: none */
 	bool verbose, quiet, dry_run;
-	const char *code;          /* -c CODE */
+	const char *code; /* -c CODE */
 	bool has_code;
 
 	/* where it came from */
-	const char *profile_name;  /* as in the result; "" before one is read */
+	const char *profile_name;            /* as in the result; "" before one is read */
 	char profile_sha256[SHA256_HEX_MAX]; /* over the bytes of the file and its parents */
 };
 

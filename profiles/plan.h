@@ -44,26 +44,26 @@ struct copy_spec {
 
 struct program {
 	char id[PLAN_ID_MAX];
-	struct strings argv;       /* {file} and {args} already in place */
-	struct strings env;        /* the whole environment, sorted as given, one per name */
+	struct strings argv; /* {file} and {args} already in place */
+	struct strings env;  /* the whole environment, sorted as given, one per name */
 	const char *workdir;
 	enum code_source code_source;
-	const char *code_name;     /* the caller's word for it: the file's path, "-c", "-" */
-	const char *code_text;     /* CODE_STRING */
-	const char *code_path;     /* where it lands: "/box/main.py" */
-	const char *args_json;     /* JSON text, or "@FILE"; lands as /box/args.json */
+	const char *code_name; /* the caller's word for it: the file's path, "-c", "-" */
+	const char *code_text; /* CODE_STRING */
+	const char *code_path; /* where it lands: "/box/main.py" */
+	const char *args_json; /* JSON text, or "@FILE"; lands as /box/args.json */
 	const struct copy_spec *files;
 	size_t nfiles;
-	bool interactive;          /* payload's stdin is the caller's, else /dev/null */
-	bool collect_artifacts;    /* make /box/out and copy it out at the end */
+	bool interactive;       /* payload's stdin is the caller's, else /dev/null */
+	bool collect_artifacts; /* make /box/out and copy it out at the end */
 };
 
 /* What the command line (or a request) adds to the settings. */
 struct invocation {
-	const char *file;          /* FILE operand, "-" for stdin, or NULL */
-	const char *const *args;   /* what follows it; NULL-terminated */
-	bool is_command;           /* "--": args is CMD and its arguments, file is NULL */
-	bool use_shell;            /* cejail shell: the profile's "shell" */
+	const char *file;           /* FILE operand, "-" for stdin, or NULL */
+	const char *const *args;    /* what follows it; NULL-terminated */
+	bool is_command;            /* "--": args is CMD and its arguments, file is NULL */
+	bool use_shell;             /* cejail shell: the profile's "shell" */
 	const char *const *environ; /* the caller's, for --env NAME */
 };
 

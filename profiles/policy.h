@@ -27,7 +27,15 @@ enum policy_action {
 	POLICY_ACTION_COUNT
 };
 
-enum policy_op { POLICY_NE, POLICY_LT, POLICY_LE, POLICY_EQ, POLICY_GE, POLICY_GT, POLICY_MASKED_EQ };
+enum policy_op {
+	POLICY_NE,
+	POLICY_LT,
+	POLICY_LE,
+	POLICY_EQ,
+	POLICY_GE,
+	POLICY_GT,
+	POLICY_MASKED_EQ
+};
 
 struct policy_arg {
 	unsigned index; /* 0..5 */
@@ -57,5 +65,4 @@ int policy_parse(const char *path, const char *text, size_t size, struct arena *
 		 const struct policy **out, struct cj_error *err);
 
 /* Opens, reads (at most JSON_BYTES_MAX) and parses. */
-int policy_load(const char *path, struct arena *a, const struct policy **out,
-		struct cj_error *err);
+int policy_load(const char *path, struct arena *a, const struct policy **out, struct cj_error *err);

@@ -15,13 +15,15 @@
 #define PROFILE_BYTES_MAX   (64u << 10)
 #define PROFILE_EXTENDS_MAX 8
 
-/* Where the shipped profiles are: next to the program in a build tree, else CJ_DATADIR "/profiles". */
+/* Where the shipped profiles are: next to the program in a build tree, else CJ_DATADIR "/profiles".
+ */
 const char *profile_shipped_dir(void);
 
 /* Reads `name` and its parents into *c (parents first); fills profile_name, profile_sha256. */
 int profile_load(struct config *c, const char *name, struct cj_error *err);
 
-/* The profile whose "extensions" name this file's; NULL name: none (the error says which there are). */
+/* The profile whose "extensions" name this file's; NULL name: none (the error says which there
+ * are). */
 int profile_for_file(struct config *c, const char *file, const char **out_name,
 		     struct cj_error *err);
 
@@ -33,5 +35,6 @@ struct profile_entry {
 int profile_list(struct arena *a, struct profile_entry **out, size_t *out_count,
 		 struct cj_error *err);
 
-/* The effective settings of a config as a profile that would give the same (cejail profile show). */
+/* The effective settings of a config as a profile that would give the same (cejail profile show).
+ */
 void profile_write(struct json_writer *w, const struct config *c);

@@ -10,16 +10,16 @@
 enum setting_kind { SETTING_FLAG, SETTING_VALUE, SETTING_LIST };
 
 struct setting {
-	const char *option;  /* long option without "--"; NULL: a profile key only */
-	const char *key;     /* dotted profile key; NULL: an option only */
-	char letter;         /* short option or 0 */
+	const char *option; /* long option without "--"; NULL: a profile key only */
+	const char *key;    /* dotted profile key; NULL: an option only */
+	char letter;        /* short option or 0 */
 	enum setting_kind kind;
 	const char *value;   /* how the value is called in --help: "SIZE"; NULL for flags */
 	bool value_optional; /* --json[=FILE] */
 	int (*parse)(struct config *c, const struct setting *s, const char *text,
 		     struct cj_error *err); /* one value (a list is called once per item) */
-	size_t offset;       /* of the field in struct config */
-	const char *help;    /* one line */
+	size_t offset;                      /* of the field in struct config */
+	const char *help;                   /* one line */
 };
 
 extern const struct setting settings[];

@@ -18,20 +18,20 @@
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
 
-#define INPUT_PATH_MAX    4096
-#define INPUT_FILES_MAX   10000 /* entries of one --file directory */
-#define INPUT_DEPTH_MAX   64
-#define CODE_BYTES_MAX    (16u << 20)
-#define ARGS_JSON_MAX     (1u << 20)
+#define INPUT_PATH_MAX  4096
+#define INPUT_FILES_MAX 10000 /* entries of one --file directory */
+#define INPUT_DEPTH_MAX 64
+#define CODE_BYTES_MAX  (16u << 20)
+#define ARGS_JSON_MAX   (1u << 20)
 
 enum input_kind { INPUT_FILE, INPUT_DIRECTORY, INPUT_SYMLINK };
 
 /* One thing to create.  Fixed layout: it is the data of a step message. */
 struct input {
 	enum input_kind kind;
-	mode_t mode;                 /* permission bits to give it */
-	uint64_t max_bytes;          /* INPUT_FILE: more than this is an error */
-	char path[INPUT_PATH_MAX];   /* absolute, in the jail */
+	mode_t mode;                     /* permission bits to give it */
+	uint64_t max_bytes;              /* INPUT_FILE: more than this is an error */
+	char path[INPUT_PATH_MAX];       /* absolute, in the jail */
 	char target[INPUT_PATH_MAX / 2]; /* INPUT_SYMLINK */
 };
 

@@ -47,12 +47,12 @@ struct rootfs_spec {
 	struct strings layers; /* ROOT_LAYERS: absolute host paths */
 	bool writable;         /* a throw-away upper layer in the scratch */
 	bool noexec_scratch;
-	bool tty;              /* /dev/tty and a controlling terminal will be wanted */
+	bool tty; /* /dev/tty and a controlling terminal will be wanted */
 	uint64_t scratch_bytes, scratch_inodes;
 	const struct bind_spec *binds;
 	size_t nbinds;
-	const char *hostname;  /* for /etc/hosts; set in the uts namespace by init */
-	uid_t uid;             /* the jail's user, inside ids */
+	const char *hostname; /* for /etc/hosts; set in the uts namespace by init */
+	uid_t uid;            /* the jail's user, inside ids */
 	gid_t gid;
 };
 
@@ -75,7 +75,8 @@ int rootfs_build(const struct rootfs_spec *spec, struct rootfs_sources **sources
 /* Makes root_fd the root, detaches the old one, stands in "/" and checks that it does. */
 int rootfs_enter(int root_fd, struct cj_error *err);
 
-/* After rootfs_enter and the sysctls init writes: /proc/sys and friends go read-only, the rest is masked. */
+/* After rootfs_enter and the sysctls init writes: /proc/sys and friends go read-only, the rest is
+ * masked. */
 int rootfs_mask_proc(struct cj_error *err);
 
 /* What the supervisor keeps from the tree: these outlive init's processes. */

@@ -25,9 +25,10 @@ void *arena_array(struct arena *a, size_t count, size_t size) __attribute__((war
 
 /* A copy with its NUL.  NULL when there is no memory. */
 char *arena_strdup(struct arena *a, const char *text) __attribute__((warn_unused_result));
-char *arena_strndup(struct arena *a, const char *text, size_t size) __attribute__((warn_unused_result));
+char *arena_strndup(struct arena *a, const char *text, size_t size)
+    __attribute__((warn_unused_result));
 char *arena_printf(struct arena *a, const char *fmt, ...)
-	__attribute__((warn_unused_result, format(printf, 2, 3)));
+    __attribute__((warn_unused_result, format(printf, 2, 3)));
 
 /* Frees everything; the arena is empty and usable again. */
 void arena_fini(struct arena *a);
@@ -42,4 +43,4 @@ struct strings {
 
 /* Appends `text` itself (borrowed; it must live as long as the arena).  -ENOMEM. */
 int strings_add(struct strings *list, struct arena *a, const char *text)
-	__attribute__((warn_unused_result));
+    __attribute__((warn_unused_result));

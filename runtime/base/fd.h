@@ -33,7 +33,8 @@ int fd_write_all(int fd, const void *buf, size_t size, const char *what, struct 
 int fd_read_all(int fd, size_t max, struct arena *a, char **out_text, size_t *out_size,
 		const char *what, struct cj_error *err);
 
-/* fd_read_all of dir_fd/path: small kernel files (/proc, /sys, cgroup). Follows no link at the end. */
+/* fd_read_all of dir_fd/path: small kernel files (/proc, /sys, cgroup). Follows no link at the end.
+ */
 int fd_read_file(int dir_fd, const char *path, size_t max, struct arena *a, char **out_text,
 		 size_t *out_size, struct cj_error *err);
 

@@ -19,18 +19,26 @@
 #define JSON_DEPTH_MAX 32
 #define JSON_BYTES_MAX (1u << 20) /* a profile is a page, an OCI seccomp file 20 kB */
 
-enum json_type { JSON_NULL, JSON_BOOL, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT, JSON_TYPE_COUNT };
+enum json_type {
+	JSON_NULL,
+	JSON_BOOL,
+	JSON_NUMBER,
+	JSON_STRING,
+	JSON_ARRAY,
+	JSON_OBJECT,
+	JSON_TYPE_COUNT
+};
 
 /* A value in a tree; everything lives in the arena that json_parse() was given. */
 struct json_node {
 	enum json_type type;
-	unsigned line, column;       /* where it begins, from 1 */
-	const char *key;             /* in an object: this member's key, else NULL */
-	const char *text;            /* JSON_STRING: the string; JSON_NUMBER: its digits as written */
-	bool boolean;                /* JSON_BOOL */
-	struct json_node *child;     /* JSON_ARRAY, JSON_OBJECT: first member or NULL */
-	struct json_node *next;      /* next sibling or NULL */
-	size_t count;                /* members */
+	unsigned line, column;   /* where it begins, from 1 */
+	const char *key;         /* in an object: this member's key, else NULL */
+	const char *text;        /* JSON_STRING: the string; JSON_NUMBER: its digits as written */
+	bool boolean;            /* JSON_BOOL */
+	struct json_node *child; /* JSON_ARRAY, JSON_OBJECT: first member or NULL */
+	struct json_node *next;  /* next sibling or NULL */
+	size_t count;            /* members */
 };
 
 /*
@@ -65,7 +73,8 @@ void json_close_object(struct json_writer *w);
 void json_open_array(struct json_writer *w);
 void json_close_array(struct json_writer *w);
 void json_put_key(struct json_writer *w, const char *key);
-void json_put_string(struct json_writer *w, const char *text); /* NULL writes null; bad UTF-8 becomes U+FFFD */
+void json_put_string(struct json_writer *w,
+		     const char *text); /* NULL writes null; bad UTF-8 becomes U+FFFD */
 void json_put_u64(struct json_writer *w, uint64_t value);
 void json_put_i64(struct json_writer *w, int64_t value);
 void json_put_bool(struct json_writer *w, bool value);

@@ -15,6 +15,8 @@ enum log_level { LOG_QUIET, LOG_NORMAL, LOG_VERBOSE };
 void log_set_level(enum log_level level); /* the one process-wide setting; set once in main() */
 
 void log_error(const struct cj_error *err); /* always shown: "cejail: MSG (HINT)" */
-void log_warning(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* "cejail: warning: ..." */
-void log_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));    /* LOG_NORMAL and above */
-void log_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2)));   /* LOG_VERBOSE */
+void log_warning(const char *fmt, ...)
+    __attribute__((format(printf, 1, 2))); /* "cejail: warning: ..." */
+void log_note(const char *fmt, ...)
+    __attribute__((format(printf, 1, 2))); /* LOG_NORMAL and above */
+void log_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* LOG_VERBOSE */

@@ -27,7 +27,8 @@ static inline void cj_close(int *fd)
 {
 	if (*fd >= 0) {
 		int saved = errno;
-		(void)close(*fd); /* nothing to be done: close(2) frees the slot even when it fails */
+		(void)close(
+		    *fd); /* nothing to be done: close(2) frees the slot even when it fails */
 		errno = saved;
 	}
 	*fd = -1;
@@ -69,9 +70,9 @@ static inline int take_fd(int *fd)
 	return taken;
 }
 
-#define take_ptr(p)                    \
-	({                             \
-		__typeof__(p) taken_ = (p); \
-		(p) = NULL;            \
-		taken_;                \
+#define take_ptr(p)                                                                                \
+	({                                                                                         \
+		__typeof__(p) taken_ = (p);                                                        \
+		(p) = NULL;                                                                        \
+		taken_;                                                                            \
 	})

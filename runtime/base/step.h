@@ -33,7 +33,8 @@ struct step_msg {
 	size_t nfds;
 };
 
-/* A connected pair, both ends O_CLOEXEC, with a limit on how long either side waits for the other. */
+/* A connected pair, both ends O_CLOEXEC, with a limit on how long either side waits for the other.
+ */
 int step_pair(int out_fds[2], unsigned timeout_ms, struct cj_error *err);
 
 /* Lifts the limit: from here on the wait is as long as the program runs. */
@@ -54,7 +55,8 @@ int step_next(const struct step_link *link, struct step_msg *out, struct cj_erro
 int step_await(const struct step_link *link, unsigned expected, struct step_msg *out,
 	       struct cj_error *err);
 
-/* Sent instead of any step: "I failed, and this is why".  Best effort: the peer also sees us end. */
+/* Sent instead of any step: "I failed, and this is why".  Best effort: the peer also sees us end.
+ */
 void step_abort(const struct step_link *link, const struct cj_error *why);
 
 /* Closes whatever descriptors the message still holds. */

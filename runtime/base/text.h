@@ -16,7 +16,8 @@
 /* Decimal digits only: no sign, blank, prefix; min..max. */
 int parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *out, struct cj_error *err);
 
-/* "64M", "1G", "512k", "4096", "1.5G" is refused; binary units K M G T, any case, "B"/"iB" allowed. At least 1. */
+/* "64M", "1G", "512k", "4096", "1.5G" is refused; binary units K M G T, any case, "B"/"iB" allowed.
+ * At least 1. */
 int parse_size(const char *text, uint64_t *out_bytes, struct cj_error *err);
 
 /* "500ms", "10s", "2m", "1h", "1.5s", "30" (seconds).  At least 1 ms, at most a year. */
@@ -47,7 +48,8 @@ size_t utf8_prefix(const void *bytes, size_t size);
  */
 size_t text_escape(const void *bytes, size_t size, bool keep_layout, char *out, size_t out_size);
 
-/* Formats for messages and --help: "64M", "1.5G" (largest binary unit that is exact or one decimal). */
+/* Formats for messages and --help: "64M", "1.5G" (largest binary unit that is exact or one
+ * decimal). */
 void text_format_size(uint64_t bytes, char *out, size_t out_size);
 void text_format_duration(uint64_t ms, char *out, size_t out_size);
 

@@ -11,11 +11,11 @@
 #include <stdint.h>
 
 struct capture {
-	uint64_t total;     /* bytes that came */
-	size_t cap;         /* bytes that are kept: half as head, half as tail */
+	uint64_t total; /* bytes that came */
+	size_t cap;     /* bytes that are kept: half as head, half as tail */
 	uint8_t *head;
 	size_t head_size, head_room;
-	uint8_t *tail;      /* ring */
+	uint8_t *tail; /* ring */
 	size_t tail_size, tail_start, tail_room;
 };
 

@@ -29,8 +29,8 @@ struct cgroup_limits {
 };
 
 struct cgroup {
-	int dir_fd;        /* the leaf; -1: none, everything below is then zero */
-	char path[512];    /* absolute, as mounted here; for the record and for messages */
+	int dir_fd;         /* the leaf; -1: none, everything below is then zero */
+	char path[512];     /* absolute, as mounted here; for the record and for messages */
 	const char *origin; /* "option", "delegated", "user manager", "container", "own" */
 	bool held[CGROUP_CONTROLLER_COUNT]; /* written and read back */
 	char why_not[256]; /* where something isn't held: one sentence with the remedy */
@@ -46,7 +46,8 @@ struct cgroup {
 int cgroup_create(const char *parent_option, const char *id, const struct cgroup_limits *limits,
 		  struct cgroup *out, struct cj_error *err);
 
-/* cgroup.kill, or, before Linux 5.14, SIGKILL to each process until none is left. Cannot fail usefully. */
+/* cgroup.kill, or, before Linux 5.14, SIGKILL to each process until none is left. Cannot fail
+ * usefully. */
 void cgroup_kill(const struct cgroup *c);
 
 /* Waits until no process is left, at most timeout_ms.  False: some are. */
@@ -59,7 +60,7 @@ void cgroup_destroy(struct cgroup *c);
 struct cgroup_usage {
 	bool has_memory_peak, has_pids_peak, has_cpu;
 	uint64_t memory_peak_bytes, pids_peak, cpu_user_us, cpu_system_us;
-	uint64_t oom_kills;     /* memory.events oom_kill (or oom_group_kill) */
+	uint64_t oom_kills; /* memory.events oom_kill (or oom_group_kill) */
 	uint64_t memory_max_hits, pids_max_hits, throttled_us;
 };
 void cgroup_read_usage(const struct cgroup *c, struct cgroup_usage *out);

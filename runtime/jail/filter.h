@@ -39,7 +39,8 @@ struct filter {
 void filter_builtin(struct filter *out);
 
 /*
- * filter_compile - policy to BPF, in binary-tree order (libseccomp, seccomp_export_bpf_mem or a pipe).
+ * filter_compile - policy to BPF, in binary-tree order (libseccomp, seccomp_export_bpf_mem or a
+ * pipe).
  *
  * x32 and i386 entries are killed, clone3 is always ENOSYS (its flags are out of a
  * filter's sight), calls that init needs after the seal must be allowed: a policy that
@@ -59,7 +60,8 @@ int filter_load(const struct filter *f, int *out_listener_fd, struct cj_error *e
 
 /* What was tried and refused: counted by name. */
 struct denied_syscall {
-	const char *name; /* "mount"; "socket(AF_ALG)": from a table, or libseccomp's name, never from inside */
+	const char *name; /* "mount"; "socket(AF_ALG)": from a table, or libseccomp's name, never
+			     from inside */
 	unsigned count;
 };
 
@@ -77,6 +79,7 @@ int filter_watch_fd(const struct filter_watch *w); /* for epoll; -1 once closed 
  */
 void filter_watch_answer(struct filter_watch *w, const char **out_name);
 
-/* Sorted by first appearance; valid until destroyed.  *out_complete: false once answering stopped. */
+/* Sorted by first appearance; valid until destroyed.  *out_complete: false once answering stopped.
+ */
 const struct denied_syscall *filter_watch_denied(const struct filter_watch *w, size_t *out_count,
 						 bool *out_complete);

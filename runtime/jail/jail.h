@@ -19,15 +19,15 @@ struct jail;
 
 /* What a caller wants to see and hear while the program runs; every member may be left zero. */
 struct jail_io {
-	int stdin_fd;   /* the program's input; -1: /dev/null */
-	int stdout_fd;  /* pass the program's output on to these as it comes; -1: only keep it */
+	int stdin_fd;  /* the program's input; -1: /dev/null */
+	int stdout_fd; /* pass the program's output on to these as it comes; -1: only keep it */
 	int stderr_fd;
 	bool escape[2]; /* stdout, stderr are terminals: show control characters as \xNN */
 	int tty_fd;     /* --tty: the caller's terminal; -1: none */
 	/* Something happened: "start", "stdout", "stderr", "denied"; for --events-fd. */
 	void (*event)(void *context, const char *type, const void *bytes, size_t size);
 	void *context;
-	int hangup_fd;  /* a descriptor whose other end going away cancels the run; -1: none */
+	int hangup_fd; /* a descriptor whose other end going away cancels the run; -1: none */
 };
 
 /*
@@ -39,7 +39,8 @@ struct jail_io {
  */
 int jail_prepare(const struct plan *plan, const char *id, struct jail **out, struct cj_error *err);
 
-/* Reads the program's code and inputs with the caller's rights, hands them to init, starts the payload. */
+/* Reads the program's code and inputs with the caller's rights, hands them to init, starts the
+ * payload. */
 int jail_start(struct jail *j, const struct program *program, const struct jail_io *io,
 	       struct cj_error *err);
 
@@ -49,7 +50,8 @@ int jail_start(struct jail *j, const struct program *program, const struct jail_
  */
 int jail_wait(struct jail *j, struct outcome *out, struct cj_error *err);
 
-/* After jail_wait: copy artefacts into a directory of the caller's (artifacts.h); fills out->artifacts. */
+/* After jail_wait: copy artefacts into a directory of the caller's (artifacts.h); fills
+ * out->artifacts. */
 int jail_collect(struct jail *j, int dest_fd, struct outcome *out, struct cj_error *err);
 
 void jail_destroy(struct jail **j);

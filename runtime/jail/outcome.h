@@ -56,8 +56,8 @@ enum layer {
 	LAYER_IPC_NS,
 	LAYER_UTS_NS,
 	LAYER_CGROUP_NS,
-	LAYER_CGROUP,       /* a cgroup v2 leaf of its own, whatever controllers it has */
-	LAYER_ROOT,         /* read-only root */
+	LAYER_CGROUP, /* a cgroup v2 leaf of its own, whatever controllers it has */
+	LAYER_ROOT,   /* read-only root */
 	LAYER_NO_NEW_PRIVS,
 	LAYER_CAPABILITIES, /* none in any set */
 	LAYER_SECCOMP,
@@ -71,8 +71,9 @@ enum layer_state { LAYER_ABSENT, LAYER_ON, LAYER_OFF, LAYER_STATE_COUNT };
 
 /* The words of the result; checked against the man page and the schema. */
 extern const char *const status_names[STATUS_COUNT];
-extern const char *const limit_names[LIMIT_COUNT];   /* "memory", "cpus", "pids", "wall", ... */
-extern const char *const limit_units[LIMIT_COUNT];   /* of `value` in the result: "bytes", "ms", ... */
+extern const char *const limit_names[LIMIT_COUNT]; /* "memory", "cpus", "pids", "wall", ... */
+extern const char
+    *const limit_units[LIMIT_COUNT]; /* of `value` in the result: "bytes", "ms", ... */
 extern const char *const limit_by_names[BY_COUNT];
 extern const char *const layer_names[LAYER_COUNT];
 extern const char *const layer_state_names[LAYER_STATE_COUNT];
@@ -87,10 +88,10 @@ struct outcome {
 	struct arena arena; /* what the pointers below point into */
 	char id[PLAN_ID_MAX];
 	enum status status;
-	bool has_status;    /* the first terminal event sets it, once (outcome_decide) */
-	int exit_code;      /* of the program, or -1 */
-	int signal;         /* or 0 */
-	int exec_errno;     /* the command could not be executed: ENOENT, EACCES, ...; else 0 */
+	bool has_status;       /* the first terminal event sets it, once (outcome_decide) */
+	int exit_code;         /* of the program, or -1 */
+	int signal;            /* or 0 */
+	int exec_errno;        /* the command could not be executed: ENOENT, EACCES, ...; else 0 */
 	struct cj_error error; /* STATUS_SETUP_ERROR */
 	struct capture output[2]; /* stdout, stderr */
 	struct usage usage;

@@ -4,8 +4,8 @@
  * list it, end it, and sweep what a killed supervisor left.
  *
  * "<runtime dir>/runs/ID.json", 0600 in a 0700 directory: $XDG_RUNTIME_DIR/cejail, or
- * /run/user/UID/cejail, or /run/cejail for root, or /dev/shm/cejail-UID; never /tmp.  The supervisor keeps
- * an flock(2) on it: whoever gets the lock knows that its owner is gone, whatever
+ * /run/user/UID/cejail, or /run/cejail for root, or /dev/shm/cejail-UID; never /tmp.  The
+ * supervisor keeps an flock(2) on it: whoever gets the lock knows that its owner is gone, whatever
  * became of the pid.
  */
 #pragma once
@@ -38,7 +38,8 @@ struct record_entry {
 int record_list(int dir_fd, struct arena *a, struct record_entry **out, size_t *out_count,
 		struct cj_error *err);
 
-/* SIGTERM to the supervisor of `id`, by pidfd, checked to be the lock's holder.  ENOENT: no such run. */
+/* SIGTERM to the supervisor of `id`, by pidfd, checked to be the lock's holder.  ENOENT: no such
+ * run. */
 int record_cancel(int dir_fd, const char *id, struct cj_error *err);
 
 /* Ends and removes what dead supervisors left (cgroup leaf, then record).  Returns how many. */

@@ -14,10 +14,10 @@
 struct jail;
 
 struct stage {
-	const char *name;                                     /* as the user reads it in messages */
-	bool (*is_wanted)(const struct jail *j);              /* NULL: always */
-	int (*enter)(struct jail *j, struct cj_error *err);   /* on failure holds nothing */
-	void (*leave)(struct jail *j);                        /* NULL: ends with the process */
+	const char *name;                                   /* as the user reads it in messages */
+	bool (*is_wanted)(const struct jail *j);            /* NULL: always */
+	int (*enter)(struct jail *j, struct cj_error *err); /* on failure holds nothing */
+	void (*leave)(struct jail *j);                      /* NULL: ends with the process */
 };
 
 /* Enters rows 0..n-1; if row k fails, leaves k-1..0 and names row k in *err. */

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Named steps over a SOCK_SEQPACKET pair.  Acts.
+ *
+ * On the wire: a header, then the data; a failure is the header of STEP_FAILED and a
+ * whole struct cj_error.  Both ends are the same program, so there is no byte order to
+ * agree on; sizes are still checked, because init shares a uid with the payload.
+ */
+#include "runtime/base/step.h"
+
+#include <stdbool.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/uio.h>
+
+#include "runtime/base/scope.h"
+
+#define STEP_FAILED UINT32_MAX
+
+struct step_header {
+	uint32_t step;
+	uint32_t size; /* of the data behind it */
+};
+
+union step_control {
+	struct cmsghdr header;
+	char room[CMSG_SPACE(STEP_FDS_MAX * sizeof(int))];
+};
+
+static void set_timeouts(int sock_fd, unsigned timeout_ms)
+{
+	struct timeval limit = {
+		.tv_sec = timeout_ms / 1000,
+		.tv_usec = (suseconds_t)(timeout_ms % 1000) * 1000,
+	};
+	/* Cannot fail on a socket of ours; without it a hung peer would only be waited for. */
+	(void)setsockopt(sock_fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+	(void)setsockopt(sock_fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit));
+}
+
+int step_pair(int out_fds[2], unsigned timeout_ms, struct cj_error *err)
+{
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, out_fds) < 0)
+		return cj_fail(err, errno, "create a socket pair");
+
+	set_timeouts(out_fds[0], timeout_ms);
+	set_timeouts(out_fds[1], timeout_ms);
+	return 0;
+}
+
+void step_wait_forever(const struct step_link *link)
+{
+	set_timeouts(link->sock_fd, 0);
+}
+
+static void attach_fds(struct msghdr *msg, union step_control *control, const int *fds, size_t nfds)
+{
+	memset(control, 0, sizeof(*control));
+	msg->msg_control = control;
+	msg->msg_controllen = CMSG_SPACE(nfds * sizeof(int));
+
+	struct cmsghdr *rights = CMSG_FIRSTHDR(msg);
+	rights->cmsg_level = SOL_SOCKET;
+	rights->cmsg_type = SCM_RIGHTS;
+	rights->cmsg_len = CMSG_LEN(nfds * sizeof(int));
+	memcpy(CMSG_DATA(rights), fds, nfds * sizeof(int));
+}
+
+static int send_message(int sock_fd, uint32_t step, const void *data, size_t size, const int *fds,
+			size_t nfds)
+{
+	struct step_header header = { .step = step, .size = (uint32_t)size };
+	struct iovec parts[] = {
+		{ .iov_base = &header, .iov_len = sizeof(header) },
+		{ .iov_base = (void *)data, .iov_len = size }, /* sendmsg(2) only reads it */
+	};
+	struct msghdr msg = { .msg_iov = parts, .msg_iovlen = size > 0 ? 2 : 1 };
+	union step_control control;
+	if (nfds > 0)
+		attach_fds(&msg, &control, fds, nfds);
+
+	ssize_t sent;
+	do
+		sent = sendmsg(sock_fd, &msg, MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	return sent < 0 ? -errno : 0;
+}
+
+int step_tell(const struct step_link *link, unsigned step, const void *data, size_t size,
+	      const int *fds, size_t nfds, struct cj_error *err)
+{
+	if (size > STEP_DATA_MAX || nfds > STEP_FDS_MAX)
+		return cj_fail(err, EMSGSIZE, "tell %s '%s'", link->peer, link->names[step]);
+
+	int rc = send_message(link->sock_fd, step, data, size, fds, nfds);
+	if (rc == -EAGAIN)
+		return cj_fail(err, ETIMEDOUT, "tell %s '%s'", link->peer, link->names[step]);
+	if (rc < 0)
+		return cj_fail(err, -rc, "tell %s '%s'", link->peer, link->names[step]);
+	return 0;
+}
+
+void step_abort(const struct step_link *link, const struct cj_error *why)
+{
+	/* If even this can't be sent, the peer reads the end of the socket. */
+	(void)send_message(link->sock_fd, STEP_FAILED, why, sizeof(*why), NULL, 0);
+}
+
+static void take_fds(struct step_msg *out, struct msghdr *msg)
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (size_t i = 0; i < count && out->nfds < STEP_FDS_MAX; i++)
+			memcpy(&out->fds[out->nfds++], CMSG_DATA(c) + i * sizeof(int), sizeof(int));
+	}
+}
+
+/* A peer's error is text of our own making, but it crosses a process border: end every string. */
+static int adopt_error(struct cj_error *err, const struct step_msg *msg)
+{
+	memcpy(err, msg->data, sizeof(*err));
+	err->stage[sizeof(err->stage) - 1] = '\0';
+	err->msg[sizeof(err->msg) - 1] = '\0';
+	err->hint[sizeof(err->hint) - 1] = '\0';
+	if (err->code <= 0)
+		err->code = EPROTO;
+	return -err->code;
+}
+
+static int receive_message(int sock_fd, struct step_header *header, struct step_msg *out,
+			   bool *out_truncated)
+{
+	struct iovec parts[] = {
+		{ .iov_base = header, .iov_len = sizeof(*header) },
+		{ .iov_base = out->data, .iov_len = sizeof(out->data) },
+	};
+	union step_control control;
+	struct msghdr msg = {
+		.msg_iov = parts,
+		.msg_iovlen = 2,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+
+	ssize_t got;
+	do
+		got = recvmsg(sock_fd, &msg, MSG_CMSG_CLOEXEC);
+	while (got < 0 && errno == EINTR);
+	if (got < 0)
+		return -errno;
+	take_fds(out, &msg);
+	*out_truncated = (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ||
+			 (got > 0 && (size_t)got < sizeof(*header));
+	out->size = (size_t)got > sizeof(*header) ? (size_t)got - sizeof(*header) : 0;
+	return got == 0 ? -EPIPE : 0;
+}
+
+/* Reads one message; what failed is said by the caller, who knows what was awaited. */
+static int next_message(const struct step_link *link, struct step_msg *out, const char *awaited,
+			struct cj_error *err)
+{
+	struct step_header header = { 0 };
+	bool is_truncated = false;
+	out->nfds = 0;
+	out->size = 0;
+
+	int rc = receive_message(link->sock_fd, &header, out, &is_truncated);
+	if (rc == -EPIPE || rc == -ECONNRESET) {
+		(void)cj_reject(err, "%s ended before '%s'", link->peer, awaited);
+		err->code = EPIPE;
+		return -EPIPE;
+	}
+	if (rc == -EAGAIN)
+		return cj_fail(err, ETIMEDOUT, "wait for %s to reach '%s'", link->peer, awaited);
+	if (rc < 0)
+		return cj_fail(err, -rc, "hear from %s", link->peer);
+	if (is_truncated || header.size != out->size)
+		return cj_fail(err, EPROTO, "read a message of %s", link->peer);
+
+	if (header.step == STEP_FAILED && out->size == sizeof(struct cj_error))
+		return adopt_error(err, out);
+	out->step = header.step;
+	return 0;
+}
+
+int step_next(const struct step_link *link, struct step_msg *out, struct cj_error *err)
+{
+	int rc = next_message(link, out, "end of run", err);
+	if (rc < 0)
+		step_msg_fini(out);
+	return rc;
+}
+
+int step_await(const struct step_link *link, unsigned expected, struct step_msg *out,
+	       struct cj_error *err)
+{
+	int rc = next_message(link, out, link->names[expected], err);
+	if (rc == 0 && out->step != expected)
+		rc = cj_fail(err, EPROTO, "wait for %s to reach '%s': it sent step %u", link->peer,
+			     link->names[expected], out->step);
+	if (rc < 0)
+		step_msg_fini(out);
+	return rc;
+}
+
+void step_msg_fini(struct step_msg *msg)
+{
+	for (size_t i = 0; i < msg->nfds; i++)
+		cj_close(&msg->fds[i]);
+	msg->nfds = 0;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* System calls without a wrapper in glibc 2.36, and retries of EINTR.  Acts. */
+#include "runtime/base/sys.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/keyctl.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+pid_t sys_clone3(const struct clone_args *args)
+{
+	return (pid_t)syscall(SYS_clone3, args, sizeof(*args));
+}
+
+int sys_pidfd_open(pid_t pid)
+{
+	return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+int sys_pidfd_send_signal(int pidfd, int sig)
+{
+	return (int)syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0);
+}
+
+int sys_close_range(unsigned first, unsigned last, unsigned flags)
+{
+	return (int)syscall(SYS_close_range, first, last, flags);
+}
+
+int sys_openat2(int dir_fd, const char *path, int flags, mode_t mode, uint64_t resolve)
+{
+	struct open_how how = {
+		.flags = (uint64_t)(flags | O_CLOEXEC),
+		.mode = mode,
+		.resolve = resolve,
+	};
+	return (int)syscall(SYS_openat2, dir_fd, path, &how, sizeof(how));
+}
+
+int sys_open_tree(int dir_fd, const char *path, unsigned flags)
+{
+	return (int)syscall(SYS_open_tree, dir_fd, path, flags | O_CLOEXEC);
+}
+
+#define MOUNT_ATTR_BYTES 32 /* MOUNT_ATTR_SIZE_VER0: <linux/mount.h> quarrels with <sys/mount.h>   \
+			     */
+
+int sys_mount_setattr(int dir_fd, const char *path, unsigned flags, struct mount_attr *attr)
+{
+	return (int)syscall(SYS_mount_setattr, dir_fd, path, flags, attr, MOUNT_ATTR_BYTES);
+}
+
+int sys_pivot_root(const char *new_root, const char *put_old)
+{
+	return (int)syscall(SYS_pivot_root, new_root, put_old);
+}
+
+int sys_seccomp(unsigned operation, unsigned flags, void *args)
+{
+	return (int)syscall(SYS_seccomp, operation, flags, args);
+}
+
+long sys_keyctl_join_session_keyring(void)
+{
+	return syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL, 0, 0, 0);
+}
+
+ssize_t sys_read(int fd, void *buf, size_t size)
+{
+	ssize_t got;
+	do
+		got = read(fd, buf, size);
+	while (got < 0 && errno == EINTR);
+	return got;
+}
+
+ssize_t sys_write(int fd, const void *buf, size_t size)
+{
+	ssize_t put;
+	do
+		put = write(fd, buf, size);
+	while (put < 0 && errno == EINTR);
+	return put;
+}

@@ -29,6 +29,7 @@ struct idmap {
  * idmap_choose - pick the host id.
  * Ids are looked for where our own user namespace has them: 0x70000000.. first (systemd's
  * UIDS-GIDS page lists it as unused), else the top of the largest range in /proc/self/uid_map.
+ * Fails: EPERM for a root that has only uid 0 to give; EAGAIN when every id is taken.
  */
 int idmap_choose(int runtime_dir_fd, struct idmap *out, struct cj_error *err);
 void idmap_release(struct idmap *map);
@@ -38,3 +39,9 @@ void idmap_release(struct idmap *map);
  * Runs in:  supervisor, right after clone3(2).  Follows: user_namespaces(7).
  */
 int idmap_write(const struct idmap *map, pid_t init_pid, struct cj_error *err);
+
+/*
+ * idmap_hint - where *err is a refused clone3(2) or map: name the setting of this host that
+ * forbids user namespaces, and what mends it.  Returns -err->code.
+ */
+int idmap_hint(struct cj_error *err);

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * kernfile - small files of /proc, /sys and cgroupfs, whole, without the heap.
+ *
+ * Here a missing file is an answer (this kernel doesn't have it), so these return
+ * a negative errno and no message; what must be told is told by the caller.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#define KERNFILE_SMALL 4096
+
+/*
+ * Reads all of dir_fd/name into buf with a NUL behind; the number of bytes, or -errno.
+ * -EFBIG when it doesn't fit (a cut file would be misread).  Follows no link at the end.
+ */
+ssize_t kernfile_read(int dir_fd, const char *name, char *buf, size_t size);
+
+/* The same from an open descriptor, from its start. */
+ssize_t kernfile_reread(int fd, char *buf, size_t size);
+
+/* One write(2) of `text` to an existing file, as kernel files want it. */
+int kernfile_write(int dir_fd, const char *name, const char *text);

@@ -91,6 +91,7 @@ struct outcome {
 	bool has_status;       /* the first terminal event sets it, once (outcome_decide) */
 	int exit_code;         /* of the program, or -1 */
 	int signal;            /* or 0 */
+	int cancel_signal;     /* STATUS_CANCELLED: which of ours; 0: who reads us went away */
 	int exec_errno;        /* the command could not be executed: ENOENT, EACCES, ...; else 0 */
 	struct cj_error error; /* STATUS_SETUP_ERROR */
 	struct capture output[2]; /* stdout, stderr */

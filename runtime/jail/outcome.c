@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * outcome - the words of a result, the first-event rule, and the exit status.  Pure
+ * but for the clock, which is read once for started_at.
+ */
+#include "runtime/jail/outcome.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
+
+#define EXIT_TIME_LIMIT   124
+#define EXIT_OWN_FAILURE  125
+#define EXIT_NOT_RUNNABLE 126
+#define EXIT_NOT_FOUND    127
+#define EXIT_SIGNAL_BASE  128
+
+const char *const status_names[] = {
+	[STATUS_EXITED] = "exited",
+	[STATUS_SIGNALED] = "signaled",
+	[STATUS_TIMEOUT] = "timeout",
+	[STATUS_CPU_LIMIT] = "cpu_limit",
+	[STATUS_OOM] = "oom",
+	[STATUS_OUTPUT_LIMIT] = "output_limit",
+	[STATUS_CANCELLED] = "cancelled",
+	[STATUS_SETUP_ERROR] = "setup_error",
+};
+static_assert(LENGTH(status_names) == STATUS_COUNT, "every status has a name");
+
+const char *const limit_names[] = {
+	[LIMIT_MEMORY] = "memory", [LIMIT_CPUS] = "cpus",         [LIMIT_PIDS] = "pids",
+	[LIMIT_WALL] = "wall",     [LIMIT_CPU_TIME] = "cpu_time", [LIMIT_DISK] = "disk",
+	[LIMIT_NOFILE] = "nofile", [LIMIT_OUTPUT] = "output",
+};
+static_assert(LENGTH(limit_names) == LIMIT_COUNT, "every limit has a name");
+
+const char *const limit_units[] = {
+	[LIMIT_MEMORY] = "bytes",   [LIMIT_CPUS] = "cpus", /* the value has three decimals: 1500 is
+							      written 1.5 */
+	[LIMIT_PIDS] = "processes", [LIMIT_WALL] = "ms",      [LIMIT_CPU_TIME] = "ms",
+	[LIMIT_DISK] = "bytes",     [LIMIT_NOFILE] = "files", [LIMIT_OUTPUT] = "bytes",
+};
+static_assert(LENGTH(limit_units) == LIMIT_COUNT, "every limit has a unit");
+
+const char *const limit_by_names[] = {
+	[BY_NONE] = "none",     [BY_CGROUP] = "cgroup",
+	[BY_RLIMIT] = "rlimit", [BY_SUPERVISOR] = "supervisor",
+	[BY_TMPFS] = "tmpfs",
+};
+static_assert(LENGTH(limit_by_names) == BY_COUNT, "every holder of a limit has a name");
+
+const char *const layer_names[] = {
+	[LAYER_USER_NS] = "user_ns",
+	[LAYER_PID_NS] = "pid_ns",
+	[LAYER_MOUNT_NS] = "mount_ns",
+	[LAYER_NETWORK_NS] = "network_ns",
+	[LAYER_IPC_NS] = "ipc_ns",
+	[LAYER_UTS_NS] = "uts_ns",
+	[LAYER_CGROUP_NS] = "cgroup_ns",
+	[LAYER_CGROUP] = "cgroup",
+	[LAYER_ROOT] = "root",
+	[LAYER_NO_NEW_PRIVS] = "no_new_privs",
+	[LAYER_CAPABILITIES] = "capabilities",
+	[LAYER_SECCOMP] = "seccomp",
+	[LAYER_SYSCALL_REPORT] = "syscall_report",
+	[LAYER_LANDLOCK] = "landlock",
+	[LAYER_NETWORK_FILTER] = "network_filter",
+};
+static_assert(LENGTH(layer_names) == LAYER_COUNT, "every layer has a name");
+
+const char *const layer_state_names[] = {
+	[LAYER_ABSENT] = "absent",
+	[LAYER_ON] = "on",
+	[LAYER_OFF] = "off",
+};
+static_assert(LENGTH(layer_state_names) == LAYER_STATE_COUNT, "every state has a name");
+
+void outcome_init(struct outcome *o, const char *id, size_t output_cap)
+{
+	*o = (struct outcome){ .exit_code = -1 };
+	(void)snprintf(o->id, sizeof(o->id), "%s", id); /* ids are checked before: is_name() */
+	capture_init(&o->output[0], output_cap);
+	capture_init(&o->output[1], output_cap);
+	(void)clock_gettime(CLOCK_REALTIME, &o->started_at); /* cannot fail: clock_gettime(2) */
+}
+
+void outcome_fini(struct outcome *o)
+{
+	capture_fini(&o->output[0]);
+	capture_fini(&o->output[1]);
+	arena_fini(&o->arena);
+	*o = (struct outcome){ .exit_code = -1 };
+}
+
+void outcome_decide(struct outcome *o, enum status status)
+{
+	if (o->has_status)
+		return;
+	o->status = status;
+	o->has_status = true;
+}
+
+void outcome_warn(struct outcome *o, const char *fmt, ...)
+{
+	char text[CJ_ERROR_MSG_MAX];
+	va_list args;
+
+	va_start(args, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, args); /* a longer sentence is cut */
+	va_end(args);
+
+	char *copy = arena_strdup(&o->arena, text);
+	if (copy) /* without memory for a sentence the run still ends as it ended */
+		(void)!strings_add(&o->warnings, &o->arena, copy);
+}
+
+/* As shells say it (POSIX, Shell Command Language, 2.8.2). */
+static int exec_failure(int exec_errno)
+{
+	return exec_errno == ENOENT || exec_errno == ENOTDIR ? EXIT_NOT_FOUND : EXIT_NOT_RUNNABLE;
+}
+
+int outcome_exit_status(const struct outcome *o)
+{
+	switch (o->has_status ? o->status : STATUS_SETUP_ERROR) {
+	case STATUS_EXITED:
+		return o->exec_errno ? exec_failure(o->exec_errno) : o->exit_code;
+	case STATUS_SIGNALED:
+		return EXIT_SIGNAL_BASE + o->signal;
+	case STATUS_TIMEOUT:
+	case STATUS_CPU_LIMIT:
+		return EXIT_TIME_LIMIT;
+	case STATUS_OOM:
+	case STATUS_OUTPUT_LIMIT:
+		return EXIT_SIGNAL_BASE + SIGKILL;
+	case STATUS_CANCELLED: /* without a signal: whoever reads our output went away */
+		return EXIT_SIGNAL_BASE + (o->cancel_signal ? o->cancel_signal : SIGPIPE);
+	case STATUS_SETUP_ERROR:
+	case STATUS_COUNT:
+		break;
+	}
+	return EXIT_OWN_FAILURE;
+}

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* attempt_processes - processes that are not the program's own (pid 1 is cejail's), ids,
+ * capabilities, limits.  Acts; see attempt.h. */
+#include "attempt.h"
+
+#include <grp.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+
+static bool try_traceme(void)
+{
+	return worked(ptrace(PTRACE_TRACEME, 0, NULL, NULL));
+}
+static bool try_attach_init(void)
+{
+	return worked(ptrace(PTRACE_ATTACH, 1, NULL, NULL));
+}
+static bool try_seize_init(void)
+{
+	return worked(ptrace(PTRACE_SEIZE, 1, NULL, NULL));
+}
+static bool try_read_init(void)
+{
+	char byte;
+	struct iovec to = { &byte, 1 }, from = { (void *)(uintptr_t)try_read_init, 1 };
+	return worked(process_vm_readv(1, &to, 1, &from, 1, 0));
+}
+static bool try_init_mem(void)
+{
+	return can_open("/proc/1/mem", O_RDONLY);
+}
+static bool try_init_environ(void)
+{
+	return can_read_something("/proc/1/environ");
+}
+static bool try_init_root(void)
+{
+	return can_open("/proc/1/root/", O_RDONLY | O_DIRECTORY);
+}
+static bool try_init_cwd(void)
+{
+	return can_open("/proc/1/cwd/", O_RDONLY | O_DIRECTORY);
+}
+static bool try_init_exe(void)
+{
+	return can_open("/proc/1/exe", O_RDONLY);
+}
+static bool try_init_fds(void)
+{
+	return can_open("/proc/1/fd", O_RDONLY | O_DIRECTORY);
+}
+static bool try_init_maps(void)
+{
+	return can_read_something("/proc/1/maps");
+}
+static bool try_getfd_init(void)
+{
+	int pidfd = (int)syscall(SYS_pidfd_open, 1, 0);
+	return pidfd >= 0 && worked(syscall(SYS_pidfd_getfd, pidfd, 0, 0));
+}
+static bool try_prlimit_init(void)
+{
+	struct rlimit zero = { 0, 0 };
+	return worked(prlimit(1, RLIMIT_NOFILE, &zero, NULL));
+}
+static bool try_kcmp(void)
+{
+	return worked(syscall(SYS_kcmp, 1, getpid(), 1, 0, 0));
+}
+static bool try_move_pages(void)
+{
+	return worked(syscall(SYS_move_pages, 1, 0ul, NULL, NULL, NULL, 0));
+}
+
+static bool try_setuid(void)
+{
+	return worked(setuid(0));
+}
+static bool try_setgid(void)
+{
+	return worked(setgid(0));
+}
+static bool try_setuid_other(void)
+{
+	return worked(setresuid(1, 1, 1));
+}
+static bool try_setgroups(void)
+{
+	gid_t group = 0;
+	return worked(setgroups(1, &group));
+}
+static bool try_capset(void)
+{
+	struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
+	struct __user_cap_data_struct data[2] = { { 1u << CAP_SYS_ADMIN, 1u << CAP_SYS_ADMIN, 0 } };
+	return worked(syscall(SYS_capset, &head, data));
+}
+static bool try_ambient(void)
+{
+	return worked(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_SYS_ADMIN, 0, 0));
+}
+static bool try_securebits(void)
+{
+	return worked(prctl(PR_SET_SECUREBITS, 0, 0, 0, 0));
+}
+static bool try_new_privs(void)
+{
+	return worked(prctl(PR_SET_NO_NEW_PRIVS, 0, 0, 0, 0));
+}
+static bool try_more_files(void)
+{
+	struct rlimit l;
+	getrlimit(RLIMIT_NOFILE, &l);
+	l.rlim_max += 1;
+	return worked(setrlimit(RLIMIT_NOFILE, &l));
+}
+static bool try_core(void)
+{
+	struct rlimit l = { 1 << 20, 1 << 20 };
+	return worked(setrlimit(RLIMIT_CORE, &l));
+}
+static bool try_realtime(void)
+{
+	struct sched_param p = { .sched_priority = 1 };
+	return worked(sched_setscheduler(0, SCHED_FIFO, &p));
+}
+static bool try_nice(void)
+{
+	return worked(setpriority(PRIO_PROCESS, 0, -5));
+}
+static bool try_oom_score(void)
+{
+	return can_write("/proc/self/oom_score_adj", "-1000");
+}
+static bool try_uid_map(void)
+{
+	return can_write("/proc/self/uid_map", "0 0 1");
+}
+static bool try_chown(void)
+{
+	int fd = open("/box/attempt-chown", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	bool open = fd >= 0 && worked(fchown(fd, 1, 1));
+	int why = errno;
+	(void)unlink("/box/attempt-chown");
+	errno = why;
+	return open;
+}
+
+static const struct attempt attempts[] = {
+	ROW(traceme),      ROW(attach_init), ROW(seize_init),   ROW(read_init),  ROW(init_mem),
+	ROW(init_environ), ROW(init_root),   ROW(init_cwd),     ROW(init_exe),   ROW(init_fds),
+	ROW(init_maps),    ROW(getfd_init),  ROW(prlimit_init), ROW(kcmp),       ROW(move_pages),
+	ROW(setuid),       ROW(setgid),      ROW(setuid_other), ROW(setgroups),  ROW(capset),
+	ROW(ambient),      ROW(securebits),  ROW(new_privs),    ROW(more_files), ROW(core),
+	ROW(realtime),     ROW(nice),        ROW(oom_score),    ROW(uid_map),    ROW(chown),
+};
+
+int main(int argc, char **argv)
+{
+	(void)argc;
+	make_attempts(attempts, sizeof(attempts) / sizeof(attempts[0]), argv + 1);
+	return 0;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * handover - the supervisor gives a sealed init its program.  Acts.
+ *
+ * Files are opened here, with the caller's rights, once; init writes them as the
+ * jail's user.  The code's exact bytes are hashed in a sealed memfd first, so the
+ * hash in the result is of what ran.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "rootfs/inputs.h"
+#include "runtime/base/fd.h"
+#include "runtime/base/scope.h"
+#include "runtime/jail/state.h"
+
+/*
+ * When init fails it says why and ends: the message it sent is worth more than our EPIPE.
+ */
+static int tell(struct jail *j, enum step step, const void *data, size_t size, const int *fds,
+		size_t nfds, struct cj_error *err)
+{
+	if (step_tell(&j->link, step, data, size, fds, nfds, err) == 0)
+		return 0;
+	auto_step_msg struct step_msg last = { 0 };
+	if (err->code == EPIPE || err->code == ECONNRESET)
+		(void)step_next(&j->link, &last, err); /* fills *err: a dead peer sends no step */
+	return -err->code;
+}
+
+static int send_input(void *context, const struct input *in, int fd, struct cj_error *err)
+{
+	return tell(context, STEP_INPUT, in, sizeof(*in), &fd, fd >= 0, err);
+}
+
+static int send_file(struct jail *j, const char *path, int fd, uint64_t max_bytes,
+		     struct cj_error *err)
+{
+	struct input in = { .kind = INPUT_FILE, .mode = 0644, .max_bytes = max_bytes };
+	if (strlen(path) >= sizeof(in.path))
+		return cj_reject(err, "path '%.64s...' is too long", path);
+	memcpy(in.path, path, strlen(path) + 1);
+	return send_input(j, &in, fd, err);
+}
+
+/* The code as a sealed memfd, wherever it comes from. */
+static int open_code(const struct program *p, struct cj_error *err)
+{
+	size_t size;
+	if (p->code_source == CODE_STRING)
+		return fd_memfd_sealed("code", p->code_text, strlen(p->code_text), err);
+	if (p->code_source == CODE_STDIN)
+		return fd_memfd_copy("code", STDIN_FILENO, CODE_BYTES_MAX, &size, "standard input",
+				     err);
+
+	auto_fd int file_fd = fd_open_regular(p->code_name, err);
+	if (file_fd < 0)
+		return file_fd;
+	return fd_memfd_copy("code", file_fd, CODE_BYTES_MAX, &size, p->code_name, err);
+}
+
+static int hash_code(int code_fd, char out_hex[static SHA256_HEX_MAX], struct cj_error *err)
+{
+	struct sha256 hash;
+	sha256_init(&hash);
+
+	uint8_t chunk[16384];
+	for (off_t at = 0;;) {
+		ssize_t got = pread(code_fd, chunk, sizeof(chunk), at);
+		if (got < 0)
+			return cj_fail(err, errno, "read the code back");
+		if (got == 0)
+			break;
+		sha256_update(&hash, chunk, (size_t)got);
+		at += got;
+	}
+	sha256_final(&hash, out_hex);
+	return 0;
+}
+
+static int send_code(struct jail *j, struct cj_error *err)
+{
+	const struct program *p = j->program;
+	if (p->code_source == CODE_NONE)
+		return 0;
+
+	auto_fd int code_fd = open_code(p, err);
+	if (code_fd == -EFBIG)
+		cj_hint(err, "code may have %u MiB; hand larger data in with --file or --ro-bind",
+			CODE_BYTES_MAX >> 20);
+	if (code_fd < 0 || hash_code(code_fd, j->code_sha256, err) < 0)
+		return -err->code;
+	return send_file(j, p->code_path, code_fd, CODE_BYTES_MAX, err);
+}
+
+static int send_args_json(struct jail *j, struct cj_error *err)
+{
+	const char *text = j->program->args_json;
+	if (!text)
+		return 0;
+
+	auto_fd int args_fd = fd_memfd_sealed("args", text, strlen(text), err);
+	if (args_fd < 0)
+		return args_fd;
+	return send_file(j, "/box/args.json", args_fd, ARGS_JSON_MAX, err);
+}
+
+static int send_out_directory(struct jail *j, struct cj_error *err)
+{
+	const struct input in = { .kind = INPUT_DIRECTORY, .mode = 0755, .path = "/box/out" };
+	return j->program->collect_artifacts ? send_input(j, &in, -1, err) : 0;
+}
+
+int handover_inputs(struct jail *j, struct cj_error *err)
+{
+	const struct program *p = j->program;
+	if (send_out_directory(j, err) < 0 || send_code(j, err) < 0 || send_args_json(j, err) < 0)
+		return -err->code;
+	for (size_t i = 0; i < p->nfiles; i++)
+		if (inputs_walk(p->files[i].source, p->files[i].target, j->plan->root.scratch_bytes,
+				send_input, j, err) < 0)
+			return -err->code;
+	return 0;
+}
+
+/* NUL-ended words into `out`, or only counted when it is NULL. */
+static size_t put_words(char *out, const char *const *words, size_t count)
+{
+	size_t used = 0;
+	for (size_t i = 0; i < count; i++) {
+		size_t size = strlen(words[i]) + 1;
+		if (out)
+			memcpy(out + used, words[i], size);
+		used += size;
+	}
+	return used;
+}
+
+static size_t put_program(char *out, const struct program *p)
+{
+	size_t used = put_words(out, &p->workdir, 1);
+	used += put_words(out ? out + used : NULL, p->argv.items, p->argv.count);
+	used += put_words(out ? out + used : NULL, p->env.items, p->env.count);
+	return used;
+}
+
+int handover_start(struct jail *j, const int stdio[3], struct cj_error *err)
+{
+	const struct program *p = j->program;
+	const struct start start = {
+		.argc = (uint32_t)p->argv.count,
+		.envc = (uint32_t)p->env.count,
+		.bytes = put_program(NULL, p),
+		.wants_tty = j->plan->tty,
+	};
+	if (start.bytes > START_WORDS_MAX)
+		return cj_reject(err, "arguments and environment have %llu bytes, more than %u",
+				 (unsigned long long)start.bytes, START_WORDS_MAX);
+
+	auto_free char *words = malloc(start.bytes);
+	if (!words)
+		return cj_fail(err, ENOMEM, "gather the program's words");
+	put_program(words, p);
+	auto_fd int words_fd = fd_memfd_sealed("words", words, start.bytes, err);
+	if (words_fd < 0)
+		return words_fd;
+
+	const int fds[] = { words_fd, stdio[0], stdio[1], stdio[2] };
+	return tell(j, STEP_START, &start, sizeof(start), fds, j->plan->tty ? 1 : 4, err);
+}

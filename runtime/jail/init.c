@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * init - pid 1 of the jail, from clone3(2) to its end.  Acts.
+ *
+ * It begins as a copy of the supervisor with every capability over its new user
+ * namespace and none over the host, and goes down a table in which privileges only
+ * shrink.  The last row loads the seccomp filter; after it init is as weak as the
+ * payload, and only then does it take in the program.  Any failure becomes the
+ * supervisor's error (step_abort), and the end of init is the end of every process
+ * in its pid namespace.
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "netns/loopback.h"
+#include "rootfs/inputs.h"
+#include "rootfs/rootfs.h"
+#include "runtime/base/fd.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/jail/fence.h"
+#include "runtime/jail/limits.h"
+#include "runtime/jail/privileges.h"
+#include "runtime/jail/stage.h"
+#include "runtime/jail/state.h"
+
+#define INIT_LINK_FD   3
+#define INIT_OOM_SCORE "500" /* when the host runs short, a jail goes before its caller */
+
+/* --- what init gives up, in order -------------------------------------------- */
+
+/* The caller's standard streams, files and sockets are not ours to hold. */
+static int close_inherited(struct jail *j, struct cj_error *err)
+{
+	auto_fd int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (null_fd < 0)
+		return cj_fail(err, errno, "open '/dev/null'");
+
+	/* A duplicate above 3 first: the link itself may be any number. */
+	auto_fd int link_fd = fcntl(j->link.sock_fd, F_DUPFD_CLOEXEC, INIT_LINK_FD + 1);
+	if (link_fd < 0 || dup3(link_fd, INIT_LINK_FD, O_CLOEXEC) < 0)
+		return cj_fail(err, errno, "keep the link to the supervisor");
+	for (int i = 0; i < 3; i++)
+		if (dup2(null_fd, i) < 0)
+			return cj_fail(err, errno, "replace descriptor %d", i);
+	if (sys_close_range(INIT_LINK_FD + 1, ~0u, 0) < 0)
+		return cj_fail(err, errno, "close what was inherited");
+
+	(void)take_fd(&null_fd), (void)take_fd(&link_fd); /* closed with the rest */
+	j->link.sock_fd = INIT_LINK_FD;
+	return 0;
+}
+
+/*
+ * Our memory began as the supervisor's.  Pid 1's command line can be read inside by anyone
+ * (proc(5)) and names host paths and --env values; the environment is the caller's secret.
+ * The kernel puts both in one run of strings, arguments first.
+ */
+static void wipe_caller_words(void)
+{
+	char *begin = program_invocation_name, *end = begin + strlen(begin) + 1;
+	for (char **e = environ; *e; e++)
+		if (*e >= begin && *e + strlen(*e) + 1 > end)
+			end = *e + strlen(*e) + 1;
+	explicit_bzero(begin, (size_t)(end - begin));
+
+	static char *nothing[] = { NULL };
+	environ = nothing;
+}
+
+/*
+ * Asked for before anything else, and again after the ids changed (which clears it, prctl(2)).
+ * A supervisor that died before we asked has closed its end of the link.
+ */
+static int die_with_supervisor(struct jail *j, struct cj_error *err)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		return cj_fail(err, errno, "ask to die with the supervisor");
+
+	struct pollfd link = { .fd = j->link.sock_fd };
+	if (poll(&link, 1, 0) > 0 && (link.revents & (POLLHUP | POLLERR)))
+		return cj_fail(err, EPIPE, "find the supervisor alive");
+	return 0;
+}
+
+static int detach_enter(struct jail *j, struct cj_error *err)
+{
+	if (close_inherited(j, err) < 0 || die_with_supervisor(j, err) < 0)
+		return -err->code;
+	wipe_caller_words();
+	(void)prctl(PR_SET_NAME, "cejail-init", 0, 0, 0); /* only what ps(1) shows */
+	/* Best effort: without a host /proc, or in a stricter container, the score stays the
+	 * caller's. */
+	struct cj_error ignored;
+	(void)fd_put_file(AT_FDCWD, "/proc/self/oom_score_adj", INIT_OOM_SCORE, &ignored);
+
+	if (setsid() < 0)
+		return cj_fail(err, errno, "start a session of its own");
+	umask(022);
+	return privileges_join_keyring(err);
+}
+
+static int mapped_enter(struct jail *j, struct cj_error *err)
+{
+	auto_step_msg struct step_msg msg = { 0 };
+	return step_await(&j->link, STEP_IDS_MAPPED, &msg, err);
+}
+
+static int root_enter(struct jail *j, struct cj_error *err)
+{
+	struct rootfs_sources *sources = NULL;
+	if (rootfs_open_sources(&j->plan->root, &sources, err) < 0)
+		return -err->code;
+	if (privileges_become(j->plan->root.uid, j->plan->root.gid, j->ids.may_setgroups, err) < 0)
+		return -err->code;
+	if (die_with_supervisor(j, err) < 0)
+		return -err->code;
+
+	auto_fd int root_fd = rootfs_build(&j->plan->root, &sources, err);
+	if (root_fd < 0)
+		return root_fd;
+	return rootfs_enter(root_fd, err);
+}
+
+static int hostname_enter(struct jail *j, struct cj_error *err)
+{
+	const char *name = j->plan->root.hostname;
+	if (sethostname(name, strlen(name)) < 0)
+		return cj_fail(err, errno, "set the host name '%s'", name);
+	return 0;
+}
+
+static int loopback_enter(struct jail *j, struct cj_error *err)
+{
+	(void)j;
+	return loopback_up(err);
+}
+
+static int kernel_enter(struct jail *j, struct cj_error *err)
+{
+	(void)j;
+	if (privileges_no_user_namespaces(err) < 0)
+		return -err->code;
+	return rootfs_mask_proc(err);
+}
+
+static int handles_enter(struct jail *j, struct cj_error *err)
+{
+	struct rootfs_handles handles;
+	if (rootfs_open_handles(&handles, err) < 0)
+		return -err->code;
+	j->box_fd = handles.box_fd;
+	j->proc_fd = handles.proc_fd;
+	return 0;
+}
+
+static int limits_enter(struct jail *j, struct cj_error *err)
+{
+	return limits_apply(&j->plan->limits, !j->cgroup.held[CGROUP_MEMORY],
+			    !j->cgroup.held[CGROUP_PIDS], err);
+}
+
+static int no_new_enter(struct jail *j, struct cj_error *err)
+{
+	(void)j;
+	return privileges_no_new(err);
+}
+
+static int fence_enter(struct jail *j, struct cj_error *err)
+{
+	return fence_apply(&j->plan->root, err);
+}
+
+static int drop_enter(struct jail *j, struct cj_error *err)
+{
+	(void)j;
+	return privileges_drop(err);
+}
+
+/* The listener travels with STEP_SEALED, and init keeps no copy. */
+static int filter_enter(struct jail *j, struct cj_error *err)
+{
+	auto_fd int listener_fd = -1;
+	if (filter_load(&j->filter, &listener_fd, err) < 0)
+		return -err->code;
+
+	const struct sealed sealed = {
+		.has_listener = listener_fd >= 0,
+		.has_fence = fence_abi() > 0,
+	};
+	const int fds[SEALED_FD_COUNT] = { j->box_fd, j->proc_fd, listener_fd };
+	if (step_tell(&j->link, STEP_SEALED, &sealed, sizeof(sealed), fds,
+		      SEALED_LISTENER + sealed.has_listener, err) < 0)
+		return -err->code;
+	cj_close(&j->box_fd);
+	cj_close(&j->proc_fd);
+	return 0;
+}
+
+/* No row has a `leave`: all of it ends with the process. */
+/* clang-format off */
+static const struct stage init_stages[] = {
+	/* name                wanted enter                why here */
+	{ "init",              NULL, detach_enter,   NULL }, /* nothing of the caller's is in our hands */
+	{ "id map",            NULL, mapped_enter,   NULL }, /* before it no id means anything: user_namespaces(7) */
+	{ "root",              NULL, root_enter,     NULL }, /* sources as the caller, the tree as the jail's user */
+	{ "hostname",          NULL, hostname_enter, NULL }, /* CAP_SYS_ADMIN over the uts namespace */
+	{ "loopback",          NULL, loopback_enter, NULL }, /* CAP_NET_ADMIN over the network namespace */
+	{ "proc",              NULL, kernel_enter,   NULL }, /* last writes to /proc/sys, then it is read-only */
+	{ "handles",           NULL, handles_enter,  NULL }, /* before the fence would judge the opens */
+	{ "rlimits",           NULL, limits_enter,   NULL }, /* hard limits may only sink: setrlimit(2) */
+	{ "no new privileges", NULL, no_new_enter,   NULL }, /* landlock(7) and seccomp(2) ask for it */
+	{ "landlock",          NULL, fence_enter,    NULL }, /* behind the mounts, before the program */
+	{ "capabilities",      NULL, drop_enter,     NULL }, /* nothing below needs one */
+	{ "filter",            NULL, filter_enter,   NULL }, /* last: the rows above use calls it refuses */
+};
+/* clang-format on */
+
+/* --- the program, as the jail's user ------------------------------------------- */
+
+static int write_input(const struct step_msg *msg, struct cj_error *err)
+{
+	struct input in;
+	if (msg->size != sizeof(in))
+		return cj_fail(err, EPROTO, "read an input");
+	memcpy(&in, msg->data, sizeof(in));
+
+	auto_fd int root_fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (root_fd < 0)
+		return cj_fail(err, errno, "open '/'");
+	return input_write(root_fd, &in, msg->nfds > 0 ? msg->fds[0] : -1, err);
+}
+
+struct words {
+	const char *workdir;
+	char **argv, **env;
+};
+
+/* Splits NUL-ended words; `text` ends in a NUL of our own. */
+static char *split_words(char *text, const char *end, char **words, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (text >= end)
+			return NULL;
+		words[i] = text;
+		text += strlen(text) + 1;
+	}
+	words[count] = NULL;
+	return text;
+}
+
+static int read_words(int words_fd, const struct start *start, struct arena *a, struct words *out,
+		      struct cj_error *err)
+{
+	char *text, *workdir[2];
+	size_t size;
+	if (fd_read_all(words_fd, START_WORDS_MAX, a, &text, &size, "the program's words", err) < 0)
+		return -err->code;
+	out->argv = arena_array(a, (size_t)start->argc + 1, sizeof(char *));
+	out->env = arena_array(a, (size_t)start->envc + 1, sizeof(char *));
+	if (!out->argv || !out->env)
+		return cj_fail(err, ENOMEM, "keep the program's words");
+
+	const char *end = text + size;
+	char *rest = split_words(text, end, workdir, 1);
+	rest = rest ? split_words(rest, end, out->argv, start->argc) : NULL;
+	rest = rest ? split_words(rest, end, out->env, start->envc) : NULL;
+	if (rest != end || start->argc == 0)
+		return cj_fail(err, EPROTO, "read the program's words");
+	out->workdir = workdir[0];
+	return 0;
+}
+
+/* A terminal in the jail's own devpts; the master end goes to the supervisor. */
+static int open_terminal(struct payload *p, int *out_master_fd, struct cj_error *err)
+{
+	int locked = 0;
+	auto_fd int master_fd = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (master_fd < 0)
+		return cj_fail(err, errno, "open '/dev/ptmx'");
+	if (ioctl(master_fd, TIOCSPTLCK, &locked) < 0)
+		return cj_fail(err, errno, "unlock a terminal");
+
+	int slave_fd = ioctl(master_fd, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (slave_fd < 0)
+		return cj_fail(err, errno, "open a terminal");
+	for (int i = 0; i < 3; i++)
+		p->stdio[i] = slave_fd;
+	p->has_tty = true;
+	*out_master_fd = take_fd(&master_fd);
+	return 0;
+}
+
+static int prepare_stdio(const struct start *start, struct step_msg *msg, struct payload *p,
+			 int *out_master_fd, struct cj_error *err)
+{
+	if (start->wants_tty)
+		return open_terminal(p, out_master_fd, err);
+	if (msg->nfds != 4)
+		return cj_fail(err, EPROTO, "take the program's standard streams");
+	for (int i = 0; i < 3; i++)
+		p->stdio[i] = take_fd(&msg->fds[i + 1]);
+	return 0;
+}
+
+static int report_started(struct jail *j, pid_t pid, int exec_errno, int master_fd,
+			  struct cj_error *err)
+{
+	if (pid == 0)
+		return step_tell(&j->link, STEP_EXEC_FAILED, &exec_errno, sizeof(exec_errno), NULL,
+				 0, err);
+	return step_tell(&j->link, STEP_STARTED, NULL, 0, &master_fd, master_fd >= 0, err);
+}
+
+/* Starts the payload.  Its pid; 0 when it could not be executed; or an error. */
+static pid_t start_program(struct jail *j, struct step_msg *msg, struct cj_error *err)
+{
+	auto_arena struct arena arena = { 0 };
+	auto_fd int master_fd = -1;
+	struct start start;
+	struct words words = { 0 };
+	struct payload payload = { .stdio = { -1, -1, -1 } };
+	if (msg->size != sizeof(start) || msg->nfds < 1)
+		return cj_fail(err, EPROTO, "read the program");
+	memcpy(&start, msg->data, sizeof(start));
+	if (read_words(msg->fds[0], &start, &arena, &words, err) < 0)
+		return -err->code;
+	if (prepare_stdio(&start, msg, &payload, &master_fd, err) < 0)
+		return -err->code;
+	if (chdir(words.workdir) < 0)
+		return cj_fail(err, errno, "start in directory '%s'", words.workdir);
+
+	payload.argv = words.argv;
+	payload.env = words.env;
+	int exec_errno = 0;
+	pid_t pid = payload_start(&payload, &exec_errno, err);
+	if (pid < 0 || report_started(j, pid, exec_errno, master_fd, err) < 0)
+		return -err->code;
+	for (int i = 0; i < (payload.has_tty ? 1 : 3); i++)
+		cj_close(&payload.stdio[i]); /* or end of file would wait for us */
+	return pid;
+}
+
+/* Inputs until the start; then the payload runs. */
+static pid_t take_program(struct jail *j, struct cj_error *err)
+{
+	for (;;) {
+		auto_step_msg struct step_msg msg = { 0 };
+		if (step_next(&j->link, &msg, err) < 0)
+			return -err->code;
+		if (msg.step == STEP_START)
+			return start_program(j, &msg, err);
+		if (msg.step != STEP_INPUT)
+			return cj_fail(err, EPROTO, "take in the program: step %u", msg.step);
+		if (write_input(&msg, err) < 0)
+			return -err->code;
+	}
+}
+
+static uint64_t microseconds(struct timeval t)
+{
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec;
+}
+
+static int report_ended(struct jail *j, int wait_status, struct cj_error *err)
+{
+	struct rusage all = { 0 };
+	(void)getrusage(RUSAGE_CHILDREN, &all); /* cannot fail with these arguments */
+	const struct ended ended = {
+		.wait_status = wait_status,
+		.cpu_user_us = microseconds(all.ru_utime),
+		.cpu_system_us = microseconds(all.ru_stime),
+	};
+	return step_tell(&j->link, STEP_ENDED, &ended, sizeof(ended), NULL, 0, err);
+}
+
+/*
+ * Reaps whatever ends, for ever: orphans of the payload become our children.  When the
+ * main process has ended we say so, and the supervisor ends us and all that is left.
+ */
+static int reap(struct jail *j, pid_t main_pid, struct cj_error *err)
+{
+	for (;;) {
+		int wait_status;
+		pid_t pid = waitpid(-1, &wait_status, __WALL);
+		if (pid == main_pid && report_ended(j, wait_status, err) < 0)
+			return -err->code;
+		if (pid < 0 && errno == ECHILD)
+			(void)pause(); /* nothing left to reap: the end is on its way */
+	}
+}
+
+static int live(struct jail *j, struct cj_error *err)
+{
+	if (stages_enter(j, init_stages, sizeof(init_stages) / sizeof(init_stages[0]), err) < 0)
+		return -err->code;
+	step_wait_forever(&j->link); /* a warm jail waits for its program */
+
+	pid_t main_pid = take_program(j, err);
+	if (main_pid < 0) {
+		cj_stage(err, "program");
+		return main_pid;
+	}
+	return main_pid == 0 ? 0 : reap(j, main_pid, err);
+}
+
+_Noreturn void init_main(struct jail *j)
+{
+	struct cj_error err = { 0 };
+	if (live(j, &err) < 0)
+		step_abort(&j->link, &err);
+	_exit(EXIT_SUCCESS); /* what went wrong has been said; silence would be noticed too */
+}

@@ -1,0 +1,554 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * jail - the life cycle: what is held, in which order, and the way back.  Acts.
+ *
+ * Theory of operation
+ *
+ * Three roles.  The *supervisor* is the calling process, outside, with the caller's
+ * rights.  *Init* is its child by clone3(2), born as pid 1 of every namespace there is
+ * and, where there is one, into the cgroup that limits it; it is our own forked code,
+ * never executed.  The *payload* is init's child, the untrusted program.
+ *
+ *	supervisor                          init
+ *	choose ids, make the cgroup
+ *	clone3  --------------------------> close what was inherited, ask to die with us
+ *	write the id maps
+ *	STEP_IDS_MAPPED ------------------> open host paths while still the caller,
+ *	                                    become the jail's user, build the root, enter it,
+ *	                                    give up everything (init_stages[], init.c)
+ *	        <------------- STEP_SEALED  with /box, /proc and the seccomp listener
+ *	--- jail_prepare ends: nothing untrusted has been inside so far ---
+ *	STEP_INPUT ... -------------------> writes files as the jail's user, filtered
+ *	STEP_START -----------------------> vfork, execve: the payload
+ *	        <------------ STEP_STARTED
+ *	--- jail_start ends; jail_wait: supervisor.c ---
+ *	        <-------------- STEP_ENDED  the main process is gone; or a limit, or a cancel
+ *	kill the cgroup and init, read what the pipes hold, read the evidence
+ *
+ * What init may do shrinks with every row of its table; what it does with untrusted
+ * bytes (writing inputs) it does with no more rights than the payload has.  Nothing the
+ * payload writes is ever parsed by init.
+ *
+ * Silence is failure on both sides: a closed link, a step too late (STEP_TIMEOUT_MS) or
+ * out of order ends the run.  The supervisor's death is init's (PR_SET_PDEATHSIG, and
+ * the link), init's death is everybody's in its pid namespace, and all other things we
+ * make belong to the kernel (namespaces, detached mounts, memfds, locks) except an empty
+ * cgroup directory and the record, which the next run and `cejail gc` sweep.
+ *
+ * What the supervisor holds is the table below; leaving it upwards is the only clean-up.
+ */
+#include "runtime/jail/jail.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/base/fd.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/jail/fence.h"
+#include "runtime/jail/record.h"
+#include "runtime/jail/stage.h"
+#include "runtime/jail/state.h"
+
+#define JAIL_NAMESPACES                                                                            \
+	(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | \
+	 CLONE_NEWCGROUP)
+
+const char *const step_names[STEP_COUNT] = {
+	[STEP_IDS_MAPPED] = "ids mapped", [STEP_SEALED] = "sealed",
+	[STEP_INPUT] = "input",           [STEP_START] = "start",
+	[STEP_STARTED] = "started",       [STEP_EXEC_FAILED] = "exec failed",
+	[STEP_ENDED] = "ended",
+};
+
+void jail_warn(struct jail *j, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+
+	/* Without memory for a sentence the result lacks it; the layer's state still tells. */
+	const char *copy = arena_strdup(&j->arena, text);
+	if (copy)
+		(void)!strings_add(&j->warnings, &j->arena, copy);
+}
+
+/* --- rows of the supervisor's table ------------------------------------------------ */
+
+static int signals_enter(struct jail *j, struct cj_error *err)
+{
+	sigset_t heard;
+	sigemptyset(&heard);
+	sigaddset(&heard, SIGINT);
+	sigaddset(&heard, SIGTERM);
+	sigaddset(&heard, SIGHUP);
+	if (j->plan->tty)
+		sigaddset(&heard, SIGWINCH);
+	j->signal_fd = signalfd(-1, &heard, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (j->signal_fd < 0)
+		return cj_fail(err, errno, "open a descriptor for signals");
+
+	sigaddset(&heard, SIGPIPE); /* a reader that goes away is an EPIPE, not our end */
+	if (sigprocmask(SIG_BLOCK, &heard, &j->old_signals) < 0)
+		return cj_fail(err, errno, "block signals");
+	return 0;
+}
+
+/* A signal that came too late to change anything must not end the caller either. */
+static void signals_leave(struct jail *j)
+{
+	sigset_t ours;
+	sigemptyset(&ours);
+	sigaddset(&ours, SIGPIPE);
+	const struct timespec now = { 0 };
+	while (sigtimedwait(&ours, NULL, &now) > 0)
+		;
+	cj_close(&j->signal_fd);
+	(void)sigprocmask(SIG_SETMASK, &j->old_signals, NULL); /* cannot fail: it was in force */
+}
+
+/* Without one an ordinary caller's run is only not listed; root needs it to choose ids. */
+static int directory_enter(struct jail *j, struct cj_error *err)
+{
+	j->runtime_dir_fd = record_open_dir(err);
+	if (j->runtime_dir_fd >= 0)
+		return 0;
+	if (geteuid() == 0)
+		return -err->code;
+	jail_warn(j, "'cejail ps' and 'cejail kill' won't see this run: %s", err->msg);
+	return 0;
+}
+
+static void directory_leave(struct jail *j)
+{
+	cj_close(&j->runtime_dir_fd);
+}
+
+static int ids_enter(struct jail *j, struct cj_error *err)
+{
+	return idmap_choose(j->runtime_dir_fd, &j->ids, err);
+}
+
+static void ids_leave(struct jail *j)
+{
+	idmap_release(&j->ids);
+}
+
+static int cgroup_enter(struct jail *j, struct cj_error *err)
+{
+	const struct cgroup_limits limits = {
+		.memory_bytes = j->plan->limits.memory_bytes,
+		.millicpus = j->plan->limits.millicpus,
+		.pids = j->plan->limits.pids,
+	};
+	return cgroup_create(j->plan->cgroup_parent, j->id, &limits, &j->cgroup, err);
+}
+
+static void cgroup_leave(struct jail *j)
+{
+	cgroup_destroy(&j->cgroup);
+}
+
+/* Before init exists: it loads the program compiled here. */
+static int filter_enter(struct jail *j, struct cj_error *err)
+{
+	if (j->plan->policy)
+		return filter_compile(j->plan->policy, &j->arena, &j->filter, err);
+	filter_builtin(&j->filter);
+	return 0;
+}
+
+static int explain_clone(struct cj_error *err, int code)
+{
+	int rc = cj_fail(err, code, "create the jail's namespaces");
+	if (code == EPERM || code == EACCES)
+		cj_hint(err, "this host forbids user namespaces; 'cejail doctor' finds out why");
+	if (code == ENOSPC)
+		cj_hint(err, "no user namespace may be made here: raise user.max_user_namespaces, "
+			     "see 'cejail doctor'");
+	if (code == EAGAIN)
+		cj_hint(err, "too many processes for this user or cgroup");
+	return rc;
+}
+
+static int init_enter(struct jail *j, struct cj_error *err)
+{
+	int ends[2];
+	if (step_pair(ends, STEP_TIMEOUT_MS, err) < 0)
+		return -err->code;
+
+	bool has_cgroup = j->cgroup.dir_fd >= 0;
+	const struct clone_args args = {
+		.flags = JAIL_NAMESPACES | CLONE_PIDFD | (has_cgroup ? CLONE_INTO_CGROUP : 0),
+		.pidfd = (uintptr_t)&j->init_pidfd,
+		.exit_signal = SIGCHLD,
+		.cgroup = has_cgroup ? (uint64_t)j->cgroup.dir_fd : 0,
+	};
+	pid_t pid = sys_clone3(&args);
+	if (pid == 0) {
+		/* From here: init. */
+		j->link = (struct step_link){ ends[1], "the supervisor", step_names };
+		init_main(j);
+	}
+	int code = errno;
+	cj_close(&ends[1]);
+	if (pid < 0) {
+		cj_close(&ends[0]);
+		return explain_clone(err, code);
+	}
+	j->init_pid = pid;
+	j->link = (struct step_link){ ends[0], "init", step_names };
+	return 0;
+}
+
+static void init_leave(struct jail *j)
+{
+	cj_close(&j->link.sock_fd);
+	cj_end_child(&j->init_pidfd);
+	j->init_pid = 0;
+}
+
+static int map_enter(struct jail *j, struct cj_error *err)
+{
+	if (idmap_write(&j->ids, j->init_pid, err) < 0)
+		return -err->code;
+	return step_tell(&j->link, STEP_IDS_MAPPED, NULL, 0, NULL, 0, err);
+}
+
+static bool has_directory(const struct jail *j)
+{
+	return j->runtime_dir_fd >= 0;
+}
+
+static int record_enter(struct jail *j, struct cj_error *err)
+{
+	struct timespec now;
+	(void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail for this clock */
+	const struct record record = {
+		.id = j->id,
+		.profile = j->plan->profile_name,
+		.cgroup_path = j->cgroup.path,
+		.supervisor_pid = getpid(),
+		.init_pid = j->init_pid,
+		.started_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000,
+	};
+	j->record_fd = record_create(j->runtime_dir_fd, &record, err);
+	return j->record_fd < 0 ? j->record_fd : 0;
+}
+
+static void record_leave(struct jail *j)
+{
+	if (j->record_fd >= 0)
+		record_remove(j->runtime_dir_fd, j->id, &j->record_fd);
+}
+
+static int seal_enter(struct jail *j, struct cj_error *err)
+{
+	auto_step_msg struct step_msg msg = { 0 };
+	struct sealed sealed;
+	if (step_await(&j->link, STEP_SEALED, &msg, err) < 0)
+		return -err->code;
+	if (msg.size != sizeof(sealed) || msg.nfds < SEALED_LISTENER)
+		return cj_fail(err, EPROTO, "take over the sealed jail");
+	memcpy(&sealed, msg.data, sizeof(sealed));
+
+	if (msg.nfds > SEALED_LISTENER &&
+	    filter_watch_create(take_fd(&msg.fds[SEALED_LISTENER]), &j->filter, &j->watch, err) < 0)
+		return -err->code;
+	j->box_fd = take_fd(&msg.fds[SEALED_BOX]);
+	j->proc_fd = take_fd(&msg.fds[SEALED_PROC]);
+	j->layers[LAYER_SYSCALL_REPORT] = j->watch ? LAYER_ON : LAYER_ABSENT;
+	j->layers[LAYER_LANDLOCK] = sealed.has_fence ? LAYER_ON : LAYER_ABSENT;
+	return 0;
+}
+
+static void seal_leave(struct jail *j)
+{
+	filter_watch_destroy(&j->watch);
+	cj_close(&j->box_fd);
+	cj_close(&j->proc_fd);
+}
+
+/* What always holds once init is sealed: a stage that could not do it has failed the jail. */
+static const enum layer sealed_layers[] = {
+	LAYER_USER_NS, LAYER_PID_NS,    LAYER_MOUNT_NS,     LAYER_NETWORK_NS,   LAYER_IPC_NS,
+	LAYER_UTS_NS,  LAYER_CGROUP_NS, LAYER_NO_NEW_PRIVS, LAYER_CAPABILITIES, LAYER_SECCOMP,
+};
+
+static void note_limits(struct jail *j)
+{
+	const struct limits_spec *l = &j->plan->limits;
+	const bool *held = j->cgroup.held;
+	const struct limit_state states[LIMIT_COUNT] = {
+		[LIMIT_MEMORY] = { l->memory_bytes, held[CGROUP_MEMORY] ? BY_CGROUP : BY_SUPERVISOR,
+				   false },
+		[LIMIT_CPUS] = { l->millicpus, held[CGROUP_CPU] ? BY_CGROUP : BY_NONE, false },
+		[LIMIT_PIDS] = { l->pids, held[CGROUP_PIDS] ? BY_CGROUP : BY_RLIMIT, false },
+		[LIMIT_WALL] = { l->wall_ms, BY_SUPERVISOR, false },
+		[LIMIT_CPU_TIME] = { l->cpu_ms, BY_SUPERVISOR, false },
+		[LIMIT_DISK] = { j->plan->root.scratch_bytes, BY_TMPFS, false },
+		[LIMIT_NOFILE] = { l->nofile, BY_RLIMIT, false },
+		[LIMIT_OUTPUT] = { l->output_bytes, BY_SUPERVISOR, false },
+	};
+	memcpy(j->limits, states, sizeof(states));
+}
+
+/* Whatever is not at its best is one sentence in the result and on the terminal. */
+static void note_weaknesses(struct jail *j)
+{
+	if (!j->cgroup.held[CGROUP_MEMORY] || !j->cgroup.held[CGROUP_PIDS] ||
+	    !j->cgroup.held[CGROUP_CPU])
+		jail_warn(j, "memory is held by %s, processes by %s, cpus by %s: %s",
+			  limit_by_names[j->limits[LIMIT_MEMORY].by],
+			  limit_by_names[j->limits[LIMIT_PIDS].by],
+			  limit_by_names[j->limits[LIMIT_CPUS].by], j->cgroup.why_not);
+	if (j->layers[LAYER_LANDLOCK] == LAYER_ABSENT)
+		jail_warn(j, "no Landlock in this kernel: the mounts are the only fence");
+	if (j->layers[LAYER_SYSCALL_REPORT] == LAYER_ABSENT)
+		jail_warn(j,
+			  "refused system calls can't be named: an outer sandbox listens already");
+}
+
+static int assess_enter(struct jail *j, struct cj_error *err)
+{
+	for (size_t i = 0; i < sizeof(sealed_layers) / sizeof(sealed_layers[0]); i++)
+		j->layers[sealed_layers[i]] = LAYER_ON;
+	j->layers[LAYER_CGROUP] = j->cgroup.dir_fd >= 0 ? LAYER_ON : LAYER_ABSENT;
+	j->layers[LAYER_ROOT] = j->plan->root.writable ? LAYER_OFF : LAYER_ON;
+	j->layers[LAYER_NETWORK_FILTER] =
+	    LAYER_OFF; /* a network of lo alone has nothing to filter */
+	note_limits(j);
+	size_t before = j->warnings.count;
+	note_weaknesses(j);
+	if (j->plan->strict && j->warnings.count > before) {
+		int rc = cj_reject(err, "--strict: %s", j->warnings.items[before]);
+		cj_hint(err, "'cejail doctor' says what this host lacks");
+		return rc;
+	}
+	return 0;
+}
+
+/* clang-format off */
+static const struct stage supervisor_stages[] = {
+	/* name                wanted         enter            leave               why here */
+	{ "signals",           NULL,          signals_enter,   signals_leave   }, /* a cancel during set-up waits for jail_wait */
+	{ "runtime directory", NULL,          directory_enter, directory_leave }, /* ids and the record live in it */
+	{ "ids",               NULL,          ids_enter,       ids_leave       }, /* the lock outlives the jail's processes */
+	{ "cgroup",            NULL,          cgroup_enter,    cgroup_leave    }, /* limits exist before anything inside does */
+	{ "seccomp",           NULL,          filter_enter,    NULL            }, /* memory only; init inherits it */
+	{ "init",              NULL,          init_enter,      init_leave      }, /* born into the cgroup: clone3(2) */
+	{ "id map",            NULL,          map_enter,       NULL            }, /* ends with init */
+	{ "record",            has_directory, record_enter,    record_leave    }, /* while init builds: needs only its pid */
+	{ "jail",              NULL,          seal_enter,      seal_leave      }, /* waits for init's own table */
+	{ "strength",          NULL,          assess_enter,    NULL            }, /* all is known: --strict may still refuse */
+};
+/* clang-format on */
+#define SUPERVISOR_STAGES (sizeof(supervisor_stages) / sizeof(supervisor_stages[0]))
+
+/* --- the four functions -------------------------------------------------------------- */
+
+static struct jail *jail_create(const struct plan *plan, const char *id)
+{
+	struct jail *j = calloc(1, sizeof(*j));
+	if (!j)
+		return NULL;
+	j->plan = plan;
+	(void)snprintf(j->id, sizeof(j->id), "%s", id);
+	j->signal_fd = j->runtime_dir_fd = j->init_pidfd = j->record_fd = -1;
+	j->ids.lock_fd = j->cgroup.dir_fd = j->link.sock_fd = -1;
+	j->box_fd = j->proc_fd = j->master_fd = -1;
+	for (size_t i = 0; i < RELAY_COUNT; i++)
+		relay_init(&j->relays[i]);
+	return j;
+}
+
+static void jail_free(struct jail **j)
+{
+	arena_fini(&(*j)->arena);
+	free(*j);
+	*j = NULL;
+}
+
+int jail_prepare(const struct plan *plan, const char *id, struct jail **out, struct cj_error *err)
+{
+	struct jail *j = jail_create(plan, id);
+	if (!j)
+		return cj_fail(err, ENOMEM, "create a jail");
+	if (stages_enter(j, supervisor_stages, SUPERVISOR_STAGES, err) < 0) {
+		jail_free(&j);
+		return -err->code;
+	}
+	*out = j;
+	return 0;
+}
+
+/* The far ends, for the payload; the near ends are non-blocking and belong to the relays. */
+static int open_pipes(struct jail *j, int out_far[3], struct cj_error *err)
+{
+	int ends[2];
+	for (int i = 0; i < 3; i++) {
+		if (i == 0 && j->io.stdin_fd < 0) {
+			out_far[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+			if (out_far[0] < 0)
+				return cj_fail(err, errno, "open '/dev/null'");
+			continue;
+		}
+		if (pipe2(ends, O_CLOEXEC) < 0)
+			return cj_fail(err, errno, "create a pipe");
+		bool is_input = i == 0;
+		int *near = is_input ? &j->relays[RELAY_STDIN].out_fd : &j->relays[i].in_fd;
+		out_far[i] = ends[is_input ? 0 : 1];
+		*near = ends[is_input ? 1 : 0];
+		fd_set_nonblocking(*near);
+	}
+	return 0;
+}
+
+static void connect_relays(struct jail *j)
+{
+	struct relay *in = &j->relays[RELAY_STDIN];
+	if (in->out_fd >= 0) {
+		in->in_fd = j->io.stdin_fd;
+		in->is_caller_in = true;
+		in->owns_out = true;
+	}
+	const int to[] = { j->io.stdout_fd, j->io.stderr_fd };
+	for (size_t i = 0; i < 2; i++) {
+		struct relay *r = &j->relays[RELAY_STDOUT + i];
+		r->owns_in = true;
+		r->out_fd = to[i];
+		r->is_caller_out = true;
+		r->escape = j->io.escape[i];
+	}
+}
+
+/* One terminal is all three streams: two relays, and its output counts as stdout. */
+static int connect_terminal(struct jail *j, struct step_msg *started, struct cj_error *err)
+{
+	if (started->nfds != 1)
+		return cj_fail(err, EPROTO, "take the program's terminal");
+	j->master_fd = take_fd(&started->fds[0]);
+	fd_set_nonblocking(j->master_fd);
+
+	struct relay *in = &j->relays[RELAY_STDIN], *out = &j->relays[RELAY_STDOUT];
+	in->in_fd = j->io.stdin_fd;
+	in->is_caller_in = true;
+	in->out_fd = j->master_fd;
+	out->in_fd = j->master_fd;
+	out->out_fd = j->io.stdout_fd;
+	out->is_caller_out = true;
+
+	struct winsize size;
+	if (j->io.tty_fd >= 0 && ioctl(j->io.tty_fd, TIOCGWINSZ, &size) == 0)
+		(void)ioctl(j->master_fd, TIOCSWINSZ, &size); /* a wrong size is only ugly */
+	return 0;
+}
+
+static int await_started(struct jail *j, struct cj_error *err)
+{
+	auto_step_msg struct step_msg msg = { 0 };
+	if (step_next(&j->link, &msg, err) < 0)
+		return -err->code;
+	if (msg.step == STEP_EXEC_FAILED && msg.size == sizeof(j->exec_errno)) {
+		memcpy(&j->exec_errno, msg.data, sizeof(j->exec_errno));
+		return 0;
+	}
+	if (msg.step != STEP_STARTED)
+		return cj_fail(err, EPROTO, "start the program: init sent step %u", msg.step);
+	return j->plan->tty ? connect_terminal(j, &msg, err) : 0;
+}
+
+static int start(struct jail *j, int far[3], struct cj_error *err)
+{
+	if (handover_inputs(j, err) < 0)
+		return -err->code;
+	if (!j->plan->tty && open_pipes(j, far, err) < 0)
+		return -err->code;
+
+	(void)clock_gettime(CLOCK_REALTIME, &j->started_at); /* cannot fail for these clocks */
+	(void)clock_gettime(CLOCK_MONOTONIC, &j->started_monotonic);
+	if (handover_start(j, far, err) < 0)
+		return -err->code;
+	if (!j->plan->tty)
+		connect_relays(j);
+	return await_started(j, err);
+}
+
+int jail_start(struct jail *j, const struct program *program, const struct jail_io *io,
+	       struct cj_error *err)
+{
+	int far[3] = { -1, -1, -1 };
+	j->program = program;
+	j->io = *io;
+	int rc = start(j, far, err);
+	for (int i = 0; i < 3; i++)
+		cj_close(&far[i]); /* ours would hold back the end of file */
+	if (rc < 0) {
+		cj_stage(err, "program");
+		return rc;
+	}
+	step_wait_forever(&j->link);
+	if (j->exec_errno == 0 && io->event)
+		io->event(io->context, "start", j->id, strlen(j->id));
+	return 0;
+}
+
+static void adopt_warnings(struct jail *j, struct outcome *out)
+{
+	for (size_t i = 0; i < j->warnings.count; i++)
+		outcome_warn(out, "%s", j->warnings.items[i]);
+}
+
+/* Nothing of the program ran: no clock, no stream, only the reason. */
+static void decide_exec_failed(struct jail *j, struct outcome *out)
+{
+	out->exec_errno = j->exec_errno;
+	out->exit_code = j->exec_errno == ENOENT ? 127 : 126;
+	out->started_at = j->started_at;
+	memcpy(out->limits, j->limits, sizeof(out->limits));
+	memcpy(out->layers, j->layers, sizeof(out->layers));
+	memcpy(out->code_sha256, j->code_sha256, sizeof(out->code_sha256));
+	outcome_decide(out, STATUS_EXITED);
+}
+
+int jail_wait(struct jail *j, struct outcome *out, struct cj_error *err)
+{
+	int rc = 0;
+	if (j->exec_errno != 0)
+		decide_exec_failed(j, out);
+	else
+		rc = supervisor_watch(j, out, err);
+	adopt_warnings(j, out);
+	if (rc < 0) {
+		cj_stage(err, "supervisor");
+		out->error = *err;
+		out->status = STATUS_SETUP_ERROR;
+		out->has_status = true;
+	}
+	return rc;
+}
+
+int jail_collect(struct jail *j, int dest_fd, struct outcome *out, struct cj_error *err)
+{
+	return artifacts_collect(j->box_fd, dest_fd, &out->arena, &out->artifacts, err);
+}
+
+void jail_destroy(struct jail **j)
+{
+	if (!*j)
+		return;
+	for (size_t i = 0; i < RELAY_COUNT; i++)
+		relay_fini(&(*j)->relays[i]);
+	cj_close(&(*j)->master_fd);
+	stages_leave(*j, supervisor_stages, SUPERVISOR_STAGES);
+	jail_free(j);
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What init gives up.  Acts; every step is read back where the kernel lets us. */
+#include "runtime/jail/privileges.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/securebits.h>
+#include <sys/capability.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "runtime/base/fd.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+
+/* No bit that execve(2) or a change of ids could turn back into a capability. */
+#define SECUREBITS                                                                                 \
+	(SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |                           \
+	 SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE |   \
+	 SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED)
+
+int privileges_join_keyring(struct cj_error *err)
+{
+	/* ENOSYS: a kernel without keyrings has none to share. */
+	if (sys_keyctl_join_session_keyring() < 0 && errno != ENOSYS)
+		return cj_fail(err, errno, "join a session keyring of its own");
+	return 0;
+}
+
+int privileges_become(uid_t uid, gid_t gid, bool may_setgroups, struct cj_error *err)
+{
+	if (may_setgroups && setgroups(0, NULL) < 0)
+		return cj_fail(err, errno, "empty the list of groups");
+	if (setresgid(gid, gid, gid) < 0)
+		return cj_fail(err, errno, "become group %u", gid);
+	if (setresuid(uid, uid, uid) < 0)
+		return cj_fail(err, errno, "become user %u", uid);
+	return 0;
+}
+
+int privileges_no_user_namespaces(struct cj_error *err)
+{
+	return fd_put_file(AT_FDCWD, "/proc/sys/user/max_user_namespaces", "0", err);
+}
+
+int privileges_no_new(struct cj_error *err)
+{
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return cj_fail(err, errno, "set no_new_privs");
+	return 0;
+}
+
+static int drop_bounding(struct cj_error *err)
+{
+	for (cap_value_t cap = 0; CAP_IS_SUPPORTED(cap); cap++)
+		if (cap_drop_bound(cap) < 0)
+			return cj_fail(err, errno, "drop capability %d from the bounding set", cap);
+	return 0;
+}
+
+static bool has_any_bounding(void)
+{
+	for (cap_value_t cap = 0; CAP_IS_SUPPORTED(cap); cap++)
+		if (cap_get_bound(cap) != 0)
+			return true;
+	return false;
+}
+
+static int drop_sets(struct cj_error *err)
+{
+	cap_t none = cap_init();
+	if (!none)
+		return cj_fail(err, errno, "prepare an empty set of capabilities");
+
+	int rc = 0;
+	if (cap_reset_ambient() < 0 || cap_set_proc(none) < 0)
+		rc = cj_fail(err, errno, "drop all capabilities");
+	(void)cap_free(none); /* frees memory; nothing else can go wrong */
+	return rc;
+}
+
+/* All three sets empty?  Compared with an empty set: the kernel's word, not ours. */
+static bool has_any_set(void)
+{
+	cap_t now = cap_get_proc(), none = cap_init();
+	bool is_empty = now && none && cap_compare(now, none) == 0;
+	(void)cap_free(now);
+	(void)cap_free(none);
+	return !is_empty;
+}
+
+int privileges_drop(struct cj_error *err)
+{
+	if (drop_bounding(err) < 0)
+		return -err->code;
+	if (prctl(PR_SET_SECUREBITS, SECUREBITS, 0, 0, 0) < 0)
+		return cj_fail(err, errno, "lock the securebits");
+	if (drop_sets(err) < 0)
+		return -err->code;
+	/* The payload has our uid: without this it could trace pid 1.  ptrace(2) */
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return cj_fail(err, errno, "become undumpable");
+
+	if (has_any_bounding() || has_any_set() || prctl(PR_GET_SECUREBITS) != SECUREBITS)
+		return cj_fail(err, EPERM, "verify that no capability is left");
+	return 0;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * protocol - what supervisor and init say to each other, in order (see step.h).
+ */
+#pragma once
+
+#include <stdint.h>
+
+enum step {
+	STEP_IDS_MAPPED,  /* supervisor -> init: uid_map and gid_map are written */
+	STEP_SEALED,      /* init -> supervisor: only the program is missing; struct sealed, descriptors */
+	STEP_INPUT,       /* supervisor -> init: struct input and, for a file, its bytes */
+	STEP_START,       /* supervisor -> init: struct start, the program's words, its stdio */
+	STEP_STARTED,     /* init -> supervisor: execve(2) went through; with a tty its master end */
+	STEP_EXEC_FAILED, /* init -> supervisor: int errno; nothing of the program ran */
+	STEP_ENDED,       /* init -> supervisor: struct ended; the main process is gone */
+	STEP_COUNT
+};
+
+extern const char *const step_names[STEP_COUNT];
+
+/* How long either side may take for one step before the payload runs. */
+#define STEP_TIMEOUT_MS 10000
+
+/* With STEP_SEALED: the descriptors come in the order of enum sealed_fd, those that are there. */
+enum sealed_fd { SEALED_BOX, SEALED_PROC, SEALED_LISTENER, SEALED_FD_COUNT };
+struct sealed {
+	uint32_t has_listener;
+	uint32_t has_fence;
+};
+
+/*
+ * With STEP_START: descriptor 0 is a sealed memfd with `bytes` bytes of NUL-ended words: the
+ * directory to start in, argc arguments, envc variables.  Then stdin, stdout and stderr, unless
+ * the program gets a terminal.
+ */
+struct start {
+	uint32_t argc, envc;
+	uint64_t bytes;
+	uint32_t wants_tty;
+};
+#define START_WORDS_MAX (2u << 20) /* what execve(2) takes with an 8 MiB stack */
+
+struct ended {
+	int32_t wait_status; /* as wait(2) gives it */
+	uint64_t cpu_user_us, cpu_system_us; /* of all that init has reaped */
+};

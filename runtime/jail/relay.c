@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bytes from one descriptor to another.  Acts; never blocks. */
+#include "runtime/jail/relay.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <string.h>
+
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/base/text.h"
+
+void relay_init(struct relay *r)
+{
+	r->in_fd = r->out_fd = -1;
+	r->owns_in = r->owns_out = r->is_caller_in = r->is_caller_out = r->escape = false;
+	r->carried = r->fresh = r->start = r->end = 0;
+}
+
+void relay_fini(struct relay *r)
+{
+	if (r->owns_in)
+		cj_close(&r->in_fd);
+	if (r->owns_out)
+		cj_close(&r->out_fd);
+	relay_init(r);
+}
+
+bool relay_has_pending(const struct relay *r)
+{
+	return r->start < r->end;
+}
+
+static bool is_ready(int fd, short event)
+{
+	struct pollfd p = { .fd = fd, .events = event };
+	return poll(&p, 1, 0) > 0;
+}
+
+/* Bytes at the end of a chunk that may be the beginning of a UTF-8 character. */
+static size_t unfinished(const uint8_t *bytes, size_t size)
+{
+	size_t rest = size - utf8_prefix(bytes, size);
+	return rest < 4 && rest > 0 && bytes[size - rest] >= 0xc2 ? rest : 0;
+}
+
+/* Puts `size` bytes of r->in into r->out, escaped if asked; carries half a character over. */
+static void pass_on(struct relay *r, size_t size, bool is_last)
+{
+	r->start = 0;
+	if (!r->escape) {
+		memcpy(r->out, r->in, size);
+		r->end = size;
+		return;
+	}
+	size_t held = is_last ? 0 : unfinished(r->in, size);
+	(void)text_escape(r->in, size - held, true, (char *)r->out, sizeof(r->out));
+	r->end = strlen((char *)r->out);
+	memmove(r->in, r->in + size - held, held);
+	r->carried = held;
+}
+
+void relay_pass(struct relay *r)
+{
+	if (r->out_fd >= 0)
+		pass_on(r, r->carried + r->fresh, false);
+	r->fresh = 0;
+}
+
+enum relay_result relay_fill(struct relay *r, const uint8_t **out_bytes, size_t *out_size)
+{
+	if (r->in_fd < 0)
+		return RELAY_END;
+	if (r->is_caller_in && !is_ready(r->in_fd, POLLIN))
+		return RELAY_AGAIN;
+
+	ssize_t got = sys_read(r->in_fd, r->in + r->carried, sizeof(r->in) - r->carried);
+	if (got < 0 && errno == EAGAIN)
+		return RELAY_AGAIN;
+	/* A terminal whose last user is gone answers EIO: its end of file.  pty(7) */
+	if (got <= 0) {
+		if (r->out_fd >= 0 && r->carried > 0)
+			pass_on(r, r->carried, true);
+		return RELAY_END;
+	}
+
+	r->fresh = (size_t)got;
+	*out_bytes = r->in + r->carried;
+	*out_size = r->fresh;
+	return RELAY_MOVED;
+}
+
+enum relay_result relay_flush(struct relay *r)
+{
+	enum relay_result result = RELAY_AGAIN;
+	while (relay_has_pending(r)) {
+		size_t size = r->end - r->start;
+		if (r->is_caller_out) {
+			if (!is_ready(r->out_fd, POLLOUT))
+				return result;
+			size = size < PIPE_BUF ? size
+					       : PIPE_BUF; /* pipe(7): what POLLOUT promises */
+		}
+		ssize_t put = sys_write(r->out_fd, r->out + r->start, size);
+		if (put < 0)
+			return errno == EAGAIN ? result : RELAY_END;
+		r->start += (size_t)put;
+		result = RELAY_MOVED;
+	}
+	if (r->in_fd < 0 && r->owns_out)
+		cj_close(&r->out_fd); /* all that ever came has been passed on */
+	return result;
+}
+
+void relay_end_in(struct relay *r)
+{
+	if (r->owns_in)
+		cj_close(&r->in_fd);
+	r->in_fd = -1;
+	if (r->owns_out && !relay_has_pending(r))
+		cj_close(&r->out_fd);
+}
+
+void relay_end_out(struct relay *r)
+{
+	r->start = r->end = 0;
+	if (r->owns_out)
+		cj_close(&r->out_fd);
+	r->out_fd = -1;
+}

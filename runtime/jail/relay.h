@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * relay - bytes from one descriptor to another through a bounded buffer, never blocking.
+ *
+ * Our own pipe ends are non-blocking.  The caller's descriptors are not ours to change
+ * (O_NONBLOCK belongs to the open file, which others share): they are polled first and
+ * written in pieces that poll(2) promises room for.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum relay_name { RELAY_STDIN, RELAY_STDOUT, RELAY_STDERR, RELAY_COUNT };
+
+#define RELAY_CHUNK 16384
+
+struct relay {
+	int in_fd;      /* -1: the end was reached */
+	int out_fd;     /* -1: nobody to pass bytes on to */
+	bool owns_in, owns_out;
+	bool is_caller_in, is_caller_out; /* poll before touching it */
+	bool escape;    /* control characters become \xNN on the way */
+	uint8_t in[RELAY_CHUNK];       /* the last chunk read */
+	size_t carried;                /* bytes of a character that is not whole yet, at its front */
+	size_t fresh;                  /* bytes behind them that relay_fill() brought */
+	uint8_t out[4 * RELAY_CHUNK + 1];  /* what waits to be written: [start, end) */
+	size_t start, end;
+};
+
+void relay_init(struct relay *r); /* the null value */
+void relay_fini(struct relay *r); /* closes what it owns */
+
+enum relay_result {
+	RELAY_AGAIN, /* nothing to be had, or no room, for now */
+	RELAY_MOVED,
+	RELAY_END,   /* end of file, or the reader is gone */
+};
+
+bool relay_has_pending(const struct relay *r);
+
+/* Reads one chunk (only when nothing is pending); shows the fresh bytes as they came. */
+enum relay_result relay_fill(struct relay *r, const uint8_t **out_bytes, size_t *out_size);
+
+/* Makes the fresh bytes pending, if there is anybody to pass them on to. */
+void relay_pass(struct relay *r);
+
+/* Writes what is pending, as far as it goes without blocking. */
+enum relay_result relay_flush(struct relay *r);
+
+/* The in side is finished: closes it, and the out side if it is ours. */
+void relay_end_in(struct relay *r);
+/* The reader is gone: what is pending is dropped, and all that still comes. */
+void relay_end_out(struct relay *r);

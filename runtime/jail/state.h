@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * state - what a jail holds; private to the engine.  Each role has its own copy after
+ * clone3(2): init's begins as the supervisor's and then closes all it may not keep.
+ */
+#pragma once
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include "runtime/base/step.h"
+#include "runtime/jail/cgroup.h"
+#include "runtime/jail/filter.h"
+#include "runtime/jail/idmap.h"
+#include "runtime/jail/jail.h"
+#include "runtime/jail/protocol.h"
+#include "runtime/jail/relay.h"
+
+struct jail {
+	const struct plan *plan; /* borrowed */
+	char id[PLAN_ID_MAX];
+	struct arena arena;      /* of the warnings and a compiled filter */
+	struct strings warnings;
+	struct filter filter;
+	struct limit_state limits[LIMIT_COUNT];
+	enum layer_state layers[LAYER_COUNT];
+
+	/* held by stages; the null value of each is in jail_null (jail.c) */
+	sigset_t old_signals;
+	int signal_fd;
+	int runtime_dir_fd;
+	struct idmap ids;
+	struct cgroup cgroup;
+	pid_t init_pid;
+	int init_pidfd;
+	struct step_link link; /* to the other role */
+	int record_fd;
+	int box_fd, proc_fd;   /* rootfs_handles, from init */
+	struct filter_watch *watch;
+
+	/* while a program runs */
+	const struct program *program; /* borrowed */
+	struct jail_io io;
+	struct relay relays[RELAY_COUNT];
+	int master_fd;             /* of the program's terminal */
+	int exec_errno;            /* it could not be executed; 0: it runs */
+	char code_sha256[SHA256_HEX_MAX];
+	struct timespec started_at, started_monotonic;
+};
+
+/* A warning for the outcome: a sentence, lower case, no full stop. */
+void jail_warn(struct jail *j, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* The life of init; never returns.  init.c */
+_Noreturn void init_main(struct jail *j);
+
+/* The life of the payload until it is the payload: see payload.c. */
+struct payload {
+	char *const *argv, *const *env;
+	int stdio[3];
+	bool has_tty; /* stdio is a terminal of its own, to become the controlling one */
+};
+/* Its pid once it runs; 0 with *out_exec_errno when it could not be executed; a negative errno. */
+pid_t payload_start(const struct payload *p, int *out_exec_errno, struct cj_error *err);
+
+/* Hands the program to a sealed init.  handover.c */
+int handover_inputs(struct jail *j, struct cj_error *err);
+int handover_start(struct jail *j, const int stdio[3], struct cj_error *err);
+
+/* Watches until the outcome has a status, ends everything, gathers the evidence.  supervisor.c */
+int supervisor_watch(struct jail *j, struct outcome *out, struct cj_error *err);

@@ -1,0 +1,579 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * supervisor - watches a running program from outside until its first terminal
+ * event, ends everything, delivers what was written.  Acts.
+ *
+ * One epoll, one thread.  A source is a row of handlers[]; a handler looks, and may
+ * decide the outcome (the first one does).  Nothing here waits for the payload: not
+ * for end of file, which grandchildren can hold back, nor for one pid, which can be
+ * stopped or traced; the main process' end comes from init, and then everything is
+ * killed as one.
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <sys/statfs.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/jail/sample.h"
+#include "runtime/jail/state.h"
+
+#define TICK_MS      20   /* between two samples of what no cgroup holds */
+#define KILL_WAIT_MS 5000 /* a process in an uninterruptible call ends late, not never */
+
+enum source {
+	SOURCE_LINK,    /* init: the main process has ended */
+	SOURCE_INIT,    /* init itself has ended */
+	SOURCE_SIGNALS, /* INT, TERM, HUP to us; WINCH with a terminal */
+	SOURCE_WALL,
+	SOURCE_TICK,
+	SOURCE_SYSCALLS, /* refused system calls to be named */
+	SOURCE_HANGUP,   /* whoever asked for the result went away */
+	SOURCE_RELAYS,   /* two for each relay: its in side, its out side */
+	SOURCE_COUNT = SOURCE_RELAYS + 2 * RELAY_COUNT
+};
+
+struct watch {
+	struct jail *j;
+	struct outcome *out;
+	int epoll_fd, wall_fd, tick_fd;
+	bool is_watched[SOURCE_COUNT];
+	uint32_t interest[SOURCE_COUNT];
+	bool is_file[RELAY_COUNT]; /* the in side is a regular file: always ready, epoll won't have
+				      it */
+	struct sample peak;        /* the highest seen where we sample */
+	struct ended ended;
+	bool was_signalled; /* nobody wants to wait for a slow reader any more */
+};
+
+/* --- epoll --------------------------------------------------------------------- */
+
+static int watch_fd(struct watch *w, unsigned source, int fd, uint32_t events, struct cj_error *err)
+{
+	struct epoll_event event = { .events = events, .data.u32 = source };
+	int op = w->is_watched[source] ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+	if (fd < 0 || (w->is_watched[source] && w->interest[source] == events))
+		return 0;
+	if (epoll_ctl(w->epoll_fd, op, fd, &event) < 0)
+		return cj_fail(err, errno, "watch descriptor %d", fd);
+	w->is_watched[source] = true;
+	w->interest[source] = events;
+	return 0;
+}
+
+static void unwatch_fd(struct watch *w, unsigned source, int fd)
+{
+	if (w->is_watched[source] && fd >= 0)
+		(void)epoll_ctl(w->epoll_fd, EPOLL_CTL_DEL, fd,
+				NULL); /* it was there: cannot fail */
+	w->is_watched[source] = false;
+}
+
+static unsigned relay_source(size_t i, bool is_out)
+{
+	return SOURCE_RELAYS + 2 * (unsigned)i + is_out;
+}
+
+/*
+ * An in side is watched only while there is room for what it would bring: a closed pipe is
+ * "ready" for ever.  An out side always is, for the error that says its reader went away.
+ */
+static int watch_relay(struct watch *w, size_t i, struct cj_error *err)
+{
+	struct relay *r = &w->j->relays[i];
+	unsigned in = relay_source(i, false), out = relay_source(i, true);
+	bool wants_more = r->in_fd >= 0 && !relay_has_pending(r) && !w->is_file[i];
+
+	if (!wants_more)
+		unwatch_fd(w, in, r->in_fd);
+	else if (watch_fd(w, in, r->in_fd, EPOLLIN, err) < 0 && err->code == EPERM)
+		w->is_file[i] = true; /* epoll_ctl(2): a regular file */
+	else if (wants_more && !w->is_watched[in])
+		return -err->code;
+
+	if (watch_fd(w, out, r->out_fd, relay_has_pending(r) ? EPOLLOUT : 0, err) < 0 &&
+	    err->code != EPERM)
+		return -err->code;
+	return 0;
+}
+
+/* --- what is heard --------------------------------------------------------------- */
+
+static void tell_event(struct watch *w, const char *type, const void *bytes, size_t size)
+{
+	if (w->j->io.event)
+		w->j->io.event(w->j->io.context, type, bytes, size);
+}
+
+static void cancel(struct watch *w, int signal)
+{
+	if (!w->out->has_status)
+		w->out->cancel_signal = signal;
+	outcome_decide(w->out, STATUS_CANCELLED);
+}
+
+/* Did the kernel's OOM killer end it?  The cgroup says so; signal 9 alone says nothing. */
+static bool was_oom_killed(const struct jail *j)
+{
+	struct cgroup_usage usage = { 0 };
+	cgroup_read_usage(&j->cgroup, &usage);
+	return usage.oom_kills > 0;
+}
+
+static void decide_from_wait_status(struct watch *w, int wait_status)
+{
+	struct outcome *out = w->out;
+	if (out->has_status)
+		return;
+	if (WIFEXITED(wait_status)) {
+		out->exit_code = WEXITSTATUS(wait_status);
+		outcome_decide(out, STATUS_EXITED);
+		return;
+	}
+	out->signal = WTERMSIG(wait_status);
+	if (out->signal == SIGKILL && was_oom_killed(w->j))
+		outcome_decide(out, STATUS_OOM);
+	else if (out->signal == SIGXCPU && w->j->plan->limits.cpu_ms > 0)
+		outcome_decide(out, STATUS_CPU_LIMIT);
+	else
+		outcome_decide(out, STATUS_SIGNALED);
+}
+
+/* Init is gone without a word about the program: killed with it, or from outside. */
+static void decide_without_init(struct watch *w)
+{
+	if (w->out->has_status)
+		return;
+	if (!was_oom_killed(w->j))
+		jail_warn(w->j, "init was killed from outside; the program's own end is not known");
+	decide_from_wait_status(w, SIGKILL);
+}
+
+static int on_link(struct watch *w, struct cj_error *err)
+{
+	auto_step_msg struct step_msg msg = { 0 };
+	if (step_next(&w->j->link, &msg, err) < 0) {
+		unwatch_fd(w, SOURCE_LINK, w->j->link.sock_fd);
+		decide_without_init(w);
+		return 0;
+	}
+	if (msg.step != STEP_ENDED || msg.size != sizeof(w->ended))
+		return cj_fail(err, EPROTO, "hear from init: step %u", msg.step);
+	memcpy(&w->ended, msg.data, sizeof(w->ended));
+	decide_from_wait_status(w, w->ended.wait_status);
+	return 0;
+}
+
+/* What init said before it ended is still in the socket and comes first: see on_link. */
+static int on_init(struct watch *w, struct cj_error *err)
+{
+	unwatch_fd(w, SOURCE_INIT, w->j->init_pidfd);
+	return w->is_watched[SOURCE_LINK] ? on_link(w, err) : 0;
+}
+
+static void resize_terminal(struct jail *j)
+{
+	struct winsize size;
+	if (j->master_fd >= 0 && j->io.tty_fd >= 0 && ioctl(j->io.tty_fd, TIOCGWINSZ, &size) == 0)
+		(void)ioctl(j->master_fd, TIOCSWINSZ, &size); /* a wrong size is only ugly */
+}
+
+static int on_signals(struct watch *w, struct cj_error *err)
+{
+	(void)err;
+	struct signalfd_siginfo info;
+	while (sys_read(w->j->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		if (info.ssi_signo == SIGWINCH) {
+			resize_terminal(w->j);
+			continue;
+		}
+		cancel(w, (int)info.ssi_signo);
+		w->was_signalled = true;
+	}
+	return 0;
+}
+
+static int on_wall(struct watch *w, struct cj_error *err)
+{
+	(void)err;
+	outcome_decide(w->out, STATUS_TIMEOUT);
+	return 0;
+}
+
+static void keep_peak(struct sample *peak, const struct sample *now)
+{
+	if (now->memory_bytes > peak->memory_bytes)
+		peak->memory_bytes = now->memory_bytes;
+	if (now->processes > peak->processes)
+		peak->processes = now->processes;
+	if (now->cpu_ms > peak->cpu_ms)
+		peak->cpu_ms = now->cpu_ms;
+}
+
+static int on_tick(struct watch *w, struct cj_error *err)
+{
+	(void)err;
+	struct jail *j = w->j;
+	const struct limits_spec *limits = &j->plan->limits;
+	uint64_t ticks;
+	(void)sys_read(w->tick_fd, &ticks,
+		       sizeof(ticks)); /* how many were missed does not matter */
+
+	struct sample now = { 0 };
+	if (!sample_take(j->proc_fd, j->box_fd, &now))
+		return 0;
+	if (j->cgroup.dir_fd >= 0)
+		now.cpu_ms = cgroup_cpu_us(&j->cgroup) / 1000;
+	keep_peak(&w->peak, &now);
+
+	if (j->limits[LIMIT_MEMORY].by == BY_SUPERVISOR && now.memory_bytes > limits->memory_bytes)
+		outcome_decide(w->out, STATUS_OOM);
+	if (limits->cpu_ms > 0 && now.cpu_ms >= limits->cpu_ms)
+		outcome_decide(w->out, STATUS_CPU_LIMIT);
+	return 0;
+}
+
+static int on_syscalls(struct watch *w, struct cj_error *err)
+{
+	(void)err;
+	const char *name = NULL;
+	filter_watch_answer(w->j->watch, &name);
+	if (name)
+		tell_event(w, "denied", name, strlen(name));
+	if (filter_watch_fd(w->j->watch) < 0)
+		unwatch_fd(w, SOURCE_SYSCALLS, -1); /* closing it took it out of the epoll */
+	return 0;
+}
+
+static int on_hangup(struct watch *w, struct cj_error *err)
+{
+	(void)err;
+	unwatch_fd(w, SOURCE_HANGUP, w->j->io.hangup_fd);
+	cancel(w, SIGPIPE);
+	return 0;
+}
+
+/* --- the program's streams --------------------------------------------------------- */
+
+static void keep_output(struct watch *w, size_t i, const uint8_t *bytes, size_t size)
+{
+	size_t stream = i - RELAY_STDOUT;
+	struct capture *kept = &w->out->output[stream];
+	(void)capture_add(kept, bytes,
+			  size); /* without memory it is still counted, and so truncated */
+	tell_event(w, stream == 0 ? "stdout" : "stderr", bytes, size);
+	if (w->j->plan->limits.kill_on_output_limit && capture_is_truncated(kept))
+		outcome_decide(w->out, STATUS_OUTPUT_LIMIT);
+}
+
+/* The payload may close its input as it likes; a reader of its output that goes away ends the run.
+ */
+static void reader_gone(struct watch *w, size_t i)
+{
+	struct relay *r = &w->j->relays[i];
+	unwatch_fd(w, relay_source(i, true), r->out_fd);
+	relay_end_out(r);
+	if (i == RELAY_STDIN) {
+		unwatch_fd(w, relay_source(i, false), r->in_fd);
+		relay_end_in(r);
+	} else {
+		cancel(w, SIGPIPE);
+	}
+}
+
+static void writer_gone(struct watch *w, size_t i)
+{
+	struct relay *r = &w->j->relays[i];
+	unwatch_fd(w, relay_source(i, false), r->in_fd);
+	if (r->owns_out && !relay_has_pending(r))
+		unwatch_fd(w, relay_source(i, true), r->out_fd);
+	relay_end_in(r);
+}
+
+/* Moves what can be moved now: what waits, then at most one chunk more.  False: nothing could. */
+static bool pump(struct watch *w, size_t i)
+{
+	struct relay *r = &w->j->relays[i];
+	const uint8_t *bytes;
+	size_t size;
+
+	enum relay_result flushed = relay_flush(r);
+	if (flushed == RELAY_END)
+		reader_gone(w, i);
+	if (relay_has_pending(r) || r->in_fd < 0)
+		return flushed == RELAY_MOVED;
+
+	enum relay_result filled = relay_fill(r, &bytes, &size);
+	if (filled == RELAY_END)
+		writer_gone(w, i);
+	if (filled == RELAY_MOVED) {
+		if (i != RELAY_STDIN)
+			keep_output(w, i, bytes, size);
+		relay_pass(r);
+	}
+	if (relay_flush(r) == RELAY_END)
+		reader_gone(w, i);
+	return filled == RELAY_MOVED;
+}
+
+static int on_relay(struct watch *w, unsigned source, uint32_t events)
+{
+	size_t i = (source - SOURCE_RELAYS) / 2;
+	bool is_out = (source - SOURCE_RELAYS) % 2 == 1;
+	if (is_out && (events & EPOLLERR))
+		reader_gone(w, i);
+	else
+		(void)pump(w, i);
+	return 0;
+}
+
+/* --- the loop ----------------------------------------------------------------------- */
+
+static int (*const handlers[SOURCE_RELAYS])(struct watch *w, struct cj_error *err) = {
+	[SOURCE_LINK] = on_link,     [SOURCE_INIT] = on_init, [SOURCE_SIGNALS] = on_signals,
+	[SOURCE_WALL] = on_wall,     [SOURCE_TICK] = on_tick, [SOURCE_SYSCALLS] = on_syscalls,
+	[SOURCE_HANGUP] = on_hangup,
+};
+
+static int wait_once(struct watch *w, struct cj_error *err)
+{
+	struct epoll_event events[SOURCE_COUNT];
+	for (size_t i = 0; i < RELAY_COUNT; i++) {
+		while (w->is_file[i] && pump(w, i))
+			;
+		if (watch_relay(w, i, err) < 0)
+			return -err->code;
+	}
+
+	int n = epoll_wait(w->epoll_fd, events, SOURCE_COUNT, -1);
+	if (n < 0 && errno != EINTR)
+		return cj_fail(err, errno, "wait for events");
+	for (int i = 0; i < n; i++) {
+		unsigned source = events[i].data.u32;
+		if (!w->is_watched[source])
+			continue; /* an earlier event of this round ended it */
+		int rc = source >= SOURCE_RELAYS ? on_relay(w, source, events[i].events)
+						 : handlers[source](w, err);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+static int open_timer(uint64_t first_ms, uint64_t every_ms, struct cj_error *err)
+{
+	auto_fd int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	const struct itimerspec when = {
+		.it_value = { (time_t)(first_ms / 1000), (long)(first_ms % 1000) * 1000000 },
+		.it_interval = { (time_t)(every_ms / 1000), (long)(every_ms % 1000) * 1000000 },
+	};
+	if (fd < 0 || timerfd_settime(fd, 0, &when, NULL) < 0)
+		return cj_fail(err, errno, "set a timer");
+	return take_fd(&fd);
+}
+
+static int watch_timers(struct watch *w, struct cj_error *err)
+{
+	const struct jail *j = w->j;
+	if (j->plan->limits.wall_ms > 0) {
+		w->wall_fd = open_timer(j->plan->limits.wall_ms, 0, err);
+		if (w->wall_fd < 0 || watch_fd(w, SOURCE_WALL, w->wall_fd, EPOLLIN, err) < 0)
+			return -err->code;
+	}
+	if (j->limits[LIMIT_MEMORY].by == BY_SUPERVISOR || j->plan->limits.cpu_ms > 0) {
+		w->tick_fd = open_timer(TICK_MS, TICK_MS, err);
+		if (w->tick_fd < 0 || watch_fd(w, SOURCE_TICK, w->tick_fd, EPOLLIN, err) < 0)
+			return -err->code;
+	}
+	return 0;
+}
+
+/* A regular file can't hang up, and standard output may be watched as a relay already. */
+static int watch_hangup(struct watch *w, struct cj_error *err)
+{
+	if (watch_fd(w, SOURCE_HANGUP, w->j->io.hangup_fd, 0, err) < 0 && err->code != EPERM &&
+	    err->code != EEXIST)
+		return -err->code;
+	return 0;
+}
+
+static int open_watch(struct watch *w, struct cj_error *err)
+{
+	struct jail *j = w->j;
+	w->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (w->epoll_fd < 0)
+		return cj_fail(err, errno, "create an epoll");
+
+	int syscalls_fd = j->watch ? filter_watch_fd(j->watch) : -1;
+	for (size_t i = 0; i < RELAY_COUNT; i++)
+		if (watch_relay(w, i, err) < 0)
+			return -err->code;
+	if (watch_fd(w, SOURCE_LINK, j->link.sock_fd, EPOLLIN, err) < 0 ||
+	    watch_fd(w, SOURCE_INIT, j->init_pidfd, EPOLLIN, err) < 0 ||
+	    watch_fd(w, SOURCE_SIGNALS, j->signal_fd, EPOLLIN, err) < 0 ||
+	    watch_fd(w, SOURCE_SYSCALLS, syscalls_fd, EPOLLIN, err) < 0 || watch_hangup(w, err) < 0)
+		return -err->code;
+	return watch_timers(w, err);
+}
+
+/* --- the end -------------------------------------------------------------------------- */
+
+static bool wait_for_init(int pidfd)
+{
+	struct pollfd p = { .fd = pidfd, .events = POLLIN };
+	return pidfd < 0 || poll(&p, 1, KILL_WAIT_MS) > 0;
+}
+
+/* Everything in the pid namespace dies with init, and the kernel lets init go last:
+ * pid_namespaces(7). */
+static void end_everything(struct jail *j)
+{
+	cgroup_kill(&j->cgroup);
+	if (j->init_pidfd >= 0)
+		(void)sys_pidfd_send_signal(j->init_pidfd, SIGKILL); /* ESRCH: dead already */
+	if (!wait_for_init(j->init_pidfd))
+		jail_warn(j, "a process of the jail did not die within %d s", KILL_WAIT_MS / 1000);
+}
+
+static bool has_pending_output(const struct jail *j)
+{
+	return relay_has_pending(&j->relays[RELAY_STDOUT]) ||
+	       relay_has_pending(&j->relays[RELAY_STDERR]);
+}
+
+/*
+ * All writers are dead: what the pipes hold is all there will be.  Passing it on can take as
+ * long as its reader likes; a signal or the reader's end still ends the wait.
+ */
+static int drain(struct watch *w, struct cj_error *err)
+{
+	struct jail *j = w->j;
+	writer_gone(w, RELAY_STDIN);
+	for (size_t i = RELAY_STDOUT; i < RELAY_COUNT; i++)
+		while (j->relays[i].in_fd >= 0 && pump(w, i))
+			;
+	unwatch_fd(w, SOURCE_LINK, j->link.sock_fd);
+	unwatch_fd(w, SOURCE_INIT, j->init_pidfd);
+	unwatch_fd(w, SOURCE_WALL, w->wall_fd);
+	unwatch_fd(w, SOURCE_TICK, w->tick_fd);
+
+	while (has_pending_output(j) && !w->was_signalled)
+		if (wait_once(w, err) < 0)
+			return -err->code;
+	return 0;
+}
+
+static uint64_t elapsed_ms(const struct timespec *since)
+{
+	struct timespec now;
+	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail for this clock */
+	return (uint64_t)((now.tv_sec - since->tv_sec) * 1000 +
+			  (now.tv_nsec - since->tv_nsec) / 1000000);
+}
+
+static void read_usage(struct watch *w, const struct cgroup_usage *cg)
+{
+	struct usage *u = &w->out->usage;
+	bool was_sampled = w->peak.processes > 0;
+	*u = (struct usage){
+		.wall_ms = elapsed_ms(&w->j->started_monotonic),
+		.cpu_user_ms = (cg->has_cpu ? cg->cpu_user_us : w->ended.cpu_user_us) / 1000,
+		.cpu_system_ms = (cg->has_cpu ? cg->cpu_system_us : w->ended.cpu_system_us) / 1000,
+		.memory_peak_bytes = cg->has_memory_peak ? cg->memory_peak_bytes
+							 : w->peak.memory_bytes,
+		.pids_peak = cg->has_pids_peak ? cg->pids_peak : w->peak.processes,
+		.has_memory_peak = cg->has_memory_peak || was_sampled,
+		.has_pids_peak = cg->has_pids_peak || was_sampled,
+	};
+}
+
+static bool is_disk_full(int box_fd)
+{
+	struct statfs fs;
+	return box_fd >= 0 && fstatfs(box_fd, &fs) == 0 && (fs.f_bavail == 0 || fs.f_ffree == 0);
+}
+
+static void read_hits(struct watch *w, const struct cgroup_usage *cg)
+{
+	struct limit_state *limits = w->out->limits;
+	const struct outcome *out = w->out;
+	limits[LIMIT_MEMORY].hit = out->status == STATUS_OOM;
+	limits[LIMIT_CPUS].hit = cg->throttled_us > 0;
+	limits[LIMIT_PIDS].hit = cg->pids_max_hits > 0;
+	limits[LIMIT_WALL].hit = out->status == STATUS_TIMEOUT;
+	limits[LIMIT_CPU_TIME].hit = out->status == STATUS_CPU_LIMIT;
+	limits[LIMIT_DISK].hit = is_disk_full(w->j->box_fd);
+	limits[LIMIT_OUTPUT].hit = capture_is_truncated(&out->output[0]) ||
+				   capture_is_truncated(&out->output[1]);
+}
+
+static int read_denied(struct watch *w, struct cj_error *err)
+{
+	if (!w->j->watch)
+		return 0;
+	bool is_complete = true;
+	const struct denied_syscall *denied =
+	    filter_watch_denied(w->j->watch, &w->out->ndenied, &is_complete);
+	w->out->denied = arena_array(&w->out->arena, w->out->ndenied, sizeof(*denied));
+	if (!w->out->denied) {
+		w->out->ndenied = 0;
+		return cj_fail(err, ENOMEM, "keep the refused system calls");
+	}
+	for (size_t i = 0; i < w->out->ndenied; i++) {
+		w->out->denied[i] = denied[i];
+		w->out->denied[i].name = arena_strdup(&w->out->arena, denied[i].name);
+		if (!w->out->denied[i].name)
+			return cj_fail(err, ENOMEM, "keep the refused system calls");
+	}
+	if (!is_complete)
+		jail_warn(w->j, "more than %d refused system calls: the rest was not counted",
+			  FILTER_ANSWERS_MAX);
+	return 0;
+}
+
+static int read_evidence(struct watch *w, struct cj_error *err)
+{
+	struct cgroup_usage cg = { 0 };
+	cgroup_read_usage(&w->j->cgroup, &cg);
+	memcpy(w->out->limits, w->j->limits, sizeof(w->out->limits));
+	memcpy(w->out->layers, w->j->layers, sizeof(w->out->layers));
+	memcpy(w->out->code_sha256, w->j->code_sha256, sizeof(w->out->code_sha256));
+	w->out->started_at = w->j->started_at;
+	read_usage(w, &cg);
+	read_hits(w, &cg);
+	return read_denied(w, err);
+}
+
+static int watch_until_decided(struct watch *w, struct cj_error *err)
+{
+	if (open_watch(w, err) < 0)
+		return -err->code;
+	while (!w->out->has_status)
+		if (wait_once(w, err) < 0)
+			return -err->code;
+	return 0;
+}
+
+int supervisor_watch(struct jail *j, struct outcome *out, struct cj_error *err)
+{
+	struct watch w = { .j = j, .out = out, .epoll_fd = -1, .wall_fd = -1, .tick_fd = -1 };
+	int rc = watch_until_decided(&w, err);
+	end_everything(j);
+	if (rc == 0)
+		rc = drain(&w, err);
+	if (rc == 0)
+		rc = read_evidence(&w, err);
+
+	cj_close(&w.tick_fd);
+	cj_close(&w.wall_fd);
+	cj_close(&w.epoll_fd);
+	return rc;
+}

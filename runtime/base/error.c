@@ -29,6 +29,16 @@ int cj_reject(struct cj_error *err, const char *fmt, ...)
 	return -EINVAL;
 }
 
+int cj_reject_as(struct cj_error *err, int code, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	*err = (struct cj_error){ .code = code };
+	(void)vsnprintf(err->msg, sizeof(err->msg), fmt, ap);
+	va_end(ap);
+	return -code;
+}
+
 int cj_wrap(struct cj_error *err, const char *fmt, ...)
 {
 	char inner[sizeof(err->msg)];

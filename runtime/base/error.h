@@ -18,11 +18,10 @@
 #define CJ_ERROR_STAGE_MAX 24
 
 struct cj_error {
-	int code; /* positive errno; 0: no error yet */
-	char
-	    stage[CJ_ERROR_STAGE_MAX]; /* row of the stage table that failed; "" before the first */
-	char msg[CJ_ERROR_MSG_MAX];    /* the whole message, outermost context first */
-	char hint[CJ_ERROR_HINT_MAX];  /* what the user can do about it; may be "" */
+	int code;                       /* positive errno; 0: no error yet */
+	char stage[CJ_ERROR_STAGE_MAX]; /* row of the stage table that failed, or "" */
+	char msg[CJ_ERROR_MSG_MAX];     /* the whole message, outermost context first */
+	char hint[CJ_ERROR_HINT_MAX];   /* what the user can do about it, or "" */
 };
 
 /* A call failed with errno `code`: "TEXT: STRERROR".  Returns -code. */
@@ -32,6 +31,10 @@ int cj_fail(struct cj_error *err, int code, const char *fmt, ...)
 /* We refuse an input: "TEXT".  Returns -EINVAL. */
 int cj_reject(struct cj_error *err, const char *fmt, ...)
     __attribute__((warn_unused_result, format(printf, 2, 3)));
+
+/* The same with another code, where the text says more than strerror(3).  Returns -code. */
+int cj_reject_as(struct cj_error *err, int code, const char *fmt, ...)
+    __attribute__((warn_unused_result, format(printf, 3, 4)));
 
 /* Puts "TEXT: " before the message already in *err.  Returns -err->code. */
 int cj_wrap(struct cj_error *err, const char *fmt, ...)

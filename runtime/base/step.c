@@ -168,11 +168,8 @@ static int next_message(const struct step_link *link, struct step_msg *out, cons
 	out->size = 0;
 
 	int rc = receive_message(link->sock_fd, &header, out, &is_truncated);
-	if (rc == -EPIPE || rc == -ECONNRESET) {
-		(void)cj_reject(err, "%s ended before '%s'", link->peer, awaited);
-		err->code = EPIPE;
-		return -EPIPE;
-	}
+	if (rc == -EPIPE || rc == -ECONNRESET)
+		return cj_reject_as(err, EPIPE, "%s ended before '%s'", link->peer, awaited);
 	if (rc == -EAGAIN)
 		return cj_fail(err, ETIMEDOUT, "wait for %s to reach '%s'", link->peer, awaited);
 	if (rc < 0)

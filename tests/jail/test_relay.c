@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Relays never block, lose nothing, and escape what a terminal would obey. */
+#include "runtime/jail/relay.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "runtime/base/fd.h"
+
+struct ends {
+	int write_fd, read_fd; /* ours: what goes in, what comes out */
+	struct relay *relay;
+};
+
+static struct ends open_relay(bool escape)
+{
+	int in[2], out[2];
+	struct relay *r = malloc(sizeof(*r));
+	assert_non_null(r);
+	assert_int_equal(pipe2(in, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+	relay_init(r);
+	fd_set_nonblocking(in[0]);
+	fd_set_nonblocking(out[0]);
+	r->in_fd = in[0];
+	r->out_fd = out[1];
+	r->owns_in = r->owns_out = r->is_caller_out = true;
+	r->escape = escape;
+	return (struct ends){ in[1], out[0], r };
+}
+
+static void close_relay(struct ends *e)
+{
+	relay_fini(e->relay);
+	free(e->relay);
+	close(e->write_fd);
+	close(e->read_fd);
+}
+
+static enum relay_result step(struct relay *r)
+{
+	const uint8_t *bytes;
+	size_t size;
+	enum relay_result result = relay_fill(r, &bytes, &size);
+	if (result == RELAY_MOVED)
+		relay_pass(r);
+	(void)relay_flush(r);
+	return result;
+}
+
+static const char *read_out(struct ends *e)
+{
+	static char text[256];
+	ssize_t got = read(e->read_fd, text, sizeof(text) - 1);
+	text[got > 0 ? got : 0] = '\0';
+	return text;
+}
+
+static void put(struct ends *e, const char *text)
+{
+	assert_int_equal(write(e->write_fd, text, strlen(text)), strlen(text));
+}
+
+static void bytes_pass_through_unchanged(void **state)
+{
+	(void)state;
+	struct ends e = open_relay(false);
+	put(&e, "\x1b[31mred\xff\n");
+	assert_int_equal(step(e.relay), RELAY_MOVED);
+	assert_string_equal(read_out(&e), "\x1b[31mred\xff\n");
+	close_relay(&e);
+}
+
+static void a_terminal_sees_escapes_instead_of_control_characters(void **state)
+{
+	(void)state;
+	struct ends e = open_relay(true);
+	put(&e, "\x1b]0;owned\a\n");
+	(void)step(e.relay);
+	assert_string_equal(read_out(&e), "\\x1b]0;owned\\x07\n");
+	close_relay(&e);
+}
+
+static void a_character_cut_by_a_chunk_is_shown_whole(void **state)
+{
+	(void)state;
+	struct ends e = open_relay(true);
+	put(&e, "gr\xc3");
+	(void)step(e.relay);
+	assert_string_equal(read_out(&e), "gr");
+	put(&e, "\xbc\xc3\x9f");
+	(void)step(e.relay);
+	assert_string_equal(read_out(&e), "\xc3\xbc\xc3\x9f");
+	close_relay(&e);
+}
+
+static void half_a_character_at_the_end_is_not_lost(void **state)
+{
+	(void)state;
+	struct ends e = open_relay(true);
+	put(&e, "x\xe2\x82");
+	(void)step(e.relay);
+	close(e.write_fd);
+	e.write_fd = -1;
+	assert_int_equal(step(e.relay), RELAY_END);
+	assert_string_equal(read_out(&e), "x\\xe2\\x82");
+	close_relay(&e);
+}
+
+static void a_reader_that_does_not_read_never_blocks_us(void **state)
+{
+	(void)state;
+	struct ends e = open_relay(false);
+	char chunk[8192];
+	memset(chunk, 'x', sizeof(chunk));
+	for (int i = 0; i < 64 && !relay_has_pending(e.relay); i++) {
+		assert_int_equal(write(e.write_fd, chunk, sizeof(chunk)), sizeof(chunk));
+		(void)step(e.relay);
+	}
+	assert_true(relay_has_pending(e.relay));
+	assert_int_equal(relay_flush(e.relay), RELAY_AGAIN);
+	close_relay(&e);
+}
+
+static void a_reader_that_goes_away_is_noticed(void **state)
+{
+	(void)state;
+	struct ends e = open_relay(false);
+	put(&e, "x");
+	close(e.read_fd);
+	e.read_fd = -1;
+	const uint8_t *bytes;
+	size_t size;
+	assert_int_equal(relay_fill(e.relay, &bytes, &size), RELAY_MOVED);
+	relay_pass(e.relay);
+	assert_int_equal(relay_flush(e.relay), RELAY_END);
+	relay_end_out(e.relay);
+	assert_false(relay_has_pending(e.relay));
+	close_relay(&e);
+}
+
+static void the_end_of_input_closes_our_out_side_once_all_is_written(void **state)
+{
+	(void)state;
+	struct ends e = open_relay(false);
+	put(&e, "last");
+	close(e.write_fd);
+	e.write_fd = -1;
+	(void)step(e.relay);
+	assert_int_equal(step(e.relay), RELAY_END);
+	relay_end_in(e.relay);
+	assert_string_equal(read_out(&e), "last");
+	char byte;
+	assert_int_equal(read(e.read_fd, &byte, 1), 0);
+	close_relay(&e);
+}
+
+int main(void)
+{
+	(void)signal(SIGPIPE, SIG_IGN);
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(bytes_pass_through_unchanged),
+		cmocka_unit_test(a_terminal_sees_escapes_instead_of_control_characters),
+		cmocka_unit_test(a_character_cut_by_a_chunk_is_shown_whole),
+		cmocka_unit_test(half_a_character_at_the_end_is_not_lost),
+		cmocka_unit_test(a_reader_that_does_not_read_never_blocks_us),
+		cmocka_unit_test(a_reader_that_goes_away_is_noticed),
+		cmocka_unit_test(the_end_of_input_closes_our_out_side_once_all_is_written),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

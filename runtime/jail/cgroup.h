@@ -29,7 +29,8 @@ struct cgroup_limits {
 };
 
 struct cgroup {
-	int dir_fd;         /* the leaf; -1: none, everything below is then zero */
+	int dir_fd;         /* the leaf; -1: none, nothing below means anything then */
+	int cpu_fd;         /* its cpu.stat, kept open; -1: none */
 	char path[512];     /* absolute, as mounted here; for the record and for messages */
 	const char *origin; /* "option", "delegated", "user manager", "container", "own" */
 	bool held[CGROUP_CONTROLLER_COUNT]; /* written and read back */
@@ -78,3 +79,9 @@ struct cgroup_parent_report {
 	char detail[256];
 };
 size_t cgroup_report_parents(struct cgroup_parent_report *out, size_t max);
+
+/*
+ * cgroup_sweep_own - for root: remove leaves below our own subtree that hold no process, are
+ * not fresh, and of which is_known(context, id) says false.  Returns how many.
+ */
+int cgroup_sweep_own(bool (*is_known)(void *context, const char *id), void *context);

@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A leaf of the unified hierarchy, from mkdir to rmdir.  Acts.
+ * Follows Documentation/admin-guide/cgroup-v2.rst and cgroups(7).
+ */
+#include "runtime/jail/cgroup.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <time.h>
+
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/jail/cgroup_parent.h"
+#include "runtime/jail/cgroup_text.h"
+#include "runtime/jail/kernfile.h"
+
+#define LEAF_PREFIX     "cejail-"
+#define LEAF_ID_MAX     32
+#define CPU_PERIOD_US   100000
+#define EMPTY_WAIT_MS   700  /* killed processes leave within a few; a loaded host takes longer */
+#define REMOVE_LIMIT_MS 1000 /* rmdir may say EBUSY shortly after the last process left */
+#define POLL_SLICE_MS   50   /* should a notification be missed */
+#define KILL_ROUNDS     64
+#define KILL_BATCH      64
+#define FRESH_SECONDS   60 /* a leaf this young may be one that is just being filled */
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+	(void)clock_gettime(CLOCK_MONOTONIC, &t); /* cannot fail: clock_gettime(2) */
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void sleep_ms(long ms)
+{
+	(void)nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000 }, NULL); /* early is fine */
+}
+
+/* --- limits ---------------------------------------------------------------------- */
+
+__attribute__((format(printf, 2, 3))) static void say_why(struct cgroup *c, const char *fmt, ...)
+{
+	if (c->why_not[0] != '\0')
+		return; /* the first is the cause */
+	va_list ap;
+	va_start(ap, fmt);
+	(void)vsnprintf(c->why_not, sizeof(c->why_not), fmt, ap);
+	va_end(ap);
+}
+
+/* Written and read back: what the kernel took is what counts. */
+static bool hold_number(struct cgroup *c, const char *file, uint64_t value, uint64_t grain)
+{
+	char text[64];
+	uint64_t taken = 0;
+	(void)snprintf(text, sizeof(text), "%" PRIu64, value);
+	int rc = kernfile_write(c->dir_fd, file, text);
+	if (rc < 0) {
+		say_why(c, "write '%s' to '%s': %s", text, file, strerror(-rc));
+		return false;
+	}
+	if (kernfile_read(c->dir_fd, file, text, sizeof(text)) <= 0 ||
+	    !cgroup_text_number(text, &taken) || taken != value - value % grain) {
+		say_why(c, "'%s' did not take %" PRIu64, file, value);
+		return false;
+	}
+	return true;
+}
+
+/* Each swap area is a line behind a heading: proc(5). */
+static bool host_has_swap(void)
+{
+	char text[KERNFILE_SMALL];
+	ssize_t size = kernfile_read(AT_FDCWD, "/proc/swaps", text, sizeof(text));
+	if (size < 0)
+		return true; /* not to be seen: expect it */
+	const char *line = strchr(text, '\n');
+	return line && line[1] != '\0';
+}
+
+static bool hold_memory(struct cgroup *c, const struct cgroup_limits *limits)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	if (!hold_number(c, "memory.max", limits->memory_bytes, page))
+		return false;
+
+	int rc = kernfile_write(c->dir_fd, "memory.swap.max", "0");
+	if (rc < 0 && (rc != -ENOENT || host_has_swap())) {
+		say_why(c, "the jail's memory may be swapped out: boot with swapaccount=1, or turn "
+			   "swap off");
+		return false;
+	}
+	/* Out of memory ends the jail whole, not one process of it. */
+	rc = kernfile_write(c->dir_fd, "memory.oom.group", "1");
+	if (rc < 0)
+		say_why(c, "write '1' to 'memory.oom.group': %s", strerror(-rc));
+	return rc == 0;
+}
+
+static bool hold_cpu(struct cgroup *c, const struct cgroup_limits *limits)
+{
+	char text[64], taken[64];
+	(void)snprintf(text, sizeof(text), "%" PRIu64 " %d",
+		       limits->millicpus * (CPU_PERIOD_US / 1000), CPU_PERIOD_US);
+	int rc = kernfile_write(c->dir_fd, "cpu.max", text);
+	if (rc < 0) {
+		say_why(c, "write '%s' to 'cpu.max': %s", text, strerror(-rc));
+		return false;
+	}
+	ssize_t size = kernfile_read(c->dir_fd, "cpu.max", taken, sizeof(taken));
+	if (size <= 0 || strncmp(taken, text, strlen(text)) != 0 || taken[strlen(text)] != '\n') {
+		say_why(c, "'cpu.max' did not take '%s'", text);
+		return false;
+	}
+	return true;
+}
+
+static bool hold_pids(struct cgroup *c, const struct cgroup_limits *limits)
+{
+	return hold_number(c, "pids.max", limits->pids, 1);
+}
+
+static const struct holder {
+	bool (*hold)(struct cgroup *c, const struct cgroup_limits *limits);
+	size_t value; /* in struct cgroup_limits; 0 there: no limit wanted */
+} holders[] = {
+	[CGROUP_MEMORY] = { hold_memory, offsetof(struct cgroup_limits, memory_bytes) },
+	[CGROUP_CPU] = { hold_cpu, offsetof(struct cgroup_limits, millicpus) },
+	[CGROUP_PIDS] = { hold_pids, offsetof(struct cgroup_limits, pids) },
+};
+static_assert(sizeof(holders) / sizeof(holders[0]) == CGROUP_CONTROLLER_COUNT, "a row each");
+
+static void hold_limits(struct cgroup *c, const struct cgroup_limits *limits, const bool *offers)
+{
+	for (size_t i = 0; i < CGROUP_CONTROLLER_COUNT; i++) {
+		uint64_t value;
+		memcpy(&value, (const char *)limits + holders[i].value, sizeof(value));
+		c->held[i] = offers[i] && value > 0 && holders[i].hold(c, limits);
+	}
+}
+
+/* --- the leaf ---------------------------------------------------------------------- */
+
+/* What may follow "cejail-": nothing that leads elsewhere in a path. */
+static bool is_leaf_id(const char *id)
+{
+	size_t size = strspn(id, "abcdefghijklmnopqrstuvwxyz"
+				 "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
+	return size > 0 && size <= LEAF_ID_MAX && id[size] == '\0';
+}
+
+/* A leaf of this name without processes is a dead jail's: take its place. */
+static int make_dir(int parent_fd, const char *name)
+{
+	for (unsigned attempt = 0; attempt < 2; attempt++) {
+		if (mkdirat(parent_fd, name, 0755) == 0)
+			return 0;
+		if (errno != EEXIST || unlinkat(parent_fd, name, AT_REMOVEDIR) < 0)
+			return errno == EBUSY ? -EEXIST : -errno;
+	}
+	return -EEXIST;
+}
+
+static int make_leaf(const struct cgroup_parent *parent, const char *id, struct cgroup *out,
+		     struct cj_error *err)
+{
+	char name[64];
+	(void)snprintf(name, sizeof(name), LEAF_PREFIX "%s", id);
+	int size = snprintf(out->path, sizeof(out->path), "%s/%s", parent->path, name);
+	if (size < 0 || (size_t)size >= sizeof(out->path))
+		return cj_reject(err, "cgroup parent '%s': the path is too long", parent->path);
+
+	int rc = make_dir(parent->dir_fd, name);
+	if (rc < 0)
+		return cj_fail(err, -rc, "make cgroup '%s'", out->path);
+	out->dir_fd = openat(parent->dir_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (out->dir_fd < 0) {
+		rc = cj_fail(err, errno, "open cgroup '%s'", out->path);
+		(void)unlinkat(parent->dir_fd, name, AT_REMOVEDIR); /* empty: ours of just now */
+		return rc;
+	}
+	out->cpu_fd = openat(out->dir_fd, "cpu.stat", O_RDONLY | O_CLOEXEC); /* -1: not told */
+	return 0;
+}
+
+int cgroup_create(const char *parent_option, const char *id, const struct cgroup_limits *limits,
+		  struct cgroup *out, struct cj_error *err)
+{
+	*out = (struct cgroup){ .dir_fd = -1, .cpu_fd = -1 };
+	if (!is_leaf_id(id))
+		return cj_reject(err, "'%s' can't name a cgroup", id);
+
+	struct cgroup_host host;
+	cgroup_host_read(&host);
+	auto_cgroup_parent struct cgroup_parent parent = { .dir_fd = -1 };
+	int rc = cgroup_parent_find(&host, parent_option, id, &parent, err);
+	if (rc < 0)
+		return rc;
+
+	struct cgroup made = { .dir_fd = -1, .cpu_fd = -1, .origin = parent.origin };
+	memcpy(made.why_not, parent.why_not, sizeof(made.why_not));
+	if (parent.dir_fd >= 0) {
+		rc = make_leaf(&parent, id, &made, err);
+		if (rc < 0)
+			return rc;
+		hold_limits(&made, limits, parent.offers);
+	}
+	*out = made;
+	return 0;
+}
+
+/* --- its end ------------------------------------------------------------------------ */
+
+static size_t list_pids(int dir_fd, pid_t *out, size_t max)
+{
+	char text[KERNFILE_SMALL];
+	auto_fd int fd = openat(dir_fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd < 0 ? -1 : sys_read(fd, text, sizeof(text) - 1);
+	if (got <= 0)
+		return 0;
+	text[got] = '\0';
+	return cgroup_text_pids(text, out, max);
+}
+
+static bool has_pid(const pid_t *pids, size_t count, pid_t pid)
+{
+	for (size_t i = 0; i < count; i++)
+		if (pids[i] == pid)
+			return true;
+	return false;
+}
+
+/*
+ * A pid may be somebody else's by the time it is opened.  Still listed afterwards, it is
+ * the process the descriptor names.  False: nobody is left.
+ */
+static bool kill_batch(int dir_fd)
+{
+	pid_t first[KILL_BATCH], again[KILL_BATCH];
+	int fds[KILL_BATCH];
+	size_t count = list_pids(dir_fd, first, KILL_BATCH);
+	for (size_t i = 0; i < count; i++)
+		fds[i] = first[i] > 0 ? sys_pidfd_open(first[i]) : -1;
+
+	size_t listed = list_pids(dir_fd, again, KILL_BATCH);
+	for (size_t i = 0; i < count; i++) {
+		if (fds[i] >= 0 && has_pid(again, listed, first[i]))
+			(void)sys_pidfd_send_signal(fds[i], SIGKILL); /* gone already: as well */
+		cj_close(&fds[i]);
+	}
+	return count > 0;
+}
+
+/* cgroup.kill came with Linux 5.14.  Frozen, a fork bomb can't outrun this. */
+static void kill_one_by_one(int dir_fd)
+{
+	(void)kernfile_write(dir_fd, "cgroup.freeze", "1"); /* the rounds do without, too */
+	for (unsigned round = 0; round < KILL_ROUNDS && kill_batch(dir_fd); round++)
+		sleep_ms(1);
+	(void)kernfile_write(dir_fd, "cgroup.freeze", "0"); /* an empty cgroup doesn't care */
+}
+
+void cgroup_kill(const struct cgroup *c)
+{
+	if (c->dir_fd < 0)
+		return;
+	int rc = kernfile_write(c->dir_fd, "cgroup.kill", "1");
+	if (rc < 0 && rc != -ENODEV) /* ENODEV: the directory is removed */
+		kill_one_by_one(c->dir_fd);
+}
+
+static bool is_populated(int events_fd)
+{
+	char text[KERNFILE_SMALL];
+	uint64_t populated = 0;
+	if (kernfile_reread(events_fd, text, sizeof(text)) < 0)
+		return false; /* ENODEV: removed, hence empty */
+	return !cgroup_text_value(text, "populated", &populated) || populated != 0;
+}
+
+static bool wait_empty(int dir_fd, int64_t deadline)
+{
+	auto_fd int events_fd = openat(dir_fd, "cgroup.events", O_RDONLY | O_CLOEXEC);
+	if (events_fd < 0)
+		return errno == ENOENT || errno == ENODEV;
+
+	for (;;) {
+		/* Read first: it also arms the notification for the next change. */
+		if (!is_populated(events_fd))
+			return true;
+		int64_t left = deadline - now_ms();
+		if (left <= 0)
+			return false;
+		struct pollfd change = { .fd = events_fd, .events = POLLPRI };
+		(void)poll(&change, 1, left < POLL_SLICE_MS ? (int)left : POLL_SLICE_MS);
+	}
+}
+
+bool cgroup_wait_empty(const struct cgroup *c, unsigned timeout_ms)
+{
+	return c->dir_fd < 0 || wait_empty(c->dir_fd, now_ms() + timeout_ms);
+}
+
+static int remove_dir(const char *path)
+{
+	for (int64_t deadline = now_ms() + REMOVE_LIMIT_MS - EMPTY_WAIT_MS;; sleep_ms(1)) {
+		if (rmdir(path) == 0 || errno == ENOENT)
+			return 0;
+		if (errno != EBUSY || now_ms() >= deadline)
+			return -errno;
+	}
+}
+
+/* At most REMOVE_LIMIT_MS; what is left then is found by the next sweep. */
+static int end_leaf(const struct cgroup *c)
+{
+	cgroup_kill(c);
+	(void)cgroup_wait_empty(c, EMPTY_WAIT_MS); /* rmdir says whether it is */
+	return remove_dir(c->path);
+}
+
+void cgroup_destroy(struct cgroup *c)
+{
+	if (c->dir_fd < 0)
+		return;
+	(void)end_leaf(c); /* the record stays in the sweep's hands */
+	cj_close(&c->cpu_fd);
+	cj_close(&c->dir_fd);
+	*c = (struct cgroup){ .dir_fd = -1, .cpu_fd = -1 };
+}
+
+/* A record could have been written by anybody who was ever our user: only leaves of ours. */
+static int open_leaf(const char *path, struct cgroup *out)
+{
+	const char *name = strrchr(path, '/');
+	size_t prefix = strlen(LEAF_PREFIX);
+	if (path[0] != '/' || !name || strncmp(name + 1, LEAF_PREFIX, prefix) != 0 ||
+	    !is_leaf_id(name + 1 + prefix) || strlen(path) >= sizeof(out->path))
+		return -EINVAL;
+
+	auto_fd int fd = sys_openat2(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS);
+	struct statfs fs;
+	if (fd < 0 || fstatfs(fd, &fs) < 0)
+		return -errno;
+	if (fs.f_type != CGROUP2_SUPER_MAGIC)
+		return -EINVAL;
+	memcpy(out->path, path, strlen(path) + 1);
+	out->dir_fd = take_fd(&fd);
+	return 0;
+}
+
+int cgroup_remove_path(const char *path, struct cj_error *err)
+{
+	struct cgroup leaf = { .dir_fd = -1, .cpu_fd = -1 };
+	int rc = open_leaf(path, &leaf);
+	if (rc == -ENOENT)
+		return 0;
+	if (rc == -EINVAL)
+		return cj_reject(err, "'%s' is not a cgroup of a jail", path);
+	if (rc == 0)
+		rc = end_leaf(&leaf);
+	cj_close(&leaf.dir_fd);
+	return rc < 0 ? cj_fail(err, -rc, "remove cgroup '%s'", path) : 0;
+}
+
+/* --- sweeping ------------------------------------------------------------------------ */
+
+static bool is_fresh(int dir_fd, const char *name)
+{
+	struct stat st;
+	return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	       time(NULL) - st.st_ctime < FRESH_SECONDS;
+}
+
+int cgroup_sweep_own(bool (*is_known)(void *context, const char *id), void *context)
+{
+	struct cgroup_host host;
+	char path[CGROUP_PATH_MAX];
+	cgroup_host_read(&host);
+	if (host.uid != 0 || !cgroup_parent_own_path(&host, path))
+		return 0;
+	auto_dir DIR *dir = opendir(path);
+	if (!dir)
+		return 0;
+
+	int removed = 0;
+	const size_t prefix = strlen(LEAF_PREFIX);
+	for (struct dirent *e; (e = readdir(dir)) != NULL;) {
+		const char *id = e->d_name + prefix;
+		if (strncmp(e->d_name, LEAF_PREFIX, prefix) != 0 || !is_leaf_id(id) ||
+		    is_fresh(dirfd(dir), e->d_name) || is_known(context, id))
+			continue;
+		/* EBUSY where a process is inside: not ours to end without a record. */
+		removed += unlinkat(dirfd(dir), e->d_name, AT_REMOVEDIR) == 0;
+	}
+	return removed;
+}
+
+/* --- evidence ------------------------------------------------------------------------- */
+
+static bool read_number(int dir_fd, const char *file, uint64_t *out)
+{
+	char text[64];
+	return kernfile_read(dir_fd, file, text, sizeof(text)) > 0 && cgroup_text_number(text, out);
+}
+
+static void read_memory(int dir_fd, struct cgroup_usage *out)
+{
+	char text[KERNFILE_SMALL];
+	uint64_t group_kills = 0;
+	out->has_memory_peak = read_number(dir_fd, "memory.peak", &out->memory_peak_bytes);
+	if (kernfile_read(dir_fd, "memory.events", text, sizeof(text)) <= 0)
+		return;
+	(void)cgroup_text_value(text, "max", &out->memory_max_hits); /* absent: stays 0 */
+	(void)cgroup_text_value(text, "oom_kill", &out->oom_kills);
+	(void)cgroup_text_value(text, "oom_group_kill", &group_kills);
+	if (out->oom_kills == 0)
+		out->oom_kills = group_kills;
+}
+
+static void read_pids(int dir_fd, struct cgroup_usage *out)
+{
+	char text[KERNFILE_SMALL];
+	out->has_pids_peak = read_number(dir_fd, "pids.peak", &out->pids_peak);
+	if (kernfile_read(dir_fd, "pids.events", text, sizeof(text)) > 0)
+		(void)cgroup_text_value(text, "max", &out->pids_max_hits); /* absent: stays 0 */
+}
+
+static void read_cpu(int cpu_fd, struct cgroup_usage *out)
+{
+	char text[KERNFILE_SMALL];
+	if (cpu_fd < 0 || kernfile_reread(cpu_fd, text, sizeof(text)) <= 0)
+		return;
+	out->has_cpu = cgroup_text_value(text, "user_usec", &out->cpu_user_us) &&
+		       cgroup_text_value(text, "system_usec", &out->cpu_system_us);
+	(void)cgroup_text_value(text, "throttled_usec", &out->throttled_us); /* absent: stays 0 */
+}
+
+void cgroup_read_usage(const struct cgroup *c, struct cgroup_usage *out)
+{
+	*out = (struct cgroup_usage){ 0 };
+	if (c->dir_fd < 0)
+		return;
+	read_memory(c->dir_fd, out);
+	read_pids(c->dir_fd, out);
+	read_cpu(c->cpu_fd, out);
+}
+
+uint64_t cgroup_cpu_us(const struct cgroup *c)
+{
+	char text[KERNFILE_SMALL];
+	uint64_t usage = 0;
+	if (c->dir_fd < 0 || c->cpu_fd < 0 || kernfile_reread(c->cpu_fd, text, sizeof(text)) <= 0 ||
+	    !cgroup_text_value(text, "usage_usec", &usage))
+		return 0;
+	return usage;
+}

@@ -22,6 +22,15 @@ const char *profile_shipped_dir(void);
 /* Reads `name` and its parents into *c (parents first); fills profile_name, profile_sha256. */
 int profile_load(struct config *c, const char *name, struct cj_error *err);
 
+/*
+ * profile_read_text - one profile's own keys into *c; its parent is named, not followed.
+ *
+ * Pure.  `path` is for messages and for files named beside the profile.  *out_extends is NULL
+ * where there is none.
+ */
+int profile_read_text(struct config *c, const char *path, const char *text, size_t size,
+		      const char **out_extends, struct cj_error *err);
+
 /* The profile whose "extensions" name this file's; NULL name: none (the error says which there
  * are). */
 int profile_for_file(struct config *c, const char *file, const char **out_name,

@@ -7,6 +7,8 @@
 
 #include "profiles/config.h"
 
+struct json_writer;
+
 enum setting_kind { SETTING_FLAG, SETTING_VALUE, SETTING_LIST };
 
 struct setting {
@@ -20,6 +22,12 @@ struct setting {
 		     struct cj_error *err); /* one value (a list is called once per item) */
 	size_t offset;                      /* of the field in struct config */
 	const char *help;                   /* one line */
+
+	bool is_number;    /* a profile may give it as a JSON number, too */
+	uint64_t min, max; /* sizes and counts: what can work */
+	/* Puts `"key": value` into an open object, or nothing where it is unset; NULL: not shown.
+	 */
+	void (*write)(struct json_writer *w, const struct config *c, const struct setting *s);
 };
 
 extern const struct setting settings[];
@@ -31,7 +39,8 @@ const struct setting *setting_by_key(const char *dotted);
 
 /*
  * setting_set - one value from text; the message begins with how the user named it
- * ("--memory" or "profile.json:4:12: memory").
+ * ("--memory" or "profile.json:4:12: memory").  Copies the text.  NULL: a flag, or an
+ * optional value, that was given without one.
  */
 int setting_set(struct config *c, const struct setting *s, const char *named, const char *text,
 		struct cj_error *err);

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Texts with paths in them.  Pure, but for paths_absolute() and paths_resolve(). */
+#include "profiles/paths.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define BOX       "/box"
+#define PARTS_MAX 128 /* of one text: overlay layers */
+
+static int no_memory(struct cj_error *err)
+{
+	return cj_fail(err, ENOMEM, "keep a path");
+}
+
+static bool is_escape(const char *at)
+{
+	return at[0] == '\\' && (at[1] == ':' || at[1] == '\\');
+}
+
+/* Copies the part of `text` up to the next ':' that is not escaped; returns where it ends. */
+static const char *split_part(const char *text, char *out)
+{
+	while (*text != '\0' && *text != ':') {
+		if (is_escape(text))
+			text++;
+		*out++ = *text++;
+	}
+	*out = '\0';
+	return text;
+}
+
+int paths_split_all(const char *text, struct arena *a, struct strings *out, struct cj_error *err)
+{
+	struct strings parts = { 0 };
+
+	for (const char *at = text;; at++) {
+		char *part = arena_alloc(a, strlen(at) + 1);
+		if (!part || strings_add(&parts, a, part) < 0)
+			return no_memory(err);
+		at = split_part(at, part);
+		if (part[0] == '\0')
+			return cj_reject(err, "'%s' has an empty path in it", text);
+		if (*at == '\0')
+			break;
+		if (parts.count >= PARTS_MAX)
+			return cj_reject(err, "'%.64s...' has more than %d parts", text, PARTS_MAX);
+	}
+	*out = parts;
+	return 0;
+}
+
+int paths_split(const char *text, struct arena *a, const char **out_source, const char **out_target,
+		struct cj_error *err)
+{
+	struct strings parts;
+	int rc = paths_split_all(text, a, &parts, err);
+	if (rc < 0)
+		return rc;
+	if (parts.count > 2) {
+		rc = cj_reject(err, "'%s' is not SRC[:DST]: too many ':'", text);
+		return cj_hint(err, "write '\\:' for a colon that belongs to a name");
+	}
+	*out_source = parts.items[0];
+	*out_target = parts.items[1]; /* the list ends in a NULL */
+	return 0;
+}
+
+/*
+ * Walks the components of `text` into out, "/" before each; "." and empty ones are left out,
+ * ".." takes the last one away.  out has room for strlen(text) + 2.
+ */
+static void clean_into(const char *text, char *out)
+{
+	char *end = out;
+	while (*text != '\0') {
+		size_t size = strcspn(text, "/");
+		bool is_up = size == 2 && memcmp(text, "..", 2) == 0;
+		bool is_here = size == 0 || (size == 1 && text[0] == '.');
+		if (is_up) {
+			while (end > out && *--end != '/')
+				;
+		} else if (!is_here) {
+			*end++ = '/';
+			memcpy(end, text, size);
+			end += size;
+		}
+		text += size + (text[size] == '/');
+	}
+	if (end == out)
+		*end++ = '/';
+	*end = '\0';
+}
+
+static bool has_up(const char *text)
+{
+	while (*text != '\0') {
+		size_t size = strcspn(text, "/");
+		if (size == 2 && memcmp(text, "..", 2) == 0)
+			return true;
+		text += size + (text[size] == '/');
+	}
+	return false;
+}
+
+static bool is_too_long(const char *path)
+{
+	if (strlen(path) >= PATH_MAX)
+		return true;
+	for (; *path != '\0'; path += path[0] == '/') {
+		size_t size = strcspn(path, "/");
+		if (size > NAME_MAX)
+			return true;
+		path += size;
+	}
+	return false;
+}
+
+int paths_inside(const char *text, struct arena *a, const char **out, struct cj_error *err)
+{
+	if (text[0] == '\0')
+		return cj_reject(err, "a path in the jail is empty");
+	if (has_up(text))
+		return cj_reject(err, "'%s' has '..' in it; say where it is", text);
+
+	const char *joined = text[0] == '/' ? text : arena_printf(a, BOX "/%s", text);
+	char *clean = joined ? arena_alloc(a, strlen(joined) + 2) : NULL;
+	if (!clean)
+		return no_memory(err);
+	clean_into(joined, clean);
+	if (is_too_long(clean))
+		return cj_reject(err, "'%.64s...' is too long for a path", text);
+	*out = clean;
+	return 0;
+}
+
+int paths_target(const char *text, struct arena *a, const char **out, struct cj_error *err)
+{
+	static const char *const kernel_trees[] = { "/proc", "/dev", "/sys" };
+
+	const char *target;
+	int rc = paths_inside(text, a, &target, err);
+	if (rc < 0)
+		return rc;
+	if (target[1] == '\0')
+		return cj_reject(err, "'/' can't be a target (a whole root is --rootfs)");
+	for (size_t i = 0; i < sizeof(kernel_trees) / sizeof(kernel_trees[0]); i++)
+		if (paths_is_below(target, kernel_trees[i]))
+			return cj_reject(err, "'%s': %s is the jail's own", text, kernel_trees[i]);
+	*out = target;
+	return 0;
+}
+
+int paths_absolute(const char *path, struct arena *a, const char **out, struct cj_error *err)
+{
+	const char *joined = path;
+	if (path[0] != '/') {
+		char cwd[PATH_MAX];
+		if (!getcwd(cwd, sizeof(cwd)))
+			return cj_fail(err, errno, "getcwd, to find '%s'", path);
+		if (cwd[0] != '/') /* "(unreachable)/...": getcwd(2) */
+			return cj_reject(err, "'%s': the current directory is out of reach", path);
+		joined = arena_printf(a, "%s/%s", cwd, path);
+	}
+
+	char *clean = joined ? arena_alloc(a, strlen(joined) + 2) : NULL;
+	if (!clean)
+		return no_memory(err);
+	clean_into(joined, clean);
+	*out = clean;
+	return 0;
+}
+
+int paths_resolve(const char *path, struct arena *a, const char **out, struct cj_error *err)
+{
+	const char *absolute;
+	int rc = paths_absolute(path, a, &absolute, err);
+	if (rc < 0)
+		return rc;
+
+	/* Not of `absolute`: "link/.." is not where its letters say, and this shows it. */
+	char real[PATH_MAX];
+	if (!realpath(path, real))
+		return cj_fail(err, errno, "find '%s'", path);
+	if (strcmp(real, absolute) != 0)
+		return cj_reject(err,
+				 "'%s' is (or lies behind) a symbolic link; the real path is '%s'; "
+				 "name that",
+				 path, real);
+	*out = absolute;
+	return 0;
+}
+
+bool paths_is_below(const char *path, const char *ancestor)
+{
+	size_t size = strlen(ancestor);
+	if (size == 1) /* "/" */
+		return true;
+	return strncmp(path, ancestor, size) == 0 && (path[size] == '\0' || path[size] == '/');
+}
+
+const char *paths_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	return slash ? slash + 1 : path;
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Read a profile and its parents, merge their keys into a config.
+ *
+ * Every file of the chain is read before the first key is applied, then they are
+ * applied parents first, so that a child's value is the later one.
+ */
+#include "profiles/profile.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "profiles/profile_dirs.h"
+#include "profiles/settings.h"
+#include "runtime/base/text.h"
+
+/* --- one key ---------------------------------------------------------------- */
+
+/* A profile's text while its keys are applied. */
+struct reading {
+	struct config *c;
+	const char *path;
+};
+
+/* setting_set() with the key's place in front of the message. */
+static int set_at(const struct reading *r, const struct setting *s, const struct json_node *node,
+		  const char *text, struct cj_error *err)
+{
+	char named[256];
+	(void)snprintf(named, sizeof(named), "%s:%u:%u: %s", r->path, node->line, node->column,
+		       s->key);
+	return setting_set(r->c, s, named, text, err);
+}
+
+static int reject_type(const struct reading *r, const struct setting *s,
+		       const struct json_node *node, const char *wanted, struct cj_error *err)
+{
+	return json_reject(r->path, node, err, "%s must be %s, not %s", s->key, wanted,
+			   json_type_name(node->type));
+}
+
+/* "NAME=VALUE" for each member, so that an option and a key go the same way. */
+static int apply_env(const struct reading *r, const struct setting *s, const struct json_node *node,
+		     struct cj_error *err)
+{
+	if (node->type != JSON_OBJECT)
+		return reject_type(r, s, node, "an object of NAME: \"VALUE\"", err);
+
+	int rc = 0;
+	for (const struct json_node *n = node->child; n && rc == 0; n = n->next) {
+		if (n->type != JSON_STRING)
+			return reject_type(r, s, n, "an object of NAME: \"VALUE\"", err);
+		if (strchr(n->key, '='))
+			return json_reject(r->path, n, err, "env: '%s' has a '=' in its name",
+					   n->key);
+		const char *pair = arena_printf(&r->c->arena, "%s=%s", n->key, n->text);
+		if (!pair)
+			return cj_fail(err, ENOMEM, "read '%s'", r->path);
+		rc = set_at(r, s, n, pair, err);
+	}
+	return rc;
+}
+
+/* A list that is also an option grows along the chain; a profile's own list is replaced. */
+static int apply_list(const struct reading *r, const struct setting *s,
+		      const struct json_node *node, struct cj_error *err)
+{
+	if (node->type != JSON_ARRAY)
+		return reject_type(r, s, node, "an array of strings", err);
+	if (!s->option)
+		*(struct strings *)((char *)r->c + s->offset) = (struct strings){ 0 };
+
+	int rc = 0;
+	for (const struct json_node *n = node->child; n && rc == 0; n = n->next) {
+		if (n->type != JSON_STRING)
+			return reject_type(r, s, n, "an array of strings", err);
+		rc = set_at(r, s, n, n->text, err);
+	}
+	return rc;
+}
+
+/* A file named in a profile lies beside it, wherever cejail is started. */
+static const char *beside_profile(const struct reading *r, const char *file)
+{
+	const char *slash = strrchr(r->path, '/');
+	if (file[0] == '/' || strcmp(file, "default") == 0 || !slash)
+		return file;
+	return arena_printf(&r->c->arena, "%.*s/%s", (int)(slash - r->path), r->path, file);
+}
+
+static int apply_value(const struct reading *r, const struct setting *s,
+		       const struct json_node *node, struct cj_error *err)
+{
+	if (s->kind == SETTING_FLAG) {
+		if (node->type != JSON_BOOL)
+			return reject_type(r, s, node, "true or false", err);
+		return set_at(r, s, node, node->boolean ? "true" : "false", err);
+	}
+	if (node->type != JSON_STRING && !(node->type == JSON_NUMBER && s->is_number))
+		return reject_type(r, s, node, s->is_number ? "a string or a number" : "a string",
+				   err);
+
+	const char *text = node->text;
+	if (s->offset == offsetof(struct config, seccomp))
+		text = beside_profile(r, text);
+	if (!text)
+		return cj_fail(err, ENOMEM, "read '%s'", r->path);
+	return set_at(r, s, node, text, err);
+}
+
+static int apply_setting(const struct reading *r, const struct setting *s,
+			 const struct json_node *node, struct cj_error *err)
+{
+	if (s->offset == offsetof(struct config, env))
+		return apply_env(r, s, node, err);
+	if (s->kind == SETTING_LIST)
+		return apply_list(r, s, node, err);
+	return apply_value(r, s, node, err);
+}
+
+/* --- one profile ------------------------------------------------------------ */
+
+static int reject_key(const struct reading *r, const struct json_node *node, const char *key,
+		      struct cj_error *err)
+{
+	const char *near = setting_suggest_key(key);
+	int rc = json_reject(r->path, node, err, "unknown key '%s'", key);
+	if (near)
+		cj_hint(err, "did you mean '%s'?", near);
+	return rc;
+}
+
+static int apply_key(const struct reading *r, const struct json_node *node, const char *key,
+		     struct cj_error *err)
+{
+	const struct setting *s = setting_by_key(key);
+	return s ? apply_setting(r, s, node, err) : reject_key(r, node, key, err);
+}
+
+/* "network": "none" is short for "network": {"mode": "none"}. */
+static int apply_network(const struct reading *r, const struct json_node *node,
+			 struct cj_error *err)
+{
+	if (node->type != JSON_OBJECT)
+		return apply_key(r, node, "network.mode", err);
+
+	int rc = 0;
+	for (const struct json_node *n = node->child; n && rc == 0; n = n->next) {
+		char key[64];
+		(void)snprintf(key, sizeof(key), "network.%s", n->key);
+		rc = apply_key(r, n, key, err);
+	}
+	return rc;
+}
+
+static int apply_profile(struct config *c, const char *path, const struct json_node *root,
+			 struct cj_error *err)
+{
+	const struct reading r = { .c = c, .path = path };
+
+	int rc = 0;
+	for (const struct json_node *n = root->child; n && rc == 0; n = n->next) {
+		if (strcmp(n->key, "network") == 0)
+			rc = apply_network(&r, n, err);
+		else if (strncmp(n->key, "network.", 8) == 0)
+			rc = reject_key(&r, n, n->key, err); /* the table's spelling, not JSON's */
+		else
+			rc = apply_key(&r, n, n->key, err);
+	}
+	return rc;
+}
+
+static int parse_profile(struct arena *a, const char *path, const char *text, size_t size,
+			 const struct json_node **out, struct cj_error *err)
+{
+	int rc = json_parse(path, text, size, a, out, err);
+	if (rc < 0)
+		return rc;
+	if ((*out)->type != JSON_OBJECT)
+		return json_reject(path, *out, err, "a profile is an object, not %s",
+				   json_type_name((*out)->type));
+	return 0;
+}
+
+/* The parent's name, or NULL; anything but a name is refused when the key is applied. */
+static const char *parent_of(const struct json_node *root)
+{
+	const struct json_node *node = json_get(root, "extends");
+	bool is_good = node && node->type == JSON_STRING && is_name(node->text);
+	return is_good ? node->text : NULL;
+}
+
+int profile_read_text(struct config *c, const char *path, const char *text, size_t size,
+		      const char **out_extends, struct cj_error *err)
+{
+	const struct json_node *root;
+	int rc = parse_profile(&c->arena, path, text, size, &root, err);
+	if (rc == 0)
+		rc = apply_profile(c, path, root, err);
+	if (rc == 0)
+		*out_extends = parent_of(root);
+	return rc;
+}
+
+/* --- the chain -------------------------------------------------------------- */
+
+struct link {
+	struct profile_source source;
+	const struct json_node *root;
+};
+
+struct chain {
+	struct link links[PROFILE_EXTENDS_MAX + 1]; /* the profile asked for first */
+	size_t count;
+};
+
+static int reject_cycle(const struct chain *chain, const char *name, struct cj_error *err)
+{
+	char route[256] = "";
+	size_t used = 0;
+	bool is_in_cycle = false;
+	for (size_t i = 0; i < chain->count && used < sizeof(route); i++) {
+		is_in_cycle |= strcmp(chain->links[i].source.name, name) == 0;
+		if (is_in_cycle)
+			used += (size_t)snprintf(route + used, sizeof(route) - used, "%s -> ",
+						 chain->links[i].source.name);
+	}
+	int rc = cj_reject(err, "'%s' extends itself: %s%s", name, route, name);
+	cj_hint(err, "a profile that overrides another can't extend it: give yours a name of its "
+		     "own");
+	return rc;
+}
+
+static bool has_link(const struct chain *chain, const char *name)
+{
+	for (size_t i = 0; i < chain->count; i++)
+		if (strcmp(chain->links[i].source.name, name) == 0)
+			return true;
+	return false;
+}
+
+static int check_link(const struct chain *chain, const char *name, struct cj_error *err)
+{
+	if (has_link(chain, name))
+		return reject_cycle(chain, name, err);
+	if (chain->count > PROFILE_EXTENDS_MAX)
+		return cj_reject(err, "'%s' extends more than %d others in a row",
+				 chain->links[0].source.name, PROFILE_EXTENDS_MAX);
+	return 0;
+}
+
+static int read_chain(struct arena *a, const char *name, struct chain *chain, struct cj_error *err)
+{
+	while (name) {
+		int rc = check_link(chain, name, err);
+		if (rc < 0)
+			return rc;
+
+		struct link *link = &chain->links[chain->count];
+		rc = profile_source_read(name, a, &link->source, err);
+		if (rc < 0 && chain->count > 0)
+			return cj_wrap(err, "%s: extends", link[-1].source.path);
+		if (rc < 0)
+			return rc;
+		rc = parse_profile(a, link->source.path, link->source.text, link->source.size,
+				   &link->root, err);
+		if (rc < 0)
+			return rc;
+		chain->count++;
+		name = parent_of(link->root);
+	}
+	return 0;
+}
+
+int profile_load(struct config *c, const char *name, struct cj_error *err)
+{
+	const char *kept = arena_strdup(&c->arena, name);
+	if (!kept)
+		return cj_fail(err, ENOMEM, "read profile '%s'", name);
+
+	struct chain chain = { 0 };
+	int rc = read_chain(&c->arena, kept, &chain, err);
+	if (rc < 0)
+		return rc;
+
+	struct sha256 hash;
+	sha256_init(&hash);
+	for (size_t i = chain.count; i-- > 0;) {
+		const struct link *link = &chain.links[i];
+		rc = apply_profile(c, link->source.path, link->root, err);
+		if (rc < 0)
+			return rc;
+		sha256_update(&hash, link->source.text, link->source.size);
+	}
+	sha256_final(&hash, c->profile_sha256);
+	c->profile_name = kept;
+	return 0;
+}
+
+/* --- showing it ------------------------------------------------------------- */
+
+/* Length of the group in "group.key"; 0: none. */
+static size_t group_length(const struct setting *s)
+{
+	const char *dot = s->key ? strchr(s->key, '.') : NULL;
+	return dot ? (size_t)(dot - s->key) : 0;
+}
+
+static bool is_same_group(const struct setting *a, const struct setting *b)
+{
+	size_t size = group_length(a);
+	return size == group_length(b) && (size == 0 || strncmp(a->key, b->key, size) == 0);
+}
+
+/* The rows of a group stand together in the table. */
+static void open_group(struct json_writer *w, const struct setting *s)
+{
+	char group[64];
+	(void)snprintf(group, sizeof(group), "%.*s", (int)group_length(s), s->key);
+	json_put_key(w, group);
+	json_open_object(w);
+}
+
+void profile_write(struct json_writer *w, const struct config *c)
+{
+	json_open_object(w);
+	for (size_t i = 0; i < settings_count; i++) {
+		const struct setting *s = &settings[i];
+		if (!s->key || !s->write)
+			continue;
+		bool is_first = i == 0 || !is_same_group(s, s - 1);
+		bool is_last = i + 1 == settings_count || !is_same_group(s, s + 1);
+		if (group_length(s) > 0 && is_first)
+			open_group(w, s);
+		s->write(w, c, s);
+		if (group_length(s) > 0 && is_last)
+			json_close_object(w);
+	}
+	json_close_object(w);
+}

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where profiles lie, and reading one file of them.  Acts: opens and reads, changes nothing. */
+#include "profiles/profile_dirs.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "profiles/profile.h"
+#include "runtime/base/fd.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/base/text.h"
+
+#define SUFFIX ".json"
+
+/* --- the directories -------------------------------------------------------- */
+
+static bool is_directory(const char *path)
+{
+	struct stat st;
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* Cuts the last `n` components off an absolute path. */
+static void cut_components(char *path, unsigned n)
+{
+	while (n-- > 0) {
+		char *slash = strrchr(path, '/');
+		if (slash)
+			*slash = '\0';
+	}
+}
+
+/* Where "/build/" stands in a path, the last time; NULL: nowhere. */
+static char *find_build(char *path)
+{
+	char *found = NULL;
+	for (char *at = path; (at = strstr(at, "/build/")); at++)
+		found = at;
+	return found;
+}
+
+/*
+ * PREFIX/bin/cejail has PREFIX/share/cejail/profiles; TREE/build/VARIANT/... has TREE/profiles.
+ * Nothing else above the program is looked at: a program copied to /tmp must not read
+ * profiles that anybody can put into /tmp.
+ */
+static bool find_beside_program(char *out, size_t out_size)
+{
+	char exe[PATH_MAX], prefix[PATH_MAX];
+	ssize_t size = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+	if (size <= 0)
+		return false;
+	exe[size] = '\0';
+
+	memcpy(prefix, exe, (size_t)size + 1);
+	cut_components(prefix, 2);
+	int n = snprintf(out, out_size, "%s/share/cejail/profiles", prefix);
+	if (n > 0 && (size_t)n < out_size && is_directory(out))
+		return true;
+
+	char *build = find_build(exe);
+	if (!build)
+		return false;
+	*build = '\0';
+	n = snprintf(out, out_size, "%s/profiles", exe);
+	return n > 0 && (size_t)n < out_size && is_directory(out);
+}
+
+const char *profile_shipped_dir(void)
+{
+	/* A cache, not state: the answer is the same for as long as the program runs. */
+	static char beside[PATH_MAX + 32];
+	if (beside[0] != '\0')
+		return beside;
+	if (find_beside_program(beside, sizeof(beside)))
+		return beside;
+	beside[0] = '\0';
+	return CJ_DATADIR "/profiles";
+}
+
+static int dirs_add(struct profile_dirs *dirs, const char *path, bool is_users,
+		    struct cj_error *err)
+{
+	if (!path)
+		return cj_fail(err, ENOMEM, "list the profile directories");
+	dirs->items[dirs->count++] = (struct profile_dir){ path, is_users };
+	return 0;
+}
+
+int profile_dirs_find(struct arena *a, struct profile_dirs *out, struct cj_error *err)
+{
+	struct profile_dirs dirs = { 0 };
+	const char *config_home = getenv("XDG_CONFIG_HOME");
+	const char *home = getenv("HOME");
+	int rc = 0;
+
+	/* A relative path means nothing here: the XDG base directory specification. */
+	if (config_home && config_home[0] == '/')
+		rc = dirs_add(&dirs, arena_printf(a, "%s/cejail/profiles", config_home), true, err);
+	else if (home && home[0] == '/')
+		rc =
+		    dirs_add(&dirs, arena_printf(a, "%s/.config/cejail/profiles", home), true, err);
+	if (rc == 0)
+		rc = dirs_add(&dirs, "/etc/cejail/profiles", false, err);
+	if (rc == 0)
+		rc = dirs_add(&dirs, profile_shipped_dir(), false, err);
+	if (rc == 0)
+		*out = dirs;
+	return rc;
+}
+
+/*
+ * *out_fd is -1 where there is no such directory.  The user's own is not there either when it
+ * may not be searched: nothing of the caller's can be in it (HOME is often still root's after
+ * a change of user).  The administrator's is never passed over for that.
+ */
+static int open_dir(const struct profile_dir *dir, int *out_fd, struct cj_error *err)
+{
+	*out_fd = open(dir->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (*out_fd >= 0 || errno == ENOENT || errno == ENOTDIR)
+		return 0;
+	if (errno == EACCES && dir->is_users)
+		return 0;
+	return cj_fail(err, errno, "open '%s'", dir->path);
+}
+
+int profile_dir_names(const struct profile_dir *where, struct arena *a, struct strings *out,
+		      struct cj_error *err)
+{
+	auto_fd int dir_fd = -1;
+	int rc = open_dir(where, &dir_fd, err);
+	if (rc < 0 || dir_fd < 0)
+		return rc;
+
+	auto_dir DIR *dir = fdopendir(dir_fd);
+	if (!dir)
+		return cj_fail(err, errno, "list '%s'", where->path);
+	(void)take_fd(&dir_fd); /* closedir(3) closes it */
+
+	const struct dirent *entry;
+	while ((entry = readdir(dir))) {
+		size_t size = strlen(entry->d_name);
+		size_t stem = size > strlen(SUFFIX) ? size - strlen(SUFFIX) : 0;
+		if (stem == 0 || strcmp(entry->d_name + stem, SUFFIX) != 0)
+			continue;
+		const char *name = arena_strndup(a, entry->d_name, stem);
+		if (!name || (is_name(name) && strings_add(out, a, name) < 0))
+			return cj_fail(err, ENOMEM, "list '%s'", where->path);
+	}
+	return 0;
+}
+
+/* --- one file --------------------------------------------------------------- */
+
+/*
+ * Group write is taken for the convention that each user has a group of his own with the
+ * same number (umask 002); any other group is other people.
+ */
+static bool others_may_write(const struct stat *st)
+{
+	if (st->st_mode & S_IWOTH)
+		return true;
+	return (st->st_mode & S_IWGRP) && st->st_gid != st->st_uid;
+}
+
+static int check_file(int fd, const char *path, struct cj_error *err)
+{
+	struct stat st;
+	if (fstat(fd, &st) < 0)
+		return cj_fail(err, errno, "fstat '%s'", path);
+	if (!S_ISREG(st.st_mode))
+		return cj_reject(err, "'%s' is not a regular file", path);
+	if (others_may_write(&st)) {
+		int refused = cj_reject(err, "'%s' can be written by others than its owner", path);
+		cj_hint(err, "chmod go-w '%s'", path);
+		return refused;
+	}
+	return 0;
+}
+
+static int read_fd(int fd, struct arena *a, struct profile_source *source, struct cj_error *err)
+{
+	int rc = check_file(fd, source->path, err);
+	if (rc < 0)
+		return rc;
+	return fd_read_all(fd, PROFILE_BYTES_MAX, a, &source->text, &source->size, source->path,
+			   err);
+}
+
+/* 1: found and opened; 0: this directory has no such profile. */
+static int open_in_dir(const struct profile_dir *dir, const char *name, struct arena *a,
+		       const char **out_path, int *out_fd, struct cj_error *err)
+{
+	auto_fd int dir_fd = -1;
+	int rc = open_dir(dir, &dir_fd, err);
+	if (rc < 0 || dir_fd < 0)
+		return rc;
+
+	const char *path = arena_printf(a, "%s/%s" SUFFIX, dir->path, name);
+	const char *file = path ? path + strlen(dir->path) + 1 : NULL;
+	if (!file)
+		return cj_fail(err, ENOMEM, "open profile '%s'", name);
+
+	*out_fd = sys_openat2(dir_fd, file, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0,
+			      RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+	if (*out_fd < 0 && errno == ENOENT)
+		return 0;
+	if (*out_fd < 0 && errno == ELOOP) {
+		int refused = cj_reject(err, "'%s' is a symbolic link", path);
+		cj_hint(err, "put the file itself there, or name it: --profile FILE");
+		return refused;
+	}
+	if (*out_fd < 0)
+		return cj_fail(err, errno, "open '%s'", path);
+	*out_path = path;
+	return 1;
+}
+
+static int read_named(struct arena *a, struct profile_source *source, struct cj_error *err)
+{
+	if (!is_name(source->name)) {
+		int refused =
+		    cj_reject(err, "'%s' is not a profile's name (a-z 0-9 _ -)", source->name);
+		cj_hint(err, "for a file, write a path with a slash: './%s'", source->name);
+		return refused;
+	}
+
+	struct profile_dirs dirs;
+	int rc = profile_dirs_find(a, &dirs, err);
+	for (size_t i = 0; rc == 0 && i < dirs.count; i++) {
+		auto_fd int fd = -1;
+		rc = open_in_dir(&dirs.items[i], source->name, a, &source->path, &fd, err);
+		if (rc > 0)
+			return read_fd(fd, a, source, err);
+	}
+	if (rc < 0)
+		return rc;
+	int refused = cj_reject(err, "there is no profile '%s'", source->name);
+	cj_hint(err, "'cejail profile list' shows what there is");
+	return refused;
+}
+
+int profile_source_read(const char *name, struct arena *a, struct profile_source *out,
+			struct cj_error *err)
+{
+	struct profile_source source = { .name = name };
+	int rc;
+
+	if (strchr(name, '/')) {
+		auto_fd int fd = fd_open_regular(name, err);
+		source.path = name;
+		rc = fd < 0 ? fd : read_fd(fd, a, &source, err);
+	} else {
+		rc = read_named(a, &source, err);
+	}
+	if (rc == 0)
+		*out = source;
+	return rc;
+}

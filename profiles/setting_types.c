@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Readers and writers of the values in the settings table.  Pure. */
+#include "profiles/setting_types.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "profiles/paths.h"
+#include "runtime/base/json.h"
+#include "runtime/base/text.h"
+
+#define ITEMS_MAX     1024 /* of one list; what a list makes is compared with one another */
+#define FILE_NAME_LEN 64
+#define ID_LEN        32
+
+const char *const network_mode_names[NETWORK_MODE_COUNT] = {
+	[NETWORK_NONE] = "none",
+	[NETWORK_PUBLIC] = "public",
+};
+
+const char *const output_policy_names[OUTPUT_POLICY_COUNT] = {
+	[OUTPUT_TRUNCATE] = "truncate",
+	[OUTPUT_KILL] = "kill",
+};
+
+static void *field_of(struct config *c, const struct setting *s)
+{
+	return (char *)c + s->offset;
+}
+
+static const void *value_of(const struct config *c, const struct setting *s)
+{
+	return (const char *)c + s->offset;
+}
+
+/* The key without its group: "mode" of "network.mode". */
+static void put_key(struct json_writer *w, const struct setting *s)
+{
+	const char *dot = strrchr(s->key, '.');
+	json_put_key(w, dot ? dot + 1 : s->key);
+}
+
+/* --- numbers ---------------------------------------------------------------- */
+
+int set_flag(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
+{
+	bool *field = field_of(c, s);
+	if (!text) {
+		*field = true;
+		return 0;
+	}
+	return parse_bool(text, field, err);
+}
+
+int set_size(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
+{
+	uint64_t bytes;
+	int rc = parse_size(text, &bytes, err);
+	if (rc < 0)
+		return rc;
+
+	char bound[32];
+	text_format_size(bytes < s->min ? s->min : s->max, bound, sizeof(bound));
+	if (bytes < s->min)
+		return cj_reject(err, "'%s' is too little, %s is the least", text, bound);
+	if (bytes > s->max)
+		return cj_reject(err, "'%s' is too much, %s is the most", text, bound);
+	*(uint64_t *)field_of(c, s) = bytes;
+	return 0;
+}
+
+int set_count(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
+{
+	return parse_u64(text, s->min, s->max, field_of(c, s), err);
+}
+
+int set_cpus(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
+{
+	return parse_cpus(text, field_of(c, s), err);
+}
+
+int set_duration(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
+{
+	return parse_duration(text, field_of(c, s), err);
+}
+
+int set_fd(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
+{
+	uint64_t fd;
+	int rc = parse_u64(text, 1, INT_MAX, &fd, err); /* 0 is the program's input */
+	if (rc < 0)
+		return rc;
+	*(int *)field_of(c, s) = (int)fd;
+	return 0;
+}
+
+/* --- words ------------------------------------------------------------------ */
+
+static int keep_text(struct config *c, const char *text, const char **out, struct cj_error *err)
+{
+	const char *copy = arena_strdup(&c->arena, text);
+	if (!copy)
+		return cj_fail(err, ENOMEM, "keep a setting");
+	*out = copy;
+	return 0;
+}
+
+int set_text(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
+{
+	if (text[0] == '\0')
+		return cj_reject(err, "the value is empty (%s)", s->value);
+	return keep_text(c, text, field_of(c, s), err);
+}
+
+int set_code(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
+{
+	int rc = keep_text(c, text, field_of(c, s), err); /* an empty program is a program */
+	if (rc == 0)
+		c->has_code = true;
+	return rc;
+}
+
+int set_json(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
+{
+	int rc = text ? set_text(c, s, text, err) : 0;
+	if (rc == 0)
+		c->json = true;
+	return rc;
+}
+
+int set_directory(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
+{
+	if (text[0] != '/')
+		return cj_reject(err, "'%s' is not an absolute path in the jail", text);
+	return paths_inside(text, &c->arena, field_of(c, s), err);
+}
+
+static bool is_word_char(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+	       c == '_' || c == '-';
+}
+
+int set_id(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
+{
+	size_t size = strlen(text);
+	bool good = size >= 1 && size <= ID_LEN && text[0] != '-';
+	for (size_t i = 0; good && i < size; i++)
+		good = is_word_char(text[i]);
+	if (!good)
+		return cj_reject(err, "'%s' is not a name: 1 to %d of a-z A-Z 0-9 _ -", text,
+				 ID_LEN);
+	return keep_text(c, text, field_of(c, s), err);
+}
+
+static bool is_file_name(const char *text)
+{
+	size_t size = strlen(text);
+	bool good = size >= 1 && size <= FILE_NAME_LEN && text[0] != '.' && text[0] != '-';
+	for (size_t i = 0; good && i < size; i++)
+		good = is_word_char(text[i]) || text[i] == '.';
+	return good;
+}
+
+int set_file_name(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
+{
+	if (!is_file_name(text))
+		return cj_reject(err, "'%s' is not a file name: 1 to %d of a-z A-Z 0-9 . _ -", text,
+				 FILE_NAME_LEN);
+	return keep_text(c, text, field_of(c, s), err);
+}
+
+int set_extends(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
+{
+	(void)c; /* profile.c reads the parent before it applies any key */
+	(void)s;
+	if (!is_name(text))
+		return cj_reject(err, "'%s' is not a profile's name (a-z 0-9 _ -)", text);
+	return 0;
+}
+
+int set_network(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
+{
+	for (unsigned mode = 0; mode < NETWORK_MODE_COUNT; mode++) {
+		if (strcmp(network_mode_names[mode], text) == 0) {
+			*(enum network_mode *)field_of(c, s) = mode;
+			return 0;
+		}
+	}
+	return cj_reject(err, "'%s' is neither 'public' nor 'none'", text);
+}
+
+int set_output_policy(struct config *c, const struct setting *s, const char *text,
+		      struct cj_error *err)
+{
+	for (unsigned policy = 0; policy < OUTPUT_POLICY_COUNT; policy++) {
+		if (strcmp(output_policy_names[policy], text) == 0) {
+			*(enum output_policy *)field_of(c, s) = policy;
+			return 0;
+		}
+	}
+	return cj_reject(err, "'%s' is neither 'truncate' nor 'kill'", text);
+}
+
+/* --- lists ------------------------------------------------------------------ */
+
+static int list_add(struct config *c, struct strings *list, const char *text, struct cj_error *err)
+{
+	if (list->count >= ITEMS_MAX)
+		return cj_reject(err, "more than %d of them", ITEMS_MAX);
+
+	const char *copy = arena_strdup(&c->arena, text);
+	if (!copy || strings_add(list, &c->arena, copy) < 0)
+		return cj_fail(err, ENOMEM, "keep a setting");
+	return 0;
+}
+
+int add_text(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
+{
+	if (text[0] == '\0')
+		return cj_reject(err, "the value is empty (%s)", s->value);
+	return list_add(c, field_of(c, s), text, err);
+}
+
+int add_word(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
+{
+	static const char *const places[] = { "{file}", "{args}" };
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		if (strstr(text, places[i]) && strcmp(text, places[i]) != 0)
+			return cj_reject(err, "'%s': %s must be a word of its own", text,
+					 places[i]);
+
+	struct strings *words = field_of(c, s);
+	if (words->count == 0 && text[0] == '\0')
+		return cj_reject(err, "the first word, the command, is empty");
+	return list_add(c, words, text, err);
+}
+
+int add_extension(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
+{
+	if (text[0] != '.' || !is_file_name(text + 1))
+		return cj_reject(err, "'%s' is not an extension like '.py'", text);
+	return list_add(c, field_of(c, s), text, err);
+}
+
+int add_connect(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
+{
+	if (strncmp(text, "unix:/", 6) != 0 && strncmp(text, "tcp:", 4) != 0)
+		return cj_reject(err, "'%s' is neither 'unix:/PATH[:DST]' nor 'tcp:127.0.0.1:PORT'",
+				 text);
+	return list_add(c, field_of(c, s), text, err);
+}
+
+/* Length of the NAME in "NAME" or "NAME=VALUE"; 0: not a name a shell could use. */
+static size_t env_name_length(const char *text)
+{
+	size_t size = strcspn(text, "=");
+	if (text[0] >= '0' && text[0] <= '9')
+		return 0;
+	for (size_t i = 0; i < size; i++)
+		if (!is_word_char(text[i]) || text[i] == '-')
+			return 0;
+	return size;
+}
+
+int add_env(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
+{
+	size_t size = env_name_length(text);
+	if (size == 0)
+		return cj_reject(err,
+				 "'%.*s' is not a variable's name: letters, digits and '_', "
+				 "no digit first",
+				 (int)strcspn(text, "="), text);
+
+	struct strings *env = field_of(c, s);
+	for (size_t i = 0; i < env->count; i++)
+		if (env_name_length(env->items[i]) == size &&
+		    strncmp(env->items[i], text, size) == 0)
+			return keep_text(c, text, &env->items[i], err);
+	return list_add(c, env, text, err);
+}
+
+/* --- showing them ----------------------------------------------------------- */
+
+void put_flag(struct json_writer *w, const struct config *c, const struct setting *s)
+{
+	put_key(w, s);
+	json_put_bool(w, *(const bool *)value_of(c, s));
+}
+
+struct unit {
+	uint64_t factor;
+	const char *suffix;
+};
+
+/* The largest unit that divides the value, so that reading it back gives the same. */
+static void put_in_units(struct json_writer *w, const struct setting *s, uint64_t value,
+			 const struct unit *units, size_t n)
+{
+	char text[32];
+	size_t i = 0;
+	while (i + 1 < n && value % units[i].factor != 0)
+		i++;
+	(void)snprintf(text, sizeof(text), "%" PRIu64 "%s", value / units[i].factor,
+		       units[i].suffix);
+	put_key(w, s);
+	json_put_string(w, text);
+}
+
+void put_size(struct json_writer *w, const struct config *c, const struct setting *s)
+{
+	static const struct unit units[] = {
+		{ 1ull << 40, "T" }, { 1ull << 30, "G" }, { 1ull << 20, "M" },
+		{ 1ull << 10, "K" }, { 1, "" },
+	};
+	put_in_units(w, s, *(const uint64_t *)value_of(c, s), units,
+		     sizeof(units) / sizeof(units[0]));
+}
+
+void put_duration(struct json_writer *w, const struct config *c, const struct setting *s)
+{
+	static const struct unit units[] = {
+		{ 3600 * 1000, "h" },
+		{ 60 * 1000, "m" },
+		{ 1000, "s" },
+		{ 1, "ms" },
+	};
+	uint64_t ms = *(const uint64_t *)value_of(c, s);
+	if (ms > 0) /* 0: no limit, and no way to ask for it */
+		put_in_units(w, s, ms, units, sizeof(units) / sizeof(units[0]));
+}
+
+void put_count(struct json_writer *w, const struct config *c, const struct setting *s)
+{
+	put_key(w, s);
+	json_put_u64(w, *(const uint64_t *)value_of(c, s));
+}
+
+void put_cpus(struct json_writer *w, const struct config *c, const struct setting *s)
+{
+	put_key(w, s);
+	json_put_milli(w, *(const uint64_t *)value_of(c, s));
+}
+
+void put_text(struct json_writer *w, const struct config *c, const struct setting *s)
+{
+	const char *text = *(const char *const *)value_of(c, s);
+	if (!text)
+		return;
+	put_key(w, s);
+	json_put_string(w, text);
+}
+
+void put_network(struct json_writer *w, const struct config *c, const struct setting *s)
+{
+	put_key(w, s);
+	json_put_string(w, network_mode_names[*(const enum network_mode *)value_of(c, s)]);
+}
+
+void put_output_policy(struct json_writer *w, const struct config *c, const struct setting *s)
+{
+	put_key(w, s);
+	json_put_string(w, output_policy_names[*(const enum output_policy *)value_of(c, s)]);
+}
+
+void put_list(struct json_writer *w, const struct config *c, const struct setting *s)
+{
+	const struct strings *list = value_of(c, s);
+	if (list->count == 0)
+		return;
+	put_key(w, s);
+	json_open_array(w);
+	for (size_t i = 0; i < list->count; i++)
+		json_put_string(w, list->items[i]);
+	json_close_array(w);
+}
+
+/* Profiles hold values only; a bare NAME can come from an option and means nothing here. */
+void put_env(struct json_writer *w, const struct config *c, const struct setting *s)
+{
+	const struct strings *env = value_of(c, s);
+	put_key(w, s);
+	json_open_object(w);
+	for (size_t i = 0; i < env->count; i++) {
+		const char *equals = strchr(env->items[i], '=');
+		if (!equals)
+			continue;
+		char name[256];
+		(void)snprintf(name, sizeof(name), "%.*s", (int)(equals - env->items[i]),
+			       env->items[i]);
+		json_put_key(w, name);
+		json_put_string(w, equals + 1);
+	}
+	json_close_object(w);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * setting_types - how the values of the settings table are read and shown.  Pure.
+ *
+ * A row of settings[] names one set_ and one put_ function.  set_ takes one whole
+ * text, checks it and writes the field at the row's offset only on success; put_ is
+ * its inverse, so that `cejail profile show` prints what set_ would read again.
+ */
+#pragma once
+
+#include "profiles/settings.h"
+
+int set_flag(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
+int set_size(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
+int set_count(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
+int set_cpus(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
+int set_duration(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
+int set_text(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
+int set_directory(struct config *c, const struct setting *s, const char *text,
+		  struct cj_error *err); /* in the jail: absolute, normalised */
+int set_file_name(struct config *c, const struct setting *s, const char *text,
+		  struct cj_error *err);
+int set_id(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
+int set_fd(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
+int set_code(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
+int set_json(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
+int set_network(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
+int set_output_policy(struct config *c, const struct setting *s, const char *text,
+		      struct cj_error *err);
+int set_extends(struct config *c, const struct setting *s, const char *text,
+		struct cj_error *err); /* checks the name; profile.c follows it */
+
+int add_text(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
+int add_env(struct config *c, const struct setting *s, const char *text,
+	    struct cj_error *err); /* a later value takes the place of an earlier one */
+int add_extension(struct config *c, const struct setting *s, const char *text,
+		  struct cj_error *err);
+int add_word(struct config *c, const struct setting *s, const char *text,
+	     struct cj_error *err); /* of a command: {file} and {args} stand alone */
+int add_connect(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
+
+void put_flag(struct json_writer *w, const struct config *c, const struct setting *s);
+void put_size(struct json_writer *w, const struct config *c, const struct setting *s);
+void put_count(struct json_writer *w, const struct config *c, const struct setting *s);
+void put_cpus(struct json_writer *w, const struct config *c, const struct setting *s);
+void put_duration(struct json_writer *w, const struct config *c, const struct setting *s);
+void put_text(struct json_writer *w, const struct config *c, const struct setting *s);
+void put_network(struct json_writer *w, const struct config *c, const struct setting *s);
+void put_output_policy(struct json_writer *w, const struct config *c, const struct setting *s);
+void put_list(struct json_writer *w, const struct config *c, const struct setting *s);
+void put_env(struct json_writer *w, const struct config *c, const struct setting *s);
+
+/* The words of the settings, indexed by their enum; plan_json.c shows them too. */
+extern const char *const network_mode_names[NETWORK_MODE_COUNT];
+extern const char *const output_policy_names[OUTPUT_POLICY_COUNT];

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of settings and the ways to find a row.  Pure. */
+#include "profiles/settings.h"
+
+#include <assert.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "profiles/setting_types.h"
+#include "runtime/base/text.h"
+
+/* A PiB: more is a slip of the pen, and sums stay far from overflow. */
+#define BYTES_MAX (1ull << 50)
+
+#define AT(field)   .offset = offsetof(struct config, field)
+#define FLAG(field) .kind = SETTING_FLAG, .parse = set_flag, .write = put_flag, AT(field)
+#define SIZE(field)                                                                                \
+	.kind = SETTING_VALUE, .value = "SIZE", .is_number = true, .parse = set_size,              \
+	.write = put_size, AT(field)
+#define DURATION(field)                                                                            \
+	.kind = SETTING_VALUE, .value = "DUR", .is_number = true, .parse = set_duration,           \
+	.write = put_duration, AT(field)
+#define COUNT(field)                                                                               \
+	.kind = SETTING_VALUE, .value = "N", .is_number = true, .parse = set_count,                \
+	.write = put_count, AT(field)
+#define TEXT(field, set) .kind = SETTING_VALUE, .parse = set, .write = put_text, AT(field)
+#define LIST(field, add) .kind = SETTING_LIST, .parse = add, .write = put_list, AT(field)
+
+/* In the order of --help and of the manual pages. */
+const struct setting settings[] = {
+	/* what to run, and in what */
+	{ "profile", NULL, 'p', TEXT(profile_name, set_text), .value = "NAME|FILE",
+	  .help = "what to run in: a profile's name, or a file with a slash in its path" },
+	{ "code", NULL, 'c', SETTING_VALUE, "CODE", .parse = set_code, AT(code),
+	  .help = "run this text instead of a file" },
+	{ NULL, "description", 0, TEXT(description, set_text), .value = "TEXT",
+	  .help = "one line about the profile, for 'cejail profile list'" },
+	{ NULL, "extends", 0, SETTING_VALUE, "NAME", .parse = set_extends,
+	  .help = "the profile whose settings are read before these" },
+	{ NULL, "extensions", 0, LIST(extensions, add_extension), .value = ".EXT",
+	  .help = "files that choose this profile when none is named" },
+	{ NULL, "command", 0, LIST(command, add_word), .value = "WORD",
+	  .help = "how a file is run; {file} and {args} are places" },
+	{ NULL, "shell", 0, LIST(shell, add_word), .value = "WORD",
+	  .help = "the interactive command of 'cejail shell'" },
+	{ NULL, "file_name", 0, TEXT(file_name, set_file_name), .value = "NAME",
+	  .help = "what {file} is called in /box" },
+
+	/* limits */
+	{ "timeout", "timeout", 't', DURATION(wall_ms),
+	  .help = "wall-clock time: 500ms, 10s, 2m; a bare number is seconds" },
+	{ "cpu-time", "cpu_time", 0, DURATION(cpu_ms), .help = "CPU time of the whole jail" },
+	{ "memory", "memory", 'm', SIZE(memory_bytes), .min = 4u << 20, .max = BYTES_MAX,
+	  .help = "all of the jail's memory, files in it included; no swap: 64M, 1G" },
+	{ "cpus", "cpus", 0, SETTING_VALUE, "N", .is_number = true, .parse = set_cpus,
+	  .write = put_cpus, AT(millicpus), .help = "CPU bandwidth: 0.5, 2" },
+	{ "pids-limit", "pids", 0, COUNT(pids), .min = 1, .max = 4u << 20,
+	  .help = "processes and threads together" },
+	{ "nofile", "nofile", 0, COUNT(nofile), .min = 16, .max = 1u << 20,
+	  .help = "open files of one process" },
+	{ "disk", "disk", 0, SIZE(disk_bytes), .min = 64u << 10, .max = BYTES_MAX,
+	  .help = "writable space: /box, /tmp, /dev/shm and a writable root together" },
+	{ "max-output", "max_output", 0, SIZE(output_bytes), .min = 1, .max = 256u << 20,
+	  .help = "kept bytes of stdout and of stderr, each" },
+	{ "on-output-limit", "on_output_limit", 0, SETTING_VALUE, "truncate|kill",
+	  .parse = set_output_policy, .write = put_output_policy, AT(on_output_limit),
+	  .help = "past that: keep head and tail, or end the run" },
+
+	/* what goes in and comes out */
+	{ "env", "env", 'e', SETTING_LIST, "NAME[=VALUE]", .parse = add_env, .write = put_env,
+	  AT(env), .help = "one variable; without '=' taken from the caller" },
+	{ "interactive", "interactive", 'i', FLAG(interactive),
+	  .help = "connect standard input (default: /dev/null)" },
+	{ "tty", "tty", 0, FLAG(tty), .help = "give the jail a terminal of its own" },
+	{ "workdir", "workdir", 'w', TEXT(workdir, set_directory), .value = "DIR",
+	  .help = "directory to start in (default: /box)" },
+	{ "file", "file", 'f', LIST(files, add_text), .value = "SRC[:DST]",
+	  .help = "copy a file or directory in (default: /box/NAME)" },
+	{ "args-json", NULL, 0, TEXT(args_json, set_text), .value = "JSON|@FILE",
+	  .help = "arguments as data: lands as /box/args.json" },
+	{ "ro-bind", "ro_bind", 0, LIST(ro_binds, add_text), .value = "SRC[:DST]",
+	  .help = "show a host path, read-only" },
+	{ "bind", "bind", 0, LIST(binds, add_text), .value = "SRC[:DST]",
+	  .help = "show a host path, writable" },
+	{ "connect", "connect", 0, LIST(connects, add_connect), .value = "unix:PATH[:DST]",
+	  .help = "let exactly this end point of the host in" },
+	{ "artifacts", NULL, 'o', TEXT(artifacts, set_text), .value = "DIR",
+	  .help = "copy regular files out of /box/out into DIR afterwards" },
+
+	/* the walls */
+	{ "network", "network.mode", 0, SETTING_VALUE, "public|none", .parse = set_network,
+	  .write = put_network, AT(network), .help = "none: loopback only" },
+	{ "allow", "network.allow", 0, LIST(allow, add_text), .value = "HOST[:PORT]",
+	  .help = "of the public network only this; repeatable" },
+	{ "rootfs", "rootfs", 0, TEXT(rootfs, set_text), .value = "host|DIR[:DIR...]",
+	  .help = "whose files the jail sees: this host's /usr, or directories" },
+	{ "writable", "writable", 0, FLAG(writable),
+	  .help = "a throw-away writable layer over the root" },
+	{ "noexec", "noexec", 0, FLAG(noexec),
+	  .help = "nothing in /box, /tmp and /dev/shm can be executed" },
+	{ "seccomp", "seccomp", 0, TEXT(seccomp, set_text), .value = "default|FILE",
+	  .help = "system call filter: ours, or a file in OCI or Docker JSON" },
+	{ "strict", "strict", 0, FLAG(strict),
+	  .help = "refuse to run unless cgroup v2 holds every limit and every layer is on" },
+
+	/* how the result comes */
+	{ "json", NULL, 0, SETTING_VALUE, "FILE", .value_optional = true, .parse = set_json,
+	  AT(json_file), .help = "the result as one JSON object, on standard output or in FILE" },
+	{ "result-fd", NULL, 0, SETTING_VALUE, "N", .parse = set_fd, AT(result_fd),
+	  .help = "the result on an open descriptor" },
+	{ "events-fd", NULL, 0, SETTING_VALUE, "N", .parse = set_fd, AT(events_fd),
+	  .help = "JSON lines as things happen, on an open descriptor" },
+
+	/* housekeeping */
+	{ "cgroup-parent", "cgroup_parent", 0, TEXT(cgroup_parent, set_text), .value = "PATH",
+	  .help = "make the jail's cgroup below this one" },
+	{ "id", NULL, 0, SETTING_VALUE, "ID", .parse = set_id, AT(id),
+	  .help = "what the run is called (default: made up, unique)" },
+	{ "verbose", NULL, 'v', FLAG(verbose), .help = "say more" },
+	{ "quiet", NULL, 'q', FLAG(quiet), .help = "say nothing but errors" },
+	{ "dry-run", NULL, 0, FLAG(dry_run), .help = "print the whole plan as JSON, run nothing" },
+};
+
+const size_t settings_count = sizeof(settings) / sizeof(settings[0]);
+
+#define SETTINGS_COUNT (sizeof(settings) / sizeof(settings[0]))
+
+const struct setting *setting_by_option(const char *name)
+{
+	for (size_t i = 0; i < SETTINGS_COUNT; i++)
+		if (settings[i].option && strcmp(settings[i].option, name) == 0)
+			return &settings[i];
+	return NULL;
+}
+
+const struct setting *setting_by_letter(char letter)
+{
+	for (size_t i = 0; i < SETTINGS_COUNT; i++)
+		if (settings[i].letter != 0 && settings[i].letter == letter)
+			return &settings[i];
+	return NULL;
+}
+
+const struct setting *setting_by_key(const char *dotted)
+{
+	for (size_t i = 0; i < SETTINGS_COUNT; i++)
+		if (settings[i].key && strcmp(settings[i].key, dotted) == 0)
+			return &settings[i];
+	return NULL;
+}
+
+int setting_set(struct config *c, const struct setting *s, const char *named, const char *text,
+		struct cj_error *err)
+{
+	int rc = 0;
+	if (!text && s->kind != SETTING_FLAG && !s->value_optional)
+		rc = cj_reject(err, "a value is missing (%s)", s->value);
+	else
+		rc = s->parse(c, s, text, err);
+	if (rc < 0)
+		return cj_wrap(err, "%s", named);
+	return 0;
+}
+
+const char *setting_suggest_option(const char *name)
+{
+	const char *names[SETTINGS_COUNT + 1] = { NULL };
+	size_t n = 0;
+	for (size_t i = 0; i < SETTINGS_COUNT; i++)
+		if (settings[i].option)
+			names[n++] = settings[i].option;
+	return text_nearest(name, names);
+}
+
+const char *setting_suggest_key(const char *name)
+{
+	const char *names[SETTINGS_COUNT + 1] = { NULL };
+	size_t n = 0;
+	for (size_t i = 0; i < SETTINGS_COUNT; i++)
+		if (settings[i].key)
+			names[n++] = settings[i].key;
+	return text_nearest(name, names);
+}

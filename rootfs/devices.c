@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The jail's /dev.  Acts. */
+#include "rootfs/devices.h"
+
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "rootfs/mounts.h"
+#include "rootfs/skeleton.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+
+/* Numbers: Documentation/admin-guide/devices.txt. */
+static const struct {
+	const char *name, *path;
+	unsigned major_number, minor_number;
+	bool is_tty;
+} devices[] = {
+	{ "null", "dev/null", 1, 3, false },       { "zero", "dev/zero", 1, 5, false },
+	{ "full", "dev/full", 1, 7, false },       { "random", "dev/random", 1, 8, false },
+	{ "urandom", "dev/urandom", 1, 9, false }, { "tty", "dev/tty", 5, 0, true },
+};
+
+#define DEVICE_COUNT (sizeof(devices) / sizeof(devices[0]))
+_Static_assert(DEVICE_COUNT == DEVICES_MAX, "a descriptor for every device");
+
+/* Read-only says nothing about writing to a device, but its mode and times stay the host's.  The
+ * only mounts without nodev: without it they would not be devices. */
+#define DEVICE_ATTRS (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC)
+
+bool device_is(int fd, unsigned major_number, unsigned minor_number)
+{
+	struct stat st;
+	return fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) &&
+	       st.st_rdev == makedev(major_number, minor_number);
+}
+
+static int open_device(size_t i, int dev_fd, struct cj_error *err)
+{
+	auto_fd int fd = sys_openat2(dev_fd, devices[i].name, O_PATH | O_NOFOLLOW, 0,
+				     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+	if (fd < 0)
+		return cj_fail(err, errno, "open '/%s'", devices[i].path);
+	if (!device_is(fd, devices[i].major_number, devices[i].minor_number))
+		return cj_reject(err, "'/%s' is not the device %u:%u", devices[i].path,
+				 devices[i].major_number, devices[i].minor_number);
+	return mounts_clone(fd, "", DEVICE_ATTRS, devices[i].path, err);
+}
+
+int devices_open(struct device_sources *out, int dev_fd, bool with_tty, struct cj_error *err)
+{
+	for (size_t i = 0; i < DEVICE_COUNT; i++)
+		out->fds[i] = -1;
+
+	for (size_t i = 0; i < DEVICE_COUNT; i++) {
+		if (devices[i].is_tty && !with_tty)
+			continue;
+		out->fds[i] = open_device(i, dev_fd, err);
+		if (out->fds[i] < 0) {
+			devices_close(out);
+			return -err->code;
+		}
+	}
+	return 0;
+}
+
+void devices_close(struct device_sources *sources)
+{
+	for (size_t i = 0; i < DEVICE_COUNT; i++)
+		cj_close(&sources->fds[i]);
+}
+
+int devices_sketch(const struct device_sources *sources, int skeleton_fd, struct cj_error *err)
+{
+	for (size_t i = 0; i < DEVICE_COUNT; i++) {
+		if (sources->fds[i] < 0)
+			continue;
+		int rc = skeleton_add_place(skeleton_fd, devices[i].path, false, err);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+/* Its own instance: the jail sees no terminal but those it opens.  devpts: filesystems/devpts.rst
+ */
+static int attach_terminals(int root_fd, struct cj_error *err)
+{
+	static const struct mounts_option options[] = {
+		{ "ptmxmode", "0666" },
+		{ "mode", "0620" },
+	};
+	auto_fd int pts_fd = mounts_create("devpts", options, sizeof(options) / sizeof(options[0]),
+					   MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, err);
+	if (pts_fd < 0)
+		return pts_fd;
+	return mounts_attach_at(pts_fd, root_fd, "dev/pts", err);
+}
+
+int devices_attach(const struct device_sources *sources, int root_fd, struct cj_error *err)
+{
+	for (size_t i = 0; i < DEVICE_COUNT; i++) {
+		if (sources->fds[i] < 0)
+			continue;
+		int rc = mounts_attach_at(sources->fds[i], root_fd, devices[i].path, err);
+		if (rc < 0)
+			return rc;
+	}
+	return attach_terminals(root_fd, err);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * host - what a jail with the root "host" sees of this host: one table of paths.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "runtime/base/arena.h"
+#include "runtime/base/error.h"
+
+struct host_entry {
+	const char *path; /* without the leading '/' */
+	const char *link; /* the host has a link there: it is made again; else NULL */
+	int fd;           /* detached tree; for "usr" under an overlay the directory itself */
+	bool is_dir;
+};
+
+struct host_view {
+	struct host_entry *entries; /* rows that exist; in the arena given */
+	size_t count;
+};
+
+/*
+ * host_open - resolve and clone every row that this host has.
+ *
+ * usr_is_lower: /usr is not cloned, it will be the lower layer of an overlay.
+ * Runs in:  init, with the caller's ids.  On failure nothing is held.
+ */
+int host_open(struct host_view *view, bool usr_is_lower, struct arena *a, struct cj_error *err);
+void host_close(struct host_view *view);
+
+/* The row "usr"; there always is one. */
+struct host_entry *host_usr(struct host_view *view);
+
+/* Links and mount points of the view, in the skeleton. */
+int host_sketch(const struct host_view *view, int skeleton_fd, struct cj_error *err);
+
+int host_attach(const struct host_view *view, int root_fd, struct cj_error *err);

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * layers - directories laid over each other (overlayfs), read-only or under a throw-away
+ * upper layer.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/base/arena.h"
+#include "runtime/base/error.h"
+
+#define LAYERS_MAX 60 /* what fits into one option of fsconfig(2), 255 bytes, as numbers */
+
+struct layers {
+	int *fds; /* first on top; in the arena given */
+	size_t count;
+};
+
+/*
+ * layers_open - open host directories, without crossing a link.
+ * Runs in:  init, with the caller's ids.  On failure nothing is held.
+ */
+int layers_open(struct layers *out, const struct strings *paths, struct arena *a,
+		struct cj_error *err);
+void layers_close(struct layers *layers);
+
+/* What goes into one overlay: places on attached mounts, all borrowed. */
+struct overlay {
+	const char *name; /* for messages */
+	int top_fd;       /* lies over `below`; -1: none */
+	struct layers below;
+	int upper_fd, work_fd; /* -1: read-only */
+};
+
+/*
+ * layers_join - the overlay of those, detached.
+ * The working directory is lost (it is "/proc/self/fd" afterwards).
+ */
+int layers_join(const struct overlay *overlay, uint64_t attrs, struct cj_error *err);

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The mount API by descriptors.  Acts; decides nothing. */
+#include "rootfs/mounts.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+
+int mounts_make_private(struct cj_error *err)
+{
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return cj_fail(err, errno, "make the mounts of '/' private");
+	return 0;
+}
+
+/*
+ * A file system says more about a failure than errno can: reading its context gives one
+ * message of the form "e overlay: text" (fsopen(2)); nothing to read is an error we ignore.
+ */
+static int fail_with_log(int context_fd, int code, const char *type, const char *doing,
+			 struct cj_error *err)
+{
+	char text[256];
+	ssize_t size = sys_read(context_fd, text, sizeof(text) - 1);
+	if (size < 3)
+		return cj_fail(err, code, "%s a '%s' file system", doing, type);
+
+	text[size] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	return cj_fail(err, code, "%s a '%s' file system (%s)", doing, type, text + 2);
+}
+
+static int set_option(int context_fd, const struct mounts_option *option)
+{
+	unsigned command = option->value ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG;
+	return fsconfig(context_fd, command, option->key, option->value, 0);
+}
+
+int mounts_create(const char *type, const struct mounts_option *options, size_t noptions,
+		  uint64_t attrs, struct cj_error *err)
+{
+	auto_fd int context_fd = fsopen(type, FSOPEN_CLOEXEC);
+	if (context_fd < 0)
+		return cj_fail(err, errno, "open a '%s' file system", type);
+
+	for (size_t i = 0; i < noptions; i++)
+		if (set_option(context_fd, &options[i]) < 0)
+			return fail_with_log(context_fd, errno, type, options[i].key, err);
+
+	if (fsconfig(context_fd, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+		return fail_with_log(context_fd, errno, type, "create", err);
+
+	int tree_fd = fsmount(context_fd, FSMOUNT_CLOEXEC, (unsigned)attrs);
+	if (tree_fd < 0)
+		return fail_with_log(context_fd, errno, type, "mount", err);
+	return tree_fd;
+}
+
+int mounts_clone(int dir_fd, const char *path, uint64_t attrs, const char *name,
+		 struct cj_error *err)
+{
+	auto_fd int tree_fd = sys_open_tree(dir_fd, path,
+					    OPEN_TREE_CLONE | AT_RECURSIVE | AT_SYMLINK_NOFOLLOW |
+						AT_NO_AUTOMOUNT | AT_EMPTY_PATH);
+	if (tree_fd < 0)
+		return cj_fail(err, errno, "clone the mount of '%s'", name);
+
+	struct mount_attr wanted = { .attr_set = attrs };
+	if (sys_mount_setattr(tree_fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &wanted) < 0)
+		return cj_fail(err, errno, "restrict the mount of '%s'", name);
+	return take_fd(&tree_fd);
+}
+
+int mounts_restrict(int tree_fd, uint64_t attrs, const char *name, struct cj_error *err)
+{
+	struct mount_attr wanted = { .attr_set = attrs };
+	if (sys_mount_setattr(tree_fd, "", AT_EMPTY_PATH, &wanted) < 0)
+		return cj_fail(err, errno, "restrict the mount of '%s'", name);
+	return 0;
+}
+
+int mounts_resolve(int root_fd, const char *path, struct cj_error *err)
+{
+	/* IN_ROOT: ".." and "/" stop at root_fd.  Not O_NOFOLLOW: with O_PATH that would open a
+	 * link at the end of the path as a place, instead of refusing it with ELOOP. */
+	const uint64_t resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+	int fd = sys_openat2(root_fd, path, O_PATH, 0, resolve);
+	if (fd < 0)
+		return cj_fail(err, errno, "find the mount point '%s'", path);
+	return fd;
+}
+
+int mounts_attach(int tree_fd, int place_fd, const char *name, struct cj_error *err)
+{
+	unsigned flags = MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH;
+	if (move_mount(tree_fd, "", place_fd, "", flags) < 0)
+		return cj_fail(err, errno, "attach a mount at '%s'", name);
+	return 0;
+}
+
+int mounts_attach_at(int tree_fd, int root_fd, const char *path, struct cj_error *err)
+{
+	auto_fd int place_fd = mounts_resolve(root_fd, path, err);
+	if (place_fd < 0)
+		return place_fd;
+	return mounts_attach(tree_fd, place_fd, path, err);
+}
+
+int mounts_pivot(int root_fd, struct cj_error *err)
+{
+	if (fchdir(root_fd) < 0)
+		return cj_fail(err, errno, "enter the new root");
+
+	/* Both names are ".": the old root comes to lie on the new one, where umount2(2) finds
+	 * it first.  pivot_root(2), NOTES. */
+	if (sys_pivot_root(".", ".") < 0)
+		return cj_fail(err, errno, "pivot to the new root");
+	if (umount2(".", MNT_DETACH) < 0)
+		return cj_fail(err, errno, "detach the old root");
+	if (chdir("/") < 0)
+		return cj_fail(err, errno, "enter '/'");
+	return 0;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mounts - the few moves over the kernel's mount API that the tree is built from.
+ *
+ * Everything is a descriptor: a tree is made or cloned detached, made harmless
+ * (read-only, nosuid, ...) while nobody can reach it, and only then attached to a
+ * mount point that is itself resolved beneath a root, without any link.
+ *
+ * Follows: fsopen(2), fsconfig(2), fsmount(2), open_tree(2), mount_setattr(2),
+ * move_mount(2), pivot_root(2).  Attributes are MOUNT_ATTR_* of <sys/mount.h>.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/base/error.h"
+
+/* One option of a new file system; value NULL: a flag. */
+struct mounts_option {
+	const char *key, *value;
+};
+
+/* The calling process' mount namespace takes and gives no mounts any more: mount_namespaces(7). */
+int mounts_make_private(struct cj_error *err);
+
+/*
+ * mounts_create - a new file system of `type`, detached.
+ * Returns: the descriptor of its root, the caller's to close.
+ * Fails:   with the kernel's own words in the message where it has some.
+ */
+int mounts_create(const char *type, const struct mounts_option *options, size_t noptions,
+		  uint64_t attrs, struct cj_error *err);
+
+/*
+ * mounts_clone - a detached copy of the mount that dir_fd/path lies in, from that path down.
+ *
+ * Mounts below come along and get the same attributes: in a user namespace inherited mounts
+ * are locked together, and a copy without them is refused (mount_namespaces(7)).
+ * `path` may be "" (dir_fd itself).  `name` is for messages.
+ */
+int mounts_clone(int dir_fd, const char *path, uint64_t attrs, const char *name,
+		 struct cj_error *err);
+
+/* Adds attributes to the mount tree_fd is the root of, not to those below it. */
+int mounts_restrict(int tree_fd, uint64_t attrs, const char *name, struct cj_error *err);
+
+/*
+ * mounts_resolve - open `path` (absolute: from root_fd on) as a place, without crossing any link.
+ * Returns: an O_PATH descriptor, or -ENOENT with *err filled, as for every other failure.
+ */
+int mounts_resolve(int root_fd, const char *path, struct cj_error *err);
+
+/* Attaches a detached tree on top of whatever place_fd is; `name` is for messages. */
+int mounts_attach(int tree_fd, int place_fd, const char *name, struct cj_error *err);
+
+/* mounts_attach at `path` beneath root_fd (mounts_resolve). */
+int mounts_attach_at(int tree_fd, int root_fd, const char *path, struct cj_error *err);
+
+/*
+ * mounts_pivot - root_fd, the root of an attached mount, becomes "/"; the old root is detached.
+ * The working directory is the new root afterwards.
+ */
+int mounts_pivot(int root_fd, struct cj_error *err);

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * proc - the jail's /proc: its own processes, and as little of the machine as programs bear.
+ * rootfs_mask_proc() of rootfs.h is here, too.
+ */
+#pragma once
+
+#include "runtime/base/error.h"
+
+/*
+ * proc_attach - a new procfs of the calling process' pid namespace at root_fd/proc.
+ *
+ * Must not: run after the old root is gone, for the kernel compares the new procfs with one
+ * that is there: nothing may become visible that is masked outside (mount_too_revealing).
+ */
+int proc_attach(int root_fd, struct cj_error *err);

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The writable tmpfs.  Acts. */
+#include "rootfs/scratch.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include "rootfs/mounts.h"
+#include "runtime/base/scope.h"
+
+static const struct {
+	const char *name;
+	mode_t mode;
+	const char *target; /* beneath the root; NULL: not shown */
+	bool only_when_writable;
+} scratch_dirs[] = {
+	{ "box", 0755, "box", false },           { "tmp", 01777, "tmp", false },
+	{ "shm", 01777, "dev/shm", false },      { SCRATCH_ROOT_UPPER, 0755, NULL, true },
+	{ SCRATCH_ROOT_WORK, 0700, NULL, true }, { SCRATCH_USR_UPPER, 0755, NULL, true },
+	{ SCRATCH_USR_WORK, 0700, NULL, true },
+};
+
+#define SCRATCH_DIRS (sizeof(scratch_dirs) / sizeof(scratch_dirs[0]))
+
+/* noexec is a wish, no boundary: memfd_create(2) gives executable memory all the same. */
+static uint64_t scratch_attrs(const struct rootfs_spec *spec)
+{
+	return MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+	       (spec->noexec_scratch ? (uint64_t)MOUNT_ATTR_NOEXEC : 0);
+}
+
+static int make_dirs(int scratch_fd, bool is_writable, struct cj_error *err)
+{
+	for (size_t i = 0; i < SCRATCH_DIRS; i++) {
+		if (scratch_dirs[i].only_when_writable && !is_writable)
+			continue;
+		if (mkdirat(scratch_fd, scratch_dirs[i].name, scratch_dirs[i].mode) < 0)
+			return cj_fail(err, errno, "make '%s'", scratch_dirs[i].name);
+	}
+	return 0;
+}
+
+int scratch_create(const struct rootfs_spec *spec, struct cj_error *err)
+{
+	char size[24], inodes[24];
+	(void)snprintf(size, sizeof(size), "%" PRIu64, spec->scratch_bytes);
+	(void)snprintf(inodes, sizeof(inodes), "%" PRIu64, spec->scratch_inodes);
+
+	/* 0 would be "no limit" for tmpfs(5), and half of the machine by default. */
+	if (spec->scratch_bytes == 0 || spec->scratch_inodes == 0)
+		return cj_reject(err, "the scratch needs a size and a number of inodes");
+
+	const struct mounts_option options[] = {
+		{ "mode", "0700" },
+		{ "size", size },
+		{ "nr_inodes", inodes },
+	};
+	auto_fd int scratch_fd = mounts_create(
+	    "tmpfs", options, sizeof(options) / sizeof(options[0]), scratch_attrs(spec), err);
+	if (scratch_fd < 0)
+		return cj_wrap(err, "make the scratch");
+
+	int rc = make_dirs(scratch_fd, spec->writable, err);
+	if (rc < 0)
+		return cj_wrap(err, "fill the scratch");
+	return take_fd(&scratch_fd);
+}
+
+int scratch_attach(int scratch_fd, const struct rootfs_spec *spec, int root_fd,
+		   struct cj_error *err)
+{
+	for (size_t i = 0; i < SCRATCH_DIRS; i++) {
+		if (!scratch_dirs[i].target)
+			continue;
+		auto_fd int dir_fd = mounts_clone(scratch_fd, scratch_dirs[i].name,
+						  scratch_attrs(spec), scratch_dirs[i].target, err);
+		if (dir_fd < 0)
+			return dir_fd;
+		int rc = mounts_attach_at(dir_fd, root_fd, scratch_dirs[i].target, err);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The made-up part of the tree.  Acts, on a tmpfs that nobody else can reach yet. */
+#include "rootfs/skeleton.h"
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "rootfs/mounts.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+
+/* Far above what is made here and for binds, far below what could be felt: a runaway is an error.
+ */
+static const struct mounts_option skeleton_options[] = {
+	{ "mode", "0755" },
+	{ "size", "1M" },
+	{ "nr_inodes", "4096" },
+};
+
+/* No /home, /root, /sys, /mnt, /opt: a jail has nothing there. */
+static const char *const common_dirs[] = {
+	"box", "dev", "dev/pts", "dev/shm", "etc", "proc", "run", "tmp", "var",
+};
+
+static const struct {
+	const char *path, *target;
+} common_links[] = {
+	{ "dev/fd", "/proc/self/fd" },
+	{ "dev/stdin", "/proc/self/fd/0" },
+	{ "dev/stdout", "/proc/self/fd/1" },
+	{ "dev/stderr", "/proc/self/fd/2" },
+	{ "dev/ptmx", "pts/ptmx" }, /* of the jail's own devpts, never the host's */
+	{ "etc/mtab", "../proc/self/mounts" },
+	{ "var/tmp", "../tmp" },
+};
+
+static int make_dir(int skeleton_fd, const char *path, struct cj_error *err)
+{
+	if (mkdirat(skeleton_fd, path, 0755) < 0 && errno != EEXIST)
+		return cj_fail(err, errno, "make the directory '/%s'", path);
+	return 0;
+}
+
+static int make_parents(int skeleton_fd, const char *path, struct cj_error *err)
+{
+	char parent[PATH_MAX];
+	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+		size_t length = (size_t)(slash - path);
+		if (length >= sizeof(parent))
+			return cj_fail(err, ENAMETOOLONG, "make the mount point '/%s'", path);
+		memcpy(parent, path, length);
+		parent[length] = '\0';
+
+		int rc = make_dir(skeleton_fd, parent, err);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+static int make_empty_file(int skeleton_fd, const char *path, struct cj_error *err)
+{
+	auto_fd int fd =
+	    openat(skeleton_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	if (fd < 0 && errno != EEXIST)
+		return cj_fail(err, errno, "make the file '/%s'", path);
+	return 0;
+}
+
+int skeleton_add_place(int skeleton_fd, const char *path, bool is_dir, struct cj_error *err)
+{
+	int rc = make_parents(skeleton_fd, path, err);
+	if (rc < 0)
+		return rc;
+	return is_dir ? make_dir(skeleton_fd, path, err) : make_empty_file(skeleton_fd, path, err);
+}
+
+int skeleton_add_link(int skeleton_fd, const char *path, const char *target, struct cj_error *err)
+{
+	int rc = make_parents(skeleton_fd, path, err);
+	if (rc < 0)
+		return rc;
+	if (symlinkat(target, skeleton_fd, path) < 0)
+		return cj_fail(err, errno, "make the link '/%s'", path);
+	return 0;
+}
+
+static int make_text(int skeleton_fd, const char *path, struct cj_error *err, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+static int make_text(int skeleton_fd, const char *path, struct cj_error *err, const char *fmt, ...)
+{
+	char text[1024];
+	va_list ap;
+	va_start(ap, fmt);
+	int size = vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (size < 0 || (size_t)size >= sizeof(text))
+		return cj_fail(err, ENAMETOOLONG, "write '/%s'", path);
+
+	auto_fd int fd =
+	    openat(skeleton_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return cj_fail(err, errno, "make the file '/%s'", path);
+	if (size > 0 && sys_write(fd, text, (size_t)size) != size)
+		return cj_fail(err, errno, "write '/%s'", path);
+	return 0;
+}
+
+/* The jail's user must have a name (getpwuid(3) in os.path.expanduser, git, ssh, npm). */
+static int make_users(int skeleton_fd, const struct rootfs_spec *spec, struct cj_error *err)
+{
+	int rc = make_text(skeleton_fd, "etc/passwd", err,
+			   "root:x:0:0:root:/:/usr/sbin/nologin\n"
+			   "jail:x:%u:%u:jail:/box:/bin/sh\n"
+			   "nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
+			   (unsigned)spec->uid, (unsigned)spec->gid);
+	if (rc < 0)
+		return rc;
+	return make_text(skeleton_fd, "etc/group", err,
+			 "root:x:0:\n"
+			 "jail:x:%u:\n"
+			 "nogroup:x:65534:\n",
+			 (unsigned)spec->gid);
+}
+
+static int make_network_names(int skeleton_fd, const char *hostname, struct cj_error *err)
+{
+	int rc = make_text(skeleton_fd, "etc/hostname", err, "%s\n", hostname);
+	if (rc < 0)
+		return rc;
+	rc = make_text(skeleton_fd, "etc/hosts", err,
+		       "127.0.0.1\tlocalhost %s\n"
+		       "::1\tlocalhost ip6-localhost ip6-loopback\n",
+		       hostname);
+	if (rc < 0)
+		return rc;
+	rc = make_text(skeleton_fd, "etc/nsswitch.conf", err,
+		       "passwd: files\n"
+		       "group: files\n"
+		       "hosts: files dns\n"
+		       "services: files\n"
+		       "protocols: files\n");
+	if (rc < 0)
+		return rc;
+	/* Empty, not absent: an image's own must not show through.  resolv.conf(5) then means
+	 * the local machine, which refuses at once. */
+	return make_text(skeleton_fd, "etc/resolv.conf", err, "%s", "");
+}
+
+static int fill(int skeleton_fd, const struct rootfs_spec *spec, struct cj_error *err)
+{
+	for (size_t i = 0; i < sizeof(common_dirs) / sizeof(common_dirs[0]); i++) {
+		int rc = make_dir(skeleton_fd, common_dirs[i], err);
+		if (rc < 0)
+			return rc;
+	}
+	for (size_t i = 0; i < sizeof(common_links) / sizeof(common_links[0]); i++) {
+		int rc = skeleton_add_link(skeleton_fd, common_links[i].path,
+					   common_links[i].target, err);
+		if (rc < 0)
+			return rc;
+	}
+	int rc = make_users(skeleton_fd, spec, err);
+	if (rc < 0)
+		return rc;
+	return make_network_names(skeleton_fd, spec->hostname ? spec->hostname : "jail", err);
+}
+
+int skeleton_create(const struct rootfs_spec *spec, struct cj_error *err)
+{
+	auto_fd int skeleton_fd = mounts_create(
+	    "tmpfs", skeleton_options, sizeof(skeleton_options) / sizeof(skeleton_options[0]),
+	    MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, err);
+	if (skeleton_fd < 0)
+		return cj_wrap(err, "make the skeleton");
+
+	int rc = fill(skeleton_fd, spec, err);
+	if (rc < 0)
+		return cj_wrap(err, "fill the skeleton");
+	return take_fd(&skeleton_fd);
+}

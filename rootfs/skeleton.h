@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * skeleton - the made-up part of a jail's tree: a small tmpfs with the directories
+ * every program expects, an /etc of our own, and a place for every mount.
+ *
+ * Alone it is "/"; under an overlay it is the top layer, so that every mount point
+ * is a real directory or file of ours, whatever an image has at that name.
+ * Paths are without the leading '/'.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "rootfs/rootfs.h"
+#include "runtime/base/error.h"
+
+/*
+ * skeleton_create - the tmpfs with what all jails have in common, detached, still writable.
+ * Runs in:  init, as the jail's user (it owns what is made), umask 0.
+ * Returns:  the descriptor of its root.
+ */
+int skeleton_create(const struct rootfs_spec *spec, struct cj_error *err);
+
+/* A directory 0755, or an empty file 0644, with the directories above it; one that is there stays.
+ */
+int skeleton_add_place(int skeleton_fd, const char *path, bool is_dir, struct cj_error *err);
+
+int skeleton_add_link(int skeleton_fd, const char *path, const char *target, struct cj_error *err);

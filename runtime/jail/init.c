@@ -92,11 +92,20 @@ static int die_with_supervisor(struct jail *j, struct cj_error *err)
 	return 0;
 }
 
+/* execve(2) keeps what is ignored: the payload must not inherit our caller's choices. */
+static void reset_signals(void)
+{
+	const struct sigaction standard = { .sa_handler = SIG_DFL };
+	for (int signal = 1; signal < NSIG; signal++)
+		(void)sigaction(signal, &standard, NULL); /* EINVAL: KILL, STOP and glibc's own */
+}
+
 static int detach_enter(struct jail *j, struct cj_error *err)
 {
 	if (close_inherited(j, err) < 0 || die_with_supervisor(j, err) < 0)
 		return -err->code;
 	wipe_caller_words();
+	reset_signals();
 	(void)prctl(PR_SET_NAME, "cejail-init", 0, 0, 0); /* only what ps(1) shows */
 	/* Best effort: without a host /proc, or in a stricter container, the score stays the
 	 * caller's. */
@@ -392,7 +401,9 @@ static int reap(struct jail *j, pid_t main_pid, struct cj_error *err)
 	for (;;) {
 		int wait_status;
 		pid_t pid = waitpid(-1, &wait_status, __WALL);
-		if (pid == main_pid && report_ended(j, wait_status, err) < 0)
+		/* A foreign filter may allow PTRACE_TRACEME: a traced stop is no end. wait(2) */
+		bool has_ended = pid > 0 && !WIFSTOPPED(wait_status);
+		if (has_ended && pid == main_pid && report_ended(j, wait_status, err) < 0)
 			return -err->code;
 		if (pid < 0 && errno == ECHILD)
 			(void)pause(); /* nothing left to reap: the end is on its way */

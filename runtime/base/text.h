@@ -42,9 +42,10 @@ size_t utf8_prefix(const void *bytes, size_t size);
  * text_escape - make foreign bytes safe to show on a terminal or in a log line.
  *
  * Control characters (C0, DEL, C1), and bytes that are not UTF-8, become \xNN;
- * with keep_layout, tab and newline stay, and a carriage return before a newline.
+ * with keep_layout, tab and newline stay, and a carriage return before a newline;
+ * without, what reorders a line (U+2028-202E, U+2066-2069) is escaped, too.
  * Writes at most out_size bytes with a NUL (never half an escape), returns the
- * number of *input* bytes consumed.
+ * number of *input* bytes consumed; more than none whenever out_size is above 12.
  */
 size_t text_escape(const void *bytes, size_t size, bool keep_layout, char *out, size_t out_size);
 

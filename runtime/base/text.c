@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Words to numbers and back, UTF-8, and foreign bytes made harmless.  Pure. */
+#include "runtime/base/text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define QUOTED_MAX 64 /* of the user's text in a message: the remedy must still fit behind it */
+
+/* The beginning of a text, in whole characters, for a message. */
+struct quoted {
+	char text[QUOTED_MAX + sizeof("...")];
+};
+
+static struct quoted quote(const char *text)
+{
+	struct quoted q;
+	size_t size = strnlen(text, QUOTED_MAX + 1);
+
+	if (size <= QUOTED_MAX) {
+		memcpy(q.text, text, size + 1);
+		return q;
+	}
+	size_t whole = utf8_prefix(text, QUOTED_MAX);
+	if (whole + 4 <= QUOTED_MAX)
+		whole = QUOTED_MAX; /* more is missing than a cut character: it is not UTF-8 */
+	memcpy(q.text, text, whole);
+	memcpy(q.text + whole, "...", sizeof("..."));
+	return q;
+}
+
+/* --- numbers ----------------------------------------------------------------- */
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* What keeps a text from being a number, as most people get it wrong; "" when it is less plain. */
+static const char *oddity(const char *text)
+{
+	if (text[0] == '\0')
+		return " (it is empty)";
+	if (strpbrk(text, " \t\r\n"))
+		return " (it has a blank in it)";
+	if (text[0] == '-' || text[0] == '+')
+		return " (it has a sign)";
+	if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X'))
+		return " (it is hexadecimal)";
+	if (strchr(text, ','))
+		return " (it has a comma in it)";
+	return "";
+}
+
+/* Reads digits up to the first other byte.  *out saturates: a value that large is refused. */
+static const char *skip_digits(const char *text, uint64_t *out)
+{
+	uint64_t value = 0;
+
+	for (; is_digit(*text); text++) {
+		if (__builtin_mul_overflow(value, 10, &value) ||
+		    __builtin_add_overflow(value, (uint64_t)(*text - '0'), &value))
+			value = UINT64_MAX;
+		if (value == UINT64_MAX)
+			break;
+	}
+	while (is_digit(*text))
+		text++;
+	*out = value;
+	return text;
+}
+
+/* True when skip_digits() saturated, not when the text says exactly 2^64-1. */
+static bool is_overflow(const char *digits, size_t ndigits, uint64_t value)
+{
+	static const char largest[] = "18446744073709551615";
+
+	if (value != UINT64_MAX)
+		return false;
+	for (; ndigits > 0 && *digits == '0'; digits++)
+		ndigits--;
+	return ndigits != strlen(largest) || strncmp(digits, largest, ndigits) != 0;
+}
+
+int parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *out, struct cj_error *err)
+{
+	uint64_t value;
+	const char *end = skip_digits(text, &value);
+
+	if (end == text || *end != '\0')
+		return cj_reject(err, "'%s' is not a whole number%s; write decimal digits only",
+				 quote(text).text, oddity(text));
+	if (is_overflow(text, (size_t)(end - text), value) || value > max)
+		return cj_reject(err, "'%s' is too large; at most %" PRIu64 " is possible",
+				 quote(text).text, max);
+	if (value < min)
+		return cj_reject(err, "'%s' is too small; at least %" PRIu64 " is needed",
+				 quote(text).text, min);
+	*out = value;
+	return 0;
+}
+
+/* The factor of a size's unit, 0 when it is none: "", "k", "KB", "KiB", "B", ... */
+static uint64_t size_factor(const char *unit)
+{
+	static const char letters[] = "kmgt";
+	uint64_t factor = 1;
+
+	if (*unit != '\0' && strchr("kKmMgGtT", *unit)) {
+		const char *letter = strchr(letters, *unit | 0x20);
+
+		factor = (uint64_t)1 << (10 * (letter - letters + 1));
+		unit++;
+		if (*unit == 'i' && (unit[1] == 'B' || unit[1] == 'b'))
+			unit++;
+	}
+	if (*unit == 'B' || *unit == 'b')
+		unit++;
+	return *unit == '\0' ? factor : 0;
+}
+
+int parse_size(const char *text, uint64_t *out_bytes, struct cj_error *err)
+{
+	uint64_t value;
+	const char *unit = skip_digits(text, &value);
+	uint64_t factor = size_factor(unit);
+
+	if (unit == text || factor == 0)
+		return cj_reject(err,
+				 "'%s' is not a size%s; write a whole number with K, M, G or T "
+				 "behind it, such as 64M",
+				 quote(text).text,
+				 *unit == '.' ? " (it has a fraction)" : oddity(text));
+	/* off_t and rlim_t, where sizes end up, are signed */
+	if (__builtin_mul_overflow(value, factor, &value) || value > INT64_MAX)
+		return cj_reject(err, "'%s' is too large a size; at most 8388607T is possible",
+				 quote(text).text);
+	if (value == 0)
+		return cj_reject(err, "'%s' is too small a size; at least 1 byte is needed",
+				 quote(text).text);
+	*out_bytes = value;
+	return 0;
+}
+
+#define MILLION         1000000u
+#define WHOLE_MAX       (UINT64_C(1) << 40)
+#define FRACTION_DIGITS 6
+
+/*
+ * Reads "12", "1.5" or ".5" in millionths, at most WHOLE_MAX.  Returns what stands behind it, or
+ * NULL when there is no number.  Digits past the sixth are left standing, which refuses them.
+ */
+static const char *skip_decimal(const char *text, uint64_t *out_millionths)
+{
+	uint64_t whole, fraction = 0, weight = MILLION;
+	const char *end = skip_digits(text, &whole);
+
+	if (*end == '.') {
+		const char *digits = ++end;
+
+		for (; is_digit(*end) && end - digits < FRACTION_DIGITS; end++) {
+			weight /= 10;
+			fraction += (uint64_t)(*end - '0') * weight;
+		}
+		if (end == digits)
+			return NULL;
+	} else if (end == text) {
+		return NULL;
+	}
+	if (whole > WHOLE_MAX)
+		whole = WHOLE_MAX;
+	*out_millionths = whole * MILLION + fraction;
+	return end;
+}
+
+static const struct duration_unit {
+	const char *name;
+	uint64_t ms;
+} duration_units[] = {
+	{ "ms", 1 }, { "s", 1000 }, { "m", 60000 }, { "h", 3600000 }, { "", 1000 },
+};
+
+#define UNITS   (sizeof(duration_units) / sizeof(duration_units[0]))
+#define YEAR_MS (UINT64_C(365) * 24 * 3600000)
+
+static uint64_t duration_factor(const char *unit)
+{
+	for (size_t i = 0; i < UNITS; i++) {
+		if (strcmp(unit, duration_units[i].name) == 0)
+			return duration_units[i].ms;
+	}
+	return 0;
+}
+
+int parse_duration(const char *text, uint64_t *out_ms, struct cj_error *err)
+{
+	uint64_t millionths = 0, ms;
+	const char *unit = skip_decimal(text, &millionths);
+	uint64_t factor = unit ? duration_factor(unit) : 0;
+
+	if (factor == 0)
+		return cj_reject(err,
+				 "'%s' is not a duration%s; write a number with ms, s, m or h "
+				 "behind it, such as 10s",
+				 quote(text).text, oddity(text));
+	if (__builtin_mul_overflow(millionths, factor, &ms) || ms / MILLION > YEAR_MS)
+		return cj_reject(err, "'%s' is too long; at most a year (8760h) is possible",
+				 quote(text).text);
+	if (ms < MILLION)
+		return cj_reject(err, "'%s' is too short; at least 1ms is needed",
+				 quote(text).text);
+	if (ms % MILLION != 0)
+		return cj_reject(err, "'%s' is finer than a millisecond; write it in whole ms",
+				 quote(text).text);
+	*out_ms = ms / MILLION;
+	return 0;
+}
+
+#define CPUS_MAX 1024
+
+int parse_cpus(const char *text, uint64_t *out_millicpus, struct cj_error *err)
+{
+	uint64_t millionths = 0;
+	const char *end = skip_decimal(text, &millionths);
+
+	if (!end || *end != '\0')
+		return cj_reject(err, "'%s' is not a number of CPUs%s; write one such as 0.5 or 2",
+				 quote(text).text, oddity(text));
+	if (millionths > (uint64_t)CPUS_MAX * MILLION)
+		return cj_reject(err, "'%s' is too many CPUs; at most %d is possible",
+				 quote(text).text, CPUS_MAX);
+	if (millionths < MILLION / 100)
+		return cj_reject(err, "'%s' is too little CPU; at least 0.01 is needed",
+				 quote(text).text);
+	if (millionths % 1000 != 0)
+		return cj_reject(err,
+				 "'%s' is finer than a thousandth of a CPU; write fewer digits",
+				 quote(text).text);
+	*out_millicpus = millionths / 1000;
+	return 0;
+}
+
+int parse_bool(const char *text, bool *out, struct cj_error *err)
+{
+	static const struct {
+		const char *word;
+		bool value;
+	} words[] = {
+		{ "true", true },   { "yes", true }, { "1", true },
+		{ "false", false }, { "no", false }, { "0", false },
+	};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (strcmp(text, words[i].word) == 0) {
+			*out = words[i].value;
+			return 0;
+		}
+	}
+	return cj_reject(err, "'%s' is neither yes nor no; write true or false", quote(text).text);
+}
+
+bool is_name(const char *text)
+{
+	size_t size = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_-");
+
+	return size >= 1 && size <= 32 && text[size] == '\0' && text[0] != '_' && text[0] != '-';
+}
+
+/* --- UTF-8 ------------------------------------------------------------------- */
+
+/*
+ * The size of the character that begins here; 0 when it is cut, overlong, a surrogate or too
+ * large.  The second byte's range tells them apart: The Unicode Standard, table 3-7.
+ */
+static size_t utf8_size(const uint8_t *bytes, size_t size)
+{
+	uint8_t lead = bytes[0], low = 0x80, high = 0xbf;
+	size_t wanted;
+
+	if (lead < 0x80)
+		return 1;
+	if (lead < 0xc2 || lead > 0xf4)
+		return 0;
+	wanted = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+	if (lead == 0xe0)
+		low = 0xa0;
+	else if (lead == 0xed)
+		high = 0x9f;
+	else if (lead == 0xf0)
+		low = 0x90;
+	else if (lead == 0xf4)
+		high = 0x8f;
+
+	if (size < wanted || bytes[1] < low || bytes[1] > high)
+		return 0;
+	for (size_t i = 2; i < wanted; i++) {
+		if ((bytes[i] & 0xc0) != 0x80)
+			return 0;
+	}
+	return wanted;
+}
+
+size_t utf8_prefix(const void *bytes, size_t size)
+{
+	const uint8_t *p = bytes;
+	size_t at = 0;
+
+	while (at < size) {
+		uint64_t word;
+
+		if (size - at >= sizeof(word)) { /* most text is ASCII: eight bytes at a time */
+			memcpy(&word, p + at, sizeof(word));
+			if ((word & UINT64_C(0x8080808080808080)) == 0) {
+				at += sizeof(word);
+				continue;
+			}
+		}
+		size_t n = utf8_size(p + at, size - at);
+		if (n == 0)
+			break;
+		at += n;
+	}
+	return at;
+}
+
+bool is_utf8(const void *bytes, size_t size)
+{
+	return utf8_prefix(bytes, size) == size;
+}
+
+/* --- foreign bytes ----------------------------------------------------------- */
+
+static bool is_c1_control(const uint8_t *c, size_t size)
+{
+	return size == 2 && c[0] == 0xc2 && c[1] <= 0x9f;
+}
+
+/* Line and paragraph separators, bidirectional embeddings, overrides and isolates. */
+static bool reorders_line(const uint8_t *c, size_t size)
+{
+	if (size != 3 || c[0] != 0xe2)
+		return false;
+	return (c[1] == 0x80 && c[2] >= 0xa8 && c[2] <= 0xae) ||
+	       (c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9);
+}
+
+/* True when the `n` bytes at `c`, of `left`, may be shown as they are. */
+static bool may_show(const uint8_t *c, size_t n, size_t left, bool keep_layout)
+{
+	if (n != 1)
+		return n != 0 && !is_c1_control(c, n) && (keep_layout || !reorders_line(c, n));
+	if (*c >= 0x20)
+		return *c != 0x7f;
+	if (!keep_layout)
+		return false;
+	return *c == '\t' || *c == '\n' || (*c == '\r' && left > 1 && c[1] == '\n');
+}
+
+size_t text_escape(const void *bytes, size_t size, bool keep_layout, char *out, size_t out_size)
+{
+	static const char hex[] = "0123456789abcdef";
+	const uint8_t *p = bytes;
+	size_t at = 0, used = 0;
+
+	if (out_size == 0)
+		return 0;
+	while (at < size) {
+		size_t n = utf8_size(p + at, size - at);
+		bool as_is = may_show(p + at, n, size - at, keep_layout);
+
+		if (n == 0)
+			n = 1;
+		if (out_size - used <= (as_is ? n : 4 * n))
+			break;
+		for (size_t i = 0; i < n; i++) {
+			uint8_t byte = p[at + i];
+
+			if (as_is) {
+				out[used++] = (char)byte;
+				continue;
+			}
+			memcpy(out + used, "\\x", 2);
+			out[used + 2] = hex[byte >> 4];
+			out[used + 3] = hex[byte & 0xf];
+			used += 4;
+		}
+		at += n;
+	}
+	out[used] = '\0';
+	return at;
+}
+
+size_t text_base64(const void *bytes, size_t size, char *out)
+{
+	static const char digits[] =
+	    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	const uint8_t *p = bytes;
+	char *to = out;
+
+	for (; size >= 3; size -= 3, p += 3) {
+		*to++ = digits[p[0] >> 2];
+		*to++ = digits[(p[0] & 0x3) << 4 | p[1] >> 4];
+		*to++ = digits[(p[1] & 0xf) << 2 | p[2] >> 6];
+		*to++ = digits[p[2] & 0x3f];
+	}
+	if (size > 0) {
+		uint8_t second = size == 2 ? p[1] : 0;
+
+		*to++ = digits[p[0] >> 2];
+		*to++ = digits[(p[0] & 0x3) << 4 | second >> 4];
+		*to++ = size == 2 ? digits[(second & 0xf) << 2] : '=';
+		*to++ = '=';
+	}
+	*to = '\0';
+	return (size_t)(to - out);
+}
+
+/* --- numbers to words -------------------------------------------------------- */
+
+void text_format_size(uint64_t bytes, char *out, size_t out_size)
+{
+	static const char units[] = "KMGT";
+
+	for (int i = 3; i >= 0; i--) {
+		unsigned shift = 10u * (unsigned)(i + 1);
+		uint64_t whole = bytes >> shift;
+		uint64_t rest = bytes & ((UINT64_C(1) << shift) - 1);
+
+		if (whole == 0)
+			continue;
+		if (rest == 0) {
+			(void)snprintf(out, out_size, "%" PRIu64 "%c", whole, units[i]);
+			return;
+		}
+		uint64_t tenths = rest / 2 * 10 >> (shift - 1); /* rest < 2^40: no overflow */
+		(void)snprintf(out, out_size, "%" PRIu64 ".%" PRIu64 "%c", whole, tenths, units[i]);
+		return;
+	}
+	(void)snprintf(out, out_size, "%" PRIu64, bytes);
+}
+
+void text_format_duration(uint64_t ms, char *out, size_t out_size)
+{
+	for (size_t i = 3; i >= 1; i--) {
+		const struct duration_unit *unit = &duration_units[i];
+
+		if (ms >= unit->ms && ms % unit->ms == 0) {
+			(void)snprintf(out, out_size, "%" PRIu64 "%s", ms / unit->ms, unit->name);
+			return;
+		}
+	}
+	if (ms > 1000 && ms % 100 == 0)
+		(void)snprintf(out, out_size, "%" PRIu64 ".%" PRIu64 "s", ms / 1000,
+			       ms % 1000 / 100);
+	else
+		(void)snprintf(out, out_size, "%" PRIu64 "ms", ms);
+}
+
+/* --- did you mean ------------------------------------------------------------ */
+
+#define WORD_MAX 32
+
+static size_t smaller(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Levenshtein's distance, one row of his table at a time; both at most WORD_MAX. */
+static size_t distance(const char *a, size_t na, const char *b, size_t nb)
+{
+	size_t row[WORD_MAX + 1];
+
+	for (size_t j = 0; j <= nb; j++)
+		row[j] = j;
+	for (size_t i = 1; i <= na; i++) {
+		size_t diagonal = row[0];
+
+		row[0] = i;
+		for (size_t j = 1; j <= nb; j++) {
+			size_t change = diagonal + (a[i - 1] != b[j - 1]);
+
+			diagonal = row[j];
+			row[j] = smaller(change, smaller(row[j], row[j - 1]) + 1);
+		}
+	}
+	return row[nb];
+}
+
+const char *text_nearest(const char *word, const char *const *names)
+{
+	const char *nearest = NULL;
+	size_t size = strnlen(word, WORD_MAX + 1), best = SIZE_MAX;
+
+	if (size > WORD_MAX)
+		return NULL;
+	for (; *names; names++) {
+		size_t name_size = strnlen(*names, WORD_MAX + 1);
+		if (name_size > WORD_MAX)
+			continue;
+
+		size_t d = distance(word, size, *names, name_size);
+		size_t longer = size > name_size ? size : name_size;
+		if (d < best && 3 * d <= longer) { /* more than a third wrong is another word */
+			best = d;
+			nearest = *names;
+		}
+	}
+	return nearest;
+}

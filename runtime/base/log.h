@@ -16,7 +16,7 @@ void log_set_level(enum log_level level); /* the one process-wide setting; set o
 
 void log_error(const struct cj_error *err); /* always shown: "cejail: MSG (HINT)" */
 void log_warning(const char *fmt, ...)
-    __attribute__((format(printf, 1, 2))); /* "cejail: warning: ..." */
+    __attribute__((format(printf, 1, 2))); /* LOG_NORMAL and above: "cejail: warning: ..." */
 void log_note(const char *fmt, ...)
     __attribute__((format(printf, 1, 2))); /* LOG_NORMAL and above */
 void log_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* LOG_VERBOSE */

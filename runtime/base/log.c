@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cejail's own words to its terminal.  Acts: one write(2) per line to descriptor 2. */
+#include "runtime/base/log.h"
+
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/sys.h"
+#include "runtime/base/text.h"
+
+#define LOG_TEXT_MAX 2048 /* before escaping */
+#define LOG_CUT      " ..."
+
+static enum log_level log_level = LOG_NORMAL;
+
+void log_set_level(enum log_level level)
+{
+	log_level = level;
+}
+
+/* A line is at most PIPE_BUF bytes, so that lines of two jails on one pipe do not mix: pipe(7). */
+static void put_line(const char *prefix, const char *text)
+{
+	char line[PIPE_BUF];
+	int saved = errno;
+	size_t size = strlen(text);
+	size_t used = (size_t)snprintf(line, sizeof(line), "cejail: %s", prefix);
+	size_t room = sizeof(line) - used - sizeof(LOG_CUT "\n") + 1;
+	size_t taken = text_escape(text, size, false, line + used, room);
+
+	used += strlen(line + used);
+	used +=
+	    (size_t)snprintf(line + used, sizeof(line) - used, "%s\n", taken < size ? LOG_CUT : "");
+	(void)sys_write(STDERR_FILENO, line, used); /* nowhere left to say that it failed */
+	errno = saved;
+}
+
+static void put_formatted(const char *prefix, const char *fmt, va_list ap)
+{
+	char text[LOG_TEXT_MAX];
+
+	if (vsnprintf(text, sizeof(text), fmt, ap) >= (int)sizeof(text))
+		memcpy(text + sizeof(text) - sizeof(LOG_CUT), LOG_CUT, sizeof(LOG_CUT));
+	put_line(prefix, text);
+}
+
+void log_error(const struct cj_error *err)
+{
+	char text[sizeof(err->msg) + sizeof(err->hint) + 4];
+
+	if (err->hint[0] == '\0')
+		(void)snprintf(text, sizeof(text), "%s", err->msg);
+	else
+		(void)snprintf(text, sizeof(text), "%s (%s)", err->msg, err->hint);
+	put_line("", text);
+}
+
+void log_warning(const char *fmt, ...)
+{
+	va_list ap;
+
+	if (log_level < LOG_NORMAL)
+		return;
+	va_start(ap, fmt);
+	put_formatted("warning: ", fmt, ap);
+	va_end(ap);
+}
+
+void log_note(const char *fmt, ...)
+{
+	va_list ap;
+
+	if (log_level < LOG_NORMAL)
+		return;
+	va_start(ap, fmt);
+	put_formatted("", fmt, ap);
+	va_end(ap);
+}
+
+void log_debug(const char *fmt, ...)
+{
+	va_list ap;
+
+	if (log_level < LOG_VERBOSE)
+		return;
+	va_start(ap, fmt);
+	put_formatted("", fmt, ap);
+	va_end(ap);
+}

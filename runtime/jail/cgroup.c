@@ -340,30 +340,33 @@ void cgroup_destroy(struct cgroup *c)
 	*c = (struct cgroup){ .dir_fd = -1, .cpu_fd = -1 };
 }
 
-/* A record could have been written by anybody who was ever our user: only leaves of ours. */
-static int open_leaf(const char *path, struct cgroup *out)
+/* What a record says may be stale or forged: only a leaf, and only the one it was about. */
+static int open_leaf(const char *path, uint64_t inode, struct cgroup *out)
 {
 	const char *name = strrchr(path, '/');
 	size_t prefix = strlen(LEAF_PREFIX);
-	if (path[0] != '/' || !name || strncmp(name + 1, LEAF_PREFIX, prefix) != 0 ||
+	if (path[0] != '/' || strncmp(name + 1, LEAF_PREFIX, prefix) != 0 ||
 	    !is_leaf_id(name + 1 + prefix) || strlen(path) >= sizeof(out->path))
 		return -EINVAL;
 
 	auto_fd int fd = sys_openat2(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS);
 	struct statfs fs;
-	if (fd < 0 || fstatfs(fd, &fs) < 0)
+	struct stat st;
+	if (fd < 0 || fstatfs(fd, &fs) < 0 || fstat(fd, &st) < 0)
 		return -errno;
 	if (fs.f_type != CGROUP2_SUPER_MAGIC)
 		return -EINVAL;
+	if (st.st_ino != inode)
+		return -ENOENT;
 	memcpy(out->path, path, strlen(path) + 1);
 	out->dir_fd = take_fd(&fd);
 	return 0;
 }
 
-int cgroup_remove_path(const char *path, struct cj_error *err)
+int cgroup_remove_path(const char *path, uint64_t inode, struct cj_error *err)
 {
 	struct cgroup leaf = { .dir_fd = -1, .cpu_fd = -1 };
-	int rc = open_leaf(path, &leaf);
+	int rc = open_leaf(path, inode, &leaf);
 	if (rc == -ENOENT)
 		return 0;
 	if (rc == -EINVAL)

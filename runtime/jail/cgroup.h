@@ -68,8 +68,11 @@ void cgroup_read_usage(const struct cgroup *c, struct cgroup_usage *out);
 /* Just the CPU time so far, in microseconds: one pread of a descriptor kept open. */
 uint64_t cgroup_cpu_us(const struct cgroup *c);
 
-/* A leaf known only by its path (from a record): end everything in it and remove it. */
-int cgroup_remove_path(const char *path, struct cj_error *err);
+/*
+ * A leaf known only from a record: end everything in it and remove it.  Another directory of the
+ * same path, made since, is left alone: the kernel doesn't use a cgroup's inode number twice.
+ */
+int cgroup_remove_path(const char *path, uint64_t inode, struct cj_error *err);
 
 /* For doctor: each way a parent can be found, whether it serves, and if not why. */
 struct cgroup_parent_report {

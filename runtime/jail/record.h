@@ -3,10 +3,10 @@
  * record - what a running jail holds, in a small file, so that other processes can
  * list it, end it, and sweep what a killed supervisor left.
  *
- * "<runtime dir>/runs/ID.json", 0600 in a 0700 directory: $XDG_RUNTIME_DIR/cejail, or
- * /run/user/UID/cejail, or /run/cejail for root, or /dev/shm/cejail-UID; never /tmp.  The
- * supervisor keeps an flock(2) on it: whoever gets the lock knows that its owner is gone, whatever
- * became of the pid.
+ * "<runtime dir>/runs/ID.json", 0600 in a 0700 directory: /run/cejail for root (one place
+ * for all of root's jails: they share ids), $XDG_RUNTIME_DIR/cejail, or /run/user/UID/cejail, or
+ * /dev/shm/cejail-UID; never /tmp.  The supervisor keeps an flock(2) on it: whoever gets the lock
+ * knows that its owner is gone, whatever became of the pid.
  */
 #pragma once
 
@@ -20,7 +20,8 @@
 struct record {
 	const char *id, *profile, *cgroup_path; /* cgroup_path may be "" */
 	pid_t supervisor_pid, init_pid;
-	uint64_t started_ms; /* since the epoch */
+	uint64_t started_ms;   /* since the epoch */
+	uint64_t cgroup_inode; /* record_create looks it up: a path may come to name another */
 };
 
 /* The directory, made if missing, checked to be ours and private.  Returns a descriptor. */

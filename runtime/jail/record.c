@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Records of runs: written, listed, swept.  Acts.
+ *
+ * Only whoever holds the lock of a file removes it, and a name is only ever made with
+ * O_EXCL.  So one who has the lock of a file that still has a link owns that name.
+ */
+#include "runtime/jail/record.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "runtime/base/fd.h"
+#include "runtime/base/json.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/base/text.h"
+#include "runtime/jail/cgroup.h"
+
+#define ID_MAX          32
+#define SUFFIX          ".json"
+#define RECORD_MAX      4096
+#define RECORDS_MAX     65536
+#define CREATE_ATTEMPTS 3
+#define YOUNG_SECONDS   10 /* an empty file this new is one that is just being written */
+
+/* --- names ------------------------------------------------------------------------- */
+
+static bool is_id(const char *id, size_t size)
+{
+	static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
+				      "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+	return size > 0 && size <= ID_MAX && strspn(id, allowed) >= size;
+}
+
+struct file_name {
+	char text[sizeof("runs/") + ID_MAX + sizeof(SUFFIX)];
+};
+
+static bool name_of(const char *id, struct file_name *out)
+{
+	if (!is_id(id, strlen(id)))
+		return false;
+	(void)snprintf(out->text, sizeof(out->text), "runs/%s" SUFFIX, id);
+	return true;
+}
+
+/* The id in "ID.json"; false: another file. */
+static bool id_of(const char *file, char out[static ID_MAX + 1])
+{
+	size_t size = strlen(file), suffix = strlen(SUFFIX);
+	if (size <= suffix || strcmp(file + size - suffix, SUFFIX) != 0 ||
+	    !is_id(file, size - suffix))
+		return false;
+	memcpy(out, file, size - suffix);
+	out[size - suffix] = '\0';
+	return true;
+}
+
+/* --- writing ------------------------------------------------------------------------- */
+
+static uint64_t inode_of(const char *path)
+{
+	struct stat st;
+	return path[0] != '\0' && lstat(path, &st) == 0 ? st.st_ino : 0;
+}
+
+static int write_record(int fd, const struct record *r, struct cj_error *err)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	if (!w)
+		return cj_fail(err, ENOMEM, "write the record of '%s'", r->id);
+
+	json_open_object(w);
+	json_put_key(w, "id"), json_put_string(w, r->id);
+	json_put_key(w, "profile"), json_put_string(w, r->profile);
+	json_put_key(w, "cgroup"), json_put_string(w, r->cgroup_path);
+	json_put_key(w, "cgroup_inode"), json_put_u64(w, inode_of(r->cgroup_path));
+	json_put_key(w, "supervisor_pid"), json_put_u64(w, (uint64_t)r->supervisor_pid);
+	json_put_key(w, "init_pid"), json_put_u64(w, (uint64_t)r->init_pid);
+	json_put_key(w, "started_ms"), json_put_u64(w, r->started_ms);
+	json_close_object(w);
+
+	const char *text;
+	size_t size;
+	if (json_writer_take(w, &text, &size, err) < 0)
+		return -err->code;
+	return fd_write_all(fd, text, size, "the record", err);
+}
+
+static int lock(int fd, int operation)
+{
+	int rc;
+	do
+		rc = flock(fd, operation);
+	while (rc < 0 && errno == EINTR);
+	return rc < 0 ? -errno : 0;
+}
+
+static bool is_linked(int fd)
+{
+	struct stat st;
+	return fstat(fd, &st) == 0 && st.st_nlink > 0;
+}
+
+/*
+ * A new file of this name with its lock, or -1 with errno.  The lock is waited for: one who
+ * looks whether it is free holds it for a moment.
+ */
+static int make_locked(int dir_fd, const char *name)
+{
+	auto_fd int fd =
+	    openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -1;
+	if (lock(fd, LOCK_EX) < 0)
+		return -1;
+	if (!is_linked(fd)) { /* swept in between, because this process slept that long */
+		errno = EEXIST;
+		return -1;
+	}
+	return take_fd(&fd);
+}
+
+/* An existing file and its lock; -1 with errno EWOULDBLOCK: its owner lives. */
+static int open_dead(int dir_fd, const char *name)
+{
+	auto_fd int fd = openat(dir_fd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return -1;
+	if (!is_linked(fd)) {
+		errno = ENOENT;
+		return -1;
+	}
+	return take_fd(&fd);
+}
+
+/* Its writer had no time to write it yet, perhaps. */
+static bool is_young(int fd)
+{
+	struct stat st;
+	return fstat(fd, &st) < 0 || (st.st_size == 0 && time(NULL) - st.st_ctime < YOUNG_SECONDS);
+}
+
+/*
+ * The record of a dead run in the way of a new one of the same name.  Only the file goes: a
+ * cgroup of that name may be the new run's already.
+ */
+static void clear_dead(int dir_fd, const char *name)
+{
+	auto_fd int fd = open_dead(dir_fd, name);
+	if (fd >= 0 && !is_young(fd))
+		(void)unlinkat(dir_fd, name, 0); /* the next attempt says if it is still there */
+}
+
+int record_create(int dir_fd, const struct record *r, struct cj_error *err)
+{
+	struct file_name name;
+	if (!name_of(r->id, &name))
+		return cj_reject(err, "'%s' can't name a run", r->id);
+
+	auto_fd int fd = make_locked(dir_fd, name.text);
+	for (unsigned i = 1; i < CREATE_ATTEMPTS && fd < 0 && errno == EEXIST; i++) {
+		clear_dead(dir_fd, name.text);
+		fd = make_locked(dir_fd, name.text);
+	}
+	if (fd < 0)
+		return cj_fail(err, errno, "record run '%s'", r->id);
+
+	if (write_record(fd, r, err) < 0) {
+		(void)unlinkat(dir_fd, name.text, 0); /* ours: made above */
+		return cj_wrap(err, "record run '%s'", r->id);
+	}
+	return take_fd(&fd);
+}
+
+void record_remove(int dir_fd, const char *id, int *lock_fd)
+{
+	struct file_name name;
+	if (*lock_fd >= 0 && is_linked(*lock_fd) && name_of(id, &name))
+		(void)unlinkat(dir_fd, name.text, 0); /* else swept when the lock is gone */
+	cj_close(lock_fd);
+}
+
+/* --- reading -------------------------------------------------------------------------- */
+
+static bool get_string(const struct json_node *o, const char *key, const char **out)
+{
+	const struct json_node *node = json_get(o, key);
+	if (!node || node->type != JSON_STRING)
+		return false;
+	*out = node->text;
+	return true;
+}
+
+static bool get_u64(const struct json_node *o, const char *key, uint64_t max, uint64_t *out)
+{
+	struct cj_error ignored; /* a record that can't be read is passed over */
+	const struct json_node *node = json_get(o, key);
+	return node && node->type == JSON_NUMBER &&
+	       parse_u64(node->text, 0, max, out, &ignored) == 0;
+}
+
+static bool parse_record(const char *text, size_t size, const char *id, struct arena *a,
+			 struct record *out)
+{
+	struct cj_error ignored; /* as above */
+	const struct json_node *o;
+	uint64_t supervisor, init;
+	if (json_parse("record", text, size, a, &o, &ignored) < 0 || o->type != JSON_OBJECT ||
+	    !get_string(o, "id", &out->id) || !get_string(o, "profile", &out->profile) ||
+	    !get_string(o, "cgroup", &out->cgroup_path) ||
+	    !get_u64(o, "cgroup_inode", UINT64_MAX, &out->cgroup_inode) ||
+	    !get_u64(o, "supervisor_pid", INT32_MAX, &supervisor) ||
+	    !get_u64(o, "init_pid", INT32_MAX, &init) ||
+	    !get_u64(o, "started_ms", UINT64_MAX, &out->started_ms))
+		return false;
+	out->supervisor_pid = (pid_t)supervisor;
+	out->init_pid = (pid_t)init;
+	return strcmp(out->id, id) == 0;
+}
+
+/* What it points to lives in `a`. */
+static bool read_record(int fd, const char *id, struct arena *a, struct record *out)
+{
+	struct cj_error ignored; /* as above */
+	char *text;
+	size_t size;
+	return lseek(fd, 0, SEEK_SET) == 0 &&
+	       fd_read_all(fd, RECORD_MAX, a, &text, &size, "a record", &ignored) == 0 &&
+	       parse_record(text, size, id, a, out);
+}
+
+/* A shared lock: those who look don't see each other. */
+static bool is_owned(int fd)
+{
+	if (flock(fd, LOCK_SH | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK;
+	(void)flock(fd, LOCK_UN); /* closing would do it too */
+	return false;
+}
+
+static DIR *open_runs(int dir_fd, struct cj_error *err)
+{
+	auto_fd int fd = openat(dir_fd, "runs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	if (dir)
+		(void)take_fd(&fd); /* dir's now: fdopendir(3) */
+	else
+		*err = (struct cj_error){ .code = errno };
+	return dir;
+}
+
+static int open_record(int dir_fd, const char *id)
+{
+	struct file_name name;
+	if (!name_of(id, &name)) {
+		errno = ENOENT;
+		return -1;
+	}
+	return openat(dir_fd, name.text, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+}
+
+static bool read_entry(int dir_fd, const char *file, struct arena *a, struct record_entry *out)
+{
+	char id[ID_MAX + 1];
+	if (!id_of(file, id))
+		return false;
+	auto_fd int fd = open_record(dir_fd, id);
+	if (fd < 0 || !read_record(fd, id, a, &out->record))
+		return false;
+	out->is_alive = is_owned(fd);
+	return true;
+}
+
+/* Doubles, so that copying stays linear. */
+static int entries_add(struct record_entry **items, size_t *count, struct arena *a,
+		       const struct record_entry *entry)
+{
+	if ((*count & (*count - 1)) == 0) { /* 0 or a power of two: full */
+		struct record_entry *more =
+		    arena_array(a, *count > 0 ? *count * 2 : 1, sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		if (*count > 0)
+			memcpy(more, *items, *count * sizeof(*more));
+		*items = more;
+	}
+	(*items)[(*count)++] = *entry;
+	return 0;
+}
+
+int record_list(int dir_fd, struct arena *a, struct record_entry **out, size_t *out_count,
+		struct cj_error *err)
+{
+	auto_dir DIR *dir = open_runs(dir_fd, err);
+	if (!dir)
+		return cj_fail(err, err->code, "open 'runs' in the runtime directory");
+
+	struct record_entry *items = NULL;
+	size_t count = 0;
+	for (struct dirent *e; count < RECORDS_MAX && (e = readdir(dir)) != NULL;) {
+		struct record_entry entry = { 0 };
+		if (read_entry(dir_fd, e->d_name, a, &entry) &&
+		    entries_add(&items, &count, a, &entry) < 0)
+			return cj_fail(err, ENOMEM, "list the runs");
+	}
+	*out = items;
+	*out_count = count;
+	return 0;
+}
+
+/* --- ending one -------------------------------------------------------------------------- */
+
+static int no_such_run(const char *id, struct cj_error *err)
+{
+	int rc = cj_fail(err, ENOENT, "find run '%s'", id);
+	(void)cj_hint(err, "'cejail ps' lists those there are");
+	return rc;
+}
+
+int record_cancel(int dir_fd, const char *id, struct cj_error *err)
+{
+	auto_arena struct arena a = { 0 };
+	struct record record = { 0 };
+	auto_fd int fd = open_record(dir_fd, id);
+	if (fd < 0 || !is_owned(fd))
+		return no_such_run(id, err);
+	if (!read_record(fd, id, &a, &record) || record.supervisor_pid <= 1) {
+		int rc = cj_fail(err, EAGAIN, "read the record of run '%s'", id);
+		(void)cj_hint(err, "it may be just starting: try again");
+		return rc;
+	}
+
+	auto_fd int pidfd = sys_pidfd_open(record.supervisor_pid);
+	/* Still locked now that the descriptor is open: the pid hasn't passed to another. */
+	if (pidfd < 0 || !is_owned(fd))
+		return no_such_run(id, err);
+	if (sys_pidfd_send_signal(pidfd, SIGTERM) < 0)
+		return cj_fail(err, errno, "signal the supervisor of run '%s'", id);
+	return 0;
+}
+
+/* --- sweeping ------------------------------------------------------------------------------ */
+
+/* A record names its own run's leaf or nothing we would touch. */
+static bool is_own_leaf(const struct record *r)
+{
+	char tail[sizeof("/cejail-") + ID_MAX];
+	(void)snprintf(tail, sizeof(tail), "/cejail-%s", r->id);
+	size_t size = strlen(r->cgroup_path), tail_size = strlen(tail);
+	return size > tail_size && strcmp(r->cgroup_path + size - tail_size, tail) == 0;
+}
+
+/* 1: removed what a dead run left; 0: nothing to do here, or not possible now. */
+static int sweep_one(int dir_fd, const char *file)
+{
+	auto_arena struct arena a = { 0 };
+	struct record record = { 0 };
+	struct file_name name;
+	struct cj_error ignored; /* what stays is found by the next sweep */
+	char id[ID_MAX + 1];
+	if (!id_of(file, id) || !name_of(id, &name))
+		return 0;
+	auto_fd int fd = open_dead(dir_fd, name.text);
+	if (fd < 0 || is_young(fd))
+		return 0;
+	if (read_record(fd, id, &a, &record) && is_own_leaf(&record) &&
+	    cgroup_remove_path(record.cgroup_path, record.cgroup_inode, &ignored) < 0 &&
+	    ignored.code != EINVAL) /* EINVAL: no leaf of ours, and never will be */
+		return 0;
+	return unlinkat(dir_fd, name.text, 0) == 0;
+}
+
+static bool has_record(void *context, const char *id)
+{
+	const int *dir_fd = context;
+	struct file_name name;
+	struct stat st;
+	return name_of(id, &name) && fstatat(*dir_fd, name.text, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+int record_sweep(int dir_fd, struct cj_error *err)
+{
+	auto_dir DIR *dir = open_runs(dir_fd, err);
+	if (!dir)
+		return cj_fail(err, err->code, "open 'runs' in the runtime directory");
+
+	int swept = 0;
+	for (struct dirent *e; (e = readdir(dir)) != NULL;)
+		swept += sweep_one(dir_fd, e->d_name);
+	/* A supervisor killed before it wrote its record leaves a leaf nobody names. */
+	return swept + cgroup_sweep_own(has_record, &dir_fd);
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * record_open_dir: a directory that only we can write to.  Acts.
+ *
+ * A place that isn't there leads to the next; one that is there but not as we would have
+ * made it is an error, because another place would mean another set of locks.
+ */
+#include "runtime/jail/record.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "runtime/base/scope.h"
+
+#define PLACE_MAX 256
+
+struct place {
+	char parent[PLACE_MAX]; /* "": doesn't apply to this caller */
+	char name[32];
+	bool is_shared; /* the parent is everybody's, and sticky */
+};
+
+static struct place place_of_root(uid_t uid)
+{
+	struct place place = { .name = "cejail" };
+	if (uid == 0)
+		(void)snprintf(place.parent, sizeof(place.parent), "/run");
+	return place;
+}
+
+static struct place place_of_session(uid_t uid)
+{
+	(void)uid;
+	struct place place = { .name = "cejail" };
+	const char *dir = getenv("XDG_RUNTIME_DIR");
+	if (dir && dir[0] == '/' && strlen(dir) < sizeof(place.parent))
+		memcpy(place.parent, dir, strlen(dir) + 1);
+	return place;
+}
+
+/* Where pam_systemd(8) puts it, for callers whose environment was emptied. */
+static struct place place_of_user(uid_t uid)
+{
+	struct place place = { .name = "cejail" };
+	(void)snprintf(place.parent, sizeof(place.parent), "/run/user/%u", uid);
+	return place;
+}
+
+static struct place place_in_memory(uid_t uid)
+{
+	struct place place = { .parent = "/dev/shm", .is_shared = true };
+	(void)snprintf(place.name, sizeof(place.name), "cejail-%u", uid);
+	return place;
+}
+
+static struct place (*const places[])(uid_t uid) = {
+	place_of_root,
+	place_of_session,
+	place_of_user,
+	place_in_memory,
+};
+
+/* In a sticky directory nobody can replace what is ours; any other must be ours alone. */
+static bool is_safe_parent(const struct stat *st, bool is_shared)
+{
+	if (is_shared)
+		return (st->st_mode & S_ISVTX) != 0;
+	return st->st_uid == geteuid() && (st->st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+static int open_parent(const struct place *place)
+{
+	auto_fd int fd = open(place->parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct stat st;
+	if (fd < 0 || fstat(fd, &st) < 0 || !is_safe_parent(&st, place->is_shared))
+		return -1;
+	return take_fd(&fd);
+}
+
+static int check_private(int fd, const char *path, struct cj_error *err)
+{
+	struct stat st;
+	if (fstat(fd, &st) < 0)
+		return cj_fail(err, errno, "look at '%s'", path);
+	if (st.st_uid == geteuid() && (st.st_mode & 07777) == 0700)
+		return 0;
+	int rc = cj_fail(err, EPERM, "trust '%s': it belongs to uid %u and has mode %04o", path,
+			 st.st_uid, st.st_mode & 07777u);
+	(void)cj_hint(err, "remove it, or make it yours with mode 0700");
+	return rc;
+}
+
+/* dir_fd/name, made if missing.  `path` is for messages. */
+static int open_private(int dir_fd, const char *name, const char *path, struct cj_error *err)
+{
+	if (mkdirat(dir_fd, name, 0700) < 0 && errno != EEXIST)
+		return cj_fail(err, errno, "make '%s'", path);
+	auto_fd int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0) {
+		int rc = cj_fail(err, errno, "open directory '%s'", path);
+		(void)cj_hint(err, "remove it: cejail makes it anew");
+		return rc;
+	}
+	int rc = check_private(fd, path, err);
+	return rc < 0 ? rc : take_fd(&fd);
+}
+
+/* Could the directory not even be made?  Then the next place may do. */
+static bool is_closed_place(int rc)
+{
+	return rc == -EACCES || rc == -EROFS;
+}
+
+static int open_place(const struct place *place, struct cj_error *err)
+{
+	char path[PLACE_MAX + 64];
+	auto_fd int parent_fd = open_parent(place);
+	if (parent_fd < 0)
+		return cj_fail(err, EACCES, "use '%s'", place->parent);
+
+	(void)snprintf(path, sizeof(path), "%s/%s", place->parent, place->name);
+	auto_fd int dir_fd = open_private(parent_fd, place->name, path, err);
+	if (dir_fd < 0)
+		return dir_fd;
+
+	(void)snprintf(path, sizeof(path), "%s/%s/runs", place->parent, place->name);
+	auto_fd int runs_fd = open_private(dir_fd, "runs", path, err);
+	return runs_fd < 0 ? runs_fd : take_fd(&dir_fd);
+}
+
+int record_open_dir(struct cj_error *err)
+{
+	uid_t uid = geteuid();
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		struct place place = places[i](uid);
+		if (place.parent[0] == '\0')
+			continue;
+		int fd = open_place(&place, err);
+		if (!is_closed_place(fd))
+			return fd < 0 ? cj_wrap(err, "runtime directory") : fd;
+	}
+	int rc = cj_reject(err, "there is no place for a runtime directory of uid %u", uid);
+	(void)cj_hint(err, "set XDG_RUNTIME_DIR to a directory of yours with mode 0700");
+	return rc;
+}

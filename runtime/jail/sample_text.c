@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two files of proc(5).  Pure. */
+#include "runtime/jail/sample_text.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* Fields of stat by their number in proc_pid_stat(5), behind the name. */
+enum {
+	FIELD_STATE = 3,
+	FIELD_UTIME = 14,
+	FIELD_STIME,
+	FIELD_CUTIME,
+	FIELD_CSTIME,
+	FIELD_THREADS = 20,
+	FIELD_END
+};
+
+static const char *take_u64(const char *at, uint64_t *out)
+{
+	uint64_t value = 0;
+	if (*at < '0' || *at > '9')
+		return NULL;
+	for (; *at >= '0' && *at <= '9'; at++)
+		if (__builtin_mul_overflow(value, 10u, &value) ||
+		    __builtin_add_overflow(value, (uint64_t)(*at - '0'), &value))
+			return NULL;
+	*out = value;
+	return at;
+}
+
+bool sample_text_stat(const char *text, struct sample_stat *out)
+{
+	uint64_t fields[FIELD_END] = { 0 };
+	const char *at = strrchr(text, ')');
+	if (!at)
+		return false;
+
+	for (size_t i = FIELD_STATE; i < FIELD_END; i++) {
+		at = strchr(at, ' ');
+		if (!at)
+			return false;
+		at++;
+		/* Those in between may be negative or a letter. */
+		if (i >= FIELD_UTIME && (i <= FIELD_CSTIME || i == FIELD_THREADS) &&
+		    !take_u64(at, &fields[i]))
+			return false;
+	}
+	*out = (struct sample_stat){ .threads = fields[FIELD_THREADS] };
+	return !__builtin_add_overflow(fields[FIELD_UTIME], fields[FIELD_STIME], &out->own_ticks) &&
+	       !__builtin_add_overflow(fields[FIELD_CUTIME], fields[FIELD_CSTIME],
+				       &out->children_ticks);
+}
+
+/* "RssAnon:	    1234 kB" */
+static uint64_t line_bytes(const char *line, const char *key)
+{
+	size_t size = strlen(key);
+	uint64_t kilobytes = 0, bytes = 0;
+	if (strncmp(line, key, size) != 0)
+		return 0;
+	line += size;
+	line += strspn(line, " \t");
+	if (!take_u64(line, &kilobytes) || __builtin_mul_overflow(kilobytes, 1024u, &bytes))
+		return 0;
+	return bytes;
+}
+
+uint64_t sample_text_memory(const char *text)
+{
+	uint64_t bytes = 0;
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		uint64_t more = line_bytes(line, "RssAnon:") + line_bytes(line, "RssShmem:");
+		if (__builtin_add_overflow(bytes, more, &bytes))
+			return UINT64_MAX;
+	}
+	return bytes;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sample_text - /proc/PID/stat and /proc/PID/status as text.  Pure.
+ *
+ * Both carry the process' name, which the payload chooses: it may hold blanks,
+ * parentheses and digits, so stat is read from its last ')' on and status only at
+ * the beginning of lines (the kernel escapes a newline in a name).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sample_stat {
+	uint64_t own_ticks;      /* utime + stime */
+	uint64_t children_ticks; /* cutime + cstime: of those it has reaped */
+	uint64_t threads;
+};
+bool sample_text_stat(const char *text, struct sample_stat *out);
+
+/* RssAnon + RssShmem in bytes; 0 for a process without memory (a zombie). */
+uint64_t sample_text_memory(const char *text);

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The whole plan as JSON: every field, so that --dry-run hides nothing.  Pure. */
+#include "profiles/plan.h"
+
+#include "profiles/setting_types.h"
+
+static const char *const root_kind_names[] = {
+	[ROOT_HOST] = "host",
+	[ROOT_LAYERS] = "layers",
+};
+
+static const char *const bind_kind_names[] = {
+	[BIND_READ_ONLY] = "read-only",
+	[BIND_WRITABLE] = "writable",
+	[BIND_SOCKET] = "socket",
+};
+
+static const char *const code_source_names[] = {
+	[CODE_NONE] = "none",
+	[CODE_FILE] = "file",
+	[CODE_STRING] = "string",
+	[CODE_STDIN] = "stdin",
+};
+
+static void put_string(struct json_writer *w, const char *key, const char *text)
+{
+	json_put_key(w, key);
+	json_put_string(w, text);
+}
+
+static void put_u64(struct json_writer *w, const char *key, uint64_t value)
+{
+	json_put_key(w, key);
+	json_put_u64(w, value);
+}
+
+static void put_bool(struct json_writer *w, const char *key, bool value)
+{
+	json_put_key(w, key);
+	json_put_bool(w, value);
+}
+
+static void put_strings(struct json_writer *w, const char *key, const struct strings *list)
+{
+	json_put_key(w, key);
+	json_open_array(w);
+	for (size_t i = 0; i < list->count; i++)
+		json_put_string(w, list->items[i]);
+	json_close_array(w);
+}
+
+static void put_binds(struct json_writer *w, const struct rootfs_spec *root)
+{
+	json_put_key(w, "binds");
+	json_open_array(w);
+	for (size_t i = 0; i < root->nbinds; i++) {
+		json_open_object(w);
+		put_string(w, "kind", bind_kind_names[root->binds[i].kind]);
+		put_string(w, "source", root->binds[i].source);
+		put_string(w, "target", root->binds[i].target);
+		json_close_object(w);
+	}
+	json_close_array(w);
+}
+
+static void put_root(struct json_writer *w, const struct rootfs_spec *root)
+{
+	json_put_key(w, "root");
+	json_open_object(w);
+	put_string(w, "kind", root_kind_names[root->kind]);
+	put_strings(w, "layers", &root->layers);
+	put_bool(w, "writable", root->writable);
+	put_bool(w, "noexec_scratch", root->noexec_scratch);
+	put_bool(w, "tty", root->tty);
+	put_u64(w, "scratch_bytes", root->scratch_bytes);
+	put_u64(w, "scratch_inodes", root->scratch_inodes);
+	put_binds(w, root);
+	put_string(w, "hostname", root->hostname);
+	put_u64(w, "uid", root->uid);
+	put_u64(w, "gid", root->gid);
+	json_close_object(w);
+}
+
+static void put_limits(struct json_writer *w, const struct limits_spec *limits)
+{
+	json_put_key(w, "limits");
+	json_open_object(w);
+	put_u64(w, "memory_bytes", limits->memory_bytes);
+	json_put_key(w, "cpus");
+	json_put_milli(w, limits->millicpus);
+	put_u64(w, "pids", limits->pids);
+	put_u64(w, "wall_ms", limits->wall_ms);
+	put_u64(w, "cpu_ms", limits->cpu_ms);
+	put_u64(w, "nofile", limits->nofile);
+	put_u64(w, "fsize_bytes", limits->fsize_bytes);
+	put_u64(w, "output_bytes", limits->output_bytes);
+	put_string(
+	    w, "on_output_limit",
+	    output_policy_names[limits->kill_on_output_limit ? OUTPUT_KILL : OUTPUT_TRUNCATE]);
+	json_close_object(w);
+}
+
+static void put_policy(struct json_writer *w, const struct policy *policy)
+{
+	static const struct strings none = { 0 };
+
+	json_put_key(w, "seccomp");
+	json_open_object(w);
+	put_string(w, "profile", policy ? policy->path : "default");
+	put_strings(w, "notes", policy ? &policy->notes : &none);
+	json_close_object(w);
+}
+
+static void put_files(struct json_writer *w, const struct program *program)
+{
+	json_put_key(w, "files");
+	json_open_array(w);
+	for (size_t i = 0; i < program->nfiles; i++) {
+		json_open_object(w);
+		put_string(w, "source", program->files[i].source);
+		put_string(w, "target", program->files[i].target);
+		json_close_object(w);
+	}
+	json_close_array(w);
+}
+
+static void put_code(struct json_writer *w, const struct program *program)
+{
+	json_put_key(w, "code");
+	json_open_object(w);
+	put_string(w, "source", code_source_names[program->code_source]);
+	put_string(w, "name", program->code_name);
+	put_string(w, "text", program->code_text);
+	put_string(w, "path", program->code_path);
+	json_close_object(w);
+}
+
+static void put_program(struct json_writer *w, const struct program *program)
+{
+	json_put_key(w, "program");
+	json_open_object(w);
+	put_string(w, "id", program->id);
+	put_strings(w, "argv", &program->argv);
+	put_strings(w, "env", &program->env);
+	put_string(w, "workdir", program->workdir);
+	put_code(w, program);
+	put_string(w, "args_json", program->args_json);
+	put_files(w, program);
+	put_bool(w, "interactive", program->interactive);
+	put_bool(w, "collect_artifacts", program->collect_artifacts);
+	json_close_object(w);
+}
+
+void plan_write(struct json_writer *w, const struct plan *plan, const struct program *program)
+{
+	json_open_object(w);
+	put_string(w, "schema", "cejail.plan/1");
+	json_put_key(w, "profile");
+	json_open_object(w);
+	put_string(w, "name", plan->profile_name);
+	put_string(w, "sha256", plan->profile_sha256);
+	json_close_object(w);
+	put_root(w, &plan->root);
+	put_limits(w, &plan->limits);
+	json_put_key(w, "network");
+	json_open_object(w);
+	put_string(w, "mode", network_mode_names[plan->network]);
+	json_close_object(w);
+	put_policy(w, plan->policy);
+	put_string(w, "cgroup_parent", plan->cgroup_parent);
+	put_bool(w, "strict", plan->strict);
+	put_bool(w, "tty", plan->tty);
+	put_program(w, program);
+	json_close_object(w);
+}

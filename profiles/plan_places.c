@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where host paths land in the jail: binds, sockets, copies, and that none of them hides
+ * or overwrites another.  Acts: asks the host what each source is.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "profiles/paths.h"
+#include "profiles/plan_parts.h"
+
+#define SOCKET_PATH_MAX (sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1)
+#define UNIX_PREFIX     "unix:"
+
+static int no_memory(struct cj_error *err)
+{
+	return cj_fail(err, ENOMEM, "plan the jail's places");
+}
+
+/* --- sources and targets ---------------------------------------------------- */
+
+/* The jail's own directories can be written below, not replaced. */
+static int check_not_own(const char *target, struct cj_error *err)
+{
+	static const char *const own[] = { PLACE_BOX, PLACE_TMP };
+
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+		if (strcmp(target, own[i]) != 0)
+			continue;
+		int rc = cj_reject(err, "'%s' is the jail's own", target);
+		cj_hint(err, "choose a place below it: '%s/NAME'", target);
+		return rc;
+	}
+	return 0;
+}
+
+static int find_target(const char *text, struct arena *a, const char **out, struct cj_error *err)
+{
+	int rc = paths_target(text, a, out, err);
+	return rc < 0 ? rc : check_not_own(*out, err);
+}
+
+/* "SRC[:DST]" of something that is shown: the same path inside, unless DST says otherwise. */
+static int find_bind(const char *text, struct arena *a, struct bind_spec *bind,
+		     struct cj_error *err)
+{
+	const char *source, *target;
+	int rc = paths_split(text, a, &source, &target, err);
+	if (rc == 0)
+		rc = paths_resolve(source, a, &bind->source, err);
+	if (rc == 0)
+		rc = find_target(target ? target : bind->source, a, &bind->target, err);
+	return rc;
+}
+
+/* --- sockets ---------------------------------------------------------------- */
+
+/*
+ * connect(2) asks for write permission on the socket.  A jail that root starts runs as a user
+ * who is nobody on this host: neither owner nor in any group.
+ */
+static int check_socket(const struct bind_spec *bind, struct cj_error *err)
+{
+	struct stat st;
+	if (stat(bind->source, &st) < 0)
+		return cj_fail(err, errno, "stat '%s'", bind->source);
+	if (!S_ISSOCK(st.st_mode))
+		return cj_reject(err, "'%s' is not a socket", bind->source);
+	if (geteuid() == 0 && !(st.st_mode & S_IWOTH)) {
+		int rc = cj_reject(err, "the jail's user may not connect to '%s'", bind->source);
+		cj_hint(err, "chmod o+w it (its directory can stay closed), or start cejail as "
+			     "the socket's owner");
+		return rc;
+	}
+	if (strlen(bind->target) > SOCKET_PATH_MAX)
+		return cj_reject(err, "'%s' is longer than %zu characters: unix(7)", bind->target,
+				 SOCKET_PATH_MAX);
+	return 0;
+}
+
+static int find_socket(const char *text, struct arena *a, struct bind_spec *bind,
+		       struct cj_error *err)
+{
+	if (strncmp(text, UNIX_PREFIX, strlen(UNIX_PREFIX)) != 0) {
+		int rc = cj_reject(err, "a 'tcp:' end point is not there yet");
+		cj_hint(err, "use a unix socket: --connect unix:PATH");
+		return rc;
+	}
+	int rc = find_bind(text + strlen(UNIX_PREFIX), a, bind, err);
+	return rc < 0 ? rc : check_socket(bind, err);
+}
+
+/* --- binds ------------------------------------------------------------------ */
+
+static int find_host_path(const char *text, struct arena *a, struct bind_spec *bind,
+			  struct cj_error *err)
+{
+	int rc = find_bind(text, a, bind, err);
+	if (rc < 0)
+		return rc;
+
+	struct stat st;
+	if (stat(bind->source, &st) < 0)
+		return cj_fail(err, errno, "stat '%s'", bind->source);
+	if (S_ISSOCK(st.st_mode)) {
+		rc = cj_reject(err, "'%s' is a socket", bind->source);
+		cj_hint(err, "use --connect unix:%s", bind->source);
+		return rc;
+	}
+	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+		return cj_reject(err, "'%s' is neither a file nor a directory", bind->source);
+	return 0;
+}
+
+/* One row for each option that shows something of the host. */
+struct bind_option {
+	const char *option;
+	enum bind_kind kind;
+	const struct strings *texts;
+	int (*find)(const char *text, struct arena *a, struct bind_spec *bind,
+		    struct cj_error *err);
+};
+
+static int add_binds(struct planner *p, const struct bind_option *row, struct bind_spec *binds,
+		     size_t *count, struct cj_error *err)
+{
+	for (size_t i = 0; i < row->texts->count; i++) {
+		struct bind_spec bind = { .kind = row->kind };
+		if (row->find(row->texts->items[i], &p->c->arena, &bind, err) < 0)
+			return cj_wrap(err, "%s", row->option);
+		binds[(*count)++] = bind;
+	}
+	return 0;
+}
+
+static int compare_targets(const void *a, const void *b)
+{
+	const struct bind_spec *one = a, *other = b;
+	return strcmp(one->target, other->target);
+}
+
+static int plan_binds(struct planner *p, struct cj_error *err)
+{
+	const struct config *c = p->c;
+	const struct bind_option rows[] = {
+		{ "--ro-bind", BIND_READ_ONLY, &c->ro_binds, find_host_path },
+		{ "--bind", BIND_WRITABLE, &c->binds, find_host_path },
+		{ "--connect", BIND_SOCKET, &c->connects, find_socket },
+	};
+
+	size_t most = c->ro_binds.count + c->binds.count + c->connects.count, count = 0;
+	struct bind_spec *binds = arena_array(&p->c->arena, most + 1, sizeof(*binds));
+	if (!binds)
+		return no_memory(err);
+	int rc = 0;
+	for (size_t i = 0; rc == 0 && i < sizeof(rows) / sizeof(rows[0]); i++)
+		rc = add_binds(p, &rows[i], binds, &count, err);
+	if (rc < 0)
+		return rc;
+
+	/* A directory sorts before what lies in it, so no mount hides one made before it. */
+	qsort(binds, count, sizeof(*binds), compare_targets);
+	p->plan.root.binds = binds;
+	p->plan.root.nbinds = count;
+	return 0;
+}
+
+/* --- copies ----------------------------------------------------------------- */
+
+static int check_copy_source(const char *source, struct cj_error *err)
+{
+	struct stat st;
+	if (lstat(source, &st) < 0)
+		return cj_fail(err, errno, "find '%s'", source);
+	if (S_ISLNK(st.st_mode))
+		return cj_reject(err, "'%s' is a symbolic link; name what it points to", source);
+	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+		return cj_reject(err, "'%s' is neither a file nor a directory", source);
+	return 0;
+}
+
+static int check_copy_target(const struct planner *p, const char *target, struct cj_error *err)
+{
+	if (p->c->writable || paths_is_below(target, PLACE_BOX) ||
+	    paths_is_below(target, PLACE_TMP))
+		return 0;
+	int rc = cj_reject(err, "'%s' lies in the read-only root", target);
+	cj_hint(err, "copy to " PLACE_BOX " or " PLACE_TMP ", or add --writable");
+	return rc;
+}
+
+/* As cp(1): a target that ends in a slash is the directory to copy into. */
+static int find_copy_target(const char *source, const char *target, struct arena *a,
+			    const char **out, struct cj_error *err)
+{
+	bool is_into = !target || target[strlen(target) - 1] == '/';
+	const char *text = target;
+	if (is_into) {
+		const char *name = paths_name(source);
+		if (name[0] == '\0')
+			return cj_reject(err, "'/' can't be copied in (see --rootfs)");
+		text = arena_printf(a, "%s/%s", target ? target : PLACE_BOX, name);
+	}
+	return text ? find_target(text, a, out, err) : no_memory(err);
+}
+
+static int find_copy(const struct planner *p, const char *text, struct copy_spec *copy,
+		     struct cj_error *err)
+{
+	struct arena *a = &p->c->arena;
+	const char *source, *target;
+	int rc = paths_split(text, a, &source, &target, err);
+	if (rc == 0)
+		rc = paths_absolute(source, a, &copy->source, err);
+	if (rc == 0)
+		rc = check_copy_source(copy->source, err);
+	if (rc == 0)
+		rc = find_copy_target(copy->source, target, a, &copy->target, err);
+	return rc < 0 ? rc : check_copy_target(p, copy->target, err);
+}
+
+static int plan_copies(struct planner *p, struct cj_error *err)
+{
+	const struct strings *texts = &p->c->files;
+	struct copy_spec *files = arena_array(&p->c->arena, texts->count + 1, sizeof(*files));
+	if (!files)
+		return no_memory(err);
+
+	for (size_t i = 0; i < texts->count; i++)
+		if (find_copy(p, texts->items[i], &files[i], err) < 0)
+			return cj_wrap(err, "--file");
+	p->program.files = files;
+	p->program.nfiles = texts->count;
+	return 0;
+}
+
+/* --- collisions ------------------------------------------------------------- */
+
+/* Something that appears at a place in the jail. */
+struct landing {
+	const char *target;
+	const char *what; /* as messages call it */
+	bool is_mount;    /* covers all below it, and that is the host's */
+};
+
+static void add_landing(struct landing *list, size_t *count, const char *target, const char *what,
+			bool is_mount)
+{
+	list[(*count)++] = (struct landing){ target, what, is_mount };
+}
+
+static size_t collect_landings(const struct planner *p, struct landing *list)
+{
+	const struct program *program = &p->program;
+	size_t count = 0;
+
+	for (size_t i = 0; i < p->plan.root.nbinds; i++) {
+		const struct bind_spec *bind = &p->plan.root.binds[i];
+		add_landing(list, &count, bind->target, bind->source, true);
+	}
+	for (size_t i = 0; i < program->nfiles; i++)
+		add_landing(list, &count, program->files[i].target, program->files[i].source,
+			    false);
+	if (program->code_path)
+		add_landing(list, &count, program->code_path, "the program's code", false);
+	if (program->args_json)
+		add_landing(list, &count, PLACE_ARGS_JSON, "--args-json", false);
+	if (program->collect_artifacts)
+		add_landing(list, &count, PLACE_OUT, "--artifacts", false);
+	return count;
+}
+
+static int check_pair(const struct landing *one, const struct landing *other, struct cj_error *err)
+{
+	if (strcmp(one->target, other->target) == 0)
+		return cj_reject(err, "'%s' and '%s' both want '%s' in the jail", one->what,
+				 other->what, one->target);
+	if (one->is_mount && !other->is_mount && paths_is_below(other->target, one->target))
+		return cj_reject(err, "'%s' would be written to '%s', into the host's '%s'",
+				 other->what, other->target, one->what);
+	return 0;
+}
+
+static int check_landings(const struct planner *p, struct cj_error *err)
+{
+	enum { OWN_LANDINGS = 3 }; /* code, --args-json, --artifacts */
+	size_t most = p->plan.root.nbinds + p->program.nfiles + OWN_LANDINGS;
+	struct landing *list = arena_array(&p->c->arena, most, sizeof(*list));
+	if (!list)
+		return no_memory(err);
+
+	int rc = 0;
+	size_t count = collect_landings(p, list);
+	for (size_t i = 0; rc == 0 && i < count; i++) /* mounts come first in the list */
+		for (size_t j = i + 1; rc == 0 && j < count; j++)
+			rc = check_pair(&list[i], &list[j], err);
+	return rc;
+}
+
+int plan_places(struct planner *p, struct cj_error *err)
+{
+	int rc = plan_binds(p, err);
+	if (rc == 0)
+		rc = plan_copies(p, err);
+	if (rc == 0)
+		rc = check_landings(p, err);
+	return rc;
+}

@@ -38,7 +38,8 @@ static void put_line(const char *prefix, const char *text)
 	errno = saved;
 }
 
-static void put_formatted(const char *prefix, const char *fmt, va_list ap)
+__attribute__((format(printf, 2, 0))) static void put_formatted(const char *prefix, const char *fmt,
+								va_list ap)
 {
 	char text[LOG_TEXT_MAX];
 

@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a user types, and the exit status that comes back (contract 1 and 2)."""
+
+import json
+import os
+import shutil
+import signal
+
+from harness import *  # noqa: F403 - the vocabulary of every test
+
+
+@test("a Python file runs with the profile of its extension")
+def _():
+    with Folder() as f:
+        file = f.file("hello.py", "import sys; print('hello', sys.argv[1:])")
+        run(file, "a", "b c").exits(0).says("hello ['a', 'b c']\n")
+
+
+@test("a shell file runs with the profile of its extension")
+def _():
+    with Folder() as f:
+        run(f.file("hello.sh", 'echo "hello $1 $#"'), "a b", "c").exits(0).says("hello a b 2\n")
+
+
+@test("a JavaScript file runs with the profile of its extension")
+def _():
+    if not os.path.exists("/usr/bin/node"):
+        return  # the profile shows this host's /usr: without node there, there is nothing to run
+    with Folder() as f:
+        run(f.file("hello.js", "console.log('hello', process.argv.slice(2))"), "a").exits(0).says("hello [ 'a' ]\n")
+
+
+@test("a file whose extension no profile has is refused, and the message says how to choose")
+def _():
+    with Folder() as f:
+        refused(run(f.file("code.xyz", "x")), "code.xyz", "--profile")
+
+
+@test("a string runs with -c and gets its arguments")
+def _():
+    python("import sys; print(sys.argv[1:])", "-t", "20").exits(0).says("[]\n")
+    run("-p", "python", "-c", "import sys; print(sys.argv[1:])", "x", "--y").exits(0).says("['x', '--y']\n")
+
+
+@test("what comes on standard input runs with -")
+def _():
+    run("-p", "python", "-", given="print(6 * 7)").exits(0).says("42\n")
+
+
+@test("the README's line runs: another user, a short root")
+def _():
+    done = run("-p", "python", "-", given="import os;print(os.getuid(), os.listdir('/'))").exits(0)
+    true(int(done.out.split()[0]) != 0, f"uid 0 inside: {done!r}")
+    for absent in ("'home'", "'root'", "'boot'", "'srv'", "'sys'"):
+        lacks(done.out, absent, "the root's list")
+
+
+@test("a command of the jail's file system runs after --")
+def _():
+    run("-p", "base", "--", "/bin/echo", "-n", "--json", "x").exits(0).says("--json x")
+
+
+@test("a command is found along the jail's PATH")
+def _():
+    run("-p", "base", "--", "echo", "found").exits(0).says("found\n")
+
+
+@test("the program's own exit status comes back")
+def _():
+    for code in (0, 1, 3, 42, 124, 125, 126, 127, 255):
+        sh(f"exit {code}").exits(code)
+
+
+@test("a signal that ends the program comes back as 128 + N")
+def _():
+    for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGPIPE):
+        probe("behave", "signal", str(int(number))).exits(128 + number)
+
+
+@test("the wall clock ends the program with 124")
+def _():
+    done = sh("echo before; sleep 60", "-t", "300ms").exits(124)
+    equal(done.out, "before\n", "stdout")
+
+
+@test("125 means that nothing of the program ran")
+def _():
+    refused(run("--no-such-option", "-p", "base", "--", "echo", "ran"), "--no-such-option")
+
+
+@test("a command that isn't there is 127, one that can't be executed is 126")
+def _():
+    done = run("-p", "base", "--", "/no/such/command").exits(127)
+    contains(done.err, "/no/such/command", "stderr")
+    run("-p", "base", "--", "no-such-command").exits(127)
+    done = run("-p", "base", "--", "/etc/passwd").exits(126)
+    contains(done.err, "/etc/passwd", "stderr")
+    run("-p", "base", "--", "/usr").exits(126)
+
+
+@test("nothing of the caller's environment is inherited")
+def _():
+    done = sh("env").exits(0)
+    lacks(done.out, "CEJAIL", "the environment")
+    lacks(done.out, "canary", "the environment")
+    lacks(done.out, "XDG_", "the environment")
+    lacks(done.out, "LD_", "the environment")
+
+
+@test("--env sets one variable, takes it from the caller, and the last one wins")
+def _():
+    sh("echo $A-$B", "-e", "A=1", "--env", "B=x y", "-e", "A=2").exits(0).says("2-x y\n")
+    env = environment(FROM_CALLER="yes")
+    run("-p", "base", "-e", "FROM_CALLER", "--", "/bin/sh", "-c", "echo $FROM_CALLER", env=env).says("yes\n")
+
+
+@test("the program starts in /box, alone there, and may write")
+def _():
+    sh("pwd; ls -A; echo x > f && cat f").exits(0).says("/box\nx\n")
+
+
+@test("--workdir chooses where the program starts")
+def _():
+    sh("pwd", "-w", "/tmp").exits(0).says("/tmp\n")
+    sh("pwd", "--workdir=/usr/bin").exits(0).says("/usr/bin\n")
+
+
+@test("a --workdir that isn't in the jail is refused by name")
+def _():
+    refused(sh("true", "-w", "/no/such/place"), "/no/such/place")
+
+
+@test("standard input is /dev/null, and the caller's with --interactive")
+def _():
+    sh("cat; echo end", given="words\n").exits(0).says("end\n")
+    sh("cat; echo end", "-i", given="words\n").exits(0).says("words\nend\n")
+
+
+@test("standard output and standard error stay apart, byte for byte")
+def _():
+    done = sh(r"printf 'a\0\377b'; printf 'c\1d' >&2").exits(0)
+    equal(done.raw_out, b"a\0\xffb", "stdout")
+    equal(done.raw_err_of_program, b"c\1d", "stderr")
+
+
+@test("--dry-run prints the plan as JSON and runs nothing")
+def _():
+    with Folder() as f:
+        done = sh("echo ran", "--dry-run", "-m", "64M", "-o", f.path).exits(0)
+        plan = json.loads(done.out)
+        true(isinstance(plan, dict) and plan, "the plan is an object")
+        lacks(done.out, "ran\n", "stdout")
+        contains(done.out, str(64 << 20), "the plan")
+
+
+@test("--version, --help and 'version' answer on standard output")
+def _():
+    contains(cejail("version").exits(0).out, "cejail ", "version")
+    contains(cejail("--version").exits(0).out, "cejail ", "version")
+    for words in (("--help",), ("run", "--help")):
+        contains(cejail(*words).exits(0).out, "cejail run", "help")
+
+
+@test("without a verb, or with an unknown one, the answer is one line and 125")
+def _():
+    refused(cejail())
+    refused(cejail("rnu", "x"), "rnu")
+
+
+@test("two runs at once don't see each other's /box, /tmp, /dev/shm or processes")
+def _():
+    script = "echo mine > /box/f; echo mine > /tmp/f; echo mine > /dev/shm/f; sleep 1"
+    first = start("run", "-p", "base", "--", "/bin/sh", "-c", script)
+    second = sh("sleep 0.4; ls /box /tmp /dev/shm | grep -c '^f$'; ps ax 2>/dev/null | grep -c '[s]leep 1$'; true")
+    finish(first)
+    equal(second.exits(0).out.split(), ["0", "0"], "files and processes of the other")
+
+
+@test("twenty runs at once all come back right")
+def _():
+    runs = [start("run", "-p", "base", "--", "/bin/sh", "-c", f"echo {i}; exit {i}") for i in range(20)]
+    for i, process in enumerate(runs):
+        finish(process, 60, args=("run", i)).exits(i).says(f"{i}\n")
+
+
+@test("the program is in a session and a process group of its own")
+def _():
+    pid, group, session = sh("cut -d' ' -f1,5,6 /proc/self/stat; echo $$ > /dev/null").exits(0).out.split()
+    true(int(session) > 0 and int(group) > 0, "ids of another pid namespace")
+    own = sh("read -r a b c d e f rest < /proc/$$/stat; echo $$ $e $f").exits(0).out.split()
+    equal(own[0], own[1], "process group of the main process")
+    equal(own[0], own[2], "session of the main process")
+
+
+@test("the jail has no controlling terminal and no terminal at all")
+def _():
+    done = sh("tty; ls /dev/pts 2>/dev/null; [ -t 0 ] || [ -t 1 ] && echo terminal; exit 0").exits(0)
+    lacks(done.out, "terminal\n", "stdout")
+    lacks(done.out, "/dev/", "stdout")
+
+
+@test("a jail has a loopback interface of its own and no other")
+def _():
+    done = sh("tail -n +3 /proc/net/dev | cut -d: -f1").exits(0)
+    equal(done.out.split(), ["lo"], "interfaces")
+
+
+@test("--network public is refused with a clear word until there is one")
+def _():
+    done = sh("true", "--network", "public")
+    if done.code != 0:
+        refused(done, "public")
+
+
+@test("--network none needs no explanation")
+def _():
+    sh("echo fine", "--network", "none").exits(0).says("fine\n")
+
+
+@test("the jail can be a directory")
+def _():
+    box = need_root_tree()
+    with Folder() as f:
+        os.makedirs(f / "bin")
+        shutil.copy(box, f / "bin/busybox")
+        os.symlink("busybox", f / "bin/sh")
+        f.file("etc/marker", "here\n")
+        done = sh("/bin/busybox cat /etc/marker; echo no > /etc/marker", "--rootfs", f.path)
+        equal(done.out, "here\n", "stdout")
+        true(done.code != 0, "the root is writable")
+        with open(f / "etc/marker", encoding="ascii") as file:
+            equal(file.read(), "here\n", "the host's file")
+
+
+@test("directories are layers, the first on top")
+def _():
+    box = need_root_tree()
+    with Folder() as f:
+        for layer in ("top", "low"):
+            f.file(f"{layer}/etc/marker", layer)
+            f.file(f"{layer}/etc/{layer}", "")
+        os.makedirs(f / "low/bin")
+        shutil.copy(box, f / "low/bin/busybox")
+        os.symlink("busybox", f / "low/bin/sh")
+        script = "/bin/busybox cat /etc/marker; /bin/busybox test -e /etc/low && echo +low"
+        sh(script, "--rootfs", f"{f / 'top'}:{f / 'low'}").exits(0).says("top+low\n")
+
+
+@test("--writable lets the program change its root, and throws the changes away")
+def _():
+    script = "echo x > /etc/new && rm /etc/passwd && mkdir /opt/y; ls /etc/new /etc/passwd 2>&1 | wc -l; touch /usr/bin/z && echo usr"
+    first = sh(script, "--writable")
+    contains(first.exits(0).out, "2\n", "stdout")
+    true(not os.path.exists("/usr/bin/z"), "a file came out of the jail")
+    sh("ls /etc/new /usr/bin/z 2>/dev/null; echo gone", "--writable").exits(0).says("gone\n")
+
+
+@test("without --writable the root can't be changed")
+def _():
+    for path in ("/new", "/etc/new", "/usr/new", "/usr/bin/new", "/dev/new", "/proc/new"):
+        done = sh(f"echo x > {path}")
+        true(done.code != 0, f"{path} could be written")
+
+
+@test("what is asked of the same jail twice is the same")
+def _():
+    keys = ("status", "exit_code", "limits", "layers", "denied_syscalls")
+    first, second = (sh_result("echo x") for _ in range(2))
+    for key in keys:
+        equal(first[key], second[key], key)
+
+
+@test("a program of a directory needs no extension when the profile is named")
+def _():
+    with Folder() as f:
+        run("-p", "python", f.file("noextension", "print('ok')")).exits(0).says("ok\n")
+
+
+@test("options end at the first operand")
+def _():
+    with Folder() as f:
+        file = f.file("args.py", "import sys; print(sys.argv[1:])")
+        run(file, "--json", "-t", "1", "--").exits(0).says("['--json', '-t', '1', '--']\n")
+
+
+@test("the result of a run without --json is the program's output and nothing else")
+def _():
+    done = sh("echo only").exits(0)
+    equal(done.out, "only\n", "stdout")
+    result("-p", "base", "--", "true")

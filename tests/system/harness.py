@@ -1,0 +1,392 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a system test is made of: the program run as a user runs it, what is expected of
+it, and the proof that nothing of it stays behind.
+
+A test is a function under @test("a sentence that is true").  It ends quietly, or raises
+Failure (what was seen and what was expected) or Skip (why this host can't say).
+The program under test is $CEJAIL and nothing else of the project is used.
+"""
+
+import ctypes
+import glob
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+CEJAIL = os.environ.get("CEJAIL", "cejail")
+PROBES = os.environ.get("CEJAIL_PROBES", "build/release/tests/system/probes")
+SCHEMAS = os.environ.get("CEJAIL_SCHEMAS", "profiles/schema")
+PYTHON = "/usr/bin/python3"
+# An emulated machine is about ten times slower: every time limit is multiplied by this.
+SLOW = float(os.environ.get("CEJAIL_TEST_SLOW", "1"))
+# "cgroup": this place must hold memory, cpu and pids by cgroup v2; "any": whatever the host has.
+EXPECTED = os.environ.get("CEJAIL_TEST_EXPECT", "any")
+SECRET = "canary-5f1d7c"
+IS_ROOT = os.geteuid() == 0
+
+tests = []
+
+
+class Failure(Exception):
+    """What was seen is not what is promised."""
+
+
+class Skip(Exception):
+    """This host can't answer the question; the text says why."""
+
+
+def test(sentence, who="anybody", limit=60):
+    """Register a test. who: "root" or "user" when the sentence is only about them."""
+
+    def register(function):
+        tests.append((sentence, who, limit, function))
+        return function
+
+    return register
+
+
+# --- expectations -----------------------------------------------------------
+
+
+def equal(seen, wanted, what="value"):
+    if seen != wanted:
+        raise Failure(f"{what} is {seen!r}, expected {wanted!r}")
+
+
+def contains(text, part, what="text"):
+    if part not in text:
+        raise Failure(f"{what} lacks {part!r}: {text!r}")
+
+
+def lacks(text, part, what="text"):
+    if part in text:
+        raise Failure(f"{what} has {part!r}: {text[:2000]!r}")
+
+
+def true(condition, otherwise):
+    if not condition:
+        raise Failure(otherwise)
+
+
+def between(seen, low, high, what):
+    if not low <= seen <= high:
+        raise Failure(f"{what} is {seen}, expected {low} to {high}")
+
+
+# --- running ----------------------------------------------------------------
+
+
+class Done:
+    """How one run ended, as its caller sees it."""
+
+    def __init__(self, code, out, err, seconds, args):
+        self.code, self.raw_out, self.raw_err = code, out, err
+        self.out, self.err = out.decode(errors="replace"), err.decode(errors="replace")
+        self.seconds, self.args = seconds, args
+        # without cejail's own warnings about what this host can't do
+        self.raw_err_of_program = re.sub(rb"(?m)^cejail: warning: .*\n", b"", err)
+
+    def __repr__(self):
+        return f"code {self.code}, stdout {self.out[:600]!r}, stderr {self.err[:600]!r}"
+
+    def exits(self, code):
+        if self.code != code:
+            raise Failure(f"{' '.join(self.args)}: exit status {self.code}, expected {code} ({self!r})")
+        return self
+
+    def says(self, text):
+        if self.out != text:
+            raise Failure(f"{' '.join(self.args)}: stdout {self.out[:600]!r}, expected {text!r} ({self!r})")
+        return self
+
+
+def environment(**more):
+    """A caller's environment with a secret in it that no jail may see."""
+    kept = ("HOME", "USER", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "ASAN_OPTIONS")
+    env = {name: os.environ[name] for name in kept if name in os.environ}
+    env.update(PATH="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", LANG="C.UTF-8")
+    env.update(CEJAIL_TEST_SECRET=SECRET, LD_LIBRARY_PATH="")
+    env.update(more)
+    return env
+
+
+def start(*args, env=None, **options):
+    """Start cejail and go on; for tests that do something meanwhile."""
+    options.setdefault("stdin", subprocess.DEVNULL)
+    options.setdefault("stdout", subprocess.PIPE)
+    options.setdefault("stderr", subprocess.PIPE)
+    return subprocess.Popen([CEJAIL, *args], env=env or environment(), **options)
+
+
+def finish(process, limit=30, given=None, args=()):
+    began = time.monotonic()
+    try:
+        out, err = process.communicate(given, timeout=limit * SLOW)
+    except subprocess.TimeoutExpired as late:
+        process.kill()
+        process.communicate()
+        raise Failure(f"{' '.join(map(str, args))}: still running after {limit * SLOW:.0f} s") from late
+    return Done(process.returncode, out or b"", err or b"", time.monotonic() - began, list(map(str, args)))
+
+
+def cejail(*args, given=None, limit=30, env=None, **options):
+    """Run cejail to its end."""
+    if given is not None:
+        options["stdin"] = subprocess.PIPE
+        given = given.encode() if isinstance(given, str) else given
+    began = time.monotonic()
+    done = finish(start(*args, env=env, **options), limit, given, ("cejail", *args))
+    done.seconds = time.monotonic() - began
+    return done
+
+
+def run(*args, **options):
+    return cejail("run", *args, **options)
+
+
+def sh(script, *options, **more):
+    """A shell script in the smallest profile."""
+    return run("-p", "base", *options, "--", "/bin/sh", "-c", script, **more)
+
+
+def python(code, *options, **more):
+    return run("-p", "python", *options, "-c", code, **more)
+
+
+def probe(name, *args, options=(), **more):
+    """One of tests/system/probes in the jail, copied in as a file."""
+    return run("-p", "base", "-f", f"{PROBES}/{name}:/box/{name}", *options, "--", f"/box/{name}", *args, **more)
+
+
+def result(*args, **options):
+    """Run with --json; the result as a value, checked against the schema."""
+    done = run("--json", *args, **options)
+    return parse_result(done.out, done)
+
+
+def sh_result(script, *options, **more):
+    return result("-p", "base", *options, "--", "/bin/sh", "-c", script, **more)
+
+
+def probe_result(name, *args, options=(), **more):
+    return result(
+        "-p", "base", "-f", f"{PROBES}/{name}:/box/{name}", *options, "--", f"/box/{name}", *args, **more
+    )
+
+
+def unique_keys(pairs):
+    names = [name for name, _ in pairs]
+    if len(names) != len(set(names)):
+        raise Failure(f"duplicate keys in {names}")
+    return dict(pairs)
+
+
+def parse_result(text, done=None):
+    try:
+        value = json.loads(text, object_pairs_hook=unique_keys)
+    except json.JSONDecodeError as problem:
+        raise Failure(f"the result is not one JSON value: {problem} ({done!r})") from problem
+    check_schema(value, "result.json")
+    return value
+
+
+def check_schema(value, name):
+    """Against profiles/schema; where python3-jsonschema is missing only the shape's root."""
+    path = os.path.join(SCHEMAS, name)
+    try:
+        import jsonschema
+    except ImportError:
+        equal(value.get("schema"), "cejail.result/1", "schema")
+        return
+    with open(path, encoding="utf-8") as file:
+        validator = jsonschema.Draft202012Validator(json.load(file))
+    problems = [f"{'/'.join(map(str, p.absolute_path))}: {p.message}" for p in validator.iter_errors(value)]
+    if problems:
+        raise Failure(f"not as {name} says: {problems[:5]}")
+
+
+def refused(done, *words, code=125):
+    """Exactly one line on standard error, that names the thing; the documented code."""
+    done.exits(code)
+    lines = done.err.splitlines()
+    if len(lines) != 1 or not lines[0].startswith("cejail: "):
+        raise Failure(f"{' '.join(done.args)}: expected one line 'cejail: ...', got {lines!r}")
+    for word in words:
+        contains(lines[0], word, "the message")
+    equal(done.out, "", "stdout")
+    return done
+
+
+# --- facts about this place -------------------------------------------------
+
+facts_cache = {}
+
+
+def facts():
+    """The result of a plain run: what holds each limit here, and which layers are on."""
+    if not facts_cache:
+        facts_cache.update(sh_result("true"))
+    return facts_cache
+
+
+def is_held_by_cgroup(limit):
+    if EXPECTED == "cgroup":
+        return True
+    return facts()["limits"][limit]["by"] == "cgroup"
+
+
+def need_root_tree():
+    """A root directory that holds a static busybox, for --rootfs DIR."""
+    box = shutil.which("busybox") or os.environ.get("CEJAIL_BUSYBOX", "")
+    if not box or not os.path.exists(box):
+        raise Skip("no static busybox (package busybox-static)")
+    return box
+
+
+class Folder:
+    """A private directory for one test, gone when it ends."""
+
+    def __enter__(self):
+        self.path = tempfile.mkdtemp(prefix="cejail-test-")
+        os.chmod(self.path, 0o755)
+        return self
+
+    def __exit__(self, *unused):
+        for base, names, _ in os.walk(self.path):
+            for name in names:
+                path = os.path.join(base, name)
+                if not os.path.islink(path):
+                    os.chmod(path, 0o700)
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def file(self, name, content=b"", mode=0o644):
+        path = os.path.join(self.path, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+        os.chmod(path, mode)
+        return path
+
+    def folder(self, name):
+        path = os.path.join(self.path, name)
+        os.makedirs(path)
+        return path
+
+    def __truediv__(self, name):
+        return os.path.join(self.path, name)
+
+
+def wait_until(condition, what, seconds=10):
+    end = time.monotonic() + seconds * SLOW
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.01)
+    raise Failure(f"waited {seconds * SLOW:.0f} s in vain for {what}")
+
+
+# --- nothing stays behind ---------------------------------------------------
+
+
+def become_subreaper():
+    """Orphans of a run come to us, so that we can see them."""
+    PR_SET_CHILD_SUBREAPER = 36
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def children_of(pid):
+    found = []
+    for path in glob.glob(f"/proc/{pid}/task/*/children"):
+        try:
+            with open(path, encoding="ascii") as file:
+                found += [int(word) for word in file.read().split()]
+        except OSError:
+            pass
+    return found
+
+
+def describe_process(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            name, rest = re.match(r"\d+ \((.*)\) (.)", file.read(), re.S).groups()
+        return f"{pid} {name} ({rest})"
+    except OSError:
+        return None
+
+
+def descendants():
+    """Living processes below us; dead ones are collected on the way."""
+    found, todo = {}, children_of(os.getpid())
+    while todo:
+        pid = todo.pop()
+        try:
+            if os.waitpid(pid, os.WNOHANG)[0] == pid:
+                continue
+        except OSError:
+            pass
+        words = describe_process(pid)
+        if words:
+            found[pid] = words
+            todo += children_of(pid)
+    return found
+
+
+def cgroup_roots():
+    with open("/proc/self/mounts", encoding="utf-8") as file:
+        return [line.split()[1] for line in file if line.split()[2] == "cgroup2"]
+
+
+def our_cgroups():
+    return [
+        base
+        for root in cgroup_roots()
+        for base, _, _ in os.walk(root)
+        if os.path.basename(base).startswith("cejail-") and not base.endswith((".slice", ".service"))
+    ]
+
+
+def runtime_dirs():
+    uid = os.geteuid()
+    places = [f"/run/user/{uid}/cejail", f"/dev/shm/cejail-{uid}"]
+    if os.environ.get("XDG_RUNTIME_DIR"):
+        places.insert(0, os.environ["XDG_RUNTIME_DIR"] + "/cejail")
+    return places + (["/run/cejail"] if uid == 0 else [])
+
+
+def inventory():
+    """What a run could leave, as a set of words."""
+    found = set()
+    with open("/proc/self/mountinfo", encoding="utf-8") as file:
+        found |= {f"mount {line.split(' - ')[0].split(' ', 2)[2].strip()}" for line in file}
+    found |= {f"cgroup {path}" for path in our_cgroups()}
+    for place in runtime_dirs():
+        found |= {f"record {path}" for path in glob.glob(place + "/runs/*")}
+    for place in ("/tmp", "/var/tmp", "/dev/shm", "/run"):
+        found |= {f"file {path}" for path in glob.glob(place + "/*cejail*") if path not in runtime_dirs()}
+    return found
+
+
+def what_is_left(before):
+    """Differences to `before`, after giving the kernel a moment to finish what it does later."""
+    end = time.monotonic() + 3 * SLOW
+    while True:
+        left = sorted(inventory() - before) + [f"process {words}" for words in descendants().values()]
+        if not left or time.monotonic() > end:
+            return left
+        time.sleep(0.02)
+
+
+def sweep():
+    """After a test that left something: end it, so that the next test starts clean."""
+    for pid in descendants():
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except OSError:
+            pass
+    subprocess.run([CEJAIL, "gc"], env=environment(), stdin=subprocess.DEVNULL, capture_output=True, timeout=30 * SLOW)

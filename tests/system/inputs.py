@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goes in and what comes out: files, arguments as data, binds, a socket, artefacts."""
+
+import hashlib
+import json
+import os
+import socket
+import threading
+
+from harness import *  # noqa: F403
+
+
+@test("--file copies a file to /box under its own name")
+def _():
+    with Folder() as f:
+        sh("cat data.txt", "-f", f.file("data.txt", "contents")).exits(0).says("contents")
+
+
+@test("--file copies to the place named, and makes its parents")
+def _():
+    with Folder() as f:
+        sh("cat /box/a/b/c.txt", "--file", f.file("d", "x") + ":/box/a/b/c.txt").exits(0).says("x")
+        sh("cat /tmp/c", "--file", f.file("d", "x") + ":/tmp/c").exits(0).says("x")
+
+
+@test("--file copies a directory with all below it, and keeps who may execute")
+def _():
+    with Folder() as f:
+        f.file("tree/sub/run.sh", "#!/bin/sh\necho ran", 0o755)
+        f.file("tree/plain", "p", 0o644)
+        os.symlink("plain", f / "tree/link")
+        done = sh("./tree/sub/run.sh; cat tree/link; [ -x tree/plain ] || echo ' not executable'", "-f", f / "tree")
+        done.exits(0).says("ran\np not executable\n")
+
+
+@test("what is copied in may be changed inside, and the host's file stays as it was")
+def _():
+    with Folder() as f:
+        file = f.file("data", "before")
+        sh("echo after > data && cat data", "-f", file).exits(0).says("after\n")
+        with open(file, encoding="ascii") as copy:
+            equal(copy.read(), "before", "the host's file")
+
+
+@test("a link in a copied directory resolves inside the jail, not on the host")
+def _():
+    with Folder() as f:
+        f.file("secret", SECRET)
+        os.makedirs(f / "tree")
+        os.symlink(f / "secret", f / "tree/link")
+        done = sh("cat tree/link", "-f", f / "tree")
+        lacks(done.out, SECRET, "stdout")
+        true(done.code != 0, "the link led to the host")
+
+
+@test("--args-json lands as /box/args.json, byte for byte, and is never spliced into anything")
+def _():
+    text = '{"a": "\'; echo $(id) `id`", "n": 1.50, "u": "\\u00e9"}'
+    sh("cat /box/args.json", "--args-json", text).exits(0).says(text)
+    with Folder() as f:
+        sh("cat args.json", "--args-json", "@" + f.file("a", text)).exits(0).says(text)
+
+
+@test("--args-json that is no JSON is refused")
+def _():
+    refused(sh("true", "--args-json", '{"a":'), "args-json")
+    refused(sh("true", "--args-json", "@/no/such/file"), "/no/such/file")
+
+
+@test("--ro-bind shows a directory that can't be written")
+def _():
+    with Folder() as f:
+        f.file("file", "seen")
+        done = sh(f"cat {f.path}/file; echo x > {f.path}/file || echo refused", "--ro-bind", f.path)
+        equal(done.out, "seenrefused\n", "stdout")
+        sh("cat /mnt/in/file", "--ro-bind", f"{f.path}:/mnt/in").exits(0).says("seen")
+
+
+@test("--bind shows a directory that can be written by its owner", who="user")
+def _():
+    with Folder() as f:
+        sh("echo new > /work/out", "--bind", f"{f.path}:/work").exits(0)
+        with open(f / "out", encoding="ascii") as file:
+            equal(file.read(), "new\n", "the host's file")
+
+
+@test("a bound directory is nosuid, nodev and does not follow links out of it")
+def _():
+    with Folder() as f:
+        f.file("bound/real", "real")
+        os.symlink("/etc/passwd", f / "bound/link")
+        done = sh("grep ' /in ' /proc/self/mountinfo; cat /in/link 2>&1", "--ro-bind", f"{f / 'bound'}:/in")
+        for flag in ("nosuid", "nodev"):
+            contains(done.out, flag, "flags of the bind")
+
+
+@test("a bind source that is a symbolic link elsewhere is refused, and the real path is named")
+def _():
+    with Folder() as f:
+        f.folder("real")
+        os.symlink(f / "real", f / "link")
+        refused(sh("true", "--ro-bind", f"{f / 'link'}:/in"), "link", "real")
+
+
+@test("--connect unix: lets exactly one socket of the host in")
+def _():
+    with Folder() as f, socket.socket(socket.AF_UNIX) as server:
+        os.chmod(f.path, 0o755)
+        server.bind(f / "s")
+        os.chmod(f / "s", 0o777)
+        server.listen()
+
+        def answer():
+            connection, _ = server.accept()
+            connection.sendall(connection.recv(100).upper())
+            connection.close()
+
+        thread = threading.Thread(target=answer, daemon=True)
+        thread.start()
+        code = "import socket; s=socket.socket(socket.AF_UNIX); s.connect('/box/api'); s.send(b'call'); print(s.recv(9))"
+        python(code, "--connect", f"unix:{f / 's'}:/box/api").exits(0).says("b'CALL'\n")
+        sh(f"ls {f.path} 2>/dev/null", "--connect", f"unix:{f / 's'}:/tmp/api")
+
+
+@test("--connect works with /tmp as the place, above the scratch's own mount")
+def _():
+    with Folder() as f, socket.socket(socket.AF_UNIX) as server:
+        server.bind(f / "s")
+        os.chmod(f / "s", 0o777)
+        server.listen()
+        sh("[ -S /tmp/api ] && echo socket", "--connect", f"unix:{f / 's'}:/tmp/api").exits(0).says("socket\n")
+
+
+@test("--connect to what is no socket is refused by name")
+def _():
+    with Folder() as f:
+        refused(sh("true", "--connect", f"unix:{f.file('plain')}"), "plain")
+        refused(sh("true", "--connect", "unix:/no/such/socket"), "/no/such/socket")
+
+
+@test("artefacts are copied out of /box/out, with their sums in the result")
+def _():
+    with Folder() as f:
+        out = f.folder("out")
+        value = sh_result("mkdir -p out/sub; echo a > out/a.txt; printf b > out/sub/b.png", "-o", out)
+        listed = {item["path"]: item for item in value["artifacts"]}
+        equal(sorted(listed), ["a.txt", "sub/b.png"], "artefacts")
+        with open(f / "out/sub/b.png", "rb") as file:
+            equal(file.read(), b"b", "the copy")
+        equal(listed["sub/b.png"]["sha256"], hashlib.sha256(b"b").hexdigest(), "sha256")
+        equal(listed["sub/b.png"]["type"], "image/png", "type")
+        equal(listed["a.txt"]["bytes"], 2, "bytes")
+        equal(os.stat(f / "out/a.txt").st_uid, os.geteuid(), "owner of the copy")
+
+
+@test("an artefact that is a symbolic link is not followed, and named in a warning")
+def _():
+    with Folder() as f:
+        out = f.folder("out")
+        value = sh_result(
+            "mkdir -p out; ln -s /etc/passwd out/l; ln -s / out/d; ln -s ../../../../etc/shadow out/up; echo x > out/ok", "-o", out
+        )
+        equal([item["path"] for item in value["artifacts"]], ["ok"], "artefacts")
+        equal(sorted(os.listdir(out)), ["ok"], "files copied out")
+        contains(" ".join(value["warnings"]), "'l'", "warnings")
+
+
+@test("hard links, fifos and sockets are not artefacts, and don't block")
+def _():
+    with Folder() as f:
+        out = f.folder("out")
+        script = "mkdir -p out; mkfifo out/fifo; echo x > out/a; ln out/a out/b; echo y > out/ok"
+        value = sh_result(script, "-o", out)
+        equal(sorted(os.listdir(out)), ["ok"], "files copied out")
+        equal(value["status"], "exited", "status")
+
+
+@test("odd names don't leave the folder or break the line")
+def _():
+    with Folder() as f:
+        out = f.folder("out")
+        script = "mkdir -p out/..x; echo x > 'out/-rf'; echo x > \"out/$(printf 'a\\nb')\"; echo x > 'out/..x/f'; echo x > out/$(printf '\\377')"
+        done = sh(script, "-o", out).exits(0)
+        for line in done.err.splitlines():
+            true(line.startswith("cejail: "), f"a line of stderr: {line!r}")
+        for name in os.listdir(out):
+            true(not name.startswith("-") and "\n" not in name, f"copied out: {name!r}")
+
+
+@test("an existing link in the caller's folder is replaced, not followed")
+def _():
+    with Folder() as f:
+        out, victim = f.folder("out"), f.file("victim", "safe")
+        os.symlink(victim, f / "out/a")
+        sh("mkdir -p out; echo evil > out/a", "-o", out).exits(0)
+        with open(victim, encoding="ascii") as file:
+            equal(file.read(), "safe", "what the link pointed to")
+
+
+@test("artefacts are delivered after a time-out, too")
+def _():
+    with Folder() as f:
+        out = f.folder("out")
+        sh("mkdir -p out; echo x > out/early; sleep 60", "-t", "1", "-o", out).exits(124)
+        equal(os.listdir(out), ["early"], "files copied out")
+
+
+@test("without --artifacts nothing comes out")
+def _():
+    value = sh_result("mkdir -p out; echo x > out/a")
+    equal(value["artifacts"], [], "artefacts")
+
+
+@test("an --artifacts folder that isn't there is refused before anything runs")
+def _():
+    refused(sh("echo ran", "-o", "/no/such/folder"), "/no/such/folder")
+
+
+@test("the code's hash is over exactly the bytes that ran")
+def _():
+    code = "print('x')\r\n"
+    with Folder() as f:
+        value = result("-p", "python", f.file("c.py", code))
+        equal(value["code_sha256"], hashlib.sha256(code.encode()).hexdigest(), "code_sha256")
+    value = result("-p", "python", "-", given=code)
+    equal(value["code_sha256"], hashlib.sha256(code.encode()).hexdigest(), "code_sha256")
+
+
+@test("a file that changes while it runs has no say in what runs")
+def _():
+    with Folder() as f:
+        file = f.file("c.py", "import time; print('first'); time.sleep(1); print(open(__file__).read()[:6])")
+        process = start("run", "-p", "python", file)
+        wait_until(lambda: process.stdout.read1(6), "the first word")
+        with open(file, "w", encoding="ascii") as text:
+            text.write("print('second')")
+        lacks(finish(process).exits(0).out, "second", "stdout")
+
+
+@test("a name with spaces, quotes and non-ASCII letters is a name like any other")
+def _():
+    with Folder() as f:
+        run(f.file("ein 'Ding' ü.py", "print('ok')")).exits(0).says("ok\n")
+        sh("cat \"/box/a b\"", "-f", f.file("x", "y") + ":/box/a b").exits(0).says("y")
+
+
+@test("the profile's name and hash are in the result")
+def _():
+    first, second = result("-p", "base", "--", "true"), result("-p", "python", "-c", "")
+    true(first["profile"]["sha256"] != second["profile"]["sha256"], "both profiles have the same hash")
+    equal(json.dumps([first["profile"]["name"], second["profile"]["name"]]), '["base", "python"]', "names")

@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How runs end: by themselves, by force, by a caller or a supervisor who goes away.  That nothing is
+left is looked at after every test (harness.what_is_left)."""
+
+import json
+import os
+import signal
+import time
+
+from harness import *  # noqa: F403
+
+
+def started(*args, **options):
+    """A run that has said "ready"."""
+    process = start("run", *args, **options)
+    wait_until(lambda: b"ready" in process.stdout.read1(100), "the program's first word", 20)
+    return process
+
+
+def sleeper(*options, **more):
+    return started("-p", "base", *options, "--", "/bin/sh", "-c", "echo ready; sleep 300 & sleep 300", **more)
+
+
+@test("INT, TERM and HUP cancel the run, and everything inside is gone")
+def _():
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        process = sleeper()
+        process.send_signal(number)
+        done = finish(process, 10)
+        true(done.code != 0, f"{number!r}: exit status 0")
+        equal(what_is_left_of_processes(), [], "processes left")
+
+
+def what_is_left_of_processes():
+    end = time.monotonic() + 2 * SLOW
+    while time.monotonic() < end and descendants():
+        time.sleep(0.02)
+    return list(descendants().values())
+
+
+@test("a cancelled run still has its one result, with what was written before")
+def _():
+    with Folder() as f:
+        process = sleeper(f"--json={f / 'r'}")
+        process.send_signal(signal.SIGTERM)
+        finish(process, 10)
+        with open(f / "r", encoding="utf-8") as file:
+            value = parse_result(file.read())
+        equal((value["status"], value["stdout"]["text"]), ("cancelled", "ready\n"), "result")
+
+
+@test("many signals at once cancel once")
+def _():
+    process = sleeper()
+    for _ in range(20):
+        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGINT)
+    finish(process, 10)
+
+
+@test("a killed supervisor takes the whole jail with it")
+def _():
+    process = sleeper()
+    process.kill()
+    process.wait()
+    equal(what_is_left_of_processes(), [], "processes left")
+    sweep()
+
+
+@test("what a killed supervisor leaves is swept by the next run")
+def _():
+    before = inventory()
+    process = sleeper()
+    process.kill()
+    process.wait()
+    sh("true").exits(0)
+    equal(sorted(inventory() - before), [], "left after the next run")
+
+
+@test("a supervisor killed at any moment of its start leaves no process")
+def _():
+    for step in range(12):
+        process = start("run", "-p", "base", "--", "/bin/sleep", "300")
+        time.sleep(step * 0.004 * SLOW)
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        process.stderr.close()
+    equal(what_is_left_of_processes(), [], "processes left")
+    sweep()
+
+
+@test("a supervisor that is told to end at any moment of its start leaves nothing at all")
+def _():
+    for step in range(12):
+        process = start("run", "-p", "base", "--", "/bin/sleep", "300")
+        time.sleep(step * 0.004 * SLOW)
+        process.terminate()
+        done = finish(process, 10)
+        true(done.code != 0, f"after {step * 4} ms: exit status 0")
+
+
+@test("a daemon that holds all pipes open doesn't hold up the end")
+def _():
+    done = probe("behave", "daemon").exits(0).says("parent done\n")
+    true(done.seconds < 8 * SLOW, f"it took {done.seconds:.1f} s")
+
+
+@test("processes that restart each other for ever end with the run")
+def _():
+    probe("behave", "respawn").exits(0).says("parent done\n")
+
+
+@test("a program that stops itself is ended by the clock")
+def _():
+    probe("behave", "stop", options=("-t", "1")).exits(124)
+    probe("behave", "stop-all", options=("-t", "1")).exits(124)
+
+
+@test("a flood of zombies is no obstacle")
+def _():
+    probe("behave", "zombies", "50").exits(0).says("parent done\n")
+
+
+@test("orphans are collected: hundreds of them pass through a limit of twenty")
+def _():
+    probe("behave", "orphans", "300", options=("--pids-limit", "20")).exits(0).says("parent done\n")
+
+
+@test("a program that closes its pipes and goes on is waited for")
+def _():
+    done = probe("behave", "close").exits(7)
+    true(done.seconds > 0.9, f"it took only {done.seconds:.1f} s")
+
+
+@test("a program that fills both pipes at once isn't stuck")
+def _():
+    process = start("run", "-p", "base", "-f", f"{PROBES}/behave:/box/behave", "--", "/box/behave", "fill", "3000000")
+    done = finish(process, 30)
+    equal((done.code, len(done.out)), (0, 3000000), "exit status and bytes")
+
+
+@test("a first process that asks to be traced doesn't wedge anything")
+def _():
+    done = probe("behave", "traceme")
+    equal(done.code, 128 + signal.SIGTERM, "exit status")
+
+
+@test("a supervisor that is stopped and continued goes on")
+def _():
+    process = start("run", "-p", "base", "--", "/bin/sh", "-c", "echo ready; sleep 1; echo end")
+    process.send_signal(signal.SIGSTOP)
+    time.sleep(0.2)
+    process.send_signal(signal.SIGCONT)
+    finish(process).exits(0).says("ready\nend\n")
+
+
+@test("a caller who goes away takes the run with him")
+def _():
+    middle = subprocess.Popen(
+        ["/bin/sh", "-c", f"{CEJAIL} run -p base -- /bin/sh -c 'echo ready; sleep 300' & wait"],
+        env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )  # fmt: skip
+    wait_until(lambda: b"ready" in middle.stdout.read1(100), "the program's first word")
+    os.killpg(middle.pid, signal.SIGHUP)
+    middle.wait(10 * SLOW)
+    middle.stdout.close()
+    equal(what_is_left_of_processes(), [], "processes left")
+
+
+@test("ps lists a run while it lives, and not after")
+def _():
+    process = sleeper("--id", "test-ps-run")
+    contains(cejail("ps").exits(0).out, "test-ps-run", "ps")
+    process.terminate()
+    finish(process, 10)
+    lacks(cejail("ps").exits(0).out, "test-ps-run", "ps")
+
+
+@test("kill ends a run by its id")
+def _():
+    with Folder() as f:
+        process = sleeper("--id", "test-kill-run", f"--json={f / 'r'}")
+        cejail("kill", "test-kill-run").exits(0)
+        finish(process, 10)
+        with open(f / "r", encoding="utf-8") as file:
+            equal(json.load(file)["status"], "cancelled", "status")
+
+
+@test("kill of a run that isn't there is refused by name")
+def _():
+    refused(cejail("kill", "no-such-run"), "no-such-run", code=125)
+
+
+@test("an id can be in use only once")
+def _():
+    process = sleeper("--id", "test-same-id")
+    refused(sh("true", "--id", "test-same-id"), "test-same-id")
+    process.terminate()
+    finish(process, 10)
+
+
+@test("gc sweeps what a killed supervisor left, and leaves the living alone")
+def _():
+    before = inventory()
+    dead, alive = sleeper("--id", "test-gc-dead"), sleeper("--id", "test-gc-alive")
+    dead.kill()
+    dead.wait()
+    cejail("gc").exits(0)
+    listed = cejail("ps").exits(0).out
+    contains(listed, "test-gc-alive", "ps")
+    lacks(listed, "test-gc-dead", "ps")
+    equal(alive.poll(), None, "the living run")
+    alive.terminate()
+    finish(alive, 10)
+    equal(sorted(inventory() - before), [], "left behind")
+
+
+@test("a dead run's process can't be confused with a new one: kill after the end is refused")
+def _():
+    process = sleeper("--id", "test-gone")
+    process.kill()
+    process.wait()
+    true(cejail("kill", "test-gone").code != 0, "kill of a dead run said it worked")
+    sweep()
+
+
+@test("the supervisor's memory doesn't grow with the output")
+def _():
+    process = start("run", "-p", "base", "--", "/bin/sh", "-c", "head -c 30000000 /dev/zero; echo ready >&2; sleep 1")
+    process.stdout.read(30000000)
+    with open(f"/proc/{process.pid}/status", encoding="ascii") as file:
+        words = dict(line.split(":", 1) for line in file)
+    peak = int(words["VmHWM"].split()[0])
+    finish(process)
+    true("asan" in CEJAIL or peak < 16 * 1024, f"peak {peak} kB")
+
+
+@test("--tty gives the program a terminal of its own")
+def _():
+    done = run("-p", "base", "--tty", "--", "/bin/sh", "-c", "tty; [ -t 0 ] && [ -t 1 ] && echo terminal")
+    contains(done.out, "/dev/pts/", "stdout")
+    contains(done.out, "terminal", "stdout")
+
+
+@test("on the jail's own terminal TIOCSTI and TIOCLINUX are refused, too")
+def _():
+    done = probe("attempt_files", "tiocsti", "tiocsti_high_bits", "tioclinux", options=("--tty",))
+    for name in ("tiocsti", "tiocsti_high_bits", "tioclinux"):
+        contains(done.out, f"{name} held", "stdout")
+
+
+@test("shell runs the profile's interactive command")
+def _():
+    done = cejail("shell", "-p", "shell", given="echo in the $((1+1))nd\nexit 5\n")
+    contains(done.out, "in the 2nd", "stdout")
+    equal(done.code, 5, "exit status")

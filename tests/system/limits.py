@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits: each holds here, by what the result says it holds; on the test machine that is cgroup v2."""
+
+import os
+
+from harness import *  # noqa: F403
+
+
+@test("every limit of the result names what holds it")
+def _():
+    limits = facts()["limits"]
+    for name in ("memory", "cpus", "pids", "wall", "disk", "nofile", "output"):
+        true(name in limits, f"no limit '{name}' in {sorted(limits)}")
+        true(limits[name]["by"] in ("cgroup", "rlimit", "supervisor", "tmpfs", "none"), f"{name}: {limits[name]}")
+        equal(limits[name]["hit"], False, f"{name} hit")
+
+
+@test("memory, CPU and pids are held by cgroup v2 where this place must have it")
+def _():
+    if EXPECTED != "cgroup":
+        return
+    for name in ("memory", "cpus", "pids"):
+        equal(facts()["limits"][name]["by"], "cgroup", f"limits.{name}.by")
+    equal(facts()["layers"]["cgroup"], "on", "layers.cgroup")
+
+
+@test("what is not at its best is a warning in the result and one line on standard error")
+def _():
+    weak = [n for n, limit in facts()["limits"].items() if n in ("memory", "cpus", "pids") and limit["by"] != "cgroup"]
+    weak += [n for n, state in facts()["layers"].items() if state == "absent" and n != "network_filter"]
+    equal(bool(facts()["warnings"]), bool(weak), f"warnings {facts()['warnings']} for {weak}")
+    done = sh("true").exits(0)
+    equal(len(done.err.splitlines()), len(facts()["warnings"]), "lines on stderr")
+
+
+@test("--strict refuses where a limit isn't held by cgroup v2, and says which; else it runs")
+def _():
+    done = sh("echo ran", "--strict")
+    if facts()["warnings"]:
+        refused(done, "strict")
+    else:
+        done.exits(0).says("ran\n")
+
+
+@test("a memory bomb is oom, and the result says who held it", limit=90)
+def _():
+    value = probe_result("load", "memory", "400", options=("-m", "64M", "-t", "30"), limit=60)
+    by_cgroup = is_held_by_cgroup("memory")
+    if by_cgroup:
+        equal((value["status"], value["limits"]["memory"]["by"]), ("oom", "cgroup"), "status and by")
+        equal(value["limits"]["memory"]["hit"], True, "hit")
+        between(value["usage"]["memory_peak_bytes"], 60 << 20, 65 << 20, "peak")
+    else:
+        true(value["status"] == "oom" or value["exit_code"] == 1, f"{value['status']} {value['exit_code']}")
+        lacks(value["stdout"]["text"], "held 400", "stdout")
+
+
+@test("an oom ends with 137")
+def _():
+    done = probe("load", "memory", "400", options=("-m", "64M", "-t", "30"), limit=60)
+    true(done.code in ((137,) if is_held_by_cgroup("memory") else (137, 1)), f"{done!r}")
+
+
+@test("memory counts over all processes together", limit=90)
+def _():
+    value = probe_result("load", "family", "240", "4", options=("-m", "96M", "-t", "30"), limit=60)
+    equal(value["status"], "oom", "status")
+    equal(value["limits"]["memory"]["hit"], True, "hit")
+
+
+@test("memory counts shared memory, too", limit=90)
+def _():
+    value = probe_result("load", "shm", "300", options=("-m", "64M", "-t", "30"), limit=60)
+    equal(value["status"], "oom", "status")
+
+
+@test("memory counts files in the jail, too", limit=90)
+def _():
+    value = probe_result("load", "disk", "/tmp/f", "300", options=("-m", "64M", "--disk", "1G", "-t", "30"), limit=60)
+    equal(value["status"], "oom", "status")
+
+
+@test("what fits into the limit runs")
+def _():
+    probe("load", "memory", "40", options=("-m", "64M",)).exits(0).says("held 40 MiB\n")
+
+
+@test("a fork bomb stays at its number")
+def _():
+    value = probe_result("load", "processes", "500", options=("--pids-limit", "20"))
+    words = value["stdout"]["text"].split()
+    between(int(words[1]), 10, 20, "processes started")
+    equal(words[2], "EAGAIN", "what fork said")
+    if is_held_by_cgroup("pids"):
+        equal(value["limits"]["pids"], {**value["limits"]["pids"], "by": "cgroup", "hit": True, "value": 20}, "pids")
+
+
+@test("threads count as processes do")
+def _():
+    words = probe("load", "threads", "500", options=("--pids-limit", "20")).exits(0).out.split()
+    between(int(words[1]), 10, 20, "threads started")
+
+
+@test("the fork bomb everybody knows ends with the clock, and the machine stays usable", limit=90)
+def _():
+    done = sh(":(){ :|:& };:; sleep 60", "-t", "2", "--pids-limit", "30", limit=60)
+    equal(done.code, 124, "exit status")
+
+
+@test("two busy loops share the CPU they are given", limit=120)
+def _():
+    if not is_held_by_cgroup("cpus"):
+        return
+    value = probe_result("load", "busy", "2", str(int(2000 * min(SLOW, 3))), options=("--cpus", "0.5", "-t", "60"), limit=60)
+    usage = value["usage"]
+    share = (usage["cpu_user_ms"] + usage["cpu_system_ms"]) / usage["wall_ms"]
+    between(share, 0.2, 0.7, "CPU time over wall time")
+    equal(value["limits"]["cpus"]["by"], "cgroup", "by")
+
+
+@test("without a --cpus that binds, the same two loops get more", limit=120)
+def _():
+    if not is_held_by_cgroup("cpus") or (os.cpu_count() or 1) < 2:
+        return
+    value = probe_result("load", "busy", "2", "2000", options=("--cpus", "2", "-t", "60"), limit=60)
+    usage = value["usage"]
+    true((usage["cpu_user_ms"] + usage["cpu_system_ms"]) / usage["wall_ms"] > 0.7, f"usage {usage}")
+
+
+@test("--cpu-time ends a busy program long before the wall clock")
+def _():
+    value = probe_result("load", "busy", "1", "60000", options=("--cpu-time", "500ms", "-t", "55"), limit=59)
+    equal(value["status"], "cpu_limit", "status")
+    equal(value["limits"]["cpu_time"]["hit"], True, "hit")
+    true(value["usage"]["wall_ms"] < 40000, f"wall_ms {value['usage']['wall_ms']}")
+
+
+@test("--cpu-time counts all processes together, and ends with 124")
+def _():
+    probe("load", "busy", "4", "60000", options=("--cpu-time", "1", "-t", "55"), limit=59).exits(124)
+
+
+@test("sleeping costs no CPU time")
+def _():
+    sh("sleep 1; echo awake", "--cpu-time", "500ms").exits(0).says("awake\n")
+
+
+@test("--timeout ends the program, and the result says so")
+def _():
+    value = sh_result("sleep 60", "-t", "400ms")
+    equal((value["status"], value["limits"]["wall"]["hit"]), ("timeout", True), "status and hit")
+    equal(value["limits"]["wall"]["by"], "supervisor", "by")
+    between(value["usage"]["wall_ms"], 390, 10000 * SLOW, "wall_ms")
+
+
+@test("a program that ignores every signal is ended all the same")
+def _():
+    done = probe("behave", "deaf", options=("-t", "500ms",))
+    done.exits(124).says("deaf\n")
+
+
+@test("--disk is one number for all that is writable")
+def _():
+    script = "for d in /box /tmp /dev/shm; do head -c 6000000 /dev/zero > $d/f 2>/dev/null; done; cat /box/f /tmp/f /dev/shm/f | wc -c"
+    done = sh(script, "--disk", "8M")
+    between(int(done.out), 4 << 20, 8 << 20, "bytes written in all")
+
+
+@test("a full disk is ENOSPC to the program, no end")
+def _():
+    words = probe("load", "disk", "/box/f", "100", options=("--disk", "8M",)).exits(0).out.split()
+    between(int(words[1]), 4, 8, "MiB written")
+    true(words[2] in ("ENOSPC", "EFBIG"), f"errno {words[2]}")
+
+
+@test("files without contents are limited, too")
+def _():
+    words = probe("load", "inodes", "/tmp", "1000000", options=("--disk", "1M", "-t", "30")).exits(0).out.split()
+    equal(words[2], "ENOSPC", "errno")
+    between(int(words[1]), 1, 200000, "files made")
+
+
+@test("nothing outside the scratch can be filled")
+def _():
+    done = sh("for d in / /dev /etc /usr /proc /var /run; do (echo x > $d/fill) 2>/dev/null && echo $d; done; true")
+    equal(done.exits(0).out, "", "places that took a file")
+
+
+@test("--nofile limits open files")
+def _():
+    words = probe("load", "files", "1000", options=("--nofile", "64",)).exits(0).out.split()
+    between(int(words[1]), 50, 64, "files opened")
+    equal(words[2], "EMFILE", "errno")
+
+
+@test("usage is told: wall and CPU time, memory and processes")
+def _():
+    value = probe_result("load", "family", "30", "3", options=("-m", "256M",))
+    usage = value["usage"]
+    true(usage["wall_ms"] > 0, f"usage {usage}")
+    true(usage["cpu_user_ms"] + usage["cpu_system_ms"] > 0, f"usage {usage}")
+    if is_held_by_cgroup("memory"):
+        between(usage["memory_peak_bytes"], 30 << 20, 100 << 20, "memory_peak_bytes")
+
+
+@test("the jail's limit can't be raised or seen from inside: there is no cgroup file system")
+def _():
+    done = sh("ls /sys/fs/cgroup 2>&1; grep -c cgroup /proc/mounts; cat /proc/self/cgroup")
+    lacks(done.out, "memory.max", "stdout")
+    for line in done.out.splitlines():
+        if line.startswith("0::"):
+            equal(line, "0::/", "the cgroup as the jail sees it")
+
+
+@test("an ordinary user's limits hold without any environment to find the user's systemd by", who="user")
+def _():
+    if EXPECTED != "cgroup":
+        return
+    bare = {"PATH": "/usr/bin:/bin", "HOME": os.environ.get("HOME", "/")}
+    value = parse_result(run("--json", "-p", "base", "--", "true", env=bare).exits(0).out)
+    equal(value["limits"]["memory"]["by"], "cgroup", "limits.memory.by")
+
+
+@test("a --cgroup-parent that can't serve is refused by name")
+def _():
+    refused(sh("true", "--cgroup-parent", "/no/such/cgroup"), "/no/such/cgroup")
+    refused(sh("true", "--cgroup-parent", "/tmp"), "/tmp")

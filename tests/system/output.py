@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The program's output: kept, counted, cut, passed on; and readers that go away."""
+
+import base64
+import os
+import subprocess
+
+from harness import *  # noqa: F403
+
+
+@test("past the cap the head and the tail are kept, all is counted, and the result says so")
+def _():
+    value = sh_result("i=0; while [ $i -lt 5000 ]; do echo line $i; i=$((i+1)); done", "--max-output", "4K")
+    out = value["stdout"]
+    true(out["truncated"], "truncated is false")
+    equal(out["bytes"], sum(len(f"line {i}\n") for i in range(5000)), "bytes")
+    between(out["kept"], 3000, 4096, "kept")
+    true(out["text"].startswith("line 0\nline 1\n"), "the head is missing")
+    true(out["text"].endswith("line 4999\n"), "the tail is missing")
+    equal(value["status"], "exited", "status")
+
+
+@test("output within the cap is whole")
+def _():
+    out = sh_result("head -c 4096 /dev/zero | tr '\\0' x", "--max-output", "4K")["stdout"]
+    equal((out["text"], out["bytes"], out["kept"], out["truncated"]), ("x" * 4096, 4096, 4096, False), "stdout")
+
+
+@test("stdout and stderr have a cap each")
+def _():
+    value = sh_result("head -c 9000 /dev/zero | tr '\\0' x; echo small >&2", "--max-output", "1K")
+    equal(value["stdout"]["truncated"], True, "stdout truncated")
+    equal((value["stderr"]["text"], value["stderr"]["truncated"]), ("small\n", False), "stderr")
+
+
+@test("output that is not UTF-8 comes as base64")
+def _():
+    value = sh_result(r"printf '\377\376\0x'; printf 'fine\303\251' >&2")
+    true("text" not in value["stdout"], "text beside base64")
+    equal(base64.b64decode(value["stdout"]["base64"]), b"\xff\xfe\0x", "stdout")
+    equal(value["stderr"]["text"], "fineé", "stderr")
+
+
+@test("control characters, quotes and NUL in the output can't break the result")
+def _():
+    value = sh_result(r"""printf '"}\n{"status":"forged"}\\\0\033[31m\177'""")
+    equal(value["stdout"]["text"], '"}\n{"status":"forged"}\\\0\x1b[31m\x7f', "stdout")
+    equal(value["status"], "exited", "status")
+
+
+@test("a hundred megabytes pass through whole")
+def _():
+    size = 100 << 20 if SLOW == 1 else 10 << 20
+    process = start("run", "-p", "base", "--", "/bin/sh", "-c", f"head -c {size} /dev/zero", stderr=subprocess.DEVNULL)
+    count = 0
+    while block := process.stdout.read(1 << 20):
+        count += len(block)
+    equal((process.wait(60 * SLOW), count), (0, size), "exit status and bytes")
+
+
+@test("a hundred megabytes to the result cost no memory and are counted")
+def _():
+    size = 100 << 20 if SLOW == 1 else 10 << 20
+    value = probe_result("behave", "fill", str(size), options=("--max-output", "64K"), limit=60)
+    for stream in ("stdout", "stderr"):
+        equal(value[stream]["bytes"], size, f"{stream} bytes")
+        between(value[stream]["kept"], 60000, 65536, f"{stream} kept")
+
+
+@test("on_output_limit kill ends the run with its own status")
+def _():
+    value = sh_result("yes", "--on-output-limit", "kill", "--max-output", "10K")
+    equal(value["status"], "output_limit", "status")
+    equal(value["limits"]["output"]["hit"], True, "hit")
+
+
+@test("a reader that goes away ends the run, not cejail's sense")
+def _():
+    with Folder() as f:
+        process = start("run", "-p", "base", "--", "/bin/sh", "-c", "echo first; yes", stderr=open(f / "err", "wb"))
+        equal(process.stdout.read(6), b"first\n", "the first line")
+        process.stdout.close()
+        code = process.wait(20 * SLOW)
+        true(code != 0, "exit status 0 though the output was lost")
+
+
+@test("a closed standard output is no reason to fail before something is written")
+def _():
+    script = f"exec {CEJAIL} run -p base -- /bin/sh -c 'exit 3' >&-"
+    done = subprocess.run(["/bin/sh", "-c", script], env=environment(), stdin=subprocess.DEVNULL,
+                          capture_output=True, timeout=30 * SLOW, check=False)  # fmt: skip
+    equal(done.returncode, 3, "exit status")
+
+
+@test("a full device as standard output is told, once")
+def _():
+    with open("/dev/full", "wb") as full:
+        done = sh("echo lost", stdout=full)
+    true(done.code != 0, "exit status 0 though the output was lost")
+    errors = [line for line in done.err.splitlines() if "warning" not in line]
+    true(len(errors) == 1 and errors[0].startswith("cejail: "), f"stderr {done.err!r}")
+
+
+@test("in JSON mode cejail's own words are not on standard output")
+def _():
+    done = run("--json", "-v", "-p", "base", "--", "/bin/sh", "-c", "echo x").exits(0)
+    parse_result(done.out, done)
+
+
+@test("--json=FILE writes the result there while the output passes through")
+def _():
+    with Folder() as f:
+        sh("echo through; exit 4", f"--json={f / 'result.json'}").exits(4).says("through\n")
+        with open(f / "result.json", encoding="utf-8") as file:
+            value = parse_result(file.read())
+        equal((value["exit_code"], value["stdout"]["text"]), (4, "through\n"), "result")
+
+
+@test("the last words of a program that is ended are there")
+def _():
+    value = sh_result("echo last words; sleep 60", "-t", "500ms")
+    equal((value["status"], value["stdout"]["text"]), ("timeout", "last words\n"), "status and stdout")
+
+
+@test("a slow reader gets everything")
+def _():
+    import time
+
+    process = start("run", "-p", "base", "--", "/bin/sh", "-c", "head -c 3000000 /dev/zero; echo end >&2",
+                    stderr=subprocess.DEVNULL)  # fmt: skip
+    time.sleep(0.5)
+    equal(len(process.stdout.read()), 3000000, "bytes")
+    equal(process.wait(20 * SLOW), 0, "exit status")
+
+
+@test("--quiet leaves only errors on standard error")
+def _():
+    done = sh("true", "-q").exits(0)
+    equal(done.err, "", "stderr")
+
+
+@test("a terminal on standard output gets control characters shown, not sent")
+def _():
+    import pty
+
+    ours, theirs = pty.openpty()
+    process = start("run", "-q", "-p", "base", "--", "/bin/sh", "-c", r"printf 'a\033]0;title\007b\n'", stdout=theirs)
+    os.close(theirs)
+    out = b""
+    try:
+        while block := os.read(ours, 4096):
+            out += block
+    except OSError:
+        pass  # the other end of a terminal is gone: EIO is its end of file
+    finish(process)
+    os.close(ours)
+    true(b"\x1b" not in out and b"\x07" not in out, f"escapes reached the terminal: {out!r}")
+    true(out.startswith(b"a") and b"b" in out, f"the text is lost: {out!r}")

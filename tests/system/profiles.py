@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Profiles: the shipped ones, overriding them, extending them (contract 4)."""
+
+import json
+import os
+
+from harness import *  # noqa: F403
+
+
+@test("list names the shipped profiles with a line about each")
+def _():
+    out = cejail("profile", "list").exits(0).out
+    for name in ("base", "python", "node", "shell", "ci"):
+        true(any(line.startswith(name) for line in out.splitlines()), f"{name} is missing in {out!r}")
+
+
+@test("show prints the effective settings as a profile, parents included")
+def _():
+    value = json.loads(cejail("profile", "show", "python").exits(0).out)
+    contains(value["extensions"], ".py", "extensions")
+    true("memory" in value and "pids" in value, f"settings {sorted(value)}")
+
+
+@test("what show prints is a profile that gives the same")
+def _():
+    shown = cejail("profile", "show", "python").exits(0).out
+    with Folder() as f:
+        file = f.file("copy.json", shown)
+        cejail("profile", "check", file).exits(0)
+        equal(json.loads(cejail("profile", "show", file).exits(0).out), json.loads(shown), "shown again")
+
+
+@test("every shipped profile checks and is as the schema says")
+def _():
+    for name in ("base", "python", "node", "shell", "ci"):
+        check_schema(json.loads(cejail("profile", "show", name).exits(0).out), "profile.json")
+
+
+@test("show of what isn't there is refused by name")
+def _():
+    refused(cejail("profile", "show", "no-such"), "no-such")
+    refused(cejail("profile", "check", "/no/such/file"), "/no/such/file")
+
+
+@test("a profile in the user's own directory overrides the shipped one of its name")
+def _():
+    with Folder() as f:
+        f.file("cejail/profiles/python.json", '{"extends": "base", "command": ["/bin/echo", "mine"], "extensions": [".py"]}')
+        env = environment(XDG_CONFIG_HOME=f.path)
+        run("-p", "python", "-c", "x", env=env).exits(0).says("mine\n")
+        contains(cejail("profile", "list", env=env).exits(0).out, "python", "list")
+
+
+@test("a profile that extends another changes only what it says")
+def _():
+    with Folder() as f:
+        file = f.file("p.json", '{"extends": "python", "pids": 33, "env": {"EXTRA": "yes"}}')
+        base, own = (json.loads(cejail("profile", "show", name).exits(0).out) for name in ("python", file))
+        equal(own["pids"], 33, "pids")
+        equal(own["command"], base["command"], "command")
+        equal(own["env"]["EXTRA"], "yes", "env")
+        equal({k: own["env"][k] for k in base["env"]}, base["env"], "the parent's env")
+
+
+@test("an option is stronger than the profile, the profile than its parent")
+def _():
+    with Folder() as f:
+        file = f.file("p.json", '{"extends": "base", "pids": 33, "command": ["sh", "{file}"]}')
+        equal(result("-p", file, "-c", "true")["limits"]["pids"]["value"], 33, "pids")
+        equal(result("-p", file, "--pids-limit", "44", "-c", "true")["limits"]["pids"]["value"], 44, "pids")
+
+
+@test("{args} is where the arguments go, each one its own word")
+def _():
+    with Folder() as f:
+        file = f.file("p.json", '{"extends": "base", "command": ["/bin/sh", "-c", "echo $# $2", "x", "{args}", "end"]}')
+        run("-p", file, "-c", "code", "a b", "$(id)").exits(0).says("3 $(id)\n")
+
+
+@test("the profile's env is the jail's, and nothing else")
+def _():
+    names = {line.split("=")[0] for line in python("import os\nfor k in os.environ: print(k)").exits(0).out.split()}
+    true(names <= {"PATH", "HOME", "LANG", "TERM", "LC_CTYPE", "TMPDIR", "SHELL", "USER", "LOGNAME", "PYTHONDONTWRITEBYTECODE"},
+         f"variables {sorted(names)}")  # fmt: skip
+
+
+@test("the ci profile has a private, writable copy of a tree and a compiler's needs")
+def _():
+    with Folder() as f:
+        f.file("tree/build.sh", "echo built > result && cat result")
+        done = run("-p", "ci", "-f", f"{f / 'tree'}:/box/src", "-w", "/box/src", "--", "/bin/sh", "build.sh")
+        done.exits(0).says("built\n")
+        equal(os.listdir(f / "tree"), ["build.sh"], "the host's tree")
+
+
+@test("a profile with a filter of its own is read from beside it")
+def _():
+    policy = {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["uname"], "action": "SCMP_ACT_ERRNO", "errnoRet": 38}]}
+    with Folder() as f:
+        file = f.file("policy.json", json.dumps(policy))
+        profile = f.file("p.json", json.dumps({"extends": "base", "seccomp": file}))
+        contains(run("-p", profile, "--", "/bin/sh", "-c", "uname 2>&1; true").exits(0).out, "not implemented", "uname's answer")

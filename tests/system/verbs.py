@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Doctor and the small verbs."""
+
+import json
+
+from harness import *  # noqa: F403
+
+
+@test("doctor says what this host can enforce, a line each, and agrees with a run")
+def _():
+    done = cejail("doctor", limit=60)
+    true(done.code in (0, 1), f"{done!r}")
+    for word in ("user", "cgroup", "seccomp"):
+        contains(done.out.lower(), word, "doctor")
+
+
+@test("doctor --json is one JSON value that names memory, cpu and pids")
+def _():
+    done = cejail("doctor", "--json", limit=60)
+    text = json.dumps(json.loads(done.out)).lower()
+    for word in ("memory", "cpu", "pids", "user"):
+        contains(text, word, "doctor --json")
+
+
+@test("doctor leaves the host as it was")
+def _():
+    before = inventory()
+    cejail("doctor", limit=60)
+    equal(sorted(inventory() - before), [], "new on the host")
+
+
+@test("ps and gc with nothing to do say nothing wrong")
+def _():
+    cejail("ps").exits(0)
+    cejail("gc").exits(0)
+
+
+@test("verbs refuse what they don't know")
+def _():
+    refused(cejail("profile", "frobnicate"), "frobnicate")
+    refused(cejail("ps", "--no-such"), "--no-such")
+    refused(cejail("doctor", "extra"), "extra")
+    refused(cejail("kill"))

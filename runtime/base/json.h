@@ -18,6 +18,7 @@
 
 #define JSON_DEPTH_MAX 32
 #define JSON_BYTES_MAX (1u << 20) /* a profile is a page, an OCI seccomp file 20 kB */
+#define JSON_NODES_MAX (1u << 17) /* values: 10 MB of memory at most */
 
 enum json_type {
 	JSON_NULL,
@@ -32,10 +33,11 @@ enum json_type {
 /* A value in a tree; everything lives in the arena that json_parse() was given. */
 struct json_node {
 	enum json_type type;
-	unsigned line, column;   /* where it begins, from 1 */
-	const char *key;         /* in an object: this member's key, else NULL */
+	unsigned line, column;         /* where it begins, from 1, in characters */
+	unsigned key_line, key_column; /* where its key begins; 0: it has none */
+	bool boolean;                  /* JSON_BOOL */
+	const char *key;               /* in an object: this member's key, else NULL */
 	const char *text;        /* JSON_STRING: the string; JSON_NUMBER: its digits as written */
-	bool boolean;            /* JSON_BOOL */
 	struct json_node *child; /* JSON_ARRAY, JSON_OBJECT: first member or NULL */
 	struct json_node *next;  /* next sibling or NULL */
 	size_t count;            /* members */
@@ -43,7 +45,7 @@ struct json_node {
 
 /*
  * json_parse - text to tree.  `name` is the file as the user knows it, for messages.
- * Fails: EINVAL with name:line:column; EFBIG past JSON_BYTES_MAX; ENOMEM.
+ * Fails: EINVAL with name:line:column; EFBIG past JSON_BYTES_MAX or JSON_NODES_MAX; ENOMEM.
  */
 int json_parse(const char *name, const char *text, size_t size, struct arena *a,
 	       const struct json_node **out, struct cj_error *err);

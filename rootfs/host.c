@@ -45,8 +45,6 @@ static const char *const host_paths[] = {
 	/* local time; most often a link into /usr/share/zoneinfo */
 	"etc/localtime",
 	"etc/os-release",
-	/* types by extension: Python's mimetypes */
-	"etc/mime.types",
 	/* fontconfig: plots with text */
 	"etc/fonts",
 	/* getservbyname(3), getprotobyname(3) */

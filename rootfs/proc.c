@@ -2,17 +2,20 @@
 /* procfs, and its masks.  Acts; what is masked is decided by two tables. */
 #include "rootfs/proc.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <unistd.h>
 
 #include "rootfs/devices.h"
 #include "rootfs/mounts.h"
 #include "rootfs/rootfs.h"
 #include "runtime/base/scope.h"
-#include "runtime/base/sys.h"
 
 #define PROC_ATTRS (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
 
@@ -33,10 +36,6 @@ static const char *const masked_paths[] = {
 	"vmallocinfo",
 	"timer_list",
 	"timer_stats",
-	"pagetypeinfo",
-	"kpagecount",
-	"kpageflags",
-	"kpagecgroup",
 	"sched_debug",
 	"latency_stats",
 	/* what the kernel says and how it was built and started: passwords have been seen there */
@@ -44,7 +43,6 @@ static const char *const masked_paths[] = {
 	"cmdline",
 	"bootconfig",
 	"config.gz",
-	"dynamic_debug",
 	/* other users' keys, by name and number: keyrings(7) */
 	"keys",
 	"key-users",
@@ -52,17 +50,9 @@ static const char *const masked_paths[] = {
 	"acpi",
 	"asound",
 	"scsi",
-	"driver",
-	"mtrr",
-	"mdstat",
 	"diskstats",
 	"partitions",
-	"swaps",
 	"interrupts",
-	"softirqs",
-	"schedstat",
-	"locks",
-	"cgroups",
 };
 
 int proc_attach(int root_fd, struct cj_error *err)
@@ -91,66 +81,66 @@ static int open_proc(struct cj_error *err)
 	return take_fd(&proc_fd);
 }
 
-static int open_null(struct cj_error *err)
+/* The jail's /dev/null is the host's, bound; an image has no say in what it is. */
+static int check_null(struct cj_error *err)
 {
 	auto_fd int null_fd = open("/dev/null", O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (null_fd < 0)
 		return cj_fail(err, errno, "open '/dev/null'");
 	if (!device_is(null_fd, 1, 3))
 		return cj_reject(err, "'/dev/null' is not the device 1:3");
-	return take_fd(&null_fd);
+	return 0;
 }
 
-/* The place proc_fd/path; *out_fd is -1 when this kernel has no such thing. */
-static int find(int proc_fd, const char *path, int *out_fd, struct cj_error *err)
+/* Returns 1 and fills *out, 0 when this kernel has no such path, or an error. */
+static int look(int proc_fd, const char *path, struct stat *out, struct cj_error *err)
 {
-	*out_fd = sys_openat2(proc_fd, path, O_PATH, 0, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
-	if (*out_fd < 0 && errno != ENOENT)
-		return cj_fail(err, errno, "open '/proc/%s'", path);
-	return 0;
+	if (fstatat(proc_fd, path, out, AT_SYMLINK_NOFOLLOW) == 0)
+		return 1;
+	return errno == ENOENT ? 0 : cj_fail(err, errno, "look at '/proc/%s'", path);
 }
 
 static int make_read_only(int proc_fd, const char *path, struct cj_error *err)
 {
-	auto_fd int place_fd = -1;
-	int rc = find(proc_fd, path, &place_fd, err);
-	if (rc < 0 || place_fd < 0)
-		return rc;
-
-	auto_fd int tree_fd = mounts_clone(place_fd, "", PROC_ATTRS | MOUNT_ATTR_RDONLY, path, err);
-	if (tree_fd < 0)
-		return tree_fd;
-	return mounts_attach(tree_fd, place_fd, path, err);
-}
-
-/* An empty, read-only directory. */
-static int make_empty(struct cj_error *err)
-{
-	static const struct mounts_option options[] = {
-		{ "mode", "0555" },
-		{ "size", "4k" },
-		{ "nr_inodes", "2" },
-	};
-	return mounts_create("tmpfs", options, sizeof(options) / sizeof(options[0]),
-			     PROC_ATTRS | MOUNT_ATTR_RDONLY, err);
-}
-
-static int mask(int proc_fd, int null_fd, const char *path, struct cj_error *err)
-{
-	auto_fd int place_fd = -1;
-	int rc = find(proc_fd, path, &place_fd, err);
-	if (rc < 0 || place_fd < 0)
-		return rc;
-
 	struct stat st;
-	if (fstat(place_fd, &st) < 0)
-		return cj_fail(err, errno, "look at '/proc/%s'", path);
+	int rc = look(proc_fd, path, &st, err);
+	if (rc <= 0)
+		return rc;
 
-	auto_fd int tree_fd = S_ISDIR(st.st_mode) ? make_empty(err)
-						  : mounts_clone(null_fd, "", 0, "/dev/null", err);
+	auto_fd int tree_fd =
+	    mounts_clone(proc_fd, path, PROC_ATTRS | MOUNT_ATTR_RDONLY, path, err);
 	if (tree_fd < 0)
 		return tree_fd;
-	return mounts_attach(tree_fd, place_fd, path, err);
+	return mounts_attach_at(tree_fd, proc_fd, path, err);
+}
+
+/* Only the host's root may open it, and that is nobody in here. */
+static bool is_closed(const struct stat *st)
+{
+	return !S_ISDIR(st->st_mode) && (st->st_mode & 0077) == 0 && st->st_uid != geteuid();
+}
+
+/*
+ * mount(2) and paths, where everything else here goes by descriptor: there are two dozen
+ * of these, and they cost half.  Nobody but init has been in this tree, open_proc() and
+ * check_null() have just looked at both ends.
+ */
+static int mask(int proc_fd, const char *path, struct cj_error *err)
+{
+	struct stat st;
+	int rc = look(proc_fd, path, &st, err);
+	if (rc <= 0 || is_closed(&st))
+		return rc < 0 ? rc : 0;
+
+	char target[64];
+	int size = snprintf(target, sizeof(target), "/proc/%s", path);
+	assert(size > 0 && (size_t)size < sizeof(target));
+
+	rc = S_ISDIR(st.st_mode)
+		 ? mount("tmpfs", target, "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+			 "mode=0555,size=4k,nr_inodes=2")
+		 : mount("/dev/null", target, NULL, MS_BIND, NULL);
+	return rc < 0 ? cj_fail(err, errno, "mask '%s'", target) : 0;
 }
 
 int rootfs_mask_proc(struct cj_error *err)
@@ -158,9 +148,8 @@ int rootfs_mask_proc(struct cj_error *err)
 	auto_fd int proc_fd = open_proc(err);
 	if (proc_fd < 0)
 		return proc_fd;
-	auto_fd int null_fd = open_null(err);
-	if (null_fd < 0)
-		return null_fd;
+	if (check_null(err) < 0)
+		return -err->code;
 
 	for (size_t i = 0; i < sizeof(read_only_paths) / sizeof(read_only_paths[0]); i++) {
 		int rc = make_read_only(proc_fd, read_only_paths[i], err);
@@ -168,9 +157,9 @@ int rootfs_mask_proc(struct cj_error *err)
 			return cj_wrap(err, "make '/proc/%s' read-only", read_only_paths[i]);
 	}
 	for (size_t i = 0; i < sizeof(masked_paths) / sizeof(masked_paths[0]); i++) {
-		int rc = mask(proc_fd, null_fd, masked_paths[i], err);
+		int rc = mask(proc_fd, masked_paths[i], err);
 		if (rc < 0)
-			return cj_wrap(err, "mask '/proc/%s'", masked_paths[i]);
+			return rc;
 	}
 	return 0;
 }

@@ -39,55 +39,51 @@ static const struct {
 	{ "var/tmp", "../tmp" },
 };
 
-static int make_dir(int skeleton_fd, const char *path, struct cj_error *err)
+/* Beneath a parent that is there.  Returns 0, also when it was made before, or a negative errno. */
+static int make_place(int skeleton_fd, const char *path, bool is_dir)
 {
-	if (mkdirat(skeleton_fd, path, 0755) < 0 && errno != EEXIST)
-		return cj_fail(err, errno, "make the directory '/%s'", path);
-	return 0;
+	int rc = is_dir ? mkdirat(skeleton_fd, path, 0755)
+			: mknodat(skeleton_fd, path, S_IFREG | 0644, 0);
+	return rc < 0 && errno != EEXIST ? -errno : 0;
 }
 
-static int make_parents(int skeleton_fd, const char *path, struct cj_error *err)
+static int make_parents(int skeleton_fd, const char *path)
 {
 	char parent[PATH_MAX];
 	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
 		size_t length = (size_t)(slash - path);
 		if (length >= sizeof(parent))
-			return cj_fail(err, ENAMETOOLONG, "make the mount point '/%s'", path);
+			return -ENAMETOOLONG;
 		memcpy(parent, path, length);
 		parent[length] = '\0';
 
-		int rc = make_dir(skeleton_fd, parent, err);
+		int rc = make_place(skeleton_fd, parent, true);
 		if (rc < 0)
 			return rc;
 	}
 	return 0;
 }
 
-static int make_empty_file(int skeleton_fd, const char *path, struct cj_error *err)
-{
-	auto_fd int fd =
-	    openat(skeleton_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-	if (fd < 0 && errno != EEXIST)
-		return cj_fail(err, errno, "make the file '/%s'", path);
-	return 0;
-}
-
 int skeleton_add_place(int skeleton_fd, const char *path, bool is_dir, struct cj_error *err)
 {
-	int rc = make_parents(skeleton_fd, path, err);
-	if (rc < 0)
-		return rc;
-	return is_dir ? make_dir(skeleton_fd, path, err) : make_empty_file(skeleton_fd, path, err);
+	int rc = make_place(skeleton_fd, path, is_dir);
+	if (rc == -ENOENT) { /* most parents are there: asking first would double the calls */
+		rc = make_parents(skeleton_fd, path);
+		if (rc == 0)
+			rc = make_place(skeleton_fd, path, is_dir);
+	}
+	return rc < 0 ? cj_fail(err, -rc, "make the mount point '/%s'", path) : 0;
 }
 
 int skeleton_add_link(int skeleton_fd, const char *path, const char *target, struct cj_error *err)
 {
-	int rc = make_parents(skeleton_fd, path, err);
-	if (rc < 0)
-		return rc;
-	if (symlinkat(target, skeleton_fd, path) < 0)
-		return cj_fail(err, errno, "make the link '/%s'", path);
-	return 0;
+	int rc = symlinkat(target, skeleton_fd, path) < 0 ? -errno : 0;
+	if (rc == -ENOENT) {
+		rc = make_parents(skeleton_fd, path);
+		if (rc == 0)
+			rc = symlinkat(target, skeleton_fd, path) < 0 ? -errno : 0;
+	}
+	return rc < 0 ? cj_fail(err, -rc, "make the link '/%s'", path) : 0;
 }
 
 static int make_text(int skeleton_fd, const char *path, struct cj_error *err, const char *fmt, ...)
@@ -156,7 +152,7 @@ static int make_network_names(int skeleton_fd, const char *hostname, struct cj_e
 static int fill(int skeleton_fd, const struct rootfs_spec *spec, struct cj_error *err)
 {
 	for (size_t i = 0; i < sizeof(common_dirs) / sizeof(common_dirs[0]); i++) {
-		int rc = make_dir(skeleton_fd, common_dirs[i], err);
+		int rc = skeleton_add_place(skeleton_fd, common_dirs[i], true, err);
 		if (rc < 0)
 			return rc;
 	}

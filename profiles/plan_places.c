@@ -23,24 +23,18 @@ static int no_memory(struct cj_error *err)
 /* --- sources and targets ---------------------------------------------------- */
 
 /* The jail's own directories can be written below, not replaced. */
-static int check_not_own(const char *target, struct cj_error *err)
+static bool is_own(const char *target)
 {
-	static const char *const own[] = { PLACE_BOX, PLACE_TMP };
-
-	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
-		if (strcmp(target, own[i]) != 0)
-			continue;
-		int rc = cj_reject(err, "'%s' is the jail's own", target);
-		cj_hint(err, "choose a place below it: '%s/NAME'", target);
-		return rc;
-	}
-	return 0;
+	return strcmp(target, PLACE_BOX) == 0 || strcmp(target, PLACE_TMP) == 0;
 }
 
-static int find_target(const char *text, struct arena *a, const char **out, struct cj_error *err)
+static int check_not_own(const char *target, struct cj_error *err)
 {
-	int rc = paths_target(text, a, out, err);
-	return rc < 0 ? rc : check_not_own(*out, err);
+	if (!is_own(target))
+		return 0;
+	int rc = cj_reject(err, "'%s' is the jail's own", target);
+	cj_hint(err, "choose a place below it: '%s/NAME'", target);
+	return rc;
 }
 
 /* "SRC[:DST]" of something that is shown: the same path inside, unless DST says otherwise. */
@@ -52,8 +46,8 @@ static int find_bind(const char *text, struct arena *a, struct bind_spec *bind,
 	if (rc == 0)
 		rc = paths_resolve(source, a, &bind->source, err);
 	if (rc == 0)
-		rc = find_target(target ? target : bind->source, a, &bind->target, err);
-	return rc;
+		rc = paths_target(target ? target : bind->source, a, &bind->target, err);
+	return rc < 0 ? rc : check_not_own(bind->target, err);
 }
 
 /* --- sockets ---------------------------------------------------------------- */
@@ -170,7 +164,7 @@ static int plan_binds(struct planner *p, struct cj_error *err)
 
 /* --- copies ----------------------------------------------------------------- */
 
-static int check_copy_source(const char *source, struct cj_error *err)
+static int check_copy_source(const char *source, bool *out_is_dir, struct cj_error *err)
 {
 	struct stat st;
 	if (lstat(source, &st) < 0)
@@ -179,11 +173,16 @@ static int check_copy_source(const char *source, struct cj_error *err)
 		return cj_reject(err, "'%s' is a symbolic link; name what it points to", source);
 	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
 		return cj_reject(err, "'%s' is neither a file nor a directory", source);
+	*out_is_dir = S_ISDIR(st.st_mode);
 	return 0;
 }
 
-static int check_copy_target(const struct planner *p, const char *target, struct cj_error *err)
+/* A directory may be copied *to* /box: it adds to what is there. */
+static int check_copy_target(const struct planner *p, const char *target, bool is_dir,
+			     struct cj_error *err)
 {
+	if (!is_dir && check_not_own(target, err) < 0)
+		return -err->code;
 	if (p->c->writable || paths_is_below(target, PLACE_BOX) ||
 	    paths_is_below(target, PLACE_TMP))
 		return 0;
@@ -204,22 +203,23 @@ static int find_copy_target(const char *source, const char *target, struct arena
 			return cj_reject(err, "'/' can't be copied in (see --rootfs)");
 		text = arena_printf(a, "%s/%s", target ? target : PLACE_BOX, name);
 	}
-	return text ? find_target(text, a, out, err) : no_memory(err);
+	return text ? paths_target(text, a, out, err) : no_memory(err);
 }
 
 static int find_copy(const struct planner *p, const char *text, struct copy_spec *copy,
 		     struct cj_error *err)
 {
+	bool is_dir = false;
 	struct arena *a = &p->c->arena;
 	const char *source, *target;
 	int rc = paths_split(text, a, &source, &target, err);
 	if (rc == 0)
 		rc = paths_absolute(source, a, &copy->source, err);
 	if (rc == 0)
-		rc = check_copy_source(copy->source, err);
+		rc = check_copy_source(copy->source, &is_dir, err);
 	if (rc == 0)
 		rc = find_copy_target(copy->source, target, a, &copy->target, err);
-	return rc < 0 ? rc : check_copy_target(p, copy->target, err);
+	return rc < 0 ? rc : check_copy_target(p, copy->target, is_dir, err);
 }
 
 static int plan_copies(struct planner *p, struct cj_error *err)
@@ -275,7 +275,8 @@ static size_t collect_landings(const struct planner *p, struct landing *list)
 
 static int check_pair(const struct landing *one, const struct landing *other, struct cj_error *err)
 {
-	if (strcmp(one->target, other->target) == 0)
+	/* Only directories are copied to the jail's own places, and those add up. */
+	if (strcmp(one->target, other->target) == 0 && !is_own(one->target))
 		return cj_reject(err, "'%s' and '%s' both want '%s' in the jail", one->what,
 				 other->what, one->target);
 	if (one->is_mount && !other->is_mount && paths_is_below(other->target, one->target))

@@ -2,9 +2,9 @@
 /*
  * policy - a seccomp profile in the OCI / Docker JSON format, read into plain data.
  *
- * Pure: no libseccomp here; runtime/jail/filter.c compiles it.  Every name, action
- * and operator of the format is understood or refused with its place; names the
- * kernel headers of this build do not know are kept in `unknown`, to be reported.
+ * Pure: no libseccomp here; runtime/jail/filter_compile.c compiles it.  Every key,
+ * action and operator of the format is understood or refused with its place.  Names
+ * stay names: which of them are system calls, the compiler finds out and reports.
  * Docker's "includes"/"excludes" are evaluated for a jail (no capabilities, this
  * architecture, this kernel).  Sub-architectures (i386, x32) stay closed whatever
  * the file says, and that is reported too.

@@ -33,18 +33,20 @@ struct filter {
 	unsigned short ninsns;
 	const struct filter_tell *tells;
 	size_t ntells;
+	struct strings
+	    notes; /* what the policy names and this cejail can't give, a sentence each */
 };
 
 /* The default filter, compiled when cejail was built (build/.../default_filter.c). */
 void filter_builtin(struct filter *out);
 
 /*
- * filter_compile - policy to BPF, in binary-tree order (libseccomp, seccomp_export_bpf_mem or a
- * pipe).
+ * filter_compile - policy to BPF: a binary tree over ranges of calls, then their conditions.
  *
- * x32 and i386 entries are killed, clone3 is always ENOSYS (its flags are out of a
- * filter's sight), calls that init needs after the seal must be allowed: a policy that
- * forbids one is refused by name.
+ * Of the rules that match a call the strictest wins, as with filters stacked in the kernel; none:
+ * the default.  x32 and i386 entries are killed, clone3 is always ENOSYS (its flags are out of a
+ * filter's sight), a filter with a listener is refused (it could answer for ours).  Calls that init
+ * needs after the seal must be allowed: a policy that forbids one is refused by name.
  */
 int filter_compile(const struct policy *policy, struct arena *a, struct filter *out,
 		   struct cj_error *err);

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tables about single system calls.  Pure. */
+#include "runtime/jail/filter_calls.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Newer than the kernel headers of Debian 12.
+ */
+#define NR_open_tree_attr 467
+
+#define CALL(name)                                                                                 \
+	{                                                                                          \
+#name, SYS_##name                                                                  \
+	}
+
+/*
+ * Not told although refused: what libraries try at every start and do without (clone3,
+ * NUMA placement), because a report that is always
+ * there is read by nobody.
+ */
+const struct call_told calls_told[] = {
+	CALL(socket),
+	CALL(ioctl),
+	CALL(clone),
+	CALL(mknodat),
+	CALL(ptrace),
+	CALL(process_vm_readv),
+	CALL(process_vm_writev),
+	CALL(kcmp),
+	CALL(pidfd_getfd),
+	CALL(unshare),
+	CALL(setns),
+	CALL(mount),
+	CALL(umount2),
+	CALL(pivot_root),
+	CALL(chroot),
+	CALL(open_tree),
+	CALL(move_mount),
+	CALL(fsopen),
+	CALL(fsconfig),
+	CALL(fsmount),
+	CALL(fspick),
+	CALL(mount_setattr),
+	{ "open_tree_attr", NR_open_tree_attr },
+	CALL(keyctl),
+	CALL(add_key),
+	CALL(request_key),
+	CALL(bpf),
+	CALL(perf_event_open),
+	CALL(userfaultfd),
+	CALL(io_uring_setup),
+	CALL(vmsplice),
+	CALL(memfd_secret),
+	CALL(open_by_handle_at),
+	CALL(name_to_handle_at),
+	CALL(fanotify_init),
+	CALL(init_module),
+	CALL(finit_module),
+	CALL(delete_module),
+	CALL(kexec_load),
+	CALL(kexec_file_load),
+	CALL(reboot),
+	CALL(swapon),
+	CALL(swapoff),
+	CALL(acct),
+	CALL(quotactl),
+	CALL(quotactl_fd),
+	CALL(syslog),
+	CALL(vhangup),
+	CALL(sethostname),
+	CALL(setdomainname),
+	CALL(settimeofday),
+	CALL(clock_settime),
+	CALL(clock_adjtime),
+	CALL(adjtimex),
+	CALL(personality),
+	CALL(process_madvise),
+#ifdef __x86_64__
+	CALL(mknod),
+	CALL(iopl),
+	CALL(ioperm),
+	CALL(modify_ldt),
+#endif
+};
+const size_t calls_told_count = COUNT_OF(calls_told);
+
+const char *call_told_name(int nr)
+{
+	for (size_t i = 0; i < calls_told_count; i++) {
+		if (calls_told[i].nr == nr)
+			return calls_told[i].name;
+	}
+	return NULL;
+}
+
+#define NEEDED(name, ...)                                                                          \
+	{                                                                                          \
+#name, SYS_##name,                                                                 \
+		{                                                                                  \
+			__VA_ARGS__                                                                \
+		}                                                                                  \
+	}
+
+const struct call_needed calls_needed[] = {
+	/* takes inputs in: files and directories below /box */
+	NEEDED(read),
+	NEEDED(write),
+	NEEDED(close),
+	NEEDED(openat),
+	NEEDED(mkdirat),
+	NEEDED(symlinkat),
+	NEEDED(fchmod),
+	NEEDED(fchmodat),
+	NEEDED(fstat),
+	NEEDED(newfstatat),
+	NEEDED(lseek),
+	NEEDED(fcntl),
+	/* speaks with the supervisor */
+	NEEDED(sendmsg),
+	NEEDED(recvmsg),
+	NEEDED(ppoll),
+	/* starts the payload: vfork(2) or posix_spawn(3)'s clone, a terminal, execve(2) */
+	NEEDED(clone, CLONE_VM | CLONE_VFORK | SIGCHLD),
+	NEEDED(execve),
+	NEEDED(setsid),
+	NEEDED(ioctl, 0, TIOCSCTTY),
+	NEEDED(dup3),
+	NEEDED(chdir),
+	NEEDED(fchdir),
+	NEEDED(prctl),
+	/* reaps, and ends */
+	NEEDED(waitid),
+	NEEDED(wait4),
+	NEEDED(kill),
+	NEEDED(getpid),
+	NEEDED(rt_sigaction),
+	NEEDED(rt_sigprocmask),
+	NEEDED(rt_sigreturn),
+	NEEDED(exit),
+	NEEDED(exit_group),
+	/* libc beneath all of it */
+	NEEDED(brk),
+	NEEDED(mmap),
+	NEEDED(munmap),
+	NEEDED(mprotect),
+	NEEDED(futex),
+#ifdef __x86_64__
+	NEEDED(vfork),
+	NEEDED(dup2),
+#endif
+};
+const size_t calls_needed_count = COUNT_OF(calls_needed);
+
+static const struct call_number {
+	const char *name;
+	int nr;
+} newer[] = {
+	{ "quotactl_fd", 443 },
+	{ "memfd_secret", 447 },
+	{ "process_mrelease", 448 },
+	{ "futex_waitv", 449 },
+	{ "set_mempolicy_home_node", 450 },
+	{ "cachestat", 451 },        /* 6.5 */
+	{ "fchmodat2", 452 },        /* 6.6 */
+	{ "map_shadow_stack", 453 }, /* 6.6 */
+	{ "futex_wake", 454 },       /* 6.7, with the next two */
+	{ "futex_wait", 455 },
+	{ "futex_requeue", 456 },
+	{ "statmount", 457 }, /* 6.8, with the next four */
+	{ "listmount", 458 },
+	{ "lsm_get_self_attr", 459 },
+	{ "lsm_set_self_attr", 460 },
+	{ "lsm_list_modules", 461 },
+	{ "mseal", 462 },      /* 6.10 */
+	{ "setxattrat", 463 }, /* 6.13, with the next three */
+	{ "getxattrat", 464 },
+	{ "listxattrat", 465 },
+	{ "removexattrat", 466 },
+	{ "open_tree_attr", 467 }, /* 6.15 */
+	{ "file_getattr", 468 },   /* 6.17, with the next */
+	{ "file_setattr", 469 },
+	{ "listns", 470 }, /* 6.19 */
+};
+
+int call_newer(const char *name)
+{
+	for (size_t i = 0; i < COUNT_OF(newer); i++) {
+		if (strcmp(newer[i].name, name) == 0)
+			return newer[i].nr;
+	}
+	return -1;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bake-filter FILE - compile a seccomp profile when cejail is built, and print the
+ * result as C: filter_builtin() of runtime/jail/filter.h.
+ *
+ * A note is an error here: what we ship says nothing that can't be had.
+ */
+#include <stdio.h>
+
+#include "profiles/policy.h"
+#include "runtime/base/log.h"
+#include "runtime/jail/filter.h"
+
+static void print_insns(const struct filter *f)
+{
+	printf("static const struct sock_filter insns[] = {\n");
+	for (size_t i = 0; i < f->ninsns; i++)
+		printf("\t{ 0x%02x, %u, %u, 0x%08x },\n", f->insns[i].code, f->insns[i].jt,
+		       f->insns[i].jf, f->insns[i].k);
+	printf("};\n\n");
+}
+
+static void print_tells(const struct filter *f)
+{
+	printf("static const struct filter_tell tells[] = {\n");
+	for (size_t i = 0; i < f->ntells; i++)
+		printf("\t{ %d, %d },\n", f->tells[i].nr, f->tells[i].errno_value);
+	printf("};\n\n");
+}
+
+static void print_source(const char *path, const struct filter *f)
+{
+	printf("/* Made by bake-filter from %s.  Do not edit. */\n"
+	       "#include \"runtime/jail/filter.h\"\n\n",
+	       path);
+	print_insns(f);
+	print_tells(f);
+	printf("void filter_builtin(struct filter *out)\n{\n"
+	       "\t*out = (struct filter){\n"
+	       "\t\t.insns = insns, .ninsns = %u, .tells = tells, .ntells = %zu,\n"
+	       "\t};\n}\n",
+	       f->ninsns, f->ntells);
+}
+
+static int bake(const char *path, struct arena *a, struct cj_error *err)
+{
+	const struct policy *policy;
+	struct filter filter;
+
+	if (policy_load(path, a, &policy, err) < 0 || filter_compile(policy, a, &filter, err) < 0)
+		return -err->code;
+	if (policy->notes.count > 0)
+		return cj_reject(err, "%s", policy->notes.items[0]);
+	if (filter.notes.count > 0)
+		return cj_reject(err, "%s", filter.notes.items[0]);
+	print_source(path, &filter);
+	if (fflush(stdout) != 0)
+		return cj_fail(err, errno, "write the filter");
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct cj_error err = { 0 };
+	struct arena arena = { 0 };
+
+	if (argc != 2) {
+		fprintf(stderr, "usage: bake-filter FILE\n");
+		return 2;
+	}
+	int rc = bake(argv[1], &arena, &err);
+	if (rc < 0)
+		log_error(&err);
+	arena_fini(&arena);
+	return rc < 0 ? 1 : 0;
+}

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files out of /box/out.  Acts.
+ *
+ * The jail is dead and its tree stands still, but every name, type, mode and size in it
+ * is the payload's choice.  So: one component at a time from a held descriptor, no link
+ * and no other mount on the way, looked at before it is opened and again after, counted
+ * by the bytes that are read.  The destination may be shared with others, so nothing of
+ * it is followed either, and a name appears there only when its file is whole.
+ *
+ * What the payload can do wrong is passed over with a sentence; what fails on our side
+ * (the destination, memory) is an error and ends the copying.
+ */
+#include "rootfs/artifacts.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "rootfs/types.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/base/text.h"
+
+#define ENTRIES_MAX (ARTIFACTS_FILES_MAX * 10) /* looked at, whatever they are */
+#define SKIPPED_MAX 100                        /* sentences; a payload could make a million */
+#define SHOWN_MAX   256                        /* bytes of a path in a sentence */
+#define PATH_BYTES  ((ARTIFACTS_DEPTH_MAX + 1) * (ARTIFACT_NAME_MAX + 1))
+#define COPY_BYTES  (64u << 10)
+#define TEMP_BYTES  32
+
+/* A directory of the destination, made when the first file comes to lie in it. */
+struct place {
+	struct place *parent; /* NULL: the caller's directory, whose fd is borrowed */
+	const char *name;
+	int fd; /* -1: not yet opened */
+};
+
+struct collector {
+	struct arena *arena;
+	struct artifacts *out;
+	uint64_t bytes; /* read so far, of all files */
+	size_t entries, unnamed;
+	char path[PATH_BYTES]; /* of the entry at hand, relative to /box/out */
+	char buf[COPY_BYTES];
+};
+
+static int collect_directory(struct collector *c, int fd, struct place *place, unsigned depth,
+			     struct cj_error *err);
+
+/* --- what is passed over ----------------------------------------------------- */
+
+static int add_sentence(struct collector *c, const char *sentence, struct cj_error *err)
+{
+	if (!sentence || strings_add(&c->out->skipped, c->arena, sentence) < 0)
+		return cj_fail(err, ENOMEM, "list what is not copied");
+	return 0;
+}
+
+/* "'PATH' in /box/out is not copied: WHY". */
+static int skip(struct collector *c, struct cj_error *err, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static int skip(struct collector *c, struct cj_error *err, const char *fmt, ...)
+{
+	if (c->out->skipped.count >= SKIPPED_MAX) {
+		c->unnamed++;
+		return 0;
+	}
+	char shown[SHOWN_MAX], why[160];
+	size_t length = strlen(c->path);
+	size_t told = text_escape(c->path, length, false, shown, sizeof(shown));
+
+	va_list ap;
+	va_start(ap, fmt);
+	(void)vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	return add_sentence(c,
+			    arena_printf(c->arena, "'%s%s' in /box/out is not copied: %s", shown,
+					 told < length ? "..." : "", why),
+			    err);
+}
+
+static int finish_skipped(struct collector *c, struct cj_error *err)
+{
+	if (c->unnamed == 0)
+		return 0;
+	return add_sentence(
+	    c, arena_printf(c->arena, "%zu more in /box/out are not copied", c->unnamed), err);
+}
+
+static bool has_control(const char *name)
+{
+	for (const unsigned char *p = (const unsigned char *)name; *p; p++)
+		if (*p < 0x20 || *p == 0x7f || (p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0))
+			return true;
+	return false;
+}
+
+/* NULL when a file may bear that name outside. */
+static const char *name_fault(const char *name)
+{
+	if (!is_utf8(name, strlen(name)))
+		return "its name is not UTF-8";
+	if (has_control(name))
+		return "its name has control characters";
+	if (name[0] == '-')
+		return "its name begins with '-', like an option";
+	return NULL;
+}
+
+/* NULL when it may be copied (a directory: entered). */
+static const char *type_fault(const struct stat *st)
+{
+	if (S_ISLNK(st->st_mode))
+		return "it is a symbolic link";
+	if (S_ISDIR(st->st_mode))
+		return NULL;
+	if (!S_ISREG(st->st_mode))
+		return "it is neither a file nor a directory";
+	if (st->st_nlink != 1)
+		return "it has more than one hard link";
+	return NULL;
+}
+
+/* --- the destination --------------------------------------------------------- */
+
+static int fail_destination(const struct collector *c, int code, const char *doing,
+			    struct cj_error *err)
+{
+	int rc = cj_fail(err, code, "%s '%s' in the artifacts directory", doing, c->path);
+	if (code == ENOSPC || code == EDQUOT)
+		cj_hint(err, "it is full; nothing after this file was copied");
+	else
+		cj_hint(err, "nothing after this file was copied");
+	return rc;
+}
+
+/*
+ * Opens `place`, making what is missing.  Returns -1 and errno; ELOOP and ENOTDIR say
+ * that something of the destination is in the way.
+ */
+static int place_open(struct place *place)
+{
+	if (place->fd >= 0)
+		return place->fd;
+	int parent_fd = place_open(place->parent);
+	if (parent_fd < 0)
+		return -1;
+
+	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	if (mkdirat(parent_fd, place->name, 0755) < 0 && errno != EEXIST)
+		return -1;
+	place->fd = openat(parent_fd, place->name, flags);
+	return place->fd;
+}
+
+/* A name nobody can foresee, so nobody can have put something there. */
+static int make_temp(int dir_fd, char name[static TEMP_BYTES])
+{
+	uint64_t number;
+	if (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number))
+		return -1;
+	(void)snprintf(name, TEMP_BYTES, ".cejail-%016" PRIx64, number);
+	return openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+}
+
+static int write_all(int fd, const char *buf, size_t size)
+{
+	for (size_t put = 0; put < size;) {
+		ssize_t part = sys_write(fd, buf + put, size - put);
+		if (part < 0)
+			return -1;
+		put += (size_t)part;
+	}
+	return 0;
+}
+
+/* --- one file ---------------------------------------------------------------- */
+
+enum copied { COPIED, COPY_PASSED_OVER }; /* or a negative errno */
+
+/* Copies until the end or until the sum of all files is reached; *item gets size and hash. */
+static int copy_bytes(struct collector *c, int from_fd, int to_fd, struct artifact *item,
+		      struct cj_error *err)
+{
+	struct sha256 hash;
+	sha256_init(&hash);
+	for (;;) {
+		ssize_t got = sys_read(from_fd, c->buf, sizeof(c->buf));
+		if (got < 0) {
+			int rc = skip(c, err, "read: %s", strerror(errno));
+			return rc < 0 ? rc : COPY_PASSED_OVER;
+		}
+		if (got == 0)
+			break;
+		c->bytes += (uint64_t)got;
+		if (c->bytes > ARTIFACTS_BYTES_MAX) {
+			int rc = skip(c, err, "all files together are too large");
+			return rc < 0 ? rc : COPY_PASSED_OVER;
+		}
+		item->bytes += (uint64_t)got;
+		sha256_update(&hash, c->buf, (size_t)got);
+		if (write_all(to_fd, c->buf, (size_t)got) < 0)
+			return fail_destination(c, errno, "write", err);
+	}
+	sha256_final(&hash, item->sha256);
+	return COPIED;
+}
+
+static int add_item(struct collector *c, const struct artifact *item, struct cj_error *err)
+{
+	struct artifacts *out = c->out;
+	if ((out->count & (out->count - 1)) == 0) { /* full at 0, 1, 2, 4, 8, ... */
+		size_t room = out->count == 0 ? 1 : out->count * 2;
+		struct artifact *items = arena_array(c->arena, room, sizeof(*items));
+		if (!items)
+			return cj_fail(err, ENOMEM, "list the artefacts");
+		if (out->count > 0)
+			memcpy(items, out->items, out->count * sizeof(*items));
+		out->items = items;
+	}
+	out->items[out->count++] = *item;
+	return 0;
+}
+
+/* Whole on disk as far as close(2) can tell, readable by all, under its own name. */
+static int publish(struct collector *c, int dir_fd, int *temp_fd, const char *temp,
+		   const char *name, struct cj_error *err)
+{
+	if (fchmod(*temp_fd, 0644) < 0)
+		return fail_destination(c, errno, "set the mode of", err);
+	if (close(take_fd(temp_fd)) < 0) /* where NFS and quotas speak up */
+		return fail_destination(c, errno, "write", err);
+	if (renameat(dir_fd, temp, dir_fd, name) == 0)
+		return COPIED;
+	if (errno != EISDIR && errno != ENOTEMPTY && errno != EEXIST)
+		return fail_destination(c, errno, "name", err);
+
+	int rc = skip(c, err, "a directory has its name in the artifacts directory");
+	return rc < 0 ? rc : COPY_PASSED_OVER;
+}
+
+/* Through a temporary file in dir_fd, which is gone again unless the file is published. */
+static int copy_to(struct collector *c, int from_fd, int dir_fd, const char *name,
+		   struct cj_error *err)
+{
+	struct artifact item = { .path = arena_strdup(c->arena, c->path),
+				 .type = type_of_name(name) };
+	if (!item.path)
+		return cj_fail(err, ENOMEM, "list the artefacts");
+
+	char temp[TEMP_BYTES];
+	auto_fd int temp_fd = make_temp(dir_fd, temp);
+	if (temp_fd < 0)
+		return fail_destination(c, errno, "create", err);
+
+	int rc = copy_bytes(c, from_fd, temp_fd, &item, err);
+	if (rc == COPIED)
+		rc = publish(c, dir_fd, &temp_fd, temp, name, err);
+	if (rc != COPIED) {
+		(void)unlinkat(dir_fd, temp, 0); /* the first failure is the one to tell */
+		return rc < 0 ? rc : 0;
+	}
+	return add_item(c, &item, err);
+}
+
+static int collect_file(struct collector *c, int fd, struct place *place, const char *name,
+			const struct stat *st, struct cj_error *err)
+{
+	if (c->out->count >= ARTIFACTS_FILES_MAX)
+		return skip(c, err, "there are more than %d files", ARTIFACTS_FILES_MAX);
+	uint64_t room = c->bytes < ARTIFACTS_BYTES_MAX ? ARTIFACTS_BYTES_MAX - c->bytes : 0;
+	if ((uint64_t)st->st_size > room)
+		return skip(c, err, "all files together may have %llu bytes", ARTIFACTS_BYTES_MAX);
+
+	int dir_fd = place_open(place);
+	if (dir_fd < 0 && (errno == ELOOP || errno == ENOTDIR))
+		return skip(c, err, "the artifacts directory has a link or a file in its place");
+	if (dir_fd < 0)
+		return fail_destination(c, errno, "make the directory of", err);
+	return copy_to(c, fd, dir_fd, name, err);
+}
+
+/* --- the walk ---------------------------------------------------------------- */
+
+/* fd is what *looked* says it is, in the jail's own tree; -1 and errno otherwise. */
+static int open_entry(int dir_fd, const char *name, int more_flags)
+{
+	const uint64_t resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS |
+				 RESOLVE_NO_XDEV;
+	return sys_openat2(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | more_flags,
+			   0, resolve);
+}
+
+static int collect_entry(struct collector *c, int dir_fd, const char *name, struct place *place,
+			 unsigned depth, struct cj_error *err)
+{
+	struct stat st;
+	const char *fault = name_fault(name);
+	if (!fault && fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		fault = strerror(errno);
+	if (!fault)
+		fault = type_fault(&st);
+	if (fault)
+		return skip(c, err, "%s", fault);
+
+	bool is_dir = S_ISDIR(st.st_mode);
+	if (is_dir && depth >= ARTIFACTS_DEPTH_MAX)
+		return skip(c, err, "it lies more than %d directories deep", ARTIFACTS_DEPTH_MAX);
+
+	auto_fd int fd = open_entry(dir_fd, name, is_dir ? O_DIRECTORY : 0);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return skip(c, err, "open: %s", strerror(errno));
+	fault = type_fault(&st);
+	if (fault || is_dir != S_ISDIR(st.st_mode))
+		return skip(c, err, "%s", fault ? fault : "it changed");
+	if (!is_dir)
+		return collect_file(c, fd, place, name, &st, err);
+
+	struct place below = { .parent = place, .name = name, .fd = -1 };
+	int rc = collect_directory(c, take_fd(&fd), &below, depth + 1, err);
+	cj_close(&below.fd);
+	return rc;
+}
+
+/* Appends "NAME" or "/NAME"; PATH_BYTES is room for every name at every depth. */
+static void path_push(struct collector *c, const char *name)
+{
+	size_t used = strlen(c->path);
+	(void)snprintf(c->path + used, sizeof(c->path) - used, "%s%s", used > 0 ? "/" : "", name);
+}
+
+/* Takes fd. */
+static int collect_directory(struct collector *c, int fd, struct place *place, unsigned depth,
+			     struct cj_error *err)
+{
+	auto_dir DIR *dir = fdopendir(fd);
+	if (!dir) {
+		int code = errno;
+		cj_close(&fd);
+		return cj_fail(err, code, "list '/box/out/%s'", c->path);
+	}
+	size_t length = strlen(c->path);
+	int rc = 0;
+	for (const struct dirent *entry; rc == 0 && (entry = readdir(dir));) {
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		path_push(c, entry->d_name);
+		if (++c->entries > ENTRIES_MAX)
+			c->unnamed++;
+		else
+			rc = collect_entry(c, dirfd(dir), entry->d_name, place, depth, err);
+		c->path[length] = '\0';
+	}
+	return rc;
+}
+
+static int by_path(const void *a, const void *b)
+{
+	return strcmp(((const struct artifact *)a)->path, ((const struct artifact *)b)->path);
+}
+
+static int collect_all(struct collector *c, int box_fd, int dest_fd, struct cj_error *err)
+{
+	int out_fd = open_entry(box_fd, "out", O_DIRECTORY);
+	if (out_fd < 0 && errno == ENOENT)
+		return 0; /* the program made nothing of it */
+	if (out_fd < 0)
+		return add_sentence(
+		    c,
+		    arena_printf(c->arena, "nothing is copied from /box/out: %s", strerror(errno)),
+		    err);
+
+	struct place place = { .fd = dest_fd };
+	int rc = collect_directory(c, out_fd, &place, 0, err);
+	if (rc == 0)
+		rc = finish_skipped(c, err);
+	return rc;
+}
+
+int artifacts_collect(int box_fd, int dest_fd, struct arena *a, struct artifacts *out,
+		      struct cj_error *err)
+{
+	*out = (struct artifacts){ 0 };
+	auto_free struct collector *c = malloc(sizeof(*c));
+	if (!c)
+		return cj_fail(err, ENOMEM, "copy artefacts");
+	c->arena = a;
+	c->out = out;
+	c->bytes = 0;
+	c->entries = c->unnamed = 0;
+	c->path[0] = '\0';
+
+	int rc = collect_all(c, box_fd, dest_fd, err);
+	if (out->count > 1)
+		qsort(out->items, out->count, sizeof(*out->items), by_path);
+	return rc;
+}

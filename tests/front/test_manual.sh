@@ -1,0 +1,152 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The manual page, --help, the completions and the schema name what the program's tables have, and
+# nothing more: tests/front/test_manual.sh [MANUAL]
+#
+#	CEJAIL   the program whose --help is checked (default: build/release/bin/cejail)
+set -euo pipefail
+export LC_ALL=C # sort and --help in one order, one language
+cd "$(dirname "$0")/../.."
+
+CEJAIL=${CEJAIL:-build/release/bin/cejail}
+MANUAL=${1:-man/cejail.1}
+failed=0
+
+# Two lists, a word a line, in order.  An empty one means that the test itself is broken.
+same() {
+	local sentence=$1 wanted=$2 seen=$3
+	if [ -z "$wanted" ]; then
+		echo "not ok - $sentence: nothing was found to compare with"
+		failed=1
+	elif [ "$wanted" = "$seen" ]; then
+		echo "ok - $sentence"
+	else
+		echo "not ok - $sentence (< the program's, > the document's)"
+		diff <(echo "$wanted") <(echo "$seen") | sed -n 's/^\([<>]\)/     \1/p'
+		failed=1
+	fi
+}
+
+skip() {
+	echo "skip - $1 ($2)"
+	if [ "${CEJAIL_TEST_STRICT:-}" = 1 ]; then failed=1; fi
+}
+
+# --- the program's tables -----------------------------------------------------------
+
+# "letter --option value" of each row that is an option; "-" where there is no letter or value.
+table_options() {
+	awk -F'"' '
+		function flush() { if (name != "") print letter, "--" name, value }
+		/^const struct setting settings\[\]/ { inside = 1 }
+		inside && /^};/ { flush(); exit }
+		inside && /^\t\{ / {
+			flush()
+			name = $0 ~ /^\t\{ NULL/ ? "" : $2
+			letter = "-"; value = "-"
+			if (match($0, /\047[a-zA-Z]\047/)) letter = "-" substr($0, RSTART + 1, 1)
+			if ($0 ~ /SIZE\(/) value = "SIZE"
+			if ($0 ~ /DURATION\(/) value = "DUR"
+			if ($0 ~ /COUNT\(/) value = "N"
+			if (match($0, /SETTING_(VALUE|LIST), "[^"]*"/)) {
+				value = substr($0, RSTART, RLENGTH)
+				gsub(/^[^"]*"|"$/, "", value)
+			}
+		}
+		inside && match($0, /\.value = "[^"]*"/) {
+			value = substr($0, RSTART + 10, RLENGTH - 11)
+		}' profiles/settings.c
+}
+
+# The words of one table of outcome.c, sorted.
+table_words() {
+	sed -n "/$1\[\] = {/,/^};/p" runtime/jail/outcome.c | grep -o '= "[^"]*"' | tr -d '= "' | sort
+}
+
+verbs() {
+	sed -n '/} verbs\[\] = {/,/^};/s/^\t{ "\([a-z]*\)".*/\1/p' runtime/front/cli/main.c | sort
+}
+
+# --- what the manual names ----------------------------------------------------------
+
+section() {
+	sed -n "/^\.S[hs] $1\$/,/^\.S[hs] /p" "$MANUAL"
+}
+
+chapter() {
+	sed -n "/^\.Sh $1\$/,/^\.Sh /p" "$MANUAL"
+}
+
+# The same shape as table_options: ".It Fl p , Fl -profile Ar NAME|FILE".
+manual_options() {
+	chapter OPTIONS | sed -n 's/^\.It Fl //p' | sed 's/Ns Op = Ns Ar/Ar/' | awk '{
+		letter = "-"; i = 1
+		if ($1 !~ /^-/) { letter = "-" $1; i = 4 }
+		value = $(i + 1) == "Ar" ? $(i + 2) : "-"
+		print letter, "-" $i, value }'
+}
+
+manual_words() {
+	section "$1" | sed -n 's/^\.It Cm \(.*\)/\1/p' | tr -d ' ' | tr , '\n' | sort
+}
+
+manual_verbs() {
+	chapter VERBS | sed -n 's/^\.It Cm \([a-z]*\).*/\1/p' | sort -u
+}
+
+# --- what --help and the completions name -------------------------------------------
+
+help_options() {
+	"$CEJAIL" run --help | sed -n 's/^  \(-[a-zA-Z],\|   \) \(--[a-z-]*\)\(\[=\| \|$\)\([^] ]*\).*/\1 \2 \4/p' |
+		sed 's/^   /-/; s/,//' | awk '{ print $1, $2, $3 == "" ? "-" : $3 }'
+}
+
+# Options that are not settings: of other verbs, and what every program has.
+completion_options() {
+	grep -o -- '--[a-z][a-z-]*' "$1" | grep -vxE -- '--(help|version|names)' | sort -u
+}
+
+# --- the comparisons ----------------------------------------------------------------
+
+same "the manual names every option with its letter and value, in the table's order" \
+	"$(table_options)" "$(manual_options)"
+same "the manual names every status" "$(table_words status_names)" "$(manual_words Status)"
+same "the manual names every limit" \
+	"$(table_words limit_names)" "$(manual_words "Limits in the result")"
+same "the manual names every holder of a limit" \
+	"$(table_words limit_by_names)" "$(manual_words "Who holds a limit")"
+same "the manual names every layer" "$(table_words layer_names)" "$(manual_words Layers)"
+same "the manual names every state of a layer" \
+	"$(table_words layer_state_names)" "$(manual_words "State of a layer")"
+same "the manual names every verb" "$(verbs)" "$(manual_verbs)"
+
+if [ -x "$CEJAIL" ]; then
+	same "--help names every option with its letter and value, in the table's order" \
+		"$(table_options)" "$(help_options)"
+else
+	skip "--help names every option" "'$CEJAIL' is not built"
+fi
+
+completions=$(find tools/completions -type f | sort)
+if [ -z "$completions" ]; then skip "completions" "there are none"; fi
+for file in $completions; do
+	same "$file names every option" \
+		"$(table_options | awk '{ print $2 }' | sort)" "$(completion_options "$file")"
+done
+
+if [ -f profiles/schema/result.json ]; then
+	same "the manual names every member of the result" \
+		"$(python3 -c 'import json
+print("\n".join(sorted(json.load(open("profiles/schema/result.json"))["properties"])))')" \
+		"$(section "THE RESULT" | sed -n 's/^\.It Va //p' | tr -d ' ' | tr , '\n' | sort)"
+else
+	skip "the manual names every member of the result" "there is no schema"
+fi
+
+if command -v mandoc >/dev/null; then
+	complaints=$(mandoc -Tlint -Wwarning "$MANUAL" 2>/dev/null || true)
+	same "mandoc has no complaint about $MANUAL" none "${complaints:-none}"
+else
+	skip "mandoc has no complaint about $MANUAL" "mandoc is not installed"
+fi
+exit $failed

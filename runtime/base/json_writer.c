@@ -346,10 +346,9 @@ int json_writer_take(struct json_writer *w, const char **out_text, size_t *out_s
 	if (w->rc < 0)
 		return cj_fail(err, -w->rc, "write JSON");
 
-	size_t size = w->size;
-	if (w->text[size - 1] == '\n') /* yajl's, when pretty */
-		w->text[--size] = '\0';
+	if (w->text[w->size - 1] == '\n') /* yajl's, when pretty */
+		w->text[--w->size] = '\0';
 	*out_text = w->text;
-	*out_size = size;
+	*out_size = w->size;
 	return 0;
 }

@@ -122,7 +122,7 @@ void outcome_warn(struct outcome *o, const char *fmt, ...)
 /* As shells say it (POSIX, Shell Command Language, 2.8.2). */
 static int exec_failure(int exec_errno)
 {
-	return exec_errno == ENOENT || exec_errno == ENOTDIR ? EXIT_NOT_FOUND : EXIT_NOT_RUNNABLE;
+	return exec_errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUNNABLE;
 }
 
 int outcome_exit_status(const struct outcome *o)

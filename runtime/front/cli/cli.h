@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cli - what the verbs of the command line share.
+ *
+ * A verb is a row of verbs[] in main.c and a function below: it gets the words after
+ * its name and returns the exit status.  Everything cejail itself gets wrong is 125.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "runtime/base/error.h"
+
+#define CLI_FAILED 125
+
+#define CLI_STDOUT_BIT (1u << 1)
+
+struct cli {
+	const char *const *args;    /* after the verb; NULL-terminated */
+	const char *const *environ; /* the caller's */
+	unsigned open_streams;      /* of fd_claim_stdio() */
+};
+
+int run_verb(const struct cli *cli);
+int shell_verb(const struct cli *cli);
+int profile_verb(const struct cli *cli);
+int doctor_verb(const struct cli *cli);
+int ps_verb(const struct cli *cli);
+int kill_verb(const struct cli *cli);
+int gc_verb(const struct cli *cli);
+
+/* Prints the error; returns CLI_FAILED. */
+int cli_fail(const struct cj_error *err);
+
+/* A standard output that was closed before we came is an error, not a lost answer. */
+int cli_need_stdout(const struct cli *cli, struct cj_error *err);
+
+/*
+ * cli_finish - flush what was printed to stdout; returns `status`, or CLI_FAILED (said on
+ * stderr) when it could not all be written.
+ */
+int cli_finish(int status);
+
+/* The words after a verb that takes none, or only `flag` (NULL: none). */
+int cli_take_only(const struct cli *cli, const char *flag, bool *out_given, struct cj_error *err);

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The lines of `--events-fd`.  Acts on one descriptor, the caller's: its flags are not
+ * ours to change (O_NONBLOCK belongs to the open file, which others share), so it is
+ * polled first and written in pieces that poll(2) promises room for.
+ */
+#include "runtime/front/cli/events.h"
+
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "runtime/base/json.h"
+#include "runtime/base/sys.h"
+#include "runtime/base/text.h"
+
+void events_init(struct events *e, int fd)
+{
+	*e = (struct events){ .fd = fd };
+}
+
+void events_fini(struct events *e)
+{
+	free(e->queue);
+	events_init(e, -1);
+}
+
+static bool is_closed(const struct events *e)
+{
+	return e->fd < 0 || e->is_gone;
+}
+
+/* Writes what is queued; waits up to patience_ms for each piece of progress. */
+static void flush(struct events *e, int patience_ms)
+{
+	struct pollfd p = { .fd = e->fd, .events = POLLOUT };
+
+	while (!is_closed(e) && e->start < e->end && poll(&p, 1, patience_ms) > 0) {
+		size_t size = e->end - e->start;
+		if (size > PIPE_BUF)
+			size = PIPE_BUF; /* pipe(7): what POLLOUT promises */
+		ssize_t put = sys_write(e->fd, e->queue + e->start, size);
+		if (put < 0 && errno == EAGAIN && patience_ms == 0)
+			break;
+		if (put < 0 && errno != EAGAIN)
+			e->is_gone = true;
+		if (put > 0)
+			e->start += (size_t)put;
+	}
+	if (e->start == e->end)
+		e->start = e->end = 0;
+}
+
+/* Makes room for `size` more bytes. */
+static int grow(struct events *e, size_t size)
+{
+	if (e->start > 0) {
+		memmove(e->queue, e->queue + e->start, e->end - e->start);
+		e->end -= e->start;
+		e->start = 0;
+	}
+	if (e->end + size <= e->room)
+		return 0;
+	char *queue = realloc(e->queue, e->end + size);
+	if (!queue)
+		return -ENOMEM;
+	e->queue = queue;
+	e->room = e->end + size;
+	return 0;
+}
+
+static int append(struct events *e, const char *bytes, size_t size)
+{
+	if (e->end + size > e->room && grow(e, size) < 0)
+		return -ENOMEM;
+	memcpy(e->queue + e->end, bytes, size);
+	e->end += size;
+	return 0;
+}
+
+static bool may_queue(const struct events *e, size_t size)
+{
+	return e->end - e->start + size <= EVENTS_QUEUE_MAX;
+}
+
+/* Queues the writer's object as a line, or counts it as dropped. */
+static void queue_line(struct events *e, struct json_writer *w)
+{
+	struct cj_error err = { 0 };
+	const char *text = NULL;
+	size_t size = 0;
+
+	if (json_writer_take(w, &text, &size, &err) < 0 || !may_queue(e, size + 1) ||
+	    grow(e, size + 1) < 0 || append(e, text, size) < 0 || append(e, "\n", 1) < 0)
+		e->dropped++;
+}
+
+static void queue_dropped(struct events *e)
+{
+	uint64_t dropped = e->dropped;
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	if (!w)
+		return;
+
+	json_open_object(w);
+	json_put_key(w, "type");
+	json_put_string(w, "dropped");
+	json_put_key(w, "events");
+	json_put_u64(w, dropped);
+	json_close_object(w);
+
+	e->dropped = 0;
+	queue_line(e, w);
+	if (e->dropped > 0)
+		e->dropped = dropped; /* still no room: said later */
+}
+
+static void put_start(struct json_writer *w, const char *id, size_t size)
+{
+	struct timespec now;
+	struct tm utc = { 0 };
+	char text[32], name[64] = "";
+
+	(void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail for this clock */
+	(void)gmtime_r(&now.tv_sec, &utc);
+	(void)strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
+	memcpy(name, id, size < sizeof(name) ? size : sizeof(name) - 1);
+	json_put_key(w, "id");
+	json_put_string(w, name);
+	json_put_key(w, "time");
+	json_put_string(w, text);
+}
+
+/* Bytes at the end that may be the beginning of a character still to come. */
+static size_t unfinished(const uint8_t *bytes, size_t size)
+{
+	size_t rest = size - utf8_prefix(bytes, size);
+	return rest < 4 && rest > 0 && bytes[size - rest] >= 0xc2 ? rest : 0;
+}
+
+static void tell_stream(struct events *e, size_t stream, const void *bytes, size_t size,
+			bool is_last)
+{
+	struct half_character *half = &e->carried[stream];
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	uint8_t *joined = malloc(half->size + size + 1);
+
+	if (!w || !joined) {
+		e->dropped++;
+		free(joined);
+		return;
+	}
+	memcpy(joined, half->bytes, half->size);
+	if (size > 0)
+		memcpy(joined + half->size, bytes, size);
+	size += half->size;
+	half->size = is_last ? 0 : unfinished(joined, size);
+	size -= half->size;
+	memcpy(half->bytes, joined + size, half->size);
+
+	if (size > 0) {
+		json_open_object(w);
+		json_put_key(w, "type");
+		json_put_string(w, stream == 0 ? "stdout" : "stderr");
+		json_put_bytes(w, joined, size);
+		json_close_object(w);
+		queue_line(e, w);
+	}
+	free(joined);
+}
+
+static void tell_other(struct events *e, const char *type, const char *text, size_t size)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	if (!w) {
+		e->dropped++;
+		return;
+	}
+	json_open_object(w);
+	json_put_key(w, "type");
+	json_put_string(w, type);
+	if (strcmp(type, "start") == 0) {
+		put_start(w, text, size);
+	} else {
+		json_put_key(w, "syscall");
+		json_put_string(w, text);
+	}
+	json_close_object(w);
+	queue_line(e, w);
+}
+
+void events_tell(struct events *e, const char *type, const void *bytes, size_t size)
+{
+	flush(e, 0);
+	if (is_closed(e))
+		return;
+	if (e->dropped > 0)
+		queue_dropped(e);
+	if (strcmp(type, "stdout") == 0)
+		tell_stream(e, 0, bytes, size, false);
+	else if (strcmp(type, "stderr") == 0)
+		tell_stream(e, 1, bytes, size, false);
+	else
+		tell_other(e, type, bytes, size);
+	flush(e, 0);
+}
+
+int events_finish(struct events *e, const char *result, size_t size, struct cj_error *err)
+{
+	static const char before[] = "{\"type\":\"result\",\"result\":";
+
+	if (e->fd < 0)
+		return 0;
+	for (size_t i = 0; i < 2; i++) {
+		if (e->carried[i].size > 0)
+			tell_stream(e, i, NULL, 0, true);
+	}
+	if (e->dropped > 0)
+		queue_dropped(e);
+	if (append(e, before, sizeof(before) - 1) < 0 || append(e, result, size) < 0 ||
+	    append(e, "}\n", 2) < 0)
+		return cj_fail(err, ENOMEM, "write the last event");
+
+	flush(e, EVENTS_PATIENCE_MS);
+	if (e->is_gone)
+		return cj_fail(err, EPIPE, "write events to descriptor %d", e->fd);
+	if (e->start < e->end)
+		return cj_fail(err, ETIMEDOUT, "write events to descriptor %d", e->fd);
+	return 0;
+}

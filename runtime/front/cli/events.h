@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * events - `--events-fd`: JSON lines as things happen.
+ *
+ * Whoever reads them may be slow or gone; the run must not wait for it.  So lines are
+ * queued up to a cap and written as far as the descriptor takes them at once; past the
+ * cap output events are left out, counted, and the next line says how many
+ * ({"type":"dropped","events":N}).  The last line, the result, is waited for, but not
+ * for ever.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/base/error.h"
+
+#define EVENTS_QUEUE_MAX   (1u << 20)
+#define EVENTS_PATIENCE_MS 5000 /* without progress, at the end */
+
+struct events {
+	int fd;       /* borrowed; -1: nobody listens */
+	bool is_gone; /* the reader went away */
+	char *queue;  /* [start, end) waits to be written */
+	size_t start, end, room;
+	uint64_t dropped;
+	struct half_character {
+		uint8_t bytes[4];
+		size_t size;
+	} carried[2]; /* stdout, stderr: a character that is not whole yet */
+};
+
+void events_init(struct events *e, int fd);
+void events_fini(struct events *e);
+
+/* A struct jail_io event: "start", "stdout", "stderr", "denied".  Never blocks. */
+void events_tell(struct events *e, const char *type, const void *bytes, size_t size);
+
+/* The last line: {"type":"result","result":RESULT}.  Fails when it could not be delivered. */
+int events_finish(struct events *e, const char *result, size_t size, struct cj_error *err);

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cejail: a table of verbs.  Pure but for the standard streams.
+ *
+ * setlocale(3) is never called: numbers, messages and JSON are the same everywhere.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/fd.h"
+#include "runtime/base/log.h"
+#include "runtime/base/text.h"
+#include "runtime/front/cli/cli.h"
+
+static int version_verb(const struct cli *cli);
+static int help_verb(const struct cli *cli);
+
+static const struct verb {
+	const char *name;
+	int (*run)(const struct cli *cli);
+	const char *help;
+} verbs[] = {
+	{ "run", run_verb, "run a file, a string or a command in a jail" },
+	{ "shell", shell_verb, "an interactive command in a jail" },
+	{ "profile", profile_verb, "list, show or check profiles" },
+	{ "ps", ps_verb, "the jails that run now" },
+	{ "kill", kill_verb, "end a run by its id" },
+	{ "gc", gc_verb, "remove what killed runs left behind" },
+	{ "doctor", doctor_verb, "what this host can enforce, and what mends it" },
+	{ "version", version_verb, "print the version" },
+	{ "help", help_verb, "print this" },
+};
+
+#define VERB_COUNT (sizeof(verbs) / sizeof(verbs[0]))
+
+static void print_usage(FILE *to)
+{
+	(void)fprintf(to, "Usage: cejail VERB [OPTION...] [ARG...]\n\n");
+	for (size_t i = 0; i < VERB_COUNT; i++)
+		(void)fprintf(to, "  %-9s %s\n", verbs[i].name, verbs[i].help);
+	(void)fprintf(to,
+		      "\n'cejail run --help' lists the options of a run; cejail(1) tells all.\n");
+}
+
+static int version_verb(const struct cli *cli)
+{
+	(void)cli;
+	(void)printf("cejail %s\n", CJ_VERSION);
+	return cli_finish(0);
+}
+
+static int help_verb(const struct cli *cli)
+{
+	(void)cli;
+	print_usage(stdout);
+	return cli_finish(0);
+}
+
+static const struct verb *find_verb(const char *name)
+{
+	static const struct {
+		const char *option, *verb;
+	} aliases[] = { { "--help", "help" }, { "-h", "help" }, { "--version", "version" } };
+
+	for (size_t i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++) {
+		if (strcmp(name, aliases[i].option) == 0)
+			name = aliases[i].verb;
+	}
+	for (size_t i = 0; i < VERB_COUNT; i++) {
+		if (strcmp(name, verbs[i].name) == 0)
+			return &verbs[i];
+	}
+	return NULL;
+}
+
+static int reject_verb(const char *name)
+{
+	const char *names[VERB_COUNT + 1] = { NULL };
+	struct cj_error err = { 0 };
+
+	for (size_t i = 0; i < VERB_COUNT; i++)
+		names[i] = verbs[i].name;
+	const char *near = text_nearest(name, names);
+	(void)!cj_reject(&err, "unknown verb '%s'", name);
+	if (near)
+		cj_hint(&err, "did you mean '%s'?", near);
+	else
+		cj_hint(&err, "see 'cejail help'");
+	return cli_fail(&err);
+}
+
+int cli_fail(const struct cj_error *err)
+{
+	log_error(err);
+	return CLI_FAILED;
+}
+
+int cli_need_stdout(const struct cli *cli, struct cj_error *err)
+{
+	if (cli->open_streams & CLI_STDOUT_BIT)
+		return 0;
+	int rc = cj_reject(err, "standard output is closed");
+	cj_hint(err, "redirect it to /dev/null if nobody wants the output");
+	return rc;
+}
+
+int cli_finish(int status)
+{
+	struct cj_error err = { 0 };
+
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	(void)!cj_fail(&err, errno, "write to standard output");
+	return cli_fail(&err);
+}
+
+int cli_take_only(const struct cli *cli, const char *flag, bool *out_given, struct cj_error *err)
+{
+	bool given = false;
+
+	for (const char *const *word = cli->args; *word; word++) {
+		if (!flag || strcmp(*word, flag) != 0)
+			return cj_reject(err, "unknown argument '%s'", *word);
+		given = true;
+	}
+	if (out_given)
+		*out_given = given;
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct cj_error err = { 0 };
+	struct cli cli = { .environ = (const char *const *)environ };
+
+	if (fd_claim_stdio(&cli.open_streams, &err) < 0)
+		return cli_fail(&err);
+	/* A reader that goes away is an EPIPE with a name, not our silent end. */
+	(void)signal(SIGPIPE, SIG_IGN); /* cannot fail for this signal */
+	if (argc < 2) {
+		print_usage(stderr);
+		return CLI_FAILED;
+	}
+	const struct verb *verb = find_verb(argv[1]);
+	if (!verb)
+		return reject_verb(argv[1]);
+	cli.args = (const char *const *)argv + 2;
+	return verb->run(&cli);
+}

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The words of `cejail run`, against the table of settings.  Pure but for the help text. */
+#include "runtime/front/cli/options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define HELP_WIDTH  80
+#define HELP_INDENT 30
+
+/* A row each: what decides where the result goes, and how much we say meanwhile. */
+static const char *const delivery_options[] = {
+	"json", "result-fd", "events-fd", "verbose", "quiet", "id",
+};
+
+struct scan {
+	const char *const *next; /* the word to be looked at */
+	struct arena *arena;
+	struct options *out;
+	size_t room;
+};
+
+static int keep(struct scan *s, const struct setting *setting, const char *named, const char *value,
+		struct cj_error *err)
+{
+	struct options *o = s->out;
+
+	if (!named)
+		return cj_fail(err, ENOMEM, "read the options");
+	if (o->count == s->room) {
+		size_t room = s->room ? 2 * s->room : 16;
+		struct given *items = arena_array(s->arena, room, sizeof(*items));
+		if (!items)
+			return cj_fail(err, ENOMEM, "read the options");
+		if (o->count > 0)
+			memcpy(items, o->items, o->count * sizeof(*items));
+		o->items = items;
+		s->room = room;
+	}
+	o->items[o->count++] = (struct given){ setting, named, value };
+	return 0;
+}
+
+/* The next word is the value, whatever it looks like: `--env --odd` is the caller's wish. */
+static int take_value(struct scan *s, const struct setting *setting, const char *named,
+		      const char **out_value, struct cj_error *err)
+{
+	if (!*s->next) {
+		int rc = cj_reject(err, "option '%s' needs a value (%s)", named, setting->value);
+		cj_hint(err, "see 'cejail run --help'");
+		return rc;
+	}
+	*out_value = *s->next++;
+	return 0;
+}
+
+static bool wants_value(const struct setting *s)
+{
+	return s->kind != SETTING_FLAG && !s->value_optional;
+}
+
+static int reject_long(const char *name, const char *word, struct cj_error *err)
+{
+	const char *near = setting_suggest_option(name);
+	int rc = cj_reject(err, "unknown option '%s'", word);
+
+	if (near)
+		cj_hint(err, "did you mean '--%s'?", near);
+	else
+		cj_hint(err, "see 'cejail run --help'");
+	return rc;
+}
+
+static int scan_long(struct scan *s, const char *word, struct cj_error *err)
+{
+	const char *equals = strchr(word, '=');
+	size_t size = equals ? (size_t)(equals - word) : strlen(word);
+	const char *named = arena_strndup(s->arena, word, size);
+	if (!named)
+		return cj_fail(err, ENOMEM, "read the options");
+	if (!equals && strcmp(named, "--help") == 0) {
+		s->out->wants_help = true;
+		return 0;
+	}
+
+	const struct setting *setting = setting_by_option(named + 2);
+	if (!setting)
+		return reject_long(named + 2, named, err);
+
+	const char *value = equals ? equals + 1 : NULL;
+	if (!value && wants_value(setting) && take_value(s, setting, named, &value, err) < 0)
+		return -err->code;
+	return keep(s, setting, named, value, err);
+}
+
+static int scan_letters(struct scan *s, const char *word, struct cj_error *err)
+{
+	for (const char *at = word + 1; *at; at++) {
+		const char *named = arena_printf(s->arena, "-%c", *at);
+		const struct setting *setting = setting_by_letter(*at);
+		const char *value = NULL;
+
+		if (*at == 'h' && !setting) {
+			s->out->wants_help = true;
+			continue;
+		}
+		if (!setting) {
+			int rc = cj_reject(err, "unknown option '-%.1s' in '%s'", at, word);
+			cj_hint(err, "see 'cejail run --help'");
+			return rc;
+		}
+		if (setting->kind == SETTING_FLAG) {
+			if (keep(s, setting, named, NULL, err) < 0)
+				return -err->code;
+			continue;
+		}
+		if (at[1])
+			value = at + 1;
+		else if (wants_value(setting) && take_value(s, setting, named, &value, err) < 0)
+			return -err->code;
+		return keep(s, setting, named, value, err);
+	}
+	return 0;
+}
+
+int options_scan(const char *const *words, struct arena *a, struct options *out,
+		 struct cj_error *err)
+{
+	struct scan s = { .next = words, .arena = a, .out = out };
+
+	*out = (struct options){ 0 };
+	while (*s.next) {
+		const char *word = *s.next;
+		if (word[0] != '-' || word[1] == '\0') /* "-" is an operand */
+			break;
+		s.next++;
+		if (strcmp(word, "--") == 0) {
+			out->has_separator = true;
+			break;
+		}
+		int rc = word[1] == '-' ? scan_long(&s, word, err) : scan_letters(&s, word, err);
+		if (rc < 0)
+			return rc;
+	}
+	out->operands = s.next;
+	return 0;
+}
+
+const char *options_find(const struct options *o, const char *option)
+{
+	const struct setting *wanted = setting_by_option(option);
+
+	for (size_t i = o->count; wanted && i > 0; i--) {
+		if (o->items[i - 1].setting == wanted)
+			return o->items[i - 1].value;
+	}
+	return NULL;
+}
+
+static bool is_delivery(const struct setting *s)
+{
+	for (size_t i = 0; i < sizeof(delivery_options) / sizeof(delivery_options[0]); i++) {
+		if (strcmp(s->option, delivery_options[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+static int apply(const struct options *o, bool delivery, struct config *c, struct cj_error *err)
+{
+	for (size_t i = 0; i < o->count; i++) {
+		const struct given *g = &o->items[i];
+
+		if (is_delivery(g->setting) != delivery ||
+		    strcmp(g->setting->option, "profile") == 0)
+			continue;
+		if (setting_set(c, g->setting, g->named, g->value, err) < 0)
+			return -err->code;
+	}
+	return 0;
+}
+
+int options_apply_delivery(const struct options *o, struct config *c, struct cj_error *err)
+{
+	return apply(o, true, c, err);
+}
+
+int options_apply_rest(const struct options *o, struct config *c, struct cj_error *err)
+{
+	return apply(o, false, c, err);
+}
+
+/* "  -m, --memory SIZE"; returns its width. */
+static int print_name(const struct setting *s)
+{
+	int width = s->letter ? printf("  -%c, ", s->letter) : printf("      ");
+
+	width += printf("--%s", s->option);
+	if (s->value)
+		width += printf(s->value_optional ? "[=%s]" : " %s", s->value);
+	return width;
+}
+
+/* One word at a time, from column `at` on. */
+static void print_wrapped(const char *text, int at)
+{
+	while (*text) {
+		int size = (int)strcspn(text, " ");
+		if (at > HELP_INDENT && at + 1 + size > HELP_WIDTH) {
+			(void)printf("\n%*s", HELP_INDENT, "");
+			at = HELP_INDENT;
+		} else if (at > HELP_INDENT) {
+			at += printf(" ");
+		}
+		at += printf("%.*s", size, text);
+		text += size + (text[size] == ' ');
+	}
+	(void)printf("\n"); /* stdout is checked once, by cli_finish() */
+}
+
+void options_print_help(void)
+{
+	for (size_t i = 0; i < settings_count; i++) {
+		const struct setting *s = &settings[i];
+		if (!s->option)
+			continue;
+		int width = print_name(s);
+		if (width >= HELP_INDENT - 1)
+			(void)printf("\n%*s", HELP_INDENT, "");
+		else
+			(void)printf("%*s", HELP_INDENT - width, "");
+		print_wrapped(s->help, HELP_INDENT);
+	}
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `cejail profile list|show|check`: what can be named, what it means, whether a file
+ * is right.  Reads files; changes nothing.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "profiles/policy.h"
+#include "profiles/profile.h"
+#include "runtime/base/log.h"
+#include "runtime/front/cli/cli.h"
+
+static int list_profiles(const struct cli *cli);
+static int show_profile(const struct cli *cli);
+static int check_profile(const struct cli *cli);
+
+static const struct action {
+	const char *name, *arguments;
+	int (*run)(const struct cli *cli); /* args: what follows the action's name */
+	const char *help;
+} actions[] = {
+	{ "list", "[--names]", list_profiles, "every profile: name, description, file" },
+	{ "show", "NAME|FILE", show_profile, "what it comes to with its parents, as JSON" },
+	{ "check", "FILE...", check_profile, "say what is wrong with it, and in its seccomp file" },
+};
+
+#define ACTION_COUNT (sizeof(actions) / sizeof(actions[0]))
+
+static void print_entry(const struct profile_entry *e, int width)
+{
+	if (e->problem)
+		(void)printf("%-*s  (unusable: %s)\n", width, e->name, e->problem);
+	else
+		(void)printf("%-*s  %s\n%*s  %s\n", width, e->name,
+			     e->description ? e->description : "", width, "", e->path);
+}
+
+static int list_profiles(const struct cli *cli)
+{
+	auto_arena struct arena a = { 0 };
+	struct cj_error err = { 0 };
+	struct profile_entry *entries = NULL;
+	size_t count = 0;
+	bool only_names = false;
+	int width = 0;
+
+	if (cli_take_only(cli, "--names", &only_names, &err) < 0 ||
+	    profile_list(&a, &entries, &count, &err) < 0)
+		return cli_fail(&err);
+
+	for (size_t i = 0; i < count; i++) {
+		int size = (int)strlen(entries[i].name);
+		width = size > width ? size : width;
+	}
+	for (size_t i = 0; i < count; i++) {
+		if (!only_names)
+			print_entry(&entries[i], width);
+		else if (!entries[i].problem)
+			(void)printf("%s\n", entries[i].name);
+	}
+	return cli_finish(0);
+}
+
+static int print_config(const struct config *c, struct cj_error *err)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(true);
+	const char *text = NULL;
+	size_t size = 0;
+
+	if (!w)
+		return cj_fail(err, ENOMEM, "show '%s'", c->profile_name);
+	profile_write(w, c);
+	if (json_writer_take(w, &text, &size, err) < 0)
+		return -err->code;
+	(void)printf("%s\n", text);
+	return 0;
+}
+
+static int show_profile(const struct cli *cli)
+{
+	__attribute__((cleanup(config_fini))) struct config c;
+	struct cj_error err = { 0 };
+
+	config_init(&c);
+	if (!cli->args[0] || cli->args[1]) {
+		(void)!cj_reject(&err, "'cejail profile show' takes one NAME or FILE");
+		return cli_fail(&err);
+	}
+	if (profile_load(&c, cli->args[0], &err) < 0 || print_config(&c, &err) < 0)
+		return cli_fail(&err);
+	return cli_finish(0);
+}
+
+/* A file in this directory is meant, not a profile of that name. */
+static const char *as_path(const char *file, struct arena *a)
+{
+	return strchr(file, '/') ? file : arena_printf(a, "./%s", file);
+}
+
+static int check_seccomp(struct config *c, const char *file, struct cj_error *err)
+{
+	const struct policy *policy = NULL;
+
+	if (strcmp(c->seccomp, "default") == 0)
+		return 0;
+	if (policy_load(c->seccomp, &c->arena, &policy, err) < 0)
+		return cj_wrap(err, "%s: seccomp", file);
+	for (size_t i = 0; i < policy->notes.count; i++)
+		(void)printf("%s: note: %s\n", policy->path, policy->notes.items[i]);
+	return 0;
+}
+
+static int check_file(const char *file, struct cj_error *err)
+{
+	__attribute__((cleanup(config_fini))) struct config c;
+
+	config_init(&c);
+	const char *path = as_path(file, &c.arena);
+	if (!path)
+		return cj_fail(err, ENOMEM, "check '%s'", file);
+	if (profile_load(&c, path, err) < 0 || check_seccomp(&c, file, err) < 0)
+		return -err->code;
+	(void)printf("%s: ok\n", file);
+	return 0;
+}
+
+static int check_profile(const struct cli *cli)
+{
+	int status = 0;
+
+	if (!cli->args[0]) {
+		struct cj_error err = { 0 };
+		(void)!cj_reject(&err, "'cejail profile check' needs a FILE");
+		return cli_fail(&err);
+	}
+	for (const char *const *file = cli->args; *file; file++) {
+		struct cj_error err = { 0 };
+		if (check_file(*file, &err) < 0)
+			status = cli_fail(&err);
+	}
+	return cli_finish(status);
+}
+
+static void print_usage(FILE *to)
+{
+	(void)fprintf(to, "Usage: cejail profile ACTION ...\n\n");
+	for (size_t i = 0; i < ACTION_COUNT; i++)
+		(void)fprintf(to, "  %-5s %-10s %s\n", actions[i].name, actions[i].arguments,
+			      actions[i].help);
+}
+
+int profile_verb(const struct cli *cli)
+{
+	const char *name = cli->args[0];
+	struct cj_error err = { 0 };
+
+	if (!name) {
+		print_usage(stderr);
+		return CLI_FAILED;
+	}
+	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+		print_usage(stdout);
+		return cli_finish(0);
+	}
+	for (size_t i = 0; i < ACTION_COUNT; i++) {
+		if (strcmp(name, actions[i].name) != 0)
+			continue;
+		struct cli rest = *cli;
+		rest.args++;
+		return cli_need_stdout(cli, &err) < 0 ? cli_fail(&err) : actions[i].run(&rest);
+	}
+	(void)!cj_reject(&err, "unknown action '%s'", name);
+	cj_hint(&err, "list, show or check");
+	return cli_fail(&err);
+}

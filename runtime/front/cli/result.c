@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The result as JSON.  Pure.  Every member is always there, null where there is nothing
+ * to say, so that a reader needs no "is it there" before "what is it".
+ */
+#include "runtime/front/cli/result.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#include "runtime/base/scope.h"
+
+#define RESULT_SCHEMA "cejail.result/1"
+
+static void put_text(struct json_writer *w, const char *key, const char *text)
+{
+	json_put_key(w, key);
+	json_put_string(w, text && *text ? text : NULL);
+}
+
+static void put_u64(struct json_writer *w, const char *key, uint64_t value)
+{
+	json_put_key(w, key);
+	json_put_u64(w, value);
+}
+
+/* What the kernel did not tell is null, not 0. */
+static void put_u64_if(struct json_writer *w, const char *key, bool is_known, uint64_t value)
+{
+	json_put_key(w, key);
+	if (is_known)
+		json_put_u64(w, value);
+	else
+		json_put_null(w);
+}
+
+static void put_bool(struct json_writer *w, const char *key, bool value)
+{
+	json_put_key(w, key);
+	json_put_bool(w, value);
+}
+
+static void put_profile(struct json_writer *w, const struct result_about *about)
+{
+	json_put_key(w, "profile");
+	json_open_object(w);
+	put_text(w, "name", about->profile_name);
+	put_text(w, "sha256", about->profile_sha256);
+	json_close_object(w);
+}
+
+/*
+ * A command that is not there, or can't be executed, is a status of its own in no table: the jail
+ * was right, and nothing of the program ran.  It is "exited" with 127 or 126, as a shell would
+ * say it, and `error` names the stage "exec".
+ */
+static void put_end(struct json_writer *w, const struct outcome *o)
+{
+	put_text(w, "status", status_names[o->status]);
+	put_u64_if(w, "exit_code", o->status == STATUS_EXITED, (uint64_t)outcome_exit_status(o));
+	put_u64_if(w, "signal", o->status == STATUS_SIGNALED, (uint64_t)o->signal);
+
+	json_put_key(w, "error");
+	if (o->status != STATUS_SETUP_ERROR && o->exec_errno == 0) {
+		json_put_null(w);
+		return;
+	}
+	json_open_object(w);
+	put_text(w, "stage", o->error.stage);
+	put_text(w, "message", o->error.msg);
+	put_text(w, "hint", o->error.hint);
+	json_close_object(w);
+}
+
+static int put_stream(struct json_writer *w, const char *key, const struct capture *c,
+		      struct cj_error *err)
+{
+	size_t size = 0, kept = 0;
+	auto_free char *text = capture_text(c, &size, &kept);
+	if (!text)
+		return cj_fail(err, ENOMEM, "write the result's %s", key);
+
+	json_put_key(w, key);
+	json_open_object(w);
+	json_put_bytes(w, text, size);
+	put_u64(w, "bytes", c->total);
+	put_u64(w, "kept", kept);
+	put_bool(w, "truncated", capture_is_truncated(c));
+	json_close_object(w);
+	return 0;
+}
+
+static void put_usage(struct json_writer *w, const struct usage *u)
+{
+	json_put_key(w, "usage");
+	json_open_object(w);
+	put_u64(w, "wall_ms", u->wall_ms);
+	put_u64(w, "cpu_user_ms", u->cpu_user_ms);
+	put_u64(w, "cpu_system_ms", u->cpu_system_ms);
+	put_u64_if(w, "memory_peak_bytes", u->has_memory_peak, u->memory_peak_bytes);
+	put_u64_if(w, "pids_peak", u->has_pids_peak, u->pids_peak);
+	json_close_object(w);
+}
+
+/* A limit nobody asked for has no value and nobody who holds it. */
+static void put_limit(struct json_writer *w, enum limit which, const struct limit_state *l)
+{
+	json_put_key(w, limit_names[which]);
+	json_open_object(w);
+	json_put_key(w, "value");
+	if (l->value == 0)
+		json_put_null(w);
+	else if (which == LIMIT_CPUS)
+		json_put_milli(w, l->value);
+	else
+		json_put_u64(w, l->value);
+	put_text(w, "unit", limit_units[which]);
+	put_text(w, "by", limit_by_names[l->value == 0 ? BY_NONE : l->by]);
+	put_bool(w, "hit", l->hit);
+	json_close_object(w);
+}
+
+static void put_limits(struct json_writer *w, const struct outcome *o)
+{
+	json_put_key(w, "limits");
+	json_open_object(w);
+	for (enum limit i = 0; i < LIMIT_COUNT; i++)
+		put_limit(w, i, &o->limits[i]);
+	json_close_object(w);
+}
+
+static void put_layers(struct json_writer *w, const struct outcome *o)
+{
+	json_put_key(w, "layers");
+	json_open_object(w);
+	for (enum layer i = 0; i < LAYER_COUNT; i++)
+		put_text(w, layer_names[i], layer_state_names[o->layers[i]]);
+	json_close_object(w);
+}
+
+static void put_network(struct json_writer *w, enum network_mode mode)
+{
+	json_put_key(w, "network");
+	json_open_object(w);
+	put_text(w, "mode", mode == NETWORK_NONE ? "none" : "public");
+	put_text(w, "uplink", NULL);
+	json_put_key(w, "denied");
+	json_open_array(w);
+	json_close_array(w);
+	json_close_object(w);
+}
+
+static void put_denied(struct json_writer *w, const struct outcome *o)
+{
+	json_put_key(w, "denied_syscalls");
+	json_open_array(w);
+	for (size_t i = 0; i < o->ndenied; i++) {
+		json_open_object(w);
+		put_text(w, "name", o->denied[i].name);
+		put_u64(w, "count", o->denied[i].count);
+		json_close_object(w);
+	}
+	json_close_array(w);
+}
+
+static void put_artifacts(struct json_writer *w, const struct artifacts *a)
+{
+	json_put_key(w, "artifacts");
+	json_open_array(w);
+	for (size_t i = 0; i < a->count; i++) {
+		json_open_object(w);
+		put_text(w, "path", a->items[i].path);
+		put_u64(w, "bytes", a->items[i].bytes);
+		put_text(w, "sha256", a->items[i].sha256);
+		put_text(w, "type", a->items[i].type);
+		json_close_object(w);
+	}
+	json_close_array(w);
+}
+
+static void put_warnings(struct json_writer *w, const struct strings *warnings)
+{
+	json_put_key(w, "warnings");
+	json_open_array(w);
+	for (size_t i = 0; i < warnings->count; i++)
+		json_put_string(w, warnings->items[i]);
+	json_close_array(w);
+}
+
+/* RFC 3339 in UTC, milliseconds always there. */
+static void put_started_at(struct json_writer *w, const struct timespec *t)
+{
+	struct tm utc = { 0 };
+	char seconds[32], text[48];
+
+	(void)gmtime_r(&t->tv_sec, &utc);
+	(void)strftime(seconds, sizeof(seconds), "%Y-%m-%dT%H:%M:%S", &utc);
+	(void)snprintf(text, sizeof(text), "%s.%03ldZ", seconds, t->tv_nsec / 1000000);
+	put_text(w, "started_at", text);
+}
+
+int result_write(struct json_writer *w, const struct outcome *o, const struct result_about *about,
+		 struct cj_error *err)
+{
+	json_open_object(w);
+	put_text(w, "schema", RESULT_SCHEMA);
+	put_text(w, "id", o->id);
+	put_profile(w, about);
+	put_text(w, "code_sha256", o->code_sha256);
+	put_end(w, o);
+	if (put_stream(w, "stdout", &o->output[0], err) < 0 ||
+	    put_stream(w, "stderr", &o->output[1], err) < 0)
+		return -err->code;
+	put_usage(w, &o->usage);
+	put_limits(w, o);
+	put_layers(w, o);
+	put_network(w, about->network);
+	put_denied(w, o);
+	put_artifacts(w, &o->artifacts);
+	put_warnings(w, &o->warnings);
+	put_started_at(w, &o->started_at);
+	json_close_object(w);
+	return 0;
+}

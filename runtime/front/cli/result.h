@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * result - a struct outcome as the JSON object of profiles/schema/result.json.  Pure.
+ */
+#pragma once
+
+#include "runtime/base/json.h"
+#include "runtime/jail/outcome.h"
+
+/* What the result says that is not the outcome's. */
+struct result_about {
+	const char *profile_name;   /* "": none was read */
+	const char *profile_sha256; /* "": likewise */
+	enum network_mode network;
+};
+
+/*
+ * result_write - one object into `w`.
+ * Fails: ENOMEM for the kept output (nothing else can); the object is then not finished.
+ */
+int result_write(struct json_writer *w, const struct outcome *o, const struct result_about *about,
+		 struct cj_error *err);

@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `cejail run` and `cejail shell`: parse, plan, run, report; a translator on top of
+ * the engine (runtime/jail/jail.h).  Runs in the supervisor's process.
+ *
+ * Whatever fails on the way becomes an outcome with STATUS_SETUP_ERROR, so that
+ * every run has exactly one result, told in the same place.
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "profiles/plan.h"
+#include "profiles/profile.h"
+#include "runtime/base/fd.h"
+#include "runtime/base/log.h"
+#include "runtime/base/scope.h"
+#include "runtime/front/cli/cli.h"
+#include "runtime/front/cli/delivery.h"
+#include "runtime/front/cli/notes.h"
+#include "runtime/front/cli/options.h"
+#include "runtime/front/cli/terminal.h"
+#include "runtime/jail/jail.h"
+
+#define COMMAND_PROFILE "base"  /* for `-- CMD` without --profile */
+#define SHELL_PROFILE   "shell" /* for `cejail shell` without --profile */
+
+struct run {
+	const struct cli *cli;
+	bool use_shell;
+	struct options options;
+	struct config config;
+	struct invocation invocation;
+	struct delivery delivery;
+	struct plan plan;
+	struct program program;
+	int artifacts_fd; /* -1: none asked for */
+	struct outcome outcome;
+};
+
+/* --- parse ------------------------------------------------------------------ */
+
+/* Until the plan mints one, errors go out under the caller's id or one of their own. */
+static int begin_outcome(struct run *r, struct cj_error *err)
+{
+	char minted[PLAN_ID_MAX] = "";
+	const char *id = r->config.id;
+
+	if (!id && plan_mint_id(minted, err) < 0)
+		return -err->code;
+	outcome_init(&r->outcome, id ? id : minted, 0);
+	return 0;
+}
+
+static enum log_level level_of(const struct config *c)
+{
+	if (c->quiet)
+		return LOG_QUIET;
+	return c->verbose ? LOG_VERBOSE : LOG_NORMAL;
+}
+
+/* The operands, by what stands before them: see the synopsis in cejail(1). */
+static int read_operands(struct run *r, struct cj_error *err)
+{
+	const char *const *operands = r->options.operands;
+	struct invocation *inv = &r->invocation;
+
+	*inv = (struct invocation){
+		.args = operands,
+		.is_command = r->options.has_separator && !r->config.has_code && !r->use_shell,
+		.use_shell = r->use_shell,
+		.environ = r->cli->environ,
+	};
+	if (r->use_shell && *operands)
+		return cj_reject(err, "'cejail shell' takes no operand, not '%s'", *operands);
+	if (r->use_shell || r->config.has_code)
+		return 0;
+	if (!*operands) {
+		int rc =
+		    cj_reject(err, "nothing to run: a FILE, -c CODE, or -- COMMAND is missing");
+		cj_hint(err, "see 'cejail run --help'");
+		return rc;
+	}
+	if (!inv->is_command)
+		inv->file = *inv->args++;
+	return 0;
+}
+
+static int choose_profile(struct run *r, const char **out_name, struct cj_error *err)
+{
+	const char *file = r->invocation.file;
+	const char *name = options_find(&r->options, "profile");
+
+	if (!name && r->use_shell)
+		name = SHELL_PROFILE;
+	if (!name && r->invocation.is_command)
+		name = COMMAND_PROFILE;
+	if (!name && (!file || strcmp(file, "-") == 0)) {
+		int rc =
+		    cj_reject(err, "%s does not say which language it is", file ? "'-'" : "-c");
+		cj_hint(err, "name a profile: --profile python; 'cejail profile list' shows them");
+		return rc;
+	}
+	if (!name && profile_for_file(&r->config, file, &name, err) < 0)
+		return -err->code;
+	*out_name = name;
+	return 0;
+}
+
+static int read_settings(struct run *r, struct cj_error *err)
+{
+	const char *name = NULL;
+
+	if (choose_profile(r, &name, err) < 0 || profile_load(&r->config, name, err) < 0) {
+		cj_stage(err, "profile");
+		return -err->code;
+	}
+	if (options_apply_rest(&r->options, &r->config, err) < 0) {
+		cj_stage(err, "options");
+		return -err->code;
+	}
+	return 0;
+}
+
+/*
+ * -c is looked for before it is applied, because what the operands are depends on it; the
+ * options before an unknown one still say where the error goes.
+ */
+static int read_options(struct run *r, struct cj_error *err)
+{
+	struct cj_error scan_error = { 0 }, id_error = { 0 };
+	int scanned = options_scan(r->cli->args, &r->config.arena, &r->options, &scan_error);
+	int applied = options_apply_delivery(&r->options, &r->config, err);
+	int begun = begin_outcome(r, &id_error);
+
+	log_set_level(level_of(&r->config));
+	if (applied < 0)
+		return applied;
+	if (begun < 0) {
+		*err = id_error;
+		return begun;
+	}
+	if (delivery_open(&r->delivery, &r->config, err) < 0)
+		return -err->code;
+	if (scanned < 0)
+		*err = scan_error;
+	return scanned;
+}
+
+static int parse(struct run *r, struct cj_error *err)
+{
+	if (read_options(r, err) < 0 ||
+	    (!r->options.wants_help && cli_need_stdout(r->cli, err) < 0)) {
+		cj_stage(err, "options");
+		return -err->code;
+	}
+	if (r->options.wants_help)
+		return 0;
+	r->config.has_code = options_find(&r->options, "code") != NULL;
+	if (read_operands(r, err) < 0) {
+		cj_stage(err, "options");
+		return -err->code;
+	}
+	return read_settings(r, err);
+}
+
+/* --- plan ------------------------------------------------------------------- */
+
+static int make_plan(struct run *r, struct cj_error *err)
+{
+	if (plan_make(&r->config, &r->invocation, &r->plan, &r->program, err) < 0) {
+		cj_stage(err, "plan");
+		return -err->code;
+	}
+	outcome_fini(&r->outcome);
+	outcome_init(&r->outcome, r->program.id, r->plan.limits.output_bytes);
+	for (size_t i = 0; r->plan.policy && i < r->plan.policy->notes.count; i++)
+		outcome_warn(&r->outcome, "seccomp: %s", r->plan.policy->notes.items[i]);
+	log_debug("run %s: profile '%s', %s", r->program.id, r->plan.profile_name,
+		  r->program.argv.items[0]);
+	return 0;
+}
+
+static int print_plan(const struct run *r, struct cj_error *err)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(true);
+	const char *text = NULL;
+	size_t size = 0;
+
+	if (!w)
+		return cj_fail(err, ENOMEM, "write the plan");
+	plan_write(w, &r->plan, &r->program);
+	if (json_writer_take(w, &text, &size, err) < 0 ||
+	    fd_write_all(STDOUT_FILENO, text, size, "the plan", err) < 0)
+		return -err->code;
+	return fd_write_all(STDOUT_FILENO, "\n", 1, "the plan", err);
+}
+
+/* --- run -------------------------------------------------------------------- */
+
+/* Made if missing (one level), before anything is built. */
+static int open_artifacts(struct run *r, struct cj_error *err)
+{
+	const char *path = r->config.artifacts;
+	if (!path)
+		return 0;
+
+	if (mkdir(path, 0777) < 0 && errno != EEXIST)
+		return cj_fail(err, errno, "--artifacts: make directory '%s'", path);
+	r->artifacts_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (r->artifacts_fd < 0)
+		return cj_fail(err, errno, "--artifacts: open directory '%s'", path);
+	if (faccessat(r->artifacts_fd, ".", W_OK | X_OK, AT_EACCESS) < 0)
+		return cj_fail(err, errno, "--artifacts: write to directory '%s'", path);
+	return 0;
+}
+
+static void tell_event(void *context, const char *type, const void *bytes, size_t size)
+{
+	events_tell(context, type, bytes, size);
+}
+
+/* What the program's streams are connected to. */
+static struct jail_io make_io(struct run *r)
+{
+	bool passes = !r->delivery.to_stdout;
+	bool has_tty = r->plan.tty;
+
+	return (struct jail_io){
+		.stdin_fd = r->program.interactive ? STDIN_FILENO : -1,
+		.stdout_fd = passes ? STDOUT_FILENO : -1,
+		.stderr_fd = passes ? STDERR_FILENO : -1,
+		/* with --tty the program is meant to drive the terminal */
+		.escape = { passes && !has_tty && isatty(STDOUT_FILENO),
+			    passes && !has_tty && isatty(STDERR_FILENO) },
+		.tty_fd = has_tty && isatty(STDIN_FILENO) ? STDIN_FILENO : -1,
+		.event = r->delivery.events.fd >= 0 ? tell_event : NULL,
+		.context = &r->delivery.events,
+		.hangup_fd = delivery_hangup_fd(&r->delivery),
+	};
+}
+
+/*
+ * A failed copy does not change how the program ended: the status stays, what was copied is
+ * listed, a warning names the failure; report() makes the exit code 125 if it was 0.
+ */
+static bool collect(struct run *r, struct jail *j)
+{
+	struct cj_error err = { 0 };
+	struct outcome *o = &r->outcome;
+	int rc = r->artifacts_fd >= 0 ? jail_collect(j, r->artifacts_fd, o, &err) : 0;
+
+	for (size_t i = 0; i < o->artifacts.skipped.count; i++)
+		outcome_warn(o, "%s", o->artifacts.skipped.items[i]);
+	if (rc < 0)
+		outcome_warn(o, "artifacts: %s", err.msg);
+	return rc == 0;
+}
+
+static int run_in(struct run *r, struct jail *j, struct cj_error *err)
+{
+	struct jail_io io = make_io(r);
+	auto_terminal struct terminal terminal = { .fd = -1 };
+
+	if (jail_start(j, &r->program, &io, err) < 0)
+		return -err->code;
+	if (io.tty_fd >= 0 && io.stdin_fd >= 0)
+		terminal_make_raw(&terminal, io.tty_fd);
+	return jail_wait(j, &r->outcome, err);
+}
+
+static int carry_out(struct run *r, bool *out_collected, struct cj_error *err)
+{
+	struct jail *jail = NULL;
+
+	if (open_artifacts(r, err) < 0) {
+		cj_stage(err, "artifacts");
+		return -err->code;
+	}
+	if (jail_prepare(&r->plan, r->program.id, &jail, err) < 0)
+		return -err->code;
+	int rc = run_in(r, jail, err);
+	if (rc == 0)
+		*out_collected = collect(r, jail);
+	jail_destroy(&jail);
+	return rc;
+}
+
+/* --- report ----------------------------------------------------------------- */
+
+static const char *exec_hint(int code)
+{
+	switch (code) {
+	case ENOENT:
+		return "the jail sees this host's /usr and what --rootfs and --ro-bind show; a "
+		       "script's interpreter may be what is missing";
+	case EACCES:
+		return "it is not executable, or lies where the jail lets nothing be executed";
+	case ENOEXEC:
+		return "it is neither a program for this machine nor a script that begins with #!";
+	default:
+		return NULL;
+	}
+}
+
+/* The jail was built and is right, the command is not: an error of the stage "exec". */
+static void explain_exec_failure(struct run *r)
+{
+	struct outcome *o = &r->outcome;
+	if (o->exec_errno == 0)
+		return;
+
+	const char *hint = exec_hint(o->exec_errno);
+	(void)!cj_fail(&o->error, o->exec_errno, "execute '%s'", r->program.argv.items[0]);
+	cj_stage(&o->error, "exec");
+	if (hint)
+		cj_hint(&o->error, "%s", hint);
+}
+
+static void adopt_error(struct outcome *o, const struct cj_error *err)
+{
+	o->error = *err;
+	o->status = STATUS_SETUP_ERROR; /* not outcome_decide(): nothing before it counts */
+	o->has_status = true;
+}
+
+static int report(struct run *r, bool is_complete)
+{
+	const struct result_about about = {
+		.profile_name = r->config.profile_name,
+		.profile_sha256 = r->config.profile_sha256,
+		.network = r->config.network,
+	};
+	struct cj_error err = { 0 };
+	int status = outcome_exit_status(&r->outcome);
+
+	explain_exec_failure(r);
+	notes_print(&r->outcome, &r->plan);
+	if (delivery_send(&r->delivery, &r->outcome, &about, &err) < 0) {
+		is_complete = false;
+		if (err.code != EPIPE) /* who is gone is not told */
+			log_error(&err);
+	}
+	return status == 0 && !is_complete ? CLI_FAILED : status;
+}
+
+/* --- the verbs -------------------------------------------------------------- */
+
+static int print_help(const struct run *r)
+{
+	(void)printf(r->use_shell
+			 ? "Usage: cejail shell [OPTION...]\n\n"
+			   "An interactive command in a jail: run --tty -i, with the profile's "
+			   "\"shell\".\n\n"
+			 : "Usage: cejail run [OPTION...] FILE [ARG...]\n"
+			   "       cejail run [OPTION...] -c CODE [ARG...]\n"
+			   "       cejail run [OPTION...] - [ARG...]\n"
+			   "       cejail run [OPTION...] --profile P -- COMMAND [ARG...]\n\n"
+			   "Runs a program in a jail of its own and tells how it ended.\n\n");
+	options_print_help();
+	(void)printf("\nExit status: the program's own; 128+N when signal N ended it; 124 past a "
+		     "time\nlimit; 125 when cejail failed; 126, 127 when the command can't be run, "
+		     "is not\nthere. See cejail(1).\n");
+	return cli_finish(0);
+}
+
+static int run_and_report(struct run *r)
+{
+	struct cj_error err = { 0 };
+	bool is_complete = true;
+
+	int rc = parse(r, &err);
+	if (rc == 0 && r->options.wants_help)
+		return print_help(r);
+	if (rc == 0)
+		rc = make_plan(r, &err);
+	if (rc == 0 && r->config.dry_run)
+		return print_plan(r, &err) < 0 ? cli_fail(&err) : 0;
+	if (rc == 0)
+		rc = carry_out(r, &is_complete, &err);
+	if (rc < 0)
+		adopt_error(&r->outcome, &err);
+	return report(r, is_complete);
+}
+
+static int run_main(const struct cli *cli, bool use_shell)
+{
+	struct run r = { .cli = cli, .use_shell = use_shell, .artifacts_fd = -1 };
+
+	config_init(&r.config);
+	delivery_init(&r.delivery);
+	int status = run_and_report(&r);
+
+	cj_close(&r.artifacts_fd);
+	delivery_fini(&r.delivery);
+	outcome_fini(&r.outcome);
+	config_fini(&r.config);
+	return status;
+}
+
+int run_verb(const struct cli *cli)
+{
+	return run_main(cli, false);
+}
+
+int shell_verb(const struct cli *cli)
+{
+	return run_main(cli, true);
+}

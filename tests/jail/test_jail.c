@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The life cycle with every stage failing once, on both sides of clone3(2): the error
+ * names the stage, and nothing is held afterwards.
+ */
+/* WRAP: record_open_dir idmap_choose cgroup_create sys_clone3 idmap_write record_create */
+/* WRAP: filter_watch_create rootfs_open_sources privileges_join_keyring privileges_become */
+/* WRAP: rootfs_build rootfs_enter loopback_up privileges_no_user_namespaces rootfs_mask_proc */
+/* WRAP: rootfs_open_handles limits_apply privileges_no_new fence_apply privileges_drop */
+/* WRAP: filter_load */
+#include "runtime/jail/jail.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "netns/loopback.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/step.h"
+#include "runtime/base/sys.h"
+#include "runtime/jail/cgroup.h"
+#include "runtime/jail/fence.h"
+#include "runtime/jail/filter.h"
+#include "runtime/jail/idmap.h"
+#include "runtime/jail/limits.h"
+#include "runtime/jail/privileges.h"
+#include "runtime/jail/record.h"
+
+/* The function that fails next; init inherits it. */
+static const char *failing = "";
+
+#define FAILS(name, params, args)                                                                  \
+	int __real_##name params;                                                                  \
+	int __wrap_##name params;                                                                  \
+	int __wrap_##name params                                                                   \
+	{                                                                                          \
+		if (strcmp(failing, #name) == 0)                                                   \
+			return cj_fail(err, EIO, "made to fail");                                  \
+		return __real_##name args;                                                         \
+	}
+
+FAILS(record_open_dir, (struct cj_error * err), (err))
+FAILS(idmap_choose, (int fd, struct idmap *out, struct cj_error *err), (fd, out, err))
+FAILS(cgroup_create,
+      (const char *parent, const char *id, const struct cgroup_limits *limits, struct cgroup *out,
+       struct cj_error *err),
+      (parent, id, limits, out, err))
+FAILS(idmap_write, (const struct idmap *map, pid_t pid, struct cj_error *err), (map, pid, err))
+FAILS(record_create, (int fd, const struct record *r, struct cj_error *err), (fd, r, err))
+int __real_filter_watch_create(int fd, const struct filter *f, struct filter_watch **out,
+			       struct cj_error *err);
+int __wrap_filter_watch_create(int fd, const struct filter *f, struct filter_watch **out,
+			       struct cj_error *err);
+int __wrap_filter_watch_create(int fd, const struct filter *f, struct filter_watch **out,
+			       struct cj_error *err)
+{
+	if (strcmp(failing, "filter_watch_create") != 0)
+		return __real_filter_watch_create(fd, f, out, err);
+	close(fd); /* it takes the listener, also when it fails */
+	return cj_fail(err, EIO, "made to fail");
+}
+FAILS(rootfs_open_sources,
+      (const struct rootfs_spec *spec, struct rootfs_sources **out, struct cj_error *err),
+      (spec, out, err))
+FAILS(privileges_join_keyring, (struct cj_error * err), (err))
+FAILS(privileges_become, (uid_t uid, gid_t gid, bool may, struct cj_error *err),
+      (uid, gid, may, err))
+FAILS(rootfs_build,
+      (const struct rootfs_spec *spec, struct rootfs_sources **sources, struct cj_error *err),
+      (spec, sources, err))
+FAILS(rootfs_enter, (int fd, struct cj_error *err), (fd, err))
+FAILS(loopback_up, (struct cj_error * err), (err))
+FAILS(privileges_no_user_namespaces, (struct cj_error * err), (err))
+FAILS(rootfs_mask_proc, (struct cj_error * err), (err))
+FAILS(rootfs_open_handles, (struct rootfs_handles * out, struct cj_error *err), (out, err))
+FAILS(limits_apply, (const struct limits_spec *l, bool m, bool p, struct cj_error *err),
+      (l, m, p, err))
+FAILS(privileges_no_new, (struct cj_error * err), (err))
+FAILS(fence_apply, (const struct rootfs_spec *root, struct cj_error *err), (root, err))
+FAILS(privileges_drop, (struct cj_error * err), (err))
+FAILS(filter_load, (const struct filter *f, int *out_fd, struct cj_error *err), (f, out_fd, err))
+
+pid_t __real_sys_clone3(const struct clone_args *args);
+pid_t __wrap_sys_clone3(const struct clone_args *args);
+pid_t __wrap_sys_clone3(const struct clone_args *args)
+{
+	if (strcmp(failing, "sys_clone3") == 0) {
+		errno = EPERM;
+		return -1;
+	}
+	return __real_sys_clone3(args);
+}
+
+static const struct {
+	const char *function, *stage;
+} cases[] = {
+	{ "idmap_choose", "ids" },
+	{ "cgroup_create", "cgroup" },
+	{ "sys_clone3", "init" },
+	{ "idmap_write", "id map" },
+	{ "record_create", "record" },
+	{ "filter_watch_create", "jail" },
+	{ "privileges_join_keyring", "init" },
+	{ "rootfs_open_sources", "root" },
+	{ "privileges_become", "root" },
+	{ "rootfs_build", "root" },
+	{ "rootfs_enter", "root" },
+	{ "loopback_up", "loopback" },
+	{ "privileges_no_user_namespaces", "proc" },
+	{ "rootfs_mask_proc", "proc" },
+	{ "rootfs_open_handles", "handles" },
+	{ "limits_apply", "rlimits" },
+	{ "privileges_no_new", "no new privileges" },
+	{ "fence_apply", "landlock" },
+	{ "privileges_drop", "capabilities" },
+	{ "filter_load", "filter" },
+};
+
+static struct plan simple_plan(void)
+{
+	return (struct plan){
+		.profile_name = "test",
+		.profile_sha256 = "",
+		.root = { .kind = ROOT_HOST,
+			  .scratch_bytes = 1 << 20,
+			  .scratch_inodes = 1024,
+			  .hostname = "jail",
+			  .uid = IDMAP_INSIDE_UID,
+			  .gid = IDMAP_INSIDE_GID },
+		.limits = { .memory_bytes = 64 << 20,
+			    .millicpus = 1000,
+			    .pids = 16,
+			    .wall_ms = 20000,
+			    .nofile = 64,
+			    .fsize_bytes = 1 << 20,
+			    .output_bytes = 4096 },
+	};
+}
+
+static unsigned long open_descriptors(void)
+{
+	unsigned long set = 0;
+	for (int fd = 0; fd < 64; fd++)
+		if (fcntl(fd, F_GETFD) >= 0)
+			set |= 1ul << fd;
+	return set;
+}
+
+static void assert_nothing_held(unsigned long descriptors_before)
+{
+	sigset_t blocked;
+	assert_int_equal(open_descriptors(), descriptors_before);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child, not even a zombie */
+	assert_int_equal(sigprocmask(SIG_BLOCK, NULL, &blocked), 0);
+	assert_int_equal(sigismember(&blocked, SIGINT), 0);
+}
+
+static int run(const struct plan *plan, const char *const *argv, struct outcome *out,
+	       struct cj_error *err)
+{
+	const struct jail_io io = {
+		.stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1, .tty_fd = -1, .hangup_fd = -1
+	};
+	struct program program = { .workdir = "/box" };
+	while (argv[program.argv.count])
+		program.argv.count++;
+	program.argv.items = (const char **)argv;
+
+	struct jail *jail = NULL;
+	int rc = jail_prepare(plan, "test-jail", &jail, err);
+	if (rc == 0)
+		rc = jail_start(jail, &program, &io, err);
+	if (rc == 0)
+		rc = jail_wait(jail, out, err);
+	jail_destroy(&jail);
+	assert_null(jail);
+	return rc;
+}
+
+static void a_program_runs_and_its_end_is_told(void **state)
+{
+	(void)state;
+	const struct plan plan = simple_plan();
+	const char *const argv[] = { "/usr/bin/sh", "-c", "echo hello; exit 3", NULL };
+	unsigned long before = open_descriptors();
+	struct outcome out;
+	struct cj_error err = { 0 };
+	outcome_init(&out, "test-jail", 4096);
+
+	assert_int_equal(run(&plan, argv, &out, &err), 0);
+	assert_int_equal(out.status, STATUS_EXITED);
+	assert_int_equal(out.exit_code, 3);
+	assert_int_equal(out.output[0].total, 6);
+	outcome_fini(&out);
+	assert_nothing_held(before);
+}
+
+static void every_failing_stage_names_itself_and_leaves_nothing(void **state)
+{
+	(void)state;
+	const struct plan plan = simple_plan();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		unsigned long before = open_descriptors();
+		struct jail *jail = NULL;
+		struct cj_error err = { 0 };
+		failing = cases[i].function;
+		int rc = jail_prepare(&plan, "test-jail", &jail, &err);
+		failing = "";
+		print_message("%s: %s\n", cases[i].function, err.msg);
+		assert_true(rc < 0);
+		assert_null(jail);
+		assert_string_equal(err.stage, cases[i].stage);
+		assert_nothing_held(before);
+	}
+}
+
+static void a_command_that_is_not_there_is_told_apart_from_a_failure_of_ours(void **state)
+{
+	(void)state;
+	const struct plan plan = simple_plan();
+	const char *const argv[] = { "no-such-command", NULL };
+	unsigned long before = open_descriptors();
+	struct outcome out;
+	struct cj_error err = { 0 };
+	outcome_init(&out, "test-jail", 4096);
+
+	assert_int_equal(run(&plan, argv, &out, &err), 0);
+	assert_int_equal(out.exec_errno, ENOENT);
+	assert_int_equal(outcome_exit_status(&out), 127);
+	outcome_fini(&out);
+	assert_nothing_held(before);
+}
+
+static void a_start_directory_that_is_not_there_is_a_failure_of_ours(void **state)
+{
+	(void)state;
+	const struct plan plan = simple_plan();
+	const struct jail_io io = {
+		.stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1, .tty_fd = -1, .hangup_fd = -1
+	};
+	const char *const argv[] = { "/usr/bin/true", NULL };
+	const struct program program = { .workdir = "/not/there",
+					 .argv = { (const char **)argv, 1 } };
+	unsigned long before = open_descriptors();
+	struct jail *jail = NULL;
+	struct cj_error err = { 0 };
+
+	assert_int_equal(jail_prepare(&plan, "test-jail", &jail, &err), 0);
+	assert_int_equal(jail_start(jail, &program, &io, &err), -ENOENT);
+	assert_string_equal(err.stage, "program");
+	assert_non_null(strstr(err.msg, "/not/there"));
+	jail_destroy(&jail);
+	assert_nothing_held(before);
+}
+
+static void a_jail_that_was_never_started_is_destroyed_whole(void **state)
+{
+	(void)state;
+	const struct plan plan = simple_plan();
+	unsigned long before = open_descriptors();
+	struct jail *jail = NULL;
+	struct cj_error err = { 0 };
+
+	assert_int_equal(jail_prepare(&plan, "test-jail", &jail, &err), 0);
+	jail_destroy(&jail);
+	jail_destroy(&jail);
+	assert_nothing_held(before);
+}
+
+static void one_plan_serves_many_jails(void **state)
+{
+	(void)state;
+	const struct plan plan = simple_plan();
+	struct jail *jails[4] = { NULL };
+	unsigned long before = open_descriptors();
+	struct cj_error err = { 0 };
+	const char *const ids[] = { "test-a", "test-b", "test-c", "test-d" };
+
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(jail_prepare(&plan, ids[i], &jails[i], &err), 0);
+	for (int i = 3; i >= 0; i--)
+		jail_destroy(&jails[i]);
+	assert_nothing_held(before);
+}
+
+static int can_make_jails(void **state)
+{
+	(void)state;
+	const struct plan plan = simple_plan();
+	struct jail *jail = NULL;
+	struct cj_error err = { 0 };
+	if (jail_prepare(&plan, "test-probe", &jail, &err) < 0) {
+		print_message("skipped: %s (%s)\n", err.msg, err.hint);
+		return getenv("CEJAIL_TEST_STRICT") ? 1 : -1;
+	}
+	jail_destroy(&jail);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_program_runs_and_its_end_is_told),
+		cmocka_unit_test(every_failing_stage_names_itself_and_leaves_nothing),
+		cmocka_unit_test(a_command_that_is_not_there_is_told_apart_from_a_failure_of_ours),
+		cmocka_unit_test(a_start_directory_that_is_not_there_is_a_failure_of_ours),
+		cmocka_unit_test(a_jail_that_was_never_started_is_destroyed_whole),
+		cmocka_unit_test(one_plan_serves_many_jails),
+	};
+	return cmocka_run_group_tests(tests, can_make_jails, NULL);
+}

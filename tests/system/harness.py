@@ -27,7 +27,8 @@ SLOW = float(os.environ.get("CEJAIL_TEST_SLOW", "1"))
 # "cgroup": this place must hold memory, cpu and pids by cgroup v2; "any": whatever the host has.
 EXPECTED = os.environ.get("CEJAIL_TEST_EXPECT", "any")
 SECRET = "canary-5f1d7c"
-IS_ROOT = os.geteuid() == 0
+# Who runs the tests: the machine's "root", an ordinary "user", or a "container" root with one id.
+WHO = os.environ.get("CEJAIL_TEST_WHO", "root" if os.geteuid() == 0 else "user")
 
 tests = []
 

@@ -30,10 +30,20 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the low half of an arg
 
 #define JUMP_MAX 250 /* of 255: a far jump put between jump and target may push them apart */
 
+#define RETS_MAX 8
+
+struct put_answer {
+	uint32_t ret;
+	unsigned position;
+	bool is_set;
+};
+
 struct emitter {
 	struct sock_filter *insns; /* BPF_MAXINSNS, filled from the end */
 	unsigned count;
 	bool is_full;
+	struct put_answer rets[RETS_MAX]; /* the last ones, in a ring */
+	unsigned next_ret;
 };
 
 static unsigned put(struct emitter *e, unsigned code, uint32_t k, unsigned yes, unsigned no)
@@ -51,9 +61,17 @@ static unsigned put(struct emitter *e, unsigned code, uint32_t k, unsigned yes, 
 	return e->count++;
 }
 
+/* An answer that is near is used again: half of all instructions would be the same few. */
 static unsigned put_ret(struct emitter *e, uint32_t ret)
 {
-	return put(e, BPF_RET | BPF_K, ret, 0, 0);
+	for (size_t i = 0; i < RETS_MAX; i++) {
+		if (e->rets[i].is_set && e->rets[i].ret == ret &&
+		    e->count - e->rets[i].position < JUMP_MAX / 2)
+			return e->rets[i].position;
+	}
+	unsigned position = put(e, BPF_RET | BPF_K, ret, 0, 0);
+	e->rets[e->next_ret++ % RETS_MAX] = (struct put_answer){ ret, position, true };
+	return position;
 }
 
 static unsigned put_load(struct emitter *e, size_t offset)
@@ -87,14 +105,27 @@ static size_t high_half(unsigned index)
 	return low_half(index) + sizeof(uint32_t);
 }
 
+static bool is_one_bit(uint32_t mask)
+{
+	return mask != 0 && (mask & (mask - 1)) == 0;
+}
+
+/* The comparison alone, with the word loaded; it leaves the word as it is where it can. */
+static unsigned put_compare(struct emitter *e, uint32_t mask, uint32_t want, unsigned yes,
+			    unsigned no)
+{
+	if (is_one_bit(mask))
+		return put_jump(e, BPF_JSET, mask, want ? yes : no, want ? no : yes);
+	unsigned here = put_jump(e, BPF_JEQ, want, yes, no);
+	return mask == UINT32_MAX ? here : put(e, BPF_ALU | BPF_AND | BPF_K, mask, 0, 0);
+}
+
 static unsigned put_word_equal(struct emitter *e, size_t offset, uint32_t mask, uint32_t want,
 			       unsigned yes, unsigned no)
 {
 	if (mask == 0)
 		return yes; /* nothing of this half is looked at; policy.c made sure want is 0 */
-	put_jump(e, BPF_JEQ, want, yes, no);
-	if (mask != UINT32_MAX)
-		put(e, BPF_ALU | BPF_AND | BPF_K, mask, 0, 0);
+	put_compare(e, mask, want, yes, no);
 	return put_load(e, offset);
 }
 
@@ -163,16 +194,38 @@ static bool holds(const struct policy_arg *arg, uint64_t value)
 
 /* --- calls, and the tree over them --------------------------------------------- */
 
-static void put_call(struct emitter *e, const struct filter_call *call)
+/* The argument whose low half is all that this branch looks at, and leaves loaded; else -1. */
+static int only_word(const struct filter_branch *branch)
+{
+	const struct policy_arg *arg = branch->args;
+	if (branch->nargs != 1 || arg->op != POLICY_MASKED_EQ)
+		return -1;
+	if (arg->value == UINT32_MAX || (arg->value >> 32 == 0 && is_one_bit((uint32_t)arg->value)))
+		return (int)arg->index;
+	return -1;
+}
+
+/* One branch; its load is left out where the branch before it, failing, has the word loaded. */
+static unsigned put_branch(struct emitter *e, const struct filter_branch *branch,
+			   const struct filter_branch *before, unsigned next)
+{
+	unsigned here = put_ret(e, branch->ret);
+	int word = only_word(branch);
+	if (before && word >= 0 && only_word(before) == word)
+		return put_compare(e, (uint32_t)branch->args->value,
+				   (uint32_t)branch->args->value_two, here, next);
+	for (size_t k = branch->nargs; k-- > 0;)
+		here = put_arg(e, &branch->args[k], here, next);
+	return here;
+}
+
+static unsigned put_call(struct emitter *e, const struct filter_call *call)
 {
 	unsigned next = put_ret(e, call->otherwise);
-	for (size_t i = call->nbranches; i-- > 0;) {
-		const struct filter_branch *branch = &call->branches[i];
-		unsigned here = put_ret(e, branch->ret);
-		for (size_t k = branch->nargs; k-- > 0;)
-			here = put_arg(e, &branch->args[k], here, next);
-		next = here;
-	}
+	for (size_t i = call->nbranches; i-- > 0;)
+		next =
+		    put_branch(e, &call->branches[i], i > 0 ? &call->branches[i - 1] : NULL, next);
+	return next;
 }
 
 static bool branch_holds(const struct filter_branch *branch, const uint64_t args[6])
@@ -222,10 +275,8 @@ static size_t make_spans(const struct filter_plan *plan, const struct filter_cal
 /* The depth is the logarithm of CALLS_MAX. */
 static unsigned put_tree(struct emitter *e, const struct span *spans, size_t n)
 {
-	if (n == 1) {
-		put_call(e, spans[0].call);
-		return e->count - 1;
-	}
+	if (n == 1)
+		return put_call(e, spans[0].call);
 	size_t middle = n / 2;
 	unsigned above = put_tree(e, spans + middle, n - middle);
 	unsigned below = put_tree(e, spans, middle);
@@ -243,7 +294,7 @@ static void put_program(struct emitter *e, const struct filter_plan *plan, const
 	unsigned x32 = put_jump(e, BPF_JEQ, UINT32_MAX, minus_one, killed);
 	put_jump(e, BPF_JGE, X32_BIT, x32, native);
 #else
-	(void)native;
+	put(e, BPF_JMP | BPF_JA, e->count - native - 1, 0, 0);
 #endif
 	unsigned start = put_load(e, offsetof(struct seccomp_data, nr));
 	put_jump(e, BPF_JEQ, ARCH_NATIVE, start, killed);

@@ -479,10 +479,9 @@ static int refuse_syntax(struct reader *r)
 		cursor_move(&r->cursor, r->text, consumed - 1); /* itself one that is skipped */
 	else
 		skip_between(r);
-	if (r->at_end && r->cursor.at < r->size)
-		return refuse(r, r->cursor, "the text ends inside what begins here");
-	if (r->at_end)
-		return refuse(r, r->cursor, "the text ends too early");
+	if (strcmp(why, "premature EOF") == 0)
+		return refuse(r, r->cursor, "the text ends %s",
+			      r->cursor.at < r->size ? "inside what begins here" : "too early");
 	return refuse(r, r->cursor, "%s", why);
 }
 

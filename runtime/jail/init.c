@@ -393,20 +393,20 @@ static int report_ended(struct jail *j, int wait_status, struct cj_error *err)
 }
 
 /*
- * Reaps whatever ends, for ever: orphans of the payload become our children.  When the
- * main process has ended we say so, and the supervisor ends us and all that is left.
+ * Reaps whatever ends until the main process has: orphans of the payload become our children.
+ * Then init ends too, and the kernel kills all that is left in its pid namespace before it lets
+ * init go: pid_namespaces(7).
  */
 static int reap(struct jail *j, pid_t main_pid, struct cj_error *err)
 {
 	for (;;) {
 		int wait_status;
 		pid_t pid = waitpid(-1, &wait_status, __WALL);
-		/* A foreign filter may allow PTRACE_TRACEME: a traced stop is no end. wait(2) */
-		bool has_ended = pid > 0 && !WIFSTOPPED(wait_status);
-		if (has_ended && pid == main_pid && report_ended(j, wait_status, err) < 0)
-			return -err->code;
-		if (pid < 0 && errno == ECHILD)
-			(void)pause(); /* nothing left to reap: the end is on its way */
+		if (pid < 0 && errno != EINTR)
+			return cj_fail(err, errno, "wait for the program");
+		/* A foreign filter may allow PTRACE_TRACEME: a traced stop is no end.  wait(2) */
+		if (pid == main_pid && !WIFSTOPPED(wait_status))
+			return report_ended(j, wait_status, err);
 	}
 }
 

@@ -432,15 +432,20 @@ static bool wait_for_init(int pidfd)
 	return pidfd < 0 || poll(&p, 1, KILL_WAIT_MS) > 0;
 }
 
-/* Everything in the pid namespace dies with init, and the kernel lets init go last:
- * pid_namespaces(7). */
+/*
+ * Everything in the pid namespace dies with init, and the kernel lets init go last, so a dead
+ * init is an empty jail: pid_namespaces(7).  Init may be on its way by itself already.
+ */
 static void end_everything(struct jail *j)
 {
-	cgroup_kill(&j->cgroup);
 	if (j->init_pidfd >= 0)
 		(void)sys_pidfd_send_signal(j->init_pidfd, SIGKILL); /* ESRCH: dead already */
+	if (wait_for_init(j->init_pidfd))
+		return;
+	cgroup_kill(&j->cgroup);
 	if (!wait_for_init(j->init_pidfd))
-		jail_warn(j, "a process of the jail did not die within %d s", KILL_WAIT_MS / 1000);
+		jail_warn(j, "a process of the jail did not die within %d s",
+			  2 * KILL_WAIT_MS / 1000);
 }
 
 static bool has_pending_output(const struct jail *j)

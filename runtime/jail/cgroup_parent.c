@@ -206,8 +206,11 @@ static bool claim_user_manager(const struct cgroup_host *host, const char *id,
 		return decline(out, "the user manager gave no scope: %.180s", err.msg);
 
 	struct cgroup_host moved = *host;
+	char scope[64];
 	read_self(&moved);
-	if (moved.own_path[0] == '\0' || strcmp(moved.own_path, host->own_path) == 0)
+	(void)snprintf(scope, sizeof(scope), "/cejail-%s.scope", id);
+	const char *last = strrchr(moved.own_path, '/');
+	if (!last || strcmp(last, scope) != 0)
 		return decline(out, "the user manager's scope can't be seen in '%s'",
 			       host->mount.point);
 	return put_path(out, moved.own_path, "");
@@ -469,10 +472,10 @@ static int find_option(const struct cgroup_host *host, const char *option, const
 		       struct cgroup_parent *out, struct cj_error *err)
 {
 	if (host->mount.point[0] == '\0')
-		return cj_reject(err, "cgroup parent '%s': no cgroup v2 hierarchy is mounted here",
-				 option);
+		return cj_reject(
+		    err, "cgroup parent '%.200s': no cgroup v2 hierarchy is mounted here", option);
 	if (!prepare(host, &cgroup_parents[0], option, id, out))
-		return cj_reject(err, "cgroup parent '%s': %s", option, out->why_not);
+		return cj_reject(err, "cgroup parent '%.200s': %s", option, out->why_not);
 	return 0;
 }
 

@@ -81,7 +81,7 @@ static void more_lines_than_the_kernel_writes_are_refused(void **state)
 	(void)state;
 	static char text[(IDRANGE_LINES_MAX + 1) * 8 + 1];
 	for (size_t i = 0; i <= IDRANGE_LINES_MAX; i++)
-		memcpy(text + i * 8, "    0 0 1\n" + 2, 8);
+		memcpy(text + i * 8, "  0 0 1\n", 8);
 	struct idrange_map map;
 	struct cj_error err = { 0 };
 	assert_int_equal(idrange_parse("uid_map", text, &map, &err), -EINVAL);

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* arena: zeroed, aligned, freed together; lists that always end in NULL. */
+/* WRAP: malloc */
+#include "runtime/base/arena.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdalign.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static bool is_malloc_refused;
+
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_malloc(size_t size)
+{
+	if (is_malloc_refused)
+		errno = ENOMEM;
+	return is_malloc_refused ? NULL : __real_malloc(size);
+}
+
+static void memory_is_zeroed_aligned_and_apart(void **state)
+{
+	auto_arena struct arena a = { 0 };
+	unsigned char *previous = NULL;
+	(void)state;
+
+	for (size_t size = 1; size < 10000; size += 97) { /* within a block and beyond one */
+		unsigned char *p = arena_alloc(&a, size);
+
+		assert_non_null(p);
+		assert_int_equal((uintptr_t)p % alignof(max_align_t), 0);
+		for (size_t i = 0; i < size; i++)
+			assert_int_equal(p[i], 0);
+		memset(p, 0xff, size);
+		if (previous)
+			assert_int_equal(previous[0], 0xff);
+		previous = p;
+	}
+}
+
+static void nothing_at_all_is_still_a_place(void **state)
+{
+	auto_arena struct arena a = { 0 };
+	(void)state;
+
+	assert_non_null(arena_alloc(&a, 0));
+	assert_string_equal(arena_strdup(&a, ""), "");
+	assert_string_equal(arena_strndup(&a, NULL, 0), "");
+}
+
+static void sizes_that_overflow_are_no_memory(void **state)
+{
+	auto_arena struct arena a = { 0 };
+	(void)state;
+
+	errno = 0;
+	assert_null(arena_alloc(&a, SIZE_MAX));
+	assert_int_equal(errno, ENOMEM);
+	errno = 0;
+	assert_null(arena_array(&a, SIZE_MAX / 8, 16));
+	assert_int_equal(errno, ENOMEM);
+	assert_non_null(arena_array(&a, 3, 5));
+}
+
+static void texts_are_copied(void **state)
+{
+	auto_arena struct arena a = { 0 };
+	char text[] = "text";
+	char *copy = arena_strdup(&a, text), *part = arena_strndup(&a, text, 2);
+	(void)state;
+
+	text[0] = 'x';
+	assert_string_equal(copy, "text");
+	assert_string_equal(part, "te");
+	assert_string_equal(arena_printf(&a, "%s %d", "n", 7), "n 7");
+}
+
+static void an_empty_arena_is_usable_again(void **state)
+{
+	struct arena a = { 0 };
+	(void)state;
+
+	assert_non_null(arena_alloc(&a, 10000));
+	arena_fini(&a);
+	assert_null(a.head);
+	assert_string_equal(arena_strdup(&a, "again"), "again");
+	arena_fini(&a);
+	arena_fini(&a);
+}
+
+static void a_list_keeps_its_order_and_ends_in_null(void **state)
+{
+	static const char *const words[] = { "a", "b", "c" };
+	auto_arena struct arena a = { 0 };
+	struct strings list = { 0 };
+	(void)state;
+
+	for (size_t i = 0; i < 1000; i++) {
+		assert_int_equal(strings_add(&list, &a, words[i % 3]), 0);
+		assert_int_equal(list.count, i + 1);
+		assert_null(list.items[list.count]);
+	}
+	for (size_t i = 0; i < 1000; i++)
+		assert_ptr_equal(list.items[i], words[i % 3]); /* borrowed, not copied */
+}
+
+static void without_memory_a_list_stays_as_it_was(void **state)
+{
+	auto_arena struct arena a = { 0 };
+	struct strings list = { 0 };
+	(void)state;
+
+	is_malloc_refused = true;
+	assert_int_equal(strings_add(&list, &a, "x"), -ENOMEM);
+	assert_null(arena_strdup(&a, "x"));
+	assert_null(arena_printf(&a, "x"));
+	is_malloc_refused = false;
+	assert_int_equal(list.count, 0);
+	assert_null(list.items);
+	assert_int_equal(strings_add(&list, &a, "x"), 0);
+	assert_int_equal(list.count, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(memory_is_zeroed_aligned_and_apart),
+		cmocka_unit_test(nothing_at_all_is_still_a_place),
+		cmocka_unit_test(sizes_that_overflow_are_no_memory),
+		cmocka_unit_test(texts_are_copied),
+		cmocka_unit_test(an_empty_arena_is_usable_again),
+		cmocka_unit_test(a_list_keeps_its_order_and_ends_in_null),
+		cmocka_unit_test(without_memory_a_list_stays_as_it_was),
+	};
+
+	return cmocka_run_group_tests_name("arena", tests, NULL, NULL);
+}

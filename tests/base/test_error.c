@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* error: what failed is said once, outermost context first, and never overflows. */
+#include "runtime/base/error.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void a_failed_call_says_its_errno(void **state)
+{
+	struct cj_error err = { 0 };
+	(void)state;
+
+	assert_int_equal(cj_fail(&err, ENOENT, "open '%s'", "x.py"), -ENOENT);
+	assert_int_equal(err.code, ENOENT);
+	assert_string_equal(err.msg, "open 'x.py': No such file or directory");
+	assert_string_equal(err.hint, "");
+	assert_string_equal(err.stage, "");
+}
+
+static void a_refused_input_is_invalid(void **state)
+{
+	struct cj_error err = { 0 };
+	(void)state;
+
+	assert_int_equal(cj_reject(&err, "'%d' is too many", 7), -EINVAL);
+	assert_int_equal(err.code, EINVAL);
+	assert_string_equal(err.msg, "'7' is too many");
+}
+
+static void context_goes_before_and_keeps_the_rest(void **state)
+{
+	struct cj_error err = { 0 };
+	(void)state;
+
+	(void)!cj_fail(&err, EPERM, "mount '/proc'");
+	assert_int_equal(cj_hint(&err, "see cejail doctor"), -EPERM);
+	assert_int_equal(cj_stage(&err, "root"), -EPERM);
+	assert_int_equal(cj_wrap(&err, "build the %s", "tree"), -EPERM);
+	assert_string_equal(err.msg, "build the tree: mount '/proc': Operation not permitted");
+	assert_string_equal(err.hint, "see cejail doctor");
+	assert_string_equal(err.stage, "root");
+}
+
+static void the_first_hint_and_the_first_stage_stay(void **state)
+{
+	struct cj_error err = { 0 };
+	(void)state;
+
+	(void)!cj_reject(&err, "no");
+	(void)cj_hint(&err, "near");
+	(void)cj_hint(&err, "far");
+	(void)cj_stage(&err, "inner");
+	(void)cj_stage(&err, "outer");
+	assert_string_equal(err.hint, "near");
+	assert_string_equal(err.stage, "inner");
+}
+
+static void a_new_failure_forgets_the_old_one(void **state)
+{
+	struct cj_error err = { 0 };
+	(void)state;
+
+	(void)!cj_reject(&err, "no");
+	(void)cj_hint(&err, "old");
+	(void)cj_stage(&err, "old");
+	(void)!cj_fail(&err, EIO, "read");
+	assert_string_equal(err.hint, "");
+	assert_string_equal(err.stage, "");
+}
+
+static void long_messages_are_cut_not_overflowed(void **state)
+{
+	char text[4 * CJ_ERROR_MSG_MAX];
+	struct cj_error err = { 0 };
+	(void)state;
+
+	memset(text, 'x', sizeof(text) - 1);
+	text[sizeof(text) - 1] = '\0';
+	assert_int_equal(cj_fail(&err, EIO, "%s", text), -EIO);
+	assert_int_equal(strlen(err.msg), CJ_ERROR_MSG_MAX - 1);
+	assert_int_equal(cj_wrap(&err, "%s", text), -EIO);
+	assert_int_equal(strlen(err.msg), CJ_ERROR_MSG_MAX - 1);
+	assert_int_equal(cj_reject(&err, "%s", text), -EINVAL);
+	assert_int_equal(strlen(err.msg), CJ_ERROR_MSG_MAX - 1);
+	(void)cj_hint(&err, "%s", text);
+	assert_int_equal(strlen(err.hint), CJ_ERROR_HINT_MAX - 1);
+	(void)cj_stage(&err, text);
+	assert_int_equal(strlen(err.stage), CJ_ERROR_STAGE_MAX - 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_failed_call_says_its_errno),
+		cmocka_unit_test(a_refused_input_is_invalid),
+		cmocka_unit_test(context_goes_before_and_keeps_the_rest),
+		cmocka_unit_test(the_first_hint_and_the_first_stage_stay),
+		cmocka_unit_test(a_new_failure_forgets_the_old_one),
+		cmocka_unit_test(long_messages_are_cut_not_overflowed),
+	};
+
+	return cmocka_run_group_tests_name("error", tests, NULL, NULL);
+}

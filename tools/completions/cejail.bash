@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+# bash completion for cejail(1).  Checked against the table of settings by tests/front/test_manual.sh.
+
+_cejail_profiles() {
+	cejail profile list --names 2>/dev/null
+}
+
+_cejail_ids() {
+	cejail ps 2>/dev/null | sed -n '2,$s/ .*//p'
+}
+
+_cejail_words() {
+	mapfile -t COMPREPLY < <(compgen -W "$1" -- "$2")
+}
+
+_cejail_files() {
+	compopt -o filenames
+	mapfile -t COMPREPLY < <(compgen "$@")
+}
+
+# The value of option $1, so far $2; false: it takes none.
+_cejail_value() {
+	case $1 in
+	-p | --profile) _cejail_words "$(_cejail_profiles)" "$2" ;;
+	-w | --workdir | -c | --code | -t | --timeout | --cpu-time | -m | --memory | --cpus | --pids-limit | \
+		--nofile | --disk | --max-output | --connect | --allow | --result-fd | --events-fd | --id) ;;
+	-e | --env) _cejail_words "$(compgen -e)" "$2" ;;
+	-o | --artifacts | --cgroup-parent) _cejail_files -d -- "$2" ;;
+	-f | --file | --ro-bind | --bind | --args-json) _cejail_files -f -- "${2#@}" ;;
+	--on-output-limit) _cejail_words "truncate kill" "$2" ;;
+	--network) _cejail_words "public none" "$2" ;;
+	--rootfs) _cejail_files -W host -d -- "$2" ;;
+	--seccomp) _cejail_files -W default -f -- "$2" ;;
+	*) return 1 ;;
+	esac
+}
+
+_cejail_run_options="--profile --code --timeout --cpu-time --memory --cpus --pids-limit --nofile
+	--disk --max-output --on-output-limit --env --interactive --tty --workdir --file --args-json
+	--ro-bind --bind --connect --artifacts --network --allow --rootfs --writable --noexec --seccomp
+	--strict --json --result-fd --events-fd --cgroup-parent --id --verbose --quiet --dry-run --help"
+
+_cejail() {
+	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
+
+	COMPREPLY=()
+	if [ "$COMP_CWORD" -eq 1 ]; then
+		_cejail_words "run shell profile ps kill gc doctor version help" "$word"
+		return
+	fi
+	case ${COMP_WORDS[1]} in
+	run | shell)
+		_cejail_value "$before" "$word" && return
+		if [[ $word == -* ]]; then
+			_cejail_words "$_cejail_run_options" "$word"
+		else
+			_cejail_files -f -- "$word"
+		fi
+		;;
+	profile)
+		case $COMP_CWORD:${COMP_WORDS[2]} in
+		2:*) _cejail_words "list show check" "$word" ;;
+		*:list) _cejail_words "--names" "$word" ;;
+		*:show) _cejail_words "$(_cejail_profiles)" "$word" ;;
+		*) _cejail_files -f -- "$word" ;;
+		esac
+		;;
+	kill) _cejail_words "$(_cejail_ids)" "$word" ;;
+	doctor) _cejail_words "--json" "$word" ;;
+	esac
+}
+
+complete -F _cejail cejail

@@ -100,8 +100,10 @@ static int check_target(const struct bind_spec *bind, const struct layers *layer
 	const uint64_t resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
 	for (size_t i = 0; i < layers->count; i++) {
 		auto_fd int fd = sys_openat2(layers->fds[i], bind->target, O_PATH, 0, resolve);
-		if (fd >= 0 || errno != ELOOP)
+		if (fd >= 0 || errno == ENOENT || errno == ENOTDIR)
 			continue;
+		if (errno != ELOOP)
+			return cj_fail(err, errno, "look for '%s' in the image", bind->target);
 		int rc =
 		    cj_reject(err, "'%s' goes through a symbolic link of the image", bind->target);
 		cj_hint(err, "choose a target without links in it");

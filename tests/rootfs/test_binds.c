@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Host paths in the jail: what they may be, where they may lie, what can be done to them. */
+#include "tests/rootfs/inside.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+static bool exists(const char *path)
+{
+	struct stat st;
+	return lstat(path, &st) == 0;
+}
+
+static bool may_create(const char *path)
+{
+	auto_fd int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	return fd >= 0;
+}
+
+/* A directory with "file", "dir/inner", "link", "fifo", "sock". */
+struct sources {
+	char *place;
+	int listen_fd;
+};
+
+static struct sources make_sources(void)
+{
+	struct sources s = { .place = make_place() };
+	uid_t owner = geteuid() == 0 ? INSIDE_ID : geteuid();
+	make_file(at(s.place, "file"), "contents");
+	assert_int_equal(mkdir(at(s.place, "dir"), 0755), 0);
+	make_file(at(s.place, "dir/inner"), "inner");
+	assert_int_equal(chown(at(s.place, "dir"), owner, owner), 0);
+	assert_int_equal(chown(at(s.place, "file"), owner, owner), 0);
+	assert_int_equal(symlink("file", at(s.place, "link")), 0);
+	assert_int_equal(symlink("dir", at(s.place, "dirlink")), 0);
+	assert_int_equal(mkfifo(at(s.place, "fifo"), 0666), 0);
+
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/sock", s.place);
+	s.listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(s.listen_fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(listen(s.listen_fd, 4), 0);
+	assert_int_equal(chmod(address.sun_path, 0666), 0);
+	return s;
+}
+
+static void end_sources(struct sources *s)
+{
+	cj_close(&s->listen_fd);
+	end_place(s->place);
+}
+
+static struct rootfs_spec with_binds(const struct bind_spec *binds, size_t count)
+{
+	struct rootfs_spec spec = host_spec();
+	spec.binds = binds;
+	spec.nbinds = count;
+	return spec;
+}
+
+/* --- what they show --------------------------------------------------------------- */
+
+/* The mount refuses its owner; others meet the mode first. */
+static bool is_refused(const char *path)
+{
+	int code = errno;
+	struct stat st;
+	check(stat(path, &st) == 0);
+	return code == EROFS || (code == EACCES && st.st_uid != INSIDE_ID);
+}
+
+static void look_at_read_only(void *arg)
+{
+	(void)arg;
+	char text[16] = "";
+	int fd = open("/srv/file", O_RDONLY | O_CLOEXEC);
+	check(fd >= 0 && read(fd, text, sizeof(text)) == 8 && memcmp(text, "contents", 8) == 0);
+	check(open("/srv/file", O_WRONLY | O_CLOEXEC) < 0 && is_refused("/srv/file"));
+	check(exists("/box/deep/er/inner") && exists("/tmp/d/inner") && exists("/dev/shm/d/inner"));
+	check(!may_create("/box/deep/er/new") && is_refused("/box/deep/er"));
+	check(!may_create("/tmp/d/new") && is_refused("/tmp/d"));
+	check(may_create("/box/deep/new")); /* that one lies on the scratch */
+	check(exists("/srv/tree/link") && access("/srv/tree/link", R_OK) == 0);
+}
+
+static void read_only_binds_show_and_hold_wherever_they_lie(void **state)
+{
+	(void)state;
+	struct sources s = make_sources();
+	char file[PATH_MAX], dir[PATH_MAX];
+	(void)snprintf(file, sizeof(file), "%s", at(s.place, "file"));
+	(void)snprintf(dir, sizeof(dir), "%s", at(s.place, "dir"));
+	struct bind_spec binds[] = {
+		{ BIND_READ_ONLY, file, "/srv/file" },    { BIND_READ_ONLY, dir, "/box/deep/er" },
+		{ BIND_READ_ONLY, dir, "/tmp/d" },        { BIND_READ_ONLY, dir, "/dev/shm/d" },
+		{ BIND_READ_ONLY, s.place, "/srv/tree" },
+	};
+	struct rootfs_spec spec = with_binds(binds, sizeof(binds) / sizeof(binds[0]));
+	run_as_each(&spec, look_at_read_only, NULL);
+	spec.writable = true; /* a writable root makes no bind writable */
+	run_as_each(&spec, look_at_read_only, NULL);
+	end_sources(&s);
+}
+
+static void write_bind(void *arg)
+{
+	(void)arg;
+	check(may_create("/data/new"));
+	check(symlink("/etc/passwd", "/data/arrow") == 0);
+	check(open("/data/arrow", O_RDONLY | O_CLOEXEC) < 0 && errno == ELOOP);
+}
+
+static void a_writable_bind_writes_to_the_host_and_follows_no_link(void **state)
+{
+	(void)state;
+	struct sources s = make_sources();
+	struct bind_spec bind = { BIND_WRITABLE, strdup(at(s.place, "dir")), "/data" };
+	struct rootfs_spec spec = with_binds(&bind, 1);
+	run_inside(&spec, geteuid() == 0 ? INSIDE_ID : geteuid(), write_bind, NULL);
+	assert_true(exists(at(s.place, "dir/new")));
+	free((void *)bind.source);
+	end_sources(&s);
+}
+
+static void connect_socket(void *arg)
+{
+	(void)arg;
+	struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = "/run/call/back.sock" };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	check(connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+	memcpy(address.sun_path, "/box/s", sizeof("/box/s")); /* above the tmpfs, not below it */
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	check(connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+	check(unlink("/box/s") < 0);
+}
+
+static void a_socket_can_be_connected_to(void **state)
+{
+	(void)state;
+	struct sources s = make_sources();
+	char *sock = strdup(at(s.place, "sock"));
+	struct bind_spec binds[] = { { BIND_SOCKET, sock, "/run/call/back.sock" },
+				     { BIND_SOCKET, sock, "/box/s" } };
+	struct rootfs_spec spec = with_binds(binds, 2);
+	run_as_each(&spec, connect_socket, NULL);
+	free(sock);
+	end_sources(&s);
+}
+
+static void look_at_nested(void *arg)
+{
+	(void)arg;
+	check(exists("/data/link") && exists("/data/dir/inner"));
+	check(exists("/data/dir/inner") && !may_create("/data/dir/x"));
+	struct stat file, over;
+	check(stat("/data/file", &file) == 0 && stat("/data/dir/inner", &over) == 0);
+	check(file.st_ino == over.st_ino); /* the later bind lies on top */
+}
+
+static void binds_are_stacked_in_the_order_given(void **state)
+{
+	(void)state;
+	struct sources s = make_sources();
+	char *file = strdup(at(s.place, "file"));
+	struct bind_spec binds[] = { { BIND_READ_ONLY, s.place, "/data" },
+				     { BIND_READ_ONLY, file, "/data/dir/inner" } };
+	struct rootfs_spec spec = with_binds(binds, 2);
+	run_as_each(&spec, look_at_nested, NULL);
+	free(file);
+	end_sources(&s);
+}
+
+/* --- what is refused ----------------------------------------------------------------- */
+
+static void refuse(const char *source, enum bind_kind kind, const char *part)
+{
+	struct bind_spec bind = { kind, source, "/srv/x" };
+	struct rootfs_spec spec = with_binds(&bind, 1);
+	expect_failure(&spec, "open", part);
+}
+
+static void sources_of_the_wrong_kind_are_refused_by_name(void **state)
+{
+	(void)state;
+	struct sources s = make_sources();
+	refuse(at(s.place, "link"), BIND_READ_ONLY, "/link': there is a symbolic link in it");
+	refuse(at(s.place, "dirlink/inner"), BIND_READ_ONLY, "inner': there is a symbolic link");
+	refuse(at(s.place, "link"), BIND_WRITABLE, "--bind '");
+	refuse(at(s.place, "fifo"), BIND_READ_ONLY, "/fifo': it is a fifo");
+	refuse(at(s.place, "sock"), BIND_WRITABLE, "/sock': it is a socket");
+	refuse(at(s.place, "file"), BIND_SOCKET, "/file': it is a regular file");
+	refuse(at(s.place, "nothing"), BIND_READ_ONLY, "/nothing': No such file or directory");
+	refuse("/dev/null", BIND_READ_ONLY, "--ro-bind '/dev/null': it is a device");
+	refuse("/proc/self/exe", BIND_READ_ONLY, "there is a symbolic link in it");
+	end_sources(&s);
+}
+
+static void a_missing_mount_point_in_a_tree_of_the_hosts_is_not_made(void **state)
+{
+	(void)state;
+	struct sources s = make_sources();
+	struct bind_spec binds[] = { { BIND_WRITABLE, strdup(at(s.place, "dir")), "/box/w" },
+				     { BIND_READ_ONLY, "/usr/lib", "/box/w/sub" } };
+	struct rootfs_spec spec = with_binds(binds, 2);
+	expect_failure(&spec, "build", "find the mount point '/box/w/sub'");
+	assert_non_null(strstr(inside_result->err.hint, "make it there first"));
+	assert_false(exists(at(s.place, "dir/sub")));
+
+	struct bind_spec in_usr = { BIND_READ_ONLY, "/usr/lib", "/usr/cejail-test-nothing" };
+	spec = with_binds(&in_usr, 1);
+	expect_failure(&spec, "build", "find the mount point '/usr/cejail-test-nothing'");
+	free((void *)binds[0].source);
+	end_sources(&s);
+}
+
+static void odd_targets_are_refused(void **state)
+{
+	(void)state;
+	struct bind_spec bind = { BIND_READ_ONLY, "/usr", "" };
+	struct rootfs_spec spec = with_binds(&bind, 1);
+	expect_failure(&spec, "open", "the target '' is not absolute");
+	bind.target = "srv";
+	expect_failure(&spec, "open", "the target 'srv' is not absolute");
+	bind.target = "/";
+	expect_failure(&spec, "build", "mount point '/'");
+	bind.target = "/box/../../x";
+	expect_failure(&spec, "build", "/box/../../x");
+	bind.target = "/var/tmp/x"; /* a link of our own skeleton */
+	expect_failure(&spec, "build", "/var/tmp/x");
+	bind.target = "/etc/passwd"; /* a directory over a file */
+	expect_failure(&spec, "build", "/etc/passwd");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(read_only_binds_show_and_hold_wherever_they_lie),
+		cmocka_unit_test(a_writable_bind_writes_to_the_host_and_follows_no_link),
+		cmocka_unit_test(a_socket_can_be_connected_to),
+		cmocka_unit_test(binds_are_stacked_in_the_order_given),
+		cmocka_unit_test(sources_of_the_wrong_kind_are_refused_by_name),
+		cmocka_unit_test(a_missing_mount_point_in_a_tree_of_the_hosts_is_not_made),
+		cmocka_unit_test(odd_targets_are_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,537 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Records: those of the living are listed, those of the dead swept, forged ones do no harm. */
+#include "runtime/jail/record.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "runtime/base/scope.h"
+#include "runtime/jail/cgroup.h"
+
+/* WRAP: cgroup_remove_path cgroup_sweep_own fd_write_all time */
+
+static char dir_path[64];
+static int dir_fd = -1;
+static time_t later;
+
+static struct {
+	char path[512];
+	uint64_t inode;
+	unsigned calls;
+	int rc;
+} removed;
+
+int __wrap_cgroup_remove_path(const char *path, uint64_t inode, struct cj_error *err);
+int __wrap_cgroup_remove_path(const char *path, uint64_t inode, struct cj_error *err)
+{
+	removed.calls++;
+	removed.inode = inode;
+	(void)snprintf(removed.path, sizeof(removed.path), "%s", path);
+	return removed.rc < 0 ? cj_fail(err, -removed.rc, "remove") : 0;
+}
+
+static bool own_leaf_known; /* what the sweep of root's own leaves heard about "LEAF" */
+
+int __wrap_cgroup_sweep_own(bool (*is_known)(void *, const char *), void *context);
+int __wrap_cgroup_sweep_own(bool (*is_known)(void *, const char *), void *context)
+{
+	own_leaf_known = is_known(context, "LEAF");
+	return 0;
+}
+
+static bool disk_is_full;
+
+int __real_fd_write_all(int fd, const void *buf, size_t size, const char *what,
+			struct cj_error *err);
+int __wrap_fd_write_all(int fd, const void *buf, size_t size, const char *what,
+			struct cj_error *err);
+int __wrap_fd_write_all(int fd, const void *buf, size_t size, const char *what,
+			struct cj_error *err)
+{
+	if (disk_is_full)
+		return cj_fail(err, ENOSPC, "write %s", what);
+	return __real_fd_write_all(fd, buf, size, what, err);
+}
+
+time_t __real_time(time_t *out);
+time_t __wrap_time(time_t *out);
+time_t __wrap_time(time_t *out)
+{
+	(void)out;
+	return __real_time(NULL) + later;
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	memset(&removed, 0, sizeof(removed));
+	later = 0;
+	disk_is_full = false;
+	(void)snprintf(dir_path, sizeof(dir_path), "/tmp/cejail-test-record.XXXXXX");
+	if (!mkdtemp(dir_path))
+		return -1;
+	dir_fd = open(dir_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return mkdirat(dir_fd, "runs", 0700);
+}
+
+static int end(void **state)
+{
+	(void)state;
+	auto_fd int runs_fd = openat(dir_fd, "runs", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_dir DIR *dir = fdopendir(dup(runs_fd));
+	for (struct dirent *e; dir && (e = readdir(dir)) != NULL;)
+		(void)unlinkat(runs_fd, e->d_name, 0); /* "." and ".." stay */
+	if (unlinkat(dir_fd, "runs", AT_REMOVEDIR) < 0)
+		return -1;
+	cj_close(&dir_fd);
+	return rmdir(dir_path);
+}
+
+static struct record record_of(const char *id)
+{
+	return (struct record){
+		.id = id,
+		.profile = "python",
+		.cgroup_path = "",
+		.supervisor_pid = getpid(),
+		.init_pid = 4242,
+		.started_ms = 1767323045678u,
+	};
+}
+
+static int create(const char *id)
+{
+	struct record r = record_of(id);
+	struct cj_error err = { 0 };
+	int fd = record_create(dir_fd, &r, &err);
+	if (fd < 0)
+		print_message("%s\n", err.msg);
+	return fd;
+}
+
+/* A record as a supervisor leaves it that was killed: whole, and nobody's. */
+static void leave_dead(const char *id, const char *cgroup)
+{
+	struct record r = record_of(id);
+	struct cj_error err;
+	r.cgroup_path = cgroup;
+	auto_fd int fd = record_create(dir_fd, &r, &err);
+	assert_true(fd >= 0);
+}
+
+static void put(const char *name, const char *text)
+{
+	auto_fd int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+}
+
+static bool exists(const char *name)
+{
+	struct stat st;
+	return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static size_t list(struct arena *a, struct record_entry **out)
+{
+	size_t count = 0;
+	struct cj_error err = { 0 };
+	assert_int_equal(record_list(dir_fd, a, out, &count, &err), 0);
+	return count;
+}
+
+static int sweep(void)
+{
+	struct cj_error err = { 0 };
+	int rc = record_sweep(dir_fd, &err);
+	assert_true(rc >= 0);
+	return rc;
+}
+
+static void a_record_is_listed_as_it_was_written(void **state)
+{
+	(void)state;
+	auto_arena struct arena a = { 0 };
+	struct record_entry *entries;
+	int fd = create("01JABCDEFGHJKMNPQRSTVWXYZ0");
+	assert_true(fd >= 0);
+	assert_int_equal(list(&a, &entries), 1);
+	assert_string_equal(entries[0].record.id, "01JABCDEFGHJKMNPQRSTVWXYZ0");
+	assert_string_equal(entries[0].record.profile, "python");
+	assert_string_equal(entries[0].record.cgroup_path, "");
+	assert_int_equal(entries[0].record.supervisor_pid, getpid());
+	assert_int_equal(entries[0].record.init_pid, 4242);
+	assert_true(entries[0].record.started_ms == 1767323045678u);
+	assert_true(entries[0].is_alive);
+
+	record_remove(dir_fd, "01JABCDEFGHJKMNPQRSTVWXYZ0", &fd);
+	assert_int_equal(fd, -1);
+	assert_int_equal(list(&a, &entries), 0);
+	record_remove(dir_fd, "01JABCDEFGHJKMNPQRSTVWXYZ0", &fd);
+}
+
+static void a_record_is_private(void **state)
+{
+	(void)state;
+	struct stat st;
+	int fd = create("a");
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	record_remove(dir_fd, "a", &fd);
+}
+
+static void many_records_are_all_listed(void **state)
+{
+	(void)state;
+	auto_arena struct arena a = { 0 };
+	struct record_entry *entries;
+	for (int i = 0; i < 70; i++) {
+		char id[16];
+		(void)snprintf(id, sizeof(id), "run-%d", i);
+		leave_dead(id, "");
+	}
+	assert_int_equal(list(&a, &entries), 70);
+	for (int i = 0; i < 70; i++)
+		assert_false(entries[i].is_alive);
+	assert_int_equal(sweep(), 70);
+	assert_int_equal(list(&a, &entries), 0);
+}
+
+static void an_id_in_use_is_refused_and_a_dead_one_taken_over(void **state)
+{
+	(void)state;
+	struct record r = record_of("a");
+	struct cj_error err = { 0 };
+	int fd = create("a");
+	assert_int_equal(record_create(dir_fd, &r, &err), -EEXIST);
+	assert_non_null(strstr(err.msg, "'a'"));
+	assert_true(exists("runs/a.json"));
+	cj_close(&fd); /* as when killed */
+
+	fd = create("a");
+	assert_true(fd >= 0);
+	assert_int_equal(removed.calls, 0); /* the new run's cgroup has that name by now */
+	record_remove(dir_fd, "a", &fd);
+}
+
+static void a_name_that_leads_elsewhere_is_refused(void **state)
+{
+	(void)state;
+	static const char *const bad[] = { "",         "../a",
+					   "a/b",      ".",
+					   "a.b",      "a b",
+					   "\xc3\xa4", "x23456789012345678901234567890123" };
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct record r = record_of(bad[i]);
+		struct cj_error err = { 0 };
+		assert_int_equal(record_create(dir_fd, &r, &err), -EINVAL);
+		assert_int_equal(record_cancel(dir_fd, bad[i], &err), -ENOENT);
+	}
+}
+
+static void a_record_that_cannot_be_written_leaves_nothing(void **state)
+{
+	(void)state;
+	struct record r = record_of("a");
+	struct cj_error err = { 0 };
+	disk_is_full = true;
+	assert_int_equal(record_create(dir_fd, &r, &err), -ENOSPC);
+	assert_non_null(strstr(err.msg, "'a'"));
+	assert_false(exists("runs/a.json"));
+}
+
+static void a_killed_owner_is_seen_as_dead_and_swept(void **state)
+{
+	(void)state;
+	auto_arena struct arena a = { 0 };
+	struct record_entry *entries;
+	int ready[2];
+	assert_int_equal(pipe(ready), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		int fd = create("victim");
+		(void)!write(ready[1], "", fd >= 0);
+		for (;;)
+			(void)pause();
+	}
+	char byte;
+	(void)close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	(void)close(ready[0]);
+	assert_int_equal(list(&a, &entries), 1);
+	assert_true(entries[0].is_alive);
+	assert_int_equal(sweep(), 0);
+
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(list(&a, &entries), 1);
+	assert_false(entries[0].is_alive);
+	assert_int_equal(sweep(), 1);
+	assert_int_equal(list(&a, &entries), 0);
+}
+
+static void a_sweep_ends_the_cgroup_that_was_recorded(void **state)
+{
+	(void)state;
+	char leaf[128];
+	struct stat st;
+	(void)snprintf(leaf, sizeof(leaf), "%s/cejail-job1", dir_path);
+	assert_int_equal(mkdir(leaf, 0700), 0);
+	assert_int_equal(stat(leaf, &st), 0);
+	leave_dead("job1", leaf);
+	assert_int_equal(sweep(), 1);
+	assert_int_equal(removed.calls, 1);
+	assert_string_equal(removed.path, leaf);
+	assert_true(removed.inode == st.st_ino);
+	assert_int_equal(rmdir(leaf), 0);
+}
+
+static void a_record_stays_until_its_cgroup_is_gone(void **state)
+{
+	(void)state;
+	leave_dead("job1", "/sys/fs/cgroup/cejail/cejail-job1");
+	removed.rc = -EBUSY;
+	assert_int_equal(sweep(), 0);
+	assert_true(exists("runs/job1.json"));
+	removed.rc = -EINVAL; /* it isn't a leaf at all: it never will be */
+	assert_int_equal(sweep(), 1);
+}
+
+static void a_forged_cgroup_is_never_removed(void **state)
+{
+	(void)state;
+	static const char *const forged[] = {
+		"/sys/fs/cgroup/system.slice",
+		"/sys/fs/cgroup/cejail/cejail-other",
+		"/cejail-",
+		"cejail-job1",
+		"/sys/fs/cgroup/x-cejail-job1",
+		"/cejail-job1",
+	};
+	for (size_t i = 0; i < sizeof(forged) / sizeof(forged[0]); i++) {
+		leave_dead("job1", forged[i]);
+		assert_int_equal(sweep(), 1);
+		assert_int_equal(removed.calls, 0);
+	}
+}
+
+static void rubbish_is_not_listed_and_swept_only_when_it_could_be_a_record(void **state)
+{
+	(void)state;
+	auto_arena struct arena a = { 0 };
+	struct record_entry *entries;
+	static const char *const texts[] = {
+		"{",
+		"[]",
+		"null",
+		"{}",
+		"{\"id\":\"other\"}",
+		"{\"id\":\"r\",\"profile\":\"p\",\"cgroup\":\"\",\"cgroup_inode\":0,"
+		"\"supervisor_pid\":-1,\"init_pid\":2,\"started_ms\":3}",
+		"{\"id\":\"r\",\"profile\":\"p\",\"cgroup\":\"\",\"cgroup_inode\":0,"
+		"\"supervisor_pid\":99999999999,\"init_pid\":2,\"started_ms\":3}",
+	};
+	put("runs/notes.txt", "mine");
+	put("runs/.json", "{}");
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		put("runs/r.json", texts[i]);
+		assert_int_equal(list(&a, &entries), 0);
+		assert_int_equal(sweep(), 1);
+		assert_false(exists("runs/r.json"));
+	}
+	assert_int_equal(removed.calls, 0);
+	assert_true(exists("runs/notes.txt"));
+	assert_true(exists("runs/.json"));
+}
+
+static void a_huge_record_is_not_read(void **state)
+{
+	(void)state;
+	auto_arena struct arena a = { 0 };
+	struct record_entry *entries;
+	put("runs/huge.json", "{");
+	auto_fd int fd = openat(dir_fd, "runs/huge.json", O_WRONLY | O_CLOEXEC);
+	assert_int_equal(ftruncate(fd, 1ll << 40), 0);
+	assert_int_equal(list(&a, &entries), 0);
+	assert_int_equal(sweep(), 1);
+}
+
+static void links_and_fifos_in_place_of_records_are_left_alone(void **state)
+{
+	(void)state;
+	auto_arena struct arena a = { 0 };
+	struct record_entry *entries;
+	char target[128];
+	leave_dead("real", "");
+	(void)snprintf(target, sizeof(target), "%s/runs/real.json", dir_path);
+	assert_int_equal(symlinkat(target, dir_fd, "runs/link.json"), 0);
+	assert_int_equal(mkfifoat(dir_fd, "runs/fifo.json", 0600), 0);
+	assert_int_equal(list(&a, &entries), 1);
+	assert_int_equal(record_cancel(dir_fd, "fifo", &(struct cj_error){ 0 }), -ENOENT);
+	int swept = sweep();
+	assert_true(exists("runs/link.json"));
+	assert_true(swept >= 1);
+	assert_false(exists("runs/real.json"));
+}
+
+static void an_empty_record_is_given_time_to_be_written(void **state)
+{
+	(void)state;
+	auto_arena struct arena a = { 0 };
+	struct record_entry *entries;
+	put("runs/young.json", "");
+	assert_int_equal(list(&a, &entries), 0);
+	assert_int_equal(sweep(), 0);
+	assert_true(exists("runs/young.json"));
+	later = 60;
+	assert_int_equal(sweep(), 1);
+	assert_false(exists("runs/young.json"));
+}
+
+static void the_sweep_of_cgroups_knows_the_records(void **state)
+{
+	(void)state;
+	int fd = create("LEAF");
+	assert_int_equal(sweep(), 0);
+	assert_true(own_leaf_known);
+	record_remove(dir_fd, "LEAF", &fd);
+	assert_int_equal(sweep(), 0);
+	assert_false(own_leaf_known);
+}
+
+static void a_cancel_reaches_the_supervisor(void **state)
+{
+	(void)state;
+	int ready[2], status = 0;
+	struct cj_error err = { 0 };
+	assert_int_equal(pipe(ready), 0);
+	pid_t pid = fork();
+	if (pid == 0) {
+		int fd = create("victim");
+		(void)!write(ready[1], "", fd >= 0);
+		for (;;)
+			(void)pause();
+	}
+	char byte;
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	(void)close(ready[0]), (void)close(ready[1]);
+	assert_int_equal(record_cancel(dir_fd, "victim", &err), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+	assert_int_equal(record_cancel(dir_fd, "victim", &err), -ENOENT);
+	assert_non_null(strstr(err.msg, "'victim'"));
+	assert_true(err.hint[0] != '\0');
+}
+
+static void a_dead_run_is_not_cancelled_whoever_has_its_pid(void **state)
+{
+	(void)state;
+	struct cj_error err = { 0 };
+	pid_t bystander = fork();
+	if (bystander == 0)
+		for (;;)
+			(void)pause();
+	struct record r = record_of("old");
+	r.supervisor_pid = bystander;
+	int fd = record_create(dir_fd, &r, &err);
+	cj_close(&fd);
+	assert_int_equal(record_cancel(dir_fd, "old", &err), -ENOENT);
+	int status = 0;
+	assert_int_equal(waitpid(bystander, &status, WNOHANG), 0);
+	assert_int_equal(kill(bystander, SIGKILL), 0);
+	assert_int_equal(waitpid(bystander, &status, 0), bystander);
+	assert_int_equal(WTERMSIG(status), SIGKILL);
+}
+
+static void a_record_of_pid_0_or_1_signals_nobody(void **state)
+{
+	(void)state;
+	for (pid_t pid = 0; pid <= 1; pid++) {
+		struct record r = record_of("odd");
+		struct cj_error err = { 0 };
+		r.supervisor_pid = pid;
+		int fd = record_create(dir_fd, &r, &err);
+		assert_true(fd >= 0);
+		assert_int_equal(record_cancel(dir_fd, "odd", &err), -EAGAIN);
+		record_remove(dir_fd, "odd", &fd);
+	}
+}
+
+/* Creators, sweepers and listers at once: every creator gets its record, none is swept. */
+static void concurrent_runs_never_lose_a_record(void **state)
+{
+	(void)state;
+	pid_t sweeper = fork();
+	if (sweeper == 0)
+		for (;;)
+			(void)record_sweep(dir_fd, &(struct cj_error){ 0 });
+	for (int round = 0; round < 300; round++) {
+		char id[16], name[32];
+		(void)snprintf(id, sizeof(id), "r-%d", round);
+		(void)snprintf(name, sizeof(name), "runs/%s.json", id);
+		int fd = create(id);
+		assert_true(fd >= 0);
+		assert_true(exists(name));
+		record_remove(dir_fd, id, &fd);
+		assert_false(exists(name));
+	}
+	assert_int_equal(kill(sweeper, SIGKILL), 0);
+	assert_int_equal(waitpid(sweeper, NULL, 0), sweeper);
+}
+
+static void a_missing_directory_is_an_error(void **state)
+{
+	(void)state;
+	auto_arena struct arena a = { 0 };
+	auto_fd int empty_fd = openat(dir_fd, "runs", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct record_entry *entries;
+	struct cj_error err = { 0 };
+	size_t count;
+	assert_int_equal(record_list(empty_fd, &a, &entries, &count, &err), -ENOENT);
+	assert_int_equal(record_sweep(empty_fd, &err), -ENOENT);
+	assert_non_null(strstr(err.msg, "'runs'"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_record_is_listed_as_it_was_written),
+		TEST(a_record_is_private),
+		TEST(many_records_are_all_listed),
+		TEST(an_id_in_use_is_refused_and_a_dead_one_taken_over),
+		TEST(a_name_that_leads_elsewhere_is_refused),
+		TEST(a_record_that_cannot_be_written_leaves_nothing),
+		TEST(a_killed_owner_is_seen_as_dead_and_swept),
+		TEST(a_sweep_ends_the_cgroup_that_was_recorded),
+		TEST(a_record_stays_until_its_cgroup_is_gone),
+		TEST(a_forged_cgroup_is_never_removed),
+		TEST(rubbish_is_not_listed_and_swept_only_when_it_could_be_a_record),
+		TEST(a_huge_record_is_not_read),
+		TEST(links_and_fifos_in_place_of_records_are_left_alone),
+		TEST(an_empty_record_is_given_time_to_be_written),
+		TEST(the_sweep_of_cgroups_knows_the_records),
+		TEST(a_cancel_reaches_the_supervisor),
+		TEST(a_dead_run_is_not_cancelled_whoever_has_its_pid),
+		TEST(a_record_of_pid_0_or_1_signals_nobody),
+		TEST(concurrent_runs_never_lose_a_record),
+		TEST(a_missing_directory_is_an_error),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

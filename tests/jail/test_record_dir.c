@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The runtime directory: which place is taken, and which is not trusted.  The places
+ * of the system are redirected into a directory of the test's own.
+ */
+#include "runtime/jail/record.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "runtime/base/scope.h"
+
+/* WRAP: open geteuid mkdirat */
+
+static char base[64]; /* stands for "/" */
+static uid_t as_uid;  /* whom the code believes to be; files keep their real owner */
+static int mkdir_errno;
+
+uid_t __real_geteuid(void);
+uid_t __wrap_geteuid(void);
+uid_t __wrap_geteuid(void)
+{
+	return as_uid;
+}
+
+int __real_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...);
+int __wrap_open(const char *path, int flags, ...)
+{
+	char moved[512];
+	(void)snprintf(moved, sizeof(moved), "%s%s", base, path);
+	return __real_open(moved, flags, 0);
+}
+
+int __real_mkdirat(int dir_fd, const char *name, mode_t mode);
+int __wrap_mkdirat(int dir_fd, const char *name, mode_t mode);
+int __wrap_mkdirat(int dir_fd, const char *name, mode_t mode)
+{
+	if (mkdir_errno != 0) {
+		errno = mkdir_errno;
+		return -1;
+	}
+	return __real_mkdirat(dir_fd, name, mode);
+}
+
+static void make(const char *path, mode_t mode)
+{
+	char moved[512];
+	(void)snprintf(moved, sizeof(moved), "%s%s", base, path);
+	if (mkdir(moved, 0700) < 0 || chmod(moved, mode) < 0)
+		abort();
+}
+
+static bool exists(const char *path)
+{
+	char moved[512];
+	(void)snprintf(moved, sizeof(moved), "%s%s", base, path);
+	return access(moved, F_OK) == 0;
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	as_uid = __real_geteuid();
+	mkdir_errno = 0;
+	(void)unsetenv("XDG_RUNTIME_DIR");
+	(void)snprintf(base, sizeof(base), "/tmp/cejail-test-places.XXXXXX");
+	if (!mkdtemp(base))
+		return -1;
+	make("/run", 0755);
+	make("/run/user", 0755);
+	make("/dev", 0755);
+	make("/dev/shm", 01777);
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	pid_t pid = fork();
+	if (pid == 0)
+		_exit(execl("/bin/rm", "rm", "-rf", "--", base, (char *)NULL));
+	int status = 0;
+	return waitpid(pid, &status, 0) == pid ? status : -1;
+}
+
+static int open_dir(void)
+{
+	struct cj_error err = { 0 };
+	int fd = record_open_dir(&err);
+	if (fd < 0)
+		print_message("%s (%s)\n", err.msg, err.hint);
+	return fd;
+}
+
+static const char *user_place(const char *rest)
+{
+	static char path[128];
+	(void)snprintf(path, sizeof(path), "/run/user/%u%s", as_uid, rest);
+	return path;
+}
+
+static const char *memory_place(const char *rest)
+{
+	static char path[128];
+	(void)snprintf(path, sizeof(path), "/dev/shm/cejail-%u%s", as_uid, rest);
+	return path;
+}
+
+static void need_root(void)
+{
+	if (__real_geteuid() == 0)
+		return;
+	print_message("files of root are needed\n");
+	skip();
+}
+
+/* What is asked of a user, asked by root, would be answered by /run/cejail: take that away. */
+static void without_run(void)
+{
+	char moved[512];
+	(void)snprintf(moved, sizeof(moved), "%s/run", base);
+	if (chmod(moved, 0777) < 0)
+		abort();
+}
+
+static void root_has_one_place_whatever_its_environment_says(void **state)
+{
+	(void)state;
+	need_root();
+	make("/session", 0700);
+	(void)setenv("XDG_RUNTIME_DIR", "/session", 1);
+	auto_fd int fd = open_dir();
+	assert_true(fd >= 0);
+	assert_true(exists("/run/cejail/runs"));
+	assert_false(exists("/session/cejail"));
+}
+
+static void the_session_directory_comes_first(void **state)
+{
+	(void)state;
+	without_run();
+	make("/session", 0700);
+	make(user_place(""), 0700);
+	(void)setenv("XDG_RUNTIME_DIR", "/session", 1);
+	auto_fd int fd = open_dir();
+	struct stat st;
+	assert_true(fd >= 0);
+	assert_true(exists("/session/cejail/runs"));
+	assert_false(exists(user_place("/cejail")));
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0700);
+	assert_int_equal(fstatat(fd, "runs", &st, 0), 0);
+	assert_int_equal(st.st_mode & 07777, 0700);
+
+	auto_fd int again_fd = open_dir();
+	assert_true(again_fd >= 0);
+}
+
+static void an_emptied_environment_still_finds_the_users_directory(void **state)
+{
+	(void)state;
+	without_run();
+	make(user_place(""), 0700);
+	auto_fd int fd = open_dir();
+	assert_true(fd >= 0);
+	assert_true(exists(user_place("/cejail/runs")));
+}
+
+static void without_a_session_there_is_shared_memory_but_never_tmp(void **state)
+{
+	(void)state;
+	without_run();
+	make("/tmp", 01777);
+	(void)setenv("XDG_RUNTIME_DIR", "/tmp", 1); /* everybody's: not taken */
+	auto_fd int fd = open_dir();
+	assert_true(fd >= 0);
+	assert_true(exists(memory_place("/runs")));
+	assert_false(exists("/tmp/cejail"));
+}
+
+static void a_relative_or_endless_session_directory_is_passed_over(void **state)
+{
+	(void)state;
+	without_run();
+	static char endless[600];
+	memset(endless, '/', sizeof(endless) - 1);
+	const char *const odd[] = { "", "run", endless };
+	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+		(void)setenv("XDG_RUNTIME_DIR", odd[i], 1);
+		auto_fd int fd = open_dir();
+		assert_true(fd >= 0);
+		assert_true(exists(memory_place("/runs")));
+	}
+}
+
+static void a_session_directory_others_may_write_to_is_passed_over(void **state)
+{
+	(void)state;
+	without_run();
+	make("/session", 0770);
+	(void)setenv("XDG_RUNTIME_DIR", "/session", 1);
+	auto_fd int fd = open_dir();
+	assert_true(fd >= 0);
+	assert_false(exists("/session/cejail"));
+}
+
+/* Somebody was there first, and made it so. */
+static void expect_refusal(const char *word)
+{
+	struct cj_error err = { 0 };
+	int rc = record_open_dir(&err);
+	assert_true(rc < 0);
+	assert_non_null(strstr(err.msg, word));
+	assert_true(err.hint[0] != '\0');
+}
+
+static void a_directory_of_the_wrong_mode_is_not_trusted(void **state)
+{
+	(void)state;
+	without_run();
+	make(memory_place(""), 0755);
+	expect_refusal("mode 0755");
+	assert_false(exists(memory_place("/runs")));
+}
+
+static void a_directory_of_somebody_else_is_not_trusted(void **state)
+{
+	(void)state;
+	need_root();
+	without_run();
+	make(memory_place(""), 0700);
+	char moved[512];
+	(void)snprintf(moved, sizeof(moved), "%s%s", base, memory_place(""));
+	assert_int_equal(chown(moved, 1000, 1000), 0);
+	expect_refusal("uid 1000");
+}
+
+static void a_link_is_not_followed(void **state)
+{
+	(void)state;
+	without_run();
+	make("/elsewhere", 0700);
+	char moved[512], target[512];
+	(void)snprintf(moved, sizeof(moved), "%s%s", base, memory_place(""));
+	(void)snprintf(target, sizeof(target), "%s/elsewhere", base);
+	assert_int_equal(symlink(target, moved), 0);
+	expect_refusal(memory_place(""));
+	assert_false(exists("/elsewhere/runs"));
+}
+
+static void the_inner_directory_is_checked_as_well(void **state)
+{
+	(void)state;
+	without_run();
+	make(memory_place(""), 0700);
+	make(memory_place("/runs"), 0750);
+	expect_refusal("/runs'");
+}
+
+static void a_host_without_any_place_is_told_what_to_set(void **state)
+{
+	(void)state;
+	struct cj_error err = { 0 };
+	mkdir_errno = EROFS;
+	assert_true(record_open_dir(&err) < 0);
+	assert_non_null(strstr(err.hint, "XDG_RUNTIME_DIR"));
+	mkdir_errno = ENOSPC; /* not a closed place: the disk is full, say that */
+	assert_int_equal(record_open_dir(&err), -ENOSPC);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(root_has_one_place_whatever_its_environment_says),
+		TEST(the_session_directory_comes_first),
+		TEST(an_emptied_environment_still_finds_the_users_directory),
+		TEST(without_a_session_there_is_shared_memory_but_never_tmp),
+		TEST(a_relative_or_endless_session_directory_is_passed_over),
+		TEST(a_session_directory_others_may_write_to_is_passed_over),
+		TEST(a_directory_of_the_wrong_mode_is_not_trusted),
+		TEST(a_directory_of_somebody_else_is_not_trusted),
+		TEST(a_link_is_not_followed),
+		TEST(the_inner_directory_is_checked_as_well),
+		TEST(a_host_without_any_place_is_told_what_to_set),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

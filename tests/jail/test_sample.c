@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sums over processes: in a made-up /proc, and in that of a real pid namespace. */
+#include "runtime/jail/sample.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "runtime/base/scope.h"
+
+static char base[64];
+
+static int begin(void **state)
+{
+	(void)state;
+	(void)snprintf(base, sizeof(base), "/tmp/cejail-test-sample.XXXXXX");
+	return mkdtemp(base) ? 0 : -1;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	pid_t pid = fork();
+	if (pid == 0)
+		_exit(execl("/bin/rm", "rm", "-rf", "--", base, (char *)NULL));
+	int status = 0;
+	return waitpid(pid, &status, 0) == pid ? status : -1;
+}
+
+static void put(const char *pid, const char *file, const char *text)
+{
+	char path[128];
+	(void)snprintf(path, sizeof(path), "%s/%s", base, pid);
+	(void)mkdir(path, 0755); /* there from the file before */
+	(void)snprintf(path, sizeof(path), "%s/%s/%s", base, pid, file);
+	auto_file FILE *f = fopen(path, "we");
+	if (!f || fputs(text, f) < 0)
+		abort();
+}
+
+static void put_process(const char *pid, unsigned own, unsigned reaped, unsigned threads,
+			unsigned kilobytes)
+{
+	char text[256];
+	(void)snprintf(text, sizeof(text),
+		       "%s (a) b) S 1 1 1 0 -1 4194304 0 0 0 0 %u 0 %u 0 20 0 %u 0 99 0 0\n", pid,
+		       own, reaped, threads);
+	put(pid, "stat", text);
+	(void)snprintf(text, sizeof(text), "Name:\ta) b\nRssAnon:\t%u kB\nRssShmem:\t1 kB\n",
+		       kilobytes);
+	put(pid, "status", text);
+}
+
+static int open_base(void)
+{
+	return open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
+static void all_processes_but_init_are_counted(void **state)
+{
+	(void)state;
+	struct sample s;
+	long ticks = sysconf(_SC_CLK_TCK);
+	put_process("1", 50, (unsigned)ticks, 1, 9000);
+	put_process("2", (unsigned)ticks, 0, 3, 100);
+	put_process("17", 0, (unsigned)ticks * 2, 1, 200);
+	put("self", "stat", "x");
+	put("2x", "stat", "x");
+	auto_fd int proc_fd = open_base();
+	assert_true(sample_take(proc_fd, -1, &s));
+	assert_int_equal(s.processes, 4);
+	assert_int_equal(s.cpu_ms, 4000); /* init's own time is ours */
+	assert_int_equal(s.memory_bytes, 302 * 1024);
+}
+
+static void a_zombie_counts_as_a_process_without_memory(void **state)
+{
+	(void)state;
+	struct sample s;
+	put_process("1", 0, 0, 1, 0);
+	put_process("5", 0, 0, 0, 0);
+	put("5", "status", "Name:\tz\nState:\tZ (zombie)\n");
+	auto_fd int proc_fd = open_base();
+	assert_true(sample_take(proc_fd, -1, &s));
+	assert_int_equal(s.processes, 1);
+	assert_int_equal(s.memory_bytes, 0);
+}
+
+static void a_process_that_vanishes_is_passed_over(void **state)
+{
+	(void)state;
+	struct sample s;
+	put_process("1", 0, 0, 1, 0);
+	put("6", "status", "RssAnon:\t5 kB\n"); /* its stat is gone */
+	auto_fd int proc_fd = open_base();
+	assert_true(sample_take(proc_fd, -1, &s));
+	assert_int_equal(s.processes, 0);
+}
+
+static void a_link_in_place_of_a_file_is_not_followed(void **state)
+{
+	(void)state;
+	struct sample s;
+	char from[128], to[128];
+	put_process("1", 0, 0, 1, 0);
+	put_process("7", 100, 0, 1, 100);
+	(void)snprintf(from, sizeof(from), "%s/7/stat", base);
+	(void)snprintf(to, sizeof(to), "%s/7/real", base);
+	assert_int_equal(rename(from, to), 0);
+	assert_int_equal(symlink(to, from), 0);
+	auto_fd int proc_fd = open_base();
+	assert_true(sample_take(proc_fd, -1, &s));
+	assert_int_equal(s.processes, 0);
+}
+
+static void an_empty_proc_is_a_jail_that_is_gone(void **state)
+{
+	(void)state;
+	struct sample s = { .processes = 7 };
+	auto_fd int proc_fd = open_base();
+	assert_false(sample_take(proc_fd, -1, &s));
+	assert_false(sample_take(-1, -1, &s));
+	assert_int_equal(s.processes, 7);
+}
+
+static void a_call_can_be_repeated(void **state)
+{
+	(void)state;
+	struct sample a, b;
+	put_process("1", 0, 0, 1, 0);
+	put_process("2", 0, 0, 2, 10);
+	auto_fd int proc_fd = open_base();
+	assert_true(sample_take(proc_fd, -1, &a));
+	assert_true(sample_take(proc_fd, -1, &b));
+	assert_memory_equal(&a, &b, sizeof(a));
+}
+
+static void no_more_than_the_cap_is_read(void **state)
+{
+	(void)state;
+	struct sample s;
+	for (unsigned i = 1; i <= 4200; i++) {
+		char pid[16];
+		(void)snprintf(pid, sizeof(pid), "%u", i);
+		put_process(pid, 0, 0, 1, 0);
+	}
+	auto_fd int proc_fd = open_base();
+	assert_true(sample_take(proc_fd, -1, &s));
+	assert_true(s.processes >= 4095 && s.processes <= 4096);
+}
+
+/* --- a real one ------------------------------------------------------------------ */
+
+#define MEGABYTES 32
+
+/* Pid 1 of a namespace of its own, with its /proc, a tmpfs, and one child that uses memory. */
+static int live_in_namespace(const char *dir, int ready_fd)
+{
+	char proc[128], scratch[128];
+	(void)snprintf(proc, sizeof(proc), "%s/proc", dir);
+	(void)snprintf(scratch, sizeof(scratch), "%s/scratch", dir);
+	if (mkdir(proc, 0755) < 0 || mkdir(scratch, 0755) < 0 ||
+	    mount("proc", proc, "proc", 0, NULL) < 0 ||
+	    mount("scratch", scratch, "tmpfs", 0, "size=8M") < 0)
+		return 77;
+	int scratch_fd = open(scratch, O_RDONLY | O_DIRECTORY);
+	int file_fd = openat(scratch_fd, "file", O_RDWR | O_CREAT, 0600);
+	if (posix_fallocate(file_fd, 0, 1 << 20) != 0)
+		return 1;
+	if (fork() == 0) {
+		char *memory = mmap(NULL, MEGABYTES << 20, PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		memset(memory, 1, MEGABYTES << 20);
+		(void)!write(ready_fd, "", 1);
+		for (;;)
+			(void)pause();
+	}
+	for (;;)
+		(void)pause();
+}
+
+static void a_real_jail_is_measured_until_it_ends(void **state)
+{
+	(void)state;
+	int ready[2];
+	char byte, path[128];
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+	pid_t outer = fork();
+	if (outer == 0) {
+		if (unshare(CLONE_NEWNS | CLONE_NEWPID) < 0 ||
+		    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+			_exit(77);
+		pid_t init = fork();
+		if (init == 0)
+			_exit(live_in_namespace(base, ready[1]));
+		(void)close(ready[1]);
+		int status;
+		(void)waitpid(init, &status, 0);
+		_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 0);
+	}
+	(void)close(ready[1]);
+	if (read(ready[0], &byte, 1) != 1) {
+		print_message("namespaces and mounts are not for this user\n");
+		(void)waitpid(outer, NULL, 0);
+		(void)close(ready[0]);
+		skip();
+	}
+	(void)close(ready[0]);
+
+	struct sample s;
+	(void)snprintf(path, sizeof(path), "/proc/%d/root%s/proc", (int)outer, base);
+	auto_fd int proc_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	(void)snprintf(path, sizeof(path), "/proc/%d/root%s/scratch", (int)outer, base);
+	auto_fd int box_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(proc_fd >= 0 && box_fd >= 0);
+	assert_true(sample_take(proc_fd, box_fd, &s));
+	assert_int_equal(s.processes, 1);
+	assert_true(s.memory_bytes >= (MEGABYTES + 1) << 20);
+	assert_true(s.memory_bytes < (MEGABYTES + 64) << 20);
+
+	/* Pid 1 of the namespace, as its parent's only child: its end is everybody's. */
+	(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)outer, (int)outer);
+	auto_file FILE *f = fopen(path, "re");
+	int init = 0;
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%d", &init), 1);
+	assert_int_equal(kill(init, SIGKILL), 0);
+	assert_int_equal(waitpid(outer, NULL, 0), outer);
+	assert_false(sample_take(proc_fd, box_fd, &s));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(all_processes_but_init_are_counted),
+		TEST(a_zombie_counts_as_a_process_without_memory),
+		TEST(a_process_that_vanishes_is_passed_over),
+		TEST(a_link_in_place_of_a_file_is_not_followed),
+		TEST(an_empty_proc_is_a_jail_that_is_gone),
+		TEST(a_call_can_be_repeated),
+		TEST(no_more_than_the_cap_is_read),
+		TEST(a_real_jail_is_measured_until_it_ends),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any bytes as a profile's text.  What is taken must show as a profile that is taken
+ * again and shows the same; the seeds in corpus/profile are replayed by `make check`.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "profiles/profile.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+/* The shown profile lives in the writer. */
+static const char *show(struct json_writer *w, const struct config *c, size_t *out_size)
+{
+	const char *text;
+	struct cj_error err = { 0 };
+
+	profile_write(w, c);
+	if (json_writer_take(w, &text, out_size, &err) < 0)
+		abort();
+	return text;
+}
+
+static void read_back(const char *text, size_t size)
+{
+	struct config c;
+	const char *extends;
+	struct cj_error err = { 0 };
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+
+	config_init(&c);
+	if (!w || profile_read_text(&c, "shown", text, size, &extends, &err) < 0)
+		abort();
+	size_t again_size;
+	const char *again = show(w, &c, &again_size);
+	if (again_size != size || memcmp(again, text, size) != 0)
+		abort();
+	config_fini(&c);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+	struct config c;
+	const char *extends;
+	struct cj_error err = { 0 };
+
+	config_init(&c);
+	if (profile_read_text(&c, "fuzz.json", (const char *)bytes, size, &extends, &err) == 0) {
+		auto_json_writer struct json_writer *w = json_writer_create(false);
+		size_t shown_size;
+		const char *shown = w ? show(w, &c, &shown_size) : NULL;
+		if (!shown)
+			abort();
+		read_back(shown, shown_size);
+	} else if (err.code <= 0 || err.msg[0] == '\0') {
+		abort(); /* refused without a word */
+	}
+	config_fini(&c);
+	return 0;
+}

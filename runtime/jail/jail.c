@@ -120,8 +120,12 @@ static void signals_leave(struct jail *j)
 static int directory_enter(struct jail *j, struct cj_error *err)
 {
 	j->runtime_dir_fd = record_open_dir(err);
-	if (j->runtime_dir_fd >= 0)
+	if (j->runtime_dir_fd >= 0) {
+		/* What a killed supervisor left; whatever can't be removed now is the next one's. */
+		struct cj_error ignored;
+		(void)record_sweep(j->runtime_dir_fd, &ignored);
 		return 0;
+	}
 	if (geteuid() == 0)
 		return -err->code;
 	jail_warn(j, "'cejail ps' and 'cejail kill' won't see this run: %s", err->msg);

@@ -395,6 +395,10 @@ int record_sweep(int dir_fd, struct cj_error *err)
 	int swept = 0;
 	for (struct dirent *e; (e = readdir(dir)) != NULL;)
 		swept += sweep_one(dir_fd, e->d_name);
-	/* A supervisor killed before it wrote its record leaves a leaf nobody names. */
-	return swept + cgroup_sweep_own(has_record, &dir_fd);
+	return swept;
+}
+
+int record_sweep_unrecorded(int dir_fd)
+{
+	return cgroup_sweep_own(has_record, &dir_fd);
 }

@@ -45,3 +45,9 @@ int record_cancel(int dir_fd, const char *id, struct cj_error *err);
 
 /* Ends and removes what dead supervisors left (cgroup leaf, then record).  Returns how many. */
 int record_sweep(int dir_fd, struct cj_error *err);
+
+/*
+ * The leaves that no record names, because their supervisor was killed before it wrote one.
+ * Slower, and rare: `cejail gc` does it, a run doesn't.  Returns how many.
+ */
+int record_sweep_unrecorded(int dir_fd);

@@ -80,15 +80,14 @@ unit: $(TESTS)                   ## unit tests of this variant
 probes: $(PROBES)
 fuzzers: $(FUZZERS)              ## build the fuzzers (make fuzzers VARIANT=fuzz CC=clang)
 
-check: setup                     ## the set-up, then every test: host, test machine, gcc, clang, asan, lint
+check:                           ## the set-up, then every test: host, test machine, gcc, clang, asan, lint
+	tools/setup test
 	tests/check
 
 # --- users ------------------------------------------------------------------
 
-setup:                           ## install missing build and test packages (says so first)
-	tools/setup
-
-demo: setup                      ## build, then run an example that shows what the jail is
+demo:                            ## install what building needs, build, run an example that shows the jail
+	tools/setup build
 	$(MAKE) all
 	$(CEJAIL) run --profile python tools/demo.py
 
@@ -101,11 +100,15 @@ install: all                     ## into $(DESTDIR)$(PREFIX)
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/profiles/schema profiles/schema/*.json
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/profiles/seccomp profiles/seccomp/*.json
 	for m in $(MANS); do install -Dm644 -t $(DESTDIR)$(PREFIX)/share/man/man$${m##*.} $$m; done
+	install -Dm644 tools/completions/cejail.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/cejail
+	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/zsh/site-functions tools/completions/_cejail
 
 uninstall:                       ## what install put there
 	rm -f $(DESTDIR)$(PREFIX)/bin/cejail
 	rm -rf $(DESTDIR)$(PREFIX)/share/cejail
 	for m in $(MANS); do rm -f $(DESTDIR)$(PREFIX)/share/man/man$${m##*.}/$${m##*/}; done
+	rm -f $(DESTDIR)$(PREFIX)/share/bash-completion/completions/cejail
+	rm -f $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_cejail
 
 # --- keeping it in order ----------------------------------------------------
 
@@ -118,5 +121,5 @@ clean:                           ## remove what was built
 help:                            ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
 
-.PHONY: all unit probes fuzzers check setup demo bench install uninstall format clean help
+.PHONY: all unit probes fuzzers check demo bench install uninstall format clean help
 .DELETE_ON_ERROR:

@@ -121,7 +121,7 @@ static int directory_enter(struct jail *j, struct cj_error *err)
 {
 	j->runtime_dir_fd = record_open_dir(err);
 	if (j->runtime_dir_fd >= 0) {
-		/* What a killed supervisor left; whatever can't be removed now is the next one's. */
+		/* What a killed supervisor left; what can't be removed now is left to the next. */
 		struct cj_error ignored;
 		(void)record_sweep(j->runtime_dir_fd, &ignored);
 		return 0;

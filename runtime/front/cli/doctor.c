@@ -16,20 +16,31 @@
 
 #define DOCTOR_SCHEMA "cejail.doctor/1"
 
+/* clang-format off */
 static const struct check {
 	const char *name;
 	void (*look)(struct finding *f);
 } checks[] = {
-	{ "kernel", check_kernel },           { "user namespaces", check_user_namespaces },
-	{ "mounts", check_mounts },           { "/proc", check_proc },
-	{ "overlay", check_overlay },         { "no new privileges", check_no_new_privs },
-	{ "seccomp", check_seccomp },         { "system call report", check_syscall_report },
-	{ "Landlock", check_landlock },       { "memory limit", check_cgroup_memory },
-	{ "CPU limit", check_cgroup_cpu },    { "process limit", check_cgroup_pids },
-	{ "/dev/null", check_dev_null },      { "runtime directory", check_runtime_dir },
-	{ "python3", check_python },          { "node", check_node },
-	{ "a whole jail", check_whole_jail }, /* last: the others explain it */
+	{ "kernel",             check_kernel },
+	{ "user namespaces",    check_user_namespaces },
+	{ "mounts",             check_mounts },
+	{ "/proc",              check_proc },
+	{ "overlay",            check_overlay },
+	{ "no new privileges",  check_no_new_privs },
+	{ "seccomp",            check_seccomp },
+	{ "system call report", check_syscall_report },
+	{ "Landlock",           check_landlock },
+	{ "cgroup",             check_cgroup_parent },
+	{ "memory limit",       check_cgroup_memory },
+	{ "CPU limit",          check_cgroup_cpu },
+	{ "process limit",      check_cgroup_pids },
+	{ "/dev/null",          check_dev_null },
+	{ "runtime directory",  check_runtime_dir },
+	{ "python3",            check_python },
+	{ "node",               check_node },
+	{ "a whole jail",       check_whole_jail }, /* last: the others explain it */
 };
+/* clang-format on */
 
 #define CHECK_COUNT (sizeof(checks) / sizeof(checks[0]))
 

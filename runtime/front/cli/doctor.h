@@ -38,6 +38,7 @@ void check_landlock(struct finding *f);
 void check_no_new_privs(struct finding *f);
 
 /* doctor_host.c */
+void check_cgroup_parent(struct finding *f);
 void check_cgroup_memory(struct finding *f);
 void check_cgroup_cpu(struct finding *f);
 void check_cgroup_pids(struct finding *f);

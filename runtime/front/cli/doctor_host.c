@@ -26,6 +26,13 @@ static bool has_pure_cgroup2(void)
 	return access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0;
 }
 
+static bool has_user_manager(void)
+{
+	char path[64];
+	(void)snprintf(path, sizeof(path), "/run/user/%u/systemd", geteuid());
+	return access(path, F_OK) == 0;
+}
+
 static void remedy_cgroup(struct finding *f)
 {
 	if (!has_pure_cgroup2())
@@ -35,6 +42,8 @@ static void remedy_cgroup(struct finding *f)
 	else if (geteuid() == 0)
 		finding_remedy(f, "run cejail in a service with Delegate=yes: systemd-run --pty "
 				  "-p Delegate=yes cejail ...");
+	else if (!has_user_manager())
+		finding_remedy(f, "sudo loginctl enable-linger $(id -un)");
 	else
 		finding_remedy(f,
 			       "sudo mkdir -p /etc/systemd/system/user@.service.d && printf "
@@ -43,24 +52,39 @@ static void remedy_cgroup(struct finding *f)
 			       "daemon-reload; then log in anew");
 }
 
-/* What each way to a parent says, in a row. */
-static void list_ways(const struct cgroup_parent_report *ways, size_t count, char *out, size_t size)
+static bool has_all(const struct cgroup_parent_report *way)
 {
-	size_t used = 0;
+	for (size_t i = 0; i < CGROUP_CONTROLLER_COUNT; i++) {
+		if (!way->controllers[i])
+			return false;
+	}
+	return way->serves;
+}
 
-	out[0] = '\0';
-	for (size_t i = 0; i < count && used < size; i++) {
-		int n = snprintf(out + used, size - used, "%s%s: %s", used ? "; " : "",
+/* Every way to a parent, and why it does not serve; the rows of the controllers build on it. */
+void check_cgroup_parent(struct finding *f)
+{
+	struct cgroup_parent_report ways[PARENTS_MAX] = { 0 };
+	size_t count = cgroup_report_parents(ways, PARENTS_MAX), used = 0;
+	char list[sizeof(f->text)] = "";
+
+	for (size_t i = 0; i < count; i++) {
+		if (has_all(&ways[i])) {
+			finding_set(f, FINDING_OK, "%s: %s", ways[i].name, ways[i].detail);
+			return;
+		}
+		int n = snprintf(list + used, sizeof(list) - used, "%s%s: %s", used ? "; " : "",
 				 ways[i].name, ways[i].detail);
 		used += n > 0 ? (size_t)n : 0;
+		used = used < sizeof(list) ? used : sizeof(list) - 1; /* cut there */
 	}
+	finding_set(f, FINDING_NOTE, "%s", list);
 }
 
 static void check_controller(struct finding *f, enum cgroup_controller which, const char *otherwise)
 {
 	struct cgroup_parent_report ways[PARENTS_MAX] = { 0 };
 	size_t count = cgroup_report_parents(ways, PARENTS_MAX);
-	char list[320];
 
 	for (size_t i = 0; i < count; i++) {
 		if (ways[i].serves && ways[i].controllers[which]) {
@@ -68,24 +92,23 @@ static void check_controller(struct finding *f, enum cgroup_controller which, co
 			return;
 		}
 	}
-	list_ways(ways, count, list, sizeof(list));
-	finding_set(f, FINDING_WEAKER, "no cgroup holds it, %s (%s)", otherwise, list);
+	finding_set(f, FINDING_WEAKER, "no cgroup holds it: %s", otherwise);
 	remedy_cgroup(f);
 }
 
 void check_cgroup_memory(struct finding *f)
 {
-	check_controller(f, CGROUP_MEMORY, "the supervisor samples it");
+	check_controller(f, CGROUP_MEMORY, "the supervisor measures it from outside");
 }
 
 void check_cgroup_cpu(struct finding *f)
 {
-	check_controller(f, CGROUP_CPU, "--cpus is without force");
+	check_controller(f, CGROUP_CPU, "--cpus has no force");
 }
 
 void check_cgroup_pids(struct finding *f)
 {
-	check_controller(f, CGROUP_PIDS, "an rlimit does");
+	check_controller(f, CGROUP_PIDS, "an rlimit does it");
 }
 
 /* --- files -------------------------------------------------------------------- */

@@ -227,6 +227,6 @@ int events_finish(struct events *e, const char *result, size_t size, struct cj_e
 	if (e->is_gone)
 		return cj_fail(err, EPIPE, "write events to descriptor %d", e->fd);
 	if (e->start < e->end)
-		return cj_fail(err, ETIMEDOUT, "write events to descriptor %d", e->fd);
+		return cj_fail(err, ETIMEDOUT, "nobody reads the events on descriptor %d", e->fd);
 	return 0;
 }

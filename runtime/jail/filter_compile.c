@@ -44,6 +44,14 @@ static int no_memory(struct cj_error *err)
 	return cj_fail(err, ENOMEM, "compile a seccomp profile");
 }
 
+static int add_note(struct compiler *c, const char *text, struct cj_error *err)
+{
+	const char *note = arena_printf(c->arena, "%s: %s", c->policy->path, text);
+	if (!note || strings_add(&c->filter->notes, c->arena, note) < 0)
+		return no_memory(err);
+	return 0;
+}
+
 static int strictness(enum policy_action action)
 {
 	static const int ranks[POLICY_ACTION_COUNT] = {
@@ -88,10 +96,8 @@ static int unknown_name(struct compiler *c, const struct policy_rule *rule, cons
 				 "seccomp file '%s' refuses '%s', a system call this cejail does "
 				 "not know, and lets pass what it does not list",
 				 p->path, name);
-	const char *note = arena_printf(c->arena, "%s: unknown system call '%s'", p->path, name);
-	if (!note || strings_add(&c->filter->notes, c->arena, note) < 0)
-		return no_memory(err);
-	return 0;
+	const char *text = arena_printf(&c->scratch, "unknown system call '%s'", name);
+	return text ? add_note(c, text, err) : no_memory(err);
 }
 
 static int add_use(struct compiler *c, const struct policy_rule *rule, const char *name,
@@ -162,16 +168,24 @@ static uint32_t answer(int nr, enum policy_action action, int errno_value)
 }
 
 /* The strictest rule without conditions, the first of its kind; NULL: none. */
-static const struct policy_rule *unconditional(const struct use *uses, size_t n)
+static const struct use *unconditional(const struct use *uses, size_t n)
 {
-	const struct policy_rule *found = NULL;
+	const struct use *found = NULL;
 	for (size_t i = 0; i < n; i++) {
-		const struct policy_rule *rule = uses[i].rule;
-		if (rule->nargs == 0 &&
-		    (!found || strictness(rule->action) > strictness(found->action)))
-			found = rule;
+		if (uses[i].rule->nargs == 0 &&
+		    (!found || strictness(uses[i].rule->action) > strictness(found->rule->action)))
+			found = &uses[i];
 	}
 	return found;
+}
+
+/* Can this rule's conditions change what `base` answers anyway? */
+static bool outranks(const struct use *use, const struct use *base)
+{
+	if (!base)
+		return true;
+	int rank = strictness(use->rule->action), floor = strictness(base->rule->action);
+	return rank > floor || (rank == floor && use->order < base->order);
 }
 
 /* Behind all that are as strict or stricter. */
@@ -196,19 +210,18 @@ static int decide_call(struct compiler *c, int nr, const struct use *uses, size_
 	if (!branches || !ranks)
 		return no_memory(err);
 
-	const struct policy_rule *base = unconditional(uses, n);
+	const struct use *base = unconditional(uses, n);
 	call->branches = branches;
-	call->otherwise = base ? answer(nr, base->action, base->errno_value)
+	call->otherwise = base ? answer(nr, base->rule->action, base->rule->errno_value)
 			       : answer(nr, c->policy->default_action, c->policy->default_errno);
 	for (size_t i = 0; i < n; i++) {
 		const struct policy_rule *r = uses[i].rule;
-		int rank = strictness(r->action);
-		if (r->nargs == 0 || (base && rank <= strictness(base->action)))
-			continue;
-		insert_branch(branches, ranks, call->nbranches++,
-			      (struct filter_branch){ r->args, r->nargs,
-						      answer(nr, r->action, r->errno_value) },
-			      rank);
+		if (r->nargs > 0 && outranks(&uses[i], base))
+			insert_branch(
+			    branches, ranks, call->nbranches++,
+			    (struct filter_branch){ r->args, r->nargs,
+						    answer(nr, r->action, r->errno_value) },
+			    strictness(r->action));
 	}
 	return 0;
 }
@@ -263,10 +276,16 @@ static int close_listener(struct compiler *c, struct cj_error *err)
 }
 
 /* clone3(2)'s flags are behind a pointer.  ENOSYS, and only it, makes every libc use clone(2). */
-static void close_clone3(struct compiler *c)
+static int close_clone3(struct compiler *c, struct cj_error *err)
 {
 	c->plan->calls[SYS_clone3] =
 	    (struct filter_call){ .otherwise = SECCOMP_RET_ERRNO | (uint32_t)ENOSYS };
+	for (size_t i = 0; i < c->nuses; i++) {
+		if (c->uses[i].nr == SYS_clone3 && lets_through(c->uses[i].rule->action))
+			return add_note(c, "clone3 stays refused: a filter can't see its flags",
+					err);
+	}
+	return 0;
 }
 
 static int check_needed(const struct compiler *c, struct cj_error *err)
@@ -329,9 +348,10 @@ static int compile(struct compiler *c, struct cj_error *err)
 	c->plan = arena_alloc(&c->scratch, sizeof(*c->plan));
 	if (!c->plan)
 		return no_memory(err);
-	if (collect_uses(c, err) < 0 || decide_calls(c, err) < 0 || close_listener(c, err) < 0)
+	if (collect_uses(c, err) < 0 || decide_calls(c, err) < 0)
 		return -err->code;
-	close_clone3(c);
+	if (close_listener(c, err) < 0 || close_clone3(c, err) < 0)
+		return -err->code;
 	if (check_needed(c, err) < 0 || collect_tells(c, err) < 0)
 		return -err->code;
 	if (filter_emit(c->plan, c->arena, &c->filter->insns, &c->filter->ninsns, err) < 0)

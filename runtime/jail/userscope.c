@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One method call to the user's systemd through sd-bus, loaded on demand.  Acts.
+ * One method call to the user's systemd through sd-bus.  Acts.
  *
  * The user's bus comes first, by its address or where sessions have it; the manager's
  * private socket last, as systemctl(1) uses it where no bus daemon runs.
  */
 #include "runtime/jail/userscope.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,63 +18,11 @@
 #include "runtime/base/scope.h"
 #include "runtime/jail/cgroup_text.h"
 #include "runtime/jail/kernfile.h"
+#include "runtime/jail/sdbus.h"
 
 #define ANSWER_LIMIT_US 2000000
 #define ENTER_LIMIT_MS  2000
 #define ADDRESS_MAX     300
-
-/* --- libsystemd, as much of it as we call: sd-bus(3) ------------------------------- */
-
-struct sd_bus;
-
-struct bus_error { /* sd_bus_error: sd_bus_error_free(3) */
-	const char *name, *message;
-	int need_free;
-};
-
-struct bus_library {
-	int (*bus_new)(struct sd_bus **);
-	int (*set_address)(struct sd_bus *, const char *);
-	int (*set_bus_client)(struct sd_bus *, int);
-	int (*set_call_timeout)(struct sd_bus *, uint64_t);
-	int (*start)(struct sd_bus *);
-	int (*call_method)(struct sd_bus *, const char *, const char *, const char *, const char *,
-			   struct bus_error *, void **, const char *, ...);
-	void (*error_free)(struct bus_error *);
-	struct sd_bus *(*unref)(struct sd_bus *);
-};
-
-/* Each symbol and where its address goes: dlsym(3) knows no types. */
-static const struct symbol {
-	const char *name;
-	size_t offset;
-} symbols[] = {
-	{ "sd_bus_new", offsetof(struct bus_library, bus_new) },
-	{ "sd_bus_set_address", offsetof(struct bus_library, set_address) },
-	{ "sd_bus_set_bus_client", offsetof(struct bus_library, set_bus_client) },
-	{ "sd_bus_set_method_call_timeout", offsetof(struct bus_library, set_call_timeout) },
-	{ "sd_bus_start", offsetof(struct bus_library, start) },
-	{ "sd_bus_call_method", offsetof(struct bus_library, call_method) },
-	{ "sd_bus_error_free", offsetof(struct bus_library, error_free) },
-	{ "sd_bus_flush_close_unref", offsetof(struct bus_library, unref) },
-};
-
-/* Never unloaded: libsystemd forbids it (it is linked with -z nodelete). */
-static int load_library(struct bus_library *out, struct cj_error *err)
-{
-	void *handle = dlopen("libsystemd.so.0", RTLD_NOW | RTLD_LOCAL);
-	if (!handle)
-		return cj_fail(err, ENOENT, "load 'libsystemd.so.0'");
-
-	for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
-		void *address = dlsym(handle, symbols[i].name);
-		if (!address)
-			return cj_fail(err, ENOENT, "find '%s' in 'libsystemd.so.0'",
-				       symbols[i].name);
-		memcpy((char *)out + symbols[i].offset, &address, sizeof(address));
-	}
-	return 0;
-}
 
 /* --- where the user manager listens ---------------------------------------------------- */
 
@@ -156,31 +103,31 @@ bool userscope_is_there(void)
 
 /* --- the call -------------------------------------------------------------------------- */
 
-static int connect_door(const struct bus_library *lib, const struct door *door, struct sd_bus **out,
+static int connect_door(const struct sdbus *lib, const struct door *door, struct sd_bus **out,
 			struct cj_error *err)
 {
 	struct sd_bus *bus = NULL;
-	int rc = lib->bus_new(&bus);
+	int rc = lib->new (&bus);
 	if (rc >= 0)
 		rc = lib->set_address(bus, door->address);
 	if (rc >= 0)
 		rc = lib->set_bus_client(bus, door->is_bus);
 	if (rc >= 0)
-		rc = lib->set_call_timeout(bus, ANSWER_LIMIT_US);
+		rc = lib->set_method_call_timeout(bus, ANSWER_LIMIT_US);
 	if (rc >= 0)
 		rc = lib->start(bus);
 	if (rc < 0) {
-		(void)lib->unref(bus); /* returns NULL */
+		(void)lib->flush_close_unref(bus); /* returns NULL */
 		return cj_fail(err, -rc, "connect to '%s'", door->address);
 	}
 	*out = bus;
 	return 0;
 }
 
-static int start_scope(const struct bus_library *lib, struct sd_bus *bus, const char *unit,
+static int start_scope(const struct sdbus *lib, struct sd_bus *bus, const char *unit,
 		       struct cj_error *err)
 {
-	struct bus_error error = { 0 };
+	struct sdbus_error error = { 0 };
 	int rc = lib->call_method(
 	    bus, "org.freedesktop.systemd1", "/org/freedesktop/systemd1",
 	    "org.freedesktop.systemd1.Manager", "StartTransientUnit", &error, NULL,
@@ -219,7 +166,7 @@ static int await_scope(const char *unit, struct cj_error *err)
 	return cj_fail(err, ETIMEDOUT, "wait to be moved into '%s'", unit);
 }
 
-static int try_door(const struct bus_library *lib, const struct door *door, const char *unit,
+static int try_door(const struct sdbus *lib, const struct door *door, const char *unit,
 		    struct cj_error *err)
 {
 	struct sd_bus *bus = NULL;
@@ -229,14 +176,14 @@ static int try_door(const struct bus_library *lib, const struct door *door, cons
 	rc = start_scope(lib, bus, unit, err);
 	if (rc == 0)
 		rc = await_scope(unit, err);
-	(void)lib->unref(bus); /* returns NULL */
+	(void)lib->flush_close_unref(bus); /* returns NULL */
 	return rc;
 }
 
 int userscope_enter(const char *id, struct cj_error *err)
 {
-	struct bus_library lib;
-	int rc = load_library(&lib, err);
+	struct sdbus lib;
+	int rc = sdbus_load(&lib, err);
 	if (rc < 0)
 		return rc;
 

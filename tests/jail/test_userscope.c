@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The user manager's scope: which door is knocked at, what is asked, and what becomes of
+ * a refusal.  libsystemd is played by this file; the real one is met on the test machine.
+ */
+#include "runtime/jail/userscope.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "runtime/base/scope.h"
+#include "runtime/jail/sdbus.h"
+
+/* WRAP: sdbus_load kernfile_read nanosleep */
+
+static struct {
+	bool has_library;
+	char addresses[4][320]; /* doors that were tried */
+	int is_bus[4];
+	size_t tried;
+	size_t open_door; /* this one, from 0, lets us in */
+	int method_rc;
+	unsigned open_buses, errors_freed, sleeps;
+	unsigned moves_after; /* looks at /proc/self/cgroup until we are in the scope */
+	char unit[128], mode[16], types[64];
+	uint32_t pid;
+	int delegates;
+	char collect[64];
+} play;
+
+static int play_new(struct sd_bus **out)
+{
+	play.open_buses++;
+	*out = (struct sd_bus *)&play;
+	return 0;
+}
+
+static int play_address(struct sd_bus *bus, const char *address)
+{
+	(void)bus;
+	(void)snprintf(play.addresses[play.tried], sizeof(play.addresses[0]), "%s", address);
+	return 0;
+}
+
+static int play_client(struct sd_bus *bus, int is_bus)
+{
+	(void)bus;
+	play.is_bus[play.tried] = is_bus;
+	return 0;
+}
+
+static int play_timeout(struct sd_bus *bus, uint64_t us)
+{
+	(void)bus;
+	return us > 0 && us <= 5000000 ? 0 : -EINVAL;
+}
+
+static int play_start(struct sd_bus *bus)
+{
+	(void)bus;
+	return play.tried++ == play.open_door ? 1 : -ECONNREFUSED;
+}
+
+static int play_call(struct sd_bus *bus, const char *service, const char *path,
+		     const char *interface, const char *member, struct sdbus_error *error,
+		     void **reply, const char *types, ...)
+{
+	(void)bus;
+	if (strcmp(service, "org.freedesktop.systemd1") != 0 ||
+	    strcmp(path, "/org/freedesktop/systemd1") != 0 ||
+	    strcmp(interface, "org.freedesktop.systemd1.Manager") != 0 ||
+	    strcmp(member, "StartTransientUnit") != 0 || reply)
+		return -EBADMSG;
+
+	va_list ap;
+	va_start(ap, types);
+	(void)snprintf(play.types, sizeof(play.types), "%s", types);
+	(void)snprintf(play.unit, sizeof(play.unit), "%s", va_arg(ap, const char *));
+	(void)snprintf(play.mode, sizeof(play.mode), "%s", va_arg(ap, const char *));
+	int properties = va_arg(ap, int);
+	for (int i = 0; i < properties; i++) {
+		const char *name = va_arg(ap, const char *), *type = va_arg(ap, const char *);
+		if (strcmp(type, "au") == 0 && va_arg(ap, int) == 1)
+			play.pid = va_arg(ap, uint32_t);
+		else if (strcmp(type, "b") == 0)
+			play.delegates = va_arg(ap, int) && strcmp(name, "Delegate") == 0;
+		else if (strcmp(type, "s") == 0)
+			(void)snprintf(play.collect, sizeof(play.collect), "%s",
+				       va_arg(ap, const char *));
+	}
+	bool is_whole = va_arg(ap, int) == 0;
+	va_end(ap);
+	if (!is_whole)
+		return -EBADMSG;
+	if (play.method_rc < 0)
+		*error = (struct sdbus_error){ "org.x", "no such luck", 1 };
+	return play.method_rc;
+}
+
+static void play_free(struct sdbus_error *error)
+{
+	play.errors_freed += error->name != NULL;
+}
+
+static struct sd_bus *play_unref(struct sd_bus *bus)
+{
+	play.open_buses -= bus != NULL;
+	return NULL;
+}
+
+int __real_sdbus_load(struct sdbus *out, struct cj_error *err);
+int __wrap_sdbus_load(struct sdbus *out, struct cj_error *err);
+int __wrap_sdbus_load(struct sdbus *out, struct cj_error *err)
+{
+	if (!play.has_library)
+		return cj_fail(err, ENOENT, "load 'libsystemd.so.0'");
+	*out = (struct sdbus){
+		.new = play_new,
+		.set_address = play_address,
+		.set_bus_client = play_client,
+		.set_method_call_timeout = play_timeout,
+		.start = play_start,
+		.call_method = play_call,
+		.error_free = play_free,
+		.flush_close_unref = play_unref,
+	};
+	return 0;
+}
+
+ssize_t __wrap_kernfile_read(int dir_fd, const char *name, char *buf, size_t size);
+ssize_t __wrap_kernfile_read(int dir_fd, const char *name, char *buf, size_t size)
+{
+	(void)dir_fd;
+	(void)name;
+	bool is_moved = play.moves_after == 0;
+	play.moves_after -= !is_moved;
+	return snprintf(buf, size, "0::/user.slice/%s\n",
+			is_moved ? "app.slice/cejail-J1.scope" : "session-1.scope");
+}
+
+int __wrap_nanosleep(const struct timespec *wait, struct timespec *left);
+int __wrap_nanosleep(const struct timespec *wait, struct timespec *left)
+{
+	(void)wait;
+	(void)left;
+	play.sleeps++;
+	return 0;
+}
+
+/* --- a runtime directory with the sockets of a session ------------------------------ */
+
+static char runtime_dir[64];
+
+static void listen_at(const char *name)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/%s", runtime_dir, name);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+		abort();
+	cj_close(&fd); /* the name stays: it is only looked at */
+}
+
+static const char *address_of(const char *name)
+{
+	static char address[128];
+	(void)snprintf(address, sizeof(address), "unix:path=%s/%s", runtime_dir, name);
+	return address;
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	char path[128];
+	memset(&play, 0, sizeof(play));
+	play.has_library = true;
+	(void)snprintf(runtime_dir, sizeof(runtime_dir), "/tmp/cejail-test-scope.XXXXXX");
+	if (!mkdtemp(runtime_dir))
+		return -1;
+	(void)snprintf(path, sizeof(path), "%s/systemd", runtime_dir);
+	if (mkdir(path, 0700) < 0)
+		return -1;
+	(void)unsetenv("DBUS_SESSION_BUS_ADDRESS");
+	return setenv("XDG_RUNTIME_DIR", runtime_dir, 1);
+}
+
+static int end(void **state)
+{
+	(void)state;
+	static const char *const names[] = { "bus", "systemd/private", "systemd" };
+	for (size_t i = 0; i < 3; i++) {
+		char path[128];
+		(void)snprintf(path, sizeof(path), "%s/%s", runtime_dir, names[i]);
+		(void)remove(path);
+	}
+	return rmdir(runtime_dir);
+}
+
+static int enter(struct cj_error *err)
+{
+	*err = (struct cj_error){ 0 };
+	return userscope_enter("J1", err);
+}
+
+static void a_delegated_scope_around_this_process_is_asked_for(void **state)
+{
+	(void)state;
+	struct cj_error err;
+	listen_at("bus");
+	play.moves_after = 3;
+	assert_int_equal(enter(&err), 0);
+	assert_string_equal(play.addresses[0], address_of("bus"));
+	assert_int_equal(play.is_bus[0], 1);
+	assert_string_equal(play.types, "ssa(sv)a(sa(sv))");
+	assert_string_equal(play.unit, "cejail-J1.scope");
+	assert_string_equal(play.mode, "fail");
+	assert_int_equal(play.pid, getpid());
+	assert_true(play.delegates);
+	assert_string_equal(play.collect, "inactive-or-failed");
+	assert_int_equal(play.sleeps, 3);
+	assert_int_equal(play.open_buses, 0);
+}
+
+static void the_environments_address_comes_first_and_the_private_socket_last(void **state)
+{
+	(void)state;
+	struct cj_error err;
+	listen_at("bus");
+	listen_at("systemd/private");
+	(void)setenv("DBUS_SESSION_BUS_ADDRESS", "unix:abstract=x,guid=1", 1);
+	play.open_door = 2;
+	assert_int_equal(enter(&err), 0);
+	assert_int_equal(play.tried, 3);
+	assert_string_equal(play.addresses[0], "unix:abstract=x,guid=1");
+	assert_string_equal(play.addresses[1], address_of("bus"));
+	assert_string_equal(play.addresses[2], address_of("systemd/private"));
+	assert_int_equal(play.is_bus[1], 1);
+	assert_int_equal(play.is_bus[2], 0);
+	assert_int_equal(play.open_buses, 0);
+}
+
+static void without_a_socket_there_is_no_manager(void **state)
+{
+	(void)state;
+	struct cj_error err;
+	assert_false(userscope_is_there());
+	assert_int_equal(enter(&err), -ENOENT);
+	assert_non_null(strstr(err.msg, runtime_dir));
+	listen_at("systemd/private");
+	assert_true(userscope_is_there());
+}
+
+static void a_file_in_place_of_the_socket_is_no_door(void **state)
+{
+	(void)state;
+	char path[128];
+	(void)snprintf(path, sizeof(path), "%s/bus", runtime_dir);
+	auto_file FILE *f = fopen(path, "we");
+	assert_non_null(f);
+	assert_false(userscope_is_there());
+}
+
+static void a_path_that_would_be_another_address_is_no_door(void **state)
+{
+	(void)state;
+	listen_at("bus");
+	char odd[128];
+	(void)snprintf(odd, sizeof(odd), "%s/systemd/..;unixexec:path=", runtime_dir);
+	(void)setenv("XDG_RUNTIME_DIR", odd, 1);
+	assert_false(userscope_is_there());
+}
+
+static void without_libsystemd_it_is_an_error_that_says_so(void **state)
+{
+	(void)state;
+	struct cj_error err;
+	listen_at("bus");
+	play.has_library = false;
+	assert_int_equal(enter(&err), -ENOENT);
+	assert_non_null(strstr(err.msg, "libsystemd.so.0"));
+
+	assert_int_equal(play.tried, 0);
+}
+
+static void the_real_libsystemd_has_all_that_is_called(void **state)
+{
+	(void)state;
+	struct sdbus lib = { 0 };
+	struct cj_error err = { 0 };
+	if (__real_sdbus_load(&lib, &err) < 0) {
+		print_message("%s\n", err.msg);
+		assert_int_equal(err.code, ENOENT);
+		skip();
+	}
+	struct sd_bus *bus = NULL;
+	assert_true(lib.new(&bus) >= 0);
+	assert_true(lib.set_address(bus, "unix:path=/not/there") >= 0);
+	assert_true(lib.set_bus_client(bus, 1) >= 0);
+	assert_true(lib.set_method_call_timeout(bus, 1000) >= 0);
+	assert_true(lib.start(bus) < 0);
+	assert_null(lib.flush_close_unref(bus));
+}
+
+static void what_the_manager_answers_is_told(void **state)
+{
+	(void)state;
+	struct cj_error err;
+	listen_at("bus");
+	play.method_rc = -EEXIST;
+	assert_int_equal(enter(&err), -EEXIST);
+	assert_non_null(strstr(err.msg, "cejail-J1.scope"));
+	assert_non_null(strstr(err.msg, "no such luck"));
+	assert_int_equal(play.errors_freed, 1);
+	assert_int_equal(play.open_buses, 0);
+}
+
+static void a_manager_that_never_moves_us_is_not_waited_for_long(void **state)
+{
+	(void)state;
+	struct cj_error err;
+	listen_at("bus");
+	listen_at("systemd/private");
+	play.moves_after = 1000000;
+	assert_int_equal(enter(&err), -ETIMEDOUT);
+	assert_true(play.sleeps <= 2000); /* of a millisecond */
+	assert_int_equal(play.tried, 1);
+	assert_int_equal(play.open_buses, 0);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_delegated_scope_around_this_process_is_asked_for),
+		TEST(the_environments_address_comes_first_and_the_private_socket_last),
+		TEST(without_a_socket_there_is_no_manager),
+		TEST(a_file_in_place_of_the_socket_is_no_door),
+		TEST(a_path_that_would_be_another_address_is_no_door),
+		TEST(without_libsystemd_it_is_an_error_that_says_so),
+		TEST(the_real_libsystemd_has_all_that_is_called),
+		TEST(what_the_manager_answers_is_told),
+		TEST(a_manager_that_never_moves_us_is_not_waited_for_long),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

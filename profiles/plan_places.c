@@ -3,6 +3,7 @@
  * Where host paths land in the jail: binds, sockets, copies, and that none of them hides
  * or overwrites another.  Acts: asks the host what each source is.
  */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,7 +14,6 @@
 #include "profiles/plan_parts.h"
 
 #define SOCKET_PATH_MAX (sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1)
-#define UNIX_PREFIX     "unix:"
 
 static int no_memory(struct cj_error *err)
 {
@@ -37,93 +37,89 @@ static int check_not_own(const char *target, struct cj_error *err)
 	return rc;
 }
 
-/* "SRC[:DST]" of something that is shown: the same path inside, unless DST says otherwise. */
-static int find_bind(const char *text, struct arena *a, struct bind_spec *bind,
-		     struct cj_error *err)
-{
-	const char *source, *target;
-	int rc = paths_split(text, a, &source, &target, err);
-	if (rc == 0)
-		rc = paths_resolve(source, a, &bind->source, err);
-	if (rc == 0)
-		rc = paths_target(target ? target : bind->source, a, &bind->target, err);
-	return rc < 0 ? rc : check_not_own(bind->target, err);
-}
-
-/* --- sockets ---------------------------------------------------------------- */
-
-/*
- * connect(2) asks for write permission on the socket.  A jail that root starts runs as a user
- * who is nobody on this host: neither owner nor in any group.
- */
-static int check_socket(const struct bind_spec *bind, struct cj_error *err)
-{
-	struct stat st;
-	if (stat(bind->source, &st) < 0)
-		return cj_fail(err, errno, "stat '%s'", bind->source);
-	if (!S_ISSOCK(st.st_mode))
-		return cj_reject(err, "'%s' is not a socket", bind->source);
-	if (geteuid() == 0 && !(st.st_mode & S_IWOTH)) {
-		int rc = cj_reject(err, "the jail's user may not connect to '%s'", bind->source);
-		cj_hint(err, "chmod o+w it (its directory can stay closed), or start cejail as "
-			     "the socket's owner");
-		return rc;
-	}
-	if (strlen(bind->target) > SOCKET_PATH_MAX)
-		return cj_reject(err, "'%s' is longer than %zu characters: unix(7)", bind->target,
-				 SOCKET_PATH_MAX);
-	return 0;
-}
-
-static int find_socket(const char *text, struct arena *a, struct bind_spec *bind,
-		       struct cj_error *err)
-{
-	if (strncmp(text, UNIX_PREFIX, strlen(UNIX_PREFIX)) != 0) {
-		int rc = cj_reject(err, "a 'tcp:' end point is not there yet");
-		cj_hint(err, "use a unix socket: --connect unix:PATH");
-		return rc;
-	}
-	int rc = find_bind(text + strlen(UNIX_PREFIX), a, bind, err);
-	return rc < 0 ? rc : check_socket(bind, err);
-}
-
-/* --- binds ------------------------------------------------------------------ */
-
-static int find_host_path(const char *text, struct arena *a, struct bind_spec *bind,
-			  struct cj_error *err)
-{
-	int rc = find_bind(text, a, bind, err);
-	if (rc < 0)
-		return rc;
-
-	struct stat st;
-	if (stat(bind->source, &st) < 0)
-		return cj_fail(err, errno, "stat '%s'", bind->source);
-	if (S_ISSOCK(st.st_mode)) {
-		rc = cj_reject(err, "'%s' is a socket", bind->source);
-		cj_hint(err, "use --connect unix:%s", bind->source);
-		return rc;
-	}
-	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
-		return cj_reject(err, "'%s' is neither a file nor a directory", bind->source);
-	return 0;
-}
+/* --- binds and sockets ------------------------------------------------------ */
 
 /* One row for each option that shows something of the host. */
 struct bind_option {
 	const char *option;
 	enum bind_kind kind;
 	const struct strings *texts;
-	int (*find)(const char *text, struct arena *a, struct bind_spec *bind,
-		    struct cj_error *err);
+	const char *prefix; /* before SRC */
+	int (*check)(const char *source, const struct stat *st, struct cj_error *err);
+	size_t target_max; /* characters */
 };
+
+static int check_host_path(const char *source, const struct stat *st, struct cj_error *err)
+{
+	if (S_ISSOCK(st->st_mode)) {
+		int rc = cj_reject(err, "'%s' is a socket", source);
+		cj_hint(err, "use --connect unix:%s", source);
+		return rc;
+	}
+	if (!S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode))
+		return cj_reject(err, "'%s' is neither a file nor a directory", source);
+	return 0;
+}
+
+/*
+ * connect(2) asks for write permission on the socket.  A jail that root starts runs as a user
+ * who is nobody on this host: neither owner nor in any group.
+ */
+static int check_socket(const char *source, const struct stat *st, struct cj_error *err)
+{
+	if (!S_ISSOCK(st->st_mode))
+		return cj_reject(err, "'%s' is not a socket", source);
+	if (geteuid() == 0 && !(st->st_mode & S_IWOTH)) {
+		int rc = cj_reject(err, "the jail's user may not connect to '%s'", source);
+		cj_hint(err, "chmod o+w it (its directory can stay closed), or start cejail as "
+			     "the socket's owner");
+		return rc;
+	}
+	return 0;
+}
+
+static int find_source(const struct bind_option *row, const char *text, struct arena *a,
+		       const char **out, struct cj_error *err)
+{
+	struct stat st;
+	int rc = paths_resolve(text, a, out, err);
+	if (rc < 0)
+		return rc;
+	if (stat(*out, &st) < 0)
+		return cj_fail(err, errno, "stat '%s'", *out);
+	return row->check(*out, &st, err);
+}
+
+/* "SRC[:DST]" of something that is shown: the same path inside, unless DST says otherwise. */
+static int find_bind(const struct bind_option *row, const char *text, struct arena *a,
+		     struct bind_spec *bind, struct cj_error *err)
+{
+	if (strncmp(text, row->prefix, strlen(row->prefix)) != 0) {
+		int rc = cj_reject(err, "'%s': a 'tcp:' end point is not there yet", text);
+		cj_hint(err, "use a unix socket: --connect unix:PATH");
+		return rc;
+	}
+
+	const char *source, *target;
+	int rc = paths_split(text + strlen(row->prefix), a, &source, &target, err);
+	if (rc == 0)
+		rc = find_source(row, source, a, &bind->source, err);
+	if (rc == 0)
+		rc = paths_target(target ? target : bind->source, a, &bind->target, err);
+	if (rc == 0)
+		rc = check_not_own(bind->target, err);
+	if (rc == 0 && strlen(bind->target) > row->target_max)
+		rc = cj_reject(err, "'%s' is longer than %zu characters: unix(7)", bind->target,
+			       row->target_max);
+	return rc;
+}
 
 static int add_binds(struct planner *p, const struct bind_option *row, struct bind_spec *binds,
 		     size_t *count, struct cj_error *err)
 {
 	for (size_t i = 0; i < row->texts->count; i++) {
 		struct bind_spec bind = { .kind = row->kind };
-		if (row->find(row->texts->items[i], &p->c->arena, &bind, err) < 0)
+		if (find_bind(row, row->texts->items[i], &p->c->arena, &bind, err) < 0)
 			return cj_wrap(err, "%s", row->option);
 		binds[(*count)++] = bind;
 	}
@@ -140,9 +136,9 @@ static int plan_binds(struct planner *p, struct cj_error *err)
 {
 	const struct config *c = p->c;
 	const struct bind_option rows[] = {
-		{ "--ro-bind", BIND_READ_ONLY, &c->ro_binds, find_host_path },
-		{ "--bind", BIND_WRITABLE, &c->binds, find_host_path },
-		{ "--connect", BIND_SOCKET, &c->connects, find_socket },
+		{ "--ro-bind", BIND_READ_ONLY, &c->ro_binds, "", check_host_path, PATH_MAX },
+		{ "--bind", BIND_WRITABLE, &c->binds, "", check_host_path, PATH_MAX },
+		{ "--connect", BIND_SOCKET, &c->connects, "unix:", check_socket, SOCKET_PATH_MAX },
 	};
 
 	size_t most = c->ro_binds.count + c->binds.count + c->connects.count, count = 0;

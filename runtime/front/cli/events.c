@@ -53,15 +53,17 @@ static void flush(struct events *e, int patience_ms)
 		e->start = e->end = 0;
 }
 
-/* Makes room for `size` more bytes. */
+/* Makes room for `size` more bytes behind what is queued. */
 static int grow(struct events *e, size_t size)
 {
+	if (e->room - e->end >= size)
+		return 0;
 	if (e->start > 0) {
 		memmove(e->queue, e->queue + e->start, e->end - e->start);
 		e->end -= e->start;
 		e->start = 0;
 	}
-	if (e->end + size <= e->room)
+	if (e->room - e->end >= size)
 		return 0;
 	char *queue = realloc(e->queue, e->end + size);
 	if (!queue)
@@ -73,48 +75,58 @@ static int grow(struct events *e, size_t size)
 
 static int append(struct events *e, const char *bytes, size_t size)
 {
-	if (e->end + size > e->room && grow(e, size) < 0)
+	if (grow(e, size) < 0)
 		return -ENOMEM;
 	memcpy(e->queue + e->end, bytes, size);
 	e->end += size;
 	return 0;
 }
 
-static bool may_queue(const struct events *e, size_t size)
+/* The writer's object as a line, whatever the cap. */
+static int put_line(struct events *e, struct json_writer *w)
 {
-	return e->end - e->start + size <= EVENTS_QUEUE_MAX;
+	struct cj_error err = { 0 };
+	const char *text = NULL;
+	size_t size = 0;
+
+	/* room for all of it first: half a line would spoil the next one */
+	if (json_writer_take(w, &text, &size, &err) < 0 || grow(e, size + 1) < 0 ||
+	    append(e, text, size) < 0)
+		return -ENOMEM;
+	return append(e, "\n", 1);
 }
 
-/* Queues the writer's object as a line, or counts it as dropped. */
+/* Past the cap an event is left out, and so are those behind it until the reader caught up. */
 static void queue_line(struct events *e, struct json_writer *w)
 {
 	struct cj_error err = { 0 };
 	const char *text = NULL;
 	size_t size = 0;
 
-	if (json_writer_take(w, &text, &size, &err) < 0 || !may_queue(e, size + 1) ||
-	    grow(e, size + 1) < 0 || append(e, text, size) < 0 || append(e, "\n", 1) < 0)
+	if (json_writer_take(w, &text, &size, &err) < 0 ||
+	    e->end - e->start + size + 1 > EVENTS_QUEUE_MAX || put_line(e, w) < 0)
 		e->dropped++;
 }
 
-static void queue_dropped(struct events *e)
+static bool has_caught_up(const struct events *e)
 {
-	uint64_t dropped = e->dropped;
+	return e->end - e->start <= EVENTS_QUEUE_MAX / 2;
+}
+
+static void tell_dropped(struct events *e)
+{
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	if (!w)
-		return;
+		return; /* said later, with those to come */
 
 	json_open_object(w);
 	json_put_key(w, "type");
 	json_put_string(w, "dropped");
 	json_put_key(w, "events");
-	json_put_u64(w, dropped);
+	json_put_u64(w, e->dropped);
 	json_close_object(w);
-
-	e->dropped = 0;
-	queue_line(e, w);
-	if (e->dropped > 0)
-		e->dropped = dropped; /* still no room: said later */
+	if (put_line(e, w) == 0)
+		e->dropped = 0;
 }
 
 static void put_start(struct json_writer *w, const char *id, size_t size)
@@ -133,11 +145,21 @@ static void put_start(struct json_writer *w, const char *id, size_t size)
 	json_put_string(w, text);
 }
 
+/* Bytes that a character beginning with `lead` has; 0: none does. */
+static size_t character_size(uint8_t lead)
+{
+	if (lead >= 0xc2 && lead <= 0xdf)
+		return 2;
+	if (lead >= 0xe0 && lead <= 0xef)
+		return 3;
+	return lead >= 0xf0 && lead <= 0xf4 ? 4 : 0;
+}
+
 /* Bytes at the end that may be the beginning of a character still to come. */
 static size_t unfinished(const uint8_t *bytes, size_t size)
 {
 	size_t rest = size - utf8_prefix(bytes, size);
-	return rest < 4 && rest > 0 && bytes[size - rest] >= 0xc2 ? rest : 0;
+	return rest > 0 && rest < character_size(bytes[size - rest]) ? rest : 0;
 }
 
 static void tell_stream(struct events *e, size_t stream, const void *bytes, size_t size,
@@ -196,9 +218,11 @@ void events_tell(struct events *e, const char *type, const void *bytes, size_t s
 	flush(e, 0);
 	if (is_closed(e))
 		return;
+	if (e->dropped > 0 && has_caught_up(e))
+		tell_dropped(e);
 	if (e->dropped > 0)
-		queue_dropped(e);
-	if (strcmp(type, "stdout") == 0)
+		e->dropped++;
+	else if (strcmp(type, "stdout") == 0)
 		tell_stream(e, 0, bytes, size, false);
 	else if (strcmp(type, "stderr") == 0)
 		tell_stream(e, 1, bytes, size, false);
@@ -218,7 +242,7 @@ int events_finish(struct events *e, const char *result, size_t size, struct cj_e
 			tell_stream(e, i, NULL, 0, true);
 	}
 	if (e->dropped > 0)
-		queue_dropped(e);
+		tell_dropped(e);
 	if (append(e, before, sizeof(before) - 1) < 0 || append(e, result, size) < 0 ||
 	    append(e, "}\n", 2) < 0)
 		return cj_fail(err, ENOMEM, "write the last event");

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Events never wait for their reader, and what is left out is said. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/base/scope.h"
+#include "runtime/front/cli/events.c" /* the front end is in no library */
+
+#define auto_events __attribute__((cleanup(events_fini)))
+
+struct reader {
+	int read_fd, write_fd;
+	char text[4u << 20];
+	size_t size;
+};
+
+static struct reader reader;
+
+static int open_reader(void **state)
+{
+	(void)state;
+	int ends[2];
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -1;
+	reader.read_fd = ends[0];
+	reader.write_fd = ends[1];
+	reader.size = 0;
+	return 0;
+}
+
+static int close_reader(void **state)
+{
+	(void)state;
+	cj_close(&reader.read_fd);
+	cj_close(&reader.write_fd);
+	return 0;
+}
+
+/* What can be read now. */
+static const char *read_now(void)
+{
+	(void)fcntl(reader.read_fd, F_SETFL, O_NONBLOCK);
+	for (ssize_t got; (got = read(reader.read_fd, reader.text + reader.size,
+				      sizeof(reader.text) - 1 - reader.size)) > 0;)
+		reader.size += (size_t)got;
+	reader.text[reader.size] = '\0';
+	return reader.text;
+}
+
+static void output_is_told_as_it_comes(void **state)
+{
+	(void)state;
+	auto_events struct events e;
+	events_init(&e, reader.write_fd);
+	events_tell(&e, "stdout", "one\n", 4);
+	assert_string_equal(read_now(), "{\"type\":\"stdout\",\"text\":\"one\\n\"}\n");
+	events_tell(&e, "stderr", "two", 3);
+	assert_non_null(strstr(read_now(), "{\"type\":\"stderr\",\"text\":\"two\"}\n"));
+}
+
+static void bytes_that_are_no_text_come_as_base64(void **state)
+{
+	(void)state;
+	auto_events struct events e;
+	events_init(&e, reader.write_fd);
+	events_tell(&e, "stdout", "\xff\xfe", 2);
+	assert_string_equal(read_now(), "{\"type\":\"stdout\",\"base64\":\"//4=\"}\n");
+}
+
+static void a_character_in_two_pieces_comes_whole(void **state)
+{
+	(void)state;
+	auto_events struct events e;
+	events_init(&e, reader.write_fd);
+	events_tell(&e, "stdout", "a\xe2\x82", 3);
+	events_tell(&e, "stderr", "\xf0", 1); /* each stream carries its own */
+	assert_string_equal(read_now(), "{\"type\":\"stdout\",\"text\":\"a\"}\n");
+	events_tell(&e, "stdout", "\xac", 1);
+	assert_non_null(strstr(read_now(), "{\"type\":\"stdout\",\"text\":\"\xe2\x82\xac\"}\n"));
+}
+
+static void half_a_character_at_the_end_is_not_lost(void **state)
+{
+	(void)state;
+	auto_events struct events e;
+	struct cj_error err = { 0 };
+	events_init(&e, reader.write_fd);
+	events_tell(&e, "stdout", "\xe2\x82", 2);
+	assert_int_equal(events_finish(&e, "{}", 2, &err), 0);
+	assert_string_equal(read_now(), "{\"type\":\"stdout\",\"base64\":\"4oI=\"}\n"
+					"{\"type\":\"result\",\"result\":{}}\n");
+}
+
+static void start_and_refusals_have_their_own_members(void **state)
+{
+	(void)state;
+	auto_events struct events e;
+	events_init(&e, reader.write_fd);
+	events_tell(&e, "start", "ID-1", 4);
+	events_tell(&e, "denied", "mount", 5);
+	const char *text = read_now();
+	assert_memory_equal(text, "{\"type\":\"start\",\"id\":\"ID-1\",\"time\":\"20", 38);
+	assert_non_null(strstr(text, "{\"type\":\"denied\",\"syscall\":\"mount\"}\n"));
+}
+
+/* Nobody reads: were it to wait, the alarm would end the test. */
+static void a_reader_that_stops_costs_no_time_and_bounded_memory(void **state)
+{
+	(void)state;
+	static char chunk[10000];
+	auto_events struct events e;
+	memset(chunk, 'x', sizeof(chunk));
+	events_init(&e, reader.write_fd);
+	(void)alarm(20);
+	for (unsigned i = 0; i < 1000; i++)
+		events_tell(&e, "stdout", chunk, sizeof(chunk));
+	(void)alarm(0);
+	assert_true(e.dropped > 800);
+	assert_true(e.room <= EVENTS_QUEUE_MAX);
+}
+
+static void what_was_left_out_is_counted_in_the_stream(void **state)
+{
+	(void)state;
+	static char chunk[60000];
+	auto_events struct events e;
+	memset(chunk, 'x', sizeof(chunk));
+	events_init(&e, reader.write_fd);
+	for (unsigned i = 0; i < 40; i++)
+		events_tell(&e, "stdout", chunk, sizeof(chunk));
+	assert_true(e.dropped > 0);
+	for (unsigned i = 0; i < 40; i++) { /* the reader is back */
+		(void)read_now();
+		events_tell(&e, "stderr", "again", 5);
+	}
+
+	const char *dropped = strstr(read_now(), "{\"type\":\"dropped\",\"events\":");
+	unsigned long left_out = 0;
+	assert_non_null(dropped);
+	assert_int_equal(sscanf(dropped, "{\"type\":\"dropped\",\"events\":%lu}", &left_out), 1);
+	assert_null(strstr(dropped + 1, "dropped")); /* once, where they are missing */
+	assert_null(strstr(dropped, "stdout"));
+	assert_non_null(strstr(dropped, "again"));
+
+	size_t lines = 0;
+	for (const char *at = reader.text; (at = strstr(at, "\"type\":\"std")); at++)
+		lines++;
+	assert_int_equal(lines + left_out, 80);
+}
+
+static void a_reader_that_is_gone_ends_nothing_but_the_events(void **state)
+{
+	(void)state;
+	auto_events struct events e;
+	struct cj_error err = { 0 };
+	events_init(&e, reader.write_fd);
+	cj_close(&reader.read_fd);
+	events_tell(&e, "stdout", "lost", 4);
+	assert_true(e.is_gone);
+	events_tell(&e, "stdout", "lost", 4);
+	assert_int_equal(events_finish(&e, "{}", 2, &err), -EPIPE);
+}
+
+static void a_result_larger_than_the_pipe_is_waited_for(void **state)
+{
+	(void)state;
+	static char result[2u << 20];
+	auto_events struct events e;
+	struct cj_error err = { 0 };
+	memset(result, '1', sizeof(result));
+	events_init(&e, reader.write_fd);
+
+	pid_t pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) { /* a reader that takes its time */
+		static char sink[65536];
+		size_t size = 0;
+		(void)close(reader.write_fd);
+		for (ssize_t got; (got = read(reader.read_fd, sink, sizeof(sink))) > 0;)
+			size += (size_t)got;
+		_exit(size == sizeof(result) + strlen("{\"type\":\"result\",\"result\":}\n") ? 0
+											     : 1);
+	}
+	assert_int_equal(events_finish(&e, result, sizeof(result), &err), 0);
+	cj_close(&reader.write_fd);
+	int status = -1;
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
+static void nobody_asked_is_nothing_to_do(void **state)
+{
+	(void)state;
+	auto_events struct events e;
+	struct cj_error err = { 0 };
+	events_init(&e, -1);
+	events_tell(&e, "stdout", "x", 1);
+	assert_int_equal(events_finish(&e, "{}", 2, &err), 0);
+	assert_null(e.queue);
+}
+
+#define WITH_READER(test) cmocka_unit_test_setup_teardown(test, open_reader, close_reader)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		WITH_READER(output_is_told_as_it_comes),
+		WITH_READER(bytes_that_are_no_text_come_as_base64),
+		WITH_READER(a_character_in_two_pieces_comes_whole),
+		WITH_READER(half_a_character_at_the_end_is_not_lost),
+		WITH_READER(start_and_refusals_have_their_own_members),
+		WITH_READER(a_reader_that_stops_costs_no_time_and_bounded_memory),
+		WITH_READER(what_was_left_out_is_counted_in_the_stream),
+		WITH_READER(a_reader_that_is_gone_ends_nothing_but_the_events),
+		WITH_READER(a_result_larger_than_the_pipe_is_waited_for),
+		WITH_READER(nobody_asked_is_nothing_to_do),
+	};
+	(void)signal(SIGPIPE, SIG_IGN); /* as main() does */
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

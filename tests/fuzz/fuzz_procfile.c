@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fuzz_procfile - any bytes as /proc/PID/stat, /proc/PID/status and /proc/PID/uid_map.
+ *
+ * Asserted: a block of ids picked from a map is mapped from end to end, holds no id of the
+ * system and nothing is picked from a map that was refused.
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/jail/idrange.h"
+#include "runtime/jail/sample_text.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+static void check_map(const char *text)
+{
+	static struct idrange_map map;
+	struct idrange_block block;
+	struct cj_error err = { 0 };
+	uint32_t outside;
+	if (idrange_parse("uid_map", text, &map, &err) < 0) {
+		assert(err.code == EINVAL && err.msg[0] != '\0');
+		return;
+	}
+	assert(map.count <= IDRANGE_LINES_MAX);
+	if (!idrange_pick(&map, &map, &block))
+		return;
+
+	uint32_t last = block.first + (block.count - 1);
+	assert(block.count > 0 && last >= block.first);
+	assert(block.first >= 1000);
+	assert(last < 60000 || block.first >= 65536);
+	assert(idrange_outside(&map, block.first, &outside));
+	assert(idrange_outside(&map, last, &outside));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+	char *text = malloc(size + 1);
+	assert(text);
+	if (size > 0)
+		memcpy(text, bytes, size);
+	text[size] = '\0';
+
+	struct sample_stat stat;
+	if (sample_text_stat(text, &stat))
+		assert(strrchr(text, ')'));
+	(void)sample_text_memory(text);
+	check_map(text);
+	free(text);
+	return 0;
+}

@@ -28,53 +28,54 @@ static inline uint32_t load_be32(const uint8_t *p)
 	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
-/* 6.2.2 step 1, in place: w[t] of the next sixteen rounds from the last sixteen */
-static inline void schedule(uint32_t w[16])
-{
-	for (unsigned t = 0; t < 16; t++) {
-		uint32_t w15 = w[(t + 1) & 15], w2 = w[(t + 14) & 15];
-		uint32_t s0 = rotate(w15, 7) ^ rotate(w15, 18) ^ w15 >> 3;
-		uint32_t s1 = rotate(w2, 17) ^ rotate(w2, 19) ^ w2 >> 10;
+/* The schedule's words t-16..t-1 (6.2.2 step 1) in a ring of sixteen. */
+#define LOAD(t) (w[t] = load_be32(block + 4 * (size_t)(t)))
+#define EXTEND(t)                                                                                  \
+	(w[t] += sigma(w[((t) + 1) & 15], 7, 18, 3) + w[((t) + 9) & 15] +                          \
+		 sigma(w[((t) + 14) & 15], 17, 19, 10))
 
-		w[t] += s0 + w[(t + 9) & 15] + s1;
-	}
+static inline uint32_t sigma(uint32_t x, unsigned first, unsigned second, unsigned shift)
+{
+	return rotate(x, first) ^ rotate(x, second) ^ x >> shift;
 }
 
-/* 6.2.2 step 3; the caller names the eight words anew each time instead of moving them */
-#define ROUND(a, b, c, d, e, f, g, h, kw)                                                          \
+/*
+ * 6.2.2 step 3.  The caller names the eight words anew each time instead of moving them.  The sums
+ * are nested rotations: (e>>>14 ^ e)>>>5 ^ e, >>>6 is e>>>6 ^ e>>>11 ^ e>>>25.
+ */
+#define ROUND(a, b, c, d, e, f, g, h, word)                                                        \
 	do {                                                                                       \
-		uint32_t t1 = (h) + (rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25)) +               \
-			      ((g) ^ ((e) & ((f) ^ (g)))) + (kw);                                  \
-		uint32_t t2 = (rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22)) +                     \
-			      (((a) & (b)) | ((c) & ((a) | (b))));                                 \
+		uint32_t t1 = (h) + rotate(rotate(rotate(e, 14) ^ (e), 5) ^ (e), 6) +              \
+			      ((g) ^ ((e) & ((f) ^ (g)))) + *k++ + (word);                         \
 		(d) += t1;                                                                         \
-		(h) = t1 + t2;                                                                     \
+		(h) = t1 + rotate(rotate(rotate(a, 9) ^ (a), 11) ^ (a), 2) +                       \
+		      (((a) & (b)) | ((c) & ((a) | (b))));                                         \
+	} while (0)
+
+#define EIGHT_ROUNDS(WORD, t)                                                                      \
+	do {                                                                                       \
+		ROUND(a, b, c, d, e, f, g, h, WORD(t));                                            \
+		ROUND(h, a, b, c, d, e, f, g, WORD((t) + 1));                                      \
+		ROUND(g, h, a, b, c, d, e, f, WORD((t) + 2));                                      \
+		ROUND(f, g, h, a, b, c, d, e, WORD((t) + 3));                                      \
+		ROUND(e, f, g, h, a, b, c, d, WORD((t) + 4));                                      \
+		ROUND(d, e, f, g, h, a, b, c, WORD((t) + 5));                                      \
+		ROUND(c, d, e, f, g, h, a, b, WORD((t) + 6));                                      \
+		ROUND(b, c, d, e, f, g, h, a, WORD((t) + 7));                                      \
 	} while (0)
 
 static void compress(uint32_t state[8], const uint8_t *block)
 {
+	const uint32_t *k = constants;
 	uint32_t w[16];
 	uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
 	uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
 
-	for (unsigned t = 0; t < 16; t++)
-		w[t] = load_be32(block + 4 * (size_t)t);
-
-	for (unsigned first = 0; first < 64; first += 16) {
-		const uint32_t *k = constants + first;
-
-		if (first > 0)
-			schedule(w);
-		for (unsigned t = 0; t < 16; t += 8) {
-			ROUND(a, b, c, d, e, f, g, h, k[t] + w[t]);
-			ROUND(h, a, b, c, d, e, f, g, k[t + 1] + w[t + 1]);
-			ROUND(g, h, a, b, c, d, e, f, k[t + 2] + w[t + 2]);
-			ROUND(f, g, h, a, b, c, d, e, k[t + 3] + w[t + 3]);
-			ROUND(e, f, g, h, a, b, c, d, k[t + 4] + w[t + 4]);
-			ROUND(d, e, f, g, h, a, b, c, k[t + 5] + w[t + 5]);
-			ROUND(c, d, e, f, g, h, a, b, k[t + 6] + w[t + 6]);
-			ROUND(b, c, d, e, f, g, h, a, k[t + 7] + w[t + 7]);
-		}
+	EIGHT_ROUNDS(LOAD, 0);
+	EIGHT_ROUNDS(LOAD, 8);
+	for (int i = 0; i < 3; i++) {
+		EIGHT_ROUNDS(EXTEND, 0);
+		EIGHT_ROUNDS(EXTEND, 8);
 	}
 	state[0] += a, state[1] += b, state[2] += c, state[3] += d;
 	state[4] += e, state[5] += f, state[6] += g, state[7] += h;

@@ -126,11 +126,37 @@ static inline void put_text(const char *path, const char *text)
 	cj_close(&fd);
 }
 
+/* Does our own user namespace have this id?  Inside a container it may have one alone. */
+static inline bool is_mapped(unsigned id)
+{
+	unsigned first, count;
+	bool found = false;
+	FILE *file = fopen("/proc/self/uid_map", "re");
+	while (file && fscanf(file, "%u %*u %u", &first, &count) == 2)
+		found = found || (id >= first && id - first < count);
+	if (file)
+		fclose(file);
+	return found;
+}
+
+/* Root that has ids to give away, as opposed to root of a namespace of one id. */
+static inline bool has_ids(void)
+{
+	return geteuid() == 0 && is_mapped(HOST_ID) && is_mapped(INSIDE_ID);
+}
+
+/* An ordinary user: another than root where there is one. */
+static inline uid_t user_id(void)
+{
+	return has_ids() ? INSIDE_ID : geteuid();
+}
+
 static inline void write_maps(pid_t pid, uid_t caller)
 {
 	char path[64], text[64];
-	unsigned host = caller == 0 ? HOST_ID : caller;
-	if (caller != 0) {
+	bool is_root = caller == 0 && has_ids();
+	unsigned host = is_root ? HOST_ID : caller;
+	if (!is_root) {
 		(void)snprintf(path, sizeof(path), "/proc/%d/setgroups", pid);
 		put_text(path, "deny");
 	}
@@ -145,6 +171,7 @@ static inline void write_maps(pid_t pid, uid_t caller)
 static inline void inside_outer(const struct rootfs_spec *spec, uid_t caller, const int ready[2],
 				const int mapped[2], void (*body)(void *), void *arg)
 {
+	bool may_setgroups = caller == 0 && has_ids();
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (caller != geteuid() &&
 	    (setgroups(0, NULL) < 0 || setresgid(caller, caller, caller) < 0 ||
@@ -158,7 +185,7 @@ static inline void inside_outer(const struct rootfs_spec *spec, uid_t caller, co
 	pid_t pid = fork();
 	if (pid == 0) {
 		close(ready[0]), close(ready[1]), close(mapped[0]), close(mapped[1]);
-		inside_init(spec, caller == 0, body, arg);
+		inside_init(spec, may_setgroups, body, arg);
 	}
 	int status;
 	_exit(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0 ? 0 : 1);
@@ -214,9 +241,9 @@ static inline void run_inside(const struct rootfs_spec *spec, uid_t caller, void
 /* As root and as an ordinary user when we can be both, else as who we are. */
 static inline void run_as_each(const struct rootfs_spec *spec, void (*body)(void *), void *arg)
 {
-	if (geteuid() == 0)
+	if (has_ids())
 		run_inside(spec, 0, body, arg);
-	run_inside(spec, geteuid() == 0 ? INSIDE_ID : geteuid(), body, arg);
+	run_inside(spec, user_id(), body, arg);
 }
 
 /* The stage must fail with a message that has `part` in it. */

@@ -26,7 +26,7 @@ struct sources {
 static struct sources make_sources(void)
 {
 	struct sources s = { .place = make_place() };
-	uid_t owner = geteuid() == 0 ? INSIDE_ID : geteuid();
+	uid_t owner = user_id();
 	make_file(at(s.place, "file"), "contents");
 	assert_int_equal(mkdir(at(s.place, "dir"), 0755), 0);
 	make_file(at(s.place, "dir/inner"), "inner");
@@ -117,7 +117,7 @@ static void a_writable_bind_writes_to_the_host_and_follows_no_link(void **state)
 	struct sources s = make_sources();
 	struct bind_spec bind = { BIND_WRITABLE, strdup(at(s.place, "dir")), "/data" };
 	struct rootfs_spec spec = with_binds(&bind, 1);
-	run_inside(&spec, geteuid() == 0 ? INSIDE_ID : geteuid(), write_bind, NULL);
+	run_inside(&spec, user_id(), write_bind, NULL);
 	assert_true(exists(at(s.place, "dir/new")));
 	free((void *)bind.source);
 	end_sources(&s);

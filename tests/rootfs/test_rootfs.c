@@ -510,6 +510,22 @@ static void the_handles_lead_to_box_and_proc(void **state)
 	run_as_each(&spec, look_at_handles, NULL);
 }
 
+/* The last test: it masks part of /proc for this process, as container engines do. */
+static void a_masked_outer_proc_is_an_error_with_the_remedy(void **state)
+{
+	(void)state;
+	if (geteuid() != 0) {
+		print_message("skipped: only root can mask a part of /proc to try it\n");
+		skip();
+	}
+	assert_int_equal(unshare(CLONE_NEWNS), 0);
+	assert_int_equal(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+	assert_int_equal(mount("/dev/null", "/proc/uptime", NULL, MS_BIND, NULL), 0);
+	struct rootfs_spec spec = host_spec();
+	expect_failure(&spec, "build", "'proc' file system: Operation not permitted");
+	assert_non_null(strstr(inside_result->err.hint, "'cejail doctor'"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -529,6 +545,7 @@ int main(void)
 		cmocka_unit_test(modes_do_not_depend_on_the_callers_umask),
 		cmocka_unit_test(noexec_holds_for_all_of_the_scratch),
 		cmocka_unit_test(the_handles_lead_to_box_and_proc),
+		cmocka_unit_test(a_masked_outer_proc_is_an_error_with_the_remedy),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

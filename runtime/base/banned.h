@@ -10,6 +10,10 @@
 #include <string.h>
 #include <unistd.h>
 
+/* macros of <stdio.h> when clang fortifies, and a macro can't be poisoned */
+#undef sprintf
+#undef vsprintf
+
 #pragma GCC poison strcpy strcat strncpy strncat sprintf vsprintf gets
 #pragma GCC poison atoi atol atoll strtok tmpnam mktemp
 #pragma GCC poison system popen

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The result is what profiles/schema/result.json says, for every way a run can end: a
+ * set of outcomes is written here and python3-jsonschema judges them.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/base/scope.h"
+#include "runtime/front/cli/result.c" /* the front end is in no library */
+
+/* WRAP: malloc */
+static bool no_memory;
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_malloc(size_t size)
+{
+	return no_memory ? NULL : __real_malloc(size);
+}
+
+static const char hash[] = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+
+struct written {
+	struct json_writer *writer;
+	const char *text;
+	size_t size;
+};
+
+#define auto_written __attribute__((cleanup(written_fini)))
+
+static void written_fini(struct written *w)
+{
+	json_writer_destroy(&w->writer);
+}
+
+static struct written write_result(const struct outcome *o, const struct result_about *about)
+{
+	struct written w = { .writer = json_writer_create(false) };
+	struct cj_error err = { 0 };
+	assert_non_null(w.writer);
+	assert_int_equal(result_write(w.writer, o, about, &err), 0);
+	assert_int_equal(json_writer_take(w.writer, &w.text, &w.size, &err), 0);
+	return w;
+}
+
+static const struct result_about nothing_read = { "", "", NETWORK_NONE };
+static const struct result_about python = { "python", hash, NETWORK_NONE };
+
+static void assert_has(const struct outcome *o, const struct result_about *about, const char *part)
+{
+	auto_written struct written w = write_result(o, about);
+	if (!strstr(w.text, part))
+		fail_msg("no %s in %s", part, w.text);
+}
+
+#define auto_outcome __attribute__((cleanup(outcome_fini)))
+
+static void an_exit_code_is_there_only_with_exited(void **state)
+{
+	(void)state;
+	auto_outcome struct outcome o;
+	outcome_init(&o, "a", 10);
+	outcome_decide(&o, STATUS_EXITED);
+	o.exit_code = 7;
+	assert_has(&o, &python,
+		   "\"status\":\"exited\",\"exit_code\":7,\"signal\":null,\"error\":null");
+	o.status = STATUS_SIGNALED;
+	o.signal = SIGSEGV;
+	assert_has(&o, &python, "\"status\":\"signaled\",\"exit_code\":null,\"signal\":11,");
+	o.status = STATUS_TIMEOUT;
+	assert_has(&o, &python, "\"status\":\"timeout\",\"exit_code\":null,\"signal\":null,");
+}
+
+static void a_failure_of_ours_tells_stage_message_and_hint(void **state)
+{
+	(void)state;
+	auto_outcome struct outcome o;
+	outcome_init(&o, "a", 10);
+	outcome_decide(&o, STATUS_SETUP_ERROR);
+	(void)!cj_fail(&o.error, EPERM, "clone");
+	cj_hint(&o.error, "do this");
+	cj_stage(&o.error, "init");
+	assert_has(&o, &nothing_read,
+		   "\"error\":{\"stage\":\"init\",\"message\":\"clone: Operation "
+		   "not permitted\",\"hint\":\"do this\"}");
+	assert_has(&o, &nothing_read, "\"profile\":{\"name\":null,\"sha256\":null}");
+}
+
+static void a_command_that_is_not_there_is_exited_127_with_an_error(void **state)
+{
+	(void)state;
+	auto_outcome struct outcome o;
+	outcome_init(&o, "a", 10);
+	outcome_decide(&o, STATUS_EXITED);
+	o.exec_errno = ENOENT;
+	(void)!cj_fail(&o.error, ENOENT, "execute 'x'");
+	cj_stage(&o.error, "exec");
+	assert_has(&o, &python, "\"exit_code\":127,\"signal\":null,\"error\":{\"stage\":\"exec\",");
+}
+
+static void output_is_text_or_base64_and_counted(void **state)
+{
+	(void)state;
+	auto_outcome struct outcome o;
+	outcome_init(&o, "a", 4);
+	outcome_decide(&o, STATUS_EXITED);
+	assert_int_equal(capture_add(&o.output[0], "abcdefgh", 8), 0);
+	assert_int_equal(capture_add(&o.output[1], "\xff\0", 2), 0);
+	assert_has(&o, &python,
+		   "\"stdout\":{\"text\":\"ab\\n[... 4 bytes left out ...]\\ngh\",\"bytes\":8,"
+		   "\"kept\":4,\"truncated\":true}");
+	assert_has(&o, &python,
+		   "\"stderr\":{\"base64\":\"/wA=\",\"bytes\":2,\"kept\":2,"
+		   "\"truncated\":false}");
+}
+
+static void a_limit_nobody_asked_for_is_held_by_nobody(void **state)
+{
+	(void)state;
+	auto_outcome struct outcome o;
+	outcome_init(&o, "a", 4);
+	outcome_decide(&o, STATUS_EXITED);
+	o.limits[LIMIT_CPU_TIME].by = BY_SUPERVISOR;
+	o.limits[LIMIT_CPUS] = (struct limit_state){ 1500, BY_CGROUP, true };
+	assert_has(&o, &python,
+		   "\"cpu_time\":{\"value\":null,\"unit\":\"ms\",\"by\":\"none\",\"hit\":false}");
+	assert_has(&o, &python,
+		   "\"cpus\":{\"value\":1.5,\"unit\":\"cpus\",\"by\":\"cgroup\",\"hit\":true}");
+}
+
+static void what_the_kernel_did_not_tell_is_null(void **state)
+{
+	(void)state;
+	auto_outcome struct outcome o;
+	outcome_init(&o, "a", 4);
+	outcome_decide(&o, STATUS_EXITED);
+	assert_has(&o, &python, "\"memory_peak_bytes\":null,\"pids_peak\":null");
+	o.usage.has_memory_peak = true;
+	assert_has(&o, &python, "\"memory_peak_bytes\":0,\"pids_peak\":null");
+}
+
+static void times_are_rfc_3339_with_milliseconds(void **state)
+{
+	(void)state;
+	auto_outcome struct outcome o;
+	outcome_init(&o, "a", 4);
+	outcome_decide(&o, STATUS_EXITED);
+	o.started_at = (struct timespec){ 1767323045, 6999999 };
+	assert_has(&o, &python, "\"started_at\":\"2026-01-02T03:04:05.006Z\"");
+}
+
+static void foreign_names_cannot_break_the_json(void **state)
+{
+	(void)state;
+	auto_outcome struct outcome o;
+	outcome_init(&o, "a", 4);
+	outcome_decide(&o, STATUS_EXITED);
+	outcome_warn(&o, "a \"quote\", a \n newline, a \xff byte");
+	assert_has(&o, &python, "[\"a \\\"quote\\\", a \\n newline, a \xef\xbf\xbd byte\"]");
+}
+
+static void without_memory_for_the_output_it_fails_as_such(void **state)
+{
+	(void)state;
+	auto_outcome struct outcome o;
+	struct cj_error err = { 0 };
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	outcome_init(&o, "a", 4);
+	no_memory = true;
+	int rc = result_write(w, &o, &python, &err);
+	no_memory = false;
+	assert_int_equal(rc, -ENOMEM);
+	assert_int_equal(err.code, ENOMEM);
+}
+
+/* --- the schema ------------------------------------------------------------- */
+
+static void fill(struct outcome *o)
+{
+	static struct artifact artifact = { "plots/a.png", 3, "", "image/png" };
+	static struct denied_syscall denied[] = { { "mount", 2 }, { "socket(AF_ALG)", 1 } };
+
+	memcpy(artifact.sha256, hash, sizeof(hash));
+	memcpy(o->code_sha256, hash, sizeof(hash));
+	o->artifacts.items = &artifact;
+	o->artifacts.count = 1;
+	o->denied = denied;
+	o->ndenied = 2;
+	o->usage = (struct usage){ 1, 2, 3, 4, 5, true, true };
+	for (enum limit i = 0; i < LIMIT_COUNT; i++)
+		o->limits[i] = (struct limit_state){ 1000 * (i + 1), i % BY_COUNT, i % 2 };
+	for (enum layer i = 0; i < LAYER_COUNT; i++)
+		o->layers[i] = i % LAYER_STATE_COUNT;
+	outcome_warn(o, "something is not at its best");
+	assert_int_equal(capture_add(&o->output[0], "\xff", 1), 0);
+	assert_int_equal(capture_add(&o->output[1], "text", 4), 0);
+}
+
+static void put_one(FILE *to, enum status status, bool is_full, int exec_errno)
+{
+	auto_outcome struct outcome o;
+	outcome_init(&o, is_full ? "01J00000000000000000000000" : "", 100);
+	outcome_decide(&o, status);
+	o.exit_code = 3;
+	o.signal = SIGKILL;
+	o.exec_errno = exec_errno;
+	if (is_full)
+		fill(&o);
+	if (status == STATUS_SETUP_ERROR || exec_errno)
+		(void)!cj_reject(&o.error, "no");
+	auto_written struct written w = write_result(&o, is_full ? &python : &nothing_read);
+	assert_int_equal(fprintf(to, "%s\n", w.text), (int)w.size + 1);
+}
+
+#define VALIDATOR                                                                                  \
+	"import json, sys, jsonschema\n"                                                           \
+	"schema = json.load(open('profiles/schema/result.json'))\n"                                \
+	"check = jsonschema.Draft202012Validator(schema)\n"                                        \
+	"lines = open(sys.argv[1]).read().splitlines()\n"                                          \
+	"for line in lines:\n"                                                                     \
+	"    for error in check.iter_errors(json.loads(line)):\n"                                  \
+	"        sys.exit(f'{error.json_path}: {error.message} in {line}')\n"                      \
+	"sys.exit(len(lines) != int(sys.argv[2]))\n"
+
+static int run_python(const char *code, const char *file, const char *count)
+{
+	int status = -1;
+	pid_t pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		execlp("python3", "python3", "-c", code, file, count, (char *)NULL);
+		_exit(127);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void every_way_to_end_fits_the_schema(void **state)
+{
+	(void)state;
+	if (run_python("import jsonschema", "", "") != 0)
+		skip(); /* python3-jsonschema is not installed */
+
+	char path[] = "/tmp/cejail-test-XXXXXX", count[16];
+	auto_fd int fd = mkstemp(path);
+	assert_true(fd >= 0);
+	FILE *file = fdopen(dup(fd), "w");
+	assert_non_null(file);
+	unsigned written = 0;
+	for (enum status status = 0; status < STATUS_COUNT; status++) {
+		put_one(file, status, false, 0);
+		put_one(file, status, true, 0);
+		written += 2;
+	}
+	put_one(file, STATUS_EXITED, true, EACCES);
+	assert_int_equal(fclose(file), 0);
+	(void)snprintf(count, sizeof(count), "%u", written + 1);
+	int code = run_python(VALIDATOR, path, count);
+	(void)unlink(path);
+	assert_int_equal(code, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_exit_code_is_there_only_with_exited),
+		cmocka_unit_test(a_failure_of_ours_tells_stage_message_and_hint),
+		cmocka_unit_test(a_command_that_is_not_there_is_exited_127_with_an_error),
+		cmocka_unit_test(output_is_text_or_base64_and_counted),
+		cmocka_unit_test(a_limit_nobody_asked_for_is_held_by_nobody),
+		cmocka_unit_test(what_the_kernel_did_not_tell_is_null),
+		cmocka_unit_test(times_are_rfc_3339_with_milliseconds),
+		cmocka_unit_test(foreign_names_cannot_break_the_json),
+		cmocka_unit_test(without_memory_for_the_output_it_fails_as_such),
+		cmocka_unit_test(every_way_to_end_fits_the_schema),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

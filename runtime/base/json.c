@@ -485,6 +485,13 @@ static int refuse_syntax(struct reader *r)
 	return refuse(r, r->cursor, "%s", why);
 }
 
+/* yajl takes an unfinished string behind the value for the end of the text. */
+static int check_nothing_follows(struct reader *r)
+{
+	skip_between(r);
+	return r->cursor.at < r->size ? refuse(r, r->cursor, "trailing garbage") : 0;
+}
+
 static int read_text(struct reader *r)
 {
 	yajl_status status = yajl_parse(r->yajl, (const unsigned char *)r->text, r->size);
@@ -494,7 +501,7 @@ static int read_text(struct reader *r)
 		status = yajl_complete_parse(r->yajl);
 	}
 	if (status == yajl_status_ok && r->root)
-		return 0;
+		return check_nothing_follows(r);
 	if (status == yajl_status_client_canceled)
 		return -r->err->code;
 	return refuse_syntax(r);

@@ -298,6 +298,10 @@ static void trailing_data_and_comments_are_refused(void **state)
 		{ "null\n\nx", "3:1: " },
 		{ "[],", "1:3: trailing garbage" },
 		{ "{}]", "1:3: trailing garbage" },
+		{ "{} \"", "1:4: trailing garbage" }, /* yajl lets these four pass */
+		{ "{}\n\"a", "2:1: trailing garbage" },
+		{ "1\"2", "1:2: trailing garbage" },
+		{ "\"\"\"", "1:3: trailing garbage" },
 		{ "/* c */ 1", "1:1: probable comment" },
 		{ "1 // c", "1:3: trailing garbage" },
 		{ "[1, // c\n2]", "1:5: probable comment" },

@@ -1,98 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Profiles: found, read, merged, listed, chosen and shown. */
-#include "profiles/profile.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include "runtime/base/fd.h"
-#include "runtime/base/scope.h"
-
-/* A directory of the user's own profiles, empty before each test. */
-static char home[] = "/tmp/cejail-profile-XXXXXX";
-static char dir[sizeof(home) + 64];
-
-static void path_of(const char *name, char *out, size_t size)
-{
-	(void)snprintf(out, size, "%s/%s.json", dir, name);
-}
-
-static void put_file(const char *path, const char *text, mode_t mode)
-{
-	struct cj_error err;
-	auto_fd int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	assert_true(fd >= 0);
-	assert_int_equal(fd_write_all(fd, text, strlen(text), path, &err), 0);
-	assert_int_equal(fchmod(fd, mode), 0);
-}
-
-static void put_profile(const char *name, const char *text)
-{
-	char path[256];
-	path_of(name, path, sizeof(path));
-	put_file(path, text, 0644);
-}
-
-static int home_setup(void **state)
-{
-	(void)state;
-	if (!mkdtemp(home) || setenv("XDG_CONFIG_HOME", home, 1) < 0)
-		return -1;
-	char parent[sizeof(home) + 32];
-	(void)snprintf(parent, sizeof(parent), "%s/cejail", home);
-	(void)snprintf(dir, sizeof(dir), "%s/profiles", parent);
-	return mkdir(parent, 0700) < 0 || mkdir(dir, 0700) < 0 ? -1 : 0;
-}
-
-static int empty_dir(void **state)
-{
-	(void)state;
-	auto_dir DIR *d = opendir(dir);
-	if (!d)
-		return -1;
-	const struct dirent *entry;
-	while ((entry = readdir(d)))
-		if (entry->d_name[0] != '.' && unlinkat(dirfd(d), entry->d_name, 0) < 0)
-			(void)unlinkat(dirfd(d), entry->d_name, AT_REMOVEDIR);
-	return 0;
-}
-
-static int home_teardown(void **state)
-{
-	(void)empty_dir(state);
-	(void)rmdir(dir);
-	*strrchr(dir, '/') = '\0';
-	(void)rmdir(dir);
-	return rmdir(home);
-}
-
-/* Loads and keeps the config for the test to look at; fails with the message. */
-static void load(struct config *c, const char *name)
-{
-	struct cj_error err = { 0 };
-	config_init(c);
-	if (profile_load(c, name, &err) < 0)
-		fail_msg("%s", err.msg);
-}
-
-static void assert_load_says(const char *name, const char *said)
-{
-	struct config c;
-	struct cj_error err = { 0 };
-	config_init(&c);
-	assert_true(profile_load(&c, name, &err) < 0);
-	if (!strstr(err.msg, said) && !strstr(err.hint, said))
-		fail_msg("'%s (%s)' does not say '%s'", err.msg, err.hint, said);
-	config_fini(&c);
-}
+/* Profiles: read, merged along their chain, shown. */
+#include "tests/profiles/profile_home.h"
 
 static void assert_text_says(const char *text, const char *said)
 {
@@ -106,8 +14,6 @@ static void assert_text_says(const char *text, const char *said)
 		fail_msg("'%s (%s)' does not say '%s'", err.msg, err.hint, said);
 	config_fini(&c);
 }
-
-/* --- the keys --------------------------------------------------------------- */
 
 static void every_kind_of_value_is_read(void **state)
 {
@@ -293,232 +199,6 @@ static void a_parent_is_a_name_never_a_path(void **state)
 	assert_load_says("c", "is not a profile's name");
 }
 
-/* --- files ------------------------------------------------------------------ */
-
-static void a_path_with_a_slash_is_a_file(void **state)
-{
-	(void)state;
-	char path[256];
-	put_profile("mine", "{\"pids\": 3}");
-	path_of("mine", path, sizeof(path));
-	struct config c;
-	load(&c, path);
-	assert_int_equal(c.pids, 3);
-	assert_string_equal(c.profile_name, path);
-	config_fini(&c);
-}
-
-static void names_cannot_lead_out_of_the_directories(void **state)
-{
-	(void)state;
-	assert_load_says("..", "is not a profile's name");
-	assert_load_says("a.b", "is not a profile's name");
-	assert_load_says("Python", "is not a profile's name");
-	assert_load_says("", "is not a profile's name");
-	assert_load_says("mine.json", "./mine.json");
-	assert_load_says("absent", "there is no profile 'absent'");
-}
-
-static void a_file_others_may_write_is_refused(void **state)
-{
-	(void)state;
-	char path[256];
-	path_of("w", path, sizeof(path));
-	put_file(path, "{}", 0666);
-	assert_load_says("w", "can be written by others");
-	assert_load_says(path, "can be written by others");
-	put_file(path, "{}", 0664); /* root's, or a user's, own group: umask 002 */
-	struct config c;
-	load(&c, "w");
-	config_fini(&c);
-	if (geteuid() == 0) {
-		assert_int_equal(chown(path, 0, 12345), 0);
-		put_file(path, "{}", 0664);
-		assert_load_says("w", "can be written by others");
-	}
-}
-
-static void what_is_not_a_regular_file_is_refused_without_waiting(void **state)
-{
-	(void)state;
-	char path[256], other[256];
-	path_of("fifo", path, sizeof(path));
-	assert_int_equal(mkfifo(path, 0600), 0);
-	assert_load_says("fifo", "not a regular file");
-	path_of("folder", path, sizeof(path));
-	assert_int_equal(mkdir(path, 0700), 0);
-	assert_load_says("folder", "not a regular file");
-	put_profile("real", "{}");
-	path_of("real", other, sizeof(other));
-	path_of("alias", path, sizeof(path));
-	assert_int_equal(symlink(other, path), 0);
-	assert_load_says("alias", "symbolic link");
-}
-
-static void a_file_that_is_too_large_is_refused(void **state)
-{
-	(void)state;
-	static char text[PROFILE_BYTES_MAX + 2];
-	memset(text, ' ', sizeof(text) - 1);
-	memcpy(text, "{}", 2);
-	put_profile("huge", text);
-	assert_load_says("huge", "huge.json");
-	text[PROFILE_BYTES_MAX] = '\0';
-	put_profile("huge", text);
-	struct config c;
-	load(&c, "huge");
-	config_fini(&c);
-}
-
-static void a_seccomp_file_lies_beside_its_profile(void **state)
-{
-	(void)state;
-	put_profile("s", "{\"seccomp\": \"docker.json\"}");
-	put_profile("t", "{\"seccomp\": \"/etc/docker.json\"}");
-	put_profile("u", "{\"seccomp\": \"default\"}");
-	char expected[256];
-	path_of("docker", expected, sizeof(expected));
-	struct config c;
-	load(&c, "s");
-	assert_string_equal(c.seccomp, expected);
-	config_fini(&c);
-	load(&c, "t");
-	assert_string_equal(c.seccomp, "/etc/docker.json");
-	config_fini(&c);
-	load(&c, "u");
-	assert_string_equal(c.seccomp, "default");
-	config_fini(&c);
-}
-
-static void a_directory_that_cannot_be_searched_is_no_directory(void **state)
-{
-	(void)state;
-	if (geteuid() == 0) /* may search everything */
-		skip();
-	assert_int_equal(chmod(dir, 0), 0);
-	struct config c;
-	load(&c, "python");
-	config_fini(&c);
-	assert_int_equal(chmod(dir, 0700), 0);
-}
-
-/* --- the shipped ones ------------------------------------------------------- */
-
-static const char *const shipped[] = { "base", "ci", "node", "python", "shell" };
-#define SHIPPED (sizeof(shipped) / sizeof(shipped[0]))
-
-static void the_shipped_profiles_load(void **state)
-{
-	(void)state;
-	for (size_t i = 0; i < SHIPPED; i++) {
-		struct config c;
-		load(&c, shipped[i]);
-		assert_non_null(c.description);
-		assert_int_equal(c.network, NETWORK_NONE);
-		assert_true(c.env.count >= 4);
-		assert_int_equal(strlen(c.profile_sha256), 64);
-		config_fini(&c);
-	}
-}
-
-static void the_users_own_profile_comes_before_the_shipped_one(void **state)
-{
-	(void)state;
-	put_profile("python", "{\"pids\": 3}");
-	struct config c;
-	load(&c, "python");
-	assert_int_equal(c.pids, 3);
-	assert_int_equal(c.command.count, 0);
-	config_fini(&c);
-}
-
-static const struct profile_entry *find(const struct profile_entry *list, size_t count,
-					const char *name)
-{
-	for (size_t i = 0; i < count; i++)
-		if (strcmp(list[i].name, name) == 0)
-			return &list[i];
-	return NULL;
-}
-
-static void the_list_names_each_once_with_its_problem(void **state)
-{
-	(void)state;
-	put_profile("python", "{\"description\": \"mine\"}");
-	put_profile("broken", "{\"pids\": }");
-	put_profile("Not-A-Name", "{}");
-	char path[256];
-	(void)snprintf(path, sizeof(path), "%s/readme.txt", dir);
-	put_file(path, "x", 0644);
-
-	auto_arena struct arena a = { 0 };
-	struct profile_entry *list;
-	size_t count;
-	struct cj_error err = { 0 };
-	assert_int_equal(profile_list(&a, &list, &count, &err), 0);
-	for (size_t i = 1; i < count; i++)
-		assert_true(strcmp(list[i - 1].name, list[i].name) < 0);
-	for (size_t i = 0; i < SHIPPED; i++)
-		assert_non_null(find(list, count, shipped[i]));
-	assert_string_equal(find(list, count, "python")->description, "mine");
-	assert_memory_equal(find(list, count, "python")->path, dir, strlen(dir));
-	assert_null(find(list, count, "python")->problem);
-	assert_non_null(strstr(find(list, count, "broken")->problem, "broken.json:1:"));
-	assert_null(find(list, count, "Not-A-Name"));
-	assert_null(find(list, count, "readme"));
-}
-
-static void assert_chosen(const char *file, const char *expected)
-{
-	struct config c;
-	const char *name = NULL;
-	struct cj_error err = { 0 };
-	config_init(&c);
-	if (profile_for_file(&c, file, &name, &err) < 0)
-		fail_msg("%s", err.msg);
-	assert_string_equal(name, expected);
-	config_fini(&c);
-}
-
-static void assert_not_chosen(const char *file, const char *said)
-{
-	struct config c;
-	const char *name = NULL;
-	struct cj_error err = { 0 };
-	config_init(&c);
-	assert_int_equal(profile_for_file(&c, file, &name, &err), -EINVAL);
-	assert_null(name);
-	if (!strstr(err.msg, said))
-		fail_msg("'%s' does not say '%s'", err.msg, said);
-	assert_non_null(strstr(err.hint, "--profile"));
-	config_fini(&c);
-}
-
-static void an_extension_chooses_the_profile(void **state)
-{
-	(void)state;
-	assert_chosen("x.py", "python");
-	assert_chosen("/a.b/x.mjs", "node");
-	assert_chosen("a.tar.sh", "shell");
-	put_profile("mine", "{\"extends\": \"python\"}"); /* does not inherit the choice */
-	assert_chosen("x.py", "python");
-	put_profile("other", "{\"extensions\": [\".rb\"]}");
-	assert_chosen("x.rb", "other");
-}
-
-static void a_choice_that_is_not_clear_is_not_made(void **state)
-{
-	(void)state;
-	assert_not_chosen("x.rb", "no profile runs '.rb' files");
-	assert_not_chosen("x", "has no extension");
-	assert_not_chosen(".py", "has no extension");
-	assert_not_chosen("a.py/x", "has no extension");
-	put_profile("other", "{\"extensions\": [\".py\"]}");
-	assert_not_chosen("x.py", "'other' and 'python' both run '.py' files");
-	put_profile("broken", "{\"extensions\": [\".rb\"]");
-	assert_not_chosen("x.rb", "broken.json");
-}
-
 /* --- showing ---------------------------------------------------------------- */
 
 static char *show(const struct config *c)
@@ -561,33 +241,20 @@ static void what_is_shown_reads_back_as_the_same(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup(name, empty_dir)
 	const struct CMUnitTest tests[] = {
-		TEST(every_kind_of_value_is_read),
-		TEST(a_network_can_be_one_word),
-		TEST(an_unknown_key_is_told_with_place_and_neighbour),
-		TEST(a_value_of_the_wrong_kind_is_told),
-		TEST(a_value_out_of_range_is_told_with_its_place),
-		TEST(malformed_json_is_told_with_its_place),
-		TEST(a_child_overrides_its_parent),
-		TEST(the_hash_is_over_the_chain_parents_first),
-		TEST(a_profile_that_extends_itself_is_told_with_the_way_round),
-		TEST(a_row_of_parents_has_an_end),
-		TEST(a_missing_parent_is_told_by_the_child),
-		TEST(a_parent_is_a_name_never_a_path),
-		TEST(a_path_with_a_slash_is_a_file),
-		TEST(names_cannot_lead_out_of_the_directories),
-		TEST(a_file_others_may_write_is_refused),
-		TEST(what_is_not_a_regular_file_is_refused_without_waiting),
-		TEST(a_file_that_is_too_large_is_refused),
-		TEST(a_seccomp_file_lies_beside_its_profile),
-		TEST(a_directory_that_cannot_be_searched_is_no_directory),
-		TEST(the_shipped_profiles_load),
-		TEST(the_users_own_profile_comes_before_the_shipped_one),
-		TEST(the_list_names_each_once_with_its_problem),
-		TEST(an_extension_chooses_the_profile),
-		TEST(a_choice_that_is_not_clear_is_not_made),
-		TEST(what_is_shown_reads_back_as_the_same),
+		HOME_TEST(every_kind_of_value_is_read),
+		HOME_TEST(a_network_can_be_one_word),
+		HOME_TEST(an_unknown_key_is_told_with_place_and_neighbour),
+		HOME_TEST(a_value_of_the_wrong_kind_is_told),
+		HOME_TEST(a_value_out_of_range_is_told_with_its_place),
+		HOME_TEST(malformed_json_is_told_with_its_place),
+		HOME_TEST(a_child_overrides_its_parent),
+		HOME_TEST(the_hash_is_over_the_chain_parents_first),
+		HOME_TEST(a_profile_that_extends_itself_is_told_with_the_way_round),
+		HOME_TEST(a_row_of_parents_has_an_end),
+		HOME_TEST(a_missing_parent_is_told_by_the_child),
+		HOME_TEST(a_parent_is_a_name_never_a_path),
+		HOME_TEST(what_is_shown_reads_back_as_the_same),
 	};
 	return cmocka_run_group_tests(tests, home_setup, home_teardown);
 }

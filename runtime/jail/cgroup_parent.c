@@ -261,6 +261,12 @@ static bool look_own(const struct cgroup_host *host, const char *option, struct 
 	char limited[CGROUP_PATH_MAX];
 	if (host->uid != 0)
 		return decline(out, "only root may make a subtree of its own");
+	/* Its limits couldn't be looked at, nor could a child move out of our namespace. */
+	if (host->own_path[0] == '\0')
+		return decline(out,
+			       "our own cgroup can't be seen in '%.120s': mount cgroup2 anew in "
+			       "this cgroup namespace",
+			       host->mount.point);
 	if (find_limit_above(host, limited))
 		return decline(out,
 			       "'%.120s' has limits that a subtree of our own would escape: set "

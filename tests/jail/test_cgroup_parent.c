@@ -301,6 +301,18 @@ static void a_subtree_at_the_root_never_escapes_a_limit(void **state)
 	}
 }
 
+static void a_mount_of_another_cgroup_namespace_is_not_used(void **state)
+{
+	(void)state;
+	struct cgroup_host host = host_at("/", 0);
+	(void)snprintf(host.mount.root, sizeof(host.mount.root), "/../..");
+	assert_false(cgroup_text_locate(&host.mount, host.self.path, host.own_path));
+	host.own_path[0] = '\0';
+	auto_cgroup_parent struct cgroup_parent p = find(&host, NULL);
+	assert_int_equal(p.dir_fd, -1);
+	assert_non_null(strstr(p.why_not, "can't be seen"));
+}
+
 static void a_container_root_is_vacated_and_used(void **state)
 {
 	(void)state;
@@ -439,6 +451,7 @@ int main(void)
 		TEST(an_option_outside_cgroupfs_is_refused),
 		TEST(root_makes_a_subtree_of_its_own),
 		TEST(a_subtree_at_the_root_never_escapes_a_limit),
+		TEST(a_mount_of_another_cgroup_namespace_is_not_used),
 		TEST(a_container_root_is_vacated_and_used),
 		TEST(an_ordinary_user_without_delegation_has_nothing_and_hears_why),
 		TEST(a_cgroup_the_user_may_write_serves_unless_a_manager_owns_it),

@@ -72,8 +72,13 @@ static int open_source(const struct bind_spec *bind, struct bind_source *out, st
 		cj_hint(err, "name the place itself: see realpath(1)");
 		return rc;
 	}
-	if (fd < 0)
-		return cj_fail(err, errno, "%s '%s'", option, bind->source);
+	if (fd < 0) {
+		int rc = cj_fail(err, errno, "%s '%s'", option, bind->source);
+		if (rc == -EACCES)
+			cj_hint(err, "the caller's own permissions count; root's powers over "
+				     "other users' files do not reach into a user namespace");
+		return rc;
+	}
 
 	struct stat st;
 	if (fstat(fd, &st) < 0)

@@ -13,15 +13,20 @@
 #include "runtime/base/sys.h"
 
 /* Numbers: Documentation/admin-guide/devices.txt. */
+/* clang-format off */
 static const struct {
 	const char *name, *path;
 	unsigned major_number, minor_number;
 	bool is_tty;
 } devices[] = {
-	{ "null", "dev/null", 1, 3, false },       { "zero", "dev/zero", 1, 5, false },
-	{ "full", "dev/full", 1, 7, false },       { "random", "dev/random", 1, 8, false },
-	{ "urandom", "dev/urandom", 1, 9, false }, { "tty", "dev/tty", 5, 0, true },
+	{ "null",    "/dev/null",    1, 3, false },
+	{ "zero",    "/dev/zero",    1, 5, false },
+	{ "full",    "/dev/full",    1, 7, false },
+	{ "random",  "/dev/random",  1, 8, false },
+	{ "urandom", "/dev/urandom", 1, 9, false },
+	{ "tty",     "/dev/tty",     5, 0, true },
 };
+/* clang-format on */
 
 #define DEVICE_COUNT (sizeof(devices) / sizeof(devices[0]))
 _Static_assert(DEVICE_COUNT == DEVICES_MAX, "a descriptor for every device");
@@ -42,9 +47,9 @@ static int open_device(size_t i, int dev_fd, struct cj_error *err)
 	auto_fd int fd = sys_openat2(dev_fd, devices[i].name, O_PATH | O_NOFOLLOW, 0,
 				     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
 	if (fd < 0)
-		return cj_fail(err, errno, "open '/%s'", devices[i].path);
+		return cj_fail(err, errno, "open '%s'", devices[i].path);
 	if (!device_is(fd, devices[i].major_number, devices[i].minor_number))
-		return cj_reject(err, "'/%s' is not the device %u:%u", devices[i].path,
+		return cj_reject(err, "'%s' is not the device %u:%u", devices[i].path,
 				 devices[i].major_number, devices[i].minor_number);
 	return mounts_clone(fd, "", DEVICE_ATTRS, devices[i].path, err);
 }
@@ -77,15 +82,14 @@ int devices_sketch(const struct device_sources *sources, int skeleton_fd, struct
 	for (size_t i = 0; i < DEVICE_COUNT; i++) {
 		if (sources->fds[i] < 0)
 			continue;
-		int rc = skeleton_add_place(skeleton_fd, devices[i].path, false, err);
+		int rc = skeleton_add_place(skeleton_fd, devices[i].path + 1, false, err);
 		if (rc < 0)
 			return rc;
 	}
 	return 0;
 }
 
-/* Its own instance: the jail sees no terminal but those it opens.  devpts: filesystems/devpts.rst
- */
+/* An instance of its own: the jail sees no terminal but those it opens.  pts(4) */
 static int attach_terminals(int root_fd, struct cj_error *err)
 {
 	static const struct mounts_option options[] = {
@@ -96,7 +100,7 @@ static int attach_terminals(int root_fd, struct cj_error *err)
 					   MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, err);
 	if (pts_fd < 0)
 		return pts_fd;
-	return mounts_attach_at(pts_fd, root_fd, "dev/pts", err);
+	return mounts_attach_at(pts_fd, root_fd, "/dev/pts", err);
 }
 
 int devices_attach(const struct device_sources *sources, int root_fd, struct cj_error *err)

@@ -21,35 +21,34 @@
  */
 static const char *const host_paths[] = {
 	/* directories, or links into /usr that are made again */
-	"usr",
-	"bin",
-	"sbin",
-	"lib",
-	"lib32",
-	"lib64",
-	"libx32",
+	"/usr",
+	"/bin",
+	"/sbin",
+	"/lib",
+	"/lib32",
+	"/lib64",
+	"/libx32",
 	/* ld.so(8) finds libraries outside its built-in directories; ld(1) reads the text form */
-	"etc/ld.so.cache",
-	"etc/ld.so.conf",
-	"etc/ld.so.conf.d",
+	"/etc/ld.so.cache",
+	"/etc/ld.so.conf",
+	"/etc/ld.so.conf.d",
 	/* what awk, cc, java, editor in /usr/bin point to: update-alternatives(1) */
-	"etc/alternatives",
-	/* public certificates (Debian; Fedora, whose etc/ssl/certs points there) and their defaults
-	 */
-	"etc/ssl/certs",
-	"etc/ssl/openssl.cnf",
-	"etc/pki/ca-trust/extracted",
-	"etc/pki/tls/certs",
-	"etc/pki/tls/openssl.cnf",
-	"etc/crypto-policies",
+	"/etc/alternatives",
+	/* public certificates, and the defaults of TLS: Debian's, then Fedora's */
+	"/etc/ssl/certs",
+	"/etc/ssl/openssl.cnf",
+	"/etc/pki/ca-trust/extracted",
+	"/etc/pki/tls/certs",
+	"/etc/pki/tls/openssl.cnf",
+	"/etc/crypto-policies",
 	/* local time; most often a link into /usr/share/zoneinfo */
-	"etc/localtime",
-	"etc/os-release",
+	"/etc/localtime",
+	"/etc/os-release",
 	/* fontconfig: plots with text */
-	"etc/fonts",
+	"/etc/fonts",
 	/* getservbyname(3), getprotobyname(3) */
-	"etc/services",
-	"etc/protocols",
+	"/etc/services",
+	"/etc/protocols",
 };
 
 #define HOST_PATHS (sizeof(host_paths) / sizeof(host_paths[0]))
@@ -77,20 +76,20 @@ static int open_entry(int fd, bool is_lower, struct arena *a, struct host_entry 
 {
 	struct stat st;
 	if (fstat(fd, &st) < 0)
-		return cj_fail(err, errno, "look at '/%s'", out->path);
+		return cj_fail(err, errno, "look at '%s'", out->path);
 
 	if (S_ISLNK(st.st_mode)) {
 		out->link = read_link(fd, a);
-		return out->link ? 0 : cj_fail(err, errno, "read the link '/%s'", out->path);
+		return out->link ? 0 : cj_fail(err, errno, "read the link '%s'", out->path);
 	}
 	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
-		return cj_reject(err, "'/%s' is neither a directory nor a file", out->path);
+		return cj_reject(err, "'%s' is neither a directory nor a file", out->path);
 
 	out->is_dir = S_ISDIR(st.st_mode);
 	out->fd = is_lower ? fcntl(fd, F_DUPFD_CLOEXEC, 0)
 			   : mounts_clone(fd, "", HOST_ATTRS, out->path, err);
 	if (is_lower && out->fd < 0)
-		return cj_fail(err, errno, "keep '/%s'", out->path);
+		return cj_fail(err, errno, "keep '%s'", out->path);
 	return out->fd < 0 ? out->fd : 0;
 }
 
@@ -103,12 +102,12 @@ static bool is_absent(int code)
 static int open_row(struct host_view *view, int root_fd, const char *path, bool is_lower,
 		    struct arena *a, struct cj_error *err)
 {
-	auto_fd int fd = sys_openat2(root_fd, path, O_PATH | O_NOFOLLOW, 0,
+	auto_fd int fd = sys_openat2(root_fd, path + 1, O_PATH | O_NOFOLLOW, 0,
 				     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
-	if (fd < 0 && is_absent(errno) && strcmp(path, "usr") != 0)
+	if (fd < 0 && is_absent(errno) && strcmp(path, "/usr") != 0)
 		return 0;
 	if (fd < 0)
-		return cj_fail(err, errno, "open '/%s'", path);
+		return cj_fail(err, errno, "open '%s'", path);
 
 	struct host_entry entry = { .path = path, .fd = -1 };
 	int rc = open_entry(fd, is_lower, a, &entry, err);
@@ -129,7 +128,7 @@ int host_open(struct host_view *view, bool usr_is_lower, struct arena *a, struct
 		return cj_fail(err, errno, "open '/'");
 
 	for (size_t i = 0; i < HOST_PATHS; i++) {
-		bool is_usr = strcmp(host_paths[i], "usr") == 0;
+		bool is_usr = strcmp(host_paths[i], "/usr") == 0;
 		int rc = open_row(view, root_fd, host_paths[i], is_usr && usr_is_lower, a, err);
 		if (rc < 0) {
 			host_close(view);
@@ -156,8 +155,8 @@ int host_sketch(const struct host_view *view, int skeleton_fd, struct cj_error *
 	for (size_t i = 0; i < view->count; i++) {
 		const struct host_entry *entry = &view->entries[i];
 		int rc = entry->link
-			     ? skeleton_add_link(skeleton_fd, entry->path, entry->link, err)
-			     : skeleton_add_place(skeleton_fd, entry->path, entry->is_dir, err);
+			     ? skeleton_add_link(skeleton_fd, entry->path + 1, entry->link, err)
+			     : skeleton_add_place(skeleton_fd, entry->path + 1, entry->is_dir, err);
 		if (rc < 0)
 			return rc;
 	}

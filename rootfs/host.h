@@ -11,9 +11,9 @@
 #include "runtime/base/error.h"
 
 struct host_entry {
-	const char *path; /* without the leading '/' */
+	const char *path;
 	const char *link; /* the host has a link there: it is made again; else NULL */
-	int fd;           /* detached tree; for "usr" under an overlay the directory itself */
+	int fd;           /* detached tree; for "/usr" under an overlay the directory itself */
 	bool is_dir;
 };
 
@@ -31,7 +31,7 @@ struct host_view {
 int host_open(struct host_view *view, bool usr_is_lower, struct arena *a, struct cj_error *err);
 void host_close(struct host_view *view);
 
-/* The row "usr"; there always is one. */
+/* The row "/usr"; there always is one. */
 struct host_entry *host_usr(struct host_view *view);
 
 /* Links and mount points of the view, in the skeleton. */

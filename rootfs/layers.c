@@ -78,7 +78,10 @@ static int create(const struct mounts_option *options, size_t noptions, uint64_t
 		return fd;
 	if (fd == -EINVAL)
 		cj_hint(err, "an overlay can't be laid over a directory that has other file "
-			     "systems mounted below it, or that lies on an overlay itself");
+			     "systems mounted below it, or that lies on two overlays itself");
+	else if (fd == -ENODEV || fd == -EPERM)
+		cj_hint(err, "the kernel must have overlayfs (modprobe overlay) and allow it in "
+			     "user namespaces (Linux 5.11)");
 	return cj_wrap(err, "overlay '%s'", name);
 }
 

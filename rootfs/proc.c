@@ -63,7 +63,7 @@ int proc_attach(int root_fd, struct cj_error *err)
 				    "the kernel allows no new one; see 'cejail doctor'");
 	if (proc_fd < 0)
 		return proc_fd;
-	return mounts_attach_at(proc_fd, root_fd, "proc", err);
+	return mounts_attach_at(proc_fd, root_fd, "/proc", err);
 }
 
 /* A descriptor on /proc that is a procfs and nothing made to look like one. */

@@ -10,17 +10,22 @@
 #include "rootfs/mounts.h"
 #include "runtime/base/scope.h"
 
+/* clang-format off */
 static const struct {
 	const char *name;
 	mode_t mode;
-	const char *target; /* beneath the root; NULL: not shown */
+	const char *target; /* NULL: not shown */
 	bool only_when_writable;
 } scratch_dirs[] = {
-	{ "box", 0755, "box", false },           { "tmp", 01777, "tmp", false },
-	{ "shm", 01777, "dev/shm", false },      { SCRATCH_ROOT_UPPER, 0755, NULL, true },
-	{ SCRATCH_ROOT_WORK, 0700, NULL, true }, { SCRATCH_USR_UPPER, 0755, NULL, true },
-	{ SCRATCH_USR_WORK, 0700, NULL, true },
+	{ "box",              0755,  "/box",     false },
+	{ "tmp",              01777, "/tmp",     false },
+	{ "shm",              01777, "/dev/shm", false },
+	{ SCRATCH_ROOT_UPPER, 0755,  NULL,       true },
+	{ SCRATCH_ROOT_WORK,  0700,  NULL,       true },
+	{ SCRATCH_USR_UPPER,  0755,  NULL,       true },
+	{ SCRATCH_USR_WORK,   0700,  NULL,       true },
 };
+/* clang-format on */
 
 #define SCRATCH_DIRS (sizeof(scratch_dirs) / sizeof(scratch_dirs[0]))
 

@@ -79,6 +79,37 @@ static void the_first_layer_lies_on_top_and_all_are_read_only(void **state)
 	end_image(&image);
 }
 
+static void look_behind(void *arg)
+{
+	(void)arg;
+	check(reads_as("/here", "layer"));
+	check(reads_as("/srv/bound/here", "layer"));
+}
+
+static void what_the_caller_alone_may_reach_can_still_be_shown(void **state)
+{
+	(void)state;
+	static const char *const dirs[] = { "closed", NULL };
+	struct image image = make_image(dirs);
+	mkdir(at(image.place, "closed/layer"), 0755);
+	make_file(at(image.place, "closed/layer/here"), "layer");
+	assert_int_equal(chmod(at(image.place, "closed"), 0700), 0);
+
+	char *layer = arena_strdup(&image.arena, at(image.place, "closed/layer"));
+	const char *layers[] = { layer };
+	struct bind_spec bind = { BIND_READ_ONLY, layer, "/srv/bound" };
+	image.spec.layers = (struct strings){ .items = layers, .count = 1 };
+	image.spec.binds = &bind;
+	image.spec.nbinds = 1;
+	run_inside(&image.spec, geteuid(), look_behind, NULL);
+	if (has_ids()) { /* and what another may not reach can't */
+		try_inside(&image.spec, INSIDE_ID, NULL, NULL);
+		assert_int_equal(inside_result->end, ENDED_STAGE);
+		assert_int_equal(inside_result->err.code, EACCES);
+	}
+	end_image(&image);
+}
+
 static bool is_fs(const char *path, long magic)
 {
 	struct statfs fs;
@@ -321,6 +352,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_first_layer_lies_on_top_and_all_are_read_only),
+		cmocka_unit_test(what_the_caller_alone_may_reach_can_still_be_shown),
 		cmocka_unit_test(links_and_files_of_an_image_lead_no_mount_astray),
 		cmocka_unit_test(a_bind_target_through_a_link_of_the_image_is_refused),
 		cmocka_unit_test(names_of_the_jail_win_over_the_images),

@@ -2,10 +2,9 @@
 /*
  * JSON text to tree, over yajl's streaming callbacks.  Pure.
  *
- * yajl 2.1 is old and trusting, so it sees only what has passed our own look at the raw text:
- * size, strict UTF-8, control characters, \u escapes that mean NUL or half a character (its
- * decoder once crashed on these: CVE-2017-16516).  What is left to it is the grammar.  Depth and
- * number of values are ours to count, too.  yajl_tree is never used: it recurses.
+ * yajl 2.1 is old and trusting, so it sees only what has passed json_text_check() (its decoder
+ * once crashed on half a surrogate pair: CVE-2017-16516).  What is left to it is the grammar. Depth
+ * and number of values are ours to count, too.  yajl_tree is never used: it recurses.
  *
  * Position: yajl says where a token ended, never where it began.  Between two tokens there are
  * only blanks, ',' and ':', so a cursor that skips these finds the beginning, and the cursor
@@ -19,13 +18,8 @@
 #include <string.h>
 #include <yajl/yajl_parse.h>
 
+#include "runtime/base/json_text.h"
 #include "runtime/base/scope.h"
-#include "runtime/base/text.h"
-
-struct cursor {
-	size_t at;
-	unsigned line, column; /* of `at`, from 1 */
-};
 
 /* A container whose end has not come yet. */
 struct open_node {
@@ -39,36 +33,12 @@ struct reader {
 	struct cj_error *err;
 	yajl_handle yajl;
 	bool at_end; /* yajl_complete_parse() runs: its offsets are no longer ours */
-	struct cursor cursor;
+	struct json_cursor cursor;
 	struct open_node open[JSON_DEPTH_MAX];
 	size_t depth, nodes;
 	struct json_node *root;
 	struct json_node key; /* the next member's key and where it is */
 };
-
-/* --- where we are ------------------------------------------------------------ */
-
-static void cursor_move(struct cursor *c, const char *text, size_t to)
-{
-	for (; c->at < to; c->at++) {
-		uint8_t byte = (uint8_t)text[c->at];
-
-		if (byte == '\n') {
-			c->line++;
-			c->column = 1;
-		} else if ((byte & 0xc0) != 0x80) {
-			c->column++; /* characters, not bytes */
-		}
-	}
-}
-
-static struct cursor cursor_at(const char *text, size_t at)
-{
-	struct cursor c = { .line = 1, .column = 1 };
-
-	cursor_move(&c, text, at);
-	return c;
-}
 
 static bool is_between(char c)
 {
@@ -82,126 +52,16 @@ static void skip_between(struct reader *r)
 
 	while (to < r->size && is_between(r->text[to]))
 		to++;
-	cursor_move(&r->cursor, r->text, to);
+	json_cursor_move(&r->cursor, r->text, to);
 }
 
 /* Behind the token that a callback is about. */
 static void skip_token(struct reader *r)
 {
-	cursor_move(&r->cursor, r->text, r->at_end ? r->size : yajl_get_bytes_consumed(r->yajl));
+	size_t to = r->at_end ? r->size : yajl_get_bytes_consumed(r->yajl);
+
+	json_cursor_move(&r->cursor, r->text, to);
 }
-
-__attribute__((format(printf, 5, 0))) static int reject_at(struct cj_error *err, const char *name,
-							   unsigned line, unsigned column,
-							   const char *fmt, va_list ap)
-{
-	char msg[CJ_ERROR_MSG_MAX];
-
-	(void)vsnprintf(msg, sizeof(msg), fmt, ap);
-	return cj_reject(err, "%s:%u:%u: %s", name, line, column, msg);
-}
-
-__attribute__((format(printf, 3, 4))) static int refuse(struct reader *r, struct cursor at,
-							const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	int rc = reject_at(r->err, r->name, at.line, at.column, fmt, ap);
-	va_end(ap);
-	return rc;
-}
-
-/* --- the raw text, before yajl ------------------------------------------------ */
-
-/* The value of four hexadecimal digits, -1 when they are none. */
-static int hex4(const char *digits, size_t left)
-{
-	int value = 0;
-
-	if (left < 4)
-		return -1;
-	for (size_t i = 0; i < 4; i++) {
-		int c = digits[i] | 0x20;
-
-		if (c >= '0' && c <= '9')
-			value = value * 16 + c - '0';
-		else if (c >= 'a' && c <= 'f')
-			value = value * 16 + c - 'a' + 10;
-		else
-			return -1;
-	}
-	return value;
-}
-
-static bool is_low_surrogate(int unit)
-{
-	return unit >= 0xdc00 && unit <= 0xdfff;
-}
-
-/* The size of the escape that begins at `at` (2, 6 or 12 bytes), or an error. */
-static int check_escape(struct reader *r, size_t at)
-{
-	const char *p = r->text + at;
-	size_t left = r->size - at;
-
-	if (left < 2 || p[1] != 'u')
-		return 2;
-	int unit = hex4(p + 2, left - 2);
-	if (unit < 0)
-		return 2; /* yajl says what is wrong with it */
-	if (unit == 0)
-		return refuse(r, cursor_at(r->text, at), "'\\u0000' is not allowed in a string");
-	if (unit < 0xd800 || unit > 0xdfff)
-		return 6;
-	if (!is_low_surrogate(unit) && left >= 12 && p[6] == '\\' && p[7] == 'u' &&
-	    is_low_surrogate(hex4(p + 8, left - 8)))
-		return 12;
-	return refuse(r, cursor_at(r->text, at), "'%.6s' is half of a surrogate pair", p);
-}
-
-static bool is_bad_control(uint8_t byte)
-{
-	return byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r';
-}
-
-/* A backslash outside of a string is wrong anyhow, so strings need not be told apart here. */
-static int check_raw(struct reader *r)
-{
-	size_t at = 0;
-
-	while (at < r->size) {
-		uint8_t byte = (uint8_t)r->text[at];
-
-		if (is_bad_control(byte))
-			return refuse(r, cursor_at(r->text, at),
-				      "control character 0x%02x is not allowed", byte);
-		int step = byte == '\\' ? check_escape(r, at) : 1;
-		if (step < 0)
-			return step;
-		at += (size_t)step;
-	}
-	return 0;
-}
-
-static int check_text(struct reader *r)
-{
-	size_t whole;
-
-	if (r->size > JSON_BYTES_MAX)
-		return cj_fail(r->err, EFBIG, "%s: more than %u bytes of JSON", r->name,
-			       JSON_BYTES_MAX);
-	if (r->size >= 3 && memcmp(r->text, "\xef\xbb\xbf", 3) == 0)
-		return refuse(r, r->cursor,
-			      "a byte order mark; write the file as UTF-8 without it");
-	whole = utf8_prefix(r->text, r->size);
-	if (whole < r->size)
-		return refuse(r, cursor_at(r->text, whole), "byte 0x%02x is not UTF-8",
-			      (uint8_t)r->text[whole]);
-	return check_raw(r);
-}
-
-/* --- the tree ----------------------------------------------------------------- */
 
 /* For a callback: 0 ends the parse, *err says why. */
 static int no_memory(struct reader *r)
@@ -235,7 +95,7 @@ static void attach(struct reader *r, struct json_node *node)
 static struct json_node *add(struct reader *r, enum json_type type)
 {
 	skip_between(r);
-	struct cursor begin = r->cursor;
+	struct json_cursor begin = r->cursor;
 	skip_token(r);
 
 	if (r->nodes == JSON_NODES_MAX) {
@@ -271,9 +131,10 @@ static int open_container(struct reader *r, enum json_type type)
 	if (!node)
 		return 0;
 	if (r->depth == JSON_DEPTH_MAX) {
-		struct cursor at = { .line = node->line, .column = node->column };
+		struct json_cursor at = { .line = node->line, .column = node->column };
 
-		(void)refuse(r, at, "nested deeper than %d levels", JSON_DEPTH_MAX);
+		(void)!json_refuse(r->name, at, r->err, "nested deeper than %d levels",
+				   JSON_DEPTH_MAX);
 		return 0;
 	}
 	r->open[r->depth++] = (struct open_node){ .node = node };
@@ -296,9 +157,9 @@ static int compare_members(const void *a, const void *b)
 
 static int refuse_duplicate(struct reader *r, const struct json_node *member)
 {
-	struct cursor at = { .line = member->key_line, .column = member->key_column };
+	struct json_cursor at = { .line = member->key_line, .column = member->key_column };
 
-	(void)refuse(r, at, "duplicate key '%s'", member->key);
+	(void)!json_refuse(r->name, at, r->err, "duplicate key '%s'", member->key);
 	return 0;
 }
 
@@ -338,8 +199,6 @@ static int check_members(struct reader *r, const struct json_node *object)
 	}
 	return 1;
 }
-
-/* --- yajl's callbacks: 1 goes on, 0 ends the parse ---------------------------- */
 
 static int on_null(void *context)
 {
@@ -416,8 +275,6 @@ static const yajl_callbacks callbacks = {
 	.yajl_end_array = on_close_array,
 };
 
-/* --- yajl's memory and errors -------------------------------------------------- */
-
 /*
  * yajl uses what it gets from malloc(3) without a look.  What it wants is bounded by the size of
  * the text, and ending here is better than writing near address 0.
@@ -476,20 +333,23 @@ static int refuse_syntax(struct reader *r)
 
 	yajl_explain(r, why, sizeof(why));
 	if (!r->at_end && consumed > last_good && is_single(r->text[consumed - 1]))
-		cursor_move(&r->cursor, r->text, consumed - 1); /* itself one that is skipped */
+		json_cursor_move(&r->cursor, r->text,
+				 consumed - 1); /* itself one that is skipped */
 	else
 		skip_between(r);
 	if (strcmp(why, "premature EOF") == 0)
-		return refuse(r, r->cursor, "the text ends %s",
-			      r->cursor.at < r->size ? "inside what begins here" : "too early");
-	return refuse(r, r->cursor, "%s", why);
+		return json_refuse(r->name, r->cursor, r->err, "the text ends %s",
+				   r->cursor.at < r->size ? "inside what begins here"
+							  : "too early");
+	return json_refuse(r->name, r->cursor, r->err, "%s", why);
 }
 
 /* yajl takes an unfinished string behind the value for the end of the text. */
 static int check_nothing_follows(struct reader *r)
 {
 	skip_between(r);
-	return r->cursor.at < r->size ? refuse(r, r->cursor, "trailing garbage") : 0;
+	return r->cursor.at < r->size ? json_refuse(r->name, r->cursor, r->err, "trailing garbage")
+				      : 0;
 }
 
 static int read_text(struct reader *r)
@@ -517,9 +377,9 @@ int json_parse(const char *name, const char *text, size_t size, struct arena *a,
 		.size = size,
 		.arena = a,
 		.err = err,
-		.cursor = { .line = 1, .column = 1 },
+		.cursor = JSON_CURSOR_BEGIN,
 	};
-	int rc = check_text(&r);
+	int rc = json_text_check(name, text, size, err);
 	if (rc < 0)
 		return rc;
 
@@ -533,8 +393,6 @@ int json_parse(const char *name, const char *text, size_t size, struct arena *a,
 	return rc;
 }
 
-/* --- looking at a tree --------------------------------------------------------- */
-
 const struct json_node *json_get(const struct json_node *object, const char *key)
 {
 	for (const struct json_node *m = object->child; m; m = m->next) {
@@ -547,12 +405,14 @@ const struct json_node *json_get(const struct json_node *object, const char *key
 int json_reject(const char *name, const struct json_node *node, struct cj_error *err,
 		const char *fmt, ...)
 {
+	const struct json_cursor at = { .line = node->line, .column = node->column };
+	char msg[CJ_ERROR_MSG_MAX];
 	va_list ap;
 
 	va_start(ap, fmt);
-	int rc = reject_at(err, name, node->line, node->column, fmt, ap);
+	(void)vsnprintf(msg, sizeof(msg), fmt, ap);
 	va_end(ap);
-	return rc;
+	return json_refuse(name, at, err, "%s", msg);
 }
 
 const char *json_type_name(enum json_type type)

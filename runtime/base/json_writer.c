@@ -100,8 +100,6 @@ void json_writer_destroy(struct json_writer **w)
 	errno = saved;
 }
 
-/* --- order -------------------------------------------------------------------- */
-
 static bool is_in_object(const struct json_writer *w)
 {
 	return w->depth > 0 && (w->is_object >> w->depth & 1) != 0;
@@ -176,8 +174,6 @@ void json_close_array(struct json_writer *w)
 	if (end_container(w, false))
 		check(w, yajl_gen_array_close(w->yajl));
 }
-
-/* --- values ------------------------------------------------------------------- */
 
 /* The text with U+FFFD for each byte that is not UTF-8; NULL: no memory. */
 static char *mended(const char *text, size_t size, size_t *out_size)

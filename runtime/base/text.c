@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Words to numbers and back, UTF-8, and foreign bytes made harmless.  Pure. */
+/* Words to numbers and back.  Pure. */
 #include "runtime/base/text.h"
 
 #include <inttypes.h>
@@ -29,8 +29,6 @@ static struct quoted quote(const char *text)
 	memcpy(q.text + whole, "...", sizeof("..."));
 	return q;
 }
-
-/* --- numbers ----------------------------------------------------------------- */
 
 static bool is_digit(char c)
 {
@@ -267,157 +265,6 @@ bool is_name(const char *text)
 	return size >= 1 && size <= 32 && text[size] == '\0' && text[0] != '_' && text[0] != '-';
 }
 
-/* --- UTF-8 ------------------------------------------------------------------- */
-
-/*
- * The size of the character that begins here; 0 when it is cut, overlong, a surrogate or too
- * large.  The second byte's range tells them apart: The Unicode Standard, table 3-7.
- */
-static size_t utf8_size(const uint8_t *bytes, size_t size)
-{
-	uint8_t lead = bytes[0], low = 0x80, high = 0xbf;
-	size_t wanted;
-
-	if (lead < 0x80)
-		return 1;
-	if (lead < 0xc2 || lead > 0xf4)
-		return 0;
-	wanted = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-	if (lead == 0xe0)
-		low = 0xa0;
-	else if (lead == 0xed)
-		high = 0x9f;
-	else if (lead == 0xf0)
-		low = 0x90;
-	else if (lead == 0xf4)
-		high = 0x8f;
-
-	if (size < wanted || bytes[1] < low || bytes[1] > high)
-		return 0;
-	for (size_t i = 2; i < wanted; i++) {
-		if ((bytes[i] & 0xc0) != 0x80)
-			return 0;
-	}
-	return wanted;
-}
-
-size_t utf8_prefix(const void *bytes, size_t size)
-{
-	const uint8_t *p = bytes;
-	size_t at = 0;
-
-	while (at < size) {
-		uint64_t word;
-
-		if (size - at >= sizeof(word)) { /* most text is ASCII: eight bytes at a time */
-			memcpy(&word, p + at, sizeof(word));
-			if ((word & UINT64_C(0x8080808080808080)) == 0) {
-				at += sizeof(word);
-				continue;
-			}
-		}
-		size_t n = utf8_size(p + at, size - at);
-		if (n == 0)
-			break;
-		at += n;
-	}
-	return at;
-}
-
-bool is_utf8(const void *bytes, size_t size)
-{
-	return utf8_prefix(bytes, size) == size;
-}
-
-/* --- foreign bytes ----------------------------------------------------------- */
-
-static bool is_c1_control(const uint8_t *c, size_t size)
-{
-	return size == 2 && c[0] == 0xc2 && c[1] <= 0x9f;
-}
-
-/* Line and paragraph separators, bidirectional embeddings, overrides and isolates. */
-static bool reorders_line(const uint8_t *c, size_t size)
-{
-	if (size != 3 || c[0] != 0xe2)
-		return false;
-	return (c[1] == 0x80 && c[2] >= 0xa8 && c[2] <= 0xae) ||
-	       (c[1] == 0x81 && c[2] >= 0xa6 && c[2] <= 0xa9);
-}
-
-/* True when the `n` bytes at `c`, of `left`, may be shown as they are. */
-static bool may_show(const uint8_t *c, size_t n, size_t left, bool keep_layout)
-{
-	if (n != 1)
-		return n != 0 && !is_c1_control(c, n) && (keep_layout || !reorders_line(c, n));
-	if (*c >= 0x20)
-		return *c != 0x7f;
-	if (!keep_layout)
-		return false;
-	return *c == '\t' || *c == '\n' || (*c == '\r' && left > 1 && c[1] == '\n');
-}
-
-size_t text_escape(const void *bytes, size_t size, bool keep_layout, char *out, size_t out_size)
-{
-	static const char hex[] = "0123456789abcdef";
-	const uint8_t *p = bytes;
-	size_t at = 0, used = 0;
-
-	if (out_size == 0)
-		return 0;
-	while (at < size) {
-		size_t n = utf8_size(p + at, size - at);
-		bool as_is = may_show(p + at, n, size - at, keep_layout);
-
-		if (n == 0)
-			n = 1;
-		if (out_size - used <= (as_is ? n : 4 * n))
-			break;
-		for (size_t i = 0; i < n; i++) {
-			uint8_t byte = p[at + i];
-
-			if (as_is) {
-				out[used++] = (char)byte;
-				continue;
-			}
-			memcpy(out + used, "\\x", 2);
-			out[used + 2] = hex[byte >> 4];
-			out[used + 3] = hex[byte & 0xf];
-			used += 4;
-		}
-		at += n;
-	}
-	out[used] = '\0';
-	return at;
-}
-
-size_t text_base64(const void *bytes, size_t size, char *out)
-{
-	static const char digits[] =
-	    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	const uint8_t *p = bytes;
-	char *to = out;
-
-	for (; size >= 3; size -= 3, p += 3) {
-		*to++ = digits[p[0] >> 2];
-		*to++ = digits[(p[0] & 0x3) << 4 | p[1] >> 4];
-		*to++ = digits[(p[1] & 0xf) << 2 | p[2] >> 6];
-		*to++ = digits[p[2] & 0x3f];
-	}
-	if (size > 0) {
-		uint8_t second = size == 2 ? p[1] : 0;
-
-		*to++ = digits[p[0] >> 2];
-		*to++ = digits[(p[0] & 0x3) << 4 | second >> 4];
-		*to++ = size == 2 ? digits[(second & 0xf) << 2] : '=';
-		*to++ = '=';
-	}
-	*to = '\0';
-	return (size_t)(to - out);
-}
-
-/* --- numbers to words -------------------------------------------------------- */
-
 void text_format_size(uint64_t bytes, char *out, size_t out_size)
 {
 	static const char units[] = "KMGT";
@@ -456,8 +303,6 @@ void text_format_duration(uint64_t ms, char *out, size_t out_size)
 	else
 		(void)snprintf(out, out_size, "%" PRIu64 "ms", ms);
 }
-
-/* --- did you mean ------------------------------------------------------------ */
 
 #define WORD_MAX 32
 

@@ -29,8 +29,6 @@
 
 #define NOEXEC_SEAL 0x0008U /* MFD_NOEXEC_SEAL */
 
-/* --- system calls that fail on demand ------------------------------------------ */
-
 static int write_errno;        /* not 0: the next write(2) to a file fails with it, once */
 static size_t write_limit;     /* not 0: no write(2) takes more */
 static bool is_noexec_unknown; /* memfd_create(2) as before Linux 6.3 */
@@ -59,8 +57,6 @@ int __wrap_memfd_create(const char *name, unsigned flags)
 	}
 	return __real_memfd_create(name, flags);
 }
-
-/* --- a directory to play in ------------------------------------------------------ */
 
 static char dir_path[] = "/tmp/cejail-test-fd-XXXXXX";
 static int dir_fd = -1;
@@ -112,8 +108,6 @@ static void make_file(const char *name, const char *text)
 	assert_true(fd >= 0);
 	assert_int_equal(__real_write(fd, text, strlen(text)), strlen(text));
 }
-
-/* --- standard streams, children --------------------------------------------------- */
 
 /* In a child: closes the streams of the mask, claims, and says what it found. */
 static int claim_without(unsigned closed)
@@ -173,8 +167,6 @@ static void a_child_is_ended_and_reaped_with_its_scope(void **state)
 	cj_end_child(&pidfd);
 	assert_int_equal(pidfd, -1);
 }
-
-/* --- reading and writing ------------------------------------------------------------ */
 
 static void a_file_is_read_whole_with_a_nul_behind(void **state)
 {
@@ -357,8 +349,6 @@ static void a_kernel_file_takes_its_text_in_one_write(void **state)
 	assert_int_equal(fd_put_file(dir_fd, "alias", "5", &err), -ELOOP);
 }
 
-/* --- sealed memory ------------------------------------------------------------------- */
-
 static void expect_sealed(int fd, const char *text)
 {
 	char bytes[64] = "";
@@ -433,8 +423,6 @@ static void a_copy_from_a_pipe_waits_for_its_end(void **state)
 	expect_sealed(fd, "from a pipe");
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
-
-/* --- sources ----------------------------------------------------------------------- */
 
 /* The message is "BEFORE'PATH'AFTER". */
 static void expect_no_source(const char *path, int rc, const char *before, const char *after)

@@ -17,8 +17,6 @@
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
-/* --- no memory, on demand ------------------------------------------------------ */
-
 static int allocations_left = -1; /* -1: as many as you like */
 static bool is_realloc_refused;   /* of the writer; yajl's reader has no answer to that */
 
@@ -54,8 +52,6 @@ void *__wrap_realloc(void *memory, size_t size)
 {
 	return is_realloc_refused ? NULL : __real_realloc(memory, size);
 }
-
-/* --- reading ------------------------------------------------------------------- */
 
 static const struct json_node *read_good(const char *text, struct arena *a)
 {
@@ -485,8 +481,6 @@ static void a_type_has_a_name_for_messages(void **state)
 		assert_non_null(json_type_name((enum json_type)type));
 	assert_string_equal(json_type_name(JSON_ARRAY), "an array");
 }
-
-/* --- writing ------------------------------------------------------------------- */
 
 static void expect_written(struct json_writer *w, const char *expected)
 {

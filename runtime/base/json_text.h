@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * json_text - JSON as raw text: places in it, and our own look at it before any parser's.  Pure.
+ * Of use to json.c only.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "runtime/base/error.h"
+
+struct json_cursor {
+	size_t at;
+	unsigned line, column; /* of `at`, from 1; columns are characters */
+};
+
+#define JSON_CURSOR_BEGIN                                                                          \
+	{                                                                                          \
+		.line = 1, .column = 1                                                             \
+	}
+
+/* Forward to offset `to`; every byte on the way is looked at once. */
+void json_cursor_move(struct json_cursor *c, const char *text, size_t to);
+
+/* "NAME:LINE:COLUMN: TEXT".  Returns -EINVAL. */
+int json_refuse(const char *name, struct json_cursor at, struct cj_error *err, const char *fmt, ...)
+    __attribute__((warn_unused_result, format(printf, 4, 5)));
+
+/*
+ * json_text_check - size, strict UTF-8, no control characters but blanks, no byte order mark, no
+ * \u escape that means NUL or half of a surrogate pair.  Says nothing about the grammar.
+ */
+int json_text_check(const char *name, const char *text, size_t size, struct cj_error *err);

@@ -97,8 +97,12 @@ manual_verbs() {
 # --- what --help and the completions name -------------------------------------------
 
 help_options() {
-	"$CEJAIL" run --help | sed -n 's/^  \(-[a-zA-Z],\|   \) \(--[a-z-]*\)\(\[=\| \|$\)\([^] ]*\).*/\1 \2 \4/p' |
-		sed 's/^   /-/; s/,//' | awk '{ print $1, $2, $3 == "" ? "-" : $3 }'
+	"$CEJAIL" run --help | grep -E '^  (-[a-zA-Z],|   ) --' | sed 's/^  //; s/^   /-/; s/   *[^ ].*$//' |
+		awk '{
+			sub(/,$/, "", $1)
+			if (sub(/\[=/, " ", $2)) sub(/\]$/, "", $2)
+			$0 = $0
+			print $1, $2, $3 == "" ? "-" : $3 }'
 }
 
 # Options that are not settings: of other verbs, and what every program has.

@@ -138,9 +138,8 @@ def _():
 
 @test("standard output and standard error stay apart, byte for byte")
 def _():
-    done = sh(r"printf 'a\0\377b'; printf 'c\1d' >&2").exits(0)
-    equal(done.raw_out, b"a\0\xffb", "stdout")
-    equal(done.raw_err_of_program, b"c\1d", "stderr")
+    done = sh(r"printf 'a\0\377b'; printf 'c\1d' >&2", "--quiet").exits(0)
+    equal((done.raw_out, done.raw_err), (b"a\0\xffb", b"c\1d"), "stdout and stderr")
 
 
 @test("--dry-run prints the plan as JSON and runs nothing")
@@ -161,10 +160,10 @@ def _():
         contains(cejail(*words).exits(0).out, "cejail run", "help")
 
 
-@test("without a verb, or with an unknown one, the answer is one line and 125")
+@test("an unknown verb is named; without one the answer is what verbs there are")
 def _():
-    refused(cejail())
     refused(cejail("rnu", "x"), "rnu")
+    contains(cejail().exits(125).err, "run", "stderr")
 
 
 @test("two runs at once don't see each other's /box, /tmp, /dev/shm or processes")
@@ -248,11 +247,9 @@ def _():
 
 @test("--writable lets the program change its root, and throws the changes away")
 def _():
-    script = "echo x > /etc/new && rm /etc/passwd && mkdir /opt/y; ls /etc/new /etc/passwd 2>&1 | wc -l; touch /usr/bin/z && echo usr"
-    first = sh(script, "--writable")
-    contains(first.exits(0).out, "2\n", "stdout")
-    true(not os.path.exists("/usr/bin/z"), "a file came out of the jail")
-    sh("ls /etc/new /usr/bin/z 2>/dev/null; echo gone", "--writable").exits(0).says("gone\n")
+    sh("echo x > /etc/new && rm /etc/passwd && mkdir /new && ls -d /etc/new /new", "--writable").exits(0)
+    sh("ls -d /etc/new /new /etc/passwd 2>/dev/null; true", "--writable").exits(0).says("/etc/passwd\n")
+    true(not os.path.exists("/new") and not os.path.exists("/etc/new"), "a file came out of the jail")
 
 
 @test("without --writable the root can't be changed")
@@ -264,9 +261,10 @@ def _():
 
 @test("what is asked of the same jail twice is the same")
 def _():
-    keys = ("status", "exit_code", "limits", "layers", "denied_syscalls")
     first, second = (sh_result("echo x") for _ in range(2))
-    for key in keys:
+    for value in (first, second):
+        value["limits"]["cpus"].pop("hit")  # a start may be throttled once, or not
+    for key in ("status", "exit_code", "limits", "layers", "denied_syscalls"):
         equal(first[key], second[key], key)
 
 

@@ -89,8 +89,6 @@ class Done:
         self.code, self.raw_out, self.raw_err = code, out, err
         self.out, self.err = out.decode(errors="replace"), err.decode(errors="replace")
         self.seconds, self.args = seconds, args
-        # without cejail's own warnings about what this host can't do
-        self.raw_err_of_program = re.sub(rb"(?m)^cejail: warning: .*\n", b"", err)
 
     def __repr__(self):
         return f"code {self.code}, stdout {self.out[:600]!r}, stderr {self.err[:600]!r}"
@@ -253,7 +251,7 @@ class Folder:
     """A private directory for one test, gone when it ends."""
 
     def __enter__(self):
-        self.path = tempfile.mkdtemp(prefix="cejail-test-")
+        self.path = tempfile.mkdtemp(prefix=f"cejail-system-{os.getpid()}-")
         os.chmod(self.path, 0o755)
         return self
 
@@ -343,13 +341,22 @@ def cgroup_roots():
         return [line.split()[1] for line in file if line.split()[2] == "cgroup2"]
 
 
+def is_our_cgroup(path):
+    """A jail's leaf, made by our user; it may go away while we look.
+
+    cejail-supervisor is where the processes of a delegated cgroup move to; we are in it, too.
+    """
+    name = os.path.basename(path)
+    if not name.startswith("cejail-") or name == "cejail-supervisor" or name.endswith((".slice", ".service")):
+        return False
+    try:
+        return os.stat(path).st_uid == os.geteuid()
+    except OSError:
+        return False
+
+
 def our_cgroups():
-    return [
-        base
-        for root in cgroup_roots()
-        for base, _, _ in os.walk(root)
-        if os.path.basename(base).startswith("cejail-") and not base.endswith((".slice", ".service"))
-    ]
+    return [base for root in cgroup_roots() for base, _, _ in os.walk(root) if is_our_cgroup(base)]
 
 
 def runtime_dirs():
@@ -358,6 +365,12 @@ def runtime_dirs():
     if os.environ.get("XDG_RUNTIME_DIR"):
         places.insert(0, os.environ["XDG_RUNTIME_DIR"] + "/cejail")
     return places + (["/run/cejail"] if uid == 0 else [])
+
+
+def is_ours(path):
+    """Not where records live, and not a folder that another run of these tests is using."""
+    other_tests = re.search(r"/cejail-(test|check|system)", path) and f"-{os.getpid()}-" not in path
+    return path not in runtime_dirs() and not other_tests
 
 
 def inventory():
@@ -369,7 +382,7 @@ def inventory():
     for place in runtime_dirs():
         found |= {f"record {path}" for path in glob.glob(place + "/runs/*")}
     for place in ("/tmp", "/var/tmp", "/dev/shm", "/run"):
-        found |= {f"file {path}" for path in glob.glob(place + "/*cejail*") if path not in runtime_dirs()}
+        found |= {f"file {path}" for path in glob.glob(place + "/*cejail*") if is_ours(path)}
     return found
 
 

@@ -70,7 +70,7 @@ def _():
 
 @test("memory counts shared memory, too", limit=90)
 def _():
-    value = probe_result("load", "shm", "300", options=("-m", "64M", "-t", "30"), limit=60)
+    value = probe_result("load", "shm", "300", options=("-m", "64M", "--disk", "1G", "-t", "30"), limit=60)
     equal(value["status"], "oom", "status")
 
 
@@ -103,7 +103,7 @@ def _():
 
 @test("the fork bomb everybody knows ends with the clock, and the machine stays usable", limit=90)
 def _():
-    done = sh(":(){ :|:& };:; sleep 60", "-t", "2", "--pids-limit", "30", limit=60)
+    done = sh("bomb() { bomb | bomb & }; bomb; sleep 60", "-t", "2", "--pids-limit", "30", limit=60)
     equal(done.code, 124, "exit status")
 
 

@@ -43,8 +43,9 @@ def _():
 
 @test("control characters, quotes and NUL in the output can't break the result")
 def _():
-    value = sh_result(r"""printf '"}\n{"status":"forged"}\\\0\033[31m\177'""")
-    equal(value["stdout"]["text"], '"}\n{"status":"forged"}\\\0\x1b[31m\x7f', "stdout")
+    value = sh_result(r"""printf '"}\n{"status":"forged"}\\\033[31m\177'; printf 'a\0b' >&2""")
+    equal(value["stdout"]["text"], '"}\n{"status":"forged"}\\\x1b[31m\x7f', "stdout")
+    equal(base64.b64decode(value["stderr"]["base64"]), b"a\0b", "stderr")
     equal(value["status"], "exited", "status")
 
 
@@ -84,12 +85,12 @@ def _():
         true(code != 0, "exit status 0 though the output was lost")
 
 
-@test("a closed standard output is no reason to fail before something is written")
+@test("a closed standard output is refused, and the message says what to do")
 def _():
-    script = f"exec {CEJAIL} run -p base -- /bin/sh -c 'exit 3' >&-"
+    script = f"exec {CEJAIL} run -p base -- /bin/echo ran >&-"
     done = subprocess.run(["/bin/sh", "-c", script], env=environment(), stdin=subprocess.DEVNULL,
                           capture_output=True, timeout=30 * SLOW, check=False)  # fmt: skip
-    equal(done.returncode, 3, "exit status")
+    refused(Done(done.returncode, done.stdout, done.stderr, 0, [script]), "standard output", "/dev/null")
 
 
 @test("a full device as standard output is told, once")

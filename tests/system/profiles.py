@@ -45,9 +45,9 @@ def _():
 @test("a profile in the user's own directory overrides the shipped one of its name")
 def _():
     with Folder() as f:
-        f.file("cejail/profiles/python.json", '{"extends": "base", "command": ["/bin/echo", "mine"], "extensions": [".py"]}')
+        f.file("cejail/profiles/python.json", '{"extends": "base", "command": ["/bin/echo", "mine", "{file}"], "extensions": [".py"], "file_name": "f"}')
         env = environment(XDG_CONFIG_HOME=f.path)
-        run("-p", "python", "-c", "x", env=env).exits(0).says("mine\n")
+        run("-p", "python", "-c", "x", env=env).exits(0).says("mine /box/f\n")
         contains(cejail("profile", "list", env=env).exits(0).out, "python", "list")
 
 
@@ -73,8 +73,8 @@ def _():
 @test("{args} is where the arguments go, each one its own word")
 def _():
     with Folder() as f:
-        file = f.file("p.json", '{"extends": "base", "command": ["/bin/sh", "-c", "echo $# $2", "x", "{args}", "end"]}')
-        run("-p", file, "-c", "code", "a b", "$(id)").exits(0).says("3 $(id)\n")
+        file = f.file("p.json", '{"extends": "base", "command": ["/bin/sh", "-c", "echo $# $3", "x", "{file}", "{args}", "end"]}')
+        run("-p", file, "-c", "code", "a b", "$(id)").exits(0).says("4 $(id)\n")
 
 
 @test("the profile's env is the jail's, and nothing else")

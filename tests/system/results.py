@@ -65,7 +65,7 @@ def _():
     denied = {entry["name"]: entry["count"] for entry in value["denied_syscalls"]}
     if facts()["layers"].get("syscall_report") == "on":
         equal(denied.get("mount"), 1, f"mounts in {denied}")
-        true("unshare" in denied, f"unshare in {denied}")
+        true(any(name.startswith("unshare") for name in denied), f"unshare in {denied}")
     else:
         true(any("report" in words or "notif" in words for words in value["warnings"]), f"warnings {value['warnings']}")
 
@@ -80,8 +80,9 @@ def _():
 
 @test("a flood of denied calls is counted and slows nothing but itself")
 def _():
-    code = "import ctypes\nlibc = ctypes.CDLL(None)\nfor i in range(5000): libc.mount(b'x', b'/x', b'x', 0, 0)\nprint('done')"
-    value = result("-p", "python", "-c", code, limit=60)
+    count = 5000 if SLOW < 5 else 500
+    code = f"import ctypes\nlibc = ctypes.CDLL(None)\nfor i in range({count}): libc.mount(b'x', b'/x', b'x', 0, 0)\nprint('done')"
+    value = result("-p", "python", "-t", "55", "-c", code, limit=60)
     equal(value["stdout"]["text"], "done\n", "stdout")
     true(len(value["denied_syscalls"]) <= 50, "the list grows with the flood")
 

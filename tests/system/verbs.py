@@ -17,9 +17,10 @@ def _():
 @test("doctor --json is one JSON value that names memory, cpu and pids")
 def _():
     done = cejail("doctor", "--json", limit=60)
-    text = json.dumps(json.loads(done.out)).lower()
-    for word in ("memory", "cpu", "pids", "user"):
-        contains(text, word, "doctor --json")
+    checks = {check["name"]: check for check in json.loads(done.out)["checks"]}
+    for name, limit in (("memory limit", "memory"), ("CPU limit", "cpus"), ("process limit", "pids")):
+        equal(checks[name]["level"] == "ok", facts()["limits"][limit]["by"] == "cgroup", f"{name} is ok")
+        true(checks[name]["level"] == "ok" or checks[name]["remedy"], f"{name} has no remedy")
 
 
 @test("doctor leaves the host as it was")

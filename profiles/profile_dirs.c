@@ -223,6 +223,23 @@ static int open_in_dir(const struct profile_dir *dir, const char *name, struct a
 	return 1;
 }
 
+static int reject_absent(const struct profile_dirs *dirs, const char *name, struct arena *a,
+			 struct cj_error *err)
+{
+	struct strings names = { 0 };
+	struct cj_error ignored; /* the hint is a courtesy */
+	for (size_t i = 0; i < dirs->count; i++)
+		(void)profile_dir_names(&dirs->items[i], a, &names, &ignored);
+	const char *near = names.count > 0 ? text_nearest(name, names.items) : NULL;
+
+	int rc = cj_reject(err, "there is no profile '%s'", name);
+	if (near)
+		cj_hint(err, "did you mean '%s'?", near);
+	else
+		cj_hint(err, "'cejail profile list' shows what there is");
+	return rc;
+}
+
 static int read_named(struct arena *a, struct profile_source *source, struct cj_error *err)
 {
 	if (!is_name(source->name)) {
@@ -240,11 +257,7 @@ static int read_named(struct arena *a, struct profile_source *source, struct cj_
 		if (rc > 0)
 			return read_fd(fd, a, source, err);
 	}
-	if (rc < 0)
-		return rc;
-	int refused = cj_reject(err, "there is no profile '%s'", source->name);
-	cj_hint(err, "'cejail profile list' shows what there is");
-	return refused;
+	return rc < 0 ? rc : reject_absent(&dirs, source->name, a, err);
 }
 
 int profile_source_read(const char *name, struct arena *a, struct profile_source *out,

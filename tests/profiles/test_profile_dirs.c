@@ -44,6 +44,8 @@ static void names_cannot_lead_out_of_the_directories(void **state)
 	assert_load_says("", "is not a profile's name");
 	assert_load_says("mine.json", "./mine.json");
 	assert_load_says("absent", "there is no profile 'absent'");
+	assert_load_says("absent", "'cejail profile list'");
+	assert_load_says("pyton", "did you mean 'python'?");
 }
 
 static void a_file_others_may_write_is_refused(void **state)

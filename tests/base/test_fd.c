@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -377,7 +378,6 @@ static void a_sealed_memfd_can_not_change(void **state)
 	expect_sealed(empty, "");
 	write_errno = ENOSPC;
 	assert_int_equal(fd_memfd_sealed("code", "x", 1, &err), -ENOSPC);
-	assert_string_equal(err.msg, "write 'code': No space left on device");
 }
 
 static void a_kernel_before_6_3_gets_a_memfd_too(void **state)
@@ -406,9 +406,6 @@ static void a_copy_holds_all_or_is_refused(void **state)
 	auto_fd int fd = fd_memfd_copy("code", in_fd, 10, &size, "source", &err);
 	assert_int_equal(size, 10);
 	expect_sealed(fd, "0123456789");
-
-	auto_fd int dir = openat(dir_fd, ".", O_RDONLY | O_CLOEXEC);
-	assert_int_equal(fd_memfd_copy("code", dir, 10, &size, ".", &err), -EISDIR);
 }
 
 static void a_copy_from_a_pipe_waits_for_its_end(void **state)
@@ -515,6 +512,37 @@ static void standard_input_by_its_path_gets_the_hint(void **state)
 	assert_non_null(strstr(err.msg, "leads through a link of /proc"));
 }
 
+static void expect_no_descriptor(int rc, const struct cj_error *err)
+{
+	assert_int_equal(rc, -EMFILE);
+	assert_string_equal(err->hint, "raise the limit of open files: ulimit -n");
+}
+
+static void too_few_descriptors_get_the_hint(void **state)
+{
+	auto_arena struct arena a = { 0 };
+	struct cj_error err = { 0 };
+	struct rlimit before, none;
+	char *text;
+	size_t size;
+	(void)state;
+
+	make_file("code.py", "pass");
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	auto_fd int next_fd = dup(dir_fd);
+	none = (struct rlimit){ (rlim_t)next_fd, before.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	expect_no_descriptor(fd_open_regular(in_dir("code.py"), &err), &err);
+	expect_no_descriptor(fd_memfd_sealed("code", "x", 1, &err), &err);
+	expect_no_descriptor(fd_read_file(dir_fd, "code.py", 9, &a, &text, &size, &err), &err);
+
+	none.rlim_cur++; /* one to look at it, none to read it */
+	cj_close(&next_fd);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	expect_no_descriptor(fd_open_regular(in_dir("code.py"), &err), &err);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
 /* In a child that is nobody. */
 static void an_unreadable_source_is_named(void **state)
 {
@@ -563,6 +591,7 @@ int main(void)
 		cmocka_unit_test_setup(what_is_not_a_regular_file_is_named, forget),
 		cmocka_unit_test_setup(a_missing_source_is_named, forget),
 		cmocka_unit_test_setup(standard_input_by_its_path_gets_the_hint, forget),
+		cmocka_unit_test_setup(too_few_descriptors_get_the_hint, forget),
 		cmocka_unit_test_setup(an_unreadable_source_is_named, forget),
 	};
 

@@ -32,7 +32,7 @@
 #define ENTRIES_MAX (ARTIFACTS_FILES_MAX * 10) /* looked at, whatever they are */
 #define SKIPPED_MAX 100                        /* sentences; a payload could make a million */
 #define SHOWN_MAX   256                        /* bytes of a path in a sentence */
-#define PATH_BYTES  ((ARTIFACTS_DEPTH_MAX + 1) * (ARTIFACT_NAME_MAX + 1))
+#define PATH_BYTES  ((ARTIFACTS_DEPTH_MAX + 1) * (size_t)(ARTIFACT_NAME_MAX + 1))
 #define COPY_BYTES  (64u << 10)
 #define TEMP_BYTES  32
 

@@ -59,14 +59,21 @@ struct rootfs_spec {
 /* Descriptors of detached trees, one per host path; -1 where not used.  Lives in init only. */
 struct rootfs_sources;
 
+/*
+ * rootfs_open_sources - make the mount namespace private, open and clone every host path.
+ *
+ * Runs in:  init, with the caller's ids, in a mount namespace of its own.
+ * Owns:     *out, until rootfs_build() consumes it; on failure nothing is held.
+ */
 int rootfs_open_sources(const struct rootfs_spec *spec, struct rootfs_sources **out,
 			struct cj_error *err);
 
 /*
- * rootfs_build - mount everything below a detached root.
+ * rootfs_build - mount everything below a new root, out of sight on the old root's /dev.
  *
  * Must not: run before init has the jail's ids (tmpfs files need a mapped owner).
- * Returns:  the root's descriptor, the caller's to close; consumes *sources.
+ * Must not: be followed by anything but rootfs_enter(); the old /dev is covered.
+ * Returns:  the root's descriptor, the caller's to close; consumes *sources, also on failure.
  * Follows:  fsopen(2), open_tree(2), move_mount(2), mount_setattr(2).
  */
 int rootfs_build(const struct rootfs_spec *spec, struct rootfs_sources **sources,

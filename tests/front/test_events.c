@@ -14,7 +14,9 @@
 #include <unistd.h>
 
 #include "runtime/base/scope.h"
-#include "runtime/front/cli/events.c" /* the front end is in no library */
+/* the front end is in no library */
+#include "runtime/front/cli/events.c"
+#include "runtime/front/cli/result.c"
 
 #define auto_events __attribute__((cleanup(events_fini)))
 

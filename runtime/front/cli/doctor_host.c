@@ -18,6 +18,7 @@
 #include "runtime/jail/record.h"
 
 #define PARENTS_MAX 8
+#define SEE_ABOVE   "mend what is missing above"
 
 /* --- cgroups ------------------------------------------------------------------ */
 
@@ -211,9 +212,8 @@ void check_whole_jail(struct finding *f)
 	c.profile_name = "doctor";
 	outcome_init(&out, "", 0);
 	if (try_jail(&c, &out, &err) < 0) {
-		finding_set(f, FINDING_MISSING, "can't be built: %s%s%s", err.stage,
-			    err.stage[0] ? ": " : "", err.msg);
-		finding_remedy(f, "%s", err.hint);
+		finding_set(f, FINDING_MISSING, "can't be built: %s", err.msg);
+		finding_remedy(f, "%s", strstr(err.hint, "cejail doctor") ? SEE_ABOVE : err.hint);
 	} else if (out.warnings.count > 0) {
 		finding_set(f, FINDING_WEAKER, "was built, and ran: %s", out.warnings.items[0]);
 	} else {

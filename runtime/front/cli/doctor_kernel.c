@@ -23,6 +23,15 @@
 #include "runtime/base/sys.h"
 #include "runtime/jail/fence.h"
 
+#define FILTER_REMEDY                                                                               \
+	"start the container with --security-opt seccomp=FILE that allows clone, clone3, unshare, " \
+	"mount and the new mount calls, or with seccomp=unconfined"
+
+static bool is_filtered(void)
+{
+	return probe_status_number("Seccomp") == 2;
+}
+
 /* --- calls that are there or not --------------------------------------------- */
 
 /* Arguments that are wrong in every kernel that knows the call: it answers, and does nothing. */
@@ -88,12 +97,13 @@ void check_kernel(struct finding *f)
 	for (size_t i = 0; i < sizeof(features) / sizeof(features[0]); i++) {
 		if (features[i].is_there())
 			continue;
-		finding_set(f, FINDING_MISSING, "Linux %s: %s is not there", name.release,
-			    features[i].name);
-		finding_remedy(f,
-			       "boot Linux %s or later; in a container, allow the call in its "
-			       "seccomp profile",
-			       features[i].since);
+		finding_set(f, FINDING_MISSING, "Linux %s: %s is %s", name.release,
+			    features[i].name,
+			    is_filtered() ? "hidden by an outer seccomp filter" : "not there");
+		if (is_filtered())
+			finding_remedy(f, FILTER_REMEDY);
+		else
+			finding_remedy(f, "boot Linux %s or later", features[i].since);
 		return;
 	}
 	if (read_build_date(name.version, &year, &month) &&
@@ -140,11 +150,6 @@ static bool is_apparmor_restricting(void)
 	       setting_is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", '1');
 }
 
-static bool is_filtered(void)
-{
-	return probe_status_number("Seccomp") == 2;
-}
-
 /* The root of a chroot that is no mount point is in no line of mountinfo: chroot(2). */
 static bool is_in_chroot(void)
 {
@@ -185,9 +190,7 @@ static const struct cause {
 	{ is_apparmor_restricting, "AppArmor keeps them from programs without a profile", NULL },
 	{ is_in_chroot, "this is a chroot, and they can't be made in one",
 	  "enter the tree with pivot_root or a container instead of chroot" },
-	{ is_filtered, "an outer seccomp filter (a container's?) refuses them",
-	  "start the container with --security-opt seccomp=FILE that allows clone, clone3, unshare, "
-	  "mount and the new mount calls, or with seccomp=unconfined" },
+	{ is_filtered, "an outer seccomp filter (a container's?) refuses them", FILTER_REMEDY },
 };
 
 /* Fills f with the first cause that holds; false: none is known. */
@@ -308,6 +311,8 @@ void check_overlay(struct finding *f)
 		finding_set(f, FINDING_OK, "directories can be layered");
 		return;
 	}
+	if (is_told_elsewhere(f, &r))
+		return;
 	finding_set(f, FINDING_WEAKER,
 		    "no overlay in a user namespace (%s): no --rootfs DIR, no "
 		    "--writable",
@@ -359,6 +364,8 @@ void check_syscall_report(struct finding *f)
 		finding_set(f, FINDING_OK, "refused system calls can be named");
 		return;
 	}
+	if (is_told_elsewhere(f, &r))
+		return;
 	finding_set(f, FINDING_WEAKER, "refused system calls are refused, but can't be named: %s",
 		    r.code == EBUSY ? "an outer sandbox listens already" : strerror(r.code));
 	finding_remedy(f, "run cejail outside of the other sandbox");

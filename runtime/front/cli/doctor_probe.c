@@ -37,16 +37,19 @@ _Noreturn static void child_main(int go_fd, int (*run)(void))
 	_exit(run());
 }
 
+/* Root's ids are chosen with the help of the runtime directory, but not everywhere. */
 static int give_ids(pid_t pid, struct cj_error *err)
 {
 	struct idmap map = { .lock_fd = -1 };
-	auto_fd int dir_fd = geteuid() == 0 ? record_open_dir(err) : -1;
+	struct cj_error dir_error = { 0 };
+	auto_fd int dir_fd = geteuid() == 0 ? record_open_dir(&dir_error) : -1;
 
-	if (geteuid() == 0 && dir_fd < 0)
+	if (idmap_choose(dir_fd, &map, err) < 0) {
+		if (dir_error.code != 0)
+			*err = dir_error;
 		return -err->code;
-	int rc = idmap_choose(dir_fd, &map, err);
-	if (rc == 0)
-		rc = idmap_write(&map, pid, err);
+	}
+	int rc = idmap_write(&map, pid, err);
 	idmap_release(&map);
 	return rc;
 }

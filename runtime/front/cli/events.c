@@ -15,6 +15,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
+#include "runtime/front/cli/result.h"
 
 void events_init(struct events *e, int fd)
 {
@@ -132,17 +133,13 @@ static void tell_dropped(struct events *e)
 static void put_start(struct json_writer *w, const char *id, size_t size)
 {
 	struct timespec now;
-	struct tm utc = { 0 };
-	char text[32], name[64] = "";
+	char name[64] = "";
 
-	(void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail for this clock */
-	(void)gmtime_r(&now.tv_sec, &utc);
-	(void)strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc);
 	memcpy(name, id, size < sizeof(name) ? size : sizeof(name) - 1);
 	json_put_key(w, "id");
 	json_put_string(w, name);
-	json_put_key(w, "time");
-	json_put_string(w, text);
+	(void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail for this clock */
+	result_put_time(w, "time", &now);
 }
 
 /* Bytes that a character beginning with `lead` has; 0: none does. */

@@ -21,10 +21,11 @@ static const struct verb {
 	const char *name;
 	int (*run)(const struct cli *cli);
 	const char *help;
+	bool has_own_help; /* it answers --help itself */
 } verbs[] = {
-	{ "run", run_verb, "run a file, a string or a command in a jail" },
-	{ "shell", shell_verb, "an interactive command in a jail" },
-	{ "profile", profile_verb, "list, show or check profiles" },
+	{ "run", run_verb, "run a file, a string or a command in a jail", true },
+	{ "shell", shell_verb, "an interactive command in a jail", true },
+	{ "profile", profile_verb, "list, show or check profiles", true },
 	{ "ps", ps_verb, "the jails that run now" },
 	{ "kill", kill_verb, "end a run by its id" },
 	{ "gc", gc_verb, "remove what killed runs left behind" },
@@ -58,16 +59,17 @@ static int help_verb(const struct cli *cli)
 	return cli_finish(0);
 }
 
+static bool is_help(const char *word)
+{
+	return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
 static const struct verb *find_verb(const char *name)
 {
-	static const struct {
-		const char *option, *verb;
-	} aliases[] = { { "--help", "help" }, { "-h", "help" }, { "--version", "version" } };
-
-	for (size_t i = 0; i < sizeof(aliases) / sizeof(aliases[0]); i++) {
-		if (strcmp(name, aliases[i].option) == 0)
-			name = aliases[i].verb;
-	}
+	if (is_help(name))
+		name = "help";
+	else if (strcmp(name, "--version") == 0)
+		name = "version";
 	for (size_t i = 0; i < VERB_COUNT; i++) {
 		if (strcmp(name, verbs[i].name) == 0)
 			return &verbs[i];
@@ -147,5 +149,7 @@ int main(int argc, char **argv)
 	if (!verb)
 		return reject_verb(argv[1]);
 	cli.args = (const char *const *)argv + 2;
+	if (!verb->has_own_help && cli.args[0] && is_help(cli.args[0]))
+		return help_verb(&cli);
 	return verb->run(&cli);
 }

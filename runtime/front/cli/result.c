@@ -187,8 +187,7 @@ static void put_warnings(struct json_writer *w, const struct strings *warnings)
 	json_close_array(w);
 }
 
-/* RFC 3339 in UTC, milliseconds always there. */
-static void put_started_at(struct json_writer *w, const struct timespec *t)
+void result_put_time(struct json_writer *w, const char *key, const struct timespec *t)
 {
 	struct tm utc = { 0 };
 	char seconds[32], text[48];
@@ -196,7 +195,7 @@ static void put_started_at(struct json_writer *w, const struct timespec *t)
 	(void)gmtime_r(&t->tv_sec, &utc);
 	(void)strftime(seconds, sizeof(seconds), "%Y-%m-%dT%H:%M:%S", &utc);
 	(void)snprintf(text, sizeof(text), "%s.%03ldZ", seconds, t->tv_nsec / 1000000);
-	put_text(w, "started_at", text);
+	put_text(w, key, text);
 }
 
 int result_write(struct json_writer *w, const struct outcome *o, const struct result_about *about,
@@ -218,7 +217,7 @@ int result_write(struct json_writer *w, const struct outcome *o, const struct re
 	put_denied(w, o);
 	put_artifacts(w, &o->artifacts);
 	put_warnings(w, &o->warnings);
-	put_started_at(w, &o->started_at);
+	result_put_time(w, "started_at", &o->started_at);
 	json_close_object(w);
 	return 0;
 }

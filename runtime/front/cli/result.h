@@ -20,3 +20,6 @@ struct result_about {
  */
 int result_write(struct json_writer *w, const struct outcome *o, const struct result_about *about,
 		 struct cj_error *err);
+
+/* "key": RFC 3339 in UTC, milliseconds always there. */
+void result_put_time(struct json_writer *w, const char *key, const struct timespec *t);

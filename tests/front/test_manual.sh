@@ -16,19 +16,19 @@ failed=0
 same() {
 	local sentence=$1 wanted=$2 seen=$3
 	if [ -z "$wanted" ]; then
-		echo "not ok - $sentence: nothing was found to compare with"
+		echo "FAIL manual: $sentence: nothing was found to compare with"
 		failed=1
 	elif [ "$wanted" = "$seen" ]; then
-		echo "ok - $sentence"
+		echo "pass manual: $sentence"
 	else
-		echo "not ok - $sentence (< the program's, > the document's)"
+		echo "FAIL manual: $sentence (< the program's, > the document's)"
 		diff <(echo "$wanted") <(echo "$seen") | sed -n 's/^\([<>]\)/     \1/p'
 		failed=1
 	fi
 }
 
 skip() {
-	echo "skip - $1 ($2)"
+	echo "skip manual: $1 ($2)"
 	if [ "${CEJAIL_TEST_STRICT:-}" = 1 ]; then failed=1; fi
 }
 

@@ -1,0 +1,49 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# Every test that SECURITY.md names exists: tests/front/test_claims.sh [DOCUMENT]
+#
+# A proof is written `SUBJECT: SENTENCE` (tests/system/SUBJECT.py) or `unit TEST: NAME`
+# (tests/*/TEST.c).  A row of a promise without a proof is a failure, too.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+DOCUMENT=${1:-SECURITY.md}
+failed=0
+named=0
+
+# The rows of the tables of promises.
+promises() {
+	sed -n '/^## What is promised/,/^## What is not/p' "$DOCUMENT" | grep -E '^\| ' | grep -v '^| promise'
+}
+
+report() {
+	echo "$1 claims: $2"
+	if [ "$1" = FAIL ]; then failed=1; fi
+}
+
+exists() {
+	local where=$1 what=$2
+	case $where in
+	unit\ *) grep -qsE "^static void $what\(void" tests/*/"${where#unit }.c" ;;
+	*) grep -qsF "\"$what\"" "tests/system/$where.py" ;;
+	esac
+}
+
+# shellcheck disable=SC2016 # backquotes of Markdown, not of the shell
+proofs() {
+	promises | grep -oE '`(unit )?[a-z_]+: [^`]*`' | tr -d '`'
+}
+
+while IFS= read -r proof; do
+	named=$((named + 1))
+	exists "${proof%%: *}" "${proof#*: }" || report FAIL "there is no test '$proof'"
+done < <(proofs)
+
+# shellcheck disable=SC2016 # likewise
+while IFS= read -r row; do
+	report FAIL "no proof stands beside '$row'"
+done < <(promises | grep -vE '`(unit )?[a-z_]+: ' | cut -d'|' -f2)
+
+if [ "$named" = 0 ]; then report FAIL "$DOCUMENT names no test at all"; fi
+if [ $failed = 0 ]; then report pass "each of the $named tests that $DOCUMENT names exists"; fi
+exit $failed

@@ -354,6 +354,13 @@ static void look_at_proc(void *arg)
 	for (size_t i = 0; kept[i]; i++)
 		check(slurp(kept[i], text, sizeof(text)) > 0);
 	check(exists("/proc/1") && !exists("/proc/2")); /* nobody else's processes */
+
+	static const char *const fixed[] = { "/proc/sys", "/proc/bus",           "/proc/fs",
+					     "/proc/irq", "/proc/sysrq-trigger", NULL };
+	struct statvfs fs;
+	for (size_t i = 0; fixed[i]; i++)
+		check(!exists(fixed[i]) ||
+		      (statvfs(fixed[i], &fs) == 0 && (fs.f_flag & ST_RDONLY)));
 }
 
 static void proc_shows_the_jails_processes_and_masks_the_machine(void **state)

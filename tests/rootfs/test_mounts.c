@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Mount points and devices: nothing that looks like one is taken for one. */
+#include "rootfs/mounts.h"
+
+#include "tests/rootfs/inside.h"
+
+#include <sys/mount.h>
+#include <sys/sysmacros.h>
+
+#include "rootfs/devices.h"
+
+/* --- places --------------------------------------------------------------------------- */
+
+static void resolve(const char *place, const char *path, int expected)
+{
+	struct cj_error err = { 0 };
+	int root_fd = open(place, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int fd = mounts_resolve(root_fd, path, &err);
+	if (expected != 0)
+		assert_int_equal(fd, -expected);
+	else
+		assert_true(fd >= 0);
+	cj_close(&fd);
+	cj_close(&root_fd);
+}
+
+static void a_mount_point_is_reached_through_no_link_at_all(void **state)
+{
+	(void)state;
+	char *place = make_place();
+	mkdir(at(place, "real"), 0755);
+	mkdir(at(place, "real/dir"), 0755);
+	make_file(at(place, "real/file"), "");
+	assert_int_equal(symlink("real", at(place, "link")), 0);
+	assert_int_equal(symlink("/proc/self/cwd", at(place, "magic")), 0);
+
+	resolve(place, "/real/dir", 0);
+	resolve(place, "real/file", 0);
+	resolve(place, "/link", ELOOP); /* not even the link itself: it is no place */
+	resolve(place, "/link/dir", ELOOP);
+	resolve(place, "/magic", ELOOP);
+	resolve("/proc", "self/fd", ELOOP);
+	resolve("/proc/thread-self", "cwd", ELOOP);
+	resolve(place, "/nothing", ENOENT);
+	end_place(place);
+}
+
+static void dots_do_not_lead_out_of_the_root(void **state)
+{
+	(void)state;
+	char *place = make_place();
+	struct stat expected, found;
+	struct cj_error err = { 0 };
+	int root_fd = open(place, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int fd = mounts_resolve(root_fd, "/../../..", &err);
+	assert_int_equal(fstat(root_fd, &expected), 0);
+	assert_int_equal(fstat(fd, &found), 0);
+	assert_int_equal(found.st_ino, expected.st_ino);
+	assert_int_equal(mounts_resolve(root_fd, "../etc/passwd", &err), -ENOENT);
+	cj_close(&fd);
+	cj_close(&root_fd);
+	end_place(place);
+}
+
+/* --- devices -------------------------------------------------------------------------- */
+
+static void refuse_devices(const char *place, int code, const char *part)
+{
+	struct device_sources sources;
+	struct cj_error err = { 0 };
+	int dev_fd = open(place, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int before = open_count();
+	assert_int_equal(devices_open(&sources, dev_fd, false, &err), -code);
+	assert_non_null(strstr(err.msg, part));
+	assert_int_equal(open_count(), before);
+	for (size_t i = 0; i < DEVICES_MAX; i++)
+		assert_int_equal(sources.fds[i], -1);
+	cj_close(&dev_fd);
+}
+
+static void a_device_is_taken_by_its_number_not_by_its_name(void **state)
+{
+	(void)state;
+	char *place = make_place();
+	refuse_devices(place, ENOENT, "open '/dev/null'");
+	make_file(at(place, "null"), "");
+	refuse_devices(place, EINVAL, "'/dev/null' is not the device 1:3");
+	unlink(at(place, "null"));
+	assert_int_equal(symlink("/dev/null", at(place, "null")), 0);
+	assert_true(access(at(place, "null"), W_OK) == 0);
+	refuse_devices(place, EINVAL, "'/dev/null' is not the device 1:3");
+	unlink(at(place, "null"));
+	if (mknod(at(place, "null"), S_IFCHR | 0666, makedev(1, 5)) == 0) /* root alone may */
+		refuse_devices(place, EINVAL, "'/dev/null' is not the device 1:3");
+	end_place(place);
+}
+
+static void only_the_number_and_the_kind_make_a_device(void **state)
+{
+	(void)state;
+	int null_fd = open("/dev/null", O_PATH | O_CLOEXEC);
+	int zero_fd = open("/dev/zero", O_PATH | O_CLOEXEC);
+	assert_true(device_is(null_fd, 1, 3));
+	assert_false(device_is(null_fd, 1, 5));
+	assert_false(device_is(zero_fd, 1, 3));
+	assert_false(device_is(-1, 1, 3));
+	cj_close(&null_fd);
+	cj_close(&zero_fd);
+}
+
+/* --- what masks stand on ---------------------------------------------------------------- */
+
+static void expect_mask_failure(const char *source, const char *target, const char *part)
+{
+	struct bind_spec bind = { BIND_READ_ONLY, source, target };
+	struct rootfs_spec spec = host_spec();
+	spec.binds = &bind;
+	spec.nbinds = 1;
+	expect_failure(&spec, "mask", part);
+}
+
+static void nothing_is_masked_with_a_false_null_or_in_a_false_proc(void **state)
+{
+	(void)state;
+	char *place = make_place();
+	make_file(at(place, "null"), "gotcha");
+	char *file = strdup(at(place, "null"));
+	expect_mask_failure(file, "/dev/null", "'/dev/null' is not the device 1:3");
+	expect_mask_failure(place, "/proc", "'/proc' is no procfs");
+	free(file);
+	end_place(place);
+}
+
+/* --- creation ---------------------------------------------------------------------------- */
+
+static void what_the_kernel_refuses_is_told_with_its_words(void **state)
+{
+	(void)state;
+	struct cj_error err = { 0 };
+	assert_int_equal(mounts_create("cejail-no-such-fs", NULL, 0, 0, &err),
+			 geteuid() == 0 ? -ENODEV : -EPERM);
+	assert_non_null(strstr(err.msg, "open a 'cejail-no-such-fs' file system"));
+	if (geteuid() != 0)
+		return; /* the options are read before the permission is asked for, but not
+			   everywhere */
+	const struct mounts_option option = { "cejail-no-such-option", "1" };
+	assert_int_equal(mounts_create("tmpfs", &option, 1, 0, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "cejail-no-such-option"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_mount_point_is_reached_through_no_link_at_all),
+		cmocka_unit_test(dots_do_not_lead_out_of_the_root),
+		cmocka_unit_test(a_device_is_taken_by_its_number_not_by_its_name),
+		cmocka_unit_test(only_the_number_and_the_kind_make_a_device),
+		cmocka_unit_test(nothing_is_masked_with_a_false_null_or_in_a_false_proc),
+		cmocka_unit_test(what_the_kernel_refuses_is_told_with_its_words),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -135,6 +135,7 @@ static bool read_mount(FILE *file, struct mount_line *out)
 	if (!fgets(line, sizeof(line), file))
 		return false;
 	check(sscanf(line, "%*d %*d %*s %*s %511s %255s", out->target, out->options) == 2);
+	check(!strstr(line, " shared:") && !strstr(line, " master:")); /* nothing arrives later */
 	const char *rest = strstr(line, " - ");
 	check(rest && sscanf(rest, " - %63s", out->type) == 1);
 	return true;
@@ -517,7 +518,22 @@ static void the_handles_lead_to_box_and_proc(void **state)
 	run_as_each(&spec, look_at_handles, NULL);
 }
 
-/* The last test: it masks part of /proc for this process, as container engines do. */
+/* This and the next change what this process itself sees: they come last. */
+static void what_the_host_mounts_later_does_not_arrive(void **state)
+{
+	(void)state;
+	if (geteuid() != 0) {
+		print_message("skipped: only root can share its mounts, as systemd does\n");
+		skip();
+	}
+	assert_int_equal(unshare(CLONE_NEWNS), 0);
+	assert_int_equal(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+	assert_int_equal(mount(NULL, "/", NULL, MS_REC | MS_SHARED, NULL), 0);
+	struct rootfs_spec spec = host_spec();
+	run_as_each(&spec, look_at_mounts, NULL);
+}
+
+/* It masks part of /proc for this process, as container engines do. */
 static void a_masked_outer_proc_is_an_error_with_the_remedy(void **state)
 {
 	(void)state;
@@ -552,6 +568,7 @@ int main(void)
 		cmocka_unit_test(modes_do_not_depend_on_the_callers_umask),
 		cmocka_unit_test(noexec_holds_for_all_of_the_scratch),
 		cmocka_unit_test(the_handles_lead_to_box_and_proc),
+		cmocka_unit_test(what_the_host_mounts_later_does_not_arrive),
 		cmocka_unit_test(a_masked_outer_proc_is_an_error_with_the_remedy),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Doctor names the true cause of a refusal, and what mends it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+#include <string.h>
+
+/* the front end is in no library */
+#include "runtime/front/cli/doctor.c"
+#include "runtime/front/cli/doctor_host.c"
+#include "runtime/front/cli/doctor_kernel.c"
+#include "runtime/front/cli/doctor_probe.c"
+
+/* Of main.c, which has a main() of its own. */
+int cli_fail(const struct cj_error *err)
+{
+	(void)err;
+	return CLI_FAILED;
+}
+
+int cli_need_stdout(const struct cli *cli, struct cj_error *err)
+{
+	(void)cli;
+	(void)err;
+	return 0;
+}
+
+int cli_finish(int status)
+{
+	return status;
+}
+
+int cli_take_only(const struct cli *cli, const char *flag, bool *out_given, struct cj_error *err)
+{
+	(void)flag;
+	(void)err;
+	*out_given = cli->args[0] != NULL;
+	return 0;
+}
+
+/* WRAP: sys_clone3 sys_mount_setattr fence_abi cgroup_report_parents */
+static int clone_errno; /* 0: as the host does */
+static bool has_no_setattr;
+static int fence = -1; /* likewise */
+static const struct cgroup_parent_report *ways;
+static size_t way_count;
+
+pid_t __real_sys_clone3(const struct clone_args *args);
+pid_t __wrap_sys_clone3(const struct clone_args *args);
+pid_t __wrap_sys_clone3(const struct clone_args *args)
+{
+	if (clone_errno == 0)
+		return __real_sys_clone3(args);
+	errno = clone_errno;
+	return -1;
+}
+
+int __real_sys_mount_setattr(int dir_fd, const char *path, unsigned flags, struct mount_attr *attr);
+int __wrap_sys_mount_setattr(int dir_fd, const char *path, unsigned flags, struct mount_attr *attr);
+int __wrap_sys_mount_setattr(int dir_fd, const char *path, unsigned flags, struct mount_attr *attr)
+{
+	if (!has_no_setattr)
+		return __real_sys_mount_setattr(dir_fd, path, flags, attr);
+	errno = ENOSYS;
+	return -1;
+}
+
+int __real_fence_abi(void);
+int __wrap_fence_abi(void);
+int __wrap_fence_abi(void)
+{
+	return fence < 0 ? __real_fence_abi() : fence;
+}
+
+size_t __real_cgroup_report_parents(struct cgroup_parent_report *out, size_t max);
+size_t __wrap_cgroup_report_parents(struct cgroup_parent_report *out, size_t max);
+size_t __wrap_cgroup_report_parents(struct cgroup_parent_report *out, size_t max)
+{
+	if (!ways)
+		return __real_cgroup_report_parents(out, max);
+	memcpy(out, ways, way_count * sizeof(*ways));
+	return way_count;
+}
+
+static int as_the_host_is(void **state)
+{
+	(void)state;
+	clone_errno = 0;
+	has_no_setattr = false;
+	fence = -1;
+	ways = NULL;
+	return 0;
+}
+
+static void a_build_date_is_read_in_either_form(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *version;
+		unsigned year, month;
+	} rows[] = {
+		{ "#1 SMP PREEMPT_DYNAMIC Debian 6.1.140-1 (2025-05-22)", 2025, 5 },
+		{ "#183-Ubuntu SMP Fri Mar 6 13:29:34 UTC 2026", 2026, 3 },
+		{ "#1 SMP PREEMPT_DYNAMIC Thu Dec 31 23:59:59 UTC 2026", 2026, 12 },
+		{ "#1 SMP Tue Jan  6 01:02:03 UTC 2026", 2026, 1 },
+	};
+	unsigned year = 0, month = 0;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_true(read_build_date(rows[i].version, &year, &month));
+		assert_int_equal(year, rows[i].year);
+		assert_int_equal(month, rows[i].month);
+	}
+	assert_false(read_build_date("", &year, &month));
+	assert_false(read_build_date("#1 SMP", &year, &month));
+	assert_false(read_build_date("#1 SMP Xyz 6 01:02:03 UTC 2026", &year, &month));
+}
+
+static void a_call_the_kernel_lacks_is_named_with_its_release(void **state)
+{
+	(void)state;
+	struct finding f = { 0 };
+	has_no_setattr = true;
+	check_kernel(&f);
+	assert_int_equal(f.level, FINDING_MISSING);
+	assert_non_null(strstr(f.text, "mount_setattr(2)"));
+	if (!is_filtered())
+		assert_string_equal(f.remedy, "boot Linux 5.12 or later");
+}
+
+static void a_refused_namespace_is_missing_whatever_the_reason(void **state)
+{
+	(void)state;
+	static const int codes[] = { EPERM, ENOSPC, EUSERS, ENOSYS, EACCES };
+	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+		struct finding f = { 0 };
+		clone_errno = codes[i];
+		check_user_namespaces(&f);
+		assert_int_equal(f.level, FINDING_MISSING);
+		assert_non_null(strstr(f.text, strerror(codes[i])));
+		assert_string_not_equal(f.remedy, "");
+	}
+}
+
+static void what_needs_a_namespace_is_not_blamed_for_it(void **state)
+{
+	(void)state;
+	static void (*const looks[])(struct finding * f) = {
+		check_mounts, check_proc, check_overlay, check_seccomp, check_syscall_report,
+	};
+	clone_errno = EPERM;
+	for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]); i++) {
+		struct finding f = { 0 };
+		looks[i](&f);
+		assert_memory_equal(f.text, "not tried", 9);
+	}
+}
+
+static int fail_with_exdev(void)
+{
+	return EXDEV;
+}
+
+static void a_probe_brings_its_errno_back(void **state)
+{
+	(void)state;
+	struct probe_result r = probe_inside(0, fail_with_exdev);
+	if (r.stage != PROBE_CALL && r.stage != PROBE_DONE)
+		skip(); /* no user namespaces on this host */
+	assert_int_equal(r.stage, PROBE_CALL);
+	assert_int_equal(r.code, EXDEV);
+}
+
+static void a_probe_leaves_no_child_and_no_descriptor(void **state)
+{
+	(void)state;
+	int before = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	assert_true(before >= 0);
+	(void)close(before);
+	(void)probe_inside(0, try_nothing);
+	clone_errno = EPERM;
+	(void)probe_inside(0, try_nothing);
+	int after = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	(void)close(after);
+	assert_int_equal(after, before);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	assert_int_equal(errno, ECHILD);
+}
+
+static void no_landlock_is_weaker_not_missing(void **state)
+{
+	(void)state;
+	struct finding f = { 0 };
+	fence = 0;
+	check_landlock(&f);
+	assert_int_equal(f.level, FINDING_WEAKER);
+	assert_string_not_equal(f.remedy, "");
+	fence = 7;
+	check_landlock(&f);
+	assert_int_equal(f.level, FINDING_OK);
+	assert_string_equal(f.remedy, "");
+}
+
+static void each_controller_is_judged_by_itself(void **state)
+{
+	(void)state;
+	static const struct cgroup_parent_report some[] = {
+		{ "delegated", false, { true, true, true }, "not ours" },
+		{ "user manager", true, { true, false, true }, "/sys/fs/cgroup/x" },
+	};
+	struct finding memory = { 0 }, cpu = { 0 }, pids = { 0 }, parent = { 0 };
+	ways = some;
+	way_count = 2;
+	check_cgroup_memory(&memory);
+	check_cgroup_cpu(&cpu);
+	check_cgroup_pids(&pids);
+	check_cgroup_parent(&parent);
+	assert_int_equal(memory.level, FINDING_OK);
+	assert_int_equal(pids.level, FINDING_OK);
+	assert_int_equal(cpu.level, FINDING_WEAKER);
+	assert_string_not_equal(cpu.remedy, "");
+	assert_int_equal(parent.level, FINDING_NOTE);
+	assert_string_equal(parent.text, "delegated: not ours; user manager: /sys/fs/cgroup/x");
+}
+
+static void a_parent_with_all_controllers_is_named(void **state)
+{
+	(void)state;
+	static const struct cgroup_parent_report all[] = {
+		{ "own", true, { true, true, true }, "/sys/fs/cgroup/cejail" },
+	};
+	struct finding f = { 0 };
+	ways = all;
+	way_count = 1;
+	check_cgroup_parent(&f);
+	assert_int_equal(f.level, FINDING_OK);
+	assert_string_equal(f.text, "own: /sys/fs/cgroup/cejail");
+}
+
+static void a_line_of_the_status_file_is_found_by_its_whole_name(void **state)
+{
+	(void)state;
+	assert_int_equal(probe_status_number("Threads"), 1);
+	assert_int_equal(probe_status_number("Thread"), -1);
+	assert_int_equal(probe_status_number("NoSuchLine"), -1);
+}
+
+static void a_setting_is_compared_whole(void **state)
+{
+	(void)state;
+	assert_false(setting_is("/proc/sys/kernel/pid_max", '4')); /* not "4..." */
+	assert_false(setting_is("/nonexistent", '0'));
+}
+
+static void every_check_says_something(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < CHECK_COUNT; i++) {
+		struct finding f = { .level = FINDING_LEVEL_COUNT };
+		checks[i].look(&f);
+		assert_true(f.level < FINDING_LEVEL_COUNT);
+		assert_string_not_equal(f.text, "");
+		assert_true(f.level != FINDING_OK || f.remedy[0] == '\0');
+	}
+}
+
+#define ON_HOST(test) cmocka_unit_test_setup(test, as_the_host_is)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ON_HOST(a_build_date_is_read_in_either_form),
+		ON_HOST(a_call_the_kernel_lacks_is_named_with_its_release),
+		ON_HOST(a_refused_namespace_is_missing_whatever_the_reason),
+		ON_HOST(what_needs_a_namespace_is_not_blamed_for_it),
+		ON_HOST(a_probe_brings_its_errno_back),
+		ON_HOST(a_probe_leaves_no_child_and_no_descriptor),
+		ON_HOST(no_landlock_is_weaker_not_missing),
+		ON_HOST(each_controller_is_judged_by_itself),
+		ON_HOST(a_parent_with_all_controllers_is_named),
+		ON_HOST(a_line_of_the_status_file_is_found_by_its_whole_name),
+		ON_HOST(a_setting_is_compared_whole),
+		ON_HOST(every_check_says_something),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -276,7 +276,7 @@ static inline struct rootfs_spec host_spec(void)
 /* A place in /tmp that an ordinary user can reach; end_place() removes it. */
 static inline char *make_place(void)
 {
-	char *path = strdup("/tmp/cejail-test-XXXXXX");
+	char *path = strdup("/tmp/cejail-rootfs-XXXXXX");
 	assert_non_null(path);
 	assert_non_null(mkdtemp(path));
 	assert_int_equal(chmod(path, 0755), 0);

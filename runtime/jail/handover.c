@@ -113,6 +113,15 @@ static int send_out_directory(struct jail *j, struct cj_error *err)
 	return j->program->collect_artifacts ? send_input(j, &in, -1, err) : 0;
 }
 
+static int send_copy(struct jail *j, const struct copy_spec *copy, struct cj_error *err)
+{
+	int rc = inputs_walk(copy->source, copy->target, j->plan->root.scratch_bytes, send_input, j,
+			     err);
+	if (rc == -EFBIG)
+		cj_hint(err, "what is copied in counts in --disk; larger data: --ro-bind");
+	return rc;
+}
+
 int handover_inputs(struct jail *j, struct cj_error *err)
 {
 	const struct program *p = j->program;

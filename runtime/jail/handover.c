@@ -128,8 +128,7 @@ int handover_inputs(struct jail *j, struct cj_error *err)
 	if (send_out_directory(j, err) < 0 || send_code(j, err) < 0 || send_args_json(j, err) < 0)
 		return -err->code;
 	for (size_t i = 0; i < p->nfiles; i++)
-		if (inputs_walk(p->files[i].source, p->files[i].target, j->plan->root.scratch_bytes,
-				send_input, j, err) < 0)
+		if (send_copy(j, &p->files[i], err) < 0)
 			return -err->code;
 	return 0;
 }

@@ -13,14 +13,12 @@
 
 #include "runtime/base/fd.h"
 #include "runtime/base/scope.h"
-#include "runtime/base/sys.h"
+#include "runtime/jail/cgroup_subtree.h"
 #include "runtime/jail/kernfile.h"
 #include "runtime/jail/userscope.h"
 
 #define MOUNTINFO_MAX   (4u << 20)
-#define SUPERVISOR_LEAF "cejail-supervisor"
-#define VACATE_ROUNDS   16  /* each finds what forked since the last */
-#define VACATE_PIDS     512 /* of one round */
+#define READY_ROUNDS    16 /* others fill the cgroup while we empty it */
 #define SYSTEMD_UNIFIED "systemd.unified_cgroup_hierarchy=1"
 
 const char *const cgroup_controller_names[CGROUP_CONTROLLER_COUNT] = {
@@ -165,7 +163,7 @@ static bool look_delegated(const struct cgroup_host *host, const char *option,
 	bool has_above = strlen(host->own_path) > strlen(host->mount.point);
 	if (leaf && has_above) {
 		*leaf = '\0';
-		bool is_ours = strcmp(leaf + 1, SUPERVISOR_LEAF) == 0;
+		bool is_ours = strcmp(leaf + 1, CGROUP_SUPERVISOR_LEAF) == 0;
 		/* A service with DelegateSubgroup= has the mark one above its processes. */
 		if (is_ours ? is_delegated(host, above)
 			    : is_marked(above) && !is_manager(host, above))
@@ -276,8 +274,6 @@ static bool look_own(const struct cgroup_host *host, const char *option, struct 
 	       decline(out, "the path of cgroup '%.100s...' is too long", host->mount.point);
 }
 
-static int enable_controllers(int dir_fd);
-
 static bool claim_own(const struct cgroup_host *host, const char *id, struct cgroup_parent *out)
 {
 	(void)id;
@@ -286,7 +282,7 @@ static bool claim_own(const struct cgroup_host *host, const char *id, struct cgr
 		return decline(out, "open '%s': %s", host->mount.point, strerror(errno));
 
 	/* What can't be enabled is missing in the subtree, which is looked at later. */
-	(void)enable_controllers(root_fd);
+	(void)cgroup_subtree_enable(root_fd);
 	if (mkdirat(root_fd, "cejail", 0755) < 0 && errno != EEXIST)
 		return decline(out, "make '%s': %s", out->path, strerror(errno));
 	return true;
@@ -309,73 +305,12 @@ static const struct way {
 
 /* --- making a parent ready ----------------------------------------------------- */
 
-static bool read_list(int dir_fd, const char *name, char list[static KERNFILE_SMALL])
-{
-	return kernfile_read(dir_fd, name, list, KERNFILE_SMALL) >= 0;
-}
-
-/* -EBUSY: processes are in the way.  A controller that is not to be had is no error. */
-static int enable_controllers(int dir_fd)
-{
-	char available[KERNFILE_SMALL], enabled[KERNFILE_SMALL];
-	if (!read_list(dir_fd, "cgroup.controllers", available) ||
-	    !read_list(dir_fd, "cgroup.subtree_control", enabled))
-		return 0;
-
-	for (size_t i = 0; i < CGROUP_CONTROLLER_COUNT; i++) {
-		const char *name = cgroup_controller_names[i];
-		char word[32];
-		if (!cgroup_text_has_word(available, name) || cgroup_text_has_word(enabled, name))
-			continue;
-		(void)snprintf(word, sizeof(word), "+%s", name);
-		if (kernfile_write(dir_fd, "cgroup.subtree_control", word) == -EBUSY)
-			return -EBUSY;
-	}
-	return 0;
-}
-
-/* Some of the processes in the cgroup itself; more may be behind them. */
-static size_t list_pids(int dir_fd, pid_t *out, size_t max)
-{
-	char text[KERNFILE_SMALL];
-	auto_fd int fd = openat(dir_fd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
-	ssize_t got = fd < 0 ? -1 : sys_read(fd, text, sizeof(text) - 1);
-	if (got <= 0)
-		return 0;
-	text[got] = '\0';
-	return cgroup_text_pids(text, out, max);
-}
-
-/* Moves all processes of the cgroup into a leaf of it.  Returns 0, or what forbids it. */
-static int vacate(int dir_fd)
-{
-	if (mkdirat(dir_fd, SUPERVISOR_LEAF, 0755) < 0 && errno != EEXIST)
-		return -errno;
-
-	for (unsigned round = 0; round < VACATE_ROUNDS; round++) {
-		pid_t pids[VACATE_PIDS];
-		size_t count = list_pids(dir_fd, pids, VACATE_PIDS);
-		if (count == 0)
-			return 0;
-		for (size_t i = 0; i < count; i++) {
-			char text[16];
-			if (pids[i] == 0) /* not in our pid namespace; 0 would name ourselves */
-				return -EXDEV;
-			(void)snprintf(text, sizeof(text), "%d", (int)pids[i]);
-			int rc = kernfile_write(dir_fd, SUPERVISOR_LEAF "/cgroup.procs", text);
-			if (rc < 0 && rc != -ESRCH) /* ESRCH: it ended meanwhile */
-				return rc;
-		}
-	}
-	return -EBUSY;
-}
-
 static bool enable_or_vacate(struct cgroup_parent *out)
 {
-	for (unsigned round = 0; round < VACATE_ROUNDS; round++) {
-		if (enable_controllers(out->dir_fd) != -EBUSY)
+	for (unsigned round = 0; round < READY_ROUNDS; round++) {
+		if (cgroup_subtree_enable(out->dir_fd) != -EBUSY)
 			return true;
-		int rc = vacate(out->dir_fd);
+		int rc = cgroup_subtree_vacate(out->dir_fd);
 		if (rc == -EXDEV)
 			return decline(out,
 				       "'%.120s' also holds processes of another pid namespace",
@@ -405,7 +340,7 @@ static void say_missing(const struct cgroup_host *host, struct cgroup_parent *ou
 static void read_offers(const struct cgroup_host *host, struct cgroup_parent *out)
 {
 	char enabled[KERNFILE_SMALL];
-	bool is_read = read_list(out->dir_fd, "cgroup.subtree_control", enabled);
+	bool is_read = cgroup_subtree_read(out->dir_fd, "cgroup.subtree_control", enabled);
 	for (size_t i = CGROUP_CONTROLLER_COUNT; i-- > 0;) {
 		out->offers[i] = is_read &&
 				 cgroup_text_has_word(enabled, cgroup_controller_names[i]);
@@ -515,7 +450,7 @@ static void report_controllers(const char *path, struct cgroup_parent_report *ou
 		*strrchr(dir, '/') = '\0';
 
 	auto_fd int dir_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (dir_fd < 0 || !read_list(dir_fd, "cgroup.controllers", list))
+	if (dir_fd < 0 || !cgroup_subtree_read(dir_fd, "cgroup.controllers", list))
 		return;
 	for (size_t i = 0; i < CGROUP_CONTROLLER_COUNT; i++)
 		out->controllers[i] = cgroup_text_has_word(list, cgroup_controller_names[i]);

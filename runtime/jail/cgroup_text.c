@@ -7,6 +7,24 @@
 
 #define MOUNT_FIELDS 5 /* id, parent, device, root, mount point: proc(5) */
 
+#define LEAF_ID_MAX 32
+
+bool cgroup_text_is_leaf_id(const char *id)
+{
+	size_t size = strspn(id, "abcdefghijklmnopqrstuvwxyz"
+				 "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
+	return size > 0 && size <= LEAF_ID_MAX && id[size] == '\0' && strcmp(id, "supervisor") != 0;
+}
+
+const char *cgroup_text_leaf_id(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	size_t prefix = strlen(CGROUP_LEAF_PREFIX);
+	if (strncmp(name, CGROUP_LEAF_PREFIX, prefix) != 0)
+		return NULL;
+	return cgroup_text_is_leaf_id(name + prefix) ? name + prefix : NULL;
+}
+
 /* A word within a line: not NUL-ended. */
 struct word {
 	const char *at;

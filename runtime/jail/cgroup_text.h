@@ -15,6 +15,18 @@
 
 #define CGROUP_PATH_MAX 448 /* so that "/cejail-ID" still fits in struct cgroup */
 
+/* A leaf is called "cejail-ID". */
+#define CGROUP_LEAF_PREFIX "cejail-"
+
+/*
+ * What may follow the prefix: 1 to 32 of [A-Za-z0-9_-], nothing that leads elsewhere in a path; and
+ * not "supervisor": that leaf is our own (cgroup_subtree.h).
+ */
+bool cgroup_text_is_leaf_id(const char *id);
+
+/* The id in the last component of a path or name; NULL: it is not a leaf's. */
+const char *cgroup_text_leaf_id(const char *path);
+
 struct cgroup_mount {
 	char point[CGROUP_PATH_MAX]; /* "": no cgroup v2 is mounted */
 	char root[CGROUP_PATH_MAX];  /* which cgroup is seen there, as our namespace names it */

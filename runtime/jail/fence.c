@@ -53,18 +53,19 @@ static const struct place {
 	{ "/proc", FS_WRITE }, /* self/comm, self/oom_score_adj; the rest is read-only */
 };
 
+/* ABI 1 (5.13 to 5.18) refuses every rename to another directory, and programs do that. */
+#define ABI_MIN 2
+
 int fence_abi(void)
 {
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
-	return abi < 0 ? 0 : (int)abi;
+	return abi < ABI_MIN ? 0 : (int)abi;
 }
 
 /* What this kernel can hold back. */
 static uint64_t access_of(int abi)
 {
 	uint64_t access = FS_CHANGE | FS_MAKE_DEVICES;
-	if (abi < 2)
-		access &= ~FS_REFER;
 	if (abi < 3)
 		access &= ~FS_TRUNCATE;
 	if (abi < 5)

@@ -11,7 +11,7 @@
 #include "rootfs/rootfs.h"
 #include "runtime/base/error.h"
 
-/* The kernel's Landlock ABI; 0: absent. */
+/* The kernel's Landlock ABI; 0: absent, or too old to be of use. */
 int fence_abi(void);
 
 /*

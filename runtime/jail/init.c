@@ -118,23 +118,24 @@ static int detach_enter(struct jail *j, struct cj_error *err)
 	return privileges_join_keyring(err);
 }
 
+static int sources_enter(struct jail *j, struct cj_error *err)
+{
+	return rootfs_open_sources(&j->plan->root, &j->sources, err);
+}
+
 static int mapped_enter(struct jail *j, struct cj_error *err)
 {
 	auto_step_msg struct step_msg msg = { 0 };
-	return step_await(&j->link, STEP_IDS_MAPPED, &msg, err);
+	if (step_await(&j->link, STEP_IDS_MAPPED, &msg, err) < 0)
+		return -err->code;
+	if (privileges_become(j->plan->root.uid, j->plan->root.gid, j->ids.may_setgroups, err) < 0)
+		return -err->code;
+	return die_with_supervisor(j, err);
 }
 
 static int root_enter(struct jail *j, struct cj_error *err)
 {
-	struct rootfs_sources *sources = NULL;
-	if (rootfs_open_sources(&j->plan->root, &sources, err) < 0)
-		return -err->code;
-	if (privileges_become(j->plan->root.uid, j->plan->root.gid, j->ids.may_setgroups, err) < 0)
-		return -err->code;
-	if (die_with_supervisor(j, err) < 0)
-		return -err->code;
-
-	auto_fd int root_fd = rootfs_build(&j->plan->root, &sources, err);
+	auto_fd int root_fd = rootfs_build(&j->plan->root, &j->sources, err);
 	if (root_fd < 0)
 		return root_fd;
 	return rootfs_enter(root_fd, err);
@@ -220,8 +221,9 @@ static int filter_enter(struct jail *j, struct cj_error *err)
 static const struct stage init_stages[] = {
 	/* name                wanted enter                why here */
 	{ "init",              NULL, detach_enter,   NULL }, /* nothing of the caller's is in our hands */
-	{ "id map",            NULL, mapped_enter,   NULL }, /* before it no id means anything: user_namespaces(7) */
-	{ "root",              NULL, root_enter,     NULL }, /* sources as the caller, the tree as the jail's user */
+	{ "sources",           NULL, sources_enter,  NULL }, /* with the caller's ids, while our own are being written */
+	{ "id map",            NULL, mapped_enter,   NULL }, /* the jail's user from here: user_namespaces(7) */
+	{ "root",              NULL, root_enter,     NULL }, /* files need a mapped owner */
 	{ "hostname",          NULL, hostname_enter, NULL }, /* CAP_SYS_ADMIN over the uts namespace */
 	{ "loopback",          NULL, loopback_enter, NULL }, /* CAP_NET_ADMIN over the network namespace */
 	{ "proc",              NULL, kernel_enter,   NULL }, /* last writes to /proc/sys, then it is read-only */

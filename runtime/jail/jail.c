@@ -12,9 +12,8 @@
  *	supervisor                          init
  *	choose ids, make the cgroup
  *	clone3  --------------------------> close what was inherited, ask to die with us
- *	write the id maps
- *	STEP_IDS_MAPPED ------------------> open host paths while still the caller,
- *	                                    become the jail's user, build the root, enter it,
+ *	write the id maps                   open host paths while still the caller
+ *	STEP_IDS_MAPPED ------------------> become the jail's user, build the root, enter it,
  *	                                    give up everything (init_stages[], init.c)
  *	        <------------- STEP_SEALED  with /box, /proc and the seccomp listener
  *	--- jail_prepare ends: nothing untrusted has been inside so far ---

@@ -19,7 +19,7 @@
 struct jail {
 	const struct plan *plan; /* borrowed */
 	char id[PLAN_ID_MAX];
-	struct arena arena;      /* of the warnings and a compiled filter */
+	struct arena arena; /* of the warnings and a compiled filter */
 	struct strings warnings;
 	struct filter filter;
 	struct limit_state limits[LIMIT_COUNT];
@@ -35,15 +35,16 @@ struct jail {
 	int init_pidfd;
 	struct step_link link; /* to the other role */
 	int record_fd;
-	int box_fd, proc_fd;   /* rootfs_handles, from init */
+	struct rootfs_sources *sources; /* init's, until the root is built */
+	int box_fd, proc_fd;            /* rootfs_handles, from init */
 	struct filter_watch *watch;
 
 	/* while a program runs */
 	const struct program *program; /* borrowed */
 	struct jail_io io;
 	struct relay relays[RELAY_COUNT];
-	int master_fd;             /* of the program's terminal */
-	int exec_errno;            /* it could not be executed; 0: it runs */
+	int master_fd;  /* of the program's terminal */
+	int exec_errno; /* it could not be executed; 0: it runs */
 	char code_sha256[SHA256_HEX_MAX];
 	struct timespec started_at, started_monotonic;
 };

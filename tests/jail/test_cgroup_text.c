@@ -198,6 +198,24 @@ static void only_whole_lines_are_pids(void **state)
 	assert_int_equal(cgroup_text_pids("", pids, 4), 0);
 }
 
+static void a_leaf_is_known_by_its_name(void **state)
+{
+	(void)state;
+	assert_string_equal(cgroup_text_leaf_id("/sys/fs/cgroup/cejail/cejail-01JX"), "01JX");
+	assert_string_equal(cgroup_text_leaf_id("cejail-a_b-c"), "a_b-c");
+	static const char *const others[] = { "",
+					      "/",
+					      "/cejail",
+					      "/cejail-",
+					      "/cejail-a/",
+					      "/xcejail-a",
+					      "/cejail-a.b",
+					      "/cejail-supervisor",
+					      "cejail-x23456789012345678901234567890123" };
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		assert_null(cgroup_text_leaf_id(others[i]));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -215,6 +233,7 @@ int main(void)
 		cmocka_unit_test(a_number_is_whole_or_refused),
 		cmocka_unit_test(a_word_is_not_its_prefix),
 		cmocka_unit_test(only_whole_lines_are_pids),
+		cmocka_unit_test(a_leaf_is_known_by_its_name),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@
 #define EMPTY_WAIT_MS   700  /* killed processes leave within a few; a loaded host takes longer */
 #define REMOVE_LIMIT_MS 1000 /* rmdir may say EBUSY shortly after the last process left */
 #define POLL_SLICE_MS   50   /* should a notification be missed */
-#define KILL_ROUNDS     64
+#define KILL_LIMIT_MS   500
 #define KILL_BATCH      64
 #define FRESH_SECONDS   60 /* a leaf this young may be one that is just being filled */
 
@@ -74,7 +74,7 @@ static bool kill_batch(int dir_fd)
 static void kill_one_by_one(int dir_fd)
 {
 	(void)kernfile_write(dir_fd, "cgroup.freeze", "1"); /* the rounds do without, too */
-	for (unsigned round = 0; round < KILL_ROUNDS && kill_batch(dir_fd); round++)
+	for (int64_t end = now_ms() + KILL_LIMIT_MS; kill_batch(dir_fd) && now_ms() < end;)
 		sleep_ms(1);
 	(void)kernfile_write(dir_fd, "cgroup.freeze", "0"); /* an empty cgroup doesn't care */
 }

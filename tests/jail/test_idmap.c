@@ -122,6 +122,7 @@ static void two_hundred_jails_at_once_get_as_many_ids(void **state)
 	for (int i = 0; i < CHILDREN; i++) {
 		pid_t pid = fork();
 		if (pid == 0) {
+			(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* if the test fails */
 			(void)close(hold[1]);
 			_exit(take_id_and_hold(&(struct crowd){ ids[1], hold[0] }));
 		}

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -73,6 +74,15 @@ time_t __wrap_time(time_t *out)
 {
 	(void)out;
 	return __real_time(NULL) + later;
+}
+
+/* A child that goes with us: should a test fail, nobody is left to hold its output open. */
+static pid_t fork_child(void)
+{
+	pid_t pid = fork();
+	if (pid == 0)
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	return pid;
 }
 
 static int begin(void **state)
@@ -262,7 +272,7 @@ static void a_killed_owner_is_seen_as_dead_and_swept(void **state)
 	struct record_entry *entries;
 	int ready[2];
 	assert_int_equal(pipe(ready), 0);
-	pid_t pid = fork();
+	pid_t pid = fork_child();
 	if (pid == 0) {
 		int fd = create("victim");
 		(void)!write(ready[1], "", fd >= 0);
@@ -420,7 +430,7 @@ static void a_cancel_reaches_the_supervisor(void **state)
 	int ready[2], status = 0;
 	struct cj_error err = { 0 };
 	assert_int_equal(pipe(ready), 0);
-	pid_t pid = fork();
+	pid_t pid = fork_child();
 	if (pid == 0) {
 		int fd = create("victim");
 		(void)!write(ready[1], "", fd >= 0);
@@ -442,7 +452,7 @@ static void a_dead_run_is_not_cancelled_whoever_has_its_pid(void **state)
 {
 	(void)state;
 	struct cj_error err = { 0 };
-	pid_t bystander = fork();
+	pid_t bystander = fork_child();
 	if (bystander == 0)
 		for (;;)
 			(void)pause();
@@ -476,7 +486,7 @@ static void a_record_of_pid_0_or_1_signals_nobody(void **state)
 static void concurrent_runs_never_lose_a_record(void **state)
 {
 	(void)state;
-	pid_t sweeper = fork();
+	pid_t sweeper = fork_child();
 	if (sweeper == 0)
 		for (;;)
 			(void)record_sweep(dir_fd, &(struct cj_error){ 0 });

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -181,6 +182,8 @@ static int live_in_namespace(const char *dir, int ready_fd)
 	int file_fd = openat(scratch_fd, "file", O_RDWR | O_CREAT, 0600);
 	if (posix_fallocate(file_fd, 0, 1 << 20) != 0)
 		return 1;
+	/* Should the test fail, nobody is left to hold its output open. */
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	if (fork() == 0) {
 		char *memory = mmap(NULL, MEGABYTES << 20, PROT_READ | PROT_WRITE,
 				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -201,6 +204,7 @@ static void a_real_jail_is_measured_until_it_ends(void **state)
 	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
 	pid_t outer = fork();
 	if (outer == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 		if (unshare(CLONE_NEWNS | CLONE_NEWPID) < 0 ||
 		    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 			_exit(77);

@@ -388,6 +388,7 @@ static int report_ended(struct jail *j, int wait_status, struct cj_error *err)
 	(void)getrusage(RUSAGE_CHILDREN, &all); /* cannot fail with these arguments */
 	const struct ended ended = {
 		.wait_status = wait_status,
+		.is_alone = waitpid(-1, NULL, WNOHANG | __WALL) < 0 && errno == ECHILD,
 		.cpu_user_us = microseconds(all.ru_utime),
 		.cpu_system_us = microseconds(all.ru_stime),
 	};

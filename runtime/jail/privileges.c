@@ -52,7 +52,7 @@ int privileges_no_new(struct cj_error *err)
 
 static int drop_bounding(struct cj_error *err)
 {
-	for (cap_value_t cap = 0; CAP_IS_SUPPORTED(cap); cap++)
+	for (cap_value_t cap = 0, n = cap_max_bits(); cap < n; cap++)
 		if (cap_drop_bound(cap) < 0)
 			return cj_fail(err, errno, "drop capability %d from the bounding set", cap);
 	return 0;
@@ -60,7 +60,7 @@ static int drop_bounding(struct cj_error *err)
 
 static bool has_any_bounding(void)
 {
-	for (cap_value_t cap = 0; CAP_IS_SUPPORTED(cap); cap++)
+	for (cap_value_t cap = 0, n = cap_max_bits(); cap < n; cap++)
 		if (cap_get_bound(cap) != 0)
 			return true;
 	return false;

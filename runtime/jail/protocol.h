@@ -7,11 +7,12 @@
 #include <stdint.h>
 
 enum step {
-	STEP_IDS_MAPPED,  /* supervisor -> init: uid_map and gid_map are written */
-	STEP_SEALED,      /* init -> supervisor: only the program is missing; struct sealed, descriptors */
-	STEP_INPUT,       /* supervisor -> init: struct input and, for a file, its bytes */
-	STEP_START,       /* supervisor -> init: struct start, the program's words, its stdio */
-	STEP_STARTED,     /* init -> supervisor: execve(2) went through; with a tty its master end */
+	STEP_IDS_MAPPED, /* supervisor -> init: uid_map and gid_map are written */
+	STEP_SEALED,  /* init -> supervisor: only the program is missing; struct sealed, descriptors
+		       */
+	STEP_INPUT,   /* supervisor -> init: struct input and, for a file, its bytes */
+	STEP_START,   /* supervisor -> init: struct start, the program's words, its stdio */
+	STEP_STARTED, /* init -> supervisor: execve(2) went through; with a tty its master end */
 	STEP_EXEC_FAILED, /* init -> supervisor: int errno; nothing of the program ran */
 	STEP_ENDED,       /* init -> supervisor: struct ended; the main process is gone */
 	STEP_COUNT
@@ -43,5 +44,6 @@ struct start {
 
 struct ended {
 	int32_t wait_status; /* as wait(2) gives it */
+	uint32_t is_alone;   /* nobody but init is left in the pid namespace, so nobody can fork */
 	uint64_t cpu_user_us, cpu_system_us; /* of all that init has reaped */
 };

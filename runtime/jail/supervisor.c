@@ -436,11 +436,12 @@ static bool wait_for_init(int pidfd)
  * Everything in the pid namespace dies with init, and the kernel lets init go last, so a dead
  * init is an empty jail: pid_namespaces(7).  Init may be on its way by itself already.
  */
-static void end_everything(struct jail *j)
+static void end_everything(struct jail *j, bool is_alone)
 {
 	if (j->init_pidfd >= 0)
 		(void)sys_pidfd_send_signal(j->init_pidfd, SIGKILL); /* ESRCH: dead already */
-	if (wait_for_init(j->init_pidfd))
+	/* Nobody is left to write: init's own end, some 0.25 ms, can go on beside us. */
+	if (is_alone || wait_for_init(j->init_pidfd))
 		return;
 	cgroup_kill(&j->cgroup);
 	if (!wait_for_init(j->init_pidfd))
@@ -571,7 +572,7 @@ int supervisor_watch(struct jail *j, struct outcome *out, struct cj_error *err)
 {
 	struct watch w = { .j = j, .out = out, .epoll_fd = -1, .wall_fd = -1, .tick_fd = -1 };
 	int rc = watch_until_decided(&w, err);
-	end_everything(j);
+	end_everything(j, w.ended.is_alone);
 	if (rc == 0)
 		rc = drain(&w, err);
 	if (rc == 0)

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * userscope - a delegated cgroup from the user's own systemd: a transient scope that
- * this process is moved into.  org.freedesktop.systemd1(5), StartTransientUnit.
+ * this process is moved into.
  *
- * libsystemd is loaded only when this is asked for; the launcher doesn't link it.
+ * The call is made by a small program of ours, ../libexec/cejail/userscope seen from the
+ * launcher: libsystemd and its libraries are never in the launcher's memory, nor in init's,
+ * and the launcher can be linked statically.
  */
 #pragma once
 
 #include <stdbool.h>
-#include <stddef.h>
 
 #include "runtime/base/error.h"
 
@@ -16,10 +17,10 @@
 bool userscope_is_there(void);
 
 /*
- * userscope_enter - ask for "cejail-ID.scope" with Delegate=yes around this process and wait
- * (at most 2 s) until we are in it.
+ * userscope_enter - ask for "cejail-ID.scope" with Delegate=yes around this process.
  *
  * The scope ends with its last process.
- * Fails: ENOENT without a user manager or libsystemd.so.0; what the manager answers; ETIMEDOUT.
+ * Fails: ENOENT without the helper, a user manager or libsystemd.so.0; what the manager
+ * answers; ETIMEDOUT after a few seconds.
  */
 int userscope_enter(const char *id, struct cj_error *err);

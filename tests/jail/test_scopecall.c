@@ -3,7 +3,7 @@
  * The user manager's scope: which door is knocked at, what is asked, and what becomes of
  * a refusal.  libsystemd is played by this file; the real one is met on the test machine.
  */
-#include "runtime/jail/userscope.h"
+#include "runtime/jail/scopecall.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,6 +23,7 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/jail/sdbus.h"
+#include "runtime/jail/userdoor.h"
 
 /* WRAP: sdbus_load kernfile_read nanosleep */
 
@@ -212,7 +213,7 @@ static int end(void **state)
 static int enter(struct cj_error *err)
 {
 	*err = (struct cj_error){ 0 };
-	return userscope_enter("J1", err);
+	return scopecall_enter("J1", getpid(), err);
 }
 
 static void a_delegated_scope_around_this_process_is_asked_for(void **state)
@@ -256,11 +257,11 @@ static void without_a_socket_there_is_no_manager(void **state)
 {
 	(void)state;
 	struct cj_error err;
-	assert_false(userscope_is_there());
+	assert_false(userdoor_is_there());
 	assert_int_equal(enter(&err), -ENOENT);
-	assert_non_null(strstr(err.msg, runtime_dir));
+	assert_non_null(strstr(err.msg, "no user manager"));
 	listen_at("systemd/private");
-	assert_true(userscope_is_there());
+	assert_true(userdoor_is_there());
 }
 
 static void a_file_in_place_of_the_socket_is_no_door(void **state)
@@ -270,7 +271,7 @@ static void a_file_in_place_of_the_socket_is_no_door(void **state)
 	(void)snprintf(path, sizeof(path), "%s/bus", runtime_dir);
 	auto_file FILE *f = fopen(path, "we");
 	assert_non_null(f);
-	assert_false(userscope_is_there());
+	assert_false(userdoor_is_there());
 }
 
 static void a_path_that_would_be_another_address_is_no_door(void **state)
@@ -280,7 +281,7 @@ static void a_path_that_would_be_another_address_is_no_door(void **state)
 	char odd[128];
 	(void)snprintf(odd, sizeof(odd), "%s/systemd/..;unixexec:path=", runtime_dir);
 	(void)setenv("XDG_RUNTIME_DIR", odd, 1);
-	assert_false(userscope_is_there());
+	assert_false(userdoor_is_there());
 }
 
 static void without_libsystemd_it_is_an_error_that_says_so(void **state)

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The helper behind runtime/jail/userscope.h: userscope ID PID.  Asks the user's systemd for
+ * a scope around PID; on failure its struct cj_error goes to standard output, status 1.
+ * Acts with the caller's rights, like the launcher that starts it.
+ */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "runtime/base/fd.h"
+#include "runtime/base/text.h"
+#include "runtime/jail/scopecall.h"
+
+#define LIFE_SECONDS 8 /* a bus that never answers must not hold a run up for ever */
+
+static int enter(int argc, char **argv, struct cj_error *err)
+{
+	uint64_t pid;
+	if (argc != 3)
+		return cj_reject(err, "userscope: ID and PID are wanted");
+	if (parse_u64(argv[2], 1, 1u << 22, &pid, err) < 0)
+		return -err->code;
+	return scopecall_enter(argv[1], (pid_t)pid, err);
+}
+
+int main(int argc, char **argv)
+{
+	struct cj_error err = { 0 }, ignored;
+	(void)alarm(LIFE_SECONDS);
+	if (enter(argc, argv, &err) == 0)
+		return EXIT_SUCCESS;
+	/* Whoever started us sees the status, too. */
+	(void)fd_write_all(STDOUT_FILENO, &err, sizeof(err), "the launcher's pipe", &ignored);
+	return EXIT_FAILURE;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One method call to the user's systemd through sd-bus.  Acts; runs in the helper program
+ * (runtime/front/userscope), so that the launcher links no library for it.
+ */
+#include "runtime/jail/scopecall.h"
+
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "runtime/base/scope.h"
+#include "runtime/jail/cgroup_text.h"
+#include "runtime/jail/kernfile.h"
+#include "runtime/jail/sdbus.h"
+#include "runtime/jail/userdoor.h"
+
+#define ANSWER_LIMIT_US 2000000
+#define ENTER_LIMIT_MS  2000
+
+static int connect_door(const struct sdbus *lib, const struct userdoor *door, struct sd_bus **out,
+			struct cj_error *err)
+{
+	struct sd_bus *bus = NULL;
+	int rc = lib->new (&bus);
+	if (rc >= 0)
+		rc = lib->set_address(bus, door->address);
+	if (rc >= 0)
+		rc = lib->set_bus_client(bus, door->is_bus);
+	if (rc >= 0)
+		rc = lib->set_method_call_timeout(bus, ANSWER_LIMIT_US);
+	if (rc >= 0)
+		rc = lib->start(bus);
+	if (rc < 0) {
+		(void)lib->flush_close_unref(bus); /* returns NULL */
+		return cj_fail(err, -rc, "connect to '%s'", door->address);
+	}
+	*out = bus;
+	return 0;
+}
+
+static int start_scope(const struct sdbus *lib, struct sd_bus *bus, const char *unit, pid_t pid,
+		       struct cj_error *err)
+{
+	struct sdbus_error error = { 0 };
+	int rc = lib->call_method(
+	    bus, "org.freedesktop.systemd1", "/org/freedesktop/systemd1",
+	    "org.freedesktop.systemd1.Manager", "StartTransientUnit", &error, NULL,
+	    "ssa(sv)a(sa(sv))", unit, "fail", 4, /* properties: org.freedesktop.systemd1(5) */
+	    "Description", "s", "a jail of cejail", "PIDs", "au", 1, (uint32_t)pid, "Delegate", "b",
+	    1, "CollectMode", "s", "inactive-or-failed", 0); /* auxiliary units */
+	if (rc < 0)
+		rc = cj_fail(err, -rc, "start '%s'%s%.200s", unit, error.message ? ": " : "",
+			     error.message ? error.message : "");
+	lib->error_free(&error);
+	return rc < 0 ? rc : 0;
+}
+
+static bool is_in_scope(pid_t pid, const char *unit)
+{
+	char path[40], text[KERNFILE_SMALL], tail[96];
+	struct cgroup_self self;
+	(void)snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
+	if (kernfile_read(AT_FDCWD, path, text, sizeof(text)) < 0)
+		return false;
+	cgroup_text_self(text, &self);
+
+	(void)snprintf(tail, sizeof(tail), "/%s", unit);
+	size_t size = strlen(self.path), tail_size = strlen(tail);
+	return size >= tail_size && strcmp(self.path + size - tail_size, tail) == 0;
+}
+
+/* The answer only says that a job is queued.  Where it leads can be seen. */
+static int await_scope(pid_t pid, const char *unit, struct cj_error *err)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+	for (unsigned ms = 0; ms < ENTER_LIMIT_MS; ms++) {
+		if (is_in_scope(pid, unit))
+			return 0;
+		(void)nanosleep(&pause, NULL); /* early is fine */
+	}
+	return cj_fail(err, ETIMEDOUT, "wait to be moved into '%s'", unit);
+}
+
+static int try_door(const struct sdbus *lib, const struct userdoor *door, const char *unit,
+		    pid_t pid, struct cj_error *err)
+{
+	struct sd_bus *bus = NULL;
+	int rc = connect_door(lib, door, &bus, err);
+	if (rc < 0)
+		return rc;
+	rc = start_scope(lib, bus, unit, pid, err);
+	if (rc == 0)
+		rc = await_scope(pid, unit, err);
+	(void)lib->flush_close_unref(bus); /* returns NULL */
+	return rc;
+}
+
+int scopecall_enter(const char *id, pid_t pid, struct cj_error *err)
+{
+	struct sdbus lib;
+	int rc = sdbus_load(&lib, err);
+	if (rc < 0)
+		return rc;
+
+	char unit[64];
+	(void)snprintf(unit, sizeof(unit), "cejail-%s.scope", id);
+
+	rc = cj_reject_as(err, ENOENT, "no user manager listens here");
+	for (size_t i = 0; i < USERDOORS; i++) {
+		struct userdoor door = userdoor_find(i);
+		if (door.address[0] == '\0')
+			continue;
+		rc = try_door(&lib, &door, unit, pid, err);
+		if (rc == 0 || rc == -ETIMEDOUT)
+			break; /* another door leads to the same, slow, manager */
+	}
+	return rc;
+}

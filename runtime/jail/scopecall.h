@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * scopecall - ask the user's systemd for a transient scope around a process:
+ * org.freedesktop.systemd1(5), StartTransientUnit.  The engine reaches it through userscope.h.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include "runtime/base/error.h"
+
+/*
+ * scopecall_enter - ask for "cejail-ID.scope" with Delegate=yes around `pid` and wait (at most
+ * 2 s) until it is in it.
+ *
+ * The scope ends with its last process.
+ * Fails: ENOENT without a user manager or libsystemd.so.0; what the manager answers; ETIMEDOUT.
+ */
+int scopecall_enter(const char *id, pid_t pid, struct cj_error *err);

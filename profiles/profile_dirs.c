@@ -170,13 +170,21 @@ static bool others_may_write(const struct stat *st)
 	return (st->st_mode & S_IWGRP) && st->st_gid != st->st_uid;
 }
 
-static int check_file(int fd, const char *path, struct cj_error *err)
+/* HOME may still be another user's after sudo(8): what lies there is not the caller's word. */
+static int check_file(int fd, const char *path, bool is_from_home, struct cj_error *err)
 {
 	struct stat st;
 	if (fstat(fd, &st) < 0)
 		return cj_fail(err, errno, "fstat '%s'", path);
 	if (!S_ISREG(st.st_mode))
 		return cj_reject(err, "'%s' is not a regular file", path);
+	if (is_from_home && st.st_uid != 0 && st.st_uid != geteuid()) {
+		int refused = cj_reject(err, "'%s' belongs to user %u, who is neither you nor root",
+					path, st.st_uid);
+		cj_hint(err, "HOME or XDG_CONFIG_HOME may still be another user's; to trust the "
+			     "file, name it by its path");
+		return refused;
+	}
 	if (others_may_write(&st)) {
 		int refused = cj_reject(err, "'%s' can be written by others than its owner", path);
 		cj_hint(err, "chmod go-w '%s'", path);
@@ -185,9 +193,10 @@ static int check_file(int fd, const char *path, struct cj_error *err)
 	return 0;
 }
 
-static int read_fd(int fd, struct arena *a, struct profile_source *source, struct cj_error *err)
+static int read_fd(int fd, bool is_from_home, struct arena *a, struct profile_source *source,
+		   struct cj_error *err)
 {
-	int rc = check_file(fd, source->path, err);
+	int rc = check_file(fd, source->path, is_from_home, err);
 	if (rc < 0)
 		return rc;
 	return fd_read_all(fd, PROFILE_BYTES_MAX, a, &source->text, &source->size, source->path,
@@ -255,7 +264,7 @@ static int read_named(struct arena *a, struct profile_source *source, struct cj_
 		auto_fd int fd = -1;
 		rc = open_in_dir(&dirs.items[i], source->name, a, &source->path, &fd, err);
 		if (rc > 0)
-			return read_fd(fd, a, source, err);
+			return read_fd(fd, dirs.items[i].is_users, a, source, err);
 	}
 	return rc < 0 ? rc : reject_absent(&dirs, source->name, a, err);
 }
@@ -269,7 +278,7 @@ int profile_source_read(const char *name, struct arena *a, struct profile_source
 	if (strchr(name, '/')) {
 		auto_fd int fd = fd_open_regular(name, err);
 		source.path = name;
-		rc = fd < 0 ? fd : read_fd(fd, a, &source, err);
+		rc = fd < 0 ? fd : read_fd(fd, false, a, &source, err);
 	} else {
 		rc = read_named(a, &source, err);
 	}

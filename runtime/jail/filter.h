@@ -60,6 +60,14 @@ int filter_compile(const struct policy *policy, struct arena *a, struct filter *
  */
 int filter_load(const struct filter *f, int *out_listener_fd, struct cj_error *err);
 
+/*
+ * filter_close_uncounted - refuse (ENOSYS) the memory that sampling from outside can't see:
+ * memfd_create and System V segments, which live on when nobody maps them.
+ *
+ * Runs in:  init, before filter_load, where no cgroup holds the memory limit.
+ */
+int filter_close_uncounted(struct cj_error *err);
+
 /* What was tried and refused: counted by name. */
 struct denied_syscall {
 	const char *name; /* "mount"; "socket(AF_ALG)": from a table, or libseccomp's name, never

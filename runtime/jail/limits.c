@@ -21,9 +21,10 @@ static rlim_t want_nofile(const struct wish *w)
 	return w->spec->nofile > 0 ? w->spec->nofile : LEAVE;
 }
 
+/* A page more than the scratch has: a full scratch answers ENOSPC before SIGXFSZ would end all. */
 static rlim_t want_fsize(const struct wish *w)
 {
-	return w->spec->fsize_bytes > 0 ? w->spec->fsize_bytes : LEAVE;
+	return w->spec->fsize_bytes > 0 ? w->spec->fsize_bytes + 4096 : LEAVE;
 }
 
 /* In whole seconds and per process, so a second late: the supervisor's clock comes first. */

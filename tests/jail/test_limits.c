@@ -81,7 +81,7 @@ static int apply_usual(void)
 	if (getrlimit(RLIMIT_STACK, &stack_before) < 0 ||
 	    limits_apply(&usual, true, true, &err) < 0 || getrlimit(RLIMIT_STACK, &stack) < 0)
 		return 1;
-	if (!is(RLIMIT_NOFILE, 200) || !is(RLIMIT_FSIZE, 64u << 20))
+	if (!is(RLIMIT_NOFILE, 200) || !is(RLIMIT_FSIZE, (64u << 20) + 4096))
 		return 2;
 	if (!is(RLIMIT_CPU, 4)) /* 2.5 s, rounded up, and one */
 		return 3;

@@ -15,6 +15,7 @@ void relay_init(struct relay *r)
 {
 	r->in_fd = r->out_fd = -1;
 	r->owns_in = r->owns_out = r->is_caller_in = r->is_caller_out = r->escape = false;
+	r->farewell = NULL;
 	r->carried = r->fresh = r->start = r->end = 0;
 }
 
@@ -68,6 +69,19 @@ void relay_pass(struct relay *r)
 	r->fresh = 0;
 }
 
+static void end_of_input(struct relay *r)
+{
+	if (r->out_fd < 0)
+		return;
+	if (r->carried > 0)
+		pass_on(r, r->carried, true);
+	if (r->farewell && !relay_has_pending(r)) {
+		r->start = 0;
+		r->end = strlen(r->farewell);
+		memcpy(r->out, r->farewell, r->end);
+	}
+}
+
 enum relay_result relay_fill(struct relay *r, const uint8_t **out_bytes, size_t *out_size)
 {
 	if (r->in_fd < 0)
@@ -80,8 +94,7 @@ enum relay_result relay_fill(struct relay *r, const uint8_t **out_bytes, size_t 
 		return RELAY_AGAIN;
 	/* A terminal whose last user is gone answers EIO: its end of file.  pty(7) */
 	if (got <= 0) {
-		if (r->out_fd >= 0 && r->carried > 0)
-			pass_on(r, r->carried, true);
+		end_of_input(r);
 		return RELAY_END;
 	}
 

@@ -17,15 +17,16 @@ enum relay_name { RELAY_STDIN, RELAY_STDOUT, RELAY_STDERR, RELAY_COUNT };
 #define RELAY_CHUNK 16384
 
 struct relay {
-	int in_fd;      /* -1: the end was reached */
-	int out_fd;     /* -1: nobody to pass bytes on to */
+	const char *farewell; /* written when the in side ends; NULL: nothing */
+	int in_fd;            /* -1: the end was reached */
+	int out_fd;           /* -1: nobody to pass bytes on to */
 	bool owns_in, owns_out;
 	bool is_caller_in, is_caller_out; /* poll before touching it */
-	bool escape;    /* control characters become \xNN on the way */
-	uint8_t in[RELAY_CHUNK];       /* the last chunk read */
-	size_t carried;                /* bytes of a character that is not whole yet, at its front */
-	size_t fresh;                  /* bytes behind them that relay_fill() brought */
-	uint8_t out[4 * RELAY_CHUNK + 1];  /* what waits to be written: [start, end) */
+	bool escape;                      /* control characters become \xNN on the way */
+	uint8_t in[RELAY_CHUNK];          /* the last chunk read */
+	size_t carried; /* bytes of a character that is not whole yet, at its front */
+	size_t fresh;   /* bytes behind them that relay_fill() brought */
+	uint8_t out[4 * RELAY_CHUNK + 1]; /* what waits to be written: [start, end) */
 	size_t start, end;
 };
 
@@ -35,7 +36,7 @@ void relay_fini(struct relay *r); /* closes what it owns */
 enum relay_result {
 	RELAY_AGAIN, /* nothing to be had, or no room, for now */
 	RELAY_MOVED,
-	RELAY_END,   /* end of file, or the reader is gone */
+	RELAY_END, /* end of file, or the reader is gone */
 };
 
 bool relay_has_pending(const struct relay *r);

@@ -163,6 +163,20 @@ static void the_end_of_input_closes_our_out_side_once_all_is_written(void **stat
 	close_relay(&e);
 }
 
+static void the_farewell_follows_the_last_byte(void **state)
+{
+	(void)state;
+	struct ends e = open_relay(false);
+	e.relay->farewell = "\x04";
+	put(&e, "exit");
+	(void)step(e.relay);
+	close(e.write_fd);
+	e.write_fd = -1;
+	assert_int_equal(step(e.relay), RELAY_END);
+	assert_string_equal(read_out(&e), "exit\x04");
+	close_relay(&e);
+}
+
 int main(void)
 {
 	(void)signal(SIGPIPE, SIG_IGN);
@@ -173,6 +187,7 @@ int main(void)
 		cmocka_unit_test(half_a_character_at_the_end_is_not_lost),
 		cmocka_unit_test(a_reader_that_does_not_read_never_blocks_us),
 		cmocka_unit_test(a_reader_that_goes_away_is_noticed),
+		cmocka_unit_test(the_farewell_follows_the_last_byte),
 		cmocka_unit_test(the_end_of_input_closes_our_out_side_once_all_is_written),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -117,6 +117,8 @@ static int read_settings(struct run *r, struct cj_error *err)
 		cj_stage(err, "profile");
 		return -err->code;
 	}
+	if (r->use_shell)
+		r->config.wall_ms = 0; /* a person's session ends when the person says so */
 	if (options_apply_rest(&r->options, &r->config, err) < 0) {
 		cj_stage(err, "options");
 		return -err->code;

@@ -44,8 +44,7 @@ int sys_open_tree(int dir_fd, const char *path, unsigned flags)
 	return (int)syscall(SYS_open_tree, dir_fd, path, flags | O_CLOEXEC);
 }
 
-#define MOUNT_ATTR_BYTES 32 /* MOUNT_ATTR_SIZE_VER0: <linux/mount.h> quarrels with <sys/mount.h>   \
-			     */
+#define MOUNT_ATTR_BYTES 32 /* MOUNT_ATTR_SIZE_VER0; its header quarrels with <sys/mount.h> */
 
 int sys_mount_setattr(int dir_fd, const char *path, unsigned flags, struct mount_attr *attr)
 {

@@ -28,10 +28,8 @@ static const char *const host_paths[] = {
 	"/lib32",
 	"/lib64",
 	"/libx32",
-	/* ld.so(8) finds libraries outside its built-in directories; ld(1) reads the text form */
+	/* ld.so(8) finds libraries outside its built-in directories */
 	"/etc/ld.so.cache",
-	"/etc/ld.so.conf",
-	"/etc/ld.so.conf.d",
 	/* what awk, cc, java, editor in /usr/bin point to: update-alternatives(1) */
 	"/etc/alternatives",
 	/* public certificates, and the defaults of TLS: Debian's, then Fedora's */

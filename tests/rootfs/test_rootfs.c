@@ -88,8 +88,6 @@ static void look_at_etc(void *arg)
 					       "hostname",
 					       "hosts",
 					       "ld.so.cache",
-					       "ld.so.conf",
-					       "ld.so.conf.d",
 					       "localtime",
 					       "mtab",
 					       "nsswitch.conf",

@@ -400,9 +400,16 @@ static void ask_for_less(void)
 	CHECK(restrict_flags == 0);
 }
 
+static void ask_for_all(void)
+{
+	CHECK(scoped == (fence_abi() >= 6 ? 3 : 0));
+	CHECK(restrict_flags == (fence_abi() >= 7 ? 5 : 0));
+}
+
 static void scopes_and_quiet_logs_wait_for_their_kernel(void **state)
 {
 	(void)state;
+	behind_fence(&plain, ask_for_all);
 	claimed_abi = fence_abi() < 5 ? fence_abi() : 5;
 	behind_fence(&plain, ask_for_less);
 	claimed_abi = -1;

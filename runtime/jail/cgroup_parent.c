@@ -141,15 +141,24 @@ static bool is_manager(const struct cgroup_host *host, const char *path)
 	return tail && strcmp(tail, unit) == 0;
 }
 
-static bool is_delegated(const struct cgroup_host *host, const char *path)
+/* Unmarked, it is delegated by who owns it; but what root may write says nothing. */
+static bool is_delegated(const struct cgroup_host *host)
 {
-	if (is_marked(path))
+	if (is_marked(host->own_path))
 		return true;
-	/* What root may write says nothing. */
-	return host->uid != 0 && !is_managed(host) && is_writable(path);
+	return host->uid != 0 && !is_managed(host) && is_writable(host->own_path);
 }
 
-/* The subtree is our cgroup, or the one above where its processes have moved to a leaf. */
+/* One above our own cgroup: its processes have moved to a leaf, or were started in one. */
+static bool is_delegated_above(const struct cgroup_host *host, const char *above, const char *leaf)
+{
+	/* An earlier cejail has made sure before it moved us here. */
+	if (strcmp(leaf, CGROUP_SUPERVISOR_LEAF) == 0)
+		return is_marked(above) || (host->uid != 0 && is_writable(above));
+	/* A service with DelegateSubgroup= has the mark one above its processes. */
+	return is_marked(above) && !is_manager(host, above);
+}
+
 static bool look_delegated(const struct cgroup_host *host, const char *option,
 			   struct cgroup_parent *out)
 {
@@ -159,17 +168,13 @@ static bool look_delegated(const struct cgroup_host *host, const char *option,
 
 	char above[CGROUP_PATH_MAX];
 	(void)snprintf(above, sizeof(above), "%s", host->own_path);
-	char *leaf = strrchr(above, '/');
-	bool has_above = strlen(host->own_path) > strlen(host->mount.point);
-	if (leaf && has_above) {
-		*leaf = '\0';
-		bool is_ours = strcmp(leaf + 1, CGROUP_SUPERVISOR_LEAF) == 0;
-		/* A service with DelegateSubgroup= has the mark one above its processes. */
-		if (is_ours ? is_delegated(host, above)
-			    : is_marked(above) && !is_manager(host, above))
+	if (strlen(host->own_path) > strlen(host->mount.point)) {
+		char *slash = strrchr(above, '/');
+		*slash = '\0';
+		if (is_delegated_above(host, above, slash + 1))
 			return put_path(out, above, "");
 	}
-	if (is_delegated(host, host->own_path))
+	if (is_delegated(host))
 		return put_path(out, host->own_path, "");
 	return decline(out,
 		       "our cgroup '%s' is not delegated to us: run under 'systemd-run --user "
@@ -195,7 +200,7 @@ static bool look_user_manager(const struct cgroup_host *host, const char *option
 	return put_path(out, host->mount.point, unit);
 }
 
-/* The manager was asked to delegate; only since systemd 251 does it also leave the mark. */
+/* Afterwards we are in a cgroup of the manager's that is delegated to us, the scope or our own. */
 static bool claim_user_manager(const struct cgroup_host *host, const char *id,
 			       struct cgroup_parent *out)
 {
@@ -204,11 +209,8 @@ static bool claim_user_manager(const struct cgroup_host *host, const char *id,
 		return decline(out, "the user manager gave no scope: %.180s", err.msg);
 
 	struct cgroup_host moved = *host;
-	char scope[64];
 	read_self(&moved);
-	(void)snprintf(scope, sizeof(scope), "/cejail-%s.scope", id);
-	const char *last = strrchr(moved.own_path, '/');
-	if (!last || strcmp(last, scope) != 0)
+	if (!is_managed(&moved))
 		return decline(out, "the user manager's scope can't be seen in '%s'",
 			       host->mount.point);
 	return put_path(out, moved.own_path, "");
@@ -265,6 +267,8 @@ static bool look_own(const struct cgroup_host *host, const char *option, struct 
 			       "our own cgroup can't be seen in '%.120s': mount cgroup2 anew in "
 			       "this cgroup namespace",
 			       host->mount.point);
+	if (faccessat(AT_FDCWD, host->mount.point, W_OK, AT_EACCESS) < 0)
+		return decline(out, "write to '%.120s': %s", host->mount.point, strerror(errno));
 	if (find_limit_above(host, limited))
 		return decline(out,
 			       "'%.120s' has limits that a subtree of our own would escape: set "
@@ -420,6 +424,14 @@ static int find_option(const struct cgroup_host *host, const char *option, const
 	return 0;
 }
 
+/* A way that was there (it has a path) and yet couldn't be used; the first is kept. */
+static void keep_obstacle(const struct cgroup_parent *failed,
+			  char obstacle[static sizeof(failed->why_not)])
+{
+	if (failed->path[0] != '\0' && obstacle[0] == '\0')
+		memcpy(obstacle, failed->why_not, sizeof(failed->why_not));
+}
+
 int cgroup_parent_find(const struct cgroup_host *host, const char *option, const char *id,
 		       struct cgroup_parent *out, struct cj_error *err)
 {
@@ -427,10 +439,15 @@ int cgroup_parent_find(const struct cgroup_host *host, const char *option, const
 	if (option)
 		return find_option(host, option, id, out, err);
 
-	for (size_t i = 1; i < WAYS && host->mount.point[0] != '\0'; i++)
-		if (prepare(host, &cgroup_parents[i], NULL, id, out))
-			return 0;
-	say_none(host, out);
+	char obstacle[sizeof(out->why_not)] = "";
+	for (size_t i = 1; i < WAYS && host->mount.point[0] != '\0' && out->dir_fd < 0; i++)
+		if (!prepare(host, &cgroup_parents[i], NULL, id, out))
+			keep_obstacle(out, obstacle);
+	if (out->dir_fd < 0)
+		say_none(host, out);
+	/* Where a better way was blocked, that is what there is to mend. */
+	if (obstacle[0] != '\0' && out->why_not[0] != '\0')
+		memcpy(out->why_not, obstacle, sizeof(out->why_not));
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One method call to the user's systemd through sd-bus.  Acts; runs in the helper program
- * (runtime/front/userscope), so that the launcher links no library for it.
+ * A question and a method call to the user's systemd through sd-bus.  Acts; runs in the helper
+ * program (runtime/front/userscope), so that the launcher links no library for it.
  */
 #include "runtime/jail/scopecall.h"
 
@@ -19,6 +19,7 @@
 
 #define ANSWER_LIMIT_US 2000000
 #define ENTER_LIMIT_MS  2000
+#define OBJECT_PATH_MAX 800 /* a unit name has at most 255 bytes */
 
 static int connect_door(const struct sdbus *lib, const struct userdoor *door, struct sd_bus **out,
 			struct cj_error *err)
@@ -41,6 +42,83 @@ static int connect_door(const struct sdbus *lib, const struct userdoor *door, st
 	return 0;
 }
 
+/* --- where the process is --------------------------------------------------------- */
+
+static void read_cgroup(pid_t pid, struct cgroup_self *out)
+{
+	char path[40], text[KERNFILE_SMALL];
+	(void)snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
+	if (kernfile_read(AT_FDCWD, path, text, sizeof(text)) < 0)
+		text[0] = '\0'; /* in no unit, then */
+	cgroup_text_self(text, out);
+}
+
+static bool is_in_unit(pid_t pid, const char *unit)
+{
+	struct cgroup_self self;
+	read_cgroup(pid, &self);
+	const char *last = strrchr(self.path, '/');
+	return last && strcmp(last + 1, unit) == 0;
+}
+
+/* The unit whose cgroup this is, if it is one of the user manager's; else NULL. */
+static const char *managed_unit(const struct cgroup_self *self)
+{
+	char manager[64];
+	(void)snprintf(manager, sizeof(manager), "/user@%u.service/", getuid());
+	return strstr(self->path, manager) ? strrchr(self->path, '/') + 1 : NULL;
+}
+
+/* --- is it delegated? --------------------------------------------------------------- */
+
+/* All but letters and digits become _xx: sd_bus_path_encode(3). */
+static bool put_object_path(const char *unit, char *out, size_t size)
+{
+	static const char root[] = "/org/freedesktop/systemd1/unit/";
+	size_t used = sizeof(root) - 1;
+	if (unit[0] == '\0' || used + strlen(unit) * 3 >= size)
+		return false;
+	memcpy(out, root, sizeof(root));
+	for (const char *c = unit; *c; c++) {
+		bool is_plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
+				(*c >= '0' && *c <= '9' && c != unit);
+		used += (size_t)snprintf(out + used, size - used, is_plain ? "%c" : "_%02x",
+					 (unsigned char)*c);
+	}
+	return true;
+}
+
+/* Scopes and services have the same properties, in interfaces of their own. */
+static const char *interface_of(const char *unit)
+{
+	const char *type = strrchr(unit, '.');
+	if (type && strcmp(type, ".scope") == 0)
+		return "org.freedesktop.systemd1.Scope";
+	if (type && strcmp(type, ".service") == 0)
+		return "org.freedesktop.systemd1.Service";
+	return NULL;
+}
+
+/* A manager that doesn't answer this is still asked for a scope. */
+static bool is_delegated(const struct sdbus *lib, struct sd_bus *bus, pid_t pid)
+{
+	struct cgroup_self self;
+	read_cgroup(pid, &self);
+	const char *unit = managed_unit(&self), *interface = unit ? interface_of(unit) : NULL;
+	char path[OBJECT_PATH_MAX];
+	if (!interface || !put_object_path(unit, path, sizeof(path)))
+		return false;
+
+	struct sdbus_error error = { 0 };
+	int delegates = 0;
+	int rc = lib->get_property_trivial(bus, "org.freedesktop.systemd1", path, interface,
+					   "Delegate", &error, 'b', &delegates);
+	lib->error_free(&error);
+	return rc >= 0 && delegates;
+}
+
+/* --- a scope ------------------------------------------------------------------------ */
+
 static int start_scope(const struct sdbus *lib, struct sd_bus *bus, const char *unit, pid_t pid,
 		       struct cj_error *err)
 {
@@ -58,26 +136,12 @@ static int start_scope(const struct sdbus *lib, struct sd_bus *bus, const char *
 	return rc < 0 ? rc : 0;
 }
 
-static bool is_in_scope(pid_t pid, const char *unit)
-{
-	char path[40], text[KERNFILE_SMALL], tail[96];
-	struct cgroup_self self;
-	(void)snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
-	if (kernfile_read(AT_FDCWD, path, text, sizeof(text)) < 0)
-		return false;
-	cgroup_text_self(text, &self);
-
-	(void)snprintf(tail, sizeof(tail), "/%s", unit);
-	size_t size = strlen(self.path), tail_size = strlen(tail);
-	return size >= tail_size && strcmp(self.path + size - tail_size, tail) == 0;
-}
-
 /* The answer only says that a job is queued.  Where it leads can be seen. */
 static int await_scope(pid_t pid, const char *unit, struct cj_error *err)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
 	for (unsigned ms = 0; ms < ENTER_LIMIT_MS; ms++) {
-		if (is_in_scope(pid, unit))
+		if (is_in_unit(pid, unit))
 			return 0;
 		(void)nanosleep(&pause, NULL); /* early is fine */
 	}
@@ -91,9 +155,11 @@ static int try_door(const struct sdbus *lib, const struct userdoor *door, const 
 	int rc = connect_door(lib, door, &bus, err);
 	if (rc < 0)
 		return rc;
-	rc = start_scope(lib, bus, unit, pid, err);
-	if (rc == 0)
-		rc = await_scope(pid, unit, err);
+	if (!is_delegated(lib, bus, pid)) {
+		rc = start_scope(lib, bus, unit, pid, err);
+		if (rc == 0)
+			rc = await_scope(pid, unit, err);
+	}
 	(void)lib->flush_close_unref(bus); /* returns NULL */
 	return rc;
 }

@@ -11,7 +11,8 @@
 
 /*
  * scopecall_enter - ask for "cejail-ID.scope" with Delegate=yes around `pid` and wait (at most
- * 2 s) until it is in it.
+ * 2 s) until it is in it.  A unit of the manager's that is delegated already is kept: a service
+ * would end if its main process left it.
  *
  * The scope ends with its last process.
  * Fails: ENOENT without a user manager or libsystemd.so.0; what the manager answers; ETIMEDOUT.

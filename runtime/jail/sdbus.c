@@ -17,6 +17,7 @@ static const struct symbol {
 	{ "sd_bus_set_method_call_timeout", offsetof(struct sdbus, set_method_call_timeout) },
 	{ "sd_bus_start", offsetof(struct sdbus, start) },
 	{ "sd_bus_call_method", offsetof(struct sdbus, call_method) },
+	{ "sd_bus_get_property_trivial", offsetof(struct sdbus, get_property_trivial) },
 	{ "sd_bus_error_free", offsetof(struct sdbus, error_free) },
 	{ "sd_bus_flush_close_unref", offsetof(struct sdbus, flush_close_unref) },
 };

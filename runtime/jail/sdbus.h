@@ -25,6 +25,8 @@ struct sdbus {
 	int (*start)(struct sd_bus *);
 	int (*call_method)(struct sd_bus *, const char *, const char *, const char *, const char *,
 			   struct sdbus_error *, void **, const char *, ...);
+	int (*get_property_trivial)(struct sd_bus *, const char *, const char *, const char *,
+				    const char *, struct sdbus_error *, char, void *);
 	void (*error_free)(struct sdbus_error *);
 	struct sd_bus *(*flush_close_unref)(struct sd_bus *);
 };

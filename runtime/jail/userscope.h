@@ -17,7 +17,8 @@
 bool userscope_is_there(void);
 
 /*
- * userscope_enter - ask for "cejail-ID.scope" with Delegate=yes around this process.
+ * userscope_enter - ask for "cejail-ID.scope" with Delegate=yes around this process, unless the
+ * manager says that the unit we are in is delegated already (it leaves no mark on the cgroup).
  *
  * The scope ends with its last process.
  * Fails: ENOENT without the helper, a user manager or libsystemd.so.0; what the manager

@@ -11,12 +11,15 @@
 
 #include <cmocka.h>
 
-/* WRAP: mkdirat rmdir fstatfs kernfile_write getxattr userscope_is_there userscope_enter */
+/* WRAP: mkdirat rmdir fstatfs kernfile_write */
+/* WRAP: getxattr userscope_is_there userscope_enter kernfile_read */
 #include "tests/jail/fake_cgroup.h"
 
 static char marked[128]; /* the path that carries the mark of delegation */
 static bool has_manager;
 static int manager_rc;
+static bool was_asked;
+static const char *moved_to;
 
 ssize_t __wrap_getxattr(const char *path, const char *name, void *value, size_t size);
 ssize_t __wrap_getxattr(const char *path, const char *name, void *value, size_t size)
@@ -39,7 +42,18 @@ int __wrap_userscope_enter(const char *id, struct cj_error *err);
 int __wrap_userscope_enter(const char *id, struct cj_error *err)
 {
 	(void)id;
+	was_asked = true;
 	return manager_rc < 0 ? cj_fail(err, -manager_rc, "ask the manager") : 0;
+}
+
+/* /proc/self/cgroup once the manager was asked. */
+ssize_t __real_kernfile_read(int dir_fd, const char *name, char *buf, size_t size);
+ssize_t __wrap_kernfile_read(int dir_fd, const char *name, char *buf, size_t size);
+ssize_t __wrap_kernfile_read(int dir_fd, const char *name, char *buf, size_t size)
+{
+	if (was_asked && strcmp(name, "/proc/self/cgroup") == 0)
+		return snprintf(buf, size, "0::%s\n", moved_to);
+	return __real_kernfile_read(dir_fd, name, buf, size);
 }
 
 /* A host whose mount is the fake root and whose own cgroup is `own`. */
@@ -86,6 +100,8 @@ static int begin(void **state)
 	marked[0] = '\0';
 	has_manager = false;
 	manager_rc = 0;
+	was_asked = false;
+	moved_to = "/gone";
 	return 0;
 }
 
@@ -356,18 +372,55 @@ static void a_cgroup_the_user_may_write_serves_unless_a_manager_owns_it(void **s
 	assert_string_equal(get("/user@1000.service/term.scope", "cgroup.procs"), "20\n");
 }
 
-static void a_manager_that_gives_nothing_is_no_error(void **state)
+static void a_scope_of_the_user_manager_is_used(void **state)
+{
+	(void)state;
+	has_manager = true;
+	moved_to = "/user@1000.service/cejail-T1.scope";
+	make("/user@1000.service", "cpu memory pids\n", "");
+	make(moved_to, "cpu memory pids\n", "10\n");
+	struct cgroup_host host = host_at("/not-there", 1000);
+	auto_cgroup_parent struct cgroup_parent p = find(&host, NULL);
+	assert_string_equal(p.origin, "user manager");
+	assert_true(is_at(&p, moved_to));
+	assert_true(offers_all(&p));
+	assert_int_equal(fake.moved, 1);
+
+	was_asked = false; /* where the first has put us nobody needs to be asked */
+	host = host_at("/user@1000.service/cejail-T1.scope/cejail-supervisor", 1000);
+	auto_cgroup_parent struct cgroup_parent again = find(&host, NULL);
+	assert_string_equal(again.origin, "delegated");
+	assert_true(is_at(&again, moved_to));
+	assert_false(was_asked);
+}
+
+static void a_manager_that_gives_nothing_is_told_of(void **state)
 {
 	(void)state;
 	has_manager = true;
 	manager_rc = -ECONNREFUSED;
-	struct cgroup_host host = host_at("/gone", 1000);
+	struct cgroup_host host = host_at("/not-there", 1000);
 	auto_cgroup_parent struct cgroup_parent p = find(&host, NULL);
 	assert_int_equal(p.dir_fd, -1);
+	assert_non_null(strstr(p.why_not, "ask the manager: Connection refused"));
 
 	manager_rc = 0; /* it says yes, and yet nothing changed */
 	auto_cgroup_parent struct cgroup_parent q = find(&host, NULL);
 	assert_int_equal(q.dir_fd, -1);
+	assert_non_null(strstr(q.why_not, "can't be seen"));
+}
+
+static void a_better_way_that_is_blocked_is_what_there_is_to_mend(void **state)
+{
+	(void)state;
+	make("", "\n", ""); /* the root gives nothing on, so that root's own holds nothing */
+	make("/svc", "memory\n", "0\n");
+	mark("/svc");
+	struct cgroup_host host = host_at("/svc", 0);
+	auto_cgroup_parent struct cgroup_parent p = find(&host, NULL);
+	assert_string_equal(p.origin, "own");
+	assert_false(p.offers[CGROUP_MEMORY]);
+	assert_non_null(strstr(p.why_not, "pid namespace"));
 }
 
 static void a_v1_host_is_told_what_to_boot_with(void **state)
@@ -455,7 +508,9 @@ int main(void)
 		TEST(a_container_root_is_vacated_and_used),
 		TEST(an_ordinary_user_without_delegation_has_nothing_and_hears_why),
 		TEST(a_cgroup_the_user_may_write_serves_unless_a_manager_owns_it),
-		TEST(a_manager_that_gives_nothing_is_no_error),
+		TEST(a_scope_of_the_user_manager_is_used),
+		TEST(a_manager_that_gives_nothing_is_told_of),
+		TEST(a_better_way_that_is_blocked_is_what_there_is_to_mend),
 		TEST(a_v1_host_is_told_what_to_boot_with),
 		TEST(a_host_without_cgroup_v2_is_told_so),
 		TEST(a_path_too_long_is_declined),

@@ -40,6 +40,9 @@ static struct {
 	uint32_t pid;
 	int delegates;
 	char collect[64];
+	const char *cgroup; /* where we are before */
+	int unit_delegates, property_rc;
+	char asked_path[256], asked_interface[64];
 } play;
 
 static int play_new(struct sd_bus **out)
@@ -111,6 +114,24 @@ static int play_call(struct sd_bus *bus, const char *service, const char *path,
 	return play.method_rc;
 }
 
+static int play_property(struct sd_bus *bus, const char *service, const char *path,
+			 const char *interface, const char *member, struct sdbus_error *error,
+			 char type, void *out)
+{
+	(void)bus;
+	if (strcmp(service, "org.freedesktop.systemd1") != 0 || strcmp(member, "Delegate") != 0 ||
+	    type != 'b')
+		return -EBADMSG;
+	(void)snprintf(play.asked_path, sizeof(play.asked_path), "%s", path);
+	(void)snprintf(play.asked_interface, sizeof(play.asked_interface), "%s", interface);
+	if (play.property_rc < 0) {
+		*error = (struct sdbus_error){ "org.x", "unknown", 1 };
+		return play.property_rc;
+	}
+	memcpy(out, &play.unit_delegates, sizeof(play.unit_delegates));
+	return 0;
+}
+
 static void play_free(struct sdbus_error *error)
 {
 	play.errors_freed += error->name != NULL;
@@ -135,6 +156,7 @@ int __wrap_sdbus_load(struct sdbus *out, struct cj_error *err)
 		.set_method_call_timeout = play_timeout,
 		.start = play_start,
 		.call_method = play_call,
+		.get_property_trivial = play_property,
 		.error_free = play_free,
 		.flush_close_unref = play_unref,
 	};
@@ -146,10 +168,10 @@ ssize_t __wrap_kernfile_read(int dir_fd, const char *name, char *buf, size_t siz
 {
 	(void)dir_fd;
 	(void)name;
-	bool is_moved = play.moves_after == 0;
-	play.moves_after -= !is_moved;
+	bool was_started = play.unit[0] != '\0', is_moved = was_started && play.moves_after == 0;
+	play.moves_after -= was_started && !is_moved;
 	return snprintf(buf, size, "0::/user.slice/%s\n",
-			is_moved ? "app.slice/cejail-J1.scope" : "session-1.scope");
+			is_moved ? "app.slice/cejail-J1.scope" : play.cgroup);
 }
 
 int __wrap_nanosleep(const struct timespec *wait, struct timespec *left);
@@ -188,6 +210,7 @@ static int begin(void **state)
 	char path[128];
 	memset(&play, 0, sizeof(play));
 	play.has_library = true;
+	play.cgroup = "session-1.scope";
 	(void)snprintf(runtime_dir, sizeof(runtime_dir), "/tmp/cejail-test-scope.XXXXXX");
 	if (!mkdtemp(runtime_dir))
 		return -1;
@@ -251,6 +274,78 @@ static void the_environments_address_comes_first_and_the_private_socket_last(voi
 	assert_int_equal(play.is_bus[1], 1);
 	assert_int_equal(play.is_bus[2], 0);
 	assert_int_equal(play.open_buses, 0);
+}
+
+/* "user@UID.service/app.slice/" and the unit. */
+static const char *managed(const char *unit)
+{
+	static char path[128];
+	(void)snprintf(path, sizeof(path), "user@%u.service/app.slice/%s", getuid(), unit);
+	return path;
+}
+
+static void a_unit_that_is_delegated_already_is_kept(void **state)
+{
+	(void)state;
+	struct cj_error err;
+	listen_at("bus");
+	play.unit_delegates = 1;
+	play.cgroup = managed("run-7_x.scope");
+	assert_int_equal(enter(&err), 0);
+	assert_string_equal(play.unit, "");
+	assert_string_equal(play.asked_interface, "org.freedesktop.systemd1.Scope");
+	assert_string_equal(play.asked_path, "/org/freedesktop/systemd1/unit/run_2d7_5fx_2escope");
+
+	play.cgroup = managed("9a\xc3.service"); /* a digit comes first, and a byte of UTF-8 */
+	play.tried = 0;
+	assert_int_equal(enter(&err), 0);
+	assert_string_equal(play.unit, "");
+	assert_string_equal(play.asked_interface, "org.freedesktop.systemd1.Service");
+	assert_string_equal(play.asked_path, "/org/freedesktop/systemd1/unit/_39a_c3_2eservice");
+}
+
+static void a_unit_that_is_not_delegated_is_left(void **state)
+{
+	(void)state;
+	struct cj_error err;
+	listen_at("bus");
+	play.cgroup = managed("vte-1.scope");
+	assert_int_equal(enter(&err), 0);
+	assert_true(play.asked_path[0] != '\0');
+	assert_string_equal(play.unit, "cejail-J1.scope");
+}
+
+static void a_manager_that_cannot_say_is_asked_for_a_scope(void **state)
+{
+	(void)state;
+	struct cj_error err;
+	listen_at("bus");
+	play.cgroup = managed("vte-1.scope");
+	play.property_rc = -ENOENT;
+	assert_int_equal(enter(&err), 0);
+	assert_string_equal(play.unit, "cejail-J1.scope");
+	assert_int_equal(play.errors_freed, 1);
+}
+
+static void only_units_of_the_manager_are_asked_about(void **state)
+{
+	(void)state;
+	struct cj_error err;
+	static char odd[8][160];
+	static const char *const units[] = { "deep.scope/inner", "app.slice", "", "x.socket" };
+	listen_at("bus");
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		memset(play.unit, 0, sizeof(play.unit));
+		play.tried = 0;
+		(void)snprintf(odd[i], sizeof(odd[i]), "%s", managed(units[i]));
+		play.cgroup = odd[i];
+		assert_int_equal(enter(&err), 0);
+		assert_string_equal(play.asked_path, "");
+	}
+	play.tried = 0;
+	play.cgroup = "user@99999.service/app.slice/another-users.scope";
+	assert_int_equal(enter(&err), 0);
+	assert_string_equal(play.asked_path, "");
 }
 
 static void without_a_socket_there_is_no_manager(void **state)
@@ -348,6 +443,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_delegated_scope_around_this_process_is_asked_for),
 		TEST(the_environments_address_comes_first_and_the_private_socket_last),
+		TEST(a_unit_that_is_delegated_already_is_kept),
+		TEST(a_unit_that_is_not_delegated_is_left),
+		TEST(a_manager_that_cannot_say_is_asked_for_a_scope),
+		TEST(only_units_of_the_manager_are_asked_about),
 		TEST(without_a_socket_there_is_no_manager),
 		TEST(a_file_in_place_of_the_socket_is_no_door),
 		TEST(a_path_that_would_be_another_address_is_no_door),

@@ -318,6 +318,12 @@ def _():
         refused(sh("true", "--seccomp", f.file("p.json", json.dumps(policy))), "no_such_call", "p.json")
 
 
+@test("what the contract names and isn't there yet says so")
+def _():
+    refused(sh("true", "--connect", "tcp:127.0.0.1:80"), "--connect", "yet")
+    refused(sh("true", "--rootfs", "debian"), "--rootfs", "debian", "yet")
+
+
 @test("set-up errors are one result, too: with stage, message and hint")
 def _():
     done = run("--json", "-p", "base", "--ro-bind", "/no/such/source", "--", "true").exits(125)

@@ -2,6 +2,7 @@
 """Limits: each holds here, by what the result says it holds; on the test machine that is cgroup v2."""
 
 import os
+import subprocess
 
 from harness import *  # noqa: F403
 
@@ -225,3 +226,34 @@ def _():
 def _():
     refused(sh("true", "--cgroup-parent", "/no/such/cgroup"), "/no/such/cgroup")
     refused(sh("true", "--cgroup-parent", "/tmp"), "/tmp")
+
+
+@test("--cgroup-parent is where the jail's cgroup is made, and it is empty again afterwards", who="root")
+def _():
+    if EXPECTED != "cgroup":
+        return
+    parent = "/sys/fs/cgroup/test-parent"
+    os.mkdir(parent)
+    try:
+        with open(f"{parent}/cgroup.subtree_control", "w", encoding="ascii") as file:
+            file.write("+memory +cpu +pids")
+        process = start("run", "--id", "below", "--cgroup-parent", parent, "-p", "base", "--", "/bin/sleep", "1")
+        wait_until(lambda: os.path.exists(f"{parent}/cejail-below/cgroup.procs"), "the jail's cgroup")
+        finish(process).exits(0)
+    finally:
+        os.rmdir(parent)  # only an empty one can be removed
+
+
+@test("a jail can't have more than the service it runs in", who="root", limit=90)
+def _():
+    if EXPECTED != "cgroup":
+        return
+    done = subprocess.run(
+        ["systemd-run", "--quiet", "--wait", "--pipe", "--collect", "-p", "Delegate=yes", "-p", "MemoryMax=100M",
+         "-p", "MemorySwapMax=0", CEJAIL, "run", "--json", "-p", "base", "-m", "1G", "-t", "30",
+         "-f", f"{PROBES}/load:/box/load", "--", "/box/load", "memory", "300"],
+        stdin=subprocess.DEVNULL, capture_output=True, timeout=60 * SLOW, check=False,
+    )  # fmt: skip
+    value = parse_result(done.stdout.decode())
+    lacks(value["stdout"]["text"], "held 300", "stdout")
+    equal(value["status"], "oom", "status")

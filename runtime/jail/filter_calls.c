@@ -150,6 +150,26 @@ const struct call_needed calls_needed[] = {
 };
 const size_t calls_needed_count = COUNT_OF(calls_needed);
 
+/* The ones that filters are written about; seccomp(2) shows a filter 64 bits of every argument. */
+static const struct call_int {
+	int nr;
+	unsigned index;
+} ints[] = {
+	{ SYS_ioctl, 1 },       { SYS_socket, 0 },     { SYS_socket, 1 }, { SYS_socket, 2 },
+	{ SYS_socketpair, 0 },  { SYS_socketpair, 1 }, { SYS_prctl, 0 },  { SYS_fcntl, 1 },
+	{ SYS_personality, 0 }, { SYS_clone, 0 },      { SYS_bpf, 0 },    { SYS_setsockopt, 1 },
+	{ SYS_setsockopt, 2 },  { SYS_keyctl, 0 },
+};
+
+bool call_arg_is_int(int nr, unsigned index)
+{
+	for (size_t i = 0; i < COUNT_OF(ints); i++) {
+		if (ints[i].nr == nr && ints[i].index == index)
+			return true;
+	}
+	return false;
+}
+
 static const struct call_number {
 	const char *name;
 	int nr;

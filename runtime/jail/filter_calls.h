@@ -30,6 +30,9 @@ struct call_needed {
 extern const struct call_needed calls_needed[];
 extern const size_t calls_needed_count;
 
+/* Does the kernel look only at the low 32 bits of this argument? */
+bool call_arg_is_int(int nr, unsigned index);
+
 /* The number of a call newer than libseccomp 2.5.4 (the same on every architecture); -1: not one.
  */
 int call_newer(const char *name);

@@ -201,12 +201,50 @@ static void insert_branch(struct filter_branch *branches, int *ranks, size_t n,
 	ranks[at] = rank;
 }
 
+/*
+ * A refusal by an equal number, of an argument of which the kernel looks at 32 bits, must not be
+ * dodged by setting a higher bit (CVE-2019-10063): those bits are left out.
+ */
+static const struct policy_arg *narrow(struct compiler *c, int nr, const struct policy_rule *rule)
+{
+	if (rule->nargs == 0 || lets_through(rule->action))
+		return rule->args;
+	struct policy_arg *args = arena_array(&c->scratch, rule->nargs, sizeof(*args));
+	if (!args)
+		return NULL;
+	for (size_t i = 0; i < rule->nargs; i++) {
+		const struct policy_arg *arg = &rule->args[i];
+		bool is_dodged = arg->op == POLICY_EQ && arg->value <= UINT32_MAX &&
+				 call_arg_is_int(nr, arg->index);
+		args[i] = *arg;
+		if (is_dodged)
+			args[i] = (struct policy_arg){ arg->index, POLICY_MASKED_EQ, UINT32_MAX,
+						       arg->value };
+	}
+	return args;
+}
+
+static int add_branch(struct compiler *c, int nr, const struct policy_rule *rule, int *ranks,
+		      struct filter_branch *branches, struct cj_error *err)
+{
+	struct filter_call *call = &c->plan->calls[nr];
+	const struct filter_branch branch = {
+		.args = narrow(c, nr, rule),
+		.nargs = rule->nargs,
+		.ret = answer(nr, rule->action, rule->errno_value),
+	};
+	if (!branch.args)
+		return no_memory(err);
+	insert_branch(branches, ranks, call->nbranches++, branch, strictness(rule->action));
+	return 0;
+}
+
 static int decide_call(struct compiler *c, int nr, const struct use *uses, size_t n,
 		       struct cj_error *err)
 {
 	struct filter_call *call = &c->plan->calls[nr];
-	struct filter_branch *branches = arena_array(&c->scratch, n + 1, sizeof(*branches));
-	int *ranks = arena_array(&c->scratch, n + 1, sizeof(*ranks));
+	struct filter_branch *branches = arena_array(&c->scratch, n, sizeof(*branches));
+	int *ranks = arena_array(&c->scratch, n, sizeof(*ranks));
 	if (!branches || !ranks)
 		return no_memory(err);
 
@@ -215,13 +253,10 @@ static int decide_call(struct compiler *c, int nr, const struct use *uses, size_
 	call->otherwise = base ? answer(nr, base->rule->action, base->rule->errno_value)
 			       : answer(nr, c->policy->default_action, c->policy->default_errno);
 	for (size_t i = 0; i < n; i++) {
-		const struct policy_rule *r = uses[i].rule;
-		if (r->nargs > 0 && outranks(&uses[i], base))
-			insert_branch(
-			    branches, ranks, call->nbranches++,
-			    (struct filter_branch){ r->args, r->nargs,
-						    answer(nr, r->action, r->errno_value) },
-			    strictness(r->action));
+		const struct policy_rule *rule = uses[i].rule;
+		if (rule->nargs > 0 && outranks(&uses[i], base) &&
+		    add_branch(c, nr, rule, ranks, branches, err) < 0)
+			return -err->code;
 	}
 	return 0;
 }

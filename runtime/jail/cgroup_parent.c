@@ -213,6 +213,7 @@ static bool claim_user_manager(const struct cgroup_host *host, const char *id,
 	if (!is_managed(&moved))
 		return decline(out, "the user manager's scope can't be seen in '%s'",
 			       host->mount.point);
+	cgroup_text_leave_supervisor(moved.own_path); /* another cejail was there first */
 	return put_path(out, moved.own_path, "");
 }
 

@@ -9,7 +9,6 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/jail/cgroup_text.h"
 
 #define VACATE_ROUNDS 16  /* each finds what forked since the last */
 #define VACATE_PIDS   512 /* of one round */

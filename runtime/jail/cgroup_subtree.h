@@ -9,10 +9,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "runtime/jail/cgroup_text.h"
 #include "runtime/jail/kernfile.h"
-
-/* Where the processes of a cgroup go that is to have children with controllers. */
-#define CGROUP_SUPERVISOR_LEAF "cejail-supervisor"
 
 /* A file of the cgroup that is a list of words. */
 bool cgroup_subtree_read(int dir_fd, const char *name, char list[static KERNFILE_SMALL]);

@@ -25,6 +25,13 @@ const char *cgroup_text_leaf_id(const char *path)
 	return cgroup_text_is_leaf_id(name + prefix) ? name + prefix : NULL;
 }
 
+void cgroup_text_leave_supervisor(char *path)
+{
+	char *slash = strrchr(path, '/');
+	if (slash && strcmp(slash + 1, CGROUP_SUPERVISOR_LEAF) == 0)
+		*slash = '\0';
+}
+
 /* A word within a line: not NUL-ended. */
 struct word {
 	const char *at;

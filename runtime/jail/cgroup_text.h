@@ -27,6 +27,12 @@ bool cgroup_text_is_leaf_id(const char *id);
 /* The id in the last component of a path or name; NULL: it is not a leaf's. */
 const char *cgroup_text_leaf_id(const char *path);
 
+/* Where the processes of a cgroup go that is to have leaves (cgroup_subtree.h). */
+#define CGROUP_SUPERVISOR_LEAF "cejail-supervisor"
+
+/* The cgroup that `path` is that leaf of: cuts the last component if it is the leaf's name. */
+void cgroup_text_leave_supervisor(char *path);
+
 struct cgroup_mount {
 	char point[CGROUP_PATH_MAX]; /* "": no cgroup v2 is mounted */
 	char root[CGROUP_PATH_MAX];  /* which cgroup is seen there, as our namespace names it */

@@ -104,6 +104,7 @@ static bool is_delegated(const struct sdbus *lib, struct sd_bus *bus, pid_t pid)
 {
 	struct cgroup_self self;
 	read_cgroup(pid, &self);
+	cgroup_text_leave_supervisor(self.path); /* another cejail may have moved us there */
 	const char *unit = managed_unit(&self), *interface = unit ? interface_of(unit) : NULL;
 	char path[OBJECT_PATH_MAX];
 	if (!interface || !put_object_path(unit, path, sizeof(path)))

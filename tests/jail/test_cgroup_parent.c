@@ -394,6 +394,20 @@ static void a_scope_of_the_user_manager_is_used(void **state)
 	assert_false(was_asked);
 }
 
+static void a_unit_that_another_cejail_has_vacated_is_used_as_it_is(void **state)
+{
+	(void)state;
+	has_manager = true;
+	make("/user@1000.service", "cpu memory pids\n", "");
+	make("/user@1000.service/x.scope", "cpu memory pids\n", "10\n");
+	make("/user@1000.service/x.scope/cejail-supervisor", "", "");
+	struct cgroup_host host = host_at("/user@1000.service/x.scope", 1000);
+	moved_to = "/user@1000.service/x.scope/cejail-supervisor"; /* while the manager was asked */
+	auto_cgroup_parent struct cgroup_parent p = find(&host, NULL);
+	assert_string_equal(p.origin, "user manager");
+	assert_true(is_at(&p, "/user@1000.service/x.scope"));
+}
+
 static void a_manager_that_gives_nothing_is_told_of(void **state)
 {
 	(void)state;
@@ -509,6 +523,7 @@ int main(void)
 		TEST(an_ordinary_user_without_delegation_has_nothing_and_hears_why),
 		TEST(a_cgroup_the_user_may_write_serves_unless_a_manager_owns_it),
 		TEST(a_scope_of_the_user_manager_is_used),
+		TEST(a_unit_that_another_cejail_has_vacated_is_used_as_it_is),
 		TEST(a_manager_that_gives_nothing_is_told_of),
 		TEST(a_better_way_that_is_blocked_is_what_there_is_to_mend),
 		TEST(a_v1_host_is_told_what_to_boot_with),

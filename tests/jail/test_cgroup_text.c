@@ -216,6 +216,24 @@ static void a_leaf_is_known_by_its_name(void **state)
 		assert_null(cgroup_text_leaf_id(others[i]));
 }
 
+static void only_the_supervisors_leaf_is_left(void **state)
+{
+	(void)state;
+	static const char *const rows[][2] = {
+		{ "/a/x.scope/cejail-supervisor", "/a/x.scope" },
+		{ "/cejail-supervisor", "" },
+		{ "/a/cejail-supervisor/b", "/a/cejail-supervisor/b" },
+		{ "/a/cejail-supervisors", "/a/cejail-supervisors" },
+		{ "", "" },
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char path[64];
+		memcpy(path, rows[i][0], strlen(rows[i][0]) + 1);
+		cgroup_text_leave_supervisor(path);
+		assert_string_equal(path, rows[i][1]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -234,6 +252,7 @@ int main(void)
 		cmocka_unit_test(a_word_is_not_its_prefix),
 		cmocka_unit_test(only_whole_lines_are_pids),
 		cmocka_unit_test(a_leaf_is_known_by_its_name),
+		cmocka_unit_test(only_the_supervisors_leaf_is_left),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -304,6 +304,18 @@ static void a_unit_that_is_delegated_already_is_kept(void **state)
 	assert_string_equal(play.asked_path, "/org/freedesktop/systemd1/unit/_39a_c3_2eservice");
 }
 
+static void a_unit_that_another_cejail_has_vacated_is_kept(void **state)
+{
+	(void)state;
+	struct cj_error err;
+	listen_at("bus");
+	play.unit_delegates = 1;
+	play.cgroup = managed("x.service/cejail-supervisor");
+	assert_int_equal(enter(&err), 0);
+	assert_string_equal(play.unit, "");
+	assert_string_equal(play.asked_path, "/org/freedesktop/systemd1/unit/x_2eservice");
+}
+
 static void a_unit_that_is_not_delegated_is_left(void **state)
 {
 	(void)state;
@@ -444,6 +456,7 @@ int main(void)
 		TEST(a_delegated_scope_around_this_process_is_asked_for),
 		TEST(the_environments_address_comes_first_and_the_private_socket_last),
 		TEST(a_unit_that_is_delegated_already_is_kept),
+		TEST(a_unit_that_another_cejail_has_vacated_is_kept),
 		TEST(a_unit_that_is_not_delegated_is_left),
 		TEST(a_manager_that_cannot_say_is_asked_for_a_scope),
 		TEST(only_units_of_the_manager_are_asked_about),

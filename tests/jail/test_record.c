@@ -23,7 +23,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/jail/cgroup.h"
 
-/* WRAP: cgroup_remove_path cgroup_sweep_own fd_write_all time */
+/* WRAP: cgroup_remove_path cgroup_sweep_own fd_write_all time flock sys_pidfd_open */
 
 static char dir_path[64];
 static int dir_fd = -1;
@@ -85,9 +85,37 @@ static pid_t fork_child(void)
 	return pid;
 }
 
+static void (*before_flock)(void); /* what happens between open(2) and flock(2), once */
+static void (*before_pidfd)(void); /* and before pidfd_open(2) */
+
+static void run_once(void (**hook)(void))
+{
+	void (*now)(void) = *hook;
+	*hook = NULL;
+	if (now)
+		now();
+}
+
+int __real_flock(int fd, int operation);
+int __wrap_flock(int fd, int operation);
+int __wrap_flock(int fd, int operation)
+{
+	run_once(&before_flock);
+	return __real_flock(fd, operation);
+}
+
+int __real_sys_pidfd_open(pid_t pid);
+int __wrap_sys_pidfd_open(pid_t pid);
+int __wrap_sys_pidfd_open(pid_t pid)
+{
+	run_once(&before_pidfd);
+	return __real_sys_pidfd_open(pid);
+}
+
 static int begin(void **state)
 {
 	(void)state;
+	before_flock = before_pidfd = NULL;
 	memset(&removed, 0, sizeof(removed));
 	later = 0;
 	disk_is_full = false;
@@ -468,6 +496,50 @@ static void a_dead_run_is_not_cancelled_whoever_has_its_pid(void **state)
 	assert_int_equal(WTERMSIG(status), SIGKILL);
 }
 
+static int owner_fd = -1;
+
+static void owner_dies(void)
+{
+	cj_close(&owner_fd);
+}
+
+static void a_supervisor_that_ends_while_its_pid_is_opened_is_not_signalled(void **state)
+{
+	(void)state;
+	struct cj_error err = { 0 };
+	pid_t bystander = fork_child(); /* has its pid by then */
+	if (bystander == 0)
+		for (;;)
+			(void)pause();
+	struct record r = record_of("ending");
+	r.supervisor_pid = bystander;
+	owner_fd = record_create(dir_fd, &r, &err);
+	before_pidfd = owner_dies;
+	assert_int_equal(record_cancel(dir_fd, "ending", &err), -ENOENT);
+	assert_int_equal(waitpid(bystander, NULL, WNOHANG), 0);
+	assert_int_equal(kill(bystander, SIGKILL), 0);
+	assert_int_equal(waitpid(bystander, NULL, 0), bystander);
+}
+
+static void name_passes_on(void)
+{
+	(void)unlinkat(dir_fd, "runs/reused.json", 0);
+	owner_fd = create("reused");
+}
+
+static void a_name_that_passes_to_a_new_run_is_not_swept(void **state)
+{
+	(void)state;
+	leave_dead("reused", "/sys/fs/cgroup/cejail/cejail-reused");
+	before_flock = name_passes_on; /* the old file is open by then */
+	assert_int_equal(sweep(), 0);
+	assert_true(owner_fd >= 0);
+	assert_true(exists("runs/reused.json"));
+	assert_int_equal(removed.calls, 0);
+	record_remove(dir_fd, "reused", &owner_fd);
+	assert_false(exists("runs/reused.json"));
+}
+
 static void a_record_of_pid_0_or_1_signals_nobody(void **state)
 {
 	(void)state;
@@ -539,6 +611,8 @@ int main(void)
 		TEST(the_sweep_of_cgroups_knows_the_records),
 		TEST(a_cancel_reaches_the_supervisor),
 		TEST(a_dead_run_is_not_cancelled_whoever_has_its_pid),
+		TEST(a_supervisor_that_ends_while_its_pid_is_opened_is_not_signalled),
+		TEST(a_name_that_passes_to_a_new_run_is_not_swept),
 		TEST(a_record_of_pid_0_or_1_signals_nobody),
 		TEST(concurrent_runs_never_lose_a_record),
 		TEST(a_missing_directory_is_an_error),

@@ -87,20 +87,6 @@ static int send_message(int sock_fd, uint32_t step, const void *data, size_t siz
 	return sent < 0 ? -errno : 0;
 }
 
-int step_tell(const struct step_link *link, unsigned step, const void *data, size_t size,
-	      const int *fds, size_t nfds, struct cj_error *err)
-{
-	if (size > STEP_DATA_MAX || nfds > STEP_FDS_MAX)
-		return cj_fail(err, EMSGSIZE, "tell %s '%s'", link->peer, link->names[step]);
-
-	int rc = send_message(link->sock_fd, step, data, size, fds, nfds);
-	if (rc == -EAGAIN)
-		return cj_fail(err, ETIMEDOUT, "tell %s '%s'", link->peer, link->names[step]);
-	if (rc < 0)
-		return cj_fail(err, -rc, "tell %s '%s'", link->peer, link->names[step]);
-	return 0;
-}
-
 void step_abort(const struct step_link *link, const struct cj_error *why)
 {
 	/* If even this can't be sent, the peer reads the end of the socket. */
@@ -180,6 +166,33 @@ static int next_message(const struct step_link *link, struct step_msg *out, cons
 	if (header.step == STEP_FAILED && out->size == sizeof(struct cj_error))
 		return adopt_error(err, out);
 	out->step = header.step;
+	return 0;
+}
+
+/*
+ * A peer that is gone may have said why before it went, and that is worth more than our EPIPE.
+ */
+static int hear_last_words(const struct step_link *link, unsigned step, struct cj_error *err)
+{
+	auto_step_msg struct step_msg last = { 0 };
+	int rc = next_message(link, &last, link->names[step], err);
+	return rc < 0 ? rc
+		      : cj_reject_as(err, EPIPE, "%s ended before '%s'", link->peer,
+				     link->names[step]);
+}
+
+int step_tell(const struct step_link *link, unsigned step, const void *data, size_t size,
+	      const int *fds, size_t nfds, struct cj_error *err)
+{
+	if (size > STEP_DATA_MAX || nfds > STEP_FDS_MAX)
+		return cj_fail(err, EMSGSIZE, "tell %s '%s'", link->peer, link->names[step]);
+
+	int rc = send_message(link->sock_fd, step, data, size, fds, nfds);
+	if (rc == -EPIPE || rc == -ECONNRESET)
+		return hear_last_words(link, step, err);
+	if (rc < 0)
+		return cj_fail(err, rc == -EAGAIN ? ETIMEDOUT : -rc, "tell %s '%s'", link->peer,
+			       link->names[step]);
 	return 0;
 }
 

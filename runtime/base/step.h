@@ -40,7 +40,10 @@ int step_pair(int out_fds[2], unsigned timeout_ms, struct cj_error *err);
 /* Lifts the limit: from here on the wait is as long as the program runs. */
 void step_wait_forever(const struct step_link *link);
 
-/* Says that `step` is reached.  Borrows data and fds. */
+/*
+ * Says that `step` is reached.  Borrows data and fds.
+ * Fails: the peer's own error if it sent one before it ended; EPIPE; ETIMEDOUT.
+ */
 int step_tell(const struct step_link *link, unsigned step, const void *data, size_t size,
 	      const int *fds, size_t nfds, struct cj_error *err);
 

@@ -16,23 +16,10 @@
 #include "runtime/base/scope.h"
 #include "runtime/jail/state.h"
 
-/*
- * When init fails it says why and ends: the message it sent is worth more than our EPIPE.
- */
-static int tell(struct jail *j, enum step step, const void *data, size_t size, const int *fds,
-		size_t nfds, struct cj_error *err)
-{
-	if (step_tell(&j->link, step, data, size, fds, nfds, err) == 0)
-		return 0;
-	auto_step_msg struct step_msg last = { 0 };
-	if (err->code == EPIPE || err->code == ECONNRESET)
-		(void)step_next(&j->link, &last, err); /* fills *err: a dead peer sends no step */
-	return -err->code;
-}
-
 static int send_input(void *context, const struct input *in, int fd, struct cj_error *err)
 {
-	return tell(context, STEP_INPUT, in, sizeof(*in), &fd, fd >= 0, err);
+	const struct jail *j = context;
+	return step_tell(&j->link, STEP_INPUT, in, sizeof(*in), &fd, fd >= 0, err);
 }
 
 static int send_file(struct jail *j, const char *path, int fd, uint64_t max_bytes,
@@ -176,5 +163,6 @@ int handover_start(struct jail *j, const int stdio[3], struct cj_error *err)
 		return words_fd;
 
 	const int fds[] = { words_fd, stdio[0], stdio[1], stdio[2] };
-	return tell(j, STEP_START, &start, sizeof(start), fds, j->plan->tty ? 1 : 4, err);
+	return step_tell(&j->link, STEP_START, &start, sizeof(start), fds, j->plan->tty ? 1 : 4,
+			 err);
 }

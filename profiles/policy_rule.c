@@ -100,8 +100,7 @@ static int read_arg(const struct policy_reader *r, const struct json_node *node,
 	return 0;
 }
 
-/* Others read two conditions on one argument as "either"; "all must hold" is what a reader expects.
- */
+/* Other runtimes read two conditions on one argument as "either", a reader as "both": refused. */
 static bool repeats_index(const struct policy_arg *args, size_t nargs)
 {
 	unsigned seen = 0;

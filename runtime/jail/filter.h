@@ -89,7 +89,6 @@ int filter_watch_fd(const struct filter_watch *w); /* for epoll; -1 once closed 
  */
 void filter_watch_answer(struct filter_watch *w, const char **out_name);
 
-/* Sorted by first appearance; valid until destroyed.  *out_complete: false once answering stopped.
- */
+/* By first appearance; valid until destroyed.  *out_complete: false once counting stopped. */
 const struct denied_syscall *filter_watch_denied(const struct filter_watch *w, size_t *out_count,
 						 bool *out_complete);

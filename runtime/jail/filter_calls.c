@@ -10,8 +10,7 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Newer than the kernel headers of Debian 12.
- */
+/* Newer than the kernel headers of Debian 12. */
 #define NR_open_tree_attr 467
 
 #define CALL(name)                                                                                 \

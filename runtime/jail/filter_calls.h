@@ -33,6 +33,5 @@ extern const size_t calls_needed_count;
 /* Does the kernel look only at the low 32 bits of this argument? */
 bool call_arg_is_int(int nr, unsigned index);
 
-/* The number of a call newer than libseccomp 2.5.4 (the same on every architecture); -1: not one.
- */
+/* A call newer than libseccomp 2.5.4: its number, the same everywhere; -1: not one. */
 int call_newer(const char *name);

@@ -5,7 +5,7 @@
  *
  * Why not libseccomp's own compiler: beside a rule without conditions it drops the
  * ones with conditions and says nothing, so "ioctl is allowed" would swallow "TIOCSTI
- * is refused"; and it knows no ranges, which makes its program four times as long.
+ * is refused"; and it knows no ranges, which makes its program twice as long.
  *
  * Order of strictness: kill, trap, refuse (errno), log, allow; the kernel's own when
  * several filters answer (seccomp(2)).

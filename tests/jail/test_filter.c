@@ -16,9 +16,12 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ipc.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -487,6 +490,36 @@ static void a_filter_that_does_not_hold_is_an_error(void **state)
 	assert_int_equal(listener_fd, -2);
 }
 
+static void close_uncounted(void)
+{
+	struct cj_error err = { 0 };
+	int listener_fd = -1;
+	CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+	CHECK(filter_close_uncounted(&err) == 0);
+	load_or_leave(&listener_fd);
+	CHECK(listener_fd >= 0); /* the one before took none */
+	CHECK(fails(memfd_create("x", MFD_CLOEXEC), ENOSYS));
+	CHECK(fails(shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0600), ENOSYS));
+	CHECK(getppid() > 0);
+	_exit(0);
+}
+
+static void memory_that_nobody_counts_can_be_closed(void **state)
+{
+	(void)state;
+	int status;
+	pid_t pid = fork();
+	assert_return_code(pid, errno);
+	if (pid == 0)
+		close_uncounted();
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+
+	struct cj_error err = { 0 };
+	kernel = FORBIDDEN;
+	assert_int_equal(filter_close_uncounted(&err), -EACCES);
+}
+
 #define TEST(name) cmocka_unit_test_teardown(name, teardown)
 
 int main(void)
@@ -508,6 +541,7 @@ int main(void)
 		TEST(a_second_filter_inside_the_first_has_no_listener),
 		TEST(a_kernel_that_refuses_is_an_error),
 		TEST(a_filter_that_does_not_hold_is_an_error),
+		TEST(memory_that_nobody_counts_can_be_closed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

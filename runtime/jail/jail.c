@@ -151,7 +151,8 @@ static int cgroup_enter(struct jail *j, struct cj_error *err)
 	const struct cgroup_limits limits = {
 		.memory_bytes = j->plan->limits.memory_bytes,
 		.millicpus = j->plan->limits.millicpus,
-		.pids = j->plan->limits.pids,
+		.pids = j->plan->limits.pids > 0 ? j->plan->limits.pids + 1
+						 : 0, /* init counts, too */
 	};
 	return cgroup_create(j->plan->cgroup_parent, j->id, &limits, &j->cgroup, err);
 }
@@ -164,9 +165,14 @@ static void cgroup_leave(struct jail *j)
 /* Before init exists: it loads the program compiled here. */
 static int filter_enter(struct jail *j, struct cj_error *err)
 {
-	if (j->plan->policy)
-		return filter_compile(j->plan->policy, &j->arena, &j->filter, err);
-	filter_builtin(&j->filter);
+	if (!j->plan->policy) {
+		filter_builtin(&j->filter);
+		return 0;
+	}
+	if (filter_compile(j->plan->policy, &j->arena, &j->filter, err) < 0)
+		return -err->code;
+	for (size_t i = 0; i < j->filter.notes.count; i++)
+		jail_warn(j, "seccomp: %s", j->filter.notes.items[i]);
 	return 0;
 }
 

@@ -485,6 +485,11 @@ static uint64_t elapsed_ms(const struct timespec *since)
 			  (now.tv_nsec - since->tv_nsec) / 1000000);
 }
 
+static uint64_t without_init(uint64_t pids)
+{
+	return pids > 0 ? pids - 1 : 0;
+}
+
 static void read_usage(struct watch *w, const struct cgroup_usage *cg)
 {
 	struct usage *u = &w->out->usage;
@@ -495,7 +500,7 @@ static void read_usage(struct watch *w, const struct cgroup_usage *cg)
 		.cpu_system_ms = (cg->has_cpu ? cg->cpu_system_us : w->ended.cpu_system_us) / 1000,
 		.memory_peak_bytes = cg->has_memory_peak ? cg->memory_peak_bytes
 							 : w->peak.memory_bytes,
-		.pids_peak = cg->has_pids_peak ? cg->pids_peak : w->peak.processes,
+		.pids_peak = cg->has_pids_peak ? without_init(cg->pids_peak) : w->peak.processes,
 		.has_memory_peak = cg->has_memory_peak || was_sampled,
 		.has_pids_peak = cg->has_pids_peak || was_sampled,
 	};

@@ -75,6 +75,15 @@ def _():
     equal(value["status"], "oom", "status")
 
 
+@test("a memfd is counted by the cgroup, and refused where nobody would count it", limit=90)
+def _():
+    value = probe_result("load", "memfd", "300", options=("-m", "64M", "--disk", "1G", "-t", "30"), limit=60)
+    if value["limits"]["memory"]["by"] == "cgroup":
+        equal(value["status"], "oom", "status")
+    else:
+        contains(value["stdout"]["text"], "refused: ", "stdout")
+
+
 @test("memory counts files in the jail, too", limit=90)
 def _():
     value = probe_result("load", "disk", "/tmp/f", "300", options=("-m", "64M", "--disk", "1G", "-t", "30"), limit=60)

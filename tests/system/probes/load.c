@@ -4,7 +4,8 @@
  *
  *	load memory MIB        touch that much in one process; "held MIB" when it got it
  *	load family MIB N      the same, spread over N processes that live at once
- *	load shm MIB           the same in a memfd
+ *	load shm MIB           the same in shared memory
+ *	load memfd MIB         the same in a memfd
  *	load processes N       start N children that wait; "started K"
  *	load threads N         the same with threads
  *	load busy N MS         N processes compute until MS of wall clock are over
@@ -68,15 +69,10 @@ static int load_family(char **args)
 	return failed ? 1 : 0;
 }
 
-static int load_shm(char **args)
+static int fill(int flags, int fd, long mib)
 {
-	long mib = atol(args[0]);
-	int fd = memfd_create("load", MFD_CLOEXEC);
-	if (fd < 0 || ftruncate(fd, mib * MIB) < 0) {
-		printf("refused: %s\n", why(errno));
-		return 1;
-	}
-	char *all = mmap(NULL, (size_t)mib * MIB, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	char *all =
+	    mmap(NULL, (size_t)mib * MIB, PROT_READ | PROT_WRITE, MAP_SHARED | flags, fd, 0);
 	if (all == MAP_FAILED) {
 		printf("refused: %s\n", why(errno));
 		return 1;
@@ -84,6 +80,22 @@ static int load_shm(char **args)
 	memset(all, 1, (size_t)mib * MIB);
 	printf("held %ld MiB\n", mib);
 	return 0;
+}
+
+static int load_shm(char **args)
+{
+	return fill(MAP_ANONYMOUS, -1, atol(args[0]));
+}
+
+static int load_memfd(char **args)
+{
+	long mib = atol(args[0]);
+	int fd = memfd_create("load", MFD_CLOEXEC);
+	if (fd < 0 || ftruncate(fd, mib * MIB) < 0) {
+		printf("refused: %s\n", why(errno));
+		return 1;
+	}
+	return fill(0, fd, mib);
 }
 
 static int load_processes(char **args)
@@ -205,10 +217,15 @@ static const struct {
 	int nargs;
 	int (*run)(char **args);
 } loads[] = {
-	{ "memory", 1, load_memory },   { "family", 2, load_family },
-	{ "shm", 1, load_shm },         { "processes", 1, load_processes },
-	{ "threads", 1, load_threads }, { "busy", 2, load_busy },
-	{ "disk", 2, load_disk },       { "inodes", 2, load_inodes },
+	{ "memory", 1, load_memory },
+	{ "family", 2, load_family },
+	{ "shm", 1, load_shm },
+	{ "memfd", 1, load_memfd },
+	{ "processes", 1, load_processes },
+	{ "threads", 1, load_threads },
+	{ "busy", 2, load_busy },
+	{ "disk", 2, load_disk },
+	{ "inodes", 2, load_inodes },
 	{ "files", 1, load_files },
 };
 

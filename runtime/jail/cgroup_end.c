@@ -133,6 +133,8 @@ static int remove_dir(const char *path)
 /* At most REMOVE_LIMIT_MS; what is left then is found by the next sweep. */
 static int end_leaf(const struct cgroup *c)
 {
+	if (rmdir(c->path) == 0)
+		return 0; /* the usual end: init was the last, and has been reaped */
 	cgroup_kill(c);
 	(void)cgroup_wait_empty(c, EMPTY_WAIT_MS); /* rmdir says whether it is */
 	return remove_dir(c->path);

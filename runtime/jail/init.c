@@ -187,6 +187,8 @@ static int no_new_enter(struct jail *j, struct cj_error *err)
 
 static int fence_enter(struct jail *j, struct cj_error *err)
 {
+	/* Asked here: behind the filter a foreign policy may answer in Landlock's place. */
+	j->layers[LAYER_LANDLOCK] = fence_abi() > 0 ? LAYER_ON : LAYER_ABSENT;
 	return fence_apply(&j->plan->root, err);
 }
 
@@ -207,7 +209,7 @@ static int filter_enter(struct jail *j, struct cj_error *err)
 
 	const struct sealed sealed = {
 		.has_listener = listener_fd >= 0,
-		.has_fence = fence_abi() > 0,
+		.has_fence = j->layers[LAYER_LANDLOCK] == LAYER_ON,
 	};
 	const int fds[SEALED_FD_COUNT] = { j->box_fd, j->proc_fd, listener_fd };
 	if (step_tell(&j->link, STEP_SEALED, &sealed, sizeof(sealed), fds,

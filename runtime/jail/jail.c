@@ -275,7 +275,11 @@ static int seal_enter(struct jail *j, struct cj_error *err)
 		return -err->code;
 	j->box_fd = take_fd(&msg.fds[SEALED_BOX]);
 	j->proc_fd = take_fd(&msg.fds[SEALED_PROC]);
-	j->layers[LAYER_SYSCALL_REPORT] = j->watch ? LAYER_ON : LAYER_ABSENT;
+	if (j->filter.ntells == 0)
+		j->layers[LAYER_SYSCALL_REPORT] =
+		    LAYER_OFF; /* the policy refuses nothing of note */
+	else
+		j->layers[LAYER_SYSCALL_REPORT] = j->watch ? LAYER_ON : LAYER_ABSENT;
 	j->layers[LAYER_LANDLOCK] = sealed.has_fence ? LAYER_ON : LAYER_ABSENT;
 	return 0;
 }

@@ -107,7 +107,7 @@ static int check_seccomp(struct config *c, const char *file, struct cj_error *er
 	if (policy_load(c->seccomp, &c->arena, &policy, err) < 0)
 		return cj_wrap(err, "%s: seccomp", file);
 	for (size_t i = 0; i < policy->notes.count; i++)
-		(void)printf("%s: note: %s\n", policy->path, policy->notes.items[i]);
+		(void)printf("note: %s\n", policy->notes.items[i]);
 	return 0;
 }
 

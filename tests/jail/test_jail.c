@@ -156,6 +156,15 @@ static struct plan simple_plan(void)
 	};
 }
 
+/* Tests of several builds run side by side. */
+static const char *unique_id(void)
+{
+	static char id[PLAN_ID_MAX];
+	static unsigned count;
+	(void)snprintf(id, sizeof(id), "test-%d-%u", getpid(), count++);
+	return id;
+}
+
 static unsigned long open_descriptors(void)
 {
 	unsigned long set = 0;
@@ -186,7 +195,7 @@ static int run(const struct plan *plan, const char *const *argv, struct outcome 
 	program.argv.items = (const char **)argv;
 
 	struct jail *jail = NULL;
-	int rc = jail_prepare(plan, "test-jail", &jail, err);
+	int rc = jail_prepare(plan, unique_id(), &jail, err);
 	if (rc == 0)
 		rc = jail_start(jail, &program, &io, err);
 	if (rc == 0)
@@ -204,7 +213,7 @@ static void a_program_runs_and_its_end_is_told(void **state)
 	unsigned long before = open_descriptors();
 	struct outcome out;
 	struct cj_error err = { 0 };
-	outcome_init(&out, "test-jail", 4096);
+	outcome_init(&out, unique_id(), 4096);
 
 	assert_int_equal(run(&plan, argv, &out, &err), 0);
 	assert_int_equal(out.status, STATUS_EXITED);
@@ -223,7 +232,7 @@ static void every_failing_stage_names_itself_and_leaves_nothing(void **state)
 		struct jail *jail = NULL;
 		struct cj_error err = { 0 };
 		failing = cases[i].function;
-		int rc = jail_prepare(&plan, "test-jail", &jail, &err);
+		int rc = jail_prepare(&plan, unique_id(), &jail, &err);
 		failing = "";
 		print_message("%s: %s\n", cases[i].function, err.msg);
 		assert_true(rc < 0);
@@ -241,7 +250,7 @@ static void a_command_that_is_not_there_is_told_apart_from_a_failure_of_ours(voi
 	unsigned long before = open_descriptors();
 	struct outcome out;
 	struct cj_error err = { 0 };
-	outcome_init(&out, "test-jail", 4096);
+	outcome_init(&out, unique_id(), 4096);
 
 	assert_int_equal(run(&plan, argv, &out, &err), 0);
 	assert_int_equal(out.exec_errno, ENOENT);
@@ -264,7 +273,7 @@ static void a_start_directory_that_is_not_there_is_a_failure_of_ours(void **stat
 	struct jail *jail = NULL;
 	struct cj_error err = { 0 };
 
-	assert_int_equal(jail_prepare(&plan, "test-jail", &jail, &err), 0);
+	assert_int_equal(jail_prepare(&plan, unique_id(), &jail, &err), 0);
 	assert_int_equal(jail_start(jail, &program, &io, &err), -ENOENT);
 	assert_string_equal(err.stage, "program");
 	assert_non_null(strstr(err.msg, "/not/there"));
@@ -280,7 +289,7 @@ static void a_jail_that_was_never_started_is_destroyed_whole(void **state)
 	struct jail *jail = NULL;
 	struct cj_error err = { 0 };
 
-	assert_int_equal(jail_prepare(&plan, "test-jail", &jail, &err), 0);
+	assert_int_equal(jail_prepare(&plan, unique_id(), &jail, &err), 0);
 	jail_destroy(&jail);
 	jail_destroy(&jail);
 	assert_nothing_held(before);
@@ -293,10 +302,9 @@ static void one_plan_serves_many_jails(void **state)
 	struct jail *jails[4] = { NULL };
 	unsigned long before = open_descriptors();
 	struct cj_error err = { 0 };
-	const char *const ids[] = { "test-a", "test-b", "test-c", "test-d" };
 
 	for (int i = 0; i < 4; i++)
-		assert_int_equal(jail_prepare(&plan, ids[i], &jails[i], &err), 0);
+		assert_int_equal(jail_prepare(&plan, unique_id(), &jails[i], &err), 0);
 	for (int i = 3; i >= 0; i--)
 		jail_destroy(&jails[i]);
 	assert_nothing_held(before);
@@ -308,7 +316,7 @@ static int can_make_jails(void **state)
 	const struct plan plan = simple_plan();
 	struct jail *jail = NULL;
 	struct cj_error err = { 0 };
-	if (jail_prepare(&plan, "test-probe", &jail, &err) < 0) {
+	if (jail_prepare(&plan, unique_id(), &jail, &err) < 0) {
 		print_message("skipped: %s (%s)\n", err.msg, err.hint);
 		return getenv("CEJAIL_TEST_STRICT") ? 1 : -1;
 	}

@@ -35,6 +35,9 @@ bool is_name(const char *text);
 /* Strict UTF-8 (no overlong forms, no surrogates, nothing above U+10FFFF). */
 bool is_utf8(const void *bytes, size_t size);
 
+/* Bytes at the end that may be the beginning of a character still to come: 0 to 3. */
+size_t utf8_unfinished(const void *bytes, size_t size);
+
 /* Bytes of the longest prefix that is whole, strict UTF-8. */
 size_t utf8_prefix(const void *bytes, size_t size);
 

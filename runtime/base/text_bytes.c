@@ -4,6 +4,14 @@
 
 #include <string.h>
 
+/* Bytes of a character that begins with `lead`, beyond ASCII; 0: none does. */
+static size_t size_by_lead(uint8_t lead)
+{
+	if (lead < 0xc2 || lead > 0xf4)
+		return 0;
+	return lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+}
+
 /*
  * The size of the character that begins here; 0 when it is cut, overlong, a surrogate or too
  * large.  The second byte's range tells them apart: The Unicode Standard, table 3-7.
@@ -15,9 +23,9 @@ static size_t utf8_size(const uint8_t *bytes, size_t size)
 
 	if (lead < 0x80)
 		return 1;
-	if (lead < 0xc2 || lead > 0xf4)
+	wanted = size_by_lead(lead);
+	if (wanted == 0)
 		return 0;
-	wanted = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
 	if (lead == 0xe0)
 		low = 0xa0;
 	else if (lead == 0xed)
@@ -57,6 +65,18 @@ size_t utf8_prefix(const void *bytes, size_t size)
 		at += n;
 	}
 	return at;
+}
+
+size_t utf8_unfinished(const void *bytes, size_t size)
+{
+	const uint8_t *end = (const uint8_t *)bytes + size;
+
+	for (size_t back = 1; back <= 3 && back <= size; back++) {
+		uint8_t byte = *(end - back);
+		if ((byte & 0xc0) != 0x80)
+			return back < size_by_lead(byte) ? back : 0;
+	}
+	return 0;
 }
 
 bool is_utf8(const void *bytes, size_t size)

@@ -173,28 +173,11 @@ static bool is_continuation(uint8_t byte)
 	return (byte & 0xc0) == 0x80;
 }
 
-/* Bytes a character that begins with `lead` has; 0: no character does. */
-static size_t character_size(uint8_t lead)
-{
-	if (lead >= 0xc2 && lead <= 0xdf)
-		return 2;
-	if (lead >= 0xe0 && lead <= 0xef)
-		return 3;
-	return lead >= 0xf0 && lead <= 0xf4 ? 4 : 0;
-}
-
 /* The size without a character that was cut at the end, if the rest is UTF-8. */
 static size_t head_whole(const uint8_t *bytes, size_t size)
 {
-	size_t whole = utf8_prefix(bytes, size);
-
-	if (whole == size || character_size(bytes[whole]) <= size - whole)
-		return size; /* nothing is cut, or it is not UTF-8 */
-	for (size_t i = whole + 1; i < size; i++) {
-		if (!is_continuation(bytes[i]))
-			return size;
-	}
-	return whole;
+	size_t whole = size - utf8_unfinished(bytes, size);
+	return is_utf8(bytes, whole) ? whole : size;
 }
 
 /* How many bytes of a cut character stand before the rest, if the rest is UTF-8. */

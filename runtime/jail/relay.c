@@ -39,13 +39,6 @@ static bool is_ready(int fd, short event)
 	return poll(&p, 1, 0) > 0;
 }
 
-/* Bytes at the end of a chunk that may be the beginning of a UTF-8 character. */
-static size_t unfinished(const uint8_t *bytes, size_t size)
-{
-	size_t rest = size - utf8_prefix(bytes, size);
-	return rest < 4 && rest > 0 && bytes[size - rest] >= 0xc2 ? rest : 0;
-}
-
 /* Puts `size` bytes of r->in into r->out, escaped if asked; carries half a character over. */
 static void pass_on(struct relay *r, size_t size, bool is_last)
 {
@@ -55,7 +48,7 @@ static void pass_on(struct relay *r, size_t size, bool is_last)
 		r->end = size;
 		return;
 	}
-	size_t held = is_last ? 0 : unfinished(r->in, size);
+	size_t held = is_last ? 0 : utf8_unfinished(r->in, size);
 	(void)text_escape(r->in, size - held, true, (char *)r->out, sizeof(r->out));
 	r->end = strlen((char *)r->out);
 	memmove(r->in, r->in + size - held, held);

@@ -516,9 +516,24 @@ static void the_nearest_word_is_near(void **state)
 	assert_null(text_nearest(long_word, names));
 }
 
+static void what_may_become_a_character_is_counted_at_the_end(void **state)
+{
+	(void)state;
+	assert_int_equal(utf8_unfinished("", 0), 0);
+	assert_int_equal(utf8_unfinished("abc", 3), 0);
+	assert_int_equal(utf8_unfinished("a\xc3", 2), 1);
+	assert_int_equal(utf8_unfinished("a\xe2\x82", 3), 2);
+	assert_int_equal(utf8_unfinished("\xf0\x9f\x98", 3), 3);
+	assert_int_equal(utf8_unfinished("\xff\xe2\x82", 3), 2); /* whatever stands before */
+	assert_int_equal(utf8_unfinished("\xc3\xbc", 2), 0);
+	assert_int_equal(utf8_unfinished("\xff", 1), 0);
+	assert_int_equal(utf8_unfinished("\x82\x82\x82\x82", 4), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_may_become_a_character_is_counted_at_the_end),
 		cmocka_unit_test(a_whole_number_is_decimal_digits_in_range),
 		cmocka_unit_test(the_largest_number_is_no_overflow),
 		cmocka_unit_test(a_size_has_binary_units_in_any_case),

@@ -142,23 +142,6 @@ static void put_start(struct json_writer *w, const char *id, size_t size)
 	result_put_time(w, "time", &now);
 }
 
-/* Bytes that a character beginning with `lead` has; 0: none does. */
-static size_t character_size(uint8_t lead)
-{
-	if (lead >= 0xc2 && lead <= 0xdf)
-		return 2;
-	if (lead >= 0xe0 && lead <= 0xef)
-		return 3;
-	return lead >= 0xf0 && lead <= 0xf4 ? 4 : 0;
-}
-
-/* Bytes at the end that may be the beginning of a character still to come. */
-static size_t unfinished(const uint8_t *bytes, size_t size)
-{
-	size_t rest = size - utf8_prefix(bytes, size);
-	return rest > 0 && rest < character_size(bytes[size - rest]) ? rest : 0;
-}
-
 static void tell_stream(struct events *e, size_t stream, const void *bytes, size_t size,
 			bool is_last)
 {
@@ -175,7 +158,7 @@ static void tell_stream(struct events *e, size_t stream, const void *bytes, size
 	if (size > 0)
 		memcpy(joined + half->size, bytes, size);
 	size += half->size;
-	half->size = is_last ? 0 : unfinished(joined, size);
+	half->size = is_last ? 0 : utf8_unfinished(joined, size);
 	size -= half->size;
 	memcpy(half->bytes, joined + size, half->size);
 

@@ -15,7 +15,6 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
-#include <sys/statfs.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -23,6 +22,7 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/jail/evidence.h"
 #include "runtime/jail/sample.h"
 #include "runtime/jail/state.h"
 
@@ -49,8 +49,7 @@ struct watch {
 	uint32_t interest[SOURCE_COUNT];
 	bool is_file[RELAY_COUNT]; /* the in side is a regular file: always ready, epoll won't have
 				      it */
-	struct sample peak;        /* the highest seen where we sample */
-	struct ended ended;
+	struct watched seen;
 	bool was_signalled; /* nobody wants to wait for a slow reader any more */
 };
 
@@ -165,10 +164,10 @@ static int on_link(struct watch *w, struct cj_error *err)
 		decide_without_init(w);
 		return 0;
 	}
-	if (msg.step != STEP_ENDED || msg.size != sizeof(w->ended))
+	if (msg.step != STEP_ENDED || msg.size != sizeof(w->seen.ended))
 		return cj_fail(err, EPROTO, "hear from init: step %u", msg.step);
-	memcpy(&w->ended, msg.data, sizeof(w->ended));
-	decide_from_wait_status(w, w->ended.wait_status);
+	memcpy(&w->seen.ended, msg.data, sizeof(w->seen.ended));
+	decide_from_wait_status(w, w->seen.ended.wait_status);
 	return 0;
 }
 
@@ -232,7 +231,7 @@ static int on_tick(struct watch *w, struct cj_error *err)
 		return 0;
 	if (j->cgroup.dir_fd >= 0)
 		now.cpu_ms = cgroup_cpu_us(&j->cgroup) / 1000;
-	keep_peak(&w->peak, &now);
+	keep_peak(&w->seen.peak, &now);
 
 	if (j->limits[LIMIT_MEMORY].by == BY_SUPERVISOR && now.memory_bytes > limits->memory_bytes)
 		outcome_decide(w->out, STATUS_OOM);
@@ -485,84 +484,6 @@ static uint64_t elapsed_ms(const struct timespec *since)
 			  (now.tv_nsec - since->tv_nsec) / 1000000);
 }
 
-static uint64_t without_init(uint64_t pids)
-{
-	return pids > 0 ? pids - 1 : 0;
-}
-
-static void read_usage(struct watch *w, const struct cgroup_usage *cg)
-{
-	struct usage *u = &w->out->usage;
-	bool was_sampled = w->peak.processes > 0;
-	*u = (struct usage){
-		.wall_ms = elapsed_ms(&w->j->started_monotonic),
-		.cpu_user_ms = (cg->has_cpu ? cg->cpu_user_us : w->ended.cpu_user_us) / 1000,
-		.cpu_system_ms = (cg->has_cpu ? cg->cpu_system_us : w->ended.cpu_system_us) / 1000,
-		.memory_peak_bytes = cg->has_memory_peak ? cg->memory_peak_bytes
-							 : w->peak.memory_bytes,
-		.pids_peak = cg->has_pids_peak ? without_init(cg->pids_peak) : w->peak.processes,
-		.has_memory_peak = cg->has_memory_peak || was_sampled,
-		.has_pids_peak = cg->has_pids_peak || was_sampled,
-	};
-}
-
-static bool is_disk_full(int box_fd)
-{
-	struct statfs fs;
-	return box_fd >= 0 && fstatfs(box_fd, &fs) == 0 && (fs.f_bavail == 0 || fs.f_ffree == 0);
-}
-
-static void read_hits(struct watch *w, const struct cgroup_usage *cg)
-{
-	struct limit_state *limits = w->out->limits;
-	const struct outcome *out = w->out;
-	limits[LIMIT_MEMORY].hit = out->status == STATUS_OOM;
-	limits[LIMIT_CPUS].hit = cg->throttled_us > 0;
-	limits[LIMIT_PIDS].hit = cg->pids_max_hits > 0;
-	limits[LIMIT_WALL].hit = out->status == STATUS_TIMEOUT;
-	limits[LIMIT_CPU_TIME].hit = out->status == STATUS_CPU_LIMIT;
-	limits[LIMIT_DISK].hit = is_disk_full(w->j->box_fd);
-	limits[LIMIT_OUTPUT].hit = capture_is_truncated(&out->output[0]) ||
-				   capture_is_truncated(&out->output[1]);
-}
-
-static int read_denied(struct watch *w, struct cj_error *err)
-{
-	if (!w->j->watch)
-		return 0;
-	bool is_complete = true;
-	const struct denied_syscall *denied =
-	    filter_watch_denied(w->j->watch, &w->out->ndenied, &is_complete);
-	w->out->denied = arena_array(&w->out->arena, w->out->ndenied, sizeof(*denied));
-	if (!w->out->denied) {
-		w->out->ndenied = 0;
-		return cj_fail(err, ENOMEM, "keep the refused system calls");
-	}
-	for (size_t i = 0; i < w->out->ndenied; i++) {
-		w->out->denied[i] = denied[i];
-		w->out->denied[i].name = arena_strdup(&w->out->arena, denied[i].name);
-		if (!w->out->denied[i].name)
-			return cj_fail(err, ENOMEM, "keep the refused system calls");
-	}
-	if (!is_complete)
-		jail_warn(w->j, "more than %d refused system calls: the rest was not counted",
-			  FILTER_ANSWERS_MAX);
-	return 0;
-}
-
-static int read_evidence(struct watch *w, struct cj_error *err)
-{
-	struct cgroup_usage cg = { 0 };
-	cgroup_read_usage(&w->j->cgroup, &cg);
-	memcpy(w->out->limits, w->j->limits, sizeof(w->out->limits));
-	memcpy(w->out->layers, w->j->layers, sizeof(w->out->layers));
-	memcpy(w->out->code_sha256, w->j->code_sha256, sizeof(w->out->code_sha256));
-	w->out->started_at = w->j->started_at;
-	read_usage(w, &cg);
-	read_hits(w, &cg);
-	return read_denied(w, err);
-}
-
 static int watch_until_decided(struct watch *w, struct cj_error *err)
 {
 	if (open_watch(w, err) < 0)
@@ -577,11 +498,12 @@ int supervisor_watch(struct jail *j, struct outcome *out, struct cj_error *err)
 {
 	struct watch w = { .j = j, .out = out, .epoll_fd = -1, .wall_fd = -1, .tick_fd = -1 };
 	int rc = watch_until_decided(&w, err);
-	end_everything(j, w.ended.is_alone);
+	w.seen.wall_ms = elapsed_ms(&j->started_monotonic);
+	end_everything(j, w.seen.ended.is_alone);
 	if (rc == 0)
 		rc = drain(&w, err);
 	if (rc == 0)
-		rc = read_evidence(&w, err);
+		rc = evidence_read(j, &w.seen, out, err);
 
 	cj_close(&w.tick_fd);
 	cj_close(&w.wall_fd);

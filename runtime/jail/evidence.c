@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The evidence of a run.  Reads the cgroup and the scratch; decides nothing. */
+#include "runtime/jail/evidence.h"
+
+#include <string.h>
+#include <sys/vfs.h>
+
+#include "runtime/jail/state.h"
+
+static uint64_t without_init(uint64_t pids)
+{
+	return pids > 0 ? pids - 1 : 0;
+}
+
+static void read_usage(const struct watched *seen, const struct cgroup_usage *cg, struct usage *out)
+{
+	bool was_sampled = seen->peak.processes > 0;
+	*out = (struct usage){
+		.wall_ms = seen->wall_ms,
+		.cpu_user_ms = (cg->has_cpu ? cg->cpu_user_us : seen->ended.cpu_user_us) / 1000,
+		.cpu_system_ms =
+		    (cg->has_cpu ? cg->cpu_system_us : seen->ended.cpu_system_us) / 1000,
+		.memory_peak_bytes = cg->has_memory_peak ? cg->memory_peak_bytes
+							 : seen->peak.memory_bytes,
+		.pids_peak = cg->has_pids_peak ? without_init(cg->pids_peak) : seen->peak.processes,
+		.has_memory_peak = cg->has_memory_peak || was_sampled,
+		.has_pids_peak = cg->has_pids_peak || was_sampled,
+	};
+}
+
+static bool is_disk_full(int box_fd)
+{
+	struct statfs fs;
+	return box_fd >= 0 && fstatfs(box_fd, &fs) == 0 && (fs.f_bavail == 0 || fs.f_ffree == 0);
+}
+
+static void read_hits(const struct jail *j, const struct cgroup_usage *cg, struct outcome *out)
+{
+	struct limit_state *limits = out->limits;
+	limits[LIMIT_MEMORY].hit = out->status == STATUS_OOM;
+	limits[LIMIT_CPUS].hit = cg->throttled_us > 0;
+	limits[LIMIT_PIDS].hit = cg->pids_max_hits > 0;
+	limits[LIMIT_WALL].hit = out->status == STATUS_TIMEOUT;
+	limits[LIMIT_CPU_TIME].hit = out->status == STATUS_CPU_LIMIT;
+	limits[LIMIT_DISK].hit = is_disk_full(j->box_fd);
+	limits[LIMIT_OUTPUT].hit = capture_is_truncated(&out->output[0]) ||
+				   capture_is_truncated(&out->output[1]);
+}
+
+static int keep_denied(const struct denied_syscall *denied, size_t count, struct outcome *out,
+		       struct cj_error *err)
+{
+	out->denied = arena_array(&out->arena, count, sizeof(*denied));
+	if (!out->denied)
+		return cj_fail(err, ENOMEM, "keep the refused system calls");
+	for (; out->ndenied < count; out->ndenied++) {
+		struct denied_syscall *copy = &out->denied[out->ndenied];
+		*copy = denied[out->ndenied];
+		copy->name = arena_strdup(&out->arena, copy->name);
+		if (!copy->name)
+			return cj_fail(err, ENOMEM, "keep the refused system calls");
+	}
+	return 0;
+}
+
+static int read_denied(struct jail *j, struct outcome *out, struct cj_error *err)
+{
+	if (!j->watch)
+		return 0;
+	size_t count;
+	bool is_complete = true;
+	const struct denied_syscall *denied = filter_watch_denied(j->watch, &count, &is_complete);
+	if (!is_complete)
+		jail_warn(j, "more than %d refused system calls: the rest was not counted",
+			  FILTER_ANSWERS_MAX);
+	return keep_denied(denied, count, out, err);
+}
+
+int evidence_read(struct jail *j, const struct watched *seen, struct outcome *out,
+		  struct cj_error *err)
+{
+	struct cgroup_usage cg = { 0 };
+	cgroup_read_usage(&j->cgroup, &cg);
+	memcpy(out->limits, j->limits, sizeof(out->limits));
+	memcpy(out->layers, j->layers, sizeof(out->layers));
+	memcpy(out->code_sha256, j->code_sha256, sizeof(out->code_sha256));
+	out->started_at = j->started_at;
+	read_usage(seen, &cg, &out->usage);
+	read_hits(j, &cg, out);
+	return read_denied(j, out, err);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* evidence - what a run used, hit and tried, from the kernel's counters and our own watch. */
+#pragma once
+
+#include <stdint.h>
+
+#include "runtime/base/error.h"
+#include "runtime/jail/outcome.h"
+#include "runtime/jail/protocol.h"
+#include "runtime/jail/sample.h"
+
+struct jail;
+
+/* What the supervisor saw itself. */
+struct watched {
+	struct sample peak; /* the highest seen where we sample */
+	struct ended ended; /* init's word at the end; zero without it */
+	uint64_t wall_ms;   /* until the first terminal event */
+};
+
+/* Fills usage, limits, layers and the refused calls of *out, once its status is decided. */
+int evidence_read(struct jail *j, const struct watched *seen, struct outcome *out,
+		  struct cj_error *err);

@@ -136,6 +136,22 @@ static void the_last_words_of_a_peer_are_heard_instead_of_a_broken_pipe(void **s
 	close_pair(&p);
 }
 
+static void last_words_are_heard_though_the_peer_never_read_ours(void **state)
+{
+	(void)state;
+	struct pair p = open_pair(1000);
+	struct cj_error err = { 0 };
+	struct step_msg msg = { 0 };
+	const struct cj_error why = { .code = ENOSPC, .msg = "mount 'x': full" };
+
+	assert_int_equal(step_tell(&p.ours, 0, NULL, 0, NULL, 0, &err), 0);
+	step_abort(&p.theirs, &why);
+	cj_close(&p.theirs.sock_fd);
+	assert_int_equal(step_await(&p.ours, 1, &msg, &err), -ENOSPC);
+	assert_int_equal(step_await(&p.ours, 1, &msg, &err), -EPIPE);
+	close_pair(&p);
+}
+
 static void an_error_without_an_end_or_a_code_is_made_safe(void **state)
 {
 	(void)state;
@@ -187,6 +203,7 @@ int main(void)
 		cmocka_unit_test(an_unexpected_step_is_refused_and_its_descriptors_are_closed),
 		cmocka_unit_test(the_peers_failure_becomes_our_own),
 		cmocka_unit_test(the_last_words_of_a_peer_are_heard_instead_of_a_broken_pipe),
+		cmocka_unit_test(last_words_are_heard_though_the_peer_never_read_ours),
 		cmocka_unit_test(an_error_without_an_end_or_a_code_is_made_safe),
 		cmocka_unit_test(a_message_that_is_too_short_or_lies_about_its_size_is_refused),
 		cmocka_unit_test(a_message_that_is_too_long_is_never_sent),

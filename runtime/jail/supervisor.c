@@ -435,42 +435,45 @@ static bool wait_for_init(int pidfd)
  * Everything in the pid namespace dies with init, and the kernel lets init go last, so a dead
  * init is an empty jail: pid_namespaces(7).  Init may be on its way by itself already.
  */
-static void end_everything(struct jail *j, bool is_alone)
+static bool end_everything(struct jail *j, bool is_alone)
 {
 	if (j->init_pidfd >= 0)
 		(void)sys_pidfd_send_signal(j->init_pidfd, SIGKILL); /* ESRCH: dead already */
 	/* Nobody is left to write: init's own end, some 0.25 ms, can go on beside us. */
 	if (is_alone || wait_for_init(j->init_pidfd))
-		return;
+		return true;
 	cgroup_kill(&j->cgroup);
-	if (!wait_for_init(j->init_pidfd))
-		jail_warn(j, "a process of the jail did not die within %d s",
-			  2 * KILL_WAIT_MS / 1000);
+	if (wait_for_init(j->init_pidfd))
+		return true;
+	jail_warn(j, "a process of the jail did not die within %d s", 2 * KILL_WAIT_MS / 1000);
+	return false;
 }
 
-static bool has_pending_output(const struct jail *j)
+static bool has_output_left(const struct jail *j)
 {
-	return relay_has_pending(&j->relays[RELAY_STDOUT]) ||
-	       relay_has_pending(&j->relays[RELAY_STDERR]);
+	for (size_t i = RELAY_STDOUT; i < RELAY_COUNT; i++)
+		if (j->relays[i].in_fd >= 0 || relay_has_pending(&j->relays[i]))
+			return true;
+	return false;
 }
 
 /*
- * All writers are dead: what the pipes hold is all there will be.  Passing it on can take as
- * long as its reader likes; a signal or the reader's end still ends the wait.
+ * All writers are dead: what the pipes hold is all there will be, and then they end.  Passing
+ * it on can take as long as its reader likes; a signal or the reader's end still ends the wait.
  */
 static int drain(struct watch *w, struct cj_error *err)
 {
 	struct jail *j = w->j;
 	writer_gone(w, RELAY_STDIN);
-	for (size_t i = RELAY_STDOUT; i < RELAY_COUNT; i++)
-		while (j->relays[i].in_fd >= 0 && pump(w, i))
-			;
 	unwatch_fd(w, SOURCE_LINK, j->link.sock_fd);
 	unwatch_fd(w, SOURCE_INIT, j->init_pidfd);
 	unwatch_fd(w, SOURCE_WALL, w->wall_fd);
 	unwatch_fd(w, SOURCE_TICK, w->tick_fd);
 
-	while (has_pending_output(j) && !w->was_signalled)
+	for (size_t i = RELAY_STDOUT; i < RELAY_COUNT; i++)
+		while (j->relays[i].in_fd >= 0 && pump(w, i))
+			;
+	while (has_output_left(j) && !w->was_signalled)
 		if (wait_once(w, err) < 0)
 			return -err->code;
 	return 0;
@@ -499,7 +502,8 @@ int supervisor_watch(struct jail *j, struct outcome *out, struct cj_error *err)
 	struct watch w = { .j = j, .out = out, .epoll_fd = -1, .wall_fd = -1, .tick_fd = -1 };
 	int rc = watch_until_decided(&w, err);
 	w.seen.wall_ms = elapsed_ms(&j->started_monotonic);
-	end_everything(j, w.seen.ended.is_alone);
+	if (!end_everything(j, w.seen.ended.is_alone))
+		w.was_signalled = true; /* its pipes may never end: take what they hold now */
 	if (rc == 0)
 		rc = drain(&w, err);
 	if (rc == 0)

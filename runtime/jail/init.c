@@ -126,9 +126,13 @@ static int sources_enter(struct jail *j, struct cj_error *err)
 static int mapped_enter(struct jail *j, struct cj_error *err)
 {
 	auto_step_msg struct step_msg msg = { 0 };
+	struct ids_mapped mapped;
 	if (step_await(&j->link, STEP_IDS_MAPPED, &msg, err) < 0)
 		return -err->code;
-	if (privileges_become(j->plan->root.uid, j->plan->root.gid, j->ids.may_setgroups, err) < 0)
+	if (msg.size != sizeof(mapped))
+		return cj_fail(err, EPROTO, "read which ids are ours");
+	memcpy(&mapped, msg.data, sizeof(mapped));
+	if (privileges_become(j->plan->root.uid, j->plan->root.gid, mapped.may_setgroups, err) < 0)
 		return -err->code;
 	return die_with_supervisor(j, err);
 }

@@ -10,9 +10,9 @@
  * never executed.  The *payload* is init's child, the untrusted program.
  *
  *	supervisor                          init
- *	choose ids, make the cgroup
+ *	make the cgroup
  *	clone3  --------------------------> close what was inherited, ask to die with us
- *	write the id maps                   open host paths while still the caller
+ *	choose ids, write the id maps       open host paths while still the caller
  *	STEP_IDS_MAPPED ------------------> become the jail's user, build the root, enter it,
  *	                                    give up everything (init_stages[], init.c)
  *	        <------------- STEP_SEALED  with /box, /proc and the seccomp listener
@@ -141,8 +141,10 @@ static int ids_enter(struct jail *j, struct cj_error *err)
 	return idmap_choose(j->runtime_dir_fd, &j->ids, err);
 }
 
+/* An id is free again when nobody has it any more, so the jail's processes go first. */
 static void ids_leave(struct jail *j)
 {
+	cj_end_child(&j->init_pidfd);
 	idmap_release(&j->ids);
 }
 
@@ -230,7 +232,8 @@ static int map_enter(struct jail *j, struct cj_error *err)
 {
 	if (idmap_write(&j->ids, j->init_pid, err) < 0)
 		return -err->code;
-	return step_tell(&j->link, STEP_IDS_MAPPED, NULL, 0, NULL, 0, err);
+	const struct ids_mapped mapped = { .may_setgroups = j->ids.may_setgroups };
+	return step_tell(&j->link, STEP_IDS_MAPPED, &mapped, sizeof(mapped), NULL, 0, err);
 }
 
 static bool has_directory(const struct jail *j)
@@ -354,11 +357,11 @@ static int assess_enter(struct jail *j, struct cj_error *err)
 static const struct stage supervisor_stages[] = {
 	/* name                wanted         enter            leave               why here */
 	{ "signals",           NULL,          signals_enter,   signals_leave   }, /* a cancel during set-up waits for jail_wait */
-	{ "runtime directory", NULL,          directory_enter, directory_leave }, /* ids and the record live in it */
-	{ "ids",               NULL,          ids_enter,       ids_leave       }, /* the lock outlives the jail's processes */
 	{ "cgroup",            NULL,          cgroup_enter,    cgroup_leave    }, /* limits exist before anything inside does */
 	{ "seccomp",           NULL,          filter_enter,    NULL            }, /* memory only; init inherits it */
 	{ "init",              NULL,          init_enter,      init_leave      }, /* born into the cgroup: clone3(2) */
+	{ "runtime directory", NULL,          directory_enter, directory_leave }, /* ids and the record live in it */
+	{ "ids",               NULL,          ids_enter,       ids_leave       }, /* while init opens its sources */
 	{ "id map",            NULL,          map_enter,       NULL            }, /* ends with init */
 	{ "record",            has_directory, record_enter,    record_leave    }, /* while init builds: needs only its pid */
 	{ "jail",              NULL,          seal_enter,      seal_leave      }, /* waits for init's own table */

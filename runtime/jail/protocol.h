@@ -23,6 +23,10 @@ extern const char *const step_names[STEP_COUNT];
 /* How long either side may take for one step before the payload runs. */
 #define STEP_TIMEOUT_MS 10000
 
+struct ids_mapped {
+	uint32_t may_setgroups; /* else the kernel denies it: user_namespaces(7) */
+};
+
 /* With STEP_SEALED: the descriptors come in the order of enum sealed_fd, those that are there. */
 enum sealed_fd { SEALED_BOX, SEALED_PROC, SEALED_LISTENER, SEALED_FD_COUNT };
 struct sealed {

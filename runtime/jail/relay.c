@@ -16,6 +16,7 @@ void relay_init(struct relay *r)
 	r->in_fd = r->out_fd = -1;
 	r->owns_in = r->owns_out = r->is_caller_in = r->is_caller_out = r->escape = false;
 	r->farewell = NULL;
+	r->out_error = 0;
 	r->carried = r->fresh = r->start = r->end = 0;
 }
 
@@ -109,8 +110,12 @@ enum relay_result relay_flush(struct relay *r)
 					       : PIPE_BUF; /* pipe(7): what POLLOUT promises */
 		}
 		ssize_t put = sys_write(r->out_fd, r->out + r->start, size);
-		if (put < 0)
-			return errno == EAGAIN ? result : RELAY_END;
+		if (put < 0 && errno == EAGAIN)
+			return result;
+		if (put < 0) {
+			r->out_error = errno;
+			return RELAY_END;
+		}
 		r->start += (size_t)put;
 		result = RELAY_MOVED;
 	}

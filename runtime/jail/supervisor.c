@@ -278,6 +278,10 @@ static void keep_output(struct watch *w, size_t i, const uint8_t *bytes, size_t 
 static void reader_gone(struct watch *w, size_t i)
 {
 	struct relay *r = &w->j->relays[i];
+	if (i != RELAY_STDIN && r->out_error != 0 && r->out_error != EPIPE)
+		jail_warn(w->j, "%s can't be written: %s",
+			  i == RELAY_STDOUT ? "standard output" : "standard error",
+			  strerror(r->out_error));
 	unwatch_fd(w, relay_source(i, true), r->out_fd);
 	relay_end_out(r);
 	if (i == RELAY_STDIN) {

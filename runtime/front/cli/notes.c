@@ -2,6 +2,7 @@
 /* The lines after a run, from the outcome.  Acts only through log.h. */
 #include "runtime/front/cli/notes.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -31,12 +32,13 @@ static void note_signal(const struct outcome *o)
 
 static void note_cancel(const struct outcome *o)
 {
-	const char *name = o->cancel_signal ? sigabbrev_np(o->cancel_signal) : NULL;
+	bool by_signal = o->cancel_signal != 0 && o->cancel_signal != SIGPIPE;
+	const char *name = by_signal ? sigabbrev_np(o->cancel_signal) : NULL;
 
 	if (name)
 		log_note("cancelled by SIG%s", name);
 	else
-		log_note("cancelled: whoever read the output went away");
+		log_note("cancelled: nobody takes the output any more");
 }
 
 static void note_status(const struct outcome *o, const struct limits_spec *l)

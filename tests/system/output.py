@@ -97,6 +97,7 @@ def _():
 def _():
     with open("/dev/full", "wb") as full:
         done = sh("echo lost", stdout=full)
+        contains(done.err, "standard output can't be written: No space left on device", "stderr")
     true(done.code != 0, "exit status 0 though the output was lost")
     errors = [line for line in done.err.splitlines() if "warning" not in line]
     true(len(errors) == 1 and errors[0].startswith("cejail: "), f"stderr {done.err!r}")

@@ -103,8 +103,8 @@ static int read_arch_map_entry(struct policy_reader *r, const struct json_node *
 		else if (strcmp(member->key, "subArchitectures") == 0)
 			rc = read_arches(r, member, err);
 		else
-			rc = json_reject(r->path, member, err, "unknown key '%s' in 'archMap'",
-					 member->key);
+			rc = json_reject_key(r->path, member, err, "unknown key '%s' in 'archMap'",
+					     member->key);
 		if (rc < 0)
 			return rc;
 	}
@@ -203,7 +203,7 @@ static int read_file_member(struct policy_reader *r, const struct json_node *mem
 		if (strcmp(file_keys[i].key, member->key) == 0)
 			return file_keys[i].read(r, member, err);
 	}
-	return json_reject(r->path, member, err, "unknown key '%s'", member->key);
+	return json_reject_key(r->path, member, err, "unknown key '%s'", member->key);
 }
 
 static int note_arches(struct policy_reader *r, struct cj_error *err)

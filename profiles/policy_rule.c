@@ -74,7 +74,7 @@ static int read_arg_member(const struct policy_reader *r, const struct json_node
 		return policy_read_number(r, node, UINT64_MAX, &arg->value_two, err);
 	if (strcmp(node->key, "op") == 0)
 		return read_op(r, node, &arg->op, err);
-	return json_reject(r->path, node, err, "unknown key '%s' in a condition", node->key);
+	return json_reject_key(r->path, node, err, "unknown key '%s' in a condition", node->key);
 }
 
 static int read_arg(const struct policy_reader *r, const struct json_node *node,
@@ -238,7 +238,7 @@ static int read_match(const struct policy_reader *r, const struct json_node *nod
 		else if (strcmp(member->key, "minKernel") == 0)
 			rc = match_kernel(r, member, m, err);
 		else
-			rc = json_reject(r->path, member, err, "unknown key '%s'", member->key);
+			rc = json_reject_key(r->path, member, err, "unknown key '%s'", member->key);
 		if (rc < 0)
 			return rc;
 	}
@@ -325,7 +325,7 @@ static int read_rule_member(struct policy_reader *r, const struct json_node *mem
 		if (strcmp(rule_keys[i].key, member->key) == 0)
 			return rule_keys[i].read(r, member, d, err);
 	}
-	return json_reject(r->path, member, err, "unknown key '%s' in a rule", member->key);
+	return json_reject_key(r->path, member, err, "unknown key '%s' in a rule", member->key);
 }
 
 static int check_rule(const struct policy_reader *r, struct draft *d, struct cj_error *err)

@@ -124,7 +124,7 @@ static int reject_key(const struct reading *r, const struct json_node *node, con
 		      struct cj_error *err)
 {
 	const char *near = setting_suggest_key(key);
-	int rc = json_reject(r->path, node, err, "unknown key '%s'", key);
+	int rc = json_reject_key(r->path, node, err, "unknown key '%s'", key);
 	if (near)
 		cj_hint(err, "did you mean '%s'?", near);
 	return rc;

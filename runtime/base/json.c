@@ -402,17 +402,37 @@ const struct json_node *json_get(const struct json_node *object, const char *key
 	return NULL;
 }
 
+static int reject_at(const char *name, struct json_cursor at, struct cj_error *err, const char *fmt,
+		     va_list ap)
+{
+	char msg[CJ_ERROR_MSG_MAX];
+
+	(void)vsnprintf(msg, sizeof(msg), fmt, ap);
+	return json_refuse(name, at, err, "%s", msg);
+}
+
 int json_reject(const char *name, const struct json_node *node, struct cj_error *err,
 		const char *fmt, ...)
 {
 	const struct json_cursor at = { .line = node->line, .column = node->column };
-	char msg[CJ_ERROR_MSG_MAX];
 	va_list ap;
 
 	va_start(ap, fmt);
-	(void)vsnprintf(msg, sizeof(msg), fmt, ap);
+	int rc = reject_at(name, at, err, fmt, ap);
 	va_end(ap);
-	return json_refuse(name, at, err, "%s", msg);
+	return rc;
+}
+
+int json_reject_key(const char *name, const struct json_node *member, struct cj_error *err,
+		    const char *fmt, ...)
+{
+	const struct json_cursor at = { .line = member->key_line, .column = member->key_column };
+	va_list ap;
+
+	va_start(ap, fmt);
+	int rc = reject_at(name, at, err, fmt, ap);
+	va_end(ap);
+	return rc;
 }
 
 const char *json_type_name(enum json_type type)

@@ -57,6 +57,10 @@ const struct json_node *json_get(const struct json_node *object, const char *key
 int json_reject(const char *name, const struct json_node *node, struct cj_error *err,
 		const char *fmt, ...) __attribute__((warn_unused_result, format(printf, 4, 5)));
 
+/* The same with the place of a member's key. */
+int json_reject_key(const char *name, const struct json_node *member, struct cj_error *err,
+		    const char *fmt, ...) __attribute__((warn_unused_result, format(printf, 4, 5)));
+
 const char *json_type_name(enum json_type type);
 
 /*

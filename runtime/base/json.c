@@ -403,6 +403,9 @@ const struct json_node *json_get(const struct json_node *object, const char *key
 }
 
 static int reject_at(const char *name, struct json_cursor at, struct cj_error *err, const char *fmt,
+		     va_list ap) __attribute__((format(printf, 4, 0)));
+
+static int reject_at(const char *name, struct json_cursor at, struct cj_error *err, const char *fmt,
 		     va_list ap)
 {
 	char msg[CJ_ERROR_MSG_MAX];

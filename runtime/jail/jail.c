@@ -181,13 +181,10 @@ static int filter_enter(struct jail *j, struct cj_error *err)
 static int explain_clone(struct cj_error *err, int code)
 {
 	int rc = cj_fail(err, code, "create the jail's namespaces");
-	if (code == EPERM || code == EACCES)
-		cj_hint(err, "this host forbids user namespaces; 'cejail doctor' finds out why");
-	if (code == ENOSPC)
-		cj_hint(err, "no user namespace may be made here: raise user.max_user_namespaces, "
-			     "see 'cejail doctor'");
 	if (code == EAGAIN)
 		cj_hint(err, "too many processes for this user or cgroup");
+	if (code == EPERM || code == EACCES || code == ENOSPC || code == EUSERS)
+		idmap_hint(err);
 	return rc;
 }
 

@@ -404,26 +404,37 @@ int jail_prepare(const struct plan *plan, const char *id, struct jail **out, str
 	return 0;
 }
 
-/* The far ends, for the payload; the near ends are non-blocking and belong to the relays. */
-static int open_pipes(struct jail *j, int out_far[3], struct cj_error *err)
+/* One pipe: the near end is non-blocking and the relay's, the far end for the payload. */
+static int open_pipe(struct relay *r, bool is_input, int *out_far, struct cj_error *err)
 {
 	int ends[2];
-	for (int i = 0; i < 3; i++) {
-		if (i == 0 && j->io.stdin_fd < 0) {
-			out_far[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
-			if (out_far[0] < 0)
-				return cj_fail(err, errno, "open '/dev/null'");
-			continue;
-		}
-		if (pipe2(ends, O_CLOEXEC) < 0)
-			return cj_fail(err, errno, "create a pipe");
-		bool is_input = i == 0;
-		int *near = is_input ? &j->relays[RELAY_STDIN].out_fd : &j->relays[i].in_fd;
-		out_far[i] = ends[is_input ? 0 : 1];
-		*near = ends[is_input ? 1 : 0];
-		fd_set_nonblocking(*near);
-	}
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return cj_fail(err, errno, "create a pipe");
+
+	*out_far = ends[is_input ? 0 : 1];
+	int near = ends[is_input ? 1 : 0];
+	fd_set_nonblocking(near);
+	if (is_input)
+		r->out_fd = near;
+	else
+		r->in_fd = near;
+	r->owns_out = is_input;
+	r->owns_in = !is_input;
 	return 0;
+}
+
+static int open_pipes(struct jail *j, int out_far[3], struct cj_error *err)
+{
+	for (int i = 0; i < 3; i++) {
+		if (i == RELAY_STDIN && j->io.stdin_fd < 0)
+			continue;
+		if (open_pipe(&j->relays[i], i == RELAY_STDIN, &out_far[i], err) < 0)
+			return -err->code;
+	}
+	if (out_far[0] >= 0)
+		return 0;
+	out_far[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	return out_far[0] < 0 ? cj_fail(err, errno, "open '/dev/null'") : 0;
 }
 
 static void connect_relays(struct jail *j)
@@ -432,12 +443,10 @@ static void connect_relays(struct jail *j)
 	if (in->out_fd >= 0) {
 		in->in_fd = j->io.stdin_fd;
 		in->is_caller_in = true;
-		in->owns_out = true;
 	}
 	const int to[] = { j->io.stdout_fd, j->io.stderr_fd };
 	for (size_t i = 0; i < 2; i++) {
 		struct relay *r = &j->relays[RELAY_STDOUT + i];
-		r->owns_in = true;
 		r->out_fd = to[i];
 		r->is_caller_out = true;
 		r->escape = j->io.escape[i];

@@ -121,3 +121,12 @@ int strings_add(struct strings *list, struct arena *a, const char *text)
 	list->items[list->count] = NULL;
 	return 0;
 }
+
+int strings_vprintf(struct strings *list, struct arena *a, const char *fmt, va_list ap)
+{
+	char sentence[STRINGS_SENTENCE_MAX];
+	(void)vsnprintf(sentence, sizeof(sentence), fmt, ap);
+
+	const char *copy = arena_strdup(a, sentence);
+	return copy ? strings_add(list, a, copy) : -ENOMEM;
+}

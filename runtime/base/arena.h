@@ -44,3 +44,9 @@ struct strings {
 /* Appends `text` itself (borrowed; it must live as long as the arena).  -ENOMEM. */
 int strings_add(struct strings *list, struct arena *a, const char *text)
     __attribute__((warn_unused_result));
+
+#define STRINGS_SENTENCE_MAX 512 /* with its NUL; foreign names may stand in it */
+
+/* Appends a formatted sentence, cut at STRINGS_SENTENCE_MAX.  -ENOMEM. */
+int strings_vprintf(struct strings *list, struct arena *a, const char *fmt, va_list ap)
+    __attribute__((warn_unused_result, format(printf, 3, 0)));

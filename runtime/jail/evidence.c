@@ -76,15 +76,20 @@ static int read_denied(struct jail *j, struct outcome *out, struct cj_error *err
 	return keep_denied(denied, count, out, err);
 }
 
+void evidence_adopt(const struct jail *j, struct outcome *out)
+{
+	memcpy(out->limits, j->limits, sizeof(out->limits));
+	memcpy(out->layers, j->layers, sizeof(out->layers));
+	memcpy(out->code_sha256, j->code_sha256, sizeof(out->code_sha256));
+	out->started_at = j->started_at;
+}
+
 int evidence_read(struct jail *j, const struct watched *seen, struct outcome *out,
 		  struct cj_error *err)
 {
 	struct cgroup_usage cg = { 0 };
 	cgroup_read_usage(&j->cgroup, &cg);
-	memcpy(out->limits, j->limits, sizeof(out->limits));
-	memcpy(out->layers, j->layers, sizeof(out->layers));
-	memcpy(out->code_sha256, j->code_sha256, sizeof(out->code_sha256));
-	out->started_at = j->started_at;
+	evidence_adopt(j, out);
 	read_usage(seen, &cg, &out->usage);
 	read_hits(j, &cg, out);
 	return read_denied(j, out, err);

@@ -18,6 +18,9 @@ struct watched {
 	uint64_t wall_ms;   /* until the first terminal event */
 };
 
+/* What the jail was and what ran in it: limits, layers, the code's hash, when it began. */
+void evidence_adopt(const struct jail *j, struct outcome *out);
+
 /* Fills usage, limits, layers and the refused calls of *out, once its status is decided. */
 int evidence_read(struct jail *j, const struct watched *seen, struct outcome *out,
 		  struct cj_error *err);

@@ -51,7 +51,7 @@
 #include "runtime/base/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/jail/fence.h"
+#include "runtime/jail/evidence.h"
 #include "runtime/jail/record.h"
 #include "runtime/jail/stage.h"
 #include "runtime/jail/state.h"
@@ -69,16 +69,11 @@ const char *const step_names[STEP_COUNT] = {
 
 void jail_warn(struct jail *j, const char *fmt, ...)
 {
-	char text[512];
 	va_list ap;
 	va_start(ap, fmt);
-	(void)vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-
 	/* Without memory for a sentence the result lacks it; the layer's state still tells. */
-	const char *copy = arena_strdup(&j->arena, text);
-	if (copy)
-		(void)!strings_add(&j->warnings, &j->arena, copy);
+	(void)!strings_vprintf(&j->warnings, &j->arena, fmt, ap);
+	va_end(ap);
 }
 
 /* --- rows of the supervisor's table ------------------------------------------------ */
@@ -535,31 +530,19 @@ static void adopt_warnings(struct jail *j, struct outcome *out)
 		outcome_warn(out, "%s", j->warnings.items[i]);
 }
 
-/* Nothing of the program ran: no clock, no stream, only the reason. */
-static void decide_exec_failed(struct jail *j, struct outcome *out)
-{
-	out->exec_errno = j->exec_errno;
-	out->exit_code = j->exec_errno == ENOENT ? 127 : 126;
-	out->started_at = j->started_at;
-	memcpy(out->limits, j->limits, sizeof(out->limits));
-	memcpy(out->layers, j->layers, sizeof(out->layers));
-	memcpy(out->code_sha256, j->code_sha256, sizeof(out->code_sha256));
-	outcome_decide(out, STATUS_EXITED);
-}
-
 int jail_wait(struct jail *j, struct outcome *out, struct cj_error *err)
 {
 	int rc = 0;
-	if (j->exec_errno != 0)
-		decide_exec_failed(j, out);
-	else
+	if (j->exec_errno != 0) {
+		evidence_adopt(j, out);
+		outcome_exec_failed(out, j->exec_errno);
+	} else {
 		rc = supervisor_watch(j, out, err);
+	}
 	adopt_warnings(j, out);
 	if (rc < 0) {
 		cj_stage(err, "supervisor");
-		out->error = *err;
-		out->status = STATUS_SETUP_ERROR;
-		out->has_status = true;
+		outcome_fail(out, err);
 	}
 	return rc;
 }

@@ -107,22 +107,32 @@ void outcome_decide(struct outcome *o, enum status status)
 
 void outcome_warn(struct outcome *o, const char *fmt, ...)
 {
-	char text[CJ_ERROR_MSG_MAX];
 	va_list args;
 
 	va_start(args, fmt);
-	(void)vsnprintf(text, sizeof(text), fmt, args); /* a longer sentence is cut */
+	/* without memory for a sentence the run still ends as it ended */
+	(void)!strings_vprintf(&o->warnings, &o->arena, fmt, args);
 	va_end(args);
+}
 
-	char *copy = arena_strdup(&o->arena, text);
-	if (copy) /* without memory for a sentence the run still ends as it ended */
-		(void)!strings_add(&o->warnings, &o->arena, copy);
+void outcome_fail(struct outcome *o, const struct cj_error *err)
+{
+	o->error = *err;
+	o->status = STATUS_SETUP_ERROR; /* not outcome_decide(): nothing before it counts */
+	o->has_status = true;
 }
 
 /* As shells say it (POSIX, Shell Command Language, 2.8.2). */
 static int exec_failure(int exec_errno)
 {
 	return exec_errno == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUNNABLE;
+}
+
+void outcome_exec_failed(struct outcome *o, int exec_errno)
+{
+	o->exec_errno = exec_errno;
+	o->exit_code = exec_failure(exec_errno);
+	outcome_decide(o, STATUS_EXITED);
 }
 
 int outcome_exit_status(const struct outcome *o)

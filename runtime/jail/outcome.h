@@ -112,6 +112,12 @@ void outcome_fini(struct outcome *o);
 /* The first terminal event wins; later calls change nothing. */
 void outcome_decide(struct outcome *o, enum status status);
 
+/* cejail itself failed: STATUS_SETUP_ERROR, whatever was decided before. */
+void outcome_fail(struct outcome *o, const struct cj_error *err);
+
+/* The command could not be executed; nothing of the program ran. */
+void outcome_exec_failed(struct outcome *o, int exec_errno);
+
 /* A warning for the result and the terminal; a sentence, lower case, no full stop. */
 void outcome_warn(struct outcome *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

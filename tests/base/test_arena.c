@@ -129,6 +129,29 @@ static void without_memory_a_list_stays_as_it_was(void **state)
 	assert_int_equal(list.count, 1);
 }
 
+__attribute__((format(printf, 3, 4))) static int add_sentence(struct strings *list, struct arena *a,
+							      const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	int rc = strings_vprintf(list, a, fmt, ap);
+	va_end(ap);
+	return rc;
+}
+
+static void a_sentence_is_kept_and_a_long_one_is_cut(void **state)
+{
+	auto_arena struct arena a = { 0 };
+	struct strings list = { 0 };
+	(void)state;
+
+	assert_int_equal(add_sentence(&list, &a, "%d of %s", 2, "three"), 0);
+	assert_int_equal(add_sentence(&list, &a, "%600s", "x"), 0);
+	assert_int_equal(list.count, 2);
+	assert_string_equal(list.items[0], "2 of three");
+	assert_int_equal(strlen(list.items[1]), STRINGS_SENTENCE_MAX - 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -138,6 +161,7 @@ int main(void)
 		cmocka_unit_test(texts_are_copied),
 		cmocka_unit_test(an_empty_arena_is_usable_again),
 		cmocka_unit_test(a_list_keeps_its_order_and_ends_in_null),
+		cmocka_unit_test(a_sentence_is_kept_and_a_long_one_is_cut),
 		cmocka_unit_test(without_memory_a_list_stays_as_it_was),
 	};
 

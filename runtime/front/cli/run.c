@@ -321,13 +321,6 @@ static void explain_exec_failure(struct run *r)
 		cj_hint(&o->error, "%s", hint);
 }
 
-static void adopt_error(struct outcome *o, const struct cj_error *err)
-{
-	o->error = *err;
-	o->status = STATUS_SETUP_ERROR; /* not outcome_decide(): nothing before it counts */
-	o->has_status = true;
-}
-
 static int report(struct run *r, bool is_complete)
 {
 	const struct result_about about = {
@@ -383,7 +376,7 @@ static int run_and_report(struct run *r)
 	if (rc == 0)
 		rc = carry_out(r, &is_complete, &err);
 	if (rc < 0)
-		adopt_error(&r->outcome, &err);
+		outcome_fail(&r->outcome, &err);
 	return report(r, is_complete);
 }
 

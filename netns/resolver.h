@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * resolver - the name server a jail sees: port 53 of its gateway, relayed to the host's. Acts.
+ *
+ * The sockets were opened by init in the gateway's namespace; the supervisor passes each query on
+ * from the caller's own namespace, so the host's name servers may be on loopback or in a closed
+ * range and the jail still reaches nothing but their answers.  Only plain queries pass (QR 0,
+ * OPCODE 0, one question, RFC 1035 4.1.1): no update, notify or status message, over UDP or TCP.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "netns/ip.h"
+#include "runtime/base/error.h"
+
+#define RESOLVER_SERVERS_MAX 3  /* MAXNS of resolv.conf(5) */
+#define RESOLVER_QUERIES_MAX 64 /* waiting for an answer at a time, UDP and TCP together */
+
+/* Pure: the name servers in the text of a resolv.conf(5); 127.0.0.1 when it names none. */
+size_t resolver_servers(const char *text, struct ip out[static RESOLVER_SERVERS_MAX]);
+
+/* Pure: may this message go to the host's name server? */
+bool resolver_may_pass(const uint8_t *message, size_t size);
+
+/* Runs in init, in the gateway's namespace, before its address is there (IP_FREEBIND). */
+int resolver_listen(const struct ip *address, int *out_udp_fd, int *out_tcp_fd,
+		    struct cj_error *err);
+
+struct resolver;
+
+/* Reads `path` ("/etc/resolv.conf") now.  Takes the sockets on success. */
+int resolver_create(int udp_fd, int tcp_fd, const char *path, struct resolver **out,
+		    struct cj_error *err);
+void resolver_destroy(struct resolver **r);
+
+/* Readable when there is something to do; then resolver_serve(): never blocks, bounded work.  It
+ * also drops what has waited too long (a timer of its own is in the descriptor). */
+int resolver_fd(const struct resolver *r);
+int resolver_serve(struct resolver *r, struct cj_error *err);

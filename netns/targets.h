@@ -8,13 +8,14 @@
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
 
-#define TARGETS_MAX   64  /* --allow options of one run */
-#define ENDPOINTS_MAX 512 /* addresses they may resolve to, together */
+#define TARGETS_MAX       64    /* --allow options of one run */
+#define ENDPOINTS_MAX     512   /* addresses they may resolve to, together */
+#define TARGETS_HOSTS_MAX 65536 /* bytes of hosts(5) lines, with a NUL */
 
 /* One --allow.  Ports: 0..65535 when none is given. */
 struct target {
-	const char *text;  /* as written; for messages */
-	const char *name;  /* a host name to resolve; NULL: `net` */
+	const char *text; /* as written; for messages */
+	const char *name; /* a host name to resolve; NULL: `net` */
 	struct ip_net net;
 	uint16_t first_port, last_port;
 };
@@ -39,7 +40,7 @@ int target_parse(const char *text, struct arena *a, struct target *out, struct c
 struct endpoints {
 	struct endpoint *items;
 	size_t count;
-	const char *hosts;       /* lines for /etc/hosts, "" without names */
+	const char *hosts;       /* lines "ADDRESS\tNAME\n" for /etc/hosts, "" without names */
 	struct strings warnings; /* one for each closed target that was opened */
 };
 
@@ -51,7 +52,8 @@ struct endpoints {
  * range's class in the message, unless may_be_private; then it is one warning.  Never opened,
  * not even then: loopback (the hint is --connect), multicast, mapped and translated addresses,
  * and the host's own addresses, which are not in the table and stay closed in the rules.
- * A CIDR that is wider than one closed range is judged by every range it touches.
+ * A CIDR that is wider than one closed range is judged by every range it touches.  What is open by
+ * another item already is no item, but a name keeps its line in `hosts`.
  * Fails: EINVAL refused; ENOENT the name is not known; EAGAIN no answer from the resolver; E2BIG.
  */
 int targets_resolve(const struct target *targets, size_t n, bool may_be_private, struct arena *a,

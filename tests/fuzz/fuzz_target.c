@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fuzz_target - any bytes as an --allow, an address, a prefix.
+ *
+ * Asserted: a refusal has a message and writes nothing; a name has only what may stand in a
+ * hosts(5) file; what was read is written and read again as the same; and what a target opens,
+ * without a look at any name, is open by the table at both ends and has no closed range within.
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "netns/ranges.h"
+#include "netns/targets.h"
+#include "runtime/base/scope.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+
+static void check_ip(const char *text)
+{
+	struct ip ip = { 0 }, again = { 0 };
+	char written[IP_TEXT_MAX];
+
+	if (!ip_parse(text, &ip)) {
+		assert(ip.family == 0);
+		return;
+	}
+	bool ok = ip_parse(ip_format(&ip, written), &again);
+	assert(ok && ip_equal(&ip, &again));
+}
+
+static void check_net(const struct ip_net *net)
+{
+	struct ip_net again = { 0 };
+	struct ip last = ip_net_last(net);
+	char written[NET_TEXT_MAX];
+	bool ok = ip_net_parse(ip_net_format(net, written), &again);
+
+	assert(ok && ip_equal(&net->ip, &again.ip) && net->bits == again.bits);
+	assert(ip_net_has(net, &net->ip) && ip_net_has(net, &last));
+}
+
+static void check_name(const char *name)
+{
+	size_t size = strlen(name);
+
+	assert(size >= 1 && size <= 253);
+	for (size_t i = 0; i < size; i++)
+		assert(name[i] > ' ' && name[i] < 0x7f && !strchr("#:/[]%_*@", name[i]));
+}
+
+/* By the intervals, which the judgement does not need to be right about one by one. */
+static void check_is_open(const struct endpoint *e)
+{
+	struct range_interval flat[RANGE_INTERVALS_MAX];
+	size_t count = ranges_flatten(e->first.family, flat);
+	enum net_class class;
+
+	assert(!ranges_find(&e->first, &class) && !ranges_find(&e->last, &class));
+	for (size_t i = 0; i < count; i++)
+		assert(memcmp(flat[i].last.bytes, e->first.bytes, 16) < 0 ||
+		       memcmp(flat[i].first.bytes, e->last.bytes, 16) > 0);
+}
+
+static void check_resolved(const struct target *t, struct arena *a)
+{
+	struct endpoints out = { 0 };
+	struct cj_error err = { 0 };
+
+	if (targets_resolve(t, 1, false, a, &out, &err) < 0) {
+		assert(err.code == EINVAL && err.hint[0] != '\0');
+		return;
+	}
+	assert(out.count == 1 && out.warnings.count == 0 && out.hosts[0] == '\0');
+	check_is_open(&out.items[0]);
+}
+
+static void check_target(const char *text)
+{
+	struct arena arena auto_arena = { 0 };
+	struct target t = { 0 };
+	struct cj_error err = { 0 };
+
+	if (target_parse(text, &arena, &t, &err) < 0) {
+		assert(err.code == EINVAL && err.msg[0] == '\'' && !t.text);
+		return;
+	}
+	assert(strcmp(t.text, text) == 0 && t.first_port <= t.last_port && t.last_port > 0);
+	if (t.name) {
+		check_name(t.name);
+	} else {
+		check_net(&t.net);
+		check_resolved(&t, &arena);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+	auto_free char *text = malloc(size + 1);
+
+	assert(text);
+	if (size > 0)
+		memcpy(text, bytes, size);
+	text[size] = '\0';
+	check_ip(text);
+	check_target(text);
+	return 0;
+}

@@ -37,6 +37,7 @@ FILTER  := $(OUT)/gen/default_filter.o
 CEJAIL  := $(OUT)/bin/cejail
 HELPER  := $(OUT)/libexec/cejail/userscope
 BAKE    := $(OUT)/bin/bake-filter
+RANGES  := $(OUT)/bin/print-ranges
 TESTS   := $(patsubst %.c,$(OUT)/%,$(wildcard tests/*/test_*.c))
 PROBES  := $(patsubst %.c,$(OUT)/%,$(wildcard tests/system/probes/*.c))
 FUZZERS := $(patsubst %.c,$(OUT)/%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -85,7 +86,11 @@ $(FUZZERS): $(OUT)/%: $(OUT)/%.o $(FILTER) $(LIB)
 
 unit: $(TESTS)                   ## unit tests of this variant
 	@set -e; for t in $(TESTS); do echo "# $$t"; $$t; done
-probes: $(PROBES)
+# The table of closed destinations, for tests that try its rows or read the manual.
+$(RANGES): $(addprefix $(OUT)/,tools/print-ranges.o netns/ranges.o netns/ip.o)
+	@mkdir -p $(@D)
+	$(LINK) -o $@ $^
+probes: $(PROBES) $(RANGES)
 fuzzers: $(FUZZERS)              ## build the fuzzers (make fuzzers VARIANT=fuzz CC=clang)
 
 check:                           ## the set-up, then every test: host, test machine, gcc, clang, asan, lint

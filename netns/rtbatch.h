@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rtbatch - several rtnetlink requests in one send(2), each known by name.  Acts.
+ *
+ * The kernel carries them out in order and answers only failures and the last one, so a batch is
+ * two system calls.  libnl builds the messages but never sees the socket: it would close a
+ * borrowed descriptor with its own.
+ * Follows: netlink(7).
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/base/error.h"
+
+#define RTBATCH_MESSAGES_MAX 24
+#define RTBATCH_BYTES_MAX    6144
+#define RTBATCH_WHAT_MAX     96
+
+struct nl_msg;
+
+/* Zero is an empty batch. */
+struct rtbatch {
+	_Alignas(4) uint8_t bytes[RTBATCH_BYTES_MAX];
+	size_t size, count;
+	size_t at[RTBATCH_MESSAGES_MAX];                   /* where in `bytes` each begins */
+	int tolerated[RTBATCH_MESSAGES_MAX];               /* positive errno that is no failure */
+	char what[RTBATCH_MESSAGES_MAX][RTBATCH_WHAT_MAX]; /* "bring up 'eth0'" */
+	int failed; /* positive errno of the building; told by rtbatch_send() */
+};
+
+/* What RTM_GETLINK as the last message answers. */
+struct rtbatch_link {
+	int index;
+	uint8_t operstate; /* IF_OPER_* */
+};
+
+/* Takes `msg`; NULL is kept as ENOMEM.  The text says what it does to which object. */
+void rtbatch_add(struct rtbatch *b, struct nl_msg *msg, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The last message may fail with this errno. */
+void rtbatch_tolerate(struct rtbatch *b, int code);
+
+/*
+ * rtbatch_send - send, and read the answers up to the last one.
+ *
+ * Messages behind one that failed are tried all the same; the first failure is told.
+ * out_link may be NULL; else the last message is an RTM_GETLINK.
+ * Owns: borrows route_fd, a NETLINK_ROUTE socket without subscriptions that nobody else uses now.
+ */
+int rtbatch_send(int route_fd, struct rtbatch *b, struct rtbatch_link *out_link,
+		 struct cj_error *err);

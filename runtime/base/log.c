@@ -4,6 +4,7 @@
 
 #include <limits.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,10 +16,16 @@
 #define LOG_CUT      " ..."
 
 static enum log_level log_level = LOG_NORMAL;
+static bool is_line_unfinished;
 
 void log_set_level(enum log_level level)
 {
 	log_level = level;
+}
+
+void log_on_fresh_line(void)
+{
+	is_line_unfinished = true;
 }
 
 /* A line is at most PIPE_BUF bytes, so that lines of two jails on one pipe do not mix: pipe(7). */
@@ -27,13 +34,15 @@ static void put_line(const char *prefix, const char *text)
 	char line[PIPE_BUF];
 	int saved = errno;
 	size_t size = strlen(text);
-	size_t used = (size_t)snprintf(line, sizeof(line), "cejail: %s", prefix);
+	const char *before = is_line_unfinished ? "\n" : "";
+	size_t used = (size_t)snprintf(line, sizeof(line), "%scejail: %s", before, prefix);
 	size_t room = sizeof(line) - used - sizeof(LOG_CUT "\n") + 1;
 	size_t taken = text_escape(text, size, false, line + used, room);
 
 	used += strlen(line + used);
 	used +=
 	    (size_t)snprintf(line + used, sizeof(line) - used, "%s\n", taken < size ? LOG_CUT : "");
+	is_line_unfinished = false;
 	(void)sys_write(STDERR_FILENO, line, used); /* nowhere left to say that it failed */
 	errno = saved;
 }

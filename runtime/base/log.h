@@ -14,6 +14,9 @@ enum log_level { LOG_QUIET, LOG_NORMAL, LOG_VERBOSE };
 
 void log_set_level(enum log_level level); /* the one process-wide setting; set once in main() */
 
+/* Others left an unfinished line where ours go: the next one begins with a newline. */
+void log_on_fresh_line(void);
+
 void log_error(const struct cj_error *err); /* always shown: "cejail: MSG (HINT)" */
 void log_warning(const char *fmt, ...)
     __attribute__((format(printf, 1, 2))); /* LOG_NORMAL and above: "cejail: warning: ..." */

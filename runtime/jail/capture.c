@@ -168,6 +168,13 @@ bool capture_is_truncated(const struct capture *c)
 	return c->total > c->head_size + c->tail_size;
 }
 
+bool capture_ends_line(const struct capture *c)
+{
+	if (c->tail_size > 0)
+		return c->tail[(c->tail_start + c->tail_size - 1) % c->tail_room] == '\n';
+	return c->head_size == 0 || c->head[c->head_size - 1] == '\n';
+}
+
 static bool is_continuation(uint8_t byte)
 {
 	return (byte & 0xc0) == 0x80;

@@ -27,6 +27,9 @@ int capture_add(struct capture *c, const void *bytes, size_t size);
 
 bool capture_is_truncated(const struct capture *c);
 
+/* Nothing came, or the newest byte kept is a newline. */
+bool capture_ends_line(const struct capture *c);
+
 /*
  * Head, then (if something was left out) a line "\n[... N bytes left out ...]\n", then the tail,
  * as one malloc'ed block with a NUL behind; cut so that no UTF-8 character is split where the

@@ -129,6 +129,19 @@ static void the_callers_errno_stays(void **state)
 	assert_int_equal(errno, ENOENT);
 }
 
+static void an_unfinished_line_of_others_is_ended_once(void **state)
+{
+	log_on_fresh_line();
+	log_debug("not shown");
+	expect_line("");
+	log_note("one");
+	expect_line("\ncejail: one\n");
+
+	(void)forget(state);
+	log_note("two");
+	expect_line("cejail: two\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -138,6 +151,7 @@ int main(void)
 		cmocka_unit_test_setup(details_come_only_when_asked_for, forget),
 		cmocka_unit_test_setup(a_long_line_is_cut_and_still_a_line, forget),
 		cmocka_unit_test_setup(the_callers_errno_stays, forget),
+		cmocka_unit_test_setup(an_unfinished_line_of_others_is_ended_once, forget),
 	};
 
 	return cmocka_run_group_tests_name("log", tests, NULL, NULL);

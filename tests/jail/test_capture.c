@@ -259,6 +259,24 @@ static void a_tail_without_memory_keeps_the_newest_it_can(void **state)
 	assert_int_equal(c.total - kept, 6);
 }
 
+static void the_end_of_a_line_is_known_past_the_cap(void **state)
+{
+	(void)state;
+	auto_capture struct capture c;
+	capture_init(&c, 8);
+	assert_true(capture_ends_line(&c)); /* nothing came */
+	assert_int_equal(capture_add(&c, "ab", 2), 0);
+	assert_false(capture_ends_line(&c));
+	assert_int_equal(capture_add(&c, "c\n", 2), 0);
+	assert_true(capture_ends_line(&c));
+	for (unsigned i = 0; i < 9; i++) { /* at every place of the ring */
+		assert_int_equal(capture_add(&c, "x", 1), 0);
+		assert_false(capture_ends_line(&c));
+		assert_int_equal(capture_add(&c, "\n", 1), 0);
+		assert_true(capture_ends_line(&c));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -274,6 +292,7 @@ int main(void)
 		cmocka_unit_test(bytes_with_nul_are_kept),
 		cmocka_unit_test(without_memory_bytes_are_still_counted),
 		cmocka_unit_test(a_head_never_gets_a_hole),
+		cmocka_unit_test(the_end_of_a_line_is_known_past_the_cap),
 		cmocka_unit_test(a_tail_without_memory_keeps_the_newest_it_can),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,6 +26,8 @@ struct jail_io {
 	int tty_fd;     /* --tty: the caller's terminal; -1: none */
 	/* Something happened: "start", "stdout", "stderr", "denied"; for --events-fd. */
 	void (*event)(void *context, const char *type, const void *bytes, size_t size);
+	/* A packet was refused: its row, counted so far.  At most as often as the kernel logs. */
+	void (*denied)(void *context, const struct denial *d);
 	void *context;
 	int hangup_fd; /* a descriptor whose other end going away cancels the run; -1: none */
 };

@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "netns/denials.h"
+#include "netns/uplink.h"
 #include "profiles/plan.h"
 #include "rootfs/artifacts.h"
 #include "runtime/base/arena.h"
@@ -84,6 +86,12 @@ struct usage {
 	bool has_memory_peak, has_pids_peak;
 };
 
+struct network_outcome {
+	enum uplink_kind uplink; /* UPLINK_AUTO: the run ended before one was chosen */
+	const struct denial *denied;
+	size_t ndenied;
+};
+
 struct outcome {
 	struct arena arena; /* what the pointers below point into */
 	char id[PLAN_ID_MAX];
@@ -100,6 +108,7 @@ struct outcome {
 	enum layer_state layers[LAYER_COUNT];
 	struct denied_syscall *denied;
 	size_t ndenied;
+	struct network_outcome network;
 	struct artifacts artifacts;
 	struct strings warnings;
 	char code_sha256[SHA256_HEX_MAX]; /* "" without code */

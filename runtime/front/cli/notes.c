@@ -5,12 +5,17 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "runtime/base/log.h"
 #include "runtime/base/text.h"
 
 #define WORD_MAX 32
 #define LIST_MAX 400 /* of refused calls on one line */
+
+#define REFUSALS_MAX 10                 /* lines about the network */
+#define TARGET_MAX   (IP_TEXT_MAX + 24) /* "icmpv6 [ADDRESS]:65535" */
 
 static const char *size_word(uint64_t bytes, char out[static WORD_MAX])
 {
@@ -105,11 +110,66 @@ static void note_denied(const struct outcome *o)
 		log_note("refused: %s%s", list, i < o->ndenied ? ", and more" : "");
 }
 
+/* "tcp 169.254.169.254:80", "udp [fd00:ec2::254]:53", "icmp 10.0.0.5" */
+static const char *target_word(const struct denial *d, char out[static TARGET_MAX])
+{
+	const char *protocol = denial_protocol_name(d->protocol);
+	bool has_brackets = d->address.family == 6 && d->port != 0;
+	char address[IP_TEXT_MAX], port[8] = "";
+
+	if (d->port != 0)
+		(void)snprintf(port, sizeof(port), ":%u", d->port);
+	(void)snprintf(out, TARGET_MAX, "%s %s%s%s%s", protocol, has_brackets ? "[" : "",
+		       ip_format(&d->address, address), has_brackets ? "]" : "", port);
+	return out;
+}
+
+static void note_refusal(const struct denial *d)
+{
+	unsigned long long count = d->count;
+	char target[TARGET_MAX], times[40] = "";
+
+	if (d->address.family == 0) {
+		log_note("network: refused %llu more (%s)", count, net_class_names[d->class]);
+		return;
+	}
+	if (count > 1)
+		(void)snprintf(times, sizeof(times), ", %llu times", count);
+	log_note("network: refused %s (%s)%s", target_word(d, target), net_class_names[d->class],
+		 times);
+}
+
+static void note_network(const struct network_outcome *n)
+{
+	for (size_t i = 0; i < n->ndenied && i < REFUSALS_MAX; i++)
+		note_refusal(&n->denied[i]);
+	if (n->ndenied > REFUSALS_MAX)
+		log_note("network: ... and %zu more (--json tells all)", n->ndenied - REFUSALS_MAX);
+}
+
 static void note_artifacts(const struct outcome *o)
 {
 	for (size_t i = 0; i < o->artifacts.count; i++)
 		log_debug("copied out: %s (%llu bytes)", o->artifacts.items[i].path,
 			  (unsigned long long)o->artifacts.items[i].bytes);
+}
+
+static bool is_one_file(int a_fd, int b_fd)
+{
+	struct stat a, b;
+	return fstat(a_fd, &a) == 0 && fstat(b_fd, &b) == 0 && a.st_dev == b.st_dev &&
+	       a.st_ino == b.st_ino;
+}
+
+/* What came through both streams may stand in any order, so stdout counts only alone. */
+void notes_follow_output(const struct outcome *o)
+{
+	const struct capture *last = &o->output[1];
+
+	if (last->total == 0 && is_one_file(STDOUT_FILENO, STDERR_FILENO))
+		last = &o->output[0];
+	if (!capture_ends_line(last))
+		log_on_fresh_line();
 }
 
 void notes_print(const struct outcome *o, const struct plan *plan)
@@ -119,6 +179,7 @@ void notes_print(const struct outcome *o, const struct plan *plan)
 	note_artifacts(o);
 	note_limits(o, plan);
 	note_denied(o);
+	note_network(&o->network);
 	if (o->status == STATUS_SETUP_ERROR || o->exec_errno != 0)
 		log_error(&o->error);
 	note_status(o, &plan->limits);

@@ -8,4 +8,12 @@
 #include "profiles/plan.h"
 #include "runtime/jail/outcome.h"
 
+/*
+ * notes_follow_output - the program's output went to our own stdout and stderr.
+ *
+ * If it left a line unfinished on stderr, the first line of ours, should there be one, begins on a
+ * fresh one.  Before notes_print().
+ */
+void notes_follow_output(const struct outcome *o);
+
 void notes_print(const struct outcome *o, const struct plan *plan);

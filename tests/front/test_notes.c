@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A person reads what was refused on a few lines, each of them whole. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "runtime/base/scope.h"
+#include "runtime/front/cli/notes.c" /* the front end is in no library */
+
+#define auto_outcome __attribute__((cleanup(outcome_fini)))
+
+/* What stands where descriptor 2 goes while a test listens. */
+static struct terminal {
+	int stdout_fd, stderr_fd; /* the real ones */
+	int fd;
+	char text[8192];
+} terminal;
+
+static int listen_in(void **state)
+{
+	(void)state;
+	terminal.stdout_fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	terminal.stderr_fd = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+	terminal.fd = memfd_create("terminal", MFD_CLOEXEC);
+	log_set_level(LOG_NORMAL);
+	return terminal.fd >= 0 && dup2(terminal.fd, STDERR_FILENO) >= 0 ? 0 : -1;
+}
+
+/* What was said since listen_in(); stdout and stderr are the test's again. */
+static const char *heard(void)
+{
+	(void)dup2(terminal.stdout_fd, STDOUT_FILENO);
+	(void)dup2(terminal.stderr_fd, STDERR_FILENO);
+	ssize_t size = pread(terminal.fd, terminal.text, sizeof(terminal.text) - 1, 0);
+	terminal.text[size > 0 ? size : 0] = '\0';
+	return terminal.text;
+}
+
+static int listen_no_more(void **state)
+{
+	(void)state;
+	(void)heard();
+	cj_close(&terminal.stdout_fd);
+	cj_close(&terminal.stderr_fd);
+	cj_close(&terminal.fd);
+	return 0;
+}
+
+static struct outcome make_outcome(void)
+{
+	struct outcome o;
+	outcome_init(&o, "a", 100);
+	outcome_decide(&o, STATUS_EXITED);
+	return o;
+}
+
+static const struct denial refusals[] = {
+	{ NET_METADATA, IPPROTO_TCP, { 4, { 169, 254, 169, 254 } }, 80, 2 },
+	{ NET_METADATA, IPPROTO_UDP, { 6, { 0xfd, 0, 0x0e, 0xc2, [14] = 2, 0x54 } }, 53, 1 },
+	{ NET_PRIVATE, IPPROTO_ICMP, { 4, { 10, 0, 0, 5 } }, 0, 1 },
+	{ NET_RESERVED, IPPROTO_ICMPV6, { 6, { 0x20, 0x01, 0x0d, 0xb8 } }, 0, 7 },
+	{ NET_PRIVATE, 0, { 0 }, 0, 996 },
+};
+
+static void print_refusals(const struct denial *denied, size_t count)
+{
+	static const struct plan plan;
+	auto_outcome struct outcome o = make_outcome();
+	o.network = (struct network_outcome){ UPLINK_HOST, denied, count };
+	notes_print(&o, &plan);
+}
+
+static void each_refused_place_is_a_line(void **state)
+{
+	(void)state;
+	print_refusals(refusals, sizeof(refusals) / sizeof(refusals[0]));
+	assert_string_equal(heard(),
+			    "cejail: network: refused tcp 169.254.169.254:80 (metadata), 2 times\n"
+			    "cejail: network: refused udp [fd00:ec2::254]:53 (metadata)\n"
+			    "cejail: network: refused icmp 10.0.0.5 (private)\n"
+			    "cejail: network: refused icmpv6 2001:db8:: (reserved), 7 times\n"
+			    "cejail: network: refused 996 more (private)\n");
+}
+
+static size_t count_lines(const char *text)
+{
+	size_t lines = 0;
+	for (; (text = strchr(text, '\n')); text++)
+		lines++;
+	return lines;
+}
+
+static void many_refused_places_are_ten_lines_and_a_number(void **state)
+{
+	(void)state;
+	struct denial many[DENIALS_MAX];
+	for (uint16_t i = 0; i < DENIALS_MAX; i++) {
+		many[i] = refusals[0];
+		many[i].port = (uint16_t)(i + 1);
+	}
+	print_refusals(many, 10);
+	assert_null(strstr(heard(), "..."));
+	assert_int_equal(count_lines(terminal.text), 10);
+
+	assert_int_equal(dup2(terminal.fd, STDERR_FILENO), STDERR_FILENO);
+	assert_int_equal(ftruncate(terminal.fd, 0), 0);
+	assert_int_equal(lseek(terminal.fd, 0, SEEK_SET), 0);
+	print_refusals(many, DENIALS_MAX);
+	assert_int_equal(count_lines(heard()), 11);
+	assert_non_null(
+	    strstr(terminal.text, "\ncejail: network: ... and 118 more (--json tells all)\n"));
+}
+
+static void quiet_says_nothing_of_refusals(void **state)
+{
+	(void)state;
+	log_set_level(LOG_QUIET);
+	print_refusals(refusals, 5);
+	assert_string_equal(heard(), "");
+}
+
+/* --- lines the program left unfinished ---------------------------------------------- */
+
+static const char *after_output(const char *to_stdout, const char *to_stderr, const char *note)
+{
+	auto_outcome struct outcome o = make_outcome();
+	assert_int_equal(capture_add(&o.output[0], to_stdout, strlen(to_stdout)), 0);
+	assert_int_equal(capture_add(&o.output[1], to_stderr, strlen(to_stderr)), 0);
+	notes_follow_output(&o);
+	if (note)
+		log_note("%s", note);
+	return heard();
+}
+
+static void an_unfinished_line_is_ended_before_ours(void **state)
+{
+	(void)state;
+	assert_string_equal(after_output("", "half a line", "ours"), "\ncejail: ours\n");
+}
+
+static void a_finished_line_is_left_alone(void **state)
+{
+	(void)state;
+	assert_string_equal(after_output("half", "a line\n", "ours"), "cejail: ours\n");
+}
+
+static void without_a_word_of_ours_nothing_is_ended(void **state)
+{
+	(void)state;
+	assert_string_equal(after_output("", "half a line", NULL), "");
+	assert_int_equal(dup2(terminal.fd, STDERR_FILENO), STDERR_FILENO);
+	log_note("later"); /* for the next test nothing is unfinished */
+}
+
+static void stdout_elsewhere_ends_no_line_of_stderr(void **state)
+{
+	(void)state;
+	auto_fd int other_fd = memfd_create("other", MFD_CLOEXEC);
+	assert_int_equal(dup2(other_fd, STDOUT_FILENO), STDOUT_FILENO);
+	assert_string_equal(after_output("half", "", "ours"), "cejail: ours\n");
+}
+
+static void stdout_on_the_same_terminal_is_ended(void **state)
+{
+	(void)state;
+	assert_int_equal(dup2(terminal.fd, STDOUT_FILENO), STDOUT_FILENO);
+	assert_string_equal(after_output("half", "", "ours"), "\ncejail: ours\n");
+}
+
+#define LISTENING(test) cmocka_unit_test_setup_teardown(test, listen_in, listen_no_more)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		LISTENING(each_refused_place_is_a_line),
+		LISTENING(many_refused_places_are_ten_lines_and_a_number),
+		LISTENING(quiet_says_nothing_of_refusals),
+		LISTENING(an_unfinished_line_is_ended_before_ours),
+		LISTENING(a_finished_line_is_left_alone),
+		LISTENING(without_a_word_of_ours_nothing_is_ended),
+		LISTENING(stdout_elsewhere_ends_no_line_of_stderr),
+		LISTENING(stdout_on_the_same_terminal_is_ended),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -11,7 +11,7 @@
 
 /* The null value (family 0) is "no address". */
 struct ip {
-	uint8_t family; /* 4 or 6 */
+	uint8_t family;    /* 4 or 6 */
 	uint8_t bytes[16]; /* network order; of IPv4 the first four */
 };
 

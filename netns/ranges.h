@@ -20,7 +20,7 @@ enum net_class {
 	NET_MULTICAST,
 	NET_RESERVED,
 	NET_DOCUMENTATION,
-	NET_TRANSLATED, /* IPv6 that stands for an IPv4 address: NAT64, 6to4 */
+	NET_TRANSLATED, /* IPv6 that becomes a packet to an IPv4 address: NAT64, 6to4, Teredo */
 	NET_MAPPED,     /* IPv4-mapped IPv6 on the wire */
 	NET_HOST,       /* an address of the host's, or the gateway's own */
 	/* not a matter of ranges */
@@ -41,7 +41,7 @@ struct range {
 	const char *source; /* RFC, IANA registry or the vendor's page */
 };
 
-/* Rows may lie within each other; the longest prefix decides. */
+/* Ascending, the wider first; rows may lie within each other: the longest prefix decides. */
 extern const struct range ranges[];
 extern const size_t ranges_count;
 

@@ -11,9 +11,11 @@
  *	         kernel removes with the socket it came through (NFT_TABLE_F_OWNER)
  *
  * Nobody inside has a capability over any of them.  Building is pure (firewall_build_*: bytes of
- * one nftables batch); loading acts, and is all or nothing.  Every refusal is counted in a named
- * counter of its class, logged to nflog group FIREWALL_LOG_GROUP with the class's name as prefix
- * (rate-limited), and answered: TCP reset, or ICMP "administratively prohibited".
+ * one nftables batch); loading acts, and is all or nothing.  A refused packet gets the
+ * mark class + 1, is counted exactly by it (in the set FIREWALL_COUNTERS), logged to nflog group
+ * FIREWALL_LOG_GROUP with the prefix FIREWALL_LOG_PREFIX and its mark (rate-limited), and answered:
+ * TCP reset, or ICMP "administratively prohibited".  Two kinds get no answer: a source address that
+ * is not the jail's, and UDP above the rate.
  */
 #pragma once
 
@@ -23,10 +25,12 @@
 #include "runtime/base/error.h"
 
 #define FIREWALL_TABLE       "cejail"
+#define FIREWALL_COUNTERS    "refused" /* a set: a mark, its counter */
 #define FIREWALL_LOG_GROUP   1
-#define FIREWALL_LOG_BYTES   128 /* of a packet: headers, with room for IPv6 extensions */
-#define FIREWALL_LOG_SECOND  200 /* logged refusals a second; the counters are exact */
-#define FIREWALL_CONNECTIONS 512 /* tracked connections of one jail at a time */
+#define FIREWALL_LOG_PREFIX  "cejail"
+#define FIREWALL_LOG_BYTES   128   /* of a packet: headers, with room for IPv6 extensions */
+#define FIREWALL_LOG_SECOND  200   /* logged refusals a second; the counters are exact */
+#define FIREWALL_CONNECTIONS 512   /* tracked connections of one jail at a time */
 #define FIREWALL_UDP_SECOND  20000 /* UDP packets a second out of one jail, as many in a burst */
 
 /* Interface names: in the jail, in the gateway towards it and towards the world. */
@@ -69,9 +73,14 @@ int firewall_build_host(struct nft_batch *b, const struct firewall_host_spec *sp
  */
 int firewall_load(int nft_fd, struct nft_batch *b, struct cj_error *err);
 
+/* Build, then load. */
+int firewall_apply_jail(int nft_fd, const struct firewall_spec *spec, struct cj_error *err);
+int firewall_apply_gateway(int nft_fd, const struct firewall_spec *spec, struct cj_error *err);
+int firewall_apply_host(int nft_fd, const struct firewall_host_spec *spec, struct cj_error *err);
+
 /* One more address of the host's, in a loaded jail or gateway table. */
 int firewall_close_host(int nft_fd, const struct ip *ip, struct cj_error *err);
 
-/* Adds what the named counters of a jail's or gateway's table hold to counts[]. */
+/* Adds what the counters of a jail's or gateway's table hold to counts[]. */
 int firewall_read_counters(int nft_fd, uint64_t counts[static NET_CLASS_COUNT],
 			   struct cj_error *err);

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rules in the gateway.  Pure.
+ *
+ * What comes from the jail is judged in prerouting, behind connection tracking and before routing:
+ * so also what routing would drop without an answer (loopback, multicast) is counted and answered,
+ * and nothing after it changes a destination.  Connection tracking has put fragments together
+ * before (priority -400), so the rules see whole packets.
+ */
+#include "netns/firewall_judge.h"
+
+#include <linux/netfilter/nf_conntrack_common.h>
+
+#define PRIORITY_TRACKED (-150) /* NF_IP_PRI_MANGLE; connection tracking is at -200 */
+#define PRIORITY_SRCNAT  100    /* NF_IP_PRI_NAT_SRC */
+
+#define IPV4_NO_OPTIONS   0x45 /* version 4, five words: RFC 791 3.1 */
+#define IPV6_NEXT_HEADER  6    /* its offset: RFC 8200 3 */
+#define NEIGHBOUR_SOLICIT 135  /* RFC 4861 4.3, 4.4 */
+#define NEIGHBOUR_ADVERT  136
+
+static const uint32_t ANSWERS = NF_CT_STATE_BIT(IP_CT_ESTABLISHED) | NF_CT_STATE_BIT(IP_CT_RELATED);
+
+static void end_with(struct nft_batch *b, int code, const char *chain)
+{
+	nft_verdict(b, code, chain);
+	nft_rule_end(b);
+}
+
+/* --- what comes from the jail --- */
+
+static void take_ipv4(struct nft_batch *b, const struct firewall_spec *spec)
+{
+	const uint8_t first_byte = IPV4_NO_OPTIONS;
+
+	nft_rule_begin(b, "prerouting");
+	firewall_match_source(b, &spec->jail4);
+	nft_match_payload(b, NFT_PAYLOAD_NETWORK_HEADER, 0, NFT_CMP_EQ, &first_byte,
+			  sizeof(first_byte));
+	end_with(b, NFT_GOTO, "from_jail");
+}
+
+/* No extension header of any kind stands between the IPv6 header and these. */
+static void take_ipv6(struct nft_batch *b, const struct firewall_spec *spec)
+{
+	static const uint8_t next[] = { IPPROTO_TCP, IPPROTO_UDP, IPPROTO_ICMPV6 };
+
+	for (size_t i = 0; i < sizeof(next); i++) {
+		nft_rule_begin(b, "prerouting");
+		firewall_match_source(b, &spec->jail6);
+		nft_match_payload(b, NFT_PAYLOAD_NETWORK_HEADER, IPV6_NEXT_HEADER, NFT_CMP_EQ,
+				  &next[i], sizeof(next[i]));
+		end_with(b, NFT_GOTO, "from_jail");
+	}
+}
+
+static void refuse_odd_headers(struct nft_batch *b, const struct ip *jail)
+{
+	nft_rule_begin(b, "prerouting");
+	firewall_match_source(b, jail);
+	firewall_end_refused(b, "refuse", NET_PROTOCOL);
+	nft_rule_end(b);
+}
+
+static void add_prerouting(struct nft_batch *b, const struct firewall_spec *spec)
+{
+	static const struct nft_hook hook = { "prerouting", "filter", NF_INET_PRE_ROUTING,
+					      PRIORITY_TRACKED, NF_DROP };
+	nft_add_base_chain(b, &hook);
+
+	nft_rule_begin(b, "prerouting");
+	firewall_match_name(b, NFT_META_IIFNAME, NFT_CMP_NEQ, LINK_GATEWAY);
+	end_with(b, NF_ACCEPT, NULL);
+
+	take_ipv4(b, spec);
+	refuse_odd_headers(b, &spec->jail4);
+	if (spec->jail6.family == 6) {
+		take_ipv6(b, spec);
+		refuse_odd_headers(b, &spec->jail6);
+	}
+	nft_rule_begin(b, "prerouting");
+	firewall_end_refused(b, "discard", NET_SPOOFED);
+	nft_rule_end(b);
+}
+
+/* An answer to each of too many packets would be too many packets: they are dropped. */
+static void limit_udp(struct nft_batch *b)
+{
+	nft_rule_begin(b, "from_jail");
+	firewall_match_protocol(b, IPPROTO_UDP);
+	nft_match_rate(b, FIREWALL_UDP_SECOND, FIREWALL_UDP_SECOND, true);
+	firewall_end_refused(b, "discard", NET_LIMIT);
+	nft_rule_end(b);
+}
+
+static void limit_connections(struct nft_batch *b)
+{
+	nft_rule_begin(b, "from_jail");
+	nft_match_connections_above(b, FIREWALL_CONNECTIONS);
+	firewall_end_refused(b, "refuse", NET_LIMIT);
+	nft_rule_end(b);
+}
+
+static void match_state(struct nft_batch *b, const char *chain, uint32_t states, int verdict)
+{
+	nft_rule_begin(b, chain);
+	nft_match_ct_state(b, states);
+	end_with(b, verdict, NULL);
+}
+
+static void add_from_jail(struct nft_batch *b, const struct firewall_spec *spec)
+{
+	nft_add_chain(b, "from_jail");
+	limit_udp(b);
+	match_state(b, "from_jail", ANSWERS, NF_ACCEPT);
+	match_state(b, "from_jail", NF_CT_STATE_INVALID_BIT, NF_DROP);
+	if (spec->has_dns)
+		firewall_accept_dns(b, "from_jail", &spec->gateway4);
+
+	nft_rule_begin(b, "from_jail");
+	end_with(b, NFT_JUMP, "judge");
+	limit_connections(b);
+	nft_rule_begin(b, "from_jail");
+	end_with(b, NF_ACCEPT, NULL);
+}
+
+/* --- where it may go --- */
+
+/* Towards a helper's tap device the gateway must find its neighbour. */
+static void accept_neighbours(struct nft_batch *b)
+{
+	static const uint8_t types[] = { NEIGHBOUR_SOLICIT, NEIGHBOUR_ADVERT };
+
+	for (size_t i = 0; i < sizeof(types); i++) {
+		nft_rule_begin(b, "input");
+		firewall_match_name(b, NFT_META_IIFNAME, NFT_CMP_EQ, LINK_UPLINK);
+		firewall_match_protocol(b, IPPROTO_ICMPV6);
+		nft_match_payload(b, NFT_PAYLOAD_TRANSPORT_HEADER, 0, NFT_CMP_EQ, &types[i],
+				  sizeof(types[i]));
+		end_with(b, NF_ACCEPT, NULL);
+	}
+}
+
+/* The gateway has one service, names, and the jail alone is served. */
+static void add_input(struct nft_batch *b, const struct firewall_spec *spec)
+{
+	static const struct nft_hook hook = { "input", "filter", NF_INET_LOCAL_IN, 0, NF_DROP };
+
+	nft_add_base_chain(b, &hook);
+	if (spec->jail6.family == 6)
+		accept_neighbours(b);
+	if (!spec->has_dns)
+		return;
+	nft_rule_begin(b, "input");
+	firewall_match_name(b, NFT_META_IIFNAME, NFT_CMP_NEQ, LINK_GATEWAY);
+	end_with(b, NF_DROP, NULL);
+	firewall_accept_dns(b, "input", &spec->gateway4);
+}
+
+static void begin_forward(struct nft_batch *b, const char *from, const char *to)
+{
+	nft_rule_begin(b, "forward");
+	firewall_match_name(b, NFT_META_IIFNAME, NFT_CMP_EQ, from);
+	firewall_match_name(b, NFT_META_OIFNAME, NFT_CMP_EQ, to);
+}
+
+static void add_forward(struct nft_batch *b)
+{
+	static const struct nft_hook hook = { "forward", "filter", NF_INET_FORWARD, 0, NF_DROP };
+
+	nft_add_base_chain(b, &hook);
+	begin_forward(b, LINK_GATEWAY, LINK_UPLINK);
+	end_with(b, NF_ACCEPT, NULL);
+	begin_forward(b, LINK_UPLINK, LINK_GATEWAY);
+	nft_match_ct_state(b, ANSWERS);
+	end_with(b, NF_ACCEPT, NULL);
+}
+
+static void add_postrouting(struct nft_batch *b)
+{
+	static const struct nft_hook hook = { "postrouting", "nat", NF_INET_POST_ROUTING,
+					      PRIORITY_SRCNAT, NF_ACCEPT };
+
+	nft_add_base_chain(b, &hook);
+	nft_rule_begin(b, "postrouting");
+	firewall_match_name(b, NFT_META_OIFNAME, NFT_CMP_EQ, LINK_UPLINK);
+	nft_masquerade(b);
+	nft_rule_end(b);
+}
+
+int firewall_build_gateway(struct nft_batch *b, const struct firewall_spec *spec)
+{
+	nft_batch_begin(b, FIREWALL_TABLE);
+	nft_add_table(b, 0);
+	firewall_add_refusal(b);
+	firewall_add_judge(b, spec);
+	add_from_jail(b, spec);
+	add_prerouting(b, spec);
+	add_input(b, spec);
+	add_forward(b);
+	add_postrouting(b);
+	return nft_batch_end(b);
+}

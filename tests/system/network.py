@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a jail in the public network can do: reach the Internet, by name and by address, through every
+uplink.  What it can't is in network_closed; after each test the host is as it was (internet.py)."""
+
+import json
+
+from harness import *  # noqa: F403
+from internet import *  # noqa: F403
+
+FETCH = """
+import json, urllib.request
+for url in json.load(open("/box/args.json")):
+    print(urllib.request.urlopen(url, timeout=20).read().decode(), end="")
+"""
+
+
+def fetch(net, uplink, *urls, options=()):
+    """What urllib gets in a jail, and the result."""
+    value = net.run(FETCH, *uplink, *options, "--args-json", json.dumps(list(urls)))
+    equal(value["exit_code"], 0, f"exit code ({value['error']}, {value['warnings']}, {value['stderr']['text'][-800:]})")
+    return value["stdout"]["text"], value
+
+
+@each_uplink("through {} a program reaches a public server by name and by address, and the result says how")
+def _(*uplink):
+    with Internet() as net:
+        said, value = fetch(net, uplink, "http://public.test/", f"http://{PUBLIC4}/", "http://four.test:8080/")
+        equal([line.split(";")[0] for line in said.splitlines()][1:], [f"the Internet at {PUBLIC4}"] * 2, "answers")
+        is_way_out(value, uplink[-1])
+        equal((value["network"]["denied"], value["warnings"]), ([], facts()["warnings"]), "denied and warnings")
+
+
+@each_uplink("through {} IPv6 works as IPv4 does")
+def _(*uplink):
+    if uplink[-1] in NO_IPV6:
+        raise Skip(f"{uplink[-1]} has no IPv6")
+    with Internet() as net:
+        said, _ = fetch(net, uplink, "http://six.test/", f"http://[{PUBLIC6}]:8080/")
+        equal([line.split(";")[0] for line in said.splitlines()], [f"the Internet at {PUBLIC6}"] * 2, "answers")
+
+
+@each_uplink("through {} UDP goes out and its answers come back")
+def _(*uplink):
+    with Internet() as net:
+        wanted = [["udp", PUBLIC4, 7], ["udp", OTHER4, 80]]
+        wanted += [] if uplink[-1] in NO_IPV6 else [["udp", PUBLIC6, 7]]
+        went, _ = net.attempts(wanted, *uplink)
+        equal(went, ["answered"] * len(wanted), "attempts")
+
+
+@each_uplink("through {} the first connection after the start loses no packet")
+def _(*uplink):
+    with Internet() as net:
+        net.attempts([["tcp", PUBLIC4, 80]], *uplink)
+        seen = net.seen("tcp")
+        equal([key for key in seen if key[1] != PUBLIC4], [], "others reached")
+        # a lost SYN would be there once again, a second later
+        true(seen["tcp", PUBLIC4, 80] <= 8, f"{seen} packets for one short connection")
+
+
+@each_uplink("through {} megabytes go in and out where the path's packets are smaller than the jail's")
+def _(*uplink):
+    code = """
+import hashlib, urllib.request
+down = urllib.request.urlopen("http://four.test/big?3000000", timeout=30).read()
+up = urllib.request.urlopen("http://four.test/", data=bytes(3000000), timeout=30).read().decode()
+print(len(down), up.split("; ")[1].split()[0])
+"""
+    with Internet(mtu=1280) as net:
+        value = net.run(code, *uplink)
+        equal(value["stdout"]["text"], "3000000 3000000\n", f"bytes ({value['stderr']['text'][-600:]})")
+
+
+for where in RESOLVERS:
+
+    @test(f"names work out of the box where the host's name server is at a {where} address")
+    def _(where=where):
+        with Internet(resolver=where) as net:
+            said, _ = fetch(net, (), "http://four.test/")
+            contains(said, PUBLIC4, "the answer")
+            server = net.host if where == "loopback" else net.world
+            contains([query[0] for query in server("queries")], "four.test", "the queries")
+
+
+@test("an answer too big for one datagram comes over TCP")
+def _():
+    code = """
+import socket
+print(len({row[4][0] for row in socket.getaddrinfo("big.test", 80, socket.AF_INET, socket.SOCK_STREAM)}))
+"""
+    with Internet() as net:
+        value = net.run(code)
+        equal(value["stdout"]["text"], f"{len(NAMES['big.test'])}\n", f"addresses ({value['stderr']['text'][-400:]})")
+        true(["big.test", 1, "tcp"] in net.world("queries"), "no query came over TCP")
+
+
+@test("a name that isn't there is an answer at once, and one without addresses too")
+def _():
+    code = """
+import socket
+for name in ("no-such-name.test", "nowhere.test"):
+    try:
+        print(socket.getaddrinfo(name, 80))
+    except socket.gaierror as problem:
+        print(problem.errno in (socket.EAI_NONAME, socket.EAI_NODATA))
+"""
+    with Internet() as net:
+        equal(net.run(code)["stdout"]["text"], "True\nTrue\n", "answers")
+
+
+@test("the jail's name server answers on port 53 and has no other")
+def _():
+    with Internet() as net:
+        code = TRY + """
+import re
+server = re.search(r"nameserver (\\S+)", open("/etc/resolv.conf").read()).group(1)
+query = b"\\x12\\x34\\1\\0\\0\\1\\0\\0\\0\\0\\0\\0\\4four\\4test\\0\\0\\1\\0\\1"
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+    s.settimeout(5)
+    s.connect((server, 53))
+    s.send(query)
+    print(len(s.recv(1000)) > len(query), *[attempt(*one) for one in
+        (("tcp", server, 80), ("udp", server, 54), ("tcp", server, 22), ("udp", server, 7))])
+"""
+        value = net.run(code)
+        words = value["stdout"]["text"].split()
+        equal(words[0], "True", "an answer from port 53")
+        true(len(words) == 5 and all(word in REFUSED for word in words[1:]), f"other ports: {words[1:]}")
+        equal({row["class"] for row in value["network"]["denied"]}, {"host"}, "classes of what was denied")
+
+
+@test("what is no query doesn't reach the host's name server")
+def _():
+    code = """
+import re, socket
+server = re.search(r"nameserver (\\S+)", open("/etc/resolv.conf").read()).group(1)
+question = b"\\0\\0\\0\\0\\0\\0\\4four\\4test\\0\\0\\1\\0\\1"
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+    s.connect((server, 53))
+    for flags, counts in ((b"\\x28\\0", b"\\0\\1"), (b"\\x20\\0", b"\\0\\1"), (b"\\x80\\0", b"\\0\\1"), (b"\\1\\0", b"\\0\\2")):
+        try:
+            s.send(b"\\x11\\x22" + flags + counts + question)
+        except OSError:
+            pass
+    s.send(b"")
+    s.send(b"\\x11")
+import socket
+print(len(socket.getaddrinfo("six.test", 80)) > 0)
+"""
+    with Internet() as net:
+        value = net.run(code)
+        equal(value["stdout"]["text"], "True\n", f"a good query afterwards ({value['stderr']['text'][-600:]})")
+        lacks([query[0] for query in net.world("queries")], "four.test", "queries")
+
+
+@test("the public network is what the shipped profiles give, and --network none takes it away")
+def _():
+    with Internet() as net:
+        for profile, words in (("python", ("-c", "pass")), ("base", ("--", "/bin/true"))):
+            equal(result("-p", profile, *words, **net.inside)["network"]["mode"], "public", profile)
+        value = result("-p", "python", "--network", "none", "-c", TRY + "print(attempt('tcp', '20.30.40.50', 80))", **net.inside)
+        equal(value["network"], {"mode": "none", "uplink": None, "denied": []}, "network")
+        contains(value["stdout"]["text"], "ENETUNREACH", "stdout")
+        equal(net.seen(), {}, "packets")
+
+
+@test("without a way out that was asked for by name a program is told at once, and it is a warning")
+def _():
+    with Internet() as net:
+        went, value = net.attempts([["tcp", PUBLIC4, 80], ["udp", PUBLIC4, 7], ["tcp", PUBLIC6, 80]], "--uplink", "none")
+        true(all(word in REFUSED for word in went), f"attempts: {went}")
+        true(value["network"]["uplink"] in ("none", None), f"uplink {value['network']['uplink']}")
+        equal(value["layers"]["network_filter"], "on", "layers.network_filter")
+        equal(net.seen(), {}, "packets")

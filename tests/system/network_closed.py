@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a jail in the public network can't: any closed range, the host, other jails; not by redirects,
+names, spellings or sources.  Zero packets come into the world, and no service of the host's hears."""
+
+import ipaddress
+import json
+
+from harness import *  # noqa: F403
+from internet import *  # noqa: F403
+
+LOCAL = [ipaddress.ip_network(text) for text in ("127.0.0.0/8", "0.0.0.0/32", "::/128", "::1/128", "::ffff:0:0/96")]
+
+
+def is_local(address):
+    """Ends in the jail itself, or as IPv4, before any rule: nothing to deny."""
+    return any(address.version == net.version and address in net for net in LOCAL)
+
+
+def is_longest(net, address, table):
+    return not any(row.subnet_of(net) and row != net and address in row for row, _ in table if row.version == net.version)
+
+
+def sample(net, table):
+    """An address of the row that belongs to no longer one, and leaves the jail if there is such a one."""
+    offsets = [n for n in (0x0105, 0x010203, 1, 0, net.num_addresses - 1) if n < net.num_addresses]
+    own = [net[n] for n in offsets if is_longest(net, net[n], table)]
+    true(own, f"every address of {net} belongs to a longer row")
+    return min(own, key=is_local)
+
+
+def spelled(address):
+    """Link-local addresses need to say on which link."""
+    link = address.version == 6 and (address.is_link_local or (address.is_multicast and address.packed[1] & 15 == 2))
+    return f"{address}%eth0" if link else str(address)
+
+
+def nothing_came(net):
+    equal(net.seen(), {}, "packets that came into the world")
+    equal(net.world("hits") + net.host("hits"), [], "services that were reached")
+
+
+def all_refused(wanted, went):
+    bad = [(one, word) for one, word in zip(wanted, went) if word not in REFUSED]
+    equal(bad, [], "attempts that were not refused at once")
+
+
+def expected_denials(addresses, table):
+    """{(class, protocol, address, port)}: what a program can bring as far as a rule."""
+    rows = set()
+    for address in addresses:
+        if is_local(address):
+            continue
+        rows.add((class_of(address, table), "udp", str(address), 7))
+        if not address.is_multicast and str(address) != "255.255.255.255":
+            rows.add((class_of(address, table), "tcp", str(address), 80))
+    return rows
+
+
+@test("without a jail the tests' Internet answers at closed addresses: it is the rules that stop a jail")
+def _():
+    with Internet() as net:
+        for address in ("169.254.169.254", "10.1.2.3", "100.100.100.200", "168.63.129.16", "fd00:ec2::254", "2002:a00:1::1"):
+            for protocol in ("tcp", "udp"):
+                true(net.reaches(protocol, address), f"{protocol} {address} is silent")
+
+
+def each_row(uplink, protocol, port):
+    """Fewer rows than a result has room for denials."""
+    table = ranges()
+    addresses = [sample(row[0], table) for row in table]
+    wanted = [[protocol, spelled(address), port] for address in addresses]
+    with Internet() as net:
+        went, value = net.attempts(wanted, *uplink)
+        is_way_out(value, uplink[-1])
+        all_refused(wanted, went)
+        nothing_came(net)
+        denied = {(r["class"], r["protocol"], r["address"], r["port"]): r["count"] for r in value["network"]["denied"]}
+        missing = {row for row in expected_denials(addresses, table) if row[1] == protocol} - set(denied)
+        equal(sorted(missing), [], f"not told of, out of {sorted(map(str, denied))}")
+        wrong = [row for row, n in denied.items() if row[0] != class_of(row[2], table) or n != 1]
+        equal(wrong, [], "denied by another class, or more than once")
+
+
+@each_uplink("through {} TCP to each row of the range table is refused at once, and denied by its class")
+def _(*uplink):
+    each_row(uplink, "tcp", 80)
+
+
+@each_uplink("through {} UDP to each row of the range table is refused at once, and denied by its class")
+def _(*uplink):
+    each_row(uplink, "udp", 7)
+
+
+@each_uplink("through {} the first and the last address of each row are closed, their open neighbours are not")
+def _(*uplink):
+    table = ranges()
+    edges = sorted({net[i] for net, _ in table for i in (0, -1)}, key=lambda a: (a.version, int(a)))
+    open_ones = [
+        one for net, _ in table for n in (int(net[0]) - 1, int(net[-1]) + 1)
+        if 0 < n < (1 << 32 if net.version == 4 else 1 << 128)
+        for one in [ipaddress.ip_address(n) if net.version == 4 else ipaddress.IPv6Address(n)]
+        if class_of(one, table) is None
+    ]  # fmt: skip
+    open_ones = [one for one in open_ones if one.version == 4 or uplink[-1] not in NO_IPV6]
+    wanted = [["tcp", spelled(address), 80] for address in edges] + [["udp", spelled(address), 7] for address in edges]
+    with Internet() as net:
+        went, _ = net.attempts(wanted, *uplink)
+        all_refused(wanted, went)
+        nothing_came(net)
+        wanted = [["tcp", str(one), 80] for one in sorted(set(open_ones), key=str)]
+        went, _ = net.attempts(wanted, *uplink)
+        equal([(one, word) for one, word in zip(wanted, went) if word != "answered"], [], "open ones that didn't answer")
+
+
+@test("a refusal is one line on standard error for a human, with its class and how often")
+def _():
+    code = TRY + "print(attempt('tcp', '169.254.169.254', 80), attempt('tcp', '169.254.169.254', 80))"
+    with Internet() as net:
+        done = python(code, "--network", "public", **net.inside).exits(0)
+        lines = [line for line in done.err.splitlines() if "refused" in line]
+        equal(lines, ["cejail: network: refused tcp 169.254.169.254:80 (metadata), 2 times"], f"stderr ({done.err!r})")
+        nothing_came(net)
+
+
+@test("refusals are events as they happen")
+def _():
+    code = TRY + "attempt('udp', 'fd00:ec2::254', 53)"
+    with Internet() as net, Folder() as f, open(f / "events", "wb") as file:
+        options = ("--events-fd", str(file.fileno()))
+        run("-p", "python", "--network", "public", *options, "-c", code, pass_fds=[file.fileno()], **net.inside).exits(0)
+        with open(f / "events", encoding="utf-8") as lines:
+            events = [json.loads(line) for line in lines]
+        contains([event.get("type", event.get("event")) for event in events], "denied", "events")
+        contains(json.dumps(events), "fd00:ec2::254", "events")
+        nothing_came(net)
+
+
+@each_uplink("through {} a redirect to a closed address is refused")
+def _(*uplink):
+    code = """
+import json, urllib.request
+for target in json.load(open("/box/args.json")):
+    try:
+        print(urllib.request.urlopen(f"http://four.test/to?{target}", timeout=5).read())
+    except OSError as problem:
+        print("refused" if "refused" in str(problem) or "unreachable" in str(problem) else problem)
+"""
+    targets = ["http://169.254.169.254/latest", "http://10.1.2.3/", f"http://{HOST4}/", "http://127.0.0.1/",
+               "http://[fd00:ec2::254]/", "http://private.test/", "http://metadata.test/"]  # fmt: skip
+    with Internet() as net:
+        value = net.run(code, *uplink, "--args-json", json.dumps(targets))
+        equal(value["stdout"]["text"].split("\n")[:-1], ["refused"] * len(targets), "redirects")
+        reached = {key[1] for key in net.seen("tcp")} | {hit[1] for hit in net.host("hits")}
+        equal(reached, {PUBLIC4}, "addresses reached")
+
+
+@test("a name that turns to a closed address between two questions is refused at the second")
+def _():
+    with Internet() as net:
+        went, value = net.attempts([["tcp", "rebind.test", 80]] * 4)
+        equal(sorted(set(went)), ["ECONNREFUSED", "answered"], f"attempts {went}")
+        equal({key[1] for key in net.seen("tcp")}, {PUBLIC4}, "addresses reached")
+        equal({row["address"] for row in value["network"]["denied"]}, {"169.254.169.254"}, "denied")
+
+
+@test("odd spellings and IPv4-mapped sockets meet the same rule")
+def _():
+    spellings = ["0x7f000001", "2130706433", "0177.1", "127.1", "0", "::ffff:127.0.0.1", "::ffff:169.254.169.254",
+                 "0xa9fea9fe", "2852039166", "0251.0376.0251.0376", "169.254.43518", "10.258", "::ffff:10.1.2.3",
+                 "::ffff:a9fe:a9fe", "::ffff:c0a8:4d02", "64:ff9b::a9fe:a9fe", "2002:a9fe:a9fe::1"]  # fmt: skip
+    wanted = [[protocol, one, port] for one in spellings for protocol, port in (("tcp", 80), ("udp", 7))]
+    with Internet() as net:
+        went, _ = net.attempts(wanted)
+        all_refused(wanted, went)
+        nothing_came(net)
+
+
+@each_uplink("through {} no address of the host's answers, whatever its port, nor one that comes while a jail runs")
+def _(*uplink):
+    code = """
+print("ready", flush=True)
+for line in sys.stdin:
+    print(json.dumps([attempt(*one) for one in json.loads(line)]), flush=True)
+"""
+    wanted = [[p, a, port] for a in HOST_ADDRESSES for p, port in (("tcp", 80), ("tcp", 22), ("udp", 7), ("tcp", 53))]
+    later = [[protocol, a, port] for a in (LATER4, LATER6) for protocol, port in (("tcp", 80), ("udp", 7))]
+    with Internet() as net, net.talk(code, *uplink) as jail:
+        all_refused(wanted, json.loads(jail.ask(json.dumps(wanted))))
+        net.host("ip", lines=[f"addr add {LATER4}/32 dev lan0", f"addr add {LATER6}/128 dev lan0 nodad"])
+        # the host hears of it when its supervisor does: asked until it is closed, and never reached
+        def is_closed():
+            words = json.loads(jail.ask(json.dumps(later)))
+            true("answered" not in words, f"a new address of the host's answered: {words}")
+            return all(word in REFUSED for word in words)
+        wait_until(is_closed, "the new addresses to be closed")
+        nothing_came(net)
+        jail.process.stdin.close()
+        jail.process.stdin = None
+        value = jail.result()
+        told = {row["address"] for row in value["network"]["denied"] if row["class"] == "host"}
+        equal(set(HOST_ADDRESSES) - told, set(), f"host addresses not told of ({value['network']['denied']})")
+        net.host("ip", lines=[f"addr del {LATER4}/32 dev lan0", f"addr del {LATER6}/128 dev lan0"])
+
+
+@each_uplink("through {} the gateway, its networks and the helpers' well-known addresses lead to nobody")
+def _(*uplink):
+    # pasta and slirp4netns map the host's loopback to an address of their network when asked to
+    tricks = ["198.18.0.2", "198.18.0.3", "198.19.0.1", "198.19.255.254", "10.0.2.2", "10.0.2.3", "10.0.2.100", "169.254.1.1",
+              ROUTER4, HOST4, "fdce:6a11::3", "fdce:6a12::1", "fd00::2", "fd00::3", "192.168.77.255", "255.255.255.255"]  # fmt: skip
+    wanted = [[p, a, port] for a in tricks for p, port in (("tcp", 80), ("tcp", 9000), ("udp", 7), ("tcp", 22))]
+    with Internet() as net:
+        went, _ = net.attempts(wanted, *uplink)
+        all_refused(wanted, went)
+        nothing_came(net)
+
+
+@test("a forged source address leaves no jail")
+def _():
+    code = """
+import errno, socket
+for family, option, source, there in (
+    (socket.AF_INET, (socket.IPPROTO_IP, 15), "20.1.1.1", "20.30.40.50"),
+    (socket.AF_INET, (socket.IPPROTO_IP, 15), "127.0.0.5", "20.30.40.50"),
+    (socket.AF_INET6, (socket.IPPROTO_IPV6, 78), "2600::99", "2600:1f00::50"),
+):
+    with socket.socket(family, socket.SOCK_DGRAM) as s:
+        s.settimeout(0.2)
+        try:
+            s.setsockopt(*option, 1)
+            s.bind((source, 0))
+            s.connect((there, 7))
+            s.send(b"forged")
+            print(s.recv(100))
+        except OSError as problem:
+            print("no", problem)
+"""
+    with Internet() as net:
+        value = net.run(code)
+        words = value["stdout"]["text"].splitlines()
+        true(len(words) == 3 and all(word.startswith("no ") for word in words), f"{words} {value['stderr']['text']}")
+        nothing_came(net)
+
+
+LISTEN = """
+import errno
+servers = []
+for family, address in ((socket.AF_INET, "0.0.0.0"), (socket.AF_INET6, "::")):
+    for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+        s = socket.socket(family, kind)
+        if family == socket.AF_INET6:
+            s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        s.bind((address, 8000))
+        if kind == socket.SOCK_STREAM:
+            s.listen()
+        s.setblocking(False)
+        servers.append(s)
+print("ready", flush=True)
+sys.stdin.readline()
+for s in servers:
+    try:
+        print("reached", s.accept() if s.type == socket.SOCK_STREAM else s.recvfrom(10))
+    except BlockingIOError:
+        print("silence")
+"""
+
+
+def stays_silent(jail):
+    jail.tell()
+    equal([jail.hear() for _ in range(4)], ["silence"] * 4, "the listening jail")
+
+
+@each_uplink("through {} nobody in the world or on the host reaches a port a jail listens on")
+def _(*uplink):
+    with Internet() as net, net.talk(LISTEN, *uplink) as jail:
+        # what the kernel calls EHOSTUNREACH here or a timeout there: it must only not be an answer
+        theirs = ["198.18.0.2", "198.18.0.3", *net.addresses_of_jails()]
+        for station, addresses in ((net.world, [HOST4, HOST6, *theirs]), (net.host, [*theirs, "127.0.0.1", "::1"])):
+            for address in addresses:
+                for protocol in ("tcp", "udp"):
+                    word = station("attempt", protocol=protocol, address=address, port=8000, timeout=0.1)
+                    true(word != "answered", f"{protocol} {address} answered")
+        stays_silent(jail)
+
+
+@each_uplink("through {} two jails don't reach each other")
+def _(*uplink):
+    with Internet() as net, net.talk(LISTEN, *uplink) as jail:
+        addresses = ["198.18.0.2", "198.18.0.3", HOST4, HOST6, "fdce:6a11::2", *net.addresses_of_jails()]
+        wanted = [[protocol, address, 8000] for address in addresses for protocol in ("tcp", "udp")]
+        went, _ = net.attempts(wanted, *uplink)
+        all_refused(wanted, went)
+        stays_silent(jail)
+        equal(net.seen(), {}, "packets")

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bad days of the network: no helper, a helper that dies, forwarding off, floods, many at once, a killed
+supervisor.  A jail stays closed in all of them, and after each test the host is as it was."""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+from harness import *  # noqa: F403
+from internet import *  # noqa: F403
+
+CLOSED = [["tcp", "169.254.169.254", 80], ["udp", "10.1.2.3", 7], ["tcp", "fd00:ec2::254", 80], ["tcp", HOST4, 80]]
+LONG = os.environ.get("CEJAIL_TEST_LONG") == "1"
+
+# What a jail does when told: a line of attempts in, how they went out.
+OBEDIENT = """
+print("ready", flush=True)
+for line in sys.stdin:
+    print(json.dumps([attempt(*one) for one in json.loads(line)]), flush=True)
+"""
+
+
+def stays_closed(net, went):
+    true(all(word in REFUSED for word in went), f"closed ones: {went}")
+    lacks([key[1] for key in net.seen()], "169.254.169.254", "addresses reached")
+    equal(net.host("hits"), [], "host services reached")
+
+
+def has_no_way_out(value, *words):
+    true(value["network"]["uplink"] in ("none", None), f"uplink {value['network']['uplink']}")
+    for word in words:
+        contains(" ".join(value["warnings"]), word, "warnings")
+
+
+@test("where the helpers are missing a jail has no way out, is closed, and a warning says what to install", who="user")
+def _():
+    with Internet(without=("pasta", "slirp4netns")) as net:
+        went, value = net.attempts([["tcp", PUBLIC4, 80], *CLOSED])
+        stays_closed(net, went)
+        has_no_way_out(value, "pasta", "slirp4netns")
+        equal(net.seen(), {}, "packets")
+
+
+for helper in ("pasta", "slirp4netns"):
+
+    @test(f"{helper} asked for by name and missing is a warning, and nothing else is taken for it")
+    def _(helper=helper):
+        with Internet(without=(helper,)) as net:
+            went, value = net.attempts([["tcp", PUBLIC4, 80], *CLOSED], "--uplink", helper)
+            stays_closed(net, went)
+            has_no_way_out(value, helper)
+
+
+@test("where pasta is missing slirp4netns is taken", who="user")
+def _():
+    need("slirp4netns")
+    with Internet(without=("pasta",)) as net:
+        went, value = net.attempts([["tcp", PUBLIC4, 80], *CLOSED])
+        equal((went[0], value["network"]["uplink"]), ("answered", "slirp4netns"), "way out")
+        stays_closed(net, went[1:])
+
+
+@test("an ordinary user who asks for the host's uplink gets none, and is told why", who="user")
+def _():
+    with Internet() as net:
+        went, value = net.attempts([["tcp", PUBLIC4, 80], *CLOSED], "--uplink", "host")
+        stays_closed(net, went)
+        has_no_way_out(value, "CAP_NET_ADMIN")
+
+
+@test("where IP forwarding is off it is named with its sysctl and left as it is")
+def _():
+    if WHO == "user":
+        raise Skip("an ordinary user's uplinks don't need it")
+    with Internet(forwarding=False) as net:
+        went, value = net.attempts([["tcp", PUBLIC4, 80], *CLOSED], "--uplink", "host")
+        stays_closed(net, went)
+        has_no_way_out(value, "net.ipv4.ip_forward")
+        equal(net.host("read", path="/proc/sys/net/ipv4/ip_forward"), "0\n", "ip_forward")
+        need("pasta")
+        went, value = net.attempts([["tcp", PUBLIC4, 80], *CLOSED])
+        true(value["network"]["uplink"] in ("pasta", "slirp4netns"), f"uplink {value['network']['uplink']}")
+        equal(went[0], "answered", "way out")
+        contains(" ".join(value["warnings"]), "net.ipv4.ip_forward", "warnings")
+
+
+def helper_below(pid, name):
+    todo = children_of(pid)
+    while todo:
+        one = todo.pop()
+        words = describe_process(one)
+        if words and words.split()[1].startswith(name[:15]):
+            return one
+        todo += children_of(one)
+    return None
+
+
+for helper in ("pasta", "slirp4netns"):
+
+    @test(f"when {helper} dies during a run the run goes on, closed, and says so")
+    def _(helper=helper):
+        need(helper)
+        with Internet() as net, net.talk(OBEDIENT, "--uplink", helper) as jail:
+            equal(json.loads(jail.ask(json.dumps([["tcp", PUBLIC4, 80]]))), ["answered"], "before")
+            victim = wait_until(lambda: helper_below(jail.process.pid, helper), f"a process {helper} below the run")
+            os.kill(victim, signal.SIGKILL)
+            wait_until(lambda: describe_process(victim) is None or "(Z)" in describe_process(victim), "its end")
+            net.forget()
+            went = json.loads(jail.ask(json.dumps([*CLOSED, ["tcp", PUBLIC4, 80]])))
+            stays_closed(net, went[:-1])
+            true(went[-1] != "answered", "the public server answered without a helper")
+            equal(net.seen(), {}, "packets")
+            jail.process.stdin.close()
+            jail.process.stdin = None
+            value = jail.result()
+            equal((value["status"], value["exit_code"]), ("exited", 0), "end")
+            contains(" ".join(value["warnings"]), helper, "warnings")
+
+
+@test("of thousands of refusals in seconds each is counted, and the run ends by itself")
+def _():
+    code = """
+import socket
+def many(n, kind, address, port):
+    for _ in range(n):
+        with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, kind) as s:
+            try:
+                s.connect((address, port))
+                s.send(b"x")
+            except OSError:
+                pass
+many(3000, socket.SOCK_DGRAM, "10.1.2.3", 7)
+many(1000, socket.SOCK_STREAM, "169.254.169.254", 80)
+many(1000, socket.SOCK_DGRAM, "fd00:ec2::254", 7)
+many(500, socket.SOCK_STREAM, "2001:db8::1", 443)
+"""
+    with Internet() as net:
+        value = net.run(code)
+        equal((value["status"], value["exit_code"]), ("exited", 0), f"end ({value['stderr']['text'][-500:]})")
+        counts = {}
+        for row in value["network"]["denied"]:
+            counts[row["class"]] = counts.get(row["class"], 0) + row["count"]
+        equal(counts, {"private": 3000, "metadata": 2000, "documentation": 500}, "denied")
+        equal(net.seen(), {}, "packets")
+
+
+@test("a port scan fills the table of denials, not the memory, and every class's sum is exact")
+def _():
+    code = """
+import socket
+for port in range(1, 2001):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        try:
+            s.connect((f"10.1.{port // 256}.{port % 256}", port))
+            s.send(b"x")
+        except OSError:
+            pass
+"""
+    with Internet() as net:
+        value = net.run(code)
+        rows = value["network"]["denied"]
+        equal(sum(row["count"] for row in rows), 2000, "denied, all rows together")
+        true(len(rows) <= 150, f"{len(rows)} rows")
+
+
+@each_uplink("through {} twenty jails at once each have their own way out", limit=240)
+def _(*uplink):
+    count = 200 if LONG and uplink[-1] == "host" else 20
+    code = TRY + "print(attempt('tcp', 'four.test', 80), attempt('tcp', '169.254.169.254', 80), attempt('udp', '20.30.40.60', 7))"
+    with Internet() as net:
+        words = ("run", "-p", "python", "--network", "public", *uplink, "--timeout", "100s", "-c", code)
+        running = [start(*words, **net.inside) for _ in range(count)]
+        ended = [finish(one, 120, args=words) for one in running]
+        said = {(done.code, done.out) for done in ended}
+        bad = [done for done in ended if done.out != "answered ECONNREFUSED answered\n"]
+        equal(said, {(0, "answered ECONNREFUSED answered\n")}, f"answers (one of {len(bad)} others: {bad[:1]})")
+        equal({key[1] for key in net.seen()} - {RESOLVERS["public"]}, {PUBLIC4, OTHER4}, "addresses reached")
+
+
+FLOOD = """
+import threading, time, urllib.request
+def load():
+    while True:
+        urllib.request.urlopen("http://four.test/big?3000000", timeout=30).read()
+threading.Thread(target=load, daemon=True).start()
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.connect(("20.30.40.60", 7))
+print("ready", flush=True)
+while True:
+    try:
+        s.send(b"x" * 1000)
+    except OSError:
+        pass
+    time.sleep(0.001)
+"""
+
+
+def is_busy(net):
+    wait_until(lambda: {PUBLIC4, OTHER4} <= {hit[1] for hit in net.world("hits")}, "traffic")
+
+
+@each_uplink("through {} a run that is cancelled under traffic leaves nothing")
+def _(*uplink):
+    with Internet() as net, net.talk(FLOOD, *uplink) as jail:
+        is_busy(net)
+        jail.process.send_signal(signal.SIGTERM)
+        equal(jail.result()["status"], "cancelled", "status")
+
+
+@each_uplink("through {} a supervisor that is killed under traffic leaves no helper, link, route or table")
+def _(*uplink):
+    with Internet() as net:
+        with net.talk(FLOOD, *uplink) as jail:
+            is_busy(net)
+            jail.process.kill()
+            jail.process.wait()
+            wait_until(lambda: not net.left(), "the host to be as it was", 8)
+    wait_until(lambda: len(descendants()) == 0, "the end of every process", 5)
+    cejail("gc").exits(0)
+
+
+@each_uplink("through {} a supervisor killed at any moment of its start leaves nothing in the host")
+def _(*uplink):
+    with Internet() as net:
+        for step in range(10):
+            words = ("run", "-p", "base", "--network", "public", *uplink, "--", "/bin/sleep", "300")
+            process = start(*words, **net.inside)
+            time.sleep(step * 0.006 * SLOW)  # not to wait for something: to hit it in between
+            process.kill()
+            process.wait()
+            process.stdout.close()
+            process.stderr.close()
+        wait_until(lambda: not net.left(), "the host to be as it was", 8)
+    sweep_husks()
+
+
+def sweep_husks():
+    """What a killed run may leave: an empty leaf, a young record with nothing in it (lifecycle.py)."""
+    cejail("gc").exits(0)
+    for path in our_cgroups():
+        if os.path.basename(path) != "cejail-supervisor":
+            with contextlib.suppress(OSError):
+                os.rmdir(path)
+    for place in runtime_dirs():
+        for name in os.listdir(place + "/runs") if os.path.isdir(place + "/runs") else ():
+            if os.path.getsize(f"{place}/runs/{name}") == 0:
+                os.unlink(f"{place}/runs/{name}")
+
+
+@test("the host's rule set flushed during a run opens nothing")
+def _():
+    if WHO == "user":
+        raise Skip("an ordinary user's uplinks have no rules on the host")
+    if not shutil.which("nft"):
+        raise Skip("no 'nft' (package nftables)")
+    with Internet() as net, net.talk(OBEDIENT, "--uplink", "host") as jail:
+        subprocess.run(["nft", "flush", "ruleset"], check=False, capture_output=True, **net.inside)
+        net.forget()
+        stays_closed(net, json.loads(jail.ask(json.dumps(CLOSED))))
+        equal(net.seen(), {}, "packets")

@@ -102,9 +102,10 @@ def mount(source, target, kind=None, flags=0, data=None):
 
 def ranges():
     """The table of closed ranges as the program was built with: (network, class)."""
-    tool = os.environ.get("CEJAIL_RANGES", "build/release/bin/print-ranges")
-    if not os.path.exists(tool):
-        raise harness.Skip(f"no '{tool}' (make all)")
+    tools = [f"{harness.PROBES}/print-ranges", f"{harness.PROBES}/../../../bin/print-ranges"]
+    tool = next((path for path in tools if os.path.exists(path)), None)
+    if not tool:
+        raise harness.Skip(f"no '{tools[0]}' (make probes)")
     done = subprocess.run([tool], capture_output=True, text=True, check=True)
     rows = [line.split("\t") for line in done.stdout.splitlines() if line]
     return [(ipaddress.ip_network(row[0]), row[1]) for row in rows]

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "netns/ip.h"
 #include "netns/targets.h"
@@ -33,12 +34,14 @@ extern const char *const uplink_names[UPLINK_COUNT]; /* "auto", "host", ... */
 
 struct uplink_spec {
 	enum uplink_kind kind;
-	unsigned number;  /* where to begin looking for a free address and name on the host */
-	int gateway_fd;   /* NETLINK_ROUTE socket in the gateway; borrowed */
-	bool has_ipv6;    /* the gateway forwards it */
+	unsigned number; /* where to begin looking for a free address and name on the host */
+	int gateway_fd;  /* NETLINK_ROUTE socket in the gateway; the id maps are written */
+	bool has_ipv6;   /* the gateway forwards it */
 	const struct endpoint *allowed; /* closed ranges the caller opened; host uplink */
 	size_t nallowed;
-	const char *path; /* where helpers are looked for, ':' between; the caller's PATH is not asked */
+	const char *path; /* where helpers are looked for, ':' between; NULL: where root installs
+			   * programs.  The caller's PATH is not asked.  Borrowed till
+			   * uplink_stop(), as gateway_fd is */
 };
 
 struct uplink; /* holds a link, an owner table, or a helper */
@@ -56,8 +59,9 @@ int uplink_start(const struct uplink_spec *spec, struct uplink **out,
 		 char out_why[static UPLINK_WHY_MAX], struct cj_error *err);
 
 /*
- * uplink_await - until packets can leave.  A helper that died or is late (UPLINK_WAIT_MS) becomes
- * UPLINK_NONE, with its own last words in out_why.
+ * uplink_await - until packets can leave.  A helper that died or is late (UPLINK_WAIT_MS) gives way
+ * to the next kind with UPLINK_AUTO, else to UPLINK_NONE.  out_why is all of uplink_start()'s,
+ * and the helper's own last words.
  */
 #define UPLINK_WAIT_MS 5000
 int uplink_await(struct uplink *u, char out_why[static UPLINK_WHY_MAX], struct cj_error *err);
@@ -74,3 +78,7 @@ void uplink_stop(struct uplink **u);
 
 /* What this host could do, for `cejail doctor`: true, or the reason with its remedy. */
 bool uplink_probe(enum uplink_kind kind, const char *path, char out_why[static UPLINK_WHY_MAX]);
+
+/* "/usr/bin/pasta (pasta 0.0~git...)": runs the helper, so for doctor alone.  False: `out` says
+ * why. */
+bool uplink_helper_version(enum uplink_kind kind, char *out, size_t size);

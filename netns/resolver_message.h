@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * resolver_message - the few things the resolver must know of a DNS message.  Pure.
+ * Of use to netns/resolver*.c only; resolver_may_pass() is here, too.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* A question is 271 bytes at most; the rest is for EDNS, which pads to 468 (RFC 8467). */
+#define RESOLVER_QUESTION_MAX 1024 /* a whole query */
+#define RESOLVER_ANSWER_MAX   65535
+
+/*
+ * The messages of a TCP stream that may go on (RFC 1035 4.2.2: two bytes of length before each).
+ * Returns how many whole messages stand at the front, *out_size their bytes with the lengths; -1
+ * when one may not pass.  An unfinished one waits: less than RESOLVER_QUESTION_MAX + 2 bytes.
+ */
+int resolver_stream(const uint8_t *bytes, size_t size, size_t *out_size);
+
+/* Does `answer` answer `query` (which passed)?  The same id and question (RFC 5452 9.1); an error
+ * may come without the question. */
+bool resolver_answers(const uint8_t *query, const uint8_t *answer, size_t size);
+
+/* "The server failed" (RFC 1035 4.1.1 RCODE 2) as the answer to `query` (which passed).  Returns
+ * its size. */
+size_t resolver_failure(const uint8_t *query, uint8_t out[static RESOLVER_QUESTION_MAX]);

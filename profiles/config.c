@@ -16,6 +16,7 @@ void config_init(struct config *c)
 		.rootfs = "host",
 		.workdir = "/box",
 		.network = NETWORK_NONE,
+		.uplink = UPLINK_AUTO,
 		.seccomp = "default",
 		.result_fd = -1,
 		.events_fd = -1,

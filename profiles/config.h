@@ -12,11 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "netns/network.h"
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
 #include "runtime/base/sha256.h"
-
-enum network_mode { NETWORK_NONE, NETWORK_PUBLIC, NETWORK_MODE_COUNT };
 
 enum output_policy { OUTPUT_TRUNCATE, OUTPUT_KILL, OUTPUT_POLICY_COUNT };
 
@@ -51,7 +50,9 @@ struct config {
 
 	/* layers */
 	enum network_mode network;
-	struct strings allow;
+	enum uplink_kind uplink;
+	struct strings allow; /* "HOST[:PORT]" as written */
+	bool allow_private;
 	const char *seccomp; /* "default", or a file in OCI / Docker JSON */
 	bool strict;
 

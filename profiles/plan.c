@@ -141,21 +141,6 @@ static int plan_delivery(struct planner *p, struct cj_error *err)
 	return rc < 0 ? rc : check_descriptor("--events-fd", p->c->events_fd, err);
 }
 
-static int plan_network(struct planner *p, struct cj_error *err)
-{
-	int rc = 0;
-	if (p->c->network != NETWORK_NONE) {
-		rc = cj_reject(err, "network 'public' is not there yet");
-		cj_hint(err, "use --network none");
-	} else if (p->c->allow.count > 0) {
-		rc = cj_reject(err, "--allow '%s': there is no network to open it in",
-			       p->c->allow.items[0]);
-		cj_hint(err, "network 'public' is not there yet; leave --allow out");
-	}
-	p->plan.network = p->c->network;
-	return rc;
-}
-
 static int plan_limits(struct planner *p, struct cj_error *err)
 {
 	(void)err; /* each value was checked where it was read */

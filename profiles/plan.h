@@ -28,7 +28,7 @@ struct plan {
 	const char *profile_sha256;
 	struct rootfs_spec root;
 	struct limits_spec limits;
-	enum network_mode network;
+	struct network_spec network;
 	const struct policy *policy; /* the seccomp file, parsed; NULL: the built-in filter */
 	const char *cgroup_parent;   /* NULL: found */
 	bool strict;

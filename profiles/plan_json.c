@@ -111,6 +111,26 @@ static void put_policy(struct json_writer *w, const struct policy *policy)
 	json_close_object(w);
 }
 
+static void put_plan_network(struct json_writer *w, const struct network_spec *network)
+{
+	json_put_key(w, "network");
+	json_open_object(w);
+	put_string(w, "mode", network_mode_names[network->mode]);
+	put_string(w, "uplink", uplink_names[network->uplink]);
+	json_put_key(w, "allow");
+	json_open_array(w);
+	for (size_t i = 0; i < network->ntargets; i++)
+		json_put_string(w, network->targets[i].text);
+	json_close_array(w);
+	put_bool(w, "allow_private", network->allow_private);
+	json_put_key(w, "connect_ports");
+	json_open_array(w);
+	for (size_t i = 0; i < network->nports; i++)
+		json_put_u64(w, network->ports[i]);
+	json_close_array(w);
+	json_close_object(w);
+}
+
 static void put_files(struct json_writer *w, const struct program *program)
 {
 	json_put_key(w, "files");
@@ -162,10 +182,7 @@ void plan_write(struct json_writer *w, const struct plan *plan, const struct pro
 	json_close_object(w);
 	put_root(w, &plan->root);
 	put_limits(w, &plan->limits);
-	json_put_key(w, "network");
-	json_open_object(w);
-	put_string(w, "mode", network_mode_names[plan->network]);
-	json_close_object(w);
+	put_plan_network(w, &plan->network);
 	put_policy(w, plan->policy);
 	put_string(w, "cgroup_parent", plan->cgroup_parent);
 	put_bool(w, "strict", plan->strict);

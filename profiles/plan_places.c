@@ -94,12 +94,6 @@ static int find_source(const struct bind_option *row, const char *text, struct a
 static int find_bind(const struct bind_option *row, const char *text, struct arena *a,
 		     struct bind_spec *bind, struct cj_error *err)
 {
-	if (strncmp(text, row->prefix, strlen(row->prefix)) != 0) {
-		int rc = cj_reject(err, "'%s': a 'tcp:' end point is not there yet", text);
-		cj_hint(err, "use a unix socket: --connect unix:PATH");
-		return rc;
-	}
-
 	const char *source, *target;
 	int rc = paths_split(text + strlen(row->prefix), a, &source, &target, err);
 	if (rc == 0)
@@ -119,6 +113,8 @@ static int add_binds(struct planner *p, const struct bind_option *row, struct bi
 {
 	for (size_t i = 0; i < row->texts->count; i++) {
 		struct bind_spec bind = { .kind = row->kind };
+		if (row->kind == BIND_SOCKET && plan_is_tcp(row->texts->items[i]))
+			continue; /* the network's: plan_network.c */
 		if (find_bind(row, row->texts->items[i], &p->c->arena, &bind, err) < 0)
 			return cj_wrap(err, "%s", row->option);
 		binds[(*count)++] = bind;

@@ -15,11 +15,6 @@
 #define FILE_NAME_LEN 64
 #define ID_LEN        32
 
-const char *const network_mode_names[NETWORK_MODE_COUNT] = {
-	[NETWORK_NONE] = "none",
-	[NETWORK_PUBLIC] = "public",
-};
-
 const char *const output_policy_names[OUTPUT_POLICY_COUNT] = {
 	[OUTPUT_TRUNCATE] = "truncate",
 	[OUTPUT_KILL] = "kill",
@@ -192,6 +187,17 @@ int set_network(struct config *c, const struct setting *s, const char *text, str
 	return cj_reject(err, "'%s' is neither 'public' nor 'none'", text);
 }
 
+int set_uplink(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
+{
+	for (unsigned kind = 0; kind < UPLINK_COUNT; kind++) {
+		if (strcmp(uplink_names[kind], text) == 0) {
+			*(enum uplink_kind *)field_of(c, s) = kind;
+			return 0;
+		}
+	}
+	return cj_reject(err, "'%s' is no uplink: auto, host, pasta, slirp4netns or none", text);
+}
+
 int set_output_policy(struct config *c, const struct setting *s, const char *text,
 		      struct cj_error *err)
 {
@@ -244,6 +250,14 @@ int add_extension(struct config *c, const struct setting *s, const char *text, s
 	if (text[0] != '.' || !is_file_name(text + 1))
 		return cj_reject(err, "'%s' is not an extension like '.py'", text);
 	return list_add(c, field_of(c, s), text, err);
+}
+
+/* Looked at here so that a mistake in a profile has its line; the plan reads it again. */
+int add_target(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
+{
+	struct target target;
+	int rc = target_parse(text, &c->arena, &target, err);
+	return rc < 0 ? rc : list_add(c, field_of(c, s), text, err);
 }
 
 int add_connect(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
@@ -358,6 +372,12 @@ void put_network(struct json_writer *w, const struct config *c, const struct set
 {
 	put_key(w, s);
 	json_put_string(w, network_mode_names[*(const enum network_mode *)value_of(c, s)]);
+}
+
+void put_uplink(struct json_writer *w, const struct config *c, const struct setting *s)
+{
+	put_key(w, s);
+	json_put_string(w, uplink_names[*(const enum uplink_kind *)value_of(c, s)]);
 }
 
 void put_output_policy(struct json_writer *w, const struct config *c, const struct setting *s)

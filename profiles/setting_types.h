@@ -25,6 +25,7 @@ int set_fd(struct config *c, const struct setting *s, const char *text, struct c
 int set_code(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 int set_json(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 int set_network(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
+int set_uplink(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 int set_output_policy(struct config *c, const struct setting *s, const char *text,
 		      struct cj_error *err);
 int set_extends(struct config *c, const struct setting *s, const char *text,
@@ -37,6 +38,7 @@ int add_extension(struct config *c, const struct setting *s, const char *text,
 		  struct cj_error *err);
 int add_word(struct config *c, const struct setting *s, const char *text,
 	     struct cj_error *err); /* of a command: {file} and {args} stand alone */
+int add_target(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 int add_connect(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 
 void put_flag(struct json_writer *w, const struct config *c, const struct setting *s);
@@ -46,10 +48,10 @@ void put_cpus(struct json_writer *w, const struct config *c, const struct settin
 void put_duration(struct json_writer *w, const struct config *c, const struct setting *s);
 void put_text(struct json_writer *w, const struct config *c, const struct setting *s);
 void put_network(struct json_writer *w, const struct config *c, const struct setting *s);
+void put_uplink(struct json_writer *w, const struct config *c, const struct setting *s);
 void put_output_policy(struct json_writer *w, const struct config *c, const struct setting *s);
 void put_list(struct json_writer *w, const struct config *c, const struct setting *s);
 void put_env(struct json_writer *w, const struct config *c, const struct setting *s);
 
 /* The words of the settings, indexed by their enum; plan_json.c shows them too. */
-extern const char *const network_mode_names[NETWORK_MODE_COUNT];
 extern const char *const output_policy_names[OUTPUT_POLICY_COUNT];

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The supervisor's part: builds through the sockets init opened, serves, reports.  Acts.
+ *
+ * Order: rules stand on both sides before the pair that joins them is up, so there is no
+ * moment at which a packet is judged by nothing.
+ */
+#include "netns/network.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+
+#include "netns/addresses.h"
+#include "netns/firewall.h"
+#include "netns/forward.h"
+#include "netns/hostaddrs.h"
+#include "netns/links.h"
+#include "netns/resolver.h"
+#include "runtime/base/scope.h"
+
+#define RESOLV_CONF "/etc/resolv.conf"
+#define SERVE_MAX   8  /* events of one call of network_serve() */
+#define REPORT_MAX  64 /* readings of what the log still holds, at the end */
+#define MTU_HOST    1500
+
+const char *const network_mode_names[NETWORK_MODE_COUNT] = {
+	[NETWORK_NONE] = "none",
+	[NETWORK_PUBLIC] = "public",
+};
+
+enum source {
+	SOURCE_JAIL_LOG,
+	SOURCE_GATEWAY_LOG,
+	SOURCE_HOSTADDRS, /* an interface of the host got an address */
+	SOURCE_UPLINK,    /* the helper died */
+	SOURCE_FORWARD,
+	SOURCE_RESOLVER,
+	SOURCE_COUNT
+};
+
+struct network {
+	const struct network_spec *spec; /* borrowed, as are the endpoints */
+	const struct endpoints *endpoints;
+	struct network_ears ears;
+	struct network_handles handles;
+	int epoll_fd;
+	bool is_filtered;
+	struct hostaddrs *hostaddrs;
+	struct uplink *uplink;
+	struct forward *forward;
+	struct resolver *resolver;
+	struct denials denials;
+};
+
+static void warn(const struct network *n, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void warn(const struct network *n, const char *fmt, ...)
+{
+	char text[UPLINK_WHY_MAX + 128];
+	va_list ap;
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	n->ears.warn(n->ears.context, text);
+}
+
+static int listen_to(struct network *n, enum source source, int fd, struct cj_error *err)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u32 = source };
+	if (epoll_ctl(n->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0)
+		return cj_fail(err, errno, "watch the network");
+	return 0;
+}
+
+/* --- building ------------------------------------------------------------------------ */
+
+static int load_rules(struct network *n, struct cj_error *err)
+{
+	struct firewall_spec spec = {
+		.jail4 = address_jail4,
+		.gateway4 = address_gateway4,
+		.has_dns = n->handles.fds[SLOT_NAMES_UDP] >= 0,
+		.is_list = n->spec->ntargets > 0,
+		.allowed = n->endpoints->items,
+		.nallowed = n->endpoints->count,
+	};
+	if (n->handles.has_ipv6) {
+		spec.jail6 = address_jail6;
+		spec.gateway6 = address_gateway6;
+	}
+	spec.host = hostaddrs_list(n->hostaddrs, &spec.nhost);
+	if (firewall_apply_jail(n->handles.fds[SLOT_JAIL_RULES], &spec, err) < 0)
+		return cj_wrap(err, "the jail's rules");
+	if (firewall_apply_gateway(n->handles.fds[SLOT_GATEWAY_RULES], &spec, err) < 0)
+		return cj_wrap(err, "the gateway's rules");
+	return 0;
+}
+
+static int join(struct network *n, struct cj_error *err)
+{
+	struct links_spec spec = {
+		.jail4 = address_jail4,
+		.gateway4 = address_gateway4,
+		.mtu = uplink_kind_of(n->uplink) == UPLINK_HOST ? MTU_HOST : LINK_MTU_MAX,
+	};
+	if (n->handles.has_ipv6) {
+		spec.jail6 = address_jail6;
+		spec.gateway6 = address_gateway6;
+	}
+	return links_join(n->handles.fds[SLOT_GATEWAY_ROUTE], n->handles.fds[SLOT_JAIL_ROUTE],
+			  &spec, err);
+}
+
+static int begin_uplink(struct network *n, unsigned number, struct cj_error *err)
+{
+	const struct uplink_spec spec = {
+		.kind = n->spec->uplink,
+		.number = number,
+		.gateway_fd = n->handles.fds[SLOT_GATEWAY_ROUTE],
+		.has_ipv6 = n->handles.has_ipv6,
+		.allowed = n->endpoints->items,
+		.nallowed = n->endpoints->count,
+	};
+	char why[UPLINK_WHY_MAX] = "";
+	if (uplink_start(&spec, &n->uplink, why, err) < 0)
+		return cj_wrap(err, "start the uplink");
+	if (uplink_kind_of(n->uplink) == UPLINK_HOST && why[0] != '\0')
+		warn(n, "the uplink may not work: %s", why);
+	return 0;
+}
+
+static int listen_to_rules(struct network *n, struct cj_error *err)
+{
+	const int *fds = n->handles.fds;
+	if (denials_listen(fds[SLOT_JAIL_LOG], err) < 0 ||
+	    denials_listen(fds[SLOT_GATEWAY_LOG], err) < 0 ||
+	    listen_to(n, SOURCE_JAIL_LOG, fds[SLOT_JAIL_LOG], err) < 0 ||
+	    listen_to(n, SOURCE_GATEWAY_LOG, fds[SLOT_GATEWAY_LOG], err) < 0)
+		return -err->code;
+	return listen_to(n, SOURCE_HOSTADDRS, hostaddrs_fd(n->hostaddrs), err);
+}
+
+static int build_public(struct network *n, unsigned number, struct cj_error *err)
+{
+	if (hostaddrs_open(&n->hostaddrs, err) < 0 || load_rules(n, err) < 0)
+		return -err->code;
+	n->is_filtered = true;
+	if (listen_to_rules(n, err) < 0 || begin_uplink(n, number, err) < 0)
+		return -err->code;
+	return join(n, err);
+}
+
+/* What this kernel does not have can't be in force; without it there is no network at all. */
+static int give_up_public(struct network *n, struct cj_error *err)
+{
+	if (err->code != EOPNOTSUPP)
+		return -err->code;
+	warn(n, "the jail has no network: %s%s%s%s", err->msg, err->hint[0] ? " (" : "", err->hint,
+	     err->hint[0] ? ")" : "");
+	n->is_filtered = false;
+	uplink_stop(&n->uplink);
+	for (size_t i = 0; i < SLOT_LISTENERS; i++)
+		cj_close(&n->handles.fds[i]);
+	return 0;
+}
+
+static int build_forward(struct network *n, struct cj_error *err)
+{
+	if (n->spec->nports == 0)
+		return 0;
+	if (forward_create(&n->handles.fds[SLOT_LISTENERS], n->spec->ports, n->spec->nports,
+			   &n->forward, err) < 0)
+		return -err->code;
+	for (size_t i = 0; i < n->spec->nports; i++)
+		n->handles.fds[SLOT_LISTENERS + i] = -1; /* the forward's now */
+	return listen_to(n, SOURCE_FORWARD, forward_fd(n->forward), err);
+}
+
+static int build(struct network *n, unsigned number, struct cj_error *err)
+{
+	n->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (n->epoll_fd < 0)
+		return cj_fail(err, errno, "create an epoll");
+	if (n->spec->mode == NETWORK_PUBLIC && build_public(n, number, err) < 0 &&
+	    give_up_public(n, err) < 0)
+		return -err->code;
+	return build_forward(n, err);
+}
+
+int network_build(const struct network_spec *spec, const struct endpoints *endpoints,
+		  unsigned number, struct network_handles *handles, const struct network_ears *ears,
+		  struct network **out, struct cj_error *err)
+{
+	struct network *n = calloc(1, sizeof(*n));
+	if (!n) {
+		network_handles_fini(handles);
+		return cj_fail(err, ENOMEM, "create a network");
+	}
+	n->spec = spec;
+	n->endpoints = endpoints;
+	n->ears = *ears;
+	n->handles = *handles;
+	network_handles_init(handles);
+	n->epoll_fd = -1;
+	if (build(n, number, err) < 0) {
+		network_destroy(&n);
+		return -err->code;
+	}
+	*out = n;
+	return 0;
+}
+
+/* Names are of use only where something leads out; without the relay the port is closed. */
+static int build_resolver(struct network *n, struct cj_error *err)
+{
+	int *udp_fd = &n->handles.fds[SLOT_NAMES_UDP], *tcp_fd = &n->handles.fds[SLOT_NAMES_TCP];
+	if (*udp_fd < 0 || uplink_kind_of(n->uplink) == UPLINK_NONE) {
+		cj_close(udp_fd);
+		cj_close(tcp_fd);
+		return 0;
+	}
+	if (resolver_create(*udp_fd, *tcp_fd, RESOLV_CONF, &n->resolver, err) < 0)
+		return -err->code;
+	*udp_fd = *tcp_fd = -1; /* the resolver's now */
+	return listen_to(n, SOURCE_RESOLVER, resolver_fd(n->resolver), err);
+}
+
+int network_await(struct network *n, struct cj_error *err)
+{
+	if (!n->uplink)
+		return 0;
+	char why[UPLINK_WHY_MAX] = "";
+	if (uplink_await(n->uplink, why, err) < 0)
+		return cj_wrap(err, "wait for the uplink");
+	if (uplink_kind_of(n->uplink) == UPLINK_NONE && n->spec->uplink != UPLINK_NONE)
+		warn(n, "nothing leads out of the jail's network: %s", why);
+	if (uplink_fd(n->uplink) >= 0 && listen_to(n, SOURCE_UPLINK, uplink_fd(n->uplink), err) < 0)
+		return -err->code;
+	return build_resolver(n, err);
+}
+
+bool network_is_filtered(const struct network *n)
+{
+	return n->is_filtered;
+}
+
+enum uplink_kind network_uplink(const struct network *n)
+{
+	return n->uplink ? uplink_kind_of(n->uplink) : UPLINK_NONE;
+}
+
+/* --- serving ------------------------------------------------------------------------- */
+
+static void hear(struct network *n, int log_fd)
+{
+	/* What could not be read is in the counters all the same. */
+	struct cj_error ignored;
+	(void)!denials_hear(log_fd, &n->denials, n->ears.denied, n->ears.context, &ignored);
+}
+
+static int on_jail_log(struct network *n, struct cj_error *err)
+{
+	(void)err;
+	hear(n, n->handles.fds[SLOT_JAIL_LOG]);
+	return 0;
+}
+
+static int on_gateway_log(struct network *n, struct cj_error *err)
+{
+	(void)err;
+	hear(n, n->handles.fds[SLOT_GATEWAY_LOG]);
+	return 0;
+}
+
+static int on_hostaddrs(struct network *n, struct cj_error *err)
+{
+	size_t first = 0, count = 0;
+	if (hostaddrs_hear(n->hostaddrs, &first, err) < 0)
+		return -err->code;
+	const struct ip *list = hostaddrs_list(n->hostaddrs, &count);
+	for (size_t i = first; i < count; i++)
+		if (firewall_close_host(n->handles.fds[SLOT_JAIL_RULES], &list[i], err) < 0 ||
+		    firewall_close_host(n->handles.fds[SLOT_GATEWAY_RULES], &list[i], err) < 0)
+			return cj_wrap(err, "close a new address of this host's");
+	return 0;
+}
+
+static int on_uplink(struct network *n, struct cj_error *err)
+{
+	(void)err;
+	char why[UPLINK_WHY_MAX] = "";
+	int fd = uplink_fd(n->uplink);
+	(void)epoll_ctl(n->epoll_fd, EPOLL_CTL_DEL, fd, NULL); /* it was there: cannot fail */
+	uplink_lost(n->uplink, why);
+	warn(n, "nothing leads out of the jail's network any more: %s", why);
+	resolver_destroy(&n->resolver);
+	return 0;
+}
+
+static int on_forward(struct network *n, struct cj_error *err)
+{
+	return forward_serve(n->forward, err);
+}
+
+static int on_resolver(struct network *n, struct cj_error *err)
+{
+	return n->resolver ? resolver_serve(n->resolver, err) : 0;
+}
+
+static int (*const handlers[SOURCE_COUNT])(struct network *n, struct cj_error *err) = {
+	[SOURCE_JAIL_LOG] = on_jail_log,   [SOURCE_GATEWAY_LOG] = on_gateway_log,
+	[SOURCE_HOSTADDRS] = on_hostaddrs, [SOURCE_UPLINK] = on_uplink,
+	[SOURCE_FORWARD] = on_forward,     [SOURCE_RESOLVER] = on_resolver,
+};
+
+int network_fd(const struct network *n)
+{
+	return n->epoll_fd;
+}
+
+int network_serve(struct network *n, struct cj_error *err)
+{
+	struct epoll_event events[SERVE_MAX];
+	int count = epoll_wait(n->epoll_fd, events, SERVE_MAX, 0);
+	if (count < 0 && errno != EINTR)
+		return cj_fail(err, errno, "wait for the network");
+	for (int i = 0; i < count; i++)
+		if (handlers[events[i].data.u32](n, err) < 0)
+			return -err->code;
+	return 0;
+}
+
+/* --- the end ------------------------------------------------------------------------- */
+
+static uint64_t heard_so_far(const struct network *n)
+{
+	uint64_t sum = 0;
+	for (size_t i = 0; i < NET_CLASS_COUNT; i++)
+		sum += n->denials.heard[i];
+	return sum;
+}
+
+static void hear_the_rest(struct network *n, int log_fd)
+{
+	uint64_t before = 0;
+	for (unsigned i = 0; i < REPORT_MAX; i++) {
+		before = heard_so_far(n);
+		hear(n, log_fd);
+		if (heard_so_far(n) == before)
+			return;
+	}
+}
+
+const struct denials *network_report(struct network *n)
+{
+	if (!n->is_filtered)
+		return &n->denials;
+	struct cj_error err = { 0 };
+	uint64_t counts[NET_CLASS_COUNT] = { 0 };
+	hear_the_rest(n, n->handles.fds[SLOT_JAIL_LOG]);
+	hear_the_rest(n, n->handles.fds[SLOT_GATEWAY_LOG]);
+	if (firewall_read_counters(n->handles.fds[SLOT_JAIL_RULES], counts, &err) < 0 ||
+	    firewall_read_counters(n->handles.fds[SLOT_GATEWAY_RULES], counts, &err) < 0)
+		warn(n, "the count of refused packets may be too low: %s", err.msg);
+	denials_settle(&n->denials, counts);
+	return &n->denials;
+}
+
+void network_destroy(struct network **n)
+{
+	if (!*n)
+		return;
+	resolver_destroy(&(*n)->resolver);
+	forward_destroy(&(*n)->forward);
+	uplink_stop(&(*n)->uplink);
+	hostaddrs_close(&(*n)->hostaddrs);
+	network_handles_fini(&(*n)->handles);
+	cj_close(&(*n)->epoll_fd);
+	free(*n);
+	*n = NULL;
+}

@@ -51,8 +51,10 @@ struct rootfs_spec {
 	uint64_t scratch_bytes, scratch_inodes;
 	const struct bind_spec *binds;
 	size_t nbinds;
-	const char *hostname; /* for /etc/hosts; set in the uts namespace by init */
-	uid_t uid;            /* the jail's user, inside ids */
+	const char *hosts;       /* further lines of /etc/hosts; NULL: none */
+	const char *resolv_conf; /* all of /etc/resolv.conf; NULL: empty */
+	const char *hostname;    /* for /etc/hosts; set in the uts namespace by init */
+	uid_t uid;               /* the jail's user, inside ids */
 	gid_t gid;
 };
 

@@ -91,13 +91,15 @@ static int make_text(int skeleton_fd, const char *path, struct cj_error *err, co
 
 static int make_text(int skeleton_fd, const char *path, struct cj_error *err, const char *fmt, ...)
 {
-	char text[1024];
+	auto_free char *text = NULL;
 	va_list ap;
 	va_start(ap, fmt);
-	int size = vsnprintf(text, sizeof(text), fmt, ap);
+	int size = vasprintf(&text, fmt, ap);
 	va_end(ap);
-	if (size < 0 || (size_t)size >= sizeof(text))
-		return cj_fail(err, ENAMETOOLONG, "write '/%s'", path);
+	if (size < 0) {
+		text = NULL; /* undefined then: asprintf(3) */
+		return cj_fail(err, ENOMEM, "write '/%s'", path);
+	}
 
 	auto_fd int fd =
 	    openat(skeleton_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
@@ -125,15 +127,16 @@ static int make_users(int skeleton_fd, const struct rootfs_spec *spec, struct cj
 			 (unsigned)spec->gid);
 }
 
-static int make_network_names(int skeleton_fd, const char *hostname, struct cj_error *err)
+static int make_network_names(int skeleton_fd, const struct rootfs_spec *spec, struct cj_error *err)
 {
+	const char *hostname = spec->hostname ? spec->hostname : "jail";
 	int rc = make_text(skeleton_fd, "etc/hostname", err, "%s\n", hostname);
 	if (rc < 0)
 		return rc;
 	rc = make_text(skeleton_fd, "etc/hosts", err,
 		       "127.0.0.1\tlocalhost %s\n"
-		       "::1\tlocalhost ip6-localhost ip6-loopback\n",
-		       hostname);
+		       "::1\tlocalhost ip6-localhost ip6-loopback\n%s",
+		       hostname, spec->hosts ? spec->hosts : "");
 	if (rc < 0)
 		return rc;
 	rc = make_text(skeleton_fd, "etc/nsswitch.conf", err,
@@ -146,7 +149,8 @@ static int make_network_names(int skeleton_fd, const char *hostname, struct cj_e
 		return rc;
 	/* Empty, not absent: an image's own must not show through.  resolv.conf(5) then means
 	 * the local machine, which refuses at once. */
-	return make_text(skeleton_fd, "etc/resolv.conf", err, "%s", "");
+	return make_text(skeleton_fd, "etc/resolv.conf", err, "%s",
+			 spec->resolv_conf ? spec->resolv_conf : "");
 }
 
 static int fill(int skeleton_fd, const struct rootfs_spec *spec, struct cj_error *err)
@@ -165,7 +169,7 @@ static int fill(int skeleton_fd, const struct rootfs_spec *spec, struct cj_error
 	int rc = make_users(skeleton_fd, spec, err);
 	if (rc < 0)
 		return rc;
-	return make_network_names(skeleton_fd, spec->hostname ? spec->hostname : "jail", err);
+	return make_network_names(skeleton_fd, spec, err);
 }
 
 int skeleton_create(const struct rootfs_spec *spec, struct cj_error *err)

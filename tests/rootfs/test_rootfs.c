@@ -121,6 +121,35 @@ static void etc_is_made_up_and_names_the_jails_user(void **state)
 	run_as_each(&spec, look_at_etc, NULL);
 }
 
+static void look_at_names(void *arg)
+{
+	const char *more_hosts = arg;
+	auto_free char *text = malloc(1u << 17);
+	check(text != NULL);
+	size_t size = slurp("/etc/hosts", text, 1u << 17);
+	check(size > strlen(more_hosts));
+	check(strncmp(text, "127.0.0.1\tlocalhost ", 20) == 0);
+	check(strcmp(text + size - strlen(more_hosts), more_hosts) == 0);
+	slurp("/etc/resolv.conf", text, 1u << 17);
+	check(strcmp(text, "nameserver 198.18.0.3\n") == 0);
+}
+
+static void etc_holds_the_networks_names_however_many(void **state)
+{
+	(void)state;
+	enum { LINES = 1500 };
+	static const char line[] = "2001:db8::1\ta-name.of-usual-length.example\n";
+	auto_free char *hosts = malloc(LINES * sizeof(line));
+	assert_non_null(hosts);
+	for (size_t i = 0; i < LINES; i++)
+		memcpy(hosts + i * (sizeof(line) - 1), line, sizeof(line));
+
+	struct rootfs_spec spec = host_spec();
+	spec.hosts = hosts;
+	spec.resolv_conf = "nameserver 198.18.0.3\n";
+	run_as_each(&spec, look_at_names, hosts);
+}
+
 /* --- mounts ---------------------------------------------------------------------- */
 
 struct mount_line {
@@ -552,6 +581,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_root_holds_what_a_jail_needs_and_no_more),
 		cmocka_unit_test(etc_is_made_up_and_names_the_jails_user),
+		cmocka_unit_test(etc_holds_the_networks_names_however_many),
 		cmocka_unit_test(every_mount_is_nosuid_and_nodev_and_read_only_but_the_scratch),
 		cmocka_unit_test(the_old_root_is_gone),
 		cmocka_unit_test(nothing_outside_the_scratch_can_be_written),

@@ -81,6 +81,8 @@ static void the_shipped_filter_lets_programs_work(void **state)
 		{ SYS_socket, { AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 6 }, ALLOW },
 		{ SYS_socket, { AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0 }, ALLOW },
 		{ SYS_socket, { AF_INET6, SOCK_DGRAM, 17 }, ALLOW },
+		{ SYS_socket, { AF_INET, SOCK_DGRAM, 1 }, ALLOW },
+		{ SYS_socket, { AF_INET6, SOCK_DGRAM, 58 }, ALLOW },
 		{ SYS_socket, { AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, 0 }, ALLOW },
 		{ SYS_prlimit64, { 0, 7 }, ALLOW },
 		{ SYS_sendmsg, { 3, 0, MSG_NOSIGNAL }, ALLOW },
@@ -122,8 +124,10 @@ static void the_shipped_filter_refuses_and_tells(void **state)
 		{ SYS_socket, { AF_PACKET, SOCK_RAW, 0 }, TOLD },
 		{ SYS_socket, { 99, SOCK_RAW, 0 }, TOLD },
 		{ SYS_socket, { AF_INET, SOCK_RAW, 1 }, TOLD },
-		{ SYS_socket, { AF_INET, SOCK_DGRAM, 1 }, TOLD },
 		{ SYS_socket, { AF_INET, SOCK_STREAM, 262 }, TOLD }, /* MPTCP */
+		{ SYS_socket, { AF_INET6, SOCK_STREAM, 262 }, TOLD },
+		{ SYS_socket, { AF_INET6, SOCK_DGRAM, 33 }, TOLD }, /* DCCP */
+		{ SYS_socket, { AF_INET6, SOCK_RAW, 58 }, TOLD },
 		{ SYS_socket, { AF_INET, SOCK_STREAM, 17 }, TOLD },
 		{ SYS_socket, { AF_INET, SOCK_SEQPACKET, 132 }, TOLD },
 		{ SYS_socket, { AF_NETLINK, SOCK_RAW, 12 }, TOLD },

@@ -17,7 +17,7 @@
 #include "runtime/base/error.h"
 
 #define STEP_DATA_MAX 8192 /* a path and its attributes; more travels as a memfd */
-#define STEP_FDS_MAX  4
+#define STEP_FDS_MAX  32
 
 struct step_link {
 	int sock_fd;

@@ -76,12 +76,28 @@ static int read_denied(struct jail *j, struct outcome *out, struct cj_error *err
 	return keep_denied(denied, count, out, err);
 }
 
+static int read_network(const struct jail *j, struct outcome *out, struct cj_error *err)
+{
+	if (!j->network)
+		return 0;
+	const struct denials *denials = network_report(j->network);
+	struct denial *copy = arena_array(&out->arena, denials->count + 1, sizeof(*copy));
+	if (!copy)
+		return cj_fail(err, ENOMEM, "keep the refused packets");
+	memcpy(copy, denials->items, denials->count * sizeof(*copy));
+	out->network.denied = copy;
+	out->network.ndenied = denials->count;
+	return 0;
+}
+
 void evidence_adopt(const struct jail *j, struct outcome *out)
 {
 	memcpy(out->limits, j->limits, sizeof(out->limits));
 	memcpy(out->layers, j->layers, sizeof(out->layers));
 	memcpy(out->code_sha256, j->code_sha256, sizeof(out->code_sha256));
 	out->started_at = j->started_at;
+	if (j->network)
+		out->network.uplink = network_uplink(j->network);
 }
 
 int evidence_read(struct jail *j, const struct watched *seen, struct outcome *out,
@@ -92,5 +108,7 @@ int evidence_read(struct jail *j, const struct watched *seen, struct outcome *ou
 	evidence_adopt(j, out);
 	read_usage(seen, &cg, &out->usage);
 	read_hits(j, &cg, out);
+	if (read_network(j, out, err) < 0)
+		return -err->code;
 	return read_denied(j, out, err);
 }

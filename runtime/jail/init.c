@@ -21,7 +21,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "netns/loopback.h"
 #include "rootfs/inputs.h"
 #include "rootfs/rootfs.h"
 #include "runtime/base/fd.h"
@@ -118,9 +117,19 @@ static int detach_enter(struct jail *j, struct cj_error *err)
 	return privileges_join_keyring(err);
 }
 
+static int network_open_enter(struct jail *j, struct cj_error *err)
+{
+	struct network_handles handles;
+	if (network_open(&j->plan->network, &handles, err) < 0)
+		return -err->code;
+	int rc = jail_has_network(j) ? network_hand_out(j, &handles, err) : 0;
+	network_handles_fini(&handles);
+	return rc;
+}
+
 static int sources_enter(struct jail *j, struct cj_error *err)
 {
-	return rootfs_open_sources(&j->plan->root, &j->sources, err);
+	return rootfs_open_sources(&j->root, &j->sources, err);
 }
 
 static int mapped_enter(struct jail *j, struct cj_error *err)
@@ -139,7 +148,7 @@ static int mapped_enter(struct jail *j, struct cj_error *err)
 
 static int root_enter(struct jail *j, struct cj_error *err)
 {
-	auto_fd int root_fd = rootfs_build(&j->plan->root, &j->sources, err);
+	auto_fd int root_fd = rootfs_build(&j->root, &j->sources, err);
 	if (root_fd < 0)
 		return root_fd;
 	return rootfs_enter(root_fd, err);
@@ -153,16 +162,12 @@ static int hostname_enter(struct jail *j, struct cj_error *err)
 	return 0;
 }
 
-static int loopback_enter(struct jail *j, struct cj_error *err)
-{
-	(void)j;
-	return loopback_up(err);
-}
-
 static int kernel_enter(struct jail *j, struct cj_error *err)
 {
-	(void)j;
-	if (privileges_no_user_namespaces(err) < 0)
+	if (j->plan->network.mode == NETWORK_PUBLIC &&
+	    network_allow_ping(j->plan->root.gid, err) < 0)
+		return -err->code;
+	if (privileges_limit_user_namespaces(err) < 0)
 		return -err->code;
 	return rootfs_mask_proc(err);
 }
@@ -175,6 +180,13 @@ static int handles_enter(struct jail *j, struct cj_error *err)
 	j->box_fd = handles.box_fd;
 	j->proc_fd = handles.proc_fd;
 	return 0;
+}
+
+static int nested_enter(struct jail *j, struct cj_error *err)
+{
+	if (privileges_nest(j->plan->root.uid, j->plan->root.gid, err) < 0)
+		return -err->code;
+	return die_with_supervisor(j, err); /* another change of credentials */
 }
 
 static int limits_enter(struct jail *j, struct cj_error *err)
@@ -229,13 +241,14 @@ static int filter_enter(struct jail *j, struct cj_error *err)
 static const struct stage init_stages[] = {
 	/* name                wanted enter                why here */
 	{ "init",              NULL, detach_enter,   NULL }, /* nothing of the caller's is in our hands */
+	{ "network",           NULL, network_open_enter, NULL }, /* early: the supervisor builds in it while we go on */
 	{ "sources",           NULL, sources_enter,  NULL }, /* with the caller's ids, while our own are being written */
 	{ "id map",            NULL, mapped_enter,   NULL }, /* the jail's user from here: user_namespaces(7) */
 	{ "root",              NULL, root_enter,     NULL }, /* files need a mapped owner */
 	{ "hostname",          NULL, hostname_enter, NULL }, /* CAP_SYS_ADMIN over the uts namespace */
-	{ "loopback",          NULL, loopback_enter, NULL }, /* CAP_NET_ADMIN over the network namespace */
 	{ "proc",              NULL, kernel_enter,   NULL }, /* last writes to /proc/sys, then it is read-only */
 	{ "handles",           NULL, handles_enter,  NULL }, /* before the fence would judge the opens */
+	{ "user namespace",    NULL, nested_enter,   NULL }, /* the last use of a capability over the namespaces is above */
 	{ "rlimits",           NULL, limits_enter,   NULL }, /* hard limits may only sink: setrlimit(2) */
 	{ "no new privileges", NULL, no_new_enter,   NULL }, /* landlock(7) and seccomp(2) ask for it */
 	{ "landlock",          NULL, fence_enter,    NULL }, /* behind the mounts, before the program */

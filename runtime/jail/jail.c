@@ -61,9 +61,13 @@
 	 CLONE_NEWCGROUP)
 
 const char *const step_names[STEP_COUNT] = {
-	[STEP_IDS_MAPPED] = "ids mapped", [STEP_SEALED] = "sealed",
-	[STEP_INPUT] = "input",           [STEP_START] = "start",
-	[STEP_STARTED] = "started",       [STEP_EXEC_FAILED] = "exec failed",
+	[STEP_NETWORK] = "network",
+	[STEP_IDS_MAPPED] = "ids mapped",
+	[STEP_SEALED] = "sealed",
+	[STEP_INPUT] = "input",
+	[STEP_START] = "start",
+	[STEP_STARTED] = "started",
+	[STEP_EXEC_FAILED] = "exec failed",
 	[STEP_ENDED] = "ended",
 };
 
@@ -332,8 +336,12 @@ static int assess_enter(struct jail *j, struct cj_error *err)
 		j->layers[sealed_layers[i]] = LAYER_ON;
 	j->layers[LAYER_CGROUP] = j->cgroup.dir_fd >= 0 ? LAYER_ON : LAYER_ABSENT;
 	j->layers[LAYER_ROOT] = j->plan->root.writable ? LAYER_OFF : LAYER_ON;
-	j->layers[LAYER_NETWORK_FILTER] =
-	    LAYER_OFF; /* a network of lo alone has nothing to filter */
+	/* A network of lo alone has nothing to filter. */
+	if (j->plan->network.mode == NETWORK_NONE)
+		j->layers[LAYER_NETWORK_FILTER] = LAYER_OFF;
+	else
+		j->layers[LAYER_NETWORK_FILTER] = network_is_filtered(j->network) ? LAYER_ON
+										  : LAYER_ABSENT;
 	note_limits(j);
 	size_t before = j->warnings.count;
 	note_weaknesses(j);
@@ -348,6 +356,7 @@ static int assess_enter(struct jail *j, struct cj_error *err)
 /* clang-format off */
 static const struct stage supervisor_stages[] = {
 	/* name                wanted         enter            leave               why here */
+	{ "names",             NULL,          names_enter,     NULL            }, /* may take long: no signal is held back yet */
 	{ "signals",           NULL,          signals_enter,   signals_leave   }, /* a cancel during set-up waits for jail_wait */
 	{ "cgroup",            NULL,          cgroup_enter,    cgroup_leave    }, /* limits exist before anything inside does */
 	{ "seccomp",           NULL,          filter_enter,    NULL            }, /* memory only; init inherits it */
@@ -356,7 +365,9 @@ static const struct stage supervisor_stages[] = {
 	{ "ids",               NULL,          ids_enter,       ids_leave       }, /* while init opens its sources */
 	{ "id map",            NULL,          map_enter,       NULL            }, /* ends with init */
 	{ "record",            has_directory, record_enter,    record_leave    }, /* while init builds: needs only its pid */
+	{ "network",           jail_has_network, network_enter, network_leave }, /* while init builds: through sockets of its making */
 	{ "jail",              NULL,          seal_enter,      seal_leave      }, /* waits for init's own table */
+	{ "uplink",            jail_has_network, uplink_enter, NULL           }, /* a helper started first and is waited for last */
 	{ "strength",          NULL,          assess_enter,    NULL            }, /* all is known: --strict may still refuse */
 };
 /* clang-format on */
@@ -370,6 +381,7 @@ static struct jail *jail_create(const struct plan *plan, const char *id)
 	if (!j)
 		return NULL;
 	j->plan = plan;
+	j->root = plan->root;
 	(void)snprintf(j->id, sizeof(j->id), "%s", id);
 	j->signal_fd = j->runtime_dir_fd = j->init_pidfd = j->record_fd = -1;
 	j->ids.lock_fd = j->cgroup.dir_fd = j->link.sock_fd = -1;

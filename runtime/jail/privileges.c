@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/securebits.h>
+#include <sched.h>
+#include <stdio.h>
 #include <sys/capability.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -38,9 +40,31 @@ int privileges_become(uid_t uid, gid_t gid, bool may_setgroups, struct cj_error 
 	return 0;
 }
 
-int privileges_no_user_namespaces(struct cj_error *err)
+int privileges_limit_user_namespaces(struct cj_error *err)
 {
-	return fd_put_file(AT_FDCWD, "/proc/sys/user/max_user_namespaces", "0", err);
+	return fd_put_file(AT_FDCWD, "/proc/sys/user/max_user_namespaces", "1", err);
+}
+
+/* The ids' change made us undumpable, and so /proc/self another user's: proc(5). */
+static int write_maps(uid_t uid, gid_t gid, struct cj_error *err)
+{
+	char uid_map[32], gid_map[32];
+	(void)snprintf(uid_map, sizeof(uid_map), "%u %u 1", uid, uid);
+	(void)snprintf(gid_map, sizeof(gid_map), "%u %u 1", gid, gid);
+	if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+		return cj_fail(err, errno, "become dumpable");
+	if (fd_put_file(AT_FDCWD, "/proc/self/setgroups", "deny", err) < 0 ||
+	    fd_put_file(AT_FDCWD, "/proc/self/uid_map", uid_map, err) < 0 ||
+	    fd_put_file(AT_FDCWD, "/proc/self/gid_map", gid_map, err) < 0)
+		return -err->code;
+	return 0;
+}
+
+int privileges_nest(uid_t uid, gid_t gid, struct cj_error *err)
+{
+	if (unshare(CLONE_NEWUSER) < 0)
+		return cj_fail(err, errno, "create a user namespace below the jail's");
+	return write_maps(uid, gid, err);
 }
 
 int privileges_no_new(struct cj_error *err)

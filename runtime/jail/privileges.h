@@ -13,8 +13,21 @@
 int privileges_join_keyring(struct cj_error *err); /* an anonymous session keyring: keyrings(7) */
 int privileges_become(uid_t uid, gid_t gid, bool may_setgroups,
 		      struct cj_error *err); /* ids inside; capabilities stay */
-int privileges_no_user_namespaces(
-    struct cj_error *err);                   /* user.max_user_namespaces = 0: namespaces(7) */
+/* One more user namespace, for privileges_nest(), and none after it: user.max_user_namespaces of
+ * the namespace we leave counts those below its children, too.  namespaces(7) */
+int privileges_limit_user_namespaces(struct cj_error *err);
+
+/*
+ * privileges_nest - move into a user namespace of our own below the one that owns everything.
+ *
+ * Every namespace of the jail, and its gateway, belongs to the user namespace we leave: from here
+ * on no capability, however got, is one over them.  The same one id on both sides; and the
+ * namespace we leave may have no second child (user.max_user_namespaces = 1), so none is ever made
+ * inside.
+ * Must not: run before ids and /proc are the jail's, or after /proc/sys is read-only.
+ * Follows:  user_namespaces(7), namespaces(7).
+ */
+int privileges_nest(uid_t uid, gid_t gid, struct cj_error *err);
 int privileges_no_new(struct cj_error *err); /* prctl(2) PR_SET_NO_NEW_PRIVS */
 /*
  * No capability in any set (bounding, inheritable, permitted, effective, ambient), securebits

@@ -7,6 +7,8 @@
 #include <stdint.h>
 
 enum step {
+	STEP_NETWORK, /* init -> supervisor: struct opened and its sockets; with a network or ports
+		       */
 	STEP_IDS_MAPPED, /* supervisor -> init: uid_map and gid_map are written */
 	STEP_SEALED,  /* init -> supervisor: only the program is missing; struct sealed, descriptors
 		       */
@@ -22,6 +24,12 @@ extern const char *const step_names[STEP_COUNT];
 
 /* How long either side may take for one step before the payload runs. */
 #define STEP_TIMEOUT_MS 10000
+
+/* With STEP_NETWORK: which slots of enum network_slot the descriptors fill, in their order. */
+struct opened {
+	uint32_t slots;
+	uint32_t has_ipv6;
+};
 
 struct ids_mapped {
 	uint32_t may_setgroups; /* else the kernel denies it: user_namespaces(7) */

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <sys/types.h>
 
+#include "netns/network.h"
 #include "runtime/base/step.h"
 #include "runtime/jail/cgroup.h"
 #include "runtime/jail/filter.h"
@@ -22,6 +23,8 @@ struct jail {
 	struct arena arena; /* of the warnings and a compiled filter */
 	struct strings warnings;
 	struct filter filter;
+	struct rootfs_spec root;    /* the plan's, with this run's names */
+	struct endpoints endpoints; /* what --allow stands for now */
 	struct limit_state limits[LIMIT_COUNT];
 	enum layer_state layers[LAYER_COUNT];
 
@@ -38,6 +41,7 @@ struct jail {
 	struct rootfs_sources *sources; /* init's, until the root is built */
 	int box_fd, proc_fd;            /* rootfs_handles, from init */
 	struct filter_watch *watch;
+	struct network *network; /* NULL: loopback only */
 
 	/* while a program runs */
 	const struct program *program; /* borrowed */
@@ -54,6 +58,14 @@ void jail_warn(struct jail *j, const char *fmt, ...) __attribute__((format(print
 
 /* The life of init; never returns.  init.c */
 _Noreturn void init_main(struct jail *j);
+
+/* The network's rows.  jail_network.c */
+bool jail_has_network(const struct jail *j);
+int names_enter(struct jail *j, struct cj_error *err);
+int network_enter(struct jail *j, struct cj_error *err);
+void network_leave(struct jail *j);
+int uplink_enter(struct jail *j, struct cj_error *err);
+int network_hand_out(struct jail *j, struct network_handles *handles, struct cj_error *err);
 
 /* The life of the payload until it is the payload: see payload.c. */
 struct payload {

@@ -36,6 +36,7 @@ enum source {
 	SOURCE_WALL,
 	SOURCE_TICK,
 	SOURCE_SYSCALLS, /* refused system calls to be named */
+	SOURCE_NETWORK,  /* denials, names, forwards, the uplink */
 	SOURCE_HANGUP,   /* whoever asked for the result went away */
 	SOURCE_RELAYS,   /* two for each relay: its in side, its out side */
 	SOURCE_COUNT = SOURCE_RELAYS + 2 * RELAY_COUNT
@@ -252,6 +253,11 @@ static int on_syscalls(struct watch *w, struct cj_error *err)
 	return 0;
 }
 
+static int on_network(struct watch *w, struct cj_error *err)
+{
+	return network_serve(w->j->network, err);
+}
+
 static int on_hangup(struct watch *w, struct cj_error *err)
 {
 	(void)err;
@@ -341,9 +347,9 @@ static int on_relay(struct watch *w, unsigned source, uint32_t events)
 /* --- the loop ----------------------------------------------------------------------- */
 
 static int (*const handlers[SOURCE_RELAYS])(struct watch *w, struct cj_error *err) = {
-	[SOURCE_LINK] = on_link,     [SOURCE_INIT] = on_init, [SOURCE_SIGNALS] = on_signals,
-	[SOURCE_WALL] = on_wall,     [SOURCE_TICK] = on_tick, [SOURCE_SYSCALLS] = on_syscalls,
-	[SOURCE_HANGUP] = on_hangup,
+	[SOURCE_LINK] = on_link,     [SOURCE_INIT] = on_init,       [SOURCE_SIGNALS] = on_signals,
+	[SOURCE_WALL] = on_wall,     [SOURCE_TICK] = on_tick,       [SOURCE_SYSCALLS] = on_syscalls,
+	[SOURCE_HANGUP] = on_hangup, [SOURCE_NETWORK] = on_network,
 };
 
 static int wait_once(struct watch *w, struct cj_error *err)
@@ -416,13 +422,15 @@ static int open_watch(struct watch *w, struct cj_error *err)
 		return cj_fail(err, errno, "create an epoll");
 
 	int syscalls_fd = j->watch ? filter_watch_fd(j->watch) : -1;
+	int net_fd = j->network ? network_fd(j->network) : -1;
 	for (size_t i = 0; i < RELAY_COUNT; i++)
 		if (watch_relay(w, i, err) < 0)
 			return -err->code;
 	if (watch_fd(w, SOURCE_LINK, j->link.sock_fd, EPOLLIN, err) < 0 ||
 	    watch_fd(w, SOURCE_INIT, j->init_pidfd, EPOLLIN, err) < 0 ||
 	    watch_fd(w, SOURCE_SIGNALS, j->signal_fd, EPOLLIN, err) < 0 ||
-	    watch_fd(w, SOURCE_SYSCALLS, syscalls_fd, EPOLLIN, err) < 0 || watch_hangup(w, err) < 0)
+	    watch_fd(w, SOURCE_SYSCALLS, syscalls_fd, EPOLLIN, err) < 0 ||
+	    watch_fd(w, SOURCE_NETWORK, net_fd, EPOLLIN, err) < 0 || watch_hangup(w, err) < 0)
 		return -err->code;
 	return watch_timers(w, err);
 }

@@ -5,7 +5,7 @@
  */
 /* WRAP: record_open_dir idmap_choose cgroup_create sys_clone3 idmap_write record_create */
 /* WRAP: filter_watch_create rootfs_open_sources privileges_join_keyring privileges_become */
-/* WRAP: rootfs_build rootfs_enter loopback_up privileges_no_user_namespaces rootfs_mask_proc */
+/* WRAP: rootfs_build rootfs_enter loopback_up privileges_limit_user_namespaces rootfs_mask_proc privileges_nest */
 /* WRAP: rootfs_open_handles limits_apply privileges_no_new fence_apply privileges_drop */
 /* WRAP: filter_load */
 #include "runtime/jail/jail.h"
@@ -77,7 +77,8 @@ FAILS(rootfs_build,
       (spec, sources, err))
 FAILS(rootfs_enter, (int fd, struct cj_error *err), (fd, err))
 FAILS(loopback_up, (struct cj_error * err), (err))
-FAILS(privileges_no_user_namespaces, (struct cj_error * err), (err))
+FAILS(privileges_limit_user_namespaces, (struct cj_error * err), (err))
+FAILS(privileges_nest, (uid_t uid, gid_t gid, struct cj_error *err), (uid, gid, err))
 FAILS(rootfs_mask_proc, (struct cj_error * err), (err))
 FAILS(rootfs_open_handles, (struct rootfs_handles * out, struct cj_error *err), (out, err))
 FAILS(limits_apply, (const struct limits_spec *l, bool m, bool p, struct cj_error *err),
@@ -112,10 +113,11 @@ static const struct {
 	{ "privileges_become", "id map" },
 	{ "rootfs_build", "root" },
 	{ "rootfs_enter", "root" },
-	{ "loopback_up", "loopback" },
-	{ "privileges_no_user_namespaces", "proc" },
+	{ "loopback_up", "network" },
+	{ "privileges_limit_user_namespaces", "proc" },
 	{ "rootfs_mask_proc", "proc" },
 	{ "rootfs_open_handles", "handles" },
+	{ "privileges_nest", "user namespace" },
 	{ "limits_apply", "rlimits" },
 	{ "privileges_no_new", "no new privileges" },
 	{ "fence_apply", "landlock" },

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * jail_network - the network's rows of the supervisor's table.  Acts.
+ *
+ * The work is netns/'s; here it meets the jail: names before anything is held, the
+ * namespaces from init, the uplink last, because it started first and may take longest.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "netns/addresses.h"
+#include "runtime/base/scope.h"
+#include "runtime/jail/state.h"
+
+#define NUMBERS 0x10000u /* of jails on one host, as netns/uplink_host.h counts them */
+
+/* A jail with neither network nor ports only brings its loopback up: nothing to hand out. */
+bool jail_has_network(const struct jail *j)
+{
+	return j->plan->network.mode != NETWORK_NONE || j->plan->network.nports > 0;
+}
+
+/* --- ears ------------------------------------------------------------------------------ */
+
+static void hear_warning(void *context, const char *text)
+{
+	jail_warn(context, "%s", text);
+}
+
+static void hear_denial(void *context, const struct denial *denial)
+{
+	struct jail *j = context;
+	if (j->io.denied)
+		j->io.denied(j->io.context, denial);
+}
+
+/* --- rows ------------------------------------------------------------------------------ */
+
+/* In the jail's /etc: the names of a list and their addresses, or else a name server. */
+int names_enter(struct jail *j, struct cj_error *err)
+{
+	const struct network_spec *spec = &j->plan->network;
+	if (spec->ntargets == 0) {
+		if (spec->mode == NETWORK_PUBLIC)
+			j->root.resolv_conf = "nameserver " ADDRESS_GATEWAY4_TEXT "\n";
+		return 0;
+	}
+	if (targets_resolve(spec->targets, spec->ntargets, spec->allow_private, &j->arena,
+			    &j->endpoints, err) < 0)
+		return -err->code;
+	for (size_t i = 0; i < j->endpoints.warnings.count; i++)
+		jail_warn(j, "%s", j->endpoints.warnings.items[i]);
+	j->root.hosts = j->endpoints.hosts;
+	return 0;
+}
+
+static int take_handles(struct step_msg *msg, struct network_handles *out, struct cj_error *err)
+{
+	struct opened opened;
+	network_handles_init(out);
+	if (msg->size != sizeof(opened))
+		return cj_fail(err, EPROTO, "take over the network");
+	memcpy(&opened, msg->data, sizeof(opened));
+
+	size_t taken = 0;
+	for (size_t slot = 0; slot < SLOT_COUNT; slot++)
+		if ((opened.slots & (1u << slot)) && taken < msg->nfds)
+			out->fds[slot] = take_fd(&msg->fds[taken++]);
+	out->has_ipv6 = opened.has_ipv6;
+	return 0;
+}
+
+/* Where to begin looking for a free address on the host: the jail's id is its own already. */
+static unsigned first_number(const struct jail *j)
+{
+	return (j->ids.lock_fd >= 0 ? j->ids.uid : (unsigned)getpid()) % NUMBERS;
+}
+
+int network_enter(struct jail *j, struct cj_error *err)
+{
+	auto_step_msg struct step_msg msg = { 0 };
+	struct network_handles handles;
+	const struct network_ears ears = { hear_warning, hear_denial, j };
+	if (step_await(&j->link, STEP_NETWORK, &msg, err) < 0 ||
+	    take_handles(&msg, &handles, err) < 0)
+		return -err->code;
+	return network_build(&j->plan->network, &j->endpoints, first_number(j), &handles, &ears,
+			     &j->network, err);
+}
+
+void network_leave(struct jail *j)
+{
+	network_destroy(&j->network);
+}
+
+int uplink_enter(struct jail *j, struct cj_error *err)
+{
+	return network_await(j->network, err);
+}
+
+/* --- init's side ------------------------------------------------------------------------ */
+
+int network_hand_out(struct jail *j, struct network_handles *handles, struct cj_error *err)
+{
+	int fds[SLOT_COUNT];
+	size_t nfds = 0;
+	struct opened opened = { .has_ipv6 = handles->has_ipv6 };
+	for (size_t slot = 0; slot < SLOT_COUNT; slot++) {
+		if (handles->fds[slot] < 0)
+			continue;
+		opened.slots |= 1u << slot;
+		fds[nfds++] = handles->fds[slot];
+	}
+	return step_tell(&j->link, STEP_NETWORK, &opened, sizeof(opened), fds, nfds, err);
+}

@@ -35,18 +35,6 @@ static void files_are_counted_between_two_bounds(void **state)
 	assert_int_equal(r->plan.root.scratch_inodes, 1u << 20);
 }
 
-static void the_public_network_is_refused_for_now(void **state)
-{
-	struct request *r = *state;
-	use_command(r);
-	set(r, "network", "public");
-	assert_refused(r, "network 'public' is not there yet");
-	assert_refused(r, "use --network none");
-	set(r, "network", "none");
-	set(r, "allow", "example.org");
-	assert_refused(r, "--allow 'example.org'");
-}
-
 static void a_root_is_the_host_or_directories(void **state)
 {
 	struct request *r = *state;
@@ -172,6 +160,10 @@ static void the_plan_is_shown_whole(void **state)
 		{ "limits", "output_bytes" },
 		{ "limits", "on_output_limit" },
 		{ "network", "mode" },
+		{ "network", "uplink" },
+		{ "network", "allow" },
+		{ "network", "allow_private" },
+		{ "network", "connect_ports" },
 		{ "seccomp", "profile" },
 		{ "seccomp", "notes" },
 		{ "cgroup_parent", NULL },
@@ -226,7 +218,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		REQUEST_TEST(limits_are_taken_over_in_their_units),
 		REQUEST_TEST(files_are_counted_between_two_bounds),
-		REQUEST_TEST(the_public_network_is_refused_for_now),
 		REQUEST_TEST(a_root_is_the_host_or_directories),
 		REQUEST_TEST(a_root_that_is_no_directory_is_refused),
 		REQUEST_TEST(a_seccomp_file_is_read_and_named),

@@ -21,7 +21,8 @@ static void every_kind_of_value_is_read(void **state)
 	put_profile("all", "{\"memory\": \"64M\", \"pids\": 7, \"cpus\": 0.5, \"timeout\": 90,\n"
 			   " \"writable\": true, \"env\": {\"A\": \"1\", \"B\": \"x=y\"},\n"
 			   " \"ro_bind\": [\"/usr\"], \"network\": {\"mode\": \"public\",\n"
-			   " \"allow\": [\"example.org:443\"]}, \"description\": \"d\"}");
+			   " \"uplink\": \"host\", \"allow\": [\"example.org:443\"],\n"
+			   " \"allow_private\": true}, \"description\": \"d\"}");
 	struct config c;
 	load(&c, "all");
 	assert_int_equal(c.memory_bytes, 64u << 20);
@@ -34,7 +35,9 @@ static void every_kind_of_value_is_read(void **state)
 	assert_string_equal(c.env.items[1], "B=x=y");
 	assert_string_equal(c.ro_binds.items[0], "/usr");
 	assert_int_equal(c.network, NETWORK_PUBLIC);
+	assert_int_equal(c.uplink, UPLINK_HOST);
 	assert_string_equal(c.allow.items[0], "example.org:443");
+	assert_true(c.allow_private);
 	assert_string_equal(c.description, "d");
 	assert_string_equal(c.profile_name, "all");
 	config_fini(&c);
@@ -44,9 +47,13 @@ static void a_network_can_be_one_word(void **state)
 {
 	(void)state;
 	put_profile("one", "{\"network\": \"public\"}");
+	put_profile("shut", "{\"extends\": \"one\", \"network\": \"none\"}");
 	struct config c;
 	load(&c, "one");
 	assert_int_equal(c.network, NETWORK_PUBLIC);
+	config_fini(&c);
+	load(&c, "shut");
+	assert_int_equal(c.network, NETWORK_NONE);
 	config_fini(&c);
 }
 
@@ -75,6 +82,10 @@ static void a_value_of_the_wrong_kind_is_told(void **state)
 	assert_text_says("{\"env\": [\"A=1\"]}", "env must be an object");
 	assert_text_says("{\"env\": {\"A\": 1}}", "env must be an object");
 	assert_text_says("{\"network\": [\"none\"]}", "network.mode must be a string");
+	assert_text_says("{\"network\": {\"uplink\": 1}}", "network.uplink must be a string");
+	assert_text_says("{\"network\": {\"allow\": \"h\"}}", "network.allow must be an array");
+	assert_text_says("{\"network\": {\"allow_private\": \"yes\"}}",
+			 "network.allow_private must be true or false");
 	assert_text_says("{\"extends\": [\"base\"]}", "extends must be a string");
 	assert_text_says("[]", "a profile is an object");
 	assert_text_says("\"x\"", "a profile is an object");

@@ -205,6 +205,9 @@ static void values_arrive_in_their_fields(void **state)
 	assert_int_equal(set(&c, "cpus", "0.5", &err), 0);
 	assert_int_equal(set(&c, "pids-limit", "7", &err), 0);
 	assert_int_equal(set(&c, "network", "public", &err), 0);
+	assert_int_equal(set(&c, "uplink", "pasta", &err), 0);
+	assert_int_equal(set(&c, "allow", "example.org:443", &err), 0);
+	assert_int_equal(set(&c, "allow-private", NULL, &err), 0);
 	assert_int_equal(set(&c, "on-output-limit", "kill", &err), 0);
 	assert_int_equal(set(&c, "writable", NULL, &err), 0);
 	assert_int_equal(set(&c, "result-fd", "9", &err), 0);
@@ -216,6 +219,9 @@ static void values_arrive_in_their_fields(void **state)
 	assert_int_equal(c.millicpus, 500);
 	assert_int_equal(c.pids, 7);
 	assert_int_equal(c.network, NETWORK_PUBLIC);
+	assert_int_equal(c.uplink, UPLINK_PASTA);
+	assert_string_equal(c.allow.items[0], "example.org:443");
+	assert_true(c.allow_private);
 	assert_int_equal(c.on_output_limit, OUTPUT_KILL);
 	assert_true(c.writable);
 	assert_int_equal(c.result_fd, 9);
@@ -293,6 +299,9 @@ static void words_that_cannot_work_are_refused(void **state)
 {
 	(void)state;
 	assert_refused("network", "bridge", "neither 'public' nor 'none'");
+	assert_refused("uplink", "bridge", "is no uplink: auto, host, pasta, slirp4netns or none");
+	assert_refused("allow", "example.org:0", "a port is a number from 1 to 65535");
+	assert_refused("allow-private", "perhaps", "'perhaps'");
 	assert_refused("on-output-limit", "pause", "neither 'truncate' nor 'kill'");
 	assert_refused("env", "1A=2", "'1A' is not a variable's name");
 	assert_refused("env", "=2", "is not a variable's name");

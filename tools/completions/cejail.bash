@@ -29,6 +29,7 @@ _cejail_value() {
 	-f | --file | --ro-bind | --bind | --args-json) _cejail_files -f -- "${2#@}" ;;
 	--on-output-limit) _cejail_words "truncate kill" "$2" ;;
 	--network) _cejail_words "public none" "$2" ;;
+	--uplink) _cejail_words "auto host pasta slirp4netns none" "$2" ;;
 	--rootfs) _cejail_files -W host -d -- "$2" ;;
 	--seccomp) _cejail_files -W default -f -- "$2" ;;
 	*) return 1 ;;
@@ -37,8 +38,8 @@ _cejail_value() {
 
 _cejail_run_options="--profile --code --timeout --cpu-time --memory --cpus --pids-limit --nofile
 	--disk --max-output --on-output-limit --env --interactive --tty --workdir --file --args-json
-	--ro-bind --bind --connect --artifacts --network --allow --rootfs --writable --noexec --seccomp
-	--strict --json --result-fd --events-fd --cgroup-parent --id --verbose --quiet --dry-run --help"
+	--ro-bind --bind --connect --artifacts --network --uplink --allow --allow-private --rootfs --writable
+	--noexec --seccomp --strict --json --result-fd --events-fd --cgroup-parent --id --verbose --quiet --dry-run --help"
 
 _cejail() {
 	local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}

@@ -13,6 +13,7 @@
 #include "runtime/front/cli/doctor.c"
 #include "runtime/front/cli/doctor_host.c"
 #include "runtime/front/cli/doctor_kernel.c"
+#include "runtime/front/cli/doctor_network.c"
 #include "runtime/front/cli/doctor_probe.c"
 
 /* Of main.c, which has a main() of its own. */
@@ -42,12 +43,17 @@ int cli_take_only(const struct cli *cli, const char *flag, bool *out_given, stru
 	return 0;
 }
 
-/* WRAP: sys_clone3 sys_mount_setattr fence_abi cgroup_report_parents */
+/* WRAP: sys_clone3 sys_mount_setattr fence_abi cgroup_report_parents firewall_load links_join */
+/* WRAP: uplink_helper_find uplink_helper_has_tun uplink_probe */
 static int clone_errno; /* 0: as the host does */
 static bool has_no_setattr;
 static int fence = -1; /* likewise */
 static const struct cgroup_parent_report *ways;
 static size_t way_count;
+static int rules_errno, links_errno; /* 0: as the host does */
+static bool is_faked;                /* the three below are asked, not the host */
+static bool has_helper[UPLINK_COUNT], has_tun;
+static const char *tun_problem;
 
 pid_t __real_sys_clone3(const struct clone_args *args);
 pid_t __wrap_sys_clone3(const struct clone_args *args);
@@ -86,6 +92,63 @@ size_t __wrap_cgroup_report_parents(struct cgroup_parent_report *out, size_t max
 	return way_count;
 }
 
+int __real_firewall_load(int nft_fd, struct nft_batch *b, struct cj_error *err);
+int __wrap_firewall_load(int nft_fd, struct nft_batch *b, struct cj_error *err);
+int __wrap_firewall_load(int nft_fd, struct nft_batch *b, struct cj_error *err)
+{
+	return rules_errno == 0 ? __real_firewall_load(nft_fd, b, err)
+				: cj_fail(err, rules_errno, "load");
+}
+
+int __real_links_join(int gateway_fd, int jail_fd, const struct links_spec *spec,
+		      struct cj_error *err);
+int __wrap_links_join(int gateway_fd, int jail_fd, const struct links_spec *spec,
+		      struct cj_error *err);
+int __wrap_links_join(int gateway_fd, int jail_fd, const struct links_spec *spec,
+		      struct cj_error *err)
+{
+	return links_errno == 0 ? __real_links_join(gateway_fd, jail_fd, spec, err)
+				: cj_fail(err, links_errno, "join");
+}
+
+static bool answer_no(char *out_why, const char *why)
+{
+	(void)snprintf(out_why, UPLINK_WHY_MAX, "%s", why);
+	return false;
+}
+
+bool __real_uplink_helper_find(const struct uplink_helper *h, const char *path, char *out_path,
+			       char *out_why);
+bool __wrap_uplink_helper_find(const struct uplink_helper *h, const char *path, char *out_path,
+			       char *out_why);
+bool __wrap_uplink_helper_find(const struct uplink_helper *h, const char *path, char *out_path,
+			       char *out_why)
+{
+	if (!is_faked)
+		return __real_uplink_helper_find(h, path, out_path, out_why);
+	(void)snprintf(out_path, UPLINK_PATH_MAX, "/usr/bin/%s", h->name);
+	return has_helper[strcmp(h->name, "pasta") == 0 ? UPLINK_PASTA : UPLINK_SLIRP4NETNS] ||
+	       answer_no(out_why, "it is not installed (apt install it)");
+}
+
+bool __real_uplink_helper_has_tun(char *out_why);
+bool __wrap_uplink_helper_has_tun(char *out_why);
+bool __wrap_uplink_helper_has_tun(char *out_why)
+{
+	if (!is_faked)
+		return __real_uplink_helper_has_tun(out_why);
+	return has_tun || answer_no(out_why, tun_problem);
+}
+
+bool __real_uplink_probe(enum uplink_kind kind, const char *path, char *out_why);
+bool __wrap_uplink_probe(enum uplink_kind kind, const char *path, char *out_why);
+bool __wrap_uplink_probe(enum uplink_kind kind, const char *path, char *out_why)
+{
+	if (!is_faked)
+		return __real_uplink_probe(kind, path, out_why);
+	return has_helper[kind] || answer_no(out_why, "is not there (get it)");
+}
+
 static int as_the_host_is(void **state)
 {
 	(void)state;
@@ -93,6 +156,10 @@ static int as_the_host_is(void **state)
 	has_no_setattr = false;
 	fence = -1;
 	ways = NULL;
+	rules_errno = links_errno = 0;
+	is_faked = has_tun = false;
+	memset(has_helper, 0, sizeof(has_helper));
+	tun_problem = "'/dev/net/tun' can't be opened: Permission denied (chmod)";
 	return 0;
 }
 
@@ -149,7 +216,8 @@ static void what_needs_a_namespace_is_not_blamed_for_it(void **state)
 {
 	(void)state;
 	static void (*const looks[])(struct finding * f) = {
-		check_mounts, check_proc, check_overlay, check_seccomp, check_syscall_report,
+		check_mounts,         check_proc,      check_overlay, check_seccomp,
+		check_syscall_report, check_nf_tables, check_veth,
 	};
 	clone_errno = EPERM;
 	for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]); i++) {
@@ -255,6 +323,150 @@ static void a_setting_is_compared_whole(void **state)
 	assert_false(setting_is("/nonexistent", '0'));
 }
 
+/* --- the network ---------------------------------------------------------------- */
+
+static bool has_namespaces(void)
+{
+	return probe_inside(CLONE_NEWNET, try_nothing).stage == PROBE_DONE;
+}
+
+static void rules_that_are_refused_mean_no_public_network(void **state)
+{
+	(void)state;
+	struct finding f = { 0 };
+	if (!has_namespaces())
+		skip();
+	rules_errno = EOPNOTSUPP;
+	check_nf_tables(&f);
+	assert_int_equal(f.level, FINDING_WEAKER);
+	assert_non_null(strstr(f.text, strerror(EOPNOTSUPP)));
+	assert_non_null(strstr(f.text, "no --network public"));
+	assert_non_null(strstr(f.remedy, "modprobe -a nf_tables"));
+}
+
+static void links_that_are_refused_mean_no_public_network(void **state)
+{
+	(void)state;
+	struct finding f = { 0 };
+	if (!has_namespaces())
+		skip();
+	links_errno = EOPNOTSUPP;
+	check_veth(&f);
+	assert_int_equal(f.level, FINDING_WEAKER);
+	assert_non_null(strstr(f.text, strerror(EOPNOTSUPP)));
+	assert_string_equal(f.remedy, "sudo modprobe veth");
+}
+
+static void forwarding_is_asked_of_root_alone(void **state)
+{
+	(void)state;
+	struct finding f = { 0 };
+	tell_forwarding(&f, false, false, false);
+	assert_int_equal(f.level, FINDING_OK);
+	tell_forwarding(&f, true, false, true);
+	assert_int_equal(f.level, FINDING_NOTE);
+	assert_non_null(strstr(f.remedy, "net.ipv4.ip_forward=1"));
+	tell_forwarding(&f, true, true, false);
+	assert_int_equal(f.level, FINDING_NOTE);
+	assert_non_null(strstr(f.remedy, "net.ipv6.conf.all.forwarding=1"));
+	tell_forwarding(&f, true, true, true);
+	assert_int_equal(f.level, FINDING_OK);
+}
+
+static void a_table_that_drops_what_is_forwarded_is_named(void **state)
+{
+	(void)state;
+	struct finding f = { 0 };
+	const struct foreign_chain chain = { NFPROTO_IPV4, "filter", "FORWARD" };
+	tell_foreign(&f, &chain);
+	assert_int_equal(f.level, FINDING_WEAKER);
+	assert_non_null(strstr(f.text, "'ip filter' drops"));
+	assert_non_null(
+	    strstr(f.remedy, "nft insert rule ip filter FORWARD $way '\"cj*\"' accept"));
+}
+
+static void a_reason_is_cut_before_its_remedy(void **state)
+{
+	(void)state;
+	assert_int_equal(length_without_remedy("it is off; turn it on: x (y)"), 9);
+	assert_int_equal(length_without_remedy("it is gone (get it; now)"), 10);
+	assert_int_equal(length_without_remedy("it is so"), 8);
+}
+
+static void a_missing_helper_is_named_with_its_package(void **state)
+{
+	(void)state;
+	struct finding pasta = { 0 }, slirp = { 0 };
+	is_faked = true;
+	check_pasta(&pasta);
+	check_slirp4netns(&slirp);
+	assert_int_equal(pasta.level, FINDING_NOTE);
+	assert_string_equal(pasta.text, "it is not installed");
+	assert_string_equal(pasta.remedy, "sudo apt-get install passt");
+	assert_int_equal(slirp.level, FINDING_NOTE);
+	assert_string_equal(slirp.remedy, "sudo apt-get install slirp4netns");
+
+	has_helper[UPLINK_PASTA] = true;
+	check_slirp4netns(&slirp); /* nobody misses it now */
+	assert_int_equal(slirp.level, FINDING_OK);
+	assert_string_equal(slirp.remedy, "");
+}
+
+static void a_closed_tun_device_is_told_with_what_opens_it(void **state)
+{
+	(void)state;
+	struct finding f = { 0 };
+	is_faked = true;
+	check_tun(&f);
+	assert_int_equal(f.level, FINDING_NOTE);
+	assert_null(strchr(f.text, '('));
+	assert_non_null(strstr(f.text, "Permission denied: no uplink 'pasta'"));
+	assert_non_null(strstr(f.remedy, TUN)); /* chmod or modprobe: as this host is */
+	has_tun = true;
+	check_tun(&f);
+	assert_int_equal(f.level, FINDING_OK);
+}
+
+static struct finding told_of(enum layer_state filter, enum uplink_kind uplink)
+{
+	struct finding f = { 0 };
+	struct outcome out = { .network.uplink = uplink };
+	out.layers[LAYER_NETWORK_FILTER] = filter;
+	is_faked = true;
+	tell_network(&f, &out);
+	return f;
+}
+
+static void the_uplink_is_named_with_why_no_better_one(void **state)
+{
+	(void)state;
+	struct finding f = told_of(LAYER_ON, UPLINK_HOST);
+	assert_int_equal(f.level, FINDING_OK);
+	assert_string_equal(f.text, "was built, with uplink 'host'");
+	has_helper[UPLINK_PASTA] = true;
+	f = told_of(LAYER_ON, UPLINK_SLIRP4NETNS);
+	assert_int_equal(f.level, FINDING_OK);
+	assert_string_equal(f.text, "was built, with uplink 'slirp4netns' (host: is not there; "
+				    "pasta: did not start)");
+}
+
+static void no_way_out_is_weaker_and_mended_by_one_command(void **state)
+{
+	(void)state;
+	struct finding f = told_of(LAYER_ON, UPLINK_NONE);
+	assert_int_equal(f.level, FINDING_WEAKER);
+	assert_non_null(strstr(f.text, "nothing leads out of it: host: is not there; pasta: is"));
+	assert_string_not_equal(f.remedy, "");
+}
+
+static void no_rules_are_weaker_whatever_the_uplink(void **state)
+{
+	(void)state;
+	struct finding f = told_of(LAYER_ABSENT, UPLINK_AUTO);
+	assert_int_equal(f.level, FINDING_WEAKER);
+	assert_string_not_equal(f.remedy, "");
+}
+
 static void every_check_says_something(void **state)
 {
 	(void)state;
@@ -283,6 +495,16 @@ int main(void)
 		ON_HOST(a_parent_with_all_controllers_is_named),
 		ON_HOST(a_line_of_the_status_file_is_found_by_its_whole_name),
 		ON_HOST(a_setting_is_compared_whole),
+		ON_HOST(rules_that_are_refused_mean_no_public_network),
+		ON_HOST(links_that_are_refused_mean_no_public_network),
+		ON_HOST(forwarding_is_asked_of_root_alone),
+		ON_HOST(a_table_that_drops_what_is_forwarded_is_named),
+		ON_HOST(a_reason_is_cut_before_its_remedy),
+		ON_HOST(a_missing_helper_is_named_with_its_package),
+		ON_HOST(a_closed_tun_device_is_told_with_what_opens_it),
+		ON_HOST(the_uplink_is_named_with_why_no_better_one),
+		ON_HOST(no_way_out_is_weaker_and_mended_by_one_command),
+		ON_HOST(no_rules_are_weaker_whatever_the_uplink),
 		ON_HOST(every_check_says_something),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

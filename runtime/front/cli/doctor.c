@@ -38,7 +38,16 @@ static const struct check {
 	{ "runtime directory",  check_runtime_dir },
 	{ "python3",            check_python },
 	{ "node",               check_node },
-	{ "a whole jail",       check_whole_jail }, /* last: the others explain it */
+	{ "nf_tables",          check_nf_tables },
+	{ "veth",               check_veth },
+	{ "IP forwarding",      check_forwarding },
+	{ "host firewall",      check_host_firewall },
+	{ "tun device",         check_tun },
+	{ "pasta",              check_pasta },
+	{ "slirp4netns",        check_slirp4netns },
+	{ "AppArmor",           check_apparmor },
+	{ "a whole jail",       check_whole_jail }, /* last: the others explain them */
+	{ "a public network",   check_public_network },
 };
 /* clang-format on */
 

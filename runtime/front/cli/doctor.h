@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum finding_level {
@@ -48,6 +49,23 @@ void check_python(struct finding *f);
 void check_node(struct finding *f);
 void check_whole_jail(struct finding *f);
 
+/* Makes a jail of this config and runs `true` in it. */
+struct config;
+struct outcome;
+struct cj_error;
+int doctor_try_jail(struct config *c, struct outcome *out, struct cj_error *err);
+
+/* doctor_network.c */
+void check_nf_tables(struct finding *f);
+void check_veth(struct finding *f);
+void check_forwarding(struct finding *f);
+void check_host_firewall(struct finding *f);
+void check_tun(struct finding *f);
+void check_pasta(struct finding *f);
+void check_slirp4netns(struct finding *f);
+void check_apparmor(struct finding *f);
+void check_public_network(struct finding *f);
+
 /* doctor_probe.c: what a child in namespaces of its own can do. */
 enum probe_stage { PROBE_DONE, PROBE_CLONE, PROBE_MAP, PROBE_CALL, PROBE_BROKEN };
 struct probe_result {
@@ -58,6 +76,9 @@ struct probe_result {
 /* CLONE_NEWUSER and `namespaces`; `run` returns 0 or an errno, as the jail's user with every
  * capability there. */
 struct probe_result probe_inside(unsigned namespaces, int (*run)(void));
+
+/* A probe that did not come to its call was told by check_user_namespaces. */
+bool probe_is_told_elsewhere(struct finding *f, const struct probe_result *r);
 
 /* A line of /proc/self/status, as a number; -1: there is none. */
 long probe_status_number(const char *field);

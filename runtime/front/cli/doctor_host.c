@@ -186,7 +186,7 @@ static int run_jail(const struct plan *plan, const struct program *program, stru
 	return rc;
 }
 
-static int try_jail(struct config *c, struct outcome *out, struct cj_error *err)
+int doctor_try_jail(struct config *c, struct outcome *out, struct cj_error *err)
 {
 	static const char *const words[] = { "true", NULL }, *const no_environment[] = { NULL };
 	const struct invocation inv = {
@@ -211,7 +211,7 @@ void check_whole_jail(struct finding *f)
 	config_init(&c);
 	c.profile_name = "doctor";
 	outcome_init(&out, "", 0);
-	if (try_jail(&c, &out, &err) < 0) {
+	if (doctor_try_jail(&c, &out, &err) < 0) {
 		finding_set(f, FINDING_MISSING, "can't be built: %s", err.msg);
 		finding_remedy(f, "%s", strstr(err.hint, "cejail doctor") ? SEE_ABOVE : err.hint);
 	} else if (out.warnings.count > 0) {

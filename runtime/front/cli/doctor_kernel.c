@@ -264,8 +264,7 @@ static int try_overlay(void)
 		   : 0;
 }
 
-/* A probe that did not come so far was told by check_user_namespaces. */
-static bool is_told_elsewhere(struct finding *f, const struct probe_result *r)
+bool probe_is_told_elsewhere(struct finding *f, const struct probe_result *r)
 {
 	if (r->stage != PROBE_CLONE && r->stage != PROBE_MAP && r->stage != PROBE_BROKEN)
 		return false;
@@ -279,7 +278,7 @@ void check_mounts(struct finding *f)
 
 	if (r.stage == PROBE_DONE)
 		finding_set(f, FINDING_OK, "can be made in a user namespace");
-	else if (!is_told_elsewhere(f, &r) && !name_cause(f, "can't be made", r.code))
+	else if (!probe_is_told_elsewhere(f, &r) && !name_cause(f, "can't be made", r.code))
 		finding_set(f, FINDING_MISSING, "can't be made in a user namespace: %s",
 			    strerror(r.code));
 }
@@ -293,7 +292,7 @@ void check_proc(struct finding *f)
 		finding_set(f, FINDING_OK, "a private /proc can be mounted");
 		return;
 	}
-	if (is_told_elsewhere(f, &r))
+	if (probe_is_told_elsewhere(f, &r))
 		return;
 	finding_set(f, FINDING_MISSING,
 		    "a private /proc can't be mounted: %s; parts of this one are masked",
@@ -311,7 +310,7 @@ void check_overlay(struct finding *f)
 		finding_set(f, FINDING_OK, "directories can be layered");
 		return;
 	}
-	if (is_told_elsewhere(f, &r))
+	if (probe_is_told_elsewhere(f, &r))
 		return;
 	finding_set(f, FINDING_WEAKER,
 		    "no overlay in a user namespace (%s): no --rootfs DIR, no "
@@ -350,7 +349,7 @@ void check_seccomp(struct finding *f)
 		finding_set(f, FINDING_OK, "a filter can be loaded");
 		return;
 	}
-	if (is_told_elsewhere(f, &r))
+	if (probe_is_told_elsewhere(f, &r))
 		return;
 	finding_set(f, FINDING_MISSING, "a filter can't be loaded: %s", strerror(r.code));
 	finding_remedy(f, "boot a kernel with CONFIG_SECCOMP_FILTER");
@@ -364,7 +363,7 @@ void check_syscall_report(struct finding *f)
 		finding_set(f, FINDING_OK, "refused system calls can be named");
 		return;
 	}
-	if (is_told_elsewhere(f, &r))
+	if (probe_is_told_elsewhere(f, &r))
 		return;
 	finding_set(f, FINDING_WEAKER, "refused system calls are refused, but can't be named: %s",
 		    r.code == EBUSY ? "an outer sandbox listens already" : strerror(r.code));

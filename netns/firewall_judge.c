@@ -9,8 +9,8 @@
 #define DATA_TYPE_IPV6 8
 #define DATA_TYPE_MARK 19
 
-#define HOST_SET_SIZE                                                                              \
-	300 /* above HOSTADDRS_MAX and the gateway's own; the kernel makes a table of 512 */
+/* Above HOSTADDRS_MAX and the gateway's own; the kernel clears a table of 512 for it. */
+#define HOST_SET_SIZE 300
 
 /* Offsets: RFC 791 3.1, RFC 8200 3.  Types: RFC 792, RFC 4443 4.1. */
 /* clang-format off */

@@ -157,8 +157,9 @@ bool uplink_helper_has_tun(char out_why[static UPLINK_WHY_MAX])
 	const char *remedy = code == EACCES || code == EPERM
 				 ? "chmod 666 " TUN ", or the udev rule your distribution ships"
 				 : "modprobe tun";
-	(void)snprintf(out_why, UPLINK_WHY_MAX, "'" TUN "' can't be opened: %s (%s)",
-		       strerror(code), remedy);
+	(void)snprintf(out_why, UPLINK_WHY_MAX, "'" TUN "' can't be opened%s: %s (%s)",
+		       geteuid() == 0 ? " by a helper, who is not root" : "", strerror(code),
+		       remedy);
 	return false;
 }
 

@@ -8,14 +8,13 @@
 #include <linux/sockios.h>
 #include <poll.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/capability.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "netns/uplink_privileges.h"
 #include "netns/uplink_root.h"
 #include "netns/uplink_words.h"
 #include "runtime/base/fd.h"
@@ -43,40 +42,7 @@ struct order {
 	struct step_link link;
 };
 
-/* What both helpers need: setns(2) and mount(2) want the one, TUNSETIFF and rtnetlink the other. */
-static const cap_value_t helper_caps[] = { CAP_SYS_ADMIN, CAP_NET_ADMIN };
-#define HELPER_CAPS ((int)(sizeof(helper_caps) / sizeof(helper_caps[0])))
-
 /* --- from here: the helper, until it is executed ---------------------------------------- */
-
-static int set_caps(const cap_value_t *caps, int count, struct cj_error *err)
-{
-	cap_t set = cap_init();
-	if (!set)
-		return cj_fail(err, errno, "prepare a set of capabilities");
-
-	int rc = 0;
-	if ((count > 0 && (cap_set_flag(set, CAP_PERMITTED, count, caps, CAP_SET) < 0 ||
-			   cap_set_flag(set, CAP_INHERITABLE, count, caps, CAP_SET) < 0 ||
-			   cap_set_flag(set, CAP_EFFECTIVE, count, caps, CAP_SET) < 0)) ||
-	    cap_set_proc(set) < 0)
-		rc = cj_fail(err, errno, "reduce the capabilities");
-	(void)cap_free(set); /* frees memory; nothing else can go wrong */
-	return rc;
-}
-
-/* Our id is not 0 in there: only ambient capabilities survive the execve(2). */
-static int keep_caps(struct cj_error *err)
-{
-	if (set_caps(helper_caps, HELPER_CAPS, err) < 0)
-		return -err->code;
-	for (int i = 0; i < HELPER_CAPS; i++)
-		if (cap_set_ambient(helper_caps[i], CAP_SET) < 0)
-			return cj_fail(err, errno, "make capability %d ambient", helper_caps[i]);
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		return cj_fail(err, errno, "set no_new_privs");
-	return 0;
-}
 
 /* All other descriptors are O_CLOEXEC. */
 static void helper_exec(const struct order *o, int netns_fd, int stderr_fd)
@@ -86,7 +52,7 @@ static void helper_exec(const struct order *o, int netns_fd, int stderr_fd)
 
 	if (dup2(stderr_fd, STDERR_FILENO) < 0 || dup2(netns_fd, STDIN_FILENO) < 0)
 		_exit(EXIT_NO_HELPER);
-	if (keep_caps(&err) == 0) {
+	if (uplink_privileges_keep(&err) == 0) {
 		(void)execve(o->path, (char *const *)o->argv, no_environment);
 		(void)!cj_fail(&err, errno, "execute '%s'", o->path);
 	}
@@ -184,7 +150,7 @@ static int keeper_run(const struct order *o, int *netns_fd, struct cj_error *err
 	if (helper_fd < 0)
 		return helper_fd;
 	cj_close(netns_fd);
-	if (set_caps(NULL, 0, err) < 0)
+	if (uplink_privileges_drop(err) < 0)
 		return -err->code;
 	watch(helper_fd, stderr_fd, &o->link);
 	return 0;
@@ -227,38 +193,6 @@ static int forget_all(struct order *o, struct cj_error *err)
 	return 0;
 }
 
-/* The first id of a map is the only one: user_namespaces(7), "inside outside count". */
-static int read_first_id(const char *path, unsigned long *out, struct cj_error *err)
-{
-	char text[64];
-	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t got = fd < 0 ? -1 : sys_read(fd, text, sizeof(text) - 1);
-	if (got < 0)
-		return cj_fail(err, errno, "read '%s'", path);
-
-	text[got] = '\0';
-	char *end = text;
-	errno = 0;
-	*out = strtoul(text, &end, 10);
-	if (end == text || errno != 0)
-		return cj_fail(err, EINVAL, "find an id in '%s'", path);
-	return 0;
-}
-
-/* Root is nobody in there, and must not stay root outside. */
-static int become_mapped(struct cj_error *err)
-{
-	unsigned long uid = 0, gid = 0;
-	if (read_first_id("/proc/self/uid_map", &uid, err) < 0 ||
-	    read_first_id("/proc/self/gid_map", &gid, err) < 0)
-		return -err->code;
-	if (setresgid((gid_t)gid, (gid_t)gid, (gid_t)gid) < 0)
-		return cj_fail(err, errno, "become group %lu", gid);
-	if (setresuid((uid_t)uid, (uid_t)uid, (uid_t)uid) < 0)
-		return cj_fail(err, errno, "become user %lu", uid);
-	return 0;
-}
-
 /* Returns the gateway's network namespace. */
 static int join_gateway(int gateway_fd, struct cj_error *err)
 {
@@ -269,12 +203,13 @@ static int join_gateway(int gateway_fd, struct cj_error *err)
 	if (user_fd < 0)
 		return cj_fail(err, errno, "open the gateway's user namespace");
 
-	/* EPERM: an ordinary caller keeps its groups, as it does in whatever else it runs. */
+	/* While setgroups(2) is still ours to call.  EPERM: an ordinary caller keeps its groups, as
+	 * it does in whatever else it runs. */
 	if (setgroups(0, NULL) < 0 && errno != EPERM)
 		return cj_fail(err, errno, "empty the list of groups");
 	if (setns(user_fd, CLONE_NEWUSER) < 0)
 		return cj_fail(err, errno, "join the gateway's user namespace");
-	if (become_mapped(err) < 0)
+	if (uplink_privileges_become(err) < 0)
 		return -err->code;
 	return take_fd(&netns_fd);
 }

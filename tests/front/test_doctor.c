@@ -385,6 +385,19 @@ static void a_table_that_drops_what_is_forwarded_is_named(void **state)
 	    strstr(f.remedy, "nft insert rule ip filter FORWARD $way '\"cj*\"' accept"));
 }
 
+static void a_profile_that_confines_pasta_is_named(void **state)
+{
+	(void)state;
+	struct finding f = { 0 };
+	tell_apparmor(&f, false, "/etc/apparmor.d/x");
+	assert_int_equal(f.level, FINDING_OK);
+	tell_apparmor(&f, true, NULL);
+	assert_int_equal(f.level, FINDING_OK);
+	tell_apparmor(&f, true, "/etc/apparmor.d/x");
+	assert_int_equal(f.level, FINDING_NOTE);
+	assert_string_equal(f.remedy, "sudo apparmor_parser -R /etc/apparmor.d/x");
+}
+
 static void a_reason_is_cut_before_its_remedy(void **state)
 {
 	(void)state;
@@ -499,6 +512,7 @@ int main(void)
 		ON_HOST(links_that_are_refused_mean_no_public_network),
 		ON_HOST(forwarding_is_asked_of_root_alone),
 		ON_HOST(a_table_that_drops_what_is_forwarded_is_named),
+		ON_HOST(a_profile_that_confines_pasta_is_named),
 		ON_HOST(a_reason_is_cut_before_its_remedy),
 		ON_HOST(a_missing_helper_is_named_with_its_package),
 		ON_HOST(a_closed_tun_device_is_told_with_what_opens_it),

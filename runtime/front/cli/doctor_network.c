@@ -250,28 +250,34 @@ static bool is_apparmor_on(void)
 	return fd >= 0 && sys_read(fd, &answer, 1) == 1 && answer == 'Y';
 }
 
-/* Distributions' profiles of pasta, which is a link to passt; what is loaded only root can see. */
+static void tell_apparmor(struct finding *f, bool is_on, const char *profile)
+{
+	if (!is_on) {
+		finding_set(f, FINDING_OK, "not in force");
+	} else if (!profile) {
+		finding_set(f, FINDING_OK, "in force, with no profile for pasta");
+	} else {
+		finding_set(f, FINDING_NOTE,
+			    "has a profile for pasta (%s): if pasta ends at its start, see there",
+			    profile);
+		finding_remedy(f, "sudo apparmor_parser -R %s", profile);
+	}
+}
+
+/* Of distributions; pasta is a link to passt.  Which are loaded, only root can see.  What AppArmor
+ * has against user namespaces, check_user_namespaces() tells. */
 void check_apparmor(struct finding *f)
 {
 	static const char *const profiles[] = {
 		"/etc/apparmor.d/usr.bin.pasta",
 		"/etc/apparmor.d/usr.bin.passt",
 	};
+	const char *profile = NULL;
 
-	if (!is_apparmor_on()) {
-		finding_set(f, FINDING_OK, "not in force");
-		return;
-	}
-	for (size_t i = 0; i < sizeof(profiles) / sizeof(profiles[0]); i++) {
-		if (access(profiles[i], F_OK) < 0)
-			continue;
-		finding_set(f, FINDING_NOTE,
-			    "has a profile for pasta (%s): if pasta ends at its start, see there",
-			    profiles[i]);
-		finding_remedy(f, "sudo apparmor_parser -R %s", profiles[i]);
-		return;
-	}
-	finding_set(f, FINDING_OK, "in force, with no profile for pasta");
+	for (size_t i = 0; i < sizeof(profiles) / sizeof(profiles[0]) && !profile; i++)
+		if (access(profiles[i], F_OK) == 0)
+			profile = profiles[i];
+	tell_apparmor(f, is_apparmor_on(), profile);
 }
 
 /* --- all of it ---------------------------------------------------------------------- */

@@ -115,6 +115,36 @@ static void start_and_refusals_have_their_own_members(void **state)
 	assert_non_null(strstr(text, "{\"type\":\"denied\",\"syscall\":\"mount\"}\n"));
 }
 
+static void a_refused_packet_is_told_as_its_row(void **state)
+{
+	(void)state;
+	auto_events struct events e;
+	const struct denial d = { NET_METADATA, 6, { 4, { 169, 254, 169, 254 } }, 80, 2 };
+	events_init(&e, reader.write_fd);
+	events_tell_denial(&e, &d);
+	assert_string_equal(read_now(),
+			    "{\"type\":\"denied\",\"network\":{\"class\":\"metadata\","
+			    "\"protocol\":\"tcp\",\"address\":\"169.254.169.254\",\"port\":80,"
+			    "\"count\":2}}\n");
+}
+
+static void refused_packets_wait_for_nobody_either(void **state)
+{
+	(void)state;
+	auto_events struct events e;
+	const struct denial d = { NET_PRIVATE, 17, { 4, { 10, 0, 0, 5 } }, 53, 1 };
+	events_init(&e, reader.write_fd);
+	(void)alarm(20);
+	for (unsigned i = 0; i < 20000; i++)
+		events_tell_denial(&e, &d);
+	(void)alarm(0);
+	assert_true(e.dropped > 0);
+	assert_true(e.room <= EVENTS_QUEUE_MAX);
+	events_fini(&e);
+	events_tell_denial(&e, &d); /* nobody listens */
+	assert_null(e.queue);
+}
+
 /* Nobody reads: were it to wait, the alarm would end the test. */
 static void a_reader_that_stops_costs_no_time_and_bounded_memory(void **state)
 {
@@ -221,6 +251,8 @@ int main(void)
 		WITH_READER(a_character_in_two_pieces_comes_whole),
 		WITH_READER(half_a_character_at_the_end_is_not_lost),
 		WITH_READER(start_and_refusals_have_their_own_members),
+		WITH_READER(a_refused_packet_is_told_as_its_row),
+		WITH_READER(refused_packets_wait_for_nobody_either),
 		WITH_READER(a_reader_that_stops_costs_no_time_and_bounded_memory),
 		WITH_READER(what_was_left_out_is_counted_in_the_stream),
 		WITH_READER(a_reader_that_is_gone_ends_nothing_but_the_events),

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +29,8 @@ void *__wrap_malloc(size_t size)
 {
 	return no_memory ? NULL : __real_malloc(size);
 }
+
+#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
 static const char hash[] = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
 
@@ -56,6 +59,7 @@ static struct written write_result(const struct outcome *o, const struct result_
 
 static const struct result_about nothing_read = { "", "", NETWORK_NONE };
 static const struct result_about python = { "python", hash, NETWORK_NONE };
+static const struct result_about networked = { "python", hash, NETWORK_PUBLIC };
 
 static void assert_has(const struct outcome *o, const struct result_about *about, const char *part)
 {
@@ -184,6 +188,49 @@ static void without_memory_for_the_output_it_fails_as_such(void **state)
 	assert_int_equal(err.code, ENOMEM);
 }
 
+static const struct denial refusals[] = {
+	{ NET_METADATA, IPPROTO_TCP, { 4, { 169, 254, 169, 254 } }, 80, 2 },
+	{ NET_METADATA, IPPROTO_UDP, { 6, { 0xfd, 0, 0x0e, 0xc2, [14] = 2, 0x54 } }, 53, 1 },
+	{ NET_PRIVATE, IPPROTO_ICMP, { 4, { 10, 0, 0, 5 } }, 0, 1 },
+	{ NET_LIMIT, 250, { 6, { 0x20, 0x01, 0x0d, 0xb8 } }, 0, 3 },
+	{ NET_PRIVATE, 0, { 0 }, 0, 996 },
+};
+
+static void a_network_tells_its_uplink_and_what_it_refused(void **state)
+{
+	(void)state;
+	auto_outcome struct outcome o;
+	outcome_init(&o, "a", 4);
+	outcome_decide(&o, STATUS_EXITED);
+	assert_has(&o, &networked,
+		   "\"network\":{\"mode\":\"public\",\"uplink\":null,\"denied\":[]}");
+	o.network.uplink = UPLINK_NONE;
+	assert_has(&o, &networked, "\"uplink\":\"none\"");
+	o.network = (struct network_outcome){ UPLINK_HOST, refusals, COUNT(refusals) };
+	assert_has(&o, &networked,
+		   "\"network\":{\"mode\":\"public\",\"uplink\":\"host\",\"denied\":["
+		   "{\"class\":\"metadata\",\"protocol\":\"tcp\",\"address\":\"169.254.169.254\","
+		   "\"port\":80,\"count\":2},"
+		   "{\"class\":\"metadata\",\"protocol\":\"udp\",\"address\":\"fd00:ec2::254\","
+		   "\"port\":53,\"count\":1},"
+		   "{\"class\":\"private\",\"protocol\":\"icmp\",\"address\":\"10.0.0.5\","
+		   "\"port\":null,\"count\":1},"
+		   "{\"class\":\"limit\",\"protocol\":\"ip\",\"address\":\"2001:db8::\","
+		   "\"port\":null,\"count\":3},"
+		   "{\"class\":\"private\",\"protocol\":null,\"address\":null,"
+		   "\"port\":null,\"count\":996}]}");
+}
+
+static void without_a_network_there_is_no_uplink(void **state)
+{
+	(void)state;
+	auto_outcome struct outcome o;
+	outcome_init(&o, "a", 4);
+	outcome_decide(&o, STATUS_EXITED);
+	o.network.uplink = UPLINK_NONE;
+	assert_has(&o, &python, "\"network\":{\"mode\":\"none\",\"uplink\":null,\"denied\":[]}");
+}
+
 /* --- the schema ------------------------------------------------------------- */
 
 static void fill(struct outcome *o)
@@ -197,6 +244,7 @@ static void fill(struct outcome *o)
 	o->artifacts.count = 1;
 	o->denied = denied;
 	o->ndenied = 2;
+	o->network = (struct network_outcome){ UPLINK_PASTA, refusals, COUNT(refusals) };
 	o->usage = (struct usage){ 1, 2, 3, 4, 5, true, true };
 	for (enum limit i = 0; i < LIMIT_COUNT; i++)
 		o->limits[i] = (struct limit_state){ 1000 * (i + 1), i % BY_COUNT, i % 2 };
@@ -219,7 +267,7 @@ static void put_one(FILE *to, enum status status, bool is_full, int exec_errno)
 		fill(&o);
 	if (status == STATUS_SETUP_ERROR || exec_errno)
 		(void)!cj_reject(&o.error, "no");
-	auto_written struct written w = write_result(&o, is_full ? &python : &nothing_read);
+	auto_written struct written w = write_result(&o, is_full ? &networked : &nothing_read);
 	assert_int_equal(fprintf(to, "%s\n", w.text), (int)w.size + 1);
 }
 
@@ -283,6 +331,8 @@ int main(void)
 		cmocka_unit_test(times_are_rfc_3339_with_milliseconds),
 		cmocka_unit_test(foreign_names_cannot_break_the_json),
 		cmocka_unit_test(without_memory_for_the_output_it_fails_as_such),
+		cmocka_unit_test(a_network_tells_its_uplink_and_what_it_refused),
+		cmocka_unit_test(without_a_network_there_is_no_uplink),
 		cmocka_unit_test(every_way_to_end_fits_the_schema),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

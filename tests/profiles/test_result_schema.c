@@ -111,6 +111,56 @@ static void the_schema_knows_every_layer(void **state)
 	assert_array(at("$defs", "layer", "enum", NULL), layer_state_names, LAYER_STATE_COUNT);
 }
 
+static void the_schema_knows_every_class_of_refusal(void **state)
+{
+	(void)state;
+	assert_array(at("$defs", "refusal", "properties", "class", "enum", NULL), net_class_names,
+		     NET_CLASS_COUNT);
+}
+
+/* The enum in a "null or one of these". */
+static const struct json_node *enum_or_null(const struct json_node *node)
+{
+	const struct json_node *one_of = json_get(node, "oneOf");
+	assert_non_null(one_of);
+	assert_int_equal(one_of->count, 2);
+	const struct json_node *values = json_get(one_of->child->next, "enum");
+	assert_non_null(values);
+	return values;
+}
+
+static bool has_text(const struct json_node *array, const char *text)
+{
+	for (const struct json_node *node = array->child; node; node = node->next)
+		if (strcmp(node->text, text) == 0)
+			return true;
+	return false;
+}
+
+static void the_schema_knows_every_protocol(void **state)
+{
+	(void)state;
+	const struct json_node *names =
+	    enum_or_null(at("$defs", "refusal", "properties", "protocol", NULL));
+	size_t found = 1; /* "ip", which is no number's own */
+	assert_true(has_text(names, "ip"));
+	for (unsigned number = 0; number < 256; number++) {
+		const char *name = denial_protocol_name((uint8_t)number);
+		if (!has_text(names, name))
+			fail_msg("the schema has no '%s'", name);
+		found += strcmp(name, "ip") != 0;
+	}
+	assert_int_equal(found, names->count);
+}
+
+static void the_schema_knows_every_uplink(void **state)
+{
+	(void)state;
+	assert_array(enum_or_null(at("properties", "network", "properties", "uplink", NULL)),
+		     uplink_names + UPLINK_HOST,
+		     UPLINK_COUNT - UPLINK_HOST); /* "auto" is no answer */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -118,6 +168,9 @@ int main(void)
 		cmocka_unit_test(the_schema_knows_every_limit),
 		cmocka_unit_test(the_schema_knows_every_unit),
 		cmocka_unit_test(the_schema_knows_every_layer),
+		cmocka_unit_test(the_schema_knows_every_class_of_refusal),
+		cmocka_unit_test(the_schema_knows_every_protocol),
+		cmocka_unit_test(the_schema_knows_every_uplink),
 	};
 	return cmocka_run_group_tests(tests, schema_setup, schema_teardown);
 }

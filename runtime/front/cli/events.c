@@ -193,16 +193,48 @@ static void tell_other(struct events *e, const char *type, const char *text, siz
 	queue_line(e, w);
 }
 
-void events_tell(struct events *e, const char *type, const void *bytes, size_t size)
+static void tell_denial(struct events *e, const struct denial *d)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	if (!w) {
+		e->dropped++;
+		return;
+	}
+	json_open_object(w);
+	json_put_key(w, "type");
+	json_put_string(w, "denied");
+	json_put_key(w, "network");
+	result_put_denial(w, d);
+	json_close_object(w);
+	queue_line(e, w);
+}
+
+/* False: nobody listens, or the reader is behind and this event is one of those left out. */
+static bool is_ready(struct events *e)
 {
 	flush(e, 0);
 	if (is_closed(e))
-		return;
+		return false;
 	if (e->dropped > 0 && has_caught_up(e))
 		tell_dropped(e);
 	if (e->dropped > 0)
 		e->dropped++;
-	else if (strcmp(type, "stdout") == 0)
+	return e->dropped == 0;
+}
+
+void events_tell_denial(struct events *e, const struct denial *d)
+{
+	if (!is_ready(e))
+		return;
+	tell_denial(e, d);
+	flush(e, 0);
+}
+
+void events_tell(struct events *e, const char *type, const void *bytes, size_t size)
+{
+	if (!is_ready(e))
+		return;
+	if (strcmp(type, "stdout") == 0)
 		tell_stream(e, 0, bytes, size, false);
 	else if (strcmp(type, "stderr") == 0)
 		tell_stream(e, 1, bytes, size, false);

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "netns/denials.h"
 #include "runtime/base/error.h"
 
 #define EVENTS_QUEUE_MAX   (1u << 20)
@@ -36,6 +37,9 @@ void events_fini(struct events *e);
 
 /* A struct jail_io event: "start", "stdout", "stderr", "denied".  Never blocks. */
 void events_tell(struct events *e, const char *type, const void *bytes, size_t size);
+
+/* {"type":"denied","network":ROW}: the row as in the result, counted so far.  Never blocks. */
+void events_tell_denial(struct events *e, const struct denial *d);
 
 /* The last line: {"type":"result","result":RESULT}.  Fails when it could not be delivered. */
 int events_finish(struct events *e, const char *result, size_t size, struct cj_error *err);

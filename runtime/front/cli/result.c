@@ -138,14 +138,33 @@ static void put_layers(struct json_writer *w, const struct outcome *o)
 	json_close_object(w);
 }
 
-static void put_network(struct json_writer *w, enum network_mode mode)
+void result_put_denial(struct json_writer *w, const struct denial *d)
 {
+	char address[IP_TEXT_MAX];
+	bool is_told = d->address.family != 0;
+
+	json_open_object(w);
+	put_text(w, "class", net_class_names[d->class]);
+	put_text(w, "protocol", is_told ? denial_protocol_name(d->protocol) : NULL);
+	put_text(w, "address", is_told ? ip_format(&d->address, address) : NULL);
+	put_u64_if(w, "port", d->port != 0, d->port);
+	put_u64(w, "count", d->count);
+	json_close_object(w);
+}
+
+static void put_network(struct json_writer *w, const struct network_outcome *n,
+			enum network_mode mode)
+{
+	bool has_uplink = mode != NETWORK_NONE && n->uplink != UPLINK_AUTO;
+
 	json_put_key(w, "network");
 	json_open_object(w);
 	put_text(w, "mode", mode == NETWORK_NONE ? "none" : "public");
-	put_text(w, "uplink", NULL);
+	put_text(w, "uplink", has_uplink ? uplink_names[n->uplink] : NULL);
 	json_put_key(w, "denied");
 	json_open_array(w);
+	for (size_t i = 0; i < n->ndenied; i++)
+		result_put_denial(w, &n->denied[i]);
 	json_close_array(w);
 	json_close_object(w);
 }
@@ -213,7 +232,7 @@ int result_write(struct json_writer *w, const struct outcome *o, const struct re
 	put_usage(w, &o->usage);
 	put_limits(w, o);
 	put_layers(w, o);
-	put_network(w, about->network);
+	put_network(w, &o->network, about->network);
 	put_denied(w, o);
 	put_artifacts(w, &o->artifacts);
 	put_warnings(w, &o->warnings);

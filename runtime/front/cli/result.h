@@ -21,5 +21,8 @@ struct result_about {
 int result_write(struct json_writer *w, const struct outcome *o, const struct result_about *about,
 		 struct cj_error *err);
 
+/* A row of network.denied; null where a refusal is only counted. */
+void result_put_denial(struct json_writer *w, const struct denial *d);
+
 /* "key": RFC 3339 in UTC, milliseconds always there. */
 void result_put_time(struct json_writer *w, const char *key, const struct timespec *t);

@@ -205,7 +205,8 @@ static unsigned number_at(const struct uplink_spec *spec, int try)
 	uint16_t chance = 0;
 	if (try < TRIES_IN_LINE)
 		return (spec->number + (unsigned)try) % NUMBERS + 1;
-	(void)getrandom(&chance, sizeof(chance), 0); /* else 0: one more number in line */
+	if (getrandom(&chance, sizeof(chance), 0) < 0)
+		chance = 0; /* one more number in line */
 	return (spec->number + (unsigned)try + chance) % NUMBERS + 1;
 }
 

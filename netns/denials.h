@@ -13,7 +13,7 @@
 #include "netns/ranges.h"
 #include "runtime/base/error.h"
 
-#define DENIALS_MAX     128 /* different (class, protocol, address, port); further ones only count */
+#define DENIALS_MAX     256 /* different (class, protocol, address, port); further ones only count */
 #define DENIALS_AT_ONCE 64  /* messages denials_hear() reads before it comes back */
 
 struct denial {

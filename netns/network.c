@@ -254,24 +254,24 @@ enum uplink_kind network_uplink(const struct network *n)
 
 /* --- serving ------------------------------------------------------------------------- */
 
-static void hear(struct network *n, int log_fd)
+/* How many messages there were; what can't be read is in the counters all the same. */
+static int hear(struct network *n, int log_fd)
 {
-	/* What could not be read is in the counters all the same. */
 	struct cj_error ignored;
-	(void)!denials_hear(log_fd, &n->denials, n->ears.denied, n->ears.context, &ignored);
+	return denials_hear(log_fd, &n->denials, n->ears.denied, n->ears.context, &ignored);
 }
 
 static int on_jail_log(struct network *n, struct cj_error *err)
 {
 	(void)err;
-	hear(n, n->handles.fds[SLOT_JAIL_LOG]);
+	(void)hear(n, n->handles.fds[SLOT_JAIL_LOG]);
 	return 0;
 }
 
 static int on_gateway_log(struct network *n, struct cj_error *err)
 {
 	(void)err;
-	hear(n, n->handles.fds[SLOT_GATEWAY_LOG]);
+	(void)hear(n, n->handles.fds[SLOT_GATEWAY_LOG]);
 	return 0;
 }
 
@@ -335,23 +335,10 @@ int network_serve(struct network *n, struct cj_error *err)
 
 /* --- the end ------------------------------------------------------------------------- */
 
-static uint64_t heard_so_far(const struct network *n)
-{
-	uint64_t sum = 0;
-	for (size_t i = 0; i < NET_CLASS_COUNT; i++)
-		sum += n->denials.heard[i];
-	return sum;
-}
-
 static void hear_the_rest(struct network *n, int log_fd)
 {
-	uint64_t before = 0;
-	for (unsigned i = 0; i < REPORT_MAX; i++) {
-		before = heard_so_far(n);
-		hear(n, log_fd);
-		if (heard_so_far(n) == before)
-			return;
-	}
+	for (unsigned i = 0; i < REPORT_MAX && hear(n, log_fd) > 0; i++)
+		;
 }
 
 const struct denials *network_report(struct network *n)

@@ -224,11 +224,17 @@ static void tell_event(void *context, const char *type, const void *bytes, size_
 	events_tell(context, type, bytes, size);
 }
 
+static void tell_denial(void *context, const struct denial *d)
+{
+	events_tell_denial(context, d);
+}
+
 /* What the program's streams are connected to. */
 static struct jail_io make_io(struct run *r)
 {
 	bool passes = !r->delivery.to_stdout;
 	bool has_tty = r->plan.tty;
+	bool has_events = r->delivery.events.fd >= 0;
 
 	return (struct jail_io){
 		.stdin_fd = r->program.interactive ? STDIN_FILENO : -1,
@@ -238,7 +244,8 @@ static struct jail_io make_io(struct run *r)
 		.escape = { passes && !has_tty && isatty(STDOUT_FILENO),
 			    passes && !has_tty && isatty(STDERR_FILENO) },
 		.tty_fd = has_tty && isatty(STDIN_FILENO) ? STDIN_FILENO : -1,
-		.event = r->delivery.events.fd >= 0 ? tell_event : NULL,
+		.event = has_events ? tell_event : NULL,
+		.denied = has_events ? tell_denial : NULL,
 		.context = &r->delivery.events,
 		.hangup_fd = delivery_hangup_fd(&r->delivery),
 	};
@@ -332,6 +339,8 @@ static int report(struct run *r, bool is_complete)
 	int status = outcome_exit_status(&r->outcome);
 
 	explain_exec_failure(r);
+	if (!r->delivery.to_stdout)
+		notes_follow_output(&r->outcome);
 	notes_print(&r->outcome, &r->plan);
 	if (delivery_send(&r->delivery, &r->outcome, &about, &err) < 0) {
 		is_complete = false;

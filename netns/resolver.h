@@ -19,10 +19,12 @@
 #define RESOLVER_SERVERS_MAX 3  /* MAXNS of resolv.conf(5) */
 #define RESOLVER_QUERIES_MAX 64 /* waiting for an answer at a time, UDP and TCP together */
 
-/* Pure: the name servers in the text of a resolv.conf(5); 127.0.0.1 when it names none. */
+/* Pure: the name servers in the text of a resolv.conf(5); 127.0.0.1 when it names none.  One with a
+ * zone (fe80::1%eth0) is skipped. */
 size_t resolver_servers(const char *text, struct ip out[static RESOLVER_SERVERS_MAX]);
 
-/* Pure: may this message go to the host's name server? */
+/* Pure: may this message go to the host's name server?  One plain question of class IN, no zone
+ * transfer, at most the two records that speak of the transport (EDNS, TSIG), nothing behind. */
 bool resolver_may_pass(const uint8_t *message, size_t size);
 
 /* Runs in init, in the gateway's namespace, before its address is there (IP_FREEBIND). */
@@ -31,7 +33,7 @@ int resolver_listen(const struct ip *address, int *out_udp_fd, int *out_tcp_fd,
 
 struct resolver;
 
-/* Reads `path` ("/etc/resolv.conf") now.  Takes the sockets on success. */
+/* Reads `path` ("/etc/resolv.conf") now; it may be missing.  Takes the sockets on success. */
 int resolver_create(int udp_fd, int tcp_fd, const char *path, struct resolver **out,
 		    struct cj_error *err);
 void resolver_destroy(struct resolver **r);

@@ -888,6 +888,23 @@ static void clients_too_many_wait_until_the_idle_are_ended(void **state)
 	}
 }
 
+static void connections_a_second_are_bounded(void **state)
+{
+	struct world *w = world_of(state);
+	freeze();
+	for (int i = 0; i < 50; i++) {
+		auto_fd int client = tcp_client();
+		auto_fd int server = accept_at(w, 0);
+		assert_true(client >= 0 && server >= 0);
+		settle(w);
+	}
+	auto_fd int client = tcp_client();
+	assert_int_equal(accept_at(w, 0), -1);
+	pass_time(w, 1);
+	auto_fd int server = accept_at(w, 0);
+	assert_true(client >= 0 && server >= 0);
+}
+
 /* --- life ------------------------------------------------------------------------ */
 
 static void a_missing_file_means_the_hosts_own_server(void **state)
@@ -991,6 +1008,7 @@ int main(void)
 		TEST(without_any_server_tcp_is_reset),
 		TEST(a_client_that_never_reads_does_not_hold_up_another),
 		TEST(clients_too_many_wait_until_the_idle_are_ended),
+		TEST(connections_a_second_are_bounded),
 		TEST(a_missing_file_means_the_hosts_own_server),
 		TEST(the_sockets_stay_the_callers_when_the_file_can_not_be_read),
 		TEST(it_listens_before_its_address_is_there),

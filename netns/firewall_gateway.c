@@ -2,15 +2,22 @@
 /*
  * The rules in the gateway.  Pure.
  *
- * What comes from the jail is judged in prerouting, behind connection tracking and before routing:
- * so also what routing would drop without an answer (loopback, multicast) is counted and answered,
- * and nothing after it changes a destination.  Connection tracking has put fragments together
- * before (priority -400), so the rules see whole packets.
+ * What comes from the jail passes two chains before routing, so that also what routing would drop
+ * without an answer (loopback, multicast) is counted and answered; nothing after them changes a
+ * destination.
+ *
+ *	raw         before connection tracking: the source, no odd headers.  Fragments have been put
+ *	            together already (priority -400): the rules see whole packets
+ *	from_jail   behind it: limits, what belongs to a connection, the judgement of what is new
+ *
+ * Name queries are not tracked: the table of connections is the host's, and a query from each of
+ * 65,536 ports would be that many entries in it, for half a minute.
  */
 #include "netns/firewall_judge.h"
 
 #include <linux/netfilter/nf_conntrack_common.h>
 
+#define PRIORITY_RAW     (-300) /* NF_IP_PRI_RAW */
 #define PRIORITY_TRACKED (-150) /* NF_IP_PRI_MANGLE; connection tracking is at -200 */
 #define PRIORITY_SRCNAT  100    /* NF_IP_PRI_NAT_SRC */
 
@@ -33,11 +40,11 @@ static void take_ipv4(struct nft_batch *b, const struct firewall_spec *spec)
 {
 	const uint8_t first_byte = IPV4_NO_OPTIONS;
 
-	nft_rule_begin(b, "prerouting");
+	nft_rule_begin(b, "raw");
 	firewall_match_source(b, &spec->jail4);
 	nft_match_payload(b, NFT_PAYLOAD_NETWORK_HEADER, 0, NFT_CMP_EQ, &first_byte,
 			  sizeof(first_byte));
-	end_with(b, NFT_GOTO, "from_jail");
+	end_with(b, NF_ACCEPT, NULL);
 }
 
 /* No extension header of any kind stands between the IPv6 header and these. */
@@ -46,31 +53,37 @@ static void take_ipv6(struct nft_batch *b, const struct firewall_spec *spec)
 	static const uint8_t next[] = { IPPROTO_TCP, IPPROTO_UDP, IPPROTO_ICMPV6 };
 
 	for (size_t i = 0; i < sizeof(next); i++) {
-		nft_rule_begin(b, "prerouting");
+		nft_rule_begin(b, "raw");
 		firewall_match_source(b, &spec->jail6);
 		nft_match_payload(b, NFT_PAYLOAD_NETWORK_HEADER, IPV6_NEXT_HEADER, NFT_CMP_EQ,
 				  &next[i], sizeof(next[i]));
-		end_with(b, NFT_GOTO, "from_jail");
+		end_with(b, NF_ACCEPT, NULL);
 	}
 }
 
 static void refuse_odd_headers(struct nft_batch *b, const struct ip *jail)
 {
-	nft_rule_begin(b, "prerouting");
+	nft_rule_begin(b, "raw");
 	firewall_match_source(b, jail);
 	firewall_end_refused(b, "refuse", NET_PROTOCOL);
 	nft_rule_end(b);
 }
 
-static void add_prerouting(struct nft_batch *b, const struct firewall_spec *spec)
+static void pass_others(struct nft_batch *b, const char *chain)
 {
-	static const struct nft_hook hook = { "prerouting", "filter", NF_INET_PRE_ROUTING,
-					      PRIORITY_TRACKED, NF_DROP };
-	nft_add_base_chain(b, &hook);
-
-	nft_rule_begin(b, "prerouting");
+	nft_rule_begin(b, chain);
 	firewall_match_name(b, NFT_META_IIFNAME, NFT_CMP_NEQ, LINK_GATEWAY);
 	end_with(b, NF_ACCEPT, NULL);
+}
+
+static void add_raw(struct nft_batch *b, const struct firewall_spec *spec)
+{
+	static const struct nft_hook hook = { "raw", "filter", NF_INET_PRE_ROUTING, PRIORITY_RAW,
+					      NF_DROP };
+	nft_add_base_chain(b, &hook);
+	pass_others(b, "raw");
+	if (spec->has_dns)
+		firewall_add_dns(b, "raw", &spec->gateway4, nft_notrack);
 
 	take_ipv4(b, spec);
 	refuse_odd_headers(b, &spec->jail4);
@@ -78,7 +91,7 @@ static void add_prerouting(struct nft_batch *b, const struct firewall_spec *spec
 		take_ipv6(b, spec);
 		refuse_odd_headers(b, &spec->jail6);
 	}
-	nft_rule_begin(b, "prerouting");
+	nft_rule_begin(b, "raw");
 	firewall_end_refused(b, "discard", NET_SPOOFED);
 	nft_rule_end(b);
 }
@@ -110,15 +123,20 @@ static void match_state(struct nft_batch *b, const char *chain, uint32_t states,
 
 static void add_from_jail(struct nft_batch *b, const struct firewall_spec *spec)
 {
-	nft_add_chain(b, "from_jail");
+	static const struct nft_hook hook = { "from_jail", "filter", NF_INET_PRE_ROUTING,
+					      PRIORITY_TRACKED, NF_DROP };
+	nft_add_base_chain(b, &hook);
+	pass_others(b, "from_jail");
 	limit_udp(b);
 	match_state(b, "from_jail", ANSWERS, NF_ACCEPT);
-	match_state(b, "from_jail", NF_CT_STATE_INVALID_BIT, NF_DROP);
+	/* by address and port, not as "untracked": neighbour discovery is that, too */
 	if (spec->has_dns)
-		firewall_accept_dns(b, "from_jail", &spec->gateway4);
+		firewall_add_dns(b, "from_jail", &spec->gateway4, firewall_accept);
 
 	nft_rule_begin(b, "from_jail");
 	end_with(b, NFT_JUMP, "judge");
+	/* not before: what is closed is told of, however broken it is */
+	match_state(b, "from_jail", NF_CT_STATE_INVALID_BIT, NF_DROP);
 	limit_connections(b);
 	nft_rule_begin(b, "from_jail");
 	end_with(b, NF_ACCEPT, NULL);
@@ -154,7 +172,20 @@ static void add_input(struct nft_batch *b, const struct firewall_spec *spec)
 	nft_rule_begin(b, "input");
 	firewall_match_name(b, NFT_META_IIFNAME, NFT_CMP_NEQ, LINK_GATEWAY);
 	end_with(b, NF_DROP, NULL);
-	firewall_accept_dns(b, "input", &spec->gateway4);
+	firewall_add_dns(b, "input", &spec->gateway4, firewall_accept);
+}
+
+/* The answers to what was not tracked. */
+static void add_output(struct nft_batch *b)
+{
+	static const struct nft_hook hook = { "output", "filter", NF_INET_LOCAL_OUT, PRIORITY_RAW,
+					      NF_ACCEPT };
+
+	nft_add_base_chain(b, &hook);
+	nft_rule_begin(b, "output");
+	firewall_match_name(b, NFT_META_OIFNAME, NFT_CMP_EQ, LINK_GATEWAY);
+	nft_notrack(b);
+	nft_rule_end(b);
 }
 
 static void begin_forward(struct nft_batch *b, const char *from, const char *to)
@@ -194,9 +225,11 @@ int firewall_build_gateway(struct nft_batch *b, const struct firewall_spec *spec
 	nft_add_table(b, 0);
 	firewall_add_refusal(b);
 	firewall_add_judge(b, spec);
+	add_raw(b, spec);
 	add_from_jail(b, spec);
-	add_prerouting(b, spec);
 	add_input(b, spec);
+	if (spec->has_dns)
+		add_output(b);
 	add_forward(b);
 	add_postrouting(b);
 	return nft_batch_end(b);

@@ -75,7 +75,13 @@ void firewall_end_refused(struct nft_batch *b, const char *chain, enum net_class
 	nft_verdict(b, NFT_GOTO, chain);
 }
 
-void firewall_accept_dns(struct nft_batch *b, const char *chain, const struct ip *server)
+void firewall_accept(struct nft_batch *b)
+{
+	nft_verdict(b, NF_ACCEPT, NULL);
+}
+
+void firewall_add_dns(struct nft_batch *b, const char *chain, const struct ip *server,
+		      void (*end)(struct nft_batch *))
 {
 	static const uint8_t protocols[] = { IPPROTO_UDP, IPPROTO_TCP };
 	const struct firewall_family *f = &firewall_families[server->family == 6];
@@ -89,7 +95,7 @@ void firewall_accept_dns(struct nft_batch *b, const char *chain, const struct ip
 		firewall_match_protocol(b, protocols[i]);
 		nft_match_payload(b, NFT_PAYLOAD_TRANSPORT_HEADER, 2, NFT_CMP_EQ, &port,
 				  sizeof(port));
-		nft_verdict(b, NF_ACCEPT, NULL);
+		end(b);
 		nft_rule_end(b);
 	}
 }

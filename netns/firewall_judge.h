@@ -53,8 +53,10 @@ void firewall_load_destination(struct nft_batch *b, const struct firewall_family
 /* "refuse" or "discard", and why. */
 void firewall_end_refused(struct nft_batch *b, const char *chain, enum net_class class);
 
-/* One rule for UDP and one for TCP: to port 53 of `server` is accepted. */
-void firewall_accept_dns(struct nft_batch *b, const char *chain, const struct ip *server);
+/* One rule for UDP and one for TCP: what goes to port 53 of `server` meets `end`. */
+void firewall_add_dns(struct nft_batch *b, const char *chain, const struct ip *server,
+		      void (*end)(struct nft_batch *));
+void firewall_accept(struct nft_batch *b);
 
 /* --- the list of --allow (firewall_allowed.c) --- */
 

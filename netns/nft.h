@@ -135,5 +135,6 @@ void nft_log(struct nft_batch *b, const struct nft_log *log);
 void nft_reject_tcp(struct nft_batch *b);   /* with a reset */
 void nft_reject_admin(struct nft_batch *b); /* ICMP "administratively prohibited", either family */
 void nft_masquerade(struct nft_batch *b);
+void nft_notrack(struct nft_batch *b); /* before priority -200: no connection is made of it */
 void nft_verdict(struct nft_batch *b, int code,
 		 const char *chain); /* NF_*, NFT_*; NULL: no chain */

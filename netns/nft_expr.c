@@ -222,6 +222,11 @@ void nft_masquerade(struct nft_batch *b)
 	end(b, begin(b, "masq"));
 }
 
+void nft_notrack(struct nft_batch *b)
+{
+	end(b, begin(b, "notrack"));
+}
+
 void nft_verdict(struct nft_batch *b, int code, const char *chain)
 {
 	struct expression e = begin(b, "immediate");

@@ -28,10 +28,10 @@
 #define LINKS_UP_TRIES   5000 /* with the wait below: half a second, then it is an error */
 #define LINKS_UP_WAIT_NS 100000
 
-/* Of our own choosing, so that one send can make a link and speak of it.  In the gateway 2 is left to
- * the uplink, which may come first and gets what the kernel finds free. */
+/* Of our own choosing, so that one send can make a link and speak of it.  The kernel counts its own
+ * choices up from 2, and the gateway may have seen several uplinks come and go before. */
 #define JAIL_INDEX    2
-#define GATEWAY_INDEX 3
+#define GATEWAY_INDEX 1000
 
 /* "Locally administered"; the same in every jail, because no two share a link. */
 static const struct rtmsg_link lo = { .name = "lo", .index = 1 };

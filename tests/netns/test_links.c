@@ -235,6 +235,27 @@ static void a_failing_join_names_the_pair(void **state)
 	in_own_namespace(body_join_twice);
 }
 
+static void body_after_uplinks(void)
+{
+	struct cj_error err = { 0 };
+	struct links_spec spec = usual_spec();
+	struct ip ip4 = ip_of("198.19.0.7"), ip6 = { 0 };
+	struct place h = place_here(), g = place_new(), j = place_new();
+	for (int i = 0; i < 4; i++) {
+		MUST_DO(links_plug_host(h.route_fd, g.route_fd, "cj7", &ip4, &ip6, 1500, &err),
+			err);
+		if (i < 3)
+			links_unplug_host(h.route_fd, "cj7");
+	}
+	MUST_DO(links_join(g.route_fd, j.route_fd, &spec, &err), err);
+}
+
+static void the_join_may_come_after_uplinks_that_came_and_went(void **state)
+{
+	(void)state;
+	in_own_namespace(body_after_uplinks);
+}
+
 static void body_no_capability(void)
 {
 	struct cj_error err = { 0 };
@@ -482,6 +503,7 @@ int main(void)
 		cmocka_unit_test(the_settings_of_both_ends_are_strict),
 		cmocka_unit_test(without_ipv6_no_link_has_an_ipv6_address),
 		cmocka_unit_test(a_failing_join_names_the_pair),
+		cmocka_unit_test(the_join_may_come_after_uplinks_that_came_and_went),
 		cmocka_unit_test(below_the_gateways_user_namespace_nothing_can_be_joined),
 		cmocka_unit_test(packets_pass_from_the_jail_through_the_gateway_to_the_host),
 		cmocka_unit_test(the_hosts_end_has_a_route_and_no_address_and_goes_at_once),

@@ -235,19 +235,26 @@ static void a_failing_join_names_the_pair(void **state)
 	in_own_namespace(body_join_twice);
 }
 
-static void body_after_uplinks(void)
+/* The last of `count` uplinks is there when the jail's link comes. */
+static void join_after_uplinks(const struct place *h, int count)
 {
 	struct cj_error err = { 0 };
 	struct links_spec spec = usual_spec();
-	struct ip ip4 = ip_of("198.19.0.7"), ip6 = { 0 };
-	struct place h = place_here(), g = place_new(), j = place_new();
-	for (int i = 0; i < 4; i++) {
-		MUST_DO(links_plug_host(h.route_fd, g.route_fd, "cj7", &ip4, &ip6, 1500, &err),
+	struct ip ip4 = ip_of("198.19.0.7");
+	struct place g = place_new(), j = place_new();
+	for (int i = 0; i < count; i++) {
+		links_unplug_host(h->route_fd, "cj7");
+		MUST_DO(links_plug_host(h->route_fd, g.route_fd, "cj7", &ip4, NULL, 1500, &err),
 			err);
-		if (i < 3)
-			links_unplug_host(h.route_fd, "cj7");
 	}
 	MUST_DO(links_join(g.route_fd, j.route_fd, &spec, &err), err);
+}
+
+static void body_after_uplinks(void)
+{
+	struct place h = place_here();
+	for (int count = 1; count < 5; count++)
+		join_after_uplinks(&h, count);
 }
 
 static void the_join_may_come_after_uplinks_that_came_and_went(void **state)

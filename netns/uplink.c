@@ -249,11 +249,12 @@ void uplink_stop(struct uplink **u)
 bool uplink_probe(enum uplink_kind kind, const char *path, char out_why[static UPLINK_WHY_MAX])
 {
 	const struct uplink_helper *h = uplink_helper_of(kind);
-	char found[UPLINK_PATH_MAX];
 
 	out_why[0] = '\0';
-	if (h)
+	if (h) {
+		char found[UPLINK_PATH_MAX];
 		return uplink_helper_find(h, path, found, out_why) &&
 		       uplink_helper_has_tun(out_why);
+	}
 	return kind != UPLINK_HOST || uplink_host_probe(out_why);
 }

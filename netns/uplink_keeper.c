@@ -159,8 +159,7 @@ static int keeper_run(const struct order *o, int *netns_fd, struct cj_error *err
 static void keeper_main(const struct order *o, int netns_fd)
 {
 	struct cj_error err;
-	/* As the caller of the helper that it may meet again through its uid, we can't be traced.
-	 */
+	/* The helper has our uid: a hole in it must not reach us through ptrace(2). */
 	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	if (keeper_run(o, &netns_fd, &err) < 0)
 		step_abort(&o->link, &err);
@@ -285,7 +284,12 @@ int keeper_start(const char *path, const char *const *argv, int gateway_fd, stru
 	cj_close(&ends[1]);
 	int rc = pid < 0 ? cj_fail(err, code, "create the keeper") : await_birth(&k, err);
 	if (rc < 0) {
-		cj_close(&k.link_fd);
+		struct cj_error ignored; /* the first says why */
+		/* A keeper may fail before the usher has told of its birth: it is a child of ours
+		 * all the same, and is reaped. */
+		if (pid > 0 && rc != -ETIMEDOUT && rc != -EPIPE)
+			(void)!await_birth(&k, &ignored);
+		keeper_stop(&k);
 		return rc;
 	}
 	*out = k;

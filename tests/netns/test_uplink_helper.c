@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* uplink_helper, uplink_keeper: where helpers are looked for, what they get, how bad ones end. */
-/* WRAP: clock_gettime */
+/* WRAP: clock_gettime mount execve */
 #include "netns/uplink_helper.h"
+
+#include <sys/mount.h>
 
 #include "tests/netns/uplink_lab.h"
 
@@ -16,6 +18,29 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *out)
 	if (clock_jump_s > 0 && looks++ > 0)
 		out->tv_sec += clock_jump_s;
 	return rc;
+}
+
+int __real_mount(const char *from, const char *to, const char *type, unsigned long flags,
+		 const void *data);
+int __wrap_mount(const char *from, const char *to, const char *type, unsigned long flags,
+		 const void *data);
+static bool mount_fails;
+
+int __wrap_mount(const char *from, const char *to, const char *type, unsigned long flags,
+		 const void *data)
+{
+	errno = EACCES;
+	return mount_fails ? -1 : __real_mount(from, to, type, flags, data);
+}
+
+int __real_execve(const char *path, char *const *argv, char *const *env);
+int __wrap_execve(const char *path, char *const *argv, char *const *env);
+static bool execve_fails;
+
+int __wrap_execve(const char *path, char *const *argv, char *const *env)
+{
+	errno = ENOEXEC;
+	return execve_fails ? -1 : __real_execve(path, argv, env);
 }
 
 /* --- helpers that are none ----------------------------------------------------------------------
@@ -116,6 +141,18 @@ static void have_no_descriptor(void)
 		    "too many: none'");
 }
 
+static void get_no_root(void)
+{
+	mount_fails = true; /* as where a security module forbids it */
+	expect_none("exit 0", "private: Permission denied");
+}
+
+static void get_no_program(void)
+{
+	execve_fails = true;
+	expect_none("exit 0", "pasta': Exec format error'");
+}
+
 static void fall_to_the_next(void)
 {
 	struct cj_error err = { 0 };
@@ -173,6 +210,8 @@ LAB_TEST(a_helper_that_is_late_is_given_up, be_late)
 LAB_TEST(a_helper_has_two_capabilities_and_no_home, own_little)
 LAB_TEST(a_helper_inherits_no_descriptor, have_no_descriptor)
 LAB_TEST(a_helper_that_dies_later_has_the_last_word_and_leaves_nothing, die_later)
+LAB_TEST(a_keeper_without_a_root_starts_nothing, get_no_root)
+LAB_TEST(a_helper_that_can_not_be_executed_is_named, get_no_program)
 LAB_TEST(auto_goes_on_when_the_first_helper_dies, fall_to_the_next)
 
 /* --- where they are looked for
@@ -232,6 +271,8 @@ int main(void)
 		cmocka_unit_test(a_helper_has_two_capabilities_and_no_home),
 		cmocka_unit_test(a_helper_inherits_no_descriptor),
 		cmocka_unit_test(a_helper_that_dies_later_has_the_last_word_and_leaves_nothing),
+		cmocka_unit_test(a_keeper_without_a_root_starts_nothing),
+		cmocka_unit_test(a_helper_that_can_not_be_executed_is_named),
 		cmocka_unit_test(auto_goes_on_when_the_first_helper_dies),
 	};
 	return cmocka_run_group_tests(tests, make_fake_dir, remove_fake_dir);

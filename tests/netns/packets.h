@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* packets - datagrams as bytes, right in every checksum, for what no socket would send.  Pure. */
+/* packets - datagrams as bytes, right in every checksum, and put on the jail's link past its rules.
+ */
 #pragma once
 
 #include <arpa/inet.h>
@@ -136,4 +137,19 @@ static inline struct packet fragment4(const struct packet *whole, size_t from, s
 	put16(p.bytes + 6, (unsigned)(from / 8) | (is_last ? 0 : 0x2000));
 	put_total4(&p);
 	return p;
+}
+
+/* To the gateway. */
+static inline void put_on_wire(const struct lab *lab, const struct packet *p)
+{
+	const uint16_t type = htons(p->bytes[0] >> 4 == 6 ? ETH_P_IPV6 : ETH_P_IP);
+	auto_fd int fd = lab_socket(lab->jail, AF_PACKET, SOCK_DGRAM, 0);
+	struct sockaddr_ll to = { .sll_family = AF_PACKET,
+				  .sll_protocol = type,
+				  .sll_ifindex = (int)if_nametoindex("eth0"),
+				  .sll_halen = 6,
+				  .sll_addr = { 2, 0, 0, 0, 0, 3 } };
+
+	if (sendto(fd, p->bytes, p->size, 0, (void *)&to, sizeof(to)) < 0)
+		lab_die("send a packet");
 }

@@ -17,19 +17,6 @@
 #include "tests/netns/lab_rules.h"
 #include "tests/netns/packets.h"
 
-static void put_on_wire(const struct lab *lab, const struct packet *p)
-{
-	const uint16_t type = htons(p->bytes[0] >> 4 == 6 ? ETH_P_IPV6 : ETH_P_IP);
-	auto_fd int fd = lab_socket(lab->jail, AF_PACKET, SOCK_DGRAM, 0);
-	struct sockaddr_ll to = { .sll_family = AF_PACKET,
-				  .sll_protocol = type,
-				  .sll_ifindex = (int)if_nametoindex("eth0"),
-				  .sll_halen = 6,
-				  .sll_addr = { 2, 0, 0, 0, 0, 3 } };
-
-	assert_int_equal(sendto(fd, p->bytes, p->size, 0, (void *)&to, sizeof(to)), p->size);
-}
-
 /* --- well-formed packets: the gateway alone judges as sockets find --- */
 
 static void a_plain_packet_past_the_jail_s_rules_passes(void **state)

@@ -60,10 +60,10 @@ def connect(host, port):
 
 
 def route(host):
-    """Whether there is a way to that address; a datagram socket's connect sends nothing."""
+    """Whether there is a route to that address; a datagram socket's connect sends nothing."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as there:
         there.connect((host, 9))
-        return "there is a way"
+        return "there is one"
 
 
 def in_child(action):
@@ -142,9 +142,9 @@ attempt("write to /tmp", lambda: write("/tmp/cejail-demo"))
 
 title("Whom can I reach?")
 attempt("connect to 127.0.0.1:22", lambda: connect("127.0.0.1", 22))
-attempt("a way to the cloud's metadata", lambda: route("169.254.169.254"))
-attempt("a way to the local network", lambda: route("192.168.0.1"))
-attempt("a way to the Internet", lambda: route("192.0.2.1"))
+attempt("the cloud's metadata", lambda: connect("169.254.169.254", 80))
+attempt("the local network", lambda: connect("192.168.0.1", 80))
+attempt("a route to the Internet", lambda: route("8.8.8.8"))
 
 title("What may I ask the kernel?")
 attempt("mount a file system", lambda: call("mount", b"demo", b"/nowhere", b"tmpfs", 0, None))

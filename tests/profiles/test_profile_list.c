@@ -12,7 +12,7 @@ static void the_shipped_profiles_load(void **state)
 		struct config c;
 		load(&c, shipped[i]);
 		assert_non_null(c.description);
-		assert_int_equal(c.network, NETWORK_NONE);
+		assert_int_equal(c.network, NETWORK_PUBLIC);
 		assert_true(c.env.count >= 4);
 		assert_int_equal(strlen(c.profile_sha256), 64);
 		config_fini(&c);

@@ -320,7 +320,6 @@ def _():
 
 @test("what the contract names and isn't there yet says so")
 def _():
-    refused(sh("true", "--connect", "tcp:127.0.0.1:80"), "--connect", "yet")
     refused(sh("true", "--rootfs", "debian"), "--rootfs", "debian", "yet")
 
 

@@ -227,9 +227,10 @@ facts_cache = {}
 
 
 def facts():
-    """The result of a plain run: what holds each limit here, and which layers are on."""
+    """The result of a plain run: what holds each limit here, and which layers are on.  Without a network,
+    whose way out is another matter."""
     if not facts_cache:
-        facts_cache.update(sh_result("true"))
+        facts_cache.update(sh_result("true", "--network", "none"))
     return facts_cache
 
 

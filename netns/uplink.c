@@ -117,7 +117,7 @@ int uplink_start(const struct uplink_spec *spec, struct uplink **out,
 		return cj_fail(err, ENOMEM, "create an uplink");
 	u->spec = *spec;
 	u->keeper = (struct keeper)KEEPER_NONE;
-	u->host.host_fd = u->host.nft_fd = -1;
+	u->host.rules_fd = -1;
 
 	enum uplink_kind first = spec->kind == UPLINK_AUTO ? UPLINK_HOST : spec->kind;
 	if (start_from(u, first, err) < 0) {

@@ -15,6 +15,7 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 
+#include "netns/behind.h"
 #include "netns/firewall.h"
 #include "netns/foreign.h"
 #include "netns/links.h"
@@ -196,7 +197,7 @@ static int try_number(const struct attempt *a, unsigned number, struct uplink_ho
 	if (rc < 0)
 		return rc;
 	memcpy(out->name, name, sizeof(name));
-	out->nft_fd = take_fd(&nft_fd);
+	out->rules_fd = behind_hold(take_fd(&nft_fd));
 	return 0;
 }
 
@@ -221,7 +222,7 @@ static int find_number(const struct attempt *a, struct uplink_host *out, struct 
 int uplink_host_start(const struct uplink_spec *spec, struct uplink_host *out,
 		      char why[static UPLINK_WHY_MAX], struct cj_error *err)
 {
-	*out = (struct uplink_host){ .host_fd = -1, .nft_fd = -1 };
+	*out = (struct uplink_host){ .rules_fd = -1 };
 	int rc = check_host(why, err);
 	if (rc != 0)
 		return rc;
@@ -230,18 +231,12 @@ int uplink_host_start(const struct uplink_spec *spec, struct uplink_host *out,
 	if (host_fd < 0)
 		return cj_fail(err, errno, "open a NETLINK_ROUTE socket");
 	const struct attempt a = { spec, host_fd, spec->has_ipv6 && host_forwards_ipv6() };
-	if (find_number(&a, out, err) < 0)
-		return judge_error(why, err);
-	out->host_fd = take_fd(&host_fd);
-	return 0;
+	return find_number(&a, out, err) < 0 ? judge_error(why, err) : 0;
 }
 
 void uplink_host_stop(struct uplink_host *u)
 {
-	if (u->host_fd >= 0 && u->name[0] != '\0')
-		links_unplug_host(u->host_fd, u->name);
-	cj_close(&u->host_fd);
-	cj_close(&u->nft_fd);
+	cj_close(&u->rules_fd);
 	u->name[0] = '\0';
 }
 

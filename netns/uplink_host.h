@@ -12,8 +12,7 @@
 #include "netns/uplink.h"
 
 struct uplink_host {
-	int host_fd;   /* NETLINK_ROUTE; null: -1 */
-	int nft_fd;    /* owns the table; null: -1 */
+	int rules_fd;  /* keeps the table there; null: -1 */
 	char name[16]; /* of the link; null: "" */
 };
 
@@ -27,7 +26,9 @@ struct uplink_host {
 int uplink_host_start(const struct uplink_spec *spec, struct uplink_host *out,
 		      char why[static UPLINK_WHY_MAX], struct cj_error *err);
 
-/* The link first, so that nothing passes without rules.  Accepts the null value, leaves it behind.
+/*
+ * The table goes behind our back (behind.h), the link with the gateway, which must end, too: to
+ * remove them here would take 30 ms.  Accepts the null value, leaves it behind.
  */
 void uplink_host_stop(struct uplink_host *u);
 

@@ -84,8 +84,16 @@ void nft_message_end(struct nft_batch *b)
 
 void nft_put(struct nft_batch *b, uint16_t type, const void *bytes, size_t size)
 {
-	if (!b->error && !mnl_attr_put_check(b->message, room(b), type, size, bytes))
+	if (b->error)
+		return;
+
+	uint8_t *attr = mnl_nlmsg_get_payload_tail(b->message);
+	if (!mnl_attr_put_check(b->message, room(b), type, size, bytes)) {
 		b->error = ENOBUFS;
+		return;
+	}
+	/* libmnl leaves what pads it to four bytes as it was */
+	memset(attr + MNL_ATTR_HDRLEN + size, 0, MNL_ALIGN(size) - size);
 }
 
 void nft_put_text(struct nft_batch *b, uint16_t type, const char *text)

@@ -62,6 +62,8 @@ static void the_gateway_answers_on_its_name_port_only(void **state)
 	open_public(&lab);
 	auto_fd int names = lab_listen(lab.gateway, AF_INET, 53);
 	auto_fd int other = lab_listen(lab.gateway, AF_INET, 54);
+	(void)names; /* they only have to be there */
+	(void)other;
 
 	assert_int_equal(lab_connect(lab.jail, &gateway, 53, LAB_WAIT_MS, NULL), 0);
 	assert_int_equal(lab_connect(lab.jail, &gateway, 54, LAB_WAIT_MS, NULL), ECONNREFUSED);

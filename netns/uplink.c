@@ -74,7 +74,8 @@ static int start_helper(struct uplink *u, enum uplink_kind kind)
 	struct cj_error err;
 
 	if (!uplink_helper_find(h, u->spec.path, path, why) || !uplink_helper_has_tun(why)) {
-		add_why(u, "%s", why);
+		if (!strstr(u->why, why)) /* the device is the same for every helper */
+			add_why(u, "%s", why);
 		return 1;
 	}
 	u->has_ipv6 = u->spec.has_ipv6 && h->argv46 && uplink_helper_has_ipv6();

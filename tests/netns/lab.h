@@ -209,7 +209,7 @@ static inline void lab_plug(const struct lab *lab)
 	       "link set lo up\nlink set world addrgenmode none\nlink set world up\n"
 	       "addr add 198.19.0.0/31 dev world\naddr add fdce:6a12::0/127 dev world nodad\n"
 	       "neigh add fdce:6a12::1 lladdr 02:00:00:00:00:11 dev world nud permanent\n"
-	       "route add 198.18.0.2 via 198.19.0.1\n"
+	       "route add 198.18.0.2/31 via 198.19.0.1\n"
 	       "route add local 0.0.0.0/0 dev lo table main\n"
 	       "route add local ::/0 dev lo table main\n");
 }

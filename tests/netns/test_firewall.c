@@ -219,22 +219,72 @@ static void a_new_address_of_the_host_s_is_closed_in_loaded_rules(void **state)
 	lab_close(&lab);
 }
 
+/* TCP and UDP that has come in over the jail's link. */
+static int count_arrived(int packets_fd)
+{
+	uint8_t packet[64];
+	struct sockaddr_ll from;
+	socklen_t size = sizeof(from);
+	int count = 0;
+
+	while (recvfrom(packets_fd, packet, sizeof(packet), 0, (void *)&from, &size) > 0) {
+		if (from.sll_pkttype != PACKET_OUTGOING && packet[0] == 0x45 &&
+		    (packet[9] == IPPROTO_TCP || packet[9] == IPPROTO_UDP))
+			count++;
+		size = sizeof(from);
+	}
+	return count;
+}
+
 static void nothing_comes_in(void **state)
+{
+	const struct ip jail = lab_address("198.18.0.2");
+	const struct ip gateway = lab_address("198.18.0.3");
+	struct lab lab;
+	(void)state;
+	open_public(&lab);
+	auto_fd int packets = lab_canary(lab.jail, "eth0");
+	auto_fd int names = lab_listen(lab.gateway, AF_INET, 53);
+	(void)names;
+
+	assert_int_equal(lab_connect(lab.world, &jail, LAB_PORT, 200, NULL), ETIMEDOUT);
+	assert_int_equal(lab_send(lab.world, &jail, LAB_PORT, 1, 0), 0);
+	assert_int_equal(lab_connect(lab.world, &gateway, 53, 200, NULL), ETIMEDOUT);
+	assert_int_equal(lab_count(&lab), 0); /* all of it has been through the gateway */
+	assert_int_equal(count_arrived(packets), 0);
+	lab_close(&lab);
+}
+
+/* From a public address: an answer to the world's own would be refused on its way out. */
+static void knock(const struct lab *lab)
+{
+	const struct ip source = lab_address(LAB_PUBLIC4), jail = lab_address("198.18.0.2");
+	struct sockaddr_storage from, to;
+	socklen_t from_size = lab_sockaddr(&source, 0, &from);
+	socklen_t to_size = lab_sockaddr(&jail, LAB_PORT, &to);
+	auto_fd int fd = lab_socket(lab->world, AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	struct pollfd waiting = { .fd = fd, .events = POLLOUT };
+
+	assert_int_equal(bind(fd, (void *)&from, from_size), 0);
+	assert_int_equal(connect(fd, (void *)&to, to_size), -1);
+	assert_int_equal(poll(&waiting, 1, 200), 0);
+}
+
+static void the_jail_s_rules_alone_let_no_connection_in(void **state)
 {
 	const struct ip jail = lab_address("198.18.0.2");
 	struct lab lab;
 	(void)state;
 	open_public(&lab);
-	auto_fd int listener = lab_listen(lab.jail, AF_INET, LAB_PORT);
+	assert_int_equal(lab_nft(lab.gateway, "delete table inet cejail\n"), 0);
 	auto_fd int packets = lab_canary(lab.jail, "eth0");
-	char byte;
+	auto_fd int listener = lab_listen(lab.jail, AF_INET, LAB_PORT);
 
-	assert_int_equal(lab_connect(lab.world, &jail, LAB_PORT, 300, NULL), ETIMEDOUT);
-	assert_int_equal(lab_send(lab.world, &jail, LAB_PORT, 1, 0), 0);
-	assert_int_equal(lab_count(&lab), 0); /* from the world: outgoing, not counted */
-	while (recv(packets, &byte, 1, 0) > 0)
-		continue;
+	knock(&lab);
+	assert_true(count_arrived(packets) > 0);
+	lab_go(lab.jail);
 	assert_int_equal(accept(listener, NULL, NULL), -1);
+	assert_int_equal(lab_connect(lab.jail, &jail, LAB_PORT, LAB_WAIT_MS, NULL), 0);
 	lab_close(&lab);
 }
 
@@ -307,6 +357,7 @@ int main(void)
 		cmocka_unit_test(an_address_of_the_host_s_is_closed),
 		cmocka_unit_test(a_new_address_of_the_host_s_is_closed_in_loaded_rules),
 		cmocka_unit_test(nothing_comes_in),
+		cmocka_unit_test(the_jail_s_rules_alone_let_no_connection_in),
 		cmocka_unit_test(connections_above_the_limit_are_refused),
 		cmocka_unit_test(datagrams_above_the_rate_are_dropped_and_counted),
 	};

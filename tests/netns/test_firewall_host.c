@@ -111,6 +111,25 @@ static void a_translation_to_a_private_address_is_refused_behind_it(void **state
 	close_host(&h);
 }
 
+/* As a container's published port: after the translation nothing of the host's is to be seen. */
+static void a_port_the_host_translates_is_closed_like_its_address(void **state)
+{
+	struct host h;
+	(void)state;
+	open_host(&h, NULL, 0);
+	assert_int_equal(
+	    lab_nft(h.lab.gateway,
+		    "add table ip other\n"
+		    "add chain ip other p { type nat hook prerouting priority -100; }\n"
+		    "add rule ip other p ip daddr 198.19.0.1 tcp dport 8080 "
+		    "dnat to 93.184.216.50:80\n"),
+	    0);
+
+	assert_int_equal(connect_to(&h.lab, "198.19.0.1", 8080), ECONNREFUSED);
+	assert_int_equal(lab_count(&h.lab), 0);
+	close_host(&h);
+}
+
 static void closed_ranges_are_refused_in_forward(void **state)
 {
 	static const char *const closed[] = { "10.1.2.3", "192.168.1.1", "100.64.0.1",
@@ -201,6 +220,7 @@ int main(void)
 		cmocka_unit_test(the_host_s_own_addresses_are_closed_also_new_ones),
 		cmocka_unit_test(other_people_reach_the_host_as_before),
 		cmocka_unit_test(a_translation_to_a_private_address_is_refused_behind_it),
+		cmocka_unit_test(a_port_the_host_translates_is_closed_like_its_address),
 		cmocka_unit_test(closed_ranges_are_refused_in_forward),
 		cmocka_unit_test(an_allowed_closed_endpoint_is_open),
 		cmocka_unit_test(a_foreign_source_is_dropped),

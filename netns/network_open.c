@@ -43,11 +43,22 @@ static int open_trio(int *route, int *rules, int *log, struct cj_error *err)
 	return 0;
 }
 
-/* No IPv6 in the kernel, or a container with a read-only /proc/sys: then the jail has none. */
-static bool forward_ipv6(void)
+static bool set(const char *sysctl_path, const char *value)
 {
 	struct cj_error ignored;
-	return fd_put_file(AT_FDCWD, "/proc/sys/net/ipv6/conf/all/forwarding", "1", &ignored) == 0;
+	return fd_put_file(AT_FDCWD, sysctl_path, value, &ignored) == 0;
+}
+
+/*
+ * The gateway answers the jail alone, so every refusal of its routing may have its answer: by
+ * default the kernel sends one a second.  Without IPv6 in the kernel, or in a container with a
+ * read-only /proc/sys, the jail has IPv4 alone, and some failures are slow.
+ */
+static bool set_up_routing(void)
+{
+	(void)set("/proc/sys/net/ipv4/icmp_ratelimit", "0");
+	(void)set("/proc/sys/net/ipv6/icmp/ratelimit", "0");
+	return set("/proc/sys/net/ipv6/conf/all/forwarding", "1");
 }
 
 static int open_gateway(const struct network_spec *spec, struct network_handles *h,
@@ -57,7 +68,7 @@ static int open_gateway(const struct network_spec *spec, struct network_handles 
 	if (open_trio(&fds[SLOT_GATEWAY_ROUTE], &fds[SLOT_GATEWAY_RULES], &fds[SLOT_GATEWAY_LOG],
 		      err) < 0)
 		return -err->code;
-	h->has_ipv6 = forward_ipv6();
+	h->has_ipv6 = set_up_routing();
 	/* With a list no name is asked for inside: none can carry data out. */
 	if (spec->ntargets == 0 &&
 	    resolver_listen(&address_gateway4, &fds[SLOT_NAMES_UDP], &fds[SLOT_NAMES_TCP], err) < 0)

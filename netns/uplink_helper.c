@@ -189,6 +189,7 @@ static bool read_version(const char *path, char *out, size_t size)
 	if (pid == 0) {
 		char *const none[] = { NULL };
 		const char *const argv[] = { path, "--version", NULL };
+		(void)signal(SIGPIPE, SIG_DFL); /* pasta takes an inherited SIG_IGN for an error */
 		if (dup2(ends[1], STDOUT_FILENO) >= 0 && dup2(ends[1], STDERR_FILENO) >= 0)
 			(void)execve(path, (char *const *)argv, none);
 		_exit(127);

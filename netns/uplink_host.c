@@ -128,9 +128,9 @@ static int check_host(char why[static UPLINK_WHY_MAX], struct cj_error *err)
 		const char *family = foreign_family_name(foreign.family);
 		(void)refuse(why,
 			     "the table '%s %s' drops forwarded packets by its policy; allow "
-			     "interface '" FOREIGN_LINKS "*' in it, in and out: nft insert rule "
-			     "%s %s %s iifname '" FOREIGN_LINKS "*' accept",
-			     family, foreign.table, family, foreign.table, foreign.chain);
+			     "interface '" FOREIGN_LINKS
+			     "*' in it ('cejail doctor' has the command)",
+			     family, foreign.table);
 	}
 	return 0;
 }

@@ -5,7 +5,8 @@
  */
 /* WRAP: record_open_dir idmap_choose cgroup_create sys_clone3 idmap_write record_create */
 /* WRAP: filter_watch_create rootfs_open_sources privileges_join_keyring privileges_become */
-/* WRAP: rootfs_build rootfs_enter loopback_up privileges_limit_user_namespaces rootfs_mask_proc privileges_nest */
+/* WRAP: rootfs_build rootfs_enter loopback_up privileges_limit_user_namespaces rootfs_mask_proc */
+/* WRAP: privileges_nest */
 /* WRAP: rootfs_open_handles limits_apply privileges_no_new fence_apply privileges_drop */
 /* WRAP: filter_load */
 #include "runtime/jail/jail.h"

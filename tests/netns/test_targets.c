@@ -244,71 +244,72 @@ static void a_target_is_a_name_an_address_or_a_network_with_a_port_or_without(vo
 	}
 }
 
+static const struct {
+	const char *text, *message;
+} no_targets[] = {
+	{ "", "'' names no host" },
+	{ ":443", "':443' names no host" },
+	{ "example.com:", "a port is a number from 1 to 65535" },
+	{ "example.com:0", "'example.com:0': a port is a number" },
+	{ "example.com:65536", "from 1 to 65535" },
+	{ "example.com:-1", "from 1 to 65535" },
+	{ "example.com:http", "from 1 to 65535" },
+	{ "192.0.2.1:0", "from 1 to 65535" },
+	{ "https://example.com/", "is a URL; write its host alone" },
+	{ "*.example.com", "there are no wildcards" },
+	{ "exam ple", "is no host name" },
+	{ "exam_ple", "is no host name" },
+	{ "ex\nample", "is no host name" },
+	{ "ex\tample", "is no host name" },
+	{ "example.com\n10.0.0.1 a", "is no host name" },
+	{ "ex#ample", "is no host name" },
+	{ "b\xc3\xbc"
+	  "cher.example",
+	  "is no host name" },
+	{ "-a.example", "is no host name" },
+	{ "a-.example", "is no host name" },
+	{ "a..example", "is no host name" },
+	{ ".example", "is no host name" },
+	{ "example.", "is no host name" },
+	{ "a@example", "is no host name" },
+	{ "0x7f.1", "is no address as we read it" },
+	{ "0x7f000001", "is no address as we read it" },
+	{ "0x", "is no address as we read it" },
+	{ "010.0.0.1", "is no address as we read it" },
+	{ "2130706433", "is no address as we read it" },
+	{ "127.1", "is no address as we read it" },
+	{ "1.2.3.4.5", "is no address as we read it" },
+	{ "256.1.1.1:80", "is no address as we read it" },
+	{ "example.0x10", "is no address as we read it" },
+	{ "10.0.0.1/8", "is no network: behind '/'" },
+	{ "10.0.0.0/33", "is no network" },
+	{ "10.0.0.0/", "is no network" },
+	{ "example.com/24", "is no network" },
+	{ "2001:db8::1/32", "is no network" },
+	{ "[192.0.2.1]:80", "only IPv6 stands in brackets" },
+	{ "[example.com]:80", "only IPv6 stands in brackets" },
+	{ "[]:80", "only IPv6 stands in brackets" },
+	{ "[2001:db8::1", "has no closing bracket" },
+	{ "[2001:db8::1]443", "behind ']' stands nothing or ':PORT'" },
+	{ "[2001:db8::1]/64", "behind ']' stands nothing or ':PORT'" },
+	{ "[2001:db8::1]:", "a port is a number" },
+	{ "[fe80::1%eth0]:80", "is no IPv6 address" },
+	{ "fe80::1%eth0", "is no IPv6 address" },
+	{ "2001:db8::1::443", "is no IPv6 address; with a port it stands in brackets" },
+};
+
 static void what_is_no_target_is_refused_with_what_is_accepted(void **state)
 {
-	static const struct {
-		const char *text, *message;
-	} rows[] = {
-		{ "", "'' names no host" },
-		{ ":443", "':443' names no host" },
-		{ "example.com:", "a port is a number from 1 to 65535" },
-		{ "example.com:0", "'example.com:0': a port is a number" },
-		{ "example.com:65536", "from 1 to 65535" },
-		{ "example.com:-1", "from 1 to 65535" },
-		{ "example.com:http", "from 1 to 65535" },
-		{ "192.0.2.1:0", "from 1 to 65535" },
-		{ "https://example.com/", "is a URL; write its host alone" },
-		{ "*.example.com", "there are no wildcards" },
-		{ "exam ple", "is no host name" },
-		{ "exam_ple", "is no host name" },
-		{ "ex\nample", "is no host name" },
-		{ "ex\tample", "is no host name" },
-		{ "example.com\n10.0.0.1 a", "is no host name" },
-		{ "ex#ample", "is no host name" },
-		{ "b\xc3\xbc"
-		  "cher.example",
-		  "is no host name" },
-		{ "-a.example", "is no host name" },
-		{ "a-.example", "is no host name" },
-		{ "a..example", "is no host name" },
-		{ ".example", "is no host name" },
-		{ "example.", "is no host name" },
-		{ "a@example", "is no host name" },
-		{ "0x7f.1", "is no address as we read it" },
-		{ "0x7f000001", "is no address as we read it" },
-		{ "0x", "is no address as we read it" },
-		{ "010.0.0.1", "is no address as we read it" },
-		{ "2130706433", "is no address as we read it" },
-		{ "127.1", "is no address as we read it" },
-		{ "1.2.3.4.5", "is no address as we read it" },
-		{ "256.1.1.1:80", "is no address as we read it" },
-		{ "example.0x10", "is no address as we read it" },
-		{ "10.0.0.1/8", "is no network: behind '/'" },
-		{ "10.0.0.0/33", "is no network" },
-		{ "10.0.0.0/", "is no network" },
-		{ "example.com/24", "is no network" },
-		{ "2001:db8::1/32", "is no network" },
-		{ "[192.0.2.1]:80", "only IPv6 stands in brackets" },
-		{ "[example.com]:80", "only IPv6 stands in brackets" },
-		{ "[]:80", "only IPv6 stands in brackets" },
-		{ "[2001:db8::1", "has no closing bracket" },
-		{ "[2001:db8::1]443", "behind ']' stands nothing or ':PORT'" },
-		{ "[2001:db8::1]/64", "behind ']' stands nothing or ':PORT'" },
-		{ "[2001:db8::1]:", "a port is a number" },
-		{ "[fe80::1%eth0]:80", "is no IPv6 address" },
-		{ "fe80::1%eth0", "is no IPv6 address" },
-		{ "2001:db8::1::443", "is no IPv6 address; with a port it stands in brackets" },
-	};
 	(void)state;
 
-	for (size_t i = 0; i < COUNT(rows); i++) {
+	for (size_t i = 0; i < COUNT(no_targets); i++) {
 		struct target t = { .first_port = 42 };
 		struct cj_error err = { 0 };
 
-		if (target_parse(rows[i].text, &arena, &t, &err) != -EINVAL)
-			fail_msg("'%s' is taken", rows[i].text);
-		if (!strstr(err.msg, rows[i].message))
-			fail_msg("'%s': %s", rows[i].text, err.msg);
+		if (target_parse(no_targets[i].text, &arena, &t, &err) != -EINVAL)
+			fail_msg("'%s' is taken", no_targets[i].text);
+		if (!strstr(err.msg, no_targets[i].message))
+			fail_msg("'%s': %s", no_targets[i].text, err.msg);
 		assert_int_equal(t.first_port, 42); /* written only on success */
 	}
 }

@@ -37,7 +37,7 @@ static int send_all(int nft_fd, const void *bytes, size_t size, struct cj_error 
 			      sizeof(kernel));
 	} while (sent < 0 && errno == EINTR);
 	if (sent < 0)
-		return cj_fail(err, errno, "send %zu bytes to nf_tables", size);
+		return cj_fail(err, errno, "send %zu bytes", size);
 	return 0;
 }
 
@@ -47,7 +47,7 @@ static int port_of(int nft_fd, uint32_t *out_port, struct cj_error *err)
 	socklen_t size = sizeof(self);
 
 	if (getsockname(nft_fd, (struct sockaddr *)&self, &size) < 0)
-		return cj_fail(err, errno, "getsockname of the nf_tables socket");
+		return cj_fail(err, errno, "getsockname of the netlink socket");
 	*out_port = self.nl_pid;
 	return 0;
 }
@@ -61,9 +61,9 @@ static int await_answer(int nft_fd, struct cj_error *err)
 		ready = poll(&waiting, 1, ANSWER_WAIT_MS);
 	} while (ready < 0 && errno == EINTR);
 	if (ready < 0)
-		return cj_fail(err, errno, "poll the nf_tables socket");
+		return cj_fail(err, errno, "poll the netlink socket");
 	if (ready == 0)
-		return cj_fail(err, ETIMEDOUT, "wait for an answer of nf_tables");
+		return cj_fail(err, ETIMEDOUT, "wait for an answer");
 	return 0;
 }
 
@@ -83,9 +83,9 @@ static ssize_t receive(int nft_fd, void *buffer, size_t size, struct cj_error *e
 		if (got < 0 && errno == EAGAIN)
 			return 0;
 		if (got < 0)
-			return cj_fail(err, errno, "read the answers of nf_tables");
+			return cj_fail(err, errno, "read the answers");
 		if (header.msg_flags & MSG_TRUNC)
-			return cj_fail(err, EMSGSIZE, "read an answer of nf_tables");
+			return cj_fail(err, EMSGSIZE, "read an answer");
 		if (from.nl_pid == 0 && got > 0)
 			return got;
 	}
@@ -144,7 +144,7 @@ static int refused(const struct nft_batch *b, const struct verdict *v, struct cj
 	char what[3 * NFT_NAME_MAX];
 	nft_batch_describe(b, v->seq, what, sizeof(what));
 
-	int rc = cj_fail(err, v->code, "nf_tables: table '%s': %s", b->table, what);
+	int rc = cj_fail(err, v->code, "load table '%s' into nf_tables: %s", b->table, what);
 	if (v->code == EOPNOTSUPP || v->code == ENOENT || v->code == EPROTONOSUPPORT)
 		cj_hint(err, "the kernel needs nf_tables with inet, ct, log, reject, limit, "
 			     "connlimit, fib, masq and sets (CONFIG_NF_TABLES and NFT_*)");
@@ -158,10 +158,10 @@ int firewall_load(int nft_fd, struct nft_batch *b, struct cj_error *err)
 	struct verdict verdict = { 0 };
 
 	if (b->error)
-		return cj_fail(err, b->error, "nf_tables: build table '%s'", b->table);
+		return cj_fail(err, b->error, "build table '%s' for nf_tables", b->table);
 	if (send_all(nft_fd, b->bytes, b->size, err) < 0 ||
 	    port_of(nft_fd, &verdict.port, err) < 0 || read_verdict(nft_fd, b, &verdict, err) < 0)
-		return cj_wrap(err, "load table '%s'", b->table);
+		return cj_wrap(err, "load table '%s' into nf_tables", b->table);
 	if (verdict.code != 0)
 		return refused(b, &verdict, err);
 	return 0;
@@ -357,7 +357,7 @@ int firewall_read_counters(int nft_fd, uint64_t counts[static NET_CLASS_COUNT],
 		struct dump dump = { .seq = attempt };
 
 		if (read_dump(nft_fd, &dump, err) < 0)
-			return cj_wrap(err, "nf_tables: read the counters");
+			return cj_wrap(err, "read the counters of the rules");
 		if (dump.is_spoilt)
 			continue;
 		for (size_t i = 0; i < NET_CLASS_COUNT; i++)
@@ -365,6 +365,6 @@ int firewall_read_counters(int nft_fd, uint64_t counts[static NET_CLASS_COUNT],
 		return 0;
 	}
 	return cj_reject_as(err, EAGAIN,
-			    "nf_tables: the rules changed each time the counters "
+			    "the rules changed each time the counters "
 			    "were read");
 }

@@ -60,6 +60,8 @@ static inline const char *lab_enter_user(void)
 
 	if (access("/usr/sbin/ip", X_OK) < 0 && access("/sbin/ip", X_OK) < 0)
 		return "ip(8) is not installed";
+	if (access("/usr/sbin/nft", X_OK) < 0 && access("/sbin/nft", X_OK) < 0)
+		return "nft(8) is not installed";
 	if (unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0)
 		return "no user or network namespace is to be had";
 	lab_put("/proc/self/setgroups", "deny");

@@ -307,6 +307,24 @@ static void connections_above_the_limit_are_refused(void **state)
 	lab_close(&lab);
 }
 
+static void closed_connections_do_not_count(void **state)
+{
+	const struct ip public = lab_address(LAB_PUBLIC4);
+	struct lab lab;
+	(void)state;
+	open_public(&lab);
+
+	for (size_t i = 0; i < 4 * FIREWALL_CONNECTIONS; i++) {
+		int fd = -1;
+		assert_int_equal(lab_connect(lab.jail, &public, LAB_PORT, LAB_WAIT_MS, &fd), 0);
+		int peer = accept(lab.listener4, NULL, NULL);
+		cj_close(&fd);
+		cj_close(&peer);
+	}
+	assert_int_equal(refused(lab.gateway_rules, NET_LIMIT), 0);
+	lab_close(&lab);
+}
+
 static void flood(const struct lab *lab, size_t packets)
 {
 	const struct ip public = lab_address(LAB_PUBLIC4);
@@ -359,6 +377,7 @@ int main(void)
 		cmocka_unit_test(nothing_comes_in),
 		cmocka_unit_test(the_jail_s_rules_alone_let_no_connection_in),
 		cmocka_unit_test(connections_above_the_limit_are_refused),
+		cmocka_unit_test(closed_connections_do_not_count),
 		cmocka_unit_test(datagrams_above_the_rate_are_dropped_and_counted),
 	};
 	no_lab = lab_enter_user();

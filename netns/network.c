@@ -162,6 +162,7 @@ static int give_up_public(struct network *n, struct cj_error *err)
 	     err->hint[0] ? ")" : "");
 	n->is_filtered = false;
 	uplink_stop(&n->uplink);
+	hostaddrs_close(&n->hostaddrs);
 	for (size_t i = 0; i < SLOT_LISTENERS; i++)
 		cj_close(&n->handles.fds[i]);
 	return 0;

@@ -71,6 +71,40 @@ print(len(down), up.split("; ")[1].split()[0])
         equal(value["stdout"]["text"], "3000000 3000000\n", f"bytes ({value['stderr']['text'][-600:]})")
 
 
+PING = """
+import errno, json, socket, struct
+def ping(address):
+    six = ":" in address
+    protocol = socket.IPPROTO_ICMPV6 if six else socket.IPPROTO_ICMP
+    with socket.socket(socket.AF_INET6 if six else socket.AF_INET, socket.SOCK_DGRAM, protocol) as s:
+        s.settimeout(%s)
+        try:
+            s.connect((address, 0))
+            s.send(struct.pack("!BBHHH", 128 if six else 8, 0, 0, 0, 1) + b"are you there?")
+            return "answered" if b"there" in s.recv(100) else "something else"
+        except TimeoutError:
+            return "timeout"
+        except OSError as problem:
+            return errno.errorcode[problem.errno]
+print(json.dumps([ping(one) for one in json.load(open("/box/args.json"))]))
+""" % (2 * SLOW)
+
+
+@test("ping works without a privilege where the host routes it, and what is closed is closed to it, too")
+def _():
+    if WHO == "user":
+        raise Skip("an ordinary user's uplinks pass echoes on only where the host's ping_group_range lets them")
+    wanted = [PUBLIC4, PUBLIC6, "169.254.169.254", "10.1.2.3", HOST4, "fd00:ec2::254", ROUTER4]
+    with Internet() as net:
+        value = net.run(PING, "--uplink", "host", "--args-json", json.dumps(wanted))
+        went = json.loads(value["stdout"]["text"] or value["stderr"]["text"][-300:])
+        equal(went[:2], ["answered"] * 2, "public ones")
+        true(all(word in REFUSED for word in went[2:]), f"closed ones: {list(zip(wanted, went))[2:]}")
+        equal({key[1] for key in net.seen()}, {PUBLIC4, PUBLIC6}, "addresses reached")
+        told = {row["address"]: row["protocol"] for row in value["network"]["denied"]}
+        equal(told, {one: "icmpv6" if ":" in one else "icmp" for one in wanted[2:]}, "denied")
+
+
 for where in RESOLVERS:
 
     @test(f"names work out of the box where the host's name server is at a {where} address")
@@ -164,11 +198,27 @@ def _():
         equal(net.seen(), {}, "packets")
 
 
-@test("without a way out that was asked for by name a program is told at once, and it is a warning")
+def no_way(net, wanted, *options):
+    """Told at once, not left to wait."""
+    went, value = net.attempts(wanted, *options)
+    equal([(one, word) for one, word in zip(wanted, went) if word not in REFUSED], [], "attempts not refused at once")
+    return value
+
+
+NO_WAY = [[protocol, address, port] for address in (PUBLIC6, OTHER6) for protocol, port in (("tcp", 80), ("udp", 7))]
+
+
+@test("through slirp4netns, which has no IPv6, a program that tries it is told at once")
+def _():
+    need("slirp4netns")
+    with Internet() as net:
+        no_way(net, NO_WAY, "--uplink", "slirp4netns")
+
+
+@test("without an uplink a program is told at once that there is no way, over both families")
 def _():
     with Internet() as net:
-        went, value = net.attempts([["tcp", PUBLIC4, 80], ["udp", PUBLIC4, 7], ["tcp", PUBLIC6, 80]], "--uplink", "none")
-        true(all(word in REFUSED for word in went), f"attempts: {went}")
+        value = no_way(net, [["tcp", PUBLIC4, 80], ["udp", PUBLIC4, 7], *NO_WAY], "--uplink", "none")
         true(value["network"]["uplink"] in ("none", None), f"uplink {value['network']['uplink']}")
         equal(value["layers"]["network_filter"], "on", "layers.network_filter")
         equal(net.seen(), {}, "packets")

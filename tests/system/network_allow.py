@@ -91,6 +91,18 @@ print(open("/etc/hosts").read().replace("\\n", "|"), flush=True)
         jail.result()
 
 
+@test("an allowed name has all its addresses in the jail, for a program that asks the C library")
+def _():
+    code = """
+import socket
+for name in ("public.test", "big.test"):
+    print(len({row[4][0] for row in socket.getaddrinfo(name, 80)}))
+"""
+    with Internet() as net:
+        value = net.run(code, *allow("public.test", "big.test"))
+        equal(value["stdout"]["text"].split(), ["2", str(len(NAMES["big.test"]))], "numbers of addresses")
+
+
 @test("a name that points into a closed range is refused with the class in the message, and nothing runs")
 def _():
     with Internet() as net:

@@ -85,15 +85,16 @@ def _():
         went, value = net.attempts([["tcp", PUBLIC4, 80], *CLOSED])
         true(value["network"]["uplink"] in ("pasta", "slirp4netns"), f"uplink {value['network']['uplink']}")
         equal(went[0], "answered", "way out")
-        contains(" ".join(value["warnings"]), "net.ipv4.ip_forward", "warnings")
+        stays_closed(net, went[1:])
 
 
 def helper_below(pid, name):
+    """pasta's program is passt's; both have variants for processors: "passt.avx2"."""
     todo = children_of(pid)
     while todo:
         one = todo.pop()
         words = describe_process(one)
-        if words and words.split()[1].startswith(name[:15]):
+        if words and words.split()[1].startswith({"pasta": ("pasta", "passt")}.get(name, name)):
             return one
         todo += children_of(one)
     return None
@@ -114,8 +115,6 @@ for helper in ("pasta", "slirp4netns"):
             stays_closed(net, went[:-1])
             true(went[-1] != "answered", "the public server answered without a helper")
             equal(net.seen(), {}, "packets")
-            jail.process.stdin.close()
-            jail.process.stdin = None
             value = jail.result()
             equal((value["status"], value["exit_code"]), ("exited", 0), "end")
             contains(" ".join(value["warnings"]), helper, "warnings")
@@ -164,7 +163,7 @@ for port in range(1, 2001):
         value = net.run(code)
         rows = value["network"]["denied"]
         equal(sum(row["count"] for row in rows), 2000, "denied, all rows together")
-        true(len(rows) <= 150, f"{len(rows)} rows")
+        true(len(rows) <= 300, f"{len(rows)} rows")
 
 
 @each_uplink("through {} twenty jails at once each have their own way out", limit=240)

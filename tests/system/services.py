@@ -94,8 +94,10 @@ class Zone:
         while True:
             query, control, _, peer = server.recvmsg(4096, 256)
             with_source = [(level, kind, data[:16] + bytes(4)) for level, kind, data in control]
-            if len(query) > 16:
+            try:
                 server.sendmsg([self.answer(query, "udp")], with_source, 0, peer)
+            except (IndexError, struct.error):
+                self.queries.append([query.hex(), 0, "udp"])  # no query: a test will wonder
 
     def serve_tcp(self, client):
         with client, client.makefile("rb") as stream:
@@ -234,12 +236,15 @@ class World(Station):
         while True:
             frame, (_, _, direction, *_) = self.tap.recvfrom(2048)
             if direction != PACKET_OUTGOING:
-                self.note(frame[14:], struct.unpack_from("!H", frame, 12)[0])
+                # room for what a fragment or a stray packet lacks
+                self.note(frame[14:] + bytes(60), struct.unpack_from("!H", frame, 12)[0])
 
     def note(self, packet, ethertype):
+        is_later_fragment = False
         if ethertype == 0x0800:
             head = (packet[0] & 15) * 4
             protocol, there = packet[9], socket.inet_ntop(socket.AF_INET, packet[16:20])
+            is_later_fragment = struct.unpack_from("!H", packet, 6)[0] & 0x1FFF
         elif ethertype == 0x86DD:
             head, protocol = 40, packet[6]
             there = socket.inet_ntop(socket.AF_INET6, packet[24:40])
@@ -247,9 +252,9 @@ class World(Station):
                 return  # neighbours, routers and multicast listeners: the link's own
         else:
             return
-        port = struct.unpack_from("!H", packet, head + 2)[0] if protocol in (6, 17) else 0
+        port = struct.unpack_from("!H", packet, head + 2)[0] if protocol in (6, 17) and not is_later_fragment else 0
         if protocol == 17 and port == MARK_PORT:
-            self.marks.add(packet[head + 8 :].decode("ascii", "replace"))
+            self.marks.add(packet[head + 8 :].rstrip(b"\0").decode("ascii", "replace"))
         else:
             self.packets[{6: "tcp", 17: "udp"}.get(protocol, str(protocol)), there, port] += 1
 

@@ -4,11 +4,13 @@
  *
  *	bench-run turns ROUNDS @ NAME CMD [ARG...] [@ NAME CMD [ARG...]]...
  *	bench-run pairs ROUNDS @ ...
+ *	bench-run crowd COUNT @ ...
  *
  * Each round runs every command, and starts with another one than the round before, so
  * that noise, caches and a busy neighbour hit all alike.  "turns" runs one at a time and
  * prints "NAME WALL_US CPU_US" (medians); "pairs" keeps two running, in slices of 20, and
- * prints "NAME RUNS_PER_SECOND".  CPU is what wait4(2) says of a command, of all it waited for
+ * prints "NAME RUNS_PER_SECOND"; "crowd" starts COUNT of each at once, and prints "NAME WALL_US"
+ * when the last has ended.  CPU is what wait4(2) says of a command, of all it waited for
  * and of all it left to us (bwrap doesn't wait for its pid 1).  A command that fails ends
  * the benchmark: its time would mean nothing.
  *
@@ -173,6 +175,33 @@ static int take_pairs(struct bench *b)
 	return 0;
 }
 
+/* COUNT runs at once; nobody is left when it returns, even if one failed. */
+static int run_crowd(struct bench *b, struct command *c, size_t *out_failed)
+{
+	struct rusage usage;
+	size_t started = 0;
+	while (started < b->rounds && start(b, c) == 0)
+		started++;
+	*out_failed = b->rounds - started;
+	for (size_t i = 0; i < started; i++)
+		if (finish(c, &usage) < 0)
+			(*out_failed)++;
+	return *out_failed == 0 ? 0 : -1;
+}
+
+static int take_crowd(struct bench *b)
+{
+	for (size_t i = 0; i < b->count; i++) {
+		size_t failed;
+		uint64_t began = now_us();
+		if (run_crowd(b, &b->commands[i], &failed) < 0)
+			return fail(b->commands[i].name, "failed of all that ran:", (int)failed);
+		(void)printf("%s %llu\n", b->commands[i].name,
+			     (unsigned long long)(now_us() - began));
+	}
+	return 0;
+}
+
 /* The words after each "@", cut apart in place. */
 static int read_commands(struct bench *b, char **words)
 {
@@ -211,10 +240,13 @@ int main(int argc, char **argv)
 		bench.rounds = strtoul(argv[2], &end, 10);
 	if (!end || *end || bench.rounds == 0 || bench.rounds > ROUNDS_MAX ||
 	    read_commands(&bench, argv + 3) < 0 || open_nowhere(&bench.actions) < 0) {
-		(void)fprintf(stderr, "usage: bench-run turns|pairs ROUNDS @ NAME CMD [ARG...]"
-				      " [@ NAME CMD [ARG...]]...\n");
+		(void)fprintf(stderr,
+			      "usage: bench-run turns|pairs|crowd ROUNDS @ NAME CMD [ARG...]"
+			      " [@ NAME CMD [ARG...]]...\n");
 		return EXIT_FAILURE;
 	}
-	int rc = strcmp(argv[1], "pairs") == 0 ? take_pairs(&bench) : take_turns(&bench);
-	return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	int (*take)(struct bench *) = strcmp(argv[1], "pairs") == 0   ? take_pairs
+				      : strcmp(argv[1], "crowd") == 0 ? take_crowd
+								      : take_turns;
+	return take(&bench) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -41,6 +41,7 @@ HOST_ADDRESSES = (HOST4, HOST6, *HOST_ALSO)
 
 PUBLIC4, PUBLIC6 = "20.30.40.50", "2600:1f00::50"
 OTHER4, OTHER6 = "20.30.40.60", "2600:1f00::60"
+TRIAL4, TRIAL6 = "20.30.40.70", "2600:1f00::70"  # of the tests themselves, before they begin
 NAMES = {
     "public.test": [PUBLIC4, PUBLIC6],
     "four.test": [PUBLIC4],
@@ -176,10 +177,11 @@ class Internet:
     forwarding IP forwarding of the host is on
     without    programs the host lacks
     mtu        of the link between host and world
+    ways       families the host has a way into the world for
     """
 
-    def __init__(self, resolver="public", forwarding=True, without=(), mtu=1500):
-        self.resolver, self.forwarding, self.without, self.mtu = resolver, forwarding, without, mtu
+    def __init__(self, resolver="public", forwarding=True, without=(), mtu=1500, ways=(4, 6)):
+        self.resolver, self.forwarding, self.without, self.mtu, self.ways = resolver, forwarding, without, mtu, ways
         self.is_nested = harness.WHO == "user"
         self.stations, self.doors = {}, []
         self.inside = {"preexec_fn": self.enter}
@@ -206,7 +208,7 @@ class Internet:
         self.host("open")
         self.world("open")
         self.host("dns", address="127.0.0.53")
-        for address in (PUBLIC4, PUBLIC6):
+        for address in [{4: TRIAL4, 6: TRIAL6}[way] for way in self.ways]:
             harness.wait_until(lambda: self.reaches("tcp", address), f"a way from the host to {address}")
         self.forget()
         self.before = self.host("state")
@@ -236,7 +238,8 @@ class Internet:
         ])  # fmt: skip
         # asking for a link makes the kernel notice at once, instead of a second later, that it is up
         self.world("ip", lines=["link show wire"])
-        self.host("ip", lines=["link show eth0", f"route add 0.0.0.0/0 via {ROUTER4}", f"route add ::/0 via {ROUTER6}"])
+        routes = {4: f"route add 0.0.0.0/0 via {ROUTER4}", 6: f"route add ::/0 via {ROUTER6}"}
+        self.host("ip", lines=["link show eth0", *(routes[way] for way in self.ways)])
         on = int(self.forwarding)
         self.host("sysctl", settings={"net/ipv4/ip_forward": on, "net/ipv6/conf/all/forwarding": on})
 
@@ -327,7 +330,8 @@ class Internet:
             raise harness.Failure("the tests' Internet: the sniffer is deaf")
         seen = self.world("packets")
         harness.equal(seen["lost"], 0, "packets the sniffer lost")
-        return {tuple(row[:3]): row[3] for row in seen["packets"] if protocol in (None, row[0])}
+        packets = [row for row in seen["packets"] if row[1] not in (TRIAL4, TRIAL6)]
+        return {tuple(row[:3]): row[3] for row in packets if protocol in (None, row[0])}
 
     def forget(self):
         self.seen()

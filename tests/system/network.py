@@ -198,6 +198,67 @@ def _():
         equal(net.seen(), {}, "packets")
 
 
+@test("the host's name server in a closed range, or on its loopback, answers only through the jail's own")
+def _():
+    code = TRY + """
+print(*[attempt(protocol, json.load(open("/box/args.json")), 53) for protocol in ("tcp", "udp")])
+print(len(socket.getaddrinfo("four.test", 80)) > 0)
+"""
+    for where in ("closed", "loopback"):
+        with Internet(resolver=where) as net:
+            value = net.run(code, "--args-json", json.dumps(RESOLVERS[where]))
+            words = value["stdout"]["text"].split()
+            true(len(words) == 3 and words[0] in REFUSED and words[1] in REFUSED, f"directly, {where}: {words}")
+            equal(words[2], "True", f"by name, {where}")
+
+
+@test("a program that floods its name server or holds all its connections harms nobody but itself")
+def _():
+    code = """
+import re, socket
+server = re.search(r"nameserver (\\S+)", open("/etc/resolv.conf").read()).group(1), 53
+held = []
+for _ in range(100):
+    s = socket.socket()
+    s.settimeout(0.05)
+    held.append(s)
+    try:
+        s.connect(server)
+        s.send(b"\\0\\x20half a question")
+    except OSError:
+        pass
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+    s.setblocking(False)
+    s.connect(server)
+    for n in range(5000):
+        try:
+            s.send(n.to_bytes(2, "big") + b"\\1\\0\\0\\1\\0\\0\\0\\0\\0\\0\\4four\\4test\\0\\0\\1\\0\\1")
+        except OSError:
+            pass
+print("on")
+"""
+    with Internet() as net:
+        value = net.run(code)
+        equal((value["status"], value["stdout"]["text"]), ("exited", "on\n"), f"end ({value['stderr']['text'][-500:]})")
+        fetch(net, (), "http://four.test/")
+
+
+@each_uplink("through {} a host without IPv6 gives its jails IPv4, and names with both families work at once")
+def _(*uplink):
+    with Internet(ways=(4,)) as net:
+        said, value = fetch(net, uplink, "http://public.test/", "http://four.test/")
+        equal([line.split(";")[0] for line in said.splitlines()], [f"the Internet at {PUBLIC4}"] * 2, "answers")
+        equal(value["network"]["uplink"], uplink[-1], "uplink")
+        no_way(net, NO_WAY, *uplink)
+
+
+@each_uplink("through {} a host that is offline runs its jails all the same, closed")
+def _(*uplink):
+    with Internet(ways=()) as net:
+        value = no_way(net, [["tcp", PUBLIC4, 80], ["tcp", "10.1.2.3", 80], ["tcp", HOST4, 80]], *uplink)
+        equal(value["layers"]["network_filter"], "on", "layers.network_filter")
+
+
 def no_way(net, wanted, *options):
     """Told at once, not left to wait."""
     went, value = net.attempts(wanted, *options)

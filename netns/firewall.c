@@ -220,6 +220,27 @@ int firewall_close_host(int nft_fd, const struct ip *ip, struct cj_error *err)
 	return 0;
 }
 
+static void build_unreachable(struct nft_batch *b, int family)
+{
+	const uint8_t *nfproto = &firewall_families[family == 6].nfproto;
+	nft_batch_begin(b, FIREWALL_TABLE);
+	nft_elements_begin(b, FIREWALL_UNREACHABLE);
+	nft_element(b, &(struct nft_element){ .key = nfproto, .key_bytes = sizeof(*nfproto) });
+	nft_elements_end(b);
+	(void)nft_batch_end(b); /* firewall_load() asks */
+}
+
+int firewall_unreachable(int nft_fd, int family, struct cj_error *err)
+{
+	auto_nft_batch struct nft_batch *b = nft_batch_create();
+
+	if (b)
+		build_unreachable(b, family);
+	if (load_new(nft_fd, b, err) == 0 || err->code == EEXIST) /* it was so before */
+		return 0;
+	return cj_wrap(err, "answer for IPv%d, which leads nowhere", family);
+}
+
 /* --- counters --- */
 
 struct attrs {

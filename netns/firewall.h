@@ -81,6 +81,12 @@ int firewall_apply_host(int nft_fd, const struct firewall_host_spec *spec, struc
 /* One more address of the host's, in a loaded jail or gateway table. */
 int firewall_close_host(int nft_fd, const struct ip *ip, struct cj_error *err);
 
+/*
+ * Nothing leads out for a family (4 or 6) any more: in a loaded jail table, what is not refused is
+ * answered at once.  It is no denial and is not counted.
+ */
+int firewall_unreachable(int nft_fd, int family, struct cj_error *err);
+
 /* Adds what the counters of a jail's or gateway's table hold to counts[]. */
 int firewall_read_counters(int nft_fd, uint64_t counts[static NET_CLASS_COUNT],
 			   struct cj_error *err);

@@ -141,7 +141,7 @@ int firewall_build_host(struct nft_batch *b, const struct firewall_host_spec *sp
 {
 	nft_batch_begin(b, spec->table);
 	nft_add_table(b, NFT_TABLE_F_OWNER);
-	firewall_add_answers(b);
+	firewall_add_answers(b, "refuse");
 	add_prerouting(b, spec);
 	add_input(b, spec);
 	add_out(b, spec);

@@ -11,6 +11,8 @@
 
 #include <net/if.h>
 
+#define DATA_TYPE_NFPROTO 39 /* nft(8)'s number */
+
 #define LOOPBACK_INDEX 1u /* of `lo` in every namespace: linux/net.h LOOPBACK_IFINDEX */
 
 #define TCP_FLAGS_OFFSET 13 /* RFC 9293 3.1 */
@@ -40,6 +42,28 @@ static void drop_kernel_icmp(struct nft_batch *b, const struct firewall_family *
 	nft_rule_end(b);
 }
 
+/*
+ * What the gateway could not send on is answered here: its ICMP error would come while connect(2)
+ * holds the socket, and then TCP only tries again, for minutes.
+ */
+static void answer_unreachable(struct nft_batch *b)
+{
+	nft_rule_begin(b, "output");
+	nft_load_meta(b, NFT_META_NFPROTO, NFT_REG32_00);
+	nft_match_set(b, FIREWALL_UNREACHABLE);
+	nft_verdict(b, NFT_GOTO, "answer");
+	nft_rule_end(b);
+}
+
+static void add_unreachable(struct nft_batch *b)
+{
+	nft_add_set(b, &(struct nft_set){ .name = FIREWALL_UNREACHABLE,
+					  .key_type = DATA_TYPE_NFPROTO,
+					  .key_bytes = sizeof(uint8_t),
+					  .size = FIREWALL_FAMILIES });
+	firewall_add_answers(b, "answer");
+}
+
 static void add_output(struct nft_batch *b, const struct firewall_spec *spec)
 {
 	static const struct nft_hook output = { "output", "filter", NF_INET_LOCAL_OUT, 0, NF_DROP };
@@ -54,6 +78,7 @@ static void add_output(struct nft_batch *b, const struct firewall_spec *spec)
 	nft_rule_begin(b, "output");
 	nft_verdict(b, NFT_JUMP, "judge");
 	nft_rule_end(b);
+	answer_unreachable(b);
 	nft_rule_begin(b, "output");
 	nft_verdict(b, NF_ACCEPT, NULL);
 	nft_rule_end(b);
@@ -80,6 +105,7 @@ int firewall_build_jail(struct nft_batch *b, const struct firewall_spec *spec)
 	nft_add_table(b, 0);
 	firewall_add_refusal(b);
 	firewall_add_judge(b, spec);
+	add_unreachable(b);
 	add_output(b, spec);
 	add_input(b);
 	return nft_batch_end(b);

@@ -153,10 +153,10 @@ static void add_answers(struct nft_batch *b, const char *chain)
 	nft_rule_end(b);
 }
 
-void firewall_add_answers(struct nft_batch *b)
+void firewall_add_answers(struct nft_batch *b, const char *chain)
 {
-	nft_add_chain(b, "refuse");
-	add_answers(b, "refuse");
+	nft_add_chain(b, chain);
+	add_answers(b, chain);
 }
 
 void firewall_add_refusal(struct nft_batch *b)

@@ -34,9 +34,10 @@ size_t firewall_families_of(const struct ip *ip6);
 void firewall_add_refusal(struct nft_batch *b);
 void firewall_add_judge(struct nft_batch *b, const struct firewall_spec *spec);
 
-/* For the host's table, which reports nothing: `refuse` with the answers alone, the closed ranges,
- * and the rule that refuses them. */
-void firewall_add_answers(struct nft_batch *b);
+/* A chain with the answers alone, for what is not reported. */
+void firewall_add_answers(struct nft_batch *b, const char *chain);
+
+/* For the host's table: the closed ranges, and the rule that refuses them. */
 void firewall_add_closed_map(struct nft_batch *b, const struct firewall_family *f);
 void firewall_refuse_closed(struct nft_batch *b, const char *chain,
 			    const struct firewall_family *f);
@@ -49,6 +50,9 @@ void firewall_match_echo(struct nft_batch *b, const struct firewall_family *f); 
 void firewall_match_name(struct nft_batch *b, enum nft_meta_keys key, enum nft_cmp_ops op,
 			 const char *link);
 void firewall_load_destination(struct nft_batch *b, const struct firewall_family *f);
+
+/* The set of the families nothing leads out for, by their NFPROTO_*: in the jail's table. */
+#define FIREWALL_UNREACHABLE "unreachable"
 
 /* "refuse" or "discard", and why. */
 void firewall_end_refused(struct nft_batch *b, const char *chain, enum net_class class);

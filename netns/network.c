@@ -214,6 +214,15 @@ int network_build(const struct network_spec *spec, const struct endpoints *endpo
 	return 0;
 }
 
+/* A jail that is told at once goes on to what works. */
+static int answer_for_what_leads_nowhere(struct network *n, struct cj_error *err)
+{
+	int rules_fd = n->handles.fds[SLOT_JAIL_RULES];
+	if (uplink_kind_of(n->uplink) == UPLINK_NONE && firewall_unreachable(rules_fd, 4, err) < 0)
+		return -err->code;
+	return uplink_has_ipv6(n->uplink) ? 0 : firewall_unreachable(rules_fd, 6, err);
+}
+
 /* Names are of use only where something leads out; without the relay the port is closed. */
 static int build_resolver(struct network *n, struct cj_error *err)
 {
@@ -238,6 +247,10 @@ int network_await(struct network *n, struct cj_error *err)
 		return cj_wrap(err, "wait for the uplink");
 	if (uplink_kind_of(n->uplink) == UPLINK_NONE && n->spec->uplink != UPLINK_NONE)
 		warn(n, "nothing leads out of the jail's network: %s", why);
+	if (uplink_is_second_best(n->uplink))
+		warn(n, "the uplink is %s, not the host: %s", uplink_names[network_uplink(n)], why);
+	if (answer_for_what_leads_nowhere(n, err) < 0)
+		return -err->code;
 	if (uplink_fd(n->uplink) >= 0 && listen_to(n, SOURCE_UPLINK, uplink_fd(n->uplink), err) < 0)
 		return -err->code;
 	return build_resolver(n, err);
@@ -291,14 +304,13 @@ static int on_hostaddrs(struct network *n, struct cj_error *err)
 
 static int on_uplink(struct network *n, struct cj_error *err)
 {
-	(void)err;
 	char why[UPLINK_WHY_MAX] = "";
 	int fd = uplink_fd(n->uplink);
 	(void)epoll_ctl(n->epoll_fd, EPOLL_CTL_DEL, fd, NULL); /* it was there: cannot fail */
 	uplink_lost(n->uplink, why);
 	warn(n, "nothing leads out of the jail's network any more: %s", why);
 	resolver_destroy(&n->resolver);
-	return 0;
+	return answer_for_what_leads_nowhere(n, err);
 }
 
 static int on_forward(struct network *n, struct cj_error *err)

@@ -57,7 +57,7 @@ static int refuse_capability(char why[static UPLINK_WHY_MAX])
 			   "(run cejail as root)");
 }
 
-static bool has_net_admin(void)
+bool uplink_host_has_capability(void)
 {
 	cap_flag_value_t value = CAP_CLEAR;
 	cap_t caps = cap_get_proc();
@@ -114,7 +114,7 @@ static int judge_nf_tables(char why[static UPLINK_WHY_MAX], const struct cj_erro
 static int check_host(char why[static UPLINK_WHY_MAX], struct cj_error *err)
 {
 	why[0] = '\0';
-	if (!has_net_admin())
+	if (!uplink_host_has_capability())
 		return refuse_capability(why);
 	int rc = check_forwarding(why);
 	if (rc != 0)
@@ -197,6 +197,7 @@ static int try_number(const struct attempt *a, unsigned number, struct uplink_ho
 	if (rc < 0)
 		return rc;
 	memcpy(out->name, name, sizeof(name));
+	out->has_ipv6 = a->has_ipv6;
 	out->rules_fd = behind_hold(take_fd(&nft_fd));
 	return 0;
 }

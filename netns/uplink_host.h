@@ -12,6 +12,7 @@
 #include "netns/uplink.h"
 
 struct uplink_host {
+	bool has_ipv6;
 	int rules_fd;  /* keeps the table there; null: -1 */
 	char name[16]; /* of the link; null: "" */
 };
@@ -31,6 +32,9 @@ int uplink_host_start(const struct uplink_spec *spec, struct uplink_host *out,
  * remove them here would take 30 ms.  Accepts the null value, leaves it behind.
  */
 void uplink_host_stop(struct uplink_host *u);
+
+/* CAP_NET_ADMIN, whatever else may be missing. */
+bool uplink_host_has_capability(void);
 
 /* True: uplink_host_start() has what it needs; why[] may hold the warning.  Changes nothing. */
 bool uplink_host_probe(char why[static UPLINK_WHY_MAX]);

@@ -147,6 +147,10 @@ static int make_network_names(int skeleton_fd, const struct rootfs_spec *spec, s
 		       "protocols: files\n");
 	if (rc < 0)
 		return rc;
+	/* Without it getaddrinfo(3) takes the first line of a name for all of them: host.conf(5) */
+	rc = make_text(skeleton_fd, "etc/host.conf", err, "multi on\n");
+	if (rc < 0)
+		return rc;
 	/* Empty, not absent: an image's own must not show through.  resolv.conf(5) then means
 	 * the local machine, which refuses at once. */
 	return make_text(skeleton_fd, "etc/resolv.conf", err, "%s",

@@ -80,25 +80,12 @@ static void the_root_holds_what_a_jail_needs_and_no_more(void **state)
 static void look_at_etc(void *arg)
 {
 	(void)arg;
-	static const char *const allowed[] = { "alternatives",
-					       "ca-certificates",
-					       "crypto-policies",
-					       "fonts",
-					       "group",
-					       "hostname",
-					       "hosts",
-					       "ld.so.cache",
-					       "localtime",
-					       "mtab",
-					       "nsswitch.conf",
-					       "os-release",
-					       "passwd",
-					       "pki",
-					       "protocols",
-					       "resolv.conf",
-					       "services",
-					       "ssl",
-					       NULL };
+	static const char *const allowed[] = {
+		"alternatives", "ca-certificates", "crypto-policies", "fonts",       "group",
+		"hostname",     "host.conf",       "hosts",           "ld.so.cache", "localtime",
+		"mtab",         "nsswitch.conf",   "os-release",      "passwd",      "pki",
+		"protocols",    "resolv.conf",     "services",        "ssl",         NULL
+	};
 	static const char *const in_ssl[] = { "certs", "openssl.cnf", NULL };
 	char text[4096];
 	count_listed("/etc", allowed);

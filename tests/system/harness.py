@@ -42,7 +42,8 @@ class Skip(Exception):
 
 
 def test(sentence, who="anybody", limit=60):
-    """Register a test. who: "root" or "user" when the sentence is only about them."""
+    """Register a test. who: "root" or "user" when the sentence is only about them, "roots" for
+    root and the root of a container."""
 
     def register(function):
         tests.append((sentence, who, limit, function))

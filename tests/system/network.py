@@ -30,10 +30,8 @@ def _(*uplink):
         equal((value["network"]["denied"], value["warnings"]), ([], facts()["warnings"]), "denied and warnings")
 
 
-@each_uplink("through {} IPv6 works as IPv4 does")
+@each_uplink("through {} IPv6 works as IPv4 does", but=NO_IPV6)
 def _(*uplink):
-    if uplink[-1] in NO_IPV6:
-        raise Skip(f"{uplink[-1]} has no IPv6")
     with Internet() as net:
         said, _ = fetch(net, uplink, "http://six.test/", f"http://[{PUBLIC6}]:8080/")
         equal([line.split(";")[0] for line in said.splitlines()], [f"the Internet at {PUBLIC6}"] * 2, "answers")
@@ -90,10 +88,9 @@ print(json.dumps([ping(one) for one in json.load(open("/box/args.json"))]))
 """ % (2 * SLOW)
 
 
-@test("ping works without a privilege where the host routes it, and what is closed is closed to it, too")
+# An ordinary user's uplinks pass echoes on only where the host's ping_group_range lets them.
+@test("ping works without a privilege where the host routes it, and what is closed is closed to it, too", who="roots")
 def _():
-    if WHO == "user":
-        raise Skip("an ordinary user's uplinks pass echoes on only where the host's ping_group_range lets them")
     wanted = [PUBLIC4, PUBLIC6, "169.254.169.254", "10.1.2.3", HOST4, "fd00:ec2::254", ROUTER4]
     with Internet() as net:
         value = net.run(PING, "--uplink", "host", "--args-json", json.dumps(wanted))

@@ -72,10 +72,8 @@ def _():
         has_no_way_out(value, "CAP_NET_ADMIN")
 
 
-@test("where IP forwarding is off it is named with its sysctl and left as it is")
+@test("where IP forwarding is off it is named with its sysctl and left as it is", who="roots")
 def _():
-    if WHO == "user":
-        raise Skip("an ordinary user's uplinks don't need it")
     with Internet(forwarding=False) as net:
         went, value = net.attempts([["tcp", PUBLIC4, 80], *CLOSED], "--uplink", "host")
         stays_closed(net, went)
@@ -250,10 +248,8 @@ def sweep_husks():
                 os.unlink(f"{place}/runs/{name}")
 
 
-@test("the host's rule set flushed during a run opens nothing")
+@test("the host's rule set flushed during a run opens nothing", who="roots")
 def _():
-    if WHO == "user":
-        raise Skip("an ordinary user's uplinks have no rules on the host")
     if not shutil.which("nft"):
         raise Skip("no 'nft' (package nftables)")
     with Internet() as net, net.talk(OBEDIENT, "--uplink", "host") as jail:

@@ -52,6 +52,7 @@ struct config {
 	enum network_mode network;
 	enum uplink_kind uplink;
 	struct strings allow; /* "HOST[:PORT]" as written */
+	size_t profile_allow; /* how many of them are the profile's: they go with its network */
 	bool allow_private;
 	const char *seccomp; /* "default", or a file in OCI / Docker JSON */
 	bool strict;

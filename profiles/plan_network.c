@@ -7,12 +7,13 @@
 
 #define TCP_PREFIX "tcp:127.0.0.1:"
 
+/* --network none against a profile with a list is that, none; beside --allow it is a mistake. */
 static int check_needs_network(const struct config *c, struct cj_error *err)
 {
-	if (c->network != NETWORK_NONE || c->allow.count == 0)
+	if (c->network != NETWORK_NONE || c->allow.count == c->profile_allow)
 		return 0;
-	int rc =
-	    cj_reject(err, "--allow '%s': there is no network to open it in", c->allow.items[0]);
+	int rc = cj_reject(err, "--allow '%s': there is no network to open it in",
+			   c->allow.items[c->profile_allow]);
 	cj_hint(err, "add --network public");
 	return rc;
 }
@@ -20,6 +21,8 @@ static int check_needs_network(const struct config *c, struct cj_error *err)
 static int plan_targets(struct planner *p, struct cj_error *err)
 {
 	const struct strings *texts = &p->c->allow;
+	if (p->c->network == NETWORK_NONE)
+		return 0;
 	if (texts->count > TARGETS_MAX)
 		return cj_reject(err, "--allow: more than %d of them", TARGETS_MAX);
 

@@ -294,6 +294,7 @@ int profile_load(struct config *c, const char *name, struct cj_error *err)
 	}
 	sha256_final(&hash, c->profile_sha256);
 	c->profile_name = kept;
+	c->profile_allow = c->allow.count;
 	return 0;
 }
 

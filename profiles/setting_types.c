@@ -181,8 +181,6 @@ int set_network(struct config *c, const struct setting *s, const char *text, str
 	for (unsigned mode = 0; mode < NETWORK_MODE_COUNT; mode++) {
 		if (strcmp(network_mode_names[mode], text) == 0) {
 			*(enum network_mode *)field_of(c, s) = mode;
-			if (mode == NETWORK_NONE)
-				c->allow.count = 0; /* a profile's list goes with its network */
 			return 0;
 		}
 	}

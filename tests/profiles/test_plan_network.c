@@ -85,6 +85,18 @@ static void a_list_without_a_network_is_refused(void **state)
 	assert_refused(r, "add --network public");
 }
 
+static void no_network_at_all_beats_a_profiles_list(void **state)
+{
+	struct request *r = *state;
+	set(r, "allow", "example.org");
+	r->c.profile_allow = 1; /* as profile_load() notes */
+	set(r, "network", "none");
+	assert_made(r);
+	assert_int_equal(r->plan.network.ntargets, 0);
+	set(r, "allow", "example.net");
+	assert_refused(r, "--allow 'example.net': there is no network to open it in");
+}
+
 static void assert_unset(struct request *r, const char *option, const char *text, const char *said)
 {
 	struct cj_error err = { 0 };
@@ -257,6 +269,7 @@ int main(void)
 		REQUEST_TEST(targets_arrive_with_their_ports),
 		REQUEST_TEST(the_most_targets_are_planned_and_one_more_is_not),
 		REQUEST_TEST(a_list_without_a_network_is_refused),
+		REQUEST_TEST(no_network_at_all_beats_a_profiles_list),
 		REQUEST_TEST(a_target_is_judged_where_it_is_read),
 		REQUEST_TEST(an_unknown_uplink_is_answered_with_the_known_ones),
 		REQUEST_TEST(a_port_of_the_hosts_loopback_is_planned_in_every_mode),

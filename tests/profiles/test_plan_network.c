@@ -87,7 +87,7 @@ static void a_list_without_a_network_is_refused(void **state)
 
 static void no_network_at_all_beats_a_profiles_list(void **state)
 {
-	struct request *r = *state;
+	struct request *r = anew(*state);
 	set(r, "allow", "example.org");
 	r->c.profile_allow = 1; /* as profile_load() notes */
 	set(r, "network", "none");

@@ -325,6 +325,8 @@ static void note_weaknesses(struct jail *j)
 			  limit_by_names[j->limits[LIMIT_CPUS].by], j->cgroup.why_not);
 	if (j->layers[LAYER_LANDLOCK] == LAYER_ABSENT)
 		jail_warn(j, "no Landlock in this kernel: the mounts are the only fence");
+	if (j->layers[LAYER_NETWORK_FILTER] == LAYER_ABSENT)
+		jail_warn(j, "no network filter in this kernel: there is nothing but loopback");
 	if (j->layers[LAYER_SYSCALL_REPORT] == LAYER_ABSENT)
 		jail_warn(j,
 			  "refused system calls can't be named: an outer sandbox listens already");

@@ -11,7 +11,7 @@
 
 #include <net/if.h>
 
-#define DATA_TYPE_NFPROTO 39 /* nft(8)'s number */
+#define DATA_TYPE_NFPROTO 2 /* nft(8)'s number */
 
 #define LOOPBACK_INDEX 1u /* of `lo` in every namespace: linux/net.h LOOPBACK_IFINDEX */
 

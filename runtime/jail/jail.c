@@ -12,10 +12,14 @@
  *	supervisor                          init
  *	make the cgroup
  *	clone3  --------------------------> close what was inherited, ask to die with us
- *	choose ids, write the id maps       open host paths while still the caller
+ *	choose ids, write the id maps       from the gateway's network namespace into one more
+ *	        <------------ STEP_NETWORK  with sockets in both
+ *	                                    open host paths while still the caller
  *	STEP_IDS_MAPPED ------------------> become the jail's user, build the root, enter it,
- *	                                    give up everything (init_stages[], init.c)
+ *	load rules, make links, start       leave the user namespace that owns all this for one
+ *	an uplink (jail_network.c)          below it, give up everything (init_stages[], init.c)
  *	        <------------- STEP_SEALED  with /box, /proc and the seccomp listener
+ *	wait for the uplink
  *	--- jail_prepare ends: nothing untrusted has been inside so far ---
  *	STEP_INPUT ... -------------------> writes files as the jail's user, filtered
  *	STEP_START -----------------------> vfork, execve: the payload

@@ -38,6 +38,7 @@ static const struct rtmsg_link lo = { .name = "lo", .index = 1 };
 static const struct rtmsg_link jail_end = { LINK_JAIL, JAIL_INDEX, { 2, 0, 0, 0, 0, 1 } };
 static const struct rtmsg_link gateway_end = { LINK_GATEWAY, GATEWAY_INDEX, { 2, 0, 0, 0, 0, 2 } };
 static const struct rtmsg_link uplink_end = { LINK_UPLINK, 0, { 2, 0, 0, 0, 0, 3 } };
+static const uint8_t router_address[RTMSG_LINK_BYTES] = { 2, 0, 0, 0, 0, 5 };
 static const uint8_t host_end_address[RTMSG_LINK_BYTES] = { 2, 0, 0, 0, 0, 4 };
 
 /* The gateway's next hop towards the host, whose end has no address: on that link alone, where the
@@ -295,8 +296,11 @@ static void add_family(struct rtbatch *b, const struct rtmsg_link *link, const s
 	if (ip->family == 0)
 		return;
 	rtmsg_address(b, link, ip, bits);
-	if (router->family != 0)
-		rtmsg_route_default(b, link, router);
+	if (router->family == 0)
+		return;
+	/* Helpers take every frame for theirs: asking who is the router could only fail. */
+	rtmsg_neighbour(b, link, router, router_address);
+	rtmsg_route_default(b, link, router);
 }
 
 int links_configure_tap(int gateway_fd, const struct links_tap_spec *spec, struct cj_error *err)

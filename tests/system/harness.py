@@ -27,10 +27,13 @@ SLOW = float(os.environ.get("CEJAIL_TEST_SLOW", "1"))
 # "cgroup": this place must hold memory, cpu and pids by cgroup v2; "any": whatever the host has.
 EXPECTED = os.environ.get("CEJAIL_TEST_EXPECT", "any")
 SECRET = "canary-5f1d7c"
+# The long form tries every case where the short one takes a sample.
+LONG = os.environ.get("CEJAIL_TEST_LONG") == "1"
 # Who runs the tests: the machine's "root", an ordinary "user", or a "container" root with one id.
 WHO = os.environ.get("CEJAIL_TEST_WHO", "root" if os.geteuid() == 0 else "user")
 
 tests = []
+tried_cases = 0
 
 
 class Failure(Exception):
@@ -50,6 +53,12 @@ def test(sentence, who="anybody", limit=60):
         return function
 
     return register
+
+
+def tried(count=1):
+    """For tests about many cases: so many more were tried."""
+    global tried_cases
+    tried_cases += count
 
 
 # --- expectations -----------------------------------------------------------

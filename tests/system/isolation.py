@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What must not work.  Each escape idea is a sentence that the jail says no.
 
-The attempts themselves are C programs (probes/attempt_*.c); here stands what each means, and
+The attempts themselves are C programs (../escape/attempt_*.c); here stands what each means, and
 that the probes can tell an open door from a closed one.
 """
 

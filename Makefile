@@ -97,6 +97,10 @@ check:                           ## the set-up, then every test: host, test mach
 	tools/setup test
 	tests/check
 
+proof:                           ## every proof in full, and a table: tried, held, leaked (takes hours)
+	tools/setup test
+	tests/proof
+
 # --- users ------------------------------------------------------------------
 
 demo:                            ## install what building needs, build, run an example that shows the jail
@@ -135,5 +139,5 @@ clean:                           ## remove what was built
 help:                            ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
 
-.PHONY: all unit probes fuzzers check demo bench install uninstall format clean help
+.PHONY: all unit probes fuzzers check proof demo bench install uninstall format clean help
 .DELETE_ON_ERROR:

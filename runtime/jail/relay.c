@@ -14,7 +14,8 @@
 void relay_init(struct relay *r)
 {
 	r->in_fd = r->out_fd = -1;
-	r->owns_in = r->owns_out = r->is_caller_in = r->is_caller_out = r->escape = false;
+	r->owns_in = r->owns_out = r->is_caller_in = r->is_caller_out = false;
+	r->is_complete = r->escape = false;
 	r->farewell = NULL;
 	r->out_error = 0;
 	r->carried = r->fresh = r->start = r->end = 0;
@@ -84,7 +85,7 @@ enum relay_result relay_fill(struct relay *r, const uint8_t **out_bytes, size_t 
 		return RELAY_AGAIN;
 
 	ssize_t got = sys_read(r->in_fd, r->in + r->carried, sizeof(r->in) - r->carried);
-	if (got < 0 && errno == EAGAIN)
+	if (got < 0 && errno == EAGAIN && !r->is_complete)
 		return RELAY_AGAIN;
 	/* A terminal whose last user is gone answers EIO: its end of file.  pty(7) */
 	if (got <= 0) {

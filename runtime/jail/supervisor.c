@@ -470,8 +470,9 @@ static bool has_output_left(const struct jail *j)
 }
 
 /*
- * All writers are dead: what the pipes hold is all there will be, and then they end.  Passing
- * it on can take as long as its reader likes; a signal or the reader's end still ends the wait.
+ * All of the jail is dead: what the pipes hold is all there will be.  Their end of file may never
+ * come: a program can send its end of a pipe to whom --connect leads to.  Passing on can take as
+ * long as the reader likes; a signal or the reader's end still ends the wait.
  */
 static int drain(struct watch *w, struct cj_error *err)
 {
@@ -482,9 +483,11 @@ static int drain(struct watch *w, struct cj_error *err)
 	unwatch_fd(w, SOURCE_WALL, w->wall_fd);
 	unwatch_fd(w, SOURCE_TICK, w->tick_fd);
 
-	for (size_t i = RELAY_STDOUT; i < RELAY_COUNT; i++)
+	for (size_t i = RELAY_STDOUT; i < RELAY_COUNT; i++) {
+		j->relays[i].is_complete = true;
 		while (j->relays[i].in_fd >= 0 && pump(w, i))
 			;
+	}
 	while (has_output_left(j) && !w->was_signalled)
 		if (wait_once(w, err) < 0)
 			return -err->code;

@@ -163,6 +163,19 @@ static void the_end_of_input_closes_our_out_side_once_all_is_written(void **stat
 	close_relay(&e);
 }
 
+static void what_is_complete_ends_when_it_is_empty_though_somebody_holds_the_pipe(void **state)
+{
+	(void)state;
+	struct ends e = open_relay(false);
+	assert_int_equal(step(e.relay), RELAY_AGAIN);
+	put(&e, "last words");
+	e.relay->is_complete = true;
+	assert_int_equal(step(e.relay), RELAY_MOVED);
+	assert_string_equal(read_out(&e), "last words");
+	assert_int_equal(step(e.relay), RELAY_END);
+	close_relay(&e);
+}
+
 static void the_farewell_follows_the_last_byte(void **state)
 {
 	(void)state;
@@ -187,6 +200,8 @@ int main(void)
 		cmocka_unit_test(half_a_character_at_the_end_is_not_lost),
 		cmocka_unit_test(a_reader_that_does_not_read_never_blocks_us),
 		cmocka_unit_test(a_reader_that_goes_away_is_noticed),
+		cmocka_unit_test(
+		    what_is_complete_ends_when_it_is_empty_though_somebody_holds_the_pipe),
 		cmocka_unit_test(the_farewell_follows_the_last_byte),
 		cmocka_unit_test(the_end_of_input_closes_our_out_side_once_all_is_written),
 	};

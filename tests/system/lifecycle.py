@@ -5,6 +5,7 @@ left is looked at after every test (harness.what_is_left)."""
 import json
 import os
 import signal
+import socket
 import time
 
 from harness import *  # noqa: F403
@@ -119,6 +120,35 @@ def _():
 def _():
     done = probe("behave", "daemon").exits(0).says("parent done\n")
     true(done.seconds < 8 * SLOW, f"it took {done.seconds:.1f} s")
+
+
+SEND_OUTPUT_AWAY = """
+import array, socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.connect('/box/api')
+s.sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [1, 2]))])
+s.recv(1)
+print('parent done')
+"""
+
+
+@test("an end of its output that a program sends to a server outside doesn't hold up the end")
+def _():
+    for terminal in ((), ("--tty",)):
+        with Folder() as f, socket.socket(socket.AF_UNIX) as server:
+            server.bind(f / "s")
+            os.chmod(f / "s", 0o777)
+            server.listen()
+            process = start("run", "-p", "python", "--network", "none", *terminal,
+                            "--connect", f"unix:{f / 's'}:/box/api", "-c", SEND_OUTPUT_AWAY)  # fmt: skip
+            connection, _ = server.accept()
+            _, kept, _, _ = socket.recv_fds(connection, 1, 2)
+            connection.send(b"y")
+            done = finish(process, 20).exits(0)
+            equal((len(kept), done.out.replace("\r", "")), (2, "parent done\n"), "descriptors kept outside, and stdout")
+            for fd in kept:
+                os.close(fd)
+            connection.close()
 
 
 @test("processes that restart each other for ever end with the run")

@@ -39,7 +39,7 @@ HELPER  := $(OUT)/libexec/cejail/userscope
 BAKE    := $(OUT)/bin/bake-filter
 RANGES  := $(OUT)/bin/print-ranges
 TESTS   := $(patsubst %.c,$(OUT)/%,$(wildcard tests/*/test_*.c))
-PROBES  := $(patsubst %.c,$(OUT)/%,$(wildcard tests/system/probes/*.c tests/escape/*.c))
+PROBES  := $(patsubst %.c,$(OUT)/%,$(wildcard tests/system/probes/*.c tests/escape/*.c tests/faults/*.c))
 FUZZERS := $(patsubst %.c,$(OUT)/%,$(wildcard tests/fuzz/fuzz_*.c))
 MANS    := $(wildcard man/*.[1-9])
 

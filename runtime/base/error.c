@@ -16,6 +16,8 @@ int cj_fail(struct cj_error *err, int code, const char *fmt, ...)
 
 	size_t used = strlen(err->msg);
 	(void)snprintf(err->msg + used, sizeof(err->msg) - used, ": %s", strerror(code));
+	if (code == EMFILE) /* one cause, whatever the call was */
+		(void)cj_hint(err, "raise the limit of open files: ulimit -n");
 	return -code;
 }
 

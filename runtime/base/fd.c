@@ -157,14 +157,6 @@ int fd_read_all(int fd, size_t max, struct arena *a, char **out_text, size_t *ou
 	return 0;
 }
 
-/* What the user can do when there is no room for one more descriptor.  Returns -err->code. */
-static int hint_descriptors(struct cj_error *err)
-{
-	if (err->code == EMFILE)
-		(void)cj_hint(err, "raise the limit of open files: ulimit -n");
-	return -err->code;
-}
-
 /* dir_fd/path as the user would write it, for a message. */
 struct place {
 	char text[256];
@@ -193,10 +185,8 @@ int fd_read_file(int dir_fd, const char *path, size_t max, struct arena *a, char
 	/* O_NONBLOCK: should it be a fifo after all, we don't wait for its writer */
 	auto_fd int fd =
 	    openat(dir_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (fd < 0) {
-		(void)!cj_fail(err, errno, "open '%s'", place_of(dir_fd, path).text);
-		return hint_descriptors(err);
-	}
+	if (fd < 0)
+		return cj_fail(err, errno, "open '%s'", place_of(dir_fd, path).text);
 	return fd_read_all(fd, max, a, out_text, out_size, path, err);
 }
 
@@ -225,10 +215,8 @@ static int memfd_open(const char *name, struct cj_error *err)
 	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
 	if (fd < 0 && errno == EINVAL) /* Linux before 6.3 */
 		fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (fd < 0) {
-		(void)!cj_fail(err, errno, "memfd_create '%s'", name);
-		return hint_descriptors(err);
-	}
+	if (fd < 0)
+		return cj_fail(err, errno, "memfd_create '%s'", name);
 	return fd;
 }
 
@@ -351,19 +339,15 @@ int fd_open_regular(const char *path, struct cj_error *err)
 	    sys_openat2(AT_FDCWD, path, O_PATH | O_NOFOLLOW, 0, RESOLVE_NO_MAGICLINKS);
 	if (path_fd < 0 && errno == ELOOP)
 		return cj_reject(err, "'%s' leads through a link of /proc, or in circles", path);
-	if (path_fd < 0) {
-		(void)!cj_fail(err, errno, "open '%s'", path);
-		return hint_descriptors(err);
-	}
+	if (path_fd < 0)
+		return cj_fail(err, errno, "open '%s'", path);
 	int rc = check_regular(path_fd, path, err);
 	if (rc < 0)
 		return rc;
 	(void)snprintf(self, sizeof(self), "/proc/self/fd/%d", path_fd);
 	/* O_NONBLOCK: its owner can't make us wait with a lease, fcntl(2) */
 	auto_fd int fd = open(self, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (fd < 0) {
-		(void)!cj_fail(err, errno, "open '%s'", path);
-		return hint_descriptors(err);
-	}
+	if (fd < 0)
+		return cj_fail(err, errno, "open '%s'", path);
 	return take_fd(&fd);
 }

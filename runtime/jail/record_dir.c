@@ -96,12 +96,16 @@ static int check_private(int fd, const char *path, struct cj_error *err)
 /* dir_fd/name, made if missing.  `path` is for messages. */
 static int open_private(int dir_fd, const char *name, const char *path, struct cj_error *err)
 {
-	if (mkdirat(dir_fd, name, 0700) < 0 && errno != EEXIST)
-		return cj_fail(err, errno, "make '%s'", path);
 	auto_fd int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT) {
+		if (mkdirat(dir_fd, name, 0700) < 0 && errno != EEXIST)
+			return cj_fail(err, errno, "make '%s'", path);
+		fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	}
 	if (fd < 0) {
 		int rc = cj_fail(err, errno, "open directory '%s'", path);
-		(void)cj_hint(err, "remove it: cejail makes it anew");
+		if (rc == -ENOTDIR || rc == -ELOOP)
+			(void)cj_hint(err, "remove it: cejail makes it anew");
 		return rc;
 	}
 	int rc = check_private(fd, path, err);

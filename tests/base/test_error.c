@@ -22,6 +22,16 @@ static void a_failed_call_says_its_errno(void **state)
 	assert_string_equal(err.stage, "");
 }
 
+static void too_many_open_files_have_one_remedy_whatever_the_call_was(void **state)
+{
+	(void)state;
+	struct cj_error err;
+	assert_int_equal(cj_fail(&err, EMFILE, "open 'x'"), -EMFILE);
+	assert_string_equal(err.hint, "raise the limit of open files: ulimit -n");
+	assert_int_equal(cj_hint(&err, "remove it"), -EMFILE);
+	assert_string_equal(err.hint, "raise the limit of open files: ulimit -n");
+}
+
 static void a_refused_input_is_invalid(void **state)
 {
 	struct cj_error err = { 0 };
@@ -97,6 +107,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_failed_call_says_its_errno),
+		cmocka_unit_test(too_many_open_files_have_one_remedy_whatever_the_call_was),
 		cmocka_unit_test(a_refused_input_is_invalid),
 		cmocka_unit_test(context_goes_before_and_keeps_the_rest),
 		cmocka_unit_test(the_first_hint_and_the_first_stage_stay),

@@ -139,8 +139,10 @@ int main(int argc, char **argv)
 
 	if (fd_claim_stdio(&cli.open_streams, &err) < 0)
 		return cli_fail(&err);
-	/* A reader that goes away is an EPIPE with a name, not our silent end. */
-	(void)signal(SIGPIPE, SIG_IGN); /* cannot fail for this signal */
+	/* A reader that goes away is an EPIPE with a name, not our silent end; a file at the
+	 * caller's limit is an EFBIG.  Neither call can fail. */
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGXFSZ, SIG_IGN);
 	if (argc < 2) {
 		print_usage(stderr);
 		return CLI_FAILED;

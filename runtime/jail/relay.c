@@ -3,9 +3,13 @@
 #include "runtime/jail/relay.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
@@ -28,6 +32,22 @@ void relay_fini(struct relay *r)
 	if (r->owns_out)
 		cj_close(&r->out_fd);
 	relay_init(r);
+}
+
+void relay_own_output(struct relay *r)
+{
+	char self[32];
+	struct stat st;
+	if (r->out_fd < 0 || fstat(r->out_fd, &st) < 0 ||
+	    !(S_ISFIFO(st.st_mode) || (S_ISCHR(st.st_mode) && isatty(r->out_fd))))
+		return;
+
+	(void)snprintf(self, sizeof(self), "/proc/self/fd/%d", r->out_fd);
+	int fd = open(self, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	r->out_fd = fd;
+	r->owns_out = true;
 }
 
 bool relay_has_pending(const struct relay *r)

@@ -3,7 +3,8 @@
  * relay - bytes from one descriptor to another through a bounded buffer, never blocking.
  *
  * Our own pipe ends are non-blocking.  The caller's descriptors are not ours to change
- * (O_NONBLOCK belongs to the open file, which others share): they are polled first and
+ * (O_NONBLOCK belongs to the open file, which others share): where the kernel lets us we
+ * write through an open file of our own (relay_own_output); else they are polled first and
  * written in pieces that poll(2) promises room for.
  */
 #pragma once
@@ -51,6 +52,14 @@ void relay_pass(struct relay *r);
 
 /* Writes what is pending, as far as it goes without blocking. */
 enum relay_result relay_flush(struct relay *r);
+
+/*
+ * The caller's terminal or pipe as an open file of ours, which we close and which never blocks.
+ * poll(2) is no promise for them: a terminal has room for a byte and not for the next, and
+ * others may write to the same pipe in between.  Leaves out_fd as it is where that can't be had:
+ * for sockets and files, and for what another user opened.
+ */
+void relay_own_output(struct relay *r);
 
 /* The in side is finished: closes it, and the out side if it is ours. */
 void relay_end_in(struct relay *r);

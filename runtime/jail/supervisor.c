@@ -28,6 +28,7 @@
 
 #define TICK_MS      20   /* between two samples of what no cgroup holds */
 #define KILL_WAIT_MS 5000 /* a process in an uninterruptible call ends late, not never */
+#define READER_MS    5000 /* past the time limit: so long may the output's reader take nothing */
 
 enum source {
 	SOURCE_LINK,    /* init: the main process has ended */
@@ -52,6 +53,8 @@ struct watch {
 				      it */
 	struct watched seen;
 	bool was_signalled; /* nobody wants to wait for a slow reader any more */
+	bool is_late;       /* the time limit is over */
+	bool is_idle;       /* and nothing at all has happened for READER_MS */
 };
 
 /* --- epoll --------------------------------------------------------------------- */
@@ -204,6 +207,8 @@ static int on_signals(struct watch *w, struct cj_error *err)
 static int on_wall(struct watch *w, struct cj_error *err)
 {
 	(void)err;
+	unwatch_fd(w, SOURCE_WALL, w->wall_fd);
+	w->is_late = true;
 	outcome_decide(w->out, STATUS_TIMEOUT);
 	return 0;
 }
@@ -362,9 +367,10 @@ static int wait_once(struct watch *w, struct cj_error *err)
 			return -err->code;
 	}
 
-	int n = epoll_wait(w->epoll_fd, events, SOURCE_COUNT, -1);
+	int n = epoll_wait(w->epoll_fd, events, SOURCE_COUNT, w->is_late ? READER_MS : -1);
 	if (n < 0 && errno != EINTR)
 		return cj_fail(err, errno, "wait for events");
+	w->is_idle = n == 0;
 	for (int i = 0; i < n; i++) {
 		unsigned source = events[i].data.u32;
 		if (!w->is_watched[source])
@@ -423,9 +429,12 @@ static int open_watch(struct watch *w, struct cj_error *err)
 
 	int syscalls_fd = j->watch ? filter_watch_fd(j->watch) : -1;
 	int net_fd = j->network ? network_fd(j->network) : -1;
-	for (size_t i = 0; i < RELAY_COUNT; i++)
+	for (size_t i = 0; i < RELAY_COUNT; i++) {
+		if (j->relays[i].is_caller_out)
+			relay_own_output(&j->relays[i]);
 		if (watch_relay(w, i, err) < 0)
 			return -err->code;
+	}
 	if (watch_fd(w, SOURCE_LINK, j->link.sock_fd, EPOLLIN, err) < 0 ||
 	    watch_fd(w, SOURCE_INIT, j->init_pidfd, EPOLLIN, err) < 0 ||
 	    watch_fd(w, SOURCE_SIGNALS, j->signal_fd, EPOLLIN, err) < 0 ||
@@ -469,10 +478,26 @@ static bool has_output_left(const struct jail *j)
 	return false;
 }
 
+/* Nobody takes what is left: it is counted and kept for the result, and said to be lost. */
+static void forget_readers(struct watch *w)
+{
+	for (size_t i = RELAY_STDOUT; i < RELAY_COUNT; i++) {
+		struct relay *r = &w->j->relays[i];
+		if (!relay_has_pending(r))
+			continue;
+		jail_warn(w->j, "%s was not read to its end: the rest is lost",
+			  i == RELAY_STDOUT ? "standard output" : "standard error");
+		unwatch_fd(w, relay_source(i, true), r->out_fd);
+		relay_end_out(r);
+		while (r->in_fd >= 0 && pump(w, i))
+			;
+	}
+}
+
 /*
  * All of the jail is dead: what the pipes hold is all there will be.  Their end of file may never
  * come: a program can send its end of a pipe to whom --connect leads to.  Passing on can take as
- * long as the reader likes; a signal or the reader's end still ends the wait.
+ * long as the reader likes, until the time limit; a signal or the reader's end still ends the wait.
  */
 static int drain(struct watch *w, struct cj_error *err)
 {
@@ -480,7 +505,6 @@ static int drain(struct watch *w, struct cj_error *err)
 	writer_gone(w, RELAY_STDIN);
 	unwatch_fd(w, SOURCE_LINK, j->link.sock_fd);
 	unwatch_fd(w, SOURCE_INIT, j->init_pidfd);
-	unwatch_fd(w, SOURCE_WALL, w->wall_fd);
 	unwatch_fd(w, SOURCE_TICK, w->tick_fd);
 
 	for (size_t i = RELAY_STDOUT; i < RELAY_COUNT; i++) {
@@ -488,9 +512,10 @@ static int drain(struct watch *w, struct cj_error *err)
 		while (j->relays[i].in_fd >= 0 && pump(w, i))
 			;
 	}
-	while (has_output_left(j) && !w->was_signalled)
+	while (has_output_left(j) && !w->was_signalled && !w->is_idle)
 		if (wait_once(w, err) < 0)
 			return -err->code;
+	forget_readers(w);
 	return 0;
 }
 

@@ -130,6 +130,35 @@ static void a_reader_that_does_not_read_never_blocks_us(void **state)
 	close_relay(&e);
 }
 
+/* Its line discipline makes two bytes of each: room for one is room for none. */
+static void a_terminal_that_nobody_reads_never_blocks_us(void **state)
+{
+	(void)state;
+	struct ends e = open_relay(false);
+	int master_fd = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+	assert_true(master_fd >= 0);
+	assert_int_equal(grantpt(master_fd) | unlockpt(master_fd), 0);
+	int shared_fd = open(ptsname(master_fd), O_WRONLY | O_NOCTTY | O_CLOEXEC);
+	assert_true(shared_fd >= 0);
+	close(e.relay->out_fd);
+	e.relay->out_fd = shared_fd;
+	e.relay->owns_out = false;
+	relay_own_output(e.relay);
+	assert_int_not_equal(e.relay->out_fd, shared_fd);
+
+	char lines[8192];
+	memset(lines, '\n', sizeof(lines));
+	for (int i = 0; i < 64 && !relay_has_pending(e.relay); i++) {
+		assert_int_equal(write(e.write_fd, lines, sizeof(lines)), sizeof(lines));
+		(void)step(e.relay);
+	}
+	assert_true(relay_has_pending(e.relay));
+	assert_int_equal(fcntl(shared_fd, F_GETFL) & O_NONBLOCK, 0); /* the caller's is as it was */
+	close_relay(&e);
+	close(shared_fd);
+	close(master_fd);
+}
+
 static void a_reader_that_goes_away_is_noticed(void **state)
 {
 	(void)state;
@@ -199,6 +228,7 @@ int main(void)
 		cmocka_unit_test(a_character_cut_by_a_chunk_is_shown_whole),
 		cmocka_unit_test(half_a_character_at_the_end_is_not_lost),
 		cmocka_unit_test(a_reader_that_does_not_read_never_blocks_us),
+		cmocka_unit_test(a_terminal_that_nobody_reads_never_blocks_us),
 		cmocka_unit_test(a_reader_that_goes_away_is_noticed),
 		cmocka_unit_test(
 		    what_is_complete_ends_when_it_is_empty_though_somebody_holds_the_pipe),

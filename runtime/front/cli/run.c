@@ -339,10 +339,12 @@ static int report(struct run *r, bool is_complete)
 	int status = outcome_exit_status(&r->outcome);
 
 	explain_exec_failure(r);
+	/* First: who does not read standard error can't hold the result back. */
+	int sent = delivery_send(&r->delivery, &r->outcome, &about, &err);
 	if (!r->delivery.to_stdout)
 		notes_follow_output(&r->outcome);
 	notes_print(&r->outcome, &r->plan);
-	if (delivery_send(&r->delivery, &r->outcome, &about, &err) < 0) {
+	if (sent < 0) {
 		is_complete = false;
 		if (err.code != EPIPE) /* who is gone is not told */
 			log_error(&err);

@@ -114,12 +114,12 @@ static const struct holder {
 };
 static_assert(sizeof(holders) / sizeof(holders[0]) == CGROUP_CONTROLLER_COUNT, "a row each");
 
-static void hold_limits(struct cgroup *c, const struct cgroup_limits *limits, const bool *offers)
+static void hold_limits(struct cgroup *c, const struct cgroup_limits *limits)
 {
 	for (size_t i = 0; i < CGROUP_CONTROLLER_COUNT; i++) {
 		uint64_t value;
 		memcpy(&value, (const char *)limits + holders[i].value, sizeof(value));
-		c->held[i] = offers[i] && value > 0 && holders[i].hold(c, limits);
+		c->held[i] = c->offered[i] && value > 0 && holders[i].hold(c, limits);
 	}
 }
 
@@ -137,32 +137,9 @@ static int make_dir(int parent_fd, const char *name)
 	return -EEXIST;
 }
 
-static int make_leaf(const struct cgroup_parent *parent, const char *id, struct cgroup *out,
-		     struct cj_error *err)
+int cgroup_find(const char *parent_option, const char *id, struct cgroup *out, struct cj_error *err)
 {
-	char name[64];
-	(void)snprintf(name, sizeof(name), CGROUP_LEAF_PREFIX "%s", id);
-	int size = snprintf(out->path, sizeof(out->path), "%s/%s", parent->path, name);
-	if (size < 0 || (size_t)size >= sizeof(out->path))
-		return cj_reject(err, "cgroup parent '%s': the path is too long", parent->path);
-
-	int rc = make_dir(parent->dir_fd, name);
-	if (rc < 0)
-		return cj_fail(err, -rc, "make cgroup '%s'", out->path);
-	out->dir_fd = openat(parent->dir_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (out->dir_fd < 0) {
-		rc = cj_fail(err, errno, "open cgroup '%s'", out->path);
-		(void)unlinkat(parent->dir_fd, name, AT_REMOVEDIR); /* empty: ours of just now */
-		return rc;
-	}
-	out->cpu_fd = openat(out->dir_fd, "cpu.stat", O_RDONLY | O_CLOEXEC); /* -1: not told */
-	return 0;
-}
-
-int cgroup_create(const char *parent_option, const char *id, const struct cgroup_limits *limits,
-		  struct cgroup *out, struct cj_error *err)
-{
-	*out = (struct cgroup){ .dir_fd = -1, .cpu_fd = -1 };
+	*out = CGROUP_NULL;
 	if (!cgroup_text_is_leaf_id(id))
 		return cj_reject(err, "'%s' can't name a cgroup", id);
 
@@ -173,16 +150,47 @@ int cgroup_create(const char *parent_option, const char *id, const struct cgroup
 	if (rc < 0)
 		return rc;
 
-	struct cgroup made = { .dir_fd = -1, .cpu_fd = -1, .origin = parent.origin };
-	memcpy(made.why_not, parent.why_not, sizeof(made.why_not));
+	struct cgroup found = CGROUP_NULL;
+	found.origin = parent.origin;
+	memcpy(found.why_not, parent.why_not, sizeof(found.why_not));
+	memcpy(found.offered, parent.offers, sizeof(found.offered));
 	if (parent.dir_fd >= 0) {
-		rc = make_leaf(&parent, id, &made, err);
-		if (rc < 0)
-			return rc;
-		hold_limits(&made, limits, parent.offers);
+		int size = snprintf(found.path, sizeof(found.path), "%s/" CGROUP_LEAF_PREFIX "%s",
+				    parent.path, id);
+		if (size < 0 || (size_t)size >= sizeof(found.path))
+			return cj_reject(err, "cgroup parent '%s': the path is too long",
+					 parent.path);
+		found.parent_fd = take_fd(&parent.dir_fd);
 	}
-	*out = made;
+	*out = found;
 	return 0;
+}
+
+int cgroup_make(struct cgroup *c, const struct cgroup_limits *limits, struct cj_error *err)
+{
+	auto_fd int parent_fd = take_fd(&c->parent_fd);
+	if (parent_fd < 0)
+		return 0;
+
+	const char *name = strrchr(c->path, '/') + 1;
+	int rc = make_dir(parent_fd, name);
+	if (rc < 0)
+		return cj_fail(err, -rc, "make cgroup '%s'", c->path);
+	c->dir_fd = openat(parent_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (c->dir_fd < 0) {
+		rc = cj_fail(err, errno, "open cgroup '%s'", c->path);
+		(void)unlinkat(parent_fd, name, AT_REMOVEDIR); /* empty: ours of just now */
+		return rc;
+	}
+	c->cpu_fd = openat(c->dir_fd, "cpu.stat", O_RDONLY | O_CLOEXEC); /* -1: not told */
+	hold_limits(c, limits);
+	return 0;
+}
+
+uint64_t cgroup_inode(const struct cgroup *c)
+{
+	struct stat st;
+	return c->dir_fd >= 0 && fstat(c->dir_fd, &st) == 0 ? st.st_ino : 0;
 }
 
 /* --- evidence ------------------------------------------------------------------------- */

@@ -29,23 +29,36 @@ struct cgroup_limits {
 };
 
 struct cgroup {
-	int dir_fd;         /* the leaf; -1: none, nothing below means anything then */
+	int dir_fd;         /* the leaf; -1: none, or not made yet */
 	int cpu_fd;         /* its cpu.stat, kept open; -1: none */
+	int parent_fd;      /* where the leaf will be made; -1: nowhere, or it has been */
 	char path[512];     /* absolute, as mounted here; for the record and for messages */
 	const char *origin; /* "option", "delegated", "user manager", "container", "own" */
-	bool held[CGROUP_CONTROLLER_COUNT]; /* written and read back */
+	bool offered[CGROUP_CONTROLLER_COUNT]; /* the leaf will have the controller's files */
+	bool held[CGROUP_CONTROLLER_COUNT];    /* written and read back */
 	char why_not[256]; /* where something isn't held: one sentence with the remedy */
 };
 
+/* Nothing held: what cgroup_destroy leaves, too. */
+#define CGROUP_NULL ((struct cgroup){ .dir_fd = -1, .cpu_fd = -1, .parent_fd = -1 })
+
 /*
- * cgroup_create - make the leaf "cejail-ID", set and read back its limits.
+ * cgroup_find - where the leaf "cejail-ID" will be: its path, known before it exists.
  *
- * Succeeds with dir_fd -1 and why_not when the host offers nothing: the caller decides what
+ * Succeeds with an empty path and why_not when the host offers nothing: the caller decides what
  * that means (--strict refuses).  An explicit parent that can't serve is an error.
+ */
+int cgroup_find(const char *parent_option, const char *id, struct cgroup *out,
+		struct cj_error *err);
+/*
+ * cgroup_make - make the leaf that was found, if one was, set and read back its limits.
+ *
  * memory.max, memory.swap.max 0, memory.oom.group 1, pids.max, cpu.max (period 100 ms).
  */
-int cgroup_create(const char *parent_option, const char *id, const struct cgroup_limits *limits,
-		  struct cgroup *out, struct cj_error *err);
+int cgroup_make(struct cgroup *c, const struct cgroup_limits *limits, struct cj_error *err);
+
+/* What tells it from any other of the same path; 0: there is none. */
+uint64_t cgroup_inode(const struct cgroup *c);
 
 /* cgroup.kill, or, before Linux 5.14, SIGKILL to each process until none is left. Cannot fail
  * usefully. */
@@ -54,8 +67,9 @@ void cgroup_kill(const struct cgroup *c);
 /* Waits until no process is left, at most timeout_ms.  False: some are. */
 bool cgroup_wait_empty(const struct cgroup *c, unsigned timeout_ms);
 
-/* Kills what is left and removes the directory; the empty value afterwards. */
-void cgroup_destroy(struct cgroup *c);
+/* Kills what is left and removes the directory; the empty value afterwards.  False: it is still
+ * there, for a sweep by path. */
+bool cgroup_destroy(struct cgroup *c);
 
 /* Evidence; what the kernel does not tell stays 0 and its bit in `has` is clear. */
 struct cgroup_usage {
@@ -71,6 +85,8 @@ uint64_t cgroup_cpu_us(const struct cgroup *c);
 /*
  * A leaf known only from a record: end everything in it and remove it.  Another directory of the
  * same path, made since, is left alone: the kernel doesn't use a cgroup's inode number twice.
+ * Inode 0 is a record of before the leaf was made: whatever has the path is removed if it is empty,
+ * and nothing in it is ended; -EBUSY then.
  */
 int cgroup_remove_path(const char *path, uint64_t inode, struct cj_error *err);
 
@@ -82,9 +98,3 @@ struct cgroup_parent_report {
 	char detail[256];
 };
 size_t cgroup_report_parents(struct cgroup_parent_report *out, size_t max);
-
-/*
- * cgroup_sweep_own - for root: remove leaves below our own subtree that hold no process, are
- * not fresh, and of which is_known(context, id) says false.  Returns how many.
- */
-int cgroup_sweep_own(bool (*is_known)(void *context, const char *id), void *context);

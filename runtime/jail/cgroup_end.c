@@ -5,7 +5,6 @@
  */
 #include "runtime/jail/cgroup.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
@@ -27,7 +26,6 @@
 #define POLL_SLICE_MS   50   /* should a notification be missed */
 #define KILL_LIMIT_MS   500
 #define KILL_BATCH      64
-#define FRESH_SECONDS   60 /* a leaf this young may be one that is just being filled */
 
 static int64_t now_ms(void)
 {
@@ -140,14 +138,14 @@ static int end_leaf(const struct cgroup *c)
 	return remove_dir(c->path);
 }
 
-void cgroup_destroy(struct cgroup *c)
+bool cgroup_destroy(struct cgroup *c)
 {
-	if (c->dir_fd < 0)
-		return;
-	(void)end_leaf(c); /* the record stays in the sweep's hands */
+	bool is_gone = c->dir_fd < 0 || end_leaf(c) == 0;
 	cj_close(&c->cpu_fd);
 	cj_close(&c->dir_fd);
-	*c = (struct cgroup){ .dir_fd = -1, .cpu_fd = -1 };
+	cj_close(&c->parent_fd);
+	*c = CGROUP_NULL;
+	return is_gone;
 }
 
 /* What a record says may be stale or forged: only a leaf, and only the one it was about. */
@@ -163,7 +161,7 @@ static int open_leaf(const char *path, uint64_t inode, struct cgroup *out)
 		return -errno;
 	if (fs.f_type != CGROUP2_SUPER_MAGIC)
 		return -EINVAL;
-	if (st.st_ino != inode)
+	if (inode != 0 && st.st_ino != inode)
 		return -ENOENT;
 	memcpy(out->path, path, strlen(path) + 1);
 	out->dir_fd = take_fd(&fd);
@@ -172,45 +170,16 @@ static int open_leaf(const char *path, uint64_t inode, struct cgroup *out)
 
 int cgroup_remove_path(const char *path, uint64_t inode, struct cj_error *err)
 {
-	struct cgroup leaf = { .dir_fd = -1, .cpu_fd = -1 };
+	struct cgroup leaf = CGROUP_NULL;
 	int rc = open_leaf(path, inode, &leaf);
 	if (rc == -ENOENT)
 		return 0;
 	if (rc == -EINVAL)
 		return cj_reject(err, "'%s' is not a cgroup of a jail", path);
-	if (rc == 0)
+	if (rc == 0 && inode != 0)
 		rc = end_leaf(&leaf);
+	else if (rc == 0)
+		rc = remove_dir(path);
 	cj_close(&leaf.dir_fd);
 	return rc < 0 ? cj_fail(err, -rc, "remove cgroup '%s'", path) : 0;
-}
-
-/* --- sweeping ------------------------------------------------------------------------ */
-
-static bool is_fresh(int dir_fd, const char *name)
-{
-	struct stat st;
-	return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-	       time(NULL) - st.st_ctime < FRESH_SECONDS;
-}
-
-int cgroup_sweep_own(bool (*is_known)(void *context, const char *id), void *context)
-{
-	struct cgroup_host host;
-	char path[CGROUP_PATH_MAX];
-	cgroup_host_read(&host);
-	if (host.uid != 0 || !cgroup_parent_own_path(&host, path))
-		return 0;
-	auto_dir DIR *dir = opendir(path);
-	if (!dir)
-		return 0;
-
-	int removed = 0;
-	for (struct dirent *e; (e = readdir(dir)) != NULL;) {
-		const char *id = cgroup_text_leaf_id(e->d_name);
-		if (!id || is_fresh(dirfd(dir), e->d_name) || is_known(context, id))
-			continue;
-		/* EBUSY where a process is inside: not ours to end without a record. */
-		removed += unlinkat(dirfd(dir), e->d_name, AT_REMOVEDIR) == 0;
-	}
-	return removed;
 }

@@ -10,7 +10,7 @@
  * never executed.  The *payload* is init's child, the untrusted program.
  *
  *	supervisor                          init
- *	make the cgroup
+ *	write the record, make the cgroup
  *	clone3  --------------------------> close what was inherited, ask to die with us
  *	choose ids, write the id maps       from the gateway's network namespace into one more
  *	        <------------ STEP_NETWORK  with sockets in both
@@ -36,7 +36,8 @@
  * out of order ends the run.  The supervisor's death is init's (PR_SET_PDEATHSIG, and
  * the link), init's death is everybody's in its pid namespace, and all other things we
  * make belong to the kernel (namespaces, detached mounts, memfds, locks) except an empty
- * cgroup directory and the record, which the next run and `cejail gc` sweep.
+ * cgroup directory and the record that names it, made first and removed last; the next run and
+ * `cejail gc` sweep both.
  *
  * What the supervisor holds is the table below; leaving it upwards is the only clean-up.
  */
@@ -56,7 +57,6 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/jail/evidence.h"
-#include "runtime/jail/record.h"
 #include "runtime/jail/stage.h"
 #include "runtime/jail/state.h"
 
@@ -116,55 +116,6 @@ static void signals_leave(struct jail *j)
 		;
 	cj_close(&j->signal_fd);
 	(void)sigprocmask(SIG_SETMASK, &j->old_signals, NULL); /* cannot fail: it was in force */
-}
-
-/* Without one an ordinary caller's run is only not listed; root needs it to choose ids. */
-static int directory_enter(struct jail *j, struct cj_error *err)
-{
-	j->runtime_dir_fd = record_open_dir(err);
-	if (j->runtime_dir_fd >= 0) {
-		/* What a killed supervisor left; what can't be removed now is left to the next. */
-		struct cj_error ignored;
-		(void)record_sweep(j->runtime_dir_fd, &ignored);
-		return 0;
-	}
-	if (geteuid() == 0)
-		return -err->code;
-	jail_warn(j, "'cejail ps' and 'cejail kill' won't see this run: %s", err->msg);
-	return 0;
-}
-
-static void directory_leave(struct jail *j)
-{
-	cj_close(&j->runtime_dir_fd);
-}
-
-static int ids_enter(struct jail *j, struct cj_error *err)
-{
-	return idmap_choose(j->runtime_dir_fd, &j->ids, err);
-}
-
-/* An id is free again when nobody has it any more, so the jail's processes go first. */
-static void ids_leave(struct jail *j)
-{
-	cj_end_child(&j->init_pidfd);
-	idmap_release(&j->ids);
-}
-
-static int cgroup_enter(struct jail *j, struct cj_error *err)
-{
-	const struct cgroup_limits limits = {
-		.memory_bytes = j->plan->limits.memory_bytes,
-		.millicpus = j->plan->limits.millicpus,
-		.pids = j->plan->limits.pids > 0 ? j->plan->limits.pids + 1
-						 : 0, /* init counts, too */
-	};
-	return cgroup_create(j->plan->cgroup_parent, j->id, &limits, &j->cgroup, err);
-}
-
-static void cgroup_leave(struct jail *j)
-{
-	cgroup_destroy(&j->cgroup);
 }
 
 /* Before init exists: it loads the program compiled here. */
@@ -228,39 +179,24 @@ static void init_leave(struct jail *j)
 	j->init_pid = 0;
 }
 
+static int ids_enter(struct jail *j, struct cj_error *err)
+{
+	return idmap_choose(j->runtime_dir_fd, &j->ids, err);
+}
+
+/* An id is free again when nobody has it any more, so the jail's processes go first. */
+static void ids_leave(struct jail *j)
+{
+	cj_end_child(&j->init_pidfd);
+	idmap_release(&j->ids);
+}
+
 static int map_enter(struct jail *j, struct cj_error *err)
 {
 	if (idmap_write(&j->ids, j->init_pid, err) < 0)
 		return -err->code;
 	const struct ids_mapped mapped = { .may_setgroups = j->ids.may_setgroups };
 	return step_tell(&j->link, STEP_IDS_MAPPED, &mapped, sizeof(mapped), NULL, 0, err);
-}
-
-static bool has_directory(const struct jail *j)
-{
-	return j->runtime_dir_fd >= 0;
-}
-
-static int record_enter(struct jail *j, struct cj_error *err)
-{
-	struct timespec now;
-	(void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail for this clock */
-	const struct record record = {
-		.id = j->id,
-		.profile = j->plan->profile_name,
-		.cgroup_path = j->cgroup.path,
-		.supervisor_pid = getpid(),
-		.init_pid = j->init_pid,
-		.started_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000,
-	};
-	j->record_fd = record_create(j->runtime_dir_fd, &record, err);
-	return j->record_fd < 0 ? j->record_fd : 0;
-}
-
-static void record_leave(struct jail *j)
-{
-	if (j->record_fd >= 0)
-		record_remove(j->runtime_dir_fd, j->id, &j->record_fd);
 }
 
 static int seal_enter(struct jail *j, struct cj_error *err)
@@ -364,13 +300,16 @@ static const struct stage supervisor_stages[] = {
 	/* name                wanted         enter            leave               why here */
 	{ "names",             NULL,          names_enter,     NULL            }, /* may take long: no signal is held back yet */
 	{ "signals",           NULL,          signals_enter,   signals_leave   }, /* a cancel during set-up waits for jail_wait */
+	{ "runtime directory", NULL,          directory_enter, directory_leave }, /* the record and ids live in it */
+	{ "cgroup",            NULL,          place_enter,     cgroup_leave    }, /* found, not made: the record comes first */
+	{ "record",            jail_has_directory, record_enter,    record_leave    }, /* before the leaf, and gone after it: a kill leaves none unnamed */
 	{ "cgroup",            NULL,          cgroup_enter,    cgroup_leave    }, /* limits exist before anything inside does */
 	{ "seccomp",           NULL,          filter_enter,    NULL            }, /* memory only; init inherits it */
 	{ "init",              NULL,          init_enter,      init_leave      }, /* born into the cgroup: clone3(2) */
-	{ "runtime directory", NULL,          directory_enter, directory_leave }, /* ids and the record live in it */
 	{ "ids",               NULL,          ids_enter,       ids_leave       }, /* while init opens its sources */
 	{ "id map",            NULL,          map_enter,       NULL            }, /* ends with init */
-	{ "record",            has_directory, record_enter,    record_leave    }, /* while init builds: needs only its pid */
+	{ "record",            jail_has_directory, entry_enter, NULL           }, /* while init builds: its pid, the leaf's inode */
+	{ "left behind",       jail_has_directory, sweep_enter, NULL           }, /* by others; while init builds */
 	{ "network",           jail_has_network, network_enter, network_leave }, /* while init builds: through sockets of its making */
 	{ "jail",              NULL,          seal_enter,      seal_leave      }, /* waits for init's own table */
 	{ "uplink",            jail_has_network, uplink_enter, NULL           }, /* a helper started first and is waited for last */
@@ -390,7 +329,8 @@ static struct jail *jail_create(const struct plan *plan, const char *id)
 	j->root = plan->root;
 	(void)snprintf(j->id, sizeof(j->id), "%s", id);
 	j->signal_fd = j->runtime_dir_fd = j->init_pidfd = j->record_fd = -1;
-	j->ids.lock_fd = j->cgroup.dir_fd = j->link.sock_fd = -1;
+	j->ids.lock_fd = j->link.sock_fd = -1;
+	j->cgroup = CGROUP_NULL;
 	j->box_fd = j->proc_fd = j->master_fd = -1;
 	for (size_t i = 0; i < RELAY_COUNT; i++)
 		relay_init(&j->relays[i]);

@@ -4,6 +4,8 @@
  *
  * Only whoever holds the lock of a file removes it, and a name is only ever made with
  * O_EXCL.  So one who has the lock of a file that still has a link owns that name.
+ * A sweep may take a file from under its maker, who hasn't locked it yet; the maker sees that
+ * it has no link any more, and makes another.  So no file needs to be spared for being young.
  */
 #include "runtime/jail/record.h"
 
@@ -14,7 +16,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "runtime/base/fd.h"
 #include "runtime/base/json.h"
@@ -22,13 +23,14 @@
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
 #include "runtime/jail/cgroup.h"
+#include "runtime/jail/kernfile.h"
+#include "runtime/jail/sample_text.h"
 
 #define ID_MAX          32
 #define SUFFIX          ".json"
 #define RECORD_MAX      4096
 #define RECORDS_MAX     65536
-#define CREATE_ATTEMPTS 3
-#define YOUNG_SECONDS   10 /* an empty file this new is one that is just being written */
+#define CREATE_ATTEMPTS 100 /* each may meet another sweep */
 
 /* --- names ------------------------------------------------------------------------- */
 
@@ -65,10 +67,16 @@ static bool id_of(const char *file, char out[static ID_MAX + 1])
 
 /* --- writing ------------------------------------------------------------------------- */
 
-static uint64_t inode_of(const char *path)
+/* When a process began, in clock ticks since boot: proc_pid_stat(5).  0: there is none. */
+static uint64_t start_of(pid_t pid)
 {
-	struct stat st;
-	return path[0] != '\0' && lstat(path, &st) == 0 ? st.st_ino : 0;
+	char path[32], text[KERNFILE_SMALL];
+	struct sample_stat stat;
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	if (kernfile_read(AT_FDCWD, path, text, sizeof(text)) <= 0 ||
+	    !sample_text_stat(text, &stat))
+		return 0;
+	return stat.start_ticks;
 }
 
 static int write_record(int fd, const struct record *r, struct cj_error *err)
@@ -81,8 +89,9 @@ static int write_record(int fd, const struct record *r, struct cj_error *err)
 	json_put_key(w, "id"), json_put_string(w, r->id);
 	json_put_key(w, "profile"), json_put_string(w, r->profile);
 	json_put_key(w, "cgroup"), json_put_string(w, r->cgroup_path);
-	json_put_key(w, "cgroup_inode"), json_put_u64(w, inode_of(r->cgroup_path));
+	json_put_key(w, "cgroup_inode"), json_put_u64(w, r->cgroup_inode);
 	json_put_key(w, "supervisor_pid"), json_put_u64(w, (uint64_t)r->supervisor_pid);
+	json_put_key(w, "supervisor_start"), json_put_u64(w, r->supervisor_start);
 	json_put_key(w, "init_pid"), json_put_u64(w, (uint64_t)r->init_pid);
 	json_put_key(w, "started_ms"), json_put_u64(w, r->started_ms);
 	json_close_object(w);
@@ -93,6 +102,8 @@ static int write_record(int fd, const struct record *r, struct cj_error *err)
 		return -err->code;
 	return fd_write_all(fd, text, size, "the record", err);
 }
+
+/* --- locks ----------------------------------------------------------------------------- */
 
 static int lock(int fd, int operation)
 {
@@ -141,51 +152,13 @@ static int open_dead(int dir_fd, const char *name)
 	return take_fd(&fd);
 }
 
-/* Its writer had no time to write it yet, perhaps. */
-static bool is_young(int fd)
+/* A shared lock: those who look don't see each other. */
+static bool is_owned(int fd)
 {
-	struct stat st;
-	return fstat(fd, &st) < 0 || (st.st_size == 0 && time(NULL) - st.st_ctime < YOUNG_SECONDS);
-}
-
-/*
- * The record of a dead run in the way of a new one of the same name.  Only the file goes: a
- * cgroup of that name may be the new run's already.
- */
-static void clear_dead(int dir_fd, const char *name)
-{
-	auto_fd int fd = open_dead(dir_fd, name);
-	if (fd >= 0 && !is_young(fd))
-		(void)unlinkat(dir_fd, name, 0); /* the next attempt says if it is still there */
-}
-
-int record_create(int dir_fd, const struct record *r, struct cj_error *err)
-{
-	struct file_name name;
-	if (!name_of(r->id, &name))
-		return cj_reject(err, "'%s' can't name a run", r->id);
-
-	auto_fd int fd = make_locked(dir_fd, name.text);
-	for (unsigned i = 1; i < CREATE_ATTEMPTS && fd < 0 && errno == EEXIST; i++) {
-		clear_dead(dir_fd, name.text);
-		fd = make_locked(dir_fd, name.text);
-	}
-	if (fd < 0)
-		return cj_fail(err, errno, "record run '%s'", r->id);
-
-	if (write_record(fd, r, err) < 0) {
-		(void)unlinkat(dir_fd, name.text, 0); /* ours: made above */
-		return cj_wrap(err, "record run '%s'", r->id);
-	}
-	return take_fd(&fd);
-}
-
-void record_remove(int dir_fd, const char *id, int *lock_fd)
-{
-	struct file_name name;
-	if (*lock_fd >= 0 && is_linked(*lock_fd) && name_of(id, &name))
-		(void)unlinkat(dir_fd, name.text, 0); /* else swept when the lock is gone */
-	cj_close(lock_fd);
+	if (flock(fd, LOCK_SH | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK;
+	(void)flock(fd, LOCK_UN); /* closing would do it too */
+	return false;
 }
 
 /* --- reading -------------------------------------------------------------------------- */
@@ -218,6 +191,7 @@ static bool parse_record(const char *text, size_t size, const char *id, struct a
 	    !get_string(o, "cgroup", &out->cgroup_path) ||
 	    !get_u64(o, "cgroup_inode", UINT64_MAX, &out->cgroup_inode) ||
 	    !get_u64(o, "supervisor_pid", INT32_MAX, &supervisor) ||
+	    !get_u64(o, "supervisor_start", UINT64_MAX, &out->supervisor_start) ||
 	    !get_u64(o, "init_pid", INT32_MAX, &init) ||
 	    !get_u64(o, "started_ms", UINT64_MAX, &out->started_ms))
 		return false;
@@ -237,14 +211,81 @@ static bool read_record(int fd, const char *id, struct arena *a, struct record *
 	       parse_record(text, size, id, a, out);
 }
 
-/* A shared lock: those who look don't see each other. */
-static bool is_owned(int fd)
+/* --- sweeping ------------------------------------------------------------------------------ */
+
+/* A record names its own run's leaf or nothing we would touch. */
+static bool is_own_leaf(const struct record *r)
 {
-	if (flock(fd, LOCK_SH | LOCK_NB) < 0)
-		return errno == EWOULDBLOCK;
-	(void)flock(fd, LOCK_UN); /* closing would do it too */
-	return false;
+	char tail[sizeof("/cejail-") + ID_MAX];
+	(void)snprintf(tail, sizeof(tail), "/cejail-%s", r->id);
+	size_t size = strlen(r->cgroup_path), tail_size = strlen(tail);
+	return size > tail_size && strcmp(r->cgroup_path + size - tail_size, tail) == 0;
 }
+
+/* 1: removed what a dead run left; 0: nothing to do here, or not possible now. */
+static int sweep_one(int dir_fd, const char *id)
+{
+	auto_arena struct arena a = { 0 };
+	struct record record = { 0 };
+	struct file_name name;
+	struct cj_error ignored; /* what stays is found by the next sweep */
+	if (!name_of(id, &name))
+		return 0;
+	auto_fd int fd = open_dead(dir_fd, name.text);
+	if (fd < 0)
+		return 0;
+	if (read_record(fd, id, &a, &record) && is_own_leaf(&record) &&
+	    cgroup_remove_path(record.cgroup_path, record.cgroup_inode, &ignored) < 0 &&
+	    ignored.code != EINVAL) /* EINVAL: no leaf of ours, and never will be */
+		return 0;
+	return unlinkat(dir_fd, name.text, 0) == 0;
+}
+
+/* --- a run's own ------------------------------------------------------------------------ */
+
+int record_create(int dir_fd, const struct record *r, struct cj_error *err)
+{
+	struct file_name name;
+	if (!name_of(r->id, &name))
+		return cj_reject(err, "'%s' can't name a run", r->id);
+
+	auto_fd int fd = make_locked(dir_fd, name.text);
+	for (unsigned i = 1; i < CREATE_ATTEMPTS && fd < 0 && errno == EEXIST; i++) {
+		(void)sweep_one(dir_fd, r->id); /* the next attempt says if it is still there */
+		fd = make_locked(dir_fd, name.text);
+	}
+	if (fd < 0)
+		return cj_fail(err, errno, "record run '%s'", r->id);
+
+	if (write_record(fd, r, err) < 0) {
+		(void)unlinkat(dir_fd, name.text, 0); /* ours: made above */
+		return cj_wrap(err, "record run '%s'", r->id);
+	}
+	return take_fd(&fd);
+}
+
+/* Over the old text: a number that was 0 only grows longer. */
+int record_complete(int lock_fd, const struct record *r, struct cj_error *err)
+{
+	struct record whole = *r;
+	whole.supervisor_pid = getpid();
+	whole.supervisor_start = start_of(whole.supervisor_pid);
+	if (lseek(lock_fd, 0, SEEK_SET) < 0)
+		return cj_fail(err, errno, "complete the record of run '%s'", r->id);
+	if (write_record(lock_fd, &whole, err) < 0)
+		return cj_wrap(err, "complete the record of run '%s'", r->id);
+	return 0;
+}
+
+void record_remove(int dir_fd, const char *id, int *lock_fd)
+{
+	struct file_name name;
+	if (*lock_fd >= 0 && is_linked(*lock_fd) && name_of(id, &name))
+		(void)unlinkat(dir_fd, name.text, 0); /* else swept when the lock is gone */
+	cj_close(lock_fd);
+}
+
+/* --- looking ----------------------------------------------------------------------------- */
 
 static DIR *open_runs(int dir_fd, struct cj_error *err)
 {
@@ -332,59 +373,27 @@ int record_cancel(int dir_fd, const char *id, struct cj_error *err)
 	auto_fd int fd = open_record(dir_fd, id);
 	if (fd < 0 || !is_owned(fd))
 		return no_such_run(id, err);
-	if (!read_record(fd, id, &a, &record) || record.supervisor_pid <= 1) {
+	if (!read_record(fd, id, &a, &record) || record.supervisor_pid <= 1 ||
+	    record.supervisor_start == 0) {
 		int rc = cj_fail(err, EAGAIN, "read the record of run '%s'", id);
 		(void)cj_hint(err, "it may be just starting: try again");
 		return rc;
 	}
 
 	auto_fd int pidfd = sys_pidfd_open(record.supervisor_pid);
-	/* Still locked now that the descriptor is open: the pid hasn't passed to another. */
-	if (pidfd < 0 || !is_owned(fd))
+	/*
+	 * Asked now that the descriptor is open.  Locked alone wouldn't do: a sweep holds the lock,
+	 * too, and another pid namespace may share the directory.
+	 */
+	if (pidfd < 0 || !is_owned(fd) ||
+	    start_of(record.supervisor_pid) != record.supervisor_start)
 		return no_such_run(id, err);
 	if (sys_pidfd_send_signal(pidfd, SIGTERM) < 0)
 		return cj_fail(err, errno, "signal the supervisor of run '%s'", id);
 	return 0;
 }
 
-/* --- sweeping ------------------------------------------------------------------------------ */
-
-/* A record names its own run's leaf or nothing we would touch. */
-static bool is_own_leaf(const struct record *r)
-{
-	char tail[sizeof("/cejail-") + ID_MAX];
-	(void)snprintf(tail, sizeof(tail), "/cejail-%s", r->id);
-	size_t size = strlen(r->cgroup_path), tail_size = strlen(tail);
-	return size > tail_size && strcmp(r->cgroup_path + size - tail_size, tail) == 0;
-}
-
-/* 1: removed what a dead run left; 0: nothing to do here, or not possible now. */
-static int sweep_one(int dir_fd, const char *file)
-{
-	auto_arena struct arena a = { 0 };
-	struct record record = { 0 };
-	struct file_name name;
-	struct cj_error ignored; /* what stays is found by the next sweep */
-	char id[ID_MAX + 1];
-	if (!id_of(file, id) || !name_of(id, &name))
-		return 0;
-	auto_fd int fd = open_dead(dir_fd, name.text);
-	if (fd < 0 || is_young(fd))
-		return 0;
-	if (read_record(fd, id, &a, &record) && is_own_leaf(&record) &&
-	    cgroup_remove_path(record.cgroup_path, record.cgroup_inode, &ignored) < 0 &&
-	    ignored.code != EINVAL) /* EINVAL: no leaf of ours, and never will be */
-		return 0;
-	return unlinkat(dir_fd, name.text, 0) == 0;
-}
-
-static bool has_record(void *context, const char *id)
-{
-	const int *dir_fd = context;
-	struct file_name name;
-	struct stat st;
-	return name_of(id, &name) && fstatat(*dir_fd, name.text, &st, AT_SYMLINK_NOFOLLOW) == 0;
-}
+/* --- all of them -------------------------------------------------------------------------- */
 
 int record_sweep(int dir_fd, struct cj_error *err)
 {
@@ -393,12 +402,9 @@ int record_sweep(int dir_fd, struct cj_error *err)
 		return cj_fail(err, err->code, "open 'runs' in the runtime directory");
 
 	int swept = 0;
-	for (struct dirent *e; (e = readdir(dir)) != NULL;)
-		swept += sweep_one(dir_fd, e->d_name);
+	for (struct dirent *e; (e = readdir(dir)) != NULL;) {
+		char id[ID_MAX + 1];
+		swept += id_of(e->d_name, id) && sweep_one(dir_fd, id);
+	}
 	return swept;
-}
-
-int record_sweep_unrecorded(int dir_fd)
-{
-	return cgroup_sweep_own(has_record, &dir_fd);
 }

@@ -7,6 +7,9 @@
  * for all of root's jails: they share ids), $XDG_RUNTIME_DIR/cejail, or /run/user/UID/cejail, or
  * /dev/shm/cejail-UID; never /tmp.  The supervisor keeps an flock(2) on it: whoever gets the lock
  * knows that its owner is gone, whatever became of the pid.
+ *
+ * The record is there before anything it tells of, and goes after it: at no moment does a kill
+ * leave what no record names.
  */
 #pragma once
 
@@ -19,9 +22,11 @@
 
 struct record {
 	const char *id, *profile, *cgroup_path; /* cgroup_path may be "" */
+	uint64_t started_ms;                    /* since the epoch */
+	/* 0 until record_complete */
 	pid_t supervisor_pid, init_pid;
-	uint64_t started_ms;   /* since the epoch */
-	uint64_t cgroup_inode; /* record_create looks it up: a path may come to name another */
+	uint64_t supervisor_start; /* clock ticks since boot; with the pid, one process for ever */
+	uint64_t cgroup_inode;     /* a path may come to name another */
 };
 
 /* The directory, made if missing, checked to be ours and private.  Returns a descriptor. */
@@ -29,6 +34,8 @@ int record_open_dir(struct cj_error *err);
 
 /* Writes and locks; returns the descriptor that is the lock.  EEXIST: the id is in use. */
 int record_create(int dir_fd, const struct record *r, struct cj_error *err);
+/* Writes the same again, with what wasn't known before; this process is the supervisor. */
+int record_complete(int lock_fd, const struct record *r, struct cj_error *err);
 /* Removes the file, then lets the lock go. */
 void record_remove(int dir_fd, const char *id, int *lock_fd);
 
@@ -39,15 +46,11 @@ struct record_entry {
 int record_list(int dir_fd, struct arena *a, struct record_entry **out, size_t *out_count,
 		struct cj_error *err);
 
-/* SIGTERM to the supervisor of `id`, by pidfd, checked to be the lock's holder.  ENOENT: no such
- * run. */
+/*
+ * SIGTERM to the supervisor of `id`, by pidfd: while somebody holds the lock, and to no process but
+ * the one that wrote the record.  ENOENT: no such run.
+ */
 int record_cancel(int dir_fd, const char *id, struct cj_error *err);
 
 /* Ends and removes what dead supervisors left (cgroup leaf, then record).  Returns how many. */
 int record_sweep(int dir_fd, struct cj_error *err);
-
-/*
- * The leaves that no record names, because their supervisor was killed before it wrote one.
- * Slower, and rare: `cejail gc` does it, a run doesn't.  Returns how many.
- */
-int record_sweep_unrecorded(int dir_fd);

@@ -13,6 +13,7 @@ enum {
 	FIELD_CUTIME,
 	FIELD_CSTIME,
 	FIELD_THREADS = 20,
+	FIELD_START = 22,
 	FIELD_END
 };
 
@@ -31,6 +32,10 @@ static const char *take_u64(const char *at, uint64_t *out)
 
 bool sample_text_stat(const char *text, struct sample_stat *out)
 {
+	static const bool is_number[FIELD_END] = {
+		[FIELD_UTIME] = true,  [FIELD_STIME] = true,   [FIELD_CUTIME] = true,
+		[FIELD_CSTIME] = true, [FIELD_THREADS] = true, [FIELD_START] = true,
+	};
 	uint64_t fields[FIELD_END] = { 0 };
 	const char *at = strrchr(text, ')');
 	if (!at)
@@ -42,11 +47,11 @@ bool sample_text_stat(const char *text, struct sample_stat *out)
 			return false;
 		at++;
 		/* Those in between may be negative or a letter. */
-		if (i >= FIELD_UTIME && (i <= FIELD_CSTIME || i == FIELD_THREADS) &&
-		    !take_u64(at, &fields[i]))
+		if (is_number[i] && !take_u64(at, &fields[i]))
 			return false;
 	}
-	*out = (struct sample_stat){ .threads = fields[FIELD_THREADS] };
+	*out = (struct sample_stat){ .threads = fields[FIELD_THREADS],
+				     .start_ticks = fields[FIELD_START] };
 	return !__builtin_add_overflow(fields[FIELD_UTIME], fields[FIELD_STIME], &out->own_ticks) &&
 	       !__builtin_add_overflow(fields[FIELD_CUTIME], fields[FIELD_CSTIME],
 				       &out->children_ticks);

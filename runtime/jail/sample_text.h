@@ -15,6 +15,7 @@ struct sample_stat {
 	uint64_t own_ticks;      /* utime + stime */
 	uint64_t children_ticks; /* cutime + cstime: of those it has reaped */
 	uint64_t threads;
+	uint64_t start_ticks; /* since boot */
 };
 bool sample_text_stat(const char *text, struct sample_stat *out);
 

@@ -15,6 +15,7 @@
 #include "runtime/jail/idmap.h"
 #include "runtime/jail/jail.h"
 #include "runtime/jail/protocol.h"
+#include "runtime/jail/record.h"
 #include "runtime/jail/relay.h"
 
 struct jail {
@@ -37,7 +38,9 @@ struct jail {
 	pid_t init_pid;
 	int init_pidfd;
 	struct step_link link; /* to the other role */
+	struct record record;  /* its strings are the plan's and our own */
 	int record_fd;
+	bool leaf_stays; /* the cgroup could not be removed: a sweep's, by its record */
 	struct rootfs_sources *sources; /* init's, until the root is built */
 	int box_fd, proc_fd;            /* rootfs_handles, from init */
 	struct filter_watch *watch;
@@ -58,6 +61,18 @@ void jail_warn(struct jail *j, const char *fmt, ...) __attribute__((format(print
 
 /* The life of init; never returns.  init.c */
 _Noreturn void init_main(struct jail *j);
+
+/* The rows for what a kill can leave.  jail_record.c */
+int directory_enter(struct jail *j, struct cj_error *err);
+void directory_leave(struct jail *j);
+bool jail_has_directory(const struct jail *j);
+int place_enter(struct jail *j, struct cj_error *err);
+int record_enter(struct jail *j, struct cj_error *err);
+void record_leave(struct jail *j);
+int cgroup_enter(struct jail *j, struct cj_error *err);
+void cgroup_leave(struct jail *j);
+int entry_enter(struct jail *j, struct cj_error *err);
+int sweep_enter(struct jail *j, struct cj_error *err);
 
 /* The network's rows.  jail_network.c */
 bool jail_has_network(const struct jail *j);

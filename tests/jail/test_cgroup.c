@@ -20,26 +20,17 @@
 #include "runtime/base/sys.h"
 #include "runtime/jail/cgroup_parent.h"
 
-/* WRAP: mkdirat rmdir fstatfs kernfile_write cgroup_host_read time */
+/* WRAP: mkdirat rmdir fstatfs kernfile_write cgroup_host_read */
 #include "tests/jail/fake_cgroup.h"
 
 static struct cgroup_host host;
 static char real_parent[CGROUP_PATH_MAX]; /* on the real cgroupfs; "": there is none to use */
-static time_t later;                      /* added to the clock */
 
 void __real_cgroup_host_read(struct cgroup_host *out);
 void __wrap_cgroup_host_read(struct cgroup_host *out);
 void __wrap_cgroup_host_read(struct cgroup_host *out)
 {
 	*out = host;
-}
-
-time_t __real_time(time_t *out);
-time_t __wrap_time(time_t *out);
-time_t __wrap_time(time_t *out)
-{
-	(void)out;
-	return __real_time(NULL) + later;
 }
 
 static const struct cgroup_limits usual = {
@@ -71,11 +62,21 @@ static int end_fake(void **state)
 	return 0;
 }
 
+static int find_and_make(const char *option, const char *id, const struct cgroup_limits *limits,
+			 struct cgroup *out, struct cj_error *err)
+{
+	if (cgroup_find(option, id, out, err) < 0 || cgroup_make(out, limits, err) < 0) {
+		(void)cgroup_destroy(out);
+		return -err->code;
+	}
+	return 0;
+}
+
 static struct cgroup create(const char *option)
 {
 	struct cgroup c;
 	struct cj_error err = { 0 };
-	if (cgroup_create(option, "T1", &usual, &c, &err) < 0)
+	if (find_and_make(option, "T1", &usual, &c, &err) < 0)
 		fail_msg("%s", err.msg);
 	return c;
 }
@@ -147,7 +148,7 @@ static void a_limit_that_nobody_wants_is_not_held(void **state)
 	struct cgroup c;
 	struct cj_error err;
 	const struct cgroup_limits none = { 0 };
-	assert_int_equal(cgroup_create(NULL, "T1", &none, &c, &err), 0);
+	assert_int_equal(find_and_make(NULL, "T1", &none, &c, &err), 0);
 	assert_false(c.held[CGROUP_MEMORY] || c.held[CGROUP_CPU] || c.held[CGROUP_PIDS]);
 	assert_true(says(&c, "memory.max", "max\n"));
 	cgroup_destroy(&c);
@@ -191,7 +192,7 @@ static void a_leaf_that_cannot_be_made_is_an_error_that_names_it(void **state)
 	struct cj_error err = { 0 };
 	fake.refuse = "cejail-T1";
 	fake.refuse_errno = EAGAIN; /* cgroup.max.descendants */
-	assert_int_equal(cgroup_create(NULL, "T1", &usual, &c, &err), -EAGAIN);
+	assert_int_equal(find_and_make(NULL, "T1", &usual, &c, &err), -EAGAIN);
 	assert_int_equal(c.dir_fd, -1);
 	assert_non_null(strstr(err.msg, "/cejail/cejail-T1'"));
 }
@@ -204,7 +205,7 @@ static void an_id_that_leads_elsewhere_is_refused(void **state)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct cgroup c;
 		struct cj_error err = { 0 };
-		assert_int_equal(cgroup_create(NULL, bad[i], &usual, &c, &err), -EINVAL);
+		assert_int_equal(find_and_make(NULL, bad[i], &usual, &c, &err), -EINVAL);
 		assert_int_equal(c.dir_fd, -1);
 	}
 }
@@ -214,7 +215,7 @@ static void an_option_that_cannot_serve_is_an_error(void **state)
 	(void)state;
 	struct cgroup c;
 	struct cj_error err = { 0 };
-	assert_int_equal(cgroup_create("/not-there", "T1", &usual, &c, &err), -EINVAL);
+	assert_int_equal(find_and_make("/not-there", "T1", &usual, &c, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "'/not-there'"));
 	assert_int_equal(c.dir_fd, -1);
 }
@@ -435,7 +436,7 @@ static void an_id_with_processes_is_in_use_and_an_empty_one_is_not(void **state)
 	struct cgroup c = create(real_parent), again;
 	struct cj_error err = { 0 };
 	pid_t pid = spawn_into(&c, 0);
-	assert_int_equal(cgroup_create(real_parent, "T1", &usual, &again, &err), -EEXIST);
+	assert_int_equal(find_and_make(real_parent, "T1", &usual, &again, &err), -EEXIST);
 	assert_non_null(strstr(err.msg, "cejail-T1"));
 	cgroup_kill(&c);
 	assert_true(cgroup_wait_empty(&c, 2000));
@@ -447,7 +448,7 @@ static void an_id_with_processes_is_in_use_and_an_empty_one_is_not(void **state)
 	cgroup_destroy(&c);
 }
 
-/* --- by path, and sweeping --------------------------------------------------------------- */
+/* --- by path ------------------------------------------------------------------------------- */
 
 static uint64_t inode_of(const char *path)
 {
@@ -511,45 +512,39 @@ static void a_path_that_is_no_leaf_is_never_touched(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
-static bool knows_t2(void *context, const char *id)
-{
-	(*(unsigned *)context)++;
-	return strcmp(id, "T2") == 0;
-}
-
-static void a_sweep_takes_only_old_empty_unknown_leaves(void **state)
+static void a_leaf_is_named_before_it_is_made(void **state)
 {
 	(void)state;
 	need_real();
-	host.uid = 0;
-	put_path(host.mount.point, real_parent);
-	put_path(host.own_path, real_parent);
-	static const char *const ids[] = { "T1", "T2", "T3" };
-	struct cgroup leaves[3];
-	struct cj_error err;
-	unsigned asked = 0;
-	for (size_t i = 0; i < 3; i++)
-		assert_int_equal(cgroup_create(NULL, ids[i], &usual, &leaves[i], &err), 0);
-	pid_t pid = spawn_into(&leaves[2], 0);
+	struct cgroup c;
+	struct cj_error err = { 0 };
+	assert_int_equal(cgroup_find(real_parent, "T1", &c, &err), 0);
+	assert_non_null(strstr(c.path, "/cejail-T1"));
+	assert_int_equal(access(c.path, F_OK), -1);
+	assert_int_equal(cgroup_inode(&c), 0);
+	assert_int_equal(cgroup_remove_path(c.path, 0, &err), 0); /* nothing there: as well */
 
-	assert_int_equal(cgroup_sweep_own(knows_t2, &asked), 0); /* all are fresh */
-	assert_int_equal(asked, 0);
-	later = 3600;
-	assert_int_equal(cgroup_sweep_own(knows_t2, &asked), 1);
-	later = 0;
-	assert_int_equal(asked, 3);
-	assert_int_equal(access(leaves[0].path, F_OK), -1);
-	assert_int_equal(access(leaves[1].path, F_OK), 0);
-	assert_int_equal(access(leaves[2].path, F_OK), 0);
+	assert_int_equal(cgroup_make(&c, &usual, &err), 0);
+	assert_int_equal(access(c.path, F_OK), 0);
+	assert_true(cgroup_inode(&c) != 0 && cgroup_inode(&c) == inode_of(c.path));
+	assert_true(cgroup_destroy(&c));
+}
 
-	host.uid = 1000;
-	assert_int_equal(cgroup_sweep_own(knows_t2, &asked), 0);
-	for (size_t i = 0; i < 3; i++)
-		cgroup_destroy(&leaves[i]);
+static void a_leaf_of_unknown_inode_is_removed_when_empty_and_never_emptied(void **state)
+{
+	(void)state;
+	need_real();
+	struct cgroup c = create(real_parent);
+	struct cj_error err = { 0 };
+	pid_t pid = spawn_into(&c, 0);
+	assert_int_equal(cgroup_remove_path(c.path, 0, &err), -EBUSY);
+	assert_false(cgroup_wait_empty(&c, 0));
+	cgroup_kill(&c);
 	reap(pid);
-	char own[CGROUP_PATH_MAX + 8];
-	(void)snprintf(own, sizeof(own), "%s/cejail", real_parent);
-	assert_int_equal(rmdir(own), 0);
+	assert_true(cgroup_wait_empty(&c, 2000));
+	assert_int_equal(cgroup_remove_path(c.path, 0, &err), 0);
+	assert_int_equal(access(c.path, F_OK), -1);
+	assert_true(cgroup_destroy(&c));
 }
 
 static int find_real_parent(void **state)
@@ -608,7 +603,8 @@ int main(void)
 		REAL(a_recorded_leaf_is_ended_by_path),
 		REAL(a_newer_leaf_of_the_same_name_is_left_alone),
 		REAL(a_path_that_is_no_leaf_is_never_touched),
-		REAL(a_sweep_takes_only_old_empty_unknown_leaves),
+		REAL(a_leaf_is_named_before_it_is_made),
+		REAL(a_leaf_of_unknown_inode_is_removed_when_empty_and_never_emptied),
 	};
 	return cmocka_run_group_tests(tests, find_real_parent, remove_real_parent);
 }

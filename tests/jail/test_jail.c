@@ -3,7 +3,8 @@
  * The life cycle with every stage failing once, on both sides of clone3(2): the error
  * names the stage, and nothing is held afterwards.
  */
-/* WRAP: record_open_dir idmap_choose cgroup_create sys_clone3 idmap_write record_create */
+/* WRAP: record_open_dir idmap_choose cgroup_find cgroup_make sys_clone3 idmap_write */
+/* WRAP: record_create record_complete */
 /* WRAP: filter_watch_create rootfs_open_sources privileges_join_keyring privileges_become */
 /* WRAP: rootfs_build rootfs_enter loopback_up privileges_limit_user_namespaces rootfs_mask_proc */
 /* WRAP: privileges_nest */
@@ -49,12 +50,13 @@ static const char *failing = "";
 
 FAILS(record_open_dir, (struct cj_error * err), (err))
 FAILS(idmap_choose, (int fd, struct idmap *out, struct cj_error *err), (fd, out, err))
-FAILS(cgroup_create,
-      (const char *parent, const char *id, const struct cgroup_limits *limits, struct cgroup *out,
-       struct cj_error *err),
-      (parent, id, limits, out, err))
+FAILS(cgroup_find, (const char *parent, const char *id, struct cgroup *out, struct cj_error *err),
+      (parent, id, out, err))
+FAILS(cgroup_make, (struct cgroup * c, const struct cgroup_limits *limits, struct cj_error *err),
+      (c, limits, err))
 FAILS(idmap_write, (const struct idmap *map, pid_t pid, struct cj_error *err), (map, pid, err))
 FAILS(record_create, (int fd, const struct record *r, struct cj_error *err), (fd, r, err))
+FAILS(record_complete, (int fd, const struct record *r, struct cj_error *err), (fd, r, err))
 int __real_filter_watch_create(int fd, const struct filter *f, struct filter_watch **out,
 			       struct cj_error *err);
 int __wrap_filter_watch_create(int fd, const struct filter *f, struct filter_watch **out,
@@ -103,11 +105,13 @@ pid_t __wrap_sys_clone3(const struct clone_args *args)
 static const struct {
 	const char *function, *stage;
 } cases[] = {
-	{ "idmap_choose", "ids" },
-	{ "cgroup_create", "cgroup" },
-	{ "sys_clone3", "init" },
-	{ "idmap_write", "id map" },
+	{ "cgroup_find", "cgroup" },
 	{ "record_create", "record" },
+	{ "cgroup_make", "cgroup" },
+	{ "sys_clone3", "init" },
+	{ "idmap_choose", "ids" },
+	{ "idmap_write", "id map" },
+	{ "record_complete", "record" },
 	{ "filter_watch_create", "jail" },
 	{ "privileges_join_keyring", "init" },
 	{ "rootfs_open_sources", "sources" },

@@ -15,19 +15,19 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "runtime/base/scope.h"
 #include "runtime/jail/cgroup.h"
+#include "runtime/jail/kernfile.h"
+#include "runtime/jail/sample_text.h"
 
-/* WRAP: cgroup_remove_path cgroup_sweep_own fd_write_all time flock sys_pidfd_open */
+/* WRAP: cgroup_remove_path fd_write_all flock sys_pidfd_open */
 
 static char dir_path[64];
 static int dir_fd = -1;
-static time_t later;
 
 static struct {
 	char path[512];
@@ -45,15 +45,6 @@ int __wrap_cgroup_remove_path(const char *path, uint64_t inode, struct cj_error 
 	return removed.rc < 0 ? cj_fail(err, -removed.rc, "remove") : 0;
 }
 
-static bool own_leaf_known; /* what the sweep of root's own leaves heard about "LEAF" */
-
-int __wrap_cgroup_sweep_own(bool (*is_known)(void *, const char *), void *context);
-int __wrap_cgroup_sweep_own(bool (*is_known)(void *, const char *), void *context)
-{
-	own_leaf_known = is_known(context, "LEAF");
-	return 0;
-}
-
 static bool disk_is_full;
 
 int __real_fd_write_all(int fd, const void *buf, size_t size, const char *what,
@@ -66,14 +57,6 @@ int __wrap_fd_write_all(int fd, const void *buf, size_t size, const char *what,
 	if (disk_is_full)
 		return cj_fail(err, ENOSPC, "write %s", what);
 	return __real_fd_write_all(fd, buf, size, what, err);
-}
-
-time_t __real_time(time_t *out);
-time_t __wrap_time(time_t *out);
-time_t __wrap_time(time_t *out)
-{
-	(void)out;
-	return __real_time(NULL) + later;
 }
 
 /* A child that goes with us: should a test fail, nobody is left to hold its output open. */
@@ -117,7 +100,6 @@ static int begin(void **state)
 	(void)state;
 	before_flock = before_pidfd = NULL;
 	memset(&removed, 0, sizeof(removed));
-	later = 0;
 	disk_is_full = false;
 	(void)snprintf(dir_path, sizeof(dir_path), "/tmp/cejail-test-record.XXXXXX");
 	if (!mkdtemp(dir_path))
@@ -145,8 +127,6 @@ static struct record record_of(const char *id)
 		.id = id,
 		.profile = "python",
 		.cgroup_path = "",
-		.supervisor_pid = getpid(),
-		.init_pid = 4242,
 		.started_ms = 1767323045678u,
 	};
 }
@@ -156,17 +136,48 @@ static int create(const char *id)
 	struct record r = record_of(id);
 	struct cj_error err = { 0 };
 	int fd = record_create(dir_fd, &r, &err);
-	if (fd < 0)
+	r.init_pid = 4242;
+	if (fd < 0 || record_complete(fd, &r, &err) < 0)
 		print_message("%s\n", err.msg);
 	return fd;
 }
 
+static uint64_t start_of(pid_t pid)
+{
+	char path[64], text[KERNFILE_SMALL];
+	struct sample_stat stat;
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	assert_true(kernfile_read(AT_FDCWD, path, text, sizeof(text)) > 0);
+	assert_true(sample_text_stat(text, &stat));
+	return stat.start_ticks;
+}
+
+/* A process that has nothing to do with any run, and stays. */
+static pid_t fork_bystander(void)
+{
+	pid_t pid = fork_child();
+	if (pid == 0)
+		for (;;)
+			(void)pause();
+	return pid;
+}
+
+static void assert_unharmed(pid_t bystander)
+{
+	int status = 0;
+	assert_int_equal(waitpid(bystander, &status, WNOHANG), 0);
+	assert_int_equal(kill(bystander, SIGKILL), 0);
+	assert_int_equal(waitpid(bystander, &status, 0), bystander);
+	assert_int_equal(WTERMSIG(status), SIGKILL);
+}
+
 /* A record as a supervisor leaves it that was killed: whole, and nobody's. */
-static void leave_dead(const char *id, const char *cgroup)
+static void leave_dead(const char *id, const char *cgroup, uint64_t inode)
 {
 	struct record r = record_of(id);
 	struct cj_error err;
 	r.cgroup_path = cgroup;
+	r.cgroup_inode = inode;
 	auto_fd int fd = record_create(dir_fd, &r, &err);
 	assert_true(fd >= 0);
 }
@@ -212,6 +223,7 @@ static void a_record_is_listed_as_it_was_written(void **state)
 	assert_string_equal(entries[0].record.profile, "python");
 	assert_string_equal(entries[0].record.cgroup_path, "");
 	assert_int_equal(entries[0].record.supervisor_pid, getpid());
+	assert_true(entries[0].record.supervisor_start == start_of(getpid()));
 	assert_int_equal(entries[0].record.init_pid, 4242);
 	assert_true(entries[0].record.started_ms == 1767323045678u);
 	assert_true(entries[0].is_alive);
@@ -241,7 +253,7 @@ static void many_records_are_all_listed(void **state)
 	for (int i = 0; i < 70; i++) {
 		char id[16];
 		(void)snprintf(id, sizeof(id), "run-%d", i);
-		leave_dead(id, "");
+		leave_dead(id, "", 7);
 	}
 	assert_int_equal(list(&a, &entries), 70);
 	for (int i = 0; i < 70; i++)
@@ -263,7 +275,23 @@ static void an_id_in_use_is_refused_and_a_dead_one_taken_over(void **state)
 
 	fd = create("a");
 	assert_true(fd >= 0);
-	assert_int_equal(removed.calls, 0); /* the new run's cgroup has that name by now */
+	record_remove(dir_fd, "a", &fd);
+}
+
+static void a_dead_run_s_name_is_free_when_its_cgroup_is_gone(void **state)
+{
+	(void)state;
+	struct record r = record_of("a");
+	struct cj_error err = { 0 };
+	leave_dead("a", "/sys/fs/cgroup/cejail/cejail-a", 7);
+	removed.rc = -EBUSY;
+	assert_int_equal(record_create(dir_fd, &r, &err), -EEXIST);
+	assert_true(exists("runs/a.json"));
+
+	removed.rc = removed.calls = 0;
+	int fd = create("a");
+	assert_true(fd >= 0);
+	assert_int_equal(removed.calls, 1);
 	record_remove(dir_fd, "a", &fd);
 }
 
@@ -331,7 +359,7 @@ static void a_sweep_ends_the_cgroup_that_was_recorded(void **state)
 	(void)snprintf(leaf, sizeof(leaf), "%s/cejail-job1", dir_path);
 	assert_int_equal(mkdir(leaf, 0700), 0);
 	assert_int_equal(stat(leaf, &st), 0);
-	leave_dead("job1", leaf);
+	leave_dead("job1", leaf, st.st_ino);
 	assert_int_equal(sweep(), 1);
 	assert_int_equal(removed.calls, 1);
 	assert_string_equal(removed.path, leaf);
@@ -342,7 +370,7 @@ static void a_sweep_ends_the_cgroup_that_was_recorded(void **state)
 static void a_record_stays_until_its_cgroup_is_gone(void **state)
 {
 	(void)state;
-	leave_dead("job1", "/sys/fs/cgroup/cejail/cejail-job1");
+	leave_dead("job1", "/sys/fs/cgroup/cejail/cejail-job1", 7);
 	removed.rc = -EBUSY;
 	assert_int_equal(sweep(), 0);
 	assert_true(exists("runs/job1.json"));
@@ -362,7 +390,7 @@ static void a_forged_cgroup_is_never_removed(void **state)
 		"/cejail-job1",
 	};
 	for (size_t i = 0; i < sizeof(forged) / sizeof(forged[0]); i++) {
-		leave_dead("job1", forged[i]);
+		leave_dead("job1", forged[i], 7);
 		assert_int_equal(sweep(), 1);
 		assert_int_equal(removed.calls, 0);
 	}
@@ -380,9 +408,9 @@ static void rubbish_is_not_listed_and_swept_only_when_it_could_be_a_record(void 
 		"{}",
 		"{\"id\":\"other\"}",
 		"{\"id\":\"r\",\"profile\":\"p\",\"cgroup\":\"\",\"cgroup_inode\":0,"
-		"\"supervisor_pid\":-1,\"init_pid\":2,\"started_ms\":3}",
+		"\"supervisor_pid\":-1,\"supervisor_start\":1,\"init_pid\":2,\"started_ms\":3}",
 		"{\"id\":\"r\",\"profile\":\"p\",\"cgroup\":\"\",\"cgroup_inode\":0,"
-		"\"supervisor_pid\":99999999999,\"init_pid\":2,\"started_ms\":3}",
+		"\"supervisor_pid\":99999999999,\"supervisor_start\":1,\"init_pid\":2,\"started_ms\":3}",
 	};
 	put("runs/notes.txt", "mine");
 	put("runs/.json", "{}");
@@ -415,7 +443,7 @@ static void links_and_fifos_in_place_of_records_are_left_alone(void **state)
 	auto_arena struct arena a = { 0 };
 	struct record_entry *entries;
 	char target[128];
-	leave_dead("real", "");
+	leave_dead("real", "", 7);
 	(void)snprintf(target, sizeof(target), "%s/runs/real.json", dir_path);
 	assert_int_equal(symlinkat(target, dir_fd, "runs/link.json"), 0);
 	assert_int_equal(mkfifoat(dir_fd, "runs/fifo.json", 0600), 0);
@@ -427,29 +455,59 @@ static void links_and_fifos_in_place_of_records_are_left_alone(void **state)
 	assert_false(exists("runs/real.json"));
 }
 
-static void an_empty_record_is_given_time_to_be_written(void **state)
+static void an_empty_record_is_swept_at_once(void **state)
 {
 	(void)state;
 	auto_arena struct arena a = { 0 };
 	struct record_entry *entries;
 	put("runs/young.json", "");
 	assert_int_equal(list(&a, &entries), 0);
-	assert_int_equal(sweep(), 0);
-	assert_true(exists("runs/young.json"));
-	later = 60;
 	assert_int_equal(sweep(), 1);
 	assert_false(exists("runs/young.json"));
 }
 
-static void the_sweep_of_cgroups_knows_the_records(void **state)
+static void a_sweep_gets_there_first(void)
+{
+	assert_int_equal(sweep(), 1);
+	assert_false(exists("runs/a.json"));
+}
+
+static void a_file_that_is_swept_before_its_maker_locks_it_is_made_again(void **state)
 {
 	(void)state;
-	int fd = create("LEAF");
-	assert_int_equal(record_sweep_unrecorded(dir_fd), 0);
-	assert_true(own_leaf_known);
-	record_remove(dir_fd, "LEAF", &fd);
-	assert_int_equal(record_sweep_unrecorded(dir_fd), 0);
-	assert_false(own_leaf_known);
+	before_flock = a_sweep_gets_there_first;
+	int fd = create("a");
+	assert_true(fd >= 0);
+	assert_null(before_flock);
+	assert_true(exists("runs/a.json"));
+	assert_int_equal(sweep(), 0);
+	record_remove(dir_fd, "a", &fd);
+}
+
+static void a_record_names_its_cgroup_before_it_is_complete(void **state)
+{
+	(void)state;
+	auto_arena struct arena a = { 0 };
+	struct record_entry *entries;
+	struct cj_error err = { 0 };
+	struct record r = record_of("a");
+	r.cgroup_path = "/sys/fs/cgroup/cejail/cejail-a";
+	int fd = record_create(dir_fd, &r, &err);
+	assert_true(fd >= 0);
+	assert_int_equal(list(&a, &entries), 1);
+	assert_int_equal(record_cancel(dir_fd, "a", &err), -EAGAIN);
+
+	r.cgroup_inode = UINT64_MAX;
+	assert_int_equal(record_complete(fd, &r, &err), 0);
+	assert_int_equal(list(&a, &entries), 1);
+	assert_true(entries[0].record.cgroup_inode == UINT64_MAX);
+	record_remove(dir_fd, "a", &fd);
+
+	leave_dead("a", r.cgroup_path, 0); /* killed before it could complete it */
+	removed.calls = 0;
+	assert_int_equal(sweep(), 1);
+	assert_int_equal(removed.calls, 1);
+	assert_true(removed.inode == 0);
 }
 
 static void a_cancel_reaches_the_supervisor(void **state)
@@ -476,24 +534,36 @@ static void a_cancel_reaches_the_supervisor(void **state)
 	assert_true(err.hint[0] != '\0');
 }
 
+static int create_for(const char *id, pid_t pid, uint64_t start)
+{
+	struct record r = record_of(id);
+	struct cj_error err = { 0 };
+	r.supervisor_pid = pid;
+	r.supervisor_start = start;
+	return record_create(dir_fd, &r, &err);
+}
+
 static void a_dead_run_is_not_cancelled_whoever_has_its_pid(void **state)
 {
 	(void)state;
 	struct cj_error err = { 0 };
-	pid_t bystander = fork_child();
-	if (bystander == 0)
-		for (;;)
-			(void)pause();
-	struct record r = record_of("old");
-	r.supervisor_pid = bystander;
-	int fd = record_create(dir_fd, &r, &err);
+	pid_t bystander = fork_bystander();
+	int fd = create_for("old", bystander, start_of(bystander));
 	cj_close(&fd);
 	assert_int_equal(record_cancel(dir_fd, "old", &err), -ENOENT);
-	int status = 0;
-	assert_int_equal(waitpid(bystander, &status, WNOHANG), 0);
-	assert_int_equal(kill(bystander, SIGKILL), 0);
-	assert_int_equal(waitpid(bystander, &status, 0), bystander);
-	assert_int_equal(WTERMSIG(status), SIGKILL);
+	assert_unharmed(bystander);
+}
+
+static void a_locked_record_signals_nobody_but_the_process_that_wrote_it(void **state)
+{
+	(void)state;
+	struct cj_error err = { 0 };
+	pid_t bystander = fork_bystander(); /* has its pid by now, and a sweep has the lock */
+	int fd = create_for("swept", bystander, start_of(bystander) - 1);
+	assert_true(fd >= 0);
+	assert_int_equal(record_cancel(dir_fd, "swept", &err), -ENOENT);
+	record_remove(dir_fd, "swept", &fd);
+	assert_unharmed(bystander);
 }
 
 static int owner_fd = -1;
@@ -507,18 +577,11 @@ static void a_supervisor_that_ends_while_its_pid_is_opened_is_not_signalled(void
 {
 	(void)state;
 	struct cj_error err = { 0 };
-	pid_t bystander = fork_child(); /* has its pid by then */
-	if (bystander == 0)
-		for (;;)
-			(void)pause();
-	struct record r = record_of("ending");
-	r.supervisor_pid = bystander;
-	owner_fd = record_create(dir_fd, &r, &err);
+	pid_t bystander = fork_bystander(); /* has its pid by then */
+	owner_fd = create_for("ending", bystander, start_of(bystander));
 	before_pidfd = owner_dies;
 	assert_int_equal(record_cancel(dir_fd, "ending", &err), -ENOENT);
-	assert_int_equal(waitpid(bystander, NULL, WNOHANG), 0);
-	assert_int_equal(kill(bystander, SIGKILL), 0);
-	assert_int_equal(waitpid(bystander, NULL, 0), bystander);
+	assert_unharmed(bystander);
 }
 
 static void name_passes_on(void)
@@ -530,7 +593,7 @@ static void name_passes_on(void)
 static void a_name_that_passes_to_a_new_run_is_not_swept(void **state)
 {
 	(void)state;
-	leave_dead("reused", "/sys/fs/cgroup/cejail/cejail-reused");
+	leave_dead("reused", "/sys/fs/cgroup/cejail/cejail-reused", 7);
 	before_flock = name_passes_on; /* the old file is open by then */
 	assert_int_equal(sweep(), 0);
 	assert_true(owner_fd >= 0);
@@ -598,6 +661,7 @@ int main(void)
 		TEST(a_record_is_private),
 		TEST(many_records_are_all_listed),
 		TEST(an_id_in_use_is_refused_and_a_dead_one_taken_over),
+		TEST(a_dead_run_s_name_is_free_when_its_cgroup_is_gone),
 		TEST(a_name_that_leads_elsewhere_is_refused),
 		TEST(a_record_that_cannot_be_written_leaves_nothing),
 		TEST(a_killed_owner_is_seen_as_dead_and_swept),
@@ -607,10 +671,12 @@ int main(void)
 		TEST(rubbish_is_not_listed_and_swept_only_when_it_could_be_a_record),
 		TEST(a_huge_record_is_not_read),
 		TEST(links_and_fifos_in_place_of_records_are_left_alone),
-		TEST(an_empty_record_is_given_time_to_be_written),
-		TEST(the_sweep_of_cgroups_knows_the_records),
+		TEST(an_empty_record_is_swept_at_once),
+		TEST(a_file_that_is_swept_before_its_maker_locks_it_is_made_again),
+		TEST(a_record_names_its_cgroup_before_it_is_complete),
 		TEST(a_cancel_reaches_the_supervisor),
 		TEST(a_dead_run_is_not_cancelled_whoever_has_its_pid),
+		TEST(a_locked_record_signals_nobody_but_the_process_that_wrote_it),
 		TEST(a_supervisor_that_ends_while_its_pid_is_opened_is_not_signalled),
 		TEST(a_name_that_passes_to_a_new_run_is_not_swept),
 		TEST(a_record_of_pid_0_or_1_signals_nobody),

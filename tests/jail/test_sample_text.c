@@ -20,6 +20,7 @@ static void the_numbers_of_stat_are_read(void **state)
 	assert_int_equal(stat.own_ticks, 33);
 	assert_int_equal(stat.children_ticks, 77);
 	assert_int_equal(stat.threads, 5);
+	assert_int_equal(stat.start_ticks, 11909);
 }
 
 static void a_name_cannot_shift_the_fields(void **state)
@@ -45,7 +46,7 @@ static void a_stat_cut_short_is_refused(void **state)
 	struct sample_stat stat = { .threads = 9 };
 	const char *whole = "42 (x)" FIELDS;
 	char part[128];
-	size_t upto = (size_t)(strstr(whole, " 5 0 ") - whole); /* before the threads */
+	size_t upto = (size_t)(strstr(whole, " 11909 ") - whole); /* before the start */
 	for (size_t size = 0; size <= upto; size++) {
 		memcpy(part, whole, size);
 		part[size] = '\0';
@@ -59,10 +60,10 @@ static void numbers_that_do_not_fit_are_refused(void **state)
 	(void)state;
 	struct sample_stat stat;
 	assert_false(sample_text_stat(
-	    "1 (x) S 1 2 2 0 -1 4 1 0 0 0 99999999999999999999 1 1 1 20 0 5", &stat));
+	    "1 (x) S 1 2 2 0 -1 4 1 0 0 0 99999999999999999999 1 1 1 20 0 5 0 1", &stat));
 	assert_false(sample_text_stat(
-	    "1 (x) S 1 2 2 0 -1 4 1 0 0 0 18446744073709551615 1 1 1 20 0 5", &stat));
-	assert_false(sample_text_stat("1 (x) S 1 2 2 0 -1 4 1 0 0 0 -1 1 1 1 20 0 5", &stat));
+	    "1 (x) S 1 2 2 0 -1 4 1 0 0 0 18446744073709551615 1 1 1 20 0 5 0 1", &stat));
+	assert_false(sample_text_stat("1 (x) S 1 2 2 0 -1 4 1 0 0 0 -1 1 1 1 20 0 5 0 1", &stat));
 }
 
 static void memory_is_anonymous_and_shared(void **state)

@@ -2,7 +2,6 @@
 """Bad days of the network: no helper, a helper that dies, forwarding off, floods, many at once, a killed
 supervisor.  A jail stays closed in all of them, and after each test the host is as it was."""
 
-import contextlib
 import json
 import os
 import shutil
@@ -236,20 +235,7 @@ def _(*uplink):
             process.stdout.close()
             process.stderr.close()
         wait_until(lambda: not net.left(), "the host to be as it was", 8)
-    sweep_husks()
-
-
-def sweep_husks():
-    """What a killed run may leave: an empty leaf, a young record with nothing in it (lifecycle.py)."""
     cejail("gc").exits(0)
-    for path in our_cgroups():
-        if os.path.basename(path) != "cejail-supervisor":
-            with contextlib.suppress(OSError):
-                os.rmdir(path)
-    for place in runtime_dirs():
-        for name in os.listdir(place + "/runs") if os.path.isdir(place + "/runs") else ():
-            if os.path.getsize(f"{place}/runs/{name}") == 0:
-                os.unlink(f"{place}/runs/{name}")
 
 
 @test("the host's rule set flushed during a run opens nothing", who="roots")

@@ -82,7 +82,6 @@ int gc_verb(const struct cli *cli)
 	int removed = dir_fd < 0 ? dir_fd : record_sweep(dir_fd, &err);
 	if (removed < 0)
 		return cli_fail(&err);
-	removed += record_sweep_unrecorded(dir_fd);
 	(void)printf("removed %d\n", removed);
 	return cli_finish(0);
 }

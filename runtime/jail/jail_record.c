@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rows for what a kill can leave: the record, and the cgroup that it names.  Acts.
+ *
+ * In the order of supervisor_stages[] (jail.c).  The record is written before the leaf is made and
+ * removed after it, so a sweep finds every leaf, at whatever step its supervisor was killed; and it
+ * is written again as soon as the leaf's inode number and init's pid are known, at a time when
+ * init has work of its own.
+ */
+#include "runtime/jail/state.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/base/scope.h"
+
+/* Without one an ordinary caller's run is only not listed; root needs it to choose ids. */
+int directory_enter(struct jail *j, struct cj_error *err)
+{
+	j->runtime_dir_fd = record_open_dir(err);
+	if (j->runtime_dir_fd >= 0)
+		return 0;
+	if (geteuid() == 0)
+		return -err->code;
+	jail_warn(j, "'cejail ps', 'kill' and 'gc' won't see this run: %s", err->msg);
+	return 0;
+}
+
+void directory_leave(struct jail *j)
+{
+	cj_close(&j->runtime_dir_fd);
+}
+
+int place_enter(struct jail *j, struct cj_error *err)
+{
+	return cgroup_find(j->plan->cgroup_parent, j->id, &j->cgroup, err);
+}
+
+bool jail_has_directory(const struct jail *j)
+{
+	return j->runtime_dir_fd >= 0;
+}
+
+int record_enter(struct jail *j, struct cj_error *err)
+{
+	struct timespec now;
+	(void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail for this clock */
+	j->record = (struct record){
+		.id = j->id,
+		.profile = j->plan->profile_name,
+		.cgroup_path = j->cgroup.path,
+		.started_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000,
+	};
+	j->record_fd = record_create(j->runtime_dir_fd, &j->record, err);
+	return j->record_fd < 0 ? j->record_fd : 0;
+}
+
+void record_leave(struct jail *j)
+{
+	if (j->leaf_stays)
+		cj_close(&j->record_fd); /* a dead run's record from now on, that names the leaf */
+	else if (j->record_fd >= 0)
+		record_remove(j->runtime_dir_fd, j->id, &j->record_fd);
+}
+
+int cgroup_enter(struct jail *j, struct cj_error *err)
+{
+	const struct cgroup_limits limits = {
+		.memory_bytes = j->plan->limits.memory_bytes,
+		.millicpus = j->plan->limits.millicpus,
+		.pids = j->plan->limits.pids > 0 ? j->plan->limits.pids + 1
+						 : 0, /* init counts, too */
+	};
+	return cgroup_make(&j->cgroup, &limits, err);
+}
+
+void cgroup_leave(struct jail *j)
+{
+	j->leaf_stays |= !cgroup_destroy(&j->cgroup);
+}
+
+int entry_enter(struct jail *j, struct cj_error *err)
+{
+	j->record.init_pid = j->init_pid;
+	j->record.cgroup_inode = cgroup_inode(&j->cgroup);
+	return record_complete(j->record_fd, &j->record, err);
+}
+
+/* What killed supervisors left; what can't be removed now is left to the next run. */
+int sweep_enter(struct jail *j, struct cj_error *err)
+{
+	struct cj_error ignored;
+	(void)err;
+	(void)record_sweep(j->runtime_dir_fd, &ignored);
+	return 0;
+}

@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 
 #include "netns/firewall.h"
+#include "netns/nfnl.h"
 #include "runtime/base/fd.h"
 
 #define MESSAGE_MAX 8192        /* one netlink message with its packet; a few hundred bytes */
@@ -85,16 +86,13 @@ static const struct nlmsghdr *make_request(void *buffer)
 	const struct nfulnl_msg_config_cmd command = { .command = NFULNL_CFG_CMD_BIND };
 	const struct nfulnl_msg_config_mode mode = { .copy_range = htonl(FIREWALL_LOG_BYTES),
 						     .copy_mode = NFULNL_COPY_PACKET };
-	struct nlmsghdr *request = mnl_nlmsg_put_header(buffer);
-	request->nlmsg_type = NFNL_SUBSYS_ULOG << 8 | NFULNL_MSG_CONFIG;
-	request->nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK;
-	request->nlmsg_seq = CONFIG_SEQ;
-
-	struct nfgenmsg *head = mnl_nlmsg_put_extra_header(request, sizeof(*head));
-	head->nfgen_family = AF_UNSPEC;
-	head->version = NFNETLINK_V0;
-	head->res_id = htons(FIREWALL_LOG_GROUP);
-
+	struct nlmsghdr *request =
+	    nfnl_put_header(buffer, &(struct nfnl_head){ .subsystem = NFNL_SUBSYS_ULOG,
+							 .message = NFULNL_MSG_CONFIG,
+							 .flags = NLM_F_ACK,
+							 .seq = CONFIG_SEQ,
+							 .family = AF_UNSPEC,
+							 .resource = FIREWALL_LOG_GROUP });
 	mnl_attr_put(request, NFULA_CFG_CMD, sizeof(command), &command);
 	mnl_attr_put(request, NFULA_CFG_MODE, sizeof(mode), &mode);
 	mnl_attr_put_u32(request, NFULA_CFG_NLBUFSIZ, htonl(SKB_BYTES));
@@ -134,10 +132,9 @@ static int read_answer(int fd)
 		if (size <= 0)
 			return size < 0 ? (int)size : -ENODATA;
 		const struct nlmsghdr *message = (const void *)buffer;
-		if (mnl_nlmsg_ok(message, (int)size) && message->nlmsg_type == NLMSG_ERROR &&
-		    message->nlmsg_seq == CONFIG_SEQ &&
-		    mnl_nlmsg_get_payload_len(message) >= sizeof(struct nlmsgerr))
-			return ((const struct nlmsgerr *)mnl_nlmsg_get_payload(message))->error;
+		if (nfnl_is_message(message, (int)size) && message->nlmsg_type == NLMSG_ERROR &&
+		    message->nlmsg_seq == CONFIG_SEQ)
+			return -nfnl_error(message);
 	}
 	return -ENODATA;
 }
@@ -190,9 +187,8 @@ struct listener {
 	void *context;
 };
 
-static int hear_message(const struct nlmsghdr *message, void *data)
+static void hear_message(const struct nlmsghdr *message, const struct listener *l)
 {
-	const struct listener *l = data;
 	size_t size = mnl_nlmsg_get_payload_len(message);
 	const uint8_t *payload = mnl_nlmsg_get_payload(message);
 	struct denial one;
@@ -200,18 +196,17 @@ static int hear_message(const struct nlmsghdr *message, void *data)
 	if (message->nlmsg_type != (NFNL_SUBSYS_ULOG << 8 | NFULNL_MSG_PACKET) ||
 	    size < sizeof(struct nfgenmsg) ||
 	    !denial_parse(payload + sizeof(struct nfgenmsg), size - sizeof(struct nfgenmsg), &one))
-		return MNL_CB_OK;
+		return;
 	const struct denial *row = denials_add(l->denials, &one);
 	if (row && l->each)
 		l->each(l->context, row);
-	return MNL_CB_OK;
 }
 
 int denials_hear(int log_fd, struct denials *d, void (*each)(void *context, const struct denial *d),
 		 void *context, struct cj_error *err)
 {
 	_Alignas(struct nlmsghdr) uint8_t buffer[MESSAGE_MAX];
-	struct listener listener = { d, each, context };
+	const struct listener listener = { d, each, context };
 	int heard = 0;
 
 	for (; heard < DENIALS_AT_ONCE; heard++) {
@@ -220,8 +215,11 @@ int denials_hear(int log_fd, struct denials *d, void (*each)(void *context, cons
 			return cj_fail(err, (int)-size, "read the log of refused packets");
 		if (size == 0)
 			break;
-		/* its verdict is of no use: what can't be read is left to the counters */
-		(void)mnl_cb_run(buffer, (size_t)size, 0, 0, hear_message, &listener);
+		/* what can't be read is left to the counters */
+		int left = (int)size;
+		const struct nlmsghdr *message = (const void *)buffer;
+		for (; nfnl_is_message(message, left); message = mnl_nlmsg_next(message, &left))
+			hear_message(message, &listener);
 	}
 	return heard;
 }

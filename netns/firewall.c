@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 
 #include "netns/firewall_judge.h"
+#include "netns/nfnl.h"
 
 #define ANSWER_WAIT_MS 5000
 #define ANSWER_BYTES   (32 * 1024) /* the kernel fills at most this much of a dump at a time */
@@ -104,15 +105,14 @@ static void judge_answer(const struct nft_batch *b, const struct nlmsghdr *answe
 			 struct verdict *v)
 {
 	if (answer->nlmsg_type != NLMSG_ERROR || answer->nlmsg_pid != v->port ||
-	    answer->nlmsg_seq < b->first_seq || answer->nlmsg_seq > b->last_seq ||
-	    mnl_nlmsg_get_payload_len(answer) < sizeof(struct nlmsgerr))
+	    answer->nlmsg_seq < b->first_seq || answer->nlmsg_seq > b->last_seq)
 		return;
 
-	const struct nlmsgerr *error = mnl_nlmsg_get_payload(answer);
-	if (error->error == 0 && answer->nlmsg_seq == b->last_seq - 1)
+	int code = nfnl_error(answer);
+	if (code == 0 && answer->nlmsg_seq == b->last_seq - 1)
 		v->is_loaded = true;
-	if (error->error < 0 && v->code == 0) {
-		v->code = -error->error;
+	if (code != 0 && v->code == 0) {
+		v->code = code;
 		v->seq = answer->nlmsg_seq;
 	}
 }
@@ -134,7 +134,7 @@ static int read_verdict(int nft_fd, const struct nft_batch *b, struct verdict *v
 
 		int left = (int)got;
 		const struct nlmsghdr *answer = (const struct nlmsghdr *)buffer;
-		for (; mnl_nlmsg_ok(answer, left); answer = mnl_nlmsg_next(answer, &left))
+		for (; nfnl_is_message(answer, left); answer = mnl_nlmsg_next(answer, &left))
 			judge_answer(b, answer, v);
 	}
 }
@@ -324,10 +324,9 @@ static void take_dump(const struct nlmsghdr *message, struct dump *d)
 		d->is_spoilt = true;
 	if (message->nlmsg_type == NLMSG_DONE)
 		d->is_done = true;
-	if (message->nlmsg_type == NLMSG_ERROR &&
-	    mnl_nlmsg_get_payload_len(message) >= sizeof(struct nlmsgerr)) {
-		const struct nlmsgerr *error = mnl_nlmsg_get_payload(message);
-		d->code = error->error < 0 ? -error->error : EBADMSG;
+	if (message->nlmsg_type == NLMSG_ERROR) {
+		int code = nfnl_error(message);
+		d->code = code != 0 ? code : EBADMSG; /* nobody asked for an acknowledgement */
 	}
 	add_counters(message, d->counts);
 }
@@ -336,13 +335,12 @@ static int ask_counters(int nft_fd, uint32_t seq, struct cj_error *err)
 {
 	_Alignas(struct nlmsghdr) char buffer[256] = { 0 };
 
-	struct nlmsghdr *message = mnl_nlmsg_put_header(buffer);
-	message->nlmsg_type = NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETSETELEM;
-	message->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
-	message->nlmsg_seq = seq;
-	struct nfgenmsg *generic = mnl_nlmsg_put_extra_header(message, sizeof(*generic));
-	generic->nfgen_family = NFPROTO_INET;
-	generic->version = NFNETLINK_V0;
+	struct nlmsghdr *message =
+	    nfnl_put_header(buffer, &(struct nfnl_head){ .subsystem = NFNL_SUBSYS_NFTABLES,
+							 .message = NFT_MSG_GETSETELEM,
+							 .flags = NLM_F_DUMP,
+							 .seq = seq,
+							 .family = NFPROTO_INET });
 	mnl_attr_put_strz(message, NFTA_SET_ELEM_LIST_TABLE, FIREWALL_TABLE);
 	mnl_attr_put_strz(message, NFTA_SET_ELEM_LIST_SET, FIREWALL_COUNTERS);
 	return send_all(nft_fd, message, message->nlmsg_len, err);
@@ -363,7 +361,7 @@ static int read_dump(int nft_fd, struct dump *d, struct cj_error *err)
 
 		int left = (int)got;
 		const struct nlmsghdr *message = (const struct nlmsghdr *)buffer;
-		for (; mnl_nlmsg_ok(message, left); message = mnl_nlmsg_next(message, &left))
+		for (; nfnl_is_message(message, left); message = mnl_nlmsg_next(message, &left))
 			take_dump(message, d);
 	}
 	if (d->code != 0)

@@ -9,6 +9,7 @@
 #include <linux/netfilter/nfnetlink.h>
 #include <sys/socket.h>
 
+#include "netns/nfnl.h"
 #include "runtime/base/scope.h"
 
 #define ANSWER_BYTES 16384
@@ -17,12 +18,11 @@
 static int ask(uint8_t message, uint8_t family, const char *table, struct cj_error *err)
 {
 	_Alignas(4) char bytes[256] = { 0 };
-	struct nlmsghdr *header = mnl_nlmsg_put_header(bytes);
-	header->nlmsg_type = NFNL_SUBSYS_NFTABLES << 8 | message;
-	header->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
-	struct nfgenmsg *about = mnl_nlmsg_put_extra_header(header, sizeof(*about));
-	about->nfgen_family = family;
-	about->version = NFNETLINK_V0;
+	struct nlmsghdr *header =
+	    nfnl_put_header(bytes, &(struct nfnl_head){ .subsystem = NFNL_SUBSYS_NFTABLES,
+							.message = message,
+							.flags = NLM_F_DUMP,
+							.family = family });
 	if (table)
 		mnl_attr_put_strz(header, NFTA_RULE_TABLE, table);
 
@@ -44,10 +44,9 @@ static int receive(int fd, void *bytes, size_t *out_size, struct cj_error *err)
 		return cj_fail(err, errno, "look at the nftables rules of this host");
 
 	const struct nlmsghdr *header = bytes;
-	const struct nlmsgerr *told = mnl_nlmsg_get_payload(header);
-	if ((size_t)size >= sizeof(*header) + sizeof(*told) && header->nlmsg_type == NLMSG_ERROR &&
-	    told->error < 0)
-		return cj_fail(err, -told->error, "look at the nftables rules of this host");
+	if (nfnl_is_message(header, (int)size) && header->nlmsg_type == NLMSG_ERROR &&
+	    nfnl_error(header) != 0)
+		return cj_fail(err, nfnl_error(header), "look at the nftables rules of this host");
 	*out_size = (size_t)size;
 	return 0;
 }

@@ -9,6 +9,8 @@
 #include <linux/netfilter/nfnetlink.h>
 #include <string.h>
 
+#include "netns/nfnl.h"
+
 const char *foreign_family_name(uint8_t family)
 {
 	return family == NFPROTO_IPV4 ? "ip" : family == NFPROTO_IPV6 ? "ip6" : "inet";
@@ -75,21 +77,13 @@ static bool drops_forwarded(const struct nlmsghdr *header, struct foreign_chain 
 		out->family == NFPROTO_INET);
 }
 
-/* libmnl takes a length of 2^31 and more for a negative one, which fits everywhere, and looks for
- * attributes in the padding, too. */
-static bool is_message(const struct nlmsghdr *at, int left)
-{
-	return mnl_nlmsg_ok(at, left) && at->nlmsg_len <= (uint32_t)left &&
-	       MNL_ALIGN(at->nlmsg_len) <= (uint32_t)left;
-}
-
 enum foreign_read foreign_read_chains(struct foreign_chains *chains, const void *bytes, size_t size)
 {
 	const uint16_t new_chain = NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWCHAIN;
 	int left = (int)size;
 	const struct nlmsghdr *at = bytes;
 
-	for (; is_message(at, left); at = mnl_nlmsg_next(at, &left)) {
+	for (; nfnl_is_message(at, left); at = mnl_nlmsg_next(at, &left)) {
 		if (at->nlmsg_type == NLMSG_DONE)
 			return FOREIGN_END;
 		if (at->nlmsg_type == NLMSG_ERROR)

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "netns/nfnl.h"
 #include "netns/nft_write.h"
 
 /* Attribute 1 names the table in every object's message, attribute 2 the chain of a rule and the
@@ -47,7 +48,7 @@ static size_t room(const struct nft_batch *b)
 	return NFT_BATCH_MAX - b->size;
 }
 
-static void message_begin(struct nft_batch *b, uint16_t type, uint16_t flags, uint16_t resource)
+static void message_begin(struct nft_batch *b, struct nfnl_head head)
 {
 	if (b->error)
 		return;
@@ -56,21 +57,16 @@ static void message_begin(struct nft_batch *b, uint16_t type, uint16_t flags, ui
 		return;
 	}
 
-	struct nlmsghdr *message = mnl_nlmsg_put_header(b->bytes + b->size);
-	message->nlmsg_type = type;
-	message->nlmsg_flags = NLM_F_REQUEST | flags;
-	message->nlmsg_seq = ++b->last_seq;
-
-	struct nfgenmsg *generic = mnl_nlmsg_put_extra_header(message, sizeof(*generic));
-	generic->nfgen_family = resource ? AF_UNSPEC : NFPROTO_INET;
-	generic->version = NFNETLINK_V0;
-	generic->res_id = htons(resource);
-	b->message = message;
+	head.seq = ++b->last_seq;
+	b->message = nfnl_put_header(b->bytes + b->size, &head);
 }
 
-void nft_message_begin(struct nft_batch *b, uint16_t type, uint16_t flags)
+void nft_message_begin(struct nft_batch *b, uint8_t message, uint16_t flags)
 {
-	message_begin(b, (NFNL_SUBSYS_NFTABLES << 8) | type, flags, 0);
+	message_begin(b, (struct nfnl_head){ .subsystem = NFNL_SUBSYS_NFTABLES,
+					     .message = message,
+					     .flags = flags,
+					     .family = NFPROTO_INET });
 	nft_put_text(b, ATTR_TABLE, b->table);
 }
 
@@ -150,6 +146,15 @@ void nft_nest_end(struct nft_batch *b, struct nlattr *nest)
 
 /* --- the transaction --- */
 
+/* Its begin or its end: which subsystem it is for is its resource. */
+static void frame(struct nft_batch *b, uint8_t message)
+{
+	message_begin(b, (struct nfnl_head){ .message = message,
+					     .family = AF_UNSPEC,
+					     .resource = NFNL_SUBSYS_NFTABLES });
+	nft_message_end(b);
+}
+
 void nft_batch_begin(struct nft_batch *b, const char *table)
 {
 	b->size = 0;
@@ -158,8 +163,7 @@ void nft_batch_begin(struct nft_batch *b, const char *table)
 	b->message = NULL;
 	b->list = NULL;
 	b->first_seq = b->last_seq + 1;
-	message_begin(b, NFNL_MSG_BATCH_BEGIN, 0, NFNL_SUBSYS_NFTABLES);
-	nft_message_end(b);
+	frame(b, NFNL_MSG_BATCH_BEGIN);
 }
 
 static struct nlmsghdr *find_message(const struct nft_batch *b, uint32_t seq)
@@ -185,8 +189,7 @@ int nft_batch_end(struct nft_batch *b)
 	if (b->last_seq > b->first_seq)
 		last->nlmsg_flags |= NLM_F_ACK;
 
-	message_begin(b, NFNL_MSG_BATCH_END, 0, NFNL_SUBSYS_NFTABLES);
-	nft_message_end(b);
+	frame(b, NFNL_MSG_BATCH_END);
 	return -b->error;
 }
 

@@ -9,7 +9,7 @@
 #include "netns/nft.h"
 
 /* Opens a message NFT_MSG_* with its table's name in attribute 1, as every object has it. */
-void nft_message_begin(struct nft_batch *b, uint16_t type, uint16_t flags);
+void nft_message_begin(struct nft_batch *b, uint8_t message, uint16_t flags);
 void nft_message_end(struct nft_batch *b);
 
 void nft_put(struct nft_batch *b, uint16_t type, const void *bytes, size_t size);

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #define ANSWER_MAX 8192 /* an RTM_NEWLINK is 2 KB; an error repeats its request */
+#define ERRNO_MAX  4095 /* MAX_ERRNO in linux/err.h */
 
 void rtbatch_add(struct rtbatch *b, struct nl_msg *msg, const char *fmt, ...)
 {
@@ -46,9 +47,14 @@ void rtbatch_tolerate(struct rtbatch *b, int code)
 		b->tolerated[b->count - 1] = code;
 }
 
-static struct nlmsghdr *message_at(struct rtbatch *b, size_t i)
+static struct nlmsghdr *message_at(const struct rtbatch *b, size_t i)
 {
 	return (struct nlmsghdr *)(void *)(b->bytes + b->at[i]);
+}
+
+static bool asks_for_link(const struct rtbatch *b, size_t i)
+{
+	return message_at(b, i)->nlmsg_type == RTM_GETLINK;
 }
 
 /* Answers that an earlier, broken-off exchange left in the socket are told apart by the sequence
@@ -65,20 +71,21 @@ static uint32_t number_messages(struct rtbatch *b)
 		header->nlmsg_seq = first + (uint32_t)i;
 		header->nlmsg_pid = 0;
 	}
-	if (message_at(b, b->count - 1)->nlmsg_type != RTM_GETLINK)
+	if (!asks_for_link(b, b->count - 1))
 		message_at(b, b->count - 1)->nlmsg_flags |= NLM_F_ACK;
 	return first;
 }
 
-static void read_link(struct nlmsghdr *header, struct rtbatch_link *out)
+static int read_link(struct nlmsghdr *header, struct rtbatch_link *out)
 {
-	if (!nlmsg_valid_hdr(header, sizeof(struct ifinfomsg)))
-		return;
+	if (header->nlmsg_type != RTM_NEWLINK || !nlmsg_valid_hdr(header, sizeof(struct ifinfomsg)))
+		return EBADMSG;
 	const struct ifinfomsg *info = nlmsg_data(header);
 	const struct nlattr *state = nlmsg_find_attr(header, sizeof(*info), IFLA_OPERSTATE);
 	*out = (struct rtbatch_link){ .index = info->ifi_index,
 				      .operstate = state && nla_len(state) >= 1 ? nla_get_u8(state)
 										: 0 };
+	return 0;
 }
 
 struct answer {
@@ -89,21 +96,33 @@ struct answer {
 	struct rtbatch_link link;
 };
 
+/* 0: acknowledged; else a positive errno, EBADMSG for what can't be one. */
+static int read_error(struct nlmsghdr *header)
+{
+	const struct nlmsgerr *told = nlmsg_data(header);
+	if (header->nlmsg_type != NLMSG_ERROR || !nlmsg_valid_hdr(header, sizeof(*told)) ||
+	    told->error > 0 || told->error < -ERRNO_MAX)
+		return EBADMSG;
+	return -told->error;
+}
+
+static bool is_refusal(struct nlmsghdr *header)
+{
+	return header->nlmsg_type == NLMSG_ERROR && read_error(header) != 0;
+}
+
 static void read_answer(const struct rtbatch *b, struct nlmsghdr *header, struct answer *a)
 {
 	size_t i = header->nlmsg_seq - a->first;
 	if (i >= b->count)
 		return;
-	if (header->nlmsg_type == RTM_NEWLINK)
-		read_link(header, &a->link);
-	if (header->nlmsg_type == NLMSG_ERROR && nlmsg_valid_hdr(header, sizeof(struct nlmsgerr))) {
-		int code = -((const struct nlmsgerr *)nlmsg_data(header))->error;
-		if (code != 0 && code != b->tolerated[i] && a->code == 0) {
-			a->code = code;
-			a->failed_at = i;
-		}
+	int code = asks_for_link(b, i) && !is_refusal(header) ? read_link(header, &a->link)
+							      : read_error(header);
+	if (code != 0 && code != b->tolerated[i] && a->code == 0) {
+		a->code = code;
+		a->failed_at = i;
 	}
-	a->is_last = i == b->count - 1;
+	a->is_last = a->is_last || i == b->count - 1;
 }
 
 static int read_answers(int route_fd, const struct rtbatch *b, struct answer *a)

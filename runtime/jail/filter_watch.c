@@ -281,7 +281,8 @@ int filter_watch_create(int listener_fd, const struct filter *f, struct filter_w
 	w->listener_fd = listener_fd;
 	w->is_complete = true;
 	w->ntells = f->ntells < FILTER_TELLS_MAX ? f->ntells : FILTER_TELLS_MAX;
-	memcpy(w->tells, f->tells, w->ntells * sizeof(*w->tells));
+	if (w->ntells > 0) /* none: a filter of the caller's that refuses nothing of note */
+		memcpy(w->tells, f->tells, w->ntells * sizeof(*w->tells));
 	if (make_room(w, err) < 0) {
 		filter_watch_destroy(&w);
 		return -err->code;

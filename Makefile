@@ -75,14 +75,15 @@ $(OUT)/%.o: %.c
 
 # --- tests ------------------------------------------------------------------
 
-# A unit test may wrap system calls: the functions after "WRAP:" in its source.
+# A test may wrap system calls: the functions after "WRAP:" in its source.
+WRAPPED = $$(sed -n 's|^/\* WRAP: \(.*\) \*/|\1|p' $*.c | sed 's/[^ ][^ ]*/-Wl,--wrap=&/g')
 $(TESTS): $(OUT)/%: $(OUT)/%.o $(FILTER) $(LIB)
-	$(LINK) $$(sed -n 's|^/\* WRAP: \(.*\) \*/|\1|p' $*.c | sed 's/[^ ][^ ]*/-Wl,--wrap=&/g') -o $@ $^ $(LIBS) -lcmocka
+	$(LINK) $(WRAPPED) -o $@ $^ $(LIBS) -lcmocka
 $(PROBES): $(OUT)/%: %.c
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Wextra -Werror -o $@ $<
 $(FUZZERS): $(OUT)/%: $(OUT)/%.o $(FILTER) $(LIB)
-	$(CC) $(FLAGS.fuzz) -fsanitize=fuzzer -o $@ $^ $(LIBS)
+	$(CC) $(FLAGS.fuzz) -fsanitize=fuzzer $(WRAPPED) -o $@ $^ $(LIBS)
 
 unit: $(TESTS)                   ## unit tests of this variant
 	@set -e; for t in $(TESTS); do echo "# $$t"; $$t; done

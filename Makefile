@@ -19,7 +19,10 @@ LINK.release   := -pie -Wl,-z,relro,-z,now -Wl,--as-needed
 # (of libmnl they have none).
 STATIC.release := -Wl,-Bstatic -lseccomp -lcap -lyajl_s -lnl-route-3 -lnl-3 -Wl,-Bdynamic -lmnl
 FLAGS.asan     := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
-FLAGS.coverage := -O0 -g --coverage
+# Counters in a file that forks share and no end of a process can lose: tests/cover/counters.c.
+COUNTERS       ?= $(CURDIR)/build/counters
+FLAGS.coverage := -O0 -g -fprofile-instr-generate=/dev/null -fcoverage-mapping -mllvm -runtime-counter-relocation \
+		  -Wno-unused-command-line-argument -DCOVERAGE_DIR='"$(COUNTERS)"'
 FLAGS.fuzz     := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all
 $(if $(FLAGS.$(VARIANT)),,$(error unknown VARIANT '$(VARIANT)'; there are release, asan, coverage, fuzz))
 
@@ -32,6 +35,7 @@ LINK     = $(CC) $(FLAGS.$(VARIANT)) $(LINK.$(VARIANT)) $(CFLAGS) $(LDFLAGS)
 
 LIB     := $(OUT)/libcejail.a
 LIBSRC  := $(wildcard runtime/base/*.c rootfs/*.c netns/*.c profiles/*.c runtime/jail/*.c)
+LIBSRC  += $(if $(filter coverage,$(VARIANT)),tests/cover/counters.c)
 CLISRC  := $(wildcard runtime/front/cli/*.c)
 FILTER  := $(OUT)/gen/default_filter.o
 CEJAIL  := $(OUT)/bin/cejail
@@ -101,6 +105,9 @@ check:                           ## the set-up, then every test: host, test mach
 proof:                           ## every proof in full, and a table: tried, held, leaked (takes hours)
 	tools/setup test
 	tests/proof
+
+coverage:                        ## which lines the tests run through, error paths included
+	tests/coverage
 
 # --- users ------------------------------------------------------------------
 

@@ -9,7 +9,7 @@
 /* WRAP: rootfs_build rootfs_enter loopback_up privileges_limit_user_namespaces rootfs_mask_proc */
 /* WRAP: privileges_nest */
 /* WRAP: rootfs_open_handles limits_apply privileges_no_new fence_apply privileges_drop */
-/* WRAP: filter_load */
+/* WRAP: filter_load stages_enter */
 #include "runtime/jail/jail.h"
 
 #include <fcntl.h>
@@ -18,6 +18,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,6 +35,7 @@
 #include "runtime/jail/limits.h"
 #include "runtime/jail/privileges.h"
 #include "runtime/jail/record.h"
+#include "runtime/jail/stage.h"
 
 /* The function that fails next; init inherits it. */
 static const char *failing = "";
@@ -100,6 +102,45 @@ pid_t __wrap_sys_clone3(const struct clone_args *args)
 		return -1;
 	}
 	return __real_sys_clone3(args);
+}
+
+/* --- any row of the real tables, by its number -------------------------------------------- */
+
+#define ROWS_MAX 32
+
+enum side { SUPERVISOR, INIT, SIDE_COUNT };
+
+/* Shared with init, which is a fork. */
+static struct tables {
+	size_t rows[SIDE_COUNT];
+	char broken_name[64]; /* as its table calls it */
+} * tables;
+static enum side broken_side;
+static int broken_row = -1;
+
+static int enter_broken(struct jail *j, struct cj_error *err)
+{
+	(void)j;
+	return cj_fail(err, EIO, "made to fail");
+}
+
+int __real_stages_enter(struct jail *j, const struct stage *table, size_t n, struct cj_error *err);
+int __wrap_stages_enter(struct jail *j, const struct stage *table, size_t n, struct cj_error *err);
+int __wrap_stages_enter(struct jail *j, const struct stage *table, size_t n, struct cj_error *err)
+{
+	if (!tables)
+		return __real_stages_enter(j, table, n, err);
+	enum side side = getpid() == 1 ? INIT : SUPERVISOR;
+	struct stage rows[ROWS_MAX];
+	assert_true(n <= ROWS_MAX);
+	memcpy(rows, table, n * sizeof(*rows));
+	tables->rows[side] = n;
+	if (side == broken_side && broken_row >= 0) {
+		rows[broken_row].enter = enter_broken;
+		(void)snprintf(tables->broken_name, sizeof(tables->broken_name), "%s",
+			       rows[broken_row].name);
+	}
+	return __real_stages_enter(j, rows, n, err);
 }
 
 static const struct {
@@ -249,6 +290,51 @@ static void every_failing_stage_names_itself_and_leaves_nothing(void **state)
 	}
 }
 
+static void break_row(const struct plan *plan, enum side side, int row)
+{
+	unsigned long before = open_descriptors();
+	struct jail *jail = NULL;
+	struct cj_error err = { 0 };
+	broken_side = side;
+	broken_row = row;
+	tables->broken_name[0] = '\0';
+	int rc = jail_prepare(plan, unique_id(), &jail, &err);
+	broken_row = -1;
+	print_message("%s %d: %s\n", side == INIT ? "init" : "supervisor", row, err.msg);
+	assert_int_equal(rc, -EIO);
+	assert_null(jail);
+	assert_string_not_equal(tables->broken_name, "");
+	assert_string_equal(err.stage, tables->broken_name);
+	char said[128]; /* the row's name, after the supervisor's row that waited for it */
+	(void)snprintf(said, sizeof(said), "%s: made to fail", tables->broken_name);
+	assert_non_null(strstr(err.msg, said));
+	assert_nothing_held(before);
+}
+
+/* The tables themselves are walked: a new row is in here without being named. */
+static void every_row_of_both_tables_fails_once_and_leaves_nothing(void **state)
+{
+	(void)state;
+	struct plan plan = simple_plan();
+	plan.network.mode = NETWORK_PUBLIC; /* so that every row is wanted */
+	plan.network.uplink = UPLINK_NONE;
+	tables =
+	    mmap(NULL, sizeof(*tables), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	assert_ptr_not_equal(tables, MAP_FAILED);
+
+	struct jail *jail = NULL;
+	struct cj_error err = { 0 };
+	assert_int_equal(jail_prepare(&plan, unique_id(), &jail, &err), 0);
+	jail_destroy(&jail);
+	for (enum side side = SUPERVISOR; side < SIDE_COUNT; side++) {
+		assert_true(tables->rows[side] > 10);
+		for (size_t row = 0; row < tables->rows[side]; row++)
+			break_row(&plan, side, (int)row);
+	}
+	munmap(tables, sizeof(*tables));
+	tables = NULL;
+}
+
 static void a_command_that_is_not_there_is_told_apart_from_a_failure_of_ours(void **state)
 {
 	(void)state;
@@ -336,6 +422,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_program_runs_and_its_end_is_told),
 		cmocka_unit_test(every_failing_stage_names_itself_and_leaves_nothing),
+		cmocka_unit_test(every_row_of_both_tables_fails_once_and_leaves_nothing),
 		cmocka_unit_test(a_command_that_is_not_there_is_told_apart_from_a_failure_of_ours),
 		cmocka_unit_test(a_start_directory_that_is_not_there_is_a_failure_of_ours),
 		cmocka_unit_test(a_jail_that_was_never_started_is_destroyed_whole),

@@ -86,13 +86,30 @@ void jail_warn(struct jail *j, const char *fmt, ...)
 
 /* --- rows of the supervisor's table ------------------------------------------------ */
 
+/*
+ * What would end us by default cancels the run instead.  What our caller ignores (nohup(1)),
+ * blocks or handles stays the caller's affair, but SIGTERM is what `cejail kill` sends.
+ */
+static const int ending_signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM, SIGXCPU };
+
+static bool is_heard(int signal)
+{
+	struct sigaction now;
+	sigset_t blocked;
+	if (signal == SIGTERM)
+		return true;
+	(void)sigaction(signal, NULL, &now); /* neither call can fail with these arguments */
+	(void)sigprocmask(SIG_BLOCK, NULL, &blocked);
+	return now.sa_handler == SIG_DFL && !sigismember(&blocked, signal);
+}
+
 static int signals_enter(struct jail *j, struct cj_error *err)
 {
 	sigset_t heard;
 	sigemptyset(&heard);
-	sigaddset(&heard, SIGINT);
-	sigaddset(&heard, SIGTERM);
-	sigaddset(&heard, SIGHUP);
+	for (size_t i = 0; i < sizeof(ending_signals) / sizeof(ending_signals[0]); i++)
+		if (is_heard(ending_signals[i]))
+			sigaddset(&heard, ending_signals[i]);
 	if (j->plan->tty)
 		sigaddset(&heard, SIGWINCH);
 	j->signal_fd = signalfd(-1, &heard, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -100,6 +117,7 @@ static int signals_enter(struct jail *j, struct cj_error *err)
 		return cj_fail(err, errno, "open a descriptor for signals");
 
 	sigaddset(&heard, SIGPIPE); /* a reader that goes away is an EPIPE, not our end */
+	sigaddset(&heard, SIGXFSZ); /* a file at the caller's limit is an EFBIG */
 	if (sigprocmask(SIG_BLOCK, &heard, &j->old_signals) < 0)
 		return cj_fail(err, errno, "block signals");
 	return 0;
@@ -111,6 +129,7 @@ static void signals_leave(struct jail *j)
 	sigset_t ours;
 	sigemptyset(&ours);
 	sigaddset(&ours, SIGPIPE);
+	sigaddset(&ours, SIGXFSZ);
 	const struct timespec now = { 0 };
 	while (sigtimedwait(&ours, NULL, &now) > 0)
 		;
@@ -474,7 +493,7 @@ int jail_start(struct jail *j, const struct program *program, const struct jail_
 		cj_close(&far[i]); /* ours would hold back the end of file */
 	if (rc < 0) {
 		cj_stage(err, "program");
-		return rc;
+		return cj_wrap(err, "program");
 	}
 	step_wait_forever(&j->link);
 	if (j->exec_errno == 0 && io->event)
@@ -500,6 +519,7 @@ int jail_wait(struct jail *j, struct outcome *out, struct cj_error *err)
 	adopt_warnings(j, out);
 	if (rc < 0) {
 		cj_stage(err, "supervisor");
+		rc = cj_wrap(err, "supervisor");
 		outcome_fail(out, err);
 	}
 	return rc;

@@ -35,8 +35,9 @@ struct jail_io {
 /*
  * jail_prepare - from a plan to a sealed jail.
  *
- * `id` names the cgroup leaf and the record.  Blocks INT, TERM, HUP, PIPE and CHLD in the calling
- * process (jail_destroy restores them): they are read from a descriptor.
+ * `id` names the cgroup leaf and the record.  Blocks PIPE, XFSZ, TERM and, where they would end
+ * the calling process, INT, HUP, QUIT, ALRM and XCPU (jail_destroy restores them): they are read
+ * from a descriptor, and any but the first two cancels the run.
  * Fails: with the stage's name in err->stage; nothing is held then.
  */
 int jail_prepare(const struct plan *plan, const char *id, struct jail **out, struct cj_error *err);

@@ -5,14 +5,18 @@
  * setlocale(3) is never called: numbers, messages and JSON are the same everywhere.
  */
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "runtime/base/fd.h"
 #include "runtime/base/log.h"
 #include "runtime/base/text.h"
 #include "runtime/front/cli/cli.h"
+
+#define STACK_BYTES_MIN (512u << 10) /* 'doctor' takes 90 KiB, a run half of that */
 
 static int version_verb(const struct cli *cli);
 static int help_verb(const struct cli *cli);
@@ -132,12 +136,25 @@ int cli_take_only(const struct cli *cli, const char *flag, bool *out_given, stru
 	return 0;
 }
 
+/* Past its end there is only SIGSEGV, and nobody left to say why. */
+static int need_stack(struct cj_error *err)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_STACK, &limit) < 0 || limit.rlim_cur >= STACK_BYTES_MIN)
+		return 0;
+	int rc = cj_reject(err, "the stack may have %ju KiB, and cejail needs %u",
+			   (uintmax_t)limit.rlim_cur >> 10, STACK_BYTES_MIN >> 10);
+	cj_hint(err, "raise the limit: ulimit -s 8192");
+	return rc;
+}
+
 int main(int argc, char **argv)
 {
 	struct cj_error err = { 0 };
 	struct cli cli = { .environ = (const char *const *)environ };
 
-	if (fd_claim_stdio(&cli.open_streams, &err) < 0)
+	if (fd_claim_stdio(&cli.open_streams, &err) < 0 || need_stack(&err) < 0)
 		return cli_fail(&err);
 	/* A reader that goes away is an EPIPE with a name, not our silent end; a file at the
 	 * caller's limit is an EFBIG.  Neither call can fail. */

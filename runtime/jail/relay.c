@@ -61,7 +61,13 @@ static bool is_ready(int fd, short event)
 	return poll(&p, 1, 0) > 0;
 }
 
-/* Puts `size` bytes of r->in into r->out, escaped if asked; carries half a character over. */
+/* Bytes at the end that only the next ones decide: a part of a character, a carriage return. */
+static size_t undecided(const uint8_t *bytes, size_t size)
+{
+	return size > 0 && bytes[size - 1] == '\r' ? 1 : utf8_unfinished(bytes, size);
+}
+
+/* Puts `size` bytes of r->in into r->out, escaped if asked; carries the undecided over. */
 static void pass_on(struct relay *r, size_t size, bool is_last)
 {
 	r->start = 0;
@@ -70,7 +76,7 @@ static void pass_on(struct relay *r, size_t size, bool is_last)
 		r->end = size;
 		return;
 	}
-	size_t held = is_last ? 0 : utf8_unfinished(r->in, size);
+	size_t held = is_last ? 0 : undecided(r->in, size);
 	(void)text_escape(r->in, size - held, true, (char *)r->out, sizeof(r->out));
 	r->end = strlen((char *)r->out);
 	memmove(r->in, r->in + size - held, held);

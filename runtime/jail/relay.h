@@ -27,7 +27,7 @@ struct relay {
 	int out_error;           /* why writing failed; EPIPE: the reader went away */
 	bool escape;             /* control characters become \xNN on the way */
 	uint8_t in[RELAY_CHUNK]; /* the last chunk read */
-	size_t carried;          /* bytes of a character that is not whole yet, at its front */
+	size_t carried;          /* bytes whose escape the next ones decide, at its front */
 	size_t fresh;            /* bytes behind them that relay_fill() brought */
 	uint8_t out[4 * RELAY_CHUNK + 1]; /* what waits to be written: [start, end) */
 	size_t start, end;

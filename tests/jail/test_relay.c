@@ -102,6 +102,26 @@ static void a_character_cut_by_a_chunk_is_shown_whole(void **state)
 	close_relay(&e);
 }
 
+static void a_line_end_cut_by_a_chunk_stays_one(void **state)
+{
+	(void)state;
+	struct ends e = open_relay(true);
+	put(&e, "a\r");
+	(void)step(e.relay);
+	assert_string_equal(read_out(&e), "a");
+	put(&e, "\nb\r");
+	(void)step(e.relay);
+	assert_string_equal(read_out(&e), "\r\nb");
+	put(&e, "c\r");
+	(void)step(e.relay);
+	assert_string_equal(read_out(&e), "\\x0dc");
+	close(e.write_fd);
+	e.write_fd = -1;
+	assert_int_equal(step(e.relay), RELAY_END);
+	assert_string_equal(read_out(&e), "\\x0d");
+	close_relay(&e);
+}
+
 static void half_a_character_at_the_end_is_not_lost(void **state)
 {
 	(void)state;
@@ -226,6 +246,7 @@ int main(void)
 		cmocka_unit_test(bytes_pass_through_unchanged),
 		cmocka_unit_test(a_terminal_sees_escapes_instead_of_control_characters),
 		cmocka_unit_test(a_character_cut_by_a_chunk_is_shown_whole),
+		cmocka_unit_test(a_line_end_cut_by_a_chunk_stays_one),
 		cmocka_unit_test(half_a_character_at_the_end_is_not_lost),
 		cmocka_unit_test(a_reader_that_does_not_read_never_blocks_us),
 		cmocka_unit_test(a_terminal_that_nobody_reads_never_blocks_us),

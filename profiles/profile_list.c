@@ -2,6 +2,7 @@
 /* Which profiles there are, and which one a file asks for.  Acts: reads directories and files. */
 #include "profiles/profile.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,7 +63,7 @@ static int make_entry(struct arena *a, const char *name, struct profile_entry *o
 	out->path = arena_strdup(a, source.path);
 	config_fini(&c);
 
-	if (!out->path || !out->description || (rc < 0 && !out->problem))
+	if (!out->path || !out->description || (rc < 0 && !out->problem) || rc == -ENOMEM)
 		return cj_fail(err, ENOMEM, "list the profiles");
 	return 0;
 }
@@ -124,7 +125,7 @@ static void search_profile(struct search *search, const char *name)
 	struct cj_error problem = { 0 };
 	config_init(&scratch);
 	if (own_extensions(name, &scratch, &problem) < 0) {
-		if (search->problem.code == 0)
+		if (search->problem.code == 0 || problem.code == ENOMEM)
 			search->problem = problem;
 	} else if (list_has(&scratch.extensions, search->extension)) {
 		if (!search->found)
@@ -168,7 +169,8 @@ int profile_for_file(struct config *c, const char *file, const char **out_name,
 		return rc;
 	for (size_t i = 0; i < names.count; i++)
 		search_profile(&search, names.items[i]);
-	if (!search.found || search.second)
+	/* Without memory, who knows which profiles would claim it, too. */
+	if (!search.found || search.second || search.problem.code == ENOMEM)
 		return reject_search(&search, file, err);
 	*out_name = search.found;
 	return 0;

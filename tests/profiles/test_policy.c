@@ -323,6 +323,60 @@ static void a_bad_rule_is_refused(void **state)
 	}
 }
 
+static void no_key_takes_a_value_of_another_kind(void **state)
+{
+	(void)state;
+	static const char *const members[] = {
+		"\"architectures\": \"SCMP_ARCH_X86_64\"",
+		"\"architectures\": [7]",
+		"\"archMap\": {}",
+		"\"archMap\": [7]",
+		"\"archMap\": [{\"architecture\": 7}]",
+		"\"flags\": \"SECCOMP_FILTER_FLAG_LOG\"",
+		"\"flags\": [7]",
+		"\"listenerPath\": 7",
+		"\"defaultErrno\": 7",
+		"\"defaultErrnoRet\": \"7\"",
+		"\"syscalls\": [{\"action\": 7, " NAMES "}]",
+		"\"syscalls\": [{" ALLOW ", \"names\": \"read\"}]",
+		"\"syscalls\": [{" ALLOW ", " NAMES ", \"args\": {}}]",
+		"\"syscalls\": [{" ALLOW ", " NAMES ", \"args\": [7]}]",
+		"\"syscalls\": [{" ALLOW ", " NAMES ", \"args\": [{\"index\": 0, \"value\": 1, "
+		"\"op\": 7}]}]",
+		"\"syscalls\": [{" ALLOW ", " NAMES ", \"includes\": 7}]",
+		"\"syscalls\": [{" ALLOW ", " NAMES ", \"excludes\": 7}]",
+		"\"syscalls\": [{" ALLOW ", " NAMES ", \"includes\": {\"arches\": 7}}]",
+		"\"syscalls\": [{" ALLOW ", " NAMES ", \"includes\": {\"minKernel\": 7}}]",
+	};
+	for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
+		struct cj_error err = { 0 };
+		const struct policy *p = NULL;
+		const char *text =
+		    arena_printf(&arena, "{\"defaultAction\": \"SCMP_ACT_ALLOW\", %s}", members[i]);
+		assert_int_equal(policy_parse("p", text, strlen(text), &arena, &p, &err), -EINVAL);
+		if (!strstr(err.msg, ": expected a"))
+			print_error("%s: %s\n", members[i], err.msg);
+		assert_non_null(strstr(err.msg, ": expected a"));
+		assert_null(p);
+	}
+}
+
+/* Written by programs that have no other word for "not set". */
+static void null_stands_for_nothing(void **state)
+{
+	(void)state;
+	const struct policy *with =
+	    parse("{\"defaultAction\": \"SCMP_ACT_ERRNO\", \"defaultErrnoRet\": null,"
+		  " \"defaultErrno\": \"\", \"architectures\": null, \"archMap\": null,"
+		  " \"flags\": null, \"syscalls\": [{" ALLOW ", \"name\": \"read\","
+		  " \"names\": null, \"args\": null, \"includes\": {\"arches\": null,"
+		  " \"minKernel\": \"\"}, \"excludes\": null}]}");
+	assert_int_equal(with->default_action, POLICY_ERRNO);
+	assert_int_equal(with->default_errno, EPERM);
+	assert_int_equal(with->nrules, 1);
+	assert_int_equal(with->notes.count, 0);
+}
+
 static void numbers_are_whole_and_in_range(void **state)
 {
 	(void)state;
@@ -416,6 +470,8 @@ int main(void)
 		TEST(what_a_file_asks_for_and_does_not_get_is_noted),
 		TEST(what_is_not_understood_is_refused_with_its_place),
 		TEST(a_bad_rule_is_refused),
+		TEST(no_key_takes_a_value_of_another_kind),
+		TEST(null_stands_for_nothing),
 		TEST(numbers_are_whole_and_in_range),
 		TEST(a_bad_condition_is_refused),
 		TEST(a_file_that_is_no_file_is_refused),

@@ -133,5 +133,5 @@ int fence_apply(const struct rootfs_spec *root, struct cj_error *err)
 	unsigned flags = abi >= 7 ? RESTRICT_LOG_SELF_OFF | RESTRICT_LOG_NESTED_OFF : 0;
 	if (syscall(SYS_landlock_restrict_self, ruleset_fd, flags) < 0)
 		return cj_fail(err, errno, "landlock_restrict_self(2)");
-	return 0;
+	return 1;
 }

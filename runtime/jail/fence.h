@@ -16,7 +16,7 @@ int fence_abi(void);
 
 /*
  * fence_apply - restrict the calling process, for good.
- * Runs in:  init, inside the new root, after no_new_privs.  Does nothing when fence_abi() is 0.
+ * Runs in:  init, inside the new root, after no_new_privs.  Returns 1, or 0 when fence_abi() is 0.
  * Follows:  landlock(7).
  */
 int fence_apply(const struct rootfs_spec *root, struct cj_error *err);

@@ -203,9 +203,10 @@ static int no_new_enter(struct jail *j, struct cj_error *err)
 
 static int fence_enter(struct jail *j, struct cj_error *err)
 {
-	/* Asked here: behind the filter a foreign policy may answer in Landlock's place. */
-	j->layers[LAYER_LANDLOCK] = fence_abi() > 0 ? LAYER_ON : LAYER_ABSENT;
-	return fence_apply(&j->plan->root, err);
+	/* What was done, not what fence_abi() says another time: it may find no memory once. */
+	int rc = fence_apply(&j->plan->root, err);
+	j->layers[LAYER_LANDLOCK] = rc > 0 ? LAYER_ON : LAYER_ABSENT;
+	return rc;
 }
 
 static int drop_enter(struct jail *j, struct cj_error *err)

@@ -4,7 +4,7 @@
  * execve(2).  Acts.
  *
  * The child shares init's memory until it execs, which costs no page tables; it
- * writes only `exec_errno`, through a volatile, and calls nothing but the kernel.
+ * writes only its failure, through a volatile, and calls nothing but the kernel.
  */
 #include <errno.h>
 #include <limits.h>
@@ -54,6 +54,12 @@ static int exec_in_path(const struct payload *p)
 	return verdict;
 }
 
+static int start_session(const struct payload *p)
+{
+	(void)p;
+	return setsid();
+}
+
 static int take_terminal(const struct payload *p)
 {
 	return p->has_tty ? ioctl(p->stdio[0], TIOCSCTTY, 0) : 0;
@@ -67,35 +73,63 @@ static int place_stdio(const struct payload *p)
 	return 0;
 }
 
-/* From here: the payload to be.  A session of its own, three descriptors, no signal blocked. */
-static int become_payload(const struct payload *p)
+static int close_others(const struct payload *p)
+{
+	(void)p;
+	return sys_close_range(STDERR_FILENO + 1, ~0u, 0);
+}
+
+static int unblock_signals(const struct payload *p)
 {
 	sigset_t none;
+	(void)p;
 	sigemptyset(&none);
-	if (setsid() < 0 || take_terminal(p) < 0 || place_stdio(p) < 0)
-		return errno;
-	if (sys_close_range(3, ~0u, 0) < 0 || sigprocmask(SIG_SETMASK, &none, NULL) < 0)
-		return errno;
-	return exec_in_path(p);
+	return sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* What the payload to be does before it is one.  A failure is ours, not the program's. */
+static const struct {
+	const char *what;
+	int (*act)(const struct payload *p);
+} last_steps[] = {
+	{ "start the program's session", start_session },
+	{ "give the program its terminal", take_terminal },
+	{ "give the program its standard streams", place_stdio },
+	{ "close all other descriptors of the program", close_others },
+	{ "unblock the program's signals", unblock_signals },
+};
+#define LAST_STEPS (sizeof(last_steps) / sizeof(last_steps[0]))
+
+/* From here: the payload to be.  Returns which step failed, with errno; LAST_STEPS: the execve. */
+static size_t become_payload(const struct payload *p)
+{
+	for (size_t i = 0; i < LAST_STEPS; i++)
+		if (last_steps[i].act(p) < 0)
+			return i;
+	errno = exec_in_path(p);
+	return LAST_STEPS;
 }
 
 pid_t payload_start(const struct payload *p, int *out_exec_errno, struct cj_error *err)
 {
-	volatile int exec_errno = 0;
+	volatile size_t failed_step = 0;
+	volatile int code = 0;
 
 	/* The vDSO and the page tables are shared until execve: cheaper than fork by the size of
 	 * us. */
 	pid_t pid = vfork();
 	if (pid < 0)
-		return cj_fail(err, errno, "fork the payload");
+		return cj_fail(err, errno, "fork the program's process");
 	if (pid == 0) {
-		exec_errno = become_payload(p);
+		failed_step = become_payload(p);
+		code = errno;
 		_exit(127);
 	}
-	if (exec_errno != 0) {
-		(void)waitpid(pid, NULL, 0); /* it has left by _exit */
-		*out_exec_errno = exec_errno;
-		return 0;
-	}
-	return pid;
+	if (code == 0)
+		return pid;
+	(void)waitpid(pid, NULL, 0); /* it has left by _exit */
+	if (failed_step < LAST_STEPS)
+		return cj_fail(err, code, "%s", last_steps[failed_step].what);
+	*out_exec_errno = code;
+	return 0;
 }

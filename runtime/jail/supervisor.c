@@ -163,7 +163,11 @@ static void decide_without_init(struct watch *w)
 static int on_link(struct watch *w, struct cj_error *err)
 {
 	auto_step_msg struct step_msg msg = { 0 };
-	if (step_next(&w->j->link, &msg, err) < 0) {
+	int rc = step_next(&w->j->link, &msg, err);
+	/* EPIPE: it ended and said nothing.  All else is a failure, init's own words or ours. */
+	if (rc < 0 && rc != -EPIPE)
+		return rc;
+	if (rc < 0) {
 		unwatch_fd(w, SOURCE_LINK, w->j->link.sock_fd);
 		decide_without_init(w);
 		return 0;

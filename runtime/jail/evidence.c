@@ -71,7 +71,9 @@ static int read_denied(struct jail *j, struct outcome *out, struct cj_error *err
 	bool is_complete = true;
 	const struct denied_syscall *denied = filter_watch_denied(j->watch, &count, &is_complete);
 	if (!is_complete)
-		jail_warn(j, "more than %d refused system calls: the rest was not counted",
+		jail_warn(j,
+			  "some refused system calls were not counted: they were more than %d, "
+			  "or could not be heard",
 			  FILTER_ANSWERS_MAX);
 	return keep_denied(denied, count, out, err);
 }

@@ -192,6 +192,13 @@ static void stop(struct filter_watch *w)
 	cj_close(&w->listener_fd);
 }
 
+/* From here on the kernel itself refuses, with ENOSYS, and what it refuses is not told. */
+static void give_up(struct filter_watch *w)
+{
+	w->is_complete = false;
+	stop(w);
+}
+
 /* Says whether a notification waits; closes once nobody is left who could send one. */
 static bool has_request(struct filter_watch *w)
 {
@@ -211,7 +218,7 @@ static bool take_request(struct filter_watch *w)
 	if (ioctl(w->listener_fd, SECCOMP_IOCTL_NOTIF_RECV, w->request) == 0)
 		return true;
 	if (errno != ENOENT && errno != EINTR)
-		stop(w);
+		give_up(w);
 	return false;
 }
 
@@ -221,7 +228,7 @@ static void refuse_request(struct filter_watch *w)
 	w->response->id = w->request->id;
 	w->response->error = -errno_for(w, w->request->data.nr);
 	if (ioctl(w->listener_fd, SECCOMP_IOCTL_NOTIF_SEND, w->response) < 0 && errno != ENOENT)
-		stop(w);
+		give_up(w);
 }
 
 static const char *answer_one(struct filter_watch *w)
@@ -233,10 +240,8 @@ static const char *answer_one(struct filter_watch *w)
 	refuse_request(w);
 
 	const char *first = count_name(w, name);
-	if (++w->answers >= FILTER_ANSWERS_MAX) {
-		w->is_complete = false;
-		stop(w);
-	}
+	if (++w->answers >= FILTER_ANSWERS_MAX)
+		give_up(w);
 	return first;
 }
 

@@ -71,13 +71,18 @@ static bool is_safe_parent(const struct stat *st, bool is_shared)
 	return st->st_uid == geteuid() && (st->st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-static int open_parent(const struct place *place)
+/* The next place may do: this one isn't there, or nothing of ours can be in it. */
+#define PLACE_IS_CLOSED (-ENOENT)
+
+static int open_parent(const struct place *place, struct cj_error *err)
 {
 	auto_fd int fd = open(place->parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct stat st;
-	if (fd < 0 || fstat(fd, &st) < 0 || !is_safe_parent(&st, place->is_shared))
-		return -1;
-	return take_fd(&fd);
+	if (fd < 0 && (errno == ENOENT || errno == ENOTDIR || errno == EACCES))
+		return PLACE_IS_CLOSED;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return cj_fail(err, errno, "open '%s'", place->parent);
+	return is_safe_parent(&st, place->is_shared) ? take_fd(&fd) : PLACE_IS_CLOSED;
 }
 
 static int check_private(int fd, const char *path, struct cj_error *err)
@@ -98,8 +103,10 @@ static int open_private(int dir_fd, const char *name, const char *path, struct c
 {
 	auto_fd int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT) {
-		if (mkdirat(dir_fd, name, 0700) < 0 && errno != EEXIST)
-			return cj_fail(err, errno, "make '%s'", path);
+		if (mkdirat(dir_fd, name, 0700) < 0 && errno != EEXIST) {
+			bool is_closed = errno == EACCES || errno == EROFS;
+			return is_closed ? PLACE_IS_CLOSED : cj_fail(err, errno, "make '%s'", path);
+		}
 		fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	}
 	if (fd < 0) {
@@ -112,18 +119,12 @@ static int open_private(int dir_fd, const char *name, const char *path, struct c
 	return rc < 0 ? rc : take_fd(&fd);
 }
 
-/* Could the directory not even be made?  Then the next place may do. */
-static bool is_closed_place(int rc)
-{
-	return rc == -EACCES || rc == -EROFS;
-}
-
 static int open_place(const struct place *place, struct cj_error *err)
 {
 	char path[PLACE_MAX + 64];
-	auto_fd int parent_fd = open_parent(place);
+	auto_fd int parent_fd = open_parent(place, err);
 	if (parent_fd < 0)
-		return cj_fail(err, EACCES, "use '%s'", place->parent);
+		return parent_fd;
 
 	(void)snprintf(path, sizeof(path), "%s/%s", place->parent, place->name);
 	auto_fd int dir_fd = open_private(parent_fd, place->name, path, err);
@@ -132,6 +133,9 @@ static int open_place(const struct place *place, struct cj_error *err)
 
 	(void)snprintf(path, sizeof(path), "%s/%s/runs", place->parent, place->name);
 	auto_fd int runs_fd = open_private(dir_fd, "runs", path, err);
+	/* Here only if the directory went away meanwhile: another place would have other locks. */
+	if (runs_fd == PLACE_IS_CLOSED)
+		return cj_fail(err, EACCES, "make '%s'", path);
 	return runs_fd < 0 ? runs_fd : take_fd(&dir_fd);
 }
 
@@ -143,8 +147,8 @@ int record_open_dir(struct cj_error *err)
 		if (place.parent[0] == '\0')
 			continue;
 		int fd = open_place(&place, err);
-		if (!is_closed_place(fd))
-			return fd < 0 ? cj_wrap(err, "runtime directory") : fd;
+		if (fd != PLACE_IS_CLOSED)
+			return fd;
 	}
 	int rc = cj_reject(err, "there is no place for a runtime directory of uid %u", uid);
 	(void)cj_hint(err, "set XDG_RUNTIME_DIR to a directory of yours with mode 0700");

@@ -284,7 +284,7 @@ int plan_mint_id(char out_id[static PLAN_ID_MAX], struct cj_error *err)
 
 	uint8_t random[RANDOM_CHARS];
 	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
-		return cj_fail(err, errno, "getrandom");
+		return cj_fail(err, errno, "make up an id: getrandom");
 	struct timespec now;
 	if (clock_gettime(CLOCK_REALTIME, &now) < 0)
 		return cj_fail(err, errno, "clock_gettime");

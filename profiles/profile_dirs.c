@@ -21,10 +21,13 @@
 
 /* --- the directories -------------------------------------------------------- */
 
+/* What can't be looked at counts as there: opening it says why, and no other is taken for it. */
 static bool is_directory(const char *path)
 {
 	struct stat st;
-	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+	if (stat(path, &st) < 0)
+		return errno != ENOENT && errno != ENOTDIR;
+	return S_ISDIR(st.st_mode);
 }
 
 /* Cuts the last `n` components off an absolute path. */

@@ -15,16 +15,15 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "rootfs/types.h"
+#include "runtime/base/newfile.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
@@ -34,7 +33,6 @@
 #define SHOWN_MAX   256                        /* bytes of a path in a sentence */
 #define PATH_BYTES  ((ARTIFACTS_DEPTH_MAX + 1) * (size_t)(ARTIFACT_NAME_MAX + 1))
 #define COPY_BYTES  (64u << 10)
-#define TEMP_BYTES  32
 
 /* A directory of the destination, made when the first file comes to lie in it. */
 struct place {
@@ -162,16 +160,6 @@ static int place_open(struct place *place)
 	return place->fd;
 }
 
-/* A name nobody can foresee, so nobody can have put something there. */
-static int make_temp(int dir_fd, char name[static TEMP_BYTES])
-{
-	uint64_t number;
-	if (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number))
-		return -1;
-	(void)snprintf(name, TEMP_BYTES, ".cejail-%016" PRIx64, number);
-	return openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-}
-
 static int write_all(int fd, const char *buf, size_t size)
 {
 	for (size_t put = 0; put < size;) {
@@ -231,24 +219,22 @@ static int add_item(struct collector *c, const struct artifact *item, struct cj_
 	return 0;
 }
 
-/* Whole on disk as far as close(2) can tell, readable by all, under its own name. */
-static int publish(struct collector *c, int dir_fd, int *temp_fd, const char *temp,
-		   const char *name, struct cj_error *err)
+/* Readable by all, under its own name. */
+static int publish(struct collector *c, int dir_fd, struct newfile *to, const char *name,
+		   struct cj_error *err)
 {
-	if (fchmod(*temp_fd, 0644) < 0)
+	if (fchmod(to->fd, 0644) < 0)
 		return fail_destination(c, errno, "set the mode of", err);
-	if (close(take_fd(temp_fd)) < 0) /* where NFS and quotas speak up */
-		return fail_destination(c, errno, "write", err);
-	if (renameat(dir_fd, temp, dir_fd, name) == 0)
+	int rc = newfile_publish(to, dir_fd, name);
+	if (rc == 0)
 		return COPIED;
-	if (errno != EISDIR && errno != ENOTEMPTY && errno != EEXIST)
-		return fail_destination(c, errno, "name", err);
+	if (rc != -EISDIR && rc != -ENOTEMPTY && rc != -EEXIST)
+		return fail_destination(c, -rc, "write", err);
 
-	int rc = skip(c, err, "a directory has its name in the artifacts directory");
+	rc = skip(c, err, "a directory has its name in the artifacts directory");
 	return rc < 0 ? rc : COPY_PASSED_OVER;
 }
 
-/* Through a temporary file in dir_fd, which is gone again unless the file is published. */
 static int copy_to(struct collector *c, int from_fd, int dir_fd, const char *name,
 		   struct cj_error *err)
 {
@@ -257,18 +243,17 @@ static int copy_to(struct collector *c, int from_fd, int dir_fd, const char *nam
 	if (!item.path)
 		return cj_fail(err, ENOMEM, "list the artefacts");
 
-	char temp[TEMP_BYTES];
-	auto_fd int temp_fd = make_temp(dir_fd, temp);
-	if (temp_fd < 0)
-		return fail_destination(c, errno, "create", err);
+	struct newfile to;
+	int rc = newfile_open(dir_fd, 0600, &to);
+	if (rc < 0)
+		return fail_destination(c, -rc, "create", err);
 
-	int rc = copy_bytes(c, from_fd, temp_fd, &item, err);
+	rc = copy_bytes(c, from_fd, to.fd, &item, err);
 	if (rc == COPIED)
-		rc = publish(c, dir_fd, &temp_fd, temp, name, err);
-	if (rc != COPIED) {
-		(void)unlinkat(dir_fd, temp, 0); /* the first failure is the one to tell */
+		rc = publish(c, dir_fd, &to, name, err);
+	newfile_fini(&to, dir_fd);
+	if (rc != COPIED)
 		return rc < 0 ? rc : 0;
-	}
 	return add_item(c, &item, err);
 }
 

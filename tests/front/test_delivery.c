@@ -177,7 +177,7 @@ static void a_place_that_cannot_be_written_is_refused_at_once(void **state)
 
 	err = (struct cj_error){ 0 };
 	assert_int_equal(result_file_open("/tmp/", &f, &err), -EINVAL);
-	assert_int_equal(f.fd, -1);
+	assert_int_equal(f.new.fd, -1);
 }
 
 static void a_fifo_nobody_reads_is_refused_at_once(void **state)

@@ -91,7 +91,9 @@ static int send_descriptor(struct delivery *d, const char *text, size_t size, st
 
 static int send_file(struct delivery *d, const char *text, size_t size, struct cj_error *err)
 {
-	return d->file.fd < 0 ? 0 : result_file_commit(&d->file, text, size, err);
+	if (d->file.dir_fd < 0 || result_file_commit(&d->file, text, size, err) == 0)
+		return 0;
+	return cj_wrap(err, "--json");
 }
 
 static int send_events(struct delivery *d, const char *text, size_t size, struct cj_error *err)
@@ -106,7 +108,7 @@ static int (*const senders[])(struct delivery *d, const char *text, size_t size,
 
 static bool is_wanted(const struct delivery *d)
 {
-	return d->to_stdout || d->result_fd >= 0 || d->file.fd >= 0 || d->events.fd >= 0;
+	return d->to_stdout || d->result_fd >= 0 || d->file.dir_fd >= 0 || d->events.fd >= 0;
 }
 
 int delivery_send(struct delivery *d, const struct outcome *o, const struct result_about *about,

@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "profiles/plan.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/scope.h"
 
@@ -44,25 +43,14 @@ static int open_in_place(const struct result_file *f, const char *path, struct c
 	return take_fd(&fd);
 }
 
-/* "." for a file without a name, which few file systems lack (open(2), O_TMPFILE). */
-static int open_temporary(struct result_file *f, const char *path, struct cj_error *err)
+static int open_new(struct result_file *f, const char *path, struct cj_error *err)
 {
-	char id[PLAN_ID_MAX];
-	if (plan_mint_id(id, err) < 0)
-		return -err->code;
-
-	auto_fd int fd = openat(f->dir_fd, ".", O_WRONLY | O_TMPFILE | O_CLOEXEC, FILE_MODE);
-	if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR)) {
-		(void)snprintf(f->temp, sizeof(f->temp), ".cejail-%s", id);
-		fd = openat(f->dir_fd, f->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, FILE_MODE);
-	}
-	if (fd < 0) {
-		f->temp[0] = '\0';
-		int rc = cj_fail(err, errno, "create '%s'", path);
+	int rc = newfile_open(f->dir_fd, FILE_MODE, &f->new);
+	if (rc < 0) {
+		rc = cj_fail(err, -rc, "create '%s'", path);
 		cj_hint(err, "the result needs a directory that can be written");
-		return rc;
 	}
-	return take_fd(&fd);
+	return rc;
 }
 
 static int open_file(struct result_file *f, const char *path, struct cj_error *err)
@@ -86,8 +74,10 @@ static int open_file(struct result_file *f, const char *path, struct cj_error *e
 		return cj_reject(err, "'%s' is a directory, not a file to write", path);
 	f->is_in_place = exists && !S_ISREG(st.st_mode);
 
-	f->fd = f->is_in_place ? open_in_place(f, path, err) : open_temporary(f, path, err);
-	return f->fd < 0 ? f->fd : 0;
+	if (!f->is_in_place)
+		return open_new(f, path, err);
+	f->new.fd = open_in_place(f, path, err);
+	return f->new.fd < 0 ? f->new.fd : 0;
 }
 
 int result_file_open(const char *path, struct result_file *out, struct cj_error *err)
@@ -102,45 +92,20 @@ int result_file_open(const char *path, struct result_file *out, struct cj_error 
 	return 0;
 }
 
-/* linkat(2) names AT_EMPTY_PATH as needing a capability and this way as the one without. */
-static int give_temporary_name(struct result_file *f, struct cj_error *err)
-{
-	char self[32], temp[sizeof(f->temp)], id[PLAN_ID_MAX];
-
-	if (f->temp[0] != '\0')
-		return 0;
-	if (plan_mint_id(id, err) < 0)
-		return -err->code;
-	(void)snprintf(self, sizeof(self), "/proc/self/fd/%d", f->fd);
-	(void)snprintf(temp, sizeof(temp), ".cejail-%s", id);
-	if (linkat(AT_FDCWD, self, f->dir_fd, temp, AT_SYMLINK_FOLLOW) < 0)
-		return cj_fail(err, errno, "name '%s'", f->name);
-	memcpy(f->temp, temp, sizeof(temp));
-	return 0;
-}
-
 int result_file_commit(struct result_file *f, const char *text, size_t size, struct cj_error *err)
 {
-	if (fd_write_all(f->fd, text, size, f->name, err) < 0 ||
-	    fd_write_all(f->fd, "\n", 1, f->name, err) < 0)
+	if (fd_write_all(f->new.fd, text, size, f->name, err) < 0 ||
+	    fd_write_all(f->new.fd, "\n", 1, f->name, err) < 0)
 		return -err->code;
-	if (f->is_in_place)
-		return 0;
-	if (give_temporary_name(f, err) < 0)
-		return -err->code;
-	if (renameat(f->dir_fd, f->temp, f->dir_fd, f->name) < 0)
-		return cj_fail(err, errno, "put '%s' in its place", f->name);
-	f->temp[0] = '\0';
-	return 0;
+	int rc = f->is_in_place ? 0 : newfile_publish(&f->new, f->dir_fd, f->name);
+	return rc < 0 ? cj_fail(err, -rc, "put '%s' in its place", f->name) : 0;
 }
 
 void result_file_fini(struct result_file *f)
 {
 	int saved = errno;
 
-	if (f->temp[0] != '\0')
-		(void)unlinkat(f->dir_fd, f->temp, 0); /* ours; if it is gone, so much the better */
-	cj_close(&f->fd);
+	newfile_fini(&f->new, f->dir_fd);
 	cj_close(&f->dir_fd);
 	free(f->name);
 	*f = (struct result_file)RESULT_FILE_NULL;

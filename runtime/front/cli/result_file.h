@@ -13,17 +13,18 @@
 #include <stddef.h>
 
 #include "runtime/base/error.h"
+#include "runtime/base/newfile.h"
 
 struct result_file {
-	int dir_fd, fd;   /* -1: not open */
-	char *name;       /* below dir_fd */
-	char temp[48];    /* its name until then; "" while it has none */
-	bool is_in_place; /* written as it stands */
+	int dir_fd;         /* -1: not open */
+	struct newfile new; /* or what is there, open */
+	char *name;         /* below dir_fd */
+	bool is_in_place;   /* what is there is written as it stands */
 };
 
 #define RESULT_FILE_NULL                                                                           \
 	{                                                                                          \
-		.dir_fd = -1, .fd = -1                                                             \
+		.dir_fd = -1, .new = NEWFILE_NULL                                                  \
 	}
 
 int result_file_open(const char *path, struct result_file *out, struct cj_error *err);

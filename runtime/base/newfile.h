@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * newfile - a file that gets its name when it is whole.
+ *
+ * Until then it has none (O_TMPFILE), so that nothing is left of it when its writer is killed.
+ * Where the file system has no such files (NFS, FUSE), a name that nobody can foresee stands for
+ * it.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+struct newfile {
+	int fd;        /* to write to; -1: none */
+	char temp[32]; /* the name it has meanwhile; "": none */
+};
+
+#define NEWFILE_NULL                                                                               \
+	{                                                                                          \
+		.fd = -1                                                                           \
+	}
+
+/* In dir_fd; `mode` under the umask.  0 or -errno, as all here. */
+int newfile_open(int dir_fd, mode_t mode, struct newfile *out);
+
+/*
+ * newfile_publish - close it, and let it take the place of whatever has this name.
+ *
+ * What was there is gone first, since linkat(2) replaces nothing: for an instant the name names
+ * nothing.  -EISDIR: a directory has the name, and keeps it.
+ */
+int newfile_publish(struct newfile *f, int dir_fd, const char *name);
+
+/* Leaves nothing unless it was published. */
+void newfile_fini(struct newfile *f, int dir_fd);

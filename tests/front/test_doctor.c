@@ -43,8 +43,8 @@ int cli_take_only(const struct cli *cli, const char *flag, bool *out_given, stru
 	return 0;
 }
 
-/* WRAP: sys_clone3 sys_mount_setattr fence_abi cgroup_report_parents firewall_load links_join */
-/* WRAP: uplink_helper_find uplink_helper_has_tun uplink_probe */
+/* WRAP: sys_clone3 sys_mount_setattr fence_abi cgroup_report_parents links_join */
+/* WRAP: firewall_apply_jail uplink_helper_find uplink_helper_has_tun uplink_probe */
 static int clone_errno; /* 0: as the host does */
 static bool has_no_setattr;
 static int fence = -1; /* likewise */
@@ -92,11 +92,11 @@ size_t __wrap_cgroup_report_parents(struct cgroup_parent_report *out, size_t max
 	return way_count;
 }
 
-int __real_firewall_load(int nft_fd, struct nft_batch *b, struct cj_error *err);
-int __wrap_firewall_load(int nft_fd, struct nft_batch *b, struct cj_error *err);
-int __wrap_firewall_load(int nft_fd, struct nft_batch *b, struct cj_error *err)
+int __real_firewall_apply_jail(int nft_fd, const struct firewall_spec *spec, struct cj_error *err);
+int __wrap_firewall_apply_jail(int nft_fd, const struct firewall_spec *spec, struct cj_error *err);
+int __wrap_firewall_apply_jail(int nft_fd, const struct firewall_spec *spec, struct cj_error *err)
 {
-	return rules_errno == 0 ? __real_firewall_load(nft_fd, b, err)
+	return rules_errno == 0 ? __real_firewall_apply_jail(nft_fd, spec, err)
 				: cj_fail(err, rules_errno, "load");
 }
 

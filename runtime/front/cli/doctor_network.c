@@ -39,33 +39,21 @@ static int open_network(struct network_handles *h)
 	return network_open(&spec, h, &err) < 0 ? err.code : 0;
 }
 
-static int load(int rules_fd, int (*build)(struct nft_batch *, const struct firewall_spec *))
+/* A jail's own rules: what an expression lacks shows here, not in a list of modules. */
+static int try_rules(void)
 {
 	const struct firewall_spec spec = {
 		.jail4 = address_jail4,
 		.gateway4 = address_gateway4,
 		.has_dns = true,
 	};
-	struct cj_error err = { 0 };
-	struct nft_batch *batch = nft_batch_create();
-	if (!batch)
-		return ENOMEM;
-	int rc = build(batch, &spec);
-	if (rc == 0)
-		rc = firewall_load(rules_fd, batch, &err);
-	nft_batch_destroy(&batch);
-	return -rc;
-}
-
-/* A jail's own rules: what an expression lacks shows here, not in a list of modules. */
-static int try_rules(void)
-{
 	struct network_handles h;
+	struct cj_error err = { 0 };
 	int code = open_network(&h);
 	if (code == 0)
-		code = load(h.fds[SLOT_JAIL_RULES], firewall_build_jail);
+		code = -firewall_apply_jail(h.fds[SLOT_JAIL_RULES], &spec, &err);
 	if (code == 0)
-		code = load(h.fds[SLOT_GATEWAY_RULES], firewall_build_gateway);
+		code = -firewall_apply_gateway(h.fds[SLOT_GATEWAY_RULES], &spec, &err);
 	return code; /* the descriptors end with the child */
 }
 

@@ -46,47 +46,40 @@ static const uint8_t host_end_address[RTMSG_LINK_BYTES] = { 2, 0, 0, 0, 0, 4 };
 static const struct ip next_hop4 = { 4, { 169, 254, 1, 1 } };
 static const struct ip next_hop6 = { 6, { 0xfe, 0x80, [15] = 1 } };
 
+/* Who a link belongs to: what the kernel does with its packets follows from that. */
+enum owner { JAIL, ROUTER, TAP, HOST, OWNERS };
+#define KEEP (-1) /* as it is */
+
 /* clang-format off */
-static const struct rtmsg_setting jail_settings[] = {
-	{ IPV4_DEVCONF_FORWARDING,          0 },
-	{ IPV4_DEVCONF_RP_FILTER,           1 },
-	{ IPV4_DEVCONF_ACCEPT_REDIRECTS,    0 },
-	{ IPV4_DEVCONF_ACCEPT_SOURCE_ROUTE, 0 },
-	{ IPV4_DEVCONF_SEND_REDIRECTS,      0 },
-	{ IPV4_DEVCONF_ARP_IGNORE,          8 }, /* 8: answers nobody */
-};
-static const struct rtmsg_setting router_settings[] = {
-	{ IPV4_DEVCONF_FORWARDING,          1 },
-	{ IPV4_DEVCONF_RP_FILTER,           1 },
-	{ IPV4_DEVCONF_ACCEPT_REDIRECTS,    0 },
-	{ IPV4_DEVCONF_ACCEPT_SOURCE_ROUTE, 0 },
-	{ IPV4_DEVCONF_SEND_REDIRECTS,      0 },
-	{ IPV4_DEVCONF_ROUTE_LOCALNET,      0 },
-	{ IPV4_DEVCONF_PROXY_ARP,           0 },
-	{ IPV4_DEVCONF_ARP_IGNORE,          8 },
-};
-/* The helper behind a tap asks for its neighbours. */
-static const struct rtmsg_setting tap_settings[] = {
-	{ IPV4_DEVCONF_FORWARDING,          1 },
-	{ IPV4_DEVCONF_RP_FILTER,           1 },
-	{ IPV4_DEVCONF_ACCEPT_REDIRECTS,    0 },
-	{ IPV4_DEVCONF_ACCEPT_SOURCE_ROUTE, 0 },
-	{ IPV4_DEVCONF_SEND_REDIRECTS,      0 },
-	{ IPV4_DEVCONF_ROUTE_LOCALNET,      0 },
-	{ IPV4_DEVCONF_PROXY_ARP,           0 },
-	{ IPV4_DEVCONF_ARP_IGNORE,          1 },
-};
-/* Whether the host forwards is its administrator's to say: `forwarding` stays as it is. */
-static const struct rtmsg_setting host_settings[] = {
-	{ IPV4_DEVCONF_RP_FILTER,           1 },
-	{ IPV4_DEVCONF_ACCEPT_REDIRECTS,    0 },
-	{ IPV4_DEVCONF_ACCEPT_SOURCE_ROUTE, 0 },
-	{ IPV4_DEVCONF_SEND_REDIRECTS,      0 },
-	{ IPV4_DEVCONF_ROUTE_LOCALNET,      0 },
-	{ IPV4_DEVCONF_PROXY_ARP,           0 },
-	{ IPV4_DEVCONF_ARP_IGNORE,          8 },
+static const struct {
+	int key, values[OWNERS];
+} setting_rows[] = {
+	/* Whether the host forwards is its administrator's to say.
+	 * The helper behind a tap asks for its neighbours; elsewhere nobody is answered (8).
+	 *                                    jail router   tap  host */
+	{ IPV4_DEVCONF_FORWARDING,          {    0,    1,    1, KEEP } },
+	{ IPV4_DEVCONF_RP_FILTER,           {    1,    1,    1,    1 } },
+	{ IPV4_DEVCONF_ACCEPT_REDIRECTS,    {    0,    0,    0,    0 } },
+	{ IPV4_DEVCONF_ACCEPT_SOURCE_ROUTE, {    0,    0,    0,    0 } },
+	{ IPV4_DEVCONF_SEND_REDIRECTS,      {    0,    0,    0,    0 } },
+	{ IPV4_DEVCONF_ROUTE_LOCALNET,      { KEEP,    0,    0,    0 } },
+	{ IPV4_DEVCONF_PROXY_ARP,           { KEEP,    0,    0,    0 } },
+	{ IPV4_DEVCONF_ARP_IGNORE,          {    8,    8,    1,    8 } },
 };
 /* clang-format on */
+
+static void configure(struct rtbatch *b, const struct rtmsg_link *link, enum owner owner)
+{
+	struct rtmsg_setting settings[COUNT(setting_rows)];
+	size_t n = 0;
+	for (size_t i = 0; i < COUNT(setting_rows); i++) {
+		int value = setting_rows[i].values[owner];
+		if (value != KEEP)
+			settings[n++] =
+			    (struct rtmsg_setting){ setting_rows[i].key, (unsigned)value };
+	}
+	rtmsg_configure(b, link, settings, n);
+}
 
 /* Of the namespace a socket was opened in. */
 static int open_netns_of(int route_fd, struct cj_error *err)
@@ -136,7 +129,7 @@ static int join_gateway(int gateway_fd, int jail_ns_fd, const struct links_spec 
 	struct rtbatch b = { 0 };
 	rtmsg_veth(&b, &gateway_end, &jail_end, jail_ns_fd, spec->mtu);
 	rtmsg_up(&b, &lo, 0);
-	rtmsg_configure(&b, &gateway_end, router_settings, COUNT(router_settings));
+	configure(&b, &gateway_end, ROUTER);
 	rtmsg_up(&b, &gateway_end, 0);
 	rtmsg_address(&b, &gateway_end, &spec->gateway4, 31);
 	rtmsg_neighbour(&b, &gateway_end, &spec->jail4, jail_end.address);
@@ -151,7 +144,7 @@ static int join_jail(int jail_fd, const struct links_spec *spec, struct rtbatch_
 		     struct cj_error *err)
 {
 	struct rtbatch b = { 0 };
-	rtmsg_configure(&b, &jail_end, jail_settings, COUNT(jail_settings));
+	configure(&b, &jail_end, JAIL);
 	rtmsg_up(&b, &jail_end, 0);
 	rtmsg_address(&b, &jail_end, &spec->jail4, 31);
 	rtmsg_neighbour(&b, &jail_end, &spec->gateway4, gateway_end.address);
@@ -218,7 +211,7 @@ static int plug_host_end(int host_fd, const struct rtmsg_link *host_end, const s
 			 const struct ip *ip6, struct cj_error *err)
 {
 	struct rtbatch b = { 0 };
-	rtmsg_configure(&b, host_end, host_settings, COUNT(host_settings));
+	configure(&b, host_end, HOST);
 	rtmsg_up(&b, host_end, 0);
 	rtmsg_neighbour(&b, host_end, ip4, uplink_end.address);
 	rtmsg_route_to(&b, host_end, ip4);
@@ -234,7 +227,7 @@ static int plug_gateway_end(int gateway_fd, const struct rtmsg_link *uplink, con
 			    struct cj_error *err)
 {
 	struct rtbatch b = { 0 };
-	rtmsg_configure(&b, uplink, router_settings, COUNT(router_settings));
+	configure(&b, uplink, ROUTER);
 	rtmsg_up(&b, uplink, 0);
 	rtmsg_address(&b, uplink, ip4, 32);
 	rtmsg_neighbour(&b, uplink, &next_hop4, host_end_address);
@@ -311,7 +304,7 @@ int links_configure_tap(int gateway_fd, const struct links_tap_spec *spec, struc
 		return rc;
 
 	struct rtbatch b = { 0 };
-	rtmsg_configure(&b, &tap, tap_settings, COUNT(tap_settings));
+	configure(&b, &tap, TAP);
 	rtmsg_up(&b, &tap, spec->mtu);
 	add_family(&b, &tap, &spec->ip4, spec->bits4, &spec->router4);
 	add_family(&b, &tap, &spec->ip6, spec->bits6, &spec->router6);

@@ -176,38 +176,45 @@ int set_extends(struct config *c, const struct setting *s, const char *text, str
 	return 0;
 }
 
-int set_network(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
+/* The place of `text` in a table of names; false: it is none of them. */
+static bool find_name(const char *const *names, unsigned count, const char *text, unsigned *out)
 {
-	for (unsigned mode = 0; mode < NETWORK_MODE_COUNT; mode++) {
-		if (strcmp(network_mode_names[mode], text) == 0) {
-			*(enum network_mode *)field_of(c, s) = mode;
-			return 0;
+	for (unsigned i = 0; i < count; i++) {
+		if (strcmp(names[i], text) == 0) {
+			*out = i;
+			return true;
 		}
 	}
-	return cj_reject(err, "'%s' is neither 'public' nor 'none'", text);
+	return false;
+}
+
+int set_network(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
+{
+	unsigned mode;
+	if (!find_name(network_mode_names, NETWORK_MODE_COUNT, text, &mode))
+		return cj_reject(err, "'%s' is neither 'public' nor 'none'", text);
+	*(enum network_mode *)field_of(c, s) = mode;
+	return 0;
 }
 
 int set_uplink(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
 {
-	for (unsigned kind = 0; kind < UPLINK_COUNT; kind++) {
-		if (strcmp(uplink_names[kind], text) == 0) {
-			*(enum uplink_kind *)field_of(c, s) = kind;
-			return 0;
-		}
-	}
-	return cj_reject(err, "'%s' is no uplink: auto, host, pasta, slirp4netns or none", text);
+	unsigned kind;
+	if (!find_name(uplink_names, UPLINK_COUNT, text, &kind))
+		return cj_reject(err, "'%s' is no uplink: auto, host, pasta, slirp4netns or none",
+				 text);
+	*(enum uplink_kind *)field_of(c, s) = kind;
+	return 0;
 }
 
 int set_output_policy(struct config *c, const struct setting *s, const char *text,
 		      struct cj_error *err)
 {
-	for (unsigned policy = 0; policy < OUTPUT_POLICY_COUNT; policy++) {
-		if (strcmp(output_policy_names[policy], text) == 0) {
-			*(enum output_policy *)field_of(c, s) = policy;
-			return 0;
-		}
-	}
-	return cj_reject(err, "'%s' is neither 'truncate' nor 'kill'", text);
+	unsigned policy;
+	if (!find_name(output_policy_names, OUTPUT_POLICY_COUNT, text, &policy))
+		return cj_reject(err, "'%s' is neither 'truncate' nor 'kill'", text);
+	*(enum output_policy *)field_of(c, s) = policy;
+	return 0;
 }
 
 /* --- lists ------------------------------------------------------------------ */

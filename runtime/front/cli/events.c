@@ -114,15 +114,24 @@ static bool has_caught_up(const struct events *e)
 	return e->end - e->start <= EVENTS_QUEUE_MAX / 2;
 }
 
+/* An object that is open still; NULL: no memory. */
+static struct json_writer *open_event(const char *type)
+{
+	struct json_writer *w = json_writer_create(false);
+	if (!w)
+		return NULL;
+	json_open_object(w);
+	json_put_key(w, "type");
+	json_put_string(w, type);
+	return w;
+}
+
 static void tell_dropped(struct events *e)
 {
-	auto_json_writer struct json_writer *w = json_writer_create(false);
+	auto_json_writer struct json_writer *w = open_event("dropped");
 	if (!w)
 		return; /* said later, with those to come */
 
-	json_open_object(w);
-	json_put_key(w, "type");
-	json_put_string(w, "dropped");
 	json_put_key(w, "events");
 	json_put_u64(w, e->dropped);
 	json_close_object(w);
@@ -146,7 +155,7 @@ static void tell_stream(struct events *e, size_t stream, const void *bytes, size
 			bool is_last)
 {
 	struct half_character *half = &e->carried[stream];
-	auto_json_writer struct json_writer *w = json_writer_create(false);
+	auto_json_writer struct json_writer *w = open_event(stream == 0 ? "stdout" : "stderr");
 	uint8_t *joined = malloc(half->size + size + 1);
 
 	if (!w || !joined) {
@@ -163,9 +172,6 @@ static void tell_stream(struct events *e, size_t stream, const void *bytes, size
 	memcpy(half->bytes, joined + size, half->size);
 
 	if (size > 0) {
-		json_open_object(w);
-		json_put_key(w, "type");
-		json_put_string(w, stream == 0 ? "stdout" : "stderr");
 		json_put_bytes(w, joined, size);
 		json_close_object(w);
 		queue_line(e, w);
@@ -175,14 +181,11 @@ static void tell_stream(struct events *e, size_t stream, const void *bytes, size
 
 static void tell_other(struct events *e, const char *type, const char *text, size_t size)
 {
-	auto_json_writer struct json_writer *w = json_writer_create(false);
+	auto_json_writer struct json_writer *w = open_event(type);
 	if (!w) {
 		e->dropped++;
 		return;
 	}
-	json_open_object(w);
-	json_put_key(w, "type");
-	json_put_string(w, type);
 	if (strcmp(type, "start") == 0) {
 		put_start(w, text, size);
 	} else {
@@ -195,14 +198,11 @@ static void tell_other(struct events *e, const char *type, const char *text, siz
 
 static void tell_denial(struct events *e, const struct denial *d)
 {
-	auto_json_writer struct json_writer *w = json_writer_create(false);
+	auto_json_writer struct json_writer *w = open_event("denied");
 	if (!w) {
 		e->dropped++;
 		return;
 	}
-	json_open_object(w);
-	json_put_key(w, "type");
-	json_put_string(w, "denied");
 	json_put_key(w, "network");
 	result_put_denial(w, d);
 	json_close_object(w);

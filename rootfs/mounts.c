@@ -11,6 +11,8 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
+#define LEVEL_BYTES 2 /* "e ", "w " or "i " before a message: fsopen(2) */
+
 int mounts_make_private(struct cj_error *err)
 {
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
@@ -27,12 +29,12 @@ static int fail_with_log(int context_fd, int code, const char *type, const char 
 {
 	char text[256];
 	ssize_t size = sys_read(context_fd, text, sizeof(text) - 1);
-	if (size < 3)
+	if (size <= LEVEL_BYTES)
 		return cj_fail(err, code, "%s a '%s' file system", doing, type);
 
 	text[size] = '\0';
 	text[strcspn(text, "\n")] = '\0';
-	return cj_fail(err, code, "%s a '%s' file system (%s)", doing, type, text + 2);
+	return cj_fail(err, code, "%s a '%s' file system (%s)", doing, type, text + LEVEL_BYTES);
 }
 
 static int set_option(int context_fd, const struct mounts_option *option)

@@ -8,16 +8,9 @@
 
 #include "netns/rtmsg.h"
 #include "tests/netns/namespaces.h"
+#include "tests/netns/texts.h"
 
 static const struct rtmsg_link lo = { .name = "lo", .index = 1 };
-
-static struct ip ip_of(const char *text)
-{
-	struct ip ip = { 0 };
-	if (!ip_parse(text, &ip))
-		abort();
-	return ip;
-}
 
 static struct place place_with_lo(void)
 {

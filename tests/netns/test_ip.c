@@ -10,25 +10,9 @@
 
 #include <cmocka.h>
 
+#include "tests/netns/texts.h"
+
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
-
-static struct ip ip_of(const char *text)
-{
-	struct ip ip = { 0 };
-
-	if (!ip_parse(text, &ip))
-		fail_msg("'%s' is refused", text);
-	return ip;
-}
-
-static struct ip_net net_of(const char *text)
-{
-	struct ip_net net = { 0 };
-
-	if (!ip_net_parse(text, &net))
-		fail_msg("'%s' is refused", text);
-	return net;
-}
 
 static void an_address_is_read_and_written_the_same(void **state)
 {

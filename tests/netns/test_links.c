@@ -11,16 +11,10 @@
 #include "netns/firewall.h"
 #include "netns/rtmsg.h"
 #include "tests/netns/namespaces.h"
+#include "tests/netns/texts.h"
 
 #define ROUNDS     50
 #define CONNECT_MS 300 /* a lost SYN is sent again after 1000 */
-
-static struct ip ip_of(const char *text)
-{
-	struct ip ip = { 0 };
-	MUST(ip_parse(text, &ip));
-	return ip;
-}
 
 static struct links_spec usual_spec(void)
 {

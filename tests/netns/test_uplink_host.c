@@ -16,16 +16,10 @@
 #include "netns/links.h"
 #include "netns/rtmsg.h"
 #include "tests/netns/namespaces.h"
+#include "tests/netns/texts.h"
 
 #define CHILDREN  4
 #define PER_CHILD 50 /* together the two hundred jails one host must take */
-
-static struct ip ip_of(const char *text)
-{
-	struct ip ip = { 0 };
-	MUST(ip_parse(text, &ip));
-	return ip;
-}
 
 static void set_forwarding(const char *value)
 {

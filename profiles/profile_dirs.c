@@ -147,8 +147,11 @@ int profile_dir_names(const struct profile_dir *where, struct arena *a, struct s
 		return cj_fail(err, errno, "list '%s'", where->path);
 	(void)take_fd(&dir_fd); /* closedir(3) closes it */
 
-	const struct dirent *entry;
-	while ((entry = readdir(dir))) {
+	for (;;) {
+		errno = 0;
+		const struct dirent *entry = readdir(dir);
+		if (!entry)
+			break;
 		size_t size = strlen(entry->d_name);
 		size_t stem = size > strlen(SUFFIX) ? size - strlen(SUFFIX) : 0;
 		if (stem == 0 || strcmp(entry->d_name + stem, SUFFIX) != 0)
@@ -157,7 +160,7 @@ int profile_dir_names(const struct profile_dir *where, struct arena *a, struct s
 		if (!name || (is_name(name) && strings_add(out, a, name) < 0))
 			return cj_fail(err, ENOMEM, "list '%s'", where->path);
 	}
-	return 0;
+	return errno == 0 ? 0 : cj_fail(err, errno, "list '%s'", where->path);
 }
 
 /* --- one file --------------------------------------------------------------- */

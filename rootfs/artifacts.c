@@ -334,18 +334,22 @@ static int collect_directory(struct collector *c, int fd, struct place *place, u
 		return cj_fail(err, code, "list '/box/out/%s'", c->path);
 	}
 	size_t length = strlen(c->path);
-	int rc = 0;
-	for (const struct dirent *entry; rc == 0 && (entry = readdir(dir));) {
+	for (;;) {
+		errno = 0;
+		const struct dirent *entry = readdir(dir);
+		if (!entry)
+			break;
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
 		path_push(c, entry->d_name);
-		if (++c->entries > ENTRIES_MAX)
-			c->unnamed++;
-		else
-			rc = collect_entry(c, dirfd(dir), entry->d_name, place, depth, err);
+		bool is_one_more = ++c->entries > ENTRIES_MAX;
+		c->unnamed += is_one_more;
+		if (!is_one_more &&
+		    collect_entry(c, dirfd(dir), entry->d_name, place, depth, err) < 0)
+			return -err->code;
 		c->path[length] = '\0';
 	}
-	return rc;
+	return errno == 0 ? 0 : cj_fail(err, errno, "list '/box/out/%s'", c->path);
 }
 
 static int by_path(const void *a, const void *b)

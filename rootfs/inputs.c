@@ -178,10 +178,17 @@ static int walk_entry(struct walk *w, int dir_fd, const char *name, unsigned dep
 				   : walk_file(w, fd, &st, err);
 }
 
-static bool is_link(const char *path)
+/* A link among copied files is part of them; one that is named is somebody's arrow. */
+static int refuse_link(const char *source, struct cj_error *err)
 {
 	struct stat st;
-	return fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
+	if (fstatat(AT_FDCWD, source, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return cj_fail(err, errno, "look at '%s'", source);
+	if (!S_ISLNK(st.st_mode))
+		return 0;
+	int rc = cj_reject(err, "'%s' is a symbolic link", source);
+	cj_hint(err, "name the file it points to");
+	return rc;
 }
 
 int inputs_walk(const char *source, const char *target, uint64_t max_bytes, input_sink sink,
@@ -198,12 +205,8 @@ int inputs_walk(const char *source, const char *target, uint64_t max_bytes, inpu
 	    (size_t)target_length >= sizeof(w->in.path))
 		return cj_fail(err, ENAMETOOLONG, "copy '%s'", source);
 
-	/* A link among copied files is part of them; one that is named is somebody's arrow. */
-	if (is_link(source)) {
-		int rc = cj_reject(err, "'%s' is a symbolic link", source);
-		cj_hint(err, "name the file it points to");
-		return rc;
-	}
+	if (refuse_link(source, err) < 0)
+		return -err->code;
 	return walk_entry(w, AT_FDCWD, source, 0, err);
 }
 

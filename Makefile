@@ -10,8 +10,17 @@ CC      ?= cc
 OUT     := build/$(VARIANT)$(if $(filter clang%,$(notdir $(CC))),-clang)
 PREFIX  ?= /usr/local
 PKGS    := libseccomp libcap yajl libmnl libnl-route-3.0
-WARN    := -Wall -Wextra -Wshadow -Wvla -Wformat=2 -Wstrict-prototypes -Wmissing-prototypes \
-	   -Walloca -Wpointer-arith -Wwrite-strings -Wno-missing-field-initializers -Werror
+IS_CLANG := $(findstring clang,$(shell $(CC) --version 2>/dev/null))
+WARN     = -Wall -Wextra -Wshadow -Wvla -Wformat=2 -Wstrict-prototypes -Wmissing-prototypes \
+	   -Walloca -Wpointer-arith -Wwrite-strings -Wno-missing-field-initializers -Werror \
+	   -Wundef -Wconversion -Wno-sign-conversion -Wimplicit-fallthrough -Wnull-dereference \
+	   -Wredundant-decls -Wnested-externs -Wold-style-definition -Wfloat-equal -Wdouble-promotion \
+	   -Wunused-macros $(if $(IS_CLANG),$(WARN.clang),$(WARN.gcc))
+WARN.gcc := -Wduplicated-cond -Wduplicated-branches -Wlogical-op -Wformat-signedness -Wtrampolines \
+	    -Wjump-misses-init -Wunused-const-variable=2
+# assert(!"a sentence") is how an impossible state speaks
+WARN.clang := -Wconditional-uninitialized -Wunreachable-code -Wassign-enum -Wunused-const-variable \
+	      -Wno-string-conversion
 
 FLAGS.release  := -O2 -g -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fPIE
 LINK.release   := -pie -Wl,-z,relro,-z,now -Wl,--as-needed
@@ -75,6 +84,8 @@ $(HELPER): $(OUT)/runtime/front/userscope/main.o $(LIB)
 $(OUT)/%.o: %.c
 	@mkdir -p $(@D)
 	$(COMPILE) -c -o $@ $<
+# gcc doesn't know that cmocka's assert_non_null() doesn't return
+$(OUT)/tests/%.o: WARN += -Wno-null-dereference
 -include $(shell find $(OUT) -name '*.d' 2>/dev/null)
 
 # --- tests ------------------------------------------------------------------

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "netns/attrs.h"
 #include "netns/firewall_judge.h"
 #include "netns/nfnl.h"
 
@@ -306,7 +307,9 @@ static void add_counters(const struct nlmsghdr *message, uint64_t counts[static 
 	const struct nlattr *elements = list.at[NFTA_SET_ELEM_LIST_ELEMENTS];
 	if (!elements || mnl_attr_validate(elements, MNL_TYPE_NESTED) < 0)
 		return;
-	mnl_attr_for_each_nested(element, elements) add_counter(element, counts);
+	for (element = mnl_attr_get_payload(elements); attrs_go_on(element, attrs_end(elements));
+	     element = mnl_attr_next(element))
+		add_counter(element, counts);
 }
 
 struct dump {

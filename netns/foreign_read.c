@@ -9,6 +9,7 @@
 #include <linux/netfilter/nfnetlink.h>
 #include <string.h>
 
+#include "netns/attrs.h"
 #include "netns/nfnl.h"
 
 const char *foreign_family_name(uint8_t family)
@@ -30,8 +31,8 @@ static bool is_forward_hook(const struct nlattr *nest)
 	const struct nlattr *attr;
 	uint32_t number = 0;
 
-	mnl_attr_for_each_nested(attr, nest)
-	{
+	for (attr = mnl_attr_get_payload(nest); attrs_go_on(attr, attrs_end(nest));
+	     attr = mnl_attr_next(attr)) {
 		if (mnl_attr_get_type(attr) == NFTA_HOOK_HOOKNUM)
 			return read_u32(attr, &number) && number == NF_INET_FORWARD;
 	}
@@ -55,8 +56,8 @@ static bool drops_forwarded(const struct nlmsghdr *header, struct foreign_chain 
 	uint32_t policy = NF_ACCEPT;
 
 	*out = (struct foreign_chain){ .family = about->nfgen_family };
-	mnl_attr_for_each(attr, header, sizeof(*about))
-	{
+	for (attr = mnl_nlmsg_get_payload_offset(header, sizeof(*about));
+	     attrs_go_on(attr, mnl_nlmsg_get_payload_tail(header)); attr = mnl_attr_next(attr)) {
 		switch (mnl_attr_get_type(attr)) {
 		case NFTA_CHAIN_TABLE:
 			read_name(attr, out->table);

@@ -143,7 +143,7 @@ static int hear_news(struct hostaddrs *h, struct cj_error *err)
 
 	for (int i = 0; i < HEAR_READS; i++) {
 		ssize_t size = receive(h, h->news_fd);
-		if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+		if (size < 0 && errno == EAGAIN)
 			break;
 		if (size < 0 && errno != ENOBUFS)
 			return cj_fail(err, errno, "hear of new addresses of this host");

@@ -36,7 +36,9 @@ static uint8_t host_mask(unsigned bits, size_t i)
 
 	if (bits >= first + 8)
 		return 0;
-	return bits <= first ? 0xff : (uint8_t)(0xff >> (bits - first));
+	if (bits <= first)
+		return 0xff;
+	return (uint8_t)(0xff >> (bits - first));
 }
 
 /* "0" to "128" without signs, blanks or leading zeros; -1 for anything else. */

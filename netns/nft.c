@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "netns/attrs.h"
 #include "netns/nfnl.h"
 #include "netns/nft_write.h"
 
@@ -212,8 +213,8 @@ static const struct nft_kind nft_kinds[] = {
 static const char *text_of(const struct nlmsghdr *message, uint16_t type)
 {
 	const struct nlattr *attr;
-	mnl_attr_for_each(attr, message, sizeof(struct nfgenmsg))
-	{
+	for (attr = mnl_nlmsg_get_payload_offset(message, sizeof(struct nfgenmsg));
+	     attrs_go_on(attr, mnl_nlmsg_get_payload_tail(message)); attr = mnl_attr_next(attr)) {
 		if (mnl_attr_get_type(attr) == type)
 			return mnl_attr_get_str(attr);
 	}

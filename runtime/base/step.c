@@ -8,6 +8,7 @@
  */
 #include "runtime/base/step.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -61,6 +62,7 @@ static void attach_fds(struct msghdr *msg, union step_control *control, const in
 	msg->msg_controllen = CMSG_SPACE(nfds * sizeof(int));
 
 	struct cmsghdr *rights = CMSG_FIRSTHDR(msg);
+	assert(rights); /* the room is larger than a header */
 	rights->cmsg_level = SOL_SOCKET;
 	rights->cmsg_type = SCM_RIGHTS;
 	rights->cmsg_len = CMSG_LEN(nfds * sizeof(int));

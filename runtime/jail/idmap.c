@@ -185,8 +185,8 @@ int idmap_write(const struct idmap *map, pid_t init_pid, struct cj_error *err)
 {
 	char path[32], uid_line[64], gid_line[64];
 	(void)snprintf(path, sizeof(path), "/proc/%d", (int)init_pid);
-	(void)snprintf(uid_line, sizeof(uid_line), "%u %u 1", IDMAP_INSIDE_UID, map->uid);
-	(void)snprintf(gid_line, sizeof(gid_line), "%u %u 1", IDMAP_INSIDE_GID, map->gid);
+	(void)snprintf(uid_line, sizeof(uid_line), "%d %u 1", IDMAP_INSIDE_UID, map->uid);
+	(void)snprintf(gid_line, sizeof(gid_line), "%d %u 1", IDMAP_INSIDE_GID, map->gid);
 
 	auto_fd int proc_fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (proc_fd < 0)

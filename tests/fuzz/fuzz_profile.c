@@ -49,7 +49,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	config_init(&c);
 	if (profile_read_text(&c, "fuzz.json", (const char *)bytes, size, &extends, &err) == 0) {
 		auto_json_writer struct json_writer *w = json_writer_create(false);
-		size_t shown_size;
+		size_t shown_size = 0;
 		const char *shown = w ? show(w, &c, &shown_size) : NULL;
 		if (!shown)
 			abort();

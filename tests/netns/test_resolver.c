@@ -29,7 +29,6 @@
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 #define GATEWAY      2 /* 127.0.0.2: where the resolver listens */
 #define SERVER_A     3 /* and the servers it knows */
-#define SERVER_B     4
 #define STRANGER     9
 
 int __real_clock_gettime(clockid_t id, struct timespec *out);

@@ -94,7 +94,7 @@ $(OUT)/tests/%.o: WARN += -Wno-null-dereference
 WRAPPED = $$(sed -n 's|^/\* WRAP: \(.*\) \*/|\1|p' $*.c | sed 's/[^ ][^ ]*/-Wl,--wrap=&/g')
 $(TESTS): $(OUT)/%: $(OUT)/%.o $(FILTER) $(LIB)
 	$(LINK) $(WRAPPED) -o $@ $^ $(LIBS) -lcmocka
-$(PROBES): $(OUT)/%: %.c
+$(PROBES): $(OUT)/%: %.c $(wildcard tests/escape/*.h tests/faults/*.h)
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Wextra -Werror -o $@ $<
 $(FUZZERS): $(OUT)/%: $(OUT)/%.o $(FILTER) $(LIB)

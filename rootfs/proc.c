@@ -53,6 +53,8 @@ static const char *const masked_paths[] = {
 	"diskstats",
 	"partitions",
 	"interrupts",
+	/* how the host stalls; who may write there makes the kernel watch for him (Linux 6.6) */
+	"pressure",
 };
 
 int proc_attach(int root_fd, struct cj_error *err)

@@ -3,37 +3,39 @@
  * attempt.h. */
 #include "attempt.h"
 
+#include <ftw.h>
+#include <linux/magic.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
+#include <sys/statfs.h>
+#include <sys/xattr.h>
 
 static bool try_core_pattern(void)
 {
-	return can_write("/proc/sys/kernel/core_pattern", "|/x");
+	return can_write("/proc/sys/kernel/core_pattern");
 }
 static bool try_modprobe_path(void)
 {
-	return can_write("/proc/sys/kernel/modprobe", "/x");
+	return can_write("/proc/sys/kernel/modprobe");
 }
 static bool try_proc_hostname(void)
 {
-	return can_write("/proc/sys/kernel/hostname", "x");
+	return can_write("/proc/sys/kernel/hostname");
 }
 static bool try_userns_count(void)
 {
-	return can_write("/proc/sys/user/max_user_namespaces", "10");
+	return can_write("/proc/sys/user/max_user_namespaces");
 }
 static bool try_pid_max(void)
 {
-	return can_write("/proc/sys/kernel/pid_max", "400");
+	return can_write("/proc/sys/kernel/pid_max");
 }
 static bool try_ip_forward(void)
 {
-	return can_write("/proc/sys/net/ipv4/ip_forward", "1");
+	return can_write("/proc/sys/net/ipv4/ip_forward");
 }
 static bool try_sysrq(void)
 {
-	return can_write("/proc/sysrq-trigger", "h");
+	return can_write("/proc/sysrq-trigger");
 }
 static bool try_kcore(void)
 {
@@ -41,7 +43,12 @@ static bool try_kcore(void)
 }
 static bool try_kmsg(void)
 {
-	return can_read_something("/proc/kmsg");
+	struct statfs fs; /* not read: that takes the line from the host's own log */
+	int fd = open("/proc/kmsg", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0 || fstatfs(fd, &fs) < 0)
+		return false;
+	errno = ENODATA;
+	return fs.f_type == PROC_SUPER_MAGIC;
 }
 static bool try_kallsyms(void)
 {
@@ -101,11 +108,11 @@ static bool try_dev_disk(void)
 }
 static bool try_mknod_char(void)
 {
-	return worked(mknod("/box/attempt-null", S_IFCHR | 0600, 1 << 8 | 3));
+	return worked(mknod("attempt-null", S_IFCHR | 0600, 1 << 8 | 3));
 }
 static bool try_mknod_block(void)
 {
-	return worked(mknod("/box/attempt-disk", S_IFBLK | 0600, 254 << 8));
+	return worked(mknod("attempt-disk", S_IFBLK | 0600, 254 << 8));
 }
 static bool try_write_root(void)
 {
@@ -157,6 +164,167 @@ static bool try_controlling_tty(void)
 	return can_open("/dev/tty", O_RDWR);
 }
 
+/* --- more files of the kernel's ---------------------------------------------------- */
+
+static bool try_binfmt(void)
+{
+	return can_open("/proc/sys/fs/binfmt_misc/register", O_WRONLY);
+}
+static bool try_uevent_helper(void)
+{
+	return can_open("/sys/kernel/uevent_helper", O_WRONLY);
+}
+static bool try_release_agent(void)
+{
+	return can_open("/sys/fs/cgroup/release_agent", O_WRONLY) ||
+	       can_open("/sys/fs/cgroup/memory/release_agent", O_WRONLY) ||
+	       can_open("/sys/fs/cgroup/pids/release_agent", O_WRONLY);
+}
+static bool try_key_users(void)
+{
+	return can_read_something("/proc/key-users");
+}
+static bool try_slabinfo(void)
+{
+	return can_read_something("/proc/slabinfo");
+}
+static bool try_vmallocinfo(void)
+{
+	return can_read_something("/proc/vmallocinfo");
+}
+static bool try_iomem(void)
+{
+	return can_read_something("/proc/iomem");
+}
+static bool try_ioports(void)
+{
+	return can_read_something("/proc/ioports");
+}
+static bool try_diskstats(void)
+{
+	return can_read_something("/proc/diskstats");
+}
+static bool try_partitions(void)
+{
+	return can_read_something("/proc/partitions");
+}
+static bool try_config_gz(void)
+{
+	return can_read_something("/proc/config.gz");
+}
+static bool try_sched_debug(void)
+{
+	return can_read_something("/proc/sched_debug");
+}
+static bool try_pagemap(void)
+{
+	return can_read_something("/proc/1/pagemap");
+}
+static bool try_kpagecount(void)
+{
+	return can_read_something("/proc/kpagecount");
+}
+
+/* Every file of /proc that is no process': can one of them be written? */
+static int stop_at_writable(const char *path, const struct stat *st, int kind, struct FTW *level)
+{
+	(void)level;
+	if (kind == FTW_D && path[6] >= '0' && path[6] <= '9')
+		return FTW_SKIP_SUBTREE;
+	return kind == FTW_F && S_ISREG(st->st_mode) && can_open(path, O_WRONLY) ? FTW_STOP
+										 : FTW_CONTINUE;
+}
+static bool try_any_proc(void)
+{
+	bool found = nftw("/proc", stop_at_writable, 16, FTW_PHYS | FTW_ACTIONRETVAL) == FTW_STOP;
+	errno = EROFS;
+	return found;
+}
+
+/* Every file system but the scratch: is there a directory one can make a file in? */
+static int stop_at_room(const char *path, const struct stat *st, int kind, struct FTW *level)
+{
+	(void)st, (void)level;
+	if (kind != FTW_D)
+		return FTW_CONTINUE;
+	int fd = open(path, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0 ? FTW_STOP : FTW_CONTINUE;
+}
+static bool try_any_etc(void)
+{
+	bool found = nftw("/etc", stop_at_room, 16, FTW_PHYS | FTW_ACTIONRETVAL) == FTW_STOP;
+	errno = EROFS;
+	return found;
+}
+
+/* --- names and marks of files -------------------------------------------------------- */
+
+static bool try_hard_link(void)
+{
+	return worked(link("/usr/bin/env", "attempt-link")) ||
+	       worked(link("/usr/bin/env", "/tmp/attempt-link")) ||
+	       worked(link("/usr/bin/env", "/usr/bin/attempt-link"));
+}
+static bool set_mark(const char *name)
+{
+	int fd = open("attempt-mark", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	return fd >= 0 && worked(fsetxattr(fd, name, "y", 1, 0));
+}
+static bool try_trusted_xattr(void)
+{
+	return set_mark("trusted.overlay.opaque");
+}
+/* What the kernel would read as "cap_sys_admin of the host's": revision 2 names no namespace. */
+static bool try_file_capability(void)
+{
+	const uint32_t all[5] = { 0x02000001, ~0u, 0, ~0u, 0 };
+	int fd = open("attempt-mark", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	return fd >= 0 && worked(fsetxattr(fd, "security.capability", all, sizeof(all), 0));
+}
+/* Write access by way of a descriptor that may only read. */
+static bool try_reopen(void)
+{
+	char path[32];
+	int fd = open("/usr/bin/env", O_RDONLY | O_CLOEXEC);
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return fd >= 0 && can_open(path, O_WRONLY);
+}
+static bool try_chmod_usr(void)
+{
+	return worked(chmod("/usr/bin/env", 04755));
+}
+static bool try_tioccons(void)
+{
+	return worked(ioctl(0, TIOCCONS));
+}
+
+static bool thaw_sys(void)
+{
+	struct mount_attr thawed = { .attr_clr = MOUNT_ATTR_RDONLY };
+	return worked(
+	    syscall(SYS_mount_setattr, AT_FDCWD, "/sys", AT_RECURSIVE, &thawed, sizeof(thawed)));
+}
+static bool room_in_root(void)
+{
+	return chroot(".") == 0;
+}
+static bool room_in_usr(void)
+{
+	return make_room("/usr", NULL) && mkdir("/usr/bin", 0755) == 0 &&
+	       close(open("/usr/bin/env", O_CREAT | O_WRONLY | O_CLOEXEC, 0755)) == 0;
+}
+static bool room_in_etc(void)
+{
+	return make_room("/etc", "/etc/passwd") &&
+	       close(open("/etc/shadow", O_CREAT | O_WRONLY | O_CLOEXEC, 0600)) == 0;
+}
+static bool room_in_dev(void)
+{
+	return make_room("/dev", "/dev/null");
+}
+
 static const struct attempt attempts[] = {
 	ROW(core_pattern),
 	ROW(modprobe_path),
@@ -183,23 +351,40 @@ static const struct attempt attempts[] = {
 	ROW(dev_disk),
 	ROW(mknod_char),
 	ROW(mknod_block),
-	ROW(write_root),
-	ROW(write_usr),
-	ROW(write_etc),
-	ROW(write_dev),
-	ROW(replace_null),
-	ROW(shadow),
+	ROW_AFTER(write_root, room_in_root),
+	ROW_AFTER(write_usr, room_in_usr),
+	ROW_AFTER(write_etc, room_in_etc),
+	ROW_AFTER(write_dev, room_in_dev),
+	ROW_AFTER(replace_null, room_in_dev),
+	ROW_AFTER(shadow, room_in_etc),
 	ROW(home),
 	ROW(var),
 	ROW(tiocsti),
 	ROW(tiocsti_high_bits),
 	ROW(tioclinux),
 	ROW(controlling_tty),
+	ROW(binfmt),
+	ROW_AFTER(uevent_helper, thaw_sys),
+	ROW_AFTER(release_agent, thaw_sys),
+	ROW(key_users),
+	ROW(slabinfo),
+	ROW(vmallocinfo),
+	ROW(iomem),
+	ROW(ioports),
+	ROW(diskstats),
+	ROW(partitions),
+	ROW(config_gz),
+	ROW(sched_debug),
+	ROW(pagemap),
+	ROW(kpagecount),
+	ROW(any_proc),
+	ROW_AFTER(any_etc, room_in_etc),
+	ROW_AFTER(hard_link, room_in_usr),
+	ROW(trusted_xattr),
+	ROW(file_capability),
+	ROW_AFTER(reopen, room_in_usr),
+	ROW_AFTER(chmod_usr, room_in_usr),
+	ROW_OWN(tioccons),
 };
 
-int main(int argc, char **argv)
-{
-	(void)argc;
-	make_attempts(attempts, sizeof(attempts) / sizeof(attempts[0]), argv + 1);
-	return 0;
-}
+ATTEMPTS_MAIN(attempts)

@@ -2,23 +2,20 @@
 /* attempt_mounts - mounts, the root and namespaces.  Acts; see attempt.h. */
 #include "attempt.h"
 
-#include <sched.h>
-#include <signal.h>
-#include <stdint.h>
-#include <sys/mount.h>
-#include <sys/syscall.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 
 static bool try_mount(void)
 {
-	return worked(mount("none", "/box", "tmpfs", 0, NULL));
+	return worked(mount("none", ".", "tmpfs", 0, NULL));
 }
 static bool try_mount_proc(void)
 {
-	return worked(mount("none", "/box", "proc", 0, NULL));
+	return worked(mount("none", ".", "proc", 0, NULL));
 }
 static bool try_bind(void)
 {
-	return worked(mount("/usr", "/box", NULL, MS_BIND, NULL));
+	return worked(mount("/usr", ".", NULL, MS_BIND, NULL));
 }
 static bool try_remount(void)
 {
@@ -26,7 +23,7 @@ static bool try_remount(void)
 }
 static bool try_umount(void)
 {
-	return worked(umount2("/box", MNT_DETACH));
+	return worked(umount2(".", MNT_DETACH));
 }
 static bool try_umount_proc(void)
 {
@@ -38,15 +35,15 @@ static bool try_pivot_root(void)
 }
 static bool try_chroot(void)
 {
-	return worked(chroot("/box"));
+	return worked(chroot("."));
 }
 static bool try_open_tree(void)
 {
-	return worked(syscall(SYS_open_tree, AT_FDCWD, "/", 1 /* CLONE */));
+	return worked(syscall(SYS_open_tree, AT_FDCWD, ".", 1 /* CLONE */));
 }
 static bool try_move_mount(void)
 {
-	return worked(syscall(SYS_move_mount, AT_FDCWD, "/usr", AT_FDCWD, "/box", 0));
+	return worked(syscall(SYS_move_mount, AT_FDCWD, ".", AT_FDCWD, "/etc", 0));
 }
 static bool try_fsopen(void)
 {
@@ -70,7 +67,7 @@ static bool try_open_by_handle(void)
 		int type;
 		unsigned char handle[8];
 	} h = { .bytes = 8, .type = 1 };
-	return worked(syscall(SYS_open_by_handle_at, AT_FDCWD, &h, O_RDONLY));
+	return got_past(syscall(SYS_open_by_handle_at, AT_FDCWD, &h, O_RDONLY), ESTALE);
 }
 
 static bool try_unshare_user(void)
@@ -108,8 +105,15 @@ static bool try_clone3(void)
 }
 static bool try_setns(void)
 {
-	int fd = open("/proc/1/ns/user", O_RDONLY | O_CLOEXEC);
-	return fd >= 0 && worked(setns(fd, 0));
+	static const char *const names[] = { "user", "mnt", "net", "pid", "uts", "ipc", "cgroup" };
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		char path[32];
+		(void)snprintf(path, sizeof(path), "/proc/1/ns/%s", names[i]);
+		int fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (fd >= 0 && worked(setns(fd, 0)))
+			return true;
+	}
+	return false;
 }
 static bool try_setns_own(void)
 {
@@ -117,18 +121,120 @@ static bool try_setns_own(void)
 	return fd >= 0 && worked(setns(fd, 0));
 }
 
+static bool cover_proc_sys(void)
+{
+	return make_room("/proc/sys", NULL);
+}
+
+/* --- calls that glibc 2.36 has no name for --------------------------------------- */
+
+#define SYS_OPEN_TREE_ATTR 467
+#define SYS_STATMOUNT      457
+#define SYS_LISTMOUNT      458
+
+static bool try_open_tree_attr(void)
+{
+	struct mount_attr none = { 0 };
+	return worked(
+	    syscall(SYS_OPEN_TREE_ATTR, AT_FDCWD, ".", 1 /* CLONE */, &none, sizeof(none)));
+}
+static bool try_fsconfig(void)
+{
+	return got_past(syscall(SYS_fsconfig, -1, 6 /* CREATE */, NULL, NULL, 0), EINVAL);
+}
+static bool try_fsmount(void)
+{
+	return got_past(syscall(SYS_fsmount, -1, 0, 0), EBADF);
+}
+struct mount_request {
+	uint32_t size, spare;
+	uint64_t id, param;
+};
+static bool try_listmount(void)
+{
+	struct mount_request all = { .size = sizeof(all), .id = UINT64_MAX /* the root */ };
+	uint64_t ids[4];
+	return worked(syscall(SYS_LISTMOUNT, &all, ids, 4, 0));
+}
+static bool try_statmount(void)
+{
+	struct mount_request none = { .size = sizeof(none), .id = 1ull << 40, .param = 1 };
+	char answer[512];
+	return got_past(syscall(SYS_STATMOUNT, &none, answer, sizeof(answer), 0), ENOENT);
+}
+
+/* --- file systems that say or do more than tmpfs ----------------------------------- */
+
+static bool try_mount_cgroup(void)
+{
+	return worked(mount("none", ".", "cgroup2", 0, NULL));
+}
+/* An existing hierarchy, if there is one: as root this could move a controller of the host's. */
+static bool try_mount_cgroup1(void)
+{
+	return worked(mount("none", ".", "cgroup", 0, "memory")) ||
+	       worked(mount("none", ".", "cgroup", 0, "pids"));
+}
+static bool try_mount_sysfs(void)
+{
+	return worked(mount("none", ".", "sysfs", 0, NULL));
+}
+static bool try_mount_mqueue(void)
+{
+	return worked(mount("none", ".", "mqueue", 0, NULL));
+}
+static bool try_mount_overlay(void)
+{
+	return worked(mount("none", ".", "overlay", 0, "lowerdir=/usr:/etc"));
+}
+static bool try_freeze(void)
+{
+	int fd = open(".", O_RDONLY | O_CLOEXEC);
+	return fd >= 0 && got_past(ioctl(fd, FIFREEZE, 0), EOPNOTSUPP);
+}
+static bool try_clone_mount(void)
+{
+	long pid = syscall(SYS_clone, CLONE_NEWNS | SIGCHLD, NULL, NULL, NULL, NULL);
+	if (pid == 0)
+		_exit(0);
+	return worked(pid);
+}
+
 static const struct attempt attempts[] = {
-	ROW(mount),         ROW(mount_proc),        ROW(bind),         ROW(remount),
-	ROW(umount),        ROW(umount_proc),       ROW(pivot_root),   ROW(chroot),
-	ROW(open_tree),     ROW(move_mount),        ROW(fsopen),       ROW(fspick),
-	ROW(mount_setattr), ROW(open_by_handle),    ROW(unshare_user), ROW(unshare_mount),
-	ROW(unshare_net),   ROW(unshare_high_bits), ROW(clone_user),   ROW(clone3),
-	ROW(setns),         ROW(setns_own),
+	ROW(mount),
+	ROW(mount_proc),
+	ROW(bind),
+	ROW(remount),
+	ROW(umount),
+	ROW_AFTER(umount_proc, cover_proc_sys),
+	ROW(pivot_root),
+	ROW(chroot),
+	ROW(open_tree),
+	ROW(move_mount),
+	ROW(fsopen),
+	ROW(fspick),
+	ROW(mount_setattr),
+	ROW(open_by_handle),
+	ROW(unshare_user),
+	ROW(unshare_mount),
+	ROW(unshare_net),
+	ROW(unshare_high_bits),
+	ROW(clone_user),
+	ROW(clone3),
+	ROW(setns),
+	ROW(setns_own),
+	ROW(open_tree_attr),
+	ROW(fsconfig),
+	ROW(fsmount),
+	ROW(listmount),
+	ROW(statmount),
+	ROW(mount_cgroup),
+	ROW_OWN(mount_cgroup1),
+	ROW(mount_sysfs),
+	ROW(mount_mqueue),
+	ROW(mount_overlay),
+	ROW(freeze),
+	ROW(clone_mount),
 };
 
-int main(int argc, char **argv)
-{
-	(void)argc;
-	make_attempts(attempts, sizeof(attempts) / sizeof(attempts[0]), argv + 1);
-	return 0;
-}
+ATTEMPTS_MAIN(attempts)

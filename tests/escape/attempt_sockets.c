@@ -3,9 +3,7 @@
  * see attempt.h. */
 #include "attempt.h"
 
-#include <stdint.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 
 static bool can_socket(int family, int type, int protocol)
 {
@@ -78,9 +76,82 @@ static bool try_mptcp(void)
 }
 static bool try_family_high_bits(void)
 {
-	return worked(syscall(SYS_socket, 1ull << 32 | 38, SOCK_SEQPACKET, 0));
+	return worked(syscall(SYS_socket, 1ull << 32 | AF_NETLINK, SOCK_DGRAM, 15));
 }
 
+static bool try_protocol_high_bits(void)
+{
+	return worked(syscall(SYS_socket, AF_NETLINK, SOCK_DGRAM, 1ull << 32 | 15));
+}
+static bool try_dccp(void)
+{
+	return can_socket(AF_INET, 6 /* DCCP */, 33);
+}
+static bool try_udplite(void)
+{
+	return can_socket(AF_INET, SOCK_DGRAM, 136);
+}
+static bool try_raw6(void)
+{
+	return can_socket(AF_INET6, SOCK_RAW, 58);
+}
+static bool try_audit(void)
+{
+	return can_socket(AF_NETLINK, SOCK_RAW, 9);
+}
+static bool try_sock_diag(void)
+{
+	return can_socket(AF_NETLINK, SOCK_RAW, 4);
+}
+static bool try_generic(void)
+{
+	return can_socket(AF_NETLINK, SOCK_RAW, 16);
+}
+static bool try_connector(void)
+{
+	return can_socket(AF_NETLINK, SOCK_RAW, 11);
+}
+static bool try_rds(void)
+{
+	return can_socket(21, SOCK_SEQPACKET, 0);
+}
+static bool try_smc(void)
+{
+	return can_socket(43, SOCK_STREAM, 0);
+}
+static bool try_pppox(void)
+{
+	return can_socket(24, SOCK_STREAM, 0);
+}
+static bool try_qrtr(void)
+{
+	return can_socket(42, SOCK_DGRAM, 0);
+}
+
+/* Outside, asking for a family may load a module into the host's kernel: there, one that is built
+ * in. */
+static bool try_any_family(void)
+{
+	int first = here == INSIDE ? 0 : AF_NETLINK, last = here == INSIDE ? 255 : AF_NETLINK;
+	for (int family = first; family <= last; family++) {
+		bool is_meant = family == AF_UNIX || family == AF_INET || family == AF_INET6 ||
+				(here == INSIDE && family == AF_NETLINK);
+		for (int type = 1; type <= 10 && !is_meant; type++) {
+			if (can_socket(family, type, 0))
+				return true;
+		}
+	}
+	return false;
+}
+static bool try_any_netlink(void)
+{
+	int last = here == INSIDE ? 255 : 15 /* KOBJECT_UEVENT, always built in */;
+	for (int protocol = here == INSIDE ? 1 : 15; protocol <= last; protocol++) {
+		if (can_socket(AF_NETLINK, SOCK_RAW, protocol))
+			return true;
+	}
+	return false;
+}
 static const struct attempt attempts[] = {
 	ROW(alg),
 	ROW(vsock),
@@ -99,11 +170,20 @@ static const struct attempt attempts[] = {
 	ROW(sctp),
 	ROW(mptcp),
 	ROW(family_high_bits),
+	ROW(protocol_high_bits),
+	ROW(dccp),
+	ROW(udplite),
+	ROW(raw6),
+	ROW(audit),
+	ROW(sock_diag),
+	ROW(generic),
+	ROW(connector),
+	ROW(rds),
+	ROW(smc),
+	ROW(pppox),
+	ROW(qrtr),
+	ROW(any_family),
+	ROW(any_netlink),
 };
 
-int main(int argc, char **argv)
-{
-	(void)argc;
-	make_attempts(attempts, sizeof(attempts) / sizeof(attempts[0]), argv + 1);
-	return 0;
-}
+ATTEMPTS_MAIN(attempts)

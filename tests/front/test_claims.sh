@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every test that SECURITY.md names exists: tests/front/test_claims.sh [DOCUMENT]
 #
-# A proof is written `SUBJECT: SENTENCE` (tests/system/SUBJECT.py) or `unit TEST: NAME`
+# A proof is written `SUBJECT: SENTENCE` (tests/*/SUBJECT.py) or `unit TEST: NAME`
 # (tests/*/TEST.c).  A row of a promise without a proof is a failure, too.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -25,7 +25,7 @@ exists() {
 	local where=$1 what=$2
 	case $where in
 	unit\ *) grep -qsE "^static void $what\(void" tests/*/"${where#unit }.c" ;;
-	*) grep -qsF "\"$what\"" "tests/system/$where.py" ;;
+	*) grep -qsF "\"$what\"" tests/*/"$where.py" ;;
 	esac
 }
 

@@ -350,9 +350,9 @@ static void look_at_proc(void *arg)
 		"kmsg",      "cmdline",    "bootconfig",  "config.gz",   "keys",
 		"key-users", "diskstats",  "partitions",  "interrupts",  NULL
 	};
-	static const char *const nothing[] = { NULL }, *const hidden[] = { "/proc/acpi",
-									   "/proc/asound",
-									   "/proc/scsi", NULL };
+	static const char *const nothing[] = { NULL }, *const hidden[] = {
+		"/proc/acpi", "/proc/asound", "/proc/scsi", "/proc/pressure", NULL
+	};
 	char path[64], text[256];
 	for (size_t i = 0; masked[i]; i++) {
 		(void)snprintf(path, sizeof(path), "/proc/%s", masked[i]);

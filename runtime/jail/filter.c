@@ -70,6 +70,8 @@ int filter_close_uncounted(struct cj_error *err)
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
 		REFUSE(SYS_memfd_create),
 		REFUSE(SYS_shmget),
+		REFUSE(SYS_semget), /* by default 32,000 sets of 32,000 */
+		REFUSE(SYS_msgget), /* and 32,000 queues of 16 KiB */
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 	const struct filter filter = { .insns = insns, .ninsns = sizeof(insns) / sizeof(insns[0]) };

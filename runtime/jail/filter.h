@@ -61,8 +61,8 @@ int filter_compile(const struct policy *policy, struct arena *a, struct filter *
 int filter_load(const struct filter *f, int *out_listener_fd, struct cj_error *err);
 
 /*
- * filter_close_uncounted - refuse (ENOSYS) the memory that sampling from outside can't see:
- * memfd_create and System V segments, which live on when nobody maps them.
+ * filter_close_uncounted - refuse (ENOSYS) the memory that sampling from outside can't see and
+ * that grows large: memfd_create and all of System V IPC, which live on when nobody maps them.
  *
  * Runs in:  init, before filter_load, where no cgroup holds the memory limit.
  */

@@ -18,7 +18,8 @@
 #include "runtime/jail/kernfile.h"
 #include "runtime/jail/sample_text.h"
 
-#define PIDS_MAX 4096 /* of one call: 4 opens and reads each */
+#define PIDS_MAX    4096 /* of one call: 4 opens and reads each */
+#define THREADS_MAX 8    /* of a process: all but the first have memory until they are gone */
 
 static bool is_pid(const char *name)
 {
@@ -32,11 +33,34 @@ static bool read_stat(int proc_fd, const char *pid, struct sample_stat *out)
 	return kernfile_read(proc_fd, name, text, sizeof(text)) > 0 && sample_text_stat(text, out);
 }
 
-static uint64_t read_memory(int proc_fd, const char *pid)
+static uint64_t read_memory(int dir_fd, const char *task)
 {
 	char name[32], text[KERNFILE_SMALL];
-	(void)snprintf(name, sizeof(name), "%.20s/status", pid);
-	return kernfile_read(proc_fd, name, text, sizeof(text)) > 0 ? sample_text_memory(text) : 0;
+	(void)snprintf(name, sizeof(name), "%.20s/status", task);
+	return kernfile_read(dir_fd, name, text, sizeof(text)) > 0 ? sample_text_memory(text) : 0;
+}
+
+/* Of a process whose first thread has ended: its own file says nothing, those of the others do. */
+static uint64_t read_memory_of_threads(int proc_fd, const char *pid)
+{
+	char name[32];
+	(void)snprintf(name, sizeof(name), "%.20s/task", pid);
+	auto_fd int fd = openat(proc_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int tasks_fd = fd;
+	auto_dir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir)
+		return 0;
+	(void)take_fd(&fd); /* dir's now: fdopendir(3) */
+
+	uint64_t bytes = 0;
+	unsigned seen = 0;
+	for (struct dirent *e; bytes == 0 && seen < THREADS_MAX && (e = readdir(dir)) != NULL;) {
+		if (!is_pid(e->d_name))
+			continue;
+		seen++;
+		bytes = read_memory(tasks_fd, e->d_name);
+	}
+	return bytes;
 }
 
 static uint64_t ticks_to_ms(uint64_t ticks)
@@ -56,7 +80,10 @@ static bool add_process(int proc_fd, const char *pid, struct sample *sum)
 		return true;
 	sum->cpu_ms += ticks_to_ms(stat.own_ticks);
 	sum->processes += stat.threads > 0 ? stat.threads : 1; /* a zombie still has its pid */
-	sum->memory_bytes += read_memory(proc_fd, pid);
+	uint64_t bytes = read_memory(proc_fd, pid);
+	if (bytes == 0 && stat.threads > 1)
+		bytes = read_memory_of_threads(proc_fd, pid);
+	sum->memory_bytes += bytes;
 	return true;
 }
 

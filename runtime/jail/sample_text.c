@@ -73,12 +73,13 @@ static uint64_t line_bytes(const char *line, const char *key)
 
 uint64_t sample_text_memory(const char *text)
 {
+	static const char *const keys[] = { "RssAnon:", "RssShmem:", "VmPTE:", "VmSwap:" };
 	uint64_t bytes = 0;
 	for (const char *line = text; line; line = strchr(line, '\n')) {
 		line += *line == '\n';
-		uint64_t more = line_bytes(line, "RssAnon:") + line_bytes(line, "RssShmem:");
-		if (__builtin_add_overflow(bytes, more, &bytes))
-			return UINT64_MAX;
+		for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+			if (__builtin_add_overflow(bytes, line_bytes(line, keys[i]), &bytes))
+				return UINT64_MAX;
 	}
 	return bytes;
 }

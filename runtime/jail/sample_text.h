@@ -19,5 +19,5 @@ struct sample_stat {
 };
 bool sample_text_stat(const char *text, struct sample_stat *out);
 
-/* RssAnon + RssShmem in bytes; 0 for a process without memory (a zombie). */
+/* RssAnon + RssShmem + VmPTE + VmSwap in bytes; 0 for a task without memory (a zombie). */
 uint64_t sample_text_memory(const char *text);

@@ -19,8 +19,10 @@
 #include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/msg.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/sem.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -500,6 +502,8 @@ static void close_uncounted(void)
 	CHECK(listener_fd >= 0); /* the one before took none */
 	CHECK(fails(memfd_create("x", MFD_CLOEXEC), ENOSYS));
 	CHECK(fails(shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0600), ENOSYS));
+	CHECK(fails(semget(IPC_PRIVATE, 1, IPC_CREAT | 0600), ENOSYS));
+	CHECK(fails(msgget(IPC_PRIVATE, IPC_CREAT | 0600), ENOSYS));
 	CHECK(getppid() > 0);
 	_exit(0);
 }

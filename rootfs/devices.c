@@ -89,12 +89,18 @@ int devices_sketch(const struct device_sources *sources, int skeleton_fd, struct
 	return 0;
 }
 
-/* An instance of its own: the jail sees no terminal but those it opens.  pts(4) */
+/*
+ * An instance of its own: the jail sees no terminal but those it opens.  pts(4)  The kernel has
+ * 4096 for all of the host (kernel.pty.max), and what is unread in one no cgroup counts.
+ */
+#define TERMINALS_MAX "16"
+
 static int attach_terminals(int root_fd, struct cj_error *err)
 {
 	static const struct mounts_option options[] = {
 		{ "ptmxmode", "0666" },
 		{ "mode", "0620" },
+		{ "max", TERMINALS_MAX },
 	};
 	auto_fd int pts_fd = mounts_create("devpts", options, sizeof(options) / sizeof(options[0]),
 					   MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, err);

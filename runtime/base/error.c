@@ -73,3 +73,16 @@ int cj_stage(struct cj_error *err, const char *stage)
 		(void)snprintf(err->stage, sizeof(err->stage), "%s", stage);
 	return -err->code;
 }
+
+int cj_adopt(struct cj_error *err, const struct cj_error *theirs, const char *peer)
+{
+	*err = *theirs;
+	err->stage[sizeof(err->stage) - 1] = '\0';
+	err->msg[sizeof(err->msg) - 1] = '\0';
+	err->hint[sizeof(err->hint) - 1] = '\0';
+	if (err->code <= 0)
+		err->code = EPROTO;
+	if (err->msg[0] == '\0')
+		(void)snprintf(err->msg, sizeof(err->msg), "%s failed", peer);
+	return -err->code;
+}

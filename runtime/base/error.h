@@ -46,5 +46,11 @@ int cj_wrap(struct cj_error *err, const char *fmt, ...)
  */
 int cj_hint(struct cj_error *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/*
+ * cj_adopt - the error of another process, which may be anything: its strings are ended, and it has
+ * a code and a text of ours ("PEER failed") where it had none.  Returns -err->code.
+ */
+int cj_adopt(struct cj_error *err, const struct cj_error *theirs, const char *peer);
+
 /* Names the stage (the first name given stays).  Returns -err->code. */
 int cj_stage(struct cj_error *err, const char *stage);

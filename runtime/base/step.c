@@ -106,16 +106,12 @@ static void take_fds(struct step_msg *out, struct msghdr *msg)
 	}
 }
 
-/* A peer's error is text of our own making, but it crosses a process border: end every string. */
-static int adopt_error(struct cj_error *err, const struct step_msg *msg)
+static int adopt_error(const struct step_link *link, const struct step_msg *msg,
+		       struct cj_error *err)
 {
-	memcpy(err, msg->data, sizeof(*err));
-	err->stage[sizeof(err->stage) - 1] = '\0';
-	err->msg[sizeof(err->msg) - 1] = '\0';
-	err->hint[sizeof(err->hint) - 1] = '\0';
-	if (err->code <= 0)
-		err->code = EPROTO;
-	return -err->code;
+	struct cj_error theirs;
+	memcpy(&theirs, msg->data, sizeof(theirs));
+	return cj_adopt(err, &theirs, link->peer);
 }
 
 static int receive_message(int sock_fd, struct step_header *header, struct step_msg *out,
@@ -170,7 +166,7 @@ static int next_message(const struct step_link *link, struct step_msg *out, cons
 		return cj_fail(err, EPROTO, "read a message of %s", link->peer);
 
 	if (header.step == STEP_FAILED && out->size == sizeof(struct cj_error))
-		return adopt_error(err, out);
+		return adopt_error(link, out, err);
 	out->step = header.step;
 	return 0;
 }

@@ -66,10 +66,9 @@ static int hear_helper(int in_fd, pid_t pid, struct cj_error *err)
 		;
 	if (got == 0 && WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0)
 		return 0;
-	if (got != (ssize_t)sizeof(said) || said.code <= 0)
+	if (got != (ssize_t)sizeof(said))
 		return cj_reject_as(err, EPROTO, "the user manager's helper ended early");
-	*err = said;
-	return -err->code;
+	return cj_adopt(err, &said, "the user manager's helper");
 }
 
 int userscope_enter(const char *id, struct cj_error *err)

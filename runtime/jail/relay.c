@@ -21,7 +21,7 @@ void relay_init(struct relay *r)
 	r->owns_in = r->owns_out = r->is_caller_in = r->is_caller_out = false;
 	r->is_complete = r->escape = false;
 	r->farewell = NULL;
-	r->out_error = 0;
+	r->in_error = r->out_error = 0;
 	r->carried = r->fresh = r->start = r->end = 0;
 }
 
@@ -113,7 +113,8 @@ enum relay_result relay_fill(struct relay *r, const uint8_t **out_bytes, size_t 
 	ssize_t got = sys_read(r->in_fd, r->in + r->carried, sizeof(r->in) - r->carried);
 	if (got < 0 && errno == EAGAIN && !r->is_complete)
 		return RELAY_AGAIN;
-	/* A terminal whose last user is gone answers EIO: its end of file.  pty(7) */
+	if (got < 0 && errno != EAGAIN)
+		r->in_error = errno;
 	if (got <= 0) {
 		end_of_input(r);
 		return RELAY_END;

@@ -24,6 +24,7 @@ struct relay {
 	bool owns_in, owns_out;
 	bool is_caller_in, is_caller_out; /* poll before touching it */
 	bool is_complete;        /* all that can write to it have ended: empty means finished */
+	int in_error;            /* why reading failed, if that ended the in side */
 	int out_error;           /* why writing failed; EPIPE: the reader went away */
 	bool escape;             /* control characters become \xNN on the way */
 	uint8_t in[RELAY_CHUNK]; /* the last chunk read */

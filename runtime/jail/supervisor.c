@@ -288,15 +288,26 @@ static void keep_output(struct watch *w, size_t i, const uint8_t *bytes, size_t 
 		outcome_decide(w->out, STATUS_OUTPUT_LIMIT);
 }
 
+static const char *const stream_names[RELAY_COUNT] = {
+	[RELAY_STDIN] = "standard input",
+	[RELAY_STDOUT] = "standard output",
+	[RELAY_STDERR] = "standard error",
+};
+
+/* An end is no failure; a terminal whose last user is gone says EIO for it.  pty(7) */
+static void warn_of_stream(struct watch *w, size_t i, const char *what, int code)
+{
+	bool is_end = code == 0 || code == EPIPE || (w->j->plan->tty && code == EIO);
+	if (!is_end)
+		jail_warn(w->j, "%s can't be %s: %s", stream_names[i], what, strerror(code));
+}
+
 /* The payload may close its input as it likes; a reader of its output that goes away ends the run.
  */
 static void reader_gone(struct watch *w, size_t i)
 {
 	struct relay *r = &w->j->relays[i];
-	if (i != RELAY_STDIN && r->out_error != 0 && r->out_error != EPIPE)
-		jail_warn(w->j, "%s can't be written: %s",
-			  i == RELAY_STDOUT ? "standard output" : "standard error",
-			  strerror(r->out_error));
+	warn_of_stream(w, i, "written", r->out_error);
 	unwatch_fd(w, relay_source(i, true), r->out_fd);
 	relay_end_out(r);
 	if (i == RELAY_STDIN) {
@@ -310,6 +321,7 @@ static void reader_gone(struct watch *w, size_t i)
 static void writer_gone(struct watch *w, size_t i)
 {
 	struct relay *r = &w->j->relays[i];
+	warn_of_stream(w, i, "read", r->in_error);
 	unwatch_fd(w, relay_source(i, false), r->in_fd);
 	if (r->owns_out && !relay_has_pending(r))
 		unwatch_fd(w, relay_source(i, true), r->out_fd);

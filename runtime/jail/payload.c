@@ -7,14 +7,17 @@
  * writes only its failure, through a volatile, and calls nothing but the kernel.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/jail/state.h"
 
@@ -28,6 +31,67 @@ static const char *path_of(char *const *env)
 	return DEFAULT_PATH;
 }
 
+#define SCRIPT_LINE_MAX   256 /* what the kernel reads of a "#!" line: BINPRM_BUF_SIZE */
+#define SCRIPT_DEPTH_MAX  8   /* more than the kernel follows: execve(2), ELOOP */
+#define SCRIPT_LINE_BLANK " \t"
+
+/* The interpreter that a "#!" line names, cut out of `line`; NULL when it is no such line. */
+static char *interpreter_of(char *line)
+{
+	if (strncmp(line, "#!", 2) != 0)
+		return NULL;
+	char *name = line + 2 + strspn(line + 2, SCRIPT_LINE_BLANK);
+	name[strcspn(name, SCRIPT_LINE_BLANK "\n")] = '\0';
+	return name;
+}
+
+/* Opens a link of a script's chain: 0 and the next one in `name`, or "" at its end; or an errno. */
+static int follow_script(char name[SCRIPT_LINE_MAX + 1], const char *file, const struct stat *own)
+{
+	struct stat st;
+	auto_fd int fd = open(file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return errno;
+	if (st.st_dev == own->st_dev && st.st_ino == own->st_ino)
+		return EACCES;
+
+	char line[SCRIPT_LINE_MAX + 1];
+	ssize_t size = read(fd, line, SCRIPT_LINE_MAX);
+	line[size > 0 ? size : 0] = '\0';
+	const char *next = interpreter_of(line);
+	memmove(name, next ? next : "", next ? strlen(next) + 1 : 1);
+	return 0;
+}
+
+/*
+ * Until its execve the payload to be is cejail, and /proc/self/exe leads out of the jail to our own
+ * program, which may be the caller's to write (CVE-2019-5736).  A link of an image's or a "#!"
+ * line may lead there.  Nobody runs in here yet: what is looked at stays as it is.  What can't be
+ * read can't be judged.  Returns the errno why not to execute, or 0.
+ */
+static int refuse_ourselves(const char *file)
+{
+	struct stat own;
+	char name[SCRIPT_LINE_MAX + 1] = "";
+	if (stat("/proc/self/exe", &own) < 0)
+		return errno;
+
+	int why = follow_script(name, file, &own);
+	for (int depth = 0; why == 0 && name[0] && depth < SCRIPT_DEPTH_MAX; depth++)
+		why = follow_script(name, name, &own);
+	return why;
+}
+
+/* Comes back only with the errno why it could not. */
+static int execute(const char *file, const struct payload *p)
+{
+	int why = refuse_ourselves(file);
+	if (why != 0)
+		return why;
+	execve(file, p->argv, p->env);
+	return errno;
+}
+
 /*
  * execvpe(3) would search init's PATH; this searches the program's.  Returns the errno to
  * report: EACCES if something of the name was there, as shells and env(1) do.
@@ -35,10 +99,8 @@ static const char *path_of(char *const *env)
 static int exec_in_path(const struct payload *p)
 {
 	const char *name = p->argv[0];
-	if (strchr(name, '/')) {
-		execve(name, p->argv, p->env);
-		return errno;
-	}
+	if (strchr(name, '/'))
+		return execute(name, p);
 
 	int verdict = ENOENT;
 	for (const char *dir = path_of(p->env), *end; *dir; dir = *end ? end + 1 : end) {
@@ -47,9 +109,9 @@ static int exec_in_path(const struct payload *p)
 		int size = snprintf(file, sizeof(file), "%.*s/%s", (int)(end - dir), dir, name);
 		if (end == dir || size < 0 || (size_t)size >= sizeof(file))
 			continue; /* an empty entry would mean the current directory */
-		execve(file, p->argv, p->env);
-		if (errno != ENOENT && errno != ENOTDIR)
-			verdict = errno;
+		int why = execute(file, p);
+		if (why != ENOENT && why != ENOTDIR)
+			verdict = why;
 	}
 	return verdict;
 }

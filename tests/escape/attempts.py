@@ -445,3 +445,24 @@ def _():
         names = ("unshare_user", "clone_user")
         seen = answers("attempt_mounts", ("--seccomp", policy), "user namespaces", names)
         equal([seen[name] for name in names], ["HELD (ENOSPC)"] * 2, "without the filter")
+
+
+# --- cejail's own program -------------------------------------------------------
+
+OURSELVES = "#!/proc/self/exe\nprint('reached')\n"
+
+
+@test("the first program can't be cejail's own, by /proc/self/exe, a script that names it or a link of an image's")
+def _():
+    with Folder() as f:
+        script = f.file("script", OURSELVES, 0o755)
+        control = subprocess.run([PYTHON, "-c", f"import os; os.execv('{script}', ['x'])"], capture_output=True, timeout=30 * SLOW)
+        equal(control.stdout, b"reached\n", "what Python's own /proc/self/exe says without a jail")
+
+        run("-p", "base", "--", "/proc/self/exe", "version").exits(126).says("")
+        run("-p", "base", "-f", f"{script}:/box/s", "--", "/box/s", "version").exits(126).says("")
+        chain = f.file("chain", "#!/box/s\n", 0o755)
+        run("-p", "base", "-f", f"{script}:/box/s", "-f", f"{chain}:/box/c", "--", "/box/c", "version").exits(126).says("")
+        os.makedirs(f / "root/bin")
+        os.symlink("/proc/self/exe", f / "root/bin/sh")
+        run("-p", "base", "--rootfs", f / "root", "--", "sh", "version").exits(126).says("")

@@ -28,6 +28,7 @@
 
 #define TICK_MS      20   /* between two samples of what no cgroup holds */
 #define KILL_WAIT_MS 5000 /* a process in an uninterruptible call ends late, not never */
+#define FILE_BURST   64   /* chunks of a regular file at a time */
 #define READER_MS    5000 /* past the time limit: so long may the output's reader take nothing */
 
 enum source {
@@ -131,6 +132,15 @@ static bool was_oom_killed(const struct jail *j)
 	return usage.oom_kills > 0;
 }
 
+/* Signals can be sent by anybody inside; what was used can't be forged. */
+static bool is_cpu_time_used_up(const struct watch *w)
+{
+	const struct ended *ended = &w->seen.ended;
+	uint64_t limit_us = w->j->plan->limits.cpu_ms * 1000;
+	return limit_us > 0 && (cgroup_cpu_us(&w->j->cgroup) >= limit_us ||
+				ended->cpu_user_us + ended->cpu_system_us >= limit_us);
+}
+
 static void decide_from_wait_status(struct watch *w, int wait_status)
 {
 	struct outcome *out = w->out;
@@ -144,7 +154,7 @@ static void decide_from_wait_status(struct watch *w, int wait_status)
 	out->signal = WTERMSIG(wait_status);
 	if (out->signal == SIGKILL && was_oom_killed(w->j))
 		outcome_decide(out, STATUS_OOM);
-	else if (out->signal == SIGXCPU && w->j->plan->limits.cpu_ms > 0)
+	else if ((out->signal == SIGKILL || out->signal == SIGXCPU) && is_cpu_time_used_up(w))
 		outcome_decide(out, STATUS_CPU_LIMIT);
 	else
 		outcome_decide(out, STATUS_SIGNALED);
@@ -373,20 +383,30 @@ static int (*const handlers[SOURCE_RELAYS])(struct watch *w, struct cj_error *er
 	[SOURCE_HANGUP] = on_hangup, [SOURCE_NETWORK] = on_network,
 };
 
+/* A file is always ready: a program as fast as we are must not keep us from the clock. */
+static bool pump_file(struct watch *w, size_t i)
+{
+	unsigned n = 0;
+	while (w->is_file[i] && n < FILE_BURST && pump(w, i))
+		n++;
+	return n == FILE_BURST;
+}
+
 static int wait_once(struct watch *w, struct cj_error *err)
 {
 	struct epoll_event events[SOURCE_COUNT];
+	bool has_more = false;
 	for (size_t i = 0; i < RELAY_COUNT; i++) {
-		while (w->is_file[i] && pump(w, i))
-			;
+		has_more |= pump_file(w, i);
 		if (watch_relay(w, i, err) < 0)
 			return -err->code;
 	}
 
-	int n = epoll_wait(w->epoll_fd, events, SOURCE_COUNT, w->is_late ? READER_MS : -1);
+	int patience = has_more ? 0 : w->is_late ? READER_MS : -1;
+	int n = epoll_wait(w->epoll_fd, events, SOURCE_COUNT, patience);
 	if (n < 0 && errno != EINTR)
 		return cj_fail(err, errno, "wait for events");
-	w->is_idle = n == 0;
+	w->is_idle = n == 0 && !has_more;
 	for (int i = 0; i < n; i++) {
 		unsigned source = events[i].data.u32;
 		if (!w->is_watched[source])

@@ -141,7 +141,11 @@ static int keeper_run(const struct order *o, int *netns_fd, struct cj_error *err
 	 * this line has closed the link, which watch() sees. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		return cj_fail(err, errno, "ask to die with the supervisor");
-	(void)setsid(); /* EPERM is impossible for a process just made */
+	/* The helper has our uid: a hole in it must not reach us through ptrace(2). */
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return cj_fail(err, errno, "become undumpable");
+	if (setsid() < 0)
+		return cj_fail(err, errno, "start a session of its own");
 	if (uplink_root_enter(o->path, err) < 0)
 		return -err->code;
 
@@ -159,8 +163,6 @@ static int keeper_run(const struct order *o, int *netns_fd, struct cj_error *err
 static void keeper_main(const struct order *o, int netns_fd)
 {
 	struct cj_error err;
-	/* The helper has our uid: a hole in it must not reach us through ptrace(2). */
-	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
 	if (keeper_run(o, &netns_fd, &err) < 0)
 		step_abort(&o->link, &err);
 	_exit(0);

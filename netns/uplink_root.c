@@ -89,10 +89,13 @@ static int show_proc(struct cj_error *err)
 	const char *to = ROOT "/proc";
 	if (mkdir(to, 0755) < 0)
 		return cj_fail(err, errno, "create '%s'", to);
-	if (mount("proc", to, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) == 0 ||
-	    mount("/proc", to, NULL, MS_BIND | MS_REC, NULL) == 0)
+	if (mount("proc", to, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) == 0)
 		return 0;
-	return cj_fail(err, errno, "bind '/proc'");
+	if (errno != EPERM)
+		return cj_fail(err, errno, "mount a proc on '%s'", to);
+	if (mount("/proc", to, NULL, MS_BIND | MS_REC, NULL) < 0)
+		return cj_fail(err, errno, "bind '/proc'");
+	return 0;
 }
 
 static bool is_shown(const char *path)

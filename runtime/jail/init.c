@@ -167,7 +167,7 @@ static int kernel_enter(struct jail *j, struct cj_error *err)
 	if (j->plan->network.mode == NETWORK_PUBLIC &&
 	    network_allow_ping(j->plan->root.gid, err) < 0)
 		return -err->code;
-	if (privileges_limit_user_namespaces(err) < 0)
+	if (privileges_limit_counts(err) < 0)
 		return -err->code;
 	return rootfs_mask_proc(err);
 }

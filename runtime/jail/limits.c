@@ -71,11 +71,12 @@ static rlim_t want_msgqueue(const struct wish *w)
 	return 128 << 10;
 }
 
-/* Each timer and each queued signal is unswappable kernel memory. */
+/* Each timer and each queued signal is unswappable kernel memory, and counts for the caller, too.
+ */
 static rlim_t want_sigpending(const struct wish *w)
 {
 	(void)w; /* one value for every jail */
-	return 4096;
+	return 1024;
 }
 
 static const struct row {

@@ -42,9 +42,19 @@ int privileges_become(uid_t uid, gid_t gid, bool may_setgroups, struct cj_error 
 	return 0;
 }
 
-int privileges_limit_user_namespaces(struct cj_error *err)
+int privileges_limit_counts(struct cj_error *err)
 {
-	return fd_put_file(AT_FDCWD, "/proc/sys/user/max_user_namespaces", "1", err);
+	static const struct {
+		const char *path, *most;
+	} counts[] = {
+		{ "/proc/sys/user/max_user_namespaces", "1" },
+		{ "/proc/sys/user/max_inotify_instances", "16" },
+		{ "/proc/sys/user/max_inotify_watches", "8192" },
+	};
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+		if (fd_put_file(AT_FDCWD, counts[i].path, counts[i].most, err) < 0)
+			return -err->code;
+	return 0;
 }
 
 /* The ids' change made us undumpable, and so /proc/self another user's: proc(5). */

@@ -13,9 +13,13 @@
 int privileges_join_keyring(struct cj_error *err); /* an anonymous session keyring: keyrings(7) */
 int privileges_become(uid_t uid, gid_t gid, bool may_setgroups,
 		      struct cj_error *err); /* ids inside; capabilities stay */
-/* One more user namespace, for privileges_nest(), and none after it: user.max_user_namespaces of
- * the namespace we leave counts those below its children, too.  namespaces(7) */
-int privileges_limit_user_namespaces(struct cj_error *err);
+/*
+ * What the kernel counts in a user namespace it counts in all above it, too, there for the user who
+ * made the one below: a jail could use up all that its caller has, root or not.  So limits of the
+ * namespace we leave: one more user namespace, for privileges_nest(), and none after it; a few
+ * inotify instances, of which a user has 128.  namespaces(7), inotify(7)
+ */
+int privileges_limit_counts(struct cj_error *err);
 
 /*
  * privileges_nest - move into a user namespace of our own below the one that owns everything.

@@ -152,6 +152,26 @@ static void last_words_are_heard_though_the_peer_never_read_ours(void **state)
 	close_pair(&p);
 }
 
+static void last_words_are_heard_behind_the_steps_that_nobody_read(void **state)
+{
+	(void)state;
+	struct pair p = open_pair(1000);
+	struct cj_error err = { 0 };
+	const struct cj_error why = { .code = ENOMEM, .stage = "sources", .msg = "open '/usr'" };
+	auto_fd int fd = dup(0);
+
+	assert_int_equal(step_tell(&p.theirs, 1, NULL, 0, &fd, 1, &err), 0);
+	step_abort(&p.theirs, &why);
+	int free_fd = p.theirs.sock_fd;
+	cj_close(&p.theirs.sock_fd);
+	assert_int_equal(step_tell(&p.ours, 0, NULL, 0, NULL, 0, &err), -ENOMEM);
+	assert_string_equal(err.stage, "sources");
+	assert_string_equal(err.msg, "open '/usr'");
+	auto_fd int next_fd = dup(0); /* what came along is closed again */
+	assert_int_equal(next_fd, free_fd);
+	close_pair(&p);
+}
+
 static void an_error_without_an_end_or_a_code_is_made_safe(void **state)
 {
 	(void)state;
@@ -204,6 +224,7 @@ int main(void)
 		cmocka_unit_test(the_peers_failure_becomes_our_own),
 		cmocka_unit_test(the_last_words_of_a_peer_are_heard_instead_of_a_broken_pipe),
 		cmocka_unit_test(last_words_are_heard_though_the_peer_never_read_ours),
+		cmocka_unit_test(last_words_are_heard_behind_the_steps_that_nobody_read),
 		cmocka_unit_test(an_error_without_an_end_or_a_code_is_made_safe),
 		cmocka_unit_test(a_message_that_is_too_short_or_lies_about_its_size_is_refused),
 		cmocka_unit_test(a_message_that_is_too_long_is_never_sent),

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* WRAP: arena_alloc arena_array arena_strdup arena_strndup arena_printf strings_add */
+/* WRAP: malloc calloc realloc json_parse */
+/*
+ * A jail when there is no memory, in the supervisor and in init (which is its fork): each
+ * allocation is refused once.  Either the run fails and says so, or it went as it should; and
+ * nothing is held.
+ */
+#include "tests/jail/whole_jail.h"
+#include "tests/no_memory.h"
+
+#include "runtime/jail/filter.h"
+
+/* yajl ends the process where it gets no memory (runtime/base/json.c says why). */
+static bool is_yajl;
+
+NO_MEMORY(void *, calloc, (size_t count, size_t size), (count, size), NULL)
+
+void *__real_realloc(void *old, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+void *__wrap_realloc(void *old, size_t size)
+{
+	return !is_yajl && is_refused() ? NULL : __real_realloc(old, size);
+}
+
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_malloc(size_t size)
+{
+	return !is_yajl && is_refused() ? NULL : __real_malloc(size);
+}
+
+int __real_json_parse(const char *name, const char *text, size_t size, struct arena *a,
+		      const struct json_node **out, struct cj_error *err);
+int __wrap_json_parse(const char *name, const char *text, size_t size, struct arena *a,
+		      const struct json_node **out, struct cj_error *err);
+int __wrap_json_parse(const char *name, const char *text, size_t size, struct arena *a,
+		      const struct json_node **out, struct cj_error *err)
+{
+	is_yajl = true;
+	int rc = __real_json_parse(name, text, size, a, out, err);
+	is_yajl = false;
+	return rc;
+}
+
+/* --- a whole run ------------------------------------------------------------------------- */
+
+/* Code, arguments, a file, output, a refused call. */
+static int run_all(struct jail *jail, struct outcome *out, struct cj_error *err)
+{
+	static const char *words[] = { "/bin/sh", "/box/main.sh", NULL };
+	static const struct copy_spec file = { "/etc/passwd", "/box/passwd" };
+	const struct jail_io io = {
+		.stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1, .tty_fd = -1, .hangup_fd = -1
+	};
+	const struct program program = {
+		.workdir = "/box",
+		.argv = { words, 2 },
+		.code_source = CODE_STRING,
+		.code_name = "-c",
+		.code_text = "head -c 9000 /dev/zero; unshare -U true; exit 3",
+		.code_path = "/box/main.sh",
+		.args_json = "{}",
+		.files = &file,
+		.nfiles = 1,
+	};
+	if (jail_start(jail, &program, &io, err) < 0)
+		return -err->code;
+	return jail_wait(jail, out, err);
+}
+
+static int run_once(const struct plan *plan, struct outcome *out, struct cj_error *err)
+{
+	struct jail *jail = NULL;
+	allocations = 0;
+	int rc = jail_prepare(plan, unique_id(), &jail, err);
+	if (rc == 0)
+		rc = run_all(jail, out, err);
+	jail_destroy(&jail);
+	return rc;
+}
+
+/* Init goes on counting where it was forked, out of our sight. */
+#define INIT_MAY_ALLOCATE_MORE 20
+
+static void every_allocation_that_fails_fails_the_run_or_changes_nothing(void **state)
+{
+	(void)state;
+	struct plan plan = simple_plan();
+	plan.network.mode = NETWORK_PUBLIC;
+	plan.network.uplink = UPLINK_NONE;
+	unsigned turn = 1, failures = 0;
+	for (bool is_over = false; !is_over; turn++) {
+		unsigned long before = open_descriptors();
+		struct cj_error err = { 0 };
+		struct outcome out;
+		outcome_init(&out, "memory", 4096);
+		refused = turn;
+		int rc = run_once(&plan, &out, &err);
+		is_over = allocations + INIT_MAY_ALLOCATE_MORE < turn;
+		refused = 0;
+		if (rc < 0 && !strstr(err.msg, "Cannot allocate memory"))
+			print_error("allocation %u: %s\n", turn, err.msg);
+		assert_true(rc == 0 || strstr(err.msg, "Cannot allocate memory"));
+		assert_true(rc < 0 || (out.status == STATUS_EXITED && out.exit_code == 3));
+		assert_true(!is_over || rc == 0);
+		failures += rc < 0;
+		outcome_fini(&out);
+		assert_nothing_held(before);
+	}
+	print_message("%u allocations, %u of them fatal\n", allocations, failures);
+	assert_true(failures > 10);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_allocation_that_fails_fails_the_run_or_changes_nothing),
+	};
+	return cmocka_run_group_tests(tests, can_make_jails, NULL);
+}

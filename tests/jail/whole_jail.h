@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* whole_jail - a small plan, one run of it, and the proof that nothing is held afterwards. */
+#pragma once
+
+#include "runtime/jail/jail.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/jail/idmap.h"
+
+/* RLIMIT_DATA counts the sanitizer's shadow, which is larger than any memory: init would end. */
+#if defined(__SANITIZE_ADDRESS__)
+#define TEST_MEMORY_BYTES (1ull << 47)
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define TEST_MEMORY_BYTES (1ull << 47)
+#endif
+#endif
+#ifndef TEST_MEMORY_BYTES
+#define TEST_MEMORY_BYTES (64ull << 20)
+#endif
+
+static inline struct plan simple_plan(void)
+{
+	return (struct plan){
+		.profile_name = "test",
+		.profile_sha256 = "",
+		.root = { .kind = ROOT_HOST,
+			  .scratch_bytes = 1 << 20,
+			  .scratch_inodes = 1024,
+			  .hostname = "jail",
+			  .uid = IDMAP_INSIDE_UID,
+			  .gid = IDMAP_INSIDE_GID },
+		.limits = { .memory_bytes = TEST_MEMORY_BYTES,
+			    .millicpus = 1000,
+			    .pids = 16,
+			    .wall_ms = 20000,
+			    .nofile = 64,
+			    .fsize_bytes = 1 << 20,
+			    .output_bytes = 4096 },
+	};
+}
+
+/* Tests of several builds run side by side. */
+static inline const char *unique_id(void)
+{
+	static char id[PLAN_ID_MAX];
+	static unsigned count;
+	(void)snprintf(id, sizeof(id), "test-%d-%u", getpid(), count++);
+	return id;
+}
+
+static inline unsigned long open_descriptors(void)
+{
+	unsigned long set = 0;
+	for (int fd = 0; fd < 64; fd++)
+		if (fcntl(fd, F_GETFD) >= 0)
+			set |= 1ul << fd;
+	return set;
+}
+
+static inline void assert_nothing_held(unsigned long descriptors_before)
+{
+	sigset_t blocked;
+	assert_int_equal(open_descriptors(), descriptors_before);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no child, not even a zombie */
+	assert_int_equal(sigprocmask(SIG_BLOCK, NULL, &blocked), 0);
+	assert_int_equal(sigismember(&blocked, SIGINT), 0);
+}
+
+static inline int run(const struct plan *plan, const char *const *argv, struct outcome *out,
+		      struct cj_error *err)
+{
+	const struct jail_io io = {
+		.stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1, .tty_fd = -1, .hangup_fd = -1
+	};
+	struct program program = { .workdir = "/box" };
+	while (argv[program.argv.count])
+		program.argv.count++;
+	program.argv.items = (const char **)argv;
+
+	struct jail *jail = NULL;
+	int rc = jail_prepare(plan, unique_id(), &jail, err);
+	if (rc == 0)
+		rc = jail_start(jail, &program, &io, err);
+	if (rc == 0)
+		rc = jail_wait(jail, out, err);
+	jail_destroy(&jail);
+	assert_null(jail);
+	return rc;
+}
+
+static inline int can_make_jails(void **state)
+{
+	(void)state;
+	const struct plan plan = simple_plan();
+	struct jail *jail = NULL;
+	struct cj_error err = { 0 };
+	if (jail_prepare(&plan, unique_id(), &jail, &err) < 0) {
+		print_message("skipped: %s (%s)\n", err.msg, err.hint);
+		return getenv("CEJAIL_TEST_STRICT") ? 1 : -1;
+	}
+	jail_destroy(&jail);
+	return 0;
+}

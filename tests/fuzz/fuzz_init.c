@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fuzz_init - any steps, with any data and descriptors, as what init tells the supervisor.
+ *
+ * The first byte: which dialogue (the network, the seal, a run), with or without a terminal,
+ * whether init still hears us.  Then each message: its step (255: it failed), how many descriptors
+ * come along, 16 bits of size, the data.
+ *
+ * Asserted: a failure has a code and a text and leaves no descriptor; a success holds only what
+ * init sent; a run has exactly one outcome, whose result is JSON and whose exit status is one of
+ * the table's.
+ */
+#include <sys/socket.h>
+
+#include "tests/fuzz/bytes.h"
+
+/* the stages are private to their table, and the front end is in no library */
+#include "runtime/front/cli/result.c"
+#include "runtime/jail/jail.c"
+
+/* WRAP: network_build */
+
+#define MESSAGES_MAX 4
+#define SENT_FDS_MAX 12
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+int __wrap_network_build(const struct network_spec *spec, const struct endpoints *endpoints,
+			 unsigned number, struct network_handles *handles,
+			 const struct network_ears *ears, struct network **out,
+			 struct cj_error *err);
+
+int __wrap_network_build(const struct network_spec *spec, const struct endpoints *endpoints,
+			 unsigned number, struct network_handles *handles,
+			 const struct network_ears *ears, struct network **out,
+			 struct cj_error *err)
+{
+	(void)spec, (void)endpoints, (void)ears, (void)err;
+	assert(number < 0x10000);
+	for (size_t i = 0; i < SLOT_COUNT; i++)
+		assert(handles->fds[i] == -1 || fcntl(handles->fds[i], F_GETFD) & FD_CLOEXEC);
+	network_handles_fini(handles);
+	*out = NULL;
+	return 0;
+}
+
+/* The lowest free descriptor: nothing below it has been left open. */
+static int lowest_free(void)
+{
+	int fd = fcntl(STDIN_FILENO, F_DUPFD, 0);
+	assert(fd >= 0);
+	close(fd);
+	return fd;
+}
+
+static int null_fd = -1; /* what is sent, many times */
+
+static void say(const struct step_link *to, struct bytes *b)
+{
+	int fds[SENT_FDS_MAX];
+	for (size_t i = 0; i < SENT_FDS_MAX; i++)
+		fds[i] = null_fd;
+	struct cj_error ignored;
+	unsigned step = bytes_u8(b);
+	size_t nfds = bytes_u8(b) % (SENT_FDS_MAX + 1);
+	struct bytes data = bytes_take(b, bytes_u16(b) % (STEP_DATA_MAX + 1));
+	struct cj_error why = { 0 };
+	if (step == 255) { /* it failed, and says so in any words */
+		if (data.left > 0)
+			memcpy(&why, data.at, data.left < sizeof(why) ? data.left : sizeof(why));
+		step_abort(to, &why);
+	} else {
+		(void)step_tell(to, step, data.at, data.left, fds, nfds, &ignored);
+	}
+}
+
+static void check_error(int rc, const struct cj_error *err)
+{
+	assert(rc < 0 && err->code > 0 && err->msg[0] != '\0');
+}
+
+static void check_result(const struct outcome *out)
+{
+	const struct result_about about = { .profile_name = "", .profile_sha256 = "" };
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	auto_arena struct arena a = { 0 };
+	const struct json_node *root;
+	struct cj_error err = { 0 };
+	const char *text;
+	size_t size;
+	int rc = result_write(w, out, &about, &err);
+	assert(rc == 0);
+	rc = json_writer_take(w, &text, &size, &err);
+	assert(rc == 0);
+	rc = json_parse("result", text, size, &a, &root, &err);
+	assert(rc == 0 && root->type == JSON_OBJECT);
+}
+
+static void check_run(struct jail *j)
+{
+	static const struct program program = { .workdir = "/box" };
+	const struct jail_io io = {
+		.stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1, .tty_fd = -1, .hangup_fd = -1
+	};
+	struct cj_error err = { 0 };
+	struct outcome out;
+	int rc = jail_start(j, &program, &io, &err);
+	if (rc < 0) {
+		check_error(rc, &err);
+		return;
+	}
+	outcome_init(&out, "fuzz", 64);
+	rc = jail_wait(j, &out, &err);
+	if (rc < 0)
+		check_error(rc, &err);
+	assert(out.has_status && out.status < STATUS_COUNT);
+	assert((out.status == STATUS_SETUP_ERROR) == (rc < 0));
+	int status = outcome_exit_status(&out);
+	assert(status >= 0 && status <= 255);
+	check_result(&out);
+	outcome_fini(&out);
+}
+
+static void check_stage(struct jail *j, int (*enter)(struct jail *j, struct cj_error *err),
+			void (*leave)(struct jail *j))
+{
+	struct cj_error err = { 0 };
+	int before = lowest_free();
+	int rc = enter(j, &err);
+	if (rc < 0) {
+		check_error(rc, &err);
+		assert(lowest_free() == before); /* who fails holds nothing */
+	} else {
+		leave(j);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+	struct bytes b = { bytes, size };
+	unsigned dialogue = bytes_u8(&b);
+	const struct plan plan = { .profile_name = "", .profile_sha256 = "", .tty = dialogue & 16 };
+	struct cj_error err = { 0 };
+	if (null_fd < 0)
+		null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int ends[2], before = lowest_free();
+	struct jail *j = jail_create(&plan, "fuzz");
+	int rc = step_pair(ends, 1000, &err);
+	assert(j && rc == 0);
+	j->link = (struct step_link){ ends[0], "init", step_names };
+	const struct step_link init = { ends[1], "supervisor", step_names };
+
+	if (dialogue & 8)
+		filter_builtin(&j->filter);
+	for (unsigned i = 0; i < MESSAGES_MAX && b.left > 0; i++)
+		say(&init, &b);
+	if (dialogue & 4)
+		cj_close(&ends[1]);
+	else
+		(void)shutdown(ends[1], SHUT_WR); /* hears us, says no more */
+	if (dialogue % 4 == 0)
+		check_stage(j, network_enter, network_leave);
+	else if (dialogue % 4 == 3)
+		check_stage(j, seal_enter, seal_leave);
+	else
+		check_run(j);
+
+	cj_close(&j->link.sock_fd);
+	cj_close(&ends[1]);
+	cj_close(&j->master_fd);
+	for (size_t i = 0; i < RELAY_COUNT; i++)
+		relay_fini(&j->relays[i]);
+	jail_free(&j);
+	assert(lowest_free() == before);
+	return 0;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * fuzz_notifications - any numbers as the refused system calls that the kernel tells of.
+ *
+ * Asserted: each is answered once, under its own id, with a failure and never with leave to go on;
+ * names are short, printable and counted once each; the counts are no more than the answers, and
+ * all of them as long as it says it is complete; there is an end to answering.
+ */
+#include <errno.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "runtime/jail/filter.h"
+#include "tests/fuzz/bytes.h"
+
+/* WRAP: ioctl poll sys_seccomp */
+
+#define REPEATS_MAX 300
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
+int __wrap_sys_seccomp(unsigned operation, unsigned flags, void *args);
+int __wrap_ioctl(int fd, unsigned long request, void *argument);
+int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout);
+
+/* The kernel's side. */
+static struct {
+	struct bytes left;
+	struct seccomp_notif next;
+	unsigned repeats; /* of `next`, still to come */
+	uint64_t asked;   /* the id that waits for its answer; 0: none */
+	uint64_t last_id;
+	unsigned answered;
+	uint16_t request_size, response_size;
+} kernel;
+
+int __wrap_sys_seccomp(unsigned operation, unsigned flags, void *args)
+{
+	struct seccomp_notif_sizes *sizes = args;
+	assert(operation == SECCOMP_GET_NOTIF_SIZES && flags == 0);
+	*sizes = (struct seccomp_notif_sizes){ kernel.request_size, kernel.response_size,
+					       sizeof(struct seccomp_data) };
+	return 0;
+}
+
+int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout)
+{
+	assert(count == 1 && timeout == 0);
+	fds->revents = kernel.repeats > 0 || kernel.left.left > 0 ? POLLIN : POLLHUP;
+	return 1;
+}
+
+static void next_call(void)
+{
+	struct bytes call = bytes_take(&kernel.left, sizeof(kernel.next.data));
+	memset(&kernel.next, 0, sizeof(kernel.next));
+	if (call.left > 0)
+		memcpy(&kernel.next.data, call.at, call.left);
+	kernel.next.pid = bytes_u8(&kernel.left);
+	kernel.repeats = 1 + bytes_u8(&kernel.left) % REPEATS_MAX;
+}
+
+static int receive(struct seccomp_notif *out)
+{
+	static const struct seccomp_notif zero;
+	assert(memcmp(out, &zero, sizeof(zero)) == 0 && kernel.asked == 0);
+	if (kernel.repeats == 0)
+		next_call();
+	kernel.repeats--;
+	if (kernel.next.pid == 255) { /* who asked has died */
+		errno = ENOENT;
+		return -1;
+	}
+	memcpy(out, &kernel.next, sizeof(*out));
+	out->id = kernel.asked = ++kernel.last_id;
+	return 0;
+}
+
+static int answer(const struct seccomp_notif_resp *response)
+{
+	assert(response->id == kernel.asked && response->flags == 0 && response->val == 0);
+	assert(response->error < 0 && response->error > -4096);
+	kernel.asked = 0;
+	kernel.answered++;
+	if (kernel.next.pid == 254) {
+		errno = ENOENT;
+		return -1;
+	}
+	return 0;
+}
+
+int __wrap_ioctl(int fd, unsigned long request, void *argument)
+{
+	(void)fd;
+	if (request == SECCOMP_IOCTL_NOTIF_RECV)
+		return receive(argument);
+	assert(request == SECCOMP_IOCTL_NOTIF_SEND);
+	return answer(argument);
+}
+
+static void check_name(const char *name)
+{
+	size_t size = strlen(name);
+	assert(size > 0 && size < 48);
+	for (size_t i = 0; i < size; i++)
+		assert(name[i] >= ' ' && name[i] <= '~');
+}
+
+static void check_denied(const struct filter_watch *w)
+{
+	size_t count;
+	bool is_complete;
+	unsigned sum = 0;
+	const struct denied_syscall *denied = filter_watch_denied(w, &count, &is_complete);
+	for (size_t i = 0; i < count; i++) {
+		check_name(denied[i].name);
+		assert(denied[i].count > 0);
+		sum += denied[i].count;
+		for (size_t k = 0; k < i; k++)
+			assert(strcmp(denied[i].name, denied[k].name) != 0);
+	}
+	assert(is_complete ? sum == kernel.answered : sum <= kernel.answered);
+	assert(kernel.answered <= FILTER_ANSWERS_MAX);
+}
+
+static void serve(struct filter_watch *w)
+{
+	for (unsigned round = 0; filter_watch_fd(w) >= 0; round++) {
+		const char *name;
+		filter_watch_answer(w, &name);
+		if (name)
+			check_name(name);
+		assert(kernel.asked == 0);
+		assert(round < 100000);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
+{
+	struct bytes b = { bytes, size < 4096 ? size : 4096 };
+	struct cj_error err = { 0 };
+	struct filter filter;
+	struct filter_watch *w;
+
+	memset(&kernel, 0, sizeof(kernel));
+	kernel.request_size = bytes_u8(&b); /* more or less than our headers know */
+	kernel.response_size = bytes_u8(&b);
+	kernel.left = b;
+	filter_builtin(&filter);
+	int rc = filter_watch_create(dup(STDIN_FILENO), &filter, &w, &err);
+	assert(rc == 0);
+	serve(w);
+	check_denied(w);
+	filter_watch_destroy(&w);
+	return 0;
+}

@@ -103,6 +103,23 @@ static void long_messages_are_cut_not_overflowed(void **state)
 	assert_int_equal(strlen(err.stage), CJ_ERROR_STAGE_MAX - 1);
 }
 
+static void what_another_process_says_is_ended_and_never_without_a_text(void **state)
+{
+	(void)state;
+	struct cj_error err = { 0 }, theirs;
+	memset(&theirs, 'x', sizeof(theirs));
+	theirs.code = ENOSPC;
+
+	assert_int_equal(cj_adopt(&err, &theirs, "init"), -ENOSPC);
+	assert_int_equal(strlen(err.msg), sizeof(err.msg) - 1);
+	assert_int_equal(strlen(err.hint), sizeof(err.hint) - 1);
+	assert_int_equal(strlen(err.stage), sizeof(err.stage) - 1);
+
+	theirs = (struct cj_error){ .code = -1 };
+	assert_int_equal(cj_adopt(&err, &theirs, "init"), -EPROTO);
+	assert_string_equal(err.msg, "init failed");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -113,6 +130,7 @@ int main(void)
 		cmocka_unit_test(the_first_hint_and_the_first_stage_stay),
 		cmocka_unit_test(a_new_failure_forgets_the_old_one),
 		cmocka_unit_test(long_messages_are_cut_not_overflowed),
+		cmocka_unit_test(what_another_process_says_is_ended_and_never_without_a_text),
 	};
 
 	return cmocka_run_group_tests_name("error", tests, NULL, NULL);

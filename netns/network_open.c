@@ -43,22 +43,27 @@ static int open_trio(int *route, int *rules, int *log, struct cj_error *err)
 	return 0;
 }
 
-static bool set(const char *sysctl_path, const char *value)
+/* Returns 1, or 0 where this host has no such switch, or not for us. */
+static int set(const char *sysctl_path, const char *value, struct cj_error *err)
 {
-	struct cj_error ignored;
-	return fd_put_file(AT_FDCWD, sysctl_path, value, &ignored) == 0;
+	int rc = fd_put_file(AT_FDCWD, sysctl_path, value, err);
+	if (rc == -ENOENT || rc == -EACCES || rc == -EPERM || rc == -EROFS)
+		return 0;
+	return rc < 0 ? rc : 1;
 }
 
 /*
  * The gateway answers the jail alone, so every refusal of its routing may have its answer: by
  * default the kernel sends one a second.  Without IPv6 in the kernel, or in a container with a
- * read-only /proc/sys, the jail has IPv4 alone, and some failures are slow.
+ * read-only /proc/sys, the jail has IPv4 alone, and some failures are slow.  Returns as set(), for
+ * IPv6.
  */
-static bool set_up_routing(void)
+static int set_up_routing(struct cj_error *err)
 {
-	(void)set("/proc/sys/net/ipv4/icmp_ratelimit", "0");
-	(void)set("/proc/sys/net/ipv6/icmp/ratelimit", "0");
-	return set("/proc/sys/net/ipv6/conf/all/forwarding", "1");
+	if (set("/proc/sys/net/ipv4/icmp_ratelimit", "0", err) < 0 ||
+	    set("/proc/sys/net/ipv6/icmp/ratelimit", "0", err) < 0)
+		return -err->code;
+	return set("/proc/sys/net/ipv6/conf/all/forwarding", "1", err);
 }
 
 static int open_gateway(const struct network_spec *spec, struct network_handles *h,
@@ -68,7 +73,10 @@ static int open_gateway(const struct network_spec *spec, struct network_handles 
 	if (open_trio(&fds[SLOT_GATEWAY_ROUTE], &fds[SLOT_GATEWAY_RULES], &fds[SLOT_GATEWAY_LOG],
 		      err) < 0)
 		return -err->code;
-	h->has_ipv6 = set_up_routing();
+	int rc = set_up_routing(err);
+	if (rc < 0)
+		return rc;
+	h->has_ipv6 = rc > 0;
 	/* With a list no name is asked for inside: none can carry data out. */
 	if (spec->ntargets == 0 &&
 	    resolver_listen(&address_gateway4, &fds[SLOT_NAMES_UDP], &fds[SLOT_NAMES_TCP], err) < 0)

@@ -20,6 +20,7 @@
 #include "netns/foreign.h"
 #include "netns/links.h"
 #include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
 
 #define NUMBERS       65535 /* 1 to that: two bytes of an address */
 #define TRIES_IN_LINE 64    /* from spec->number on; then as many by chance */
@@ -67,18 +68,20 @@ bool uplink_host_has_capability(void)
 	return value == CAP_SET;
 }
 
-/* The first byte of a sysctl file; '\0': there is no such file. */
-static char read_sysctl(const char *path)
+/* Is `value` the first byte of a sysctl file?  Where there is no such file it is not. */
+static int is_sysctl(const char *path, char value, struct cj_error *err)
 {
-	char value = '\0';
+	char byte = '\0';
 	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0 && read(fd, &value, 1) != 1)
-		value = '\0';
-	return value;
+	if (fd < 0 && errno == ENOENT)
+		return 0;
+	if (fd < 0 || sys_read(fd, &byte, 1) < 0)
+		return cj_fail(err, errno, "read '%s'", path);
+	return byte == value;
 }
 
 /* New links take theirs from `default`; packets also need the switch of the host as a whole. */
-static int check_forwarding(char why[static UPLINK_WHY_MAX])
+static int check_forwarding(char why[static UPLINK_WHY_MAX], struct cj_error *err)
 {
 	static const char *const switches[] = { "net/ipv4/ip_forward",
 						"net/ipv4/conf/default/forwarding" };
@@ -87,17 +90,23 @@ static int check_forwarding(char why[static UPLINK_WHY_MAX])
 	for (size_t i = 0; i < 2; i++) {
 		char path[64];
 		(void)snprintf(path, sizeof(path), "/proc/sys/%s", switches[i]);
-		if (read_sysctl(path) != '1')
+		int rc = is_sysctl(path, '1', err);
+		if (rc < 0)
+			return rc;
+		if (rc == 0)
 			return refuse(why, "IP forwarding is off; turn it on: sysctl -w %s=1",
 				      names[i]);
 	}
 	return 0;
 }
 
-static bool host_forwards_ipv6(void)
+/* 1, 0, or an error. */
+static int host_forwards_ipv6(struct cj_error *err)
 {
-	return read_sysctl("/proc/sys/net/ipv6/conf/all/forwarding") == '1' &&
-	       read_sysctl("/proc/sys/net/ipv6/conf/default/disable_ipv6") == '0';
+	int rc = is_sysctl("/proc/sys/net/ipv6/conf/all/forwarding", '1', err);
+	if (rc <= 0)
+		return rc;
+	return is_sysctl("/proc/sys/net/ipv6/conf/default/disable_ipv6", '0', err);
 }
 
 static int judge_nf_tables(char why[static UPLINK_WHY_MAX], const struct cj_error *err)
@@ -116,7 +125,7 @@ static int check_host(char why[static UPLINK_WHY_MAX], struct cj_error *err)
 	why[0] = '\0';
 	if (!uplink_host_has_capability())
 		return refuse_capability(why);
-	int rc = check_forwarding(why);
+	int rc = check_forwarding(why, err);
 	if (rc != 0)
 		return rc;
 
@@ -231,7 +240,10 @@ int uplink_host_start(const struct uplink_spec *spec, struct uplink_host *out,
 	auto_fd int host_fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 	if (host_fd < 0)
 		return cj_fail(err, errno, "open a NETLINK_ROUTE socket");
-	const struct attempt a = { spec, host_fd, spec->has_ipv6 && host_forwards_ipv6() };
+	int has_ipv6 = spec->has_ipv6 ? host_forwards_ipv6(err) : 0;
+	if (has_ipv6 < 0)
+		return has_ipv6;
+	const struct attempt a = { spec, host_fd, has_ipv6 > 0 };
 	return find_number(&a, out, err) < 0 ? judge_error(why, err) : 0;
 }
 

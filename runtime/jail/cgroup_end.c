@@ -158,7 +158,7 @@ static int open_leaf(const char *path, uint64_t inode, struct cgroup *out)
 	struct statfs fs;
 	struct stat st;
 	if (fd < 0 || fstatfs(fd, &fs) < 0 || fstat(fd, &st) < 0)
-		return -errno;
+		return errno == ELOOP || errno == ENOTDIR ? -EINVAL : -errno;
 	if (fs.f_type != CGROUP2_SUPER_MAGIC)
 		return -EINVAL;
 	if (inode != 0 && st.st_ino != inode)

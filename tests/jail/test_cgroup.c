@@ -502,7 +502,15 @@ static void a_path_that_is_no_leaf_is_never_touched(void **state)
 	assert_int_equal(mkdir(other, 0755), 0);
 	assert_non_null(mkdtemp(dir));
 	const char *const forged[] = {
-		other, dir, "cejail-T1", "", "/", "/cejail-", "/a/cejail-a/"
+		other,
+		dir,
+		"cejail-T1",
+		"",
+		"/",
+		"/cejail-",
+		"/a/cejail-a/",
+		"/proc/self/cwd/cejail-a",
+		"/proc/self/stat/cejail-a",
 	};
 	for (size_t i = 0; i < sizeof(forged) / sizeof(forged[0]); i++) {
 		struct cj_error err = { 0 };

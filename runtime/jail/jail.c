@@ -44,6 +44,7 @@
 #include "runtime/jail/jail.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -210,10 +211,24 @@ static void ids_leave(struct jail *j)
 	idmap_release(&j->ids);
 }
 
+/* A dead init can't be mapped: why it ended says more than what its end made impossible. */
+static int hear_init(struct jail *j, struct cj_error *err)
+{
+	struct pollfd link = { .fd = j->link.sock_fd, .events = POLLIN };
+	struct cj_error why = { 0 };
+	while (why.code == 0 && poll(&link, 1, 0) > 0) {
+		auto_step_msg struct step_msg msg = { 0 };
+		(void)step_next(&j->link, &msg, &why); /* what it said before doesn't matter now */
+	}
+	if (why.code != 0)
+		*err = why;
+	return -err->code;
+}
+
 static int map_enter(struct jail *j, struct cj_error *err)
 {
 	if (idmap_write(&j->ids, j->init_pid, err) < 0)
-		return -err->code;
+		return hear_init(j, err);
 	const struct ids_mapped mapped = { .may_setgroups = j->ids.may_setgroups };
 	return step_tell(&j->link, STEP_IDS_MAPPED, &mapped, sizeof(mapped), NULL, 0, err);
 }

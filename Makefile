@@ -53,6 +53,7 @@ BAKE    := $(OUT)/bin/bake-filter
 RANGES  := $(OUT)/bin/print-ranges
 TESTS   := $(patsubst %.c,$(OUT)/%,$(wildcard tests/*/test_*.c))
 PROBES  := $(patsubst %.c,$(OUT)/%,$(wildcard tests/system/probes/*.c tests/escape/*.c tests/faults/*.c))
+CALLER  := $(OUT)/tests/pressure/caller
 FUZZERS := $(patsubst %.c,$(OUT)/%,$(wildcard tests/fuzz/fuzz_*.c))
 MANS    := $(wildcard man/*.[1-9])
 
@@ -106,7 +107,10 @@ unit: $(TESTS)                   ## unit tests of this variant
 $(RANGES): $(addprefix $(OUT)/,tools/print-ranges.o netns/ranges.o netns/ip.o)
 	@mkdir -p $(@D)
 	$(LINK) -o $@ $^
-probes: $(PROBES) $(RANGES)
+# A process that lives long and uses the engine, as a service will.
+$(CALLER): $(OUT)/tests/pressure/caller.o $(FILTER) $(LIB)
+	$(LINK) -o $@ $^ $(LIBS)
+probes: $(PROBES) $(RANGES) $(CALLER)
 fuzzers: $(FUZZERS)              ## build the fuzzers (make fuzzers VARIANT=fuzz CC=clang)
 
 check:                           ## the set-up, then every test: host, test machine, gcc, clang, asan, lint

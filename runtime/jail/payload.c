@@ -56,8 +56,10 @@ static int follow_script(char name[SCRIPT_LINE_MAX + 1], const char *file, const
 		return EACCES;
 
 	char line[SCRIPT_LINE_MAX + 1];
-	ssize_t size = read(fd, line, SCRIPT_LINE_MAX);
-	line[size > 0 ? size : 0] = '\0';
+	ssize_t size = sys_read(fd, line, SCRIPT_LINE_MAX);
+	if (size < 0)
+		return errno;
+	line[size] = '\0';
 	const char *next = interpreter_of(line);
 	memmove(name, next ? next : "", next ? strlen(next) + 1 : 1);
 	return 0;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* WRAP: arena_alloc arena_array arena_strdup arena_strndup arena_printf strings_add */
 /* WRAP: malloc calloc realloc json_parse */
+/* WRAP: nlmsg_alloc_simple nl_addr_build rtnl_link_veth_alloc rtnl_link_alloc rtnl_addr_alloc */
+/* WRAP: rtnl_neigh_alloc rtnl_route_alloc rtnl_route_nh_alloc rtnl_link_build_add_request */
 /*
  * A jail when there is no memory, in the supervisor and in init (which is its fork): each
  * allocation is refused once.  Either the run fails and says so, or it went as it should; and
@@ -8,6 +10,13 @@
  */
 #include "tests/jail/whole_jail.h"
 #include "tests/no_memory.h"
+
+#include <netlink/errno.h>
+#include <netlink/route/addr.h>
+#include <netlink/route/link.h>
+#include <netlink/route/link/veth.h>
+#include <netlink/route/neighbour.h>
+#include <netlink/route/route.h>
 
 #include "runtime/jail/filter.h"
 
@@ -42,6 +51,19 @@ int __wrap_json_parse(const char *name, const char *text, size_t size, struct ar
 	is_yajl = false;
 	return rc;
 }
+
+/* libnl's */
+NO_MEMORY(struct nl_msg *, nlmsg_alloc_simple, (int type, int flags), (type, flags), NULL)
+NO_MEMORY(struct nl_addr *, nl_addr_build, (int family, const void *bytes, size_t size),
+	  (family, bytes, size), NULL)
+NO_MEMORY(struct rtnl_link *, rtnl_link_veth_alloc, (void), (), NULL)
+NO_MEMORY(struct rtnl_link *, rtnl_link_alloc, (void), (), NULL)
+NO_MEMORY(struct rtnl_addr *, rtnl_addr_alloc, (void), (), NULL)
+NO_MEMORY(struct rtnl_neigh *, rtnl_neigh_alloc, (void), (), NULL)
+NO_MEMORY(struct rtnl_route *, rtnl_route_alloc, (void), (), NULL)
+NO_MEMORY(struct rtnl_nexthop *, rtnl_route_nh_alloc, (void), (), NULL)
+NO_MEMORY(int, rtnl_link_build_add_request, (struct rtnl_link * l, int flags, struct nl_msg **out),
+	  (l, flags, out), -NLE_NOMEM)
 
 /* --- a whole run ------------------------------------------------------------------------- */
 
@@ -86,9 +108,12 @@ static int run_once(const struct plan *plan, struct outcome *out, struct cj_erro
 static void every_allocation_that_fails_fails_the_run_or_changes_nothing(void **state)
 {
 	(void)state;
+	static const uint16_t port = 8080;
 	struct plan plan = simple_plan();
 	plan.network.mode = NETWORK_PUBLIC;
 	plan.network.uplink = UPLINK_NONE;
+	plan.network.ports = &port;
+	plan.network.nports = 1;
 	unsigned turn = 1, failures = 0;
 	for (bool is_over = false; !is_over; turn++) {
 		unsigned long before = open_descriptors();

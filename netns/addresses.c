@@ -2,15 +2,17 @@
 /* The addresses of the pair between jail and gateway.  Pure. */
 #include "netns/addresses.h"
 
-#define LOCAL6(last)                                                                               \
-	{                                                                                          \
-		6,                                                                                 \
-		{                                                                                  \
-			0xfd, 0xce, 0x6a, 0x11, [15] = last                                        \
-		}                                                                                  \
-	}
-
-const struct ip address_jail4 = { 4, { 198, 18, 0, 2 } };
 const struct ip address_gateway4 = { 4, { 198, 18, 0, 3 } };
-const struct ip address_jail6 = LOCAL6(2);
-const struct ip address_gateway6 = LOCAL6(3);
+
+struct addresses addresses_of_pair(bool has_ipv6)
+{
+	struct addresses pair = {
+		.jail4 = { 4, { 198, 18, 0, 2 } },
+		.gateway4 = address_gateway4,
+	};
+	if (has_ipv6) {
+		pair.jail6 = (struct ip){ 6, { 0xfd, 0xce, 0x6a, 0x11, [15] = 2 } };
+		pair.gateway6 = (struct ip){ 6, { 0xfd, 0xce, 0x6a, 0x11, [15] = 3 } };
+	}
+	return pair;
+}

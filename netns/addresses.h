@@ -8,8 +8,15 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "netns/ip.h"
 
-extern const struct ip address_jail4, address_gateway4; /* one /31 */
-extern const struct ip address_jail6, address_gateway6; /* one /127 */
+/* One /31 and one /127; jail6 and gateway6 null: no IPv6. */
+struct addresses {
+	struct ip jail4, gateway4, jail6, gateway6;
+};
+struct addresses addresses_of_pair(bool has_ipv6);
+
+extern const struct ip address_gateway4;
 #define ADDRESS_GATEWAY4_TEXT "198.18.0.3"

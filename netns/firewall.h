@@ -19,6 +19,7 @@
  */
 #pragma once
 
+#include "netns/addresses.h"
 #include "netns/nft.h"
 #include "netns/ranges.h"
 #include "netns/targets.h"
@@ -39,8 +40,8 @@
 #define LINK_UPLINK  "uplink"
 
 struct firewall_spec {
-	struct ip jail4, jail6;       /* the jail's addresses; jail6 null: no IPv6 */
-	struct ip gateway4, gateway6; /* closed, but for port 53 of gateway4 with has_dns */
+	struct addresses
+	    pair; /* the gateway's are closed, but for port 53 of gateway4 with has_dns */
 	bool has_dns;
 	bool is_list; /* --allow: only `allowed` is open, else all that ranges[] does not close */
 	const struct endpoint *allowed;

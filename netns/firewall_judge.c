@@ -56,7 +56,7 @@ void firewall_match_name(struct nft_batch *b, enum nft_meta_keys key, enum nft_c
 			 const char *link)
 {
 	char name[IFNAMSIZ] = { 0 };
-	snprintf(name, sizeof(name), "%s", link);
+	(void)snprintf(name, sizeof(name), "%s", link);
 	nft_match_meta(b, key, op, name, sizeof(name));
 }
 
@@ -189,7 +189,7 @@ static void add_element_of(struct nft_batch *b, const struct ip *ip, uint32_t fl
 static void add_host_set(struct nft_batch *b, const struct firewall_family *f,
 			 const struct firewall_spec *spec)
 {
-	const struct ip *gateway = f->number == 6 ? &spec->gateway6 : &spec->gateway4;
+	const struct ip *gateway = f->number == 6 ? &spec->pair.gateway6 : &spec->pair.gateway4;
 
 	nft_add_set(b, &(struct nft_set){ .name = f->host,
 					  .key_type = f->key_type,
@@ -300,7 +300,7 @@ static void judge_protocol(struct nft_batch *b, size_t families, bool is_list)
 
 void firewall_add_judge(struct nft_batch *b, const struct firewall_spec *spec)
 {
-	const size_t families = firewall_families_of(&spec->jail6);
+	const size_t families = firewall_families_of(&spec->pair.jail6);
 
 	nft_add_chain(b, "judge");
 	for (size_t i = 0; i < families; i++) {

@@ -8,14 +8,15 @@
  */
 #pragma once
 
+#include "netns/addresses.h"
 #include "netns/ip.h"
 #include "runtime/base/error.h"
 
 #define LINK_MTU_MAX 65520
 
-/* The pair between a jail and its gateway.  ip6 of either null: no IPv6. */
+/* The pair between a jail and its gateway. */
 struct links_spec {
-	struct ip jail4, jail6, gateway4, gateway6; /* one /31 and one /127 */
+	struct addresses pair;
 	unsigned mtu;
 };
 

@@ -80,17 +80,12 @@ static int listen_to(struct network *n, enum source source, int fd, struct cj_er
 static int load_rules(struct network *n, struct cj_error *err)
 {
 	struct firewall_spec spec = {
-		.jail4 = address_jail4,
-		.gateway4 = address_gateway4,
+		.pair = addresses_of_pair(n->handles.has_ipv6),
 		.has_dns = n->handles.fds[SLOT_NAMES_UDP] >= 0,
 		.is_list = n->spec->ntargets > 0,
 		.allowed = n->endpoints->items,
 		.nallowed = n->endpoints->count,
 	};
-	if (n->handles.has_ipv6) {
-		spec.jail6 = address_jail6;
-		spec.gateway6 = address_gateway6;
-	}
 	spec.host = hostaddrs_list(n->hostaddrs, &spec.nhost);
 	if (firewall_apply_jail(n->handles.fds[SLOT_JAIL_RULES], &spec, err) < 0)
 		return cj_wrap(err, "the jail's rules");
@@ -101,15 +96,10 @@ static int load_rules(struct network *n, struct cj_error *err)
 
 static int join(struct network *n, struct cj_error *err)
 {
-	struct links_spec spec = {
-		.jail4 = address_jail4,
-		.gateway4 = address_gateway4,
+	const struct links_spec spec = {
+		.pair = addresses_of_pair(n->handles.has_ipv6),
 		.mtu = uplink_kind_of(n->uplink) == UPLINK_HOST ? MTU_HOST : LINK_MTU_MAX,
 	};
-	if (n->handles.has_ipv6) {
-		spec.jail6 = address_jail6;
-		spec.gateway6 = address_gateway6;
-	}
 	return links_join(n->handles.fds[SLOT_GATEWAY_ROUTE], n->handles.fds[SLOT_JAIL_ROUTE],
 			  &spec, err);
 }

@@ -145,11 +145,7 @@ static void path_end(struct path *p)
 
 static void add_rules(const struct path *p)
 {
-	const struct firewall_spec spec = { .jail4 = address_jail4,
-					    .jail6 = address_jail6,
-					    .gateway4 = address_gateway4,
-					    .gateway6 = address_gateway6,
-					    .has_dns = true };
+	const struct firewall_spec spec = { .pair = addresses_of_pair(true), .has_dns = true };
 	const struct firewall_host_spec host = {
 		.table = FIREWALL_TABLE "-1", .link = LINK, .ip4 = uplink4, .ip6 = uplink6
 	};
@@ -161,11 +157,7 @@ static void add_rules(const struct path *p)
 
 static void add_links(const struct path *p)
 {
-	const struct links_spec spec = { .jail4 = address_jail4,
-					 .jail6 = address_jail6,
-					 .gateway4 = address_gateway4,
-					 .gateway6 = address_gateway6,
-					 .mtu = MTU };
+	const struct links_spec spec = { .pair = addresses_of_pair(true), .mtu = MTU };
 	struct cj_error err = { 0 };
 	must(links_join(p->gateway.route_fd, p->jail.route_fd, &spec, &err), &err);
 	must(links_plug_host(p->host.route_fd, p->gateway.route_fd, LINK, &uplink4, &uplink6, MTU,

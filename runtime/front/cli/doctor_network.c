@@ -43,8 +43,7 @@ static int open_network(struct network_handles *h)
 static int try_rules(void)
 {
 	const struct firewall_spec spec = {
-		.jail4 = address_jail4,
-		.gateway4 = address_gateway4,
+		.pair = addresses_of_pair(false),
 		.has_dns = true,
 	};
 	struct network_handles h;
@@ -60,8 +59,7 @@ static int try_rules(void)
 static int try_links(void)
 {
 	const struct links_spec spec = {
-		.jail4 = address_jail4,
-		.gateway4 = address_gateway4,
+		.pair = addresses_of_pair(false),
 		.mtu = LINK_MTU_MAX,
 	};
 	struct network_handles h;

@@ -7,7 +7,7 @@ import subprocess
 from harness import *  # noqa: F403
 from pointers import check_rows
 
-LIMIT, WANTED = 24, 48  # MiB
+LIMIT, WANTED = 24, 36  # MiB
 
 # Roads to memory that no process has mapped, or that a look at /proc misses: exhaust_memory.c.
 # SEEN: also where no cgroup counts, by the supervisor or because the road is closed there.
@@ -15,12 +15,19 @@ SEEN = ("leaderless", "tables", "messages", "semaphores", "access_lists", "filte
 UNSEEN = ("unmapped", "areas", "unix", "pipes", "udp", "netlink", "locks", "epolls")
 ROADS = SEEN + UNSEEN
 
+# Things the kernel counts, and how many of them a jail may have: exhaust_counts.c.  What is not about
+# processes it counts for the jail's caller, too, in user namespaces above.
+COUNTS = {
+    "vforks": 20, "zombies": 20, "inotify_instances": 16, "inotify_watches": 8192, "queued_signals": 1024,
+    "timers": 1024, "message_queues": 128 << 10, "pseudo_terminals": 16, "travelling_descriptors": 1300,
+}  # fmt: skip
+
 ROWS = {
     "fork bomb, threads, vfork race, zombies": (
         "limits: a fork bomb stays at its number", "limits: threads count as processes do",
         "limits: the fork bomb everybody knows ends with the clock, and the machine stays usable",
         "lifecycle: a flood of zombies is no obstacle",
-        "lifecycle: orphans are collected: hundreds of them pass through a limit of twenty",
+        "lifecycle: orphans are collected: hundreds of them pass through a limit of twenty", "vforks", "zombies",
     ),
     "memory by any road": (
         "limits: a memory bomb is oom, and the result says who held it",
@@ -28,6 +35,48 @@ ROWS = {
         "limits: a memfd is counted by the cgroup, and refused where nobody would count it",
         "limits: memory counts files in the jail, too", *ROADS,
     ),
+    "per-uid limits in general": (
+        "inotify_instances", "inotify_watches", "queued_signals", "timers", "message_queues", "pseudo_terminals",
+        "travelling_descriptors", "exhaustion: a jail leaves its caller his inotify instances",
+        "attempts: no key can be added", "attempts: the jail allows no user namespaces of its own",
+    ),
+    "pipes": "every jail of root has an id of its own; a user's share what he may have: SECURITY.md says so",
+    "descriptors, epoll, inotify watches, timers": ("limits: --nofile limits open files",),
+    "CPU, realtime": (
+        "limits: two busy loops share the CPU they are given", "attempts: no realtime scheduling",
+        "attempts: no priority above the caller's",
+        "limits: --cpu-time counts all processes together, and ends with 124",
+    ),
+    "disk": (
+        "limits: --disk is one number for all that is writable", "limits: nothing outside the scratch can be filled",
+        "exhaustion: no place that can be written takes files without end",
+    ),
+    "I/O": "no file of a jail is on a disk, unless the caller binds one",
+    "huge stdout/stderr": (
+        "output: a hundred megabytes to the result cost no memory and are counted",
+        "lifecycle: a program that fills both pipes at once isn't stuck",
+        "exhaustion: output byte by byte, from one stream and the other, is counted to the last",
+        "lifecycle: the supervisor's memory doesn't grow with the output",
+    ),
+    "stdin abuse": (
+        "exhaustion: input that nobody reads doesn't hold up the end",
+        "exhaustion: a program that takes its input as fast as it comes doesn't hold off the clock",
+    ),
+    "closed stdio, grandchild holding the pipe": (
+        "lifecycle: a daemon that holds all pipes open doesn't hold up the end",
+        "lifecycle: a program that closes its pipes and goes on is waited for",
+        "exhaustion: pipes that travel in a ring of sockets don't hold up the end",
+    ),
+    "ignored signals, stopped, respawning, setsid daemons": (
+        "limits: a program that ignores every signal is ended all the same",
+        "lifecycle: a program that stops itself is ended by the clock",
+        "lifecycle: processes that restart each other for ever end with the run",
+    ),
+    "timers, alarms": ("limits: --timeout ends the program, and the result says so",),
+    "conntrack table, ephemeral ports": (
+        "network_closed: a jail has a limited number of flows, and what is over it is refused and counted",
+    ),
+    "OOM of the supervisor": ("attempts: no process can hide from the OOM killer",),
 }  # fmt: skip
 
 
@@ -37,10 +86,10 @@ def road_words(road, wanted=WANTED):
 
 
 def verdicts(starting, roads, read):
-    """Three at a time: {road: what read() makes of its end}."""
+    """Five at a time: {road: what read() makes of its end}."""
     found = {}
-    for i in range(0, len(roads), 3):
-        running = {road: starting(road) for road in roads[i : i + 3]}
+    for i in range(0, len(roads), 5):
+        running = {road: starting(road) for road in roads[i : i + 5]}
         found.update({road: read(finish(process, 60, args=(road,))) for road, process in running.items()})
     return found
 
@@ -68,7 +117,7 @@ def _():
 
 def outside(*words):
     """In namespaces of its own, which end with it: what a program could have without a jail."""
-    script = "ip link set lo up; mount -t tmpfs none /dev/shm; exec \"$@\""
+    script = "ulimit -n $(ulimit -Hn); ip link set lo up; mount -t tmpfs none /dev/shm; exec \"$@\""
     enter = ["unshare", "-Urmpf", "--kill-child", "--ipc", "--net", "/bin/sh", "-c", script, "sh"]
     return subprocess.Popen([*enter, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
@@ -82,6 +131,98 @@ def _():
     equal(silent, {}, "roads that were closed outside")
 
 
+def said(name, done):
+    return done.out.strip() or repr(done)
+
+
+@test("of what the kernel counts no jail gets more than its share", limit=120)
+def _():
+    for name, most in COUNTS.items():
+        options = ("-q", "--network", "none", "--pids-limit", "20")
+        done = probe("exhaust_counts", name, str(most), options=options)
+        true(f"{name} HELD (" in done.out, said(name, done))
+        tried()
+
+
+@test("without a jail one more is to be had of each", limit=120)
+def _():
+    for name, most in COUNTS.items():
+        done = finish(outside(f"{PROBES}/exhaust_counts", name, str(most)), 60, args=(name,))
+        if "HELD" in done.out and "not permitted" not in done.out and most > 1000:
+            raise Skip(f"this host itself has no more: {done.out.strip()}")
+        true(f"{name} ESCAPED (" in done.out, said(name, done))
+        tried()
+
+
+def inotify_instances_to_be_had():
+    """By us, now."""
+    code = "import ctypes; c = ctypes.CDLL(None); n = 0\nwhile n < 1000 and c.inotify_init1(0) >= 0: n += 1\nprint(n)"
+    return int(subprocess.run([PYTHON, "-I", "-c", code], capture_output=True, check=True).stdout)
+
+
+@test("a jail leaves its caller his inotify instances")
+def _():
+    code = "import ctypes, time; c = ctypes.CDLL(None)\nwhile c.inotify_init1(0) >= 0: pass\nprint('ready', flush=True)\ntime.sleep(60)"
+    before = inotify_instances_to_be_had()
+    process = start("run", "-q", "--network", "none", "-p", "python", "-c", code)
+    equal(process.stdout.readline(), b"ready\n", "the program's word")
+    left = inotify_instances_to_be_had()
+    process.terminate()
+    finish(process)
+    true(left > before // 2, f"of {before} instances {left} are left")
+
+
+@test("no place that can be written takes files without end")
+def _():
+    script = "for d in /box /tmp /dev/shm; do /box/load inodes $d 100000; done"
+    options = ("-q", "--disk", "1M", "-f", f"{PROBES}/load:/box/load")
+    lines = sh(script, *options).exits(0).out.splitlines()
+    equal([line.split()[2] for line in lines], ["ENOSPC"] * 3, f"ends ({lines})")
+
+
+@test("output byte by byte, from one stream and the other, is counted to the last")
+def _():
+    code = "import os\nfor i in range(20000): os.write(1 + i % 2, b'x')"
+    value = result("-q", "-p", "python", "-c", code)
+    equal([value[stream]["bytes"] for stream in ("stdout", "stderr")], [10000, 10000], "bytes")
+
+
+@test("input that nobody reads doesn't hold up the end")
+def _():
+    with open("/dev/zero", "rb") as endless:
+        run("-q", "-i", "-p", "base", "--", "/bin/sh", "-c", "sleep 0.3; exit 3", stdin=endless).exits(3)
+
+
+@test("a program that takes its input as fast as it comes doesn't hold off the clock")
+def _():
+    code = """
+import fcntl, os
+null = os.open("/dev/null", os.O_WRONLY)
+fcntl.fcntl(0, fcntl.F_SETPIPE_SZ, 1 << 20)
+os.fork()
+while True:
+    os.splice(0, null, 1 << 20)
+"""
+    with open("/dev/zero", "rb") as endless:
+        run("-q", "-i", "-t", "500ms", "-p", "python", "-c", code, stdin=endless).exits(124)
+
+
+@test("pipes that travel in a ring of sockets don't hold up the end")
+def _():
+    code = """
+import os, socket, sys, time
+if os.fork():
+    time.sleep(0.2)
+    os._exit(4)
+a, b = socket.socketpair()
+socket.send_fds(b, [b"x"], [0, 1, 2, a.fileno()])
+b.close()
+time.sleep(60)
+"""
+    done = run("-q", "--network", "none", "-p", "python", "-c", code).exits(4)
+    true(done.seconds < 8 * SLOW, f"it took {done.seconds:.1f} s")
+
+
 @test("every row of the threats' resources has its proof")
 def _():
-    check_rows(ROWS, set(ROADS))
+    check_rows(ROWS, {*ROADS, *COUNTS})

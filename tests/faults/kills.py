@@ -15,6 +15,7 @@ import random
 import signal
 import subprocess
 import time
+import types
 
 from harness import *  # noqa: F403
 from internet import *  # noqa: F403
@@ -145,7 +146,8 @@ def calls_of(base, net, options):
 
 
 def sample(last, roles, wanted):
-    """(role, number) of every call; in the short form `wanted` of them, evenly spread."""
+    """(role, number) of every call; in the short form `wanted` of them, evenly spread, and fewer where it is slow."""
+    wanted = max(5, wanted // (4 if SLOW > 5 else 1))
     places = [(role, number) for role in roles for number in range(1, last.get(role, 0) + 1)]
     if LONG or len(places) <= wanted:
         return places
@@ -219,6 +221,54 @@ for victim, roles in (("usher", ("usher",)), ("keeper", ("supervisor", "keeper")
     def _(*uplink, victim=victim, roles=roles):
         with Internet() as net:
             kill_at_each(victim, roles, ("--network", "public", *uplink), 12, net)
+
+
+# What a run has of each kind while it lives, and a few more for those the kernel is still freeing.  A detached
+# mount counts as a mount namespace.
+NAMESPACES_AT_ONCE = {"net": 3, "mnt": 60, "user": 5, "pid": 3, "ipc": 3, "uts": 3, "cgroup": 3}
+
+
+def live_in_a_counting_namespace(channel):
+    """A user namespace in which few namespaces may be made; for as long as the test lives."""
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    uid, gid = os.geteuid(), os.getegid()
+    check(libc.unshare(CLONE_NEWUSER), "unshare")
+    map_ids((uid, uid), (gid, gid))
+    for kind, count in NAMESPACES_AT_ONCE.items():
+        services.write(f"/proc/sys/user/max_{kind}_namespaces", str(count))
+    os.write(channel, b"!")
+    signal.pause()
+
+
+@test("killed supervisors leave no namespace: where few may be made at once, any number of runs can be killed", who="user")
+def _():
+    ready, channel = os.pipe()
+    holder = os.fork()
+    if holder == 0:
+        try:
+            live_in_a_counting_namespace(channel)
+        finally:
+            os._exit(1)
+    os.close(channel)
+    try:
+        equal(os.read(ready, 1), b"!", "the word of the namespace's holder")
+        with Folder() as f, open(f"/proc/{holder}/ns/user", "rb") as door:
+            enter = {"preexec_fn": lambda: check(libc.setns(door.fileno(), CLONE_NEWUSER), "setns")}
+
+            def can_run():
+                return sh("true", *NONE, **enter).code == 0
+
+            true(can_run(), "no run is possible in a user namespace that counts")
+            world = types.SimpleNamespace(inside=enter, left=lambda: [])
+            last = calls_of(f.path, world, NONE)
+            for count, place in enumerate(sample(last, ("supervisor", "init"), 20)):
+                kill_at(f.path, world, NONE, place, "supervisor", count * 8 + 1)
+                wait_until(can_run, f"room for namespaces after {count + 1} kills", 3)
+    finally:
+        os.close(ready)
+        os.kill(holder, signal.SIGKILL)
+        os.waitpid(holder, 0)
+    no_leaves()
 
 
 # --- in the middle of its work --------------------------------------------------------------

@@ -25,7 +25,7 @@ static const char *const call_names[CALLS_MAX] = {
 	CALL(getpeername), CALL(getpgid), CALL(getpgrp), CALL(getpid), CALL(getppid),
 	CALL(getrandom), CALL(getresgid), CALL(getresuid), CALL(getrlimit), CALL(getrusage),
 	CALL(getsid), CALL(getsockname), CALL(getsockopt), CALL(gettid), CALL(gettimeofday),
-	CALL(getuid), CALL(getxattr), CALL(fgetxattr), CALL(ioctl), CALL(keyctl), CALL(kill), CALL(landlock_add_rule),
+	CALL(getuid), CALL(getxattr), CALL(fgetxattr), CALL(io_uring_register), CALL(io_uring_setup), CALL(ioctl), CALL(keyctl), CALL(kill), CALL(landlock_add_rule),
 	CALL(landlock_create_ruleset), CALL(landlock_restrict_self), CALL(lgetxattr), CALL(link),
 	CALL(linkat), CALL(listen), CALL(lseek), CALL(lstat), CALL(madvise), CALL(memfd_create),
 	CALL(mkdir), CALL(mkdirat), CALL(mknod), CALL(mknodat), CALL(mmap), CALL(mount),

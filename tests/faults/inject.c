@@ -26,7 +26,6 @@
  * 128+N for signal N; 99 when inject itself has failed, which it says on standard error.
  */
 #include <ctype.h>
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -45,6 +44,7 @@
 #include <unistd.h>
 
 #include "calls.h"
+#include "facts.h"
 
 #ifndef __x86_64__
 #error "registers and the breakpoint instruction are x86-64's"
@@ -70,8 +70,9 @@ struct task {
 	unsigned calls, call_nr; /* how many so far; of the last, the kernel's number */
 	unsigned nth[CALLS_MAX]; /* and of each name */
 	char argument[96];
-	uintptr_t entry; /* where the breakpoint is */
-	long entry_word; /* what it hides */
+	unsigned long long wanted_break; /* of brk(2) */
+	uintptr_t entry;                 /* where the breakpoint is */
+	long entry_word;                 /* what it hides */
 };
 
 static struct {
@@ -80,7 +81,7 @@ static struct {
 	unsigned call_number, call_nth; /* either */
 	int error;
 	bool is_done, is_after; /* injected; the payload has been executed */
-	struct timespec done_at;
+	long done_at_ms;
 	FILE *report;
 	struct task tasks[TASKS_MAX]; /* pid 0: free */
 	pid_t supervisor;
@@ -127,23 +128,6 @@ static struct task *find_role(const char *role)
 		if (the.tasks[i].pid != 0 && strcmp(the.tasks[i].role, role) == 0)
 			return &the.tasks[i];
 	return NULL;
-}
-
-/* How many pid namespaces it is in: NSpid of /proc/PID/status. */
-static unsigned pid_depth(pid_t pid)
-{
-	char path[40], line[256];
-	unsigned depth = 0;
-	(void)snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	FILE *file = fopen(path, "re");
-	while (file && fgets(line, sizeof(line), file))
-		if (strncmp(line, "NSpid:", 6) == 0)
-			for (const char *c = line + 6; *c; c++)
-				depth += isspace((unsigned char)c[0]) &&
-					 isdigit((unsigned char)c[1]);
-	if (file)
-		(void)fclose(file);
-	return depth;
 }
 
 static const char *role_of_child(const struct task *parent, pid_t pid, int event)
@@ -216,14 +200,11 @@ static void tell_call(const char *word, const struct task *t, const char *result
 		      result[0] ? " " : "", t->argument);
 }
 
-static long ms_since_done(void)
+static long now_ms(void)
 {
 	struct timespec now;
-	if (!the.is_done)
-		return 0;
 	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (now.tv_sec - the.done_at.tv_sec) * 1000 +
-	       (now.tv_nsec - the.done_at.tv_nsec) / 1000000;
+	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 /* --- arguments ------------------------------------------------------------------------------ */
@@ -264,24 +245,40 @@ static bool is_the_one(const struct task *t)
 	       t->nth[t->call_nr % CALLS_MAX] == the.call_nth;
 }
 
-static void skip_call(const struct task *t)
+static struct user_regs_struct registers(const struct task *t)
 {
-	struct user_regs_struct regs;
+	struct user_regs_struct regs = { 0 };
 	if (ptrace(PTRACE_GETREGS, t->pid, NULL, &regs) < 0)
 		fail("read the registers of %s", t->role);
-	regs.orig_rax = (unsigned long long)-1; /* no such call: the kernel carries nothing out */
+	return regs;
+}
+
+static void set_registers(const struct task *t, struct user_regs_struct regs)
+{
 	if (ptrace(PTRACE_SETREGS, t->pid, NULL, &regs) < 0)
 		fail("write the registers of %s", t->role);
 }
 
+/* brk(2) of the kernel has no error: it stays and says where it is, as for brk(0). */
+static void skip_call(struct task *t)
+{
+	struct user_regs_struct regs = registers(t);
+	t->wanted_break = regs.rdi;
+	if (t->call_nr == SYS_brk)
+		regs.rdi = 0;
+	else
+		regs.orig_rax = (unsigned long long)-1; /* no such call: nothing is carried out */
+	set_registers(t, regs);
+}
+
 static void answer_call(const struct task *t)
 {
-	struct user_regs_struct regs;
-	if (ptrace(PTRACE_GETREGS, t->pid, NULL, &regs) < 0)
-		fail("read the registers of %s", t->role);
-	regs.rax = (unsigned long long)-the.error;
-	if (ptrace(PTRACE_SETREGS, t->pid, NULL, &regs) < 0)
-		fail("write the registers of %s", t->role);
+	struct user_regs_struct regs = registers(t);
+	if (t->call_nr == SYS_brk)
+		regs.rdi = t->wanted_break; /* callers rely on their arguments staying */
+	else
+		regs.rax = (unsigned long long)-the.error;
+	set_registers(t, regs);
 }
 
 static void kill_victim(void)
@@ -305,7 +302,7 @@ static void on_entry(struct task *t, const struct __ptrace_syscall_info *info)
 		return;
 
 	the.is_done = true;
-	(void)clock_gettime(CLOCK_MONOTONIC, &the.done_at);
+	the.done_at_ms = now_ms();
 	tell_call("done", t, "");
 	if (the.mode == MODE_KILL)
 		kill_victim();
@@ -343,21 +340,6 @@ static void on_call(struct task *t)
 
 /* --- execve: where the loader hands over
  * ---------------------------------------------------------- */
-
-static uintptr_t entry_point(pid_t pid)
-{
-	char path[40];
-	Elf64_auxv_t pair;
-	uintptr_t entry = 0;
-	(void)snprintf(path, sizeof(path), "/proc/%d/auxv", pid);
-	FILE *file = fopen(path, "re");
-	while (file && entry == 0 && fread(&pair, sizeof(pair), 1, file) == 1)
-		if (pair.a_type == AT_ENTRY)
-			entry = pair.a_un.a_val;
-	if (file)
-		(void)fclose(file);
-	return entry;
-}
 
 static void plant_breakpoint(struct task *t)
 {
@@ -428,7 +410,8 @@ static void on_end(struct task *t, int status)
 	bool is_exit = WIFEXITED(status);
 	(void)fprintf(the.report, "end %s %s %d %ld\n", t->role[0] ? t->role : "unnamed",
 		      is_exit ? "exited" : "killed",
-		      is_exit ? WEXITSTATUS(status) : WTERMSIG(status), ms_since_done());
+		      is_exit ? WEXITSTATUS(status) : WTERMSIG(status),
+		      the.is_done ? now_ms() - the.done_at_ms : 0);
 	if (t->pid == the.supervisor) {
 		the.status = is_exit ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 		the.supervisor = 0;

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every system call of supervisor, init and the uplink's processes fails once, with the errors its manual
+page lists, in every way cejail is called.  The short form tries each kind of call once."""
+
+import contextlib
+import errno
+import json
+import os
+import socket
+
+import threading
+import traceback
+
+import harness
+import internet
+import trial
+from harness import Failure, test, tried
+from trial import Call, Way
+
+WORKERS = 2
+
+
+def calls_of(way, folder):
+    """The run as it is without faults, and its calls."""
+    base = way.run(folder, "list")
+    if base.code != trial.OUR_STATUS or base.left or not base.result:
+        raise Failure(f"{way.name}: without a fault: {base!r}, left {base.left}, result {base.result}")
+    return base, [Call(line) for line in base.report if line.startswith("call ")]
+
+
+def every_fault(calls):
+    for call in calls:
+        if call.name in trial.NEVER_FAIL:
+            continue
+        if call.name not in trial.ERRORS:
+            raise Failure(f"which errors has {call.name}? trial.py does not know")
+        for name in trial.ERRORS[call.name]:
+            if call.returned != str(-getattr(errno, name)):
+                yield call, name
+
+
+seen_places = set()
+
+
+def sample(faults):
+    """Each place once, with one of its errors, another one at each place."""
+    chosen, turn = [], {}
+    for call, name in faults:
+        if call.place() in seen_places:
+            continue
+        names = trial.ERRORS[call.name]
+        wanted = names[turn.get(call.name, 0) % len(names)]
+        if name == wanted:
+            seen_places.add(call.place())
+            turn[call.name] = turn.get(call.name, 0) + 1
+            chosen.append((call, name))
+    return chosen
+
+
+def try_fault(way, folder, base, call, name):
+    seen = way.run(folder, "fail", call.role, call.mark, str(getattr(errno, name)))
+    call = call.reached(next(iter(seen.lines("done")), None))
+    problem = trial.judge(seen, base, call, name)
+    kind = "same" if seen.code == base.code else "refused"
+    row = {
+        "call": repr(call), "error": name, "problem": problem, "kind": kind if seen.is_reached() else "missed",
+        "said": [line for line in seen.err if line.startswith("cejail")], "seconds": seen.seconds,
+    }  # fmt: skip
+    return row
+
+
+def work(way, folder, base, faults, out):
+    """A worker process: its share, a line of JSON each."""
+    harness.become_subreaper()
+    for call, name in faults:
+        row = try_fault(way, folder, base, call, name)
+        out.write(json.dumps(row) + "\n")
+        out.flush()
+
+
+def in_workers(way, folder, base, faults, count):
+    """Rows of all workers' faults; one that dies is a failure."""
+    pipes, rows = [], []
+    for number in range(count):
+        near, far = os.pipe2(os.O_CLOEXEC)
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                os.close(near)
+                with os.fdopen(far, "w") as out:
+                    work(way, folder, base, faults[number::count], out)
+                status = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(status)
+        os.close(far)
+        pipes.append((pid, near))
+    readers = [threading.Thread(target=read_rows, args=(near, rows)) for _, near in pipes]
+    for reader in readers:
+        reader.start()
+    for reader in readers:
+        reader.join()
+    for pid, _ in pipes:
+        if os.waitpid(pid, 0)[1] != 0:
+            raise Failure("a worker ended early: see standard error")
+    return rows
+
+
+def read_rows(near, rows):
+    with os.fdopen(near) as file:
+        for line in file:
+            rows.append(json.loads(line))
+
+
+def try_all(way, limit=None):
+    with harness.Folder() as f, contextlib.ExitStack() as stack:
+        os.chmod(f.path, 0o755)
+        if way.prepare:
+            way.prepare(f, stack)
+        base, calls = calls_of(way, f.path)
+        faults = list(every_fault(calls))
+        if not harness.LONG:
+            faults = sample(faults)
+        rows = in_workers(way, f.path, base, faults, WORKERS)
+    tell(way, rows)
+
+
+def tell(way, rows):
+    """All rows where CEJAIL_FAULTS_LOG says; what went wrong in the failure."""
+    log = os.environ.get("CEJAIL_FAULTS_LOG")
+    if log:
+        with open(log, "a", encoding="utf-8") as file:
+            for row in rows:
+                file.write(json.dumps({"way": way.name, **row}) + "\n")
+    tried(len([row for row in rows if row["kind"] != "missed"]))
+    wrong = [f"{row['call']}: {row['error']}: {row['problem']}" for row in rows if row["problem"]]
+    if wrong:
+        raise Failure(f"{len(wrong)} of {len(rows)}:\n" + "\n".join(sorted(wrong)[:40]))
+    reached = len([row for row in rows if row["kind"] != "missed"])
+    harness.true(reached * 10 > len(rows) * 8, f"only {reached} of {len(rows)} faults were reached")
+
+
+def an_end(f, stack):
+    """A listening socket of the host's to connect to, and files to show."""
+    listener = stack.enter_context(socket.socket(socket.AF_UNIX))
+    listener.bind(f / "socket")
+    listener.listen()
+    os.chmod(f / "socket", 0o666)
+    f.file("shown/file", "shown\n")
+    f.file("copied/one", "1\n")
+    f.file("copied/two", "2\n")
+    os.mkdir(f / "written", 0o777)
+    os.chmod(f / "written", 0o777)
+
+
+PLAIN = Way("no network", "-p", "base", "--network", "none")
+RICH = Way(
+    "many options", "-p", "base", "--network", "none", "-i", "--artifacts", "@ARTIFACTS", "-f", "@FOLDER/copied",
+    "--ro-bind", "@FOLDER/shown:/mnt/shown", "--bind", "@FOLDER/written:/mnt/written", "--writable",
+    "--connect", "unix:@FOLDER/socket:/run/socket", "--connect", "tcp:127.0.0.1:9", "-t", "20", "--cpu-time", "10",
+    "-m", "64M", "--nofile", "100", "--args-json", '{"a": 1}', "-e", "A=B", given="one line\n", prepare=an_end,
+)  # fmt: skip
+CODE = Way("code", "-p", "python", "--network", "none", program=("-c", "print('complete'); raise SystemExit(7)"))
+
+# Open ones, closed ones, the host's own: how each connection ends is part of the program's output.
+ADDRESSES = (internet.PUBLIC4, internet.PUBLIC6, "10.1.2.3", "169.254.169.254", "fd00:ec2::254", internet.HOST4)
+POSTURE = ("-f", f"{harness.PROBES}/posture:/box/posture", "--", "/box/posture", *ADDRESSES)
+
+
+@test("each call of a run without a network fails once, and nothing is lost or left", limit=900)
+def plain():
+    try_all(PLAIN)
+
+
+@test("each call of a run with many options fails once, and nothing is lost or left", limit=900)
+def rich():
+    try_all(RICH)
+
+
+@test("each call of a run of code fails once, and nothing is lost or left", limit=900)
+def code():
+    try_all(CODE)
+
+
+def in_network(*args):
+    """The public network, in the tests' own Internet."""
+    with internet.Internet() as net:
+        try_all(Way(" ".join(args), "-p", "base", "--network", "public", *args, program=POSTURE, net=net))
+
+
+@test("each call of a run in a network that leads nowhere fails once, and nothing is lost or left", limit=900)
+def closed():
+    in_network("--uplink", "none")
+
+
+@internet.each_uplink("each call of a run with uplink {} fails once, and nothing is lost or left", limit=900)
+def uplinks(*args):
+    in_network(*args)

@@ -1,0 +1,522 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One run of cejail in which one system call fails: how it is made, and whether it ended as promised.
+
+inject (tests/faults/inject.c) lets the call fail; posture (posture.c) is the program in the jail, and says
+how strong the jail is, so that "the same output" means "not weaker".
+"""
+
+import errno
+import fcntl
+import glob
+import json
+import os
+import re
+import subprocess
+import time
+
+import harness
+
+INJECT = f"{harness.PROBES}/inject"
+OUR_STATUS = 7  # posture's
+LIMIT = 30  # seconds; a run takes less than 0.1
+
+# --- which errors ---------------------------------------------------------------------
+
+# Of the errors in a call's manual page those that come from outside: resources, rights, devices, signals.
+NEW_DESCRIPTOR = ("EMFILE", "ENFILE", "ENOMEM")
+OPENING = ("EMFILE", "ENOMEM", "EACCES", "ENOENT")
+ERRORS = {
+    "accept4": ("EMFILE", "ENOMEM", "ECONNABORTED", "EINTR"),
+    "access": ("EACCES", "ENOENT"),
+    "bind": ("EADDRINUSE", "ENOMEM"),
+    "brk": ("ENOMEM",),
+    "capget": ("EPERM",),
+    "capset": ("EPERM",),
+    "chdir": ("EACCES", "ENOENT", "ENOMEM"),
+    "chmod": ("EPERM", "EROFS"),
+    "clone": ("EAGAIN", "ENOMEM", "ENOSPC"),
+    "clone3": ("EAGAIN", "ENOMEM", "ENOSPC", "EPERM"),
+    "close": ("EIO", "EINTR", "ENOSPC"),
+    "close_range": ("EMFILE", "ENOMEM"),
+    "connect": ("EACCES", "ENETUNREACH"),
+    "dup": ("EMFILE",),
+    "dup2": ("EMFILE", "EBUSY", "EINTR"),
+    "dup3": ("EMFILE", "EBUSY"),
+    "epoll_create1": ("EMFILE", "ENOMEM"),
+    "epoll_ctl": ("ENOMEM", "ENOSPC"),
+    "epoll_wait": ("EINTR",),
+    "execve": ("ENOENT", "EACCES", "ENOMEM", "E2BIG"),
+    "faccessat": ("EACCES", "ENOMEM"),
+    "faccessat2": ("EACCES", "ENOMEM"),
+    "fchdir": ("EACCES",),
+    "fchmod": ("EPERM", "EROFS", "EIO"),
+    "fchmodat": ("EPERM", "EROFS"),
+    "fchown": ("EPERM", "EIO"),
+    "fcntl": ("EMFILE", "EPERM", "EBUSY"),
+    "flock": ("EINTR", "ENOLCK"),
+    "fsconfig": ("EPERM", "ENOMEM", "EBUSY"),
+    "fsmount": ("EMFILE", "EPERM", "ENOMEM"),
+    "fsopen": ("EMFILE", "EPERM", "ENODEV"),
+    "fstat": ("ENOMEM", "EOVERFLOW"),
+    "fstatfs": ("EINTR", "EIO", "ENOMEM"),
+    "fsync": ("EIO", "ENOSPC"),
+    "ftruncate": ("EINTR", "EIO", "EPERM"),
+    "futex": ("EINTR", "EAGAIN"),
+    "getcwd": ("ENOENT", "ENOMEM"),
+    "getdents64": ("EINVAL", "ENOTDIR"),  # ENOENT is an end to readdir(3)
+    "getrandom": ("ENOSYS",),
+    "getsockname": ("ENOBUFS",),
+    "getsockopt": ("ENOPROTOOPT",),
+    "getxattr": ("ENODATA", "ENOTSUP"),
+    "io_uring_register": ("ENOMEM", "EPERM"),
+    "io_uring_setup": ("ENOMEM", "EPERM", "ENOSYS"),
+    "ioctl": ("EPERM", "ENOTTY", "ENODEV", "EBUSY"),
+    "keyctl": ("EPERM", "EDQUOT", "ENOMEM"),
+    "landlock_add_rule": ("EINVAL", "EBADFD"),
+    "landlock_create_ruleset": ("EOPNOTSUPP", "ENOMEM"),
+    "landlock_restrict_self": ("EPERM", "E2BIG"),
+    "link": ("EPERM", "ENOSPC", "EEXIST"),
+    "linkat": ("EPERM", "ENOSPC", "EEXIST"),
+    "listen": ("EADDRINUSE",),
+    "lseek": ("ESPIPE",),
+    "madvise": ("EAGAIN",),
+    "memfd_create": NEW_DESCRIPTOR,
+    "mkdir": ("EACCES", "ENOSPC", "EROFS"),
+    "mkdirat": ("EACCES", "ENOSPC", "EDQUOT"),
+    "mknodat": ("EPERM", "ENOSPC"),
+    "mmap": ("ENOMEM", "EAGAIN"),
+    "mount": ("EPERM", "ENOMEM", "EBUSY"),
+    "mount_setattr": ("EPERM", "EBUSY"),
+    "move_mount": ("EPERM", "EBUSY"),
+    "mprotect": ("ENOMEM", "EACCES"),
+    "mremap": ("ENOMEM", "EAGAIN"),
+    "munmap": ("ENOMEM",),
+    "nanosleep": ("EINTR",),
+    "clock_nanosleep": ("EINTR",),
+    "newfstatat": ("EACCES", "ENOMEM", "ENOENT"),
+    "open": OPENING,
+    "open_tree": ("EMFILE", "ENOMEM", "EPERM"),
+    "openat": OPENING,
+    "openat2": (*OPENING, "EAGAIN"),
+    "pidfd_open": ("EMFILE", "ENOMEM", "ESRCH"),
+    "pidfd_send_signal": ("EPERM", "ESRCH"),
+    "pipe2": ("EMFILE", "ENFILE"),
+    "pivot_root": ("EPERM", "EBUSY"),
+    "poll": ("EINTR", "ENOMEM"),
+    "prctl": ("EPERM", "EINVAL"),
+    "pread64": ("EINTR", "EIO"),
+    "prlimit64": ("EPERM",),
+    "pwrite64": ("ENOSPC", "EIO"),
+    "read": ("EINTR", "EIO", "EAGAIN"),
+    "readlink": ("EACCES", "ENOENT", "ENOMEM"),
+    "readlinkat": ("EACCES", "ENOENT", "ENOMEM"),
+    "recvfrom": ("EINTR", "ENOMEM"),
+    "recvmsg": ("EINTR", "ENOMEM", "ENOBUFS"),
+    "rename": ("EACCES", "ENOSPC", "EBUSY"),
+    "renameat": ("EACCES", "ENOSPC", "EBUSY"),
+    "renameat2": ("EACCES", "ENOSPC", "EBUSY"),
+    "rmdir": ("EBUSY", "EPERM"),
+    "rt_sigtimedwait": ("EINTR", "EAGAIN"),
+    "seccomp": ("EACCES", "EBUSY", "ENOMEM", "EINVAL"),
+    "sendmsg": ("EINTR", "ENOBUFS", "EPERM", "ETOOMANYREFS"),
+    "sendto": ("ENOBUFS", "EPERM"),  # to netlink: it does not wait, so no signal comes in between
+    "setgid": ("EPERM",),
+    "setgroups": ("EPERM", "ENOMEM"),
+    "sethostname": ("EPERM",),
+    "setns": ("EPERM", "ENOMEM"),
+    "setpgid": ("EPERM",),
+    "setresgid": ("EPERM", "EAGAIN"),
+    "setresuid": ("EPERM", "EAGAIN"),
+    "setrlimit": ("EPERM",),
+    "setsid": ("EPERM",),
+    "setsockopt": ("ENOMEM", "ENOPROTOOPT", "EPERM"),
+    "setuid": ("EPERM", "EAGAIN"),
+    "shutdown": ("ENOTCONN",),
+    "signalfd4": NEW_DESCRIPTOR,
+    "socket": ("EMFILE", "ENOBUFS", "EACCES", "EAFNOSUPPORT"),
+    "socketpair": ("EMFILE", "ENOMEM"),
+    "splice": ("ENOMEM", "EAGAIN"),
+    "stat": ("EACCES", "ENOENT"),
+    "lstat": ("EACCES", "ENOENT"),
+    "statfs": ("EINTR", "EIO", "EACCES"),
+    "statx": ("EACCES", "ENOMEM"),
+    "symlink": ("EACCES", "ENOSPC"),
+    "symlinkat": ("EPERM", "ENOSPC"),
+    "timerfd_create": ("EMFILE", "ENOMEM"),
+    "timerfd_settime": ("EINVAL",),
+    "umount2": ("EBUSY", "EPERM"),
+    "uname": (),
+    "unlink": ("EBUSY", "EPERM"),
+    "unlinkat": ("EBUSY", "EPERM"),
+    "unshare": ("EPERM", "ENOMEM", "ENOSPC"),
+    "utimensat": ("EPERM", "EROFS"),
+    "vfork": ("EAGAIN", "ENOMEM"),
+    "wait4": ("EINTR",),
+    "waitid": ("EINTR",),
+    "write": ("EINTR", "EIO", "ENOSPC", "EPERM"),
+    "writev": ("EINTR", "EIO"),
+}
+# They can't fail with the arguments they have (rt_sigaction: but for signals that can't be changed), or what ends the process can't be prevented.
+NEVER_FAIL = {
+    "alarm", "arch_prctl", "exit", "exit_group", "getegid", "geteuid", "getgid", "getpgid", "getpgrp", "getpid",
+    "getppid", "getresgid", "getresuid", "getrusage", "getsid", "gettid", "getuid", "rseq", "rt_sigreturn",
+    "sched_getaffinity", "set_robust_list", "set_tid_address", "sysinfo", "time", "umask", "uname",
+    "clock_gettime", "getrlimit", "personality", "sched_yield", "rt_sigaction", "rt_sigprocmask",
+}  # fmt: skip
+# A signal that comes in between (SIGCONT at least can't be blocked) changes nothing about a run.
+RETRIED = {
+    "read", "write", "recvmsg", "sendmsg", "recvfrom", "poll", "epoll_wait", "wait4", "waitid",
+    "nanosleep", "clock_nanosleep", "flock", "rt_sigtimedwait", "accept4",
+}  # fmt: skip
+
+
+class Call:
+    """A line of inject's list: one call of one role."""
+
+    def __init__(self, line):
+        _, self.role, self.number, self.mark, self.phase, self.returned, *rest = line.split(" ")
+        self.name = self.mark.split("#")[0]
+        self.argument = rest[0] if rest else ""
+
+    def place(self):
+        """What makes it different from others of its name, but for counters and numbers."""
+        return self.role, self.name, self.phase, re.sub(r"[0-9]+", "N", self.argument)
+
+    def reached(self, done):
+        """What the fault has met, where the order is not the same in every run; `done` is inject's line."""
+        return Call(" ".join([*done[:5], "?", *done[5:]])) if done else self
+
+    def __repr__(self):
+        return f"{self.role} {self.mark} ({self.argument}, {self.phase} the program)"
+
+
+# --- a run ----------------------------------------------------------------------------
+
+
+class Seen:
+    """All that one run left to look at."""
+
+    def __init__(self, code, out, err, result, artifacts, report, seconds):
+        self.code, self.out, self.err, self.result = code, out, err, result
+        self.artifacts, self.report, self.seconds = artifacts, report, seconds
+        self.left = []
+
+    def lines(self, word):
+        return [line.split(" ") for line in self.report if line.startswith(word + " ")]
+
+    def is_reached(self):
+        return bool(self.lines("done"))
+
+    def warnings(self):
+        return {line for line in self.err if line.startswith("cejail: warning: ")}
+
+    def errors(self):
+        return [line for line in self.err if line.startswith("cejail: ") and not is_note(line)]
+
+    def program_lines(self):
+        return [line for line in self.err if not line.startswith("cejail: ")]
+
+    def __repr__(self):
+        return f"exit status {self.code}, {self.err}, {self.report[-4:]}"
+
+
+def is_note(line):
+    """What is said beside an error."""
+    return re.match(r"cejail: (warning: |refused: |network: refused |ended by |cancelled|timeout: )", line)
+
+
+def words_of(path):
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return None
+
+
+class Way:
+    """A way to call cejail.  It has a folder, and may have descriptors and listeners of its own."""
+
+    def __init__(self, name, *args, given="", program=None, net=None, prepare=None):
+        self.name, self.args, self.given, self.net = name, args, given, net
+        self.program = program or ("-f", f"{harness.PROBES}/posture:/box/posture", "--", "/box/posture")
+        self.prepare = prepare
+        self.runs = 0
+
+    def run(self, folder, *orders):
+        """orders: inject's; every run has an id of its own, by which what it left is found."""
+        self.runs += 1
+        run_id = f"fault-{os.getpid()}-{self.runs}"
+        base = os.path.join(folder, run_id)
+        os.mkdir(base)
+        report, result, artifacts = (os.path.join(base, name) for name in ("report", "result", "out"))
+        args = [word.replace("@ARTIFACTS", artifacts).replace("@FOLDER", folder) for word in self.args]
+        before = set(harness.descendants())
+        command = [INJECT, report, *orders, "--", harness.CEJAIL, "run", "--id", run_id, f"--json={result}"]
+        seen = self.start([*command, *args, *self.program])
+        seen.report = (words_of(report) or "").splitlines()
+        seen.result = words_of(result)
+        kept = glob.glob(f"{artifacts}/*")
+        seen.artifacts = sorted((os.path.basename(path), words_of(path)) for path in kept)
+        files = sorted(set(os.listdir(base)) - {"report", "result", "out"})
+        subprocess.run(["rm", "-rf", base], check=True)
+        seen.left = [f"file {name}" for name in files] + what_is_left(run_id, before)
+        return seen
+
+    def start(self, command):
+        """Through pipes of which we keep both ends: their flags are the caller's, and stay as they were."""
+        ours = [os.pipe2(os.O_CLOEXEC) for _ in range(3)]
+        os.write(ours[0][1], self.given.encode())
+        os.close(ours[0][1])
+        before = [fcntl.fcntl(fd, fcntl.F_GETFL) for fd in (ours[0][0], ours[1][1], ours[2][1])]
+        options = self.net.inside if self.net else {}
+        began = time.monotonic()
+        process = subprocess.Popen(command, env=harness.environment(), stdin=ours[0][0], stdout=ours[1][1],
+                                   stderr=ours[2][1], **options)  # fmt: skip
+        try:
+            code = process.wait(LIMIT * harness.SLOW)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            code = "it hangs"
+        seconds = time.monotonic() - began
+        after = [fcntl.fcntl(fd, fcntl.F_GETFL) for fd in (ours[0][0], ours[1][1], ours[2][1])]
+        os.close(ours[0][0])
+        texts = []
+        for near, far in ours[1:]:
+            os.close(far)
+            with os.fdopen(near, "rb") as file:
+                texts.append(file.read().decode(errors="replace"))
+        if before != after:
+            code = f"flags of our descriptors are {after}, they were {before}"
+        return Seen(code, texts[0], texts[1].splitlines(), None, [], [], seconds)
+
+
+# --- what stays behind --------------------------------------------------------------------
+
+
+def of_run(run_id, before):
+    """Records and cgroups of this run, and processes of ours that were not there before."""
+    found = [f"process {words}" for pid, words in harness.descendants().items() if pid not in before]
+    found += [f"cgroup {path}" for path in harness.our_cgroups() if os.path.basename(path) == f"cejail-{run_id}"]
+    for place in harness.runtime_dirs():
+        found += [f"record {path}" for path in glob.glob(f"{place}/runs/{run_id}*")]
+    return found
+
+
+def what_is_left(run_id, before):
+    """After a moment for what the kernel does later."""
+    end = time.monotonic() + 2 * harness.SLOW
+    while True:
+        found = of_run(run_id, before)
+        if not found or time.monotonic() > end:
+            return found
+        time.sleep(0.01)
+
+
+# --- the verdict ----------------------------------------------------------------------------
+
+# A call that protects, and fails, and yet the run goes on without a word: why nothing is weaker.
+HARMLESS = {
+    # libcap counts the capabilities of this kernel when it is loaded; init asks the kernel itself
+    "supervisor E.* prctl 23",
+    "supervisor E.* prlimit64 0",  # asks how large the stack may be
+    # libcap looks for ambient capabilities; the empty sets of capset(2) leave none: capabilities(7)
+    "init E.* prctl 47",
+    "init EINVAL prctl 23",  # a capability that the kernel says it does not have is in no set
+    "init E.* prctl 15",  # the name that ps(1) shows
+    "init EINVAL seccomp 1",  # an older kernel's answer to a flag it does not know: loaded without it
+    "usher EPERM setgroups 0",  # a caller without the right keeps its groups, as in whatever else it runs
+    "keeper EPERM mount /tmp/proc",  # a container forbids a new one: pasta sees the host's, as when it is run there
+}
+# The score only says which process of the host's goes first when memory is short: jail.c calls it best effort.
+UNSURE_LINES = {
+    "init E.* (openat|write|close) (/proc/self/oom_score_adj|500)": "/proc/self/oom_score_adj: ",
+    "init E.* prctl 15": "/proc/1/comm: ",
+    # whether the host has a way into IPv6: without one the jail has none
+    "supervisor E.* (socket|connect) [0-9]+": "connect 2600:",
+}
+
+
+def without_harmless(call, name, what):
+    """Without the lines that this fault may change."""
+    words = f"{call.role} {name} {call.name} {call.argument}" if call else ""
+    hidden = [text for pattern, text in UNSURE_LINES.items() if re.fullmatch(pattern, words)]
+    if name == "ENOENT" and isinstance(what, str):
+        return what[-16:]  # what isn't there need not be shown or hidden
+    return [row for row in what.splitlines() if not row.startswith(tuple(hidden))] if isinstance(what, str) else what
+
+
+PROTECTIVE = {
+    "capset", "clone3", "close_range", "fsconfig", "fsmount", "keyctl", "landlock_add_rule",
+    "landlock_create_ruleset", "landlock_restrict_self", "mount", "mount_setattr", "move_mount", "pivot_root",
+    "prctl", "prlimit64", "seccomp", "setgroups", "setresgid", "setresuid", "setsid", "umount2", "unshare",
+    "sethostname", "setns", "sendmsg", "sendto",
+}  # fmt: skip
+
+
+def judge(seen, base, call, name):
+    """None when the run ended as promised, else what is wrong with it."""
+    if not isinstance(seen.code, int):
+        return f"{seen.code}"
+    if seen.lines("left"):
+        return f"roles outlived the supervisor: {seen.lines('left')}"
+    bad = [line for line in seen.lines("end") if line[2] == "killed" and (line[3] != "9" or line[1] == "supervisor")]
+    if bad:
+        return f"died of a signal: {bad}"
+    if seen.left:
+        return f"left behind: {seen.left}"
+    if not seen.is_reached():
+        return judge_same(seen, base, None, name)
+    if seen.code == 125:
+        return judge_refusal(seen, base, call, name)
+    return judge_same(seen, base, call, name)
+
+
+def judge_same(seen, base, call, name):
+    """The run went on: then it is the run it would have been."""
+    if is_documented(seen, call, name):
+        return None
+    if seen.code != base.code:
+        return f"exit status {seen.code}: {seen.err}"
+    if len(seen.errors()) == 1 and is_delivery_error(seen.errors()[0]):
+        return None if seen.out == base.out else f"out differs: {difference(seen.out, base.out)}"
+    if seen.errors() != base.errors():
+        return f"exit status {seen.code} with an error: {seen.errors()}"
+    if seen.program_lines() != base.program_lines():
+        return f"stderr differs: {seen.err}"
+    if seen.warnings() - base.warnings():
+        return judge_warned(seen, base)
+    for what in ("out", "artifacts"):
+        mine, theirs = without_harmless(call, name, getattr(seen, what)), without_harmless(call, name, getattr(base, what))
+        if mine != theirs:
+            return f"{what} differs: {difference(mine, theirs)}"
+    differs = difference(facts_of(seen.result), facts_of(base.result))
+    if differs and differs != WITHOUT_CGROUP:
+        return f"the result differs: {differs}"
+    if call and call.name in PROTECTIVE and name != "EINTR" and not is_harmless(call, name):
+        return "it protects, failed, and nobody was told"
+    return None
+
+
+def judge_warned(seen, base):
+    """What a warning is about may be missing: the jail's strength, or a file that could not be copied out."""
+    new = "\n".join(seen.warnings() - base.warnings())
+    if not seen.out.endswith(base.out[-16:]):
+        return f"warned, but output is lost: {seen.out[-100:]}"
+    if not seen.result:
+        return "warned, but there is no result"
+    if seen.artifacts != base.artifacts and not re.search("artifacts|/box/out|kept", new):
+        return f"warned, but files are missing: {new}"
+    return None
+
+
+def is_documented(seen, call, name):
+    """Ends that the manual page names."""
+    if not call:
+        return False
+    is_about_file = call.role == "payload" and call.name in ("execve", "openat", "newfstatat", "read", "fstat")
+    if is_about_file or (name == "ENOENT" and call.role == "init"):
+        return seen.code in (126, 127) and len(seen.errors()) == 1  # what it needs isn't there
+    if call.role == "supervisor" and call.name == "write" and seen.code == 141:
+        return has_warning(seen, f"can't be written: {os.strerror(getattr(errno, name))}")
+    if call.role == "supervisor" and call.name in ("read", "write"):
+        return has_warning(seen, f" can't be (read|written): {os.strerror(getattr(errno, name))}")
+    return False
+
+
+def has_warning(seen, pattern):
+    return any(re.search(pattern, line) for line in seen.warnings())
+
+
+def is_delivery_error(line):
+    """The program ended as it did; its status stays, and the line says that the result is not where it should be."""
+    return "--json" in line or "artifacts" in line
+
+
+def is_harmless(call, name):
+    return any(re.fullmatch(pattern, f"{call.role} {name} {call.name} {call.argument}") for pattern in HARMLESS)
+
+
+def difference(mine, theirs):
+    mine, theirs = rows_of(mine), rows_of(theirs)
+    return [f"+{row}" for row in mine if row not in theirs][:4] + [f"-{row}" for row in theirs if row not in mine][:4]
+
+
+# Where no controller is to be had a cgroup only helps to kill; a result without it says so.
+WITHOUT_CGROUP = ["+cgroup: absent", "-cgroup: on"]
+
+
+def rows_of(what):
+    return what if isinstance(what, list) else str(what).splitlines()
+
+
+def facts_of(result):
+    """What a result says that is the same in every run."""
+    if result is None:
+        return "no result"
+    try:
+        value = json.loads(result)
+    except ValueError:
+        return f"no JSON: {result[:200]}"
+    by = {name: (limit["by"], limit["value"]) for name, limit in value["limits"].items()}
+    rest = {key: value[key] for key in ("status", "exit_code", "signal", "error", "layers", "warnings")}
+    refused = sorted(one["name"] for one in value["denied_syscalls"])
+    rest.update(value["layers"], limits=by, refused=refused, uplink=value["network"]["uplink"], files=value["artifacts"])
+    return [f"{key}: {words}" for key, words in rest.items() if key != "layers"]
+
+
+def judge_refusal(seen, base, call, name):
+    """Exit status 125: one line that says which step failed, on what, and why."""
+    if call.name in RETRIED and name == "EINTR":
+        return f"a signal ended the run: {seen.err}"
+    errors = seen.errors()
+    if len(errors) != 1:
+        return f"{len(errors)} errors: {seen.err}"
+    if "'" not in errors[0] and not names_step(errors[0]):
+        return f"neither a step nor an object is named: {errors[0]}"
+    if os.strerror(getattr(errno, name)) not in errors[0] and not is_told(call, name, errors[0]):
+        return f"not the cause: {errors[0]}"
+    if any(line not in base.program_lines() for line in seen.program_lines()):
+        return f"stderr differs: {seen.err}"
+    return judge_refused_result(seen.result, errors[0])
+
+
+# Where the error itself says less than what it means there: what is said in its place.
+MEANINGS = {
+    ".* E?AGAIN .*": "Connection timed out",  # a socket's time limit
+    "init E.* clone3 .*": "does not refuse clone3",  # the filter's own test
+    "init E.* newfstatat ''": "is not the device",
+    "init E.* prctl 2[34]": "verify that no capability is left",
+    "supervisor E.* fcntl [012]": "is closed",  # the one error of F_GETFD
+    "supervisor E.* readlink /proc/self/exe": "there is no profile",  # no /proc: the compiled-in place
+    ".* ENOENT .*": "",  # what isn't there leads somewhere else
+}
+
+
+def is_told(call, name, line):
+    words = f"{call.role} {name} {call.name} {call.argument}"
+    return any(re.fullmatch(pattern, words) and text in line for pattern, text in MEANINGS.items())
+
+
+STEPS = ("signals", "cgroup", "seccomp", "init", "runtime directory", "ids", "id map", "record", "network", "jail",
+         "uplink", "strength", "names", "program", "supervisor", "exec", "artifacts",
+         "--json")  # fmt: skip
+
+
+def names_step(line):
+    return "standard " in line or line.startswith(tuple(f"cejail: {step}: " for step in STEPS))
+
+
+def judge_refused_result(result, line):
+    if result is None:
+        return None if "--json" in line or "result" in line else "no result"
+    try:
+        value = json.loads(result)
+    except ValueError:
+        return f"the result is no JSON: {result[:200]}"
+    told = value["error"]
+    if value["status"] != "setup_error" or not told:
+        return None if "result" in line or "artifacts" in line else f"the result claims {value['status']}"
+    if told["message"] not in line or not told["stage"]:
+        return f"the result tells another error: {told}"
+    return None

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* WRAP: epoll_create1 epoll_ctl epoll_wait timerfd_create timerfd_settime */
+/*
+ * The supervisor's loop: what cancels a run, what becomes of a jail whose init is killed from
+ * outside, a terminal that changes its size, and each of the loop's own calls failing once.
+ */
+#include "tests/jail/whole_jail.h"
+
+#include <errno.h>
+#include <pty.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/timerfd.h>
+
+#include "runtime/base/scope.h"
+
+/* --- calls that fail ------------------------------------------------------------------ */
+
+static bool is_armed;
+static int calls, fail_at, code; /* the call that fails, from 1; 0: none */
+
+/* Only a wait is interrupted. */
+static bool is_next(bool is_wait)
+{
+	if (!is_armed || (code == EINTR && !is_wait) || ++calls != fail_at)
+		return false;
+	errno = code;
+	return true;
+}
+
+#define WRAP(name, is_wait, parameters, arguments)                                                 \
+	int __real_##name parameters;                                                              \
+	int __wrap_##name parameters;                                                              \
+	int __wrap_##name parameters                                                               \
+	{                                                                                          \
+		return is_next(is_wait) ? -1 : __real_##name arguments;                            \
+	}
+
+WRAP(epoll_create1, false, (int flags), (flags))
+WRAP(epoll_wait, true, (int fd, struct epoll_event *events, int max, int ms), (fd, events, max, ms))
+WRAP(timerfd_create, false, (int clock, int flags), (clock, flags))
+WRAP(timerfd_settime, false,
+     (int fd, int flags, const struct itimerspec *new, struct itimerspec *old),
+     (fd, flags, new, old))
+
+/* Taking a descriptor out can't fail: it was there. */
+int __real_epoll_ctl(int fd, int op, int other, struct epoll_event *event);
+int __wrap_epoll_ctl(int fd, int op, int other, struct epoll_event *event);
+int __wrap_epoll_ctl(int fd, int op, int other, struct epoll_event *event)
+{
+	return op != EPOLL_CTL_DEL && is_next(false) ? -1 : __real_epoll_ctl(fd, op, other, event);
+}
+
+/* --- runs ------------------------------------------------------------------------------ */
+
+struct run {
+	struct plan plan;
+	struct jail_io io;
+	struct outcome out;
+	struct cj_error err;
+	unsigned long before;
+};
+
+static int setup(void **state)
+{
+	static struct run r;
+	memset(&r, 0, sizeof(r));
+	r.plan = simple_plan();
+	r.io = (struct jail_io){
+		.stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1, .tty_fd = -1, .hangup_fd = -1
+	};
+	outcome_init(&r.out, "supervisor", 4096);
+	calls = fail_at = 0;
+	*state = &r;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	outcome_fini(&((struct run *)*state)->out);
+	return 0;
+}
+
+/* What is seen of `script`; only the loop's calls are counted, and may fail. */
+static int watch(struct run *r, const char *script)
+{
+	const char *words[] = { "/bin/sh", "-c", script, NULL };
+	const struct program program = { .workdir = "/box", .argv = { words, 3 } };
+	struct jail *jail = NULL;
+	r->before = open_descriptors();
+	int rc = jail_prepare(&r->plan, unique_id(), &jail, &r->err);
+	if (rc == 0)
+		rc = jail_start(jail, &program, &r->io, &r->err);
+	if (rc < 0)
+		fail_msg("%s", r->err.msg);
+	calls = 0;
+	is_armed = true;
+	rc = jail_wait(jail, &r->out, &r->err);
+	is_armed = false;
+	jail_destroy(&jail);
+	assert_nothing_held(r->before);
+	return rc;
+}
+
+static bool has_warning(const struct outcome *out, const char *part)
+{
+	for (size_t i = 0; i < out->warnings.count; i++)
+		if (strstr(out->warnings.items[i], part))
+			return true;
+	return false;
+}
+
+static bool has_output(const struct outcome *out, const char *part)
+{
+	size_t size, kept;
+	auto_free char *text = capture_text(&out->output[0], &size, &kept);
+	return text && memmem(text, size, part, strlen(part));
+}
+
+/* --- what is heard ---------------------------------------------------------------------- */
+
+static void who_asked_going_away_cancels_the_run(void **state)
+{
+	struct run *r = *state;
+	int ends[2];
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	close(ends[1]);
+	r->io.hangup_fd = ends[0];
+	assert_int_equal(watch(r, "exec sleep 100"), 0);
+	close(ends[0]);
+	assert_int_equal(r->out.status, STATUS_CANCELLED);
+	assert_int_equal(r->out.cancel_signal, SIGPIPE);
+}
+
+static void a_regular_file_can_not_hang_up(void **state)
+{
+	struct run *r = *state;
+	auto_file FILE *file = tmpfile();
+	assert_non_null(file);
+	r->io.hangup_fd = fileno(file);
+	assert_int_equal(watch(r, "exit 3"), 0);
+	assert_int_equal(r->out.status, STATUS_EXITED);
+	assert_int_equal(r->out.exit_code, 3);
+}
+
+/* The only child that this process has. */
+static pid_t init_pid(void)
+{
+	int pid = 0;
+	auto_file FILE *file = fopen("/proc/thread-self/children", "re");
+	return file && fscanf(file, "%d", &pid) == 1 ? pid : -1;
+}
+
+static void kill_init(void *context, const char *type, const void *bytes, size_t size)
+{
+	(void)context, (void)bytes, (void)size;
+	if (strcmp(type, "start") == 0)
+		assert_int_equal(kill(init_pid(), SIGKILL), 0);
+}
+
+static void an_init_killed_from_outside_is_told_with_what_is_known(void **state)
+{
+	struct run *r = *state;
+	r->io.event = kill_init;
+	assert_int_equal(watch(r, "exec sleep 100"), 0);
+	assert_int_equal(r->out.status, STATUS_SIGNALED);
+	assert_int_equal(r->out.signal, SIGKILL);
+	assert_true(has_warning(&r->out, "init was killed from outside"));
+}
+
+static int outer_fd = -1; /* our side of the caller's terminal */
+
+/* The program asks for the size first; then the caller's window changes. */
+static void change_size(void *context, const char *type, const void *bytes, size_t size)
+{
+	(void)context;
+	const struct winsize larger = { .ws_row = 33, .ws_col = 111 };
+	if (strcmp(type, "stdout") != 0 || !memmem(bytes, size, "ready", 5))
+		return;
+	assert_int_equal(ioctl(outer_fd, TIOCSWINSZ, &larger), 0);
+	assert_int_equal(raise(SIGWINCH), 0);
+}
+
+static void the_jails_terminal_follows_the_callers(void **state)
+{
+	struct run *r = *state;
+	int inner_fd;
+	const struct winsize first = { .ws_row = 22, .ws_col = 77 };
+	assert_int_equal(openpty(&outer_fd, &inner_fd, NULL, NULL, &first), 0);
+	r->plan.tty = r->plan.root.tty = true;
+	r->io.tty_fd = inner_fd;
+	r->io.event = change_size;
+	int rc = watch(r, "trap 'stty size; exit 4' WINCH; stty size; echo ready;"
+			  " while :; do sleep 0.1; done");
+	close(inner_fd);
+	cj_close(&outer_fd);
+	assert_int_equal(rc, 0);
+	assert_int_equal(r->out.status, STATUS_EXITED);
+	assert_int_equal(r->out.exit_code, 4);
+	assert_true(has_output(&r->out, "22 77"));
+	assert_true(has_output(&r->out, "33 111"));
+}
+
+/* --- the loop's own calls ---------------------------------------------------------------- */
+
+static const char busy[] = "echo out; echo err >&2; exec sleep 100";
+
+/* The run has a time limit, so that its last call is known: the end. */
+static void every_failing_call_of_the_loop_is_told_as_ours(void **state)
+{
+	struct run *r = *state;
+	r->plan.limits.cpu_ms = 60000; /* the second timer */
+	r->plan.limits.wall_ms = 100;
+	code = ENOMEM;
+	int failed = 0;
+	for (fail_at = 1; fail_at < 1000; fail_at++) {
+		r->err = (struct cj_error){ 0 };
+		outcome_fini(&r->out);
+		outcome_init(&r->out, "supervisor", 4096);
+		int rc = watch(r, busy);
+		if (calls < fail_at) {
+			assert_int_equal(rc, 0);
+			break;
+		}
+		failed++;
+		assert_int_equal(rc, -ENOMEM);
+		assert_string_equal(r->err.stage, "supervisor");
+		assert_int_equal(r->out.status, STATUS_SETUP_ERROR);
+		assert_string_equal(r->out.error.msg, r->err.msg);
+	}
+	assert_int_equal(r->out.status, STATUS_TIMEOUT);
+	assert_true(failed > 10);
+}
+
+static void a_signal_in_between_is_no_failure(void **state)
+{
+	struct run *r = *state;
+	r->plan.limits.wall_ms = 0;
+	code = EINTR;
+	fail_at = 1;
+	assert_int_equal(watch(r, "exit 3"), 0);
+	assert_true(calls >= fail_at);
+	assert_int_equal(r->out.exit_code, 3);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(who_asked_going_away_cancels_the_run),
+		TEST(a_regular_file_can_not_hang_up),
+		TEST(an_init_killed_from_outside_is_told_with_what_is_known),
+		TEST(the_jails_terminal_follows_the_callers),
+		TEST(every_failing_call_of_the_loop_is_told_as_ours),
+		TEST(a_signal_in_between_is_no_failure),
+	};
+	return cmocka_run_group_tests(tests, can_make_jails, NULL);
+}

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -34,6 +35,19 @@ void relay_fini(struct relay *r)
 	relay_init(r);
 }
 
+/*
+ * Our controlling terminal if it is `device`: what su(1) and sudo(8) hand on can't be opened by its
+ * name, which belongs to another user.
+ */
+static int open_controlling(dev_t device)
+{
+	unsigned int number = 0;
+	auto_fd int fd = open("/dev/tty", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0 || ioctl(fd, TIOCGDEV, &number) < 0 || number != device)
+		return -1;
+	return take_fd(&fd);
+}
+
 void relay_own_output(struct relay *r)
 {
 	char self[32];
@@ -44,6 +58,8 @@ void relay_own_output(struct relay *r)
 
 	(void)snprintf(self, sizeof(self), "/proc/self/fd/%d", r->out_fd);
 	int fd = open(self, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0 && S_ISCHR(st.st_mode))
+		fd = open_controlling(st.st_rdev);
 	if (fd < 0)
 		return;
 	r->out_fd = fd;

@@ -6,7 +6,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,6 +21,7 @@
 
 #include "netns/loopback.h"
 #include "runtime/base/scope.h"
+#include "tests/netns/turns.h"
 
 #define PORT   80 /* below 1024: init has CAP_NET_BIND_SERVICE over its namespace */
 #define CLOSED 7001
@@ -128,24 +128,15 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static struct world *world_of(void **state)
+static int serve(void *world, struct cj_error *err)
 {
-	if (!*state) {
-		print_message("skipped: this host refuses namespaces\n");
-		skip();
-	}
-	return *state;
+	return forward_serve(((struct world *)world)->forward, err);
 }
 
 /* One turn of the supervisor's loop. */
 static bool turn(struct world *w)
 {
-	struct cj_error err = { 0 };
-	struct pollfd p = { .fd = forward_fd(w->forward), .events = POLLIN };
-	bool is_ready = poll(&p, 1, 10) > 0;
-	if (is_ready && forward_serve(w->forward, &err) < 0)
-		fail_msg("%s", err.msg);
-	return is_ready;
+	return turn_once(forward_fd(w->forward), 10, serve, w);
 }
 
 /* Until there is nothing left to do. */

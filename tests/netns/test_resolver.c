@@ -6,7 +6,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,6 +24,7 @@
 #include "netns/loopback.h"
 #include "netns/resolver_message.h"
 #include "runtime/base/scope.h"
+#include "tests/netns/turns.h"
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 #define GATEWAY      2 /* 127.0.0.2: where the resolver listens */
@@ -341,24 +341,15 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static struct world *world_of(void **state)
+static int serve(void *world, struct cj_error *err)
 {
-	if (!*state) {
-		print_message("skipped: this host refuses namespaces\n");
-		skip();
-	}
-	return *state;
+	return resolver_serve(((struct world *)world)->resolver, err);
 }
 
 /* One turn of the supervisor's loop. */
 static bool turn_for(struct world *w, int ms)
 {
-	struct cj_error err = { 0 };
-	struct pollfd p = { .fd = resolver_fd(w->resolver), .events = POLLIN };
-	bool is_ready = poll(&p, 1, ms) > 0;
-	if (is_ready && resolver_serve(w->resolver, &err) < 0)
-		fail_msg("%s", err.msg);
-	return is_ready;
+	return turn_once(resolver_fd(w->resolver), ms, serve, w);
 }
 
 /* Until nothing comes for a moment; the clock's ticks come more slowly. */

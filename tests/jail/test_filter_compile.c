@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 
 #include <cmocka.h>
@@ -411,6 +412,42 @@ static void conditions_on_what_init_needs_are_tried_with_its_arguments(void **st
 		       "seccomp file 'p.json' does not allow 'ioctl', which cejail's init needs");
 }
 
+/* The two requests init makes of a terminal, against each operator. */
+static void every_operator_is_tried_with_what_init_asks_for(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *op;
+		bool holds[3]; /* for a request below, at and above the value */
+	} rows[] = {
+		{ "NE", { true, false, true } }, { "LT", { true, false, false } },
+		{ "LE", { true, true, false } }, { "EQ", { false, true, false } },
+		{ "GE", { false, true, true } }, { "GT", { false, false, true } },
+	};
+	static const int requests[] = { TIOCSCTTY, TIOCGPTPEER };
+	static const int values[] = { TIOCSCTTY - 1,   TIOCSCTTY,   TIOCSCTTY + 1,
+				      TIOCGPTPEER - 1, TIOCGPTPEER, TIOCGPTPEER + 1 };
+	for (size_t i = 0; i < COUNT_OF(rows) * COUNT_OF(values); i++) {
+		int row = (int)(i / COUNT_OF(values)), value = values[i % COUNT_OF(values)];
+		bool must_refuse = false;
+		for (size_t k = 0; k < COUNT_OF(requests); k++)
+			must_refuse |=
+			    rows[row].holds[1 + (requests[k] > value) - (requests[k] < value)];
+		const char *text =
+		    arena_printf(&arena,
+				 "{" ALLOWING ",\"syscalls\":[{\"names\":[\"ioctl\"],\"action\":"
+				 "\"SCMP_ACT_ERRNO\",\"args\":[{\"index\":1,\"value\":%d,\"op\":"
+				 "\"SCMP_CMP_%s\"}]}]}",
+				 value, rows[row].op);
+		struct cj_error err = { 0 };
+		struct filter f = { 0 };
+		int rc = filter_compile(parse(text), &arena, &f, &err);
+		if ((rc < 0) != must_refuse)
+			print_error("%s %d: %d %s\n", rows[row].op, value, rc, err.msg);
+		assert_int_equal(rc, must_refuse ? -EINVAL : 0);
+	}
+}
+
 /* One call with `n` conditions of its own. */
 static int compile_long(size_t n, struct filter *out, struct cj_error *err)
 {
@@ -470,6 +507,7 @@ int main(void)
 		TEST(an_unknown_refusal_where_the_rest_passes_is_an_error),
 		TEST(a_file_that_forbids_what_init_needs_is_refused_by_name),
 		TEST(conditions_on_what_init_needs_are_tried_with_its_arguments),
+		TEST(every_operator_is_tried_with_what_init_asks_for),
 		TEST(far_jumps_are_found_their_way),
 		TEST(a_filter_the_kernel_would_not_take_is_an_error),
 	};

@@ -13,6 +13,7 @@
 
 #define ITEMS_MAX     1024 /* of one list; what a list makes is compared with one another */
 #define FILE_NAME_LEN 64
+#define ENV_NAME_LEN  255
 #define ID_LEN        32
 
 const char *const output_policy_names[OUTPUT_POLICY_COUNT] = {
@@ -296,6 +297,11 @@ int add_env(struct config *c, const struct setting *s, const char *text, struct 
 				 "no digit first",
 				 (int)strcspn(text, "="), text);
 
+	if (size > ENV_NAME_LEN)
+		return cj_reject(err,
+				 "'%.32s...' is longer than a variable's name may be: %d bytes",
+				 text, ENV_NAME_LEN);
+
 	struct strings *env = field_of(c, s);
 	for (size_t i = 0; i < env->count; i++)
 		if (env_name_length(env->items[i]) == size &&
@@ -415,7 +421,7 @@ void put_env(struct json_writer *w, const struct config *c, const struct setting
 		const char *equals = strchr(env->items[i], '=');
 		if (!equals)
 			continue;
-		char name[256];
+		char name[ENV_NAME_LEN + 1];
 		(void)snprintf(name, sizeof(name), "%.*s", (int)(equals - env->items[i]),
 			       env->items[i]);
 		json_put_key(w, name);

@@ -306,6 +306,10 @@ static void words_that_cannot_work_are_refused(void **state)
 	assert_refused("env", "1A=2", "'1A' is not a variable's name");
 	assert_refused("env", "=2", "is not a variable's name");
 	assert_refused("env", "A-B=2", "'A-B' is not a variable's name");
+	char name[258];
+	memset(name, 'A', 256); /* one more than a profile can show */
+	memcpy(name + 256, "=", 2);
+	assert_refused("env", name, "longer than a variable's name may be: 255 bytes");
 	assert_refused("workdir", "box", "not an absolute path");
 	assert_refused("workdir", "/box/../etc", "'..'");
 	assert_refused("id", "a/b", "is not a name");

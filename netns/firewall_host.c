@@ -15,7 +15,7 @@
 #define PRIORITY_RAW    (-300) /* NF_IP_PRI_RAW: before connection tracking and DNAT */
 #define PRIORITY_SRCNAT 100    /* NF_IP_PRI_NAT_SRC */
 
-static const uint32_t ANSWERS = NF_CT_STATE_BIT(IP_CT_ESTABLISHED) | NF_CT_STATE_BIT(IP_CT_RELATED);
+static const uint32_t answers = NF_CT_STATE_BIT(IP_CT_ESTABLISHED) | NF_CT_STATE_BIT(IP_CT_RELATED);
 
 static size_t each_source(const struct firewall_host_spec *spec, const struct ip *out[static 2])
 {
@@ -54,7 +54,7 @@ static void add_prerouting(struct nft_batch *b, const struct firewall_host_spec 
 {
 	static const struct nft_hook hook = { "prerouting", "filter", NF_INET_PRE_ROUTING,
 					      PRIORITY_RAW, NF_ACCEPT };
-	const struct ip *sources[2];
+	const struct ip *sources[2] = { NULL };
 	const size_t count = each_source(spec, sources);
 
 	nft_add_base_chain(b, &hook);
@@ -84,7 +84,7 @@ static void add_input(struct nft_batch *b, const struct firewall_host_spec *spec
 static void match_answers(struct nft_batch *b, const char *chain)
 {
 	nft_rule_begin(b, chain);
-	nft_match_ct_state(b, ANSWERS);
+	nft_match_ct_state(b, answers);
 	end_with(b, NF_ACCEPT, NULL);
 }
 
@@ -125,7 +125,7 @@ static void add_postrouting(struct nft_batch *b, const struct firewall_host_spec
 {
 	static const struct nft_hook hook = { "postrouting", "nat", NF_INET_POST_ROUTING,
 					      PRIORITY_SRCNAT, NF_ACCEPT };
-	const struct ip *sources[2];
+	const struct ip *sources[2] = { NULL };
 	const size_t count = each_source(spec, sources);
 
 	nft_add_base_chain(b, &hook);

@@ -244,14 +244,14 @@ void nft_batch_describe(const struct nft_batch *b, uint32_t seq, char *out, size
 		if (message->nlmsg_type != ((NFNL_SUBSYS_NFTABLES << 8) | kind->type))
 			continue;
 		if (kind->type == NFT_MSG_NEWRULE)
-			snprintf(out, out_size, "rule %u of chain '%s'", rule_number(b, message),
-				 text_of(message, kind->name));
+			(void)snprintf(out, out_size, "rule %u of chain '%s'",
+				       rule_number(b, message), text_of(message, kind->name));
 		else
-			snprintf(out, out_size, "%s '%s'", kind->words,
-				 text_of(message, kind->name));
+			(void)snprintf(out, out_size, "%s '%s'", kind->words,
+				       text_of(message, kind->name));
 		return;
 	}
-	snprintf(out, out_size, "the transaction");
+	(void)snprintf(out, out_size, "the transaction");
 }
 
 /* --- tables and chains --- */

@@ -134,6 +134,8 @@ static int check_net(const char *text, const char *host, struct target *out, str
 static int parse_host(const char *text, const struct parts *parts, struct target *out,
 		      struct cj_error *err)
 {
+	/* split() found a host, or else it failed;
+	 * NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker) */
 	bool has_colon = strchr(parts->host, ':') != NULL;
 
 	if (parts->has_brackets && !has_colon)

@@ -55,7 +55,7 @@ int policy_read_number(const struct policy_reader *r, const struct json_node *no
 int policy_read_errno_number(const struct policy_reader *r, const struct json_node *node, int *out,
 			     struct cj_error *err)
 {
-	uint64_t value;
+	uint64_t value = 0;
 	if (policy_read_number(r, node, ERRNO_MAX, &value, err) < 0)
 		return -err->code;
 	*out = (int)value;

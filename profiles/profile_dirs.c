@@ -264,7 +264,7 @@ static int read_named(struct arena *a, struct profile_source *source, struct cj_
 		return refused;
 	}
 
-	struct profile_dirs dirs;
+	struct profile_dirs dirs = { 0 };
 	int rc = profile_dirs_find(a, &dirs, err);
 	for (size_t i = 0; rc == 0 && i < dirs.count; i++) {
 		auto_fd int fd = -1;

@@ -17,7 +17,7 @@ static int compare_names(const void *a, const void *b)
 /* Every name once, sorted. */
 static int collect_names(struct arena *a, struct strings *out, struct cj_error *err)
 {
-	struct profile_dirs dirs;
+	struct profile_dirs dirs = { 0 };
 	int rc = profile_dirs_find(a, &dirs, err);
 	for (size_t i = 0; rc == 0 && i < dirs.count; i++)
 		rc = profile_dir_names(&dirs.items[i], a, out, err);

@@ -23,8 +23,8 @@
 #define COUNT(field)                                                                               \
 	.kind = SETTING_VALUE, .value = "N", .is_number = true, .parse = set_count,                \
 	.write = put_count, AT(field)
-#define TEXT(field, set) .kind = SETTING_VALUE, .parse = set, .write = put_text, AT(field)
-#define LIST(field, add) .kind = SETTING_LIST, .parse = add, .write = put_list, AT(field)
+#define TEXT(field, set) .kind = SETTING_VALUE, .parse = (set), .write = put_text, AT(field)
+#define LIST(field, add) .kind = SETTING_LIST, .parse = (add), .write = put_list, AT(field)
 
 /* In the order of --help and of the manual pages. */
 const struct setting settings[] = {

@@ -145,6 +145,7 @@ static int fail_destination(const struct collector *c, int code, const char *doi
  * Opens `place`, making what is missing.  Returns -1 and errno; ELOOP and ENOTDIR say
  * that something of the destination is in the way.
  */
+/* At most ARTIFACTS_DEPTH_MAX deep; NOLINTNEXTLINE(misc-no-recursion) */
 static int place_open(struct place *place)
 {
 	if (place->fd >= 0)
@@ -285,6 +286,7 @@ static int open_entry(int dir_fd, const char *name, int more_flags)
 			   0, resolve);
 }
 
+/* At most ARTIFACTS_DEPTH_MAX deep; NOLINTNEXTLINE(misc-no-recursion) */
 static int collect_entry(struct collector *c, int dir_fd, const char *name, struct place *place,
 			 unsigned depth, struct cj_error *err)
 {
@@ -324,6 +326,7 @@ static void path_push(struct collector *c, const char *name)
 }
 
 /* Takes fd. */
+/* At most ARTIFACTS_DEPTH_MAX deep; NOLINTNEXTLINE(misc-no-recursion) */
 static int collect_directory(struct collector *c, int fd, struct place *place, unsigned depth,
 			     struct cj_error *err)
 {

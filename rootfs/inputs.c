@@ -91,6 +91,7 @@ static bool path_push(char *path, size_t size, const char *name)
 	return false;
 }
 
+/* At most INPUT_DEPTH_MAX deep; NOLINTNEXTLINE(misc-no-recursion) */
 static int walk_child(struct walk *w, int dir_fd, const char *name, unsigned depth,
 		      struct cj_error *err)
 {
@@ -111,6 +112,7 @@ static bool is_dot(const char *name)
 }
 
 /* Takes fd. */
+/* At most INPUT_DEPTH_MAX deep; NOLINTNEXTLINE(misc-no-recursion) */
 static int walk_children(struct walk *w, int fd, unsigned depth, struct cj_error *err)
 {
 	auto_dir DIR *dir = fdopendir(fd);
@@ -133,6 +135,7 @@ static int walk_children(struct walk *w, int fd, unsigned depth, struct cj_error
 	return errno == 0 ? 0 : cj_fail(err, errno, "list '%s'", w->source);
 }
 
+/* At most INPUT_DEPTH_MAX deep; NOLINTNEXTLINE(misc-no-recursion) */
 static int walk_directory(struct walk *w, int *dir_fd, const struct stat *st, unsigned depth,
 			  struct cj_error *err)
 {
@@ -160,6 +163,7 @@ static int open_entry(const struct walk *w, int dir_fd, const char *name, mode_t
 	return take_fd(&fd);
 }
 
+/* At most INPUT_DEPTH_MAX deep; NOLINTNEXTLINE(misc-no-recursion) */
 static int walk_entry(struct walk *w, int dir_fd, const char *name, unsigned depth,
 		      struct cj_error *err)
 {

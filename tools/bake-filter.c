@@ -65,7 +65,7 @@ int main(int argc, char **argv)
 	struct arena arena = { 0 };
 
 	if (argc != 2) {
-		fprintf(stderr, "usage: bake-filter FILE\n");
+		(void)fprintf(stderr, "usage: bake-filter FILE\n");
 		return 2;
 	}
 	int rc = bake(argv[1], &arena, &err);

@@ -169,6 +169,7 @@ static int refuse_duplicate(struct reader *r, const struct json_node *member)
  */
 static int check_many_members(struct reader *r, const struct json_node *object)
 {
+	/* The table is one of pointers; NOLINTNEXTLINE(bugprone-sizeof-expression) */
 	auto_free const struct json_node **members = calloc(object->count, sizeof(*members));
 	size_t n = 0;
 
@@ -176,6 +177,7 @@ static int check_many_members(struct reader *r, const struct json_node *object)
 		return no_memory(r);
 	for (const struct json_node *m = object->child; m; m = m->next)
 		members[n++] = m;
+	/* The table is one of pointers; NOLINTNEXTLINE(bugprone-sizeof-expression) */
 	qsort(members, n, sizeof(*members), compare_members);
 	for (size_t i = 1; i < n; i++) {
 		if (strcmp(members[i - 1]->key, members[i]->key) == 0)

@@ -298,7 +298,7 @@ void json_put_bytes(struct json_writer *w, const void *bytes, size_t size)
 		fail(w, -ENOMEM);
 }
 
-/* Recurses as deep as json_parse() nests: JSON_DEPTH_MAX. */
+/* Recurses as deep as json_parse() nests: JSON_DEPTH_MAX; NOLINTNEXTLINE(misc-no-recursion) */
 void json_put_node(struct json_writer *w, const struct json_node *node)
 {
 	switch (node->type) {

@@ -64,6 +64,8 @@ static inline uint32_t sigma(uint32_t x, unsigned first, unsigned second, unsign
 		ROUND(b, c, d, e, f, g, h, a, WORD((t) + 7));                                      \
 	} while (0)
 
+/* FIPS 180-4 has 64 rounds, and each is a macro;
+ * NOLINTNEXTLINE(readability-function-cognitive-complexity) */
 static void compress(uint32_t state[8], const uint8_t *block)
 {
 	const uint32_t *k = constants;

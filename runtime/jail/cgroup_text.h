@@ -41,11 +41,12 @@ struct cgroup_mount {
 /* The cgroup2 mount: on /sys/fs/cgroup, else on /sys/fs/cgroup/unified, else the first. */
 void cgroup_text_mount(const char *mountinfo, struct cgroup_mount *out);
 
+/* Of /proc/self/cgroup. */
 struct cgroup_self {
 	char path[CGROUP_PATH_MAX];          /* in the unified hierarchy; "": not in one */
 	bool on_v1[CGROUP_CONTROLLER_COUNT]; /* a v1 hierarchy has the controller */
 };
-void cgroup_text_self(const char *proc_self_cgroup, struct cgroup_self *out);
+void cgroup_text_self(const char *text, struct cgroup_self *out);
 
 /* Where `path` is seen in the mount; false: outside of it, deleted, or too long. */
 bool cgroup_text_locate(const struct cgroup_mount *mount, const char *path,

@@ -272,7 +272,7 @@ static size_t make_spans(const struct filter_plan *plan, const struct filter_cal
 	return n;
 }
 
-/* The depth is the logarithm of CALLS_MAX. */
+/* The depth is the logarithm of CALLS_MAX; NOLINTNEXTLINE(misc-no-recursion) */
 static unsigned put_tree(struct emitter *e, const struct span *spans, size_t n)
 {
 	if (n == 1)

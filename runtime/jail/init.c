@@ -369,6 +369,8 @@ static pid_t start_program(struct jail *j, struct step_msg *msg, struct cj_error
 		return -err->code;
 	if (prepare_stdio(&start, msg, &payload, &master_fd, err) < 0)
 		return -err->code;
+	/* read_words() has set it, or else it failed;
+	 * NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker) */
 	if (chdir(words.workdir) < 0)
 		return cj_fail(err, errno, "start in directory '%s'", words.workdir);
 

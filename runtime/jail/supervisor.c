@@ -100,7 +100,7 @@ static int watch_relay(struct watch *w, size_t i, struct cj_error *err)
 		unwatch_fd(w, in, r->in_fd);
 	else if (watch_fd(w, in, r->in_fd, EPOLLIN, err) < 0 && err->code == EPERM)
 		w->is_file[i] = true; /* epoll_ctl(2): a regular file */
-	else if (wants_more && !w->is_watched[in])
+	else if (!w->is_watched[in])
 		return -err->code;
 
 	if (watch_fd(w, out, r->out_fd, relay_has_pending(r) ? EPOLLOUT : 0, err) < 0 &&

@@ -78,7 +78,7 @@ int userscope_enter(const char *id, struct cj_error *err)
 		return cj_fail(err, errno, "create a pipe");
 	auto_fd int in_fd = ends[0];
 
-	pid_t pid;
+	pid_t pid = -1;
 	int rc = spawn_helper(id, ends[1], &pid, err);
 	cj_close(&ends[1]);
 	return rc < 0 ? rc : hear_helper(in_fd, pid, err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* firewall: what the kernel answers to a batch, and what it may do instead. */
-/* WRAP: sendto recvmsg poll */
+/* WRAP: sendto recvmsg poll getsockname */
 #include "netns/firewall.h"
 
 #include <setjmp.h>
@@ -19,8 +19,10 @@
 
 /* What the next calls do instead of the real ones. */
 static struct {
-	int send_errno, receive_errno; /* once */
-	bool is_silent;                /* nothing comes, and nothing is waited for */
+	int send_errno, receive_errno, poll_errno, name_errno; /* once */
+	unsigned spoilt;  /* so many answers say that the rules changed meanwhile */
+	bool is_cut;      /* the next answer does not fit */
+	bool is_silent;   /* nothing comes, and nothing is waited for */
 	uint32_t sender;  /* one acknowledgement comes from this port, not the kernel's 0 */
 	uint32_t to_port; /* ... or the kernel's, but for another port */
 	const struct nft_batch *batch;
@@ -35,6 +37,8 @@ ssize_t __wrap_sendto(int fd, const void *bytes, size_t size, int flags, const s
 		      socklen_t to_size);
 ssize_t __wrap_recvmsg(int fd, struct msghdr *header, int flags);
 int __wrap_poll(struct pollfd *fds, nfds_t count, int wait_ms);
+int __real_getsockname(int fd, struct sockaddr *out, socklen_t *size);
+int __wrap_getsockname(int fd, struct sockaddr *out, socklen_t *size);
 
 static int take(int *code)
 {
@@ -82,11 +86,32 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *header, int flags)
 		errno = EAGAIN;
 		return -1;
 	}
-	return __real_recvmsg(fd, header, flags);
+	ssize_t got = __real_recvmsg(fd, header, flags);
+	if (got > 0 && fake.spoilt > 0) {
+		struct nlmsghdr *answer = header->msg_iov->iov_base;
+		answer->nlmsg_flags |= NLM_F_DUMP_INTR;
+		fake.spoilt--;
+	}
+	if (got > 0 && fake.is_cut)
+		header->msg_flags |= MSG_TRUNC;
+	return got;
+}
+
+int __wrap_getsockname(int fd, struct sockaddr *out, socklen_t *size)
+{
+	if (fake.name_errno) {
+		errno = take(&fake.name_errno);
+		return -1;
+	}
+	return __real_getsockname(fd, out, size);
 }
 
 int __wrap_poll(struct pollfd *fds, nfds_t count, int wait_ms)
 {
+	if (fake.poll_errno) {
+		errno = take(&fake.poll_errno);
+		return -1;
+	}
 	return fake.is_silent ? 0 : __real_poll(fds, count, wait_ms);
 }
 
@@ -223,6 +248,82 @@ static void counters_of_a_table_that_is_not_there_are_an_error(void **state)
 	assert_non_null(strstr(err.msg, "read the counters"));
 }
 
+static void calls_that_fail_are_named(void **state)
+{
+	struct load *load = loaded(state);
+	fake.send_errno = ENOBUFS;
+	expect_failure(load, ENOBUFS, "send ");
+	fake.name_errno = EBADF;
+	expect_failure(load, EBADF, "getsockname");
+	fake.is_silent = true;
+	fake.poll_errno = ENOMEM;
+	expect_failure(load, ENOMEM, "poll the netlink socket");
+	fake.is_silent = false;
+	fake.is_cut = true;
+	expect_failure(load, EMSGSIZE, "read an answer");
+}
+
+static void rules_that_are_not_there_take_no_address(void **state)
+{
+	struct load *load = loaded(state);
+	const struct ip address = lab_address("192.0.2.7");
+	struct cj_error err = { 0 };
+	assert_int_equal(firewall_close_host(load->fd, &address, &err), -ENOENT);
+	assert_non_null(strstr(err.msg, "close host address '192.0.2.7'"));
+	assert_int_equal(firewall_unreachable(load->fd, 6, &err), -ENOENT);
+	assert_non_null(strstr(err.msg, "answer for IPv6"));
+}
+
+/* --- the counters --- */
+
+static int read_counters(const struct lab *lab, uint64_t *out_metadata, struct cj_error *err)
+{
+	uint64_t counts[NET_CLASS_COUNT] = { 0 };
+	int rc = firewall_read_counters(lab->jail_rules, counts, err);
+	*out_metadata = counts[NET_METADATA];
+	return rc;
+}
+
+/* Elements could be missing, or be counted twice. */
+static void counters_read_while_the_rules_changed_are_read_again(void **state)
+{
+	const struct ip metadata = lab_address("169.254.169.254");
+	struct cj_error err = { 0 };
+	uint64_t count;
+	struct lab lab;
+	(void)loaded(state);
+	open_public(&lab);
+	assert_int_equal(lab_connect(lab.jail, &metadata, 80, LAB_WAIT_MS, NULL), ECONNREFUSED);
+
+	fake.spoilt = 3;
+	assert_int_equal(read_counters(&lab, &count, &err), 0);
+	assert_int_equal(fake.spoilt, 0);
+	assert_int_equal(count, 1);
+	fake.spoilt = 1000;
+	assert_int_equal(read_counters(&lab, &count, &err), -EAGAIN);
+	assert_non_null(strstr(err.msg, "the rules changed each time"));
+	fake.spoilt = 0;
+	lab_close(&lab);
+}
+
+static void counters_that_can_not_be_read_are_an_error(void **state)
+{
+	struct cj_error err = { 0 };
+	uint64_t count;
+	struct lab lab;
+	(void)loaded(state);
+	open_public(&lab);
+	fake.send_errno = ENOBUFS;
+	assert_int_equal(read_counters(&lab, &count, &err), -ENOBUFS);
+	fake.receive_errno = ENOBUFS;
+	assert_int_equal(read_counters(&lab, &count, &err), -ENOBUFS);
+	fake.is_silent = true;
+	assert_int_equal(read_counters(&lab, &count, &err), -ETIMEDOUT);
+	assert_non_null(strstr(err.msg, "read the counters of the rules"));
+	fake.is_silent = false;
+	lab_close(&lab);
+}
+
 /* --- the log --- */
 
 static struct denial heard;
@@ -265,6 +366,10 @@ int main(void)
 		LOAD_TEST(a_kernel_that_does_not_answer_is_a_failure),
 		LOAD_TEST(an_answer_that_is_not_the_kernel_s_or_not_ours_is_none),
 		LOAD_TEST(counters_of_a_table_that_is_not_there_are_an_error),
+		LOAD_TEST(calls_that_fail_are_named),
+		LOAD_TEST(rules_that_are_not_there_take_no_address),
+		LOAD_TEST(counters_read_while_the_rules_changed_are_read_again),
+		LOAD_TEST(counters_that_can_not_be_read_are_an_error),
 		LOAD_TEST(a_refusal_is_heard_at_once_with_its_class),
 	};
 	no_lab = lab_enter_user();

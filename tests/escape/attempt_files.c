@@ -306,6 +306,16 @@ static bool thaw_sys(void)
 	return worked(
 	    syscall(SYS_mount_setattr, AT_FDCWD, "/sys", AT_RECURSIVE, &thawed, sizeof(thawed)));
 }
+/* A device that came with an image, by the name that attempts.py gives it. */
+static bool try_image_device(void)
+{
+	return can_open("/zero", O_RDONLY);
+}
+static bool image_device(void)
+{
+	return chroot("/dev") == 0;
+}
+
 static bool room_in_root(void)
 {
 	return chroot(".") == 0;
@@ -363,6 +373,7 @@ static const struct attempt attempts[] = {
 	ROW(tiocsti_high_bits),
 	ROW(tioclinux),
 	ROW(controlling_tty),
+	ROW_AFTER(image_device, image_device),
 	ROW(binfmt),
 	ROW_AFTER(uevent_helper, thaw_sys),
 	ROW_AFTER(release_agent, thaw_sys),

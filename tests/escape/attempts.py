@@ -10,7 +10,9 @@ import json
 import os
 import subprocess
 
+from attempt_rows import ROWS
 from harness import *  # noqa: F403
+from pointers import check_rows
 
 ALLOW_ALL = {"defaultAction": "SCMP_ACT_ALLOW", "architectures": ["SCMP_ARCH_X86_64"], "syscalls": []}
 
@@ -87,6 +89,7 @@ ATTEMPTS = {
         "madvise_init": "init's memory can't be advised on",
         "unfiltered": "every process and thread in sight has the filter, no new privileges and no capability",
         "timens": "the clocks' offsets can't be written",
+        "raised": "the program's file gave it no id and no capability",
     },
     "attempt_kernel": {
         "keyctl": "keyctl is refused",
@@ -228,6 +231,7 @@ ATTEMPTS = {
         "reopen": "a descriptor for reading can't be opened again for writing",
         "chmod_usr": "a file of /usr can't be made setuid",
         "tioccons": "TIOCCONS is refused",
+        "image_device": "there is no device at the root",
     },
     "attempt_handover": {
         "descriptors": "no descriptor but the standard streams is open",
@@ -420,6 +424,14 @@ def _():
         equal(sorted(answers(name)), sorted(rows), name)
 
 
+@test("every row of the threats' set-up, kernel and files has its proof, and every attempt its row")
+def _():
+    here = {row: proofs if isinstance(proofs, str) else tuple(p for p in proofs if not p.startswith("unit "))
+            or "in C: tests/front/test_claims.sh looks for it" for row, proofs in ROWS.items()}  # fmt: skip
+    check_rows(here, [attempt for rows in ATTEMPTS.values() for attempt in rows])
+    tried(len(ROWS))
+
+
 @test("most attempts work without a jail: it is the jail that holds them")
 def _():
     seen = {attempt: answer for name in ATTEMPTS for attempt, answer in answers_outside(name).items()}
@@ -466,3 +478,128 @@ def _():
         os.makedirs(f / "root/bin")
         os.symlink("/proc/self/exe", f / "root/bin/sh")
         run("-p", "base", "--rootfs", f / "root", "--", "sh", "version").exits(126).says("")
+
+
+# --- what the caller and the image bring ------------------------------------------
+
+
+@test("descriptors are sound, and no more than three, whichever of his own the caller had closed")
+def _():
+    words = f"{CEJAIL} run -q -p base -f {PROBES}/attempt_handover:/box/a -- /box/a descriptors streams terminal_behind"
+    for closed in ("0<&-", "2>&-", "0<&- 2>&-", "0<&- 3<&- 4<&- 5<&-", "0</"):
+        done = subprocess.run(
+            ["/bin/sh", "-c", f"exec {words} {closed}"], env=environment(), stdin=subprocess.DEVNULL, capture_output=True,
+            timeout=30 * SLOW,
+        )  # fmt: skip
+        seen = dict(line.split(" ", 1) for line in done.stdout.decode().splitlines())
+        equal({name: is_held(answer) for name, answer in seen.items()},
+              {"descriptors": True, "streams": True, "terminal_behind": True}, f"held with {closed} ({done.stderr!r})")  # fmt: skip
+        tried()
+
+
+@test("no --workdir leads out of the root, by a descriptor or by a link of /proc")
+def _():
+    places = [f"/proc/self/fd/{n}" for n in range(16)]
+    places += ["/proc/self/cwd", "/proc/self/root", "/proc/1/cwd", "/proc/1/root", "/proc/1/fd/3", "/proc/self/exe"]
+    for place in places:
+        done = probe("attempt_handover", "climb", options=("-q", "--network", "none", "--workdir", place))
+        true(done.code == 125 and done.out == "" or done.out.startswith("climb HELD"), f"{place}: {done!r}")
+        tried()
+
+
+# As root, in a mount namespace of its own: an image on a file system where its marks count.
+MARKED = r"""
+import os, shutil, struct, subprocess, sys
+where, cejail, probe = sys.argv[1:]
+subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755,suid,dev", "none", where], check=True)
+libraries = [word for word in subprocess.check_output(["ldd", probe], text=True).split() if word.startswith("/")]
+for library in libraries:
+    os.makedirs(where + os.path.dirname(library), exist_ok=True)
+    shutil.copy(library, where + library)
+for name in ("setuid", "able"):
+    shutil.copy(probe, f"{where}/{name}")
+os.chmod(where + "/setuid", 0o6755)
+os.setxattr(where + "/able", "security.capability", struct.pack("<5I", 0x02000001, 1, 0, 0, 0))  # cap_chown
+os.mknod(where + "/zero", 0o20666, os.makedev(1, 5))
+os.chmod(where + "/zero", 0o666)
+
+def say(where, words, **more):
+    done = subprocess.run(words, capture_output=True, text=True, stdin=subprocess.DEVNULL, **more)
+    print(where, done.stdout.strip() or done.stderr.strip())
+
+for name in ("setuid", "able"):
+    say("outside", [f"{where}/{name}", "raised"], user=65534, group=65534, extra_groups=[])
+    say("inside", [cejail, "run", "-q", "-p", "base", "--rootfs", where, "--", "/" + name, "raised"])
+reading = "import os; os.open('%s/zero', os.O_RDONLY); print('zero ESCAPED')"
+say("outside", ["/usr/bin/python3", "-c", reading % where], user=65534, group=65534, extra_groups=[])
+shutil.copy(sys.argv[3].replace("processes", "files"), where + "/files")
+say("inside", [cejail, "run", "-q", "-p", "base", "--rootfs", where, "--", "/files", "image_device"])
+"""
+
+
+@test("files of an image that are setuid, have capabilities or are devices give nothing", who="root")
+def _():
+    with Folder() as f:
+        done = subprocess.run(
+            ["unshare", "-m", PYTHON, "-c", MARKED, f.path, CEJAIL, f"{PROBES}/attempt_processes"],
+            env=environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60 * SLOW,
+        )  # fmt: skip
+        equal(done.stdout.splitlines(), [
+            "outside raised ESCAPED", "inside raised HELD (EPERM)", "outside raised ESCAPED", "inside raised HELD (EPERM)",
+            "outside zero ESCAPED", "inside image_device HELD (EACCES)"], f"what they gave ({done.stderr})")  # fmt: skip
+
+
+# Puts a link in the place of a directory and back, as fast as it can, until its input ends.
+SWAP = """
+import ctypes, os, select, sys
+libc, count = ctypes.CDLL(None), 0
+while not select.select([0], [], [], 0)[0]:
+    libc.syscall(316, -100, sys.argv[1].encode(), -100, sys.argv[2].encode(), 2)
+    count += 1
+print(count)
+"""
+
+
+@test("a link that is swapped for a directory of the image, again and again, while jails are made leads no mount astray")
+def _():
+    box = need_root_tree()
+    with Folder() as f:
+        victim, root = f.folder("victim"), f.folder("root")
+        for name in ("bin", "tmp", "box", "dev", "proc", "etc"):
+            os.mkdir(f"{root}/{name}")
+        f.file("root/bin/busybox", open(box, "rb").read(), 0o755)
+        names = ("tmp", "box", "dev", "proc", "etc")
+        for name in names:
+            os.symlink(victim, f / f"{name}-link")
+        swappers = [
+            subprocess.Popen([PYTHON, "-c", SWAP, f"{root}/{name}", f / f"{name}-link"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            for name in names
+        ]
+        script = "for d in /tmp /box /etc /dev /proc; do echo x > $d/attempt; done 2>/dev/null; true"
+        words = ("-q", "-p", "base", "--network", "none", "--rootfs", root, "--", "/bin/busybox", "sh", "-c", script)
+        codes = [run(*words).code for _ in range(100 if LONG else 12)]
+        swaps = [int(swapper.communicate(b"x")[0]) for swapper in swappers]
+        tried(len(codes))
+        true(min(swaps) > len(codes), f"too few swaps to meet a jail's making: {swaps}")
+        true(set(codes) <= {0, 125}, f"exit statuses {codes}")
+        equal(os.listdir(victim), [], "what came to lie where the link leads")
+        for name in names:
+            place = f / f"{name}-link" if os.path.islink(f"{root}/{name}") else f"{root}/{name}"
+            equal(os.listdir(place), [], f"what came to lie in the image's {name}")
+
+
+MARKS = """
+import os
+os.mkdir('/etc/mark')
+for name, value in (('redirect', b'/usr'), ('opaque', b'y'), ('metacopy', b''), ('origin', b'x')):
+    for prefix in ('user', 'trusted'):
+        for path in ('/etc/mark', '/etc/passwd', '/'):
+            try: os.setxattr(path, f'{prefix}.overlay.{name}', value)
+            except OSError: pass
+print(os.listdir('/etc/mark'), len(os.listdir('/')) > 5, 'jail' in open('/etc/passwd').read())
+"""
+
+
+@test("marks of an overlay's that the program sets on a writable root mean nothing")
+def _():
+    python(MARKS, "--writable").exits(0).says("[] True True\n")

@@ -45,6 +45,11 @@ static char mark[] = "dbobsz.xpse.";
 
 static char block[1 << 20];
 
+static int number(const char *text)
+{
+	return (int)strtol(text, NULL, 10);
+}
+
 static void reached(const char *what, const char *name)
 {
 	printf("REACHED %s=%s\n", what, name);
@@ -176,7 +181,7 @@ static void look_at_all_processes(void)
 {
 	DIR *proc = opendir("/proc");
 	for (struct dirent *e; proc && (e = readdir(proc));) {
-		if (isdigit(e->d_name[0]) && atoi(e->d_name) != getpid())
+		if (isdigit(e->d_name[0]) && number(e->d_name) != getpid())
 			look_at_process(e->d_name);
 	}
 	if (proc)
@@ -185,7 +190,7 @@ static void look_at_all_processes(void)
 
 static void hunt_pid(const char *name)
 {
-	pid_t pid = atoi(name);
+	pid_t pid = number(name);
 	look_at_process(name);
 	if (syscall(SYS_pidfd_open, pid, 0) >= 0)
 		reached("pidfd", name);
@@ -267,7 +272,7 @@ static void hunt_abstract(const char *name)
 static void hunt_tcp(const char *name)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET,
-				 .sin_port = htons((in_port_t)atoi(name)),
+				 .sin_port = htons((in_port_t)number(name)),
 				 .sin_addr = { htonl(INADDR_LOOPBACK) } };
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd >= 0 && connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0)
@@ -279,7 +284,7 @@ static void hunt_tcp(const char *name)
 static void hunt_udp(const char *name)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET,
-				 .sin_port = htons((in_port_t)atoi(name)),
+				 .sin_port = htons((in_port_t)number(name)),
 				 .sin_addr = { htonl(INADDR_LOOPBACK) } };
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	(void)sendto(fd, "x", 1, 0, (struct sockaddr *)&a, sizeof(a));
@@ -290,7 +295,7 @@ static void hunt_udp(const char *name)
 
 static void hunt_shm(const char *name)
 {
-	int id = shmget(atoi(name), 0, 0);
+	int id = shmget(number(name), 0, 0);
 	char *at = id < 0 ? (void *)-1 : shmat(id, NULL, 0);
 	if (at == (void *)-1)
 		return;
@@ -301,7 +306,7 @@ static void hunt_shm(const char *name)
 
 static void hunt_msg(const char *name)
 {
-	int id = msgget(atoi(name), 0);
+	int id = msgget(number(name), 0);
 	ssize_t n = id < 0 ? -1 : msgrcv(id, block, 1024, 0, IPC_NOWAIT);
 	if (n >= 0) {
 		look("msg", block, (size_t)n + sizeof(long));

@@ -44,6 +44,11 @@ while IFS= read -r row; do
 	report FAIL "no proof stands beside '$row'"
 done < <(promises | grep -vE '`(unit )?[a-z_]+: ' | cut -d'|' -f2)
 
+# Rows of threats point to tests in C, too.
+while IFS= read -r proof; do
+	exists "${proof%%: *}" "${proof#*: }" || report FAIL "there is no test '$proof', which tests/escape names"
+done < <(grep -ohE '"unit [a-z_]+: [a-z_0-9]+"' tests/escape/*.py | tr -d '"')
+
 if [ "$named" = 0 ]; then report FAIL "$DOCUMENT names no test at all"; fi
 if [ $failed = 0 ]; then report pass "each of the $named tests that $DOCUMENT names exists"; fi
 exit $failed

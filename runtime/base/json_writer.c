@@ -42,11 +42,8 @@ static bool is_alive(const struct json_writer *w)
 	return w && w->rc == 0;
 }
 
-/* yajl's print callback. */
-static void append(void *context, const char *bytes, size_t size)
+static void append(struct json_writer *w, const char *bytes, size_t size)
 {
-	struct json_writer *w = context;
-
 	if (w->rc < 0)
 		return;
 	if (size >= w->room - w->size) { /* one byte stays for the NUL */
@@ -67,6 +64,32 @@ static void append(void *context, const char *bytes, size_t size)
 	w->text[w->size] = '\0';
 }
 
+/* DEL and C1, which JSON allows and a terminal obeys: U+007F to U+009F. */
+static bool is_obeyed(const char *bytes, size_t size)
+{
+	const uint8_t *at = (const uint8_t *)bytes;
+	return at[0] == 0x7f || (size > 1 && at[0] == 0xc2 && at[1] < 0xa0);
+}
+
+/* yajl's print callback: whole characters; those that yajl escapes come escaped. */
+static void print(void *context, const char *bytes, size_t size)
+{
+	struct json_writer *w = context;
+	size_t plain = 0;
+
+	for (size_t i = 0; i < size; i++) {
+		if (!is_obeyed(bytes + i, size - i))
+			continue;
+		append(w, bytes + plain, i - plain);
+		i += bytes[i] != 0x7f; /* its second byte is the character */
+		char escaped[8];
+		int n = snprintf(escaped, sizeof(escaped), "\\u%04X", (uint8_t)bytes[i]);
+		append(w, escaped, (size_t)n);
+		plain = i + 1;
+	}
+	append(w, bytes + plain, size - plain);
+}
+
 struct json_writer *json_writer_create(bool pretty)
 {
 	struct json_writer *w = calloc(1, sizeof(*w));
@@ -78,7 +101,7 @@ struct json_writer *json_writer_create(bool pretty)
 		free(w);
 		return NULL;
 	}
-	(void)yajl_gen_config(w->yajl, yajl_gen_print_callback, append, w);
+	(void)yajl_gen_config(w->yajl, yajl_gen_print_callback, print, w);
 	(void)yajl_gen_config(w->yajl, yajl_gen_validate_utf8, 1);
 	if (pretty) {
 		(void)yajl_gen_config(w->yajl, yajl_gen_beautify, 1);

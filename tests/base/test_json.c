@@ -566,7 +566,7 @@ static void bytes_are_text_or_base64(void **state)
 		const char *json;
 	} rows[] = {
 		{ "hi\n\x1b", 4, "{\"text\":\"hi\\n\\u001B\"}" },
-		{ "\x7f\xc2\x80-\xc2\x9f\xc2\xa0", 9,
+		{ "\x7f\xc2\x80-\xc2\x9f\xc2\xa0", 8,
 		  "{\"text\":\"\\u007F\\u0080-\\u009F\xc2\xa0\"}" },
 		{ NULL, 0, "{\"text\":\"\"}" },
 		{ "a\0b", 3, "{\"base64\":\"YQBi\"}" },

@@ -284,7 +284,8 @@ def _():
 @test("a run inside a run is refused with one line")
 def _():
     prefix = os.path.realpath(os.path.dirname(CEJAIL) + "/..")
-    done = run("-p", "base", "--network", "none", "--ro-bind", f"{prefix}:/box/cejail", "--", "/box/cejail/bin/cejail", "run", *ECHO)
+    done = run("-p", "base", "--network", "none", "--ro-bind", f"{prefix}:/box/cejail", "--",
+               "/bin/sh", "-c", '/box/cejail/bin/cejail "$@"', "sh", "run", *ECHO)  # fmt: skip
     tried()
     equal((done.code, done.out), (125, ""), f"exit status and stdout ({done!r})")
     inner = [line for line in done.err.splitlines() if line.startswith("cejail: ") and "warning" not in line and "refused" not in line]

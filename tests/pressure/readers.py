@@ -3,11 +3,12 @@
 in time, with one result that is right."""
 
 import contextlib
-import json
+import fcntl
 import os
 import pty
 import signal
 import socket
+import termios
 import time
 
 from internet import Internet, need
@@ -74,6 +75,25 @@ def _():
             else:
                 process.terminate()
                 finish(process, 20)
+
+
+@test("a terminal that was opened by another user, as sudo and su leave it, doesn't either", who="root")
+def _():
+    away, ours = unread("terminal")
+    os.fchmod(away, 0o600)
+
+    def become_nobody():
+        os.setsid()
+        fcntl.ioctl(away, termios.TIOCSCTTY, 0)
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+
+    done = run("-q", "-p", "base", "--network", "none", "-t", "1", "--", "/bin/sh", "-c", "exec yes", stdout=away,
+               preexec_fn=become_nobody, cwd="/")  # fmt: skip
+    os.close(away)
+    os.close(ours)
+    equal(done.code, 124, f"exit status ({done!r})")
 
 
 @test("what a reader that comes late finds is whole, when it comes before the time limit")

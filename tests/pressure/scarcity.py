@@ -2,9 +2,11 @@
 """Too little of something in the caller: descriptors, memory, processes, file size; full, read-only and
 broken places to write to.  Each run works, or is refused with one line and 125, and nothing is left."""
 
+import contextlib
 import json
 import os
 import resource
+import signal
 import subprocess
 
 from internet import Internet
@@ -230,3 +232,49 @@ def _():
         done = subprocess.run([CEJAIL, "run", "-p", "shell", "--network", "none", path], env=environment(), stdin=subprocess.DEVNULL,
                               capture_output=True, timeout=30 * SLOW, check=False)  # fmt: skip
         equal((done.returncode, done.stdout), (0, b"ran\n"), "with memory")
+
+
+# --- a tight cgroup around the supervisor ---------------------------------------------------------
+
+
+@contextlib.contextmanager
+def tight(memory):
+    """preexec_fn for a caller in a cgroup with so much memory."""
+    path = f"/sys/fs/cgroup/pressure-{os.getpid()}"
+    os.mkdir(path)
+    try:
+        for name, text in (("memory.max", str(memory)), ("memory.swap.max", "0")):
+            with open(f"{path}/{name}", "w", encoding="ascii") as file:
+                file.write(text)
+
+        def join():
+            with open(f"{path}/cgroup.procs", "w", encoding="ascii") as file:
+                file.write("0")
+
+        yield {"preexec_fn": join}
+    finally:
+        wait_until(lambda: not has_processes(path), "the end of every process", 5)
+        for base, _, _ in os.walk(path, topdown=False):
+            os.rmdir(base)
+
+
+def has_processes(path):
+    with open(f"{path}/cgroup.events", encoding="ascii") as file:
+        return "populated 1" in file.read()
+
+
+if MACHINE:
+
+    @test("in a tight cgroup of its own a supervisor works, says why not, or is killed and leaves nothing", who="root", limit=120)
+    def _():
+        before, ran = inventory(), []
+        for memory in sample((256 * KIB, 512 * KIB, MIB, 3 * MIB // 2, 2 * MIB, 3 * MIB, 4 * MIB, 8 * MIB, 64 * MIB)):
+            with tight(memory) as inside:
+                done = run(*ECHO, **inside)
+            if done.code == -signal.SIGKILL:
+                tried()
+                cejail("gc").exits(0)
+            else:
+                ran.append(works_or_says_why(done, f"{memory >> 10} kB"))
+            equal(what_is_left(before), [], f"{memory >> 10} kB: left behind")
+        true(ran and ran[-1], "not even the last one was enough")

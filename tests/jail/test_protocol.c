@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* WRAP: step_tell */
+/*
+ * Supervisor and init against one that does not keep to what they agreed on: each message once
+ * too short, once without its descriptors, once another one.  The run fails, and says where.
+ */
+#include "tests/jail/whole_jail.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "runtime/base/step.h"
+#include "runtime/jail/protocol.h"
+
+enum how { SHORT, BARE, ONE_DESCRIPTOR, OTHER, MORE_WORDS, FEWER_WORDS, NO_WORDS };
+
+static struct {
+	enum step step;
+	enum how how;
+} broken; /* init inherits it */
+
+static bool is_broken;
+
+int __real_step_tell(const struct step_link *link, unsigned step, const void *data, size_t size,
+		     const int *fds, size_t nfds, struct cj_error *err);
+int __wrap_step_tell(const struct step_link *link, unsigned step, const void *data, size_t size,
+		     const int *fds, size_t nfds, struct cj_error *err);
+
+static int tell_words(const struct step_link *link, unsigned step, const struct start *start,
+		      const int *fds, size_t nfds, struct cj_error *err)
+{
+	struct start lie = *start;
+	if (broken.how == MORE_WORDS)
+		lie.envc += 5;
+	if (broken.how == FEWER_WORDS)
+		lie.argc--;
+	if (broken.how == NO_WORDS)
+		lie.argc = 0;
+	return __real_step_tell(link, step, &lie, sizeof(lie), fds, nfds, err);
+}
+
+int __wrap_step_tell(const struct step_link *link, unsigned step, const void *data, size_t size,
+		     const int *fds, size_t nfds, struct cj_error *err)
+{
+	if (!is_broken || step != broken.step)
+		return __real_step_tell(link, step, data, size, fds, nfds, err);
+	is_broken = false;
+	switch (broken.how) {
+	case SHORT:
+		return __real_step_tell(link, step, data, size - 1, fds, nfds, err);
+	case BARE:
+		return __real_step_tell(link, step, data, size, NULL, 0, err);
+	case ONE_DESCRIPTOR:
+		return __real_step_tell(link, step, data, size, fds, 1, err);
+	case OTHER:
+		return __real_step_tell(link, STEP_COUNT - 1, data, size, fds, nfds, err);
+	default:
+		return tell_words(link, step, data, fds, nfds, err);
+	}
+}
+
+static const struct {
+	enum step step;
+	enum how how;
+	bool with_tty;
+	const char *said;
+} cases[] = {
+	{ STEP_NETWORK, SHORT, false, "take over the network" },
+	{ STEP_NETWORK, OTHER, false, "it sent step 7" },
+	{ STEP_IDS_MAPPED, SHORT, false, "read which ids are ours" },
+	{ STEP_IDS_MAPPED, OTHER, false, "it sent step 7" },
+	{ STEP_SEALED, SHORT, false, "take over the sealed jail" },
+	{ STEP_SEALED, BARE, false, "take over the sealed jail" },
+	{ STEP_SEALED, OTHER, false, "it sent step 7" },
+	{ STEP_INPUT, SHORT, false, "read an input" },
+	{ STEP_INPUT, OTHER, false, "take in the program: step 7" },
+	{ STEP_START, SHORT, false, "read the program" },
+	{ STEP_START, BARE, false, "read the program" },
+	{ STEP_START, ONE_DESCRIPTOR, false, "take the program's standard streams" },
+	{ STEP_START, MORE_WORDS, false, "read the program's words" },
+	{ STEP_START, FEWER_WORDS, false, "read the program's words" },
+	{ STEP_START, NO_WORDS, false, "read the program's words" },
+	{ STEP_STARTED, OTHER, false, "start the program: init sent step 7" },
+	{ STEP_STARTED, BARE, true, "take the program's terminal" },
+	{ STEP_ENDED, SHORT, false, "hear from init: step 7" },
+};
+
+static int run_broken(bool with_tty, struct outcome *out, struct cj_error *err)
+{
+	static const char *words[] = { "/bin/sh", "/box/main.sh", NULL };
+	const struct jail_io io = {
+		.stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1, .tty_fd = -1, .hangup_fd = -1
+	};
+	const struct program program = { .workdir = "/box",
+					 .argv = { words, 2 },
+					 .code_source = CODE_STRING,
+					 .code_name = "-c",
+					 .code_text = "exit 0",
+					 .code_path = "/box/main.sh" };
+	struct plan plan = simple_plan();
+	plan.network.mode = NETWORK_PUBLIC;
+	plan.network.uplink = UPLINK_NONE;
+	plan.tty = plan.root.tty = with_tty;
+
+	struct jail *jail = NULL;
+	int rc = jail_prepare(&plan, unique_id(), &jail, err);
+	if (rc == 0)
+		rc = jail_start(jail, &program, &io, err);
+	if (rc == 0)
+		rc = jail_wait(jail, out, err);
+	jail_destroy(&jail);
+	return rc;
+}
+
+static void a_message_that_is_not_as_agreed_ends_the_run(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		unsigned long before = open_descriptors();
+		struct cj_error err = { 0 };
+		struct outcome out;
+		outcome_init(&out, "protocol", 4096);
+		broken.step = cases[i].step;
+		broken.how = cases[i].how;
+		is_broken = true;
+		int rc = run_broken(cases[i].with_tty, &out, &err);
+		is_broken = false;
+		if (!strstr(err.msg, cases[i].said))
+			print_error("case %zu: '%s' is not '%s'\n", i, err.msg, cases[i].said);
+		assert_int_equal(rc, -EPROTO);
+		assert_non_null(strstr(err.msg, cases[i].said));
+		outcome_fini(&out);
+		assert_nothing_held(before);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_message_that_is_not_as_agreed_ends_the_run),
+	};
+	return cmocka_run_group_tests(tests, can_make_jails, NULL);
+}

@@ -162,6 +162,10 @@ class Canaries:
         self.undo.append(lambda: (sitter.kill(), sitter.wait(), sitter.stdin.close(), sitter.stdout.close()))
         must(None if sitter.stdout.readline() != b"here\n" else 0, "start a process")
         self.goals.append(f"pid={sitter.pid}")
+        calm = subprocess.Popen([self.hunter, "sit", "x", "y"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
+        self.undo.append(lambda: (calm.kill(), calm.wait(), calm.stdin.close()))
+        nice = os.getpriority(os.PRIO_PROCESS, 0)
+        self.checks["priority"] = lambda: os.getpriority(os.PRIO_PROCESS, calm.pid) == nice
         self.checks["pid"] = lambda: is_answered(sitter)
 
     # --- shared memory and queues ------------------------------------------------------

@@ -2,6 +2,7 @@
 """Canaries of the caller's, and a program in each shipped profile that hunts for them: not one is read, changed,
 reached or noticed.  Without a jail the same program finds every one (canary.py, hunter.c)."""
 
+import json
 import os
 import subprocess
 
@@ -17,6 +18,7 @@ OF_ITS_OWN = (
     export HOME=/tmp/home && mkdir $HOME && cat <&3 >/tmp/canary.py && cat <&4 >/tmp/hunter && chmod 755 /tmp/hunter || exit
     exec 3<&- 4<&- "$1" -B /tmp/canary.py /tmp/hunter""", "sh", PYTHON,
 )  # fmt: skip
+ALLOW_ALL = {"defaultAction": "SCMP_ACT_ALLOW", "architectures": ["SCMP_ARCH_X86_64"], "syscalls": []}
 PROFILES = ("base", "python", "node", "shell", "ci")
 
 
@@ -69,3 +71,10 @@ def register_hunts():
 
 
 register_hunts()
+
+
+@test("even with a filter that allows every call, none is found, changed or reached")
+def _():
+    with Folder() as f, Canaries(HUNTER) as flock:
+        policy = f.file("allow.json", json.dumps(ALLOW_ALL))
+        hunt_in("base", flock, "--seccomp", policy)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* forward: one host port inside, both ways, for patient and hostile peers. */
-/* WRAP: accept4 */
+/* WRAP: accept4 malloc epoll_ctl socket connect getsockopt getpeername recv send */
 #include "netns/forward.h"
 
 #include <dirent.h>
@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 
@@ -32,6 +33,40 @@ int __wrap_accept4(int fd, struct sockaddr *address, socklen_t *size, int flags)
 
 static int accept_error; /* what accept4(2) says; 0: the truth */
 static unsigned accepts;
+
+/* Calls of the forward's own while it serves: one of them fails. */
+static bool is_serving;
+static unsigned calls, fail_at; /* from 1; 0: none */
+
+static bool is_next(int code)
+{
+	if (!is_serving || ++calls != fail_at)
+		return false;
+	errno = code;
+	return true;
+}
+
+#define FAILS(type, name, parameters, arguments, failure, code)                                    \
+	type __real_##name parameters;                                                             \
+	type __wrap_##name parameters;                                                             \
+	type __wrap_##name parameters                                                              \
+	{                                                                                          \
+		return is_next(code) ? (failure) : __real_##name arguments;                        \
+	}
+
+FAILS(void *, malloc, (size_t size), (size), NULL, ENOMEM)
+FAILS(int, epoll_ctl, (int fd, int op, int other, struct epoll_event *event),
+      (fd, op, other, event), -1, ENOSPC)
+FAILS(int, socket, (int family, int type, int protocol), (family, type, protocol), -1, EMFILE)
+FAILS(int, connect, (int fd, const struct sockaddr *to, socklen_t size), (fd, to, size), -1, EAGAIN)
+FAILS(int, getsockopt, (int fd, int level, int name, void *out, socklen_t *size),
+      (fd, level, name, out, size), -1, ENOBUFS)
+FAILS(int, getpeername, (int fd, struct sockaddr *out, socklen_t *size), (fd, out, size), -1,
+      ENOTCONN)
+FAILS(ssize_t, recv, (int fd, void *bytes, size_t size, int flags), (fd, bytes, size, flags), -1,
+      ECONNRESET)
+FAILS(ssize_t, send, (int fd, const void *bytes, size_t size, int flags), (fd, bytes, size, flags),
+      -1, EPIPE)
 
 int __wrap_accept4(int fd, struct sockaddr *address, socklen_t *size, int flags)
 {
@@ -130,7 +165,10 @@ static int tear_down(void **state)
 
 static int serve(void *world, struct cj_error *err)
 {
-	return forward_serve(((struct world *)world)->forward, err);
+	is_serving = true;
+	int rc = forward_serve(((struct world *)world)->forward, err);
+	is_serving = false;
+	return rc;
 }
 
 /* One turn of the supervisor's loop. */
@@ -453,6 +491,53 @@ static void listeners_stay_the_callers_when_it_can_not_be_created(void **state)
 	assert_true(fcntl(fd, F_GETFD) >= 0);
 }
 
+enum exchange { ANSWERED, ENDED, NEITHER };
+
+/* A question from inside, an answer from the host: what the client sees of it. */
+static enum exchange exchange(struct world *w)
+{
+	auto_fd int client = connect_inside(PORT);
+	auto_fd int server = -1;
+	enum exchange seen = NEITHER;
+	char byte;
+	say(client, "q");
+	for (int i = 0; i < 500 && seen == NEITHER; i++) {
+		(void)turn(w);
+		if (server < 0)
+			server = __real_accept4(w->server_fd, NULL, NULL, SOCK_CLOEXEC);
+		if (server >= 0 && recv(server, &byte, 1, MSG_DONTWAIT) == 1)
+			(void)send(server, "a", 1, MSG_NOSIGNAL);
+		ssize_t got = recv(client, &byte, 1, MSG_DONTWAIT);
+		if (got > 0)
+			seen = ANSWERED;
+		else if (got == 0 || errno != EAGAIN)
+			seen = ENDED;
+	}
+	return seen;
+}
+
+static void whatever_fails_for_one_connection_the_next_one_works(void **state)
+{
+	struct world *w = world_of(state);
+	unsigned ended = 0;
+	calls = 0;
+	assert_int_equal(exchange(w), ANSWERED);
+	unsigned needed = calls;
+	for (unsigned turn_of = 1; turn_of <= needed; turn_of++) {
+		calls = 0;
+		fail_at = turn_of;
+		enum exchange seen = exchange(w);
+		fail_at = 0;
+		if (seen == NEITHER)
+			fail_msg("call %u: the client waits for ever", turn_of);
+		ended += seen == ENDED;
+		settle(w);
+		assert_int_equal(exchange(w), ANSWERED);
+		settle(w);
+	}
+	assert_true(ended > 5);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -469,6 +554,7 @@ int main(void)
 		TEST(a_connection_too_many_waits_until_one_ends),
 		TEST(without_descriptors_it_waits_instead_of_spinning),
 		TEST(destroying_it_resets_what_is_open_and_frees_the_port),
+		TEST(whatever_fails_for_one_connection_the_next_one_works),
 		TEST(a_port_that_is_taken_is_named),
 		TEST(listeners_stay_the_callers_when_it_can_not_be_created),
 	};

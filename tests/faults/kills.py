@@ -106,7 +106,7 @@ class Run:
             time.sleep(0.05)
         equal(self.records(), [], "records left")
 
-    def is_one_result(self, helper_died=False):
+    def is_one_result(self, goes_on=False):
         """It ended in one of the documented ways, its result says the same, and its supervisor left nothing."""
         value, code = self.result(), self.done.code
         codes = {"exited": EXIT_CODE, "signaled": 128 + signal.SIGKILL, "setup_error": 125}
@@ -118,7 +118,7 @@ class Run:
         else:
             equal(errors, [], "error lines")
             equal(value["signal"], signal.SIGKILL if code == 137 else None, "signal")
-        true(not helper_died or code == EXIT_CODE, f"a helper's death ended the run: {self.done!r}")
+        true(not goes_on or code == EXIT_CODE, f"a helper's death ended the run: {self.done!r}")
         if code == EXIT_CODE:
             equal(self.done.out, "hello\n", "output")
             equal([one["path"] for one in value["artifacts"]], ["artifact"], "artefacts")
@@ -166,12 +166,14 @@ def kill_at(base, net, options, place, victim, count):
         equal(run.done.code, 128 + signal.SIGKILL, "the supervisor's exit status")
         run.is_swept(by_next_run=count % 8 == 0)
     else:
-        run.is_one_result(helper_died=victim in ("keeper", "helper"))
+        run.is_one_result(goes_on=victim in ("usher", "keeper", "helper", "userscope"))
 
 
 def kill_at_each(victim, roles, options, wanted, net=None):
     with Folder() as f:
         last = calls_of(f.path, net, options)
+        if victim == "userscope" and victim not in last:
+            raise Skip("no cgroup is asked of a user manager here")
         true("supervisor" in last and "init" in last, f"calls were seen of {last} only")
         for count, place in enumerate(sample(last, roles, wanted)):
             try:
@@ -197,6 +199,11 @@ def _():
 @test("when the payload is killed before it is executed the run ends with one result and leaves nothing")
 def _():
     kill_at_each("payload", ("payload",), NONE, 10)
+
+
+@test("when the program that asks the user manager for a cgroup is killed the run goes on, and leaves nothing", who="user")
+def _():
+    kill_at_each("userscope", ("userscope",), NONE, 20)
 
 
 ROLES_WITH_UPLINK = ("supervisor", "init", "usher", "keeper", "helper")

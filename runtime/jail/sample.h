@@ -10,9 +10,10 @@
 #include <stdint.h>
 
 struct sample {
-	uint64_t memory_bytes; /* of all processes (sample_text_memory), and the scratch's used bytes */
-	uint64_t cpu_ms;       /* of the living processes and of those init has reaped */
-	uint64_t processes;    /* threads included, init not */
+	uint64_t
+	    memory_bytes; /* of all processes (sample_text_memory), and the scratch's used bytes */
+	uint64_t cpu_ms;  /* of the living processes and of those init has reaped */
+	uint64_t processes; /* threads included, init not */
 };
 
 /* proc_fd: the jail's /proc; box_fd: anything on the scratch.  False: the jail is gone. */

@@ -7,7 +7,7 @@ import subprocess
 from harness import *  # noqa: F403
 from pointers import check_rows
 
-LIMIT, WANTED = 24, 36  # MiB
+LIMIT, WANTED = 16, 24  # MiB
 
 # Roads to memory that no process has mapped, or that a look at /proc misses: exhaust_memory.c.
 # SEEN: also where no cgroup counts, by the supervisor or because the road is closed there.
@@ -81,7 +81,7 @@ ROWS = {
 
 
 def road_words(road, wanted=WANTED):
-    options = ("-q", "--network", "none", "-m", f"{LIMIT}M", "-t", "40", "--json")
+    options = ("-q", "--network", "none", "-m", f"{LIMIT}M", "-t", str(int(20 * SLOW)), "--json")
     return ("run", "-p", "base", *options, "-f", f"{PROBES}/exhaust_memory:/box/try", "--", "/box/try", road, str(wanted))
 
 

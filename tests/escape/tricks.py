@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Network tricks (threats.md 3 and 3.3): none leads a packet where it may not go.  The control runs the same
+program in the tests' own Internet with every power over its network, and no jail."""
+
+import os
+import re
+import socket
+import subprocess
+import time
+
+from harness import *  # noqa: F403
+from internet import *  # noqa: F403
+from pointers import check_rows
+
+TRICK = os.path.join(os.path.dirname(os.path.abspath(__file__)), "trick.py")
+with open(TRICK, encoding="utf-8") as file:
+    TRICKS = re.findall(r"^def try_(\w+)\(", file.read(), re.M)
+# Only the world can tell whether these went out: to which addresses.
+BY_SIGHT = {"multicast": {"224.0.0.251", "239.1.2.3"}, "membership": {"239.4.5.6", "224.0.0.22"}}
+# Kernels may be built without them, and say this.
+MAY_LACK = {"mptcp": "EPROTONOSUPPORT", "sctp": "EPROTONOSUPPORT", "dccp": "ESOCKTNOSUPPORT", "udplite": "EPROTONOSUPPORT",
+            "routing_header": "EINVAL"}  # fmt: skip
+
+ROWS = {
+    "ranges, IPv4 and IPv6": (
+        "network_closed: through {} TCP to each row of the range table is refused at once, and denied by its class",
+        "network_closed: through {} UDP to each row of the range table is refused at once, and denied by its class",
+        "network_closed: through {} the first and the last address of each row are closed, their open neighbours are not",
+        "network_closed: through {} no address of the host's answers, whatever its port, nor one that comes while a jail runs",
+        "unspecified4", "unspecified6", "flow_label",
+    ),
+    "default off": ("isolation: without a network no address can be reached, and the refusal is quick",),
+    "spellings; IPv4-mapped": ("network_closed: odd spellings and IPv4-mapped sockets meet the same rule",),
+    "DNS rebinding, redirects": (
+        "network_closed: a name that turns to a closed address between two questions is refused at the second",
+        "network_closed: through {} a redirect to a closed address is refused", "reconnected",
+    ),
+    "DNS tunnelling": (
+        "network_allow: an allowed name stands in the jail's hosts file, and no question leaves the jail",
+        "network: what is no query doesn't reach the host's name server",
+    ),
+    "fragments": ("network_closed: a datagram that leaves in fragments is judged like any other",),
+    "IPv6 extension headers": ("hop_by_hop", "destination_options", "routing_header"),
+    "source routing": ("source_route",),
+    "raw, packet, XDP sockets, ARP/NDP/RA forgery": ("raw", "raw6", "packet", "attempts: no AF_XDP socket"),
+    "source spoofing": ("network_closed: a forged source address leaves no jail", "transparent", "packet_info"),
+    "ICMP": ("network: ping works without a privilege where the host routes it, and what is closed is closed to it, too",),
+    "MPTCP, TFO, SCTP, DCCP, UDP-Lite": ("mptcp", "fastopen", "sctp", "dccp", "udplite"),
+    "multicast, broadcast": ("multicast", "membership"),
+    "route changes, new interfaces": ("address", "route", "link", "mark", "bound_device", "unicast_device", "ttl"),
+    "peer runs": ("network_closed: through {} two jails don't reach each other", "tricks: an abstract socket of one jail is none in another"),
+    "inbound from host or world": (
+        "network_closed: through {} nobody in the world or on the host reaches a port a jail listens on",
+    ),
+    "established flows after the run": ("tricks: through {} what a program leaves behind sends nothing any more",),
+    "conntrack/NAT slipstream, ALGs": "the kernel gives no flow a helper that no rule names, and none of ours names one",
+    "the policy survives the host's": ("network_ends: the host's rule set flushed during a run opens nothing",),
+}  # fmt: skip
+
+
+def with_all_powers(net):
+    """Runs in the child: root over the network that jails of these tests are on."""
+    here = os.getcwd()
+    for fd, kind in net.doors:
+        check(libc.setns(fd, kind), "setns")
+    os.chdir(here)
+
+
+def outside(net, code, *args):
+    """Python as the tests' host itself."""
+    return subprocess.run([PYTHON, "-I", "-B", "-", *args], input=code, text=True, capture_output=True, check=False,
+                          env=environment(), timeout=60 * SLOW, preexec_fn=lambda: with_all_powers(net))  # fmt: skip
+
+
+def verdicts(text):
+    found = dict(line.split(" ", 1) for line in text.splitlines())
+    equal(sorted(found), sorted(TRICKS), "tricks that were tried")
+    return found
+
+
+def patience():
+    return str(1.5 * min(SLOW, 5))
+
+
+@each_uplink("through {} no trick leads anywhere")
+def _(*uplink):
+    with Internet() as net:
+        options = ("-q", "-p", "python", "--network", "public", *uplink, "-f", f"{TRICK}:/box/trick.py")
+        done = run(*options, "--", "/usr/bin/python3", "-I", "-B", "/box/trick.py", patience(), limit=55, **net.inside)
+        found = verdicts(done.exits(0).out)
+        escaped = {name: word for name, word in found.items() if word.startswith("ESCAPED") and name not in BY_SIGHT}
+        equal(escaped, {}, "tricks that worked")
+        equal({key[1] for key in net.seen()} - {PUBLIC4}, set(), "addresses in the world that packets came for")
+        equal(net.host("hits"), [], "host services reached")
+        tried(len(found))
+
+
+@test("without a jail every trick works in the tests' Internet")
+def _():
+    with Internet() as net, open(TRICK, encoding="utf-8") as file:
+        done = outside(net, file.read(), patience())
+        found = verdicts(done.stdout)
+        silent = {name for name, word in found.items() if word.startswith("HELD")}
+        lacking = {name for name in silent if found[name] == f"HELD ({MAY_LACK.get(name)})"}
+        equal(silent - lacking, set(), f"tricks that don't work even here ({found})")
+        for name, addresses in BY_SIGHT.items():
+            wait_until(lambda addresses=addresses: addresses & {key[1] for key in net.seen()}, f"packets of '{name}' to {addresses}", 5)
+        tried(len(found) - len(lacking))
+
+
+# A process that outlives the program and sends on, and a connection that travels in a ring of sockets.
+STAY = """
+import os, socket, sys, time
+flow = socket.create_connection(("20.30.40.50", 80), 5)
+a, b = socket.socketpair()
+socket.send_fds(b, [b"x"], [a.fileno(), flow.fileno()])
+b.close()
+if os.fork() == 0:
+    os.setsid()
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.connect(("20.30.40.50", 7))
+    end = time.monotonic() + float(sys.argv[1])
+    while time.monotonic() < end:
+        try:
+            s.send(b"still here")
+        except OSError:
+            pass
+        time.sleep(0.01)
+    os._exit(0)
+time.sleep(0.3)
+"""
+
+
+@each_uplink("through {} what a program leaves behind sends nothing any more")
+def _(*uplink):
+    with Internet() as net:
+        run("-q", "-p", "python", "--network", "public", *uplink, "-c", STAY, "60", **net.inside).exits(0)
+        true(net.seen("udp"), "nothing came during the run")
+        net.forget()
+        time.sleep(0.2)
+        equal(net.seen("udp"), {}, "datagrams after the run")
+
+
+@test("without a jail it sends on")
+def _():
+    with Internet() as net:
+        seconds = str(1 + SLOW)
+        with subprocess.Popen([PYTHON, "-I", "-c", STAY, seconds], env=environment(), preexec_fn=lambda: with_all_powers(net)) as process:
+            process.wait(30 * SLOW)
+            net.forget()
+            wait_until(lambda: net.seen("udp"), "datagrams after the program's end")
+            wait_until(lambda: not descendants_like("python3 -I -c"), "its end")
+
+
+def descendants_like(words):
+    """Living ones, by what they were started with."""
+    found = []
+    for pid in descendants():
+        try:
+            with open(f"/proc/{pid}/cmdline", encoding="utf-8", errors="replace") as file:
+                found += [pid] if words in file.read().replace("\0", " ") else []
+        except OSError:
+            pass
+    return found
+
+
+REACH = "import socket; s = socket.socket(socket.AF_UNIX); s.connect('\\0cejail-trick'); print('reached')"
+
+
+@test("an abstract socket of one jail is none in another")
+def _():
+    listen = "import socket, time; s = socket.socket(socket.AF_UNIX); s.bind('\\0cejail-trick'); s.listen(); print('ready', flush=True); time.sleep(60)"
+    options = ("-q", "--network", "none", "-p", "python", "-c")
+    process = start("run", *options, listen)
+    equal(process.stdout.readline(), b"ready\n", "the first jail")
+    done = run(*options, REACH)
+    lacks(done.out, "reached", "the second jail")
+    process.terminate()
+    finish(process)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("\0cejail-trick")
+        server.listen()
+        done = subprocess.run([PYTHON, "-I", "-c", REACH], capture_output=True, text=True, check=False)
+        equal(done.stdout, "reached\n", "the control")
+
+
+@test("every row of the threats' network has its proof")
+def _():
+    check_rows(ROWS, set(TRICKS))

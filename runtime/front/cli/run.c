@@ -7,6 +7,7 @@
  * every run has exactly one result, told in the same place.
  */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -280,6 +281,23 @@ static int run_in(struct run *r, struct jail *j, struct cj_error *err)
 	return jail_wait(j, &r->outcome, err);
 }
 
+/*
+ * The engine held signals back until here: they come too late to change how the run ended, and must
+ * not take its result away.  Setting SIG_IGN forgets what is pending: sigaction(2).
+ */
+static void end_jail(struct jail **jail)
+{
+	static const int late[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM, SIGXCPU };
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+	struct sigaction old[sizeof(late) / sizeof(late[0])];
+
+	for (size_t i = 0; i < sizeof(late) / sizeof(late[0]); i++)
+		(void)sigaction(late[i], &ignore, &old[i]); /* cannot fail for these */
+	jail_destroy(jail);
+	for (size_t i = 0; i < sizeof(late) / sizeof(late[0]); i++)
+		(void)sigaction(late[i], &old[i], NULL);
+}
+
 static int carry_out(struct run *r, bool *out_collected, struct cj_error *err)
 {
 	struct jail *jail = NULL;
@@ -293,7 +311,7 @@ static int carry_out(struct run *r, bool *out_collected, struct cj_error *err)
 	int rc = run_in(r, jail, err);
 	if (rc == 0)
 		*out_collected = collect(r, jail);
-	jail_destroy(&jail);
+	end_jail(&jail);
 	return rc;
 }
 

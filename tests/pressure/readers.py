@@ -256,16 +256,38 @@ def _():
         equal(read_result(path)["exit_code"], 4, "exit code")
 
 
+def parent_of(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        return int(dict(line.split(":", 1) for line in file)["PPid"])
+
+
 for helper in ("pasta", "slirp4netns"):
 
     @test(f"{helper} that stands still holds up neither the program nor the end")
     def _(helper=helper):
         need(helper)
-        with Internet() as net, net.talk("import time; print('ready', flush=True); time.sleep(100)", "--uplink", helper, "-t", "2") as jail:
-            victim = wait_until(lambda: helper_below(jail.process.pid, helper), f"a process {helper} below the run")
-            stop(victim)
-            value = jail.result()
-            equal(value["status"], "timeout", "status")
+        for victim_of in (lambda pid: pid, parent_of):  # itself, and its keeper, which watches it
+            with Internet() as net, net.talk("import time; print('ready', flush=True); time.sleep(100)", "--uplink", helper, "-t", "2") as jail:
+                child = wait_until(lambda: helper_below(jail.process.pid, helper), f"a process {helper} below the run")
+                stop(victim_of(child))
+                equal(jail.result()["status"], "timeout", "status")
+                tried()
+
+
+@test("a signal that comes when the run is over doesn't take its result away")
+def _():
+    """Copying the artefacts out is the longest time between the end of a program and its result."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGALRM):
+        with Folder() as f:
+            size = (4 if MACHINE else 48) << 20
+            process = start("run", "-p", "base", "--network", "none", f"--json={f / 'r'}", "-o", f / "out", "--", "/bin/sh", "-c",
+                            f"cd out; for i in 1 2 3 4 5 6 7 8; do head -c {size // 8} /dev/zero > $i; done")  # fmt: skip
+            wait_until(lambda f=f: os.path.isdir(f / "out") and os.listdir(f / "out"), "the first artefact", 20)
+            process.send_signal(number)
+            done = finish(process)
+            tried()
+            value = read_result(f / "r")
+            equal((value["status"], done.code, len(value["artifacts"])), ("exited", 0, 8), f"{number!r}: end ({done!r})")
 
 
 # --- clocks ----------------------------------------------------------------------------------------------

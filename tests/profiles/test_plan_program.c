@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A plan's program: code, words, environment, data, and what excludes what. */
+#include "rootfs/inputs.h"
 #include "tests/profiles/plan_request.h"
 
 static void a_file_takes_its_place_in_the_command(void **state)
@@ -100,6 +101,21 @@ static void a_command_without_a_place_for_the_file_is_refused(void **state)
 	set_key(r, "command", "run");
 	r->inv.file = "a.py";
 	assert_refused(r, "no place for {file}");
+}
+
+static void code_longer_than_a_file_may_be_is_refused(void **state)
+{
+	struct request *r = *state;
+	auto_free char *code = malloc(CODE_BYTES_MAX + 2);
+	assert_non_null(code);
+	memset(code, ' ', CODE_BYTES_MAX + 1);
+	code[CODE_BYTES_MAX + 1] = '\0';
+	use_interpreter(r);
+	r->c.code = code;
+	r->c.has_code = true;
+	assert_refused(r, "-c: the code is longer than 16 MiB");
+	code[CODE_BYTES_MAX] = '\0';
+	assert_made(r);
 }
 
 static void words_execve_cannot_take_are_refused(void **state)
@@ -227,6 +243,7 @@ int main(void)
 		REQUEST_TEST(a_shell_has_a_terminal_and_input),
 		REQUEST_TEST(what_cannot_be_run_is_told_with_what_to_give),
 		REQUEST_TEST(a_command_without_a_place_for_the_file_is_refused),
+		REQUEST_TEST(code_longer_than_a_file_may_be_is_refused),
 		REQUEST_TEST(words_execve_cannot_take_are_refused),
 		REQUEST_TEST(only_named_variables_come_from_the_caller),
 		REQUEST_TEST(a_terminal_has_a_type),

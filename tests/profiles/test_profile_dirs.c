@@ -67,6 +67,21 @@ static void a_file_others_may_write_is_refused(void **state)
 	}
 }
 
+static void a_file_of_somebody_else_is_refused(void **state)
+{
+	(void)state;
+	char path[256];
+	if (geteuid() != 0) {
+		print_message("skipped: only root can give a file away\n");
+		skip();
+	}
+	path_of("theirs", path, sizeof(path));
+	put_file(path, "{}", 0644);
+	assert_int_equal(chown(path, 12345, 0), 0);
+	assert_load_says("theirs", "belongs to user 12345, who is neither you nor root");
+	assert_load_says("theirs", "XDG_CONFIG_HOME may still be another user's");
+}
+
 static void what_is_not_a_regular_file_is_refused_without_waiting(void **state)
 {
 	(void)state;
@@ -145,6 +160,7 @@ int main(void)
 		HOME_TEST(a_path_with_a_slash_is_a_file),
 		HOME_TEST(names_cannot_lead_out_of_the_directories),
 		HOME_TEST(a_file_others_may_write_is_refused),
+		HOME_TEST(a_file_of_somebody_else_is_refused),
 		HOME_TEST(what_is_not_a_regular_file_is_refused_without_waiting),
 		HOME_TEST(a_file_that_is_too_large_is_refused),
 		HOME_TEST(a_seccomp_file_lies_beside_its_profile),

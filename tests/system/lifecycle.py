@@ -280,7 +280,7 @@ def _():
 def _():
     done = probe("attempt_files", "tiocsti", "tiocsti_high_bits", "tioclinux", options=("--tty",))
     for name in ("tiocsti", "tiocsti_high_bits", "tioclinux"):
-        contains(done.out, f"{name} held", "stdout")
+        contains(done.out, f"{name} HELD", "stdout")
 
 
 @test("shell runs the profile's interactive command")

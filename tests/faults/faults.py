@@ -55,7 +55,7 @@ def sample(faults):
             seen_places.add(call.place())
             turn[call.name] = turn.get(call.name, 0) + 1
             chosen.append((call, name))
-    return chosen[:: 5 if harness.SLOW > 5 else 1]  # the emulated machine takes a sample of the sample
+    return chosen[:: 15 if trial.IS_EMULATED else 1]
 
 
 def try_fault(way, folder, base, call, name):

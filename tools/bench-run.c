@@ -210,12 +210,12 @@ static int read_commands(struct bench *b, char **words)
 			return -1;
 		*words = NULL;
 		size_t samples = b->rounds > WARM_UP ? b->rounds : WARM_UP;
-		struct command c = { .name = words[1], .argv = words + 2 };
-		c.wall_us = calloc(samples, sizeof(*c.wall_us));
-		c.cpu_us = calloc(samples, sizeof(*c.cpu_us));
-		if (!c.wall_us || !c.cpu_us)
+		struct command *c = &b->commands[b->count++];
+		*c = (struct command){ .name = words[1], .argv = words + 2 };
+		c->wall_us = calloc(samples, sizeof(*c->wall_us));
+		c->cpu_us = calloc(samples, sizeof(*c->cpu_us));
+		if (!c->wall_us || !c->cpu_us)
 			return -1;
-		b->commands[b->count++] = c;
 		for (words += 2; *words && strcmp(*words, "@") != 0;)
 			words++;
 	}

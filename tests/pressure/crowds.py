@@ -102,7 +102,7 @@ KINDS = ("user", "pid", "mnt", "net", "ipc", "uts", "cgroup")
 @test("in a user namespace with room for a few namespaces there is no end of runs: each gives all of them back", limit=900)
 def _():
     """The kernel counts what has been made and not yet freed, wherever it is held."""
-    count, room = (1000 if LONG and not MACHINE else 8 if MACHINE else 80), 40 if not MACHINE else 6
+    count, room = (1000 if LONG and not MACHINE else 24 if MACHINE else 80), 40 if not MACHINE else 20
     script = f"""
 mount -t tmpfs none /dev/shm || exit 97
 for kind in {' '.join(KINDS)}; do echo {room} > /proc/sys/user/max_${{kind}}_namespaces || exit 98; done

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The manual page, --help, the completions and the schema name what the program's tables have, and
 # nothing more: tests/front/test_manual.sh [MANUAL]
+# (of a profile: tests/profiles/test_settings.c)
 #
 #	CEJAIL   the program whose --help is checked (default: build/release/bin/cejail)
 set -euo pipefail
@@ -22,7 +23,7 @@ same() {
 		echo "pass manual: $sentence"
 	else
 		echo "FAIL manual: $sentence (< the program's, > the document's)"
-		diff <(echo "$wanted") <(echo "$seen") | sed -n 's/^\([<>]\)/     \1/p'
+		{ diff <(echo "$wanted") <(echo "$seen") || true; } | sed -n 's/^\([<>]\)/     \1/p'
 		failed=1
 	fi
 }
@@ -65,6 +66,15 @@ table_words() {
 
 verbs() {
 	sed -n '/} verbs\[\] = {/,/^};/s/^\t{ "\([a-z]*\)".*/\1/p' runtime/front/cli/main.c | sort
+}
+
+# Exit codes that are cejail's own, and 128+N.
+exit_codes() {
+	sed -n 's/^#define EXIT_[A-Z_]* *\([0-9]*\).*/\1/p' runtime/jail/outcome.c | sort
+}
+
+environment() {
+	grep -rhoE 'getenv\("[A-Z_]+"\)' runtime netns rootfs profiles --include='*.c' | cut -d'"' -f2 | sort -u
 }
 
 # --- what the manual names ----------------------------------------------------------
@@ -124,6 +134,10 @@ same "the manual names every state of a layer" \
 	"$(table_words layer_state_names)" "$(manual_words "State of a layer")"
 same "the manual names every verb" "$(verbs)" "$(manual_verbs)"
 
+same "the manual names every exit code" "$(exit_codes)" \
+	"$(chapter "EXIT STATUS" | sed -n 's/^\.It \([0-9][0-9 ,]*\).*/\1/p' | tr -d ' ' | tr , '\n' | sort)"
+same "the manual names every variable that is read" "$(environment)" \
+	"$(chapter ENVIRONMENT | sed -n 's/^\.It Ev //p' | tr -d ' ' | tr , '\n' | sort)"
 if [ -x "$CEJAIL" ]; then
 	same "--help names every option with its letter and value, in the table's order" \
 		"$(table_options)" "$(help_options)"

@@ -120,6 +120,12 @@ completion_options() {
 	grep -o -- '--[a-z][a-z-]*' "$1" | grep -vxE -- '--(help|version|names)' | sort -u
 }
 
+# The list in bash's is words of one string, in zsh's "verb:what it does" a line.
+completion_verbs() {
+	sed -n -e 's/.*_cejail_words "\(run [a-z ]*\)".*/\1/p' \
+		-e "/verbs=(/,/)/s/^\t*'\([a-z]*\):.*/\1/p" "$1" | tr ' ' '\n' | sort
+}
+
 # --- the comparisons ----------------------------------------------------------------
 
 same "the manual names every option with its letter and value, in the table's order" \
@@ -150,6 +156,7 @@ if [ -z "$completions" ]; then skip "completions" "there are none"; fi
 for file in $completions; do
 	same "$file names every option" \
 		"$(table_options | awk '{ print $2 }' | sort)" "$(completion_options "$file")"
+	same "$file names every verb" "$(verbs)" "$(completion_verbs "$file")"
 done
 
 if [ -f profiles/schema/result.json ]; then

@@ -252,7 +252,7 @@ static int copy_to(struct collector *c, int from_fd, int dir_fd, const char *nam
 	rc = copy_bytes(c, from_fd, to.fd, &item, err);
 	if (rc == COPIED)
 		rc = publish(c, dir_fd, &to, name, err);
-	newfile_fini(&to, dir_fd);
+	newfile_fini(&to);
 	if (rc != COPIED)
 		return rc < 0 ? rc : 0;
 	return add_item(c, &item, err);

@@ -3,16 +3,18 @@
  * newfile - a file that gets its name when it is whole.
  *
  * Until then it has none (O_TMPFILE), so that nothing is left of it when its writer is killed.
- * Where the file system has no such files (NFS, FUSE), a name that nobody can foresee stands for
- * it.
+ * Where the file system has no such files (NFS, FUSE, overlayfs before Linux 6.3) its name is
+ * removed as soon as it has been made, and newfile_publish copies it; a kill in just these moments
+ * leaves a file ".cejail-...".
  */
 #pragma once
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 struct newfile {
-	int fd;        /* to write to; -1: none */
-	char temp[32]; /* the name it has meanwhile; "": none */
+	int fd;         /* to write to; -1: none */
+	bool is_copied; /* it can't be linked */
 };
 
 #define NEWFILE_NULL                                                                               \
@@ -26,10 +28,10 @@ int newfile_open(int dir_fd, mode_t mode, struct newfile *out);
 /*
  * newfile_publish - close it, and let it take the place of whatever has this name.
  *
- * What was there is gone first, since linkat(2) replaces nothing: for an instant the name names
+ * What was there goes first, since linkat(2) replaces nothing: for an instant the name names
  * nothing.  -EISDIR: a directory has the name, and keeps it.
  */
 int newfile_publish(struct newfile *f, int dir_fd, const char *name);
 
 /* Leaves nothing unless it was published. */
-void newfile_fini(struct newfile *f, int dir_fd);
+void newfile_fini(struct newfile *f);

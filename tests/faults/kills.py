@@ -23,6 +23,7 @@ from internet import *  # noqa: F403
 INJECT = f"{PROBES}/inject"
 EXIT_CODE = 7
 PROGRAM = f"echo hello; mkdir -p out; echo whole > out/artifact; exit {EXIT_CODE}"
+NAMELESS = "/dev/shm"  # has files without a name (O_TMPFILE), which a kill can't leave
 SEED = int(os.environ.get("CEJAIL_TEST_SEED", "1"))  # of the random moments
 
 
@@ -170,7 +171,7 @@ def kill_at(base, net, options, place, victim, count):
 
 
 def kill_at_each(victim, roles, options, wanted, net=None):
-    with Folder() as f:
+    with Folder(NAMELESS) as f:
         last = calls_of(f.path, net, options)
         if victim == "userscope" and victim not in last:
             raise Skip("no cgroup is asked of a user manager here")
@@ -259,7 +260,7 @@ def _():
     os.close(channel)
     try:
         equal(os.read(ready, 1), b"!", "the word of the namespace's holder")
-        with Folder() as f, open(f"/proc/{holder}/ns/user", "rb") as door:
+        with Folder(NAMELESS) as f, open(f"/proc/{holder}/ns/user", "rb") as door:
             enter = {"preexec_fn": lambda: check(libc.setns(door.fileno(), CLONE_NEWUSER), "setns")}
 
             def can_run():
@@ -382,7 +383,7 @@ def kill_busy(run, role):
 
 def kill_at_random(net, roles, count, *options):
     dice = random.Random(SEED)
-    with Folder() as f:
+    with Folder(NAMELESS) as f:
         for number in range(count * (10 if LONG else 1)):
             role, pause = roles[number % len(roles)], dice.random() * 0.05 * SLOW
             try:
@@ -412,7 +413,7 @@ def _(*uplink):
 
 @test("SIGKILL to the whole process group of the caller, as runners of jobs send it, leaves nothing")
 def _():
-    with Folder() as f:
+    with Folder(NAMELESS) as f:
         run = Run(f.path, None)
         script = '"$@" | cat'
         words = ("/bin/sh", "-c", script, "sh", CEJAIL, *run.words(*NONE, program="echo ready; sleep 300 & sleep 300"))
@@ -429,7 +430,7 @@ def _():
 
 @test("a caller who is killed doesn't end the run, as long as somebody reads its output")
 def _():
-    with Folder() as f:
+    with Folder(NAMELESS) as f:
         run = Run(f.path, None)
         begin, end = os.pipe()
         words = run.words("-i", *NONE, program="echo ready; read line; echo $line")
@@ -451,7 +452,7 @@ def _():
 
 @test("a caller who is killed, and with him the reader of the output, takes the run with him")
 def _():
-    with Folder() as f:
+    with Folder(NAMELESS) as f:
         run = Run(f.path, None)
         words = ("/bin/sh", "-c", '"$@" & wait', "sh", CEJAIL, *run.words(*NONE, program="echo ready; sleep 300"))
         caller = subprocess.Popen(words, env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -476,7 +477,7 @@ def on_terminal(*words):
 
 @test("closing the terminal ends the run, and leaves nothing")
 def _():
-    with Folder() as f:
+    with Folder(NAMELESS) as f:
         for options in ((), ("-i",), ("--tty", "-i")):
             run = Run(f.path, None)
             pid, fd = on_terminal(*run.words(*options, *NONE, program="echo ready; sleep 300"))

@@ -261,8 +261,11 @@ def need_root_tree():
 class Folder:
     """A private directory for one test, gone when it ends."""
 
+    def __init__(self, place=None):
+        self.place = place
+
     def __enter__(self):
-        self.path = tempfile.mkdtemp(prefix=f"cejail-system-{os.getpid()}-")
+        self.path = tempfile.mkdtemp(prefix=f"cejail-system-{os.getpid()}-", dir=self.place)
         os.chmod(self.path, 0o755)
         return self
 

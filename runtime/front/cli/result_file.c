@@ -105,7 +105,7 @@ void result_file_fini(struct result_file *f)
 {
 	int saved = errno;
 
-	newfile_fini(&f->new, f->dir_fd);
+	newfile_fini(&f->new);
 	cj_close(&f->dir_fd);
 	free(f->name);
 	*f = (struct result_file)RESULT_FILE_NULL;

@@ -207,16 +207,18 @@ def _():
     kill_at_each("userscope", ("userscope",), NONE, 20)
 
 
+# Where processors are emulated each of these takes a minute, and the host's own kind is enough.
+TOO_SLOW = ("pasta", "slirp4netns") if SLOW > 5 else ()
 ROLES_WITH_UPLINK = ("supervisor", "init", "usher", "keeper", "helper")
 
 
-@each_uplink("through {} a supervisor killed at any system call of any role leaves nothing in the host", limit=900)
+@each_uplink("through {} a supervisor killed at any system call of any role leaves nothing in the host", limit=900, but=TOO_SLOW)
 def _(*uplink):
     with Internet() as net:
         kill_at_each("supervisor", ROLES_WITH_UPLINK, ("--network", "public", *uplink), 20, net)
 
 
-@each_uplink("through {}, when init is killed at any system call, the run ends with one result", limit=900)
+@each_uplink("through {}, when init is killed at any system call, the run ends with one result", limit=900, but=TOO_SLOW)
 def _(*uplink):
     with Internet() as net:
         kill_at_each("init", ROLES_WITH_UPLINK, ("--network", "public", *uplink), 12, net)
@@ -225,7 +227,7 @@ def _(*uplink):
 for victim, roles in (("usher", ("usher",)), ("keeper", ("supervisor", "keeper")), ("helper", ("helper",))):
 
     @each_uplink(f"through {{}}, when its {victim} is killed while it starts, the run goes on, and leaves nothing",
-                 limit=900, but=("host",))  # fmt: skip
+                 limit=900, but=("host", *TOO_SLOW))  # fmt: skip
     def _(*uplink, victim=victim, roles=roles):
         with Internet() as net:
             kill_at_each(victim, roles, ("--network", "public", *uplink), 12, net)
@@ -401,7 +403,7 @@ def _():
     kill_at_random(None, ("supervisor", "init", "payload"), 12, *NONE)
 
 
-@each_uplink("through {} a busy run in which a role is killed at a random moment leaves nothing in the host", limit=600)
+@each_uplink("through {} a busy run in which a role is killed at a random moment leaves nothing in the host", limit=600, but=TOO_SLOW)
 def _(*uplink):
     roles = ("supervisor", "init", "payload") + (() if uplink[1] == "host" else ("keeper", "helper"))
     with Internet() as net:

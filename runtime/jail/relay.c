@@ -64,6 +64,7 @@ void relay_own_output(struct relay *r)
 		return;
 	r->out_fd = fd;
 	r->owns_out = true;
+	r->is_caller_out = false; /* it takes what it can at once: nothing to ask first */
 }
 
 bool relay_has_pending(const struct relay *r)

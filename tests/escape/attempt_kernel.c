@@ -199,7 +199,7 @@ static bool try_name_to_handle(void)
 {
 	struct file_handle h = { 0 };
 	int mount_id;
-	return got_past(name_to_handle_at(AT_FDCWD, "/", &h, &mount_id, 0), EOVERFLOW);
+	return got_past(name_to_handle_at(AT_FDCWD, ".", &h, &mount_id, 0), EOVERFLOW);
 }
 static bool try_mbind(void)
 {

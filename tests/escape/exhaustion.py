@@ -10,10 +10,12 @@ from pointers import check_rows
 LIMIT, WANTED = 16, 24  # MiB
 
 # Roads to memory that no process has mapped, or that a look at /proc misses: exhaust_memory.c.
-# SEEN: also where no cgroup counts, by the supervisor or because the road is closed there.
+# SEEN: also where no cgroup counts, by the supervisor or because the road is closed there or everywhere.
+# COUNTED: by a cgroup.  UNCOUNTED: by nobody; Linux 6.18 charges neither to a cgroup, SECURITY.md says so.
 SEEN = ("leaderless", "tables", "messages", "semaphores", "access_lists", "filters", "terminals")
-UNSEEN = ("unmapped", "areas", "unix", "pipes", "udp", "netlink", "locks", "epolls")
-ROADS = SEEN + UNSEEN
+COUNTED = ("unmapped", "areas", "unix", "pipes", "udp", "epolls")
+UNCOUNTED = ("netlink", "locks")
+ROADS = SEEN + COUNTED + UNCOUNTED
 
 # Things the kernel counts, and how many of them a jail may have: exhaust_counts.c.  What is not about
 # processes it counts for the jail's caller, too, in user namespaces above.
@@ -103,12 +105,12 @@ def held(done):
     return text.strip() or f"{value['status']} {value['exit_code']} {value['signal']}"
 
 
-@test("no road leads past the memory limit, where a cgroup counts; where none does, what is not seen is known", limit=200)
+@test("no road leads past the memory limit but those that are known", limit=200)
 def _():
     by_cgroup = is_held_by_cgroup("memory")
     found = verdicts(lambda road: start(*road_words(road)), ROADS, held)
     tried(len(found))
-    expected = ROADS if by_cgroup else SEEN
+    expected = SEEN + COUNTED if by_cgroup else SEEN
     open_ones = {road: word for road, word in found.items() if road in expected and word != "HELD"}
     equal(open_ones, {}, "roads past the limit")
     strange = {road: word for road, word in found.items() if word != "HELD" and " ESCAPED (" not in word}

@@ -368,7 +368,8 @@ static int on_relay(struct watch *w, unsigned source, uint32_t events)
 {
 	size_t i = (source - SOURCE_RELAYS) / 2;
 	bool is_out = (source - SOURCE_RELAYS) % 2 == 1;
-	if (is_out && (events & EPOLLERR))
+	/* A hang-up stays: a socket whose other end is gone, a terminal that nobody has open. */
+	if (is_out && (events & (EPOLLERR | EPOLLHUP)))
 		reader_gone(w, i);
 	else
 		(void)pump(w, i);

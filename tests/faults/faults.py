@@ -220,6 +220,15 @@ def terminal():
     try_all(TERMINAL)
 
 
+@test("a terminal that the program has closed keeps nobody busy")
+def closed_terminal():
+    script = "exec </dev/null >/dev/null 2>&1; sleep 0.5; exit 7"
+    way = Way("closed", *TERMINAL.args, tty=True, program=("--", "/bin/sh", "-c", script))
+    with harness.Folder() as f:
+        _, calls = calls_of(way, f.path)
+    harness.between(len(calls), 100, 5000, "system calls of all roles")
+
+
 @test("each call of a run with a policy of its own fails once, and nothing is lost or left", limit=900)
 def policy():
     try_all(POLICY)

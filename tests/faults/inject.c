@@ -466,11 +466,25 @@ static void on_alarm(int signal)
 	(void)signal; /* waitpid(2) returns */
 }
 
+/* waitpid(2) has its favourites: each gets its turn, or one that calls without end is all we hear.
+ */
+static pid_t wait_for_anyone(int *status)
+{
+	static size_t turn;
+	for (size_t i = 0; i < TASKS_MAX; i++) {
+		turn = (turn + 1) % TASKS_MAX;
+		pid_t pid = the.tasks[turn].pid;
+		if (pid != 0 && waitpid(pid, status, __WALL | WNOHANG) == pid)
+			return pid;
+	}
+	return waitpid(-1, status, __WALL);
+}
+
 static void follow(void)
 {
 	for (;;) {
 		int status;
-		pid_t pid = waitpid(-1, &status, __WALL);
+		pid_t pid = wait_for_anyone(&status);
 		if (pid < 0)
 			break; /* ECHILD: all have ended; EINTR: we have waited long enough */
 		struct task *t = find_task(pid);

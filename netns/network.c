@@ -7,6 +7,7 @@
  */
 #include "netns/network.h"
 
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -292,13 +293,18 @@ static int on_hostaddrs(struct network *n, struct cj_error *err)
 	return 0;
 }
 
-static int on_uplink(struct network *n, struct cj_error *err)
+static void lose_uplink(struct network *n)
 {
 	char why[UPLINK_WHY_MAX] = "";
 	int fd = uplink_fd(n->uplink);
 	(void)epoll_ctl(n->epoll_fd, EPOLL_CTL_DEL, fd, NULL); /* it was there: cannot fail */
 	uplink_lost(n->uplink, why);
 	warn(n, "nothing leads out of the jail's network any more: %s", why);
+}
+
+static int on_uplink(struct network *n, struct cj_error *err)
+{
+	lose_uplink(n);
 	resolver_destroy(&n->resolver);
 	return answer_for_what_leads_nowhere(n, err);
 }
@@ -344,8 +350,17 @@ static void hear_the_rest(struct network *n, int log_fd)
 		;
 }
 
+/* It may have ended in the run's last moments, when nobody served the network any more. */
+static bool has_lost_uplink(const struct network *n)
+{
+	struct pollfd end = { .fd = n->uplink ? uplink_fd(n->uplink) : -1, .events = POLLIN };
+	return poll(&end, 1, 0) > 0;
+}
+
 const struct denials *network_report(struct network *n)
 {
+	if (has_lost_uplink(n))
+		lose_uplink(n);
 	if (!n->is_filtered)
 		return &n->denials;
 	struct cj_error err = { 0 };

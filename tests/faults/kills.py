@@ -386,7 +386,8 @@ def kill_busy(run, role):
 def kill_at_random(net, roles, count, *options):
     dice = random.Random(SEED)
     with Folder(NAMELESS) as f:
-        for number in range(count * (10 if LONG else 1)):
+        few = len(roles) if SLOW > 5 else count
+        for number in range(count * 10 if LONG else few):
             role, pause = roles[number % len(roles)], dice.random() * 0.05 * SLOW
             try:
                 run = Busy(f.path, net, *options)

@@ -377,7 +377,7 @@ HARMLESS = {
     "init EINVAL seccomp 1",  # an older kernel's answer to a flag it does not know: loaded without it
     "supervisor EPERM sendto [0-9]+",  # somebody else's table has that name: loaded again under the next number
     "usher EPERM setgroups 0",  # a caller without the right keeps its groups, as in whatever else it runs
-    "keeper EPERM mount /tmp/proc",  # a container forbids a new one: pasta sees the host's, as when it is run there
+    "keeper EPERM mount (/tmp/proc|[?])",  # a container forbids a new one: pasta sees the host's, as when it is run there
 }
 # The score only says which process of the host's goes first when memory is short: jail.c calls it best effort.
 UNSURE_LINES = {

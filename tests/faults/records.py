@@ -36,7 +36,7 @@ class Place:
         return f"{self.runs}/{run_id}.json"
 
     def sleeper(self, run_id):
-        words = ("run", "--id", run_id, "-p", "base", *NONE, "--", "/bin/sh", "-c", "echo ready; read line; echo end")
+        words = ("run", "--id", run_id, "-t", "5m", "-p", "base", *NONE, "--", "/bin/sh", "-c", "echo ready; read line; echo end")
         process = start(*words[:3], "-i", *words[3:], env=self.env, stdin=subprocess.PIPE)
         wait_until(lambda: b"ready" in process.stdout.read1(100), "the program's first word", 20)
         return process
@@ -211,7 +211,7 @@ def _():
             done.exits(0)
             lacks(cejail("ps", env=environment(), **nobody).exits(0).out, "test-record", "his ps")
             refused(cejail("kill", "test-record-alive", env=environment(), **nobody), "test-record-alive")
-            words = ("run", "-i", "--id", "test-record-his", "-p", "base", *NONE, "--", "/bin/sh", "-c", "echo ready; read line; echo end")
+            words = ("run", "-i", "--id", "test-record-his", "-t", "5m", "-p", "base", *NONE, "--", "/bin/sh", "-c", "echo ready; read line; echo end")
             process = start(*words, stdin=subprocess.PIPE, **nobody)
             wait_until(lambda: b"ready" in process.stdout.read1(100), "the program's first word", 20)
             lacks(place("ps").exits(0).out, "test-record-his", "our ps")

@@ -304,12 +304,16 @@ static const char *const stream_names[RELAY_COUNT] = {
 	[RELAY_STDERR] = "standard error",
 };
 
-/* An end is no failure; a terminal whose last user is gone says EIO for it.  pty(7) */
-static void warn_of_stream(struct watch *w, size_t i, const char *what, int code)
+/* An end is no failure; the jail's terminal, once its last user is gone, says EIO for it.  pty(7)
+ */
+static void warn_of_stream(struct watch *w, size_t i, bool is_read, int code)
 {
-	bool is_end = code == 0 || code == EPIPE || (w->j->plan->tty && code == EIO);
+	bool is_jails_side = is_read == (i != RELAY_STDIN);
+	bool is_end = code == 0 || code == EPIPE ||
+		      (code == EIO && is_jails_side && w->j->plan->tty);
 	if (!is_end)
-		jail_warn(w->j, "%s can't be %s: %s", stream_names[i], what, strerror(code));
+		jail_warn(w->j, "%s can't be %s: %s", stream_names[i], is_read ? "read" : "written",
+			  strerror(code));
 }
 
 /* The payload may close its input as it likes; a reader of its output that goes away ends the run.
@@ -317,7 +321,7 @@ static void warn_of_stream(struct watch *w, size_t i, const char *what, int code
 static void reader_gone(struct watch *w, size_t i)
 {
 	struct relay *r = &w->j->relays[i];
-	warn_of_stream(w, i, "written", r->out_error);
+	warn_of_stream(w, i, false, r->out_error);
 	unwatch_fd(w, relay_source(i, true), r->out_fd);
 	relay_end_out(r);
 	if (i == RELAY_STDIN) {
@@ -331,7 +335,7 @@ static void reader_gone(struct watch *w, size_t i)
 static void writer_gone(struct watch *w, size_t i)
 {
 	struct relay *r = &w->j->relays[i];
-	warn_of_stream(w, i, "read", r->in_error);
+	warn_of_stream(w, i, true, r->in_error);
 	unwatch_fd(w, relay_source(i, false), r->in_fd);
 	if (r->owns_out && !relay_has_pending(r))
 		unwatch_fd(w, relay_source(i, true), r->out_fd);

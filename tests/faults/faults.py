@@ -23,7 +23,12 @@ WORKERS = 2
 
 def calls_of(way, folder):
     """The run as it is without faults, and its calls."""
-    base = way.run(folder, "list")
+    for _ in range(5):
+        base = way.run(folder, "list")
+        if not (trial.IS_EMULATED and "timed out" in str(base.err)):
+            break
+    else:
+        raise harness.Skip("a run that is traced takes longer than a step may here")
     if base.code != way.status or base.left or not base.result:
         raise Failure(f"{way.name}: without a fault: {base!r}, left {base.left}, result {base.result}")
     return base, [Call(line) for line in base.report if line.startswith("call ")]

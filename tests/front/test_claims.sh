@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every test that SECURITY.md names exists: tests/front/test_claims.sh [DOCUMENT]
 #
-# A proof is written `SUBJECT: SENTENCE` (tests/*/SUBJECT.py) or `unit TEST: NAME`
-# (tests/*/TEST.c).  A row of a promise without a proof is a failure, too.
+# A proof is written `SUBJECT: SENTENCE` (tests/*/SUBJECT.py), `unit TEST: NAME` (tests/*/TEST.c) or
+# `fuzz NAME`.  A row of a promise, or of what reaches the supervisor, without a proof is a failure, too.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -11,9 +11,10 @@ DOCUMENT=${1:-SECURITY.md}
 failed=0
 named=0
 
-# The rows of the tables of promises.
+# The rows of the tables of promises, and of what reaches the supervisor.
 promises() {
-	sed -n '/^## What is promised/,/^## What is not/p' "$DOCUMENT" | grep -E '^\| ' | grep -v '^| promise'
+	sed -n -e '/^## What is promised/,/^## What is not/p' -e '/own attack surface/,/^## /p' "$DOCUMENT" |
+		grep -E '^\| ' | grep -vE '^\| (promise|what) '
 }
 
 report() {
@@ -24,6 +25,7 @@ report() {
 exists() {
 	local where=$1 what=$2
 	case $where in
+	fuzz\ *) [ -e "tests/fuzz/fuzz_${where#fuzz }.c" ] ;;
 	unit\ *) grep -qsE "^static void $what\(void" tests/*/"${where#unit }.c" ;;
 	*) grep -qsF "\"$what\"" tests/*/"$where.py" ;;
 	esac
@@ -31,7 +33,7 @@ exists() {
 
 # shellcheck disable=SC2016 # backquotes of Markdown, not of the shell
 proofs() {
-	promises | grep -oE '`(unit )?[a-z_]+: [^`]*`' | tr -d '`'
+	promises | grep -oE '`((unit )?[a-z_]+: [^`]*|fuzz [a-z_]+)`' | tr -d '`'
 }
 
 while IFS= read -r proof; do
@@ -42,7 +44,7 @@ done < <(proofs)
 # shellcheck disable=SC2016 # likewise
 while IFS= read -r row; do
 	report FAIL "no proof stands beside '$row'"
-done < <(promises | grep -vE '`(unit )?[a-z_]+: ' | cut -d'|' -f2)
+done < <(promises | grep -vE '`((unit )?[a-z_]+: |fuzz )' | cut -d'|' -f2)
 
 # Rows of threats point to tests in C, too.
 while IFS= read -r proof; do

@@ -7,7 +7,6 @@
  */
 #include "netns/network.h"
 
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -350,16 +349,10 @@ static void hear_the_rest(struct network *n, int log_fd)
 		;
 }
 
-/* It may have ended in the run's last moments, when nobody served the network any more. */
-static bool has_lost_uplink(const struct network *n)
-{
-	struct pollfd end = { .fd = n->uplink ? uplink_fd(n->uplink) : -1, .events = POLLIN };
-	return poll(&end, 1, 0) > 0;
-}
-
 const struct denials *network_report(struct network *n)
 {
-	if (has_lost_uplink(n))
+	/* In the run's last moments nobody serves the network any more. */
+	if (n->uplink && uplink_is_ending(n->uplink))
 		lose_uplink(n);
 	if (!n->is_filtered)
 		return &n->denials;

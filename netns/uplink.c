@@ -238,6 +238,13 @@ int uplink_fd(const struct uplink *u)
 	return u->keeper.pidfd;
 }
 
+/* The keeper lets go of its link, with or without a word, before it takes the helper with it. */
+bool uplink_is_ending(const struct uplink *u)
+{
+	struct pollfd link = { .fd = u->keeper.link_fd, .events = POLLIN };
+	return poll(&link, 1, 0) > 0;
+}
+
 void uplink_lost(struct uplink *u, char out_why[static UPLINK_WHY_MAX])
 {
 	char words[UPLINK_WHY_MAX];

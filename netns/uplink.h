@@ -75,6 +75,7 @@ bool uplink_is_second_best(const struct uplink *u);
 
 /* Readable when the helper has died; -1: there is none. */
 int uplink_fd(const struct uplink *u);
+bool uplink_is_ending(const struct uplink *u); /* what uplink_fd() will tell in a moment */
 
 /* After uplink_fd() was readable: why, in its own words where it had some. */
 void uplink_lost(struct uplink *u, char out_why[static UPLINK_WHY_MAX]);

@@ -174,7 +174,9 @@ def kill_at_each(victim, roles, options, wanted, net=None):
     with Folder(NAMELESS) as f:
         last = calls_of(f.path, net, options)
         true("supervisor" in last and "init" in last, f"calls were seen of {last} only")
-        for count, place in enumerate(sample(last, roles, wanted)):
+        places = sample(last, roles, wanted)
+        true(places, f"no call of {roles} was seen")
+        for count, place in enumerate(places):
             try:
                 kill_at(f.path, net, options, place, victim, count)
             except Failure as failure:

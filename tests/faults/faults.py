@@ -64,7 +64,11 @@ def sample(faults):
 
 
 def try_fault(way, folder, base, call, name):
-    seen = way.run(folder, "fail", call.role, call.mark, str(getattr(errno, name)))
+    """Again when it isn't reached: what happens side by side doesn't always make the same calls."""
+    for _ in range(3):
+        seen = way.run(folder, "fail", call.role, call.mark, str(getattr(errno, name)))
+        if seen.is_reached():
+            break
     call = call.reached(next(iter(seen.lines("done")), None))
     problem = trial.judge(seen, base, call, name)
     kind = "same" if seen.code == base.code else "refused"
@@ -144,8 +148,8 @@ def tell(way, rows):
     wrong = [f"{row['call']}: {row['error']}: {row['problem']}" for row in rows if row["problem"]]
     if wrong:
         raise Failure(f"{len(wrong)} of {len(rows)}:\n" + "\n".join(sorted(wrong)[:40]))
-    reached = len([row for row in rows if row["kind"] != "missed"])
-    harness.true(reached * 10 > len(rows) * 8, f"only {reached} of {len(rows)} faults were reached")
+    missed = [row["call"] for row in rows if row["kind"] == "missed"]
+    harness.true(len(missed) <= max(1, len(rows) // 5), f"of {len(rows)} faults these were not reached: {missed}")
 
 
 def an_end(f, stack):

@@ -437,17 +437,21 @@ static void road_access_lists(const char *name, long wanted)
 	in_processes(name, wanted, fill_lists);
 }
 
-/* Programs of the largest size, compiled for each socket: memory of all the host's filters. */
+/*
+ * Programs compiled for each socket: memory of all the host's filters.  As large as a socket takes
+ * them with the net.core.optmem_max of older kernels, 20 KiB.
+ */
+#define FILTER_LENGTH 2048
 static long fill_filters(long bytes)
 {
-	static struct sock_filter code[4096];
-	const struct sock_fprog program = { 4096, code };
-	for (int i = 0; i < 4095; i++)
+	static struct sock_filter code[FILTER_LENGTH];
+	const struct sock_fprog program = { FILTER_LENGTH, code };
+	for (int i = 0; i < FILTER_LENGTH - 1; i++)
 		code[i] = (struct sock_filter)BPF_STMT(BPF_ALU | BPF_ADD | BPF_K, 0x12345678u);
-	code[4095] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, 0xffff);
+	code[FILTER_LENGTH - 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, 0xffff);
 
 	long got = 0;
-	for (int i = 0; got < bytes && i < FILES_MAX; i++, got += 48 * KIB) {
+	for (int i = 0; got < bytes && i < FILES_MAX; i++, got += 24 * KIB) {
 		int fd = socket(AF_INET, SOCK_DGRAM, 0);
 		if (fd < 0 ||
 		    setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) < 0)

@@ -9,7 +9,7 @@ import struct
 import sys
 import time
 
-CLOSED4, CLOSED6, PUBLIC4 = "169.254.169.254", "fd00:ec2::254", "20.30.40.50"
+CLOSED4, CLOSED6, PUBLIC4, PUBLIC6 = "169.254.169.254", "fd00:ec2::254", "20.30.40.50", "2600:1f00::50"
 PATIENCE = float(sys.argv[1])
 SO_MARK, IP_TRANSPARENT, IP_OPTIONS, IP_PKTINFO, IP_UNICAST_IF = 36, 19, 4, 8, 50
 IPV6_HOPOPTS, IPV6_RTHDR, IPV6_DSTOPTS, MSG_FASTOPEN = 54, 57, 59, 0x20000000
@@ -161,8 +161,12 @@ def try_destination_options():
 
 
 def try_routing_header():
-    header = b"\x11\2\2\1\0\0\0\0" + socket.inet_pton(socket.AF_INET6, CLOSED6)
-    set_option(socket.AF_INET6, socket.IPPROTO_IPV6, IPV6_RTHDR, header)
+    """To an open address first, and from there to a closed one."""
+    header = b"\x11\2\2\1\0\0\0\0" + socket.inet_pton(socket.AF_INET6, PUBLIC6)
+    with datagrams(socket.AF_INET6) as s:
+        s.setsockopt(socket.IPPROTO_IPV6, IPV6_RTHDR, header)
+        s.sendto(ASK, (CLOSED6, 7))
+    raise Escaped("a packet with the header was sent")
 
 
 def netlink(kind, body, flags=0x605):

@@ -109,7 +109,7 @@ $(RANGES): $(addprefix $(OUT)/,tools/print-ranges.o netns/ranges.o netns/ip.o)
 	$(LINK) -o $@ $^
 # A process that lives long and uses the engine, as a service will.
 $(CALLER): $(OUT)/tests/pressure/caller.o $(FILTER) $(LIB)
-	$(LINK) -o $@ $^ $(LIBS)
+	$(LINK) -o $@ $^ $(or $(STATIC.$(VARIANT)),$(LIBS))
 probes: $(PROBES) $(RANGES) $(CALLER)
 fuzzers: $(FUZZERS)              ## build the fuzzers (make fuzzers VARIANT=fuzz CC=clang)
 

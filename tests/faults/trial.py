@@ -105,6 +105,7 @@ ERRORS = {
     "pipe2": ("EMFILE", "ENFILE"),
     "pivot_root": ("EPERM", "EBUSY"),
     "poll": ("EINTR", "ENOMEM"),
+    "ppoll": ("EINTR", "ENOMEM"),
     "prctl": ("EPERM", "EINVAL"),
     "pread64": ("EINTR", "EIO"),
     "prlimit64": ("EPERM",),
@@ -120,6 +121,7 @@ ERRORS = {
     "rmdir": ("EBUSY", "EPERM"),
     "rt_sigtimedwait": ("EINTR", "EAGAIN"),
     "seccomp": ("EACCES", "EBUSY", "ENOMEM", "EINVAL"),
+    "sendfile": ("EINTR", "EIO", "ENOSPC"),
     "sendmsg": ("EINTR", "ENOBUFS", "EPERM", "ETOOMANYREFS"),
     "sendto": ("ENOBUFS", "EPERM"),  # to netlink: it does not wait, so no signal comes in between
     "setgid": ("EPERM",),
@@ -167,7 +169,7 @@ NEVER_FAIL = {
 }  # fmt: skip
 # A signal that comes in between (SIGCONT at least can't be blocked) changes nothing about a run.
 RETRIED = {
-    "read", "write", "recvmsg", "sendmsg", "recvfrom", "poll", "epoll_wait", "wait4", "waitid",
+    "read", "write", "recvmsg", "sendmsg", "recvfrom", "poll", "sendfile", "epoll_wait", "wait4", "waitid",
     "nanosleep", "clock_nanosleep", "flock", "rt_sigtimedwait", "accept4",
 }  # fmt: skip
 

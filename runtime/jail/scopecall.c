@@ -6,12 +6,14 @@
 #include "runtime/jail/scopecall.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
 #include "runtime/jail/cgroup_text.h"
 #include "runtime/jail/kernfile.h"
 #include "runtime/jail/sdbus.h"
@@ -20,6 +22,13 @@
 #define ANSWER_LIMIT_US 2000000
 #define ENTER_LIMIT_MS  2000
 #define OBJECT_PATH_MAX 800 /* a unit name has at most 255 bytes */
+
+/* What is asked for, and for whom. */
+struct wish {
+	const char *unit;
+	pid_t pid;
+	int pidfd; /* of pid: readable when it has ended */
+};
 
 static int connect_door(const struct sdbus *lib, const struct userdoor *door, struct sd_bus **out,
 			struct cj_error *err)
@@ -120,46 +129,70 @@ static bool is_delegated(const struct sdbus *lib, struct sd_bus *bus, pid_t pid)
 
 /* --- a scope ------------------------------------------------------------------------ */
 
-static int start_scope(const struct sdbus *lib, struct sd_bus *bus, const char *unit, pid_t pid,
+static int start_scope(const struct sdbus *lib, struct sd_bus *bus, const struct wish *wish,
 		       struct cj_error *err)
 {
 	struct sdbus_error error = { 0 };
 	int rc = lib->call_method(
 	    bus, "org.freedesktop.systemd1", "/org/freedesktop/systemd1",
 	    "org.freedesktop.systemd1.Manager", "StartTransientUnit", &error, NULL,
-	    "ssa(sv)a(sa(sv))", unit, "fail", 4, /* properties: org.freedesktop.systemd1(5) */
-	    "Description", "s", "a jail of cejail", "PIDs", "au", 1, (uint32_t)pid, "Delegate", "b",
-	    1, "CollectMode", "s", "inactive-or-failed", 0); /* auxiliary units */
+	    "ssa(sv)a(sa(sv))", wish->unit, "fail", 4, /* properties: org.freedesktop.systemd1(5) */
+	    "Description", "s", "a jail of cejail", "PIDs", "au", 1, (uint32_t)wish->pid,
+	    "Delegate", "b", 1, "CollectMode", "s", "inactive-or-failed", 0); /* auxiliary units */
 	if (rc < 0)
-		rc = cj_fail(err, -rc, "start '%s'%s%.200s", unit, error.message ? ": " : "",
+		rc = cj_fail(err, -rc, "start '%s'%s%.200s", wish->unit, error.message ? ": " : "",
 			     error.message ? error.message : "");
 	lib->error_free(&error);
 	return rc < 0 ? rc : 0;
 }
 
+/*
+ * A scope that was made for a process already dead never held one, so its end is never noticed,
+ * and the manager keeps it.  ENOENT and the like: it is gone.
+ */
+static void stop_scope(const struct sdbus *lib, struct sd_bus *bus, const char *unit)
+{
+	struct sdbus_error error = { 0 };
+	(void)lib->call_method(bus, "org.freedesktop.systemd1", "/org/freedesktop/systemd1",
+			       "org.freedesktop.systemd1.Manager", "StopUnit", &error, NULL, "ss",
+			       unit, "replace");
+	lib->error_free(&error);
+}
+
+static bool has_ended(int pidfd)
+{
+	struct pollfd p = { .fd = pidfd, .events = POLLIN };
+	return poll(&p, 1, 0) > 0;
+}
+
 /* The answer only says that a job is queued.  Where it leads can be seen. */
-static int await_scope(pid_t pid, const char *unit, struct cj_error *err)
+static int await_scope(const struct sdbus *lib, struct sd_bus *bus, const struct wish *wish,
+		       struct cj_error *err)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
 	for (unsigned ms = 0; ms < ENTER_LIMIT_MS; ms++) {
-		if (is_in_unit(pid, unit))
+		if (has_ended(wish->pidfd)) {
+			stop_scope(lib, bus, wish->unit);
+			return cj_fail(err, ESRCH, "move a process into '%s'", wish->unit);
+		}
+		if (is_in_unit(wish->pid, wish->unit))
 			return 0;
 		(void)nanosleep(&pause, NULL); /* early is fine */
 	}
-	return cj_fail(err, ETIMEDOUT, "wait to be moved into '%s'", unit);
+	return cj_fail(err, ETIMEDOUT, "wait to be moved into '%s'", wish->unit);
 }
 
-static int try_door(const struct sdbus *lib, const struct userdoor *door, const char *unit,
-		    pid_t pid, struct cj_error *err)
+static int try_door(const struct sdbus *lib, const struct userdoor *door, const struct wish *wish,
+		    struct cj_error *err)
 {
 	struct sd_bus *bus = NULL;
 	int rc = connect_door(lib, door, &bus, err);
 	if (rc < 0)
 		return rc;
-	if (!is_delegated(lib, bus, pid)) {
-		rc = start_scope(lib, bus, unit, pid, err);
+	if (!is_delegated(lib, bus, wish->pid)) {
+		rc = start_scope(lib, bus, wish, err);
 		if (rc == 0)
-			rc = await_scope(pid, unit, err);
+			rc = await_scope(lib, bus, wish, err);
 	}
 	(void)lib->flush_close_unref(bus); /* returns NULL */
 	return rc;
@@ -172,17 +205,21 @@ int scopecall_enter(const char *id, pid_t pid, struct cj_error *err)
 	if (rc < 0)
 		return rc;
 
+	auto_fd int pidfd = sys_pidfd_open(pid);
+	if (pidfd < 0)
+		return cj_fail(err, errno, "open process %d", (int)pid);
 	char unit[64];
 	(void)snprintf(unit, sizeof(unit), "cejail-%s.scope", id);
+	const struct wish wish = { .unit = unit, .pid = pid, .pidfd = pidfd };
 
 	rc = cj_reject_as(err, ENOENT, "no user manager listens here");
 	for (size_t i = 0; i < USERDOORS; i++) {
 		struct userdoor door = userdoor_find(i);
 		if (door.address[0] == '\0')
 			continue;
-		rc = try_door(&lib, &door, unit, pid, err);
-		if (rc == 0 || rc == -ETIMEDOUT)
-			break; /* another door leads to the same, slow, manager */
+		rc = try_door(&lib, &door, &wish, err);
+		if (rc == 0 || rc == -ETIMEDOUT || rc == -ESRCH)
+			break; /* another door leads to the same manager */
 	}
 	return rc;
 }

@@ -6,6 +6,7 @@
 #include "runtime/jail/scopecall.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,6 +18,7 @@
 #include <sys/types.h>
 #include <sys/un.h>
 #include <time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -36,7 +38,7 @@ static struct {
 	int method_rc;
 	unsigned open_buses, errors_freed, sleeps;
 	unsigned moves_after; /* looks at /proc/self/cgroup until we are in the scope */
-	char unit[128], mode[16], types[64];
+	char unit[128], mode[16], types[64], stopped[128];
 	uint32_t pid;
 	int delegates;
 	char collect[64];
@@ -85,12 +87,20 @@ static int play_call(struct sd_bus *bus, const char *service, const char *path,
 	(void)bus;
 	if (strcmp(service, "org.freedesktop.systemd1") != 0 ||
 	    strcmp(path, "/org/freedesktop/systemd1") != 0 ||
-	    strcmp(interface, "org.freedesktop.systemd1.Manager") != 0 ||
-	    strcmp(member, "StartTransientUnit") != 0 || reply)
+	    strcmp(interface, "org.freedesktop.systemd1.Manager") != 0 || reply)
 		return -EBADMSG;
 
 	va_list ap;
 	va_start(ap, types);
+	if (strcmp(member, "StopUnit") == 0) {
+		(void)snprintf(play.stopped, sizeof(play.stopped), "%s", va_arg(ap, const char *));
+		va_end(ap);
+		return strcmp(types, "ss") == 0 ? 0 : -EBADMSG;
+	}
+	if (strcmp(member, "StartTransientUnit") != 0) {
+		va_end(ap);
+		return -EBADMSG;
+	}
 	(void)snprintf(play.types, sizeof(play.types), "%s", types);
 	(void)snprintf(play.unit, sizeof(play.unit), "%s", va_arg(ap, const char *));
 	(void)snprintf(play.mode, sizeof(play.mode), "%s", va_arg(ap, const char *));
@@ -256,6 +266,27 @@ static void a_delegated_scope_around_this_process_is_asked_for(void **state)
 	assert_string_equal(play.collect, "inactive-or-failed");
 	assert_int_equal(play.sleeps, 3);
 	assert_int_equal(play.open_buses, 0);
+}
+
+/* Of a process that has ended, and that nobody has collected. */
+static void a_scope_for_a_dead_process_is_stopped(void **state)
+{
+	(void)state;
+	struct cj_error err = { 0 };
+	listen_at("bus");
+	pid_t pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(0);
+	siginfo_t ended;
+	assert_int_equal(waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOWAIT), 0);
+
+	assert_int_equal(scopecall_enter("J1", pid, &err), -ESRCH);
+	assert_string_equal(play.unit, "cejail-J1.scope");
+	assert_string_equal(play.stopped, "cejail-J1.scope");
+	assert_int_equal(play.tried, 1);
+	assert_int_equal(play.open_buses, 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
 }
 
 static void the_environments_address_comes_first_and_the_private_socket_last(void **state)
@@ -454,6 +485,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_delegated_scope_around_this_process_is_asked_for),
+		TEST(a_scope_for_a_dead_process_is_stopped),
 		TEST(the_environments_address_comes_first_and_the_private_socket_last),
 		TEST(a_unit_that_is_delegated_already_is_kept),
 		TEST(a_unit_that_another_cejail_has_vacated_is_kept),

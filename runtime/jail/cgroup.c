@@ -129,9 +129,10 @@ static void hold_limits(struct cgroup *c, const struct cgroup_limits *limits)
 static int make_dir(int parent_fd, const char *name)
 {
 	for (unsigned attempt = 0; attempt < 2; attempt++) {
-		if (mkdirat(parent_fd, name, 0755) == 0)
-			return 0;
-		if (errno != EEXIST || unlinkat(parent_fd, name, AT_REMOVEDIR) < 0)
+		int rc = kernfile_make_dir(parent_fd, name);
+		if (rc != -EEXIST)
+			return rc;
+		if (unlinkat(parent_fd, name, AT_REMOVEDIR) < 0)
 			return errno == EBUSY ? -EEXIST : -errno;
 	}
 	return -EEXIST;

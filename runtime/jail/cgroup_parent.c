@@ -288,8 +288,9 @@ static bool claim_own(const struct cgroup_host *host, const char *id, struct cgr
 
 	/* What can't be enabled is missing in the subtree, which is looked at later. */
 	(void)cgroup_subtree_enable(root_fd);
-	if (mkdirat(root_fd, "cejail", 0755) < 0 && errno != EEXIST)
-		return decline(out, "make '%s': %s", out->path, strerror(errno));
+	int made = kernfile_make_dir(root_fd, "cejail");
+	if (made < 0 && made != -EEXIST)
+		return decline(out, "make '%s': %s", out->path, strerror(-made));
 	return true;
 }
 

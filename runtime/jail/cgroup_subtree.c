@@ -50,8 +50,9 @@ size_t cgroup_subtree_pids(int dir_fd, pid_t *out, size_t max)
 
 int cgroup_subtree_vacate(int dir_fd)
 {
-	if (mkdirat(dir_fd, CGROUP_SUPERVISOR_LEAF, 0755) < 0 && errno != EEXIST)
-		return -errno;
+	int made = kernfile_make_dir(dir_fd, CGROUP_SUPERVISOR_LEAF);
+	if (made < 0 && made != -EEXIST)
+		return made;
 
 	for (unsigned round = 0; round < VACATE_ROUNDS; round++) {
 		pid_t pids[VACATE_PIDS];

@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
@@ -54,4 +56,15 @@ int kernfile_write(int dir_fd, const char *name, const char *text)
 	if (put < 0)
 		return -errno;
 	return (size_t)put == size ? 0 : -EIO;
+}
+
+int kernfile_make_dir(int dir_fd, const char *name)
+{
+	if (mkdirat(dir_fd, name, 0755) < 0)
+		return -errno;
+	if (fchmodat(dir_fd, name, 0755, 0) == 0)
+		return 0;
+	int rc = -errno;
+	(void)unlinkat(dir_fd, name, AT_REMOVEDIR); /* ours of just now */
+	return rc;
 }

@@ -22,3 +22,9 @@ ssize_t kernfile_reread(int fd, char *buf, size_t size);
 
 /* One write(2) of `text` to an existing file, as kernel files want it. */
 int kernfile_write(int dir_fd, const char *name, const char *text);
+
+/*
+ * A directory of cgroupfs, with mode 0755 whatever our umask is: the user's systemd, who has no
+ * more rights than we, couldn't remove one that it may not open.  0 or -errno.
+ */
+int kernfile_make_dir(int dir_fd, const char *name);

@@ -538,6 +538,19 @@ static void a_leaf_is_named_before_it_is_made(void **state)
 	assert_true(cgroup_destroy(&c));
 }
 
+static void a_leaf_can_be_opened_whatever_the_umask(void **state)
+{
+	(void)state;
+	need_real();
+	struct stat st;
+	mode_t old = umask(0777);
+	struct cgroup c = create(real_parent);
+	umask(old);
+	assert_int_equal(stat(c.path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0755);
+	assert_true(cgroup_destroy(&c));
+}
+
 static void a_leaf_of_unknown_inode_is_removed_when_empty_and_never_emptied(void **state)
 {
 	(void)state;
@@ -612,6 +625,7 @@ int main(void)
 		REAL(a_newer_leaf_of_the_same_name_is_left_alone),
 		REAL(a_path_that_is_no_leaf_is_never_touched),
 		REAL(a_leaf_is_named_before_it_is_made),
+		REAL(a_leaf_can_be_opened_whatever_the_umask),
 		REAL(a_leaf_of_unknown_inode_is_removed_when_empty_and_never_emptied),
 	};
 	return cmocka_run_group_tests(tests, find_real_parent, remove_real_parent);

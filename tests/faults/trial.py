@@ -167,6 +167,18 @@ NEVER_FAIL = {
     "sched_getaffinity", "set_robust_list", "set_tid_address", "sysinfo", "time", "umask", "uname",
     "clock_gettime", "getrlimit", "personality", "sched_yield", "rt_sigaction", "rt_sigprocmask",
 }  # fmt: skip
+
+
+def errors_of(call):
+    """Those that this call can have: one of a descriptor looks for no path, and that there is none is an answer."""
+    names = ERRORS[call.name]
+    if call.name == "newfstatat" and call.argument == "''":
+        return [name for name in names if name not in ("EACCES", "ENOENT")]
+    if call.name == "openat2" and call.role == "supervisor":
+        return [name for name in names if name != "ENOENT"]
+    return names
+
+
 # A signal that comes in between (SIGCONT at least can't be blocked) changes nothing about a run.
 RETRIED = {
     "read", "write", "recvmsg", "sendmsg", "recvfrom", "poll", "sendfile", "epoll_wait", "wait4", "waitid",

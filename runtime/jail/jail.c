@@ -93,23 +93,22 @@ void jail_warn(struct jail *j, const char *fmt, ...)
  */
 static const int ending_signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM, SIGXCPU };
 
-static bool is_heard(int signal)
+static bool is_heard(int signal, const sigset_t *blocked)
 {
 	struct sigaction now;
-	sigset_t blocked;
 	if (signal == SIGTERM)
 		return true;
-	(void)sigaction(signal, NULL, &now); /* neither call can fail with these arguments */
-	(void)sigprocmask(SIG_BLOCK, NULL, &blocked);
-	return now.sa_handler == SIG_DFL && !sigismember(&blocked, signal);
+	(void)sigaction(signal, NULL, &now); /* cannot fail with these arguments */
+	return now.sa_handler == SIG_DFL && !sigismember(blocked, signal);
 }
 
 static int signals_enter(struct jail *j, struct cj_error *err)
 {
-	sigset_t heard;
+	sigset_t heard, blocked;
 	sigemptyset(&heard);
+	(void)sigprocmask(SIG_BLOCK, NULL, &blocked); /* cannot fail with these arguments */
 	for (size_t i = 0; i < sizeof(ending_signals) / sizeof(ending_signals[0]); i++)
-		if (is_heard(ending_signals[i]))
+		if (is_heard(ending_signals[i], &blocked))
 			sigaddset(&heard, ending_signals[i]);
 	if (j->plan->tty)
 		sigaddset(&heard, SIGWINCH);

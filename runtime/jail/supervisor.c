@@ -526,8 +526,7 @@ static void forget_readers(struct watch *w)
 		struct relay *r = &w->j->relays[i];
 		if (!relay_has_pending(r))
 			continue;
-		jail_warn(w->j, "%s was not read to its end: the rest is lost",
-			  i == RELAY_STDOUT ? "standard output" : "standard error");
+		jail_warn(w->j, "%s was not read to its end: the rest is lost", stream_names[i]);
 		unwatch_fd(w, relay_source(i, true), r->out_fd);
 		relay_end_out(r);
 		while (r->in_fd >= 0 && pump(w, i))

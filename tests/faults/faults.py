@@ -209,7 +209,7 @@ LAYERS = Way(
 )  # fmt: skip
 TERMINAL = Way(
     "a terminal", "-p", "base", "--network", "none", "--tty", "-i", tty=True,
-    program=("--", "/bin/sh", "-c", "test -t 0 && test -t 1 && test -t 2 && echo complete; exit 7"),
+    program=("--", "/bin/sh", "-c", "test -t 0 && test -t 1 && test -t 2 && echo on a terminal; exit 7"),
 )  # fmt: skip
 POLICY = Way(
     "a policy", "-p", "base", "--network", "none", "--seccomp",

@@ -398,6 +398,7 @@ UNSURE_LINES = {
     "init E.* (openat|write|close) (/proc/self/oom_score_adj|500)": "/proc/self/oom_score_adj: ",
     "init E.* prctl 15": "/proc/1/comm: ",
     "supervisor E.* ioctl [012]": ("",),  # a stream that says it is no terminal is used as none
+    "supervisor EIO read [0-9]+": "on a terminal",  # the master's end of file: its last user has hung up, pty(7)
     # whether the host has a way into IPv6, and lets us use it: without one the jail has none
     "supervisor E.* (socket|connect) [0-9]+": "connect 2600:",
     "init (EACCES|EPERM) openat /proc/sys/net/ipv6/conf/all/forwarding": ("connect 2600:", "connect fd00:"),

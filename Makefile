@@ -10,6 +10,7 @@ CC      ?= cc
 OUT     := build/$(VARIANT)$(if $(filter clang%,$(notdir $(CC))),-clang)
 PREFIX  ?= /usr/local
 PKGS    := libseccomp libcap yajl libmnl libnl-route-3.0
+HTTP    := libmicrohttpd
 IS_CLANG := $(findstring clang,$(shell $(CC) --version 2>/dev/null))
 WARN     = -Wall -Wextra -Wshadow -Wvla -Wformat=2 -Wstrict-prototypes -Wmissing-prototypes \
 	   -Walloca -Wpointer-arith -Wwrite-strings -Wno-missing-field-initializers -Werror \
@@ -39,16 +40,19 @@ INC     := -I. -D_GNU_SOURCE -include runtime/base/banned.h \
 	   -DCJ_VERSION='"$(VERSION)"' -DCJ_DATADIR='"$(PREFIX)/share/cejail"' \
 	   $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 LIBS    := $(shell pkg-config --libs $(PKGS) 2>/dev/null)
+HTTPLIBS := $(shell pkg-config --libs $(HTTP) 2>/dev/null)
 COMPILE  = $(CC) -std=gnu11 $(INC) $(WARN) $(FLAGS.$(VARIANT)) $(CPPFLAGS) $(CFLAGS) -MMD -MP
 LINK     = $(CC) $(FLAGS.$(VARIANT)) $(LINK.$(VARIANT)) $(CFLAGS) $(LDFLAGS)
 
 LIB     := $(OUT)/libcejail.a
 LIBSRC  := $(wildcard runtime/base/*.c rootfs/*.c netns/*.c profiles/*.c runtime/jail/*.c)
+LIBSRC  += $(wildcard runtime/front/report/*.c) $(filter-out %/main.c,$(wildcard runtime/front/serve/*.c))
 LIBSRC  += $(if $(filter coverage,$(VARIANT)),tests/cover/counters.c)
 CLISRC  := $(wildcard runtime/front/cli/*.c)
 FILTER  := $(OUT)/gen/default_filter.o
 CEJAIL  := $(OUT)/bin/cejail
 HELPER  := $(OUT)/libexec/cejail/userscope
+SERVER  := $(OUT)/libexec/cejail/serve
 BAKE    := $(OUT)/bin/bake-filter
 RANGES  := $(OUT)/bin/print-ranges
 TESTS   := $(patsubst %.c,$(OUT)/%,$(wildcard tests/*/test_*.c))
@@ -57,7 +61,7 @@ CALLER  := $(OUT)/tests/pressure/caller
 FUZZERS := $(patsubst %.c,$(OUT)/%,$(wildcard tests/fuzz/fuzz_*.c))
 MANS    := $(wildcard man/*.[1-9])
 
-all: $(CEJAIL) $(HELPER)         ## build the program and its helper (default)
+all: $(CEJAIL) $(HELPER) $(SERVER) ## build the program and its helpers (default)
 
 $(LIB): $(LIBSRC:%.c=$(OUT)/%.o)
 	@rm -f $@
@@ -82,6 +86,11 @@ $(HELPER): $(OUT)/runtime/front/userscope/main.o $(LIB)
 	@mkdir -p $(@D)
 	$(LINK) -o $@ $^
 
+# The service is a program of its own: the HTTP library and what it drags in would cost every run.
+$(SERVER): $(OUT)/runtime/front/serve/main.o $(FILTER) $(LIB)
+	@mkdir -p $(@D)
+	$(LINK) -o $@ $^ $(LIBS) $(HTTPLIBS)
+
 $(OUT)/%.o: %.c
 	@mkdir -p $(@D)
 	$(COMPILE) -c -o $@ $<
@@ -94,12 +103,12 @@ $(OUT)/tests/%.o: WARN += -Wno-null-dereference
 # A test may wrap system calls: the functions after "WRAP:" in its source.
 WRAPPED = $$(sed -n 's|^/\* WRAP: \(.*\) \*/|\1|p' $*.c | sed 's/[^ ][^ ]*/-Wl,--wrap=&/g')
 $(TESTS): $(OUT)/%: $(OUT)/%.o $(FILTER) $(LIB)
-	$(LINK) $(WRAPPED) -o $@ $^ $(LIBS) -lcmocka
+	$(LINK) $(WRAPPED) -o $@ $^ $(LIBS) $(HTTPLIBS) -lcmocka
 $(PROBES): $(OUT)/%: %.c $(wildcard tests/escape/*.h tests/faults/*.h)
 	@mkdir -p $(@D)
 	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Wextra -Werror -o $@ $<
 $(FUZZERS): $(OUT)/%: $(OUT)/%.o $(FILTER) $(LIB)
-	$(CC) $(FLAGS.fuzz) -fsanitize=fuzzer $(WRAPPED) -o $@ $^ $(LIBS)
+	$(CC) $(FLAGS.fuzz) -fsanitize=fuzzer $(WRAPPED) -o $@ $^ $(LIBS) $(HTTPLIBS)
 
 unit: $(TESTS)                   ## unit tests of this variant
 	@set -e; for t in $(TESTS); do echo "# $$t"; $$t; done
@@ -136,7 +145,7 @@ bench: all                       ## compare with bwrap and crun, side by side, r
 
 install: all                     ## into $(DESTDIR)$(PREFIX)
 	install -Dm755 -t $(DESTDIR)$(PREFIX)/bin $(CEJAIL)
-	install -Dm755 -t $(DESTDIR)$(PREFIX)/libexec/cejail $(HELPER)
+	install -Dm755 -t $(DESTDIR)$(PREFIX)/libexec/cejail $(HELPER) $(SERVER)
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/profiles profiles/*.json
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/profiles/schema profiles/schema/*.json
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/profiles/seccomp profiles/seccomp/*.json
@@ -156,7 +165,7 @@ uninstall:                       ## what install put there
 # One stamp a source, so that a second time looks at what has changed.  Versions are pinned where
 # another one has other checks.
 STATIC   := build/static
-CHECKED  := $(LIBSRC) $(CLISRC) $(wildcard runtime/front/userscope/*.c tools/*.c)
+CHECKED  := $(LIBSRC) $(CLISRC) $(wildcard runtime/front/userscope/*.c runtime/front/serve/main.c tools/*.c)
 LOOK     := -std=gnu11 $(INC)
 # Steps of the analyzer in one function, where it gives up: 225000 is its own, and takes three times as long.
 NODES    ?= 75000

@@ -17,8 +17,6 @@
 
 /* the front end is in no library */
 #include "runtime/front/cli/delivery.c"
-#include "runtime/front/cli/events.c"
-#include "runtime/front/cli/result.c"
 #include "runtime/front/cli/result_file.c"
 
 /* WRAP: linkat */

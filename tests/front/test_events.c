@@ -14,9 +14,7 @@
 #include <unistd.h>
 
 #include "runtime/base/scope.h"
-/* the front end is in no library */
-#include "runtime/front/cli/events.c"
-#include "runtime/front/cli/result.c"
+#include "runtime/front/report/events.h"
 
 #define auto_events __attribute__((cleanup(events_fini)))
 

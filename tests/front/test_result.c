@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "runtime/base/scope.h"
-#include "runtime/front/cli/result.c" /* the front end is in no library */
+#include "runtime/front/report/result.h"
 
 /* WRAP: malloc */
 static bool no_memory;

@@ -15,7 +15,7 @@
 #include "tests/fuzz/bytes.h"
 
 /* the stages are private to their table, and the front end is in no library */
-#include "runtime/front/cli/result.c"
+#include "runtime/front/report/result.c"
 #include "runtime/jail/jail.c"
 
 /* WRAP: network_build */

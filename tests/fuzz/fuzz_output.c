@@ -16,8 +16,8 @@
 #include "tests/fuzz/bytes.h"
 
 /* the front end is in no library */
-#include "runtime/front/cli/events.c"
-#include "runtime/front/cli/result.c"
+#include "runtime/front/report/events.c"
+#include "runtime/front/report/result.c"
 
 #define PIECES_MAX 12
 

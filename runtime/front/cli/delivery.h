@@ -7,8 +7,8 @@
 #pragma once
 
 #include "runtime/base/json.h"
-#include "runtime/front/cli/events.h"
-#include "runtime/front/cli/result.h"
+#include "runtime/front/report/events.h"
+#include "runtime/front/report/result.h"
 #include "runtime/front/cli/result_file.h"
 
 struct delivery {

@@ -4,7 +4,7 @@
  * ours to change (O_NONBLOCK belongs to the open file, which others share), so it is
  * polled first and written in pieces that poll(2) promises room for.
  */
-#include "runtime/front/cli/events.h"
+#include "runtime/front/report/events.h"
 
 #include <limits.h>
 #include <poll.h>
@@ -15,7 +15,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
-#include "runtime/front/cli/result.h"
+#include "runtime/front/report/result.h"
 
 void events_init(struct events *e, int fd)
 {

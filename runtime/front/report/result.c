@@ -3,7 +3,7 @@
  * The result as JSON.  Pure.  Every member is always there, null where there is nothing
  * to say, so that a reader needs no "is it there" before "what is it".
  */
-#include "runtime/front/cli/result.h"
+#include "runtime/front/report/result.h"
 
 #include <stdio.h>
 #include <time.h>

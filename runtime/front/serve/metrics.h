@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * metrics - what the service counts, as Prometheus text 0.0.4.  Pure.
+ *
+ * One table of families: name, type, help, labels.  No label has a value that a caller chooses:
+ * profiles are those the service knows, up to a bound, then "other".
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/base/error.h"
+#include "runtime/front/serve/account.h"
+#include "runtime/front/serve/job.h"
+
+#define METRICS_PROFILES_MAX 32
+
+struct metrics;
+struct metrics *metrics_create(void); /* NULL: no memory */
+void metrics_destroy(struct metrics **m);
+
+void metrics_count_run(struct metrics *m, const char *profile, enum tier tier,
+		       const struct summary *s,
+		       uint64_t request_us); /* from the whole request to its result */
+void metrics_count_refusal(struct metrics *m, enum refusal why);
+void metrics_count_pool(struct metrics *m, const char *profile, enum tier wanted, enum tier got);
+void metrics_count_audit_failure(struct metrics *m);
+void metrics_count_http(struct metrics *m, unsigned http_status);
+
+/* What is not counted but looked at when asked. */
+struct gauges {
+	uint64_t in_flight, queued, connections, pool_jails, pool_interpreters;
+	uint64_t started_ms; /* of the service, since the epoch */
+};
+/* The whole page; malloc'ed, the caller's. */
+int metrics_write(const struct metrics *m, const struct gauges *g, char **out_text,
+		  size_t *out_size, struct cj_error *err);

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * request - the body of POST /v1/runs, taken apart and checked.  Pure.
+ *
+ * A request is a profile's name, a program, and any of a profile's keys: the same table
+ * (profiles/settings.h) reads all three of command line, profile and request.  Schema:
+ * profiles/schema/request.json.  The server parses it to judge it, the worker to run it: one
+ * parser, the same bytes.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "profiles/config.h"
+#include "runtime/base/arena.h"
+#include "runtime/base/error.h"
+#include "runtime/base/json.h"
+
+#define REQUEST_FILES_MAX 1000
+
+/* Bytes of any kind: "text": "...", or "base64": "..."; in the arena. */
+struct blob {
+	const char *bytes;
+	size_t size;
+};
+
+struct request_file {
+	const char *path; /* in the jail: absolute, or below /box */
+	struct blob content;
+};
+
+/* What a prepared jail has to be for this request; each can serve the ones above it. */
+enum request_fit {
+	FIT_INTERPRETER, /* only the program differs: started interpreter, sealed jail, or cold */
+	FIT_JAIL,        /* its environment, working directory or command differ, too */
+	FIT_COLD,        /* it changes the jail's shape: memory, network, ... */
+};
+
+struct request {
+	const char *profile;
+	const char *id; /* NULL: minted */
+	bool has_code, is_command;
+	struct blob code;      /* "code": "text" or {"base64": "..."} */
+	struct strings args;   /* "args" behind the code, or "command" and its words */
+	const char *args_json; /* the text of "args_json": any JSON value; NULL: none */
+	bool has_stdin;
+	struct blob stdin_bytes;
+	struct request_file *files;
+	size_t nfiles;
+	bool wants_artifacts;
+	enum request_fit fit;
+	const struct json_node *root; /* the whole; request_apply reads the settings in it */
+};
+
+/* What one request may have; 0 is none at all. */
+struct request_caps {
+	size_t body_bytes, code_bytes, file_bytes, stdin_bytes;
+};
+
+/*
+ * request_parse - text to request.  Points into `a` and nowhere else.
+ *
+ * Fails: EINVAL with "request:LINE:COLUMN: ..."; EFBIG past a cap, naming it.
+ */
+int request_parse(const char *text, size_t size, const struct request_caps *caps, struct arena *a,
+		  struct request *out, struct cj_error *err);
+
+/*
+ * request_apply - its settings onto a config that has its profile loaded already.
+ *
+ * `may_name_host_paths`: settings that name something of the host (ro_bind, bind, connect, rootfs,
+ * seccomp, cgroup_parent, file, allow_private) are refused without it (EACCES).  Never over the
+ * API: tty and how a result is delivered.
+ */
+int request_apply(const struct request *r, bool may_name_host_paths, struct config *c,
+		  struct cj_error *err);

@@ -21,11 +21,14 @@ struct place {
 	char parent[PLACE_MAX]; /* "": doesn't apply to this caller */
 	char name[32];
 	bool is_shared; /* the parent is everybody's, and sticky */
+	mode_t mode;    /* at most */
 };
 
+/* Others may pass through to the service's socket; what the jails need is in it with a mode of its
+ * own. */
 static struct place place_of_root(uid_t uid)
 {
-	struct place place = { .name = "cejail" };
+	struct place place = { .name = "cejail", .mode = 0755 };
 	if (uid == 0)
 		(void)snprintf(place.parent, sizeof(place.parent), "/run");
 	return place;
@@ -34,7 +37,7 @@ static struct place place_of_root(uid_t uid)
 static struct place place_of_session(uid_t uid)
 {
 	(void)uid;
-	struct place place = { .name = "cejail" };
+	struct place place = { .name = "cejail", .mode = 0700 };
 	const char *dir = getenv("XDG_RUNTIME_DIR");
 	if (dir && dir[0] == '/' && strlen(dir) < sizeof(place.parent))
 		memcpy(place.parent, dir, strlen(dir) + 1);
@@ -44,14 +47,14 @@ static struct place place_of_session(uid_t uid)
 /* Where pam_systemd(8) puts it, for callers whose environment was emptied. */
 static struct place place_of_user(uid_t uid)
 {
-	struct place place = { .name = "cejail" };
+	struct place place = { .name = "cejail", .mode = 0700 };
 	(void)snprintf(place.parent, sizeof(place.parent), "/run/user/%u", uid);
 	return place;
 }
 
 static struct place place_in_memory(uid_t uid)
 {
-	struct place place = { .parent = "/dev/shm", .is_shared = true };
+	struct place place = { .parent = "/dev/shm", .is_shared = true, .mode = 0700 };
 	(void)snprintf(place.name, sizeof(place.name), "cejail-%u", uid);
 	return place;
 }
@@ -85,25 +88,27 @@ static int open_parent(const struct place *place, struct cj_error *err)
 	return is_safe_parent(&st, place->is_shared) ? take_fd(&fd) : PLACE_IS_CLOSED;
 }
 
-static int check_private(int fd, const char *path, struct cj_error *err)
+static int check_private(int fd, const char *path, mode_t mode, struct cj_error *err)
 {
 	struct stat st;
 	if (fstat(fd, &st) < 0)
 		return cj_fail(err, errno, "look at '%s'", path);
-	if (st.st_uid == geteuid() && (st.st_mode & 07777) == 0700)
+	if (st.st_uid == geteuid() && (st.st_mode & S_IRWXU) == S_IRWXU &&
+	    (st.st_mode & 07777 & ~mode) == 0)
 		return 0;
 	int rc = cj_fail(err, EPERM, "trust '%s': it belongs to uid %u and has mode %04o", path,
 			 st.st_uid, st.st_mode & 07777u);
-	(void)cj_hint(err, "remove it, or make it yours with mode 0700");
+	(void)cj_hint(err, "remove it, or make it yours with mode %04o", mode);
 	return rc;
 }
 
 /* dir_fd/name, made if missing.  `path` is for messages. */
-static int open_private(int dir_fd, const char *name, const char *path, struct cj_error *err)
+static int open_private(int dir_fd, const char *name, const char *path, mode_t mode,
+			struct cj_error *err)
 {
 	auto_fd int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT) {
-		if (mkdirat(dir_fd, name, 0700) < 0 && errno != EEXIST) {
+		if (mkdirat(dir_fd, name, mode) < 0 && errno != EEXIST) {
 			bool is_closed = errno == EACCES || errno == EROFS;
 			return is_closed ? PLACE_IS_CLOSED : cj_fail(err, errno, "make '%s'", path);
 		}
@@ -115,7 +120,7 @@ static int open_private(int dir_fd, const char *name, const char *path, struct c
 			(void)cj_hint(err, "remove it: cejail makes it anew");
 		return rc;
 	}
-	int rc = check_private(fd, path, err);
+	int rc = check_private(fd, path, mode, err);
 	return rc < 0 ? rc : take_fd(&fd);
 }
 
@@ -127,12 +132,12 @@ static int open_place(const struct place *place, struct cj_error *err)
 		return parent_fd;
 
 	(void)snprintf(path, sizeof(path), "%s/%s", place->parent, place->name);
-	auto_fd int dir_fd = open_private(parent_fd, place->name, path, err);
+	auto_fd int dir_fd = open_private(parent_fd, place->name, path, place->mode, err);
 	if (dir_fd < 0)
 		return dir_fd;
 
 	(void)snprintf(path, sizeof(path), "%s/%s/runs", place->parent, place->name);
-	auto_fd int runs_fd = open_private(dir_fd, "runs", path, err);
+	auto_fd int runs_fd = open_private(dir_fd, "runs", path, 0700, err);
 	/* Here only if the directory went away meanwhile: another place would have other locks. */
 	if (runs_fd == PLACE_IS_CLOSED)
 		return cj_fail(err, EACCES, "make '%s'", path);

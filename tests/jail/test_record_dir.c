@@ -235,6 +235,22 @@ static void a_directory_of_the_wrong_mode_is_not_trusted(void **state)
 	assert_false(exists(memory_place("/runs")));
 }
 
+/* The socket of the service lies in it. */
+static void others_may_pass_through_roots_directory_and_not_write_to_it(void **state)
+{
+	(void)state;
+	need_root();
+	make("/run/cejail", 0755);
+	auto_fd int fd = open_dir();
+	assert_true(fd >= 0);
+	struct stat st;
+	assert_int_equal(fstatat(fd, "runs", &st, 0), 0);
+	assert_int_equal(st.st_mode & 07777, 0700);
+
+	assert_int_equal(fchmod(fd, 0775), 0);
+	expect_refusal("mode 0775");
+}
+
 static void a_directory_of_somebody_else_is_not_trusted(void **state)
 {
 	(void)state;
@@ -292,6 +308,7 @@ int main(void)
 		TEST(a_relative_or_endless_session_directory_is_passed_over),
 		TEST(a_session_directory_others_may_write_to_is_passed_over),
 		TEST(a_directory_of_the_wrong_mode_is_not_trusted),
+		TEST(others_may_pass_through_roots_directory_and_not_write_to_it),
 		TEST(a_directory_of_somebody_else_is_not_trusted),
 		TEST(a_link_is_not_followed),
 		TEST(the_inner_directory_is_checked_as_well),

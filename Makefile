@@ -60,6 +60,7 @@ PROBES  := $(patsubst %.c,$(OUT)/%,$(wildcard tests/system/probes/*.c tests/esca
 CALLER  := $(OUT)/tests/pressure/caller
 FUZZERS := $(patsubst %.c,$(OUT)/%,$(wildcard tests/fuzz/fuzz_*.c))
 MANS    := $(wildcard man/*.[1-9])
+UNITS   := $(patsubst tools/systemd/%,%,$(wildcard tools/systemd/*/*.service tools/systemd/*/*.socket))
 
 all: $(CEJAIL) $(HELPER) $(SERVER) ## build the program and its helpers (default)
 
@@ -150,10 +151,16 @@ install: all                     ## into $(DESTDIR)$(PREFIX)
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/profiles/schema profiles/schema/*.json
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/profiles/seccomp profiles/seccomp/*.json
 	for m in $(MANS); do install -Dm644 -t $(DESTDIR)$(PREFIX)/share/man/man$${m##*.} $$m; done
+	for u in $(UNITS); do install -d $(DESTDIR)$(PREFIX)/lib/systemd/$$(dirname $$u) && \
+		sed 's|@PREFIX@|$(PREFIX)|' tools/systemd/$$u > $(DESTDIR)$(PREFIX)/lib/systemd/$$u; done
+	install -Dm644 tools/systemd/cejail.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/cejail.conf
+	install -Dm644 tools/systemd/cejail.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/cejail.conf
 	install -Dm644 tools/completions/cejail.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/cejail
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/zsh/site-functions tools/completions/_cejail
 
 uninstall:                       ## what install put there
+	for u in $(UNITS); do rm -f $(DESTDIR)$(PREFIX)/lib/systemd/$$u; done
+	rm -f $(DESTDIR)$(PREFIX)/lib/sysusers.d/cejail.conf $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/cejail.conf
 	rm -f $(DESTDIR)$(PREFIX)/bin/cejail
 	rm -rf $(DESTDIR)$(PREFIX)/share/cejail $(DESTDIR)$(PREFIX)/libexec/cejail
 	for m in $(MANS); do rm -f $(DESTDIR)$(PREFIX)/share/man/man$${m##*.}/$${m##*/}; done

@@ -149,10 +149,12 @@ static int plan_limits(struct planner *p, struct cj_error *err)
 		.memory_bytes = c->memory_bytes,
 		.millicpus = c->millicpus,
 		.pids = c->pids,
-		.wall_ms = c->wall_ms,
 		.cpu_ms = c->cpu_ms,
 		.nofile = c->nofile,
 		.fsize_bytes = c->disk_bytes,
+	};
+	p->program.limits = (struct run_limits){
+		.wall_ms = c->wall_ms,
 		.output_bytes = c->output_bytes,
 		.kill_on_output_limit = c->on_output_limit == OUTPUT_KILL,
 	};

@@ -17,9 +17,14 @@
 
 /* What one jail may use.  0: not limited, only for cpu_ms. */
 struct limits_spec {
-	uint64_t memory_bytes, millicpus, pids, wall_ms, cpu_ms;
+	uint64_t memory_bytes, millicpus, pids, cpu_ms;
 	uint64_t nofile, fsize_bytes;
-	uint64_t output_bytes;
+};
+
+/* What one program may use of the supervisor: a jail that waits for its program has none yet. */
+struct run_limits {
+	uint64_t wall_ms;      /* 0: not limited */
+	uint64_t output_bytes; /* kept of stdout and of stderr, each */
 	bool kill_on_output_limit;
 };
 
@@ -46,6 +51,7 @@ struct program {
 	char id[PLAN_ID_MAX];
 	struct strings argv; /* {file} and {args} already in place */
 	struct strings env;  /* the whole environment, sorted as given, one per name */
+	struct run_limits limits;
 	const char *workdir;
 	enum code_source code_source;
 	const char *code_name; /* the caller's word for it: the file's path, "-c", "-" */

@@ -81,7 +81,8 @@ static void put_root(struct json_writer *w, const struct rootfs_spec *root)
 	json_close_object(w);
 }
 
-static void put_limits(struct json_writer *w, const struct limits_spec *limits)
+static void put_limits(struct json_writer *w, const struct limits_spec *limits,
+		       const struct run_limits *run)
 {
 	json_put_key(w, "limits");
 	json_open_object(w);
@@ -89,14 +90,13 @@ static void put_limits(struct json_writer *w, const struct limits_spec *limits)
 	json_put_key(w, "cpus");
 	json_put_milli(w, limits->millicpus);
 	put_u64(w, "pids", limits->pids);
-	put_u64(w, "wall_ms", limits->wall_ms);
+	put_u64(w, "wall_ms", run->wall_ms);
 	put_u64(w, "cpu_ms", limits->cpu_ms);
 	put_u64(w, "nofile", limits->nofile);
 	put_u64(w, "fsize_bytes", limits->fsize_bytes);
-	put_u64(w, "output_bytes", limits->output_bytes);
-	put_string(
-	    w, "on_output_limit",
-	    output_policy_names[limits->kill_on_output_limit ? OUTPUT_KILL : OUTPUT_TRUNCATE]);
+	put_u64(w, "output_bytes", run->output_bytes);
+	put_string(w, "on_output_limit",
+		   output_policy_names[run->kill_on_output_limit ? OUTPUT_KILL : OUTPUT_TRUNCATE]);
 	json_close_object(w);
 }
 
@@ -181,7 +181,7 @@ void plan_write(struct json_writer *w, const struct plan *plan, const struct pro
 	put_string(w, "sha256", plan->profile_sha256);
 	json_close_object(w);
 	put_root(w, &plan->root);
-	put_limits(w, &plan->limits);
+	put_limits(w, &plan->limits, &program->limits);
 	put_plan_network(w, &plan->network);
 	put_policy(w, plan->policy);
 	put_string(w, "cgroup_parent", plan->cgroup_parent);

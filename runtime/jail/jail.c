@@ -278,13 +278,19 @@ static void note_limits(struct jail *j)
 				   false },
 		[LIMIT_CPUS] = { l->millicpus, held[CGROUP_CPU] ? BY_CGROUP : BY_NONE, false },
 		[LIMIT_PIDS] = { l->pids, held[CGROUP_PIDS] ? BY_CGROUP : BY_RLIMIT, false },
-		[LIMIT_WALL] = { l->wall_ms, BY_SUPERVISOR, false },
 		[LIMIT_CPU_TIME] = { l->cpu_ms, BY_SUPERVISOR, false },
 		[LIMIT_DISK] = { j->plan->root.scratch_bytes, BY_TMPFS, false },
 		[LIMIT_NOFILE] = { l->nofile, BY_RLIMIT, false },
-		[LIMIT_OUTPUT] = { l->output_bytes, BY_SUPERVISOR, false },
 	};
 	memcpy(j->limits, states, sizeof(states));
+}
+
+/* The same jail can serve programs with different ones. */
+static void note_run_limits(struct jail *j)
+{
+	const struct run_limits *l = &j->program->limits;
+	j->limits[LIMIT_WALL] = (struct limit_state){ l->wall_ms, BY_SUPERVISOR, false };
+	j->limits[LIMIT_OUTPUT] = (struct limit_state){ l->output_bytes, BY_SUPERVISOR, false };
 }
 
 /* Whatever is not at its best is one sentence in the result and on the terminal. */
@@ -502,6 +508,7 @@ int jail_start(struct jail *j, const struct program *program, const struct jail_
 	int far[3] = { -1, -1, -1 };
 	j->program = program;
 	j->io = *io;
+	note_run_limits(j);
 	int rc = start(j, far, err);
 	for (int i = 0; i < 3; i++)
 		cj_close(&far[i]); /* ours would hold back the end of file */

@@ -294,7 +294,7 @@ static void keep_output(struct watch *w, size_t i, const uint8_t *bytes, size_t 
 	(void)capture_add(kept, bytes,
 			  size); /* without memory it is still counted, and so truncated */
 	tell_event(w, stream == 0 ? "stdout" : "stderr", bytes, size);
-	if (w->j->plan->limits.kill_on_output_limit && capture_is_truncated(kept))
+	if (w->j->program->limits.kill_on_output_limit && capture_is_truncated(kept))
 		outcome_decide(w->out, STATUS_OUTPUT_LIMIT);
 }
 
@@ -439,8 +439,8 @@ static int open_timer(uint64_t first_ms, uint64_t every_ms, struct cj_error *err
 static int watch_timers(struct watch *w, struct cj_error *err)
 {
 	const struct jail *j = w->j;
-	if (j->plan->limits.wall_ms > 0) {
-		w->wall_fd = open_timer(j->plan->limits.wall_ms, 0, err);
+	if (j->program->limits.wall_ms > 0) {
+		w->wall_fd = open_timer(j->program->limits.wall_ms, 0, err);
 		if (w->wall_fd < 0 || watch_fd(w, SOURCE_WALL, w->wall_fd, EPOLLIN, err) < 0)
 			return -err->code;
 	}

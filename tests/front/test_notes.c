@@ -72,10 +72,9 @@ static const struct denial refusals[] = {
 
 static void print_refusals(const struct denial *denied, size_t count)
 {
-	static const struct plan plan;
 	auto_outcome struct outcome o = make_outcome();
 	o.network = (struct network_outcome){ UPLINK_HOST, denied, count };
-	notes_print(&o, &plan);
+	notes_print(&o);
 }
 
 static void each_refused_place_is_a_line(void **state)

@@ -57,6 +57,7 @@ int __wrap_epoll_ctl(int fd, int op, int other, struct epoll_event *event)
 
 struct run {
 	struct plan plan;
+	struct run_limits limits;
 	struct jail_io io;
 	struct outcome out;
 	struct cj_error err;
@@ -68,6 +69,7 @@ static int setup(void **state)
 	static struct run r;
 	memset(&r, 0, sizeof(r));
 	r.plan = simple_plan();
+	r.limits = simple_limits;
 	r.io = (struct jail_io){
 		.stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1, .tty_fd = -1, .hangup_fd = -1
 	};
@@ -87,7 +89,9 @@ static int teardown(void **state)
 static int watch(struct run *r, const char *script)
 {
 	const char *words[] = { "/bin/sh", "-c", script, NULL };
-	const struct program program = { .workdir = "/box", .argv = { words, 3 } };
+	const struct program program = { .workdir = "/box",
+					 .argv = { words, 3 },
+					 .limits = r->limits };
 	struct jail *jail = NULL;
 	r->before = open_descriptors();
 	int rc = jail_prepare(&r->plan, unique_id(), &jail, &r->err);
@@ -203,7 +207,7 @@ static void every_failing_call_of_the_loop_is_told_as_ours(void **state)
 {
 	struct run *r = *state;
 	r->plan.limits.cpu_ms = 60000; /* the second timer */
-	r->plan.limits.wall_ms = 100;
+	r->limits.wall_ms = 100;
 	code = ENOMEM;
 	int failed = 0;
 	for (fail_at = 1; fail_at < 1000; fail_at++) {
@@ -222,13 +226,15 @@ static void every_failing_call_of_the_loop_is_told_as_ours(void **state)
 		assert_string_equal(r->out.error.msg, r->err.msg);
 	}
 	assert_int_equal(r->out.status, STATUS_TIMEOUT);
+	assert_int_equal(r->out.limits[LIMIT_WALL].value, 100);
+	assert_int_equal(r->out.limits[LIMIT_OUTPUT].value, 4096);
 	assert_true(failed > 10);
 }
 
 static void a_signal_in_between_is_no_failure(void **state)
 {
 	struct run *r = *state;
-	r->plan.limits.wall_ms = 0;
+	r->limits.wall_ms = 0;
 	code = EINTR;
 	fail_at = 1;
 	assert_int_equal(watch(r, "exit 3"), 0);

@@ -45,12 +45,12 @@ static inline struct plan simple_plan(void)
 		.limits = { .memory_bytes = TEST_MEMORY_BYTES,
 			    .millicpus = 1000,
 			    .pids = 16,
-			    .wall_ms = 20000,
 			    .nofile = 64,
-			    .fsize_bytes = 1 << 20,
-			    .output_bytes = 4096 },
+			    .fsize_bytes = 1 << 20 },
 	};
 }
+
+static const struct run_limits simple_limits = { .wall_ms = 20000, .output_bytes = 4096 };
 
 /* Tests of several builds run side by side. */
 static inline const char *unique_id(void)
@@ -85,7 +85,7 @@ static inline int run(const struct plan *plan, const char *const *argv, struct o
 	const struct jail_io io = {
 		.stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1, .tty_fd = -1, .hangup_fd = -1
 	};
-	struct program program = { .workdir = "/box" };
+	struct program program = { .workdir = "/box", .limits = simple_limits };
 	while (argv[program.argv.count])
 		program.argv.count++;
 	program.argv.items = (const char **)argv;

@@ -52,7 +52,7 @@ static const struct jail_io no_io = {
 	.stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1, .tty_fd = -1, .hangup_fd = -1
 };
 
-static struct plan plan_for(const struct way *way)
+static struct plan make_plan(void)
 {
 	return (struct plan){
 		.profile_name = "test",
@@ -66,10 +66,8 @@ static struct plan plan_for(const struct way *way)
 		.limits = { .memory_bytes = 64 << 20,
 			    .millicpus = 1000,
 			    .pids = 16,
-			    .wall_ms = way->wall_ms,
 			    .nofile = 64,
-			    .fsize_bytes = 1 << 20,
-			    .output_bytes = 4096 },
+			    .fsize_bytes = 1 << 20 },
 	};
 }
 
@@ -170,7 +168,8 @@ static int judge(const struct way *way, const struct outcome *out)
 /* A started or failed jail to its end. */
 static int finish_run(struct jail *jail, const struct way *way, const char *id)
 {
-	struct program program = { .workdir = way->workdir };
+	struct program program = { .workdir = way->workdir,
+				   .limits = { .wall_ms = way->wall_ms, .output_bytes = 4096 } };
 	struct cj_error err = { 0 };
 	struct outcome out;
 	while (program.argv.count < 3 && way->argv[program.argv.count])
@@ -198,7 +197,7 @@ static int run_batch(unsigned first, unsigned together)
 	for (unsigned i = 0; i < together; i++) {
 		const struct way *way = &ways[(first + i) % WAYS];
 		struct cj_error err = { 0 };
-		plans[i] = plan_for(way);
+		plans[i] = make_plan();
 		(void)snprintf(ids[i], sizeof(ids[i]), "test-%d-%u", getpid(), first + i);
 		if (jail_prepare(&plans[i], ids[i], &jails[i], &err) < 0)
 			rc = complain(way, "prepare", &err);

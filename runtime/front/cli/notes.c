@@ -46,8 +46,9 @@ static void note_cancel(const struct outcome *o)
 		log_note("cancelled: nobody takes the output any more");
 }
 
-static void note_status(const struct outcome *o, const struct limits_spec *l)
+static void note_status(const struct outcome *o)
 {
+	const struct limit_state *l = o->limits;
 	char word[WORD_MAX];
 
 	switch (o->status) {
@@ -55,18 +56,20 @@ static void note_status(const struct outcome *o, const struct limits_spec *l)
 		note_signal(o);
 		break;
 	case STATUS_TIMEOUT:
-		log_note("timeout: ended after %s (--timeout)", time_word(l->wall_ms, word));
+		log_note("timeout: ended after %s (--timeout)",
+			 time_word(l[LIMIT_WALL].value, word));
 		break;
 	case STATUS_CPU_LIMIT:
-		log_note("CPU time: ended after %s of it (--cpu-time)", time_word(l->cpu_ms, word));
+		log_note("CPU time: ended after %s of it (--cpu-time)",
+			 time_word(l[LIMIT_CPU_TIME].value, word));
 		break;
 	case STATUS_OOM:
 		log_note("out of memory: the limit of %s was reached (--memory)",
-			 size_word(l->memory_bytes, word));
+			 size_word(l[LIMIT_MEMORY].value, word));
 		break;
 	case STATUS_OUTPUT_LIMIT:
 		log_note("output limit: more than %s came (--max-output, --on-output-limit)",
-			 size_word(l->output_bytes, word));
+			 size_word(l[LIMIT_OUTPUT].value, word));
 		break;
 	case STATUS_CANCELLED:
 		note_cancel(o);
@@ -79,16 +82,16 @@ static void note_status(const struct outcome *o, const struct limits_spec *l)
 }
 
 /* Limits that do not end a run, only hold it back. */
-static void note_limits(const struct outcome *o, const struct plan *plan)
+static void note_limits(const struct outcome *o)
 {
 	char word[WORD_MAX];
 
 	if (o->limits[LIMIT_PIDS].hit)
 		log_note("the limit of %llu processes was reached (--pids-limit)",
-			 (unsigned long long)plan->limits.pids);
+			 (unsigned long long)o->limits[LIMIT_PIDS].value);
 	if (o->limits[LIMIT_DISK].hit)
 		log_note("the writable space of %s was full (--disk)",
-			 size_word(plan->root.scratch_bytes, word));
+			 size_word(o->limits[LIMIT_DISK].value, word));
 }
 
 /* "mount (2 times), ptrace" */
@@ -172,15 +175,15 @@ void notes_follow_output(const struct outcome *o)
 		log_on_fresh_line();
 }
 
-void notes_print(const struct outcome *o, const struct plan *plan)
+void notes_print(const struct outcome *o)
 {
 	for (size_t i = 0; i < o->warnings.count; i++)
 		log_warning("%s", o->warnings.items[i]);
 	note_artifacts(o);
-	note_limits(o, plan);
+	note_limits(o);
 	note_denied(o);
 	note_network(&o->network);
 	if (o->status == STATUS_SETUP_ERROR || o->exec_errno != 0)
 		log_error(&o->error);
-	note_status(o, &plan->limits);
+	note_status(o);
 }

@@ -5,7 +5,6 @@
  */
 #pragma once
 
-#include "profiles/plan.h"
 #include "runtime/jail/outcome.h"
 
 /*
@@ -16,4 +15,4 @@
  */
 void notes_follow_output(const struct outcome *o);
 
-void notes_print(const struct outcome *o, const struct plan *plan);
+void notes_print(const struct outcome *o);

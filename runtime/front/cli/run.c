@@ -178,7 +178,7 @@ static int make_plan(struct run *r, struct cj_error *err)
 		return -err->code;
 	}
 	outcome_fini(&r->outcome);
-	outcome_init(&r->outcome, r->program.id, r->plan.limits.output_bytes);
+	outcome_init(&r->outcome, r->program.id, r->program.limits.output_bytes);
 	for (size_t i = 0; r->plan.policy && i < r->plan.policy->notes.count; i++)
 		outcome_warn(&r->outcome, "seccomp: %s", r->plan.policy->notes.items[i]);
 	log_debug("run %s: profile '%s', %s", r->program.id, r->plan.profile_name,
@@ -361,7 +361,7 @@ static int report(struct run *r, bool is_complete)
 	int sent = delivery_send(&r->delivery, &r->outcome, &about, &err);
 	if (!r->delivery.to_stdout)
 		notes_follow_output(&r->outcome);
-	notes_print(&r->outcome, &r->plan);
+	notes_print(&r->outcome);
 	if (sent < 0) {
 		is_complete = false;
 		if (err.code != EPIPE) /* who is gone is not told */

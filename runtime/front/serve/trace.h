@@ -15,7 +15,8 @@
 
 struct trace {
 	char request_id[TRACE_REQUEST_ID_MAX];
-	/* A caller's trace goes on with a span of our own; "" is never left */
+	/* Always version 00, with a span of our own; the caller's trace and flags where it sent one
+	 */
 	char traceparent[TRACE_TRACEPARENT_MAX];
 };
 

@@ -72,6 +72,7 @@ struct config {
 	int result_fd, events_fd; /* -1: none */
 	bool verbose, quiet, dry_run;
 	const char *code; /* -c CODE */
+	size_t code_size;
 	bool has_code;
 
 	/* where it came from */

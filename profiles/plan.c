@@ -242,7 +242,7 @@ static int plan_identity(struct planner *p, struct cj_error *err)
 	p->plan.tty = c->tty;
 	p->program.workdir = c->workdir;
 	p->program.interactive = c->interactive;
-	p->program.collect_artifacts = c->artifacts != NULL;
+	p->program.collect_artifacts = c->artifacts || p->inv->keeps_artifacts;
 
 	if (!c->id)
 		return plan_mint_id(p->program.id, err);

@@ -42,9 +42,12 @@ struct plan {
 
 enum code_source { CODE_NONE, CODE_FILE, CODE_STRING, CODE_STDIN };
 
-/* A copy into the jail: SRC on the host, DST inside. */
+/* A copy into the jail: SRC on the host, or bytes that came with the request; DST inside. */
 struct copy_spec {
-	const char *source, *target;
+	const char *source; /* NULL: the bytes */
+	const char *target;
+	const void *bytes; /* borrowed */
+	size_t size;
 };
 
 struct program {
@@ -55,7 +58,8 @@ struct program {
 	const char *workdir;
 	enum code_source code_source;
 	const char *code_name; /* the caller's word for it: the file's path, "-c", "-" */
-	const char *code_text; /* CODE_STRING */
+	const char *code_text; /* CODE_STRING: its bytes, whatever they are */
+	size_t code_size;
 	const char *code_path; /* where it lands: "/box/main.py" */
 	const char *args_json; /* JSON text, or "@FILE"; lands as /box/args.json */
 	const struct copy_spec *files;
@@ -71,6 +75,10 @@ struct invocation {
 	bool is_command;            /* "--": args is CMD and its arguments, file is NULL */
 	bool use_shell;             /* cejail shell: the profile's "shell" */
 	const char *const *environ; /* the caller's, for --env NAME */
+	/* A request's, beside --file and --artifacts; targets as there. */
+	const struct copy_spec *copies;
+	size_t ncopies;
+	bool keeps_artifacts;
 };
 
 /*

@@ -139,6 +139,8 @@ static void put_files(struct json_writer *w, const struct program *program)
 		json_open_object(w);
 		put_string(w, "source", program->files[i].source);
 		put_string(w, "target", program->files[i].target);
+		if (!program->files[i].source)
+			put_u64(w, "bytes", program->files[i].size);
 		json_close_object(w);
 	}
 	json_close_array(w);
@@ -150,7 +152,10 @@ static void put_code(struct json_writer *w, const struct program *program)
 	json_open_object(w);
 	put_string(w, "source", code_source_names[program->code_source]);
 	put_string(w, "name", program->code_name);
-	put_string(w, "text", program->code_text);
+	if (program->code_text)
+		json_put_bytes(w, program->code_text, program->code_size);
+	else
+		put_string(w, "text", NULL);
 	put_string(w, "path", program->code_path);
 	json_close_object(w);
 }

@@ -214,18 +214,31 @@ static int find_copy(const struct planner *p, const char *text, struct copy_spec
 	return rc < 0 ? rc : check_copy_target(p, copy->target, is_dir, err);
 }
 
+/* Bytes that came with the request. */
+static int find_inline_copy(const struct planner *p, const struct copy_spec *asked,
+			    struct copy_spec *copy, struct cj_error *err)
+{
+	*copy = *asked;
+	int rc = paths_target(asked->target, &p->c->arena, &copy->target, err);
+	return rc < 0 ? rc : check_copy_target(p, copy->target, false, err);
+}
+
 static int plan_copies(struct planner *p, struct cj_error *err)
 {
 	const struct strings *texts = &p->c->files;
-	struct copy_spec *files = arena_array(&p->c->arena, texts->count + 1, sizeof(*files));
+	size_t count = texts->count + p->inv->ncopies;
+	struct copy_spec *files = arena_array(&p->c->arena, count + 1, sizeof(*files));
 	if (!files)
 		return no_memory(err);
 
 	for (size_t i = 0; i < texts->count; i++)
 		if (find_copy(p, texts->items[i], &files[i], err) < 0)
 			return cj_wrap(err, "--file");
+	for (size_t i = 0; i < p->inv->ncopies; i++)
+		if (find_inline_copy(p, &p->inv->copies[i], &files[texts->count + i], err) < 0)
+			return cj_wrap(err, "files");
 	p->program.files = files;
-	p->program.nfiles = texts->count;
+	p->program.nfiles = count;
 	return 0;
 }
 
@@ -253,9 +266,11 @@ static size_t collect_landings(const struct planner *p, struct landing *list)
 		const struct bind_spec *bind = &p->plan.root.binds[i];
 		add_landing(list, &count, bind->target, bind->source, true);
 	}
-	for (size_t i = 0; i < program->nfiles; i++)
-		add_landing(list, &count, program->files[i].target, program->files[i].source,
+	for (size_t i = 0; i < program->nfiles; i++) {
+		const struct copy_spec *file = &program->files[i];
+		add_landing(list, &count, file->target, file->source ? file->source : "files",
 			    false);
+	}
 	if (program->code_path)
 		add_landing(list, &count, program->code_path, "the program's code", false);
 	if (program->args_json)

@@ -63,10 +63,11 @@ int plan_code(struct planner *p, struct cj_error *err)
 	if (program->code_source == CODE_NONE)
 		return 0;
 	if (program->code_source == CODE_STRING) {
-		if (strlen(p->c->code) > CODE_BYTES_MAX)
+		if (p->c->code_size > CODE_BYTES_MAX)
 			return cj_reject(err, "-c: the code is longer than %u MiB",
 					 CODE_BYTES_MAX >> 20);
 		program->code_text = p->c->code;
+		program->code_size = p->c->code_size;
 	}
 	program->code_name = p->inv->file ? p->inv->file : "-c";
 

@@ -113,9 +113,11 @@ int set_text(struct config *c, const struct setting *s, const char *text, struct
 int set_code(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
 {
 	int rc = keep_text(c, text, field_of(c, s), err); /* an empty program is a program */
-	if (rc == 0)
-		c->has_code = true;
-	return rc;
+	if (rc < 0)
+		return rc;
+	c->code_size = strlen(text);
+	c->has_code = true;
+	return 0;
 }
 
 int set_json(struct config *c, const struct setting *s, const char *text, struct cj_error *err)

@@ -37,7 +37,7 @@ static int open_code(const struct program *p, struct cj_error *err)
 {
 	size_t size;
 	if (p->code_source == CODE_STRING)
-		return fd_memfd_sealed("code", p->code_text, strlen(p->code_text), err);
+		return fd_memfd_sealed("code", p->code_text, p->code_size, err);
 	if (p->code_source == CODE_STDIN)
 		return fd_memfd_copy("code", STDIN_FILENO, CODE_BYTES_MAX, &size, "standard input",
 				     err);
@@ -100,8 +100,20 @@ static int send_out_directory(struct jail *j, struct cj_error *err)
 	return j->program->collect_artifacts ? send_input(j, &in, -1, err) : 0;
 }
 
+/* As the jail's user's own text file: what came in a request had no mode. */
+static int send_bytes(struct jail *j, const struct copy_spec *copy, struct cj_error *err)
+{
+	auto_fd int fd = fd_memfd_sealed("file", copy->bytes, copy->size, err);
+	if (fd < 0)
+		return fd;
+	return send_file(j, copy->target, fd, copy->size, err);
+}
+
 static int send_copy(struct jail *j, const struct copy_spec *copy, struct cj_error *err)
 {
+	if (!copy->source)
+		return send_bytes(j, copy, err);
+
 	int rc = inputs_walk(copy->source, copy->target, j->plan->root.scratch_bytes, send_input, j,
 			     err);
 	if (rc == -EFBIG)

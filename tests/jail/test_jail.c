@@ -190,6 +190,39 @@ static void a_program_runs_and_its_end_is_told(void **state)
 	assert_nothing_held(before);
 }
 
+static void bytes_of_a_request_land_as_files(void **state)
+{
+	(void)state;
+	static const char code[] = "cd /box; tr '\\0' 0 < d/bytes; stat -c ' %a %s' d/bytes empty; "
+				   "exit 4\n\0not read";
+	static const struct copy_spec files[] = {
+		{ .target = "/box/d/bytes", .bytes = "a\0b", .size = 3 },
+		{ .target = "/box/empty", .bytes = "", .size = 0 },
+	};
+	static const char expected[] = "a0b 644 3\n 644 0\n";
+	const char *const argv[] = { "/usr/bin/sh", "/box/code", NULL };
+	const struct plan plan = simple_plan();
+	struct program program = simple_program(argv);
+	program.code_source = CODE_STRING;
+	program.code_text = code;
+	program.code_size = sizeof(code) - 1;
+	program.code_path = "/box/code";
+	program.files = files;
+	program.nfiles = 2;
+	unsigned long before = open_descriptors();
+	struct outcome out;
+	struct cj_error err = { 0 };
+	size_t size, kept;
+	outcome_init(&out, unique_id(), 4096);
+
+	assert_int_equal(run_program(&plan, &program, &out, &err), 0);
+	assert_int_equal(out.exit_code, 4);
+	auto_free char *text = capture_text(&out.output[0], &size, &kept);
+	assert_string_equal(text, expected);
+	outcome_fini(&out);
+	assert_nothing_held(before);
+}
+
 static void every_failing_stage_names_itself_and_leaves_nothing(void **state)
 {
 	(void)state;
@@ -326,6 +359,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_program_runs_and_its_end_is_told),
+		cmocka_unit_test(bytes_of_a_request_land_as_files),
 		cmocka_unit_test(every_failing_stage_names_itself_and_leaves_nothing),
 		cmocka_unit_test(every_row_of_both_tables_fails_once_and_leaves_nothing),
 		cmocka_unit_test(a_command_that_is_not_there_is_told_apart_from_a_failure_of_ours),

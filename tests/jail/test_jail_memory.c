@@ -71,20 +71,25 @@ NO_MEMORY(int, rtnl_link_build_add_request, (struct rtnl_link * l, int flags, st
 static int run_all(struct jail *jail, struct outcome *out, struct cj_error *err)
 {
 	static const char *words[] = { "/bin/sh", "/box/main.sh", NULL };
-	static const struct copy_spec file = { "/etc/passwd", "/box/passwd" };
+	static const struct copy_spec files[] = {
+		{ .source = "/etc/passwd", .target = "/box/passwd" },
+		{ .target = "/box/bytes", .bytes = "a", .size = 1 },
+	};
 	const struct jail_io io = {
 		.stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1, .tty_fd = -1, .hangup_fd = -1
 	};
+	static const char code[] = "head -c 9000 /dev/zero; unshare -U true; exit 3";
 	const struct program program = {
 		.workdir = "/box",
 		.argv = { words, 2 },
 		.code_source = CODE_STRING,
 		.code_name = "-c",
-		.code_text = "head -c 9000 /dev/zero; unshare -U true; exit 3",
+		.code_text = code,
+		.code_size = sizeof(code) - 1,
 		.code_path = "/box/main.sh",
 		.args_json = "{}",
-		.files = &file,
-		.nfiles = 1,
+		.files = files,
+		.nfiles = 2,
 	};
 	if (jail_start(jail, &program, &io, err) < 0)
 		return -err->code;

@@ -96,6 +96,7 @@ static int run_broken(bool with_tty, struct outcome *out, struct cj_error *err)
 					 .code_source = CODE_STRING,
 					 .code_name = "-c",
 					 .code_text = "exit 0",
+					 .code_size = 6,
 					 .code_path = "/box/main.sh" };
 	struct plan plan = simple_plan();
 	plan.network.mode = NETWORK_PUBLIC;

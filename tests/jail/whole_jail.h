@@ -79,26 +79,37 @@ static inline void assert_nothing_held(unsigned long descriptors_before)
 	assert_int_equal(sigismember(&blocked, SIGINT), 0);
 }
 
-static inline int run(const struct plan *plan, const char *const *argv, struct outcome *out,
-		      struct cj_error *err)
+static inline struct program simple_program(const char *const *argv)
 {
-	const struct jail_io io = {
-		.stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1, .tty_fd = -1, .hangup_fd = -1
-	};
 	struct program program = { .workdir = "/box", .limits = simple_limits };
 	while (argv[program.argv.count])
 		program.argv.count++;
 	program.argv.items = (const char **)argv;
+	return program;
+}
 
+static inline int run_program(const struct plan *plan, const struct program *program,
+			      struct outcome *out, struct cj_error *err)
+{
+	const struct jail_io io = {
+		.stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1, .tty_fd = -1, .hangup_fd = -1
+	};
 	struct jail *jail = NULL;
 	int rc = jail_prepare(plan, unique_id(), &jail, err);
 	if (rc == 0)
-		rc = jail_start(jail, &program, &io, err);
+		rc = jail_start(jail, program, &io, err);
 	if (rc == 0)
 		rc = jail_wait(jail, out, err);
 	jail_destroy(&jail);
 	assert_null(jail);
 	return rc;
+}
+
+static inline int run(const struct plan *plan, const char *const *argv, struct outcome *out,
+		      struct cj_error *err)
+{
+	const struct program program = simple_program(argv);
+	return run_program(plan, &program, out, err);
 }
 
 static inline int can_make_jails(void **state)

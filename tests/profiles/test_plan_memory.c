@@ -57,6 +57,7 @@ static void ask_for_code(struct request *r)
 	static const char *const environment[] = { "HOME=/home/me", NULL };
 	r->inv.environ = environment;
 	r->c.code = "print()";
+	r->c.code_size = 7;
 	r->c.has_code = true;
 }
 

@@ -169,6 +169,32 @@ static void bad_copies_are_refused(void **state)
 	assert_made(r);
 }
 
+static void copies_of_a_request_land_in_the_box_unless_told(void **state)
+{
+	static const char *const rows[][2] = {
+		{ "d/x", "/box/d/x" }, { "/tmp/./x", "/tmp/x" }, { "/box", NULL },
+		{ "/etc/x", NULL },    { "../x", NULL },         { "", NULL },
+	};
+	struct request *r = *state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct copy_spec copy = { .target = rows[i][0], .bytes = "ab", .size = 2 };
+		config_fini(&r->c);
+		use_command(r);
+		set(r, "file", "a.txt");
+		r->inv.copies = &copy;
+		r->inv.ncopies = 1;
+		if (!rows[i][1]) {
+			assert_refused(r, "files: ");
+			continue;
+		}
+		assert_made(r);
+		assert_int_equal(r->program.nfiles, 2);
+		assert_null(r->program.files[1].source);
+		assert_string_equal(r->program.files[1].target, rows[i][1]);
+		assert_int_equal(r->program.files[1].size, 2);
+	}
+}
+
 /* Two settings that want the same place, or one that would write into another. */
 static void nothing_lands_on_anything_else(void **state)
 {
@@ -211,6 +237,7 @@ int main(void)
 		REQUEST_TEST(bad_sockets_are_refused),
 		REQUEST_TEST(a_copy_lands_in_the_box_unless_told),
 		REQUEST_TEST(bad_copies_are_refused),
+		REQUEST_TEST(copies_of_a_request_land_in_the_box_unless_told),
 		REQUEST_TEST(nothing_lands_on_anything_else),
 	};
 	return cmocka_run_group_tests(tests, tree_setup, tree_teardown);

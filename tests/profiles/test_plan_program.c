@@ -32,6 +32,7 @@ static void code_can_be_a_string_or_standard_input(void **state)
 	assert_made(r);
 	assert_int_equal(r->program.code_source, CODE_STRING);
 	assert_string_equal(r->program.code_text, "print(1)");
+	assert_int_equal(r->program.code_size, 8);
 	assert_string_equal(r->program.code_name, "-c");
 }
 
@@ -112,9 +113,10 @@ static void code_longer_than_a_file_may_be_is_refused(void **state)
 	code[CODE_BYTES_MAX + 1] = '\0';
 	use_interpreter(r);
 	r->c.code = code;
+	r->c.code_size = CODE_BYTES_MAX + 1;
 	r->c.has_code = true;
 	assert_refused(r, "-c: the code is longer than 16 MiB");
-	code[CODE_BYTES_MAX] = '\0';
+	r->c.code_size = CODE_BYTES_MAX;
 	assert_made(r);
 }
 

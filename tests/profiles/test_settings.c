@@ -228,6 +228,7 @@ static void values_arrive_in_their_fields(void **state)
 	assert_string_equal(c.workdir, "/a/b/c");
 	assert_true(c.has_code);
 	assert_string_equal(c.code, "");
+	assert_int_equal(c.code_size, 0);
 	config_fini(&c);
 }
 

@@ -4,8 +4,10 @@
  * argument.
  *
  * A caller is a uid at the other end of the Unix socket (SO_PEERCRED), or the name of a token.
- * Rights come from the row of that name in "callers", else from "default".  The counters live as
- * long as the service, in a table with a bound: at its bound, idle callers are forgotten.
+ * Rights come from the row of that name in "callers", else from "default"; the service's own uid
+ * and root, who could do all of it without us, are held back only by a row of their own.  The
+ * counters live as long as the service, in a table with a bound: at its bound, idle callers are
+ * forgotten.
  */
 #pragma once
 
@@ -17,25 +19,36 @@
 #include "profiles/config.h"
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
+#include "runtime/base/sha256.h"
 
 #define CALLERS_MAX     256 /* rows of the configuration */
 #define ACCOUNTS_MAX    1024
 #define CALLER_NAME_MAX 64 /* "uid:1000", "token:ci" */
 
-/* What a caller may do.  A ceiling of 0: none but the profile's own value. */
+#define TOKEN_MIN 32
+#define TOKEN_MAX 1024
+
+/* A ceiling that is none; 0: what the profile itself gives. */
+#define CEILING_NONE UINT64_MAX
+
+/* Of a request that wants more network than its profile has. */
+enum network_right { NETWORK_AS_PROFILE, NETWORK_NEVER, NETWORK_ANY, NETWORK_RIGHT_COUNT };
+
+/* What a caller may do. */
 struct rights {
 	struct strings profiles; /* count 0: all there are */
 	uint64_t memory_bytes, millicpus, pids, wall_ms, disk_bytes, output_bytes;
-	bool network;    /* may have a network at all */
-	bool host_paths; /* may name paths and end points of the host */
-	unsigned concurrent, queued;
-	unsigned rate_per_minute, burst; /* 0: not limited */
+	enum network_right network;
+	bool host_paths;                 /* may name paths and end points of the host */
+	bool may_loosen;                 /* may take back what a profile is strict about */
+	unsigned concurrent, queued;     /* 0: as many as the service has */
+	unsigned rate_per_minute, burst; /* rate 0: not limited; else burst is at least 1 */
 };
 
 struct caller_row {
-	const char *name;
+	const char *name;       /* "uid:N", "token:NAME" */
 	const char *token_file; /* of "token:NAME" rows */
-	uint8_t token_sha256[32];
+	char token_sha256[SHA256_HEX_MAX];
 	bool has_token;
 	struct rights rights;
 };
@@ -43,51 +56,67 @@ struct callers {
 	struct caller_row rows[CALLERS_MAX];
 	size_t count;
 	struct rights standard; /* who has no row */
+	struct rights own;      /* the service's uid, and root, without a row */
 };
+/* No rows, and the built-in rights. */
+void callers_init(struct callers *c);
 
 /* Who calls, with its counters. */
 struct account {
 	char name[CALLER_NAME_MAX];
 	const struct rights *rights; /* of the configuration in force */
 	unsigned running, queued;
-	uint64_t tokens_milli, refilled_ms; /* the token bucket */
+	uint64_t credit, refilled_ms; /* the token bucket: CREDIT_OF_REQUEST is one request */
+	uint64_t seen_ms;
 };
+#define CREDIT_OF_REQUEST 60000 /* so that a millisecond gives exactly rate_per_minute */
 
 struct accounts {
-	struct account *items;
+	struct account items[ACCOUNTS_MAX];
 	size_t count;
 };
 void accounts_init(struct accounts *a);
-void accounts_fini(struct accounts *a);
-/* After a new configuration: every account's rights are looked up again. */
-void accounts_adopt(struct accounts *a, const struct callers *callers);
+/* After a new configuration: every account's rights are looked up again, its counters stay. */
+void accounts_adopt(struct accounts *a, const struct callers *callers, uid_t own_uid);
 
-/* The account of a uid (`own_uid` is the service's: it and root get host_paths by default), or of a
- * token; NULL: the table is full of busy ones. */
+/*
+ * The account of a uid (`own_uid` is the service's), or of a token; NULL: the table is full of busy
+ * ones.  The pointer holds as long as something of it runs or is queued, else until the next call:
+ * keep its name for longer.
+ */
 struct account *account_of_uid(struct accounts *a, const struct callers *c, uid_t uid,
 			       uid_t own_uid, uint64_t now_ms);
-/* NULL: no such token.  Compares SHA-256 digests in constant time, all rows, always. */
+/* *out_known false: no such token.  Compares SHA-256 digests in constant time, all rows, always. */
 struct account *account_of_token(struct accounts *a, const struct callers *c, const char *token,
-				 size_t size, uint64_t now_ms);
-/* At least 32 bytes, not all alike, printable; fails with what to do. */
+				 size_t size, uint64_t now_ms, bool *out_known);
+/* 32 to 1024 printable characters, not the same few again and again; fails with what to do. */
 int token_check(const char *token, size_t size, struct cj_error *err);
 
 /* Why a request is not taken, or not now. */
 enum refusal {
 	REFUSAL_NONE,
-	REFUSAL_RATE,     /* 429 */
-	REFUSAL_CALLER,   /* 429: this caller has enough waiting */
-	REFUSAL_QUEUE,    /* 503: everybody's queue is full */
-	REFUSAL_DRAINING, /* 503 */
-	REFUSAL_AUDIT,    /* 503 */
-	REFUSAL_PROFILE,  /* 403 */
-	REFUSAL_CEILING,  /* 403 */
+	REFUSAL_RATE,          /* 429 */
+	REFUSAL_CALLER,        /* 429: this caller has enough waiting */
+	REFUSAL_QUEUE,         /* 503: everybody's queue is full */
+	REFUSAL_QUEUE_TIMEOUT, /* 503: it has waited long enough */
+	REFUSAL_DRAINING,      /* 503 */
+	REFUSAL_AUDIT,         /* 503 */
+	REFUSAL_UNAUTHORIZED,  /* 401 */
+	REFUSAL_PROFILE,       /* 403 */
+	REFUSAL_CEILING,       /* 403 */
+	REFUSAL_HOST_PATH,     /* 403 */
+	REFUSAL_TOO_LARGE,     /* 413 */
+	REFUSAL_BAD_REQUEST,   /* 400 */
 	REFUSAL_COUNT
 };
 extern const char *const refusal_names[REFUSAL_COUNT]; /* metrics' reason, the error's code */
 
-/* Takes one from the bucket; *out_retry_ms says when there is one again. */
+/* Takes one request from the bucket, or says when there is one again; *out_retry_ms >= 1 then. */
 enum refusal account_take(struct account *a, uint64_t now_ms, uint64_t *out_retry_ms);
+bool account_may_run(const struct account *a);
+bool account_may_wait(const struct account *a);
+
+bool rights_has_profile(const struct rights *r, const char *profile);
 
 /*
  * account_judge - the effective config of a request against the caller's rights.

@@ -56,6 +56,7 @@ struct config {
 	bool allow_private;
 	const char *seccomp; /* "default", or a file in OCI / Docker JSON */
 	bool strict;
+	bool audit_required; /* of the service: no record, no run */
 
 	/* the run */
 	const char *description;

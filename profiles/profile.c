@@ -108,21 +108,81 @@ static int apply_value(const struct reading *r, const struct setting *s,
 	return set_at(r, s, node, text, err);
 }
 
-static int apply_setting(const struct reading *r, const struct setting *s,
-			 const struct json_node *node, struct cj_error *err)
+int profile_apply(struct config *c, const char *path, const struct setting *s,
+		  const struct json_node *node, struct cj_error *err)
 {
+	const struct reading r = { .c = c, .path = path };
+
 	if (s->offset == offsetof(struct config, env))
-		return apply_env(r, s, node, err);
+		return apply_env(&r, s, node, err);
 	if (s->kind == SETTING_LIST)
-		return apply_list(r, s, node, err);
-	return apply_value(r, s, node, err);
+		return apply_list(&r, s, node, err);
+	return apply_value(&r, s, node, err);
 }
 
 /* --- one profile ------------------------------------------------------------ */
 
-static int reject_key(const struct reading *r, const struct json_node *node, const char *key,
-		      struct cj_error *err)
+/* Keys that stand in an object of this name. */
+static bool is_group(const char *name)
 {
+	size_t size = strlen(name);
+	for (size_t i = 0; i < settings_count; i++)
+		if (settings[i].key && strncmp(settings[i].key, name, size) == 0 &&
+		    settings[i].key[size] == '.')
+			return true;
+	return false;
+}
+
+struct walk {
+	const char *path;
+	profile_visitor visit;
+	void *context;
+};
+
+static int visit_dotted(const struct walk *w, const char *group, const char *name,
+			const struct json_node *node, struct cj_error *err)
+{
+	char key[64];
+	(void)snprintf(key, sizeof(key), "%s.%s", group, name);
+	return w->visit(w->context, key, setting_by_key(key), node, err);
+}
+
+/* "network": "none" is short for "network": {"mode": "none"}. */
+static int visit_group(const struct walk *w, const struct json_node *node, struct cj_error *err)
+{
+	if (node->type != JSON_OBJECT && strcmp(node->key, "network") == 0)
+		return visit_dotted(w, node->key, "mode", node, err);
+	if (node->type != JSON_OBJECT)
+		return json_reject(w->path, node, err, "%s must be an object, not %s", node->key,
+				   json_type_name(node->type));
+
+	int rc = 0;
+	for (const struct json_node *n = node->child; n && rc == 0; n = n->next)
+		rc = visit_dotted(w, node->key, n->key, n, err);
+	return rc;
+}
+
+int profile_walk(const char *path, const struct json_node *root, profile_visitor visit,
+		 void *context, struct cj_error *err)
+{
+	const struct walk w = { .path = path, .visit = visit, .context = context };
+
+	int rc = 0;
+	for (const struct json_node *n = root->child; n && rc == 0; n = n->next) {
+		/* the dot is the table's spelling, not JSON's */
+		const struct setting *s = strchr(n->key, '.') ? NULL : setting_by_key(n->key);
+		rc = is_group(n->key) ? visit_group(&w, n, err) : visit(context, n->key, s, n, err);
+	}
+	return rc;
+}
+
+static int apply_visited(void *context, const char *key, const struct setting *s,
+			 const struct json_node *node, struct cj_error *err)
+{
+	const struct reading *r = context;
+	if (s)
+		return profile_apply(r->c, r->path, s, node, err);
+
 	const char *near = setting_suggest_key(key);
 	int rc = json_reject_key(r->path, node, err, "unknown key '%s'", key);
 	if (near)
@@ -130,44 +190,11 @@ static int reject_key(const struct reading *r, const struct json_node *node, con
 	return rc;
 }
 
-static int apply_key(const struct reading *r, const struct json_node *node, const char *key,
-		     struct cj_error *err)
-{
-	const struct setting *s = setting_by_key(key);
-	return s ? apply_setting(r, s, node, err) : reject_key(r, node, key, err);
-}
-
-/* "network": "none" is short for "network": {"mode": "none"}. */
-static int apply_network(const struct reading *r, const struct json_node *node,
-			 struct cj_error *err)
-{
-	if (node->type != JSON_OBJECT)
-		return apply_key(r, node, "network.mode", err);
-
-	int rc = 0;
-	for (const struct json_node *n = node->child; n && rc == 0; n = n->next) {
-		char key[64];
-		(void)snprintf(key, sizeof(key), "network.%s", n->key);
-		rc = apply_key(r, n, key, err);
-	}
-	return rc;
-}
-
 static int apply_profile(struct config *c, const char *path, const struct json_node *root,
 			 struct cj_error *err)
 {
-	const struct reading r = { .c = c, .path = path };
-
-	int rc = 0;
-	for (const struct json_node *n = root->child; n && rc == 0; n = n->next) {
-		if (strcmp(n->key, "network") == 0)
-			rc = apply_network(&r, n, err);
-		else if (strncmp(n->key, "network.", 8) == 0)
-			rc = reject_key(&r, n, n->key, err); /* the table's spelling, not JSON's */
-		else
-			rc = apply_key(&r, n, n->key, err);
-	}
-	return rc;
+	struct reading r = { .c = c, .path = path };
+	return profile_walk(path, root, apply_visited, &r, err);
 }
 
 static int parse_profile(struct arena *a, const char *path, const char *text, size_t size,

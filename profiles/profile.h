@@ -12,6 +12,8 @@
 #include "profiles/config.h"
 #include "runtime/base/json.h"
 
+struct setting;
+
 #define PROFILE_BYTES_MAX   (64u << 10)
 #define PROFILE_EXTENDS_MAX 8
 
@@ -35,6 +37,21 @@ int profile_read_text(struct config *c, const char *path, const char *text, size
  * are). */
 int profile_for_file(struct config *c, const char *file, const char **out_name,
 		     struct cj_error *err);
+
+/*
+ * profile_walk - an object's members by their dotted keys: {"network": {"mode": ..}} and its short
+ * form "network": .. are both "network.mode".
+ *
+ * `s` is the key's row, or NULL when there is none; non-zero ends the walk.
+ */
+typedef int (*profile_visitor)(void *context, const char *key, const struct setting *s,
+			       const struct json_node *node, struct cj_error *err);
+int profile_walk(const char *path, const struct json_node *root, profile_visitor visit,
+		 void *context, struct cj_error *err);
+
+/* One of them onto *c. */
+int profile_apply(struct config *c, const char *path, const struct setting *s,
+		  const struct json_node *node, struct cj_error *err);
 
 struct profile_entry {
 	const char *name, *path, *description;

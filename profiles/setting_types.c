@@ -210,6 +210,16 @@ int set_uplink(struct config *c, const struct setting *s, const char *text, stru
 	return 0;
 }
 
+int set_audit(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
+{
+	static const char *const names[] = { "optional", "required" };
+	unsigned is_required;
+	if (!find_name(names, 2, text, &is_required))
+		return cj_reject(err, "'%s' is neither 'required' nor 'optional'", text);
+	*(bool *)field_of(c, s) = is_required == 1;
+	return 0;
+}
+
 int set_output_policy(struct config *c, const struct setting *s, const char *text,
 		      struct cj_error *err)
 {
@@ -399,6 +409,12 @@ void put_output_policy(struct json_writer *w, const struct config *c, const stru
 {
 	put_key(w, s);
 	json_put_string(w, output_policy_names[*(const enum output_policy *)value_of(c, s)]);
+}
+
+void put_audit(struct json_writer *w, const struct config *c, const struct setting *s)
+{
+	put_key(w, s);
+	json_put_string(w, *(const bool *)value_of(c, s) ? "required" : "optional");
 }
 
 void put_list(struct json_writer *w, const struct config *c, const struct setting *s)

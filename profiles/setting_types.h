@@ -28,6 +28,7 @@ int set_network(struct config *c, const struct setting *s, const char *text, str
 int set_uplink(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 int set_output_policy(struct config *c, const struct setting *s, const char *text,
 		      struct cj_error *err);
+int set_audit(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 int set_extends(struct config *c, const struct setting *s, const char *text,
 		struct cj_error *err); /* checks the name; profile.c follows it */
 
@@ -50,6 +51,7 @@ void put_text(struct json_writer *w, const struct config *c, const struct settin
 void put_network(struct json_writer *w, const struct config *c, const struct setting *s);
 void put_uplink(struct json_writer *w, const struct config *c, const struct setting *s);
 void put_output_policy(struct json_writer *w, const struct config *c, const struct setting *s);
+void put_audit(struct json_writer *w, const struct config *c, const struct setting *s);
 void put_list(struct json_writer *w, const struct config *c, const struct setting *s);
 void put_env(struct json_writer *w, const struct config *c, const struct setting *s);
 

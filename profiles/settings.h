@@ -11,6 +11,18 @@ struct json_writer;
 
 enum setting_kind { SETTING_FLAG, SETTING_VALUE, SETTING_LIST };
 
+/*
+ * What a request over the service's API may do with a key.  The first fails closed: a new row
+ * is nobody's but the command line's and the profiles' until it says otherwise.
+ */
+enum setting_scope {
+	SCOPE_NO_REQUEST,
+	SCOPE_RUN,  /* concerns the program alone: any jail of the profile serves */
+	SCOPE_EXEC, /* the program, too, but an interpreter that waits already has it */
+	SCOPE_JAIL, /* the jail's shape */
+	SCOPE_HOST, /* the jail's shape, and names something of the host */
+};
+
 struct setting {
 	const char *option; /* long option without "--"; NULL: a profile key only */
 	const char *key;    /* dotted profile key; NULL: an option only */
@@ -22,6 +34,7 @@ struct setting {
 		     struct cj_error *err); /* one value (a list is called once per item) */
 	size_t offset;                      /* of the field in struct config */
 	const char *help;                   /* one line */
+	enum setting_scope scope;
 
 	bool is_number;    /* a profile may give it as a JSON number, too */
 	uint64_t min, max; /* sizes and counts: what can work */

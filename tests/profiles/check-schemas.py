@@ -40,6 +40,7 @@ GOOD = [
     {"workdir": "/a", "rootfs": "/a:/b", "writable": True, "noexec": False, "strict": True},
     {"interactive": True, "tty": True, "on_output_limit": "kill", "seccomp": "x.json"},
     {"cgroup_parent": "/sys/fs/cgroup/x", "description": "\u00e9"},
+    {"audit": "required"},
 ]
 
 # ... and profiles that both refuse.
@@ -89,6 +90,8 @@ BAD = [
     {"connect": ["/run/x"]},
     {"file": [""]},
     {"description": ""},
+    {"audit": True},
+    {"audit": "off"},
 ]
 
 failures = 0

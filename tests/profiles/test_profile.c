@@ -231,7 +231,8 @@ static void what_is_shown_reads_back_as_the_same(void **state)
 	put_profile("rich", "{\"extends\": \"ci\", \"memory\": 5000001, \"disk\": \"3G\","
 			    " \"timeout\": \"1.5s\", \"cpu_time\": \"90m\", \"cpus\": 0.25,"
 			    " \"env\": {\"X\": \"\\u00e9\\n\"}, \"bind\": [\"/a:/b\"],"
-			    " \"on_output_limit\": \"kill\", \"network\": {\"allow\": [\"h\"]}}");
+			    " \"on_output_limit\": \"kill\", \"network\": {\"allow\": [\"h\"]},"
+			    " \"audit\": \"required\"}");
 	const char *const names[] = { "base", "ci", "node", "python", "shell", "rich" };
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		struct config c, again;

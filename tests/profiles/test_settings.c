@@ -72,6 +72,31 @@ static void every_row_can_be_read_and_explained(void **state)
 	}
 }
 
+/* What a caller of the service may not have, and what needs the right to name host paths. */
+static void requests_reach_no_further_than_they_may(void **state)
+{
+	static const char *const never[] = {
+		"extends", "extensions",  "description", "command",
+		"shell",   "interactive", "tty",         "audit",
+	};
+	static const char *const host[] = {
+		"file",   "ro_bind", "bind",          "connect",
+		"rootfs", "seccomp", "cgroup_parent", "network.allow_private",
+	};
+	(void)state;
+	size_t nhost = 0;
+	for (size_t i = 0; i < settings_count; i++) {
+		if (!settings[i].key)
+			assert_int_equal(settings[i].scope, SCOPE_NO_REQUEST);
+		nhost += settings[i].scope == SCOPE_HOST;
+	}
+	for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
+		assert_int_equal(setting_by_key(never[i])->scope, SCOPE_NO_REQUEST);
+	for (size_t i = 0; i < sizeof(host) / sizeof(host[0]); i++)
+		assert_int_equal(setting_by_key(host[i])->scope, SCOPE_HOST);
+	assert_int_equal(nhost, sizeof(host) / sizeof(host[0]));
+}
+
 static void options_have_dashes_and_keys_underscores(void **state)
 {
 	(void)state;
@@ -356,6 +381,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_two_rows_share_a_name),
 		cmocka_unit_test(every_row_can_be_read_and_explained),
+		cmocka_unit_test(requests_reach_no_further_than_they_may),
 		cmocka_unit_test(options_have_dashes_and_keys_underscores),
 		cmocka_unit_test(every_row_is_found_by_each_of_its_names),
 		cmocka_unit_test(a_slip_of_the_pen_finds_its_neighbour),

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -229,16 +230,25 @@ static int memfd_seal(int fd, const char *name, struct cj_error *err)
 	return 0;
 }
 
-int fd_memfd_sealed(const char *name, const void *bytes, size_t size, struct cj_error *err)
+int fd_memfd_sealed_parts(const char *name, const struct iovec *parts, size_t count,
+			  struct cj_error *err)
 {
 	auto_fd int fd = memfd_open(name, err);
 	if (fd < 0)
 		return fd;
 
-	int rc = fd_write_all(fd, bytes, size, name, err);
+	int rc = 0;
+	for (size_t i = 0; rc == 0 && i < count; i++)
+		rc = fd_write_all(fd, parts[i].iov_base, parts[i].iov_len, name, err);
 	if (rc == 0)
 		rc = memfd_seal(fd, name, err);
 	return rc < 0 ? rc : take_fd(&fd);
+}
+
+int fd_memfd_sealed(const char *name, const void *bytes, size_t size, struct cj_error *err)
+{
+	const struct iovec all = { (void *)bytes, size };
+	return fd_memfd_sealed_parts(name, &all, 1, err);
 }
 
 /* Moves everything from in_fd to out_fd; at most max bytes. */

@@ -52,6 +52,11 @@ int fd_put_file(int dir_fd, const char *path, const char *text, struct cj_error 
  */
 int fd_memfd_sealed(const char *name, const void *bytes, size_t size, struct cj_error *err);
 
+/* The same of several pieces, one behind the other. */
+struct iovec;
+int fd_memfd_sealed_parts(const char *name, const struct iovec *parts, size_t count,
+			  struct cj_error *err);
+
 /*
  * fd_memfd_copy - as above, filled from `in_fd` to its end (at most `max` bytes, else EFBIG).
  */

@@ -101,6 +101,24 @@ static void half_a_character_at_the_end_is_not_lost(void **state)
 					"{\"type\":\"result\",\"result\":{}}\n");
 }
 
+static void an_added_line_stands_behind_all_events_and_before_the_result(void **state)
+{
+	(void)state;
+	auto_events struct events e;
+	auto_json_writer struct json_writer *line = json_writer_create(false);
+	struct cj_error err = { 0 };
+	json_open_object(line);
+	json_close_object(line);
+	events_init(&e, reader.write_fd);
+	events_tell(&e, "stdout", "a\xe2\x82", 3);
+	assert_int_equal(events_add_line(&e, line, &err), 0);
+	assert_int_equal(events_finish(&e, "[]", 2, &err), 0);
+	assert_string_equal(read_now(), "{\"type\":\"stdout\",\"text\":\"a\"}\n"
+					"{\"type\":\"stdout\",\"base64\":\"4oI=\"}\n"
+					"{}\n"
+					"{\"type\":\"result\",\"result\":[]}\n");
+}
+
 static void start_and_refusals_have_their_own_members(void **state)
 {
 	(void)state;
@@ -248,6 +266,7 @@ int main(void)
 		WITH_READER(bytes_that_are_no_text_come_as_base64),
 		WITH_READER(a_character_in_two_pieces_comes_whole),
 		WITH_READER(half_a_character_at_the_end_is_not_lost),
+		WITH_READER(an_added_line_stands_behind_all_events_and_before_the_result),
 		WITH_READER(start_and_refusals_have_their_own_members),
 		WITH_READER(a_refused_packet_is_told_as_its_row),
 		WITH_READER(refused_packets_wait_for_nobody_either),

@@ -23,6 +23,7 @@
 #include "runtime/front/cli/notes.h"
 #include "runtime/front/cli/options.h"
 #include "runtime/front/cli/terminal.h"
+#include "runtime/front/report/explain.h"
 #include "runtime/jail/jail.h"
 
 #define COMMAND_PROFILE "base"  /* for `-- CMD` without --profile */
@@ -317,35 +318,6 @@ static int carry_out(struct run *r, bool *out_collected, struct cj_error *err)
 
 /* --- report ----------------------------------------------------------------- */
 
-static const char *exec_hint(int code)
-{
-	switch (code) {
-	case ENOENT:
-		return "the jail sees this host's /usr and what --rootfs and --ro-bind show; a "
-		       "script's interpreter may be what is missing";
-	case EACCES:
-		return "it is not executable, or lies where the jail lets nothing be executed";
-	case ENOEXEC:
-		return "it is neither a program for this machine nor a script that begins with #!";
-	default:
-		return NULL;
-	}
-}
-
-/* The jail was built and is right, the command is not: an error of the stage "exec". */
-static void explain_exec_failure(struct run *r)
-{
-	struct outcome *o = &r->outcome;
-	if (o->exec_errno == 0)
-		return;
-
-	const char *hint = exec_hint(o->exec_errno);
-	(void)!cj_fail(&o->error, o->exec_errno, "execute '%s'", r->program.argv.items[0]);
-	cj_stage(&o->error, "exec");
-	if (hint)
-		cj_hint(&o->error, "%s", hint);
-}
-
 static int report(struct run *r, bool is_complete)
 {
 	const struct result_about about = {
@@ -356,7 +328,8 @@ static int report(struct run *r, bool is_complete)
 	struct cj_error err = { 0 };
 	int status = outcome_exit_status(&r->outcome);
 
-	explain_exec_failure(r);
+	if (r->outcome.exec_errno != 0)
+		explain_exec_failure(&r->outcome, r->program.argv.items[0]);
 	/* First: who does not read standard error can't hold the result back. */
 	int sent = delivery_send(&r->delivery, &r->outcome, &about, &err);
 	if (!r->delivery.to_stdout)

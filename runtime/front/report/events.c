@@ -243,18 +243,32 @@ void events_tell(struct events *e, const char *type, const void *bytes, size_t s
 	flush(e, 0);
 }
 
-int events_finish(struct events *e, const char *result, size_t size, struct cj_error *err)
+/* No event comes any more: what was kept back of a character, and how many were left out. */
+static void end_events(struct events *e)
 {
-	static const char before[] = "{\"type\":\"result\",\"result\":";
-
-	if (e->fd < 0)
-		return 0;
 	for (size_t i = 0; i < 2; i++) {
 		if (e->carried[i].size > 0)
 			tell_stream(e, i, NULL, 0, true);
 	}
 	if (e->dropped > 0)
 		tell_dropped(e);
+}
+
+int events_add_line(struct events *e, struct json_writer *w, struct cj_error *err)
+{
+	if (e->fd < 0)
+		return 0;
+	end_events(e);
+	return put_line(e, w) < 0 ? cj_fail(err, ENOMEM, "write a line behind the events") : 0;
+}
+
+int events_finish(struct events *e, const char *result, size_t size, struct cj_error *err)
+{
+	static const char before[] = "{\"type\":\"result\",\"result\":";
+
+	if (e->fd < 0)
+		return 0;
+	end_events(e);
 	if (append(e, before, sizeof(before) - 1) < 0 || append(e, result, size) < 0 ||
 	    append(e, "}\n", 2) < 0)
 		return cj_fail(err, ENOMEM, "write the last event");

@@ -16,6 +16,7 @@
 
 #include "netns/denials.h"
 #include "runtime/base/error.h"
+#include "runtime/base/json.h"
 
 #define EVENTS_QUEUE_MAX   (1u << 20)
 #define EVENTS_PATIENCE_MS 5000 /* without progress, at the end */
@@ -40,6 +41,9 @@ void events_tell(struct events *e, const char *type, const void *bytes, size_t s
 
 /* {"type":"denied","network":ROW}: the row as in the result, counted so far.  Never blocks. */
 void events_tell_denial(struct events *e, const struct denial *d);
+
+/* A line between the last event and the result, an object; whatever the cap. */
+int events_add_line(struct events *e, struct json_writer *w, struct cj_error *err);
 
 /* The last line: {"type":"result","result":RESULT}.  Fails when it could not be delivered. */
 int events_finish(struct events *e, const char *result, size_t size, struct cj_error *err);

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * job - what the server and a worker say to each other.  Pure.
+ * job - what the server and a worker say to each other.  Pure, but for descriptors.
  *
  * Down, once: one byte with a sealed memfd: a header (one line of JSON), then the request's body
  * as it came.  Up: JSON lines, in this order:
  *
  *	{"type":"ready"}                                   the jail is sealed and waits
- *	{"type":"unready","stage":S,"message":M,"hint":H}  it could not be built; the end
+ *	{"type":"unready","stage":S,"message":M,"hint":H}  it could not be built, or not even a
+ *	                                                   worker; the end.  A cold worker tells
+ *	                                                   what fails ahead of its job as its result
  *	--- after the job ---
  *	{"type":"start"|"stdout"|"stderr"|"denied"|"dropped", ...}  as --events-fd; only if asked
- *	{"type":"summary", ...}                            what audit and metrics want; no output in
- *it
+ *	{"type":"summary", ...}                            for audit and metrics; no output
  *	{"type":"result","result":{...}}                   last, always; then end of file
  */
 #pragma once
@@ -40,19 +41,28 @@ struct job {
 	bool may_name_host_paths;
 	/* What the caller's ceilings make of what the profile would give; 0: leave it. */
 	uint64_t memory_bytes, millicpus, pids, wall_ms, disk_bytes, output_bytes;
+	uint64_t sent_us; /* job_clock_us() when it was handed over: from there set-up counts */
 	const char *body; /* borrowed */
 	size_t body_size;
 };
 
+/* CLOCK_MONOTONIC, the same for all processes. */
+uint64_t job_clock_us(void);
+
 /* Returns a sealed memfd. */
 int job_write(const struct job *job, struct cj_error *err);
+/* The body lives in the arena. */
 int job_read(int memfd, struct arena *a, struct job *out, struct cj_error *err);
+
+/* The memfd on its way, beside one byte; job_receive returns it. */
+int job_send(int sock_fd, int memfd, struct cj_error *err);
+int job_receive(int sock_fd, struct cj_error *err);
 
 /* What the server counts and writes down; also what GET /v1/runs tells of a finished run. */
 struct summary {
 	enum status status;
-	int exit_code, signal;
-	char error_stage[32]; /* "" unless STATUS_SETUP_ERROR */
+	int exit_code, signal; /* -1 and 0 where there is none */
+	char error_stage[32];  /* "" unless STATUS_SETUP_ERROR */
 	char error_message[512];
 	char profile_sha256[SHA256_HEX_MAX], code_sha256[SHA256_HEX_MAX];
 	struct usage usage;
@@ -63,3 +73,7 @@ struct json_writer;
 void summary_write(struct json_writer *w, const struct summary *s); /* the whole line's object */
 struct json_node;
 int summary_read(const struct json_node *line, struct summary *out, struct cj_error *err);
+
+/* The first line. */
+int ready_tell(int sock_fd, struct cj_error *err);
+void unready_tell(int sock_fd, const struct cj_error *why);

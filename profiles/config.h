@@ -72,7 +72,8 @@ struct config {
 	const char *json_file;    /* NULL: standard output */
 	int result_fd, events_fd; /* -1: none */
 	bool verbose, quiet, dry_run;
-	const char *code; /* -c CODE */
+	const char *remote; /* a service's socket; NULL: here */
+	const char *code;   /* -c CODE */
 	size_t code_size;
 	bool has_code;
 

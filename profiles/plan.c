@@ -86,6 +86,16 @@ static bool has_same_fd(const struct planner *p)
 	return p->c->events_fd == p->c->result_fd;
 }
 
+static bool has_remote(const struct planner *p)
+{
+	return p->c->remote;
+}
+
+static bool has_dry_run(const struct planner *p)
+{
+	return p->c->dry_run;
+}
+
 static const struct exclusion {
 	bool (*has_one)(const struct planner *p);
 	const char *one;
@@ -107,6 +117,9 @@ static const struct exclusion {
 	  "the terminal shows the program; use --json=FILE" },
 	{ has_verbose, "--verbose", has_quiet, "--quiet", "choose one" },
 	{ has_result_fd, "--result-fd", has_same_fd, "--events-fd", "they need a descriptor each" },
+	{ has_remote, "--remote", has_tty, "--tty", "a service has no terminal to give" },
+	{ has_remote, "--remote", has_dry_run, "--dry-run", "the plan is the service's" },
+	{ has_remote, "--remote", has_shell, "cejail shell", "a service has no terminal to give" },
 };
 
 static int check_exclusions(struct planner *p, struct cj_error *err)
@@ -118,6 +131,12 @@ static int check_exclusions(struct planner *p, struct cj_error *err)
 					 e->other, e->why);
 	}
 	return 0;
+}
+
+int plan_check(struct config *c, const struct invocation *inv, struct cj_error *err)
+{
+	struct planner p = { .c = c, .inv = inv };
+	return check_exclusions(&p, err);
 }
 
 /* --- parts ------------------------------------------------------------------ */

@@ -91,6 +91,9 @@ struct invocation {
 int plan_make(struct config *c, const struct invocation *inv, struct plan *out_plan,
 	      struct program *out_program, struct cj_error *err);
 
+/* Only what excludes what; for a run that takes place elsewhere. */
+int plan_check(struct config *c, const struct invocation *inv, struct cj_error *err);
+
 /* The whole plan as JSON (--dry-run). */
 void plan_write(struct json_writer *w, const struct plan *plan, const struct program *program);
 

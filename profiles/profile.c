@@ -349,20 +349,31 @@ static void open_group(struct json_writer *w, const struct setting *s)
 	json_open_object(w);
 }
 
+void profile_put(struct json_writer *w, const struct config *c, const bool *wanted)
+{
+	const struct setting *group = NULL; /* whose object is open */
+
+	for (size_t i = 0; i < settings_count; i++) {
+		const struct setting *s = &settings[i];
+		if (!s->key || !s->write || (wanted && !wanted[i]))
+			continue;
+		if (group && !is_same_group(group, s)) {
+			json_close_object(w);
+			group = NULL;
+		}
+		if (!group && group_length(s) > 0) {
+			open_group(w, s);
+			group = s;
+		}
+		s->write(w, c, s);
+	}
+	if (group)
+		json_close_object(w);
+}
+
 void profile_write(struct json_writer *w, const struct config *c)
 {
 	json_open_object(w);
-	for (size_t i = 0; i < settings_count; i++) {
-		const struct setting *s = &settings[i];
-		if (!s->key || !s->write)
-			continue;
-		bool is_first = i == 0 || !is_same_group(s, s - 1);
-		bool is_last = i + 1 == settings_count || !is_same_group(s, s + 1);
-		if (group_length(s) > 0 && is_first)
-			open_group(w, s);
-		s->write(w, c, s);
-		if (group_length(s) > 0 && is_last)
-			json_close_object(w);
-	}
+	profile_put(w, c, NULL);
 	json_close_object(w);
 }

@@ -64,3 +64,7 @@ int profile_list(struct arena *a, struct profile_entry **out, size_t *out_count,
 /* The effective settings of a config as a profile that would give the same (cejail profile show).
  */
 void profile_write(struct json_writer *w, const struct config *c);
+
+/* Its members, into an object that is open: all, or those of the rows of settings[] that are
+ * `wanted`. */
+void profile_put(struct json_writer *w, const struct config *c, const bool *wanted);

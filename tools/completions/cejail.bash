@@ -26,7 +26,7 @@ _cejail_value() {
 		--nofile | --disk | --max-output | --connect | --allow | --result-fd | --events-fd | --id) ;;
 	-e | --env) _cejail_words "$(compgen -e)" "$2" ;;
 	-o | --artifacts | --cgroup-parent) _cejail_files -d -- "$2" ;;
-	-f | --file | --ro-bind | --bind | --args-json) _cejail_files -f -- "${2#@}" ;;
+	-f | --file | --ro-bind | --bind | --args-json | --remote) _cejail_files -f -- "${2#@}" ;;
 	--on-output-limit) _cejail_words "truncate kill" "$2" ;;
 	--network) _cejail_words "public none" "$2" ;;
 	--uplink) _cejail_words "auto host pasta slirp4netns none" "$2" ;;
@@ -36,7 +36,7 @@ _cejail_value() {
 	esac
 }
 
-_cejail_run_options="--profile --code --timeout --cpu-time --memory --cpus --pids-limit --nofile
+_cejail_run_options="--profile --code --remote --timeout --cpu-time --memory --cpus --pids-limit --nofile
 	--disk --max-output --on-output-limit --env --interactive --tty --workdir --file --args-json
 	--ro-bind --bind --connect --artifacts --network --uplink --allow --allow-private --rootfs --writable
 	--noexec --seccomp --strict --json --result-fd --events-fd --cgroup-parent --id --verbose --quiet --dry-run --help"

@@ -10,7 +10,7 @@
 
 /* A row each: what decides where the result goes, and how much we say meanwhile. */
 static const char *const delivery_options[] = {
-	"json", "result-fd", "events-fd", "verbose", "quiet", "id",
+	"json", "result-fd", "events-fd", "verbose", "quiet", "id", "remote",
 };
 
 struct scan {

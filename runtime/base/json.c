@@ -372,6 +372,14 @@ static int read_text(struct reader *r)
 int json_parse(const char *name, const char *text, size_t size, struct arena *a,
 	       const struct json_node **out, struct cj_error *err)
 {
+	if (size > JSON_BYTES_MAX)
+		return cj_fail(err, EFBIG, "%s: more than %u bytes of JSON", name, JSON_BYTES_MAX);
+	return json_parse_capped(name, text, size, a, out, err);
+}
+
+int json_parse_capped(const char *name, const char *text, size_t size, struct arena *a,
+		      const struct json_node **out, struct cj_error *err)
+{
 	yajl_alloc_funcs memory = { yajl_demand_malloc, yajl_demand_realloc, yajl_release, NULL };
 	struct reader r = {
 		.name = name,

@@ -50,6 +50,13 @@ struct json_node {
 int json_parse(const char *name, const char *text, size_t size, struct arena *a,
 	       const struct json_node **out, struct cj_error *err);
 
+/*
+ * json_parse_capped - the same for a text whose size the caller has capped: its strings are copied
+ * once, and once more while one with escapes is read.
+ */
+int json_parse_capped(const char *name, const char *text, size_t size, struct arena *a,
+		      const struct json_node **out, struct cj_error *err);
+
 /* The member called `key`, or NULL. */
 const struct json_node *json_get(const struct json_node *object, const char *key);
 

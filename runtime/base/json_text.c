@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/base/json.h"
 #include "runtime/base/text.h"
 
 struct raw {
@@ -126,8 +125,6 @@ int json_text_check(const char *name, const char *text, size_t size, struct cj_e
 {
 	const struct raw r = { .name = name, .text = text, .size = size, .err = err };
 
-	if (size > JSON_BYTES_MAX)
-		return cj_fail(err, EFBIG, "%s: more than %u bytes of JSON", name, JSON_BYTES_MAX);
 	if (size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
 		return json_refuse(name, cursor_at(&r, 0), err,
 				   "a byte order mark; write the file as UTF-8 without it");

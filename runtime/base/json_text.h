@@ -27,7 +27,7 @@ int json_refuse(const char *name, struct json_cursor at, struct cj_error *err, c
     __attribute__((warn_unused_result, format(printf, 4, 5)));
 
 /*
- * json_text_check - size, strict UTF-8, no control characters but blanks, no byte order mark, no
+ * json_text_check - strict UTF-8, no control characters but blanks, no byte order mark, no
  * \u escape that means NUL or half of a surrogate pair.  Says nothing about the grammar.
  */
 int json_text_check(const char *name, const char *text, size_t size, struct cj_error *err);

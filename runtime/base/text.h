@@ -60,5 +60,14 @@ void text_format_duration(uint64_t ms, char *out, size_t out_size);
 /* The RFC 4648 base64 of bytes; `out` needs 4 * ((size + 2) / 3) + 1.  Returns its length. */
 size_t text_base64(const void *bytes, size_t size, char *out);
 
+/* Bytes that `size` characters of base64 stand for, at most. */
+#define TEXT_BASE64_ROOM(size) ((size) / 4 * 3)
+
+/*
+ * The bytes of a base64 text into `out`, of TEXT_BASE64_ROOM(size).  Strict: RFC 4648, section 4,
+ * padded, no blanks, no bits left over, so that one value has one text.  -EINVAL, else 0.
+ */
+int text_base64_decode(const char *text, size_t size, void *out, size_t *out_size);
+
 /* Edit distance for "did you mean": the nearest of `names` (NULL-terminated) or NULL. */
 const char *text_nearest(const char *word, const char *const *names);

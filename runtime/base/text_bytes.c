@@ -2,6 +2,7 @@
 /* Foreign bytes: are they UTF-8, what may be shown of them, base64.  Pure. */
 #include "runtime/base/text.h"
 
+#include <errno.h>
 #include <string.h>
 
 /* Bytes of a character that begins with `lead`, beyond ASCII; 0: none does. */
@@ -167,4 +168,53 @@ size_t text_base64(const void *bytes, size_t size, char *out)
 	}
 	*to = '\0';
 	return (size_t)(to - out);
+}
+
+/* The value of a digit, -1 when it is none. */
+static int base64_value(char c)
+{
+	if (c >= 'A' && c <= 'Z')
+		return c - 'A';
+	if (c >= 'a' && c <= 'z')
+		return c - 'a' + 26;
+	if (c >= '0' && c <= '9')
+		return c - '0' + 52;
+	return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+/* Four characters of which the last `pad` are '='; the bits they don't need must be 0. */
+static int decode_quad(const char *text, size_t pad, uint8_t *out)
+{
+	uint32_t bits = 0;
+
+	for (size_t i = 0; i < 4; i++) {
+		int value = i < 4 - pad ? base64_value(text[i]) : 0;
+		if (value < 0)
+			return -EINVAL;
+		bits = bits << 6 | (uint32_t)value;
+	}
+	if (bits & ((1u << (8 * pad)) - 1))
+		return -EINVAL;
+	for (size_t i = 0; i < 3 - pad; i++)
+		out[i] = (uint8_t)(bits >> (16 - 8 * i));
+	return 0;
+}
+
+int text_base64_decode(const char *text, size_t size, void *out, size_t *out_size)
+{
+	uint8_t *to = out;
+	size_t pad = 0;
+
+	if (size % 4 != 0)
+		return -EINVAL;
+	while (pad < 2 && pad < size && text[size - 1 - pad] == '=')
+		pad++;
+	for (size_t at = 0; at < size; at += 4) {
+		size_t here = at + 4 == size ? pad : 0;
+		if (decode_quad(text + at, here, to) < 0)
+			return -EINVAL;
+		to += 3 - here;
+	}
+	*out_size = (size_t)(to - (uint8_t *)out);
+	return 0;
 }

@@ -429,6 +429,11 @@ static void size_has_a_limit(void **state)
 	text[JSON_BYTES_MAX] = ' ';
 	assert_int_equal(read_exactly(text, JSON_BYTES_MAX + 1, &err), -EFBIG);
 	assert_string_equal(err.msg, "f.json: more than 1048576 bytes of JSON: File too large");
+
+	auto_arena struct arena a = { 0 };
+	const struct json_node *root;
+	assert_int_equal(json_parse_capped("f.json", text, JSON_BYTES_MAX + 1, &a, &root, &err), 0);
+	assert_int_equal(strlen(root->text), JSON_BYTES_MAX - 2);
 }
 
 static void values_have_a_limit(void **state)

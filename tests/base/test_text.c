@@ -493,7 +493,34 @@ static void base64_is_rfc_4648(void **state)
 
 		assert_int_equal(text_base64(rows[i].bytes, size, out), strlen(rows[i].digits));
 		assert_string_equal(out, rows[i].digits);
+
+		char back[16];
+		size_t back_size = 99;
+		assert_int_equal(text_base64_decode(out, strlen(out), back, &back_size), 0);
+		assert_int_equal(back_size, size);
+		assert_memory_equal(back, rows[i].bytes, size);
+		assert_true(back_size <= TEXT_BASE64_ROOM(strlen(out)));
 	}
+}
+
+static void base64_that_could_mean_two_things_is_refused(void **state)
+{
+	static const char *const rows[] = {
+		"Z",    "Zg",   "Zg=",  "Zg===",          "Z===",     "====",  "=",
+		"==",   "Zh==", "Zm9=", "Zg==Zg==",       "Zm9v\n",   "Zm 9v", "Zm9v Zg=",
+		"Zm9-", "Zm9_", "Z=g=", "Zm9v\xc3\xa9==", "Zm9vZg=A",
+	};
+	char out[16];
+	(void)state;
+
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		size_t size = 7;
+		if (text_base64_decode(rows[i], strlen(rows[i]), out, &size) != -EINVAL)
+			fail_msg("'%s' is taken", rows[i]);
+		assert_int_equal(size, 7);
+	}
+	size_t size;
+	assert_int_equal(text_base64_decode("AAA\0", 4, out, &size), -EINVAL);
 }
 
 static void the_nearest_word_is_near(void **state)
@@ -552,6 +579,7 @@ int main(void)
 		cmocka_unit_test(sizes_are_told_in_the_largest_unit),
 		cmocka_unit_test(a_told_duration_is_read_back_as_the_same),
 		cmocka_unit_test(base64_is_rfc_4648),
+		cmocka_unit_test(base64_that_could_mean_two_things_is_refused),
 		cmocka_unit_test(the_nearest_word_is_near),
 	};
 

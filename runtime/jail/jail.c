@@ -102,14 +102,20 @@ static bool is_heard(int signal, const sigset_t *blocked)
 	return now.sa_handler == SIG_DFL && !sigismember(blocked, signal);
 }
 
-static int signals_enter(struct jail *j, struct cj_error *err)
+void jail_ending_signals(sigset_t *out)
 {
-	sigset_t heard, blocked;
-	sigemptyset(&heard);
+	sigset_t blocked;
+	sigemptyset(out);
 	(void)sigprocmask(SIG_BLOCK, NULL, &blocked); /* cannot fail with these arguments */
 	for (size_t i = 0; i < sizeof(ending_signals) / sizeof(ending_signals[0]); i++)
 		if (is_heard(ending_signals[i], &blocked))
-			sigaddset(&heard, ending_signals[i]);
+			sigaddset(out, ending_signals[i]);
+}
+
+static int signals_enter(struct jail *j, struct cj_error *err)
+{
+	sigset_t heard;
+	jail_ending_signals(&heard);
 	if (j->plan->tty)
 		sigaddset(&heard, SIGWINCH);
 	j->signal_fd = signalfd(-1, &heard, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -11,6 +11,8 @@
  */
 #pragma once
 
+#include <signal.h>
+
 #include "profiles/plan.h"
 #include "runtime/base/error.h"
 #include "runtime/jail/outcome.h"
@@ -58,3 +60,6 @@ int jail_wait(struct jail *j, struct outcome *out, struct cj_error *err);
 int jail_collect(struct jail *j, int dest_fd, struct outcome *out, struct cj_error *err);
 
 void jail_destroy(struct jail **j);
+
+/* The signals that cancel a run of this process: TERM, and of the above those it would die of. */
+void jail_ending_signals(sigset_t *out);

@@ -111,6 +111,19 @@ static bool is_wanted(const struct delivery *d)
 	return d->to_stdout || d->result_fd >= 0 || d->file.dir_fd >= 0 || d->events.fd >= 0;
 }
 
+int delivery_send_text(struct delivery *d, const char *text, size_t size, struct cj_error *err)
+{
+	struct cj_error first = { 0 };
+
+	for (size_t i = 0; i < sizeof(senders) / sizeof(senders[0]); i++) {
+		struct cj_error this = { 0 };
+		if (senders[i](d, text, size, &this) < 0 && first.code == 0)
+			first = this;
+	}
+	*err = first;
+	return -err->code;
+}
+
 int delivery_send(struct delivery *d, const struct outcome *o, const struct result_about *about,
 		  struct cj_error *err)
 {
@@ -124,13 +137,5 @@ int delivery_send(struct delivery *d, const struct outcome *o, const struct resu
 		return cj_fail(err, ENOMEM, "write the result");
 	if (result_write(w, o, about, err) < 0 || json_writer_take(w, &text, &size, err) < 0)
 		return -err->code;
-
-	struct cj_error first = { 0 };
-	for (size_t i = 0; i < sizeof(senders) / sizeof(senders[0]); i++) {
-		struct cj_error this = { 0 };
-		if (senders[i](d, text, size, &this) < 0 && first.code == 0)
-			first = this;
-	}
-	*err = first;
-	return -err->code;
+	return delivery_send_text(d, text, size, err);
 }

@@ -32,3 +32,5 @@ int delivery_hangup_fd(const struct delivery *d);
 /* The result, everywhere.  All places are tried; the first failure is returned. */
 int delivery_send(struct delivery *d, const struct outcome *o, const struct result_about *about,
 		  struct cj_error *err);
+/* The same with one that is text already. */
+int delivery_send_text(struct delivery *d, const char *text, size_t size, struct cj_error *err);

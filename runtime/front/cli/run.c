@@ -22,10 +22,12 @@
 #include "runtime/front/cli/delivery.h"
 #include "runtime/front/cli/notes.h"
 #include "runtime/front/cli/options.h"
+#include "runtime/front/cli/remote.h"
 #include "runtime/front/cli/terminal.h"
 #include "runtime/front/report/explain.h"
 #include "runtime/jail/jail.h"
 
+#define REMOTE_TAIL     16      /* of output that comes from a service only its last byte matters */
 #define COMMAND_PROFILE "base"  /* for `-- CMD` without --profile */
 #define SHELL_PROFILE   "shell" /* for `cejail shell` without --profile */
 
@@ -39,6 +41,8 @@ struct run {
 	struct plan plan;
 	struct program program;
 	int artifacts_fd; /* -1: none asked for */
+	const char *profile;
+	struct json_writer *remote_result; /* as the service wrote it; NULL: the outcome is it */
 	struct outcome outcome;
 };
 
@@ -52,7 +56,7 @@ static int begin_outcome(struct run *r, struct cj_error *err)
 
 	if (!id && plan_mint_id(minted, err) < 0)
 		return -err->code;
-	outcome_init(&r->outcome, id ? id : minted, 0);
+	outcome_init(&r->outcome, id ? id : minted, REMOTE_TAIL);
 	return 0;
 }
 
@@ -111,11 +115,11 @@ static int choose_profile(struct run *r, const char **out_name, struct cj_error 
 	return 0;
 }
 
+/* A service reads its own profile. */
 static int read_settings(struct run *r, struct cj_error *err)
 {
-	const char *name = NULL;
-
-	if (choose_profile(r, &name, err) < 0 || profile_load(&r->config, name, err) < 0) {
+	if (choose_profile(r, &r->profile, err) < 0 ||
+	    (!r->config.remote && profile_load(&r->config, r->profile, err) < 0)) {
 		cj_stage(err, "profile");
 		return -err->code;
 	}
@@ -316,22 +320,57 @@ static int carry_out(struct run *r, bool *out_collected, struct cj_error *err)
 	return rc;
 }
 
+/* The same at a service; its profile and its plan are its own. */
+static int carry_out_remotely(struct run *r, bool *out_complete, struct cj_error *err)
+{
+	struct remote_call call = {
+		.config = &r->config,
+		.options = &r->options,
+		.invocation = &r->invocation,
+		.profile = r->profile,
+		.delivery = &r->delivery,
+	};
+
+	if (plan_check(&r->config, &r->invocation, err) < 0) {
+		cj_stage(err, "plan");
+		return -err->code;
+	}
+	if (open_artifacts(r, err) < 0) {
+		cj_stage(err, "artifacts");
+		return -err->code;
+	}
+	call.artifacts_fd = r->artifacts_fd;
+	return remote_run(&call, &r->outcome, &r->remote_result, out_complete, err);
+}
+
 /* --- report ----------------------------------------------------------------- */
 
-static int report(struct run *r, bool is_complete)
+static int send_result(struct run *r, struct cj_error *err)
 {
 	const struct result_about about = {
 		.profile_name = r->config.profile_name,
 		.profile_sha256 = r->config.profile_sha256,
 		.network = r->config.network,
 	};
+	const char *text = NULL;
+	size_t size = 0;
+
+	if (!r->remote_result)
+		return delivery_send(&r->delivery, &r->outcome, &about, err);
+	if (json_writer_take(r->remote_result, &text, &size, err) < 0)
+		return -err->code;
+	return delivery_send_text(&r->delivery, text, size, err);
+}
+
+static int report(struct run *r, bool is_complete)
+{
 	struct cj_error err = { 0 };
 	int status = outcome_exit_status(&r->outcome);
 
-	if (r->outcome.exec_errno != 0)
+	if (r->outcome.exec_errno != 0 && !r->remote_result) /* else it is explained already */
 		explain_exec_failure(&r->outcome, r->program.argv.items[0]);
 	/* First: who does not read standard error can't hold the result back. */
-	int sent = delivery_send(&r->delivery, &r->outcome, &about, &err);
+	int sent = send_result(r, &err);
 	if (!r->delivery.to_stdout)
 		notes_follow_output(&r->outcome);
 	notes_print(&r->outcome);
@@ -371,12 +410,14 @@ static int run_and_report(struct run *r)
 	int rc = parse(r, &err);
 	if (rc == 0 && r->options.wants_help)
 		return print_help(r);
-	if (rc == 0)
+	bool is_remote = r->config.remote;
+	if (rc == 0 && !is_remote)
 		rc = make_plan(r, &err);
-	if (rc == 0 && r->config.dry_run)
+	if (rc == 0 && r->config.dry_run && !is_remote)
 		return print_plan(r, &err) < 0 ? cli_fail(&err) : 0;
 	if (rc == 0)
-		rc = carry_out(r, &is_complete, &err);
+		rc = is_remote ? carry_out_remotely(r, &is_complete, &err)
+			       : carry_out(r, &is_complete, &err);
 	if (rc < 0)
 		outcome_fail(&r->outcome, &err);
 	return report(r, is_complete);
@@ -390,6 +431,7 @@ static int run_main(const struct cli *cli, bool use_shell)
 	delivery_init(&r.delivery);
 	int status = run_and_report(&r);
 
+	json_writer_destroy(&r.remote_result);
 	cj_close(&r.artifacts_fd);
 	delivery_fini(&r.delivery);
 	outcome_fini(&r.outcome);

@@ -243,6 +243,17 @@ void events_tell(struct events *e, const char *type, const void *bytes, size_t s
 	flush(e, 0);
 }
 
+void events_pass(struct events *e, const char *line, size_t size)
+{
+	if (!is_ready(e))
+		return;
+	/* room for all of it first: half a line would spoil the next one */
+	if (e->end - e->start + size + 1 > EVENTS_QUEUE_MAX || grow(e, size + 1) < 0 ||
+	    append(e, line, size) < 0 || append(e, "\n", 1) < 0)
+		e->dropped++;
+	flush(e, 0);
+}
+
 /* No event comes any more: what was kept back of a character, and how many were left out. */
 static void end_events(struct events *e)
 {

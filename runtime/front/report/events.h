@@ -42,6 +42,9 @@ void events_tell(struct events *e, const char *type, const void *bytes, size_t s
 /* {"type":"denied","network":ROW}: the row as in the result, counted so far.  Never blocks. */
 void events_tell_denial(struct events *e, const struct denial *d);
 
+/* An event that is a line of JSON already, made elsewhere.  Never blocks. */
+void events_pass(struct events *e, const char *line, size_t size);
+
 /* A line between the last event and the result, an object; whatever the cap. */
 int events_add_line(struct events *e, struct json_writer *w, struct cj_error *err);
 

@@ -10,8 +10,6 @@
 
 #include "runtime/base/scope.h"
 
-#define RESULT_SCHEMA "cejail.result/1"
-
 static void put_text(struct json_writer *w, const char *key, const char *text)
 {
 	json_put_key(w, key);
@@ -182,7 +180,7 @@ static void put_denied(struct json_writer *w, const struct outcome *o)
 	json_close_array(w);
 }
 
-static void put_artifacts(struct json_writer *w, const struct artifacts *a)
+void result_put_artifacts(struct json_writer *w, const struct artifacts *a)
 {
 	json_put_key(w, "artifacts");
 	json_open_array(w);
@@ -197,7 +195,7 @@ static void put_artifacts(struct json_writer *w, const struct artifacts *a)
 	json_close_array(w);
 }
 
-static void put_warnings(struct json_writer *w, const struct strings *warnings)
+void result_put_warnings(struct json_writer *w, const struct strings *warnings)
 {
 	json_put_key(w, "warnings");
 	json_open_array(w);
@@ -234,8 +232,8 @@ int result_write(struct json_writer *w, const struct outcome *o, const struct re
 	put_layers(w, o);
 	put_network(w, &o->network, about->network);
 	put_denied(w, o);
-	put_artifacts(w, &o->artifacts);
-	put_warnings(w, &o->warnings);
+	result_put_artifacts(w, &o->artifacts);
+	result_put_warnings(w, &o->warnings);
 	result_put_time(w, "started_at", &o->started_at);
 	json_close_object(w);
 	return 0;

@@ -7,6 +7,8 @@
 #include "runtime/base/json.h"
 #include "runtime/jail/outcome.h"
 
+#define RESULT_SCHEMA "cejail.result/1"
+
 /* What the result says that is not the outcome's. */
 struct result_about {
 	const char *profile_name;   /* "": none was read */
@@ -23,6 +25,10 @@ int result_write(struct json_writer *w, const struct outcome *o, const struct re
 
 /* A row of network.denied; null where a refusal is only counted. */
 void result_put_denial(struct json_writer *w, const struct denial *d);
+
+/* "artifacts": and "warnings": with their lists. */
+void result_put_artifacts(struct json_writer *w, const struct artifacts *a);
+void result_put_warnings(struct json_writer *w, const struct strings *warnings);
 
 /* "key": RFC 3339 in UTC, milliseconds always there. */
 void result_put_time(struct json_writer *w, const char *key, const struct timespec *t);

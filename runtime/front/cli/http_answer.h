@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * http_answer - the answer of an HTTP/1.1 server, taken apart as its bytes come.  Pure.
+ *
+ * As much of RFC 9112 as a client needs that asks once and says `Connection: close`: a status, the
+ * few headers below, a body with a length, in chunks, or up to the end of the connection.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/base/error.h"
+
+#define HTTP_HEAD_MAX (16u << 10) /* all header lines together */
+#define HTTP_LINE_MAX 4096
+
+enum http_part {
+	HTTP_STATUS_LINE,
+	HTTP_HEADERS,
+	HTTP_BODY,       /* `left` bytes of it */
+	HTTP_BODY_ALL,   /* up to the end of the connection */
+	HTTP_CHUNK_SIZE, /* the line before a chunk */
+	HTTP_CHUNK,      /* `left` bytes of it */
+	HTTP_CHUNK_END,  /* the line behind it */
+	HTTP_TRAILER,
+	HTTP_DONE,
+};
+
+struct http_answer {
+	unsigned status;      /* 0: not known yet */
+	char type[64];        /* of the content, lower case, without parameters; "": none given */
+	uint64_t retry_after; /* seconds; 0: none given */
+	enum http_part part;
+	bool is_chunked, has_length;
+	uint64_t left;
+	size_t head_size;         /* of header lines so far */
+	char line[HTTP_LINE_MAX]; /* the one that is not whole yet */
+	size_t line_size;
+};
+
+/* Gets the body, piece by piece. */
+typedef int (*http_sink)(void *context, const char *bytes, size_t size, struct cj_error *err);
+
+void http_answer_init(struct http_answer *r);
+
+/* The next bytes.  Fails: what came is no HTTP, or past a cap; what the sink says. */
+int http_answer_feed(struct http_answer *r, const char *bytes, size_t size, http_sink sink,
+		     void *context, struct cj_error *err);
+
+/* The connection has ended.  Fails: before the answer was whole. */
+int http_answer_end(const struct http_answer *r, struct cj_error *err);

@@ -5,8 +5,8 @@ check-schemas - the JSON Schemas against what they describe.
 
     tests/profiles/check-schemas.py [--cejail PROGRAM] [RESULT.json...]
 
-Without arguments: both schemas are valid, the shipped profiles and the examples below
-that should pass do, and those that should not do not.  With --cejail, also what
+Without arguments: the schemas are valid, the shipped profiles and the examples below and in
+tests/serve/requests.json that should pass do, and those that should not do not.  With --cejail, also what
 `cejail profile show` prints, and that the reader agrees with the schema about every
 example.  Files named are checked as results (one object per file, or one per line).
 """
@@ -132,6 +132,19 @@ def check_profiles(schema):
         check(problem_of(schema, value) is not None, f"not valid: {json.dumps(value)}", "taken")
 
 
+def check_requests(schema, profile):
+    """Examples, which the reader's test takes and refuses, too; settings are as in a profile."""
+    examples = json.loads((TOP / "tests/serve/requests.json").read_text())
+    for value in examples["good"]:
+        check_valid(schema, value, f"a request: {json.dumps(value)}")
+    for value in examples["bad"]:
+        check(problem_of(schema, value) is not None, f"no request: {json.dumps(value)}", "taken")
+    for part in ("properties", "$defs"):
+        one, other = schema.schema[part], profile.schema[part]
+        for name in one.keys() & other.keys() - {"command", "seccomp"}:
+            check(one[name] == other[name], f"'{name}' is the same in request and profile", "it is not")
+
+
 def show(cejail, name):
     return subprocess.run([cejail, "profile", "show", name], capture_output=True, text=True)
 
@@ -170,6 +183,7 @@ def main():
 
     profile, result = validator("profile"), validator("result")
     check_profiles(profile)
+    check_requests(validator("request"), profile)
     if options.cejail:
         check_reader(profile, options.cejail)
     for path in options.results:

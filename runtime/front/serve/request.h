@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "profiles/config.h"
+#include "profiles/plan.h"
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
 #include "runtime/base/json.h"
@@ -26,7 +26,7 @@ struct blob {
 };
 
 struct request_file {
-	const char *path; /* in the jail: absolute, or below /box */
+	const char *path; /* in the jail: absolute, normalised */
 	struct blob content;
 };
 
@@ -46,14 +46,14 @@ struct request {
 	const char *args_json; /* the text of "args_json": any JSON value; NULL: none */
 	bool has_stdin;
 	struct blob stdin_bytes;
-	struct request_file *files;
+	struct request_file *files; /* sorted by path, none twice */
 	size_t nfiles;
 	bool wants_artifacts;
 	enum request_fit fit;
 	const struct json_node *root; /* the whole; request_apply reads the settings in it */
 };
 
-/* What one request may have; 0 is none at all. */
+/* What one request may have; 0 is none at all.  Files: each of them. */
 struct request_caps {
 	size_t body_bytes, code_bytes, file_bytes, stdin_bytes;
 };
@@ -71,7 +71,19 @@ int request_parse(const char *text, size_t size, const struct request_caps *caps
  *
  * `may_name_host_paths`: settings that name something of the host (ro_bind, bind, connect, rootfs,
  * seccomp, cgroup_parent, file, allow_private) are refused without it (EACCES).  Never over the
- * API: tty and how a result is delivered.
+ * API: tty, what belongs to a profile, and how a result is delivered (EINVAL).
  */
 int request_apply(const struct request *r, bool may_name_host_paths, struct config *c,
 		  struct cj_error *err);
+
+/*
+ * request_plan - plan_make() of a request whose settings are applied already.
+ *
+ * Its standard input is the caller's to connect: r->stdin_bytes as a memfd in jail_io.stdin_fd,
+ * when out_program->interactive.  *out_plan and *out_program point into both arenas.
+ */
+int request_plan(const struct request *r, struct config *c, struct plan *out_plan,
+		 struct program *out_program, struct cj_error *err);
+
+/* The jail of a profile, to be prepared before there is a request. */
+int request_plan_jail(struct config *c, struct plan *out, struct cj_error *err);

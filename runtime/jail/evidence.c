@@ -12,14 +12,33 @@ static uint64_t without_init(uint64_t pids)
 	return pids > 0 ? pids - 1 : 0;
 }
 
+/* Of what init has reaped, the launcher's part is known as one sum: it goes off in proportion. */
+static uint64_t share_us(const struct jail *j, uint64_t part_us, uint64_t all_us)
+{
+	uint64_t before_us = all_us - jail_program_cpu_us(j, all_us);
+	return all_us > 0 ? part_us - part_us * before_us / all_us : 0;
+}
+
+static void read_cpu(const struct jail *j, const struct watched *seen,
+		     const struct cgroup_usage *cg, struct usage *out)
+{
+	const struct ended *ended = &seen->ended;
+	uint64_t all_us = ended->cpu_user_us + ended->cpu_system_us;
+	uint64_t user_us = share_us(j, ended->cpu_user_us, all_us);
+	uint64_t system_us = share_us(j, ended->cpu_system_us, all_us);
+	if (cg->has_cpu) { /* of one leaf the kernel's numbers only grow */
+		user_us = cg->cpu_user_us - j->before.cpu_user_us;
+		system_us = cg->cpu_system_us - j->before.cpu_system_us;
+	}
+	out->cpu_user_ms = user_us / 1000;
+	out->cpu_system_ms = system_us / 1000;
+}
+
 static void read_usage(const struct watched *seen, const struct cgroup_usage *cg, struct usage *out)
 {
 	bool was_sampled = seen->peak.processes > 0;
 	*out = (struct usage){
 		.wall_ms = seen->wall_ms,
-		.cpu_user_ms = (cg->has_cpu ? cg->cpu_user_us : seen->ended.cpu_user_us) / 1000,
-		.cpu_system_ms =
-		    (cg->has_cpu ? cg->cpu_system_us : seen->ended.cpu_system_us) / 1000,
 		.memory_peak_bytes = cg->has_memory_peak ? cg->memory_peak_bytes
 							 : seen->peak.memory_bytes,
 		.pids_peak = cg->has_pids_peak ? without_init(cg->pids_peak) : seen->peak.processes,
@@ -38,8 +57,8 @@ static void read_hits(const struct jail *j, const struct cgroup_usage *cg, struc
 {
 	struct limit_state *limits = out->limits;
 	limits[LIMIT_MEMORY].hit = out->status == STATUS_OOM;
-	limits[LIMIT_CPUS].hit = cg->throttled_us > 0;
-	limits[LIMIT_PIDS].hit = cg->pids_max_hits > 0;
+	limits[LIMIT_CPUS].hit = cg->throttled_us > j->before.throttled_us;
+	limits[LIMIT_PIDS].hit = cg->pids_max_hits > j->before.pids_max_hits;
 	limits[LIMIT_WALL].hit = out->status == STATUS_TIMEOUT;
 	limits[LIMIT_CPU_TIME].hit = out->status == STATUS_CPU_LIMIT;
 	limits[LIMIT_DISK].hit = is_disk_full(j->box_fd);
@@ -109,6 +128,7 @@ int evidence_read(struct jail *j, const struct watched *seen, struct outcome *ou
 	cgroup_read_usage(&j->cgroup, &cg);
 	evidence_adopt(j, out);
 	read_usage(seen, &cg, &out->usage);
+	read_cpu(j, seen, &cg, &out->usage);
 	read_hits(j, &cg, out);
 	if (read_network(j, out, err) < 0)
 		return -err->code;

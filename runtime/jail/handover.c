@@ -153,28 +153,79 @@ static size_t put_program(char *out, const struct program *p)
 	return used;
 }
 
-int handover_start(struct jail *j, const int stdio[3], struct cj_error *err)
+/* Words that init or a launcher of its will split again, in a sealed memfd. */
+static int keep_words(const char *words, size_t size, struct cj_error *err)
 {
-	const struct program *p = j->program;
+	if (size > START_WORDS_MAX)
+		return cj_reject(err, "arguments and environment have %zu bytes, more than %u",
+				 size, START_WORDS_MAX);
+	return fd_memfd_sealed("words", words, size, err);
+}
+
+int handover_start(struct jail *j, enum step step, const struct program *p, const int stdio[3],
+		   struct cj_error *err)
+{
 	const struct start start = {
 		.argc = (uint32_t)p->argv.count,
 		.envc = (uint32_t)p->env.count,
 		.bytes = put_program(NULL, p),
 		.wants_tty = j->plan->tty,
 	};
-	if (start.bytes > START_WORDS_MAX)
-		return cj_reject(err, "arguments and environment have %llu bytes, more than %u",
-				 (unsigned long long)start.bytes, START_WORDS_MAX);
-
 	auto_free char *words = malloc(start.bytes);
 	if (!words)
 		return cj_fail(err, ENOMEM, "gather the program's words");
 	put_program(words, p);
-	auto_fd int words_fd = fd_memfd_sealed("words", words, start.bytes, err);
+	auto_fd int words_fd = keep_words(words, start.bytes, err);
 	if (words_fd < 0)
 		return words_fd;
 
 	const int fds[] = { words_fd, stdio[0], stdio[1], stdio[2] };
-	return step_tell(&j->link, STEP_START, &start, sizeof(start), fds, j->plan->tty ? 1 : 4,
-			 err);
+	return step_tell(&j->link, step, &start, sizeof(start), fds, j->plan->tty ? 1 : 4, err);
+}
+
+static bool has_same_words(const struct strings *a, const struct strings *b, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (i >= a->count || i >= b->count || strcmp(a->items[i], b->items[i]) != 0)
+			return false;
+	return true;
+}
+
+/*
+ * Where the code's file stands in the program's command, if all before it is what the launcher was
+ * started with; else 0.  It can't be given another environment or other options now.
+ */
+static size_t find_code(const struct program *p, const struct program *launcher)
+{
+	size_t at = 0;
+	while (at < p->argv.count && p->code_path && strcmp(p->argv.items[at], p->code_path) != 0)
+		at++;
+	bool is_its_own = p->code_path && at < p->argv.count &&
+			  has_same_words(&p->argv, &launcher->argv, at) &&
+			  p->env.count == launcher->env.count &&
+			  has_same_words(&p->env, &launcher->env, p->env.count) &&
+			  strcmp(p->workdir, launcher->workdir) == 0;
+	return is_its_own ? at : 0;
+}
+
+int handover_go(struct jail *j, struct cj_error *err)
+{
+	const struct program *p = j->program;
+	size_t at = find_code(p, j->launcher);
+	if (at == 0)
+		return cj_reject(err, "the interpreter that waits was started for another command, "
+				      "environment or working directory");
+
+	const char *has_stdin = j->io.stdin_fd >= 0 ? "1" : "0";
+	const char *const *rest = (const char *const *)p->argv.items + at;
+	size_t count = p->argv.count - at, used = put_words(NULL, &has_stdin, 1);
+	auto_free char *words = malloc(used + put_words(NULL, rest, count));
+	if (!words)
+		return cj_fail(err, ENOMEM, "gather the program's words");
+	put_words(words, &has_stdin, 1);
+	used += put_words(words + used, rest, count);
+	auto_fd int words_fd = keep_words(words, used, err);
+	if (words_fd < 0)
+		return words_fd;
+	return step_tell(&j->link, STEP_GO, NULL, 0, &words_fd, 1, err);
 }

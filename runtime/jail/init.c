@@ -258,148 +258,7 @@ static const struct stage init_stages[] = {
 };
 /* clang-format on */
 
-/* --- the program, as the jail's user ------------------------------------------- */
-
-static int write_input(const struct step_msg *msg, struct cj_error *err)
-{
-	struct input in;
-	if (msg->size != sizeof(in))
-		return cj_fail(err, EPROTO, "read an input");
-	memcpy(&in, msg->data, sizeof(in));
-
-	auto_fd int root_fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (root_fd < 0)
-		return cj_fail(err, errno, "open '/'");
-	return input_write(root_fd, &in, msg->nfds > 0 ? msg->fds[0] : -1, err);
-}
-
-struct words {
-	const char *workdir;
-	char **argv, **env;
-};
-
-/* Splits NUL-ended words; `text` ends in a NUL of our own. */
-static char *split_words(char *text, const char *end, char **words, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		if (text >= end)
-			return NULL;
-		words[i] = text;
-		text += strlen(text) + 1;
-	}
-	words[count] = NULL;
-	return text;
-}
-
-static int read_words(int words_fd, const struct start *start, struct arena *a, struct words *out,
-		      struct cj_error *err)
-{
-	char *text, *workdir[2];
-	size_t size;
-	if (fd_read_all(words_fd, START_WORDS_MAX, a, &text, &size, "the program's words", err) < 0)
-		return -err->code;
-	out->argv = arena_array(a, (size_t)start->argc + 1, sizeof(char *));
-	out->env = arena_array(a, (size_t)start->envc + 1, sizeof(char *));
-	if (!out->argv || !out->env)
-		return cj_fail(err, ENOMEM, "keep the program's words");
-
-	const char *end = text + size;
-	char *rest = split_words(text, end, workdir, 1);
-	rest = rest ? split_words(rest, end, out->argv, start->argc) : NULL;
-	rest = rest ? split_words(rest, end, out->env, start->envc) : NULL;
-	if (rest != end || start->argc == 0)
-		return cj_fail(err, EPROTO, "read the program's words");
-	out->workdir = workdir[0];
-	return 0;
-}
-
-/* A terminal in the jail's own devpts; the master end goes to the supervisor. */
-static int open_terminal(struct payload *p, int *out_master_fd, struct cj_error *err)
-{
-	int locked = 0;
-	auto_fd int master_fd = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
-	if (master_fd < 0)
-		return cj_fail(err, errno, "open '/dev/ptmx'");
-	if (ioctl(master_fd, TIOCSPTLCK, &locked) < 0)
-		return cj_fail(err, errno, "unlock a terminal");
-
-	int slave_fd = ioctl(master_fd, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
-	if (slave_fd < 0)
-		return cj_fail(err, errno, "open a terminal");
-	for (int i = 0; i < 3; i++)
-		p->stdio[i] = slave_fd;
-	p->has_tty = true;
-	*out_master_fd = take_fd(&master_fd);
-	return 0;
-}
-
-static int prepare_stdio(const struct start *start, struct step_msg *msg, struct payload *p,
-			 int *out_master_fd, struct cj_error *err)
-{
-	if (start->wants_tty)
-		return open_terminal(p, out_master_fd, err);
-	if (msg->nfds != 4)
-		return cj_fail(err, EPROTO, "take the program's standard streams");
-	for (int i = 0; i < 3; i++)
-		p->stdio[i] = take_fd(&msg->fds[i + 1]);
-	return 0;
-}
-
-static int report_started(struct jail *j, pid_t pid, int exec_errno, int master_fd,
-			  struct cj_error *err)
-{
-	if (pid == 0)
-		return step_tell(&j->link, STEP_EXEC_FAILED, &exec_errno, sizeof(exec_errno), NULL,
-				 0, err);
-	return step_tell(&j->link, STEP_STARTED, NULL, 0, &master_fd, master_fd >= 0, err);
-}
-
-/* Starts the payload.  Its pid; 0 when it could not be executed; or an error. */
-static pid_t start_program(struct jail *j, struct step_msg *msg, struct cj_error *err)
-{
-	auto_arena struct arena arena = { 0 };
-	auto_fd int master_fd = -1;
-	struct start start;
-	struct words words = { 0 };
-	struct payload payload = { .stdio = { -1, -1, -1 } };
-	if (msg->size != sizeof(start) || msg->nfds < 1)
-		return cj_fail(err, EPROTO, "read the program");
-	memcpy(&start, msg->data, sizeof(start));
-	if (read_words(msg->fds[0], &start, &arena, &words, err) < 0)
-		return -err->code;
-	if (prepare_stdio(&start, msg, &payload, &master_fd, err) < 0)
-		return -err->code;
-	/* read_words() has set it, or else it failed;
-	 * NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker) */
-	if (chdir(words.workdir) < 0)
-		return cj_fail(err, errno, "start in directory '%s'", words.workdir);
-
-	payload.argv = words.argv;
-	payload.env = words.env;
-	int exec_errno = 0;
-	pid_t pid = payload_start(&payload, &exec_errno, err);
-	if (pid < 0 || report_started(j, pid, exec_errno, master_fd, err) < 0)
-		return -err->code;
-	for (int i = 0; i < (payload.has_tty ? 1 : 3); i++)
-		cj_close(&payload.stdio[i]); /* or end of file would wait for us */
-	return pid;
-}
-
-/* Inputs until the start; then the payload runs. */
-static pid_t take_program(struct jail *j, struct cj_error *err)
-{
-	for (;;) {
-		auto_step_msg struct step_msg msg = { 0 };
-		if (step_next(&j->link, &msg, err) < 0)
-			return -err->code;
-		if (msg.step == STEP_START)
-			return start_program(j, &msg, err);
-		if (msg.step != STEP_INPUT)
-			return cj_fail(err, EPROTO, "take in the program: step %u", msg.step);
-		if (write_input(&msg, err) < 0)
-			return -err->code;
-	}
-}
+/* --- the program's life --- */
 
 static uint64_t microseconds(struct timeval t)
 {
@@ -443,7 +302,7 @@ static int live(struct jail *j, struct cj_error *err)
 		return -err->code;
 	step_wait_forever(&j->link); /* a warm jail waits for its program */
 
-	pid_t main_pid = take_program(j, err);
+	pid_t main_pid = intake_program(j, err);
 	if (main_pid < 0) {
 		cj_stage(err, "program");
 		return main_pid;

@@ -21,16 +21,22 @@
  *	        <------------- STEP_SEALED  with /box, /proc and the seccomp listener
  *	wait for the uplink
  *	--- jail_prepare ends: nothing untrusted has been inside so far ---
+ *	STEP_WARM ------------------------> vfork, execve: a launcher of ours, with a socket to init
+ *	        <------------- STEP_WARMED  it said that it waits
+ *	--- jail_warm ends, if it was wanted: still nothing untrusted ---
  *	STEP_INPUT ... -------------------> writes files as the jail's user, filtered
  *	STEP_START -----------------------> vfork, execve: the payload
+ *	or STEP_GO -----------------------> writes its words to the launcher, closes the socket:
+ *	                                    the launcher becomes the payload
  *	        <------------ STEP_STARTED
- *	--- jail_start ends; jail_wait: supervisor.c ---
+ *	--- jail_start ends (start.c, intake.c); jail_wait: supervisor.c ---
  *	        <-------------- STEP_ENDED  the main process is gone; or a limit, or a cancel
  *	kill the cgroup and init, read what the pipes hold, read the evidence
  *
  * What init may do shrinks with every row of its table; what it does with untrusted
  * bytes (writing inputs) it does with no more rights than the payload has.  Nothing the
- * payload writes is ever parsed by init.
+ * payload writes is ever parsed by init, and the launcher's socket is gone before it has one byte
+ * of the program.
  *
  * Silence is failure on both sides: a closed link, a step too late (STEP_TIMEOUT_MS) or
  * out of order ends the run.  The supervisor's death is init's (PR_SET_PDEATHSIG, and
@@ -66,13 +72,11 @@
 	 CLONE_NEWCGROUP)
 
 const char *const step_names[STEP_COUNT] = {
-	[STEP_NETWORK] = "network",
-	[STEP_IDS_MAPPED] = "ids mapped",
-	[STEP_SEALED] = "sealed",
-	[STEP_INPUT] = "input",
-	[STEP_START] = "start",
-	[STEP_STARTED] = "started",
-	[STEP_EXEC_FAILED] = "exec failed",
+	[STEP_NETWORK] = "network", [STEP_IDS_MAPPED] = "ids mapped",
+	[STEP_SEALED] = "sealed",   [STEP_WARM] = "warm",
+	[STEP_WARMED] = "warmed",   [STEP_INPUT] = "input",
+	[STEP_START] = "start",     [STEP_GO] = "go",
+	[STEP_STARTED] = "started", [STEP_EXEC_FAILED] = "exec failed",
 	[STEP_ENDED] = "ended",
 };
 
@@ -291,14 +295,6 @@ static void note_limits(struct jail *j)
 	memcpy(j->limits, states, sizeof(states));
 }
 
-/* The same jail can serve programs with different ones. */
-static void note_run_limits(struct jail *j)
-{
-	const struct run_limits *l = &j->program->limits;
-	j->limits[LIMIT_WALL] = (struct limit_state){ l->wall_ms, BY_SUPERVISOR, false };
-	j->limits[LIMIT_OUTPUT] = (struct limit_state){ l->output_bytes, BY_SUPERVISOR, false };
-}
-
 /* Whatever is not at its best is one sentence in the result and on the terminal. */
 static void note_weaknesses(struct jail *j)
 {
@@ -402,132 +398,6 @@ int jail_prepare(const struct plan *plan, const char *id, struct jail **out, str
 	return 0;
 }
 
-/* One pipe: the near end is non-blocking and the relay's, the far end for the payload. */
-static int open_pipe(struct relay *r, bool is_input, int *out_far, struct cj_error *err)
-{
-	int ends[2];
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return cj_fail(err, errno, "create a pipe");
-
-	*out_far = ends[is_input ? 0 : 1];
-	int near = ends[is_input ? 1 : 0];
-	fd_set_nonblocking(near);
-	if (is_input)
-		r->out_fd = near;
-	else
-		r->in_fd = near;
-	r->owns_out = is_input;
-	r->owns_in = !is_input;
-	return 0;
-}
-
-static int open_pipes(struct jail *j, int out_far[3], struct cj_error *err)
-{
-	for (int i = 0; i < 3; i++) {
-		if (i == RELAY_STDIN && j->io.stdin_fd < 0)
-			continue;
-		if (open_pipe(&j->relays[i], i == RELAY_STDIN, &out_far[i], err) < 0)
-			return -err->code;
-	}
-	if (out_far[0] >= 0)
-		return 0;
-	out_far[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	return out_far[0] < 0 ? cj_fail(err, errno, "open '/dev/null'") : 0;
-}
-
-static void connect_relays(struct jail *j)
-{
-	struct relay *in = &j->relays[RELAY_STDIN];
-	if (in->out_fd >= 0) {
-		in->in_fd = j->io.stdin_fd;
-		in->is_caller_in = true;
-	}
-	const int to[] = { j->io.stdout_fd, j->io.stderr_fd };
-	for (size_t i = 0; i < 2; i++) {
-		struct relay *r = &j->relays[RELAY_STDOUT + i];
-		r->out_fd = to[i];
-		r->is_caller_out = true;
-		r->escape = j->io.escape[i];
-	}
-}
-
-/* One terminal is all three streams: two relays, and its output counts as stdout. */
-static int connect_terminal(struct jail *j, struct step_msg *started, struct cj_error *err)
-{
-	if (started->nfds != 1)
-		return cj_fail(err, EPROTO, "take the program's terminal");
-	j->master_fd = take_fd(&started->fds[0]);
-	fd_set_nonblocking(j->master_fd);
-
-	struct relay *in = &j->relays[RELAY_STDIN], *out = &j->relays[RELAY_STDOUT];
-	in->in_fd = j->io.stdin_fd;
-	in->is_caller_in = true;
-	in->out_fd = fcntl(j->master_fd, F_DUPFD_CLOEXEC, 0); /* an epoll takes a descriptor once */
-	in->owns_out = true;
-	in->farewell =
-	    "\x04\x04"; /* VEOF, once for a line begun and once for the end: termios(3) */
-	if (in->out_fd < 0)
-		return cj_fail(err, errno, "duplicate the terminal's descriptor");
-	out->in_fd = j->master_fd;
-	out->out_fd = j->io.stdout_fd;
-	out->is_caller_out = true;
-
-	struct winsize size;
-	if (j->io.tty_fd >= 0 && ioctl(j->io.tty_fd, TIOCGWINSZ, &size) == 0)
-		(void)ioctl(j->master_fd, TIOCSWINSZ, &size); /* a wrong size is only ugly */
-	return 0;
-}
-
-static int await_started(struct jail *j, struct cj_error *err)
-{
-	auto_step_msg struct step_msg msg = { 0 };
-	if (step_next(&j->link, &msg, err) < 0)
-		return -err->code;
-	if (msg.step == STEP_EXEC_FAILED && msg.size == sizeof(j->exec_errno)) {
-		memcpy(&j->exec_errno, msg.data, sizeof(j->exec_errno));
-		return 0;
-	}
-	if (msg.step != STEP_STARTED)
-		return cj_fail(err, EPROTO, "start the program: init sent step %u", msg.step);
-	return j->plan->tty ? connect_terminal(j, &msg, err) : 0;
-}
-
-static int start(struct jail *j, int far[3], struct cj_error *err)
-{
-	if (handover_inputs(j, err) < 0)
-		return -err->code;
-	if (!j->plan->tty && open_pipes(j, far, err) < 0)
-		return -err->code;
-
-	(void)clock_gettime(CLOCK_REALTIME, &j->started_at); /* cannot fail for these clocks */
-	(void)clock_gettime(CLOCK_MONOTONIC, &j->started_monotonic);
-	if (handover_start(j, far, err) < 0)
-		return -err->code;
-	if (!j->plan->tty)
-		connect_relays(j);
-	return await_started(j, err);
-}
-
-int jail_start(struct jail *j, const struct program *program, const struct jail_io *io,
-	       struct cj_error *err)
-{
-	int far[3] = { -1, -1, -1 };
-	j->program = program;
-	j->io = *io;
-	note_run_limits(j);
-	int rc = start(j, far, err);
-	for (int i = 0; i < 3; i++)
-		cj_close(&far[i]); /* ours would hold back the end of file */
-	if (rc < 0) {
-		cj_stage(err, "program");
-		return cj_wrap(err, "program");
-	}
-	step_wait_forever(&j->link);
-	if (j->exec_errno == 0 && io->event)
-		io->event(io->context, "start", j->id, strlen(j->id));
-	return 0;
-}
-
 static void adopt_warnings(struct jail *j, struct outcome *out)
 {
 	for (size_t i = 0; i < j->warnings.count; i++)
@@ -555,6 +425,12 @@ int jail_wait(struct jail *j, struct outcome *out, struct cj_error *err)
 int jail_collect(struct jail *j, int dest_fd, struct outcome *out, struct cj_error *err)
 {
 	return artifacts_collect(j->box_fd, dest_fd, &out->arena, &out->artifacts, err);
+}
+
+int jail_collect_memory(struct jail *j, uint64_t max_bytes, struct outcome *out,
+			struct cj_error *err)
+{
+	return artifacts_keep(j->box_fd, max_bytes, &out->arena, &out->artifacts, err);
 }
 
 void jail_destroy(struct jail **j)

@@ -137,10 +137,17 @@ static int place_stdio(const struct payload *p)
 	return 0;
 }
 
+#define LAUNCHER_FD (STDERR_FILENO + 1) /* what our launchers' sources say, too */
+
+static int place_launcher_fd(const struct payload *p)
+{
+	return p->launcher_fd >= 0 ? dup2(p->launcher_fd, LAUNCHER_FD) : 0;
+}
+
 static int close_others(const struct payload *p)
 {
-	(void)p;
-	return sys_close_range(STDERR_FILENO + 1, ~0u, 0);
+	unsigned kept = p->launcher_fd >= 0 ? LAUNCHER_FD : STDERR_FILENO;
+	return sys_close_range(kept + 1, ~0u, 0);
 }
 
 static int unblock_signals(const struct payload *p)
@@ -159,6 +166,7 @@ static const struct {
 	{ "start the program's session", start_session },
 	{ "give the program its terminal", take_terminal },
 	{ "give the program its standard streams", place_stdio },
+	{ "give the launcher its socket", place_launcher_fd },
 	{ "close all other descriptors of the program", close_others },
 	{ "unblock the program's signals", unblock_signals },
 };

@@ -10,11 +10,15 @@ enum step {
 	STEP_NETWORK, /* init -> supervisor: struct opened and its sockets; with a network or ports
 		       */
 	STEP_IDS_MAPPED, /* supervisor -> init: uid_map and gid_map are written */
-	STEP_SEALED,  /* init -> supervisor: only the program is missing; struct sealed, descriptors
-		       */
+	STEP_SEALED, /* init -> supervisor: only the program is missing; struct sealed, descriptors
+		      */
+	STEP_WARM, /* supervisor -> init: as STEP_START, but a launcher, which gets a socket, too */
+	STEP_WARMED,  /* init -> supervisor: struct warmed; the launcher waits for the program */
 	STEP_INPUT,   /* supervisor -> init: struct input and, for a file, its bytes */
 	STEP_START,   /* supervisor -> init: struct start, the program's words, its stdio */
-	STEP_STARTED, /* init -> supervisor: execve(2) went through; with a tty its master end */
+	STEP_GO,      /* supervisor -> init: words for the launcher that waits */
+	STEP_STARTED, /* init -> supervisor: it has the words, or execve(2) went through; with a tty
+			 its master end */
 	STEP_EXEC_FAILED, /* init -> supervisor: int errno; nothing of the program ran */
 	STEP_ENDED,       /* init -> supervisor: struct ended; the main process is gone */
 	STEP_COUNT
@@ -53,6 +57,15 @@ struct start {
 	uint32_t wants_tty;
 };
 #define START_WORDS_MAX (2u << 20) /* what execve(2) takes with an 8 MiB stack */
+
+/*
+ * With STEP_GO there is such a memfd, too: "1" where the program has an input, else "0"; the code's
+ * path; arguments.  The launcher reads them to the end of file.
+ */
+
+struct warmed {
+	uint64_t cpu_us; /* that the launcher has used */
+};
 
 struct ended {
 	int32_t wait_status; /* as wait(2) gives it */

@@ -54,6 +54,11 @@ struct jail {
 	int exec_errno; /* it could not be executed; 0: it runs */
 	char code_sha256[SHA256_HEX_MAX];
 	struct timespec started_at, started_monotonic;
+
+	/* with a launcher: what getting ready has cost is not the program's */
+	const struct program *launcher; /* borrowed; NULL: none */
+	struct cgroup_usage before;
+	uint64_t launcher_cpu_us; /* as init saw it; for where no cgroup counts */
 };
 
 /* A warning for the outcome: a sentence, lower case, no full stop. */
@@ -61,6 +66,8 @@ void jail_warn(struct jail *j, const char *fmt, ...) __attribute__((format(print
 
 /* The life of init; never returns.  init.c */
 _Noreturn void init_main(struct jail *j);
+/* Takes in the program and starts it.  Its pid; 0 when it could not be executed.  intake.c */
+pid_t intake_program(struct jail *j, struct cj_error *err);
 
 /* The rows for what a kill can leave.  jail_record.c */
 int directory_enter(struct jail *j, struct cj_error *err);
@@ -86,14 +93,22 @@ int network_hand_out(struct jail *j, struct network_handles *handles, struct cj_
 struct payload {
 	char *const *argv, *const *env;
 	int stdio[3];
-	bool has_tty; /* stdio is a terminal of its own, to become the controlling one */
+	int launcher_fd; /* becomes descriptor 3 of a launcher; -1: a program gets none */
+	bool has_tty;    /* stdio is a terminal of its own, to become the controlling one */
 };
 /* Its pid once it runs; 0 with *out_exec_errno when it could not be executed; a negative errno. */
 pid_t payload_start(const struct payload *p, int *out_exec_errno, struct cj_error *err);
 
 /* Hands the program to a sealed init.  handover.c */
 int handover_inputs(struct jail *j, struct cj_error *err);
-int handover_start(struct jail *j, const int stdio[3], struct cj_error *err);
+/* `step`: STEP_START for the program, STEP_WARM for a launcher. */
+int handover_start(struct jail *j, enum step step, const struct program *p, const int stdio[3],
+		   struct cj_error *err);
+/* To the launcher that waits, if it was started for such a program. */
+int handover_go(struct jail *j, struct cj_error *err);
+
+/* Of the CPU time of all of the jail, the program's.  start.c */
+uint64_t jail_program_cpu_us(const struct jail *j, uint64_t all_us);
 
 /* Watches until the outcome has a status, ends everything, gathers the evidence.  supervisor.c */
 int supervisor_watch(struct jail *j, struct outcome *out, struct cj_error *err);

@@ -137,8 +137,10 @@ static bool is_cpu_time_used_up(const struct watch *w)
 {
 	const struct ended *ended = &w->seen.ended;
 	uint64_t limit_us = w->j->plan->limits.cpu_ms * 1000;
-	return limit_us > 0 && (cgroup_cpu_us(&w->j->cgroup) >= limit_us ||
-				ended->cpu_user_us + ended->cpu_system_us >= limit_us);
+	uint64_t reaped_us = ended->cpu_user_us + ended->cpu_system_us;
+	return limit_us > 0 &&
+	       (jail_program_cpu_us(w->j, cgroup_cpu_us(&w->j->cgroup)) >= limit_us ||
+		jail_program_cpu_us(w->j, reaped_us) >= limit_us);
 }
 
 static void decide_from_wait_status(struct watch *w, int wait_status)
@@ -251,6 +253,7 @@ static int on_tick(struct watch *w, struct cj_error *err)
 		return 0;
 	if (j->cgroup.dir_fd >= 0)
 		now.cpu_ms = cgroup_cpu_us(&j->cgroup) / 1000;
+	now.cpu_ms = jail_program_cpu_us(j, now.cpu_ms * 1000) / 1000;
 	keep_peak(&w->seen.peak, &now);
 
 	if (j->limits[LIMIT_MEMORY].by == BY_SUPERVISOR && now.memory_bytes > limits->memory_bytes)

@@ -2,9 +2,9 @@
 /*
  * fuzz_init - any steps, with any data and descriptors, as what init tells the supervisor.
  *
- * The first byte: which dialogue (the network, the seal, a run), with or without a terminal,
- * whether init still hears us.  Then each message: its step (255: it failed), how many descriptors
- * come along, 16 bits of size, the data.
+ * The first byte: which dialogue (the network, the seal, a run), with or without a terminal
+ * or a launcher, whether init still hears us.  Then each message: its step (255: it failed), how
+ * many descriptors come along, 16 bits of size, the data.
  *
  * Asserted: a failure has a code and a text and leaves no descriptor; a success holds only what
  * init sent; a run has exactly one outcome, whose result is JSON and whose exit status is one of
@@ -95,15 +95,21 @@ static void check_result(const struct outcome *out)
 	assert(rc == 0 && root->type == JSON_OBJECT);
 }
 
-static void check_run(struct jail *j)
+static void check_run(struct jail *j, bool with_launcher)
 {
-	static const struct program program = { .workdir = "/box" };
+	static const char *words[] = { "sh", "/box/main", NULL };
+	static const struct program program = { .workdir = "/box",
+						.argv = { words, 2 },
+						.code_path = "/box/main" };
+	static const struct program launcher = { .workdir = "/box", .argv = { words, 1 } };
 	const struct jail_io io = {
 		.stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1, .tty_fd = -1, .hangup_fd = -1
 	};
 	struct cj_error err = { 0 };
 	struct outcome out;
-	int rc = jail_start(j, &program, &io, &err);
+	int rc = with_launcher ? jail_warm(j, &launcher, &err) : 0;
+	if (rc == 0)
+		rc = jail_start(j, &program, &io, &err);
 	if (rc < 0) {
 		check_error(rc, &err);
 		return;
@@ -162,7 +168,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	else if (dialogue % 4 == 3)
 		check_stage(j, seal_enter, seal_leave);
 	else
-		check_run(j);
+		check_run(j, dialogue & 32);
 
 	cj_close(&j->link.sock_fd);
 	cj_close(&ends[1]);

@@ -59,33 +59,42 @@ int __wrap_step_tell(const struct step_link *link, unsigned step, const void *da
 	}
 }
 
+enum with { PLAIN, TTY, LAUNCHER };
+
 static const struct {
 	enum step step;
 	enum how how;
-	bool with_tty;
+	enum with with;
 	const char *said;
 } cases[] = {
-	{ STEP_NETWORK, SHORT, false, "take over the network" },
-	{ STEP_NETWORK, OTHER, false, "it sent step 7" },
-	{ STEP_IDS_MAPPED, SHORT, false, "read which ids are ours" },
-	{ STEP_IDS_MAPPED, OTHER, false, "it sent step 7" },
-	{ STEP_SEALED, SHORT, false, "take over the sealed jail" },
-	{ STEP_SEALED, BARE, false, "take over the sealed jail" },
-	{ STEP_SEALED, OTHER, false, "it sent step 7" },
-	{ STEP_INPUT, SHORT, false, "read an input" },
-	{ STEP_INPUT, OTHER, false, "take in the program: step 7" },
-	{ STEP_START, SHORT, false, "read the program" },
-	{ STEP_START, BARE, false, "read the program" },
-	{ STEP_START, ONE_DESCRIPTOR, false, "take the program's standard streams" },
-	{ STEP_START, MORE_WORDS, false, "read the program's words" },
-	{ STEP_START, FEWER_WORDS, false, "read the program's words" },
-	{ STEP_START, NO_WORDS, false, "read the program's words" },
-	{ STEP_STARTED, OTHER, false, "start the program: init sent step 7" },
-	{ STEP_STARTED, BARE, true, "take the program's terminal" },
-	{ STEP_ENDED, SHORT, false, "hear from init: step 7" },
+	{ STEP_NETWORK, SHORT, PLAIN, "take over the network" },
+	{ STEP_NETWORK, OTHER, PLAIN, "it sent step 10" },
+	{ STEP_IDS_MAPPED, SHORT, PLAIN, "read which ids are ours" },
+	{ STEP_IDS_MAPPED, OTHER, PLAIN, "it sent step 10" },
+	{ STEP_SEALED, SHORT, PLAIN, "take over the sealed jail" },
+	{ STEP_SEALED, BARE, PLAIN, "take over the sealed jail" },
+	{ STEP_SEALED, OTHER, PLAIN, "it sent step 10" },
+	{ STEP_INPUT, SHORT, PLAIN, "read an input" },
+	{ STEP_INPUT, OTHER, PLAIN, "take in the program: step 10" },
+	{ STEP_START, SHORT, PLAIN, "read the program" },
+	{ STEP_START, BARE, PLAIN, "read the program" },
+	{ STEP_START, ONE_DESCRIPTOR, PLAIN, "take the program's standard streams" },
+	{ STEP_START, MORE_WORDS, PLAIN, "read the program's words" },
+	{ STEP_START, FEWER_WORDS, PLAIN, "read the program's words" },
+	{ STEP_START, NO_WORDS, PLAIN, "read the program's words" },
+	{ STEP_STARTED, OTHER, PLAIN, "start the program: init sent step 10" },
+	{ STEP_STARTED, BARE, TTY, "take the program's terminal" },
+	{ STEP_ENDED, SHORT, PLAIN, "hear from init: step 10" },
+	{ STEP_WARM, SHORT, LAUNCHER, "read the program" },
+	{ STEP_WARM, OTHER, LAUNCHER, "take in the program: step 10" },
+	{ STEP_WARMED, SHORT, LAUNCHER, "hear that the interpreter is ready" },
+	{ STEP_WARMED, OTHER, LAUNCHER, "it sent step 10" },
+	{ STEP_GO, BARE, LAUNCHER, "read the program" },
+	{ STEP_GO, OTHER, LAUNCHER, "take in the program: step 10" },
+	{ STEP_STARTED, OTHER, LAUNCHER, "start the program: init sent step 10" },
 };
 
-static int run_broken(bool with_tty, struct outcome *out, struct cj_error *err)
+static int run_broken(enum with with, struct outcome *out, struct cj_error *err)
 {
 	static const char *words[] = { "/bin/sh", "/box/main.sh", NULL };
 	const struct jail_io io = {
@@ -101,10 +110,12 @@ static int run_broken(bool with_tty, struct outcome *out, struct cj_error *err)
 	struct plan plan = simple_plan();
 	plan.network.mode = NETWORK_PUBLIC;
 	plan.network.uplink = UPLINK_NONE;
-	plan.tty = plan.root.tty = with_tty;
+	plan.tty = plan.root.tty = with == TTY;
 
 	struct jail *jail = NULL;
 	int rc = jail_prepare(&plan, unique_id(), &jail, err);
+	if (rc == 0 && with == LAUNCHER)
+		rc = jail_warm(jail, shell_launcher(), err);
 	if (rc == 0)
 		rc = jail_start(jail, &program, &io, err);
 	if (rc == 0)
@@ -124,7 +135,7 @@ static void a_message_that_is_not_as_agreed_ends_the_run(void **state)
 		broken.step = cases[i].step;
 		broken.how = cases[i].how;
 		is_broken = true;
-		int rc = run_broken(cases[i].with_tty, &out, &err);
+		int rc = run_broken(cases[i].with, &out, &err);
 		is_broken = false;
 		if (!strstr(err.msg, cases[i].said))
 			print_error("case %zu: '%s' is not '%s'\n", i, err.msg, cases[i].said);

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * intake - sealed init takes in the program and starts it.  Acts.
+ *
+ * As the jail's user and under its filter, so with no more rights than the program will have.
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rootfs/inputs.h"
+#include "runtime/base/fd.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/jail/state.h"
+
+static int write_input(const struct step_msg *msg, struct cj_error *err)
+{
+	struct input in;
+	if (msg->size != sizeof(in))
+		return cj_fail(err, EPROTO, "read an input");
+	memcpy(&in, msg->data, sizeof(in));
+
+	auto_fd int root_fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (root_fd < 0)
+		return cj_fail(err, errno, "open '/'");
+	return input_write(root_fd, &in, msg->nfds > 0 ? msg->fds[0] : -1, err);
+}
+
+struct words {
+	const char *workdir;
+	char **argv, **env;
+};
+
+/* Splits NUL-ended words; `text` ends in a NUL of our own. */
+static char *split_words(char *text, const char *end, char **words, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (text >= end)
+			return NULL;
+		words[i] = text;
+		text += strlen(text) + 1;
+	}
+	words[count] = NULL;
+	return text;
+}
+
+static int read_words(int words_fd, const struct start *start, struct arena *a, struct words *out,
+		      struct cj_error *err)
+{
+	char *text, *workdir[2] = { NULL };
+	size_t size;
+	if (fd_read_all(words_fd, START_WORDS_MAX, a, &text, &size, "the program's words", err) < 0)
+		return -err->code;
+	out->argv = arena_array(a, (size_t)start->argc + 1, sizeof(char *));
+	out->env = arena_array(a, (size_t)start->envc + 1, sizeof(char *));
+	if (!out->argv || !out->env)
+		return cj_fail(err, ENOMEM, "keep the program's words");
+
+	const char *end = text + size;
+	char *rest = split_words(text, end, workdir, 1);
+	rest = rest ? split_words(rest, end, out->argv, start->argc) : NULL;
+	rest = rest ? split_words(rest, end, out->env, start->envc) : NULL;
+	if (rest != end || start->argc == 0)
+		return cj_fail(err, EPROTO, "read the program's words");
+	out->workdir = workdir[0];
+	return 0;
+}
+
+/* A terminal in the jail's own devpts; the master end goes to the supervisor. */
+static int open_terminal(struct payload *p, int *out_master_fd, struct cj_error *err)
+{
+	int locked = 0;
+	auto_fd int master_fd = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (master_fd < 0)
+		return cj_fail(err, errno, "open '/dev/ptmx'");
+	if (ioctl(master_fd, TIOCSPTLCK, &locked) < 0)
+		return cj_fail(err, errno, "unlock a terminal");
+
+	int slave_fd = ioctl(master_fd, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (slave_fd < 0)
+		return cj_fail(err, errno, "open a terminal");
+	for (int i = 0; i < 3; i++)
+		p->stdio[i] = slave_fd;
+	p->has_tty = true;
+	*out_master_fd = take_fd(&master_fd);
+	return 0;
+}
+
+static int prepare_stdio(const struct start *start, struct step_msg *msg, struct payload *p,
+			 int *out_master_fd, struct cj_error *err)
+{
+	if (start->wants_tty)
+		return open_terminal(p, out_master_fd, err);
+	if (msg->nfds != 4)
+		return cj_fail(err, EPROTO, "take the program's standard streams");
+	for (int i = 0; i < 3; i++)
+		p->stdio[i] = take_fd(&msg->fds[i + 1]);
+	return 0;
+}
+
+static int report_started(struct jail *j, pid_t pid, int exec_errno, int master_fd,
+			  struct cj_error *err)
+{
+	if (pid == 0)
+		return step_tell(&j->link, STEP_EXEC_FAILED, &exec_errno, sizeof(exec_errno), NULL,
+				 0, err);
+	return step_tell(&j->link, STEP_STARTED, NULL, 0, &master_fd, master_fd >= 0, err);
+}
+
+/* The payload or a launcher.  Its pid; 0 with *out_exec_errno when it could not be executed. */
+static pid_t start_payload(struct step_msg *msg, int launcher_fd, int *out_exec_errno,
+			   int *out_master_fd, struct cj_error *err)
+{
+	auto_arena struct arena arena = { 0 };
+	struct start start;
+	struct words words = { 0 };
+	struct payload payload = { .stdio = { -1, -1, -1 }, .launcher_fd = launcher_fd };
+	if (msg->size != sizeof(start) || msg->nfds < 1)
+		return cj_fail(err, EPROTO, "read the program");
+	memcpy(&start, msg->data, sizeof(start));
+	if (read_words(msg->fds[0], &start, &arena, &words, err) < 0)
+		return -err->code;
+	if (prepare_stdio(&start, msg, &payload, out_master_fd, err) < 0)
+		return -err->code;
+	/* read_words() has set it, or else it failed;
+	 * NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker) */
+	if (chdir(words.workdir) < 0)
+		return cj_fail(err, errno, "start in directory '%s'", words.workdir);
+
+	payload.argv = words.argv;
+	payload.env = words.env;
+	pid_t pid = payload_start(&payload, out_exec_errno, err);
+	for (int i = 0; i < (payload.has_tty ? 1 : 3); i++)
+		cj_close(&payload.stdio[i]); /* or end of file would wait for us */
+	return pid;
+}
+
+static pid_t start_program(struct jail *j, struct step_msg *msg, struct cj_error *err)
+{
+	auto_fd int master_fd = -1;
+	int exec_errno = 0;
+	pid_t pid = start_payload(msg, -1, &exec_errno, &master_fd, err);
+	if (pid < 0 || report_started(j, pid, exec_errno, master_fd, err) < 0)
+		return -err->code;
+	return pid;
+}
+
+/* --- a launcher, that waits for the program ------------------------------------------- */
+
+/* Ours, and nothing untrusted is in it until it has the program. */
+struct launcher {
+	pid_t pid;
+	int fd; /* our end of its descriptor 3; -1: there is none */
+};
+
+static void launcher_fini(struct launcher *l)
+{
+	cj_close(&l->fd);
+}
+
+static int launcher_ended(const struct launcher *l, struct cj_error *err)
+{
+	int status = 0;
+	(void)waitpid(l->pid, &status, 0); /* it is our child, and has closed what it had */
+	bool is_signal = WIFSIGNALED(status);
+	return cj_reject_as(err, ECHILD, "the interpreter ended before its program came (%s %d)",
+			    is_signal ? "signal" : "exit status",
+			    is_signal ? WTERMSIG(status) : WEXITSTATUS(status));
+}
+
+/* Where no cgroup counts, this is what getting ready has cost: clock_getcpuclockid(3). */
+static uint64_t cpu_us_of(pid_t pid)
+{
+	clockid_t clock;
+	struct timespec used = { 0 };
+	if (clock_getcpuclockid(pid, &clock) == 0)
+		(void)clock_gettime(clock, &used); /* it stays 0, and all of it is the program's */
+	return (uint64_t)used.tv_sec * 1000000 + (uint64_t)used.tv_nsec / 1000;
+}
+
+/* It says with one byte that it is ready; how long that may take is the supervisor's to judge. */
+static int await_ready(struct jail *j, const struct launcher *l, struct cj_error *err)
+{
+	char ready;
+	if (sys_read(l->fd, &ready, 1) != 1)
+		return launcher_ended(l, err);
+
+	const struct warmed warmed = { .cpu_us = cpu_us_of(l->pid) };
+	return step_tell(&j->link, STEP_WARMED, &warmed, sizeof(warmed), NULL, 0, err);
+}
+
+static int start_launcher(struct jail *j, struct step_msg *msg, struct launcher *l,
+			  struct cj_error *err)
+{
+	int ends[2], exec_errno = 0;
+	auto_fd int master_fd = -1;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+		return cj_fail(err, errno, "create a socket pair for the interpreter");
+
+	l->fd = ends[0];
+	auto_fd int far_fd = ends[1];
+	l->pid = start_payload(msg, far_fd, &exec_errno, &master_fd, err);
+	cj_close(&far_fd); /* or we would not see it end */
+	if (l->pid < 0)
+		return l->pid;
+	if (l->pid == 0)
+		return cj_fail(err, exec_errno, "execute the interpreter");
+	return await_ready(j, l, err);
+}
+
+/* From here on what it says would be the program's word, so nobody can hear it any more. */
+static pid_t hand_over(struct jail *j, struct step_msg *msg, struct launcher *l,
+		       struct cj_error *err)
+{
+	auto_arena struct arena arena = { 0 };
+	char *words;
+	size_t size;
+	if (msg->nfds != 1)
+		return cj_fail(err, EPROTO, "read the program");
+	if (fd_read_all(msg->fds[0], START_WORDS_MAX, &arena, &words, &size, "the program's words",
+			err) < 0)
+		return -err->code;
+
+	for (size_t at = 0; at < size;) {
+		ssize_t put = send(l->fd, words + at, size - at, MSG_NOSIGNAL);
+		if (put < 0 && errno == EPIPE)
+			return launcher_ended(l, err);
+		if (put < 0 && errno != EINTR)
+			return cj_fail(err, errno, "hand the interpreter its program");
+		at += put > 0 ? (size_t)put : 0;
+	}
+	cj_close(&l->fd);
+	return report_started(j, l->pid, 0, -1, err) < 0 ? -err->code : l->pid;
+}
+
+/* --- all of it ---------------------------------------------------------------------------- */
+
+/* The supervisor's next word, or the launcher's end. */
+static int next_step(struct jail *j, const struct launcher *l, struct step_msg *msg,
+		     struct cj_error *err)
+{
+	struct pollfd ends[] = {
+		{ .fd = j->link.sock_fd, .events = POLLIN },
+		{ .fd = l->fd }, /* POLLHUP; what it could say has no meaning */
+	};
+	while (l->fd >= 0 && poll(ends, 2, -1) < 0)
+		if (errno != EINTR)
+			return cj_fail(err, errno, "wait for the program");
+	if (l->fd >= 0 && ends[1].revents)
+		return launcher_ended(l, err);
+	return step_next(&j->link, msg, err);
+}
+
+pid_t intake_program(struct jail *j, struct cj_error *err)
+{
+	__attribute__((cleanup(launcher_fini))) struct launcher launcher = { .fd = -1 };
+	for (;;) {
+		auto_step_msg struct step_msg msg = { 0 };
+		if (next_step(j, &launcher, &msg, err) < 0)
+			return -err->code;
+		bool is_warm = launcher.fd >= 0;
+		int rc;
+		if (msg.step == STEP_INPUT)
+			rc = write_input(&msg, err);
+		else if (msg.step == STEP_WARM && !is_warm)
+			rc = start_launcher(j, &msg, &launcher, err);
+		else if (msg.step == STEP_START && !is_warm)
+			return start_program(j, &msg, err);
+		else if (msg.step == STEP_GO && is_warm)
+			return hand_over(j, &msg, &launcher, err);
+		else
+			rc = cj_fail(err, EPROTO, "take in the program: step %u", msg.step);
+		if (rc < 0)
+			return rc;
+	}
+}

@@ -8,6 +8,8 @@
  * by the bytes that are read.  The destination may be shared with others, so nothing of
  * it is followed either, and a name appears there only when its file is whole.
  *
+ * In memory there is no destination; all else is the same.
+ *
  * What the payload can do wrong is passed over with a sentence; what fails on our side
  * (the destination, memory) is an error and ends the copying.
  */
@@ -34,7 +36,7 @@
 #define PATH_BYTES  ((ARTIFACTS_DEPTH_MAX + 1) * (size_t)(ARTIFACT_NAME_MAX + 1))
 #define COPY_BYTES  (64u << 10)
 
-/* A directory of the destination, made when the first file comes to lie in it. */
+/* A directory of the destination, made when the first file comes to lie in it; NULL: memory. */
 struct place {
 	struct place *parent; /* NULL: the caller's directory, whose fd is borrowed */
 	const char *name;
@@ -44,7 +46,7 @@ struct place {
 struct collector {
 	struct arena *arena;
 	struct artifacts *out;
-	uint64_t bytes; /* read so far, of all files */
+	uint64_t bytes, max_bytes; /* read so far, of all files */
 	size_t entries, unnamed;
 	char path[PATH_BYTES]; /* of the entry at hand, relative to /box/out */
 	char buf[COPY_BYTES];
@@ -176,9 +178,31 @@ static int write_all(int fd, const char *buf, size_t size)
 
 enum copied { COPIED, COPY_PASSED_OVER }; /* or a negative errno */
 
+/* Where the bytes of one file go. */
+struct target {
+	int fd;      /* -1: to memory */
+	char *bytes; /* as many as the file said it has */
+	uint64_t room;
+};
+
+static int put_bytes(struct collector *c, const struct target *to, uint64_t at, size_t size,
+		     struct cj_error *err)
+{
+	if (to->fd >= 0 && write_all(to->fd, c->buf, size) < 0)
+		return fail_destination(c, errno, "write", err);
+	if (to->fd >= 0)
+		return COPIED;
+	if (size > to->room - at) {
+		int rc = skip(c, err, "it grew");
+		return rc < 0 ? rc : COPY_PASSED_OVER;
+	}
+	memcpy(to->bytes + at, c->buf, size);
+	return COPIED;
+}
+
 /* Copies until the end or until the sum of all files is reached; *item gets size and hash. */
-static int copy_bytes(struct collector *c, int from_fd, int to_fd, struct artifact *item,
-		      struct cj_error *err)
+static int copy_bytes(struct collector *c, int from_fd, const struct target *to,
+		      struct artifact *item, struct cj_error *err)
 {
 	struct sha256 hash;
 	sha256_init(&hash);
@@ -191,14 +215,15 @@ static int copy_bytes(struct collector *c, int from_fd, int to_fd, struct artifa
 		if (got == 0)
 			break;
 		c->bytes += (uint64_t)got;
-		if (c->bytes > ARTIFACTS_BYTES_MAX) {
+		if (c->bytes > c->max_bytes) {
 			int rc = skip(c, err, "all files together are too large");
 			return rc < 0 ? rc : COPY_PASSED_OVER;
 		}
+		int rc = put_bytes(c, to, item->bytes, (size_t)got, err);
+		if (rc != COPIED)
+			return rc;
 		item->bytes += (uint64_t)got;
 		sha256_update(&hash, c->buf, (size_t)got);
-		if (write_all(to_fd, c->buf, (size_t)got) < 0)
-			return fail_destination(c, errno, "write", err);
 	}
 	sha256_final(&hash, item->sha256);
 	return COPIED;
@@ -249,10 +274,28 @@ static int copy_to(struct collector *c, int from_fd, int dir_fd, const char *nam
 	if (rc < 0)
 		return fail_destination(c, -rc, "create", err);
 
-	rc = copy_bytes(c, from_fd, to.fd, &item, err);
+	const struct target target = { .fd = to.fd };
+	rc = copy_bytes(c, from_fd, &target, &item, err);
 	if (rc == COPIED)
 		rc = publish(c, dir_fd, &to, name, err);
 	newfile_fini(&to);
+	if (rc != COPIED)
+		return rc < 0 ? rc : 0;
+	return add_item(c, &item, err);
+}
+
+static int copy_to_memory(struct collector *c, int from_fd, const char *name, uint64_t size,
+			  struct cj_error *err)
+{
+	struct artifact item = { .path = arena_strdup(c->arena, c->path),
+				 .type = type_of_name(name) };
+	/* one byte more: an empty file has content, too */
+	const struct target target = { -1, arena_alloc(c->arena, (size_t)size + 1), size };
+	if (!item.path || !target.bytes)
+		return cj_fail(err, ENOMEM, "keep the artefacts");
+
+	int rc = copy_bytes(c, from_fd, &target, &item, err);
+	item.content = target.bytes;
 	if (rc != COPIED)
 		return rc < 0 ? rc : 0;
 	return add_item(c, &item, err);
@@ -263,9 +306,12 @@ static int collect_file(struct collector *c, int fd, struct place *place, const 
 {
 	if (c->out->count >= ARTIFACTS_FILES_MAX)
 		return skip(c, err, "there are more than %d files", ARTIFACTS_FILES_MAX);
-	uint64_t room = c->bytes < ARTIFACTS_BYTES_MAX ? ARTIFACTS_BYTES_MAX - c->bytes : 0;
+	uint64_t room = c->bytes < c->max_bytes ? c->max_bytes - c->bytes : 0;
 	if ((uint64_t)st->st_size > room)
-		return skip(c, err, "all files together may have %llu bytes", ARTIFACTS_BYTES_MAX);
+		return skip(c, err, "all files together may have %llu bytes",
+			    (unsigned long long)c->max_bytes);
+	if (!place)
+		return copy_to_memory(c, fd, name, (uint64_t)st->st_size, err);
 
 	int dir_fd = place_open(place);
 	if (dir_fd < 0 && (errno == ELOOP || errno == ENOTDIR))
@@ -313,7 +359,7 @@ static int collect_entry(struct collector *c, int dir_fd, const char *name, stru
 		return collect_file(c, fd, place, name, &st, err);
 
 	struct place below = { .parent = place, .name = name, .fd = -1 };
-	int rc = collect_directory(c, take_fd(&fd), &below, depth + 1, err);
+	int rc = collect_directory(c, take_fd(&fd), place ? &below : NULL, depth + 1, err);
 	cj_close(&below.fd);
 	return rc;
 }
@@ -360,7 +406,7 @@ static int by_path(const void *a, const void *b)
 	return strcmp(((const struct artifact *)a)->path, ((const struct artifact *)b)->path);
 }
 
-static int collect_all(struct collector *c, int box_fd, int dest_fd, struct cj_error *err)
+static int collect_all(struct collector *c, int box_fd, struct place *place, struct cj_error *err)
 {
 	int out_fd = open_entry(box_fd, "out", O_DIRECTORY);
 	if (out_fd < 0 && errno == ENOENT)
@@ -371,15 +417,14 @@ static int collect_all(struct collector *c, int box_fd, int dest_fd, struct cj_e
 		    arena_printf(c->arena, "nothing is copied from /box/out: %s", strerror(errno)),
 		    err);
 
-	struct place place = { .fd = dest_fd };
-	int rc = collect_directory(c, out_fd, &place, 0, err);
+	int rc = collect_directory(c, out_fd, place, 0, err);
 	if (rc == 0)
 		rc = finish_skipped(c, err);
 	return rc;
 }
 
-int artifacts_collect(int box_fd, int dest_fd, struct arena *a, struct artifacts *out,
-		      struct cj_error *err)
+static int collect(int box_fd, struct place *place, uint64_t max_bytes, struct arena *a,
+		   struct artifacts *out, struct cj_error *err)
 {
 	*out = (struct artifacts){ 0 };
 	auto_free struct collector *c = malloc(sizeof(*c));
@@ -388,11 +433,25 @@ int artifacts_collect(int box_fd, int dest_fd, struct arena *a, struct artifacts
 	c->arena = a;
 	c->out = out;
 	c->bytes = 0;
+	c->max_bytes = max_bytes < ARTIFACTS_BYTES_MAX ? max_bytes : ARTIFACTS_BYTES_MAX;
 	c->entries = c->unnamed = 0;
 	c->path[0] = '\0';
 
-	int rc = collect_all(c, box_fd, dest_fd, err);
+	int rc = collect_all(c, box_fd, place, err);
 	if (out->count > 1)
 		qsort(out->items, out->count, sizeof(*out->items), by_path);
 	return rc;
+}
+
+int artifacts_collect(int box_fd, int dest_fd, struct arena *a, struct artifacts *out,
+		      struct cj_error *err)
+{
+	struct place place = { .fd = dest_fd };
+	return collect(box_fd, &place, ARTIFACTS_BYTES_MAX, a, out, err);
+}
+
+int artifacts_keep(int box_fd, uint64_t max_bytes, struct arena *a, struct artifacts *out,
+		   struct cj_error *err)
+{
+	return collect(box_fd, NULL, max_bytes, a, out, err);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * artifacts - files copied out of /box/out after the run.
+ * artifacts - files copied out of /box/out after the run, to a directory or into memory.
  *
  * Runs in the supervisor when every process of the jail is dead, so nothing moves
  * while we look.  Everything below is still hostile: walked by descriptor from
@@ -27,7 +27,8 @@ struct artifact {
 	const char *path; /* relative to /box/out */
 	uint64_t bytes;
 	char sha256[SHA256_HEX_MAX];
-	const char *type; /* by file name: "image/png"; "application/octet-stream" */
+	const char *type;    /* by file name: "image/png"; "application/octet-stream" */
+	const void *content; /* `bytes` of it, in the arena; NULL: it lies in a directory */
 };
 
 struct artifacts {
@@ -45,3 +46,10 @@ struct artifacts {
  */
 int artifacts_collect(int box_fd, int dest_fd, struct arena *a, struct artifacts *out,
 		      struct cj_error *err);
+
+/*
+ * artifacts_keep - the same into memory, for a caller who is told and not given files: no
+ * directory takes part.  All files together have at most max_bytes.
+ */
+int artifacts_keep(int box_fd, uint64_t max_bytes, struct arena *a, struct artifacts *out,
+		   struct cj_error *err);

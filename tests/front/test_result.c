@@ -235,13 +235,18 @@ static void without_a_network_there_is_no_uplink(void **state)
 
 static void fill(struct outcome *o)
 {
-	static struct artifact artifact = { "plots/a.png", 3, "", "image/png" };
+	static struct artifact files[] = { { "plots/a.png", 3, "", "image/png",
+					     "a\xff"
+					     "b" },
+					   { "a.txt", 1, "", "text/plain", "a" },
+					   { "b.txt", 1, "", "text/plain", NULL } };
 	static struct denied_syscall denied[] = { { "mount", 2 }, { "socket(AF_ALG)", 1 } };
 
-	memcpy(artifact.sha256, hash, sizeof(hash));
+	for (size_t i = 0; i < COUNT(files); i++)
+		memcpy(files[i].sha256, hash, sizeof(hash));
 	memcpy(o->code_sha256, hash, sizeof(hash));
-	o->artifacts.items = &artifact;
-	o->artifacts.count = 1;
+	o->artifacts.items = files;
+	o->artifacts.count = COUNT(files);
 	o->denied = denied;
 	o->ndenied = 2;
 	o->network = (struct network_outcome){ UPLINK_PASTA, refusals, COUNT(refusals) };
@@ -253,6 +258,32 @@ static void fill(struct outcome *o)
 	outcome_warn(o, "something is not at its best");
 	assert_int_equal(capture_add(&o->output[0], "\xff", 1), 0);
 	assert_int_equal(capture_add(&o->output[1], "text", 4), 0);
+}
+
+static const struct result_about asked = {
+	"python", hash, NETWORK_PUBLIC, "r-1.A_b",
+	"00-00112233445566778899aabbccddeeff-0011223344556677-01"
+};
+
+static void a_run_over_the_api_has_its_requests_names_and_files(void **state)
+{
+	(void)state;
+	auto_outcome struct outcome o;
+	struct artifact files[] = { { "a", 2, "", "text/plain", "a\n" },
+				    { "b", 1, "", "text/plain", "\xff" },
+				    { "c", 0, "", "text/plain", "" },
+				    { "d", 1, "", "text/plain", NULL } };
+	outcome_init(&o, "a", 10);
+	assert_has(&o, &asked, "\"request_id\":\"r-1.A_b\",\"traceparent\":\"00-0011");
+	o.artifacts.items = files;
+	o.artifacts.count = COUNT(files);
+	assert_has(&o, &asked, "\"type\":\"text/plain\",\"text\":\"a\\n\"}");
+	assert_has(&o, &asked, "\"type\":\"text/plain\",\"base64\":\"/w==\"}");
+	assert_has(&o, &asked, "\"type\":\"text/plain\",\"text\":\"\"}");
+	assert_has(&o, &asked, "\"type\":\"text/plain\"}]");
+	auto_written struct written w = write_result(&o, &python);
+	assert_null(strstr(w.text, "request_id"));
+	assert_null(strstr(w.text, "traceparent"));
 }
 
 static void put_one(FILE *to, enum status status, bool is_full, int exec_errno)
@@ -267,7 +298,8 @@ static void put_one(FILE *to, enum status status, bool is_full, int exec_errno)
 		fill(&o);
 	if (status == STATUS_SETUP_ERROR || exec_errno)
 		(void)!cj_reject(&o.error, "no");
-	auto_written struct written w = write_result(&o, is_full ? &networked : &nothing_read);
+	const struct result_about *about = status % 2 ? &asked : &networked;
+	auto_written struct written w = write_result(&o, is_full ? about : &nothing_read);
 	assert_int_equal(fprintf(to, "%s\n", w.text), (int)w.size + 1);
 }
 
@@ -333,6 +365,7 @@ int main(void)
 		cmocka_unit_test(without_memory_for_the_output_it_fails_as_such),
 		cmocka_unit_test(a_network_tells_its_uplink_and_what_it_refused),
 		cmocka_unit_test(without_a_network_there_is_no_uplink),
+		cmocka_unit_test(a_run_over_the_api_has_its_requests_names_and_files),
 		cmocka_unit_test(every_way_to_end_fits_the_schema),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,6 +22,26 @@
 #define ENTRIES_MAX 40
 #define DEPTH_MAX   20
 
+/* In memory the same comes out, byte for byte. */
+static void check_kept(int box_fd, int dest_fd, const struct artifacts *copied)
+{
+	auto_arena struct arena a = { 0 };
+	struct artifacts kept = { 0 };
+	struct cj_error err = { 0 };
+	int rc = artifacts_keep(box_fd, UINT64_MAX, &a, &kept, &err);
+	assert(rc == 0 && kept.count == copied->count);
+	assert(kept.skipped.count == copied->skipped.count);
+	for (size_t i = 0; i < kept.count; i++) {
+		const struct artifact *one = &kept.items[i], *other = &copied->items[i];
+		char bytes[256];
+		auto_fd int fd = openat(dest_fd, one->path, O_RDONLY | O_CLOEXEC);
+		assert(strcmp(one->path, other->path) == 0 && one->bytes == other->bytes);
+		assert(strcmp(one->sha256, other->sha256) == 0 && one->content);
+		ssize_t got = read(fd, bytes, sizeof(bytes));
+		assert(got >= 0 && memcmp(bytes, one->content, (size_t)got) == 0);
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 static char home[] = "/dev/shm/fuzz-artifacts-XXXXXX";
@@ -171,6 +191,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	int rc = artifacts_collect(box_fd, dest_fd, &a, &out, &err);
 	assert(rc == 0);
 	check_copied(dest_fd, &out);
+	check_kept(box_fd, dest_fd, &out);
 	cj_close(&tree.dirs[0]);
 	clear();
 	return 0;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* WRAP: fstat */
 /* Files out of /box/out: what a hostile tree can't do, and what a full disk leaves. */
 #include "rootfs/artifacts.h"
 
@@ -95,6 +96,26 @@ static bool is_skipped(const struct bench *b, const char *part)
 	return false;
 }
 
+/* A file that has more bytes than it said. */
+static bool fstat_lies;
+int __real_fstat(int fd, struct stat *st);
+int __wrap_fstat(int fd, struct stat *st);
+int __wrap_fstat(int fd, struct stat *st)
+{
+	int rc = __real_fstat(fd, st);
+	if (rc == 0 && fstat_lies && st->st_size > 0)
+		st->st_size--;
+	return rc;
+}
+
+static int keep(struct bench *b, uint64_t max_bytes)
+{
+	int before = open_count();
+	int rc = artifacts_keep(b->box_fd, max_bytes, &b->arena, &b->out, &b->err);
+	assert_int_equal(open_count(), before);
+	return rc;
+}
+
 /* --- what comes out --------------------------------------------------------------- */
 
 static void files_come_out_with_size_hash_and_type(void **state)
@@ -135,6 +156,49 @@ static void no_out_is_no_artefact_and_no_error(void **state)
 	rmdir(at(b.place, "box/out"));
 	assert_int_equal(collect(&b), 0);
 	assert_int_equal(b.out.count + b.out.skipped.count, 0);
+	end_bench(&b);
+}
+
+/* The same walk, so the tests below hold for it; the fuzzer compares the two. */
+static void files_are_kept_in_memory_and_nowhere_else(void **state)
+{
+	(void)state;
+	struct bench b = make_bench();
+	make_file(at(b.place, "box/out/plot.png"), "abc");
+	mkdir(at(b.place, "box/out/sub"), 0700);
+	make_file(at(b.place, "box/out/sub/empty"), "");
+	assert_int_equal(symlink("/etc/passwd", at(b.place, "box/out/link")), 0);
+
+	assert_int_equal(keep(&b, 3), 0);
+	assert_int_equal(b.out.count, 2);
+	assert_string_equal(b.out.items[0].path, "plot.png");
+	assert_int_equal(b.out.items[0].bytes, 3);
+	assert_memory_equal(b.out.items[0].content, "abc", 3);
+	assert_string_equal(b.out.items[0].sha256,
+			    "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+	assert_string_equal(b.out.items[1].path, "sub/empty");
+	assert_non_null(b.out.items[1].content);
+	assert_true(is_skipped(&b, "'link' in /box/out is not copied: it is a symbolic link"));
+	assert_int_equal(entries(at(b.place, "dest")), 0);
+
+	assert_int_equal(keep(&b, 2), 0);
+	assert_int_equal(b.out.count, 1);
+	assert_true(is_skipped(&b, "'plot.png' in /box/out is not copied: all files together may "
+				   "have 2 bytes"));
+	end_bench(&b);
+}
+
+static void a_file_larger_than_it_said_is_not_kept(void **state)
+{
+	(void)state;
+	struct bench b = make_bench();
+	make_file(at(b.place, "box/out/a"), "abc");
+	fstat_lies = true;
+	int rc = keep(&b, 100);
+	fstat_lies = false;
+	assert_int_equal(rc, 0);
+	assert_int_equal(b.out.count, 0);
+	assert_true(is_skipped(&b, "'a' in /box/out is not copied: it grew"));
 	end_bench(&b);
 }
 
@@ -455,6 +519,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(files_come_out_with_size_hash_and_type),
 		cmocka_unit_test(no_out_is_no_artefact_and_no_error),
+		cmocka_unit_test(files_are_kept_in_memory_and_nowhere_else),
+		cmocka_unit_test(a_file_larger_than_it_said_is_not_kept),
 		cmocka_unit_test(a_link_in_place_of_out_is_not_followed),
 		cmocka_unit_test(an_existing_file_is_replaced_whole),
 		cmocka_unit_test(only_regular_files_with_one_link_come_out),

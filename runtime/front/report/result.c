@@ -88,7 +88,7 @@ static int put_stream(struct json_writer *w, const char *key, const struct captu
 	return 0;
 }
 
-static void put_usage(struct json_writer *w, const struct usage *u)
+void result_put_usage(struct json_writer *w, const struct usage *u)
 {
 	json_put_key(w, "usage");
 	json_open_object(w);
@@ -190,6 +190,8 @@ void result_put_artifacts(struct json_writer *w, const struct artifacts *a)
 		put_u64(w, "bytes", a->items[i].bytes);
 		put_text(w, "sha256", a->items[i].sha256);
 		put_text(w, "type", a->items[i].type);
+		if (a->items[i].content)
+			json_put_bytes(w, a->items[i].content, a->items[i].bytes);
 		json_close_object(w);
 	}
 	json_close_array(w);
@@ -227,7 +229,7 @@ int result_write(struct json_writer *w, const struct outcome *o, const struct re
 	if (put_stream(w, "stdout", &o->output[0], err) < 0 ||
 	    put_stream(w, "stderr", &o->output[1], err) < 0)
 		return -err->code;
-	put_usage(w, &o->usage);
+	result_put_usage(w, &o->usage);
 	put_limits(w, o);
 	put_layers(w, o);
 	put_network(w, &o->network, about->network);
@@ -235,6 +237,10 @@ int result_write(struct json_writer *w, const struct outcome *o, const struct re
 	result_put_artifacts(w, &o->artifacts);
 	result_put_warnings(w, &o->warnings);
 	result_put_time(w, "started_at", &o->started_at);
+	if (about->request_id)
+		put_text(w, "request_id", about->request_id);
+	if (about->traceparent)
+		put_text(w, "traceparent", about->traceparent);
 	json_close_object(w);
 	return 0;
 }

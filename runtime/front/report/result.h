@@ -14,6 +14,8 @@ struct result_about {
 	const char *profile_name;   /* "": none was read */
 	const char *profile_sha256; /* "": likewise */
 	enum network_mode network;
+	/* Of a run that was asked for over the API; NULL: it was not. */
+	const char *request_id, *traceparent;
 };
 
 /*
@@ -29,6 +31,9 @@ void result_put_denial(struct json_writer *w, const struct denial *d);
 /* "artifacts": and "warnings": with their lists. */
 void result_put_artifacts(struct json_writer *w, const struct artifacts *a);
 void result_put_warnings(struct json_writer *w, const struct strings *warnings);
+
+/* "usage": with its numbers. */
+void result_put_usage(struct json_writer *w, const struct usage *u);
 
 /* "key": RFC 3339 in UTC, milliseconds always there. */
 void result_put_time(struct json_writer *w, const char *key, const struct timespec *t);

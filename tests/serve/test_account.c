@@ -460,7 +460,7 @@ static void more_open_files_than_the_profiles_are_refused(void **state)
 	j.asked.nofile = 100;
 	assert_int_equal(judge(&j), 0);
 	j.asked.nofile = 2048;
-	j.rights.may_loosen = true;
+	j.rights.host_paths = true;
 	assert_int_equal(judge(&j), 0);
 }
 
@@ -526,7 +526,7 @@ static void what_a_profile_is_strict_about_stays(void **state)
 	assert_int_equal(judge(&j), 0);
 	j.asked.cpu_ms = 0;
 	j.asked.strict = false;
-	j.rights.may_loosen = true;
+	j.rights.host_paths = true;
 	assert_int_equal(judge(&j), 0);
 }
 

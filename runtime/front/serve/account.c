@@ -46,8 +46,7 @@ void callers_init(struct callers *c)
 			 .disk_bytes = CEILING_NONE,
 			 .output_bytes = CEILING_NONE,
 			 .network = NETWORK_ANY,
-			 .host_paths = true,
-			 .may_loosen = true },
+			 .host_paths = true },
 	};
 }
 
@@ -340,7 +339,7 @@ static int judge_number(const struct rights *r, const struct ceiling *row,
 	uint64_t wanted = number_at(asked, row->config_at);
 	uint64_t given = number_at(profile, row->config_at);
 	uint64_t right = row->has_right ? number_at(r, row->rights_at) : 0;
-	if (!row->has_right && r->may_loosen)
+	if (!row->has_right && r->host_paths)
 		right = CEILING_NONE;
 
 	uint64_t most = right > 0 ? right : given;
@@ -393,7 +392,7 @@ static int judge_network(const struct rights *r, const struct config *asked,
 static int judge_strictness(const struct rights *r, const struct config *asked,
 			    const struct config *profile, struct cj_error *err)
 {
-	if (r->may_loosen)
+	if (r->host_paths)
 		return 0;
 	if (profile->strict && !asked->strict)
 		return refuse(err, "strict: the profile is, and this caller can't change it");

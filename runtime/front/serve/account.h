@@ -39,8 +39,10 @@ struct rights {
 	struct strings profiles; /* count 0: all there are */
 	uint64_t memory_bytes, millicpus, pids, wall_ms, disk_bytes, output_bytes;
 	enum network_right network;
-	bool host_paths;                 /* may name paths and end points of the host */
-	bool may_loosen;                 /* may take back what a profile is strict about */
+	/* May name paths and end points of the host, and so may take back what a profile is strict
+	 * about.
+	 */
+	bool host_paths;
 	unsigned concurrent, queued;     /* 0: as many as the service has */
 	unsigned rate_per_minute, burst; /* rate 0: not limited; else burst is at least 1 */
 };
@@ -68,6 +70,7 @@ struct account {
 	unsigned running, queued;
 	uint64_t credit, refilled_ms; /* the token bucket: CREDIT_OF_REQUEST is one request */
 	uint64_t seen_ms;
+	uint64_t turn; /* when one of its runs was started last: runs.h counts */
 };
 #define CREDIT_OF_REQUEST 60000 /* so that a millisecond gives exactly rate_per_minute */
 

@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * service_config - /etc/cejail/serve.json and the options of `cejail serve`.  Pure.
+ * service_config - /etc/cejail/serve.json: tables of keys, and their reader.  Pure.
  *
- * One table: a row is a key, an option, an entry of cejail-serve(8).  Unknown keys, duplicates,
- * values that can't work are errors with file, line and column; a bad file at SIGHUP changes
- * nothing.  Schema: profiles/schema/serve.json.
+ * A row is a key, an entry of cejail-serve(8) and of profiles/schema/serve.json, and, where it has
+ * one, an option of `cejail serve` (serve_options.h).  Unknown keys, duplicates, values that can't
+ * work are errors with file, line and column; a bad file at SIGHUP changes nothing.
  */
 #pragma once
 
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
 #include "runtime/front/serve/account.h"
 #include "runtime/front/serve/request.h"
 
-#define POOLS_MAX 16
+#define SERVICE_CONFIG_FILE      "/etc/cejail/serve.json"
+#define SERVICE_CONFIG_BYTES_MAX (1u << 20)
+#define POOLS_MAX                16
 
 struct pool_config {
 	const char *profile;
@@ -36,7 +40,7 @@ struct service_config {
 	unsigned socket_mode;
 	const char *socket_group; /* NULL: leave it */
 	const char *tcp;          /* "127.0.0.1:PORT" or "[::1]:PORT"; NULL: none */
-	const char *token_file;   /* of the caller "token"; NULL: the credential "token", or none */
+	const char *token_file;   /* of "token:default"; NULL: the credential "token", or none */
 	unsigned concurrency;     /* runs at once; 0: four for each CPU */
 	unsigned queue;           /* that wait; more are refused */
 	uint64_t queue_ms;        /* nobody waits longer */
@@ -54,14 +58,51 @@ struct service_config {
 
 void service_config_init(struct service_config *c); /* the defaults */
 void service_config_fini(struct service_config *c);
-/* Onto the defaults. `path` is for messages. */
+/* Onto the defaults; call it once.  `path` is for messages. */
 int service_config_read(struct service_config *c, const char *path, const char *text, size_t size,
 			struct cj_error *err);
-/* The words behind `cejail serve`: --socket PATH, --tcp ADDR, --config FILE, --fake FILE, ... */
-struct serve_options {
-	const char *config; /* NULL: /etc/cejail/serve.json, or the user's, if there is one */
-	const char *fake;
-	bool wants_help, check_only;
+/* What a setting alone can't know: which ones exclude or need each other.  After the options. */
+int service_config_check(const struct service_config *c, struct cj_error *err);
+
+/* --- the tables ------------------------------------------------------------- */
+
+enum service_kind { SERVICE_VALUE, SERVICE_FLAG, SERVICE_LIST, SERVICE_OBJECT, SERVICE_KIND_COUNT };
+
+struct service_key {
+	const char *key;
+	const char *option; /* without "--"; NULL: none */
+	enum service_kind kind;
+	const char *value;    /* how the value is called: "PATH" */
+	const char *standard; /* where nobody says: a value, or words in parentheses */
+	const char *help;     /* one line */
+	/* One value onto the field at `offset` of `base`; a list is called once an item. */
+	int (*set)(struct service_config *c, const struct service_key *k, void *base,
+		   const char *text, struct cj_error *err);
+	size_t offset;
+	uint64_t min, max;
+	bool is_number; /* may be a JSON number, too */
+	int (*read)(struct service_config *c, const char *path, const struct json_node *node,
+		    struct cj_error *err); /* SERVICE_OBJECT */
 };
-int serve_options_parse(const char *const *words, struct service_config *c,
-			struct serve_options *out, struct cj_error *err);
+
+/* The file's own keys, then those of its objects: "audit", "pool.PROFILE", "callers.NAME". */
+struct service_table {
+	const char *name; /* "": the file */
+	const struct service_key *keys;
+	size_t count;
+};
+extern const struct service_table service_tables[];
+extern const size_t service_tables_count;
+
+/* service_key.set with how the user named it in front of a message. */
+int service_config_set(struct service_config *c, const struct service_key *k, const char *named,
+		       const char *text, struct cj_error *err);
+
+/* "127.0.0.1:PORT", "[::1]:PORT", any 127.x.y.z; nothing else, and no name. */
+union tcp_address {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
+int tcp_address_parse(const char *text, union tcp_address *out, socklen_t *out_size,
+		      struct cj_error *err);

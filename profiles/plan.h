@@ -48,6 +48,7 @@ struct copy_spec {
 	const char *target;
 	const void *bytes; /* borrowed */
 	size_t size;
+	bool is_executable; /* the bytes; a file of the host has its own mode */
 };
 
 struct program {

@@ -22,10 +22,10 @@ static int send_input(void *context, const struct input *in, int fd, struct cj_e
 	return step_tell(&j->link, STEP_INPUT, in, sizeof(*in), &fd, fd >= 0, err);
 }
 
-static int send_file(struct jail *j, const char *path, int fd, uint64_t max_bytes,
+static int send_file(struct jail *j, const char *path, mode_t mode, int fd, uint64_t max_bytes,
 		     struct cj_error *err)
 {
-	struct input in = { .kind = INPUT_FILE, .mode = 0644, .max_bytes = max_bytes };
+	struct input in = { .kind = INPUT_FILE, .mode = mode, .max_bytes = max_bytes };
 	if (strlen(path) >= sizeof(in.path))
 		return cj_reject(err, "path '%.64s...' is too long", path);
 	memcpy(in.path, path, strlen(path) + 1);
@@ -79,7 +79,7 @@ static int send_code(struct jail *j, struct cj_error *err)
 			CODE_BYTES_MAX >> 20);
 	if (code_fd < 0 || hash_code(code_fd, j->code_sha256, err) < 0)
 		return -err->code;
-	return send_file(j, p->code_path, code_fd, CODE_BYTES_MAX, err);
+	return send_file(j, p->code_path, 0644, code_fd, CODE_BYTES_MAX, err);
 }
 
 static int send_args_json(struct jail *j, struct cj_error *err)
@@ -91,7 +91,7 @@ static int send_args_json(struct jail *j, struct cj_error *err)
 	auto_fd int args_fd = fd_memfd_sealed("args", text, strlen(text), err);
 	if (args_fd < 0)
 		return args_fd;
-	return send_file(j, "/box/args.json", args_fd, ARGS_JSON_MAX, err);
+	return send_file(j, "/box/args.json", 0644, args_fd, ARGS_JSON_MAX, err);
 }
 
 static int send_out_directory(struct jail *j, struct cj_error *err)
@@ -100,13 +100,13 @@ static int send_out_directory(struct jail *j, struct cj_error *err)
 	return j->program->collect_artifacts ? send_input(j, &in, -1, err) : 0;
 }
 
-/* As the jail's user's own text file: what came in a request had no mode. */
+/* As the jail's user's own file: what came in a request had no mode but the right to run. */
 static int send_bytes(struct jail *j, const struct copy_spec *copy, struct cj_error *err)
 {
 	auto_fd int fd = fd_memfd_sealed("file", copy->bytes, copy->size, err);
 	if (fd < 0)
 		return fd;
-	return send_file(j, copy->target, fd, copy->size, err);
+	return send_file(j, copy->target, copy->is_executable ? 0755 : 0644, fd, copy->size, err);
 }
 
 static int send_copy(struct jail *j, const struct copy_spec *copy, struct cj_error *err)

@@ -197,9 +197,9 @@ static void bytes_of_a_request_land_as_files(void **state)
 				   "exit 4\n\0not read";
 	static const struct copy_spec files[] = {
 		{ .target = "/box/d/bytes", .bytes = "a\0b", .size = 3 },
-		{ .target = "/box/empty", .bytes = "", .size = 0 },
+		{ .target = "/box/empty", .bytes = "", .size = 0, .is_executable = true },
 	};
-	static const char expected[] = "a0b 644 3\n 644 0\n";
+	static const char expected[] = "a0b 644 3\n 755 0\n";
 	const char *const argv[] = { "/usr/bin/sh", "/box/code", NULL };
 	const struct plan plan = simple_plan();
 	struct program program = simple_program(argv);

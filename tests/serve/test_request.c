@@ -190,7 +190,8 @@ static void what_is_left_out_is_not_there(void **state)
 static void files_are_named_by_their_place_in_the_jail(void **state)
 {
 	struct asked *a = *state;
-	assert_taken(a, with(a, "\"files\": [{\"path\": \"./d//b\", \"text\": \"b\"},"
+	assert_taken(a, with(a, "\"files\": [{\"path\": \"./d//b\", \"text\": \"b\","
+				" \"executable\": true},"
 				" {\"base64\": \"AA==\", \"path\": \"/box/a\"}]"));
 	assert_int_equal(a->request.nfiles, 2);
 	assert_string_equal(a->request.files[0].path, "/box/a");
@@ -198,6 +199,8 @@ static void files_are_named_by_their_place_in_the_jail(void **state)
 	assert_int_equal(a->request.files[0].content.bytes[0], 0);
 	assert_string_equal(a->request.files[1].path, "/box/d/b");
 	assert_string_equal(a->request.files[1].content.bytes, "b");
+	assert_false(a->request.files[0].is_executable);
+	assert_true(a->request.files[1].is_executable);
 }
 
 static void bad_files_are_refused_by_name(void **state)
@@ -211,7 +214,7 @@ static void bad_files_are_refused_by_name(void **state)
 		  "request:1:55: files: '/proc/1/mem': /proc is the jail's own" },
 		{ "{\"path\": \"a\"}",
 		  "request:1:46: a file is {\"path\": \"...\", and \"text\" or "
-		  "\"base64\": \"...\"}" },
+		  "\"base64\": \"...\"}, and may have \"executable\": true" },
 	};
 	struct asked *a = *state;
 	for (size_t i = 0; i < COUNT(rows); i++) {

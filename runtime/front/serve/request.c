@@ -177,7 +177,8 @@ static int read_artifacts(struct reader *r, const struct json_node *node, struct
 static int refuse_file(const struct json_node *node, struct cj_error *err)
 {
 	return json_reject(NAME, node, err,
-			   "a file is {\"path\": \"...\", and \"text\" or \"base64\": \"...\"}");
+			   "a file is {\"path\": \"...\", and \"text\" or \"base64\": \"...\"}, "
+			   "and may have \"executable\": true");
 }
 
 static int read_path(const struct reader *r, const struct json_node *node, const char **out,
@@ -189,20 +190,22 @@ static int read_path(const struct reader *r, const struct json_node *node, const
 	return rc < 0 ? cj_wrap(err, NAME ":%u:%u: files", node->line, node->column) : 0;
 }
 
-/* Exactly one path and one of the two contents: an object has no key twice. */
+/* Exactly one path and one of the two contents, and nothing unknown: an object has no key twice. */
 static int read_file(const struct reader *r, const struct json_node *node, struct request_file *out,
 		     struct cj_error *err)
 {
-	const struct json_node *path = NULL, *text = NULL, *base64 = NULL;
+	const struct json_node *path = NULL, *text = NULL, *base64 = NULL, *executable = NULL;
 	if (node->type == JSON_OBJECT) {
 		path = json_get(node, "path");
 		text = json_get(node, "text");
 		base64 = json_get(node, "base64");
+		executable = json_get(node, "executable");
 	}
 	const struct json_node *content = text ? text : base64;
 	if (!path || path->type != JSON_STRING || !content || content->type != JSON_STRING ||
-	    node->count != 2)
+	    (executable && executable->type != JSON_BOOL) || node->count != 2u + !!executable)
 		return refuse_file(node, err);
+	out->is_executable = executable && executable->boolean;
 	if (read_path(r, path, &out->path, err) < 0)
 		return -err->code;
 	return text ? read_text(content, "files", r->caps->file_bytes, &out->content, err)
@@ -395,6 +398,7 @@ static struct copy_spec *copies_of(const struct request *r, struct arena *a)
 	struct copy_spec *copies = arena_array(a, r->nfiles + 1, sizeof(*copies));
 	for (size_t i = 0; copies && i < r->nfiles; i++)
 		copies[i] = (struct copy_spec){ .target = r->files[i].path,
+						.is_executable = r->files[i].is_executable,
 						.bytes = r->files[i].content.bytes,
 						.size = r->files[i].content.size };
 	return copies;

@@ -28,6 +28,7 @@ struct blob {
 struct request_file {
 	const char *path; /* in the jail: absolute, normalised */
 	struct blob content;
+	bool is_executable;
 };
 
 /* What a prepared jail has to be for this request; each can serve the ones above it. */

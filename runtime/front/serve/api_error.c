@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of refusals.  Pure. */
+#include "runtime/front/serve/api_error.h"
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/json.h"
+
+const struct api_row api_rows[API_CODE_COUNT] = {
+	[API_BAD_REQUEST] = { "bad_request", 400, REFUSAL_BAD_REQUEST,
+			      "the request can't be understood" },
+	[API_UNAUTHORIZED] = { "unauthorized", 401, REFUSAL_UNAUTHORIZED,
+			       "a bearer token is missing or wrong" },
+	[API_FORBIDDEN_ORIGIN] = { "forbidden_origin", 403, REFUSAL_NONE,
+				   "web pages may not call this service" },
+	[API_FORBIDDEN_PROFILE] = { "forbidden_profile", 403, REFUSAL_PROFILE,
+				    "this caller may not use the profile" },
+	[API_ABOVE_CEILING] = { "above_ceiling", 403, REFUSAL_CEILING,
+				"the request asks for more than this caller may have" },
+	[API_FORBIDDEN_HOST_PATH] = { "forbidden_host_path", 403, REFUSAL_HOST_PATH,
+				      "this caller may not name what is on the host" },
+	[API_NOT_FOUND] = { "not_found", 404, REFUSAL_NONE, "there is no such thing here" },
+	[API_METHOD_NOT_ALLOWED] = { "method_not_allowed", 405, REFUSAL_NONE,
+				     "this can't be done with it" },
+	[API_RECEIVE_TIMEOUT] = { "receive_timeout", 408, REFUSAL_NONE,
+				  "the request did not arrive in time" },
+	[API_ID_IN_USE] = { "id_in_use", 409, REFUSAL_NONE, "a run with this id is going on" },
+	[API_TOO_LARGE] = { "too_large", 413, REFUSAL_TOO_LARGE, "the request is too large" },
+	[API_UNSUPPORTED_MEDIA_TYPE] = { "unsupported_media_type", 415, REFUSAL_NONE,
+					 "the body must be application/json" },
+	[API_RATE_LIMITED] = { "rate_limited", 429, REFUSAL_RATE, "this caller asks too often" },
+	[API_TOO_MANY_WAITING] = { "too_many_waiting", 429, REFUSAL_CALLER,
+				   "this caller has enough runs waiting" },
+	[API_QUEUE_FULL] = { "queue_full", 503, REFUSAL_QUEUE, "too many runs are waiting" },
+	[API_DRAINING] = { "draining", 503, REFUSAL_DRAINING, "the service is being stopped" },
+	[API_QUEUE_TIMEOUT] = { "queue_timeout", 503, REFUSAL_QUEUE_TIMEOUT,
+				"the run waited too long for its turn" },
+	[API_AUDIT_UNAVAILABLE] = { "audit_unavailable", 503, REFUSAL_AUDIT,
+				    "the run can't be put on record, so it has no result" },
+	[API_INTERNAL] = { "internal", 500, REFUSAL_NONE,
+			   "the service failed; its log has the reason under the request id" },
+};
+
+enum api_code api_code_of(enum refusal refusal)
+{
+	for (enum api_code code = 0; code < API_CODE_COUNT; code++)
+		if (api_rows[code].refusal == refusal)
+			return code;
+	return API_INTERNAL;
+}
+
+static char *finish(struct json_writer *w, size_t *out_size)
+{
+	struct cj_error err = { 0 };
+	const char *text = NULL;
+	size_t size = 0;
+
+	if (json_writer_take(w, &text, &size, &err) < 0)
+		return NULL;
+	char *copy = malloc(size + 2);
+	if (!copy)
+		return NULL;
+	memcpy(copy, text, size);
+	memcpy(copy + size, "\n", 2);
+	*out_size = size + 1;
+	return copy;
+}
+
+static void put_error(struct json_writer *w, enum api_code code, const char *message,
+		      const char *hint, const char *request_id)
+{
+	json_put_key(w, "error");
+	json_open_object(w);
+	json_put_key(w, "code");
+	json_put_string(w, api_rows[code].code);
+	json_put_key(w, "message");
+	json_put_string(w, message ? message : api_rows[code].message);
+	json_put_key(w, "hint");
+	json_put_string(w, hint && hint[0] ? hint : NULL);
+	json_put_key(w, "request_id");
+	json_put_string(w, request_id);
+	json_close_object(w);
+}
+
+char *api_error_text(enum api_code code, const char *message, const char *hint,
+		     const char *request_id, size_t *out_size)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+
+	if (!w)
+		return NULL;
+	json_open_object(w);
+	put_error(w, code, message, hint, request_id);
+	json_close_object(w);
+	return finish(w, out_size);
+}
+
+char *api_error_line(enum api_code code, const char *request_id, size_t *out_size)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+
+	if (!w)
+		return NULL;
+	json_open_object(w);
+	json_put_key(w, "type");
+	json_put_string(w, "error");
+	put_error(w, code, NULL, NULL, request_id);
+	json_close_object(w);
+	return finish(w, out_size);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * api_error - what a caller reads when its request is not answered as it hoped: a stable code, a
+ * sentence.  Pure.  errno, paths and stages stand in the log, under the same request id.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "runtime/front/serve/account.h"
+
+enum api_code {
+	API_BAD_REQUEST,
+	API_UNAUTHORIZED,
+	API_FORBIDDEN_ORIGIN,
+	API_FORBIDDEN_PROFILE,
+	API_ABOVE_CEILING,
+	API_FORBIDDEN_HOST_PATH,
+	API_NOT_FOUND,
+	API_METHOD_NOT_ALLOWED,
+	API_RECEIVE_TIMEOUT,
+	API_ID_IN_USE,
+	API_TOO_LARGE,
+	API_UNSUPPORTED_MEDIA_TYPE,
+	API_RATE_LIMITED,
+	API_TOO_MANY_WAITING,
+	API_QUEUE_FULL,
+	API_DRAINING,
+	API_QUEUE_TIMEOUT,
+	API_AUDIT_UNAVAILABLE,
+	API_INTERNAL,
+	API_CODE_COUNT
+};
+
+struct api_row {
+	const char *code;
+	unsigned http_status;
+	enum refusal refusal; /* how it is counted; REFUSAL_NONE: as no refusal of a run */
+	const char *message;  /* where there is nothing better to say */
+};
+extern const struct api_row api_rows[API_CODE_COUNT];
+enum api_code api_code_of(enum refusal refusal);
+
+/*
+ * {"error":{...}} and a newline, malloc'ed; NULL: no memory.  `message` and `hint` may be NULL.
+ */
+char *api_error_text(enum api_code code, const char *message, const char *hint,
+		     const char *request_id, size_t *out_size);
+/* {"type":"error","error":{...}}: where events were under way. */
+char *api_error_line(enum api_code code, const char *request_id, size_t *out_size);

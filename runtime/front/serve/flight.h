@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * flight - the acting half of a run: its caller, its worker, its record.
+ *
+ *	flight_begin        queued
+ *	its turn            on record (audit), a worker from the pool or a cold one, the job
+ *	lines               events to the caller, the summary, the result
+ *	landed              on record again, counted, answered; once, whatever happened
+ *
+ * It lands without a result when its worker dies, says what makes no sense, or stays past all
+ * limits: then the leash is cut first, the socket later.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/front/serve/api_error.h"
+#include "runtime/front/serve/request.h"
+#include "runtime/front/serve/runs.h"
+
+struct service;
+struct exchange;
+struct flights;
+
+#define FLIGHT_GRACE_MS 30000 /* set-up and clean-up, beside the program's own time */
+#define FLIGHT_CUT_MS   5000  /* from the leash to the socket */
+#define FLIGHT_LEAVE_MS 15000 /* a worker that has said all */
+
+/* What is known of a run when it is taken. */
+struct flight_order {
+	struct exchange *exchange; /* NULL: nobody's */
+	struct account *account;
+	const char *id, *profile, *profile_sha256;
+	const struct trace *trace;
+	enum request_fit fit;
+	bool wants_events, may_name_host_paths, audit_required;
+	struct lower lower;
+	uint64_t wall_ms, output_bytes; /* as they will be in force */
+	struct blob code;               /* for the record: its hash and size */
+	char *body;                     /* malloc'ed, taken */
+	size_t body_size;
+	/* Instead of an exchange: the result's JSON, or NULL and why there is none. */
+	void (*landed)(void *context, const char *result, size_t size, enum api_code why);
+	void *context;
+};
+
+struct flights *flights_create(struct service *s); /* NULL: no memory */
+/* Whatever is under way lands as it can: cancelled, if workers still tell. */
+void flights_destroy(struct flights **f);
+
+int flight_begin(struct service *s, const struct flight_order *order, struct cj_error *err);
+/* Its result will say so; a queued one lands at once. */
+void flight_cancel(struct service *s, struct run *run);
+void flights_cancel_all(struct service *s);
+/* Starts whose turn it is, refuses who has waited too long.  ms until there is more to do, or -1.
+ */
+int flights_tick(struct service *s, uint64_t now_ms);
+/* Live runs, and workers that have not ended. */
+size_t flights_count(const struct service *s);

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * http - connections, requests, replies; the only file that knows libmicrohttpd.
+ *
+ * An exchange is a connection with at most one request on it.  It is told of twice: when its
+ * headers are in, and when it is whole.  It is answered at once, or held (its connection is
+ * suspended meanwhile) until its holder answers; a holder is told when the caller goes away.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "runtime/base/error.h"
+#include "runtime/front/serve/api_error.h"
+#include "runtime/front/serve/loop.h"
+#include "runtime/front/serve/trace.h"
+
+#define HTTP_CONNECTIONS_MAX 1024
+#define HTTP_PER_CALLER_MAX  512        /* one uid, or all of TCP */
+#define HTTP_IDLE_MS         60000      /* between two requests on a connection */
+#define HTTP_STALL_S         30         /* a reply that nobody reads */
+#define HTTP_STREAM_MAX      (1u << 20) /* of events that wait for a slow caller */
+#define HTTP_PATH_MAX        256
+
+struct http;
+struct exchange;
+
+struct http_caller {
+	bool is_tcp;
+	uid_t uid; /* of a Unix socket's peer */
+};
+
+struct http_reply {
+	unsigned status;
+	const char *content_type;
+	char *text; /* malloc'ed, taken; the reply is its [skip, skip + size) */
+	size_t skip, size;
+	const char *allow;       /* 405's methods, or NULL */
+	uint64_t retry_after_ms; /* 0: none */
+};
+
+struct http_ops {
+	/* The headers are in: whoever refuses the request now doesn't receive its body. */
+	void (*begun)(void *context, struct exchange *x);
+	/* The request is whole: answer it or hold it. */
+	void (*whole)(void *context, struct exchange *x);
+	/* API_CODE_COUNT: it was no refusal. */
+	void (*replied)(void *context, unsigned status, enum api_code code);
+	void *context;
+};
+
+int http_open(struct loop *loop, const struct http_ops *ops, struct http **out,
+	      struct cj_error *err);
+/* Ends every connection; the holders are told. */
+void http_close(struct http **h);
+
+void http_set_limits(struct http *h, size_t body_max, uint64_t receive_ms);
+/* An accepted connection; takes fd. */
+void http_add(struct http *h, int fd, bool is_tcp);
+/* What is due; at every turn of the loop.  Returns when it wants the next, in ms. */
+int http_tick(struct http *h, uint64_t now_ms);
+size_t http_connections(const struct http *h);
+/* Replies that are still on their way. */
+size_t http_unfinished(const struct http *h);
+
+/* --- the request ------------------------------------------------------------ */
+
+const char *exchange_method(const struct exchange *x);
+const char *exchange_path(const struct exchange *x);                     /* without a query */
+const char *exchange_header(const struct exchange *x, const char *name); /* NULL: none */
+struct http_caller exchange_caller(const struct exchange *x);
+const struct trace *exchange_trace(const struct exchange *x);
+uint64_t exchange_whole_us(const struct exchange *x); /* when it was */
+bool exchange_is_answered(const struct exchange *x);
+/* The caller's to free; the exchange has none then. */
+char *exchange_take_body(struct exchange *x, size_t *out_size);
+
+/* --- the reply, once -------------------------------------------------------- */
+
+void exchange_reply(struct exchange *x, const struct http_reply *reply);
+void exchange_refuse(struct exchange *x, enum api_code code, const char *message, const char *hint,
+		     uint64_t retry_after_ms);
+
+/* `gone` is called if the caller goes away before it was answered; x is nobody's from then on. */
+void exchange_hold(struct exchange *x, void (*gone)(void *holder), void *holder);
+
+/* 200 and lines of JSON, to be put until the end. */
+void exchange_begin_stream(struct exchange *x);
+bool exchange_is_streaming(const struct exchange *x);
+/* False: the caller is too slow, and this is left out.  `must`: whatever waits already. */
+bool exchange_put(struct exchange *x, const char *bytes, size_t size, bool must);
+void exchange_end_stream(struct exchange *x);

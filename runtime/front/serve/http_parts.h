@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* http_parts - what http.c (connections, requests) and http_reply.c (replies) share. */
+#pragma once
+
+#include <microhttpd.h>
+
+#include "runtime/front/serve/http.h"
+
+enum phase {
+	PHASE_IDLE,    /* between two requests */
+	PHASE_HEADERS, /* the request line is there */
+	PHASE_BODY,
+	PHASE_WHOLE, /* judged, held or answered */
+};
+
+struct stream {
+	bool is_on, has_ended;
+	char *bytes; /* [start, end) waits for the caller */
+	size_t start, end, room;
+};
+
+struct exchange {
+	struct http *http;
+	struct exchange *next, *previous;
+	struct MHD_Connection *mhd; /* NULL until MHD has told of it */
+	struct http_caller caller;
+	int fd; /* MHD's */
+	enum phase phase;
+	uint64_t deadline_ms; /* of what is awaited from the caller; 0: nothing is */
+
+	char method[16], path[HTTP_PATH_MAX];
+	struct trace trace;
+	char *body;
+	size_t size, room;
+	uint64_t whole_us;
+
+	void (*gone)(void *holder);
+	void *holder;
+	struct watch watch; /* while held: does the caller go away? */
+	bool is_suspended, is_abandoned;
+
+	struct MHD_Response *response; /* to be queued */
+	unsigned status;
+	bool is_answered;
+	struct stream stream;
+};
+
+struct http {
+	struct loop *loop;
+	struct http_ops ops;
+	struct MHD_Daemon *daemon;
+	struct watch watch;
+	struct exchange *exchanges; /* newest first */
+	struct exchange *adding;    /* the one MHD is being told of */
+	size_t count;
+	size_t body_max;
+	uint64_t receive_ms, scan_at_ms;
+	bool wants_run; /* something was resumed or added */
+};
+
+/* A whole reply by hand, for where libmicrohttpd can't take one any more, and the end. */
+void http_answer_raw(int fd, enum api_code code, const char *request_id);
+
+void exchange_count(struct exchange *x, enum api_code code);
+void exchange_resume(struct exchange *x);
+void exchange_suspend(struct exchange *x);
+/* What is left of a request when it is over. */
+void exchange_clear(struct exchange *x);

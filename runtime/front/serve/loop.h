@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * loop - the one epoll of the server: a watch is a descriptor and what to do when it is ready.
+ *
+ * A watch lies in its owner's struct; loop_unwatch() may be called from any callback, for any
+ * watch: what the kernel has told of it already is forgotten.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/epoll.h>
+
+#include "runtime/base/error.h"
+
+#define LOOP_BATCH 64
+
+struct watch {
+	int fd; /* borrowed; -1: not watched */
+	void (*ready)(struct watch *w, uint32_t events);
+};
+#define WATCH_NULL                                                                                 \
+	{                                                                                          \
+		.fd = -1                                                                           \
+	}
+
+/* The struct that the watch `w` lies in. */
+#define watch_owner(w, type, member) ((type *)(void *)((char *)(w)-offsetof(type, member)))
+
+struct loop {
+	int epoll_fd;
+	struct epoll_event batch[LOOP_BATCH];
+	int count; /* of the batch that is being gone through */
+};
+#define LOOP_NULL                                                                                  \
+	{                                                                                          \
+		.epoll_fd = -1                                                                     \
+	}
+
+int loop_open(struct loop *l, struct cj_error *err);
+void loop_close(struct loop *l);
+
+/* `events` as in epoll_ctl(2), level-triggered; 0 still tells of EPOLLHUP and EPOLLERR. */
+int loop_watch(struct loop *l, struct watch *w, int fd, uint32_t events,
+	       void (*ready)(struct watch *w, uint32_t events), struct cj_error *err);
+void loop_rewatch(struct loop *l, struct watch *w, uint32_t events);
+void loop_unwatch(struct loop *l, struct watch *w);
+
+/* Waits at most timeout_ms (-1: for ever) and calls who is ready. */
+int loop_turn(struct loop *l, int timeout_ms, struct cj_error *err);
+
+uint64_t loop_now_ms(void); /* CLOCK_MONOTONIC; what every deadline is counted in */
+uint64_t loop_now_us(void);

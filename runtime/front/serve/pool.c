@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which prepared workers there are, and which there should be. */
+#include "runtime/front/serve/pool.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/json.h"
+
+#define LOOK_MS 1000 /* how often files and ages are looked at without a request */
+
+/* --- slots ------------------------------------------------------------------ */
+
+static void forget_slot(struct slot *s)
+{
+	struct shelf *shelf = s->shelf;
+
+	TAILQ_REMOVE(&shelf->slots, s, link);
+	if (s->is_ready)
+		shelf->ready--;
+	else
+		shelf->starting--;
+	free(s);
+}
+
+static void end_slot(struct slot *s)
+{
+	wire_destroy(&s->wire);
+	forget_slot(s);
+}
+
+static void fail(struct shelf *shelf, const char *why)
+{
+	struct pool *p = shelf->pool;
+
+	shelf->backoff_ms = shelf->backoff_ms ? 2 * shelf->backoff_ms : POOL_BACKOFF_MIN_MS;
+	if (shelf->backoff_ms > POOL_BACKOFF_MAX_MS)
+		shelf->backoff_ms = POOL_BACKOFF_MAX_MS;
+	shelf->retry_at_ms = p->ops.now_ms(p->ops.context) + shelf->backoff_ms;
+	if (strcmp(why, shelf->problem) == 0)
+		return;
+	(void)snprintf(shelf->problem, sizeof(shelf->problem), "%s", why);
+	p->ops.failed(p->ops.context, shelf->profile, shelf->tier, why);
+}
+
+static void hear_unready(struct shelf *shelf, const char *text, size_t size)
+{
+	auto_arena struct arena a = { 0 };
+	const struct json_node *root = NULL;
+	struct cj_error err = { 0 };
+	const struct json_node *message = NULL;
+
+	if (json_parse("worker", text, size, &a, &root, &err) == 0 && root->type == JSON_OBJECT)
+		message = json_get(root, "message");
+	fail(shelf, message && message->type == JSON_STRING ? message->text : "it gave no reason");
+}
+
+static void on_line(struct wire *w, const char *text, size_t size)
+{
+	struct slot *s = w->owner;
+	char type[16];
+
+	wire_line_type(text, type);
+	if (strcmp(type, "ready") == 0 && !s->is_ready) {
+		s->is_ready = true;
+		s->shelf->starting--;
+		s->shelf->ready++;
+		s->shelf->backoff_ms = 0;
+		s->shelf->problem[0] = '\0';
+	} else if (strcmp(type, "unready") == 0) {
+		hear_unready(s->shelf, text, size);
+	}
+}
+
+/* A worker that waits has no reason to end: then another one is built, but not at once. */
+static void on_ended(struct wire *w, const char *why)
+{
+	struct slot *s = w->owner;
+	struct shelf *shelf = s->shelf;
+
+	end_slot(s);
+	if (shelf->retry_at_ms <= shelf->pool->ops.now_ms(shelf->pool->ops.context))
+		fail(shelf, why[0] ? why : "it ended by itself");
+}
+
+static bool is_stale(const struct slot *s, uint64_t now_ms)
+{
+	const struct pool *p = s->shelf->pool;
+	bool is_old = p->age_ms > 0 && now_ms - s->born_ms >= p->age_ms;
+
+	return is_old || s->stamp != p->ops.stamp(p->ops.context, s->shelf->profile);
+}
+
+/* --- shelves ---------------------------------------------------------------- */
+
+void pool_init(struct pool *p, const struct pool_ops *ops)
+{
+	*p = (struct pool){ .ops = *ops };
+}
+
+static void empty_shelf(struct shelf *shelf)
+{
+	struct slot *s;
+
+	while ((s = TAILQ_FIRST(&shelf->slots)) != NULL)
+		end_slot(s);
+}
+
+static void add_shelf(struct pool *p, const char *profile, enum tier tier, unsigned wanted)
+{
+	struct shelf *shelf = &p->shelves[p->count];
+
+	if (wanted == 0)
+		return;
+	*shelf = (struct shelf){ .pool = p, .tier = tier, .wanted = wanted };
+	(void)snprintf(shelf->profile, sizeof(shelf->profile), "%s", profile);
+	TAILQ_INIT(&shelf->slots);
+	p->count++;
+}
+
+void pool_configure(struct pool *p, const struct pool_config *rows, size_t count, uint64_t age_ms)
+{
+	for (size_t i = 0; i < p->count; i++)
+		empty_shelf(&p->shelves[i]);
+	p->count = 0;
+	p->age_ms = age_ms;
+	for (size_t i = 0; i < count; i++) {
+		add_shelf(p, rows[i].profile, TIER_INTERPRETER, rows[i].interpreters);
+		add_shelf(p, rows[i].profile, TIER_JAIL, rows[i].jails);
+	}
+}
+
+static struct shelf *find_shelf(const struct pool *p, const char *profile, enum tier tier)
+{
+	for (size_t i = 0; i < p->count; i++)
+		if (p->shelves[i].tier == tier && strcmp(p->shelves[i].profile, profile) == 0)
+			return (struct shelf *)&p->shelves[i];
+	return NULL;
+}
+
+static struct wire *take_from(struct shelf *shelf, uint64_t now_ms)
+{
+	struct slot *s, *next;
+
+	for (s = TAILQ_FIRST(&shelf->slots); s; s = next) {
+		next = TAILQ_NEXT(s, link);
+		if (!s->is_ready)
+			continue;
+		if (is_stale(s, now_ms)) {
+			end_slot(s);
+			continue;
+		}
+		struct wire *wire = s->wire;
+		forget_slot(s);
+		return wire;
+	}
+	return NULL;
+}
+
+/* The first tier that serves such a request; those after it, down to a jail, do, too. */
+static enum tier best_tier(enum request_fit fit)
+{
+	switch (fit) {
+	case FIT_INTERPRETER:
+		return TIER_INTERPRETER;
+	case FIT_JAIL:
+		return TIER_JAIL;
+	default:
+		return TIER_COLD;
+	}
+}
+
+struct wire *pool_take(struct pool *p, const char *profile, enum request_fit fit,
+		       enum tier *out_tier)
+{
+	uint64_t now_ms = p->ops.now_ms(p->ops.context);
+
+	for (enum tier tier = best_tier(fit); tier > TIER_COLD; tier--) {
+		struct shelf *shelf = find_shelf(p, profile, tier);
+		struct wire *wire = shelf ? take_from(shelf, now_ms) : NULL;
+		if (wire) {
+			*out_tier = tier;
+			return wire;
+		}
+	}
+	return NULL;
+}
+
+enum tier pool_wanted_tier(const struct pool *p, const char *profile, enum request_fit fit)
+{
+	enum tier tier = best_tier(fit);
+
+	while (tier > TIER_COLD && !find_shelf(p, profile, tier))
+		tier--;
+	return tier;
+}
+
+/* --- refilling -------------------------------------------------------------- */
+
+static void hire_one(struct shelf *shelf, uint64_t now_ms)
+{
+	struct pool *p = shelf->pool;
+	struct cj_error err = { 0 };
+	/* Before it reads them: files that change meanwhile make it stale. */
+	uint64_t stamp = p->ops.stamp(p->ops.context, shelf->profile);
+	struct slot *s = calloc(1, sizeof(*s));
+
+	if (!s || p->ops.hire(p->ops.context, shelf->profile, shelf->tier, &s->wire, &err) < 0) {
+		fail(shelf, s ? err.msg : "no memory");
+		free(s);
+		return;
+	}
+	s->shelf = shelf;
+	s->born_ms = now_ms;
+	s->stamp = stamp;
+	s->wire->owner = s;
+	s->wire->line = on_line;
+	s->wire->ended = on_ended;
+	TAILQ_INSERT_TAIL(&shelf->slots, s, link);
+	shelf->starting++;
+}
+
+static void end_stale(struct shelf *shelf, uint64_t now_ms)
+{
+	struct slot *s, *next;
+
+	for (s = TAILQ_FIRST(&shelf->slots); s; s = next) {
+		next = TAILQ_NEXT(s, link);
+		if (s->is_ready && is_stale(s, now_ms))
+			end_slot(s);
+	}
+}
+
+static bool has_place(const struct shelf *shelf, uint64_t now_ms)
+{
+	return shelf->starting + shelf->ready < shelf->wanted && now_ms >= shelf->retry_at_ms;
+}
+
+int pool_tick(struct pool *p)
+{
+	uint64_t now_ms = p->ops.now_ms(p->ops.context);
+	unsigned starting = 0;
+
+	for (size_t i = 0; i < p->count; i++) {
+		end_stale(&p->shelves[i], now_ms);
+		starting += p->shelves[i].starting;
+	}
+	for (size_t i = 0; i < p->count; i++)
+		while (starting < POOL_STARTING_MAX && has_place(&p->shelves[i], now_ms)) {
+			hire_one(&p->shelves[i], now_ms);
+			starting++;
+		}
+	return p->count > 0 ? LOOK_MS : -1;
+}
+
+size_t pool_ready(const struct pool *p, enum tier tier)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < p->count; i++)
+		if (p->shelves[i].tier == tier)
+			count += p->shelves[i].ready;
+	return count;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * service - all that the server has, for the files that make it work together: server.c (sockets,
+ * signals, life), api*.c (requests to replies), flight.c (runs), health.c.  One process, one
+ * thread, one of these.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "runtime/front/serve/account.h"
+#include "runtime/front/serve/audit.h"
+#include "runtime/front/serve/health.h"
+#include "runtime/front/serve/http.h"
+#include "runtime/front/serve/known.h"
+#include "runtime/front/serve/loop.h"
+#include "runtime/front/serve/metrics.h"
+#include "runtime/front/serve/pool.h"
+#include "runtime/front/serve/runs.h"
+#include "runtime/front/serve/service_config.h"
+#include "runtime/front/serve/spawner.h"
+
+struct flights;
+
+struct service {
+	struct loop loop;
+	struct spawner spawner;
+	struct service_config *config; /* the one in force */
+	unsigned concurrency;          /* of the configuration, or what the host suggests */
+	uid_t own_uid;
+	uint64_t started_ms; /* since the epoch */
+	bool is_draining;
+
+	struct http *http;
+	struct accounts accounts;
+	struct metrics *metrics;
+	struct audit audit;
+	struct runs runs;
+	struct known *known;
+	struct pool pool;
+	struct flights *flights;
+	struct health health;
+};
+
+uint64_t service_wall_ms(void); /* since the epoch */

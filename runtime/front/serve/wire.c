@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lines out of a worker's socket.  Acts. */
+#include "runtime/front/serve/wire.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+
+#define ROOM_MIN 4096
+#define LINE_MIN (64u << 10) /* before a run says how long its result may be */
+
+static void end(struct wire *w, const char *why)
+{
+	loop_unwatch(w->loop, &w->watch);
+	w->ended(w, why);
+}
+
+static int make_room(struct wire *w)
+{
+	if (w->room - w->size > ROOM_MIN / 2)
+		return 0;
+	size_t room = w->room ? 2 * w->room : ROOM_MIN;
+	char *grown = realloc(w->buffer, room);
+	if (!grown)
+		return -ENOMEM;
+	w->buffer = grown;
+	w->room = room;
+	return 0;
+}
+
+/* Hands out every whole line and keeps the rest. */
+static void tell_lines(struct wire *w)
+{
+	char *begin = w->buffer, *limit = w->buffer + w->size, *newline;
+
+	while ((newline = memchr(begin + w->searched, '\n',
+				 (size_t)(limit - begin) - w->searched)) != NULL) {
+		*newline = '\0';
+		w->searched = 0;
+		w->line(w, begin, (size_t)(newline - begin));
+		begin = newline + 1;
+	}
+	w->size = (size_t)(limit - begin);
+	w->searched = w->size;
+	if (w->size > 0 && begin != w->buffer)
+		memmove(w->buffer, begin, w->size);
+}
+
+static void on_ready(struct watch *watch, uint32_t events)
+{
+	struct wire *w = watch_owner(watch, struct wire, watch);
+	(void)events; /* read(2) tells it all */
+
+	if (make_room(w) < 0) {
+		end(w, "no memory for its line");
+		return;
+	}
+	ssize_t got = sys_read(w->worker.sock_fd, w->buffer + w->size, w->room - w->size);
+	if (got < 0 && errno == EAGAIN)
+		return;
+	if (got <= 0) {
+		end(w, got == 0 || errno == ECONNRESET ? "" : strerror(errno));
+		return;
+	}
+	w->size += (size_t)got;
+	tell_lines(w);
+	if (w->size > w->line_max)
+		end(w, "its line is too long");
+}
+
+struct wire *wire_create(struct loop *loop, struct worker *worker, struct cj_error *err)
+{
+	struct wire *w = calloc(1, sizeof(*w));
+	if (!w) {
+		worker_close(worker);
+		(void)!cj_fail(err, ENOMEM, "hold a worker");
+		return NULL;
+	}
+	*w = (struct wire){ .loop = loop, .worker = *worker, .line_max = LINE_MIN };
+	*worker = (struct worker)WORKER_NULL;
+	if (loop_watch(loop, &w->watch, w->worker.sock_fd, EPOLLIN, on_ready, err) < 0)
+		wire_destroy(&w);
+	return w;
+}
+
+void wire_destroy(struct wire **w)
+{
+	if (!*w)
+		return;
+	loop_unwatch((*w)->loop, &(*w)->watch);
+	worker_close(&(*w)->worker);
+	free((*w)->buffer);
+	free(*w);
+	*w = NULL;
+}
+
+void wire_cut_leash(struct wire *w)
+{
+	cj_close(&w->worker.leash_fd);
+}
+
+void wire_line_type(const char *line, char out[static 16])
+{
+	static const char before[] = "{\"type\":\"";
+	size_t size = 0;
+
+	if (strncmp(line, before, sizeof(before) - 1) == 0) {
+		const char *word = line + sizeof(before) - 1;
+		size_t length = strcspn(word, "\"");
+		size = word[length] == '"' && length < 16 ? length : 0;
+		memcpy(out, word, size);
+	}
+	out[size] = '\0';
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * wire - a worker and the lines it says (job.h).  Its owner is first the pool, then a run; it stays
+ * where it is and its two callbacks change.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "runtime/base/error.h"
+#include "runtime/front/serve/loop.h"
+#include "runtime/front/serve/spawner.h"
+
+struct wire {
+	struct loop *loop;
+	struct worker worker;
+	struct watch watch;
+	char *buffer; /* [0, size) is the beginning of a line that is not whole yet */
+	size_t size, room, searched;
+	size_t line_max; /* a longer line ends it */
+
+	void *owner;
+	/* A line without its newline, with a NUL; must not close the wire. */
+	void (*line)(struct wire *w, const char *text, size_t size);
+	/* There will be no more lines: closed, failed ("" or why).  May destroy the wire. */
+	void (*ended)(struct wire *w, const char *why);
+};
+
+/* Takes the worker, also when it fails. */
+struct wire *wire_create(struct loop *loop, struct worker *worker, struct cj_error *err);
+void wire_destroy(struct wire **w);
+/* Cancels its run, or ends a waiting worker; its lines still come. */
+void wire_cut_leash(struct wire *w);
+
+/* "start" of {"type":"start",...}; "" for what is no such line. */
+void wire_line_type(const char *line, char out[static 16]);

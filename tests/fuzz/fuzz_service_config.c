@@ -51,7 +51,7 @@ static void check_file(const struct service_config *c)
 	check_bound("", "pool_age", c->pool_age_ms);
 	check_bound("", "drain", c->drain_ms);
 	check_bound("", "probe_interval", c->probe_ms);
-	assert(is_name(c->probe_profile));
+	assert(!c->probe_profile || is_name(c->probe_profile));
 	assert(c->socket_mode == 0600 || c->socket_mode == 0660 || c->socket_mode == 0666);
 	assert(!c->socket || (c->socket[0] == '/' && strlen(c->socket) <= 107));
 	assert(!c->token_file || c->token_file[0] == '/');

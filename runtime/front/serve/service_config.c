@@ -83,8 +83,9 @@ static const struct service_key file_keys[] = {
 	  .help = "after SIGTERM, how long what runs may go on" },
 	{ "probe_interval", NULL, NUMBER("DUR", duration, 1000, DAY_MS), AT(probe_ms),
 	  .standard = "1m", .help = "how often a run of our own shows that runs work" },
-	{ "probe_profile", NULL, VALUE("PROFILE", profile), AT(probe_profile), .standard = "shell",
-	  .help = "and in which profile: take your strictest" },
+	{ "probe_profile", NULL, VALUE("PROFILE", profile), AT(probe_profile),
+	  .standard = "(the strictest)",
+	  .help = "and in which profile; without it, one that says \"strict\", else base" },
 };
 
 #undef AT
@@ -161,7 +162,6 @@ void service_config_init(struct service_config *c)
 		.pool_age_ms = 10 * 60 * 1000,
 		.drain_ms = 30 * 1000,
 		.probe_ms = 60 * 1000,
-		.probe_profile = "shell",
 	};
 	callers_init(&c->callers);
 }

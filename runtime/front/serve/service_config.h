@@ -51,9 +51,9 @@ struct service_config {
 	uint64_t pool_age_ms; /* no prepared jail is used after that */
 	struct callers callers;
 	struct audit_config audit;
-	uint64_t drain_ms; /* after SIGTERM, running ones may go on for so long */
-	uint64_t probe_ms; /* between two probe runs */
-	const char *probe_profile;
+	uint64_t drain_ms;         /* after SIGTERM, running ones may go on for so long */
+	uint64_t probe_ms;         /* between two probe runs */
+	const char *probe_profile; /* NULL: the strictest, health.h */
 };
 
 void service_config_init(struct service_config *c); /* the defaults */

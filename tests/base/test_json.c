@@ -416,6 +416,42 @@ static void a_million_brackets_end_at_the_limit(void **state)
 	assert_int_equal(read_exactly(text, JSON_BYTES_MAX, &err), -EINVAL);
 }
 
+/* Text is looked at in words: what stands anywhere in one is seen, and counted, all the same. */
+static void places_are_right_wherever_a_word_begins(void **state)
+{
+	static const char plain[] = "\"abcdefghijklmnopqrstuvwxyz\" x";
+	(void)state;
+
+	for (size_t at = 1; at < 27; at++) {
+		char text[sizeof(plain)], expected[128];
+		struct cj_error err = { 0 };
+
+		memcpy(text, plain, sizeof(plain));
+		text[at] = '\x1f';
+		(void)snprintf(expected, sizeof(expected),
+			       "f.json:1:%zu: control character 0x1f is not allowed", at + 1);
+		assert_int_equal(read_exactly(text, strlen(text), &err), -EINVAL);
+		assert_string_equal(err.msg, expected);
+
+		memcpy(text, "                            1 x", sizeof(text));
+		text[at] = '\n';
+		(void)snprintf(expected, sizeof(expected), "f.json:2:%zu: trailing garbage",
+			       30 - at);
+		assert_int_equal(read_exactly(text, strlen(text), &err), -EINVAL);
+		assert_string_equal(err.msg, expected);
+
+		memcpy(text, plain, sizeof(plain));
+		memcpy(text + at - (at == 26), "\xc3\xa9", 2);
+		assert_int_equal(read_exactly(text, strlen(text), &err), -EINVAL);
+		assert_string_equal(err.msg, "f.json:1:29: trailing garbage");
+
+		memcpy(text, plain, sizeof(plain));
+		memcpy(text + at - (at == 26), "\\q", 2);
+		assert_int_equal(read_exactly(text, strlen(text), &err), -EINVAL);
+		assert_non_null(strstr(err.msg, "f.json:1:1: "));
+	}
+}
+
 static void size_has_a_limit(void **state)
 {
 	auto_free char *text = malloc(JSON_BYTES_MAX + 1);
@@ -763,6 +799,7 @@ int main(void)
 		cmocka_unit_test(depth_has_a_limit),
 		cmocka_unit_test(a_million_brackets_end_at_the_limit),
 		cmocka_unit_test(size_has_a_limit),
+		cmocka_unit_test(places_are_right_wherever_a_word_begins),
 		cmocka_unit_test(values_have_a_limit),
 		cmocka_unit_test(every_missing_byte_of_memory_is_an_error),
 		cmocka_unit_test(a_type_has_a_name_for_messages),

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime/base/beside.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/jail/userdoor.h"
@@ -21,26 +22,11 @@ bool userscope_is_there(void)
 	return userdoor_is_there();
 }
 
-/* Beside the running program, wherever it was installed: never by PATH. */
-static int find_helper(char out[static PATH_MAX], struct cj_error *err)
-{
-	char self[PATH_MAX];
-	ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	if (size < 0)
-		return cj_fail(err, errno, "read '/proc/self/exe'");
-	self[size] = '\0';
-
-	char *slash = strrchr(self, '/');
-	int dir_size = slash ? (int)(slash - self) : 0;
-	int used = snprintf(out, PATH_MAX, "%.*s/" HELPER, dir_size, self);
-	return used < PATH_MAX ? 0 : cj_fail(err, ENAMETOOLONG, "find the helper of '%s'", self);
-}
-
 /* Its standard output is the pipe on which it says what failed. */
 static int spawn_helper(const char *id, int out_fd, pid_t *out_pid, struct cj_error *err)
 {
 	char path[PATH_MAX], pid_text[16];
-	if (find_helper(path, err) < 0)
+	if (beside_find(HELPER, path, err) < 0)
 		return -err->code;
 	(void)snprintf(pid_text, sizeof(pid_text), "%d", getpid());
 	char *const argv[] = { path, (char *)id, pid_text, NULL };

@@ -46,7 +46,7 @@ _cejail() {
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_cejail_words "run shell profile ps kill gc doctor version help" "$word"
+		_cejail_words "run shell profile serve ps kill gc doctor version help" "$word"
 		return
 	fi
 	case ${COMP_WORDS[1]} in

@@ -30,6 +30,7 @@ static const struct verb {
 	{ "run", run_verb, "run a file, a string or a command in a jail", true },
 	{ "shell", shell_verb, "an interactive command in a jail", true },
 	{ "profile", profile_verb, "list, show or check profiles", true },
+	{ "serve", serve_verb, "run jails for other programs, over a socket", true },
 	{ "ps", ps_verb, "the jails that run now" },
 	{ "kill", kill_verb, "end a run by its id" },
 	{ "gc", gc_verb, "remove what killed runs left behind" },

@@ -146,20 +146,18 @@ void runs_finish(struct runs *r, struct run *run, uint64_t wall_ms)
 	forget_one(r, run->caller);
 }
 
-/* In the order of the list: all wait equally long. */
 struct run *runs_overdue(const struct runs *r, uint64_t now_ms, uint64_t *out_wait_ms)
 {
-	struct run *first = TAILQ_FIRST(&r->lists[RUN_QUEUED]);
+	struct run *run, *first = NULL;
 
+	TAILQ_FOREACH(run, &r->lists[RUN_QUEUED], link)
+	if (!first || run->queued_until_ms < first->queued_until_ms)
+		first = run;
 	*out_wait_ms = UINT64_MAX;
 	if (!first)
 		return NULL;
-	if (first->queued_until_ms <= now_ms) {
-		*out_wait_ms = 0;
-		return first;
-	}
-	*out_wait_ms = first->queued_until_ms - now_ms;
-	return NULL;
+	*out_wait_ms = first->queued_until_ms > now_ms ? first->queued_until_ms - now_ms : 0;
+	return *out_wait_ms == 0 ? first : NULL;
 }
 
 struct run *runs_find(const struct runs *r, const char *caller, const char *id)

@@ -74,7 +74,7 @@ void runs_finish(struct runs *r, struct run *run, uint64_t wall_ms);
 /* It was never taken after all. */
 void runs_drop(struct runs *r, struct run *run);
 
-/* The queued run that has waited longest if its time is over, or NULL; *out_wait_ms till it is. */
+/* A queued run whose time is over, or NULL; *out_wait_ms is the time until there is one. */
 struct run *runs_overdue(const struct runs *r, uint64_t now_ms, uint64_t *out_wait_ms);
 
 /* The newest of this caller's with that id, or NULL. */

@@ -17,6 +17,7 @@
 #include "runtime/base/text.h"
 #include "runtime/front/report/result.h"
 #include "runtime/front/serve/api.h"
+#include "runtime/front/serve/fake_file.h"
 #include "runtime/front/serve/flight.h"
 #include "runtime/front/serve/slog.h"
 
@@ -210,6 +211,17 @@ static void take(struct posted *p, const char *id)
 		fail(p, &err, "take a run");
 }
 
+/* --fake: the file may have a refusal for it. */
+static bool is_let_by_file(struct posted *p)
+{
+	const struct fake_file *fake = p->call->service->spawner.fake;
+	const struct fake_answer *a = fake ? fake_file_find(fake, &p->request) : NULL;
+
+	if (a && a->is_refusal)
+		exchange_refuse(p->call->exchange, a->code, a->message, a->hint, a->retry_after_ms);
+	return !a || !a->is_refusal;
+}
+
 void api_post_run(struct api_call *c)
 {
 	struct posted p = { .call = c };
@@ -217,7 +229,7 @@ void api_post_run(struct api_call *c)
 
 	config_init(&p.asked);
 	if (has_its_rate(&p) && reads_well(&p) && may_use_profile(&p) && is_within_rights(&p) &&
-	    has_room(&p, id))
+	    is_let_by_file(&p) && has_room(&p, id))
 		take(&p, id);
 	free(p.body);
 	config_fini(&p.asked);

@@ -35,6 +35,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
 #include "runtime/base/sys.h"
+#include "runtime/front/serve/fake.h"
 #include "runtime/front/serve/worker.h"
 
 #define PROFILE_NAME_MAX 256
@@ -89,7 +90,7 @@ static void reset_signals(void)
 
 /* From here: a worker. */
 static _Noreturn void become_worker(const struct order *order, struct step_msg *msg,
-				    pid_t spawner_pid)
+				    pid_t spawner_pid, const struct fake_file *fake)
 {
 	struct cj_error err = { 0 };
 
@@ -102,11 +103,14 @@ static _Noreturn void become_worker(const struct order *order, struct step_msg *
 		unready_tell(msg->fds[ORDER_SOCK], &err);
 		_exit(EXIT_FAILURE);
 	}
+	if (fake)
+		fake_main(fake, order->profile, (enum tier)order->tier, msg->fds[ORDER_SOCK],
+			  msg->fds[ORDER_LEASH]);
 	worker_main(order->profile, (enum tier)order->tier, msg->fds[ORDER_SOCK],
 		    msg->fds[ORDER_LEASH]);
 }
 
-static void carry_out(struct step_msg *msg)
+static void carry_out(struct step_msg *msg, const struct fake_file *fake)
 {
 	struct order order;
 	struct cj_error err = { 0 };
@@ -118,7 +122,7 @@ static void carry_out(struct step_msg *msg)
 	order.profile[sizeof(order.profile) - 1] = '\0';
 	pid_t pid = fork();
 	if (pid == 0)
-		become_worker(&order, msg, self);
+		become_worker(&order, msg, self, fake);
 	if (pid < 0) {
 		(void)!cj_fail(&err, errno, "fork a worker");
 		if (err.code == EAGAIN)
@@ -146,7 +150,7 @@ static const int
     left_to_the_server[] = { SIGINT,  SIGTERM, SIGHUP, SIGQUIT,
 			     SIGPIPE, SIGALRM, SIGCHLD /* and nothing is left of a dead child */ };
 
-static _Noreturn void spawner_main(int sock_fd)
+static _Noreturn void spawner_main(int sock_fd, const struct fake_file *fake)
 {
 	struct cj_error err = { 0 };
 	struct step_link link = { sock_fd, "the server", order_names };
@@ -162,7 +166,7 @@ static _Noreturn void spawner_main(int sock_fd)
 		auto_step_msg struct step_msg msg = { 0 };
 		int rc = step_next(&link, &msg, &err);
 		if (rc == 0)
-			carry_out(&msg);
+			carry_out(&msg, fake);
 		else if (rc != -EPROTO) /* an order that came in pieces: its worker is "dead" */
 			break;
 	}
@@ -179,7 +183,7 @@ int spawner_start(struct spawner *s, struct cj_error *err)
 
 	pid_t pid = fork();
 	if (pid == 0)
-		spawner_main(ends[1]); /* closes the other end with all the rest */
+		spawner_main(ends[1], s->fake); /* closes the other end with all the rest */
 	int code = errno;
 	auto_fd int far_fd = ends[1];
 	auto_fd int near_fd = ends[0];

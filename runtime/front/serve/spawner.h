@@ -14,9 +14,12 @@
 #include "runtime/base/error.h"
 #include "runtime/front/serve/job.h"
 
+struct fake_file;
+
 struct spawner {
 	int sock_fd; /* SEQPACKET, non-blocking; -1: none */
 	int pidfd;
+	const struct fake_file *fake; /* borrowed; NULL: workers build jails */
 };
 #define SPAWNER_NULL                                                                               \
 	{                                                                                          \

@@ -1,74 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WRAP: arena_alloc arena_array arena_strdup arena_strndup arena_printf strings_add */
 /* A request's body: what is taken, what is refused and in which words, which jail fits it. */
-#include "runtime/front/serve/request.h"
+#include "tests/serve/asked.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "profiles/settings.h"
 #include "rootfs/inputs.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/scope.h"
-#include "tests/no_memory.h"
-
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
-static const struct request_caps caps = {
-	.body_bytes = 32u << 20, .code_bytes = 1000, .file_bytes = 100, .stdin_bytes = 10
-};
-
-struct asked {
-	struct arena arena;
-	struct request request;
-	struct config config;
-	struct cj_error err;
-};
-
-static int setup(void **state)
-{
-	static struct asked a;
-	memset(&a, 0, sizeof(a));
-	config_init(&a.config);
-	*state = &a;
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	struct asked *a = *state;
-	arena_fini(&a->arena);
-	config_fini(&a->config);
-	return 0;
-}
-
-static int parse(struct asked *a, const char *text)
-{
-	a->err = (struct cj_error){ 0 };
-	return request_parse(text, strlen(text), &caps, &a->arena, &a->request, &a->err);
-}
-
-static void assert_taken(struct asked *a, const char *text)
-{
-	if (parse(a, text) < 0)
-		fail_msg("%s in %s", a->err.msg, text);
-}
-
-/* {"profile": "python", "code": "1", REST}. */
-static const char *with(struct asked *a, const char *rest)
-{
-	const char *text =
-	    arena_printf(&a->arena, "{\"profile\": \"python\", \"code\": \"1\", %s}", rest);
-	assert_non_null(text);
-	return text;
-}
 
 static void assert_refused(struct asked *a, const char *text, int code, const char *message)
 {
@@ -400,6 +338,20 @@ static void host_paths_need_the_right_to_name_them(void **state)
 	assert_int_equal(COUNT(rows), rows_of_table);
 }
 
+static void what_a_profile_insists_on_stays(void **state)
+{
+	struct asked *a = *state;
+	assert_taken(a, with(a, "\"strict\": false, \"noexec\": false"));
+	assert_int_equal(request_apply(&a->request, true, &a->config, &a->err), 0);
+	a->config.strict = true;
+	assert_int_equal(request_apply(&a->request, true, &a->config, &a->err), -EACCES);
+	assert_non_null(strstr(a->err.msg, "strict is the profile's, and can't be taken back"));
+	a->config.strict = false;
+	a->config.noexec = true;
+	assert_int_equal(request_apply(&a->request, true, &a->config, &a->err), -EACCES);
+	assert_non_null(strstr(a->err.msg, "noexec is the profile's"));
+}
+
 static void the_jail_that_fits_is_told(void **state)
 {
 	static const struct {
@@ -425,153 +377,6 @@ static void the_jail_that_fits_is_told(void **state)
 	}
 }
 
-/* --- a plan ------------------------------------------------------------------------------------
- */
-
-static void give_command(struct config *c)
-{
-	static const char *const words[] = { "run", "{file}", "{args}" };
-	struct cj_error err;
-	for (size_t i = 0; i < COUNT(words); i++)
-		assert_int_equal(
-		    setting_set(c, setting_by_key("command"), "command", words[i], &err), 0);
-}
-
-static int make_plan(struct asked *a, struct plan *plan, struct program *program)
-{
-	int rc = request_apply(&a->request, true, &a->config, &a->err);
-	return rc < 0 ? rc : request_plan(&a->request, &a->config, plan, program, &a->err);
-}
-
-static void a_request_becomes_a_plan_and_a_program(void **state)
-{
-	struct asked *a = *state;
-	struct plan plan;
-	struct program program;
-	give_command(&a->config);
-	assert_taken(a,
-		     "{\"profile\": \"p\", \"id\": \"mine\", \"code\": {\"base64\": \"AGE=\"},"
-		     " \"args\": [\"-x\"], \"stdin\": \"in\", \"artifacts\": true, \"timeout\": 2,"
-		     " \"args_json\": [1], \"files\": [{\"path\": \"f\", \"text\": \"abc\"}]}");
-	if (make_plan(a, &plan, &program) < 0)
-		fail_msg("%s", a->err.msg);
-	assert_string_equal(program.id, "mine");
-	assert_int_equal(program.code_source, CODE_STRING);
-	assert_int_equal(program.code_size, 2);
-	assert_memory_equal(program.code_text, "\0a", 2);
-	assert_int_equal(program.argv.count, 3);
-	assert_string_equal(program.argv.items[2], "-x");
-	assert_true(program.interactive && program.collect_artifacts);
-	assert_int_equal(program.limits.wall_ms, 2000);
-	assert_string_equal(program.args_json, "[1]");
-	assert_int_equal(program.nfiles, 1);
-	assert_null(program.files[0].source);
-	assert_string_equal(program.files[0].target, "/box/f");
-	assert_memory_equal(program.files[0].bytes, "abc", 3);
-}
-
-static void a_command_is_run_as_it_is(void **state)
-{
-	struct asked *a = *state;
-	struct plan plan;
-	struct program program;
-	assert_taken(a, "{\"profile\": \"p\", \"command\": [\"ls\", \"{file}\"]}");
-	if (make_plan(a, &plan, &program) < 0)
-		fail_msg("%s", a->err.msg);
-	assert_int_equal(program.code_source, CODE_NONE);
-	assert_string_equal(program.argv.items[1], "{file}");
-	assert_false(program.interactive || program.collect_artifacts);
-	assert_int_equal(strlen(program.id), 26);
-}
-
-/* What a profile says for the command line is not the API's. */
-static void a_terminal_and_the_callers_input_are_not_for_requests(void **state)
-{
-	struct asked *a = *state;
-	struct plan plan;
-	struct program program;
-	a->config.interactive = true;
-	assert_taken(a, "{\"profile\": \"p\", \"command\": [\"ls\"]}");
-	assert_int_equal(make_plan(a, &plan, &program), 0);
-	assert_false(program.interactive);
-	a->config.tty = true;
-	a->config.profile_name = "p";
-	assert_int_equal(make_plan(a, &plan, &program), -EINVAL);
-	assert_non_null(strstr(a->err.msg, "profile 'p' wants a terminal"));
-}
-
-/* The environment of the service is nobody's. */
-static void a_variable_without_a_value_is_refused(void **state)
-{
-	struct asked *a = *state;
-	struct plan plan;
-	struct program program;
-	assert_int_equal(setting_set(&a->config, setting_by_key("env"), "env", "PATH", &a->err), 0);
-	assert_taken(a, "{\"profile\": \"p\", \"command\": [\"ls\"]}");
-	assert_int_equal(make_plan(a, &plan, &program), -EINVAL);
-	assert_non_null(strstr(a->err.msg, "'PATH' is not set here"));
-}
-
-static void files_land_on_nothing_else(void **state)
-{
-	struct asked *a = *state;
-	struct plan plan;
-	struct program program;
-	give_command(&a->config);
-	assert_taken(a, with(a, "\"files\": [{\"path\": \"main\", \"text\": \"\"}]"));
-	assert_int_equal(make_plan(a, &plan, &program), -EINVAL);
-	assert_non_null(strstr(a->err.msg, "both want '/box/main'"));
-}
-
-static void a_jail_is_planned_before_its_request(void **state)
-{
-	struct asked *a = *state;
-	struct plan ahead, later;
-	struct program program;
-	give_command(&a->config);
-	assert_int_equal(request_plan_jail(&a->config, &ahead, &a->err), 0);
-	assert_taken(a, with(a, "\"timeout\": 1, \"files\": [{\"path\": \"a\", \"text\": \"\"}]"));
-	assert_int_equal(make_plan(a, &later, &program), 0);
-	ahead.root.binds = later.root.binds; /* none, and each its own array */
-	assert_int_equal(ahead.root.nbinds, later.root.nbinds);
-	assert_memory_equal(&ahead.limits, &later.limits, sizeof(ahead.limits));
-	assert_memory_equal(&ahead.root, &later.root, sizeof(ahead.root));
-}
-
-/* --- without memory -----------------------------------------------------------------------------
- */
-
-static int read_anew(void *context, struct cj_error *err)
-{
-	const char *text = context;
-	auto_arena struct arena arena = { 0 };
-	struct request r;
-	struct config c;
-	struct plan plan;
-	struct program program;
-	config_init(&c);
-	int rc = request_parse(text, strlen(text), &caps, &arena, &r, err);
-	if (rc == 0)
-		rc = request_apply(&r, true, &c, err);
-	if (rc == 0)
-		rc = request_plan(&r, &c, &plan, &program, err);
-	config_fini(&c);
-	return rc;
-}
-
-static void a_request_is_read_whole_or_not_at_all(void **state)
-{
-	(void)state;
-	fail_each_allocation(
-	    read_anew,
-	    (void *)"{\"profile\": \"p\", \"command\": [\"a\"], \"id\": \"x\","
-		    " \"stdin\": {\"base64\": \"AA==\"}, \"args_json\": [1, {\"a\": null}],"
-		    " \"files\": [{\"path\": \"a\", \"text\": \"x\"}, {\"path\": \"b\","
-		    " \"base64\": \"AA==\"}], \"env\": {\"A\": \"b\"}, \"memory\": \"64M\"}");
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -589,14 +394,8 @@ int main(void)
 		TEST(settings_go_onto_a_config),
 		TEST(a_bad_value_is_told_with_its_place),
 		TEST(host_paths_need_the_right_to_name_them),
+		TEST(what_a_profile_insists_on_stays),
 		TEST(the_jail_that_fits_is_told),
-		TEST(a_request_becomes_a_plan_and_a_program),
-		TEST(a_command_is_run_as_it_is),
-		TEST(a_terminal_and_the_callers_input_are_not_for_requests),
-		TEST(a_variable_without_a_value_is_refused),
-		TEST(files_land_on_nothing_else),
-		TEST(a_jail_is_planned_before_its_request),
-		TEST(a_request_is_read_whole_or_not_at_all),
 	};
 	return cmocka_run_group_tests_name("request", tests, NULL, NULL);
 }

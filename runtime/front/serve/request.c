@@ -384,11 +384,27 @@ static int apply_key(void *context, const char *key, const struct setting *s,
 	return profile_apply(to->c, NAME, s, node, err);
 }
 
+/* What a profile insists on stays: another profile is the way to have less. */
+static int check_kept(const char *key, bool was, bool is, struct cj_error *err)
+{
+	if (!was || is)
+		return 0;
+	int rc = cj_fail(err, EACCES, NAME ": %s is the profile's, and can't be taken back", key);
+	cj_hint(err, "choose a profile without it");
+	return rc;
+}
+
 int request_apply(const struct request *r, bool may_name_host_paths, struct config *c,
 		  struct cj_error *err)
 {
 	struct applying to = { .c = c, .may_name_host_paths = may_name_host_paths };
-	return profile_walk(NAME, r->root, apply_key, &to, err);
+	bool was_strict = c->strict, was_noexec = c->noexec;
+	int rc = profile_walk(NAME, r->root, apply_key, &to, err);
+	if (rc == 0)
+		rc = check_kept("strict", was_strict, c->strict, err);
+	if (rc == 0)
+		rc = check_kept("noexec", was_noexec, c->noexec, err);
+	return rc;
 }
 
 /* --- onto a plan ----------------------------------------------------------------------- */

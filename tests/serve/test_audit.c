@@ -21,6 +21,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "runtime/base/fd.h"
 #include "runtime/base/json.h"
 #include "runtime/base/scope.h"
 
@@ -273,6 +274,45 @@ static void a_run_has_two_lines(void **state)
 	arena_fini(&l.arena);
 	audit_close(&a);
 	assert_false(audit_is_on(&a));
+}
+
+/* The members of an object, in the order of the schema's. */
+static void check_members(const struct json_node *line, const struct json_node *schema,
+			  size_t least)
+{
+	const struct json_node *property = json_get(schema, "properties")->child;
+	size_t count = 0;
+	for (const struct json_node *n = line->child; n; n = n->next, count++) {
+		assert_non_null(property);
+		assert_string_equal(n->key, property->key);
+		property = property->next;
+	}
+	assert_true(count >= least);
+	assert_true(count == least || !property);
+}
+
+static void the_schema_has_the_lines_members_in_order(void **state)
+{
+	(void)state;
+	struct lines l;
+	char *text = NULL;
+	size_t size = 0;
+	const struct json_node *schema = NULL;
+	struct cj_error err = { 0 };
+	struct audit a = open_audit(true, false, false);
+	write_both(&a);
+	read_lines(&l, "log");
+	if (fd_read_file(AT_FDCWD, "profiles/schema/audit.json", JSON_BYTES_MAX, &l.arena, &text,
+			 &size, &err) < 0 ||
+	    json_parse("schema", text, size, &l.arena, &schema, &err) < 0)
+		fail_msg("%s (run from the top of the tree)", err.msg);
+	size_t required = json_get(schema, "required")->count;
+	check_members(l.items[0], schema, required);
+	check_members(l.items[1], schema, required + 1);
+	const struct json_node *usage = json_get(json_get(schema, "properties"), "usage");
+	check_members(json_get(l.items[1], "usage"), usage, json_get(usage, "required")->count);
+	arena_fini(&l.arena);
+	audit_close(&a);
 }
 
 static void what_is_unknown_is_null(void **state)
@@ -639,6 +679,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(a_run_has_two_lines),
+		CASE(the_schema_has_the_lines_members_in_order),
 		CASE(what_is_unknown_is_null),
 		CASE(odd_names_stay_within_their_line),
 		CASE(the_file_is_appended_to_and_not_for_everybody),

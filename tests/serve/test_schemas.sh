@@ -5,8 +5,8 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 
-if ! /usr/bin/python3 -c 'import jsonschema' 2>/dev/null; then
-	echo "skip schema: those of the service (python3-jsonschema is not installed)"
+if ! /usr/bin/python3 -c 'import jsonschema, yaml' 2>/dev/null; then
+	echo "skip schema: those of the service (python3-jsonschema or python3-yaml is not installed)"
 	exit 0
 fi
-/usr/bin/python3 tests/serve/check-config.py
+/usr/bin/python3 tests/serve/check-schemas.py

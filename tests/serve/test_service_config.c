@@ -158,7 +158,7 @@ static void the_schema_has_the_tables_keys_in_order(void **state)
 	}
 }
 
-/* What the schema says about each: tests/serve/check-config.py. */
+/* What the schema says about each: tests/serve/check-schemas.py. */
 static void the_examples_are_taken_and_refused(void **state)
 {
 	(void)state;

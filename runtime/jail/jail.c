@@ -398,6 +398,11 @@ int jail_prepare(const struct plan *plan, const char *id, struct jail **out, str
 	return 0;
 }
 
+int jail_waiting_fd(const struct jail *j)
+{
+	return j->link.sock_fd;
+}
+
 static void adopt_warnings(struct jail *j, struct outcome *out)
 {
 	for (size_t i = 0; i < j->warnings.count; i++)

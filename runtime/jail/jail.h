@@ -58,6 +58,9 @@ int jail_prepare(const struct plan *plan, const char *id, struct jail **out, str
  */
 int jail_warm(struct jail *j, const struct program *launcher, struct cj_error *err);
 
+/* Of a jail that waits for its program: readable once it, or its launcher, has ended instead. */
+int jail_waiting_fd(const struct jail *j);
+
 /* Reads the program's code and inputs with the caller's rights, hands them to init, starts the
  * payload.  Once for each jail. */
 int jail_start(struct jail *j, const struct program *program, const struct jail_io *io,

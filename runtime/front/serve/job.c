@@ -386,16 +386,20 @@ int summary_read(const struct json_node *line, struct summary *out, struct cj_er
 	return 0;
 }
 
+/* In one piece: the socket is empty, and the line shorter than its buffer. */
 static int send_line(int sock_fd, struct json_writer *w, struct cj_error *err)
 {
 	const char *text = NULL;
+	char newline[] = "\n";
 	size_t size = 0;
 
 	json_close_object(w);
-	if (json_writer_take(w, &text, &size, err) < 0 ||
-	    fd_write_all(sock_fd, text, size, "the server's socket", err) < 0)
+	if (json_writer_take(w, &text, &size, err) < 0)
 		return -err->code;
-	return fd_write_all(sock_fd, "\n", 1, "the server's socket", err);
+	const struct iovec parts[] = { { (void *)text, size }, { newline, 1 } };
+	if (writev(sock_fd, parts, LENGTH(parts)) != (ssize_t)size + 1)
+		return cj_fail(err, errno, "write to the server");
+	return 0;
 }
 
 int ready_tell(int sock_fd, struct cj_error *err)

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A worker: one jail, one request, one result.  Acts.
+ *
+ * What a request doesn't decide is done before there is one: the profile is
+ * read, the plan is made, and by tier the jail is sealed and its interpreter
+ * waits.  Whatever fails from the job on is an outcome with STATUS_SETUP_ERROR,
+ * so each job has exactly one result.  That is out before anything is given
+ * back: the jail's end is nothing a caller waits for.
+ *
+ * The jail has a name of its own for its record and cgroup: a run's id is free
+ * to be used again as soon as its result is out.
+ */
+#include "runtime/front/serve/worker.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "profiles/profile.h"
+#include "runtime/base/fd.h"
+#include "runtime/base/scope.h"
+#include "runtime/front/report/events.h"
+#include "runtime/front/report/explain.h"
+#include "runtime/front/report/result.h"
+#include "runtime/front/serve/request.h"
+#include "runtime/jail/jail.h"
+
+/* Past its time limit a run is ended, drained, told; who takes longer is stuck.
+ */
+#define GRACE_MS 60000
+
+/* Of all artefacts together, in the result itself. */
+#define ARTIFACTS_INLINE_MAX (16u << 20)
+
+struct work {
+	const char *profile;
+	enum tier tier;
+	int sock_fd, leash_fd, signal_fd, stdin_fd;
+
+	/* before the job */
+	struct config config;
+	struct plan plan; /* what `jail` was prepared from */
+	struct program launcher;
+	struct jail *jail;     /* NULL: not yet */
+	struct cj_error early; /* of a cold worker: it is told as the result of its job */
+
+	/* the job */
+	struct arena arena;
+	struct job job;
+	struct request request;
+	struct plan asked; /* with the request's settings */
+	struct program program;
+	struct events events;
+	struct outcome outcome;
+	uint64_t setup_us;
+};
+
+/* --- before the job --- */
+
+/* `cejail kill` ends a worker that waits; one that runs hears it in jail_wait(). */
+static int hear_signals(struct work *w, struct cj_error *err)
+{
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+	sigset_t term;
+
+	(void)sigaction(SIGPIPE, &ignore, NULL); /* cannot fail for this one */
+	sigemptyset(&term);
+	sigaddset(&term, SIGTERM);
+	if (sigprocmask(SIG_BLOCK, &term, NULL) < 0)
+		return cj_fail(err, errno, "block signals");
+	w->signal_fd = signalfd(-1, &term, SFD_CLOEXEC);
+	return w->signal_fd < 0 ? cj_fail(err, errno, "open a descriptor for signals") : 0;
+}
+
+static int prepare(struct work *w, const struct plan *plan, struct cj_error *err)
+{
+	char name[PLAN_ID_MAX];
+	if (plan_mint_id(name, err) < 0)
+		return -err->code;
+	return jail_prepare(plan, name, &w->jail, err);
+}
+
+static int prepare_ahead(struct work *w, struct cj_error *err)
+{
+	if (request_plan_jail(&w->config, &w->plan, err) < 0) {
+		cj_stage(err, "plan");
+		return -err->code;
+	}
+	if (prepare(w, &w->plan, err) < 0)
+		return -err->code;
+	if (w->tier < TIER_INTERPRETER)
+		return 0;
+	if (w->launcher.argv.count == 0) {
+		(void)!cj_reject(err, "profile '%s' has no interpreter that can wait", w->profile);
+		return cj_stage(err, "plan");
+	}
+	return jail_warm(w->jail, &w->launcher, err);
+}
+
+static int get_ready(struct work *w, struct cj_error *err)
+{
+	if (hear_signals(w, err) < 0) {
+		cj_stage(err, "worker");
+		return -err->code;
+	}
+	if (profile_load(&w->config, w->profile, err) < 0) {
+		cj_stage(err, "profile");
+		return -err->code;
+	}
+	return w->tier == TIER_COLD ? 0 : prepare_ahead(w, err);
+}
+
+static bool is_readable(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	return poll(&p, 1, 0) > 0;
+}
+
+/* False: nobody wants this worker any more, or what it has prepared is gone. */
+static bool await_job(struct work *w)
+{
+	struct pollfd sources[] = {
+		{ .fd = w->sock_fd, .events = POLLIN },
+		{ .fd = w->leash_fd },
+		{ .fd = w->signal_fd, .events = POLLIN },
+		{ .fd = w->jail ? jail_waiting_fd(w->jail) : -1, .events = POLLIN },
+	};
+
+	while (poll(sources, sizeof(sources) / sizeof(sources[0]), -1) < 0 && errno == EINTR)
+		;
+	/* Looked at again: a job that is cancelled at once comes before its leash's end. */
+	return is_readable(w->sock_fd);
+}
+
+/* --- the job --- */
+
+static int read_job(struct work *w, struct cj_error *err)
+{
+	auto_fd int memfd = job_receive(w->sock_fd, err);
+	if (memfd < 0 || job_read(memfd, &w->arena, &w->job, err) < 0) {
+		cj_stage(err, "worker");
+		return -err->code;
+	}
+	return 0;
+}
+
+/* The server has judged the same bytes already: sizes are its affair. */
+static const struct request_caps no_caps = { SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX };
+
+static void lower(uint64_t ceiling, uint64_t *setting)
+{
+	if (ceiling > 0)
+		*setting = ceiling;
+}
+
+static int configure(struct work *w, struct cj_error *err)
+{
+	const struct job *job = &w->job;
+	struct config *c = &w->config;
+
+	if (request_parse(job->body, job->body_size, &no_caps, &w->arena, &w->request, err) < 0 ||
+	    request_apply(&w->request, job->may_name_host_paths, c, err) < 0) {
+		cj_stage(err, "options");
+		return -err->code;
+	}
+	lower(job->memory_bytes, &c->memory_bytes);
+	lower(job->millicpus, &c->millicpus);
+	lower(job->pids, &c->pids);
+	lower(job->wall_ms, &c->wall_ms);
+	lower(job->disk_bytes, &c->disk_bytes);
+	lower(job->output_bytes, &c->output_bytes);
+	return 0;
+}
+
+/* What a prepared jail was made of; a request that changes any of it needs a jail of its own. */
+#define SHAPE(member)                                                                              \
+	{                                                                                          \
+#member, offsetof(struct config, member), sizeof(((struct config *)0)->member)     \
+	}
+static const struct part {
+	const char *name;
+	size_t offset, size;
+} shape[] = {
+	SHAPE(memory_bytes), SHAPE(millicpus), SHAPE(pids),    SHAPE(cpu_ms),
+	SHAPE(disk_bytes),   SHAPE(nofile),    SHAPE(rootfs),  SHAPE(writable),
+	SHAPE(noexec),       SHAPE(ro_binds),  SHAPE(binds),   SHAPE(connects),
+	SHAPE(network),      SHAPE(uplink),    SHAPE(allow),   SHAPE(allow_private),
+	SHAPE(seccomp),      SHAPE(strict),    SHAPE(tty),     SHAPE(cgroup_parent),
+	SHAPE(env),          SHAPE(workdir),   SHAPE(command),
+};
+#define PARTS             (sizeof(shape) / sizeof(shape[0]))
+#define INTERPRETER_PARTS 3 /* the last ones: the started interpreter has them already */
+
+/* The server chose the tier, and chose wrong if this fails. */
+static int check_shape(const struct work *w, const struct config *before, struct cj_error *err)
+{
+	size_t parts = w->tier == TIER_INTERPRETER ? PARTS : PARTS - INTERPRETER_PARTS;
+
+	for (size_t i = 0; w->tier != TIER_COLD && i < parts; i++)
+		if (memcmp((const char *)before + shape[i].offset,
+			   (const char *)&w->config + shape[i].offset, shape[i].size) != 0)
+			return cj_reject(err, "the jail was prepared with another '%s'",
+					 shape[i].name);
+	return 0;
+}
+
+static int plan_job(struct work *w, struct cj_error *err)
+{
+	const struct config before = w->config;
+
+	if (configure(w, err) < 0)
+		return -err->code;
+	if (check_shape(w, &before, err) < 0) {
+		cj_stage(err, "worker");
+		return -err->code;
+	}
+	if (request_plan(&w->request, &w->config, &w->asked, &w->program, err) < 0) {
+		cj_stage(err, "plan");
+		return -err->code;
+	}
+	return 0;
+}
+
+/* The kernel ends a worker that can't end itself: its socket's end tells the server. */
+static int limit_own_life(const struct work *w, struct cj_error *err)
+{
+	struct sigevent kill = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL };
+	uint64_t wall_ms = w->program.limits.wall_ms;
+	const struct itimerspec when = { .it_value.tv_sec = (time_t)((wall_ms + GRACE_MS) / 1000) };
+	timer_t timer;
+
+	if (wall_ms == 0)
+		return 0;
+	if (timer_create(CLOCK_MONOTONIC, &kill, &timer) < 0 ||
+	    timer_settime(timer, 0, &when, NULL) < 0)
+		return cj_fail(err, errno, "limit the worker's life");
+	return 0;
+}
+
+static int open_stdin(struct work *w, struct cj_error *err)
+{
+	const struct blob *bytes = &w->request.stdin_bytes;
+
+	if (!w->program.interactive)
+		return 0;
+	w->stdin_fd = fd_memfd_sealed("stdin", bytes->bytes, bytes->size, err);
+	return w->stdin_fd < 0 ? -err->code : 0;
+}
+
+/* --- the run --- */
+
+static void tell_event(void *context, const char *type, const void *bytes, size_t size)
+{
+	struct work *w = context;
+	if (strcmp(type, "start") == 0) /* with the run's id, which the jail doesn't know */
+		events_tell(&w->events, type, w->job.id, strlen(w->job.id));
+	else
+		events_tell(&w->events, type, bytes, size);
+}
+
+static void tell_denial(void *context, const struct denial *d)
+{
+	struct work *w = context;
+	events_tell_denial(&w->events, d);
+}
+
+static int start(struct work *w, struct cj_error *err)
+{
+	const struct jail_io io = {
+		.stdin_fd = w->stdin_fd,
+		.stdout_fd = -1,
+		.stderr_fd = -1,
+		.tty_fd = -1,
+		.event = w->job.wants_events ? tell_event : NULL,
+		.denied = w->job.wants_events ? tell_denial : NULL,
+		.context = w,
+		.hangup_fd = w->leash_fd,
+	};
+
+	if (!w->jail && prepare(w, &w->asked, err) < 0)
+		return -err->code;
+	if (jail_start(w->jail, &w->program, &io, err) < 0)
+		return -err->code;
+	w->setup_us = job_clock_us() - w->job.sent_us;
+	return 0;
+}
+
+/* As with `run --artifacts`: a failure is a warning beside how the program ended. */
+static void collect(struct work *w)
+{
+	struct outcome *o = &w->outcome;
+	struct cj_error err = { 0 };
+
+	if (w->request.wants_artifacts &&
+	    jail_collect_memory(w->jail, ARTIFACTS_INLINE_MAX, o, &err) < 0)
+		outcome_warn(o, "artifacts: %s", err.msg);
+	for (size_t i = 0; i < o->artifacts.skipped.count; i++)
+		outcome_warn(o, "%s", o->artifacts.skipped.items[i]);
+}
+
+static int run(struct work *w, struct cj_error *err)
+{
+	struct outcome *o = &w->outcome;
+
+	if (limit_own_life(w, err) < 0 || open_stdin(w, err) < 0) {
+		cj_stage(err, "worker");
+		return -err->code;
+	}
+	for (size_t i = 0; w->asked.policy && i < w->asked.policy->notes.count; i++)
+		outcome_warn(o, "seccomp: %s", w->asked.policy->notes.items[i]);
+	if (start(w, err) < 0 || jail_wait(w->jail, o, err) < 0)
+		return -err->code;
+	collect(w);
+	if (o->exec_errno != 0)
+		explain_exec_failure(o, w->program.argv.items[0]);
+	return 0;
+}
+
+/* --- the result --- */
+
+static struct summary summarize(const struct work *w)
+{
+	const struct outcome *o = &w->outcome;
+	struct summary s = {
+		.status = o->status,
+		.exit_code = o->status == STATUS_EXITED ? outcome_exit_status(o) : -1,
+		.signal = o->signal,
+		.usage = o->usage,
+		.setup_us = w->setup_us,
+		.stdout_bytes = o->output[0].total,
+		.stderr_bytes = o->output[1].total,
+		.artifacts = o->artifacts.count,
+	};
+
+	(void)snprintf(s.error_stage, sizeof(s.error_stage), "%s", o->error.stage);
+	(void)snprintf(s.error_message, sizeof(s.error_message), "%s", o->error.msg);
+	memcpy(s.profile_sha256, w->config.profile_sha256, sizeof(s.profile_sha256));
+	memcpy(s.code_sha256, o->code_sha256, sizeof(s.code_sha256));
+	for (size_t i = 0; i < o->network.ndenied; i++)
+		s.denied_packets += o->network.denied[i].count;
+	for (size_t i = 0; i < o->ndenied; i++)
+		s.denied_syscalls += o->denied[i].count;
+	return s;
+}
+
+/* The caller's own doing: what it asked for, and what it sent that found no room. */
+static bool is_callers_own(const struct cj_error *e)
+{
+	static const char *const stages[] = { "options", "plan", "exec" };
+
+	for (size_t i = 0; i < sizeof(stages) / sizeof(stages[0]); i++)
+		if (strcmp(e->stage, stages[i]) == 0)
+			return true;
+	return strcmp(e->stage, "program") == 0 && (e->code == ENOSPC || e->code == EFBIG);
+}
+
+/* The summary keeps the words for the log. */
+static void hide_host(struct work *w)
+{
+	struct cj_error *e = &w->outcome.error;
+
+	if (w->outcome.status != STATUS_SETUP_ERROR || w->job.may_name_host_paths ||
+	    is_callers_own(e))
+		return;
+	(void)snprintf(e->msg, sizeof(e->msg),
+		       "the jail could not be built; the service's log says why, "
+		       "under request %s",
+		       w->job.trace.request_id);
+	e->hint[0] = '\0';
+}
+
+static int add_summary(struct work *w, struct cj_error *err)
+{
+	const struct summary s = summarize(w);
+	auto_json_writer struct json_writer *line = json_writer_create(false);
+	if (!line)
+		return cj_fail(err, ENOMEM, "write the summary");
+	summary_write(line, &s);
+	return events_add_line(&w->events, line, err);
+}
+
+static int deliver(struct work *w, struct cj_error *err)
+{
+	const struct result_about about = {
+		.profile_name = w->config.profile_name,
+		.profile_sha256 = w->config.profile_sha256,
+		.network = w->config.network,
+		.request_id = w->job.trace.request_id,
+		.traceparent = w->job.trace.traceparent,
+	};
+	auto_json_writer struct json_writer *result = json_writer_create(false);
+	const char *text = NULL;
+	size_t size = 0;
+
+	if (!result)
+		return cj_fail(err, ENOMEM, "write the result");
+	if (add_summary(w, err) < 0)
+		return -err->code;
+	hide_host(w);
+	if (result_write(result, &w->outcome, &about, err) < 0 ||
+	    json_writer_take(result, &text, &size, err) < 0)
+		return -err->code;
+	return events_finish(&w->events, text, size, err);
+}
+
+/* A result that can't be told is the end of the socket without one: the server counts on it. */
+static void serve(struct work *w)
+{
+	struct cj_error err = { 0 }, undelivered = { 0 };
+
+	int rc = read_job(w, &err);
+	if (rc < 0 && err.code == EPIPE)
+		return;
+	outcome_init(&w->outcome, w->job.id, 0);
+	events_init(&w->events, w->sock_fd);
+	if (rc == 0 && w->early.code != 0) {
+		err = w->early;
+		rc = -err.code;
+	}
+	if (rc == 0)
+		rc = plan_job(w, &err);
+	if (rc == 0) {
+		outcome_fini(&w->outcome);
+		outcome_init(&w->outcome, w->job.id, w->program.limits.output_bytes);
+		rc = run(w, &err);
+	}
+	if (rc < 0)
+		outcome_fail(&w->outcome, &err);
+	(void)!deliver(w, &undelivered);
+}
+
+_Noreturn void worker_main(const char *profile, enum tier tier, int sock_fd, int leash_fd)
+{
+	struct work w = {
+		.profile = profile,
+		.tier = tier,
+		.sock_fd = sock_fd,
+		.leash_fd = leash_fd,
+		.signal_fd = -1,
+		.stdin_fd = -1,
+	};
+	struct cj_error err = { 0 };
+
+	config_init(&w.config);
+	int rc = get_ready(&w, &w.early);
+	if (rc < 0 && tier != TIER_COLD) {
+		unready_tell(sock_fd, &w.early);
+		_exit(EXIT_FAILURE);
+	}
+	if (ready_tell(sock_fd, &err) == 0 && await_job(&w))
+		serve(&w);
+	cj_close(&w.sock_fd); /* the server may answer: nobody waits for what comes now */
+	jail_destroy(&w.jail);
+	_exit(EXIT_SUCCESS);
+}

@@ -129,6 +129,27 @@ static struct account *find_account(struct service *s, struct exchange *x)
 	return a;
 }
 
+/*
+ * What decides where a request ends, and whose it is, is said once, or two readers of it may
+ * differ: RFC 9112, section 11.2.
+ */
+static bool is_clear(struct exchange *x)
+{
+	static const char *const once[] = { "Host", "Content-Length", "Transfer-Encoding",
+					    "Authorization", "Content-Type" };
+	const char *length = exchange_header(x, "Content-Length");
+	struct cj_error ignored = { 0 };
+	uint64_t size = 0;
+
+	for (size_t i = 0; i < sizeof(once) / sizeof(once[0]); i++)
+		if (exchange_header_count(x, once[i]) > 1)
+			return false;
+	if (exchange_is_http_1_1(x) && !exchange_header(x, "Host"))
+		return false;
+	return !length || (!exchange_header(x, "Transfer-Encoding") &&
+			   parse_u64(length, 0, UINT64_MAX, &size, &ignored) == 0);
+}
+
 /* A body longer than its cap is refused before it is read; one that hides its length is counted. */
 static bool has_good_length(struct service *s, struct exchange *x)
 {
@@ -136,19 +157,11 @@ static bool has_good_length(struct service *s, struct exchange *x)
 	struct cj_error ignored = { 0 };
 	uint64_t size = 0;
 
-	if (!length)
+	if (!length || (parse_u64(length, 0, UINT64_MAX, &size, &ignored) == 0 &&
+			size <= s->config->caps.body_bytes))
 		return true;
-	if (exchange_header(x, "Transfer-Encoding") ||
-	    parse_u64(length, 0, UINT64_MAX, &size, &ignored) < 0) {
-		exchange_refuse(x, API_BAD_REQUEST, "the body's length is not told in one way",
-				NULL, 0);
-		return false;
-	}
-	if (size > s->config->caps.body_bytes) {
-		exchange_refuse(x, API_TOO_LARGE, NULL, NULL, 0);
-		return false;
-	}
-	return true;
+	exchange_refuse(x, API_TOO_LARGE, NULL, NULL, 0);
+	return false;
 }
 
 static void refuse_route(struct exchange *x, const char *allow)
@@ -175,6 +188,12 @@ static const struct route *let_in(struct service *s, struct exchange *x, struct 
 	    find_route(exchange_method(x), exchange_path(x), &name, allow, sizeof(allow));
 
 	*out = (struct api_call){ .service = s, .exchange = x, .name = name };
+	if (!is_clear(x)) {
+		exchange_refuse(x, API_BAD_REQUEST,
+				"a header that must stand there once does so twice, or not at all",
+				NULL, 0);
+		return NULL;
+	}
 	if (!has_safe_origin(x)) {
 		exchange_refuse(x, API_FORBIDDEN_ORIGIN, NULL, NULL, 0);
 		return NULL;

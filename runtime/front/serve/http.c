@@ -217,11 +217,12 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *mhd, const c
 {
 	struct http *h = cls;
 	struct exchange *x = exchange_of(mhd);
-	(void)version, (void)con_cls;
+	(void)con_cls;
 
 	if (!x || x->is_abandoned)
 		return MHD_NO;
 	if (x->phase < PHASE_BODY) {
+		x->is_1_1 = strcmp(version, MHD_HTTP_VERSION_1_1) == 0;
 		begin(x, url, method);
 		return x->response && expects_body(x) ? queue_response(x) : MHD_YES;
 	}
@@ -314,8 +315,7 @@ int http_open(struct loop *loop, const struct http_ops *ops, struct http **out,
 	    MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_URI_LOG_CALLBACK,
 	    on_request_line, h, MHD_OPTION_CONNECTION_LIMIT, (unsigned)HTTP_CONNECTIONS_MAX,
 	    MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
-	    MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(2 * HTTP_IDLE_MS / 1000),
-	    MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
+	    MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(2 * HTTP_IDLE_MS / 1000), MHD_OPTION_END);
 	const union MHD_DaemonInfo *info =
 	    h->daemon ? MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
 	int rc = info ? loop_watch(loop, &h->watch, info->epoll_fd, EPOLLIN, on_daemon_ready, err)

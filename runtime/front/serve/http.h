@@ -71,6 +71,8 @@ size_t http_unfinished(const struct http *h);
 const char *exchange_method(const struct exchange *x);
 const char *exchange_path(const struct exchange *x);                     /* without a query */
 const char *exchange_header(const struct exchange *x, const char *name); /* NULL: none */
+size_t exchange_header_count(const struct exchange *x, const char *name);
+bool exchange_is_http_1_1(const struct exchange *x);
 struct http_caller exchange_caller(const struct exchange *x);
 const struct trace *exchange_trace(const struct exchange *x);
 uint64_t exchange_whole_us(const struct exchange *x); /* when it was */

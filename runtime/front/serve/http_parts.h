@@ -28,6 +28,7 @@ struct exchange {
 	enum phase phase;
 	uint64_t deadline_ms; /* of what is awaited from the caller; 0: nothing is */
 
+	bool is_1_1;
 	char method[16], path[HTTP_PATH_MAX];
 	struct trace trace;
 	char *body;

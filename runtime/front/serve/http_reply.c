@@ -3,12 +3,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 
 #include "runtime/base/scope.h"
 #include "runtime/front/serve/http_parts.h"
 
 #define STREAM_BLOCK (32u << 10)
+
+struct header_count {
+	const char *name;
+	size_t count;
+};
 
 /* --- the request ------------------------------------------------------------ */
 
@@ -25,6 +31,29 @@ const char *exchange_path(const struct exchange *x)
 const char *exchange_header(const struct exchange *x, const char *name)
 {
 	return MHD_lookup_connection_value(x->mhd, MHD_HEADER_KIND, name);
+}
+
+bool exchange_is_http_1_1(const struct exchange *x)
+{
+	return x->is_1_1;
+}
+
+static enum MHD_Result count_header(void *cls, enum MHD_ValueKind kind, const char *name,
+				    const char *value)
+{
+	struct header_count *c = cls;
+	(void)kind, (void)value;
+
+	c->count += strcasecmp(name, c->name) == 0;
+	return MHD_YES;
+}
+
+size_t exchange_header_count(const struct exchange *x, const char *name)
+{
+	struct header_count c = { .name = name };
+
+	(void)MHD_get_connection_values(x->mhd, MHD_HEADER_KIND, count_header, &c);
+	return c.count;
 }
 
 struct http_caller exchange_caller(const struct exchange *x)

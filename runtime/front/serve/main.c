@@ -1,8 +1,83 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libexec/cejail/serve: the service, as `cejail serve` executes it. */
+/*
+ * libexec/cejail/serve: the service, as `cejail serve` executes it.  Parse, plan, run.
+ *
+ * The spawner is forked before there is a secret in this memory, a socket or a library at work; so
+ * every worker comes from a small process that has none of them.
+ */
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 
-int main(void)
+#include "runtime/base/fd.h"
+#include "runtime/base/log.h"
+#include "runtime/front/serve/fake.h"
+#include "runtime/front/serve/server.h"
+#include "runtime/front/serve/setup.h"
+#include "runtime/front/serve/slog.h"
+#include "runtime/front/serve/tokens.h"
+
+#define SERVE_FAILED 125 /* as everything that cejail gets wrong */
+
+static int fail(const struct cj_error *err)
 {
-	return EXIT_FAILURE;
+	slog_failure(SLOG_ERROR, "", err, "serve");
+	return SERVE_FAILED;
+}
+
+static int print_help(void)
+{
+	serve_options_print_help();
+	return fflush(stdout) == 0 ? EXIT_SUCCESS : SERVE_FAILED;
+}
+
+static int check(struct service_config *config)
+{
+	struct cj_error err = { 0 };
+	int rc = tokens_load(config, &err);
+
+	setup_free(&config);
+	if (rc < 0)
+		return fail(&err);
+	(void)printf("the configuration is good\n");
+	return fflush(stdout) == 0 ? EXIT_SUCCESS : SERVE_FAILED;
+}
+
+static int serve(const struct serve_options *options, struct service_config *config)
+{
+	struct spawner spawner = SPAWNER_NULL;
+	struct fake_file fake = { 0 };
+	struct cj_error err = { 0 };
+
+	if (options->fake && fake_open(options->fake, &fake, &err) < 0) {
+		setup_free(&config);
+		return fail(&err);
+	}
+	spawner.fake = options->fake ? &fake : NULL;
+	if (spawner_start(&spawner, &err) < 0 || tokens_load(config, &err) < 0) {
+		setup_free(&config);
+		spawner_end(&spawner);
+		return fail(&err);
+	}
+	return server_run(options, config, &spawner, &err) < 0 ? fail(&err) : EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+	struct serve_options options = { 0 };
+	struct service_config *config = NULL;
+	struct cj_error err = { 0 };
+	unsigned open_streams = 0;
+
+	slog_init();
+	if (fd_claim_stdio(&open_streams, &err) < 0)
+		return fail(&err);
+	(void)signal(SIGPIPE, SIG_IGN); /* a caller that went away is an EPIPE; cannot fail */
+	if (serve_options_parse((const char *const *)argv + (argc > 0), &options, &err) < 0)
+		return fail(&err);
+	if (options.wants_help)
+		return print_help();
+	if (setup_read(&options, &config, &err) < 0)
+		return fail(&err);
+	return options.check_only ? check(config) : serve(&options, config);
 }

@@ -433,10 +433,10 @@ static void places_are_right_wherever_a_word_begins(void **state)
 		assert_int_equal(read_exactly(text, strlen(text), &err), -EINVAL);
 		assert_string_equal(err.msg, expected);
 
-		memcpy(text, "                            1 x", sizeof(text));
+		memcpy(text, "                           1 x", sizeof(text));
 		text[at] = '\n';
 		(void)snprintf(expected, sizeof(expected), "f.json:2:%zu: trailing garbage",
-			       30 - at);
+			       29 - at);
 		assert_int_equal(read_exactly(text, strlen(text), &err), -EINVAL);
 		assert_string_equal(err.msg, expected);
 

@@ -17,6 +17,9 @@
 #include "runtime/base/error.h"
 #include "runtime/base/sha256.h"
 
+/* Which script of ours waits in the profile's interpreter. */
+enum launcher_kind { LAUNCHER_NONE, LAUNCHER_PYTHON, LAUNCHER_NODE, LAUNCHER_COUNT };
+
 enum output_policy { OUTPUT_TRUNCATE, OUTPUT_KILL, OUTPUT_POLICY_COUNT };
 
 struct config {
@@ -44,7 +47,9 @@ struct config {
 	struct strings command; /* template: {file} and {args} are places */
 	struct strings shell;
 	struct strings extensions;
-	struct strings env; /* "NAME=VALUE"; later ones win */
+	enum launcher_kind launcher;
+	struct strings preload; /* modules it loads before it waits */
+	struct strings env;     /* "NAME=VALUE"; later ones win */
 	const char *workdir;
 	const char *file_name; /* what {file} is called inside: /box/NAME, e.g. "main.py" */
 

@@ -92,6 +92,13 @@ struct invocation {
 int plan_make(struct config *c, const struct invocation *inv, struct plan *out_plan,
 	      struct program *out_program, struct cj_error *err);
 
+/*
+ * plan_launcher - the profile's own interpreter with a launcher of ours, for jail_warm().
+ * Where it has none, or its command is for something else, *out has no words (argv.count 0).
+ */
+int plan_launcher(struct config *c, const struct plan *plan, struct program *out,
+		  struct cj_error *err);
+
 /* Only what excludes what; for a run that takes place elsewhere. */
 int plan_check(struct config *c, const struct invocation *inv, struct cj_error *err);
 

@@ -13,12 +13,19 @@
 
 #define ITEMS_MAX     1024 /* of one list; what a list makes is compared with one another */
 #define FILE_NAME_LEN 64
+#define MODULE_LEN    128
 #define ENV_NAME_LEN  255
 #define ID_LEN        32
 
 const char *const output_policy_names[OUTPUT_POLICY_COUNT] = {
 	[OUTPUT_TRUNCATE] = "truncate",
 	[OUTPUT_KILL] = "kill",
+};
+
+static const char *const launcher_names[LAUNCHER_COUNT] = {
+	[LAUNCHER_NONE] = "none",
+	[LAUNCHER_PYTHON] = "python",
+	[LAUNCHER_NODE] = "node",
 };
 
 static void *field_of(struct config *c, const struct setting *s)
@@ -230,6 +237,15 @@ int set_output_policy(struct config *c, const struct setting *s, const char *tex
 	return 0;
 }
 
+int set_launcher(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
+{
+	unsigned launcher;
+	if (!find_name(launcher_names, LAUNCHER_COUNT, text, &launcher))
+		return cj_reject(err, "'%s' is no launcher: python, node or none", text);
+	*(enum launcher_kind *)field_of(c, s) = launcher;
+	return 0;
+}
+
 /* --- lists ------------------------------------------------------------------ */
 
 static int list_add(struct config *c, struct strings *list, const char *text, struct cj_error *err)
@@ -269,6 +285,18 @@ int add_extension(struct config *c, const struct setting *s, const char *text, s
 {
 	if (text[0] != '.' || !is_file_name(text + 1))
 		return cj_reject(err, "'%s' is not an extension like '.py'", text);
+	return list_add(c, field_of(c, s), text, err);
+}
+
+/* A word of the interpreter's command line: never one of its options. */
+int add_module(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
+{
+	size_t size = strlen(text);
+	bool good = size >= 1 && size <= MODULE_LEN && text[0] != '-' && text[0] != '.';
+	for (size_t i = 0; good && i < size; i++)
+		good = is_word_char(text[i]) || strchr("./:@", text[i]);
+	if (!good)
+		return cj_reject(err, "'%s' is not a module's name", text);
 	return list_add(c, field_of(c, s), text, err);
 }
 
@@ -403,6 +431,12 @@ void put_uplink(struct json_writer *w, const struct config *c, const struct sett
 {
 	put_key(w, s);
 	json_put_string(w, uplink_names[*(const enum uplink_kind *)value_of(c, s)]);
+}
+
+void put_launcher(struct json_writer *w, const struct config *c, const struct setting *s)
+{
+	put_key(w, s);
+	json_put_string(w, launcher_names[*(const enum launcher_kind *)value_of(c, s)]);
 }
 
 void put_output_policy(struct json_writer *w, const struct config *c, const struct setting *s)

@@ -29,6 +29,7 @@ int set_uplink(struct config *c, const struct setting *s, const char *text, stru
 int set_output_policy(struct config *c, const struct setting *s, const char *text,
 		      struct cj_error *err);
 int set_audit(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
+int set_launcher(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 int set_extends(struct config *c, const struct setting *s, const char *text,
 		struct cj_error *err); /* checks the name; profile.c follows it */
 
@@ -39,6 +40,7 @@ int add_extension(struct config *c, const struct setting *s, const char *text,
 		  struct cj_error *err);
 int add_word(struct config *c, const struct setting *s, const char *text,
 	     struct cj_error *err); /* of a command: {file} and {args} stand alone */
+int add_module(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 int add_target(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 int add_connect(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 
@@ -50,6 +52,7 @@ void put_duration(struct json_writer *w, const struct config *c, const struct se
 void put_text(struct json_writer *w, const struct config *c, const struct setting *s);
 void put_network(struct json_writer *w, const struct config *c, const struct setting *s);
 void put_uplink(struct json_writer *w, const struct config *c, const struct setting *s);
+void put_launcher(struct json_writer *w, const struct config *c, const struct setting *s);
 void put_output_policy(struct json_writer *w, const struct config *c, const struct setting *s);
 void put_audit(struct json_writer *w, const struct config *c, const struct setting *s);
 void put_list(struct json_writer *w, const struct config *c, const struct setting *s);

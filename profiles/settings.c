@@ -48,6 +48,12 @@ const struct setting settings[] = {
 	{ NULL, "file_name", 0, TEXT(file_name, set_file_name), .value = "NAME", .scope = SCOPE_RUN,
 	  .help = "what {file} is called in /box" },
 
+	{ NULL, "warm.launcher", 0, SETTING_VALUE, "NAME", .parse = set_launcher,
+	  .write = put_launcher, AT(launcher),
+	  .help = "of 'cejail serve': what waits in a started interpreter: python, node, none" },
+	{ NULL, "warm.preload", 0, LIST(preload, add_module), .value = "MODULE",
+	  .help = "modules it has loaded by then" },
+
 	/* limits */
 	{ "timeout", "timeout", 't', DURATION(wall_ms), .scope = SCOPE_RUN,
 	  .help = "wall-clock time: 500ms, 10s, 2m; a bare number is seconds" },

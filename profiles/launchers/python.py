@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+# A Python that waits in a sealed jail for its one program: python3 ... -c THIS [MODULE...]
+# On descriptor 3 it says with a byte that it is ready, then reads to the end of file: "1" if the
+# program has an input, the file to run, its arguments, each with a NUL behind it.  The program
+# then runs as if `python3 ... FILE ARG...` had just started, with one frame of ours below its own.
+main_dict = dict(globals())  # what this version of Python has in __main__
+
+import sys
+import atexit
+import gc
+import io
+import os
+import types
+import warnings
+from importlib.machinery import ExtensionFileLoader, SourceFileLoader
+
+LINK = 3
+NULL = "/dev/null"
+
+
+def preload(names):
+    for name in names:
+        try:
+            __import__(name)
+        except ImportError:  # this host's Python is a smaller one
+            pass
+
+
+def open_stdin():
+    """sys.stdin as Python makes it for what descriptor 0 is now."""
+    old = sys.stdin
+    buffer = open(0, "rb", closefd=False)
+    buffer.raw.name = "<stdin>"
+    text = io.TextIOWrapper(buffer, encoding=old.encoding, errors=old.errors)
+    text.mode = "r"
+    return text
+
+
+def without_input():
+    """What to have ready for a program that has no input; descriptor 0 is the pipe again."""
+    null, pipe = os.open(NULL, os.O_RDONLY), os.dup(0)
+    os.dup2(null, 0)
+    stdin = open_stdin()
+    os.dup2(pipe, 0)
+    os.close(pipe)
+    return null, stdin
+
+
+def read_all(fd):
+    parts = []
+    while part := os.read(fd, 65536):
+        parts.append(part)
+    os.close(fd)
+    return b"".join(parts)
+
+
+def load(path):
+    """Its code object.  Warnings wait until there is one: see start_over()."""
+    source = read_all(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+    with warnings.catch_warnings(record=True) as told:
+        code = compile(source, path, "exec", dont_inherit=True)
+    for w in told:
+        warnings.showwarning(w.message, w.category, w.filename, w.lineno)
+    return code
+
+
+def start_over():
+    """What does not compile, Python itself says best."""
+    os.execv(sys.executable, sys.orig_argv)
+
+
+def take_words():
+    has_input, *argv = os.fsdecode(read_all(LINK)).split("\0")[:-1]
+    if has_input == "1":
+        os.close(null_fd)
+    else:
+        os.dup2(null_fd, 0)
+        os.close(null_fd)
+        sys.stdin = sys.__stdin__ = null_stdin
+    sys.orig_argv[sys.orig_argv.index("-c") :] = argv
+    sys.argv[:] = argv
+    if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
+        sys.path[0] = os.path.dirname(argv[0])
+        sys.path_importer_cache.pop(sys.path[0], None)
+    return argv[0]
+
+
+def make_main(path):
+    main = types.ModuleType("__main__")
+    main.__dict__.update(main_dict, __file__=path, __cached__=None)
+    main.__loader__ = SourceFileLoader("__main__", path)
+    sys.modules["__main__"] = main
+    return main.__dict__
+
+
+# --- how it ends: pythonrun.c and pylifecycle.c in our words ---------------------------------
+
+
+def status_of(code):
+    if code is None:
+        return 0
+    if isinstance(code, int):
+        return code & 255 if -(2**63) <= code < 2**63 else 255
+    if sys.stderr is not None:
+        try:
+            sys.stderr.write(str(code) + "\n")
+        except Exception:
+            pass
+    return 1
+
+
+def show(error):
+    """The exit status; an exception that nobody caught is shown without our frame."""
+    if error is None:
+        return 0
+    if isinstance(error, SystemExit):
+        return status_of(error.code)
+    error.__traceback__ = error.__traceback__.tb_next
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
+    if sys.version_info >= (3, 12):
+        sys.last_exc = error
+    second = None
+    try:
+        sys.excepthook(type(error), error, error.__traceback__)
+    except BaseException as raised:
+        second = raised
+    if isinstance(second, SystemExit):
+        return status_of(second.code)
+    if second:
+        second.__traceback__ = second.__traceback__.tb_next
+        sys.stderr.write("Error in sys.excepthook:\n")
+        sys.__excepthook__(type(second), second, second.__traceback__)
+        sys.stderr.write("\nOriginal exception was:\n")
+        sys.__excepthook__(type(error), error, error.__traceback__)
+    return 1
+
+
+def ignore(error, where):
+    if sys.stderr is not None:
+        sys.stderr.write(f"Exception ignored in: {where!r}\n{type(error).__name__}: {error}\n")
+
+
+def flush_streams():
+    """Is all written?"""
+    is_written = True
+    for stream in (sys.stdout, sys.stderr):
+        if stream is None or getattr(stream, "closed", False):
+            continue
+        try:
+            stream.flush()
+        except BaseException as error:
+            is_written = False
+            if stream is sys.stdout:
+                ignore(error, stream)
+    return is_written
+
+
+def has_foreign_code():
+    """Modules in machine code may have something to do at the very end."""
+    for name in set(sys.modules) - known_modules:
+        module = sys.modules.get(name)
+        if type(module) is types.ModuleType and isinstance(
+            module.__dict__.get("__loader__"), ExtensionFileLoader
+        ):
+            return True
+    return False
+
+
+def forget(names):
+    """The last reference to the program's own objects: their destructors run, files are written."""
+    sys.modules.pop("__main__", None)
+    for name in names:
+        setattr(sys, name, None)
+    gc.collect()
+    for thing in gc.get_objects():
+        if issubclass(type(thing), (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom)):
+            try:
+                thing.flush()
+            except Exception:  # closed, only readable, or its disk is full: as Python has it
+                pass
+
+
+def end():
+    """
+    What Python does at its end, but for taking itself apart, which would take longer than most
+    programs.  Objects that others than the program hold are not destroyed: the language
+    promises that for none.
+    """
+    threading = sys.modules.get("threading")
+    if threading:
+        try:
+            threading._shutdown()
+        except BaseException as error:
+            ignore(error, threading)
+    atexit._run_exitfuncs()
+
+
+null_fd, null_stdin = without_input()
+preload(sys.argv[1:])
+exec(compile(b"print('', end='', flush=True)\n", NULL, "exec", dont_inherit=True), {})
+known_modules = set(sys.modules)
+gc.collect()
+gc.freeze()  # never looked at again
+os.write(LINK, b".")
+
+path = take_words()
+try:
+    code = load(path)
+except BaseException:
+    start_over()
+scope = make_main(path)
+failure = None
+try:
+    exec(code, scope)
+except BaseException as error:
+    failure = error  # told once it is no longer being handled
+status = show(failure)
+is_interrupt = type(failure) is KeyboardInterrupt
+del failure
+
+end()
+is_written = flush_streams()
+del code, scope
+if has_foreign_code():
+    gc.unfreeze()
+else:
+    forget([name for name in vars(sys) if name.startswith("last_")])
+    is_written &= flush_streams()
+    if not is_interrupt:
+        os._exit(status if is_written else 120)
+if is_interrupt:
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGINT)
+sys.exit(status)

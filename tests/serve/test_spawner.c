@@ -46,7 +46,7 @@
 #endif
 
 static char home[] = "/tmp/cejail-test-XXXXXX";
-static char profile[64];
+static char profile[64], python[64];
 static int forks_left = -1; /* below 0: as many as one likes */
 static const enum tier all_tiers[] = { TIER_COLD, TIER_JAIL };
 #define TIERS (sizeof(all_tiers) / sizeof(all_tiers[0]))
@@ -362,6 +362,40 @@ static void code_and_input_reach_the_program(void **state)
 		arena_fini(&said.arena);
 	}
 	spawner_end(&s);
+}
+
+static void an_interpreter_waits_for_its_program(void **state)
+{
+	(void)state;
+	struct spawner s = started();
+	struct worker w = asked_for(&s, python, TIER_INTERPRETER);
+	await_ready(&w);
+	struct runs runs = await_runs(1);
+	send_body(&w,
+		  "{\"profile\":\"python\",\"code\":\"import sys; print(sys.argv[1:], "
+		  "sys.stdin.read())\",\"args\":[\"a\"],\"stdin\":\"b\"}",
+		  false, false);
+	struct said said = hear(&w);
+	assert_status(&said, "exited");
+	assert_string_equal(output_of(&said), "['a'] b\n");
+	arena_fini(&said.arena);
+
+	w = asked_for(&s, python, TIER_INTERPRETER); /* one that another environment needs */
+	send_body(&w, "{\"profile\":\"python\",\"code\":\"print(1)\",\"env\":{\"A\":\"b\"}}", false,
+		  false);
+	said = hear(&w);
+	assert_status(&said, "setup_error");
+	assert_non_null(strstr(summary_of(&said).error_message, "another 'env'"));
+	arena_fini(&said.arena);
+
+	w = asked_for(&s, profile, TIER_INTERPRETER); /* sh has no launcher */
+	said = hear(&w);
+	assert_int_equal(said.lines, 1);
+	assert_string_equal(word(said.line[0], "type"), "unready");
+	assert_string_equal(word(said.line[0], "stage"), "plan");
+	arena_fini(&said.arena);
+	spawner_end(&s);
+	assert_nothing_left(&runs);
 }
 
 static void events_come_before_the_summary_and_the_result(void **state)
@@ -790,14 +824,22 @@ static void nobody_holds_what_is_the_servers(void **state)
  * -----------------------------------------------------------------------------------------------
  */
 
-static int write_profile(void)
+#define COMMON "\"memory\": \"" MEMORY "\", \"network\": {\"mode\": \"none\"}"
+
+static int write_profile(char path[64], const char *name, const char *text)
 {
-	static const char text[] = "{\"command\": [\"sh\", \"{file}\", \"{args}\"], \"env\": "
-				   "{\"PATH\": \"/usr/bin:/bin\"}, \"memory\": \"" MEMORY "\", "
-				   "\"network\": {\"mode\": \"none\"}, \"timeout\": \"20s\"}";
-	(void)snprintf(profile, sizeof(profile), "%s/test.json", home);
-	auto_fd int fd = open(profile, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-	return fd >= 0 && write(fd, text, sizeof(text) - 1) == sizeof(text) - 1 ? 0 : -1;
+	(void)snprintf(path, 64, "%s/%s", home, name);
+	auto_fd int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	return fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : -1;
+}
+
+static int write_profiles(void)
+{
+	if (write_profile(profile, "test.json",
+			  "{\"command\": [\"sh\", \"{file}\", \"{args}\"], \"timeout\": \"20s\", "
+			  "\"env\": {\"PATH\": \"/usr/bin:/bin\"}, " COMMON "}") < 0)
+		return -1;
+	return write_profile(python, "python.json", "{\"extends\": \"python\", " COMMON "}");
 }
 
 /* Skips, with the reason, where no jail can be made. */
@@ -805,7 +847,7 @@ static int can_make_jails(void **state)
 {
 	(void)state;
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-	if (!mkdtemp(home) || write_profile() < 0)
+	if (!mkdtemp(home) || write_profiles() < 0)
 		return 1;
 	if (geteuid() != 0)
 		(void)setenv("XDG_RUNTIME_DIR", home, 1);
@@ -828,6 +870,7 @@ static int remove_home(void **state)
 	(void)state;
 	char path[128];
 	(void)unlink(profile);
+	(void)unlink(python);
 	for (const char *const *name =
 		 (const char *const[]){ "cejail/runs", "cejail/ids", "cejail", NULL };
 	     *name; name++) {
@@ -859,6 +902,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(each_tier_does_a_job),
 		TEST(code_and_input_reach_the_program),
+		TEST(an_interpreter_waits_for_its_program),
 		TEST(events_come_before_the_summary_and_the_result),
 		TEST(a_second_job_is_not_done),
 		TEST(twenty_do_their_jobs_side_by_side),

@@ -370,8 +370,21 @@ def is_our_cgroup(path):
         return False
 
 
+def has_children(cgroup):
+    """One that has none has two links: its many files need not be read."""
+    try:
+        return os.stat(cgroup).st_nlink > 2
+    except OSError:
+        return False
+
+
 def our_cgroups():
-    return [base for root in cgroup_roots() for base, _, _ in os.walk(root) if is_our_cgroup(base)]
+    found = []
+    for root in cgroup_roots():
+        for base, names, _ in os.walk(root):
+            found += [path for path in (f"{base}/{name}" for name in names) if is_our_cgroup(path)]
+            names[:] = [name for name in names if has_children(f"{base}/{name}")]
+    return found
 
 
 def runtime_dirs():

@@ -344,11 +344,11 @@ static void what_a_profile_insists_on_stays(void **state)
 	assert_taken(a, with(a, "\"strict\": false, \"noexec\": false"));
 	assert_int_equal(request_apply(&a->request, true, &a->config, &a->err), 0);
 	a->config.strict = true;
-	assert_int_equal(request_apply(&a->request, true, &a->config, &a->err), -EACCES);
+	assert_int_equal(request_apply(&a->request, true, &a->config, &a->err), -EPERM);
 	assert_non_null(strstr(a->err.msg, "strict is the profile's, and can't be taken back"));
 	a->config.strict = false;
 	a->config.noexec = true;
-	assert_int_equal(request_apply(&a->request, true, &a->config, &a->err), -EACCES);
+	assert_int_equal(request_apply(&a->request, true, &a->config, &a->err), -EPERM);
 	assert_non_null(strstr(a->err.msg, "noexec is the profile's"));
 }
 

@@ -143,7 +143,11 @@ static bool is_within_rights(struct posted *p)
 	}
 	int rc = request_apply(&p->request, rights->host_paths, &p->asked, &err);
 	if (rc < 0) {
-		refuse(p, rc == -EACCES ? API_FORBIDDEN_HOST_PATH : API_BAD_REQUEST, &err, 0);
+		refuse(p,
+		       rc == -EACCES  ? API_FORBIDDEN_HOST_PATH
+		       : rc == -EPERM ? API_ABOVE_CEILING
+				      : API_BAD_REQUEST,
+		       &err, 0);
 		return false;
 	}
 	rc = account_judge(rights, &p->asked, p->profile, &p->lower, &err);

@@ -389,7 +389,7 @@ static int check_kept(const char *key, bool was, bool is, struct cj_error *err)
 {
 	if (!was || is)
 		return 0;
-	int rc = cj_fail(err, EACCES, NAME ": %s is the profile's, and can't be taken back", key);
+	int rc = cj_fail(err, EPERM, NAME ": %s is the profile's, and can't be taken back", key);
 	cj_hint(err, "choose a profile without it");
 	return rc;
 }

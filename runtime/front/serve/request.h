@@ -73,7 +73,7 @@ int request_parse(const char *text, size_t size, const struct request_caps *caps
  * `may_name_host_paths`: settings that name something of the host (ro_bind, bind, connect, rootfs,
  * seccomp, cgroup_parent, file, allow_private) are refused without it (EACCES).  Never over the
  * API: tty, what belongs to a profile, and how a result is delivered (EINVAL).  A profile's strict
- * and noexec stay (EACCES).
+ * and noexec stay (EPERM).
  */
 int request_apply(const struct request *r, bool may_name_host_paths, struct config *c,
 		  struct cj_error *err);

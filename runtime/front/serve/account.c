@@ -307,6 +307,7 @@ static const struct ceiling {
 	{ "disk", RIGHT(disk_bytes), format_size },
 	{ "max_output", RIGHT(output_bytes), format_size },
 	{ "nofile", offsetof(struct config, nofile), .format = format_count },
+	{ "cpu_time", offsetof(struct config, cpu_ms), .format = text_format_duration },
 #undef RIGHT
 };
 
@@ -339,8 +340,8 @@ static int judge_number(const struct rights *r, const struct ceiling *row,
 	uint64_t wanted = number_at(asked, row->config_at);
 	uint64_t given = number_at(profile, row->config_at);
 	uint64_t right = row->has_right ? number_at(r, row->rights_at) : 0;
-	if (!row->has_right && r->host_paths)
-		right = CEILING_NONE;
+	if (!row->has_right && (r->host_paths || given == 0))
+		right = CEILING_NONE; /* 0: the profile has no such limit */
 
 	uint64_t most = right > 0 ? right : given;
 	if (wanted <= most)
@@ -388,22 +389,6 @@ static int judge_network(const struct rights *r, const struct config *asked,
 	return rc;
 }
 
-/* What the profile is strict about stays: a caller may only add to it. */
-static int judge_strictness(const struct rights *r, const struct config *asked,
-			    const struct config *profile, struct cj_error *err)
-{
-	if (r->host_paths)
-		return 0;
-	if (profile->strict && !asked->strict)
-		return refuse(err, "strict: the profile is, and this caller can't change it");
-	if (profile->noexec && !asked->noexec)
-		return refuse(err, "noexec: the profile has it, and this caller can't change it");
-	if (profile->cpu_ms > 0 && (asked->cpu_ms == 0 || asked->cpu_ms > profile->cpu_ms))
-		return refuse(err, "cpu_time: the profile has a limit, and this caller can't "
-				   "raise it");
-	return 0;
-}
-
 int account_judge(const struct rights *r, const struct config *asked, const struct config *profile,
 		  struct lower *lower, struct cj_error *err)
 {
@@ -414,8 +399,6 @@ int account_judge(const struct rights *r, const struct config *asked, const stru
 		rc = judge_number(r, &ceilings[i], asked, profile, &l, err);
 	if (rc == 0)
 		rc = judge_network(r, asked, profile, err);
-	if (rc == 0)
-		rc = judge_strictness(r, asked, profile, err);
 	if (rc == 0)
 		*lower = l;
 	return rc;

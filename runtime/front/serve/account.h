@@ -39,9 +39,7 @@ struct rights {
 	struct strings profiles; /* count 0: all there are */
 	uint64_t memory_bytes, millicpus, pids, wall_ms, disk_bytes, output_bytes;
 	enum network_right network;
-	/* May name paths and end points of the host, and so may take back what a profile is strict
-	 * about.
-	 */
+	/* May name paths and end points of the host, and raise what has no ceiling. */
 	bool host_paths;
 	unsigned concurrent, queued;     /* 0: as many as the service has */
 	unsigned rate_per_minute, burst; /* rate 0: not limited; else burst is at least 1 */

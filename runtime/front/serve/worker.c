@@ -99,10 +99,6 @@ static int prepare_ahead(struct work *w, struct cj_error *err)
 		cj_stage(err, "plan");
 		return -err->code;
 	}
-	if (plan_launcher(&w->config, &w->plan, &w->launcher, err) < 0) {
-		cj_stage(err, "plan");
-		return -err->code;
-	}
 	if (w->launcher.argv.count == 0) {
 		(void)!cj_reject(err, "profile '%s' has no interpreter that can wait", w->profile);
 		return cj_stage(err, "plan");

@@ -290,7 +290,12 @@ static void show_metrics(struct api_call *c)
 		.connections = http_connections(s->http),
 		.pool_jails = pool_ready(&s->pool, TIER_JAIL),
 		.pool_interpreters = pool_ready(&s->pool, TIER_INTERPRETER),
+		.in_flight_max = s->concurrency,
+		.queued_max = s->config->queue,
 		.started_ms = s->started_ms,
+		.has_probed = s->health.has_probed,
+		.probe_succeeded = s->health.succeeded,
+		.probe_age_ms = s->health.has_probed ? loop_now_ms() - s->health.probed_ms : 0,
 	};
 	struct http_reply reply = { .status = 200, .content_type = "text/plain; version=0.0.4" };
 	struct cj_error err = { 0 };

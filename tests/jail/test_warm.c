@@ -333,11 +333,13 @@ static void a_limit_of_cpu_time_is_the_programs(void **state)
 {
 	(void)state;
 	struct run r;
-	run_init(&r, BURN(100000) WAIT, "while :; do :; done");
+	run_init(&r, BURN(400000) WAIT, "while :; do :; done");
 	r.plan.limits.cpu_ms = 1200;
 	run_warm(&r);
 	assert_int_equal(r.out.status, STATUS_CPU_LIMIT);
-	assert_true(r.out.usage.cpu_user_ms + r.out.usage.cpu_system_ms >= 1180);
+	assert_true(r.out.usage.wall_ms >= 1150); /* it has one thread, and cpus 1 */
+	if (r.out.layers[LAYER_CGROUP] == LAYER_ON)
+		assert_true(r.out.usage.cpu_user_ms + r.out.usage.cpu_system_ms >= 1180);
 	run_fini(&r);
 }
 

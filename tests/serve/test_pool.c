@@ -95,9 +95,10 @@ static void be_ready(struct world *w, unsigned i)
 	say(w, i, "{\"type\":\"ready\"}");
 }
 
-/* Until all that is wanted is there. */
+/* Some quiet time later, until all that is wanted is there. */
 static void fill(struct world *w)
 {
+	w->now_ms += 1000;
 	for (unsigned done = w->count;;) {
 		(void)pool_tick(&w->pool);
 		if (done == w->count)
@@ -133,6 +134,35 @@ static void as_many_are_prepared_as_are_wanted(void **state)
 	assert_int_equal(w->count, 4);
 	assert_int_equal(pool_ready(&w->pool, TIER_INTERPRETER), 2);
 	assert_int_equal(pool_ready(&w->pool, TIER_JAIL), 2);
+}
+
+static void a_half_full_shelf_is_filled_when_no_request_is_near(void **state)
+{
+	struct world *w = *state;
+	enum tier tier;
+
+	fill(w);
+	struct wire *taken = take(w, "python", FIT_INTERPRETER, &tier);
+	assert_int_equal(pool_tick(&w->pool), POOL_QUIET_MS);
+	assert_int_equal(w->count, 4);
+	w->now_ms += POOL_QUIET_MS;
+	(void)pool_tick(&w->pool);
+	assert_int_equal(w->count, 5);
+	wire_destroy(&taken);
+}
+
+static void an_emptier_one_at_once(void **state)
+{
+	struct world *w = *state;
+	enum tier tier;
+
+	fill(w);
+	struct wire *first = take(w, "python", FIT_INTERPRETER, &tier);
+	struct wire *second = take(w, "python", FIT_INTERPRETER, &tier);
+	(void)pool_tick(&w->pool);
+	assert_int_equal(w->count, 5);
+	wire_destroy(&first);
+	wire_destroy(&second);
 }
 
 static void only_a_few_start_at_once(void **state)
@@ -355,6 +385,8 @@ int main(void)
 #define ROW(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		ROW(as_many_are_prepared_as_are_wanted),
+		ROW(a_half_full_shelf_is_filled_when_no_request_is_near),
+		ROW(an_emptier_one_at_once),
 		ROW(only_a_few_start_at_once),
 		ROW(what_is_not_ready_is_not_taken),
 		ROW(a_request_gets_the_best_that_fits_it),

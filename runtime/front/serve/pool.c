@@ -176,6 +176,7 @@ struct wire *pool_take(struct pool *p, const char *profile, enum request_fit fit
 {
 	uint64_t now_ms = p->ops.now_ms(p->ops.context);
 
+	p->taken_ms = now_ms;
 	for (enum tier tier = best_tier(fit); tier > TIER_COLD; tier--) {
 		struct shelf *shelf = find_shelf(p, profile, tier);
 		struct wire *wire = shelf ? take_from(shelf, now_ms) : NULL;
@@ -232,26 +233,48 @@ static void end_stale(struct shelf *shelf, uint64_t now_ms)
 	}
 }
 
+/* Every LOOK_MS; what is taken is looked at then. */
+static void end_all_stale(struct pool *p, uint64_t now_ms)
+{
+	if (now_ms < p->looked_ms + LOOK_MS)
+		return;
+	p->looked_ms = now_ms;
+	for (size_t i = 0; i < p->count; i++)
+		end_stale(&p->shelves[i], now_ms);
+}
+
 static bool has_place(const struct shelf *shelf, uint64_t now_ms)
 {
 	return shelf->starting + shelf->ready < shelf->wanted && now_ms >= shelf->retry_at_ms;
+}
+
+/* Building one takes twenty times what a prepared one needs for a request: that goes first. */
+static bool can_wait(const struct shelf *shelf, uint64_t now_ms)
+{
+	return now_ms < shelf->pool->taken_ms + POOL_QUIET_MS &&
+	       2 * (shelf->starting + shelf->ready) >= shelf->wanted;
 }
 
 int pool_tick(struct pool *p)
 {
 	uint64_t now_ms = p->ops.now_ms(p->ops.context);
 	unsigned starting = 0;
+	int wait_ms = p->count > 0 ? LOOK_MS : -1;
 
-	for (size_t i = 0; i < p->count; i++) {
-		end_stale(&p->shelves[i], now_ms);
-		starting += p->shelves[i].starting;
-	}
+	end_all_stale(p, now_ms);
 	for (size_t i = 0; i < p->count; i++)
-		while (starting < POOL_STARTING_MAX && has_place(&p->shelves[i], now_ms)) {
-			hire_one(&p->shelves[i], now_ms);
-			starting++;
+		starting += p->shelves[i].starting;
+	for (size_t i = 0; i < p->count; i++) {
+		struct shelf *shelf = &p->shelves[i];
+		for (; starting < POOL_STARTING_MAX && has_place(shelf, now_ms); starting++) {
+			if (can_wait(shelf, now_ms)) {
+				wait_ms = POOL_QUIET_MS;
+				break;
+			}
+			hire_one(shelf, now_ms);
 		}
-	return p->count > 0 ? LOOK_MS : -1;
+	}
+	return wait_ms;
 }
 
 size_t pool_ready(const struct pool *p, enum tier tier)

@@ -20,7 +20,8 @@
 #include "runtime/front/serve/service_config.h"
 #include "runtime/front/serve/wire.h"
 
-#define POOL_STARTING_MAX   2 /* at once, so that runs get their share of the processors */
+#define POOL_STARTING_MAX   2  /* at once, so that runs get their share of the processors */
+#define POOL_QUIET_MS       20 /* without a request: a shelf that is half full waits for it */
 #define POOL_BACKOFF_MIN_MS 1000
 #define POOL_BACKOFF_MAX_MS 60000
 
@@ -56,7 +57,7 @@ struct shelf {
 
 struct pool {
 	struct pool_ops ops;
-	uint64_t age_ms;
+	uint64_t age_ms, taken_ms, looked_ms; /* when last */
 	struct shelf shelves[2 * POOLS_MAX];
 	size_t count;
 };

@@ -156,6 +156,7 @@ install: all                     ## into $(DESTDIR)$(PREFIX)
 		sed 's|@PREFIX@|$(PREFIX)|' tools/systemd/$$u > $(DESTDIR)$(PREFIX)/lib/systemd/$$u; done
 	install -Dm644 tools/systemd/cejail.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/cejail.conf
 	install -Dm644 tools/systemd/cejail.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/cejail.conf
+	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/prometheus tools/prometheus/*.yml
 	install -Dm644 tools/completions/cejail.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/cejail
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/zsh/site-functions tools/completions/_cejail
 

@@ -10,9 +10,10 @@ import atexit
 import gc
 import io
 import os
-import types
 import warnings
-from importlib.machinery import ExtensionFileLoader, SourceFileLoader
+
+loaders = sys.modules["_frozen_importlib_external"]
+ModuleType = type(sys)
 
 LINK = 3
 NULL = "/dev/null"
@@ -86,9 +87,9 @@ def take_words():
 
 
 def make_main(path):
-    main = types.ModuleType("__main__")
+    main = ModuleType("__main__")
     main.__dict__.update(main_dict, __file__=path, __cached__=None)
-    main.__loader__ = SourceFileLoader("__main__", path)
+    main.__loader__ = loaders.SourceFileLoader("__main__", path)
     sys.modules["__main__"] = main
     return main.__dict__
 
@@ -159,9 +160,8 @@ def has_foreign_code():
     """Modules in machine code may have something to do at the very end."""
     for name in set(sys.modules) - known_modules:
         module = sys.modules.get(name)
-        if type(module) is types.ModuleType and isinstance(
-            module.__dict__.get("__loader__"), ExtensionFileLoader
-        ):
+        loader = module.__dict__.get("__loader__") if type(module) is ModuleType else None
+        if isinstance(loader, loaders.ExtensionFileLoader):
             return True
     return False
 

@@ -247,7 +247,7 @@ static int reject_absent(const struct profile_dirs *dirs, const char *name, stru
 		(void)profile_dir_names(&dirs->items[i], a, &names, &ignored);
 	const char *near = names.count > 0 ? text_nearest(name, names.items) : NULL;
 
-	int rc = cj_reject(err, "there is no profile '%s'", name);
+	int rc = cj_reject_as(err, ENOENT, "there is no profile '%s'", name);
 	if (near)
 		cj_hint(err, "did you mean '%s'?", near);
 	else

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may do what, and how much of it."""
+
+import json
+import os
+import time
+
+from harness import *  # noqa: F403
+from service import OTHER_UID, Service, TOKEN, as_uid, bearer, free_port, one_token_config, tcp_call
+
+BODY = {"profile": "base", "command": ["true"], "network": "none"}
+
+
+def callers(**rows):
+    return {"callers": {"default": rows, f"uid:{os.geteuid()}": rows}}
+
+
+def refused_to_start(words, config, **more):
+    with Folder() as f:
+        path = f.file("serve.json", json.dumps(config))
+        done = cejail("serve", "--socket", f / "s", "--config", path, limit=15, **more)
+        refused(done, *words)
+
+
+@test("only the profiles of a caller's row can be named, and only they are listed")
+def _():
+    with Service(config=callers(profiles=["base"])) as s:
+        s.post(BODY).has(200)
+        s.run("1").has(403, "forbidden_profile")
+        s.run("1", profile="no-such").has(403, "forbidden_profile")
+        equal([profile["name"] for profile in s.get("/v1/profiles").json["profiles"]], ["base"], "the list")
+
+
+@test("asking for more than a ceiling is refused; a profile that gives more is lowered to it")
+def _():
+    with Service(config=callers(memory="64M", timeout="2s", pids=20, cpus=0.5, disk="1M", output="1K")) as s:
+        for key, value in (("memory", "65M"), ("timeout", "3s"), ("pids", 21), ("cpus", 1), ("disk", "2M"), ("max_output", "2K")):
+            reply = s.post({**BODY, key: value}).has(403, "above_ceiling")
+            contains(reply.json["error"]["message"], key.split("_")[-1], "the message")
+        limits = s.post(BODY).result["limits"]
+        seen = {name: limits[name]["value"] for name in ("memory", "wall", "pids", "cpus", "disk", "output")}
+        equal(seen, {"memory": 64 << 20, "wall": 2000, "pids": 20, "cpus": 0.5, "disk": 1 << 20, "output": 1024}, "limits")
+        equal(s.post({**BODY, "memory": "32M"}).result["limits"]["memory"]["value"], 32 << 20, "memory below the ceiling")
+
+
+@test("who may have no network gets none, and may not ask for one")
+def _():
+    with Service(config=callers(network=False)) as s:
+        s.post({**BODY, "network": "public"}).has(403, "above_ceiling")
+        equal(s.post({"profile": "base", "command": ["true"]}).result["network"]["mode"], "none", "the network")
+
+
+@test("settings that name something of the host need the right to")
+def _():
+    rows = ({"ro_bind": ["/etc:/x"]}, {"bind": ["/tmp:/x"]}, {"connect": ["tcp:127.0.0.1:1"]}, {"connect": ["unix:/run/x"]}, {"rootfs": "/"}, {"seccomp": "/etc/passwd"}, {"cgroup_parent": "/"}, {"file": ["/etc/shadow"]}, {"network": {"mode": "public", "allow": ["10.0.0.1"], "allow_private": True}})
+    with Service(config=callers(host_paths=False)) as s:
+        for row in rows:
+            s.post({**BODY, **row}).has(403, "forbidden_host_path")
+    with Service(config=callers(host_paths=True)) as s:
+        equal(s.sh("ls /x/passwd", ro_bind=["/etc:/x"]).result["exit_code"], 0, "with the right")
+
+
+@test("another user may name nothing of the host unless a row says so", who="root")
+def _():
+    with Service() as s:
+        as_uid(OTHER_UID, s.post, {**BODY, "ro_bind": ["/etc:/x"]}).has(403, "forbidden_host_path")
+        as_uid(OTHER_UID, s.post, BODY).has(200)
+        s.post({**BODY, "ro_bind": ["/etc:/x"]}).has(200)
+    with Service(config={"callers": {f"uid:{OTHER_UID}": {"profiles": ["python"]}}}) as s:
+        as_uid(OTHER_UID, s.post, BODY).has(403, "forbidden_profile")
+        s.post(BODY).has(200)
+
+
+@test("the socket is only for whom its mode says", who="root")
+def _():
+    with Service(config={"socket_mode": "0600"}) as s:
+        equal(os.stat(s.socket).st_mode & 0o777, 0o600, "mode")
+        try:
+            as_uid(OTHER_UID, s.post, BODY)
+        except Failure:
+            return
+        raise Failure("another user could connect")
+
+
+@test("a caller that asks too often is told when to come back, and may then")
+def _():
+    with Service(config=callers(rate_per_minute=60, burst=3)) as s:
+        statuses = [s.post(BODY).status for _ in range(6)]
+        true(statuses[:3] == [200] * 3 and 429 in statuses, f"statuses {statuses}")
+        reply = s.post(BODY)
+        if reply.status == 429:
+            time.sleep(int(reply.headers["Retry-After"]) + 0.2)
+        s.post(BODY).has(200)
+
+
+@test("one caller's crowd does not take another's turn", who="root", limit=90)
+def _():
+    with Service(config={"concurrency": 2, "queue": 100, "callers": {"default": {"queued": 60, "concurrent": 2}, "uid:0": {"queued": 60, "concurrent": 2}}}) as s:
+        crowd = [s.background(s.sh, "sleep 0.3") for _ in range(30)]
+        wait_until(lambda: len(s.runs("queued")) >= 20, "the crowd to wait")
+        began = time.monotonic()
+        as_uid(OTHER_UID, s.post, BODY).has(200)
+        waited = time.monotonic() - began
+        still = len(s.runs("queued"))
+        true(still > 5, f"the other waited {waited:.1f} s, until the crowd was nearly done ({still} wait)")
+        for one in crowd:
+            one.finish().has(200)
+
+
+@test("over TCP a token is needed, the right one, and the whole of it")
+def _():
+    with Folder() as f:
+        config = one_token_config(f)
+        port = int(config["tcp"].split(":")[1])
+        with Service(config=config) as s:
+            equal(tcp_call(port, "GET", "/livez").has(200).json, {"status": "alive"}, "livez")
+            for headers in ({}, bearer(""), bearer(TOKEN[:-1]), bearer(TOKEN + "x"), bearer(TOKEN.lower()), {"Authorization": TOKEN}, {"Authorization": f"Basic {TOKEN}"}):
+                reply = tcp_call(port, "GET", "/v1/runs", headers=headers).has(401, "unauthorized")
+                contains(reply.headers["WWW-Authenticate"] or "", "Bearer", "WWW-Authenticate")
+                tcp_call(port, "POST", "/v1/runs", BODY, headers).has(401, "unauthorized")
+            tcp_call(port, "POST", "/v1/runs", BODY, bearer(TOKEN)).has(200)
+            equal(s.get("/v1/runs").json["runs"], [], "the runs of the Unix socket's caller")
+            lacks(s.said(), TOKEN, "the log")
+
+
+@test("over TCP only the loopback's own names are answered to")
+def _():
+    with Folder() as f:
+        config = one_token_config(f)
+        port = int(config["tcp"].split(":")[1])
+        with Service(config=config):
+            for host in ("evil.example", f"evil.example:{port}", "localhost.evil.example", "127.0.0.1.evil.example", ""):
+                tcp_call(port, "GET", "/v1/runs", headers={**bearer(TOKEN), "Host": host}).has(403, "forbidden_origin")
+            for host in ("localhost", f"localhost:{port}", "127.0.0.1"):
+                tcp_call(port, "GET", "/v1/runs", headers={**bearer(TOKEN), "Host": host}).has(200)
+
+
+@test("over TCP a form of a web page is no request")
+def _():
+    with Folder() as f:
+        config = one_token_config(f)
+        port = int(config["tcp"].split(":")[1])
+        with Service(config=config):
+            for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
+                tcp_call(port, "POST", "/v1/runs", BODY, {**bearer(TOKEN), "Content-Type": kind}).has(415, "unsupported_media_type")
+
+
+@test("a weak, missing or readable token keeps the service from starting")
+def _():
+    port = free_port()
+    with Folder() as f:
+        for name, text, mode, word in (("short", "x" * 31, 0o600, "32"), ("same", "x" * 64, 0o600, "token"), ("open", TOKEN, 0o644, "open"), ("empty", "", 0o600, "32")):
+            path = f.file(name, text)
+            os.chmod(path, mode)
+            refused_to_start((word,), {"tcp": f"127.0.0.1:{port}", "token_file": path})
+        refused_to_start(("nowhere",), {"tcp": f"127.0.0.1:{port}", "token_file": f / "nowhere"})
+        refused_to_start(("token",), {"tcp": f"127.0.0.1:{port}"})
+
+
+@test("no other address than the loopback's can be listened on")
+def _():
+    for address in ("0.0.0.0:1234", "192.0.2.1:1234", "[::]:1234", "localhost:1234", "127.0.0.1", "127.0.0.1:0x50"):
+        refused_to_start(("tcp",), {"tcp": address})

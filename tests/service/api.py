@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The routes: what each answers, and that the OpenAPI file tells all of it."""
+
+import base64
+import json
+import os
+import re
+import shutil
+import subprocess
+
+from harness import *  # noqa: F403
+from harness import SCHEMAS
+from service import OTHER_UID, Service, TOKEN, as_uid, bearer, one_token_config, tcp_call
+
+
+@test("a request is answered with the result of its run")
+def _():
+    with Service() as s:
+        value = s.run("import sys; print(sys.argv[1:], sys.stdin.read()); sys.exit(3)", args=["a", "b c"], stdin="in").result
+        equal((value["status"], value["exit_code"]), ("exited", 3), "the end")
+        equal(value["stdout"]["text"], "['a', 'b c'] in\n", "stdout")
+        value = s.sh("echo $A; pwd; exit 7", env={"A": "x"}, workdir="/tmp").result
+        equal((value["exit_code"], value["stdout"]["text"]), (7, "x\n/tmp\n"), "of a command")
+
+
+@test("curl on the socket gets a result, as the manual shows it")
+def _():
+    if not shutil.which("curl"):
+        raise Skip("curl is not installed")
+    with Service() as s:
+        body = json.dumps({"profile": "python", "code": "print(6 * 7)", "network": "none"})
+        words = ["curl", "-sS", "--unix-socket", s.socket, "-d", body, "http://localhost/v1/runs"]
+        done = subprocess.run(words, capture_output=True, timeout=30 * SLOW)
+        equal(parse_result(done.stdout.decode())["stdout"]["text"], "42\n", f"stdout ({done.stderr!r})")
+
+
+@test("files go in, artefacts come back, both byte for byte")
+def _():
+    data = bytes(range(256))
+    script = "mkdir -p out/d; cp bytes out/d/bytes; ./tool; cat args.json; echo text > out/t.txt"
+    with Service() as s:
+        value = s.sh(
+            script,
+            files=[
+                {"path": "bytes", "base64": base64.b64encode(data).decode()},
+                {"path": "/box/tool", "text": "#!/bin/sh\necho ran\n", "executable": True},
+            ],
+            args_json={"n": [1, 2]},
+            artifacts=True,
+        ).result
+        contains(value["stdout"]["text"], "ran\n", "stdout")
+        contains(value["stdout"]["text"], '"n"', "stdout")
+        found = {entry["path"]: entry for entry in value["artifacts"]}
+        equal(base64.b64decode(found["d/bytes"]["base64"]), data, "the artefact")
+        equal(found["t.txt"]["text"], "text\n", "the artefact")
+        equal(s.sh(script, files=[], artifacts=False).result["artifacts"], [], "without asking")
+
+
+@test("settings of the request hold: time, memory, output")
+def _():
+    with Service() as s:
+        equal(s.sh("sleep 60", timeout="300ms").result["status"], "timeout", "status")
+        value = s.sh("head -c 5000 /dev/zero | tr '\\0' x", max_output="1000").result
+        equal((value["stdout"]["truncated"], value["stdout"]["bytes"]), (True, 5000), "stdout")
+        value = s.run("x = 'x' * (200 << 20)", memory="64M").result
+        true(value["status"] in ("oom", "exited") and value["exit_code"] != 0, f"memory: {value['status']}")
+
+
+@test("a run that could not be started has a result all the same, and no detail of the host in it")
+def _():
+    with Service(config={"callers": {"default": {"host_paths": False}}}) as s:
+        value = s.post({"profile": "base", "command": ["/no/such/command"], "network": "none"}).result
+        equal(value["exit_code"], 127, "exit code")
+        value = s.sh("true", workdir="/no/such/place").result
+        equal(value["status"], "setup_error", "status")
+        lacks(json.dumps(value["error"]), "/tmp/", "the error")
+
+
+@test("GET /v1/runs tells of the caller's runs: waiting, going on, ended")
+def _():
+    with Service(config={"concurrency": 1}) as s:
+        first = s.background(s.sh, "sleep 1; exit 5", id="first")
+        running = s.await_state("first", "running")
+        check_schema(running, "run.json")
+        second = s.background(s.sh, "true", id="second")
+        s.await_state("second", "queued")
+        equal((first.finish().result["exit_code"], second.finish().result["exit_code"]), (5, 0), "exit codes")
+        ended = s.get("/v1/runs/first").has(200).json
+        check_schema(ended, "run.json")
+        equal((ended["state"], ended["status"], ended["exit_code"]), ("finished", "exited", 5), "ended")
+        equal({run["id"] for run in s.runs("finished")} >= {"first", "second"}, True, "the last runs")
+
+
+@test("GET /v1/profiles lists the shipped ones with their hashes")
+def _():
+    with Service(config={"pool": {"python": {"jails": 1}}}) as s:
+        listed = s.get("/v1/profiles").has(200).json
+        check_with_refs(listed, "profiles.json")
+        found = {profile["name"]: profile for profile in listed["profiles"]}
+        true({"base", "python", "shell"} <= set(found), f"profiles {list(found)}")
+        equal((found["python"]["warm"], found["base"]["warm"]), (True, False), "warm")
+        equal(found["python"]["sha256"], s.run().result["profile"]["sha256"], "the hash")
+
+
+@test("an id that is in use is refused, and free again afterwards")
+def _():
+    with Service() as s:
+        first = s.background(s.sh, "sleep 1", id="mine")
+        s.await_state("mine", "running")
+        s.sh("true", id="mine").has(409, "id_in_use")
+        first.finish().has(200)
+        equal(s.sh("true", id="mine").result["id"], "mine", "id")
+
+
+@test("request ids and traces are taken over where they are well-formed, else made up")
+def _():
+    parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    with Service() as s:
+        reply = s.post({"profile": "base", "command": ["true"], "network": "none"}, X_Request_Id="my.id-1", traceparent=parent)
+        value = reply.result
+        equal((reply.headers["X-Request-Id"], value["request_id"]), ("my.id-1", "my.id-1"), "the request's id")
+        equal(value["traceparent"][:35], parent[:35], "the trace")
+        true(value["traceparent"][36:52] != parent[36:52], "the span is the caller's own")
+        for bad in ("a b", "x" * 65, "\u00e9"):
+            reply = s.get("/livez", {"X-Request-Id": bad.encode("latin-1")}).has(200)
+            true(reply.headers["X-Request-Id"] not in (bad, ""), "a bad id was taken")
+
+
+@test("a web page may not call: any Origin is refused, and no answer allows one")
+def _():
+    with Service() as s:
+        for path in ("/v1/runs", "/livez", "/v1/profiles", "/nothing"):
+            reply = s.get(path, {"Origin": "http://localhost"}).has(403, "forbidden_origin")
+            lacks(str(reply.headers.items()), "Access-Control", "the headers")
+        s.call("OPTIONS", "/v1/runs", None, {"Origin": "http://x", "Access-Control-Request-Method": "POST"}).has(403)
+
+
+# --- the OpenAPI file against the server ------------------------------------------
+
+
+def schema_of(name):
+    """With addresses that lead to each other: python3-jsonschema can't join a fragment to an urn."""
+    with open(os.path.join(SCHEMAS, name), encoding="utf-8") as file:
+        return json.loads(re.sub(r"urn:cejail:schema:([a-z]+):1", r"file:///\1.json", file.read()))
+
+
+def check_with_refs(value, name_or_schema):
+    """Against a schema that refers to others beside it."""
+    try:
+        import jsonschema
+    except ImportError as missing:
+        raise Skip("python3-jsonschema is not installed") from missing
+    store = {f"file:///{name}": schema_of(name) for name in os.listdir(SCHEMAS)}
+    schema = schema_of(name_or_schema) if isinstance(name_or_schema, str) else name_or_schema
+    resolver = jsonschema.RefResolver(schema.get("$id", "file:///openapi.json"), schema, store=store)
+    problems = list(jsonschema.Draft202012Validator(schema, resolver=resolver).iter_errors(value))
+    if problems:
+        raise Failure(f"not as the schema says: {[(list(p.absolute_path), p.message[:300]) for p in problems[:3]]}")
+
+
+class Contract:
+    """The OpenAPI file; every (route, method, status, code) that was seen is crossed off."""
+
+    def __init__(self):
+        self.api = schema_of("openapi.json")
+        self.seen = set()
+
+    def operation(self, method, path):
+        parts = path.split("?")[0].split("/")
+        for pattern, item in self.api["paths"].items():
+            wanted = pattern.split("/")
+            if len(wanted) == len(parts) and all(w == p or w.startswith("{") for w, p in zip(wanted, parts)):
+                return pattern, item.get(method.lower())
+        return None, None
+
+    def check(self, method, path, reply):
+        pattern, operation = self.operation(method, path)
+        if operation is None:
+            true(reply.status in (403, 404, 405), f"{method} {path} is in no document and answers {reply!r}")
+            return reply
+        answer = operation["responses"].get(str(reply.status))
+        true(answer, f"{method} {path}: the status {reply.status} is in no document: {reply!r}")
+        for name, header in answer.get("headers", {}).items():
+            if "$ref" in header:
+                header = self.api["components"]["headers"][header["$ref"].split("/")[-1]]
+            value = reply.headers[name]
+            true(value is not None or not header.get("required"), f"{method} {path} {reply.status} lacks {name}")
+            if value is not None:
+                check_with_refs(value, header["schema"])
+        kind = (reply.headers["Content-Type"] or "").split(";")[0]
+        content = answer["content"].get(kind)
+        true(content, f"{method} {path} {reply.status}: the type {kind!r} is in no document")
+        code = None
+        if kind == "application/json":
+            check_with_refs(reply.json, content["schema"])
+            code = reply.json.get("error", {}).get("code") if reply.status >= 400 else None
+        if "x-codes" in answer:
+            true(code in answer["x-codes"], f"{method} {path} {reply.status}: the code {code} is in no document")
+        self.seen.add((pattern, method, reply.status, code if "x-codes" in answer else None))
+        return reply
+
+    def missing(self):
+        wanted = set()
+        for pattern, item in self.api["paths"].items():
+            for method, operation in item.items():
+                for status, answer in operation["responses"].items():
+                    for code in answer.get("x-codes", [None]):
+                        wanted.add((pattern, method.upper(), int(status), code))
+        return wanted - self.seen
+
+
+# What no caller can bring about at will; each has a unit test or a test of its own that breaks something.
+NOT_AT_WILL = {"internal"}
+
+
+def provoke_gate(c, s):
+    """What any route answers before anything else."""
+    for pattern, item in c.api["paths"].items():
+        path = pattern.replace("{id}", "x")
+        for method in item:
+            c.check(method.upper(), path, s.call(method.upper(), path, headers={"Origin": "http://x"}))
+
+
+def provoke_plain(c, s):
+    def ask(method, path, body=None, **headers):
+        return c.check(method, path, s.call(method, path, body, {k.replace("_", "-"): v for k, v in headers.items()}))
+
+    for path in ("/livez", "/readyz", "/metrics", "/v1/profiles", "/v1/runs"):
+        ask("GET", path).has(200)
+    ask("GET", "/v1/runs/nobodys").has(404, "not_found")
+    ask("DELETE", "/v1/runs/nobodys").has(404, "not_found")
+    ask("POST", "/v1/runs", {"profile": "base", "command": ["true"], "network": "none", "id": "one"}).has(200)
+    ask("GET", "/v1/runs/one").has(200)
+    ask("DELETE", "/v1/runs/one").has(200)
+    ask("GET", "/v1/runs").has(200)
+    ask("POST", "/v1/runs", {"profile": "base", "command": ["true"]}, Accept="application/x-ndjson").has(200)
+    ask("POST", "/v1/runs", "{").has(400, "bad_request")
+    ask("POST", "/v1/runs", {"profile": "base", "command": ["true"], "memory": "2T"}).has(403, "above_ceiling")
+    ask("POST", "/v1/runs", {"profile": "shell", "code": "true"}).has(403, "forbidden_profile")
+    ask("POST", "/v1/runs", {"profile": "base", "command": ["true"], "ro_bind": ["/etc"]}).has(403, "forbidden_host_path")
+    ask("POST", "/v1/runs", "x" * 40000).has(413, "too_large")
+    ask("POST", "/v1/runs", "<a/>", Content_Type="text/xml").has(415, "unsupported_media_type")
+
+
+def provoke_waiting(c, s):
+    """One at a time, one of the caller's may wait, two of all."""
+
+    def post(name, script="true"):
+        body = {"profile": "base", "command": ["/bin/sh", "-c", script], "network": "none", "id": name}
+        return c.check("POST", "/v1/runs", s.post(body))
+
+    first = s.background(post, "first", "sleep 60")
+    s.await_state("first", "running")
+    post("first").has(409, "id_in_use")
+    second = s.background(post, "second")
+    s.await_state("second", "queued")
+    post("third").has(429, "too_many_waiting")
+    second.finish().has(503, "queue_timeout")
+    c.check("DELETE", "/v1/runs/first", s.call("DELETE", "/v1/runs/first")).has(202)
+    equal(first.finish().result["status"], "cancelled", "the status")
+
+
+@test("each status of the OpenAPI file can be had, each answer is as it says, and there are no others", who="root", limit=120)
+def _():
+    c = Contract()
+    body = {"profile": "base", "command": ["true"], "network": "none"}
+    rights = {"host_paths": False, "profiles": ["base", "python"], "memory": "1G", "queued": 1}
+    config = {"concurrency": 1, "queue": 2, "queue_wait": "1s", "body_max": "32K", "receive_timeout": "500ms", "callers": {"default": rights, "uid:0": rights}}
+    with Folder() as f, Service(config={**config, **one_token_config(f)}) as s:
+        port = int(json.load(open(s.folder / "serve.json"))["tcp"].split(":")[1])
+        provoke_gate(c, s)
+        provoke_plain(c, s)
+        provoke_waiting(c, s)
+        for pattern, item in c.api["paths"].items():
+            for method in item:
+                path = pattern.replace("{id}", "x")
+                reply = tcp_call(port, method.upper(), path)
+                c.check(method.upper(), path, reply)
+                true(reply.status == (200 if path == "/livez" else 401), f"{method} {path} without a token: {reply!r}")
+        tcp_call(port, "GET", "/v1/runs", headers=bearer(TOKEN)).has(200)
+        slow = s.raw(b"POST /v1/runs HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
+        if b" 408 " in slow.split(b"\r\n")[0]:
+            c.seen.add(("/v1/runs", "POST", 408, "receive_timeout"))
+    with Service(config={"callers": {"default": {"rate_per_minute": 1, "burst": 1}, "uid:0": {"rate_per_minute": 1, "burst": 1}}}) as s:
+        s.post(body)
+        c.check("POST", "/v1/runs", s.post(body)).has(429, "rate_limited")
+    with Service(config={"concurrency": 1, "queue": 1}) as s:
+        first = s.background(s.sh, "sleep 60", id="first")
+        s.await_state("first", "running")
+        second = s.background(s.sh, "true", id="second")
+        s.await_state("second", "queued")
+        c.check("POST", "/v1/runs", s.post(body)).has(503, "queue_full")
+        s.signal(15)
+        wait_until(lambda: s.get("/readyz").status == 503, "the drain")
+        c.check("GET", "/readyz", s.get("/readyz")).has(503)
+        c.check("POST", "/v1/runs", s.post(body)).has(503, "draining")
+        s.signal(15)
+        first.join(20 * SLOW)
+        second.join(20 * SLOW)
+    with Folder() as f:
+        f.file("config/cejail/profiles/x.json", '{"extends": "base", "audit": "required"}')
+        with Service(config={"audit": {"file": "/dev/full"}}, env={"XDG_CONFIG_HOME": f / "config"}) as s:
+            c.check("POST", "/v1/runs", s.post({**body, "profile": "x"})).has(503, "audit_unavailable")
+    missing = {row for row in c.missing() if row[3] not in NOT_AT_WILL}
+    equal(sorted(map(str, missing)), [], "documented and never seen")
+
+
+@test("what no route is, is not found; another method is not allowed, and Allow says which are")
+def _():
+    with Service() as s:
+        for path in ("/", "/v1", "/v1/run", "/v1/runs/", "/v1/runs/a/b", "/metrics/", "/LIVEZ", "/v1/../livez", "//livez"):
+            s.get(path).has(404, "not_found")
+        for method, path, allow in (
+            ("PUT", "/v1/runs", "GET, POST"), ("DELETE", "/v1/runs", "GET, POST"), ("POST", "/v1/runs/x", "DELETE, GET"),
+            ("POST", "/livez", "GET"), ("DELETE", "/metrics", "GET"), ("PATCH", "/v1/profiles", "GET"),
+        ):  # fmt: skip
+            reply = s.call(method, path).has(405, "method_not_allowed")
+            equal(sorted(reply.headers["Allow"].split(", ")), sorted(allow.split(", ")), "Allow")
+
+
+@test("another user's runs can't be seen nor cancelled, and look like none", who="root")
+def _():
+    with Service() as s:
+        first = s.background(s.sh, "sleep 2", id="roots")
+        s.await_state("roots", "running")
+        as_uid(OTHER_UID, s.get, "/v1/runs/roots").has(404, "not_found")
+        as_uid(OTHER_UID, s.call, "DELETE", "/v1/runs/roots").has(404, "not_found")
+        equal(as_uid(OTHER_UID, s.get, "/v1/runs").has(200).json["runs"], [], "the other's list")
+        equal(first.finish().result["status"], "exited", "the run")

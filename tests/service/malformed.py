@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is no HTTP or no JSON is refused, in time, and harms nobody else."""
+
+import json
+import socket
+import time
+
+from harness import *  # noqa: F403
+from service import Service, call, read_all
+
+GOOD = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
+
+
+def status_of(answer):
+    return int(answer.split(b" ", 2)[1]) if answer.startswith(b"HTTP/1.") else None
+
+
+def still_serves(s):
+    equal(s.get("/livez").has(200).json, {"status": "alive"}, "another caller's answer")
+
+
+@test("bytes that are no HTTP are answered with an error or a closed connection")
+def _():
+    rows = (
+        b"\0" * 100 + b"\r\n\r\n", b"\xff\xfe\r\n\r\n", b"SSH-2.0-x\r\n\r\n", b"GET\r\n\r\n", b"GET /livez\r\n\r\n",
+        b"GET /livez HTTP/9.9\r\nHost: x\r\n\r\n", b"GET /livez HTTP/1.1\r\n: no name\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"POST /v1/runs HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", b"POST /v1/runs HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n",
+        b"POST /v1/runs HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", b"POST /v1/runs HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}",
+    )  # fmt: skip
+    with Service(config={"receive_timeout": "1s"}) as s:
+        for row in rows:
+            answer = s.raw(row)
+            status = status_of(answer)
+            true(status is None or 400 <= status <= 599, f"{row!r} is answered with {answer[:200]!r}")
+            still_serves(s)
+
+
+@test("a head that is too long is refused")
+def _():
+    with Service() as s:
+        for row in (b"GET /" + b"x" * (1 << 20) + b" HTTP/1.1\r\nHost: x\r\n\r\n", b"GET /livez HTTP/1.1\r\nHost: x\r\n" + b"A: b\r\n" * 50000 + b"\r\n", b"GET /livez HTTP/1.1\r\nX: " + b"y" * (1 << 20) + b"\r\n\r\n"):
+            answer = s.raw(row)
+            true(status_of(answer) in (None, 400, 404, 413, 414, 431, 500), f"the answer is {answer[:200]!r}")
+            still_serves(s)
+
+
+@test("a body that is no JSON, or not a request, is refused with its place")
+def _():
+    good = {"profile": "base", "command": ["true"]}
+    rows = (
+        "", "{", "[]", "nul", "{} {}", '{"profile": "base"}', '{"profile": "base", "profile": "base", "command": ["true"]}', '{"profile": "no-such", "command": ["true"]}',
+        '{"profile": "../base", "command": ["true"]}', '{"profile": "base", "command": []}', '{"profile": "base", "command": ["a\\u0000b"]}', '{"profile": "base", "command": ["\\ud800"]}',
+        "[" * 100000, json.dumps({**good, "memory": "lots"}), json.dumps({**good, "unknown": 1}), json.dumps({**good, "tty": True}),
+        json.dumps({**good, "files": [{"path": "../x", "text": ""}]}), json.dumps({**good, "files": [{"path": "a", "base64": "!"}]}), json.dumps({**good, "id": "a/b"}),
+        json.dumps({**good, "extends": "python"}), json.dumps({**good, "env": {"A=B": "x"}}), json.dumps({**good, "stdin": 7}), json.dumps({**good, "code": "x"}),
+        b"\xff{}", json.dumps(good).encode("utf-16"),
+    )  # fmt: skip
+    with Service() as s:
+        for row in rows:
+            reply = s.call("POST", "/v1/runs", row)
+            reply.has(400, "bad_request")
+            lacks(reply.body.decode(), "/usr", "the message")
+        equal(s.metric("cejail_runs_total", profile="base") <= 1, True, "only the probe has run")
+        s.post(good).has(200)
+
+
+@test("bodies over each cap are refused: the whole, the code, a file, standard input")
+def _():
+    config = {"body_max": "64K", "code_max": "2K", "file_max": "3K", "stdin_max": "4K"}
+    with Service(config=config) as s:
+        s.run("#" * 2049).has(413, "too_large")
+        equal(s.run("#" * 2048).result["exit_code"], 0, "code at its cap")
+        s.run("1", files=[{"path": "a", "text": "x" * 3073}]).has(413, "too_large")
+        s.run("1", stdin="x" * 4097).has(413, "too_large")
+        s.run("1", args=["x" * 70000]).has(413, "too_large")
+        head = b"POST /v1/runs HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999\r\n\r\n"
+        equal(status_of(s.raw(head)), 413, "a length that is announced")
+        chunks = b"POST /v1/runs HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + b"8000\r\n" + b" " * 0x8000 + b"\r\n"
+        equal(status_of(s.raw(chunks + chunks.split(b"\r\n\r\n")[1] * 3)), 413, "chunks that go on")
+        still_serves(s)
+
+
+@test("a request that does not become whole in time is refused, and holds up nobody")
+def _():
+    with Service(config={"receive_timeout": "700ms"}) as s:
+        slow = []
+        for data in (b"", b"GET /li", b"POST /v1/runs HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"):
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            sock.settimeout(20 * SLOW)
+            sock.connect(s.socket)
+            sock.sendall(data)
+            slow.append(sock)
+        began = time.monotonic()
+        still_serves(s)
+        true(time.monotonic() - began < 0.6 * SLOW, "another caller waited for the slow ones")
+        for sock in slow[1:]:
+            answer = read_all(sock)
+            true(status_of(answer) in (None, 408), f"the answer is {answer[:200]!r}")
+        true(time.monotonic() - began < 6 * SLOW, "slow callers are waited for")
+        for sock in slow:
+            sock.close()
+
+
+@test("a caller that sends a byte now and then is not waited for any longer")
+def _():
+    with Service(config={"receive_timeout": "1s"}) as s:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+            sock.connect(s.socket)
+            sock.sendall(b"POST /v1/runs HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
+            began = time.monotonic()
+            try:
+                while time.monotonic() - began < 10 * SLOW:
+                    sock.sendall(b" ")
+                    time.sleep(0.1)
+            except OSError:
+                pass
+            true(time.monotonic() - began < 5 * SLOW, "it went on and on")
+
+
+@test("a connection that says nothing is closed some day, and many of them leave room for others")
+def _():
+    with Service(config={"receive_timeout": "1s"}) as s:
+        idle = []
+        for _ in range(300):
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            sock.connect(s.socket)
+            idle.append(sock)
+        still_serves(s)
+        for sock in idle:
+            sock.close()
+
+
+@test("a caller that has said all and closed its half still gets its answer")
+def _():
+    body = json.dumps({"profile": "base", "command": ["/bin/sh", "-c", "sleep 0.5; echo x"], "network": "none"}).encode()
+    with Service() as s:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+            sock.settimeout(20 * SLOW)
+            sock.connect(s.socket)
+            sock.sendall(b"POST /v1/runs HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+            sock.shutdown(socket.SHUT_WR)
+            answer = read_all(sock)
+        equal(status_of(answer), 200, "the status")
+        equal(parse_result(answer.split(b"\r\n\r\n", 1)[1].decode())["stdout"]["text"], "x\n", "stdout")
+
+
+@test("a connection serves one request after the other, and several that were sent at once")
+def _():
+    with Service() as s:
+        connection = s.connect()
+        for i in range(5):
+            body = {"profile": "base", "command": ["/bin/echo", str(i)], "network": "none"}
+            equal(call(connection, "POST", "/v1/runs", body).result["stdout"]["text"], f"{i}\n", "stdout")
+        connection.close()
+        answers = s.raw(GOOD * 3 + GOOD.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+        equal(answers.count(b'{"status":"alive"}'), 4, f"answers in {answers!r}")
+
+
+@test("smuggling does not work: what follows a refused request is not taken for another")
+def _():
+    inner = b"GET /livez HTTP/1.1\r\nHost: x\r\nX-Request-Id: smuggled\r\n\r\n"
+    with Service() as s:
+        for head in (b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n", b"Content-Length: 3\r\nContent-Length: 4\r\n\r\n", b"Transfer-Encoding: identity, chunked\r\n\r\n"):
+            answer = s.raw(b"POST /v1/runs HTTP/1.1\r\nHost: x\r\n" + head + b"0\r\n\r\n" + inner)
+            lacks(answer, b"smuggled", "the answer")
+            still_serves(s)

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The service's own life: start, reload, drain, end; and that a crash leaves nothing."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+
+from harness import *  # noqa: F403
+from harness import CEJAIL
+from service import Service, gone
+
+
+class Manager:
+    """What systemd is to a service: the socket of sd_notify(3)."""
+
+    def __init__(self, folder):
+        self.path = folder / "notify"
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.sock.bind(self.path)
+        os.chmod(self.path, 0o777)
+        self.sock.settimeout(20 * SLOW)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.sock.close()
+
+    def await_word(self, word):
+        end = time.monotonic() + 20 * SLOW
+        seen = []
+        while time.monotonic() < end:
+            message = self.sock.recv(4096).decode()
+            seen.append(message)
+            if word in message:
+                return message
+        raise Failure(f"'{word}' did not come; {seen}")
+
+
+@test("systemd is told that it is ready only after a run has worked, and of reload and end")
+def _():
+    with Folder() as f, Manager(f) as manager:
+        with Service(env={"NOTIFY_SOCKET": manager.path}, ready=False) as s:
+            manager.await_word("READY=1")
+            equal(s.get("/readyz").has(200).json["probe"]["status"], "exited", "the probe")
+            s.signal(signal.SIGHUP)
+            contains(manager.await_word("RELOADING=1"), "MONOTONIC_USEC=", "the reload")
+            manager.await_word("READY=1")
+            s.signal(signal.SIGTERM)
+            manager.await_word("STOPPING=1")
+
+
+@test("the watchdog hears from the loop")
+def _():
+    with Folder() as f, Manager(f) as manager:
+        env = {"NOTIFY_SOCKET": manager.path, "WATCHDOG_USEC": "1000000"}
+        with Service(env=env, ready=False):
+            for _ in range(3):
+                manager.await_word("WATCHDOG=1")
+
+
+@test("a service whose probe fails does not say that it is ready")
+def _():
+    with Folder() as f, Manager(f) as manager:
+        f.file("config/cejail/profiles/broken.json", '{"extends": "base", "workdir": "/no/such/place"}')
+        env = {"NOTIFY_SOCKET": manager.path, "XDG_CONFIG_HOME": f / "config"}
+        with Service(config={"probe_profile": "broken"}, env=env, ready=False) as s:
+            wait_until(lambda: os.path.exists(s.socket), "the socket")
+            wait_until(lambda: s.get("/readyz").status == 503 and s.get("/readyz").json["probe"]["status"], "the probe")
+            manager.sock.setblocking(False)
+            said = []
+            try:
+                while True:
+                    said.append(manager.sock.recv(4096).decode())
+            except BlockingIOError:
+                pass
+            lacks("\n".join(said), "READY=1", "what systemd was told")
+
+
+@test("SIGTERM: what runs may end, what comes is refused, what overstays is cancelled and answered", limit=90)
+def _():
+    with Service(config={"drain": "3s"}) as s:
+        short = s.background(s.sh, "sleep 1; echo done", id="short")
+        long = s.background(s.sh, "echo begun; sleep 60", id="long")
+        s.await_state("short", "running")
+        s.await_state("long", "running")
+        s.signal(signal.SIGTERM)
+        wait_until(lambda: s.get("/readyz").status == 503, "the drain")
+        s.sh("true").has(503, "draining")
+        equal(short.finish().result["stdout"]["text"], "done\n", "the short one's output")
+        value = long.finish(20).result
+        equal((value["status"], value["stdout"]["text"]), ("cancelled", "begun\n"), "the long one")
+        equal(s.process.wait(20 * SLOW), 0, "exit status")
+        true(not os.path.exists(s.socket), "the socket's name is still there")
+
+
+@test("a second SIGTERM ends it now, and the runs are answered")
+def _():
+    with Service(config={"drain": "60s"}) as s:
+        first = s.background(s.sh, "sleep 60", id="first")
+        s.await_state("first", "running")
+        s.signal(signal.SIGTERM)
+        wait_until(lambda: s.get("/readyz").status == 503, "the drain")
+        began = time.monotonic()
+        s.signal(signal.SIGTERM)
+        s.process.wait(20 * SLOW)
+        true(time.monotonic() - began < 12 * SLOW, "it took its time")
+        equal(first.finish(10).result["status"], "cancelled", "status")
+
+
+@test("SIGHUP takes a new configuration; a bad one is refused and the old one stays")
+def _():
+    me = f"uid:{os.geteuid()}"
+    with Service(config={"callers": {me: {"profiles": ["base"]}}}) as s:
+        s.run("1").has(403, "forbidden_profile")
+        s.write_config({"callers": {me: {"profiles": ["base", "python"]}}})
+        s.signal(signal.SIGHUP)
+        wait_until(lambda: s.run("1").status == 200, "the new configuration")
+        for bad in ("{", '{"queue": -1}', '{"unknown": 1}', '{"callers": {"uid:0": {"memory": "lots"}}}'):
+            s.folder.file("serve.json", bad)
+            before = len(s.said())
+            s.signal(signal.SIGHUP)
+            wait_until(lambda: "serve.json" in s.said()[before:], f"a line about {bad!r}")
+            s.run("1").has(200)
+
+
+@test("runs that go on survive a reload")
+def _():
+    with Service() as s:
+        first = s.background(s.sh, "sleep 1; echo done", id="first")
+        s.await_state("first", "running")
+        s.signal(signal.SIGHUP)
+        equal(first.finish().result["stdout"]["text"], "done\n", "stdout")
+
+
+def crash(s, victim):
+    """Kills one process of the service in the middle of a run; what was alive then."""
+    first = s.background(s.sh, "sleep 61 & sleep 62", id="first")
+    s.await_state("first", "running")
+    time.sleep(0.5)
+    alive = s.workers()
+    names = {pid: describe_process(pid) or "" for pid in alive}
+    chosen = s.process.pid if victim == "server" else next(pid for pid in alive if victim in names[pid])
+    os.kill(chosen, signal.SIGKILL)
+    return first, alive
+
+
+@test("kill -9 of the server ends the spawner, the workers and everything in their jails", limit=90)
+def _():
+    with Service(config={"pool": {"base": {"jails": 2}}}) as s:
+        _, alive = crash(s, "server")
+        s.process.wait()
+        wait_until(lambda: gone(alive), "everything to be gone", 25)
+        s.start()  # sweeps, and takes the socket over
+        equal(s.sh("echo again").result["stdout"]["text"], "again\n", "stdout")
+
+
+@test("kill -9 of the spawner leaves nothing running, and every caller gets an answer", limit=90)
+def _():
+    with Service() as s:
+        first, alive = crash(s, "cejail-spawner")
+        wait_until(lambda: gone(set(alive)), "its workers to be gone", 25)
+        reply = first.finish(30)
+        true(reply.status in (200, 500), f"the answer is {reply!r}")
+        ended = s.process.poll()
+        if ended is None:
+            wait_until(lambda: s.process.poll() is not None or s.sh("echo x").status == 200, "a new spawner, or the service's end", 20)
+        if s.process.poll() is not None:
+            s.start()
+        equal(s.sh("echo again").result["stdout"]["text"], "again\n", "stdout")
+
+
+@test("kill -9 of a worker ends its jail, its caller is told, the others go on", limit=90)
+def _():
+    with Service() as s:
+        other = s.background(s.sh, "sleep 3; echo other", id="other")
+        s.await_state("other", "running")
+        before = set(s.workers())
+        first = s.background(s.sh, "sleep 61 & sleep 62", id="first")
+        s.await_state("first", "running")
+        time.sleep(0.5)
+        new = set(s.workers()) - before
+        worker = next(pid for pid in new if "cejail-worker" in (describe_process(pid) or ""))
+        os.kill(worker, signal.SIGKILL)
+        reply = first.finish(20)
+        reply.has(500, "internal")
+        lacks(reply.body.decode(), "/", "the message")
+        wait_until(lambda: gone(new), "its jail to be gone", 15)
+        equal(other.finish().result["stdout"]["text"], "other\n", "the other one")
+
+
+@test("bad options and a bad configuration are one line, and nothing is started")
+def _():
+    with Folder() as f:
+        socket_path = f / "s"
+        for config, word in (("{", "serve.json:1"), ('{"queeu": 1}', "queeu"), ('{"concurrency": 0}', "concurrency"), ('{"pool": {"../x": {}}}', "pool")):
+            path = f.file("serve.json", config)
+            refused(cejail("serve", "--socket", socket_path, "--config", path), word)
+        refused(cejail("serve", "--config", f / "nowhere"), "nowhere")
+        refused(cejail("serve", "--no-such"), "--no-such")
+        refused(cejail("serve", "--socket", f / "no/such/dir/s", "--config", f.file("c.json", "{}")), "no/such/dir")
+        os.chmod(f.file("serve.json", "{}"), 0o666)
+        refused(cejail("serve", "--socket", socket_path, "--config", f / "serve.json"), "serve.json")
+        done = cejail("serve", "--check", "--config", f.file("good.json", "{}")).exits(0)
+        true(done.out, "--check says nothing")
+
+
+@test("two services can't have one socket; a file that is no socket is left alone")
+def _():
+    with Service() as s:
+        done = cejail("serve", "--socket", s.socket, "--config", s.folder / "serve.json", limit=15)
+        refused(done, "api.sock")
+        equal(s.get("/livez").status, 200, "the first one")
+        path = s.folder.file("plain", "x")
+        refused(cejail("serve", "--socket", path, "--config", s.folder / "serve.json", limit=15), "plain")
+        with open(path, encoding="ascii") as file:
+            equal(file.read(), "x", "the file")
+
+
+@test("sockets that were opened beforehand are used")
+def _():
+    with Folder() as f:
+        path = f / "handed.sock"
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listener.bind(path)
+        listener.listen(64)
+        fd = listener.fileno()
+        script = f'exec 3<&{fd} {fd}<&-; LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" serve --config "$1"'
+        config = f.file("c.json", '{"probe_interval": "1h"}')
+        process = subprocess.Popen(["/bin/bash", "-c", script, CEJAIL, config], env=environment(), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, pass_fds=(fd,))
+        try:
+            s = Service()
+            s.socket = path
+            s.process = process
+            wait_until(lambda: s.get("/readyz").status == 200, "the service", 20)
+            equal(s.sh("echo x").result["stdout"]["text"], "x\n", "stdout")
+        finally:
+            process.terminate()
+            equal(process.wait(20 * SLOW), 0, "exit status")
+            process.stderr.close()
+            listener.close()

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Events as they happen."""
+
+import json
+import time
+
+from harness import *  # noqa: F403
+from service import Service
+
+NDJSON = {"Accept": "application/x-ndjson"}
+
+
+def stream(s, body):
+    """A run's events, each with the moment it came."""
+    connection = s.connect()
+    connection.request("POST", "/v1/runs", json.dumps(body), NDJSON)
+    response = connection.getresponse()
+    equal((response.status, response.headers["Content-Type"].split(";")[0]), (200, "application/x-ndjson"), "status and type")
+    for line in response:
+        yield time.monotonic(), json.loads(line)
+    connection.close()
+
+
+def body_of(script, **more):
+    return {"profile": "base", "command": ["/bin/sh", "-c", script], "network": "none", **more}
+
+
+@test("events come as they happen: start first, output meanwhile, the result last")
+def _():
+    with Service() as s:
+        events = list(stream(s, body_of("echo a; sleep 1; echo b >&2; sleep 1; exit 3", id="mine")))
+    kinds = [event["type"] for _, event in events]
+    equal((kinds[0], kinds[-1], kinds.count("result")), ("start", "result", 1), f"the order {kinds}")
+    equal(events[0][1]["id"], "mine", "the start's id")
+    at = {event["type"]: moment for moment, event in events}
+    true(at["result"] - at["stdout"] > 1.5, f"the output came {at['result'] - at['stdout']:.1f} s before the end")
+    equal(events[-1][1]["result"]["exit_code"], 3, "exit code")
+    check_schema(events[-1][1]["result"], "result.json")
+    equal([e["text"] for _, e in events if e["type"] in ("stdout", "stderr")], ["a\n", "b\n"], "output")
+
+
+@test("nothing that is between server and worker is told to a caller")
+def _():
+    with Service(config={"pool": {"python": {"jails": 1, "interpreters": 1}}}) as s:
+        for _ in range(3):
+            kinds = {event["type"] for _, event in stream(s, {"profile": "python", "code": "print(1)", "network": "none"})}
+            equal(kinds - {"start", "stdout", "stderr", "denied", "dropped", "result"}, set(), "kinds of events")
+
+
+@test("a character is never cut in two, bytes that are none come as base64")
+def _():
+    code = "import os, time\nfor b in '\u20ac\u00e9'.encode(): os.write(1, bytes([b])); time.sleep(0.05)\nos.write(1, b'\\xff')"
+    with Service() as s:
+        events = [event for _, event in stream(s, {"profile": "python", "code": code, "network": "none"})]
+    text = "".join(event.get("text", "") for event in events if event["type"] == "stdout")
+    equal(text, "\u20ac\u00e9", "the text")
+    equal([event["base64"] for event in events if "base64" in event], ["/w=="], "the rest")
+
+
+@test("denied system calls are told while the program runs")
+def _():
+    with Service() as s:
+        events = [event for _, event in stream(s, body_of("unshare -U true; mount -t tmpfs x /mnt; sleep 0.2"))]
+    if events[-1]["result"]["layers"].get("syscall_report") == "on":
+        true(any(event["type"] == "denied" for event in events), f"events {[e['type'] for e in events]}")
+
+
+@test("a caller that reads slowly loses events, is told so, and gets the whole result", limit=120)
+def _():
+    script = "i=0; while [ $i -lt 400 ]; do head -c 65536 /dev/zero | tr '\\0' x; i=$((i+1)); done"
+    with Service() as s:
+        connection = s.connect()
+        connection.request("POST", "/v1/runs", json.dumps(body_of(script, timeout="50s")), NDJSON)
+        response = connection.getresponse()
+        time.sleep(3 * SLOW)
+        other = s.sh("echo other").result
+        equal(other["stdout"]["text"], "other\n", "another caller's output")
+        events = [json.loads(line) for line in response]
+        connection.close()
+    equal(events[-1]["type"], "result", "the last line")
+    value = events[-1]["result"]
+    equal((value["status"], value["stdout"]["bytes"]), ("exited", 400 * 65536), "the result")
+    came = sum(len(event.get("text", "")) for event in events if event["type"] == "stdout")
+    true(came == 400 * 65536 or any(event["type"] == "dropped" for event in events), f"{came} bytes came and nothing says that there were more")

@@ -131,7 +131,7 @@ def wait_for_run(count=1):
 # --- a system service ------------------------------------------------------------------------------
 
 
-@test("systemctl start cejail.socket, then curl: the first caller starts the service and gets a result", who="machine", limit=120)
+@test("systemctl start cejail.socket, then curl: the first caller starts the service and gets a result", who="machine root", limit=120)
 def _():
     with Service():
         true(state() != "active", f"the service is {state()} before anybody called")
@@ -142,7 +142,7 @@ def _():
         true(curl(path="/metrics")[1].startswith("# HELP"), "no metrics")
 
 
-@test("as a user without privileges, with every limit held by cgroup v2 below the service's own cgroup", who="machine", limit=120)
+@test("as a user without privileges, with every limit held by cgroup v2 below the service's own cgroup", who="machine root", limit=120)
 def _():
     with Service():
         value = post(py("print(open('/proc/self/cgroup').read())"))
@@ -157,7 +157,7 @@ def _():
         equal(int(systemctl("show", "-P", "NRestarts", "cejail.service")), 0, "restarts")
 
 
-@test("a jail that meets its memory limit is told so, and the service goes on", who="machine", limit=180)
+@test("a jail that meets its memory limit is told so, and the service goes on", who="machine root", limit=180)
 def _():
     with Service():
         value = post(py("b = bytearray(400 << 20)", memory="64M"))
@@ -166,7 +166,7 @@ def _():
         equal(int(systemctl("show", "-P", "NRestarts", "cejail.service")), 0, "restarts")
 
 
-@test("systemctl stop waits for what runs, and its caller gets the result", who="machine", limit=180)
+@test("systemctl stop waits for what runs, and its caller gets the result", who="machine root", limit=180)
 def _():
     with Service():
         post(py("pass"))
@@ -179,7 +179,7 @@ def _():
         equal(processes_in(cgroup), [], "processes")
 
 
-@test("what outlasts the drain time is cancelled, and its caller is told", who="machine", limit=180)
+@test("what outlasts the drain time is cancelled, and its caller is told", who="machine root", limit=180)
 def _():
     with Service(config={"drain": "1s"}):
         post(py("pass"))
@@ -190,7 +190,7 @@ def _():
         true(isinstance(value, dict) and value["status"] == "cancelled", f"the answer is {value!r}")
 
 
-@test("a service that hangs is killed by the watchdog with all it ran, and comes again", who="machine", limit=240)
+@test("a service that hangs is killed by the watchdog with all it ran, and comes again", who="machine root", limit=240)
 def _():
     with Service(drop_in=f"WatchdogSec={int(3 + SLOW)}\n"):
         post(py("pass"))
@@ -204,7 +204,7 @@ def _():
         only_ours(service_cgroup())
 
 
-@test("a crash of the service ends its jails; started again, it sweeps what they left", who="machine", limit=240)
+@test("a crash of the service ends its jails; started again, it sweeps what they left", who="machine root", limit=240)
 def _():
     with Service():
         post(py("pass"))
@@ -238,7 +238,7 @@ def only_ours(cgroup):
     equal([run for run in json.loads(text)["runs"] if run["state"] != "finished"], [], "runs that go on")
 
 
-@test("systemctl reload takes a new configuration, and keeps the old one when the new one is bad", who="machine", limit=180)
+@test("systemctl reload takes a new configuration, and keeps the old one when the new one is bad", who="machine root", limit=180)
 def _():
     with Service(config={"callers": {"default": {"memory": "64M", "host_paths": False}, "uid:0": {"memory": "64M"}}}):
         equal(curl("-d", json.dumps(py("pass", memory="128M")))[0], 403, "above the ceiling")
@@ -251,7 +251,7 @@ def _():
         wait_until(lambda: curl("-d", json.dumps(py("pass", memory="128M")))[0] == 200, "the new ceiling", 20)
 
 
-@test("a configuration that can't work keeps the service from starting, and says where it is wrong", who="machine", limit=120)
+@test("a configuration that can't work keeps the service from starting, and says where it is wrong", who="machine root", limit=120)
 def _():
     with Service(config='{"concurency": 2}', drop_in="Restart=no\n"):
         systemctl("start", "cejail.service", check=False)
@@ -262,7 +262,7 @@ def _():
         contains(log, "concurency", "the journal")
 
 
-@test("the audit is in the journal, with fields of its own", who="machine", limit=120)
+@test("the audit is in the journal, with fields of its own", who="machine root", limit=120)
 def _():
     with Service(config={"audit": {"journal": True}}):
         value = post(py("print('not for the log')"))

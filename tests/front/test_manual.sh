@@ -74,7 +74,7 @@ exit_codes() {
 }
 
 environment() {
-	grep -rhoE 'getenv\("[A-Z_]+"\)' runtime netns rootfs profiles --include='*.c' | cut -d'"' -f2 | sort -u
+	grep -rhoE 'getenv\("[A-Z_]+"\)' "$@" --include='*.c' | cut -d'"' -f2 | sort -u
 }
 
 # --- what the manual names ----------------------------------------------------------
@@ -142,7 +142,7 @@ same "the manual names every verb" "$(verbs)" "$(manual_verbs)"
 
 same "the manual names every exit code" "$(exit_codes)" \
 	"$(chapter "EXIT STATUS" | sed -n 's/^\.It \([0-9][0-9 ,]*\).*/\1/p' | tr -d ' ' | tr , '\n' | sort)"
-same "the manual names every variable that is read" "$(environment)" \
+same "the manual names every variable that is read" "$(environment --exclude-dir=serve runtime netns rootfs profiles)" \
 	"$(chapter ENVIRONMENT | sed -n 's/^\.It Ev //p' | tr -d ' ' | tr , '\n' | sort)"
 if [ -x "$CEJAIL" ]; then
 	same "--help names every option with its letter and value, in the table's order" \
@@ -168,10 +168,54 @@ else
 	skip "the manual names every member of the result" "there is no schema"
 fi
 
-if command -v mandoc >/dev/null; then
-	complaints=$(mandoc -Tlint -Wwarning "$MANUAL" 2>/dev/null || true)
-	same "mandoc has no complaint about $MANUAL" none "${complaints:-none}"
+# --- the service ----------------------------------------------------------------------
+
+SERVICE=man/cejail-serve.8
+schema() { # FILE, an expression of `schema`: names, a line each
+	python3 -c "import json
+schema = json.load(open('profiles/schema/$1'))
+print('\n'.join($2))"
+}
+
+# "--option VALUE" and "key VALUE" of `cejail serve --help`, in its order; objects' keys follow.
+serve_help() {
+	local dir
+	dir=$(dirname "$CEJAIL")/../libexec/cejail
+	"$dir/serve" --help | awk -v want="$1" '
+		/^  --/ { if (want == "options") print $1, $2 ~ /^[A-Z:]+$/ ? $2 : "-"; next }
+		/^[A-Z]/ { keys = /^Keys|^In each/; next }
+		keys && want == "keys" && /^  [a-z_]/ { print $1 }'
+}
+serve_manual() {
+	MANUAL=$SERVICE chapter "$1" | sed -n 's/^\.It \(Fl\|Va\) //p' | sed 's/^-/--/'
+}
+
+if [ -x "$(dirname "$CEJAIL")/../libexec/cejail/serve" ]; then
+	same "$SERVICE names every option with its value" "$(serve_help options | sort)" \
+		"$(serve_manual OPTIONS | awk '{ print $1, $2 == "Ar" ? $3 : "-" }' | sort)"
+	same "$SERVICE names every key of the configuration" "$(serve_help keys | sort)" \
+		"$(serve_manual CONFIGURATION | awk '{ print $1 }' | sort)"
 else
-	skip "mandoc has no complaint about $MANUAL" "mandoc is not installed"
+	skip "$SERVICE names every option and key" "the service is not built"
+fi
+same "$SERVICE names every error with its status" \
+	"$(sed -n 's/.*= { "\([a-z_]*\)", \([0-9]*\),.*/\1 \2/p' runtime/front/serve/api_error.c | sort)" \
+	"$(MANUAL=$SERVICE chapter "THE API" | awk '/^\.It Cm [a-z_]*$/ { code = $3; next } code { sub(/[:;].*/, ""); print code, $1; code = "" }' | sort)"
+same "the error's schema has every code" \
+	"$(sed -n 's/.*= { "\([a-z_]*\)", [0-9]*,.*/\1/p' runtime/front/serve/api_error.c | sort)" \
+	"$(schema error.json "schema['properties']['error']['properties']['code']['enum']" | sort)"
+same "$SERVICE names every route, as the OpenAPI file does" \
+	"$(schema openapi.json "sorted(f'{m.upper()} {p}' for p, i in schema['paths'].items() for m in i)" | sed 's/{id}/ID/' | sort)" \
+	"$(MANUAL=$SERVICE chapter "THE API" | sed -n 's/^\.It Cm \([A-Z]* \/.*\)/\1/p' | sort)"
+same "$SERVICE names every variable that is read" "$(environment runtime/front/serve)" \
+	"$(MANUAL=$SERVICE chapter ENVIRONMENT | sed -n 's/^\.It Ev //p' | tr -d ' ' | tr , '\n' | sort)"
+
+if command -v mandoc >/dev/null; then
+	for page in "$MANUAL" "$SERVICE"; do
+		complaints=$(mandoc -Tlint -Wwarning "$page" 2>/dev/null || true)
+		same "mandoc has no complaint about $page" none "${complaints:-none}"
+	done
+else
+	skip "mandoc has no complaint about the manuals" "mandoc is not installed"
 fi
 exit $failed

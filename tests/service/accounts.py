@@ -33,9 +33,11 @@ def _():
 
 @test("asking for more than a ceiling is refused; a profile that gives more is lowered to it")
 def _():
-    with Service(config=callers(memory="64M", timeout="2s", pids=20, cpus=0.5, disk="1M", output="1K")) as s:
-        for key, value in (("memory", "65M"), ("timeout", "3s"), ("pids", 21), ("cpus", 1), ("disk", "2M"), ("max_output", "2K")):
-            reply = s.post({**BODY, key: value}).has(403, "above_ceiling")
+    with Service(config=callers(memory="64M", timeout="2s", pids=20, cpus=0.5, disk="1M", max_output="1K")) as s:
+        for key, value in (("memory", "65M"), ("timeout", "3s"), ("pids", 21), ("cpus", 2), ("disk", "2M"), ("max_output", "2K")):
+            reply = s.post({**BODY, key: value})
+            true(reply.status == 403, f"{key} {value} is not refused: {reply!r}")
+            reply.has(403, "above_ceiling")
             contains(reply.json["error"]["message"], key.split("_")[-1], "the message")
         limits = s.post(BODY).result["limits"]
         seen = {name: limits[name]["value"] for name in ("memory", "wall", "pids", "cpus", "disk", "output")}
@@ -43,11 +45,13 @@ def _():
         equal(s.post({**BODY, "memory": "32M"}).result["limits"]["memory"]["value"], 32 << 20, "memory below the ceiling")
 
 
-@test("who may have no network gets none, and may not ask for one")
+@test("who may have no network gets none, and is told to ask for none")
 def _():
-    with Service(config=callers(network=False)) as s:
+    with Service(config=callers(network="none")) as s:
         s.post({**BODY, "network": "public"}).has(403, "above_ceiling")
-        equal(s.post({"profile": "base", "command": ["true"]}).result["network"]["mode"], "none", "the network")
+        reply = s.post({"profile": "base", "command": ["true"]}).has(403, "above_ceiling")
+        contains(reply.json["error"]["hint"], "none", "the hint")
+        equal(s.post(BODY).result["network"]["mode"], "none", "the network")
 
 
 @test("settings that name something of the host need the right to")

@@ -10,7 +10,7 @@ import subprocess
 
 from harness import *  # noqa: F403
 from harness import SCHEMAS
-from service import OTHER_UID, Service, TOKEN, as_uid, bearer, one_token_config, tcp_call
+from service import FullDisk, OTHER_UID, Service, TOKEN, as_uid, bearer, one_token_config, tcp_call
 
 
 @test("a request is answered with the result of its run")
@@ -278,7 +278,7 @@ def _():
                 c.check(method.upper(), path, reply)
                 true(reply.status == (200 if path == "/livez" else 401), f"{method} {path} without a token: {reply!r}")
         tcp_call(port, "GET", "/v1/runs", headers=bearer(TOKEN)).has(200)
-        slow = s.raw(b"POST /v1/runs HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
+        slow = s.raw(b"POST /v1/runs HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{", ends=False)
         if b" 408 " in slow.split(b"\r\n")[0]:
             c.seen.add(("/v1/runs", "POST", 408, "receive_timeout"))
     with Service(config={"callers": {"default": {"rate_per_minute": 1, "burst": 1}, "uid:0": {"rate_per_minute": 1, "burst": 1}}}) as s:
@@ -299,7 +299,7 @@ def _():
         second.join(20 * SLOW)
     with Folder() as f:
         f.file("config/cejail/profiles/x.json", '{"extends": "base", "audit": "required"}')
-        with Service(config={"audit": {"file": "/dev/full"}}, env={"XDG_CONFIG_HOME": f / "config"}) as s:
+        with FullDisk(f) as log, Service(config={"audit": {"file": log}}, env={"XDG_CONFIG_HOME": f / "config"}) as s:
             c.check("POST", "/v1/runs", s.post({**body, "profile": "x"})).has(503, "audit_unavailable")
     missing = {row for row in c.missing() if row[3] not in NOT_AT_WILL}
     equal(sorted(map(str, missing)), [], "documented and never seen")

@@ -6,7 +6,7 @@ import json
 import os
 
 from harness import *  # noqa: F403
-from service import Service
+from service import FullDisk, Service
 
 SECRETS = ("secret-code", "secret-out", "secret-env", "secret-arg", "secret-in")
 
@@ -40,12 +40,12 @@ def _():
             lacks(whole, word, "record and log")
 
 
-@test("where the profile says that the record is required, no record means no run")
+@test("where the profile says that the record is required, no record means no run", who="root")
 def _():
     with Folder() as f:
         f.file("config/cejail/profiles/strictly.json", '{"extends": "base", "audit": "required", "network": "none"}')
         body = {"profile": "strictly", "command": ["/bin/echo", "ran"]}
-        with Service(config={"audit": {"file": "/dev/full"}}, env={"XDG_CONFIG_HOME": f / "config"}) as s:
+        with FullDisk(f) as log, Service(config={"audit": {"file": log}}, env={"XDG_CONFIG_HOME": f / "config"}) as s:
             s.post(body).has(503, "audit_unavailable")
             equal(s.sh("echo ran").result["stdout"]["text"], "ran\n", "a profile that does not require it")
             true(s.metric("cejail_audit_failures_total") > 0, "failures are not counted")

@@ -78,7 +78,10 @@ class Reply:
 def call(connection, method, path, body=None, headers=None):
     if isinstance(body, dict):
         body = json.dumps(body)
-    connection.request(method, path, body, headers or {})
+    try:
+        connection.request(method, path, body, headers or {})
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # refused before all of it was read: the answer is there
     response = connection.getresponse()
     return Reply(response, response.read())
 
@@ -100,7 +103,7 @@ class Service:
         return self
 
     def write_config(self, config):
-        self.folder.file("serve.json", json.dumps({"probe_interval": "1h", "socket_mode": "0666", **config}))
+        self.folder.file("serve.json", json.dumps({"probe_interval": "1h", "socket_mode": "0666", "pool": {}, **config}))
 
     def start(self):
         words = ["serve", "--socket", self.socket, "--config", self.folder / "serve.json", *self.options]
@@ -166,14 +169,16 @@ class Service:
     def sh(self, script, **more):
         return self.post({"profile": "base", "command": ["/bin/sh", "-c", script], "network": "none", **more})
 
-    def raw(self, data, reads=True, seconds=10):
-        """Any bytes on a connection of their own; all that comes back until it is closed."""
+    def raw(self, data, reads=True, seconds=10, ends=True):
+        """Any bytes on a connection of their own, and the end of them; all that comes back until it is closed."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
             sock.settimeout(seconds * SLOW)
             sock.connect(self.socket)
             try:
                 sock.sendall(data)
-            except BrokenPipeError:
+                if ends:
+                    sock.shutdown(socket.SHUT_WR)
+            except OSError:
                 pass
             return read_all(sock) if reads else b""
 
@@ -295,8 +300,33 @@ class Headers(dict):
         return None
 
 
+class FullDisk:
+    """A file on a disk that has no room for another line; for root."""
+
+    def __init__(self, folder):
+        self.place = folder.folder("disk")
+
+    def __enter__(self):
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "full", self.place], check=True)
+        with open(f"{self.place}/filler", "wb", buffering=0) as file:
+            try:
+                while file.write(b"x" * 512):
+                    pass
+            except OSError:
+                pass
+        path = f"{self.place}/audit.log"
+        with open(path, "wb"):
+            pass
+        return path
+
+    def __exit__(self, *unused):
+        subprocess.run(["umount", "-l", self.place], check=True)
+
+
 def gone(pids):
-    return all(harness.describe_process(pid) is None for pid in pids)
+    """Dead ones may be ours to collect: we are who orphans come to."""
+    harness.descendants()
+    return all((harness.describe_process(pid) or "(Z)").endswith("(Z)") for pid in pids)
 
 
 def one_token_config(folder, **more):

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* flight_parts - what flight.c (the way) and landing.c (the end) share. */
+#pragma once
+
+#include <string.h>
+#include <sys/queue.h>
+
+#include "runtime/front/serve/flight.h"
+#include "runtime/front/serve/service.h"
+
+#define RESULT_BEFORE "{\"type\":\"result\",\"result\":"
+struct flight {
+	TAILQ_ENTRY(flight) link;
+	struct service *service;
+	struct run *run; /* NULL: landed, and the worker is leaving */
+	struct flight_order order;
+	char profile_sha256[SHA256_HEX_MAX], code_sha256[SHA256_HEX_MAX];
+	struct wire *wire;
+	uint64_t deadline_ms; /* of the next hard step; 0: none */
+	bool is_cut, is_broken, is_on_record;
+	uint64_t dropped; /* events that a slow caller didn't get */
+	uint64_t begun_us;
+};
+TAILQ_HEAD(flight_list, flight);
+
+struct flights {
+	struct flight_list flying, leaving; /* with a worker */
+	size_t nleaving;
+};
+
+static inline const char *flight_request_id(const struct flight *f)
+{
+	return f->order.trace->request_id;
+}
+
+/* Closes and frees; in no list any more. */
+void flight_destroy(struct flight *f);
+
+/* Events that a slow caller didn't get, as the line that says so. */
+void flight_tell_dropped(struct flight *f);
+
+/* False: it is required and can't be had.  NULL: the start. */
+bool flight_record(struct flight *f, const struct summary *s);
+
+/*
+ * The ends of a run, each answers its caller.  After the first two the worker, if there is one, is
+ * leaving; the others free the flight.
+ */
+void flight_land(struct flight *f, const char *line, size_t size);
+void flight_land_without(struct flight *f, const char *why);
+void flight_land_cancelled(struct flight *f);               /* it was queued */
+void flight_turn_away(struct flight *f, enum api_code why); /* refused, and not remembered */

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ends of runs: on record, counted, answered; once.  Acts. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "runtime/base/json.h"
+#include "runtime/base/scope.h"
+#include "runtime/front/report/result.h"
+#include "runtime/front/serve/flight_parts.h"
+#include "runtime/front/serve/slog.h"
+
+#define RETRY_SOON_MS 1000
+
+void flight_destroy(struct flight *f)
+{
+	wire_destroy(&f->wire);
+	free(f->order.body);
+	free(f);
+}
+
+/* --- answers ---------------------------------------------------------------- */
+
+void flight_tell_dropped(struct flight *f)
+{
+	char line[64];
+
+	if (f->dropped == 0)
+		return;
+	int size = snprintf(line, sizeof(line), "{\"type\":\"dropped\",\"events\":%llu}\n",
+			    (unsigned long long)f->dropped);
+	if (exchange_put(f->order.exchange, line, (size_t)size, false))
+		f->dropped = 0;
+}
+
+static void answer_failure(struct flight *f, enum api_code why)
+{
+	struct exchange *x = take_ptr(f->order.exchange);
+	size_t size = 0;
+
+	if (f->order.landed)
+		f->order.landed(f->order.context, NULL, 0, why);
+	if (x && exchange_is_streaming(x)) {
+		auto_free char *line = api_error_line(why, flight_request_id(f), &size);
+		if (line)
+			(void)exchange_put(x, line, size, true);
+		exchange_end_stream(x);
+	} else if (x) {
+		exchange_refuse(x, why, NULL, NULL,
+				api_rows[why].http_status == 503 ? RETRY_SOON_MS : 0);
+	}
+}
+
+/* `line` is the whole of {"type":"result","result":RESULT}: the reply is RESULT, verbatim. */
+static void answer_result(struct flight *f, const char *line, size_t size)
+{
+	struct exchange *x = f->order.exchange;
+	size_t before = sizeof(RESULT_BEFORE) - 1;
+	struct http_reply reply = { .status = 200,
+				    .content_type = "application/json",
+				    .skip = before,
+				    .size = size - before };
+
+	if (f->order.landed)
+		f->order.landed(f->order.context, line + before, size - before - 1, API_CODE_COUNT);
+	if (!x)
+		return;
+	if (exchange_is_streaming(x)) {
+		flight_tell_dropped(f);
+		(void)exchange_put(x, line, size, true);
+		(void)exchange_put(x, "\n", 1, true);
+		exchange_end_stream(x);
+	} else {
+		reply.text = malloc(size + 1);
+		if (reply.text) {
+			memcpy(reply.text, line, size);
+			reply.text[size - 1] = '\n';
+		}
+		exchange_reply(x, &reply);
+	}
+	f->order.exchange = NULL;
+}
+
+/* --- the record ------------------------------------------------------------- */
+
+static struct audit_run about(const struct flight *f)
+{
+	return (struct audit_run){
+		.id = f->run->id,
+		.caller = f->run->caller,
+		.profile = f->run->profile,
+		.profile_sha256 = f->profile_sha256,
+		.code_sha256 = f->code_sha256,
+		.code_bytes = f->order.code.size,
+		.trace = &f->run->trace,
+		.tier = f->run->tier,
+	};
+}
+
+bool flight_record(struct flight *f, const struct summary *s)
+{
+	struct service *service = f->service;
+	struct audit_run run = about(f);
+	struct cj_error err = { 0 };
+
+	if (!audit_is_on(&service->audit))
+		return !f->order.audit_required;
+	int rc = s ? audit_end(&service->audit, &run, s, &err)
+		   : audit_start(&service->audit, &run, &err);
+	if (rc == 0)
+		return true;
+	metrics_count_audit_failure(service->metrics);
+	slog_failure(SLOG_ERROR, flight_request_id(f), &err,
+		     s ? "record a run's end" : "record a run");
+	return !f->order.audit_required;
+}
+
+/* --- landing ---------------------------------------------------------------- */
+
+/* The end of the run; its worker may still be busy leaving. */
+static void finish_run(struct flight *f)
+{
+	struct service *s = f->service;
+	uint64_t request_us = loop_now_us() - f->begun_us;
+
+	metrics_count_run(s->metrics, f->run->profile, f->run->tier, &f->run->summary, request_us);
+	runs_finish(&s->runs, f->run, service_wall_ms());
+	f->run = NULL;
+	if (!f->wire)
+		return;
+	TAILQ_REMOVE(&s->flights->flying, f, link);
+	TAILQ_INSERT_TAIL(&s->flights->leaving, f, link);
+	s->flights->nleaving++;
+	f->deadline_ms = loop_now_ms() + FLIGHT_LEAVE_MS;
+}
+
+void flight_land(struct flight *f, const char *line, size_t size)
+{
+	if (flight_record(f, &f->run->summary))
+		answer_result(f, line, size);
+	else
+		answer_failure(f, API_AUDIT_UNAVAILABLE);
+	finish_run(f);
+}
+
+/* No result will come.  What is in the record says that it was we who failed. */
+void flight_land_without(struct flight *f, const char *why)
+{
+	struct summary *s = &f->run->summary;
+
+	slog(SLOG_ERROR, flight_request_id(f), "run %s (%s): %s", f->run->id, f->run->profile, why);
+	*s = (struct summary){ .status = STATUS_SETUP_ERROR, .exit_code = -1 };
+	(void)snprintf(s->error_stage, sizeof(s->error_stage), "service");
+	(void)snprintf(s->error_message, sizeof(s->error_message), "%s", why);
+	f->run->has_summary = true;
+	if (f->is_on_record)
+		(void)flight_record(f, s); /* said and counted there */
+	answer_failure(f, API_INTERNAL);
+	finish_run(f);
+}
+
+/* It never started: the result that a cancelled run would have, from us. */
+static char *write_cancelled(const struct flight *f, size_t *out_size)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	const struct result_about profile = { .profile_name = f->run->profile,
+					      .profile_sha256 = f->profile_sha256 };
+	struct cj_error err = { 0 };
+	struct outcome o;
+	const char *text = NULL;
+	size_t size = 0;
+
+	if (!w)
+		return NULL;
+	outcome_init(&o, f->run->id, 0);
+	outcome_decide(&o, STATUS_CANCELLED);
+	(void)snprintf(o.code_sha256, sizeof(o.code_sha256), "%s", f->code_sha256);
+	json_open_object(w);
+	json_put_key(w, "type");
+	json_put_string(w, "result");
+	json_put_key(w, "result");
+	int rc = result_write(w, &o, &profile, &err);
+	json_close_object(w);
+	outcome_fini(&o);
+	if (rc < 0 || json_writer_take(w, &text, &size, &err) < 0)
+		return NULL;
+	*out_size = size;
+	return strndup(text, size);
+}
+
+void flight_land_cancelled(struct flight *f)
+{
+	struct summary *s = &f->run->summary;
+	size_t size = 0;
+	auto_free char *line = write_cancelled(f, &size);
+
+	*s = (struct summary){ .status = STATUS_CANCELLED, .exit_code = -1 };
+	f->run->has_summary = true;
+	if (line)
+		answer_result(f, line, size);
+	else
+		answer_failure(f, API_INTERNAL);
+	finish_run(f);
+	flight_destroy(f);
+}
+
+void flight_turn_away(struct flight *f, enum api_code why)
+{
+	answer_failure(f, why);
+	runs_drop(&f->service->runs, f->run);
+	flight_destroy(f);
+}

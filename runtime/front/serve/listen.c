@@ -126,19 +126,15 @@ static int remove_stale(const struct listener *item, struct cj_error *err)
 static int open_to_callers(struct listener *item, const struct service_config *c,
 			   struct cj_error *err)
 {
-	const char *group = c->socket_group;
-	bool is_default = !group && geteuid() == 0 && !c->socket;
-	const struct group *entry =
-	    group || is_default ? getgrnam(group ? group : LISTEN_ROOT_GROUP) : NULL;
+	const struct group *group = c->socket_group ? getgrnam(c->socket_group) : NULL;
 
-	if (group && !entry)
-		return cj_reject(err, "socket_group: there is no group '%s'", group);
-	if (entry &&
-	    fchownat(item->dir_fd, item->file, (uid_t)-1, entry->gr_gid, AT_SYMLINK_NOFOLLOW) < 0)
+	if (c->socket_group && !group)
+		return cj_reject(err, "socket_group: there is no group '%s'", c->socket_group);
+	if (group &&
+	    fchownat(item->dir_fd, item->file, (uid_t)-1, group->gr_gid, AT_SYMLINK_NOFOLLOW) < 0)
 		return cj_fail(err, errno, "give '%s' to the group '%s'", item->name,
-			       entry->gr_name);
-	mode_t mode = c->socket_mode ? c->socket_mode : entry ? 0660 : 0600;
-	if (fchmodat(item->dir_fd, item->file, mode, 0) < 0 ||
+			       c->socket_group);
+	if (fchmodat(item->dir_fd, item->file, c->socket_mode, 0) < 0 ||
 	    fstatat(item->dir_fd, item->file, &item->made, AT_SYMLINK_NOFOLLOW) < 0)
 		return cj_fail(err, errno, "open '%s' to its callers", item->name);
 	return 0;

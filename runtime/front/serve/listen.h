@@ -13,10 +13,9 @@
 #include "runtime/front/serve/loop.h"
 #include "runtime/front/serve/service_config.h"
 
-#define LISTENERS_MAX     8
-#define LISTEN_NAME_MAX   256
-#define LISTEN_SOCKET     "api.sock"
-#define LISTEN_ROOT_GROUP "cejail" /* may use root's socket, where there is such a group */
+#define LISTENERS_MAX   8
+#define LISTEN_NAME_MAX 256
+#define LISTEN_SOCKET   "api.sock"
 
 struct listener {
 	struct watch watch;

@@ -24,8 +24,24 @@ static int patience_ms;          /* for what would be waited STEP_TIMEOUT_MS; 0:
 
 int __real_poll(struct pollfd *fds, nfds_t count, int timeout);
 int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout);
+/* Once, of a wait that can take long: in init, whose wait has no end, or in the supervisor. */
+static int poll_errno;
+static bool is_inits;
+
+static bool poll_fails(int timeout)
+{
+	bool is_wait = is_inits ? timeout < 0 && getpid() == 1 : timeout > STEP_TIMEOUT_MS / 2;
+	if (poll_errno == 0 || !is_wait)
+		return false;
+	errno = poll_errno;
+	poll_errno = 0;
+	return true;
+}
+
 int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout)
 {
+	if (poll_fails(timeout))
+		return -1;
 	bool is_step = patience_ms > 0 && timeout > STEP_TIMEOUT_MS / 2;
 	return __real_poll(fds, count, is_step ? patience_ms : timeout);
 }
@@ -459,6 +475,28 @@ static void calls_of_inits_that_fail_are_told(void **state)
 	}
 }
 
+static void a_wait_that_is_interrupted_goes_on_and_another_failure_is_told(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		bool is_interrupted = i < 2;
+		struct run r;
+		run_init(&r, NULL, "exit 0");
+		is_inits = i % 2 == 1;
+		poll_errno = is_interrupted ? EINTR : ENOMEM;
+		int rc = warm(&r);
+		if (rc == 0)
+			rc = start(&r);
+		poll_errno = 0;
+		assert_int_equal(rc, is_interrupted ? 0 : -ENOMEM);
+		if (is_interrupted)
+			assert_int_equal(jail_wait(r.jail, &r.out, &r.err), 0);
+		else
+			assert_said(&r, is_inits ? "wait for the program" : "wait for the interp");
+		run_fini(&r);
+	}
+}
+
 static void a_jail_is_used_once(void **state)
 {
 	(void)state;
@@ -566,6 +604,7 @@ int main(void)
 		cmocka_unit_test(a_launcher_that_is_not_there_is_named),
 		cmocka_unit_test(a_launcher_that_ends_while_it_waits_is_no_outcome),
 		cmocka_unit_test(calls_of_inits_that_fail_are_told),
+		cmocka_unit_test(a_wait_that_is_interrupted_goes_on_and_another_failure_is_told),
 		cmocka_unit_test(a_jail_is_used_once),
 		cmocka_unit_test(a_program_for_another_launcher_is_refused),
 		cmocka_unit_test(a_terminal_has_no_launcher),

@@ -32,6 +32,9 @@ LONG = os.environ.get("CEJAIL_TEST_LONG") == "1"
 # Who runs the tests: the machine's "root", an ordinary "user", or a "container" root with one id.
 WHO = os.environ.get("CEJAIL_TEST_WHO", "root" if os.geteuid() == 0 else "user")
 
+# A service's socket: every `run` goes there.
+REMOTE = os.environ.get("CEJAIL_TEST_REMOTE")
+
 tests = []
 tried_cases = 0
 
@@ -126,6 +129,8 @@ def environment(**more):
 
 def start(*args, env=None, **options):
     """Start cejail and go on; for tests that do something meanwhile."""
+    if REMOTE and args and args[0] == "run":
+        args = ("run", "--remote", REMOTE, *args[1:])
     options.setdefault("stdin", subprocess.DEVNULL)
     options.setdefault("stdout", subprocess.PIPE)
     options.setdefault("stderr", subprocess.PIPE)

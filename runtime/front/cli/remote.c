@@ -37,6 +37,7 @@ struct stream {
 	int fd; /* -1: nowhere */
 	bool escape;
 	uint64_t written; /* of the program's bytes */
+	int error;        /* why it can't be written any more */
 };
 
 struct remote {
@@ -108,6 +109,7 @@ static void write_bytes(struct remote *r, struct stream *s, const char *bytes, s
 		if (put < 0 && errno == EAGAIN)
 			continue;
 		if (put < 0) {
+			s->error = errno;
 			s->fd = -1;
 			cancel(r, 0);
 			return;
@@ -377,6 +379,18 @@ static int hear(struct remote *r, struct cj_error *err)
 
 /* --- the end ---------------------------------------------------------------- */
 
+/* A reader that went away is told by the status alone. */
+static bool is_written(struct remote *r, size_t which)
+{
+	int error = r->streams[which].error;
+
+	if (error == 0 || error == EPIPE)
+		return true;
+	outcome_warn(r->outcome, "standard %s can't be written: %s",
+		     which == 0 ? "output" : "error", strerror(error));
+	return false;
+}
+
 static int finish(struct remote *r, const struct strings *warnings, struct json_writer **out_result,
 		  bool *out_complete, struct cj_error *err)
 {
@@ -392,7 +406,8 @@ static int finish(struct remote *r, const struct strings *warnings, struct json_
 	for (size_t i = 0; i < warnings->count; i++)
 		outcome_warn(o, "%s", warnings->items[i]);
 	for (size_t i = 0; i < 2; i++)
-		*out_complete = complete_stream(r, i, names[i]) && *out_complete;
+		*out_complete = complete_stream(r, i, names[i]) && is_written(r, i) &&
+				*out_complete;
 	if (!remote_artifacts_store(r->result, r->call->artifacts_fd, o))
 		*out_complete = false;
 

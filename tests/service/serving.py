@@ -191,6 +191,7 @@ def _():
         lacks(reply.body.decode(), "/", "the message")
         wait_until(lambda: gone(new), "its jail to be gone", 15)
         equal(other.finish().result["stdout"]["text"], "other\n", "the other one")
+        s.sh("true").has(200)  # each run sweeps up what killed ones left
 
 
 @test("bad options and a bad configuration are one line, and nothing is started")

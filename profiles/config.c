@@ -2,6 +2,8 @@
 /* The built-in defaults, beneath every profile and option.  Pure. */
 #include "profiles/config.h"
 
+#include <string.h>
+
 void config_init(struct config *c)
 {
 	*c = (struct config){
@@ -28,4 +30,37 @@ void config_fini(struct config *c)
 {
 	arena_fini(&c->arena);
 	config_init(c); /* nothing points into freed memory afterwards */
+}
+
+/* Every list: a copy must not grow into its original's room. */
+static const size_t lists[] = {
+#define AT(field) offsetof(struct config, field)
+	AT(ro_binds), AT(binds),      AT(connects), AT(files), AT(command),
+	AT(shell),    AT(extensions), AT(preload),  AT(env),   AT(allow),
+#undef AT
+};
+
+static int copy_list(struct strings *list, struct arena *a)
+{
+	struct strings old = *list;
+
+	*list = (struct strings){ 0 };
+	for (size_t i = 0; i < old.count; i++)
+		if (strings_add(list, a, old.items[i]) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+int config_copy(struct config *c, const struct config *from, struct cj_error *err)
+{
+	int rc = 0;
+
+	*c = *from;
+	c->arena = (struct arena){ 0 };
+	for (size_t i = 0; rc == 0 && i < sizeof(lists) / sizeof(lists[0]); i++)
+		rc = copy_list((struct strings *)((char *)c + lists[i]), &c->arena);
+	if (rc == 0)
+		return 0;
+	config_fini(c);
+	return cj_fail(err, ENOMEM, "copy a profile's settings");
 }

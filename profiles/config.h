@@ -90,3 +90,5 @@ struct config {
 /* Built-in defaults; cannot fail (nothing is allocated). */
 void config_init(struct config *c);
 void config_fini(struct config *c);
+/* The same settings, in an arena of its own; borrows the texts.  `c` is filled also on failure. */
+int config_copy(struct config *c, const struct config *from, struct cj_error *err);

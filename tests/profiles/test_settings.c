@@ -259,6 +259,43 @@ static void values_arrive_in_their_fields(void **state)
 	config_fini(&c);
 }
 
+static struct strings *list_of(struct config *c, const struct setting *s)
+{
+	return (struct strings *)(void *)((char *)c + s->offset);
+}
+
+static void a_copys_lists_grow_without_the_originals(void **state)
+{
+	struct config original, copy;
+	struct cj_error err = { 0 };
+	size_t lists = 0;
+	(void)state;
+
+	config_init(&original);
+	original.wall_ms = 77;
+	for (size_t i = 0; i < settings_count; i++)
+		if (settings[i].kind == SETTING_LIST &&
+		    list_of(&original, &settings[i])->count == 0)
+			assert_int_equal(
+			    strings_add(list_of(&original, &settings[i]), &original.arena, "one"),
+			    0);
+	assert_int_equal(config_copy(&copy, &original, &err), 0);
+	assert_int_equal(copy.wall_ms, 77);
+	for (size_t i = 0; i < settings_count; i++) {
+		const struct setting *s = &settings[i];
+		if (s->kind != SETTING_LIST || list_of(&copy, s)->count > 1)
+			continue;
+		assert_string_equal(list_of(&copy, s)->items[0], "one");
+		assert_int_equal(strings_add(list_of(&copy, s), &copy.arena, "two"), 0);
+		assert_int_equal(list_of(&original, s)->count, 1);
+		assert_null(list_of(&original, s)->items[1]);
+		lists++;
+	}
+	assert_true(lists > 5);
+	config_fini(&copy);
+	config_fini(&original);
+}
+
 static void json_may_come_with_and_without_a_file(void **state)
 {
 	(void)state;
@@ -390,6 +427,7 @@ int main(void)
 		cmocka_unit_test(the_schema_has_the_tables_keys_in_order),
 		cmocka_unit_test(the_manual_page_has_the_tables_keys_in_order),
 		cmocka_unit_test(values_arrive_in_their_fields),
+		cmocka_unit_test(a_copys_lists_grow_without_the_originals),
 		cmocka_unit_test(json_may_come_with_and_without_a_file),
 		cmocka_unit_test(text_is_copied_not_borrowed),
 		cmocka_unit_test(a_variable_set_twice_is_one_variable),

@@ -137,8 +137,8 @@ static bool is_within_rights(struct posted *p)
 	const struct rights *rights = p->call->account->rights;
 	struct cj_error err = { 0 };
 
-	if (profile_load(&p->asked, p->request.profile, &err) < 0) {
-		fail(p, &err, "read a profile");
+	if (config_copy(&p->asked, p->profile, &err) < 0) {
+		fail(p, &err, "judge a request");
 		return false;
 	}
 	int rc = request_apply(&p->request, rights->host_paths, &p->asked, &err);

@@ -72,6 +72,11 @@ int main(int argc, char **argv)
 	slog_init();
 	if (fd_claim_stdio(&open_streams, &err) < 0)
 		return fail(&err);
+	/* All times are UTC: gmtime(3) needn't look for the host's zone at every reply. */
+	if (setenv("TZ", "UTC0", 1) < 0) {
+		(void)!cj_fail(&err, errno, "set TZ");
+		return fail(&err);
+	}
 	(void)signal(SIGPIPE, SIG_IGN); /* a caller that went away is an EPIPE; cannot fail */
 	if (serve_options_parse((const char *const *)argv + (argc > 0), &options, &err) < 0)
 		return fail(&err);

@@ -132,16 +132,22 @@ static int refuse_second(struct cj_error *err)
 
 /* --- a launcher, ahead of its program ------------------------------------------------ */
 
-#define LAST_WORDS_MAX 4096
+/* Twice what a pipe holds, pipe(7); who goes on printing is not listened to. */
+#define LAST_WORDS_MAX   4096
+#define LAST_WORDS_PARTS 32
 
 /* What it printed is not the program's.  Of an error its last line is worth telling. */
 static void take_last_words(struct jail *j, struct cj_error *err)
 {
 	char text[LAST_WORDS_MAX], line[CJ_ERROR_HINT_MAX - 16];
 	ssize_t size = 0;
-	for (size_t i = RELAY_STDOUT; i <= RELAY_STDERR; i++)
-		for (ssize_t got; (got = sys_read(j->relays[i].in_fd, text, sizeof(text))) > 0;)
-			size = got;
+	for (size_t i = RELAY_STDOUT; i <= RELAY_STDERR; i++) {
+		ssize_t got = 1;
+		for (int n = 0; got > 0 && n < LAST_WORDS_PARTS; n++) {
+			got = sys_read(j->relays[i].in_fd, text, sizeof(text));
+			size = got > 0 ? got : size;
+		}
+	}
 	while (size > 0 && text[size - 1] == '\n')
 		size--;
 	const char *begin = size > 0 ? memrchr(text, '\n', (size_t)size) : NULL;

@@ -403,6 +403,17 @@ static void a_launcher_that_is_never_ready_is_given_up(void **state)
 	run_fini(&r);
 }
 
+static void one_that_never_stops_printing_is_given_up_too(void **state)
+{
+	(void)state;
+	struct run r;
+	run_init(&r, "yes >&2", "exit 0");
+	patience_ms = 300;
+	assert_int_equal(warm(&r), -ETIMEDOUT);
+	patience_ms = 0;
+	run_fini(&r);
+}
+
 static void a_launcher_that_ends_says_how(void **state)
 {
 	(void)state;
@@ -600,6 +611,7 @@ int main(void)
 		cmocka_unit_test(getting_ready_for_too_long_is_refused_where_time_is_limited),
 		cmocka_unit_test(refused_calls_do_not_hold_a_launcher_up),
 		cmocka_unit_test(a_launcher_that_is_never_ready_is_given_up),
+		cmocka_unit_test(one_that_never_stops_printing_is_given_up_too),
 		cmocka_unit_test(a_launcher_that_ends_says_how),
 		cmocka_unit_test(a_launcher_that_is_not_there_is_named),
 		cmocka_unit_test(a_launcher_that_ends_while_it_waits_is_no_outcome),

@@ -21,7 +21,6 @@
 #define HTTP_CONNECTIONS_MAX 1024
 #define HTTP_PER_CALLER_MAX  512        /* one uid, or all of TCP */
 #define HTTP_IDLE_MS         60000      /* between two requests on a connection */
-#define HTTP_STALL_S         30         /* a reply that nobody reads */
 #define HTTP_STREAM_MAX      (1u << 20) /* of events that wait for a slow caller */
 #define HTTP_PATH_MAX        256
 

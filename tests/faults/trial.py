@@ -444,8 +444,9 @@ def judge(seen, base, call, name):
 
 
 def is_release(call):
-    """A record or a cgroup that can't be removed is left to the next run, or to gc: jail.c says so."""
-    return call.phase == "after" and call.name in ("unlinkat", "rmdir", "flock")
+    """A record or a cgroup that can't be removed, or that can't be seen to be ours still, is left to the next
+    run, or to gc: jail.c says so."""
+    return call.phase == "after" and call.name in ("unlinkat", "rmdir", "flock", "newfstatat", "fstat")
 
 
 def judge_same(seen, base, call, name):

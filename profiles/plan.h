@@ -99,6 +99,9 @@ int plan_make(struct config *c, const struct invocation *inv, struct plan *out_p
 int plan_launcher(struct config *c, const struct plan *plan, struct program *out,
 		  struct cj_error *err);
 
+/* What {file} is called inside, for this file of the caller's (NULL: none).  NULL: no memory. */
+const char *plan_code_name(const struct config *c, const char *file, struct arena *a);
+
 /* Only what excludes what; for a run that takes place elsewhere. */
 int plan_check(struct config *c, const struct invocation *inv, struct cj_error *err);
 

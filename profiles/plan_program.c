@@ -29,21 +29,19 @@ static bool list_has(const struct strings *list, const char *text)
 }
 
 /*
- * What {file} is called inside.  A file keeps its extension where the profile knows it (node
- * takes .mjs and .js for two languages), and nothing else of its name: the caller's names do
- * not reach the program.
+ * A file keeps its extension where the profile knows it (node takes .mjs and .js for two
+ * languages), and nothing else of its name: the caller's names do not reach the program.
  */
-static const char *code_file_name(struct planner *p)
+const char *plan_code_name(const struct config *c, const char *file, struct arena *a)
 {
-	struct config *c = p->c;
 	const char *name = c->file_name ? c->file_name : DEFAULT_STEM;
-	const char *extension = p->inv->file ? strrchr(paths_name(p->inv->file), '.') : NULL;
+	const char *extension = file ? strrchr(paths_name(file), '.') : NULL;
 	if (!extension || !list_has(&c->extensions, extension))
 		return name;
 
 	const char *dot = strrchr(name, '.');
 	size_t stem = dot ? (size_t)(dot - name) : strlen(name);
-	return arena_printf(&c->arena, "%.*s%s", (int)stem, name, extension);
+	return arena_printf(a, "%.*s%s", (int)stem, name, extension);
 }
 
 static enum code_source source_of(const struct planner *p)
@@ -71,7 +69,7 @@ int plan_code(struct planner *p, struct cj_error *err)
 	}
 	program->code_name = p->inv->file ? p->inv->file : "-c";
 
-	const char *name = code_file_name(p);
+	const char *name = plan_code_name(p->c, p->inv->file, &p->c->arena);
 	program->code_path = name ? arena_printf(&p->c->arena, PLACE_BOX "/%s", name) : NULL;
 	return program->code_path ? 0 : no_memory(err);
 }

@@ -5,14 +5,41 @@ With CEJAIL_TEST_REMOTE every `run` is a service's.  A row: subject, a part of t
 such a run can't be asked that; it is skipped with the reason, which is no failure.
 """
 
+SLOW_READER = "a service leaves events out for who is slow, and says so: service/streaming.py"
+ELSEWHERE = "the program is a process below the service, not below the test"
+OWN_NAMES = "the record bears the prepared jail's name; GET /v1/runs has the run's"
+ITS_OWN = "profiles are the service's own, and their names alone are sent"
+TERMINAL = "a service has no terminal to give"
+
 ROWS = (
     ("basics", "--dry-run prints", "the plan is the service's"),
     ("inputs", "copies a directory with all below it", "symbolic links can't be sent to a service, and are refused"),
     ("inputs", "--args-json lands as", "the value is sent, not its spelling"),
-    ("output", "a hundred megabytes pass", "a service leaves events out for who is slow, and says so: streaming.py"),
-    ("output", "a slow reader gets", "a service leaves events out for who is slow, and says so: streaming.py"),
-    ("isolation", "host uid 0 is never mapped", "the program is a process below the service, not below the test"),
-    ("isolation", "two jails of root have", "the program is a process below the service, not below the test"),
+    ("output", "a hundred megabytes pass", SLOW_READER),
+    ("output", "a slow reader gets", SLOW_READER),
+    ("isolation", "host uid 0 is never mapped", ELSEWHERE),
+    ("isolation", "two jails of root have", ELSEWHERE),
+    ("lifecycle", "an end of its output that a program sends", TERMINAL),
+    ("lifecycle", "fills both pipes at once", SLOW_READER),
+    ("lifecycle", "ps lists a run", OWN_NAMES),
+    ("lifecycle", "kill ends a run by its id", OWN_NAMES),
+    ("lifecycle", "gc sweeps what a killed", OWN_NAMES),
+    ("lifecycle", "an id can be in use only once", "the words are the service's: service/api.py"),
+    ("lifecycle", "the supervisor's memory", "the supervisor is the service's: service/load.py"),
+    ("lifecycle", "--tty gives", TERMINAL),
+    ("lifecycle", "TIOCSTI", TERMINAL),
+    ("bad_input", "a profile's name can't lead out", ITS_OWN),
+    ("bad_input", "an unknown key is refused", ITS_OWN),
+    ("bad_input", "a duplicate key is refused", ITS_OWN),
+    ("bad_input", "malformed JSON and trailing", ITS_OWN),
+    ("bad_input", "deep, huge and non-UTF-8", ITS_OWN),
+    ("bad_input", "a value of the wrong kind", ITS_OWN),
+    ("bad_input", "a profile that others may write", ITS_OWN),
+    ("bad_input", "a missing interpreter is named", ITS_OWN),
+    ("profiles", "in the user's own directory", ITS_OWN),
+    ("profiles", "an option is stronger", ITS_OWN),
+    ("profiles", "{args} is where", ITS_OWN),
+    ("profiles", "a filter of its own", ITS_OWN),
 )
 
 

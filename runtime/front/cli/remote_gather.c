@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "profiles/paths.h"
+#include "profiles/profile.h"
 #include "rootfs/inputs.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/scope.h"
@@ -127,8 +128,6 @@ static int make_all_absolute(struct gather *g, struct cj_error *err)
 		rc = make_absolute(g, &c->rootfs, 0, true, err);
 	if (rc == 0 && strchr(c->seccomp, '/'))
 		rc = paths_absolute(c->seccomp, &c->arena, &c->seccomp, err);
-	if (rc == 0 && strchr(g->out->profile, '/'))
-		rc = paths_absolute(g->out->profile, &c->arena, &g->out->profile, err);
 	return rc;
 }
 
@@ -240,6 +239,28 @@ static int read_stream(struct gather *g, int fd, size_t max, const char *what,
 	return 0;
 }
 
+/*
+ * A file that keeps its extension (.mjs) is called so at the service, too: told from the profile as
+ * it is here.  Where there is none, the service's own name for it serves.
+ */
+static int choose_file_name(struct gather *g, const char *file, struct cj_error *err)
+{
+	struct cj_error ignored = { 0 };
+	struct config here;
+
+	config_init(&here);
+	if (profile_load(&here, g->out->profile, &ignored) == 0) {
+		const char *plain = plan_code_name(&here, NULL, &here.arena);
+		const char *name = plan_code_name(&here, file, &g->c->arena);
+		if (!name || !plain)
+			(void)!no_memory(err);
+		else if (strcmp(name, plain) != 0)
+			g->out->file_name = name;
+	}
+	config_fini(&here);
+	return -err->code;
+}
+
 static int gather_code(struct gather *g, const char *file, struct cj_error *err)
 {
 	struct remote_bytes *code = &g->out->code;
@@ -254,7 +275,9 @@ static int gather_code(struct gather *g, const char *file, struct cj_error *err)
 		return read_stream(g, STDIN_FILENO, CODE_BYTES_MAX, "standard input", code, err);
 
 	auto_fd int fd = fd_open_regular(file, err);
-	return fd < 0 ? fd : read_stream(g, fd, CODE_BYTES_MAX, file, code, err);
+	if (fd < 0 || read_stream(g, fd, CODE_BYTES_MAX, file, code, err) < 0)
+		return -err->code;
+	return choose_file_name(g, file, err);
 }
 
 static int gather_args_json(struct gather *g, struct cj_error *err)
@@ -280,6 +303,12 @@ int remote_gather(struct config *c, const struct options *o, const struct invoca
 {
 	struct gather g = { .c = c, .out = out, .warnings = warnings };
 
+	if (strchr(out->profile, '/')) {
+		int rc = cj_reject(err, "--profile: '%s' is a file, and a service has its own",
+				   out->profile);
+		cj_hint(err, "name one of the service's: GET /v1/profiles");
+		return rc;
+	}
 	out->config = c;
 	out->is_command = inv->is_command;
 	out->args = inv->args;

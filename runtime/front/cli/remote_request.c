@@ -63,6 +63,10 @@ static void put_program(struct json_writer *w, const struct remote_request *r)
 		put_words(w, "command", r->args);
 	} else {
 		put_blob(w, "code", &r->code);
+		if (r->file_name) {
+			json_put_key(w, "file_name");
+			json_put_string(w, r->file_name);
+		}
 		if (r->args && r->args[0])
 			put_words(w, "args", r->args);
 	}

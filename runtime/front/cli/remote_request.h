@@ -27,6 +27,7 @@ struct remote_file {
 
 struct remote_request {
 	const char *profile, *id;
+	const char *file_name;       /* what the code is called inside; NULL: as the profile says */
 	const struct config *config; /* the options' values; */
 	const bool *wanted;          /* rows of settings[] that go into the request */
 	bool is_command;

@@ -57,6 +57,22 @@ static const char *read_now(void)
 	return reader.text;
 }
 
+static void a_line_made_elsewhere_is_passed_on_or_counted_as_dropped(void **state)
+{
+	(void)state;
+	static char line[EVENTS_QUEUE_MAX / 4];
+	auto_events struct events e;
+	events_init(&e, reader.write_fd);
+	events_pass(&e, "{\"type\":\"start\"}", 16);
+	assert_string_equal(read_now(), "{\"type\":\"start\"}\n");
+
+	memset(line, 'x', sizeof(line));
+	for (size_t i = 0; i < 8; i++) /* nobody reads */
+		events_pass(&e, line, sizeof(line));
+	assert_true(e.dropped > 0);
+	assert_true(e.end - e.start <= EVENTS_QUEUE_MAX);
+}
+
 static void output_is_told_as_it_comes(void **state)
 {
 	(void)state;
@@ -262,6 +278,7 @@ static void nobody_asked_is_nothing_to_do(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		WITH_READER(a_line_made_elsewhere_is_passed_on_or_counted_as_dropped),
 		WITH_READER(output_is_told_as_it_comes),
 		WITH_READER(bytes_that_are_no_text_come_as_base64),
 		WITH_READER(a_character_in_two_pieces_comes_whole),

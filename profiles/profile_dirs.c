@@ -40,6 +40,12 @@ static void cut_components(char *path, unsigned n)
 	}
 }
 
+static bool ends_with(const char *text, const char *end)
+{
+	size_t size = strlen(text), end_size = strlen(end);
+	return size >= end_size && strcmp(text + size - end_size, end) == 0;
+}
+
 /* Where "/build/" stands in a path, the last time; NULL: nowhere. */
 static char *find_build(char *path)
 {
@@ -50,7 +56,8 @@ static char *find_build(char *path)
 }
 
 /*
- * PREFIX/bin/cejail has PREFIX/share/cejail/profiles; TREE/build/VARIANT/... has TREE/profiles.
+ * PREFIX/bin/cejail and PREFIX/libexec/cejail/serve have PREFIX/share/cejail/profiles;
+ * TREE/build/VARIANT/... has TREE/profiles.
  * Nothing else above the program is looked at: a program copied to /tmp must not read
  * profiles that anybody can put into /tmp.
  */
@@ -63,7 +70,8 @@ static bool find_beside_program(char *out, size_t out_size)
 	exe[size] = '\0';
 
 	memcpy(prefix, exe, (size_t)size + 1);
-	cut_components(prefix, 2);
+	cut_components(prefix, 1);
+	cut_components(prefix, ends_with(prefix, "/libexec/cejail") ? 2 : 1);
 	int n = snprintf(out, out_size, "%s/share/cejail/profiles", prefix);
 	if (n > 0 && (size_t)n < out_size && is_directory(out))
 		return true;

@@ -9,6 +9,7 @@ SLOW_READER = "a service leaves events out for who is slow, and says so: service
 ELSEWHERE = "the program is a process below the service, not below the test"
 OWN_NAMES = "the record bears the prepared jail's name; GET /v1/runs has the run's"
 ITS_OWN = "profiles are the service's own, and their names alone are sent"
+OTHER_NET = "the tests' Internet is a network namespace, and the service is in another"
 TERMINAL = "a service has no terminal to give"
 
 ROWS = (
@@ -17,8 +18,13 @@ ROWS = (
     ("inputs", "--args-json lands as", "the value is sent, not its spelling"),
     ("output", "a hundred megabytes pass", SLOW_READER),
     ("output", "a slow reader gets", SLOW_READER),
+    ("output", "a full device as standard", "the run may have ended before that is seen here: its status stays, the exit status is 125"),
     ("isolation", "host uid 0 is never mapped", ELSEWHERE),
     ("isolation", "two jails of root have", ELSEWHERE),
+    ("network", "", OTHER_NET),
+    ("network_closed", "", OTHER_NET),
+    ("network_allow", "", OTHER_NET),
+    ("network_ends", "", OTHER_NET),
     ("lifecycle", "an end of its output that a program sends", TERMINAL),
     ("lifecycle", "fills both pipes at once", SLOW_READER),
     ("lifecycle", "ps lists a run", OWN_NAMES),

@@ -176,9 +176,10 @@ def _():
 
 @test("kill -9 of a worker ends its jail, its caller is told, the others go on", limit=90)
 def _():
-    with Service() as s:
+    with Service(config={"pool": {"python": {"jails": 0, "interpreters": 0}}}) as s:  # no workers but the runs'
         other = s.background(s.sh, "sleep 3; echo other", id="other")
         s.await_state("other", "running")
+        time.sleep(0.5)  # until its worker is there, too
         before = set(s.workers())
         first = s.background(s.sh, "sleep 61 & sleep 62", id="first")
         s.await_state("first", "running")
@@ -230,7 +231,7 @@ def _():
         listener.bind(path)
         listener.listen(64)
         fd = listener.fileno()
-        script = f'exec 3<&{fd} {fd}<&-; LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" serve --config "$1"'
+        script = f'exec 3<&{fd}; LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" serve --config "$1"'
         config = f.file("c.json", '{"probe_interval": "1h"}')
         process = subprocess.Popen(["/bin/bash", "-c", script, CEJAIL, config], env=environment(), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, pass_fds=(fd,))
         try:

@@ -118,6 +118,25 @@ def validator(name):
     return jsonschema.Draft202012Validator(schema)
 
 
+def references(value):
+    """Every "$ref" in a schema, however deep."""
+    if isinstance(value, dict):
+        yield from (text for key, text in value.items() if key == "$ref" and isinstance(text, str))
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from references(inner)
+
+
+def check_all():
+    """Each file is a schema, or the OpenAPI file, and what it refers to is there."""
+    files = {path.stem: json.loads(path.read_text()) for path in sorted((PROFILES / "schema").glob("*.json"))}
+    known = {f"{name}.json" for name in files} | {schema.get("$id") for schema in files.values()}
+    for name, schema in files.items():
+        if name != "openapi":
+            validator(name)
+        lost = [ref for ref in references(schema) if not ref.startswith("#") and ref.split("#")[0] not in known]
+        check(not lost, f"what '{name}' refers to is there", ", ".join(lost))
+
+
 def problem_of(schema, value):
     """The first error, with its place; None when there is none."""
     for error in schema.iter_errors(value):
@@ -188,6 +207,7 @@ def main():
     parser.add_argument("results", nargs="*", help="files with results")
     options = parser.parse_args()
 
+    check_all()
     profile, result = validator("profile"), validator("result")
     check_profiles(profile)
     check_requests(validator("request"), profile)

@@ -120,7 +120,7 @@ class Service:
             raise Failure(f"the service ended with {self.process.returncode}: {self.said()!r}")
         try:
             return self.get("/readyz").status == 200
-        except (ConnectionError, FileNotFoundError):
+        except (ConnectionError, FileNotFoundError, PermissionError):  # not there, or not open to us, yet
             return False
 
     def said(self):

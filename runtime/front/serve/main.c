@@ -43,9 +43,24 @@ static int check(struct service_config *config)
 	return fflush(stdout) == 0 ? EXIT_SUCCESS : SERVE_FAILED;
 }
 
-static int serve(const struct serve_options *options, struct service_config *config)
+/* Takes the configuration. */
+static int serve(const struct serve_options *options, struct service_config *config,
+		 const struct fake_file *fake, struct cj_error *err)
 {
 	struct spawner spawner = SPAWNER_NULL;
+
+	spawner.fake = fake;
+	if (spawner_start(&spawner, err) < 0 || tokens_load(config, err) < 0) {
+		setup_free(&config);
+		spawner_end(&spawner);
+		return -err->code;
+	}
+	return server_run(options, config, &spawner, err);
+}
+
+/* Takes the configuration. */
+static int serve_or_fake(const struct serve_options *options, struct service_config *config)
+{
 	struct fake_file fake = { 0 };
 	struct cj_error err = { 0 };
 
@@ -53,13 +68,9 @@ static int serve(const struct serve_options *options, struct service_config *con
 		setup_free(&config);
 		return fail(&err);
 	}
-	spawner.fake = options->fake ? &fake : NULL;
-	if (spawner_start(&spawner, &err) < 0 || tokens_load(config, &err) < 0) {
-		setup_free(&config);
-		spawner_end(&spawner);
-		return fail(&err);
-	}
-	return server_run(options, config, &spawner, &err) < 0 ? fail(&err) : EXIT_SUCCESS;
+	int rc = serve(options, config, options->fake ? &fake : NULL, &err);
+	arena_fini(&fake.arena);
+	return rc < 0 ? fail(&err) : EXIT_SUCCESS;
 }
 
 int main(int argc, char **argv)
@@ -84,5 +95,5 @@ int main(int argc, char **argv)
 		return print_help();
 	if (setup_read(&options, &config, &err) < 0)
 		return fail(&err);
-	return options.check_only ? check(config) : serve(&options, config);
+	return options.check_only ? check(config) : serve_or_fake(&options, config);
 }

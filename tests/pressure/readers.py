@@ -64,7 +64,7 @@ def _():
                 path = f / f"{kind}-{stream}"
                 where = {name: away for name in ("stdout", "stderr") if stream in (name, "both")}
                 runs.append((f"{kind}, {stream}", path, start(
-                    "run", "-p", "base", "--network", "none", "-t", "1", f"--json={path}", "--max-output", "8K", "--",
+                    "run", "-p", "base", "--network", "none", "-t", str(SLOW), f"--json={path}", "--max-output", "8K", "--",
                     "/bin/sh", "-c", script, **{"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, **where})))  # fmt: skip
                 os.close(away)
         for name, path, process in runs:
@@ -126,7 +126,7 @@ def _():
     with Folder() as f:
         away, ours = unread("pipe")
         size = 100000
-        process = start("run", "-p", "base", "--network", "none", "-t", "1", f"--json={f / 'r'}", "--max-output", "1M", "--",
+        process = start("run", "-p", "base", "--network", "none", "-t", str(SLOW), f"--json={f / 'r'}", "--max-output", "1M", "--",
                         "/bin/sh", "-c", f"head -c {size} /dev/zero | tr '\\0' x", stdout=away)  # fmt: skip
         os.close(away)
         done = finish(process, 20)

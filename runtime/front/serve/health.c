@@ -70,12 +70,18 @@ int health_adopt(struct service *s, struct cj_error *err)
 
 /* --- the probe ------------------------------------------------------------------ */
 
+/* Any caller may read how it ended; why, with what is the host's, is for the log, once. */
 static void keep_problem(struct health *h, const char *status, const char *why)
 {
+	char problem[sizeof(h->problem)];
+
 	h->succeeded = false;
 	(void)snprintf(h->status, sizeof(h->status), "%s", status);
-	(void)snprintf(h->problem, sizeof(h->problem), "the probe of profile '%s' failed: %s",
-		       h->profile, why);
+	(void)snprintf(problem, sizeof(problem),
+		       "a run of profile '%s' does not work: it ends as '%s'", h->profile, status);
+	if (strcmp(problem, h->problem) != 0)
+		slog(SLOG_ERROR, "", "not ready: %s: %s", problem, why);
+	memcpy(h->problem, problem, sizeof(problem));
 }
 
 static const char *text_of(const struct json_node *object, const char *key)
@@ -112,7 +118,7 @@ static void read_result(struct health *h, const char *text, size_t size)
 	h->warnings = h->limits = (struct strings){ 0 };
 	if (json_parse("result", text, size, &h->arena, &result, &err) < 0 ||
 	    result->type != JSON_OBJECT || keep_list(h, result) < 0) {
-		keep_problem(h, "internal", "its result can't be read");
+		keep_problem(h, api_rows[API_INTERNAL].code, "its result can't be read");
 		return;
 	}
 	const char *status = text_of(result, "status");
@@ -133,7 +139,6 @@ static void on_landed(void *context, const char *result, size_t size, enum api_c
 {
 	struct service *s = context;
 	struct health *h = &s->health;
-	bool had_succeeded = h->has_probed && h->succeeded;
 
 	h->is_probing = false;
 	h->has_probed = true;
@@ -143,8 +148,6 @@ static void on_landed(void *context, const char *result, size_t size, enum api_c
 	else
 		keep_problem(h, api_rows[why].code, api_rows[why].message);
 	h->next_ms = h->probed_ms + (h->succeeded ? s->config->probe_ms : PROBE_RETRY_MS);
-	if (!h->succeeded && had_succeeded)
-		slog(SLOG_ERROR, "", "%s", h->problem);
 }
 
 static int write_probe(const struct health *h, char **out_body, size_t *out_size,
@@ -204,8 +207,7 @@ int health_tick(struct service *s, uint64_t now_ms)
 	h->has_probed = true;
 	h->probed_ms = now_ms;
 	h->next_ms = now_ms + PROBE_RETRY_MS;
-	keep_problem(h, "internal", "it can't be begun");
-	slog_failure(SLOG_ERROR, "", &err, "begin a probe");
+	keep_problem(h, api_rows[API_INTERNAL].code, err.msg);
 	return PROBE_RETRY_MS;
 }
 

@@ -104,6 +104,8 @@ void http_add(struct http *h, int fd, bool is_tcp)
 	}
 	struct exchange *x = has_room_for(h, caller) ? calloc(1, sizeof(*x)) : NULL;
 	if (!x) {
+		h->ops.replied(h->ops.context, api_rows[API_QUEUE_FULL].http_status,
+			       API_QUEUE_FULL);
 		http_answer_raw(fd, API_QUEUE_FULL, NULL);
 		cj_close(&fd);
 		return;

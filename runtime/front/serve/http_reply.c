@@ -246,8 +246,8 @@ void http_answer_raw(int fd, enum api_code code, const char *request_id)
 	    snprintf(head, sizeof(head),
 		     "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\n"
 		     "Content-Length: %zu\r\nX-Request-Id: %s\r\n%sConnection: close\r\n\r\n",
-		     row->http_status, row->code, size, request_id,
-		     row->http_status == 503 ? "Retry-After: 1\r\n" : "");
+		     row->http_status, MHD_get_reason_phrase_for(row->http_status), size,
+		     request_id, row->http_status == 503 ? "Retry-After: 1\r\n" : "");
 	/* As much as goes at once: this caller has had its time. */
 	if (send(fd, head, (size_t)used, MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE) == used)
 		(void)send(fd, text, size, MSG_DONTWAIT | MSG_NOSIGNAL);

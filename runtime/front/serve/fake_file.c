@@ -229,7 +229,7 @@ static int read_artifact_content(const struct reader *r, const struct json_node 
 				 struct cj_error *err)
 {
 	struct artifact *a = out;
-	struct blob bytes;
+	struct blob bytes = { .size = 0 };
 	struct sha256 hash;
 
 	if (read_blob(r, node, &bytes, err) < 0)

@@ -62,7 +62,7 @@ static int read_text(const struct reader *r, const struct json_node *node, const
 static int read_name(const struct reader *r, const struct json_node *node, const char *const *names,
 		     size_t count, unsigned *out, struct cj_error *err)
 {
-	const char *text = NULL;
+	const char *text = "";
 	if (read_text(r, node, &text, err) < 0)
 		return -err->code;
 	for (size_t i = 0; i < count; i++) {

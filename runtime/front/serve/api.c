@@ -138,6 +138,7 @@ static bool is_clear(struct exchange *x)
 	static const char *const once[] = { "Host", "Content-Length", "Transfer-Encoding",
 					    "Authorization", "Content-Type" };
 	const char *length = exchange_header(x, "Content-Length");
+	const char *coding = exchange_header(x, "Transfer-Encoding");
 	struct cj_error ignored = { 0 };
 	uint64_t size = 0;
 
@@ -146,8 +147,10 @@ static bool is_clear(struct exchange *x)
 			return false;
 	if (exchange_is_http_1_1(x) && !exchange_header(x, "Host"))
 		return false;
-	return !length || (!exchange_header(x, "Transfer-Encoding") &&
-			   parse_u64(length, 0, UINT64_MAX, &size, &ignored) == 0);
+	/* libmicrohttpd reads what has any other coding to the end of the connection. */
+	if (coding)
+		return !length && strcasecmp(coding, "chunked") == 0;
+	return !length || parse_u64(length, 0, UINT64_MAX, &size, &ignored) == 0;
 }
 
 /* A body longer than its cap is refused before it is read; one that hides its length is counted. */
@@ -189,9 +192,10 @@ static const struct route *let_in(struct service *s, struct exchange *x, struct 
 
 	*out = (struct api_call){ .service = s, .exchange = x, .name = name };
 	if (!is_clear(x)) {
-		exchange_refuse(x, API_BAD_REQUEST,
-				"a header that must stand there once does so twice, or not at all",
-				NULL, 0);
+		exchange_refuse(
+		    x, API_BAD_REQUEST,
+		    "the request does not say in one way where it ends, or whom it is for", NULL,
+		    0);
 		return NULL;
 	}
 	if (!has_safe_origin(x)) {

@@ -2,7 +2,7 @@
 """What of these tests is only about a run that takes place here.
 
 With CEJAIL_TEST_REMOTE every `run` is a service's.  A row: subject, a part of the sentence, and why
-such a run can't be asked that; it is skipped with the reason, which is no failure.
+such a run can't be asked that.
 """
 
 SLOW_READER = "a service leaves events out for who is slow, and says so: service/streaming.py"
@@ -34,6 +34,7 @@ ROWS = (
     ("lifecycle", "the supervisor's memory", "the supervisor is the service's: service/load.py"),
     ("lifecycle", "--tty gives", TERMINAL),
     ("lifecycle", "TIOCSTI", TERMINAL),
+    ("bad_input", "larger than --disk", "the service's own caps come first: service/malformed.py"),
     ("bad_input", "a profile's name can't lead out", ITS_OWN),
     ("bad_input", "an unknown key is refused", ITS_OWN),
     ("bad_input", "a duplicate key is refused", ITS_OWN),

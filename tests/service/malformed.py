@@ -80,6 +80,32 @@ def _():
         still_serves(s)
 
 
+@test("bodies of many callers together have a cap, too; what was held is given back")
+def _():
+    head = b"POST /v1/runs HTTP/1.1\r\nHost: x\r\nContent-Length: 33554432\r\n\r\n"
+    with Service(config={"body_max": "32M", "stdin_max": "32M", "receive_timeout": "60s"}) as s:
+        callers, answers = [], []
+        for _ in range(10):
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            sock.settimeout(60 * SLOW)
+            sock.connect(s.socket)
+            callers.append(sock)
+            try:
+                sock.sendall(head + b" " * (31 << 20))
+                sock.settimeout(0.05 * SLOW)
+                answers.append(status_of(sock.recv(4096)))
+            except TimeoutError:
+                answers.append(None)  # it waits for the rest
+            except OSError:
+                answers.append(status_of(sock.recv(4096)))
+        equal(answers[:3], [None] * 3, "the first ones")
+        equal(set(answers[-3:]), {503}, "the last ones")
+        for sock in callers:
+            sock.close()
+        still_serves(s)
+        wait_until(lambda: s.run("1", stdin="x" * (20 << 20)).status == 200, "room for a large one again", 20)
+
+
 @test("a request that does not become whole in time is refused, and holds up nobody")
 def _():
     with Service(config={"receive_timeout": "700ms"}) as s:

@@ -165,23 +165,36 @@ static void begin(struct exchange *x, const char *url, const char *method)
 	x->http->ops.begun(x->http->ops.context, x);
 }
 
-/* False: no memory, or past what any request may have. */
-static bool add_body(struct exchange *x, const char *bytes, size_t size)
+static bool make_room(struct exchange *x, size_t room)
 {
-	if (size > x->http->body_max - x->size)
+	struct http *h = x->http;
+
+	if (room <= x->room)
+		return true;
+	room *= 2;
+	char *grown = room - x->room <= HTTP_BODIES_MAX - h->bodies ? realloc(x->body, room) : NULL;
+	if (!grown)
 		return false;
-	if (x->size + size + 1 > x->room) {
-		size_t room = 2 * (x->size + size + 1);
-		char *grown = realloc(x->body, room);
-		if (!grown)
-			return false;
-		x->body = grown;
-		x->room = room;
-	}
+	h->bodies += room - x->room;
+	x->charged += room - x->room;
+	x->body = grown;
+	x->room = room;
+	return true;
+}
+
+/* Why it can't be taken: past what one request may have, or all of them; else API_CODE_COUNT. */
+static enum api_code add_body(struct exchange *x, const char *bytes, size_t size)
+{
+	size_t max = x->http->body_max; /* a reload may have lowered it meanwhile */
+
+	if (size > max || x->size > max - size)
+		return API_TOO_LARGE;
+	if (!make_room(x, x->size + size + 1))
+		return API_QUEUE_FULL;
 	memcpy(x->body + x->size, bytes, size);
 	x->size += size;
 	x->body[x->size] = '\0';
-	return true;
+	return API_CODE_COUNT;
 }
 
 static enum MHD_Result queue_response(struct exchange *x)
@@ -204,10 +217,12 @@ static bool expects_body(const struct exchange *x)
 
 static enum MHD_Result receive_body(struct exchange *x, const char *bytes, size_t *size)
 {
-	if (!x->is_abandoned && !add_body(x, bytes, *size)) {
+	enum api_code why = x->is_abandoned ? API_CODE_COUNT : add_body(x, bytes, *size);
+
+	if (why != API_CODE_COUNT) {
 		x->is_abandoned = true;
-		exchange_count(x, API_TOO_LARGE);
-		http_answer_raw(x->fd, API_TOO_LARGE, x->trace.request_id);
+		exchange_count(x, why);
+		http_answer_raw(x->fd, why, x->trace.request_id);
 	}
 	*size = 0;
 	return x->is_abandoned ? MHD_NO : MHD_YES;

@@ -23,6 +23,7 @@
 #define HTTP_IDLE_MS         60000      /* between two requests on a connection */
 #define HTTP_STREAM_MAX      (1u << 20) /* of events that wait for a slow caller */
 #define HTTP_PATH_MAX        256
+#define HTTP_BODIES_MAX      (256u << 20) /* of all requests that aren't answered yet */
 
 struct http;
 struct exchange;

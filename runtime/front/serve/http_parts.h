@@ -33,6 +33,7 @@ struct exchange {
 	struct trace trace;
 	char *body;
 	size_t size, room;
+	size_t charged; /* of http.bodies, until the answer: whoever took the body has it still */
 	uint64_t whole_us;
 
 	void (*gone)(void *holder);
@@ -54,7 +55,7 @@ struct http {
 	struct exchange *exchanges; /* newest first */
 	struct exchange *adding;    /* the one MHD is being told of */
 	size_t count;
-	size_t body_max;
+	size_t body_max, bodies;
 	uint64_t receive_ms, scan_at_ms;
 	bool wants_run; /* something was resumed or added */
 };

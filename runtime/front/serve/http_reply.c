@@ -146,7 +146,8 @@ void exchange_clear(struct exchange *x)
 	x->response = NULL;
 	x->body = NULL;
 	x->stream = (struct stream){ 0 };
-	x->size = x->room = 0;
+	x->http->bodies -= x->charged;
+	x->size = x->room = x->charged = 0;
 	x->phase = PHASE_IDLE;
 	x->is_answered = false;
 }

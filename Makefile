@@ -198,11 +198,13 @@ $(ANALYZED): $(STATIC)/analyze/%.ok: %.c
 	@gcc-12 $(LOOK) -O1 -fanalyzer -Werror -fdiagnostics-plain-output -c -o /dev/null $<
 	@touch $@
 
+# Macros that would be unknown: cppcheck reads no system headers.
+QUEUE_H := $(firstword $(wildcard /usr/include/$(shell gcc -print-multiarch)/sys/queue.h /usr/include/sys/queue.h))
 cppcheck:                        ## cppcheck over every source, and over all of them together
 	@mkdir -p $(STATIC)/cppcheck
 	@cppcheck -q -j2 --enable=warning,performance,portability,style --suppressions-list=.cppcheck \
 		--std=c11 --library=posix --library=gnu --error-exitcode=1 --cppcheck-build-dir=$(STATIC)/cppcheck \
-		-I. -D_GNU_SOURCE -D__x86_64__ -DCJ_VERSION='""' -DCJ_DATADIR='""' \
+		-I. --include=$(QUEUE_H) -D_GNU_SOURCE -D__x86_64__ -DCJ_VERSION='""' -DCJ_DATADIR='""' \
 		--template='{file}:{line}: {message} [{id}]' $(CHECKED)
 -include $(TIDY:.ok=.d) $(ANALYZED:.ok=.d)
 

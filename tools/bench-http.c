@@ -24,9 +24,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CALLERS_MAX 1024
-#define REPLY_MAX   (1u << 20)
-#define PATIENCE_MS 120000
+#define CALLERS_MAX  1024
+#define REQUESTS_MAX (1u << 20)
+#define REPLY_MAX    (1u << 20)
+#define PATIENCE_MS  120000
 
 struct caller {
 	int fd;
@@ -41,7 +42,7 @@ struct bench {
 	char *request;
 	size_t request_size;
 	uint64_t pause_us;
-	uint64_t *latencies;
+	uint64_t latencies[REQUESTS_MAX];
 	size_t left, ok, refused, failed;
 	struct caller callers[CALLERS_MAX];
 	size_t ncallers;
@@ -54,7 +55,7 @@ static uint64_t now_us(void)
 	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
 }
 
-static void die(const char *what)
+static _Noreturn void die(const char *what)
 {
 	(void)fprintf(stderr, "bench-http: %s: %s\n", what, strerror(errno));
 	exit(EXIT_FAILURE);
@@ -221,8 +222,7 @@ int main(int argc, char **argv)
 	b.pause_us = strtoull(argv[5], NULL, 10) * 1000;
 	b.word = argv[6];
 	b.left = requests;
-	b.latencies = calloc(requests + 1, sizeof(*b.latencies));
-	if (!b.latencies || b.ncallers == 0 || b.ncallers > CALLERS_MAX)
+	if (requests > REQUESTS_MAX || b.ncallers == 0 || b.ncallers > CALLERS_MAX)
 		die("begin");
 	make_request(&b, argv[2]);
 	for (size_t i = 0; i < b.ncallers; i++) {

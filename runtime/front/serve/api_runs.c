@@ -207,9 +207,11 @@ static void take(struct posted *p, const char *id)
 		.wall_ms = lowered(p->asked.wall_ms, p->lower.wall_ms),
 		.output_bytes = lowered(p->asked.output_bytes, p->lower.output_bytes),
 		.code = p->request.code,
-		.body = take_ptr(p->body),
+		.body = p->body,
 		.body_size = p->size,
 	};
+
+	p->body = NULL; /* the flight's */
 
 	if (flight_begin(c->service, &order, &err) < 0)
 		fail(p, &err, "take a run");

@@ -290,6 +290,7 @@ int job_read(int memfd, struct arena *a, struct job *out, struct cj_error *err)
 
 	if (read_memfd(memfd, a, &text, &size, err) < 0)
 		return -err->code;
+	assert(text); /* read_memfd() has set it */
 	const char *end = memchr(text, '\n', size < HEADER_MAX ? size : HEADER_MAX);
 	if (!end)
 		return cj_reject(err, "the job has no header");

@@ -199,27 +199,39 @@ enum tier pool_wanted_tier(const struct pool *p, const char *profile, enum reque
 
 /* --- refilling -------------------------------------------------------------- */
 
+static struct slot *add_slot(struct shelf *shelf)
+{
+	struct slot *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	s->shelf = shelf;
+	TAILQ_INSERT_TAIL(&shelf->slots, s, link);
+	shelf->starting++;
+	return s;
+}
+
 static void hire_one(struct shelf *shelf, uint64_t now_ms)
 {
 	struct pool *p = shelf->pool;
 	struct cj_error err = { 0 };
-	/* Before it reads them: files that change meanwhile make it stale. */
-	uint64_t stamp = p->ops.stamp(p->ops.context, shelf->profile);
-	struct slot *s = calloc(1, sizeof(*s));
+	struct slot *s = add_slot(shelf);
 
-	if (!s || p->ops.hire(p->ops.context, shelf->profile, shelf->tier, &s->wire, &err) < 0) {
-		fail(shelf, s ? err.msg : "no memory");
-		free(s);
+	if (!s) {
+		fail(shelf, "no memory");
 		return;
 	}
-	s->shelf = shelf;
 	s->born_ms = now_ms;
-	s->stamp = stamp;
+	/* Before it reads them: files that change meanwhile make it stale. */
+	s->stamp = p->ops.stamp(p->ops.context, shelf->profile);
+	if (p->ops.hire(p->ops.context, shelf->profile, shelf->tier, &s->wire, &err) < 0) {
+		forget_slot(s);
+		fail(shelf, err.msg);
+		return;
+	}
 	s->wire->owner = s;
 	s->wire->line = on_line;
 	s->wire->ended = on_ended;
-	TAILQ_INSERT_TAIL(&shelf->slots, s, link);
-	shelf->starting++;
 }
 
 static void end_stale(struct shelf *shelf, uint64_t now_ms)

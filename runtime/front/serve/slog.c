@@ -66,7 +66,7 @@ static void put_json(enum slog_level level, const char *request_id, const struct
 	json_close_object(w);
 	if (json_writer_take(w, &json, &size, &ignored) < 0 || size + 8 > sizeof(line))
 		return;
-	int used = snprintf(line, sizeof(line), "<%u>%s\n", level, json);
+	int used = snprintf(line, sizeof(line), "<%u>%s\n", (unsigned)level, json);
 	(void)sys_write(STDERR_FILENO, line, (size_t)used); /* nowhere left to say that it failed */
 }
 

@@ -109,7 +109,7 @@ void wire_line_type(const char *line, char out[static 16])
 	if (strncmp(line, before, sizeof(before) - 1) == 0) {
 		const char *word = line + sizeof(before) - 1;
 		size_t length = strcspn(word, "\"");
-		size = word[length] == '"' && length < 16 ? length : 0;
+		size = length < 16 && word[length] == '"' ? length : 0;
 		memcpy(out, word, size);
 	}
 	out[size] = '\0';

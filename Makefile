@@ -90,7 +90,7 @@ $(HELPER): $(OUT)/runtime/front/userscope/main.o $(LIB)
 # The service is a program of its own: the HTTP library and what it drags in would cost every run.
 $(SERVER): $(OUT)/runtime/front/serve/main.o $(FILTER) $(LIB)
 	@mkdir -p $(@D)
-	$(LINK) -o $@ $^ $(LIBS) $(HTTPLIBS)
+	$(LINK) -o $@ $^ $(or $(STATIC.$(VARIANT)),$(LIBS)) $(HTTPLIBS)
 
 $(OUT)/%.o: %.c
 	@mkdir -p $(@D)

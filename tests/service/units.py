@@ -96,8 +96,15 @@ def curl(*words, path="/v1/runs", socket=SYSTEM_SOCKET, limit=60):
     done = subprocess.run(command, capture_output=True, text=True, timeout=limit * SLOW, check=False)
     text, _, code = done.stdout.rpartition("\n")
     if done.returncode != 0:
-        raise Failure(f"curl: {done.stderr.strip()}")
+        raise Failure(f"curl: {done.stderr.strip()}; the journal: {journal()}")
     return int(code), text
+
+
+def journal():
+    """What systemd and the service said last."""
+    done = subprocess.run(["journalctl", "-u", "cejail.service", "-o", "cat", "-n", "40"],
+                          capture_output=True, text=True, check=False)  # fmt: skip
+    return done.stdout
 
 
 def post(request, **more):
@@ -256,10 +263,8 @@ def _():
     with Service(config='{"concurency": 2}', drop_in="Restart=no\n"):
         systemctl("start", "cejail.service", check=False)
         true(state() != "active", "the service runs")
-        log = subprocess.run(["journalctl", "-u", "cejail.service", "-o", "cat", "-n", "50"],
-                             capture_output=True, text=True, check=False).stdout  # fmt: skip
-        contains(log, "serve.json:1:", "the journal")
-        contains(log, "concurency", "the journal")
+        contains(journal(), "serve.json:1:", "the journal")
+        contains(journal(), "concurency", "the journal")
 
 
 @test("the audit is in the journal, with fields of its own", who="machine root", limit=120)

@@ -109,7 +109,8 @@ def journal():
 
 def post(request, **more):
     code, text = curl("-d", json.dumps(request), **more)
-    equal(code, 200, f"status of the reply {text[:500]}")
+    if code != 200:
+        raise Failure(f"status {code}: {text[:500]}; the journal: {journal()}")
     return parse_result(text)
 
 
@@ -154,7 +155,7 @@ def _():
     with Service():
         value = post(py("print(open('/proc/self/cgroup').read())"))
         for limit in ("memory", "cpus", "pids"):
-            equal(value["limits"][limit]["by"], "cgroup", f"{limit} is held by")
+            equal(value["limits"][limit]["by"], "cgroup", f"{limit} ({value['warnings']}) is held by")
         equal(value["warnings"], [], "warnings")
         with open(f"/proc/{main_pid()}/status", encoding="ascii") as file:
             status = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
@@ -294,7 +295,7 @@ def _():
         value = post(py("print(5)"), socket=socket)
         equal((value["status"], value["stdout"]["text"]), ("exited", "5\n"), "status and output")
         for limit in ("memory", "cpus", "pids"):
-            equal(value["limits"][limit]["by"], "cgroup", f"{limit} is held by")
+            equal(value["limits"][limit]["by"], "cgroup", f"{limit} ({value['warnings']}) is held by")
         equal(state(user=True), "active", "the service")
         equal(run("--remote", socket, "-p", "python", "-c", "print(6)").out, "6\n", "output by --remote")
     finally:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * beside - where a program of ours lies: beside the running one, wherever it was installed; never
- * found by PATH.
+ * beside - where a helper of ours lies: in PREFIX/libexec/cejail, of the PREFIX that has the
+ * running program in bin or there, too; never found by PATH.
  */
 #pragma once
 
@@ -9,5 +9,5 @@
 
 #include "runtime/base/error.h"
 
-/* The path of `name`, which is relative to the directory of the running program. */
+/* The path of the helper `name`. */
 int beside_find(const char *name, char out[static PATH_MAX], struct cj_error *err);

@@ -15,7 +15,7 @@
 #include "runtime/base/sys.h"
 #include "runtime/jail/userdoor.h"
 
-#define HELPER "../libexec/cejail/userscope"
+#define HELPER "userscope"
 
 bool userscope_is_there(void)
 {

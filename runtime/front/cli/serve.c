@@ -10,7 +10,7 @@
 #include "runtime/base/beside.h"
 #include "runtime/front/cli/cli.h"
 
-#define SERVER "../libexec/cejail/serve"
+#define SERVER "serve"
 
 static int become_server(const struct cli *cli, struct cj_error *err)
 {

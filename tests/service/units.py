@@ -297,6 +297,8 @@ def _():
         for limit in ("memory", "cpus", "pids"):
             equal(value["limits"][limit]["by"], "cgroup", f"{limit} ({value['warnings']}) is held by")
         equal(state(user=True), "active", "the service")
+        own = systemctl("show", "-P", "ControlGroup", "cejail.service", user=True)
+        true(os.path.isdir(f"/sys/fs/cgroup{own}/cejail-supervisor"), f"jails are not below '{own}': {os.listdir('/sys/fs/cgroup' + own)}")
         equal(run("--remote", socket, "-p", "python", "-c", "print(6)").out, "6\n", "output by --remote")
     finally:
         systemctl("stop", "cejail.socket", "cejail.service", user=True, check=False)

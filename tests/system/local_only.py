@@ -27,6 +27,7 @@ ROWS = (
     ("network_ends", "", OTHER_NET),
     ("lifecycle", "an end of its output that a program sends", TERMINAL),
     ("lifecycle", "fills both pipes at once", SLOW_READER),
+    ("limits", "fork bomb everybody knows", SLOW_READER),
     ("lifecycle", "ps lists a run", OWN_NAMES),
     ("lifecycle", "kill ends a run by its id", OWN_NAMES),
     ("lifecycle", "gc sweeps what a killed", OWN_NAMES),

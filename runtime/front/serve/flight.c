@@ -345,7 +345,7 @@ int flights_tick(struct service *s, uint64_t now_ms)
 
 size_t flights_count(const struct service *s)
 {
-	return s->runs.counts[RUN_QUEUED] + s->runs.counts[RUN_RUNNING] + s->flights->nleaving;
+	return runs_unfinished(&s->runs) + s->flights->nleaving;
 }
 
 void flights_destroy(struct flights **flights)

@@ -160,6 +160,11 @@ struct run *runs_overdue(const struct runs *r, uint64_t now_ms, uint64_t *out_wa
 	return *out_wait_ms == 0 ? first : NULL;
 }
 
+size_t runs_unfinished(const struct runs *r)
+{
+	return r->counts[RUN_QUEUED] + r->counts[RUN_RUNNING];
+}
+
 struct run *runs_find(const struct runs *r, const char *caller, const char *id)
 {
 	struct run *run;

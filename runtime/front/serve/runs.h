@@ -77,5 +77,8 @@ void runs_drop(struct runs *r, struct run *run);
 /* A queued run whose time is over, or NULL; *out_wait_ms is the time until there is one. */
 struct run *runs_overdue(const struct runs *r, uint64_t now_ms, uint64_t *out_wait_ms);
 
+/* That wait or go on. */
+size_t runs_unfinished(const struct runs *r);
+
 /* The newest of this caller's with that id, or NULL. */
 struct run *runs_find(const struct runs *r, const char *caller, const char *id);

@@ -195,7 +195,7 @@ static void drain(struct server *v)
 	v->drain_until_ms = loop_now_ms() + s->config->drain_ms;
 	pool_configure(&s->pool, NULL, 0, 0);
 	notify_send("STOPPING=1\nSTATUS=draining");
-	slog(SLOG_NOTICE, "", "draining: %zu runs are under way", flights_count(s));
+	slog(SLOG_NOTICE, "", "draining: %zu runs are under way", runs_unfinished(&s->runs));
 }
 
 static void on_signal(struct watch *w, uint32_t events)
@@ -248,7 +248,7 @@ static int tick_drain(struct server *v, uint64_t now)
 	}
 	if (has_runs)
 		slog(SLOG_NOTICE, "", "the time to drain is over: %zu runs are cancelled",
-		     flights_count(s));
+		     runs_unfinished(&s->runs));
 	flights_cancel_all(s);
 	v->has_cancelled = true;
 	v->drain_until_ms = now + (has_runs ? CANCEL_MS : BYE_MS);

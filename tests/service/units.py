@@ -145,7 +145,7 @@ def _():
         true(state() != "active", f"the service is {state()} before anybody called")
         value = post({"profile": "python", "code": "print(1)"})
         equal((value["status"], value["stdout"]["text"]), ("exited", "1\n"), "status and output")
-        equal(state(), "active", "the service")
+        wait_until(lambda: state() == "active", "systemd to hear that it is ready", 20)
         equal(curl(path="/readyz")[0], 200, "readyz")
         true(curl(path="/metrics")[1].startswith("# HELP"), "no metrics")
 
@@ -296,7 +296,7 @@ def _():
         equal((value["status"], value["stdout"]["text"]), ("exited", "5\n"), "status and output")
         for limit in ("memory", "cpus", "pids"):
             equal(value["limits"][limit]["by"], "cgroup", f"{limit} ({value['warnings']}) is held by")
-        equal(state(user=True), "active", "the service")
+        wait_until(lambda: state(user=True) == "active", "systemd to hear that it is ready", 20)
         own = systemctl("show", "-P", "ControlGroup", "cejail.service", user=True)
         true(os.path.isdir(f"/sys/fs/cgroup{own}/cejail-supervisor"), f"jails are not below '{own}': {os.listdir('/sys/fs/cgroup' + own)}")
         equal(run("--remote", socket, "-p", "python", "-c", "print(6)").out, "6\n", "output by --remote")

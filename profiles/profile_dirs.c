@@ -40,12 +40,6 @@ static void cut_components(char *path, unsigned n)
 	}
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-	size_t size = strlen(text), end_size = strlen(end);
-	return size >= end_size && strcmp(text + size - end_size, end) == 0;
-}
-
 /* Where "/build/" stands in a path, the last time; NULL: nowhere. */
 static char *find_build(char *path)
 {
@@ -71,7 +65,7 @@ static bool find_beside_program(char *out, size_t out_size)
 
 	memcpy(prefix, exe, (size_t)size + 1);
 	cut_components(prefix, 1);
-	cut_components(prefix, ends_with(prefix, "/libexec/cejail") ? 2 : 1);
+	cut_components(prefix, text_ends_with(prefix, "/libexec/cejail") ? 2 : 1);
 	int n = snprintf(out, out_size, "%s/share/cejail/profiles", prefix);
 	if (n > 0 && (size_t)n < out_size && is_directory(out))
 		return true;

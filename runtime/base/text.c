@@ -258,6 +258,12 @@ int parse_bool(const char *text, bool *out, struct cj_error *err)
 	return cj_reject(err, "'%s' is neither yes nor no; write true or false", quote(text).text);
 }
 
+bool text_ends_with(const char *text, const char *end)
+{
+	size_t size = strlen(text), end_size = strlen(end);
+	return size >= end_size && strcmp(text + size - end_size, end) == 0;
+}
+
 bool is_name(const char *text)
 {
 	size_t size = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_-");

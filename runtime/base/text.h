@@ -29,6 +29,8 @@ int parse_cpus(const char *text, uint64_t *out_millicpus, struct cj_error *err);
 /* "true", "false", "yes", "no", "1", "0". */
 int parse_bool(const char *text, bool *out, struct cj_error *err);
 
+bool text_ends_with(const char *text, const char *end);
+
 /* A profile's or jail's name: [a-z0-9][a-z0-9_-]{0,31}. */
 bool is_name(const char *text);
 

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/text.h"
+
 #define MOUNT_FIELDS 5 /* id, parent, device, root, mount point: proc(5) */
 
 #define LEAF_ID_MAX 32
@@ -170,17 +172,11 @@ static bool has_dot_dot(const char *path)
 	return false;
 }
 
-static bool ends_with(const char *text, const char *tail)
-{
-	size_t size = strlen(text), tail_size = strlen(tail);
-	return size >= tail_size && strcmp(text + size - tail_size, tail) == 0;
-}
-
 bool cgroup_text_locate(const struct cgroup_mount *mount, const char *path,
 			char out[static CGROUP_PATH_MAX])
 {
 	if (mount->point[0] == '\0' || path[0] != '/' || has_dot_dot(path) ||
-	    ends_with(path, " (deleted)"))
+	    text_ends_with(path, " (deleted)"))
 		return false;
 
 	size_t skip = strcmp(mount->root, "/") == 0 ? 0 : strlen(mount->root);

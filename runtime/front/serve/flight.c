@@ -146,7 +146,6 @@ static int send_job(struct flight *f, struct cj_error *err)
 		.wall_ms = o->lower.wall_ms,
 		.disk_bytes = o->lower.disk_bytes,
 		.output_bytes = o->lower.output_bytes,
-		.sent_us = job_clock_us(),
 		.body = o->body,
 		.body_size = o->body_size,
 	};

@@ -97,12 +97,13 @@ def verdicts(starting, roads, read):
 
 
 def held(done):
-    """HELD, or the end that a limit made; else what it said."""
+    """HELD, or the end that a limit made; else what it said, and who counted."""
     value = parse_result(done.out, done)
     text = value["stdout"]["text"]
     if value["status"] == "oom" or " HELD (" in text:
         return "HELD"
-    return text.strip() or f"{value['status']} {value['exit_code']} {value['signal']}"
+    said = text.strip() or f"{value['status']} {value['exit_code']} {value['signal']}"
+    return f"{said}; {value['limits']['memory']}"
 
 
 @test("no road leads past the memory limit but those that are known", limit=200)

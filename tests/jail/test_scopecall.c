@@ -474,7 +474,7 @@ static void a_manager_that_never_moves_us_is_not_waited_for_long(void **state)
 	listen_at("systemd/private");
 	play.moves_after = 1000000;
 	assert_int_equal(enter(&err), -ETIMEDOUT);
-	assert_true(play.sleeps <= 2000); /* of a millisecond */
+	assert_true(play.sleeps <= 15000); /* of a millisecond */
 	assert_int_equal(play.tried, 1);
 	assert_int_equal(play.open_buses, 0);
 }

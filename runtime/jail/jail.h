@@ -31,13 +31,20 @@ struct jail_io {
 	void (*event)(void *context, const char *type, const void *bytes, size_t size);
 	/* A packet was refused: its row, counted so far.  At most as often as the kernel logs. */
 	void (*denied)(void *context, const struct denial *d);
+	/*
+	 * False: whoever hears of events has no room for more, so output stays in its pipe and the
+	 * program waits, until room_fd can be written.  NULL: output is never held up for events.
+	 */
+	bool (*has_room)(void *context);
 	void *context;
+	int room_fd;   /* with has_room */
 	int hangup_fd; /* a descriptor whose other end going away cancels the run; -1: none */
 };
 
 /*
  * jail_prepare - from a plan to a sealed jail.
  *
+ * The calling process has one thread: init is a copy of it that goes on without the others.
  * `id` names the cgroup leaf and the record.  Blocks PIPE, XFSZ, TERM and, where they would end
  * the calling process, INT, HUP, QUIT, ALRM and XCPU (jail_destroy restores them): they are read
  * from a descriptor, and any but the first two cancels the run.

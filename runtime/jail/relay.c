@@ -20,7 +20,7 @@ void relay_init(struct relay *r)
 {
 	r->in_fd = r->out_fd = -1;
 	r->owns_in = r->owns_out = r->is_caller_in = r->is_caller_out = false;
-	r->is_complete = r->escape = false;
+	r->is_held = r->is_complete = r->escape = false;
 	r->farewell = NULL;
 	r->in_error = r->out_error = 0;
 	r->carried = r->fresh = r->start = r->end = 0;
@@ -70,6 +70,11 @@ void relay_own_output(struct relay *r)
 bool relay_has_pending(const struct relay *r)
 {
 	return r->start < r->end;
+}
+
+bool relay_wants_more(const struct relay *r)
+{
+	return r->in_fd >= 0 && !r->is_held && !relay_has_pending(r);
 }
 
 static bool is_ready(int fd, short event)
@@ -124,7 +129,7 @@ enum relay_result relay_fill(struct relay *r, const uint8_t **out_bytes, size_t 
 {
 	if (r->in_fd < 0)
 		return RELAY_END;
-	if (r->is_caller_in && !is_ready(r->in_fd, POLLIN))
+	if (r->is_held || (r->is_caller_in && !is_ready(r->in_fd, POLLIN)))
 		return RELAY_AGAIN;
 
 	ssize_t got = sys_read(r->in_fd, r->in + r->carried, sizeof(r->in) - r->carried);

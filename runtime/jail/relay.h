@@ -23,6 +23,7 @@ struct relay {
 	int out_fd;           /* -1: nobody to pass bytes on to */
 	bool owns_in, owns_out;
 	bool is_caller_in, is_caller_out; /* poll before touching it */
+	bool is_held;            /* nothing is read: there is no room for what it would bring */
 	bool is_complete;        /* all that can write to it have ended: empty means finished */
 	int in_error;            /* why reading failed, if that ended the in side */
 	int out_error;           /* why writing failed; EPIPE: the reader went away */
@@ -44,8 +45,11 @@ enum relay_result {
 };
 
 bool relay_has_pending(const struct relay *r);
+/* There is room for what the in side would bring. */
+bool relay_wants_more(const struct relay *r);
 
-/* Reads one chunk (only when nothing is pending); shows the fresh bytes as they came. */
+/* Reads one chunk (only when nothing is pending, and not while it is held); shows the fresh bytes
+ * as they came. */
 enum relay_result relay_fill(struct relay *r, const uint8_t **out_bytes, size_t *out_size);
 
 /* Makes the fresh bytes pending, if there is anybody to pass them on to. */

@@ -119,3 +119,15 @@ bool sample_take(int proc_fd, int box_fd, struct sample *out)
 	*out = sum;
 	return true;
 }
+
+static void lift(uint64_t *peak, uint64_t now)
+{
+	*peak = now > *peak ? now : *peak;
+}
+
+void sample_raise(struct sample *peak, const struct sample *now)
+{
+	lift(&peak->memory_bytes, now->memory_bytes);
+	lift(&peak->processes, now->processes);
+	lift(&peak->cpu_ms, now->cpu_ms);
+}

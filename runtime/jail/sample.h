@@ -18,3 +18,6 @@ struct sample {
 
 /* proc_fd: the jail's /proc; box_fd: anything on the scratch.  False: the jail is gone. */
 bool sample_take(int proc_fd, int box_fd, struct sample *out);
+
+/* The most that was seen of each. */
+void sample_raise(struct sample *peak, const struct sample *now);

@@ -16,7 +16,6 @@
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -25,6 +24,7 @@
 #include "runtime/jail/evidence.h"
 #include "runtime/jail/sample.h"
 #include "runtime/jail/state.h"
+#include "runtime/jail/verdict.h"
 
 #define TICK_MS      20   /* between two samples of what no cgroup holds */
 #define KILL_WAIT_MS 5000 /* a process in an uninterruptible call ends late, not never */
@@ -40,6 +40,7 @@ enum source {
 	SOURCE_SYSCALLS, /* refused system calls to be named */
 	SOURCE_NETWORK,  /* denials, names, forwards, the uplink */
 	SOURCE_HANGUP,   /* whoever asked for the result went away */
+	SOURCE_ROOM,     /* for events, while there was none */
 	SOURCE_RELAYS,   /* two for each relay: its in side, its out side */
 	SOURCE_COUNT = SOURCE_RELAYS + 2 * RELAY_COUNT
 };
@@ -54,6 +55,7 @@ struct watch {
 				      it */
 	struct watched seen;
 	bool was_signalled; /* nobody wants to wait for a slow reader any more */
+	bool is_rushed;     /* nor for room */
 	bool is_late;       /* the time limit is over */
 	bool is_idle;       /* and nothing at all has happened for READER_MS */
 };
@@ -94,7 +96,7 @@ static int watch_relay(struct watch *w, size_t i, struct cj_error *err)
 {
 	struct relay *r = &w->j->relays[i];
 	unsigned in = relay_source(i, false), out = relay_source(i, true);
-	bool wants_more = r->in_fd >= 0 && !relay_has_pending(r) && !w->is_file[i];
+	bool wants_more = relay_wants_more(r) && !w->is_file[i];
 
 	if (!wants_more)
 		unwatch_fd(w, in, r->in_fd);
@@ -124,52 +126,14 @@ static void cancel(struct watch *w, int signal)
 	outcome_decide(w->out, STATUS_CANCELLED);
 }
 
-/* Did the kernel's OOM killer end it?  The cgroup says so; signal 9 alone says nothing. */
-static bool was_oom_killed(const struct jail *j)
-{
-	struct cgroup_usage usage = { 0 };
-	cgroup_read_usage(&j->cgroup, &usage);
-	return usage.oom_kills > 0;
-}
-
-/* Signals can be sent by anybody inside; what was used can't be forged. */
-static bool is_cpu_time_used_up(const struct watch *w)
-{
-	const struct ended *ended = &w->seen.ended;
-	uint64_t limit_us = w->j->plan->limits.cpu_ms * 1000;
-	uint64_t reaped_us = ended->cpu_user_us + ended->cpu_system_us;
-	return limit_us > 0 &&
-	       (jail_program_cpu_us(w->j, cgroup_cpu_us(&w->j->cgroup)) >= limit_us ||
-		jail_program_cpu_us(w->j, reaped_us) >= limit_us);
-}
-
-static void decide_from_wait_status(struct watch *w, int wait_status)
-{
-	struct outcome *out = w->out;
-	if (out->has_status)
-		return;
-	if (WIFEXITED(wait_status)) {
-		out->exit_code = WEXITSTATUS(wait_status);
-		outcome_decide(out, STATUS_EXITED);
-		return;
-	}
-	out->signal = WTERMSIG(wait_status);
-	if (out->signal == SIGKILL && was_oom_killed(w->j))
-		outcome_decide(out, STATUS_OOM);
-	else if ((out->signal == SIGKILL || out->signal == SIGXCPU) && is_cpu_time_used_up(w))
-		outcome_decide(out, STATUS_CPU_LIMIT);
-	else
-		outcome_decide(out, STATUS_SIGNALED);
-}
-
 /* Init is gone without a word about the program: killed with it, or from outside. */
 static void decide_without_init(struct watch *w)
 {
 	if (w->out->has_status)
 		return;
-	if (!was_oom_killed(w->j))
+	if (!verdict_was_oom_killed(w->j))
 		jail_warn(w->j, "init was killed from outside; the program's own end is not known");
-	decide_from_wait_status(w, SIGKILL);
+	verdict_decide(w->j, &w->seen.ended, SIGKILL, w->out);
 }
 
 static int on_link(struct watch *w, struct cj_error *err)
@@ -187,7 +151,7 @@ static int on_link(struct watch *w, struct cj_error *err)
 	if (msg.step != STEP_ENDED || msg.size != sizeof(w->seen.ended))
 		return cj_fail(err, EPROTO, "hear from init: step %u", msg.step);
 	memcpy(&w->seen.ended, msg.data, sizeof(w->seen.ended));
-	decide_from_wait_status(w, w->seen.ended.wait_status);
+	verdict_decide(w->j, &w->seen.ended, w->seen.ended.wait_status, w->out);
 	return 0;
 }
 
@@ -229,16 +193,6 @@ static int on_wall(struct watch *w, struct cj_error *err)
 	return 0;
 }
 
-static void keep_peak(struct sample *peak, const struct sample *now)
-{
-	if (now->memory_bytes > peak->memory_bytes)
-		peak->memory_bytes = now->memory_bytes;
-	if (now->processes > peak->processes)
-		peak->processes = now->processes;
-	if (now->cpu_ms > peak->cpu_ms)
-		peak->cpu_ms = now->cpu_ms;
-}
-
 static int on_tick(struct watch *w, struct cj_error *err)
 {
 	(void)err;
@@ -254,7 +208,7 @@ static int on_tick(struct watch *w, struct cj_error *err)
 	if (j->cgroup.dir_fd >= 0)
 		now.cpu_ms = cgroup_cpu_us(&j->cgroup) / 1000;
 	now.cpu_ms = jail_program_cpu_us(j, now.cpu_ms * 1000) / 1000;
-	keep_peak(&w->seen.peak, &now);
+	sample_raise(&w->seen.peak, &now);
 
 	if (j->limits[LIMIT_MEMORY].by == BY_SUPERVISOR && now.memory_bytes > limits->memory_bytes)
 		outcome_decide(w->out, STATUS_OOM);
@@ -290,6 +244,32 @@ static int on_hangup(struct watch *w, struct cj_error *err)
 
 /* --- the program's streams --------------------------------------------------------- */
 
+/* Output is read only while there is room for the events that tell of it. */
+static bool hold_output(struct watch *w)
+{
+	const struct jail_io *io = &w->j->io;
+	bool is_held = io->has_room && !w->is_rushed && !io->has_room(io->context);
+	for (size_t i = RELAY_STDOUT; i < RELAY_COUNT; i++)
+		w->j->relays[i].is_held = is_held;
+	return is_held;
+}
+
+static int watch_room(struct watch *w, struct cj_error *err)
+{
+	int fd = w->j->io.room_fd;
+	if (hold_output(w))
+		return watch_fd(w, SOURCE_ROOM, fd, EPOLLOUT, err);
+	unwatch_fd(w, SOURCE_ROOM, fd);
+	return 0;
+}
+
+/* Asked for again before the next wait. */
+static int on_room(struct watch *w, struct cj_error *err)
+{
+	(void)w, (void)err;
+	return 0;
+}
+
 static void keep_output(struct watch *w, size_t i, const uint8_t *bytes, size_t size)
 {
 	size_t stream = i - RELAY_STDOUT;
@@ -297,6 +277,7 @@ static void keep_output(struct watch *w, size_t i, const uint8_t *bytes, size_t 
 	(void)capture_add(kept, bytes,
 			  size); /* without memory it is still counted, and so truncated */
 	tell_event(w, stream == 0 ? "stdout" : "stderr", bytes, size);
+	(void)hold_output(w);
 	if (w->j->program->limits.kill_on_output_limit && capture_is_truncated(kept))
 		outcome_decide(w->out, STATUS_OUTPUT_LIMIT);
 }
@@ -388,7 +369,7 @@ static int on_relay(struct watch *w, unsigned source, uint32_t events)
 static int (*const handlers[SOURCE_RELAYS])(struct watch *w, struct cj_error *err) = {
 	[SOURCE_LINK] = on_link,     [SOURCE_INIT] = on_init,       [SOURCE_SIGNALS] = on_signals,
 	[SOURCE_WALL] = on_wall,     [SOURCE_TICK] = on_tick,       [SOURCE_SYSCALLS] = on_syscalls,
-	[SOURCE_HANGUP] = on_hangup, [SOURCE_NETWORK] = on_network,
+	[SOURCE_HANGUP] = on_hangup, [SOURCE_NETWORK] = on_network, [SOURCE_ROOM] = on_room,
 };
 
 /* A file is always ready: a program as fast as we are must not keep us from the clock. */
@@ -404,6 +385,8 @@ static int wait_once(struct watch *w, struct cj_error *err)
 {
 	struct epoll_event events[SOURCE_COUNT];
 	bool has_more = false;
+	if (watch_room(w, err) < 0)
+		return -err->code;
 	for (size_t i = 0; i < RELAY_COUNT; i++) {
 		has_more |= pump_file(w, i);
 		if (watch_relay(w, i, err) < 0)
@@ -525,13 +508,16 @@ static bool has_output_left(const struct jail *j)
 /* Nobody takes what is left: it is counted and kept for the result, and said to be lost. */
 static void forget_readers(struct watch *w)
 {
+	w->is_rushed = true;
+	(void)hold_output(w);
 	for (size_t i = RELAY_STDOUT; i < RELAY_COUNT; i++) {
 		struct relay *r = &w->j->relays[i];
-		if (!relay_has_pending(r))
-			continue;
-		jail_warn(w->j, "%s was not read to its end: the rest is lost", stream_names[i]);
-		unwatch_fd(w, relay_source(i, true), r->out_fd);
-		relay_end_out(r);
+		if (relay_has_pending(r)) {
+			jail_warn(w->j, "%s was not read to its end: the rest is lost",
+				  stream_names[i]);
+			unwatch_fd(w, relay_source(i, true), r->out_fd);
+			relay_end_out(r);
+		}
 		while (r->in_fd >= 0 && pump(w, i))
 			;
 	}

@@ -179,6 +179,22 @@ static void a_terminal_that_nobody_reads_never_blocks_us(void **state)
 	close(master_fd);
 }
 
+static void what_is_held_is_not_read(void **state)
+{
+	(void)state;
+	struct ends e = open_relay(false);
+	put(&e, "later");
+	e.relay->is_held = true;
+	assert_false(relay_wants_more(e.relay));
+	assert_int_equal(step(e.relay), RELAY_AGAIN);
+	assert_string_equal(read_out(&e), "");
+	e.relay->is_held = false;
+	assert_true(relay_wants_more(e.relay));
+	assert_int_equal(step(e.relay), RELAY_MOVED);
+	assert_string_equal(read_out(&e), "later");
+	close_relay(&e);
+}
+
 static void a_reader_that_goes_away_is_noticed(void **state)
 {
 	(void)state;
@@ -250,6 +266,7 @@ int main(void)
 		cmocka_unit_test(half_a_character_at_the_end_is_not_lost),
 		cmocka_unit_test(a_reader_that_does_not_read_never_blocks_us),
 		cmocka_unit_test(a_terminal_that_nobody_reads_never_blocks_us),
+		cmocka_unit_test(what_is_held_is_not_read),
 		cmocka_unit_test(a_reader_that_goes_away_is_noticed),
 		cmocka_unit_test(
 		    what_is_complete_ends_when_it_is_empty_though_somebody_holds_the_pipe),

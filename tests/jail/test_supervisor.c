@@ -7,6 +7,8 @@
 #include "tests/jail/whole_jail.h"
 
 #include <errno.h>
+#include <poll.h>
+#include <pthread.h>
 #include <pty.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -15,6 +17,7 @@
 #include <sys/timerfd.h>
 
 #include "runtime/base/scope.h"
+#include "runtime/jail/relay.h"
 
 /* --- calls that fail ------------------------------------------------------------------ */
 
@@ -198,6 +201,70 @@ static void the_jails_terminal_follows_the_callers(void **state)
 	assert_int_equal(r->out.exit_code, 4);
 }
 
+/* Whoever hears of events: a pipe that is full until somebody empties it. */
+struct hearer {
+	int empty_fd, full_fd;
+	pthread_t reader;
+	size_t early, all; /* bytes told of before it had room, and altogether */
+};
+
+static bool can_write(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLOUT };
+	return poll(&p, 1, 0) > 0;
+}
+
+static bool has_room(void *context)
+{
+	const struct hearer *h = context;
+	return h->all == 0 || can_write(h->full_fd);
+}
+
+static void *empty_later(void *fd)
+{
+	char bytes[4096];
+	usleep(300000);
+	while (read(*(int *)fd, bytes, sizeof(bytes)) > 0)
+		;
+	return NULL;
+}
+
+static void count_output(void *context, const char *type, const void *bytes, size_t size)
+{
+	struct hearer *h = context;
+	(void)bytes;
+	if (strcmp(type, "start") == 0) /* a jail is begun without threads */
+		assert_int_equal(pthread_create(&h->reader, NULL, empty_later, &h->empty_fd), 0);
+	if (strcmp(type, "stdout") != 0)
+		return;
+	h->all += size;
+	if (!can_write(h->full_fd))
+		h->early += size;
+}
+
+static void output_waits_for_room_and_none_is_lost(void **state)
+{
+	struct run *r = *state;
+	static char bytes[1 << 17]; /* more than a pipe holds */
+	int ends[2];
+	assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+	assert_true(write(ends[1], bytes, sizeof(bytes)) > 0);
+
+	struct hearer h = { .empty_fd = ends[0], .full_fd = ends[1] };
+	r->io.event = count_output;
+	r->io.has_room = has_room;
+	r->io.room_fd = ends[1];
+	r->io.context = &h;
+	assert_int_equal(watch(r, "head -c 300000 /dev/zero"), 0);
+	assert_int_equal(pthread_join(h.reader, NULL), 0);
+	close(ends[0]);
+	close(ends[1]);
+	assert_int_equal(r->out.status, STATUS_EXITED);
+	assert_int_equal(r->out.output[0].total, 300000);
+	assert_int_equal(h.all, 300000);
+	assert_in_range(h.early, 1, RELAY_CHUNK);
+}
+
 /* --- the loop's own calls ---------------------------------------------------------------- */
 
 static const char busy[] = "echo out; echo err >&2; exec sleep 100";
@@ -251,6 +318,7 @@ int main(void)
 		TEST(a_regular_file_can_not_hang_up),
 		TEST(an_init_killed_from_outside_is_told_with_what_is_known),
 		TEST(the_jails_terminal_follows_the_callers),
+		TEST(output_waits_for_room_and_none_is_lost),
 		TEST(every_failing_call_of_the_loop_is_told_as_ours),
 		TEST(a_signal_in_between_is_no_failure),
 	};

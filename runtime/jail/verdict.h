@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* verdict - what the main process' end means, by evidence that nobody inside can forge. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "runtime/jail/outcome.h"
+#include "runtime/jail/protocol.h"
+
+struct jail;
+
+/* Did the kernel's OOM killer end it?  The cgroup says so; signal 9 alone says nothing. */
+bool verdict_was_oom_killed(const struct jail *j);
+
+/* Decides *out, unless it is decided: by `wait_status` as of waitpid(2), and what init has reaped.
+ */
+void verdict_decide(const struct jail *j, const struct ended *ended, int wait_status,
+		    struct outcome *out);

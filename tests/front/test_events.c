@@ -193,6 +193,26 @@ static void a_reader_that_stops_costs_no_time_and_bounded_memory(void **state)
 	assert_true(e.room <= EVENTS_QUEUE_MAX);
 }
 
+static void who_waits_for_room_loses_nothing(void **state)
+{
+	(void)state;
+	static char chunk[60000];
+	auto_events struct events e;
+	size_t told = 0;
+	memset(chunk, 'x', sizeof(chunk));
+	events_init(&e, reader.write_fd);
+	for (; told < 100 && events_has_room(&e); told++)
+		events_tell(&e, "stdout", chunk, sizeof(chunk));
+	assert_in_range(told, 2, 50);
+	while (!events_has_room(&e))
+		(void)read_now();
+	events_tell(&e, "stderr", "again", 5);
+	assert_int_equal(e.dropped, 0);
+
+	cj_close(&reader.read_fd);
+	assert_true(events_has_room(&e)); /* nobody is waited for */
+}
+
 static void what_was_left_out_is_counted_in_the_stream(void **state)
 {
 	(void)state;
@@ -288,6 +308,7 @@ int main(void)
 		WITH_READER(a_refused_packet_is_told_as_its_row),
 		WITH_READER(refused_packets_wait_for_nobody_either),
 		WITH_READER(a_reader_that_stops_costs_no_time_and_bounded_memory),
+		WITH_READER(who_waits_for_room_loses_nothing),
 		WITH_READER(what_was_left_out_is_counted_in_the_stream),
 		WITH_READER(a_reader_that_is_gone_ends_nothing_but_the_events),
 		WITH_READER(a_result_larger_than_the_pipe_is_waited_for),

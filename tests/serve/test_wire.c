@@ -167,6 +167,26 @@ static void a_cut_leash_leaves_the_lines(void **state)
 	assert_int_equal(w->count, 1);
 }
 
+static void a_held_wire_is_not_read_until_it_is_let_go_or_ends(void **state)
+{
+	struct world *w = *state;
+
+	wire_hold(w->wire, true);
+	say(w, "first\n");
+	assert_int_equal(w->count, 0);
+	wire_hold(w->wire, false);
+	turn(w);
+	assert_int_equal(w->count, 1);
+
+	wire_hold(w->wire, true);
+	say(w, "last\n");
+	assert_int_equal(w->count, 1);
+	cj_close(&w->worker_fd);
+	turn(w);
+	assert_int_equal(w->count, 2);
+	assert_int_equal(w->ends, 1);
+}
+
 static void the_type_of_a_line_is_its_first_member(void **state)
 {
 	static const struct {
@@ -232,6 +252,7 @@ int main(void)
 		ROW(a_line_that_is_too_long_ends_it),
 		ROW(the_end_comes_once_and_behind_the_last_line),
 		ROW(a_cut_leash_leaves_the_lines),
+		ROW(a_held_wire_is_not_read_until_it_is_let_go_or_ends),
 		ROW(the_type_of_a_line_is_its_first_member),
 		ROW(what_is_no_longer_watched_is_not_told_of),
 	};

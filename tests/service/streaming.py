@@ -65,20 +65,42 @@ def _():
         true(any(event["type"] == "denied" for event in events), f"events {[e['type'] for e in events]}")
 
 
-@test("a caller that reads slowly loses events, is told so, and gets the whole result", limit=120)
+MANY = 400 * 65536  # bytes
+
+
+def flood(s, more):
+    """A caller who asks for events of a program that says MANY, and hasn't read any yet."""
+    connection = s.connect()
+    connection.request("POST", "/v1/runs", json.dumps(body_of(f"head -c {MANY} /dev/zero | tr '\\0' x", **more)), NDJSON)
+    return connection, connection.getresponse()
+
+
+def text_bytes(events):
+    return sum(len(event.get("text", "")) for event in events if event["type"] == "stdout")
+
+
+@test("a caller that reads slowly gets every event, the program waits for it, and nobody else does", limit=120)
 def _():
-    script = "i=0; while [ $i -lt 400 ]; do head -c 65536 /dev/zero | tr '\\0' x; i=$((i+1)); done"
     with Service() as s:
-        connection = s.connect()
-        connection.request("POST", "/v1/runs", json.dumps(body_of(script, timeout="50s")), NDJSON)
-        response = connection.getresponse()
-        time.sleep(3 * SLOW)
-        other = s.sh("echo other").result
-        equal(other["stdout"]["text"], "other\n", "another caller's output")
+        connection, response = flood(s, {"timeout": "50s", "id": "mine"})
+        time.sleep(2 * SLOW)
+        equal(s.sh("echo other").result["stdout"]["text"], "other\n", "another caller's output")
+        equal([run["id"] for run in s.runs("running")], ["mine"], "runs while nobody reads")
         events = [json.loads(line) for line in response]
         connection.close()
-    equal(events[-1]["type"], "result", "the last line")
+    equal({event["type"] for event in events}, {"start", "stdout", "result"}, "kinds of events")
     value = events[-1]["result"]
-    equal((value["status"], value["stdout"]["bytes"]), ("exited", 400 * 65536), "the result")
-    came = sum(len(event.get("text", "")) for event in events if event["type"] == "stdout")
-    true(came == 400 * 65536 or any(event["type"] == "dropped" for event in events), f"{came} bytes came and nothing says that there were more")
+    equal((value["status"], value["stdout"]["bytes"], text_bytes(events)), ("exited", MANY, MANY), "status and bytes")
+
+
+@test("when a run is cancelled nobody waits for a caller that reads nothing, and it is told what it lost")
+def _():
+    with Service() as s:
+        connection, response = flood(s, {"timeout": "50s", "id": "mine"})
+        s.call("DELETE", "/v1/runs/mine").has(202)
+        s.await_state("mine", "finished")
+        events = [json.loads(line) for line in response]
+        connection.close()
+    equal(events[-1]["result"]["status"], "cancelled", "status")
+    came, dropped = text_bytes(events), any(event["type"] == "dropped" for event in events)
+    equal(came == events[-1]["result"]["stdout"]["bytes"], not dropped, f"all came ({came} bytes)")

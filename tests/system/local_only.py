@@ -5,7 +5,6 @@ With CEJAIL_TEST_REMOTE every `run` is a service's.  A row: subject, a part of t
 such a run can't be asked that.
 """
 
-SLOW_READER = "a service leaves events out for who is slow, and says so: service/streaming.py"
 ELSEWHERE = "the program is a process below the service, not below the test"
 OWN_NAMES = "the record bears the prepared jail's name; GET /v1/runs has the run's"
 ITS_OWN = "profiles are the service's own, and their names alone are sent"
@@ -16,8 +15,6 @@ ROWS = (
     ("basics", "--dry-run prints", "the plan is the service's"),
     ("inputs", "copies a directory with all below it", "symbolic links can't be sent to a service, and are refused"),
     ("inputs", "--args-json lands as", "the value is sent, not its spelling"),
-    ("output", "a hundred megabytes pass", SLOW_READER),
-    ("output", "a slow reader gets", SLOW_READER),
     ("output", "a full device as standard", "the run may have ended before that is seen here: its status stays, the exit status is 125"),
     ("isolation", "host uid 0 is never mapped", ELSEWHERE),
     ("isolation", "two jails of root have", ELSEWHERE),
@@ -26,8 +23,6 @@ ROWS = (
     ("network_allow", "", OTHER_NET),
     ("network_ends", "", OTHER_NET),
     ("lifecycle", "an end of its output that a program sends", TERMINAL),
-    ("lifecycle", "fills both pipes at once", SLOW_READER),
-    ("limits", "fork bomb everybody knows", SLOW_READER),
     ("lifecycle", "ps lists a run", OWN_NAMES),
     ("lifecycle", "kill ends a run by its id", OWN_NAMES),
     ("lifecycle", "gc sweeps what a killed", OWN_NAMES),

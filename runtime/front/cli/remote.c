@@ -3,8 +3,8 @@
  * `run --remote`.  Acts: one loop over the service's socket, our signals and whoever reads us.
  *
  * The service is asked for events, a JSON line each, whenever somebody waits for output or events;
- * they are passed on as they come, and the last line is the result.  A service leaves events out
- * for a reader that is too slow; what is missing of the output then is taken from the result.
+ * they are passed on as they come, and the last line is the result.  A service waits for a
+ * slow reader, but not for ever; what it left out of the output then is taken from the result.
  */
 #include "runtime/front/cli/remote.h"
 

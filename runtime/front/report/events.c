@@ -19,7 +19,7 @@
 
 void events_init(struct events *e, int fd)
 {
-	*e = (struct events){ .fd = fd };
+	*e = (struct events){ .fd = fd, .patience_ms = EVENTS_PATIENCE_MS };
 }
 
 void events_fini(struct events *e)
@@ -209,6 +209,12 @@ static void tell_denial(struct events *e, const struct denial *d)
 	queue_line(e, w);
 }
 
+bool events_has_room(struct events *e)
+{
+	flush(e, 0);
+	return is_closed(e) || has_caught_up(e);
+}
+
 /* False: nobody listens, or the reader is behind and this event is one of those left out. */
 static bool is_ready(struct events *e)
 {
@@ -284,7 +290,7 @@ int events_finish(struct events *e, const char *result, size_t size, struct cj_e
 	    append(e, "}\n", 2) < 0)
 		return cj_fail(err, ENOMEM, "write the last event");
 
-	flush(e, EVENTS_PATIENCE_MS);
+	flush(e, e->patience_ms);
 	if (e->is_gone)
 		return cj_fail(err, EPIPE, "write events to descriptor %d", e->fd);
 	if (e->start < e->end)

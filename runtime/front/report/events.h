@@ -19,12 +19,13 @@
 #include "runtime/base/json.h"
 
 #define EVENTS_QUEUE_MAX   (1u << 20)
-#define EVENTS_PATIENCE_MS 5000 /* without progress, at the end */
+#define EVENTS_PATIENCE_MS 5000 /* the usual patience */
 
 struct events {
-	int fd;       /* borrowed; -1: nobody listens */
-	bool is_gone; /* the reader went away */
-	char *queue;  /* [start, end) waits to be written */
+	int fd;          /* borrowed; -1: nobody listens */
+	int patience_ms; /* without progress, at the end; -1: for ever */
+	bool is_gone;    /* the reader went away */
+	char *queue;     /* [start, end) waits to be written */
 	size_t start, end, room;
 	uint64_t dropped;
 	struct half_character {
@@ -47,6 +48,9 @@ void events_pass(struct events *e, const char *line, size_t size);
 
 /* A line between the last event and the result, an object; whatever the cap. */
 int events_add_line(struct events *e, struct json_writer *w, struct cj_error *err);
+
+/* For jail_io.has_room: false while the reader is so far behind that events will be left out. */
+bool events_has_room(struct events *e);
 
 /* The last line: {"type":"result","result":RESULT}.  Fails when it could not be delivered. */
 int events_finish(struct events *e, const char *result, size_t size, struct cj_error *err);

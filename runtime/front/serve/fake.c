@@ -220,6 +220,7 @@ static int serve_one(const struct fake_file *f, const char *profile, int sock_fd
 	config_init(&r.config);
 	outcome_init(&r.outcome, job.id, 0);
 	events_init(&r.events, sock_fd);
+	r.events.patience_ms = -1; /* as a worker's */
 	if (run(&r, f, profile, err) < 0)
 		outcome_fail(&r.outcome, err);
 	int rc = deliver(&r, err);

@@ -50,14 +50,26 @@ static bool is_result(const struct flight *f, const char *text, size_t size)
 	       strcmp(text + size - 2, "}}") == 0;
 }
 
+static void on_taken(void *holder)
+{
+	struct flight *f = holder;
+	wire_hold(f->wire, false);
+}
+
+static void begin_stream(struct flight *f)
+{
+	if (!exchange_is_streaming(f->order.exchange))
+		exchange_begin_stream(f->order.exchange, on_taken);
+}
+
+/* A caller that is behind is waited for, until its run's time is over or it is cancelled. */
 static void pass_event(struct flight *f, const char *text, size_t size)
 {
 	struct exchange *x = f->order.exchange;
 
 	if (!x || !f->order.wants_events)
 		return;
-	if (!exchange_is_streaming(x))
-		exchange_begin_stream(x);
+	begin_stream(f);
 	flight_tell_dropped(f);
 	if (f->dropped == 0) {
 		/* a line is whole or absent */
@@ -66,8 +78,10 @@ static void pass_event(struct flight *f, const char *text, size_t size)
 			memcpy(line, text, size);
 			line[size] = '\n';
 		}
-		if (line && exchange_put(x, line, size + 1, false))
+		if (line && exchange_put(x, line, size + 1, false)) {
+			wire_hold(f->wire, exchange_is_behind(x) && !f->is_cut);
 			return;
+		}
 	}
 	f->dropped++;
 }
@@ -84,9 +98,8 @@ static void on_line(struct wire *w, const char *text, size_t size)
 	if (strcmp(type, "summary") == 0) {
 		hear_summary(f, text, size);
 	} else if (is_result(f, text, size)) {
-		if (f->order.wants_events && f->order.exchange &&
-		    !exchange_is_streaming(f->order.exchange))
-			exchange_begin_stream(f->order.exchange);
+		if (f->order.wants_events && f->order.exchange)
+			begin_stream(f);
 		flight_land(f, text, size);
 	} else if (strcmp(type, "ready") != 0) {
 		for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
@@ -118,6 +131,14 @@ static void on_ended(struct wire *w, const char *why)
 		flight_land_without(f, text);
 	}
 	leave(f);
+}
+
+/* The end of its run, and of all waiting for who reads. */
+static void cut(struct flight *f)
+{
+	wire_cut_leash(f->wire);
+	f->is_cut = true;
+	wire_hold(f->wire, false);
 }
 
 /* --- starting --------------------------------------------------------------- */
@@ -263,8 +284,7 @@ void flight_cancel(struct service *s, struct run *run)
 	if (run->state == RUN_QUEUED) {
 		flight_land_cancelled(f);
 	} else if (run->state == RUN_RUNNING && !f->is_cut) {
-		wire_cut_leash(f->wire);
-		f->is_cut = true;
+		cut(f);
 		f->deadline_ms = loop_now_ms() + FLIGHT_GRACE_MS;
 	}
 	(void)s;
@@ -293,10 +313,9 @@ static void sooner(int *wait_ms, uint64_t ms)
 static void press(struct flight *f, uint64_t now_ms)
 {
 	if (!f->is_cut) {
-		slog(SLOG_WARNING, flight_request_id(f),
-		     "run %s: its worker is late, its leash is cut", f->run->id);
-		wire_cut_leash(f->wire);
-		f->is_cut = true;
+		slog(SLOG_WARNING, flight_request_id(f), "run %s: %s is late, its leash is cut",
+		     f->run->id, f->wire->is_held ? "who reads its output" : "its worker");
+		cut(f);
 		f->deadline_ms = now_ms + FLIGHT_CUT_MS;
 		return;
 	}

@@ -22,6 +22,7 @@
 #define HTTP_PER_CALLER_MAX  512        /* one uid, or all of TCP */
 #define HTTP_IDLE_MS         60000      /* between two requests on a connection */
 #define HTTP_STREAM_MAX      (1u << 20) /* of events that wait for a slow caller */
+#define HTTP_STREAM_BEHIND   (HTTP_STREAM_MAX / 4)
 #define HTTP_PATH_MAX        256
 #define HTTP_BODIES_MAX      (256u << 20) /* of all requests that aren't answered yet */
 
@@ -89,9 +90,11 @@ void exchange_refuse(struct exchange *x, enum api_code code, const char *message
 /* `gone` is called if the caller goes away before it was answered; x is nobody's from then on. */
 void exchange_hold(struct exchange *x, void (*gone)(void *holder), void *holder);
 
-/* 200 and lines of JSON, to be put until the end. */
-void exchange_begin_stream(struct exchange *x);
+/* 200 and lines of JSON, to be put until the end; the holder is told each time all were taken. */
+void exchange_begin_stream(struct exchange *x, void (*taken)(void *holder));
 bool exchange_is_streaming(const struct exchange *x);
+/* So much waits for the caller already that whoever puts should wait for taken(). */
+bool exchange_is_behind(const struct exchange *x);
 /* False: the caller is too slow, and this is left out.  `must`: whatever waits already. */
 bool exchange_put(struct exchange *x, const char *bytes, size_t size, bool must);
 void exchange_end_stream(struct exchange *x);

@@ -17,6 +17,7 @@ struct stream {
 	bool is_on, has_ended;
 	char *bytes; /* [start, end) waits for the caller */
 	size_t start, end, room;
+	void (*taken)(void *holder);
 };
 
 struct exchange {

@@ -275,12 +275,15 @@ static ssize_t read_stream(void *cls, uint64_t position, char *out, size_t max)
 	size = size < max ? size : max;
 	memcpy(out, s->bytes + s->start, size);
 	s->start += size;
-	if (s->start == s->end)
+	if (s->start == s->end) {
 		s->start = s->end = 0;
+		if (x->holder)
+			s->taken(x->holder);
+	}
 	return (ssize_t)size;
 }
 
-void exchange_begin_stream(struct exchange *x)
+void exchange_begin_stream(struct exchange *x, void (*taken)(void *holder))
 {
 	struct MHD_Response *r =
 	    MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, read_stream, x, NULL);
@@ -290,6 +293,7 @@ void exchange_begin_stream(struct exchange *x)
 		return;
 	}
 	x->stream.is_on = true;
+	x->stream.taken = taken;
 	x->http->ops.replied(x->http->ops.context, MHD_HTTP_OK, API_CODE_COUNT);
 	set_response(x, r, MHD_HTTP_OK, "application/x-ndjson");
 }
@@ -297,6 +301,11 @@ void exchange_begin_stream(struct exchange *x)
 bool exchange_is_streaming(const struct exchange *x)
 {
 	return x->stream.is_on;
+}
+
+bool exchange_is_behind(const struct exchange *x)
+{
+	return x->stream.end - x->stream.start > HTTP_STREAM_BEHIND;
 }
 
 bool exchange_put(struct exchange *x, const char *bytes, size_t size, bool must)

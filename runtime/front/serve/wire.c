@@ -96,6 +96,14 @@ void wire_destroy(struct wire **w)
 	*w = NULL;
 }
 
+void wire_hold(struct wire *w, bool is_held)
+{
+	if (w->is_held == is_held)
+		return;
+	w->is_held = is_held;
+	loop_rewatch(w->loop, &w->watch, is_held ? 0 : EPOLLIN);
+}
+
 void wire_cut_leash(struct wire *w)
 {
 	cj_close(&w->worker.leash_fd);

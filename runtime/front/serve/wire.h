@@ -19,6 +19,7 @@ struct wire {
 	char *buffer; /* [0, size) is the beginning of a line that is not whole yet */
 	size_t size, room, searched;
 	size_t line_max; /* a longer line ends it */
+	bool is_held;
 
 	void *owner;
 	/* A line without its newline, with a NUL; must not close the wire. */
@@ -30,6 +31,8 @@ struct wire {
 /* Takes the worker, also when it fails. */
 struct wire *wire_create(struct loop *loop, struct worker *worker, struct cj_error *err);
 void wire_destroy(struct wire **w);
+/* Held, it isn't read, so the worker waits; what it has said when it ends is read all the same. */
+void wire_hold(struct wire *w, bool is_held);
 /* Cancels its run, or ends a waiting worker; its lines still come. */
 void wire_cut_leash(struct wire *w);
 

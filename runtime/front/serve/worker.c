@@ -273,6 +273,12 @@ static void tell_denial(void *context, const struct denial *d)
 	events_tell_denial(&w->events, d);
 }
 
+/* The server stops reading when its caller does: then the program waits, as before a full pipe. */
+static bool has_room(void *context)
+{
+	return events_has_room(&((struct work *)context)->events);
+}
+
 static int start(struct work *w, struct cj_error *err)
 {
 	const struct jail_io io = {
@@ -282,6 +288,8 @@ static int start(struct work *w, struct cj_error *err)
 		.tty_fd = -1,
 		.event = w->job.wants_events ? tell_event : NULL,
 		.denied = w->job.wants_events ? tell_denial : NULL,
+		.has_room = w->job.wants_events ? has_room : NULL,
+		.room_fd = w->sock_fd,
 		.context = w,
 		.hangup_fd = w->leash_fd,
 	};
@@ -422,6 +430,7 @@ static void serve(struct work *w)
 		return;
 	outcome_init(&w->outcome, w->job.id, 0);
 	events_init(&w->events, w->sock_fd);
+	w->events.patience_ms = -1; /* the server's: it reads to the end, or ends this worker */
 	if (rc == 0 && w->early.code != 0) {
 		err = w->early;
 		rc = -err.code;

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "netns/resolver_state.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/scope.h"
 
@@ -84,13 +85,6 @@ int resolver_listen(const struct ip *address, int *out_udp_fd, int *out_tcp_fd,
 }
 
 /* --- life ---------------------------------------------------------------------- */
-
-static uint64_t clock_ms(void)
-{
-	struct timespec now = { 0 };
-	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* fails for bad arguments only */
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 static int read_servers(struct resolver *r, const char *path, struct cj_error *err)
 {

@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
+
+#include "runtime/base/clock.h"
 
 #define ANSWER_MAX 8192 /* an RTM_NEWLINK is 2 KB; an error repeats its request */
 #define ERRNO_MAX  4095 /* MAX_ERRNO in linux/err.h */
@@ -61,9 +62,7 @@ static bool asks_for_link(const struct rtbatch *b, size_t i)
  * number: it begins with the time. */
 static uint32_t number_messages(struct rtbatch *b)
 {
-	struct timespec now = { 0 };
-	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail with this clock */
-	uint32_t first = (uint32_t)(now.tv_sec * 1000000 + now.tv_nsec / 1000);
+	uint32_t first = (uint32_t)clock_us();
 
 	for (size_t i = 0; i < b->count; i++) {
 		struct nlmsghdr *header = message_at(b, i);

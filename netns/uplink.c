@@ -9,13 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 
 #include "netns/firewall.h"
 #include "netns/links.h"
 #include "netns/uplink_helper.h"
 #include "netns/uplink_host.h"
 #include "netns/uplink_keeper.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 
 const char *const uplink_names[UPLINK_COUNT] = {
@@ -142,17 +142,10 @@ static bool has_link(int gateway_fd)
 	return ioctl(gateway_fd, SIOCGIFFLAGS, &request) == 0;
 }
 
-static long long now_ms(void)
-{
-	struct timespec now;
-	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail for this clock */
-	return (long long)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* 0, or 1 with the reason added. */
 static int await_link(struct uplink *u)
 {
-	const long long end = now_ms() + UPLINK_WAIT_MS;
+	const uint64_t end = clock_ms() + UPLINK_WAIT_MS;
 	struct pollfd death = { .fd = u->keeper.pidfd, .events = POLLIN };
 
 	while (!has_link(u->spec.gateway_fd)) {
@@ -162,7 +155,7 @@ static int await_link(struct uplink *u)
 			add_why(u, "%s ended at its start, %s", uplink_names[u->kind], words);
 			return 1;
 		}
-		if (now_ms() > end) {
+		if (clock_ms() > end) {
 			add_why(u, "%s made no link in %d s", uplink_names[u->kind],
 				UPLINK_WAIT_MS / 1000);
 			return 1;

@@ -24,20 +24,17 @@ static const char *const code_source_names[] = {
 
 static void put_string(struct json_writer *w, const char *key, const char *text)
 {
-	json_put_key(w, key);
-	json_put_string(w, text);
+	json_member_text(w, key, text);
 }
 
 static void put_u64(struct json_writer *w, const char *key, uint64_t value)
 {
-	json_put_key(w, key);
-	json_put_u64(w, value);
+	json_member_u64(w, key, value);
 }
 
 static void put_bool(struct json_writer *w, const char *key, bool value)
 {
-	json_put_key(w, key);
-	json_put_bool(w, value);
+	json_member_bool(w, key, value);
 }
 
 static void put_strings(struct json_writer *w, const char *key, const struct strings *list)

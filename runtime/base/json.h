@@ -94,6 +94,15 @@ void json_put_bool(struct json_writer *w, bool value);
 void json_put_null(struct json_writer *w);
 void json_put_milli(struct json_writer *w, uint64_t thousandths); /* 1500 -> 1.5 */
 
+/* A member of the open object. */
+void json_member_text(struct json_writer *w, const char *key, const char *text); /* NULL: null */
+void json_member_filled(struct json_writer *w, const char *key,
+			const char *text); /* empty: null, too */
+void json_member_u64(struct json_writer *w, const char *key, uint64_t value);
+void json_member_known(struct json_writer *w, const char *key, bool is_known,
+		       uint64_t value); /* null where nobody knows it: not 0 */
+void json_member_bool(struct json_writer *w, const char *key, bool value);
+
 /* Inside an object: "text": ... when the bytes are strict UTF-8 without NUL, else "base64": ... */
 void json_put_bytes(struct json_writer *w, const void *bytes, size_t size);
 

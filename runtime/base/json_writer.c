@@ -303,6 +303,38 @@ void json_put_null(struct json_writer *w)
 		check(w, yajl_gen_null(w->yajl));
 }
 
+void json_member_text(struct json_writer *w, const char *key, const char *text)
+{
+	json_put_key(w, key);
+	json_put_string(w, text);
+}
+
+void json_member_filled(struct json_writer *w, const char *key, const char *text)
+{
+	json_member_text(w, key, text && text[0] != '\0' ? text : NULL);
+}
+
+void json_member_u64(struct json_writer *w, const char *key, uint64_t value)
+{
+	json_put_key(w, key);
+	json_put_u64(w, value);
+}
+
+void json_member_known(struct json_writer *w, const char *key, bool is_known, uint64_t value)
+{
+	json_put_key(w, key);
+	if (is_known)
+		json_put_u64(w, value);
+	else
+		json_put_null(w);
+}
+
+void json_member_bool(struct json_writer *w, const char *key, bool value)
+{
+	json_put_key(w, key);
+	json_put_bool(w, value);
+}
+
 void json_put_bytes(struct json_writer *w, const void *bytes, size_t size)
 {
 	if (is_utf8(bytes, size) && (size == 0 || !memchr(bytes, '\0', size))) {

@@ -14,6 +14,7 @@
 #include <sys/vfs.h>
 #include <time.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/jail/cgroup_parent.h"
@@ -26,13 +27,6 @@
 #define POLL_SLICE_MS   50   /* should a notification be missed */
 #define KILL_LIMIT_MS   500
 #define KILL_BATCH      64
-
-static int64_t now_ms(void)
-{
-	struct timespec t;
-	(void)clock_gettime(CLOCK_MONOTONIC, &t); /* cannot fail: clock_gettime(2) */
-	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 static void sleep_ms(long ms)
 {
@@ -72,7 +66,7 @@ static bool kill_batch(int dir_fd)
 static void kill_one_by_one(int dir_fd)
 {
 	(void)kernfile_write(dir_fd, "cgroup.freeze", "1"); /* the rounds do without, too */
-	for (int64_t end = now_ms() + KILL_LIMIT_MS; kill_batch(dir_fd) && now_ms() < end;)
+	for (uint64_t end = clock_ms() + KILL_LIMIT_MS; kill_batch(dir_fd) && clock_ms() < end;)
 		sleep_ms(1);
 	(void)kernfile_write(dir_fd, "cgroup.freeze", "0"); /* an empty cgroup doesn't care */
 }
@@ -95,7 +89,7 @@ static bool is_populated(int events_fd)
 	return !cgroup_text_value(text, "populated", &populated) || populated != 0;
 }
 
-static bool wait_empty(int dir_fd, int64_t deadline)
+static bool wait_empty(int dir_fd, uint64_t deadline)
 {
 	auto_fd int events_fd = openat(dir_fd, "cgroup.events", O_RDONLY | O_CLOEXEC);
 	if (events_fd < 0)
@@ -105,7 +99,7 @@ static bool wait_empty(int dir_fd, int64_t deadline)
 		/* Read first: it also arms the notification for the next change. */
 		if (!is_populated(events_fd))
 			return true;
-		int64_t left = deadline - now_ms();
+		int64_t left = (int64_t)(deadline - clock_ms());
 		if (left <= 0)
 			return false;
 		struct pollfd change = { .fd = events_fd, .events = POLLPRI };
@@ -115,15 +109,15 @@ static bool wait_empty(int dir_fd, int64_t deadline)
 
 bool cgroup_wait_empty(const struct cgroup *c, unsigned timeout_ms)
 {
-	return c->dir_fd < 0 || wait_empty(c->dir_fd, now_ms() + timeout_ms);
+	return c->dir_fd < 0 || wait_empty(c->dir_fd, clock_ms() + timeout_ms);
 }
 
 static int remove_dir(const char *path)
 {
-	for (int64_t deadline = now_ms() + REMOVE_LIMIT_MS - EMPTY_WAIT_MS;; sleep_ms(1)) {
+	for (uint64_t deadline = clock_ms() + REMOVE_LIMIT_MS - EMPTY_WAIT_MS;; sleep_ms(1)) {
 		if (rmdir(path) == 0 || errno == ENOENT)
 			return 0;
-		if (errno != EBUSY || now_ms() >= deadline)
+		if (errno != EBUSY || clock_ms() >= deadline)
 			return -errno;
 	}
 }

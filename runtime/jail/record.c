@@ -86,14 +86,14 @@ static int write_record(int fd, const struct record *r, struct cj_error *err)
 		return cj_fail(err, ENOMEM, "write the record of '%s'", r->id);
 
 	json_open_object(w);
-	json_put_key(w, "id"), json_put_string(w, r->id);
-	json_put_key(w, "profile"), json_put_string(w, r->profile);
-	json_put_key(w, "cgroup"), json_put_string(w, r->cgroup_path);
-	json_put_key(w, "cgroup_inode"), json_put_u64(w, r->cgroup_inode);
-	json_put_key(w, "supervisor_pid"), json_put_u64(w, (uint64_t)r->supervisor_pid);
-	json_put_key(w, "supervisor_start"), json_put_u64(w, r->supervisor_start);
-	json_put_key(w, "init_pid"), json_put_u64(w, (uint64_t)r->init_pid);
-	json_put_key(w, "started_ms"), json_put_u64(w, r->started_ms);
+	json_member_text(w, "id", r->id);
+	json_member_text(w, "profile", r->profile);
+	json_member_text(w, "cgroup", r->cgroup_path);
+	json_member_u64(w, "cgroup_inode", r->cgroup_inode);
+	json_member_u64(w, "supervisor_pid", (uint64_t)r->supervisor_pid);
+	json_member_u64(w, "supervisor_start", r->supervisor_start);
+	json_member_u64(w, "init_pid", (uint64_t)r->init_pid);
+	json_member_u64(w, "started_ms", r->started_ms);
 	json_close_object(w);
 
 	const char *text;

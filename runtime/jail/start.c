@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "runtime/base/fd.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
@@ -114,8 +115,8 @@ static int start(struct jail *j, int far[3], struct cj_error *err)
 	if (!j->plan->tty && !j->launcher && open_pipes(j, j->io.stdin_fd >= 0, far, err) < 0)
 		return -err->code;
 
-	(void)clock_gettime(CLOCK_REALTIME, &j->started_at); /* cannot fail for these clocks */
-	(void)clock_gettime(CLOCK_MONOTONIC, &j->started_monotonic);
+	(void)clock_gettime(CLOCK_REALTIME, &j->started_at); /* cannot fail for this clock */
+	j->started_ms = clock_ms();
 	int rc = j->launcher ? handover_go(j, err)
 			     : handover_start(j, STEP_START, j->program, far, err);
 	if (rc < 0)
@@ -158,23 +159,16 @@ static void take_last_words(struct jail *j, struct cj_error *err)
 	cj_hint(err, "it said: %s", line);
 }
 
-static int64_t milliseconds(void)
-{
-	struct timespec now;
-	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail for this clock */
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* Until init speaks.  Nobody else answers a launcher that tries a call which is refused. */
 static int serve_until_warmed(struct jail *j, struct cj_error *err)
 {
-	const int64_t deadline = milliseconds() + STEP_TIMEOUT_MS;
+	const uint64_t deadline = clock_ms() + STEP_TIMEOUT_MS;
 	for (;;) {
 		struct pollfd ends[] = {
 			{ .fd = j->link.sock_fd, .events = POLLIN },
 			{ .fd = j->watch ? filter_watch_fd(j->watch) : -1, .events = POLLIN },
 		};
-		int64_t left = deadline - milliseconds();
+		int64_t left = (int64_t)(deadline - clock_ms());
 		int rc = left <= 0 ? 0 : poll(ends, 2, (int)left);
 		if (rc < 0 && errno != EINTR)
 			return cj_fail(err, errno, "wait for the interpreter");

@@ -53,7 +53,8 @@ struct jail {
 	int master_fd;  /* of the program's terminal */
 	int exec_errno; /* it could not be executed; 0: it runs */
 	char code_sha256[SHA256_HEX_MAX];
-	struct timespec started_at, started_monotonic;
+	struct timespec started_at;
+	uint64_t started_ms; /* the same on clock_ms() */
 
 	/* with a launcher: what getting ready has cost is not the program's */
 	const struct program *launcher; /* borrowed; NULL: none */

@@ -16,10 +16,10 @@
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "runtime/base/scope.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/sys.h"
 #include "runtime/jail/evidence.h"
 #include "runtime/jail/sample.h"
@@ -548,14 +548,6 @@ static int drain(struct watch *w, struct cj_error *err)
 	return 0;
 }
 
-static uint64_t elapsed_ms(const struct timespec *since)
-{
-	struct timespec now;
-	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail for this clock */
-	return (uint64_t)((now.tv_sec - since->tv_sec) * 1000 +
-			  (now.tv_nsec - since->tv_nsec) / 1000000);
-}
-
 static int watch_until_decided(struct watch *w, struct cj_error *err)
 {
 	if (open_watch(w, err) < 0)
@@ -570,7 +562,7 @@ int supervisor_watch(struct jail *j, struct outcome *out, struct cj_error *err)
 {
 	struct watch w = { .j = j, .out = out, .epoll_fd = -1, .wall_fd = -1, .tick_fd = -1 };
 	int rc = watch_until_decided(&w, err);
-	w.seen.wall_ms = elapsed_ms(&j->started_monotonic);
+	w.seen.wall_ms = clock_ms() - j->started_ms;
 	if (!end_everything(j, w.seen.ended.is_alone))
 		w.was_signalled = true; /* its pipes may never end: take what they hold now */
 	if (rc == 0)

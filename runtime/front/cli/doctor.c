@@ -94,12 +94,6 @@ static void print_findings(const struct finding *findings)
 	}
 }
 
-static void put_text(struct json_writer *w, const char *key, const char *text)
-{
-	json_put_key(w, key);
-	json_put_string(w, text[0] ? text : NULL);
-}
-
 static int print_json(const struct finding *findings, enum finding_level worst,
 		      struct cj_error *err)
 {
@@ -110,16 +104,16 @@ static int print_json(const struct finding *findings, enum finding_level worst,
 	if (!w)
 		return cj_fail(err, ENOMEM, "write the findings");
 	json_open_object(w);
-	put_text(w, "schema", DOCTOR_SCHEMA);
-	put_text(w, "worst", levels[worst].word);
+	json_member_filled(w, "schema", DOCTOR_SCHEMA);
+	json_member_filled(w, "worst", levels[worst].word);
 	json_put_key(w, "checks");
 	json_open_array(w);
 	for (size_t i = 0; i < CHECK_COUNT; i++) {
 		json_open_object(w);
-		put_text(w, "name", checks[i].name);
-		put_text(w, "level", levels[findings[i].level].word);
-		put_text(w, "text", findings[i].text);
-		put_text(w, "remedy", findings[i].remedy);
+		json_member_filled(w, "name", checks[i].name);
+		json_member_filled(w, "level", levels[findings[i].level].word);
+		json_member_filled(w, "text", findings[i].text);
+		json_member_filled(w, "remedy", findings[i].remedy);
 		json_close_object(w);
 	}
 	json_close_array(w);

@@ -5,8 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define HELP_WIDTH  80
-#define HELP_INDENT 30
+#include "runtime/base/help.h"
 
 /* A row each: what decides where the result goes, and how much we say meanwhile. */
 static const char *const delivery_options[] = {
@@ -201,34 +200,12 @@ static int print_name(const struct setting *s)
 	return width;
 }
 
-/* One word at a time, from column `at` on. */
-static void print_wrapped(const char *text, int at)
-{
-	while (*text) {
-		int size = (int)strcspn(text, " ");
-		if (at > HELP_INDENT && at + 1 + size > HELP_WIDTH) {
-			(void)printf("\n%*s", HELP_INDENT, "");
-			at = HELP_INDENT;
-		} else if (at > HELP_INDENT) {
-			at += printf(" ");
-		}
-		at += printf("%.*s", size, text);
-		text += size + (text[size] == ' ');
-	}
-	(void)printf("\n"); /* stdout is checked once, by cli_finish() */
-}
-
 void options_print_help(void)
 {
 	for (size_t i = 0; i < settings_count; i++) {
 		const struct setting *s = &settings[i];
 		if (!s->option)
 			continue;
-		int width = print_name(s);
-		if (width >= HELP_INDENT - 1)
-			(void)printf("\n%*s", HELP_INDENT, "");
-		else
-			(void)printf("%*s", HELP_INDENT - width, "");
-		print_wrapped(s->help, HELP_INDENT);
+		help_print(print_name(s), s->help);
 	}
 }

@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
@@ -55,13 +55,6 @@ struct remote {
 	uint64_t deadline_ms; /* 0: none */
 };
 
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail for this clock */
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 /* --- cancelling ------------------------------------------------------------- */
 
 /* `signal` 0: whoever reads us went away. */
@@ -75,7 +68,7 @@ static void cancel(struct remote *r, int signal)
 	}
 	r->is_cancelled = true;
 	r->outcome->cancel_signal = signal;
-	r->deadline_ms = now_ms() + CANCEL_MS;
+	r->deadline_ms = clock_ms() + CANCEL_MS;
 	if (remote_link_cancel(r->call->config->remote, r->outcome->id, &err) < 0)
 		r->gave_up = true; /* closing the connection cancels it, too */
 }
@@ -283,7 +276,7 @@ static int read_some(struct remote *r, struct cj_error *err)
 
 static int time_left(const struct remote *r)
 {
-	uint64_t now = now_ms();
+	uint64_t now = clock_ms();
 
 	if (r->deadline_ms == 0)
 		return -1;

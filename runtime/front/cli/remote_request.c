@@ -45,12 +45,10 @@ static void put_files(struct json_writer *w, const struct remote_request *r)
 	for (size_t i = 0; i < r->nfiles; i++) {
 		const struct remote_file *f = &r->files[i];
 		json_open_object(w);
-		json_put_key(w, "path");
-		json_put_string(w, f->path);
+		json_member_text(w, "path", f->path);
 		json_put_bytes(w, f->content.bytes, f->content.size);
 		if (f->is_executable) {
-			json_put_key(w, "executable");
-			json_put_bool(w, true);
+			json_member_bool(w, "executable", true);
 		}
 		json_close_object(w);
 	}
@@ -64,8 +62,7 @@ static void put_program(struct json_writer *w, const struct remote_request *r)
 	} else {
 		put_blob(w, "code", &r->code);
 		if (r->file_name) {
-			json_put_key(w, "file_name");
-			json_put_string(w, r->file_name);
+			json_member_text(w, "file_name", r->file_name);
 		}
 		if (r->args && r->args[0])
 			put_words(w, "args", r->args);
@@ -77,18 +74,15 @@ static void put_program(struct json_writer *w, const struct remote_request *r)
 		json_put_node(w, r->args_json);
 	}
 	if (r->wants_artifacts) {
-		json_put_key(w, "artifacts");
-		json_put_bool(w, true);
+		json_member_bool(w, "artifacts", true);
 	}
 }
 
 void remote_request_write(struct json_writer *w, const struct remote_request *r)
 {
 	json_open_object(w);
-	json_put_key(w, "profile");
-	json_put_string(w, r->profile);
-	json_put_key(w, "id");
-	json_put_string(w, r->id);
+	json_member_text(w, "profile", r->profile);
+	json_member_text(w, "id", r->id);
 	put_program(w, r);
 	profile_put(w, r->config, r->wanted);
 	json_close_object(w);

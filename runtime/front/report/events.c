@@ -121,8 +121,7 @@ static struct json_writer *open_event(const char *type)
 	if (!w)
 		return NULL;
 	json_open_object(w);
-	json_put_key(w, "type");
-	json_put_string(w, type);
+	json_member_text(w, "type", type);
 	return w;
 }
 
@@ -132,8 +131,7 @@ static void tell_dropped(struct events *e)
 	if (!w)
 		return; /* said later, with those to come */
 
-	json_put_key(w, "events");
-	json_put_u64(w, e->dropped);
+	json_member_u64(w, "events", e->dropped);
 	json_close_object(w);
 	if (put_line(e, w) == 0)
 		e->dropped = 0;
@@ -145,8 +143,7 @@ static void put_start(struct json_writer *w, const char *id, size_t size)
 	char name[64] = "";
 
 	memcpy(name, id, size < sizeof(name) ? size : sizeof(name) - 1);
-	json_put_key(w, "id");
-	json_put_string(w, name);
+	json_member_text(w, "id", name);
 	(void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail for this clock */
 	result_put_time(w, "time", &now);
 }
@@ -189,8 +186,7 @@ static void tell_other(struct events *e, const char *type, const char *text, siz
 	if (strcmp(type, "start") == 0) {
 		put_start(w, text, size);
 	} else {
-		json_put_key(w, "syscall");
-		json_put_string(w, text);
+		json_member_text(w, "syscall", text);
 	}
 	json_close_object(w);
 	queue_line(e, w);

@@ -10,40 +10,12 @@
 
 #include "runtime/base/scope.h"
 
-static void put_text(struct json_writer *w, const char *key, const char *text)
-{
-	json_put_key(w, key);
-	json_put_string(w, text && *text ? text : NULL);
-}
-
-static void put_u64(struct json_writer *w, const char *key, uint64_t value)
-{
-	json_put_key(w, key);
-	json_put_u64(w, value);
-}
-
-/* What the kernel did not tell is null, not 0. */
-static void put_u64_if(struct json_writer *w, const char *key, bool is_known, uint64_t value)
-{
-	json_put_key(w, key);
-	if (is_known)
-		json_put_u64(w, value);
-	else
-		json_put_null(w);
-}
-
-static void put_bool(struct json_writer *w, const char *key, bool value)
-{
-	json_put_key(w, key);
-	json_put_bool(w, value);
-}
-
 static void put_profile(struct json_writer *w, const struct result_about *about)
 {
 	json_put_key(w, "profile");
 	json_open_object(w);
-	put_text(w, "name", about->profile_name);
-	put_text(w, "sha256", about->profile_sha256);
+	json_member_filled(w, "name", about->profile_name);
+	json_member_filled(w, "sha256", about->profile_sha256);
 	json_close_object(w);
 }
 
@@ -54,9 +26,10 @@ static void put_profile(struct json_writer *w, const struct result_about *about)
  */
 static void put_end(struct json_writer *w, const struct outcome *o)
 {
-	put_text(w, "status", status_names[o->status]);
-	put_u64_if(w, "exit_code", o->status == STATUS_EXITED, (uint64_t)outcome_exit_status(o));
-	put_u64_if(w, "signal", o->status == STATUS_SIGNALED, (uint64_t)o->signal);
+	json_member_filled(w, "status", status_names[o->status]);
+	json_member_known(w, "exit_code", o->status == STATUS_EXITED,
+			  (uint64_t)outcome_exit_status(o));
+	json_member_known(w, "signal", o->status == STATUS_SIGNALED, (uint64_t)o->signal);
 
 	json_put_key(w, "error");
 	if (o->status != STATUS_SETUP_ERROR && o->exec_errno == 0) {
@@ -64,9 +37,9 @@ static void put_end(struct json_writer *w, const struct outcome *o)
 		return;
 	}
 	json_open_object(w);
-	put_text(w, "stage", o->error.stage);
-	put_text(w, "message", o->error.msg);
-	put_text(w, "hint", o->error.hint);
+	json_member_filled(w, "stage", o->error.stage);
+	json_member_filled(w, "message", o->error.msg);
+	json_member_filled(w, "hint", o->error.hint);
 	json_close_object(w);
 }
 
@@ -81,9 +54,9 @@ static int put_stream(struct json_writer *w, const char *key, const struct captu
 	json_put_key(w, key);
 	json_open_object(w);
 	json_put_bytes(w, text, size);
-	put_u64(w, "bytes", c->total);
-	put_u64(w, "kept", kept);
-	put_bool(w, "truncated", capture_is_truncated(c));
+	json_member_u64(w, "bytes", c->total);
+	json_member_u64(w, "kept", kept);
+	json_member_bool(w, "truncated", capture_is_truncated(c));
 	json_close_object(w);
 	return 0;
 }
@@ -92,11 +65,11 @@ void result_put_usage(struct json_writer *w, const struct usage *u)
 {
 	json_put_key(w, "usage");
 	json_open_object(w);
-	put_u64(w, "wall_ms", u->wall_ms);
-	put_u64(w, "cpu_user_ms", u->cpu_user_ms);
-	put_u64(w, "cpu_system_ms", u->cpu_system_ms);
-	put_u64_if(w, "memory_peak_bytes", u->has_memory_peak, u->memory_peak_bytes);
-	put_u64_if(w, "pids_peak", u->has_pids_peak, u->pids_peak);
+	json_member_u64(w, "wall_ms", u->wall_ms);
+	json_member_u64(w, "cpu_user_ms", u->cpu_user_ms);
+	json_member_u64(w, "cpu_system_ms", u->cpu_system_ms);
+	json_member_known(w, "memory_peak_bytes", u->has_memory_peak, u->memory_peak_bytes);
+	json_member_known(w, "pids_peak", u->has_pids_peak, u->pids_peak);
 	json_close_object(w);
 }
 
@@ -112,9 +85,9 @@ static void put_limit(struct json_writer *w, enum limit which, const struct limi
 		json_put_milli(w, l->value);
 	else
 		json_put_u64(w, l->value);
-	put_text(w, "unit", limit_units[which]);
-	put_text(w, "by", limit_by_names[l->value == 0 ? BY_NONE : l->by]);
-	put_bool(w, "hit", l->hit);
+	json_member_filled(w, "unit", limit_units[which]);
+	json_member_filled(w, "by", limit_by_names[l->value == 0 ? BY_NONE : l->by]);
+	json_member_bool(w, "hit", l->hit);
 	json_close_object(w);
 }
 
@@ -132,7 +105,7 @@ static void put_layers(struct json_writer *w, const struct outcome *o)
 	json_put_key(w, "layers");
 	json_open_object(w);
 	for (enum layer i = 0; i < LAYER_COUNT; i++)
-		put_text(w, layer_names[i], layer_state_names[o->layers[i]]);
+		json_member_filled(w, layer_names[i], layer_state_names[o->layers[i]]);
 	json_close_object(w);
 }
 
@@ -142,11 +115,11 @@ void result_put_denial(struct json_writer *w, const struct denial *d)
 	bool is_told = d->address.family != 0;
 
 	json_open_object(w);
-	put_text(w, "class", net_class_names[d->class]);
-	put_text(w, "protocol", is_told ? denial_protocol_name(d->protocol) : NULL);
-	put_text(w, "address", is_told ? ip_format(&d->address, address) : NULL);
-	put_u64_if(w, "port", d->port != 0, d->port);
-	put_u64(w, "count", d->count);
+	json_member_filled(w, "class", net_class_names[d->class]);
+	json_member_filled(w, "protocol", is_told ? denial_protocol_name(d->protocol) : NULL);
+	json_member_filled(w, "address", is_told ? ip_format(&d->address, address) : NULL);
+	json_member_known(w, "port", d->port != 0, d->port);
+	json_member_u64(w, "count", d->count);
 	json_close_object(w);
 }
 
@@ -157,8 +130,8 @@ static void put_network(struct json_writer *w, const struct network_outcome *n,
 
 	json_put_key(w, "network");
 	json_open_object(w);
-	put_text(w, "mode", mode == NETWORK_NONE ? "none" : "public");
-	put_text(w, "uplink", has_uplink ? uplink_names[n->uplink] : NULL);
+	json_member_filled(w, "mode", mode == NETWORK_NONE ? "none" : "public");
+	json_member_filled(w, "uplink", has_uplink ? uplink_names[n->uplink] : NULL);
 	json_put_key(w, "denied");
 	json_open_array(w);
 	for (size_t i = 0; i < n->ndenied; i++)
@@ -173,8 +146,8 @@ static void put_denied(struct json_writer *w, const struct outcome *o)
 	json_open_array(w);
 	for (size_t i = 0; i < o->ndenied; i++) {
 		json_open_object(w);
-		put_text(w, "name", o->denied[i].name);
-		put_u64(w, "count", o->denied[i].count);
+		json_member_filled(w, "name", o->denied[i].name);
+		json_member_u64(w, "count", o->denied[i].count);
 		json_close_object(w);
 	}
 	json_close_array(w);
@@ -186,10 +159,10 @@ void result_put_artifacts(struct json_writer *w, const struct artifacts *a)
 	json_open_array(w);
 	for (size_t i = 0; i < a->count; i++) {
 		json_open_object(w);
-		put_text(w, "path", a->items[i].path);
-		put_u64(w, "bytes", a->items[i].bytes);
-		put_text(w, "sha256", a->items[i].sha256);
-		put_text(w, "type", a->items[i].type);
+		json_member_filled(w, "path", a->items[i].path);
+		json_member_u64(w, "bytes", a->items[i].bytes);
+		json_member_filled(w, "sha256", a->items[i].sha256);
+		json_member_filled(w, "type", a->items[i].type);
 		if (a->items[i].content)
 			json_put_bytes(w, a->items[i].content, a->items[i].bytes);
 		json_close_object(w);
@@ -214,17 +187,17 @@ void result_put_time(struct json_writer *w, const char *key, const struct timesp
 	(void)gmtime_r(&t->tv_sec, &utc);
 	(void)strftime(seconds, sizeof(seconds), "%Y-%m-%dT%H:%M:%S", &utc);
 	(void)snprintf(text, sizeof(text), "%s.%03ldZ", seconds, t->tv_nsec / 1000000);
-	put_text(w, key, text);
+	json_member_filled(w, key, text);
 }
 
 int result_write(struct json_writer *w, const struct outcome *o, const struct result_about *about,
 		 struct cj_error *err)
 {
 	json_open_object(w);
-	put_text(w, "schema", RESULT_SCHEMA);
-	put_text(w, "id", o->id);
+	json_member_filled(w, "schema", RESULT_SCHEMA);
+	json_member_filled(w, "id", o->id);
 	put_profile(w, about);
-	put_text(w, "code_sha256", o->code_sha256);
+	json_member_filled(w, "code_sha256", o->code_sha256);
 	put_end(w, o);
 	if (put_stream(w, "stdout", &o->output[0], err) < 0 ||
 	    put_stream(w, "stderr", &o->output[1], err) < 0)
@@ -238,9 +211,9 @@ int result_write(struct json_writer *w, const struct outcome *o, const struct re
 	result_put_warnings(w, &o->warnings);
 	result_put_time(w, "started_at", &o->started_at);
 	if (about->request_id)
-		put_text(w, "request_id", about->request_id);
+		json_member_filled(w, "request_id", about->request_id);
 	if (about->traceparent)
-		put_text(w, "traceparent", about->traceparent);
+		json_member_filled(w, "traceparent", about->traceparent);
 	json_close_object(w);
 	return 0;
 }

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/json.h"
 #include "runtime/base/text.h"
 #include "runtime/front/serve/slog.h"
@@ -107,7 +108,7 @@ static struct account *account_by_token(struct service *s, struct exchange *x)
 		header = scheme; /* an empty token is nobody's, and takes as long */
 	const char *token = header + sizeof(scheme) - 1;
 	struct account *a = account_of_token(&s->accounts, &s->config->callers, token,
-					     strlen(token), loop_now_ms(), &is_known);
+					     strlen(token), clock_ms(), &is_known);
 	if (!is_known)
 		exchange_refuse(x, API_UNAUTHORIZED, NULL, NULL, 0);
 	else if (!a)
@@ -122,8 +123,8 @@ static struct account *find_account(struct service *s, struct exchange *x)
 
 	if (caller.is_tcp)
 		return account_by_token(s, x);
-	struct account *a = account_of_uid(&s->accounts, &s->config->callers, caller.uid,
-					   s->own_uid, loop_now_ms());
+	struct account *a =
+	    account_of_uid(&s->accounts, &s->config->callers, caller.uid, s->own_uid, clock_ms());
 	if (!a)
 		exchange_refuse(x, API_QUEUE_FULL, NULL, NULL, 1000);
 	return a;
@@ -270,8 +271,7 @@ static void show_alive(struct api_call *c)
 
 	if (w) {
 		json_open_object(w);
-		json_put_key(w, "status");
-		json_put_string(w, "alive");
+		json_member_text(w, "status", "alive");
 		json_close_object(w);
 	}
 	api_reply_json(c->exchange, 200, w);
@@ -299,7 +299,7 @@ static void show_metrics(struct api_call *c)
 		.started_ms = s->started_ms,
 		.has_probed = s->health.has_probed,
 		.probe_succeeded = s->health.succeeded,
-		.probe_age_ms = s->health.has_probed ? loop_now_ms() - s->health.probed_ms : 0,
+		.probe_age_ms = s->health.has_probed ? clock_ms() - s->health.probed_ms : 0,
 	};
 	struct http_reply reply = { .status = 200, .content_type = "text/plain; version=0.0.4" };
 	struct cj_error err = { 0 };

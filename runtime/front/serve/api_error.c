@@ -74,14 +74,10 @@ static void put_error(struct json_writer *w, enum api_code code, const char *mes
 {
 	json_put_key(w, "error");
 	json_open_object(w);
-	json_put_key(w, "code");
-	json_put_string(w, api_rows[code].code);
-	json_put_key(w, "message");
-	json_put_string(w, message ? message : api_rows[code].message);
-	json_put_key(w, "hint");
-	json_put_string(w, hint && hint[0] ? hint : NULL);
-	json_put_key(w, "request_id");
-	json_put_string(w, request_id);
+	json_member_text(w, "code", api_rows[code].code);
+	json_member_text(w, "message", message ? message : api_rows[code].message);
+	json_member_filled(w, "hint", hint);
+	json_member_text(w, "request_id", request_id);
 	json_close_object(w);
 }
 
@@ -105,8 +101,7 @@ char *api_error_line(enum api_code code, const char *request_id, size_t *out_siz
 	if (!w)
 		return NULL;
 	json_open_object(w);
-	json_put_key(w, "type");
-	json_put_string(w, "error");
+	json_member_text(w, "type", "error");
 	put_error(w, code, NULL, NULL, request_id);
 	json_close_object(w);
 	return finish(w, out_size);

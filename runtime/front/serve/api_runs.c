@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "profiles/profile.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/json.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
@@ -78,7 +79,7 @@ static bool has_its_rate(struct posted *p)
 		refuse(p, API_DRAINING, NULL, DRAIN_RETRY_MS);
 		return false;
 	}
-	enum refusal refusal = account_take(c->account, loop_now_ms(), &retry_ms);
+	enum refusal refusal = account_take(c->account, clock_ms(), &retry_ms);
 	if (refusal != REFUSAL_NONE)
 		refuse(p, api_code_of(refusal), NULL, retry_ms);
 	return refusal == REFUSAL_NONE;
@@ -249,18 +250,10 @@ static void put_time(struct json_writer *w, const char *key, uint64_t ms)
 	const struct timespec t = { .tv_sec = (time_t)(ms / 1000),
 				    .tv_nsec = (long)(ms % 1000) * 1000000 };
 
-	if (ms > 0) {
+	if (ms > 0)
 		result_put_time(w, key, &t);
-		return;
-	}
-	json_put_key(w, key);
-	json_put_null(w);
-}
-
-static void put_text(struct json_writer *w, const char *key, const char *text)
-{
-	json_put_key(w, key);
-	json_put_string(w, text);
+	else
+		json_member_text(w, key, NULL);
 }
 
 /* How it ended; nothing but null before, and where nobody knows. */
@@ -269,26 +262,23 @@ static void put_ending(struct json_writer *w, const struct run *run)
 	const struct summary *s = &run->summary;
 	bool has = run->state == RUN_FINISHED && run->has_summary;
 
-	put_text(w, "status", has ? status_names[s->status] : NULL);
-	json_put_key(w, "exit_code");
-	if (has && s->status == STATUS_EXITED)
-		json_put_i64(w, s->exit_code);
-	else
-		json_put_null(w);
+	json_member_text(w, "status", has ? status_names[s->status] : NULL);
+	json_member_known(w, "exit_code", has && s->status == STATUS_EXITED,
+			  (uint64_t)s->exit_code);
 	if (has)
 		result_put_usage(w, &s->usage);
 	else
-		put_text(w, "usage", NULL);
+		json_member_text(w, "usage", NULL);
 }
 
 static void put_run(struct json_writer *w, const struct run *run)
 {
 	json_open_object(w);
-	put_text(w, "id", run->id);
-	put_text(w, "profile", run->profile);
-	put_text(w, "state", run_state_names[run->state]);
-	put_text(w, "tier", run->has_tier ? tier_names[run->tier] : NULL);
-	put_text(w, "request_id", run->trace.request_id);
+	json_member_text(w, "id", run->id);
+	json_member_text(w, "profile", run->profile);
+	json_member_text(w, "state", run_state_names[run->state]);
+	json_member_text(w, "tier", run->has_tier ? tier_names[run->tier] : NULL);
+	json_member_text(w, "request_id", run->trace.request_id);
 	put_time(w, "created_at", run->created_ms);
 	put_time(w, "started_at", run->started_ms);
 	put_time(w, "ended_at", run->ended_ms);
@@ -354,8 +344,8 @@ void api_cancel_run(struct api_call *c)
 	run = runs_find(&c->service->runs, c->account->name, c->name);
 	if (w) {
 		json_open_object(w);
-		put_text(w, "id", c->name);
-		put_text(w, "state", run_state_names[run ? run->state : RUN_FINISHED]);
+		json_member_text(w, "id", c->name);
+		json_member_text(w, "state", run_state_names[run ? run->state : RUN_FINISHED]);
 		json_close_object(w);
 	}
 	api_reply_json(c->exchange, 202, w);
@@ -368,23 +358,17 @@ static bool is_warm(const struct service *s, const char *profile)
 	return pool_wanted_tier(&s->pool, profile, FIT_INTERPRETER) > TIER_COLD;
 }
 
-static void put_number(struct json_writer *w, const char *key, uint64_t value)
-{
-	json_put_key(w, key);
-	json_put_u64(w, value);
-}
-
 static void put_limits(struct json_writer *w, const struct config *c)
 {
 	json_put_key(w, "limits");
 	json_open_object(w);
-	put_number(w, "memory_bytes", c->memory_bytes);
+	json_member_u64(w, "memory_bytes", c->memory_bytes);
 	json_put_key(w, "cpus");
 	json_put_milli(w, c->millicpus);
-	put_number(w, "pids", c->pids);
-	put_number(w, "timeout_ms", c->wall_ms);
-	put_number(w, "disk_bytes", c->disk_bytes);
-	put_number(w, "max_output_bytes", c->output_bytes);
+	json_member_u64(w, "pids", c->pids);
+	json_member_u64(w, "timeout_ms", c->wall_ms);
+	json_member_u64(w, "disk_bytes", c->disk_bytes);
+	json_member_u64(w, "max_output_bytes", c->output_bytes);
 	json_close_object(w);
 }
 
@@ -396,17 +380,16 @@ static void put_profile(struct json_writer *w, struct api_call *c, const struct 
 	bool is_good = !e->problem && known_get(c->service->known, e->name, &config, &err) == 0;
 
 	json_open_object(w);
-	put_text(w, "name", e->name);
-	put_text(w, "description", e->description);
-	put_text(w, "sha256", is_good ? config->profile_sha256 : NULL);
-	json_put_key(w, "warm");
-	json_put_bool(w, is_warm(c->service, e->name));
+	json_member_text(w, "name", e->name);
+	json_member_text(w, "description", e->description);
+	json_member_text(w, "sha256", is_good ? config->profile_sha256 : NULL);
+	json_member_bool(w, "warm", is_warm(c->service, e->name));
 	if (is_good)
 		put_limits(w, config);
 	else if (c->account->rights->host_paths)
-		put_text(w, "problem", e->problem ? e->problem : err.msg);
+		json_member_text(w, "problem", e->problem ? e->problem : err.msg);
 	else
-		put_text(w, "problem", "it doesn't read well; the service's log says why");
+		json_member_text(w, "problem", "it doesn't read well; the service's log says why");
 	json_close_object(w);
 	if (!is_good)
 		slog(SLOG_WARNING, exchange_trace(c->exchange)->request_id, "profile '%s': %s",

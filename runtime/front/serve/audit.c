@@ -18,6 +18,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/front/report/result.h"
 
 #define JOURNAL_SOCKET  "/run/systemd/journal/socket"
 #define JOURNAL_WAIT_MS 50   /* a busy journal gets so long; everybody waits meanwhile */
@@ -64,51 +65,22 @@ static void put_text(struct json_writer *w, const char *key, const char *text)
 {
 	char cut[TEXT_MAX];
 	(void)snprintf(cut, sizeof(cut), "%s", text);
-	json_put_key(w, key);
-	json_put_string(w, text[0] != '\0' ? cut : NULL);
-}
-
-static void put_u64(struct json_writer *w, const char *key, uint64_t value)
-{
-	json_put_key(w, key);
-	json_put_u64(w, value);
-}
-
-/* null where nobody knows it. */
-static void put_known(struct json_writer *w, const char *key, bool is_known, uint64_t value)
-{
-	json_put_key(w, key);
-	if (is_known)
-		json_put_u64(w, value);
-	else
-		json_put_null(w);
-}
-
-static void put_usage(struct json_writer *w, const struct usage *u)
-{
-	json_put_key(w, "usage");
-	json_open_object(w);
-	put_u64(w, "wall_ms", u->wall_ms);
-	put_u64(w, "cpu_user_ms", u->cpu_user_ms);
-	put_u64(w, "cpu_system_ms", u->cpu_system_ms);
-	put_known(w, "memory_peak_bytes", u->has_memory_peak, u->memory_peak_bytes);
-	put_known(w, "pids_peak", u->has_pids_peak, u->pids_peak);
-	json_close_object(w);
+	json_member_filled(w, key, cut);
 }
 
 static void put_end(struct json_writer *w, const struct summary *s)
 {
 	put_text(w, "status", status_names[s->status]);
-	put_known(w, "exit_code", s->exit_code >= 0, (uint64_t)s->exit_code);
-	put_known(w, "signal", s->signal > 0, (uint64_t)s->signal);
+	json_member_known(w, "exit_code", s->exit_code >= 0, (uint64_t)s->exit_code);
+	json_member_known(w, "signal", s->signal > 0, (uint64_t)s->signal);
 	put_text(w, "error_stage", s->error_stage);
-	put_usage(w, &s->usage);
-	put_u64(w, "setup_us", s->setup_us);
-	put_u64(w, "stdout_bytes", s->stdout_bytes);
-	put_u64(w, "stderr_bytes", s->stderr_bytes);
-	put_u64(w, "artifacts", s->artifacts);
-	put_u64(w, "denied_packets", s->denied_packets);
-	put_u64(w, "denied_syscalls", s->denied_syscalls);
+	result_put_usage(w, &s->usage);
+	json_member_u64(w, "setup_us", s->setup_us);
+	json_member_u64(w, "stdout_bytes", s->stdout_bytes);
+	json_member_u64(w, "stderr_bytes", s->stderr_bytes);
+	json_member_u64(w, "artifacts", s->artifacts);
+	json_member_u64(w, "denied_packets", s->denied_packets);
+	json_member_u64(w, "denied_syscalls", s->denied_syscalls);
 }
 
 static void put_line(struct json_writer *w, const struct record *r)
@@ -122,7 +94,7 @@ static void put_line(struct json_writer *w, const struct record *r)
 	put_text(w, "profile", r->run->profile);
 	put_text(w, "profile_sha256", r->run->profile_sha256);
 	put_text(w, "code_sha256", r->run->code_sha256);
-	put_u64(w, "code_bytes", r->run->code_bytes);
+	json_member_u64(w, "code_bytes", r->run->code_bytes);
 	put_text(w, "tier", tier_names[r->run->tier]);
 	put_text(w, "request_id", r->run->trace->request_id);
 	put_text(w, "traceparent", r->run->trace->traceparent);

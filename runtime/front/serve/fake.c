@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "profiles/profile.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
@@ -178,7 +179,7 @@ static void note_limits(struct fake_run *r, uint64_t began_us)
 	};
 
 	memcpy(r->outcome.limits, states, sizeof(states));
-	r->outcome.usage.wall_ms = (job_clock_us() - began_us) / 1000;
+	r->outcome.usage.wall_ms = (clock_us() - began_us) / 1000;
 }
 
 /* The request is read as any worker reads it, so that what is refused there is refused here. */
@@ -186,7 +187,7 @@ static int run(struct fake_run *r, const struct fake_file *f, const char *profil
 	       struct cj_error *err)
 {
 	static const struct request_caps none = { SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX };
-	uint64_t began_us = job_clock_us();
+	uint64_t began_us = clock_us();
 
 	if (profile_load(&r->config, profile, err) < 0 ||
 	    request_parse(r->job->body, r->job->body_size, &none, &r->config.arena, &r->request,

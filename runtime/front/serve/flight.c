@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/json.h"
 #include "runtime/base/scope.h"
 #include "runtime/front/serve/flight_parts.h"
@@ -254,7 +255,7 @@ static void on_caller_gone(void *holder)
 
 int flight_begin(struct service *s, const struct flight_order *order, struct cj_error *err)
 {
-	const struct run_times now = { .now_ms = loop_now_ms(), .wall_ms = service_wall_ms() };
+	const struct run_times now = { .now_ms = clock_ms(), .wall_ms = service_wall_ms() };
 	struct flight *f = calloc(1, sizeof(*f));
 	struct run *run = f ? runs_add(&s->runs, order->id, order->account, order->profile,
 				       order->trace, now, s->config->queue_ms)
@@ -266,7 +267,7 @@ int flight_begin(struct service *s, const struct flight_order *order, struct cj_
 		return cj_fail(err, ENOMEM, "take a run");
 	}
 	*f = (struct flight){ .service = s, .run = run, .order = *order };
-	f->begun_us = order->exchange ? exchange_whole_us(order->exchange) : loop_now_us();
+	f->begun_us = order->exchange ? exchange_whole_us(order->exchange) : clock_us();
 	f->order.trace = &run->trace;
 	(void)snprintf(f->profile_sha256, sizeof(f->profile_sha256), "%s", order->profile_sha256);
 	if (order->code.bytes)
@@ -285,7 +286,7 @@ void flight_cancel(struct service *s, struct run *run)
 		flight_land_cancelled(f);
 	} else if (run->state == RUN_RUNNING && !f->is_cut) {
 		cut(f);
-		f->deadline_ms = loop_now_ms() + FLIGHT_GRACE_MS;
+		f->deadline_ms = clock_ms() + FLIGHT_GRACE_MS;
 	}
 	(void)s;
 }

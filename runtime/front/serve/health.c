@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "profiles/profile.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/json.h"
 #include "runtime/front/serve/flight.h"
 #include "runtime/front/serve/service.h"
@@ -142,7 +143,7 @@ static void on_landed(void *context, const char *result, size_t size, enum api_c
 
 	h->is_probing = false;
 	h->has_probed = true;
-	h->probed_ms = loop_now_ms();
+	h->probed_ms = clock_ms();
 	if (result)
 		read_result(h, result, size);
 	else
@@ -213,18 +214,6 @@ int health_tick(struct service *s, uint64_t now_ms)
 
 /* --- the page --------------------------------------------------------------------- */
 
-static void put_text(struct json_writer *w, const char *key, const char *text)
-{
-	json_put_key(w, key);
-	json_put_string(w, text);
-}
-
-static void put_number(struct json_writer *w, const char *key, uint64_t value)
-{
-	json_put_key(w, key);
-	json_put_u64(w, value);
-}
-
 struct reasons {
 	struct arena arena;
 	struct strings list;
@@ -246,7 +235,7 @@ add_reason(struct reasons *r, enum readiness how_bad, const char *fmt, ...)
 static void find_reasons(const struct service *s, struct reasons *r)
 {
 	const struct health *h = &s->health;
-	uint64_t age_ms = loop_now_ms() - h->probed_ms;
+	uint64_t age_ms = clock_ms() - h->probed_ms;
 
 	if (s->is_draining)
 		add_reason(r, READINESS_UNREADY, "the service is being stopped");
@@ -271,13 +260,9 @@ static void put_probe(struct json_writer *w, const struct health *h)
 {
 	json_put_key(w, "probe");
 	json_open_object(w);
-	put_text(w, "profile", h->profile);
-	put_text(w, "status", h->has_probed ? h->status : NULL);
-	json_put_key(w, "age_ms");
-	if (h->has_probed)
-		json_put_u64(w, loop_now_ms() - h->probed_ms);
-	else
-		json_put_null(w);
+	json_member_text(w, "profile", h->profile);
+	json_member_text(w, "status", h->has_probed ? h->status : NULL);
+	json_member_known(w, "age_ms", h->has_probed, clock_ms() - h->probed_ms);
 	json_close_object(w);
 }
 
@@ -287,10 +272,10 @@ static void put_pool(struct json_writer *w, const struct pool *p)
 	json_open_array(w);
 	for (size_t i = 0; i < p->count; i++) {
 		json_open_object(w);
-		put_text(w, "profile", p->shelves[i].profile);
-		put_text(w, "tier", tier_names[p->shelves[i].tier]);
-		put_number(w, "ready", p->shelves[i].ready);
-		put_number(w, "wanted", p->shelves[i].wanted);
+		json_member_text(w, "profile", p->shelves[i].profile);
+		json_member_text(w, "tier", tier_names[p->shelves[i].tier]);
+		json_member_u64(w, "ready", p->shelves[i].ready);
+		json_member_u64(w, "wanted", p->shelves[i].wanted);
 		json_close_object(w);
 	}
 	json_close_array(w);
@@ -300,13 +285,13 @@ static void put_load(struct json_writer *w, const struct service *s)
 {
 	json_put_key(w, "queue");
 	json_open_object(w);
-	put_number(w, "depth", s->runs.counts[RUN_QUEUED]);
-	put_number(w, "max", s->config->queue);
+	json_member_u64(w, "depth", s->runs.counts[RUN_QUEUED]);
+	json_member_u64(w, "max", s->config->queue);
 	json_close_object(w);
 	json_put_key(w, "runs");
 	json_open_object(w);
-	put_number(w, "in_flight", s->runs.counts[RUN_RUNNING]);
-	put_number(w, "max", s->concurrency);
+	json_member_u64(w, "in_flight", s->runs.counts[RUN_RUNNING]);
+	json_member_u64(w, "max", s->concurrency);
 	json_close_object(w);
 }
 
@@ -317,13 +302,12 @@ static void put_enforcement(struct json_writer *w, const struct service *s)
 	json_put_key(w, "limits_by");
 	json_open_object(w);
 	for (size_t i = 0; i + 1 < limits->count; i += 2)
-		put_text(w, limits->items[i], limits->items[i + 1]);
+		json_member_text(w, limits->items[i], limits->items[i + 1]);
 	json_close_object(w);
 	json_put_key(w, "audit");
 	json_open_object(w);
-	json_put_key(w, "on");
-	json_put_bool(w, audit_is_on(&s->audit));
-	put_number(w, "failures", s->audit.failures);
+	json_member_bool(w, "on", audit_is_on(&s->audit));
+	json_member_u64(w, "failures", s->audit.failures);
 	json_close_object(w);
 }
 
@@ -334,7 +318,7 @@ enum readiness health_write(struct service *s, struct json_writer *w)
 
 	find_reasons(s, &r);
 	json_open_object(w);
-	put_text(w, "status", names[r.worst]);
+	json_member_text(w, "status", names[r.worst]);
 	json_put_key(w, "reasons");
 	json_open_array(w);
 	for (size_t i = 0; i < r.list.count; i++)

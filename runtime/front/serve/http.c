@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/front/serve/http_parts.h"
 #include "runtime/front/serve/slog.h"
@@ -113,7 +114,7 @@ void http_add(struct http *h, int fd, bool is_tcp)
 	*x = (struct exchange){ .http = h,
 				.caller = caller,
 				.fd = fd,
-				.deadline_ms = loop_now_ms() + h->receive_ms,
+				.deadline_ms = clock_ms() + h->receive_ms,
 				.watch = WATCH_NULL };
 	link_exchange(h, x);
 	h->adding = x;
@@ -142,7 +143,7 @@ static void *on_request_line(void *cls, const char *uri, struct MHD_Connection *
 
 	if (x) {
 		x->phase = PHASE_HEADERS;
-		x->deadline_ms = loop_now_ms() + h->receive_ms;
+		x->deadline_ms = clock_ms() + h->receive_ms;
 	}
 	return x;
 }
@@ -248,7 +249,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *mhd, const c
 	if (x->phase == PHASE_BODY) {
 		x->phase = PHASE_WHOLE;
 		x->deadline_ms = 0;
-		x->whole_us = loop_now_us();
+		x->whole_us = clock_us();
 		if (!x->response)
 			h->ops.whole(h->ops.context, x);
 	}
@@ -271,8 +272,7 @@ static void on_completed(void *cls, struct MHD_Connection *mhd, void **con_cls,
 	if (!x)
 		return;
 	exchange_clear(x);
-	x->deadline_ms =
-	    loop_now_ms() + (HTTP_IDLE_MS > h->receive_ms ? HTTP_IDLE_MS : h->receive_ms);
+	x->deadline_ms = clock_ms() + (HTTP_IDLE_MS > h->receive_ms ? HTTP_IDLE_MS : h->receive_ms);
 }
 
 /* --- the turn of the loop --------------------------------------------------- */

@@ -16,7 +16,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "runtime/base/fd.h"
@@ -227,13 +226,6 @@ static int get_fields(const char *what, const struct json_node *object, const st
 
 /* --- the job ------------------------------------------------------------------------ */
 
-uint64_t job_clock_us(void)
-{
-	struct timespec now;
-	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail for this clock */
-	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
-
 int job_write(const struct job *job, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
@@ -363,8 +355,7 @@ int job_receive(int sock_fd, struct cj_error *err)
 static void open_line(struct json_writer *w, const char *type)
 {
 	json_open_object(w);
-	json_put_key(w, "type");
-	json_put_string(w, type);
+	json_member_text(w, "type", type);
 }
 
 void summary_write(struct json_writer *w, const struct summary *s)
@@ -419,11 +410,8 @@ void unready_tell(int sock_fd, const struct cj_error *why)
 	if (!w)
 		return;
 	open_line(w, "unready");
-	json_put_key(w, "stage");
-	json_put_string(w, why->stage);
-	json_put_key(w, "message");
-	json_put_string(w, why->msg);
-	json_put_key(w, "hint");
-	json_put_string(w, why->hint[0] ? why->hint : NULL);
+	json_member_text(w, "stage", why->stage);
+	json_member_text(w, "message", why->msg);
+	json_member_filled(w, "hint", why->hint);
 	(void)!send_line(sock_fd, w, &ignored);
 }

@@ -41,13 +41,10 @@ struct job {
 	bool may_name_host_paths;
 	/* What the caller's ceilings make of what the profile would give; 0: leave it. */
 	uint64_t memory_bytes, millicpus, pids, wall_ms, disk_bytes, output_bytes;
-	uint64_t sent_us; /* job_clock_us() when it was handed over: from there set-up counts */
+	uint64_t sent_us; /* clock_us() when it was handed over: from there set-up counts */
 	const char *body; /* borrowed */
 	size_t body_size;
 };
-
-/* CLOCK_MONOTONIC, the same for all processes. */
-uint64_t job_clock_us(void);
 
 /* Returns a sealed memfd. */
 int job_write(const struct job *job, struct cj_error *err);

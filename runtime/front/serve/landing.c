@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "runtime/base/json.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/front/report/result.h"
 #include "runtime/front/serve/flight_parts.h"
@@ -120,7 +121,7 @@ bool flight_record(struct flight *f, const struct summary *s)
 static void finish_run(struct flight *f)
 {
 	struct service *s = f->service;
-	uint64_t request_us = loop_now_us() - f->begun_us;
+	uint64_t request_us = clock_us() - f->begun_us;
 
 	metrics_count_run(s->metrics, f->run->profile, f->run->tier, &f->run->summary, request_us);
 	runs_finish(&s->runs, f->run, service_wall_ms());
@@ -130,7 +131,7 @@ static void finish_run(struct flight *f)
 	TAILQ_REMOVE(&s->flights->flying, f, link);
 	TAILQ_INSERT_TAIL(&s->flights->leaving, f, link);
 	s->flights->nleaving++;
-	f->deadline_ms = loop_now_ms() + FLIGHT_LEAVE_MS;
+	f->deadline_ms = clock_ms() + FLIGHT_LEAVE_MS;
 }
 
 void flight_land(struct flight *f, const char *line, size_t size)
@@ -175,8 +176,7 @@ static char *write_cancelled(const struct flight *f, size_t *out_size)
 	outcome_decide(&o, STATUS_CANCELLED);
 	(void)snprintf(o.code_sha256, sizeof(o.code_sha256), "%s", f->code_sha256);
 	json_open_object(w);
-	json_put_key(w, "type");
-	json_put_string(w, "result");
+	json_member_text(w, "type", "result");
 	json_put_key(w, "result");
 	int rc = result_write(w, &o, &profile, &err);
 	json_close_object(w);

@@ -2,8 +2,6 @@
 /* epoll(7) and who waits for what.  Acts. */
 #include "runtime/front/serve/loop.h"
 
-#include <time.h>
-
 #include "runtime/base/scope.h"
 
 int loop_open(struct loop *l, struct cj_error *err)
@@ -64,17 +62,4 @@ int loop_turn(struct loop *l, int timeout_ms, struct cj_error *err)
 	}
 	l->count = 0;
 	return 0;
-}
-
-uint64_t loop_now_us(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail for this clock */
-	return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
-
-uint64_t loop_now_ms(void)
-{
-	return loop_now_us() / 1000;
 }

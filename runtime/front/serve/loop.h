@@ -48,6 +48,3 @@ void loop_unwatch(struct loop *l, struct watch *w);
 
 /* Waits at most timeout_ms (-1: for ever) and calls who is ready. */
 int loop_turn(struct loop *l, int timeout_ms, struct cj_error *err);
-
-uint64_t loop_now_ms(void); /* CLOCK_MONOTONIC; what every deadline is counted in */
-uint64_t loop_now_us(void);

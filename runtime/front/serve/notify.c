@@ -12,9 +12,9 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 
@@ -64,10 +64,7 @@ void notify_send(const char *fmt, ...)
 
 void notify_reloading(void)
 {
-	struct timespec now;
-	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail: clock_gettime(2) */
-	notify_send("RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
-		    (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000);
+	notify_send("RELOADING=1\nMONOTONIC_USEC=%" PRIu64, clock_us());
 }
 
 /* The variable as a number; false: it is not there, or none. */

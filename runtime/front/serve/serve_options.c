@@ -5,13 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/help.h"
 #include "runtime/base/text.h"
 
 #define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
-
-#define HELP_WIDTH  80
-#define HELP_INDENT 30
-#define NAMES_MAX   96
+#define NAMES_MAX 96
 
 /* What is no setting of the file. */
 static const struct own_option {
@@ -164,31 +162,10 @@ int serve_options_apply(const struct serve_options *o, struct service_config *c,
 
 /* --- the help text ---------------------------------------------------------------- */
 
-/* One word at a time, from column `at` on. */
-static void print_wrapped(const char *text, int at)
-{
-	while (*text) {
-		int size = (int)strcspn(text, " ");
-		if (at > HELP_INDENT && at + 1 + size > HELP_WIDTH) {
-			(void)printf("\n%*s", HELP_INDENT, "");
-			at = HELP_INDENT;
-		} else if (at > HELP_INDENT) {
-			at += printf(" ");
-		}
-		at += printf("%.*s", size, text);
-		text += size + (text[size] == ' ');
-	}
-	(void)printf("\n"); /* standard output is checked once, at the end */
-}
-
 static void print_entry(const char *before, const char *name, const char *value, const char *help)
 {
 	int width = printf("  %s%s%s%s", before, name, value ? " " : "", value ? value : "");
-	if (width >= HELP_INDENT - 1)
-		(void)printf("\n%*s", HELP_INDENT, "");
-	else
-		(void)printf("%*s", HELP_INDENT - width, "");
-	print_wrapped(help, HELP_INDENT);
+	help_print(width, help);
 }
 
 static void print_keys(const struct service_table *t)

@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/front/serve/api.h"
@@ -79,7 +80,7 @@ static uint64_t stamp(void *context, const char *profile)
 static uint64_t now_ms(void *context)
 {
 	(void)context;
-	return loop_now_ms();
+	return clock_ms();
 }
 
 static void say_unready(void *context, const char *profile, enum tier tier, const char *why)
@@ -149,7 +150,7 @@ static void pause_listeners(struct server *v, bool pause)
 	if (v->has_paused_listeners == pause)
 		return;
 	v->has_paused_listeners = pause;
-	v->accept_at_ms = loop_now_ms() + ACCEPT_PAUSE_MS;
+	v->accept_at_ms = clock_ms() + ACCEPT_PAUSE_MS;
 	for (size_t i = 0; i < v->listeners.count; i++)
 		loop_rewatch(&v->service.loop, &v->listeners.items[i].watch, pause ? 0 : EPOLLIN);
 }
@@ -192,7 +193,7 @@ static void drain(struct server *v)
 		return;
 	}
 	s->is_draining = true;
-	v->drain_until_ms = loop_now_ms() + s->config->drain_ms;
+	v->drain_until_ms = clock_ms() + s->config->drain_ms;
 	pool_configure(&s->pool, NULL, 0, 0);
 	notify_send("STOPPING=1\nSTATUS=draining");
 	slog(SLOG_NOTICE, "", "draining: %zu runs are under way", runs_unfinished(&s->runs));
@@ -279,7 +280,7 @@ static void tick_ready(struct server *v)
 static int tick(struct server *v)
 {
 	struct service *s = &v->service;
-	uint64_t now = loop_now_ms();
+	uint64_t now = clock_ms();
 
 	if (v->has_paused_listeners && now >= v->accept_at_ms)
 		pause_listeners(v, false);
@@ -382,7 +383,7 @@ static void close_service(struct server *v)
 	if (s->flights && s->http) {
 		flights_cancel_all(s);
 		flights_destroy(&s->flights);
-		(void)http_tick(s->http, loop_now_ms());
+		(void)http_tick(s->http, clock_ms());
 	}
 	free(s->flights);
 	http_close(&s->http);

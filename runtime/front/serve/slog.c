@@ -39,8 +39,7 @@ static void put_member(struct json_writer *w, const char *key, const char *text)
 {
 	if (text[0] == '\0')
 		return;
-	json_put_key(w, key);
-	json_put_string(w, text);
+	json_member_text(w, key, text);
 }
 
 static void put_json(enum slog_level level, const char *request_id, const struct cj_error *err,

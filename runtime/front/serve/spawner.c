@@ -31,6 +31,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
@@ -252,7 +253,7 @@ int worker_send_job(struct worker *w, const struct job *job, struct cj_error *er
 {
 	struct job stamped = *job;
 
-	stamped.sent_us = job_clock_us();
+	stamped.sent_us = clock_us();
 	auto_fd int memfd = job_write(&stamped, err);
 	if (memfd < 0)
 		return memfd;

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "profiles/profile.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/front/report/events.h"
@@ -298,7 +299,7 @@ static int start(struct work *w, struct cj_error *err)
 		return -err->code;
 	if (jail_start(w->jail, &w->program, &io, err) < 0)
 		return -err->code;
-	w->setup_us = job_clock_us() - w->job.sent_us;
+	w->setup_us = clock_us() - w->job.sent_us;
 	return 0;
 }
 

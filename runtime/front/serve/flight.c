@@ -284,6 +284,7 @@ void flight_cancel(struct service *s, struct run *run)
 
 	if (run->state == RUN_QUEUED) {
 		flight_land_cancelled(f);
+		flight_destroy(f);
 	} else if (run->state == RUN_RUNNING && !f->is_cut) {
 		cut(f);
 		f->deadline_ms = clock_ms() + FLIGHT_GRACE_MS;
@@ -374,7 +375,10 @@ void flights_destroy(struct flights **flights)
 	if (!*flights)
 		return;
 	while ((f = TAILQ_FIRST(&(*flights)->flying)) != NULL) {
-		flight_land_without(f, "the service ends");
+		if (f->service->is_draining) /* somebody wants it to end now */
+			flight_land_cancelled(f);
+		else
+			flight_land_without(f, "the service ends");
 		leave(f);
 	}
 	while ((f = TAILQ_FIRST(&(*flights)->leaving)) != NULL)

@@ -43,10 +43,10 @@ void flight_tell_dropped(struct flight *f);
 bool flight_record(struct flight *f, const struct summary *s);
 
 /*
- * The ends of a run, each answers its caller.  After the first two the worker, if there is one, is
- * leaving; the others free the flight.
+ * The ends of a run, each answers its caller.  After the first three the worker, if there is one,
+ * is leaving; the last one frees the flight.
  */
 void flight_land(struct flight *f, const char *line, size_t size);
 void flight_land_without(struct flight *f, const char *why);
-void flight_land_cancelled(struct flight *f);               /* it was queued */
+void flight_land_cancelled(struct flight *f); /* its worker has none, or is not waited for */
 void flight_turn_away(struct flight *f, enum api_code why); /* refused, and not remembered */

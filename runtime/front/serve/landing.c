@@ -159,7 +159,7 @@ void flight_land_without(struct flight *f, const char *why)
 	finish_run(f);
 }
 
-/* It never started: the result that a cancelled run would have, from us. */
+/* Its worker is not asked: the result of a cancelled run, from us. */
 static char *write_cancelled(const struct flight *f, size_t *out_size)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
@@ -195,12 +195,13 @@ void flight_land_cancelled(struct flight *f)
 
 	*s = (struct summary){ .status = STATUS_CANCELLED, .exit_code = -1 };
 	f->run->has_summary = true;
+	if (f->is_on_record)
+		(void)flight_record(f, s); /* said and counted there */
 	if (line)
 		answer_result(f, line, size);
 	else
 		answer_failure(f, API_INTERNAL);
 	finish_run(f);
-	flight_destroy(f);
 }
 
 void flight_turn_away(struct flight *f, enum api_code why)

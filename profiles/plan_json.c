@@ -22,21 +22,6 @@ static const char *const code_source_names[] = {
 	[CODE_STDIN] = "stdin",
 };
 
-static void put_string(struct json_writer *w, const char *key, const char *text)
-{
-	json_member_text(w, key, text);
-}
-
-static void put_u64(struct json_writer *w, const char *key, uint64_t value)
-{
-	json_member_u64(w, key, value);
-}
-
-static void put_bool(struct json_writer *w, const char *key, bool value)
-{
-	json_member_bool(w, key, value);
-}
-
 static void put_strings(struct json_writer *w, const char *key, const struct strings *list)
 {
 	json_put_key(w, key);
@@ -52,9 +37,9 @@ static void put_binds(struct json_writer *w, const struct rootfs_spec *root)
 	json_open_array(w);
 	for (size_t i = 0; i < root->nbinds; i++) {
 		json_open_object(w);
-		put_string(w, "kind", bind_kind_names[root->binds[i].kind]);
-		put_string(w, "source", root->binds[i].source);
-		put_string(w, "target", root->binds[i].target);
+		json_member_text(w, "kind", bind_kind_names[root->binds[i].kind]);
+		json_member_text(w, "source", root->binds[i].source);
+		json_member_text(w, "target", root->binds[i].target);
 		json_close_object(w);
 	}
 	json_close_array(w);
@@ -64,17 +49,17 @@ static void put_root(struct json_writer *w, const struct rootfs_spec *root)
 {
 	json_put_key(w, "root");
 	json_open_object(w);
-	put_string(w, "kind", root_kind_names[root->kind]);
+	json_member_text(w, "kind", root_kind_names[root->kind]);
 	put_strings(w, "layers", &root->layers);
-	put_bool(w, "writable", root->writable);
-	put_bool(w, "noexec_scratch", root->noexec_scratch);
-	put_bool(w, "tty", root->tty);
-	put_u64(w, "scratch_bytes", root->scratch_bytes);
-	put_u64(w, "scratch_inodes", root->scratch_inodes);
+	json_member_bool(w, "writable", root->writable);
+	json_member_bool(w, "noexec_scratch", root->noexec_scratch);
+	json_member_bool(w, "tty", root->tty);
+	json_member_u64(w, "scratch_bytes", root->scratch_bytes);
+	json_member_u64(w, "scratch_inodes", root->scratch_inodes);
 	put_binds(w, root);
-	put_string(w, "hostname", root->hostname);
-	put_u64(w, "uid", root->uid);
-	put_u64(w, "gid", root->gid);
+	json_member_text(w, "hostname", root->hostname);
+	json_member_u64(w, "uid", root->uid);
+	json_member_u64(w, "gid", root->gid);
 	json_close_object(w);
 }
 
@@ -83,17 +68,18 @@ static void put_limits(struct json_writer *w, const struct limits_spec *limits,
 {
 	json_put_key(w, "limits");
 	json_open_object(w);
-	put_u64(w, "memory_bytes", limits->memory_bytes);
+	json_member_u64(w, "memory_bytes", limits->memory_bytes);
 	json_put_key(w, "cpus");
 	json_put_milli(w, limits->millicpus);
-	put_u64(w, "pids", limits->pids);
-	put_u64(w, "wall_ms", run->wall_ms);
-	put_u64(w, "cpu_ms", limits->cpu_ms);
-	put_u64(w, "nofile", limits->nofile);
-	put_u64(w, "fsize_bytes", limits->fsize_bytes);
-	put_u64(w, "output_bytes", run->output_bytes);
-	put_string(w, "on_output_limit",
-		   output_policy_names[run->kill_on_output_limit ? OUTPUT_KILL : OUTPUT_TRUNCATE]);
+	json_member_u64(w, "pids", limits->pids);
+	json_member_u64(w, "wall_ms", run->wall_ms);
+	json_member_u64(w, "cpu_ms", limits->cpu_ms);
+	json_member_u64(w, "nofile", limits->nofile);
+	json_member_u64(w, "fsize_bytes", limits->fsize_bytes);
+	json_member_u64(w, "output_bytes", run->output_bytes);
+	json_member_text(
+	    w, "on_output_limit",
+	    output_policy_names[run->kill_on_output_limit ? OUTPUT_KILL : OUTPUT_TRUNCATE]);
 	json_close_object(w);
 }
 
@@ -103,7 +89,7 @@ static void put_policy(struct json_writer *w, const struct policy *policy)
 
 	json_put_key(w, "seccomp");
 	json_open_object(w);
-	put_string(w, "profile", policy ? policy->path : "default");
+	json_member_text(w, "profile", policy ? policy->path : "default");
 	put_strings(w, "notes", policy ? &policy->notes : &none);
 	json_close_object(w);
 }
@@ -112,14 +98,14 @@ static void put_plan_network(struct json_writer *w, const struct network_spec *n
 {
 	json_put_key(w, "network");
 	json_open_object(w);
-	put_string(w, "mode", network_mode_names[network->mode]);
-	put_string(w, "uplink", uplink_names[network->uplink]);
+	json_member_text(w, "mode", network_mode_names[network->mode]);
+	json_member_text(w, "uplink", uplink_names[network->uplink]);
 	json_put_key(w, "allow");
 	json_open_array(w);
 	for (size_t i = 0; i < network->ntargets; i++)
 		json_put_string(w, network->targets[i].text);
 	json_close_array(w);
-	put_bool(w, "allow_private", network->allow_private);
+	json_member_bool(w, "allow_private", network->allow_private);
 	json_put_key(w, "connect_ports");
 	json_open_array(w);
 	for (size_t i = 0; i < network->nports; i++)
@@ -134,10 +120,10 @@ static void put_files(struct json_writer *w, const struct program *program)
 	json_open_array(w);
 	for (size_t i = 0; i < program->nfiles; i++) {
 		json_open_object(w);
-		put_string(w, "source", program->files[i].source);
-		put_string(w, "target", program->files[i].target);
+		json_member_text(w, "source", program->files[i].source);
+		json_member_text(w, "target", program->files[i].target);
 		if (!program->files[i].source)
-			put_u64(w, "bytes", program->files[i].size);
+			json_member_u64(w, "bytes", program->files[i].size);
 		json_close_object(w);
 	}
 	json_close_array(w);
@@ -147,13 +133,13 @@ static void put_code(struct json_writer *w, const struct program *program)
 {
 	json_put_key(w, "code");
 	json_open_object(w);
-	put_string(w, "source", code_source_names[program->code_source]);
-	put_string(w, "name", program->code_name);
+	json_member_text(w, "source", code_source_names[program->code_source]);
+	json_member_text(w, "name", program->code_name);
 	if (program->code_text)
 		json_put_bytes(w, program->code_text, program->code_size);
 	else
-		put_string(w, "text", NULL);
-	put_string(w, "path", program->code_path);
+		json_member_text(w, "text", NULL);
+	json_member_text(w, "path", program->code_path);
 	json_close_object(w);
 }
 
@@ -161,34 +147,34 @@ static void put_program(struct json_writer *w, const struct program *program)
 {
 	json_put_key(w, "program");
 	json_open_object(w);
-	put_string(w, "id", program->id);
+	json_member_text(w, "id", program->id);
 	put_strings(w, "argv", &program->argv);
 	put_strings(w, "env", &program->env);
-	put_string(w, "workdir", program->workdir);
+	json_member_text(w, "workdir", program->workdir);
 	put_code(w, program);
-	put_string(w, "args_json", program->args_json);
+	json_member_text(w, "args_json", program->args_json);
 	put_files(w, program);
-	put_bool(w, "interactive", program->interactive);
-	put_bool(w, "collect_artifacts", program->collect_artifacts);
+	json_member_bool(w, "interactive", program->interactive);
+	json_member_bool(w, "collect_artifacts", program->collect_artifacts);
 	json_close_object(w);
 }
 
 void plan_write(struct json_writer *w, const struct plan *plan, const struct program *program)
 {
 	json_open_object(w);
-	put_string(w, "schema", "cejail.plan/1");
+	json_member_text(w, "schema", "cejail.plan/1");
 	json_put_key(w, "profile");
 	json_open_object(w);
-	put_string(w, "name", plan->profile_name);
-	put_string(w, "sha256", plan->profile_sha256);
+	json_member_text(w, "name", plan->profile_name);
+	json_member_text(w, "sha256", plan->profile_sha256);
 	json_close_object(w);
 	put_root(w, &plan->root);
 	put_limits(w, &plan->limits, &program->limits);
 	put_plan_network(w, &plan->network);
 	put_policy(w, plan->policy);
-	put_string(w, "cgroup_parent", plan->cgroup_parent);
-	put_bool(w, "strict", plan->strict);
-	put_bool(w, "tty", plan->tty);
+	json_member_text(w, "cgroup_parent", plan->cgroup_parent);
+	json_member_bool(w, "strict", plan->strict);
+	json_member_bool(w, "tty", plan->tty);
 	put_program(w, program);
 	json_close_object(w);
 }

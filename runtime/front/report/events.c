@@ -183,11 +183,10 @@ static void tell_other(struct events *e, const char *type, const char *text, siz
 		e->dropped++;
 		return;
 	}
-	if (strcmp(type, "start") == 0) {
+	if (strcmp(type, "start") == 0)
 		put_start(w, text, size);
-	} else {
+	else
 		json_member_text(w, "syscall", text);
-	}
 	json_close_object(w);
 	queue_line(e, w);
 }

@@ -37,9 +37,8 @@ bool slog_is_journal(void)
 
 static void put_member(struct json_writer *w, const char *key, const char *text)
 {
-	if (text[0] == '\0')
-		return;
-	json_member_text(w, key, text);
+	if (text[0] != '\0')
+		json_member_text(w, key, text);
 }
 
 static void put_json(enum slog_level level, const char *request_id, const struct cj_error *err,

@@ -28,6 +28,8 @@ struct nlmsghdr *nfnl_put_header(void *buffer, const struct nfnl_head *head);
  */
 bool nfnl_is_message(const struct nlmsghdr *at, int left);
 
-/* What an answer of type NLMSG_ERROR says: 0, an acknowledgement; a positive errno, EBADMSG for
- * what can't be one. */
+/*
+ * What an answer of type NLMSG_ERROR says, which every netlink family lays out alike: 0, an
+ * acknowledgement; a positive errno, EBADMSG for what can't be one.
+ */
 int nfnl_error(const struct nlmsghdr *answer);

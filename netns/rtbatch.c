@@ -11,10 +11,10 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "netns/nfnl.h"
 #include "runtime/base/clock.h"
 
 #define ANSWER_MAX 8192 /* an RTM_NEWLINK is 2 KB; an error repeats its request */
-#define ERRNO_MAX  4095 /* MAX_ERRNO in linux/err.h */
 
 void rtbatch_add(struct rtbatch *b, struct nl_msg *msg, const char *fmt, ...)
 {
@@ -96,13 +96,9 @@ struct answer {
 };
 
 /* 0: acknowledged; else a positive errno, EBADMSG for what can't be one. */
-static int read_error(struct nlmsghdr *header)
+static int read_error(const struct nlmsghdr *header)
 {
-	const struct nlmsgerr *told = nlmsg_data(header);
-	if (header->nlmsg_type != NLMSG_ERROR || !nlmsg_valid_hdr(header, sizeof(*told)) ||
-	    told->error > 0 || told->error < -ERRNO_MAX)
-		return EBADMSG;
-	return -told->error;
+	return header->nlmsg_type == NLMSG_ERROR ? nfnl_error(header) : EBADMSG;
 }
 
 static bool is_refusal(struct nlmsghdr *header)

@@ -143,18 +143,25 @@ void flight_land(struct flight *f, const char *line, size_t size)
 	finish_run(f);
 }
 
-/* No result will come.  What is in the record says that it was we who failed. */
-void flight_land_without(struct flight *f, const char *why)
+/* An end that no worker told of. */
+static void record_ours(struct flight *f, const struct summary *s)
 {
-	struct summary *s = &f->run->summary;
-
-	slog(SLOG_ERROR, flight_request_id(f), "run %s (%s): %s", f->run->id, f->run->profile, why);
-	*s = (struct summary){ .status = STATUS_SETUP_ERROR, .exit_code = -1 };
-	(void)snprintf(s->error_stage, sizeof(s->error_stage), "service");
-	(void)snprintf(s->error_message, sizeof(s->error_message), "%s", why);
+	f->run->summary = *s;
 	f->run->has_summary = true;
 	if (f->is_on_record)
 		(void)flight_record(f, s); /* said and counted there */
+}
+
+/* No result will come.  What is in the record says that it was we who failed. */
+void flight_land_without(struct flight *f, const char *why)
+{
+	struct summary s = { .status = STATUS_SETUP_ERROR,
+			     .exit_code = -1,
+			     .error_stage = "service" };
+
+	(void)snprintf(s.error_message, sizeof(s.error_message), "%s", why);
+	slog(SLOG_ERROR, flight_request_id(f), "run %s (%s): %s", f->run->id, f->run->profile, why);
+	record_ours(f, &s);
 	answer_failure(f, API_INTERNAL);
 	finish_run(f);
 }
@@ -189,14 +196,11 @@ static char *write_cancelled(const struct flight *f, size_t *out_size)
 
 void flight_land_cancelled(struct flight *f)
 {
-	struct summary *s = &f->run->summary;
+	const struct summary s = { .status = STATUS_CANCELLED, .exit_code = -1 };
 	size_t size = 0;
 	auto_free char *line = write_cancelled(f, &size);
 
-	*s = (struct summary){ .status = STATUS_CANCELLED, .exit_code = -1 };
-	f->run->has_summary = true;
-	if (f->is_on_record)
-		(void)flight_record(f, s); /* said and counted there */
+	record_ours(f, &s);
 	if (line)
 		answer_result(f, line, size);
 	else

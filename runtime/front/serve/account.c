@@ -106,18 +106,28 @@ static void refill(struct account *a, uint64_t now_ms)
 		a->refilled_ms = now_ms;
 }
 
-enum refusal account_take(struct account *a, uint64_t now_ms, uint64_t *out_retry_ms)
+/* Reading it keeps everybody waiting, the longer the larger it is. */
+static uint64_t price_of(const struct rights *r, size_t body_bytes)
 {
+	uint64_t price = CREDIT_OF_REQUEST * (1 + (uint64_t)body_bytes / ACCOUNT_BODY_UNIT);
+	uint64_t full = full_credit(r);
+	return price < full ? price : full;
+}
+
+enum refusal account_take(struct account *a, size_t body_bytes, uint64_t now_ms,
+			  uint64_t *out_retry_ms)
+{
+	uint64_t rate = a->rights->rate_per_minute, price = price_of(a->rights, body_bytes);
+
 	*out_retry_ms = 0;
 	refill(a, now_ms);
-	if (a->rights->rate_per_minute == 0)
+	if (rate == 0)
 		return REFUSAL_NONE;
-	if (a->credit >= CREDIT_OF_REQUEST) {
-		a->credit -= CREDIT_OF_REQUEST;
+	if (a->credit >= price) {
+		a->credit -= price;
 		return REFUSAL_NONE;
 	}
-	uint64_t rate = a->rights->rate_per_minute;
-	*out_retry_ms = (CREDIT_OF_REQUEST - a->credit + rate - 1) / rate;
+	*out_retry_ms = (price - a->credit + rate - 1) / rate;
 	return REFUSAL_RATE;
 }
 

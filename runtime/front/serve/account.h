@@ -71,6 +71,7 @@ struct account {
 	uint64_t turn; /* when one of its runs was started last: runs.h counts */
 };
 #define CREDIT_OF_REQUEST 60000 /* so that a millisecond gives exactly rate_per_minute */
+#define ACCOUNT_BODY_UNIT (1u << 20)
 
 struct accounts {
 	struct account items[ACCOUNTS_MAX];
@@ -112,8 +113,12 @@ enum refusal {
 };
 extern const char *const refusal_names[REFUSAL_COUNT]; /* metrics' reason, the error's code */
 
-/* Takes one request from the bucket, or says when there is one again; *out_retry_ms >= 1 then. */
-enum refusal account_take(struct account *a, uint64_t now_ms, uint64_t *out_retry_ms);
+/*
+ * Takes a request from the bucket, or says when it has enough again; *out_retry_ms >= 1 then.  Each
+ * ACCOUNT_BODY_UNIT of its body counts as one more, up to all that the bucket can hold.
+ */
+enum refusal account_take(struct account *a, size_t body_bytes, uint64_t now_ms,
+			  uint64_t *out_retry_ms);
 bool account_may_run(const struct account *a);
 bool account_may_wait(const struct account *a);
 

@@ -79,7 +79,7 @@ static bool has_its_rate(struct posted *p)
 		refuse(p, API_DRAINING, NULL, DRAIN_RETRY_MS);
 		return false;
 	}
-	enum refusal refusal = account_take(c->account, clock_ms(), &retry_ms);
+	enum refusal refusal = account_take(c->account, p->size, clock_ms(), &retry_ms);
 	if (refusal != REFUSAL_NONE)
 		refuse(p, api_code_of(refusal), NULL, retry_ms);
 	return refusal == REFUSAL_NONE;
@@ -94,7 +94,6 @@ static bool reads_well(struct posted *p)
 		refuse(p, API_UNSUPPORTED_MEDIA_TYPE, NULL, 0);
 		return false;
 	}
-	p->body = exchange_take_body(c->exchange, &p->size);
 	int rc = request_parse(p->body ? p->body : "", p->size, &c->service->config->caps,
 			       &p->arena, &p->request, &err);
 	if (rc == -EFBIG)
@@ -235,6 +234,7 @@ void api_post_run(struct api_call *c)
 	char id[PLAN_ID_MAX];
 
 	config_init(&p.asked);
+	p.body = exchange_take_body(c->exchange, &p.size);
 	if (has_its_rate(&p) && reads_well(&p) && may_use_profile(&p) && is_within_rights(&p) &&
 	    is_let_by_file(&p) && has_room(&p, id))
 		take(&p, id);

@@ -131,7 +131,7 @@ static const struct service_key caller_keys[] = {
 	{ "queued", NULL, NUMBER("N", count, 1, QUEUE_MAX), AT(rights.queued), .standard = "64",
 	  .help = "its requests that wait" },
 	{ "rate_per_minute", NULL, NUMBER("N", count, 0, RATE_MAX), AT(rights.rate_per_minute),
-	  .standard = "600", .help = "its requests; 0: as many as it likes" },
+	  .standard = "600", .help = "its requests, one more for each MiB sent; 0: no limit" },
 	{ "burst", NULL, NUMBER("N", count, 1, RATE_MAX), AT(rights.burst), .standard = "100",
 	  .help = "how many of these at once" },
 	{ "token_file", NULL, VALUE("FILE", path), AT(token_file), .max = FILE_PATH_MAX,

@@ -64,7 +64,7 @@ def _():
                 path = f / f"{kind}-{stream}"
                 where = {name: away for name in ("stdout", "stderr") if stream in (name, "both")}
                 runs.append((f"{kind}, {stream}", path, start(
-                    "run", "-p", "base", "--network", "none", "-t", str(SLOW), f"--json={path}", "--max-output", "8K", "--",
+                    "run", "-p", "base", "--network", "none", "-t", str(3 * SLOW), f"--json={path}", "--max-output", "8K", "--",
                     "/bin/sh", "-c", script, **{"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, **where})))  # fmt: skip
                 os.close(away)
         for name, path, process in runs:
@@ -126,7 +126,7 @@ def _():
     with Folder() as f:
         away, ours = unread("pipe")
         size = 100000
-        process = start("run", "-p", "base", "--network", "none", "-t", str(SLOW), f"--json={f / 'r'}", "--max-output", "1M", "--",
+        process = start("run", "-p", "base", "--network", "none", "-t", str(3 * SLOW), f"--json={f / 'r'}", "--max-output", "1M", "--",
                         "/bin/sh", "-c", f"head -c {size} /dev/zero | tr '\\0' x", stdout=away)  # fmt: skip
         os.close(away)
         done = finish(process, 20)
@@ -217,10 +217,13 @@ def resume(*pids):
 
 @test("init that stands still is ended by the time limit, whatever the program does")
 def _():
+    pause = min(2 * SLOW, 8)
     with Folder() as f:
-        for i, script in enumerate(("sleep 100", "exit 3", "exec yes")):
-            process, path = running(f, str(i), f"sleep 0.3; {script}", "-t", "2")
-            stop(*children_of(process.pid))
+        runs = []
+        for script in ("sleep 100", "exit 3", "exec yes"):
+            runs.append((script, *running(f, script.split()[-1], f"sleep {pause}; {script}", "-t", str(2 * pause))))
+            stop(*children_of(runs[-1][1].pid))
+        for script, process, path in runs:
             done = finish(process, 20)
             tried()
             equal((done.code, read_result(path)["status"]), (124, "timeout"), f"{script}: end ({done!r})")
@@ -274,7 +277,7 @@ for helper in ("pasta", "slirp4netns"):
     def _(helper=helper):
         need(helper)
         for victim_of in (lambda pid: pid, parent_of):  # itself, and its keeper, which watches it
-            with Internet() as net, net.talk("import time; print('ready', flush=True); time.sleep(100)", "--uplink", helper, "-t", "2") as jail:
+            with Internet() as net, net.talk("import time; print('ready', flush=True); time.sleep(100)", "--uplink", helper, "-t", str(2 * SLOW)) as jail:
                 child = wait_until(lambda: helper_below(jail.process.pid, helper), f"a process {helper} below the run")
                 stop(victim_of(child))
                 equal(jail.result()["status"], "timeout", "status")
@@ -334,6 +337,7 @@ if MACHINE:
             process.stdout.close()
             process.stderr.close()
             time.clock_settime(time.CLOCK_REALTIME, time.time() - 2 * 86400)
+            wait_until(lambda: not descendants(), "the end of every process")
             cejail("gc").exits(0)
             equal(what_is_left(before | {w for w in inventory() if w.startswith("file")}), [], "left behind")
 

@@ -273,6 +273,7 @@ if MACHINE:
                 done = run(*ECHO, **inside)
             if done.code == -signal.SIGKILL:
                 tried()
+                wait_until(lambda: not descendants(), "the end of every process")
                 cejail("gc").exits(0)
             else:
                 ran.append(works_or_says_why(done, f"{memory >> 10} kB"))

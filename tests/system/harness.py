@@ -300,8 +300,9 @@ class Folder:
 
 
 def wait_until(condition, what, seconds=10):
-    end = time.monotonic() + seconds * SLOW
-    while time.monotonic() < end:
+    end, is_over = time.monotonic() + seconds * SLOW, False
+    while not is_over:
+        is_over = time.monotonic() > end  # before a last look: we may have been kept from looking
         value = condition()
         if value:
             return value
@@ -424,8 +425,9 @@ def what_is_left(before):
     """Differences to `before`, after giving the kernel a moment to finish what it does later."""
     end = time.monotonic() + 3 * SLOW
     while True:
+        is_over = time.monotonic() > end
         left = sorted(inventory() - before) + [f"process {words}" for words in descendants().values()]
-        if not left or time.monotonic() > end:
+        if not left or is_over:
             return left
         time.sleep(0.02)
 

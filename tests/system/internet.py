@@ -348,7 +348,8 @@ class Internet:
 
     def run(self, code, *options, **more):
         """The result of a Python program in the public network."""
-        return harness.result("-p", "python", "--network", "public", *options, "-c", code, **self.inside, **more)
+        return harness.result("-p", "python", "--network", "public", "-t", str(int(30 * harness.SLOW)), *options, "-c", code,
+                              **self.inside, **more)  # fmt: skip
 
     def attempts(self, wanted, *options, **more):
         """Each [protocol, address, port] tried from a jail: how it went, and the result."""

@@ -247,9 +247,10 @@ def _():
 @test("an abstract socket of the host's network can't be reached")
 def _():
     with socket.socket(socket.AF_UNIX) as server:
-        server.bind("\0cejail-test-abstract")
+        name = f"cejail-test-abstract-{os.getpid()}"
+        server.bind("\0" + name)
         server.listen()
-        code = "import socket; s=socket.socket(socket.AF_UNIX); s.connect('\\0cejail-test-abstract'); print('reached')"
+        code = f"import socket; s=socket.socket(socket.AF_UNIX); s.connect('\\0{name}'); print('reached')"
         true(python(code).code != 0, "the abstract socket answered")
 
 
@@ -297,7 +298,7 @@ if __name__ == '__main__':
     os.getrandom(8); time.sleep(0.001); os.kill(os.getpid(), 0); os.sched_getaffinity(0)
     print('fine')
 """
-    done = python(code, limit=60)
+    done = python(code, "-t", str(int(30 * SLOW)), limit=60)
     done.exits(0).says("fine\n")
 
 

@@ -219,7 +219,7 @@ def _(*uplink):
             jail.process.kill()
             jail.process.wait()
             wait_until(lambda: not net.left(), "the host to be as it was", 8)
-    wait_until(lambda: len(descendants()) == 0, "the end of every process", 5)
+    wait_until(lambda: not descendants(), "the end of every process")
     cejail("gc").exits(0)
 
 
@@ -235,6 +235,7 @@ def _(*uplink):
             process.stdout.close()
             process.stderr.close()
         wait_until(lambda: not net.left(), "the host to be as it was", 8)
+    wait_until(lambda: not descendants(), "the end of every process")
     cejail("gc").exits(0)
 
 

@@ -120,7 +120,7 @@ def _():
 
 @test("the last words of a program that is ended are there")
 def _():
-    value = sh_result("echo last words; sleep 60", "-t", "500ms")
+    value = sh_result("echo last words; sleep 60", "-t", f"{int(1000 * SLOW)}ms")
     equal((value["status"], value["stdout"]["text"]), ("timeout", "last words\n"), "status and stdout")
 
 

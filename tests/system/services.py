@@ -266,7 +266,7 @@ class World(Station):
 
     def do_packets(self):
         lost = struct.unpack("II", self.tap.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8))[1]
-        return {"lost": lost, "packets": [[*key, count] for key, count in self.packets.items()]}
+        return {"lost": lost, "packets": [[*key, count] for key, count in list(self.packets.items())]}
 
     def do_forget(self):
         super().do_forget()

@@ -79,6 +79,8 @@ static int fill(int flags, int fd, long mib)
 	}
 	memset(all, 1, (size_t)mib * MIB);
 	printf("held %ld MiB\n", mib);
+	fflush(stdout);
+	sleep(5); /* as in family: who polls sees it, too */
 	return 0;
 }
 
@@ -177,6 +179,8 @@ static int load_disk(char **args)
 		}
 	}
 	printf("wrote %ld %s\n", wrote, why(code));
+	fflush(stdout);
+	sleep(code ? 0 : 5);
 	return 0;
 }
 

@@ -395,7 +395,7 @@ static void a_launcher_that_is_never_ready_is_given_up(void **state)
 	(void)state;
 	struct run r;
 	run_init(&r, "echo I am slow >&2; sleep 1000", "exit 0");
-	patience_ms = 300;
+	patience_ms = 3000;
 	assert_int_equal(warm(&r), -ETIMEDOUT);
 	patience_ms = 0;
 	assert_said(&r, "program: interpreter '/bin/sh': wait for the interpreter to be ready");
@@ -408,7 +408,7 @@ static void one_that_never_stops_printing_is_given_up_too(void **state)
 	(void)state;
 	struct run r;
 	run_init(&r, "yes >&2", "exit 0");
-	patience_ms = 300;
+	patience_ms = 1000;
 	assert_int_equal(warm(&r), -ETIMEDOUT);
 	patience_ms = 0;
 	run_fini(&r);
@@ -453,7 +453,7 @@ static void a_launcher_that_ends_while_it_waits_is_no_outcome(void **state)
 {
 	(void)state;
 	struct run r;
-	run_init(&r, "printf . >&3; sleep 0.3; exit 4", "exit 0");
+	run_init(&r, "printf . >&3; sleep 3; exit 4", "exit 0");
 	assert_int_equal(warm(&r), 0);
 	struct pollfd end = { .fd = jail_waiting_fd(r.jail), .events = POLLIN };
 	assert_int_equal(poll(&end, 1, 0), 0);

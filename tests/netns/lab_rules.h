@@ -57,6 +57,17 @@ static inline uint64_t refused(int rules_fd, enum net_class class)
 	return counts[class];
 }
 
+/* The same, once it is `wanted`: a kernel thread may judge a packet a moment later. */
+static inline uint64_t refused_soon(int rules_fd, enum net_class class, uint64_t wanted)
+{
+	uint64_t count = refused(rules_fd, class);
+	for (int i = 0; i < LAB_WAIT_MS && count < wanted; i++) {
+		(void)poll(NULL, 0, 1);
+		count = refused(rules_fd, class);
+	}
+	return count;
+}
+
 static inline int connect_to(const struct lab *lab, const char *address, uint16_t port)
 {
 	const struct ip ip = lab_address(address);

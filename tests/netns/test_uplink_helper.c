@@ -185,7 +185,7 @@ static void die_later(void)
 	CHECK(uplink_helper_find(uplink_helper_of(UPLINK_PASTA), NULL, real, why), "%s", why);
 	/* a job in the background reads /dev/null unless it is told */
 	(void)snprintf(script, sizeof(script),
-		       "exec 3<&0; %s \"$@\" <&3 & sleep 1; "
+		       "exec 3<&0; %s \"$@\" <&3 & sleep 4; "
 		       "echo tired >&2; exit 4",
 		       real);
 	fake_pasta(script);

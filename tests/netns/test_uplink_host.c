@@ -101,7 +101,7 @@ static struct place host_with_gateway(struct place *gateway)
 static void await_nothing(void)
 {
 	const struct timespec wait = { .tv_nsec = 10 * 1000000 };
-	for (int i = 0; i < 1000 && (count_links() > 0 || count_tables() > 0); i++)
+	for (int i = 0; i < 6000 && (count_links() > 0 || count_tables() > 0); i++)
 		(void)nanosleep(&wait, NULL);
 	MUST(count_links() == 0 && count_tables() == 0);
 }

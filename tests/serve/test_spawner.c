@@ -192,6 +192,19 @@ static void await_ready(struct worker *w)
 	assert_string_equal(text, ready);
 }
 
+/* Reads what it tells until the word is in it. */
+static void await_output(struct worker *w, const char *wanted)
+{
+	char text[4096] = "";
+	size_t size = 0;
+	while (!strstr(text, wanted)) {
+		assert_true(wait_readable(w->sock_fd));
+		ssize_t got = read(w->sock_fd, text + size, sizeof(text) - 1 - size);
+		assert_true(got > 0);
+		size += (size_t)got;
+	}
+}
+
 /* --- what is there, and what is left --- */
 
 struct runs {
@@ -575,14 +588,7 @@ static void a_leash_let_go_cancels_the_run_and_the_result_still_comes(void **sta
 		struct worker w = asked_for(&s, profile, all_tiers[i]);
 		send_body(&w, SHELL("echo begun; sleep 100"), true, false);
 		struct runs runs = await_runs(1);
-		char text[4096] = "";
-		size_t size = 0;
-		while (!strstr(text, "begun")) {
-			assert_true(wait_readable(w.sock_fd));
-			ssize_t got = read(w.sock_fd, text + size, sizeof(text) - 1 - size);
-			assert_true(got > 0);
-			size += (size_t)got;
-		}
+		await_output(&w, "begun");
 		cj_close(&w.leash_fd);
 		struct said said = hear(&w);
 		assert_status(&said, "cancelled");
@@ -692,9 +698,9 @@ static void nothing_is_left_whoever_is_killed(void **state)
 		struct worker waiting = asked_for(&s, profile, TIER_JAIL);
 		struct worker running = asked_for(&s, profile, TIER_COLD);
 		await_ready(&waiting);
-		send_body(&running, SHELL("sleep 100 & sleep 100"), false, false);
+		send_body(&running, SHELL("sleep 100 & echo begun; sleep 100"), true, false);
 		struct runs runs = await_runs(2);
-		(void)poll(NULL, 0, 50);
+		await_output(&running, "begun");
 		kill_one(victim, &s, &runs);
 
 		struct said said = hear(&waiting);

@@ -22,7 +22,7 @@ def _():
     with Service() as s:
         first = s.background(s.sh, "echo before; sleep 60", id="mine")
         s.await_state("mine", "running")
-        time.sleep(0.5)
+        s.await_sleep()
         answer = s.call("DELETE", "/v1/runs/mine").has(202).json
         equal(answer["id"], "mine", "id")
         value = first.finish(20).result
@@ -58,11 +58,12 @@ def _():
 @test("a caller that goes away while its run waits is forgotten before its turn")
 def _():
     with Service(config={"concurrency": 1}) as s:
-        first = s.background(s.sh, "sleep 2", id="first")
+        first = s.background(s.sh, "sleep 60", id="first")
         s.await_state("first", "running")
         connection = ask(s, "sleep 60")
         s.await_state("mine", "queued")
         connection.close()
+        s.call("DELETE", "/v1/runs/first").has(202)
         first.finish().has(200)
         began = time.monotonic()
         equal(s.sh("echo next").result["stdout"]["text"], "next\n", "the next one's output")
@@ -88,7 +89,7 @@ def _():
     with Service() as s:
         first = s.background(s.sh, "trap '' TERM INT HUP; sleep 61 & sleep 62 & wait; sleep 63", id="mine")
         s.await_state("mine", "running")
-        time.sleep(0.5)
+        s.await_sleep()
         s.call("DELETE", "/v1/runs/mine").has(202)
         equal(first.finish(20).result["status"], "cancelled", "status")
         wait_until(lambda: not [pid for pid in s.workers() if "sleep" in (describe_process(pid) or "")], "the processes to be gone", 5)

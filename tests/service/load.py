@@ -8,6 +8,7 @@ import time
 
 from harness import *  # noqa: F403
 from harness import LONG
+from pools import wait_full
 from service import Service, call
 
 
@@ -23,7 +24,7 @@ def descriptors_of(pid):
 
 @test("200 callers at once all get an answer, each its own", limit=180)
 def _():
-    with Service(config={"queue": 64, "queue_wait": "20s", "pool": {"python": {"interpreters": 2}}}) as s:
+    with Service(config={"queue": 64, "queue_wait": f"{20 * SLOW:.0f}s", "pool": {"python": {"interpreters": 2}}}) as s:
         calls = [s.background(s.run, f"print({i})", id=f"r{i}") for i in range(200)]
         statuses = collections.Counter()
         for i, one in enumerate(calls):
@@ -52,6 +53,7 @@ def _():
                 equal(call(connection, "POST", "/v1/runs", body).status, 200, "status")
 
         some(100 if not LONG else 1000)  # what is remembered of runs is full after a while
+        wait_full(s)
         time.sleep(1)
         before, fds = memory_of(s.process.pid), descriptors_of(s.process.pid)
         some(count)
@@ -66,7 +68,7 @@ def _():
 
 @test("callers that come and go with every kind of mistake leave nothing", limit=120)
 def _():
-    with Service(config={"receive_timeout": "1s"}) as s:
+    with Service(config={"receive_timeout": f"{SLOW:.0f}s"}) as s:
         before = None
         for round_number in range(6):
             for i in range(40):

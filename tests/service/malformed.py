@@ -108,7 +108,7 @@ def _():
 
 @test("a request that does not become whole in time is refused, and holds up nobody")
 def _():
-    with Service(config={"receive_timeout": "700ms"}) as s:
+    with Service(config={"receive_timeout": f"{3 * SLOW:.0f}s"}) as s:
         slow = []
         for data in (b"", b"GET /li", b"POST /v1/runs HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"):
             sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -118,11 +118,11 @@ def _():
             slow.append(sock)
         began = time.monotonic()
         still_serves(s)
-        true(time.monotonic() - began < 0.6 * SLOW, "another caller waited for the slow ones")
+        true(time.monotonic() - began < 2.5 * SLOW, "another caller waited for the slow ones")
         for sock in slow[1:]:
             answer = read_all(sock)
             true(status_of(answer) in (None, 408), f"the answer is {answer[:200]!r}")
-        true(time.monotonic() - began < 6 * SLOW, "slow callers are waited for")
+        true(time.monotonic() - began < 12 * SLOW, "slow callers are waited for")
         for sock in slow:
             sock.close()
 

@@ -91,9 +91,10 @@ def _():
         change = {name: after[name] - before[name] for name in before}
         equal(change, {"runs": 1, "timeouts": 1, "bad": 1, "duration": 2}, "what was counted")
         equal(s.metric("cejail_runs_in_flight"), 0, "in flight")
-        first = s.background(s.sh, "sleep 2", id="a")
+        first = s.background(s.sh, "sleep 60", id="a")
         s.await_state("a", "running")
         equal(s.metric("cejail_runs_in_flight"), 1, "in flight")
+        s.call("DELETE", "/v1/runs/a").has(202)
         first.finish()
 
 

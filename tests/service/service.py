@@ -115,11 +115,11 @@ class Service:
     def await_ready(self):
         harness.wait_until(self.is_ready, f"the service; it says {self.said()!r}", 20)
 
-    def is_ready(self):
+    def is_ready(self, status=200):
         if self.process.poll() is not None:
             raise Failure(f"the service ended with {self.process.returncode}: {self.said()!r}")
         try:
-            return self.get("/readyz").status == 200
+            return self.get("/readyz").status == status
         except (ConnectionError, FileNotFoundError, PermissionError):  # not there, or not open to us, yet
             return False
 
@@ -193,6 +193,14 @@ class Service:
         return harness.wait_until(
             lambda: [run for run in self.runs(state) if run["id"] == name], f"run {name} to be {state}"
         )[0]
+
+    def await_sleep(self, besides=()):
+        """Until the program of a run is at its sleep(1); it is handed over a while before it begins."""
+
+        def sleeps():
+            return any(" sleep " in (harness.describe_process(pid) or "") for pid in set(self.workers()) - set(besides))
+
+        harness.wait_until(sleeps, "the program to sleep")
 
     def metric(self, name, **labels):
         """The sum of a family's rows that have these labels."""

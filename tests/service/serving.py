@@ -68,8 +68,7 @@ def _():
         f.file("config/cejail/profiles/broken.json", '{"extends": "base", "workdir": "/no/such/place"}')
         env = {"NOTIFY_SOCKET": manager.path, "XDG_CONFIG_HOME": f / "config"}
         with Service(config={"probe_profile": "broken"}, env=env, ready=False) as s:
-            wait_until(lambda: os.path.exists(s.socket), "the socket")
-            wait_until(lambda: s.get("/readyz").status == 503 and s.get("/readyz").json["probe"]["status"], "the probe")
+            wait_until(lambda: s.is_ready(503) and s.get("/readyz").json["probe"]["status"], "the probe")
             manager.sock.setblocking(False)
             said = []
             try:
@@ -82,7 +81,7 @@ def _():
 
 @test("SIGTERM: what runs may end, what comes is refused, what overstays is cancelled and answered", limit=90)
 def _():
-    with Service(config={"drain": "3s"}) as s:
+    with Service(config={"drain": f"{3 * SLOW:.0f}s"}) as s:
         short = s.background(s.sh, "sleep 1; echo done", id="short")
         long = s.background(s.sh, "echo begun; sleep 60", id="long")
         s.await_state("short", "running")
@@ -140,7 +139,7 @@ def crash(s, victim):
     """Kills one process of the service in the middle of a run; what was alive then."""
     first = s.background(s.sh, "sleep 61 & sleep 62", id="first")
     s.await_state("first", "running")
-    time.sleep(0.5)
+    s.await_sleep()
     alive = s.workers()
     names = {pid: describe_process(pid) or "" for pid in alive}
     chosen = s.process.pid if victim == "server" else next(pid for pid in alive if victim in names[pid])
@@ -165,11 +164,8 @@ def _():
         wait_until(lambda: gone(set(alive)), "its workers to be gone", 25)
         reply = first.finish(30)
         true(reply.status in (200, 500), f"the answer is {reply!r}")
-        ended = s.process.poll()
-        if ended is None:
-            wait_until(lambda: s.process.poll() is not None or s.sh("echo x").status == 200, "a new spawner, or the service's end", 20)
-        if s.process.poll() is not None:
-            s.start()
+        s.process.wait(20 * SLOW)  # it ends, too: who started it starts it anew
+        s.start()
         equal(s.sh("echo again").result["stdout"]["text"], "again\n", "stdout")
 
 
@@ -178,11 +174,10 @@ def _():
     with Service(config={"pool": {"python": {"jails": 0, "interpreters": 0}}}) as s:  # no workers but the runs'
         other = s.background(s.sh, "sleep 3; echo other", id="other")
         s.await_state("other", "running")
-        time.sleep(0.5)  # until its worker is there, too
+        s.await_sleep()
         before = set(s.workers())
         first = s.background(s.sh, "sleep 61 & sleep 62", id="first")
-        s.await_state("first", "running")
-        time.sleep(0.5)
+        s.await_sleep(besides=before)
         new = set(s.workers()) - before
         worker = next(pid for pid in new if "cejail-worker" in (describe_process(pid) or ""))
         os.kill(worker, signal.SIGKILL)

@@ -28,7 +28,7 @@ def body_of(script, **more):
 @test("events come as they happen: start first, output meanwhile, the result last")
 def _():
     with Service() as s:
-        events = list(stream(s, body_of("echo a; sleep 1; echo b >&2; sleep 1; exit 3", id="mine")))
+        events = list(stream(s, body_of("echo a; sleep 2; echo b >&2; sleep 2; exit 3", id="mine")))
     kinds = [event["type"] for _, event in events]
     equal((kinds[0], kinds[-1], kinds.count("result")), ("start", "result", 1), f"the order {kinds}")
     equal(events[0][1]["id"], "mine", "the start's id")
@@ -82,7 +82,7 @@ def text_bytes(events):
 @test("a caller that reads slowly gets every event, the program waits for it, and nobody else does", limit=120)
 def _():
     with Service() as s:
-        connection, response = flood(s, {"timeout": "50s", "id": "mine"})
+        connection, response = flood(s, {"timeout": f"{50 * SLOW:.0f}s", "id": "mine"})
         time.sleep(2 * SLOW)
         equal(s.sh("echo other").result["stdout"]["text"], "other\n", "another caller's output")
         equal([run["id"] for run in s.runs("running")], ["mine"], "runs while nobody reads")
@@ -96,7 +96,7 @@ def _():
 @test("when a run is cancelled nobody waits for a caller that reads nothing, and it is told what it lost")
 def _():
     with Service() as s:
-        connection, response = flood(s, {"timeout": "50s", "id": "mine"})
+        connection, response = flood(s, {"timeout": f"{50 * SLOW:.0f}s", "id": "mine"})
         s.call("DELETE", "/v1/runs/mine").has(202)
         s.await_state("mine", "finished")
         events = [json.loads(line) for line in response]

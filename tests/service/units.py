@@ -178,7 +178,7 @@ def _():
 def _():
     with Service():
         post(py("pass"))
-        caller = post_later(py(f"import time; time.sleep({2 * SLOW}); print('done')", timeout=f"{60 * SLOW:.0f}s"))
+        caller = post_later(py(f"import time; time.sleep({SLOW}); print('done')", timeout=f"{60 * SLOW:.0f}s"))
         wait_for_run()
         cgroup = service_cgroup()
         systemctl("stop", "cejail.service")
@@ -250,10 +250,11 @@ def only_ours(cgroup):
 def _():
     with Service(config={"callers": {"default": {"memory": "64M", "host_paths": False}, "uid:0": {"memory": "64M"}}}):
         equal(curl("-d", json.dumps(py("pass", memory="128M")))[0], 403, "above the ceiling")
+        wait_until(lambda: state() == "active", "systemd to hear that it is ready", 20)
         write_config('{"callers": {"uid:0": {"memory": "nonsense"}}}')
         systemctl("reload", "cejail.service", check=False)
         equal(curl("-d", json.dumps(py("pass", memory="128M")))[0], 403, "with a bad file")
-        equal(state(), "active", "the service")
+        wait_until(lambda: state() == "active", "systemd to hear that it goes on", 20)
         write_config({"callers": {"uid:0": {"memory": "256M"}}})
         systemctl("reload", "cejail.service")
         wait_until(lambda: curl("-d", json.dumps(py("pass", memory="128M")))[0] == 200, "the new ceiling", 20)
@@ -264,8 +265,8 @@ def _():
     with Service(config='{"concurency": 2}', drop_in="Restart=no\n"):
         systemctl("start", "cejail.service", check=False)
         true(state() != "active", "the service runs")
-        contains(journal(), "serve.json:1:", "the journal")
-        contains(journal(), "concurency", "the journal")
+        words = ("serve.json:1:", "concurency")
+        wait_until(lambda: all(word in journal() for word in words), f"{words} in the journal", 20)
 
 
 @test("the audit is in the journal, with fields of its own", who="machine root", limit=120)
@@ -302,5 +303,4 @@ def _():
         equal(run("--remote", socket, "-p", "python", "-c", "print(6)").out, "6\n", "output by --remote")
     finally:
         systemctl("stop", "cejail.socket", "cejail.service", user=True, check=False)
-    time.sleep(0.1)
-    true(not os.path.exists(socket), f"'{socket}' is left")
+    wait_until(lambda: not os.path.exists(socket), f"the end of '{socket}'")

@@ -33,8 +33,8 @@
 
 #define KIB       1024L
 #define MIB       (1024L * 1024)
-#define HELD_FOR  400 /* ms */
-#define FILES_MAX 900 /* of one process: below the jail's 1024 and the usual soft limit */
+#define HELD_FOR  2000 /* ms */
+#define FILES_MAX 900  /* of one process: below the jail's 1024 and the usual soft limit */
 
 static char block[64 * 1024];
 

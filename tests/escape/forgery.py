@@ -312,11 +312,11 @@ def terminal_after(words):
 
 @test("what a program does to its terminal the caller's doesn't feel")
 def _():
-    words = ["-q", "--tty", "-i", "--network", "none", "-t", str(SLOW), "-p", "python", "-c", MEDDLE_TTY]
+    words = ["-q", "--tty", "-i", "--network", "none", "-t", str(3 + SLOW), "-p", "python", "-c", MEDDLE_TTY]
     out, changed, code = terminal_after([CEJAIL, "run", *words])
     contains(out, b"meddled", "the terminal")
     equal((changed, code), ([], 124), "what changed, and the end")
-    outside = ["timeout", str(SLOW), PYTHON, "-I", "-c", MEDDLE_TTY]
+    outside = ["timeout", str(3 + SLOW), PYTHON, "-I", "-c", MEDDLE_TTY]
     out, changed, _ = terminal_after(outside)
     equal(changed, ["attributes", "size"], "what changes without a jail")
     tried(10)

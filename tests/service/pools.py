@@ -39,6 +39,19 @@ def _():
         equal(tier_of(s, "c"), "cold", "tier with another shape")
 
 
+@test("a caller's ceiling below what the profile gives holds with a pool, too: memory, cpus, pids and disk by a jail of its own")
+def _():
+    tiers = {"memory": ("256M", "cold"), "cpus": (0.5, "cold"), "pids": (20, "cold"), "disk": ("1M", "cold"), "timeout": ("9s", "interpreter"), "max_output": ("1K", "interpreter")}
+    shown = {"memory": 256 << 20, "cpus": 0.5, "pids": 20, "disk": 1 << 20, "timeout": 9000, "max_output": 1024}
+    called = {"timeout": "wall", "max_output": "output"}
+    for key, (most, tier) in tiers.items():
+        with Service(config={**WARM, "callers": {f"uid:{os.geteuid()}": {key: most}}}) as s:
+            wait_full(s)
+            value = s.post({"profile": "python", "code": "print(1)", "id": "a"}).result
+            equal((value["status"], value["stdout"]["text"], tier_of(s, "a")), ("exited", "1\n", tier), f"a ceiling of {key} ({value['error']})")
+            equal(value["limits"][called.get(key, key)]["value"], shown[key], f"the limit of {key}")
+
+
 @test("time, output, arguments, files and input of a request hold in prepared jails, too")
 def _():
     with Service(config=WARM) as s:

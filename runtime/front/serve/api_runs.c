@@ -188,6 +188,15 @@ static uint64_t lowered(uint64_t value, uint64_t ceiling)
 	return ceiling > 0 ? ceiling : value;
 }
 
+/* A ceiling below what the profile gives needs a jail of its own shape; time and output don't. */
+static enum request_fit fit_of(const struct posted *p)
+{
+	const struct lower *l = &p->lower;
+	bool is_reshaped = l->memory_bytes || l->millicpus || l->pids || l->disk_bytes;
+
+	return is_reshaped ? FIT_COLD : p->request.fit;
+}
+
 static void take(struct posted *p, const char *id)
 {
 	struct api_call *c = p->call;
@@ -199,7 +208,7 @@ static void take(struct posted *p, const char *id)
 		.profile = p->request.profile,
 		.profile_sha256 = p->profile->profile_sha256,
 		.trace = exchange_trace(c->exchange),
-		.fit = p->request.fit,
+		.fit = fit_of(p),
 		.wants_events = wants_events(c->exchange),
 		.may_name_host_paths = c->account->rights->host_paths,
 		.audit_required = p->profile->audit_required || p->asked.audit_required,

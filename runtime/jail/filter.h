@@ -81,7 +81,7 @@ struct filter_watch; /* the supervisor's side of a listener */
 int filter_watch_create(int listener_fd, const struct filter *f, struct filter_watch **out,
 			struct cj_error *err);
 void filter_watch_destroy(struct filter_watch **slot);
-int filter_watch_fd(const struct filter_watch *w); /* for epoll; -1 once closed */
+int filter_watch_fd(const struct filter_watch *w); /* for poll; -1 once closed */
 
 /*
  * Answers what is pending (at most a handful, never blocks); reports the name of the last one

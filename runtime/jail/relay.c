@@ -16,6 +16,8 @@
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
 
+#define TERMINAL_MAX (128 * 1024) /* more than a terminal holds back: drivers/tty/tty_buffer.c */
+
 void relay_init(struct relay *r)
 {
 	r->in_fd = r->out_fd = -1;
@@ -23,6 +25,7 @@ void relay_init(struct relay *r)
 	r->is_held = r->is_complete = r->escape = false;
 	r->farewell = NULL;
 	r->in_error = r->out_error = 0;
+	r->left = SIZE_MAX;
 	r->carried = r->fresh = r->start = r->end = 0;
 }
 
@@ -125,6 +128,13 @@ static void end_of_input(struct relay *r)
 	}
 }
 
+void relay_complete(struct relay *r)
+{
+	int size = fcntl(r->in_fd, F_GETPIPE_SZ);
+	r->is_complete = true;
+	r->left = size > 0 ? (size_t)size : TERMINAL_MAX;
+}
+
 enum relay_result relay_fill(struct relay *r, const uint8_t **out_bytes, size_t *out_size)
 {
 	if (r->in_fd < 0)
@@ -132,7 +142,8 @@ enum relay_result relay_fill(struct relay *r, const uint8_t **out_bytes, size_t 
 	if (r->is_held || (r->is_caller_in && !is_ready(r->in_fd, POLLIN)))
 		return RELAY_AGAIN;
 
-	ssize_t got = sys_read(r->in_fd, r->in + r->carried, sizeof(r->in) - r->carried);
+	size_t room = sizeof(r->in) - r->carried;
+	ssize_t got = sys_read(r->in_fd, r->in + r->carried, room < r->left ? room : r->left);
 	if (got < 0 && errno == EAGAIN && !r->is_complete)
 		return RELAY_AGAIN;
 	if (got < 0 && errno != EAGAIN)
@@ -142,6 +153,7 @@ enum relay_result relay_fill(struct relay *r, const uint8_t **out_bytes, size_t 
 		return RELAY_END;
 	}
 
+	r->left -= r->is_complete ? (size_t)got : 0;
 	r->fresh = (size_t)got;
 	*out_bytes = r->in + r->carried;
 	*out_size = r->fresh;

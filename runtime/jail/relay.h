@@ -24,7 +24,8 @@ struct relay {
 	bool owns_in, owns_out;
 	bool is_caller_in, is_caller_out; /* poll before touching it */
 	bool is_held;            /* nothing is read: there is no room for what it would bring */
-	bool is_complete;        /* all that can write to it have ended: empty means finished */
+	bool is_complete;        /* relay_complete() */
+	size_t left;             /* then: so much is still read at most */
 	int in_error;            /* why reading failed, if that ended the in side */
 	int out_error;           /* why writing failed; EPIPE: the reader went away */
 	bool escape;             /* control characters become \xNN on the way */
@@ -47,6 +48,12 @@ enum relay_result {
 bool relay_has_pending(const struct relay *r);
 /* There is room for what the in side would bring. */
 bool relay_wants_more(const struct relay *r);
+
+/*
+ * All that should write to the in side have ended: empty means finished, and no more is taken than
+ * the kernel can hold for us.  Somebody outside may have been sent the other end, and go on.
+ */
+void relay_complete(struct relay *r);
 
 /* Reads one chunk (only when nothing is pending, and not while it is held); shows the fresh bytes
  * as they came. */

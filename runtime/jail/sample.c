@@ -4,13 +4,15 @@
  *
  * Memory that processes share by fork counts once for each of them, and what is
  * mapped from the scratch counts there too: where the number is wrong it is too high.
- * CPU time of a child whose parent ignores SIGCHLD is lost to proc(5) altogether.
+ * What can't be looked at is no zero: the caller is told.
  */
 #include "runtime/jail/sample.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/vfs.h>
 
@@ -18,38 +20,51 @@
 #include "runtime/jail/kernfile.h"
 #include "runtime/jail/sample_text.h"
 
-#define PIDS_MAX    4096 /* of one call: 4 opens and reads each */
-#define THREADS_MAX 8    /* of a process: all but the first have memory until they are gone */
+#define THREADS_MAX 8     /* of a process: all but the first have memory until they are gone */
+#define STATUS_MAX  32768 /* its line of groups has up to 11 bytes for each */
+
+struct walk {
+	struct sampler *past; /* NULL: nobody remembers */
+	struct sample sum;
+	bool is_there; /* a process */
+	bool is_blind; /* something could not be looked at */
+};
 
 static bool is_pid(const char *name)
 {
 	return name[0] >= '1' && name[0] <= '9' && name[strspn(name, "0123456789")] == '\0';
 }
 
-static bool read_stat(int proc_fd, const char *pid, struct sample_stat *out)
+/* False: it is gone, which is nothing to see; or we are blind. */
+static bool read_file(struct walk *w, int dir_fd, const char *task, const char *file, char *text,
+		      size_t size)
 {
-	char name[32], text[KERNFILE_SMALL];
-	(void)snprintf(name, sizeof(name), "%.20s/stat", pid);
-	return kernfile_read(proc_fd, name, text, sizeof(text)) > 0 && sample_text_stat(text, out);
+	char name[40];
+	(void)snprintf(name, sizeof(name), "%.20s/%s", task, file);
+	ssize_t got = kernfile_read(dir_fd, name, text, size);
+	w->is_blind |= got < 0 && got != -ENOENT && got != -ESRCH && got != -ELOOP;
+	return got > 0;
 }
 
-static uint64_t read_memory(int dir_fd, const char *task)
+static uint64_t read_memory(struct walk *w, int dir_fd, const char *task)
 {
-	char name[32], text[KERNFILE_SMALL];
-	(void)snprintf(name, sizeof(name), "%.20s/status", task);
-	return kernfile_read(dir_fd, name, text, sizeof(text)) > 0 ? sample_text_memory(text) : 0;
+	char text[STATUS_MAX];
+	return read_file(w, dir_fd, task, "status", text, sizeof(text)) ? sample_text_memory(text)
+									: 0;
 }
 
 /* Of a process whose first thread has ended: its own file says nothing, those of the others do. */
-static uint64_t read_memory_of_threads(int proc_fd, const char *pid)
+static uint64_t read_memory_of_threads(struct walk *w, int proc_fd, const char *pid)
 {
 	char name[32];
 	(void)snprintf(name, sizeof(name), "%.20s/task", pid);
 	auto_fd int fd = openat(proc_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	int tasks_fd = fd;
 	auto_dir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	if (!dir)
+	if (!dir) {
+		w->is_blind |= errno != ENOENT && errno != ESRCH;
 		return 0;
+	}
 	(void)take_fd(&fd); /* dir's now: fdopendir(3) */
 
 	uint64_t bytes = 0;
@@ -58,33 +73,82 @@ static uint64_t read_memory_of_threads(int proc_fd, const char *pid)
 		if (!is_pid(e->d_name))
 			continue;
 		seen++;
-		bytes = read_memory(tasks_fd, e->d_name);
+		bytes = read_memory(w, tasks_fd, e->d_name);
 	}
 	return bytes;
 }
+
+/* --- what is gone and counted nowhere ------------------------------------------------- */
+
+struct sampler *sampler_create(void)
+{
+	struct sampler *s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	s->before = s->times[0];
+	s->now = s->times[1];
+	return s;
+}
+
+/* Of the same process, not another under its number; /proc lists them in one order. */
+static uint64_t ticks_before(struct sampler *s, const struct process_time *p)
+{
+	for (size_t n = 0; n < s->nbefore; n++) {
+		size_t i = (s->at + n) % s->nbefore;
+		if (s->before[i].pid == p->pid && s->before[i].start_ticks == p->start_ticks) {
+			s->at = i + 1;
+			return s->before[i].own_ticks;
+		}
+	}
+	return 0;
+}
+
+static void remember(struct sampler *s, const char *pid, const struct sample_stat *stat)
+{
+	const struct process_time p = { strtoull(pid, NULL, 10), stat->start_ticks,
+					stat->own_ticks };
+	uint64_t before = ticks_before(s, &p);
+	s->grown_ticks += p.own_ticks > before ? p.own_ticks - before : 0;
+	s->now[s->nnow++] = p;
+}
+
+static void turn_page(struct sampler *s)
+{
+	struct process_time *free_page = s->before;
+	s->before = s->now;
+	s->nbefore = s->nnow;
+	s->now = free_page;
+	s->nnow = s->at = 0;
+}
+
+/* --- the sums --------------------------------------------------------------------------- */
 
 static uint64_t ticks_to_ms(uint64_t ticks)
 {
 	return ticks * 1000 / (uint64_t)sysconf(_SC_CLK_TCK);
 }
 
-/* False: it has ended meanwhile, and its time is in its parent's sum. */
-static bool add_process(int proc_fd, const char *pid, struct sample *sum)
+/* One that has ended meanwhile is passed over: its time is in its parent's sum. */
+static void add_process(struct walk *w, int proc_fd, const char *pid)
 {
+	char text[KERNFILE_SMALL];
 	struct sample_stat stat;
-	if (!read_stat(proc_fd, pid, &stat))
-		return false;
+	if (!read_file(w, proc_fd, pid, "stat", text, sizeof(text)) ||
+	    !sample_text_stat(text, &stat))
+		return;
 
-	sum->cpu_ms += ticks_to_ms(stat.children_ticks);
+	w->is_there = true;
+	w->sum.cpu_ms += ticks_to_ms(stat.children_ticks);
 	if (strcmp(pid, "1") == 0) /* init: ours, only what it reaped is the program's */
-		return true;
-	sum->cpu_ms += ticks_to_ms(stat.own_ticks);
-	sum->processes += stat.threads > 0 ? stat.threads : 1; /* a zombie still has its pid */
-	uint64_t bytes = read_memory(proc_fd, pid);
+		return;
+	if (w->past)
+		remember(w->past, pid, &stat);
+	w->sum.cpu_ms += ticks_to_ms(stat.own_ticks);
+	w->sum.processes += stat.threads > 0 ? stat.threads : 1; /* a zombie still has its pid */
+	uint64_t bytes = read_memory(w, proc_fd, pid);
 	if (bytes == 0 && stat.threads > 1)
-		bytes = read_memory_of_threads(proc_fd, pid);
-	sum->memory_bytes += bytes;
-	return true;
+		bytes = read_memory_of_threads(w, proc_fd, pid);
+	w->sum.memory_bytes += bytes;
 }
 
 static uint64_t used_bytes(int box_fd)
@@ -95,8 +159,14 @@ static uint64_t used_bytes(int box_fd)
 	return (uint64_t)(fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize;
 }
 
-bool sample_take(int proc_fd, int box_fd, struct sample *out)
+static void lift(uint64_t *peak, uint64_t now)
 {
+	*peak = now > *peak ? now : *peak;
+}
+
+bool sample_take(int proc_fd, int box_fd, struct sampler *s, struct sample *out)
+{
+	*out = (struct sample){ 0 };
 	/* A description of its own: the offset of proc_fd is everybody's. */
 	auto_fd int fd = openat(proc_fd, ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	auto_dir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -104,25 +174,21 @@ bool sample_take(int proc_fd, int box_fd, struct sample *out)
 		return false;
 	(void)take_fd(&fd); /* dir's now: fdopendir(3) */
 
-	bool is_there = false;
 	unsigned seen = 0;
-	struct sample sum = { 0 };
-	for (struct dirent *e; seen < PIDS_MAX && (e = readdir(dir)) != NULL;) {
+	struct walk w = { .past = s };
+	for (struct dirent *e; seen < SAMPLE_PIDS_MAX && (e = readdir(dir)) != NULL;) {
 		if (!is_pid(e->d_name))
 			continue;
 		seen++;
-		is_there |= add_process(proc_fd, e->d_name, &sum);
+		add_process(&w, proc_fd, e->d_name);
 	}
-	if (!is_there)
-		return false;
-	sum.memory_bytes += used_bytes(box_fd);
-	*out = sum;
-	return true;
-}
-
-static void lift(uint64_t *peak, uint64_t now)
-{
-	*peak = now > *peak ? now : *peak;
+	w.sum.memory_bytes += used_bytes(box_fd);
+	if (s) {
+		turn_page(s);
+		lift(&w.sum.cpu_ms, ticks_to_ms(s->grown_ticks));
+	}
+	*out = w.sum;
+	return w.is_there && !w.is_blind;
 }
 
 void sample_raise(struct sample *peak, const struct sample *now)

@@ -7,7 +7,10 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+#define SAMPLE_PIDS_MAX 4096 /* looked at by one call: 4 opens and reads each */
 
 struct sample {
 	uint64_t
@@ -16,8 +19,25 @@ struct sample {
 	uint64_t processes; /* threads included, init not */
 };
 
-/* proc_fd: the jail's /proc; box_fd: anything on the scratch.  False: the jail is gone. */
-bool sample_take(int proc_fd, int box_fd, struct sample *out);
+/*
+ * Memory of who used what when last seen: for the time of children whose parent ignores SIGCHLD,
+ * which the kernel adds to nobody's when they are gone.
+ */
+struct sampler {
+	uint64_t grown_ticks; /* all growth that was seen */
+	size_t nbefore, nnow, at;
+	struct process_time {
+		uint64_t pid, start_ticks, own_ticks;
+	} times[2][SAMPLE_PIDS_MAX], *before, *now;
+};
+/* NULL: no memory.  To be freed. */
+struct sampler *sampler_create(void);
+
+/*
+ * proc_fd: the jail's /proc; box_fd: anything on the scratch; `s` may be NULL.
+ * False: something could not be looked at, or nothing is there any more; *out is what was seen.
+ */
+bool sample_take(int proc_fd, int box_fd, struct sampler *s, struct sample *out);
 
 /* The most that was seen of each. */
 void sample_raise(struct sample *peak, const struct sample *now);

@@ -78,12 +78,9 @@ static int connect_terminal(struct jail *j, struct step_msg *started, struct cj_
 	struct relay *in = &j->relays[RELAY_STDIN], *out = &j->relays[RELAY_STDOUT];
 	in->in_fd = j->io.stdin_fd;
 	in->is_caller_in = true;
-	in->out_fd = fcntl(j->master_fd, F_DUPFD_CLOEXEC, 0); /* an epoll takes a descriptor once */
-	in->owns_out = true;
+	in->out_fd = j->master_fd;
 	in->farewell =
 	    "\x04\x04"; /* VEOF, once for a line begun and once for the end: termios(3) */
-	if (in->out_fd < 0)
-		return cj_fail(err, errno, "duplicate the terminal's descriptor");
 	out->in_fd = j->master_fd;
 	out->out_fd = j->io.stdout_fd;
 	out->is_caller_out = true;

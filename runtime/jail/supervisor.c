@@ -3,19 +3,21 @@
  * supervisor - watches a running program from outside until its first terminal
  * event, ends everything, delivers what was written.  Acts.
  *
- * One epoll, one thread.  A source is a row of handlers[]; a handler looks, and may
+ * One poll(2), one thread.  A source is a row of handlers[]; a handler looks, and may
  * decide the outcome (the first one does).  Nothing here waits for the payload: not
  * for end of file, which grandchildren can hold back, nor for one pid, which can be
  * stopped or traced; the main process' end comes from init, and then everything is
  * killed as one.
+ *
+ * Nor does it need anything while a program runs that the program could use up: an epoll's
+ * entries and timers are counted for each user, and that may be the payload's, too.
  */
-#include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/signalfd.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "runtime/base/scope.h"
@@ -27,32 +29,31 @@
 #include "runtime/jail/verdict.h"
 
 #define TICK_MS      20   /* between two samples of what no cgroup holds */
+#define BLIND_MAX    50   /* samples in a row that didn't see all */
 #define KILL_WAIT_MS 5000 /* a process in an uninterruptible call ends late, not never */
-#define FILE_BURST   64   /* chunks of a regular file at a time */
 #define READER_MS    5000 /* past the time limit: so long may the output's reader take nothing */
 
+/* In the order in which those of one turn are served. */
 enum source {
-	SOURCE_LINK,    /* init: the main process has ended */
-	SOURCE_INIT,    /* init itself has ended */
-	SOURCE_SIGNALS, /* INT, TERM, HUP to us; WINCH with a terminal */
-	SOURCE_WALL,
-	SOURCE_TICK,
+	SOURCE_RELAYS, /* two for each: its in side, its out side; what was written before the end
+			  is heard before it */
+	SOURCE_LINK = SOURCE_RELAYS + 2 * RELAY_COUNT, /* init: the main process has ended */
+	SOURCE_INIT,                                   /* init itself has ended */
+	SOURCE_SIGNALS,  /* INT, TERM, HUP to us; WINCH with a terminal */
 	SOURCE_SYSCALLS, /* refused system calls to be named */
 	SOURCE_NETWORK,  /* denials, names, forwards, the uplink */
 	SOURCE_HANGUP,   /* whoever asked for the result went away */
 	SOURCE_ROOM,     /* for events, while there was none */
-	SOURCE_RELAYS,   /* two for each relay: its in side, its out side */
-	SOURCE_COUNT = SOURCE_RELAYS + 2 * RELAY_COUNT
+	SOURCE_COUNT
 };
 
 struct watch {
 	struct jail *j;
 	struct outcome *out;
-	int epoll_fd, wall_fd, tick_fd;
-	bool is_watched[SOURCE_COUNT];
-	uint32_t interest[SOURCE_COUNT];
-	bool is_file[RELAY_COUNT]; /* the in side is a regular file: always ready, epoll won't have
-				      it */
+	struct pollfd fds[SOURCE_COUNT]; /* fd -1: not watched */
+	uint64_t wall_at_ms, tick_at_ms; /* on clock_ms(); 0: never */
+	struct sampler *sampler;         /* NULL: the kernel counts */
+	unsigned blind;
 	struct watched seen;
 	bool was_signalled; /* nobody wants to wait for a slow reader any more */
 	bool is_rushed;     /* nor for room */
@@ -60,27 +61,17 @@ struct watch {
 	bool is_idle;       /* and nothing at all has happened for READER_MS */
 };
 
-/* --- epoll --------------------------------------------------------------------- */
+/* --- what is watched ---------------------------------------------------------------- */
 
-static int watch_fd(struct watch *w, unsigned source, int fd, uint32_t events, struct cj_error *err)
+static void watch_fd(struct watch *w, unsigned source, int fd, short events)
 {
-	struct epoll_event event = { .events = events, .data.u32 = source };
-	int op = w->is_watched[source] ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
-	if (fd < 0 || (w->is_watched[source] && w->interest[source] == events))
-		return 0;
-	if (epoll_ctl(w->epoll_fd, op, fd, &event) < 0)
-		return cj_fail(err, errno, "watch descriptor %d", fd);
-	w->is_watched[source] = true;
-	w->interest[source] = events;
-	return 0;
+	w->fds[source] = (struct pollfd){ .fd = fd, .events = events };
 }
 
-static void unwatch_fd(struct watch *w, unsigned source, int fd)
+/* What it has brought in this turn already is not looked at either. */
+static void unwatch(struct watch *w, unsigned source)
 {
-	if (w->is_watched[source] && fd >= 0)
-		(void)epoll_ctl(w->epoll_fd, EPOLL_CTL_DEL, fd,
-				NULL); /* it was there: cannot fail */
-	w->is_watched[source] = false;
+	w->fds[source].fd = -1;
 }
 
 static unsigned relay_source(size_t i, bool is_out)
@@ -92,23 +83,11 @@ static unsigned relay_source(size_t i, bool is_out)
  * An in side is watched only while there is room for what it would bring: a closed pipe is
  * "ready" for ever.  An out side always is, for the error that says its reader went away.
  */
-static int watch_relay(struct watch *w, size_t i, struct cj_error *err)
+static void watch_relay(struct watch *w, size_t i)
 {
-	struct relay *r = &w->j->relays[i];
-	unsigned in = relay_source(i, false), out = relay_source(i, true);
-	bool wants_more = relay_wants_more(r) && !w->is_file[i];
-
-	if (!wants_more)
-		unwatch_fd(w, in, r->in_fd);
-	else if (watch_fd(w, in, r->in_fd, EPOLLIN, err) < 0 && err->code == EPERM)
-		w->is_file[i] = true; /* epoll_ctl(2): a regular file */
-	else if (!w->is_watched[in])
-		return -err->code;
-
-	if (watch_fd(w, out, r->out_fd, relay_has_pending(r) ? EPOLLOUT : 0, err) < 0 &&
-	    err->code != EPERM)
-		return -err->code;
-	return 0;
+	const struct relay *r = &w->j->relays[i];
+	watch_fd(w, relay_source(i, false), relay_wants_more(r) ? r->in_fd : -1, POLLIN);
+	watch_fd(w, relay_source(i, true), r->out_fd, relay_has_pending(r) ? POLLOUT : 0);
 }
 
 /* --- what is heard --------------------------------------------------------------- */
@@ -144,7 +123,7 @@ static int on_link(struct watch *w, struct cj_error *err)
 	if (rc < 0 && rc != -EPIPE)
 		return rc;
 	if (rc < 0) {
-		unwatch_fd(w, SOURCE_LINK, w->j->link.sock_fd);
+		unwatch(w, SOURCE_LINK);
 		decide_without_init(w);
 		return 0;
 	}
@@ -158,8 +137,8 @@ static int on_link(struct watch *w, struct cj_error *err)
 /* What init said before it ended is still in the socket and comes first: see on_link. */
 static int on_init(struct watch *w, struct cj_error *err)
 {
-	unwatch_fd(w, SOURCE_INIT, w->j->init_pidfd);
-	return w->is_watched[SOURCE_LINK] ? on_link(w, err) : 0;
+	unwatch(w, SOURCE_INIT);
+	return w->fds[SOURCE_LINK].fd >= 0 ? on_link(w, err) : 0;
 }
 
 static void resize_terminal(struct jail *j)
@@ -184,37 +163,38 @@ static int on_signals(struct watch *w, struct cj_error *err)
 	return 0;
 }
 
-static int on_wall(struct watch *w, struct cj_error *err)
+static void on_wall(struct watch *w)
 {
-	(void)err;
-	unwatch_fd(w, SOURCE_WALL, w->wall_fd);
+	w->wall_at_ms = 0;
 	w->is_late = true;
 	outcome_decide(w->out, STATUS_TIMEOUT);
-	return 0;
 }
 
+/* What the kernel counts, or else what was seen; without a launcher's share. */
+static uint64_t cpu_ms_of(const struct jail *j, const struct sample *now)
+{
+	uint64_t cpu_us = j->cgroup.dir_fd >= 0 ? cgroup_cpu_us(&j->cgroup) : now->cpu_ms * 1000;
+	return jail_program_cpu_us(j, cpu_us) / 1000;
+}
+
+/* Who can't look for a while doesn't hold what only looking holds. */
 static int on_tick(struct watch *w, struct cj_error *err)
 {
-	(void)err;
 	struct jail *j = w->j;
 	const struct limits_spec *limits = &j->plan->limits;
-	uint64_t ticks;
-	(void)sys_read(w->tick_fd, &ticks,
-		       sizeof(ticks)); /* how many were missed does not matter */
-
-	struct sample now = { 0 };
-	if (!sample_take(j->proc_fd, j->box_fd, &now))
-		return 0;
-	if (j->cgroup.dir_fd >= 0)
-		now.cpu_ms = cgroup_cpu_us(&j->cgroup) / 1000;
-	now.cpu_ms = jail_program_cpu_us(j, now.cpu_ms * 1000) / 1000;
+	struct sample now;
+	w->blind = sample_take(j->proc_fd, j->box_fd, w->sampler, &now) ? 0 : w->blind + 1;
+	now.cpu_ms = cpu_ms_of(j, &now);
 	sample_raise(&w->seen.peak, &now);
 
 	if (j->limits[LIMIT_MEMORY].by == BY_SUPERVISOR && now.memory_bytes > limits->memory_bytes)
 		outcome_decide(w->out, STATUS_OOM);
 	if (limits->cpu_ms > 0 && now.cpu_ms >= limits->cpu_ms)
 		outcome_decide(w->out, STATUS_CPU_LIMIT);
-	return 0;
+	if (w->blind < BLIND_MAX || w->out->has_status)
+		return 0;
+	return cj_reject_as(err, EIO,
+			    "the jail's processes can't be looked at, to hold its limits");
 }
 
 static int on_syscalls(struct watch *w, struct cj_error *err)
@@ -225,7 +205,7 @@ static int on_syscalls(struct watch *w, struct cj_error *err)
 	if (name)
 		tell_event(w, "denied", name, strlen(name));
 	if (filter_watch_fd(w->j->watch) < 0)
-		unwatch_fd(w, SOURCE_SYSCALLS, -1); /* closing it took it out of the epoll */
+		unwatch(w, SOURCE_SYSCALLS);
 	return 0;
 }
 
@@ -237,7 +217,7 @@ static int on_network(struct watch *w, struct cj_error *err)
 static int on_hangup(struct watch *w, struct cj_error *err)
 {
 	(void)err;
-	unwatch_fd(w, SOURCE_HANGUP, w->j->io.hangup_fd);
+	unwatch(w, SOURCE_HANGUP);
 	cancel(w, SIGPIPE);
 	return 0;
 }
@@ -254,13 +234,9 @@ static bool hold_output(struct watch *w)
 	return is_held;
 }
 
-static int watch_room(struct watch *w, struct cj_error *err)
+static void watch_room(struct watch *w)
 {
-	int fd = w->j->io.room_fd;
-	if (hold_output(w))
-		return watch_fd(w, SOURCE_ROOM, fd, EPOLLOUT, err);
-	unwatch_fd(w, SOURCE_ROOM, fd);
-	return 0;
+	watch_fd(w, SOURCE_ROOM, hold_output(w) ? w->j->io.room_fd : -1, POLLOUT);
 }
 
 /* Asked for again before the next wait. */
@@ -306,10 +282,10 @@ static void reader_gone(struct watch *w, size_t i)
 {
 	struct relay *r = &w->j->relays[i];
 	warn_of_stream(w, i, false, r->out_error);
-	unwatch_fd(w, relay_source(i, true), r->out_fd);
+	unwatch(w, relay_source(i, true));
 	relay_end_out(r);
 	if (i == RELAY_STDIN) {
-		unwatch_fd(w, relay_source(i, false), r->in_fd);
+		unwatch(w, relay_source(i, false));
 		relay_end_in(r);
 	} else {
 		cancel(w, SIGPIPE);
@@ -320,9 +296,9 @@ static void writer_gone(struct watch *w, size_t i)
 {
 	struct relay *r = &w->j->relays[i];
 	warn_of_stream(w, i, true, r->in_error);
-	unwatch_fd(w, relay_source(i, false), r->in_fd);
+	unwatch(w, relay_source(i, false));
 	if (r->owns_out && !relay_has_pending(r))
-		unwatch_fd(w, relay_source(i, true), r->out_fd);
+		unwatch(w, relay_source(i, true));
 	relay_end_in(r);
 }
 
@@ -352,123 +328,98 @@ static bool pump(struct watch *w, size_t i)
 	return filled == RELAY_MOVED;
 }
 
-static int on_relay(struct watch *w, unsigned source, uint32_t events)
+static void on_relay(struct watch *w, unsigned source, short events)
 {
 	size_t i = (source - SOURCE_RELAYS) / 2;
 	bool is_out = (source - SOURCE_RELAYS) % 2 == 1;
 	/* A hang-up stays: a socket whose other end is gone, a terminal that nobody has open. */
-	if (is_out && (events & (EPOLLERR | EPOLLHUP)))
+	if (is_out && (events & (POLLERR | POLLHUP)))
 		reader_gone(w, i);
 	else
 		(void)pump(w, i);
-	return 0;
 }
 
 /* --- the loop ----------------------------------------------------------------------- */
 
-static int (*const handlers[SOURCE_RELAYS])(struct watch *w, struct cj_error *err) = {
-	[SOURCE_LINK] = on_link,     [SOURCE_INIT] = on_init,       [SOURCE_SIGNALS] = on_signals,
-	[SOURCE_WALL] = on_wall,     [SOURCE_TICK] = on_tick,       [SOURCE_SYSCALLS] = on_syscalls,
-	[SOURCE_HANGUP] = on_hangup, [SOURCE_NETWORK] = on_network, [SOURCE_ROOM] = on_room,
+static int (*const handlers[SOURCE_COUNT])(struct watch *w, struct cj_error *err) = {
+	[SOURCE_LINK] = on_link,       [SOURCE_INIT] = on_init,
+	[SOURCE_SIGNALS] = on_signals, [SOURCE_SYSCALLS] = on_syscalls,
+	[SOURCE_NETWORK] = on_network, [SOURCE_HANGUP] = on_hangup,
+	[SOURCE_ROOM] = on_room,
 };
 
-/* A file is always ready: a program as fast as we are must not keep us from the clock. */
-static bool pump_file(struct watch *w, size_t i)
+static int handle(struct watch *w, unsigned source, struct cj_error *err)
 {
-	unsigned n = 0;
-	while (w->is_file[i] && n < FILE_BURST && pump(w, i))
-		n++;
-	return n == FILE_BURST;
+	if (handlers[source])
+		return handlers[source](w, err);
+	on_relay(w, source, w->fds[source].revents);
+	return 0;
+}
+
+/* In ms, for poll(2): to the next thing that a clock decides. */
+static int patience_of(const struct watch *w)
+{
+	uint64_t now_ms = clock_ms(), at_ms = UINT64_MAX;
+	if (w->tick_at_ms > 0)
+		at_ms = w->tick_at_ms;
+	if (w->wall_at_ms > 0 && w->wall_at_ms < at_ms)
+		at_ms = w->wall_at_ms;
+	if (w->is_late)
+		at_ms = now_ms + READER_MS;
+	if (at_ms == UINT64_MAX)
+		return -1;
+	uint64_t left_ms = at_ms > now_ms ? at_ms - now_ms : 0;
+	return left_ms < INT_MAX ? (int)left_ms : INT_MAX;
+}
+
+static int look_at_clock(struct watch *w, struct cj_error *err)
+{
+	uint64_t now_ms = clock_ms();
+	if (w->wall_at_ms > 0 && now_ms >= w->wall_at_ms)
+		on_wall(w);
+	if (w->tick_at_ms == 0 || now_ms < w->tick_at_ms)
+		return 0;
+	w->tick_at_ms = now_ms + TICK_MS;
+	return on_tick(w, err);
 }
 
 static int wait_once(struct watch *w, struct cj_error *err)
 {
-	struct epoll_event events[SOURCE_COUNT];
-	bool has_more = false;
-	if (watch_room(w, err) < 0)
-		return -err->code;
-	for (size_t i = 0; i < RELAY_COUNT; i++) {
-		has_more |= pump_file(w, i);
-		if (watch_relay(w, i, err) < 0)
-			return -err->code;
-	}
+	bool was_late = w->is_late;
+	watch_room(w);
+	for (size_t i = 0; i < RELAY_COUNT; i++)
+		watch_relay(w, i);
 
-	int patience = has_more ? 0 : w->is_late ? READER_MS : -1;
-	int n = epoll_wait(w->epoll_fd, events, SOURCE_COUNT, patience);
+	int n = poll(w->fds, SOURCE_COUNT, patience_of(w));
 	if (n < 0 && errno != EINTR)
 		return cj_fail(err, errno, "wait for events");
-	w->is_idle = n == 0 && !has_more;
-	for (int i = 0; i < n; i++) {
-		unsigned source = events[i].data.u32;
-		if (!w->is_watched[source])
-			continue; /* an earlier event of this round ended it */
-		int rc = source >= SOURCE_RELAYS ? on_relay(w, source, events[i].events)
-						 : handlers[source](w, err);
-		if (rc < 0)
-			return rc;
-	}
-	return 0;
-}
-
-static int open_timer(uint64_t first_ms, uint64_t every_ms, struct cj_error *err)
-{
-	auto_fd int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	const struct itimerspec when = {
-		.it_value = { (time_t)(first_ms / 1000), (long)(first_ms % 1000) * 1000000 },
-		.it_interval = { (time_t)(every_ms / 1000), (long)(every_ms % 1000) * 1000000 },
-	};
-	if (fd < 0 || timerfd_settime(fd, 0, &when, NULL) < 0)
-		return cj_fail(err, errno, "set a timer");
-	return take_fd(&fd);
-}
-
-static int watch_timers(struct watch *w, struct cj_error *err)
-{
-	const struct jail *j = w->j;
-	if (j->program->limits.wall_ms > 0) {
-		w->wall_fd = open_timer(j->program->limits.wall_ms, 0, err);
-		if (w->wall_fd < 0 || watch_fd(w, SOURCE_WALL, w->wall_fd, EPOLLIN, err) < 0)
+	w->is_idle = was_late && n == 0;
+	for (unsigned source = 0; n > 0 && source < SOURCE_COUNT; source++)
+		if (w->fds[source].fd >= 0 && w->fds[source].revents != 0 &&
+		    handle(w, source, err) < 0)
 			return -err->code;
-	}
-	if (j->limits[LIMIT_MEMORY].by == BY_SUPERVISOR || j->plan->limits.cpu_ms > 0) {
-		w->tick_fd = open_timer(TICK_MS, TICK_MS, err);
-		if (w->tick_fd < 0 || watch_fd(w, SOURCE_TICK, w->tick_fd, EPOLLIN, err) < 0)
-			return -err->code;
-	}
-	return 0;
+	return look_at_clock(w, err);
 }
 
-/* A regular file can't hang up, and standard output may be watched as a relay already. */
-static int watch_hangup(struct watch *w, struct cj_error *err)
-{
-	if (watch_fd(w, SOURCE_HANGUP, w->j->io.hangup_fd, 0, err) < 0 && err->code != EPERM &&
-	    err->code != EEXIST)
-		return -err->code;
-	return 0;
-}
-
-static int open_watch(struct watch *w, struct cj_error *err)
+static void open_watch(struct watch *w)
 {
 	struct jail *j = w->j;
-	w->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (w->epoll_fd < 0)
-		return cj_fail(err, errno, "create an epoll");
-
-	int syscalls_fd = j->watch ? filter_watch_fd(j->watch) : -1;
-	int net_fd = j->network ? network_fd(j->network) : -1;
-	for (size_t i = 0; i < RELAY_COUNT; i++) {
+	watch_fd(w, SOURCE_LINK, j->link.sock_fd, POLLIN);
+	watch_fd(w, SOURCE_INIT, j->init_pidfd, POLLIN);
+	watch_fd(w, SOURCE_SIGNALS, j->signal_fd, POLLIN);
+	watch_fd(w, SOURCE_SYSCALLS, j->watch ? filter_watch_fd(j->watch) : -1, POLLIN);
+	watch_fd(w, SOURCE_NETWORK, j->network ? network_fd(j->network) : -1, POLLIN);
+	watch_fd(w, SOURCE_HANGUP, j->io.hangup_fd, 0); /* poll(2) tells a hang-up unasked */
+	for (size_t i = 0; i < RELAY_COUNT; i++)
 		if (j->relays[i].is_caller_out)
 			relay_own_output(&j->relays[i]);
-		if (watch_relay(w, i, err) < 0)
-			return -err->code;
-	}
-	if (watch_fd(w, SOURCE_LINK, j->link.sock_fd, EPOLLIN, err) < 0 ||
-	    watch_fd(w, SOURCE_INIT, j->init_pidfd, EPOLLIN, err) < 0 ||
-	    watch_fd(w, SOURCE_SIGNALS, j->signal_fd, EPOLLIN, err) < 0 ||
-	    watch_fd(w, SOURCE_SYSCALLS, syscalls_fd, EPOLLIN, err) < 0 ||
-	    watch_fd(w, SOURCE_NETWORK, net_fd, EPOLLIN, err) < 0 || watch_hangup(w, err) < 0)
-		return -err->code;
-	return watch_timers(w, err);
+
+	if (j->program->limits.wall_ms > 0)
+		w->wall_at_ms = j->started_ms + j->program->limits.wall_ms;
+	if (j->limits[LIMIT_MEMORY].by == BY_SUPERVISOR || j->plan->limits.cpu_ms > 0)
+		w->tick_at_ms = clock_ms() + TICK_MS;
+	if (j->plan->limits.cpu_ms > 0 && j->cgroup.dir_fd < 0)
+		w->sampler = sampler_create(); /* without it a little less is seen */
 }
 
 /* --- the end -------------------------------------------------------------------------- */
@@ -515,7 +466,7 @@ static void forget_readers(struct watch *w)
 		if (relay_has_pending(r)) {
 			jail_warn(w->j, "%s was not read to its end: the rest is lost",
 				  stream_names[i]);
-			unwatch_fd(w, relay_source(i, true), r->out_fd);
+			unwatch(w, relay_source(i, true));
 			relay_end_out(r);
 		}
 		while (r->in_fd >= 0 && pump(w, i))
@@ -525,19 +476,20 @@ static void forget_readers(struct watch *w)
 
 /*
  * All of the jail is dead: what the pipes hold is all there will be.  Their end of file may never
- * come: a program can send its end of a pipe to whom --connect leads to.  Passing on can take as
+ * come: a program can send its end of a pipe to whom --connect leads to, who may even go on
+ * writing, so what is read has an end of its own (relay_complete).  Passing on can take as
  * long as the reader likes, until the time limit; a signal or the reader's end still ends the wait.
  */
 static int drain(struct watch *w, struct cj_error *err)
 {
 	struct jail *j = w->j;
 	writer_gone(w, RELAY_STDIN);
-	unwatch_fd(w, SOURCE_LINK, j->link.sock_fd);
-	unwatch_fd(w, SOURCE_INIT, j->init_pidfd);
-	unwatch_fd(w, SOURCE_TICK, w->tick_fd);
+	unwatch(w, SOURCE_LINK);
+	unwatch(w, SOURCE_INIT);
+	w->tick_at_ms = 0;
 
 	for (size_t i = RELAY_STDOUT; i < RELAY_COUNT; i++) {
-		j->relays[i].is_complete = true;
+		relay_complete(&j->relays[i]);
 		while (j->relays[i].in_fd >= 0 && pump(w, i))
 			;
 	}
@@ -550,8 +502,7 @@ static int drain(struct watch *w, struct cj_error *err)
 
 static int watch_until_decided(struct watch *w, struct cj_error *err)
 {
-	if (open_watch(w, err) < 0)
-		return -err->code;
+	open_watch(w);
 	while (!w->out->has_status)
 		if (wait_once(w, err) < 0)
 			return -err->code;
@@ -560,7 +511,7 @@ static int watch_until_decided(struct watch *w, struct cj_error *err)
 
 int supervisor_watch(struct jail *j, struct outcome *out, struct cj_error *err)
 {
-	struct watch w = { .j = j, .out = out, .epoll_fd = -1, .wall_fd = -1, .tick_fd = -1 };
+	struct watch w = { .j = j, .out = out };
 	int rc = watch_until_decided(&w, err);
 	w.seen.wall_ms = clock_ms() - j->started_ms;
 	if (!end_everything(j, w.seen.ended.is_alone))
@@ -569,9 +520,5 @@ int supervisor_watch(struct jail *j, struct outcome *out, struct cj_error *err)
 		rc = drain(&w, err);
 	if (rc == 0)
 		rc = evidence_read(j, &w.seen, out, err);
-
-	cj_close(&w.tick_fd);
-	cj_close(&w.wall_fd);
-	cj_close(&w.epoll_fd);
 	return rc;
 }

@@ -234,10 +234,27 @@ static void what_is_complete_ends_when_it_is_empty_though_somebody_holds_the_pip
 	struct ends e = open_relay(false);
 	assert_int_equal(step(e.relay), RELAY_AGAIN);
 	put(&e, "last words");
-	e.relay->is_complete = true;
+	relay_complete(e.relay);
 	assert_int_equal(step(e.relay), RELAY_MOVED);
 	assert_string_equal(read_out(&e), "last words");
 	assert_int_equal(step(e.relay), RELAY_END);
+	close_relay(&e);
+}
+
+static void what_is_complete_ends_though_somebody_goes_on_writing(void **state)
+{
+	(void)state;
+	struct ends e = open_relay(false);
+	int size = fcntl(e.write_fd, F_SETPIPE_SZ, 4096), taken = 0;
+	assert_true(size > 0);
+	relay_complete(e.relay);
+	while (taken < 10 * size) {
+		put(&e, "and another word\n");
+		if (step(e.relay) == RELAY_END)
+			break;
+		taken += (int)strlen(read_out(&e));
+	}
+	assert_int_equal(taken, size);
 	close_relay(&e);
 }
 
@@ -270,6 +287,7 @@ int main(void)
 		cmocka_unit_test(a_reader_that_goes_away_is_noticed),
 		cmocka_unit_test(
 		    what_is_complete_ends_when_it_is_empty_though_somebody_holds_the_pipe),
+		cmocka_unit_test(what_is_complete_ends_though_somebody_goes_on_writing),
 		cmocka_unit_test(the_farewell_follows_the_last_byte),
 		cmocka_unit_test(the_end_of_input_closes_our_out_side_once_all_is_written),
 	};

@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -82,7 +83,7 @@ static void all_processes_but_init_are_counted(void **state)
 	put("self", "stat", "x");
 	put("2x", "stat", "x");
 	auto_fd int proc_fd = open_base();
-	assert_true(sample_take(proc_fd, -1, &s));
+	assert_true(sample_take(proc_fd, -1, NULL, &s));
 	assert_int_equal(s.processes, 4);
 	assert_int_equal(s.cpu_ms, 4000); /* init's own time is ours */
 	assert_int_equal(s.memory_bytes, 302 * 1024);
@@ -96,7 +97,7 @@ static void a_zombie_counts_as_a_process_without_memory(void **state)
 	put_process("5", 0, 0, 0, 0);
 	put("5", "status", "Name:\tz\nState:\tZ (zombie)\n");
 	auto_fd int proc_fd = open_base();
-	assert_true(sample_take(proc_fd, -1, &s));
+	assert_true(sample_take(proc_fd, -1, NULL, &s));
 	assert_int_equal(s.processes, 1);
 	assert_int_equal(s.memory_bytes, 0);
 }
@@ -108,7 +109,7 @@ static void a_process_that_vanishes_is_passed_over(void **state)
 	put_process("1", 0, 0, 1, 0);
 	put("6", "status", "RssAnon:\t5 kB\n"); /* its stat is gone */
 	auto_fd int proc_fd = open_base();
-	assert_true(sample_take(proc_fd, -1, &s));
+	assert_true(sample_take(proc_fd, -1, NULL, &s));
 	assert_int_equal(s.processes, 0);
 }
 
@@ -124,18 +125,84 @@ static void a_link_in_place_of_a_file_is_not_followed(void **state)
 	assert_int_equal(rename(from, to), 0);
 	assert_int_equal(symlink(to, from), 0);
 	auto_fd int proc_fd = open_base();
-	assert_true(sample_take(proc_fd, -1, &s));
+	assert_true(sample_take(proc_fd, -1, NULL, &s));
 	assert_int_equal(s.processes, 0);
 }
 
 static void an_empty_proc_is_a_jail_that_is_gone(void **state)
 {
 	(void)state;
-	struct sample s = { .processes = 7 };
+	struct sample s;
 	auto_fd int proc_fd = open_base();
-	assert_false(sample_take(proc_fd, -1, &s));
-	assert_false(sample_take(-1, -1, &s));
-	assert_int_equal(s.processes, 7);
+	assert_false(sample_take(proc_fd, -1, NULL, &s));
+	assert_int_equal(s.processes, 0);
+	assert_false(sample_take(-1, -1, NULL, &s));
+}
+
+static void end_process(const char *pid)
+{
+	char path[128];
+	(void)snprintf(path, sizeof(path), "%s/%s/stat", base, pid);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* Nobody's sum has the time of a child whose parent ignores SIGCHLD. */
+static void what_was_seen_of_the_disowned_stays_counted(void **state)
+{
+	(void)state;
+	struct sample s;
+	unsigned second = (unsigned)sysconf(_SC_CLK_TCK);
+	struct sampler *past = sampler_create();
+	auto_fd int proc_fd = open_base();
+	assert_non_null(past);
+	put_process("1", 0, 0, 1, 0);
+	put_process("2", second, 0, 1, 0);
+	put_process("3", second, 0, 1, 0);
+	assert_true(sample_take(proc_fd, -1, past, &s));
+	assert_int_equal(s.cpu_ms, 2000);
+
+	put_process("3", 2 * second, 0, 1, 0);
+	end_process("2");
+	put_process("4", second, 0, 1, 0);
+	assert_true(sample_take(proc_fd, -1, past, &s));
+	assert_int_equal(s.cpu_ms, 4000);
+
+	end_process("3");
+	put_process("4", second, 0, 1, 0);
+	assert_true(sample_take(proc_fd, -1, past, &s));
+	assert_int_equal(s.cpu_ms, 4000);
+
+	put_process("4", second, 9 * second, 1, 0); /* it reaped: that is more than was seen */
+	assert_true(sample_take(proc_fd, -1, past, &s));
+	assert_int_equal(s.cpu_ms, 10000);
+	free(past);
+}
+
+static void what_can_not_be_looked_at_is_told(void **state)
+{
+	(void)state;
+	struct sample s;
+	struct rlimit old, few;
+	char groups[40000] = "Groups:\t";
+	auto_fd int proc_fd = open_base();
+	put_process("1", 0, 0, 1, 0);
+	put_process("2", 0, 0, 1, 10);
+	assert_true(sample_take(proc_fd, -1, NULL, &s));
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+	few =
+	    (struct rlimit){ (rlim_t)proc_fd + 2, old.rlim_max }; /* the directory, no file in it */
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	bool is_whole = sample_take(proc_fd, -1, NULL, &s);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+	assert_false(is_whole);
+
+	memset(groups + strlen(groups), '1', sizeof(groups) - 20);
+	put("2", "status", groups);
+	assert_false(sample_take(proc_fd, -1, NULL, &s));
+	groups[20000] = '\0';
+	put("2", "status", groups);
+	assert_true(sample_take(proc_fd, -1, NULL, &s));
 }
 
 static void a_call_can_be_repeated(void **state)
@@ -145,8 +212,8 @@ static void a_call_can_be_repeated(void **state)
 	put_process("1", 0, 0, 1, 0);
 	put_process("2", 0, 0, 2, 10);
 	auto_fd int proc_fd = open_base();
-	assert_true(sample_take(proc_fd, -1, &a));
-	assert_true(sample_take(proc_fd, -1, &b));
+	assert_true(sample_take(proc_fd, -1, NULL, &a));
+	assert_true(sample_take(proc_fd, -1, NULL, &b));
 	assert_memory_equal(&a, &b, sizeof(a));
 }
 
@@ -160,7 +227,7 @@ static void no_more_than_the_cap_is_read(void **state)
 		put_process(pid, 0, 0, 1, 0);
 	}
 	auto_fd int proc_fd = open_base();
-	assert_true(sample_take(proc_fd, -1, &s));
+	assert_true(sample_take(proc_fd, -1, NULL, &s));
 	assert_true(s.processes >= 4095 && s.processes <= 4096);
 }
 
@@ -231,7 +298,7 @@ static void a_real_jail_is_measured_until_it_ends(void **state)
 	(void)snprintf(path, sizeof(path), "/proc/%d/root%s/scratch", (int)outer, base);
 	auto_fd int box_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_true(proc_fd >= 0 && box_fd >= 0);
-	assert_true(sample_take(proc_fd, box_fd, &s));
+	assert_true(sample_take(proc_fd, box_fd, NULL, &s));
 	assert_int_equal(s.processes, 1);
 	assert_true(s.memory_bytes >= (MEGABYTES + 1) << 20);
 	assert_true(s.memory_bytes < (MEGABYTES + 64) << 20);
@@ -244,7 +311,7 @@ static void a_real_jail_is_measured_until_it_ends(void **state)
 	assert_int_equal(fscanf(f, "%d", &init), 1);
 	assert_int_equal(kill(init, SIGKILL), 0);
 	assert_int_equal(waitpid(outer, NULL, 0), outer);
-	assert_false(sample_take(proc_fd, box_fd, &s));
+	assert_false(sample_take(proc_fd, box_fd, NULL, &s));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
@@ -257,6 +324,8 @@ int main(void)
 		TEST(a_process_that_vanishes_is_passed_over),
 		TEST(a_link_in_place_of_a_file_is_not_followed),
 		TEST(an_empty_proc_is_a_jail_that_is_gone),
+		TEST(what_was_seen_of_the_disowned_stays_counted),
+		TEST(what_can_not_be_looked_at_is_told),
 		TEST(a_call_can_be_repeated),
 		TEST(no_more_than_the_cap_is_read),
 		TEST(a_real_jail_is_measured_until_it_ends),

@@ -340,9 +340,9 @@ static int assess_enter(struct jail *j, struct cj_error *err)
 static const struct stage supervisor_stages[] = {
 	/* name                wanted         enter            leave               why here */
 	{ "names",             NULL,          names_enter,     NULL            }, /* may take long: no signal is held back yet */
-	{ "signals",           NULL,          signals_enter,   signals_leave   }, /* a cancel during set-up waits for jail_wait */
 	{ "runtime directory", NULL,          directory_enter, directory_leave }, /* the record and ids live in it */
-	{ "cgroup",            NULL,          place_enter,     cgroup_leave    }, /* found, not made: the record comes first */
+	{ "cgroup",            NULL,          place_enter,     cgroup_leave    }, /* found, not made: the record comes first; a user manager may take long, too */
+	{ "signals",           NULL,          signals_enter,   signals_leave   }, /* a cancel during the rest of set-up waits for jail_wait */
 	{ "record",            jail_has_directory, record_enter,    record_leave    }, /* before the leaf, and gone after it: a kill leaves none unnamed */
 	{ "cgroup",            NULL,          cgroup_enter,    cgroup_leave    }, /* limits exist before anything inside does */
 	{ "seccomp",           NULL,          filter_enter,    NULL            }, /* memory only; init inherits it */

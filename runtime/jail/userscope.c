@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,6 +23,21 @@ bool userscope_is_there(void)
 	return userdoor_is_there();
 }
 
+/* What we block or ignore must not keep it from ending. */
+static int hear_all_signals(posix_spawnattr_t *attr)
+{
+	sigset_t none, all;
+	sigemptyset(&none);
+	sigfillset(&all);
+	int code = posix_spawnattr_setsigmask(attr, &none);
+	if (code == 0)
+		code = posix_spawnattr_setsigdefault(attr, &all);
+	if (code == 0)
+		code =
+		    posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	return code;
+}
+
 /* Its standard output is the pipe on which it says what failed. */
 static int spawn_helper(const char *id, int out_fd, pid_t *out_pid, struct cj_error *err)
 {
@@ -32,12 +48,19 @@ static int spawn_helper(const char *id, int out_fd, pid_t *out_pid, struct cj_er
 	char *const argv[] = { path, (char *)id, pid_text, NULL };
 
 	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attr;
 	int code = posix_spawn_file_actions_init(&actions);
 	if (code != 0)
 		return cj_fail(err, code, "prepare to start '%s'", path);
 	code = posix_spawn_file_actions_adddup2(&actions, out_fd, STDOUT_FILENO);
 	if (code == 0)
-		code = posix_spawn(out_pid, path, &actions, NULL, argv, environ);
+		code = posix_spawnattr_init(&attr);
+	if (code == 0) {
+		code = hear_all_signals(&attr);
+		if (code == 0)
+			code = posix_spawn(out_pid, path, &actions, &attr, argv, environ);
+		(void)posix_spawnattr_destroy(&attr); /* frees memory */
+	}
 	(void)posix_spawn_file_actions_destroy(&actions); /* frees memory */
 	return code == 0 ? 0 : cj_fail(err, code, "start '%s'", path);
 }
@@ -52,6 +75,8 @@ static int hear_helper(int in_fd, pid_t pid, struct cj_error *err)
 		;
 	if (got == 0 && WIFEXITED(wait_status) && WEXITSTATUS(wait_status) == 0)
 		return 0;
+	if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGALRM)
+		return cj_reject_as(err, ETIMEDOUT, "the user manager didn't answer in time");
 	if (got != (ssize_t)sizeof(said))
 		return cj_reject_as(err, EPROTO, "the user manager's helper ended early");
 	return cj_adopt(err, &said, "the user manager's helper");

@@ -7,6 +7,7 @@
 #include "runtime/jail/userscope.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -141,6 +142,24 @@ static void a_helper_that_makes_no_sense_is_no_consent(void **state)
 	}
 }
 
+/* Its alarm clock is all that ends a helper whose bus never answers. */
+static void the_helper_hears_what_we_block_or_ignore(void **state)
+{
+	(void)state;
+	struct cj_error err;
+	sigset_t all, old;
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+	struct sigaction before;
+	sigfillset(&all);
+	assert_int_equal(sigaction(SIGALRM, &ignore, &before), 0);
+	assert_int_equal(sigprocmask(SIG_BLOCK, &all, &old), 0);
+	int rc = enter("kill -ALRM $$; exit 0", &err);
+	assert_int_equal(sigprocmask(SIG_SETMASK, &old, NULL), 0);
+	assert_int_equal(sigaction(SIGALRM, &before, NULL), 0);
+	assert_int_equal(rc, -ETIMEDOUT);
+	assert_string_equal(err.msg, "the user manager didn't answer in time");
+}
+
 /* A whole message, whose code says that nothing failed. */
 static void an_error_without_a_code_is_no_consent(void **state)
 {
@@ -184,6 +203,7 @@ int main(void)
 				       setup),
 		cmocka_unit_test_setup(what_the_helper_says_is_our_error, setup),
 		cmocka_unit_test_setup(a_helper_that_makes_no_sense_is_no_consent, setup),
+		cmocka_unit_test_setup(the_helper_hears_what_we_block_or_ignore, setup),
 		cmocka_unit_test_setup(an_error_without_a_code_is_no_consent, setup),
 		cmocka_unit_test_setup(a_helper_that_is_not_there_is_named, setup),
 		cmocka_unit_test_setup(without_a_pipe_or_our_own_name_nothing_is_started, setup),

@@ -188,6 +188,22 @@ def _():
     finish(process).exits(0).says("ready\nend\n")
 
 
+@test("a user's bus that never answers doesn't keep a run from ending, nor does its helper stay", who="user")
+def _():
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGKILL):
+        with Folder() as f, socket.socket(socket.AF_UNIX) as bus:
+            bus.bind(f / "bus")
+            bus.listen()
+            process = start("run", "-p", "base", "--network", "none", "--", "/bin/sleep", "300",
+                            env=environment(DBUS_SESSION_BUS_ADDRESS=f"unix:path={f / 'bus'}", XDG_RUNTIME_DIR=f.path))  # fmt: skip
+            wait_until(lambda: len(descendants()) > 1, "a helper or the jail")
+            process.send_signal(number)
+            done = finish(process, 5)
+            true(done.code != 0, f"{number!r}: exit status 0")
+            equal(what_is_left_of_processes(), [], f"{number!r}: processes left")
+    sweep()
+
+
 @test("a caller who goes away takes the run with him")
 def _():
     middle = subprocess.Popen(

@@ -4,14 +4,17 @@
  * a scope around PID; on failure its struct cj_error goes to standard output, status 1.
  * Acts with the caller's rights, like the launcher that starts it.
  */
+#include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "runtime/base/fd.h"
 #include "runtime/base/text.h"
 #include "runtime/jail/scopecall.h"
 
-#define LIFE_SECONDS 8 /* a bus that never answers must not hold a run up for ever */
+#define LIFE_SECONDS 20 /* a bus that never answers must not hold a run up for ever */
 
 static int enter(int argc, char **argv, struct cj_error *err)
 {
@@ -20,6 +23,8 @@ static int enter(int argc, char **argv, struct cj_error *err)
 		return cj_reject(err, "userscope: ID and PID are wanted");
 	if (parse_u64(argv[2], 1, 1u << 22, &pid, err) < 0)
 		return -err->code;
+	if (getppid() != (pid_t)pid) /* it ended before we asked to go with it */
+		return cj_reject_as(err, ESRCH, "userscope: nobody waits for a scope");
 	return scopecall_enter(argv[1], (pid_t)pid, err);
 }
 
@@ -27,6 +32,7 @@ int main(int argc, char **argv)
 {
 	struct cj_error err = { 0 }, ignored;
 	(void)alarm(LIFE_SECONDS);
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* cannot fail for a signal that there is */
 	if (enter(argc, argv, &err) == 0)
 		return EXIT_SUCCESS;
 	/* Whoever started us sees the status, too. */

@@ -319,6 +319,22 @@ static void running_and_waiting_have_their_bounds(void **state)
 	assert_true(account_may_run(own) && account_may_wait(own));
 }
 
+static void who_has_no_bound_of_its_own_may_run_half_of_all(void **state)
+{
+	struct world *w = *state;
+	struct rights *plain = add_row(w, "uid:1000", NULL);
+	struct rights *said = add_row(w, "uid:1001", NULL);
+	said->concurrent = 16;
+	callers_settle(&w->callers, 8);
+	assert_int_equal(w->callers.standard.concurrent, 4);
+	assert_int_equal(plain->concurrent, 4);
+	assert_int_equal(said->concurrent, 16);
+	assert_int_equal(w->callers.own.concurrent, 0);
+	callers_init(&w->callers);
+	callers_settle(&w->callers, 1);
+	assert_int_equal(w->callers.standard.concurrent, 1);
+}
+
 static void every_refusal_has_a_name_of_its_own(void **state)
 {
 	(void)state;
@@ -576,6 +592,7 @@ int main(void)
 		CASE(a_large_body_counts_as_several_requests),
 		CASE(no_rate_is_no_limit),
 		CASE(running_and_waiting_have_their_bounds),
+		CASE(who_has_no_bound_of_its_own_may_run_half_of_all),
 		CASE(every_refusal_has_a_name_of_its_own),
 		CASE(profiles_are_all_or_those_named),
 		CASE(asking_above_a_ceiling_is_refused_with_both_numbers),

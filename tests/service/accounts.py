@@ -114,6 +114,19 @@ def _():
             one.finish().has(200)
 
 
+@test("a caller whose row has no number runs half of what there is, and the rest is another's", who="root")
+def _():
+    with Service(config={"concurrency": 4, "callers": {"uid:0": {}}}) as s:
+        crowd = [s.background(s.sh, "sleep 60", id=f"run-{i}") for i in range(4)]
+        wait_until(lambda: len(s.runs()) == 4 and len(s.runs("running")) == 2, "its runs to go on")
+        as_uid(OTHER_UID, s.post, BODY).has(200)
+        equal((len(s.runs("running")), len(s.runs("queued"))), (2, 2), "running and waiting")
+        for i in (3, 2, 1, 0):
+            s.call("DELETE", f"/v1/runs/run-{i}").has(202)
+        for one in crowd:
+            one.finish().has(200)
+
+
 @test("over TCP a token is needed, the right one, and the whole of it")
 def _():
     with Folder() as f:

@@ -51,6 +51,23 @@ def _():
             equal(s.metric("cejail_probe_success"), 1, "the gauge")
 
 
+@test("a service that is only busy stays ready: a probe whose turn did not come has not failed")
+def _():
+    with Service(config={"concurrency": 1, "queue_wait": "1s", "probe_interval": "1s"}) as s:
+        long = s.background(s.sh, "sleep 60", id="long")
+        s.await_state("long", "running")
+
+        def is_busy():
+            health = s.get("/readyz").has(200).json
+            return health["status"] == "degraded" and any("busy" in reason for reason in health["reasons"])
+
+        wait_until(is_busy, "a probe to wait in vain", 15)
+        equal(s.metric("cejail_probe_success"), 1, "the gauge")
+        s.call("DELETE", "/v1/runs/long").has(202)
+        long.finish().has(200)
+        wait_until(lambda: not is_busy(), "a probe that works", 15)
+
+
 @test("metrics are Prometheus text: each family once, with help and type, no name of a caller in it")
 def _():
     with Service() as s:

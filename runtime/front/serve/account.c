@@ -35,7 +35,7 @@ static_assert(LENGTH(refusal_names) == REFUSAL_COUNT, "every refusal has a name"
 void callers_init(struct callers *c)
 {
 	*c = (struct callers){
-		.standard = { .concurrent = 16,
+		.standard = { .concurrent = CONCURRENT_HALF,
 			      .queued = 64,
 			      .rate_per_minute = 600,
 			      .burst = 100 },
@@ -48,6 +48,19 @@ void callers_init(struct callers *c)
 			 .network = NETWORK_ANY,
 			 .host_paths = true },
 	};
+}
+
+static void settle(struct rights *r, unsigned concurrency)
+{
+	if (r->concurrent == CONCURRENT_HALF)
+		r->concurrent = concurrency > 1 ? concurrency / 2 : 1;
+}
+
+void callers_settle(struct callers *c, unsigned concurrency)
+{
+	settle(&c->standard, concurrency);
+	for (size_t i = 0; i < c->count; i++)
+		settle(&c->rows[i].rights, concurrency);
 }
 
 static const struct caller_row *find_row(const struct callers *c, const char *name)

@@ -11,6 +11,7 @@
  */
 #pragma once
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,6 +28,9 @@
 
 #define TOKEN_MIN 32
 #define TOKEN_MAX 1024
+
+/* Until callers_settle(): half of what the service runs at once, so that nobody has all of it. */
+#define CONCURRENT_HALF UINT_MAX
 
 /* A ceiling that is none; 0: what the profile itself gives. */
 #define CEILING_NONE UINT64_MAX
@@ -60,6 +64,8 @@ struct callers {
 };
 /* No rows, and the built-in rights. */
 void callers_init(struct callers *c);
+/* Once it is known how many runs the service has at once. */
+void callers_settle(struct callers *c, unsigned concurrency);
 
 /* Who calls, with its counters. */
 struct account {

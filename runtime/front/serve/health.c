@@ -142,6 +142,11 @@ static void on_landed(void *context, const char *result, size_t size, enum api_c
 	struct health *h = &s->health;
 
 	h->is_probing = false;
+	h->is_busy = !result && why == API_QUEUE_TIMEOUT;
+	if (h->is_busy) { /* nothing was learned: what the one before said holds on */
+		h->next_ms = clock_ms() + PROBE_RETRY_MS;
+		return;
+	}
 	h->has_probed = true;
 	h->probed_ms = clock_ms();
 	if (result)
@@ -241,7 +246,9 @@ static void find_reasons(const struct service *s, struct reasons *r)
 		add_reason(r, READINESS_UNREADY, "the service is being stopped");
 	if (!h->succeeded)
 		add_reason(r, READINESS_UNREADY, "%s", h->problem);
-	else if (age_ms > PROBES_MISSED * s->config->probe_ms)
+	if (h->is_busy)
+		add_reason(r, READINESS_DEGRADED, "busy: the last probe's turn did not come");
+	if (h->succeeded && age_ms > PROBES_MISSED * s->config->probe_ms)
 		add_reason(r, READINESS_DEGRADED, "the last probe is too long ago");
 	for (size_t i = 0; h->succeeded && i < h->warnings.count; i++)
 		add_reason(r, READINESS_DEGRADED, "%s", h->warnings.items[i]);

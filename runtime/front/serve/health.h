@@ -27,6 +27,7 @@ struct health {
 	bool is_probing, has_probed;
 	uint64_t probed_ms, next_ms; /* monotonic */
 	bool succeeded;
+	bool is_busy;       /* no probe since then: the last one's turn did not come */
 	char status[32];    /* of the last probe: a run's status, or an error's code */
 	char problem[512];  /* "" while all is well: why it failed, in a caller's words */
 	struct arena arena; /* of what the last result said: */

@@ -9,6 +9,7 @@
 #include "runtime/front/serve/server.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -114,10 +115,11 @@ static int adopt(struct service *s, struct service_config *c, struct cj_error *e
 	audit.failures = s->audit.failures;
 	audit_close(&s->audit);
 	s->audit = audit;
+	s->concurrency = choose_concurrency(c);
+	callers_settle(&c->callers, s->concurrency);
 	accounts_adopt(&s->accounts, &c->callers, s->own_uid);
 	pool_configure(&s->pool, c->pools, c->npools, c->pool_age_ms);
 	http_set_limits(s->http, c->caps.body_bytes, c->receive_ms);
-	s->concurrency = choose_concurrency(c);
 	struct service_config *old = s->config;
 	s->config = c;
 	if (old != c)
@@ -125,22 +127,48 @@ static int adopt(struct service *s, struct service_config *c, struct cj_error *e
 	return health_adopt(s, err);
 }
 
-static void reload(struct server *v)
+/* Whoever rotates the file asks for a new one, whatever else there is to read. */
+static void reopen_record(struct service *s)
+{
+	struct cj_error err = { 0 };
+
+	if (audit_reopen(&s->audit, &err) < 0)
+		slog_failure(SLOG_ERROR, "", &err, "the record goes on in the file that was open");
+}
+
+static void read_again(struct server *v)
 {
 	struct service_config *c = NULL;
 	struct cj_error err = { 0 };
 
-	notify_reloading();
-	if (setup_read(v->options, &c, &err) < 0 || tokens_load(c, &err) < 0 ||
-	    adopt(&v->service, c, &err) < 0) {
-		slog_failure(SLOG_ERROR, "", &err,
-			     "the configuration stays as it was, because the new one is bad");
-		if (c != v->service.config)
-			setup_free(&c);
-	} else {
+	if (setup_read(v->options, &c, &err) == 0 && tokens_load(c, &err) == 0 &&
+	    adopt(&v->service, c, &err) == 0) {
 		slog(SLOG_NOTICE, "", "the configuration was read again");
+		return;
 	}
-	notify_send("READY=1");
+	slog_failure(SLOG_ERROR, "", &err,
+		     "the configuration stays as it was, because the new one is bad");
+	if (c != v->service.config)
+		setup_free(&c);
+	reopen_record(&v->service);
+}
+
+/*
+ * One READY=1 ends a start as well as a reload, so before the first one there is none of a reload;
+ * and whoever drains prepares nothing, and is not ready again: sd_notify(3).
+ */
+static void reload(struct server *v)
+{
+	if (v->service.is_draining) {
+		reopen_record(&v->service);
+		slog(SLOG_NOTICE, "", "draining: no configuration is read any more");
+		return;
+	}
+	if (v->is_ready)
+		notify_reloading();
+	read_again(v);
+	if (v->is_ready)
+		notify_send("READY=1");
 }
 
 /* --- connections ------------------------------------------------------------------ */
@@ -195,7 +223,9 @@ static void drain(struct server *v)
 	s->is_draining = true;
 	v->drain_until_ms = clock_ms() + s->config->drain_ms;
 	pool_configure(&s->pool, NULL, 0, 0);
-	notify_send("STOPPING=1\nSTATUS=draining");
+	/* systemd's TimeoutStopSec= knows nothing of our configuration: sd_notify(3) */
+	notify_send("STOPPING=1\nSTATUS=draining\nEXTEND_TIMEOUT_USEC=%" PRIu64,
+		    (s->config->drain_ms + CANCEL_MS + SPAWNER_END_MS + BYE_MS) * 1000);
 	slog(SLOG_NOTICE, "", "draining: %zu runs are under way", runs_unfinished(&s->runs));
 }
 

@@ -127,7 +127,7 @@ static const struct service_key caller_keys[] = {
 	  .standard = "false",
 	  .help = "it may name files and end points of this host: as good as an account here" },
 	{ "concurrent", NULL, NUMBER("N", count, 1, CONCURRENCY_MAX), AT(rights.concurrent),
-	  .standard = "16", .help = "its runs at once" },
+	  .standard = "(half of concurrency)", .help = "its runs at once" },
 	{ "queued", NULL, NUMBER("N", count, 1, QUEUE_MAX), AT(rights.queued), .standard = "64",
 	  .help = "its requests that wait" },
 	{ "rate_per_minute", NULL, NUMBER("N", count, 0, RATE_MAX), AT(rights.rate_per_minute),

@@ -80,6 +80,12 @@ def _():
         wait_until(lambda: os.path.exists(f / "log"), "the new file")
         s.sh("true", id="two").has(200)
         equal((len(of(records(f / "log.1"), "one")), len(of(records(f / "log"), "two"))), (2, 2), "lines before and after")
+        s.folder.file("serve.json", "{")  # a configuration that can't be read is no reason to keep the old file
+        os.rename(f / "log", f / "log.2")
+        s.signal(1)
+        wait_until(lambda: os.path.exists(f / "log"), "the next file")
+        s.sh("true", id="three").has(200)
+        equal((len(of(records(f / "log.2"), "three")), len(of(records(f / "log"), "three"))), (0, 2), "lines after a bad configuration")
 
 
 @test("many at once write whole lines")

@@ -39,6 +39,17 @@ class Manager:
                 return message
         raise Failure(f"'{word}' did not come; {seen}")
 
+    def heard(self):
+        """All that has come meanwhile."""
+        said = []
+        self.sock.setblocking(False)
+        try:
+            while True:
+                said.append(self.sock.recv(4096).decode())
+        except BlockingIOError:
+            self.sock.settimeout(20 * SLOW)
+        return "\n".join(said)
+
 
 @test("systemd is told that it is ready only after a run has worked, and of reload and end")
 def _():
@@ -51,6 +62,30 @@ def _():
             manager.await_word("READY=1")
             s.signal(signal.SIGTERM)
             manager.await_word("STOPPING=1")
+
+
+@test("systemd is told how long a drain may take, and of no reload any more", limit=90)
+def _():
+    with Folder() as f, Manager(f) as manager:
+        config = {"drain": "100s", "pool": {"base": {"jails": 1}}, "audit": {"file": f / "log"}}
+        with Service(config=config, env={"NOTIFY_SOCKET": manager.path}) as s:
+            manager.await_word("READY=1")
+            first = s.background(s.sh, "sleep 60", id="first")
+            s.await_state("first", "running")
+            s.signal(signal.SIGTERM)
+            told = dict(line.split("=", 1) for line in manager.await_word("STOPPING=1").splitlines())
+            true(int(told["EXTEND_TIMEOUT_USEC"]) > 100 * 1000000, f"it says {told}")
+            os.rename(f / "log", f / "log.1")
+            s.signal(signal.SIGHUP)
+            wait_until(lambda: "no configuration is read any more" in s.said(), "the signal to be heard")
+            lacks(s.said(), "was read again", "the log")
+            s.call("DELETE", "/v1/runs/first").has(202)
+            first.finish(20).has(200)
+            with open(f / "log", encoding="ascii") as file:
+                contains(file.read(), '"cancelled"', "the new file of the record")
+            equal(s.process.wait(20 * SLOW), 0, "exit status")
+            for word in ("READY=1", "RELOADING=1"):
+                lacks(manager.heard(), word, "what systemd was told")
 
 
 @test("the watchdog hears from the loop")
@@ -69,14 +104,13 @@ def _():
         env = {"NOTIFY_SOCKET": manager.path, "XDG_CONFIG_HOME": f / "config"}
         with Service(config={"probe_profile": "broken"}, env=env, ready=False) as s:
             wait_until(lambda: s.is_ready(503) and s.get("/readyz").json["probe"]["status"], "the probe")
-            manager.sock.setblocking(False)
-            said = []
-            try:
-                while True:
-                    said.append(manager.sock.recv(4096).decode())
-            except BlockingIOError:
-                pass
-            lacks("\n".join(said), "READY=1", "what systemd was told")
+            s.signal(signal.SIGHUP)  # nor when it reads its configuration again
+            wait_until(lambda: "was read again" in s.said(), "the reload")
+            s.get("/livez").has(200)  # a turn of the loop later
+            lacks(manager.heard(), "READY=1", "what systemd was told")
+            f.file("config/cejail/profiles/broken.json", '{"extends": "base"}')
+            s.signal(signal.SIGHUP)
+            manager.await_word("READY=1")
 
 
 @test("SIGTERM: what runs may end, what comes is refused, what overstays is cancelled and answered", limit=90)

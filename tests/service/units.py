@@ -174,11 +174,11 @@ def _():
         equal(int(systemctl("show", "-P", "NRestarts", "cejail.service")), 0, "restarts")
 
 
-@test("systemctl stop waits for what runs, and its caller gets the result", who="machine root", limit=180)
+@test("systemctl stop waits for what runs, longer than TimeoutStopSec=, and its caller gets the result", who="machine root", limit=180)
 def _():
-    with Service():
+    with Service(config={"drain": f"{60 * SLOW:.0f}s"}, drop_in=f"TimeoutStopSec={2 * SLOW:.0f}\n"):
         post(py("pass"))
-        caller = post_later(py(f"import time; time.sleep({SLOW}); print('done')", timeout=f"{60 * SLOW:.0f}s"))
+        caller = post_later(py(f"import time; time.sleep({6 * SLOW}); print('done')", timeout=f"{60 * SLOW:.0f}s"))
         wait_for_run()
         cgroup = service_cgroup()
         systemctl("stop", "cejail.service")

@@ -40,8 +40,7 @@
 #include "runtime/front/serve/worker.h"
 
 #define PROFILE_NAME_MAX 256
-#define LINGER_S         15 /* a jail ends in 10 s at the worst: supervisor.c */
-#define FIRST_FD         3  /* behind the standard streams */
+#define FIRST_FD         3 /* behind the standard streams */
 
 enum { STEP_ORDER };
 enum order_fd { ORDER_SOCK, ORDER_LEASH, ORDER_FD_COUNT };
@@ -140,7 +139,7 @@ static _Noreturn void linger(void)
 	const int alarm_signal = SIGALRM;
 
 	set_signals(&alarm_signal, 1, SIG_DFL);
-	(void)alarm(LINGER_S);
+	(void)alarm(SPAWNER_LINGER_S);
 	while (wait(NULL) >= 0 || errno == EINTR) /* ignored children: until the last one */
 		;
 	_exit(EXIT_SUCCESS);
@@ -206,7 +205,7 @@ void spawner_end(struct spawner *s)
 
 	cj_close(&s->sock_fd);
 	if (s->pidfd >= 0)
-		(void)poll(&ended, 1, (LINGER_S + 1) * 1000);
+		(void)poll(&ended, 1, SPAWNER_END_MS);
 	cj_end_child(&s->pidfd);
 }
 

@@ -14,6 +14,9 @@
 #include "runtime/base/error.h"
 #include "runtime/front/serve/job.h"
 
+#define SPAWNER_LINGER_S 15 /* a worker may take to end: its jail 10 at the worst, supervisor.c */
+#define SPAWNER_END_MS   (1000 * (SPAWNER_LINGER_S + 1)) /* and spawner_end() with it */
+
 struct fake_file;
 
 struct spawner {

@@ -103,17 +103,20 @@ static void a_queued_run_can_finish_and_can_be_dropped(void **state)
 	assert_int_equal(w->runs.counts[RUN_FINISHED], 1);
 }
 
-static void an_id_is_in_use_while_its_run_lives(void **state)
+static void an_id_is_in_use_while_its_callers_run_lives(void **state)
 {
 	struct world *w = *state;
 	struct run *run = add_at(w, &w->a, "mine", 0);
 
-	assert_true(runs_has_live(&w->runs, "mine"));
+	assert_true(runs_has_live(&w->runs, "uid:1", "mine"));
 	runs_start(&w->runs, run, 1);
-	assert_true(runs_has_live(&w->runs, "mine"));
-	assert_false(runs_has_live(&w->runs, "other"));
+	assert_true(runs_has_live(&w->runs, "uid:1", "mine"));
+	assert_false(runs_has_live(&w->runs, "uid:1", "other"));
+	assert_false(runs_has_live(&w->runs, "uid:2", "mine"));
 	runs_finish(&w->runs, run, 2);
-	assert_false(runs_has_live(&w->runs, "mine"));
+	assert_false(runs_has_live(&w->runs, "uid:1", "mine"));
+	(void)add_at(w, &w->a, "mine", 3); /* beside the finished one */
+	assert_true(runs_has_live(&w->runs, "uid:1", "mine"));
 }
 
 /* --- whose turn ------------------------------------------------------------------- */
@@ -256,7 +259,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		ROW(a_run_is_counted_with_its_caller_while_it_lives),
 		ROW(a_queued_run_can_finish_and_can_be_dropped),
-		ROW(an_id_is_in_use_while_its_run_lives),
+		ROW(an_id_is_in_use_while_its_callers_run_lives),
 		ROW(callers_take_turns_however_many_one_has_queued),
 		ROW(a_callers_runs_start_in_the_order_they_came),
 		ROW(no_more_run_at_once_than_may),

@@ -323,9 +323,12 @@ def _():
 @test("another user's runs can't be seen nor cancelled, and look like none", who="root")
 def _():
     with Service() as s:
-        first = s.background(s.sh, "sleep 2", id="roots")
+        first = s.background(s.sh, "sleep 60", id="roots")
         s.await_state("roots", "running")
         as_uid(OTHER_UID, s.get, "/v1/runs/roots").has(404, "not_found")
         as_uid(OTHER_UID, s.call, "DELETE", "/v1/runs/roots").has(404, "not_found")
         equal(as_uid(OTHER_UID, s.get, "/v1/runs").has(200).json["runs"], [], "the other's list")
-        equal(first.finish().result["status"], "exited", "the run")
+        as_uid(OTHER_UID, lambda: s.sh("true", id="roots")).has(200)  # an id is its caller's own
+        equal([run["id"] for run in s.runs("running")], ["roots"], "the first one goes on")
+        s.call("DELETE", "/v1/runs/roots").has(202)
+        equal(first.finish(20).result["status"], "cancelled", "the run")

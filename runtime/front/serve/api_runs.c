@@ -167,7 +167,7 @@ static bool has_room(struct posted *p, char id[static PLAN_ID_MAX])
 		fail(p, &err, "mint an id");
 		return false;
 	}
-	if (runs_has_live(&s->runs, id)) {
+	if (runs_has_live(&s->runs, p->call->account->name, id)) {
 		refuse(p, API_ID_IN_USE, NULL, 0);
 		return false;
 	}

@@ -66,17 +66,6 @@ enum refusal runs_admit(const struct runs *r, const struct account *a, unsigned 
 	return r->counts[RUN_QUEUED] >= queue_max ? REFUSAL_QUEUE : REFUSAL_NONE;
 }
 
-bool runs_has_live(const struct runs *r, const char *id)
-{
-	const struct run *run;
-
-	for (size_t i = 0; i < RUN_FINISHED; i++)
-		TAILQ_FOREACH(run, &r->lists[i], link)
-	if (strcmp(run->id, id) == 0)
-		return true;
-	return false;
-}
-
 struct run *runs_add(struct runs *r, const char *id, struct account *a, const char *profile,
 		     const struct trace *trace, struct run_times now, uint64_t queue_ms)
 {
@@ -174,4 +163,11 @@ struct run *runs_find(const struct runs *r, const char *caller, const char *id)
 	if (strcmp(run->id, id) == 0 && strcmp(run->caller, caller) == 0)
 		return run;
 	return NULL;
+}
+
+bool runs_has_live(const struct runs *r, const char *caller, const char *id)
+{
+	const struct run *run = runs_find(r, caller, id);
+
+	return run && run->state != RUN_FINISHED;
 }

@@ -53,7 +53,6 @@ void runs_fini(struct runs *r);
 
 /* May one more of this caller wait or run? */
 enum refusal runs_admit(const struct runs *r, const struct account *a, unsigned queue_max);
-bool runs_has_live(const struct runs *r, const char *id);
 
 struct run_times {
 	uint64_t now_ms;  /* monotonic */
@@ -80,5 +79,10 @@ struct run *runs_overdue(const struct runs *r, uint64_t now_ms, uint64_t *out_wa
 /* That wait or go on. */
 size_t runs_unfinished(const struct runs *r);
 
-/* The newest of this caller's with that id, or NULL. */
+/*
+ * runs_find - the newest of this caller's with that id, or NULL; a live one before finished ones.
+ *
+ * An id is its caller's own: by another's nobody learns of it, and nobody can take it away.
+ */
 struct run *runs_find(const struct runs *r, const char *caller, const char *id);
+bool runs_has_live(const struct runs *r, const char *caller, const char *id);

@@ -201,18 +201,41 @@ static void tcp_without_any_token_is_refused(void **state)
 static void a_file_that_others_can_read_is_refused(void **state)
 {
 	(void)state;
-	static const mode_t open_modes[] = { 0604, 0602, 0620, 0644, 0666, 0606 };
+	/* root's, too: the group that could read it is the one that may connect */
+	static const mode_t open_modes[] = { 0604, 0602, 0620, 0640, 0440, 0644, 0666, 0606 };
+	for (size_t i = 0; i < sizeof(open_modes) / sizeof(open_modes[0]); i++) {
+		config.callers.count = 0;
+		add_row("token:a", put("a", SECRET, open_modes[i]));
+		assert_refused("is open to others");
+		assert_refused("chmod 600");
+	}
+}
+
+/* systemd's access list for the service's user looks like this. */
+static void a_credentials_group_bits_are_systemds(void **state)
+{
+	char path[160];
+	(void)state;
+	(void)setenv("CREDENTIALS_DIRECTORY", home, 1);
+	add_row("token:a", put("a", SECRET, 0440));
+	load();
+	assert_true(opens(SECRET, "token:a"));
+
+	static const mode_t open_modes[] = { 0444, 0460 };
 	for (size_t i = 0; i < sizeof(open_modes) / sizeof(open_modes[0]); i++) {
 		config.callers.count = 0;
 		add_row("token:a", put("a", SECRET, open_modes[i]));
 		assert_refused("is open to others");
 	}
+	/* beside the directory, or below it, it is any file */
+	(void)put("a", SECRET, 0440);
+	(void)snprintf(path, sizeof(path), "%s/../%s/a", home, strrchr(home, '/') + 1);
 	config.callers.count = 0;
-	add_row("token:a", put("a", SECRET, 0640));
-	if (geteuid() == 0)
-		load(); /* root's: it may share it with a group */
-	else
-		assert_refused("chmod 600");
+	add_row("token:a", path);
+	assert_refused("is open to others");
+	(void)snprintf(path, sizeof(path), "%s/a", home);
+	(void)setenv("CREDENTIALS_DIRECTORY", "/tmp/cejail-test-token", 1);
+	assert_refused("is open to others");
 }
 
 static void anothers_file_is_refused(void **state)
@@ -276,6 +299,7 @@ int main(void)
 		CASE(a_caller_without_a_token_is_refused),
 		CASE(tcp_without_any_token_is_refused),
 		CASE(a_file_that_others_can_read_is_refused),
+		CASE(a_credentials_group_bits_are_systemds),
 		CASE(anothers_file_is_refused),
 		CASE(what_is_no_regular_file_is_refused),
 		CASE(a_weak_token_is_refused_with_its_file),

@@ -13,15 +13,25 @@
 
 #define CREDENTIAL "token"
 
-/* Ours or root's; nobody else may read it, but root can share it with a group: root:cejail 0640,
- * and the access list of a systemd credential. */
+/* Below it systemd lets us in by an access list, which shows as the group's bits: systemd.exec(5).
+ */
+static bool is_credential(const char *path)
+{
+	const char *dir = getenv("CREDENTIALS_DIRECTORY");
+	size_t size = dir ? strlen(dir) : 0;
+
+	return size > 0 && dir[0] == '/' && strncmp(path, dir, size) == 0 && path[size] == '/' &&
+	       !strchr(path + size + 1, '/');
+}
+
+/* Ours or root's, and nobody else may read it: a group that could would be those who call us. */
 static int check_access(int fd, const char *path, struct cj_error *err)
 {
 	struct stat st;
 	if (fstat(fd, &st) < 0)
 		return cj_fail(err, errno, "stat '%s'", path);
 
-	mode_t forbidden = st.st_uid == 0 ? S_IWGRP | S_IRWXO : S_IRWXG | S_IRWXO;
+	mode_t forbidden = is_credential(path) ? S_IWGRP | S_IRWXO : S_IRWXG | S_IRWXO;
 	int rc = 0;
 	if (st.st_uid != 0 && st.st_uid != geteuid()) {
 		rc = cj_reject(err, "'%s' belongs to uid %u, who then knows the token", path,
@@ -30,7 +40,8 @@ static int check_access(int fd, const char *path, struct cj_error *err)
 	} else if ((st.st_mode & forbidden) != 0) {
 		rc = cj_reject(err, "'%s' is open to others (mode 0%03o)", path,
 			       (unsigned)st.st_mode & 0777);
-		cj_hint(err, "chmod 600 '%s'", path);
+		cj_hint(err, "chmod 600 it; what only root may read, LoadCredential= in the unit "
+			     "brings to another user's service");
 	}
 	return rc;
 }

@@ -16,7 +16,8 @@
  * tokens_load - each row's token_file, and for TOKEN_DEFAULT_NAME "token_file" or the systemd
  * credential "token" ($CREDENTIALS_DIRECTORY/token).
  *
- * Fails: a file that is missing, is not regular, is readable for others, or has a weak token; two
- * callers with one token; "tcp" without any token.
+ * Fails: a file that is missing, is not regular, is readable for others or a group (a credential's
+ * group bits are its access list), or has a weak token; two callers with one token; "tcp" without
+ * any token.
  */
 int tokens_load(struct service_config *c, struct cj_error *err);

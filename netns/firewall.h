@@ -32,6 +32,7 @@
 #define FIREWALL_LOG_BYTES   128   /* of a packet: headers, with room for IPv6 extensions */
 #define FIREWALL_LOG_SECOND  200   /* logged refusals a second; the counters are exact */
 #define FIREWALL_CONNECTIONS 512   /* tracked connections of one jail at a time */
+#define FIREWALL_NEW_SECOND  200   /* new ones a second, FIREWALL_CONNECTIONS in a burst */
 #define FIREWALL_UDP_SECOND  20000 /* UDP packets a second out of one jail, as many in a burst */
 
 /* Interface names: in the jail, in the gateway towards it and towards the world. */

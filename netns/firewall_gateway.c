@@ -106,6 +106,15 @@ static void limit_udp(struct nft_batch *b)
 	nft_rule_end(b);
 }
 
+/* Closed ones are still tracked for minutes, here and in the host, whose table is everybody's. */
+static void limit_new(struct nft_batch *b)
+{
+	nft_rule_begin(b, "from_jail");
+	nft_match_rate(b, FIREWALL_NEW_SECOND, FIREWALL_CONNECTIONS, true);
+	firewall_end_refused(b, "refuse", NET_LIMIT);
+	nft_rule_end(b);
+}
+
 static void limit_connections(struct nft_batch *b)
 {
 	nft_rule_begin(b, "from_jail");
@@ -138,6 +147,7 @@ static void add_from_jail(struct nft_batch *b, const struct firewall_spec *spec)
 	/* not before: what is closed is told of, however broken it is */
 	match_state(b, "from_jail", NF_CT_STATE_INVALID_BIT, NF_DROP);
 	limit_connections(b);
+	limit_new(b);
 	nft_rule_begin(b, "from_jail");
 	end_with(b, NF_ACCEPT, NULL);
 }

@@ -8,10 +8,12 @@
  */
 #include "netns/forward.h"
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -21,6 +23,7 @@
 
 #define EVENTS_MAX     16 /* served by one call */
 #define PAUSE_MS       100
+#define SPARE_FDS      16 /* of the limit of open files: for who looks after the jail */
 #define FIRST_LISTENER (2 * FORWARD_CONNECTIONS_MAX)
 
 struct listener {
@@ -141,6 +144,15 @@ static void set_listening(struct forward *f, bool is_on)
 	f->is_paused = !is_on;
 }
 
+/* Descriptors are given out from the lowest on.  The jail must not take the last ones. */
+static bool has_descriptors_to_spare(const struct forward *f)
+{
+	struct rlimit limit;
+	auto_fd int lowest = fcntl(f->timer_fd, F_DUPFD_CLOEXEC, 0);
+	return lowest >= 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+	       (rlim_t)lowest + SPARE_FDS < limit.rlim_cur;
+}
+
 /* What accept4(2) says about us (no descriptors, no memory) would be told again at once. */
 static void pause_listening(struct forward *f)
 {
@@ -199,6 +211,10 @@ static void serve_listener(struct forward *f, const struct listener *listener)
 {
 	if (f->npairs == FORWARD_CONNECTIONS_MAX)
 		return; /* filled by an earlier event of the same call */
+	if (!has_descriptors_to_spare(f)) {
+		pause_listening(f);
+		return;
+	}
 	int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (fd >= 0)
 		connect_pair(f, fd, listener->port);

@@ -31,6 +31,14 @@ static void connections_above_the_limit_are_refused(void **state)
 	lab_close(&lab);
 }
 
+static int connect_and_close(const struct lab *lab, const struct ip *to)
+{
+	auto_fd int fd = -1;
+	int code = lab_connect(lab->jail, to, LAB_PORT, LAB_WAIT_MS, &fd);
+	auto_fd int peer = code == 0 ? accept(lab->listener4, NULL, NULL) : -1;
+	return code;
+}
+
 static void closed_connections_do_not_count(void **state)
 {
 	const struct ip public = lab_address(LAB_PUBLIC4);
@@ -38,14 +46,30 @@ static void closed_connections_do_not_count(void **state)
 	(void)state;
 	open_public(&lab);
 
-	for (size_t i = 0; i < 4 * FIREWALL_CONNECTIONS; i++) {
-		int fd = -1;
-		assert_int_equal(lab_connect(lab.jail, &public, LAB_PORT, LAB_WAIT_MS, &fd), 0);
-		int peer = accept(lab.listener4, NULL, NULL);
-		cj_close(&fd);
-		cj_close(&peer);
+	for (size_t i = 0; i < FIREWALL_CONNECTIONS + 100; i++) {
+		if (i > FIREWALL_CONNECTIONS / 2)
+			usleep(2 * 1000000 / FIREWALL_NEW_SECOND);
+		assert_int_equal(connect_and_close(&lab, &public), 0);
 	}
 	assert_int_equal(refused(lab.gateway_rules, NET_LIMIT), 0);
+	lab_close(&lab);
+}
+
+static void new_connections_above_the_rate_are_refused(void **state)
+{
+	const struct ip public = lab_address(LAB_PUBLIC4);
+	struct lab lab;
+	size_t done = 0;
+	(void)state;
+	open_public(&lab);
+
+	while (done < 100 * FIREWALL_CONNECTIONS && connect_and_close(&lab, &public) == 0)
+		done++;
+	assert_in_range(done, FIREWALL_CONNECTIONS, 100 * FIREWALL_CONNECTIONS - 1);
+	assert_int_equal(refused(lab.gateway_rules, NET_LIMIT), 1);
+
+	usleep(10 * 1000000 / FIREWALL_NEW_SECOND);
+	assert_int_equal(connect_and_close(&lab, &public), 0);
 	lab_close(&lab);
 }
 
@@ -112,6 +136,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(connections_above_the_limit_are_refused),
 		cmocka_unit_test(closed_connections_do_not_count),
+		cmocka_unit_test(new_connections_above_the_rate_are_refused),
 		cmocka_unit_test(datagrams_above_the_rate_are_dropped_and_counted),
 	};
 	no_lab = lab_enter_user();

@@ -439,6 +439,26 @@ static void without_descriptors_it_waits_instead_of_spinning(void **state)
 	expect_text(w, server, "hello");
 }
 
+/* They are for looking after the jail: /proc, its cgroup. */
+static void the_last_descriptors_are_not_for_connections(void **state)
+{
+	struct world *w = world_of(state);
+	struct rlimit old, few;
+	auto_fd int client = connect_inside(PORT), next = dup(0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+	few = (struct rlimit){ (rlim_t)next + 10, old.rlim_max };
+	accepts = 0;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	for (int i = 0; i < 20; i++)
+		(void)turn(w);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+	assert_int_equal(accepts, 0);
+
+	auto_fd int server = accept_outside(w);
+	say(client, "hello");
+	expect_text(w, server, "hello");
+}
+
 static void destroying_it_resets_what_is_open_and_frees_the_port(void **state)
 {
 	struct world *w = world_of(state);
@@ -553,6 +573,7 @@ int main(void)
 		TEST(a_mebibyte_each_way_at_once_arrives_as_it_was),
 		TEST(a_connection_too_many_waits_until_one_ends),
 		TEST(without_descriptors_it_waits_instead_of_spinning),
+		TEST(the_last_descriptors_are_not_for_connections),
 		TEST(destroying_it_resets_what_is_open_and_frees_the_port),
 		TEST(whatever_fails_for_one_connection_the_next_one_works),
 		TEST(a_port_that_is_taken_is_named),

@@ -209,7 +209,7 @@ static void read_memory(int dir_fd, struct cgroup_usage *out)
 	out->has_memory_peak = read_number(dir_fd, "memory.peak", &out->memory_peak_bytes);
 	if (kernfile_read(dir_fd, "memory.events", text, sizeof(text)) <= 0)
 		return;
-	(void)cgroup_text_value(text, "max", &out->memory_max_hits); /* absent: stays 0 */
+	(void)cgroup_text_value(text, "oom", &out->own_ooms); /* absent: stays 0 */
 	(void)cgroup_text_value(text, "oom_kill", &out->oom_kills);
 	(void)cgroup_text_value(text, "oom_group_kill", &group_kills);
 	if (out->oom_kills == 0)

@@ -76,7 +76,8 @@ struct cgroup_usage {
 	bool has_memory_peak, has_pids_peak, has_cpu;
 	uint64_t memory_peak_bytes, pids_peak, cpu_user_us, cpu_system_us;
 	uint64_t oom_kills; /* memory.events oom_kill (or oom_group_kill) */
-	uint64_t memory_max_hits, pids_max_hits, throttled_us;
+	uint64_t own_ooms;  /* memory.events oom: times its own limit left nothing */
+	uint64_t pids_max_hits, throttled_us;
 };
 void cgroup_read_usage(const struct cgroup *c, struct cgroup_usage *out);
 /* Just the CPU time so far, in microseconds: one pread of a descriptor kept open. */

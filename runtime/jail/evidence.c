@@ -53,10 +53,20 @@ static bool is_disk_full(int box_fd)
 	return box_fd >= 0 && fstatfs(box_fd, &fs) == 0 && (fs.f_bavail == 0 || fs.f_ffree == 0);
 }
 
-static void read_hits(const struct jail *j, const struct cgroup_usage *cg, struct outcome *out)
+/* The kernel counts a kill here, too, when it was a cgroup above, or the host, that had no more. */
+static bool is_at_its_memory_limit(struct jail *j, const struct cgroup_usage *cg)
+{
+	if (j->limits[LIMIT_MEMORY].by != BY_CGROUP || cg->own_ooms > 0)
+		return true;
+	jail_warn(j, "memory ran out above this jail, not at its own limit: more for the cgroup "
+		     "that cejail runs in, or for the host, is what helps");
+	return false;
+}
+
+static void read_hits(struct jail *j, const struct cgroup_usage *cg, struct outcome *out)
 {
 	struct limit_state *limits = out->limits;
-	limits[LIMIT_MEMORY].hit = out->status == STATUS_OOM;
+	limits[LIMIT_MEMORY].hit = out->status == STATUS_OOM && is_at_its_memory_limit(j, cg);
 	limits[LIMIT_CPUS].hit = cg->throttled_us > j->before.throttled_us;
 	limits[LIMIT_PIDS].hit = cg->pids_max_hits > j->before.pids_max_hits;
 	limits[LIMIT_WALL].hit = out->status == STATUS_TIMEOUT;

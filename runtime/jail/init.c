@@ -107,7 +107,7 @@ static int detach_enter(struct jail *j, struct cj_error *err)
 	reset_signals();
 	(void)prctl(PR_SET_NAME, "cejail-init", 0, 0, 0); /* only what ps(1) shows */
 	/* Best effort: without a host /proc, or in a stricter container, the score stays the
-	 * caller's. */
+	 * caller's; and the program may set it back to that. */
 	struct cj_error ignored;
 	(void)fd_put_file(AT_FDCWD, "/proc/self/oom_score_adj", INIT_OOM_SCORE, &ignored);
 

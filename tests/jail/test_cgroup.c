@@ -238,7 +238,7 @@ static void evidence_is_what_the_files_say(void **state)
 	assert_true(usage.has_memory_peak && usage.has_pids_peak && usage.has_cpu);
 	assert_int_equal(usage.memory_peak_bytes, 1234567);
 	assert_int_equal(usage.oom_kills, 3);
-	assert_int_equal(usage.memory_max_hits, 9);
+	assert_int_equal(usage.own_ooms, 1);
 	assert_int_equal(usage.pids_peak, 17);
 	assert_int_equal(usage.pids_max_hits, 5);
 	assert_int_equal(usage.cpu_user_us, 10);

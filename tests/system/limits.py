@@ -286,4 +286,5 @@ def _():
     )  # fmt: skip
     value = parse_result(done.stdout.decode())
     lacks(value["stdout"]["text"], "held 300", "stdout")
-    equal(value["status"], "oom", "status")
+    equal((value["status"], value["limits"]["memory"]["hit"]), ("oom", False), "status, and whether at its own limit")
+    contains(" ".join(value["warnings"]), "memory ran out above this jail", "warnings")

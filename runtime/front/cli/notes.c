@@ -64,8 +64,11 @@ static void note_status(const struct outcome *o)
 			 time_word(l[LIMIT_CPU_TIME].value, word));
 		break;
 	case STATUS_OOM:
-		log_note("out of memory: the limit of %s was reached (--memory)",
-			 size_word(l[LIMIT_MEMORY].value, word));
+		if (l[LIMIT_MEMORY].hit)
+			log_note("out of memory: the limit of %s was reached (--memory)",
+				 size_word(l[LIMIT_MEMORY].value, word));
+		else
+			log_note("out of memory: the host, or a cgroup above, had no more");
 		break;
 	case STATUS_OUTPUT_LIMIT:
 		log_note("output limit: more than %s came (--max-output, --on-output-limit)",

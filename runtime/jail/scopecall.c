@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #include "runtime/base/scope.h"
@@ -52,6 +53,20 @@ static int connect_door(const struct sdbus *lib, const struct userdoor *door, st
 	}
 	*out = bus;
 	return 0;
+}
+
+/* Until it has let us in: whoever listens may be no manager, and never answer. */
+static int await_door(const struct sdbus *lib, struct sd_bus *bus, struct cj_error *err)
+{
+	int rc;
+	while ((rc = lib->is_ready(bus)) == 0) {
+		rc = lib->process(bus, NULL);
+		if (rc == 0)
+			rc = lib->wait(bus, UINT64_MAX);
+		if (rc < 0)
+			break;
+	}
+	return rc < 0 ? cj_fail(err, -rc, "be let in by the user manager") : 0;
 }
 
 /* --- where the process is --------------------------------------------------------- */
@@ -192,7 +207,10 @@ static int try_door(const struct sdbus *lib, const struct userdoor *door, const 
 	int rc = connect_door(lib, door, &bus, err);
 	if (rc < 0)
 		return rc;
-	if (!is_delegated(lib, bus, wish->pid)) {
+	rc = await_door(lib, bus, err);
+	if (rc == 0 && !is_delegated(lib, bus, wish->pid)) {
+		/* From here who is asked for may end, and we stay to give its scope back. */
+		(void)prctl(PR_SET_PDEATHSIG, 0); /* cannot fail */
 		rc = start_scope(lib, bus, wish, err);
 		if (rc == 0)
 			rc = await_scope(lib, bus, wish, err);

@@ -23,6 +23,9 @@ struct sdbus {
 	int (*set_bus_client)(struct sd_bus *, int);
 	int (*set_method_call_timeout)(struct sd_bus *, uint64_t);
 	int (*start)(struct sd_bus *);
+	int (*is_ready)(struct sd_bus *);
+	int (*process)(struct sd_bus *, void **);
+	int (*wait)(struct sd_bus *, uint64_t);
 	int (*call_method)(struct sd_bus *, const char *, const char *, const char *, const char *,
 			   struct sdbus_error *, void **, const char *, ...);
 	int (*get_property_trivial)(struct sd_bus *, const char *, const char *, const char *,

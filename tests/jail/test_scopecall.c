@@ -43,6 +43,7 @@ static struct {
 	int delegates;
 	char collect[64];
 	const char *cgroup; /* where we are before */
+	int looks, ready_rc, wait_rc;
 	int unit_delegates, property_rc;
 	char asked_path[256], asked_interface[64];
 } play;
@@ -124,6 +125,28 @@ static int play_call(struct sd_bus *bus, const char *service, const char *path,
 	return play.method_rc;
 }
 
+/* It is let in at the third look, after there was something to do, and nothing. */
+static int play_ready(struct sd_bus *bus)
+{
+	(void)bus;
+	return play.ready_rc < 0 ? play.ready_rc : ++play.looks > 2;
+}
+
+static int play_process(struct sd_bus *bus, void **message)
+{
+	(void)bus;
+	assert_null(message);
+	return play.looks == 1;
+}
+
+static int play_wait(struct sd_bus *bus, uint64_t us)
+{
+	(void)bus;
+	assert_int_equal(us, UINT64_MAX);
+	assert_int_equal(play.looks, 2);
+	return play.wait_rc;
+}
+
 static int play_property(struct sd_bus *bus, const char *service, const char *path,
 			 const char *interface, const char *member, struct sdbus_error *error,
 			 char type, void *out)
@@ -165,6 +188,9 @@ int __wrap_sdbus_load(struct sdbus *out, struct cj_error *err)
 		.set_bus_client = play_client,
 		.set_method_call_timeout = play_timeout,
 		.start = play_start,
+		.is_ready = play_ready,
+		.process = play_process,
+		.wait = play_wait,
 		.call_method = play_call,
 		.get_property_trivial = play_property,
 		.error_free = play_free,
@@ -265,6 +291,21 @@ static void a_delegated_scope_around_this_process_is_asked_for(void **state)
 	assert_true(play.delegates);
 	assert_string_equal(play.collect, "inactive-or-failed");
 	assert_int_equal(play.sleeps, 3);
+	assert_int_equal(play.open_buses, 0);
+}
+
+static void a_door_that_does_not_let_us_in_is_told_and_nothing_is_asked(void **state)
+{
+	(void)state;
+	struct cj_error err;
+	listen_at("bus");
+	play.wait_rc = -ECONNRESET;
+	assert_int_equal(enter(&err), -ECONNRESET);
+	assert_non_null(strstr(err.msg, "be let in by the user manager"));
+	play.tried = 0;
+	play.ready_rc = -ENOTCONN;
+	assert_int_equal(enter(&err), -ENOTCONN);
+	assert_string_equal(play.unit, "");
 	assert_int_equal(play.open_buses, 0);
 }
 
@@ -485,6 +526,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_delegated_scope_around_this_process_is_asked_for),
+		TEST(a_door_that_does_not_let_us_in_is_told_and_nothing_is_asked),
 		TEST(a_scope_for_a_dead_process_is_stopped),
 		TEST(the_environments_address_comes_first_and_the_private_socket_last),
 		TEST(a_unit_that_is_delegated_already_is_kept),

@@ -75,6 +75,11 @@ static int listen_to(struct network *n, enum source source, int fd, struct cj_er
 	return 0;
 }
 
+static void unlisten(struct network *n, int fd)
+{
+	(void)epoll_ctl(n->epoll_fd, EPOLL_CTL_DEL, fd, NULL); /* it was there: cannot fail */
+}
+
 /* --- building ------------------------------------------------------------------------ */
 
 static int load_rules(struct network *n, struct cj_error *err)
@@ -279,7 +284,7 @@ static int on_gateway_log(struct network *n, struct cj_error *err)
 	return 0;
 }
 
-static int on_hostaddrs(struct network *n, struct cj_error *err)
+static int close_new_addresses(struct network *n, struct cj_error *err)
 {
 	size_t first = 0, count = 0;
 	if (hostaddrs_hear(n->hostaddrs, &first, err) < 0)
@@ -292,11 +297,23 @@ static int on_hostaddrs(struct network *n, struct cj_error *err)
 	return 0;
 }
 
+/* What can't be closed one by one is closed altogether: that is no reason to end the program. */
+static int on_hostaddrs(struct network *n, struct cj_error *err)
+{
+	int rules_fd = n->handles.fds[SLOT_JAIL_RULES];
+	if (close_new_addresses(n, err) == 0)
+		return 0;
+	unlisten(n, hostaddrs_fd(n->hostaddrs));
+	warn(n, "nothing new leads out of the jail's network any more: %s", err->msg);
+	*err = (struct cj_error){ 0 };
+	return firewall_unreachable(rules_fd, 4, err) < 0 ? -err->code
+							  : firewall_unreachable(rules_fd, 6, err);
+}
+
 static void lose_uplink(struct network *n)
 {
 	char why[UPLINK_WHY_MAX] = "";
-	int fd = uplink_fd(n->uplink);
-	(void)epoll_ctl(n->epoll_fd, EPOLL_CTL_DEL, fd, NULL); /* it was there: cannot fail */
+	unlisten(n, uplink_fd(n->uplink));
 	uplink_lost(n->uplink, why);
 	warn(n, "nothing leads out of the jail's network any more: %s", why);
 }

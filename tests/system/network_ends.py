@@ -117,6 +117,18 @@ for helper in ("pasta", "slirp4netns"):
             contains(" ".join(value["warnings"]), helper, "warnings")
 
 
+@test("a host that gets more addresses than can be closed one by one closes the jail's network, and the run goes on")
+def _():
+    with Internet() as net, net.talk(OBEDIENT) as jail:
+        equal(json.loads(jail.ask(json.dumps([["tcp", PUBLIC4, 80]]))), ["answered"], "before")
+        net.host("ip", lines=[f"addr add 10.98.{i}.1/24 dev lan0" for i in range(1, 100)])
+        last = [["tcp", "10.98.99.1", 80], ["tcp", PUBLIC4, 80]]
+        wait_until(lambda: "answered" not in json.loads(jail.ask(json.dumps(last))), "the network to be closed")
+        value = jail.result()
+        equal((value["status"], value["exit_code"]), ("exited", 0), "end")
+        contains(" ".join(value["warnings"]), "nothing new leads out of the jail's network any more", "warnings")
+
+
 @test("of thousands of refusals in seconds each is counted, and the run ends by itself")
 def _():
     code = """

@@ -445,6 +445,7 @@ static bool end_everything(struct jail *j, bool is_alone)
 	if (wait_for_init(j->init_pidfd))
 		return true;
 	jail_warn(j, "a process of the jail did not die within %d s", 2 * KILL_WAIT_MS / 1000);
+	cj_close(&j->init_pidfd); /* what is killed runs no more of its program: not waited for */
 	return false;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WRAP: poll epoll_create1 epoll_ctl timerfd_create */
+/* WRAP: poll epoll_create1 epoll_ctl timerfd_create sys_pidfd_send_signal cgroup_kill */
 /*
  * The supervisor's loop: what cancels a run, what becomes of a jail whose init is killed from
  * outside, a terminal that changes its size, and the loop's waiting that fails.
@@ -17,6 +17,8 @@
 #include <sys/socket.h>
 
 #include "runtime/base/scope.h"
+#include "runtime/jail/cgroup.h"
+#include "runtime/jail/record.h"
 #include "runtime/jail/relay.h"
 
 /* --- calls that fail ------------------------------------------------------------------ */
@@ -24,11 +26,31 @@
 static bool is_armed;
 static int calls, fail_at, code; /* the call that fails, from 1; 0: none */
 
+/* A process that hangs in a call of the kernel's: SIGKILL waits, too. */
+static bool is_stuck;
+
+int __real_sys_pidfd_send_signal(int pidfd, int signal);
+int __wrap_sys_pidfd_send_signal(int pidfd, int signal);
+int __wrap_sys_pidfd_send_signal(int pidfd, int signal)
+{
+	return is_stuck ? 0 : __real_sys_pidfd_send_signal(pidfd, signal);
+}
+
+void __real_cgroup_kill(const struct cgroup *c);
+void __wrap_cgroup_kill(const struct cgroup *c);
+void __wrap_cgroup_kill(const struct cgroup *c)
+{
+	if (!is_stuck)
+		__real_cgroup_kill(c);
+}
+
 /* The loop's own is the one that waits for many. */
 int __real_poll(struct pollfd *fds, nfds_t count, int ms);
 int __wrap_poll(struct pollfd *fds, nfds_t count, int ms);
 int __wrap_poll(struct pollfd *fds, nfds_t count, int ms)
 {
+	if (is_stuck && count == 1 && ms > 0)
+		return 0;
 	if (!is_armed || count < RELAY_COUNT || ++calls != fail_at)
 		return __real_poll(fds, count, ms);
 	errno = code;
@@ -194,6 +216,31 @@ static void the_jails_terminal_follows_the_callers(void **state)
 	assert_int_equal(r->out.exit_code, 4);
 }
 
+static void a_process_that_does_not_die_keeps_nobody_waiting(void **state)
+{
+	struct run *r = *state;
+	const char *words[] = { "/bin/sleep", "100", NULL };
+	struct program program = simple_program(words);
+	struct jail *jail = NULL;
+	program.limits.wall_ms = 100;
+	assert_int_equal(jail_prepare(&r->plan, unique_id(), &jail, &r->err), 0);
+	assert_int_equal(jail_start(jail, &program, &r->io, &r->err), 0);
+	pid_t pid = init_pid();
+	is_stuck = true;
+	assert_int_equal(jail_wait(jail, &r->out, &r->err), 0);
+	jail_destroy(&jail);
+	is_stuck = false;
+	assert_int_equal(r->out.status, STATUS_TIMEOUT);
+	assert_true(has_warning(&r->out, "a process of the jail did not die"));
+
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	int dir_fd = record_open_dir(&r->err); /* the next run's sweep has what it left */
+	assert_true(dir_fd >= 0);
+	assert_true(record_sweep(dir_fd, &r->err) >= 0);
+	close(dir_fd);
+}
+
 /* Whoever hears of events: a pipe that is full until somebody empties it. */
 struct hearer {
 	int empty_fd, full_fd;
@@ -333,6 +380,7 @@ int main(void)
 		TEST(a_regular_file_can_not_hang_up),
 		TEST(an_init_killed_from_outside_is_told_with_what_is_known),
 		TEST(the_jails_terminal_follows_the_callers),
+		TEST(a_process_that_does_not_die_keeps_nobody_waiting),
 		TEST(output_waits_for_room_and_none_is_lost),
 		TEST(input_that_is_left_and_taken_up_again_needs_nothing_new),
 		TEST(waiting_that_fails_is_told_as_ours),

@@ -51,18 +51,22 @@ static int open_controlling(dev_t device)
 	return take_fd(&fd);
 }
 
-void relay_own_output(struct relay *r)
+int relay_open_own(int out_fd)
 {
 	char self[32];
 	struct stat st;
-	if (r->out_fd < 0 || fstat(r->out_fd, &st) < 0 ||
-	    !(S_ISFIFO(st.st_mode) || (S_ISCHR(st.st_mode) && isatty(r->out_fd))))
-		return;
+	if (out_fd < 0 || fstat(out_fd, &st) < 0 ||
+	    !(S_ISFIFO(st.st_mode) || (S_ISCHR(st.st_mode) && isatty(out_fd))))
+		return -1;
 
-	(void)snprintf(self, sizeof(self), "/proc/self/fd/%d", r->out_fd);
+	(void)snprintf(self, sizeof(self), "/proc/self/fd/%d", out_fd);
 	int fd = open(self, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (fd < 0 && S_ISCHR(st.st_mode))
-		fd = open_controlling(st.st_rdev);
+	return fd < 0 && S_ISCHR(st.st_mode) ? open_controlling(st.st_rdev) : fd;
+}
+
+void relay_own_output(struct relay *r)
+{
+	int fd = relay_open_own(r->out_fd);
 	if (fd < 0)
 		return;
 	r->out_fd = fd;

@@ -66,11 +66,14 @@ void relay_pass(struct relay *r);
 enum relay_result relay_flush(struct relay *r);
 
 /*
- * The caller's terminal or pipe as an open file of ours, which we close and which never blocks.
+ * relay_open_own - the caller's terminal or pipe as an open file of ours, which never blocks.
+ *
  * poll(2) is no promise for them: a terminal has room for a byte and not for the next, and
- * others may write to the same pipe in between.  Leaves out_fd as it is where that can't be had:
- * for sockets and files, and for what another user opened.
+ * others may write to the same pipe in between.  -1 where that can't be had: for sockets and files,
+ * and for what another user opened.
  */
+int relay_open_own(int out_fd);
+/* Has it as its out side, which we close; leaves out_fd as it is where that can't be had. */
 void relay_own_output(struct relay *r);
 
 /* The in side is finished: closes it, and the out side if it is ours. */

@@ -141,9 +141,14 @@ static void start_and_refusals_have_their_own_members(void **state)
 	auto_events struct events e;
 	events_init(&e, reader.write_fd);
 	events_tell(&e, "start", "ID-1", 4);
+	e.timeout_ms = 1500;
+	events_tell(&e, "start", "ID-2", 4);
 	events_tell(&e, "denied", "mount", 5);
 	const char *text = read_now();
 	assert_memory_equal(text, "{\"type\":\"start\",\"id\":\"ID-1\",\"time\":\"20", 38);
+	assert_non_null(
+	    strstr(text, "Z\",\"timeout_ms\":null}\n{\"type\":\"start\",\"id\":\"ID-2\""));
+	assert_non_null(strstr(text, "Z\",\"timeout_ms\":1500}\n"));
 	assert_non_null(strstr(text, "{\"type\":\"denied\",\"syscall\":\"mount\"}\n"));
 }
 

@@ -5,6 +5,7 @@ That it is like a run here, tests/system shows with CEJAIL_TEST_REMOTE.
 """
 
 import base64
+import contextlib
 import hashlib
 import json
 import os
@@ -239,3 +240,62 @@ def _():
         finish(process)
         os.close(ours)
         equal(seen, b"a\\x1bb", "on a terminal")
+
+
+KINDS = ("terminal", "pipe", "socket")
+
+
+def unread(kind):
+    """(the end to give away, the end to keep and never read)"""
+    if kind == "terminal":
+        ours, theirs = pty.openpty()
+        return theirs, ours
+    if kind == "pipe":
+        reader, writer = os.pipe()
+        return writer, reader
+    a, b = socket.socketpair()
+    return a.detach(), b.detach()
+
+
+@test("a reader that never reads doesn't hold up the end, at the time limit or after a signal", limit=120)
+def _():
+    with Service() as s, Folder() as f, contextlib.ExitStack() as kept:
+        started = []
+        for kind in KINDS:
+            for end in ("limit", "signal"):
+                away, ours = unread(kind)
+                kept.callback(os.close, ours)
+                name = f"{kind}-{end}"
+                words = ("--remote", s.socket, "--id", name, "-t", str(3 * SLOW if end == "limit" else 1000), f"--json={f / name}")
+                started.append((name, start("run", *words, "-p", "base", "--network", "none", "--max-output", "8K", "--", "yes", stdout=away)))
+                os.close(away)
+        for name, process in started:
+            if name.endswith("signal"):
+                s.await_state(name, "running")
+                process.send_signal(signal.SIGINT)
+        for name, process in started:
+            tried()
+            done = finish(process, 20)
+            with open(f / name, encoding="utf-8") as file:
+                value = parse_result(file.read())
+            wanted = ("cancelled", 130) if name.endswith("signal") else ("timeout", 124)
+            equal((value["status"], done.code), wanted, f"{name}: end")
+            contains(done.err, "standard output was not read to its end", f"{name}: stderr")
+            true(value["stdout"]["truncated"], f"{name}: {value['stdout']['bytes']} bytes")
+
+
+@test("what a reader that comes late finds is whole, when it comes before the time limit")
+def _():
+    with Service() as s:
+        started = []
+        for kind in ("pipe", "socket"):
+            away, ours = unread(kind)
+            words = ("--remote", s.socket, "-t", str(30 * SLOW), "-p", "base", "--network", "none")
+            started.append((kind, ours, start("run", *words, "--", "head", "-c", "3000000", "/dev/zero", stdout=away)))
+            os.close(away)
+        time.sleep(7)  # longer than a reader is waited for when it is late
+        for kind, ours, process in started:
+            with os.fdopen(ours, "rb") as file:
+                equal(len(file.read()), 3000000, f"bytes from a {kind}")
+            finish(process).exits(0)
+            tried()

@@ -25,16 +25,19 @@
 #include "runtime/front/cli/remote_link.h"
 #include "runtime/front/cli/remote_result.h"
 #include "runtime/jail/jail.h"
+#include "runtime/jail/relay.h"
 
 #define RUNS_PATH     "/v1/runs"
 #define ANSWER_MAX    (768u << 20) /* two streams of 256M in base64, and more */
 #define CHUNK         65536
 #define CANCEL_MS     10000 /* a service that was asked to cancel has that long to tell */
 #define LINE_ROOM_MIN 4096
+#define LIMIT_MS_MAX  (UINT64_MAX / 4) /* of a run's time, as the service tells it */
 
 /* One of the program's output streams, where it goes here. */
 struct stream {
-	int fd; /* -1: nowhere */
+	int fd;     /* -1: nowhere */
+	int own_fd; /* -1, or `fd` as an open file of ours */
 	bool escape;
 	uint64_t written; /* of the program's bytes */
 	int error;        /* why it can't be written any more */
@@ -53,7 +56,16 @@ struct remote {
 	const struct json_node *result;
 	bool is_cancelled, gave_up;
 	uint64_t deadline_ms; /* 0: none */
+	uint64_t late_ms;     /* when the run's time is over; 0: not known */
 };
+
+static int ms_until(uint64_t at_ms)
+{
+	uint64_t now = clock_ms();
+	uint64_t left = at_ms > now ? at_ms - now : 0;
+
+	return left < INT_MAX ? (int)left : INT_MAX;
+}
 
 /* --- cancelling ------------------------------------------------------------- */
 
@@ -68,7 +80,8 @@ static void cancel(struct remote *r, int signal)
 	}
 	r->is_cancelled = true;
 	r->outcome->cancel_signal = signal;
-	r->deadline_ms = clock_ms() + CANCEL_MS;
+	r->late_ms = clock_ms();
+	r->deadline_ms = r->late_ms + CANCEL_MS;
 	if (remote_link_cancel(r->call->config->remote, r->outcome->id, &err) < 0)
 		r->gave_up = true; /* closing the connection cancels it, too */
 }
@@ -83,15 +96,36 @@ static void hear_signals(struct remote *r)
 
 /* --- output ----------------------------------------------------------------- */
 
-/* The reader is waited for; a signal ends that. */
+static void end_stream(struct stream *s, int error)
+{
+	s->error = error;
+	s->fd = -1;
+	cj_close(&s->own_fd);
+}
+
+/*
+ * As of a run here: a reader may take until the run's time is over, and is not waited for after
+ * that when it takes nothing for a while.
+ */
+static int patience_of(const struct remote *r, uint64_t taken_ms)
+{
+	if (r->late_ms == 0)
+		return -1;
+	return ms_until((taken_ms > r->late_ms ? taken_ms : r->late_ms) + EVENTS_PATIENCE_MS);
+}
+
 static void write_bytes(struct remote *r, struct stream *s, const char *bytes, size_t size)
 {
-	struct pollfd fds[] = { { .fd = s->fd, .events = POLLOUT },
-				{ .fd = r->signal_fd, .events = POLLIN } };
+	uint64_t taken_ms = clock_ms();
 
 	while (size > 0 && s->fd >= 0 && !r->gave_up) {
-		fds[0].fd = s->fd;
-		if (poll(fds, 2, -1) < 0)
+		struct pollfd fds[] = { { .fd = s->fd, .events = POLLOUT },
+					{ .fd = r->signal_fd, .events = POLLIN } };
+		int patience_ms = patience_of(r, taken_ms);
+		int ready = poll(fds, 2, patience_ms);
+		if (ready == 0 && patience_ms == 0)
+			end_stream(s, ETIMEDOUT);
+		if (ready <= 0)
 			continue;
 		if (fds[1].revents)
 			hear_signals(r);
@@ -99,16 +133,16 @@ static void write_bytes(struct remote *r, struct stream *s, const char *bytes, s
 			continue;
 		/* pipe(7): what POLLOUT promises */
 		ssize_t put = sys_write(s->fd, bytes, size < PIPE_BUF ? size : PIPE_BUF);
-		if (put < 0 && errno == EAGAIN)
-			continue;
-		if (put < 0) {
-			s->error = errno;
-			s->fd = -1;
+		if (put >= 0) {
+			bytes += put;
+			size -= (size_t)put;
+			taken_ms = clock_ms();
+		} else if (errno != EAGAIN) {
+			end_stream(s, errno);
 			cancel(r, 0);
-			return;
+		} else if (patience_ms == 0) {
+			end_stream(s, ETIMEDOUT);
 		}
-		bytes += put;
-		size -= (size_t)put;
 	}
 }
 
@@ -181,6 +215,18 @@ static int take_result(struct remote *r, const struct json_node *node, struct ar
 	return 0;
 }
 
+/* Without the limit, or with one that is none, a reader is waited for as long as it likes. */
+static void note_limit(struct remote *r, const struct json_node *event)
+{
+	const struct json_node *limit = json_get(event, "timeout_ms");
+	struct cj_error err = { 0 };
+	uint64_t ms = 0;
+
+	if (!r->is_cancelled && limit && limit->type == JSON_NUMBER &&
+	    parse_u64(limit->text, 1, LIMIT_MS_MAX, &ms, &err) == 0)
+		r->late_ms = clock_ms() + ms;
+}
+
 static int take_event(struct remote *r, const struct json_node *event, const char *type,
 		      struct arena *tree, struct cj_error *err)
 {
@@ -193,6 +239,8 @@ static int take_event(struct remote *r, const struct json_node *event, const cha
 		if (!r->has_gap && remote_bytes_of(event, tree, &bytes, &size))
 			pass_output(r, i, bytes, size);
 	}
+	if (strcmp(type, "start") == 0)
+		note_limit(r, event);
 	if (strcmp(type, "dropped") == 0)
 		r->has_gap = true;
 	if (strcmp(type, "error") == 0)
@@ -274,15 +322,6 @@ static int read_some(struct remote *r, struct cj_error *err)
 	return r->answer.part == HTTP_DONE;
 }
 
-static int time_left(const struct remote *r)
-{
-	uint64_t now = clock_ms();
-
-	if (r->deadline_ms == 0)
-		return -1;
-	return now < r->deadline_ms ? (int)(r->deadline_ms - now) : 0;
-}
-
 enum { ON_SOCKET, ON_SIGNAL, ON_STDOUT, ON_STDERR, ON_READER, ON_COUNT };
 
 static int turn(struct remote *r, struct cj_error *err)
@@ -296,7 +335,7 @@ static int turn(struct remote *r, struct cj_error *err)
 		[ON_READER] = { .fd = r->is_cancelled ? -1
 						      : delivery_hangup_fd(r->call->delivery) },
 	};
-	int ready = poll(fds, ON_COUNT, time_left(r));
+	int ready = poll(fds, ON_COUNT, r->deadline_ms > 0 ? ms_until(r->deadline_ms) : -1);
 
 	if (ready < 0 && errno != EINTR)
 		return cj_fail(err, errno, "wait for the service");
@@ -372,15 +411,19 @@ static int hear(struct remote *r, struct cj_error *err)
 
 /* --- the end ---------------------------------------------------------------- */
 
-/* A reader that went away is told by the status alone. */
+/* A reader that went away is told by the status alone; one that did not take all is no failure. */
 static bool is_written(struct remote *r, size_t which)
 {
 	int error = r->streams[which].error;
 
-	if (error == 0 || error == EPIPE)
+	const char *name = which == 0 ? "output" : "error";
+
+	if (error == ETIMEDOUT)
+		outcome_warn(r->outcome, "standard %s was not read to its end: the rest is lost",
+			     name);
+	if (error == 0 || error == EPIPE || error == ETIMEDOUT)
 		return true;
-	outcome_warn(r->outcome, "standard %s can't be written: %s",
-		     which == 0 ? "output" : "error", strerror(error));
+	outcome_warn(r->outcome, "standard %s can't be written: %s", name, strerror(error));
 	return false;
 }
 
@@ -418,7 +461,12 @@ static void set_streams(struct remote *r)
 
 	for (int i = 0; i < 2; i++) {
 		int fd = i == 0 ? STDOUT_FILENO : STDERR_FILENO;
-		r->streams[i] = (struct stream){ .fd = passes ? fd : -1, .escape = isatty(fd) };
+		struct stream *s = &r->streams[i];
+		*s = (struct stream){ .fd = -1, .own_fd = -1, .escape = isatty(fd) };
+		if (!passes)
+			continue;
+		s->own_fd = relay_open_own(fd);
+		s->fd = s->own_fd >= 0 ? s->own_fd : fd;
 	}
 }
 
@@ -442,6 +490,8 @@ int remote_run(const struct remote_call *call, struct outcome *o, struct json_wr
 		rc = finish(r, &warnings, out_result, out_complete, err);
 	if (rc < 0)
 		cj_stage(err, "service");
+	for (size_t i = 0; i < 2; i++)
+		cj_close(&r->streams[i].own_fd);
 	cj_close(&r->sock_fd);
 	cj_close(&r->signal_fd);
 	free(r->line);

@@ -279,6 +279,7 @@ static int run_in(struct run *r, struct jail *j, struct cj_error *err)
 	struct jail_io io = make_io(r);
 	auto_terminal struct terminal terminal = { .fd = -1 };
 
+	r->delivery.events.timeout_ms = r->program.limits.wall_ms;
 	if (jail_start(j, &r->program, &io, err) < 0)
 		return -err->code;
 	if (io.tty_fd >= 0 && io.stdin_fd >= 0)

@@ -137,7 +137,7 @@ static void tell_dropped(struct events *e)
 		e->dropped = 0;
 }
 
-static void put_start(struct json_writer *w, const char *id, size_t size)
+static void put_start(struct json_writer *w, const struct events *e, const char *id, size_t size)
 {
 	struct timespec now;
 	char name[64] = "";
@@ -146,6 +146,7 @@ static void put_start(struct json_writer *w, const char *id, size_t size)
 	json_member_text(w, "id", name);
 	(void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail for this clock */
 	result_put_time(w, "time", &now);
+	json_member_known(w, "timeout_ms", e->timeout_ms > 0, e->timeout_ms);
 }
 
 static void tell_stream(struct events *e, size_t stream, const void *bytes, size_t size,
@@ -184,7 +185,7 @@ static void tell_other(struct events *e, const char *type, const char *text, siz
 		return;
 	}
 	if (strcmp(type, "start") == 0)
-		put_start(w, text, size);
+		put_start(w, e, text, size);
 	else
 		json_member_text(w, "syscall", text);
 	json_close_object(w);

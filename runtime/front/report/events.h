@@ -28,6 +28,7 @@ struct events {
 	char *queue;     /* [start, end) waits to be written */
 	size_t start, end, room;
 	uint64_t dropped;
+	uint64_t timeout_ms; /* the run's, told at its start; 0: none */
 	struct half_character {
 		uint8_t bytes[4];
 		size_t size;

@@ -92,6 +92,7 @@ static int perform(struct fake_run *r, struct cj_error *err)
 		outcome_fail(o, &a->error);
 		return 0;
 	}
+	r->events.timeout_ms = r->config.wall_ms;
 	if (r->job->wants_events)
 		events_tell(&r->events, "start", r->job->id, strlen(r->job->id));
 	for (size_t i = 0; goes_on && i < a->nevents; i++) {

@@ -297,6 +297,7 @@ static int start(struct work *w, struct cj_error *err)
 
 	if (!w->jail && prepare(w, &w->asked, err) < 0)
 		return -err->code;
+	w->events.timeout_ms = w->program.limits.wall_ms;
 	if (jail_start(w->jail, &w->program, &io, err) < 0)
 		return -err->code;
 	w->setup_us = clock_us() - w->job.sent_us;

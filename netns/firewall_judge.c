@@ -275,6 +275,17 @@ static void end_fine(struct nft_batch *b, bool is_list)
 	nft_rule_end(b);
 }
 
+/* Those that the jail has no addresses of: nothing above has looked at where it goes. */
+static void refuse_families_from(struct nft_batch *b, size_t first)
+{
+	for (size_t i = first; i < FIREWALL_FAMILIES; i++) {
+		nft_rule_begin(b, "judge");
+		firewall_match_family(b, &firewall_families[i]);
+		firewall_end_refused(b, "refuse", NET_PROTOCOL);
+		nft_rule_end(b);
+	}
+}
+
 /* What is left goes to an open destination, or with a list, to one that is not on it. */
 static void judge_protocol(struct nft_batch *b, size_t families, bool is_list)
 {
@@ -315,5 +326,6 @@ void firewall_add_judge(struct nft_batch *b, const struct firewall_spec *spec)
 			firewall_add_allowed_rules(b, "judge", f, spec->allowed, spec->nallowed);
 		firewall_refuse_closed(b, "judge", f);
 	}
+	refuse_families_from(b, families);
 	judge_protocol(b, families, spec->is_list);
 }

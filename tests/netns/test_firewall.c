@@ -288,6 +288,20 @@ static void the_jail_s_rules_alone_let_no_connection_in(void **state)
 	lab_close(&lab);
 }
 
+/* Where the kernel gives none of the jail's links IPv6 addresses, its packets are not just unread.
+ */
+static void a_family_that_the_jail_does_not_have_is_refused_by_its_own_rules(void **state)
+{
+	struct firewall_spec spec = public_spec();
+	struct lab lab;
+	(void)state;
+	spec.pair.jail6 = spec.pair.gateway6 = (struct ip){ 0 };
+	open_lab(&lab, &spec);
+	assert_int_not_equal(connect_to(&lab, LAB_PUBLIC6, LAB_PORT), 0);
+	assert_int_equal(refused_soon(lab.jail_rules, NET_PROTOCOL, 1), 1);
+	lab_close(&lab);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -302,6 +316,7 @@ int main(void)
 		cmocka_unit_test(a_new_address_of_the_host_s_is_closed_in_loaded_rules),
 		cmocka_unit_test(nothing_comes_in),
 		cmocka_unit_test(the_jail_s_rules_alone_let_no_connection_in),
+		cmocka_unit_test(a_family_that_the_jail_does_not_have_is_refused_by_its_own_rules),
 	};
 	no_lab = lab_enter_user();
 	return cmocka_run_group_tests(tests, NULL, NULL);

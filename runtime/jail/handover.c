@@ -168,14 +168,14 @@ int handover_start(struct jail *j, enum step step, const struct program *p, cons
 	const struct start start = {
 		.argc = (uint32_t)p->argv.count,
 		.envc = (uint32_t)p->env.count,
-		.bytes = put_program(NULL, p),
 		.wants_tty = j->plan->tty,
 	};
-	auto_free char *words = malloc(start.bytes);
+	const size_t size = put_program(NULL, p);
+	auto_free char *words = malloc(size);
 	if (!words)
 		return cj_fail(err, ENOMEM, "gather the program's words");
 	put_program(words, p);
-	auto_fd int words_fd = keep_words(words, start.bytes, err);
+	auto_fd int words_fd = keep_words(words, size, err);
 	if (words_fd < 0)
 		return words_fd;
 

@@ -225,12 +225,11 @@ static int filter_enter(struct jail *j, struct cj_error *err)
 		return -err->code;
 
 	const struct sealed sealed = {
-		.has_listener = listener_fd >= 0,
 		.has_fence = j->layers[LAYER_LANDLOCK] == LAYER_ON,
 	};
 	const int fds[SEALED_FD_COUNT] = { j->box_fd, j->proc_fd, listener_fd };
 	if (step_tell(&j->link, STEP_SEALED, &sealed, sizeof(sealed), fds,
-		      SEALED_LISTENER + sealed.has_listener, err) < 0)
+		      listener_fd >= 0 ? SEALED_FD_COUNT : SEALED_LISTENER, err) < 0)
 		return -err->code;
 	cj_close(&j->box_fd);
 	cj_close(&j->proc_fd);

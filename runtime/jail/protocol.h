@@ -42,19 +42,16 @@ struct ids_mapped {
 /* With STEP_SEALED: the descriptors come in the order of enum sealed_fd, those that are there. */
 enum sealed_fd { SEALED_BOX, SEALED_PROC, SEALED_LISTENER, SEALED_FD_COUNT };
 struct sealed {
-	uint32_t has_listener;
 	uint32_t has_fence;
 };
 
 /*
- * With STEP_START: descriptor 0 is a sealed memfd with `bytes` bytes of NUL-ended words: the
- * directory to start in, argc arguments, envc variables.  Then stdin, stdout and stderr, unless
- * the program gets a terminal.
+ * With STEP_START: descriptor 0 is a sealed memfd of NUL-ended words: the directory to start in,
+ * argc arguments, envc variables.  Then stdin, stdout and stderr, unless the program gets a
+ * terminal.
  */
 struct start {
-	uint32_t argc, envc;
-	uint64_t bytes;
-	uint32_t wants_tty;
+	uint32_t argc, envc, wants_tty;
 };
 #define START_WORDS_MAX (2u << 20) /* what execve(2) takes with an 8 MiB stack */
 

@@ -25,6 +25,7 @@ static struct job some_job(void)
 		.id = "01J0000000000000000000000",
 		.trace = { "req-1", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" },
 		.wants_events = true,
+		.profile_sha256 = "ab12",
 		.memory_bytes = UINT64_MAX,
 		.wall_ms = 1500,
 		.sent_us = 12345678901234,
@@ -40,6 +41,7 @@ static void assert_same_job(const struct job *a, const struct job *b)
 	assert_string_equal(a->trace.traceparent, b->trace.traceparent);
 	assert_int_equal(a->wants_events, b->wants_events);
 	assert_int_equal(a->may_name_host_paths, b->may_name_host_paths);
+	assert_string_equal(a->profile_sha256, b->profile_sha256);
 	assert_true(a->memory_bytes == b->memory_bytes && a->millicpus == b->millicpus);
 	assert_true(a->pids == b->pids && a->wall_ms == b->wall_ms);
 	assert_true(a->disk_bytes == b->disk_bytes && a->output_bytes == b->output_bytes);
@@ -162,6 +164,7 @@ static struct summary some_summary(void)
 		.exit_code = -1,
 		.error_stage = "cgroup",
 		.error_message = "make '/x\ty': \"no\"",
+		.is_callers_own = true,
 		.code_sha256 = "ab12",
 		.usage = { .wall_ms = 1, .cpu_user_ms = 2, .has_pids_peak = true, .pids_peak = 3 },
 		.setup_us = 4,
@@ -205,6 +208,7 @@ static void a_summary_arrives_as_it_was_sent(void **state)
 		assert_int_equal(got.signal, sent.signal);
 		assert_string_equal(got.error_stage, sent.error_stage);
 		assert_string_equal(got.error_message, sent.error_message);
+		assert_true(got.is_callers_own);
 		assert_string_equal(got.profile_sha256, "");
 		assert_string_equal(got.code_sha256, sent.code_sha256);
 		assert_memory_equal(&got.usage, &sent.usage, offsetof(struct usage, has_pids_peak));
@@ -317,6 +321,29 @@ static void the_first_line_says_ready_or_why_not(void **state)
 	close(ends[1]);
 }
 
+static void why_there_is_no_worker_is_read_with_its_hint(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *line, *wanted;
+	} rows[] = {
+		{ "{\"type\":\"unready\",\"message\":\"no disk\",\"hint\":\"buy one\"}",
+		  "no disk (buy one)" },
+		{ "{\"type\":\"unready\",\"message\":\"no disk\",\"hint\":null}", "no disk" },
+		{ "{\"type\":\"unready\",\"message\":1}", "it gave no reason" },
+		{ "[]", "it gave no reason" },
+		{ "{\"type\":\"unready\"", "it gave no reason" },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char text[64] = "";
+		unready_read(rows[i].line, strlen(rows[i].line), text, sizeof(text));
+		assert_string_equal(text, rows[i].wanted);
+		unready_read(rows[i].line, strlen(rows[i].line), text, 4);
+		assert_int_equal(strlen(text), 3);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -330,6 +357,7 @@ int main(void)
 		cmocka_unit_test(a_memfd_crosses_a_socket),
 		cmocka_unit_test(what_brings_no_descriptor_is_no_job),
 		cmocka_unit_test(the_first_line_says_ready_or_why_not),
+		cmocka_unit_test(why_there_is_no_worker_is_read_with_its_hint),
 	};
 	return cmocka_run_group_tests_name("job", tests, NULL, NULL);
 }

@@ -264,11 +264,14 @@ static void what_never_ran_has_no_times(void **state)
 	s.status = STATUS_TIMEOUT;
 	s.usage.has_memory_peak = false;
 	metrics_count_run(m, "python", TIER_COLD, &s, 100);
+	const struct summary cancelled = { .status = STATUS_CANCELLED }; /* while it waited */
+	metrics_count_run(m, "python", TIER_COLD, &cancelled, 100);
 	auto_free char *page = page_of(m, &g);
 	assert_has(page, "cejail_runs_total{profile=\"python\",status=\"setup_error\"} 1");
+	assert_has(page, "cejail_runs_total{profile=\"python\",status=\"cancelled\"} 1");
 	assert_has(page, "cejail_run_duration_seconds_count 1");
 	assert_has(page, "cejail_setup_duration_seconds_count{tier=\"cold\"} 1");
-	assert_has(page, "cejail_request_duration_seconds_count{tier=\"cold\"} 2");
+	assert_has(page, "cejail_request_duration_seconds_count{tier=\"cold\"} 3");
 	assert_has(page, "cejail_run_memory_peak_bytes_count 0");
 }
 

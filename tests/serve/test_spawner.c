@@ -359,6 +359,31 @@ static void each_tier_does_a_job(void **state)
 	assert_no_process_left();
 }
 
+/* Its caller's rights were judged by the other one. */
+static void a_profile_that_was_not_judged_runs_nothing(void **state)
+{
+	(void)state;
+	struct spawner s = started();
+	struct cj_error err = { 0 };
+	static const char body[] = SHELL("echo out");
+	struct job job = { .id = "the-run", .body = body, .body_size = strlen(body) };
+
+	(void)snprintf(job.profile_sha256, sizeof(job.profile_sha256), "%064d", 0);
+	for (size_t i = 0; i < TIERS; i++) {
+		struct worker w = asked_for(&s, profile, all_tiers[i]);
+		assert_int_equal(worker_send_job(&w, &job, &err), 0);
+		struct said said = hear(&w);
+		assert_status(&said, "setup_error");
+		const struct json_node *error = json_get(result_of(&said), "error");
+		assert_string_equal(word(error, "stage"), "profile");
+		assert_non_null(strstr(word(error, "message"), "has changed"));
+		assert_string_equal(output_of(&said), "");
+		arena_fini(&said.arena);
+	}
+	spawner_end(&s);
+	assert_no_process_left();
+}
+
 static void code_and_input_reach_the_program(void **state)
 {
 	(void)state;
@@ -907,6 +932,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(each_tier_does_a_job),
+		TEST(a_profile_that_was_not_judged_runs_nothing),
 		TEST(code_and_input_reach_the_program),
 		TEST(an_interpreter_waits_for_its_program),
 		TEST(events_come_before_the_summary_and_the_result),

@@ -5,9 +5,11 @@ import base64
 import json
 import os
 import re
+import resource
 import shutil
 import subprocess
 
+import harness
 from harness import *  # noqa: F403
 from harness import SCHEMAS
 from service import FullDisk, OTHER_UID, Service, TOKEN, as_uid, bearer, one_token_config, tcp_call
@@ -66,14 +68,71 @@ def _():
         true(value["status"] in ("oom", "exited") and value["exit_code"] != 0, f"memory: {value['status']}")
 
 
-@test("a run that could not be started has a result all the same, and no detail of the host in it")
+@test("a run that could not be started has a result all the same")
 def _():
-    with Service(config={"callers": {"default": {"host_paths": False}}}) as s:
+    with Service() as s:
         value = s.post({"profile": "base", "command": ["/no/such/command"], "network": "none"}).result
         equal(value["exit_code"], 127, "exit code")
         value = s.sh("true", workdir="/no/such/place").result
         equal(value["status"], "setup_error", "status")
-        lacks(json.dumps(value["error"]), "/tmp/", "the error")
+
+
+def with_profile(folder, name, **more):
+    folder.file(f"config/cejail/profiles/{name}.json", json.dumps({"extends": "base", "network": "none", **more}))
+
+
+@test("what the host's part in a failed start was only the log tells: a profile's missing path, its cgroup, what is in the way")
+def _():
+    secret = "only-the-operator-knows"
+    with Folder() as f:
+        place = f.folder(secret)
+        with_profile(f, "missing", ro_bind=[f"/srv/{secret}:/box/data"])
+        with_profile(f, "group", cgroup_parent=f"/{secret}")
+        with_profile(f, "shown", ro_bind=[f"{place}:/box/data"])
+        bodies = ({"profile": "missing"}, {"profile": "group"}, {"profile": "shown", "files": [{"path": "data/x", "text": ""}]})
+        config = {"callers": {f"uid:{os.geteuid()}": {"host_paths": False}}}
+        with Service(config=config, env={"XDG_CONFIG_HOME": f / "config"}) as s:
+            for body in bodies:
+                reply = s.post({"command": ["true"], **body})
+                value = reply.result
+                equal(value["status"], "setup_error", f"status of {body}")
+                lacks(reply.body.decode(), secret, f"the result of {body}")
+                contains(value["error"]["message"], value["request_id"], "the message")
+                lines = [line for line in s.said().splitlines() if value["request_id"] in line]
+                true(any(secret in line for line in lines), f"the log of {body} has {lines}")
+            value = s.post({"profile": "shown", "command": ["true"], "files": [{"path": "/usr/x", "text": ""}]}).result
+            contains(value["error"]["message"], "'/usr/x' lies in the read-only root", "what is the caller's own doing")
+            lacks(s.said(), value["request_id"], "the log")
+
+
+@test("a profile that changes while a request waits is not run by rights that were judged before")
+def _():
+    with Folder() as f:
+        with_profile(f, "mine", memory="64M")
+        body = {"profile": "mine", "command": ["true"]}
+        with Service(config={"concurrency": 1, "audit": {"file": f / "log"}}, env={"XDG_CONFIG_HOME": f / "config"}) as s:
+            first = s.background(s.sh, "sleep 60", id="first")
+            s.await_state("first", "running")
+            second = s.background(s.post, {**body, "id": "second"})
+            s.await_state("second", "queued")
+            with_profile(f, "mine", memory="128M")
+            s.call("DELETE", "/v1/runs/first").has(202)
+            first.finish().has(200)
+            value = second.finish().result
+            equal((value["status"], value["error"]["stage"]), ("setup_error", "profile"), f"the end ({value['error']})")
+            contains(value["error"]["hint"], "again", "the hint")
+            equal(s.post(body).result["limits"]["memory"]["value"], 128 << 20, "memory, when it is sent again")
+
+
+@test("where no process can be forked for a run the log says so, and what to do, under its request's id", who="user")
+def _():
+    with Service() as s:
+        spawner = harness.children_of(s.process.pid)[0]
+        resource.prlimit(spawner, resource.RLIMIT_NPROC, (1, 1))  # fork(2) gives EAGAIN
+        for _ in range(5):  # the refusal comes before or after the job
+            reply = s.sh("true").has(500, "internal")
+            lines = [line for line in s.said().splitlines() if reply.headers["X-Request-Id"] in line]
+            true(any("fork a worker" in line and "TasksMax=" in line for line in lines), f"the log says {lines}")
 
 
 @test("GET /v1/runs tells of the caller's runs: waiting, going on, ended")

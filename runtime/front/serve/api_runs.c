@@ -208,13 +208,13 @@ static void take(struct posted *p, const char *id)
 		.profile = p->request.profile,
 		.profile_sha256 = p->profile->profile_sha256,
 		.trace = exchange_trace(c->exchange),
-		.fit = fit_of(p),
-		.wants_events = wants_events(c->exchange),
-		.may_name_host_paths = c->account->rights->host_paths,
-		.audit_required = p->profile->audit_required || p->asked.audit_required,
-		.lower = p->lower,
-		.wall_ms = lowered(p->asked.wall_ms, p->lower.wall_ms),
-		.output_bytes = lowered(p->asked.output_bytes, p->lower.output_bytes),
+		.terms = { .fit = fit_of(p),
+			   .wants_events = wants_events(c->exchange),
+			   .may_name_host_paths = c->account->rights->host_paths,
+			   .audit_required = p->profile->audit_required || p->asked.audit_required,
+			   .lower = p->lower,
+			   .wall_ms = lowered(p->asked.wall_ms, p->lower.wall_ms),
+			   .output_bytes = lowered(p->asked.output_bytes, p->lower.output_bytes) },
 		.code = p->request.code,
 		.body = p->body,
 		.body_size = p->size,
@@ -348,7 +348,7 @@ void api_cancel_run(struct api_call *c)
 		return;
 	}
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	flight_cancel(c->service, run);
+	flight_cancel(run);
 	/* a queued one is finished now, and may be forgotten already */
 	run = runs_find(&c->service->runs, c->account->name, c->name);
 	if (w) {

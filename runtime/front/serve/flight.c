@@ -13,14 +13,14 @@
 #include "runtime/front/serve/flight_parts.h"
 #include "runtime/front/serve/slog.h"
 
-/* A control character takes six bytes in JSON; two streams; artefacts as base64; all the rest. */
-#define LINE_MAX_OF(output_bytes) (12 * (output_bytes) + 2 * ARTIFACTS_BYTES_MAX + (4u << 20))
+/* A control character takes six bytes in JSON: two streams, artefacts; then names and all the rest.
+ */
+#define LINE_MAX_OF(output_bytes) (12 * (output_bytes) + 6 * JOB_ARTIFACTS_MAX + (16u << 20))
 
-struct flights *flights_create(struct service *s)
+struct flights *flights_create(void)
 {
 	struct flights *f = calloc(1, sizeof(*f));
 
-	(void)s;
 	if (!f)
 		return NULL;
 	TAILQ_INIT(&f->flying);
@@ -59,16 +59,16 @@ static void on_taken(void *holder)
 
 static void begin_stream(struct flight *f)
 {
-	if (!exchange_is_streaming(f->order.exchange))
-		exchange_begin_stream(f->order.exchange, on_taken);
+	if (!exchange_is_streaming(f->exchange))
+		exchange_begin_stream(f->exchange, on_taken);
 }
 
 /* A caller that is behind is waited for, until its run's time is over or it is cancelled. */
 static void pass_event(struct flight *f, const char *text, size_t size)
 {
-	struct exchange *x = f->order.exchange;
+	struct exchange *x = f->exchange;
 
-	if (!x || !f->order.wants_events)
+	if (!x || !f->terms.wants_events)
 		return;
 	begin_stream(f);
 	flight_tell_dropped(f);
@@ -91,7 +91,7 @@ static void on_line(struct wire *w, const char *text, size_t size)
 {
 	static const char *const events[] = { "start", "stdout", "stderr", "denied", "dropped" };
 	struct flight *f = w->owner;
-	char type[16];
+	char type[16], why[CJ_ERROR_MSG_MAX + CJ_ERROR_HINT_MAX];
 
 	if (!f->run)
 		return; /* behind the result there is nothing that counts */
@@ -99,9 +99,12 @@ static void on_line(struct wire *w, const char *text, size_t size)
 	if (strcmp(type, "summary") == 0) {
 		hear_summary(f, text, size);
 	} else if (is_result(f, text, size)) {
-		if (f->order.wants_events && f->order.exchange)
+		if (f->terms.wants_events && f->exchange)
 			begin_stream(f);
 		flight_land(f, text, size);
+	} else if (strcmp(type, "unready") == 0) {
+		unready_read(text, size, why, sizeof(why));
+		flight_land_without(f, why);
 	} else if (strcmp(type, "ready") != 0) {
 		for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
 			if (strcmp(type, events[i]) != 0)
@@ -144,35 +147,25 @@ static void cut(struct flight *f)
 
 /* --- starting --------------------------------------------------------------- */
 
-static int hire_cold(struct flight *f, struct wire **out, struct cj_error *err)
-{
-	struct service *s = f->service;
-	struct worker worker = WORKER_NULL;
-
-	if (spawner_ask(&s->spawner, f->run->profile, TIER_COLD, &worker, err) < 0)
-		return -err->code;
-	*out = wire_create(&s->loop, &worker, err);
-	return *out ? 0 : -err->code;
-}
-
 static int send_job(struct flight *f, struct cj_error *err)
 {
-	const struct flight_order *o = &f->order;
+	const struct lower *lower = &f->terms.lower;
 	struct job job = {
 		.trace = f->run->trace,
-		.wants_events = o->wants_events,
-		.may_name_host_paths = o->may_name_host_paths,
-		.memory_bytes = o->lower.memory_bytes,
-		.millicpus = o->lower.millicpus,
-		.pids = o->lower.pids,
-		.wall_ms = o->lower.wall_ms,
-		.disk_bytes = o->lower.disk_bytes,
-		.output_bytes = o->lower.output_bytes,
-		.body = o->body,
-		.body_size = o->body_size,
+		.wants_events = f->terms.wants_events,
+		.may_name_host_paths = f->terms.may_name_host_paths,
+		.memory_bytes = lower->memory_bytes,
+		.millicpus = lower->millicpus,
+		.pids = lower->pids,
+		.wall_ms = lower->wall_ms,
+		.disk_bytes = lower->disk_bytes,
+		.output_bytes = lower->output_bytes,
+		.body = f->body,
+		.body_size = f->body_size,
 	};
 
 	(void)snprintf(job.id, sizeof(job.id), "%s", f->run->id);
+	memcpy(job.profile_sha256, f->profile_sha256, sizeof(job.profile_sha256));
 	return worker_send_job(&f->wire->worker, &job, err);
 }
 
@@ -183,17 +176,22 @@ static int find_worker(struct flight *f, struct cj_error *err)
 
 	f->run->tier = TIER_COLD;
 	f->run->has_tier = true;
-	f->wire = pool_take(&s->pool, f->run->profile, f->order.fit, &f->run->tier);
-	return f->wire ? 0 : hire_cold(f, &f->wire, err);
+	f->wire = pool_take(&s->pool, f->run->profile, f->terms.fit, &f->run->tier);
+	return f->wire ? 0 : service_hire(s, f->run->profile, TIER_COLD, &f->wire, err);
 }
 
-/* A prepared worker that died meanwhile is no loss: the next one, at last a cold one. */
+/*
+ * A prepared worker that died meanwhile is no loss: the next one, at last a cold one, whose last
+ * line says why there is none.
+ */
 static int hand_over(struct flight *f, struct cj_error *err)
 {
 	struct service *s = f->service;
 
 	while (send_job(f, err) < 0) {
 		bool was_cold = f->run->tier == TIER_COLD;
+		if (was_cold && err->code == EPIPE)
+			break;
 		wire_destroy(&f->wire);
 		if (was_cold || find_worker(f, err) < 0)
 			return -err->code;
@@ -201,9 +199,9 @@ static int hand_over(struct flight *f, struct cj_error *err)
 	f->wire->owner = f;
 	f->wire->line = on_line;
 	f->wire->ended = on_ended;
-	f->wire->line_max = LINE_MAX_OF(f->order.output_bytes);
+	f->wire->line_max = LINE_MAX_OF(f->terms.output_bytes);
 	metrics_count_pool(s->metrics, f->run->profile,
-			   pool_wanted_tier(&s->pool, f->run->profile, f->order.fit), f->run->tier);
+			   pool_wanted_tier(&s->pool, f->run->profile, f->terms.fit), f->run->tier);
 	return 0;
 }
 
@@ -238,9 +236,9 @@ static void start(struct flight *f, uint64_t now_ms)
 		flight_destroy(f);
 		return;
 	}
-	free(take_ptr(f->order.body));
-	if (f->order.wall_ms > 0)
-		f->deadline_ms = now_ms + f->order.wall_ms + FLIGHT_GRACE_MS;
+	free(take_ptr(f->body));
+	if (f->terms.wall_ms > 0)
+		f->deadline_ms = now_ms + f->terms.wall_ms + FLIGHT_GRACE_MS;
 	TAILQ_INSERT_TAIL(&s->flights->flying, f, link);
 }
 
@@ -248,9 +246,9 @@ static void on_caller_gone(void *holder)
 {
 	struct flight *f = holder;
 
-	f->order.exchange = NULL;
+	f->exchange = NULL;
 	slog(SLOG_INFO, flight_request_id(f), "run %s: its caller went away", f->run->id);
-	flight_cancel(f->service, f->run);
+	flight_cancel(f->run);
 }
 
 int flight_begin(struct service *s, const struct flight_order *order, struct cj_error *err)
@@ -266,9 +264,16 @@ int flight_begin(struct service *s, const struct flight_order *order, struct cj_
 		free(order->body);
 		return cj_fail(err, ENOMEM, "take a run");
 	}
-	*f = (struct flight){ .service = s, .run = run, .order = *order };
+	*f = (struct flight){ .service = s,
+			      .run = run,
+			      .exchange = order->exchange,
+			      .terms = order->terms,
+			      .code_bytes = order->code.size,
+			      .body = order->body,
+			      .body_size = order->body_size,
+			      .landed = order->landed,
+			      .context = order->context };
 	f->begun_us = order->exchange ? exchange_whole_us(order->exchange) : clock_us();
-	f->order.trace = &run->trace;
 	(void)snprintf(f->profile_sha256, sizeof(f->profile_sha256), "%s", order->profile_sha256);
 	if (order->code.bytes)
 		sha256_hex(order->code.bytes, order->code.size, f->code_sha256);
@@ -278,7 +283,7 @@ int flight_begin(struct service *s, const struct flight_order *order, struct cj_
 	return 0;
 }
 
-void flight_cancel(struct service *s, struct run *run)
+void flight_cancel(struct run *run)
 {
 	struct flight *f = run->flight;
 
@@ -289,7 +294,6 @@ void flight_cancel(struct service *s, struct run *run)
 		cut(f);
 		f->deadline_ms = clock_ms() + FLIGHT_GRACE_MS;
 	}
-	(void)s;
 }
 
 void flights_cancel_all(struct service *s)
@@ -297,9 +301,9 @@ void flights_cancel_all(struct service *s)
 	struct run *run;
 
 	while ((run = TAILQ_FIRST(&s->runs.lists[RUN_QUEUED])) != NULL)
-		flight_cancel(s, run);
+		flight_cancel(run);
 	TAILQ_FOREACH(run, &s->runs.lists[RUN_RUNNING], link)
-	flight_cancel(s, run);
+	flight_cancel(run);
 }
 
 /* --- time ------------------------------------------------------------------- */

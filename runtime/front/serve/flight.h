@@ -28,31 +28,37 @@ struct flights;
 #define FLIGHT_CUT_MS   5000  /* from the leash to the socket */
 #define FLIGHT_LEAVE_MS 15000 /* a worker that has said all */
 
-/* What is known of a run when it is taken. */
-struct flight_order {
-	struct exchange *exchange; /* NULL: nobody's */
-	struct account *account;
-	const char *id, *profile, *profile_sha256;
-	const struct trace *trace;
+/* What was judged of it. */
+struct flight_terms {
 	enum request_fit fit;
 	bool wants_events, may_name_host_paths, audit_required;
 	struct lower lower;
 	uint64_t wall_ms, output_bytes; /* as they will be in force */
-	struct blob code;               /* for the record: its hash and size */
-	char *body;                     /* malloc'ed, taken */
+};
+
+/* What is known of a run when it is taken; all of it is copied, but for what is said to be taken.
+ */
+struct flight_order {
+	struct exchange *exchange; /* NULL: nobody's; taken */
+	struct account *account;
+	const char *id, *profile, *profile_sha256;
+	const struct trace *trace;
+	struct flight_terms terms;
+	struct blob code; /* for the record: its hash and size */
+	char *body;       /* malloc'ed, taken */
 	size_t body_size;
 	/* Instead of an exchange: the result's JSON, or NULL and why there is none. */
 	void (*landed)(void *context, const char *result, size_t size, enum api_code why);
 	void *context;
 };
 
-struct flights *flights_create(struct service *s); /* NULL: no memory */
+struct flights *flights_create(void); /* NULL: no memory */
 /* Whatever is under way lands as it can: cancelled, if workers still tell. */
 void flights_destroy(struct flights **f);
 
 int flight_begin(struct service *s, const struct flight_order *order, struct cj_error *err);
 /* Its result will say so; a queued one lands at once. */
-void flight_cancel(struct service *s, struct run *run);
+void flight_cancel(struct run *run);
 void flights_cancel_all(struct service *s);
 /* Starts whose turn it is, refuses who has waited too long.  ms until there is more to do, or -1.
  */

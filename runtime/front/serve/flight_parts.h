@@ -12,9 +12,14 @@
 struct flight {
 	TAILQ_ENTRY(flight) link;
 	struct service *service;
-	struct run *run; /* NULL: landed, and the worker is leaving */
-	struct flight_order order;
+	struct run *run;           /* NULL: landed, and the worker is leaving */
+	struct exchange *exchange; /* NULL: nobody's, answered, or gone */
+	struct flight_terms terms;
 	char profile_sha256[SHA256_HEX_MAX], code_sha256[SHA256_HEX_MAX];
+	size_t code_bytes, body_size;
+	char *body; /* until it is handed over */
+	void (*landed)(void *context, const char *result, size_t size, enum api_code why);
+	void *context;
 	struct wire *wire;
 	uint64_t deadline_ms; /* of the next hard step; 0: none */
 	bool is_cut, is_broken, is_on_record;
@@ -28,9 +33,10 @@ struct flights {
 	size_t nleaving;
 };
 
+/* Until it has landed. */
 static inline const char *flight_request_id(const struct flight *f)
 {
-	return f->order.trace->request_id;
+	return f->run->trace.request_id;
 }
 
 /* Closes and frees; in no list any more. */

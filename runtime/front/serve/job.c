@@ -70,6 +70,7 @@ static const struct field job_fields[] = {
 	PLAIN(job, KIND_NUMBER, sent_us),
 	PLAIN(job, KIND_FLAG, wants_events),
 	PLAIN(job, KIND_FLAG, may_name_host_paths),
+	TEXT(job, KIND_WORD, profile_sha256),
 	PLAIN(job, KIND_NUMBER, memory_bytes),
 	PLAIN(job, KIND_NUMBER, millicpus),
 	PLAIN(job, KIND_NUMBER, pids),
@@ -85,6 +86,7 @@ static const struct field summary_fields[] = {
 	PLAIN(summary, KIND_CODE, signal),
 	TEXT(summary, KIND_SENTENCE, error_stage),
 	TEXT(summary, KIND_SENTENCE, error_message),
+	PLAIN(summary, KIND_FLAG, is_callers_own),
 	TEXT(summary, KIND_WORD, profile_sha256),
 	TEXT(summary, KIND_WORD, code_sha256),
 	{ "wall_ms", KIND_NUMBER, USAGE(wall_ms), 0 },
@@ -414,4 +416,23 @@ void unready_tell(int sock_fd, const struct cj_error *why)
 	json_member_text(w, "message", why->msg);
 	json_member_filled(w, "hint", why->hint);
 	(void)!send_line(sock_fd, w, &ignored);
+}
+
+static const char *text_of(const struct json_node *line, const char *key)
+{
+	const struct json_node *node = line && line->type == JSON_OBJECT ? json_get(line, key)
+									 : NULL;
+	return node && node->type == JSON_STRING ? node->text : "";
+}
+
+void unready_read(const char *line, size_t size, char *out, size_t out_size)
+{
+	auto_arena struct arena a = { 0 };
+	const struct json_node *root = NULL;
+	struct cj_error ignored = { 0 }; /* then it gave no reason that can be read */
+
+	(void)!json_parse("worker", line, size, &a, &root, &ignored);
+	const char *message = text_of(root, "message"), *hint = text_of(root, "hint");
+	(void)snprintf(out, out_size, "%s%s%s%s", message[0] ? message : "it gave no reason",
+		       hint[0] ? " (" : "", hint, hint[0] ? ")" : "");
 }

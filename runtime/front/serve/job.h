@@ -39,12 +39,19 @@ struct job {
 	struct trace trace;
 	bool wants_events;
 	bool may_name_host_paths;
+	/* What its caller may was judged by this profile; a worker that read another refuses.  "":
+	 * any.
+	 */
+	char profile_sha256[SHA256_HEX_MAX];
 	/* What the caller's ceilings make of what the profile would give; 0: leave it. */
 	uint64_t memory_bytes, millicpus, pids, wall_ms, disk_bytes, output_bytes;
 	uint64_t sent_us; /* clock_us() when it was handed over: from there set-up counts */
 	const char *body; /* borrowed */
 	size_t body_size;
 };
+
+/* Of all artefacts together, as bytes in the result itself. */
+#define JOB_ARTIFACTS_MAX (16u << 20)
 
 /* Returns a sealed memfd. */
 int job_write(const struct job *job, struct cj_error *err);
@@ -61,6 +68,8 @@ struct summary {
 	int exit_code, signal; /* -1 and 0 where there is none */
 	char error_stage[32];  /* "" unless STATUS_SETUP_ERROR */
 	char error_message[512];
+	bool
+	    is_callers_own; /* and the caller is told the whole of it: it asked for what can't be */
 	char profile_sha256[SHA256_HEX_MAX], code_sha256[SHA256_HEX_MAX];
 	struct usage usage;
 	uint64_t setup_us; /* from the job to the program's first instruction */
@@ -74,3 +83,5 @@ int summary_read(const struct json_node *line, struct summary *out, struct cj_er
 /* The first line. */
 int ready_tell(int sock_fd, struct cj_error *err);
 void unready_tell(int sock_fd, const struct cj_error *why);
+/* The message and hint of an "unready" line. */
+void unready_read(const char *line, size_t size, char *out, size_t out_size);

@@ -15,7 +15,7 @@
 void flight_destroy(struct flight *f)
 {
 	wire_destroy(&f->wire);
-	free(f->order.body);
+	free(f->body);
 	free(f);
 }
 
@@ -29,17 +29,17 @@ void flight_tell_dropped(struct flight *f)
 		return;
 	int size = snprintf(line, sizeof(line), "{\"type\":\"dropped\",\"events\":%llu}\n",
 			    (unsigned long long)f->dropped);
-	if (exchange_put(f->order.exchange, line, (size_t)size, false))
+	if (exchange_put(f->exchange, line, (size_t)size, false))
 		f->dropped = 0;
 }
 
 static void answer_failure(struct flight *f, enum api_code why)
 {
-	struct exchange *x = take_ptr(f->order.exchange);
+	struct exchange *x = take_ptr(f->exchange);
 	size_t size = 0;
 
-	if (f->order.landed)
-		f->order.landed(f->order.context, NULL, 0, why);
+	if (f->landed)
+		f->landed(f->context, NULL, 0, why);
 	if (x && exchange_is_streaming(x)) {
 		auto_free char *line = api_error_line(why, flight_request_id(f), &size);
 		if (line)
@@ -54,15 +54,15 @@ static void answer_failure(struct flight *f, enum api_code why)
 /* `line` is the whole of {"type":"result","result":RESULT}: the reply is RESULT, verbatim. */
 static void answer_result(struct flight *f, const char *line, size_t size)
 {
-	struct exchange *x = f->order.exchange;
+	struct exchange *x = f->exchange;
 	size_t before = sizeof(RESULT_BEFORE) - 1;
 	struct http_reply reply = { .status = 200,
 				    .content_type = "application/json",
 				    .skip = before,
 				    .size = size - before };
 
-	if (f->order.landed)
-		f->order.landed(f->order.context, line + before, size - before - 1, API_CODE_COUNT);
+	if (f->landed)
+		f->landed(f->context, line + before, size - before - 1, API_CODE_COUNT);
 	if (!x)
 		return;
 	if (exchange_is_streaming(x)) {
@@ -78,7 +78,7 @@ static void answer_result(struct flight *f, const char *line, size_t size)
 		}
 		exchange_reply(x, &reply);
 	}
-	f->order.exchange = NULL;
+	f->exchange = NULL;
 }
 
 /* --- the record ------------------------------------------------------------- */
@@ -91,7 +91,7 @@ static struct audit_run about(const struct flight *f)
 		.profile = f->run->profile,
 		.profile_sha256 = f->profile_sha256,
 		.code_sha256 = f->code_sha256,
-		.code_bytes = f->order.code.size,
+		.code_bytes = f->code_bytes,
 		.trace = &f->run->trace,
 		.tier = f->run->tier,
 	};
@@ -104,7 +104,7 @@ bool flight_record(struct flight *f, const struct summary *s)
 	struct cj_error err = { 0 };
 
 	if (!audit_is_on(&service->audit))
-		return !f->order.audit_required;
+		return !f->terms.audit_required;
 	int rc = s ? audit_end(&service->audit, &run, s, &err)
 		   : audit_start(&service->audit, &run, &err);
 	if (rc == 0)
@@ -112,7 +112,7 @@ bool flight_record(struct flight *f, const struct summary *s)
 	metrics_count_audit_failure(service->metrics);
 	slog_failure(SLOG_ERROR, flight_request_id(f), &err,
 		     s ? "record a run's end" : "record a run");
-	return !f->order.audit_required;
+	return !f->terms.audit_required;
 }
 
 /* --- landing ---------------------------------------------------------------- */
@@ -134,8 +134,19 @@ static void finish_run(struct flight *f)
 	f->deadline_ms = clock_ms() + FLIGHT_LEAVE_MS;
 }
 
+/* What the caller is not told, because it is the host's, stands here; a probe's is health.c's. */
+static void log_failure(const struct flight *f)
+{
+	const struct summary *s = &f->run->summary;
+
+	if (s->status == STATUS_SETUP_ERROR && !s->is_callers_own && !f->landed)
+		slog(SLOG_ERROR, flight_request_id(f), "run %s (%s): %s: %s", f->run->id,
+		     f->run->profile, s->error_stage, s->error_message);
+}
+
 void flight_land(struct flight *f, const char *line, size_t size)
 {
+	log_failure(f);
 	if (flight_record(f, &f->run->summary))
 		answer_result(f, line, size);
 	else

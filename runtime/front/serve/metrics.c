@@ -99,8 +99,8 @@ void metrics_count_run(struct metrics *m, const char *profile, enum tier tier,
 	m->denied_packets += s->denied_packets;
 	m->denied_syscalls += s->denied_syscalls;
 	m->cpu_us += (s->usage.cpu_user_ms + s->usage.cpu_system_ms) * 1000;
-	if (s->status == STATUS_SETUP_ERROR)
-		return; /* nothing of the program ran */
+	if (s->status == STATUS_SETUP_ERROR || s->setup_us == 0)
+		return; /* nothing of the program ran: cancelled while it waited */
 	observe_time(&m->run, s->usage.wall_ms * 1000);
 	observe_time(&m->setup[tier], s->setup_us);
 	if (s->usage.has_memory_peak)

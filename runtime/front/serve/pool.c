@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/base/json.h"
-
 #define LOOK_MS 1000 /* how often files and ages are looked at without a request */
 
 /* --- slots ------------------------------------------------------------------ */
@@ -44,22 +42,10 @@ static void fail(struct shelf *shelf, const char *why)
 	p->ops.failed(p->ops.context, shelf->profile, shelf->tier, why);
 }
 
-static void hear_unready(struct shelf *shelf, const char *text, size_t size)
-{
-	auto_arena struct arena a = { 0 };
-	const struct json_node *root = NULL;
-	struct cj_error err = { 0 };
-	const struct json_node *message = NULL;
-
-	if (json_parse("worker", text, size, &a, &root, &err) == 0 && root->type == JSON_OBJECT)
-		message = json_get(root, "message");
-	fail(shelf, message && message->type == JSON_STRING ? message->text : "it gave no reason");
-}
-
 static void on_line(struct wire *w, const char *text, size_t size)
 {
 	struct slot *s = w->owner;
-	char type[16];
+	char type[16], why[sizeof(s->shelf->problem)];
 
 	wire_line_type(text, type);
 	if (strcmp(type, "ready") == 0 && !s->is_ready) {
@@ -69,7 +55,8 @@ static void on_line(struct wire *w, const char *text, size_t size)
 		s->shelf->backoff_ms = 0;
 		s->shelf->problem[0] = '\0';
 	} else if (strcmp(type, "unready") == 0) {
-		hear_unready(s->shelf, text, size);
+		unready_read(text, size, why, sizeof(why));
+		fail(s->shelf, why);
 	}
 }
 

@@ -61,10 +61,10 @@ uint64_t service_wall_ms(void)
 
 /* --- who is hired for the pool ---------------------------------------------- */
 
-static int hire(void *context, const char *profile, enum tier tier, struct wire **out,
-		struct cj_error *err)
+int service_hire(void *service, const char *profile, enum tier tier, struct wire **out,
+		 struct cj_error *err)
 {
-	struct service *s = context;
+	struct service *s = service;
 	struct worker worker = WORKER_NULL;
 
 	if (spawner_ask(&s->spawner, profile, tier, &worker, err) < 0)
@@ -382,7 +382,7 @@ static int watch_listeners(struct server *v, struct cj_error *err)
 static int open_service(struct server *v, struct cj_error *err)
 {
 	struct service *s = &v->service;
-	const struct pool_ops pool_ops = { hire, stamp, now_ms, say_unready, s };
+	const struct pool_ops pool_ops = { service_hire, stamp, now_ms, say_unready, s };
 	const struct http_ops http_ops = api_ops(s);
 
 	s->own_uid = geteuid();
@@ -393,7 +393,7 @@ static int open_service(struct server *v, struct cj_error *err)
 	health_init(s);
 	s->metrics = metrics_create();
 	s->known = known_create();
-	s->flights = flights_create(s);
+	s->flights = flights_create();
 	if (!s->metrics || !s->known || !s->flights)
 		return cj_fail(err, ENOMEM, "start the service");
 	if (loop_open(&s->loop, err) < 0 || watch_signals(v, err) < 0 ||

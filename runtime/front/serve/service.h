@@ -45,3 +45,6 @@ struct service {
 };
 
 uint64_t service_wall_ms(void); /* since the epoch */
+/* A worker of its own, of a struct service: pool.h's hire, and a cold run's. */
+int service_hire(void *service, const char *profile, enum tier tier, struct wire **out,
+		 struct cj_error *err);

@@ -35,9 +35,6 @@
  */
 #define GRACE_MS 60000
 
-/* Of all artefacts together, in the result itself. */
-#define ARTIFACTS_INLINE_MAX (16u << 20)
-
 struct work {
 	const char *profile;
 	enum tier tier;
@@ -59,6 +56,7 @@ struct work {
 	struct events events;
 	struct outcome outcome;
 	uint64_t setup_us;
+	bool is_callers_own; /* what kept it from being started */
 };
 
 /* --- before the job --- */
@@ -214,11 +212,24 @@ static int check_shape(const struct work *w, const struct config *before, struct
 	return 0;
 }
 
+/* Who may have what was judged by the profile as it was then. */
+static int check_profile(const struct work *w, struct cj_error *err)
+{
+	const char *judged = w->job.profile_sha256;
+
+	if (judged[0] == '\0' || strcmp(judged, w->config.profile_sha256) == 0)
+		return 0;
+	(void)!cj_reject_as(err, ESTALE, "profile '%s' has changed since the request was judged",
+			    w->profile);
+	cj_hint(err, "send the request again");
+	return cj_stage(err, "profile");
+}
+
 static int plan_job(struct work *w, struct cj_error *err)
 {
 	const struct config before = w->config;
 
-	if (configure(w, err) < 0)
+	if (check_profile(w, err) < 0 || configure(w, err) < 0)
 		return -err->code;
 	if (check_shape(w, &before, err) < 0) {
 		cj_stage(err, "worker");
@@ -311,7 +322,7 @@ static void collect(struct work *w)
 	struct cj_error err = { 0 };
 
 	if (w->request.wants_artifacts &&
-	    jail_collect_memory(w->jail, ARTIFACTS_INLINE_MAX, o, &err) < 0)
+	    jail_collect_memory(w->jail, JOB_ARTIFACTS_MAX, o, &err) < 0)
 		outcome_warn(o, "artifacts: %s", err.msg);
 	for (size_t i = 0; i < o->artifacts.skipped.count; i++)
 		outcome_warn(o, "%s", o->artifacts.skipped.items[i]);
@@ -346,6 +357,7 @@ static struct summary summarize(const struct work *w)
 		.signal = o->signal,
 		.usage = o->usage,
 		.setup_us = w->setup_us,
+		.is_callers_own = w->is_callers_own,
 		.stdout_bytes = o->output[0].total,
 		.stderr_bytes = o->output[1].total,
 		.artifacts = o->artifacts.count,
@@ -362,15 +374,35 @@ static struct summary summarize(const struct work *w)
 	return s;
 }
 
-/* The caller's own doing: what it asked for, and what it sent that found no room. */
-static bool is_callers_own(const struct cj_error *e)
+/*
+ * Is it the request that can't be planned?  Not where the profile alone can't be, either; and what
+ * collides with something that the profile shows of the host is told with the name it has there.
+ */
+static bool is_requests_plan(const struct work *w, const struct cj_error *e)
 {
-	static const char *const stages[] = { "options", "plan", "exec" };
+	struct cj_error ignored = { 0 };
+	struct config c;
+	struct plan plan = { 0 };
 
-	for (size_t i = 0; i < sizeof(stages) / sizeof(stages[0]); i++)
-		if (strcmp(e->stage, stages[i]) == 0)
-			return true;
-	return strcmp(e->stage, "program") == 0 && (e->code == ENOSPC || e->code == EFBIG);
+	config_init(&c);
+	bool is_requests = profile_load(&c, w->profile, &ignored) == 0 &&
+			   request_plan_jail(&c, &plan, &ignored) == 0;
+	for (size_t i = 0; is_requests && i < plan.root.nbinds; i++)
+		is_requests = !strstr(e->msg, plan.root.binds[i].source);
+	config_fini(&c);
+	return is_requests;
+}
+
+/* The caller's own doing: what it asked for, and what it sent that found no room. */
+static bool is_callers_own(const struct work *w, const struct cj_error *e)
+{
+	if (strcmp(e->stage, "plan") == 0)
+		return is_requests_plan(w, e);
+	if (strcmp(e->stage, "profile") == 0)
+		return e->code == ESTALE;
+	if (strcmp(e->stage, "program") == 0)
+		return e->code == ENOSPC || e->code == EFBIG;
+	return strcmp(e->stage, "options") == 0 || strcmp(e->stage, "exec") == 0;
 }
 
 /* The summary keeps the words for the log. */
@@ -379,7 +411,7 @@ static void hide_host(struct work *w)
 	struct cj_error *e = &w->outcome.error;
 
 	if (w->outcome.status != STATUS_SETUP_ERROR || w->job.may_name_host_paths ||
-	    is_callers_own(e))
+	    w->is_callers_own)
 		return;
 	(void)snprintf(e->msg, sizeof(e->msg),
 		       "the jail could not be built; the service's log says why, "
@@ -444,8 +476,10 @@ static void serve(struct work *w)
 		outcome_init(&w->outcome, w->job.id, w->program.limits.output_bytes);
 		rc = run(w, &err);
 	}
-	if (rc < 0)
+	if (rc < 0) {
 		outcome_fail(&w->outcome, &err);
+		w->is_callers_own = is_callers_own(w, &err);
+	}
 	(void)!deliver(w, &undelivered);
 }
 

@@ -20,7 +20,7 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 START = {
     "schema": "cejail.audit/1", "event": "start", "time": "2026-01-02T03:04:05.678Z",
     "id": "01J9ZK5W8Q3T7V2X4Y6A8C0E1G", "caller": "uid:1000", "profile": "python",
-    "profile_sha256": "a" * 64, "code_sha256": None, "code_bytes": 0, "tier": "cold",
+    "profile_sha256": "a" * 64, "code_sha256": None, "code_bytes": 0, "request_sha256": "b" * 64, "tier": "cold",
     "request_id": "r-1", "traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 }
 USAGE = {"wall_ms": 1, "cpu_user_ms": 1, "cpu_system_ms": 0, "memory_peak_bytes": None, "pids_peak": 1}
@@ -34,6 +34,7 @@ NO_LINES = [
     START | {"event": "stop"}, START | {"code": "print(1)"}, START | {"status": "exited"},
     START | {"traceparent": ""}, END | {"usage": {}}, END | {"exit_code": -1},
     {k: v for k, v in END.items() if k != "status"}, {k: v for k, v in START.items() if k != "id"},
+    {k: v for k, v in START.items() if k != "request_sha256"},
 ]
 
 failures = 0

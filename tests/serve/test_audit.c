@@ -159,6 +159,7 @@ static struct audit_run a_run(void)
 				   .profile = "python",
 				   .profile_sha256 = "aa",
 				   .code_sha256 = "bb",
+				   .request_sha256 = "cc",
 				   .code_bytes = 8,
 				   .trace = &a_trace,
 				   .tier = TIER_INTERPRETER };
@@ -258,6 +259,7 @@ static void a_run_has_two_lines(void **state)
 		assert_string_equal(text_at(l.items[i], "profile_sha256"), "aa");
 		assert_string_equal(text_at(l.items[i], "code_sha256"), "bb");
 		assert_string_equal(text_at(l.items[i], "code_bytes"), "8");
+		assert_string_equal(text_at(l.items[i], "request_sha256"), "cc");
 		assert_string_equal(text_at(l.items[i], "tier"), "interpreter");
 		assert_string_equal(text_at(l.items[i], "request_id"), "req-1");
 		assert_string_equal(text_at(l.items[i], "traceparent"), a_trace.traceparent);
@@ -322,11 +324,12 @@ static void what_is_unknown_is_null(void **state)
 	struct cj_error err = { 0 };
 	struct audit a = open_audit(true, false, false);
 	struct audit_run run = a_run();
-	run.code_sha256 = run.profile_sha256 = "";
+	run.code_sha256 = run.profile_sha256 = run.request_sha256 = "";
 	assert_int_equal(audit_start(&a, &run, &err), 0);
 	read_lines(&l, "log");
 	assert_string_equal(text_at(l.items[0], "code_sha256"), "null");
 	assert_string_equal(text_at(l.items[0], "profile_sha256"), "null");
+	assert_string_equal(text_at(l.items[0], "request_sha256"), "null");
 	arena_fini(&l.arena);
 	audit_close(&a);
 }
@@ -509,6 +512,7 @@ static void check_entries(void)
 	assert_field(start, "CEJAIL_PROFILE=python");
 	assert_field(start, "CEJAIL_PROFILE_SHA256=aa");
 	assert_field(start, "CEJAIL_CODE_SHA256=bb");
+	assert_field(start, "CEJAIL_REQUEST_SHA256=cc");
 	assert_field(start, "CEJAIL_REQUEST_ID=req-1");
 	assert_field(start, "TRACE_ID=4bf92f3577b34da6a3ce929d0e0e4736");
 	assert_null(strstr(start, "CEJAIL_STATUS"));

@@ -40,6 +40,20 @@ def _():
             lacks(whole, word, "record and log")
 
 
+@test("what came as a file and a command is on record, too: by the hash of the whole request")
+def _():
+    with Folder() as f, Service(config={"audit": {"file": f / "log"}}) as s:
+        seen = []
+        for name, text in (("one", "echo a"), ("two", "echo b")):
+            body = {"profile": "base", "command": ["/bin/sh", "/box/x"], "files": [{"path": "/box/x", "text": text}], "network": "none", "id": name}
+            sent = json.dumps(body, indent=1)
+            s.post(sent).has(200)
+            for line in of(records(f / "log"), name):
+                equal((line["code_sha256"], line["request_sha256"]), (None, hashlib.sha256(sent.encode()).hexdigest()), f"hashes in {line}")
+                seen.append(line["event"])
+        equal(seen, 2 * ["start", "end"], "lines")
+
+
 @test("where the profile says that the record is required, no record means no run", who="root")
 def _():
     with Folder() as f:

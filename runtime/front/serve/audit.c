@@ -30,25 +30,14 @@
 struct record {
 	const struct audit_run *run;
 	const struct summary *end; /* NULL: it is about to start */
-	char time[32];             /* "2026-01-02T03:04:05.678Z" */
+	struct timespec time;
 	char trace_id[33];
 };
-
-static void stamp(char out[static 32])
-{
-	struct timespec now;
-	struct tm tm;
-	char seconds[24];
-	(void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail: clock_gettime(2) */
-	(void)gmtime_r(&now.tv_sec, &tm);
-	(void)strftime(seconds, sizeof(seconds), "%Y-%m-%dT%H:%M:%S", &tm);
-	(void)snprintf(out, 32, "%s.%03dZ", seconds, (int)(now.tv_nsec / 1000000));
-}
 
 static struct record record_of(const struct audit_run *run, const struct summary *end)
 {
 	struct record r = { .run = run, .end = end };
-	stamp(r.time);
+	(void)clock_gettime(CLOCK_REALTIME, &r.time); /* cannot fail: clock_gettime(2) */
 	(void)snprintf(r.trace_id, sizeof(r.trace_id), "%.32s", run->trace->traceparent + 3);
 	return r;
 }
@@ -88,13 +77,14 @@ static void put_line(struct json_writer *w, const struct record *r)
 	json_open_object(w);
 	put_text(w, "schema", "cejail.audit/1");
 	put_text(w, "event", event_of(r));
-	put_text(w, "time", r->time);
+	result_put_time(w, "time", &r->time);
 	put_text(w, "id", r->run->id);
 	put_text(w, "caller", r->run->caller);
 	put_text(w, "profile", r->run->profile);
 	put_text(w, "profile_sha256", r->run->profile_sha256);
 	put_text(w, "code_sha256", r->run->code_sha256);
 	json_member_u64(w, "code_bytes", r->run->code_bytes);
+	put_text(w, "request_sha256", r->run->request_sha256);
 	put_text(w, "tier", tier_names[r->run->tier]);
 	put_text(w, "request_id", r->run->trace->request_id);
 	put_text(w, "traceparent", r->run->trace->traceparent);
@@ -237,6 +227,7 @@ static void put_entry(struct entry *e, const struct record *r)
 	put_if(e, "CEJAIL_PROFILE_SHA256", run->profile_sha256);
 	put_if(e, "CEJAIL_CODE_SHA256", run->code_sha256);
 	put_number(e, "CEJAIL_CODE_BYTES", run->code_bytes);
+	put_if(e, "CEJAIL_REQUEST_SHA256", run->request_sha256);
 	put_field(e, "CEJAIL_TIER", tier_names[run->tier]);
 	put_field(e, "CEJAIL_REQUEST_ID", run->trace->request_id);
 	put_if(e, "TRACE_ID", r->trace_id);

@@ -41,7 +41,9 @@ int audit_reopen(struct audit *a, struct cj_error *err);
 bool audit_is_on(const struct audit *a);
 
 struct audit_run {
-	const char *id, *caller, *profile, *profile_sha256, *code_sha256; /* "" where unknown */
+	const char *id, *caller, *profile;
+	/* "" where unknown; the request's is of its whole body: command, files, input, all of it */
+	const char *profile_sha256, *code_sha256, *request_sha256;
 	uint64_t code_bytes;
 	const struct trace *trace;
 	enum tier tier;

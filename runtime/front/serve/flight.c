@@ -277,6 +277,8 @@ int flight_begin(struct service *s, const struct flight_order *order, struct cj_
 	(void)snprintf(f->profile_sha256, sizeof(f->profile_sha256), "%s", order->profile_sha256);
 	if (order->code.bytes)
 		sha256_hex(order->code.bytes, order->code.size, f->code_sha256);
+	if (audit_is_on(&s->audit))
+		sha256_hex(order->body, order->body_size, f->request_sha256);
 	run->flight = f;
 	if (order->exchange)
 		exchange_hold(order->exchange, on_caller_gone, f);

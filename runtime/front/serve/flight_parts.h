@@ -16,6 +16,7 @@ struct flight {
 	struct exchange *exchange; /* NULL: nobody's, answered, or gone */
 	struct flight_terms terms;
 	char profile_sha256[SHA256_HEX_MAX], code_sha256[SHA256_HEX_MAX];
+	char request_sha256[SHA256_HEX_MAX]; /* for the audit; "" where there is none */
 	size_t code_bytes, body_size;
 	char *body; /* until it is handed over */
 	void (*landed)(void *context, const char *result, size_t size, enum api_code why);

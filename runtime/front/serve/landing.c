@@ -91,6 +91,7 @@ static struct audit_run about(const struct flight *f)
 		.profile = f->run->profile,
 		.profile_sha256 = f->profile_sha256,
 		.code_sha256 = f->code_sha256,
+		.request_sha256 = f->request_sha256,
 		.code_bytes = f->code_bytes,
 		.trace = &f->run->trace,
 		.tier = f->run->tier,

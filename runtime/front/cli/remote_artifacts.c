@@ -100,10 +100,7 @@ static int store_one(const struct json_node *entry, int dest_fd, struct outcome 
 
 	if (!path || !sha256 || !type || !remote_bytes_of(entry, &o->arena, &bytes, &size))
 		return cj_reject(err, "the service did not send it");
-	struct sha256 hash;
-	sha256_init(&hash);
-	sha256_update(&hash, bytes, size);
-	sha256_final(&hash, seen);
+	sha256_hex(bytes, size, seen);
 	if (strcmp(seen, sha256) != 0)
 		return cj_reject(err, "it is not what its SHA-256 says");
 	if (store(dest_fd, path, bytes, size, err) < 0)

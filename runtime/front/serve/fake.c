@@ -113,17 +113,6 @@ static int perform(struct fake_run *r, struct cj_error *err)
 	return 0;
 }
 
-static void note_code(struct fake_run *r)
-{
-	struct sha256 sum;
-
-	if (!r->request.has_code)
-		return;
-	sha256_init(&sum);
-	sha256_update(&sum, r->request.code.bytes, r->request.code.size);
-	sha256_final(&sum, r->outcome.code_sha256);
-}
-
 static struct summary summarize(const struct fake_run *r)
 {
 	const struct outcome *o = &r->outcome;
@@ -203,7 +192,8 @@ static int run(struct fake_run *r, const struct fake_file *f, const char *profil
 	outcome_fini(&r->outcome);
 	outcome_init(&r->outcome, r->job->id, r->config.output_bytes);
 	(void)clock_gettime(CLOCK_REALTIME, &r->outcome.started_at); /* cannot fail */
-	note_code(r);
+	if (r->request.has_code)
+		sha256_hex(r->request.code.bytes, r->request.code.size, r->outcome.code_sha256);
 	if (perform(r, err) < 0)
 		return -err->code;
 	note_limits(r, began_us);

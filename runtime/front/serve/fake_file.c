@@ -230,13 +230,10 @@ static int read_artifact_content(const struct reader *r, const struct json_node 
 {
 	struct artifact *a = out;
 	struct blob bytes = { .size = 0 };
-	struct sha256 hash;
 
 	if (read_blob(r, node, &bytes, err) < 0)
 		return -err->code;
-	sha256_init(&hash);
-	sha256_update(&hash, bytes.bytes, bytes.size);
-	sha256_final(&hash, a->sha256);
+	sha256_hex(bytes.bytes, bytes.size, a->sha256);
 	a->content = bytes.bytes;
 	a->bytes = bytes.size;
 	return 0;
@@ -511,13 +508,9 @@ static bool fits(const struct fake_answer *a, const struct request *r, const cha
 const struct fake_answer *fake_file_find(const struct fake_file *f, const struct request *r)
 {
 	char hash[SHA256_HEX_MAX] = "";
-	struct sha256 sum;
 
-	if (r->has_code) {
-		sha256_init(&sum);
-		sha256_update(&sum, r->code.bytes, r->code.size);
-		sha256_final(&sum, hash);
-	}
+	if (r->has_code)
+		sha256_hex(r->code.bytes, r->code.size, hash);
 	size_t i = 0;
 	while (i + 1 < f->count && !fits(&f->answers[i], r, hash))
 		i++;

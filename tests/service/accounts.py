@@ -88,16 +88,27 @@ def _():
 
 @test("a caller that asks too often is told when to come back, and may then")
 def _():
-    with Service(config=callers(rate_per_minute=int(30 / SLOW), burst=3)) as s:
-        for _ in range(3):
-            s.post(BODY).has(200)
-        for _ in range(3):  # a slow one may have earned the right to another
+    with Service() as s:
+        s.reload(callers(rate_per_minute=int(30 / SLOW), burst=3))  # or asking whether it is ready takes of it
+        for _ in range(10):  # a slow one may earn the right to another
             reply = s.post(BODY)
             if reply.status != 200:
                 break
         reply.has(429, "rate_limited")
         time.sleep(int(reply.headers["Retry-After"]) + 0.2)
         s.post(BODY).has(200)
+
+
+@test("every kind of request takes of a caller's rate, but not the question whether the service is alive", who="root")
+def _():
+    asked = [("GET", "/v1/profiles"), ("GET", "/metrics"), ("GET", "/readyz"), ("GET", "/v1/runs"), ("GET", "/v1/runs/x"), ("DELETE", "/v1/runs/x"), ("GET", "/nothing"), ("PUT", "/livez")]
+    with Service(config={"callers": {"default": {"rate_per_minute": 1, "burst": len(asked)}}}) as s:
+        for method, path in asked:
+            true(as_uid(OTHER_UID, s.call, method, path).status != 429, f"{method} {path} has no place in the burst")
+        for method, path in asked:
+            as_uid(OTHER_UID, s.call, method, path).has(429, "rate_limited")
+        for _ in range(2 * len(asked)):
+            as_uid(OTHER_UID, s.get, "/livez").has(200)
 
 
 @test("one caller's crowd does not take another's turn", who="root", limit=90)

@@ -2,12 +2,14 @@
 """What is no HTTP or no JSON is refused, in time, and harms nobody else."""
 
 import json
+import resource
 import socket
 import time
 
 from harness import *  # noqa: F403
-from service import Service, call, read_all
+from service import OTHER_UID, Service, TOKEN, as_uid, bearer, call, one_token_config, read_all, tcp_call
 
+LARGE = {"profile": "base", "command": ["true"], "network": "none"}  # with a stdin
 GOOD = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
@@ -80,30 +82,37 @@ def _():
         still_serves(s)
 
 
-@test("bodies of many callers together have a cap, too; what was held is given back")
-def _():
+def send_most(sock, seconds):
+    """Nearly all of a large request; the status of what it is answered with, None if the rest is waited for."""
     head = b"POST /v1/runs HTTP/1.1\r\nHost: x\r\nContent-Length: 33554432\r\n\r\n"
+    try:
+        sock.sendall(head + b" " * (31 << 20))
+        sock.settimeout(seconds)
+        return status_of(sock.recv(4096))
+    except TimeoutError:
+        return None
+    except OSError:
+        return status_of(sock.recv(4096))
+
+
+@test("what a caller sends and doesn't finish has a cap; others have room, and what was held is given back", who="root", limit=90)
+def _():
     with Service(config={"body_max": "32M", "stdin_max": "32M", "receive_timeout": "60s"}) as s:
-        callers, answers = [], []
-        for _ in range(10):
-            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-            sock.settimeout(60 * SLOW)
-            sock.connect(s.socket)
-            callers.append(sock)
-            try:
-                sock.sendall(head + b" " * (31 << 20))
-                sock.settimeout(0.05 * SLOW)
-                answers.append(status_of(sock.recv(4096)))
-            except TimeoutError:
-                answers.append(None)  # it waits for the rest
-            except OSError:
-                answers.append(status_of(sock.recv(4096)))
-        equal(answers[:3], [None] * 3, "the first ones")
-        equal(set(answers[-3:]), {503}, "the last ones")
+        callers = [s.connect_as(OTHER_UID) for _ in range(6)]
+        answers = [send_most(sock, 0.2 * SLOW) for sock in callers]
+        true(answers[:3] == [None] * 3 and answers[-2:] == [429] * 2, f"128 MiB have room; the answers are {answers}")
+        large = {**LARGE, "stdin": "x" * (20 << 20)}
+        as_uid(OTHER_UID + 1, s.post, large).has(200)
+        s.post(large).has(200)
         for sock in callers:
             sock.close()
-        still_serves(s)
-        wait_until(lambda: s.run("1", stdin="x" * (20 << 20)).status == 200, "room for a large one again", 20)
+        wait_until(lambda: as_uid(OTHER_UID, s.post, large).status == 200, "room for a large one again", 20)
+
+
+@test("a request as large as the largest cap is received", limit=90)
+def _():
+    with Service(config={"body_max": "256M", "stdin_max": "200M"}) as s:
+        s.post({**LARGE, "stdin": "x" * (150 << 20)}).has(200)
 
 
 @test("a request that does not become whole in time is refused, and holds up nobody")
@@ -156,6 +165,28 @@ def _():
             sock.close()
 
 
+@test("connections that a caller doesn't use leave room for others, and for root", who="root", limit=90)
+def _():
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    with Folder() as f:
+        config = one_token_config(f, receive_timeout="60s")
+        port = int(config["tcp"].split(":")[1])
+        with Service(config=config) as s:
+            strangers = [socket.create_connection(("127.0.0.1", port)) for _ in range(300)]
+            tcp_call(port, "GET", "/v1/runs", headers=bearer(TOKEN)).has(200)
+            idle = [s.connect_as(OTHER_UID) for _ in range(300)]
+            as_uid(OTHER_UID, s.get, "/livez").has(429, "too_many_waiting")
+            as_uid(OTHER_UID + 1, s.get, "/livez").has(200)
+            for uid in range(1, 5):
+                idle += [s.connect_as(OTHER_UID + uid) for _ in range(300)]
+            as_uid(OTHER_UID + 5, s.get, "/livez").has(503, "queue_full")
+            still_serves(s)
+            for sock in strangers + idle:
+                sock.close()
+            wait_until(lambda: as_uid(OTHER_UID, s.get, "/livez").status == 200, "room again", 20)
+
+
 @test("a caller that has said all and closed its half still gets its answer")
 def _():
     body = json.dumps({"profile": "base", "command": ["/bin/sh", "-c", "sleep 0.5; echo x"], "network": "none"}).encode()
@@ -190,3 +221,7 @@ def _():
             answer = s.raw(b"POST /v1/runs HTTP/1.1\r\nHost: x\r\n" + head + b"0\r\n\r\n" + inner)
             lacks(answer, b"smuggled", "the answer")
             still_serves(s)
+        length = b"Content-Length: 0\r\nContent-Length: %d\r\n\r\n" % len(inner)
+        answer = s.raw(b"POST /v1/runs HTTP/1.1\r\nHost: x\r\n" + length + inner)
+        equal(status_of(answer), 400, "the status")
+        lacks(answer, b"smuggled", "the answer")

@@ -105,6 +105,11 @@ class Service:
     def write_config(self, config):
         self.folder.file("serve.json", json.dumps({"probe_interval": "1h", "socket_mode": "0666", "pool": {}, **config}))
 
+    def reload(self, config):
+        self.write_config(config)
+        self.signal(signal.SIGHUP)
+        harness.wait_until(lambda: "was read again" in self.said(), "the reload")
+
     def start(self):
         words = ["serve", "--socket", self.socket, "--config", self.folder / "serve.json", *self.options]
         self.log = open(self.log_path, "ab")
@@ -146,6 +151,17 @@ class Service:
             self.folder.__exit__()
 
     # --- calling ------------------------------------------------------------
+
+    def connect_as(self, uid):
+        """A bare connection of another user's; for root.  What counts is who connects."""
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        os.seteuid(uid)
+        try:
+            sock.connect(self.socket)
+        finally:
+            os.seteuid(0)
+        sock.settimeout(60 * SLOW)
+        return sock
 
     def connect(self, timeout=60):
         return Connection(self.socket, timeout)

@@ -2,10 +2,12 @@
 """Events as they happen."""
 
 import json
+import re
+import socket
 import time
 
 from harness import *  # noqa: F403
-from service import Service
+from service import OTHER_UID, Service, as_uid, read_all
 
 NDJSON = {"Accept": "application/x-ndjson"}
 
@@ -104,3 +106,54 @@ def _():
     equal(events[-1]["result"]["status"], "cancelled", "status")
     came, dropped = text_bytes(events), any(event["type"] == "dropped" for event in events)
     equal(came == events[-1]["result"]["stdout"]["bytes"], not dropped, f"all came ({came} bytes)")
+
+
+def await_closed(s, why):
+    """The only connection is the question itself."""
+    wait_until(lambda: s.metric("cejail_connections") <= 1, why, 20)
+
+
+@test("an answer that nobody reads isn't kept for long, and the run's end is known all the same")
+def _():
+    with Service(config={"receive_timeout": "1s"}) as s:
+        for size, headers in ((1 << 20, {}), (300 << 10, NDJSON)):  # so few events don't hold up the program
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+                sock.settimeout(20 * SLOW)
+                sock.connect(s.socket)
+                body = json.dumps(body_of(f"head -c {size} /dev/zero | tr '\\0' x", id="mine", max_output="1M")).encode()
+                fields = {"Host": "x", "Content-Length": len(body), **headers}
+                sock.sendall(b"POST /v1/runs HTTP/1.1\r\n" + "".join(f"{k}: {v}\r\n" for k, v in fields.items()).encode() + b"\r\n" + body)
+                s.await_state("mine", "finished")
+                await_closed(s, "the end of a connection whose answer nobody reads")
+                answer = read_all(sock)
+            true(0 < len(answer) < size, f"{len(answer)} bytes of an answer that was given up")
+            contains(s.said(), "doesn't read its answer", "the log")
+
+
+@test("what waits for a caller that reads nothing has a cap; then it is refused, and others are answered", who="root", limit=120)
+def _():
+    # a control character takes six bytes in an answer: 96 MiB, of 128 that may wait for one caller
+    large = body_of(f"head -c {16 << 20} /dev/zero | tr '\\0' '\\1' > /box/out/x", artifacts=True, id="mine")
+    request = b"POST /v1/runs HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n%s\r\n"
+    body = json.dumps(large).encode()
+    with Service() as s:
+        with s.connect_as(OTHER_UID) as sock:
+            sock.sendall(request % (len(body), b"") + body)
+            wait_until(lambda: [run["state"] for run in as_uid(OTHER_UID, s.runs)] == ["finished"], "the first run's end")
+            second = {**large, "id": "second"}
+            as_uid(OTHER_UID, s.post, second).has(429, "too_many_waiting")
+            equal(as_uid(OTHER_UID, s.get, "/v1/runs/second").has(200).json["status"], "exited", "how it ended")
+            lines = as_uid(OTHER_UID, post_for_lines, s, second)
+            equal((lines[0]["type"], lines[-1]["type"], lines[-1]["error"]["code"]), ("start", "error", "too_many_waiting"), "the events")
+            as_uid(OTHER_UID + 1, s.post, {**large, "id": "theirs"}).has(200)
+            head = sock.recv(65536)
+            length = int(re.search(rb"Content-Length: ([0-9]+)", head)[1])
+            rest = length - (len(head) - head.index(b"\r\n\r\n") - 4)
+            while rest > 0:
+                rest -= len(sock.recv(1 << 20))
+            true(length > 96 << 20, f"the first answer has {length} bytes")
+        as_uid(OTHER_UID, s.post, second).has(200)
+
+
+def post_for_lines(s, body):
+    return s.call("POST", "/v1/runs", body, NDJSON).lines

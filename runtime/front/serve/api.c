@@ -113,7 +113,7 @@ static struct account *account_by_token(struct service *s, struct exchange *x)
 		exchange_refuse(x, API_UNAUTHORIZED, NULL, NULL, 0);
 	else if (!a)
 		exchange_refuse(x, API_QUEUE_FULL, NULL, NULL, 1000);
-	return a;
+	return a && exchange_adopt(x, a->name) ? a : NULL;
 }
 
 /* NULL: refused. */
@@ -183,8 +183,20 @@ static void refuse_route(struct exchange *x, const char *allow)
 	exchange_reply(x, &reply);
 }
 
+static bool has_its_rate(struct api_call *c)
+{
+	uint64_t retry_ms = 0;
+	enum refusal refusal =
+	    account_take(c->account, exchange_body_size(c->exchange), clock_ms(), &retry_ms);
+
+	if (refusal != REFUSAL_NONE)
+		exchange_refuse(c->exchange, api_code_of(refusal), NULL, NULL, retry_ms);
+	return refusal == REFUSAL_NONE;
+}
+
 /* Once when the headers are in, once when all is: rights may have changed, and accounts move. */
-static const struct route *let_in(struct service *s, struct exchange *x, struct api_call *out)
+static const struct route *let_in(struct service *s, struct exchange *x, bool is_whole,
+				  struct api_call *out)
 {
 	char allow[64];
 	const char *name = "";
@@ -193,6 +205,8 @@ static const struct route *let_in(struct service *s, struct exchange *x, struct 
 
 	*out = (struct api_call){ .service = s, .exchange = x, .name = name };
 	if (!is_clear(x)) {
+		/* what comes next may be the rest of it */
+		exchange_end_after(x);
 		exchange_refuse(
 		    x, API_BAD_REQUEST,
 		    "the request does not say in one way where it ends, or whom it is for", NULL,
@@ -205,7 +219,7 @@ static const struct route *let_in(struct service *s, struct exchange *x, struct 
 	}
 	if (!route || !route->is_open) {
 		out->account = find_account(s, x);
-		if (!out->account)
+		if (!out->account || ((is_whole || !route) && !has_its_rate(out)))
 			return NULL;
 	}
 	if (!route)
@@ -217,13 +231,13 @@ static void on_begun(void *context, struct exchange *x)
 {
 	struct api_call call;
 
-	(void)let_in(context, x, &call);
+	(void)let_in(context, x, false, &call);
 }
 
 static void on_whole(void *context, struct exchange *x)
 {
 	struct api_call call;
-	const struct route *route = let_in(context, x, &call);
+	const struct route *route = let_in(context, x, true, &call);
 
 	if (route)
 		route->handle(&call);

@@ -2,8 +2,8 @@
 /*
  * /v1/runs and /v1/profiles.  Acts: reads profiles, takes runs, replies.
  *
- * Of a new run everything is judged here, before a process is made for it: its rate, its size, its
- * JSON, its rights, the ceilings of what it asks, whether there is room to wait.
+ * Of a new run everything is judged here, before a process is made for it: its size, its JSON, its
+ * rights, the ceilings of what it asks, whether there is room to wait.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,19 +70,11 @@ static bool is_json(const struct exchange *x)
 
 /* --- judging, step by step; each returns whether it goes on ---------------------- */
 
-static bool has_its_rate(struct posted *p)
+static bool is_in_time(struct posted *p)
 {
-	struct api_call *c = p->call;
-	uint64_t retry_ms = 0;
-
-	if (c->service->is_draining) {
+	if (p->call->service->is_draining)
 		refuse(p, API_DRAINING, NULL, DRAIN_RETRY_MS);
-		return false;
-	}
-	enum refusal refusal = account_take(c->account, p->size, clock_ms(), &retry_ms);
-	if (refusal != REFUSAL_NONE)
-		refuse(p, api_code_of(refusal), NULL, retry_ms);
-	return refusal == REFUSAL_NONE;
+	return !p->call->service->is_draining;
 }
 
 static bool reads_well(struct posted *p)
@@ -244,7 +236,7 @@ void api_post_run(struct api_call *c)
 
 	config_init(&p.asked);
 	p.body = exchange_take_body(c->exchange, &p.size);
-	if (has_its_rate(&p) && reads_well(&p) && may_use_profile(&p) && is_within_rights(&p) &&
+	if (is_in_time(&p) && reads_well(&p) && may_use_profile(&p) && is_within_rights(&p) &&
 	    is_let_by_file(&p) && has_room(&p, id))
 		take(&p, id);
 	free(p.body);

@@ -237,6 +237,8 @@ static void start(struct flight *f, uint64_t now_ms)
 		return;
 	}
 	free(take_ptr(f->body));
+	if (f->exchange)
+		exchange_drop_body(f->exchange);
 	if (f->terms.wall_ms > 0)
 		f->deadline_ms = now_ms + f->terms.wall_ms + FLIGHT_GRACE_MS;
 	TAILQ_INSERT_TAIL(&s->flights->flying, f, link);

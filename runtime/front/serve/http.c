@@ -14,9 +14,11 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
+#include "runtime/base/text.h"
 #include "runtime/front/serve/http_parts.h"
 #include "runtime/front/serve/slog.h"
 
@@ -64,17 +66,6 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **socket_c
 	}
 }
 
-static bool has_room_for(const struct http *h, struct http_caller caller)
-{
-	size_t same = 0;
-
-	for (const struct exchange *x = h->exchanges; x; x = x->next)
-		if (x->caller.is_tcp == caller.is_tcp &&
-		    (caller.is_tcp || x->caller.uid == caller.uid))
-			same++;
-	return h->count < HTTP_CONNECTIONS_MAX && same < HTTP_PER_CALLER_MAX;
-}
-
 static bool read_caller(int fd, bool is_tcp, struct http_caller *out)
 {
 	struct ucred peer = { .uid = (uid_t)-1 };
@@ -87,6 +78,44 @@ static bool read_caller(int fd, bool is_tcp, struct http_caller *out)
 		return false;
 	out->uid = peer.uid;
 	return true;
+}
+
+/* Who is too slow is told so, where a reply can still be told from anything else. */
+static void end_late(struct exchange *x)
+{
+	if (x->phase == PHASE_HEADERS || x->phase == PHASE_BODY) {
+		exchange_count(x, API_RECEIVE_TIMEOUT);
+		http_answer_raw(x->fd, API_RECEIVE_TIMEOUT, x->trace.request_id);
+	} else if (x->phase == PHASE_WHOLE) {
+		slog(SLOG_INFO, x->trace.request_id, "the caller doesn't read its answer");
+	}
+	x->is_abandoned = true;
+	x->deadline_ms = 0;
+	(void)shutdown(x->fd, SHUT_RDWR); /* MHD sees the end and closes it */
+}
+
+/* NULL: refused. */
+static struct exchange *create_exchange(struct http *h, struct http_caller caller, int fd)
+{
+	struct exchange *x = calloc(1, sizeof(*x));
+	enum api_code why = API_QUEUE_FULL;
+
+	if (x) {
+		*x = (struct exchange){ .http = h,
+					.caller = caller,
+					.is_ours = !caller.is_tcp &&
+						   (caller.uid == 0 || caller.uid == geteuid()),
+					.fd = fd,
+					.deadline_ms = clock_ms() + h->receive_ms,
+					.watch = WATCH_NULL };
+		why = http_may_connect(x);
+	}
+	if (why == API_CODE_COUNT)
+		return x;
+	free(x);
+	h->ops.replied(h->ops.context, api_rows[why].http_status, why);
+	http_answer_raw(fd, why, NULL);
+	return NULL;
 }
 
 void http_add(struct http *h, int fd, bool is_tcp)
@@ -103,19 +132,14 @@ void http_add(struct http *h, int fd, bool is_tcp)
 		cj_close(&fd);
 		return;
 	}
-	struct exchange *x = has_room_for(h, caller) ? calloc(1, sizeof(*x)) : NULL;
+	struct exchange *stranger = is_tcp ? http_find_stranger(h) : NULL;
+	if (stranger)
+		end_late(stranger); /* to refuse the new one would keep out who has a token */
+	struct exchange *x = create_exchange(h, caller, fd);
 	if (!x) {
-		h->ops.replied(h->ops.context, api_rows[API_QUEUE_FULL].http_status,
-			       API_QUEUE_FULL);
-		http_answer_raw(fd, API_QUEUE_FULL, NULL);
 		cj_close(&fd);
 		return;
 	}
-	*x = (struct exchange){ .http = h,
-				.caller = caller,
-				.fd = fd,
-				.deadline_ms = clock_ms() + h->receive_ms,
-				.watch = WATCH_NULL };
 	link_exchange(h, x);
 	h->adding = x;
 	if (MHD_add_connection(h->daemon, fd, &peer.any, size) != MHD_YES && x == h->exchanges &&
@@ -153,6 +177,18 @@ static void copy_text(char *out, size_t room, const char *text)
 	(void)snprintf(out, room, "%s", strlen(text) < room ? text : "");
 }
 
+/* With the NUL behind it.  It is not taken at once: who only says a length holds nothing. */
+static size_t body_room(const struct exchange *x)
+{
+	const char *length = exchange_header(x, "Content-Length");
+	struct cj_error ignored = { 0 };
+	uint64_t size = 0;
+
+	if (!length || parse_u64(length, 0, x->http->body_max, &size, &ignored) < 0)
+		size = x->http->body_max;
+	return (size_t)size + 1;
+}
+
 static void begin(struct exchange *x, const char *url, const char *method)
 {
 	struct cj_error err = { 0 };
@@ -163,35 +199,40 @@ static void begin(struct exchange *x, const char *url, const char *method)
 	if (trace_adopt(exchange_header(x, "X-Request-Id"), exchange_header(x, "traceparent"),
 			&x->trace, &err) < 0)
 		slog_failure(SLOG_WARNING, "", &err, "mint a request id");
+	x->most = body_room(x);
 	x->http->ops.begun(x->http->ops.context, x);
 }
 
-static bool make_room(struct exchange *x, size_t room)
+/* Why there is none, else API_CODE_COUNT. */
+static enum api_code make_room(struct exchange *x, size_t needed)
 {
-	struct http *h = x->http;
+	size_t room = 2 * needed < x->most ? 2 * needed : x->most;
 
-	if (room <= x->room)
-		return true;
-	room *= 2;
-	char *grown = room - x->room <= HTTP_BODIES_MAX - h->bodies ? realloc(x->body, room) : NULL;
+	if (needed <= x->room)
+		return API_CODE_COUNT;
+	if (room < needed)
+		room = needed; /* a reload has raised the cap meanwhile */
+	enum api_code why = http_may_hold(x, room - x->room);
+	if (why != API_CODE_COUNT)
+		return why;
+	char *grown = realloc(x->body, room);
 	if (!grown)
-		return false;
-	h->bodies += room - x->room;
-	x->charged += room - x->room;
+		return API_QUEUE_FULL;
 	x->body = grown;
-	x->room = room;
-	return true;
+	x->room = x->body_held = room;
+	return API_CODE_COUNT;
 }
 
-/* Why it can't be taken: past what one request may have, or all of them; else API_CODE_COUNT. */
+/* Why it can't be taken: past what a request, a caller or all may have; else API_CODE_COUNT. */
 static enum api_code add_body(struct exchange *x, const char *bytes, size_t size)
 {
 	size_t max = x->http->body_max; /* a reload may have lowered it meanwhile */
 
 	if (size > max || x->size > max - size)
 		return API_TOO_LARGE;
-	if (!make_room(x, x->size + size + 1))
-		return API_QUEUE_FULL;
+	enum api_code why = make_room(x, x->size + size + 1);
+	if (why != API_CODE_COUNT)
+		return why;
 	memcpy(x->body + x->size, bytes, size);
 	x->size += size;
 	x->body[x->size] = '\0';
@@ -205,7 +246,7 @@ static enum MHD_Result queue_response(struct exchange *x)
 	MHD_destroy_response(x->response); /* MHD holds it now, or nobody does */
 	x->response = NULL;
 	x->phase = PHASE_WHOLE;
-	x->deadline_ms = 0;
+	exchange_set_deadline(x);
 	return rc;
 }
 
@@ -281,18 +322,6 @@ static void on_daemon_ready(struct watch *w, uint32_t events)
 {
 	(void)events;
 	watch_owner(w, struct http, watch)->wants_run = true;
-}
-
-/* Who is too slow is told so, where a reply can still be told from anything else. */
-static void end_late(struct exchange *x)
-{
-	if (x->phase == PHASE_HEADERS || x->phase == PHASE_BODY) {
-		exchange_count(x, API_RECEIVE_TIMEOUT);
-		http_answer_raw(x->fd, API_RECEIVE_TIMEOUT, x->trace.request_id);
-	}
-	x->is_abandoned = true;
-	x->deadline_ms = 0;
-	(void)shutdown(x->fd, SHUT_RDWR); /* MHD sees the end and closes it */
 }
 
 int http_tick(struct http *h, uint64_t now_ms)

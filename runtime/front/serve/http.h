@@ -19,12 +19,14 @@
 #include "runtime/front/serve/trace.h"
 
 #define HTTP_CONNECTIONS_MAX 1024
-#define HTTP_PER_CALLER_MAX  512        /* one uid, or all of TCP */
+#define HTTP_STRANGERS_MAX   64         /* TCP connections that have shown no token */
 #define HTTP_IDLE_MS         60000      /* between two requests on a connection */
 #define HTTP_STREAM_MAX      (1u << 20) /* of events that wait for a slow caller */
 #define HTTP_STREAM_BEHIND   (HTTP_STREAM_MAX / 4)
 #define HTTP_PATH_MAX        256
-#define HTTP_BODIES_MAX      (256u << 20) /* of all requests that aren't answered yet */
+#define HTTP_BYTES_MAX       (512u << 20) /* of all requests and replies; http_share.c */
+#define HTTP_SMALL           (32u << 10)  /* finds room always: the connections bound it */
+#define HTTP_SEND_RATE       (256u << 10) /* bytes a second; who reads slower isn't waited for */
 
 struct http;
 struct exchange;
@@ -78,14 +80,24 @@ struct http_caller exchange_caller(const struct exchange *x);
 const struct trace *exchange_trace(const struct exchange *x);
 uint64_t exchange_whole_us(const struct exchange *x); /* when it was */
 bool exchange_is_answered(const struct exchange *x);
-/* The caller's to free; the exchange has none then. */
+/* Its TCP connection is a token's from now on.  False: refused, that caller has too many. */
+bool exchange_adopt(struct exchange *x, const char *token_name);
+size_t exchange_body_size(const struct exchange *x);
+/*
+ * The caller's to free; the exchange has none then.  It counts as held for who sent it until
+ * exchange_drop_body(), at last until the answer.
+ */
 char *exchange_take_body(struct exchange *x, size_t *out_size);
+void exchange_drop_body(struct exchange *x);
 
 /* --- the reply, once -------------------------------------------------------- */
 
+/* Refused instead, if it is more than may wait for its caller. */
 void exchange_reply(struct exchange *x, const struct http_reply *reply);
 void exchange_refuse(struct exchange *x, enum api_code code, const char *message, const char *hint,
 		     uint64_t retry_after_ms);
+/* The connection ends with the reply that is about to be given. */
+void exchange_end_after(struct exchange *x);
 
 /* `gone` is called if the caller goes away before it was answered; x is nobody's from then on. */
 void exchange_hold(struct exchange *x, void (*gone)(void *holder), void *holder);
@@ -95,6 +107,9 @@ void exchange_begin_stream(struct exchange *x, void (*taken)(void *holder));
 bool exchange_is_streaming(const struct exchange *x);
 /* So much waits for the caller already that whoever puts should wait for taken(). */
 bool exchange_is_behind(const struct exchange *x);
-/* False: the caller is too slow, and this is left out.  `must`: whatever waits already. */
+/*
+ * False: the caller is too slow, and this is left out.  `must`: whatever waits already, as long as
+ * its caller may hold so much.
+ */
 bool exchange_put(struct exchange *x, const char *bytes, size_t size, bool must);
 void exchange_end_stream(struct exchange *x);

@@ -6,10 +6,12 @@
 #include <strings.h>
 #include <sys/socket.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/front/serve/http_parts.h"
 
-#define STREAM_BLOCK (32u << 10)
+#define STREAM_BLOCK  HTTP_SMALL
+#define RETRY_SOON_MS 1000
 
 struct header_count {
 	const char *name;
@@ -76,11 +78,34 @@ bool exchange_is_answered(const struct exchange *x)
 	return x->is_answered;
 }
 
+bool exchange_adopt(struct exchange *x, const char *token_name)
+{
+	if (strcmp(x->token_name, token_name) == 0)
+		return true;
+	(void)snprintf(x->token_name, sizeof(x->token_name), "%s", token_name);
+	enum api_code why = http_may_connect(x);
+	if (why == API_CODE_COUNT)
+		return true;
+	exchange_end_after(x);
+	exchange_refuse(x, why, NULL, NULL, RETRY_SOON_MS);
+	return false;
+}
+
+size_t exchange_body_size(const struct exchange *x)
+{
+	return x->size;
+}
+
 char *exchange_take_body(struct exchange *x, size_t *out_size)
 {
 	*out_size = x->size;
 	x->size = x->room = 0;
 	return take_ptr(x->body);
+}
+
+void exchange_drop_body(struct exchange *x)
+{
+	x->body_held = 0;
 }
 
 /* --- suspending ------------------------------------------------------------- */
@@ -146,10 +171,9 @@ void exchange_clear(struct exchange *x)
 	x->response = NULL;
 	x->body = NULL;
 	x->stream = (struct stream){ 0 };
-	x->http->bodies -= x->charged;
-	x->size = x->room = x->charged = 0;
+	x->size = x->room = x->body_held = x->reply_held = 0;
 	x->phase = PHASE_IDLE;
-	x->is_answered = false;
+	x->is_answered = x->ends_after = false;
 }
 
 /* --- replies ---------------------------------------------------------------- */
@@ -158,6 +182,21 @@ static void add_header(struct MHD_Response *r, const char *name, const char *val
 {
 	if (value && value[0])
 		(void)MHD_add_response_header(r, name, value); /* no memory: a reply without it */
+}
+
+void exchange_set_deadline(struct exchange *x)
+{
+	const struct stream *s = &x->stream;
+	uint64_t bytes = s->is_on ? s->end - s->start : x->reply_held;
+
+	x->deadline_ms = 0; /* a stream goes on as long as its run does */
+	if (!s->is_on || s->has_ended)
+		x->deadline_ms = clock_ms() + x->http->receive_ms + bytes * 1000 / HTTP_SEND_RATE;
+}
+
+void exchange_end_after(struct exchange *x)
+{
+	x->ends_after = true;
 }
 
 void exchange_count(struct exchange *x, enum api_code code)
@@ -174,6 +213,8 @@ static void set_response(struct exchange *x, struct MHD_Response *r, unsigned st
 	add_header(r, "X-Content-Type-Options", "nosniff");
 	if (status == MHD_HTTP_UNAUTHORIZED)
 		add_header(r, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
+	if (x->ends_after)
+		add_header(r, MHD_HTTP_HEADER_CONNECTION, "close");
 	x->response = r;
 	x->status = status;
 	x->is_answered = true;
@@ -212,6 +253,17 @@ static void send_reply(struct exchange *x, const struct http_reply *reply)
 
 void exchange_reply(struct exchange *x, const struct http_reply *reply)
 {
+	size_t bytes = reply->text ? reply->skip + reply->size : 0;
+	enum api_code why = http_may_hold(x, bytes);
+
+	if (why != API_CODE_COUNT) {
+		free(reply->text);
+		exchange_refuse(x, why, "too many answers wait to be read, so this one has no room",
+				"read answers as they come; GET /v1/runs/ID tells how a run ended",
+				RETRY_SOON_MS);
+		return;
+	}
+	x->reply_held = bytes;
 	x->http->ops.replied(x->http->ops.context, reply->status, API_CODE_COUNT);
 	send_reply(x, reply);
 }
@@ -243,12 +295,12 @@ void http_answer_raw(int fd, enum api_code code, const char *request_id)
 	auto_free char *text = api_error_text(code, NULL, NULL, request_id, &size);
 	if (!text)
 		return;
-	int used =
-	    snprintf(head, sizeof(head),
-		     "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\n"
-		     "Content-Length: %zu\r\nX-Request-Id: %s\r\n%sConnection: close\r\n\r\n",
-		     row->http_status, MHD_get_reason_phrase_for(row->http_status), size,
-		     request_id, row->http_status == 503 ? "Retry-After: 1\r\n" : "");
+	int used = snprintf(
+	    head, sizeof(head),
+	    "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\n"
+	    "Content-Length: %zu\r\nX-Request-Id: %s\r\n%sConnection: close\r\n\r\n",
+	    row->http_status, MHD_get_reason_phrase_for(row->http_status), size, request_id,
+	    row->http_status == 429 || row->http_status == 503 ? "Retry-After: 1\r\n" : "");
 	/* As much as goes at once: this caller has had its time. */
 	if (send(fd, head, (size_t)used, MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE) == used)
 		(void)send(fd, text, size, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -313,7 +365,7 @@ bool exchange_put(struct exchange *x, const char *bytes, size_t size, bool must)
 	struct stream *s = &x->stream;
 	size_t waiting = s->end - s->start;
 
-	if (!must && waiting + size > HTTP_STREAM_MAX)
+	if (must ? http_may_hold(x, size) != API_CODE_COUNT : waiting + size > HTTP_STREAM_MAX)
 		return false;
 	if (s->start > 0 && s->end + size > s->room) {
 		memmove(s->bytes, s->bytes + s->start, waiting);
@@ -338,5 +390,6 @@ void exchange_end_stream(struct exchange *x)
 	x->stream.has_ended = true;
 	x->holder = NULL; /* the caller may still go away: nobody's loss now */
 	loop_unwatch(x->http->loop, &x->watch);
+	exchange_set_deadline(x);
 	exchange_resume(x);
 }

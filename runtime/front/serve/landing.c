@@ -33,17 +33,23 @@ void flight_tell_dropped(struct flight *f)
 		f->dropped = 0;
 }
 
+static void put_error(const struct flight *f, struct exchange *x, enum api_code why)
+{
+	size_t size = 0;
+	auto_free char *line = api_error_line(why, flight_request_id(f), &size);
+
+	if (line)
+		(void)exchange_put(x, line, size, true);
+}
+
 static void answer_failure(struct flight *f, enum api_code why)
 {
 	struct exchange *x = take_ptr(f->exchange);
-	size_t size = 0;
 
 	if (f->landed)
 		f->landed(f->context, NULL, 0, why);
 	if (x && exchange_is_streaming(x)) {
-		auto_free char *line = api_error_line(why, flight_request_id(f), &size);
-		if (line)
-			(void)exchange_put(x, line, size, true);
+		put_error(f, x, why);
 		exchange_end_stream(x);
 	} else if (x) {
 		exchange_refuse(x, why, NULL, NULL,
@@ -67,8 +73,10 @@ static void answer_result(struct flight *f, const char *line, size_t size)
 		return;
 	if (exchange_is_streaming(x)) {
 		flight_tell_dropped(f);
-		(void)exchange_put(x, line, size, true);
-		(void)exchange_put(x, "\n", 1, true);
+		if (exchange_put(x, line, size, true))
+			(void)exchange_put(x, "\n", 1, true);
+		else
+			put_error(f, x, API_TOO_MANY_WAITING);
 		exchange_end_stream(x);
 	} else {
 		reply.text = malloc(size + 1);

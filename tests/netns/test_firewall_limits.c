@@ -35,7 +35,8 @@ static int connect_and_close(const struct lab *lab, const struct ip *to)
 {
 	auto_fd int fd = -1;
 	int code = lab_connect(lab->jail, to, LAB_PORT, LAB_WAIT_MS, &fd);
-	auto_fd int peer = code == 0 ? accept(lab->listener4, NULL, NULL) : -1;
+	int peer = code == 0 ? accept(lab->listener4, NULL, NULL) : -1;
+	cj_close(&peer);
 	return code;
 }
 

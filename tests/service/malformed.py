@@ -100,7 +100,8 @@ def _():
     with Service(config={"body_max": "32M", "stdin_max": "32M", "receive_timeout": "60s"}) as s:
         callers = [s.connect_as(OTHER_UID) for _ in range(6)]
         answers = [send_most(sock, 0.2 * SLOW) for sock in callers]
-        true(answers[:3] == [None] * 3 and answers[-2:] == [429] * 2, f"128 MiB have room; the answers are {answers}")
+        # 128 MiB have room; each takes 31 to 32, as it happens to come in
+        true(answers[:3] == [None] * 3 and set(answers[3:]) <= {None, 429} and answers.count(429) >= 2, f"the answers are {answers}")
         large = {**LARGE, "stdin": "x" * (20 << 20)}
         as_uid(OTHER_UID + 1, s.post, large).has(200)
         s.post(large).has(200)

@@ -269,12 +269,11 @@ def _():
                 words = ("--remote", s.socket, "--id", name, "-t", str(3 * SLOW if end == "limit" else 1000), f"--json={f / name}")
                 started.append((name, start("run", *words, "-p", "base", "--network", "none", "--max-output", "8K", "--", "yes", stdout=away)))
                 os.close(away)
-        for name, process in started:
-            if name.endswith("signal"):
-                s.await_state(name, "running")
-                process.send_signal(signal.SIGINT)
-        for name, process in started:
+        ended = [run for run in started if run[0].endswith("limit")]
+        for name, process in ended + [run for run in started if run not in ended]:
             tried()
+            if (name, process) not in ended:  # by now there is more output than nobody has read
+                process.send_signal(signal.SIGINT)
             done = finish(process, 20)
             with open(f / name, encoding="utf-8") as file:
                 value = parse_result(file.read())

@@ -211,7 +211,7 @@ static void a_full_page_is_well_formed_and_bounded(void **state)
 		metrics_count_run(m, name, i % TIER_COUNT, &s, (uint64_t)i * i * i);
 		metrics_count_pool(m, name, i % TIER_COUNT, i / 3 % TIER_COUNT);
 		metrics_count_http(m, i);
-		metrics_count_refusal(m, i % REFUSAL_COUNT);
+		metrics_count_refusal(m, i % API_CODE_COUNT);
 	}
 	auto_free char *page = page_of(m, &g);
 	check_page(page);
@@ -312,7 +312,7 @@ static void all_else_is_shown(void **state)
 				  .has_probed = true,
 				  .probe_succeeded = true,
 				  .probe_age_ms = 8 };
-	metrics_count_refusal(m, REFUSAL_CEILING);
+	metrics_count_refusal(m, API_ABOVE_CEILING);
 	metrics_count_pool(m, "python", TIER_INTERPRETER, TIER_JAIL);
 	metrics_count_audit_failure(m);
 	metrics_count_http(m, 200);
@@ -384,6 +384,17 @@ static void the_alert_rules_name_only_what_there_is(void **state)
 	assert_true(alerts >= 6 && names >= alerts);
 }
 
+static void every_refusal_has_a_name_of_its_own(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < API_CODE_COUNT; i++) {
+		assert_int_equal(strspn(api_rows[i].code, "abcdefghijklmnopqrstuvwxyz_"),
+				 strlen(api_rows[i].code));
+		for (size_t k = 0; k < i; k++)
+			assert_string_not_equal(api_rows[i].code, api_rows[k].code);
+	}
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -395,6 +406,7 @@ int main(void)
 		CASE(what_never_ran_has_no_times),
 		CASE(no_name_of_a_callers_making_is_a_label),
 		CASE(all_else_is_shown),
+		CASE(every_refusal_has_a_name_of_its_own),
 		CASE(the_process_looks_at_itself),
 		CASE(the_alert_rules_name_only_what_there_is),
 	};

@@ -175,12 +175,12 @@ static void more_than_a_caller_may_have_waiting_are_refused(void **state)
 	struct world *w = *state;
 
 	for (int i = 0; i < 8; i++) {
-		assert_int_equal(runs_admit(&w->runs, &w->a, 100), REFUSAL_NONE);
+		assert_int_equal(runs_admit(&w->runs, &w->a, 100), API_CODE_COUNT);
 		(void)add(w, &w->a);
 	}
-	assert_int_equal(runs_admit(&w->runs, &w->a, 100), REFUSAL_CALLER);
-	assert_int_equal(runs_admit(&w->runs, &w->b, 100), REFUSAL_NONE);
-	assert_int_equal(runs_admit(&w->runs, &w->b, 8), REFUSAL_QUEUE);
+	assert_int_equal(runs_admit(&w->runs, &w->a, 100), API_TOO_MANY_WAITING);
+	assert_int_equal(runs_admit(&w->runs, &w->b, 100), API_CODE_COUNT);
+	assert_int_equal(runs_admit(&w->runs, &w->b, 8), API_QUEUE_FULL);
 }
 
 static void nobody_waits_longer_than_the_limit(void **state)

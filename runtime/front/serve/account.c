@@ -13,23 +13,6 @@
 
 #define TOKEN_DISTINCT_MIN 8 /* 32 random hexadecimal digits have fewer once in 10^12 times */
 
-const char *const refusal_names[] = {
-	[REFUSAL_NONE] = "none",
-	[REFUSAL_RATE] = "rate_limited",
-	[REFUSAL_CALLER] = "too_many_waiting",
-	[REFUSAL_QUEUE] = "queue_full",
-	[REFUSAL_QUEUE_TIMEOUT] = "queue_timeout",
-	[REFUSAL_DRAINING] = "draining",
-	[REFUSAL_AUDIT] = "audit_unavailable",
-	[REFUSAL_UNAUTHORIZED] = "unauthorized",
-	[REFUSAL_PROFILE] = "forbidden_profile",
-	[REFUSAL_CEILING] = "above_ceiling",
-	[REFUSAL_HOST_PATH] = "forbidden_host_path",
-	[REFUSAL_TOO_LARGE] = "too_large",
-	[REFUSAL_BAD_REQUEST] = "bad_request",
-};
-static_assert(LENGTH(refusal_names) == REFUSAL_COUNT, "every refusal has a name");
-
 /* --- rights ----------------------------------------------------------------- */
 
 void callers_init(struct callers *c)
@@ -127,21 +110,20 @@ static uint64_t price_of(const struct rights *r, size_t body_bytes)
 	return price < full ? price : full;
 }
 
-enum refusal account_take(struct account *a, size_t body_bytes, uint64_t now_ms,
-			  uint64_t *out_retry_ms)
+bool account_take(struct account *a, size_t body_bytes, uint64_t now_ms, uint64_t *out_retry_ms)
 {
 	uint64_t rate = a->rights->rate_per_minute, price = price_of(a->rights, body_bytes);
 
 	*out_retry_ms = 0;
 	refill(a, now_ms);
 	if (rate == 0)
-		return REFUSAL_NONE;
+		return true;
 	if (a->credit >= price) {
 		a->credit -= price;
-		return REFUSAL_NONE;
+		return true;
 	}
 	*out_retry_ms = (price - a->credit + rate - 1) / rate;
-	return REFUSAL_RATE;
+	return false;
 }
 
 bool account_may_run(const struct account *a)

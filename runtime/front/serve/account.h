@@ -100,31 +100,11 @@ struct account *account_of_token(struct accounts *a, const struct callers *c, co
 /* 32 to 1024 printable characters, not the same few again and again; fails with what to do. */
 int token_check(const char *token, size_t size, struct cj_error *err);
 
-/* Why a request is not taken, or not now. */
-enum refusal {
-	REFUSAL_NONE,
-	REFUSAL_RATE,          /* 429 */
-	REFUSAL_CALLER,        /* 429: this caller has enough waiting */
-	REFUSAL_QUEUE,         /* 503: everybody's queue is full */
-	REFUSAL_QUEUE_TIMEOUT, /* 503: it has waited long enough */
-	REFUSAL_DRAINING,      /* 503 */
-	REFUSAL_AUDIT,         /* 503 */
-	REFUSAL_UNAUTHORIZED,  /* 401 */
-	REFUSAL_PROFILE,       /* 403 */
-	REFUSAL_CEILING,       /* 403 */
-	REFUSAL_HOST_PATH,     /* 403 */
-	REFUSAL_TOO_LARGE,     /* 413 */
-	REFUSAL_BAD_REQUEST,   /* 400 */
-	REFUSAL_COUNT
-};
-extern const char *const refusal_names[REFUSAL_COUNT]; /* metrics' reason, the error's code */
-
 /*
  * Takes a request from the bucket, or says when it has enough again; *out_retry_ms >= 1 then.  Each
  * ACCOUNT_BODY_UNIT of its body counts as one more, up to all that the bucket can hold.
  */
-enum refusal account_take(struct account *a, size_t body_bytes, uint64_t now_ms,
-			  uint64_t *out_retry_ms);
+bool account_take(struct account *a, size_t body_bytes, uint64_t now_ms, uint64_t *out_retry_ms);
 bool account_may_run(const struct account *a);
 bool account_may_wait(const struct account *a);
 

@@ -186,12 +186,11 @@ static void refuse_route(struct exchange *x, const char *allow)
 static bool has_its_rate(struct api_call *c)
 {
 	uint64_t retry_ms = 0;
-	enum refusal refusal =
-	    account_take(c->account, exchange_body_size(c->exchange), clock_ms(), &retry_ms);
 
-	if (refusal != REFUSAL_NONE)
-		exchange_refuse(c->exchange, api_code_of(refusal), NULL, NULL, retry_ms);
-	return refusal == REFUSAL_NONE;
+	if (account_take(c->account, exchange_body_size(c->exchange), clock_ms(), &retry_ms))
+		return true;
+	exchange_refuse(c->exchange, API_RATE_LIMITED, NULL, NULL, retry_ms);
+	return false;
 }
 
 /* Once when the headers are in, once when all is: rights may have changed, and accounts move. */
@@ -248,8 +247,8 @@ static void on_replied(void *context, unsigned status, enum api_code code)
 	struct service *s = context;
 
 	metrics_count_http(s->metrics, status);
-	if (code < API_CODE_COUNT && api_rows[code].refusal != REFUSAL_NONE)
-		metrics_count_refusal(s->metrics, api_rows[code].refusal);
+	if (code < API_CODE_COUNT)
+		metrics_count_refusal(s->metrics, code);
 }
 
 struct http_ops api_ops(struct service *s)

@@ -10,48 +10,34 @@
 #include "runtime/base/json.h"
 
 const struct api_row api_rows[API_CODE_COUNT] = {
-	[API_BAD_REQUEST] = { "bad_request", 400, REFUSAL_BAD_REQUEST,
-			      "the request can't be understood" },
-	[API_UNAUTHORIZED] = { "unauthorized", 401, REFUSAL_UNAUTHORIZED,
-			       "a bearer token is missing or wrong" },
-	[API_FORBIDDEN_ORIGIN] = { "forbidden_origin", 403, REFUSAL_NONE,
-				   "web pages may not call this service" },
-	[API_FORBIDDEN_PROFILE] = { "forbidden_profile", 403, REFUSAL_PROFILE,
+	[API_BAD_REQUEST] = { "bad_request", 400, "the request can't be understood" },
+	[API_UNAUTHORIZED] = { "unauthorized", 401, "a bearer token is missing or wrong" },
+	[API_FORBIDDEN_ORIGIN] = { "forbidden_origin", 403, "web pages may not call this service" },
+	[API_FORBIDDEN_PROFILE] = { "forbidden_profile", 403,
 				    "this caller may not use the profile" },
-	[API_ABOVE_CEILING] = { "above_ceiling", 403, REFUSAL_CEILING,
+	[API_ABOVE_CEILING] = { "above_ceiling", 403,
 				"the request asks for more than this caller may have" },
-	[API_FORBIDDEN_HOST_PATH] = { "forbidden_host_path", 403, REFUSAL_HOST_PATH,
+	[API_FORBIDDEN_HOST_PATH] = { "forbidden_host_path", 403,
 				      "this caller may not name what is on the host" },
-	[API_NOT_FOUND] = { "not_found", 404, REFUSAL_NONE, "there is no such thing here" },
-	[API_METHOD_NOT_ALLOWED] = { "method_not_allowed", 405, REFUSAL_NONE,
-				     "this can't be done with it" },
-	[API_RECEIVE_TIMEOUT] = { "receive_timeout", 408, REFUSAL_NONE,
-				  "the request did not arrive in time" },
-	[API_ID_IN_USE] = { "id_in_use", 409, REFUSAL_NONE, "a run with this id is going on" },
-	[API_TOO_LARGE] = { "too_large", 413, REFUSAL_TOO_LARGE, "the request is too large" },
-	[API_UNSUPPORTED_MEDIA_TYPE] = { "unsupported_media_type", 415, REFUSAL_NONE,
+	[API_NOT_FOUND] = { "not_found", 404, "there is no such thing here" },
+	[API_METHOD_NOT_ALLOWED] = { "method_not_allowed", 405, "this can't be done with it" },
+	[API_RECEIVE_TIMEOUT] = { "receive_timeout", 408, "the request did not arrive in time" },
+	[API_ID_IN_USE] = { "id_in_use", 409, "a run with this id is going on" },
+	[API_TOO_LARGE] = { "too_large", 413, "the request is too large" },
+	[API_UNSUPPORTED_MEDIA_TYPE] = { "unsupported_media_type", 415,
 					 "the body must be application/json" },
-	[API_RATE_LIMITED] = { "rate_limited", 429, REFUSAL_RATE, "this caller asks too often" },
-	[API_TOO_MANY_WAITING] = { "too_many_waiting", 429, REFUSAL_CALLER,
+	[API_RATE_LIMITED] = { "rate_limited", 429, "this caller asks too often" },
+	[API_TOO_MANY_WAITING] = { "too_many_waiting", 429,
 				   "this caller has enough waiting: requests, runs, or answers to be read" },
-	[API_QUEUE_FULL] = { "queue_full", 503, REFUSAL_QUEUE,
+	[API_QUEUE_FULL] = { "queue_full", 503,
 			     "too much is waiting: requests, runs, or answers to be read" },
-	[API_DRAINING] = { "draining", 503, REFUSAL_DRAINING, "the service is being stopped" },
-	[API_QUEUE_TIMEOUT] = { "queue_timeout", 503, REFUSAL_QUEUE_TIMEOUT,
-				"the run waited too long for its turn" },
-	[API_AUDIT_UNAVAILABLE] = { "audit_unavailable", 503, REFUSAL_AUDIT,
+	[API_DRAINING] = { "draining", 503, "the service is being stopped" },
+	[API_QUEUE_TIMEOUT] = { "queue_timeout", 503, "the run waited too long for its turn" },
+	[API_AUDIT_UNAVAILABLE] = { "audit_unavailable", 503,
 				    "the run can't be put on record, so it has no result" },
-	[API_INTERNAL] = { "internal", 500, REFUSAL_NONE,
+	[API_INTERNAL] = { "internal", 500,
 			   "the service failed; its log has the reason under the request id" },
 };
-
-enum api_code api_code_of(enum refusal refusal)
-{
-	for (enum api_code code = 0; code < API_CODE_COUNT; code++)
-		if (api_rows[code].refusal == refusal)
-			return code;
-	return API_INTERNAL;
-}
 
 static char *finish(struct json_writer *w, size_t *out_size)
 {

@@ -7,8 +7,6 @@
 
 #include <stddef.h>
 
-#include "runtime/front/serve/account.h"
-
 enum api_code {
 	API_BAD_REQUEST,
 	API_UNAUTHORIZED,
@@ -29,17 +27,15 @@ enum api_code {
 	API_QUEUE_TIMEOUT,
 	API_AUDIT_UNAVAILABLE,
 	API_INTERNAL,
-	API_CODE_COUNT
+	API_CODE_COUNT /* also: it is none */
 };
 
 struct api_row {
 	const char *code;
 	unsigned http_status;
-	enum refusal refusal; /* how it is counted; REFUSAL_NONE: as no refusal of a run */
-	const char *message;  /* where there is nothing better to say */
+	const char *message; /* where there is nothing better to say */
 };
 extern const struct api_row api_rows[API_CODE_COUNT];
-enum api_code api_code_of(enum refusal refusal);
 
 /*
  * {"error":{...}} and a newline, malloc'ed; NULL: no memory.  `message` and `hint` may be NULL.

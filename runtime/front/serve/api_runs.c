@@ -163,10 +163,10 @@ static bool has_room(struct posted *p, char id[static PLAN_ID_MAX])
 		refuse(p, API_ID_IN_USE, NULL, 0);
 		return false;
 	}
-	enum refusal refusal = runs_admit(&s->runs, p->call->account, s->config->queue);
-	if (refusal != REFUSAL_NONE)
-		refuse(p, api_code_of(refusal), NULL, RETRY_SOON_MS);
-	return refusal == REFUSAL_NONE;
+	enum api_code why = runs_admit(&s->runs, p->call->account, s->config->queue);
+	if (why != API_CODE_COUNT)
+		refuse(p, why, NULL, RETRY_SOON_MS);
+	return why == API_CODE_COUNT;
 }
 
 static bool wants_events(const struct exchange *x)

@@ -4,6 +4,7 @@
 
 #include <microhttpd.h>
 
+#include "runtime/front/serve/account.h"
 #include "runtime/front/serve/http.h"
 
 enum phase {

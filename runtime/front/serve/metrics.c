@@ -63,7 +63,7 @@ struct metrics {
 	size_t nprofiles;
 	uint64_t runs[METRICS_PROFILES_MAX + 1][STATUS_COUNT];
 	uint64_t pool[METRICS_PROFILES_MAX + 1][TIER_COUNT][TIER_COUNT]; /* wanted, got */
-	uint64_t refusals[REFUSAL_COUNT];
+	uint64_t refusals[API_CODE_COUNT];
 	uint64_t http[HTTP_STATUS_MAX + 1];
 	struct histogram run, memory, setup[TIER_COUNT], request[TIER_COUNT];
 	uint64_t cpu_us, denied_packets, denied_syscalls, audit_failures;
@@ -108,7 +108,7 @@ void metrics_count_run(struct metrics *m, const char *profile, enum tier tier,
 			s->usage.memory_peak_bytes);
 }
 
-void metrics_count_refusal(struct metrics *m, enum refusal why)
+void metrics_count_refusal(struct metrics *m, enum api_code why)
 {
 	m->refusals[why]++;
 }
@@ -192,8 +192,8 @@ static void put_pool_requests(struct page *p, const char *name)
 
 static void put_refusals(struct page *p, const char *name)
 {
-	for (size_t i = REFUSAL_NONE + 1; i < REFUSAL_COUNT; i++)
-		(void)fprintf(p->out, "%s{reason=\"%s\"} %" PRIu64 "\n", name, refusal_names[i],
+	for (size_t i = 0; i < API_CODE_COUNT; i++)
+		(void)fprintf(p->out, "%s{reason=\"%s\"} %" PRIu64 "\n", name, api_rows[i].code,
 			      p->m->refusals[i]);
 }
 
@@ -382,7 +382,7 @@ static const struct family {
 	{ "cejail_queue_depth", "gauge", "Requests that wait.", put_queue },
 	{ "cejail_queue_limit", "gauge", "As many may wait.", put_queue_max },
 	{ "cejail_connections", "gauge", "Open connections.", put_connections },
-	{ "cejail_rejected_total", "counter", "Requests that were not taken, by reason.",
+	{ "cejail_rejected_total", "counter", "Requests that were refused, by the error's code.",
 	  put_refusals },
 	{ "cejail_network_denied_packets_total", "counter", "Packets that jails' rules refused.",
 	  put_packets },

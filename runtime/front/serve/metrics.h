@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "runtime/base/error.h"
-#include "runtime/front/serve/account.h"
+#include "runtime/front/serve/api_error.h"
 #include "runtime/front/serve/job.h"
 
 #define METRICS_PROFILES_MAX 32
@@ -25,7 +25,7 @@ void metrics_destroy(struct metrics **m);
 void metrics_count_run(struct metrics *m, const char *profile, enum tier tier,
 		       const struct summary *s,
 		       uint64_t request_us); /* from the whole request to its result */
-void metrics_count_refusal(struct metrics *m, enum refusal why);
+void metrics_count_refusal(struct metrics *m, enum api_code why);
 void metrics_count_pool(struct metrics *m, const char *profile, enum tier wanted, enum tier got);
 void metrics_count_audit_failure(struct metrics *m);
 void metrics_count_http(struct metrics *m, unsigned http_status);

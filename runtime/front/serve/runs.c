@@ -59,11 +59,11 @@ void runs_fini(struct runs *r)
 			runs_drop(r, run);
 }
 
-enum refusal runs_admit(const struct runs *r, const struct account *a, unsigned queue_max)
+enum api_code runs_admit(const struct runs *r, const struct account *a, unsigned queue_max)
 {
 	if (!account_may_wait(a))
-		return REFUSAL_CALLER;
-	return r->counts[RUN_QUEUED] >= queue_max ? REFUSAL_QUEUE : REFUSAL_NONE;
+		return API_TOO_MANY_WAITING;
+	return r->counts[RUN_QUEUED] >= queue_max ? API_QUEUE_FULL : API_CODE_COUNT;
 }
 
 struct run *runs_add(struct runs *r, const char *id, struct account *a, const char *profile,

@@ -15,6 +15,7 @@
 
 #include "profiles/plan.h"
 #include "runtime/front/serve/account.h"
+#include "runtime/front/serve/api_error.h"
 #include "runtime/front/serve/job.h"
 #include "runtime/front/serve/trace.h"
 
@@ -51,8 +52,8 @@ struct runs {
 void runs_init(struct runs *r);
 void runs_fini(struct runs *r);
 
-/* May one more of this caller wait or run? */
-enum refusal runs_admit(const struct runs *r, const struct account *a, unsigned queue_max);
+/* May one more of this caller wait or run?  API_CODE_COUNT: yes. */
+enum api_code runs_admit(const struct runs *r, const struct account *a, unsigned queue_max);
 
 struct run_times {
 	uint64_t now_ms;  /* monotonic */

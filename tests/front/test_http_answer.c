@@ -84,6 +84,24 @@ static void a_body_has_a_length_or_chunks_or_goes_on_to_the_end(void **state)
 	assert_answer("HTTP/1.1 200 OK\nContent-Length: 0\n\n", 200, "", "");
 }
 
+static void any_number_of_chunks_is_an_answer(void **state)
+{
+	(void)state;
+	static char text[8 * HTTP_HEAD_MAX] =
+	    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+	static const char chunk[] = "1\r\nx\r\n";
+	struct http_answer answer;
+	struct body body;
+	struct cj_error err;
+	size_t used = strlen(text);
+
+	for (size_t i = 0; i < HTTP_HEAD_MAX / 3; i++, used += sizeof(chunk) - 1)
+		memcpy(text + used, chunk, sizeof(chunk) - 1);
+	memcpy(text + used, "0\r\n\r\n", 6);
+	assert_int_equal(read_in_pieces(text, 1000, &answer, &body, &err), 0);
+	assert_int_equal(body.size, HTTP_HEAD_MAX / 3);
+}
+
 static void what_only_says_go_on_is_no_answer(void **state)
 {
 	(void)state;
@@ -169,6 +187,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_body_has_a_length_or_chunks_or_goes_on_to_the_end),
+		cmocka_unit_test(any_number_of_chunks_is_an_answer),
 		cmocka_unit_test(what_only_says_go_on_is_no_answer),
 		cmocka_unit_test(what_follows_an_answer_is_not_looked_at),
 		cmocka_unit_test(when_to_come_back_is_a_number_of_seconds),

@@ -177,11 +177,10 @@ static int feed_line(struct http_answer *r, const char *bytes, size_t size, size
 {
 	const char *end = memchr(bytes, '\n', size);
 	size_t part = end ? (size_t)(end - bytes) : size;
+	bool is_between_chunks = r->part == HTTP_CHUNK_SIZE || r->part == HTTP_CHUNK_END;
 
-	r->head_size += part + 1;
-	if (r->line_size + part >= sizeof(r->line) ||
-	    (r->part != HTTP_CHUNK_SIZE && r->part != HTTP_CHUNK_END &&
-	     r->head_size > HTTP_HEAD_MAX))
+	r->head_size += is_between_chunks ? 0 : part + 1; /* there may be any number of chunks */
+	if (r->line_size + part >= sizeof(r->line) || r->head_size > HTTP_HEAD_MAX)
 		return refuse(err, "its head is too long");
 	if (memchr(bytes, '\0', part))
 		return refuse(err, "its head has a NUL");

@@ -83,7 +83,8 @@ static void check_rights(const struct rights *r)
 				      r->wall_ms,      r->disk_bytes, r->output_bytes };
 	for (size_t i = 0; i < sizeof(ceilings) / sizeof(ceilings[0]); i++)
 		assert(ceilings[i] == CEILING_NONE || ceilings[i] < (uint64_t)1 << 62);
-	check_bound("callers.NAME", "concurrent", r->concurrent);
+	if (r->concurrent != CONCURRENT_HALF)
+		check_bound("callers.NAME", "concurrent", r->concurrent);
 	check_bound("callers.NAME", "queued", r->queued);
 	check_bound("callers.NAME", "rate_per_minute", r->rate_per_minute);
 	check_bound("callers.NAME", "burst", r->burst);

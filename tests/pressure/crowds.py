@@ -31,7 +31,7 @@ def holdings():
     with open("/proc/self/status", encoding="ascii") as file:
         words = dict(line.split(":", 1) for line in file)
     with open("/proc/self/mountinfo", encoding="utf-8") as file:
-        mounts = len(file.readlines())
+        mounts = sum("/run/user/" not in line for line in file)  # they come and go with logins
     return {"descriptors": len(os.listdir("/proc/self/fd")), "children": len(children_of(os.getpid())), "mounts": mounts,
             "threads": int(words["Threads"])}  # fmt: skip
 
@@ -108,7 +108,8 @@ mount -t tmpfs none /dev/shm || exit 97
 for kind in {' '.join(KINDS)}; do echo {room} > /proc/sys/user/max_${{kind}}_namespaces || exit 98; done
 i=0
 while [ $i -lt {count} ]; do
-	"$@" run -q -p base --network none -- /bin/true || exit 99
+	# the kernel gives some back a moment later; what leaks never comes back
+	"$@" run -q -p base --network none -- /bin/true || {{ sleep 2; "$@" run -q -p base --network none -- /bin/true; }} || exit 99
 	i=$((i+1))
 done
 echo fine"""

@@ -3,6 +3,7 @@
 broken places to write to.  Each run works, or is refused with one line and 125, and nothing is left."""
 
 import contextlib
+import errno
 import json
 import os
 import resource
@@ -255,7 +256,17 @@ def tight(memory):
     finally:
         wait_until(lambda: not has_processes(path), "the end of every process", 5)
         for base, _, _ in os.walk(path, topdown=False):
-            os.rmdir(base)
+            wait_until(lambda base=base: is_removed(base), f"the end of '{base}'", 5)
+
+
+def is_removed(path):
+    try:
+        os.rmdir(path)
+    except OSError as error:
+        if error.errno == errno.EBUSY:
+            return False  # its last process is gone a moment later
+        raise
+    return True
 
 
 def has_processes(path):

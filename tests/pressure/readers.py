@@ -5,10 +5,8 @@ in time, with one result that is right."""
 import contextlib
 import fcntl
 import os
-import pty
 import shutil
 import signal
-import socket
 import termios
 import time
 
@@ -34,18 +32,6 @@ def read_result(path):
 
 
 # --- a reader that never reads ---------------------------------------------------------------------
-
-
-def unread(kind, size=None):
-    """(the end to give away, the end to keep and never read)"""
-    if kind == "terminal":
-        ours, theirs = pty.openpty()
-        return theirs, ours
-    if kind == "pipe":
-        reader, writer = os.pipe()
-        return writer, reader
-    a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM if kind == "socket" else socket.SOCK_SEQPACKET)
-    return a.detach(), b.detach()
 
 
 KINDS = ("terminal", "pipe", "socket", "packet socket")

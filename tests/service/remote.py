@@ -245,18 +245,6 @@ def _():
 KINDS = ("terminal", "pipe", "socket")
 
 
-def unread(kind):
-    """(the end to give away, the end to keep and never read)"""
-    if kind == "terminal":
-        ours, theirs = pty.openpty()
-        return theirs, ours
-    if kind == "pipe":
-        reader, writer = os.pipe()
-        return writer, reader
-    a, b = socket.socketpair()
-    return a.detach(), b.detach()
-
-
 @test("a reader that never reads doesn't hold up the end, at the time limit or after a signal", limit=120)
 def _():
     with Service() as s, Folder() as f, contextlib.ExitStack() as kept:

@@ -11,9 +11,11 @@ import ctypes
 import glob
 import json
 import os
+import pty
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 import time
@@ -308,6 +310,21 @@ def wait_until(condition, what, seconds=10):
             return value
         time.sleep(0.01)
     raise Failure(f"waited {seconds * SLOW:.0f} s in vain for {what}")
+
+
+# --- who takes the output ---------------------------------------------------
+
+
+def unread(kind):
+    """(the end to give away, the end to keep and never read)"""
+    if kind == "terminal":
+        ours, theirs = pty.openpty()
+        return theirs, ours
+    if kind == "pipe":
+        reader, writer = os.pipe()
+        return writer, reader
+    a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM if kind == "socket" else socket.SOCK_SEQPACKET)
+    return a.detach(), b.detach()
 
 
 # --- nothing stays behind ---------------------------------------------------

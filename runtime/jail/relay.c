@@ -16,7 +16,7 @@
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
 
-#define TERMINAL_MAX (128 * 1024) /* more than a terminal holds back: drivers/tty/tty_buffer.c */
+#define TERMINAL_MAX (128 * 1024) /* more than a terminal holds back: drivers/tty/pty.c */
 
 void relay_init(struct relay *r)
 {

@@ -457,6 +457,13 @@ static bool has_output_left(const struct jail *j)
 	return false;
 }
 
+/* Of a stream that is complete, so that there is an end of it: relay_complete(). */
+static void take_what_is_there(struct watch *w, size_t i)
+{
+	while (w->j->relays[i].in_fd >= 0 && pump(w, i))
+		;
+}
+
 /* Nobody takes what is left: it is counted and kept for the result, and said to be lost. */
 static void forget_readers(struct watch *w)
 {
@@ -470,8 +477,7 @@ static void forget_readers(struct watch *w)
 			unwatch(w, relay_source(i, true));
 			relay_end_out(r);
 		}
-		while (r->in_fd >= 0 && pump(w, i))
-			;
+		take_what_is_there(w, i);
 	}
 }
 
@@ -491,8 +497,7 @@ static int drain(struct watch *w, struct cj_error *err)
 
 	for (size_t i = RELAY_STDOUT; i < RELAY_COUNT; i++) {
 		relay_complete(&j->relays[i]);
-		while (j->relays[i].in_fd >= 0 && pump(w, i))
-			;
+		take_what_is_there(w, i);
 	}
 	while (has_output_left(j) && !w->was_signalled && !w->is_idle)
 		if (wait_once(w, err) < 0)

@@ -28,7 +28,7 @@
 #include "runtime/jail/state.h"
 #include "runtime/jail/verdict.h"
 
-#define TICK_MS      20   /* between two samples of what no cgroup holds */
+#define TICK_MS      20   /* between two looks at what the kernel doesn't hold by itself */
 #define BLIND_MAX    50   /* samples in a row that didn't see all */
 #define KILL_WAIT_MS 5000 /* a process in an uninterruptible call ends late, not never */
 #define READER_MS    5000 /* past the time limit: so long may the output's reader take nothing */
@@ -52,7 +52,8 @@ struct watch {
 	struct outcome *out;
 	struct pollfd fds[SOURCE_COUNT]; /* fd -1: not watched */
 	uint64_t wall_at_ms, tick_at_ms; /* on clock_ms(); 0: never */
-	struct sampler *sampler;         /* NULL: the kernel counts */
+	bool has_to_look;                /* at the jail's processes: no cgroup counts for us */
+	struct sampler *sampler;         /* for their CPU time */
 	unsigned blind;
 	struct watched seen;
 	bool was_signalled; /* nobody wants to wait for a slow reader any more */
@@ -182,8 +183,9 @@ static int on_tick(struct watch *w, struct cj_error *err)
 {
 	struct jail *j = w->j;
 	const struct limits_spec *limits = &j->plan->limits;
-	struct sample now;
-	w->blind = sample_take(j->proc_fd, j->box_fd, w->sampler, &now) ? 0 : w->blind + 1;
+	struct sample now = { 0 };
+	if (w->has_to_look)
+		w->blind = sample_take(j->proc_fd, j->box_fd, w->sampler, &now) ? 0 : w->blind + 1;
 	now.cpu_ms = cpu_ms_of(j, &now);
 	sample_raise(&w->seen.peak, &now);
 
@@ -416,9 +418,13 @@ static void open_watch(struct watch *w)
 
 	if (j->program->limits.wall_ms > 0)
 		w->wall_at_ms = j->started_ms + j->program->limits.wall_ms;
-	if (j->limits[LIMIT_MEMORY].by == BY_SUPERVISOR || j->plan->limits.cpu_ms > 0)
+	bool is_memory_ours = j->limits[LIMIT_MEMORY].by == BY_SUPERVISOR;
+	bool has_cpu_limit = j->plan->limits.cpu_ms > 0;
+	bool is_cpu_ours = has_cpu_limit && j->cgroup.dir_fd < 0;
+	w->has_to_look = is_memory_ours || is_cpu_ours;
+	if (w->has_to_look || has_cpu_limit)
 		w->tick_at_ms = clock_ms() + TICK_MS;
-	if (j->plan->limits.cpu_ms > 0 && j->cgroup.dir_fd < 0)
+	if (is_cpu_ours)
 		w->sampler = sampler_create(); /* without it a little less is seen */
 }
 

@@ -16,31 +16,16 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
-
-static unsigned allocations, refused; /* the number of the one that is refused; 0: none */
-
-static inline bool is_refused(void)
-{
-	bool is_turn = ++allocations == refused;
-	if (is_turn)
-		errno = ENOMEM;
-	return is_turn;
-}
+#include "tests/failing.h"
 
 #define NO_MEMORY(type, name, params, args, failure)                                               \
-	type __real_##name params;                                                                 \
-	type __wrap_##name params;                                                                 \
-	type __wrap_##name params                                                                  \
-	{                                                                                          \
-		return is_refused() ? (failure) : __real_##name args;                              \
-	}
+	FAILS(type, name, params, args, failure, ENOMEM)
 
 NO_MEMORY(void *, arena_alloc, (struct arena * a, size_t size), (a, size), NULL)
 NO_MEMORY(void *, arena_array, (struct arena * a, size_t count, size_t size), (a, count, size),
@@ -61,7 +46,7 @@ char *__wrap_arena_printf(struct arena *a, const char *fmt, ...)
 	int size = vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	assert_in_range(size, 0, sizeof(text) - 1);
-	return is_refused() ? NULL : __real_arena_strdup(a, text);
+	return is_next(ENOMEM) ? NULL : __real_arena_strdup(a, text);
 }
 
 /* `work` begins anew at each call and gives back what it took, also when it fails. */
@@ -69,20 +54,20 @@ static inline void fail_each_allocation(int (*work)(void *context, struct cj_err
 					void *context)
 {
 	struct cj_error err;
-	for (unsigned turn = 1; turn < 100000; turn++) {
+	for (fail_at = 1; fail_at < 100000; fail_at++) {
 		err = (struct cj_error){ 0 };
-		allocations = 0;
-		refused = turn;
+		*calls = 0;
+		is_armed = true;
 		int rc = work(context, &err);
-		refused = 0;
-		if (allocations < turn) {
+		is_armed = false;
+		if (*calls < fail_at) {
 			if (rc < 0)
 				fail_msg("with memory, too: %s", err.msg);
-			assert_true(turn > 1);
+			assert_true(fail_at > 1);
 			return;
 		}
 		if (rc != -ENOMEM)
-			print_error("allocation %u: %d, '%s'\n", turn, rc, err.msg);
+			print_error("allocation %d: %d, '%s'\n", fail_at, rc, err.msg);
 		assert_int_equal(rc, -ENOMEM);
 		assert_int_equal(err.code, ENOMEM);
 		assert_non_null(strstr(err.msg, "Cannot allocate memory"));

@@ -29,14 +29,14 @@ void *__real_realloc(void *old, size_t size);
 void *__wrap_realloc(void *old, size_t size);
 void *__wrap_realloc(void *old, size_t size)
 {
-	return !is_yajl && is_refused() ? NULL : __real_realloc(old, size);
+	return !is_yajl && is_next(ENOMEM) ? NULL : __real_realloc(old, size);
 }
 
 void *__real_malloc(size_t size);
 void *__wrap_malloc(size_t size);
 void *__wrap_malloc(size_t size)
 {
-	return !is_yajl && is_refused() ? NULL : __real_malloc(size);
+	return !is_yajl && is_next(ENOMEM) ? NULL : __real_malloc(size);
 }
 
 int __real_json_parse(const char *name, const char *text, size_t size, struct arena *a,
@@ -99,11 +99,13 @@ static int run_all(struct jail *jail, struct outcome *out, struct cj_error *err)
 static int run_once(const struct plan *plan, struct outcome *out, struct cj_error *err)
 {
 	struct jail *jail = NULL;
-	allocations = 0;
+	*calls = 0;
+	is_armed = true;
 	int rc = jail_prepare(plan, unique_id(), &jail, err);
 	if (rc == 0)
 		rc = run_all(jail, out, err);
 	jail_destroy(&jail);
+	is_armed = false;
 	return rc;
 }
 
@@ -119,18 +121,17 @@ static void every_allocation_that_fails_fails_the_run_or_changes_nothing(void **
 	plan.network.uplink = UPLINK_NONE;
 	plan.network.ports = &port;
 	plan.network.nports = 1;
-	unsigned turn = 1, failures = 0;
-	for (bool is_over = false; !is_over; turn++) {
+	unsigned failures = 0;
+	fail_at = 1;
+	for (bool is_over = false; !is_over; fail_at++) {
 		unsigned long before = open_descriptors();
 		struct cj_error err = { 0 };
 		struct outcome out;
 		outcome_init(&out, "memory", 4096);
-		refused = turn;
 		int rc = run_once(&plan, &out, &err);
-		is_over = allocations + INIT_MAY_ALLOCATE_MORE < turn;
-		refused = 0;
+		is_over = *calls + INIT_MAY_ALLOCATE_MORE < fail_at;
 		if (rc < 0 && !strstr(err.msg, "Cannot allocate memory"))
-			print_error("allocation %u: %s\n", turn, err.msg);
+			print_error("allocation %d: %s\n", fail_at, err.msg);
 		assert_true(rc == 0 || strstr(err.msg, "Cannot allocate memory"));
 		assert_true(rc < 0 || (out.status == STATUS_EXITED && out.exit_code == 3));
 		assert_true(!is_over || rc == 0);
@@ -138,7 +139,7 @@ static void every_allocation_that_fails_fails_the_run_or_changes_nothing(void **
 		outcome_fini(&out);
 		assert_nothing_held(before);
 	}
-	print_message("%u allocations, %u of them fatal\n", allocations, failures);
+	print_message("%d allocations, %u of them fatal\n", *calls, failures);
 	assert_true(failures > 10);
 }
 

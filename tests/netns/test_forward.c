@@ -22,6 +22,7 @@
 
 #include "netns/loopback.h"
 #include "runtime/base/scope.h"
+#include "tests/failing.h"
 #include "tests/netns/turns.h"
 
 #define PORT   80 /* below 1024: init has CAP_NET_BIND_SERVICE over its namespace */
@@ -34,26 +35,7 @@ int __wrap_accept4(int fd, struct sockaddr *address, socklen_t *size, int flags)
 static int accept_error; /* what accept4(2) says; 0: the truth */
 static unsigned accepts;
 
-/* Calls of the forward's own while it serves: one of them fails. */
-static bool is_serving;
-static unsigned calls, fail_at; /* from 1; 0: none */
-
-static bool is_next(int code)
-{
-	if (!is_serving || ++calls != fail_at)
-		return false;
-	errno = code;
-	return true;
-}
-
-#define FAILS(type, name, parameters, arguments, failure, code)                                    \
-	type __real_##name parameters;                                                             \
-	type __wrap_##name parameters;                                                             \
-	type __wrap_##name parameters                                                              \
-	{                                                                                          \
-		return is_next(code) ? (failure) : __real_##name arguments;                        \
-	}
-
+/* Calls of the forward's own while it serves. */
 FAILS(void *, malloc, (size_t size), (size), NULL, ENOMEM)
 FAILS(int, epoll_ctl, (int fd, int op, int other, struct epoll_event *event),
       (fd, op, other, event), -1, ENOSPC)
@@ -165,9 +147,9 @@ static int tear_down(void **state)
 
 static int serve(void *world, struct cj_error *err)
 {
-	is_serving = true;
+	is_armed = true;
 	int rc = forward_serve(((struct world *)world)->forward, err);
-	is_serving = false;
+	is_armed = false;
 	return rc;
 }
 
@@ -540,16 +522,16 @@ static void whatever_fails_for_one_connection_the_next_one_works(void **state)
 {
 	struct world *w = world_of(state);
 	unsigned ended = 0;
-	calls = 0;
+	*calls = 0;
 	assert_int_equal(exchange(w), ANSWERED);
-	unsigned needed = calls;
-	for (unsigned turn_of = 1; turn_of <= needed; turn_of++) {
-		calls = 0;
+	int needed = *calls;
+	for (int turn_of = 1; turn_of <= needed; turn_of++) {
+		*calls = 0;
 		fail_at = turn_of;
 		enum exchange seen = exchange(w);
 		fail_at = 0;
 		if (seen == NEITHER)
-			fail_msg("call %u: the client waits for ever", turn_of);
+			fail_msg("call %d: the client waits for ever", turn_of);
 		ended += seen == ENDED;
 		settle(w);
 		assert_int_equal(exchange(w), ANSWERED);

@@ -191,14 +191,20 @@ static inline void inside_outer(const struct rootfs_spec *spec, uid_t caller, co
 	_exit(pid > 0 && waitpid(pid, &status, 0) == pid && status == 0 ? 0 : 1);
 }
 
-/* Runs it all; the result is in *inside_result.  Skips the test where there are no namespaces. */
-static inline void try_inside(const struct rootfs_spec *spec, uid_t caller, void (*body)(void *),
-			      void *arg)
+/* Where parent and child see it. */
+static inline void share_result(void)
 {
 	if (!inside_result)
 		inside_result = mmap(NULL, sizeof(*inside_result), PROT_READ | PROT_WRITE,
 				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(inside_result, MAP_FAILED);
+}
+
+/* Runs it all; the result is in *inside_result.  Skips the test where there are no namespaces. */
+static inline void try_inside(const struct rootfs_spec *spec, uid_t caller, void (*body)(void *),
+			      void *arg)
+{
+	share_result();
 	*inside_result = (struct inside_result){ .end = ENDED_NO_NAMESPACES };
 
 	int ready[2], mapped[2];

@@ -12,48 +12,30 @@
 #include "rootfs/artifacts.h"
 #include "rootfs/inputs.h"
 #include "runtime/base/sys.h"
+#include "tests/failing.h"
 
-static bool is_armed;
-static int calls, fail_at; /* the call that fails, from 1; 0: none */
-
-static bool is_next(int code)
-{
-	if (!is_armed || ++calls != fail_at)
-		return false;
-	errno = code;
-	return true;
-}
-
-#define WRAP(type, name, parameters, arguments, failure, code)                                     \
-	type __real_##name parameters;                                                             \
-	type __wrap_##name parameters;                                                             \
-	type __wrap_##name parameters                                                              \
-	{                                                                                          \
-		return is_next(code) ? (failure) : __real_##name arguments;                        \
-	}
-
-WRAP(int, openat, (int fd, const char *path, int flags, mode_t mode), (fd, path, flags, mode), -1,
-     EIO)
-WRAP(int, fstat, (int fd, struct stat *st), (fd, st), -1, EIO)
-WRAP(int, fstatat, (int fd, const char *path, struct stat *st, int flags), (fd, path, st, flags),
-     -1, EIO)
-WRAP(int, mkdirat, (int fd, const char *path, mode_t mode), (fd, path, mode), -1, EIO)
-WRAP(int, symlinkat, (const char *target, int fd, const char *path), (target, fd, path), -1, EIO)
-WRAP(ssize_t, readlinkat, (int fd, const char *path, char *out, size_t size), (fd, path, out, size),
-     -1, EIO)
-WRAP(int, fchmod, (int fd, mode_t mode), (fd, mode), -1, EIO)
-WRAP(DIR *, fdopendir, (int fd), (fd), NULL, EIO)
-WRAP(struct dirent *, readdir, (DIR * dir), (dir), NULL, EIO)
-WRAP(ssize_t, pread, (int fd, void *bytes, size_t size, off_t at), (fd, bytes, size, at), -1, EIO)
-WRAP(ssize_t, sys_read, (int fd, void *bytes, size_t size), (fd, bytes, size), -1, EIO)
-WRAP(ssize_t, sys_write, (int fd, const void *bytes, size_t size), (fd, bytes, size), -1, EIO)
-WRAP(int, sys_openat2, (int fd, const char *path, int flags, mode_t mode, uint64_t resolve),
-     (fd, path, flags, mode, resolve), -1, EIO)
-WRAP(int, renameat, (int from, const char *old, int to, const char *new), (from, old, to, new), -1,
-     EIO)
-WRAP(ssize_t, getrandom, (void *bytes, size_t size, unsigned flags), (bytes, size, flags), -1, EIO)
-WRAP(void *, malloc, (size_t size), (size), NULL, ENOMEM)
-WRAP(void *, calloc, (size_t count, size_t size), (count, size), NULL, ENOMEM)
+FAILS(int, openat, (int fd, const char *path, int flags, mode_t mode), (fd, path, flags, mode), -1,
+      EIO)
+FAILS(int, fstat, (int fd, struct stat *st), (fd, st), -1, EIO)
+FAILS(int, fstatat, (int fd, const char *path, struct stat *st, int flags), (fd, path, st, flags),
+      -1, EIO)
+FAILS(int, mkdirat, (int fd, const char *path, mode_t mode), (fd, path, mode), -1, EIO)
+FAILS(int, symlinkat, (const char *target, int fd, const char *path), (target, fd, path), -1, EIO)
+FAILS(ssize_t, readlinkat, (int fd, const char *path, char *out, size_t size),
+      (fd, path, out, size), -1, EIO)
+FAILS(int, fchmod, (int fd, mode_t mode), (fd, mode), -1, EIO)
+FAILS(DIR *, fdopendir, (int fd), (fd), NULL, EIO)
+FAILS(struct dirent *, readdir, (DIR * dir), (dir), NULL, EIO)
+FAILS(ssize_t, pread, (int fd, void *bytes, size_t size, off_t at), (fd, bytes, size, at), -1, EIO)
+FAILS(ssize_t, sys_read, (int fd, void *bytes, size_t size), (fd, bytes, size), -1, EIO)
+FAILS(ssize_t, sys_write, (int fd, const void *bytes, size_t size), (fd, bytes, size), -1, EIO)
+FAILS(int, sys_openat2, (int fd, const char *path, int flags, mode_t mode, uint64_t resolve),
+      (fd, path, flags, mode, resolve), -1, EIO)
+FAILS(int, renameat, (int from, const char *old, int to, const char *new), (from, old, to, new), -1,
+      EIO)
+FAILS(ssize_t, getrandom, (void *bytes, size_t size, unsigned flags), (bytes, size, flags), -1, EIO)
+FAILS(void *, malloc, (size_t size), (size), NULL, ENOMEM)
+FAILS(void *, calloc, (size_t count, size_t size), (count, size), NULL, ENOMEM)
 
 /* Of what is written outside the last word comes at close(2): NFS, quotas.  A tmpfs has said it
  * all. */
@@ -113,7 +95,7 @@ static int write_through(void *context, const struct input *in, int fd, struct c
 
 static int copy_in(const char *source, int root_fd, struct cj_error *err)
 {
-	calls = 0;
+	*calls = 0;
 	is_armed = true;
 	int rc = inputs_walk(source, "/box/new/out", 100, write_through, &root_fd, err);
 	is_armed = false;
@@ -126,16 +108,16 @@ static void every_failing_call_fails_a_copy_in(void **state)
 	char *tree = make_tree();
 	assert_int_equal(symlink("a.txt", at(tree, "out/link")), 0);
 	int rc = -1;
-	for (fail_at = 1; rc != 0 || calls >= fail_at; fail_at++) {
+	for (fail_at = 1; rc != 0 || *calls >= fail_at; fail_at++) {
 		struct cj_error err = { 0 };
 		char *root = make_place();
 		int root_fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 		int before = open_count();
 		rc = copy_in(at(tree, "out"), root_fd, &err);
 		assert_int_equal(open_count(), before);
-		if (calls >= fail_at && (rc >= 0 || !says_why(err.msg)))
+		if (*calls >= fail_at && (rc >= 0 || !says_why(err.msg)))
 			fail_msg("call %d went unnoticed: %d '%s'", fail_at, rc, err.msg);
-		assert_true(calls >= fail_at || rc == 0);
+		assert_true(*calls >= fail_at || rc == 0);
 		assert_true(rc < 0 || reads_as(at(root, "box/new/out/sub/b.txt"), "second"));
 		close(root_fd);
 		end_place(root);
@@ -171,7 +153,7 @@ static bool tells_why(const struct artifacts *out)
 static int copy_out(int box_fd, int dest_fd, struct arena *a, struct artifacts *out,
 		    struct cj_error *err)
 {
-	calls = 0;
+	*calls = 0;
 	is_armed = true;
 	int rc = artifacts_collect(box_fd, dest_fd, a, out, err);
 	is_armed = false;
@@ -184,7 +166,7 @@ static void every_failing_call_of_a_copy_out_is_told(void **state)
 	char *tree = make_tree();
 	int box_fd = open(tree, O_RDONLY | O_DIRECTORY | O_CLOEXEC), rc = -1;
 	may_close_fail = true;
-	for (fail_at = 1; rc != 0 || calls >= fail_at; fail_at++) {
+	for (fail_at = 1; rc != 0 || *calls >= fail_at; fail_at++) {
 		struct cj_error err = { 0 };
 		auto_arena struct arena arena = { 0 };
 		struct artifacts out = { 0 };
@@ -193,9 +175,9 @@ static void every_failing_call_of_a_copy_out_is_told(void **state)
 		int before = open_count();
 		rc = copy_out(box_fd, dest_fd, &arena, &out, &err);
 		assert_int_equal(open_count(), before);
-		if (calls >= fail_at && !(rc < 0 ? says_why(err.msg) : tells_why(&out)))
+		if (*calls >= fail_at && !(rc < 0 ? says_why(err.msg) : tells_why(&out)))
 			fail_msg("call %d went unnoticed: %d '%s'", fail_at, rc, err.msg);
-		if (calls < fail_at)
+		if (*calls < fail_at)
 			assert_int_equal(out.count, 2);
 		assert_honest(&out, dest);
 		close(dest_fd);

@@ -10,25 +10,9 @@
 #include <sys/mount.h>
 
 #include "runtime/base/sys.h"
+#include "tests/failing.h"
 
-static int fail_at; /* the call that fails; 0: none.  Copied into the child by fork(2). */
-
-static bool is_next(void)
-{
-	if (!inside_result || ++inside_result->calls != fail_at)
-		return false;
-	errno = EIO;
-	return true;
-}
-
-/* A wrapper is the call itself unless its turn has come. */
-#define WRAP(type, name, parameters, arguments)                                                    \
-	type __real_##name parameters;                                                             \
-	type __wrap_##name parameters;                                                             \
-	type __wrap_##name parameters                                                              \
-	{                                                                                          \
-		return is_next() ? -1 : __real_##name arguments;                                   \
-	}
+#define WRAP(type, name, parameters, arguments) FAILS(type, name, parameters, arguments, -1, EIO)
 
 WRAP(int, fsopen, (const char *type, unsigned flags), (type, flags))
 WRAP(int, fsconfig, (int fd, unsigned command, const char *key, const void *value, int aux),
@@ -55,15 +39,18 @@ WRAP(int, sys_pivot_root, (const char *root, const char *old), (root, old))
 
 static void fail_each_call(const struct rootfs_spec *spec)
 {
+	share_result();
+	calls = &inside_result->calls;
+	is_armed = true;
 	fail_at = 0;
 	run_inside(spec, geteuid(), NULL, NULL);
-	int calls = inside_result->calls;
-	assert_true(calls > 100);
+	int needed = inside_result->calls;
+	assert_true(needed > 100);
 
-	for (fail_at = 1; fail_at <= calls; fail_at++) {
+	for (fail_at = 1; fail_at <= needed; fail_at++) {
 		try_inside(spec, geteuid(), NULL, NULL);
 		if (inside_result->end != ENDED_STAGE)
-			print_error("call %d of %d failed unnoticed\n", fail_at, calls);
+			print_error("call %d of %d failed unnoticed\n", fail_at, needed);
 		assert_int_equal(inside_result->end, ENDED_STAGE);
 		assert_int_equal(inside_result->err.code, EIO);
 		assert_non_null(strstr(inside_result->err.msg, "Input/output error"));

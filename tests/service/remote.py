@@ -257,11 +257,14 @@ def _():
                 words = ("--remote", s.socket, "--id", name, "-t", str(3 * SLOW if end == "limit" else 1000), f"--json={f / name}")
                 started.append((name, start("run", *words, "-p", "base", "--network", "none", "--max-output", "8K", "--", "yes", stdout=away)))
                 os.close(away)
-        ended = [run for run in started if run[0].endswith("limit")]
-        for name, process in ended + [run for run in started if run not in ended]:
+        late = [run for run in started if run[0].endswith("limit")]
+        for _, process in late:
+            process.wait(30 * SLOW)
+        others = [run for run in started if run not in late]
+        for _, process in others:  # by now there is more output than nobody has read
+            process.send_signal(signal.SIGINT)
+        for name, process in late + others:
             tried()
-            if (name, process) not in ended:  # by now there is more output than nobody has read
-                process.send_signal(signal.SIGINT)
             done = finish(process, 20)
             with open(f / name, encoding="utf-8") as file:
                 value = parse_result(file.read())

@@ -171,12 +171,13 @@ def descendants_like(words):
     return found
 
 
-REACH = "import socket; s = socket.socket(socket.AF_UNIX); s.connect('\\0cejail-trick'); print('reached')"
+ABSTRACT = f"cejail-trick-{os.getpid()}"
+REACH = f"import socket; s = socket.socket(socket.AF_UNIX); s.connect('\\0{ABSTRACT}'); print('reached')"
 
 
 @test("an abstract socket of one jail is none in another")
 def _():
-    listen = "import socket, time; s = socket.socket(socket.AF_UNIX); s.bind('\\0cejail-trick'); s.listen(); print('ready', flush=True); time.sleep(60)"
+    listen = f"import socket, time; s = socket.socket(socket.AF_UNIX); s.bind('\\0{ABSTRACT}'); s.listen(); print('ready', flush=True); time.sleep(60)"
     options = ("-q", "--network", "none", "-p", "python", "-c")
     process = start("run", *options, listen)
     equal(process.stdout.readline(), b"ready\n", "the first jail")
@@ -185,7 +186,7 @@ def _():
     process.terminate()
     finish(process)
     with socket.socket(socket.AF_UNIX) as server:
-        server.bind("\0cejail-trick")
+        server.bind("\0" + ABSTRACT)
         server.listen()
         done = subprocess.run([PYTHON, "-I", "-c", REACH], capture_output=True, text=True, check=False)
         equal(done.stdout, "reached\n", "the control")

@@ -169,6 +169,8 @@ int main(void)
 	};
 	tried =
 	    mmap(NULL, sizeof(*tried), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (tried == MAP_FAILED)
+		return 1;
 	calls = &tried->calls;
-	return tried == MAP_FAILED ? 1 : cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,8 @@
 main_dict = dict(globals())  # what this version of Python has in __main__
 
 import sys
+
+started_modules = set(sys.modules)  # a plain start has them, too
 import atexit
 import gc
 import io
@@ -17,9 +19,12 @@ ModuleType = type(sys)
 
 LINK = 3
 NULL = "/dev/null"
+HAS_OWN_DIRECTORY = not (sys.flags.isolated or getattr(sys.flags, "safe_path", False))
 
 
 def preload(names):
+    if HAS_OWN_DIRECTORY:
+        del sys.path[0]  # the working directory: the program's own directory takes its place
     for name in names:
         try:
             __import__(name)
@@ -80,10 +85,30 @@ def take_words():
         sys.stdin = sys.__stdin__ = null_stdin
     sys.orig_argv[sys.orig_argv.index("-c") :] = argv
     sys.argv[:] = argv
-    if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
-        sys.path[0] = os.path.dirname(argv[0])
-        sys.path_importer_cache.pop(sys.path[0], None)
     return argv[0]
+
+
+def forget_directories():
+    """Directories that were looked at before the program's files were written."""
+    for path, finder in list(sys.path_importer_cache.items()):
+        if finder is None or not path.startswith(sys.base_prefix + "/"):
+            del sys.path_importer_cache[path]
+
+
+def hides_preloaded(directory):
+    """Has the program a module of its own with the name of one that is loaded already?"""
+    names = {name.partition(".")[0] for name in os.listdir(directory)}
+    return not names.isdisjoint(set(sys.modules) - started_modules)
+
+
+def take_directory(directory):
+    """Modules beside the program come first.  Those that are loaded already, only a new start can replace."""
+    forget_directories()
+    if not HAS_OWN_DIRECTORY:
+        return
+    if hides_preloaded(directory):
+        start_over()
+    sys.path.insert(0, directory)
 
 
 def make_main(path):
@@ -204,6 +229,7 @@ gc.freeze()  # never looked at again
 os.write(LINK, b".")
 
 path = take_words()
+take_directory(os.path.dirname(path))
 try:
     code = load(path)
 except BaseException:

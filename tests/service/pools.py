@@ -67,6 +67,38 @@ def _():
         equal((value["stdout"]["truncated"], value["stdout"]["bytes"]), (True, 5001), "output")
 
 
+@test("a waiting interpreter imports the program's own modules as a cold one does: beside it, written by it, or named as one of Python's")
+def _():
+    helper = {"path": "helper.py", "text": "import json\nWORD = 'helper'"}
+    code = "import os, sys, helper, random\nopen('made.py', 'w').write('VALUE = 3')\nimport made\nprint(sys.path[0], os.getcwd(), helper.WORD, made.VALUE, hasattr(random, 'mine'))"
+    with Service(config=WARM) as s:
+        for name, files in (("a", [helper]), ("b", [helper, {"path": "random.py", "text": "mine = 1"}]), ("c", [helper, {"path": "random/__init__.py", "text": "mine = 1"}])):
+            wait_full(s)
+            request = {"profile": "python", "code": code, "files": files}
+            warm, cold = s.post({**request, "id": name}).result, s.post({**request, "memory": "300M"}).result
+            equal((tier_of(s, name), warm["stdout"]["text"]), ("interpreter", cold["stdout"]["text"]), f"tier and output ({warm['stderr']})")
+            equal(cold["stdout"]["text"], f"/box /box helper 3 {name != 'a'}\n", f"output of a cold run ({cold['stderr']})")
+
+
+@test("a request's PYTHON variables have their meaning with a pool, too: they take an interpreter that starts with them")
+def _():
+    request = {"profile": "python", "code": "import sys, helper; print(sys.flags.hash_randomization, helper.WORD)", "env": {"PYTHONHASHSEED": "0", "PYTHONPATH": "/box/lib"}}
+    with Service(config=WARM) as s:
+        wait_full(s)
+        value = s.post({**request, "files": [{"path": "lib/helper.py", "text": "WORD = 'helper'"}], "id": "a"}).result
+        equal((value["stdout"]["text"], tier_of(s, "a")), ("0 helper\n", "jail"), f"output and tier ({value['stderr']})")
+
+
+@test("a profile's PYTHONPATH into the jail's own directory is looked at when the program comes")
+def _():
+    with Folder() as f:
+        f.file("cejail/profiles/lib.json", '{"extends": "python", "env": {"PYTHONPATH": "/box/lib"}}')
+        with Service(config={"pool": {"lib": {"interpreters": 1}}}, env={"XDG_CONFIG_HOME": f.path}) as s:
+            wait_full(s)
+            value = s.post({"profile": "lib", "code": "import helper; print(helper.WORD)", "files": [{"path": "lib/helper.py", "text": "WORD = 'helper'"}], "id": "a"}).result
+            equal((value["stdout"]["text"], tier_of(s, "a")), ("helper\n", "interpreter"), f"output and tier ({value['stderr']})")
+
+
 @test("a prepared jail does what a cold one does: exit codes, errors, denials, no more rights")
 def _():
     code = "import os, sys\nprint(os.getuid(), sorted(os.listdir('/')), sorted(os.environ))\nprint(open('/proc/self/status').read().split('CapEff:')[1][:20])\nsys.exit(5)"

@@ -63,39 +63,47 @@ FUZZERS := $(patsubst %.c,$(OUT)/%,$(wildcard tests/fuzz/fuzz_*.c))
 MANS    := $(wildcard man/*.[1-9])
 UNITS   := $(patsubst tools/systemd/%,%,$(wildcard tools/systemd/*/*.service tools/systemd/*/*.socket))
 
+# One line for each step; V=1 shows the commands, make -s nothing.  With STEPS=N, as `make demo` counts
+# them, a line for every 25 of N.
+Q       := $(if $(V),,@)
+SILENT  := $(findstring s,$(filter-out --%,$(firstword -$(MAKEFLAGS))))
+is_due   = $(or $(filter %00 %25 %50 %75,$(words $(DONE))),$(filter $(STEPS),$(words $(DONE))))
+count    = $(eval DONE += .)$(if $(is_due),$(info building $(words $(DONE))/$(STEPS)))
+say      = $(if $(V)$(SILENT),,$(if $(STEPS),$(count),$(info $(1) $@)))$(Q)
+
 all: $(CEJAIL) $(HELPER) $(SERVER) ## build the program and its helpers (default)
 
 $(LIB): $(LIBSRC:%.c=$(OUT)/%.o)
 	@rm -f $@
-	$(AR) rcs $@ $^
+	$(call say,AR  )$(AR) rcs $@ $^
 
 # The default seccomp filter is compiled here, not when a jail starts: libseccomp
 # takes 2 ms for it, loading the result 0.1 ms.
 $(BAKE): $(OUT)/tools/bake-filter.o $(LIB)
 	@mkdir -p $(@D)
-	$(LINK) -o $@ $^ $(LIBS)
+	$(call say,LINK)$(LINK) -o $@ $^ $(LIBS)
 $(OUT)/gen/default_filter.c: profiles/seccomp/default.json $(BAKE)
 	@mkdir -p $(@D)
-	$(BAKE) $< > $@.tmp && mv $@.tmp $@
+	$(call say,GEN )$(BAKE) $< > $@.tmp && mv $@.tmp $@
 $(FILTER): $(OUT)/gen/default_filter.c
-	$(COMPILE) -c -o $@ $<
+	$(call say,CC  )$(COMPILE) -c -o $@ $<
 
 $(CEJAIL): $(CLISRC:%.c=$(OUT)/%.o) $(FILTER) $(LIB)
 	@mkdir -p $(@D)
-	$(LINK) -o $@ $^ $(or $(STATIC.$(VARIANT)),$(LIBS))
+	$(call say,LINK)$(LINK) -o $@ $^ $(or $(STATIC.$(VARIANT)),$(LIBS))
 # Asks the user's systemd for a cgroup; dynamic, because it loads libsystemd when it is run.
 $(HELPER): $(OUT)/runtime/front/userscope/main.o $(LIB)
 	@mkdir -p $(@D)
-	$(LINK) -o $@ $^
+	$(call say,LINK)$(LINK) -o $@ $^
 
 # The service is a program of its own: the HTTP library and what it drags in would cost every run.
 $(SERVER): $(OUT)/runtime/front/serve/main.o $(FILTER) $(LIB)
 	@mkdir -p $(@D)
-	$(LINK) -o $@ $^ $(or $(STATIC.$(VARIANT)),$(LIBS)) $(HTTPLIBS)
+	$(call say,LINK)$(LINK) -o $@ $^ $(or $(STATIC.$(VARIANT)),$(LIBS)) $(HTTPLIBS)
 
 $(OUT)/%.o: %.c
 	@mkdir -p $(@D)
-	$(COMPILE) -c -o $@ $<
+	$(call say,CC  )$(COMPILE) -c -o $@ $<
 # gcc doesn't know that cmocka's assert_non_null() doesn't return
 $(OUT)/tests/%.o: WARN += -Wno-null-dereference
 -include $(shell find $(OUT) -name '*.d' 2>/dev/null)
@@ -105,22 +113,22 @@ $(OUT)/tests/%.o: WARN += -Wno-null-dereference
 # A test may wrap system calls: the functions after "WRAP:" in its source.
 WRAPPED = $$(sed -n 's|^/\* WRAP: \(.*\) \*/|\1|p' $*.c | sed 's/[^ ][^ ]*/-Wl,--wrap=&/g')
 $(TESTS): $(OUT)/%: $(OUT)/%.o $(FILTER) $(LIB)
-	$(LINK) $(WRAPPED) -o $@ $^ $(LIBS) $(HTTPLIBS) -lcmocka
+	$(call say,LINK)$(LINK) $(WRAPPED) -o $@ $^ $(LIBS) $(HTTPLIBS) -lcmocka
 $(PROBES): $(OUT)/%: %.c $(wildcard tests/escape/*.h tests/faults/*.h)
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Wextra -Werror -o $@ $<
+	$(call say,CC  )$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Wextra -Werror -o $@ $<
 $(FUZZERS): $(OUT)/%: $(OUT)/%.o $(FILTER) $(LIB)
-	$(CC) $(FLAGS.$(VARIANT)) -fsanitize=fuzzer $(WRAPPED) -o $@ $^ $(LIBS) $(HTTPLIBS)
+	$(call say,LINK)$(CC) $(FLAGS.$(VARIANT)) -fsanitize=fuzzer $(WRAPPED) -o $@ $^ $(LIBS) $(HTTPLIBS)
 
 unit: $(TESTS)                   ## unit tests of this variant
 	@set -e; for t in $(TESTS); do echo "# $$t"; $$t; done
 # The table of closed destinations, for tests that try its rows or read the manual.
 $(RANGES): $(addprefix $(OUT)/,tools/print-ranges.o netns/ranges.o netns/ip.o)
 	@mkdir -p $(@D)
-	$(LINK) -o $@ $^
+	$(call say,LINK)$(LINK) -o $@ $^
 # A process that lives long and uses the engine, as a service will.
 $(CALLER): $(OUT)/tests/pressure/caller.o $(FILTER) $(LIB)
-	$(LINK) -o $@ $^ $(or $(STATIC.$(VARIANT)),$(LIBS))
+	$(call say,LINK)$(LINK) -o $@ $^ $(or $(STATIC.$(VARIANT)),$(LIBS))
 probes: $(PROBES) $(RANGES) $(CALLER)
 fuzzers: $(FUZZERS)              ## build the fuzzers (make fuzzers VARIANT=asan CC=clang)
 
@@ -138,9 +146,13 @@ coverage:                        ## which lines the tests run through, error pat
 # --- users ------------------------------------------------------------------
 
 demo:                            ## install what building needs, build, run an example that shows the jail
-	tools/setup build
-	$(MAKE) all
-	$(CEJAIL) run --profile python tools/demo.py
+	@tools/setup build
+	@steps=$$($(MAKE) -n all | grep -cE '^(CC|AR|GEN|LINK) '); \
+		$(MAKE) --no-print-directory $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$$(nproc)) \
+		all STEPS=$$steps
+	@$(CEJAIL) run --profile python tools/demo.py
+	@printf '\nNow try:\n  %s\n  %s\n' "$(CURDIR)/$(CEJAIL) run --json -p python -c 'print(1)'" \
+		"$(CURDIR)/$(CEJAIL) doctor"
 
 bench: all                       ## compare with bwrap and crun, side by side, ratios
 	tools/bench
@@ -200,7 +212,7 @@ $(ANALYZED): $(STATIC)/analyze/%.ok: %.c
 	@touch $@
 
 # Macros that would be unknown: cppcheck reads no system headers.
-QUEUE_H := $(firstword $(wildcard /usr/include/$(shell gcc -print-multiarch)/sys/queue.h /usr/include/sys/queue.h))
+QUEUE_H := $(firstword $(wildcard /usr/include/$(shell gcc -print-multiarch 2>/dev/null)/sys/queue.h /usr/include/sys/queue.h))
 cppcheck:                        ## cppcheck over every source, and over all of them together
 	@mkdir -p $(STATIC)/cppcheck
 	@cppcheck -q -j2 --enable=warning,performance,portability,style --suppressions-list=.cppcheck \

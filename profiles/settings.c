@@ -12,6 +12,8 @@
 /* A PiB: more is a slip of the pen, and sums stay far from overflow. */
 #define BYTES_MAX (1ull << 50)
 
+#define PREFIX_MIN 2 /* characters, to suggest the rest */
+
 #define AT(field)   .offset = offsetof(struct config, field)
 #define FLAG(field) .kind = SETTING_FLAG, .parse = set_flag, .write = put_flag, AT(field)
 #define SIZE(field)                                                                                \
@@ -184,10 +186,29 @@ int setting_set(struct config *c, const struct setting *s, const char *named, co
 	return 0;
 }
 
+/* The one option that begins with `name`; NULL: none does, or several do. */
+static const char *find_prefixed(const char *name)
+{
+	const char *found = NULL;
+	size_t size = strlen(name);
+	for (size_t i = 0; i < SETTINGS_COUNT; i++) {
+		const char *option = settings[i].option;
+		if (!option || strncmp(option, name, size) != 0)
+			continue;
+		if (found)
+			return NULL;
+		found = option;
+	}
+	return size >= PREFIX_MIN ? found : NULL;
+}
+
 const char *setting_suggest_option(const char *name)
 {
 	const char *names[SETTINGS_COUNT + 1] = { NULL };
 	size_t n = 0;
+	const char *prefixed = find_prefixed(name);
+	if (prefixed)
+		return prefixed;
 	for (size_t i = 0; i < SETTINGS_COUNT; i++)
 		if (settings[i].option)
 			names[n++] = settings[i].option;

@@ -9,7 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/front/cli/options.c" /* the front end is in no library */
+/* the front end is in no library */
+#include "runtime/front/cli/habits.c"
+#include "runtime/front/cli/options.c"
 
 struct fixture {
 	struct arena arena;
@@ -168,8 +170,39 @@ static void an_unknown_option_names_the_nearest(void **state)
 	assert_string_equal(letter.err.msg, "unknown option '-X' in '-iX'");
 
 	/* a prefix is no option: what it means would change with the next one added */
-	auto_fixture struct fixture prefix = SCAN("--mem=1G");
+	auto_fixture struct fixture prefix = SCAN("--memor=1G");
 	assert_int_equal(prefix.rc, -EINVAL);
+	assert_string_equal(prefix.err.hint, "did you mean '--memory'?");
+	auto_fixture struct fixture two = SCAN("--allow-=x");
+	assert_string_equal(two.err.hint, "did you mean '--allow-private'?");
+}
+
+static void an_option_of_another_program_is_answered(void **state)
+{
+	(void)state;
+	auto_fixture struct fixture f = SCAN("--rm", "job.py");
+	assert_int_equal(f.rc, -EINVAL);
+	assert_string_equal(f.err.msg, "unknown option '--rm': not needed: every jail is removed "
+				       "at its end");
+	auto_fixture struct fixture letter = SCAN("-iu", "1000");
+	assert_memory_equal(letter.err.msg, "unknown option '-u': not needed: ", 32);
+	auto_fixture struct fixture volume = SCAN("-v/a:/b");
+	assert_string_equal(volume.err.msg, "'-v/a:/b': -v is --verbose here");
+}
+
+static void a_terminal_is_no_duration(void **state)
+{
+	(void)state;
+	auto_fixture struct fixture swallowed = SCAN("-it", "-p", "python");
+	assert_int_equal(swallowed.rc, -EINVAL);
+	assert_string_equal(swallowed.err.hint, "write --tty -i for a terminal");
+	auto_fixture struct fixture letters = SCAN("-ti", "image");
+	assert_int_equal(letters.rc, -EINVAL);
+	auto_fixture struct fixture last = SCAN("-it");
+	assert_int_equal(last.rc, -EINVAL);
+	auto_fixture struct fixture meant = SCAN("-it", "5s");
+	assert_int_equal(meant.rc, 0);
+	assert_given(&meant, 1, "timeout", "-t", "5s");
 }
 
 static void a_profile_key_that_is_no_option_is_unknown(void **state)
@@ -304,6 +337,8 @@ int main(void)
 		cmocka_unit_test(an_optional_value_needs_the_equals_sign),
 		cmocka_unit_test(a_value_may_be_empty_but_not_missing),
 		cmocka_unit_test(an_unknown_option_names_the_nearest),
+		cmocka_unit_test(an_option_of_another_program_is_answered),
+		cmocka_unit_test(a_terminal_is_no_duration),
 		cmocka_unit_test(a_profile_key_that_is_no_option_is_unknown),
 		cmocka_unit_test(what_stood_before_a_mistake_is_known),
 		cmocka_unit_test(help_is_heard_in_any_form),

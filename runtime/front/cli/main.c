@@ -15,6 +15,8 @@
 #include "runtime/base/log.h"
 #include "runtime/base/text.h"
 #include "runtime/front/cli/cli.h"
+#include "runtime/front/cli/habits.h"
+#include "runtime/front/cli/operands.h"
 
 #define STACK_BYTES_MIN (512u << 10) /* 'doctor' takes 90 KiB, a run half of that */
 
@@ -89,9 +91,15 @@ static int reject_verb(const char *name)
 
 	for (size_t i = 0; i < VERB_COUNT; i++)
 		names[i] = verbs[i].name;
-	const char *near = text_nearest(name, names);
+	const char *near = text_nearest(name, names), *habit = habit_for_verb(name);
 	(void)!cj_reject(&err, "unknown verb '%s'", name);
-	if (near)
+	if (name[0] == '-')
+		cj_hint(&err, "options follow the verb: 'cejail run %s ...'", name);
+	else if (operands_is_file(name))
+		cj_hint(&err, "write 'cejail run %s'", name);
+	else if (habit)
+		cj_hint(&err, "%s", habit);
+	else if (near)
 		cj_hint(&err, "did you mean '%s'?", near);
 	else
 		cj_hint(&err, "see 'cejail help'");

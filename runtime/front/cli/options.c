@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "runtime/base/help.h"
+#include "runtime/base/text.h"
+#include "runtime/front/cli/habits.h"
 
 /* A row each: what decides where the result goes, and how much we say meanwhile. */
 static const char *const delivery_options[] = {
@@ -60,9 +62,12 @@ static bool wants_value(const struct setting *s)
 
 static int reject_long(const char *name, const char *word, struct cj_error *err)
 {
+	const char *habit = habit_for_option(word);
+	if (habit)
+		return cj_reject(err, "unknown option '%s': %s", word, habit);
+
 	const char *near = setting_suggest_option(name);
 	int rc = cj_reject(err, "unknown option '%s'", word);
-
 	if (near)
 		cj_hint(err, "did you mean '--%s'?", near);
 	else
@@ -92,6 +97,36 @@ static int scan_long(struct scan *s, const char *word, struct cj_error *err)
 	return keep(s, setting, named, value, err);
 }
 
+static int reject_letter(const char *word, const char *at, const char *named, struct cj_error *err)
+{
+	const char *habit = habit_for_option(named);
+	if (habit)
+		return cj_reject(err, "unknown option '%s': %s", named, habit);
+	if (at > word + 1 && at[-1] == 'v' && habit_is_volume(at)) {
+		int rc = cj_reject(err, "'%s': -v is --verbose here", word);
+		cj_hint(err, "write --bind %s, or --ro-bind %s for a read-only view", at, at);
+		return rc;
+	}
+	int rc = cj_reject(err, "unknown option '%s' in '%s'", named, word);
+	cj_hint(err, "see 'cejail run --help'");
+	return rc;
+}
+
+/* docker's -it: its -t is a terminal, ours takes a duration. */
+static int check_terminal_habit(const char *word, const char *value, struct cj_error *err)
+{
+	uint64_t ms;
+	struct cj_error ignored;
+
+	if (strcmp(word, "-it") != 0 && strcmp(word, "-ti") != 0)
+		return 0;
+	if (value && parse_duration(value, &ms, &ignored) == 0)
+		return 0;
+	int rc = cj_reject(err, "'%s': -t is --timeout here, and takes a duration", word);
+	cj_hint(err, "write --tty -i for a terminal");
+	return rc;
+}
+
 static int scan_letters(struct scan *s, const char *word, struct cj_error *err)
 {
 	for (const char *at = word + 1; *at; at++) {
@@ -103,16 +138,17 @@ static int scan_letters(struct scan *s, const char *word, struct cj_error *err)
 			s->out->wants_help = true;
 			continue;
 		}
-		if (!setting) {
-			int rc = cj_reject(err, "unknown option '-%.1s' in '%s'", at, word);
-			cj_hint(err, "see 'cejail run --help'");
-			return rc;
-		}
+		if (!named)
+			return cj_fail(err, ENOMEM, "read the options");
+		if (!setting)
+			return reject_letter(word, at, named, err);
 		if (setting->kind == SETTING_FLAG) {
 			if (keep(s, setting, named, NULL, err) < 0)
 				return -err->code;
 			continue;
 		}
+		if (*at == 't' && check_terminal_habit(word, at[1] ? at + 1 : *s->next, err) < 0)
+			return -err->code;
 		if (at[1])
 			value = at + 1;
 		else if (wants_value(setting) && take_value(s, setting, named, &value, err) < 0)
@@ -165,6 +201,18 @@ static bool is_delivery(const struct setting *s)
 	return false;
 }
 
+/* A value that is an option itself: the one before it has lost its own. */
+static int hint_value(const struct given *g, struct cj_error *err)
+{
+	const char *habit = g->value ? habit_for_value(g->setting->option, g->value) : NULL;
+
+	if (habit)
+		return cj_hint(err, "%s", habit);
+	if (g->value && g->value[0] == '-' && g->value[1] != '\0')
+		return cj_hint(err, "'%s' takes the next word as its value", g->named);
+	return -err->code;
+}
+
 static int apply(const struct options *o, bool delivery, struct config *c, struct cj_error *err)
 {
 	for (size_t i = 0; i < o->count; i++) {
@@ -174,7 +222,7 @@ static int apply(const struct options *o, bool delivery, struct config *c, struc
 		    strcmp(g->setting->option, "profile") == 0)
 			continue;
 		if (setting_set(c, g->setting, g->named, g->value, err) < 0)
-			return -err->code;
+			return hint_value(g, err);
 	}
 	return 0;
 }

@@ -20,7 +20,9 @@
 #include "runtime/base/scope.h"
 #include "runtime/front/cli/cli.h"
 #include "runtime/front/cli/delivery.h"
+#include "runtime/front/cli/habits.h"
 #include "runtime/front/cli/notes.h"
+#include "runtime/front/cli/operands.h"
 #include "runtime/front/cli/options.h"
 #include "runtime/front/cli/remote.h"
 #include "runtime/front/cli/terminal.h"
@@ -89,9 +91,10 @@ static int read_operands(struct run *r, struct cj_error *err)
 		cj_hint(err, "see 'cejail run --help'");
 		return rc;
 	}
-	if (!inv->is_command)
-		inv->file = *inv->args++;
-	return 0;
+	if (inv->is_command)
+		return 0;
+	inv->file = *inv->args++;
+	return operands_is_file(inv->file) ? 0 : operands_explain(&r->options, err);
 }
 
 static int choose_profile(struct run *r, const char **out_name, struct cj_error *err)
@@ -111,15 +114,36 @@ static int choose_profile(struct run *r, const char **out_name, struct cj_error 
 	}
 	if (!name && profile_for_file(&r->config, file, &name, err) < 0)
 		return -err->code;
+	const char *habit = habit_for_value("profile", name);
+	if (habit)
+		return cj_reject(err, "--profile '%s': %s", name, habit);
 	*out_name = name;
 	return 0;
+}
+
+/*
+ * What was wrong with the operands may come from the options: a value that swallowed FILE
+ * ("-m job.py"), or another program's habit.  Their message is the better one.
+ */
+static int blame_options(struct run *r, struct cj_error *err)
+{
+	struct cj_error better = { 0 };
+
+	if (options_apply_rest(&r->options, &r->config, &better) < 0 ||
+	    operands_explain(&r->options, &better) < 0)
+		*err = better;
+	return -err->code;
 }
 
 /* A service reads its own profile. */
 static int read_settings(struct run *r, struct cj_error *err)
 {
-	if (choose_profile(r, &r->profile, err) < 0 ||
-	    (!r->config.remote && profile_load(&r->config, r->profile, err) < 0)) {
+	if (choose_profile(r, &r->profile, err) < 0) {
+		(void)blame_options(r, err);
+		cj_stage(err, "profile");
+		return -err->code;
+	}
+	if (!r->config.remote && profile_load(&r->config, r->profile, err) < 0) {
 		cj_stage(err, "profile");
 		return -err->code;
 	}
@@ -168,6 +192,7 @@ static int parse(struct run *r, struct cj_error *err)
 		return 0;
 	r->config.has_code = options_find(&r->options, "code") != NULL;
 	if (read_operands(r, err) < 0) {
+		(void)blame_options(r, err);
 		cj_stage(err, "options");
 		return -err->code;
 	}
@@ -363,13 +388,28 @@ static int send_result(struct run *r, struct cj_error *err)
 	return delivery_send_text(&r->delivery, text, size, err);
 }
 
+/* After "--" stands a command of the jail, and FILE may be what was meant. */
+static void explain_exec(struct run *r)
+{
+	const char *command = r->program.argv.items[0];
+
+	explain_exec_failure(&r->outcome, command);
+	if (r->outcome.exec_errno != ENOENT || !r->invocation.is_command ||
+	    !operands_is_file(command))
+		return;
+	r->outcome.error.hint[0] = '\0';
+	cj_hint(&r->outcome.error,
+		"it is a file here: write 'cejail run %s', or copy it in with -f %s", command,
+		command);
+}
+
 static int report(struct run *r, bool is_complete)
 {
 	struct cj_error err = { 0 };
 	int status = outcome_exit_status(&r->outcome);
 
 	if (r->outcome.exec_errno != 0 && !r->remote_result) /* else it is explained already */
-		explain_exec_failure(&r->outcome, r->program.argv.items[0]);
+		explain_exec(r);
 	/* First: who does not read standard error can't hold the result back. */
 	int sent = send_result(r, &err);
 	if (!r->delivery.to_stdout)

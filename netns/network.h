@@ -10,8 +10,9 @@
  *	                               on to the jail's own, opens sockets there
  *	supervisor  network_build      through those sockets: rules, then links, then an uplink
  *	            network_await      the uplink is ready
- *	            network_serve      denials, name queries, forwards, new host addresses, a dead
- *helper network_report     what was refused, by the kernel's own counters
+ *	            network_serve      denials, name queries, forwards, new host addresses, a helper
+ *	                               that died
+ *	            network_report     what was refused, by the kernel's own counters
  *
  * Mode none has no gateway; it shares network_open and network_serve for --connect tcp:.
  */

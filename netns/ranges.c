@@ -72,7 +72,7 @@ const struct range ranges[] = {
 	{ "240.0.0.0/4",        NET_RESERVED,      "reserved for the future",                            "RFC 1112 4" },
 	{ "255.255.255.255/32", NET_MULTICAST,     "broadcast on the local link",                        "RFC 919" },
 
-	/* of IPv6 only 2000::/3 is in use for unicast: the three rows that leave it out come first */
+	/* IPv6 unicast uses only 2000::/3: the three rows that leave it out come first */
 	{ "::/3",               NET_RESERVED,      "below global unicast",                               "IANA IPv6 address space" },
 	{ "::/96",              NET_TRANSLATED,    "IPv4-compatible, deprecated",                        "RFC 4291 2.5.5.1" },
 	{ "::/128",             NET_LOOPBACK,      "unspecified; connecting to it reaches the local host", "RFC 4291 2.5.2" },

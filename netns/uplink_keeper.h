@@ -13,7 +13,8 @@
  *	reaps the usher                                   root (uplink_root)
  *	                                                  clone3 -------------> execve, with the
  *	                                                  drops everything      capabilities it
- *needs reads its stderr <--- pidfd is readable <-------- ended, last words --- ends
+ *	                                                                        needs
+ *	reads its stderr <--- pidfd is readable <-------- ended, last words --- ends
  *
  * The usher is there because who joins a user namespace can't come back.  The keeper is the
  * supervisor's own child all the same, so killing and reaping it ends, when waitid(2) returns, all

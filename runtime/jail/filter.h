@@ -3,7 +3,7 @@
  * filter - the seccomp filter: compiled in the supervisor or ahead of time, loaded
  * by init as its last stage, answered by the supervisor while the payload runs.
  *
- * The tell-tale set (a table in filter.c: mount, ptrace, unshare, bpf, ...) is
+ * The tell-tale set (a table in filter_calls.c: mount, ptrace, unshare, bpf, ...) is
  * refused by user notification, so that the result can name what was tried.
  * Answering is bounded: after FILTER_ANSWERS_MAX the supervisor closes its end and
  * the kernel refuses on its own (ENOSYS), so a program that hammers a refused call

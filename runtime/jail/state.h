@@ -29,7 +29,7 @@ struct jail {
 	struct limit_state limits[LIMIT_COUNT];
 	enum layer_state layers[LAYER_COUNT];
 
-	/* held by stages; the null value of each is in jail_null (jail.c) */
+	/* held by stages; jail_create() sets the null value of each (jail.c) */
 	sigset_t old_signals;
 	int signal_fd;
 	int runtime_dir_fd;

@@ -12,9 +12,9 @@
  *	NAME UNTRIED (WHY)       it could not be made
  *
  * With names, only these attempts are made.  With --outside there is no jail around them, and what
- * can work says ESCAPED: outside.h.  No attempt may hurt a host there: a call that changes what is
- * not namespaced has arguments that the kernel refuses after it asked who may, and counts as
- *ESCAPED when it gets that far; files of the kernel are written no byte.
+ * can work says ESCAPED: outside.h.  No attempt may hurt a host there.  A call that changes what is
+ * not namespaced has arguments that the kernel refuses after its permission check, and counts as
+ * ESCAPED when it gets that far.  Nothing is written to files of the kernel.
  */
 #pragma once
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * hunter - looks for canaries in everything it can read, and tries to reach what it is told of.
- *Acts.
+ * hunter - looks for canaries in everything it can read, and tries to reach the objects named in
+ * its arguments.  Acts.
  *
- *	hunter WHAT=NAME...       walk=DIR pids=all file= lock= unix= abstract= tcp= udp= pid= shm=
- *msg= posix= mq= key= hunter sit BACKWARDS WORD keeps secrets as a process of the caller's does
+ *	hunter WHAT=NAME...       WHAT: walk (NAME is a directory), pids (NAME is "all"), file,
+ *	                          lock, unix, abstract, tcp, udp, pid, shm, msg, posix, mq, key
+ *	hunter sit BACKWARDS      keeps the word, spelt backwards, as a process of the caller's does
  *
  *	READ WHERE WORD           a canary's word was there
  *	REACHED WHAT=NAME         it could be written, connected to, signalled or taken hold of

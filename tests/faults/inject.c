@@ -1,26 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inject - runs cejail under ptrace(2) and lets one system call of one of its processes fail, or
- *kills one of them there.
+ * inject - runs cejail under ptrace(2) and makes one system call of one of its processes fail, or
+ * kills one of them there.
  *
  *	inject REPORT list -- CEJAIL ARG...
  *	inject REPORT fail ROLE CALL ERRNO -- CEJAIL ARG...
  *	inject REPORT kill ROLE CALL VICTIM -- CEJAIL ARG...
  *
- * ROLE and VICTIM: supervisor, init, payload (until it is executed), usher, keeper, helper (pasta
- *or slirp4netns until it is executed), userscope; "usher2" is the second usher of a run. CALL: the
- *number of the role's call, or openat#3, the third of that name.  A role's first call is the first
- *after the dynamic loader has given up control: what is counted is ours and the libraries'. ERRNO:
- *a number.  The call is not carried out and returns it; close(2) is carried out all the same, as
- *Linux does it.  VICTIM gets its SIGKILL at the entry of the call.
+ *	ROLE, VICTIM  supervisor, init, payload (until it is executed), usher, keeper, helper
+ *	              (pasta or slirp4netns until it is executed), userscope; "usher2" is the second
+ *	              usher of a run
+ *	CALL          the number of the role's call, or openat#3, the third of that name.  A role's
+ *	              first call is the first after the dynamic loader has given up control: the
+ *	              calls counted are ours and the libraries'
+ *	ERRNO         a number.  The call is not carried out and returns it; close(2) is carried out
+ *	              all the same, as Linux does it
+ *
+ * VICTIM gets its SIGKILL at the entry of the call.
  *
  * REPORT is a file for lines of words:
  *
- *	call ROLE NUMBER NAME#NTH PHASE RETURN ARGUMENT   (list) PHASE: before, after the payload is
- *executed done ROLE NUMBER NAME#NTH PHASE ARGUMENT          it was injected here miss VICTIM there
- *was none to kill end ROLE exited|killed NUMBER MS                  how a role ended, so long after
- *`done` left ROLE                                         it outlived the supervisor by
- *LINGER_SECONDS
+ *	call ROLE NUMBER NAME#NTH PHASE RETURN ARGUMENT   (list) PHASE: before, or after the payload
+ *	                                                  is executed
+ *	done ROLE NUMBER NAME#NTH PHASE ARGUMENT          it was injected here
+ *	miss VICTIM                                       there was no such process to kill
+ *	end ROLE exited|killed NUMBER MS                  how a role ended, so long after `done`
+ *	left ROLE                                         it outlived the supervisor by
+ *	                                                  LINGER_SECONDS
  *
  * Standard streams, descriptors and environment are the caller's.  Exit status: the supervisor's,
  * 128+N for signal N; 99 when inject itself has failed, which it says on standard error.

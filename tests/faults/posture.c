@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * posture - from inside a jail: all that tells how strong it is, in lines that are the same in
- *every run.  Acts.
+ * posture - runs in a jail and prints what shows how strong the jail is, in lines that are the same
+ * in every run.  Acts.
  *
  *	posture [ADDRESS...]
  *
- * Files of /proc without what differs from run to run, descriptors, what the kernel answers to
- *attempts that a jail refuses, and how a TCP connection to port 80 of each ADDRESS ends.  Where
- *there is a /box/out, a file in it.  What stands on standard input is said again.  Exit status 7:
- *nobody else's.
+ * The lines: files of /proc without what differs from run to run; descriptors; the kernel's answers
+ * to attempts that a jail refuses; how a TCP connection to port 80 of each ADDRESS ends; a copy of
+ * standard input.  Where there is a /box/out, it leaves a file there.  The exit status is 7, which
+ * nothing else here uses.
  */
 #include <arpa/inet.h>
 #include <ctype.h>

@@ -219,7 +219,7 @@ static const struct example python[] = {
 	{ .code = "import logging\nlogging.basicConfig(format='%(filename)s:%(lineno)d:%(message)s')\nlogging.warning('x')" },
 };
 
-/* --- Node.js ------------------------------------------------------------------------------------- */
+/* --- Node.js ---------------------------------------------------------------------------- */
 
 /* In an Error's stack the lowest line says who has called the program: Node's own, either way. */
 static const struct example node[] = {

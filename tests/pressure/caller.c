@@ -5,8 +5,9 @@
  *	caller RUNS EVERY [TOGETHER]
  *
  * Makes RUNS jails, TOGETHER at a time (1), whose programs end in every way there is, and some that
- * can't be made; prints what this process holds as a JSON line before the first and after each
- *EVERY. A run that does not end as it should is said on standard error, and the exit status is 1.
+ * can't be made.  Prints what this process holds as a JSON line before the first jail and after
+ * each EVERY jails.  A run that does not end as it should is reported on standard error, and the
+ * exit status is 1.
  */
 #include <dirent.h>
 #include <inttypes.h>

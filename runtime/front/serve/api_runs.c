@@ -299,8 +299,8 @@ void api_list_runs(struct api_call *c)
 		json_open_array(w);
 		for (size_t i = 0; i < RUN_STATE_COUNT; i++)
 			TAILQ_FOREACH(run, &runs->lists[i], link)
-		if (strcmp(run->caller, c->account->name) == 0)
-			put_run(w, run);
+				if (strcmp(run->caller, c->account->name) == 0)
+					put_run(w, run);
 		json_close_array(w);
 		json_close_object(w);
 	}

@@ -307,7 +307,7 @@ void flights_cancel_all(struct service *s)
 	while ((run = TAILQ_FIRST(&s->runs.lists[RUN_QUEUED])) != NULL)
 		flight_cancel(run);
 	TAILQ_FOREACH(run, &s->runs.lists[RUN_RUNNING], link)
-	flight_cancel(run);
+		flight_cancel(run);
 }
 
 /* --- time ------------------------------------------------------------------- */

@@ -91,8 +91,9 @@ struct run *runs_next(const struct runs *r, unsigned concurrency)
 	if (r->counts[RUN_RUNNING] >= concurrency)
 		return NULL;
 	TAILQ_FOREACH(run, &r->lists[RUN_QUEUED], link)
-	if (account_may_run(run->account) && (!best || run->account->turn < best->account->turn))
-		best = run;
+		if (account_may_run(run->account) &&
+		    (!best || run->account->turn < best->account->turn))
+			best = run;
 	return best;
 }
 
@@ -111,8 +112,7 @@ static void forget_one(struct runs *r, const char *caller)
 	struct run *run, *oldest = NULL;
 	size_t same = 0;
 
-	TAILQ_FOREACH(run, &r->lists[RUN_FINISHED], link)
-	{
+	TAILQ_FOREACH(run, &r->lists[RUN_FINISHED], link) {
 		if (strcmp(run->caller, caller) != 0)
 			continue;
 		oldest = oldest ? oldest : run;
@@ -140,8 +140,8 @@ struct run *runs_overdue(const struct runs *r, uint64_t now_ms, uint64_t *out_wa
 	struct run *run, *first = NULL;
 
 	TAILQ_FOREACH(run, &r->lists[RUN_QUEUED], link)
-	if (!first || run->queued_until_ms < first->queued_until_ms)
-		first = run;
+		if (!first || run->queued_until_ms < first->queued_until_ms)
+			first = run;
 	*out_wait_ms = UINT64_MAX;
 	if (!first)
 		return NULL;
@@ -160,8 +160,8 @@ struct run *runs_find(const struct runs *r, const char *caller, const char *id)
 
 	for (size_t i = 0; i < RUN_STATE_COUNT; i++)
 		TAILQ_FOREACH_REVERSE(run, &r->lists[i], run_list, link)
-	if (strcmp(run->id, id) == 0 && strcmp(run->caller, caller) == 0)
-		return run;
+			if (strcmp(run->id, id) == 0 && strcmp(run->caller, caller) == 0)
+				return run;
 	return NULL;
 }
 

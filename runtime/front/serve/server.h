@@ -5,8 +5,8 @@
  *	start    sockets, the HTTP library, the pool; READY=1 when the first probe has succeeded
  *	reload   SIGHUP: a new configuration, or, if it is bad, the old one and a line in the log
  *	drain    SIGTERM, SIGINT: new runs are refused, those there are may end, for a while
- *	end      nothing is left, or the while is over and everything was cancelled, or a second
- *signal
+ *	end      no run is left; or the drain time is over, or a second signal came, and all
+ *	         runs were cancelled
  */
 #pragma once
 

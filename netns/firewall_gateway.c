@@ -185,13 +185,36 @@ static void add_input(struct nft_batch *b, const struct firewall_spec *spec)
 	firewall_add_dns(b, "input", &spec->pair.gateway4, firewall_accept);
 }
 
-/* The answers to what was not tracked. */
-static void add_output(struct nft_batch *b)
+/*
+ * pasta sends each IPv6 answer to the source address of the last packet it saw.  The gateway's
+ * multicast listener reports come from "::" (RFC 3810 5.2.13), a random time after the link is up.
+ * A connection that waits for data at that moment would lose it: pasta would send it to "::".
+ */
+static void drop_multicast(struct nft_batch *b)
+{
+	const struct firewall_family *six = &firewall_families[1];
+	const uint8_t multicast = 0xff; /* the first byte: RFC 4291 2.7 */
+
+	nft_rule_begin(b, "output");
+	firewall_match_name(b, NFT_META_OIFNAME, NFT_CMP_EQ, LINK_UPLINK);
+	firewall_match_family(b, six);
+	nft_match_payload(b, NFT_PAYLOAD_NETWORK_HEADER, six->destination_offset, NFT_CMP_EQ,
+			  &multicast, sizeof(multicast));
+	end_with(b, NF_DROP, NULL);
+}
+
+/* What the gateway itself sends. */
+static void add_output(struct nft_batch *b, const struct firewall_spec *spec)
 {
 	static const struct nft_hook hook = { "output", "filter", NF_INET_LOCAL_OUT, PRIORITY_RAW,
 					      NF_ACCEPT };
 
 	nft_add_base_chain(b, &hook);
+	if (spec->pair.jail6.family == 6)
+		drop_multicast(b);
+	if (!spec->has_dns)
+		return;
+	/* the answers to name queries, which are not tracked */
 	nft_rule_begin(b, "output");
 	firewall_match_name(b, NFT_META_OIFNAME, NFT_CMP_EQ, LINK_GATEWAY);
 	nft_notrack(b);
@@ -238,8 +261,7 @@ int firewall_build_gateway(struct nft_batch *b, const struct firewall_spec *spec
 	add_raw(b, spec);
 	add_from_jail(b, spec);
 	add_input(b, spec);
-	if (spec->has_dns)
-		add_output(b);
+	add_output(b, spec);
 	add_forward(b);
 	add_postrouting(b);
 	return nft_batch_end(b);

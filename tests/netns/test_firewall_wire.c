@@ -234,6 +234,35 @@ static void overlapping_fragments_do_not_pass(void **state)
 	lab_close(&lab);
 }
 
+/* --- what the gateway itself sends --- */
+
+/* pasta of 2023 would answer the report's source, "::", from then on. */
+static void the_gateway_sends_no_ipv6_multicast_to_the_uplink(void **state)
+{
+	struct firewall_spec spec = public_spec();
+	const struct ip routers = lab_address("ff02::16"); /* RFC 3810 5.2.14 */
+	const uint8_t report[8] = { 143 };
+	struct sockaddr_storage to;
+	const socklen_t size = lab_sockaddr(&routers, 0, &to);
+	(void)state;
+
+	for (int has_dns = 0; has_dns <= 1; has_dns++) {
+		struct lab lab;
+		spec.has_dns = has_dns;
+		open_lab(&lab, &spec);
+		auto_fd int fd = lab_socket(lab.gateway, AF_INET6, SOCK_RAW, IPPROTO_ICMPV6);
+		const unsigned uplink = if_nametoindex("uplink"), jail = if_nametoindex("jail");
+
+		setsockopt(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, &uplink, sizeof(uplink));
+		assert_int_equal(sendto(fd, report, sizeof(report), 0, (void *)&to, size), -1);
+		assert_int_equal(errno, EPERM);
+		setsockopt(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, &jail, sizeof(jail));
+		assert_int_equal(sendto(fd, report, sizeof(report), 0, (void *)&to, size),
+				 sizeof(report));
+		lab_close(&lab);
+	}
+}
+
 /* --- errors come back --- */
 
 /* The first packet to LAB_PUBLIC4 as the world sees it: its source is translated. */
@@ -305,6 +334,7 @@ int main(void)
 		cmocka_unit_test(an_atomic_fragment_is_judged_like_any_packet),
 		cmocka_unit_test(fragments_are_judged_as_one_packet),
 		cmocka_unit_test(overlapping_fragments_do_not_pass),
+		cmocka_unit_test(the_gateway_sends_no_ipv6_multicast_to_the_uplink),
 		cmocka_unit_test(a_packet_that_is_too_big_on_its_way_is_told_of),
 	};
 	no_lab = lab_enter_user();

@@ -240,6 +240,21 @@ print("on")
         fetch(net, (), "http://four.test/")
 
 
+@each_uplink("through {} an answer arrives that its server takes three seconds for", but=("host", "slirp4netns"))
+def _(*uplink):
+    # the gateway's kernel sends multicast listener reports in the first two seconds of a link
+    code = f"""
+import threading, urllib.request
+def ask(address):
+    print(urllib.request.urlopen(f"http://{{address}}/slow?3", timeout=20).status)
+for address in ("{PUBLIC4}", "[{PUBLIC6}]"):
+    threading.Thread(target=ask, args=[address]).start()
+"""
+    with Internet() as net:
+        value = net.run(code, *uplink)
+        equal(value["stdout"]["text"].split(), ["200", "200"], f"the answers ({value['stderr']['text'][-500:]})")
+
+
 @each_uplink("through {} a host without IPv6 gives its jails IPv4, and names with both families work at once")
 def _(*uplink):
     with Internet(ways=(4,)) as net:

@@ -110,7 +110,7 @@ class Zone:
 
 
 def serve_http(client, here, peer):
-    """/ says who speaks with whom, /to?URL redirects, /big?N is N bytes, a body is counted."""
+    """/ says who speaks with whom, /to?URL redirects, /big?N is N bytes, /slow?N waits N seconds; a body is counted."""
     with client, client.makefile("rb") as stream:
         words = stream.readline().split()
         length = 0
@@ -126,6 +126,8 @@ def serve_http(client, here, peer):
         if path == "/to":
             client.sendall(f"HTTP/1.0 302 Found\r\nLocation: {query}\r\n\r\n".encode())
             return
+        if path == "/slow":
+            time.sleep(float(query))
         body = bytes(int(query)) if path == "/big" else f"the Internet at {here}; {got} bytes from {peer}\n".encode()
         client.sendall(b"HTTP/1.0 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
 

@@ -85,7 +85,7 @@ static int apply_usual(void)
 		return 2;
 	if (!is(RLIMIT_CPU, 4)) /* 2.5 s, rounded up, and one */
 		return 3;
-	if (!is(RLIMIT_DATA, 512u << 20) || !is(RLIMIT_NPROC, 65))
+	if ((!is_sanitized && !is(RLIMIT_DATA, 512u << 20)) || !is(RLIMIT_NPROC, 65))
 		return 4;
 	if (!is(RLIMIT_CORE, 1) || !is(RLIMIT_NICE, 0) || !is(RLIMIT_RTPRIO, 0))
 		return 5;

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Options of docker, podman, bwrap, firejail and systemd-run: each gets one line that says what to write here."""
 
+import os
+import socket
+
 from harness import *  # noqa: F403
 
 # An option as it is typed, and a word of the answer.
@@ -93,3 +96,49 @@ def _():
         refused(run("-t", "--tty", "x.py", cwd=f.path), "-t: '--tty'")
         done = run("--json", "out.json", "x.py", cwd=f.path).exits(125)
         contains(done.err, "--json=out.json", "stderr")
+
+
+def last_lines(done):
+    """What cejail said, but for its warnings."""
+    return [line for line in done.err.splitlines() if not line.startswith("cejail: warning: ")]
+
+
+@test("an option of ours behind FILE goes to the program, and one note says so")
+def _():
+    with Folder() as f:
+        file = f.file("n.py", "import sys\nprint(sys.argv[1:])")
+        done = run("--network", "none", file, "--network", "none", "--memory=1G").exits(0).says("['--network', 'none', '--memory=1G']\n")
+        equal(len(last_lines(done)), 1, f"notes in {done.err!r}")
+        contains(last_lines(done)[0], "'--network' stands behind FILE", "the note")
+        for words in (("-q", file, "--network", "none"), (file, "--", "--network"), (file, "-v", "-m", "http", "--other")):
+            equal(last_lines(run("--network", "none", *words).exits(0)), [], f"notes for {words}")
+        equal(last_lines(sh("true", "--network", "none").exits(0)), [], "notes for a command")
+
+
+def input_note(*options, **how):
+    done = sh("true", "--network", "none", *options, **how).exits(0)
+    return [line for line in last_lines(done) if "standard input" in line]
+
+
+@test("standard input that was offered and not read is one note, and stays unread")
+def _():
+    reader, writer = os.pipe()
+    os.write(writer, b"request")
+    equal(len(input_note(stdin=reader)), 1, "notes about a pipe with data")
+    equal(os.read(reader, 100), b"request", "the pipe")
+    equal(input_note(stdin=reader), [], "notes about an empty pipe")
+    os.write(writer, b"request")
+    equal(input_note("-q", stdin=reader), [], "notes with -q")
+    equal(input_note("-i", stdin=reader), [], "notes with -i")
+    os.close(reader), os.close(writer)
+    with Folder() as f:
+        with open(f.file("input", "lines\n"), "rb") as file:
+            equal(len(input_note(stdin=file)), 1, "notes about a file")
+            equal(file.read(), b"lines\n", "the file")
+            equal(input_note(stdin=file), [], "notes about a file at its end")
+    ours, theirs = socket.socketpair()
+    ours.send(b"request")
+    equal(input_note(stdin=theirs), [], "notes about a socket")
+    equal(theirs.recv(100), b"request", "the socket")
+    ours.close(), theirs.close()
+    equal(input_note(), [], "notes about /dev/null")

@@ -18,6 +18,7 @@
 #include "runtime/base/fd.h"
 #include "runtime/base/log.h"
 #include "runtime/base/scope.h"
+#include "runtime/front/cli/call_notes.h"
 #include "runtime/front/cli/cli.h"
 #include "runtime/front/cli/delivery.h"
 #include "runtime/front/cli/habits.h"
@@ -403,6 +404,15 @@ static void explain_exec(struct run *r)
 		command);
 }
 
+static void note_call(const struct run *r)
+{
+	const char *file = r->invocation.file;
+	bool reads_input = r->config.interactive || (file && strcmp(file, "-") == 0);
+
+	if (r->outcome.status != STATUS_SETUP_ERROR && r->outcome.exec_errno == 0)
+		call_notes_print(r->options.has_separator ? NULL : r->invocation.args, reads_input);
+}
+
 static int report(struct run *r, bool is_complete)
 {
 	struct cj_error err = { 0 };
@@ -415,6 +425,7 @@ static int report(struct run *r, bool is_complete)
 	if (!r->delivery.to_stdout)
 		notes_follow_output(&r->outcome);
 	notes_print(&r->outcome);
+	note_call(r);
 	if (sent < 0) {
 		is_complete = false;
 		if (err.code != EPIPE) /* who is gone is not told */

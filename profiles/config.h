@@ -41,7 +41,8 @@ struct config {
 	bool writable;
 	bool noexec;                              /* /box, /tmp, /dev/shm */
 	struct strings ro_binds, binds, connects; /* "SRC[:DST]" as written */
-	struct strings files;                     /* "SRC[:DST]" as written */
+	struct strings overlays;
+	struct strings files; /* "SRC[:DST]" as written */
 
 	/* the program */
 	struct strings command; /* template: {file} and {args} are places */

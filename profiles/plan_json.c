@@ -13,6 +13,7 @@ static const char *const bind_kind_names[] = {
 	[BIND_READ_ONLY] = "read-only",
 	[BIND_WRITABLE] = "writable",
 	[BIND_SOCKET] = "socket",
+	[BIND_OVERLAY] = "overlay",
 };
 
 static const char *const code_source_names[] = {

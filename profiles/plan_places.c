@@ -61,6 +61,15 @@ static int check_host_path(const char *source, const struct stat *st, struct cj_
 	return 0;
 }
 
+static int check_directory(const char *source, const struct stat *st, struct cj_error *err)
+{
+	if (S_ISDIR(st->st_mode))
+		return 0;
+	int rc = cj_reject(err, "'%s' is not a directory", source);
+	cj_hint(err, "an overlay needs a directory; copy one file in with --file %s", source);
+	return rc;
+}
+
 /*
  * connect(2) asks for write permission on the socket.  A jail that root starts runs as a user
  * who is nobody on this host: neither owner nor in any group.
@@ -134,10 +143,15 @@ static int plan_binds(struct planner *p, struct cj_error *err)
 	const struct bind_option rows[] = {
 		{ "--ro-bind", BIND_READ_ONLY, &c->ro_binds, "", check_host_path, PATH_MAX },
 		{ "--bind", BIND_WRITABLE, &c->binds, "", check_host_path, PATH_MAX },
+		{ "--overlay", BIND_OVERLAY, &c->overlays, "", check_directory, PATH_MAX },
 		{ "--connect", BIND_SOCKET, &c->connects, "unix:", check_socket, SOCKET_PATH_MAX },
 	};
 
-	size_t most = c->ro_binds.count + c->binds.count + c->connects.count, count = 0;
+	size_t most = c->ro_binds.count + c->binds.count + c->overlays.count + c->connects.count;
+	size_t count = 0;
+	if (c->overlays.count > OVERLAYS_MAX)
+		return cj_reject(err, "--overlay: %zu of them; a jail can have %d",
+				 c->overlays.count, OVERLAYS_MAX);
 	struct bind_spec *binds = arena_array(&p->c->arena, most + 1, sizeof(*binds));
 	if (!binds)
 		return no_memory(err);
@@ -169,6 +183,16 @@ static int check_copy_source(const char *source, bool *out_is_dir, struct cj_err
 	return 0;
 }
 
+static bool is_in_overlay(const struct planner *p, const char *target)
+{
+	const struct rootfs_spec *root = &p->plan.root;
+	for (size_t i = 0; i < root->nbinds; i++)
+		if (root->binds[i].kind == BIND_OVERLAY &&
+		    paths_is_below(target, root->binds[i].target))
+			return true;
+	return false;
+}
+
 /* A directory may be copied *to* /box: it adds to what is there. */
 static int check_copy_target(const struct planner *p, const char *target, bool is_dir,
 			     struct cj_error *err)
@@ -176,7 +200,7 @@ static int check_copy_target(const struct planner *p, const char *target, bool i
 	if (!is_dir && check_not_own(target, err) < 0)
 		return -err->code;
 	if (p->c->writable || paths_is_below(target, PLACE_BOX) ||
-	    paths_is_below(target, PLACE_TMP))
+	    paths_is_below(target, PLACE_TMP) || is_in_overlay(p, target))
 		return 0;
 	int rc = cj_reject(err, "'%s' lies in the read-only root", target);
 	cj_hint(err, "copy to " PLACE_BOX " or " PLACE_TMP ", or add --writable");
@@ -248,7 +272,7 @@ static int plan_copies(struct planner *p, struct cj_error *err)
 struct landing {
 	const char *target;
 	const char *what; /* as messages call it */
-	bool is_mount;    /* covers all below it, and that is the host's */
+	bool is_mount;    /* covers all below it, and that is the host's; not an overlay */
 };
 
 static void add_landing(struct landing *list, size_t *count, const char *target, const char *what,
@@ -264,7 +288,7 @@ static size_t collect_landings(const struct planner *p, struct landing *list)
 
 	for (size_t i = 0; i < p->plan.root.nbinds; i++) {
 		const struct bind_spec *bind = &p->plan.root.binds[i];
-		add_landing(list, &count, bind->target, bind->source, true);
+		add_landing(list, &count, bind->target, bind->source, bind->kind != BIND_OVERLAY);
 	}
 	for (size_t i = 0; i < program->nfiles; i++) {
 		const struct copy_spec *file = &program->files[i];

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "rootfs/mounts.h"
+#include "rootfs/overlays.h"
 #include "rootfs/skeleton.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
@@ -26,6 +27,7 @@ static const struct {
 	/* Connecting writes to no file system: unix(7) asks the socket's mode alone. */
 	[BIND_SOCKET] = { "--connect", MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
 					   MOUNT_ATTR_NOEXEC },
+	[BIND_OVERLAY] = { "--overlay", 0 }, /* the attributes of the overlay: overlays.c */
 };
 
 static const char *kind_of_file(mode_t mode)
@@ -47,13 +49,17 @@ static const char *kind_of_file(mode_t mode)
 static int check_type(const struct bind_spec *bind, mode_t mode, struct cj_error *err)
 {
 	const char *option = bind_kinds[bind->kind].option;
-	bool is_right = bind->kind == BIND_SOCKET ? S_ISSOCK(mode) : S_ISDIR(mode) || S_ISREG(mode);
+	bool is_right = bind->kind == BIND_SOCKET    ? S_ISSOCK(mode)
+			: bind->kind == BIND_OVERLAY ? S_ISDIR(mode)
+						     : S_ISDIR(mode) || S_ISREG(mode);
 	if (is_right)
 		return 0;
 
 	int rc = cj_reject(err, "%s '%s': it is %s", option, bind->source, kind_of_file(mode));
 	if (bind->kind == BIND_SOCKET)
 		cj_hint(err, "--connect unix: wants the socket of a listening program");
+	else if (bind->kind == BIND_OVERLAY)
+		cj_hint(err, "an overlay needs a directory; copy one file in with --file");
 	else if (S_ISSOCK(mode))
 		cj_hint(err, "sockets are opened by --connect unix:%s", bind->source);
 	else
@@ -88,6 +94,11 @@ static int open_source(const struct bind_spec *bind, struct bind_source *out, st
 		return rc;
 
 	out->is_dir = S_ISDIR(st.st_mode);
+	if (bind->kind == BIND_OVERLAY) {
+		rc = overlay_check_lower(fd, bind->source, err);
+		out->fd = rc < 0 ? -1 : take_fd(&fd);
+		return rc;
+	}
 	out->fd = mounts_clone(fd, "", bind_kinds[bind->kind].attrs, bind->source, err);
 	return out->fd < 0 ? out->fd : 0;
 }

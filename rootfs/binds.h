@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * binds - host paths the caller opens into the jail: --ro-bind, --bind, --connect unix:.
+ * binds - host paths the caller opens into the jail: --ro-bind, --bind, --overlay, --connect unix:.
  */
 #pragma once
 
@@ -13,9 +13,10 @@
 
 struct bind_sources {
 	struct bind_source {
-		int fd; /* detached tree */
+		int fd; /* detached tree; of an overlay the directory below it: overlays.h */
 		bool is_dir;
-	} * items; /* in the order of the spec; in the arena given */
+		bool is_detached; /* of an overlay: fd is a detached tree already */
+	} * items;                /* in the order of the spec; in the arena given */
 	size_t count;
 };
 

@@ -97,13 +97,16 @@ int layers_join(const struct overlay *overlay, uint64_t attrs, struct cj_error *
 	add_number(upper, sizeof(upper), overlay->upper_fd);
 	add_number(work, sizeof(work), overlay->work_fd);
 
-	/* userxattr: in a user namespace an overlay's notes can't be trusted.* (overlayfs.rst) */
+	/*
+	 * userxattr: in a user namespace an overlay's notes can't be trusted.* (overlayfs.rst).  It
+	 * means redirect_dir=nofollow and metacopy=off, too: a user.overlay.* attribute that
+	 * somebody left on a lower layer leads nowhere.
+	 */
 	const struct mounts_option options[] = {
-		{ "userxattr", NULL },
-		{ "lowerdir", lower },
-		{ "upperdir", upper },
-		{ "workdir", work },
+		{ "userxattr", NULL }, { "index", "off" }, /* whatever the module's parameter says
+							    */
+		{ "lowerdir", lower }, { "upperdir", upper }, { "workdir", work },
 	};
-	size_t noptions = overlay->upper_fd >= 0 ? 4 : 2;
+	size_t noptions = overlay->upper_fd >= 0 ? 5 : 3;
 	return create(options, noptions, attrs, overlay->name, err);
 }

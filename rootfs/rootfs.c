@@ -23,6 +23,7 @@
 #include "rootfs/host.h"
 #include "rootfs/layers.h"
 #include "rootfs/mounts.h"
+#include "rootfs/overlays.h"
 #include "rootfs/proc.h"
 #include "rootfs/scratch.h"
 #include "rootfs/skeleton.h"
@@ -98,6 +99,12 @@ int rootfs_open_sources(const struct rootfs_spec *spec, struct rootfs_sources **
 
 	*out = take_ptr(s);
 	return 0;
+}
+
+int rootfs_adopt_lowers(struct rootfs_sources *sources, const struct rootfs_spec *spec, int *fds,
+			size_t count, struct cj_error *err)
+{
+	return overlays_adopt(&sources->binds, spec, fds, count, err);
 }
 
 static int make_skeleton(const struct rootfs_spec *spec, const struct rootfs_sources *s,
@@ -197,6 +204,9 @@ static int build(const struct rootfs_spec *spec, struct rootfs_sources *s, struc
 	if (scratch_fd < 0)
 		return scratch_fd;
 	int rc = mounts_attach(scratch_fd, s->park_fd, "scratch", err);
+	/* Before the root: what is parked after it would lie on top of it. */
+	if (rc == 0)
+		rc = overlays_mount(&s->binds, spec, scratch_fd, s->park_fd, err);
 	if (rc < 0)
 		return rc;
 

@@ -33,7 +33,9 @@ enum root_kind {
 	ROOT_LAYERS, /* directories, first in the list on top */
 };
 
-enum bind_kind { BIND_READ_ONLY, BIND_WRITABLE, BIND_SOCKET };
+enum bind_kind { BIND_READ_ONLY, BIND_WRITABLE, BIND_SOCKET, BIND_OVERLAY };
+
+#define OVERLAYS_MAX 16 /* --overlay; their descriptors go to init in one message */
 
 /* A host path the caller opens into the jail, knowingly. */
 struct bind_spec {
@@ -69,6 +71,16 @@ struct rootfs_sources;
  */
 int rootfs_open_sources(const struct rootfs_spec *spec, struct rootfs_sources **out,
 			struct cj_error *err);
+
+/*
+ * rootfs_adopt_lowers - use these detached trees as the sources of the overlays, in the order of
+ * the spec: clones that a privileged supervisor made, with other ids (runtime/jail/shift.h).
+ *
+ * Takes each descriptor that it uses (it becomes -1).  Each must be the directory that was opened
+ * before.
+ */
+int rootfs_adopt_lowers(struct rootfs_sources *sources, const struct rootfs_spec *spec, int *fds,
+			size_t count, struct cj_error *err);
 
 /*
  * rootfs_build - mount everything below a new root, out of sight on the old root's /dev.

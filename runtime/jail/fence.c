@@ -112,7 +112,8 @@ static int allow_places(int ruleset_fd, int abi, const struct rootfs_spec *root,
 			return -err->code;
 	}
 	for (size_t i = 0; i < root->nbinds; i++) {
-		if (root->binds[i].kind == BIND_WRITABLE &&
+		enum bind_kind kind = root->binds[i].kind;
+		if ((kind == BIND_WRITABLE || kind == BIND_OVERLAY) &&
 		    allow(ruleset_fd, abi, root->binds[i].target, FS_CHANGE, err) < 0)
 			return -err->code;
 	}

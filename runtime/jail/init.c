@@ -141,6 +141,8 @@ static int mapped_enter(struct jail *j, struct cj_error *err)
 	if (msg.size != sizeof(mapped))
 		return cj_fail(err, EPROTO, "read which ids are ours");
 	memcpy(&mapped, msg.data, sizeof(mapped));
+	if (rootfs_adopt_lowers(j->sources, &j->root, msg.fds, msg.nfds, err) < 0)
+		return -err->code;
 	if (privileges_become(j->plan->root.uid, j->plan->root.gid, mapped.may_setgroups, err) < 0)
 		return -err->code;
 	return die_with_supervisor(j, err);

@@ -64,6 +64,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/jail/evidence.h"
+#include "runtime/jail/shift.h"
 #include "runtime/jail/stage.h"
 #include "runtime/jail/state.h"
 
@@ -238,8 +239,15 @@ static int map_enter(struct jail *j, struct cj_error *err)
 {
 	if (idmap_write(&j->ids, j->init_pid, err) < 0)
 		return hear_init(j, err);
+	int fds[OVERLAYS_MAX];
+	size_t count;
+	if (shift_lowers(&j->root, &j->ids, fds, &count, err) < 0)
+		return -err->code;
 	const struct ids_mapped mapped = { .may_setgroups = j->ids.may_setgroups };
-	return step_tell(&j->link, STEP_IDS_MAPPED, &mapped, sizeof(mapped), NULL, 0, err);
+	int rc = step_tell(&j->link, STEP_IDS_MAPPED, &mapped, sizeof(mapped), fds, count, err);
+	while (count > 0)
+		cj_close(&fds[--count]);
+	return rc;
 }
 
 static int seal_enter(struct jail *j, struct cj_error *err)

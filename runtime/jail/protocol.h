@@ -9,7 +9,8 @@
 enum step {
 	STEP_NETWORK, /* init -> supervisor: struct opened and its sockets; with a network or ports
 		       */
-	STEP_IDS_MAPPED, /* supervisor -> init: uid_map and gid_map are written */
+	STEP_IDS_MAPPED, /* supervisor -> init: uid_map and gid_map are written; ID-mapped sources
+			    of the overlays, in their order, where they are not the caller's own */
 	STEP_SEALED, /* init -> supervisor: only the program is missing; struct sealed, descriptors
 		      */
 	STEP_WARM, /* supervisor -> init: as STEP_START, but a launcher, which gets a socket, too */

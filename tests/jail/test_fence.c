@@ -240,12 +240,14 @@ static void change_the_bound(void)
 static void writable_binds_can_be_changed_and_others_not(void **state)
 {
 	(void)state;
-	static const struct bind_spec binds[] = {
+	struct bind_spec binds[] = {
 		{ BIND_WRITABLE, "/host", "/bound" },
 		{ BIND_WRITABLE, "/host/file", "/file" }, /* a file takes fewer rights */
 		{ BIND_READ_ONLY, "/host/usr", "/usr" },
 	};
 	const struct rootfs_spec spec = { .binds = binds, .nbinds = 3 };
+	behind_fence(&spec, change_the_bound);
+	binds[0].kind = BIND_OVERLAY;
 	behind_fence(&spec, change_the_bound);
 }
 

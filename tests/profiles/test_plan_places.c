@@ -76,6 +76,10 @@ static void bad_binds_are_refused(void **state)
 		{ "ro-bind", "/proc:/x", NULL }, /* knowingly: a directory like any other */
 		{ "ro-bind", "/usr:/x/", NULL },
 		{ "bind", "open.sock:/x", "use --connect unix:" },
+		{ "overlay", "dir:/x", NULL },
+		{ "overlay", "a.txt:/x", "/a.txt' is not a directory" },
+		{ "overlay", "absent:/x", "--overlay: find 'absent': No such file" },
+		{ "overlay", "dir:/tmp", "'/tmp' is the jail's own" },
 	};
 	struct request *r = *state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -87,6 +91,22 @@ static void bad_binds_are_refused(void **state)
 		else
 			assert_made(r);
 	}
+}
+
+static void there_may_be_so_many_overlays(void **state)
+{
+	struct request *r = *state;
+	char text[32];
+	use_command(r);
+	for (int i = 0; i < OVERLAYS_MAX; i++) {
+		(void)snprintf(text, sizeof(text), "dir:/o%d", i);
+		set(r, "overlay", text);
+	}
+	assert_made(r);
+	assert_int_equal(r->plan.root.nbinds, OVERLAYS_MAX);
+	assert_int_equal(r->plan.root.binds[0].kind, BIND_OVERLAY);
+	set(r, "overlay", "dir:/more");
+	assert_refused(r, "--overlay: 17 of them; a jail can have 16");
 }
 
 static void a_socket_is_bound_under_its_own_kind(void **state)
@@ -207,6 +227,10 @@ static void nothing_lands_on_anything_else(void **state)
 		{ "file", "args.json", "args-json", "1", "both want '/box/args.json'" },
 		{ "bind", "dir:/box/out", "artifacts", "o", "both want '/box/out'" },
 		{ "bind", "dir:/box/x", "file", "a.txt:xy", NULL },
+		{ "overlay", "dir:/o", "file", "a.txt:/o/y", NULL },
+		{ "overlay", "dir:/o", "file", "a.txt:/o", "both want '/o'" },
+		{ "overlay", "dir:/o", "file", "a.txt:/op", "read-only root" },
+		{ "overlay", "dir:/o", "ro-bind", "dir:/o", "both want '/o'" },
 		{ "file", "dir:/box", "file", "dir/sub:/box", NULL },
 	};
 	struct request *r = *state;
@@ -233,6 +257,7 @@ int main(void)
 		REQUEST_TEST(an_escaped_colon_is_part_of_a_bind),
 		REQUEST_TEST(binds_are_ordered_so_that_none_hides_another),
 		REQUEST_TEST(bad_binds_are_refused),
+		REQUEST_TEST(there_may_be_so_many_overlays),
 		REQUEST_TEST(a_socket_is_bound_under_its_own_kind),
 		REQUEST_TEST(bad_sockets_are_refused),
 		REQUEST_TEST(a_copy_lands_in_the_box_unless_told),

@@ -37,18 +37,18 @@ WRAP(int, sys_mount_setattr, (int fd, const char *path, unsigned flags, struct m
      (fd, path, flags, attr))
 WRAP(int, sys_pivot_root, (const char *root, const char *old), (root, old))
 
-static void fail_each_call(const struct rootfs_spec *spec)
+static void fail_each_call_as(const struct rootfs_spec *spec, uid_t caller)
 {
 	share_result();
 	calls = &inside_result->calls;
 	is_armed = true;
 	fail_at = 0;
-	run_inside(spec, geteuid(), NULL, NULL);
+	run_inside(spec, caller, NULL, NULL);
 	int needed = inside_result->calls;
 	assert_true(needed > 100);
 
 	for (fail_at = 1; fail_at <= needed; fail_at++) {
-		try_inside(spec, geteuid(), NULL, NULL);
+		try_inside(spec, caller, NULL, NULL);
 		if (inside_result->end != ENDED_STAGE)
 			print_error("call %d of %d failed unnoticed\n", fail_at, needed);
 		assert_int_equal(inside_result->end, ENDED_STAGE);
@@ -58,6 +58,11 @@ static void fail_each_call(const struct rootfs_spec *spec)
 			print_error("call %d: %s\n", fail_at, inside_result->err.msg);
 		assert_int_equal(inside_result->leaked, 0);
 	}
+}
+
+static void fail_each_call(const struct rootfs_spec *spec)
+{
+	fail_each_call_as(spec, geteuid());
 }
 
 static void every_failing_call_fails_a_host_root_and_leaves_nothing(void **state)
@@ -77,6 +82,20 @@ static void every_failing_call_fails_a_writable_host_root_and_leaves_nothing(voi
 	struct rootfs_spec spec = host_spec();
 	spec.writable = true;
 	fail_each_call(&spec);
+}
+
+static void every_failing_call_fails_an_overlay_and_leaves_nothing(void **state)
+{
+	(void)state;
+	char *place = make_place();
+	struct bind_spec bind = { BIND_OVERLAY, place, "/srv/src" };
+	struct rootfs_spec spec = host_spec();
+	if (has_ids()) /* root's own is for the supervisor: test_overlays.c */
+		assert_int_equal(chown(place, INSIDE_ID, INSIDE_ID), 0);
+	spec.binds = &bind;
+	spec.nbinds = 1;
+	fail_each_call_as(&spec, user_id());
+	end_place(place);
 }
 
 static void every_failing_call_fails_a_layered_root_and_leaves_nothing(void **state)
@@ -99,6 +118,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_failing_call_fails_a_host_root_and_leaves_nothing),
 		cmocka_unit_test(every_failing_call_fails_a_writable_host_root_and_leaves_nothing),
+		cmocka_unit_test(every_failing_call_fails_an_overlay_and_leaves_nothing),
 		cmocka_unit_test(every_failing_call_fails_a_layered_root_and_leaves_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

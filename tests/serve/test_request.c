@@ -310,6 +310,7 @@ static void host_paths_need_the_right_to_name_them(void **state)
 		{ "file", "[\"/etc/passwd\"]" },
 		{ "ro_bind", "[\"/etc\"]" },
 		{ "bind", "[\"/etc\"]" },
+		{ "overlay", "[\"/etc\"]" },
 		{ "connect", "[\"unix:/run/x\"]" },
 		{ "network.allow_private", "{\"allow_private\": true}" },
 		{ "rootfs", "\"/\"" },

@@ -38,7 +38,7 @@ _cejail_value() {
 
 _cejail_run_options="--profile --code --remote --timeout --cpu-time --memory --cpus --pids-limit --nofile
 	--disk --max-output --on-output-limit --env --interactive --tty --workdir --file --args-json
-	--ro-bind --bind --connect --artifacts --network --uplink --allow --allow-private --rootfs --writable
+	--ro-bind --bind --overlay --connect --artifacts --network --uplink --allow --allow-private --rootfs --writable
 	--noexec --seccomp --strict --json --result-fd --events-fd --cgroup-parent --id --verbose --quiet --dry-run --help"
 
 _cejail() {

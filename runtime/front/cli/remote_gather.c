@@ -113,7 +113,7 @@ static int make_all_absolute(struct gather *g, struct cj_error *err)
 {
 	static const char unix_prefix[] = "unix:";
 	struct config *c = g->c;
-	struct strings *lists[] = { &c->ro_binds, &c->binds };
+	struct strings *lists[] = { &c->ro_binds, &c->binds, &c->overlays };
 	int rc = 0;
 
 	for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""--overlay: a directory of the host, copy on write."""
+
+import hashlib
+import json
+import os
+
+from harness import *  # noqa: F403
+
+
+def state(top):
+    """All that a stat or a reader can see of a tree, but for access times."""
+    seen = []
+    for folder, folders, files in os.walk(top):
+        for name in [".", *folders, *files]:
+            path = os.path.join(folder, name)
+            info = os.lstat(path)
+            content = b"" if not os.path.isfile(path) else open(path, "rb").read()
+            link = os.readlink(path) if os.path.islink(path) else ""
+            names = [(key, os.getxattr(path, key)) for key in os.listxattr(path, follow_symlinks=False)] if not link else []
+            row = (info.st_ino, info.st_mode, info.st_uid, info.st_gid, info.st_nlink, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
+            seen.append((path, row, hashlib.sha256(content).hexdigest(), link, sorted(names)))
+    return sorted(seen)
+
+
+def tree(f):
+    """A small source tree."""
+    f.file("src/main.c", "int main;\n", 0o644)
+    f.file("src/sub/run.sh", "#!/bin/sh\necho ran\n", 0o755)
+    f.file("src/private", "for the owner\n", 0o600)
+    os.symlink("main.c", f / "src/link")
+    os.utime(f / "src/main.c", ns=(10**18, 10**18 + 123456789))
+    os.utime(f / "src", ns=(10**18, 10**18 + 987654321))
+    return f / "src"
+
+
+@test("--overlay shows a directory with its modes and times, at the place named or at its own")
+def _():
+    with Folder() as f:
+        src = tree(f)
+        script = "stat -c '%n %a %Y' . main.c sub/run.sh private; sub/run.sh; cat link private"
+        wanted = ". 755 1000000000\nmain.c 644 1000000000\n"
+        done = sh(script, "--overlay", f"{src}:/src", "-w", "/src").exits(0)
+        contains(done.out, wanted, "stdout")
+        contains(done.out, "ran\nint main;\nfor the owner\n", "stdout")
+        contains(sh(script, "--overlay", src, "-w", src).exits(0).out, wanted, "stdout")
+        contains(sh(script, "--overlay", f"{src}:/box/in/src", "-w", "/box/in/src").exits(0).out, wanted, "stdout")
+
+
+CHANGES = """set -e
+echo more >> main.c; chmod 600 sub/run.sh; touch -d @5 private; rm link; ln -s private link
+mv sub moved; mkdir sub; echo new > sub/new; ln main.c hard; echo x >> hard; mkdir -p a/b; echo made > a/b/c
+truncate -s 3 private; cat main.c private a/b/c; ls; rm -rf moved a
+"""
+
+
+@test("what the program changes in an overlay is seen inside and never on the host")
+def _():
+    with Folder() as f:
+        src = tree(f)
+        before = state(src)
+        done = sh(CHANGES, "--overlay", f"{src}:/src", "-w", "/src").exits(0)
+        equal(done.out, "int main;\nmore\nx\nformade\na\nhard\nlink\nmain.c\nmoved\nprivate\nsub\n", "stdout")
+        equal(state(src), before, "the host's tree")
+        sh("ls", "--overlay", f"{src}:/src", "-w", "/src").exits(0).says("link\nmain.c\nprivate\nsub\n")
+
+
+@test("an overlay works with --writable, with --rootfs, and beside another one")
+def _():
+    with Folder() as f:
+        src = tree(f)
+        before = state(src)
+        script = "echo a > /src/new && echo b >> /two/main.c && cat /src/new /two/main.c"
+        both = ("--overlay", f"{src}:/src", "--overlay", f"{src}:/two")
+        sh(script, *both).exits(0).says("a\nint main;\nb\n")
+        sh(script, *both, "--writable").exits(0).says("a\nint main;\nb\n")
+        for folder in ("usr", "etc"):
+            f.folder(f"root/{folder}")
+        for folder in ("bin", "lib", "lib64"):
+            os.symlink(f"usr/{folder}", f / f"root/{folder}")
+        root = ("--rootfs", f / "root", "--ro-bind", "/usr")
+        sh(script, *both, *root).exits(0).says("a\nint main;\nb\n")
+        sh(script, *both, *root, "--writable").exits(0).says("a\nint main;\nb\n")
+        equal(state(src), before, "the host's tree")
+
+
+@test("the changes in an overlay count in --disk: a copy of a large file, too")
+def _():
+    with Folder() as f:
+        f.file("src/small", "x")
+        with open(f / "src/large", "wb") as large:
+            large.write(b"y" * (8 << 20))
+        before = state(f / "src")
+        place = ("--overlay", f"{f / 'src'}:/src", "-w", "/src", "--disk", "4M")
+        done = sh("wc -c < large; echo z >> large || echo no room; head -c 8000000 /dev/zero > new || echo none", *place)
+        contains(done.out, f"{8 << 20}\nno room\nnone\n", "stdout")
+        equal(result("--overlay", f"{f / 'src'}:/src", "--disk", "4M", "-p", "base", "--", "sh", "-c", "head -c 8000000 /dev/zero > /src/new")["limits"]["disk"]["by"], "tmpfs", "by")
+        equal(state(f / "src"), before, "the host's tree")
+
+
+@test("an overlay is nosuid and nodev, and noexec with --noexec")
+def _():
+    with Folder() as f:
+        src = tree(f)
+        script = "grep ' /src ' /proc/self/mountinfo; /src/sub/run.sh"
+        done = sh(script, "--overlay", f"{src}:/src").exits(0)
+        for flag in ("nosuid", "nodev"):
+            contains(done.out, flag, "mount flags")
+        contains(done.out, "ran\n", "stdout")
+        done = sh(script, "--overlay", f"{src}:/src", "--noexec")
+        contains(done.out, "noexec", "mount flags")
+        lacks(done.out, "ran\n", "stdout")
+
+
+@test("a file of --file may go into an overlay")
+def _():
+    with Folder() as f:
+        src = tree(f)
+        done = sh("cat sub/extra", "--overlay", f"{src}:/src", "-w", "/src", "-f", f.file("e", "added") + ":/src/sub/extra")
+        done.exits(0).says("added")
+        true(not os.path.exists(f / "src/sub/extra"), "the host has the file")
+
+
+@test("an overlay over what is no directory, is a link or isn't there is refused with the remedy")
+def _():
+    with Folder() as f:
+        refused(sh("true", "--overlay", f.file("plain")), "plain", "not a directory", "--file")
+        refused(sh("true", "--overlay", "/no/such/directory"), "/no/such/directory")
+        refused(sh("true", "--overlay", "/:/all"), "--overlay '/'", "mounted below")
+        os.makedirs(f / "src")
+        refused(sh("true", "--overlay", f"{f / 'src'}:/box"), "/box")
+        many = [part for i in range(17) for part in ("--overlay", f"{f / 'src'}:/o{i}")]
+        refused(sh("true", *many), "--overlay", "16")
+        sh("touch /o15/x", *many[:-2]).exits(0)
+
+
+@test("an overlay over another user's directory is refused with the remedy", who="user")
+def _():
+    refused(sh("true", "--overlay", "/usr/share/doc:/doc"), "/usr/share/doc", "owner", "--file")
+
+
+@test("root's overlay belongs to the jail's user, whoever owns the directory; other owners' files stay theirs", who="root")
+def _():
+    with Folder() as f:
+        src = tree(f)
+        for path in (src, f / "src/main.c"):
+            os.chown(path, 4321, 4322)
+        before = state(src)
+        done = sh("stat -c %u . main.c private; echo x >> main.c && echo y > new && cat private 2>&1; echo z >> private", "--overlay", f"{src}:/src", "-w", "/src")
+        equal(done.out, "1000\n1000\n65534\ncat: private: Permission denied\n", "stdout")
+        equal(state(src), before, "the host's tree")
+
+
+@test("attributes of overlayfs that somebody left in the directory lead nowhere")
+def _():
+    with Folder() as f:
+        src = tree(f)
+        f.file("src/redirected/inner", "inner\n")
+        f.file("src/copied", "copied\n")
+        try:
+            for name, value in (("redirect", b"/sub"), ("opaque", b"y"), ("whiteout", b""), ("origin", b"\0" * 30)):
+                os.setxattr(f / "src/redirected", f"user.overlay.{name}", value)
+                os.setxattr(f / "src/main.c", f"user.overlay.{name}", b"/private")
+            os.setxattr(f / "src/copied", "user.overlay.metacopy", b"")
+            os.setxattr(f / "src/copied", "user.overlay.redirect", b"/private")
+        except OSError as error:
+            raise Skip(f"no user attributes here: {error}") from None
+        before = state(src)
+        script = "ls redirected; cat main.c; echo x >> redirected/inner; echo x >> main.c; mv redirected r2 && cat r2/inner main.c"
+        done = sh(script + "; cat copied", "--overlay", f"{src}:/src", "-w", "/src")
+        # the kernel refuses to open a file that claims to have its data elsewhere, or shows its own
+        true(done.out in [f"inner\nint main;\ninner\nx\nint main;\nx\n{end}" for end in ("", "copied\n")], f"stdout is {done.out!r}")
+        equal(state(src), before, "the host's tree")
+
+
+@test("--dry-run lists an overlay, and a profile can have one")
+def _():
+    with Folder() as f:
+        src = tree(f)
+        done = sh("true", "--overlay", f"{src}:/src", "--dry-run").exits(0)
+        equal(json.loads(done.out)["root"]["binds"], [{"kind": "overlay", "source": src, "target": "/src"}], "binds")
+        profile = f.file("p.json", json.dumps({"extends": "base", "overlay": [f"{src}:/src"]}))
+        run("-p", profile, "--", "sh", "-c", "echo x > /src/y && cat /src/main.c").exits(0).says("int main;\n")

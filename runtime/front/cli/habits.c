@@ -175,8 +175,7 @@ static const char *find_answer(const struct habit *table, size_t n, const char *
 
 const char *habit_for_option(const char *named)
 {
-	return strchr(named, ' ') ? NULL
-				  : find_answer(option_habits, LENGTH(option_habits), named);
+	return strchr(named, ' ') ? NULL : find_answer(option_habits, LENGTH(option_habits), named);
 }
 
 const char *habit_for_verb(const char *verb)

@@ -46,8 +46,8 @@ static int explain_last_option(const struct options *o, const char *file, struct
 	if (!last)
 		return 0;
 	if (strcmp(last->setting->option, "verbose") == 0 && habit_is_volume(file)) {
-		int rc = cj_reject(err, "'%s %s': %s is --verbose here", last->named, file,
-				   last->named);
+		int rc =
+		    cj_reject(err, "'%s %s': %s is --verbose here", last->named, file, last->named);
 		cj_hint(err, "write --bind %s, or --ro-bind %s for a read-only view", file, file);
 		return rc;
 	}
@@ -72,8 +72,8 @@ static int explain_nothing(const struct options *o, struct cj_error *err)
 	const struct given *last = o->count > 0 ? &o->items[o->count - 1] : NULL;
 	if (!last || !last->value || !operands_is_file(last->value))
 		return 0;
-	int rc = cj_reject(err, "nothing to run: '%s' is the value of '%s'", last->value,
-			   last->named);
+	int rc =
+	    cj_reject(err, "nothing to run: '%s' is the value of '%s'", last->value, last->named);
 	cj_hint(err, "write FILE behind the options: see 'cejail run --help'");
 	return rc;
 }
@@ -95,8 +95,9 @@ static int reject_image(const char *image, const char *next, struct cj_error *er
 {
 	int rc = cj_reject(err, "'%s' is no file, and cejail takes no images", image);
 	if (next)
-		cj_hint(err, "write 'cejail run -- %s' for this host's programs, --rootfs DIR "
-			     "for others",
+		cj_hint(err,
+			"write 'cejail run -- %s' for this host's programs, --rootfs DIR "
+			"for others",
 			next);
 	else
 		cj_hint(err, "write 'cejail shell' for this host's programs, --rootfs DIR for "

@@ -252,7 +252,8 @@ static void fill(struct outcome *o)
 	o->network = (struct network_outcome){ UPLINK_PASTA, refusals, COUNT(refusals) };
 	o->usage = (struct usage){ 1, 2, 3, 4, 5, true, true };
 	for (enum limit i = 0; i < LIMIT_COUNT; i++)
-		o->limits[i] = (struct limit_state){ 1000 * (i + 1), (unsigned)i % BY_COUNT, i % 2 };
+		o->limits[i] =
+		    (struct limit_state){ 1000 * (i + 1), (unsigned)i % BY_COUNT, i % 2 };
 	for (enum layer i = 0; i < LAYER_COUNT; i++)
 		o->layers[i] = (unsigned)i % LAYER_STATE_COUNT;
 	outcome_warn(o, "something is not at its best");

@@ -101,6 +101,13 @@ def hides_preloaded(directory):
     return not names.isdisjoint(set(sys.modules) - started_modules)
 
 
+def forget_lines():
+    """Python 3.13 keeps the lines of `-c THIS` and shows them for any code that is called "<string>"."""
+    kept = getattr(sys.modules.get("linecache"), "_interactive_cache", None)
+    if kept:
+        kept.clear()
+
+
 def take_directory(directory):
     """Modules beside the program come first.  Those that are loaded already, only a new start can replace."""
     forget_directories()
@@ -229,6 +236,7 @@ gc.freeze()  # never looked at again
 os.write(LINK, b".")
 
 path = take_words()
+forget_lines()
 take_directory(os.path.dirname(path))
 try:
     code = load(path)

@@ -504,6 +504,8 @@ static void standard_input_by_its_path_gets_the_hint(void **state)
 	(void)state;
 
 	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		if (access(paths[i], F_OK) < 0)
+			continue; /* a small /dev */
 		assert_int_equal(fd_open_regular(paths[i], &err), -EINVAL);
 		assert_non_null(strstr(err.msg, "is a symbolic link to '"));
 		assert_string_equal(err.hint, "'-' stands for standard input");

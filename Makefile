@@ -120,8 +120,14 @@ $(PROBES): $(OUT)/%: %.c $(wildcard tests/escape/*.h tests/faults/*.h)
 $(FUZZERS): $(OUT)/%: $(OUT)/%.o $(FILTER) $(LIB)
 	$(call say,LINK)$(CC) $(FLAGS.$(VARIANT)) -fsanitize=fuzzer $(WRAPPED) -o $@ $^ $(LIBS) $(HTTPLIBS)
 
-unit: $(TESTS)                   ## unit tests of this variant
-	@set -e; for t in $(TESTS); do echo "# $$t"; $$t; done
+unit:                            ## unit tests of this variant, built and run side by side
+	@$(MAKE) --no-print-directory $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$$(nproc)) -s $(TESTS)
+	@tests/unit $(notdir $(OUT)) $(OUT) | awk '/^[a-zA-Z]/{ n[$$1]++; show = $$1 != "pass" } show; \
+		END { printf "%d passed, %d failed, %d skipped\n", n["pass"], n["FAIL"], n["skip"]; exit n["FAIL"] > 0 || !n["pass"] }'
+test:                            ## the tests that words name: make test T=json, T=limits, T="fork bomb"
+	@tests/one $(T)
+compile_commands.json: Makefile  ## how each source is compiled, for clangd and other editors' tools
+	@$(MAKE) -nB V=1 all $(TESTS) | tools/compile-commands > $@
 # The table of closed destinations, for tests that try its rows or read the manual.
 $(RANGES): $(addprefix $(OUT)/,tools/print-ranges.o netns/ranges.o netns/ip.o)
 	@mkdir -p $(@D)
@@ -232,5 +238,5 @@ clean:                           ## remove what was built
 help:                            ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
 
-.PHONY: tidy analyze cppcheck all unit probes fuzzers check proof demo bench install uninstall format clean help
+.PHONY: tidy analyze cppcheck all unit test probes fuzzers check proof demo bench install uninstall format clean help
 .DELETE_ON_ERROR:

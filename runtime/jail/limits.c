@@ -14,7 +14,7 @@ struct wish {
 	bool memory_by_rlimit, pids_by_rlimit;
 };
 
-/* The address sanitizer of a test build maps terabytes of shadow memory, and RLIMIT_DATA counts them. */
+/* AddressSanitizer of a test build maps terabytes of shadow memory, which RLIMIT_DATA counts. */
 #if defined(__SANITIZE_ADDRESS__) /* gcc's */
 #define IS_SANITIZED true
 #elif defined(__has_feature) /* clang's */

@@ -195,8 +195,8 @@ static void every_call_of_the_headers_is_decided_in_the_shipped_file(void **stat
 		"create_module", "get_kernel_syms", "query_module", "getpmsg", "putpmsg",
 		"afs_syscall", "tuxcall", "security", "set_thread_area", "get_thread_area",
 		"epoll_ctl_old", "epoll_wait_old", "vserver",
-		/* Debian 12's libseccomp, the oldest that builds cejail, has no name for them, so no
-		 * file can name them: the default action refuses them */
+		/* no file can name them: Debian 12's libseccomp, the oldest that builds cejail,
+		 * doesn't know them; the default action refuses them */
 		"uretprobe", "setxattrat", "getxattrat", "listxattrat", "removexattrat",
 		"open_tree_attr", "file_getattr", "file_setattr", "listns"
 	};

@@ -6,7 +6,7 @@
  * nothing twice: an entry is looked at without opening it (opening a device can do
  * things), opened without following, and looked at again through the descriptor.
  * The second half runs behind the seal, so it uses only calls that any seccomp
- * profile allows: openat, mkdirat, symlinkat, fchmod, pread, write.
+ * profile allows: openat, mkdirat, symlinkat, fchmod, utimensat, pread, write.
  */
 #include "rootfs/inputs.h"
 
@@ -22,6 +22,9 @@
 #include "runtime/base/sys.h"
 
 #define COPY_BYTES (64u << 10)
+
+/* Of a directory that is being filled, until its end; the sticky bit tells it from others. */
+#define OPEN_MODE 01700
 
 struct walk {
 	struct input in;             /* what is handed to the sink; its path grows and shrinks */
@@ -48,13 +51,24 @@ static int fail_too_big(const char *path, uint64_t max_bytes, struct cj_error *e
 	return cj_fail(err, EFBIG, "'%s' has more than %" PRIu64 " bytes", path, max_bytes);
 }
 
-static int emit(struct walk *w, enum input_kind kind, mode_t mode, int fd, struct cj_error *err)
+static int refuse_more(const struct walk *w, struct cj_error *err)
 {
-	if (++w->entries > INPUT_FILES_MAX)
-		return cj_reject(err, "more than %d files and directories, the last of them '%s'",
-				 INPUT_FILES_MAX, w->source);
+	int rc = cj_reject(err, "more than %d files and directories, the last of them '%s'",
+			   INPUT_FILES_MAX, w->source);
+	cj_hint(err, "--overlay SRC shows a directory of any size, copy on write");
+	return rc;
+}
+
+static int emit(struct walk *w, enum input_kind kind, const struct stat *st, int fd,
+		struct cj_error *err)
+{
+	if (kind != INPUT_DIRECTORY_END && ++w->entries > INPUT_FILES_MAX)
+		return refuse_more(w, err);
 	w->in.kind = kind;
-	w->in.mode = mode;
+	w->in.mode = st->st_mode & 0777;
+	w->in.is_open = kind == INPUT_DIRECTORY;
+	w->in.has_time = kind != INPUT_DIRECTORY;
+	w->in.mtime = st->st_mtim;
 	w->in.max_bytes = kind == INPUT_FILE ? w->max_bytes : 0;
 	if (kind != INPUT_SYMLINK)
 		w->in.target[0] = '\0';
@@ -65,10 +79,11 @@ static int walk_file(struct walk *w, int fd, const struct stat *st, struct cj_er
 {
 	if ((uint64_t)st->st_size > w->max_bytes)
 		return fail_too_big(w->source, w->max_bytes, err);
-	return emit(w, INPUT_FILE, st->st_mode & 0777, fd, err);
+	return emit(w, INPUT_FILE, st, fd, err);
 }
 
-static int walk_link(struct walk *w, int dir_fd, const char *name, struct cj_error *err)
+static int walk_link(struct walk *w, int dir_fd, const char *name, const struct stat *st,
+		     struct cj_error *err)
 {
 	ssize_t size = readlinkat(dir_fd, name, w->in.target, sizeof(w->in.target));
 	if (size < 0)
@@ -76,7 +91,7 @@ static int walk_link(struct walk *w, int dir_fd, const char *name, struct cj_err
 	if ((size_t)size >= sizeof(w->in.target))
 		return cj_fail(err, ENAMETOOLONG, "read the link '%s'", w->source);
 	w->in.target[size] = '\0';
-	return emit(w, INPUT_SYMLINK, 0777, -1, err);
+	return emit(w, INPUT_SYMLINK, st, -1, err);
 }
 
 /* Appends "/name"; false, and unchanged, when there is no room. */
@@ -143,9 +158,10 @@ static int walk_directory(struct walk *w, int *dir_fd, const struct stat *st, un
 		return cj_reject(err, "'%s' lies more than %d directories deep", w->source,
 				 INPUT_DEPTH_MAX);
 
-	/* The jail's user must be able to make what belongs into it. */
-	int rc = emit(w, INPUT_DIRECTORY, (st->st_mode & 0777) | 0700, -1, err);
-	return rc != 0 ? rc : walk_children(w, take_fd(dir_fd), depth + 1, err);
+	int rc = emit(w, INPUT_DIRECTORY, st, -1, err);
+	if (rc == 0)
+		rc = walk_children(w, take_fd(dir_fd), depth + 1, err);
+	return rc != 0 ? rc : emit(w, INPUT_DIRECTORY_END, st, -1, err);
 }
 
 static int open_entry(const struct walk *w, int dir_fd, const char *name, mode_t type,
@@ -171,7 +187,7 @@ static int walk_entry(struct walk *w, int dir_fd, const char *name, unsigned dep
 	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return cj_fail(err, errno, "look at '%s'", w->source);
 	if (S_ISLNK(st.st_mode))
-		return walk_link(w, dir_fd, name, err);
+		return walk_link(w, dir_fd, name, &st, err);
 	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
 		return refuse_type(w, st.st_mode, err);
 
@@ -220,7 +236,8 @@ static int fail_write(const struct input *in, int code, const char *doing, struc
 {
 	int rc = cj_fail(err, code, "%s '%s'", doing, in->path);
 	if (code == ENOSPC)
-		cj_hint(err, "what is copied in does not fit: raise --disk");
+		cj_hint(err, "what is copied in does not fit: raise --disk, or see --overlay in "
+			     "cejail(1)");
 	else if (code == EROFS)
 		cj_hint(err, "/box, /tmp and /dev/shm can be written, all of '/' with --writable");
 	else if (code == EEXIST)
@@ -321,6 +338,17 @@ static int copy_bytes(const struct input *in, int from_fd, int to_fd, struct cj_
 	}
 }
 
+/* The descriptor's file has all its content: it gets its mode, whatever the umask is, and time. */
+static int finish(int fd, const struct input *in, struct cj_error *err)
+{
+	const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, in->mtime };
+	if (fchmod(fd, in->mode & 0777) < 0)
+		return fail_write(in, errno, "set the mode of", err);
+	if (in->has_time && futimens(fd, times) < 0)
+		return fail_write(in, errno, "set the time of", err);
+	return 0;
+}
+
 static int write_file(int dir_fd, const char *name, const struct input *in, int fd,
 		      struct cj_error *err)
 {
@@ -332,9 +360,7 @@ static int write_file(int dir_fd, const char *name, const struct input *in, int 
 	int rc = copy_bytes(in, fd, out_fd, err);
 	if (rc < 0)
 		return rc;
-	if (fchmod(out_fd, in->mode & 0777) < 0) /* whatever the umask is */
-		return fail_write(in, errno, "set the mode of", err);
-	return 0;
+	return finish(out_fd, in, err);
 }
 
 /* One that is there stays as it is: --file DIR:/box adds to it. */
@@ -348,8 +374,28 @@ static int write_directory(int dir_fd, const char *name, const struct input *in,
 	auto_fd int made_fd = open_dir(dir_fd, name);
 	if (made_fd < 0)
 		return fail_write(in, errno, "open", err);
-	if (is_new && fchmod(made_fd, in->mode & 0777) < 0)
+	if (is_new && fchmod(made_fd, in->is_open ? OPEN_MODE : in->mode & 0777) < 0)
 		return fail_write(in, errno, "set the mode of", err);
+	return 0;
+}
+
+/* Only a directory that this copy has made gets the mode and time of its source. */
+static int end_directory(int dir_fd, const char *name, const struct input *in, struct cj_error *err)
+{
+	struct stat st;
+	auto_fd int made_fd = open_dir(dir_fd, name);
+	if (made_fd < 0 || fstat(made_fd, &st) < 0)
+		return fail_write(in, errno, "open", err);
+	return (st.st_mode & 07777) == OPEN_MODE ? finish(made_fd, in, err) : 0;
+}
+
+static int write_link(int dir_fd, const char *name, const struct input *in, struct cj_error *err)
+{
+	const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, in->mtime };
+	if (symlinkat(in->target, dir_fd, name) < 0)
+		return fail_write(in, errno, "make the link", err);
+	if (in->has_time && utimensat(dir_fd, name, times, AT_SYMLINK_NOFOLLOW) < 0)
+		return fail_write(in, errno, "set the time of", err);
 	return 0;
 }
 
@@ -369,9 +415,9 @@ int input_write(int root_fd, const struct input *in, int fd, struct cj_error *er
 	case INPUT_DIRECTORY:
 		return write_directory(dir_fd, name, in, err);
 	case INPUT_SYMLINK:
-		if (symlinkat(in->target, dir_fd, name) < 0)
-			return fail_write(in, errno, "make the link", err);
-		return 0;
+		return write_link(dir_fd, name, in, err);
+	case INPUT_DIRECTORY_END:
+		return end_directory(dir_fd, name, in, err);
 	}
 	return cj_reject(err, "'%s' is an input of an unknown kind", in->path);
 }

@@ -4,9 +4,11 @@
  * written by init as the jail's user, after the seal.
  *
  * An input is plain data plus a descriptor, so it crosses the step link as one
- * message; a directory becomes one input per entry, parents first.  Symbolic
+ * message; a directory becomes one input per entry, parents first, and one more
+ * when all in it is there.  Symbolic
  * links inside a copied directory stay links (they resolve inside the jail);
- * devices, fifos and sockets are refused by name.
+ * devices, fifos and sockets are refused by name.  Permissions and times of
+ * modification are kept; owners, setuid, setgid and sticky bits are not.
  */
 #pragma once
 
@@ -14,22 +16,31 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
 
 #define INPUT_PATH_MAX  4096
-#define INPUT_FILES_MAX 10000 /* entries of one --file directory */
+#define INPUT_FILES_MAX 100000 /* entries of one --file directory */
 #define INPUT_DEPTH_MAX 64
 #define CODE_BYTES_MAX  (16u << 20)
 #define ARGS_JSON_MAX   (1u << 20)
 
-enum input_kind { INPUT_FILE, INPUT_DIRECTORY, INPUT_SYMLINK };
+enum input_kind {
+	INPUT_FILE,
+	INPUT_DIRECTORY,
+	INPUT_SYMLINK,
+	INPUT_DIRECTORY_END, /* nothing more comes below it: it gets its mode and time now */
+};
 
 /* One thing to create.  Fixed layout: it is the data of a step message. */
 struct input {
 	enum input_kind kind;
-	mode_t mode;                     /* permission bits to give it */
+	mode_t mode;   /* permission bits to give it */
+	bool is_open;  /* INPUT_DIRECTORY: an INPUT_DIRECTORY_END will follow */
+	bool has_time; /* else it is as old as its copy */
+	struct timespec mtime;
 	uint64_t max_bytes;              /* INPUT_FILE: more than this is an error */
 	char path[INPUT_PATH_MAX];       /* absolute, in the jail */
 	char target[INPUT_PATH_MAX / 2]; /* INPUT_SYMLINK */

@@ -87,9 +87,11 @@ static void a_directory_becomes_its_entries_with_parents_first(void **state)
 	int before = open_count();
 	assert_int_equal(inputs_walk(at(place, "src"), "/box/src", 100, note, &seen, &err), 0);
 	assert_int_equal(open_count(), before);
-	assert_int_equal(seen.count, 5);
+	assert_int_equal(seen.count, 7);
 	assert_int_equal(find(&seen, "/box/src"), 0);
 	assert_int_equal(seen.items[0].kind, INPUT_DIRECTORY);
+	assert_int_equal(seen.items[6].kind, INPUT_DIRECTORY_END);
+	assert_string_equal(seen.items[6].path, "/box/src");
 
 	int file = find(&seen, "/box/src/a.py"), link = find(&seen, "/box/src/link");
 	assert_true(file > 0 && link > 0);
@@ -172,7 +174,11 @@ static void too_many_entries_are_refused(void **state)
 		(void)snprintf(name, sizeof(name), "%d", i);
 		assert_int_equal(mknodat(dir_fd, name, S_IFREG | 0644, 0), 0);
 	}
-	refuse(place, EINVAL, "more than 10000 files and directories");
+	struct cj_error err = { 0 };
+	struct seen seen = { 0 };
+	assert_int_equal(inputs_walk(place, "/box/x", 1, note, &seen, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "more than 100000 files and directories"));
+	assert_non_null(strstr(err.hint, "--overlay"));
 	close(dir_fd);
 	end_place(place);
 }
@@ -416,6 +422,46 @@ static int write_through(void *context, const struct input *in, int fd, struct c
 	return input_write(((struct root *)context)->fd, in, fd, err);
 }
 
+static const struct timespec some_time = { .tv_sec = 1000000000, .tv_nsec = 123456789 };
+
+static void set_time(const char *path)
+{
+	const struct timespec times[2] = { some_time, some_time };
+	assert_int_equal(utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW), 0);
+}
+
+static bool has_time(const char *path)
+{
+	struct stat st;
+	return lstat(path, &st) == 0 && st.st_mtim.tv_sec == some_time.tv_sec &&
+	       st.st_mtim.tv_nsec == some_time.tv_nsec;
+}
+
+/* Its mode and time come with its end, unless it was there before. */
+static void a_directory_that_was_there_keeps_its_mode(void **state)
+{
+	(void)state;
+	struct root root = make_root();
+	struct cj_error err;
+	mkdir(at(root.place, "old"), 0750);
+	struct input begin = { .kind = INPUT_DIRECTORY, .mode = 0555, .is_open = true };
+	struct input end = { .kind = INPUT_DIRECTORY_END, .mode = 0555 };
+	end.has_time = true;
+	end.mtime = some_time;
+	static const char *const names[] = { "old", "new" };
+	for (size_t i = 0; i < 2; i++) {
+		(void)snprintf(begin.path, sizeof(begin.path), "/%s", names[i]);
+		(void)snprintf(end.path, sizeof(end.path), "/%s", names[i]);
+		assert_int_equal(put(&root, &begin, NULL, &err), 0);
+		assert_int_equal(put(&root, &end, NULL, &err), 0);
+	}
+	assert_int_equal(mode_of(at(root.place, "old")), 0750);
+	assert_false(has_time(at(root.place, "old")));
+	assert_int_equal(mode_of(at(root.place, "new")), 0555);
+	assert_true(has_time(at(root.place, "new")));
+	end_root(&root);
+}
+
 static void a_tree_is_copied_as_it_is(void **state)
 {
 	(void)state;
@@ -426,6 +472,13 @@ static void a_tree_is_copied_as_it_is(void **state)
 	make_file(at(place, "pkg/data/\xff odd\nname"), "bytes");
 	make_file(at(place, "pkg/.hidden"), "h");
 	assert_int_equal(symlink("data", at(place, "pkg/current")), 0);
+	mkdir(at(place, "pkg/closed"), 0755);
+	make_file(at(place, "pkg/closed/file"), "c");
+	chmod(at(place, "pkg/closed"), 0555);
+	set_time(at(place, "pkg/closed/file"));
+	set_time(at(place, "pkg/closed"));
+	set_time(at(place, "pkg/current"));
+	set_time(at(place, "pkg"));
 
 	struct cj_error err = { 0 };
 	int rc = inputs_walk(at(place, "pkg"), "/box/pkg", 1 << 20, write_through, &root, &err);
@@ -434,6 +487,13 @@ static void a_tree_is_copied_as_it_is(void **state)
 	assert_true(exists(at(root.place, "box/pkg/current/\xff odd\nname")));
 	assert_true(exists(at(root.place, "box/pkg/.hidden")));
 	assert_int_equal(mode_of(at(root.place, "box/pkg/data")), 0700);
+	assert_int_equal(mode_of(at(root.place, "box/pkg/closed")), 0555);
+	static const char *const old[] = { "box/pkg", "box/pkg/closed", "box/pkg/closed/file",
+					   "box/pkg/current" };
+	for (size_t i = 0; i < sizeof(old) / sizeof(old[0]); i++)
+		assert_true(has_time(at(root.place, old[i])));
+	chmod(at(root.place, "box/pkg/closed"), 0755); /* or it could not be removed */
+	chmod(at(place, "pkg/closed"), 0755);
 
 	/* A second time, everything is there already. */
 	rc = inputs_walk(at(place, "pkg"), "/box/pkg", 1 << 20, write_through, &root, &err);
@@ -461,6 +521,7 @@ int main(void)
 		cmocka_unit_test(a_link_arrives_as_a_link),
 		cmocka_unit_test(a_file_that_has_grown_past_its_limit_is_refused),
 		cmocka_unit_test(a_full_scratch_says_how_to_raise_it),
+		cmocka_unit_test(a_directory_that_was_there_keeps_its_mode),
 		cmocka_unit_test(a_tree_is_copied_as_it_is),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,6 +33,21 @@ def _():
         done.exits(0).says("ran\np not executable\n")
 
 
+@test("--file keeps modes and times of modification, of files, directories and links")
+def _():
+    with Folder() as f:
+        f.file("tree/sub/a", "a", 0o640)
+        f.file("tree/b", "b", 0o755)
+        os.symlink("b", f / "tree/link")
+        for i, name in enumerate(("tree/sub/a", "tree/b", "tree/link", "tree/sub", "tree")):
+            os.utime(f / name, ns=(0, 10**18 + i * 10**9 + 123456789), follow_symlinks=False)
+        os.chmod(f / "tree/sub", 0o555)
+        done = sh("cd tree && stat -c '%n %a %.Y' . sub sub/a b link", "-f", f / "tree").exits(0)
+        os.chmod(f / "tree/sub", 0o755)
+        wanted = (". 755 4", "sub 555 3", "sub/a 640 0", "b 755 1", "link 777 2")
+        equal(done.out, "".join(f"{row[:-1]}100000000{row[-1]}.123456789\n" for row in wanted), "stdout")
+
+
 @test("what is copied in may be changed inside, and the host's file stays as it was")
 def _():
     with Folder() as f:

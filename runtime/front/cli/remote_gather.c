@@ -186,6 +186,8 @@ static int take_input(void *context, const struct input *in, int fd, struct cj_e
 {
 	struct gather *g = context;
 
+	if (in->kind == INPUT_DIRECTORY_END)
+		return 0;
 	if (g->empty_so_far && paths_is_below(in->path, g->empty_so_far))
 		g->empty_so_far = NULL;
 	if (end_directory(g, err) < 0)

@@ -59,7 +59,7 @@ static int serve(const struct serve_options *options, struct service_config *con
 }
 
 /* Takes the configuration. */
-static int serve_or_fake(const struct serve_options *options, struct service_config *config)
+static int check_or_serve(const struct serve_options *options, struct service_config *config)
 {
 	struct fake_file fake = { 0 };
 	struct cj_error err = { 0 };
@@ -68,9 +68,13 @@ static int serve_or_fake(const struct serve_options *options, struct service_con
 		setup_free(&config);
 		return fail(&err);
 	}
-	int rc = serve(options, config, options->fake ? &fake : NULL, &err);
+	int status = EXIT_SUCCESS;
+	if (options->check_only)
+		status = check(config);
+	else if (serve(options, config, options->fake ? &fake : NULL, &err) < 0)
+		status = fail(&err);
 	arena_fini(&fake.arena);
-	return rc < 0 ? fail(&err) : EXIT_SUCCESS;
+	return status;
 }
 
 int main(int argc, char **argv)
@@ -95,5 +99,5 @@ int main(int argc, char **argv)
 		return print_help();
 	if (setup_read(&options, &config, &err) < 0)
 		return fail(&err);
-	return options.check_only ? check(config) : serve_or_fake(&options, config);
+	return check_or_serve(&options, config);
 }

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The examples of the manual pages and of the README: examples.py CEJAIL
+
+Each `cejail run` is planned (--dry-run) in a directory that has the files it names; each JSON file is read by
+the command that would read it.  A page's quotation marks must not be nested: that is how mdoc(7) shows a
+macro that was meant to be a word.
+"""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+
+CEJAIL = os.path.abspath(sys.argv[1])
+PAGES = sorted(os.path.join("man", name) for name in os.listdir("man"))
+failed = []
+
+
+def report(is_good, sentence, why=""):
+    print(f"{'pass' if is_good else 'FAIL'} examples: {sentence}")
+    if not is_good:
+        print("".join(f"     {line}\n" for line in why.strip().splitlines()[:10]), end="")
+        failed.append(sentence)
+
+
+def rendered(page):
+    shown = subprocess.run(["mandoc", "-Tutf8", page], capture_output=True, text=True, check=True).stdout
+    return re.sub(".\b", "", shown)
+
+
+def blocks(page):
+    """The literal displays of a page, as they are shown."""
+    with open(page) as file:
+        for block in re.findall(r"^\.Bd -literal.*?\n(.*?)^\.Ed", file.read(), re.S | re.M):
+            yield block.replace("\\e", "\\").replace("\\&", "").replace("\\(dq", '"')
+
+
+def readme_blocks():
+    with open("README.md") as file:
+        for block in re.findall(r"(?:^    .*\n)+", file.read(), re.M):
+            yield re.sub("^    ", "", block, flags=re.M)
+
+
+def commands(block):
+    """What follows a "$ ": up to the next prompt, as far as it is one command."""
+    for text in re.split(r"^[$#] ", block, flags=re.M)[1:]:
+        lines = text.splitlines()
+        command = lines.pop(0)
+        while lines and (command.endswith("\\") or has_open_quote(command)):
+            command += "\n" + lines.pop(0)
+        yield command
+
+
+def has_open_quote(command):
+    try:
+        shlex.split(command, comments=True)
+    except ValueError:
+        return True
+    return False
+
+
+def plan(command, folder):
+    """Why `cejail run` would refuse this, or ""."""
+    words = shlex.split(command.replace("\\\n", " "), comments=True)
+    words = words[words.index("cejail") :]
+    if "|" in words:
+        words = words[: words.index("|")]
+    if "--remote" in words:
+        return ""  # it needs a service
+    for word in words:
+        if re.fullmatch(r"(\./)?[a-z-]+\.(py|js|sh|csv)", word):
+            with open(os.path.join(folder, word), "w"):
+                pass
+    if any("--connect" in word for word in words):
+        words = [word.replace("unix:/run/tools/api.sock", f"unix:{folder}/api.sock") for word in words]
+    done = subprocess.run([CEJAIL, "run", "--dry-run", *words[2:]], cwd=folder, capture_output=True, text=True,
+                          env={**os.environ, "XDG_CONFIG_HOME": folder}, stdin=subprocess.DEVNULL)  # fmt: skip
+    return "" if done.returncode == 0 else done.stderr or f"exit status {done.returncode}"
+
+
+def check_json(text, folder):
+    """Why the command that reads such a file refuses it, or ""."""
+    path = os.path.join(folder, "numbers.json")
+    text = text.replace("/etc/cejail/tests.token", f"{folder}/token").replace("www-data", "root")
+    text = text.replace("/srv/numbers", folder)
+    with open(path, "w") as file:
+        file.write(text)
+    known = json.loads(text)
+    if "answers" in known:
+        words = ["serve", "--fake", path, "--check"]
+    elif "callers" in known:
+        words = ["serve", "--config", path, "--check"]
+    else:
+        words = ["profile", "check", path]
+    done = subprocess.run([CEJAIL, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    return "" if done.returncode == 0 else done.stdout + done.stderr
+
+
+def prepare(folder):
+    """What the examples expect to be there."""
+    import socket
+
+    os.chmod(folder, 0o755)
+    os.makedirs(f"{folder}/cejail/profiles")
+    with open(f"{folder}/cejail/profiles/numbers.json", "w") as file:
+        file.write('{"extends": "python"}')
+    with open(os.open(f"{folder}/token", os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+        file.write("0123456789abcdef" * 4)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(f"{folder}/api.sock")
+    listener.listen()
+    os.chmod(f"{folder}/api.sock", 0o666)
+    return listener
+
+
+for page in PAGES:
+    text = rendered(page)
+    nested = re.findall(r"“[^”]{0,300}“[^”]*”|‘[^’]{0,300}‘[^’]*’", text)
+    report(not nested, f"no quotation marks stand in each other in {page}", "\n".join(nested))
+
+with tempfile.TemporaryDirectory(prefix="cejail-examples.") as folder:
+    listener = prepare(folder)
+    for page in [*PAGES, "README.md"]:
+        tried = 0
+        for block in readme_blocks() if page == "README.md" else blocks(page):
+            if block.lstrip().startswith("{") and '"cejail.result/' not in block:
+                tried += 1
+                why = check_json(block, folder)
+                report(not why, f"{page}: the JSON example {tried} is accepted", why)
+            for command in commands(block):
+                if re.search(r"\bcejail run ", command):
+                    tried += 1
+                    why = plan(command, folder)
+                    report(not why, f"{page}: {' '.join(command.split())}", why)
+        report(tried > 0, f"{page} has examples")
+
+sys.exit(1 if failed else 0)

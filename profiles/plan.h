@@ -38,6 +38,7 @@ struct plan {
 	const char *cgroup_parent;   /* NULL: found */
 	bool strict;
 	bool tty;
+	bool is_ahead; /* of a pool: built before there is a program for it */
 };
 
 enum code_source { CODE_NONE, CODE_FILE, CODE_STRING, CODE_STDIN };

@@ -41,15 +41,21 @@ bool jail_has_directory(const struct jail *j)
 	return j->runtime_dir_fd >= 0;
 }
 
-int record_enter(struct jail *j, struct cj_error *err)
+static uint64_t now_ms(void)
 {
 	struct timespec now;
 	(void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail for this clock */
+	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+int record_enter(struct jail *j, struct cj_error *err)
+{
 	j->record = (struct record){
 		.id = j->id,
 		.profile = j->plan->profile_name,
 		.cgroup_path = j->cgroup.path,
-		.started_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000,
+		.started_ms = now_ms(),
+		.is_ready = j->plan->is_ahead,
 	};
 	j->record_fd = record_create(j->runtime_dir_fd, &j->record, err);
 	return j->record_fd < 0 ? j->record_fd : 0;
@@ -61,6 +67,17 @@ void record_leave(struct jail *j)
 		cj_close(&j->record_fd); /* a dead run's record from now on, that names the leaf */
 	else if (j->record_fd >= 0)
 		record_remove(j->runtime_dir_fd, j->id, &j->record_fd);
+}
+
+/* Only what 'cejail ps' shows changes: a failure is nothing to end a run for. */
+void record_started(struct jail *j)
+{
+	struct cj_error ignored;
+	if (j->record_fd < 0 || !j->record.is_ready)
+		return;
+	j->record.is_ready = false;
+	j->record.started_ms = now_ms();
+	(void)record_complete(j->record_fd, &j->record, &ignored);
 }
 
 int cgroup_enter(struct jail *j, struct cj_error *err)

@@ -94,6 +94,7 @@ static int write_record(int fd, const struct record *r, struct cj_error *err)
 	json_member_u64(w, "supervisor_start", r->supervisor_start);
 	json_member_u64(w, "init_pid", (uint64_t)r->init_pid);
 	json_member_u64(w, "started_ms", r->started_ms);
+	json_member_u64(w, "is_ready", r->is_ready);
 	json_close_object(w);
 
 	const char *text;
@@ -185,7 +186,7 @@ static bool parse_record(const char *text, size_t size, const char *id, struct a
 {
 	struct cj_error ignored; /* as above */
 	const struct json_node *o;
-	uint64_t supervisor, init;
+	uint64_t supervisor, init, is_ready = 0;
 	if (json_parse("record", text, size, a, &o, &ignored) < 0 || o->type != JSON_OBJECT ||
 	    !get_string(o, "id", &out->id) || !get_string(o, "profile", &out->profile) ||
 	    !get_string(o, "cgroup", &out->cgroup_path) ||
@@ -195,6 +196,8 @@ static bool parse_record(const char *text, size_t size, const char *id, struct a
 	    !get_u64(o, "init_pid", INT32_MAX, &init) ||
 	    !get_u64(o, "started_ms", UINT64_MAX, &out->started_ms))
 		return false;
+	(void)get_u64(o, "is_ready", 1, &is_ready); /* a record of an older cejail has none */
+	out->is_ready = is_ready == 1;
 	out->supervisor_pid = (pid_t)supervisor;
 	out->init_pid = (pid_t)init;
 	return strcmp(out->id, id) == 0;
@@ -243,6 +246,15 @@ static int sweep_one(int dir_fd, const char *id)
 
 /* --- a run's own ------------------------------------------------------------------------ */
 
+static int fail_create(const char *id, int code, struct cj_error *err)
+{
+	if (code != EEXIST)
+		return cj_fail(err, code, "record run '%s'", id);
+	int rc = cj_reject_as(err, EEXIST, "the id '%s' is in use by another run", id);
+	(void)cj_hint(err, "choose another --id, or end that run: cejail kill %s", id);
+	return rc;
+}
+
 int record_create(int dir_fd, const struct record *r, struct cj_error *err)
 {
 	struct file_name name;
@@ -255,7 +267,7 @@ int record_create(int dir_fd, const struct record *r, struct cj_error *err)
 		fd = make_locked(dir_fd, name.text);
 	}
 	if (fd < 0)
-		return cj_fail(err, errno, "record run '%s'", r->id);
+		return fail_create(r->id, errno, err);
 
 	if (write_record(fd, r, err) < 0) {
 		(void)unlinkat(dir_fd, name.text, 0); /* ours: made above */
@@ -264,7 +276,7 @@ int record_create(int dir_fd, const struct record *r, struct cj_error *err)
 	return take_fd(&fd);
 }
 
-/* Over the old text: a number that was 0 only grows longer. */
+/* Over the old text: a number that was 0 only grows longer, and is_ready stays one digit. */
 int record_complete(int lock_fd, const struct record *r, struct cj_error *err)
 {
 	struct record whole = *r;
@@ -361,8 +373,8 @@ int record_list(int dir_fd, struct arena *a, struct record_entry **out, size_t *
 
 static int no_such_run(const char *id, struct cj_error *err)
 {
-	int rc = cj_fail(err, ENOENT, "find run '%s'", id);
-	(void)cj_hint(err, "'cejail ps' lists those there are");
+	int rc = cj_reject_as(err, ENOENT, "no run with the id '%s' is going on", id);
+	(void)cj_hint(err, "'cejail ps' lists the ids");
 	return rc;
 }
 

@@ -23,6 +23,7 @@
 struct record {
 	const char *id, *profile, *cgroup_path; /* cgroup_path may be "" */
 	uint64_t started_ms;                    /* since the epoch */
+	bool is_ready;                          /* built ahead, and has no program yet */
 	/* 0 until record_complete */
 	pid_t supervisor_pid, init_pid;
 	uint64_t supervisor_start; /* clock ticks since boot; with the pid, one process for ever */
@@ -34,7 +35,10 @@ int record_open_dir(struct cj_error *err);
 
 /* Writes and locks; returns the descriptor that is the lock.  EEXIST: the id is in use. */
 int record_create(int dir_fd, const struct record *r, struct cj_error *err);
-/* Writes the same again, with what wasn't known before; this process is the supervisor. */
+/*
+ * Writes the same again, with what wasn't known before; this process is the supervisor.  Again,
+ * when is_ready changes.
+ */
 int record_complete(int lock_fd, const struct record *r, struct cj_error *err);
 /* Removes the file, then lets the lock go. */
 void record_remove(int dir_fd, const char *id, int *lock_fd);

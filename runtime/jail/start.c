@@ -260,6 +260,7 @@ int jail_start(struct jail *j, const struct program *program, const struct jail_
 	j->program = program;
 	j->io = *io;
 	note_run_limits(j);
+	record_started(j);
 	int rc = start(j, far, err);
 	for (int i = 0; i < 3; i++)
 		cj_close(&far[i]); /* ours would hold back the end of file */

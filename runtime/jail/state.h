@@ -77,6 +77,7 @@ bool jail_has_directory(const struct jail *j);
 int place_enter(struct jail *j, struct cj_error *err);
 int record_enter(struct jail *j, struct cj_error *err);
 void record_leave(struct jail *j);
+void record_started(struct jail *j); /* a jail built ahead has its program: no longer ready */
 int cgroup_enter(struct jail *j, struct cj_error *err);
 void cgroup_leave(struct jail *j);
 int entry_enter(struct jail *j, struct cj_error *err);

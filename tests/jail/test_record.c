@@ -211,6 +211,37 @@ static int sweep(void)
 	return rc;
 }
 
+static void a_jail_that_waits_is_listed_as_ready_until_it_starts(void **state)
+{
+	(void)state;
+	auto_arena struct arena a = { 0 };
+	struct record_entry *entries;
+	struct cj_error err = { 0 };
+	struct record r = { .id = "ready", .profile = "p", .cgroup_path = "", .started_ms = 5 };
+	int fd = record_create(dir_fd, &r, &err);
+	assert_true(fd >= 0);
+	for (int i = 0; i < 3; i++) {
+		r.is_ready = i == 1;
+		assert_int_equal(record_complete(fd, &r, &err), 0);
+		assert_int_equal(list(&a, &entries), 1);
+		assert_int_equal(entries[0].record.is_ready, i == 1);
+	}
+	record_remove(dir_fd, "ready", &fd);
+}
+
+static void a_record_without_the_mark_is_a_running_one(void **state)
+{
+	(void)state;
+	auto_arena struct arena a = { 0 };
+	struct record_entry *entries;
+	put("runs/old.json", "{\"id\":\"old\",\"profile\":\"p\",\"cgroup\":\"\",\"cgroup_inode\":0,"
+			     "\"supervisor_pid\":1,\"supervisor_start\":1,\"init_pid\":2,"
+			     "\"started_ms\":3}");
+	assert_int_equal(list(&a, &entries), 1);
+	assert_false(entries[0].record.is_ready);
+	assert_int_equal(sweep(), 1);
+}
+
 static void a_record_is_listed_as_it_was_written(void **state)
 {
 	(void)state;
@@ -658,6 +689,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_record_is_listed_as_it_was_written),
+		TEST(a_jail_that_waits_is_listed_as_ready_until_it_starts),
+		TEST(a_record_without_the_mark_is_a_running_one),
 		TEST(a_record_is_private),
 		TEST(many_records_are_all_listed),
 		TEST(an_id_in_use_is_refused_and_a_dead_one_taken_over),

@@ -171,3 +171,21 @@ def _():
         before = s.metric("cejail_pool_requests_total", profile="python")
         s.post({"profile": "python", "code": "1"}).has(200)
         equal(s.metric("cejail_pool_requests_total", profile="python") - before, 1, "counted")
+
+
+@test("ps shows a prepared jail as ready, and as running once it has a program")
+def _():
+    def states():
+        rows = json.loads(cejail("ps", "--json").exits(0).out)["runs"]
+        return sorted(row["state"] for row in rows if row["pid"] in s.workers())
+
+    with Service(config={"pool": {"python": {"interpreters": 1}}}) as s:
+        wait_full(s)
+        wait_until(lambda: set(states()) == {"ready"}, "the trial run of the start to end")
+        going = s.background(s.run, "import time; time.sleep(60)", id="a")
+        s.await_state("a", "running")
+        wait_until(lambda: "running" in states(), "the run in ps")
+        wait_full(s)
+        wait_until(lambda: states().count("running") == 1 and "ready" in states(), "the run, and the jail that takes its place")
+        s.call("DELETE", "/v1/runs/a")
+        going.finish()

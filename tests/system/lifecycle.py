@@ -245,7 +245,7 @@ def _():
 @test("an id can be in use only once")
 def _():
     process = sleeper("--id", "test-same-id")
-    refused(sh("true", "--id", "test-same-id"), "test-same-id")
+    refused(sh("true", "--id", "test-same-id"), "the id 'test-same-id' is in use", "cejail kill test-same-id")
     process.terminate()
     finish(process, 10)
 

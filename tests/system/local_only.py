@@ -30,6 +30,7 @@ ROWS = (
     ("lifecycle", "gc sweeps what a killed", OWN_NAMES),
     ("lifecycle", "an id can be in use only once", "the words are the service's: service/api.py"),
     ("lifecycle", "the supervisor's memory", "the supervisor is the service's: service/load.py"),
+    ("verbs", "ps --json is one JSON value", OWN_NAMES),
     ("lifecycle", "--tty gives", TERMINAL),
     ("lifecycle", "TIOCSTI", TERMINAL),
     ("bad_input", "larger than --disk", "the service's own caps come first: service/malformed.py"),

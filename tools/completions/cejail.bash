@@ -9,6 +9,10 @@ _cejail_ids() {
 	cejail ps 2>/dev/null | sed -n '2,$s/ .*//p'
 }
 
+_cejail_serve_options() {
+	cejail serve --help 2>/dev/null | sed -n 's/^  \(--[a-z-]*\).*/\1/p'
+}
+
 _cejail_words() {
 	mapfile -t COMPREPLY < <(compgen -W "$1" -- "$2")
 }
@@ -66,8 +70,17 @@ _cejail() {
 		*) _cejail_files -f -- "$word" ;;
 		esac
 		;;
-	kill) _cejail_words "$(_cejail_ids)" "$word" ;;
-	doctor) _cejail_words "--json" "$word" ;;
+	kill) _cejail_words "$(_cejail_ids) --help" "$word" ;;
+	serve)
+		if [[ $word == -* ]]; then
+			_cejail_words "$(_cejail_serve_options)" "$word"
+		else
+			_cejail_files -f -- "$word"
+		fi
+		;;
+	ps | doctor) _cejail_words "--json --help" "$word" ;;
+	gc | version) _cejail_words "--help" "$word" ;;
+	help) _cejail_words "$(cejail help 2>/dev/null | sed -n 's/^  \([a-z]*\) .*/\1/p')" "$word" ;;
 	esac
 }
 

@@ -16,6 +16,7 @@
 #define CLI_STDOUT_BIT (1u << 1)
 
 struct cli {
+	const char *verb;           /* as in cejail(1) */
 	const char *const *args;    /* after the verb; NULL-terminated */
 	const char *const *environ; /* the caller's */
 	unsigned open_streams;      /* of fd_claim_stdio() */
@@ -29,6 +30,9 @@ int serve_verb(const struct cli *cli);
 int ps_verb(const struct cli *cli);
 int kill_verb(const struct cli *cli);
 int gc_verb(const struct cli *cli);
+
+/* Is this word --help or -h? */
+bool cli_is_help(const char *word);
 
 /* Prints the error; returns CLI_FAILED. */
 int cli_fail(const struct cj_error *err);

@@ -23,23 +23,41 @@
 static int version_verb(const struct cli *cli);
 static int help_verb(const struct cli *cli);
 
+/* clang-format off */
 static const struct verb {
 	const char *name;
 	int (*run)(const struct cli *cli);
 	const char *help;
-	bool has_own_help; /* it answers --help itself */
+	const char *usage;   /* what may follow the verb; NULL: it answers --help itself */
+	const char *details; /* paragraphs of --help */
 } verbs[] = {
-	{ "run", run_verb, "run a file, a string or a command in a jail", true },
-	{ "shell", shell_verb, "an interactive command in a jail", true },
-	{ "profile", profile_verb, "list, show or check profiles", true },
-	{ "serve", serve_verb, "run jails for other programs, over a socket", true },
-	{ "ps", ps_verb, "the jails that run now" },
-	{ "kill", kill_verb, "end a run by its id" },
-	{ "gc", gc_verb, "remove what killed runs left behind" },
-	{ "doctor", doctor_verb, "what this host can enforce, and what mends it" },
-	{ "version", version_verb, "print the version" },
-	{ "help", help_verb, "print this" },
+	{ "run", run_verb, "run a file, a string or a command in a jail", NULL, NULL },
+	{ "shell", shell_verb, "an interactive command in a jail", NULL, NULL },
+	{ "profile", profile_verb, "list, show or check profiles", NULL, NULL },
+	{ "serve", serve_verb, "run jails for other programs, over a socket", NULL, NULL },
+	{ "ps", ps_verb, "the jails that run now", "[--json]",
+	  "A line for each jail of this user: its id, profile, cejail's process, age and state.\n"
+	  "  running            a program runs in it\n"
+	  "  ready              a jail of 'cejail serve' that waits for a program\n"
+	  "  left behind        its cejail was killed: 'cejail gc' removes the rest\n"
+	  "\n"
+	  "  --json             one JSON object: {\"runs\": [{\"id\": ..., \"state\": ...}, ...]}\n" },
+	{ "kill", kill_verb, "end a run by its id", "ID...",
+	  "Ends these runs, as SIGTERM to their cejail does: each caller gets the result with\n"
+	  "status 'cancelled'. 'cejail ps' lists the ids.\n" },
+	{ "gc", gc_verb, "remove what killed runs left behind", "",
+	  "Removes the records of runs whose cejail was killed, and their empty cgroups.\n"
+	  "Prints how many there were. Every run does the same at its start.\n" },
+	{ "doctor", doctor_verb, "what this host can enforce, and what mends it", "[--json]",
+	  "Tries what a jail needs, a line for each check, with the command that mends it.\n"
+	  "Exit status: 0 full strength; 1 a jail is possible, but something is weaker;\n"
+	  "125 no jail is possible.\n"
+	  "\n"
+	  "  --json             one JSON object: {\"worst\": ..., \"checks\": [...]}\n" },
+	{ "version", version_verb, "print the version", "", "Prints one line: cejail VERSION.\n" },
+	{ "help", help_verb, "print this", "[VERB]", "Lists the verbs, or prints the help of one.\n" },
 };
+/* clang-format on */
 
 #define VERB_COUNT (sizeof(verbs) / sizeof(verbs[0]))
 
@@ -48,32 +66,28 @@ static void print_usage(FILE *to)
 	(void)fprintf(to, "Usage: cejail VERB [OPTION...] [ARG...]\n\n");
 	for (size_t i = 0; i < VERB_COUNT; i++)
 		(void)fprintf(to, "  %-9s %s\n", verbs[i].name, verbs[i].help);
-	(void)fprintf(to,
-		      "\n'cejail run --help' lists the options of a run; cejail(1) tells all.\n");
+	(void)fprintf(to, "\n'cejail VERB --help' explains one, 'cejail run --help' lists the "
+			  "options of a run.\nThe manual is cejail(1).\n");
 }
 
 static int version_verb(const struct cli *cli)
 {
-	(void)cli;
+	struct cj_error err = { 0 };
+
+	if (cli_take_only(cli, NULL, NULL, &err) < 0)
+		return cli_fail(&err);
 	(void)printf("cejail %s\n", CJ_VERSION);
 	return cli_finish(0);
 }
 
-static int help_verb(const struct cli *cli)
-{
-	(void)cli;
-	print_usage(stdout);
-	return cli_finish(0);
-}
-
-static bool is_help(const char *word)
+bool cli_is_help(const char *word)
 {
 	return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
 
 static const struct verb *find_verb(const char *name)
 {
-	if (is_help(name))
+	if (cli_is_help(name))
 		name = "help";
 	else if (strcmp(name, "--version") == 0)
 		name = "version";
@@ -82,6 +96,21 @@ static const struct verb *find_verb(const char *name)
 			return &verbs[i];
 	}
 	return NULL;
+}
+
+static int print_verb(const struct verb *verb)
+{
+	(void)printf("Usage: cejail %s%s%s\n\n%s", verb->name, *verb->usage ? " " : "", verb->usage,
+		     verb->details);
+	return cli_finish(0);
+}
+
+static bool wants_help(const struct cli *cli)
+{
+	for (const char *const *word = cli->args; *word; word++)
+		if (cli_is_help(*word))
+			return true;
+	return false;
 }
 
 static int reject_verb(const char *name)
@@ -104,6 +133,29 @@ static int reject_verb(const char *name)
 	else
 		cj_hint(&err, "see 'cejail help'");
 	return cli_fail(&err);
+}
+
+static int run_known(const struct verb *verb, struct cli *cli)
+{
+	cli->verb = verb->name;
+	return verb->usage && wants_help(cli) ? print_verb(verb) : verb->run(cli);
+}
+
+/* "cejail help run" is "cejail run --help". */
+static int help_verb(const struct cli *cli)
+{
+	static const char *const words[] = { "--help", NULL };
+	struct cli asked = *cli;
+
+	if (!cli->args[0]) {
+		print_usage(stdout);
+		return cli_finish(0);
+	}
+	const struct verb *verb = find_verb(cli->args[0]);
+	if (!verb)
+		return reject_verb(cli->args[0]);
+	asked.args = words;
+	return run_known(verb, &asked);
 }
 
 int cli_fail(const struct cj_error *err)
@@ -136,8 +188,11 @@ int cli_take_only(const struct cli *cli, const char *flag, bool *out_given, stru
 	bool given = false;
 
 	for (const char *const *word = cli->args; *word; word++) {
-		if (!flag || strcmp(*word, flag) != 0)
-			return cj_reject(err, "unknown argument '%s'", *word);
+		if (!flag || strcmp(*word, flag) != 0) {
+			int rc = cj_reject(err, "unknown argument '%s'", *word);
+			cj_hint(err, "see 'cejail %s --help'", cli->verb);
+			return rc;
+		}
 		given = true;
 	}
 	if (out_given)
@@ -177,7 +232,5 @@ int main(int argc, char **argv)
 	if (!verb)
 		return reject_verb(argv[1]);
 	cli.args = (const char *const *)argv + 2;
-	if (!verb->has_own_help && cli.args[0] && is_help(cli.args[0]))
-		return help_verb(&cli);
-	return verb->run(&cli);
+	return run_known(verb, &cli);
 }

@@ -159,7 +159,7 @@ int profile_verb(const struct cli *cli)
 		print_usage(stderr);
 		return CLI_FAILED;
 	}
-	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+	if (cli_is_help(name) || (cli->args[1] && cli_is_help(cli->args[1]))) {
 		print_usage(stdout);
 		return cli_finish(0);
 	}
@@ -171,6 +171,6 @@ int profile_verb(const struct cli *cli)
 		return cli_need_stdout(cli, &err) < 0 ? cli_fail(&err) : actions[i].run(&rest);
 	}
 	(void)!cj_reject(&err, "unknown action '%s'", name);
-	cj_hint(&err, "list, show or check");
+	cj_hint(&err, "write list, show or check: see 'cejail profile --help'");
 	return cli_fail(&err);
 }

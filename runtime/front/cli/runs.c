@@ -11,7 +11,10 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 #include "runtime/front/cli/cli.h"
+#include "runtime/front/report/result.h"
 #include "runtime/jail/record.h"
+
+#define PS_SCHEMA "cejail.ps/1"
 
 static const char *age_of(const struct record *r, char *out, size_t size)
 {
@@ -27,27 +30,81 @@ static const char *age_of(const struct record *r, char *out, size_t size)
 	return out;
 }
 
+static const char *state_of(const struct record_entry *e)
+{
+	if (!e->is_alive)
+		return "left behind";
+	return e->record.is_ready ? "ready" : "running";
+}
+
+static void print_table(const struct record_entry *entries, size_t count)
+{
+	(void)printf("%-26s  %-10s  %7s  %-8s  %s\n", "ID", "PROFILE", "PID", "AGE", "STATE");
+	for (size_t i = 0; i < count; i++) {
+		const struct record *r = &entries[i].record;
+		char age[32];
+		(void)printf("%-26s  %-10s  %7d  %-8s  %s%s\n", r->id, r->profile,
+			     (int)r->supervisor_pid, age_of(r, age, sizeof(age)),
+			     state_of(&entries[i]), entries[i].is_alive ? "" : " (cejail gc)");
+	}
+}
+
+static void put_entry(struct json_writer *w, const struct record_entry *e)
+{
+	const struct record *r = &e->record;
+	const struct timespec started = {
+		.tv_sec = (time_t)(r->started_ms / 1000),
+		.tv_nsec = (long)(r->started_ms % 1000) * 1000000,
+	};
+
+	json_open_object(w);
+	json_member_filled(w, "id", r->id);
+	json_member_filled(w, "profile", r->profile);
+	json_member_u64(w, "pid", (uint64_t)r->supervisor_pid);
+	result_put_time(w, "started_at", &started);
+	json_member_filled(w, "state", state_of(e));
+	json_close_object(w);
+}
+
+static int print_entries(const struct record_entry *entries, size_t count, struct cj_error *err)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	const char *text = NULL;
+	size_t size = 0;
+
+	if (!w)
+		return cj_fail(err, ENOMEM, "write the list");
+	json_open_object(w);
+	json_member_filled(w, "schema", PS_SCHEMA);
+	json_put_key(w, "runs");
+	json_open_array(w);
+	for (size_t i = 0; i < count; i++)
+		put_entry(w, &entries[i]);
+	json_close_array(w);
+	json_close_object(w);
+	if (json_writer_take(w, &text, &size, err) < 0)
+		return -err->code;
+	(void)printf("%s\n", text);
+	return 0;
+}
+
 int ps_verb(const struct cli *cli)
 {
 	auto_arena struct arena a = { 0 };
 	struct record_entry *entries = NULL;
 	struct cj_error err = { 0 };
 	size_t count = 0;
+	bool as_json = false;
 
-	if (cli_take_only(cli, NULL, NULL, &err) < 0 || cli_need_stdout(cli, &err) < 0)
+	if (cli_take_only(cli, "--json", &as_json, &err) < 0 || cli_need_stdout(cli, &err) < 0)
 		return cli_fail(&err);
 	auto_fd int dir_fd = record_open_dir(&err);
 	if (dir_fd < 0 || record_list(dir_fd, &a, &entries, &count, &err) < 0)
 		return cli_fail(&err);
-
-	(void)printf("%-26s  %-10s  %7s  %-8s  %s\n", "ID", "PROFILE", "PID", "AGE", "STATE");
-	for (size_t i = 0; i < count; i++) {
-		const struct record *r = &entries[i].record;
-		char age[32];
-		(void)printf("%-26s  %-10s  %7d  %-8s  %s\n", r->id, r->profile,
-			     (int)r->supervisor_pid, age_of(r, age, sizeof(age)),
-			     entries[i].is_alive ? "running" : "left behind (cejail gc)");
-	}
+	if (as_json && print_entries(entries, count, &err) < 0)
+		return cli_fail(&err);
+	if (!as_json)
+		print_table(entries, count);
 	return cli_finish(0);
 }
 

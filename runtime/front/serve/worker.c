@@ -90,6 +90,7 @@ static int prepare_ahead(struct work *w, struct cj_error *err)
 		cj_stage(err, "plan");
 		return -err->code;
 	}
+	w->plan.is_ahead = true;
 	if (prepare(w, &w->plan, err) < 0)
 		return -err->code;
 	if (w->tier < TIER_INTERPRETER)

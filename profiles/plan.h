@@ -67,7 +67,7 @@ struct program {
 	const struct copy_spec *files;
 	size_t nfiles;
 	bool interactive;       /* payload's stdin is the caller's, else /dev/null */
-	bool collect_artifacts; /* make /box/out and copy it out at the end */
+	bool collect_artifacts; /* copy /box/out out at the end */
 };
 
 /* What the command line (or a request) adds to the settings. */

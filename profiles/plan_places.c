@@ -37,6 +37,19 @@ static int check_not_own(const char *target, struct cj_error *err)
 	return rc;
 }
 
+/* A directory in every jail: another can lie on it or add to it.  source: NULL: no host path. */
+static int check_out(const char *target, const char *source, struct cj_error *err)
+{
+	struct stat st;
+	if (strcmp(target, PLACE_OUT) != 0)
+		return 0;
+	if (source && stat(source, &st) == 0 && S_ISDIR(st.st_mode))
+		return 0;
+	int rc = cj_reject(err, "'" PLACE_OUT "' is a directory in every jail");
+	cj_hint(err, "give the file another place, such as '" PLACE_BOX "/NAME'");
+	return rc;
+}
+
 /* --- binds and sockets ------------------------------------------------------ */
 
 /* One row for each option that shows something of the host. */
@@ -111,6 +124,8 @@ static int find_bind(const struct bind_option *row, const char *text, struct are
 		rc = paths_target(target ? target : bind->source, a, &bind->target, err);
 	if (rc == 0)
 		rc = check_not_own(bind->target, err);
+	if (rc == 0)
+		rc = check_out(bind->target, bind->source, err);
 	if (rc == 0 && strlen(bind->target) > row->target_max)
 		rc = cj_reject(err, "'%s' is longer than %zu characters: unix(7)", bind->target,
 			       row->target_max);
@@ -197,7 +212,7 @@ static bool is_in_overlay(const struct planner *p, const char *target)
 static int check_copy_target(const struct planner *p, const char *target, bool is_dir,
 			     struct cj_error *err)
 {
-	if (!is_dir && check_not_own(target, err) < 0)
+	if (!is_dir && (check_not_own(target, err) < 0 || check_out(target, NULL, err) < 0))
 		return -err->code;
 	if (p->c->writable || paths_is_below(target, PLACE_BOX) ||
 	    paths_is_below(target, PLACE_TMP) || is_in_overlay(p, target))
@@ -334,7 +349,10 @@ static int check_landings(const struct planner *p, struct cj_error *err)
 
 int plan_places(struct planner *p, struct cj_error *err)
 {
-	int rc = plan_binds(p, err);
+	const char *code_path = p->program.code_path;
+	int rc = code_path ? check_out(code_path, NULL, err) : 0;
+	if (rc == 0)
+		rc = plan_binds(p, err);
 	if (rc == 0)
 		rc = plan_copies(p, err);
 	if (rc == 0)

@@ -18,6 +18,7 @@ static const struct {
 	bool only_when_writable;
 } scratch_dirs[] = {
 	{ "box",              0755,  "/box",     false },
+	{ "box/out",          0755,  NULL,       false }, /* artifacts; there for every program */
 	{ "tmp",              01777, "/tmp",     false },
 	{ "shm",              01777, "/dev/shm", false },
 	{ SCRATCH_ROOT_UPPER, 0755,  NULL,       true },

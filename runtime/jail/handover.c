@@ -94,12 +94,6 @@ static int send_args_json(struct jail *j, struct cj_error *err)
 	return send_file(j, "/box/args.json", 0644, args_fd, ARGS_JSON_MAX, err);
 }
 
-static int send_out_directory(struct jail *j, struct cj_error *err)
-{
-	const struct input in = { .kind = INPUT_DIRECTORY, .mode = 0755, .path = "/box/out" };
-	return j->program->collect_artifacts ? send_input(j, &in, -1, err) : 0;
-}
-
 /* As the jail's user's own file: what came in a request had no mode but the right to run. */
 static int send_bytes(struct jail *j, const struct copy_spec *copy, struct cj_error *err)
 {
@@ -124,7 +118,7 @@ static int send_copy(struct jail *j, const struct copy_spec *copy, struct cj_err
 int handover_inputs(struct jail *j, struct cj_error *err)
 {
 	const struct program *p = j->program;
-	if (send_out_directory(j, err) < 0 || send_code(j, err) < 0 || send_args_json(j, err) < 0)
+	if (send_code(j, err) < 0 || send_args_json(j, err) < 0)
 		return -err->code;
 	for (size_t i = 0; i < p->nfiles; i++)
 		if (send_copy(j, &p->files[i], err) < 0)

@@ -226,6 +226,8 @@ static void nothing_lands_on_anything_else(void **state)
 		{ "file", "a.txt:main.py", "code", "1", "'the program's code'" },
 		{ "file", "args.json", "args-json", "1", "both want '/box/args.json'" },
 		{ "bind", "dir:/box/out", "artifacts", "o", "both want '/box/out'" },
+		{ "file", "a.txt:out", "nofile", "99", "'/box/out' is a directory in every jail" },
+		{ "bind", "a.txt:/box/out", "nofile", "99", "'/box/out' is a directory" },
 		{ "bind", "dir:/box/x", "file", "a.txt:xy", NULL },
 		{ "overlay", "dir:/o", "file", "a.txt:/o/y", NULL },
 		{ "overlay", "dir:/o", "file", "a.txt:/o", "both want '/o'" },
@@ -249,6 +251,15 @@ static void nothing_lands_on_anything_else(void **state)
 	}
 }
 
+static void the_code_can_not_be_the_directory_out(void **state)
+{
+	struct request *r = *state;
+	use_interpreter(r);
+	set_key(r, "file_name", "out");
+	set(r, "code", "1");
+	assert_refused(r, "'/box/out' is a directory in every jail");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -264,6 +275,7 @@ int main(void)
 		REQUEST_TEST(bad_copies_are_refused),
 		REQUEST_TEST(copies_of_a_request_land_in_the_box_unless_told),
 		REQUEST_TEST(nothing_lands_on_anything_else),
+		REQUEST_TEST(the_code_can_not_be_the_directory_out),
 	};
 	return cmocka_run_group_tests(tests, tree_setup, tree_teardown);
 }

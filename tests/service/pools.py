@@ -101,7 +101,7 @@ def _():
 
 @test("a prepared jail does what a cold one does: exit codes, errors, denials, no more rights")
 def _():
-    code = "import os, sys\nprint(os.getuid(), sorted(os.listdir('/')), sorted(os.environ))\nprint(open('/proc/self/status').read().split('CapEff:')[1][:20])\nsys.exit(5)"
+    code = "import os, sys\nprint(os.getuid(), sorted(os.listdir('/')), os.listdir('/box/out'), sorted(os.environ))\nprint(open('/proc/self/status').read().split('CapEff:')[1][:20])\nsys.exit(5)"
     with Service(config=WARM) as s:
         wait_full(s)
         warm = s.post({"profile": "python", "code": code, "id": "w"}).result

@@ -116,9 +116,9 @@ def _():
     run("-p", "base", "-e", "FROM_CALLER", "--", "/bin/sh", "-c", "echo $FROM_CALLER", env=env).says("yes\n")
 
 
-@test("the program starts in /box, alone there, and may write")
+@test("the program starts in /box, which holds an empty directory out, and may write")
 def _():
-    sh("pwd; ls -A; echo x > f && cat f").exits(0).says("/box\nx\n")
+    sh("pwd; ls -A; echo x > f && cat f").exits(0).says("/box\nout\nx\n")
 
 
 @test("--workdir chooses where the program starts")

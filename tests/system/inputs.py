@@ -220,6 +220,19 @@ def _():
         equal(os.listdir(out), ["early"], "files copied out")
 
 
+@test("/box/out is there with and without --artifacts, empty, and the program's own")
+def _():
+    code = "import os\nprint(os.listdir('out'), os.stat('out').st_uid == os.getuid(), oct(os.stat('out').st_mode))\nos.makedirs('out', exist_ok=True)\nopen('out/x', 'w')"
+    with Folder() as f:
+        for options in ((), ("-o", f.folder("out")), ("--writable",)):
+            python(code, *options).exits(0).says("[] True 0o40755\n")
+        equal(os.listdir(f / "out"), ["x"], "files copied out")
+        f.file("in/given", "x")
+        sh("cat out/given", "-f", f"{f / 'in'}:/box/out").exits(0).says("x")
+        sh("cat out/given", "--ro-bind", f"{f / 'in'}:/box/out").exits(0).says("x")
+        refused(sh("true", "-f", f"{f / 'in/given'}:/box/out"), "/box/out", "directory")
+
+
 @test("without --artifacts nothing comes out")
 def _():
     value = sh_result("mkdir -p out; echo x > out/a")

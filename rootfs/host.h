@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host - what a jail with the root "host" sees of this host: one table of paths.
+ * host - what a jail with the root "host" sees of this host: the tables of public.h.
  */
 #pragma once
 
@@ -11,7 +11,7 @@
 #include "runtime/base/error.h"
 
 struct host_entry {
-	const char *path;
+	const char *path; /* the table's, or in the arena given */
 	const char *link; /* the host has a link there: it is made again; else NULL */
 	int fd;           /* detached tree; for "/usr" under an overlay the directory itself */
 	bool is_dir;
@@ -20,10 +20,11 @@ struct host_entry {
 struct host_view {
 	struct host_entry *entries; /* rows that exist; in the arena given */
 	size_t count;
+	int root_fd; /* while it is filled: borrowed; else -1 */
 };
 
 /*
- * host_open - resolve and clone every row that this host has.
+ * host_open - resolve and clone every row that this host has and everybody may read.
  *
  * usr_is_lower: /usr is not cloned, it will be the lower layer of an overlay.
  * Runs in:  init, with the caller's ids.  On failure nothing is held.

@@ -2,6 +2,8 @@
 """Real programs that users bring: what works outside works in a jail without further options."""
 
 import os
+import shutil
+import subprocess
 
 from harness import *  # noqa: F403
 
@@ -32,3 +34,63 @@ def _():
 def _():
     code = "import site, sys; print(site.ENABLE_USER_SITE, sys.flags.dont_write_bytecode)"
     python(code).exits(0).says("False 1\n")
+
+
+def need(package, *command):
+    """The command works outside, or the package that brings it is missing."""
+    if not shutil.which(command[0]) or subprocess.run(command, capture_output=True, check=False, env=environment()).returncode != 0:
+        raise Skip(f"{package} is not installed")
+
+
+PLOT = """
+import matplotlib
+matplotlib.use("Agg")
+from matplotlib import pyplot
+pyplot.plot([1, 4, 2])
+pyplot.title("three points")
+pyplot.savefig("/box/out/plot.png")
+"""
+
+
+@test("matplotlib draws a plot with text, and it comes out as an artefact", limit=150)
+def _():
+    need("python3-matplotlib", PYTHON, "-c", "import matplotlib")
+    with Folder() as f:
+        value = result("-p", "python", "-t", "120s", "-o", f.folder("out"), "-c", PLOT, limit=140)
+        equal((value["exit_code"], value["stderr"]["text"]), (0, ""), "exit code and stderr")
+        listed = [(item["path"], item["type"]) for item in value["artifacts"]]
+        equal(listed, [("plot.png", "image/png")], "artefacts")
+        true(os.path.getsize(f / "out/plot.png") > 5000, "the plot is empty")
+
+
+HELLO = """
+import java.security.MessageDigest;
+public class Hello {
+    public static void main(String[] words) throws Exception {
+        System.out.println("hello " + words[0] + " " + MessageDigest.getInstance("SHA-256").digest(new byte[0]).length);
+    }
+}
+"""
+
+
+@test("javac compiles a class, and java runs it with its security providers", limit=150)
+def _():
+    need("default-jdk-headless", "javac", "-version")
+    with Folder() as f:
+        options = ("-m", "2G", "-t", "120s", "-f", f.file("Hello.java", HELLO))
+        sh("javac Hello.java && java Hello jail", *options, limit=140).exits(0).says("hello jail 32\n")
+
+
+@test("no file of Java's remote administration is shown, where its passwords lie")
+def _():
+    need("default-jdk-headless", "javac", "-version")
+    sh("ls -d /etc/java-*/security > /dev/null && ! ls -d /etc/java-*/management 2> /dev/null").exits(0).says("")
+
+
+@test("the linker finds libraries by ld.so.conf, and Python types of files by mime.types")
+def _():
+    sh("cat /etc/ld.so.conf.d/*.conf | grep -q lib").exits(0)
+    if not os.path.exists("/etc/mime.types"):
+        raise Skip("media-types is not installed")
+    code = "import mimetypes; print(mimetypes.guess_type('x.odt')[0])"
+    python(code).exits(0).says("application/vnd.oasis.opendocument.text\n")

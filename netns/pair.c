@@ -29,7 +29,7 @@ struct pair {
 	uint32_t id;
 	bool connecting;
 	uint64_t moved;
-	ssize_t (*judge)(void *arg, const uint8_t *bytes, size_t size);
+	ssize_t (*judge)(void *arg, uint8_t *bytes, size_t *size);
 	void *judge_arg;
 	struct side sides[2];
 };
@@ -86,7 +86,7 @@ void pair_destroy(struct pair **pp)
 	*pp = NULL;
 }
 
-void pair_judge(struct pair *p, ssize_t (*judge)(void *arg, const uint8_t *bytes, size_t size),
+void pair_judge(struct pair *p, ssize_t (*judge)(void *arg, uint8_t *bytes, size_t *size),
 		void *arg)
 {
 	p->judge = judge;
@@ -213,10 +213,11 @@ static bool clear_bytes(struct pair *p, struct side *from)
 		from->cleared = from->end;
 		return true;
 	}
-	ssize_t size =
-	    p->judge(p->judge_arg, from->bytes + from->cleared, from->end - from->cleared);
+	size_t held = from->end - from->cleared;
+	ssize_t size = p->judge(p->judge_arg, from->bytes + from->cleared, &held);
 	if (size < 0)
 		return false;
+	from->end = from->cleared + held;
 	from->cleared += (size_t)size;
 	return true;
 }

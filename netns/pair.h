@@ -38,11 +38,11 @@ struct pair *pair_create(int epoll_fd, uint32_t id, int jail_fd);
 void pair_destroy(struct pair **p);
 
 /*
- * Lets `judge` look at what comes from the jail before it goes on: it returns how many bytes at
- * the front may go now (the rest is shown again, with more behind it), or -1 to end the pair.
- * What it holds back must stay below PAIR_BYTES.
+ * Lets `judge` look at what comes from the jail before it goes on.  It may change the bytes and
+ * make *size smaller.  It returns how many bytes at the front may go now (it gets the rest again,
+ * with more behind it), or -1 to end the pair.  What it holds back must stay below PAIR_BYTES.
  */
-void pair_judge(struct pair *p, ssize_t (*judge)(void *arg, const uint8_t *bytes, size_t size),
+void pair_judge(struct pair *p, ssize_t (*judge)(void *arg, uint8_t *bytes, size_t *size),
 		void *arg);
 
 /* Begins to connect the host's side, in the calling process' namespace.  PAIR_LIVE or UNREACHED. */

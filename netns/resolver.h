@@ -4,8 +4,8 @@
  *
  * The sockets were opened by init in the gateway's namespace; the supervisor passes each query on
  * from the caller's own namespace, so the host's name servers may be on loopback or in a closed
- * range and the jail still reaches nothing but their answers.  Only plain queries pass (QR 0,
- * OPCODE 0, one question, RFC 1035 4.1.1): no update, notify or status message, over UDP or TCP.
+ * range and the jail still reaches nothing but their answers.  Only plain queries pass, over UDP
+ * and TCP, and each is written anew (resolver_make_plain).
  */
 #pragma once
 
@@ -22,10 +22,6 @@
 /* Pure: the name servers in the text of a resolv.conf(5); 127.0.0.1 when it names none.  One with a
  * zone (fe80::1%eth0) is skipped. */
 size_t resolver_servers(const char *text, struct ip out[static RESOLVER_SERVERS_MAX]);
-
-/* Pure: may this message go to the host's name server?  One plain question of class IN, no zone
- * transfer, at most the two records that speak of the transport (EDNS, TSIG), nothing behind. */
-bool resolver_may_pass(const uint8_t *message, size_t size);
 
 /* Runs in init, in the gateway's namespace, before its address is there (IP_FREEBIND). */
 int resolver_listen(const struct ip *address, int *out_udp_fd, int *out_tcp_fd,

@@ -32,7 +32,7 @@ static void drop_session(struct resolver *r, size_t slot)
 
 /* --- accepting ----------------------------------------------------------------- */
 
-static ssize_t judge(void *arg, const uint8_t *bytes, size_t size)
+static ssize_t judge(void *arg, uint8_t *bytes, size_t *size)
 {
 	struct resolver *r = arg;
 	size_t passed;

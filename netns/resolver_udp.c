@@ -32,6 +32,15 @@ static void answer_client(struct resolver *r, const struct resolver_query *q, co
 		     q->peer_size);
 }
 
+/* At once, because a client that hears nothing waits and asks again. */
+static void refuse(struct resolver *r, const struct resolver_query *q, size_t size)
+{
+	uint8_t refusal[RESOLVER_QUESTION_MAX];
+	size_t length = resolver_refusal(r->scratch, size, refusal);
+	if (length > 0)
+		answer_client(r, q, refusal, length);
+}
+
 /* --- asking -------------------------------------------------------------------- */
 
 static bool ask_server(struct resolver *r, struct resolver_query *q)
@@ -61,7 +70,7 @@ static void ask(struct resolver *r, struct resolver_query *q)
 		resolver_blame(r, q->server);
 	}
 	uint8_t failure[RESOLVER_QUESTION_MAX];
-	answer_client(r, q, failure, resolver_failure(q->bytes, failure));
+	answer_client(r, q, failure, resolver_failure(q->bytes, q->size, failure));
 }
 
 /* --- taking -------------------------------------------------------------------- */
@@ -83,22 +92,23 @@ static struct resolver_query *make_room(struct resolver *r)
 
 static bool take_one(struct resolver *r)
 {
-	struct sockaddr_storage peer;
-	socklen_t peer_size = sizeof(peer);
+	struct resolver_query query = { .fd = -1,
+					.since_ms = r->now_ms,
+					.server = r->current,
+					.peer_size = sizeof(query.peer) };
 	ssize_t size = recvfrom(r->udp_fd, r->scratch, sizeof(r->scratch), 0,
-				(struct sockaddr *)&peer, &peer_size);
+				(struct sockaddr *)&query.peer, &query.peer_size);
 	if (size < 0)
 		return false; /* nothing there; whatever else it is has been told with it */
-	if (!resolver_may_pass(r->scratch, (size_t)size) || !resolver_spend(r, 1))
+	if (!resolver_spend(r, 1))
 		return true;
-
+	query.size = resolver_make_plain(r->scratch, (size_t)size);
+	if (query.size == 0) {
+		refuse(r, &query, (size_t)size);
+		return true;
+	}
 	struct resolver_query *q = make_room(r);
-	*q = (struct resolver_query){ .fd = -1,
-				      .since_ms = r->now_ms,
-				      .server = r->current,
-				      .peer = peer,
-				      .peer_size = peer_size,
-				      .size = (size_t)size };
+	*q = query;
 	memcpy(q->bytes, r->scratch, q->size);
 	ask(r, q);
 	resolver_tick(r);

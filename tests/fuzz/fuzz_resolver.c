@@ -2,6 +2,13 @@
 /*
  * fuzz_resolver - any bytes as a query, as a stream of them, as an answer, as a resolv.conf(5).
  *
+ * Asserted: what passes is one plain question with at most an empty OPT record, passes a second
+ * time unchanged, and is answered by our own failure; a refusal is an answer; a stream may be cut
+ * anywhere and the same bytes pass; servers are one to three.
+ */
+/*
+ * fuzz_resolver - any bytes as a query, as a stream of them, as an answer, as a resolv.conf(5).
+ *
  * Asserted: what passes has a header of one plain question, and is answered by our own failure;
  * a stream may be cut anywhere and the same messages pass; servers are one to three.
  */
@@ -14,21 +21,52 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
-static void check_message(const uint8_t *bytes, size_t size)
+static uint8_t *copy_of(const uint8_t *bytes, size_t size)
+{
+	uint8_t *copy = malloc(size + 1);
+	assert(copy);
+	if (size > 0)
+		memcpy(copy, bytes, size);
+	return copy;
+}
+
+static void check_refusal(const uint8_t *bytes, size_t size)
+{
+	uint8_t refusal[RESOLVER_QUESTION_MAX];
+	size_t length = resolver_refusal(bytes, size, refusal);
+	assert(length == 0 || (length >= 17 && length <= size));
+	assert(length == 0 || (refusal[2] & 0x80 && refusal[3] == 5 && refusal[11] == 0));
+}
+
+static void check_plain(uint8_t *query, size_t size)
 {
 	uint8_t failure[RESOLVER_QUESTION_MAX];
-	if (!resolver_may_pass(bytes, size))
-		return;
-	assert(size >= 17 && size <= RESOLVER_QUESTION_MAX);
-	assert((bytes[2] & 0xf8) == 0 && bytes[4] == 0 && bytes[5] == 1);
-	assert(bytes[6] == 0 && bytes[7] == 0 && bytes[8] == 0 && bytes[9] == 0);
-	assert(bytes[10] == 0 && bytes[11] <= 2);
+	static const uint8_t counts[7] = { 0, 1 };
+	assert(size >= 17 && query[2] == 1 && query[3] == 0 && query[11] <= 1);
+	assert(memcmp(query + 4, counts, sizeof(counts)) == 0);
 
-	size_t answer = resolver_failure(bytes, failure);
-	assert(answer >= 17 && answer <= size);
-	assert(resolver_answers(bytes, failure, answer));
-	assert(!resolver_answers(bytes, bytes, size)); /* a question is no answer */
-	assert(!resolver_may_pass(failure, answer));
+	uint8_t *again = copy_of(query, size);
+	assert(resolver_make_plain(again, size) == size && memcmp(again, query, size) == 0);
+	free(again);
+
+	size_t answer = resolver_failure(query, size, failure);
+	assert(answer == size - (query[11] ? 11 : 0));
+	assert(resolver_answers(query, failure, answer));
+	assert(!resolver_answers(query, query, size)); /* a question is no answer */
+	assert(resolver_make_plain(failure, answer) == 0);
+}
+
+static void check_message(const uint8_t *bytes, size_t size)
+{
+	uint8_t *message = copy_of(bytes, size);
+	size_t plain = resolver_make_plain(message, size);
+	assert(plain <= size && (plain == 0 || memcmp(message, bytes, 2) == 0));
+	if (plain > 0)
+		check_plain(message, plain);
+	else
+		assert(size == 0 || memcmp(message, bytes, size) == 0);
+	free(message);
+	check_refusal(bytes, size);
 }
 
 /* The bytes are an answer to a question that passed. */
@@ -40,19 +78,30 @@ static void check_answer(const uint8_t *bytes, size_t size)
 }
 
 /* In two pieces, as the pair shows them: what is held back comes again with more behind it. */
+static void check_cut(const uint8_t *bytes, size_t size, size_t cut, const uint8_t *whole,
+		      size_t passed)
+{
+	uint8_t *parts = copy_of(bytes, size);
+	size_t first, second, left = cut;
+	assert(resolver_stream(parts, &left, &first) >= 0 && first <= left && left <= cut);
+	memcpy(parts + left, bytes + cut, size - cut);
+	size_t rest = left - first + size - cut;
+	assert(resolver_stream(parts + first, &rest, &second) >= 0);
+	assert(first + second == passed && memcmp(parts, whole, passed) == 0);
+	free(parts);
+}
+
 static void check_stream(const uint8_t *bytes, size_t size)
 {
-	size_t whole, first, second;
-	int count = resolver_stream(bytes, size, &whole);
-	if (count < 0)
-		return;
-	assert(whole <= size && size - whole < RESOLVER_QUESTION_MAX + 2);
-	for (size_t cut = 0; cut <= size; cut += 1 + size / 8) {
-		int before = resolver_stream(bytes, cut, &first);
-		assert(before >= 0 && first <= cut);
-		int after = resolver_stream(bytes + first, size - first, &second);
-		assert(after >= 0 && before + after == count && first + second == whole);
+	uint8_t *whole = copy_of(bytes, size);
+	size_t passed, left = size;
+	if (resolver_stream(whole, &left, &passed) >= 0) {
+		assert(passed <= left && left <= size);
+		assert(left - passed < RESOLVER_QUESTION_MAX + 2);
+		for (size_t cut = 0; cut <= size; cut += 1 + size / 8)
+			check_cut(bytes, size, cut, whole, passed);
 	}
+	free(whole);
 }
 
 static void check_servers(const uint8_t *bytes, size_t size)

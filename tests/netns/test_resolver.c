@@ -74,31 +74,110 @@ static const uint8_t plain[] = { 0x12, 0x34, 0x01, 0x00, 0,   1,   0,   0,   0, 
 static const uint8_t edns[] = { 0,  0, 41, 16, 0, 0, 0, 0, 0, 0, 12, 0,
 				10, 0, 8,  1,  2, 3, 4, 5, 6, 7, 8 };
 
-static bool passes(const uint8_t *bytes, size_t size)
+/* What the host's name server gets of it. */
+static const uint8_t bare_edns[] = { 0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0 };
+
+/* The size it has then, 0: it does not pass.  `out` may be NULL. */
+static size_t make_plain(const uint8_t *bytes, size_t size, uint8_t *out)
 {
-	uint8_t *copy = malloc(size + 1); /* the exact size: a sanitizer sees one byte too far */
-	assert_non_null(copy);
+	uint8_t *exact = malloc(size ? size : 1); /* a sanitizer sees one byte too far */
+	assert_non_null(exact);
 	if (size > 0)
-		memcpy(copy, bytes, size);
-	uint8_t *exact = realloc(copy, size ? size : 1);
-	bool result = resolver_may_pass(exact, size);
+		memcpy(exact, bytes, size);
+	size_t result = resolver_make_plain(exact, size);
+	assert_true(result <= size);
+	if (out && result > 0)
+		memcpy(out, exact, result);
 	free(exact);
 	return result;
 }
 
-static void plain_questions_pass(void **state)
+static bool passes(const uint8_t *bytes, size_t size)
+{
+	return make_plain(bytes, size, NULL) > 0;
+}
+
+/* The plain question with a record behind it. */
+static size_t with_record(uint8_t *out, const uint8_t *record, size_t size)
+{
+	memcpy(out, plain, sizeof(plain));
+	memcpy(out + sizeof(plain), record, size);
+	out[11] = 1;
+	return sizeof(plain) + size;
+}
+
+static void plain_questions_pass_unchanged(void **state)
 {
 	(void)state;
-	uint8_t message[sizeof(plain) + 2 * sizeof(edns)];
-	assert_true(passes(plain, sizeof(plain)));
+	uint8_t got[sizeof(plain)];
+	assert_int_equal(make_plain(plain, sizeof(plain), got), sizeof(plain));
+	assert_memory_equal(got, plain, sizeof(plain));
+}
 
-	memcpy(message, plain, sizeof(plain));
-	memcpy(message + sizeof(plain), edns, sizeof(edns));
-	message[11] = 1;
-	assert_true(passes(message, sizeof(plain) + sizeof(edns)));
-	memcpy(message + sizeof(plain) + sizeof(edns), edns, sizeof(edns));
+static void of_the_flags_recursion_desired_alone_passes(void **state)
+{
+	(void)state;
+	static const uint8_t flags[][2] = { { 0, 0 }, { 1, 0 }, { 7, 0xff }, { 1, 0x30 } };
+	for (size_t i = 0; i < COUNT(flags); i++) {
+		uint8_t message[sizeof(plain)];
+		memcpy(message, plain, sizeof(plain));
+		memcpy(message + 2, flags[i], 2);
+		assert_int_equal(make_plain(message, sizeof(message), message), sizeof(plain));
+		assert_memory_equal(message, plain, sizeof(plain));
+	}
+}
+
+static void edns_passes_without_its_options(void **state)
+{
+	(void)state;
+	uint8_t message[sizeof(plain) + sizeof(edns)];
+	size_t size = with_record(message, edns, sizeof(edns));
+	assert_int_equal(make_plain(message, size, message), sizeof(plain) + sizeof(bare_edns));
+	assert_memory_equal(message + 12, plain + 12, sizeof(plain) - 12);
+	assert_memory_equal(message + sizeof(plain), bare_edns, sizeof(bare_edns));
+	assert_int_equal(message[11], 1);
+
+	/* as large as an answer may be, and the "DNSSEC OK" flag */
+	static const struct {
+		uint16_t asked, passed;
+	} sizes[] = { { 0, 512 }, { 511, 512 }, { 1200, 1200 }, { 1233, 1232 }, { 65535, 1232 } };
+	for (size_t i = 0; i < COUNT(sizes); i++) {
+		(void)with_record(message, bare_edns, sizeof(bare_edns));
+		message[sizeof(plain) + 3] = (uint8_t)(sizes[i].asked >> 8);
+		message[sizeof(plain) + 4] = (uint8_t)sizes[i].asked;
+		message[sizeof(plain) + 7] = 0x80;
+		size = sizeof(plain) + sizeof(bare_edns);
+		assert_int_equal(make_plain(message, size, message), size);
+		assert_int_equal(message[sizeof(plain) + 3] << 8 | message[sizeof(plain) + 4],
+				 sizes[i].passed);
+		assert_int_equal(message[sizeof(plain) + 7], 0);
+	}
+}
+
+static void another_record_does_not_pass(void **state)
+{
+	(void)state;
+	static const uint8_t records[][11] = {
+		{ 0, 0, 41, 4, 208, 0, 1 },          /* EDNS of version 1 */
+		{ 0, 0, 250, 0, 255 },               /* TSIG (RFC 8945) */
+		{ 0, 0, 24, 0, 255 },                /* SIG(0) (RFC 2931) */
+		{ 0, 0, 249, 0, 255 },               /* TKEY */
+		{ 0, 0, 1, 0, 1 },                   /* an address */
+		{ 0, 0, 41, 4, 208, 0, 0, 0, 0, 1 }, /* options that are cut off */
+	};
+	uint8_t message[sizeof(plain) + 2 * sizeof(edns)];
+	for (size_t i = 0; i < COUNT(records); i++) {
+		size_t size = with_record(message, records[i], sizeof(records[i]));
+		if (passes(message, size))
+			fail_msg("record %zu passes", i);
+	}
+	static const uint8_t named[] = { 1, 'x', 0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0 };
+	assert_false(passes(message, with_record(message, named, sizeof(named))));
+
+	size_t size = with_record(message, edns, sizeof(edns));
+	memcpy(message + size, edns, sizeof(edns));
 	message[11] = 2;
-	assert_true(passes(message, sizeof(message)));
+	assert_false(passes(message, sizeof(message)));
 }
 
 static void the_root_and_every_ordinary_type_may_be_asked_for(void **state)
@@ -133,13 +212,17 @@ static const struct change {
 	{ 7, 1, "an answer record" },
 	{ 9, 1, "an authority record" },
 	{ 11, 1, "an additional record that is not there" },
-	{ 11, 3, "three additional records" },
+	{ 11, 2, "two additional records" },
 	{ 12, 0xc0, "a compressed name" },
 	{ 12, 0x40, "a label of an unknown kind" },
 	{ 12, 63, "a name that is cut off" },
 	{ 12, 8, "another division into labels" },
 	{ 24, 1, "a name without an end" },
 	{ 24, 0xc0, "a name that ends in a pointer" },
+	{ PLAIN_TYPE + 1, 41, "EDNS as a question" },
+	{ PLAIN_TYPE + 1, 128, "the first type that is no data" },
+	{ PLAIN_TYPE + 1, 249, "an exchange of keys" },
+	{ PLAIN_TYPE + 1, 250, "a signature of a transaction" },
 	{ PLAIN_TYPE + 1, 251, "an incremental zone transfer" },
 	{ PLAIN_TYPE + 1, 252, "a zone transfer" },
 	{ PLAIN_TYPE + 1, 253, "a list of mailboxes" },
@@ -179,8 +262,6 @@ static void a_message_ends_where_its_last_record_ends(void **state)
 		assert_false(passes(message, i));
 	assert_true(passes(message, size));
 	assert_false(passes(message, size + 1));
-	message[sizeof(plain) + 2] = 1; /* an address is no business of a query */
-	assert_false(passes(message, size));
 }
 
 /* A query whose name has this many bytes on the wire, and with an option it fills `size`. */
@@ -541,6 +622,34 @@ static void nothing_but_a_plain_question_reaches_a_server(void **state)
 	expect_query(w, 0, 9, &from);
 }
 
+static void a_query_reaches_a_server_without_options(void **state)
+{
+	struct world *w = world_of(state);
+	uint8_t message[sizeof(plain) + sizeof(edns)], got[256];
+	auto_fd int client = udp_client();
+	put(client, message, with_record(message, edns, sizeof(edns)));
+	assert_int_equal(next_bytes(w, w->udp_fds[0], got, sizeof(got)),
+			 sizeof(plain) + sizeof(bare_edns));
+	assert_memory_equal(got, message, sizeof(plain));
+	assert_memory_equal(got + sizeof(plain), bare_edns, sizeof(bare_edns));
+}
+
+static void a_signed_query_is_answered_with_a_refusal(void **state)
+{
+	struct world *w = world_of(state);
+	static const uint8_t tsig[11] = { 0, 0, 250, 0, 255 };
+	uint8_t message[sizeof(plain) + sizeof(tsig)], got[256];
+	auto_fd int client = udp_client();
+	put(client, message, with_record(message, tsig, sizeof(tsig)));
+	assert_int_equal(next_bytes(w, client, got, sizeof(got)), sizeof(plain));
+	assert_int_equal(got[2], 0x81);
+	assert_int_equal(got[3], 5); /* refused */
+	assert_memory_equal(got + 4, plain + 4, sizeof(plain) - 4);
+	put(client, got, sizeof(plain)); /* an answer is not answered */
+	expect_nothing(w, client);
+	expect_silence(w);
+}
+
 static void an_answer_must_come_from_the_server_that_was_asked(void **state)
 {
 	struct world *w = world_of(state);
@@ -783,6 +892,27 @@ static void two_questions_in_one_segment_both_arrive(void **state)
 	assert_memory_equal(got, twice, one);
 }
 
+static void a_framed_query_loses_its_options_and_its_follower_stays_whole(void **state)
+{
+	struct world *w = world_of(state);
+	uint8_t stream[256] = { 0, sizeof(plain) + sizeof(edns) }, got[256];
+	size_t size = 2 + with_record(stream + 2, edns, sizeof(edns));
+	const size_t first = sizeof(plain) + sizeof(bare_edns);
+	stream[size + 1] = sizeof(plain);
+	memcpy(stream + size + 2, plain, sizeof(plain));
+	auto_fd int client = tcp_client();
+	auto_fd int server = accept_at(w, 0);
+
+	put(client, stream, size + 2 + 5); /* the follower in two pieces */
+	assert_int_equal(next_bytes(w, server, got, sizeof(got)), 2 + first);
+	assert_int_equal(got[1], first);
+	assert_memory_equal(got + 2, stream + 2, sizeof(plain));
+	assert_memory_equal(got + 2 + sizeof(plain), bare_edns, sizeof(bare_edns));
+	put(client, stream + size + 2 + 5, sizeof(plain) - 5);
+	assert_int_equal(next_bytes(w, server, got, sizeof(got)), 2 + sizeof(plain));
+	assert_memory_equal(got + 2, plain, sizeof(plain));
+}
+
 static void what_is_not_a_plain_question_ends_the_connection(void **state)
 {
 	struct world *w = world_of(state);
@@ -973,7 +1103,10 @@ static void an_address_that_is_taken_is_named(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		PURE(plain_questions_pass),
+		PURE(plain_questions_pass_unchanged),
+		PURE(of_the_flags_recursion_desired_alone_passes),
+		PURE(edns_passes_without_its_options),
+		PURE(another_record_does_not_pass),
 		PURE(the_root_and_every_ordinary_type_may_be_asked_for),
 		PURE(what_is_not_a_plain_question_is_refused),
 		PURE(a_message_ends_where_its_last_record_ends),
@@ -983,6 +1116,8 @@ int main(void)
 		TEST(a_large_answer_comes_whole),
 		TEST(two_clients_with_one_id_get_their_own_answers),
 		TEST(nothing_but_a_plain_question_reaches_a_server),
+		TEST(a_query_reaches_a_server_without_options),
+		TEST(a_signed_query_is_answered_with_a_refusal),
 		TEST(an_answer_must_come_from_the_server_that_was_asked),
 		TEST(an_answer_must_have_the_id_and_the_question),
 		TEST(an_error_needs_no_question),
@@ -995,6 +1130,7 @@ int main(void)
 		TEST(a_framed_question_goes_there_and_its_answer_back),
 		TEST(a_question_in_pieces_goes_when_it_is_whole),
 		TEST(two_questions_in_one_segment_both_arrive),
+		TEST(a_framed_query_loses_its_options_and_its_follower_stays_whole),
 		TEST(what_is_not_a_plain_question_ends_the_connection),
 		TEST(a_message_too_long_is_refused_by_its_length),
 		TEST(tcp_goes_to_a_server_that_accepts),

@@ -184,6 +184,33 @@ print(len(socket.getaddrinfo("six.test", 80)) > 0)
         lacks([query[0] for query in net.world("queries")], "four.test", "queries")
 
 
+@test("of a query the host's name server gets the question and a bare OPT record, and a signed one is refused")
+def _():
+    code = """
+import re, socket
+server = re.search(r"nameserver (\\S+)", open("/etc/resolv.conf").read()).group(1), 53
+question = b"\\4four\\4test\\0\\0\\1\\0\\1"
+head, one = b"\\x11\\x22\\1\\x30", b"\\0\\1\\0\\0\\0\\0\\0\\1"
+edns = head + one + question + b"\\0\\0\\x29\\x10\\0\\0\\0\\x80\\0\\0\\x0c\\0\\x0a\\0\\x08COOKIE!!"
+tsig = head + one + question + b"\\0\\0\\xfa\\0\\xff\\0\\0\\0\\0\\0\\0"
+with socket.create_connection(server, 9) as tcp, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+    udp.settimeout(9)
+    udp.connect(server)
+    for query in (edns, tsig):
+        udp.send(query)
+        answer = udp.recv(600)
+        print(answer[3] & 15, answer[7])
+    tcp.send(len(edns).to_bytes(2, "big") + edns)
+    answer = tcp.recv(600)
+    print(answer[5] & 15, answer[9])
+"""
+    plain = "11220100" + "0001000000000001" + "04666f7572047465737400" + "00010001"
+    with Internet() as net:
+        value = net.run(code)
+        equal(value["stdout"]["text"], "0 1\n5 0\n0 1\n", f"codes and answers ({value['stderr']['text'][-600:]})")
+        equal(net.world("messages"), [plain + "00002904d0" + "00" * 6] * 2, "what the name server got")
+
+
 @test("the public network is what the shipped profiles give, and --network none takes it away")
 def _():
     with Internet() as net:

@@ -58,7 +58,7 @@ class Zone:
     """Names and their addresses; a name whose addresses are a list of lists answers in turns."""
 
     def __init__(self, names):
-        self.names, self.turns, self.queries = names, collections.Counter(), []
+        self.names, self.turns, self.queries, self.messages = names, collections.Counter(), [], []
 
     def addresses(self, name, kind):
         found = self.names[name]
@@ -69,6 +69,7 @@ class Zone:
 
     def answer(self, query, transport):
         """RFC 1035, section 4: one question, its addresses with a time to live of nothing."""
+        self.messages.append(query.hex())
         number, flags = struct.unpack_from("!HH", query)
         labels, at = [], 12
         while query[at]:
@@ -164,9 +165,14 @@ class Station:
     def do_queries(self):
         return self.zone.queries
 
+    def do_messages(self):
+        """Every query as it came, in hexadecimal."""
+        return self.zone.messages
+
     def do_forget(self):
         self.hits.clear()
         self.zone.queries.clear()
+        self.zone.messages.clear()
 
     def do_attempt(self, protocol, address, port, timeout=1):
         """Sends to an address; "answered", or how it failed."""

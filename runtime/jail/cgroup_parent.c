@@ -159,6 +159,15 @@ static bool is_delegated_above(const struct cgroup_host *host, const char *above
 	return is_marked(above) && !is_manager(host, above);
 }
 
+/* What gives us a cgroup of our own: a system service has a unit, and its user no manager. */
+static const char *delegation_remedy(const struct cgroup_host *host)
+{
+	static const char system_units[] = "/system.slice/";
+	bool is_service = strncmp(host->self.path, system_units, strlen(system_units)) == 0;
+	return is_service ? "set Delegate=yes in the unit of this service"
+			  : "run under 'systemd-run --user --scope -p Delegate=yes'";
+}
+
 static bool look_delegated(const struct cgroup_host *host, const char *option,
 			   struct cgroup_parent *out)
 {
@@ -176,10 +185,8 @@ static bool look_delegated(const struct cgroup_host *host, const char *option,
 	}
 	if (is_delegated(host))
 		return put_path(out, host->own_path, "");
-	return decline(out,
-		       "our cgroup '%s' is not delegated to us: run under 'systemd-run --user "
-		       "--scope -p Delegate=yes'",
-		       host->self.path);
+	return decline(out, "our cgroup '%s' is not delegated to us: %s", host->self.path,
+		       delegation_remedy(host));
 }
 
 static bool look_user_manager(const struct cgroup_host *host, const char *option,
@@ -410,9 +417,7 @@ static void say_none(const struct cgroup_host *host, struct cgroup_parent *out)
 		(void)decline(out, "no cgroup v2 hierarchy is mounted here: mount one on "
 				   "/sys/fs/cgroup");
 	else if (host->uid != 0)
-		(void)decline(out,
-			      "no delegated cgroup here: run under 'systemd-run --user --scope "
-			      "-p Delegate=yes'");
+		(void)decline(out, "no delegated cgroup here: %s", delegation_remedy(host));
 }
 
 static int find_option(const struct cgroup_host *host, const char *option, const char *id,

@@ -353,6 +353,12 @@ static void an_ordinary_user_without_delegation_has_nothing_and_hears_why(void *
 	auto_cgroup_parent struct cgroup_parent p = find(&host, NULL);
 	assert_int_equal(p.dir_fd, -1);
 	assert_non_null(strstr(p.why_not, "systemd-run --user --scope -p Delegate=yes"));
+
+	struct cgroup_host service = host_at("/system.slice/judge.service", 1000);
+	auto_cgroup_parent struct cgroup_parent q = find(&service, NULL);
+	assert_int_equal(q.dir_fd, -1);
+	assert_non_null(strstr(q.why_not, "Delegate=yes in the unit"));
+	assert_null(strstr(q.why_not, "--user"));
 }
 
 static void a_cgroup_the_user_may_write_serves_unless_a_manager_owns_it(void **state)

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "runtime/base/scope.h"
+#include "runtime/front/cli/doctor_place.h"
 #include "runtime/jail/cgroup.h"
 #include "runtime/jail/jail.h"
 #include "runtime/jail/record.h"
@@ -21,37 +22,6 @@
 #define SEE_ABOVE   "mend what is missing above"
 
 /* --- cgroups ------------------------------------------------------------------ */
-
-static bool has_pure_cgroup2(void)
-{
-	return access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0;
-}
-
-static bool has_user_manager(void)
-{
-	char path[64];
-	(void)snprintf(path, sizeof(path), "/run/user/%u/systemd", geteuid());
-	return access(path, F_OK) == 0;
-}
-
-static void remedy_cgroup(struct finding *f)
-{
-	if (!has_pure_cgroup2())
-		finding_remedy(f, "boot with systemd.unified_cgroup_hierarchy=1 on the kernel "
-				  "command line; in a container, ask for cgroup v2 "
-				  "(--cgroupns=private)");
-	else if (geteuid() == 0)
-		finding_remedy(f, "run cejail in a service with Delegate=yes: systemd-run --pty "
-				  "-p Delegate=yes cejail ...");
-	else if (!has_user_manager())
-		finding_remedy(f, "sudo loginctl enable-linger $(id -un)");
-	else
-		finding_remedy(f,
-			       "sudo mkdir -p /etc/systemd/system/user@.service.d && printf "
-			       "'[Service]\\nDelegate=cpu memory pids\\n' | sudo tee "
-			       "/etc/systemd/system/user@.service.d/cejail.conf && sudo systemctl "
-			       "daemon-reload; then log in anew");
-}
 
 static bool has_all(const struct cgroup_parent_report *way)
 {
@@ -86,6 +56,7 @@ static void check_controller(struct finding *f, enum cgroup_controller which, co
 {
 	struct cgroup_parent_report ways[PARENTS_MAX] = { 0 };
 	size_t count = cgroup_report_parents(ways, PARENTS_MAX);
+	struct place place;
 
 	for (size_t i = 0; i < count; i++) {
 		if (ways[i].serves && ways[i].controllers[which]) {
@@ -94,7 +65,8 @@ static void check_controller(struct finding *f, enum cgroup_controller which, co
 		}
 	}
 	finding_set(f, FINDING_WEAKER, "no cgroup holds it: %s", otherwise);
-	remedy_cgroup(f);
+	place_find(&place);
+	place_remedy_cgroup(&place, f->remedy, sizeof(f->remedy));
 }
 
 void check_cgroup_memory(struct finding *f)

@@ -21,11 +21,9 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/front/cli/doctor_fixes.h"
+#include "runtime/front/cli/doctor_place.h"
 #include "runtime/jail/fence.h"
-
-#define FILTER_REMEDY                                                                               \
-	"start the container with --security-opt seccomp=FILE that allows clone, clone3, unshare, " \
-	"mount and the new mount calls, or with seccomp=unconfined"
 
 static bool is_filtered(void)
 {
@@ -87,11 +85,41 @@ static bool read_build_date(const char *version, unsigned *year, unsigned *month
 	return false;
 }
 
+/* Whether holes that are known are open in this kernel, as far as its name can tell. */
+static void tell_fixes(struct finding *f, const struct utsname *name)
+{
+	char lacking[256];
+	unsigned year = 0, month = 0;
+	enum fixes_verdict verdict =
+	    fixes_judge(name->release, name->version, lacking, sizeof(lacking));
+
+	if (verdict == FIXES_LACKING) {
+		finding_set(f, FINDING_NOTE, "Linux %s lacks the fixes for %s", name->release,
+			    lacking);
+	} else if (read_build_date(name->version, &year, &month) &&
+		   (year < FIXED_YEAR || (year == FIXED_YEAR && month < FIXED_MONTH))) {
+		finding_set(f, FINDING_NOTE,
+			    "Linux %s was built in %04u-%02u, before the fixes for CVE-2026-31431 "
+			    "and CVE-2026-43284",
+			    name->release, year, month);
+	} else {
+		finding_set(f, FINDING_OK, "Linux %s%s", name->release,
+			    verdict == FIXES_UNKNOWN
+				? " (ask your distribution which fixes this number has)"
+				: "");
+		return;
+	}
+	finding_remedy(f,
+		       "install the distribution's current kernel and boot it; a distribution may "
+		       "have put the fix into an older number");
+}
+
 void check_kernel(struct finding *f)
 {
 	struct utsname name;
-	unsigned year = 0, month = 0;
+	struct place place;
 
+	place_find(&place);
 	if (uname(&name) < 0)
 		memset(&name, 0, sizeof(name)); /* uname(2) fails only for a bad pointer */
 	for (size_t i = 0; i < sizeof(features) / sizeof(features[0]); i++) {
@@ -101,21 +129,13 @@ void check_kernel(struct finding *f)
 			    features[i].name,
 			    is_filtered() ? "hidden by an outer seccomp filter" : "not there");
 		if (is_filtered())
-			finding_remedy(f, FILTER_REMEDY);
+			finding_remedy(f, "%s", place_remedy_filter(&place));
 		else
-			finding_remedy(f, "boot Linux %s or later", features[i].since);
+			finding_remedy(f, "%sboot Linux %s or later", place_where_kernel(&place),
+				       features[i].since);
 		return;
 	}
-	if (read_build_date(name.version, &year, &month) &&
-	    (year < FIXED_YEAR || (year == FIXED_YEAR && month < FIXED_MONTH))) {
-		finding_set(
-		    f, FINDING_NOTE,
-		    "Linux %s was built in %04u-%02u: kernel holes fixed since then are open",
-		    name.release, year, month);
-		finding_remedy(f, "install the distribution's current kernel and boot it");
-		return;
-	}
-	finding_set(f, FINDING_OK, "Linux %s", name.release);
+	tell_fixes(f, &name);
 }
 
 /* --- user namespaces --------------------------------------------------------- */
@@ -146,7 +166,7 @@ static bool is_off_for_all(void)
 
 static bool is_apparmor_restricting(void)
 {
-	return geteuid() != 0 &&
+	return geteuid() != 0 && place_has_apparmor() &&
 	       setting_is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", '1');
 }
 
@@ -163,17 +183,17 @@ static bool is_in_chroot(void)
 	return file != NULL;
 }
 
-static void remedy_apparmor(struct finding *f)
+static void remedy_apparmor(struct finding *f, const struct place *place)
 {
 	char self[256];
 	ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
 	self[size > 0 ? size : 0] = '\0';
 	finding_remedy(f,
-		       "printf 'abi <abi/4.0>,\\ninclude <tunables/global>\\nprofile cejail %s "
+		       "%sprintf 'abi <abi/4.0>,\\ninclude <tunables/global>\\nprofile cejail %s "
 		       "flags=(unconfined) {\\n  userns,\\n}\\n' | sudo tee /etc/apparmor.d/cejail "
 		       "&& sudo apparmor_parser -r /etc/apparmor.d/cejail",
-		       self);
+		       place_where_kernel(place), self);
 }
 
 /* What forbids user namespaces, the most telling first. */
@@ -190,20 +210,25 @@ static const struct cause {
 	{ is_apparmor_restricting, "AppArmor keeps them from programs without a profile", NULL },
 	{ is_in_chroot, "this is a chroot, and they can't be made in one",
 	  "enter the tree with pivot_root or a container instead of chroot" },
-	{ is_filtered, "an outer seccomp filter (a container's?) refuses them", FILTER_REMEDY },
+	{ is_filtered, "an outer seccomp filter refuses them", NULL },
 };
 
 /* Fills f with the first cause that holds; false: none is known. */
 static bool name_cause(struct finding *f, const char *what, int code)
 {
+	struct place place;
+
 	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
 		if (!causes[i].holds())
 			continue;
 		finding_set(f, FINDING_MISSING, "%s: %s: %s", what, strerror(code), causes[i].text);
+		place_find(&place);
 		if (causes[i].remedy)
-			finding_remedy(f, "%s", causes[i].remedy);
+			finding_remedy(f, "%s%s", place_where_kernel(&place), causes[i].remedy);
+		else if (causes[i].holds == is_filtered)
+			finding_remedy(f, "%s", place_remedy_filter(&place));
 		else
-			remedy_apparmor(f);
+			remedy_apparmor(f, &place);
 		return true;
 	}
 	return false;
@@ -218,14 +243,16 @@ void check_user_namespaces(struct finding *f)
 		return;
 	}
 	const char *what = r.stage == PROBE_CLONE ? "can't be made" : "can't be used";
+	struct place place;
+	place_find(&place);
 	if (name_cause(f, what, r.code))
 		return;
 	finding_set(f, FINDING_MISSING, "%s: %s", what, r.msg[0] ? r.msg : strerror(r.code));
 	if (r.code == ENOSPC || r.code == EUSERS)
 		finding_remedy(f, "sudo sysctl user.max_user_namespaces=15000");
 	else
-		finding_remedy(f,
-			       "ask whoever runs this container or security module to allow them");
+		finding_remedy(f, "ask the administrator of this %s to allow them",
+			       place_is_container(&place) ? "container's host" : "host");
 }
 
 /* --- what can be mounted inside ---------------------------------------------- */
@@ -287,6 +314,7 @@ void check_mounts(struct finding *f)
 void check_proc(struct finding *f)
 {
 	struct probe_result r = probe_inside(CLONE_NEWNS | CLONE_NEWPID, try_proc);
+	struct place place;
 
 	if (r.stage == PROBE_DONE) {
 		finding_set(f, FINDING_OK, "a private /proc can be mounted");
@@ -297,14 +325,14 @@ void check_proc(struct finding *f)
 	finding_set(f, FINDING_MISSING,
 		    "a private /proc can't be mounted: %s; parts of this one are masked",
 		    strerror(r.code));
-	finding_remedy(f, "start the container with --security-opt systempaths=unconfined "
-			  "(Kubernetes: procMount: Unmasked); a systemd service without "
-			  "ProtectKernelTunables, ProtectKernelLogs, ProtectHostname");
+	place_find(&place);
+	finding_remedy(f, "%s", place_remedy_proc(&place));
 }
 
 void check_overlay(struct finding *f)
 {
 	struct probe_result r = probe_inside(CLONE_NEWNS, try_overlay);
+	struct place place;
 
 	if (r.stage == PROBE_DONE) {
 		finding_set(f, FINDING_OK, "directories can be layered");
@@ -316,7 +344,8 @@ void check_overlay(struct finding *f)
 		    "no overlay in a user namespace (%s): no --rootfs DIR, no "
 		    "--writable",
 		    strerror(r.code));
-	finding_remedy(f, "sudo modprobe overlay");
+	place_find(&place);
+	finding_remedy(f, "%ssudo modprobe overlay", place_where_kernel(&place));
 }
 
 /* --- filters ------------------------------------------------------------------ */

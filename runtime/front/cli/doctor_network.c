@@ -21,6 +21,7 @@
 #include "netns/uplink_helper.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/front/cli/doctor_place.h"
 #include "runtime/jail/outcome.h"
 
 #define TUN "/dev/net/tun"
@@ -81,12 +82,20 @@ static void tell_probe(struct finding *f, int (*run)(void), const char *good, co
 			    strerror(r.code));
 }
 
+static void remedy_modules(struct finding *f, const char *modules)
+{
+	struct place place;
+
+	place_find(&place);
+	finding_remedy(f, "%ssudo modprobe %s", place_where_kernel(&place), modules);
+}
+
 void check_nf_tables(struct finding *f)
 {
 	tell_probe(f, try_rules, "a jail's and a gateway's rules can be loaded",
 		   "a jail's rules can't be loaded");
 	if (f->level == FINDING_WEAKER)
-		finding_remedy(f, "sudo modprobe -a " MODULES);
+		remedy_modules(f, "-a " MODULES);
 }
 
 void check_veth(struct finding *f)
@@ -94,7 +103,7 @@ void check_veth(struct finding *f)
 	tell_probe(f, try_links, "a jail and a gateway can be joined",
 		   "a jail and a gateway can't be joined");
 	if (f->level == FINDING_WEAKER)
-		finding_remedy(f, "sudo modprobe veth");
+		remedy_modules(f, "veth");
 }
 
 /* --- ways out ----------------------------------------------------------------------- */
@@ -180,6 +189,7 @@ static int length_without_remedy(const char *why)
 void check_tun(struct finding *f)
 {
 	char why[UPLINK_WHY_MAX] = "";
+	struct place place;
 
 	if (uplink_helper_has_tun(why)) {
 		finding_set(f, FINDING_OK, "can be opened by a helper");
@@ -187,9 +197,9 @@ void check_tun(struct finding *f)
 	}
 	finding_set(f, FINDING_NOTE, "%.*s: no uplink 'pasta' or 'slirp4netns'",
 		    length_without_remedy(why), why);
+	place_find(&place);
 	if (access(TUN, F_OK) < 0)
-		finding_remedy(f, "sudo modprobe tun (in a container: start it with --device " TUN
-				  ")");
+		finding_remedy(f, "%s", place_remedy_tun(&place));
 	else
 		finding_remedy(f, "sudo chmod 666 " TUN);
 }
@@ -229,11 +239,16 @@ void check_slirp4netns(struct finding *f)
 
 /* --- AppArmor ----------------------------------------------------------------------- */
 
-static bool is_apparmor_on(void)
+/* Only root can see what is loaded; for anybody else a profile that is there counts as loaded. */
+static bool is_loaded(const char *name)
 {
-	char answer = 'N';
-	auto_fd int fd = open("/sys/module/apparmor/parameters/enabled", O_RDONLY | O_CLOEXEC);
-	return fd >= 0 && sys_read(fd, &answer, 1) == 1 && answer == 'Y';
+	char line[256];
+	auto_file FILE *file = fopen("/sys/kernel/security/apparmor/profiles", "re");
+
+	while (file && fgets(line, sizeof(line), file))
+		if (strstr(line, name))
+			return true;
+	return !file;
 }
 
 static void tell_apparmor(struct finding *f, bool is_on, const char *profile)
@@ -250,7 +265,7 @@ static void tell_apparmor(struct finding *f, bool is_on, const char *profile)
 	}
 }
 
-/* Of distributions; pasta is a link to passt.  Which are loaded, only root can see.  What AppArmor
+/* Of distributions; pasta is a link to passt.  What AppArmor
  * has against user namespaces, check_user_namespaces() tells. */
 void check_apparmor(struct finding *f)
 {
@@ -261,15 +276,15 @@ void check_apparmor(struct finding *f)
 	const char *profile = NULL;
 
 	for (size_t i = 0; i < sizeof(profiles) / sizeof(profiles[0]) && !profile; i++)
-		if (access(profiles[i], F_OK) == 0)
+		if (access(profiles[i], F_OK) == 0 && is_loaded(strrchr(profiles[i], '.') + 1))
 			profile = profiles[i];
-	tell_apparmor(f, is_apparmor_on(), profile);
+	tell_apparmor(f, place_has_apparmor(), profile);
 }
 
 /* --- all of it ---------------------------------------------------------------------- */
 
 /* Why `auto` took none of the kinds before `chosen`. */
-static void explain(enum uplink_kind chosen, char *out, size_t size)
+static void explain(enum uplink_kind chosen, const char *pasta_reason, char *out, size_t size)
 {
 	size_t used = 0;
 
@@ -277,7 +292,9 @@ static void explain(enum uplink_kind chosen, char *out, size_t size)
 	for (enum uplink_kind kind = UPLINK_HOST; kind < chosen && used < size; kind++) {
 		char why[UPLINK_WHY_MAX] = "";
 		if (uplink_probe(kind, NULL, why))
-			(void)snprintf(why, sizeof(why), "did not start");
+			(void)snprintf(why, sizeof(why), "%s",
+				       kind == UPLINK_PASTA && pasta_reason[0] ? pasta_reason
+									       : "did not start");
 		int n = snprintf(out + used, size - used, "%s%s: %.*s", used ? "; " : "",
 				 uplink_names[kind], length_without_remedy(why), why);
 		used += n > 0 ? (size_t)n : 0;
@@ -298,12 +315,12 @@ static void remedy_uplink(struct finding *f)
 		finding_remedy(f, "%s", pasta.level != FINDING_OK ? pasta.remedy : tun.remedy);
 }
 
-static void tell_network(struct finding *f, const struct outcome *out)
+static void tell_network(struct finding *f, const struct outcome *out, const char *pasta_reason)
 {
 	enum uplink_kind kind = out->network.uplink;
 	char why[300];
 
-	explain(kind, why, sizeof(why));
+	explain(kind, pasta_reason, why, sizeof(why));
 	if (out->layers[LAYER_NETWORK_FILTER] != LAYER_ON) {
 		finding_set(f, FINDING_WEAKER, "--network public gives no network");
 		finding_remedy(f, "mend what is missing above");
@@ -316,18 +333,48 @@ static void tell_network(struct finding *f, const struct outcome *out)
 	}
 }
 
-void check_public_network(struct finding *f)
+static int try_network(enum uplink_kind uplink, struct outcome *out, struct cj_error *err)
 {
 	__attribute__((cleanup(config_fini))) struct config c;
-	__attribute__((cleanup(outcome_fini))) struct outcome out;
-	struct cj_error err = { 0 };
 
 	config_init(&c);
 	c.profile_name = "doctor";
 	c.network = NETWORK_PUBLIC;
+	c.uplink = uplink;
+	return doctor_try_jail(&c, out, err);
+}
+
+/* Why pasta was not taken though it is there: what it says itself, from a jail with no other way. */
+static void ask_pasta(const struct outcome *first, char *out, size_t size)
+{
+	__attribute__((cleanup(outcome_fini))) struct outcome second;
+	struct cj_error err = { 0 };
+	char why[UPLINK_WHY_MAX];
+
+	out[0] = '\0';
+	outcome_init(&second, "", 0);
+	if (first->network.uplink <= UPLINK_PASTA || !uplink_probe(UPLINK_PASTA, NULL, why) ||
+	    try_network(UPLINK_PASTA, &second, &err) < 0)
+		return;
+	for (size_t i = 0; i < second.warnings.count; i++) {
+		const char *at = strstr(second.warnings.items[i], "pasta ended at its start");
+		if (!at)
+			at = strstr(second.warnings.items[i], "pasta made no link");
+		if (at)
+			(void)snprintf(out, size, "%s", at + strlen("pasta "));
+	}
+}
+
+void check_public_network(struct finding *f)
+{
+	__attribute__((cleanup(outcome_fini))) struct outcome out;
+	struct cj_error err = { 0 };
+	char pasta_reason[UPLINK_WHY_MAX];
+
 	outcome_init(&out, "", 0);
-	if (doctor_try_jail(&c, &out, &err) == 0) {
-		tell_network(f, &out);
+	if (try_network(UPLINK_AUTO, &out, &err) == 0) {
+		ask_pasta(&out, pasta_reason, sizeof(pasta_reason));
+		tell_network(f, &out, pasta_reason);
 		return;
 	}
 	finding_set(f, FINDING_WEAKER, "a jail with --network public can't be built: %s", err.msg);

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * doctor_place - where cejail runs, as far as it decides which remedy helps: on a host, in a
+ * container, or in a system service.  place_find() looks; place_name() and the remedies are pure.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define PLACE_UNIT_MAX 128
+
+enum place_kind {
+	PLACE_HOST,
+	PLACE_SERVICE, /* of the system's systemd */
+	PLACE_DOCKER,
+	PLACE_PODMAN,
+	PLACE_KUBERNETES,
+	PLACE_CONTAINER, /* of another kind */
+	PLACE_COUNT
+};
+
+struct place {
+	enum place_kind kind;
+	char unit[PLACE_UNIT_MAX]; /* with PLACE_SERVICE: its name */
+	bool is_root, has_cgroup2, has_user_manager;
+};
+
+/* What a place is told by. */
+struct place_facts {
+	bool has_dockerenv, has_containerenv, has_kubernetes;
+	const char *container; /* the variable `container`, or NULL */
+	const char *cgroup;    /* text of /proc/self/cgroup, or NULL */
+};
+
+void place_find(struct place *out);
+void place_tell(const struct place_facts *facts, struct place *out);
+
+bool place_is_container(const struct place *p);
+
+/* AppArmor is switched on: then its settings and profiles are in force. */
+bool place_has_apparmor(void);
+
+/* What to do about a thing that is missing there, as a command where there is one. */
+void place_remedy_cgroup(const struct place *p, char *out, size_t size);
+const char *place_remedy_filter(const struct place *p);
+const char *place_remedy_proc(const struct place *p);
+const char *place_remedy_tun(const struct place *p);
+
+/* Before the remedy of a setting of the kernel, which a container can't change: "" on a host. */
+const char *place_where_kernel(const struct place *p);

@@ -159,6 +159,38 @@ static void the_oldest_stranger_makes_room(void **state)
 	assert_null(http_find_stranger(&w->http));
 }
 
+static void who_lingers_has_no_share_of_the_connections(void **state)
+{
+	struct world *w = *state;
+
+	while (w->http.count < HTTP_CONNECTIONS_MAX / 2)
+		add_uid(w, 1)->is_extra = true;
+	add_token(w, "")->is_extra = true;
+	assert_int_equal(http_may_connect(add_uid(w, 1)), API_CODE_COUNT);
+	assert_null(http_find_stranger(&w->http));
+}
+
+static void the_oldest_of_half_that_linger_makes_room(void **state)
+{
+	struct world *w = *state;
+	struct exchange *other = add_uid(w, 2), *oldest = add_uid(w, 1);
+
+	other->is_extra = oldest->is_extra = true;
+	for (unsigned i = 1; i < HTTP_LINGER_MAX / 2; i++) {
+		assert_null(http_find_lingerer(w->http.exchanges));
+		add_uid(w, 1)->is_extra = true;
+	}
+	struct exchange one_more = { .http = &w->http, .caller = { .uid = 1 } };
+	assert_ptr_equal(http_find_lingerer(&one_more), oldest);
+	one_more.caller.uid = 2;
+	assert_null(http_find_lingerer(&one_more));
+	while (w->http.count < HTTP_LINGER_MAX)
+		add_uid(w, 3)->is_extra = true;
+	assert_ptr_equal(http_find_lingerer(&one_more), other);
+	other->is_abandoned = true;
+	assert_null(http_find_lingerer(&one_more));
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup(f, set_up)
@@ -171,6 +203,8 @@ int main(void)
 		CASE(the_largest_request_fits_into_a_quarter),
 		CASE(connections_have_the_same_shares),
 		CASE(the_oldest_stranger_makes_room),
+		CASE(who_lingers_has_no_share_of_the_connections),
+		CASE(the_oldest_of_half_that_linger_makes_room),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

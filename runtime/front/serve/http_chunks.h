@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* http_chunks - a body in chunks (RFC 9112, section 7.1), as its bytes arrive.  Pure. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/base/error.h"
+
+#define HTTP_CHUNKS_REST_MAX 4096 /* of all extensions and trailers, which are read and ignored */
+
+enum chunk_state {
+	CHUNK_SIZE, /* at first */
+	CHUNK_EXTENSION,
+	CHUNK_SIZE_LF,
+	CHUNK_DATA,
+	CHUNK_DATA_CR,
+	CHUNK_DATA_LF,
+	CHUNK_TRAILER, /* at the beginning of a line */
+	CHUNK_TRAILER_LINE,
+	CHUNK_TRAILER_LF,
+	CHUNK_LAST_LF,
+	CHUNK_END
+};
+
+struct http_chunks {
+	enum chunk_state state;
+	uint64_t left; /* of the chunk */
+	unsigned digits;
+	size_t rest;
+};
+
+struct http_slice {
+	const char *bytes;
+	size_t size;
+};
+
+/*
+ * Takes bytes off *in until it has some of the body (*out), or there are none left, or the body
+ * has ended (state CHUNK_END).  Fails: -EINVAL, the bytes are no chunks.
+ */
+int http_chunks_next(struct http_chunks *c, struct http_slice *in, struct http_slice *out,
+		     struct cj_error *err);

@@ -10,7 +10,6 @@ CC      ?= cc
 OUT     := build/$(VARIANT)$(if $(filter clang%,$(notdir $(CC))),-clang)
 PREFIX  ?= /usr/local
 PKGS    := libseccomp libcap yajl libmnl libnl-route-3.0
-HTTP    := libmicrohttpd
 IS_CLANG := $(findstring clang,$(shell $(CC) --version 2>/dev/null))
 WARN     = -Wall -Wextra -Wshadow -Wvla -Wformat=2 -Wstrict-prototypes -Wmissing-prototypes \
 	   -Walloca -Wpointer-arith -Wwrite-strings -Wno-missing-field-initializers -Werror \
@@ -41,7 +40,6 @@ INC     := -I. -D_GNU_SOURCE -include runtime/base/banned.h \
 	   -DCJ_VERSION='"$(VERSION)"' -DCJ_DATADIR='"$(PREFIX)/share/cejail"' \
 	   $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 LIBS    := $(shell pkg-config --libs $(PKGS) 2>/dev/null)
-HTTPLIBS := $(shell pkg-config --libs $(HTTP) 2>/dev/null)
 COMPILE  = $(CC) -std=gnu11 $(INC) $(WARN) $(FLAGS.$(VARIANT)) $(CPPFLAGS) $(CFLAGS) -MMD -MP
 LINK     = $(CC) $(FLAGS.$(VARIANT)) $(LINK.$(VARIANT)) $(CFLAGS) $(LDFLAGS)
 
@@ -96,10 +94,10 @@ $(HELPER): $(OUT)/runtime/front/userscope/main.o $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(LINK) -o $@ $^
 
-# The service is a program of its own: the HTTP library and what it drags in would cost every run.
+# The service is a program of its own: its code would cost every run.
 $(SERVER): $(OUT)/runtime/front/serve/main.o $(FILTER) $(LIB)
 	@mkdir -p $(@D)
-	$(call say,LINK)$(LINK) -o $@ $^ $(or $(STATIC.$(VARIANT)),$(LIBS)) $(HTTPLIBS)
+	$(call say,LINK)$(LINK) -o $@ $^ $(or $(STATIC.$(VARIANT)),$(LIBS))
 
 $(OUT)/%.o: %.c
 	@mkdir -p $(@D)
@@ -113,12 +111,12 @@ $(OUT)/tests/%.o: WARN += -Wno-null-dereference
 # A test may wrap system calls: the functions after "WRAP:" in its source.
 WRAPPED = $$(sed -n 's|^/\* WRAP: \(.*\) \*/|\1|p' $*.c | sed 's/[^ ][^ ]*/-Wl,--wrap=&/g')
 $(TESTS): $(OUT)/%: $(OUT)/%.o $(FILTER) $(LIB)
-	$(call say,LINK)$(LINK) $(WRAPPED) -o $@ $^ $(LIBS) $(HTTPLIBS) -lcmocka
+	$(call say,LINK)$(LINK) $(WRAPPED) -o $@ $^ $(LIBS) -lcmocka
 $(PROBES): $(OUT)/%: %.c $(wildcard tests/escape/*.h tests/faults/*.h)
 	@mkdir -p $(@D)
 	$(call say,CC  )$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Wextra -Werror -o $@ $<
 $(FUZZERS): $(OUT)/%: $(OUT)/%.o $(FILTER) $(LIB)
-	$(call say,LINK)$(CC) $(FLAGS.$(VARIANT)) -fsanitize=fuzzer $(WRAPPED) -o $@ $^ $(LIBS) $(HTTPLIBS)
+	$(call say,LINK)$(CC) $(FLAGS.$(VARIANT)) -fsanitize=fuzzer $(WRAPPED) -o $@ $^ $(LIBS)
 
 unit:                            ## unit tests of this variant, built and run side by side
 	@$(MAKE) --no-print-directory $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$$(nproc)) -s $(TESTS)

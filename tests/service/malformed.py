@@ -2,6 +2,7 @@
 """What is no HTTP or no JSON is refused, in time, and harms nobody else."""
 
 import json
+import re
 import resource
 import socket
 import time
@@ -35,6 +36,103 @@ def _():
             status = status_of(answer)
             true(status is None or 400 <= status <= 599, f"{row!r} is answered with {answer[:200]!r}")
             still_serves(s)
+
+
+def head(*lines, method=b"POST", path=b"/v1/runs"):
+    return b"\r\n".join((method + b" " + path + b" HTTP/1.1", b"Host: x", *lines)) + b"\r\n\r\n"
+
+
+# Each of them is one request that is wrong in one way; what follows it must not be taken for another.
+MALFORMED = (
+    head(b"Authorization: Bearer abc\0x"), head(b"X: a\x01b"), head(b"X: a\x7fb"), head(b"X: a\rb"), head(b"X: a\nb"), head(b"X\0: a"),
+    head(b"Content-Length : 2") + b"{}", head(b" X: a"), head(b"X: a", b" folded"), head(b"X: a", b"\tfolded"), head(b"no colon"), head(b": no name"), head(b"X(y): a"),
+    head(b"Content-Length: -1"), head(b"Content-Length: +2") + b"{}", head(b"Content-Length: 2x") + b"{}", head(b"Content-Length: 0x2") + b"{}", head(b"Content-Length:") + b"{}",
+    head(b"Content-Length: 1 2") + b"{}", head(b"Content-Length: 2, 2") + b"{}", head(b"Content-Length: 99999999999999999999"), head(b"Content-Length: 2", b"Content-Length: 2") + b"{}",
+    head(b"Content-Length: 2", b"Transfer-Encoding: chunked") + b"{}", head(b"Transfer-Encoding: identity"), head(b"Transfer-Encoding: gzip, chunked"), head(b"Transfer-Encoding: chunked", b"Transfer-Encoding: chunked"),
+    head(b"Host: y"), head(b"Authorization: a", b"Authorization: b"), head(method=b"P(ST"), head(method=b"X" * 40), head(path=b""), head(path=b"/a b"), head(path=b"/a\x80"), head(path=b"/%00"), head(path=b"/%zz"), head(path=b"/%4"),
+    b"GET /livez HTTP/1.1\r\n\r\n", b"GET /livez HTTP/9.9\r\nHost: x\r\n\r\n", b"GET /livez http/1.1\r\nHost: x\r\n\r\n", b"GET /livez\r\n\r\n", b"GET  /livez HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET /livez HTTP/1.1\nHost: x\n\n", b"\r\nGET /livez HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03\x01\x02\0", b"SSH-2.0-x\r\n\r\n", b"GET /livez HTTP/1.1\r\nHost: x\r\n" + b"A: b\r\n" * 101 + b"\r\n",
+    head(b"Transfer-Encoding: chunked") + b"zz\r\n", head(b"Transfer-Encoding: chunked") + b"2\n{}\r\n", head(b"Transfer-Encoding: chunked") + b"2\r\n{}}\r\n", head(b"Transfer-Encoding: chunked") + b"2\r\n{}\r\n\r\n",
+    head(b"Transfer-Encoding: chunked") + b"fffffffffffffffff\r\n", head(b"Transfer-Encoding: chunked") + b"2;" + b"x" * 5000,
+)  # fmt: skip
+
+
+def one_error(answer, code=("bad_request", "too_large")):
+    """Exactly one answer, of JSON, that says that it is the last."""
+    answer_head, _, body = answer.partition(b"\r\n\r\n")
+    equal(len(re.findall(rb"HTTP/1\.1 [0-9]{3} ", answer)), 1, f"answers in {answer!r}")
+    contains(answer_head, b"Connection: close", "the answer's head")
+    contains(answer_head, b"Content-Type: application/json", "the answer's head")
+    error = json.loads(body)["error"]
+    true(error["code"] in code and error["message"], f"the error is {error}")
+    return error
+
+
+@test("every malformed request gets one JSON error, and its connection ends")
+def _():
+    with Service() as s:
+        for row in MALFORMED:
+            try:
+                one_error(s.raw(row + GOOD, ends=False))
+            except (Failure, ValueError) as problem:
+                raise Failure(f"{row!r}: {problem}") from problem
+        for cut in (b"GET", GOOD[:-1], head(b"Content-Length: 10") + b"{", head(b"Transfer-Encoding: chunked") + b"5\r\n{"):
+            one_error(s.raw(cut))
+        contains(one_error(s.raw(head(b"Content-Length: 2x")))["message"], "Content-Length", "the message")
+        contains(one_error(s.raw(head(b"Authorization: Bearer abc\0x")))["message"], "0x00", "the message")
+        equal(s.get("/v1/runs").json, {"runs": []}, "runs")
+        still_serves(s)
+        tried(len(MALFORMED))
+
+
+@test("a token is read whole or not at all")
+def _():
+    with Folder() as f:
+        config = one_token_config(f)
+        with Service(config=config) as s:
+            def ask(value):
+                with socket.create_connection(("127.0.0.1", int(config["tcp"].split(":")[1])), timeout=20 * SLOW) as sock:
+                    sock.sendall(b"GET /v1/runs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: " + value + b"\r\n\r\n")
+                    return status_of(read_all(sock))
+
+            token = b"Bearer " + TOKEN.encode()
+            equal([ask(token), ask(token + b" \t"), ask(token + b"\0x"), ask(token + b"x"), ask(token[:-1])], [200, 200, 400, 401, 401], "statuses")
+
+
+@test("odd but right requests are served: chunks with extensions and trailers, 100-continue, HTTP/1.0, HEAD, encoded paths")
+def _():
+    body = json.dumps({"profile": "base", "command": ["true"], "network": "none"}).encode()
+    with Service() as s:
+        chunks = b"".join(b"%x;a=b\r\n%s\r\n" % (1, body[i : i + 1]) for i in range(len(body))) + b"000\r\nX: trailer\r\n\r\n"
+        answer = s.raw(head(b"Transfer-Encoding: Chunked") + chunks + GOOD)
+        true(answer.startswith(b"HTTP/1.1 200") and answer.endswith(b'{"status":"alive"}\n'), f"the answers are {answer!r}")
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.settimeout(30 * SLOW)
+            sock.connect(s.socket)
+            sock.sendall(head(b"Expect: 100-continue", b"Connection: close", b"Content-Length: %d" % len(body)))
+            equal(sock.recv(100), b"HTTP/1.1 100 Continue\r\n\r\n", "what is said before the body")
+            sock.sendall(body)
+            equal(status_of(read_all(sock)), 200, "the status")
+        refused = s.raw(head(b"Expect: 100-continue", b"Content-Length: 999999999"), ends=False)
+        equal((status_of(refused), refused.count(b"HTTP/1.")), (413, 1), "who asks before it sends too much")
+        old = s.raw(b"GET /livez HTTP/1.0\r\n\r\n" + GOOD, ends=False)
+        true(old.startswith(b"HTTP/1.1 200") and old.count(b"HTTP/1.1") == 1, f"the answer to HTTP/1.0 is {old!r}")
+        old = s.raw(b"GET /livez HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n" * 2)
+        equal(old.count(b"Connection: keep-alive"), 2, f"kept in {old!r}")
+        lines = s.raw(b"POST /v1/runs HTTP/1.0\r\nAccept: application/x-ndjson\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body), ends=False)
+        lacks(lines, b"Transfer-Encoding", "a stream to HTTP/1.0")
+        equal(json.loads(lines.splitlines()[-1])["type"], "result", "its last line")
+        bare = s.raw(b"HEAD /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+        true(bare.endswith(b"\r\n\r\n") and b"Content-Length: 19\r\n" in bare, f"HEAD is answered with {bare!r}")
+        equal(status_of(s.raw(b"GET /%6civez?a=b HTTP/1.1\r\nHost: x\r\n\r\n")), 200, "an encoded path")
+        for size in range(1, len(GOOD)):
+            with socket.socket(socket.AF_UNIX) as sock:
+                sock.connect(s.socket)
+                sock.settimeout(30 * SLOW)
+                sock.sendall(GOOD[:size])
+                sock.sendall(GOOD[size:])
+                sock.shutdown(socket.SHUT_WR)
+                equal(status_of(read_all(sock)), 200, f"in two pieces, the first of {size} bytes")
 
 
 @test("a head that is too long is refused")

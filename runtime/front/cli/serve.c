@@ -31,7 +31,7 @@ static int become_server(const struct cli *cli, struct cj_error *err)
 		(void)signal(SIGXFSZ, SIG_DFL); /* execve(2) hands on what is ignored */
 		(void)execv(path, (char *const *)words);
 		rc = cj_fail(err, errno, "start the service '%s'", path);
-		cj_hint(err, "it is built with libmicrohttpd, and installed beside cejail");
+		cj_hint(err, "make install puts it beside cejail");
 	}
 	free(words);
 	return rc;

@@ -58,7 +58,7 @@ static const struct route *find_route(const char *method, const char *path, cons
 
 	allow[0] = '\0';
 	if (strcmp(method, "HEAD") == 0)
-		method = "GET"; /* libmicrohttpd leaves the body away */
+		method = "GET"; /* http_reply.c leaves the body away */
 	for (size_t i = 0; i < ROUTE_COUNT; i++) {
 		if (!path_fits(routes[i].path, path, out_name))
 			continue;
@@ -130,30 +130,6 @@ static struct account *find_account(struct service *s, struct exchange *x)
 	return a;
 }
 
-/*
- * What decides where a request ends, and whose it is, is said once, or two readers of it may
- * differ: RFC 9112, section 11.2.
- */
-static bool is_clear(struct exchange *x)
-{
-	static const char *const once[] = { "Host", "Content-Length", "Transfer-Encoding",
-					    "Authorization", "Content-Type" };
-	const char *length = exchange_header(x, "Content-Length");
-	const char *coding = exchange_header(x, "Transfer-Encoding");
-	struct cj_error ignored = { 0 };
-	uint64_t size = 0;
-
-	for (size_t i = 0; i < sizeof(once) / sizeof(once[0]); i++)
-		if (exchange_header_count(x, once[i]) > 1)
-			return false;
-	if (exchange_is_http_1_1(x) && !exchange_header(x, "Host"))
-		return false;
-	/* libmicrohttpd reads what has any other coding to the end of the connection. */
-	if (coding)
-		return !length && strcasecmp(coding, "chunked") == 0;
-	return !length || parse_u64(length, 0, UINT64_MAX, &size, &ignored) == 0;
-}
-
 /* A body longer than its cap is refused before it is read; one that hides its length is counted. */
 static bool has_good_length(struct service *s, struct exchange *x)
 {
@@ -203,15 +179,6 @@ static const struct route *let_in(struct service *s, struct exchange *x, bool is
 	    find_route(exchange_method(x), exchange_path(x), &name, allow, sizeof(allow));
 
 	*out = (struct api_call){ .service = s, .exchange = x, .name = name };
-	if (!is_clear(x)) {
-		/* what comes next may be the rest of it */
-		exchange_end_after(x);
-		exchange_refuse(
-		    x, API_BAD_REQUEST,
-		    "the request does not say in one way where it ends, or whom it is for", NULL,
-		    0);
-		return NULL;
-	}
 	if (!has_safe_origin(x)) {
 		exchange_refuse(x, API_FORBIDDEN_ORIGIN, NULL, NULL, 0);
 		return NULL;

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * http - connections, requests, replies; the only file that knows libmicrohttpd.
+ * http - connections, requests, replies: HTTP/1.1 (RFC 9112), and HTTP/1.0 where a caller uses it.
  *
  * An exchange is a connection with at most one request on it.  It is told of twice: when its
  * headers are in, and when it is whole.  It is answered at once, or held (its connection is
- * suspended meanwhile) until its holder answers; a holder is told when the caller goes away.
+ * not read meanwhile) until its holder answers; a holder is told when the caller goes away.
+ *
+ * A connection that ends with a reply lingers: what the caller still sends is read and dropped for
+ * a bounded time and size, because closing at once would reset it and lose the reply.
  */
 #pragma once
 
@@ -23,7 +26,9 @@
 #define HTTP_IDLE_MS         60000      /* between two requests on a connection */
 #define HTTP_STREAM_MAX      (1u << 20) /* of events that wait for a slow caller */
 #define HTTP_STREAM_BEHIND   (HTTP_STREAM_MAX / 4)
-#define HTTP_PATH_MAX        256
+#define HTTP_LINGER_MAX      1024 /* connections that only linger, beside the others */
+#define HTTP_LINGER_MS       10000
+#define HTTP_LINGER_BYTES    (64u << 20)  /* dropped of one connection */
 #define HTTP_BYTES_MAX       (512u << 20) /* of all requests and replies; http_share.c */
 #define HTTP_SMALL           (32u << 10)  /* finds room always: the connections bound it */
 #define HTTP_SEND_RATE       (256u << 10) /* bytes a second; who reads slower isn't waited for */
@@ -61,7 +66,9 @@ int http_open(struct loop *loop, const struct http_ops *ops, struct http **out,
 void http_close(struct http **h);
 
 void http_set_limits(struct http *h, size_t body_max, uint64_t receive_ms);
-/* An accepted connection; takes fd. */
+/*
+ * An accepted connection; takes fd.  One that is too many is answered, once it has begun to ask.
+ */
 void http_add(struct http *h, int fd, bool is_tcp);
 /* What is due; at every turn of the loop.  Returns when it wants the next, in ms. */
 int http_tick(struct http *h, uint64_t now_ms);
@@ -74,8 +81,6 @@ size_t http_unfinished(const struct http *h);
 const char *exchange_method(const struct exchange *x);
 const char *exchange_path(const struct exchange *x);                     /* without a query */
 const char *exchange_header(const struct exchange *x, const char *name); /* NULL: none */
-size_t exchange_header_count(const struct exchange *x, const char *name);
-bool exchange_is_http_1_1(const struct exchange *x);
 struct http_caller exchange_caller(const struct exchange *x);
 const struct trace *exchange_trace(const struct exchange *x);
 uint64_t exchange_whole_us(const struct exchange *x); /* when it was */

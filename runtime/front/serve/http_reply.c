@@ -1,61 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a handler sees of a request, and how it answers.  Acts: through libmicrohttpd. */
+/* What a handler sees of a request, and how it answers.  Acts: http_send.c sends it. */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/socket.h>
+#include <time.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/front/serve/http_parts.h"
 
-#define STREAM_BLOCK  HTTP_SMALL
-#define RETRY_SOON_MS 1000
-
-struct header_count {
-	const char *name;
-	size_t count;
-};
+#define STREAM_BLOCK HTTP_SMALL
+#define FRAME_MAX    24 /* around a chunk: its size, two ends of lines, a NUL */
 
 /* --- the request ------------------------------------------------------------ */
 
 const char *exchange_method(const struct exchange *x)
 {
-	return x->method;
+	return x->head.method;
 }
 
 const char *exchange_path(const struct exchange *x)
 {
-	return x->path;
+	return x->head.path;
 }
 
 const char *exchange_header(const struct exchange *x, const char *name)
 {
-	return MHD_lookup_connection_value(x->mhd, MHD_HEADER_KIND, name);
-}
-
-bool exchange_is_http_1_1(const struct exchange *x)
-{
-	return x->is_1_1;
-}
-
-static enum MHD_Result count_header(void *cls, enum MHD_ValueKind kind, const char *name,
-				    const char *value)
-{
-	struct header_count *c = cls;
-	(void)kind, (void)value;
-
-	c->count += strcasecmp(name, c->name) == 0;
-	return MHD_YES;
-}
-
-size_t exchange_header_count(const struct exchange *x, const char *name)
-{
-	struct header_count c = { .name = name };
-
-	(void)MHD_get_connection_values(x->mhd, MHD_HEADER_KIND, count_header, &c);
-	return c.count;
+	return http_head_get(&x->head, name);
 }
 
 struct http_caller exchange_caller(const struct exchange *x)
@@ -87,7 +61,7 @@ bool exchange_adopt(struct exchange *x, const char *token_name)
 	if (why == API_CODE_COUNT)
 		return true;
 	exchange_end_after(x);
-	exchange_refuse(x, why, NULL, NULL, RETRY_SOON_MS);
+	exchange_refuse(x, why, NULL, NULL, HTTP_RETRY_MS);
 	return false;
 }
 
@@ -108,81 +82,136 @@ void exchange_drop_body(struct exchange *x)
 	x->body_held = 0;
 }
 
-/* --- suspending ------------------------------------------------------------- */
+/* --- holding ---------------------------------------------------------------- */
 
-static void on_caller_gone(struct watch *w, uint32_t events)
+void exchange_set_due(struct exchange *x)
 {
-	struct exchange *x = watch_owner(w, struct exchange, watch);
-	void (*gone)(void *holder) = x->gone;
-	void *holder = take_ptr(x->holder);
-	(void)events;
-
-	loop_unwatch(x->http->loop, w);
-	x->is_abandoned = true;
-	exchange_resume(x);
-	if (holder)
-		gone(holder);
-}
-
-void exchange_suspend(struct exchange *x)
-{
-	MHD_suspend_connection(x->mhd);
-	x->is_suspended = true;
-}
-
-void exchange_resume(struct exchange *x)
-{
-	if (!x->is_suspended)
-		return;
-	x->is_suspended = false;
-	x->http->wants_run = true;
-	MHD_resume_connection(x->mhd);
+	x->is_due = x->http->has_due = true;
 }
 
 void exchange_hold(struct exchange *x, void (*gone)(void *holder), void *holder)
 {
-	/* A Unix socket's peer that has only ended its sending still reads; TCP can't tell. */
-	uint32_t events = x->caller.is_tcp ? EPOLLRDHUP : 0;
-	struct cj_error ignored = { 0 };
-
 	x->gone = gone;
 	x->holder = holder;
-	/* Without memory for it its going away is only seen when it is answered. */
-	(void)!loop_watch(x->http->loop, &x->watch, x->fd, events, on_caller_gone, &ignored);
-}
-
-static void let_go(struct exchange *x)
-{
-	x->holder = NULL;
-	loop_unwatch(x->http->loop, &x->watch);
 }
 
 void exchange_clear(struct exchange *x)
 {
 	void *holder = take_ptr(x->holder);
 
-	let_go(x);
 	if (holder)
 		x->gone(holder);
-	if (x->response)
-		MHD_destroy_response(x->response);
+	free(x->head_text);
 	free(x->body);
+	free(x->reply_text);
 	free(x->stream.bytes);
-	x->response = NULL;
-	x->body = NULL;
+	if (x->in_start == x->in_end)
+		cj_free(&x->in);
+	x->head_text = x->body = x->reply_text = NULL;
+	x->head = (struct http_head){ 0 };
+	x->trace.request_id[0] = '\0';
 	x->stream = (struct stream){ 0 };
 	x->size = x->room = x->body_held = x->reply_held = 0;
+	x->reply_head_size = x->reply_head_sent = x->reply_size = x->reply_sent = 0;
 	x->phase = PHASE_IDLE;
 	x->is_answered = x->ends_after = false;
 }
 
-/* --- replies ---------------------------------------------------------------- */
+/* --- the head of a reply ---------------------------------------------------- */
 
-static void add_header(struct MHD_Response *r, const char *name, const char *value)
+static const char *reason_of(unsigned status)
 {
-	if (value && value[0])
-		(void)MHD_add_response_header(r, name, value); /* no memory: a reply without it */
+	static const struct {
+		unsigned status;
+		const char *reason;
+	} rows[] = {
+		{ 200, "OK" },
+		{ 202, "Accepted" },
+		{ 400, "Bad Request" },
+		{ 401, "Unauthorized" },
+		{ 403, "Forbidden" },
+		{ 404, "Not Found" },
+		{ 405, "Method Not Allowed" },
+		{ 408, "Request Timeout" },
+		{ 409, "Conflict" },
+		{ 413, "Content Too Large" },
+		{ 415, "Unsupported Media Type" },
+		{ 429, "Too Many Requests" },
+		{ 500, "Internal Server Error" },
+		{ 503, "Service Unavailable" },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (rows[i].status == status)
+			return rows[i].reason;
+	return "";
 }
+
+__attribute__((format(printf, 2, 3))) static void add_line(struct exchange *x, const char *fmt, ...)
+{
+	size_t used = x->reply_head_size;
+	va_list ap;
+
+	va_start(ap, fmt);
+	int size = vsnprintf(x->reply_head + used, sizeof(x->reply_head) - used, fmt, ap);
+	va_end(ap);
+	/* The longest of all has half of the room: no byte of it is a caller's but the id. */
+	assert(size >= 0 && (size_t)size < sizeof(x->reply_head) - used);
+	x->reply_head_size += (size_t)size;
+}
+
+static void add_date(struct exchange *x)
+{
+	time_t now = time(NULL);
+	struct tm utc;
+	char text[64];
+
+	if (gmtime_r(&now, &utc) &&
+	    strftime(text, sizeof(text), "%a, %d %b %Y %H:%M:%S GMT", &utc) > 0)
+		add_line(x, "Date: %s\r\n", text);
+}
+
+static void add_connection(struct exchange *x)
+{
+	if (!x->head.keeps_open || exchange_awaits_body(x))
+		x->ends_after = true; /* what comes next would be the rest of it */
+	if (x->ends_after)
+		add_line(x, "Connection: close\r\n");
+	else if (!x->head.is_1_1)
+		add_line(x, "Connection: keep-alive\r\n");
+}
+
+/* Of a request that was no HTTP there is no name yet. */
+static void ensure_name(struct exchange *x)
+{
+	struct cj_error ignored = { 0 };
+
+	if (x->trace.request_id[0] == '\0')
+		(void)!trace_adopt(NULL, NULL, &x->trace, &ignored); /* then it is empty */
+}
+
+static void begin_head(struct exchange *x, unsigned status, const char *content_type)
+{
+	ensure_name(x);
+	x->reply_head_size = x->reply_head_sent = 0;
+	add_line(x, "HTTP/1.1 %u %s\r\n", status, reason_of(status));
+	add_date(x);
+	add_line(x, "Content-Type: %s\r\nX-Request-Id: %s\r\n", content_type, x->trace.request_id);
+	add_line(x, "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n");
+	if (status == 401)
+		add_line(x, "WWW-Authenticate: Bearer\r\n");
+	add_connection(x);
+}
+
+static void end_head(struct exchange *x)
+{
+	add_line(x, "\r\n");
+	x->is_answered = true;
+	exchange_set_deadline(x);
+	exchange_set_due(x);
+}
+
+/* --- replies ---------------------------------------------------------------- */
 
 void exchange_set_deadline(struct exchange *x)
 {
@@ -199,56 +228,30 @@ void exchange_end_after(struct exchange *x)
 	x->ends_after = true;
 }
 
-void exchange_count(struct exchange *x, enum api_code code)
+static void count(struct exchange *x, unsigned status, enum api_code code)
 {
-	x->http->ops.replied(x->http->ops.context, api_rows[code].http_status, code);
+	x->http->ops.replied(x->http->ops.context, status, code);
 }
 
-static void set_response(struct exchange *x, struct MHD_Response *r, unsigned status,
-			 const char *content_type)
-{
-	add_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
-	add_header(r, "X-Request-Id", x->trace.request_id);
-	add_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-	add_header(r, "X-Content-Type-Options", "nosniff");
-	if (status == MHD_HTTP_UNAUTHORIZED)
-		add_header(r, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
-	if (x->ends_after)
-		add_header(r, MHD_HTTP_HEADER_CONNECTION, "close");
-	x->response = r;
-	x->status = status;
-	x->is_answered = true;
-	exchange_resume(x);
-}
-
-/* Whole seconds, at least one: RFC 9110, section 10.2.3. */
-static void add_retry_after(struct MHD_Response *r, uint64_t ms)
-{
-	char text[24];
-
-	if (ms == 0)
-		return;
-	(void)snprintf(text, sizeof(text), "%llu", (unsigned long long)(ms + 999) / 1000);
-	add_header(r, MHD_HTTP_HEADER_RETRY_AFTER, text);
-}
-
+/* Takes its text. */
 static void send_reply(struct exchange *x, const struct http_reply *reply)
 {
-	struct MHD_Response *r = NULL;
-
-	let_go(x);
-	if (reply->text)
-		r = MHD_create_response_from_buffer_with_free_callback_cls(
-		    reply->size, reply->text + reply->skip, free, reply->text);
-	if (!r) {
-		free(reply->text);
+	x->holder = NULL;
+	if (!reply->text) {
 		x->is_abandoned = true; /* no memory: the connection ends */
-		exchange_resume(x);
+		exchange_set_due(x);
 		return;
 	}
-	add_header(r, MHD_HTTP_HEADER_ALLOW, reply->allow);
-	add_retry_after(r, reply->retry_after_ms);
-	set_response(x, r, reply->status, reply->content_type);
+	begin_head(x, reply->status, reply->content_type);
+	if (reply->allow)
+		add_line(x, "Allow: %s\r\n", reply->allow);
+	if (reply->retry_after_ms > 0) /* whole seconds, at least one: RFC 9110, section 10.2.3 */
+		add_line(x, "Retry-After: %" PRIu64 "\r\n", (reply->retry_after_ms + 999) / 1000);
+	add_line(x, "Content-Length: %zu\r\n", reply->size);
+	x->reply_text = reply->text;
+	x->reply = reply->text + reply->skip;
+	x->reply_size = strcmp(x->head.method, "HEAD") == 0 ? 0 : reply->size;
+	end_head(x);
 }
 
 void exchange_reply(struct exchange *x, const struct http_reply *reply)
@@ -260,11 +263,11 @@ void exchange_reply(struct exchange *x, const struct http_reply *reply)
 		free(reply->text);
 		exchange_refuse(x, why, "too many answers wait to be read, so this one has no room",
 				"read answers as they come; GET /v1/runs/ID tells how a run ended",
-				RETRY_SOON_MS);
+				HTTP_RETRY_MS);
 		return;
 	}
 	x->reply_held = bytes;
-	x->http->ops.replied(x->http->ops.context, reply->status, API_CODE_COUNT);
+	count(x, reply->status, API_CODE_COUNT);
 	send_reply(x, reply);
 }
 
@@ -275,79 +278,25 @@ void exchange_refuse(struct exchange *x, enum api_code code, const char *message
 				    .content_type = "application/json",
 				    .retry_after_ms = retry_after_ms };
 
+	ensure_name(x);
 	reply.text = api_error_text(code, message, hint, x->trace.request_id, &reply.size);
-	exchange_count(x, code);
+	count(x, reply.status, code);
 	send_reply(x, &reply);
-}
-
-void http_answer_raw(int fd, enum api_code code, const char *request_id)
-{
-	const struct api_row *row = &api_rows[code];
-	struct trace trace = { .request_id = "" };
-	struct cj_error ignored = { 0 };
-	char head[512];
-	size_t size = 0;
-
-	if (!request_id || request_id[0] == '\0') {
-		(void)!trace_adopt(NULL, NULL, &trace, &ignored);
-		request_id = trace.request_id;
-	}
-	auto_free char *text = api_error_text(code, NULL, NULL, request_id, &size);
-	if (!text)
-		return;
-	int used = snprintf(
-	    head, sizeof(head),
-	    "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\n"
-	    "Content-Length: %zu\r\nX-Request-Id: %s\r\n%sConnection: close\r\n\r\n",
-	    row->http_status, MHD_get_reason_phrase_for(row->http_status), size, request_id,
-	    row->http_status == 429 || row->http_status == 503 ? "Retry-After: 1\r\n" : "");
-	/* As much as goes at once: this caller has had its time. */
-	if (send(fd, head, (size_t)used, MSG_DONTWAIT | MSG_NOSIGNAL | MSG_MORE) == used)
-		(void)send(fd, text, size, MSG_DONTWAIT | MSG_NOSIGNAL);
-	(void)shutdown(fd, SHUT_WR);
 }
 
 /* --- streams ---------------------------------------------------------------- */
 
-static ssize_t read_stream(void *cls, uint64_t position, char *out, size_t max)
-{
-	struct exchange *x = cls;
-	struct stream *s = &x->stream;
-	size_t size = s->end - s->start;
-	(void)position;
-
-	if (x->is_abandoned)
-		return MHD_CONTENT_READER_END_WITH_ERROR;
-	if (size == 0 && s->has_ended)
-		return MHD_CONTENT_READER_END_OF_STREAM;
-	if (size == 0) {
-		exchange_suspend(x);
-		return 0;
-	}
-	size = size < max ? size : max;
-	memcpy(out, s->bytes + s->start, size);
-	s->start += size;
-	if (s->start == s->end) {
-		s->start = s->end = 0;
-		if (x->holder)
-			s->taken(x->holder);
-	}
-	return (ssize_t)size;
-}
-
 void exchange_begin_stream(struct exchange *x, void (*taken)(void *holder))
 {
-	struct MHD_Response *r =
-	    MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, read_stream, x, NULL);
-	if (!r) {
-		x->is_abandoned = true;
-		exchange_resume(x);
-		return;
-	}
 	x->stream.is_on = true;
 	x->stream.taken = taken;
-	x->http->ops.replied(x->http->ops.context, MHD_HTTP_OK, API_CODE_COUNT);
-	set_response(x, r, MHD_HTTP_OK, "application/x-ndjson");
+	if (!x->head.is_1_1)
+		x->ends_after = true; /* that is how HTTP/1.0 knows where it ends */
+	count(x, 200, API_CODE_COUNT);
+	begin_head(x, 200, "application/x-ndjson");
+	if (x->head.is_1_1)
+		add_line(x, "Transfer-Encoding: chunked\r\n");
+	end_head(x);
 }
 
 bool exchange_is_streaming(const struct exchange *x)
@@ -360,28 +309,50 @@ bool exchange_is_behind(const struct exchange *x)
 	return x->stream.end - x->stream.start > HTTP_STREAM_BEHIND;
 }
 
-bool exchange_put(struct exchange *x, const char *bytes, size_t size, bool must)
+/* Room behind what waits; false: no memory. */
+static bool make_stream_room(struct stream *s, size_t more)
 {
-	struct stream *s = &x->stream;
 	size_t waiting = s->end - s->start;
 
-	if (must ? http_may_hold(x, size) != API_CODE_COUNT : waiting + size > HTTP_STREAM_MAX)
-		return false;
-	if (s->start > 0 && s->end + size > s->room) {
+	if (s->start > 0 && s->end + more > s->room) {
 		memmove(s->bytes, s->bytes + s->start, waiting);
 		s->start = 0;
 		s->end = waiting;
 	}
-	if (s->end + size > s->room) {
-		char *grown = realloc(s->bytes, s->end + size + STREAM_BLOCK);
-		if (!grown)
-			return false;
-		s->bytes = grown;
-		s->room = s->end + size + STREAM_BLOCK;
-	}
+	if (s->end + more <= s->room)
+		return true;
+	char *grown = realloc(s->bytes, s->end + more + STREAM_BLOCK);
+	if (!grown)
+		return false;
+	s->bytes = grown;
+	s->room = s->end + more + STREAM_BLOCK;
+	return true;
+}
+
+static void append(struct stream *s, const char *bytes, size_t size)
+{
 	memcpy(s->bytes + s->end, bytes, size);
 	s->end += size;
-	exchange_resume(x);
+}
+
+bool exchange_put(struct exchange *x, const char *bytes, size_t size, bool must)
+{
+	struct stream *s = &x->stream;
+	char frame[FRAME_MAX];
+
+	if (must ? http_may_hold(x, size) != API_CODE_COUNT
+		 : s->end - s->start + size > HTTP_STREAM_MAX)
+		return false;
+	if (size == 0)
+		return true; /* as a chunk that would be the end */
+	if (!make_stream_room(s, size + FRAME_MAX))
+		return false;
+	if (x->head.is_1_1)
+		append(s, frame, (size_t)snprintf(frame, sizeof(frame), "%zx\r\n", size));
+	append(s, bytes, size);
+	if (x->head.is_1_1)
+		append(s, "\r\n", 2);
+	exchange_set_due(x);
 	return true;
 }
 
@@ -389,7 +360,6 @@ void exchange_end_stream(struct exchange *x)
 {
 	x->stream.has_ended = true;
 	x->holder = NULL; /* the caller may still go away: nobody's loss now */
-	loop_unwatch(x->http->loop, &x->watch);
 	exchange_set_deadline(x);
-	exchange_resume(x);
+	exchange_set_due(x);
 }

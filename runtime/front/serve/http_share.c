@@ -36,7 +36,7 @@ enum api_code http_may_connect(const struct exchange *x)
 	struct holding held = { 0 };
 
 	for (const struct exchange *e = x->http->exchanges; e; e = e->next) {
-		if (e == x)
+		if (e == x || e->is_extra)
 			continue;
 		held.all++;
 		held.own += is_same_caller(e, x);
@@ -71,10 +71,31 @@ struct exchange *http_find_stranger(const struct http *h)
 	size_t count = 0;
 
 	for (struct exchange *x = h->exchanges; x; x = x->next) {
-		if (!x->caller.is_tcp || x->token_name[0] || x->is_abandoned)
+		if (!x->caller.is_tcp || x->token_name[0] || x->is_abandoned || x->is_extra)
 			continue;
 		oldest = x;
 		count++;
 	}
 	return count >= HTTP_STRANGERS_MAX ? oldest : NULL;
+}
+
+/* A caller has half of them, and gives up its own oldest. */
+struct exchange *http_find_lingerer(const struct exchange *x)
+{
+	struct exchange *oldest = NULL, *own_oldest = NULL;
+	size_t all = 0, own = 0;
+
+	for (struct exchange *e = x->http->exchanges; e; e = e->next) {
+		if (e == x || !e->is_extra || e->is_abandoned)
+			continue;
+		oldest = e;
+		all++;
+		if (is_same_caller(e, x)) {
+			own_oldest = e;
+			own++;
+		}
+	}
+	if (own >= HTTP_LINGER_MAX / 2)
+		return own_oldest;
+	return all >= HTTP_LINGER_MAX ? oldest : NULL;
 }

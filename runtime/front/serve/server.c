@@ -2,9 +2,9 @@
 /*
  * The server's life.  Acts.
  *
- * One thread, one epoll: listening sockets, signals, libmicrohttpd's descriptor, workers' sockets,
- * the spawner's end, connections whose run is under way.  A turn of the loop waits for them, or
- * until the next thing that is due; then everybody with something due has his tick.
+ * One thread, one epoll: listening sockets, signals, connections, workers' sockets, the spawner's
+ * end.  A turn of the loop waits for them, or until the next thing that is due; then everybody with
+ * something due has his tick.
  */
 #include "runtime/front/serve/server.h"
 

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clients of other people, as they come: Node's http and fetch, Python's http.client.  What refuses them they must read."""
+
+import collections
+import http.client
+import json
+import shutil
+import socket
+import subprocess
+
+from harness import *  # noqa: F403
+from service import OTHER_UID, Service, TOKEN, as_uid, one_token_config, read_all
+
+TRIES = 20
+SIZE = 3 << 20  # far more than a socket holds
+
+NODE = """
+const http = require("http"), [where, tries, size] = [JSON.parse(process.argv[1]), +process.argv[2], +process.argv[3]];
+const body = "x".repeat(size);
+const ask = () => new Promise((done) => {
+  const request = http.request({...where, method: "POST", path: "/v1/runs"}, (response) => {
+    let text = "";
+    response.on("data", (part) => text += part);
+    response.on("end", () => done(response.statusCode + " " + JSON.parse(text).error.code));
+    response.on("error", (problem) => done("answer: " + problem.code));
+  });
+  request.on("error", (problem) => done("request: " + problem.code));
+  request.end(body);
+});
+const fetched = async () => {
+  try {
+    const response = await fetch(`http://127.0.0.1:${where.port}/v1/runs`, {method: "POST", body});
+    return response.status + " " + (await response.json()).error.code;
+  } catch (problem) {
+    return "fetch: " + (problem.cause ? problem.cause.code : problem);
+  }
+};
+(async () => {
+  const seen = {http: [], fetch: []};
+  for (let i = 0; i < tries; i++) {
+    seen.http.push(await ask());
+    if (where.port) seen.fetch.push(await fetched());
+  }
+  console.log(JSON.stringify(seen));
+})();
+"""
+
+
+def node(where):
+    if not shutil.which("node"):
+        raise Skip("no node")
+    done = subprocess.run(["node", "-e", NODE, json.dumps(where), str(TRIES), str(SIZE)], capture_output=True, timeout=60 * SLOW, check=False)
+    equal((done.returncode, done.stderr), (0, b""), "node's end")
+    return {name: dict(collections.Counter(answers)) for name, answers in json.loads(done.stdout).items() if answers}
+
+
+class OnSocket(http.client.HTTPConnection):
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(30 * SLOW)
+        self.sock.connect(self.host)
+
+
+def python(connect):
+    """Nothing is forgiven: what request() raises is a loss."""
+    seen = collections.Counter()
+    for _ in range(TRIES):
+        connection = connect()
+        connection.request("POST", "/v1/runs", b"x" * SIZE)
+        response = connection.getresponse()
+        seen[f"{response.status} {json.load(response)['error']['code']}"] += 1
+        connection.close()
+    return dict(seen)
+
+
+@test("who is refused while it still sends reads why: Python, over TCP and a Unix socket")
+def _():
+    with Folder() as f:
+        config = one_token_config(f, body_max="1M")
+        port = int(config["tcp"].split(":")[1])
+        with Service(config=config) as s:
+            equal(python(lambda: http.client.HTTPConnection("127.0.0.1", port, timeout=30 * SLOW)), {"401 unauthorized": TRIES}, "over TCP")
+            equal(python(lambda: OnSocket(s.socket)), {"413 too_large": TRIES}, "on the socket")
+            tried(2 * TRIES)
+
+
+@test("who is refused while it still sends reads why: Node's http and fetch")
+def _():
+    with Folder() as f:
+        config = one_token_config(f, body_max="1M")
+        with Service(config=config) as s:
+            wanted = {"401 unauthorized": TRIES}
+            equal(node({"host": "127.0.0.1", "port": int(config["tcp"].split(":")[1])}), {"http": wanted, "fetch": wanted}, "over TCP")
+            equal(node({"socketPath": s.socket}), {"http": {"413 too_large": TRIES}}, "on the socket")
+            tried(3 * TRIES)
+
+
+def flood(path, count):
+    """All connect before one of them asks; what each of them reads."""
+    socks = []
+    for _ in range(count):
+        sock = socket.socket(socket.AF_UNIX)
+        sock.settimeout(60 * SLOW)
+        sock.connect(path)
+        socks.append(sock)
+    request = b"POST /v1/runs HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 20000\r\n\r\n" + b" " * 20000
+    seen = collections.Counter()
+    for sock in socks:
+        try:
+            sock.sendall(request)
+        except OSError as problem:
+            seen[f"send: {problem}"] += 1
+    for sock in socks:
+        try:
+            data = b""
+            while piece := sock.recv(65536):
+                data += piece
+            seen[data.split(b" ", 2)[1].decode() if data else "nothing"] += 1
+        except OSError as problem:
+            seen[f"recv: {problem}"] += 1
+        sock.close()
+    return dict(seen)
+
+
+@test("500 connections of one caller are all answered, those past its share with 429", who="root", limit=120)
+def _():
+    with Service(config={"callers": {"default": {"rate_per_minute": 0}}}) as s:
+        seen = as_uid(OTHER_UID, flood, s.socket, 500)
+        equal(seen, {"400": 256, "429": 244}, "answers")
+        wait_until(lambda: as_uid(OTHER_UID, s.get, "/livez").status == 200, "room again", 20)
+        tried(500)
+
+
+@test("who is refused and goes on sending is not waited for beyond a size")
+def _():
+    with Service() as s:
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.settimeout(60 * SLOW)
+            sock.connect(s.socket)
+            sock.sendall(b"POST /v1/runs HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999\r\n\r\n")
+            contains(read_all(sock), b"413", "the answer")
+            sent, block = 0, b"x" * (1 << 20)
+            try:
+                while sent < 200 << 20:
+                    sent += sock.send(block)
+            except OSError:
+                pass
+            true(60 << 20 < sent < 70 << 20, f"{sent} bytes were taken")
+        equal(s.get("/livez").status, 200, "another caller's status")

@@ -32,9 +32,10 @@ def rendered(page):
 
 
 def blocks(page):
-    """The literal displays of a page, as they are shown."""
+    """The literal displays of a page, of one line and of many, as they are shown."""
     with open(page) as file:
-        for block in re.findall(r"^\.Bd -literal.*?\n(.*?)^\.Ed", file.read(), re.S | re.M):
+        text = re.sub(r"^\.Dl (.*)$", r".Bd -literal\n\1\n.Ed", file.read(), flags=re.M)
+        for block in re.findall(r"^\.Bd -literal.*?\n(.*?)^\.Ed", text, re.S | re.M):
             yield block.replace("\\e", "\\").replace("\\&", "").replace("\\(dq", '"')
 
 
@@ -75,6 +76,8 @@ def plan(command, folder):
             with open(os.path.join(folder, word), "w"):
                 pass
     if any("--connect" in word for word in words):
+        if "--network" not in words:
+            return "it opens one port and, by the shipped profiles, the Internet: say --network none"
         words = [word.replace("unix:/run/tools/api.sock", f"unix:{folder}/api.sock") for word in words]
     done = subprocess.run([CEJAIL, "run", "--dry-run", *words[2:]], cwd=folder, capture_output=True, text=True,
                           env={**os.environ, "XDG_CONFIG_HOME": folder}, stdin=subprocess.DEVNULL)  # fmt: skip

@@ -265,8 +265,8 @@ static void tell_apparmor(struct finding *f, bool is_on, const char *profile)
 	}
 }
 
-/* Of distributions; pasta is a link to passt.  What AppArmor
- * has against user namespaces, check_user_namespaces() tells. */
+/* Of distributions; pasta is a link to passt.  What AppArmor has against user namespaces,
+ * check_user_namespaces() tells. */
 void check_apparmor(struct finding *f)
 {
 	static const char *const profiles[] = {
@@ -344,7 +344,7 @@ static int try_network(enum uplink_kind uplink, struct outcome *out, struct cj_e
 	return doctor_try_jail(&c, out, err);
 }
 
-/* Why pasta was not taken though it is there: what it says itself, from a jail with no other way. */
+/* What pasta itself says when it is there and does not start: from a jail with no other way. */
 static void ask_pasta(const struct outcome *first, char *out, size_t size)
 {
 	__attribute__((cleanup(outcome_fini))) struct outcome second;

@@ -106,14 +106,14 @@ bool place_has_apparmor(void)
 #define BOOT_CGROUP2 "systemd.unified_cgroup_hierarchy=1 on the kernel command line"
 
 static const char *const container_cgroups[PLACE_COUNT] = {
-	[PLACE_DOCKER] = "docker run --cgroupns=private --security-opt writable-cgroups=true ... "
-			 "(Docker 28 or later; before, --privileged)",
+	[PLACE_DOCKER] = ("docker run --cgroupns=private --security-opt writable-cgroups=true ... "
+			  "(Docker 28 or later; before, --privileged)"),
 	[PLACE_PODMAN] = "podman run --cgroupns=private --security-opt unmask=/sys/fs/cgroup ...",
-	[PLACE_KUBERNETES] = "give the pod a writable cgroup: CRI-O has the annotation "
-			     "io.kubernetes.cri-o.cgroup2-mount-hierarchy-rw; elsewhere "
-			     "securityContext: privileged: true",
-	[PLACE_CONTAINER] = "start the container with a cgroup namespace and a writable "
-			    "/sys/fs/cgroup",
+	[PLACE_KUBERNETES] = ("give the pod a writable cgroup: CRI-O has the annotation "
+			      "io.kubernetes.cri-o.cgroup2-mount-hierarchy-rw; elsewhere "
+			      "securityContext: privileged: true"),
+	[PLACE_CONTAINER] = ("start the container with a cgroup namespace and a writable "
+			     "/sys/fs/cgroup"),
 };
 
 static void remedy_cgroup_of_host(const struct place *p, char *out, size_t size)
@@ -156,19 +156,19 @@ const char *place_remedy_filter(const struct place *p)
 	static const char *const remedies[PLACE_COUNT] = {
 		[PLACE_HOST] = "run cejail outside of the sandbox whose seccomp filter refuses it",
 		[PLACE_SERVICE] =
-		    "remove RestrictNamespaces= and SystemCallFilter= from the unit, or "
-		    "let them allow namespaces and mounts",
+		    ("remove RestrictNamespaces= and SystemCallFilter= from the unit, or "
+		     "let them allow namespaces and mounts"),
 		[PLACE_DOCKER] =
-		    "docker run --security-opt seccomp=unconfined ..., or seccomp=FILE "
-		    "that allows clone, clone3, unshare, mount and the new mount calls",
+		    ("docker run --security-opt seccomp=unconfined ..., or seccomp=FILE "
+		     "that allows clone, clone3, unshare, mount and the new mount calls"),
 		[PLACE_PODMAN] =
-		    "podman run --security-opt seccomp=unconfined ..., or seccomp=FILE "
-		    "that allows clone, clone3, unshare, mount and the new mount calls",
+		    ("podman run --security-opt seccomp=unconfined ..., or seccomp=FILE "
+		     "that allows clone, clone3, unshare, mount and the new mount calls"),
 		[PLACE_KUBERNETES] =
-		    "securityContext: seccompProfile: type: Unconfined, or Localhost "
-		    "with a profile that allows namespaces and mounts",
-		[PLACE_CONTAINER] = "start the container with a seccomp filter that allows clone, "
-				    "clone3, unshare, mount and the new mount calls",
+		    ("securityContext: seccompProfile: type: Unconfined, or Localhost "
+		     "with a profile that allows namespaces and mounts"),
+		[PLACE_CONTAINER] = ("start the container with a seccomp filter that allows clone, "
+				     "clone3, unshare, mount and the new mount calls"),
 	};
 	return remedies[p->kind];
 }
@@ -177,8 +177,8 @@ const char *place_remedy_proc(const struct place *p)
 {
 	static const char *const remedies[PLACE_COUNT] = {
 		[PLACE_HOST] = "unmount what is mounted below /proc",
-		[PLACE_SERVICE] = "remove ProtectKernelTunables=, ProtectKernelLogs= and "
-				  "ProtectHostname= from the unit",
+		[PLACE_SERVICE] = ("remove ProtectKernelTunables=, ProtectKernelLogs= and "
+				   "ProtectHostname= from the unit"),
 		[PLACE_DOCKER] = "docker run --security-opt systempaths=unconfined ...",
 		[PLACE_PODMAN] = "podman run --security-opt unmask=ALL ...",
 		[PLACE_KUBERNETES] = "securityContext: procMount: Unmasked, with hostUsers: false",
@@ -195,8 +195,8 @@ const char *place_remedy_tun(const struct place *p)
 		[PLACE_DOCKER] = "docker run --device /dev/net/tun ...",
 		[PLACE_PODMAN] = "podman run --device /dev/net/tun ...",
 		[PLACE_KUBERNETES] =
-		    "give the pod /dev/net/tun: a device plugin, or a hostPath volume "
-		    "of type CharDevice",
+		    ("give the pod /dev/net/tun: a device plugin, or a hostPath volume "
+		     "of type CharDevice"),
 		[PLACE_CONTAINER] = "start the container with /dev/net/tun",
 	};
 	return remedies[p->kind];

@@ -16,6 +16,7 @@ void config_init(struct config *c)
 		.output_bytes = 1ull << 20,
 		.on_output_limit = OUTPUT_TRUNCATE,
 		.rootfs = "host",
+		.hostname = "cejail",
 		.workdir = "/box",
 		.network = NETWORK_NONE,
 		.uplink = UPLINK_AUTO,

@@ -38,6 +38,7 @@ struct config {
 
 	/* the tree */
 	const char *rootfs; /* "host", a directory, or directories joined by ':' (first on top) */
+	const char *hostname;
 	bool writable;
 	bool noexec;                              /* /box, /tmp, /dev/shm */
 	struct strings ro_binds, binds, connects; /* "SRC[:DST]" as written */

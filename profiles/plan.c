@@ -19,7 +19,6 @@
 /* The jail's user; IDMAP_INSIDE_UID of runtime/jail/idmap.h, which lies above us. */
 #define INSIDE_ID 1000
 
-#define HOSTNAME    "cejail"
 #define INODE_BYTES 4096 /* one file or directory for this much of --disk */
 #define INODES_MIN  1024
 #define INODES_MAX  (1u << 20) /* an inode costs the kernel about a kilobyte */
@@ -235,7 +234,7 @@ static int plan_root(struct planner *p, struct cj_error *err)
 		.tty = c->tty,
 		.scratch_bytes = c->disk_bytes,
 		.scratch_inodes = inodes_for(c->disk_bytes),
-		.hostname = HOSTNAME,
+		.hostname = c->hostname,
 		.uid = INSIDE_ID,
 		.gid = INSIDE_ID,
 	};

@@ -16,6 +16,7 @@
 #define MODULE_LEN    128
 #define ENV_NAME_LEN  255
 #define ID_LEN        32
+#define HOST_NAME_LEN 64 /* HOST_NAME_MAX: sethostname(2) */
 
 const char *const output_policy_names[OUTPUT_POLICY_COUNT] = {
 	[OUTPUT_TRUNCATE] = "truncate",
@@ -110,6 +111,12 @@ static int keep_text(struct config *c, const char *text, const char **out, struc
 	return 0;
 }
 
+int check_text(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
+{
+	(void)c;
+	return text[0] == '\0' ? cj_reject(err, "the value is empty (%s)", s->value) : 0;
+}
+
 int set_text(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
 {
 	if (text[0] == '\0')
@@ -157,6 +164,26 @@ int set_id(struct config *c, const struct setting *s, const char *text, struct c
 	if (!good)
 		return cj_reject(err, "'%s' is not a name: 1 to %d of a-z A-Z 0-9 _ -", text,
 				 ID_LEN);
+	return keep_text(c, text, field_of(c, s), err);
+}
+
+/* One label of a host name: hostname(7). */
+static bool is_label(const char *text, size_t size)
+{
+	bool good = size >= 1 && text[0] != '-' && text[size - 1] != '-';
+	for (size_t i = 0; good && i < size; i++)
+		good = is_word_char(text[i]) && text[i] != '_';
+	return good;
+}
+
+int set_hostname(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
+{
+	bool good = strlen(text) <= HOST_NAME_LEN;
+	for (const char *at = text; good && at; at = strchr(at, '.'), at = at ? at + 1 : NULL)
+		good = is_label(at, strcspn(at, "."));
+	if (!good)
+		return cj_reject(err, "'%s' is not a host name: 1 to %d of a-z A-Z 0-9 - .", text,
+				 HOST_NAME_LEN);
 	return keep_text(c, text, field_of(c, s), err);
 }
 

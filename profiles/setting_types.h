@@ -16,6 +16,9 @@ int set_count(struct config *c, const struct setting *s, const char *text, struc
 int set_cpus(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 int set_duration(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 int set_text(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
+int check_text(struct config *c, const struct setting *s, const char *text,
+	       struct cj_error *err); /* not empty; kept nowhere */
+int set_hostname(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 int set_directory(struct config *c, const struct setting *s, const char *text,
 		  struct cj_error *err); /* in the jail: absolute, normalised */
 int set_file_name(struct config *c, const struct setting *s, const char *text,

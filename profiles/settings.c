@@ -82,6 +82,8 @@ const struct setting settings[] = {
 	/* what goes in and comes out */
 	{ "env", "env", 'e', SETTING_LIST, "NAME[=VALUE]", .parse = add_env, .write = put_env,
 	  AT(env), .scope = SCOPE_EXEC, .help = "one variable; without '=' taken from the caller" },
+	{ "env-file", NULL, 0, SETTING_LIST, "FILE", .parse = check_text,
+	  .help = "variables from a file, one NAME[=VALUE] a line; --env is stronger" },
 	{ "interactive", "interactive", 'i', FLAG(interactive),
 	  .help = "connect standard input (default: /dev/null)" },
 	{ "tty", "tty", 0, FLAG(tty), .help = "give the jail a terminal of its own" },
@@ -114,6 +116,8 @@ const struct setting settings[] = {
 	  .scope = SCOPE_JAIL, .help = "of the public network only this; repeatable" },
 	{ "allow-private", "network.allow_private", 0, FLAG(allow_private), .scope = SCOPE_HOST,
 	  .help = "--allow may name addresses in closed ranges" },
+	{ "hostname", "hostname", 0, TEXT(hostname, set_hostname), .value = "NAME",
+	  .scope = SCOPE_JAIL, .help = "the jail's host name (default: cejail)" },
 	{ "rootfs", "rootfs", 0, TEXT(rootfs, set_text), .value = "host|DIR[:DIR...]",
 	  .scope = SCOPE_HOST,
 	  .help = "whose files the jail sees: this host's /usr, or directories" },

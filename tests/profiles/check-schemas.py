@@ -43,6 +43,7 @@ GOOD = [
     {"interactive": True, "tty": True, "on_output_limit": "kill", "seccomp": "x.json"},
     {"cgroup_parent": "/sys/fs/cgroup/x", "description": "\u00e9"},
     {"audit": "required"},
+    {"hostname": "build-1.example"},
 ]
 
 # ... and profiles that both refuse.
@@ -57,6 +58,11 @@ BAD = [
     {"network.mode": "none"},
     {"id": "x"},
     {"json": True},
+    {"hostname": "a_b"},
+    {"hostname": "-a"},
+    {"hostname": ""},
+    {"hostname": "a..b"},
+    {"hostname": "a" * 65},
     {"memory": True},
     {"memory": ""},
     {"memory": "1.5G"},

@@ -142,3 +142,36 @@ def _():
     equal(theirs.recv(100), b"request", "the socket")
     ours.close(), theirs.close()
     equal(input_note(), [], "notes about /dev/null")
+
+
+@test("--env-file takes variables as docker does, and --env is stronger wherever it stands")
+def _():
+    with Folder() as f:
+        file = f.file("vars", "# comment\nA=1\nB=\"two words\"\n\n  C=x=y\r\nGIVEN\n")
+        more = f.file("more", "A=2\nD=4")
+        script = 'echo "$A|$B|$C|$GIVEN|$D"'
+        env = environment(GIVEN="from the caller")
+        sh(script, "--env-file", file, env=env).exits(0).says('1|"two words"|x=y|from the caller|\n')
+        sh(script, "-e", "A=0", "--env-file", file, f"--env-file={more}", env=env).exits(0).says('0|"two words"|x=y|from the caller|4\n')
+        sh(script, "--env-file", file, "--env-file", more, env=env).exits(0).says('2|"two words"|x=y|from the caller|4\n')
+
+
+@test("a mistake in an --env-file is named with file and line")
+def _():
+    with Folder() as f:
+        refused(sh("true", "--env-file", f.file("a", "A=1\nNOT_SET_ANYWHERE\n")), f / "a", "line 2", "NOT_SET_ANYWHERE")
+        refused(sh("true", "--env-file", f.file("b", "A=1\n\nA B=2\n")), f / "b", "line 3", "'A B'")
+        refused(sh("true", "--env-file", f.file("c", b"A=\0\n")), f / "c", "line 1", "NUL")
+        refused(sh("true", "--env-file", f / "absent"), "--env-file", "absent")
+        refused(sh("true", "--env-file", f.path), "--env-file", f.path)
+        refused(sh("true", "--env-file", f.file("large", b"#" * (1 << 21))), "--env-file", "large")
+        refused(sh("true", "--env-file="), "--env-file")
+
+
+@test("--hostname is the jail's name, in the kernel and in its files, and nothing else is")
+def _():
+    done = sh("uname -n; cat /etc/hostname; grep -c 'build-1.example$' /etc/hosts", "--hostname", "build-1.example").exits(0)
+    done.says("build-1.example\nbuild-1.example\n1\n")
+    sh("uname -n").exits(0).says("cejail\n")
+    for name in ("", "a b", "a_b", "-a", "a-", "a..b", ".a", "x" * 65, "a\nb 1.2.3.4", "a\tb", "é"):
+        refused(sh("true", f"--hostname={name}"), "--hostname")

@@ -27,10 +27,10 @@ _cejail_value() {
 	case $1 in
 	-p | --profile) _cejail_words "$(_cejail_profiles)" "$2" ;;
 	-w | --workdir | -c | --code | -t | --timeout | --cpu-time | -m | --memory | --cpus | --pids-limit | \
-		--nofile | --disk | --max-output | --connect | --allow | --result-fd | --events-fd | --id) ;;
+		--nofile | --disk | --max-output | --connect | --allow | --result-fd | --events-fd | --id | --hostname) ;;
 	-e | --env) _cejail_words "$(compgen -e)" "$2" ;;
 	-o | --artifacts | --cgroup-parent) _cejail_files -d -- "$2" ;;
-	-f | --file | --ro-bind | --bind | --args-json | --remote) _cejail_files -f -- "${2#@}" ;;
+	-f | --file | --ro-bind | --bind | --args-json | --env-file | --remote) _cejail_files -f -- "${2#@}" ;;
 	--on-output-limit) _cejail_words "truncate kill" "$2" ;;
 	--network) _cejail_words "public none" "$2" ;;
 	--uplink) _cejail_words "auto host pasta slirp4netns none" "$2" ;;
@@ -41,8 +41,8 @@ _cejail_value() {
 }
 
 _cejail_run_options="--profile --code --remote --timeout --cpu-time --memory --cpus --pids-limit --nofile
-	--disk --max-output --on-output-limit --env --interactive --tty --workdir --file --args-json
-	--ro-bind --bind --overlay --connect --artifacts --network --uplink --allow --allow-private --rootfs --writable
+	--disk --max-output --on-output-limit --env --env-file --interactive --tty --workdir --file --args-json
+	--ro-bind --bind --overlay --connect --artifacts --network --uplink --allow --allow-private --hostname --rootfs --writable
 	--noexec --seccomp --strict --json --result-fd --events-fd --cgroup-parent --id --verbose --quiet --dry-run --help"
 
 _cejail() {

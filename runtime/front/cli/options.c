@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words of `cejail run`, against the table of settings.  Pure but for the help text. */
+/* The words of `cejail run`, against the table of settings.  Pure but for the help text and files
+ * of variables. */
 #include "runtime/front/cli/options.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "profiles/env_file.h"
+#include "runtime/base/fd.h"
 #include "runtime/base/help.h"
+#include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 #include "runtime/front/cli/habits.h"
 
@@ -180,6 +184,54 @@ int options_scan(const char *const *words, struct arena *a, struct options *out,
 	out->operands = s.next;
 	return 0;
 }
+
+/* --- files of variables ---------------------------------------------------------------- */
+
+static int read_variables(const char *path, const char *const *environ, struct scan *to,
+			  struct cj_error *err)
+{
+	struct env_line *lines = NULL;
+	char *text = NULL;
+	size_t size = 0, count = 0;
+	auto_fd int fd = fd_open_regular(path, err);
+
+	if (fd < 0 || fd_read_all(fd, ENV_FILE_MAX, to->arena, &text, &size, path, err) < 0)
+		return cj_wrap(err, "--env-file");
+	if (env_file_parse(text, size, environ, to->arena, &lines, &count, err) < 0)
+		return cj_wrap(err, "--env-file '%s'", path);
+	for (size_t i = 0; i < count; i++) {
+		const char *named =
+		    arena_printf(to->arena, "--env-file '%s': line %u", path, lines[i].number);
+		if (keep(to, setting_by_option("env"), named, lines[i].text, err) < 0)
+			return -err->code;
+	}
+	return 0;
+}
+
+int options_expand(struct options *o, const char *const *environ, struct arena *a,
+		   struct cj_error *err)
+{
+	const struct setting *env_file = setting_by_option("env-file");
+	struct options all = *o;
+	struct scan to = { .arena = a, .out = &all };
+
+	if (!options_find(o, "env-file"))
+		return 0;
+	all.items = NULL;
+	all.count = 0;
+	for (size_t i = 0; i < o->count; i++)
+		if (o->items[i].setting == env_file &&
+		    read_variables(o->items[i].value, environ, &to, err) < 0)
+			return -err->code;
+	for (size_t i = 0; i < o->count; i++)
+		if (o->items[i].setting != env_file &&
+		    keep(&to, o->items[i].setting, o->items[i].named, o->items[i].value, err) < 0)
+			return -err->code;
+	*o = all;
+	return 0;
+}
+
+/* --- finding and applying them ------------------------------------------------------------ */
 
 const char *options_find(const struct options *o, const char *option)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * options - the words of `cejail run`, split into settings and operands.  Pure.
+ * options - the words of `cejail run`, split into settings and operands.  Pure, but for
+ * options_expand().
  *
  * The grammar is the usual one: options end at the first word that is none, or at "--";
  * "--name=value" and "--name value"; letters may be bundled ("-it") and carry their
@@ -37,6 +38,15 @@ struct options {
  */
 int options_scan(const char *const *words, struct arena *a, struct options *out,
 		 struct cj_error *err);
+
+/*
+ * options_expand - put the variables of every --env-file in its place, before all that was given,
+ * so that --env is stronger wherever it stands.  Acts: reads the files.
+ *
+ * `environ`: the caller's, for a NAME without a value.
+ */
+int options_expand(struct options *o, const char *const *environ, struct arena *a,
+		   struct cj_error *err);
 
 /* The value of the last `option` given; NULL: none. */
 const char *options_find(const struct options *o, const char *option);

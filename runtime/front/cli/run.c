@@ -177,9 +177,11 @@ static int read_options(struct run *r, struct cj_error *err)
 	}
 	if (delivery_open(&r->delivery, &r->config, err) < 0)
 		return -err->code;
-	if (scanned < 0)
+	if (scanned < 0) {
 		*err = scan_error;
-	return scanned;
+		return scanned;
+	}
+	return options_expand(&r->options, r->cli->environ, &r->config.arena, err);
 }
 
 static int parse(struct run *r, struct cj_error *err)

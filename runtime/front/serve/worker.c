@@ -193,7 +193,7 @@ static const struct part {
 	SHAPE(memory_bytes),  SHAPE(millicpus), SHAPE(pids),    SHAPE(cpu_ms),
 	SHAPE(disk_bytes),    SHAPE(nofile),    SHAPE(rootfs),  SHAPE(writable),
 	SHAPE(noexec),        SHAPE(ro_binds),  SHAPE(binds),   SHAPE(connects),
-	SHAPE(overlays),      SHAPE(network),   SHAPE(uplink),  SHAPE(allow),
+	SHAPE(overlays), SHAPE(hostname),      SHAPE(network),   SHAPE(uplink),  SHAPE(allow),
 	SHAPE(allow_private), SHAPE(seccomp),   SHAPE(strict),  SHAPE(tty),
 	SHAPE(cgroup_parent), SHAPE(env),       SHAPE(workdir), SHAPE(command),
 };

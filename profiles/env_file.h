@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * env_file - the file of --env-file, in docker's format.  Pure.
+ *
+ * A line is NAME=VALUE, or NAME alone: the caller's own value.  Blanks before NAME are skipped; a
+ * line that is empty or begins with '#' is a comment.  VALUE is taken as it stands: quotes,
+ * backslashes and blanks are part of it.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "runtime/base/arena.h"
+#include "runtime/base/error.h"
+
+#define ENV_FILE_MAX (1u << 20) /* bytes */
+
+struct env_line {
+	const char *text; /* "NAME=VALUE" or "NAME" */
+	unsigned number;  /* from 1 */
+};
+
+/*
+ * env_file_parse - the lines of `text` that name a variable, in their order.
+ *
+ * `environ`: of the caller, for a NAME alone.  What is returned lives in the arena; whether NAME
+ * is one is for the setting --env to say.
+ * Fails: a NUL byte, a NAME alone that is not set: "line 3: ...".
+ */
+int env_file_parse(const char *text, size_t size, const char *const *environ, struct arena *a,
+		   struct env_line **out, size_t *out_count, struct cj_error *err);

@@ -354,7 +354,7 @@ static void waiting_that_fails_is_told_as_ours(void **state)
 	assert_int_equal(r->out.status, STATUS_TIMEOUT);
 	assert_int_equal(r->out.limits[LIMIT_WALL].value, 100);
 	assert_int_equal(r->out.limits[LIMIT_OUTPUT].value, 4096);
-	assert_in_range(failed, 3, 999);
+	assert_in_range(failed, 1, 999); /* how many depends on how busy the machine is */
 }
 
 static void a_signal_in_between_is_no_failure(void **state)

@@ -589,7 +589,40 @@ static void what_the_host_mounts_later_does_not_arrive(void **state)
 	run_as_each(&spec, look_at_mounts, NULL);
 }
 
-/* It masks part of /proc for this process, as container engines do. */
+/* "\040" stands for a blank in /proc/self/mountinfo: proc(5). */
+static void unescape(char *path)
+{
+	char *to = path;
+	for (const char *from = path; *from; to++) {
+		unsigned code;
+		bool is_code = sscanf(from, "\\%3o", &code) == 1;
+		*to = is_code ? (char)code : *from;
+		from += is_code ? 4 : 1;
+	}
+	*to = '\0';
+}
+
+/* Detaches one other mount of a proc file system; false: there is none, or it is not ours. */
+static bool detach_other_proc(void)
+{
+	char line[4096], place[4096];
+	bool is_detached = false;
+	FILE *file = fopen("/proc/self/mountinfo", "re");
+
+	while (file && !is_detached && fgets(line, sizeof(line), file)) {
+		if (!strstr(line, " - proc ") || sscanf(line, "%*s %*s %*s / %4095s", place) != 1 ||
+		    strcmp(place, "/proc") == 0)
+			continue;
+		unescape(place);
+		is_detached = umount2(place, MNT_DETACH) == 0;
+	}
+	if (file)
+		(void)fclose(file);
+	return is_detached;
+}
+
+/* It masks part of /proc for this process, as container engines do.  The kernel would allow a new
+ * one if another whole one were mounted anywhere: mount_namespaces(7). */
 static void a_masked_outer_proc_is_an_error_with_the_remedy(void **state)
 {
 	(void)state;
@@ -599,6 +632,8 @@ static void a_masked_outer_proc_is_an_error_with_the_remedy(void **state)
 	}
 	assert_int_equal(unshare(CLONE_NEWNS), 0);
 	assert_int_equal(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+	while (detach_other_proc())
+		;
 	assert_int_equal(mount("/dev/null", "/proc/uptime", NULL, MS_BIND, NULL), 0);
 	struct rootfs_spec spec = host_spec();
 	expect_failure(&spec, "build", "mount a 'proc' file system");

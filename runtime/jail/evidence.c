@@ -19,13 +19,26 @@ static uint64_t share_us(const struct jail *j, uint64_t part_us, uint64_t all_us
 	return all_us > 0 ? part_us - part_us * before_us / all_us : 0;
 }
 
+/* What init has reaped, or more that was sampled of processes that it has not reaped. */
+static void read_own_cpu(const struct jail *j, const struct watched *seen, uint64_t *user_us,
+			 uint64_t *system_us)
+{
+	*user_us = seen->ended.cpu_user_us;
+	*system_us = seen->ended.cpu_system_us;
+	if (sample_cpu_ms(&seen->peak) * 1000 > *user_us + *system_us) {
+		*user_us = seen->peak.cpu_user_ms * 1000;
+		*system_us = seen->peak.cpu_system_ms * 1000;
+	}
+	uint64_t all_us = *user_us + *system_us;
+	*user_us = share_us(j, *user_us, all_us);
+	*system_us = share_us(j, *system_us, all_us);
+}
+
 static void read_cpu(const struct jail *j, const struct watched *seen,
 		     const struct cgroup_usage *cg, struct usage *out)
 {
-	const struct ended *ended = &seen->ended;
-	uint64_t all_us = ended->cpu_user_us + ended->cpu_system_us;
-	uint64_t user_us = share_us(j, ended->cpu_user_us, all_us);
-	uint64_t system_us = share_us(j, ended->cpu_system_us, all_us);
+	uint64_t user_us, system_us;
+	read_own_cpu(j, seen, &user_us, &system_us);
 	if (cg->has_cpu) { /* of one leaf the kernel's numbers only grow */
 		user_us = cg->cpu_user_us - j->before.cpu_user_us;
 		system_us = cg->cpu_system_us - j->before.cpu_system_us;
@@ -34,17 +47,25 @@ static void read_cpu(const struct jail *j, const struct watched *seen,
 	out->cpu_system_ms = system_us / 1000;
 }
 
+/* Without a cgroup and a sample the largest process of the run is what is known: a lower bound. */
+static void read_memory_peak(const struct watched *seen, const struct cgroup_usage *cg,
+			     struct usage *out)
+{
+	uint64_t own_bytes = seen->peak.processes > 0 ? seen->peak.memory_bytes
+						      : seen->ended.max_rss_bytes;
+	out->memory_peak_bytes = cg->has_memory_peak ? cg->memory_peak_bytes : own_bytes;
+	out->has_memory_peak = cg->has_memory_peak || own_bytes > 0;
+}
+
 static void read_usage(const struct watched *seen, const struct cgroup_usage *cg, struct usage *out)
 {
 	bool was_sampled = seen->peak.processes > 0;
 	*out = (struct usage){
 		.wall_ms = seen->wall_ms,
-		.memory_peak_bytes = cg->has_memory_peak ? cg->memory_peak_bytes
-							 : seen->peak.memory_bytes,
 		.pids_peak = cg->has_pids_peak ? without_init(cg->pids_peak) : seen->peak.processes,
-		.has_memory_peak = cg->has_memory_peak || was_sampled,
 		.has_pids_peak = cg->has_pids_peak || was_sampled,
 	};
+	read_memory_peak(seen, cg, out);
 }
 
 static bool is_disk_full(int box_fd)
@@ -53,27 +74,63 @@ static bool is_disk_full(int box_fd)
 	return box_fd >= 0 && fstatfs(box_fd, &fs) == 0 && (fs.f_bavail == 0 || fs.f_ffree == 0);
 }
 
-/* The kernel counts a kill here, too, when it was a cgroup above, or the host, that had no more. */
-static bool is_at_its_memory_limit(struct jail *j, const struct cgroup_usage *cg)
+static enum limit_hit hit_if(bool is_hit)
 {
-	if (j->limits[LIMIT_MEMORY].by != BY_CGROUP || cg->own_ooms > 0)
-		return true;
-	jail_warn(j, "memory ran out above this jail, not at its own limit: more for the cgroup "
-		     "that cejail runs in, or for the host, is what helps");
-	return false;
+	return is_hit ? HIT_YES : HIT_NO;
 }
 
-static void read_hits(struct jail *j, const struct cgroup_usage *cg, struct outcome *out)
+/* The kernel counts a kill here, too, when it was a cgroup above, or the host, that had no more. */
+static enum limit_hit memory_hit_of_cgroup(struct jail *j, const struct cgroup_usage *cg,
+					   const struct outcome *out)
+{
+	if (out->status != STATUS_OOM || cg->own_ooms > 0)
+		return hit_if(out->status == STATUS_OOM);
+	jail_warn(j, "memory ran out above this jail, not at its own limit: more for the cgroup "
+		     "that cejail runs in, or for the host, is what helps");
+	return HIT_NO;
+}
+
+/*
+ * Above the limit, but not at two samples in a row; or the largest process was, which counts the
+ * files that it maps: the limit may have been exceeded between two samples.
+ */
+static enum limit_hit memory_hit_of_samples(const struct jail *j, const struct watched *seen,
+					    const struct outcome *out)
+{
+	uint64_t limit_bytes = j->limits[LIMIT_MEMORY].value;
+	if (out->status == STATUS_OOM)
+		return HIT_YES;
+	if (limit_bytes > 0 &&
+	    (seen->peak.memory_bytes > limit_bytes || seen->ended.max_rss_bytes > limit_bytes))
+		return HIT_UNKNOWN;
+	return HIT_NO;
+}
+
+/* By setrlimit(2), which counts no refusals, or not enforced. */
+static enum limit_hit hit_uncounted(const struct limit_state *limit)
+{
+	return limit->value > 0 ? HIT_UNKNOWN : HIT_NO;
+}
+
+static void read_hits(struct jail *j, const struct watched *seen, const struct cgroup_usage *cg,
+		      struct outcome *out)
 {
 	struct limit_state *limits = out->limits;
-	limits[LIMIT_MEMORY].hit = out->status == STATUS_OOM && is_at_its_memory_limit(j, cg);
-	limits[LIMIT_CPUS].hit = cg->throttled_us > j->before.throttled_us;
-	limits[LIMIT_PIDS].hit = cg->pids_max_hits > j->before.pids_max_hits;
-	limits[LIMIT_WALL].hit = out->status == STATUS_TIMEOUT;
-	limits[LIMIT_CPU_TIME].hit = out->status == STATUS_CPU_LIMIT;
-	limits[LIMIT_DISK].hit = is_disk_full(j->box_fd);
-	limits[LIMIT_OUTPUT].hit = capture_is_truncated(&out->output[0]) ||
-				   capture_is_truncated(&out->output[1]);
+	limits[LIMIT_MEMORY].hit = limits[LIMIT_MEMORY].by == BY_CGROUP
+				       ? memory_hit_of_cgroup(j, cg, out)
+				       : memory_hit_of_samples(j, seen, out);
+	limits[LIMIT_CPUS].hit = limits[LIMIT_CPUS].by == BY_CGROUP
+				     ? hit_if(cg->throttled_us > j->before.throttled_us)
+				     : hit_uncounted(&limits[LIMIT_CPUS]);
+	limits[LIMIT_PIDS].hit = limits[LIMIT_PIDS].by == BY_CGROUP
+				     ? hit_if(cg->pids_max_hits > j->before.pids_max_hits)
+				     : hit_uncounted(&limits[LIMIT_PIDS]);
+	limits[LIMIT_NOFILE].hit = hit_uncounted(&limits[LIMIT_NOFILE]);
+	limits[LIMIT_WALL].hit = hit_if(out->status == STATUS_TIMEOUT);
+	limits[LIMIT_CPU_TIME].hit = hit_if(out->status == STATUS_CPU_LIMIT);
+	limits[LIMIT_DISK].hit = hit_if(is_disk_full(j->box_fd));
+	limits[LIMIT_OUTPUT].hit =
+	    hit_if(capture_is_truncated(&out->output[0]) || capture_is_truncated(&out->output[1]));
 }
 
 static int keep_denied(const struct denied_syscall *denied, size_t count, struct outcome *out,
@@ -139,7 +196,7 @@ int evidence_read(struct jail *j, const struct watched *seen, struct outcome *ou
 	evidence_adopt(j, out);
 	read_usage(seen, &cg, &out->usage);
 	read_cpu(j, seen, &cg, &out->usage);
-	read_hits(j, &cg, out);
+	read_hits(j, seen, &cg, out);
 	if (read_network(j, out, err) < 0)
 		return -err->code;
 	return read_denied(j, out, err);

@@ -15,7 +15,8 @@ struct jail;
 struct watched {
 	struct sample peak; /* the highest seen where we sample */
 	struct ended ended; /* init's word at the end; zero without it */
-	uint64_t wall_ms;   /* until the first terminal event */
+	bool has_ended;
+	uint64_t wall_ms; /* until the first terminal event */
 };
 
 /* What the jail was and what ran in it: limits, layers, the code's hash, when it began. */

@@ -193,8 +193,7 @@ static int nested_enter(struct jail *j, struct cj_error *err)
 
 static int limits_enter(struct jail *j, struct cj_error *err)
 {
-	return limits_apply(&j->plan->limits, !j->cgroup.held[CGROUP_MEMORY],
-			    !j->cgroup.held[CGROUP_PIDS], err);
+	return limits_apply(&j->plan->limits, !j->cgroup.held[CGROUP_PIDS], err);
 }
 
 static int no_new_enter(struct jail *j, struct cj_error *err)
@@ -275,6 +274,7 @@ static int report_ended(struct jail *j, int wait_status, struct cj_error *err)
 		.is_alone = waitpid(-1, NULL, WNOHANG | __WALL) < 0 && errno == ECHILD,
 		.cpu_user_us = microseconds(all.ru_utime),
 		.cpu_system_us = microseconds(all.ru_stime),
+		.max_rss_bytes = (uint64_t)all.ru_maxrss * 1024,
 	};
 	return step_tell(&j->link, STEP_ENDED, &ended, sizeof(ended), NULL, 0, err);
 }

@@ -293,12 +293,12 @@ static void note_limits(struct jail *j)
 	const bool *held = j->cgroup.held;
 	const struct limit_state states[LIMIT_COUNT] = {
 		[LIMIT_MEMORY] = { l->memory_bytes, held[CGROUP_MEMORY] ? BY_CGROUP : BY_SUPERVISOR,
-				   false },
-		[LIMIT_CPUS] = { l->millicpus, held[CGROUP_CPU] ? BY_CGROUP : BY_NONE, false },
-		[LIMIT_PIDS] = { l->pids, held[CGROUP_PIDS] ? BY_CGROUP : BY_RLIMIT, false },
-		[LIMIT_CPU_TIME] = { l->cpu_ms, BY_SUPERVISOR, false },
-		[LIMIT_DISK] = { j->plan->root.scratch_bytes, BY_TMPFS, false },
-		[LIMIT_NOFILE] = { l->nofile, BY_RLIMIT, false },
+				   HIT_NO },
+		[LIMIT_CPUS] = { l->millicpus, held[CGROUP_CPU] ? BY_CGROUP : BY_NONE, HIT_NO },
+		[LIMIT_PIDS] = { l->pids, held[CGROUP_PIDS] ? BY_CGROUP : BY_RLIMIT, HIT_NO },
+		[LIMIT_CPU_TIME] = { l->cpu_ms, BY_SUPERVISOR, HIT_NO },
+		[LIMIT_DISK] = { j->plan->root.scratch_bytes, BY_TMPFS, HIT_NO },
+		[LIMIT_NOFILE] = { l->nofile, BY_RLIMIT, HIT_NO },
 	};
 	memcpy(j->limits, states, sizeof(states));
 }

@@ -11,17 +11,8 @@
 /* What the rows below decide from. */
 struct wish {
 	const struct limits_spec *spec;
-	bool memory_by_rlimit, pids_by_rlimit;
+	bool pids_by_rlimit;
 };
-
-/* AddressSanitizer of a test build maps terabytes of shadow memory, which RLIMIT_DATA counts. */
-#if defined(__SANITIZE_ADDRESS__) /* gcc's */
-#define IS_SANITIZED true
-#elif defined(__has_feature) /* clang's */
-#define IS_SANITIZED __has_feature(address_sanitizer)
-#else
-#define IS_SANITIZED false
-#endif
 
 #define LEAVE RLIM_INFINITY /* a row that doesn't apply: the caller's limit stays */
 
@@ -41,13 +32,6 @@ static rlim_t want_cpu(const struct wish *w)
 {
 	uint64_t ms = w->spec->cpu_ms;
 	return ms > 0 ? ms / 1000 + (ms % 1000 > 0) + 1 : LEAVE;
-}
-
-static rlim_t want_data(const struct wish *w)
-{
-	if (IS_SANITIZED)
-		return LEAVE;
-	return w->memory_by_rlimit && w->spec->memory_bytes > 0 ? w->spec->memory_bytes : LEAVE;
 }
 
 /* Init has the same uid and is counted too. */
@@ -98,7 +82,6 @@ static const struct row {
 	{ RLIMIT_NOFILE, "open files", want_nofile },
 	{ RLIMIT_FSIZE, "file size", want_fsize },
 	{ RLIMIT_CPU, "CPU time", want_cpu },
-	{ RLIMIT_DATA, "data", want_data },
 	{ RLIMIT_NPROC, "processes", want_nproc },
 	{ RLIMIT_CORE, "core file", want_core },
 	{ RLIMIT_MEMLOCK, "locked memory", want_memlock },
@@ -106,7 +89,11 @@ static const struct row {
 	{ RLIMIT_SIGPENDING, "pending signals", want_sigpending },
 	{ RLIMIT_NICE, "nice", want_none },
 	{ RLIMIT_RTPRIO, "realtime priority", want_none },
-	/* RLIMIT_STACK stays the caller's: it shapes the address space, and memory is counted. */
+	/*
+	 * RLIMIT_STACK stays the caller's: it shapes the address space, and memory is counted.
+	 * RLIMIT_DATA and RLIMIT_AS, too: they count what is reserved, touched or not, and
+	 * AddressSanitizer reserves 14 TiB as private and writable.
+	 */
 };
 
 static bool core_goes_to_a_pipe(void)
@@ -160,14 +147,9 @@ static int apply_row(const struct row *row, const struct wish *wish, struct cj_e
 	return 0;
 }
 
-int limits_apply(const struct limits_spec *limits, bool memory_by_rlimit, bool pids_by_rlimit,
-		 struct cj_error *err)
+int limits_apply(const struct limits_spec *limits, bool pids_by_rlimit, struct cj_error *err)
 {
-	const struct wish wish = {
-		.spec = limits,
-		.memory_by_rlimit = memory_by_rlimit,
-		.pids_by_rlimit = pids_by_rlimit,
-	};
+	const struct wish wish = { .spec = limits, .pids_by_rlimit = pids_by_rlimit };
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		int rc = apply_row(&rows[i], &wish, err);
 		if (rc < 0)

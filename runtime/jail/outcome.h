@@ -44,10 +44,13 @@ enum limit {
 
 enum limit_by { BY_NONE, BY_CGROUP, BY_RLIMIT, BY_SUPERVISOR, BY_TMPFS, BY_COUNT };
 
+/* Was the limit met?  In the result: false, true, null. */
+enum limit_hit { HIT_NO, HIT_YES, HIT_UNKNOWN };
+
 struct limit_state {
 	uint64_t value; /* 0: not asked for */
 	enum limit_by by;
-	bool hit;
+	enum limit_hit hit;
 };
 
 enum layer {

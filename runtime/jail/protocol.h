@@ -69,4 +69,5 @@ struct ended {
 	int32_t wait_status; /* as wait(2) gives it */
 	uint32_t is_alone;   /* nobody but init is left in the pid namespace, so nobody can fork */
 	uint64_t cpu_user_us, cpu_system_us; /* of all that init has reaped */
+	uint64_t max_rss_bytes;              /* of the largest of them: getrusage(2) */
 };

@@ -4,6 +4,7 @@
  *
  * Memory that processes share by fork counts once for each of them, and what is
  * mapped from the scratch counts there too: where the number is wrong it is too high.
+ * Memory that a parent shares with a child of vfork(2) counts once: see subtract_vforked().
  * What can't be looked at is no zero: the caller is told.
  */
 #include "runtime/jail/sample.h"
@@ -23,9 +24,18 @@
 #define THREADS_MAX 8     /* of a process: all but the first have memory until they are gone */
 #define STATUS_MAX  32768 /* its line of groups has up to 11 bytes for each */
 
+#define VFORKS_MAX 64 /* at one time; more are counted twice */
+
+/* A process that may be one side of a vfork(2), until the child calls execve(2) or ends. */
+struct vfork_side {
+	uint64_t pid, parent_pid, bytes;
+};
+
 struct walk {
 	struct sampler *past; /* NULL: nobody remembers */
 	struct sample sum;
+	struct vfork_side parents[VFORKS_MAX], children[VFORKS_MAX];
+	size_t nparents, nchildren;
 	bool is_there; /* a process */
 	bool is_blind; /* something could not be looked at */
 };
@@ -128,6 +138,42 @@ static uint64_t ticks_to_ms(uint64_t ticks)
 	return ticks * 1000 / (uint64_t)sysconf(_SC_CLK_TCK);
 }
 
+static void add_cpu(struct walk *w, uint64_t ticks, uint64_t system_ticks)
+{
+	w->sum.cpu_user_ms += ticks_to_ms(ticks - system_ticks);
+	w->sum.cpu_system_ms += ticks_to_ms(system_ticks);
+}
+
+/* The parent waits in state D, and the child has not called execve(2). */
+static void note_vfork(struct walk *w, const char *pid, const struct sample_stat *stat,
+		       uint64_t bytes)
+{
+	const struct vfork_side side = { strtoull(pid, NULL, 10), stat->parent_pid, bytes };
+	if (stat->state == 'D' && w->nparents < VFORKS_MAX)
+		w->parents[w->nparents++] = side;
+	if (!stat->has_executed && w->nchildren < VFORKS_MAX)
+		w->children[w->nchildren++] = side;
+}
+
+/*
+ * At most one child of each waiting parent, and at most the parent's own memory: a child of
+ * fork(2) beside it hides nothing, because the child of vfork(2) stays counted then.
+ */
+static void subtract_vforked(struct walk *w)
+{
+	for (size_t c = 0; c < w->nchildren; c++) {
+		const struct vfork_side *child = &w->children[c];
+		for (size_t p = 0; p < w->nparents; p++) {
+			struct vfork_side *parent = &w->parents[p];
+			if (parent->pid != child->parent_pid)
+				continue;
+			w->sum.memory_bytes -= child->bytes < parent->bytes ? child->bytes
+									    : parent->bytes;
+			parent->bytes = 0;
+		}
+	}
+}
+
 /* One that has ended meanwhile is passed over: its time is in its parent's sum. */
 static void add_process(struct walk *w, int proc_fd, const char *pid)
 {
@@ -138,17 +184,18 @@ static void add_process(struct walk *w, int proc_fd, const char *pid)
 		return;
 
 	w->is_there = true;
-	w->sum.cpu_ms += ticks_to_ms(stat.children_ticks);
+	add_cpu(w, stat.children_ticks, stat.children_system_ticks);
 	if (strcmp(pid, "1") == 0) /* init: ours, only what it reaped is the program's */
 		return;
 	if (w->past)
 		remember(w->past, pid, &stat);
-	w->sum.cpu_ms += ticks_to_ms(stat.own_ticks);
+	add_cpu(w, stat.own_ticks, stat.own_system_ticks);
 	w->sum.processes += stat.threads > 0 ? stat.threads : 1; /* a zombie still has its pid */
 	uint64_t bytes = read_memory(w, proc_fd, pid);
 	if (bytes == 0 && stat.threads > 1)
 		bytes = read_memory_of_threads(w, proc_fd, pid);
 	w->sum.memory_bytes += bytes;
+	note_vfork(w, pid, &stat, bytes);
 }
 
 static uint64_t used_bytes(int box_fd)
@@ -182,10 +229,12 @@ bool sample_take(int proc_fd, int box_fd, struct sampler *s, struct sample *out)
 		seen++;
 		add_process(&w, proc_fd, e->d_name);
 	}
+	subtract_vforked(&w);
 	w.sum.memory_bytes += used_bytes(box_fd);
 	if (s) {
 		turn_page(s);
-		lift(&w.sum.cpu_ms, ticks_to_ms(s->grown_ticks));
+		uint64_t grown_ms = ticks_to_ms(s->grown_ticks), sum_ms = sample_cpu_ms(&w.sum);
+		w.sum.cpu_user_ms += grown_ms > sum_ms ? grown_ms - sum_ms : 0;
 	}
 	*out = w.sum;
 	return w.is_there && !w.is_blind;
@@ -195,5 +244,8 @@ void sample_raise(struct sample *peak, const struct sample *now)
 {
 	lift(&peak->memory_bytes, now->memory_bytes);
 	lift(&peak->processes, now->processes);
-	lift(&peak->cpu_ms, now->cpu_ms);
+	if (sample_cpu_ms(now) > sample_cpu_ms(peak)) {
+		peak->cpu_user_ms = now->cpu_user_ms;
+		peak->cpu_system_ms = now->cpu_system_ms;
+	}
 }

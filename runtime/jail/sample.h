@@ -13,9 +13,10 @@
 #define SAMPLE_PIDS_MAX 4096 /* looked at by one call: 4 opens and reads each */
 
 struct sample {
-	uint64_t
-	    memory_bytes; /* of all processes (sample_text_memory), and the scratch's used bytes */
-	uint64_t cpu_ms;  /* of the living processes and of those init has reaped */
+	/* Of all processes (sample_text_memory), and the scratch's used bytes. */
+	uint64_t memory_bytes;
+	/* Of the living processes and of those that were reaped. */
+	uint64_t cpu_user_ms, cpu_system_ms;
 	uint64_t processes; /* threads included, init not */
 };
 
@@ -38,6 +39,11 @@ struct sampler *sampler_create(void);
  * False: something could not be looked at, or nothing is there any more; *out is what was seen.
  */
 bool sample_take(int proc_fd, int box_fd, struct sampler *s, struct sample *out);
+
+static inline uint64_t sample_cpu_ms(const struct sample *s)
+{
+	return s->cpu_user_ms + s->cpu_system_ms;
+}
 
 /* The most that was seen of each. */
 void sample_raise(struct sample *peak, const struct sample *now);

@@ -8,6 +8,8 @@
 /* Fields of stat by their number in proc_pid_stat(5), behind the name. */
 enum {
 	FIELD_STATE = 3,
+	FIELD_PARENT,
+	FIELD_FLAGS = 9,
 	FIELD_UTIME = 14,
 	FIELD_STIME,
 	FIELD_CUTIME,
@@ -16,6 +18,8 @@ enum {
 	FIELD_START = 22,
 	FIELD_END
 };
+
+#define FLAG_NOT_EXECUTED 0x40u /* PF_FORKNOEXEC of include/linux/sched.h */
 
 static const char *take_u64(const char *at, uint64_t *out)
 {
@@ -33,13 +37,15 @@ static const char *take_u64(const char *at, uint64_t *out)
 bool sample_text_stat(const char *text, struct sample_stat *out)
 {
 	static const bool is_number[FIELD_END] = {
-		[FIELD_UTIME] = true,  [FIELD_STIME] = true,   [FIELD_CUTIME] = true,
-		[FIELD_CSTIME] = true, [FIELD_THREADS] = true, [FIELD_START] = true,
+		[FIELD_PARENT] = true,  [FIELD_FLAGS] = true,  [FIELD_UTIME] = true,
+		[FIELD_STIME] = true,   [FIELD_CUTIME] = true, [FIELD_CSTIME] = true,
+		[FIELD_THREADS] = true, [FIELD_START] = true,
 	};
 	uint64_t fields[FIELD_END] = { 0 };
 	const char *at = strrchr(text, ')');
-	if (!at)
+	if (!at || at[1] != ' ')
 		return false;
+	char state = at[2];
 
 	for (size_t i = FIELD_STATE; i < FIELD_END; i++) {
 		at = strchr(at, ' ');
@@ -50,8 +56,15 @@ bool sample_text_stat(const char *text, struct sample_stat *out)
 		if (is_number[i] && !take_u64(at, &fields[i]))
 			return false;
 	}
-	*out = (struct sample_stat){ .threads = fields[FIELD_THREADS],
-				     .start_ticks = fields[FIELD_START] };
+	*out = (struct sample_stat){
+		.state = state,
+		.parent_pid = fields[FIELD_PARENT],
+		.has_executed = (fields[FIELD_FLAGS] & FLAG_NOT_EXECUTED) == 0,
+		.own_system_ticks = fields[FIELD_STIME],
+		.children_system_ticks = fields[FIELD_CSTIME],
+		.threads = fields[FIELD_THREADS],
+		.start_ticks = fields[FIELD_START],
+	};
 	return !__builtin_add_overflow(fields[FIELD_UTIME], fields[FIELD_STIME], &out->own_ticks) &&
 	       !__builtin_add_overflow(fields[FIELD_CUTIME], fields[FIELD_CSTIME],
 				       &out->children_ticks);

@@ -12,8 +12,11 @@
 #include <stdint.h>
 
 struct sample_stat {
-	uint64_t own_ticks;      /* utime + stime */
-	uint64_t children_ticks; /* cutime + cstime: of those it has reaped */
+	char state; /* 'R', 'D', ...: of the first thread */
+	uint64_t parent_pid;
+	bool has_executed;                              /* execve(2) since it was forked */
+	uint64_t own_ticks, own_system_ticks;           /* utime + stime; stime alone */
+	uint64_t children_ticks, children_system_ticks; /* the same of those it has reaped */
 	uint64_t threads;
 	uint64_t start_ticks; /* since boot */
 };

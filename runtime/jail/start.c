@@ -247,8 +247,8 @@ uint64_t jail_program_cpu_us(const struct jail *j, uint64_t all_us)
 static void note_run_limits(struct jail *j)
 {
 	const struct run_limits *l = &j->program->limits;
-	j->limits[LIMIT_WALL] = (struct limit_state){ l->wall_ms, BY_SUPERVISOR, false };
-	j->limits[LIMIT_OUTPUT] = (struct limit_state){ l->output_bytes, BY_SUPERVISOR, false };
+	j->limits[LIMIT_WALL] = (struct limit_state){ l->wall_ms, BY_SUPERVISOR, HIT_NO };
+	j->limits[LIMIT_OUTPUT] = (struct limit_state){ l->output_bytes, BY_SUPERVISOR, HIT_NO };
 }
 
 int jail_start(struct jail *j, const struct program *program, const struct jail_io *io,

@@ -24,12 +24,10 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/sys.h"
 #include "runtime/jail/evidence.h"
-#include "runtime/jail/sample.h"
 #include "runtime/jail/state.h"
+#include "runtime/jail/usage_watch.h"
 #include "runtime/jail/verdict.h"
 
-#define TICK_MS      20   /* between two looks at what the kernel doesn't hold by itself */
-#define BLIND_MAX    50   /* samples in a row that didn't see all */
 #define KILL_WAIT_MS 5000 /* a process in an uninterruptible call ends late, not never */
 #define READER_MS    5000 /* past the time limit: so long may the output's reader take nothing */
 
@@ -51,10 +49,8 @@ struct watch {
 	struct jail *j;
 	struct outcome *out;
 	struct pollfd fds[SOURCE_COUNT]; /* fd -1: not watched */
-	uint64_t wall_at_ms, tick_at_ms; /* on clock_ms(); 0: never */
-	bool has_to_look;                /* at the jail's processes: no cgroup counts for us */
-	struct sampler *sampler;         /* for their CPU time */
-	unsigned blind;
+	uint64_t wall_at_ms;             /* on clock_ms(); 0: never */
+	struct usage_watch usage;
 	struct watched seen;
 	bool was_signalled; /* nobody wants to wait for a slow reader any more */
 	bool is_rushed;     /* nor for room */
@@ -131,6 +127,7 @@ static int on_link(struct watch *w, struct cj_error *err)
 	if (msg.step != STEP_ENDED || msg.size != sizeof(w->seen.ended))
 		return cj_fail(err, EPROTO, "hear from init: step %u", msg.step);
 	memcpy(&w->seen.ended, msg.data, sizeof(w->seen.ended));
+	w->seen.has_ended = true;
 	verdict_decide(w->j, &w->seen.ended, w->seen.ended.wait_status, w->out);
 	return 0;
 }
@@ -169,34 +166,6 @@ static void on_wall(struct watch *w)
 	w->wall_at_ms = 0;
 	w->is_late = true;
 	outcome_decide(w->out, STATUS_TIMEOUT);
-}
-
-/* What the kernel counts, or else what was seen; without a launcher's share. */
-static uint64_t cpu_ms_of(const struct jail *j, const struct sample *now)
-{
-	uint64_t cpu_us = j->cgroup.dir_fd >= 0 ? cgroup_cpu_us(&j->cgroup) : now->cpu_ms * 1000;
-	return jail_program_cpu_us(j, cpu_us) / 1000;
-}
-
-/* Who can't look for a while doesn't hold what only looking holds. */
-static int on_tick(struct watch *w, struct cj_error *err)
-{
-	struct jail *j = w->j;
-	const struct limits_spec *limits = &j->plan->limits;
-	struct sample now = { 0 };
-	if (w->has_to_look)
-		w->blind = sample_take(j->proc_fd, j->box_fd, w->sampler, &now) ? 0 : w->blind + 1;
-	now.cpu_ms = cpu_ms_of(j, &now);
-	sample_raise(&w->seen.peak, &now);
-
-	if (j->limits[LIMIT_MEMORY].by == BY_SUPERVISOR && now.memory_bytes > limits->memory_bytes)
-		outcome_decide(w->out, STATUS_OOM);
-	if (limits->cpu_ms > 0 && now.cpu_ms >= limits->cpu_ms)
-		outcome_decide(w->out, STATUS_CPU_LIMIT);
-	if (w->blind < BLIND_MAX || w->out->has_status)
-		return 0;
-	return cj_reject_as(err, EIO,
-			    "the jail's processes can't be looked at, to hold its limits");
 }
 
 static int on_syscalls(struct watch *w, struct cj_error *err)
@@ -362,8 +331,8 @@ static int handle(struct watch *w, unsigned source, struct cj_error *err)
 static int patience_of(const struct watch *w)
 {
 	uint64_t now_ms = clock_ms(), at_ms = UINT64_MAX;
-	if (w->tick_at_ms > 0)
-		at_ms = w->tick_at_ms;
+	if (w->usage.next_at_ms > 0)
+		at_ms = w->usage.next_at_ms;
 	if (w->wall_at_ms > 0 && w->wall_at_ms < at_ms)
 		at_ms = w->wall_at_ms;
 	if (w->is_late)
@@ -379,10 +348,9 @@ static int look_at_clock(struct watch *w, struct cj_error *err)
 	uint64_t now_ms = clock_ms();
 	if (w->wall_at_ms > 0 && now_ms >= w->wall_at_ms)
 		on_wall(w);
-	if (w->tick_at_ms == 0 || now_ms < w->tick_at_ms)
+	if (w->usage.next_at_ms == 0 || now_ms < w->usage.next_at_ms)
 		return 0;
-	w->tick_at_ms = now_ms + TICK_MS;
-	return on_tick(w, err);
+	return usage_watch_sample(&w->usage, w->j, w->out, err);
 }
 
 static int wait_once(struct watch *w, struct cj_error *err)
@@ -418,14 +386,7 @@ static void open_watch(struct watch *w)
 
 	if (j->program->limits.wall_ms > 0)
 		w->wall_at_ms = j->started_ms + j->program->limits.wall_ms;
-	bool is_memory_ours = j->limits[LIMIT_MEMORY].by == BY_SUPERVISOR;
-	bool has_cpu_limit = j->plan->limits.cpu_ms > 0;
-	bool is_cpu_ours = has_cpu_limit && j->cgroup.dir_fd < 0;
-	w->has_to_look = is_memory_ours || is_cpu_ours;
-	if (w->has_to_look || has_cpu_limit)
-		w->tick_at_ms = clock_ms() + TICK_MS;
-	if (is_cpu_ours)
-		w->sampler = sampler_create(); /* without it a little less is seen */
+	usage_watch_init(&w->usage, j);
 }
 
 /* --- the end -------------------------------------------------------------------------- */
@@ -499,7 +460,7 @@ static int drain(struct watch *w, struct cj_error *err)
 	writer_gone(w, RELAY_STDIN);
 	unwatch(w, SOURCE_LINK);
 	unwatch(w, SOURCE_INIT);
-	w->tick_at_ms = 0;
+	w->usage.next_at_ms = 0;
 
 	for (size_t i = RELAY_STDOUT; i < RELAY_COUNT; i++) {
 		relay_complete(&j->relays[i]);
@@ -526,11 +487,15 @@ int supervisor_watch(struct jail *j, struct outcome *out, struct cj_error *err)
 	struct watch w = { .j = j, .out = out };
 	int rc = watch_until_decided(&w, err);
 	w.seen.wall_ms = clock_ms() - j->started_ms;
+	if (!w.seen.has_ended && out->status != STATUS_OOM) /* which has just been sampled */
+		usage_watch_last(&w.usage, j);
+	w.seen.peak = w.usage.peak;
 	if (!end_everything(j, w.seen.ended.is_alone))
 		w.was_signalled = true; /* its pipes may never end: take what they hold now */
 	if (rc == 0)
 		rc = drain(&w, err);
 	if (rc == 0)
 		rc = evidence_read(j, &w.seen, out, err);
+	usage_watch_fini(&w.usage);
 	return rc;
 }

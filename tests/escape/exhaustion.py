@@ -32,7 +32,7 @@ ROWS = {
         "lifecycle: orphans are collected: hundreds of them pass through a limit of twenty", "vforks", "zombies",
     ),
     "memory by any road": (
-        "limits: a memory bomb is oom, and the result says who held it",
+        "limits: a memory bomb is oom, whatever enforces the limit, and the result says what did",
         "limits: memory counts over all processes together", "limits: memory counts shared memory, too",
         "limits: a memfd is counted by the cgroup, and refused where nobody would count it",
         "limits: memory counts files in the jail, too", *ROADS,

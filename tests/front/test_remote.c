@@ -185,7 +185,8 @@ static void the_evidence_comes_back(void **state)
 	(void)state;
 	auto_answer struct answer a = answer_of(RESULT(
 	    "\"status\":\"setup_error\",\"error\":{\"stage\":\"exec\",\"message\":\"100% m\","
-	    "\"hint\":\"h\"},\"limits\":{\"memory\":{\"value\":1048576,\"hit\":true}},"
+	    "\"hint\":\"h\"},\"limits\":{\"memory\":{\"value\":1048576,\"hit\":true},"
+	    "\"pids\":{\"value\":5,\"hit\":null},\"wall\":{\"value\":6,\"hit\":false}},"
 	    "\"denied_syscalls\":[{\"name\":\"mount\",\"count\":3}],"
 	    "\"network\":{\"denied\":[{\"class\":\"metadata\",\"protocol\":\"tcp\","
 	    "\"address\":\"169.254.169.254\",\"port\":80,\"count\":2},{\"class\":\"private\","
@@ -198,7 +199,9 @@ static void the_evidence_comes_back(void **state)
 	assert_string_equal(o->error.msg, "100% m");
 	assert_string_equal(o->error.hint, "h");
 	assert_int_equal(o->limits[LIMIT_MEMORY].value, 1048576);
-	assert_true(o->limits[LIMIT_MEMORY].hit);
+	assert_int_equal(o->limits[LIMIT_MEMORY].hit, HIT_YES);
+	assert_int_equal(o->limits[LIMIT_PIDS].hit, HIT_UNKNOWN);
+	assert_int_equal(o->limits[LIMIT_WALL].hit, HIT_NO);
 	assert_int_equal(o->ndenied, 1);
 	assert_string_equal(o->denied[0].name, "mount");
 	assert_int_equal(o->denied[0].count, 3);

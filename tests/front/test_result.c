@@ -136,11 +136,14 @@ static void a_limit_nobody_asked_for_is_held_by_nobody(void **state)
 	outcome_init(&o, "a", 4);
 	outcome_decide(&o, STATUS_EXITED);
 	o.limits[LIMIT_CPU_TIME].by = BY_SUPERVISOR;
-	o.limits[LIMIT_CPUS] = (struct limit_state){ 1500, BY_CGROUP, true };
+	o.limits[LIMIT_CPUS] = (struct limit_state){ 1500, BY_CGROUP, HIT_YES };
+	o.limits[LIMIT_NOFILE] = (struct limit_state){ 64, BY_RLIMIT, HIT_UNKNOWN };
 	assert_has(&o, &python,
 		   "\"cpu_time\":{\"value\":null,\"unit\":\"ms\",\"by\":\"none\",\"hit\":false}");
 	assert_has(&o, &python,
 		   "\"cpus\":{\"value\":1.5,\"unit\":\"cpus\",\"by\":\"cgroup\",\"hit\":true}");
+	assert_has(&o, &python,
+		   "\"nofile\":{\"value\":64,\"unit\":\"files\",\"by\":\"rlimit\",\"hit\":null}");
 }
 
 static void what_the_kernel_did_not_tell_is_null(void **state)
@@ -253,7 +256,7 @@ static void fill(struct outcome *o)
 	o->usage = (struct usage){ 1, 2, 3, 4, 5, true, true };
 	for (enum limit i = 0; i < LIMIT_COUNT; i++)
 		o->limits[i] =
-		    (struct limit_state){ 1000 * (i + 1), (unsigned)i % BY_COUNT, i % 2 };
+		    (struct limit_state){ 1000 * (i + 1), (unsigned)i % BY_COUNT, (unsigned)i % 3 };
 	for (enum layer i = 0; i < LAYER_COUNT; i++)
 		o->layers[i] = (unsigned)i % LAYER_STATE_COUNT;
 	outcome_warn(o, "something is not at its best");

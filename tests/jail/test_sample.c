@@ -67,6 +67,28 @@ static void put_process(const char *pid, unsigned own, unsigned reaped, unsigned
 	put(pid, "status", text);
 }
 
+static int open_base(void);
+
+/* One side of a vfork(2): `flags` 64 is a process that has not called execve(2). */
+static void put_vfork_side(const char *pid, char state, unsigned parent, unsigned flags,
+			   unsigned kilobytes)
+{
+	char text[256];
+	put_process(pid, 0, 0, 1, kilobytes - 1);
+	(void)snprintf(text, sizeof(text),
+		       "%s (v) %c %u 1 1 0 -1 %u 0 0 0 0 0 0 0 0 20 0 1 0 99 0 0\n", pid, state,
+		       parent, flags);
+	put(pid, "stat", text);
+}
+
+static uint64_t sampled_kilobytes(void)
+{
+	struct sample s;
+	auto_fd int proc_fd = open_base();
+	assert_true(sample_take(proc_fd, -1, NULL, &s));
+	return s.memory_bytes / 1024;
+}
+
 static int open_base(void)
 {
 	return open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -85,7 +107,7 @@ static void all_processes_but_init_are_counted(void **state)
 	auto_fd int proc_fd = open_base();
 	assert_true(sample_take(proc_fd, -1, NULL, &s));
 	assert_int_equal(s.processes, 4);
-	assert_int_equal(s.cpu_ms, 4000); /* init's own time is ours */
+	assert_int_equal(sample_cpu_ms(&s), 4000); /* init's own time is ours */
 	assert_int_equal(s.memory_bytes, 302 * 1024);
 }
 
@@ -129,6 +151,34 @@ static void a_link_in_place_of_a_file_is_not_followed(void **state)
 	assert_int_equal(s.processes, 0);
 }
 
+static void what_vfork_shares_is_counted_once(void **state)
+{
+	(void)state;
+	put_process("1", 0, 0, 1, 0);
+	put_vfork_side("2", 'D', 1, 0, 500);
+	put_vfork_side("3", 'S', 2, 64, 500);
+	assert_int_equal(sampled_kilobytes(), 500);
+	put_vfork_side("3", 'D', 2, 64, 500); /* it calls vfork(2) itself */
+	put_vfork_side("4", 'R', 3, 64, 500);
+	assert_int_equal(sampled_kilobytes(), 500);
+}
+
+static void a_process_that_only_looks_like_a_vfork_child_is_counted(void **state)
+{
+	(void)state;
+	put_process("1", 0, 0, 1, 0);
+	put_vfork_side("2", 'D', 1, 0, 100);
+	put_vfork_side("3", 'S', 2, 64, 100);
+	put_vfork_side("4", 'S', 2, 64, 700); /* of fork(2) */
+	assert_int_equal(sampled_kilobytes(), 800);
+	put_vfork_side("2", 'S', 1, 0, 100); /* a parent that does not wait */
+	assert_int_equal(sampled_kilobytes(), 900);
+	put_vfork_side("2", 'D', 1, 0, 100);
+	put_vfork_side("3", 'S', 2, 0, 100); /* it has called execve(2) */
+	put_vfork_side("4", 'S', 3, 64, 700);
+	assert_int_equal(sampled_kilobytes(), 900);
+}
+
 static void an_empty_proc_is_a_jail_that_is_gone(void **state)
 {
 	(void)state;
@@ -159,22 +209,22 @@ static void what_was_seen_of_the_disowned_stays_counted(void **state)
 	put_process("2", second, 0, 1, 0);
 	put_process("3", second, 0, 1, 0);
 	assert_true(sample_take(proc_fd, -1, past, &s));
-	assert_int_equal(s.cpu_ms, 2000);
+	assert_int_equal(sample_cpu_ms(&s), 2000);
 
 	put_process("3", 2 * second, 0, 1, 0);
 	end_process("2");
 	put_process("4", second, 0, 1, 0);
 	assert_true(sample_take(proc_fd, -1, past, &s));
-	assert_int_equal(s.cpu_ms, 4000);
+	assert_int_equal(sample_cpu_ms(&s), 4000);
 
 	end_process("3");
 	put_process("4", second, 0, 1, 0);
 	assert_true(sample_take(proc_fd, -1, past, &s));
-	assert_int_equal(s.cpu_ms, 4000);
+	assert_int_equal(sample_cpu_ms(&s), 4000);
 
 	put_process("4", second, 9 * second, 1, 0); /* it reaped: that is more than was seen */
 	assert_true(sample_take(proc_fd, -1, past, &s));
-	assert_int_equal(s.cpu_ms, 10000);
+	assert_int_equal(sample_cpu_ms(&s), 10000);
 	free(past);
 }
 
@@ -323,6 +373,8 @@ int main(void)
 		TEST(a_zombie_counts_as_a_process_without_memory),
 		TEST(a_process_that_vanishes_is_passed_over),
 		TEST(a_link_in_place_of_a_file_is_not_followed),
+		TEST(what_vfork_shares_is_counted_once),
+		TEST(a_process_that_only_looks_like_a_vfork_child_is_counted),
 		TEST(an_empty_proc_is_a_jail_that_is_gone),
 		TEST(what_was_seen_of_the_disowned_stays_counted),
 		TEST(what_can_not_be_looked_at_is_told),

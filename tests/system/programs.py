@@ -77,7 +77,7 @@ public class Hello {
 def _():
     need("default-jdk-headless", "javac", "-version")
     with Folder() as f:
-        options = ("-m", "2G", "-t", "120s", "-f", f.file("Hello.java", HELLO))
+        options = ("-t", "120s", "-f", f.file("Hello.java", HELLO))
         sh("javac Hello.java && java Hello jail", *options, limit=140).exits(0).says("hello jail 32\n")
 
 
@@ -94,3 +94,34 @@ def _():
         raise Skip("media-types is not installed")
     code = "import mimetypes; print(mimetypes.guess_type('x.odt')[0])"
     python(code).exits(0).says("application/vnd.oasis.opendocument.text\n")
+
+
+HEAP = """
+#include <stdlib.h>
+int main(int argc, char **argv)
+{
+	char *words = malloc(8);
+	words[argc > 1 ? 8 : 7] = 1;
+	int sum = words[7];
+	free(words);
+	return sum & 2;
+}
+"""
+
+
+@test("a C program with AddressSanitizer runs, and its heap overflow is reported")
+def _():
+    compiler = shutil.which("gcc", path="/usr/bin:/bin")
+    if not compiler:
+        raise Skip("no gcc (package gcc)")
+    with Folder() as f:
+        source, program = f.file("heap.c", HEAP), f / "heap"
+        built = subprocess.run([compiler, "-g", "-fsanitize=address", "-o", program, source],
+                               capture_output=True, text=True, check=False)  # fmt: skip
+        if built.returncode != 0:
+            raise Skip(f"gcc can't build with AddressSanitizer: {built.stderr[-200:]}")
+        os.chmod(program, 0o755)
+        words = ("-q", "-p", "base", "-f", program, "--", "/box/heap")
+        clean = run(*words).exits(0)
+        equal((clean.out, clean.err), ("", ""), "stdout and stderr")
+        contains(run(*words, "overflow").exits(1).err, "heap-buffer-overflow", "stderr")

@@ -64,7 +64,7 @@ static void note_status(const struct outcome *o)
 			 time_word(l[LIMIT_CPU_TIME].value, word));
 		break;
 	case STATUS_OOM:
-		if (l[LIMIT_MEMORY].hit)
+		if (l[LIMIT_MEMORY].hit == HIT_YES)
 			log_note("out of memory: the limit of %s was reached (--memory)",
 				 size_word(l[LIMIT_MEMORY].value, word));
 		else
@@ -89,10 +89,10 @@ static void note_limits(const struct outcome *o)
 {
 	char word[WORD_MAX];
 
-	if (o->limits[LIMIT_PIDS].hit)
+	if (o->limits[LIMIT_PIDS].hit == HIT_YES)
 		log_note("the limit of %llu processes was reached (--pids-limit)",
 			 (unsigned long long)o->limits[LIMIT_PIDS].value);
-	if (o->limits[LIMIT_DISK].hit)
+	if (o->limits[LIMIT_DISK].hit == HIT_YES)
 		log_note("the writable space of %s was full (--disk)",
 			 size_word(o->limits[LIMIT_DISK].value, word));
 }

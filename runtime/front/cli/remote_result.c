@@ -101,7 +101,7 @@ static void read_limits(const struct json_node *result, struct outcome *o)
 		const struct json_node *limit = member(limits, limit_names[i], JSON_OBJECT);
 		const struct json_node *hit = member(limit, "hit", JSON_BOOL);
 		o->limits[i].value = number_of(limit, "value");
-		o->limits[i].hit = hit && hit->boolean;
+		o->limits[i].hit = !hit ? HIT_UNKNOWN : hit->boolean ? HIT_YES : HIT_NO;
 	}
 }
 

@@ -3,6 +3,8 @@
  * load - use up one thing until the limit answers.  Acts; says what it got.
  *
  *	load memory MIB        touch that much in one process; "held MIB" when it got it
+ *	load reserve MIB       map that much, private and writable, and touch none of it
+ *	load vfork MIB MS      touch that much, then a vfork(2) child sleeps MS before it ends
  *	load family MIB N      the same, spread over N processes that live at once
  *	load shm MIB           the same in shared memory
  *	load memfd MIB         the same in a memfd
@@ -51,6 +53,35 @@ static int touch(long mib)
 static int load_memory(char **args)
 {
 	return touch(atol(args[0]));
+}
+
+static int load_reserve(char **args)
+{
+	long mib = atol(args[0]);
+	void *all = mmap(NULL, (size_t)mib * MIB, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (all == MAP_FAILED) {
+		printf("refused: %s\n", why(errno));
+		return 1;
+	}
+	printf("reserved %ld MiB\n", mib);
+	return 0;
+}
+
+/* So long that samples are taken meanwhile, whatever their period. */
+static int load_vfork(char **args)
+{
+	const long ms = atol(args[1]);
+	const struct timespec pause = { ms / 1000, ms % 1000 * 1000000 };
+	int status = 1;
+	if (touch(atol(args[0])) != 0)
+		return 1;
+	pid_t pid = vfork();
+	if (pid == 0) {
+		(void)nanosleep(&pause, NULL);
+		_exit(0);
+	}
+	return waitpid(pid, &status, 0) == pid ? status : 1;
 }
 
 static int load_family(char **args)
@@ -222,6 +253,8 @@ static const struct {
 	int (*run)(char **args);
 } loads[] = {
 	{ "memory", 1, load_memory },
+	{ "reserve", 1, load_reserve },
+	{ "vfork", 2, load_vfork },
 	{ "family", 2, load_family },
 	{ "shm", 1, load_shm },
 	{ "memfd", 1, load_memfd },

@@ -66,6 +66,7 @@ struct program {
 	const char *args_json; /* JSON text, or "@FILE"; lands as /box/args.json */
 	const struct copy_spec *files;
 	size_t nfiles;
+	const char *script;     /* a launcher's; it reads it from descriptor 3; or NULL */
 	bool interactive;       /* payload's stdin is the caller's, else /dev/null */
 	bool collect_artifacts; /* copy /box/out out at the end */
 };
@@ -96,6 +97,7 @@ int plan_make(struct config *c, const struct invocation *inv, struct plan *out_p
 /*
  * plan_launcher - the profile's own interpreter with a launcher of ours, for jail_warm().
  * Where it has none, or its command is for something else, *out has no words (argv.count 0).
+ * Its script is not among its arguments, where every list of processes would show it.
  */
 int plan_launcher(struct config *c, const struct plan *plan, struct program *out,
 		  struct cj_error *err);

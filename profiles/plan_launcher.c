@@ -3,8 +3,9 @@
  * The launcher of a profile: its own interpreter with a script of ours, which gets ready and waits
  * for the program.  Reads that script.
  *
- * Its command is the profile's, with the script's text in the place of {file}: the same options
- * are in force, and nothing of ours lies in the jail.
+ * Its command is the profile's, with a line in the place of {file} that reads the script from
+ * descriptor 3: the same options are in force, nothing of ours lies in the jail, and no list of
+ * processes shows the script.
  */
 #include <string.h>
 
@@ -16,10 +17,15 @@
 static const struct {
 	const char *interpreter; /* how the name of the command's first word begins */
 	const char *option;      /* runs a text */
+	const char *line;        /* that text; START_SCRIPT_MAX bytes at most */
 	const char *file;        /* below the shipped profiles */
 } launchers[LAUNCHER_COUNT] = {
-	[LAUNCHER_PYTHON] = { "python", "-c", "launchers/python.py" },
-	[LAUNCHER_NODE] = { "node", "-e", "launchers/node.js" },
+	[LAUNCHER_PYTHON] = { "python", "-c", "exec(__import__('os').read(3, 65536))",
+			      "launchers/python.py" },
+	[LAUNCHER_NODE] = { "node", "-e",
+			    "{ const b = Buffer.alloc(65536); require('vm').runInThisContext("
+			    "b.toString('utf8', 0, require('fs').readSync(3, b))) }",
+			    "launchers/node.js" },
 };
 
 /*
@@ -71,7 +77,6 @@ int plan_launcher(struct config *c, const struct plan *plan, struct program *out
 {
 	struct planner p = { .c = c, .inv = &(struct invocation){ 0 } };
 	struct strings *argv = &p.program.argv;
-	const char *script = NULL;
 	size_t before = c->launcher == LAUNCHER_NONE || plan->tty ? 0 : words_before_file(c);
 	p.program.workdir = c->workdir;
 	if (before == 0) {
@@ -79,9 +84,9 @@ int plan_launcher(struct config *c, const struct plan *plan, struct program *out
 		return 0;
 	}
 
-	if (read_script(c, &script, err) < 0)
+	if (read_script(c, &p.program.script, err) < 0)
 		return -err->code;
-	const char *text[] = { launchers[c->launcher].option, script };
+	const char *text[] = { launchers[c->launcher].option, launchers[c->launcher].line };
 	const struct strings own = { .items = text, .count = 2 };
 	if (add_words(argv, &c->arena, &c->command, before, err) < 0 ||
 	    add_words(argv, &c->arena, &own, own.count, err) < 0 ||

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A Node.js that waits in a sealed jail for its one program: node ... -e THIS [MODULE...]
-// On descriptor 3 it says with a byte that it is ready, then reads to the end of file: "1" if the
+// A Node.js that waits in a sealed jail for its one program: node ... -e LINE [MODULE...]
+// LINE reads this text from descriptor 3 and runs it: plan_launcher.c.
+// On descriptor 3 it then says with a byte that it is ready, then reads to the end of file: "1" if the
 // program has an input, the file to run, its arguments, each with a NUL behind it.  The program
 // then runs as if `node ... FILE ARG...` had just started, below one frame of Node's own timers.
 {

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-# A Python that waits in a sealed jail for its one program: python3 ... -c THIS [MODULE...]
-# On descriptor 3 it says with a byte that it is ready, then reads to the end of file: "1" if the
+# A Python that waits in a sealed jail for its one program: python3 ... -c LINE [MODULE...]
+# LINE reads this text from descriptor 3 and executes it: plan_launcher.c.
+# On descriptor 3 it then says with a byte that it is ready, then reads to the end of file: "1" if the
 # program has an input, the file to run, its arguments, each with a NUL behind it.  The program
-# then runs as if `python3 ... FILE ARG...` had just started, with one frame of ours below its own.
+# then runs as if `python3 ... FILE ARG...` had just started, with two frames of ours below its own.
 main_dict = dict(globals())  # what this version of Python has in __main__
 
 import sys
@@ -102,7 +103,7 @@ def hides_preloaded(directory):
 
 
 def forget_lines():
-    """Python 3.13 keeps the lines of `-c THIS` and shows them for any code that is called "<string>"."""
+    """Python 3.13 keeps the lines of `-c LINE` and shows them for any code that is called "<string>"."""
     kept = getattr(sys.modules.get("linecache"), "_interactive_cache", None)
     if kept:
         kept.clear()

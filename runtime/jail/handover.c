@@ -142,6 +142,7 @@ static size_t put_words(char *out, const char *const *words, size_t count)
 static size_t put_program(char *out, const struct program *p)
 {
 	size_t used = put_words(out, &p->workdir, 1);
+	used += put_words(out ? out + used : NULL, &p->script, p->script ? 1 : 0);
 	used += put_words(out ? out + used : NULL, p->argv.items, p->argv.count);
 	used += put_words(out ? out + used : NULL, p->env.items, p->env.count);
 	return used;
@@ -163,6 +164,7 @@ int handover_start(struct jail *j, enum step step, const struct program *p, cons
 		.argc = (uint32_t)p->argv.count,
 		.envc = (uint32_t)p->env.count,
 		.wants_tty = j->plan->tty,
+		.has_script = p->script != NULL,
 	};
 	const size_t size = put_program(NULL, p);
 	auto_free char *words = malloc(size);

@@ -34,7 +34,7 @@ static int write_input(const struct step_msg *msg, struct cj_error *err)
 }
 
 struct words {
-	const char *workdir;
+	const char *workdir, *script; /* NULL: it has none */
 	char **argv, **env;
 };
 
@@ -54,7 +54,7 @@ static char *split_words(char *text, const char *end, char **words, size_t count
 static int read_words(int words_fd, const struct start *start, struct arena *a, struct words *out,
 		      struct cj_error *err)
 {
-	char *text, *workdir[2] = { NULL };
+	char *text, *workdir[2] = { NULL }, *script[2] = { NULL };
 	size_t size;
 	if (fd_read_all(words_fd, START_WORDS_MAX, a, &text, &size, "the program's words", err) < 0)
 		return -err->code;
@@ -65,11 +65,13 @@ static int read_words(int words_fd, const struct start *start, struct arena *a, 
 
 	const char *end = text + size;
 	char *rest = split_words(text, end, workdir, 1);
+	rest = rest ? split_words(rest, end, script, start->has_script ? 1 : 0) : NULL;
 	rest = rest ? split_words(rest, end, out->argv, start->argc) : NULL;
 	rest = rest ? split_words(rest, end, out->env, start->envc) : NULL;
 	if (rest != end || start->argc == 0)
 		return cj_fail(err, EPROTO, "read the program's words");
 	out->workdir = workdir[0];
+	out->script = script[0];
 	return 0;
 }
 
@@ -114,18 +116,37 @@ static int report_started(struct jail *j, pid_t pid, int exec_errno, int master_
 	return step_tell(&j->link, STEP_STARTED, NULL, 0, &master_fd, master_fd >= 0, err);
 }
 
+/* A launcher's socket pair; both -1: it is the payload. */
+struct launcher_ends {
+	int our_fd, its_fd;
+};
+
+/* All of it lies in the socket before the launcher is there to read it. */
+static int put_script(const struct launcher_ends *ends, const char *script, struct cj_error *err)
+{
+	size_t size = strlen(script);
+
+	if (ends->our_fd < 0 || size > START_SCRIPT_MAX)
+		return cj_fail(err, EPROTO, "take the interpreter's script");
+	if (send(ends->our_fd, script, size, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)size)
+		return cj_fail(err, EMSGSIZE, "hand the interpreter its script");
+	return 0;
+}
+
 /* The payload or a launcher.  Its pid; 0 with *out_exec_errno when it could not be executed. */
-static pid_t start_payload(struct step_msg *msg, int launcher_fd, int *out_exec_errno,
-			   int *out_master_fd, struct cj_error *err)
+static pid_t start_payload(struct step_msg *msg, const struct launcher_ends *ends,
+			   int *out_exec_errno, int *out_master_fd, struct cj_error *err)
 {
 	auto_arena struct arena arena = { 0 };
 	struct start start;
 	struct words words = { 0 };
-	struct payload payload = { .stdio = { -1, -1, -1 }, .launcher_fd = launcher_fd };
+	struct payload payload = { .stdio = { -1, -1, -1 }, .launcher_fd = ends->its_fd };
 	if (msg->size != sizeof(start) || msg->nfds < 1)
 		return cj_fail(err, EPROTO, "read the program");
 	memcpy(&start, msg->data, sizeof(start));
 	if (read_words(msg->fds[0], &start, &arena, &words, err) < 0)
+		return -err->code;
+	if (words.script && put_script(ends, words.script, err) < 0)
 		return -err->code;
 	if (prepare_stdio(&start, msg, &payload, out_master_fd, err) < 0)
 		return -err->code;
@@ -146,7 +167,8 @@ static pid_t start_program(struct jail *j, struct step_msg *msg, struct cj_error
 {
 	auto_fd int master_fd = -1;
 	int exec_errno = 0;
-	pid_t pid = start_payload(msg, -1, &exec_errno, &master_fd, err);
+	const struct launcher_ends none = { -1, -1 };
+	pid_t pid = start_payload(msg, &none, &exec_errno, &master_fd, err);
 	if (pid < 0 || report_started(j, pid, exec_errno, master_fd, err) < 0)
 		return -err->code;
 	return pid;
@@ -206,7 +228,8 @@ static int start_launcher(struct jail *j, struct step_msg *msg, struct launcher 
 
 	l->fd = ends[0];
 	auto_fd int far_fd = ends[1];
-	l->pid = start_payload(msg, far_fd, &exec_errno, &master_fd, err);
+	const struct launcher_ends both = { l->fd, far_fd };
+	l->pid = start_payload(msg, &both, &exec_errno, &master_fd, err);
 	cj_close(&far_fd); /* or we would not see it end */
 	if (l->pid < 0)
 		return l->pid;

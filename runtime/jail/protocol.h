@@ -47,14 +47,15 @@ struct sealed {
 };
 
 /*
- * With STEP_START: descriptor 0 is a sealed memfd of NUL-ended words: the directory to start in,
- * argc arguments, envc variables.  Then stdin, stdout and stderr, unless the program gets a
- * terminal.
+ * With STEP_START: descriptor 0 is a sealed memfd of NUL-ended words: the directory to start in, a
+ * launcher's script if it has one, argc arguments, envc variables.  Then stdin, stdout and stderr,
+ * unless the program gets a terminal.
  */
 struct start {
-	uint32_t argc, envc, wants_tty;
+	uint32_t argc, envc, wants_tty, has_script;
 };
-#define START_WORDS_MAX (2u << 20) /* what execve(2) takes with an 8 MiB stack */
+#define START_WORDS_MAX  (2u << 20)  /* what execve(2) takes with an 8 MiB stack */
+#define START_SCRIPT_MAX (64u << 10) /* what a launcher reads at once, and its socket holds */
 
 /*
  * With STEP_GO there is such a memfd, too: "1" where the program has an input, else "0"; the code's

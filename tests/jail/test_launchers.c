@@ -323,6 +323,8 @@ static void a_launcher_keeps_the_profiles_options_and_environment(void **state)
 	assert_string_equal(launcher.argv.items[0], "/usr/bin/python3.11");
 	assert_string_equal(launcher.argv.items[1], "-B");
 	assert_string_equal(launcher.argv.items[2], "-c");
+	assert_true(strlen(launcher.argv.items[3]) < 100);
+	assert_non_null(strstr(launcher.script, "SPDX-License-Identifier"));
 	assert_string_equal(launcher.argv.items[4], c.preload.items[0]);
 	assert_int_equal(launcher.argv.count, 4 + c.preload.count);
 	assert_int_equal(launcher.env.count, c.env.count);

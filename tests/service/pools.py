@@ -4,6 +4,7 @@
 import contextlib
 import json
 import os
+import shutil
 import time
 
 from harness import *  # noqa: F403
@@ -112,6 +113,20 @@ def _():
         wait_full(s)
         failed = s.post({"profile": "python", "code": "def f(:\n"}).result
         equal((failed["exit_code"], "SyntaxError" in failed["stderr"]["text"]), (1, True), "a program that is none")
+
+
+@test("a list of processes shows a prepared interpreter by a short command, without the launcher's script")
+def _():
+    profiles = ["python"] + ["node"] * bool(shutil.which("node"))
+    with Service(config={"pool": {profile: {"interpreters": 1} for profile in profiles}}) as s:
+        wait_full(s)
+        found = set()
+        for pid in s.workers():
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                command = file.read().split(b"\0")
+            true(max(map(len, command)) < 200, f"process {pid} is shown as {command}")
+            found |= {profile for profile in profiles if profile.encode() in command[0]}
+        equal(found, set(profiles), "interpreters that were seen")
 
 
 @test("no jail serves twice: what one run leaves, the next does not find")

@@ -121,6 +121,71 @@ static bool try_setns_own(void)
 	return fd >= 0 && worked(setns(fd, 0));
 }
 
+/* linux/nsfs.h and linux/pidfd.h, which older headers have in part. */
+#define NS_OWNER       _IO(0xb7, 1)
+#define NS_PARENT      _IO(0xb7, 2)
+#define NS_MNT_NEXT    _IOR(0xb7, 11, uint64_t[2])
+#define PIDFD_NS_FIRST 1 /* of the requests that give a namespace's descriptor */
+#define PIDFD_NS_LAST  10
+
+static bool can_ask_namespaces(pid_t pid, unsigned long request)
+{
+	static const char *const names[] = { "user", "mnt", "net",    "pid",
+					     "uts",  "ipc", "cgroup", "time" };
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		char path[64];
+		uint64_t room[2] = { sizeof(room), 0 };
+		(void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", pid, names[i]);
+		int fd = open(path, O_RDONLY | O_CLOEXEC);
+		if (fd >= 0 && worked(ioctl(fd, request, room)))
+			return true;
+	}
+	return false;
+}
+static bool try_ns_owner(void)
+{
+	return can_ask_namespaces(getpid(), NS_OWNER);
+}
+/* The parent of a namespace that a child has made is one that we may name. */
+static bool try_ns_parent(void)
+{
+	int ready[2];
+	char byte;
+	if (can_ask_namespaces(getpid(), NS_PARENT))
+		return true;
+	if (pipe(ready) < 0)
+		return false;
+	pid_t pid = fork();
+	if (pid == 0) {
+		(void)!unshare(CLONE_NEWUSER);
+		(void)!write(ready[1], "", 1);
+		(void)pause();
+		_exit(0);
+	}
+	bool done = pid > 0 && read(ready[0], &byte, 1) == 1 && can_ask_namespaces(pid, NS_PARENT);
+	int why = errno;
+	(void)kill(pid, SIGKILL);
+	errno = why;
+	return done;
+}
+static bool try_ns_next(void)
+{
+	return can_ask_namespaces(getpid(), NS_MNT_NEXT);
+}
+static bool try_pidfd_ns(void)
+{
+	int pidfd = (int)syscall(SYS_pidfd_open, 1, 0);
+	for (int request = PIDFD_NS_FIRST; request <= PIDFD_NS_LAST; request++)
+		if (pidfd >= 0 && worked(ioctl(pidfd, _IO(0xff, request), 0)))
+			return true;
+	return false;
+}
+static bool try_setns_pidfd(void)
+{
+	int pidfd = (int)syscall(SYS_pidfd_open, 1, 0);
+	return pidfd >= 0 && worked(setns(pidfd, CLONE_NEWNET));
+}
+
 static bool cover_proc_sys(void)
 {
 	return make_room("/proc/sys", NULL);
@@ -201,39 +266,25 @@ static bool try_clone_mount(void)
 }
 
 static const struct attempt attempts[] = {
-	ROW(mount),
-	ROW(mount_proc),
-	ROW(bind),
-	ROW(remount),
-	ROW(umount),
-	ROW_AFTER(umount_proc, cover_proc_sys),
-	ROW(pivot_root),
-	ROW(chroot),
-	ROW(open_tree),
-	ROW(move_mount),
-	ROW(fsopen),
-	ROW(fspick),
-	ROW(mount_setattr),
-	ROW(open_by_handle),
-	ROW(unshare_user),
-	ROW(unshare_mount),
-	ROW(unshare_net),
-	ROW(unshare_high_bits),
-	ROW(clone_user),
-	ROW(clone3),
-	ROW(setns),
-	ROW(setns_own),
-	ROW(open_tree_attr),
-	ROW(fsconfig),
-	ROW(fsmount),
-	ROW(listmount),
-	ROW(statmount),
-	ROW(mount_cgroup),
-	ROW_OWN(mount_cgroup1),
-	ROW(mount_sysfs),
-	ROW(mount_mqueue),
-	ROW(mount_overlay),
-	ROW(freeze),
+	ROW(mount),         ROW(mount_proc),
+	ROW(bind),          ROW(remount),
+	ROW(umount),        ROW_AFTER(umount_proc, cover_proc_sys),
+	ROW(pivot_root),    ROW(chroot),
+	ROW(open_tree),     ROW(move_mount),
+	ROW(fsopen),        ROW(fspick),
+	ROW(mount_setattr), ROW(open_by_handle),
+	ROW(unshare_user),  ROW(unshare_mount),
+	ROW(unshare_net),   ROW(unshare_high_bits),
+	ROW(clone_user),    ROW(clone3),
+	ROW(setns),         ROW(setns_own),
+	ROW(ns_owner),      ROW(ns_parent),
+	ROW(ns_next),       ROW(pidfd_ns),
+	ROW(setns_pidfd),   ROW(open_tree_attr),
+	ROW(fsconfig),      ROW(fsmount),
+	ROW(listmount),     ROW(statmount),
+	ROW(mount_cgroup),  ROW_OWN(mount_cgroup1),
+	ROW(mount_sysfs),   ROW(mount_mqueue),
+	ROW(mount_overlay), ROW(freeze),
 	ROW(clone_mount),
 };
 

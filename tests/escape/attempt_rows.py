@@ -66,7 +66,8 @@ KERNEL = {
     ),
     "user namespaces inside": (
         "unshare_user", "unshare_mount", "unshare_net", "unshare_high_bits", "clone_user", "clone_mount", "clone3", "setns",
-        "setns_own", "attempts: the jail allows no user namespaces of its own",
+        "setns_own", "ns_owner", "ns_parent", "ns_next", "pidfd_ns", "setns_pidfd",
+        "attempts: the jail allows no user namespaces of its own",
     ),
     "mount API": (
         "mount", "bind", "remount", "umount", "pivot_root", "chroot", "open_tree", "open_tree_attr", "move_mount", "fsopen",

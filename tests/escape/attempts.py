@@ -42,6 +42,11 @@ ATTEMPTS = {
         "clone3": "clone3 is refused",
         "setns": "init's namespaces can't be joined",
         "setns_own": "setns is refused",
+        "ns_owner": "no namespace file gives a descriptor of the user namespace that owns it (NS_GET_USERNS)",
+        "ns_parent": "no namespace file gives a descriptor of its parent (NS_GET_PARENT)",
+        "ns_next": "no mount namespace file gives a descriptor of the next one of the host (NS_MNT_GET_NEXT)",
+        "pidfd_ns": "a pidfd of init gives no descriptor of its namespaces (PIDFD_GET_NET_NAMESPACE and the like)",
+        "setns_pidfd": "init's network namespace can't be joined by a pidfd",
         "clone_mount": "there is no mount namespace inside, by clone",
         "open_tree_attr": "open_tree_attr is refused",
         "fsconfig": "fsconfig is refused",
@@ -248,6 +253,7 @@ WITHOUT_FILTER = {
     "attempt_mounts": (
         "mount", "bind", "remount", "umount_proc", "pivot_root", "move_mount", "mount_setattr", "open_by_handle",
         "unshare_user", "unshare_mount", "unshare_net", "clone_user", "clone_mount", "setns", "open_tree_attr", "fsmount",
+        "ns_owner", "ns_parent", "ns_next", "pidfd_ns", "setns_pidfd",
         "mount_cgroup", "mount_cgroup1", "mount_sysfs", "mount_mqueue", "mount_overlay", "freeze",
     ),
     "attempt_processes": (
@@ -296,6 +302,9 @@ ONLY_ROOT = (
     "pagemap", "kpagecount", "trusted_xattr",
 )  # fmt: skip
 OUTSIDE = {
+    "ns_next": ("only processes of the first pid namespace may", "EPERM EINVAL ENOTTY"),
+    "ns_parent": (BUILD, "ENOTTY"),
+    "pidfd_ns": (BUILD, "ENOTTY"),
     "unshare_high_bits": (NOBODY, "EINVAL"),
     "new_privs": (NOBODY, "EINVAL"),
     "uid_map": (NOBODY, "EPERM"),

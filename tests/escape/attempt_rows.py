@@ -100,7 +100,8 @@ KERNEL = {
     "AF_VSOCK": ("vsock", "dev_vsock"),
     "AF_ALG, RXRPC, KEY, XFRM, PACKET, XDP, TIPC, SCTP, DCCP, ...": (
         "alg", "rxrpc", "key", "packet", "xdp", "tipc", "sctp", "dccp", "can", "bluetooth", "rds", "smc", "pppox", "qrtr",
-        "mptcp", "udplite", "raw", "raw6", "ping", "any_family", "family_high_bits", "vmsplice", "tee",
+        "mptcp", "udplite", "raw", "raw6", "ping", "any_family", "family_high_bits", "any_inet", "bridge", "vlan",
+        "vmsplice", "tee",
         "results: a denied socket family is named with the family",
     ),
     "AF_NETLINK": (

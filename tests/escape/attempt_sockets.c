@@ -3,6 +3,8 @@
  * see attempt.h. */
 #include "attempt.h"
 
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 static bool can_socket(int family, int type, int protocol)
@@ -152,6 +154,51 @@ static bool try_any_netlink(void)
 	}
 	return false;
 }
+
+/* It got as far as the kernel, which looks for the module of each pair that it does not know. */
+static bool can_ask_inet(int family, int type, int protocol)
+{
+	return can_socket(family, type, protocol) || errno == EPROTONOSUPPORT ||
+	       errno == ESOCKTNOSUPPORT || errno == EACCES;
+}
+static bool is_meant_inet(int family, int type, int protocol)
+{
+	int echo = family == AF_INET ? 1 : 58;
+	return (type == SOCK_STREAM && (protocol == 0 || protocol == 6)) ||
+	       (type == SOCK_DGRAM && (protocol == 0 || protocol == 17 || protocol == echo));
+}
+static bool try_any_inet(void)
+{
+	static const int families[] = { AF_INET, AF_INET6 };
+	if (here != INSIDE)
+		return can_ask_inet(AF_INET, SOCK_STREAM, 17); /* no module has this one */
+	for (size_t i = 0; i < 2; i++) {
+		for (int type = 1; type <= 10; type++) {
+			for (int protocol = 0; protocol <= 263; protocol++) {
+				if (!is_meant_inet(families[i], type, protocol) &&
+				    can_ask_inet(families[i], type, protocol))
+					return true;
+			}
+		}
+	}
+	return false;
+}
+
+/* Without an argument: past the search for the module, or it was searched for in vain. */
+static bool can_load(unsigned long first, unsigned long last)
+{
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	return got_past(ioctl(fd, first, NULL), EFAULT) || errno == ENOPKG ||
+	       got_past(ioctl(fd, last, NULL), EFAULT) || errno == ENOPKG;
+}
+static bool try_bridge(void)
+{
+	return can_load(SIOCGIFBR, SIOCSIFBR) || can_load(SIOCBRADDBR, SIOCBRDELBR);
+}
+static bool try_vlan(void)
+{
+	return can_load(SIOCGIFVLAN, SIOCSIFVLAN);
+}
 static const struct attempt attempts[] = {
 	ROW(alg),
 	ROW(vsock),
@@ -184,6 +231,9 @@ static const struct attempt attempts[] = {
 	ROW(qrtr),
 	ROW(any_family),
 	ROW(any_netlink),
+	ROW(any_inet),
+	ROW(bridge),
+	ROW(vlan),
 };
 
 ATTEMPTS_MAIN(attempts)

@@ -176,6 +176,9 @@ ATTEMPTS = {
         "qrtr": "no AF_QIPCRTR socket",
         "any_family": "of 256 socket families, only local, IPv4, IPv6 and netlink ones can be had",
         "any_netlink": "of 256 netlink protocols, only routes can be asked about",
+        "any_inet": "of all types and protocols of IPv4 and IPv6, only TCP, UDP and echo reach the kernel",
+        "bridge": "no ioctl makes the kernel load the module bridge",
+        "vlan": "no ioctl makes the kernel load the module 8021q",
     },
     "attempt_files": {
         "core_pattern": "/proc/sys/kernel/core_pattern can't be written",
@@ -317,7 +320,7 @@ OUTSIDE = {
     "modules": (EMPTY, "ENODATA"),
     "keys": (EMPTY, "ENODATA"),
 }
-# A family or protocol that a module may hold: its alias in modules.alias.
+# A family or protocol that a module may hold: its alias in modules.alias, or the module's own name.
 MODULES = {
     "alg": "net-pf-38", "vsock": "net-pf-40", "packet": "net-pf-17", "key": "net-pf-15", "rxrpc": "net-pf-33",
     "xdp": "net-pf-44", "tipc": "net-pf-30", "can": "net-pf-29", "bluetooth": "net-pf-31", "rds": "net-pf-21",
@@ -325,7 +328,7 @@ MODULES = {
     "xfrm": "net-pf-16-proto-6", "audit": "net-pf-16-proto-9", "sock_diag": "net-pf-16-proto-4",
     "generic": "net-pf-16-proto-16", "connector": "net-pf-16-proto-11", "sctp": "net-pf-2-proto-132",
     "dccp": "net-pf-2-proto-33-type-6", "udplite": "net-pf-2-proto-136", "mptcp": "net-pf-2-proto-262",
-    "mount_overlay": "fs-overlay", "binfmt": "fs-binfmt_misc", "mount_mqueue": "fs-mqueue",
+    "bridge": "bridge", "vlan": "8021q", "mount_overlay": "fs-overlay", "binfmt": "fs-binfmt_misc", "mount_mqueue": "fs-mqueue",
 }  # fmt: skip
 
 outside_cache = {}
@@ -348,6 +351,8 @@ def would_load(attempt):
     aliases = text_of(f"/lib/modules/{os.uname().release}/modules.alias").splitlines()
     wanted = MODULES.get(attempt)
     holders = [line.split()[2] for line in aliases if wanted and line.split()[1:2] == [wanted]]
+    if wanted and f"/{wanted}.ko" in text_of(f"/lib/modules/{os.uname().release}/modules.dep"):
+        holders.append(wanted)
     return EXPECTED != "cgroup" and any(not is_loaded(holder) for holder in holders)
 
 

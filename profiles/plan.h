@@ -63,6 +63,7 @@ struct program {
 	const char *code_text; /* CODE_STRING: its bytes, whatever they are */
 	size_t code_size;
 	const char *code_path; /* where it lands: "/box/main.py" */
+	bool own_interpreter;  /* a "#!" line of the code replaces what argv has before it */
 	const char *args_json; /* JSON text, or "@FILE"; lands as /box/args.json */
 	const struct copy_spec *files;
 	size_t nfiles;

@@ -150,6 +150,7 @@ static void put_program(struct json_writer *w, const struct program *program)
 	json_open_object(w);
 	json_member_text(w, "id", program->id);
 	put_strings(w, "argv", &program->argv);
+	json_member_bool(w, "own_interpreter", program->own_interpreter);
 	put_strings(w, "env", &program->env);
 	json_member_text(w, "workdir", program->workdir);
 	put_code(w, program);

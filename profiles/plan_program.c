@@ -11,7 +11,8 @@
 #define WORD_BYTES_MAX  (128u << 10) /* MAX_ARG_STRLEN: execve(2), NOTES */
 #define WORDS_BYTES_MAX (1u << 20)   /* argv or env together; the kernel's own limit is higher */
 
-#define DEFAULT_STEM "main"
+#define DEFAULT_STEM      "main"
+#define PLACE_INTERPRETER "{interpreter}"
 
 static int no_memory(struct cj_error *err)
 {
@@ -123,6 +124,8 @@ static int reject_no_command(const struct planner *p, struct cj_error *err)
 
 static int expand_word(struct planner *p, const char *word, struct cj_error *err)
 {
+	if (strcmp(word, PLACE_INTERPRETER) == 0)
+		return 0; /* of the file itself: known when its bytes are */
 	if (strcmp(word, "{args}") == 0)
 		return add_arguments(p, err);
 	if (strcmp(word, "{file}") == 0) {
@@ -133,11 +136,29 @@ static int expand_word(struct planner *p, const char *word, struct cj_error *err
 	return strings_add(&p->program.argv, &p->c->arena, word) < 0 ? no_memory(err) : 0;
 }
 
+/* The place {interpreter} stands before the words that run a file without a "#!" line. */
+static int check_interpreter(struct planner *p, const struct strings *words, struct cj_error *err)
+{
+	if (strcmp(words->items[0], PLACE_INTERPRETER) != 0)
+		return 0;
+	p->program.own_interpreter = p->program.code_source != CODE_NONE;
+	if (words->count > 1 && strcmp(words->items[1], "{file}") != 0)
+		return 0;
+	int rc = cj_reject(
+	    err, "the command of profile '%s' has nothing between " PLACE_INTERPRETER " and {file}",
+	    p->c->profile_name);
+	cj_hint(err, "name what runs a file without a '#!' line: [\"" PLACE_INTERPRETER
+		     "\", \"sh\", \"{file}\", \"{args}\"]");
+	return rc;
+}
+
 static int expand_template(struct planner *p, const struct strings *words, struct cj_error *err)
 {
 	bool has_arguments = p->inv->args && p->inv->args[0];
 	if (words->count == 0)
 		return reject_no_command(p, err);
+	if (check_interpreter(p, words, err) < 0)
+		return -err->code;
 	if (p->program.code_source != CODE_NONE && !list_has(words, "{file}"))
 		return cj_reject(err, "the command of profile '%s' has no place for {file}",
 				 p->c->profile_name);

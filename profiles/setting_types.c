@@ -295,7 +295,7 @@ int add_text(struct config *c, const struct setting *s, const char *text, struct
 
 int add_word(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
 {
-	static const char *const places[] = { "{file}", "{args}" };
+	static const char *const places[] = { "{interpreter}", "{file}", "{args}" };
 
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
 		if (strstr(text, places[i]) && strcmp(text, places[i]) != 0)
@@ -305,6 +305,8 @@ int add_word(struct config *c, const struct setting *s, const char *text, struct
 	struct strings *words = field_of(c, s);
 	if (words->count == 0 && text[0] == '\0')
 		return cj_reject(err, "the first word, the command, is empty");
+	if (words->count > 0 && strcmp(text, places[0]) == 0)
+		return cj_reject(err, "%s can only be the first word", text);
 	return list_add(c, words, text, err);
 }
 

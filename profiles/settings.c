@@ -44,7 +44,7 @@ const struct setting settings[] = {
 	{ NULL, "extensions", 0, LIST(extensions, add_extension), .value = ".EXT",
 	  .help = "files that choose this profile when none is named" },
 	{ NULL, "command", 0, LIST(command, add_word), .value = "WORD",
-	  .help = "how a file is run; {file} and {args} are places" },
+	  .help = "how a file is run; {interpreter}, {file} and {args} are places" },
 	{ NULL, "shell", 0, LIST(shell, add_word), .value = "WORD",
 	  .help = "the interactive command of 'cejail shell'" },
 	{ NULL, "file_name", 0, TEXT(file_name, set_file_name), .value = "NAME", .scope = SCOPE_RUN,

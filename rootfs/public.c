@@ -13,7 +13,7 @@ const char *const public_paths[] = {
 	"/lib64",
 	"/libx32",
 
-	/* the dynamic loader's libraries outside its built-in directories; ld(1) reads the other two */
+	/* libraries outside the dynamic loader's built-in directories; ld(1) reads the last two */
 	"/etc/ld.so.cache",
 	"/etc/ld.so.conf",
 	"/etc/ld.so.conf.d",
@@ -28,7 +28,7 @@ const char *const public_paths[] = {
 	"/etc/pki/tls/openssl.cnf",
 	"/etc/crypto-policies",
 
-	/* local time, most often a link into /usr/share/zoneinfo, and its name: Python's tzlocal, R */
+	/* local time, most often a link into /usr/share/zoneinfo; its name: tzlocal, R */
 	"/etc/localtime",
 	"/etc/timezone",
 	/* which distribution this is: configure scripts, dpkg-vendor(1), Python's platform */
@@ -71,7 +71,7 @@ const char *const public_paths[] = {
 };
 
 const struct public_family public_families[] = {
-	/* Java: security providers, the list of virtual machines, defaults of logging and networking */
+	/* Java: security providers, virtual machines, defaults of logging and networking */
 	{ "java-", "-openjdk",
 	  { "security", "jfr", "jvm-amd64.cfg", "jvm-arm64.cfg", "jvm-aarch64.cfg",
 	    "logging.properties", "net.properties" } },

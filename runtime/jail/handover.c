@@ -67,6 +67,19 @@ static int hash_code(int code_fd, char out_hex[static SHA256_HEX_MAX], struct cj
 	return 0;
 }
 
+/* Its "#!" line, of the bytes that were hashed. */
+static int read_script(struct jail *j, int code_fd, struct cj_error *err)
+{
+	char line[SCRIPT_LINE_MAX];
+	if (!j->program->own_interpreter)
+		return 0;
+	ssize_t size = pread(code_fd, line, sizeof(line), 0);
+	if (size < 0)
+		return cj_fail(err, errno, "read the code's first line");
+	script_parse(line, (size_t)size, &j->script_line);
+	return 0;
+}
+
 static int send_code(struct jail *j, struct cj_error *err)
 {
 	const struct program *p = j->program;
@@ -77,7 +90,8 @@ static int send_code(struct jail *j, struct cj_error *err)
 	if (code_fd == -EFBIG)
 		cj_hint(err, "code may have %u MiB; hand larger data in with --file or --ro-bind",
 			CODE_BYTES_MAX >> 20);
-	if (code_fd < 0 || hash_code(code_fd, j->code_sha256, err) < 0)
+	if (code_fd < 0 || hash_code(code_fd, j->code_sha256, err) < 0 ||
+	    read_script(j, code_fd, err) < 0)
 		return -err->code;
 	return send_file(j, p->code_path, 0644, code_fd, CODE_BYTES_MAX, err);
 }
@@ -139,13 +153,24 @@ static size_t put_words(char *out, const char *const *words, size_t count)
 	return used;
 }
 
-static size_t put_program(char *out, const struct program *p)
+static size_t put_program(char *out, const struct program *p, const struct strings *own)
 {
 	size_t used = put_words(out, &p->workdir, 1);
 	used += put_words(out ? out + used : NULL, &p->script, p->script ? 1 : 0);
 	used += put_words(out ? out + used : NULL, p->argv.items, p->argv.count);
 	used += put_words(out ? out + used : NULL, p->env.items, p->env.count);
+	used += put_words(out ? out + used : NULL, own->items, own->count);
 	return used;
+}
+
+/* Where the code's file stands in the command; the number of its words: nowhere. */
+static size_t place_of_code(const struct program *p)
+{
+	size_t at = 0;
+	while (at < p->argv.count &&
+	       (!p->code_path || strcmp(p->argv.items[at], p->code_path) != 0))
+		at++;
+	return at;
 }
 
 /* Words that init or a launcher of its will split again, in a sealed memfd. */
@@ -160,17 +185,24 @@ static int keep_words(const char *words, size_t size, struct cj_error *err)
 int handover_start(struct jail *j, enum step step, const struct program *p, const int stdio[3],
 		   struct cj_error *err)
 {
+	const char *own_words[SCRIPT_WORDS_MAX] = { NULL };
+	const struct strings own = {
+		.items = own_words,
+		.count = step == STEP_START ? script_command(&j->script_line, own_words) : 0,
+	};
 	const struct start start = {
 		.argc = (uint32_t)p->argv.count,
 		.envc = (uint32_t)p->env.count,
 		.wants_tty = j->plan->tty,
 		.has_script = p->script != NULL,
+		.ownc = (uint32_t)own.count,
+		.own_replaces = (uint32_t)place_of_code(p),
 	};
-	const size_t size = put_program(NULL, p);
+	const size_t size = put_program(NULL, p, &own);
 	auto_free char *words = malloc(size);
 	if (!words)
 		return cj_fail(err, ENOMEM, "gather the program's words");
-	put_program(words, p);
+	put_program(words, p, &own);
 	auto_fd int words_fd = keep_words(words, size, err);
 	if (words_fd < 0)
 		return words_fd;
@@ -193,9 +225,7 @@ static bool has_same_words(const struct strings *a, const struct strings *b, siz
  */
 static size_t find_code(const struct program *p, const struct program *launcher)
 {
-	size_t at = 0;
-	while (at < p->argv.count && p->code_path && strcmp(p->argv.items[at], p->code_path) != 0)
-		at++;
+	size_t at = place_of_code(p);
 	bool is_its_own = p->code_path && at < p->argv.count &&
 			  has_same_words(&p->argv, &launcher->argv, at) &&
 			  p->env.count == launcher->env.count &&

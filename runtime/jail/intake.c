@@ -34,8 +34,8 @@ static int write_input(const struct step_msg *msg, struct cj_error *err)
 }
 
 struct words {
-	const char *workdir, *script; /* NULL: it has none */
-	char **argv, **env;
+	const char *workdir, *script;   /* NULL: it has none */
+	char **argv, **env, **own_argv; /* the last: NULL where there is none */
 };
 
 /* Splits NUL-ended words; `text` ends in a NUL of our own. */
@@ -51,6 +51,18 @@ static char *split_words(char *text, const char *end, char **words, size_t count
 	return text;
 }
 
+/* The arguments, with `own` in the place of those before the code's file. */
+static char **join_own(const struct start *start, char **argv, char **own, struct arena *a)
+{
+	char **joined = arena_array(a, (size_t)start->ownc + start->argc + 1, sizeof(char *));
+	size_t rest = start->argc - start->own_replaces;
+	if (!joined)
+		return NULL;
+	memcpy(joined, own, start->ownc * sizeof(char *));
+	memcpy(joined + start->ownc, argv + start->own_replaces, rest * sizeof(char *));
+	return joined;
+}
+
 static int read_words(int words_fd, const struct start *start, struct arena *a, struct words *out,
 		      struct cj_error *err)
 {
@@ -60,19 +72,26 @@ static int read_words(int words_fd, const struct start *start, struct arena *a, 
 		return -err->code;
 	out->argv = arena_array(a, (size_t)start->argc + 1, sizeof(char *));
 	out->env = arena_array(a, (size_t)start->envc + 1, sizeof(char *));
-	if (!out->argv || !out->env)
+	char **own = arena_array(a, SCRIPT_WORDS_MAX + 1, sizeof(char *));
+	if (!out->argv || !out->env || !own)
 		return cj_fail(err, ENOMEM, "keep the program's words");
+	if (start->ownc > SCRIPT_WORDS_MAX || start->own_replaces > start->argc)
+		return cj_fail(err, EPROTO, "read the program's words");
 
 	const char *end = text + size;
 	char *rest = split_words(text, end, workdir, 1);
 	rest = rest ? split_words(rest, end, script, start->has_script ? 1 : 0) : NULL;
 	rest = rest ? split_words(rest, end, out->argv, start->argc) : NULL;
 	rest = rest ? split_words(rest, end, out->env, start->envc) : NULL;
+	rest = rest ? split_words(rest, end, own, start->ownc) : NULL;
 	if (rest != end || start->argc == 0)
 		return cj_fail(err, EPROTO, "read the program's words");
 	out->workdir = workdir[0];
 	out->script = script[0];
-	return 0;
+	if (start->ownc == 0)
+		return 0;
+	out->own_argv = join_own(start, out->argv, own, a);
+	return out->own_argv ? 0 : cj_fail(err, ENOMEM, "keep the program's words");
 }
 
 /* A terminal in the jail's own devpts; the master end goes to the supervisor. */
@@ -107,13 +126,13 @@ static int prepare_stdio(const struct start *start, struct step_msg *msg, struct
 	return 0;
 }
 
-static int report_started(struct jail *j, pid_t pid, int exec_errno, int master_fd,
+static int report_started(struct jail *j, const struct executed *how, int master_fd,
 			  struct cj_error *err)
 {
-	if (pid == 0)
-		return step_tell(&j->link, STEP_EXEC_FAILED, &exec_errno, sizeof(exec_errno), NULL,
-				 0, err);
-	return step_tell(&j->link, STEP_STARTED, NULL, 0, &master_fd, master_fd >= 0, err);
+	if (how->exec_errno != 0)
+		return step_tell(&j->link, STEP_EXEC_FAILED, how, sizeof(*how), NULL, 0, err);
+	return step_tell(&j->link, STEP_STARTED, how, sizeof(*how), &master_fd, master_fd >= 0,
+			 err);
 }
 
 /* A launcher's socket pair; both -1: it is the payload. */
@@ -133,9 +152,9 @@ static int put_script(const struct launcher_ends *ends, const char *script, stru
 	return 0;
 }
 
-/* The payload or a launcher.  Its pid; 0 with *out_exec_errno when it could not be executed. */
+/* The payload or a launcher.  Its pid; 0 when it could not be executed. */
 static pid_t start_payload(struct step_msg *msg, const struct launcher_ends *ends,
-			   int *out_exec_errno, int *out_master_fd, struct cj_error *err)
+			   struct executed *out_how, int *out_master_fd, struct cj_error *err)
 {
 	auto_arena struct arena arena = { 0 };
 	struct start start;
@@ -157,7 +176,8 @@ static pid_t start_payload(struct step_msg *msg, const struct launcher_ends *end
 
 	payload.argv = words.argv;
 	payload.env = words.env;
-	pid_t pid = payload_start(&payload, out_exec_errno, err);
+	payload.own_argv = words.own_argv;
+	pid_t pid = payload_start(&payload, out_how, err);
 	for (int i = 0; i < (payload.has_tty ? 1 : 3); i++)
 		cj_close(&payload.stdio[i]); /* or end of file would wait for us */
 	return pid;
@@ -166,10 +186,10 @@ static pid_t start_payload(struct step_msg *msg, const struct launcher_ends *end
 static pid_t start_program(struct jail *j, struct step_msg *msg, struct cj_error *err)
 {
 	auto_fd int master_fd = -1;
-	int exec_errno = 0;
+	struct executed how = { 0 };
 	const struct launcher_ends none = { -1, -1 };
-	pid_t pid = start_payload(msg, &none, &exec_errno, &master_fd, err);
-	if (pid < 0 || report_started(j, pid, exec_errno, master_fd, err) < 0)
+	pid_t pid = start_payload(msg, &none, &how, &master_fd, err);
+	if (pid < 0 || report_started(j, &how, master_fd, err) < 0)
 		return -err->code;
 	return pid;
 }
@@ -221,7 +241,8 @@ static int await_ready(struct jail *j, const struct launcher *l, struct cj_error
 static int start_launcher(struct jail *j, struct step_msg *msg, struct launcher *l,
 			  struct cj_error *err)
 {
-	int ends[2], exec_errno = 0;
+	int ends[2];
+	struct executed how = { 0 };
 	auto_fd int master_fd = -1;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
 		return cj_fail(err, errno, "create a socket pair for the interpreter");
@@ -229,12 +250,12 @@ static int start_launcher(struct jail *j, struct step_msg *msg, struct launcher 
 	l->fd = ends[0];
 	auto_fd int far_fd = ends[1];
 	const struct launcher_ends both = { l->fd, far_fd };
-	l->pid = start_payload(msg, &both, &exec_errno, &master_fd, err);
+	l->pid = start_payload(msg, &both, &how, &master_fd, err);
 	cj_close(&far_fd); /* or we would not see it end */
 	if (l->pid < 0)
 		return l->pid;
 	if (l->pid == 0)
-		return cj_fail(err, exec_errno, "execute the interpreter");
+		return cj_fail(err, how.exec_errno, "execute the interpreter");
 	return await_ready(j, l, err);
 }
 
@@ -260,7 +281,8 @@ static pid_t hand_over(struct jail *j, struct step_msg *msg, struct launcher *l,
 		at += put > 0 ? (size_t)put : 0;
 	}
 	cj_close(&l->fd);
-	return report_started(j, l->pid, 0, -1, err) < 0 ? -err->code : l->pid;
+	const struct executed how = { 0 };
+	return report_started(j, &how, -1, err) < 0 ? -err->code : l->pid;
 }
 
 /* --- all of it ---------------------------------------------------------------------------- */

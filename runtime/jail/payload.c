@@ -31,19 +31,7 @@ static const char *path_of(char *const *env)
 	return DEFAULT_PATH;
 }
 
-#define SCRIPT_LINE_MAX   256 /* what the kernel reads of a "#!" line: BINPRM_BUF_SIZE */
-#define SCRIPT_DEPTH_MAX  8   /* more than the kernel follows: execve(2), ELOOP */
-#define SCRIPT_LINE_BLANK " \t"
-
-/* The interpreter that a "#!" line names, cut out of `line`; NULL when it is no such line. */
-static char *interpreter_of(char *line)
-{
-	if (strncmp(line, "#!", 2) != 0)
-		return NULL;
-	char *name = line + 2 + strspn(line + 2, SCRIPT_LINE_BLANK);
-	name[strcspn(name, SCRIPT_LINE_BLANK "\n")] = '\0';
-	return name;
-}
+#define SCRIPT_DEPTH_MAX 8 /* more than the kernel follows: execve(2), ELOOP */
 
 /* Opens a link of a script's chain: 0 and the next one in `name`, or "" at its end; or an errno. */
 static int follow_script(char name[SCRIPT_LINE_MAX + 1], const char *file, const struct stat *own)
@@ -55,13 +43,14 @@ static int follow_script(char name[SCRIPT_LINE_MAX + 1], const char *file, const
 	if (st.st_dev == own->st_dev && st.st_ino == own->st_ino)
 		return EACCES;
 
-	char line[SCRIPT_LINE_MAX + 1];
-	ssize_t size = sys_read(fd, line, SCRIPT_LINE_MAX);
+	char line[SCRIPT_LINE_MAX];
+	ssize_t size = sys_read(fd, line, sizeof(line));
 	if (size < 0)
 		return errno;
-	line[size] = '\0';
-	const char *next = interpreter_of(line);
-	memmove(name, next ? next : "", next ? strlen(next) + 1 : 1);
+	struct script script;
+	script_parse(line, (size_t)size, &script);
+	const char *next = script.interpreter ? script.interpreter : "";
+	memmove(name, next, strlen(next) + 1);
 	return 0;
 }
 
@@ -85,12 +74,12 @@ static int refuse_ourselves(const char *file)
 }
 
 /* Comes back only with the errno why it could not. */
-static int execute(const char *file, const struct payload *p)
+static int execute(const char *file, char *const *argv, char *const *env)
 {
 	int why = refuse_ourselves(file);
 	if (why != 0)
 		return why;
-	execve(file, p->argv, p->env);
+	execve(file, argv, env);
 	return errno;
 }
 
@@ -98,20 +87,20 @@ static int execute(const char *file, const struct payload *p)
  * execvpe(3) would search init's PATH; this searches the program's.  Returns the errno to
  * report: EACCES if something of the name was there, as shells and env(1) do.
  */
-static int exec_in_path(const struct payload *p)
+static int exec_in_path(char *const *argv, char *const *env)
 {
-	const char *name = p->argv[0];
+	const char *name = argv[0];
 	if (strchr(name, '/'))
-		return execute(name, p);
+		return execute(name, argv, env);
 
 	int verdict = ENOENT;
-	for (const char *dir = path_of(p->env), *end; *dir; dir = *end ? end + 1 : end) {
+	for (const char *dir = path_of(env), *end; *dir; dir = *end ? end + 1 : end) {
 		end = strchrnul(dir, ':');
 		char file[PATH_MAX];
 		int size = snprintf(file, sizeof(file), "%.*s/%s", (int)(end - dir), dir, name);
 		if (end == dir || size < 0 || (size_t)size >= sizeof(file))
 			continue; /* an empty entry would mean the current directory */
-		int why = execute(file, p);
+		int why = execute(file, argv, env);
 		if (why != ENOENT && why != ENOTDIR)
 			verdict = why;
 	}
@@ -172,20 +161,25 @@ static const struct {
 };
 #define LAST_STEPS (sizeof(last_steps) / sizeof(last_steps[0]))
 
-/* From here: the payload to be.  Returns which step failed, with errno; LAST_STEPS: the execve. */
-static size_t become_payload(const struct payload *p)
+/*
+ * From here: the payload to be.  Returns which step failed, with errno; LAST_STEPS: the execve.
+ * What *own_errno was set to stays when the second execve goes through: the memory is shared.
+ */
+static size_t become_payload(const struct payload *p, volatile int *own_errno)
 {
 	for (size_t i = 0; i < LAST_STEPS; i++)
 		if (last_steps[i].act(p) < 0)
 			return i;
-	errno = exec_in_path(p);
+	if (p->own_argv)
+		*own_errno = exec_in_path(p->own_argv, p->env);
+	errno = exec_in_path(p->argv, p->env);
 	return LAST_STEPS;
 }
 
-pid_t payload_start(const struct payload *p, int *out_exec_errno, struct cj_error *err)
+pid_t payload_start(const struct payload *p, struct executed *out, struct cj_error *err)
 {
 	volatile size_t failed_step = 0;
-	volatile int code = 0;
+	volatile int code = 0, own_code = 0;
 
 	/* The vDSO and the page tables are shared until execve: cheaper than fork by the size of
 	 * us.  NOLINTNEXTLINE(clang-analyzer-security.insecureAPI.vfork) */
@@ -194,15 +188,16 @@ pid_t payload_start(const struct payload *p, int *out_exec_errno, struct cj_erro
 		return cj_fail(err, errno, "fork the program's process");
 	if (pid == 0) {
 		/* It only becomes the program; NOLINTNEXTLINE(clang-analyzer-unix.Vfork) */
-		failed_step = become_payload(p);
+		failed_step = become_payload(p, &own_code);
 		code = errno;
 		_exit(127);
 	}
+	*out = (struct executed){ .own_errno = own_code };
 	if (code == 0)
 		return pid;
 	(void)waitpid(pid, NULL, 0); /* it has left by _exit */
 	if (failed_step < LAST_STEPS)
 		return cj_fail(err, code, "%s", last_steps[failed_step].what);
-	*out_exec_errno = code;
+	out->exec_errno = code;
 	return 0;
 }

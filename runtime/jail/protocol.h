@@ -18,9 +18,9 @@ enum step {
 	STEP_INPUT,   /* supervisor -> init: struct input and, for a file, its bytes */
 	STEP_START,   /* supervisor -> init: struct start, the program's words, its stdio */
 	STEP_GO,      /* supervisor -> init: words for the launcher that waits */
-	STEP_STARTED, /* init -> supervisor: it has the words, or execve(2) went through; with a tty
-			 its master end */
-	STEP_EXEC_FAILED, /* init -> supervisor: int errno; nothing of the program ran */
+	STEP_STARTED, /* init -> supervisor: struct executed; it has the words, or execve(2) went
+			 through; with a tty its master end */
+	STEP_EXEC_FAILED, /* init -> supervisor: struct executed; nothing of the program ran */
 	STEP_ENDED,       /* init -> supervisor: struct ended; the main process is gone */
 	STEP_COUNT
 };
@@ -53,6 +53,9 @@ struct sealed {
  */
 struct start {
 	uint32_t argc, envc, wants_tty, has_script;
+	/* Behind the variables: the words of the code's own "#!" line, which are tried first, and
+	 * how many of the arguments they replace.  0: there is none. */
+	uint32_t ownc, own_replaces;
 };
 #define START_WORDS_MAX  (2u << 20)  /* what execve(2) takes with an 8 MiB stack */
 #define START_SCRIPT_MAX (64u << 10) /* what a launcher reads at once, and its socket holds */
@@ -61,6 +64,12 @@ struct start {
  * With STEP_GO there is such a memfd, too: "1" where the program has an input, else "0"; the code's
  * path; arguments.  The launcher reads them to the end of file.
  */
+
+/* With STEP_STARTED and STEP_EXEC_FAILED. */
+struct executed {
+	int32_t exec_errno; /* 0: it runs */
+	int32_t own_errno;  /* why the interpreter of its "#!" line does not run it; 0: it does */
+};
 
 struct warmed {
 	uint64_t cpu_us; /* that the launcher has used */

@@ -91,17 +91,34 @@ static int connect_terminal(struct jail *j, struct step_msg *started, struct cj_
 	return 0;
 }
 
+/* The interpreter of the program's "#!" line is not in the jail: the profile's runs it. */
+static void warn_of_script(struct jail *j, int why)
+{
+	char name[4 * SCRIPT_LINE_MAX + 1];
+	const char *words[SCRIPT_WORDS_MAX] = { "" };
+	(void)script_command(&j->script_line, words);
+	(void)text_escape(words[0], strlen(words[0]), false, name, sizeof(name));
+	jail_warn(
+	    j, "'%s' of the program's '#!' line can't be executed in the jail (%s): '%s' runs it",
+	    name, strerror(why), j->program->argv.items[0]);
+}
+
 static int await_started(struct jail *j, struct cj_error *err)
 {
 	auto_step_msg struct step_msg msg = { 0 };
+	struct executed how;
 	if (step_next(&j->link, &msg, err) < 0)
 		return -err->code;
-	if (msg.step == STEP_EXEC_FAILED && msg.size == sizeof(j->exec_errno)) {
-		memcpy(&j->exec_errno, msg.data, sizeof(j->exec_errno));
+	if ((msg.step != STEP_STARTED && msg.step != STEP_EXEC_FAILED) || msg.size != sizeof(how))
+		return cj_fail(err, EPROTO, "start the program: init sent step %u", msg.step);
+
+	memcpy(&how, msg.data, sizeof(how));
+	if (how.own_errno != 0)
+		warn_of_script(j, how.own_errno);
+	if (msg.step == STEP_EXEC_FAILED) {
+		j->exec_errno = how.exec_errno;
 		return 0;
 	}
-	if (msg.step != STEP_STARTED)
-		return cj_fail(err, EPROTO, "start the program: init sent step %u", msg.step);
 	return j->plan->tty ? connect_terminal(j, &msg, err) : 0;
 }
 

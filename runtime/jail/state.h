@@ -17,6 +17,7 @@
 #include "runtime/jail/protocol.h"
 #include "runtime/jail/record.h"
 #include "runtime/jail/relay.h"
+#include "runtime/jail/script.h"
 
 struct jail {
 	const struct plan *plan; /* borrowed */
@@ -50,8 +51,9 @@ struct jail {
 	const struct program *program; /* borrowed */
 	struct jail_io io;
 	struct relay relays[RELAY_COUNT];
-	int master_fd;  /* of the program's terminal */
-	int exec_errno; /* it could not be executed; 0: it runs */
+	int master_fd;             /* of the program's terminal */
+	int exec_errno;            /* it could not be executed; 0: it runs */
+	struct script script_line; /* its "#!" line, where that counts */
 	char code_sha256[SHA256_HEX_MAX];
 	struct timespec started_at;
 	uint64_t started_ms; /* the same on clock_ms() */
@@ -94,12 +96,13 @@ int network_hand_out(struct jail *j, struct network_handles *handles, struct cj_
 /* The life of the payload until it is the payload: see payload.c. */
 struct payload {
 	char *const *argv, *const *env;
+	char *const *own_argv; /* tried first: by the interpreter of its "#!" line; NULL: none */
 	int stdio[3];
 	int launcher_fd; /* becomes descriptor 3 of a launcher; -1: a program gets none */
 	bool has_tty;    /* stdio is a terminal of its own, to become the controlling one */
 };
-/* Its pid once it runs; 0 with *out_exec_errno when it could not be executed; a negative errno. */
-pid_t payload_start(const struct payload *p, int *out_exec_errno, struct cj_error *err);
+/* Its pid once it runs; 0 when it could not be executed; a negative errno. */
+pid_t payload_start(const struct payload *p, struct executed *out, struct cj_error *err);
 
 /* Hands the program to a sealed init.  handover.c */
 int handover_inputs(struct jail *j, struct cj_error *err);

@@ -83,6 +83,7 @@ static const struct {
 	{ STEP_START, FEWER_WORDS, PLAIN, "read the program's words" },
 	{ STEP_START, NO_WORDS, PLAIN, "read the program's words" },
 	{ STEP_STARTED, OTHER, PLAIN, "start the program: init sent step 10" },
+	{ STEP_STARTED, SHORT, PLAIN, "start the program: init sent step" },
 	{ STEP_STARTED, BARE, TTY, "take the program's terminal" },
 	{ STEP_ENDED, SHORT, PLAIN, "hear from init: step 10" },
 	{ STEP_WARM, SHORT, LAUNCHER, "read the program" },

@@ -178,6 +178,7 @@ static void the_plan_is_shown_whole(void **state)
 		{ "program", "files" },
 		{ "program", "interactive" },
 		{ "program", "collect_artifacts" },
+		{ "program", "own_interpreter" },
 	};
 	struct request *r = *state;
 	auto_arena struct arena a = { 0 };

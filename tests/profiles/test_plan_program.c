@@ -104,6 +104,34 @@ static void a_command_without_a_place_for_the_file_is_refused(void **state)
 	assert_refused(r, "no place for {file}");
 }
 
+static void a_file_s_own_interpreter_replaces_the_words_before_it(void **state)
+{
+	const char *const args[] = { "a", NULL };
+	const char *const expected[] = { "sh", "-e", "/box/main.py", "a", NULL };
+	static const char *const words[] = { "{interpreter}", "sh", "-e", "{file}", "{args}" };
+	struct request *r = *state;
+	use_interpreter(r);
+	r->inv.file = "a.py";
+	assert_made(r);
+	assert_false(r->program.own_interpreter);
+
+	r->c.command = (struct strings){ 0 };
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		set_key(r, "command", words[i]);
+	r->inv.args = args;
+	assert_made(r);
+	assert_true(r->program.own_interpreter);
+	assert_words(&r->program.argv, expected);
+
+	r->c.command = (struct strings){ 0 };
+	set_key(r, "command", "{interpreter}");
+	set_key(r, "command", "{file}");
+	assert_refused(r, "nothing between {interpreter} and {file}");
+	assert_true(
+	    setting_set(&r->c, setting_by_key("command"), "command", "{interpreter}", &r->err) < 0);
+	assert_non_null(strstr(r->err.msg, "can only be the first word"));
+}
+
 static void code_longer_than_a_file_may_be_is_refused(void **state)
 {
 	struct request *r = *state;
@@ -245,6 +273,7 @@ int main(void)
 		REQUEST_TEST(a_shell_has_a_terminal_and_input),
 		REQUEST_TEST(what_cannot_be_run_is_told_with_what_to_give),
 		REQUEST_TEST(a_command_without_a_place_for_the_file_is_refused),
+		REQUEST_TEST(a_file_s_own_interpreter_replaces_the_words_before_it),
 		REQUEST_TEST(code_longer_than_a_file_may_be_is_refused),
 		REQUEST_TEST(words_execve_cannot_take_are_refused),
 		REQUEST_TEST(only_named_variables_come_from_the_caller),

@@ -42,6 +42,39 @@ def need(package, *command):
         raise Skip(f"{package} is not installed")
 
 
+BASHISM = 'words=(a "b c")\necho "${#words[@]} ${0} $#"\n'
+
+
+@test("a script's #! line names what runs it: a path, a path with an argument, a name after env")
+def _():
+    with Folder() as f:
+        for line in ("#!/bin/bash", "#! /bin/bash -e", "#!/usr/bin/env bash", "#!/usr/bin/env -S bash -e"):
+            run(f.file("s.sh", f"{line}\n{BASHISM}"), "one", "2 3").exits(0).says("2 /box/main.sh 2\n")
+        done = run(f.file("s.sh", "#!/bin/bash -e\nfalse\necho on"))
+        done.exits(1).says("")
+        run(f.file("s.sh", "#!/usr/bin/python3\nprint(6 * 7)")).exits(0).says("42\n")
+    run("-p", "shell", "-c", "#!/bin/bash\n" + BASHISM).exits(0).says("2 /box/main.sh 0\n")
+    run("-p", "shell", "-", given="#!/bin/bash\n" + BASHISM).exits(0).says("2 /box/main.sh 0\n")
+
+
+@test("a script without a #! line runs with sh, one whose interpreter the jail lacks with a warning")
+def _():
+    shown = "echo ${BASH_VERSION:-no bash} $1"
+    with Folder() as f:
+        run(f.file("s.sh", shown), "x").exits(0).says("no bash x\n")
+        for line, name in (("#!/no/such/shell", "/no/such/shell"), ("#!/usr/bin/env no-such-shell", "no-such-shell"), ("#!/bin/bash\r", "/bin/bash\\x0d"), ("#!/etc", "/etc")):
+            value = result(f.file("s.sh", f"{line}\n{shown}\n"), "x")
+            equal((value["exit_code"], value["stdout"]["text"]), (0, "no bash x\n"), f"{line!r} ({value['stderr']})")
+            contains(" ".join(value["warnings"]), f"'{name}'", "warnings")
+
+
+@test("a #! line can't run cejail's own program in the jail")
+def _():
+    done = run("-p", "shell", "-c", "#!/proc/self/exe\necho sh runs it")
+    done.exits(0).says("sh runs it\n")
+    contains(done.err, "'/proc/self/exe'", "stderr")
+
+
 PLOT = """
 import matplotlib
 matplotlib.use("Agg")

@@ -3,6 +3,7 @@
 
 import json
 import os
+import resource
 
 from harness import *  # noqa: F403
 
@@ -92,6 +93,15 @@ def _():
         done = run("-p", "ci", "-f", f"{f / 'tree'}:/box/src", "-w", "/box/src", "--", "/bin/sh", "build.sh")
         done.exits(0).says("built\n")
         equal(os.listdir(f / "tree"), ["build.sh"], "the host's tree")
+
+
+@test("a build of the ci profile may open thousands of files: the Go tools and linkers do")
+def _():
+    code = "import os, resource; print(resource.getrlimit(resource.RLIMIT_NOFILE)); files = [os.open('/dev/null', 0) for _ in range(16000)]; print(len(files))"
+    if resource.getrlimit(resource.RLIMIT_NOFILE)[1] < 16384:
+        refused(run("-p", "ci", "--", PYTHON, "-c", code), "nofile 16384", "hard limit")
+        return
+    run("-p", "ci", "--", PYTHON, "-c", code).exits(0).says("(16384, 16384)\n16000\n")
 
 
 @test("a profile with a filter of its own is read from beside it")

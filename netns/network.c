@@ -123,7 +123,7 @@ static int begin_uplink(struct network *n, unsigned number, struct cj_error *err
 	if (uplink_start(&spec, &n->uplink, why, err) < 0)
 		return cj_wrap(err, "start the uplink");
 	if (uplink_kind_of(n->uplink) == UPLINK_HOST && why[0] != '\0')
-		warn(n, "the uplink may not work: %s", why);
+		warn(n, NETWORK_DEGRADED "the uplink may not work: %s", why);
 	return 0;
 }
 
@@ -153,8 +153,8 @@ static int give_up_public(struct network *n, struct cj_error *err)
 {
 	if (err->code != EOPNOTSUPP)
 		return -err->code;
-	warn(n, "the jail has no network: %s%s%s%s", err->msg, err->hint[0] ? " (" : "", err->hint,
-	     err->hint[0] ? ")" : "");
+	warn(n, NETWORK_DEGRADED "the jail has none: %s%s%s%s", err->msg, err->hint[0] ? " (" : "",
+	     err->hint, err->hint[0] ? ")" : "");
 	n->is_filtered = false;
 	uplink_stop(&n->uplink);
 	hostaddrs_close(&n->hostaddrs);
@@ -241,9 +241,7 @@ int network_await(struct network *n, struct cj_error *err)
 	if (uplink_await(n->uplink, why, err) < 0)
 		return cj_wrap(err, "wait for the uplink");
 	if (uplink_kind_of(n->uplink) == UPLINK_NONE && n->spec->uplink != UPLINK_NONE)
-		warn(n, "nothing leads out of the jail's network: %s", why);
-	if (uplink_is_second_best(n->uplink))
-		warn(n, "the uplink is %s, not the host: %s", uplink_names[network_uplink(n)], why);
+		warn(n, NETWORK_DEGRADED "nothing leads out of the jail: %s", why);
 	if (answer_for_what_leads_nowhere(n, err) < 0)
 		return -err->code;
 	if (uplink_fd(n->uplink) >= 0 && listen_to(n, SOURCE_UPLINK, uplink_fd(n->uplink), err) < 0)

@@ -26,6 +26,9 @@
 enum network_mode { NETWORK_NONE, NETWORK_PUBLIC, NETWORK_MODE_COUNT };
 extern const char *const network_mode_names[NETWORK_MODE_COUNT];
 
+/* A warning that begins so is about what this host lacks; 'cejail doctor' names the remedy. */
+#define NETWORK_DEGRADED "network: "
+
 #define NETWORK_PORTS_MAX 16 /* --connect tcp: end points of one run */
 
 /* The plan's part. */
@@ -79,7 +82,7 @@ int network_allow_ping(unsigned gid, struct cj_error *err);
 
 /* What a network has to say while it is built and served. */
 struct network_ears {
-	void (*warn)(void *context, const char *text);
+	void (*warn)(void *context, const char *text); /* NETWORK_DEGRADED: this host's lack */
 	void (*denied)(void *context, const struct denial *denial); /* a refusal, as it is heard */
 	void *context;
 };

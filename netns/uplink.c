@@ -33,7 +33,6 @@ struct uplink {
 	enum uplink_kind kind;
 	bool is_plugged;
 	bool has_ipv6; /* so the helper was told */
-	bool is_second_best;
 	struct uplink_host host;
 	struct keeper keeper;
 	char why[UPLINK_WHY_MAX];
@@ -65,7 +64,6 @@ static int start_host(struct uplink *u, struct cj_error *err)
 	if (rc >= 0 && why[0] != '\0')
 		add_why(u, "%s", why);
 	u->is_plugged = rc == 0;
-	u->is_second_best = rc == 1 && uplink_host_has_capability();
 	return rc;
 }
 
@@ -219,11 +217,6 @@ enum uplink_kind uplink_kind_of(const struct uplink *u)
 bool uplink_has_ipv6(const struct uplink *u)
 {
 	return u->kind == UPLINK_HOST ? u->host.has_ipv6 : u->kind != UPLINK_NONE && u->has_ipv6;
-}
-
-bool uplink_is_second_best(const struct uplink *u)
-{
-	return u->is_second_best && u->kind != UPLINK_HOST && u->kind != UPLINK_NONE;
 }
 
 int uplink_fd(const struct uplink *u)

@@ -69,10 +69,6 @@ int uplink_await(struct uplink *u, char out_why[static UPLINK_WHY_MAX], struct c
 enum uplink_kind uplink_kind_of(const struct uplink *u);
 bool uplink_has_ipv6(const struct uplink *u);
 
-/* A helper was taken although the caller could have had the host's own, if its administrator let
- * it: the reason is in out_why. */
-bool uplink_is_second_best(const struct uplink *u);
-
 /* Readable when the helper has died; -1: there is none. */
 int uplink_fd(const struct uplink *u);
 bool uplink_is_ending(const struct uplink *u); /* what uplink_fd() will tell in a moment */

@@ -58,7 +58,7 @@ static int refuse_capability(char why[static UPLINK_WHY_MAX])
 			   "(run cejail as root)");
 }
 
-bool uplink_host_has_capability(void)
+static bool has_capability(void)
 {
 	cap_flag_value_t value = CAP_CLEAR;
 	cap_t caps = cap_get_proc();
@@ -123,7 +123,7 @@ static int judge_nf_tables(char why[static UPLINK_WHY_MAX], const struct cj_erro
 static int check_host(char why[static UPLINK_WHY_MAX], struct cj_error *err)
 {
 	why[0] = '\0';
-	if (!uplink_host_has_capability())
+	if (!has_capability())
 		return refuse_capability(why);
 	int rc = check_forwarding(why, err);
 	if (rc != 0)

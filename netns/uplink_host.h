@@ -33,8 +33,5 @@ int uplink_host_start(const struct uplink_spec *spec, struct uplink_host *out,
  */
 void uplink_host_stop(struct uplink_host *u);
 
-/* CAP_NET_ADMIN, whatever else may be missing. */
-bool uplink_host_has_capability(void);
-
 /* True: uplink_host_start() has what it needs; why[] may hold the warning.  Changes nothing. */
 bool uplink_host_probe(char why[static UPLINK_WHY_MAX]);

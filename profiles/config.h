@@ -78,7 +78,7 @@ struct config {
 	bool json;
 	const char *json_file;    /* NULL: standard output */
 	int result_fd, events_fd; /* -1: none */
-	bool verbose, quiet, dry_run;
+	bool verbose, quiet, no_report, dry_run;
 	const char *remote; /* a service's socket; NULL: here */
 	const char *code;   /* -c CODE */
 	size_t code_size;

@@ -148,7 +148,10 @@ const struct setting settings[] = {
 	{ "id", NULL, 0, SETTING_VALUE, "ID", .parse = set_id, AT(id),
 	  .help = "what the run is called (default: made up, unique)" },
 	{ "verbose", NULL, 'v', FLAG(verbose), .help = "say more" },
-	{ "quiet", NULL, 'q', FLAG(quiet), .help = "say nothing but errors" },
+	{ "quiet", NULL, 'q', FLAG(quiet),
+	  .help = "no warnings and notes; a limit that was hit, a refusal and errors stay" },
+	{ "no-report", NULL, 0, FLAG(no_report),
+	  .help = "say nothing of limits that were hit and of what was refused" },
 	{ "dry-run", NULL, 0, FLAG(dry_run), .help = "print the whole plan as JSON, run nothing" },
 };
 

@@ -17,6 +17,7 @@
 
 static enum log_level log_level = LOG_NORMAL;
 static bool is_line_unfinished;
+static bool is_report_hidden;
 
 void log_set_level(enum log_level level)
 {
@@ -88,6 +89,22 @@ void log_note(const char *fmt, ...)
 	va_start(ap, fmt);
 	put_formatted("", fmt, ap);
 	va_end(ap);
+}
+
+void log_report(const char *fmt, ...)
+{
+	va_list ap;
+
+	if (is_report_hidden)
+		return;
+	va_start(ap, fmt);
+	put_formatted("", fmt, ap);
+	va_end(ap);
+}
+
+void log_hide_report(void)
+{
+	is_report_hidden = true;
 }
 
 void log_debug(const char *fmt, ...)

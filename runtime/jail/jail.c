@@ -81,6 +81,16 @@ const char *const step_names[STEP_COUNT] = {
 	[STEP_ENDED] = "ended",
 };
 
+void jail_degrade(struct jail *j, enum degraded what, const char *fmt, ...)
+{
+	char sentence[1024];
+	va_list ap;
+	va_start(ap, fmt);
+	(void)vsnprintf(sentence, sizeof(sentence), fmt, ap); /* a longer one is cut */
+	va_end(ap);
+	jail_warn(j, "%s: %s", degraded_names[what], sentence);
+}
+
 void jail_warn(struct jail *j, const char *fmt, ...)
 {
 	va_list ap;
@@ -308,17 +318,21 @@ static void note_weaknesses(struct jail *j)
 {
 	if (!j->cgroup.held[CGROUP_MEMORY] || !j->cgroup.held[CGROUP_PIDS] ||
 	    !j->cgroup.held[CGROUP_CPU])
-		jail_warn(j, "memory is held by %s, processes by %s, cpus by %s: %s",
-			  limit_by_names[j->limits[LIMIT_MEMORY].by],
-			  limit_by_names[j->limits[LIMIT_PIDS].by],
-			  limit_by_names[j->limits[LIMIT_CPUS].by], j->cgroup.why_not);
+		jail_degrade(j, DEGRADED_LIMITS,
+			     "memory is held by %s, processes by %s, cpus by %s: %s",
+			     limit_by_names[j->limits[LIMIT_MEMORY].by],
+			     limit_by_names[j->limits[LIMIT_PIDS].by],
+			     limit_by_names[j->limits[LIMIT_CPUS].by], j->cgroup.why_not);
 	if (j->layers[LAYER_LANDLOCK] == LAYER_ABSENT)
-		jail_warn(j, "no Landlock in this kernel: the mounts are the only fence");
+		jail_degrade(j, DEGRADED_LANDLOCK,
+			     "no Landlock in this kernel: the mounts are the only fence");
 	if (j->layers[LAYER_NETWORK_FILTER] == LAYER_ABSENT)
-		jail_warn(j, "no network filter in this kernel: there is nothing but loopback");
+		jail_degrade(j, DEGRADED_NETWORK_FILTER,
+			     "no network filter in this kernel: there is nothing but loopback");
 	if (j->layers[LAYER_SYSCALL_REPORT] == LAYER_ABSENT)
-		jail_warn(j,
-			  "refused system calls can't be named: an outer sandbox listens already");
+		jail_degrade(
+		    j, DEGRADED_SYSCALL_REPORT,
+		    "refused system calls can't be named: an outer sandbox listens already");
 }
 
 static int assess_enter(struct jail *j, struct cj_error *err)

@@ -22,7 +22,8 @@ int directory_enter(struct jail *j, struct cj_error *err)
 		return 0;
 	if (geteuid() == 0)
 		return -err->code;
-	jail_warn(j, "'cejail ps', 'kill' and 'gc' won't see this run: %s", err->msg);
+	jail_degrade(j, DEGRADED_RECORD, "'cejail ps', 'kill' and 'gc' won't see this run: %s",
+		     err->msg);
 	return 0;
 }
 

@@ -32,6 +32,27 @@ const char *const status_names[] = {
 };
 static_assert(LENGTH(status_names) == STATUS_COUNT, "every status has a name");
 
+const char *const degraded_names[] = {
+	[DEGRADED_LIMITS] = "limits",
+	[DEGRADED_LANDLOCK] = "landlock",
+	[DEGRADED_NETWORK] = "network",
+	[DEGRADED_NETWORK_FILTER] = "network_filter",
+	[DEGRADED_SYSCALL_REPORT] = "syscall_report",
+	[DEGRADED_RECORD] = "record",
+};
+static_assert(LENGTH(degraded_names) == DEGRADED_COUNT, "everything a host can lack has a name");
+
+enum degraded degraded_of(const char *warning)
+{
+	size_t size = strcspn(warning, ":");
+	enum degraded what = 0;
+
+	while (what < DEGRADED_COUNT && (strlen(degraded_names[what]) != size ||
+					 strncmp(degraded_names[what], warning, size) != 0))
+		what++;
+	return warning[size] == ':' ? what : DEGRADED_COUNT;
+}
+
 const char *const limit_names[] = {
 	[LIMIT_MEMORY] = "memory", [LIMIT_CPUS] = "cpus",         [LIMIT_PIDS] = "pids",
 	[LIMIT_WALL] = "wall",     [LIMIT_CPU_TIME] = "cpu_time", [LIMIT_DISK] = "disk",

@@ -74,6 +74,21 @@ enum layer {
 
 enum layer_state { LAYER_ABSENT, LAYER_ON, LAYER_OFF, LAYER_STATE_COUNT };
 
+/* What a host can lack.  A warning about it begins with its name and ": ". */
+enum degraded {
+	DEGRADED_LIMITS,
+	DEGRADED_LANDLOCK,
+	DEGRADED_NETWORK,
+	DEGRADED_NETWORK_FILTER,
+	DEGRADED_SYSCALL_REPORT,
+	DEGRADED_RECORD,
+	DEGRADED_COUNT
+};
+extern const char *const degraded_names[DEGRADED_COUNT];
+
+/* What a warning says that the host lacks; DEGRADED_COUNT: it is about something else. */
+enum degraded degraded_of(const char *warning);
+
 /* The words of the result; checked against the man page and the schema. */
 extern const char *const status_names[STATUS_COUNT];
 extern const char *const limit_names[LIMIT_COUNT]; /* "memory", "cpus", "pids", "wall", ... */

@@ -65,6 +65,9 @@ struct jail {
 };
 
 /* A warning for the outcome: a sentence, lower case, no full stop. */
+/* As jail_warn(), about what this host lacks. */
+void jail_degrade(struct jail *j, enum degraded what, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 void jail_warn(struct jail *j, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* The life of init; never returns.  init.c */

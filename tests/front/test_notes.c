@@ -120,12 +120,47 @@ static void many_refused_places_are_ten_lines_and_a_number(void **state)
 	assert_non_null(strstr(terminal.text, last));
 }
 
-static void quiet_says_nothing_of_refusals(void **state)
+static void quiet_hides_no_refusal_and_no_limit(void **state)
 {
 	(void)state;
 	log_set_level(LOG_QUIET);
 	print_refusals(refusals, 5);
+	assert_true(count_lines(heard()) >= 5);
+}
+
+/* The last test: nothing shows the report again. */
+static void without_a_report_nothing_is_said_of_refusals(void **state)
+{
+	(void)state;
+	log_hide_report();
+	print_refusals(refusals, 5);
 	assert_string_equal(heard(), "");
+}
+
+static void what_a_host_lacks_is_one_line(void **state)
+{
+	(void)state;
+	auto_outcome struct outcome o = make_outcome();
+	outcome_warn(&o, "limits: memory is held by supervisor: no cgroup");
+	outcome_warn(&o, "network: nothing leads out of the jail: no pasta");
+	outcome_warn(&o, "network: the uplink may not work: a firewall");
+	outcome_warn(&o, "artifacts: 'x' is not copied");
+	notes_print(&o);
+	assert_string_equal(heard(),
+			    "cejail: warning: this host enforces less than it could: limits, "
+			    "network (see 'cejail doctor')\n"
+			    "cejail: warning: artifacts: 'x' is not copied\n");
+}
+
+static void a_warning_about_the_host_is_known_by_its_first_word(void **state)
+{
+	(void)state;
+	assert_int_equal(degraded_of("limits: x"), DEGRADED_LIMITS);
+	assert_int_equal(degraded_of("network_filter: x"), DEGRADED_NETWORK_FILTER);
+	assert_int_equal(degraded_of("network"), DEGRADED_COUNT);
+	assert_int_equal(degraded_of("limit: x"), DEGRADED_COUNT);
+	assert_int_equal(degraded_of(": x"), DEGRADED_COUNT);
+	assert_int_equal(degraded_of(""), DEGRADED_COUNT);
 }
 
 /* --- lines the program left unfinished ---------------------------------------------- */
@@ -183,12 +218,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		LISTENING(each_refused_place_is_a_line),
 		LISTENING(many_refused_places_are_ten_lines_and_a_number),
-		LISTENING(quiet_says_nothing_of_refusals),
+		LISTENING(quiet_hides_no_refusal_and_no_limit),
+		LISTENING(what_a_host_lacks_is_one_line),
+		cmocka_unit_test(a_warning_about_the_host_is_known_by_its_first_word),
 		LISTENING(an_unfinished_line_is_ended_before_ours),
 		LISTENING(a_finished_line_is_left_alone),
 		LISTENING(without_a_word_of_ours_nothing_is_ended),
 		LISTENING(stdout_elsewhere_ends_no_line_of_stderr),
 		LISTENING(stdout_on_the_same_terminal_is_ended),
+		LISTENING(without_a_report_nothing_is_said_of_refusals),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -192,7 +192,7 @@ static void body_lacking(void)
 	int before = count_fds();
 	MUST_DO(build(&public_spec, &n, &err), err);
 	MUST(!network_is_filtered(n) && warnings == 1);
-	MUST(strncmp(warned, "the jail has no network: ", 25) == 0);
+	MUST(strncmp(warned, "network: the jail has none: ", 27) == 0);
 	MUST_DO(network_await(n, &err), err);
 	MUST(network_uplink(n) == UPLINK_NONE);
 	MUST(network_report(n)->count == 0);

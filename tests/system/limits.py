@@ -28,13 +28,17 @@ def _():
     equal(facts()["layers"]["cgroup"], "on", "layers.cgroup")
 
 
-@test("what is not at its best is a warning in the result and one line on standard error")
+@test("what is not at its best is a warning in the result, and together one line on standard error that names 'cejail doctor'")
 def _():
     weak = [n for n, limit in facts()["limits"].items() if n in ("memory", "cpus", "pids") and limit["by"] != "cgroup"]
     weak += [n for n, state in facts()["layers"].items() if state == "absent"]
     equal(bool(facts()["warnings"]), bool(weak), f"warnings {facts()['warnings']} for {weak}")
     done = sh("true", "--network", "none").exits(0)
-    equal(len(done.err.splitlines()), len(facts()["warnings"]), "lines on stderr")
+    equal(len(done.err.splitlines()), 1 if weak else 0, f"lines on stderr {done.err!r}")
+    equal("'cejail doctor'" in done.err, bool(weak), f"the remedy in {done.err!r}")
+    said = sh("true", "--network", "none", "-v").exits(0).err
+    for sentence in facts()["warnings"]:
+        contains(said, sentence, "stderr with -v")
 
 
 @test("--strict refuses where a limit isn't held by cgroup v2, and says which; else it runs")

@@ -135,10 +135,14 @@ def _():
     equal(process.wait(20 * SLOW), 0, "exit status")
 
 
-@test("--quiet leaves only errors on standard error")
+@test("--quiet leaves only errors on standard error, and --no-report hides what was hit and refused")
 def _():
-    done = sh("true", "-q").exits(0)
-    equal(done.err, "", "stderr")
+    equal(sh("true", "-q").exits(0).err, "", "stderr")
+    done = sh("sleep 60", "-q", "-t", "300ms").exits(124)
+    equal(done.err, "cejail: timeout: ended after 300ms (--timeout)\n", "stderr")
+    equal(sh("sleep 60", "-q", "--no-report", "-t", "300ms").exits(124).err, "", "stderr without a report")
+    equal(sh("kill -9 $$", "-q").exits(137).err, "", "stderr of a signal")
+    refused(sh("true", "-q", "--no-report", "--ro-bind", "/no/such"), "/no/such")
 
 
 @test("a terminal on standard output gets control characters shown, not sent")

@@ -56,23 +56,23 @@ static void note_status(const struct outcome *o)
 		note_signal(o);
 		break;
 	case STATUS_TIMEOUT:
-		log_note("timeout: ended after %s (--timeout)",
-			 time_word(l[LIMIT_WALL].value, word));
+		log_report("timeout: ended after %s (--timeout)",
+			   time_word(l[LIMIT_WALL].value, word));
 		break;
 	case STATUS_CPU_LIMIT:
-		log_note("CPU time: ended after %s of it (--cpu-time)",
-			 time_word(l[LIMIT_CPU_TIME].value, word));
+		log_report("CPU time: ended after %s of it (--cpu-time)",
+			   time_word(l[LIMIT_CPU_TIME].value, word));
 		break;
 	case STATUS_OOM:
 		if (l[LIMIT_MEMORY].hit == HIT_YES)
-			log_note("out of memory: the limit of %s was reached (--memory)",
-				 size_word(l[LIMIT_MEMORY].value, word));
+			log_report("out of memory: the limit of %s was reached (--memory)",
+				   size_word(l[LIMIT_MEMORY].value, word));
 		else
-			log_note("out of memory: the host, or a cgroup above, had no more");
+			log_report("out of memory: the host, or a cgroup above, had no more");
 		break;
 	case STATUS_OUTPUT_LIMIT:
-		log_note("output limit: more than %s came (--max-output, --on-output-limit)",
-			 size_word(l[LIMIT_OUTPUT].value, word));
+		log_report("output limit: more than %s came (--max-output, --on-output-limit)",
+			   size_word(l[LIMIT_OUTPUT].value, word));
 		break;
 	case STATUS_CANCELLED:
 		note_cancel(o);
@@ -90,11 +90,11 @@ static void note_limits(const struct outcome *o)
 	char word[WORD_MAX];
 
 	if (o->limits[LIMIT_PIDS].hit == HIT_YES)
-		log_note("the limit of %llu processes was reached (--pids-limit)",
-			 (unsigned long long)o->limits[LIMIT_PIDS].value);
+		log_report("the limit of %llu processes was reached (--pids-limit)",
+			   (unsigned long long)o->limits[LIMIT_PIDS].value);
 	if (o->limits[LIMIT_DISK].hit == HIT_YES)
-		log_note("the writable space of %s was full (--disk)",
-			 size_word(o->limits[LIMIT_DISK].value, word));
+		log_report("the writable space of %s was full (--disk)",
+			   size_word(o->limits[LIMIT_DISK].value, word));
 }
 
 /* "mount (2 times), ptrace" */
@@ -113,7 +113,7 @@ static void note_denied(const struct outcome *o)
 		used += n > 0 ? (size_t)n : 0;
 	}
 	if (i > 0)
-		log_note("refused: %s%s", list, i < o->ndenied ? ", and more" : "");
+		log_report("refused: %s%s", list, i < o->ndenied ? ", and more" : "");
 }
 
 /* "tcp 169.254.169.254:80", "udp [fd00:ec2::254]:53", "icmp 10.0.0.5" */
@@ -136,13 +136,13 @@ static void note_refusal(const struct denial *d)
 	char target[TARGET_MAX], times[40] = "";
 
 	if (d->address.family == 0) {
-		log_note("network: refused %llu more (%s)", count, net_class_names[d->class]);
+		log_report("network: refused %llu more (%s)", count, net_class_names[d->class]);
 		return;
 	}
 	if (count > 1)
 		(void)snprintf(times, sizeof(times), ", %llu times", count);
-	log_note("network: refused %s (%s)%s", target_word(d, target), net_class_names[d->class],
-		 times);
+	log_report("network: refused %s (%s)%s", target_word(d, target), net_class_names[d->class],
+		   times);
 }
 
 static void note_network(const struct network_outcome *n)
@@ -150,7 +150,8 @@ static void note_network(const struct network_outcome *n)
 	for (size_t i = 0; i < n->ndenied && i < REFUSALS_MAX; i++)
 		note_refusal(&n->denied[i]);
 	if (n->ndenied > REFUSALS_MAX)
-		log_note("network: ... and %zu more (--json tells all)", n->ndenied - REFUSALS_MAX);
+		log_report("network: ... and %zu more (--json tells all)",
+			   n->ndenied - REFUSALS_MAX);
 }
 
 static void note_artifacts(const struct outcome *o)
@@ -178,10 +179,38 @@ void notes_follow_output(const struct outcome *o)
 		log_on_fresh_line();
 }
 
+/* One line, however much this host lacks; each sentence is in the result, and here with -v. */
+static void note_degraded(const struct outcome *o)
+{
+	bool lacks[DEGRADED_COUNT + 1] = { false };
+	char list[LIST_MAX] = "";
+	size_t used = 0;
+
+	for (size_t i = 0; i < o->warnings.count; i++)
+		lacks[degraded_of(o->warnings.items[i])] = true;
+	for (size_t i = 0; i < DEGRADED_COUNT; i++)
+		if (lacks[i])
+			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
+						 used ? ", " : "", degraded_names[i]);
+	if (used > 0)
+		log_warning("this host enforces less than it could: %s (see 'cejail doctor')",
+			    list);
+}
+
+static void note_warnings(const struct outcome *o)
+{
+	note_degraded(o);
+	for (size_t i = 0; i < o->warnings.count; i++) {
+		if (degraded_of(o->warnings.items[i]) == DEGRADED_COUNT)
+			log_warning("%s", o->warnings.items[i]);
+		else
+			log_debug("%s", o->warnings.items[i]);
+	}
+}
+
 void notes_print(const struct outcome *o)
 {
-	for (size_t i = 0; i < o->warnings.count; i++)
-		log_warning("%s", o->warnings.items[i]);
+	note_warnings(o);
 	note_artifacts(o);
 	note_limits(o);
 	note_denied(o);

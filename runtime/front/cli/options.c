@@ -15,7 +15,7 @@
 
 /* A row each: what decides where the result goes, and how much we say meanwhile. */
 static const char *const delivery_options[] = {
-	"json", "result-fd", "events-fd", "verbose", "quiet", "id", "remote",
+	"json", "result-fd", "events-fd", "verbose", "quiet", "no-report", "id", "remote",
 };
 
 struct scan {

@@ -169,6 +169,8 @@ static int read_options(struct run *r, struct cj_error *err)
 	int begun = begin_outcome(r, &id_error);
 
 	log_set_level(level_of(&r->config));
+	if (r->config.no_report)
+		log_hide_report();
 	if (applied < 0)
 		return applied;
 	if (begun < 0) {

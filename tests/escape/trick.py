@@ -13,6 +13,7 @@ CLOSED4, CLOSED6, PUBLIC4, PUBLIC6 = "169.254.169.254", "fd00:ec2::254", "20.30.
 PATIENCE = float(sys.argv[1])
 SO_MARK, IP_TRANSPARENT, IP_OPTIONS, IP_PKTINFO, IP_UNICAST_IF = 36, 19, 4, 8, 50
 IPV6_HOPOPTS, IPV6_RTHDR, IPV6_DSTOPTS, MSG_FASTOPEN = 54, 57, 59, 0x20000000
+SO_ZEROCOPY, MSG_ZEROCOPY, UDP_SEGMENT, IPV6_MTU = 60, 0x4000000, 103, 24
 DCCP, SCTP, UDPLITE, MPTCP = 33, 132, 136, 262
 RTM_NEWADDR, RTM_DELADDR, RTM_NEWROUTE, RTM_NEWLINK = 20, 21, 24, 16
 ASK = b"GET / HTTP/1.0\r\n\r\n"
@@ -114,6 +115,67 @@ def try_reconnected():
             raise Escaped("an answer came")
 
 
+# --- closed addresses, by packets that the kernel puts together in another way ---
+
+
+def expect_answer(s, size):
+    s.settimeout(PATIENCE)
+    if s.recv(size):
+        raise Escaped("an answer came")
+
+
+def try_zero_copy():
+    with datagrams() as s:
+        s.setsockopt(socket.SOL_SOCKET, SO_ZEROCOPY, 1)
+        s.connect((CLOSED4, 7))
+        s.send(ASK * 50, MSG_ZEROCOPY)
+        expect_answer(s, 2000)
+
+
+def segmented(family, address):
+    """One buffer, which the kernel cuts into datagrams behind the rules or before them."""
+    with datagrams(family) as s:
+        s.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, 100)
+        s.connect((address, 7))
+        s.send(ASK * 50)
+        expect_answer(s, 2000)
+
+
+def try_segments4():
+    segmented(socket.AF_INET, CLOSED4)
+
+
+def try_segments6():
+    segmented(socket.AF_INET6, CLOSED6)
+
+
+def try_corked_fragments():
+    """The first piece is small, and each packet is cut at 1280 bytes."""
+    with datagrams(socket.AF_INET6) as s:
+        s.setsockopt(socket.IPPROTO_IPV6, IPV6_MTU, 1280)
+        s.connect((CLOSED6, 7))
+        for size in (1, 7, 1231, 2000):
+            s.send(bytes(size), socket.MSG_MORE)
+        s.send(bytes(9))
+        expect_answer(s, 8000)
+
+
+def try_send_file():
+    with datagrams() as s, open("/usr/bin/env", "rb") as file:
+        s.connect((CLOSED4, 7))
+        os.sendfile(s.fileno(), file.fileno(), 0, 500)
+        expect_answer(s, 2000)
+
+
+def try_splice():
+    with datagrams(socket.AF_INET6) as s, open("/usr/bin/env", "rb") as file:
+        s.connect((CLOSED6, 7))
+        out, into = os.pipe()
+        os.splice(file.fileno(), into, 500)
+        os.splice(out, s.fileno(), 500)
+        expect_answer(s, 2000)
+
+
 # --- powers over packets and the network ---
 
 
@@ -165,6 +227,15 @@ def try_routing_header():
     header = b"\x11\2\2\1\0\0\0\0" + socket.inet_pton(socket.AF_INET6, PUBLIC6)
     with datagrams(socket.AF_INET6) as s:
         s.setsockopt(socket.IPPROTO_IPV6, IPV6_RTHDR, header)
+        s.sendto(ASK, (CLOSED6, 7))
+    raise Escaped("a packet with the header was sent")
+
+
+def try_segment_routing():
+    """The same with the header of RFC 8754."""
+    hops = socket.inet_pton(socket.AF_INET6, CLOSED6) + socket.inet_pton(socket.AF_INET6, PUBLIC6)
+    with datagrams(socket.AF_INET6) as s:
+        s.setsockopt(socket.IPPROTO_IPV6, IPV6_RTHDR, b"\x11\4\4\1\1\0\0\0" + hops)
         s.sendto(ASK, (CLOSED6, 7))
     raise Escaped("a packet with the header was sent")
 

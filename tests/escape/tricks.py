@@ -2,6 +2,7 @@
 """Network tricks (threats.md 3 and 3.3): none leads a packet where it may not go.  The control runs the same
 program in the tests' own Internet with every power over its network, and no jail."""
 
+import hashlib
 import os
 import re
 import socket
@@ -17,10 +18,10 @@ with open(TRICK, encoding="utf-8") as file:
     TRICKS = re.findall(r"^def try_(\w+)\(", file.read(), re.M)
 # Only the world can tell whether these went out: to which addresses.
 BY_SIGHT = {"multicast": {"224.0.0.251", "239.1.2.3"}, "membership": {"239.4.5.6", "224.0.0.22"},
-            "routing_header": {"2600:1f00::50"}}  # fmt: skip
+            "routing_header": {"2600:1f00::50"}, "segment_routing": {"2600:1f00::50"}}  # fmt: skip
 # Kernels may be built without them, and say this.
 MAY_LACK = {"mptcp": "EPROTONOSUPPORT", "sctp": "EPROTONOSUPPORT", "dccp": "ESOCKTNOSUPPORT", "udplite": "EPROTONOSUPPORT",
-            "routing_header": "EINVAL"}  # fmt: skip
+            "routing_header": "EINVAL", "segment_routing": "EINVAL"}  # fmt: skip
 
 ROWS = {
     "ranges, IPv4 and IPv6": (
@@ -40,8 +41,14 @@ ROWS = {
         "network_allow: an allowed name stands in the jail's hosts file, and no question leaves the jail",
         "network: what is no query doesn't reach the host's name server",
     ),
-    "fragments": ("network_closed: a datagram that leaves in fragments is judged like any other",),
-    "IPv6 extension headers": ("hop_by_hop", "destination_options", "routing_header"),
+    "fragments": (
+        "network_closed: a datagram that leaves in fragments is judged like any other", "corked_fragments",
+        "segments4", "segments6",
+    ),
+    "pages without a copy": (
+        "zero_copy", "send_file", "splice", "tricks: pages of /usr that a program sends without a copy stay as they were",
+    ),
+    "IPv6 extension headers": ("hop_by_hop", "destination_options", "routing_header", "segment_routing"),
     "source routing": ("source_route",),
     "raw, packet, XDP sockets, ARP/NDP/RA forgery": ("raw", "raw6", "packet", "attempts: no AF_XDP socket"),
     "source spoofing": ("network_closed: a forged source address leaves no jail", "transparent", "packet_info"),
@@ -109,6 +116,83 @@ def _():
                 continue
             wait_until(lambda addresses=addresses: addresses & {key[1] for key in net.seen()}, f"packets of '{name}' to {addresses}", 5)
         tried(len(found) - len(lacking))
+
+
+# Pages of a file of /usr on their way out, and a receiver in the same jail that gets them.
+PAGES = """
+import mmap, os, socket, threading
+path = "/usr/bin/env"
+with open(path, "rb") as file:
+    text = file.read(40000)
+SO_ZEROCOPY, MSG_ZEROCOPY, UDP_SEGMENT = 60, 0x4000000, 103
+file = os.open(path, os.O_RDONLY)
+mapped = memoryview(mmap.mmap(file, len(text), mmap.MAP_PRIVATE, mmap.PROT_READ))
+
+def by_sendfile(s):
+    return os.sendfile(s.fileno(), file, 0, len(text))
+def by_splice(s):
+    out, into = os.pipe()
+    sent = 0
+    while sent < len(text):
+        size = os.splice(file, into, len(text) - sent, offset_src=sent)
+        while size > 0:
+            moved = os.splice(out, s.fileno(), size)
+            size, sent = size - moved, sent + moved
+    return sent
+def by_zero_copy(s):
+    s.setsockopt(socket.SOL_SOCKET, SO_ZEROCOPY, 1)
+    return s.send(mapped, MSG_ZEROCOPY)
+
+def collect(s, seen):
+    room = bytearray(70000)
+    while size := s.recv_into(room):
+        seen += room[:size]
+        room[:size] = b"X" * size
+def over_stream(send, s, other):
+    seen = bytearray()
+    receiver = threading.Thread(target=collect, args=(other, seen))
+    receiver.start()
+    sent = send(s)
+    s.shutdown(socket.SHUT_WR)
+    receiver.join()
+    return sent, bytes(seen) == text[:sent] and sent > 0
+
+def tcp_pair(family, address):
+    with socket.create_server((address, 0), family=family) as server:
+        s = socket.create_connection(server.getsockname()[:2])
+        return s, server.accept()[0]
+for send in (by_sendfile, by_splice, by_zero_copy):
+    print(send.__name__, *over_stream(send, *tcp_pair(socket.AF_INET, "127.0.0.1")))
+    print(send.__name__, *over_stream(send, *tcp_pair(socket.AF_INET6, "::1")))
+    if send != by_zero_copy:
+        print(send.__name__, *over_stream(send, *socket.socketpair()))
+for there in ("20.30.40.50", "2600:1f00::50"):
+    for segment in (0, 1000):
+        with socket.socket(socket.AF_INET6 if ":" in there else socket.AF_INET, socket.SOCK_DGRAM) as s:
+            s.settimeout(9)
+            s.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, segment)
+            s.setsockopt(socket.SOL_SOCKET, SO_ZEROCOPY, 1)
+            s.connect((there, 7))
+            s.send(mapped[:20000], MSG_ZEROCOPY)
+            print("datagrams", segment, s.recv(70000) == text[:segment or 20000])
+            s.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, 0)
+"""
+
+
+@test("pages of /usr that a program sends without a copy stay as they were")
+def _():
+    with Internet() as net:
+        before = sha256("/usr/bin/env")
+        value = net.run(PAGES)
+        lines = value["stdout"]["text"].splitlines()
+        equal((value["stderr"]["text"], len(lines)), ("", 12), f"ways to send ({lines})")
+        equal([line for line in lines if not line.endswith("True")], [], "ways that brought something else")
+        equal(sha256("/usr/bin/env"), before, "the file's hash")
+
+
+def sha256(path):
+    with open(path, "rb") as file:
+        return hashlib.sha256(file.read()).hexdigest()
 
 
 # A process that outlives the program and sends on, and a connection that travels in a ring of sockets.

@@ -139,6 +139,24 @@ static inline struct packet fragment4(const struct packet *whole, size_t from, s
 	return p;
 }
 
+/* The same of an IPv6 packet: what follows the IPv6 header, whose first header is `next`. */
+static inline struct packet fragment6(const struct packet *whole, size_t from, size_t size,
+				      bool is_last)
+{
+	struct packet p = *whole;
+	uint8_t *header = p.bytes + IPV6_SIZE;
+
+	memmove(header + 8, whole->bytes + IPV6_SIZE + from, size);
+	memset(header, 0, 8);
+	header[0] = whole->bytes[6];
+	p.bytes[6] = IPPROTO_FRAGMENT; /* RFC 8200 4.5 */
+	put16(header + 2, (unsigned)from | !is_last);
+	put16(header + 6, 0x1234);
+	p.size = IPV6_SIZE + 8 + size;
+	put16(p.bytes + 4, (unsigned)(8 + size));
+	return p;
+}
+
 /* To the gateway. */
 static inline void put_on_wire(const struct lab *lab, const struct packet *p)
 {

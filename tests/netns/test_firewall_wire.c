@@ -234,6 +234,34 @@ static void overlapping_fragments_do_not_pass(void **state)
 	lab_close(&lab);
 }
 
+/* UDP is in the second fragment; the first one has options alone, or nothing but them. */
+static void fragments_of_ipv6_are_judged_as_one_packet(void **state)
+{
+	static const uint8_t before[] = { IPPROTO_UDP, IPPROTO_DSTOPTS, IPPROTO_ROUTING };
+	static const char *const addresses[] = { "fd00:ec2::254", LAB_PUBLIC6 };
+	struct lab lab;
+	(void)state;
+	open_public(&lab);
+
+	for (size_t i = 0; i < sizeof(before); i++) {
+		for (size_t k = 0; k < 2; k++) {
+			const struct packet whole = udp6("fdce:6a11::2", addresses[k], before[i]);
+			const size_t size = whole.size - IPV6_SIZE;
+			const struct packet first = fragment6(&whole, 0, 8, false);
+			const struct packet second = fragment6(&whole, 8, size - 8, true);
+			const bool is_open = before[i] == IPPROTO_UDP && k == 1;
+
+			put_on_wire(&lab, &first);
+			assert_int_equal(lab_count(&lab), 0);
+			put_on_wire(&lab, &second);
+			assert_int_equal(lab_count(&lab) > 0, is_open);
+		}
+	}
+	assert_int_equal(refused_soon(lab.gateway_rules, NET_METADATA, 1), 1);
+	assert_int_equal(refused_soon(lab.gateway_rules, NET_PROTOCOL, 4), 4);
+	lab_close(&lab);
+}
+
 /* --- what the gateway itself sends --- */
 
 /* pasta of 2023 would answer the report's source, "::", from then on. */
@@ -334,6 +362,7 @@ int main(void)
 		cmocka_unit_test(an_atomic_fragment_is_judged_like_any_packet),
 		cmocka_unit_test(fragments_are_judged_as_one_packet),
 		cmocka_unit_test(overlapping_fragments_do_not_pass),
+		cmocka_unit_test(fragments_of_ipv6_are_judged_as_one_packet),
 		cmocka_unit_test(the_gateway_sends_no_ipv6_multicast_to_the_uplink),
 		cmocka_unit_test(a_packet_that_is_too_big_on_its_way_is_told_of),
 	};

@@ -244,6 +244,28 @@ void cgroup_read_usage(const struct cgroup *c, struct cgroup_usage *out)
 	read_cpu(c->cpu_fd, out);
 }
 
+/* Of one cgroup above; it has no limit: it has room. */
+static bool has_room(const char *path, uint64_t pids)
+{
+	uint64_t max = 0, current = 0;
+	auto_fd int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 || !read_number(fd, "pids.max", &max))
+		return true;
+	return read_number(fd, "pids.current", &current) && current <= max && max - current >= pids;
+}
+
+bool cgroup_has_room_above(const struct cgroup *c, uint64_t pids)
+{
+	char path[sizeof(c->path)];
+	memcpy(path, c->path, sizeof(path));
+	for (char *slash; (slash = strrchr(path, '/')) != NULL && slash > path;) {
+		*slash = '\0';
+		if (!has_room(path, pids))
+			return false;
+	}
+	return true;
+}
+
 uint64_t cgroup_cpu_us(const struct cgroup *c)
 {
 	char text[KERNFILE_SMALL];

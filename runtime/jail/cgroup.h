@@ -77,9 +77,16 @@ struct cgroup_usage {
 	uint64_t memory_peak_bytes, pids_peak, cpu_user_us, cpu_system_us;
 	uint64_t oom_kills; /* memory.events oom_kill (or oom_group_kill) */
 	uint64_t own_ooms;  /* memory.events oom: times its own limit left nothing */
-	uint64_t pids_max_hits, throttled_us;
+	/* pids.events max: refused forks; before Linux 6.11 also by the limit of a cgroup above. */
+	uint64_t pids_max_hits;
+	uint64_t throttled_us;
 };
 void cgroup_read_usage(const struct cgroup *c, struct cgroup_usage *out);
+/*
+ * Whether each cgroup above that can be seen has room for so many more processes, by its pids.max
+ * and pids.current.  Then a refusal was by the leaf's own limit.
+ */
+bool cgroup_has_room_above(const struct cgroup *c, uint64_t pids);
 /* Just the CPU time so far, in microseconds: one pread of a descriptor kept open. */
 uint64_t cgroup_cpu_us(const struct cgroup *c);
 

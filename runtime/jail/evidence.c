@@ -106,6 +106,24 @@ static enum limit_hit memory_hit_of_samples(const struct jail *j, const struct w
 	return HIT_NO;
 }
 
+/*
+ * Before Linux 6.11 the kernel counts a refusal here, too, when it was a cgroup above that had no
+ * more.  The peak tells them apart; where there is none, the room above does.
+ */
+static enum limit_hit pids_hit_of_cgroup(struct jail *j, const struct cgroup_usage *cg)
+{
+	uint64_t limit = j->limits[LIMIT_PIDS].value + 1; /* init counts, too */
+	if (cg->pids_max_hits <= j->before.pids_max_hits)
+		return HIT_NO;
+	if (cg->has_pids_peak ? cg->pids_peak >= limit : cgroup_has_room_above(&j->cgroup, limit))
+		return HIT_YES;
+	jail_warn(j,
+		  "processes were refused by a cgroup above this jail%s: raise TasksMax= or "
+		  "pids.max where cejail runs",
+		  cg->has_pids_peak ? ", not by its own limit" : " or by its own limit");
+	return cg->has_pids_peak ? HIT_NO : HIT_UNKNOWN;
+}
+
 /* By setrlimit(2), which counts no refusals, or not enforced. */
 static enum limit_hit hit_uncounted(const struct limit_state *limit)
 {
@@ -123,7 +141,7 @@ static void read_hits(struct jail *j, const struct watched *seen, const struct c
 				     ? hit_if(cg->throttled_us > j->before.throttled_us)
 				     : hit_uncounted(&limits[LIMIT_CPUS]);
 	limits[LIMIT_PIDS].hit = limits[LIMIT_PIDS].by == BY_CGROUP
-				     ? hit_if(cg->pids_max_hits > j->before.pids_max_hits)
+				     ? pids_hit_of_cgroup(j, cg)
 				     : hit_uncounted(&limits[LIMIT_PIDS]);
 	limits[LIMIT_NOFILE].hit = hit_uncounted(&limits[LIMIT_NOFILE]);
 	limits[LIMIT_WALL].hit = hit_if(out->status == STATUS_TIMEOUT);

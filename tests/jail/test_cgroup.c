@@ -248,6 +248,22 @@ static void evidence_is_what_the_files_say(void **state)
 	cgroup_destroy(&c);
 }
 
+static void room_above_is_what_every_cgroup_above_has_left(void **state)
+{
+	(void)state;
+	struct cgroup c = create(NULL);
+	auto_fd int root_fd = fake_open(fake.root);
+	assert_true(cgroup_has_room_above(&c, 1000)); /* "max" */
+	fake_put(root_fd, "pids.max", "100\n");
+	assert_false(cgroup_has_room_above(&c, 1)); /* nobody knows what is used */
+	fake_put(root_fd, "pids.current", "79\n");
+	assert_true(cgroup_has_room_above(&c, 21));
+	assert_false(cgroup_has_room_above(&c, 22));
+	fake_put(root_fd, "pids.current", "101\n");
+	assert_false(cgroup_has_room_above(&c, 0));
+	cgroup_destroy(&c);
+}
+
 static void evidence_that_is_not_there_is_not_claimed(void **state)
 {
 	(void)state;
@@ -623,6 +639,7 @@ int main(void)
 		FAKE(an_id_that_leads_elsewhere_is_refused),
 		FAKE(an_option_that_cannot_serve_is_an_error),
 		FAKE(evidence_is_what_the_files_say),
+		FAKE(room_above_is_what_every_cgroup_above_has_left),
 		FAKE(evidence_that_is_not_there_is_not_claimed),
 		REAL(a_real_leaf_comes_and_goes),
 		REAL(all_processes_die_and_their_cpu_time_is_known),

@@ -311,6 +311,22 @@ def _():
         os.rmdir(parent)  # only an empty one can be removed
 
 
+@test("processes that a cgroup above refuses are not blamed on --pids-limit", who="root", limit=90)
+def _():
+    if EXPECTED != "cgroup":
+        return
+    done = subprocess.run(
+        ["systemd-run", "--quiet", "--wait", "--pipe", "--collect", "-p", "Delegate=yes", "-p", "TasksMax=20",
+         CEJAIL, "run", "--json", "-p", "base", "--network", "none", "--pids-limit", "64", "-t", "30",
+         "-f", f"{PROBES}/load:/box/load", "--", "/box/load", "processes", "500"],
+        stdin=subprocess.DEVNULL, capture_output=True, timeout=60 * SLOW, check=False,
+    )  # fmt: skip
+    value = parse_result(done.stdout.decode())
+    contains(value["stdout"]["text"], "EAGAIN", "stdout")
+    true(value["limits"]["pids"]["hit"] is not True, f"pids {value['limits']['pids']}")
+    contains(" ".join(value["warnings"]), "by a cgroup above this jail", "warnings")
+
+
 @test("a jail can't have more than the service it runs in", who="root", limit=90)
 def _():
     if EXPECTED != "cgroup":

@@ -25,9 +25,9 @@ static void read_own_cpu(const struct jail *j, const struct watched *seen, uint6
 {
 	*user_us = seen->ended.cpu_user_us;
 	*system_us = seen->ended.cpu_system_us;
-	if (sample_cpu_ms(&seen->peak) * 1000 > *user_us + *system_us) {
-		*user_us = seen->peak.cpu_user_ms * 1000;
-		*system_us = seen->peak.cpu_system_ms * 1000;
+	if (sample_cpu_us(&seen->peak) > *user_us + *system_us) {
+		*user_us = seen->peak.cpu_user_us;
+		*system_us = seen->peak.cpu_system_us;
 	}
 	uint64_t all_us = *user_us + *system_us;
 	*user_us = share_us(j, *user_us, all_us);

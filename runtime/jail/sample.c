@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/vfs.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/jail/kernfile.h"
 #include "runtime/jail/sample_text.h"
@@ -88,60 +89,42 @@ static uint64_t read_memory_of_threads(struct walk *w, int proc_fd, const char *
 	return bytes;
 }
 
-/* --- what is gone and counted nowhere ------------------------------------------------- */
-
-struct sampler *sampler_create(void)
-{
-	struct sampler *s = calloc(1, sizeof(*s));
-	if (!s)
-		return NULL;
-	s->before = s->times[0];
-	s->now = s->times[1];
-	return s;
-}
-
-/* Of the same process, not another under its number; /proc lists them in one order. */
-static uint64_t ticks_before(struct sampler *s, const struct process_time *p)
-{
-	for (size_t n = 0; n < s->nbefore; n++) {
-		size_t i = (s->at + n) % s->nbefore;
-		if (s->before[i].pid == p->pid && s->before[i].start_ticks == p->start_ticks) {
-			s->at = i + 1;
-			return s->before[i].own_ticks;
-		}
-	}
-	return 0;
-}
-
-static void remember(struct sampler *s, const char *pid, const struct sample_stat *stat)
-{
-	const struct process_time p = { strtoull(pid, NULL, 10), stat->start_ticks,
-					stat->own_ticks };
-	uint64_t before = ticks_before(s, &p);
-	s->grown_ticks += p.own_ticks > before ? p.own_ticks - before : 0;
-	s->now[s->nnow++] = p;
-}
-
-static void turn_page(struct sampler *s)
-{
-	struct process_time *free_page = s->before;
-	s->before = s->now;
-	s->nbefore = s->nnow;
-	s->now = free_page;
-	s->nnow = s->at = 0;
-}
-
 /* --- the sums --------------------------------------------------------------------------- */
 
-static uint64_t ticks_to_ms(uint64_t ticks)
+static uint64_t ticks_to_us(uint64_t ticks)
 {
-	return ticks * 1000 / (uint64_t)sysconf(_SC_CLK_TCK);
+	return ticks * 1000000 / (uint64_t)sysconf(_SC_CLK_TCK);
 }
 
 static void add_cpu(struct walk *w, uint64_t ticks, uint64_t system_ticks)
 {
-	w->sum.cpu_user_ms += ticks_to_ms(ticks - system_ticks);
-	w->sum.cpu_system_ms += ticks_to_ms(system_ticks);
+	w->sum.cpu_user_us += ticks_to_us(ticks - system_ticks);
+	w->sum.cpu_system_us += ticks_to_us(system_ticks);
+}
+
+/* Of its first thread the kernel tells nanoseconds, where stat(5) has whole ticks: sched-stats. */
+static uint64_t read_own_us(struct walk *w, int proc_fd, const char *pid,
+			    const struct sample_stat *stat)
+{
+	char text[KERNFILE_SMALL];
+	uint64_t ticks_us = ticks_to_us(stat->own_ticks), thread_us = 0;
+	if (w->past && read_file(w, proc_fd, pid, "schedstat", text, sizeof(text)))
+		thread_us = sample_text_schedstat(text) / 1000;
+	return thread_us > ticks_us ? thread_us : ticks_us;
+}
+
+static void remember(struct walk *w, const char *pid, const struct sample_stat *stat,
+		     uint64_t own_us)
+{
+	const struct sampled_process p = {
+		.pid = strtoull(pid, NULL, 10),
+		.start_ticks = stat->start_ticks,
+		.own_us = own_us,
+		.children_us = ticks_to_us(stat->children_ticks),
+		.is_running = stat->state == 'R',
+	};
+	if (w->past)
+		sampler_add(w->past, &p);
 }
 
 /* The parent waits in state D, and the child has not called execve(2). */
@@ -185,11 +168,14 @@ static void add_process(struct walk *w, int proc_fd, const char *pid)
 
 	w->is_there = true;
 	add_cpu(w, stat.children_ticks, stat.children_system_ticks);
-	if (strcmp(pid, "1") == 0) /* init: ours, only what it reaped is the program's */
+	if (strcmp(pid, "1") == 0) { /* init: ours, only what it reaped is the program's */
+		remember(w, pid, &stat, 0);
 		return;
-	if (w->past)
-		remember(w->past, pid, &stat);
+	}
+	uint64_t own_us = read_own_us(w, proc_fd, pid, &stat);
+	remember(w, pid, &stat, own_us);
 	add_cpu(w, stat.own_ticks, stat.own_system_ticks);
+	w->sum.cpu_user_us += own_us - ticks_to_us(stat.own_ticks);
 	w->sum.processes += stat.threads > 0 ? stat.threads : 1; /* a zombie still has its pid */
 	uint64_t bytes = read_memory(w, proc_fd, pid);
 	if (bytes == 0 && stat.threads > 1)
@@ -231,21 +217,23 @@ bool sample_take(int proc_fd, int box_fd, struct sampler *s, struct sample *out)
 	}
 	subtract_vforked(&w);
 	w.sum.memory_bytes += used_bytes(box_fd);
+	bool is_whole = w.is_there && !w.is_blind;
 	if (s) {
-		turn_page(s);
-		uint64_t grown_ms = ticks_to_ms(s->grown_ticks), sum_ms = sample_cpu_ms(&w.sum);
-		w.sum.cpu_user_ms += grown_ms > sum_ms ? grown_ms - sum_ms : 0;
+		sampler_turn(s, is_whole && seen < SAMPLE_PIDS_MAX, clock_us());
+		w.sum.cpu_user_us += sampler_unreaped_us(s);
+		uint64_t grown_us = sampler_grown_us(s), sum_us = sample_cpu_us(&w.sum);
+		w.sum.cpu_user_us += grown_us > sum_us ? grown_us - sum_us : 0;
 	}
 	*out = w.sum;
-	return w.is_there && !w.is_blind;
+	return is_whole;
 }
 
 void sample_raise(struct sample *peak, const struct sample *now)
 {
 	lift(&peak->memory_bytes, now->memory_bytes);
 	lift(&peak->processes, now->processes);
-	if (sample_cpu_ms(now) > sample_cpu_ms(peak)) {
-		peak->cpu_user_ms = now->cpu_user_ms;
-		peak->cpu_system_ms = now->cpu_system_ms;
+	if (sample_cpu_us(now) > sample_cpu_us(peak)) {
+		peak->cpu_user_us = now->cpu_user_us;
+		peak->cpu_system_us = now->cpu_system_us;
 	}
 }

@@ -10,29 +10,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SAMPLE_PIDS_MAX 4096 /* looked at by one call: 4 opens and reads each */
+#include "runtime/jail/sampler.h"
+
+#define SAMPLE_PIDS_MAX SAMPLER_PIDS_MAX /* looked at by one call: 3 opens and reads each */
 
 struct sample {
 	/* Of all processes (sample_text_memory), and the scratch's used bytes. */
 	uint64_t memory_bytes;
-	/* Of the living processes and of those that were reaped. */
-	uint64_t cpu_user_ms, cpu_system_ms;
+	/* Of the living processes, of those that were reaped, and, with a sampler, of the others. */
+	uint64_t cpu_user_us, cpu_system_us;
 	uint64_t processes; /* threads included, init not */
 };
-
-/*
- * Memory of who used what when last seen: for the time of children whose parent ignores SIGCHLD,
- * which the kernel adds to nobody's when they are gone.
- */
-struct sampler {
-	uint64_t grown_ticks; /* all growth that was seen */
-	size_t nbefore, nnow, at;
-	struct process_time {
-		uint64_t pid, start_ticks, own_ticks;
-	} times[2][SAMPLE_PIDS_MAX], *before, *now;
-};
-/* NULL: no memory.  To be freed. */
-struct sampler *sampler_create(void);
 
 /*
  * proc_fd: the jail's /proc; box_fd: anything on the scratch; `s` may be NULL.
@@ -40,9 +28,9 @@ struct sampler *sampler_create(void);
  */
 bool sample_take(int proc_fd, int box_fd, struct sampler *s, struct sample *out);
 
-static inline uint64_t sample_cpu_ms(const struct sample *s)
+static inline uint64_t sample_cpu_us(const struct sample *s)
 {
-	return s->cpu_user_ms + s->cpu_system_ms;
+	return s->cpu_user_us + s->cpu_system_us;
 }
 
 /* The most that was seen of each. */

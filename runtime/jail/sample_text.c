@@ -70,6 +70,12 @@ bool sample_text_stat(const char *text, struct sample_stat *out)
 				       &out->children_ticks);
 }
 
+uint64_t sample_text_schedstat(const char *text)
+{
+	uint64_t nanoseconds = 0;
+	return take_u64(text, &nanoseconds) ? nanoseconds : 0;
+}
+
 /* "RssAnon:	    1234 kB" */
 static uint64_t line_bytes(const char *line, const char *key)
 {

@@ -22,5 +22,8 @@ struct sample_stat {
 };
 bool sample_text_stat(const char *text, struct sample_stat *out);
 
+/* /proc/PID/schedstat: the time on a CPU of its first thread, in nanoseconds; 0: not known. */
+uint64_t sample_text_schedstat(const char *text);
+
 /* RssAnon + RssShmem + VmPTE + VmSwap in bytes; 0 for a task without memory (a zombie). */
 uint64_t sample_text_memory(const char *text);

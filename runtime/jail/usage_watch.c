@@ -48,7 +48,7 @@ void usage_watch_init(struct usage_watch *w, const struct jail *j)
 	w->reads_proc = is_memory_ours(j) || !has_cgroup;
 	if (is_memory_ours(j) || has_cpu_limit)
 		w->next_at_ms = clock_ms() + usage_watch_pause_ms(room_below_limit(j, 0), 0);
-	if (has_cpu_limit && !has_cgroup)
+	if (!has_cgroup)
 		w->sampler = sampler_create(); /* without it a little less is seen */
 }
 
@@ -61,8 +61,7 @@ void usage_watch_fini(struct usage_watch *w)
 /* What the kernel counts, or else what was seen; without a launcher's share. */
 static uint64_t cpu_ms_of(const struct jail *j, const struct sample *now)
 {
-	uint64_t cpu_us = j->cgroup.dir_fd >= 0 ? cgroup_cpu_us(&j->cgroup)
-						: sample_cpu_ms(now) * 1000;
+	uint64_t cpu_us = j->cgroup.dir_fd >= 0 ? cgroup_cpu_us(&j->cgroup) : sample_cpu_us(now);
 	return jail_program_cpu_us(j, cpu_us) / 1000;
 }
 

@@ -48,6 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	if (sample_text_stat(text, &stat))
 		assert(strrchr(text, ')'));
 	(void)sample_text_memory(text);
+	(void)sample_text_schedstat(text);
 	check_map(text);
 	free(text);
 	return 0;

@@ -107,7 +107,7 @@ static void all_processes_but_init_are_counted(void **state)
 	auto_fd int proc_fd = open_base();
 	assert_true(sample_take(proc_fd, -1, NULL, &s));
 	assert_int_equal(s.processes, 4);
-	assert_int_equal(sample_cpu_ms(&s), 4000); /* init's own time is ours */
+	assert_int_equal(sample_cpu_us(&s) / 1000, 4000); /* init's own time is ours */
 	assert_int_equal(s.memory_bytes, 302 * 1024);
 }
 
@@ -209,22 +209,37 @@ static void what_was_seen_of_the_disowned_stays_counted(void **state)
 	put_process("2", second, 0, 1, 0);
 	put_process("3", second, 0, 1, 0);
 	assert_true(sample_take(proc_fd, -1, past, &s));
-	assert_int_equal(sample_cpu_ms(&s), 2000);
+	assert_int_equal(sample_cpu_us(&s) / 1000, 2000);
 
 	put_process("3", 2 * second, 0, 1, 0);
 	end_process("2");
 	put_process("4", second, 0, 1, 0);
 	assert_true(sample_take(proc_fd, -1, past, &s));
-	assert_int_equal(sample_cpu_ms(&s), 4000);
+	assert_int_equal(sample_cpu_us(&s) / 1000, 4000);
 
 	end_process("3");
 	put_process("4", second, 0, 1, 0);
 	assert_true(sample_take(proc_fd, -1, past, &s));
-	assert_int_equal(sample_cpu_ms(&s), 4000);
+	assert_int_equal(sample_cpu_us(&s) / 1000, 4000);
 
-	put_process("4", second, 9 * second, 1, 0); /* it reaped: that is more than was seen */
+	put_process("4", second, 9 * second, 1, 0); /* it reaped, but not what was gone before */
 	assert_true(sample_take(proc_fd, -1, past, &s));
-	assert_int_equal(sample_cpu_ms(&s), 10000);
+	assert_int_equal(sample_cpu_us(&s) / 1000, 11000);
+	free(past);
+}
+
+static void a_tick_that_is_not_full_yet_counts_with_a_sampler(void **state)
+{
+	(void)state;
+	struct sample s;
+	struct sampler *past = sampler_create();
+	auto_fd int proc_fd = open_base();
+	assert_non_null(past);
+	put_process("1", 0, 0, 1, 0);
+	put_process("2", 0, 0, 1, 0);
+	put("2", "schedstat", "7900000 12 3\n");
+	assert_true(sample_take(proc_fd, -1, past, &s));
+	assert_int_equal(sample_cpu_us(&s), 7900);
 	free(past);
 }
 
@@ -377,6 +392,7 @@ int main(void)
 		TEST(a_process_that_only_looks_like_a_vfork_child_is_counted),
 		TEST(an_empty_proc_is_a_jail_that_is_gone),
 		TEST(what_was_seen_of_the_disowned_stays_counted),
+		TEST(a_tick_that_is_not_full_yet_counts_with_a_sampler),
 		TEST(what_can_not_be_looked_at_is_told),
 		TEST(a_call_can_be_repeated),
 		TEST(no_more_than_the_cap_is_read),

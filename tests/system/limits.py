@@ -190,6 +190,26 @@ while True:
     equal(value["status"], "cpu_limit", "status")
 
 
+@test("--cpu-time counts children of a few milliseconds that their parent disowns", limit=120)
+def _():
+    for ms, how in (("12", "ignore"), ("2", "nocldwait")):
+        count = str(12000 // int(ms))  # twelve seconds of CPU time
+        options = ("--cpu-time", "2s", "-t", "110s")
+        value = probe_result("load", "disown", ms, count, how, options=options, limit=120)
+        equal(value["status"], "cpu_limit", f"status with children of {ms} ms, {how}")
+
+
+@test("children that are waited for cost their own CPU time and no more", limit=120)
+def _():
+    script = "i=0; while [ $i -lt 400 ]; do /bin/true; (:); i=$((i + 1)); done; times"
+    value = sh_result(script, "--cpu-time", "60s", "-t", "110s", limit=120)
+    minutes_seconds = [part.rstrip("s").split("m") for part in value["stdout"]["text"].split()]
+    used_ms = sum(int(m) * 60000 + float(s) * 1000 for m, s in minutes_seconds)
+    usage = value["usage"]
+    told_ms = usage["cpu_user_ms"] + usage["cpu_system_ms"]
+    between(told_ms, used_ms * 0.9 - 100, used_ms * 1.1 + 100, "CPU time as the shell sees it, and as it is told")
+
+
 @test("sleeping costs no CPU time")
 def _():
     # an emulated processor needs a second to start, and more while its host is busy

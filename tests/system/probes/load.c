@@ -11,6 +11,8 @@
  *	load processes N       start N children that wait; "started K"
  *	load threads N         the same with threads
  *	load busy N MS         N processes compute until MS of wall clock are over
+ *	load disown MS N HOW   N children one after another compute MS each, and nobody waits for them:
+ *	                       HOW is ignore (SIGCHLD) or nocldwait (SA_NOCLDWAIT)
  *	load disk PATH MIB     write that much; "wrote K MIB ERRNO"
  *	load inodes DIR N      create that many empty files; "made K ERRNO"
  *	load files N           open that many; "opened K ERRNO"
@@ -19,6 +21,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -193,6 +196,40 @@ static int load_busy(char **args)
 	return 0;
 }
 
+static long cpu_us(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+/* The parent waits for the end of a pipe, not for the child. */
+static int load_disown(char **args)
+{
+	long us = atol(args[0]) * 1000, n = atol(args[1]);
+	bool ignores = strcmp(args[2], "ignore") == 0;
+	const struct sigaction action = { .sa_handler = ignores ? SIG_IGN : SIG_DFL,
+					  .sa_flags = ignores ? 0 : SA_NOCLDWAIT };
+	sigaction(SIGCHLD, &action, NULL);
+	for (long i = 0; i < n; i++) {
+		int ends[2];
+		char byte;
+		if (pipe(ends) < 0)
+			return 1;
+		if (fork() == 0) {
+			while (cpu_us() < us)
+				;
+			_exit(0);
+		}
+		close(ends[1]);
+		while (read(ends[0], &byte, 1) > 0)
+			;
+		close(ends[0]);
+	}
+	puts("done");
+	return 0;
+}
+
 static int load_disk(char **args)
 {
 	static char block[MIB];
@@ -261,6 +298,7 @@ static const struct {
 	{ "processes", 1, load_processes },
 	{ "threads", 1, load_threads },
 	{ "busy", 2, load_busy },
+	{ "disown", 3, load_disown },
 	{ "disk", 2, load_disk },
 	{ "inodes", 2, load_inodes },
 	{ "files", 1, load_files },

@@ -37,7 +37,7 @@ void config_fini(struct config *c)
 static const size_t lists[] = {
 #define AT(field) offsetof(struct config, field)
 	AT(ro_binds),   AT(binds),   AT(connects), AT(files), AT(command),  AT(shell),
-	AT(extensions), AT(preload), AT(env),      AT(allow), AT(overlays),
+	AT(extensions), AT(preload), AT(env),      AT(allow), AT(overlays), AT(artifact_paths),
 #undef AT
 };
 

@@ -67,9 +67,10 @@ struct program {
 	const char *args_json; /* JSON text, or "@FILE"; lands as /box/args.json */
 	const struct copy_spec *files;
 	size_t nfiles;
-	const char *script;     /* a launcher's; it reads it from descriptor 3; or NULL */
-	bool interactive;       /* payload's stdin is the caller's, else /dev/null */
-	bool collect_artifacts; /* copy /box/out out at the end */
+	const char *script;            /* a launcher's; it reads it from descriptor 3; or NULL */
+	bool interactive;              /* payload's stdin is the caller's, else /dev/null */
+	struct strings artifact_paths; /* absolute, in the jail; copied out, too */
+	bool collect_artifacts;        /* copy /box/out out at the end */
 };
 
 /* What the command line (or a request) adds to the settings. */

@@ -25,6 +25,9 @@ int plan_args_json(struct planner *p, struct cj_error *err);
 /* plan_places.c: everything that lands somewhere in the jail; after plan_code. */
 int plan_places(struct planner *p, struct cj_error *err);
 
+/* plan_artifacts.c: what is copied out besides /box/out; after plan_places. */
+int plan_artifacts(struct planner *p, struct cj_error *err);
+
 /* plan_network.c: the network, and the end points that are ports. */
 int plan_network(struct planner *p, struct cj_error *err);
 bool plan_is_tcp(const char *connect); /* a --connect of this kind, not a socket's path */

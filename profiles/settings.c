@@ -102,6 +102,9 @@ const struct setting settings[] = {
 	  .help = "show a host directory, copy on write: the changes end with the jail" },
 	{ "connect", "connect", 0, LIST(connects, add_connect), .value = "END", .scope = SCOPE_HOST,
 	  .help = "exactly this end point of the host: unix:PATH[:DST], tcp:127.0.0.1:PORT" },
+	{ "artifact-path", "artifact_path", 0, LIST(artifact_paths, add_text), .value = "PATH",
+	  .scope = SCOPE_RUN,
+	  .help = "with --artifacts: copy this out, too, from below /box or an overlay" },
 	{ "artifacts", NULL, 'o', TEXT(artifacts, set_text), .value = "DIR",
 	  .help = "copy regular files out of /box/out into DIR afterwards" },
 

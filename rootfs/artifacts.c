@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files out of /box/out.  Acts.
+ * Files out of /box/out and of paths that the caller named.  Acts.
  *
  * The jail is dead and its tree stands still, but every name, type, mode and size in it
  * is the payload's choice.  So: one component at a time from a held descriptor, no link
@@ -48,7 +48,9 @@ struct collector {
 	struct artifacts *out;
 	uint64_t bytes, max_bytes; /* read so far, of all files */
 	size_t entries, unnamed;
-	char path[PATH_BYTES]; /* of the entry at hand, relative to /box/out */
+	const struct artifacts_from *from;
+	bool is_named;         /* below a path of the caller's, else below /box/out */
+	char path[PATH_BYTES]; /* of the entry at hand, as struct artifact has it */
 	char buf[COPY_BYTES];
 };
 
@@ -64,7 +66,7 @@ static int add_sentence(struct collector *c, const char *sentence, struct cj_err
 	return 0;
 }
 
-/* "'PATH' in /box/out is not copied: WHY". */
+/* "'PATH' in /box/out is not copied: WHY", or "'/PATH' is not copied: WHY". */
 static int skip(struct collector *c, struct cj_error *err, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -83,8 +85,9 @@ static int skip(struct collector *c, struct cj_error *err, const char *fmt, ...)
 	(void)vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
 	return add_sentence(c,
-			    arena_printf(c->arena, "'%s%s' in /box/out is not copied: %s", shown,
-					 told < length ? "..." : "", why),
+			    arena_printf(c->arena, "'%s%s%s'%s is not copied: %s",
+					 c->is_named ? "/" : "", shown, told < length ? "..." : "",
+					 c->is_named ? "" : " in /box/out", why),
 			    err);
 }
 
@@ -92,8 +95,7 @@ static int finish_skipped(struct collector *c, struct cj_error *err)
 {
 	if (c->unnamed == 0)
 		return 0;
-	return add_sentence(
-	    c, arena_printf(c->arena, "%zu more in /box/out are not copied", c->unnamed), err);
+	return add_sentence(c, arena_printf(c->arena, "%zu more are not copied", c->unnamed), err);
 }
 
 static bool has_control(const char *name)
@@ -332,12 +334,26 @@ static int open_entry(int dir_fd, const char *name, int more_flags)
 			   0, resolve);
 }
 
+/* Is a name directly below /box/out the first component of a path of the caller's? */
+static bool is_reserved(const struct collector *c, const char *name)
+{
+	size_t length = strlen(name);
+	for (size_t i = 0; i < c->from->nplaces; i++) {
+		const char *path = c->from->places[i].path + 1;
+		if (strncmp(path, name, length) == 0 && (path[length] == '/' || path[length] == 0))
+			return true;
+	}
+	return false;
+}
+
 /* At most ARTIFACTS_DEPTH_MAX deep; NOLINTNEXTLINE(misc-no-recursion) */
 static int collect_entry(struct collector *c, int dir_fd, const char *name, struct place *place,
 			 unsigned depth, struct cj_error *err)
 {
 	struct stat st;
 	const char *fault = name_fault(name);
+	if (!fault && !c->is_named && depth == 0 && is_reserved(c, name))
+		fault = "its name is the first part of a path of --artifact-path";
 	if (!fault && fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		fault = strerror(errno);
 	if (!fault)
@@ -406,9 +422,84 @@ static int by_path(const void *a, const void *b)
 	return strcmp(((const struct artifact *)a)->path, ((const struct artifact *)b)->path);
 }
 
-static int collect_all(struct collector *c, int box_fd, struct place *place, struct cj_error *err)
+/* --- paths of the caller's ---------------------------------------------------- */
+
+/* The directory that the last component of `inside` lies in, and that component. */
+static int open_parent(const struct artifact_place *from, struct arena *a, const char **out_name)
 {
-	int out_fd = open_entry(box_fd, "out", O_DIRECTORY);
+	const char *slash = strrchr(from->inside, '/');
+	const char *parent =
+	    slash ? arena_printf(a, "%.*s", (int)(slash - from->inside), from->inside) : ".";
+	if (!parent) {
+		errno = ENOMEM;
+		return -1;
+	}
+	*out_name = slash ? slash + 1 : from->inside;
+	return sys_openat2(from->dir_fd, parent, O_PATH | O_DIRECTORY, 0,
+			   RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS |
+			       RESOLVE_NO_XDEV);
+}
+
+/*
+ * Fills `chain` with the directories of the destination that the path `words` leads through, below
+ * `top`; cuts words.  Returns how many; ARTIFACTS_DEPTH_MAX: it can't be copied.
+ */
+static unsigned make_chain(char *words, struct place *top,
+			   struct place chain[static ARTIFACTS_DEPTH_MAX])
+{
+	unsigned depth = 0;
+	for (char *slash = strchr(words, '/'); slash; slash = strchr(words, '/')) {
+		*slash = '\0';
+		if (depth == ARTIFACTS_DEPTH_MAX || name_fault(words))
+			return ARTIFACTS_DEPTH_MAX;
+		chain[depth] = (struct place){ .parent = depth > 0 ? &chain[depth - 1] : top,
+					       .name = words,
+					       .fd = -1 };
+		depth++;
+		words = slash + 1;
+	}
+	return depth;
+}
+
+static int collect_named(struct collector *c, const struct artifact_place *from, struct place *top,
+			 struct cj_error *err)
+{
+	struct place chain[ARTIFACTS_DEPTH_MAX];
+	const char *name = NULL;
+	char *words = arena_strdup(c->arena, from->path + 1);
+	if (!words)
+		return cj_fail(err, ENOMEM, "list the artefacts");
+
+	(void)snprintf(c->path, sizeof(c->path), "%s", from->path + 1);
+	unsigned depth = make_chain(words, top, chain);
+	if (depth == ARTIFACTS_DEPTH_MAX)
+		return skip(c, err, "its path is too deep, or has a name that is not copied");
+	auto_fd int parent_fd = open_parent(from, c->arena, &name);
+	if (parent_fd < 0)
+		return skip(c, err, "%s", strerror(errno));
+	struct place *place = depth > 0 ? &chain[depth - 1] : top;
+	int rc = collect_entry(c, parent_fd, name, top ? place : NULL, depth, err);
+	while (depth > 0)
+		cj_close(&chain[--depth].fd);
+	return rc;
+}
+
+static int collect_places(struct collector *c, struct place *top, struct cj_error *err)
+{
+	c->is_named = true;
+	for (size_t i = 0; i < c->from->nplaces; i++)
+		if (collect_named(c, &c->from->places[i], top, err) < 0)
+			return -err->code;
+	c->is_named = false;
+	c->path[0] = '\0';
+	return 0;
+}
+
+/* --- all of it ---------------------------------------------------------------- */
+
+static int collect_out(struct collector *c, struct place *place, struct cj_error *err)
+{
+	int out_fd = open_entry(c->from->box_fd, "out", O_DIRECTORY);
 	if (out_fd < 0 && errno == ENOENT)
 		return 0; /* the program made nothing of it */
 	if (out_fd < 0)
@@ -417,14 +508,19 @@ static int collect_all(struct collector *c, int box_fd, struct place *place, str
 		    arena_printf(c->arena, "nothing is copied from /box/out: %s", strerror(errno)),
 		    err);
 
-	int rc = collect_directory(c, out_fd, place, 0, err);
-	if (rc == 0)
-		rc = finish_skipped(c, err);
-	return rc;
+	return collect_directory(c, out_fd, place, 0, err);
 }
 
-static int collect(int box_fd, struct place *place, uint64_t max_bytes, struct arena *a,
-		   struct artifacts *out, struct cj_error *err)
+static int collect_all(struct collector *c, struct place *place, struct cj_error *err)
+{
+	int rc = collect_places(c, place, err);
+	if (rc == 0)
+		rc = collect_out(c, place, err);
+	return rc < 0 ? rc : finish_skipped(c, err);
+}
+
+static int collect(const struct artifacts_from *from, struct place *place, uint64_t max_bytes,
+		   struct arena *a, struct artifacts *out, struct cj_error *err)
 {
 	*out = (struct artifacts){ 0 };
 	auto_free struct collector *c = malloc(sizeof(*c));
@@ -435,23 +531,24 @@ static int collect(int box_fd, struct place *place, uint64_t max_bytes, struct a
 	c->bytes = 0;
 	c->max_bytes = max_bytes < ARTIFACTS_BYTES_MAX ? max_bytes : ARTIFACTS_BYTES_MAX;
 	c->entries = c->unnamed = 0;
+	c->from = from;
 	c->path[0] = '\0';
 
-	int rc = collect_all(c, box_fd, place, err);
+	int rc = collect_all(c, place, err);
 	if (out->count > 1)
 		qsort(out->items, out->count, sizeof(*out->items), by_path);
 	return rc;
 }
 
-int artifacts_collect(int box_fd, int dest_fd, struct arena *a, struct artifacts *out,
-		      struct cj_error *err)
+int artifacts_collect(const struct artifacts_from *from, int dest_fd, struct arena *a,
+		      struct artifacts *out, struct cj_error *err)
 {
 	struct place place = { .fd = dest_fd };
-	return collect(box_fd, &place, ARTIFACTS_BYTES_MAX, a, out, err);
+	return collect(from, &place, ARTIFACTS_BYTES_MAX, a, out, err);
 }
 
-int artifacts_keep(int box_fd, uint64_t max_bytes, struct arena *a, struct artifacts *out,
-		   struct cj_error *err)
+int artifacts_keep(const struct artifacts_from *from, uint64_t max_bytes, struct arena *a,
+		   struct artifacts *out, struct cj_error *err)
 {
-	return collect(box_fd, NULL, max_bytes, a, out, err);
+	return collect(from, NULL, max_bytes, a, out, err);
 }

@@ -28,6 +28,7 @@
 #include "rootfs/scratch.h"
 #include "rootfs/skeleton.h"
 #include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
 
 struct rootfs_sources {
 	struct arena arena;
@@ -242,7 +243,31 @@ int rootfs_enter(int root_fd, struct cj_error *err)
 	return 0;
 }
 
-int rootfs_open_handles(struct rootfs_handles *out, struct cj_error *err)
+size_t rootfs_count_overlays(const struct rootfs_spec *spec)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < spec->nbinds; i++)
+		count += spec->binds[i].kind == BIND_OVERLAY;
+	return count;
+}
+
+static int open_overlays(const struct rootfs_spec *spec, struct rootfs_handles *out,
+			 struct cj_error *err)
+{
+	for (size_t i = 0; i < spec->nbinds && out->noverlays < OVERLAYS_MAX; i++) {
+		if (spec->binds[i].kind != BIND_OVERLAY)
+			continue;
+		int fd = sys_openat2(AT_FDCWD, spec->binds[i].target, O_PATH | O_DIRECTORY, 0,
+				     RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+		if (fd < 0)
+			return cj_fail(err, errno, "open '%s'", spec->binds[i].target);
+		out->overlay_fds[out->noverlays++] = fd;
+	}
+	return 0;
+}
+
+int rootfs_open_handles(const struct rootfs_spec *spec, struct rootfs_handles *out,
+			struct cj_error *err)
 {
 	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 	auto_fd int box_fd = open("/box", flags);
@@ -252,6 +277,14 @@ int rootfs_open_handles(struct rootfs_handles *out, struct cj_error *err)
 	if (proc_fd < 0)
 		return cj_fail(err, errno, "open '/proc'");
 
-	*out = (struct rootfs_handles){ .box_fd = take_fd(&box_fd), .proc_fd = take_fd(&proc_fd) };
+	struct rootfs_handles handles = { 0 };
+	if (open_overlays(spec, &handles, err) < 0) {
+		while (handles.noverlays > 0)
+			cj_close(&handles.overlay_fds[--handles.noverlays]);
+		return -err->code;
+	}
+	handles.box_fd = take_fd(&box_fd);
+	handles.proc_fd = take_fd(&proc_fd);
+	*out = handles;
 	return 0;
 }

@@ -102,7 +102,13 @@ int rootfs_mask_proc(struct cj_error *err);
 
 /* What the supervisor keeps from the tree: these outlive init's processes. */
 struct rootfs_handles {
-	int box_fd;  /* /box, to collect artefacts and to measure the scratch */
-	int proc_fd; /* the jail's /proc, to sample its processes */
+	int box_fd;                    /* /box, to collect artefacts and to measure the scratch */
+	int proc_fd;                   /* the jail's /proc, to sample its processes */
+	int overlay_fds[OVERLAYS_MAX]; /* in the order of the spec's binds: to collect artefacts */
+	size_t noverlays;
 };
-int rootfs_open_handles(struct rootfs_handles *out, struct cj_error *err);
+int rootfs_open_handles(const struct rootfs_spec *spec, struct rootfs_handles *out,
+			struct cj_error *err);
+
+/* How many of the spec's binds are overlays. */
+size_t rootfs_count_overlays(const struct rootfs_spec *spec);

@@ -177,8 +177,10 @@ static int kernel_enter(struct jail *j, struct cj_error *err)
 static int handles_enter(struct jail *j, struct cj_error *err)
 {
 	struct rootfs_handles handles;
-	if (rootfs_open_handles(&handles, err) < 0)
+	if (rootfs_open_handles(&j->root, &handles, err) < 0)
 		return -err->code;
+	memcpy(j->overlay_fds, handles.overlay_fds, sizeof(j->overlay_fds));
+	j->noverlays = handles.noverlays;
 	j->box_fd = handles.box_fd;
 	j->proc_fd = handles.proc_fd;
 	return 0;
@@ -228,12 +230,18 @@ static int filter_enter(struct jail *j, struct cj_error *err)
 	const struct sealed sealed = {
 		.has_fence = j->layers[LAYER_LANDLOCK] == LAYER_ON,
 	};
-	const int fds[SEALED_FD_COUNT] = { j->box_fd, j->proc_fd, listener_fd };
-	if (step_tell(&j->link, STEP_SEALED, &sealed, sizeof(sealed), fds,
-		      listener_fd >= 0 ? SEALED_FD_COUNT : SEALED_LISTENER, err) < 0)
+	int fds[SEALED_OVERLAYS + OVERLAYS_MAX + 1] = { j->box_fd, j->proc_fd };
+	size_t count = SEALED_OVERLAYS;
+	for (size_t i = 0; i < j->noverlays; i++)
+		fds[count++] = j->overlay_fds[i];
+	if (listener_fd >= 0)
+		fds[count++] = listener_fd;
+	if (step_tell(&j->link, STEP_SEALED, &sealed, sizeof(sealed), fds, count, err) < 0)
 		return -err->code;
 	cj_close(&j->box_fd);
 	cj_close(&j->proc_fd);
+	while (j->noverlays > 0)
+		cj_close(&j->overlay_fds[--j->noverlays]);
 	return 0;
 }
 

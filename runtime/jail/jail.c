@@ -266,13 +266,16 @@ static int seal_enter(struct jail *j, struct cj_error *err)
 	struct sealed sealed;
 	if (step_await(&j->link, STEP_SEALED, &msg, err) < 0)
 		return -err->code;
-	if (msg.size != sizeof(sealed) || msg.nfds < SEALED_LISTENER)
+	size_t listener = SEALED_OVERLAYS + rootfs_count_overlays(&j->root);
+	if (msg.size != sizeof(sealed) || msg.nfds < listener)
 		return cj_fail(err, EPROTO, "take over the sealed jail");
 	memcpy(&sealed, msg.data, sizeof(sealed));
 
-	if (msg.nfds > SEALED_LISTENER &&
-	    filter_watch_create(take_fd(&msg.fds[SEALED_LISTENER]), &j->filter, &j->watch, err) < 0)
+	if (msg.nfds > listener &&
+	    filter_watch_create(take_fd(&msg.fds[listener]), &j->filter, &j->watch, err) < 0)
 		return -err->code;
+	for (size_t i = SEALED_OVERLAYS; i < listener; i++)
+		j->overlay_fds[j->noverlays++] = take_fd(&msg.fds[i]);
 	j->box_fd = take_fd(&msg.fds[SEALED_BOX]);
 	j->proc_fd = take_fd(&msg.fds[SEALED_PROC]);
 	if (j->filter.ntells == 0)
@@ -289,6 +292,8 @@ static void seal_leave(struct jail *j)
 	filter_watch_destroy(&j->watch);
 	cj_close(&j->box_fd);
 	cj_close(&j->proc_fd);
+	while (j->noverlays > 0)
+		cj_close(&j->overlay_fds[--j->noverlays]);
 }
 
 /* What always holds once init is sealed: a stage that could not do it has failed the jail. */
@@ -447,17 +452,6 @@ int jail_wait(struct jail *j, struct outcome *out, struct cj_error *err)
 		outcome_fail(out, err);
 	}
 	return rc;
-}
-
-int jail_collect(struct jail *j, int dest_fd, struct outcome *out, struct cj_error *err)
-{
-	return artifacts_collect(j->box_fd, dest_fd, &out->arena, &out->artifacts, err);
-}
-
-int jail_collect_memory(struct jail *j, uint64_t max_bytes, struct outcome *out,
-			struct cj_error *err)
-{
-	return artifacts_keep(j->box_fd, max_bytes, &out->arena, &out->artifacts, err);
 }
 
 void jail_destroy(struct jail **j)

@@ -40,8 +40,11 @@ struct ids_mapped {
 	uint32_t may_setgroups; /* else the kernel denies it: user_namespaces(7) */
 };
 
-/* With STEP_SEALED: the descriptors come in the order of enum sealed_fd, those that are there. */
-enum sealed_fd { SEALED_BOX, SEALED_PROC, SEALED_LISTENER, SEALED_FD_COUNT };
+/*
+ * With STEP_SEALED: /box, /proc, the root of each overlay in the order of the binds, and the
+ * seccomp listener, where there is one.
+ */
+enum sealed_fd { SEALED_BOX, SEALED_PROC, SEALED_OVERLAYS };
 struct sealed {
 	uint32_t has_fence;
 };

@@ -44,6 +44,8 @@ struct jail {
 	bool leaf_stays; /* the cgroup could not be removed: a sweep's, by its record */
 	struct rootfs_sources *sources; /* init's, until the root is built */
 	int box_fd, proc_fd;            /* rootfs_handles, from init */
+	int overlay_fds[OVERLAYS_MAX];
+	size_t noverlays; /* of them open */
 	struct filter_watch *watch;
 	struct network *network; /* NULL: loopback only */
 

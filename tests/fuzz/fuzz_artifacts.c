@@ -28,7 +28,8 @@ static void check_kept(int box_fd, int dest_fd, const struct artifacts *copied)
 	auto_arena struct arena a = { 0 };
 	struct artifacts kept = { 0 };
 	struct cj_error err = { 0 };
-	int rc = artifacts_keep(box_fd, UINT64_MAX, &a, &kept, &err);
+	int rc = artifacts_keep(&(struct artifacts_from){ .box_fd = box_fd }, UINT64_MAX, &a, &kept,
+				&err);
 	assert(rc == 0 && kept.count == copied->count);
 	assert(kept.skipped.count == copied->skipped.count);
 	for (size_t i = 0; i < kept.count; i++) {
@@ -188,7 +189,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	assert(dest_fd >= 0 && tree.dirs[0] >= 0);
 
 	make_tree((struct bytes){ bytes, size }, &tree);
-	int rc = artifacts_collect(box_fd, dest_fd, &a, &out, &err);
+	int rc = artifacts_collect(&(struct artifacts_from){ .box_fd = box_fd }, dest_fd, &a, &out,
+				   &err);
 	assert(rc == 0);
 	check_copied(dest_fd, &out);
 	check_kept(box_fd, dest_fd, &out);

@@ -86,7 +86,9 @@ FAILS(loopback_up, (struct cj_error * err), (err))
 FAILS(privileges_limit_counts, (struct cj_error * err), (err))
 FAILS(privileges_nest, (uid_t uid, gid_t gid, struct cj_error *err), (uid, gid, err))
 FAILS(rootfs_mask_proc, (struct cj_error * err), (err))
-FAILS(rootfs_open_handles, (struct rootfs_handles * out, struct cj_error *err), (out, err))
+FAILS(rootfs_open_handles,
+      (const struct rootfs_spec *spec, struct rootfs_handles *out, struct cj_error *err),
+      (spec, out, err))
 FAILS(limits_apply, (const struct limits_spec *l, bool p, struct cj_error *err), (l, p, err))
 FAILS(privileges_no_new, (struct cj_error * err), (err))
 FAILS(fence_apply, (const struct rootfs_spec *root, struct cj_error *err), (root, err))

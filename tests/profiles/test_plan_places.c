@@ -260,6 +260,36 @@ static void the_code_can_not_be_the_directory_out(void **state)
 	assert_refused(r, "'/box/out' is a directory in every jail");
 }
 
+static void paths_of_artifacts_lie_below_the_box_or_an_overlay(void **state)
+{
+	static const char *const rows[][2] = {
+		{ "/o/sub/file", NULL },
+		{ "/box/build/log", NULL },
+		{ "build//log/", NULL }, /* relative to /box */
+		{ "/usr/bin/sh", "'/usr/bin/sh' is neither below /box nor below an --overlay" },
+		{ "/o", "neither" },
+		{ "/op/x", "neither" },
+		{ "/box", "neither" },
+		{ "/o/../etc/passwd", "'..'" },
+		{ "/box/out/x", "all of /box/out is" },
+		{ "/o/sub", "'/o/sub/file' and '/o/sub' are the same or lie in one another" },
+	};
+	struct request *r = *state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		config_fini(&r->c);
+		use_command(r);
+		set(r, "overlay", "dir:/o");
+		if (rows[i][1])
+			set(r, "artifact-path", "/o/sub/file");
+		set(r, "artifact-path", rows[i][0]);
+		if (rows[i][1])
+			assert_refused(r, rows[i][1]);
+		else
+			assert_made(r);
+	}
+	assert_int_equal(r->program.artifact_paths.count, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -275,6 +305,7 @@ int main(void)
 		REQUEST_TEST(bad_copies_are_refused),
 		REQUEST_TEST(copies_of_a_request_land_in_the_box_unless_told),
 		REQUEST_TEST(nothing_lands_on_anything_else),
+		REQUEST_TEST(paths_of_artifacts_lie_below_the_box_or_an_overlay),
 		REQUEST_TEST(the_code_can_not_be_the_directory_out),
 	};
 	return cmocka_run_group_tests(tests, tree_setup, tree_teardown);

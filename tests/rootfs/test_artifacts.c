@@ -41,7 +41,8 @@ static void end_bench(struct bench *b)
 static int collect(struct bench *b)
 {
 	int before = open_count();
-	int rc = artifacts_collect(b->box_fd, b->dest_fd, &b->arena, &b->out, &b->err);
+	int rc = artifacts_collect(&(struct artifacts_from){ .box_fd = b->box_fd }, b->dest_fd,
+				   &b->arena, &b->out, &b->err);
 	assert_int_equal(open_count(), before);
 	return rc;
 }
@@ -111,7 +112,8 @@ int __wrap_fstat(int fd, struct stat *st)
 static int keep(struct bench *b, uint64_t max_bytes)
 {
 	int before = open_count();
-	int rc = artifacts_keep(b->box_fd, max_bytes, &b->arena, &b->out, &b->err);
+	int rc = artifacts_keep(&(struct artifacts_from){ .box_fd = b->box_fd }, max_bytes,
+				&b->arena, &b->out, &b->err);
 	assert_int_equal(open_count(), before);
 	return rc;
 }
@@ -350,7 +352,7 @@ static void more_files_than_allowed_are_counted_not_listed(void **state)
 	assert_int_equal(collect(&b), 0);
 	assert_int_equal(b.out.count, ARTIFACTS_FILES_MAX);
 	assert_int_equal(b.out.skipped.count, 101);
-	assert_string_equal(b.out.skipped.items[100], "10900 more in /box/out are not copied");
+	assert_string_equal(b.out.skipped.items[100], "10900 more are not copied");
 	for (size_t i = 1; i < b.out.count; i++)
 		assert_true(strcmp(b.out.items[i - 1].path, b.out.items[i].path) < 0);
 	close(out_fd);
@@ -386,7 +388,8 @@ static void collect_deep(void *arg)
 
 	struct rlimit few = { 64, 64 };
 	check(setrlimit(RLIMIT_NOFILE, &few) == 0); /* descriptors do not grow with the tree */
-	check(artifacts_collect(box_fd, dest_fd, &arena, &out, &err) == 0);
+	check(artifacts_collect(&(struct artifacts_from){ .box_fd = box_fd }, dest_fd, &arena, &out,
+				&err) == 0);
 	check(out.count == 0 && out.skipped.count == 1);
 	check(strstr(out.skipped.items[0], "it lies more than 16 directories deep"));
 	arena_fini(&arena);
@@ -481,7 +484,8 @@ static void collect_to_full(void *arg)
 
 	int box_fd = open("/box", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int dest_fd = open("/tmp/dest", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	check(artifacts_collect(box_fd, dest_fd, &arena, &out, &err) == -ENOSPC);
+	check(artifacts_collect(&(struct artifacts_from){ .box_fd = box_fd }, dest_fd, &arena, &out,
+				&err) == -ENOSPC);
 	check(out.count == 1 && out.items[0].bytes == 256 << 10);
 	const char *other = strcmp(out.items[0].path, "one") == 0 ? "'two'" : "'one'";
 	check(strstr(err.msg, other) && strstr(err.msg, "No space left on device"));
@@ -514,6 +518,83 @@ static void a_destination_that_cannot_be_written_is_an_error(void **state)
 	end_bench(&b);
 }
 
+/* --- paths of the caller's ------------------------------------------------------------ */
+
+static void named_paths_come_under_their_own_names(void **state)
+{
+	(void)state;
+	struct bench b = make_bench();
+	mkdir(at(b.place, "box/src"), 0755);
+	mkdir(at(b.place, "box/src/sub"), 0755);
+	make_file(at(b.place, "box/src/sub/hello"), "built");
+	make_file(at(b.place, "box/src/log"), "log");
+	mkdir(at(b.place, "box/out/src"), 0755);
+	make_file(at(b.place, "box/out/src/log"), "another");
+	make_file(at(b.place, "box/out/srcs"), "no clash");
+	const struct artifact_place places[] = {
+		{ b.box_fd, "src/sub", "/src/sub" }, /* a directory */
+		{ b.box_fd, "src/log", "/src/log" },
+		{ b.box_fd, "src/none", "/src/none" },
+	};
+	const struct artifacts_from from = { b.box_fd, places, 3 };
+	assert_int_equal(artifacts_collect(&from, b.dest_fd, &b.arena, &b.out, &b.err), 0);
+	assert_int_equal(b.out.count, 3);
+	assert_string_equal(b.out.items[0].path, "src/log");
+	assert_string_equal(b.out.items[1].path, "src/sub/hello");
+	assert_string_equal(b.out.items[2].path, "srcs");
+	assert_int_equal(b.out.items[0].bytes, 3); /* the one that was named */
+	assert_true(is_skipped(&b, "'/src/none' is not copied: No such file"));
+	assert_true(is_skipped(&b, "'src' in /box/out is not copied: its name is the first part"));
+	end_bench(&b);
+}
+
+/* A link on the way or at the end, a fifo, a second hard link, a way out, a name like an option. */
+static void named_paths_are_walked_as_carefully(void **state)
+{
+	(void)state;
+	struct bench b = make_bench();
+	mkdir(at(b.place, "box/src"), 0755);
+	make_file(at(b.place, "box/src/real"), "x");
+	assert_int_equal(symlink("/etc", at(b.place, "box/src/etc")), 0);
+	assert_int_equal(symlink("real", at(b.place, "box/src/link")), 0);
+	assert_int_equal(mkfifo(at(b.place, "box/src/fifo"), 0666), 0);
+	assert_int_equal(link(at(b.place, "box/src/real"), at(b.place, "box/src/hard")), 0);
+	mkdir(at(b.place, "box/src/-d"), 0755);
+	make_file(at(b.place, "box/src/-d/f"), "x");
+	const struct artifact_place places[] = {
+		{ b.box_fd, "src/etc/passwd", "/src/etc/passwd" },
+		{ b.box_fd, "src/link", "/src/link" },
+		{ b.box_fd, "src/fifo", "/src/fifo" },
+		{ b.box_fd, "src/hard", "/src/hard" },
+		{ b.box_fd, "../../etc/passwd", "/a/passwd" },
+		{ b.box_fd, "src/-d/f", "/src/-d/f" },
+	};
+	const struct artifacts_from from = { b.box_fd, places, 6 };
+	assert_int_equal(artifacts_collect(&from, b.dest_fd, &b.arena, &b.out, &b.err), 0);
+	assert_int_equal(b.out.count, 0);
+	assert_int_equal(b.out.skipped.count, 6);
+	assert_true(is_skipped(&b, "'/src/etc/passwd' is not copied: "));
+	assert_true(is_skipped(&b, "'/src/link' is not copied: it is a symbolic link"));
+	assert_true(is_skipped(&b, "'/a/passwd' is not copied: "));
+	assert_true(is_skipped(&b, "'/src/-d/f' is not copied: "));
+	end_bench(&b);
+}
+
+static void a_named_path_may_be_so_deep(void **state)
+{
+	(void)state;
+	struct bench b = make_bench();
+	char path[512] = "";
+	for (int i = 0; i < ARTIFACTS_DEPTH_MAX; i++)
+		(void)snprintf(path + strlen(path), sizeof(path) - strlen(path), "/d");
+	(void)snprintf(path + strlen(path), sizeof(path) - strlen(path), "/f");
+	const struct artifact_place deep = { b.box_fd, path + 1, path };
+	const struct artifacts_from from = { b.box_fd, &deep, 1 };
+	assert_int_equal(artifacts_keep(&from, 100, &b.arena, &b.out, &b.err), 0);
+	assert_true(is_skipped(&b, "is not copied: its path is too deep"));
+	end_bench(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -534,6 +615,9 @@ int main(void)
 		cmocka_unit_test(links_planted_in_the_destination_are_not_followed),
 		cmocka_unit_test(a_full_disk_names_the_file_and_keeps_what_was_whole),
 		cmocka_unit_test(a_destination_that_cannot_be_written_is_an_error),
+		cmocka_unit_test(named_paths_come_under_their_own_names),
+		cmocka_unit_test(named_paths_are_walked_as_carefully),
+		cmocka_unit_test(a_named_path_may_be_so_deep),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -159,7 +159,8 @@ static int copy_out(int box_fd, int dest_fd, struct arena *a, struct artifacts *
 {
 	*calls = 0;
 	is_armed = true;
-	int rc = artifacts_collect(box_fd, dest_fd, a, out, err);
+	int rc =
+	    artifacts_collect(&(struct artifacts_from){ .box_fd = box_fd }, dest_fd, a, out, err);
 	is_armed = false;
 	return rc;
 }

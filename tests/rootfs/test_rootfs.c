@@ -559,7 +559,7 @@ static void look_at_handles(void *arg)
 	struct rootfs_handles handles;
 	struct cj_error err;
 	struct statfs fs;
-	check(rootfs_open_handles(&handles, &err) == 0);
+	check(rootfs_open_handles(&(struct rootfs_spec){ 0 }, &handles, &err) == 0);
 	check(fstatfs(handles.proc_fd, &fs) == 0 && fs.f_type == 0x9fa0);
 	check(openat(handles.box_fd, "x", O_WRONLY | O_CREAT | O_CLOEXEC, 0644) >= 0);
 	check(exists("/box/x"));

@@ -143,7 +143,7 @@ def _():
 def _():
     with Folder() as f, Other(f, reply(RESULT)) as other:
         path = f.file("tool", "#!/bin/sh\n", 0o755)
-        words = ("-f", path, "-e", "FROM_CALLER", "-e", "A=b", "-t", "3s", "-m", "64M", "--ro-bind", "rel:/x", "--network", "none")
+        words = ("-f", path, "-e", "FROM_CALLER", "-e", "A=b", "-t", "3s", "-m", "64M", "--ro-bind", "rel:/x", "--overlay", "rel:/y", "--artifact-path", "/y/z", "--network", "none")
         env = environment(FROM_CALLER="yes")
         run("--remote", other.path, *words, "-p", "base", "--", "true", "x", env=env, cwd=f.path).exits(0)
         head, body = other.requests[0].split(b"\r\n\r\n", 1)
@@ -151,10 +151,34 @@ def _():
         del body["id"]
         wanted = {
             "profile": "base", "command": ["true", "x"], "timeout": "3s", "memory": "64M", "env": {"FROM_CALLER": "yes", "A": "b"}, "ro_bind": [f"{f.path}/rel:/x"],
+            "overlay": [f"{f.path}/rel:/y"], "artifact_path": ["/y/z"],
             "network": {"mode": "none"}, "files": [{"path": "/box/tool", "text": "#!/bin/sh\n", "executable": True}],
         }  # fmt: skip
         equal(body, wanted, "the request")
         lacks(other.requests[0].decode(), SECRET, "the request")
+
+
+@test("--overlay and --artifact-path of a remote run: changes stay in the jail, what was named comes back")
+def _():
+    with Service() as s, Folder() as f:
+        f.file("src/old", "old")
+        out = f.folder("out")
+        words = ("--overlay", "src:/src", "-w", "/src", "-o", out, "--artifact-path", "/src/new", "--artifact-path", "/src/old", "--network", "none")
+        run("--remote", s.socket, *words, "-p", "base", "--", "sh", "-c", "echo more >> old; echo new > new", cwd=f.path).exits(0)
+        for path, text in (("out/src/new", "new\n"), ("out/src/old", "oldmore\n"), ("src/old", "old")):
+            with open(f / path, encoding="ascii") as file:
+                equal(file.read(), text, path)
+        equal(os.listdir(f / "src"), ["old"], "the host's tree")
+
+
+@test("a result has the files of a request's artifact_path, and one in the wrong place is named")
+def _():
+    with Service() as s:
+        answer = s.post({"profile": "base", "command": ["sh", "-c", "echo x > made"], "network": "none", "artifacts": True, "artifact_path": ["made"]}).has(200)
+        equal([item["path"] for item in answer.result["artifacts"]], ["box/made"], "artifacts")
+        answer = s.post({"profile": "base", "command": ["true"], "artifacts": True, "artifact_path": ["/etc/x"]}).has(200)
+        equal(answer.result["status"], "setup_error", "status")
+        contains(answer.result["error"]["message"], "'/etc/x' is neither below /box", "error")
 
 
 @test("what can't be sent is refused here: links in directories, words that are no UTF-8, profiles that are files")

@@ -181,3 +181,33 @@ def _():
         equal(json.loads(done.out)["root"]["binds"], [{"kind": "overlay", "source": src, "target": "/src"}], "binds")
         profile = f.file("p.json", json.dumps({"extends": "base", "overlay": [f"{src}:/src"]}))
         run("-p", profile, "--", "sh", "-c", "echo x > /src/y && cat /src/main.c").exits(0).says("int main;\n")
+
+
+@test("--artifact-path copies a file of an overlay and of /box out, under its whole path")
+def _():
+    with Folder() as f:
+        src, out = tree(f), f.folder("out")
+        script = "echo built > /src/sub/prog; mkdir -p /box/b/c; echo log > /box/b/c/log; echo plain > /box/out/plain"
+        paths = ("--artifact-path", "/src/sub/prog", "--artifact-path", "b", "--artifact-path", "/src/main.c")
+        value = result("--overlay", f"{src}:/src", "-o", out, *paths, "-p", "base", "--", "sh", "-c", script)
+        equal([item["path"] for item in value["artifacts"]], ["box/b/c/log", "plain", "src/main.c", "src/sub/prog"], "artifacts")
+        for path, text in (("src/sub/prog", "built\n"), ("box/b/c/log", "log\n"), ("src/main.c", "int main;\n")):
+            with open(f"{out}/{path}", encoding="ascii") as file:
+                equal(file.read(), text, path)
+        true(not os.path.exists(f"{src}/sub/prog"), "the host's tree has the file")
+
+
+@test("a path of --artifact-path is copied as carefully as /box/out, under a name of its own")
+def _():
+    with Folder() as f:
+        src, out = tree(f), f.folder("out")
+        script = """cd /src; ln -s /etc/passwd l; ln -s / d; ln main.c hard; mkfifo fifo; chmod 0 private
+            mkdir -p /box/out/src; echo forged > /box/out/src/main.c; echo forged > /box/out/src/none"""
+        names = ("l", "d/etc/passwd", "hard", "fifo", "none", "link")
+        paths = [part for name in names for part in ("--artifact-path", f"/src/{name}")]
+        value = result("--overlay", f"{src}:/src", "-o", out, *paths, "-p", "base", "--", "sh", "-c", script)
+        equal((value["artifacts"], os.listdir(out)), ([], []), "artifacts")
+        for name in names:
+            contains(" ".join(value["warnings"]), f"'/src/{name}' is not copied: ", "warnings")
+        contains(" ".join(value["warnings"]), "'src' in /box/out is not copied: its name is the first part", "warnings")
+        refused(sh("true", "-o", out, "--artifact-path", "/etc/passwd"), "/etc/passwd", "--overlay")

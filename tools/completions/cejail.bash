@@ -42,7 +42,7 @@ _cejail_value() {
 
 _cejail_run_options="--profile --code --remote --timeout --cpu-time --memory --cpus --pids-limit --nofile
 	--disk --max-output --on-output-limit --env --env-file --interactive --tty --workdir --file --args-json
-	--ro-bind --bind --overlay --connect --artifacts --network --uplink --allow --allow-private --hostname --rootfs --writable
+	--ro-bind --bind --overlay --connect --artifacts --artifact-path --network --uplink --allow --allow-private --hostname --rootfs --writable
 	--noexec --seccomp --strict --json --result-fd --events-fd --cgroup-parent --id --verbose --quiet --no-report --dry-run --help"
 
 _cejail() {

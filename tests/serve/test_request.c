@@ -210,13 +210,13 @@ static void each_size_has_its_cap(void **state)
 		size_t most;
 	} rows[] = {
 		{ "{\"profile\": \"p\", \"code\": \"", "\"}",
-		  "request:1:26: code: more than 1000 bytes: File too large", 1000 },
+		  "request:1:26: code: more than 1000 bytes", 1000 },
 		{ "{\"profile\": \"p\", \"code\": {\"base64\": \"", "==\"}}",
-		  "request:1:37: code: more than 1000 bytes: File too large", 1334 },
+		  "request:1:37: code: more than 1000 bytes", 1334 },
 		{ "{\"profile\": \"p\", \"code\": \"\", \"stdin\": \"", "\"}",
-		  "request:1:39: stdin: more than 10 bytes: File too large", 10 },
+		  "request:1:39: stdin: more than 10 bytes", 10 },
 		{ "{\"profile\": \"p\", \"code\": \"\", \"files\": [{\"path\": \"a\", \"text\": \"",
-		  "\"}]}", "request:1:62: files: more than 100 bytes: File too large", 100 },
+		  "\"}]}", "request:1:62: files: more than 100 bytes", 100 },
 	};
 	struct asked *a = *state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
@@ -236,7 +236,7 @@ static void a_whole_body_has_its_cap(void **state)
 	struct asked *a = *state;
 	assert_int_equal(request_parse(body, strlen(body), &few, &a->arena, &a->request, &a->err),
 			 -EFBIG);
-	assert_string_equal(a->err.msg, "request: more than 27 bytes: File too large");
+	assert_string_equal(a->err.msg, "request: more than 27 bytes");
 	assert_int_equal(request_parse(body, strlen(body), &none, &a->arena, &a->request, &a->err),
 			 0);
 }
@@ -249,7 +249,7 @@ static void arguments_as_data_have_their_cap(void **state)
 	assert_refused(a,
 		       of_size(a, "{\"profile\": \"p\", \"code\": \"\", \"args_json\": \"",
 			       ARGS_JSON_MAX - 1, "\"}"),
-		       EFBIG, "request:1:43: args_json: more than 1048576 bytes: File too large");
+		       EFBIG, "request:1:43: args_json: more than 1048576 bytes");
 }
 
 /* --- settings --------------------------------------------------------------------------------- */
@@ -328,7 +328,7 @@ static void host_paths_need_the_right_to_name_them(void **state)
 		assert_int_equal(a->request.fit, FIT_COLD);
 		assert_int_equal(request_apply(&a->request, false, &a->config, &a->err), -EACCES);
 		(void)snprintf(message, sizeof(message),
-			       ": %s names something of the host: Permission denied", rows[i][0]);
+			       ": %s names something of the host", rows[i][0]);
 		assert_non_null(strstr(a->err.msg, message));
 		assert_non_null(strstr(a->err.hint, "\"files\""));
 		assert_int_equal(request_apply(&a->request, true, &a->config, &a->err), 0);

@@ -81,6 +81,38 @@ def with_profile(folder, name, **more):
     folder.file(f"config/cejail/profiles/{name}.json", json.dumps({"extends": "base", "network": "none", **more}))
 
 
+@test("a caller's own mistake is answered with its reason, which names the key and the value")
+def _():
+    base = {"profile": "base", "command": ["true"], "network": "none"}
+    refused_rows = (
+        ({"network": {"mode": "public", "allow": ["10.0.0.1"]}}, "network.allow: '10.0.0.1': the address is private"),
+        ({"network": {"mode": "public", "allow": ["127.0.0.1:80"]}}, "network.allow: '127.0.0.1:80': the address is"),
+        ({"network": {"mode": "public", "allow": ["no name"]}}, "network.allow: 'no name'"),
+        ({"workdir": "rel"}, "workdir: 'rel' is not an absolute path"), ({"workdir": "/box/a", "files": [{"path": "a", "text": ""}]}, "workdir: '/box/a' is one of the files"),
+        ({"files": [{"path": "a", "text": ""}, {"path": "a-b", "text": ""}, {"path": "a/b/c", "text": ""}]}, "files: '/box/a' is a file, and '/box/a/b/c' needs a directory"),
+        ({"files": [{"path": "/proc/x", "text": ""}]}, "files: '/proc/x'"), ({"command": [""]}, "command: its first word is empty"), ({"command": None, "code": "x"}, "code: profile 'base' has no interpreter"),
+        ({"profile": "no-such"}, "profile: there is no 'no-such'"), ({"env": {"A=B": "x"}}, "env: 'A=B'"), ({"memory": "1K"}, "memory: '1K' is too little"), ({"workdri": "/"}, "unknown key 'workdri'"),
+    )  # fmt: skip
+    ended_rows = (
+        ({"workdir": "/no/such"}, "'/no/such': No such file or directory"), ({"workdir": "/etc/passwd"}, "'/etc/passwd': Not a directory"), ({"workdir": "/usr/none"}, "'/usr/none': No such file or directory"),
+        ({"files": [{"path": "/usr/x", "text": ""}]}, "files: '/usr/x' lies in the read-only root"), ({"disk": "64K", "files": [{"path": "a", "text": "x" * 200000}]}, "'/box/a': No space left on device"),
+    )  # fmt: skip
+    with Service(config={"callers": {f"uid:{os.geteuid()}": {"host_paths": False}}}) as s:
+
+        def post(row):
+            return s.post({key: value for key, value in {**base, **row}.items() if value is not None})
+
+        for row, reason in refused_rows:
+            error = post(row).has(400, "bad_request").json["error"]
+            contains(error["message"], reason, f"the message about {row}")
+            lacks(f"{error['message']} {error['hint']}", "--", f"the answer to {row}")
+        for row, reason in ended_rows:
+            value = post(row).result
+            equal(value["status"], "setup_error", f"status of {row}")
+            contains(value["error"]["message"], reason, f"the message about {row}")
+        tried(len(refused_rows) + len(ended_rows))
+
+
 @test("what the host's part in a failed start was only the log tells: a profile's missing path, its cgroup, what is in the way")
 def _():
     secret = "only-the-operator-knows"
@@ -89,7 +121,8 @@ def _():
         with_profile(f, "missing", ro_bind=[f"/srv/{secret}:/box/data"])
         with_profile(f, "group", cgroup_parent=f"/{secret}")
         with_profile(f, "shown", ro_bind=[f"{place}:/box/data"])
-        bodies = ({"profile": "missing"}, {"profile": "group"}, {"profile": "shown", "files": [{"path": "data/x", "text": ""}]})
+        with_profile(f, "copied", file=[f"/srv/{secret}:/box/data"])
+        bodies = ({"profile": "missing"}, {"profile": "group"}, {"profile": "copied"}, {"profile": "shown", "files": [{"path": "data/x", "text": ""}]})
         config = {"callers": {f"uid:{os.geteuid()}": {"host_paths": False}}}
         with Service(config=config, env={"XDG_CONFIG_HOME": f / "config"}) as s:
             for body in bodies:
@@ -100,6 +133,8 @@ def _():
                 contains(value["error"]["message"], value["request_id"], "the message")
                 lines = [line for line in s.said().splitlines() if value["request_id"] in line]
                 true(any(secret in line for line in lines), f"the log of {body} has {lines}")
+            guess = s.post({"profile": "copied", "command": ["true"], "workdir": f"/srv/{secret}"}).result
+            contains(guess["error"]["message"], guess["request_id"], "what a path that was guessed is answered with")
             value = s.post({"profile": "shown", "command": ["true"], "files": [{"path": "/usr/x", "text": ""}]}).result
             contains(value["error"]["message"], "'/usr/x' lies in the read-only root", "what is the caller's own doing")
             lacks(s.said(), value["request_id"], "the log")

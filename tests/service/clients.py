@@ -4,6 +4,7 @@
 import collections
 import http.client
 import json
+import resource
 import shutil
 import socket
 import subprocess
@@ -95,38 +96,27 @@ def _():
             tried(3 * TRIES)
 
 
-def flood(path, count):
-    """All connect before one of them asks; what each of them reads."""
-    socks = []
-    for _ in range(count):
-        sock = socket.socket(socket.AF_UNIX)
-        sock.settimeout(60 * SLOW)
-        sock.connect(path)
-        socks.append(sock)
-    request = b"POST /v1/runs HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 20000\r\n\r\n" + b" " * 20000
-    seen = collections.Counter()
-    for sock in socks:
-        try:
-            sock.sendall(request)
-        except OSError as problem:
-            seen[f"send: {problem}"] += 1
-    for sock in socks:
-        try:
-            data = b""
-            while piece := sock.recv(65536):
-                data += piece
-            seen[data.split(b" ", 2)[1].decode() if data else "nothing"] += 1
-        except OSError as problem:
-            seen[f"recv: {problem}"] += 1
-        sock.close()
-    return dict(seen)
+def answer_of(sock):
+    try:
+        data = read_all(sock)
+        return data.split(b" ", 2)[1].decode() if data else "nothing"
+    except OSError as problem:
+        return f"recv: {problem}"
 
 
 @test("500 connections of one caller are all answered, those past its share with 429", who="root", limit=120)
 def _():
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    request = b"POST /v1/runs HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 20000\r\n\r\n" + b" " * 20000
     with Service(config={"callers": {"default": {"rate_per_minute": 0}}}) as s:
-        seen = as_uid(OTHER_UID, flood, s.socket, 500)
-        equal(seen, {"400": 256, "429": 244}, "answers")
+        socks = [s.connect_as(OTHER_UID) for _ in range(500)]
+        wait_until(lambda: s.metric("cejail_connections") > 500, "all of them to be taken", 20)
+        for sock in socks:
+            sock.sendall(request)
+        equal(dict(collections.Counter(answer_of(sock) for sock in socks)), {"400": 256, "429": 244}, "answers")
+        for sock in socks:
+            sock.close()
         wait_until(lambda: as_uid(OTHER_UID, s.get, "/livez").status == 200, "room again", 20)
         tried(500)
 
@@ -147,3 +137,4 @@ def _():
                 pass
             true(60 << 20 < sent < 70 << 20, f"{sent} bytes were taken")
         equal(s.get("/livez").status, 200, "another caller's status")
+

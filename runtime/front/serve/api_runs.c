@@ -134,6 +134,8 @@ static bool is_within_rights(struct posted *p)
 		return false;
 	}
 	int rc = request_apply(&p->request, rights->host_paths, &p->asked, &err);
+	if (rc == 0)
+		rc = request_check(&p->request, &p->asked, &p->arena, &err);
 	if (rc < 0) {
 		refuse(p,
 		       rc == -EACCES  ? API_FORBIDDEN_HOST_PATH

@@ -34,8 +34,8 @@ static int no_memory(struct cj_error *err)
 static int refuse_size(const struct json_node *node, const char *what, size_t cap,
 		       struct cj_error *err)
 {
-	return cj_fail(err, EFBIG, NAME ":%u:%u: %s: more than %zu bytes", node->line, node->column,
-		       what, cap);
+	return cj_reject_as(err, EFBIG, NAME ":%u:%u: %s: more than %zu bytes", node->line,
+			    node->column, what, cap);
 }
 
 /* {"base64": "..."}'s value, of which not more is decoded than may be. */
@@ -137,7 +137,11 @@ static int read_command(struct reader *r, const struct json_node *node, struct c
 	r->out->is_command = true;
 	if (node->type == JSON_ARRAY && node->count == 0)
 		return json_reject(NAME, node, err, "command has no words");
-	return read_strings(r, node, &r->out->args, err);
+	if (read_strings(r, node, &r->out->args, err) < 0)
+		return -err->code;
+	return r->out->args.items[0][0]
+		   ? 0
+		   : json_reject(NAME, node, err, "command: its first word is empty");
 }
 
 /* Written anew, since the tree is what was checked. */
@@ -212,13 +216,39 @@ static int read_file(const struct reader *r, const struct json_node *node, struc
 		    : read_base64(r, content, "files", r->caps->file_bytes, &out->content, err);
 }
 
-static int by_path(const void *a, const void *b)
+/* The end, a slash, then all other bytes: a file stands right before all that lies below it. */
+static unsigned rank_of(char c)
 {
-	return strcmp(((const struct request_file *)a)->path,
-		      ((const struct request_file *)b)->path);
+	unsigned u = (unsigned char)c;
+	return u == 0 ? 0 : c == '/' ? 1 : u + 1;
 }
 
-/* They have no order of their own: sorted, two of one path are neighbours. */
+static int by_path(const void *a, const void *b)
+{
+	const char *one = ((const struct request_file *)a)->path;
+	const char *other = ((const struct request_file *)b)->path;
+
+	while (*one && *one == *other)
+		one++, other++;
+	return (int)rank_of(*one) - (int)rank_of(*other);
+}
+
+/* Is one of the files, which are sorted, there? */
+static bool has_file(const struct request *r, const char *path)
+{
+	const struct request_file wanted = { .path = path };
+
+	return r->nfiles > 0 &&
+	       bsearch(&wanted, r->files, r->nfiles, sizeof(*r->files), by_path) != NULL;
+}
+
+static bool is_below(const char *path, const char *file)
+{
+	size_t size = strlen(file);
+	return strncmp(path, file, size) == 0 && path[size] == '/';
+}
+
+/* They have no order of their own: sorted, what excludes each other are neighbours. */
 static int check_files(const struct reader *r, const struct json_node *node, struct cj_error *err)
 {
 	struct request_file *files = r->out->files;
@@ -227,6 +257,12 @@ static int check_files(const struct reader *r, const struct json_node *node, str
 		if (strcmp(files[i - 1].path, files[i].path) == 0)
 			return json_reject(NAME, node, err, "files: '%s' is there twice",
 					   files[i].path);
+	for (size_t i = 1; i < r->out->nfiles; i++)
+		if (is_below(files[i].path, files[i - 1].path))
+			return json_reject(
+			    NAME, node, err,
+			    "files: '%s' is a file, and '%s' needs a directory there",
+			    files[i - 1].path, files[i].path);
 	return 0;
 }
 
@@ -321,6 +357,8 @@ static int read_key(void *context, const char *key, const struct setting *s,
 
 static int check_whole(const struct request *r, struct cj_error *err)
 {
+	const struct json_node *workdir = json_get(r->root, "workdir");
+
 	if (!r->profile)
 		return json_reject(NAME, r->root, err, "profile is missing");
 	if (r->has_code && r->is_command)
@@ -330,6 +368,9 @@ static int check_whole(const struct request *r, struct cj_error *err)
 	if (r->is_command && json_get(r->root, "args"))
 		return json_reject(NAME, r->root, err,
 				   "args belong to code; a command has its own in it");
+	if (workdir && workdir->type == JSON_STRING && has_file(r, workdir->text))
+		return json_reject(NAME, workdir, err, "workdir: '%s' is one of the files",
+				   workdir->text);
 	return 0;
 }
 
@@ -340,7 +381,7 @@ int request_parse(const char *text, size_t size, const struct request_caps *caps
 	struct reader r = { .caps = caps, .arena = a, .out = &request };
 
 	if (size > caps->body_bytes)
-		return cj_fail(err, EFBIG, NAME ": more than %zu bytes", caps->body_bytes);
+		return cj_reject_as(err, EFBIG, NAME ": more than %zu bytes", caps->body_bytes);
 	if (json_parse_capped(NAME, text, size, a, &request.root, err) < 0)
 		return -err->code;
 	if (request.root->type != JSON_OBJECT)
@@ -364,8 +405,8 @@ struct applying {
 
 static int refuse_host(const char *key, const struct json_node *node, struct cj_error *err)
 {
-	int rc = cj_fail(err, EACCES, NAME ":%u:%u: %s names something of the host", node->key_line,
-			 node->key_column, key);
+	int rc = cj_reject_as(err, EACCES, NAME ":%u:%u: %s names something of the host",
+			      node->key_line, node->key_column, key);
 	cj_hint(err, "send what is needed in \"files\"; callers with \"host_paths\" in serve.json "
 		     "may name paths");
 	return rc;
@@ -389,7 +430,8 @@ static int check_kept(const char *key, bool was, bool is, struct cj_error *err)
 {
 	if (!was || is)
 		return 0;
-	int rc = cj_fail(err, EPERM, NAME ": %s is the profile's, and can't be taken back", key);
+	int rc =
+	    cj_reject_as(err, EPERM, NAME ": %s is the profile's, and can't be taken back", key);
 	cj_hint(err, "choose a profile without it");
 	return rc;
 }

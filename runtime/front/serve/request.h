@@ -79,6 +79,15 @@ int request_apply(const struct request *r, bool may_name_host_paths, struct conf
 		  struct cj_error *err);
 
 /*
+ * request_check - what a request that was applied to `c` can't have on any host: -EINVAL, and the
+ * message has the key and the value.  Works in `a`.
+ */
+int request_check(const struct request *r, const struct config *c, struct arena *a,
+		  struct cj_error *err);
+/* Is it a word of the request's own: its workdir, a file's path, an entry of network.allow? */
+bool request_names(const struct request *r, const char *text);
+
+/*
  * request_plan - plan_make() of a request whose settings are applied already.
  *
  * Its standard input is the caller's to connect: r->stdin_bytes as a memfd in jail_io.stdin_fd,

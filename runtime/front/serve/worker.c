@@ -395,6 +395,48 @@ static bool is_requests_plan(const struct work *w, const struct cj_error *e)
 	return is_requests;
 }
 
+/* Of the host: the sources of files that are copied in, and of what is shown besides. */
+static bool names_copied(const struct work *w, const char *text)
+{
+	for (size_t i = 0; i < w->program.nfiles; i++)
+		if (w->program.files[i].source && strstr(text, w->program.files[i].source))
+			return true;
+	return false;
+}
+
+static bool names_shown(const struct work *w, const char *text)
+{
+	for (size_t i = 0; i < w->asked.root.nbinds; i++)
+		if (strstr(text, w->asked.root.binds[i].source))
+			return true;
+	return false;
+}
+
+/*
+ * A message that quotes a word of the request's, and has nothing of the host besides.  What is
+ * shown from the host may well stand in such a word: '/usr/none'.
+ */
+static bool is_about_request(const struct work *w, const struct cj_error *e)
+{
+	char rest[CJ_ERROR_MSG_MAX];
+	bool is_about = false;
+
+	(void)snprintf(rest, sizeof(rest), "%s", e->msg);
+	for (char *open = strchr(rest, '\''); open; open = strchr(open + 1, '\'')) {
+		char *end = strchr(open + 1, '\'');
+		if (!end)
+			break;
+		*end = '\0';
+		if (request_names(&w->request, open + 1)) {
+			is_about = true;
+			memset(open + 1, ' ', (size_t)(end - open) - 1);
+		}
+		*end = '\'';
+		open = end;
+	}
+	return is_about && !names_copied(w, e->msg) && !names_shown(w, rest);
+}
+
 /* The caller's own doing: what it asked for, and what it sent that found no room. */
 static bool is_callers_own(const struct work *w, const struct cj_error *e)
 {
@@ -402,8 +444,8 @@ static bool is_callers_own(const struct work *w, const struct cj_error *e)
 		return is_requests_plan(w, e);
 	if (strcmp(e->stage, "profile") == 0)
 		return e->code == ESTALE;
-	if (strcmp(e->stage, "program") == 0)
-		return e->code == ENOSPC || e->code == EFBIG;
+	if (strcmp(e->stage, "program") == 0 || strcmp(e->stage, "names") == 0)
+		return e->code == ENOSPC || e->code == EFBIG || is_about_request(w, e);
 	return strcmp(e->stage, "options") == 0 || strcmp(e->stage, "exec") == 0;
 }
 

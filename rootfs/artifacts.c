@@ -24,6 +24,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "rootfs/autorun.h"
 #include "rootfs/types.h"
 #include "runtime/base/newfile.h"
 #include "runtime/base/scope.h"
@@ -354,6 +355,8 @@ static int collect_entry(struct collector *c, int dir_fd, const char *name, stru
 	const char *fault = name_fault(name);
 	if (!fault && !c->is_named && depth == 0 && is_reserved(c, name))
 		fault = "its name is the first part of a path of --artifact-path";
+	if (!fault && place && autorun_has_name(c->path))
+		fault = AUTORUN_FAULT;
 	if (!fault && fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		fault = strerror(errno);
 	if (!fault)

@@ -63,6 +63,7 @@
 #include "runtime/base/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/jail/bind_watch.h"
 #include "runtime/jail/evidence.h"
 #include "runtime/jail/shift.h"
 #include "runtime/jail/stage.h"
@@ -430,6 +431,17 @@ int jail_waiting_fd(const struct jail *j)
 	return j->link.sock_fd;
 }
 
+/* Nobody inside is alive: what it has left for the caller's own tools stays as it is. */
+static void warn_of_changed_binds(struct jail *j)
+{
+	char names[400];
+	if (bind_watch_compare(j->binds, names, sizeof(names)) > 0)
+		jail_warn(j,
+			  "created or changed during the run: %s; other programs execute or obey "
+			  "such files: look at them first",
+			  names);
+}
+
 static void adopt_warnings(struct jail *j, struct outcome *out)
 {
 	for (size_t i = 0; i < j->warnings.count; i++)
@@ -445,6 +457,7 @@ int jail_wait(struct jail *j, struct outcome *out, struct cj_error *err)
 	} else {
 		rc = supervisor_watch(j, out, err);
 	}
+	warn_of_changed_binds(j);
 	adopt_warnings(j, out);
 	if (rc < 0) {
 		cj_stage(err, "supervisor");
@@ -461,6 +474,7 @@ void jail_destroy(struct jail **j)
 	for (size_t i = 0; i < RELAY_COUNT; i++)
 		relay_fini(&(*j)->relays[i]);
 	cj_close(&(*j)->master_fd);
+	bind_watch_end(&(*j)->binds);
 	stages_leave(*j, supervisor_stages, SUPERVISOR_STAGES);
 	jail_free(j);
 }

@@ -16,6 +16,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
+#include "runtime/jail/bind_watch.h"
 #include "runtime/jail/state.h"
 
 /* One pipe: the near end is non-blocking and the relay's, the far end for the payload. */
@@ -278,6 +279,7 @@ int jail_start(struct jail *j, const struct program *program, const struct jail_
 	j->io = *io;
 	note_run_limits(j);
 	record_started(j);
+	j->binds = bind_watch_begin(&j->plan->root);
 	int rc = start(j, far, err);
 	for (int i = 0; i < 3; i++)
 		cj_close(&far[i]); /* ours would hold back the end of file */

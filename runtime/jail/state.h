@@ -54,6 +54,7 @@ struct jail {
 	struct jail_io io;
 	struct relay relays[RELAY_COUNT];
 	int master_fd;             /* of the program's terminal */
+	struct bind_watch *binds;  /* NULL: it may write no directory of the host */
 	int exec_errno;            /* it could not be executed; 0: it runs */
 	struct script script_line; /* its "#!" line, where that counts */
 	char code_sha256[SHA256_HEX_MAX];

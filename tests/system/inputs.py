@@ -233,6 +233,51 @@ def _():
         refused(sh("true", "-f", f"{f / 'in/given'}:/box/out"), "/box/out", "directory")
 
 
+@test("artefacts whose names other programs execute are not copied out, and each is named")
+def _():
+    with Folder() as f:
+        out = f.folder("out")
+        script = "mkdir -p out/.git/hooks out/sub/.vscode; for n in .git/hooks/pre-commit .envrc sub/.vscode/tasks.json sub/fine"
+        value = sh_result(script + " .gitignore; do echo x > out/$n; done", "-o", out)
+        equal([item["path"] for item in value["artifacts"]], [".gitignore", "sub/fine"], "artefacts")
+        equal(sorted(os.listdir(out)), [".gitignore", "sub"], "in the folder")
+        equal(os.listdir(os.path.join(out, "sub")), ["fine"], "in sub")
+        warnings = " ".join(value["warnings"])
+        for name in (".git", ".envrc", "sub/.vscode"):
+            contains(warnings, f"'{name}", "warnings")
+        contains(warnings, "execute or obey", "warnings")
+
+
+@test("names that the caller's own tools execute are told when a program writes them below --bind")
+def _():
+    with Folder() as f:
+        project = f.folder("project")
+        os.makedirs(f"{project}/.git/hooks")
+        f.file("project/.mcp.json", "{}")
+        f.file("project/.bashrc", "x")
+        for folder in (project, f"{project}/.git", f"{project}/.git/hooks"):
+            os.chmod(folder, 0o777)
+        script = "cd /work; echo x > .git/hooks/pre-commit; mkdir .claude; echo x > .claude/settings.json; echo x > .envrc"
+        value = sh_result(script + "; echo x > .git/index; ln -s /etc .husky; cat .mcp.json", "--bind", f"{project}:/work")
+        told = [text for text in value["warnings"] if text.startswith("created or changed during the run")]
+        equal(len(told), 1, "warnings of that kind")
+        for name in (".git/hooks/pre-commit", ".claude", ".envrc", ".husky"):
+            contains(told[0], f"'{project}/{name}'", "the warning")
+        for name in (".mcp.json", ".bashrc", ".git/index", "settings.json"):
+            lacks(told[0], name, "the warning")
+
+
+@test("a program that only reads below --bind, or writes other names, is no warning")
+def _():
+    with Folder() as f:
+        project = f.folder("project")
+        f.file("project/.envrc", "x")
+        os.chmod(project, 0o777)
+        for script in ("cat /work/.envrc", "echo x > /work/main.c"):
+            value = sh_result(script, "--bind", f"{project}:/work")
+            lacks(" ".join(value["warnings"]), "created or changed", "warnings")
+
+
 @test("without --artifacts nothing comes out")
 def _():
     value = sh_result("mkdir -p out; echo x > out/a")

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "rootfs/autorun.h"
 #include "runtime/base/fd.h"
 #include "runtime/base/newfile.h"
 #include "runtime/base/scope.h"
@@ -126,6 +127,10 @@ bool remote_artifacts_store(const struct json_node *result, int dest_fd, struct 
 	for (const struct json_node *m = list->child; m; m = m->next) {
 		struct cj_error err = { 0 };
 		const char *path = string_of(m, "path");
+		if (path && autorun_has_name(path)) {
+			outcome_warn(o, "artifacts: '%s' is not stored: %s", path, AUTORUN_FAULT);
+			continue;
+		}
 		if (o->artifacts.items && store_one(m, dest_fd, o, &err) == 0)
 			continue;
 		outcome_warn(o, "artifacts: '%s' is not stored: %s", path ? path : "?",

@@ -498,10 +498,16 @@ static void no_right_to_a_network_is_none(void **state)
 	judged_init(&j);
 	j.rights.network = NETWORK_NEVER;
 	assert_int_equal(judge(&j), 0);
+	assert_false(j.lower.no_network);
 	j.profile.network = j.asked.network = NETWORK_PUBLIC;
-	assert_forbidden(&j, "network: this caller's runs may have none");
+	assert_int_equal(judge(&j), 0);
+	assert_true(j.lower.no_network);
 	j.asked.network = NETWORK_NONE;
 	assert_int_equal(judge(&j), 0);
+	assert_false(j.lower.no_network);
+	j.profile.network = NETWORK_NONE;
+	j.asked.network = NETWORK_PUBLIC;
+	assert_forbidden(&j, "network: this caller's runs may have none");
 }
 
 static void a_caller_has_no_more_network_than_the_profile(void **state)

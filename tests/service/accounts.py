@@ -45,13 +45,19 @@ def _():
         equal(s.post({**BODY, "memory": "32M"}).result["limits"]["memory"]["value"], 32 << 20, "memory below the ceiling")
 
 
-@test("who may have no network gets none, and is told to ask for none")
+@test("who may have no network gets none of the profile's, and is refused when it asks for one itself")
 def _():
-    with Service(config=callers(network="none")) as s:
-        s.post({**BODY, "network": "public"}).has(403, "above_ceiling")
-        reply = s.post({"profile": "base", "command": ["true"]}).has(403, "above_ceiling")
-        contains(reply.json["error"]["hint"], "none", "the hint")
-        equal(s.post(BODY).result["network"]["mode"], "none", "the network")
+    with Folder() as f:
+        f.file("config/cejail/profiles/listed.json", json.dumps({"extends": "base", "network": {"mode": "public", "allow": ["1.1.1.1:80"]}}))
+        with Service(config={**callers(network="none"), "pool": {"base": {"jails": 1}}}, env={"XDG_CONFIG_HOME": f / "config"}) as s:
+            for asked in ("public", {"mode": "public"}, {"mode": "public", "allow": ["1.1.1.1"]}):
+                reply = s.post({**BODY, "network": asked}).has(403, "above_ceiling")
+                contains(reply.json["error"]["hint"], "none", "the hint")
+            for body in (BODY, {"profile": "base", "command": ["true"]}, {"profile": "listed", "command": ["true"]}):
+                value = s.post(body).result
+                equal((value["status"], value["network"]["mode"]), ("exited", "none"), f"the end of {body}")
+            value = s.post({"profile": "base", "command": ["ls", "/sys/class/net"]}).result
+            lacks(value["stdout"]["text"], "eth0", "the devices inside")
 
 
 @test("settings that name something of the host need the right to")

@@ -380,18 +380,24 @@ static bool wants_more_network(const struct config *asked, const struct config *
 	return asked->allow.count == 0;
 }
 
-static int judge_network(const struct rights *r, const struct config *asked,
-			 const struct config *profile, struct cj_error *err)
+int account_refuse_network(struct cj_error *err)
 {
-	int rc = 0;
-	if (r->network == NETWORK_NEVER && asked->network != NETWORK_NONE) {
-		rc = refuse(err, "network: this caller's runs may have none");
-		cj_hint(err, "ask for \"network\": \"none\"");
-	} else if (r->network == NETWORK_AS_PROFILE && wants_more_network(asked, profile)) {
-		rc = refuse(err, "network: this caller's runs may have no more of it than the "
-				 "profile gives");
-	}
-	return rc;
+	(void)!refuse(err, "network: this caller's runs may have none");
+	return cj_hint(err, "leave it out, or ask for \"network\": \"none\"");
+}
+
+static int judge_network(const struct rights *r, const struct config *asked,
+			 const struct config *profile, struct lower *lower, struct cj_error *err)
+{
+	bool wants_more = wants_more_network(asked, profile);
+
+	if (r->network == NETWORK_AS_PROFILE && wants_more)
+		return refuse(err, "network: this caller's runs may have no more of it than the "
+				   "profile gives");
+	if (r->network != NETWORK_NEVER || asked->network == NETWORK_NONE)
+		return 0;
+	lower->no_network = true;
+	return wants_more ? account_refuse_network(err) : 0;
 }
 
 int account_judge(const struct rights *r, const struct config *asked, const struct config *profile,
@@ -403,7 +409,7 @@ int account_judge(const struct rights *r, const struct config *asked, const stru
 	for (size_t i = 0; i < LENGTH(ceilings) && rc == 0; i++)
 		rc = judge_number(r, &ceilings[i], asked, profile, &l, err);
 	if (rc == 0)
-		rc = judge_network(r, asked, profile, err);
+		rc = judge_network(r, asked, profile, &l, err);
 	if (rc == 0)
 		*lower = l;
 	return rc;

@@ -115,10 +115,14 @@ bool rights_has_profile(const struct rights *r, const char *profile);
  *
  * `asked` is the config with the request's settings applied, `profile` without.  What the request
  * itself asks above a ceiling is refused (EACCES, the setting named); where only the profile gives
- * more, *lower gets the ceiling, else 0.
+ * more, *lower gets the ceiling, else 0.  A request that says the same as its profile looks like
+ * one that says nothing.
  */
 struct lower {
 	uint64_t memory_bytes, millicpus, pids, wall_ms, disk_bytes, output_bytes;
+	bool no_network;
 };
+/* The refusal of a request that asks for a network itself, where *lower has taken it away. */
+int account_refuse_network(struct cj_error *err);
 int account_judge(const struct rights *r, const struct config *asked, const struct config *profile,
 		  struct lower *lower, struct cj_error *err);

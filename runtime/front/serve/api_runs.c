@@ -145,6 +145,8 @@ static bool is_within_rights(struct posted *p)
 		return false;
 	}
 	rc = account_judge(rights, &p->asked, p->profile, &p->lower, &err);
+	if (rc == 0 && p->lower.no_network && json_get(p->request.root, "network"))
+		rc = account_refuse_network(&err);
 	if (rc < 0)
 		refuse(p, API_ABOVE_CEILING, &err, 0);
 	return rc == 0;
@@ -186,7 +188,8 @@ static uint64_t lowered(uint64_t value, uint64_t ceiling)
 static enum request_fit fit_of(const struct posted *p)
 {
 	const struct lower *l = &p->lower;
-	bool is_reshaped = l->memory_bytes || l->millicpus || l->pids || l->disk_bytes;
+	bool is_reshaped = l->memory_bytes || l->millicpus || l->pids || l->disk_bytes ||
+			   l->no_network;
 
 	return is_reshaped ? FIT_COLD : p->request.fit;
 }

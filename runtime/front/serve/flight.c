@@ -160,6 +160,7 @@ static int send_job(struct flight *f, struct cj_error *err)
 		.wall_ms = lower->wall_ms,
 		.disk_bytes = lower->disk_bytes,
 		.output_bytes = lower->output_bytes,
+		.no_network = lower->no_network,
 		.body = f->body,
 		.body_size = f->body_size,
 	};

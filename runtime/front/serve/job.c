@@ -77,6 +77,7 @@ static const struct field job_fields[] = {
 	PLAIN(job, KIND_NUMBER, wall_ms),
 	PLAIN(job, KIND_NUMBER, disk_bytes),
 	PLAIN(job, KIND_NUMBER, output_bytes),
+	PLAIN(job, KIND_FLAG, no_network),
 };
 
 #define USAGE(member) offsetof(struct summary, usage.member)

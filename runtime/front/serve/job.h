@@ -45,6 +45,7 @@ struct job {
 	char profile_sha256[SHA256_HEX_MAX];
 	/* What the caller's ceilings make of what the profile would give; 0: leave it. */
 	uint64_t memory_bytes, millicpus, pids, wall_ms, disk_bytes, output_bytes;
+	bool no_network;  /* likewise, whatever the profile has of it */
 	uint64_t sent_us; /* clock_us() when it was handed over: from there set-up counts */
 	const char *body; /* borrowed */
 	size_t body_size;

@@ -178,6 +178,8 @@ static int configure(struct work *w, struct cj_error *err)
 	lower(job->wall_ms, &c->wall_ms);
 	lower(job->disk_bytes, &c->disk_bytes);
 	lower(job->output_bytes, &c->output_bytes);
+	if (job->no_network)
+		c->network = NETWORK_NONE;
 	return 0;
 }
 

@@ -110,7 +110,7 @@ static struct autorun_mark look_at(int dir_fd, const char *path)
 				     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 	if (fd >= 0 && fstat(fd, &st) == 0)
 		return (struct autorun_mark){ .inode = st.st_ino, .changed = st.st_ctim };
-	/* ELOOP: a link on the way; whatever it leads to, there was another thing before, or not. */
+	/* ELOOP: a link on the way.  It is a change when there was none before. */
 	return (struct autorun_mark){ .inode = errno == ELOOP ? UINT64_MAX : 0 };
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * autorun - names that other programs execute or obey where they find them: git's hooks, an editor's
- * tasks, a shell's start-up files.
+ * autorun - names that other programs execute or obey where they find them: git's hooks, an
+ * editor's tasks, a shell's start-up files.
  *
- * A program in a jail that may write a directory of the caller's (--bind), or whose files are copied
- * into one (--artifacts), could leave such a file and wait until the caller's own tools run it.
+ * A program in a jail that may write a directory of the caller's (--bind), or whose files are
+ * copied into one (--artifacts), could leave such a file and wait until the caller's own tools run
+ * it.
  */
 #pragma once
 

@@ -167,19 +167,69 @@ static void links_and_files_of_an_image_lead_no_mount_astray(void **state)
 	end_image(&image);
 }
 
+/* Whatever it leads to: a directory beside it, our own, one of the host's, a way out of the image. */
 static void a_bind_target_through_a_link_of_the_image_is_refused(void **state)
 {
 	(void)state;
-	static const char *const dirs[] = { "image", "image/real", NULL };
+	static const char *const dirs[] = { "image", "image/real", "image/etc", "outside", NULL };
 	struct image image = make_image(dirs);
-	assert_int_equal(symlink("real", at(image.place, "image/link")), 0);
-	struct bind_spec bind = { BIND_READ_ONLY, "/usr", "/link/usr" };
+	const char *const targets[] = {
+		"real",
+		"/etc",
+		"../outside",
+		"../../../../../../../../etc",
+		"/proc/self/root/etc",
+		"/run",
+		"nowhere",
+		strdup(at(image.place, "outside")),
+	};
+	const size_t count = sizeof(targets) / sizeof(targets[0]);
+	struct bind_spec bind = { .kind = BIND_READ_ONLY, .source = "/usr" };
 	image.spec.binds = &bind;
 	image.spec.nbinds = 1;
-	expect_failure(&image.spec, "open",
-		       "'/link/usr' goes through a symbolic link of the image");
-	bind.target = "/link";
-	expect_failure(&image.spec, "open", "'/link' goes through a symbolic link of the image");
+	for (size_t i = 0; i < count; i++) {
+		assert_int_equal(symlink(targets[i], at(image.place, "image/link")), 0);
+		bind.target = "/link/usr";
+		expect_failure(&image.spec, "open",
+			       "'/link/usr' goes through a symbolic link of the image");
+		bind.target = "/link";
+		expect_failure(&image.spec, "open",
+			       "'/link' goes through a symbolic link of the image");
+		assert_int_equal(unlink(at(image.place, "image/link")), 0);
+	}
+	assert_int_equal(rmdir(at(image.place, "outside")), 0); /* nothing was made in it */
+	free((void *)targets[count - 1]);
+	end_image(&image);
+}
+
+static void look_at_own_links(void *arg)
+{
+	(void)arg;
+	check(is_directory("/run"));
+	check(reads_as("/var/run/bound/here", "bound"));
+	check(reads_as("/run/bound/here", "bound"));
+	check(reads_as("/var/lock/bound/here", "bound"));
+	check(reads_as("/up/here", "image"));
+	check(access("/gone/here", F_OK) < 0 && errno == ENOENT);
+}
+
+/* As Debian's images have them; inside, an absolute link starts at the jail's root. */
+static void links_of_an_image_work_inside_and_stay_inside(void **state)
+{
+	(void)state;
+	static const char *const dirs[] = { "image", "image/var", "image/run", "bound", NULL };
+	struct image image = make_image(dirs);
+	make_file(at(image.place, "bound/here"), "bound");
+	make_file(at(image.place, "image/here"), "image");
+	assert_int_equal(symlink("/run", at(image.place, "image/var/run")), 0);
+	assert_int_equal(symlink("../run", at(image.place, "image/var/lock")), 0);
+	assert_int_equal(symlink("../../../../../..", at(image.place, "image/up")), 0);
+	assert_int_equal(symlink(at(image.place, "bound"), at(image.place, "image/gone")), 0);
+	struct bind_spec bind = { BIND_READ_ONLY, strdup(at(image.place, "bound")), "/run/bound" };
+	image.spec.binds = &bind;
+	image.spec.nbinds = 1;
+	run_as_each(&image.spec, look_at_own_links, NULL);
+	free((void *)bind.source);
 	end_image(&image);
 }
 
@@ -355,6 +405,7 @@ int main(void)
 		cmocka_unit_test(what_the_caller_alone_may_reach_can_still_be_shown),
 		cmocka_unit_test(links_and_files_of_an_image_lead_no_mount_astray),
 		cmocka_unit_test(a_bind_target_through_a_link_of_the_image_is_refused),
+		cmocka_unit_test(links_of_an_image_work_inside_and_stay_inside),
 		cmocka_unit_test(names_of_the_jail_win_over_the_images),
 		cmocka_unit_test(a_false_dev_null_of_an_image_masks_nothing),
 		cmocka_unit_test(a_layer_that_is_a_link_or_no_directory_is_refused),

@@ -161,6 +161,7 @@ def an_end(f, stack):
     listener.listen()
     os.chmod(f / "socket", 0o666)
     f.file("shown/file", "shown\n")
+    f.file("under/file", "under\n")
     f.file("copied/one", "1\n")
     f.file("copied/two", "2\n")
     os.mkdir(f / "written", 0o777)
@@ -171,6 +172,7 @@ PLAIN = Way("no network", "-p", "base", "--network", "none")
 RICH = Way(
     "many options", "-p", "base", "--network", "none", "-i", "--artifacts", "@ARTIFACTS", "-f", "@FOLDER/copied",
     "--ro-bind", "@FOLDER/shown:/mnt/shown", "--bind", "@FOLDER/written:/mnt/written", "--writable",
+    "--overlay", "@FOLDER/under:/mnt/under", "--artifact-path", "/mnt/under/file",
     "--connect", "unix:@FOLDER/socket:/run/socket", "--connect", "tcp:127.0.0.1:9", "-t", "20", "--cpu-time", "10",
     "-m", "64M", "--nofile", "100", "--args-json", '{"a": 1}', "-e", "A=B", given="one line\n", prepare=an_end,
 )  # fmt: skip

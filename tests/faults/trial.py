@@ -484,7 +484,7 @@ def judge_warned(seen, base):
         return f"warned, but output is lost: {seen.out[-100:]}"
     if not seen.result:
         return "warned, but there is no result"
-    if seen.artifacts != base.artifacts and not re.search("artifacts|/box/out|kept", new):
+    if seen.artifacts != base.artifacts and not re.search("artifacts|/box/out|is not copied|kept", new):
         return f"warned, but files are missing: {new}"
     return None
 

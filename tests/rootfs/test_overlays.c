@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Directories of the host, copy on write: what a jail can change, and what it can't. */
+#include "rootfs/overlays.h"
+
 #include "tests/rootfs/inside.h"
-
-#include <sys/mount.h>
-
-#include "runtime/base/sys.h"
 
 static const char *const whole[] = { "file", "inner/file" };
 
@@ -120,12 +118,37 @@ static void no_directory_or_one_with_mounts_is_refused(void **state)
 	end_place(place);
 }
 
+/* What a supervisor hands over must be the directory that init has opened. */
+static void another_directory_is_not_adopted(void **state)
+{
+	(void)state;
+	const struct bind_spec binds[] = { { BIND_READ_ONLY, "/usr", "/a" },
+					   { BIND_OVERLAY, "/usr", "/b" },
+					   { BIND_OVERLAY, "/tmp", "/c" } };
+	const struct rootfs_spec spec = { .binds = binds, .nbinds = 3 };
+	struct bind_source items[3] = { { .fd = -1 } };
+	struct bind_sources sources = { .items = items, .count = 3 };
+	for (int i = 1; i < 3; i++)
+		items[i].fd = open(binds[i].source, O_PATH | O_CLOEXEC);
+	int same = open("/usr", O_PATH | O_CLOEXEC), other = open("/usr", O_PATH | O_CLOEXEC);
+	int fds[] = { same, other };
+	struct cj_error err = { 0 };
+	assert_int_equal(overlays_adopt(&sources, &spec, fds, 2, &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "--overlay '/tmp': another directory took its place"));
+	assert_int_equal(items[1].fd, same);
+	assert_true(items[1].is_detached && !items[2].is_detached);
+	assert_int_equal(fds[0], -1);
+	assert_int_equal(fds[1], other);
+	cj_close(&fds[1]), cj_close(&items[1].fd), cj_close(&items[2].fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(changes_stay_in_the_jail),
 		cmocka_unit_test(what_is_written_counts_in_the_scratch),
 		cmocka_unit_test(a_directory_of_another_owner_is_refused),
+		cmocka_unit_test(another_directory_is_not_adopted),
 		cmocka_unit_test(no_directory_or_one_with_mounts_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,7 +24,11 @@ def state(top):
 
 
 def tree(f):
-    """A small source tree."""
+    """A small source tree.  Root's overlays need ID-mapped mounts: the kernel's, and the file system's."""
+    if WHO == "root":
+        done = sh("true", "--overlay", f"{f.path}:/src")
+        if done.code == 125 and "ID-mapped" in done.err:
+            raise Skip(f"no ID-mapped mounts of {f.path} here: {done.err.strip()}")
     f.file("src/main.c", "int main;\n", 0o644)
     f.file("src/sub/run.sh", "#!/bin/sh\necho ran\n", 0o755)
     f.file("src/private", "for the owner\n", 0o600)
@@ -148,6 +152,102 @@ def _():
         before = state(src)
         done = sh("stat -c %u . main.c private; echo x >> main.c && echo y > new && cat private 2>&1; echo z >> private", "--overlay", f"{src}:/src", "-w", "/src")
         equal(done.out, "1000\n1000\n65534\ncat: private: Permission denied\n", "stdout")
+        equal(state(src), before, "the host's tree")
+
+
+@test("root's overlay of a file system without ID-mapped mounts is refused with the remedy", who="root")
+def _():
+    refused(sh("true", "--overlay", "/proc/sys/vm:/x"), "--overlay '/proc/sys/vm'", "ID-mapped", "--file")
+
+
+# Each writes to a file of the lower layer in another way; it prints what worked inside.
+ROADS = """
+import ctypes, errno, fcntl, mmap, os, struct, sys
+libc = ctypes.CDLL(None, use_errno=True)
+def call(name, *args):
+    if getattr(libc, name)(*args) < 0: raise OSError(ctypes.get_errno(), name)
+def map_shared():
+    with open("f0", "r+b") as f, mmap.mmap(f.fileno(), 0) as m: m[0:3] = b"new"; m.flush()
+def map_of_an_old_descriptor():
+    old = os.open("f1", os.O_RDONLY); libc.mmap.restype = ctypes.c_void_p
+    at = libc.mmap(None, ctypes.c_size_t(4096), 1, 1, old, ctypes.c_long(0))
+    new = os.open(f"/proc/self/fd/{old}", os.O_RDWR); os.pwrite(new, b"new", 0)
+    call("mprotect", ctypes.c_void_p(at), ctypes.c_size_t(4096), 3); ctypes.memmove(at, b"new", 3)
+def linked_and_written():
+    os.link("f2", "linked"); open("linked", "ab").write(b"new")
+def linked_from_elsewhere():
+    os.link("f3", "/box/linked")
+def nameless_and_linked():
+    fd = os.open(".", os.O_TMPFILE | os.O_RDWR); os.write(fd, b"new")
+    call("linkat", -100, f"/proc/self/fd/{fd}".encode(), -100, b"nameless", 0x400); os.replace("nameless", "f4")
+def exchanged():
+    call("renameat2", -100, b"f5", -100, b"f6", 2)
+def whited_out():
+    call("renameat2", -100, b"f7", -100, b"f8", 4)
+def attributes():
+    os.setxattr("f9", "user.new", b"x"); os.setxattr("dir", "user.new", b"x")
+def attributes_of_overlayfs():
+    os.setxattr("dir", "user.overlay.redirect", b"/"); os.setxattr("dir", "user.overlay.opaque", b"y")
+def times_modes_owners():
+    os.utime("f10", (1, 1)); os.chmod("f10", 0o7777); os.chown("f10", os.getuid(), os.getgid()); os.chmod("dir", 0o711)
+def allocated():
+    with open("f11", "r+b") as f: call("fallocate", f.fileno(), 3, ctypes.c_long(0), ctypes.c_long(4))
+def cloned():
+    with open("f12", "rb") as a, open("f13", "wb") as b: fcntl.ioctl(b.fileno(), 0x40049409, a.fileno())
+def copied_in_the_kernel():
+    with open("f0", "rb") as a, open("f14", "r+b") as b: os.copy_file_range(a.fileno(), b.fileno(), 3)
+def spliced():
+    r, w = os.pipe(); os.write(w, b"new")
+    with open("f15", "r+b") as f: os.splice(r, f.fileno(), 3)
+def flags_of_the_file_system():
+    with open("f16", "rb") as f: fcntl.ioctl(f.fileno(), 0x40086602, struct.pack("L", 0x10 | 0x20))
+def removed():
+    os.unlink("f17"); os.rmdir("dir/sub"); os.rmdir("dir"); os.symlink("x", "dir")
+def device():
+    os.mknod("null", 0o020666, os.makedev(1, 3))
+def by_handle():
+    fd = os.open(".", os.O_RDONLY); handle = ctypes.create_string_buffer(struct.pack("Ii", 8, 1) + bytes(128)); call("open_by_handle_at", fd, handle, 2)
+def truncated():
+    os.truncate("f18", 0); os.truncate("f18", 1 << 16)
+def locked():
+    with open("f19", "rb") as f: fcntl.flock(f, fcntl.LOCK_EX); fcntl.fcntl(f, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+for name, road in list(globals().items()):
+    if callable(road) and getattr(road, "__module__", None) == "__main__" and name != "call":
+        try: road()
+        except (OSError, AttributeError) as error: print("refused", name, error)
+        else: print("done", name)
+"""
+
+
+@test("no way to write to a file of an overlay reaches the host's")
+def _():
+    with Folder() as f:
+        src = tree(f)
+        for i in range(20):
+            f.file(f"src/f{i}", b"old" * 2000)
+        os.makedirs(f / "src/dir/sub")
+        before = state(src)
+        done = run("-p", "python", "--network", "none", "--overlay", f"{src}:/src", "-w", "/src", "-", given=ROADS).exits(0)
+        seen = dict(reversed(line.split()[:2]) for line in done.out.splitlines())
+        tried(len(seen))
+        equal(state(src), before, f"the host's tree after {seen}")
+        # they are real attempts: these succeed inside
+        for name in ("map_shared", "linked_and_written", "nameless_and_linked", "times_modes_owners", "spliced", "removed", "truncated"):
+            equal(seen.get(name), "done", f"{name} ({done.out})")
+        for name in ("map_of_an_old_descriptor", "linked_from_elsewhere", "device", "by_handle"):
+            equal(seen.get(name), "refused", f"{name} ({done.out})")
+
+
+@test("many processes that copy files up at once end at --disk, and the run goes on")
+def _():
+    with Folder() as f:
+        src = tree(f)
+        for i in range(64):
+            f.file(f"src/big{i}", b"x" * 200000)
+        before = state(src)
+        script = "for i in $(seq 0 63); do (echo y >> big$i) 2>/dev/null & done; wait; rm -f big*; echo z > after; cat after"
+        done = sh(script, "--overlay", f"{src}:/src", "-w", "/src", "--disk", "4M", "--pids-limit", "128").exits(0)
+        equal(done.out, "z\n", "stdout")
         equal(state(src), before, "the host's tree")
 
 

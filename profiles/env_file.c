@@ -11,17 +11,17 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\v' || c == '\f' || c == '\r';
 }
 
-static const char *find_variable(const char *const *environ, const char *name, size_t size)
+static const char *find_variable(const char *const *caller_env, const char *name, size_t size)
 {
-	for (; environ && *environ; environ++)
-		if (strncmp(*environ, name, size) == 0 && (*environ)[size] == '=')
-			return *environ;
+	for (; caller_env && *caller_env; caller_env++)
+		if (strncmp(*caller_env, name, size) == 0 && (*caller_env)[size] == '=')
+			return *caller_env;
 	return NULL;
 }
 
 /* Sets *out to the variable of the line [at, end), or to NULL for a comment. */
-static int read_line(const char *at, const char *end, const char *const *environ, struct arena *a,
-		     const char **out, struct cj_error *err)
+static int read_line(const char *at, const char *end, const char *const *caller_env,
+		     struct arena *a, const char **out, struct cj_error *err)
 {
 	*out = NULL;
 	if (end > at && end[-1] == '\r')
@@ -37,7 +37,7 @@ static int read_line(const char *at, const char *end, const char *const *environ
 	char *copy = arena_strndup(a, at, size);
 	if (!copy)
 		return cj_fail(err, ENOMEM, "keep a variable");
-	*out = strchr(copy, '=') ? copy : find_variable(environ, copy, size);
+	*out = strchr(copy, '=') ? copy : find_variable(caller_env, copy, size);
 	if (*out)
 		return 0;
 	int rc = cj_reject(err, "'%s' has no value, and is not set here", copy);
@@ -53,7 +53,7 @@ static size_t count_lines(const char *text, size_t size)
 	return count;
 }
 
-int env_file_parse(const char *text, size_t size, const char *const *environ, struct arena *a,
+int env_file_parse(const char *text, size_t size, const char *const *caller_env, struct arena *a,
 		   struct env_line **out, size_t *out_count, struct cj_error *err)
 {
 	const char *end = text + size;
@@ -66,7 +66,7 @@ int env_file_parse(const char *text, size_t size, const char *const *environ, st
 	for (const char *at = text; number <= lines; number++) {
 		const char *newline = memchr(at, '\n', (size_t)(end - at));
 		struct env_line line = { .number = number };
-		if (read_line(at, newline ? newline : end, environ, a, &line.text, err) < 0)
+		if (read_line(at, newline ? newline : end, caller_env, a, &line.text, err) < 0)
 			return cj_wrap(err, "line %u", number);
 		if (line.text)
 			items[count++] = line;

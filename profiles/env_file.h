@@ -23,9 +23,9 @@ struct env_line {
 /*
  * env_file_parse - the lines of `text` that name a variable, in their order.
  *
- * `environ`: of the caller, for a NAME alone.  What is returned lives in the arena; whether NAME
+ * `caller_env`: of the caller, for a NAME alone.  What is returned lives in the arena; whether NAME
  * is one is for the setting --env to say.
  * Fails: a NUL byte, a NAME alone that is not set: "line 3: ...".
  */
-int env_file_parse(const char *text, size_t size, const char *const *environ, struct arena *a,
+int env_file_parse(const char *text, size_t size, const char *const *caller_env, struct arena *a,
 		   struct env_line **out, size_t *out_count, struct cj_error *err);

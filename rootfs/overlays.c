@@ -122,7 +122,7 @@ static int mount_one(const struct bind_spec *bind, const struct rootfs_spec *spe
 	if (rc < 0)
 		return rc;
 
-	char upper[32], work[32];
+	char upper[48], work[48];
 	(void)snprintf(upper, sizeof(upper), "overlay%zu", number);
 	(void)snprintf(work, sizeof(work), "overlay%zu.work", number);
 	auto_fd int upper_fd = make_upper(scratch_fd, upper, &st, err);

@@ -187,7 +187,7 @@ int options_scan(const char *const *words, struct arena *a, struct options *out,
 
 /* --- files of variables ---------------------------------------------------------------- */
 
-static int read_variables(const char *path, const char *const *environ, struct scan *to,
+static int read_variables(const char *path, const char *const *caller_env, struct scan *to,
 			  struct cj_error *err)
 {
 	struct env_line *lines = NULL;
@@ -197,7 +197,7 @@ static int read_variables(const char *path, const char *const *environ, struct s
 
 	if (fd < 0 || fd_read_all(fd, ENV_FILE_MAX, to->arena, &text, &size, path, err) < 0)
 		return cj_wrap(err, "--env-file");
-	if (env_file_parse(text, size, environ, to->arena, &lines, &count, err) < 0)
+	if (env_file_parse(text, size, caller_env, to->arena, &lines, &count, err) < 0)
 		return cj_wrap(err, "--env-file '%s'", path);
 	for (size_t i = 0; i < count; i++) {
 		const char *named =
@@ -208,7 +208,7 @@ static int read_variables(const char *path, const char *const *environ, struct s
 	return 0;
 }
 
-int options_expand(struct options *o, const char *const *environ, struct arena *a,
+int options_expand(struct options *o, const char *const *caller_env, struct arena *a,
 		   struct cj_error *err)
 {
 	const struct setting *env_file = setting_by_option("env-file");
@@ -221,7 +221,7 @@ int options_expand(struct options *o, const char *const *environ, struct arena *
 	all.count = 0;
 	for (size_t i = 0; i < o->count; i++)
 		if (o->items[i].setting == env_file &&
-		    read_variables(o->items[i].value, environ, &to, err) < 0)
+		    read_variables(o->items[i].value, caller_env, &to, err) < 0)
 			return -err->code;
 	for (size_t i = 0; i < o->count; i++)
 		if (o->items[i].setting != env_file &&

@@ -35,6 +35,7 @@ struct plan {
 	struct limits_spec limits;
 	struct network_spec network;
 	const struct policy *policy; /* the seccomp file, parsed; NULL: the built-in filter */
+	struct strings warnings;     /* what the binds hand the program, a sentence each */
 	const char *cgroup_parent;   /* NULL: found */
 	bool strict;
 	bool tty;

@@ -175,6 +175,7 @@ void plan_write(struct json_writer *w, const struct plan *plan, const struct pro
 	put_limits(w, &plan->limits, &program->limits);
 	put_plan_network(w, &plan->network);
 	put_policy(w, plan->policy);
+	put_strings(w, "warnings", &plan->warnings);
 	json_member_text(w, "cgroup_parent", plan->cgroup_parent);
 	json_member_bool(w, "strict", plan->strict);
 	json_member_bool(w, "tty", plan->tty);

@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "profiles/exposure.h"
 #include "profiles/paths.h"
 #include "profiles/plan_parts.h"
 
@@ -132,6 +133,27 @@ static int find_bind(const struct bind_option *row, const char *text, struct are
 	return rc;
 }
 
+static const char *find_variable(const char *const *environ, const char *name)
+{
+	size_t size = strlen(name);
+	for (; environ && *environ; environ++)
+		if (strncmp(*environ, name, size) == 0 && (*environ)[size] == '=')
+			return *environ + size + 1;
+	return NULL;
+}
+
+/* What it hands the program is the caller's choice, made knowingly. */
+static int check_exposure(struct planner *p, const struct bind_option *row,
+			  const struct bind_spec *bind, struct cj_error *err)
+{
+	const struct exposure_caller caller = {
+		.home = find_variable(p->inv->environ, "HOME"),
+		.ssh_agent = find_variable(p->inv->environ, "SSH_AUTH_SOCK"),
+	};
+	return exposure_check(row->option, bind->source, &caller, p->c->strict, &p->c->arena,
+			      &p->plan.warnings, err);
+}
+
 static int add_binds(struct planner *p, const struct bind_option *row, struct bind_spec *binds,
 		     size_t *count, struct cj_error *err)
 {
@@ -141,6 +163,8 @@ static int add_binds(struct planner *p, const struct bind_option *row, struct bi
 			continue; /* the network's: plan_network.c */
 		if (find_bind(row, row->texts->items[i], &p->c->arena, &bind, err) < 0)
 			return cj_wrap(err, "%s", row->option);
+		if (check_exposure(p, row, &bind, err) < 0)
+			return -err->code;
 		binds[(*count)++] = bind;
 	}
 	return 0;

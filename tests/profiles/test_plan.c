@@ -166,6 +166,7 @@ static void the_plan_is_shown_whole(void **state)
 		{ "network", "connect_ports" },
 		{ "seccomp", "profile" },
 		{ "seccomp", "notes" },
+		{ "warnings", NULL },
 		{ "cgroup_parent", NULL },
 		{ "strict", NULL },
 		{ "tty", NULL },

@@ -175,3 +175,35 @@ def _():
     sh("uname -n").exits(0).says("cejail\n")
     for name in ("", "a b", "a_b", "-a", "a-", "a..b", ".a", "x" * 65, "a\nb 1.2.3.4", "a\tb", "é"):
         refused(sh("true", f"--hostname={name}"), "--hostname")
+
+
+def listen_at(path):
+    server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    server.bind(path)
+    os.chmod(path, 0o666)
+    server.listen()
+    return server
+
+
+@test("a bind or a socket that hands out the host, a home or keys is a warning that says so, and --strict refuses control sockets")
+def _():
+    with Folder() as f:
+        docker, agent = listen_at(f / "docker.sock"), listen_at(f / "keys")
+        home = f.folder("home")
+        env = environment(HOME=home, SSH_AUTH_SOCK=f / "keys")
+        for options, words in (
+            (("--ro-bind", "/:/x"), "all of this host's files"),
+            (("--bind", f"{home}:/x"), "a home directory"),
+            (("--connect", f"unix:{f / 'docker.sock'}:/x.sock"), "control of docker"),
+            (("--connect", f"unix:{f / 'keys'}:/x.sock"), "the keys of an ssh-agent"),
+        ):
+            value = sh_result("true", *options, env=env)
+            said = [text for text in value["warnings"] if "hands the program" in text]
+            equal(len(said), 1, f"warnings for {options}: {value['warnings']}")
+            contains(said[0], words, "the warning")
+            contains(sh("true", *options, env=env).exits(0).err, f"cejail: warning: {said[0]}\n", "stderr")
+        done = sh("true", "--strict", "--connect", f"unix:{f / 'docker.sock'}", env=env)
+        refused(done, "--strict", "control of docker")
+        value = sh_result("true", "--ro-bind", f"{f.folder('mine')}:/x", env=env)
+        true(not any("hands the program" in text for text in value["warnings"]), f"warnings {value['warnings']}")
+        docker.close(), agent.close()

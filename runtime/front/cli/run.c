@@ -214,6 +214,8 @@ static int make_plan(struct run *r, struct cj_error *err)
 	}
 	outcome_fini(&r->outcome);
 	outcome_init(&r->outcome, r->program.id, r->program.limits.output_bytes);
+	for (size_t i = 0; i < r->plan.warnings.count; i++)
+		outcome_warn(&r->outcome, "%s", r->plan.warnings.items[i]);
 	for (size_t i = 0; r->plan.policy && i < r->plan.policy->notes.count; i++)
 		outcome_warn(&r->outcome, "seccomp: %s", r->plan.policy->notes.items[i]);
 	log_debug("run %s: profile '%s', %s", r->program.id, r->plan.profile_name,

@@ -340,6 +340,8 @@ static int run(struct work *w, struct cj_error *err)
 		cj_stage(err, "worker");
 		return -err->code;
 	}
+	for (size_t i = 0; i < w->asked.warnings.count; i++)
+		outcome_warn(o, "%s", w->asked.warnings.items[i]);
 	for (size_t i = 0; w->asked.policy && i < w->asked.policy->notes.count; i++)
 		outcome_warn(o, "seccomp: %s", w->asked.policy->notes.items[i]);
 	if (start(w, err) < 0 || jail_wait(w->jail, o, err) < 0)

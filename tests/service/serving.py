@@ -239,6 +239,29 @@ def _():
         true(done.out, "--check says nothing")
 
 
+@test("serve --check names profiles that are not there, pools that a ceiling switches off, and a right that a row takes away")
+def _():
+    me = f"uid:{os.geteuid()}"
+    config = {
+        "pool": {"base": {"jails": 1}, "python": {"jails": 1}, "gone": {"jails": 1}},
+        "probe_profile": "lost",
+        "callers": {"default": {"profiles": ["base", "missing"]}, me: {"profiles": ["base", "python"], "memory": "32M", "network": "none"}, "uid:4242": {"profiles": ["python"], "timeout": "1s", "host_paths": True}},
+    }
+    with Folder() as f:
+        path = f.file("serve.json", json.dumps(config))
+        done = cejail("serve", "--check", "--config", path, limit=15)
+        equal(done.code, 0, f"the exit status ({done.err})")
+        wanted = {
+            "warning: pool: there is no profile 'gone'", "warning: probe_profile: there is no profile 'lost'", "warning: callers: 'default': profiles: there is no profile 'missing'",
+            f"warning: callers: '{me}' has a row without host_paths, so it may not name paths of the host; without a row it may",
+            *(f"warning: pool: '{profile}' is not used for runs of caller '{me}': its ceilings (memory, network) are below what the profile gives, so each run needs a jail of its own" for profile in ("base", "python")),
+            "the configuration is good",
+        }  # fmt: skip
+        equal(set(done.out.splitlines()), wanted, "what it says")
+        good = f.file("good.json", json.dumps({"pool": {"base": {"jails": 1}}, "callers": {me: {"host_paths": True}}}))
+        equal(cejail("serve", "--check", "--config", good, limit=15).out, "the configuration is good\n", "what it says of a good one")
+
+
 @test("two services can't have one socket; a file that is no socket is left alone")
 def _():
     with Service() as s:

@@ -8,10 +8,12 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "runtime/base/fd.h"
 #include "runtime/base/log.h"
 #include "runtime/front/serve/fake.h"
+#include "runtime/front/serve/review.h"
 #include "runtime/front/serve/server.h"
 #include "runtime/front/serve/setup.h"
 #include "runtime/front/serve/slog.h"
@@ -31,11 +33,18 @@ static int print_help(void)
 	return fflush(stdout) == 0 ? EXIT_SUCCESS : SERVE_FAILED;
 }
 
+static void print_warning(const char *line)
+{
+	(void)printf("warning: %s\n", line); /* fflush(3) tells */
+}
+
 static int check(struct service_config *config)
 {
 	struct cj_error err = { 0 };
 	int rc = tokens_load(config, &err);
 
+	if (rc == 0)
+		rc = review_config(config, geteuid(), print_warning, &err);
 	setup_free(&config);
 	if (rc < 0)
 		return fail(&err);

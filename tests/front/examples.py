@@ -123,6 +123,8 @@ for page in PAGES:
     text = rendered(page)
     nested = re.findall(r"“[^”]{0,300}“[^”]*”|‘[^’]{0,300}‘[^’]*’", text)
     report(not nested, f"no quotation marks stand in each other in {page}", "\n".join(nested))
+    lists = re.findall(r"‘[^’ ]+,(?: [^’ ,]+,?)+’", " ".join(text.split()))
+    report(not lists, f"no list of words stands in one pair of quotation marks in {page}", "\n".join(lists))
 
 with tempfile.TemporaryDirectory(prefix="cejail-examples.") as folder:
     listener = prepare(folder)

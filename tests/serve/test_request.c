@@ -327,8 +327,8 @@ static void host_paths_need_the_right_to_name_them(void **state)
 		assert_taken(a, with(a, rest));
 		assert_int_equal(a->request.fit, FIT_COLD);
 		assert_int_equal(request_apply(&a->request, false, &a->config, &a->err), -EACCES);
-		(void)snprintf(message, sizeof(message),
-			       ": %s names something of the host", rows[i][0]);
+		(void)snprintf(message, sizeof(message), ": %s names something of the host",
+			       rows[i][0]);
 		assert_non_null(strstr(a->err.msg, message));
 		assert_non_null(strstr(a->err.hint, "\"files\""));
 		assert_int_equal(request_apply(&a->request, true, &a->config, &a->err), 0);

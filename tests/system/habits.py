@@ -82,7 +82,7 @@ def _():
 
 @test("the beginning of an option suggests it and does not act")
 def _():
-    for start, whole in (("--memor", "--memory"), ("--netw", "--network"), ("--art", "--artifacts"), ("--strict-", "--strict")):
+    for start, whole in (("--memor", "--memory"), ("--netw", "--network"), ("--strict-", "--strict"), ("--worki", "--workdir")):
         refused(run(f"{start}=1", "x.py"), f"unknown option '{start}'", f"'{whole}'")
 
 

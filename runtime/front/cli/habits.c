@@ -41,7 +41,7 @@ static const struct habit option_habits[] = {
 	{ "--chroot --root --image --image-volume", "write --rootfs DIR" },
 	{ "--pull --platform --arch --os --tls-verify",
 	  "not available: cejail takes no images; write --rootfs DIR for other files than this host's" },
-	{ "--overlay-src --overlay-tmpfs --tmp-overlay", "write --writable for a throw-away layer over the root" },
+	{ "--overlay-src --overlay-tmpfs --tmp-overlay", "write --overlay SRC[:DST] for a directory, or --writable for the root" },
 	{ "--output --out --copy-out", "write --artifacts DIR; the program writes to /box/out" },
 
 	/* variables */

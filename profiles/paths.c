@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "rootfs/skeleton.h"
+
 #define BOX       "/box"
 #define PARTS_MAX 128 /* of one text: overlay layers */
 
@@ -147,7 +149,10 @@ int paths_target(const char *text, struct arena *a, const char **out, struct cj_
 	if (rc < 0)
 		return rc;
 	/* paths_inside() has set it, or else it failed;
-	 * NOLINTNEXTLINE(clang-analyzer-core.NullDereference) */
+	 * NOLINTNEXTLINE(clang-analyzer-core.CallAndMessage) */
+	target = skeleton_follow(target, a);
+	if (!target)
+		return no_memory(err);
 	if (target[1] == '\0')
 		return cj_reject(err, "'/' can't be a target (a whole root is --rootfs)");
 	for (size_t i = 0; i < sizeof(kernel_trees) / sizeof(kernel_trees[0]); i++)

@@ -28,8 +28,10 @@ int paths_split_all(const char *text, struct arena *a, struct strings *out, stru
  */
 int paths_inside(const char *text, struct arena *a, const char **out, struct cj_error *err);
 
-/* paths_inside() for something that will be mounted or written there: not "/", and not in /proc,
- * /dev, /sys. */
+/*
+ * paths_inside() for something that will be mounted or written there: not "/", and not in /proc,
+ * /dev, /sys.  The links that every jail has, such as /var/tmp, are followed.
+ */
 int paths_target(const char *text, struct arena *a, const char **out, struct cj_error *err);
 
 /* `path` made absolute with the current directory, "." and ".." taken out by their letters. */

@@ -29,15 +29,31 @@ static const char *const common_dirs[] = {
 
 static const struct {
 	const char *path, *target;
+	const char *place; /* where a target in the jail that lies there really is; NULL: /dev's */
 } common_links[] = {
-	{ "dev/fd", "/proc/self/fd" },
-	{ "dev/stdin", "/proc/self/fd/0" },
-	{ "dev/stdout", "/proc/self/fd/1" },
-	{ "dev/stderr", "/proc/self/fd/2" },
-	{ "dev/ptmx", "pts/ptmx" }, /* of the jail's own devpts, never the host's */
-	{ "etc/mtab", "../proc/self/mounts" },
-	{ "var/tmp", "../tmp" },
+	{ "dev/fd", "/proc/self/fd", NULL },
+	{ "dev/stdin", "/proc/self/fd/0", NULL },
+	{ "dev/stdout", "/proc/self/fd/1", NULL },
+	{ "dev/stderr", "/proc/self/fd/2", NULL },
+	{ "dev/ptmx", "pts/ptmx", NULL }, /* of the jail's own devpts, never the host's */
+	{ "etc/mtab", "../proc/self/mounts", "/proc/self/mounts" },
+	{ "var/run", "../run", "/run" },
+	{ "var/tmp", "../tmp", "/tmp" },
 };
+
+#define COMMON_LINKS (sizeof(common_links) / sizeof(common_links[0]))
+
+const char *skeleton_follow(const char *path, struct arena *a)
+{
+	for (size_t i = 0; i < COMMON_LINKS; i++) {
+		const char *place = common_links[i].place;
+		size_t size = strlen(common_links[i].path);
+		if (place && strncmp(path + 1, common_links[i].path, size) == 0 &&
+		    (path[1 + size] == '\0' || path[1 + size] == '/'))
+			return arena_printf(a, "%s%s", place, path + 1 + size);
+	}
+	return path;
+}
 
 /* Beneath a parent that is there.  Returns 0, also when it was made before, or a negative errno. */
 static int make_place(int skeleton_fd, const char *path, bool is_dir)
@@ -164,7 +180,7 @@ static int fill(int skeleton_fd, const struct rootfs_spec *spec, struct cj_error
 		if (rc < 0)
 			return rc;
 	}
-	for (size_t i = 0; i < sizeof(common_links) / sizeof(common_links[0]); i++) {
+	for (size_t i = 0; i < COMMON_LINKS; i++) {
 		int rc = skeleton_add_link(skeleton_fd, common_links[i].path,
 					   common_links[i].target, err);
 		if (rc < 0)

@@ -25,4 +25,11 @@ int skeleton_create(const struct rootfs_spec *spec, struct cj_error *err);
  */
 int skeleton_add_place(int skeleton_fd, const char *path, bool is_dir, struct cj_error *err);
 
+/*
+ * The place in the jail that `path` (absolute, normalised) names, with the skeleton's own links
+ * followed, such as /var/tmp.  No link of the host's or of an image's is ever followed.
+ * NULL: no memory.
+ */
+const char *skeleton_follow(const char *path, struct arena *a);
+
 int skeleton_add_link(int skeleton_fd, const char *path, const char *target, struct cj_error *err);

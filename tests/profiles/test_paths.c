@@ -94,13 +94,26 @@ static void targets_are_normalised(void **state)
 	assert_target("/device/x", "/device/x");
 }
 
+static void links_that_every_jail_has_are_followed(void **state)
+{
+	(void)state;
+	assert_target("/var/tmp/x", "/tmp/x");
+	assert_target("//var/./tmp/x/y", "/tmp/x/y");
+	assert_target("/var/tmp", "/tmp");
+	assert_target("/var/run/docker.sock", "/run/docker.sock");
+	assert_target("/var/tmpfiles/x", "/var/tmpfiles/x");
+	assert_target("/var", "/var");
+	assert_target("/x/var/tmp/y", "/x/var/tmp/y");
+}
+
 static void targets_that_lead_elsewhere_are_refused(void **state)
 {
 	(void)state;
-	const char *const bad[] = { "",      "/",          "//",           "/.",
-				    "..",    "/a/..",      "/../a",        "a/../b",
-				    "/proc", "/proc/1",    "/dev",         "/dev/x",
-				    "/sys",  "/sys/fs/x/", "//proc//self", "/./dev/shm" };
+	const char *const bad[] = { "",         "/",          "//",           "/.",
+				    "..",       "/a/..",      "/../a",        "a/../b",
+				    "/proc",    "/proc/1",    "/dev",         "/dev/x",
+				    "/sys",     "/sys/fs/x/", "//proc//self", "/./dev/shm",
+				    "/etc/mtab" };
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		const char *out;
 		struct cj_error err = { 0 };
@@ -221,6 +234,7 @@ int main(void)
 		cmocka_unit_test(an_escaped_colon_belongs_to_the_name),
 		cmocka_unit_test(parts_that_are_empty_or_too_many_are_refused),
 		cmocka_unit_test(targets_are_normalised),
+		cmocka_unit_test(links_that_every_jail_has_are_followed),
 		cmocka_unit_test(targets_that_lead_elsewhere_are_refused),
 		cmocka_unit_test(names_longer_than_the_kernel_takes_are_refused),
 		cmocka_unit_test(below_means_whole_components),

@@ -342,15 +342,9 @@ static int check_regular(int path_fd, const char *path, struct cj_error *err)
  * Looked at first (O_PATH opens nothing: a device would notice, a fifo would block), opened
  * after; the second open names the inode that was looked at, whatever the path means by now.
  */
-int fd_open_regular(const char *path, struct cj_error *err)
+static int open_looked_at(int path_fd, const char *path, struct cj_error *err)
 {
 	char self[32];
-	auto_fd int path_fd =
-	    sys_openat2(AT_FDCWD, path, O_PATH | O_NOFOLLOW, 0, RESOLVE_NO_MAGICLINKS);
-	if (path_fd < 0 && errno == ELOOP)
-		return cj_reject(err, "'%s' leads through a link of /proc, or in circles", path);
-	if (path_fd < 0)
-		return cj_fail(err, errno, "open '%s'", path);
 	int rc = check_regular(path_fd, path, err);
 	if (rc < 0)
 		return rc;
@@ -360,4 +354,33 @@ int fd_open_regular(const char *path, struct cj_error *err)
 	if (fd < 0)
 		return cj_fail(err, errno, "open '%s'", path);
 	return take_fd(&fd);
+}
+
+int fd_open_regular(const char *path, struct cj_error *err)
+{
+	auto_fd int path_fd =
+	    sys_openat2(AT_FDCWD, path, O_PATH | O_NOFOLLOW, 0, RESOLVE_NO_MAGICLINKS);
+	if (path_fd < 0 && errno == ELOOP)
+		return cj_reject(err, "'%s' leads through a link of /proc, or in circles", path);
+	if (path_fd < 0)
+		return cj_fail(err, errno, "open '%s'", path);
+	return open_looked_at(path_fd, path, err);
+}
+
+int fd_open_linked(const char *path, struct cj_error *err)
+{
+	auto_fd int path_fd = sys_openat2(AT_FDCWD, path, O_PATH, 0, RESOLVE_NO_MAGICLINKS);
+	/* one of /proc at its end, or one that leads nowhere: its own message says so */
+	if (path_fd < 0)
+		return fd_open_regular(path, err);
+	return open_looked_at(path_fd, path, err);
+}
+
+const char *fd_real_path(int fd, char out[static PATH_MAX])
+{
+	char self[32];
+	(void)snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	ssize_t size = readlink(self, out, PATH_MAX - 1);
+	out[size > 0 ? size : 0] = '\0';
+	return size > 0 ? out : NULL;
 }

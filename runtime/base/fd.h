@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -70,6 +71,12 @@ int fd_memfd_copy(const char *name, int in_fd, size_t max, size_t *out_size, con
  * blocks on a fifo; the message says what it is instead and what to do.
  */
 int fd_open_regular(const char *path, struct cj_error *err);
+
+/* The same, but a symbolic link at the end is followed, unless it is one of /proc. */
+int fd_open_linked(const char *path, struct cj_error *err);
+
+/* What the kernel calls the open file now; NULL: not known.  Only for messages. */
+const char *fd_real_path(int fd, char out[static PATH_MAX]);
 
 /* O_NONBLOCK on; cannot fail on the descriptors we make. */
 void fd_set_nonblocking(int fd);

@@ -201,6 +201,7 @@ void evidence_adopt(const struct jail *j, struct outcome *out)
 	memcpy(out->limits, j->limits, sizeof(out->limits));
 	memcpy(out->layers, j->layers, sizeof(out->layers));
 	memcpy(out->code_sha256, j->code_sha256, sizeof(out->code_sha256));
+	out->code_real = j->code_real ? arena_strdup(&out->arena, j->code_real) : NULL;
 	out->started_at = j->started_at;
 	if (j->network)
 		out->network.uplink = network_uplink(j->network);

@@ -33,8 +33,10 @@ static int send_file(struct jail *j, const char *path, mode_t mode, int fd, uint
 }
 
 /* The code as a sealed memfd, wherever it comes from. */
-static int open_code(const struct program *p, struct cj_error *err)
+static int open_code(struct jail *j, struct cj_error *err)
 {
+	const struct program *p = j->program;
+	char real[PATH_MAX];
 	size_t size;
 	if (p->code_source == CODE_STRING)
 		return fd_memfd_sealed("code", p->code_text, p->code_size, err);
@@ -42,9 +44,11 @@ static int open_code(const struct program *p, struct cj_error *err)
 		return fd_memfd_copy("code", STDIN_FILENO, CODE_BYTES_MAX, &size, "standard input",
 				     err);
 
-	auto_fd int file_fd = fd_open_regular(p->code_name, err);
+	auto_fd int file_fd = fd_open_linked(p->code_name, err);
 	if (file_fd < 0)
 		return file_fd;
+	if (fd_real_path(file_fd, real))
+		j->code_real = arena_strdup(&j->arena, real); /* NULL: it is only told */
 	return fd_memfd_copy("code", file_fd, CODE_BYTES_MAX, &size, p->code_name, err);
 }
 
@@ -86,7 +90,7 @@ static int send_code(struct jail *j, struct cj_error *err)
 	if (p->code_source == CODE_NONE)
 		return 0;
 
-	auto_fd int code_fd = open_code(p, err);
+	auto_fd int code_fd = open_code(j, err);
 	if (code_fd == -EFBIG)
 		cj_hint(err, "code may have %u MiB; hand larger data in with --file or --ro-bind",
 			CODE_BYTES_MAX >> 20);

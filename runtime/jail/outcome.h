@@ -130,6 +130,7 @@ struct outcome {
 	struct artifacts artifacts;
 	struct strings warnings;
 	char code_sha256[SHA256_HEX_MAX]; /* "" without code */
+	const char *code_real;            /* the file that was opened as code; NULL: not known */
 	struct timespec started_at;
 };
 

@@ -57,6 +57,7 @@ struct jail {
 	struct bind_watch *binds;  /* NULL: it may write no directory of the host */
 	int exec_errno;            /* it could not be executed; 0: it runs */
 	struct script script_line; /* its "#!" line, where that counts */
+	const char *code_real; /* the file that was opened as its code; NULL: none, or not known */
 	char code_sha256[SHA256_HEX_MAX];
 	struct timespec started_at;
 	uint64_t started_ms; /* the same on clock_ms() */

@@ -467,6 +467,35 @@ static void a_link_on_the_way_is_followed_but_not_at_the_end(void **state)
 			 " leads through a link of /proc, or in circles");
 }
 
+static void a_linked_file_is_opened_and_its_real_path_is_known(void **state)
+{
+	struct cj_error err = { 0 };
+	char real[PATH_MAX], expected[PATH_MAX];
+	struct stat st;
+	(void)state;
+
+	make_file("code.py", "pass");
+	assert_int_equal(symlinkat("code.py", dir_fd, "first.py"), 0);
+	assert_int_equal(symlinkat("first.py", dir_fd, "second.py"), 0);
+	auto_fd int fd = fd_open_linked(in_dir("second.py"), &err);
+	assert_true(fd >= 0);
+	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_size, 4);
+	assert_non_null(realpath(in_dir("code.py"), expected));
+	assert_string_equal(fd_real_path(fd, real), expected);
+
+	assert_int_equal(symlinkat("nowhere", dir_fd, "gone"), 0);
+	assert_int_equal(fd_open_linked(in_dir("gone"), &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "is a symbolic link to 'nowhere'"));
+	assert_int_equal(symlinkat(".", dir_fd, "to_folder"), 0);
+	assert_int_equal(fd_open_linked(in_dir("to_folder"), &err), -EINVAL);
+	assert_non_null(strstr(err.msg, "is a directory"));
+	assert_int_equal(symlinkat("/proc/self/exe", dir_fd, "magic"), 0);
+	assert_int_equal(fd_open_linked(in_dir("magic"), &err), -EINVAL);
+	assert_int_equal(fd_open_linked(in_dir("missing"), &err), -ENOENT);
+}
+
 static void what_is_not_a_regular_file_is_named(void **state)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -590,6 +619,7 @@ int main(void)
 		cmocka_unit_test_setup(a_copy_from_a_pipe_waits_for_its_end, forget),
 		cmocka_unit_test_setup(a_regular_file_is_opened, forget),
 		cmocka_unit_test_setup(a_link_on_the_way_is_followed_but_not_at_the_end, forget),
+		cmocka_unit_test_setup(a_linked_file_is_opened_and_its_real_path_is_known, forget),
 		cmocka_unit_test_setup(what_is_not_a_regular_file_is_named, forget),
 		cmocka_unit_test_setup(a_missing_source_is_named, forget),
 		cmocka_unit_test_setup(standard_input_by_its_path_gets_the_hint, forget),

@@ -4,6 +4,7 @@
 import hashlib
 import json
 import os
+import shutil
 import socket
 import threading
 
@@ -115,6 +116,42 @@ def _():
         f.folder("real")
         os.symlink(f / "real", f / "link")
         refused(sh("true", "--ro-bind", f"{f / 'link'}:/in"), "link", "real")
+
+
+@test("a place below a link that every jail has is the place that the link leads to")
+def _():
+    with Folder("/var/tmp") as f, socket.socket(socket.AF_UNIX) as server:
+        f.file("file", "seen")
+        server.bind(f / "s")
+        os.chmod(f / "s", 0o777)
+        server.listen()
+        same = f.path.replace("/var/tmp", "/tmp")
+        sh(f"cat {f.path}/file {same}/file", "--ro-bind", f.path).exits(0).says("seenseen")
+        sh("cat /var/run/in/file /run/in/file", "--ro-bind", f"{f.path}:/var/run/in").exits(0).says("seenseen")
+        sh("cat /tmp/copy", "-f", f.file("file", "copied") + ":/var/tmp/copy").exits(0).says("copied")
+        sh("[ -S /run/api ] && [ -S /var/run/api ]", "--connect", f"unix:{f / 's'}:/var/run/api").exits(0)
+        refused(sh("true", "--ro-bind", f"{f.path}:/var/tmp"), "/tmp", "the jail's own")
+        refused(sh("true", "--ro-bind", f"{f.path}:/etc/mtab"), "/etc/mtab")
+
+
+@test("a link of an image is never the way to a place: neither its own nor one with the name of a link of ours")
+def _():
+    box = need_root_tree()
+    with Folder() as f:
+        tree = f.folder("tree")
+        os.makedirs(f"{tree}/bin")
+        os.makedirs(f"{tree}/var")
+        shutil.copy(box, f"{tree}/bin/busybox")
+        for name in ("sh", "cat", "ls"):
+            os.symlink("busybox", f"{tree}/bin/{name}")
+        os.symlink("/bin", f"{tree}/var/run")
+        os.symlink("/bin", f"{tree}/var/tmp")
+        os.symlink("/bin", f"{tree}/var/other")
+        f.file("in/file", "seen")
+        options = ("--rootfs", tree, "--ro-bind")
+        sh("cat /var/run/in/file /run/in/file; ls /bin/in 2>/dev/null", *options, f"{f / 'in'}:/var/run/in").says("seenseen")
+        sh("cat /var/tmp/in/file /tmp/in/file; ls /bin/in 2>/dev/null", *options, f"{f / 'in'}:/var/tmp/in").says("seenseen")
+        refused(sh("true", *options, f"{f / 'in'}:/var/other/in"), "/var/other/in", "link")
 
 
 @test("--connect unix: lets exactly one socket of the host in")
@@ -297,6 +334,23 @@ def _():
         equal(value["code_sha256"], hashlib.sha256(code.encode()).hexdigest(), "code_sha256")
     value = result("-p", "python", "-", given=code)
     equal(value["code_sha256"], hashlib.sha256(code.encode()).hexdigest(), "code_sha256")
+
+
+@test("a program that is named through a link runs; what is hashed is what it leads to, and -v says which")
+def _():
+    code = "print('linked', __file__)"
+    with Folder() as f:
+        real = f.file("deep/real.py", code)
+        os.symlink("deep/real.py", f / "middle.py")
+        os.symlink(f / "middle.py", f / "link.py")
+        value = result(f / "link.py")
+        equal(value["stdout"]["text"], "linked /box/main.py\n", "stdout")
+        equal(value["code_sha256"], hashlib.sha256(code.encode()).hexdigest(), "code_sha256")
+        contains(run("-v", f / "link.py").exits(0).err, f"'{os.path.realpath(real)}'", "stderr with -v")
+        os.symlink("/proc/self/exe", f / "magic.py")
+        refused(run(f / "magic.py"), "magic.py", "link")
+        os.symlink("gone", f / "dangling.py")
+        refused(run(f / "dangling.py"), "dangling.py", "gone")
 
 
 @test("a file that changes while it runs has no say in what runs")

@@ -161,6 +161,12 @@ static void note_artifacts(const struct outcome *o)
 			  (unsigned long long)o->artifacts.items[i].bytes);
 }
 
+static void note_code(const struct outcome *o)
+{
+	if (o->code_real)
+		log_debug("the program is the file '%s'", o->code_real);
+}
+
 static bool is_one_file(int a_fd, int b_fd)
 {
 	struct stat a, b;
@@ -211,6 +217,7 @@ static void note_warnings(const struct outcome *o)
 void notes_print(const struct outcome *o)
 {
 	note_warnings(o);
+	note_code(o);
 	note_artifacts(o);
 	note_limits(o);
 	note_denied(o);

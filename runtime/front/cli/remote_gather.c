@@ -11,6 +11,7 @@
 #include "profiles/profile.h"
 #include "rootfs/inputs.h"
 #include "runtime/base/fd.h"
+#include "runtime/base/log.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 
@@ -276,9 +277,12 @@ static int gather_code(struct gather *g, const char *file, struct cj_error *err)
 	if (strcmp(file, "-") == 0)
 		return read_stream(g, STDIN_FILENO, CODE_BYTES_MAX, "standard input", code, err);
 
-	auto_fd int fd = fd_open_regular(file, err);
+	char real[PATH_MAX];
+	auto_fd int fd = fd_open_linked(file, err);
 	if (fd < 0 || read_stream(g, fd, CODE_BYTES_MAX, file, code, err) < 0)
 		return -err->code;
+	if (fd_real_path(fd, real))
+		log_debug("the program is the file '%s'", real);
 	return choose_file_name(g, file, err);
 }
 

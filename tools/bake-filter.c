@@ -38,8 +38,9 @@ static void print_source(const char *path, const struct filter *f)
 	printf("void filter_builtin(struct filter *out)\n{\n"
 	       "\t*out = (struct filter){\n"
 	       "\t\t.insns = insns, .ninsns = %u, .tells = tells, .ntells = %zu,\n"
+	       "\t\t.bounds = 0x%x,\n"
 	       "\t};\n}\n",
-	       f->ninsns, f->ntells);
+	       f->ninsns, f->ntells, f->bounds);
 }
 
 static int bake(const char *path, struct arena *a, struct cj_error *err)

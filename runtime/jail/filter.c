@@ -34,7 +34,7 @@ static int load_best(const struct filter *f, int *out_listener_fd, struct cj_err
 	int unused;
 
 	*out_listener_fd = -1;
-	if (f->ntells > 0) {
+	if (f->ntells > 0 || f->bounds != 0) {
 		if (load(f, listen | killable, out_listener_fd))
 			return 0;
 		if (errno == EINVAL && load(f, listen, out_listener_fd))

@@ -8,6 +8,10 @@
  * Answering is bounded: after FILTER_ANSWERS_MAX the supervisor closes its end and
  * the kernel refuses on its own (ENOSYS), so a program that hammers a refused call
  * costs the supervisor nothing more.
+ *
+ * The bounded calls (calls_bounded[]: loading a filter, opening a netlink socket) take the same
+ * way, and the supervisor lets the first ones go on.  Both are decided by registers alone.  Once
+ * the supervisor has closed its end the kernel refuses them, too.
  */
 #pragma once
 
@@ -22,6 +26,10 @@
 #define FILTER_TELLS_MAX   128
 #define FILTER_ANSWERS_MAX 4096
 
+/* What a jail gets of the calls that calls_bounded[] lists; one more is refused. */
+#define FILTER_LOADS_MAX   32 /* filters loaded, over the jail's whole life */
+#define FILTER_NETLINK_MAX 64 /* netlink sockets that exist at a time */
+
 /* A call that is reported: its number here and the errno that refuses it. */
 struct filter_tell {
 	int nr;
@@ -33,6 +41,7 @@ struct filter {
 	unsigned short ninsns;
 	const struct filter_tell *tells;
 	size_t ntells;
+	unsigned bounds; /* a bit for each row of calls_bounded[] that the policy allows */
 	struct strings
 	    notes; /* what the policy names and this cejail can't give, a sentence each */
 };
@@ -81,6 +90,8 @@ struct filter_watch; /* the supervisor's side of a listener */
 int filter_watch_create(int listener_fd, const struct filter *f, struct filter_watch **out,
 			struct cj_error *err);
 void filter_watch_destroy(struct filter_watch **slot);
+/* Where to count the jail's netlink sockets.  Borrows proc_fd, the jail's /proc. */
+void filter_watch_set_proc(struct filter_watch *w, int proc_fd);
 int filter_watch_fd(const struct filter_watch *w); /* for poll; -1 once closed */
 
 /*

@@ -2,10 +2,14 @@
 /* Tables about single system calls.  Pure. */
 #include "runtime/jail/filter_calls.h"
 
+#include <errno.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
@@ -122,7 +126,8 @@ const struct call_needed calls_needed[] = {
 	/* speaks with the supervisor */
 	NEEDED(sendmsg),
 	NEEDED(recvmsg),
-	NEEDED(setsockopt),
+	NEEDED(setsockopt, 0, SOL_SOCKET, SO_RCVTIMEO),
+	NEEDED(setsockopt, 0, SOL_SOCKET, SO_SNDTIMEO),
 	/* starts the payload, on a terminal or not */
 	NEEDED(clone, CLONE_VM | CLONE_VFORK | SIGCHLD),
 	NEEDED(execve),
@@ -149,15 +154,40 @@ const struct call_needed calls_needed[] = {
 };
 const size_t calls_needed_count = COUNT_OF(calls_needed);
 
+static const struct option_call {
+	int nr, errno_value;
+} option_calls[] = {
+	{ SYS_ioctl, ENOTTY },           { SYS_prctl, EINVAL },           { SYS_fcntl, EINVAL },
+	{ SYS_setsockopt, ENOPROTOOPT }, { SYS_getsockopt, ENOPROTOOPT },
+};
+
+int call_option_errno(int nr)
+{
+	for (size_t i = 0; i < COUNT_OF(option_calls); i++) {
+		if (option_calls[i].nr == nr)
+			return option_calls[i].errno_value;
+	}
+	return 0;
+}
+
+const struct call_bounded calls_bounded[] = {
+	{ SYS_seccomp, CALL_BOUND_FILTERS, 1, { { 0, false, SECCOMP_SET_MODE_FILTER } } },
+	{ SYS_prctl, CALL_BOUND_FILTERS, 1, { { 0, false, PR_SET_SECCOMP } } },
+	{ SYS_socket, CALL_BOUND_NETLINK, 2, { { 0, false, AF_NETLINK }, { 2, false, 0 } } },
+	/* the default refuses and reports these; a policy of the caller's may allow them */
+	{ SYS_socket, CALL_BOUND_NETLINK, 2, { { 0, false, AF_NETLINK }, { 2, true, 0 } } },
+};
+const size_t calls_bounded_count = COUNT_OF(calls_bounded);
+
 /* The ones that filters are written about; seccomp(2) shows a filter 64 bits of every argument. */
 static const struct call_int {
 	int nr;
 	unsigned index;
 } ints[] = {
-	{ SYS_ioctl, 1 },       { SYS_socket, 0 },     { SYS_socket, 1 }, { SYS_socket, 2 },
-	{ SYS_socketpair, 0 },  { SYS_socketpair, 1 }, { SYS_prctl, 0 },  { SYS_fcntl, 1 },
-	{ SYS_personality, 0 }, { SYS_clone, 0 },      { SYS_bpf, 0 },    { SYS_setsockopt, 1 },
-	{ SYS_setsockopt, 2 },  { SYS_keyctl, 0 },
+	{ SYS_ioctl, 1 },       { SYS_socket, 0 },     { SYS_socket, 1 },  { SYS_socket, 2 },
+	{ SYS_socketpair, 0 },  { SYS_socketpair, 1 }, { SYS_prctl, 0 },   { SYS_fcntl, 1 },
+	{ SYS_personality, 0 }, { SYS_clone, 0 },      { SYS_bpf, 0 },     { SYS_setsockopt, 1 },
+	{ SYS_setsockopt, 2 },  { SYS_keyctl, 0 },     { SYS_seccomp, 0 },
 };
 
 bool call_arg_is_int(int nr, unsigned index)

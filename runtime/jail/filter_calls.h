@@ -30,6 +30,35 @@ struct call_needed {
 extern const struct call_needed calls_needed[];
 extern const size_t calls_needed_count;
 
+/*
+ * A call whose options (its request, its level) a policy lists: what the kernel answers for one
+ * that it does not know.  0: not such a call.
+ */
+int call_option_errno(int nr);
+
+/* Calls that a policy may allow, and of which the supervisor grants a jail only so many. */
+enum call_bound {
+	CALL_BOUND_FILTERS, /* seccomp filters: memory that all filters of the host share */
+	CALL_BOUND_NETLINK, /* netlink sockets: what waits in them is counted by no cgroup */
+	CALL_BOUND_COUNT
+};
+
+/* A condition on the low half of an argument; the kernel looks at no more of these. */
+struct call_condition {
+	unsigned index;
+	bool is_unequal;
+	uint32_t value;
+};
+
+struct call_bounded {
+	int nr;
+	enum call_bound bound;
+	size_t nconditions;
+	struct call_condition conditions[2];
+};
+extern const struct call_bounded calls_bounded[];
+extern const size_t calls_bounded_count; /* at most 32: a bit mask names them */
+
 /* Does the kernel look only at the low 32 bits of this argument? */
 bool call_arg_is_int(int nr, unsigned index);
 

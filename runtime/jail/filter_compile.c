@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "runtime/jail/filter_bound.h"
 #include "runtime/jail/filter_calls.h"
 #include "runtime/jail/filter_emit.h"
 
@@ -144,7 +145,27 @@ static int collect_uses(struct compiler *c, struct cj_error *err)
 
 /* --- one call ------------------------------------------------------------------- */
 
-static uint32_t answer(int nr, enum policy_action action, int errno_value)
+/* A reported call has one errno for all its refusals: that of the first rule that refuses, else the
+ * default's. */
+static int errno_of(const struct compiler *c, int nr)
+{
+	for (size_t i = 0; i < c->nuses; i++) {
+		const struct use *use = &c->uses[i];
+		if (call_told_name(nr) && use->nr == nr && refuses(use->rule->action))
+			return use->rule->errno_value;
+	}
+	return c->policy->default_errno;
+}
+
+/* A refusal with another errno is the kernel's own: the supervisor knows one for each call. */
+static uint32_t refusal(const struct compiler *c, int nr, int errno_value)
+{
+	if (call_told_name(nr) && errno_of(c, nr) == errno_value)
+		return SECCOMP_RET_USER_NOTIF;
+	return SECCOMP_RET_ERRNO | (uint32_t)errno_value;
+}
+
+static uint32_t answer(const struct compiler *c, int nr, enum policy_action action, int errno_value)
 {
 	switch (action) {
 	case POLICY_ALLOW:
@@ -157,9 +178,7 @@ static uint32_t answer(int nr, enum policy_action action, int errno_value)
 		return SECCOMP_RET_KILL_PROCESS;
 	case POLICY_ERRNO:
 	case POLICY_NOTIFY:
-		if (call_told_name(nr))
-			return SECCOMP_RET_USER_NOTIF;
-		return SECCOMP_RET_ERRNO | (uint32_t)errno_value;
+		return refusal(c, nr, errno_value);
 	case POLICY_ACTION_COUNT:
 		break;
 	}
@@ -231,12 +250,25 @@ static int add_branch(struct compiler *c, int nr, const struct policy_rule *rule
 	const struct filter_branch branch = {
 		.args = narrow(c, nr, rule),
 		.nargs = rule->nargs,
-		.ret = answer(nr, rule->action, rule->errno_value),
+		.ret = answer(c, nr, rule->action, rule->errno_value),
 	};
 	if (!branch.args)
 		return no_memory(err);
 	insert_branch(branches, ranks, call->nbranches++, branch, strictness(rule->action));
 	return 0;
+}
+
+/*
+ * ENOSYS as the default says that the kernel does not know the call.  A call that the policy
+ * names only with some of its options is known: the others get what the kernel answers for
+ * an unknown option.
+ */
+static uint32_t default_answer(const struct compiler *c, int nr, size_t nrules)
+{
+	const struct policy *p = c->policy;
+	bool has_options = nrules > 0 && p->default_errno == ENOSYS && call_option_errno(nr) != 0;
+	return answer(c, nr, p->default_action,
+		      has_options ? call_option_errno(nr) : errno_of(c, nr));
 }
 
 static int decide_call(struct compiler *c, int nr, const struct use *uses, size_t n,
@@ -250,8 +282,8 @@ static int decide_call(struct compiler *c, int nr, const struct use *uses, size_
 
 	const struct use *base = unconditional(uses, n);
 	call->branches = branches;
-	call->otherwise = base ? answer(nr, base->rule->action, base->rule->errno_value)
-			       : answer(nr, c->policy->default_action, c->policy->default_errno);
+	call->otherwise = base ? answer(c, nr, base->rule->action, base->rule->errno_value)
+			       : default_answer(c, nr, n);
 	for (size_t i = 0; i < n; i++) {
 		const struct policy_rule *rule = uses[i].rule;
 		if (rule->nargs > 0 && outranks(&uses[i], base) &&
@@ -278,7 +310,7 @@ static int decide_calls(struct compiler *c, struct cj_error *err)
 			return -err->code;
 		at += n;
 	}
-	c->plan->otherwise = answer(-1, c->policy->default_action, c->policy->default_errno);
+	c->plan->otherwise = answer(c, -1, c->policy->default_action, c->policy->default_errno);
 	return 0;
 }
 
@@ -350,18 +382,6 @@ static bool is_notified(const struct filter_call *call)
 	return false;
 }
 
-/* A call has one errno for all its refusals: that of the first rule that refuses, else the
- * default's. */
-static int errno_of(const struct compiler *c, int nr)
-{
-	for (size_t i = 0; i < c->nuses; i++) {
-		const struct use *use = &c->uses[i];
-		if (use->nr == nr && refuses(use->rule->action))
-			return use->rule->errno_value;
-	}
-	return c->policy->default_errno;
-}
-
 static int collect_tells(struct compiler *c, struct cj_error *err)
 {
 	struct filter_tell *tells = arena_array(c->arena, calls_told_count, sizeof(*tells));
@@ -389,6 +409,8 @@ static int compile(struct compiler *c, struct cj_error *err)
 		return -err->code;
 	if (check_needed(c, err) < 0 || collect_tells(c, err) < 0)
 		return -err->code;
+	if (filter_bound(c->plan, &c->scratch, &c->filter->bounds) < 0)
+		return no_memory(err);
 	if (filter_emit(c->plan, c->arena, &c->filter->insns, &c->filter->ninsns, err) < 0)
 		return cj_wrap(err, "seccomp file '%s'", c->policy->path);
 	return 0;

@@ -15,6 +15,7 @@
 #include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #if defined(__x86_64__)
@@ -42,6 +43,7 @@ struct emitter {
 	struct sock_filter *insns; /* BPF_MAXINSNS, filled from the end */
 	unsigned count;
 	bool is_full;
+	struct arena *scratch;
 	struct put_answer rets[RETS_MAX]; /* the last ones, in a ring */
 	unsigned next_ret;
 };
@@ -170,7 +172,7 @@ static unsigned put_arg(struct emitter *e, const struct policy_arg *arg, unsigne
 	return no;
 }
 
-static bool holds(const struct policy_arg *arg, uint64_t value)
+bool filter_arg_holds(const struct policy_arg *arg, uint64_t value)
 {
 	switch (arg->op) {
 	case POLICY_NE:
@@ -219,19 +221,143 @@ static unsigned put_branch(struct emitter *e, const struct filter_branch *branch
 	return here;
 }
 
+/* --- many values of one argument ------------------------------------------------ */
+
+/*
+ * Branches in a row that differ only in the value their last argument must have: one load, then a
+ * search among ranges of values.  A list of options costs one or two instructions for each.
+ */
+struct run {
+	const struct filter_branch *branches;
+	size_t n;
+};
+
+static const struct policy_arg *last_arg(const struct filter_branch *branch)
+{
+	return &branch->args[branch->nargs - 1];
+}
+
+/* A value of 32 bits, or a part of the last argument's that a run can't have. */
+static bool has_value(const struct filter_branch *branch)
+{
+	return branch->nargs > 0 && last_arg(branch)->op == POLICY_MASKED_EQ &&
+	       last_arg(branch)->value == UINT32_MAX;
+}
+
+static bool is_same_arg(const struct policy_arg *one, const struct policy_arg *other)
+{
+	return one->index == other->index && one->op == other->op && one->value == other->value &&
+	       one->value_two == other->value_two;
+}
+
+static bool is_of_run(const struct filter_branch *one, const struct filter_branch *other)
+{
+	if (!has_value(one) || !has_value(other) || one->nargs != other->nargs ||
+	    one->ret != other->ret || last_arg(one)->index != last_arg(other)->index)
+		return false;
+	for (size_t i = 0; i + 1 < one->nargs; i++) {
+		if (!is_same_arg(&one->args[i], &other->args[i]))
+			return false;
+	}
+	return true;
+}
+
+/* The longest run that ends with branch `last`; of one branch where no other fits. */
+static struct run run_up_to(const struct filter_call *call, size_t last)
+{
+	size_t first = last;
+	while (first > 0 && is_of_run(&call->branches[first - 1], &call->branches[last]))
+		first--;
+	return (struct run){ call->branches + first, last - first + 1 };
+}
+
+struct range {
+	uint32_t first, last;
+};
+
+static int compare_ranges(const void *left, const void *right)
+{
+	const struct range *l = left, *r = right;
+	return l->first < r->first ? -1 : l->first > r->first;
+}
+
+static size_t make_ranges(const struct run *run, struct range *out)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < run->n; i++) {
+		uint32_t value = (uint32_t)last_arg(&run->branches[i])->value_two;
+		out[i] = (struct range){ value, value };
+	}
+	qsort(out, run->n, sizeof(*out), compare_ranges);
+	for (size_t i = 0; i < run->n; i++) {
+		if (n > 0 && out[i].first - out[n - 1].last <= 1)
+			out[n - 1].last = out[i].first;
+		else
+			out[n++] = out[i];
+	}
+	return n;
+}
+
+static unsigned put_range(struct emitter *e, const struct range *range, unsigned yes, unsigned no)
+{
+	if (range->first == range->last)
+		return put_jump(e, BPF_JEQ, range->first, yes, no);
+	unsigned above = put_jump(e, BPF_JGT, range->last, no, yes);
+	return put_jump(e, BPF_JGE, range->first, above, no);
+}
+
+#define RANGES_IN_A_ROW 4 /* a tree above that */
+
+/* The depth is the logarithm of the number of rules; NOLINTNEXTLINE(misc-no-recursion) */
+static unsigned put_ranges(struct emitter *e, const struct range *ranges, size_t n, unsigned yes,
+			   unsigned no)
+{
+	if (n > RANGES_IN_A_ROW) {
+		unsigned above = put_ranges(e, ranges + n / 2, n - n / 2, yes, no);
+		unsigned below = put_ranges(e, ranges, n / 2, yes, no);
+		return put_jump(e, BPF_JGE, ranges[n / 2].first, above, below);
+	}
+	for (size_t i = n; i-- > 0;)
+		no = put_range(e, &ranges[i], yes, no);
+	return no;
+}
+
+static unsigned put_run(struct emitter *e, const struct run *run,
+			const struct filter_branch *before, unsigned next)
+{
+	const struct filter_branch *head = run->branches;
+	struct range *ranges = arena_array(e->scratch, run->n, sizeof(*ranges));
+	if (!ranges) {
+		e->is_full = true;
+		return next;
+	}
+	size_t n = make_ranges(run, ranges);
+	unsigned here = put_ranges(e, ranges, n, put_ret(e, head->ret), next);
+	int word = only_word(head);
+	if (!before || word < 0 || only_word(before) != word)
+		here = put_load(e, low_half(last_arg(head)->index));
+	for (size_t k = head->nargs - 1; k-- > 0;)
+		here = put_arg(e, &head->args[k], here, next);
+	return here;
+}
+
 static unsigned put_call(struct emitter *e, const struct filter_call *call)
 {
 	unsigned next = put_ret(e, call->otherwise);
-	for (size_t i = call->nbranches; i-- > 0;)
-		next =
-		    put_branch(e, &call->branches[i], i > 0 ? &call->branches[i - 1] : NULL, next);
+	for (size_t i = call->nbranches; i > 0;) {
+		struct run run = run_up_to(call, i - 1);
+		i -= run.n;
+		const struct filter_branch *before = i > 0 ? &call->branches[i - 1] : NULL;
+		next = run.n > 1 ? put_run(e, &run, before, next)
+				 : put_branch(e, run.branches, before, next);
+	}
 	return next;
 }
 
 static bool branch_holds(const struct filter_branch *branch, const uint64_t args[6])
 {
 	for (size_t i = 0; i < branch->nargs; i++) {
-		if (!holds(&branch->args[i], args[branch->args[i].index]))
+		if (!filter_arg_holds(&branch->args[i], args[branch->args[i].index]))
 			return false;
 	}
 	return true;
@@ -307,7 +433,8 @@ int filter_emit(const struct filter_plan *plan, struct arena *a, const struct so
 	auto_arena struct arena scratch = { 0 };
 	const struct filter_call beyond = { .otherwise = plan->otherwise };
 	struct span *spans = arena_array(&scratch, CALLS_MAX + 1, sizeof(*spans));
-	struct emitter e = { .insns = arena_array(&scratch, BPF_MAXINSNS, sizeof(*e.insns)) };
+	struct emitter e = { .insns = arena_array(&scratch, BPF_MAXINSNS, sizeof(*e.insns)),
+			     .scratch = &scratch };
 	if (!spans || !e.insns)
 		return cj_fail(err, ENOMEM, "write a seccomp filter");
 

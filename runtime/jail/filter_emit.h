@@ -5,6 +5,7 @@
 #pragma once
 
 #include <linux/filter.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,6 +30,8 @@ struct filter_plan {
 	struct filter_call calls[CALLS_MAX];
 	uint32_t otherwise; /* for every number above */
 };
+
+bool filter_arg_holds(const struct policy_arg *arg, uint64_t value);
 
 /* What the program will answer: the same decision, made here (to check a plan, and the program). */
 uint32_t filter_plan_answer(const struct filter_plan *plan, int nr, const uint64_t args[6]);

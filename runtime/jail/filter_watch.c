@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The supervisor's side of a listener: takes notifications, refuses each, counts names.
- * Acts.
+ * The supervisor's side of a listener: takes notifications, refuses them, counts names, and lets
+ * a bounded number of some calls go on.  Acts.
  *
  * The payload chooses when calls come, how many, and their arguments (numbers; what
  * they point to is never looked at).  So: one notification for one poll(2) that says
  * there is one; names come from tables here; counting ends at FILTER_ANSWERS_MAX and at
- * WATCH_NAMES_MAX names.  SECCOMP_USER_NOTIF_FLAG_CONTINUE is never used: every answer is
- * a refusal.  The report helps, it is no witness: a program may hide what it tries
- * behind a filter of its own, which is asked first.
+ * WATCH_NAMES_MAX names.  SECCOMP_USER_NOTIF_FLAG_CONTINUE goes only to calls of
+ * calls_bounded[] that the policy allows and that registers alone decide: another thread can't
+ * change those meanwhile.  All other answers are refusals.  The report helps, it is no witness: a
+ * program may hide what it tries behind a filter of its own, which is asked first.
  */
 #include "runtime/jail/filter.h"
 
@@ -24,7 +25,9 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/jail/filter_bound.h"
 #include "runtime/jail/filter_calls.h"
+#include "runtime/jail/socket_count.h"
 
 #define WATCH_NAMES_MAX 256
 #define WATCH_NAME_MAX  48
@@ -40,6 +43,10 @@ struct filter_watch {
 	struct seccomp_notif_resp *response;
 	size_t request_size, response_size;
 	unsigned answers;
+	unsigned bounds; /* as in struct filter */
+	unsigned loads;  /* filters that were let through */
+	struct socket_count netlink;
+	int proc_fd; /* borrowed */
 	bool is_complete;
 	struct denied_syscall denied[WATCH_NAMES_MAX];
 	char names[WATCH_NAMES_MAX][WATCH_NAME_MAX];
@@ -150,6 +157,12 @@ static void name_call(const struct seccomp_data *data, char *out)
 	case SYS_unshare:
 		name_with(call, namespace_word(args[0]), out);
 		return;
+	case SYS_seccomp:
+		name_with("seccomp", "SECCOMP_SET_MODE_FILTER", out);
+		return;
+	case SYS_prctl:
+		name_with("prctl", "PR_SET_SECCOMP", out);
+		return;
 	default:
 		name_with(call ? call : "other", NULL, out);
 	}
@@ -222,13 +235,31 @@ static bool take_request(struct filter_watch *w)
 	return false;
 }
 
-static void refuse_request(struct filter_watch *w)
+/* errno_value 0: the call goes on. */
+static void send_answer(struct filter_watch *w, int errno_value)
 {
 	memset(w->response, 0, w->response_size);
 	w->response->id = w->request->id;
-	w->response->error = -errno_for(w, w->request->data.nr);
+	w->response->error = -errno_value;
+	w->response->flags = errno_value == 0 ? SECCOMP_USER_NOTIF_FLAG_CONTINUE : 0;
 	if (ioctl(w->listener_fd, SECCOMP_IOCTL_NOTIF_SEND, w->response) < 0 && errno != ENOENT)
 		give_up(w);
+}
+
+/* The errno of a bounded call, 0 while there is room. */
+static int decide_bounded(struct filter_watch *w, enum call_bound bound)
+{
+	if (bound == CALL_BOUND_NETLINK)
+		return socket_count_take(&w->netlink, w->proc_fd) ? 0 : EMFILE;
+	return w->loads++ < FILTER_LOADS_MAX ? 0 : EPERM;
+}
+
+static int decide(struct filter_watch *w, const struct seccomp_data *data)
+{
+	uint64_t args[6];
+	memcpy(args, data->args, sizeof(args));
+	const struct call_bounded *row = filter_bound_row(w->bounds, data->nr, args);
+	return row ? decide_bounded(w, row->bound) : errno_for(w, data->nr);
 }
 
 static const char *answer_one(struct filter_watch *w)
@@ -237,7 +268,10 @@ static const char *answer_one(struct filter_watch *w)
 	if (!take_request(w))
 		return NULL;
 	name_call(&w->request->data, name);
-	refuse_request(w);
+	int errno_value = decide(w, &w->request->data);
+	send_answer(w, errno_value);
+	if (errno_value == 0)
+		return NULL;
 
 	const char *first = count_name(w, name);
 	if (++w->answers >= FILTER_ANSWERS_MAX)
@@ -284,6 +318,8 @@ int filter_watch_create(int listener_fd, const struct filter *f, struct filter_w
 		return cj_fail(err, ENOMEM, "watch refused system calls");
 	}
 	w->listener_fd = listener_fd;
+	w->proc_fd = -1;
+	w->bounds = f->bounds;
 	w->is_complete = true;
 	w->ntells = f->ntells < FILTER_TELLS_MAX ? f->ntells : FILTER_TELLS_MAX;
 	if (w->ntells > 0) /* none: a filter of the caller's that refuses nothing of note */
@@ -305,6 +341,11 @@ void filter_watch_destroy(struct filter_watch **slot)
 	cj_free(&w->request);
 	cj_free(&w->response);
 	cj_free(slot);
+}
+
+void filter_watch_set_proc(struct filter_watch *w, int proc_fd)
+{
+	w->proc_fd = proc_fd;
 }
 
 int filter_watch_fd(const struct filter_watch *w)

@@ -279,6 +279,8 @@ static int seal_enter(struct jail *j, struct cj_error *err)
 		j->overlay_fds[j->noverlays++] = take_fd(&msg.fds[i]);
 	j->box_fd = take_fd(&msg.fds[SEALED_BOX]);
 	j->proc_fd = take_fd(&msg.fds[SEALED_PROC]);
+	if (j->watch)
+		filter_watch_set_proc(j->watch, j->proc_fd);
 	if (j->filter.ntells == 0)
 		j->layers[LAYER_SYSCALL_REPORT] =
 		    LAYER_OFF; /* the policy refuses nothing of note */

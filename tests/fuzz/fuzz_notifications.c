@@ -2,9 +2,10 @@
 /*
  * fuzz_notifications - any numbers as the refused system calls that the kernel tells of.
  *
- * Asserted: each is answered once, under its own id, with a failure and never with leave to go on;
- * names are short, printable and counted once each; the counts are no more than the answers, and
- * all of them as long as it says it is complete; there is an end to answering.
+ * Asserted: each is answered once, under its own id; only a bounded call may go on, and only as
+ * often as its bound says; names are short, printable and counted once each; the counts are no more
+ * than the answers, and all of them as long as it says it is complete; there is an end to
+ * answering.
  */
 #include <errno.h>
 #include <linux/seccomp.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "runtime/jail/filter.h"
+#include "runtime/jail/filter_bound.h"
 #include "tests/fuzz/bytes.h"
 
 /* WRAP: ioctl poll sys_seccomp */
@@ -33,6 +35,7 @@ static struct {
 	uint64_t asked;   /* the id that waits for its answer; 0: none */
 	uint64_t last_id;
 	unsigned answered;
+	unsigned bounds, passed[CALL_BOUND_COUNT];
 	uint16_t request_size, response_size;
 } kernel;
 
@@ -78,12 +81,28 @@ static int receive(struct seccomp_notif *out)
 	return 0;
 }
 
+static void let_go_on(void)
+{
+	uint64_t args[6];
+	memcpy(args, kernel.next.data.args, sizeof(args));
+	const struct call_bounded *row = filter_bound_row(kernel.bounds, kernel.next.data.nr, args);
+	assert(row);
+	kernel.passed[row->bound]++;
+	assert(kernel.passed[CALL_BOUND_FILTERS] <= FILTER_LOADS_MAX);
+	assert(kernel.passed[CALL_BOUND_NETLINK] <= FILTER_NETLINK_MAX); /* none is seen to close */
+}
+
 static int answer(const struct seccomp_notif_resp *response)
 {
-	assert(response->id == kernel.asked && response->flags == 0 && response->val == 0);
-	assert(response->error < 0 && response->error > -4096);
+	assert(response->id == kernel.asked && response->val == 0);
 	kernel.asked = 0;
-	kernel.answered++;
+	if (response->flags == SECCOMP_USER_NOTIF_FLAG_CONTINUE) {
+		let_go_on();
+	} else {
+		assert(response->flags == 0);
+		assert(response->error < 0 && response->error > -4096);
+		kernel.answered++;
+	}
 	if (kernel.next.pid == 254) {
 		errno = ENOENT;
 		return -1;
@@ -149,6 +168,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	kernel.response_size = bytes_u8(&b);
 	kernel.left = b;
 	filter_builtin(&filter);
+	kernel.bounds = filter.bounds;
 	int rc = filter_watch_create(dup(STDIN_FILENO), &filter, &w, &err);
 	assert(rc == 0);
 	serve(w);

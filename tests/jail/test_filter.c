@@ -34,6 +34,8 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
 #include "runtime/base/sys.h"
+#include "runtime/jail/kernfile.h"
+#include "runtime/jail/socket_count.h"
 
 /* What a child's trial comes to; it leaves by _exit. */
 #define CHECK(condition)                                                                           \
@@ -359,9 +361,8 @@ static void take_over(void)
 	CHECK(fails(load_own_filter(SECCOMP_FILTER_FLAG_NEW_LISTENER |
 				    SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV),
 		    EBUSY));
-	CHECK(load_own_filter(0) == 0);
+	CHECK(fails(load_own_filter(0), ENOSYS)); /* nobody is left who would count it */
 	CHECK(fails(chroot("/"), ENOSYS));
-	CHECK(fails(syscall(SYS_getppid), ENOSYS)); /* it asks, and nobody is there */
 }
 
 static void a_filter_of_the_payloads_own_opens_nothing(void **state)
@@ -370,6 +371,94 @@ static void a_filter_of_the_payloads_own_opens_nothing(void **state)
 	struct trial t = begin(take_over);
 	assert_int_equal(serve(&t), 0);
 	filter_watch_destroy(&t.watch);
+}
+
+/* --- bounded calls -------------------------------------------------------------------- */
+
+static int load_nothing(bool by_prctl)
+{
+	struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	struct sock_fprog program = { 1, &allow };
+	if (by_prctl)
+		return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+	return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
+}
+
+static void load_too_many(void)
+{
+	for (int i = 0; i < FILTER_LOADS_MAX; i++)
+		CHECK(load_nothing(i % 2 == 0) == 0);
+	CHECK(fails(load_nothing(false), EPERM));
+	CHECK(fails(load_nothing(true), EPERM));
+}
+
+static void a_jail_loads_a_bounded_number_of_filters(void **state)
+{
+	(void)state;
+	struct trial t = begin(load_too_many);
+	assert_int_equal(serve(&t), 0);
+	bool is_complete;
+	assert_int_equal(names_of(&t, &is_complete), 2);
+	assert_int_equal(count_of(&t, "seccomp(SECCOMP_SET_MODE_FILTER)"), 1);
+	assert_int_equal(count_of(&t, "prctl(PR_SET_SECCOMP)"), 1);
+	filter_watch_destroy(&t.watch);
+}
+
+static void open_many_netlinks(void)
+{
+	int fds[FILTER_NETLINK_MAX], n = 0;
+	while (n < FILTER_NETLINK_MAX && (fds[n] = socket(AF_NETLINK, SOCK_RAW, 0)) >= 0)
+		n++;
+	CHECK(fails(socket(AF_NETLINK, SOCK_RAW, 0), EMFILE));
+	for (int i = 0; i < n; i++)
+		close(fds[i]);
+	for (int i = 0; i < 3 * FILTER_NETLINK_MAX; i++) {
+		int fd = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		CHECK(fd >= 0);
+		close(fd);
+	}
+}
+
+static long netlink_sockets(int proc_fd)
+{
+	static char text[16384];
+	ssize_t size = kernfile_read(proc_fd, "1/net/protocols", text, sizeof(text));
+	return size > 0 ? socket_count_parse(text) : -1;
+}
+
+/* Process 1 stands for init: it must be in our network namespace, with few sockets of its own. */
+static bool can_count_netlinks(int proc_fd)
+{
+	long before = netlink_sockets(proc_fd);
+	auto_fd int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, 0);
+	return fd >= 0 && before >= 0 && before < FILTER_NETLINK_MAX / 2 &&
+	       netlink_sockets(proc_fd) > before;
+}
+
+static void netlink_sockets_are_bounded_while_they_exist(void **state)
+{
+	(void)state;
+	auto_fd int proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (!can_count_netlinks(proc_fd))
+		skip();
+	struct trial t = begin(open_many_netlinks);
+	filter_watch_set_proc(t.watch, proc_fd);
+	assert_int_equal(serve(&t), 0);
+	assert_int_equal(count_of(&t, "socket(AF_NETLINK)"), 1);
+	filter_watch_destroy(&t.watch);
+}
+
+static void the_row_of_netlink_is_found_among_the_protocols(void **state)
+{
+	(void)state;
+	const char *const head = "protocol  size sockets  memory press maxhdr\n";
+	char text[256];
+	(void)snprintf(text, sizeof(text), "%sPACKET 1472 7 -1\nNETLINK   1096     52      -1\n",
+		       head);
+	assert_int_equal(socket_count_parse(text), 52);
+	assert_int_equal(socket_count_parse(head), -1);
+	assert_int_equal(socket_count_parse(""), -1);
+	assert_int_equal(socket_count_parse("NETLINK "), 0);
 }
 
 /* A child asks and is killed while it waits for the answer. */
@@ -538,6 +627,9 @@ int main(void)
 		TEST(answering_is_bounded_and_refusing_is_not),
 		TEST(names_are_bounded),
 		TEST(a_filter_of_the_payloads_own_opens_nothing),
+		TEST(a_jail_loads_a_bounded_number_of_filters),
+		TEST(netlink_sockets_are_bounded_while_they_exist),
+		TEST(the_row_of_netlink_is_found_among_the_protocols),
 		TEST(an_asker_that_dies_is_skipped),
 		TEST(the_watch_closes_when_nobody_is_left),
 		TEST(a_kernel_without_killable_waits_gets_the_plain_listener),

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * socket_count - how many netlink sockets a jail has.
+ *
+ * A netlink socket holds answers that nobody reads, up to net.core.rmem_default, in memory that
+ * no cgroup counts.  So their number has a limit: FILTER_NETLINK_MAX, or fewer where the host
+ * has raised that size.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* All zero: nothing was granted yet. */
+struct socket_count {
+	unsigned max;     /* 0: not known yet */
+	unsigned granted; /* at most so many exist now */
+};
+
+/*
+ * One more?  Looks at the jail's /proc only when the ones it granted since the last look could be
+ * too many.  What can't be read counts as if all that was granted were still there.
+ */
+bool socket_count_take(struct socket_count *c, int proc_fd);
+
+/* The row of netlink in the text of /proc/net/protocols; -1: there is none. */
+long socket_count_parse(const char *text);

@@ -14,9 +14,12 @@
 #include <linux/filter.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
+#include <linux/seccomp.h>
 #include <linux/sock_diag.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/ipc.h>
@@ -269,7 +272,8 @@ static long fill_netlink(long bytes)
 	long got = 0;
 	for (int i = 0; got < bytes && i < FILES_MAX; i++, got += room[SK_MEMINFO_RMEM_ALLOC]) {
 		socklen_t size = sizeof(room);
-		int fd = socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
+		int fd = socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE), more = 1 << 30;
+		(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &more, sizeof(more));
 		/* Past what the socket has room for answers are dropped, and send(2) says nothing.
 		 */
 		for (int n = 0; n < 300 && send(fd, &ask, sizeof(ask), MSG_DONTWAIT) > 0; n++)
@@ -465,6 +469,73 @@ static void road_filters(const char *name, long wanted)
 	in_processes(name, wanted, fill_filters);
 }
 
+/* A key for each of many peers, on each of many sockets. */
+static long fill_keys(long bytes)
+{
+	long got = 0;
+	for (int i = 0; got < bytes && i < FILES_MAX; i++) {
+		int fd = socket(AF_INET, SOCK_STREAM, 0), code = 0;
+		for (uint32_t peer = 1; got < bytes && code == 0; peer++) {
+			struct tcp_md5sig key = { .tcpm_keylen = 1 };
+			*(struct sockaddr_in *)&key.tcpm_addr =
+			    (struct sockaddr_in){ .sin_family = AF_INET,
+						  .sin_addr = { htonl(peer) } };
+			code = setsockopt(fd, IPPROTO_TCP, TCP_MD5SIG, &key, sizeof(key));
+			got += code == 0 ? 192 : 0;
+		}
+		if (code < 0 && errno != ENOMEM) /* of one socket's room: net.core.optmem_max */
+			break;
+	}
+	return got;
+}
+
+static void road_keys(const char *name, long wanted)
+{
+	in_processes(name, wanted, fill_keys);
+}
+
+/* Filters of processes, seven in each: more instructions than eight a process may not have. */
+static bool load_seven(void)
+{
+	static struct sock_filter code[BPF_MAXINSNS];
+	const struct sock_fprog program = { BPF_MAXINSNS, code };
+	for (int i = 0; i < BPF_MAXINSNS - 1; i++)
+		code[i] = (struct sock_filter)BPF_STMT(BPF_ALU | BPF_ADD | BPF_K, 0x12345678u);
+	code[BPF_MAXINSNS - 1] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	(void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	for (int i = 0; i < 7; i++) {
+		if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
+			return false;
+	}
+	return true;
+}
+
+static long fill_loads(long bytes)
+{
+	long got = 0, each = 7 * 96 * KIB;
+	int said[2];
+	if (pipe(said) < 0)
+		return 0;
+	for (int code = 0; got < bytes && code == 0; got += code == 0 ? each : 0) {
+		pid_t pid = fork();
+		if (pid == 0) {
+			code = load_seven() ? 0 : errno;
+			(void)!write(said[1], &code, sizeof(code));
+			pause();
+			_exit(0);
+		}
+		if (pid < 0 || read(said[0], &code, sizeof(code)) != (ssize_t)sizeof(code))
+			break;
+		errno = code;
+	}
+	return got;
+}
+
+static void road_loads(const char *name, long wanted)
+{
+	in_processes(name, wanted, fill_loads);
+}
+
 /* Terminals with input that nobody reads. */
 static long fill_terminals(long bytes)
 {
@@ -502,6 +573,8 @@ static const struct verdict_row roads[] = {
 	{ "access_lists", road_access_lists },
 	{ "filters", road_filters },
 	{ "terminals", road_terminals },
+	{ "keys", road_keys },
+	{ "loads", road_loads },
 };
 
 int main(int argc, char **argv)

@@ -11,10 +11,11 @@ LIMIT, WANTED = 16, 24  # MiB
 
 # Roads to memory that no process has mapped, or that a look at /proc misses: exhaust_memory.c.
 # SEEN: also where no cgroup counts, by the supervisor or because the road is closed there or everywhere.
-# COUNTED: by a cgroup.  UNCOUNTED: by nobody; Linux 6.18 charges neither to a cgroup, SECURITY.md says so.
-SEEN = ("leaderless", "tables", "messages", "semaphores", "access_lists", "filters", "terminals")
+# COUNTED: by a cgroup.  UNCOUNTED: by nobody; Linux 6.18 does not charge them to a cgroup, SECURITY.md says so.
+SEEN = ("leaderless", "tables", "messages", "semaphores", "access_lists", "filters", "terminals", "netlink",
+        "keys", "loads")
 COUNTED = ("unmapped", "areas", "unix", "pipes", "udp", "epolls")
-UNCOUNTED = ("netlink", "locks")
+UNCOUNTED = ("locks",)
 ROADS = SEEN + COUNTED + UNCOUNTED
 
 # Things the kernel counts, and how many of them a jail may have: exhaust_counts.c.  What is not about

@@ -135,9 +135,8 @@ def try_zero_copy():
 def segmented(family, address):
     """One buffer, which the kernel cuts into datagrams behind the rules or before them."""
     with datagrams(family) as s:
-        s.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, 100)
         s.connect((address, 7))
-        s.send(ASK * 50)
+        s.sendmsg([ASK * 50], [(socket.IPPROTO_UDP, UDP_SEGMENT, struct.pack("=H", 100))])
         expect_answer(s, 2000)
 
 

@@ -120,7 +120,7 @@ def _():
 
 # Pages of a file of /usr on their way out, and a receiver in the same jail that gets them.
 PAGES = """
-import mmap, os, socket, threading
+import errno, mmap, os, socket, struct, threading
 path = "/usr/bin/env"
 with open(path, "rb") as file:
     text = file.read(40000)
@@ -139,9 +139,13 @@ def by_splice(s):
             moved = os.splice(out, s.fileno(), size)
             size, sent = size - moved, sent + moved
     return sent
-def by_zero_copy(s):
-    s.setsockopt(socket.SOL_SOCKET, SO_ZEROCOPY, 1)
-    return s.send(mapped, MSG_ZEROCOPY)
+def is_refused(option):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        try:
+            s.setsockopt(*option, 1)
+        except OSError as error:
+            return error.errno == errno.ENOPROTOOPT
+    return False
 
 def collect(s, seen):
     room = bytearray(70000)
@@ -161,21 +165,19 @@ def tcp_pair(family, address):
     with socket.create_server((address, 0), family=family) as server:
         s = socket.create_connection(server.getsockname()[:2])
         return s, server.accept()[0]
-for send in (by_sendfile, by_splice, by_zero_copy):
+for send in (by_sendfile, by_splice):
     print(send.__name__, *over_stream(send, *tcp_pair(socket.AF_INET, "127.0.0.1")))
     print(send.__name__, *over_stream(send, *tcp_pair(socket.AF_INET6, "::1")))
-    if send != by_zero_copy:
-        print(send.__name__, *over_stream(send, *socket.socketpair()))
+    print(send.__name__, *over_stream(send, *socket.socketpair()))
+print("SO_ZEROCOPY", is_refused((socket.SOL_SOCKET, SO_ZEROCOPY)))
 for there in ("20.30.40.50", "2600:1f00::50"):
     for segment in (0, 1000):
         with socket.socket(socket.AF_INET6 if ":" in there else socket.AF_INET, socket.SOCK_DGRAM) as s:
             s.settimeout(9)
-            s.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, segment)
-            s.setsockopt(socket.SOL_SOCKET, SO_ZEROCOPY, 1)
             s.connect((there, 7))
-            s.send(mapped[:20000], MSG_ZEROCOPY)
+            size = [(socket.IPPROTO_UDP, UDP_SEGMENT, struct.pack("=H", segment))] if segment else []
+            s.sendmsg([mapped[:20000]], size, MSG_ZEROCOPY)
             print("datagrams", segment, s.recv(70000) == text[:segment or 20000])
-            s.setsockopt(socket.IPPROTO_UDP, UDP_SEGMENT, 0)
 """
 
 
@@ -185,7 +187,7 @@ def _():
         before = sha256("/usr/bin/env")
         value = net.run(PAGES)
         lines = value["stdout"]["text"].splitlines()
-        equal((value["stderr"]["text"], len(lines)), ("", 12), f"ways to send ({lines})")
+        equal((value["stderr"]["text"], len(lines)), ("", 11), f"ways to send ({lines})")
         equal([line for line in lines if not line.endswith("True")], [], "ways that brought something else")
         equal(sha256("/usr/bin/env"), before, "the file's hash")
 

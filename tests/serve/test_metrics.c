@@ -314,6 +314,8 @@ static void all_else_is_shown(void **state)
 				  .probe_age_ms = 8 };
 	metrics_count_refusal(m, API_ABOVE_CEILING);
 	metrics_count_pool(m, "python", TIER_INTERPRETER, TIER_JAIL);
+	metrics_count_bypass(m, "python", BYPASS_CEILING);
+	metrics_count_bypass(m, "python", BYPASS_COUNT);
 	metrics_count_audit_failure(m);
 	metrics_count_http(m, 200);
 	metrics_count_http(m, 99);
@@ -333,6 +335,7 @@ static void all_else_is_shown(void **state)
 	assert_has(page, "cejail_rejected_total{reason=\"above_ceiling\"} 1");
 	assert_has(page, "cejail_pool_requests_total{profile=\"python\",wanted=\"interpreter\","
 			 "result=\"jail\"} 1");
+	assert_has(page, "cejail_pool_bypassed_total{profile=\"python\",reason=\"ceiling\"} 1");
 	assert_has(page, "cejail_audit_failures_total 1");
 	assert_has(page, "cejail_http_responses_total{code=\"200\"} 1");
 	assert_null(strstr(page, "code=\"99\""));

@@ -8,7 +8,7 @@ import shutil
 import time
 
 from harness import *  # noqa: F403
-from service import Service, gone
+from service import OTHER_UID, Service, as_uid, gone
 
 WARM = {"pool": {"python": {"jails": 1, "interpreters": 1}, "base": {"jails": 1}}}
 
@@ -186,6 +186,30 @@ def _():
         before = s.metric("cejail_pool_requests_total", profile="python")
         s.post({"profile": "python", "code": "1"}).has(200)
         equal(s.metric("cejail_pool_requests_total", profile="python") - before, 1, "counted")
+
+
+@test("/metrics and /readyz say how often the pool was bypassed, and why")
+def _():
+    config = {**WARM, "callers": {f"uid:{OTHER_UID}": {"memory": "32M"}}}
+    with Service(config=config) as s:
+        wait_full(s)
+        plain = {"profile": "base", "command": ["true"]}
+
+        def seen():
+            rows = {row["reason"]: row["runs"] for row in s.get("/readyz").json["pool_bypassed"] if row["profile"] == "base"}
+            equal(rows, {reason: int(value) for reason in ("request", "ceiling", "empty") if (value := s.metric("cejail_pool_bypassed_total", profile="base", reason=reason))}, "the two of them")
+            return rows
+
+        s.post(plain).has(200)
+        equal(seen(), {}, "bypassed by a run of the pool's")
+        wait_full(s)
+        s.post({**plain, "memory": "100M"}).has(200)
+        equal(seen(), {"request": 1}, "bypassed when a request asks for another jail")
+        if os.geteuid() == 0:
+            as_uid(OTHER_UID, s.post, plain).has(200)
+            equal(seen(), {"request": 1, "ceiling": 1}, "bypassed when a ceiling needs another jail")
+        s.post({"profile": "shell", "command": ["true"], "memory": "100M"}).has(200)
+        equal({row["profile"] for row in s.get("/readyz").json["pool_bypassed"]}, {"base"}, "profiles: not the one without a pool")
 
 
 @test("ps shows a prepared jail as ready, and as running once it has a program")

@@ -185,19 +185,16 @@ static uint64_t lowered(uint64_t value, uint64_t ceiling)
 }
 
 /* A ceiling below what the profile gives needs a jail of its own shape; time and output don't. */
-static enum request_fit fit_of(const struct posted *p)
+static bool is_reshaped(const struct lower *l)
 {
-	const struct lower *l = &p->lower;
-	bool is_reshaped = l->memory_bytes || l->millicpus || l->pids || l->disk_bytes ||
-			   l->no_network;
-
-	return is_reshaped ? FIT_COLD : p->request.fit;
+	return l->memory_bytes || l->millicpus || l->pids || l->disk_bytes || l->no_network;
 }
 
 static void take(struct posted *p, const char *id)
 {
 	struct api_call *c = p->call;
 	struct cj_error err = { 0 };
+	bool is_cold = p->request.fit == FIT_COLD;
 	const struct flight_order order = {
 		.exchange = c->exchange,
 		.account = c->account,
@@ -205,7 +202,8 @@ static void take(struct posted *p, const char *id)
 		.profile = p->request.profile,
 		.profile_sha256 = p->profile->profile_sha256,
 		.trace = exchange_trace(c->exchange),
-		.terms = { .fit = fit_of(p),
+		.terms = { .fit = is_reshaped(&p->lower) ? FIT_COLD : p->request.fit,
+			   .why_cold = is_cold ? BYPASS_REQUEST : BYPASS_CEILING,
 			   .wants_events = wants_events(c->exchange),
 			   .may_name_host_paths = c->account->rights->host_paths,
 			   .audit_required = p->profile->audit_required || p->asked.audit_required,

@@ -203,6 +203,9 @@ static int hand_over(struct flight *f, struct cj_error *err)
 	f->wire->line_max = LINE_MAX_OF(f->terms.output_bytes);
 	metrics_count_pool(s->metrics, f->run->profile,
 			   pool_wanted_tier(&s->pool, f->run->profile, f->terms.fit), f->run->tier);
+	metrics_count_bypass(s->metrics, f->run->profile,
+			     pool_bypass_of(&s->pool, f->run->profile, f->terms.fit,
+					    f->terms.why_cold, f->run->tier));
 	return 0;
 }
 

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "runtime/front/serve/api_error.h"
+#include "runtime/front/serve/pool.h"
 #include "runtime/front/serve/request.h"
 #include "runtime/front/serve/runs.h"
 
@@ -31,6 +32,7 @@ struct flights;
 /* What was judged of it. */
 struct flight_terms {
 	enum request_fit fit;
+	enum pool_bypass why_cold; /* with FIT_COLD */
 	bool wants_events, may_name_host_paths, audit_required;
 	struct lower lower;
 	uint64_t wall_ms, output_bytes; /* as they will be in force */

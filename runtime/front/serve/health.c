@@ -185,6 +185,7 @@ static int begin_probe(struct service *s, struct cj_error *err)
 		.profile_sha256 = profile->profile_sha256,
 		.trace = &trace,
 		.terms = { .fit = FIT_COLD,
+			   .why_cold = BYPASS_COUNT, /* so that it tries all of it */
 			   .may_name_host_paths = true,
 			   .audit_required = profile->audit_required,
 			   .wall_ms = profile->wall_ms,
@@ -288,6 +289,25 @@ static void put_pool(struct json_writer *w, const struct pool *p)
 	json_close_array(w);
 }
 
+static void put_bypass(void *context, const char *profile, const char *why, uint64_t runs)
+{
+	struct json_writer *w = context;
+
+	json_open_object(w);
+	json_member_text(w, "profile", profile);
+	json_member_text(w, "reason", why);
+	json_member_u64(w, "runs", runs);
+	json_close_object(w);
+}
+
+static void put_bypassed(struct json_writer *w, const struct metrics *m)
+{
+	json_put_key(w, "pool_bypassed");
+	json_open_array(w);
+	metrics_list_bypassed(m, w, put_bypass);
+	json_close_array(w);
+}
+
 static void put_load(struct json_writer *w, const struct service *s)
 {
 	json_put_key(w, "queue");
@@ -334,6 +354,7 @@ enum readiness health_write(struct service *s, struct json_writer *w)
 	put_probe(w, &s->health);
 	put_load(w, s);
 	put_pool(w, &s->pool);
+	put_bypassed(w, s->metrics);
 	put_enforcement(w, s);
 	json_close_object(w);
 	arena_fini(&r.arena);

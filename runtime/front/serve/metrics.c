@@ -63,6 +63,7 @@ struct metrics {
 	size_t nprofiles;
 	uint64_t runs[METRICS_PROFILES_MAX + 1][STATUS_COUNT];
 	uint64_t pool[METRICS_PROFILES_MAX + 1][TIER_COUNT][TIER_COUNT]; /* wanted, got */
+	uint64_t bypassed[METRICS_PROFILES_MAX + 1][BYPASS_COUNT];
 	uint64_t refusals[API_CODE_COUNT];
 	uint64_t http[HTTP_STATUS_MAX + 1];
 	struct histogram run, memory, setup[TIER_COUNT], request[TIER_COUNT];
@@ -116,6 +117,12 @@ void metrics_count_refusal(struct metrics *m, enum api_code why)
 void metrics_count_pool(struct metrics *m, const char *profile, enum tier wanted, enum tier got)
 {
 	m->pool[place_of(m, profile)][wanted][got]++;
+}
+
+void metrics_count_bypass(struct metrics *m, const char *profile, enum pool_bypass why)
+{
+	if (why < BYPASS_COUNT)
+		m->bypassed[place_of(m, profile)][why]++;
 }
 
 void metrics_count_audit_failure(struct metrics *m)
@@ -188,6 +195,35 @@ static void put_pool_requests(struct page *p, const char *name)
 					      tier_names[k / TIER_COUNT],
 					      tier_names[k % TIER_COUNT], value);
 		}
+}
+
+void metrics_list_bypassed(const struct metrics *m, void *context,
+			   void (*row)(void *context, const char *profile, const char *why,
+				       uint64_t runs))
+{
+	for (size_t i = 0; i <= OTHER; i++)
+		for (size_t k = 0; k < BYPASS_COUNT; k++)
+			if (m->bypassed[i][k] > 0)
+				row(context, profile_name(m, i), pool_bypass_names[k],
+				    m->bypassed[i][k]);
+}
+
+struct bypass_rows {
+	struct page *page;
+	const char *name;
+};
+
+static void put_bypass(void *context, const char *profile, const char *why, uint64_t runs)
+{
+	const struct bypass_rows *f = context;
+	(void)fprintf(f->page->out, "%s{profile=\"%s\",reason=\"%s\"} %" PRIu64 "\n", f->name,
+		      profile, why, runs);
+}
+
+static void put_bypassed(struct page *p, const char *name)
+{
+	struct bypass_rows f = { p, name };
+	metrics_list_bypassed(p->m, &f, put_bypass);
 }
 
 static void put_refusals(struct page *p, const char *name)
@@ -391,6 +427,9 @@ static const struct family {
 	{ "cejail_pool_requests_total", "counter",
 	  "Runs by how far a prepared jail would have served them, and what was there.",
 	  put_pool_requests },
+	{ "cejail_pool_bypassed_total", "counter",
+	  "Runs of a profile with a pool that got a jail of their own, by the reason.",
+	  put_bypassed },
 	{ "cejail_pool_ready", "gauge", "Prepared jails that wait.", put_pool_ready },
 	{ "cejail_audit_failures_total", "counter", "Audit lines that could not be written.",
 	  put_audit_failures },

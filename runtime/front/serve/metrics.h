@@ -15,6 +15,7 @@
 #include "runtime/base/error.h"
 #include "runtime/front/serve/api_error.h"
 #include "runtime/front/serve/job.h"
+#include "runtime/front/serve/pool.h"
 
 #define METRICS_PROFILES_MAX 32
 
@@ -27,6 +28,12 @@ void metrics_count_run(struct metrics *m, const char *profile, enum tier tier,
 		       uint64_t request_us); /* from the whole request to its result */
 void metrics_count_refusal(struct metrics *m, enum api_code why);
 void metrics_count_pool(struct metrics *m, const char *profile, enum tier wanted, enum tier got);
+/* BYPASS_COUNT: it was not. */
+void metrics_count_bypass(struct metrics *m, const char *profile, enum pool_bypass why);
+/* Each that was counted, with its profile; the names are valid until the next call. */
+void metrics_list_bypassed(const struct metrics *m, void *context,
+			   void (*row)(void *context, const char *profile, const char *why,
+				       uint64_t runs));
 void metrics_count_audit_failure(struct metrics *m);
 void metrics_count_http(struct metrics *m, unsigned http_status);
 

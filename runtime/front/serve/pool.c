@@ -184,6 +184,23 @@ enum tier pool_wanted_tier(const struct pool *p, const char *profile, enum reque
 	return tier;
 }
 
+const char *const pool_bypass_names[BYPASS_COUNT] = {
+	[BYPASS_REQUEST] = "request",
+	[BYPASS_CEILING] = "ceiling",
+	[BYPASS_EMPTY] = "empty",
+};
+
+enum pool_bypass pool_bypass_of(const struct pool *p, const char *profile, enum request_fit fit,
+				enum pool_bypass why_cold, enum tier got)
+{
+	if (got != TIER_COLD || pool_wanted_tier(p, profile, FIT_INTERPRETER) == TIER_COLD)
+		return BYPASS_COUNT;
+	if (fit == FIT_COLD)
+		return why_cold;
+	/* A pool of interpreters alone has nothing for a request that needs a jail of it. */
+	return pool_wanted_tier(p, profile, fit) == TIER_COLD ? BYPASS_REQUEST : BYPASS_EMPTY;
+}
+
 /* --- refilling -------------------------------------------------------------- */
 
 static struct slot *add_slot(struct shelf *shelf)

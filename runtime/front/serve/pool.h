@@ -25,6 +25,15 @@
 #define POOL_BACKOFF_MIN_MS 1000
 #define POOL_BACKOFF_MAX_MS 60000
 
+/* Why a run of a profile that has a pool got a jail of its own. */
+enum pool_bypass {
+	BYPASS_REQUEST, /* it asks for a jail of another shape */
+	BYPASS_CEILING, /* a ceiling of its caller makes it another shape */
+	BYPASS_EMPTY,   /* no prepared jail was there */
+	BYPASS_COUNT    /* also: it didn't */
+};
+extern const char *const pool_bypass_names[BYPASS_COUNT]; /* "request", "ceiling", "empty" */
+
 struct pool_ops {
 	int (*hire)(void *context, const char *profile, enum tier tier, struct wire **out,
 		    struct cj_error *err);
@@ -71,6 +80,12 @@ struct wire *pool_take(struct pool *p, const char *profile, enum request_fit fit
 		       enum tier *out_tier);
 /* The best tier that is kept for such requests. */
 enum tier pool_wanted_tier(const struct pool *p, const char *profile, enum request_fit fit);
+
+/*
+ * Why a run that was served by `got` was not served by a pool; `why_cold`: why its fit is FIT_COLD.
+ */
+enum pool_bypass pool_bypass_of(const struct pool *p, const char *profile, enum request_fit fit,
+				enum pool_bypass why_cold, enum tier got);
 
 /* Replaces what is too old, or stale, hires what is missing.  Returns ms until there is more to do,
  * or -1. */

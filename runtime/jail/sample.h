@@ -17,7 +17,7 @@
 struct sample {
 	/* Of all processes (sample_text_memory), and the scratch's used bytes. */
 	uint64_t memory_bytes;
-	/* Of the living processes, of those that were reaped, and, with a sampler, of the others. */
+	/* Of the living processes, of those that were reaped, and, with a sampler, of others. */
 	uint64_t cpu_user_us, cpu_system_us;
 	uint64_t processes; /* threads included, init not */
 };

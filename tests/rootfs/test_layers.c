@@ -167,7 +167,7 @@ static void links_and_files_of_an_image_lead_no_mount_astray(void **state)
 	end_image(&image);
 }
 
-/* Whatever it leads to: a directory beside it, our own, one of the host's, a way out of the image. */
+/* Whatever it leads to: beside it, to our own, to the host's, out of the image, nowhere. */
 static void a_bind_target_through_a_link_of_the_image_is_refused(void **state)
 {
 	(void)state;

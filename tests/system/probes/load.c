@@ -11,8 +11,8 @@
  *	load processes N       start N children that wait; "started K"
  *	load threads N         the same with threads
  *	load busy N MS         N processes compute until MS of wall clock are over
- *	load disown MS N HOW   N children one after another compute MS each, and nobody waits for them:
- *	                       HOW is ignore (SIGCHLD) or nocldwait (SA_NOCLDWAIT)
+ *	load disown MS N HOW   N children one after another compute MS each, and nobody waits for
+ *	                       them: HOW is ignore (SIGCHLD) or nocldwait (SA_NOCLDWAIT)
  *	load disk PATH MIB     write that much; "wrote K MIB ERRNO"
  *	load inodes DIR N      create that many empty files; "made K ERRNO"
  *	load files N           open that many; "opened K ERRNO"

@@ -133,12 +133,12 @@ static int find_bind(const struct bind_option *row, const char *text, struct are
 	return rc;
 }
 
-static const char *find_variable(const char *const *environ, const char *name)
+static const char *find_variable(const char *const *caller_env, const char *name)
 {
 	size_t size = strlen(name);
-	for (; environ && *environ; environ++)
-		if (strncmp(*environ, name, size) == 0 && (*environ)[size] == '=')
-			return *environ + size + 1;
+	for (; caller_env && *caller_env; caller_env++)
+		if (strncmp(*caller_env, name, size) == 0 && (*caller_env)[size] == '=')
+			return *caller_env + size + 1;
 	return NULL;
 }
 

@@ -4,8 +4,8 @@
  *
  * The kernel adds a process' time to its parent's sum when the parent waits for it.  A parent that
  * ignores SIGCHLD, or has SA_NOCLDWAIT, doesn't wait, and the time is in no sum: wait(2).  Two
- * samples show it: a process is gone, and no sum has grown by what it had used.  How long it went on after
- * the first sample is estimated, to the program's disadvantage.
+ * samples show it: a process is gone, and no sum has grown by what it had used.  How long it went
+ * on after the first sample is estimated, to the program's disadvantage.
  */
 #pragma once
 

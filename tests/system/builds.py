@@ -48,7 +48,7 @@ def build_outside(tree, check):
 
 def build_inside(check, *options):
     named = [part for name, value in ENVIRONMENT.items() if name != "PATH" for part in ("-e", f"{name}={value}")]
-    done = run("-p", "ci", "--network", "none", "--max-output", "16M", *named, *options, "--", "sh", "-c", f"exec 2>&1; {BUILD.format(check)}")
+    done = run("-p", "ci", "--network", "none", "--max-output", "16M", *named, *options, "--", "sh", "-c", f"exec 2>&1; {BUILD.format(check)}", limit=300)
     true(not REMADE.search(done.out), f"make rebuilt the build system: {REMADE.search(done.out)!r}")
     return done
 

@@ -23,12 +23,17 @@ def state(top):
     return sorted(seen)
 
 
-def tree(f):
-    """A small source tree.  Root's overlays need ID-mapped mounts: the kernel's, and the file system's."""
+def need_overlay(f):
+    """Root's overlays need ID-mapped mounts: the kernel's, and the file system's."""
     if WHO == "root":
         done = sh("true", "--overlay", f"{f.path}:/src")
         if done.code == 125 and "ID-mapped" in done.err:
             raise Skip(f"no ID-mapped mounts of {f.path} here: {done.err.strip()}")
+
+
+def tree(f):
+    """A small source tree."""
+    need_overlay(f)
     f.file("src/main.c", "int main;\n", 0o644)
     f.file("src/sub/run.sh", "#!/bin/sh\necho ran\n", 0o755)
     f.file("src/private", "for the owner\n", 0o600)
@@ -53,9 +58,11 @@ def _():
 
 CHANGES = """set -e
 echo more >> main.c; chmod 600 sub/run.sh; touch -d @5 private; rm link; ln -s private link
-mv sub moved; mkdir sub; echo new > sub/new; ln main.c hard; echo x >> hard; mkdir -p a/b; echo made > a/b/c
-truncate -s 3 private; cat main.c private a/b/c; ls; rm -rf moved a
+ln main.c hard; echo x >> hard; mkdir -p a/b; echo made > a/b/c; rm sub/run.sh; mv a/b sub/b
+truncate -s 3 private; cat main.c private sub/b/c; ls . sub; rm -rf a sub/b
 """
+# tmpfs has had attributes of users since then, by which overlayfs notes what a directory no longer shows
+HAS_OPAQUE = tuple(int(part) for part in os.uname().release.split(".")[:2]) >= (6, 6)
 
 
 @test("what the program changes in an overlay is seen inside and never on the host")
@@ -64,9 +71,22 @@ def _():
         src = tree(f)
         before = state(src)
         done = sh(CHANGES, "--overlay", f"{src}:/src", "-w", "/src").exits(0)
-        equal(done.out, "int main;\nmore\nx\nformade\na\nhard\nlink\nmain.c\nmoved\nprivate\nsub\n", "stdout")
+        equal(done.out, "int main;\nmore\nx\nformade\n.:\na\nhard\nlink\nmain.c\nprivate\nsub\n\nsub:\nb\n", "stdout")
         equal(state(src), before, "the host's tree")
         sh("ls", "--overlay", f"{src}:/src", "-w", "/src").exits(0).says("link\nmain.c\nprivate\nsub\n")
+
+
+@test("a directory of an overlay can be removed and made again, before Linux 6.6 that is an input/output error")
+def _():
+    with Folder() as f:
+        src = tree(f)
+        before = state(src)
+        done = sh("mv sub moved && rm -rf moved/run.sh && mkdir sub && echo new > sub/new && ls . sub", "--overlay", f"{src}:/src", "-w", "/src")
+        if HAS_OPAQUE:
+            done.exits(0).says(".:\nlink\nmain.c\nmoved\nprivate\nsub\n\nsub:\nnew\n")
+        else:
+            contains(done.err, "Input/output error", "stderr")
+        equal(state(src), before, "the host's tree")
 
 
 @test("an overlay works with --writable, with --rootfs, and beside another one")
@@ -91,6 +111,7 @@ def _():
 @test("the changes in an overlay count in --disk: a copy of a large file, too")
 def _():
     with Folder() as f:
+        need_overlay(f)
         f.file("src/small", "x")
         with open(f / "src/large", "wb") as large:
             large.write(b"y" * (8 << 20))
@@ -128,9 +149,10 @@ def _():
 @test("an overlay over what is no directory, is a link or isn't there is refused with the remedy")
 def _():
     with Folder() as f:
+        need_overlay(f)
         refused(sh("true", "--overlay", f.file("plain")), "plain", "not a directory", "--file")
         refused(sh("true", "--overlay", "/no/such/directory"), "/no/such/directory")
-        refused(sh("true", "--overlay", "/:/all"), "--overlay '/'", "mounted below")
+        refused(sh("true", "-q", "--overlay", "/:/all"), "--overlay '/'", "mounted below")
         os.makedirs(f / "src")
         refused(sh("true", "--overlay", f"{f / 'src'}:/box"), "/box")
         many = [part for i in range(17) for part in ("--overlay", f"{f / 'src'}:/o{i}")]
@@ -140,7 +162,7 @@ def _():
 
 @test("an overlay over another user's directory is refused with the remedy", who="user")
 def _():
-    refused(sh("true", "--overlay", "/usr/share/doc:/doc"), "/usr/share/doc", "owner", "--file")
+    refused(sh("true", "--overlay", "/usr/share:/doc"), "/usr/share", "owner", "--file")
 
 
 @test("root's overlay belongs to the jail's user, whoever owns the directory; other owners' files stay theirs", who="root")
@@ -232,7 +254,7 @@ def _():
         tried(len(seen))
         equal(state(src), before, f"the host's tree after {seen}")
         # they are real attempts: these succeed inside
-        for name in ("map_shared", "linked_and_written", "nameless_and_linked", "times_modes_owners", "spliced", "removed", "truncated"):
+        for name in ("map_shared", "linked_and_written", "times_modes_owners", "spliced", "truncated"):
             equal(seen.get(name), "done", f"{name} ({done.out})")
         for name in ("map_of_an_old_descriptor", "linked_from_elsewhere", "device", "by_handle"):
             equal(seen.get(name), "refused", f"{name} ({done.out})")

@@ -11,7 +11,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "runtime/base/scope.h"
 #include "runtime/jail/cgroup_parent.h"
@@ -19,6 +21,8 @@
 #include "runtime/jail/kernfile.h"
 
 #define CPU_PERIOD_US 100000
+#define MAKE_ATTEMPTS 100 /* each may meet another sweep */
+#define LOCK_ATTEMPTS 50
 
 /* --- limits ---------------------------------------------------------------------- */
 
@@ -138,6 +142,47 @@ static int make_dir(int parent_fd, const char *name)
 	return -EEXIST;
 }
 
+/*
+ * Locks the new leaf against cgroup_sweep().  False: a sweep took it from under us.  Other users
+ * may lock it, too, as flock(2) is: then it has no lock of ours, and its processes protect it.
+ */
+static bool lock_leaf(int parent_fd, const char *name, int dir_fd)
+{
+	for (unsigned i = 0; i < LOCK_ATTEMPTS && flock(dir_fd, LOCK_SH | LOCK_NB) < 0; i++)
+		(void)nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+
+	struct stat ours, named;
+	return fstat(dir_fd, &ours) == 0 &&
+	       fstatat(parent_fd, name, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       ours.st_ino == named.st_ino;
+}
+
+/* A new leaf with our lock; -1 with errno. */
+static int make_leaf(int parent_fd, const char *name)
+{
+	for (unsigned attempt = 0; attempt < MAKE_ATTEMPTS; attempt++) {
+		int rc = make_dir(parent_fd, name);
+		if (rc == -ENOENT) /* swept before it had its mode; or the parent is gone */
+			continue;
+		if (rc < 0) {
+			errno = -rc;
+			return -1;
+		}
+		auto_fd int dir_fd =
+		    openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (dir_fd >= 0 && lock_leaf(parent_fd, name, dir_fd))
+			return take_fd(&dir_fd);
+		if (dir_fd < 0 && errno != ENOENT) {
+			int code = errno;
+			(void)unlinkat(parent_fd, name, AT_REMOVEDIR); /* empty: ours of just now */
+			errno = code;
+			return -1;
+		}
+	}
+	errno = ENOENT;
+	return -1;
+}
+
 int cgroup_find(const char *parent_option, const char *id, struct cgroup *out, struct cj_error *err)
 {
 	*out = CGROUP_NULL;
@@ -174,15 +219,9 @@ int cgroup_make(struct cgroup *c, const struct cgroup_limits *limits, struct cj_
 		return 0;
 
 	const char *name = strrchr(c->path, '/') + 1;
-	int rc = make_dir(parent_fd, name);
-	if (rc < 0)
-		return cj_fail(err, -rc, "make cgroup '%s'", c->path);
-	c->dir_fd = openat(parent_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (c->dir_fd < 0) {
-		rc = cj_fail(err, errno, "open cgroup '%s'", c->path);
-		(void)unlinkat(parent_fd, name, AT_REMOVEDIR); /* empty: ours of just now */
-		return rc;
-	}
+	c->dir_fd = make_leaf(parent_fd, name);
+	if (c->dir_fd < 0)
+		return cj_fail(err, errno, "make cgroup '%s'", c->path);
 	c->cpu_fd = openat(c->dir_fd, "cpu.stat", O_RDONLY | O_CLOEXEC); /* -1: not told */
 	hold_limits(c, limits);
 	return 0;

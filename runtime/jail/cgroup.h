@@ -98,6 +98,19 @@ uint64_t cgroup_cpu_us(const struct cgroup *c);
  */
 int cgroup_remove_path(const char *path, uint64_t inode, struct cj_error *err);
 
+/*
+ * Removes leaves that a killed run left and that no record names: the runtime directory went away
+ * (logout, tmpfiles.d(5), another mount namespace).  Looks where a leaf of this caller would be
+ * made, not below --cgroup-parent.  Returns how many.
+ *
+ * Whoever makes a leaf holds an flock(2) on it until it is removed.  So an empty leaf of ours whose
+ * lock is free is a dead run's, or was made this moment: then its maker sees that it is gone, and
+ * makes another.
+ */
+unsigned cgroup_sweep(void);
+/* The same in one directory. */
+unsigned cgroup_sweep_in(int parent_fd);
+
 /* For doctor: each way a parent can be found, whether it serves, and if not why. */
 struct cgroup_parent_report {
 	const char *name;

@@ -287,6 +287,23 @@ def _():
         equal(problems, [], "gc")
 
 
+@test("an empty cgroup that no record names goes with gc, and one in use stays")
+def _():
+    with Folder() as f:
+        place = Place(f)
+        dead, alive = place.sleeper("test-nameless-dead"), place.sleeper("test-nameless-alive")
+        leaves = [place.record(run)["cgroup"] for run in ("test-nameless-dead", "test-nameless-alive")]
+        for run_id in ("test-nameless-dead", "test-nameless-alive"):
+            os.remove(place.path(run_id))  # as when /run/user/UID goes away
+        dead.kill()
+        finish(dead)
+        place("gc").exits(0)
+        if all(leaves):
+            wait_until(lambda: place("gc").exits(0) and not os.path.exists(leaves[0]), "the end of the cgroup", 3)
+            true(os.path.exists(leaves[1]), "gc removed the cgroup of a living run")
+        place.is_well(alive)
+
+
 @test("the id of a killed run is free for the next, which takes its record and its cgroup over")
 def _():
     with Folder() as f:

@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -20,7 +21,7 @@
 #include "runtime/base/sys.h"
 #include "runtime/jail/cgroup_parent.h"
 
-/* WRAP: mkdirat rmdir fstatfs kernfile_write cgroup_host_read */
+/* WRAP: mkdirat rmdir fstatfs kernfile_write cgroup_host_read flock */
 #include "tests/jail/fake_cgroup.h"
 
 static struct cgroup_host host;
@@ -594,6 +595,97 @@ static void a_leaf_of_unknown_inode_is_removed_when_empty_and_never_emptied(void
 	assert_true(cgroup_destroy(&c));
 }
 
+static bool is_there(const char *path)
+{
+	return access(path, F_OK) == 0;
+}
+
+/* As the end of its maker does. */
+static void let_go(struct cgroup *c)
+{
+	cj_close(&c->cpu_fd);
+	cj_close(&c->dir_fd);
+}
+
+static void an_empty_leaf_is_swept_when_nobody_holds_its_lock(void **state)
+{
+	(void)state;
+	need_real();
+	struct cgroup c = create(real_parent);
+	char other[CGROUP_PATH_MAX + 32];
+	auto_fd int parent_fd = open(real_parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	(void)snprintf(other, sizeof(other), "%s/cejail-supervisor", real_parent);
+	assert_int_equal(mkdir(other, 0755), 0); /* no leaf of a jail's */
+
+	assert_int_equal(cgroup_sweep_in(parent_fd), 0);
+	assert_true(is_there(c.path));
+	let_go(&c);
+	assert_int_equal(cgroup_sweep_in(parent_fd), 1);
+	assert_false(is_there(c.path));
+	assert_int_equal(cgroup_sweep_in(parent_fd), 0);
+	assert_int_equal(rmdir(other), 0);
+}
+
+static void a_leaf_with_processes_is_not_swept(void **state)
+{
+	(void)state;
+	need_real();
+	struct cgroup c = create(real_parent);
+	auto_fd int parent_fd = open(real_parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	pid_t pid = spawn_into(&c, 0);
+	assert_int_equal(flock(c.dir_fd, LOCK_UN), 0); /* as if it had never been locked */
+	assert_int_equal(cgroup_sweep_in(parent_fd), 0);
+	assert_true(is_there(c.path));
+	cgroup_kill(&c);
+	reap(pid);
+	assert_true(cgroup_destroy(&c));
+}
+
+/* A sweep that takes each new leaf before its maker has locked it, three times. */
+static int leaves_to_take;
+static bool is_locked_by_other;
+
+int __real_flock(int fd, int operation);
+int __wrap_flock(int fd, int operation);
+int __wrap_flock(int fd, int operation)
+{
+	if (operation == (LOCK_SH | LOCK_NB) && is_locked_by_other) {
+		errno = EWOULDBLOCK;
+		return -1;
+	}
+	if (operation != (LOCK_SH | LOCK_NB) || leaves_to_take == 0)
+		return __real_flock(fd, operation);
+	char path[CGROUP_PATH_MAX + 32];
+	(void)snprintf(path, sizeof(path), "%s/cejail-T1", real_parent);
+	leaves_to_take--;
+	assert_int_equal(__real_rmdir(path), 0);
+	return __real_flock(fd, operation);
+}
+
+static void a_leaf_that_a_sweep_takes_is_made_again(void **state)
+{
+	(void)state;
+	need_real();
+	leaves_to_take = 3;
+	struct cgroup c = create(real_parent);
+	assert_int_equal(leaves_to_take, 0);
+	assert_true(is_there(c.path));
+	assert_true(cgroup_inode(&c) == inode_of(c.path));
+	assert_true(cgroup_destroy(&c));
+}
+
+/* Everybody can open a directory of cgroupfs, and lock it. */
+static void another_users_lock_does_not_keep_a_run_from_starting(void **state)
+{
+	(void)state;
+	need_real();
+	is_locked_by_other = true;
+	struct cgroup c = create(real_parent);
+	is_locked_by_other = false;
+	assert_true(is_there(c.path));
+	assert_true(cgroup_destroy(&c));
+}
+
 static int find_real_parent(void **state)
 {
 	(void)state;
@@ -653,6 +745,10 @@ int main(void)
 		REAL(a_path_that_is_no_leaf_is_never_touched),
 		REAL(a_leaf_is_named_before_it_is_made),
 		REAL(a_leaf_can_be_opened_whatever_the_umask),
+		REAL(an_empty_leaf_is_swept_when_nobody_holds_its_lock),
+		REAL(a_leaf_with_processes_is_not_swept),
+		REAL(a_leaf_that_a_sweep_takes_is_made_again),
+		REAL(another_users_lock_does_not_keep_a_run_from_starting),
 		REAL(a_leaf_of_unknown_inode_is_removed_when_empty_and_never_emptied),
 	};
 	return cmocka_run_group_tests(tests, find_real_parent, remove_real_parent);

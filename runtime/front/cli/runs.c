@@ -12,6 +12,7 @@
 #include "runtime/base/text.h"
 #include "runtime/front/cli/cli.h"
 #include "runtime/front/report/result.h"
+#include "runtime/jail/cgroup.h"
 #include "runtime/jail/record.h"
 
 #define PS_SCHEMA "cejail.ps/1"
@@ -139,6 +140,7 @@ int gc_verb(const struct cli *cli)
 	int removed = dir_fd < 0 ? dir_fd : record_sweep(dir_fd, &err);
 	if (removed < 0)
 		return cli_fail(&err);
+	removed += (int)cgroup_sweep();
 	(void)printf("removed %d\n", removed);
 	return cli_finish(0);
 }

@@ -31,6 +31,7 @@
 #include "runtime/front/serve/setup.h"
 #include "runtime/front/serve/slog.h"
 #include "runtime/front/serve/tokens.h"
+#include "runtime/jail/cgroup.h"
 #include "runtime/jail/record.h"
 
 #define RUNS_PER_CPU    4
@@ -347,7 +348,7 @@ static void sweep(void)
 
 	if (count < 0)
 		slog_failure(SLOG_WARNING, "", &err, "sweep what killed runs left");
-	else if (count > 0)
+	else if ((count += (int)cgroup_sweep()) > 0)
 		slog(SLOG_NOTICE, "", "swept what %d killed runs left", count);
 }
 

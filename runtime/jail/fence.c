@@ -3,9 +3,10 @@
  * Landlock, by its three system calls.  Acts; runs in init.
  *
  * Handled is what changes things: opening for writing, creating, removing, renaming,
- * truncating, requests to devices.  Reading and executing are the mounts' business: a rule
- * for each read-only view would say the same twice, and cost.  Device nodes may be
- * created nowhere, whatever is writable.
+ * truncating, requests to devices.  Reading is the mounts' business: a rule for each
+ * read-only view would say the same twice, and cost.  Programs are executed from the
+ * jail's own tree alone: cejail's, behind /proc/self/exe, is outside it.  Device nodes
+ * may be created nowhere, whatever is writable.
  */
 #include "runtime/jail/fence.h"
 
@@ -65,7 +66,7 @@ int fence_abi(void)
 /* What this kernel can hold back. */
 static uint64_t access_of(int abi)
 {
-	uint64_t access = FS_CHANGE | FS_MAKE_DEVICES;
+	uint64_t access = LANDLOCK_ACCESS_FS_EXECUTE | FS_CHANGE | FS_MAKE_DEVICES;
 	if (abi < 3)
 		access &= ~FS_TRUNCATE;
 	if (abi < 5)
@@ -117,7 +118,8 @@ static int allow_places(int ruleset_fd, int abi, const struct rootfs_spec *root,
 		    allow(ruleset_fd, abi, root->binds[i].target, FS_CHANGE, err) < 0)
 			return -err->code;
 	}
-	return root->writable ? allow(ruleset_fd, abi, "/", FS_CHANGE, err) : 0;
+	uint64_t everywhere = LANDLOCK_ACCESS_FS_EXECUTE | (root->writable ? FS_CHANGE : 0);
+	return allow(ruleset_fd, abi, "/", everywhere, err);
 }
 
 int fence_apply(const struct rootfs_spec *root, struct cj_error *err)

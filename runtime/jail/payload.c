@@ -19,6 +19,7 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/jail/elf_interpreter.h"
 #include "runtime/jail/state.h"
 
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
@@ -33,6 +34,26 @@ static const char *path_of(char *const *env)
 
 #define SCRIPT_DEPTH_MAX 8 /* more than the kernel follows: execve(2), ELOOP */
 
+static bool is_same_file(const struct stat *one, const struct stat *other)
+{
+	return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
+}
+
+/* The kernel opens an ELF file's interpreter as it opens the file: EACCES where it is ourselves. */
+static int refuse_interpreter(int fd, const struct stat *own)
+{
+	for (int layout = 0; layout < ELF_LAYOUT_COUNT; layout++) {
+		char name[PATH_MAX];
+		struct stat st;
+		int why = elf_interpreter(fd, (enum elf_layout)layout, name);
+		if (why != 0)
+			return why;
+		if (name[0] && stat(name, &st) == 0 && is_same_file(&st, own))
+			return EACCES;
+	}
+	return 0;
+}
+
 /* Opens a link of a script's chain: 0 and the next one in `name`, or "" at its end; or an errno. */
 static int follow_script(char name[SCRIPT_LINE_MAX + 1], const char *file, const struct stat *own)
 {
@@ -40,7 +61,7 @@ static int follow_script(char name[SCRIPT_LINE_MAX + 1], const char *file, const
 	auto_fd int fd = open(file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return errno;
-	if (st.st_dev == own->st_dev && st.st_ino == own->st_ino)
+	if (is_same_file(&st, own))
 		return EACCES;
 
 	char line[SCRIPT_LINE_MAX];
@@ -51,13 +72,13 @@ static int follow_script(char name[SCRIPT_LINE_MAX + 1], const char *file, const
 	script_parse(line, (size_t)size, &script);
 	const char *next = script.interpreter ? script.interpreter : "";
 	memmove(name, next, strlen(next) + 1);
-	return 0;
+	return script.interpreter ? 0 : refuse_interpreter(fd, own);
 }
 
 /*
  * Until its execve the payload to be is cejail, and /proc/self/exe leads out of the jail to our own
- * program, which may be the caller's to write (CVE-2019-5736).  A link of an image's or a "#!"
- * line may lead there.  Nobody runs in here yet: what is looked at stays as it is.  What can't be
+ * program, which may be the caller's to write (CVE-2019-5736).  A link of an image's, a "#!" line
+ * or an ELF file's interpreter may lead there.  Nobody runs in here yet: what is looked at stays as it is.  What can't be
  * read can't be judged.  Returns the errno why not to execute, or 0.
  */
 static int refuse_ourselves(const char *file)

@@ -205,6 +205,10 @@ static bool try_mbind(void)
 {
 	return worked(syscall(SYS_set_mempolicy, 0 /* default */, NULL, 0ul));
 }
+static bool try_syncfs(void)
+{
+	return worked(syncfs(open("/", O_RDONLY | O_CLOEXEC)));
+}
 static bool try_memfd_secret(void)
 {
 	return worked(syscall(SYS_memfd_secret, 0));
@@ -281,6 +285,7 @@ static const struct attempt attempts[] = {
 	ROW(name_to_handle),
 	ROW(mbind),
 	ROW(memfd_secret),
+	ROW(syncfs),
 	ROW(listener),
 #ifdef __x86_64__
 	ROW(i386),

@@ -17,6 +17,7 @@ SET_UP = {
     "/proc/self/exe overwrite": (
         "init_exe",
         "attempts: the first program can't be cejail's own, by /proc/self/exe, a script that names it or a link of an image's",
+        "attempts: an ELF file whose interpreter is /proc/self/exe is refused as the first program, also through a link or a script",
     ),
     "attach to the set-up process": (
         "attach_init", "seize_init", "read_init", "write_init", "init_mem", "init_environ", "init_maps", "getfd_init",
@@ -92,7 +93,7 @@ KERNEL = {
     ),
     "io_uring": ("io_uring", "io_uring_enter", "io_uring_register", "io_setup"),
     "bpf, perf_event_open, userfaultfd": (
-        "bpf", "perf", "userfaultfd", "listener", "fanotify", "memfd_secret", "mbind", "lookup_dcookie", "modify_ldt",
+        "bpf", "perf", "userfaultfd", "listener", "fanotify", "memfd_secret", "syncfs", "mbind", "lookup_dcookie", "modify_ldt",
         "iopl", "ioperm", "module", "finit_module", "delete_module", "kexec", "kexec_file", "reboot", "swapon", "swapoff",
         "acct", "quotactl", "sethostname", "setdomainname",
         "unit test_filter_default: every_call_of_the_headers_is_decided_in_the_shipped_file",

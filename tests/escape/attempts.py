@@ -8,6 +8,7 @@ ESCAPED, or the table says why it can't.
 
 import json
 import os
+import shutil
 import subprocess
 
 from attempt_rows import ROWS
@@ -142,6 +143,7 @@ ATTEMPTS = {
         "name_to_handle": "a file's handle can't be had",
         "mbind": "memory policies can't be set",
         "memfd_secret": "memfd_secret is refused",
+        "syncfs": "the host can't be made to write all of a file system, by syncfs",
         "listener": "a filter with a listener of the program's own is refused",
     },
     "attempt_sockets": {
@@ -495,6 +497,36 @@ def _():
         os.makedirs(f / "root/bin")
         os.symlink("/proc/self/exe", f / "root/bin/sh")
         run("-p", "base", "--rootfs", f / "root", "--", "sh", "version").exits(126).says("")
+
+
+def with_interpreter(program, name):
+    """The same program, with another name in its PT_INTERP."""
+    with open(program, "rb") as file:
+        text = file.read()
+    start = text.index(b"/lib64/ld-linux" if b"/lib64/ld-linux" in text else b"/lib/ld-linux")
+    end = text.index(b"\0", start)
+    return text[:start] + name.ljust(end - start, b"\0") + text[end:]
+
+
+@test("an ELF file whose interpreter is /proc/self/exe is refused as the first program, also through a link or a script")
+def _():
+    with Folder() as f:
+        program = f.file("program", with_interpreter("/bin/true", b"/proc/self/exe"), 0o755)
+        control = subprocess.run([PYTHON, "-c", f"import os; os.execv('{program}', ['x'])"], check=False, timeout=30 * SLOW)
+        true(control.returncode != 126, "the kernel executes it")
+
+        def refused(*files):
+            options = [word for file in files for word in ("-f", f"{file}:/box/{os.path.basename(file)}")]
+            done = run("-p", "base", *options, "--", f"/box/{os.path.basename(files[0])}", "version").exits(126).says("")
+            contains(done.err, "Permission denied", "stderr")
+            tried()
+
+        refused(program)
+        os.makedirs(f / "root/bin")
+        os.symlink("/proc/self/exe", f / "root/l")
+        shutil.copy(f.file("direct", with_interpreter("/bin/true", b"/l"), 0o755), f / "root/bin/direct")
+        run("-p", "base", "--rootfs", f / "root", "--", "/bin/direct", "version").exits(126).says("")
+        refused(f.file("script", "#!/box/program\n", 0o755), program)
 
 
 # --- what the caller and the image bring ------------------------------------------

@@ -84,11 +84,37 @@ def check_rules():
     check("every alert rule is whole", wrong if alerts else ["there are none"])
 
 
+def refs_of(value):
+    if isinstance(value, dict):
+        yield from (inner for key, inner in value.items() if key == "$ref")
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from refs_of(inner)
+
+
+def leads_nowhere(ref, home, files):
+    """As a reader that has nothing but the files beside each other follows it."""
+    name, _, pointer = ref.partition("#")
+    value = files.get(name or home)
+    for word in pointer.split("/")[1:]:
+        word = word.replace("~1", "/").replace("~0", "~")
+        value = value.get(word) if isinstance(value, dict) else None
+    if name and "$id" in files[home]:
+        return f"{home}: '{ref}' is relative to the file's $id"
+    return None if value is not None else f"{home}: '{ref}'"
+
+
+def check_refs():
+    files = {path.name: json.loads(path.read_text()) for path in (TOP / "profiles/schema").glob("*.json")}
+    wrong = [leads_nowhere(ref, name, files) for name, file in files.items() for ref in refs_of(file)]
+    check("every $ref of the OpenAPI file and the schemas leads to a file beside it, and into it", [w for w in wrong if w] if wrong else ["there are none"])
+
+
 def main():
     examples = json.loads((TOP / "tests/serve/configs.json").read_text())
     check_examples("serve", examples["good"], examples["bad"])
     check_examples("audit", LINES, NO_LINES)
     check_rules()
+    check_refs()
     for path in sys.argv[1:]:
         check_file(path)
     return 1 if failures else 0

@@ -380,10 +380,30 @@ static void a_line_that_makes_no_sense_makes_nobody_ready(void **state)
 	assert_int_equal(pool_ready(&w->pool, TIER_INTERPRETER), 1);
 }
 
+static void a_run_that_no_pool_served_has_a_reason(void **state)
+{
+	struct world *w = *state;
+	const struct pool *p = &w->pool;
+	const struct pool_config two[] = { { "both", 1, 1 }, { "interpreters", 0, 1 } };
+
+	pool_configure(&w->pool, two, 2, 0);
+	assert_int_equal(pool_bypass_of(p, "both", FIT_COLD, BYPASS_CEILING, TIER_COLD),
+			 BYPASS_CEILING);
+	assert_int_equal(pool_bypass_of(p, "both", FIT_JAIL, BYPASS_REQUEST, TIER_COLD),
+			 BYPASS_EMPTY);
+	assert_int_equal(pool_bypass_of(p, "interpreters", FIT_JAIL, BYPASS_CEILING, TIER_COLD),
+			 BYPASS_REQUEST);
+	assert_int_equal(pool_bypass_of(p, "both", FIT_INTERPRETER, BYPASS_REQUEST, TIER_JAIL),
+			 BYPASS_COUNT);
+	assert_int_equal(pool_bypass_of(p, "none", FIT_COLD, BYPASS_REQUEST, TIER_COLD),
+			 BYPASS_COUNT);
+}
+
 int main(void)
 {
 #define ROW(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
+		ROW(a_run_that_no_pool_served_has_a_reason),
 		ROW(as_many_are_prepared_as_are_wanted),
 		ROW(a_half_full_shelf_is_filled_when_no_request_is_near),
 		ROW(an_emptier_one_at_once),

@@ -40,6 +40,7 @@ GOOD = [
     {"network": {"uplink": "pasta", "allow": ["10.0.0.0/8", "[2001:db8::1]:53"], "allow_private": True}},
     {"connect": ["tcp:127.0.0.1:8080"]},
     {"file": ["a:b"], "ro_bind": ["/usr"], "bind": ["/a:/b"], "connect": ["unix:/run/x"]},
+    {"overlay": ["/a:/b"], "artifact_path": ["/b/c", "d"]},
     {"workdir": "/a", "rootfs": "/a:/b", "writable": True, "noexec": False, "strict": True},
     {"interactive": True, "tty": True, "on_output_limit": "kill", "seccomp": "x.json"},
     {"cgroup_parent": "/sys/fs/cgroup/x", "description": "\u00e9"},

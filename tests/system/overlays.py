@@ -4,6 +4,7 @@
 import hashlib
 import json
 import os
+import socket
 
 from harness import *  # noqa: F403
 
@@ -258,6 +259,29 @@ def _():
             equal(seen.get(name), "done", f"{name} ({done.out})")
         for name in ("map_of_an_old_descriptor", "linked_from_elsewhere", "device", "by_handle"):
             equal(seen.get(name), "refused", f"{name} ({done.out})")
+
+
+@test("a listening socket and a fifo of the host below an overlay lead to nobody outside")
+def _():
+    with Folder() as f, socket.socket(socket.AF_UNIX) as server:
+        src = tree(f)
+        server.bind(f"{src}/socket")
+        os.chmod(f"{src}/socket", 0o777)
+        server.listen()
+        os.mkfifo(f"{src}/fifo")
+        reader = os.open(f"{src}/fifo", os.O_RDONLY | os.O_NONBLOCK)
+        code = """
+import os, socket
+def tell(what):
+    try: what()
+    except OSError as error: print(error.strerror)
+    else: print('reached')
+tell(lambda: socket.socket(socket.AF_UNIX).connect('/src/socket'))
+tell(lambda: os.open('/src/fifo', os.O_WRONLY | os.O_NONBLOCK))
+"""
+        done = python(code, "--overlay", f"{src}:/src").exits(0)
+        os.close(reader)
+        equal(done.out, "Connection refused\nNo such device or address\n", "stdout")
 
 
 @test("many processes that copy files up at once end at --disk, and the run goes on")

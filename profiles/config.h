@@ -43,6 +43,7 @@ struct config {
 	bool noexec;                              /* /box, /tmp, /dev/shm */
 	struct strings ro_binds, binds, connects; /* "SRC[:DST]" as written */
 	struct strings overlays;
+	struct strings tmpfs; /* "DST[:SIZE]" as written */
 	struct strings artifact_paths;
 	struct strings files; /* "SRC[:DST]" as written */
 

@@ -13,6 +13,9 @@
 #include "profiles/exposure.h"
 #include "profiles/paths.h"
 #include "profiles/plan_parts.h"
+#include "runtime/base/text.h"
+
+#define TMPFS_MAX 16 /* --tmpfs */
 
 #define SOCKET_PATH_MAX (sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1)
 
@@ -170,6 +173,50 @@ static int add_binds(struct planner *p, const struct bind_option *row, struct bi
 	return 0;
 }
 
+/* The jail's own tmpfs has one size for all its directories: --disk. */
+static int check_size(const struct planner *p, const char *text, struct cj_error *err)
+{
+	uint64_t bytes;
+	char most[32];
+	int rc = parse_size(text, &bytes, err);
+	if (rc < 0 || bytes <= p->c->disk_bytes)
+		return rc;
+	text_format_size(p->c->disk_bytes, most, sizeof(most));
+	rc = cj_reject(err, "'%s' is more than the %s of --disk", text, most);
+	cj_hint(err, "raise it: --disk %s", text);
+	return rc;
+}
+
+static int find_tmpfs(const struct planner *p, const char *text, struct bind_spec *bind,
+		      struct cj_error *err)
+{
+	const char *target, *size;
+	int rc = paths_split(text, &p->c->arena, &target, &size, err);
+	if (rc == 0 && target[0] != '/')
+		return cj_reject(err, "'%s' is not an absolute path in the jail", target);
+	if (rc == 0)
+		rc = paths_target(target, &p->c->arena, &bind->target, err);
+	if (rc == 0 && (is_own(bind->target) || strcmp(bind->target, PLACE_OUT) == 0))
+		return cj_reject(err, "'%s' is an empty writable directory in every jail",
+				 bind->target);
+	return rc == 0 && size ? check_size(p, size, err) : rc;
+}
+
+static int add_tmpfs(struct planner *p, struct bind_spec *binds, size_t *count,
+		     struct cj_error *err)
+{
+	if (p->c->tmpfs.count > TMPFS_MAX)
+		return cj_reject(err, "--tmpfs: %zu of them; a jail can have %d", p->c->tmpfs.count,
+				 TMPFS_MAX);
+	for (size_t i = 0; i < p->c->tmpfs.count; i++) {
+		struct bind_spec bind = { .kind = BIND_TMPFS, .source = "tmpfs" };
+		if (find_tmpfs(p, p->c->tmpfs.items[i], &bind, err) < 0)
+			return cj_wrap(err, "--tmpfs");
+		binds[(*count)++] = bind;
+	}
+	return 0;
+}
+
 static int compare_targets(const void *a, const void *b)
 {
 	const struct bind_spec *one = a, *other = b;
@@ -186,7 +233,8 @@ static int plan_binds(struct planner *p, struct cj_error *err)
 		{ "--connect", BIND_SOCKET, &c->connects, "unix:", check_socket, SOCKET_PATH_MAX },
 	};
 
-	size_t most = c->ro_binds.count + c->binds.count + c->overlays.count + c->connects.count;
+	size_t most = c->ro_binds.count + c->binds.count + c->overlays.count + c->connects.count +
+		      c->tmpfs.count;
 	size_t count = 0;
 	if (c->overlays.count > OVERLAYS_MAX)
 		return cj_reject(err, "--overlay: %zu of them; a jail can have %d",
@@ -197,6 +245,8 @@ static int plan_binds(struct planner *p, struct cj_error *err)
 	int rc = 0;
 	for (size_t i = 0; rc == 0 && i < sizeof(rows) / sizeof(rows[0]); i++)
 		rc = add_binds(p, &rows[i], binds, &count, err);
+	if (rc == 0)
+		rc = add_tmpfs(p, binds, &count, err);
 	if (rc < 0)
 		return rc;
 
@@ -222,12 +272,17 @@ static int check_copy_source(const char *source, bool *out_is_dir, struct cj_err
 	return 0;
 }
 
-static bool is_in_overlay(const struct planner *p, const char *target)
+static bool is_own_mount(const struct bind_spec *bind)
+{
+	return bind->kind == BIND_OVERLAY || bind->kind == BIND_TMPFS;
+}
+
+/* A place that is the jail's own: an overlay or a --tmpfs. */
+static bool is_in_own_mount(const struct planner *p, const char *target)
 {
 	const struct rootfs_spec *root = &p->plan.root;
 	for (size_t i = 0; i < root->nbinds; i++)
-		if (root->binds[i].kind == BIND_OVERLAY &&
-		    paths_is_below(target, root->binds[i].target))
+		if (is_own_mount(&root->binds[i]) && paths_is_below(target, root->binds[i].target))
 			return true;
 	return false;
 }
@@ -239,7 +294,7 @@ static int check_copy_target(const struct planner *p, const char *target, bool i
 	if (!is_dir && (check_not_own(target, err) < 0 || check_out(target, NULL, err) < 0))
 		return -err->code;
 	if (p->c->writable || paths_is_below(target, PLACE_BOX) ||
-	    paths_is_below(target, PLACE_TMP) || is_in_overlay(p, target))
+	    paths_is_below(target, PLACE_TMP) || is_in_own_mount(p, target))
 		return 0;
 	int rc = cj_reject(err, "'%s' lies in the read-only root", target);
 	cj_hint(err, "copy to " PLACE_BOX " or " PLACE_TMP ", or add --writable");
@@ -311,7 +366,7 @@ static int plan_copies(struct planner *p, struct cj_error *err)
 struct landing {
 	const char *target;
 	const char *what; /* as messages call it */
-	bool is_mount;    /* covers all below it, and that is the host's; not an overlay */
+	bool is_mount;    /* covers all below it, and that is the host's: is_own_mount() is false */
 };
 
 static void add_landing(struct landing *list, size_t *count, const char *target, const char *what,
@@ -327,7 +382,7 @@ static size_t collect_landings(const struct planner *p, struct landing *list)
 
 	for (size_t i = 0; i < p->plan.root.nbinds; i++) {
 		const struct bind_spec *bind = &p->plan.root.binds[i];
-		add_landing(list, &count, bind->target, bind->source, bind->kind != BIND_OVERLAY);
+		add_landing(list, &count, bind->target, bind->source, !is_own_mount(bind));
 	}
 	for (size_t i = 0; i < program->nfiles; i++) {
 		const struct copy_spec *file = &program->files[i];

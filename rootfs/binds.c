@@ -27,6 +27,7 @@ static const struct {
 	/* Connecting writes to no file system: unix(7) asks the socket's mode alone. */
 	[BIND_SOCKET] = { "--connect", MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
 					   MOUNT_ATTR_NOEXEC },
+	[BIND_TMPFS] = { "--tmpfs", 0 },     /* likewise: tmpdirs.c */
 	[BIND_OVERLAY] = { "--overlay", 0 }, /* the attributes of the overlay: overlays.c */
 };
 
@@ -70,6 +71,10 @@ static int check_type(const struct bind_spec *bind, mode_t mode, struct cj_error
 static int open_source(const struct bind_spec *bind, struct bind_source *out, struct cj_error *err)
 {
 	const char *option = bind_kinds[bind->kind].option;
+	if (bind->kind == BIND_TMPFS) { /* made later, on the scratch */
+		*out = (struct bind_source){ .fd = -1, .is_dir = true };
+		return 0;
+	}
 	auto_fd int fd = sys_openat2(AT_FDCWD, bind->source, O_PATH, 0,
 				     RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 	if (fd < 0 && errno == ELOOP) {

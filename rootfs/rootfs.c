@@ -27,6 +27,7 @@
 #include "rootfs/proc.h"
 #include "rootfs/scratch.h"
 #include "rootfs/skeleton.h"
+#include "rootfs/tmpdirs.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
@@ -208,6 +209,8 @@ static int build(const struct rootfs_spec *spec, struct rootfs_sources *s, struc
 	/* Before the root: what is parked after it would lie on top of it. */
 	if (rc == 0)
 		rc = overlays_mount(&s->binds, spec, scratch_fd, s->park_fd, err);
+	if (rc == 0)
+		rc = tmpdirs_make(&s->binds, spec, scratch_fd, err);
 	if (rc < 0)
 		return rc;
 

@@ -15,7 +15,7 @@
  * Shape: "/" is a small tmpfs skeleton (ROOT_HOST), or an overlay of that skeleton
  * over the layers (ROOT_LAYERS), so that every mount point is a directory of ours
  * and no link in an image can lead a mount astray.  All that is writable is one
- * tmpfs, the scratch: /box, /tmp, /dev/shm (and the --writable upper) are
+ * tmpfs, the scratch: /box, /tmp, /dev/shm, --tmpfs (and the --writable upper) are
  * directories of it, so --disk is one number that holds for all of them together.
  */
 #pragma once
@@ -33,14 +33,15 @@ enum root_kind {
 	ROOT_LAYERS, /* directories, first in the list on top */
 };
 
-enum bind_kind { BIND_READ_ONLY, BIND_WRITABLE, BIND_SOCKET, BIND_OVERLAY };
+enum bind_kind { BIND_READ_ONLY, BIND_WRITABLE, BIND_SOCKET, BIND_OVERLAY, BIND_TMPFS };
 
 #define OVERLAYS_MAX 16 /* --overlay; their descriptors go to init in one message */
 
 /* A host path the caller opens into the jail, knowingly. */
 struct bind_spec {
 	enum bind_kind kind;
-	const char *source; /* absolute, no symbolic link in it (plan.c made sure and says so) */
+	const char *
+	    source; /* absolute, no symbolic link in it; BIND_TMPFS: none (plan.c made sure and says so) */
 	const char *target; /* absolute, normalised, in the jail */
 };
 

@@ -31,7 +31,7 @@ static const struct {
 #define SCRATCH_DIRS (sizeof(scratch_dirs) / sizeof(scratch_dirs[0]))
 
 /* noexec is a wish, no boundary: memfd_create(2) gives executable memory all the same. */
-static uint64_t scratch_attrs(const struct rootfs_spec *spec)
+uint64_t scratch_attrs(const struct rootfs_spec *spec)
 {
 	return MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
 	       (spec->noexec_scratch ? (uint64_t)MOUNT_ATTR_NOEXEC : 0);

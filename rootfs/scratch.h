@@ -2,10 +2,12 @@
 /*
  * scratch - all that a jail can write: one tmpfs, capped in bytes and in inodes.
  *
- * /box, /tmp and /dev/shm are directories of it, and so are the upper layers of
+ * /box, /tmp, /dev/shm and --tmpfs are directories of it, and so are the upper layers of
  * --writable: --disk holds for all of them together.
  */
 #pragma once
+
+#include <stdint.h>
 
 #include "rootfs/rootfs.h"
 #include "runtime/base/error.h"
@@ -15,6 +17,9 @@
 #define SCRATCH_ROOT_WORK  "root.work"
 #define SCRATCH_USR_UPPER  "usr"
 #define SCRATCH_USR_WORK   "usr.work"
+
+/* The attributes of every mount of it. */
+uint64_t scratch_attrs(const struct rootfs_spec *spec);
 
 /*
  * scratch_create - the tmpfs and its directories, detached.

@@ -114,7 +114,7 @@ static int allow_places(int ruleset_fd, int abi, const struct rootfs_spec *root,
 	}
 	for (size_t i = 0; i < root->nbinds; i++) {
 		enum bind_kind kind = root->binds[i].kind;
-		if ((kind == BIND_WRITABLE || kind == BIND_OVERLAY) &&
+		if ((kind == BIND_WRITABLE || kind == BIND_OVERLAY || kind == BIND_TMPFS) &&
 		    allow(ruleset_fd, abi, root->binds[i].target, FS_CHANGE, err) < 0)
 			return -err->code;
 	}

@@ -2,6 +2,7 @@
 """Options of docker, podman, bwrap, firejail and systemd-run: each gets one line that says what to write here."""
 
 import os
+import shutil
 import socket
 
 from harness import *  # noqa: F403
@@ -207,3 +208,46 @@ def _():
         value = sh_result("true", "--ro-bind", f"{f.folder('mine')}:/x", env=env)
         true(not any("hands the program" in text for text in value["warnings"]), f"warnings {value['warnings']}")
         docker.close(), agent.close()
+
+
+@test("--tmpfs is an empty directory that the program can write, where the root is read-only, and counts in --disk")
+def _():
+    script = "echo x > /data/cache/file && cat /data/cache/file && ls /data && ! touch /data/other 2>/dev/null && stat -c %a /data/cache"
+    sh(script, "--tmpfs", "/data/cache").exits(0).says("x\ncache\n1777\n")
+    sh("echo x > /usr/local/file && ls /usr/local", "--tmpfs=/usr/local:1M").exits(0).says("file\n")
+    value = sh_result("head -c 20000000 /dev/zero > /data/large", "--tmpfs", "/data", "--disk", "4M")
+    equal((value["exit_code"], value["limits"]["disk"]["hit"]), (1, True), f"exit code and disk.hit ({value['stderr']})")
+    contains(value["stderr"]["text"], "No space left", "stderr")
+    sh("! touch /elsewhere && ! mkdir /x", "--tmpfs", "/data").exits(0)
+
+
+@test("--tmpfs is nosuid and nodev, noexec with --noexec, and takes copies")
+def _():
+    mounts = "grep ' /data ' /proc/self/mounts"
+    for options, wanted in (((), False), (("--noexec",), True)):
+        words = sh(mounts, "--tmpfs", "/data", *options).exits(0).out.split()[3].split(",")
+        equal(("nosuid" in words, "nodev" in words, "noexec" in words), (True, True, wanted), f"attributes {words}")
+    with Folder() as f:
+        sh("cat /data/x/y", "--tmpfs", "/data", "-f", f"{f.file('y', 'text')}:/data/x/y").exits(0).says("text")
+        inner = f.folder("inner")
+        f.file("inner/z", "host")
+        sh("cat /data/in/z", "--tmpfs", "/data", "--ro-bind", f"{inner}:/data/in").exits(0).says("host")
+
+
+@test("a --tmpfs that can't be is refused by name")
+def _():
+    for text, word in (("/data:1G", "--disk"), ("/data:much", "'much'"), ("data", "'data'"), ("/tmp", "'/tmp'"), ("/box", "'/box'"),
+                       ("/proc/x", "/proc"), ("/dev/x", "/dev"), ("/", "'/'"), ("/a/../b", "'..'"), ("/a:1M:2", "':'")):  # fmt: skip
+        refused(sh("true", "--tmpfs", text), "--tmpfs", word)
+    refused(sh("true", *["--tmpfs=/a"] * 17), "--tmpfs", "16")
+    refused(sh("true", "--tmpfs", "/a", "--tmpfs", "/a"), "/a")
+    box = need_root_tree()
+    with Folder() as f:
+        victim = f.folder("victim")
+        os.makedirs(f / "root/bin")
+        shutil.copy(box, f / "root/bin/busybox")
+        os.symlink(victim, f / "root/data")
+        refused(run("-p", "base", "--rootfs", f / "root", "--tmpfs", "/data/x", "--", "/bin/busybox", "true"), "/data/x", "link")
+        done = run("-p", "base", "--rootfs", f / "root", "--tmpfs", "/srv/x", "--", "/bin/busybox", "touch", "/srv/x/y")
+        done.exits(0)
+        equal((os.listdir(victim), os.path.exists(f / "root/srv")), ([], False), "the root on the host")

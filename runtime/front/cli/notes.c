@@ -216,7 +216,8 @@ static void note_warnings(const struct outcome *o)
 
 void notes_print(const struct outcome *o)
 {
-	note_warnings(o);
+	if (o->status != STATUS_SETUP_ERROR) /* an error is one line; its result has them */
+		note_warnings(o);
 	note_code(o);
 	note_artifacts(o);
 	note_limits(o);

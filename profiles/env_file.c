@@ -11,8 +11,9 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\v' || c == '\f' || c == '\r';
 }
 
-static const char *find_variable(const char *const *caller_env, const char *name, size_t size)
+const char *env_find(const char *const *caller_env, const char *name)
 {
+	size_t size = strlen(name);
 	for (; caller_env && *caller_env; caller_env++)
 		if (strncmp(*caller_env, name, size) == 0 && (*caller_env)[size] == '=')
 			return *caller_env;
@@ -37,7 +38,7 @@ static int read_line(const char *at, const char *end, const char *const *caller_
 	char *copy = arena_strndup(a, at, size);
 	if (!copy)
 		return cj_fail(err, ENOMEM, "keep a variable");
-	*out = strchr(copy, '=') ? copy : find_variable(caller_env, copy, size);
+	*out = strchr(copy, '=') ? copy : env_find(caller_env, copy);
 	if (*out)
 		return 0;
 	int rc = cj_reject(err, "'%s' has no value, and is not set here", copy);

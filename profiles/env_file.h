@@ -20,6 +20,9 @@ struct env_line {
 	unsigned number;  /* from 1 */
 };
 
+/* The "NAME=VALUE" of a list that ends in a NULL (or is NULL); NULL: it has no NAME. */
+const char *env_find(const char *const *caller_env, const char *name);
+
 /*
  * env_file_parse - the lines of `text` that name a variable, in their order.
  *

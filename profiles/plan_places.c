@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "profiles/env_file.h"
 #include "profiles/exposure.h"
 #include "profiles/paths.h"
 #include "profiles/plan_parts.h"
@@ -136,13 +137,10 @@ static int find_bind(const struct bind_option *row, const char *text, struct are
 	return rc;
 }
 
-static const char *find_variable(const char *const *caller_env, const char *name)
+static const char *callers_value(const struct planner *p, const char *name)
 {
-	size_t size = strlen(name);
-	for (; caller_env && *caller_env; caller_env++)
-		if (strncmp(*caller_env, name, size) == 0 && (*caller_env)[size] == '=')
-			return *caller_env + size + 1;
-	return NULL;
+	const char *pair = env_find(p->inv->environ, name);
+	return pair ? pair + strlen(name) + 1 : NULL;
 }
 
 /* What it hands the program is the caller's choice, made knowingly. */
@@ -150,8 +148,8 @@ static int check_exposure(struct planner *p, const struct bind_option *row,
 			  const struct bind_spec *bind, struct cj_error *err)
 {
 	const struct exposure_caller caller = {
-		.home = find_variable(p->inv->environ, "HOME"),
-		.ssh_agent = find_variable(p->inv->environ, "SSH_AUTH_SOCK"),
+		.home = callers_value(p, "HOME"),
+		.ssh_agent = callers_value(p, "SSH_AUTH_SOCK"),
 	};
 	return exposure_check(row->option, bind->source, &caller, p->c->strict, &p->c->arena,
 			      &p->plan.warnings, err);

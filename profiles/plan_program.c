@@ -2,6 +2,7 @@
 /* The program of a plan: its code, words, environment and data.  Reads --args-json's file. */
 #include <string.h>
 
+#include "profiles/env_file.h"
 #include "profiles/paths.h"
 #include "profiles/plan_parts.h"
 #include "rootfs/inputs.h"
@@ -189,23 +190,14 @@ int plan_argv(struct planner *p, struct cj_error *err)
 /* --- environment ------------------------------------------------------------ */
 
 /* "NAME=VALUE" of the caller's environment, or NULL. */
-static const char *find_variable(const char *const *environ_list, const char *name)
-{
-	size_t size = strlen(name);
-	for (; environ_list && *environ_list; environ_list++)
-		if (strncmp(*environ_list, name, size) == 0 && (*environ_list)[size] == '=')
-			return *environ_list;
-	return NULL;
-}
-
 static bool has_variable(const struct strings *env, const char *name)
 {
-	return find_variable(env->items, name) != NULL;
+	return env_find(env->items, name) != NULL;
 }
 
 static int add_variable(struct planner *p, const char *text, struct cj_error *err)
 {
-	const char *pair = strchr(text, '=') ? text : find_variable(p->inv->environ, text);
+	const char *pair = strchr(text, '=') ? text : env_find(p->inv->environ, text);
 	if (!pair) {
 		int rc = cj_reject(err, "--env '%s' is not set here", text);
 		cj_hint(err, "give it a value: --env %s=VALUE", text);

@@ -43,9 +43,9 @@ int options_scan(const char *const *words, struct arena *a, struct options *out,
  * options_expand - put the variables of every --env-file in its place, before all that was given,
  * so that --env is stronger wherever it stands.  Acts: reads the files.
  *
- * `environ`: the caller's, for a NAME without a value.
+ * `caller_env`: the caller's, for a NAME without a value.
  */
-int options_expand(struct options *o, const char *const *environ, struct arena *a,
+int options_expand(struct options *o, const char *const *caller_env, struct arena *a,
 		   struct cj_error *err);
 
 /* The value of the last `option` given; NULL: none. */

@@ -79,6 +79,16 @@ def _():
     probe("load", "reserve", "15000000", options=("-m", "64M",)).exits(0).says("reserved 15000000 MiB\n")
 
 
+@test("where only samples count, hit is null for a process that grew above the limit by the files that it maps")
+def _():
+    code = "import mmap; f = open('big', 'rb'); print(sum(mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)[::4096]))"
+    with Folder("/var/tmp") as f:  # on a disk: pages of a tmpfs are shared memory
+        options = ("-p", "python", "-m", "48M", "--ro-bind", f.file("big", bytes(64 << 20)) + ":/box/big")
+        value = result(*options, "-c", code)
+    equal((value["status"], value["stdout"]["text"]), ("exited", "0\n"), "status and stdout")
+    equal(value["limits"]["memory"]["hit"], False if is_held_by_cgroup("memory") else None, "hit")
+
+
 @test("a child of vfork that has not called execve yet counts its parent's memory once")
 def _():
     value = probe_result("load", "vfork", "40", "300", options=("-m", "64M", "-t", "30"))

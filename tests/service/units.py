@@ -252,8 +252,11 @@ def _():
         equal(curl("-d", json.dumps(py("pass", memory="128M")))[0], 403, "above the ceiling")
         wait_until(lambda: state() == "active", "systemd to hear that it is ready", 20)
         write_config('{"callers": {"uid:0": {"memory": "nonsense"}}}')
-        systemctl("reload", "cejail.service", check=False)
-        equal(curl("-d", json.dumps(py("pass", memory="128M")))[0], 403, "with a bad file")
+        before = main_pid()
+        done = subprocess.run(["systemctl", "reload", "cejail.service"], capture_output=True, text=True, check=False)
+        true(done.returncode != 0 and "failed" in done.stderr, f"the reload of a bad file ends with {done}")
+        contains(journal(), "nonsense", "the journal")
+        equal((curl("-d", json.dumps(py("pass", memory="128M")))[0], main_pid()), (403, before), "with a bad file")
         wait_until(lambda: state() == "active", "systemd to hear that it goes on", 20)
         write_config({"callers": {"uid:0": {"memory": "256M"}}})
         systemctl("reload", "cejail.service")
@@ -263,10 +266,30 @@ def _():
 @test("a configuration that can't work keeps the service from starting, and says where it is wrong", who="machine root", limit=120)
 def _():
     with Service(config='{"concurency": 2}', drop_in="Restart=no\n"):
-        systemctl("start", "cejail.service", check=False)
+        done = subprocess.run(["systemctl", "start", "cejail.service"], capture_output=True, text=True, check=False)
+        true(done.returncode != 0, "systemctl start says that it works")
         true(state() != "active", "the service runs")
         words = ("serve.json:1:", "concurency")
         wait_until(lambda: all(word in journal() for word in words), f"{words} in the journal", 20)
+
+
+@test("a restart with a bad configuration keeps the socket, and the caller that waits is served once it is mended", who="machine root", limit=240)
+def _():
+    with Service():
+        post(py("pass"))
+        write_config('{"concurency": 2}')
+        done = subprocess.run(["systemctl", "restart", "cejail.service"], capture_output=True, text=True, check=False)
+        true(done.returncode != 0, "systemctl restart says that it works")
+        caller = post_later(py("print(7)"))
+
+        def tries():
+            return int(systemctl("show", "-P", "NRestarts", "cejail.service"))
+
+        wait_until(lambda: tries() >= 7, "more tries than systemd's usual limit", 60)
+        equal(systemctl("is-active", "cejail.socket", check=False), "active", "the socket")
+        write_config({})
+        value = answer_of(caller)
+        true(isinstance(value, dict) and value["stdout"]["text"] == "7\n", f"the answer is {value!r}")
 
 
 @test("the audit is in the journal, with fields of its own", who="machine root", limit=120)

@@ -81,7 +81,7 @@ struct config {
 	const char *json_file;    /* NULL: standard output */
 	int result_fd, events_fd; /* -1: none */
 	bool verbose, quiet, no_report, dry_run;
-	const char *remote; /* a service's socket; NULL: here */
+	const char *remote; /* a service's socket; "": the first there is; NULL: here */
 	const char *code;   /* -c CODE */
 	size_t code_size;
 	bool has_code;

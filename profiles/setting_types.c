@@ -142,6 +142,14 @@ int set_json(struct config *c, const struct setting *s, const char *text, struct
 	return rc;
 }
 
+int set_remote(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
+{
+	if (text)
+		return set_text(c, s, text, err);
+	*(const char **)field_of(c, s) = "";
+	return 0;
+}
+
 int set_directory(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
 {
 	if (text[0] != '/')

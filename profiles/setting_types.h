@@ -27,6 +27,7 @@ int set_id(struct config *c, const struct setting *s, const char *text, struct c
 int set_fd(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 int set_code(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 int set_json(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
+int set_remote(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 int set_network(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 int set_uplink(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 int set_output_policy(struct config *c, const struct setting *s, const char *text,

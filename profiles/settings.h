@@ -30,6 +30,8 @@ struct setting {
 	enum setting_kind kind;
 	const char *value;   /* how the value is called in --help: "SIZE"; NULL for flags */
 	bool value_optional; /* --json[=FILE] */
+	const char
+	    *value_end; /* then the next word is the value if it ends so; NULL: it never is */
 	int (*parse)(struct config *c, const struct setting *s, const char *text,
 		     struct cj_error *err); /* one value (a list is called once per item) */
 	size_t offset;                      /* of the field in struct config */

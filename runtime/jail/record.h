@@ -33,6 +33,16 @@ struct record {
 /* The directory, made if missing, checked to be ours and private.  Returns a descriptor. */
 int record_open_dir(struct cj_error *err);
 
+#define RECORD_SOCKET   "api.sock" /* the service's, in that directory */
+#define RECORD_DIRS_MAX 1024
+
+/*
+ * record_find - the path of a file in that directory, which is not made.  NULL: it is not there,
+ * and `out_dirs` lists where it was looked for.  Fails: such a directory is not ours.
+ */
+int record_find(const char *file, struct arena *a, char **out_path,
+		char out_dirs[static RECORD_DIRS_MAX], struct cj_error *err);
+
 /* Writes and locks; returns the descriptor that is the lock.  EEXIST: the id is in use. */
 int record_create(int dir_fd, const struct record *r, struct cj_error *err);
 /*

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "runtime/base/scope.h"
 
@@ -142,6 +143,47 @@ static int open_place(const struct place *place, struct cj_error *err)
 	if (runs_fd == PLACE_IS_CLOSED)
 		return cj_fail(err, EACCES, "make '%s'", path);
 	return runs_fd < 0 ? runs_fd : take_fd(&dir_fd);
+}
+
+/* As open_private(), and makes nothing. */
+static int look_into(const struct place *place, const char *path, struct cj_error *err)
+{
+	auto_fd int parent_fd = open_parent(place, err);
+	if (parent_fd < 0)
+		return parent_fd;
+
+	auto_fd int fd =
+	    openat(parent_fd, place->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return errno == ENOENT ? PLACE_IS_CLOSED
+				       : cj_fail(err, errno, "open directory '%s'", path);
+	int rc = check_private(fd, path, place->mode, err);
+	return rc < 0 ? rc : take_fd(&fd);
+}
+
+int record_find(const char *file, struct arena *a, char **out_path,
+		char out_dirs[static RECORD_DIRS_MAX], struct cj_error *err)
+{
+	size_t used = 0;
+
+	*out_path = NULL;
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		struct place place = places[i](geteuid());
+		char path[PLACE_MAX + 64];
+		if (place.parent[0] == '\0')
+			continue;
+		(void)snprintf(path, sizeof(path), "%s/%s", place.parent, place.name);
+		used += (size_t)snprintf(out_dirs + used, RECORD_DIRS_MAX - used, "%s%s",
+					 used ? ", " : "", path);
+		auto_fd int fd = look_into(&place, path, err);
+		if (fd < 0 && fd != PLACE_IS_CLOSED)
+			return fd;
+		if (fd < 0 || faccessat(fd, file, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		*out_path = arena_printf(a, "%s/%s", path, file);
+		return *out_path ? 0 : cj_fail(err, ENOMEM, "find '%s'", file);
+	}
+	return 0;
 }
 
 int record_open_dir(struct cj_error *err)

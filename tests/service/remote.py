@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import pty
+import re
 import signal
 import socket
 import threading
@@ -70,13 +71,37 @@ def ask(other, *options):
 @test("where nobody listens, one line says so, and how to start a service")
 def _():
     with Folder() as f:
-        refused(run("--remote", f / "nowhere", "--", "true"), "nowhere", "cejail serve")
+        refused(run(f"--remote={f / 'nowhere'}", "--", "true"), "nowhere", "cejail serve")
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         sock.bind(f / "dead")
         sock.close()
-        refused(run("--remote", f / "dead", "--", "true"), "dead", "cejail serve")
-        refused(run("--remote", f.file("plain"), "--", "true"), "plain")
-        refused(run("--remote", "/x" * 100, "--", "true"), "longer")
+        refused(run(f"--remote={f / 'dead'}", "--", "true"), "dead", "cejail serve")
+        refused(run(f"--remote={f.file('plain')}", "--", "true"), "plain")
+        refused(run("--remote=" + "/x" * 100, "--", "true"), "longer")
+
+
+@test("--remote without a socket finds the caller's own service, with XDG_RUNTIME_DIR and without", who="user")
+def _():
+    with Folder() as f:
+        config = f.file("serve.json", json.dumps({"probe_interval": "1h"}))
+        with_session, without = environment(XDG_RUNTIME_DIR=f.folder("runtime")), environment()
+        os.chmod(with_session["XDG_RUNTIME_DIR"], 0o700)
+        without.pop("XDG_RUNTIME_DIR", None)
+        nowhere = cejail("run", "--remote", "-p", "base", "--", "true", env=with_session)
+        refused(nowhere, "no service listens", with_session["XDG_RUNTIME_DIR"] + "/cejail", "cejail serve")
+        for env in (with_session, without):
+            with open(f / "log", "w+b") as log:
+                service = start("serve", "--config", config, env=env, stderr=log)
+                try:
+                    listening = wait_until(lambda: re.search(r"listening on (/\S+/api\.sock)", open(f / "log", encoding="utf-8").read()), "the socket's path on standard error", 20)
+                    true(os.path.exists(listening[1]), f"the path {listening[1]}")
+                    equal(cejail("run", "--remote", "-q", "-p", "python", "-c", "print(6)", env=env).out, "6\n", "output without a socket's name")
+                    equal(cejail("run", "--remote", f.file("x.py", "print(7)"), env=env).out, "7\n", "output of a file that follows")
+                    equal(cejail("run", "--remote", listening[1], "-p", "python", "-c", "print(8)", env=env).out, "8\n", "output with it")
+                finally:
+                    service.terminate()
+                    service.wait()
+                    service.stdout.close()
 
 
 @test("what is no service's answer is one line, and 125")
@@ -228,7 +253,7 @@ def _():
     with Folder() as f, socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as silent:
         silent.bind(f / "silent")
         silent.listen(5)
-        process = start("run", "--remote", f / "silent", "--json", "--", "true")
+        process = start("run", f"--remote={f / 'silent'}", "--json", "--", "true")
         connection, _ = silent.accept()
         time.sleep(0.5)
         process.send_signal(signal.SIGTERM)

@@ -30,7 +30,7 @@ _cejail_value() {
 		--nofile | --disk | --max-output | --tmpfs | --connect | --allow | --result-fd | --events-fd | --id | --hostname) ;;
 	-e | --env) _cejail_words "$(compgen -e)" "$2" ;;
 	-o | --artifacts | --cgroup-parent) _cejail_files -d -- "$2" ;;
-	-f | --file | --ro-bind | --bind | --args-json | --env-file | --remote) _cejail_files -f -- "${2#@}" ;;
+	-f | --file | --ro-bind | --bind | --args-json | --env-file) _cejail_files -f -- "${2#@}" ;;
 	--on-output-limit) _cejail_words "truncate kill" "$2" ;;
 	--network) _cejail_words "public none" "$2" ;;
 	--uplink) _cejail_words "auto host pasta slirp4netns none" "$2" ;;

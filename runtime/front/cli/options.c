@@ -96,6 +96,9 @@ static int scan_long(struct scan *s, const char *word, struct cj_error *err)
 		return reject_long(named + 2, named, err);
 
 	const char *value = equals ? equals + 1 : NULL;
+	if (!value && setting->value_end && *s->next &&
+	    text_ends_with(*s->next, setting->value_end))
+		value = *s->next++;
 	if (!value && wants_value(setting) && take_value(s, setting, named, &value, err) < 0)
 		return -err->code;
 	return keep(s, setting, named, value, err);

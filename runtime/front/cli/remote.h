@@ -6,6 +6,7 @@
 #pragma once
 
 #include "profiles/plan.h"
+#include "runtime/base/arena.h"
 #include "runtime/base/json.h"
 #include "runtime/front/cli/delivery.h"
 #include "runtime/front/cli/options.h"
@@ -19,6 +20,9 @@ struct remote_call {
 	int artifacts_fd; /* -1: none are wanted */
 	struct delivery *delivery;
 };
+
+/* The socket of the caller's own service, else of the system's. */
+int remote_find_socket(struct arena *a, const char **out_path, struct cj_error *err);
 
 /*
  * remote_run - ask, pass on what comes, wait for the result.

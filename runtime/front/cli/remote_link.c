@@ -7,10 +7,13 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/front/cli/http_answer.h"
+#include "runtime/front/cli/remote.h"
+#include "runtime/jail/record.h"
 
 #define HEAD_MAX 512
 
@@ -25,6 +28,22 @@ static int fail_connect(const char *path, int code, struct cj_error *err)
 	else if (code == EAGAIN)
 		cj_hint(err, "it has more callers than it takes; try again later");
 	return rc;
+}
+
+int remote_find_socket(struct arena *a, const char **out_path, struct cj_error *err)
+{
+	static const char *const systems = "/run/cejail/" RECORD_SOCKET;
+	char dirs[RECORD_DIRS_MAX];
+	char *path = NULL;
+
+	if (record_find(RECORD_SOCKET, a, &path, dirs, err) < 0)
+		return -err->code;
+	*out_path = path ? path : systems;
+	if (path || access(systems, F_OK) == 0)
+		return 0;
+	(void)!cj_reject_as(err, ENOENT, "--remote: no service listens in %s%s", dirs,
+			    geteuid() == 0 ? "" : " or /run/cejail");
+	return cj_hint(err, "start one: cejail serve; or name its socket: --remote=SOCKET");
 }
 
 /* unix(7): a connect(2) that finds the queue full waits as long as SO_SNDTIMEO says. */

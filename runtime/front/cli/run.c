@@ -368,6 +368,11 @@ static int carry_out_remotely(struct run *r, bool *out_complete, struct cj_error
 		cj_stage(err, "plan");
 		return -err->code;
 	}
+	if (r->config.remote[0] == '\0' &&
+	    remote_find_socket(&r->config.arena, &r->config.remote, err) < 0) {
+		cj_stage(err, "service");
+		return -err->code;
+	}
 	if (open_artifacts(r, err) < 0) {
 		cj_stage(err, "artifacts");
 		return -err->code;

@@ -176,8 +176,8 @@ static int find_place(struct listener *item, const char *path, struct cj_error *
 		(void)snprintf(self, sizeof(self), "/proc/self/fd/%d", item->dir_fd);
 		ssize_t size = readlink(self, dir, sizeof(dir) - 1);
 		dir[size < 0 ? 0 : size] = '\0';
-		(void)snprintf(item->file, sizeof(item->file), LISTEN_SOCKET);
-		(void)snprintf(item->name, sizeof(item->name), "%s/" LISTEN_SOCKET, dir);
+		(void)snprintf(item->file, sizeof(item->file), RECORD_SOCKET);
+		(void)snprintf(item->name, sizeof(item->name), "%s/" RECORD_SOCKET, dir);
 		return 0;
 	}
 	const char *slash = strrchr(path, '/');

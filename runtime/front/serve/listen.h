@@ -15,7 +15,6 @@
 
 #define LISTENERS_MAX   8
 #define LISTEN_NAME_MAX 256
-#define LISTEN_SOCKET   "api.sock"
 
 struct listener {
 	struct watch watch;

@@ -375,6 +375,7 @@ static int watch_listeners(struct server *v, struct cj_error *err)
 	for (size_t i = 0; rc == 0 && i < v->listeners.count; i++) {
 		struct listener *l = &v->listeners.items[i];
 		l->owner = v;
+		slog(SLOG_NOTICE, "", "listening on %s", l->name);
 		rc = loop_watch(&v->service.loop, &l->watch, l->fd, EPOLLIN, on_connection, err);
 	}
 	return rc;

@@ -193,7 +193,8 @@ static bool can_load(unsigned long first, unsigned long last)
 }
 static bool try_bridge(void)
 {
-	return can_load(SIOCGIFBR, SIOCSIFBR) || can_load(SIOCBRADDBR, SIOCBRDELBR);
+	return can_load(SIOCGIFBR, SIOCSIFBR) || can_load(SIOCBRADDBR, SIOCBRDELBR) ||
+	       can_load(SIOCBRADDIF, SIOCBRDELIF);
 }
 static bool try_vlan(void)
 {

@@ -208,6 +208,8 @@ static void the_shipped_filter_answers_other_options_as_unknown(void **state)
 		{ SYS_ioctl, { 0, SIOCSIFBR }, ERRNO(ENOTTY) },
 		{ SYS_ioctl, { 0, SIOCBRADDBR }, ERRNO(ENOTTY) },
 		{ SYS_ioctl, { 0, SIOCBRDELBR }, ERRNO(ENOTTY) },
+		{ SYS_ioctl, { 0, SIOCBRADDIF }, ERRNO(ENOTTY) },
+		{ SYS_ioctl, { 0, SIOCBRDELIF }, ERRNO(ENOTTY) },
 		{ SYS_ioctl, { 0, SIOCGIFVLAN }, ERRNO(ENOTTY) }, /* request_module("8021q") */
 		{ SYS_ioctl, { 0, SIOCSIFVLAN }, ERRNO(ENOTTY) },
 		{ SYS_ioctl, { 3, 0x40049409 }, ERRNO(ENOTTY) }, /* FICLONE */

@@ -12,6 +12,7 @@
 #include "tests/fuzz/bytes.h"
 
 /* the front end is in no library */
+#include "runtime/front/cli/habits.c"
 #include "runtime/front/cli/options.c"
 
 #define WORDS_MAX 64

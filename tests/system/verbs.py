@@ -44,7 +44,10 @@ def _():
     refused(cejail("profile", "frobnicate"), "frobnicate")
     refused(cejail("ps", "--no-such"), "--no-such")
     refused(cejail("doctor", "extra"), "extra")
-    refused(cejail("kill"))
+    refused(cejail("kill"), "cejail ps")
+    refused(cejail("kill", "-9", "x"), "'-9'", "cejail kill --help")
+    refused(cejail("profile", "show"), "cejail profile list")
+    refused(sh("true", "--workdir", "out"), "'out'", "/box/out")
     refused(cejail("version", "extra"), "extra", "cejail version --help")
     refused(cejail("help", "no-such-verb"), "no-such-verb")
 

@@ -85,6 +85,7 @@ static int show_profile(const struct cli *cli)
 	config_init(&c);
 	if (!cli->args[0] || cli->args[1]) {
 		(void)!cj_reject(&err, "'cejail profile show' takes one NAME or FILE");
+		cj_hint(&err, "'cejail profile list' shows the names");
 		return cli_fail(&err);
 	}
 	if (profile_load(&c, cli->args[0], &err) < 0 || print_config(&c, &err) < 0)
@@ -132,6 +133,7 @@ static int check_profile(const struct cli *cli)
 	if (!cli->args[0]) {
 		struct cj_error err = { 0 };
 		(void)!cj_reject(&err, "'cejail profile check' needs a FILE");
+		cj_hint(&err, "write 'cejail profile check ./NAME.json'");
 		return cli_fail(&err);
 	}
 	for (const char *const *file = cli->args; *file; file++) {

@@ -124,6 +124,11 @@ int kill_verb(const struct cli *cli)
 		return cli_fail(&err);
 	for (const char *const *id = cli->args; *id; id++) {
 		err = (struct cj_error){ 0 };
+		if ((*id)[0] == '-') { /* not for kill(1)'s signals: it ends a run */
+			(void)!cj_reject(&err, "unknown option '%s'", *id);
+			cj_hint(&err, "see 'cejail kill --help'");
+			return cli_fail(&err);
+		}
 		if (record_cancel(dir_fd, *id, &err) < 0)
 			status = cli_fail(&err);
 	}

@@ -42,6 +42,7 @@ ROWS = (
     ("bad_input", "a value of the wrong kind", ITS_OWN),
     ("bad_input", "a profile that others may write", ITS_OWN),
     ("bad_input", "a missing interpreter is named", ITS_OWN),
+    ("habits", "a bind or a socket that hands out", "HOME and SSH_AUTH_SOCK are the caller's, and not sent"),
     ("habits", "a file after -- that is here", "the message is the service's, which has no such file"),
     ("profiles", "in the user's own directory", ITS_OWN),
     ("profiles", "an option is stronger", ITS_OWN),

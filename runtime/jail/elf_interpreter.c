@@ -31,7 +31,10 @@ struct segment {
 /* All of it, or false with *out_errno: 0 where the file ends before or has no such place. */
 static bool read_at(int fd, void *to, size_t size, uint64_t offset, int *out_errno)
 {
-	ssize_t got = offset <= INT64_MAX ? pread(fd, to, size, (off_t)offset) : 0;
+	ssize_t got = 0;
+	do
+		got = offset <= INT64_MAX ? pread(fd, to, size, (off_t)offset) : 0;
+	while (got < 0 && errno == EINTR);
 	*out_errno = got < 0 && errno != EINVAL && errno != ESPIPE ? errno : 0;
 	return got == (ssize_t)size;
 }

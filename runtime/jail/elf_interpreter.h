@@ -6,7 +6,7 @@
 
 #include <limits.h>
 
-/* The kernel chooses the layout by the machine, not by the file's class: elf(5), fs/binfmt_elf.c. */
+/* The kernel chooses the layout by the machine, not by the file's class: fs/binfmt_elf.c. */
 enum elf_layout { ELF_LAYOUT_64, ELF_LAYOUT_32, ELF_LAYOUT_COUNT };
 
 /*

@@ -32,8 +32,7 @@
 #include "runtime/jail/stage.h"
 #include "runtime/jail/state.h"
 
-#define INIT_LINK_FD   3
-#define INIT_OOM_SCORE "500" /* when the host runs short, a jail goes before its caller */
+#define INIT_LINK_FD 3
 
 /* --- what init gives up, in order -------------------------------------------- */
 
@@ -106,11 +105,6 @@ static int detach_enter(struct jail *j, struct cj_error *err)
 	wipe_caller_words();
 	reset_signals();
 	(void)prctl(PR_SET_NAME, "cejail-init", 0, 0, 0); /* only what ps(1) shows */
-	/* Best effort: without a host /proc, or in a stricter container, the score stays the
-	 * caller's; and the program may set it back to that. */
-	struct cj_error ignored;
-	(void)fd_put_file(AT_FDCWD, "/proc/self/oom_score_adj", INIT_OOM_SCORE, &ignored);
-
 	if (setsid() < 0)
 		return cj_fail(err, errno, "start a session of its own");
 	umask(022);
@@ -190,6 +184,8 @@ static int nested_enter(struct jail *j, struct cj_error *err)
 {
 	if (privileges_nest(j->plan->root.uid, j->plan->root.gid, err) < 0)
 		return -err->code;
+	/* Only between becoming dumpable just now and giving that up is our /proc/self ours. */
+	j->oom_fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
 	return die_with_supervisor(j, err); /* another change of credentials */
 }
 

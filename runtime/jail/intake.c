@@ -7,6 +7,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -18,6 +20,7 @@
 #include "runtime/base/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/jail/kernfile.h"
 #include "runtime/jail/state.h"
 
 static int write_input(const struct step_msg *msg, struct cj_error *err)
@@ -183,8 +186,36 @@ static pid_t start_payload(struct step_msg *msg, const struct launcher_ends *end
 	return pid;
 }
 
+#define PROGRAM_OOM_SCORE "500"
+
+static void raise_oom_score(int fd)
+{
+	char now[32];
+	if (fd >= 0 && kernfile_reread(fd, now, sizeof(now)) > 0 &&
+	    strtol(now, NULL, 10) < strtol(PROGRAM_OOM_SCORE, NULL, 10))
+		(void)sys_write(fd, PROGRAM_OOM_SCORE, strlen(PROGRAM_OOM_SCORE));
+}
+
+/*
+ * When the host runs short of memory, a program goes before its caller and before jails that wait
+ * for theirs: those keep the caller's score.  Best effort, and only ever raised: in a stricter
+ * container the score stays the caller's, and the program may set it back to that.
+ */
+static void raise_oom_scores(struct jail *j, pid_t launcher)
+{
+	raise_oom_score(j->oom_fd); /* init's, which what it starts from now on inherits */
+	cj_close(&j->oom_fd);
+	if (launcher == 0)
+		return;
+	char path[64];
+	(void)snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", launcher);
+	auto_fd int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	raise_oom_score(fd);
+}
+
 static pid_t start_program(struct jail *j, struct step_msg *msg, struct cj_error *err)
 {
+	raise_oom_scores(j, 0);
 	auto_fd int master_fd = -1;
 	struct executed how = { 0 };
 	const struct launcher_ends none = { -1, -1 };
@@ -272,6 +303,7 @@ static pid_t hand_over(struct jail *j, struct step_msg *msg, struct launcher *l,
 			err) < 0)
 		return -err->code;
 
+	raise_oom_scores(j, l->pid);
 	for (size_t at = 0; at < size;) {
 		ssize_t put = send(l->fd, words + at, size - at, MSG_NOSIGNAL);
 		if (put < 0 && errno == EPIPE)

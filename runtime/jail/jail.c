@@ -402,7 +402,7 @@ static struct jail *jail_create(const struct plan *plan, const char *id)
 	j->signal_fd = j->runtime_dir_fd = j->init_pidfd = j->record_fd = -1;
 	j->ids.lock_fd = j->link.sock_fd = -1;
 	j->cgroup = CGROUP_NULL;
-	j->box_fd = j->proc_fd = j->master_fd = -1;
+	j->box_fd = j->proc_fd = j->oom_fd = j->master_fd = -1;
 	for (size_t i = 0; i < RELAY_COUNT; i++)
 		relay_init(&j->relays[i]);
 	return j;

@@ -78,8 +78,8 @@ static int follow_script(char name[SCRIPT_LINE_MAX + 1], const char *file, const
 /*
  * Until its execve the payload to be is cejail, and /proc/self/exe leads out of the jail to our own
  * program, which may be the caller's to write (CVE-2019-5736).  A link of an image's, a "#!" line
- * or an ELF file's interpreter may lead there.  Nobody runs in here yet: what is looked at stays as it is.  What can't be
- * read can't be judged.  Returns the errno why not to execute, or 0.
+ * or an ELF file's interpreter may lead there.  Nobody runs in here yet: what is looked at stays as
+ * it is.  What can't be read can't be judged.  Returns the errno why not to execute, or 0.
  */
 static int refuse_ourselves(const char *file)
 {

@@ -46,6 +46,7 @@ struct jail {
 	int box_fd, proc_fd;            /* rootfs_handles, from init */
 	int overlay_fds[OVERLAYS_MAX];
 	size_t noverlays; /* of them open */
+	int oom_fd; /* init's own oom_score_adj, opened while init may still do that; -1: none */
 	struct filter_watch *watch;
 	struct network *network; /* NULL: loopback only */
 

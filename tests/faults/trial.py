@@ -395,7 +395,7 @@ HARMLESS = {
 }
 # The score only says which process of the host's goes first when memory is short: jail.c calls it best effort.
 UNSURE_LINES = {
-    "init E.* (openat|write|close) (/proc/self/oom_score_adj|500)": "/proc/self/oom_score_adj: ",
+    "init E.* (openat|write|close|pread64) (/proc/self/oom_score_adj|500)": "/proc/self/oom_score_adj: ",
     "init E.* prctl 15": "/proc/1/comm: ",
     "supervisor E.* ioctl [012]": ("",),  # a stream that says it is no terminal is used as none
     "supervisor EIO read [0-9]+": "on a terminal",  # the master's end of file: its last user has hung up, pty(7)

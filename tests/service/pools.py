@@ -129,6 +129,28 @@ def _():
         equal(found, set(profiles), "interpreters that were seen")
 
 
+def oom_scores(pids):
+    """Of the processes among these that still are there."""
+    found = set()
+    for pid in pids:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(f"/proc/{pid}/oom_score_adj", encoding="ascii") as file:
+            found.add(int(file.read()))
+    return found
+
+
+@test("prepared jails keep the service's OOM score, and a program gets a higher one when it starts")
+def _():
+    with Service(config=WARM) as s:
+        wait_full(s)
+        with open(f"/proc/{s.process.pid}/oom_score_adj", encoding="ascii") as file:
+            own = int(file.read())
+        equal(oom_scores(s.workers()), {own}, "scores of all prepared jails")
+        code = "print(open('/proc/self/oom_score_adj').read(), open('/proc/1/oom_score_adj').read())"
+        for body in ({}, {"memory": "300M"}):
+            value = s.post({"profile": "python", "code": code, **body}).result
+            equal(value["stdout"]["text"].split()[0], str(max(own, 500)), f"the program's score ({body}, {value['stderr']})")
+
+
 @test("no jail serves twice: what one run leaves, the next does not find")
 def _():
     with Service(config=WARM) as s:

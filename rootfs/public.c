@@ -41,9 +41,6 @@ const char *const public_paths[] = {
 	"/etc/services",
 	"/etc/protocols",
 	"/etc/mime.types",
-	/* names of locales: setlocale(3) by /usr/share/locale/locale.alias; names of colours */
-	"/etc/locale.alias",
-	"/etc/X11/rgb.txt",
 	/* fonts of plots, browsers and converters: fontconfig; matplotlib does not start without */
 	"/etc/fonts",
 	"/etc/matplotlibrc",

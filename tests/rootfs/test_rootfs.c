@@ -107,7 +107,6 @@ static void look_at_etc(void *arg)
 		"ld.so.cache",
 		"ld.so.conf",
 		"ld.so.conf.d",
-		"locale.alias",
 		"localtime",
 		"lsb-release",
 		"matplotlibrc",
@@ -126,7 +125,6 @@ static void look_at_etc(void *arg)
 		"ssl",
 		"texmf",
 		"timezone",
-		"X11",
 		"xml",
 		NULL,
 	};

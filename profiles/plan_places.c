@@ -257,13 +257,23 @@ static int plan_binds(struct planner *p, struct cj_error *err)
 
 /* --- copies ----------------------------------------------------------------- */
 
+static int refuse_linked_source(const char *source, struct cj_error *err)
+{
+	char real[PATH_MAX];
+	if (!realpath(source, real))
+		return cj_fail(err, errno, "follow the symbolic link '%s'", source);
+	int rc = cj_reject(err, "'%s' is a symbolic link to '%s'", source, real);
+	cj_hint(err, "name the path that it leads to, if that is what the program may read");
+	return rc;
+}
+
 static int check_copy_source(const char *source, bool *out_is_dir, struct cj_error *err)
 {
 	struct stat st;
 	if (lstat(source, &st) < 0)
 		return cj_fail(err, errno, "find '%s'", source);
 	if (S_ISLNK(st.st_mode))
-		return cj_reject(err, "'%s' is a symbolic link; name what it points to", source);
+		return refuse_linked_source(source, err);
 	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
 		return cj_reject(err, "'%s' is neither a file nor a directory", source);
 	*out_is_dir = S_ISDIR(st.st_mode);

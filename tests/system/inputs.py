@@ -58,6 +58,16 @@ def _():
             equal(copy.read(), "before", "the host's file")
 
 
+@test("--file refuses a link by name, and says where it leads")
+def _():
+    with Folder() as f:
+        real = f.file("real", "x")
+        os.symlink("real", f / "link")
+        refused(sh("true", "-f", f / "link"), "link", os.path.realpath(real))
+        os.symlink("gone", f / "dangling")
+        refused(sh("true", "-f", f / "dangling"), "dangling", "No such file")
+
+
 @test("a link in a copied directory resolves inside the jail, not on the host")
 def _():
     with Folder() as f:

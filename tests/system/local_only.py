@@ -16,6 +16,7 @@ ROWS = (
     ("inputs", "copies a directory with all below it", "symbolic links can't be sent to a service, and are refused"),
     ("inputs", "--file keeps modes and times", "symbolic links can't be sent to a service, and are refused"),
     ("overlays", "--dry-run lists", "the plan is the service's"),
+    ("inputs", "--file refuses a link by name", "symbolic links can't be sent to a service, and are refused"),
     ("inputs", "--args-json lands as", "the value is sent, not its spelling"),
     ("output", "a full device as standard", "the run may have ended before that is seen here: its status stays, the exit status is 125"),
     ("isolation", "host uid 0 is never mapped", ELSEWHERE),

@@ -121,6 +121,23 @@ def _():
         tried(500)
 
 
+@test("500 connections over TCP that show no token in time are all answered, the oldest with 429", limit=120)
+def _():
+    request = b"GET /v1/runs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer " + TOKEN.encode() + b"\r\n\r\n"
+    with Folder() as f:
+        config = one_token_config(f, callers={"token:default": {"rate_per_minute": 0}})
+        with Service(config=config) as s:
+            socks = [socket.create_connection(("127.0.0.1", int(config["tcp"].split(":")[1])), timeout=60 * SLOW) for _ in range(500)]
+            wait_until(lambda: s.metric("cejail_connections") > 500, "all of them to be taken", 20)
+            for sock in socks:
+                sock.sendall(request)
+            answers = [answer_of(sock) for sock in socks]
+            equal(dict(collections.Counter(answers)), {"200": 64, "429": 436}, "answers")
+            for sock in socks:
+                sock.close()
+            tried(500)
+
+
 @test("who is refused and goes on sending is not waited for beyond a size")
 def _():
     with Service() as s:

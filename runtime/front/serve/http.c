@@ -80,15 +80,22 @@ static void destroy_exchange(struct exchange *x)
 	free(x);
 }
 
-/* The reply is sent; what the caller still sends is dropped until it has read it. */
-static void linger(struct exchange *x)
+/* Before one more has no share of the connections. */
+static void limit_lingerers(const struct exchange *x)
 {
-	x->is_extra = true;
 	struct exchange *oldest = http_find_lingerer(x);
+
 	if (oldest) {
 		oldest->is_abandoned = true;
 		exchange_set_due(oldest);
 	}
+}
+
+/* The reply is sent; what the caller still sends is dropped until it has read it. */
+static void linger(struct exchange *x)
+{
+	x->is_extra = true;
+	limit_lingerers(x);
 	x->phase = PHASE_LINGER;
 	x->deadline_ms = clock_ms() + HTTP_LINGER_MS;
 	if (x->has_ended || shutdown(x->fd, SHUT_WR) < 0)
@@ -234,6 +241,29 @@ static struct exchange *create_exchange(struct http *h, const struct http_caller
 	return NULL;
 }
 
+/*
+ * To refuse the new one would keep out who has a token.  The oldest stranger may have sent its own
+ * by now; else it is answered that there is no room, once it asks.
+ */
+static void make_room_for_stranger(struct http *h)
+{
+	struct exchange *oldest = http_find_stranger(h);
+
+	if (!oldest)
+		return;
+	turn(oldest);
+	if (http_find_stranger(h) != oldest) /* it has a name now, or is gone */
+		return;
+	if (oldest->phase != PHASE_IDLE) {
+		end_late(oldest);
+		return;
+	}
+	oldest->no_room = API_TOO_MANY_WAITING;
+	oldest->is_extra = true;
+	oldest->deadline_ms = clock_ms() + HTTP_LINGER_MS;
+	limit_lingerers(oldest);
+}
+
 void http_add(struct http *h, int fd, bool is_tcp)
 {
 	struct http_caller caller;
@@ -242,19 +272,15 @@ void http_add(struct http *h, int fd, bool is_tcp)
 		cj_close(&fd);
 		return;
 	}
-	struct exchange *stranger = is_tcp ? http_find_stranger(h) : NULL;
-	if (stranger)
-		end_late(stranger); /* to refuse the new one would keep out who has a token */
+	if (is_tcp)
+		make_room_for_stranger(h);
 	struct exchange *x = create_exchange(h, &caller, fd);
 	if (!x) {
 		cj_close(&fd);
 		return;
 	}
-	struct exchange *oldest = x->is_extra ? http_find_lingerer(x) : NULL;
-	if (oldest) {
-		oldest->is_abandoned = true;
-		exchange_set_due(oldest);
-	}
+	if (x->is_extra)
+		limit_lingerers(x);
 	link_exchange(h, x);
 }
 

@@ -71,7 +71,8 @@ struct exchange *http_find_stranger(const struct http *h)
 	size_t count = 0;
 
 	for (struct exchange *x = h->exchanges; x; x = x->next) {
-		if (!x->caller.is_tcp || x->token_name[0] || x->is_abandoned || x->is_extra)
+		if (!x->caller.is_tcp || x->token_name[0] || x->is_abandoned || x->is_extra ||
+		    x->ends_after)
 			continue;
 		oldest = x;
 		count++;

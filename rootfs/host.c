@@ -15,6 +15,10 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
+/* A mount costs a run three times as much as the copy of a small file. */
+#define COPY_BYTES_MAX   (16u << 10)
+#define COPIES_BYTES_MAX (256u << 10) /* all together: a quarter of the skeleton */
+
 /* Rows of the families together: more are a mistake, and left out. */
 #define FAMILY_ROWS_MAX 64
 
@@ -48,7 +52,13 @@ static int open_tree_at(int fd, bool is_lower, struct host_entry *out, struct cj
 /* Not there, or behind a link of a distribution that keeps it elsewhere: the jail does without. */
 static bool is_absent(int code)
 {
-	return code == ENOENT || code == ELOOP || code == ENOTDIR || code == EACCES;
+	return code == ENOENT || code == ELOOP || code == ENOTDIR;
+}
+
+/* A configuration that is not for everybody; programs and libraries always are. */
+static bool is_closed(const char *path, int code)
+{
+	return code == EACCES && (strncmp(path, "/etc/", 5) == 0 || strncmp(path, "/var/", 5) == 0);
 }
 
 /* Public is what every user of the host may read. */
@@ -58,15 +68,59 @@ static bool is_public(mode_t mode)
 	return S_ISLNK(mode) || (mode & wanted) == wanted;
 }
 
+/* --- one row --------------------------------------------------------------------- */
+
+/* Reads a small file whole.  out->text stays NULL for a large one, which is mounted. */
+static int read_small(struct host_view *view, int fd, size_t bytes, struct arena *a,
+		      struct host_entry *out, struct cj_error *err)
+{
+	if (bytes > COPY_BYTES_MAX || view->copied + bytes > COPIES_BYTES_MAX)
+		return 0;
+	char *text = arena_array(a, bytes + 1, 1);
+	ssize_t size = text ? sys_read(fd, text, bytes + 1) : -1;
+	if (size < 0)
+		return cj_fail(err, errno, "read '%s'", out->path);
+	if ((size_t)size > bytes)
+		return 0; /* it has grown meanwhile */
+	out->text = text;
+	out->size = (size_t)size;
+	view->copied += out->size;
+	return 0;
+}
+
+/* Without O_PATH, so that a small file can be read at once; a link has to be opened with it. */
+static int open_path(const struct host_view *view, const char *path)
+{
+	const uint64_t beneath = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
+	int fd =
+	    sys_openat2(view->root_fd, path + 1, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0, beneath);
+	if (fd < 0 && errno == ELOOP)
+		fd = sys_openat2(view->root_fd, path + 1, O_PATH | O_NOFOLLOW, 0, beneath);
+	return fd;
+}
+
+/* What `fd` is, as a row of the view: a link, a copy, or a detached tree. */
+static int take_row(int fd, mode_t mode, bool is_lower, struct arena *a, struct host_entry *out,
+		    struct cj_error *err)
+{
+	if (S_ISLNK(mode)) {
+		out->link = read_link(fd, a);
+		return out->link ? 0 : cj_fail(err, errno, "read the link '%s'", out->path);
+	}
+	if (!S_ISDIR(mode) && !S_ISREG(mode))
+		return cj_reject(err, "'%s' is neither a directory nor a file", out->path);
+	out->is_dir = S_ISDIR(mode);
+	return out->text ? 0 : open_tree_at(fd, is_lower, out, err);
+}
+
 /* One path, if this host has it and it is public: a row of the view. */
 static int open_row(struct host_view *view, const char *path, bool is_lower, struct arena *a,
 		    struct cj_error *err)
 {
 	bool is_usr = strcmp(path, public_paths[0]) == 0;
 	struct stat st;
-	auto_fd int fd = sys_openat2(view->root_fd, path + 1, O_PATH | O_NOFOLLOW, 0,
-				     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
-	if (fd < 0 && is_absent(errno) && !is_usr)
+	auto_fd int fd = open_path(view, path);
+	if (fd < 0 && (is_absent(errno) || is_closed(path, errno)) && !is_usr)
 		return 0;
 	if (fd < 0)
 		return cj_fail(err, errno, "open '%s'", path);
@@ -75,30 +129,16 @@ static int open_row(struct host_view *view, const char *path, bool is_lower, str
 	if (!is_public(st.st_mode) && !is_usr)
 		return 0;
 
-	struct host_entry entry = { .path = path, .fd = -1, .is_dir = S_ISDIR(st.st_mode) };
-	if (S_ISLNK(st.st_mode)) {
-		entry.link = read_link(fd, a);
-		if (!entry.link)
-			return cj_fail(err, errno, "read the link '%s'", path);
-	} else if (!entry.is_dir && !S_ISREG(st.st_mode)) {
-		return cj_reject(err, "'%s' is neither a directory nor a file", path);
-	} else if (open_tree_at(fd, is_lower, &entry, err) < 0) {
+	struct host_entry entry = { .path = path, .fd = -1 };
+	if (S_ISREG(st.st_mode) && read_small(view, fd, (size_t)st.st_size, a, &entry, err) < 0)
 		return -err->code;
-	}
+	if (take_row(fd, st.st_mode, is_lower, a, &entry, err) < 0)
+		return -err->code;
 	view->entries[view->count++] = entry;
 	return 0;
 }
 
-static int open_paths(struct host_view *view, bool usr_is_lower, struct arena *a,
-		      struct cj_error *err)
-{
-	for (size_t i = 0; i < public_paths_count; i++) {
-		int rc = open_row(view, public_paths[i], i == 0 && usr_is_lower, a, err);
-		if (rc < 0)
-			return rc;
-	}
-	return 0;
-}
+/* --- the names in /etc ------------------------------------------------------------ */
 
 static bool is_of(const struct public_family *family, const char *name)
 {
@@ -127,30 +167,83 @@ static int open_member(struct host_view *view, const struct public_family *famil
 	return 0;
 }
 
-static int open_families(struct host_view *view, struct arena *a, struct cj_error *err)
+/*
+ * The names in /etc by a hash of theirs.  Most rows are of packages that a host does not have, and
+ * a look here costs less than a failed open; a name that only shares a bit costs such an open.
+ */
+struct name_bits {
+	uint64_t bits[16];
+};
+
+static unsigned hash_of(const char *name, size_t size)
+{
+	unsigned hash = 5381;
+	for (size_t i = 0; i < size; i++)
+		hash = hash * 33 + (unsigned char)name[i];
+	return hash % (64 * 16);
+}
+
+static bool may_have(const struct name_bits *etc, const char *path)
+{
+	if (strncmp(path, "/etc/", 5) != 0)
+		return true;
+	unsigned hash = hash_of(path + 5, strcspn(path + 5, "/"));
+	return (etc->bits[hash / 64] >> hash % 64 & 1) != 0;
+}
+
+static int take_name(struct host_view *view, const char *name, struct name_bits *etc,
+		     struct arena *a, struct cj_error *err)
+{
+	unsigned hash = hash_of(name, strlen(name));
+	etc->bits[hash / 64] |= 1ull << hash % 64;
+	for (size_t i = 0; i < public_families_count; i++) {
+		if (!is_of(&public_families[i], name))
+			continue;
+		int rc = open_member(view, &public_families[i], name, a, err);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+/* Opens the rows of the families on the way. */
+static int list_etc(struct host_view *view, struct name_bits *etc, struct arena *a,
+		    struct cj_error *err)
 {
 	auto_fd int etc_fd =
 	    openat(view->root_fd, "etc", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (etc_fd < 0 && is_absent(errno))
+	if (etc_fd < 0 && (is_absent(errno) || errno == EACCES)) {
+		memset(etc, 0xff, sizeof(*etc)); /* it may still be passed through */
 		return 0;
-	auto_dir DIR *etc = etc_fd < 0 ? NULL : fdopendir(etc_fd);
-	if (!etc)
+	}
+	auto_dir DIR *dir = etc_fd < 0 ? NULL : fdopendir(etc_fd);
+	if (!dir)
 		return cj_fail(err, errno, "list '/etc'");
 	(void)take_fd(&etc_fd);
 
 	for (;;) {
 		errno = 0;
-		const struct dirent *entry = readdir(etc);
+		const struct dirent *entry = readdir(dir);
 		if (!entry)
 			return errno == 0 ? 0 : cj_fail(err, errno, "list '/etc'");
-		for (size_t i = 0; i < public_families_count; i++) {
-			if (!is_of(&public_families[i], entry->d_name))
-				continue;
-			int rc = open_member(view, &public_families[i], entry->d_name, a, err);
-			if (rc < 0)
-				return rc;
-		}
+		int rc = take_name(view, entry->d_name, etc, a, err);
+		if (rc < 0)
+			return rc;
 	}
+}
+
+/* "/usr" first: host_usr(). */
+static int open_rows(struct host_view *view, bool usr_is_lower, struct arena *a,
+		     struct cj_error *err)
+{
+	struct name_bits etc = { { 0 } };
+	int rc = open_row(view, public_paths[0], usr_is_lower, a, err);
+	if (rc == 0)
+		rc = list_etc(view, &etc, a, err);
+	for (size_t i = 1; rc == 0 && i < public_paths_count; i++)
+		if (may_have(&etc, public_paths[i]))
+			rc = open_row(view, public_paths[i], false, a, err);
+	return rc;
 }
 
 int host_open(struct host_view *view, bool usr_is_lower, struct arena *a, struct cj_error *err)
@@ -165,9 +258,7 @@ int host_open(struct host_view *view, bool usr_is_lower, struct arena *a, struct
 		return cj_fail(err, errno, "open '/'");
 
 	view->root_fd = root_fd;
-	int rc = open_paths(view, usr_is_lower, a, err);
-	if (rc == 0)
-		rc = open_families(view, a, err);
+	int rc = open_rows(view, usr_is_lower, a, err);
 	view->root_fd = -1;
 	if (rc < 0)
 		host_close(view);
@@ -186,13 +277,20 @@ struct host_entry *host_usr(struct host_view *view)
 	return &view->entries[0]; /* the first row of public_paths, which host_open insists on */
 }
 
+static int sketch_entry(const struct host_entry *entry, int skeleton_fd, struct cj_error *err)
+{
+	const char *path = entry->path + 1;
+	if (entry->link)
+		return skeleton_add_link(skeleton_fd, path, entry->link, err);
+	if (entry->text)
+		return skeleton_add_file(skeleton_fd, path, entry->text, entry->size, err);
+	return skeleton_add_place(skeleton_fd, path, entry->is_dir, err);
+}
+
 int host_sketch(const struct host_view *view, int skeleton_fd, struct cj_error *err)
 {
 	for (size_t i = 0; i < view->count; i++) {
-		const struct host_entry *entry = &view->entries[i];
-		int rc = entry->link
-			     ? skeleton_add_link(skeleton_fd, entry->path + 1, entry->link, err)
-			     : skeleton_add_place(skeleton_fd, entry->path + 1, entry->is_dir, err);
+		int rc = sketch_entry(&view->entries[i], skeleton_fd, err);
 		if (rc < 0)
 			return rc;
 	}
@@ -203,7 +301,7 @@ int host_attach(const struct host_view *view, int root_fd, struct cj_error *err)
 {
 	for (size_t i = 0; i < view->count; i++) {
 		const struct host_entry *entry = &view->entries[i];
-		if (entry->link)
+		if (entry->link || entry->text)
 			continue;
 		int rc = mounts_attach_at(entry->fd, root_fd, entry->path, err);
 		if (rc < 0)

@@ -13,6 +13,8 @@
 struct host_entry {
 	const char *path; /* the table's, or in the arena given */
 	const char *link; /* the host has a link there: it is made again; else NULL */
+	const char *text; /* a small file's content, copied in place of a mount; else NULL */
+	size_t size;      /* of the text, bytes */
 	int fd;           /* detached tree; for "/usr" under an overlay the directory itself */
 	bool is_dir;
 };
@@ -20,11 +22,12 @@ struct host_entry {
 struct host_view {
 	struct host_entry *entries; /* rows that exist; in the arena given */
 	size_t count;
-	int root_fd; /* while it is filled: borrowed; else -1 */
+	size_t copied; /* bytes of all texts */
+	int root_fd;   /* while it is filled: borrowed; else -1 */
 };
 
 /*
- * host_open - resolve and clone every row that this host has and everybody may read.
+ * host_open - resolve and clone, or copy, every row that this host has and everybody may read.
  *
  * usr_is_lower: /usr is not cloned, it will be the lower layer of an overlay.
  * Runs in:  init, with the caller's ids.  On failure nothing is held.
@@ -35,7 +38,7 @@ void host_close(struct host_view *view);
 /* The row "/usr"; there always is one. */
 struct host_entry *host_usr(struct host_view *view);
 
-/* Links and mount points of the view, in the skeleton. */
+/* Links, copies and mount points of the view, in the skeleton. */
 int host_sketch(const struct host_view *view, int skeleton_fd, struct cj_error *err);
 
 int host_attach(const struct host_view *view, int root_fd, struct cj_error *err);

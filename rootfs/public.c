@@ -13,10 +13,8 @@ const char *const public_paths[] = {
 	"/lib64",
 	"/libx32",
 
-	/* libraries outside the dynamic loader's built-in directories; ld(1) reads the last two */
+	/* libraries outside the dynamic loader's built-in directories: ld.so(8) */
 	"/etc/ld.so.cache",
-	"/etc/ld.so.conf",
-	"/etc/ld.so.conf.d",
 	/* what awk, cc, java, editor in /usr/bin point to: update-alternatives(1) */
 	"/etc/alternatives",
 
@@ -47,9 +45,7 @@ const char *const public_paths[] = {
 
 	/* catalogues of XML and SGML: document types from /usr/share instead of the network */
 	"/etc/xml",
-	"/etc/sgml",
 	/* macros of manual pages; formats, maps and paths of TeX, which packages generate */
-	"/etc/groff",
 	"/etc/texmf",
 	"/var/lib/texmf",
 
@@ -70,7 +66,7 @@ const char *const public_paths[] = {
 const struct public_family public_families[] = {
 	/* Java: security providers, virtual machines, defaults of logging and networking */
 	{ "java-", "-openjdk",
-	  { "security", "jfr", "jvm-amd64.cfg", "jvm-arm64.cfg", "jvm-aarch64.cfg",
+	  { "security", "jvm-amd64.cfg", "jvm-arm64.cfg", "jvm-aarch64.cfg",
 	    "logging.properties", "net.properties" } },
 	/* ImageMagick: programs for other formats, fonts, dithering */
 	{ "ImageMagick-", "",

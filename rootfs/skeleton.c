@@ -102,6 +102,25 @@ int skeleton_add_link(int skeleton_fd, const char *path, const char *target, str
 	return rc < 0 ? cj_fail(err, -rc, "make the link '/%s'", path) : 0;
 }
 
+static int create_file(int skeleton_fd, const char *path)
+{
+	return openat(skeleton_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+		      0644);
+}
+
+int skeleton_add_file(int skeleton_fd, const char *path, const char *text, size_t size,
+		      struct cj_error *err)
+{
+	auto_fd int fd = create_file(skeleton_fd, path);
+	if (fd < 0 && errno == ENOENT && make_parents(skeleton_fd, path) == 0)
+		fd = create_file(skeleton_fd, path);
+	if (fd < 0)
+		return cj_fail(err, errno, "make the file '/%s'", path);
+	if (size > 0 && sys_write(fd, text, size) != (ssize_t)size)
+		return cj_fail(err, errno, "write '/%s'", path);
+	return 0;
+}
+
 static int make_text(int skeleton_fd, const char *path, struct cj_error *err, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
@@ -116,14 +135,7 @@ static int make_text(int skeleton_fd, const char *path, struct cj_error *err, co
 		text = NULL; /* undefined then: asprintf(3) */
 		return cj_fail(err, ENOMEM, "write '/%s'", path);
 	}
-
-	auto_fd int fd =
-	    openat(skeleton_fd, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-	if (fd < 0)
-		return cj_fail(err, errno, "make the file '/%s'", path);
-	if (size > 0 && sys_write(fd, text, (size_t)size) != size)
-		return cj_fail(err, errno, "write '/%s'", path);
-	return 0;
+	return skeleton_add_file(skeleton_fd, path, text, (size_t)size, err);
 }
 
 /* The jail's user must have a name (getpwuid(3) in os.path.expanduser, git, ssh, npm). */

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "rootfs/rootfs.h"
 #include "runtime/base/error.h"
@@ -24,6 +25,10 @@ int skeleton_create(const struct rootfs_spec *spec, struct cj_error *err);
 /* A directory 0755, or an empty file 0644, with the directories above it; one that is there stays.
  */
 int skeleton_add_place(int skeleton_fd, const char *path, bool is_dir, struct cj_error *err);
+
+/* A file 0644 with this content, and the directories above it; none may be there. */
+int skeleton_add_file(int skeleton_fd, const char *path, const char *text, size_t size,
+		      struct cj_error *err);
 
 /*
  * The place in the jail that `path` (absolute, normalised) names, with the skeleton's own links

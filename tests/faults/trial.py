@@ -403,6 +403,9 @@ UNSURE_LINES = {
     "supervisor E.* (socket|connect) [0-9]+": "connect 2600:",
     "init (EACCES|EPERM) openat /proc/sys/net/ipv6/conf/all/forwarding": ("connect 2600:", "connect fd00:"),
     "init EPERM write 1": ("connect 2600:", "connect fd00:"),
+    # a public file of the host that not everybody may read is not shown: cejail-profile(5)
+    "init EACCES openat2 (etc|var)/.*": ("mount: /etc/", "mount: /var/"),
+    "init EACCES openat etc": ("mount: /etc/", "mount: /var/"),
 }
 
 

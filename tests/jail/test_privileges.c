@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WRAP: prctl cap_drop_bound cap_get_bound cap_init cap_get_proc cap_set_proc cap_reset_ambient */
+/* WRAP: prctl cap_drop_bound cap_get_bound cap_init cap_get_proc cap_set_proc */
 /*
  * Giving up privileges: each call fails once, and each may lie that it went well; neither goes
  * unnoticed, and at the end nothing is left.
@@ -50,7 +50,6 @@ static bool is_lying(const char *name)
 
 WRAP(int, cap_drop_bound, (cap_value_t cap), (cap), -1, 0)
 WRAP(int, cap_set_proc, (cap_t caps), (caps), -1, 0)
-WRAP(int, cap_reset_ambient, (void), (), -1, 0)
 WRAP(cap_t, cap_init, (void), (), NULL, __real_cap_init())
 WRAP(cap_t, cap_get_proc, (void), (), NULL, __real_cap_get_proc())
 

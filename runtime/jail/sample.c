@@ -12,6 +12,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,24 +20,27 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
 #include "runtime/jail/kernfile.h"
 #include "runtime/jail/sample_text.h"
 
 #define THREADS_MAX 8     /* of a process: all but the first have memory until they are gone */
 #define STATUS_MAX  32768 /* its line of groups has up to 11 bytes for each */
 
-#define VFORKS_MAX 64 /* at one time; more are counted twice */
+#define RELATED_MAX 256 /* among so many processes children of vfork(2) are looked for */
 
 /* A process that may be one side of a vfork(2), until the child calls execve(2) or ends. */
-struct vfork_side {
+struct related {
 	uint64_t pid, parent_pid, bytes;
+	bool waits, has_executed;
+	bool has_child; /* whose memory is known to be this one's */
 };
 
 struct walk {
 	struct sampler *past; /* NULL: nobody remembers */
 	struct sample sum;
-	struct vfork_side parents[VFORKS_MAX], children[VFORKS_MAX];
-	size_t nparents, nchildren;
+	struct related related[RELATED_MAX];
+	size_t nrelated;
 	bool is_there; /* a process */
 	bool is_blind; /* something could not be looked at */
 };
@@ -127,33 +131,46 @@ static void remember(struct walk *w, const char *pid, const struct sample_stat *
 		sampler_add(w->past, &p);
 }
 
-/* The parent waits in state D, and the child has not called execve(2). */
-static void note_vfork(struct walk *w, const char *pid, const struct sample_stat *stat,
-		       uint64_t bytes)
+static void note_related(struct walk *w, const char *pid, const struct sample_stat *stat,
+			 uint64_t bytes)
 {
-	const struct vfork_side side = { strtoull(pid, NULL, 10), stat->parent_pid, bytes };
-	if (stat->state == 'D' && w->nparents < VFORKS_MAX)
-		w->parents[w->nparents++] = side;
-	if (!stat->has_executed && w->nchildren < VFORKS_MAX)
-		w->children[w->nchildren++] = side;
+	if (w->nrelated < RELATED_MAX)
+		w->related[w->nrelated++] = (struct related){
+			.pid = strtoull(pid, NULL, 10),
+			.parent_pid = stat->parent_pid,
+			.bytes = bytes,
+			.waits = stat->state == 'D',
+			.has_executed = stat->has_executed,
+		};
+}
+
+static struct related *find_parent(struct walk *w, const struct related *child)
+{
+	for (size_t i = 0; i < w->nrelated; i++)
+		if (w->related[i].pid == child->parent_pid)
+			return &w->related[i];
+	return NULL;
 }
 
 /*
- * At most one child of each waiting parent, and at most the parent's own memory: a child of
- * fork(2) beside it hides nothing, because the child of vfork(2) stays counted then.
+ * A parent in vfork(2) waits in state D, and its child has not called execve(2).  At most one child
+ * of each such parent is taken off, and at most the parent's own memory: a child of fork(2) beside
+ * it hides nothing, because the child of vfork(2) stays counted then.  Where the parent was not
+ * seen to wait, because another thread does or it has just begun to, the memory is doubtful.
  */
 static void subtract_vforked(struct walk *w)
 {
-	for (size_t c = 0; c < w->nchildren; c++) {
-		const struct vfork_side *child = &w->children[c];
-		for (size_t p = 0; p < w->nparents; p++) {
-			struct vfork_side *parent = &w->parents[p];
-			if (parent->pid != child->parent_pid)
-				continue;
-			w->sum.memory_bytes -= child->bytes < parent->bytes ? child->bytes
-									    : parent->bytes;
-			parent->bytes = 0;
-		}
+	for (size_t i = 0; i < w->nrelated; i++) {
+		const struct related *child = &w->related[i];
+		struct related *parent = child->has_executed ? NULL : find_parent(w, child);
+		if (!parent)
+			continue;
+		uint64_t shared = child->bytes < parent->bytes ? child->bytes : parent->bytes;
+		if (parent->waits && !parent->has_child)
+			w->sum.memory_bytes -= shared;
+		else
+			w->sum.doubtful_bytes += shared;
+		parent->has_child |= parent->waits;
 	}
 }
 
@@ -181,7 +198,7 @@ static void add_process(struct walk *w, int proc_fd, const char *pid)
 	if (bytes == 0 && stat.threads > 1)
 		bytes = read_memory_of_threads(w, proc_fd, pid);
 	w->sum.memory_bytes += bytes;
-	note_vfork(w, pid, &stat, bytes);
+	note_related(w, pid, &stat, bytes);
 }
 
 static uint64_t used_bytes(int box_fd)
@@ -226,6 +243,26 @@ bool sample_take(int proc_fd, int box_fd, struct sampler *s, struct sample *out)
 	}
 	*out = w.sum;
 	return is_whole;
+}
+
+void sample_kill(int proc_fd)
+{
+	auto_fd int fd = openat(proc_fd, ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_dir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir)
+		return;
+	(void)take_fd(&fd); /* dir's now: fdopendir(3) */
+
+	unsigned seen = 0;
+	for (struct dirent *e; seen < SAMPLE_PIDS_MAX && (e = readdir(dir)) != NULL;) {
+		if (!is_pid(e->d_name))
+			continue;
+		seen++;
+		auto_fd int pidfd =
+		    openat(proc_fd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (pidfd >= 0)
+			(void)sys_pidfd_send_signal(pidfd, SIGKILL); /* gone already: as well */
+	}
 }
 
 void sample_raise(struct sample *peak, const struct sample *now)

@@ -17,6 +17,7 @@
 struct sample {
 	/* Of all processes (sample_text_memory), and the scratch's used bytes. */
 	uint64_t memory_bytes;
+	uint64_t doubtful_bytes; /* of them, that may be counted twice */
 	/* Of the living processes, of those that were reaped, and, with a sampler, of others. */
 	uint64_t cpu_user_us, cpu_system_us;
 	uint64_t processes; /* threads included, init not */
@@ -32,6 +33,13 @@ static inline uint64_t sample_cpu_us(const struct sample *s)
 {
 	return s->cpu_user_us + s->cpu_system_us;
 }
+
+/*
+ * SIGKILL to each process that is seen, init included.  For the end of a jail that grows: init's
+ * own end, which ends all the others, needs a CPU first.  Never more than the jail's: a directory of
+ * its /proc names its process and no later one of the same number.
+ */
+void sample_kill(int proc_fd);
 
 /* The most that was seen of each. */
 void sample_raise(struct sample *peak, const struct sample *now);

@@ -487,7 +487,9 @@ int supervisor_watch(struct jail *j, struct outcome *out, struct cj_error *err)
 	struct watch w = { .j = j, .out = out };
 	int rc = watch_until_decided(&w, err);
 	w.seen.wall_ms = clock_ms() - j->started_ms;
-	if (!w.seen.has_ended && out->status != STATUS_OOM) /* which has just been sampled */
+	if (out->has_status && out->status == STATUS_OOM)
+		sample_kill(j->proc_fd); /* just sampled, and still growing */
+	else if (!w.seen.has_ended)
 		usage_watch_last(&w.usage, j);
 	w.seen.peak = w.usage.peak;
 	if (!end_everything(j, w.seen.ended.is_alone))

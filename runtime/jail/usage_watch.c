@@ -66,15 +66,14 @@ static uint64_t cpu_ms_of(const struct jail *j, const struct sample *now)
 }
 
 /*
- * A child that a thread starts with vfork(2) is counted with its parent's memory until it calls
- * execve(2), so one sample above the limit is no proof: the next one, a millisecond later, decides.
- * Above twice the limit there is no second one.
+ * A child of vfork(2) may be counted with its parent's memory until it calls execve(2).  Where that
+ * decides, the next sample, a millisecond later, must say the same.
  */
 static bool is_out_of_memory(struct usage_watch *w, const struct jail *j, const struct sample *now)
 {
 	uint64_t limit_bytes = j->plan->limits.memory_bytes;
 	bool is_over = is_memory_ours(j) && now->memory_bytes > limit_bytes;
-	bool is_proven = w->was_over || now->memory_bytes / 2 > limit_bytes;
+	bool is_proven = w->was_over || now->memory_bytes - now->doubtful_bytes > limit_bytes;
 	w->was_over = is_over;
 	return is_over && is_proven;
 }

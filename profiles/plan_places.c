@@ -190,8 +190,6 @@ static int find_tmpfs(const struct planner *p, const char *text, struct bind_spe
 {
 	const char *target, *size;
 	int rc = paths_split(text, &p->c->arena, &target, &size, err);
-	if (rc == 0 && target[0] != '/')
-		return cj_reject(err, "'%s' is not an absolute path in the jail", target);
 	if (rc == 0)
 		rc = paths_target(target, &p->c->arena, &bind->target, err);
 	if (rc == 0 && (is_own(bind->target) || strcmp(bind->target, PLACE_OUT) == 0))

@@ -348,6 +348,21 @@ int add_target(struct config *c, const struct setting *s, const char *text, stru
 	return rc < 0 ? rc : list_add(c, field_of(c, s), text, err);
 }
 
+/* As add_target(): the plan reads it again, and compares SIZE with --disk. */
+int add_tmpfs(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
+{
+	const char *target = NULL, *size = NULL;
+	uint64_t bytes;
+	int rc = paths_split(text, &c->arena, &target, &size, err);
+	if (rc == 0 && target[0] != '/')
+		rc = cj_reject(err, "'%s' is not an absolute path in the jail", target);
+	if (rc == 0)
+		rc = paths_target(target, &c->arena, &target, err);
+	if (rc == 0 && size)
+		rc = parse_size(size, &bytes, err);
+	return rc < 0 ? rc : list_add(c, field_of(c, s), text, err);
+}
+
 int add_connect(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
 {
 	if (strncmp(text, "unix:/", 6) != 0 && strncmp(text, "tcp:", 4) != 0)

@@ -46,6 +46,7 @@ int add_word(struct config *c, const struct setting *s, const char *text,
 	     struct cj_error *err); /* of a command: {file} and {args} stand alone */
 int add_module(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 int add_target(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
+int add_tmpfs(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 int add_connect(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 
 void put_flag(struct json_writer *w, const struct config *c, const struct setting *s);

@@ -101,7 +101,7 @@ const struct setting settings[] = {
 	{ "overlay", "overlay", 0, LIST(overlays, add_text), .value = "SRC[:DST]",
 	  .scope = SCOPE_HOST,
 	  .help = "show a host directory, copy on write: the changes end with the jail" },
-	{ "tmpfs", "tmpfs", 0, LIST(tmpfs, add_text), .value = "DST[:SIZE]", .scope = SCOPE_JAIL,
+	{ "tmpfs", "tmpfs", 0, LIST(tmpfs, add_tmpfs), .value = "DST[:SIZE]", .scope = SCOPE_JAIL,
 	  .help = "an empty writable directory; it counts in --disk, which SIZE must fit in" },
 	{ "connect", "connect", 0, LIST(connects, add_connect), .value = "END", .scope = SCOPE_HOST,
 	  .help = "exactly this end point of the host: unix:PATH[:DST], tcp:127.0.0.1:PORT" },

@@ -46,6 +46,7 @@ GOOD = [
     {"cgroup_parent": "/sys/fs/cgroup/x", "description": "\u00e9"},
     {"audit": "required"},
     {"hostname": "build-1.example"},
+    {"tmpfs": ["/data", "/a/b:16M"]},
 ]
 
 # ... and profiles that both refuse.
@@ -61,6 +62,9 @@ BAD = [
     {"id": "x"},
     {"json": True},
     {"hostname": "a_b"},
+    {"tmpfs": "/data"},
+    {"tmpfs": ["data"]},
+    {"tmpfs": [""]},
     {"hostname": "-a"},
     {"hostname": ""},
     {"hostname": "a..b"},

@@ -68,6 +68,18 @@ def _():
         true(value["status"] in ("oom", "exited") and value["exit_code"] != 0, f"memory: {value['status']}")
 
 
+@test("a request may name the jail's host name and its writable directories, which count in the caller's disk")
+def _():
+    with Service(config={"callers": {f"uid:{os.geteuid()}": {"host_paths": False, "disk": "8M"}}}) as s:
+        script = "uname -n; echo x > /data/file && ls /data"
+        equal(s.sh(script, hostname="build-1", tmpfs=["/data:4M"]).result["stdout"]["text"], "build-1\nfile\n", "output")
+        value = s.sh("head -c 20000000 /dev/zero > /data/large", tmpfs=["/data"], disk="8M").result
+        equal((value["exit_code"], value["limits"]["disk"]["hit"]), (1, True), "exit code and disk.hit")
+        contains(s.sh("true", tmpfs=["/data:16M"]).result["error"]["message"], "'16M'", "the message about a size above the disk")
+        for row, word in (({"tmpfs": ["/data:much"]}, "'much'"), ({"tmpfs": ["data"]}, "'data'"), ({"tmpfs": ["/proc/x"]}, "'/proc/x'"), ({"hostname": "a b"}, "'a b'")):
+            contains(s.sh("true", **row).has(400, "bad_request").json["error"]["message"], word, f"the message about {row}")
+
+
 @test("a run that could not be started has a result all the same")
 def _():
     with Service() as s:

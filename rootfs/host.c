@@ -68,6 +68,26 @@ static bool is_public(mode_t mode)
 	return S_ISLNK(mode) || (mode & wanted) == wanted;
 }
 
+/* Root reaches what lies in a directory that is closed to others: 1: everybody does; 0: not. */
+static int is_reachable(int root_fd, const char *path, struct cj_error *err)
+{
+	const char *below = path + 1, *slash = strchr(below, '/');
+	while (slash && (slash = strchr(slash + 1, '/'))) { /* "/etc" and "/var" are open */
+		char parent[PATH_MAX];
+		struct stat st;
+		size_t size = (size_t)(slash - below);
+		if (size >= sizeof(parent))
+			return cj_fail(err, ENAMETOOLONG, "look at '%s'", path);
+		memcpy(parent, below, size);
+		parent[size] = '\0';
+		if (fstatat(root_fd, parent, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			return cj_fail(err, errno, "look at '/%s'", parent);
+		if (!(st.st_mode & S_IXOTH))
+			return 0;
+	}
+	return 1;
+}
+
 /* --- one row --------------------------------------------------------------------- */
 
 /* Reads a small file whole.  out->text stays NULL for a large one, which is mounted. */
@@ -128,6 +148,9 @@ static int open_row(struct host_view *view, const char *path, bool is_lower, str
 		return cj_fail(err, errno, "look at '%s'", path);
 	if (!is_public(st.st_mode) && !is_usr)
 		return 0;
+	int rc = is_reachable(view->root_fd, path, err);
+	if (rc <= 0)
+		return rc;
 
 	struct host_entry entry = { .path = path, .fd = -1 };
 	if (S_ISREG(st.st_mode) && read_small(view, fd, (size_t)st.st_size, a, &entry, err) < 0)

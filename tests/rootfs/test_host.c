@@ -83,6 +83,7 @@ static void look_at_view(void)
 	/* not readable by everybody, or not in the tables */
 	check(count_below(&view, "/etc/java-x") == 0 && !is_shown(&view, "/etc/fpc-.cfgs"));
 	check(!is_shown(&view, "/etc/mime.types") && !is_shown(&view, "/etc/xml"));
+	check(!is_shown(&view, "/etc/ssl/certs")); /* "ssl" is closed */
 	check(!is_shown(&view, "/etc/ssl/private") && !is_shown(&view, "/etc/shadow"));
 	host_close(&view);
 	check(open_count() == before);

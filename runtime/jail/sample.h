@@ -36,8 +36,8 @@ static inline uint64_t sample_cpu_us(const struct sample *s)
 
 /*
  * SIGKILL to each process that is seen, init included.  For the end of a jail that grows: init's
- * own end, which ends all the others, needs a CPU first.  Never more than the jail's: a directory of
- * its /proc names its process and no later one of the same number.
+ * own end, which ends all the others, needs a CPU first.  A directory of the jail's /proc names its
+ * process and no later one of the same number.
  */
 void sample_kill(int proc_fd);
 

@@ -157,8 +157,8 @@ static bool receive_head(struct exchange *x)
 		x->phase = PHASE_HEAD;
 		x->deadline_ms = clock_ms() + x->http->receive_ms;
 	}
-	ssize_t size =
-	    http_head_find(x->in + x->in_start, x->in_end - x->in_start, &x->scanned, &err);
+	const char *bytes = x->in ? x->in + x->in_start : "";
+	ssize_t size = http_head_find(bytes, x->in_end - x->in_start, &x->scanned, &err);
 	if (size != 0) {
 		read_head(x, size, &err);
 		return true;

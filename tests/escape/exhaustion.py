@@ -41,6 +41,8 @@ ROWS = {
     "per-uid limits in general": (
         "inotify_instances", "inotify_watches", "queued_signals", "timers", "message_queues", "pseudo_terminals",
         "travelling_descriptors", "exhaustion: a jail leaves its caller his inotify instances",
+        "exhaustion: a program and its children load 32 seccomp filters, and the next one is EPERM",
+        "exhaustion: a program may open and close netlink sockets as often as it likes, and have 64 at a time",
         "attempts: no key can be added", "attempts: the jail allows no user namespaces of its own",
     ),
     "pipes": "every jail of root has an id of its own; a user's share what he may have: SECURITY.md says so",
@@ -137,6 +139,43 @@ def _():
 
 def said(name, done):
     return done.out.strip() or repr(done)
+
+
+@test("a program may open and close netlink sockets as often as it likes, and have 64 at a time")
+def _():
+    code = """
+import errno, socket
+def open_one(): return socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)
+for i in range(500): open_one().close()
+kept = []
+try:
+    while len(kept) < 1000: kept.append(open_one())
+except OSError as error:
+    print(len(kept) <= 64, len(kept) > 3, error.errno == errno.EMFILE)
+kept.clear()
+open_one()
+"""
+    value = result("-q", "--network", "none", "-p", "python", "-c", code)
+    equal((value["stdout"]["text"], value["exit_code"]), ("True True True\n", 0), f"what it had ({value['stderr']['text']})")
+    equal(value["denied_syscalls"], [{"name": "socket(AF_NETLINK)", "count": 1}], "refusals")
+
+
+@test("a program and its children load 32 seccomp filters, and the next one is EPERM")
+def _():
+    code = """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+class Program(ctypes.Structure): _fields_ = [("size", ctypes.c_ushort), ("code", ctypes.c_char_p)]
+allow = Program(1, bytes([6, 0, 0, 0, 0, 0, 255, 127]))
+def load():
+    child = os.fork()
+    if child == 0: os._exit(0 if libc.prctl(22, 2, ctypes.byref(allow)) == 0 else ctypes.get_errno())
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+print([load() for i in range(34)])
+"""
+    value = result("-q", "--network", "none", "-p", "python", "-c", code)
+    equal(value["stdout"]["text"], f"{[0] * 32 + [1] * 2}\n", f"errnos ({value['stderr']['text']})")
+    equal(value["denied_syscalls"], [{"name": "prctl(PR_SET_SECCOMP)", "count": 2}], "refusals")
 
 
 @test("of what the kernel counts no jail gets more than its share", limit=120)

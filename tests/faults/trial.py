@@ -224,7 +224,12 @@ class Seen:
         return bool(self.lines("done"))
 
     def warnings(self):
-        return {line for line in self.err if line.startswith("cejail: warning: ")}
+        """Of standard error and of the result: the former has one line for all that the host lacks."""
+        told = {line for line in self.err if line.startswith("cejail: warning: ")}
+        try:
+            return told | set(json.loads(self.result or "")["warnings"])
+        except (ValueError, KeyError):
+            return told
 
     def errors(self):
         return [line for line in self.err if line.startswith("cejail: ") and not is_note(line)]

@@ -18,6 +18,8 @@
 static int open_terminal(int *out_master_fd)
 {
 	*out_master_fd = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (*out_master_fd < 0 && access("/dev/ptmx", F_OK) < 0)
+		skip(); /* a small /dev has no terminals */
 	assert_true(*out_master_fd >= 0);
 	assert_int_equal(grantpt(*out_master_fd), 0);
 	assert_int_equal(unlockpt(*out_master_fd), 0);

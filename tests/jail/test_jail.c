@@ -368,5 +368,5 @@ int main(void)
 		cmocka_unit_test(a_jail_that_was_never_started_is_destroyed_whole),
 		cmocka_unit_test(one_plan_serves_many_jails),
 	};
-	return cmocka_run_group_tests(tests, can_make_jails, NULL);
+	return RUN_TESTS_OF_JAILS(tests);
 }

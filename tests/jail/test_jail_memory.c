@@ -148,5 +148,5 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_allocation_that_fails_fails_the_run_or_changes_nothing),
 	};
-	return cmocka_run_group_tests(tests, can_make_jails, NULL);
+	return RUN_TESTS_OF_JAILS(tests);
 }

@@ -332,12 +332,6 @@ static void a_launcher_keeps_the_profiles_options_and_environment(void **state)
 	config_fini(&c);
 }
 
-static int set_up(void **state)
-{
-	setenv("XDG_CONFIG_HOME", "/nonexistent", 1); /* only what is shipped */
-	return can_make_jails(state);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -347,5 +341,6 @@ int main(void)
 		cmocka_unit_test(a_program_can_hardly_tell_that_its_python_waited),
 		cmocka_unit_test(a_program_can_hardly_tell_that_its_node_waited),
 	};
-	return cmocka_run_group_tests(tests, set_up, NULL);
+	setenv("XDG_CONFIG_HOME", "/nonexistent", 1); /* only what is shipped */
+	return RUN_TESTS_OF_JAILS(tests);
 }

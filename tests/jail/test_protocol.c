@@ -152,5 +152,5 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_message_that_is_not_as_agreed_ends_the_run),
 	};
-	return cmocka_run_group_tests(tests, can_make_jails, NULL);
+	return RUN_TESTS_OF_JAILS(tests);
 }

@@ -154,6 +154,8 @@ static void a_reader_that_does_not_read_never_blocks_us(void **state)
 static void a_terminal_that_nobody_reads_never_blocks_us(void **state)
 {
 	(void)state;
+	if (access("/dev/ptmx", F_OK) < 0)
+		skip(); /* a small /dev has no terminals */
 	struct ends e = open_relay(false);
 	int master_fd = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
 	assert_true(master_fd >= 0);

@@ -383,5 +383,5 @@ int main(void)
 		TEST(waiting_that_fails_is_told_as_ours),
 		TEST(a_signal_in_between_is_no_failure),
 	};
-	return cmocka_run_group_tests(tests, can_make_jails, NULL);
+	return RUN_TESTS_OF_JAILS(tests);
 }

@@ -622,5 +622,5 @@ int main(void)
 		cmocka_unit_test(a_terminal_has_no_launcher),
 		cmocka_unit_test(a_waiting_jail_ends_with_its_supervisor),
 	};
-	return cmocka_run_group_tests(tests, can_make_jails, NULL);
+	return RUN_TESTS_OF_JAILS(tests);
 }

@@ -65,6 +65,8 @@ static const struct {
 	{ IPV4_DEVCONF_ROUTE_LOCALNET,      { KEEP,    0,    0,    0 } },
 	{ IPV4_DEVCONF_PROXY_ARP,           { KEEP,    0,    0,    0 } },
 	{ IPV4_DEVCONF_ARP_IGNORE,          {    8,    8,    1,    8 } },
+	/* slirp4netns loses its first answer if it must ask for the neighbour: announce it. */
+	{ IPV4_DEVCONF_ARP_NOTIFY,          { KEEP, KEEP,    1, KEEP } },
 };
 /* clang-format on */
 
@@ -283,12 +285,8 @@ void links_unplug_host(int host_fd, const char *name)
 	(void)rtbatch_send(host_fd, &b, NULL, &ignored);
 }
 
-static void add_family(struct rtbatch *b, const struct rtmsg_link *link, const struct ip *ip,
-		       uint8_t bits, const struct ip *router)
+static void add_router(struct rtbatch *b, const struct rtmsg_link *link, const struct ip *router)
 {
-	if (ip->family == 0)
-		return;
-	rtmsg_address(b, link, ip, bits);
 	if (router->family == 0)
 		return;
 	/* Helpers take every frame for theirs: asking who is the router could only fail. */
@@ -305,8 +303,12 @@ int links_configure_tap(int gateway_fd, const struct links_tap_spec *spec, struc
 
 	struct rtbatch b = { 0 };
 	configure(&b, &tap, TAP);
+	if (spec->ip4.family != 0) /* a link that comes up with an address announces it */
+		rtmsg_address(&b, &tap, &spec->ip4, spec->bits4);
 	rtmsg_up(&b, &tap, spec->mtu);
-	add_family(&b, &tap, &spec->ip4, spec->bits4, &spec->router4);
-	add_family(&b, &tap, &spec->ip6, spec->bits6, &spec->router6);
+	if (spec->ip6.family != 0)
+		rtmsg_address(&b, &tap, &spec->ip6, spec->bits6);
+	add_router(&b, &tap, &spec->router4);
+	add_router(&b, &tap, &spec->router6);
 	return rtbatch_send(gateway_fd, &b, NULL, err);
 }

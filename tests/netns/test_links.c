@@ -437,6 +437,7 @@ static void body_tap(void)
 	MUST(!has_line("/proc/thread-self/net/if_inet6", "fe80"));
 	MUST(has_line("/proc/thread-self/net/ipv6_route", "fe800000000000000000000000000002"));
 	MUST(setting(LINK_UPLINK, "forwarding") == 1);
+	MUST(setting(LINK_UPLINK, "arp_notify") == 1); /* slirp4netns needs it */
 	struct ifreq request = { .ifr_name = LINK_UPLINK };
 	MUST(ioctl(g.route_fd, SIOCGIFMTU, &request) == 0 && request.ifr_mtu == 9000);
 }

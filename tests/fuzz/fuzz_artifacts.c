@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_artifacts - any tree below /box/out, with any names, copied out; two paths of it by name, too.
+ * fuzz_artifacts - any tree below /box/out, with any names, copied out; two paths by name, too.
  *
  * Each entry is a byte for its kind and a name, ended by NUL.
  *

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -94,7 +95,7 @@ static int is_reachable(int root_fd, const char *path, struct cj_error *err)
 static int read_small(struct host_view *view, int fd, size_t bytes, struct arena *a,
 		      struct host_entry *out, struct cj_error *err)
 {
-	if (bytes > COPY_BYTES_MAX || view->copied + bytes > COPIES_BYTES_MAX)
+	if (bytes > view->copy_max || view->copied + bytes > COPIES_BYTES_MAX)
 		return 0;
 	char *text = arena_array(a, bytes + 1, 1);
 	ssize_t size = text ? sys_read(fd, text, bytes + 1) : -1;
@@ -269,6 +270,15 @@ static int open_rows(struct host_view *view, bool usr_is_lower, struct arena *a,
 	return rc;
 }
 
+/* A caller's own limit of file size holds for what init writes, too. */
+static size_t find_copy_max(void)
+{
+	struct rlimit file_size;
+	if (getrlimit(RLIMIT_FSIZE, &file_size) < 0 || file_size.rlim_cur > COPY_BYTES_MAX)
+		return COPY_BYTES_MAX;
+	return (size_t)file_size.rlim_cur;
+}
+
 int host_open(struct host_view *view, bool usr_is_lower, struct arena *a, struct cj_error *err)
 {
 	size_t most = public_paths_count + FAMILY_ROWS_MAX;
@@ -281,6 +291,7 @@ int host_open(struct host_view *view, bool usr_is_lower, struct arena *a, struct
 		return cj_fail(err, errno, "open '/'");
 
 	view->root_fd = root_fd;
+	view->copy_max = find_copy_max();
 	int rc = open_rows(view, usr_is_lower, a, err);
 	view->root_fd = -1;
 	if (rc < 0)

@@ -22,8 +22,9 @@ struct host_entry {
 struct host_view {
 	struct host_entry *entries; /* rows that exist; in the arena given */
 	size_t count;
-	size_t copied; /* bytes of all texts */
-	int root_fd;   /* while it is filled: borrowed; else -1 */
+	size_t copied;   /* bytes of all texts */
+	size_t copy_max; /* bytes of one text */
+	int root_fd;     /* while it is filled: borrowed; else -1 */
 };
 
 /*

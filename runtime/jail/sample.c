@@ -131,15 +131,23 @@ static void remember(struct walk *w, const char *pid, const struct sample_stat *
 		sampler_add(w->past, &p);
 }
 
-static void note_related(struct walk *w, const char *pid, const struct sample_stat *stat,
-			 uint64_t bytes)
+/* Only for a process in state D.  What can't be read proves nothing: its memory is doubtful. */
+static bool is_in_vfork(int proc_fd, const char *pid)
+{
+	char name[40], text[KERNFILE_SMALL];
+	(void)snprintf(name, sizeof(name), "%.20s/syscall", pid);
+	return kernfile_read(proc_fd, name, text, sizeof(text)) > 0 && sample_text_in_vfork(text);
+}
+
+static void note_related(struct walk *w, int proc_fd, const char *pid,
+			 const struct sample_stat *stat, uint64_t bytes)
 {
 	if (w->nrelated < RELATED_MAX)
 		w->related[w->nrelated++] = (struct related){
 			.pid = strtoull(pid, NULL, 10),
 			.parent_pid = stat->parent_pid,
 			.bytes = bytes,
-			.waits = stat->state == 'D',
+			.waits = stat->state == 'D' && is_in_vfork(proc_fd, pid),
 			.has_executed = stat->has_executed,
 		};
 }
@@ -153,10 +161,12 @@ static struct related *find_parent(struct walk *w, const struct related *child)
 }
 
 /*
- * A parent in vfork(2) waits in state D, and its child has not called execve(2).  At most one child
- * of each such parent is taken off, and at most the parent's own memory: a child of fork(2) beside
- * it hides nothing, because the child of vfork(2) stays counted then.  Where the parent was not
- * seen to wait, because another thread does or it has just begun to, the memory is doubtful.
+ * A parent in vfork(2) waits in state D, and its child has not called execve(2).  The state alone
+ * proves nothing: with CLONE_VFORK and without CLONE_VM, clone(2) waits for a child that has memory
+ * of its own, and a chain of such children would hide all memory but the first one's.  At most one
+ * child of each such parent is taken off, and at most the parent's own memory: a child of fork(2)
+ * beside it hides nothing, because the child of vfork(2) stays counted then.  Where the parent was
+ * not seen to wait, because another thread does or it has just begun to, the memory is doubtful.
  */
 static void subtract_vforked(struct walk *w)
 {
@@ -198,7 +208,7 @@ static void add_process(struct walk *w, int proc_fd, const char *pid)
 	if (bytes == 0 && stat.threads > 1)
 		bytes = read_memory_of_threads(w, proc_fd, pid);
 	w->sum.memory_bytes += bytes;
-	note_related(w, pid, &stat, bytes);
+	note_related(w, proc_fd, pid, &stat, bytes);
 }
 
 static uint64_t used_bytes(int box_fd)

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two files of proc(5).  Pure. */
+/* Files of proc(5).  Pure. */
 #include "runtime/jail/sample_text.h"
 
+#include <sched.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 /* Fields of stat by their number in proc_pid_stat(5), behind the name. */
 enum {
@@ -101,4 +104,19 @@ uint64_t sample_text_memory(const char *text)
 				return UINT64_MAX;
 	}
 	return bytes;
+}
+
+/* "56 0x4111 0x7ffd..." of a call that blocks: its number, its arguments. */
+bool sample_text_in_vfork(const char *text)
+{
+	const unsigned long asked = CLONE_VM | CLONE_VFORK | CLONE_THREAD;
+	uint64_t number = 0;
+	const char *at = take_u64(text, &number);
+	if (!at || *at != ' ')
+		return false;
+#ifdef SYS_vfork
+	if (number == SYS_vfork)
+		return true;
+#endif
+	return number == SYS_clone && (strtoul(at, NULL, 16) & asked) == (CLONE_VM | CLONE_VFORK);
 }

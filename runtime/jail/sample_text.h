@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sample_text - /proc/PID/stat and /proc/PID/status as text.  Pure.
+ * sample_text - files of /proc/PID as text: stat, status, schedstat, syscall.  Pure.
  *
- * Both carry the process' name, which the payload chooses: it may hold blanks,
+ * The first two carry the process' name, which the payload chooses: it may hold blanks,
  * parentheses and digits, so stat is read from its last ')' on and status only at
  * the beginning of lines (the kernel escapes a newline in a name).
  */
@@ -27,3 +27,10 @@ uint64_t sample_text_schedstat(const char *text);
 
 /* RssAnon + RssShmem + VmPTE + VmSwap in bytes; 0 for a task without memory (a zombie). */
 uint64_t sample_text_memory(const char *text);
+
+/*
+ * /proc/PID/syscall: does its first thread wait for a child of vfork(2) that has all of its memory?
+ * clone(2) waits in the same way with CLONE_VFORK alone, or for a thread; such a child has memory of
+ * its own, or is no process.
+ */
+bool sample_text_in_vfork(const char *text);

@@ -12,7 +12,7 @@ LIMIT, WANTED = 16, 24  # MiB
 # Roads to memory that no process has mapped, or that a look at /proc misses: exhaust_memory.c.
 # SEEN: also where no cgroup counts, by the supervisor or because the road is closed there or everywhere.
 # COUNTED: by a cgroup.  UNCOUNTED: by nobody; Linux 6.18 does not charge them to a cgroup, SECURITY.md says so.
-SEEN = ("leaderless", "tables", "messages", "semaphores", "access_lists", "filters", "terminals", "netlink",
+SEEN = ("leaderless", "waiting", "tables", "messages", "semaphores", "access_lists", "filters", "terminals", "netlink",
         "keys", "loads")
 COUNTED = ("unmapped", "areas", "unix", "pipes", "udp", "epolls")
 UNCOUNTED = ("locks",)

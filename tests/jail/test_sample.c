@@ -17,6 +17,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -69,11 +70,17 @@ static void put_process(const char *pid, unsigned own, unsigned reaped, unsigned
 
 static int open_base(void);
 
+#define CLONE_CALL(flags) EXPANDED(SYS_clone) " " flags " 0x0 0x0 0x0 0x0 0x0 0x7ffe0 0x7f00\n"
+#define EXPANDED(number)  QUOTED(number)
+#define QUOTED(number)    #number
+#define WAITS_IN_VFORK    CLONE_CALL("0x4111")
+
 /* One side of a vfork(2): `flags` 64 is a process that has not called execve(2). */
 static void put_vfork_side(const char *pid, char state, unsigned parent, unsigned flags,
 			   unsigned kilobytes)
 {
 	char text[256];
+	put(pid, "syscall", state == 'D' ? WAITS_IN_VFORK : "running\n");
 	put_process(pid, 0, 0, 1, kilobytes - 1);
 	(void)snprintf(text, sizeof(text),
 		       "%s (v) %c %u 1 1 0 -1 %u 0 0 0 0 0 0 0 0 20 0 1 0 99 0 0\n", pid, state,
@@ -188,6 +195,23 @@ static void a_process_that_only_looks_like_a_vfork_child_is_counted(void **state
 	put_vfork_side("4", 'S', 2, 0, 700);
 	assert_int_equal(sampled_kilobytes(), 900);
 	assert_int_equal(doubtful_kilobytes(), 0);
+}
+
+static void a_parent_that_waits_for_a_copy_of_its_memory_hides_nothing(void **state)
+{
+	(void)state;
+	put_process("1", 0, 0, 1, 0);
+	put_vfork_side("2", 'D', 1, 0, 500);
+	put_vfork_side("3", 'S', 2, 64, 500);
+	const char *const others[] = { CLONE_CALL("0x4011"), CLONE_CALL("0x14f00"), "running\n",
+				       "" };
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		put("2", "syscall", others[i]);
+		assert_int_equal(sampled_kilobytes(), 1000);
+		assert_int_equal(doubtful_kilobytes(), 500);
+	}
+	put("2", "syscall", WAITS_IN_VFORK);
+	assert_int_equal(sampled_kilobytes(), 500);
 }
 
 static void an_empty_proc_is_a_jail_that_is_gone(void **state)
@@ -395,6 +419,7 @@ int main(void)
 		TEST(a_link_in_place_of_a_file_is_not_followed),
 		TEST(what_vfork_shares_is_counted_once),
 		TEST(a_process_that_only_looks_like_a_vfork_child_is_counted),
+		TEST(a_parent_that_waits_for_a_copy_of_its_memory_hides_nothing),
 		TEST(an_empty_proc_is_a_jail_that_is_gone),
 		TEST(what_was_seen_of_the_disowned_stays_counted),
 		TEST(a_tick_that_is_not_full_yet_counts_with_a_sampler),

@@ -182,7 +182,7 @@ static int open_member(struct host_view *view, const struct public_family *famil
 		    arena_printf(a, "/etc/%s%s%s", name, below ? "/" : "", below ? below : "");
 		if (!path)
 			return cj_fail(err, ENOMEM, "list the host's directories");
-		if (view->count >= public_paths_count + FAMILY_ROWS_MAX)
+		if (view->count > FAMILY_ROWS_MAX) /* "/usr" and theirs; the others follow */
 			return 0;
 		int rc = open_row(view, path, false, a, err);
 		if (rc < 0 || !below)

@@ -110,7 +110,7 @@ static int run_once(const struct plan *plan, struct outcome *out, struct cj_erro
 }
 
 /* Init goes on counting where it was forked, out of our sight. */
-#define INIT_MAY_ALLOCATE_MORE 20
+#define INIT_MAY_ALLOCATE_MORE 120
 
 static void every_allocation_that_fails_fails_the_run_or_changes_nothing(void **state)
 {

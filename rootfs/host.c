@@ -271,12 +271,14 @@ static int open_rows(struct host_view *view, bool usr_is_lower, struct arena *a,
 }
 
 /* A caller's own limit of file size holds for what init writes, too. */
-static size_t find_copy_max(void)
+static int find_copy_max(struct host_view *view, struct cj_error *err)
 {
 	struct rlimit file_size;
-	if (getrlimit(RLIMIT_FSIZE, &file_size) < 0 || file_size.rlim_cur > COPY_BYTES_MAX)
-		return COPY_BYTES_MAX;
-	return (size_t)file_size.rlim_cur;
+	if (getrlimit(RLIMIT_FSIZE, &file_size) < 0)
+		return cj_fail(err, errno, "ask for the limit of a file's size");
+	bool is_lower = file_size.rlim_cur < COPY_BYTES_MAX;
+	view->copy_max = is_lower ? (size_t)file_size.rlim_cur : COPY_BYTES_MAX;
+	return 0;
 }
 
 int host_open(struct host_view *view, bool usr_is_lower, struct arena *a, struct cj_error *err)
@@ -291,8 +293,9 @@ int host_open(struct host_view *view, bool usr_is_lower, struct arena *a, struct
 		return cj_fail(err, errno, "open '/'");
 
 	view->root_fd = root_fd;
-	view->copy_max = find_copy_max();
-	int rc = open_rows(view, usr_is_lower, a, err);
+	int rc = find_copy_max(view, err);
+	if (rc == 0)
+		rc = open_rows(view, usr_is_lower, a, err);
 	view->root_fd = -1;
 	if (rc < 0)
 		host_close(view);

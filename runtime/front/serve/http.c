@@ -97,7 +97,7 @@ static void linger(struct exchange *x)
 	x->is_extra = true;
 	limit_lingerers(x);
 	x->phase = PHASE_LINGER;
-	x->deadline_ms = clock_ms() + HTTP_LINGER_MS;
+	x->deadline_ms = clock_ms() + (x->is_late ? HTTP_LINGER_LATE_MS : HTTP_LINGER_MS);
 	if (x->has_ended || shutdown(x->fd, SHUT_WR) < 0)
 		x->is_abandoned = true;
 }
@@ -158,6 +158,7 @@ static void on_ready(struct watch *w, uint32_t events)
 static void end_late(struct exchange *x)
 {
 	if (x->phase == PHASE_HEAD || x->phase == PHASE_BODY) {
+		x->is_late = true;
 		exchange_end_after(x);
 		exchange_refuse(x, API_RECEIVE_TIMEOUT, NULL, NULL, 0);
 		x->phase = PHASE_WHOLE;

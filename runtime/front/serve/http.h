@@ -28,6 +28,7 @@
 #define HTTP_STREAM_BEHIND   (HTTP_STREAM_MAX / 4)
 #define HTTP_LINGER_MAX      1024 /* connections that only linger, beside the others */
 #define HTTP_LINGER_MS       10000
+#define HTTP_LINGER_LATE_MS  1000         /* after a request that did not become whole in time */
 #define HTTP_LINGER_BYTES    (64u << 20)  /* dropped of one connection */
 #define HTTP_BYTES_MAX       (512u << 20) /* of all requests and replies; http_share.c */
 #define HTTP_SMALL           (32u << 10)  /* finds room always: the connections bound it */

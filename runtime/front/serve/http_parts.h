@@ -37,6 +37,7 @@ struct exchange {
 	bool is_extra;         /* refused or lingering: it has no share of the connections */
 	enum api_code no_room; /* why it is refused whatever it asks; API_CODE_COUNT: it isn't */
 	bool is_due;           /* http_tick() looks at it */
+	bool is_late;          /* its request did not become whole in time */
 	bool is_abandoned;     /* it ends at once */
 	int fd;                /* owned */
 	struct watch watch;

@@ -95,7 +95,8 @@ static uint64_t line_bytes(const char *line, const char *key)
 
 uint64_t sample_text_memory(const char *text)
 {
-	static const char *const keys[] = { "RssAnon:", "RssShmem:", "VmPTE:", "VmSwap:" };
+	static const char *const keys[] = { "RssAnon:", "RssShmem:", "VmPTE:", "VmSwap:",
+					    "HugetlbPages:" };
 	uint64_t bytes = 0;
 	for (const char *line = text; line; line = strchr(line, '\n')) {
 		line += *line == '\n';

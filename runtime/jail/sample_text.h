@@ -25,12 +25,12 @@ bool sample_text_stat(const char *text, struct sample_stat *out);
 /* /proc/PID/schedstat: the time on a CPU of its first thread, in nanoseconds; 0: not known. */
 uint64_t sample_text_schedstat(const char *text);
 
-/* RssAnon + RssShmem + VmPTE + VmSwap in bytes; 0 for a task without memory (a zombie). */
+/* RssAnon, RssShmem, VmPTE, VmSwap and HugetlbPages in bytes; 0: no memory, as of a zombie. */
 uint64_t sample_text_memory(const char *text);
 
 /*
  * /proc/PID/syscall: does its first thread wait for a child of vfork(2) that has all of its memory?
- * clone(2) waits in the same way with CLONE_VFORK alone, or for a thread; such a child has memory of
- * its own, or is no process.
+ * clone(2) waits in the same way with CLONE_VFORK alone, or for a thread.  Such a child has memory
+ * of its own, or is no process.
  */
 bool sample_text_in_vfork(const char *text);

@@ -66,12 +66,12 @@ static void numbers_that_do_not_fit_are_refused(void **state)
 	assert_false(sample_text_stat("1 (x) S 1 2 2 0 -1 4 1 0 0 0 -1 1 1 1 20 0 5 0 1", &stat));
 }
 
-static void memory_is_anonymous_shared_swapped_and_what_maps_it(void **state)
+static void memory_is_anonymous_shared_swapped_in_huge_pages_and_what_maps_it(void **state)
 {
 	(void)state;
 	assert_int_equal(sample_text_memory("RssAnon:\t 1 kB\nRssShmem:\t 2 kB\nVmPTE:\t 4 kB\n"
-					    "VmSwap:\t 8 kB\n"),
-			 15 * 1024);
+					    "VmSwap:\t 8 kB\nHugetlbPages:\t 16 kB\n"),
+			 31 * 1024);
 	assert_int_equal(sample_text_memory("Name:\tx\nVmRSS:\t 9000 kB\nRssAnon:\t  100 kB\n"
 					    "RssFile:\t 5000 kB\nRssShmem:\t   28 kB\n"),
 			 128 * 1024);
@@ -95,7 +95,7 @@ int main(void)
 		cmocka_unit_test(a_name_cannot_shift_the_fields),
 		cmocka_unit_test(a_stat_cut_short_is_refused),
 		cmocka_unit_test(numbers_that_do_not_fit_are_refused),
-		cmocka_unit_test(memory_is_anonymous_shared_swapped_and_what_maps_it),
+		cmocka_unit_test(memory_is_anonymous_shared_swapped_in_huge_pages_and_what_maps_it),
 		cmocka_unit_test(a_name_is_not_a_line_of_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,6 +15,7 @@ ROWS = (
     ("basics", "--dry-run prints", "the plan is the service's"),
     ("inputs", "copies a directory with all below it", "symbolic links can't be sent to a service, and are refused"),
     ("inputs", "--file keeps modes and times", "symbolic links can't be sent to a service, and are refused"),
+    ("builds", "a tree of --file has every mode", "times of files are not sent to a service: cejail(1)"),
     ("overlays", "--dry-run lists", "the plan is the service's"),
     ("inputs", "--file refuses a link by name", "symbolic links can't be sent to a service, and are refused"),
     ("inputs", "--args-json lands as", "the value is sent, not its spelling"),

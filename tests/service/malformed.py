@@ -135,6 +135,19 @@ def _():
                 equal(status_of(read_all(sock)), 200, f"in two pieces, the first of {size} bytes")
 
 
+@test("without a token no request body is received: a path open to all refuses one by its head")
+def _():
+    start = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n"
+    with Folder() as f:
+        config = one_token_config(f, receive_timeout="60s")
+        with Service(config=config) as s:
+            for header in (b"Content-Length: 1", b"Content-Length: 1000000", b"Transfer-Encoding: chunked"):
+                with socket.create_connection(("127.0.0.1", int(config["tcp"].split(":")[1])), timeout=20 * SLOW) as sock:
+                    sock.sendall(start + header + b"\r\n\r\n")  # and no byte of the body
+                    contains(one_error(read_all(sock))["message"], "no request body", header.decode())
+            equal(status_of(s.raw(start + b"Content-Length: 0\r\n\r\n")), 200, "the status with an empty body")
+
+
 @test("a head that is too long is refused")
 def _():
     with Service() as s:

@@ -130,17 +130,22 @@ static struct account *find_account(struct service *s, struct exchange *x)
 	return a;
 }
 
-/* A body longer than its cap is refused before it is read; one that hides its length is counted. */
-static bool has_good_length(struct service *s, struct exchange *x)
+/*
+ * A body longer than its cap is refused before it is read; one that hides its length is counted.
+ * An open route takes none: else whoever shows no token could fill memory.
+ */
+static bool has_good_length(struct service *s, struct exchange *x, bool is_open)
 {
 	const char *length = exchange_header(x, "Content-Length");
+	uint64_t size = 0, max = is_open ? 0 : s->config->caps.body_bytes;
+	bool is_hidden = exchange_header(x, "Transfer-Encoding") != NULL;
 	struct cj_error ignored = { 0 };
-	uint64_t size = 0;
 
-	if (!length || (parse_u64(length, 0, UINT64_MAX, &size, &ignored) == 0 &&
-			size <= s->config->caps.body_bytes))
+	if (!(is_open && is_hidden) &&
+	    (!length || (parse_u64(length, 0, UINT64_MAX, &size, &ignored) == 0 && size <= max)))
 		return true;
-	exchange_refuse(x, API_TOO_LARGE, NULL, NULL, 0);
+	exchange_refuse(x, API_TOO_LARGE, is_open ? "this path takes no request body" : NULL, NULL,
+			0);
 	return false;
 }
 
@@ -190,7 +195,7 @@ static const struct route *let_in(struct service *s, struct exchange *x, bool is
 	}
 	if (!route)
 		refuse_route(x, allow);
-	return route && has_good_length(s, x) ? route : NULL;
+	return route && has_good_length(s, x, route->is_open) ? route : NULL;
 }
 
 static void on_begun(void *context, struct exchange *x)

@@ -85,6 +85,7 @@ static void what_follows_from_headers_is_known(void **state)
 		{ LINE HOST "Connection: a\r\nConnection: close\r\n\r\n", false, false, false },
 		{ "GET / HTTP/1.0\r\n\r\n", false, false, false },
 		{ "GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n", false, true, false },
+		{ "GET / HTTP/1.0\r\nConnection: keep-alive, close\r\n\r\n", false, false, false },
 		{ "GET / HTTP/1.0\r\nExpect: 100-continue\r\n\r\n", false, false, false },
 	};
 	(void)state;

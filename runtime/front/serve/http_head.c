@@ -224,8 +224,8 @@ int http_head_parse(char *bytes, size_t size, struct http_head *out, struct cj_e
 		rc = check_once(out, err);
 	if (rc == 0)
 		rc = read_length(out, err);
-	out->keeps_open = out->is_1_1 ? !lists(out, "Connection", "close")
-				      : lists(out, "Connection", "keep-alive");
+	out->keeps_open = !lists(out, "Connection", "close") &&
+			  (out->is_1_1 || lists(out, "Connection", "keep-alive"));
 	out->expects_continue = out->is_1_1 && lists(out, "Expect", "100-continue");
 	return rc;
 }

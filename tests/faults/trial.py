@@ -401,6 +401,7 @@ HARMLESS = {
 # The score only says which process of the host's goes first when memory is short: jail.c calls it best effort.
 UNSURE_LINES = {
     "init E.* (openat|write|close|pread64) (/proc/self/oom_score_adj|500)": "/proc/self/oom_score_adj: ",
+    "init E.* pread64 [0-9]+": "/proc/self/oom_score_adj: ",  # read before it is raised
     "init E.* prctl 15": "/proc/1/comm: ",
     "supervisor E.* ioctl [012]": ("",),  # a stream that says it is no terminal is used as none
     "supervisor EIO read [0-9]+": "on a terminal",  # the master's end of file: its last user has hung up, pty(7)
@@ -408,9 +409,10 @@ UNSURE_LINES = {
     "supervisor E.* (socket|connect) [0-9]+": "connect 2600:",
     "init (EACCES|EPERM) openat /proc/sys/net/ipv6/conf/all/forwarding": ("connect 2600:", "connect fd00:"),
     "init EPERM write 1": ("connect 2600:", "connect fd00:"),
-    # a public file of the host that not everybody may read is not shown: cejail-profile(5)
-    "init EACCES openat2 (etc|var)/.*": ("mount: /etc/", "mount: /var/"),
-    "init EACCES openat etc": ("mount: /etc/", "mount: /var/"),
+    # A public file of the host that not everybody may read is not shown: cejail-profile(5).  An overlay shows
+    # the numbers of its descriptors, which depend on how many were opened before.
+    "init EACCES openat2 (etc|var)/.*": ("mount: /etc/", "mount: /var/", "mount: / "),
+    "init EACCES openat etc": ("mount: /etc/", "mount: /var/", "mount: / "),
 }
 
 
@@ -501,7 +503,7 @@ def is_documented(seen, call, name):
     """Ends that the manual page names."""
     if not call:
         return False
-    is_about_file = call.role == "payload" and call.name in ("execve", "openat", "newfstatat", "read", "fstat")
+    is_about_file = call.role == "payload" and call.name in ("execve", "openat", "newfstatat", "read", "pread64", "fstat")
     if is_about_file or (name == "ENOENT" and call.role == "init"):
         return seen.code in (126, 127) and len(seen.errors()) == 1  # what it needs isn't there
     if call.role == "supervisor" and call.name == "write" and seen.code == 141:

@@ -121,11 +121,11 @@ def _():
     equal(strange, {}, "ends that are neither")
 
 
-def outside(*words):
+def outside(*words, stdin=subprocess.DEVNULL):
     """In namespaces of its own, which end with it: what a program could have without a jail."""
     script = "ulimit -n $(ulimit -Hn); ip link set lo up; mount -t tmpfs none /dev/shm; exec \"$@\""
     enter = ["unshare", "-Urmpf", "--kill-child", "--ipc", "--net", "/bin/sh", "-c", script, "sh"]
-    return subprocess.Popen([*enter, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    return subprocess.Popen([*enter, *words], stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 @test("without a jail every road leads past it", limit=200)

@@ -106,8 +106,8 @@ struct finder {
 /* The same row once: many sockets of one kind are one thing to know. */
 static int add(struct finder *f, const struct exposure *row, const char *path)
 {
-	bool is_source = strcmp(path, f->source) == 0;
-	const char *words = is_source ? row->what
+	bool is_itself = strcmp(path, f->source) == 0;
+	const char *words = is_itself ? row->what
 				      : arena_printf(f->arena, "%s (%s)", row->what, path);
 
 	if (row->is_control && !f->control)

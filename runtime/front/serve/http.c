@@ -135,14 +135,17 @@ static void progress(struct exchange *x)
 		exchange_drop_input(x);
 }
 
-static void turn(struct exchange *x)
+/* False: it was abandoned, and is gone. */
+static bool turn(struct exchange *x)
 {
 	x->is_due = false;
 	progress(x);
-	if (x->is_abandoned)
+	if (x->is_abandoned) {
 		destroy_exchange(x);
-	else
-		rewatch(x);
+		return false;
+	}
+	rewatch(x);
+	return true;
 }
 
 static void on_ready(struct watch *w, uint32_t events)
@@ -151,7 +154,7 @@ static void on_ready(struct watch *w, uint32_t events)
 
 	if (x->holder && (events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)))
 		x->is_abandoned = true; /* its end tells the holder */
-	turn(x);
+	(void)turn(x);
 }
 
 /* Who is too slow is told so, where a reply can still be told from anything else. */
@@ -189,7 +192,7 @@ int http_tick(struct http *h, uint64_t now_ms)
 		for (struct exchange *x = h->exchanges, *next = NULL; x; x = next) {
 			next = x->next;
 			if (x->is_due)
-				turn(x);
+				(void)turn(x);
 		}
 	}
 	if (h->has_due)
@@ -252,8 +255,7 @@ static void make_room_for_stranger(struct http *h)
 
 	if (!oldest)
 		return;
-	turn(oldest);
-	if (http_find_stranger(h) != oldest) /* it has a name now, or is gone */
+	if (!turn(oldest) || http_find_stranger(h) != oldest) /* gone, or it has a name now */
 		return;
 	if (oldest->phase != PHASE_IDLE) {
 		end_late(oldest);

@@ -34,16 +34,14 @@ static int check_byte(const char *bytes, size_t i, struct cj_error *err)
 
 ssize_t http_head_find(const char *bytes, size_t size, size_t *scanned, struct cj_error *err)
 {
-	size_t max = size < HTTP_HEAD_MAX ? size : HTTP_HEAD_MAX;
-
-	for (size_t i = *scanned; i < max; i++) {
+	for (; *scanned < size && *scanned < HTTP_HEAD_MAX; ++*scanned) {
+		size_t i = *scanned;
 		if (check_byte(bytes, i, err) < 0)
 			return -err->code;
 		if (i == 1 && bytes[1] == '\n')
 			return cj_reject(err, "the request line is empty");
 		if (i >= 3 && memcmp(bytes + i - 3, "\r\n\r\n", 4) == 0)
 			return (ssize_t)i + 1;
-		*scanned = i + 1;
 	}
 	if (size >= HTTP_HEAD_MAX)
 		return cj_reject_as(err, EFBIG, "the head has more than %u bytes", HTTP_HEAD_MAX);

@@ -100,12 +100,11 @@ int layers_join(const struct overlay *overlay, uint64_t attrs, struct cj_error *
 	/*
 	 * userxattr: in a user namespace an overlay's notes can't be trusted.* (overlayfs.rst).  It
 	 * means redirect_dir=nofollow and metacopy=off, too: a user.overlay.* attribute that
-	 * somebody left on a lower layer leads nowhere.
+	 * somebody left on a lower layer leads nowhere.  index: the module's parameter may be on.
 	 */
 	const struct mounts_option options[] = {
-		{ "userxattr", NULL }, { "index", "off" }, /* whatever the module's parameter says
-							    */
-		{ "lowerdir", lower }, { "upperdir", upper }, { "workdir", work },
+		{ "userxattr", NULL }, { "index", "off" },  { "lowerdir", lower },
+		{ "upperdir", upper }, { "workdir", work },
 	};
 	size_t noptions = overlay->upper_fd >= 0 ? 5 : 3;
 	return create(options, noptions, attrs, overlay->name, err);

@@ -157,7 +157,7 @@ static void on_ready(struct watch *w, uint32_t events)
 	(void)turn(x);
 }
 
-/* Who is too slow is told so, where a reply can still be told from anything else. */
+/* A caller that is too slow receives 408, unless its reply has begun. */
 static void end_late(struct exchange *x)
 {
 	if (x->phase == PHASE_HEAD || x->phase == PHASE_BODY) {

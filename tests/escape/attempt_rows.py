@@ -150,7 +150,7 @@ FILES = {
     ),
     "hard links": ("hard_link",),
     "overlayfs CVEs": ("mount_overlay", "unshare_user"),
-    "memfd exec": "accepted: SECURITY.md says that --noexec is a wish, an interpreter needs no execution either",
+    "memfd exec": "accepted: SECURITY.md says that --noexec is best-effort: an interpreter needs no execution either",
     "tmpfs bytes and inodes": (
         "limits: --disk is one number for all that is writable", "limits: files without contents are limited, too",
         "limits: nothing outside the scratch can be filled",

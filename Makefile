@@ -44,19 +44,20 @@ COMPILE  = $(CC) -std=gnu11 $(INC) $(WARN) $(FLAGS.$(VARIANT)) $(CPPFLAGS) $(CFL
 LINK     = $(CC) $(FLAGS.$(VARIANT)) $(LINK.$(VARIANT)) $(CFLAGS) $(LDFLAGS)
 
 LIB     := $(OUT)/libcejail.a
-LIBSRC  := $(wildcard runtime/base/*.c rootfs/*.c netns/*.c profiles/*.c runtime/jail/*.c)
-LIBSRC  += $(wildcard runtime/front/report/*.c) $(filter-out %/main.c,$(wildcard runtime/front/serve/*.c))
+# The sources below folders, without the programs' own main.c.
+below    = $(filter-out %/main.c,$(sort $(shell find $(1) -name '*.c')))
+LIBSRC  := $(call below,runtime/base rootfs netns profiles runtime/jail runtime/front/report runtime/front/serve)
 LIBSRC  += $(if $(filter coverage,$(VARIANT)),tests/cover/counters.c)
-CLISRC  := $(wildcard runtime/front/cli/*.c)
+CLISRC  := $(call below,runtime/front/cli) runtime/front/cli/main.c
 FILTER  := $(OUT)/gen/default_filter.o
 CEJAIL  := $(OUT)/bin/cejail
-HELPER  := $(OUT)/libexec/cejail/userscope
+HELPER  := $(OUT)/libexec/cejail/scope-helper
 SERVER  := $(OUT)/libexec/cejail/serve
 BAKE    := $(OUT)/bin/bake-filter
 RANGES  := $(OUT)/bin/print-ranges
-TESTS   := $(patsubst %.c,$(OUT)/%,$(wildcard tests/*/test_*.c))
-PROBES  := $(patsubst %.c,$(OUT)/%,$(wildcard tests/system/probes/*.c tests/escape/*.c tests/faults/*.c))
-CALLER  := $(OUT)/tests/pressure/caller
+TESTS   := $(patsubst %.c,$(OUT)/%,$(sort $(shell find tests -name 'test_*.c')))
+PROBES  := $(patsubst %.c,$(OUT)/%,$(wildcard $(addsuffix /*.c,tests/system/probes tests/system/escape/probes tests/system/faults)))
+CALLER  := $(OUT)/tests/system/pressure/caller
 FUZZERS := $(patsubst %.c,$(OUT)/%,$(wildcard tests/fuzz/fuzz_*.c))
 MANS    := $(wildcard man/*.[1-9])
 UNITS   := $(patsubst tools/systemd/%,%,$(wildcard tools/systemd/*/*.service tools/systemd/*/*.socket))
@@ -90,7 +91,7 @@ $(CEJAIL): $(CLISRC:%.c=$(OUT)/%.o) $(FILTER) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(LINK) -o $@ $^ $(or $(STATIC.$(VARIANT)),$(LIBS))
 # Asks the user's systemd for a cgroup; dynamic, because it loads libsystemd when it is run.
-$(HELPER): $(OUT)/runtime/front/userscope/main.o $(LIB)
+$(HELPER): $(OUT)/runtime/front/scope_helper/main.o $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(LINK) -o $@ $^
 
@@ -112,7 +113,7 @@ $(OUT)/tests/%.o: WARN += -Wno-null-dereference
 WRAPPED = $$(sed -n 's|^/\* WRAP: \(.*\) \*/|\1|p' $*.c | sed 's/[^ ][^ ]*/-Wl,--wrap=&/g')
 $(TESTS): $(OUT)/%: $(OUT)/%.o $(FILTER) $(LIB)
 	$(call say,LINK)$(LINK) $(WRAPPED) -o $@ $^ $(LIBS) -lcmocka
-$(PROBES): $(OUT)/%: %.c $(wildcard tests/escape/*.h tests/faults/*.h)
+$(PROBES): $(OUT)/%: %.c $(wildcard tests/system/escape/probes/*.h tests/system/faults/*.h)
 	@mkdir -p $(@D)
 	$(call say,CC  )$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Wextra -Werror -o $@ $<
 $(FUZZERS): $(OUT)/%: $(OUT)/%.o $(FILTER) $(LIB)
@@ -131,7 +132,7 @@ $(RANGES): $(addprefix $(OUT)/,tools/print-ranges.o netns/ranges.o netns/ip.o)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(LINK) -o $@ $^
 # A process that lives long and uses the engine, as a service will.
-$(CALLER): $(OUT)/tests/pressure/caller.o $(FILTER) $(LIB)
+$(CALLER): $(OUT)/tests/system/pressure/caller.o $(FILTER) $(LIB)
 	$(call say,LINK)$(LINK) -o $@ $^ $(or $(STATIC.$(VARIANT)),$(LIBS))
 probes: $(PROBES) $(RANGES) $(CALLER)
 fuzzers: $(FUZZERS)              ## build the fuzzers (make fuzzers VARIANT=asan CC=clang)
@@ -191,7 +192,7 @@ uninstall:                       ## what install put there
 # One stamp a source, so that a second time looks at what has changed.  Versions are pinned where
 # another one has other checks.
 STATIC   := build/static
-CHECKED  := $(LIBSRC) $(CLISRC) $(wildcard runtime/front/userscope/*.c runtime/front/serve/main.c tools/*.c)
+CHECKED  := $(LIBSRC) $(CLISRC) $(wildcard runtime/front/scope_helper/*.c runtime/front/serve/main.c tools/*.c)
 LOOK     := -std=gnu11 $(INC)
 # Steps of the analyzer in one function, where it gives up: 225000 is its own, which make proof takes.
 NODES    ?= 25000

@@ -18,7 +18,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "netns/pair.h"
+#include "netns/tcp_proxy.h"
 #include "runtime/base/scope.h"
 
 #define EVENTS_MAX     16 /* served by one call */
@@ -35,7 +35,7 @@ struct forward {
 	int epoll_fd, timer_fd;
 	bool is_paused;
 	size_t npairs, nlisteners;
-	struct pair *pairs[FORWARD_CONNECTIONS_MAX];
+	struct tcp_proxy *pairs[FORWARD_CONNECTIONS_MAX];
 	struct listener listeners[];
 };
 
@@ -116,7 +116,7 @@ void forward_destroy(struct forward **ff)
 	if (!f)
 		return;
 	for (size_t i = 0; i < FORWARD_CONNECTIONS_MAX; i++)
-		pair_destroy(&f->pairs[i]);
+		tcp_proxy_destroy(&f->pairs[i]);
 	for (size_t i = 0; i < f->nlisteners; i++)
 		cj_close(&f->listeners[i].fd);
 	cj_close(&f->timer_fd);
@@ -171,7 +171,7 @@ static void serve_timer(struct forward *f)
 
 static void drop_pair(struct forward *f, size_t slot)
 {
-	pair_destroy(&f->pairs[slot]);
+	tcp_proxy_destroy(&f->pairs[slot]);
 	f->npairs--;
 	set_listening(f, true);
 }
@@ -188,14 +188,14 @@ static void connect_pair(struct forward *f, int jail_fd, uint16_t port)
 {
 	size_t slot = free_slot(f);
 	struct sockaddr_in address = own_loopback(port);
-	struct pair *p = pair_create(f->epoll_fd, 2 * (uint32_t)slot, jail_fd);
+	struct tcp_proxy *p = tcp_proxy_create(f->epoll_fd, 2 * (uint32_t)slot, jail_fd);
 	if (!p) {
 		cj_close(&jail_fd);
 		return;
 	}
 	f->pairs[slot] = p;
 	f->npairs++;
-	if (pair_connect(p, (struct sockaddr *)&address, sizeof(address)) != PAIR_LIVE)
+	if (tcp_proxy_connect(p, (struct sockaddr *)&address, sizeof(address)) != TCP_PROXY_LIVE)
 		drop_pair(f, slot);
 	else if (f->npairs == FORWARD_CONNECTIONS_MAX)
 		set_listening(f, false);
@@ -227,8 +227,9 @@ static void serve_listener(struct forward *f, const struct listener *listener)
 static void serve_pair(struct forward *f, const struct epoll_event *event)
 {
 	size_t slot = event->data.u32 / 2;
-	enum pair_side side = event->data.u32 % 2 ? PAIR_HOST : PAIR_JAIL;
-	if (f->pairs[slot] && pair_serve(f->pairs[slot], side, event->events) != PAIR_LIVE)
+	enum tcp_proxy_side side = event->data.u32 % 2 ? TCP_PROXY_HOST : TCP_PROXY_JAIL;
+	if (f->pairs[slot] &&
+	    tcp_proxy_serve(f->pairs[slot], side, event->events) != TCP_PROXY_LIVE)
 		drop_pair(f, slot); /* a server that can't be reached is a reset inside */
 }
 

@@ -13,11 +13,11 @@
 #include <sys/epoll.h>
 
 #include "netns/addresses.h"
-#include "netns/firewall.h"
+#include "netns/firewall/firewall.h"
 #include "netns/forward.h"
-#include "netns/hostaddrs.h"
-#include "netns/links.h"
-#include "netns/resolver.h"
+#include "netns/rtnetlink/hostaddrs.h"
+#include "netns/rtnetlink/links.h"
+#include "netns/dns/resolver.h"
 #include "runtime/base/scope.h"
 
 #define RESOLV_CONF "/etc/resolv.conf"
@@ -43,7 +43,7 @@ enum source {
 struct network {
 	const struct network_spec *spec; /* borrowed, as are the endpoints */
 	const struct endpoints *endpoints;
-	struct network_ears ears;
+	struct network_callbacks ears;
 	struct network_handles handles;
 	int epoll_fd;
 	bool is_filtered;
@@ -187,8 +187,8 @@ static int build(struct network *n, unsigned number, struct cj_error *err)
 }
 
 int network_build(const struct network_spec *spec, const struct endpoints *endpoints,
-		  unsigned number, struct network_handles *handles, const struct network_ears *ears,
-		  struct network **out, struct cj_error *err)
+		  unsigned number, struct network_handles *handles,
+		  const struct network_callbacks *ears, struct network **out, struct cj_error *err)
 {
 	struct network *n = calloc(1, sizeof(*n));
 	if (!n) {

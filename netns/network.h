@@ -18,9 +18,9 @@
  */
 #pragma once
 
-#include "netns/denials.h"
-#include "netns/targets.h"
-#include "netns/uplink.h"
+#include "netns/firewall/denials.h"
+#include "netns/allowlist.h"
+#include "netns/uplink/uplink.h"
 #include "runtime/base/error.h"
 
 enum network_mode { NETWORK_NONE, NETWORK_PUBLIC, NETWORK_MODE_COUNT };
@@ -81,7 +81,7 @@ int network_allow_ping(unsigned gid, struct cj_error *err);
 /* --- the supervisor's side ---------------------------------------------------------- */
 
 /* What a network has to say while it is built and served. */
-struct network_ears {
+struct network_callbacks {
 	void (*warn)(void *context, const char *text); /* NETWORK_DEGRADED: this host's lack */
 	void (*denied)(void *context, const struct denial *denial); /* a refusal, as it is heard */
 	void *context;
@@ -97,8 +97,8 @@ struct network;
  * network at all (a warning; network_is_filtered() is false), never one without rules.
  */
 int network_build(const struct network_spec *spec, const struct endpoints *endpoints,
-		  unsigned number, struct network_handles *handles, const struct network_ears *ears,
-		  struct network **out, struct cj_error *err);
+		  unsigned number, struct network_handles *handles,
+		  const struct network_callbacks *ears, struct network **out, struct cj_error *err);
 
 /* Waits for the uplink.  One that can't be had is a warning: the jail stays closed. */
 int network_await(struct network *n, struct cj_error *err);

@@ -8,10 +8,10 @@
 
 #include "netns/addresses.h"
 #include "netns/forward.h"
-#include "netns/loopback.h"
+#include "netns/rtnetlink/loopback.h"
 #include "netns/network.h"
-#include "netns/resolver.h"
-#include "runtime/base/fd.h"
+#include "netns/dns/resolver.h"
+#include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 
 void network_handles_init(struct network_handles *h)

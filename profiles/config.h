@@ -15,7 +15,7 @@
 #include "netns/network.h"
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
-#include "runtime/base/sha256.h"
+#include "runtime/base/files/sha256.h"
 
 /* Which script of ours waits in the profile's interpreter. */
 enum launcher_kind { LAUNCHER_NONE, LAUNCHER_PYTHON, LAUNCHER_NODE, LAUNCHER_COUNT };

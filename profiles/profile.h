@@ -10,7 +10,7 @@
 #pragma once
 
 #include "profiles/config.h"
-#include "runtime/base/json.h"
+#include "runtime/base/json/json.h"
 
 struct setting;
 

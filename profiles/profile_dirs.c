@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "profiles/profile.h"
-#include "runtime/base/fd.h"
+#include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "profiles/paths.h"
-#include "runtime/base/json.h"
+#include "runtime/base/json/json.h"
 #include "runtime/base/text.h"
 
 #define ITEMS_MAX     1024 /* of one list; what a list makes is compared with one another */

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "rootfs/binds.h"
+#include "rootfs/host/binds.h"
 #include "rootfs/rootfs.h"
 #include "runtime/base/error.h"
 

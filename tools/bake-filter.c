@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * bake-filter FILE - compile a seccomp profile when cejail is built, and print the
- * result as C: filter_builtin() of runtime/jail/filter.h.
+ * result as C: filter_builtin() of runtime/jail/seccomp/filter.h.
  *
  * A note is an error here: what we ship says nothing that can't be had.
  */
 #include <stdio.h>
 
-#include "profiles/policy.h"
+#include "profiles/policy/policy.h"
 #include "runtime/base/log.h"
-#include "runtime/jail/filter.h"
+#include "runtime/jail/seccomp/filter.h"
 
 static void print_insns(const struct filter *f)
 {
@@ -31,7 +31,7 @@ static void print_tells(const struct filter *f)
 static void print_source(const char *path, const struct filter *f)
 {
 	printf("/* Made by bake-filter from %s.  Do not edit. */\n"
-	       "#include \"runtime/jail/filter.h\"\n\n",
+	       "#include \"runtime/jail/seccomp/filter.h\"\n\n",
 	       path);
 	print_insns(f);
 	print_tells(f);

@@ -32,8 +32,8 @@
 #include <unistd.h>
 
 #include "netns/addresses.h"
-#include "netns/firewall.h"
-#include "netns/links.h"
+#include "netns/firewall/firewall.h"
+#include "netns/rtnetlink/links.h"
 #include "runtime/base/scope.h"
 
 #define ROUNDS_MAX 10000

@@ -60,12 +60,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/base/fd.h"
+#include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/jail/bind_watch.h"
-#include "runtime/jail/evidence.h"
-#include "runtime/jail/shift.h"
+#include "runtime/jail/supervise/bind_watch.h"
+#include "runtime/jail/supervise/evidence.h"
+#include "runtime/jail/ids/shift.h"
 #include "runtime/jail/stage.h"
 #include "runtime/jail/state.h"
 
@@ -286,7 +286,7 @@ static int seal_enter(struct jail *j, struct cj_error *err)
 		    LAYER_OFF; /* the policy refuses nothing of note */
 	else
 		j->layers[LAYER_SYSCALL_REPORT] = j->watch ? LAYER_ON : LAYER_ABSENT;
-	j->layers[LAYER_LANDLOCK] = sealed.has_fence ? LAYER_ON : LAYER_ABSENT;
+	j->layers[LAYER_LANDLOCK] = sealed.has_landlock ? LAYER_ON : LAYER_ABSENT;
 	return 0;
 }
 

@@ -14,7 +14,7 @@
 
 #include <signal.h>
 
-#include "profiles/plan.h"
+#include "profiles/plan/plan.h"
 #include "runtime/base/error.h"
 #include "runtime/jail/outcome.h"
 

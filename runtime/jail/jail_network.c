@@ -13,7 +13,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/jail/state.h"
 
-#define NUMBERS 0x10000u /* of jails on one host, as netns/uplink_host.h counts them */
+#define NUMBERS 0x10000u /* of jails on one host, as netns/uplink/uplink_host.h counts them */
 
 /* A jail with neither network nor ports only brings its loopback up: nothing to hand out. */
 bool jail_has_network(const struct jail *j)
@@ -46,8 +46,8 @@ int names_enter(struct jail *j, struct cj_error *err)
 			j->root.resolv_conf = "nameserver " ADDRESS_GATEWAY4_TEXT "\n";
 		return 0;
 	}
-	if (targets_resolve(spec->targets, spec->ntargets, spec->allow_private, &j->arena,
-			    &j->endpoints, err) < 0)
+	if (allowlist_resolve(spec->targets, spec->ntargets, spec->allow_private, &j->arena,
+			      &j->endpoints, err) < 0)
 		return -err->code;
 	for (size_t i = 0; i < j->endpoints.warnings.count; i++)
 		jail_warn(j, "%s", j->endpoints.warnings.items[i]);
@@ -81,7 +81,7 @@ int network_enter(struct jail *j, struct cj_error *err)
 {
 	auto_step_msg struct step_msg msg = { 0 };
 	struct network_handles handles;
-	const struct network_ears ears = { hear_warning, hear_denial, j };
+	const struct network_callbacks ears = { hear_warning, hear_denial, j };
 	if (step_await(&j->link, STEP_NETWORK, &msg, err) < 0 ||
 	    take_handles(&msg, &handles, err) < 0)
 		return -err->code;

@@ -8,15 +8,15 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "netns/denials.h"
-#include "netns/uplink.h"
-#include "profiles/plan.h"
-#include "rootfs/artifacts.h"
+#include "netns/firewall/denials.h"
+#include "netns/uplink/uplink.h"
+#include "profiles/plan/plan.h"
+#include "rootfs/files/artifacts.h"
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
-#include "runtime/base/sha256.h"
-#include "runtime/jail/capture.h"
-#include "runtime/jail/filter.h"
+#include "runtime/base/files/sha256.h"
+#include "runtime/jail/supervise/capture.h"
+#include "runtime/jail/seccomp/filter.h"
 
 enum status {
 	STATUS_EXITED,

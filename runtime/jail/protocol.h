@@ -46,7 +46,7 @@ struct ids_mapped {
  */
 enum sealed_fd { SEALED_BOX, SEALED_PROC, SEALED_OVERLAYS };
 struct sealed {
-	uint32_t has_fence;
+	uint32_t has_landlock;
 };
 
 /*

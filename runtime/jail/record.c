@@ -17,14 +17,14 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#include "runtime/base/fd.h"
-#include "runtime/base/json.h"
+#include "runtime/base/files/fd.h"
+#include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
-#include "runtime/jail/cgroup.h"
-#include "runtime/jail/kernfile.h"
-#include "runtime/jail/sample_text.h"
+#include "runtime/jail/cgroup/cgroup.h"
+#include "runtime/base/files/system_file.h"
+#include "runtime/jail/usage/process_usage_text.h"
 
 #define ID_MAX          32
 #define SUFFIX          ".json"
@@ -70,11 +70,11 @@ static bool id_of(const char *file, char out[static ID_MAX + 1])
 /* When a process began, in clock ticks since boot: proc_pid_stat(5).  0: there is none. */
 static uint64_t start_of(pid_t pid)
 {
-	char path[32], text[KERNFILE_SMALL];
+	char path[32], text[SYSTEM_FILE_SMALL];
 	struct sample_stat stat;
 	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	if (kernfile_read(AT_FDCWD, path, text, sizeof(text)) <= 0 ||
-	    !sample_text_stat(text, &stat))
+	if (system_file_read(AT_FDCWD, path, text, sizeof(text)) <= 0 ||
+	    !process_usage_text_stat(text, &stat))
 		return 0;
 	return stat.start_ticks;
 }

@@ -10,14 +10,14 @@
 
 #include "netns/network.h"
 #include "runtime/base/step.h"
-#include "runtime/jail/cgroup.h"
-#include "runtime/jail/filter.h"
-#include "runtime/jail/idmap.h"
+#include "runtime/jail/cgroup/cgroup.h"
+#include "runtime/jail/seccomp/filter.h"
+#include "runtime/jail/ids/idmap.h"
 #include "runtime/jail/jail.h"
 #include "runtime/jail/protocol.h"
 #include "runtime/jail/record.h"
-#include "runtime/jail/relay.h"
-#include "runtime/jail/script.h"
+#include "runtime/jail/supervise/relay.h"
+#include "runtime/jail/init/script.h"
 
 struct jail {
 	const struct plan *plan; /* borrowed */

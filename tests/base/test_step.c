@@ -16,19 +16,20 @@
 
 static const char *const names[] = { "first", "second", "third" };
 
-struct pair {
+struct tcp_proxy {
 	struct step_link ours, theirs;
 };
 
-static struct pair open_pair(unsigned timeout_ms)
+static struct tcp_proxy open_pair(unsigned timeout_ms)
 {
 	int ends[2];
 	struct cj_error err = { 0 };
 	assert_int_equal(step_pair(ends, timeout_ms, &err), 0);
-	return (struct pair){ { ends[0], "init", names }, { ends[1], "the supervisor", names } };
+	return (struct tcp_proxy){ { ends[0], "init", names },
+				   { ends[1], "the supervisor", names } };
 }
 
-static void close_pair(struct pair *p)
+static void close_pair(struct tcp_proxy *p)
 {
 	cj_close(&p->ours.sock_fd);
 	cj_close(&p->theirs.sock_fd);
@@ -45,7 +46,7 @@ static int open_descriptors(void)
 static void a_step_arrives_with_its_data_and_descriptors(void **state)
 {
 	(void)state;
-	struct pair p = open_pair(1000);
+	struct tcp_proxy p = open_pair(1000);
 	struct cj_error err = { 0 };
 	struct step_msg msg = { 0 };
 	int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -64,7 +65,7 @@ static void a_step_arrives_with_its_data_and_descriptors(void **state)
 static void a_closed_link_is_a_failure_that_names_the_awaited_step(void **state)
 {
 	(void)state;
-	struct pair p = open_pair(1000);
+	struct tcp_proxy p = open_pair(1000);
 	struct cj_error err = { 0 };
 	struct step_msg msg = { 0 };
 
@@ -77,7 +78,7 @@ static void a_closed_link_is_a_failure_that_names_the_awaited_step(void **state)
 static void a_late_peer_is_a_failure(void **state)
 {
 	(void)state;
-	struct pair p = open_pair(10);
+	struct tcp_proxy p = open_pair(10);
 	struct cj_error err = { 0 };
 	struct step_msg msg = { 0 };
 
@@ -89,7 +90,7 @@ static void a_late_peer_is_a_failure(void **state)
 static void an_unexpected_step_is_refused_and_its_descriptors_are_closed(void **state)
 {
 	(void)state;
-	struct pair p = open_pair(1000);
+	struct tcp_proxy p = open_pair(1000);
 	struct cj_error err = { 0 };
 	struct step_msg msg = { 0 };
 	int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -105,7 +106,7 @@ static void an_unexpected_step_is_refused_and_its_descriptors_are_closed(void **
 static void the_peers_failure_becomes_our_own(void **state)
 {
 	(void)state;
-	struct pair p = open_pair(1000);
+	struct tcp_proxy p = open_pair(1000);
 	struct cj_error err = { 0 };
 	struct step_msg msg = { 0 };
 	struct cj_error why = {
@@ -123,7 +124,7 @@ static void the_peers_failure_becomes_our_own(void **state)
 static void the_last_words_of_a_peer_are_heard_instead_of_a_broken_pipe(void **state)
 {
 	(void)state;
-	struct pair p = open_pair(1000);
+	struct tcp_proxy p = open_pair(1000);
 	struct cj_error err = { 0 };
 	const struct cj_error why = { .code = ENOSPC, .stage = "root", .msg = "mount 'x': full" };
 
@@ -139,7 +140,7 @@ static void the_last_words_of_a_peer_are_heard_instead_of_a_broken_pipe(void **s
 static void last_words_are_heard_though_the_peer_never_read_ours(void **state)
 {
 	(void)state;
-	struct pair p = open_pair(1000);
+	struct tcp_proxy p = open_pair(1000);
 	struct cj_error err = { 0 };
 	struct step_msg msg = { 0 };
 	const struct cj_error why = { .code = ENOSPC, .msg = "mount 'x': full" };
@@ -155,7 +156,7 @@ static void last_words_are_heard_though_the_peer_never_read_ours(void **state)
 static void last_words_are_heard_behind_the_steps_that_nobody_read(void **state)
 {
 	(void)state;
-	struct pair p = open_pair(1000);
+	struct tcp_proxy p = open_pair(1000);
 	struct cj_error err = { 0 };
 	const struct cj_error why = { .code = ENOMEM, .stage = "sources", .msg = "open '/usr'" };
 	auto_fd int fd = dup(0);
@@ -175,7 +176,7 @@ static void last_words_are_heard_behind_the_steps_that_nobody_read(void **state)
 static void an_error_without_an_end_or_a_code_is_made_safe(void **state)
 {
 	(void)state;
-	struct pair p = open_pair(1000);
+	struct tcp_proxy p = open_pair(1000);
 	struct cj_error err = { 0 }, why;
 	struct step_msg msg = { 0 };
 
@@ -191,7 +192,7 @@ static void an_error_without_an_end_or_a_code_is_made_safe(void **state)
 static void a_message_that_is_too_short_or_lies_about_its_size_is_refused(void **state)
 {
 	(void)state;
-	struct pair p = open_pair(1000);
+	struct tcp_proxy p = open_pair(1000);
 	struct cj_error err = { 0 };
 	struct step_msg msg = { 0 };
 	const uint32_t liar[] = { 1, 4000 };
@@ -207,7 +208,7 @@ static void a_message_that_is_too_long_is_never_sent(void **state)
 {
 	(void)state;
 	static const uint8_t big[STEP_DATA_MAX + 1];
-	struct pair p = open_pair(1000);
+	struct tcp_proxy p = open_pair(1000);
 	struct cj_error err = { 0 };
 
 	assert_int_equal(step_tell(&p.theirs, 1, big, sizeof(big), NULL, 0, &err), -EMSGSIZE);

@@ -20,10 +20,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "netns/denials.h"
-#include "netns/firewall.h"
-#include "netns/foreign.h"
-#include "netns/rtmsg.h"
+#include "netns/firewall/denials.h"
+#include "netns/firewall/firewall.h"
+#include "netns/firewall/host_firewall.h"
+#include "netns/rtnetlink/rtmsg.h"
 #include "tests/fuzz/bytes.h"
 
 /* WRAP: sendto send recv recvmsg recvfrom getsockname setsockopt poll socket clock_gettime */
@@ -209,14 +209,14 @@ static void check_counters(void)
 
 static void check_foreign(void)
 {
-	struct foreign_chain found = { 0 };
+	struct host_firewall_chain found = { 0 };
 	struct cj_error err = { 0 };
-	int rc = foreign_look(&found, &err);
+	int rc = host_firewall_look(&found, &err);
 	assert(rc <= 1);
 	if (rc < 0)
 		check_error(rc, &err);
 	if (rc == 1)
-		assert(foreign_family_name(found.family) && found.table[0] && found.chain[0]);
+		assert(host_firewall_family_name(found.family) && found.table[0] && found.chain[0]);
 }
 
 static void check_links(bool asks)

@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "rootfs/artifacts.h"
-#include "rootfs/autorun.h"
+#include "rootfs/files/artifacts.h"
+#include "rootfs/files/autorun.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 #include "tests/fuzz/bytes.h"

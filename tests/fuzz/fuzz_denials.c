@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "netns/denials.h"
+#include "netns/firewall/denials.h"
 
 #define PACKET_MAX 4096
 

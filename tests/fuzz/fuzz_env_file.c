@@ -7,7 +7,7 @@
  */
 #include <stdbool.h>
 
-#include "profiles/env_file.h"
+#include "profiles/plan/env_file.h"
 #include "runtime/base/scope.h"
 #include "tests/fuzz/bytes.h"
 

@@ -8,26 +8,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "netns/foreign.h"
+#include "netns/firewall/host_firewall.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-	struct foreign_chains chains = { .count = 0 };
+	struct host_firewall_chains chains = { .count = 0 };
 	void *copy = malloc(size > 0 ? size : 1); /* aligned, and its end is watched */
 	assert(copy);
 	if (size > 0)
 		memcpy(copy, bytes, size);
 
-	(void)foreign_read_chains(&chains, copy, size);
-	(void)foreign_names_us(copy, size);
-	assert(chains.count <= FOREIGN_CHAINS_MAX);
+	(void)host_firewall_read_chains(&chains, copy, size);
+	(void)host_firewall_names_us(copy, size);
+	assert(chains.count <= HOST_FIREWALL_CHAINS_MAX);
 	for (size_t i = 0; i < chains.count; i++) {
-		const struct foreign_chain *c = &chains.items[i];
-		assert(foreign_family_name(c->family));
-		assert(c->table[0] && memchr(c->table, '\0', FOREIGN_NAME_MAX));
-		assert(c->chain[0] && memchr(c->chain, '\0', FOREIGN_NAME_MAX));
+		const struct host_firewall_chain *c = &chains.items[i];
+		assert(host_firewall_family_name(c->family));
+		assert(c->table[0] && memchr(c->table, '\0', HOST_FIREWALL_NAME_MAX));
+		assert(c->chain[0] && memchr(c->chain, '\0', HOST_FIREWALL_NAME_MAX));
 	}
 	free(copy);
 	return 0;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "netns/hostaddrs.h"
+#include "netns/rtnetlink/hostaddrs.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

@@ -26,12 +26,12 @@
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 int __wrap_network_build(const struct network_spec *spec, const struct endpoints *endpoints,
 			 unsigned number, struct network_handles *handles,
-			 const struct network_ears *ears, struct network **out,
+			 const struct network_callbacks *ears, struct network **out,
 			 struct cj_error *err);
 
 int __wrap_network_build(const struct network_spec *spec, const struct endpoints *endpoints,
 			 unsigned number, struct network_handles *handles,
-			 const struct network_ears *ears, struct network **out,
+			 const struct network_callbacks *ears, struct network **out,
 			 struct cj_error *err)
 {
 	(void)spec, (void)endpoints, (void)ears, (void)err;

@@ -14,8 +14,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "runtime/jail/filter.h"
-#include "runtime/jail/filter_bound.h"
+#include "runtime/jail/seccomp/filter.h"
+#include "runtime/jail/seccomp/filter_bound.h"
 #include "tests/fuzz/bytes.h"
 
 /* WRAP: ioctl poll sys_seccomp */

@@ -5,8 +5,8 @@
  */
 #include <sys/syscall.h>
 
-#include "runtime/jail/filter_calls.h"
-#include "tests/jail/bpf.h"
+#include "runtime/jail/seccomp/filter_calls.h"
+#include "tests/jail/seccomp/bpf.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -21,7 +21,7 @@ static void run(const struct filter *f)
 	if (bpf_answer(f, SYS_seccomp, listener) == SECCOMP_RET_ALLOW)
 		abort();
 	for (size_t i = 0; i < f->ntells; i++)
-		if (!call_told_name(f->tells[i].nr))
+		if (!call_notified_name(f->tells[i].nr))
 			abort();
 }
 

@@ -9,31 +9,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/jail/idrange.h"
-#include "runtime/jail/sample_text.h"
+#include "runtime/jail/ids/idmap_parser.h"
+#include "runtime/jail/usage/process_usage_text.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
 static void check_map(const char *text)
 {
-	static struct idrange_map map;
-	struct idrange_block block;
+	static struct idmap_ranges map;
+	struct idmap_block block;
 	struct cj_error err = { 0 };
 	uint32_t outside;
-	if (idrange_parse("uid_map", text, &map, &err) < 0) {
+	if (idmap_parse("uid_map", text, &map, &err) < 0) {
 		assert(err.code == EINVAL && err.msg[0] != '\0');
 		return;
 	}
 	assert(map.count <= IDRANGE_LINES_MAX);
-	if (!idrange_pick(&map, &map, &block))
+	if (!idmap_pick(&map, &map, &block))
 		return;
 
 	uint32_t last = block.first + (block.count - 1);
 	assert(block.count > 0 && last >= block.first);
 	assert(block.first >= 1000);
 	assert(last < 60000 || block.first >= 65536);
-	assert(idrange_outside(&map, block.first, &outside));
-	assert(idrange_outside(&map, last, &outside));
+	assert(idmap_outside(&map, block.first, &outside));
+	assert(idmap_outside(&map, last, &outside));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
@@ -45,10 +45,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	text[size] = '\0';
 
 	struct sample_stat stat;
-	if (sample_text_stat(text, &stat))
+	if (process_usage_text_stat(text, &stat))
 		assert(strrchr(text, ')'));
-	(void)sample_text_memory(text);
-	(void)sample_text_schedstat(text);
+	(void)process_usage_text_memory(text);
+	(void)process_usage_text_schedstat(text);
 	check_map(text);
 	free(text);
 	return 0;

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "profiles/settings.h"
-#include "runtime/base/json.h"
+#include "runtime/base/json/json.h"
 #include "runtime/base/text.h"
-#include "runtime/front/serve/request.h"
+#include "runtime/front/serve/api/request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

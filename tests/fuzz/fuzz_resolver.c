@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "netns/resolver.h"
-#include "netns/resolver_message.h"
+#include "netns/dns/resolver.h"
+#include "netns/dns/resolver_message.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

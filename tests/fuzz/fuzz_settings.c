@@ -12,8 +12,8 @@
 #include "tests/fuzz/bytes.h"
 
 /* the front end is in no library */
-#include "runtime/front/cli/habits.c"
-#include "runtime/front/cli/options.c"
+#include "runtime/front/cli/arguments/habits.c"
+#include "runtime/front/cli/arguments/options.c"
 
 #define WORDS_MAX 64
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "netns/ranges.h"
-#include "netns/targets.h"
+#include "netns/allowlist.h"
 #include "runtime/base/scope.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
@@ -67,7 +67,7 @@ static void check_resolved(const struct target *t, struct arena *a)
 	struct endpoints out = { 0 };
 	struct cj_error err = { 0 };
 
-	if (targets_resolve(t, 1, false, a, &out, &err) < 0) {
+	if (allowlist_resolve(t, 1, false, a, &out, &err) < 0) {
 		assert(err.code == EINVAL && err.hint[0] != '\0');
 		return;
 	}

@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <stdio.h>
 
-#include "netns/uplink_words.h"
+#include "netns/uplink/uplink_exit.h"
 #include "runtime/base/text.h"
 #include "tests/fuzz/bytes.h"
 

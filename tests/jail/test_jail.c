@@ -8,7 +8,7 @@
 /* WRAP: filter_watch_create rootfs_open_sources privileges_join_keyring privileges_become */
 /* WRAP: rootfs_build rootfs_enter loopback_up privileges_limit_counts rootfs_mask_proc */
 /* WRAP: privileges_nest */
-/* WRAP: rootfs_open_handles limits_apply privileges_no_new fence_apply privileges_drop */
+/* WRAP: rootfs_open_handles limits_apply privileges_no_new landlock_apply privileges_drop */
 /* WRAP: filter_load stages_enter */
 #include "runtime/jail/jail.h"
 
@@ -24,16 +24,16 @@
 
 #include <cmocka.h>
 
-#include "netns/loopback.h"
+#include "netns/rtnetlink/loopback.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
 #include "runtime/base/sys.h"
-#include "runtime/jail/cgroup.h"
-#include "runtime/jail/fence.h"
-#include "runtime/jail/filter.h"
-#include "runtime/jail/idmap.h"
-#include "runtime/jail/limits.h"
-#include "runtime/jail/privileges.h"
+#include "runtime/jail/cgroup/cgroup.h"
+#include "runtime/jail/init/landlock.h"
+#include "runtime/jail/seccomp/filter.h"
+#include "runtime/jail/ids/idmap.h"
+#include "runtime/jail/init/limits.h"
+#include "runtime/jail/init/privileges.h"
 #include "runtime/jail/record.h"
 #include "runtime/jail/stage.h"
 #include "tests/jail/whole_jail.h"
@@ -91,7 +91,7 @@ FAILS(rootfs_open_handles,
       (spec, out, err))
 FAILS(limits_apply, (const struct limits_spec *l, bool p, struct cj_error *err), (l, p, err))
 FAILS(privileges_no_new, (struct cj_error * err), (err))
-FAILS(fence_apply, (const struct rootfs_spec *root, struct cj_error *err), (root, err))
+FAILS(landlock_apply, (const struct rootfs_spec *root, struct cj_error *err), (root, err))
 FAILS(privileges_drop, (struct cj_error * err), (err))
 FAILS(filter_load, (const struct filter *f, int *out_fd, struct cj_error *err), (f, out_fd, err))
 
@@ -168,7 +168,7 @@ static const struct {
 	{ "privileges_nest", "user namespace" },
 	{ "limits_apply", "rlimits" },
 	{ "privileges_no_new", "no new privileges" },
-	{ "fence_apply", "landlock" },
+	{ "landlock_apply", "landlock" },
 	{ "privileges_drop", "capabilities" },
 	{ "filter_load", "filter" },
 };

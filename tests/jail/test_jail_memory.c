@@ -18,9 +18,9 @@
 #include <netlink/route/neighbour.h>
 #include <netlink/route/route.h>
 
-#include "runtime/jail/filter.h"
+#include "runtime/jail/seccomp/filter.h"
 
-/* yajl ends the process where it gets no memory (runtime/base/json.c says why). */
+/* yajl ends the process where it gets no memory (runtime/base/json/json.c says why). */
 static bool is_yajl;
 
 NO_MEMORY(void *, calloc, (size_t count, size_t size), (count, size), NULL)

@@ -20,9 +20,9 @@
 #include <cmocka.h>
 
 #include "runtime/base/scope.h"
-#include "runtime/jail/cgroup.h"
-#include "runtime/jail/kernfile.h"
-#include "runtime/jail/sample_text.h"
+#include "runtime/jail/cgroup/cgroup.h"
+#include "runtime/base/files/system_file.h"
+#include "runtime/jail/usage/process_usage_text.h"
 
 /* WRAP: cgroup_remove_path fd_write_all flock sys_pidfd_open */
 
@@ -144,11 +144,11 @@ static int create(const char *id)
 
 static uint64_t start_of(pid_t pid)
 {
-	char path[64], text[KERNFILE_SMALL];
+	char path[64], text[SYSTEM_FILE_SMALL];
 	struct sample_stat stat;
 	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	assert_true(kernfile_read(AT_FDCWD, path, text, sizeof(text)) > 0);
-	assert_true(sample_text_stat(text, &stat));
+	assert_true(system_file_read(AT_FDCWD, path, text, sizeof(text)) > 0);
+	assert_true(process_usage_text_stat(text, &stat));
 	return stat.start_ticks;
 }
 

@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/jail/idmap.h"
+#include "runtime/jail/ids/idmap.h"
 
 /* RLIMIT_DATA counts the sanitizer's shadow, which is larger than any memory: init would end. */
 #if defined(__SANITIZE_ADDRESS__)

@@ -26,7 +26,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "netns/firewall.h"
+#include "netns/firewall/firewall.h"
 #include "runtime/base/scope.h"
 
 #define LAB_PUBLIC4 "93.184.216.34"

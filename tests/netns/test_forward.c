@@ -20,7 +20,7 @@
 
 #include <cmocka.h>
 
-#include "netns/loopback.h"
+#include "netns/rtnetlink/loopback.h"
 #include "runtime/base/scope.h"
 #include "tests/failing.h"
 #include "tests/netns/turns.h"

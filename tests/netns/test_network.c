@@ -8,11 +8,11 @@
 #include <dirent.h>
 #include <errno.h>
 
-#include "netns/firewall.h"
+#include "netns/firewall/firewall.h"
 #include "netns/forward.h"
-#include "netns/hostaddrs.h"
-#include "netns/links.h"
-#include "netns/resolver.h"
+#include "netns/rtnetlink/hostaddrs.h"
+#include "netns/rtnetlink/links.h"
+#include "netns/dns/resolver.h"
 #include "tests/netns/namespaces.h"
 
 /* WRAP: hostaddrs_open firewall_apply_jail firewall_apply_gateway denials_listen uplink_start */
@@ -79,7 +79,7 @@ static void ignore_denial(void *context, const struct denial *denial)
 	(void)denial;
 }
 
-static const struct network_ears ears = { keep_warning, ignore_denial, NULL };
+static const struct network_callbacks ears = { keep_warning, ignore_denial, NULL };
 static const uint16_t ports[] = { PORT };
 static const struct network_spec public_spec = {
 	.mode = NETWORK_PUBLIC, .uplink = UPLINK_NONE, .ports = ports, .nports = 1

@@ -220,12 +220,12 @@ static void as_many_ipv4_addresses_are_closed_as_the_registries_say(void **state
 			     8 * slash24 /* 192.x, 198.51.100, 203.0.113 */);
 }
 
-struct known {
+struct profile_cache {
 	const char *ip;
 	enum net_class class;
 };
 
-static const struct known known_closed[] = {
+static const struct profile_cache known_closed[] = {
 	{ "0.0.0.0", NET_LOOPBACK },
 	{ "0.0.0.1", NET_RESERVED },
 	{ "127.0.0.1", NET_LOOPBACK },

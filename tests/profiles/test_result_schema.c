@@ -10,8 +10,8 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "runtime/base/fd.h"
-#include "runtime/base/json.h"
+#include "runtime/base/files/fd.h"
+#include "runtime/base/json/json.h"
 
 static struct arena arena;
 static const struct json_node *schema;

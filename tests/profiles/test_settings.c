@@ -10,8 +10,8 @@
 #include <fcntl.h>
 #include <string.h>
 
-#include "runtime/base/fd.h"
-#include "runtime/base/json.h"
+#include "runtime/base/files/fd.h"
+#include "runtime/base/json/json.h"
 
 /* Applies one option as the command line would; the error, if any, stays in *err. */
 static int set(struct config *c, const char *option, const char *text, struct cj_error *err)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# bash completion for cejail(1).  Checked against the table of settings by tests/front/test_manual.sh.
+# bash completion for cejail(1).  Checked against the table of settings by tests/documents/test_manual.sh.
 
 _cejail_profiles() {
 	cejail profile list --names 2>/dev/null

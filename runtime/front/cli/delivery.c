@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "runtime/base/fd.h"
+#include "runtime/base/files/fd.h"
 
 void delivery_init(struct delivery *d)
 {

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "runtime/base/json.h"
+#include "runtime/base/json/json.h"
 #include "runtime/front/report/events.h"
 #include "runtime/front/report/result.h"
 #include "runtime/front/cli/result_file.h"

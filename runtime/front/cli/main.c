@@ -11,12 +11,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "runtime/base/fd.h"
+#include "runtime/base/files/fd.h"
 #include "runtime/base/log.h"
 #include "runtime/base/text.h"
 #include "runtime/front/cli/cli.h"
-#include "runtime/front/cli/habits.h"
-#include "runtime/front/cli/operands.h"
+#include "runtime/front/cli/arguments/habits.h"
+#include "runtime/front/cli/arguments/operands.h"
 
 #define STACK_BYTES_MIN (512u << 10) /* 'doctor' takes 90 KiB, a run half of that */
 

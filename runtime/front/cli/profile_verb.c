@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "profiles/policy.h"
+#include "profiles/policy/policy.h"
 #include "profiles/profile.h"
 #include "runtime/base/log.h"
 #include "runtime/front/cli/cli.h"

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/base/fd.h"
+#include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 
 #define FILE_MODE 0666 /* the caller's umask decides */
@@ -45,7 +45,7 @@ static int open_in_place(const struct result_file *f, const char *path, struct c
 
 static int open_new(struct result_file *f, const char *path, struct cj_error *err)
 {
-	int rc = newfile_open(f->dir_fd, FILE_MODE, &f->new);
+	int rc = atomic_file_open(f->dir_fd, FILE_MODE, &f->new);
 	if (rc < 0) {
 		rc = cj_fail(err, -rc, "create '%s'", path);
 		cj_hint(err, "the result needs a directory that can be written");
@@ -97,7 +97,7 @@ int result_file_commit(struct result_file *f, const char *text, size_t size, str
 	if (fd_write_all(f->new.fd, text, size, f->name, err) < 0 ||
 	    fd_write_all(f->new.fd, "\n", 1, f->name, err) < 0)
 		return -err->code;
-	int rc = f->is_in_place ? 0 : newfile_publish(&f->new, f->dir_fd, f->name);
+	int rc = f->is_in_place ? 0 : atomic_file_publish(&f->new, f->dir_fd, f->name);
 	return rc < 0 ? cj_fail(err, -rc, "put '%s' in its place", f->name) : 0;
 }
 
@@ -105,7 +105,7 @@ void result_file_fini(struct result_file *f)
 {
 	int saved = errno;
 
-	newfile_fini(&f->new);
+	atomic_file_fini(&f->new);
 	cj_close(&f->dir_fd);
 	free(f->name);
 	*f = (struct result_file)RESULT_FILE_NULL;

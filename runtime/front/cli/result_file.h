@@ -13,13 +13,13 @@
 #include <stddef.h>
 
 #include "runtime/base/error.h"
-#include "runtime/base/newfile.h"
+#include "runtime/base/files/atomic_file.h"
 
 struct result_file {
-	int dir_fd;         /* -1: not open */
-	struct newfile new; /* or what is there, open */
-	char *name;         /* below dir_fd */
-	bool is_in_place;   /* what is there is written as it stands */
+	int dir_fd;             /* -1: not open */
+	struct atomic_file new; /* or what is there, open */
+	char *name;             /* below dir_fd */
+	bool is_in_place;       /* what is there is written as it stands */
 };
 
 #define RESULT_FILE_NULL                                                                           \

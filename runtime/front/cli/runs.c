@@ -12,7 +12,7 @@
 #include "runtime/base/text.h"
 #include "runtime/front/cli/cli.h"
 #include "runtime/front/report/result.h"
-#include "runtime/jail/cgroup.h"
+#include "runtime/jail/cgroup/cgroup.h"
 #include "runtime/jail/record.h"
 
 #define PS_SCHEMA "cejail.ps/1"

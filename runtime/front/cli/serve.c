@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "runtime/base/beside.h"
+#include "runtime/base/files/libexec_path.h"
 #include "runtime/front/cli/cli.h"
 
 #define SERVER "serve"
@@ -26,7 +26,7 @@ static int become_server(const struct cli *cli, struct cj_error *err)
 	for (size_t i = 0; i < count; i++)
 		words[i + 1] = cli->args[i];
 
-	int rc = beside_find(SERVER, path, err);
+	int rc = libexec_path_find(SERVER, path, err);
 	if (rc == 0) {
 		(void)signal(SIGXFSZ, SIG_DFL); /* execve(2) hands on what is ignored */
 		(void)execv(path, (char *const *)words);

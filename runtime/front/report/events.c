@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "runtime/base/json.h"
+#include "runtime/base/json/json.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
 #include "runtime/front/report/result.h"

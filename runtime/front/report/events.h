@@ -14,9 +14,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "netns/denials.h"
+#include "netns/firewall/denials.h"
 #include "runtime/base/error.h"
-#include "runtime/base/json.h"
+#include "runtime/base/json/json.h"
 
 #define EVENTS_QUEUE_MAX   (1u << 20)
 #define EVENTS_PATIENCE_MS 5000 /* the usual patience */

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "runtime/base/json.h"
+#include "runtime/base/json/json.h"
 #include "runtime/jail/outcome.h"
 
 #define RESULT_SCHEMA "cejail.result/1"

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "runtime/base/scope.h"
-#include "runtime/front/serve/notify.h"
+#include "runtime/front/serve/operations/notify.h"
 #include "runtime/jail/record.h"
 
 #define BACKLOG 512

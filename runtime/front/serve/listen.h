@@ -11,7 +11,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/front/serve/loop.h"
-#include "runtime/front/serve/service_config.h"
+#include "runtime/front/serve/config/service_config.h"
 
 #define LISTENERS_MAX   8
 #define LISTEN_NAME_MAX 256

@@ -10,14 +10,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "runtime/base/fd.h"
+#include "runtime/base/files/fd.h"
 #include "runtime/base/log.h"
-#include "runtime/front/serve/fake.h"
-#include "runtime/front/serve/review.h"
+#include "runtime/front/serve/worker/fake.h"
+#include "runtime/front/serve/config/review.h"
 #include "runtime/front/serve/server.h"
-#include "runtime/front/serve/setup.h"
-#include "runtime/front/serve/slog.h"
-#include "runtime/front/serve/tokens.h"
+#include "runtime/front/serve/config/setup.h"
+#include "runtime/front/serve/operations/slog.h"
+#include "runtime/front/serve/access/tokens.h"
 
 #define SERVE_FAILED 125 /* as everything that cejail gets wrong */
 

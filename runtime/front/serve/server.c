@@ -24,14 +24,14 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/front/serve/api.h"
-#include "runtime/front/serve/flight.h"
+#include "runtime/front/serve/api/api.h"
+#include "runtime/front/serve/queue/execution.h"
 #include "runtime/front/serve/listen.h"
-#include "runtime/front/serve/notify.h"
-#include "runtime/front/serve/setup.h"
-#include "runtime/front/serve/slog.h"
-#include "runtime/front/serve/tokens.h"
-#include "runtime/jail/cgroup.h"
+#include "runtime/front/serve/operations/notify.h"
+#include "runtime/front/serve/config/setup.h"
+#include "runtime/front/serve/operations/slog.h"
+#include "runtime/front/serve/access/tokens.h"
+#include "runtime/jail/cgroup/cgroup.h"
 #include "runtime/jail/record.h"
 
 #define RUNS_PER_CPU    4
@@ -62,21 +62,21 @@ uint64_t service_wall_ms(void)
 
 /* --- who is hired for the pool ---------------------------------------------- */
 
-int service_hire(void *service, const char *profile, enum tier tier, struct wire **out,
-		 struct cj_error *err)
+int service_spawn_worker(void *service, const char *profile, enum tier tier,
+			 struct worker_conn **out, struct cj_error *err)
 {
 	struct service *s = service;
 	struct worker worker = WORKER_NULL;
 
 	if (spawner_ask(&s->spawner, profile, tier, &worker, err) < 0)
 		return -err->code;
-	*out = wire_create(&s->loop, &worker, err);
+	*out = worker_conn_create(&s->loop, &worker, err);
 	return *out ? 0 : -err->code;
 }
 
 static uint64_t stamp(void *context, const char *profile)
 {
-	return known_stamp(((struct service *)context)->known, profile);
+	return profile_cache_stamp(((struct service *)context)->known, profile);
 }
 
 static uint64_t now_ms(void *context)
@@ -266,7 +266,7 @@ static int sooner(int wait_ms, int other_ms)
 static int tick_drain(struct server *v, uint64_t now)
 {
 	struct service *s = &v->service;
-	bool has_runs = flights_count(s) > 0;
+	bool has_runs = executions_count(s) > 0;
 
 	if (!s->is_draining)
 		return -1;
@@ -281,7 +281,7 @@ static int tick_drain(struct server *v, uint64_t now)
 	if (has_runs)
 		slog(SLOG_NOTICE, "", "the time to drain is over: %zu runs are cancelled",
 		     runs_unfinished(&s->runs));
-	flights_cancel_all(s);
+	executions_cancel_all(s);
 	v->has_cancelled = true;
 	v->drain_until_ms = now + (has_runs ? CANCEL_MS : BYE_MS);
 	return 0;
@@ -316,7 +316,7 @@ static int tick(struct server *v)
 	if (v->has_paused_listeners && now >= v->accept_at_ms)
 		pause_listeners(v, false);
 	int wait_ms = http_tick(s->http, now);
-	wait_ms = sooner(wait_ms, flights_tick(s, now));
+	wait_ms = sooner(wait_ms, executions_tick(s, now));
 	wait_ms = sooner(wait_ms, http_tick(s->http, now)); /* what was refused just now */
 	wait_ms = sooner(wait_ms, health_tick(s, now));
 	wait_ms = sooner(wait_ms, pool_tick(&s->pool));
@@ -384,7 +384,7 @@ static int watch_listeners(struct server *v, struct cj_error *err)
 static int open_service(struct server *v, struct cj_error *err)
 {
 	struct service *s = &v->service;
-	const struct pool_ops pool_ops = { service_hire, stamp, now_ms, say_unready, s };
+	const struct pool_ops pool_ops = { service_spawn_worker, stamp, now_ms, say_unready, s };
 	const struct http_ops http_ops = api_ops(s);
 
 	s->own_uid = geteuid();
@@ -394,8 +394,8 @@ static int open_service(struct server *v, struct cj_error *err)
 	pool_init(&s->pool, &pool_ops);
 	health_init(s);
 	s->metrics = metrics_create();
-	s->known = known_create();
-	s->flights = flights_create();
+	s->known = profile_cache_create();
+	s->flights = executions_create();
 	if (!s->metrics || !s->known || !s->flights)
 		return cj_fail(err, ENOMEM, "start the service");
 	if (loop_open(&s->loop, err) < 0 || watch_signals(v, err) < 0 ||
@@ -413,8 +413,8 @@ static void close_service(struct server *v)
 
 	listeners_close(&v->listeners);
 	if (s->flights && s->http) {
-		flights_cancel_all(s);
-		flights_destroy(&s->flights);
+		executions_cancel_all(s);
+		executions_destroy(&s->flights);
 		(void)http_tick(s->http, clock_ms());
 	}
 	free(s->flights);
@@ -423,7 +423,7 @@ static void close_service(struct server *v)
 	runs_fini(&s->runs);
 	audit_close(&s->audit);
 	metrics_destroy(&s->metrics);
-	known_destroy(&s->known);
+	profile_cache_destroy(&s->known);
 	health_fini(&s->health);
 	setup_free(&s->config);
 	cj_close(&v->signal_fd);

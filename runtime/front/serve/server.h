@@ -11,8 +11,8 @@
 #pragma once
 
 #include "runtime/base/error.h"
-#include "runtime/front/serve/serve_options.h"
-#include "runtime/front/serve/spawner.h"
+#include "runtime/front/serve/config/serve_options.h"
+#include "runtime/front/serve/worker/spawner.h"
 
 /* Takes the configuration and the spawner.  Returns when the service has ended; fails with why. */
 int server_run(const struct serve_options *o, struct service_config *config,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * service - all that the server has, for the files that make it work together: server.c (sockets,
- * signals, life), api*.c (requests to replies), flight.c (runs), health.c.  One process, one
+ * signals, life), api*.c (requests to replies), execution.c (runs), health.c.  One process, one
  * thread, one of these.
  */
 #pragma once
@@ -10,19 +10,19 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "runtime/front/serve/account.h"
-#include "runtime/front/serve/audit.h"
-#include "runtime/front/serve/health.h"
-#include "runtime/front/serve/http.h"
-#include "runtime/front/serve/known.h"
+#include "runtime/front/serve/access/account.h"
+#include "runtime/front/serve/access/audit.h"
+#include "runtime/front/serve/operations/health.h"
+#include "runtime/front/serve/http/http.h"
+#include "runtime/front/serve/config/profile_cache.h"
 #include "runtime/front/serve/loop.h"
-#include "runtime/front/serve/metrics.h"
-#include "runtime/front/serve/pool.h"
-#include "runtime/front/serve/runs.h"
-#include "runtime/front/serve/service_config.h"
-#include "runtime/front/serve/spawner.h"
+#include "runtime/front/serve/operations/metrics.h"
+#include "runtime/front/serve/queue/pool.h"
+#include "runtime/front/serve/queue/runs.h"
+#include "runtime/front/serve/config/service_config.h"
+#include "runtime/front/serve/worker/spawner.h"
 
-struct flights;
+struct executions;
 
 struct service {
 	struct loop loop;
@@ -38,13 +38,13 @@ struct service {
 	struct metrics *metrics;
 	struct audit audit;
 	struct runs runs;
-	struct known *known;
+	struct profile_cache *known;
 	struct pool pool;
-	struct flights *flights;
+	struct executions *flights;
 	struct health health;
 };
 
 uint64_t service_wall_ms(void); /* since the epoch */
 /* A worker of its own, of a struct service: pool.h's hire, and a cold run's. */
-int service_hire(void *service, const char *profile, enum tier tier, struct wire **out,
-		 struct cj_error *err);
+int service_spawn_worker(void *service, const char *profile, enum tier tier,
+			 struct worker_conn **out, struct cj_error *err);

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Targets to end points: names are looked up, each address is judged, what may be opened is pinned.
+ * Acts: getaddrinfo(3).
+ *
+ * Nothing is looked up again afterwards: a name that changes its mind later (DNS rebinding) changes
+ * nothing, because the rules and the jail's hosts(5) have the addresses found here.
+ */
+#include "netns/allowlist.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "netns/ranges.h"
+
+#define CLASS_TEXT_MAX 160 /* the names of all classes of addresses in a row */
+
+struct resolving {
+	struct arena *arena;
+	struct endpoints *out;
+	bool may_be_private;
+	char *hosts; /* ALLOWLIST_HOSTS_MAX bytes; NULL before the first name */
+	size_t hosts_size;
+};
+
+/* --- judging ------------------------------------------------------------------------ */
+
+/* What no option opens: each would be a way to this host, to many, or around the table. */
+static const char *never_opened(enum net_class class)
+{
+	switch (class) {
+	case NET_LOOPBACK:
+		return "--connect tcp:127.0.0.1:PORT shows the program one port of this host";
+	case NET_MULTICAST:
+		return "name the address of one machine";
+	case NET_MAPPED:
+	case NET_TRANSLATED:
+		return "write the IPv4 address that it stands for";
+	default:
+		return NULL;
+	}
+}
+
+static bool overlaps(const struct range_interval *i, const struct endpoint *e)
+{
+	return memcmp(i->first.bytes, e->last.bytes, sizeof(i->first.bytes)) <= 0 &&
+	       memcmp(i->last.bytes, e->first.bytes, sizeof(i->last.bytes)) >= 0;
+}
+
+/* The message: what the target says, and where in it the closed range is. */
+static int refuse(const struct target *t, const struct endpoint *e, const struct range_interval *i,
+		  struct cj_error *err)
+{
+	bool begins_before = memcmp(e->first.bytes, i->first.bytes, sizeof(i->first.bytes)) < 0;
+	const struct ip *ip = begins_before ? &i->first : &e->first;
+	const char *remedy = never_opened(i->class), *class = net_class_names[i->class];
+	const char *never = remedy ? ", and --allow can't open that" : "";
+	char text[IP_TEXT_MAX];
+	int rc;
+
+	if (t->name)
+		rc = cj_reject(err, "it points to %s, which is %s%s", ip_format(ip, text), class,
+			       never);
+	else if (ip_equal(&e->first, &e->last))
+		rc = cj_reject(err, "the address is %s%s", class, never);
+	else
+		rc = cj_reject(err, "it has %s in it, which is %s%s", ip_format(ip, text), class,
+			       never);
+	cj_hint(err, "%s", remedy ? remedy : "add --allow-private if the program is to reach it");
+	return rc;
+}
+
+/* Adds the classes of the closed ranges that `e` touches to *out_classes, a bit each. */
+static int judge(const struct resolving *r, const struct target *t, const struct endpoint *e,
+		 unsigned *out_classes, struct cj_error *err)
+{
+	struct range_interval flat[RANGE_INTERVALS_MAX];
+	size_t count = ranges_flatten(e->first.family, flat);
+	const struct range_interval *closed = NULL;
+
+	for (size_t i = 0; i < count; i++) {
+		if (!overlaps(&flat[i], e))
+			continue;
+		*out_classes |= 1u << flat[i].class;
+		/* told is what can't be helped, else the first */
+		if (!closed || (never_opened(flat[i].class) && !never_opened(closed->class)))
+			closed = &flat[i];
+	}
+	if (closed && (!r->may_be_private || never_opened(closed->class)))
+		return refuse(t, e, closed, err);
+	return 0;
+}
+
+static void join_classes(unsigned classes, char out[static CLASS_TEXT_MAX])
+{
+	size_t used = 0;
+
+	for (unsigned class = 0; class < NET_RANGE_CLASSES; class ++) {
+		if (classes & 1u << class)
+			used += (size_t)snprintf(out + used, CLASS_TEXT_MAX - used, "%s%s",
+						 used > 0 ? ", " : "", net_class_names[class]);
+	}
+}
+
+/* One sentence for one target, whatever it is made of. */
+static int warn_opened(struct resolving *r, const struct target *t, unsigned classes,
+		       struct cj_error *err)
+{
+	char text[CLASS_TEXT_MAX] = "";
+
+	if (classes == 0)
+		return 0;
+	join_classes(classes, text);
+	const char *warning = arena_printf(
+	    r->arena, "--allow '%.100s' opens what is closed otherwise: %s", t->text, text);
+	if (!warning || strings_add(&r->out->warnings, r->arena, warning) < 0)
+		return cj_fail(err, ENOMEM, "keep a warning");
+	return 0;
+}
+
+/* --- keeping ------------------------------------------------------------------------ */
+
+static bool covers(const struct endpoint *wide, const struct endpoint *e)
+{
+	return wide->first.family == e->first.family &&
+	       memcmp(wide->first.bytes, e->first.bytes, sizeof(e->first.bytes)) <= 0 &&
+	       memcmp(wide->last.bytes, e->last.bytes, sizeof(e->last.bytes)) >= 0 &&
+	       wide->first_port <= e->first_port && wide->last_port >= e->last_port;
+}
+
+/* Keeps `e` unless it is open already, and nothing that it covers: no row says what another does.
+ */
+static int keep(struct resolving *r, const struct endpoint *e, struct cj_error *err)
+{
+	struct endpoint *items = r->out->items;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < r->out->count; i++) {
+		if (covers(&items[i], e))
+			return 0; /* then none before was covered by `e`: nothing has moved */
+	}
+	for (size_t i = 0; i < r->out->count; i++) {
+		if (!covers(e, &items[i]))
+			items[kept++] = items[i];
+	}
+	if (kept == ENDPOINTS_MAX)
+		return cj_reject_as(err, E2BIG, "all of them together are more than %d addresses",
+				    ENDPOINTS_MAX);
+	items[kept] = *e;
+	r->out->count = kept + 1;
+	return 0;
+}
+
+/* True when the line is there already; `hosts` holds nothing but such lines. */
+static bool has_line(const char *hosts, const char *line)
+{
+	for (const char *at = hosts; (at = strstr(at, line)); at++) {
+		if (at == hosts || at[-1] == '\n')
+			return true;
+	}
+	return false;
+}
+
+/* The name is letters, digits, '-' and '.' (target_parse()), the address our own spelling of it. */
+static int add_host(struct resolving *r, const char *name, const struct ip *ip,
+		    struct cj_error *err)
+{
+	char address[IP_TEXT_MAX], line[IP_TEXT_MAX + 256 + sizeof("\t\n")];
+
+	(void)snprintf(line, sizeof(line), "%s\t%s\n", ip_format(ip, address), name);
+	if (has_line(r->hosts, line))
+		return 0;
+
+	size_t size = strlen(line);
+	if (r->hosts_size + size >= ALLOWLIST_HOSTS_MAX)
+		return cj_reject_as(err, E2BIG,
+				    "its addresses don't fit into /etc/hosts (%d bytes)",
+				    ALLOWLIST_HOSTS_MAX);
+	memcpy(r->hosts + r->hosts_size, line, size + 1);
+	r->hosts_size += size;
+	return 0;
+}
+
+/* --- looking up --------------------------------------------------------------------- */
+
+static void free_answer(struct addrinfo **answer)
+{
+	if (*answer)
+		freeaddrinfo(*answer);
+}
+
+static int fail_lookup(int code, struct cj_error *err)
+{
+	int rc;
+
+	switch (code) {
+	case EAI_NONAME:
+		return cj_reject_as(err, ENOENT, "this host's resolver knows no such name");
+	case EAI_NODATA:
+	case EAI_ADDRFAMILY:
+		return cj_reject_as(err, ENOENT, "the name has no address");
+	case EAI_AGAIN:
+	case EAI_FAIL:
+		rc = cj_reject_as(err, EAGAIN, "this host's name servers gave no answer");
+		cj_hint(err, "see what 'getent ahosts NAME' says; write the address instead");
+		return rc;
+	case EAI_MEMORY:
+		return cj_fail(err, ENOMEM, "look up the name");
+	case EAI_SYSTEM:
+		return cj_fail(err, errno ? errno : EIO, "look up the name");
+	default:
+		return cj_reject_as(err, EIO, "look up the name: %s", gai_strerror(code));
+	}
+}
+
+static bool ip_of_sockaddr(const struct sockaddr *address, struct ip *out)
+{
+	*out = (struct ip){ 0 };
+	if (address->sa_family == AF_INET) {
+		out->family = 4;
+		memcpy(out->bytes, &((const struct sockaddr_in *)address)->sin_addr, 4);
+	} else if (address->sa_family == AF_INET6) {
+		out->family = 6;
+		memcpy(out->bytes, &((const struct sockaddr_in6 *)address)->sin6_addr, 16);
+	}
+	return out->family != 0;
+}
+
+static int take_address(struct resolving *r, const struct target *t, const struct ip *ip,
+			unsigned *classes, struct cj_error *err)
+{
+	const struct endpoint e = { *ip, *ip, t->first_port, t->last_port };
+	int rc = judge(r, t, &e, classes, err);
+
+	if (rc == 0)
+		rc = keep(r, &e, err);
+	return rc < 0 ? rc : add_host(r, t->name, ip, err);
+}
+
+static int resolve_name(struct resolving *r, const struct target *t, unsigned *classes,
+			struct cj_error *err)
+{
+	const struct addrinfo wanted = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
+	__attribute__((cleanup(free_answer))) struct addrinfo *answer = NULL;
+	bool has_any = false;
+
+	if (!r->hosts)
+		r->hosts = arena_alloc(r->arena, ALLOWLIST_HOSTS_MAX);
+	if (!r->hosts)
+		return cj_fail(err, ENOMEM, "write /etc/hosts");
+	int code = getaddrinfo(t->name, NULL, &wanted, &answer);
+	if (code != 0)
+		return fail_lookup(code, err);
+	for (const struct addrinfo *i = answer; i; i = i->ai_next) {
+		struct ip ip;
+
+		if (!ip_of_sockaddr(i->ai_addr, &ip))
+			continue;
+		has_any = true;
+		if (take_address(r, t, &ip, classes, err) < 0)
+			return -err->code;
+	}
+	return has_any ? 0 : fail_lookup(EAI_NODATA, err);
+}
+
+static int resolve_net(struct resolving *r, const struct target *t, unsigned *classes,
+		       struct cj_error *err)
+{
+	const struct endpoint e = { t->net.ip, ip_net_last(&t->net), t->first_port, t->last_port };
+	int rc = judge(r, t, &e, classes, err);
+
+	return rc < 0 ? rc : keep(r, &e, err);
+}
+
+static int resolve(struct resolving *r, const struct target *t, struct cj_error *err)
+{
+	unsigned classes = 0;
+	int rc = t->name ? resolve_name(r, t, &classes, err) : resolve_net(r, t, &classes, err);
+
+	if (rc == 0)
+		rc = warn_opened(r, t, classes, err);
+	return rc < 0 ? cj_wrap(err, "--allow '%.100s'", t->text) : 0;
+}
+
+int allowlist_resolve(const struct target *targets, size_t n, bool may_be_private, struct arena *a,
+		      struct endpoints *out, struct cj_error *err)
+{
+	struct endpoints found = { .hosts = "" };
+	struct resolving r = { .arena = a, .out = &found, .may_be_private = may_be_private };
+
+	if (n > 0)
+		found.items = arena_array(a, ENDPOINTS_MAX, sizeof(*found.items));
+	if (n > 0 && !found.items)
+		return cj_fail(err, ENOMEM, "resolve --allow");
+	for (size_t i = 0; i < n; i++) {
+		if (resolve(&r, &targets[i], err) < 0)
+			return -err->code;
+	}
+	if (r.hosts)
+		found.hosts = r.hosts;
+	*out = found;
+	return 0;
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Hears the kernel's log of refused packets, and keeps the table of them.  Acts on one netlink
+ * socket; the table is pure.
+ */
+#include "netns/firewall/denials.h"
+
+#include <arpa/inet.h>
+#include <libmnl/libmnl.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netfilter/nfnetlink_log.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "netns/firewall/firewall.h"
+#include "netns/nftables/nfnl.h"
+#include "runtime/base/files/fd.h"
+
+#define MESSAGE_MAX 8192        /* one netlink message with its packet; a few hundred bytes */
+#define WAITING_MAX (96u << 10) /* SO_RCVBUF: what the kernel logs in about a second */
+#define SKB_BYTES   512         /* the kernel's buffer for one message, else a page each */
+#define CONFIG_SEQ  1
+#define SKIPPED_MAX 256 /* messages that may stand before the answer to our configuration */
+
+/* --- the table -------------------------------------------------------------- */
+
+static bool is_same(const struct denial *a, const struct denial *b)
+{
+	return a->class == b->class && a->protocol == b->protocol && a->port == b->port &&
+	       ip_equal(&a->address, &b->address);
+}
+
+static struct denial *find_row(struct denials *d, const struct denial *one)
+{
+	for (size_t i = 0; i < d->count; i++) {
+		if (is_same(&d->items[i], one))
+			return &d->items[i];
+	}
+	return NULL;
+}
+
+const struct denial *denials_add(struct denials *d, const struct denial *one)
+{
+	struct denial *row = find_row(d, one);
+
+	if (!row) {
+		if (d->count >= DENIALS_MAX)
+			return NULL;
+		row = &d->items[d->count++];
+		*row = *one;
+		row->count = 0;
+	}
+	row->count++;
+	d->heard[one->class]++;
+	return row;
+}
+
+/* At most one row for each class, and those have room of their own. */
+static struct denial *remainder_row(struct denials *d, enum net_class class)
+{
+	const struct denial nowhere = { .class = class };
+	struct denial *row = find_row(d, &nowhere);
+
+	if (!row) {
+		row = &d->items[d->count++];
+		*row = nowhere;
+	}
+	return row;
+}
+
+void denials_settle(struct denials *d, const uint64_t counts[static NET_CLASS_COUNT])
+{
+	for (enum net_class i = 0; i < NET_CLASS_COUNT; i++) {
+		if (counts[i] <= d->heard[i])
+			continue;
+		remainder_row(d, i)->count += counts[i] - d->heard[i];
+		d->heard[i] = counts[i];
+	}
+}
+
+/* --- the socket ------------------------------------------------------------- */
+
+/* One request: bind the group, whole heads of packets, a message for each packet at once. */
+static const struct nlmsghdr *make_request(void *buffer)
+{
+	const struct nfulnl_msg_config_cmd command = { .command = NFULNL_CFG_CMD_BIND };
+	const struct nfulnl_msg_config_mode mode = { .copy_range = htonl(FIREWALL_LOG_BYTES),
+						     .copy_mode = NFULNL_COPY_PACKET };
+	struct nlmsghdr *request =
+	    nfnl_put_header(buffer, &(struct nfnl_head){ .subsystem = NFNL_SUBSYS_ULOG,
+							 .message = NFULNL_MSG_CONFIG,
+							 .flags = NLM_F_ACK,
+							 .seq = CONFIG_SEQ,
+							 .family = AF_UNSPEC,
+							 .resource = FIREWALL_LOG_GROUP });
+	mnl_attr_put(request, NFULA_CFG_CMD, sizeof(command), &command);
+	mnl_attr_put(request, NFULA_CFG_MODE, sizeof(mode), &mode);
+	mnl_attr_put_u32(request, NFULA_CFG_NLBUFSIZ, htonl(SKB_BYTES));
+	mnl_attr_put_u32(request, NFULA_CFG_QTHRESH, htonl(1));
+	return request;
+}
+
+/*
+ * The next message of the kernel's; others are dropped, they could say anything.  Returns its
+ * size, 0 when nothing waits (or something was lost, which the counters make good), or -errno.
+ */
+static ssize_t receive(int fd, void *buffer, size_t size)
+{
+	for (unsigned i = 0; i < SKIPPED_MAX; i++) {
+		struct sockaddr_nl from = { 0 };
+		socklen_t from_size = sizeof(from);
+		ssize_t got =
+		    recvfrom(fd, buffer, size, MSG_DONTWAIT, (struct sockaddr *)&from, &from_size);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return errno == EAGAIN || errno == ENOBUFS ? 0 : -errno;
+		if (from_size == sizeof(from) && from.nl_pid == 0)
+			return got;
+	}
+	return 0;
+}
+
+/* The kernel answers while it takes the request, so the answer is there; refused packets may have
+ * come before it. */
+static int read_answer(int fd)
+{
+	_Alignas(struct nlmsghdr) uint8_t buffer[MESSAGE_MAX];
+
+	for (unsigned i = 0; i < SKIPPED_MAX; i++) {
+		ssize_t size = receive(fd, buffer, sizeof(buffer));
+		if (size <= 0)
+			return size < 0 ? (int)size : -ENODATA;
+		const struct nlmsghdr *message = (const void *)buffer;
+		if (nfnl_is_message(message, (int)size) && message->nlmsg_type == NLMSG_ERROR &&
+		    message->nlmsg_seq == CONFIG_SEQ)
+			return -nfnl_error(message);
+	}
+	return -ENODATA;
+}
+
+/*
+ * Messages may be lost when a jail is faster than we are, and that is no error: without
+ * NETLINK_NO_ENOBUFS the first loss would stop the kernel from logging until the queue is empty.
+ */
+static int bound_queue(int fd, struct cj_error *err)
+{
+	const int bytes = WAITING_MAX, on = 1;
+
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)) < 0)
+		return cj_fail(err, errno, "bound the queue of the log of refused packets");
+	if (setsockopt(fd, SOL_NETLINK, NETLINK_NO_ENOBUFS, &on, sizeof(on)) < 0)
+		return cj_fail(err, errno, "let the log of refused packets lose messages");
+	return 0;
+}
+
+static int fail_to_bind(int code, struct cj_error *err)
+{
+	int rc =
+	    cj_fail(err, code, "bind the log of refused packets, group %d", FIREWALL_LOG_GROUP);
+	if (code == EINVAL || code == EOPNOTSUPP)
+		cj_hint(err, "this kernel lacks nfnetlink_log: modprobe nfnetlink_log");
+	return rc;
+}
+
+int denials_listen(int log_fd, struct cj_error *err)
+{
+	_Alignas(struct nlmsghdr) uint8_t buffer[MESSAGE_MAX] = { 0 };
+	const struct nlmsghdr *request = make_request(buffer);
+	const struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
+
+	if (bound_queue(log_fd, err) < 0)
+		return -err->code;
+	if (sendto(log_fd, request, request->nlmsg_len, 0, (const struct sockaddr *)&kernel,
+		   sizeof(kernel)) < 0)
+		return fail_to_bind(errno, err);
+	int rc = read_answer(log_fd);
+	if (rc < 0)
+		return fail_to_bind(-rc, err);
+	fd_set_nonblocking(log_fd);
+	return 0;
+}
+
+struct listener {
+	struct denials *denials;
+	void (*each)(void *context, const struct denial *d);
+	void *context;
+};
+
+static void hear_message(const struct nlmsghdr *message, const struct listener *l)
+{
+	size_t size = mnl_nlmsg_get_payload_len(message);
+	const uint8_t *payload = mnl_nlmsg_get_payload(message);
+	struct denial one;
+
+	if (message->nlmsg_type != (NFNL_SUBSYS_ULOG << 8 | NFULNL_MSG_PACKET) ||
+	    size < sizeof(struct nfgenmsg) ||
+	    !denial_parse(payload + sizeof(struct nfgenmsg), size - sizeof(struct nfgenmsg), &one))
+		return;
+	const struct denial *row = denials_add(l->denials, &one);
+	if (row && l->each)
+		l->each(l->context, row);
+}
+
+int denials_hear(int log_fd, struct denials *d, void (*each)(void *context, const struct denial *d),
+		 void *context, struct cj_error *err)
+{
+	_Alignas(struct nlmsghdr) uint8_t buffer[MESSAGE_MAX];
+	const struct listener listener = { d, each, context };
+	int heard = 0;
+
+	for (; heard < DENIALS_AT_ONCE; heard++) {
+		ssize_t size = receive(log_fd, buffer, sizeof(buffer));
+		if (size < 0)
+			return cj_fail(err, (int)-size, "read the log of refused packets");
+		if (size == 0)
+			break;
+		/* what can't be read is left to the counters */
+		int left = (int)size;
+		const struct nlmsghdr *message = (const void *)buffer;
+		for (; nfnl_is_message(message, left); message = mnl_nlmsg_next(message, &left))
+			hear_message(message, &listener);
+	}
+	return heard;
+}

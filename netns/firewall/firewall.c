@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Rules to the kernel, counters from it.  Acts.
+ *
+ * Netlink answers a batch within sendmsg(2): all there is to read is in the socket when it
+ * returns.  An answer must come from the kernel, be for our port and for a message we sent; with
+ * one that was lost (ENOBUFS) we know nothing, which is a failure: the network stays unused.
+ */
+#include "netns/firewall/firewall.h"
+
+#include <assert.h>
+#include <endian.h>
+#include <libmnl/libmnl.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netlink.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "netns/nftables/attrs.h"
+#include "netns/firewall/firewall_rules.h"
+#include "netns/nftables/nfnl.h"
+
+#define ANSWER_WAIT_MS 5000
+#define ANSWER_BYTES   (32 * 1024) /* the kernel fills at most this much of a dump at a time */
+#define DUMP_ATTEMPTS  8           /* each is spoilt when the rules change meanwhile */
+
+static int send_all(int nft_fd, const void *bytes, size_t size, struct cj_error *err)
+{
+	static const struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
+	const int on = 1;
+
+	/* a refusal need not bring our own message back */
+	(void)setsockopt(nft_fd, SOL_NETLINK, NETLINK_CAP_ACK, &on, sizeof(on)); /* saves space */
+
+	ssize_t sent;
+	do {
+		sent = sendto(nft_fd, bytes, size, 0, (const struct sockaddr *)&kernel,
+			      sizeof(kernel));
+	} while (sent < 0 && errno == EINTR);
+	if (sent < 0)
+		return cj_fail(err, errno, "send %zu bytes", size);
+	return 0;
+}
+
+static int port_of(int nft_fd, uint32_t *out_port, struct cj_error *err)
+{
+	struct sockaddr_nl self = { 0 };
+	socklen_t size = sizeof(self);
+
+	if (getsockname(nft_fd, (struct sockaddr *)&self, &size) < 0)
+		return cj_fail(err, errno, "getsockname of the netlink socket");
+	*out_port = self.nl_pid;
+	return 0;
+}
+
+static int await_answer(int nft_fd, struct cj_error *err)
+{
+	struct pollfd waiting = { .fd = nft_fd, .events = POLLIN };
+	int ready;
+
+	do {
+		ready = poll(&waiting, 1, ANSWER_WAIT_MS);
+	} while (ready < 0 && errno == EINTR);
+	if (ready < 0)
+		return cj_fail(err, errno, "poll the netlink socket");
+	if (ready == 0)
+		return cj_fail(err, ETIMEDOUT, "wait for an answer");
+	return 0;
+}
+
+/* One datagram.  0: nothing was there; foreign ones are passed over. */
+static ssize_t receive(int nft_fd, void *buffer, size_t size, struct cj_error *err)
+{
+	for (;;) {
+		struct sockaddr_nl from = { 0 };
+		struct iovec part = { buffer, size };
+		struct msghdr header = { .msg_name = &from,
+					 .msg_namelen = sizeof(from),
+					 .msg_iov = &part,
+					 .msg_iovlen = 1 };
+		ssize_t got = recvmsg(nft_fd, &header, MSG_DONTWAIT);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0 && errno == EAGAIN)
+			return 0;
+		if (got < 0)
+			return cj_fail(err, errno, "read the answers");
+		if (header.msg_flags & MSG_TRUNC)
+			return cj_fail(err, EMSGSIZE, "read an answer");
+		if (from.nl_pid == 0 && got > 0)
+			return got;
+	}
+}
+
+/* --- loading --- */
+
+struct verdict {
+	uint32_t port;
+	bool is_loaded; /* the last object was acknowledged */
+	int code;       /* the first refusal */
+	uint32_t seq;   /* of the message it is about */
+};
+
+static void judge_answer(const struct nft_batch *b, const struct nlmsghdr *answer,
+			 struct verdict *v)
+{
+	if (answer->nlmsg_type != NLMSG_ERROR || answer->nlmsg_pid != v->port ||
+	    answer->nlmsg_seq < b->first_seq || answer->nlmsg_seq > b->last_seq)
+		return;
+
+	int code = nfnl_error(answer);
+	if (code == 0 && answer->nlmsg_seq == b->last_seq - 1)
+		v->is_loaded = true;
+	if (code != 0 && v->code == 0) {
+		v->code = code;
+		v->seq = answer->nlmsg_seq;
+	}
+}
+
+/* Reads until the socket is empty; waits while nothing has decided. */
+static int read_verdict(int nft_fd, const struct nft_batch *b, struct verdict *v,
+			struct cj_error *err)
+{
+	_Alignas(struct nlmsghdr) char buffer[ANSWER_BYTES];
+
+	for (;;) {
+		ssize_t got = receive(nft_fd, buffer, sizeof(buffer), err);
+		if (got < 0)
+			return (int)got;
+		if (got == 0 && (v->is_loaded || v->code != 0))
+			return 0;
+		if (got == 0 && await_answer(nft_fd, err) < 0)
+			return -err->code;
+
+		int left = (int)got;
+		const struct nlmsghdr *answer = (const struct nlmsghdr *)buffer;
+		for (; nfnl_is_message(answer, left); answer = mnl_nlmsg_next(answer, &left))
+			judge_answer(b, answer, v);
+	}
+}
+
+static int refused(const struct nft_batch *b, const struct verdict *v, struct cj_error *err)
+{
+	char what[3 * NFT_NAME_MAX];
+	nft_batch_describe(b, v->seq, what, sizeof(what));
+
+	int rc = cj_fail(err, v->code, "load table '%s' into nf_tables: %s", b->table, what);
+	if (v->code == EOPNOTSUPP || v->code == ENOENT || v->code == EPROTONOSUPPORT)
+		cj_hint(err, "the kernel needs nf_tables with inet, ct, log, reject, limit, "
+			     "connlimit, fib, masq and sets (CONFIG_NF_TABLES and NFT_*)");
+	if (v->code == EPERM)
+		cj_hint(err, "CAP_NET_ADMIN over the network namespace is needed");
+	return rc;
+}
+
+int firewall_load(int nft_fd, struct nft_batch *b, struct cj_error *err)
+{
+	struct verdict verdict = { 0 };
+
+	if (b->error)
+		return cj_fail(err, b->error, "build table '%s' for nf_tables", b->table);
+	if (send_all(nft_fd, b->bytes, b->size, err) < 0 ||
+	    port_of(nft_fd, &verdict.port, err) < 0 || read_verdict(nft_fd, b, &verdict, err) < 0)
+		return cj_wrap(err, "load table '%s' into nf_tables", b->table);
+	if (verdict.code != 0)
+		return refused(b, &verdict, err);
+	return 0;
+}
+
+static int load_new(int nft_fd, struct nft_batch *b, struct cj_error *err)
+{
+	if (!b)
+		return cj_fail(err, ENOMEM, "make a batch of %d bytes", NFT_BATCH_MAX);
+	return firewall_load(nft_fd, b, err);
+}
+
+int firewall_apply_jail(int nft_fd, const struct firewall_spec *spec, struct cj_error *err)
+{
+	auto_nft_batch struct nft_batch *b = nft_batch_create();
+	if (b)
+		(void)firewall_build_jail(b, spec); /* firewall_load() asks */
+	return load_new(nft_fd, b, err);
+}
+
+int firewall_apply_gateway(int nft_fd, const struct firewall_spec *spec, struct cj_error *err)
+{
+	auto_nft_batch struct nft_batch *b = nft_batch_create();
+	if (b)
+		(void)firewall_build_gateway(b, spec); /* firewall_load() asks */
+	return load_new(nft_fd, b, err);
+}
+
+int firewall_apply_host(int nft_fd, const struct firewall_host_spec *spec, struct cj_error *err)
+{
+	auto_nft_batch struct nft_batch *b = nft_batch_create();
+	if (b)
+		(void)firewall_build_host(b, spec); /* firewall_load() asks */
+	return load_new(nft_fd, b, err);
+}
+
+static void build_host_address(struct nft_batch *b, const struct ip *ip)
+{
+	nft_batch_begin(b, FIREWALL_TABLE);
+	nft_elements_begin(b, firewall_families[ip->family == 6].host);
+	nft_element(b,
+		    &(struct nft_element){ .key = ip->bytes, .key_bytes = (uint32_t)ip_size(ip) });
+	nft_elements_end(b);
+	(void)nft_batch_end(b); /* firewall_load() asks */
+}
+
+int firewall_close_host(int nft_fd, const struct ip *ip, struct cj_error *err)
+{
+	char text[IP_TEXT_MAX];
+	auto_nft_batch struct nft_batch *b = nft_batch_create();
+
+	if (b)
+		build_host_address(b, ip);
+	if (load_new(nft_fd, b, err) < 0)
+		return cj_wrap(err, "close host address '%s'", ip_format(ip, text));
+	return 0;
+}
+
+static void build_unreachable(struct nft_batch *b, int family)
+{
+	const uint8_t *nfproto = &firewall_families[family == 6].nfproto;
+	nft_batch_begin(b, FIREWALL_TABLE);
+	nft_elements_begin(b, FIREWALL_UNREACHABLE);
+	nft_element(b, &(struct nft_element){ .key = nfproto, .key_bytes = sizeof(*nfproto) });
+	nft_elements_end(b);
+	(void)nft_batch_end(b); /* firewall_load() asks */
+}
+
+int firewall_unreachable(int nft_fd, int family, struct cj_error *err)
+{
+	auto_nft_batch struct nft_batch *b = nft_batch_create();
+
+	if (b)
+		build_unreachable(b, family);
+	if (load_new(nft_fd, b, err) == 0 || err->code == EEXIST) /* it was so before */
+		return 0;
+	return cj_wrap(err, "answer for IPv%d, which leads nowhere", family);
+}
+
+/* --- counters --- */
+
+struct attrs {
+	const struct nlattr *at[NFTA_SET_ELEM_MAX + 1]; /* the largest of the three we read */
+};
+static_assert(NFTA_SET_ELEM_MAX >= NFTA_SET_ELEM_LIST_MAX &&
+		  NFTA_SET_ELEM_MAX >= NFTA_COUNTER_MAX && NFTA_SET_ELEM_MAX >= NFTA_EXPR_MAX &&
+		  NFTA_SET_ELEM_MAX >= NFTA_DATA_MAX,
+	      "every attribute we read has its place");
+
+static int keep_attr(const struct nlattr *attr, void *data)
+{
+	struct attrs *attrs = data;
+	uint16_t type = mnl_attr_get_type(attr);
+
+	if (type <= NFTA_SET_ELEM_MAX)
+		attrs->at[type] = attr;
+	return MNL_CB_OK;
+}
+
+/* False: there is none of this type. */
+static bool open_nest(const struct attrs *outer, uint16_t type, struct attrs *out)
+{
+	const struct nlattr *nest = outer->at[type];
+
+	*out = (struct attrs){ 0 };
+	return nest && mnl_attr_validate(nest, MNL_TYPE_NESTED) == 0 &&
+	       mnl_attr_parse_nested(nest, keep_attr, out) == MNL_CB_OK;
+}
+
+/* What one element holds; a mark that is no class of ours is not counted. */
+static void add_counter(const struct nlattr *element, uint64_t counts[static NET_CLASS_COUNT])
+{
+	const struct attrs item = { .at[NFTA_LIST_ELEM] = element };
+	struct attrs parts, key, expression, counter;
+
+	if (!open_nest(&item, NFTA_LIST_ELEM, &parts) ||
+	    !open_nest(&parts, NFTA_SET_ELEM_KEY, &key) ||
+	    !open_nest(&parts, NFTA_SET_ELEM_EXPR, &expression) ||
+	    !open_nest(&expression, NFTA_EXPR_DATA, &counter))
+		return;
+
+	const struct nlattr *mark_attr = key.at[NFTA_DATA_VALUE];
+	const struct nlattr *packets = counter.at[NFTA_COUNTER_PACKETS];
+	if (!mark_attr || mnl_attr_get_payload_len(mark_attr) != sizeof(uint32_t) || !packets ||
+	    mnl_attr_get_payload_len(packets) != sizeof(uint64_t))
+		return;
+
+	uint32_t mark = mnl_attr_get_u32(mark_attr);
+	if (mark >= 1 && mark <= NET_CLASS_COUNT)
+		counts[mark - 1] += be64toh(mnl_attr_get_u64(packets));
+}
+
+static void add_counters(const struct nlmsghdr *message, uint64_t counts[static NET_CLASS_COUNT])
+{
+	struct attrs list = { 0 };
+	const struct nlattr *element;
+
+	if (message->nlmsg_type != (NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWSETELEM) ||
+	    mnl_nlmsg_get_payload_len(message) < sizeof(struct nfgenmsg) ||
+	    mnl_attr_parse(message, sizeof(struct nfgenmsg), keep_attr, &list) != MNL_CB_OK)
+		return;
+	const struct nlattr *elements = list.at[NFTA_SET_ELEM_LIST_ELEMENTS];
+	if (!elements || mnl_attr_validate(elements, MNL_TYPE_NESTED) < 0)
+		return;
+	for (element = mnl_attr_get_payload(elements); attrs_go_on(element, attrs_end(elements));
+	     element = mnl_attr_next(element))
+		add_counter(element, counts);
+}
+
+struct dump {
+	uint32_t seq, port;
+	bool is_done, is_spoilt;
+	int code;
+	uint64_t counts[NET_CLASS_COUNT];
+};
+
+static void take_dump(const struct nlmsghdr *message, struct dump *d)
+{
+	if (message->nlmsg_seq != d->seq || message->nlmsg_pid != d->port)
+		return;
+	if (message->nlmsg_flags & NLM_F_DUMP_INTR)
+		d->is_spoilt = true;
+	if (message->nlmsg_type == NLMSG_DONE)
+		d->is_done = true;
+	if (message->nlmsg_type == NLMSG_ERROR) {
+		int code = nfnl_error(message);
+		d->code = code != 0 ? code : EBADMSG; /* nobody asked for an acknowledgement */
+	}
+	add_counters(message, d->counts);
+}
+
+static int ask_counters(int nft_fd, uint32_t seq, struct cj_error *err)
+{
+	_Alignas(struct nlmsghdr) char buffer[256] = { 0 };
+
+	struct nlmsghdr *message =
+	    nfnl_put_header(buffer, &(struct nfnl_head){ .subsystem = NFNL_SUBSYS_NFTABLES,
+							 .message = NFT_MSG_GETSETELEM,
+							 .flags = NLM_F_DUMP,
+							 .seq = seq,
+							 .family = NFPROTO_INET });
+	mnl_attr_put_strz(message, NFTA_SET_ELEM_LIST_TABLE, FIREWALL_TABLE);
+	mnl_attr_put_strz(message, NFTA_SET_ELEM_LIST_SET, FIREWALL_COUNTERS);
+	return send_all(nft_fd, message, message->nlmsg_len, err);
+}
+
+static int read_dump(int nft_fd, struct dump *d, struct cj_error *err)
+{
+	_Alignas(struct nlmsghdr) char buffer[ANSWER_BYTES];
+
+	if (ask_counters(nft_fd, d->seq, err) < 0 || port_of(nft_fd, &d->port, err) < 0)
+		return -err->code;
+	while (!d->is_done && d->code == 0) {
+		ssize_t got = receive(nft_fd, buffer, sizeof(buffer), err);
+		if (got < 0)
+			return (int)got;
+		if (got == 0 && await_answer(nft_fd, err) < 0)
+			return -err->code;
+
+		int left = (int)got;
+		const struct nlmsghdr *message = (const struct nlmsghdr *)buffer;
+		for (; nfnl_is_message(message, left); message = mnl_nlmsg_next(message, &left))
+			take_dump(message, d);
+	}
+	if (d->code != 0)
+		return cj_fail(err, d->code, "list set '%s'", FIREWALL_COUNTERS);
+	return 0;
+}
+
+int firewall_read_counters(int nft_fd, uint64_t counts[static NET_CLASS_COUNT],
+			   struct cj_error *err)
+{
+	for (uint32_t attempt = 1; attempt <= DUMP_ATTEMPTS; attempt++) {
+		struct dump dump = { .seq = attempt };
+
+		if (read_dump(nft_fd, &dump, err) < 0)
+			return cj_wrap(err, "read the counters of the rules");
+		if (dump.is_spoilt)
+			continue;
+		for (size_t i = 0; i < NET_CLASS_COUNT; i++)
+			counts[i] += dump.counts[i];
+		return 0;
+	}
+	return cj_reject_as(err, EAGAIN,
+			    "the rules changed each time the counters "
+			    "were read");
+}

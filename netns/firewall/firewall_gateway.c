@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rules in the gateway.  Pure.
+ *
+ * What comes from the jail passes two chains before routing, so that also what routing would drop
+ * without an answer (loopback, multicast) is counted and answered; nothing after them changes a
+ * destination.
+ *
+ *	raw         before connection tracking: the source, no odd headers.  Fragments have been put
+ *	            together already (priority -400): the rules see whole packets
+ *	from_jail   behind it: limits, what belongs to a connection, the judgement of what is new
+ *
+ * Name queries are not tracked: the table of connections is the host's, and a query from each of
+ * 65,536 ports would be that many entries in it, for half a minute.
+ */
+#include "netns/firewall/firewall_rules.h"
+
+#include <linux/netfilter/nf_conntrack_common.h>
+
+#define PRIORITY_RAW     (-300) /* NF_IP_PRI_RAW */
+#define PRIORITY_TRACKED (-150) /* NF_IP_PRI_MANGLE; connection tracking is at -200 */
+#define PRIORITY_SRCNAT  100    /* NF_IP_PRI_NAT_SRC */
+
+#define IPV4_NO_OPTIONS   0x45 /* version 4, five words: RFC 791 3.1 */
+#define IPV6_NEXT_HEADER  6    /* its offset: RFC 8200 3 */
+#define NEIGHBOUR_SOLICIT 135  /* RFC 4861 4.3, 4.4 */
+#define NEIGHBOUR_ADVERT  136
+
+static const uint32_t answers = NF_CT_STATE_BIT(IP_CT_ESTABLISHED) | NF_CT_STATE_BIT(IP_CT_RELATED);
+
+static void end_with(struct nft_batch *b, int code, const char *chain)
+{
+	nft_verdict(b, code, chain);
+	nft_rule_end(b);
+}
+
+/* --- what comes from the jail --- */
+
+static void take_ipv4(struct nft_batch *b, const struct firewall_spec *spec)
+{
+	const uint8_t first_byte = IPV4_NO_OPTIONS;
+
+	nft_rule_begin(b, "raw");
+	firewall_match_source(b, &spec->pair.jail4);
+	nft_match_payload(b, NFT_PAYLOAD_NETWORK_HEADER, 0, NFT_CMP_EQ, &first_byte,
+			  sizeof(first_byte));
+	end_with(b, NF_ACCEPT, NULL);
+}
+
+/* No extension header of any kind stands between the IPv6 header and these. */
+static void take_ipv6(struct nft_batch *b, const struct firewall_spec *spec)
+{
+	static const uint8_t next[] = { IPPROTO_TCP, IPPROTO_UDP, IPPROTO_ICMPV6 };
+
+	for (size_t i = 0; i < sizeof(next); i++) {
+		nft_rule_begin(b, "raw");
+		firewall_match_source(b, &spec->pair.jail6);
+		nft_match_payload(b, NFT_PAYLOAD_NETWORK_HEADER, IPV6_NEXT_HEADER, NFT_CMP_EQ,
+				  &next[i], sizeof(next[i]));
+		end_with(b, NF_ACCEPT, NULL);
+	}
+}
+
+static void refuse_odd_headers(struct nft_batch *b, const struct ip *jail)
+{
+	nft_rule_begin(b, "raw");
+	firewall_match_source(b, jail);
+	firewall_end_refused(b, "refuse", NET_PROTOCOL);
+	nft_rule_end(b);
+}
+
+static void pass_others(struct nft_batch *b, const char *chain)
+{
+	nft_rule_begin(b, chain);
+	firewall_match_name(b, NFT_META_IIFNAME, NFT_CMP_NEQ, LINK_GATEWAY);
+	end_with(b, NF_ACCEPT, NULL);
+}
+
+static void add_raw(struct nft_batch *b, const struct firewall_spec *spec)
+{
+	static const struct nft_hook hook = { "raw", "filter", NF_INET_PRE_ROUTING, PRIORITY_RAW,
+					      NF_DROP };
+	nft_add_base_chain(b, &hook);
+	pass_others(b, "raw");
+	if (spec->has_dns)
+		firewall_add_dns(b, "raw", &spec->pair.gateway4, nft_notrack);
+
+	take_ipv4(b, spec);
+	refuse_odd_headers(b, &spec->pair.jail4);
+	if (spec->pair.jail6.family == 6) {
+		take_ipv6(b, spec);
+		refuse_odd_headers(b, &spec->pair.jail6);
+	}
+	nft_rule_begin(b, "raw");
+	firewall_end_refused(b, "discard", NET_SPOOFED);
+	nft_rule_end(b);
+}
+
+/* An answer to each of too many packets would be too many packets: they are dropped. */
+static void limit_udp(struct nft_batch *b)
+{
+	nft_rule_begin(b, "from_jail");
+	firewall_match_protocol(b, IPPROTO_UDP);
+	nft_match_rate(b, FIREWALL_UDP_SECOND, FIREWALL_UDP_SECOND, true);
+	firewall_end_refused(b, "discard", NET_LIMIT);
+	nft_rule_end(b);
+}
+
+/* Closed ones are still tracked for minutes, here and in the host, whose table is everybody's. */
+static void limit_new(struct nft_batch *b)
+{
+	nft_rule_begin(b, "from_jail");
+	nft_match_rate(b, FIREWALL_NEW_SECOND, FIREWALL_CONNECTIONS, true);
+	firewall_end_refused(b, "refuse", NET_LIMIT);
+	nft_rule_end(b);
+}
+
+static void limit_connections(struct nft_batch *b)
+{
+	nft_rule_begin(b, "from_jail");
+	nft_match_connections_above(b, FIREWALL_CONNECTIONS);
+	firewall_end_refused(b, "refuse", NET_LIMIT);
+	nft_rule_end(b);
+}
+
+static void match_state(struct nft_batch *b, const char *chain, uint32_t states, int verdict)
+{
+	nft_rule_begin(b, chain);
+	nft_match_ct_state(b, states);
+	end_with(b, verdict, NULL);
+}
+
+static void add_from_jail(struct nft_batch *b, const struct firewall_spec *spec)
+{
+	static const struct nft_hook hook = { "from_jail", "filter", NF_INET_PRE_ROUTING,
+					      PRIORITY_TRACKED, NF_DROP };
+	nft_add_base_chain(b, &hook);
+	pass_others(b, "from_jail");
+	limit_udp(b);
+	match_state(b, "from_jail", answers, NF_ACCEPT);
+	/* by address and port, not as "untracked": neighbour discovery is that, too */
+	if (spec->has_dns)
+		firewall_add_dns(b, "from_jail", &spec->pair.gateway4, firewall_accept);
+
+	nft_rule_begin(b, "from_jail");
+	end_with(b, NFT_JUMP, "judge");
+	/* not before: what is closed is told of, however broken it is */
+	match_state(b, "from_jail", NF_CT_STATE_INVALID_BIT, NF_DROP);
+	limit_connections(b);
+	limit_new(b);
+	nft_rule_begin(b, "from_jail");
+	end_with(b, NF_ACCEPT, NULL);
+}
+
+/* --- where it may go --- */
+
+/* Towards a helper's tap device the gateway must find its neighbour. */
+static void accept_neighbours(struct nft_batch *b)
+{
+	static const uint8_t types[] = { NEIGHBOUR_SOLICIT, NEIGHBOUR_ADVERT };
+
+	for (size_t i = 0; i < sizeof(types); i++) {
+		nft_rule_begin(b, "input");
+		firewall_match_name(b, NFT_META_IIFNAME, NFT_CMP_EQ, LINK_UPLINK);
+		firewall_match_protocol(b, IPPROTO_ICMPV6);
+		nft_match_payload(b, NFT_PAYLOAD_TRANSPORT_HEADER, 0, NFT_CMP_EQ, &types[i],
+				  sizeof(types[i]));
+		end_with(b, NF_ACCEPT, NULL);
+	}
+}
+
+/* The gateway has one service, names, and the jail alone is served. */
+static void add_input(struct nft_batch *b, const struct firewall_spec *spec)
+{
+	static const struct nft_hook hook = { "input", "filter", NF_INET_LOCAL_IN, 0, NF_DROP };
+
+	nft_add_base_chain(b, &hook);
+	if (spec->pair.jail6.family == 6)
+		accept_neighbours(b);
+	if (!spec->has_dns)
+		return;
+	nft_rule_begin(b, "input");
+	firewall_match_name(b, NFT_META_IIFNAME, NFT_CMP_NEQ, LINK_GATEWAY);
+	end_with(b, NF_DROP, NULL);
+	firewall_add_dns(b, "input", &spec->pair.gateway4, firewall_accept);
+}
+
+/*
+ * pasta sends each IPv6 answer to the source address of the last packet it saw.  The gateway's
+ * multicast listener reports come from "::" (RFC 3810 5.2.13), a random time after the link is up.
+ * A connection that waits for data at that moment would lose it: pasta would send it to "::".
+ */
+static void drop_multicast(struct nft_batch *b)
+{
+	const struct firewall_family *six = &firewall_families[1];
+	const uint8_t multicast = 0xff; /* the first byte: RFC 4291 2.7 */
+
+	nft_rule_begin(b, "output");
+	firewall_match_name(b, NFT_META_OIFNAME, NFT_CMP_EQ, LINK_UPLINK);
+	firewall_match_family(b, six);
+	nft_match_payload(b, NFT_PAYLOAD_NETWORK_HEADER, six->destination_offset, NFT_CMP_EQ,
+			  &multicast, sizeof(multicast));
+	end_with(b, NF_DROP, NULL);
+}
+
+/* What the gateway itself sends. */
+static void add_output(struct nft_batch *b, const struct firewall_spec *spec)
+{
+	static const struct nft_hook hook = { "output", "filter", NF_INET_LOCAL_OUT, PRIORITY_RAW,
+					      NF_ACCEPT };
+
+	nft_add_base_chain(b, &hook);
+	if (spec->pair.jail6.family == 6)
+		drop_multicast(b);
+	if (!spec->has_dns)
+		return;
+	/* the answers to name queries, which are not tracked */
+	nft_rule_begin(b, "output");
+	firewall_match_name(b, NFT_META_OIFNAME, NFT_CMP_EQ, LINK_GATEWAY);
+	nft_notrack(b);
+	nft_rule_end(b);
+}
+
+static void begin_forward(struct nft_batch *b, const char *from, const char *to)
+{
+	nft_rule_begin(b, "forward");
+	firewall_match_name(b, NFT_META_IIFNAME, NFT_CMP_EQ, from);
+	firewall_match_name(b, NFT_META_OIFNAME, NFT_CMP_EQ, to);
+}
+
+static void add_forward(struct nft_batch *b)
+{
+	static const struct nft_hook hook = { "forward", "filter", NF_INET_FORWARD, 0, NF_DROP };
+
+	nft_add_base_chain(b, &hook);
+	begin_forward(b, LINK_GATEWAY, LINK_UPLINK);
+	end_with(b, NF_ACCEPT, NULL);
+	begin_forward(b, LINK_UPLINK, LINK_GATEWAY);
+	nft_match_ct_state(b, answers);
+	end_with(b, NF_ACCEPT, NULL);
+}
+
+static void add_postrouting(struct nft_batch *b)
+{
+	static const struct nft_hook hook = { "postrouting", "nat", NF_INET_POST_ROUTING,
+					      PRIORITY_SRCNAT, NF_ACCEPT };
+
+	nft_add_base_chain(b, &hook);
+	nft_rule_begin(b, "postrouting");
+	firewall_match_name(b, NFT_META_OIFNAME, NFT_CMP_EQ, LINK_UPLINK);
+	nft_masquerade(b);
+	nft_rule_end(b);
+}
+
+int firewall_build_gateway(struct nft_batch *b, const struct firewall_spec *spec)
+{
+	nft_batch_begin(b, FIREWALL_TABLE);
+	nft_add_table(b, 0);
+	firewall_add_refusal(b);
+	firewall_add_rules(b, spec);
+	add_raw(b, spec);
+	add_from_jail(b, spec);
+	add_input(b, spec);
+	add_output(b, spec);
+	add_forward(b);
+	add_postrouting(b);
+	return nft_batch_end(b);
+}

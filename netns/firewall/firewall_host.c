@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rules in the caller's own network namespace, with the host uplink.  Pure.
+ *
+ * They look at packets of one link and leave all others alone.  The destination is checked twice,
+ * because other people's rules may translate it in between: before (priority -300) it may be no
+ * address of the host's, whenever the host got it; after, in forward, no closed range, and in input
+ * nothing at all.
+ */
+#include "netns/firewall/firewall_rules.h"
+
+#include <linux/netfilter/nf_conntrack_common.h>
+#include <linux/rtnetlink.h>
+
+#define PRIORITY_RAW    (-300) /* NF_IP_PRI_RAW: before connection tracking and DNAT */
+#define PRIORITY_SRCNAT 100    /* NF_IP_PRI_NAT_SRC */
+
+static const uint32_t answers = NF_CT_STATE_BIT(IP_CT_ESTABLISHED) | NF_CT_STATE_BIT(IP_CT_RELATED);
+
+static size_t each_source(const struct firewall_host_spec *spec, const struct ip *out[static 2])
+{
+	out[0] = &spec->ip4;
+	out[1] = &spec->ip6;
+	return firewall_families_of(&spec->ip6);
+}
+
+static void end_with(struct nft_batch *b, int code, const char *chain)
+{
+	nft_verdict(b, code, chain);
+	nft_rule_end(b);
+}
+
+static void match_link(struct nft_batch *b, const char *chain, enum nft_meta_keys key,
+		       enum nft_cmp_ops op, const char *link)
+{
+	nft_rule_begin(b, chain);
+	firewall_match_name(b, key, op, link);
+}
+
+/* Unicast is what none of the host's own types is: local, broadcast, multicast, anycast.  Nor is it
+ * a route the administrator has blocked. */
+static void accept_routed(struct nft_batch *b, const struct ip *source)
+{
+	const uint32_t unicast = RTN_UNICAST;
+
+	nft_rule_begin(b, "prerouting");
+	firewall_match_source(b, source);
+	nft_load_destination_type(b);
+	nft_compare(b, NFT_CMP_EQ, &unicast, sizeof(unicast));
+	end_with(b, NF_ACCEPT, NULL);
+}
+
+static void add_prerouting(struct nft_batch *b, const struct firewall_host_spec *spec)
+{
+	static const struct nft_hook hook = { "prerouting", "filter", NF_INET_PRE_ROUTING,
+					      PRIORITY_RAW, NF_ACCEPT };
+	const struct ip *sources[2] = { NULL };
+	const size_t count = each_source(spec, sources);
+
+	nft_add_base_chain(b, &hook);
+	match_link(b, "prerouting", NFT_META_IIFNAME, NFT_CMP_NEQ, spec->link);
+	end_with(b, NF_ACCEPT, NULL);
+
+	for (size_t i = 0; i < count; i++)
+		accept_routed(b, sources[i]);
+	for (size_t i = 0; i < count; i++) {
+		nft_rule_begin(b, "prerouting");
+		firewall_match_source(b, sources[i]);
+		end_with(b, NFT_GOTO, "refuse");
+	}
+	nft_rule_begin(b, "prerouting");
+	end_with(b, NF_DROP, NULL);
+}
+
+static void add_input(struct nft_batch *b, const struct firewall_host_spec *spec)
+{
+	static const struct nft_hook hook = { "input", "filter", NF_INET_LOCAL_IN, 0, NF_ACCEPT };
+
+	nft_add_base_chain(b, &hook);
+	match_link(b, "input", NFT_META_IIFNAME, NFT_CMP_EQ, spec->link);
+	end_with(b, NFT_GOTO, "refuse");
+}
+
+static void match_answers(struct nft_batch *b, const char *chain)
+{
+	nft_rule_begin(b, chain);
+	nft_match_ct_state(b, answers);
+	end_with(b, NF_ACCEPT, NULL);
+}
+
+static void add_out(struct nft_batch *b, const struct firewall_host_spec *spec)
+{
+	nft_add_chain(b, "out");
+	match_answers(b, "out");
+	for (size_t i = 0; i < firewall_families_of(&spec->ip6); i++) {
+		const struct firewall_family *f = &firewall_families[i];
+
+		if (spec->nallowed > 0) {
+			firewall_add_allowed_set(b, f, spec->allowed, spec->nallowed);
+			firewall_add_allowed_rules(b, "out", f, spec->allowed, spec->nallowed);
+		}
+		firewall_add_closed_map(b, f);
+		firewall_refuse_closed(b, "out", f);
+	}
+}
+
+static void add_forward(struct nft_batch *b, const struct firewall_host_spec *spec)
+{
+	static const struct nft_hook hook = { "forward", "filter", NF_INET_FORWARD, 0, NF_ACCEPT };
+
+	nft_add_chain(b, "in");
+	match_answers(b, "in");
+	nft_rule_begin(b, "in");
+	end_with(b, NF_DROP, NULL);
+
+	/* into the jail first: from one jail to another is into a jail */
+	nft_add_base_chain(b, &hook);
+	match_link(b, "forward", NFT_META_OIFNAME, NFT_CMP_EQ, spec->link);
+	end_with(b, NFT_GOTO, "in");
+	match_link(b, "forward", NFT_META_IIFNAME, NFT_CMP_EQ, spec->link);
+	end_with(b, NFT_GOTO, "out");
+}
+
+static void add_postrouting(struct nft_batch *b, const struct firewall_host_spec *spec)
+{
+	static const struct nft_hook hook = { "postrouting", "nat", NF_INET_POST_ROUTING,
+					      PRIORITY_SRCNAT, NF_ACCEPT };
+	const struct ip *sources[2] = { NULL };
+	const size_t count = each_source(spec, sources);
+
+	nft_add_base_chain(b, &hook);
+	for (size_t i = 0; i < count; i++) {
+		nft_rule_begin(b, "postrouting");
+		firewall_match_source(b, sources[i]);
+		nft_masquerade(b);
+		nft_rule_end(b);
+	}
+}
+
+int firewall_build_host(struct nft_batch *b, const struct firewall_host_spec *spec)
+{
+	nft_batch_begin(b, spec->table);
+	nft_add_table(b, NFT_TABLE_F_OWNER);
+	firewall_add_answers(b, "refuse");
+	add_prerouting(b, spec);
+	add_input(b, spec);
+	add_out(b, spec);
+	add_forward(b, spec);
+	add_postrouting(b, spec);
+	return nft_batch_end(b);
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * host_firewall - other people's tables that drop what this host forwards (Docker's, ufw's).
+ *
+ * An accept in our table does not help against a drop in another: all that a jail's user would see
+ * is a network that does not answer.  So the administrator is told, unless a rule of that table
+ * already speaks of our interfaces.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/base/error.h"
+
+#define HOST_FIREWALL_LINKS "cj" /* what the names of our interfaces on the host begin with */
+
+#define HOST_FIREWALL_CHAINS_MAX 8
+#define HOST_FIREWALL_NAME_MAX   64
+
+/* A base chain in the forward hook whose policy is drop. */
+struct host_firewall_chain {
+	uint8_t family; /* NFPROTO_IPV4, _IPV6, _INET */
+	char table[HOST_FIREWALL_NAME_MAX], chain[HOST_FIREWALL_NAME_MAX];
+};
+
+struct host_firewall_chains {
+	struct host_firewall_chain items[HOST_FIREWALL_CHAINS_MAX]; /* further ones are not kept */
+	size_t count;
+};
+
+enum host_firewall_read {
+	HOST_FIREWALL_MORE,  /* the messages are read; others will follow */
+	HOST_FIREWALL_END,   /* of the list */
+	HOST_FIREWALL_BROKEN /* an error, or no messages */
+};
+
+/* Reads answers to NFT_MSG_GETCHAIN.  Pure; `bytes` is aligned to 4. */
+enum host_firewall_read host_firewall_read_chains(struct host_firewall_chains *chains,
+						  const void *bytes, size_t size);
+
+/* Whether answers to NFT_MSG_GETRULE compare a name with HOST_FIREWALL_LINKS "*".  Pure. */
+bool host_firewall_names_us(const void *bytes, size_t size);
+
+/*
+ * host_firewall_look - the first such chain of the caller's network namespace into *out.
+ *
+ * Returns 1: there is one; 0: none.  Bounded: on hosts with endless rules it looks at the first.
+ * Fails: EPERM without CAP_NET_ADMIN over the namespace; EINVAL, EPROTONOSUPPORT without nf_tables.
+ */
+int host_firewall_look(struct host_firewall_chain *out, struct cj_error *err);
+
+const char *host_firewall_family_name(uint8_t family); /* "ip", "ip6", "inet" */

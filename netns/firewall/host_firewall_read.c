@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Answers of nf_tables about other people's chains and rules.  Pure. */
+#include "netns/firewall/host_firewall.h"
+
+#include <arpa/inet.h>
+#include <libmnl/libmnl.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <string.h>
+
+#include "netns/nftables/attrs.h"
+#include "netns/nftables/nfnl.h"
+
+const char *host_firewall_family_name(uint8_t family)
+{
+	return family == NFPROTO_IPV4 ? "ip" : family == NFPROTO_IPV6 ? "ip6" : "inet";
+}
+
+/* False: no attribute of this type, or not `size` bytes of it. */
+static bool read_u32(const struct nlattr *attr, uint32_t *out)
+{
+	if (mnl_attr_get_payload_len(attr) != sizeof(uint32_t))
+		return false;
+	*out = ntohl(mnl_attr_get_u32(attr));
+	return true;
+}
+
+static bool is_forward_hook(const struct nlattr *nest)
+{
+	const struct nlattr *attr;
+	uint32_t number = 0;
+
+	for (attr = mnl_attr_get_payload(nest); attrs_go_on(attr, attrs_end(nest));
+	     attr = mnl_attr_next(attr)) {
+		if (mnl_attr_get_type(attr) == NFTA_HOOK_HOOKNUM)
+			return read_u32(attr, &number) && number == NF_INET_FORWARD;
+	}
+	return false;
+}
+
+/* A name that does not fit is no name we could show or ask about. */
+static void read_name(const struct nlattr *attr, char out[static HOST_FIREWALL_NAME_MAX])
+{
+	size_t size = mnl_attr_get_payload_len(attr);
+	const char *name = mnl_attr_get_payload(attr);
+	if (size > 0 && size <= HOST_FIREWALL_NAME_MAX && name[size - 1] == '\0')
+		memcpy(out, name, size);
+}
+
+static bool drops_forwarded(const struct nlmsghdr *header, struct host_firewall_chain *out)
+{
+	const struct nfgenmsg *about = mnl_nlmsg_get_payload(header);
+	const struct nlattr *attr;
+	bool is_forward = false;
+	uint32_t policy = NF_ACCEPT;
+
+	*out = (struct host_firewall_chain){ .family = about->nfgen_family };
+	for (attr = mnl_nlmsg_get_payload_offset(header, sizeof(*about));
+	     attrs_go_on(attr, mnl_nlmsg_get_payload_tail(header)); attr = mnl_attr_next(attr)) {
+		switch (mnl_attr_get_type(attr)) {
+		case NFTA_CHAIN_TABLE:
+			read_name(attr, out->table);
+			break;
+		case NFTA_CHAIN_NAME:
+			read_name(attr, out->chain);
+			break;
+		case NFTA_CHAIN_HOOK:
+			is_forward = is_forward_hook(attr);
+			break;
+		case NFTA_CHAIN_POLICY:
+			(void)read_u32(attr, &policy); /* stays "accept" when malformed */
+			break;
+		}
+	}
+	return is_forward && policy == NF_DROP && out->table[0] != '\0' && out->chain[0] != '\0' &&
+	       (out->family == NFPROTO_IPV4 || out->family == NFPROTO_IPV6 ||
+		out->family == NFPROTO_INET);
+}
+
+enum host_firewall_read host_firewall_read_chains(struct host_firewall_chains *chains,
+						  const void *bytes, size_t size)
+{
+	const uint16_t new_chain = NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWCHAIN;
+	int left = (int)size;
+	const struct nlmsghdr *at = bytes;
+
+	for (; nfnl_is_message(at, left); at = mnl_nlmsg_next(at, &left)) {
+		if (at->nlmsg_type == NLMSG_DONE)
+			return HOST_FIREWALL_END;
+		if (at->nlmsg_type == NLMSG_ERROR)
+			return HOST_FIREWALL_BROKEN;
+		if (at->nlmsg_type != new_chain || chains->count == HOST_FIREWALL_CHAINS_MAX ||
+		    mnl_nlmsg_get_payload_len(at) < sizeof(struct nfgenmsg))
+			continue;
+		if (drops_forwarded(at, &chains->items[chains->count]))
+			chains->count++;
+	}
+	return left > 0 ? HOST_FIREWALL_BROKEN : HOST_FIREWALL_MORE;
+}
+
+bool host_firewall_names_us(const void *bytes, size_t size)
+{
+	/* what "cj*" or iptables' "cj+" is to the kernel: the first bytes of a name, no more */
+	struct {
+		struct nlattr attr;
+		char value[sizeof(HOST_FIREWALL_LINKS) - 1];
+	} pattern = {
+		.attr = { sizeof(pattern.attr) + sizeof(pattern.value), NFTA_DATA_VALUE },
+	};
+	memcpy(pattern.value, HOST_FIREWALL_LINKS, sizeof(pattern.value));
+	return memmem(bytes, size, &pattern, sizeof(pattern.attr) + sizeof(pattern.value));
+}

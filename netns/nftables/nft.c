@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The frame of a batch, its tables and chains, and what a message of it is about.  Pure. */
+#include "netns/nftables/nft.h"
+
+#include <assert.h>
+#include <endian.h>
+#include <errno.h>
+#include <libmnl/libmnl.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "netns/nftables/attrs.h"
+#include "netns/nftables/nfnl.h"
+#include "netns/nftables/nft_write.h"
+
+/* Attribute 1 names the table in every object's message, attribute 2 the chain of a rule and the
+ * set of elements. */
+#define ATTR_TABLE 1
+static_assert(NFTA_TABLE_NAME == ATTR_TABLE && NFTA_CHAIN_TABLE == ATTR_TABLE &&
+		  NFTA_RULE_TABLE == ATTR_TABLE && NFTA_SET_TABLE == ATTR_TABLE &&
+		  NFTA_SET_ELEM_LIST_TABLE == ATTR_TABLE,
+	      "the table's name is attribute 1 everywhere");
+
+struct nft_batch *nft_batch_create(void)
+{
+	struct nft_batch *b = calloc(1, sizeof(*b));
+	if (!b)
+		return NULL;
+	b->bytes = malloc(NFT_BATCH_MAX);
+	if (!b->bytes)
+		nft_batch_destroy(&b);
+	return b;
+}
+
+void nft_batch_destroy(struct nft_batch **b)
+{
+	if (*b)
+		free((*b)->bytes);
+	free(*b);
+	*b = NULL;
+}
+
+/* --- messages and attributes --- */
+
+static size_t room(const struct nft_batch *b)
+{
+	return NFT_BATCH_MAX - b->size;
+}
+
+static void message_begin(struct nft_batch *b, struct nfnl_head head)
+{
+	if (b->error)
+		return;
+	if (room(b) < MNL_NLMSG_HDRLEN + MNL_ALIGN(sizeof(struct nfgenmsg))) {
+		b->error = ENOBUFS;
+		return;
+	}
+
+	head.seq = ++b->last_seq;
+	b->message = nfnl_put_header(b->bytes + b->size, &head);
+}
+
+void nft_message_begin(struct nft_batch *b, uint8_t message, uint16_t flags)
+{
+	message_begin(b, (struct nfnl_head){ .subsystem = NFNL_SUBSYS_NFTABLES,
+					     .message = message,
+					     .flags = flags,
+					     .family = NFPROTO_INET });
+	nft_put_text(b, ATTR_TABLE, b->table);
+}
+
+void nft_message_end(struct nft_batch *b)
+{
+	if (b->error || !b->message)
+		return;
+	b->size += MNL_ALIGN(b->message->nlmsg_len);
+	b->message = NULL;
+}
+
+void nft_put(struct nft_batch *b, uint16_t type, const void *bytes, size_t size)
+{
+	if (b->error)
+		return;
+
+	uint8_t *attr = mnl_nlmsg_get_payload_tail(b->message);
+	if (!mnl_attr_put_check(b->message, room(b), type, size, bytes)) {
+		b->error = ENOBUFS;
+		return;
+	}
+	/* libmnl leaves what pads it to four bytes as it was */
+	memset(attr + MNL_ATTR_HDRLEN + size, 0, MNL_ALIGN(size) - size);
+}
+
+void nft_put_text(struct nft_batch *b, uint16_t type, const char *text)
+{
+	nft_put(b, type, text, strlen(text) + 1);
+}
+
+void nft_put_u16(struct nft_batch *b, uint16_t type, uint16_t value)
+{
+	uint16_t big = htobe16(value);
+	nft_put(b, type, &big, sizeof(big));
+}
+
+void nft_put_u32(struct nft_batch *b, uint16_t type, uint32_t value)
+{
+	uint32_t big = htobe32(value);
+	nft_put(b, type, &big, sizeof(big));
+}
+
+void nft_put_u64(struct nft_batch *b, uint16_t type, uint64_t value)
+{
+	uint64_t big = htobe64(value);
+	nft_put(b, type, &big, sizeof(big));
+}
+
+void nft_put_value(struct nft_batch *b, uint16_t type, const void *bytes, size_t size)
+{
+	struct nlattr *nest = nft_nest_begin(b, type);
+	nft_put(b, NFTA_DATA_VALUE, bytes, size);
+	nft_nest_end(b, nest);
+}
+
+struct nlattr *nft_nest_begin(struct nft_batch *b, uint16_t type)
+{
+	if (b->error)
+		return NULL;
+	struct nlattr *nest = mnl_attr_nest_start_check(b->message, room(b), type);
+	if (!nest)
+		b->error = ENOBUFS;
+	return nest;
+}
+
+void nft_nest_end(struct nft_batch *b, struct nlattr *nest)
+{
+	if (b->error || !nest)
+		return;
+	/* an attribute's length has 16 bits, which libmnl does not check */
+	size_t size = (size_t)((uint8_t *)mnl_nlmsg_get_payload_tail(b->message) - (uint8_t *)nest);
+	if (size > UINT16_MAX)
+		b->error = ENOBUFS;
+	else
+		mnl_attr_nest_end(b->message, nest);
+}
+
+/* --- the transaction --- */
+
+/* Its begin or its end: which subsystem it is for is its resource. */
+static void frame(struct nft_batch *b, uint8_t message)
+{
+	message_begin(b, (struct nfnl_head){ .message = message,
+					     .family = AF_UNSPEC,
+					     .resource = NFNL_SUBSYS_NFTABLES });
+	nft_message_end(b);
+}
+
+void nft_batch_begin(struct nft_batch *b, const char *table)
+{
+	b->size = 0;
+	b->error = 0;
+	b->table = table;
+	b->message = NULL;
+	b->list = NULL;
+	b->first_seq = b->last_seq + 1;
+	frame(b, NFNL_MSG_BATCH_BEGIN);
+}
+
+static struct nlmsghdr *find_message(const struct nft_batch *b, uint32_t seq)
+{
+	int left = (int)b->size;
+	struct nlmsghdr *message = (struct nlmsghdr *)b->bytes;
+
+	for (; mnl_nlmsg_ok(message, left); message = mnl_nlmsg_next(message, &left)) {
+		if (message->nlmsg_seq == seq)
+			return message;
+	}
+	return NULL;
+}
+
+int nft_batch_end(struct nft_batch *b)
+{
+	if (b->error)
+		return -b->error;
+
+	/* The end of a batch is acknowledged by Linux 6.10 and later only; the last object always,
+	 * and not before the transaction stands. */
+	struct nlmsghdr *last = find_message(b, b->last_seq);
+	if (b->last_seq > b->first_seq)
+		last->nlmsg_flags |= NLM_F_ACK;
+
+	frame(b, NFNL_MSG_BATCH_END);
+	return -b->error;
+}
+
+/* --- what a message is about --- */
+
+struct nft_kind {
+	uint16_t type;
+	const char *words;
+	uint16_t name; /* attribute */
+};
+
+static const struct nft_kind nft_kinds[] = {
+	{ NFT_MSG_NEWTABLE, "table", NFTA_TABLE_NAME },
+	{ NFT_MSG_NEWCHAIN, "chain", NFTA_CHAIN_NAME },
+	{ NFT_MSG_NEWSET, "set", NFTA_SET_NAME },
+	{ NFT_MSG_NEWSETELEM, "elements of set", NFTA_SET_ELEM_LIST_SET },
+	{ NFT_MSG_NEWRULE, "rule of chain", NFTA_RULE_CHAIN },
+};
+
+static const char *text_of(const struct nlmsghdr *message, uint16_t type)
+{
+	const struct nlattr *attr;
+	for (attr = mnl_nlmsg_get_payload_offset(message, sizeof(struct nfgenmsg));
+	     attrs_go_on(attr, mnl_nlmsg_get_payload_tail(message)); attr = mnl_attr_next(attr)) {
+		if (mnl_attr_get_type(attr) == type)
+			return mnl_attr_get_str(attr);
+	}
+	return "";
+}
+
+static unsigned rule_number(const struct nft_batch *b, const struct nlmsghdr *rule)
+{
+	unsigned number = 1;
+	int left = (int)b->size;
+	const struct nlmsghdr *m = (const struct nlmsghdr *)b->bytes;
+
+	for (; m != rule && mnl_nlmsg_ok(m, left); m = mnl_nlmsg_next(m, &left)) {
+		if (m->nlmsg_type == rule->nlmsg_type &&
+		    strcmp(text_of(m, NFTA_RULE_CHAIN), text_of(rule, NFTA_RULE_CHAIN)) == 0)
+			number++;
+	}
+	return number;
+}
+
+void nft_batch_describe(const struct nft_batch *b, uint32_t seq, char *out, size_t out_size)
+{
+	const struct nlmsghdr *message = find_message(b, seq);
+
+	for (size_t i = 0; message && i < sizeof(nft_kinds) / sizeof(nft_kinds[0]); i++) {
+		const struct nft_kind *kind = &nft_kinds[i];
+		if (message->nlmsg_type != ((NFNL_SUBSYS_NFTABLES << 8) | kind->type))
+			continue;
+		if (kind->type == NFT_MSG_NEWRULE)
+			(void)snprintf(out, out_size, "rule %u of chain '%s'",
+				       rule_number(b, message), text_of(message, kind->name));
+		else
+			(void)snprintf(out, out_size, "%s '%s'", kind->words,
+				       text_of(message, kind->name));
+		return;
+	}
+	(void)snprintf(out, out_size, "the transaction");
+}
+
+/* --- tables and chains --- */
+
+void nft_add_table(struct nft_batch *b, uint32_t flags)
+{
+	nft_message_begin(b, NFT_MSG_NEWTABLE, NLM_F_CREATE | NLM_F_EXCL);
+	nft_put_u32(b, NFTA_TABLE_FLAGS, flags);
+	nft_message_end(b);
+}
+
+void nft_add_chain(struct nft_batch *b, const char *name)
+{
+	nft_message_begin(b, NFT_MSG_NEWCHAIN, NLM_F_CREATE | NLM_F_EXCL);
+	nft_put_text(b, NFTA_CHAIN_NAME, name);
+	nft_message_end(b);
+}
+
+void nft_add_base_chain(struct nft_batch *b, const struct nft_hook *hook)
+{
+	nft_message_begin(b, NFT_MSG_NEWCHAIN, NLM_F_CREATE | NLM_F_EXCL);
+	nft_put_text(b, NFTA_CHAIN_NAME, hook->name);
+	nft_put_text(b, NFTA_CHAIN_TYPE, hook->type);
+	nft_put_u32(b, NFTA_CHAIN_POLICY, (uint32_t)hook->policy);
+
+	struct nlattr *nest = nft_nest_begin(b, NFTA_CHAIN_HOOK);
+	nft_put_u32(b, NFTA_HOOK_HOOKNUM, (uint32_t)hook->hook);
+	nft_put_u32(b, NFTA_HOOK_PRIORITY, (uint32_t)hook->priority);
+	nft_nest_end(b, nest);
+	nft_message_end(b);
+}

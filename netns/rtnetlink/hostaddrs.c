@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The subscription and the lists.  Acts.
+ *
+ * Every list is read through a socket of its own, so that news and list can't crowd each other out:
+ * what comes after the list was begun is in the subscription, what went before is in the list.
+ */
+#include "netns/rtnetlink/hostaddrs.h"
+
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "runtime/base/scope.h"
+
+#define LIST_TRIES   16    /* of a list that changes while it is read */
+#define HEAR_READS   64    /* at a time; the descriptor stays readable for the rest */
+#define ANSWER_BYTES 32768 /* the kernel's own measure for lists */
+
+struct hostaddrs {
+	int news_fd;
+	struct hostaddrs_known known;
+	_Alignas(4) char bytes[ANSWER_BYTES];
+};
+
+static int open_socket(uint32_t groups, int flags, struct cj_error *err)
+{
+	auto_fd int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | flags, NETLINK_ROUTE);
+	if (fd < 0)
+		return cj_fail(err, errno, "open a NETLINK_ROUTE socket");
+	const struct sockaddr_nl name = { .nl_family = AF_NETLINK, .nl_groups = groups };
+	if (groups != 0 && bind(fd, (const struct sockaddr *)&name, sizeof(name)) < 0)
+		return cj_fail(err, errno, "subscribe to the addresses of this host");
+	return take_fd(&fd);
+}
+
+static int ask_for_list(int fd, struct cj_error *err)
+{
+	const struct {
+		struct nlmsghdr header;
+		struct ifaddrmsg about;
+	} request = {
+		.header = { .nlmsg_len = sizeof(request),
+			    .nlmsg_type = RTM_GETADDR,
+			    .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP },
+		.about = { .ifa_family = AF_UNSPEC },
+	};
+	if (send(fd, &request, sizeof(request), 0) < 0)
+		return cj_fail(err, errno, "ask for the addresses of this host");
+	return 0;
+}
+
+static ssize_t receive(struct hostaddrs *h, int fd)
+{
+	ssize_t size;
+	do
+		size = recv(fd, h->bytes, sizeof(h->bytes), 0);
+	while (size < 0 && errno == EINTR);
+	return size;
+}
+
+static int fail_full(struct cj_error *err)
+{
+	int rc = cj_reject_as(err, E2BIG, "this host has more than %d addresses to close",
+			      HOSTADDRS_MAX);
+	(void)cj_hint(err, "run cejail in a network namespace with fewer interfaces, or with "
+			   "--network none");
+	return rc;
+}
+
+/* 0: all is listed; 1: it changed meanwhile. */
+static int list_once(struct hostaddrs *h, struct cj_error *err)
+{
+	auto_fd int fd = open_socket(0, 0, err);
+	if (fd < 0)
+		return fd;
+	int rc = ask_for_list(fd, err);
+	if (rc < 0)
+		return rc;
+
+	enum hostaddrs_read got = HOSTADDRS_MORE;
+	while (got == HOSTADDRS_MORE) {
+		ssize_t size = receive(h, fd);
+		if (size < 0)
+			return cj_fail(err, errno, "read the addresses of this host");
+		got = hostaddrs_read(&h->known, h->bytes, (size_t)size);
+	}
+	if (got == HOSTADDRS_FULL)
+		return fail_full(err);
+	return got == HOSTADDRS_END ? 0 : 1;
+}
+
+static int list(struct hostaddrs *h, struct cj_error *err)
+{
+	for (int i = 0; i < LIST_TRIES; i++) {
+		int rc = list_once(h, err);
+		if (rc <= 0)
+			return rc;
+	}
+	return cj_fail(err, EAGAIN, "read the addresses of this host: they never stop changing");
+}
+
+int hostaddrs_open(struct hostaddrs **out, struct cj_error *err)
+{
+	struct hostaddrs *h = malloc(sizeof(*h));
+	if (!h)
+		return cj_fail(err, ENOMEM, "remember the addresses of this host");
+	h->known.count = 0;
+	h->news_fd = open_socket(RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR, SOCK_NONBLOCK, err);
+	int rc = h->news_fd < 0 ? h->news_fd : list(h, err);
+	if (rc < 0) {
+		hostaddrs_close(&h);
+		return rc;
+	}
+	*out = h;
+	return 0;
+}
+
+void hostaddrs_close(struct hostaddrs **h)
+{
+	if (*h)
+		cj_close(&(*h)->news_fd);
+	cj_free(h);
+}
+
+int hostaddrs_fd(const struct hostaddrs *h)
+{
+	return h->news_fd;
+}
+
+const struct ip *hostaddrs_list(const struct hostaddrs *h, size_t *out_count)
+{
+	*out_count = h->known.count;
+	return h->known.items;
+}
+
+/* 0: nothing more for now; 1: messages were lost. */
+static int hear_news(struct hostaddrs *h, struct cj_error *err)
+{
+	bool has_gap = false;
+
+	for (int i = 0; i < HEAR_READS; i++) {
+		ssize_t size = receive(h, h->news_fd);
+		if (size < 0 && errno == EAGAIN)
+			break;
+		if (size < 0 && errno != ENOBUFS)
+			return cj_fail(err, errno, "hear of new addresses of this host");
+		enum hostaddrs_read got =
+		    size < 0 ? HOSTADDRS_GAP : hostaddrs_read(&h->known, h->bytes, (size_t)size);
+		if (got == HOSTADDRS_FULL)
+			return fail_full(err);
+		has_gap = has_gap || got == HOSTADDRS_GAP;
+	}
+	return has_gap ? 1 : 0;
+}
+
+int hostaddrs_hear(struct hostaddrs *h, size_t *out_first, struct cj_error *err)
+{
+	size_t first = h->known.count;
+	int rc = hear_news(h, err);
+	if (rc > 0)
+		rc = list(h, err);
+	if (rc == 0)
+		*out_first = first;
+	return rc;
+}

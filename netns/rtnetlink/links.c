@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The pairs of links between jail, gateway and host.  Acts.
+ *
+ * Each pair is made down, configured, brought up, and only then gets addresses, neighbours and
+ * routes: a route needs a link that is up, and an IPv6 address the kernel chose itself must not
+ * come first.  Nobody asks for a neighbour on any of these links (IFF_NOARP), so nobody inside can
+ * claim to be one.
+ */
+#include "netns/rtnetlink/links.h"
+
+#include <netinet/in.h> /* before linux/: the kernel's headers then leave its types out */
+
+#include <linux/if.h>
+#include <linux/ip.h>
+#include <linux/sockios.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+
+#include "netns/firewall/firewall.h"
+#include "netns/rtnetlink/rtmsg.h"
+#include "runtime/base/scope.h"
+
+#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
+
+#define LINKS_UP_TRIES   5000 /* with the wait below: half a second, then it is an error */
+#define LINKS_UP_WAIT_NS 100000
+
+/* Of our own choosing, so that one send can make a link and speak of it.  The kernel counts its own
+ * choices up from 2, and the gateway may have seen several uplinks come and go before. */
+#define JAIL_INDEX    2
+#define GATEWAY_INDEX 1000
+
+/* "Locally administered"; the same in every jail, because no two share a link. */
+static const struct rtmsg_link lo = { .name = "lo", .index = 1 };
+static const struct rtmsg_link jail_end = { LINK_JAIL, JAIL_INDEX, { 2, 0, 0, 0, 0, 1 } };
+static const struct rtmsg_link gateway_end = { LINK_GATEWAY, GATEWAY_INDEX, { 2, 0, 0, 0, 0, 2 } };
+static const struct rtmsg_link uplink_end = { LINK_UPLINK, 0, { 2, 0, 0, 0, 0, 3 } };
+static const uint8_t router_address[RTMSG_LINK_BYTES] = { 2, 0, 0, 0, 0, 5 };
+static const uint8_t host_end_address[RTMSG_LINK_BYTES] = { 2, 0, 0, 0, 0, 4 };
+
+/* The gateway's next hop towards the host, whose end has no address: on that link alone, where the
+ * neighbour entry says whose it is.  No packet carries these. */
+static const struct ip next_hop4 = { 4, { 169, 254, 1, 1 } };
+static const struct ip next_hop6 = { 6, { 0xfe, 0x80, [15] = 1 } };
+
+/* Who a link belongs to: what the kernel does with its packets follows from that. */
+enum owner { JAIL, ROUTER, TAP, HOST, OWNERS };
+#define KEEP (-1) /* as it is */
+
+/* clang-format off */
+static const struct {
+	int key, values[OWNERS];
+} setting_rows[] = {
+	/* Whether the host forwards is its administrator's to say.
+	 * The helper behind a tap asks for its neighbours; elsewhere nobody is answered (8).
+	 *                                    jail router   tap  host */
+	{ IPV4_DEVCONF_FORWARDING,          {    0,    1,    1, KEEP } },
+	{ IPV4_DEVCONF_RP_FILTER,           {    1,    1,    1,    1 } },
+	{ IPV4_DEVCONF_ACCEPT_REDIRECTS,    {    0,    0,    0,    0 } },
+	{ IPV4_DEVCONF_ACCEPT_SOURCE_ROUTE, {    0,    0,    0,    0 } },
+	{ IPV4_DEVCONF_SEND_REDIRECTS,      {    0,    0,    0,    0 } },
+	{ IPV4_DEVCONF_ROUTE_LOCALNET,      { KEEP,    0,    0,    0 } },
+	{ IPV4_DEVCONF_PROXY_ARP,           { KEEP,    0,    0,    0 } },
+	{ IPV4_DEVCONF_ARP_IGNORE,          {    8,    8,    1,    8 } },
+	/* slirp4netns loses its first answer if it must ask for the neighbour: announce it. */
+	{ IPV4_DEVCONF_ARP_NOTIFY,          { KEEP, KEEP,    1, KEEP } },
+};
+/* clang-format on */
+
+static void configure(struct rtbatch *b, const struct rtmsg_link *link, enum owner owner)
+{
+	struct rtmsg_setting settings[COUNT(setting_rows)];
+	size_t n = 0;
+	for (size_t i = 0; i < COUNT(setting_rows); i++) {
+		int value = setting_rows[i].values[owner];
+		if (value != KEEP)
+			settings[n++] =
+			    (struct rtmsg_setting){ setting_rows[i].key, (unsigned)value };
+	}
+	rtmsg_configure(b, link, settings, n);
+}
+
+/* Of the namespace a socket was opened in. */
+static int open_netns_of(int route_fd, struct cj_error *err)
+{
+	int ns_fd = ioctl(route_fd, SIOCGSKNS);
+	if (ns_fd < 0)
+		return cj_fail(err, errno, "open the network namespace of a socket (SIOCGSKNS)");
+	return ns_fd;
+}
+
+static int hint_veth(struct cj_error *err)
+{
+	if (err->code == EOPNOTSUPP)
+		return cj_hint(err, "load the kernel module veth: modprobe veth");
+	return -err->code;
+}
+
+/*
+ * A queue of a link whose other end came up later drops packets until the kernel's link watch has
+ * been there.  Since Linux 6.8 RTM_GETLINK makes it come; before, it is a matter of microseconds.
+ */
+static int await_up(int route_fd, const struct rtmsg_link *link, uint8_t operstate,
+		    struct cj_error *err)
+{
+	const struct timespec wait = { .tv_nsec = LINKS_UP_WAIT_NS };
+
+	for (int i = 0; operstate != IF_OPER_UP; i++) {
+		if (i == LINKS_UP_TRIES)
+			return cj_fail(err, ETIMEDOUT, "wait until '%s' carries packets",
+				       link->name);
+		if (i > 0)
+			(void)nanosleep(&wait, NULL); /* a shorter wait does no harm */
+		struct rtbatch b = { 0 };
+		struct rtbatch_link seen = { 0 };
+		rtmsg_get_link(&b, link);
+		int rc = rtbatch_send(route_fd, &b, &seen, err);
+		if (rc < 0)
+			return rc;
+		operstate = seen.operstate;
+	}
+	return 0;
+}
+
+static int join_gateway(int gateway_fd, int jail_ns_fd, const struct links_spec *spec,
+			struct cj_error *err)
+{
+	struct rtbatch b = { 0 };
+	rtmsg_veth(&b, &gateway_end, &jail_end, jail_ns_fd, spec->mtu);
+	rtmsg_up(&b, &lo, 0);
+	configure(&b, &gateway_end, ROUTER);
+	rtmsg_up(&b, &gateway_end, 0);
+	rtmsg_address(&b, &gateway_end, &spec->pair.gateway4, 31);
+	rtmsg_neighbour(&b, &gateway_end, &spec->pair.jail4, jail_end.address);
+	if (spec->pair.jail6.family == 6 && spec->pair.gateway6.family == 6) {
+		rtmsg_address(&b, &gateway_end, &spec->pair.gateway6, 127);
+		rtmsg_neighbour(&b, &gateway_end, &spec->pair.jail6, jail_end.address);
+	}
+	return rtbatch_send(gateway_fd, &b, NULL, err);
+}
+
+static int join_jail(int jail_fd, const struct links_spec *spec, struct rtbatch_link *out_link,
+		     struct cj_error *err)
+{
+	struct rtbatch b = { 0 };
+	configure(&b, &jail_end, JAIL);
+	rtmsg_up(&b, &jail_end, 0);
+	rtmsg_address(&b, &jail_end, &spec->pair.jail4, 31);
+	rtmsg_neighbour(&b, &jail_end, &spec->pair.gateway4, gateway_end.address);
+	rtmsg_route_default(&b, &jail_end, &spec->pair.gateway4);
+	if (spec->pair.jail6.family == 6 && spec->pair.gateway6.family == 6) {
+		rtmsg_address(&b, &jail_end, &spec->pair.jail6, 127);
+		rtmsg_neighbour(&b, &jail_end, &spec->pair.gateway6, gateway_end.address);
+		rtmsg_route_default(&b, &jail_end, &spec->pair.gateway6);
+	}
+	rtmsg_get_link(&b, &jail_end);
+	return rtbatch_send(jail_fd, &b, out_link, err);
+}
+
+int links_join(int gateway_fd, int jail_fd, const struct links_spec *spec, struct cj_error *err)
+{
+	auto_fd int jail_ns_fd = open_netns_of(jail_fd, err);
+	if (jail_ns_fd < 0)
+		return jail_ns_fd;
+
+	int rc = join_gateway(gateway_fd, jail_ns_fd, spec, err);
+	if (rc < 0)
+		return hint_veth(err);
+	struct rtbatch_link jail = { 0 };
+	rc = join_jail(jail_fd, spec, &jail, err);
+	if (rc == 0)
+		rc = await_up(jail_fd, &jail_end, jail.operstate, err);
+	if (rc == 0)
+		rc = await_up(gateway_fd, &gateway_end, IF_OPER_UNKNOWN, err);
+	return rc;
+}
+
+/* Of a link whose index the kernel chose. */
+static int find_index(int route_fd, struct rtmsg_link *link, struct cj_error *err)
+{
+	struct rtbatch b = { 0 };
+	struct rtbatch_link seen = { 0 };
+	rtmsg_get_link(&b, link);
+	int rc = rtbatch_send(route_fd, &b, &seen, err);
+	if (rc == 0)
+		link->index = seen.index;
+	return rc;
+}
+
+/* The host's end, so far only a name, becomes a link with an index. */
+static int plug_create(int host_fd, int gateway_fd, struct rtmsg_link *host_end, unsigned mtu,
+		       struct cj_error *err)
+{
+	auto_fd int gateway_ns_fd = open_netns_of(gateway_fd, err);
+	if (gateway_ns_fd < 0)
+		return gateway_ns_fd;
+
+	struct rtbatch b = { 0 };
+	struct rtbatch_link seen = { 0 };
+	rtmsg_veth(&b, host_end, &uplink_end, gateway_ns_fd, mtu);
+	rtmsg_get_link(&b, host_end);
+	int rc = rtbatch_send(host_fd, &b, &seen, err);
+	if (rc < 0)
+		return hint_veth(err);
+	host_end->index = seen.index;
+	return 0;
+}
+
+static int plug_host_end(int host_fd, const struct rtmsg_link *host_end, const struct ip *ip4,
+			 const struct ip *ip6, struct cj_error *err)
+{
+	struct rtbatch b = { 0 };
+	configure(&b, host_end, HOST);
+	rtmsg_up(&b, host_end, 0);
+	rtmsg_neighbour(&b, host_end, ip4, uplink_end.address);
+	rtmsg_route_to(&b, host_end, ip4);
+	if (ip6 && ip6->family == 6) {
+		rtmsg_neighbour(&b, host_end, ip6, uplink_end.address);
+		rtmsg_route_to(&b, host_end, ip6);
+	}
+	return rtbatch_send(host_fd, &b, NULL, err);
+}
+
+static int plug_gateway_end(int gateway_fd, const struct rtmsg_link *uplink, const struct ip *ip4,
+			    const struct ip *ip6, struct rtbatch_link *out_link,
+			    struct cj_error *err)
+{
+	struct rtbatch b = { 0 };
+	configure(&b, uplink, ROUTER);
+	rtmsg_up(&b, uplink, 0);
+	rtmsg_address(&b, uplink, ip4, 32);
+	rtmsg_neighbour(&b, uplink, &next_hop4, host_end_address);
+	rtmsg_route_default(&b, uplink, &next_hop4);
+	if (ip6 && ip6->family == 6) {
+		rtmsg_address(&b, uplink, ip6, 128);
+		rtmsg_neighbour(&b, uplink, &next_hop6, host_end_address);
+		rtmsg_route_default(&b, uplink, &next_hop6);
+	}
+	rtmsg_get_link(&b, uplink);
+	return rtbatch_send(gateway_fd, &b, out_link, err);
+}
+
+static int plug_both_ends(int host_fd, int gateway_fd, const struct rtmsg_link *host_end,
+			  const struct ip *ip4, const struct ip *ip6, struct cj_error *err)
+{
+	struct rtmsg_link uplink = uplink_end;
+	struct rtbatch_link seen = { 0 };
+
+	int rc = plug_host_end(host_fd, host_end, ip4, ip6, err);
+	if (rc == 0)
+		rc = find_index(gateway_fd, &uplink, err);
+	if (rc == 0)
+		rc = plug_gateway_end(gateway_fd, &uplink, ip4, ip6, &seen, err);
+	if (rc == 0)
+		rc = await_up(gateway_fd, &uplink, seen.operstate, err);
+	if (rc == 0)
+		rc = await_up(host_fd, host_end, IF_OPER_UNKNOWN, err);
+	return rc;
+}
+
+int links_plug_host(int host_fd, int gateway_fd, const char *name, const struct ip *ip4,
+		    const struct ip *ip6, unsigned mtu, struct cj_error *err)
+{
+	struct rtmsg_link host_end = { .name = name };
+	memcpy(host_end.address, host_end_address, sizeof(host_end_address));
+
+	int rc = plug_create(host_fd, gateway_fd, &host_end, mtu, err);
+	if (rc < 0)
+		return rc;
+	rc = plug_both_ends(host_fd, gateway_fd, &host_end, ip4, ip6, err);
+	if (rc < 0)
+		links_unplug_host(host_fd, name);
+	return rc;
+}
+
+void links_unplug_host(int host_fd, const char *name)
+{
+	struct rtbatch b = { 0 };
+	struct cj_error ignored;
+	rtmsg_delete(&b, &(struct rtmsg_link){ .name = name });
+	/* if it can't be removed it goes with the gateway */
+	(void)rtbatch_send(host_fd, &b, NULL, &ignored);
+}
+
+static void add_router(struct rtbatch *b, const struct rtmsg_link *link, const struct ip *router)
+{
+	if (router->family == 0)
+		return;
+	/* Helpers take every frame for theirs: asking who is the router could only fail. */
+	rtmsg_neighbour(b, link, router, router_address);
+	rtmsg_route_default(b, link, router);
+}
+
+int links_configure_tap(int gateway_fd, const struct links_tap_spec *spec, struct cj_error *err)
+{
+	struct rtmsg_link tap = { .name = LINK_UPLINK };
+	int rc = find_index(gateway_fd, &tap, err);
+	if (rc < 0)
+		return rc;
+
+	struct rtbatch b = { 0 };
+	configure(&b, &tap, TAP);
+	if (spec->ip4.family != 0) /* a link that comes up with an address announces it */
+		rtmsg_address(&b, &tap, &spec->ip4, spec->bits4);
+	rtmsg_up(&b, &tap, spec->mtu);
+	if (spec->ip6.family != 0)
+		rtmsg_address(&b, &tap, &spec->ip6, spec->bits6);
+	add_router(&b, &tap, &spec->router4);
+	add_router(&b, &tap, &spec->router6);
+	return rtbatch_send(gateway_fd, &b, NULL, err);
+}

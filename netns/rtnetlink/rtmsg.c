@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Requests with libnl-route-3: an object is filled, a message made of it, the object dropped.
+ * Pure.  What has no memory becomes a NULL message, which the batch keeps as its failure.
+ */
+#include "netns/rtnetlink/rtmsg.h"
+
+#include <linux/if_link.h>
+#include <linux/rtnetlink.h>
+#include <netlink/msg.h>
+#include <netlink/route/addr.h>
+#include <netlink/route/link.h>
+#include <netlink/route/link/inet.h>
+#include <netlink/route/link/inet6.h>
+#include <netlink/route/link/veth.h>
+#include <netlink/route/neighbour.h>
+#include <netlink/route/nexthop.h>
+#include <netlink/route/route.h>
+#include <net/if.h>
+#include <sys/socket.h>
+
+#include "runtime/base/scope.h"
+
+static void put_addr(struct nl_addr **a)
+{
+	nl_addr_put(*a);
+}
+static void put_link(struct rtnl_link **l)
+{
+	rtnl_link_put(*l);
+}
+static void put_address(struct rtnl_addr **a)
+{
+	rtnl_addr_put(*a);
+}
+static void put_neigh(struct rtnl_neigh **n)
+{
+	if (*n)
+		rtnl_neigh_put(*n);
+}
+static void put_route(struct rtnl_route **r)
+{
+	if (*r)
+		rtnl_route_put(*r);
+}
+#define auto_addr    __attribute__((cleanup(put_addr))) struct nl_addr
+#define auto_link    __attribute__((cleanup(put_link))) struct rtnl_link
+#define auto_address __attribute__((cleanup(put_address))) struct rtnl_addr
+#define auto_neigh   __attribute__((cleanup(put_neigh))) struct rtnl_neigh
+#define auto_route   __attribute__((cleanup(put_route))) struct rtnl_route
+
+static int family_of(const struct ip *ip)
+{
+	return ip->family == 4 ? AF_INET : AF_INET6;
+}
+
+static struct nl_addr *addr_of(const struct ip *ip, uint8_t bits)
+{
+	struct nl_addr *a = nl_addr_build(family_of(ip), ip->bytes, ip_size(ip));
+	if (a)
+		nl_addr_set_prefixlen(a, bits);
+	return a;
+}
+
+static uint8_t all_bits(const struct ip *ip)
+{
+	return (uint8_t)(8 * ip_size(ip));
+}
+
+static bool describe(struct rtnl_link *l, const struct rtmsg_link *as, unsigned mtu)
+{
+	auto_addr *address = nl_addr_build(AF_LLC, as->address, RTMSG_LINK_BYTES);
+	if (!address)
+		return false;
+	rtnl_link_set_name(l, as->name);
+	rtnl_link_set_ifindex(l, as->index);
+	rtnl_link_set_addr(l, address);
+	rtnl_link_set_mtu(l, mtu);
+	/* one queue: it is quicker to make, and a jail has no use for more */
+	rtnl_link_set_num_tx_queues(l, 1);
+	rtnl_link_set_num_rx_queues(l, 1);
+	rtnl_link_set_flags(l, IFF_NOARP);
+	return true;
+}
+
+void rtmsg_veth(struct rtbatch *b, const struct rtmsg_link *near, const struct rtmsg_link *far,
+		int far_netns_fd, unsigned mtu)
+{
+	struct nl_msg *msg = NULL;
+	auto_link *l = rtnl_link_veth_alloc();
+	struct rtnl_link *peer = l ? rtnl_link_veth_get_peer(l) : NULL;
+
+	if (peer && describe(l, near, mtu) && describe(peer, far, mtu)) {
+		rtnl_link_set_ns_fd(peer, far_netns_fd);
+		if (rtnl_link_build_add_request(l, NLM_F_CREATE | NLM_F_EXCL, &msg) < 0)
+			msg = NULL;
+	}
+	rtnl_link_put(peer); /* the reference that veth_get_peer() took */
+	rtbatch_add(b, msg, "create the veth pair '%s' - '%s'", near->name, far->name);
+}
+
+void rtmsg_get_link(struct rtbatch *b, const struct rtmsg_link *link)
+{
+	struct ifinfomsg info = { .ifi_family = AF_UNSPEC, .ifi_index = link->index };
+	struct nl_msg *msg = nlmsg_alloc_simple(RTM_GETLINK, 0);
+	bool is_whole = msg && nlmsg_append(msg, &info, sizeof(info), NLMSG_ALIGNTO) == 0 &&
+			nla_put_u32(msg, IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS) == 0 &&
+			(link->index != 0 || nla_put_string(msg, IFLA_IFNAME, link->name) == 0);
+	if (msg && !is_whole) {
+		nlmsg_free(msg);
+		msg = NULL;
+	}
+	rtbatch_add(b, msg, "look at '%s'", link->name);
+}
+
+/* What shall change of an existing link. */
+static struct rtnl_link *change_of(const struct rtmsg_link *link)
+{
+	struct rtnl_link *l = rtnl_link_alloc();
+	if (l)
+		rtnl_link_set_ifindex(l, link->index);
+	return l;
+}
+
+/* An add request without NLM_F_CREATE is a change. */
+static struct nl_msg *change_request(struct rtnl_link *l)
+{
+	struct nl_msg *msg = NULL;
+	return l && rtnl_link_build_add_request(l, 0, &msg) == 0 ? msg : NULL;
+}
+
+void rtmsg_delete(struct rtbatch *b, const struct rtmsg_link *link)
+{
+	struct nl_msg *msg = NULL;
+	auto_link *l = change_of(link);
+	if (l && link->index == 0)
+		rtnl_link_set_name(l, link->name);
+	if (!l || rtnl_link_build_delete_request(l, &msg) < 0)
+		msg = NULL;
+	rtbatch_add(b, msg, "remove '%s'", link->name);
+}
+
+static void no_autoconfiguration(struct rtbatch *b, const struct rtmsg_link *link)
+{
+	auto_link *l = change_of(link);
+	bool is_whole = l && rtnl_link_inet6_set_addr_gen_mode(l, IN6_ADDR_GEN_MODE_NONE) == 0;
+	rtbatch_add(b, is_whole ? change_request(l) : NULL,
+		    "turn off the IPv6 autoconfiguration of '%s'", link->name);
+	rtbatch_tolerate(b, EAFNOSUPPORT); /* a kernel without IPv6 has nothing to turn off */
+}
+
+void rtmsg_configure(struct rtbatch *b, const struct rtmsg_link *link,
+		     const struct rtmsg_setting *settings, size_t n)
+{
+	auto_link *l = change_of(link);
+	bool is_whole = l;
+	for (size_t i = 0; is_whole && i < n; i++)
+		is_whole =
+		    rtnl_link_inet_set_conf(l, (unsigned)settings[i].key, settings[i].value) == 0;
+	rtbatch_add(b, is_whole ? change_request(l) : NULL, "set net.ipv4.conf.%s", link->name);
+	no_autoconfiguration(b, link);
+}
+
+void rtmsg_up(struct rtbatch *b, const struct rtmsg_link *link, unsigned mtu)
+{
+	auto_link *l = change_of(link);
+	if (l)
+		rtnl_link_set_flags(l, IFF_UP);
+	if (l && mtu > 0)
+		rtnl_link_set_mtu(l, mtu);
+	rtbatch_add(b, change_request(l), "bring up '%s'", link->name);
+}
+
+/* Over the link; via nobody when `via` is NULL.  NULL: no memory. */
+static struct rtnl_route *route_over(const struct rtmsg_link *link, const struct ip *to,
+				     uint8_t bits, const struct ip *via)
+{
+	auto_addr *dst = addr_of(to, bits);
+	auto_addr *gateway = via ? addr_of(via, all_bits(via)) : NULL;
+	auto_route *r = rtnl_route_alloc();
+	struct rtnl_nexthop *hop = rtnl_route_nh_alloc();
+
+	if (!dst || (via && !gateway) || !r || !hop || rtnl_route_set_dst(r, dst) < 0) {
+		if (hop)
+			rtnl_route_nh_free(hop);
+		return NULL;
+	}
+	rtnl_route_nh_set_ifindex(hop, link->index);
+	if (gateway) {
+		rtnl_route_nh_set_gateway(hop, gateway);
+		rtnl_route_nh_set_flags(hop, RTNH_F_ONLINK);
+	}
+	rtnl_route_add_nexthop(r, hop); /* takes it */
+	rtnl_route_set_protocol(r, RTPROT_STATIC);
+	rtnl_route_set_scope(r, gateway ? RT_SCOPE_UNIVERSE : RT_SCOPE_LINK);
+	return take_ptr(r);
+}
+
+static struct nl_msg *route_request(struct rtnl_route *r)
+{
+	struct nl_msg *msg = NULL;
+	int flags = NLM_F_CREATE | NLM_F_EXCL;
+	return r && rtnl_route_build_add_request(r, flags, &msg) == 0 ? msg : NULL;
+}
+
+/* The kernel makes the local route of an IPv6 address from a work queue, even without duplicate
+ * detection, and until then the first packet has nowhere to go. */
+static void route_local(struct rtbatch *b, const struct rtmsg_link *link, const struct ip *ip)
+{
+	char text[IP_TEXT_MAX];
+	auto_route *r = route_over(link, ip, all_bits(ip), NULL);
+	if (r) {
+		rtnl_route_set_type(r, RTN_LOCAL);
+		rtnl_route_set_table(r, RT_TABLE_LOCAL);
+		rtnl_route_set_scope(r, RT_SCOPE_HOST);
+	}
+	rtbatch_add(b, route_request(r), "add the local route of %s", ip_format(ip, text));
+}
+
+void rtmsg_address(struct rtbatch *b, const struct rtmsg_link *link, const struct ip *ip,
+		   uint8_t bits)
+{
+	struct nl_msg *msg = NULL;
+	char text[IP_TEXT_MAX];
+	auto_addr *local = addr_of(ip, bits);
+	auto_address *a = rtnl_addr_alloc();
+
+	if (a && local && rtnl_addr_set_local(a, local) == 0) {
+		rtnl_addr_set_ifindex(a, link->index);
+		if (ip->family == 6) /* nobody else is on the link */
+			rtnl_addr_set_flags(a, IFA_F_NODAD);
+		if (rtnl_addr_build_add_request(a, NLM_F_CREATE | NLM_F_EXCL, &msg) < 0)
+			msg = NULL;
+	}
+	rtbatch_add(b, msg, "give '%s' the address %s/%u", link->name, ip_format(ip, text), bits);
+	if (ip->family == 6)
+		route_local(b, link, ip);
+}
+
+void rtmsg_neighbour(struct rtbatch *b, const struct rtmsg_link *link, const struct ip *ip,
+		     const uint8_t address[static RTMSG_LINK_BYTES])
+{
+	struct nl_msg *msg = NULL;
+	char text[IP_TEXT_MAX];
+	auto_addr *dst = addr_of(ip, all_bits(ip));
+	auto_addr *lladdr = nl_addr_build(AF_LLC, address, RTMSG_LINK_BYTES);
+	auto_neigh *n = rtnl_neigh_alloc();
+
+	if (n && dst && lladdr && rtnl_neigh_set_dst(n, dst) == 0) {
+		rtnl_neigh_set_ifindex(n, link->index);
+		rtnl_neigh_set_lladdr(n, lladdr);
+		rtnl_neigh_set_state(n, NUD_PERMANENT);
+		if (rtnl_neigh_build_add_request(n, NLM_F_CREATE | NLM_F_REPLACE, &msg) < 0)
+			msg = NULL;
+	}
+	rtbatch_add(b, msg, "give '%s' the neighbour %s", link->name, ip_format(ip, text));
+}
+
+void rtmsg_route_to(struct rtbatch *b, const struct rtmsg_link *link, const struct ip *ip)
+{
+	char text[IP_TEXT_MAX];
+	auto_route *r = route_over(link, ip, all_bits(ip), NULL);
+	rtbatch_add(b, route_request(r), "add the route to %s over '%s'", ip_format(ip, text),
+		    link->name);
+}
+
+void rtmsg_route_default(struct rtbatch *b, const struct rtmsg_link *link, const struct ip *via)
+{
+	static const struct ip all4 = { .family = 4 }, all6 = { .family = 6 };
+	char text[IP_TEXT_MAX];
+	auto_route *r = route_over(link, via->family == 4 ? &all4 : &all6, 0, via);
+	rtbatch_add(b, route_request(r), "add the default route via %s over '%s'",
+		    ip_format(via, text), link->name);
+}

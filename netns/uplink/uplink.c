@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Chooses, awaits and ends an uplink.  Acts. */
+#include "netns/uplink/uplink.h"
+
+#include <net/if.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+
+#include "netns/firewall/firewall.h"
+#include "netns/rtnetlink/links.h"
+#include "netns/uplink/uplink_helper.h"
+#include "netns/uplink/uplink_host.h"
+#include "netns/uplink/uplink_keeper.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/scope.h"
+
+const char *const uplink_names[UPLINK_COUNT] = {
+	[UPLINK_AUTO] = "auto",   [UPLINK_HOST] = "host",
+	[UPLINK_PASTA] = "pasta", [UPLINK_SLIRP4NETNS] = "slirp4netns",
+	[UPLINK_NONE] = "none",
+};
+
+/* Between looks for the link.  No subscription: gateway_fd is others' to read from, and a helper
+ * needs some 5 ms, most of which pass while the jail is being built. */
+#define LOOK_MS 1
+
+struct uplink {
+	struct uplink_spec spec;
+	enum uplink_kind kind;
+	bool is_plugged;
+	bool has_ipv6; /* so the helper was told */
+	struct uplink_host host;
+	struct keeper keeper;
+	char why[UPLINK_WHY_MAX];
+};
+
+/* Reasons stand in the order they were met, "; " between. */
+static void add_why(struct uplink *u, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void add_why(struct uplink *u, const char *fmt, ...)
+{
+	size_t used = strlen(u->why);
+	if (used > 0 && used < sizeof(u->why) - 2) {
+		memcpy(u->why + used, "; ", sizeof("; "));
+		used += 2;
+	}
+	va_list ap;
+	va_start(ap, fmt);
+	(void)vsnprintf(u->why + used, sizeof(u->why) - used, fmt, ap);
+	va_end(ap);
+}
+
+/* --- beginning --------------------------------------------------------------------------------
+ * Each returns 0 begun, 1 not on this host (the reason is added), or fails. */
+
+static int start_host(struct uplink *u, struct cj_error *err)
+{
+	char why[UPLINK_WHY_MAX] = "";
+	int rc = uplink_host_start(&u->spec, &u->host, why, err);
+	if (rc >= 0 && why[0] != '\0')
+		add_why(u, "%s", why);
+	u->is_plugged = rc == 0;
+	return rc;
+}
+
+static int start_helper(struct uplink *u, enum uplink_kind kind)
+{
+	const struct uplink_helper *h = uplink_helper_of(kind);
+	char path[UPLINK_PATH_MAX], why[UPLINK_WHY_MAX];
+	struct cj_error err;
+
+	if (!uplink_helper_find(h, u->spec.path, path, why) || !uplink_helper_has_tun(why)) {
+		if (!strstr(u->why, why)) /* the device is the same for every helper */
+			add_why(u, "%s", why);
+		return 1;
+	}
+	u->has_ipv6 = u->spec.has_ipv6 && h->argv46 && uplink_helper_has_ipv6();
+	if (keeper_start(path, u->has_ipv6 ? h->argv46 : h->argv4, u->spec.gateway_fd, &u->keeper,
+			 &err) < 0) {
+		add_why(u, "%s: %s", h->name, err.msg);
+		return 1;
+	}
+	return 0;
+}
+
+/* The kinds from `first` on, as far as the caller left the choice to us. */
+static int start_from(struct uplink *u, enum uplink_kind first, struct cj_error *err)
+{
+	enum uplink_kind last = u->spec.kind == UPLINK_AUTO ? UPLINK_SLIRP4NETNS : u->spec.kind;
+
+	u->kind = UPLINK_NONE;
+	for (enum uplink_kind kind = first; kind <= last && kind < UPLINK_NONE; kind++) {
+		int rc = kind == UPLINK_HOST ? start_host(u, err) : start_helper(u, kind);
+		if (rc < 0)
+			return rc;
+		if (rc == 0) {
+			u->kind = kind;
+			return 0;
+		}
+	}
+	return 0;
+}
+
+static void tell_why(const struct uplink *u, char out_why[static UPLINK_WHY_MAX])
+{
+	memcpy(out_why, u->why, sizeof(u->why));
+}
+
+int uplink_start(const struct uplink_spec *spec, struct uplink **out,
+		 char out_why[static UPLINK_WHY_MAX], struct cj_error *err)
+{
+	struct uplink *u = calloc(1, sizeof(*u));
+	if (!u)
+		return cj_fail(err, ENOMEM, "create an uplink");
+	u->spec = *spec;
+	u->keeper = (struct keeper)KEEPER_NONE;
+	u->host.rules_fd = -1;
+
+	enum uplink_kind first = spec->kind == UPLINK_AUTO ? UPLINK_HOST : spec->kind;
+	if (start_from(u, first, err) < 0) {
+		uplink_stop(&u);
+		return -err->code;
+	}
+	tell_why(u, out_why);
+	*out = u;
+	return 0;
+}
+
+/* --- waiting -----------------------------------------------------------------------------------
+ */
+
+/* The device is there from the moment the helper has attached to it: tun(4), TUNSETIFF. */
+static bool has_link(int gateway_fd)
+{
+	struct ifreq request = { .ifr_name = LINK_UPLINK };
+	return ioctl(gateway_fd, SIOCGIFFLAGS, &request) == 0;
+}
+
+/* 0, or 1 with the reason added. */
+static int await_link(struct uplink *u)
+{
+	const uint64_t end = clock_ms() + UPLINK_WAIT_MS;
+	struct pollfd death = { .fd = u->keeper.pidfd, .events = POLLIN };
+
+	while (!has_link(u->spec.gateway_fd)) {
+		if (poll(&death, 1, LOOK_MS) > 0) {
+			char words[UPLINK_WHY_MAX];
+			keeper_last_words(&u->keeper, words, sizeof(words));
+			add_why(u, "%s ended at its start, %s", uplink_names[u->kind], words);
+			return 1;
+		}
+		if (clock_ms() > end) {
+			add_why(u, "%s made no link in %d s", uplink_names[u->kind],
+				UPLINK_WAIT_MS / 1000);
+			return 1;
+		}
+	}
+	return 0;
+}
+
+/*
+ * Both helpers would take a packet to 127.0.0.1 out to the host's own loopback; only 10.0.2.2 and
+ * its like are what their options close.  While the gateway's "lo" is up its kernel keeps such
+ * packets, with or without rules: so there is no default route before it is up.
+ */
+static int close_loopback(int gateway_fd, struct cj_error *err)
+{
+	struct ifreq request = { .ifr_name = "lo" };
+	request.ifr_flags = IFF_UP;
+	if (ioctl(gateway_fd, SIOCSIFFLAGS, &request) < 0)
+		return cj_fail(err, errno, "bring up 'lo' of the gateway");
+	return 0;
+}
+
+static int plug_helper(struct uplink *u)
+{
+	struct cj_error err;
+	if (await_link(u) != 0)
+		return 1;
+
+	struct links_tap_spec tap = uplink_helper_of(u->kind)->tap;
+	if (!u->has_ipv6)
+		tap.ip6 = tap.router6 = (struct ip){ 0 };
+	/* It may end between the two: then the link is gone, which is no failure of ours. */
+	if (close_loopback(u->spec.gateway_fd, &err) < 0 ||
+	    links_configure_tap(u->spec.gateway_fd, &tap, &err) < 0) {
+		add_why(u, "%s: %s", uplink_names[u->kind], err.msg);
+		return 1;
+	}
+	return 0;
+}
+
+int uplink_await(struct uplink *u, char out_why[static UPLINK_WHY_MAX], struct cj_error *err)
+{
+	while (u->kind != UPLINK_NONE && !u->is_plugged) {
+		if (plug_helper(u) == 0) {
+			u->is_plugged = true;
+			break;
+		}
+		keeper_stop(&u->keeper);
+		if (start_from(u, u->kind + 1, err) < 0)
+			return -err->code;
+	}
+	tell_why(u, out_why);
+	return 0;
+}
+
+enum uplink_kind uplink_kind_of(const struct uplink *u)
+{
+	return u->kind;
+}
+
+bool uplink_has_ipv6(const struct uplink *u)
+{
+	return u->kind == UPLINK_HOST ? u->host.has_ipv6 : u->kind != UPLINK_NONE && u->has_ipv6;
+}
+
+int uplink_fd(const struct uplink *u)
+{
+	return u->keeper.pidfd;
+}
+
+/* The keeper lets go of its link, with or without a word, before it takes the helper with it. */
+bool uplink_is_ending(const struct uplink *u)
+{
+	struct pollfd link = { .fd = u->keeper.link_fd, .events = POLLIN };
+	return poll(&link, 1, 0) > 0;
+}
+
+void uplink_lost(struct uplink *u, char out_why[static UPLINK_WHY_MAX])
+{
+	char words[UPLINK_WHY_MAX];
+	keeper_last_words(&u->keeper, words, sizeof(words));
+	(void)snprintf(out_why, UPLINK_WHY_MAX, "%s ended, %.*s", uplink_names[u->kind],
+		       UPLINK_WHY_MAX - 32, words);
+	keeper_stop(&u->keeper);
+	u->kind = UPLINK_NONE;
+}
+
+void uplink_stop(struct uplink **u)
+{
+	if (!*u)
+		return;
+	keeper_stop(&(*u)->keeper);
+	if ((*u)->kind == UPLINK_HOST)
+		uplink_host_stop(&(*u)->host);
+	free(*u);
+	*u = NULL;
+}
+
+bool uplink_probe(enum uplink_kind kind, const char *path, char out_why[static UPLINK_WHY_MAX])
+{
+	const struct uplink_helper *h = uplink_helper_of(kind);
+
+	out_why[0] = '\0';
+	if (h) {
+		char found[UPLINK_PATH_MAX];
+		return uplink_helper_find(h, path, found, out_why) &&
+		       uplink_helper_has_tun(out_why);
+	}
+	return kind != UPLINK_HOST || uplink_host_probe(out_why);
+}

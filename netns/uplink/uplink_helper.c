@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pasta and slirp4netns.  A pure table; looking for them acts. */
+#include "netns/uplink/uplink_helper.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "netns/firewall/firewall.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/base/text.h"
+
+#define TUN             "/dev/net/tun"
+#define VERSION_WAIT_MS 2000
+
+/* The gateway's network namespace.  Standard input, because newer pastas close all descriptors
+ * above the standard streams before they look. */
+#define NETNS "/proc/self/fd/0"
+
+/* All private to one gateway, so the same in each; from the ranges no jail may reach anyway. */
+#define TAP4 "198.18.1.100"
+#define ROUTER4                                                                                    \
+	"198.18.1.2" /* slirp4netns: always the second of its network, its host the first          \
+		      */
+#define TAP6    "fdce:6a11:1::100"
+#define ROUTER6 "fdce:6a11:1::2"
+
+/*
+ * pasta(1).  No forwarded port in either direction, no way to the host's loopback, no server for
+ * addresses or routes.  NDP stays: it answers for the router's address, as ARP does.  It wants an
+ * interface with a default route in the caller's namespace, and ends if there is none.
+ */
+/* clang-format off */
+#define PASTA \
+	"pasta", "--foreground", "--quiet", "--netns-only", "--netns", NETNS, "--no-netns-quit", \
+	"--ns-ifname", LINK_UPLINK, "--mtu", "65520", \
+	"--address", TAP4, "--netmask", "24", "--gateway", ROUTER4, \
+	"--dns", "none", "--search", "none", "--no-dhcp", "--no-dhcpv6", "--no-ra", "--no-map-gw", \
+	"--tcp-ports", "none", "--udp-ports", "none", "--tcp-ns", "none", "--udp-ns", "none"
+static const char *const pasta4[] = { PASTA, "--ipv4-only", NULL };
+static const char *const pasta46[] = { PASTA, "--address", TAP6, "--gateway", ROUTER6, NULL };
+
+/*
+ * slirp4netns(1).  Not --enable-sandbox: it wants to be uid 0 in the gateway's user namespace,
+ * which has none; uplink_root.c stands in for it.  No IPv6: it is experimental there.
+ */
+static const char *const slirp4[] = {
+	"slirp4netns", "--netns-type=path", "--mtu=65520", "--cidr=198.18.1.0/24",
+	"--disable-host-loopback", "--disable-dns", "--enable-seccomp", NETNS, LINK_UPLINK, NULL
+};
+/* clang-format on */
+
+#define IP4(a, b, c, d)                                                                            \
+	{                                                                                          \
+		.family = 4, .bytes = { a, b, c, d }                                               \
+	}
+#define IP6(last)                                                                                  \
+	{                                                                                          \
+		.family = 6, .bytes = {                                                            \
+			0xfd,                                                                      \
+			0xce,                                                                      \
+			0x6a,                                                                      \
+			0x11,                                                                      \
+			0,                                                                         \
+			1,                                                                         \
+			[14] = (last) >> 8,                                                        \
+			(last)&0xff                                                                \
+		}                                                                                  \
+	}
+
+static const struct uplink_helper helpers[UPLINK_COUNT] = {
+	[UPLINK_PASTA] = {
+		.name = "pasta",
+		.package = "passt",
+		.argv4 = pasta4,
+		.argv46 = pasta46,
+		.tap = { .ip4 = IP4(198, 18, 1, 100), .router4 = IP4(198, 18, 1, 2), .bits4 = 24,
+			 .ip6 = IP6(0x100), .router6 = IP6(2), .bits6 = 64, .mtu = LINK_MTU_MAX },
+	},
+	[UPLINK_SLIRP4NETNS] = {
+		.name = "slirp4netns",
+		.package = "slirp4netns",
+		.argv4 = slirp4,
+		.tap = { .ip4 = IP4(198, 18, 1, 100), .router4 = IP4(198, 18, 1, 2), .bits4 = 24,
+			 .mtu = LINK_MTU_MAX },
+	},
+};
+
+const struct uplink_helper *uplink_helper_of(enum uplink_kind kind)
+{
+	return helpers[kind].name ? &helpers[kind] : NULL;
+}
+
+/*
+ * Root's, the caller's, or of whom "/" is: in a user namespace that does not map root, both are
+ * nobody's.
+ */
+static bool is_trusted(const struct stat *st)
+{
+	struct stat root;
+	if (st->st_mode & (S_IWGRP | S_IWOTH))
+		return false;
+	return st->st_uid == 0 || st->st_uid == geteuid() ||
+	       (stat("/", &root) == 0 && st->st_uid == root.st_uid);
+}
+
+bool uplink_helper_find(const struct uplink_helper *h, const char *path,
+			char out_path[static UPLINK_PATH_MAX], char out_why[static UPLINK_WHY_MAX])
+{
+	struct stat st;
+	for (const char *at = path ? path : UPLINK_HELPER_PATH; *at != '\0';) {
+		size_t length = strcspn(at, ":");
+		int size = snprintf(out_path, UPLINK_PATH_MAX, "%.*s/%s", (int)length, at, h->name);
+		at += length + (at[length] == ':');
+		if (out_path[0] != '/' || size >= UPLINK_PATH_MAX || stat(out_path, &st) < 0 ||
+		    !S_ISREG(st.st_mode))
+			continue;
+		if (is_trusted(&st) && access(out_path, X_OK) == 0)
+			return true;
+		(void)snprintf(out_why, UPLINK_WHY_MAX,
+			       "'%s' is not used: others may change it, or it can't be executed "
+			       "(chmod 755, chown root)",
+			       out_path);
+		return false;
+	}
+	(void)snprintf(out_why, UPLINK_WHY_MAX, "%s is not installed (apt install %s)", h->name,
+		       h->package);
+	return false;
+}
+
+/* As the helper will meet it: with the caller's rights, or with those of a stranger. */
+static int try_tun(void)
+{
+	struct stat st;
+	auto_fd int fd = open(TUN, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return errno;
+	if (geteuid() == 0 && fstat(fd, &st) == 0 &&
+	    (st.st_mode & (S_IROTH | S_IWOTH)) != (S_IROTH | S_IWOTH))
+		return EACCES;
+	return 0;
+}
+
+bool uplink_helper_has_tun(char out_why[static UPLINK_WHY_MAX])
+{
+	int code = try_tun();
+	if (code == 0)
+		return true;
+	const char *remedy = code == EACCES || code == EPERM
+				 ? "chmod 666 " TUN ", or the udev rule your distribution ships"
+				 : "modprobe tun";
+	(void)snprintf(out_why, UPLINK_WHY_MAX, "'" TUN "' can't be opened%s: %s (%s)",
+		       geteuid() == 0 ? " by a helper, who is not root" : "", strerror(code),
+		       remedy);
+	return false;
+}
+
+bool uplink_helper_has_ipv6(void)
+{
+	/* connect(2) of a datagram socket only looks up the route: udp(7) */
+	struct sockaddr_in6 world = { .sin6_family = AF_INET6, .sin6_port = htons(9) };
+	world.sin6_addr.s6_addr[0] = 0x20; /* 2000:: */
+	auto_fd int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	return fd >= 0 && connect(fd, (struct sockaddr *)&world, sizeof(world)) == 0;
+}
+
+/* The first line `path` --version writes, printable. */
+static bool read_version(const char *path, char *out, size_t size)
+{
+	int ends[2];
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return false;
+	auto_fd int in_fd = ends[0];
+	auto_child int child_fd = -1;
+	const struct clone_args args = {
+		.flags = CLONE_PIDFD,
+		.pidfd = (uintptr_t)&child_fd,
+		.exit_signal = SIGCHLD,
+	};
+	pid_t pid = sys_clone3(&args);
+	if (pid == 0) {
+		char *const none[] = { NULL };
+		const char *const argv[] = { path, "--version", NULL };
+		(void)signal(SIGPIPE, SIG_DFL); /* pasta takes an inherited SIG_IGN for an error */
+		if (dup2(ends[1], STDOUT_FILENO) >= 0 && dup2(ends[1], STDERR_FILENO) >= 0)
+			(void)execve(path, (char *const *)argv, none);
+		_exit(127);
+	}
+	cj_close(&ends[1]);
+	struct pollfd ready = { .fd = in_fd, .events = POLLIN };
+	char text[512];
+	if (pid < 0 || poll(&ready, 1, VERSION_WAIT_MS) <= 0)
+		return false;
+	ssize_t got = sys_read(in_fd, text, sizeof(text) - 1);
+	if (got <= 0)
+		return false;
+	text[got] = '\0';
+	(void)text_escape(text, strcspn(text, "\n"), false, out, size);
+	return true;
+}
+
+bool uplink_helper_version(enum uplink_kind kind, char *out, size_t size)
+{
+	const struct uplink_helper *h = uplink_helper_of(kind);
+	char path[UPLINK_PATH_MAX], why[UPLINK_WHY_MAX], line[128];
+
+	if (!h || !uplink_helper_find(h, NULL, path, why)) {
+		(void)snprintf(out, size, "%s", h ? why : "no helper");
+		return false;
+	}
+	if (!read_version(path, line, sizeof(line)))
+		(void)snprintf(line, sizeof(line), "it does not say its version");
+	(void)snprintf(out, size, "%s (%s)", path, line);
+	return true;
+}

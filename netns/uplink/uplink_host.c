@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Looks whether this host allows it, finds a free number, loads the rules, plugs the link.  Acts.
+ */
+#include "netns/uplink/uplink_host.h"
+
+#include <netinet/in.h> /* before linux/: the kernel's headers then leave its types out */
+
+#include <fcntl.h>
+#include <linux/if.h>
+#include <linux/netlink.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/capability.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+#include "netns/uplink/deferred_close.h"
+#include "netns/firewall/firewall.h"
+#include "netns/firewall/host_firewall.h"
+#include "netns/rtnetlink/links.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+
+#define NUMBERS       65535 /* 1 to that: two bytes of an address */
+#define TRIES_IN_LINE 64    /* from spec->number on; then as many by chance */
+#define TRIES         (2 * TRIES_IN_LINE)
+#define HOST_MTU      1500 /* where the path has less, ICMP says so */
+
+static int refuse(char why[static UPLINK_WHY_MAX], const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+static int refuse(char why[static UPLINK_WHY_MAX], const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	(void)vsnprintf(why, UPLINK_WHY_MAX, fmt, args); /* cut, not lost */
+	va_end(args);
+	return 1;
+}
+
+/* Only these are nobody's choice; with all others another kind of uplink may do. */
+static bool is_own_trouble(int code)
+{
+	return code == ENOMEM || code == EMFILE || code == ENFILE || code == ENOBUFS;
+}
+
+static int judge_error(char why[static UPLINK_WHY_MAX], const struct cj_error *err)
+{
+	if (is_own_trouble(err->code))
+		return -err->code;
+	return refuse(why, "%s%s%s%s", err->msg, err->hint[0] ? " (" : "", err->hint,
+		      err->hint[0] ? ")" : "");
+}
+
+static int refuse_capability(char why[static UPLINK_WHY_MAX])
+{
+	return refuse(why, "CAP_NET_ADMIN over the caller's network namespace is missing "
+			   "(run cejail as root)");
+}
+
+static bool has_capability(void)
+{
+	cap_flag_value_t value = CAP_CLEAR;
+	cap_t caps = cap_get_proc();
+	if (caps)
+		(void)cap_get_flag(caps, CAP_NET_ADMIN, CAP_EFFECTIVE, &value); /* stays clear */
+	(void)cap_free(caps);
+	return value == CAP_SET;
+}
+
+/* Is `value` the first byte of a sysctl file?  Where there is no such file it is not. */
+static int is_sysctl(const char *path, char value, struct cj_error *err)
+{
+	char byte = '\0';
+	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT)
+		return 0;
+	if (fd < 0 || sys_read(fd, &byte, 1) < 0)
+		return cj_fail(err, errno, "read '%s'", path);
+	return byte == value;
+}
+
+/* New links take theirs from `default`; packets also need the switch of the host as a whole. */
+static int check_forwarding(char why[static UPLINK_WHY_MAX], struct cj_error *err)
+{
+	static const char *const switches[] = { "net/ipv4/ip_forward",
+						"net/ipv4/conf/default/forwarding" };
+	static const char *const names[] = { "net.ipv4.ip_forward",
+					     "net.ipv4.conf.default.forwarding" };
+	for (size_t i = 0; i < 2; i++) {
+		char path[64];
+		(void)snprintf(path, sizeof(path), "/proc/sys/%s", switches[i]);
+		int rc = is_sysctl(path, '1', err);
+		if (rc < 0)
+			return rc;
+		if (rc == 0)
+			return refuse(why, "IP forwarding is off; turn it on: sysctl -w %s=1",
+				      names[i]);
+	}
+	return 0;
+}
+
+/* 1, 0, or an error. */
+static int host_forwards_ipv6(struct cj_error *err)
+{
+	int rc = is_sysctl("/proc/sys/net/ipv6/conf/all/forwarding", '1', err);
+	if (rc <= 0)
+		return rc;
+	return is_sysctl("/proc/sys/net/ipv6/conf/default/disable_ipv6", '0', err);
+}
+
+static int judge_nf_tables(char why[static UPLINK_WHY_MAX], const struct cj_error *err)
+{
+	if (err->code == EPERM)
+		return refuse_capability(why);
+	if (err->code == EINVAL || err->code == EPROTONOSUPPORT || err->code == EOPNOTSUPP)
+		return refuse(why, "the kernel has no nf_tables; load it: modprobe nf_tables");
+	return judge_error(why, err);
+}
+
+/* The capability may be had over a user namespace that does not own the network namespace: asking
+ * nf_tables, which answers nobody else, tells for sure. */
+static int check_host(char why[static UPLINK_WHY_MAX], struct cj_error *err)
+{
+	why[0] = '\0';
+	if (!has_capability())
+		return refuse_capability(why);
+	int rc = check_forwarding(why, err);
+	if (rc != 0)
+		return rc;
+
+	struct host_firewall_chain foreign;
+	rc = host_firewall_look(&foreign, err);
+	if (rc < 0)
+		return judge_nf_tables(why, err);
+	if (rc > 0) {
+		const char *family = host_firewall_family_name(foreign.family);
+		(void)refuse(why,
+			     "the table '%s %s' drops forwarded packets by its policy; allow "
+			     "interface '" HOST_FIREWALL_LINKS
+			     "*' in it ('cejail doctor' has the command)",
+			     family, foreign.table);
+	}
+	return 0;
+}
+
+struct attempt {
+	const struct uplink_spec *spec;
+	int host_fd;
+	bool has_ipv6;
+};
+
+static struct ip ip4_of(unsigned number)
+{
+	return (struct ip){ 4, { 198, 19, (uint8_t)(number >> 8), (uint8_t)number } };
+}
+
+static struct ip ip6_of(unsigned number)
+{
+	return (struct ip){
+		6, { 0xfd, 0xce, 0x6a, 0x12, [14] = (uint8_t)(number >> 8), [15] = (uint8_t)number }
+	};
+}
+
+/* Saves loading and removing a table: no more than a guess, links_plug_host() knows. */
+static bool is_name_taken(int host_fd, const char *name)
+{
+	struct ifreq request = { 0 };
+	(void)snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
+	return ioctl(host_fd, SIOCGIFINDEX, &request) == 0;
+}
+
+/* EPERM, from a kernel that has answered before, is somebody else's owner table. */
+static int load_rules(int nft_fd, const struct firewall_host_spec *rules, struct cj_error *err)
+{
+	int rc = firewall_apply_host(nft_fd, rules, err);
+	if (rc == -EPERM)
+		err->code = EEXIST;
+	return rc < 0 ? -err->code : 0;
+}
+
+/* Fills *out only on success. */
+static int try_number(const struct attempt *a, unsigned number, struct uplink_host *out,
+		      struct cj_error *err)
+{
+	char name[sizeof(out->name)], table[sizeof(FIREWALL_TABLE) + 8];
+	(void)snprintf(name, sizeof(name), HOST_FIREWALL_LINKS "%u", number);
+	(void)snprintf(table, sizeof(table), FIREWALL_TABLE "-%u", number);
+	if (is_name_taken(a->host_fd, name))
+		return cj_fail(err, EEXIST, "create '%s'", name);
+
+	auto_fd int nft_fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
+	if (nft_fd < 0)
+		return cj_fail(err, errno, "open a NETLINK_NETFILTER socket");
+	const struct ip none = { 0 };
+	const struct firewall_host_spec rules = { .table = table,
+						  .link = name,
+						  .ip4 = ip4_of(number),
+						  .ip6 = a->has_ipv6 ? ip6_of(number) : none,
+						  .allowed = a->spec->allowed,
+						  .nallowed = a->spec->nallowed };
+	int rc = load_rules(nft_fd, &rules, err);
+	if (rc == 0)
+		rc = links_plug_host(a->host_fd, a->spec->gateway_fd, name, &rules.ip4, &rules.ip6,
+				     HOST_MTU, err);
+	if (rc < 0)
+		return rc;
+	memcpy(out->name, name, sizeof(name));
+	out->has_ipv6 = a->has_ipv6;
+	out->rules_fd = deferred_close(take_fd(&nft_fd));
+	return 0;
+}
+
+static unsigned number_at(const struct uplink_spec *spec, int try)
+{
+	uint16_t chance = 0;
+	if (try < TRIES_IN_LINE)
+		return (spec->number + (unsigned)try) % NUMBERS + 1;
+	if (getrandom(&chance, sizeof(chance), 0) < 0)
+		chance = 0; /* one more number in line */
+	return (spec->number + (unsigned)try + chance) % NUMBERS + 1;
+}
+
+static int find_number(const struct attempt *a, struct uplink_host *out, struct cj_error *err)
+{
+	int rc = -EEXIST;
+	for (int try = 0; rc == -EEXIST && try < TRIES; try++)
+		rc = try_number(a, number_at(a->spec, try), out, err);
+	return rc;
+}
+
+int uplink_host_start(const struct uplink_spec *spec, struct uplink_host *out,
+		      char why[static UPLINK_WHY_MAX], struct cj_error *err)
+{
+	*out = (struct uplink_host){ .rules_fd = -1 };
+	int rc = check_host(why, err);
+	if (rc != 0)
+		return rc;
+
+	auto_fd int host_fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	if (host_fd < 0)
+		return cj_fail(err, errno, "open a NETLINK_ROUTE socket");
+	int has_ipv6 = spec->has_ipv6 ? host_forwards_ipv6(err) : 0;
+	if (has_ipv6 < 0)
+		return has_ipv6;
+	const struct attempt a = { spec, host_fd, has_ipv6 > 0 };
+	return find_number(&a, out, err) < 0 ? judge_error(why, err) : 0;
+}
+
+void uplink_host_stop(struct uplink_host *u)
+{
+	cj_close(&u->rules_fd);
+	u->name[0] = '\0';
+}
+
+bool uplink_host_probe(char why[static UPLINK_WHY_MAX])
+{
+	struct cj_error err = { 0 };
+	int rc = check_host(why, &err);
+	if (rc < 0)
+		(void)refuse(why, "%s", err.msg);
+	return rc == 0;
+}

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A helper's keeper.  Acts; the header has the theory. */
+#include "netns/uplink/uplink_keeper.h"
+
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/nsfs.h>
+#include <linux/sockios.h>
+#include <poll.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "netns/uplink/uplink_privileges.h"
+#include "netns/uplink/uplink_root.h"
+#include "netns/uplink/uplink_exit.h"
+#include "runtime/base/files/fd.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/step.h"
+#include "runtime/base/sys.h"
+
+#define BIRTH_TIMEOUT_MS 5000
+#define EXIT_NO_HELPER   127 /* as a shell says it */
+
+enum keeper_step {
+	KEEPER_BORN,  /* intermediate -> supervisor: a pidfd of the keeper */
+	KEEPER_ENDED, /* keeper -> supervisor: struct last_words */
+	KEEPER_STEPS
+};
+static const char *const keeper_steps[KEEPER_STEPS] = {
+	[KEEPER_BORN] = "keeper is born",
+	[KEEPER_ENDED] = "helper has ended",
+};
+
+struct order {
+	const char *path;
+	const char *const *argv;
+	int gateway_fd;
+	struct step_link link;
+};
+
+/* --- from here: the helper, until it is executed ---------------------------------------- */
+
+/* All other descriptors are O_CLOEXEC. */
+static void helper_exec(const struct order *o, int netns_fd, int stderr_fd)
+{
+	char *const no_environment[] = { NULL };
+	struct cj_error err;
+
+	if (dup2(stderr_fd, STDERR_FILENO) < 0 || dup2(netns_fd, STDIN_FILENO) < 0)
+		_exit(EXIT_NO_HELPER);
+	if (uplink_privileges_keep(&err) == 0) {
+		(void)execve(o->path, (char *const *)o->argv, no_environment);
+		(void)!cj_fail(&err, errno, "execute '%s'", o->path);
+	}
+	(void)dprintf(STDERR_FILENO, "%s\n", err.msg); /* its last words */
+	_exit(EXIT_NO_HELPER);
+}
+
+/* --- from here: the keeper ---------------------------------------------------------------- */
+
+/* Reads what there is; -1 at the end of file. */
+static int hear(int stderr_fd, struct last_words *e)
+{
+	char bytes[4096];
+	ssize_t got = sys_read(stderr_fd, bytes, sizeof(bytes));
+	if (got > 0)
+		words_add(e, bytes, (size_t)got);
+	return got > 0 || (got < 0 && errno == EAGAIN) ? 0 : -1;
+}
+
+static void bury(int helper_fd, int stderr_fd, const struct step_link *link, struct last_words *e)
+{
+	siginfo_t info = { 0 };
+	while (waitid(P_PIDFD, (id_t)helper_fd, &info, WEXITED) < 0 && errno == EINTR)
+		;
+	e->code = info.si_code;
+	e->status = info.si_status;
+	struct pollfd more = { .fd = stderr_fd, .events = POLLIN };
+	while (poll(&more, 1, 0) > 0 && hear(stderr_fd, e) == 0)
+		;
+	struct cj_error ignored; /* nobody listens any more: there is nobody to tell */
+	(void)!step_tell(link, KEEPER_ENDED, e, sizeof(*e), NULL, 0, &ignored);
+}
+
+/* Returns when the helper or the supervisor has ended; with us ends the pid namespace. */
+static void watch(int helper_fd, int stderr_fd, const struct step_link *link)
+{
+	struct last_words e = { 0 };
+	struct pollfd fds[] = {
+		{ .fd = link->sock_fd, .events = 0 }, /* POLLHUP */
+		{ .fd = helper_fd, .events = POLLIN },
+		{ .fd = stderr_fd, .events = POLLIN },
+	};
+	for (;;) {
+		if (poll(fds, 3, -1) < 0 && errno != EINTR)
+			return;
+		if (fds[0].revents != 0)
+			return;
+		if (fds[1].revents != 0) {
+			bury(helper_fd, stderr_fd, link, &e);
+			return;
+		}
+		if (fds[2].revents != 0 && hear(stderr_fd, &e) < 0)
+			fds[2].fd = -1; /* it closed its standard error: poll(2) skips it */
+	}
+}
+
+static int spawn_helper(const struct order *o, int netns_fd, int *out_stderr_fd,
+			struct cj_error *err)
+{
+	int ends[2], helper_fd = -1;
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return cj_fail(err, errno, "create a pipe");
+
+	const struct clone_args args = {
+		.flags = CLONE_PIDFD,
+		.pidfd = (uintptr_t)&helper_fd,
+		.exit_signal = SIGCHLD,
+	};
+	pid_t pid = sys_clone3(&args);
+	if (pid == 0)
+		helper_exec(o, netns_fd, ends[1]);
+	int code = errno;
+	cj_close(&ends[1]);
+	if (pid < 0) {
+		cj_close(&ends[0]);
+		return cj_fail(err, code, "create the helper's process");
+	}
+	fd_set_nonblocking(ends[0]);
+	*out_stderr_fd = ends[0];
+	return helper_fd;
+}
+
+static int keeper_run(const struct order *o, int *netns_fd, struct cj_error *err)
+{
+	/* Ours is the pid namespace: this kill reaches all in it.  A supervisor that died before
+	 * this line has closed the link, which watch() sees. */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		return cj_fail(err, errno, "ask to die with the supervisor");
+	/* The helper has our uid: a hole in it must not reach us through ptrace(2). */
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return cj_fail(err, errno, "become undumpable");
+	if (setsid() < 0)
+		return cj_fail(err, errno, "start a session of its own");
+	if (uplink_root_enter(o->path, err) < 0)
+		return -err->code;
+
+	int stderr_fd = -1;
+	int helper_fd = spawn_helper(o, *netns_fd, &stderr_fd, err);
+	if (helper_fd < 0)
+		return helper_fd;
+	cj_close(netns_fd);
+	if (uplink_privileges_drop(err) < 0)
+		return -err->code;
+	watch(helper_fd, stderr_fd, &o->link);
+	return 0;
+}
+
+static void keeper_main(const struct order *o, int netns_fd)
+{
+	struct cj_error err;
+	if (keeper_run(o, &netns_fd, &err) < 0)
+		step_abort(&o->link, &err);
+	_exit(0);
+}
+
+/* --- from here: the intermediate ------------------------------------------------------------ */
+
+/* Nothing that was inherited: not a descriptor, not a handler, not a blocked signal. */
+static int forget_all(struct order *o, struct cj_error *err)
+{
+	int low = o->gateway_fd < o->link.sock_fd ? o->gateway_fd : o->link.sock_fd;
+	int high = o->gateway_fd < o->link.sock_fd ? o->link.sock_fd : o->gateway_fd;
+	auto_fd int null_fd = -1;
+
+	if ((low > 3 && sys_close_range(3, (unsigned)low - 1, 0) < 0) ||
+	    (high > low + 1 && sys_close_range((unsigned)low + 1, (unsigned)high - 1, 0) < 0) ||
+	    sys_close_range((unsigned)high + 1, ~0U, 0) < 0)
+		return cj_fail(err, errno, "close inherited descriptors");
+	null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (null_fd < 0 || dup2(null_fd, 0) < 0 || dup2(null_fd, 1) < 0 || dup2(null_fd, 2) < 0)
+		return cj_fail(err, errno, "put '/dev/null' on the standard streams");
+
+	for (int sig = 1; sig < NSIG; sig++)
+		(void)signal(sig, SIG_DFL); /* EINVAL: those that can't be changed are default */
+	sigset_t none;
+	sigemptyset(&none);
+	if (sigprocmask(SIG_SETMASK, &none, NULL) < 0)
+		return cj_fail(err, errno, "unblock signals");
+	return 0;
+}
+
+/* Returns the gateway's network namespace. */
+static int join_gateway(int gateway_fd, struct cj_error *err)
+{
+	auto_fd int netns_fd = ioctl(gateway_fd, SIOCGSKNS);
+	if (netns_fd < 0)
+		return cj_fail(err, errno, "open the gateway's network namespace");
+	auto_fd int user_fd = ioctl(netns_fd, NS_GET_USERNS);
+	if (user_fd < 0)
+		return cj_fail(err, errno, "open the gateway's user namespace");
+
+	/* While setgroups(2) is still ours to call.  EPERM: an ordinary caller keeps its groups, as
+	 * it does in whatever else it runs. */
+	if (setgroups(0, NULL) < 0 && errno != EPERM)
+		return cj_fail(err, errno, "empty the list of groups");
+	if (setns(user_fd, CLONE_NEWUSER) < 0)
+		return cj_fail(err, errno, "join the gateway's user namespace");
+	if (uplink_privileges_become(err) < 0)
+		return -err->code;
+	return take_fd(&netns_fd);
+}
+
+static int intermediate_run(struct order *o, struct cj_error *err)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		return cj_fail(err, errno, "ask to die with the supervisor");
+	if (forget_all(o, err) < 0)
+		return -err->code;
+	auto_fd int netns_fd = join_gateway(o->gateway_fd, err);
+	if (netns_fd < 0)
+		return netns_fd;
+	cj_close(&o->gateway_fd);
+
+	auto_fd int keeper_fd = -1;
+	const struct clone_args args = {
+		.flags = CLONE_PARENT | CLONE_PIDFD | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC,
+		.pidfd = (uintptr_t)&keeper_fd,
+	};
+	pid_t pid = sys_clone3(&args);
+	if (pid < 0)
+		return cj_fail(err, errno, "create the keeper's namespaces");
+	if (pid == 0)
+		keeper_main(o, netns_fd);
+	return step_tell(&o->link, KEEPER_BORN, NULL, 0, &keeper_fd, 1, err);
+}
+
+static void intermediate_main(struct order *o)
+{
+	struct cj_error err;
+	if (intermediate_run(o, &err) < 0)
+		step_abort(&o->link, &err);
+	_exit(0);
+}
+
+/* --- the supervisor ------------------------------------------------------------------------- */
+
+static int await_birth(struct keeper *k, struct cj_error *err)
+{
+	const struct step_link link = { k->link_fd, "the keeper", keeper_steps };
+	auto_step_msg struct step_msg msg = { 0 };
+	if (step_await(&link, KEEPER_BORN, &msg, err) < 0)
+		return -err->code;
+	if (msg.nfds != 1)
+		return cj_fail(err, EPROTO, "take over the keeper");
+	k->pidfd = take_fd(&msg.fds[0]);
+	return 0;
+}
+
+int keeper_start(const char *path, const char *const *argv, int gateway_fd, struct keeper *out,
+		 struct cj_error *err)
+{
+	int ends[2];
+	auto_child int intermediate_fd = -1;
+	if (step_pair(ends, BIRTH_TIMEOUT_MS, err) < 0)
+		return -err->code;
+
+	const struct clone_args args = {
+		.flags = CLONE_PIDFD,
+		.pidfd = (uintptr_t)&intermediate_fd,
+		.exit_signal = SIGCHLD,
+	};
+	pid_t pid = sys_clone3(&args);
+	if (pid == 0) {
+		struct order o = {
+			path, argv, gateway_fd, { ends[1], "the supervisor", keeper_steps }
+		};
+		intermediate_main(&o);
+	}
+	int code = errno;
+	struct keeper k = { .pidfd = -1, .link_fd = ends[0] };
+	cj_close(&ends[1]);
+	int rc = pid < 0 ? cj_fail(err, code, "create the keeper") : await_birth(&k, err);
+	if (rc < 0) {
+		struct cj_error ignored; /* the first says why */
+		/* A keeper may fail before the intermediate has reported its birth: it is our child
+		 * all the same, and is reaped. */
+		if (pid > 0 && rc != -ETIMEDOUT && rc != -EPIPE)
+			(void)!await_birth(&k, &ignored);
+		keeper_stop(&k);
+		return rc;
+	}
+	*out = k;
+	return 0;
+}
+
+void keeper_last_words(struct keeper *k, char *out, size_t size)
+{
+	const struct step_link link = { k->link_fd, "the keeper", keeper_steps };
+	auto_step_msg struct step_msg msg = { 0 };
+	struct cj_error err;
+	struct last_words e;
+
+	if (step_await(&link, KEEPER_ENDED, &msg, &err) < 0) {
+		(void)snprintf(out, size, "%s", err.msg);
+		return;
+	}
+	memcpy(&e, msg.data, sizeof(e)); /* data is larger, whatever came */
+	if (msg.size == sizeof(e))
+		words_format(&e, out, size);
+	else
+		(void)snprintf(out, size, "its keeper makes no sense");
+}
+
+void keeper_stop(struct keeper *k)
+{
+	cj_close(&k->link_fd);
+	cj_end_child(&k->pidfd);
+}

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A helper's root.  Acts. */
+#include "netns/uplink/uplink_root.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+
+#define ROOT "/tmp" /* covered by our tmpfs, in this mount namespace alone */
+
+/* Links stay links; what this host does not have is left out. */
+static const char *const places[] = {
+	"/usr",         "/bin",         "/sbin",
+	"/lib",         "/lib32",       "/lib64",
+	"/nix/store",   "/gnu/store",   "/etc/ld.so.cache",
+	"/dev/null",    "/dev/urandom", /* libslirp's random numbers */
+	"/dev/net/tun",
+};
+
+static int make_parents(const char *path, struct cj_error *err)
+{
+	char part[PATH_MAX];
+	for (const char *slash = strchr(path + sizeof(ROOT), '/'); slash;
+	     slash = strchr(slash + 1, '/')) {
+		(void)snprintf(part, sizeof(part), "%.*s", (int)(slash - path), path);
+		if (mkdir(part, 0755) < 0 && errno != EEXIST)
+			return cj_fail(err, errno, "create '%s'", part);
+	}
+	return 0;
+}
+
+static int copy_link(const char *from, const char *to, struct cj_error *err)
+{
+	char target[PATH_MAX];
+	ssize_t size = readlink(from, target, sizeof(target) - 1);
+	if (size < 0)
+		return cj_fail(err, errno, "read the link '%s'", from);
+	target[size] = '\0';
+	if (symlink(target, to) < 0)
+		return cj_fail(err, errno, "create the link '%s'", to);
+	return 0;
+}
+
+static int make_mount_point(const char *to, mode_t mode, struct cj_error *err)
+{
+	if (S_ISDIR(mode)) {
+		if (mkdir(to, 0755) < 0 && errno != EEXIST)
+			return cj_fail(err, errno, "create '%s'", to);
+		return 0;
+	}
+	auto_fd int fd = open(to, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return cj_fail(err, errno, "create '%s'", to);
+	return 0;
+}
+
+static int show(const char *from, struct cj_error *err)
+{
+	char to[PATH_MAX];
+	struct stat st;
+	if (lstat(from, &st) < 0)
+		return errno == ENOENT || errno == ENOTDIR
+			   ? 0
+			   : cj_fail(err, errno, "look at '%s'", from);
+	(void)snprintf(to, sizeof(to), ROOT "%s", from);
+	if (make_parents(to, err) < 0)
+		return -err->code;
+	if (S_ISLNK(st.st_mode))
+		return copy_link(from, to, err);
+	if (make_mount_point(to, st.st_mode, err) < 0)
+		return -err->code;
+	/* MS_REC: what was mounted below came with our namespace and is locked to its place */
+	if (mount(from, to, NULL, MS_BIND | MS_REC, NULL) < 0)
+		return cj_fail(err, errno, "bind '%s'", from);
+	return 0;
+}
+
+/* Its own processes alone; the host's where a container forbids a new one. */
+static int show_proc(struct cj_error *err)
+{
+	const char *to = ROOT "/proc";
+	if (mkdir(to, 0755) < 0)
+		return cj_fail(err, errno, "create '%s'", to);
+	if (mount("proc", to, "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) == 0)
+		return 0;
+	if (errno != EPERM)
+		return cj_fail(err, errno, "mount a proc on '%s'", to);
+	if (mount("/proc", to, NULL, MS_BIND | MS_REC, NULL) < 0)
+		return cj_fail(err, errno, "bind '/proc'");
+	return 0;
+}
+
+static bool is_shown(const char *path)
+{
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		size_t size = strlen(places[i]);
+		if (strncmp(path, places[i], size) == 0 &&
+		    (path[size] == '/' || path[size] == '\0'))
+			return true;
+	}
+	return false;
+}
+
+/* A helper that is installed somewhere else, with what lies beside it.  By descriptor: it may lie
+ * below ROOT, which is covered by now. */
+static int show_own(int own_fd, const char *own, struct cj_error *err)
+{
+	char from[32], to[PATH_MAX];
+	if (is_shown(own))
+		return 0;
+	(void)snprintf(from, sizeof(from), "/proc/self/fd/%d", own_fd);
+	if ((size_t)snprintf(to, sizeof(to), ROOT "%s", own) >= sizeof(to))
+		return cj_fail(err, ENAMETOOLONG, "bind '%s'", own);
+	if (make_parents(to, err) < 0 || make_mount_point(to, S_IFDIR, err) < 0)
+		return -err->code;
+	if (mount(from, to, NULL, MS_BIND | MS_REC, NULL) < 0)
+		return cj_fail(err, errno, "bind '%s'", own);
+	return 0;
+}
+
+static int fill(int own_fd, const char *own, struct cj_error *err)
+{
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		if (show(places[i], err) < 0)
+			return -err->code;
+	/* /tmp is where pasta puts the empty root it withdraws to */
+	if (show_own(own_fd, own, err) < 0 || show_proc(err) < 0)
+		return -err->code;
+	if (mkdir(ROOT "/tmp", 0755) < 0 && errno != EEXIST)
+		return cj_fail(err, errno, "create '" ROOT "/tmp'");
+
+	struct mount_attr wanted = { .attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID };
+	if (sys_mount_setattr(AT_FDCWD, ROOT, AT_RECURSIVE, &wanted) < 0)
+		return cj_fail(err, errno, "make the helper's root read-only");
+	return 0;
+}
+
+int uplink_root_enter(const char *path, struct cj_error *err)
+{
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return cj_fail(err, errno, "make the mounts of '/' private");
+	char own[PATH_MAX];
+	(void)snprintf(own, sizeof(own), "%.*s", (int)(strrchr(path, '/') - path), path);
+	auto_fd int own_fd = open(own, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (own_fd < 0)
+		return cj_fail(err, errno, "open '%s'", own);
+	if (mount("tmpfs", ROOT, "tmpfs", MS_NOSUID | MS_NODEV, "size=64k,mode=755") < 0)
+		return cj_fail(err, errno, "mount a tmpfs on '" ROOT "'");
+	if (fill(own_fd, own, err) < 0)
+		return -err->code;
+	/* Twice ".": the old root comes to lie on the new one and is taken off it. */
+	if (chdir(ROOT) < 0 || sys_pivot_root(".", ".") < 0 || umount2(".", MNT_DETACH) < 0 ||
+	    chdir("/") < 0)
+		return cj_fail(err, errno, "enter the helper's root");
+	return 0;
+}

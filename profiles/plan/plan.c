@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * From what was asked for to what will be done.  Acts: looks at the host, changes nothing.
+ *
+ * plan_make() is a table of parts, each of which decides one thing; what excludes what
+ * is a second table, checked before any part looks at the host.
+ */
+#include "profiles/plan/plan.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "profiles/paths.h"
+#include "profiles/plan/plan_parts.h"
+
+/* The jail's user; IDMAP_INSIDE_UID of runtime/jail/ids/idmap.h, which lies above us. */
+#define INSIDE_ID 1000
+
+#define INODE_BYTES 4096 /* one file or directory for this much of --disk */
+#define INODES_MIN  1024
+#define INODES_MAX  (1u << 20) /* an inode costs the kernel about a kilobyte */
+
+/* --- what excludes what ----------------------------------------------------- */
+
+static bool has_code(const struct planner *p)
+{
+	return p->c->has_code;
+}
+
+static bool has_file(const struct planner *p)
+{
+	return p->inv->file;
+}
+
+static bool has_stdin_code(const struct planner *p)
+{
+	return p->inv->file && strcmp(p->inv->file, "-") == 0;
+}
+
+static bool has_command(const struct planner *p)
+{
+	return p->inv->is_command;
+}
+
+static bool has_shell(const struct planner *p)
+{
+	return p->inv->use_shell;
+}
+
+static bool has_interactive(const struct planner *p)
+{
+	return p->c->interactive;
+}
+
+static bool has_tty(const struct planner *p)
+{
+	return p->c->tty;
+}
+
+static bool has_json_on_stdout(const struct planner *p)
+{
+	return p->c->json && !p->c->json_file;
+}
+
+static bool has_verbose(const struct planner *p)
+{
+	return p->c->verbose;
+}
+
+static bool has_quiet(const struct planner *p)
+{
+	return p->c->quiet;
+}
+
+static bool has_result_fd(const struct planner *p)
+{
+	return p->c->result_fd >= 0;
+}
+
+static bool has_same_fd(const struct planner *p)
+{
+	return p->c->events_fd == p->c->result_fd;
+}
+
+static bool has_remote(const struct planner *p)
+{
+	return p->c->remote;
+}
+
+static bool has_dry_run(const struct planner *p)
+{
+	return p->c->dry_run;
+}
+
+static const struct exclusion {
+	bool (*has_one)(const struct planner *p);
+	const char *one;
+	bool (*has_other)(const struct planner *p);
+	const char *other;
+	const char *why;
+} exclusions[] = {
+	{ has_code, "-c CODE", has_file, "FILE", "there is one program" },
+	{ has_code, "-c CODE", has_command, "-- CMD", "there is one program" },
+	{ has_file, "FILE", has_command, "-- CMD", "there is one program" },
+	{ has_shell, "cejail shell", has_code, "-c CODE", "use cejail run" },
+	{ has_shell, "cejail shell", has_file, "FILE", "use cejail run" },
+	{ has_shell, "cejail shell", has_command, "-- CMD", "use cejail run" },
+	{ has_stdin_code, "-", has_interactive, "--interactive",
+	  "standard input can't be the program and its input" },
+	{ has_stdin_code, "-", has_tty, "--tty",
+	  "standard input can't be the program and its terminal" },
+	{ has_json_on_stdout, "--json", has_tty, "--tty",
+	  "the terminal shows the program; use --json=FILE" },
+	{ has_verbose, "--verbose", has_quiet, "--quiet", "choose one" },
+	{ has_result_fd, "--result-fd", has_same_fd, "--events-fd", "they need a descriptor each" },
+	{ has_remote, "--remote", has_tty, "--tty", "a service has no terminal to give" },
+	{ has_remote, "--remote", has_dry_run, "--dry-run", "the plan is the service's" },
+	{ has_remote, "--remote", has_shell, "cejail shell", "a service has no terminal to give" },
+};
+
+static int check_exclusions(struct planner *p, struct cj_error *err)
+{
+	for (size_t i = 0; i < sizeof(exclusions) / sizeof(exclusions[0]); i++) {
+		const struct exclusion *e = &exclusions[i];
+		if (e->has_one(p) && e->has_other(p))
+			return cj_reject(err, "'%s' and '%s' exclude each other: %s", e->one,
+					 e->other, e->why);
+	}
+	return 0;
+}
+
+int plan_check(struct config *c, const struct invocation *inv, struct cj_error *err)
+{
+	struct planner p = { .c = c, .inv = inv };
+	return check_exclusions(&p, err);
+}
+
+/* --- parts ------------------------------------------------------------------ */
+
+/* A descriptor that is closed or only readable would lose the result at the very end. */
+static int check_descriptor(const char *option, int fd, struct cj_error *err)
+{
+	if (fd < 0)
+		return 0;
+	int flags = fcntl(fd, F_GETFL);
+	if (flags < 0)
+		return cj_fail(err, errno, "%s %d", option, fd);
+	if ((flags & O_ACCMODE) == O_RDONLY)
+		return cj_reject(err, "%s %d: the descriptor is not open for writing", option, fd);
+	return 0;
+}
+
+static int plan_delivery(struct planner *p, struct cj_error *err)
+{
+	int rc = check_descriptor("--result-fd", p->c->result_fd, err);
+	return rc < 0 ? rc : check_descriptor("--events-fd", p->c->events_fd, err);
+}
+
+static int plan_limits(struct planner *p, struct cj_error *err)
+{
+	(void)err; /* each value was checked where it was read */
+	const struct config *c = p->c;
+	p->plan.limits = (struct limits_spec){
+		.memory_bytes = c->memory_bytes,
+		.millicpus = c->millicpus,
+		.pids = c->pids,
+		.cpu_ms = c->cpu_ms,
+		.nofile = c->nofile,
+		.fsize_bytes = c->disk_bytes,
+	};
+	p->program.limits = (struct run_limits){
+		.wall_ms = c->wall_ms,
+		.output_bytes = c->output_bytes,
+		.kill_on_output_limit = c->on_output_limit == OUTPUT_KILL,
+	};
+	return 0;
+}
+
+static uint64_t inodes_for(uint64_t disk_bytes)
+{
+	uint64_t inodes = disk_bytes / INODE_BYTES;
+	if (inodes < INODES_MIN)
+		return INODES_MIN;
+	return inodes > INODES_MAX ? INODES_MAX : inodes;
+}
+
+static int add_layer(struct planner *p, const char *text, struct cj_error *err)
+{
+	struct arena *a = &p->c->arena;
+	const char *path;
+	int rc = paths_resolve(text, a, &path, err);
+	if (rc < 0)
+		return rc;
+
+	struct stat st;
+	if (stat(path, &st) < 0)
+		return cj_fail(err, errno, "stat '%s'", path);
+	if (!S_ISDIR(st.st_mode))
+		return cj_reject(err, "'%s' is not a directory", text);
+	if (strings_add(&p->plan.root.layers, a, path) < 0)
+		return cj_fail(err, ENOMEM, "keep '%s'", path);
+	return 0;
+}
+
+static int plan_layers(struct planner *p, struct cj_error *err)
+{
+	const char *rootfs = p->c->rootfs;
+	if (!strchr(rootfs, '/')) {
+		int rc = cj_reject(err, "there is no installed image '%s'", rootfs);
+		cj_hint(err, "images are not there yet; for a directory write its path: './%s'",
+			rootfs);
+		return rc;
+	}
+
+	struct strings parts;
+	int rc = paths_split_all(rootfs, &p->c->arena, &parts, err);
+	for (size_t i = 0; rc == 0 && i < parts.count; i++)
+		rc = add_layer(p, parts.items[i], err);
+	return rc;
+}
+
+static int plan_root(struct planner *p, struct cj_error *err)
+{
+	const struct config *c = p->c;
+	bool is_host = strcmp(c->rootfs, "host") == 0;
+
+	p->plan.root = (struct rootfs_spec){
+		.kind = is_host ? ROOT_HOST : ROOT_LAYERS,
+		.writable = c->writable,
+		.noexec_scratch = c->noexec,
+		.tty = c->tty,
+		.scratch_bytes = c->disk_bytes,
+		.scratch_inodes = inodes_for(c->disk_bytes),
+		.hostname = c->hostname,
+		.uid = INSIDE_ID,
+		.gid = INSIDE_ID,
+	};
+	int rc = is_host ? 0 : plan_layers(p, err);
+	return rc < 0 ? cj_wrap(err, "--rootfs") : 0;
+}
+
+static int plan_policy(struct planner *p, struct cj_error *err)
+{
+	if (strcmp(p->c->seccomp, "default") == 0)
+		return 0;
+	int rc = policy_load(p->c->seccomp, &p->c->arena, &p->plan.policy, err);
+	return rc < 0 ? cj_wrap(err, "--seccomp") : 0;
+}
+
+static int plan_identity(struct planner *p, struct cj_error *err)
+{
+	struct config *c = p->c;
+	p->plan.profile_name = c->profile_name;
+	p->plan.profile_sha256 = c->profile_sha256;
+	p->plan.cgroup_parent = c->cgroup_parent;
+	p->plan.strict = c->strict;
+	p->plan.tty = c->tty;
+	p->program.workdir = c->workdir;
+	p->program.interactive = c->interactive;
+	p->program.collect_artifacts = c->artifacts || p->inv->keeps_artifacts;
+
+	if (!c->id)
+		return plan_mint_id(p->program.id, err);
+	if (strlen(c->id) >= sizeof(p->program.id))
+		return cj_reject(err, "--id '%s' is too long", c->id);
+	memcpy(p->program.id, c->id, strlen(c->id) + 1);
+	return 0;
+}
+
+int plan_make(struct config *c, const struct invocation *inv, struct plan *out_plan,
+	      struct program *out_program, struct cj_error *err)
+{
+	static int (*const parts[])(struct planner * p, struct cj_error * err) = {
+		check_exclusions, plan_delivery, plan_network, plan_limits,
+		plan_root,        plan_identity, plan_code,    plan_args_json,
+		plan_argv,        plan_env,      plan_places, /* knows where the code lands */
+		plan_artifacts,   plan_policy,
+	};
+
+	if (inv->use_shell)
+		c->tty = c->interactive = true;
+
+	struct planner p = { .c = c, .inv = inv };
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		int rc = parts[i](&p, err);
+		if (rc < 0)
+			return rc;
+	}
+	*out_plan = p.plan;
+	*out_program = p.program;
+	return 0;
+}
+
+/* --- names of runs ---------------------------------------------------------- */
+
+/* The ULID specification: 48 bits of milliseconds, 80 random bits, five bits a character. */
+int plan_mint_id(char out_id[static PLAN_ID_MAX], struct cj_error *err)
+{
+	static const char digits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+	enum { TIME_CHARS = 10, RANDOM_CHARS = 16 };
+
+	uint8_t random[RANDOM_CHARS];
+	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		return cj_fail(err, errno, "make up an id: getrandom");
+	struct timespec now;
+	if (clock_gettime(CLOCK_REALTIME, &now) < 0)
+		return cj_fail(err, errno, "clock_gettime");
+
+	uint64_t ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+	for (unsigned i = 0; i < TIME_CHARS; i++)
+		out_id[i] = digits[(ms >> (5 * (TIME_CHARS - 1 - i))) & 31];
+	for (unsigned i = 0; i < RANDOM_CHARS; i++)
+		out_id[TIME_CHARS + i] = digits[random[i] & 31];
+	out_id[TIME_CHARS + RANDOM_CHARS] = '\0';
+	return 0;
+}

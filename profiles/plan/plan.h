@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plan - the jail's shape and this run's program, resolved and checked: pure data.
+ *
+ * plan_make() is where everything that can be decided beforehand is decided; the
+ * engine only carries it out.  A plan can be used for many jails (a warm pool); a
+ * program is one run's.  Both point into the arena of the config they came from.
+ */
+#pragma once
+
+#include "profiles/config.h"
+#include "profiles/policy/policy.h"
+#include "rootfs/rootfs.h"
+#include "runtime/base/json/json.h"
+
+#define PLAN_ID_MAX 33 /* a ULID is 26 characters; --id may be a name of 32 */
+
+/* What one jail may use.  0: not limited, only for cpu_ms. */
+struct limits_spec {
+	uint64_t memory_bytes, millicpus, pids, cpu_ms;
+	uint64_t nofile, fsize_bytes;
+};
+
+/* What one program may use of the supervisor: a jail that waits for its program has none yet. */
+struct run_limits {
+	uint64_t wall_ms;      /* 0: not limited */
+	uint64_t output_bytes; /* kept of stdout and of stderr, each */
+	bool kill_on_output_limit;
+};
+
+struct plan {
+	const char *profile_name;
+	const char *profile_sha256;
+	struct rootfs_spec root;
+	struct limits_spec limits;
+	struct network_spec network;
+	const struct policy *policy; /* the seccomp file, parsed; NULL: the built-in filter */
+	struct strings warnings;     /* what the binds hand the program, a sentence each */
+	const char *cgroup_parent;   /* NULL: found */
+	bool strict;
+	bool tty;
+	bool is_ahead; /* of a pool: built before there is a program for it */
+};
+
+enum code_source { CODE_NONE, CODE_FILE, CODE_STRING, CODE_STDIN };
+
+/* A copy into the jail: SRC on the host, or bytes that came with the request; DST inside. */
+struct copy_spec {
+	const char *source; /* NULL: the bytes */
+	const char *target;
+	const void *bytes; /* borrowed */
+	size_t size;
+	bool is_executable; /* the bytes; a file of the host has its own mode */
+};
+
+struct program {
+	char id[PLAN_ID_MAX];
+	struct strings argv; /* {file} and {args} already in place */
+	struct strings env;  /* the whole environment, sorted as given, one per name */
+	struct run_limits limits;
+	const char *workdir;
+	enum code_source code_source;
+	const char *code_name; /* the caller's word for it: the file's path, "-c", "-" */
+	const char *code_text; /* CODE_STRING: its bytes, whatever they are */
+	size_t code_size;
+	const char *code_path; /* where it lands: "/box/main.py" */
+	bool own_interpreter;  /* a "#!" line of the code replaces what argv has before it */
+	const char *args_json; /* JSON text, or "@FILE"; lands as /box/args.json */
+	const struct copy_spec *files;
+	size_t nfiles;
+	const char *script;            /* a launcher's; it reads it from descriptor 3; or NULL */
+	bool interactive;              /* payload's stdin is the caller's, else /dev/null */
+	struct strings artifact_paths; /* absolute, in the jail; copied out, too */
+	bool collect_artifacts;        /* copy /box/out out at the end */
+};
+
+/* What the command line (or a request) adds to the settings. */
+struct invocation {
+	const char *file;           /* FILE operand, "-" for stdin, or NULL */
+	const char *const *args;    /* what follows it; NULL-terminated */
+	bool is_command;            /* "--": args is CMD and its arguments, file is NULL */
+	bool use_shell;             /* cejail shell: the profile's "shell" */
+	const char *const *environ; /* the caller's, for --env NAME */
+	/* A request's, beside --file and --artifacts; targets as there. */
+	const struct copy_spec *copies;
+	size_t ncopies;
+	bool keeps_artifacts;
+};
+
+/*
+ * plan_make - decide everything; look at the host only to resolve paths.
+ *
+ * Fails: a message that names the setting and the remedy, for all that excludes or requires
+ * something else (one table in plan.c), for sources that do not exist or are symbolic links,
+ * targets that are not absolute or lie under /proc, /dev, /sys, sizes that cannot work.
+ */
+int plan_make(struct config *c, const struct invocation *inv, struct plan *out_plan,
+	      struct program *out_program, struct cj_error *err);
+
+/*
+ * plan_launcher - the profile's own interpreter with a launcher of ours, for jail_warm().
+ * Where it has none, or its command is for something else, *out has no words (argv.count 0).
+ * Its script is not among its arguments, where every list of processes would show it.
+ */
+int plan_launcher(struct config *c, const struct plan *plan, struct program *out,
+		  struct cj_error *err);
+
+/* What {file} is called inside, for this file of the caller's (NULL: none).  NULL: no memory. */
+const char *plan_code_name(const struct config *c, const char *file, struct arena *a);
+
+/* Only what excludes what; for a run that takes place elsewhere. */
+int plan_check(struct config *c, const struct invocation *inv, struct cj_error *err);
+
+/* The whole plan as JSON (--dry-run). */
+void plan_write(struct json_writer *w, const struct plan *plan, const struct program *program);
+
+/* A new run id: a ULID, 26 characters of Crockford's base 32, time first. */
+int plan_mint_id(char out_id[static PLAN_ID_MAX], struct cj_error *err);

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The whole plan as JSON: every field, so that --dry-run hides nothing.  Pure. */
+#include "profiles/plan/plan.h"
+
+#include "profiles/setting_types.h"
+
+static const char *const root_kind_names[] = {
+	[ROOT_HOST] = "host",
+	[ROOT_LAYERS] = "layers",
+};
+
+static const char *const bind_kind_names[] = {
+	[BIND_READ_ONLY] = "read-only", [BIND_WRITABLE] = "writable", [BIND_SOCKET] = "socket",
+	[BIND_OVERLAY] = "overlay",     [BIND_TMPFS] = "tmpfs",
+};
+
+static const char *const code_source_names[] = {
+	[CODE_NONE] = "none",
+	[CODE_FILE] = "file",
+	[CODE_STRING] = "string",
+	[CODE_STDIN] = "stdin",
+};
+
+static void put_strings(struct json_writer *w, const char *key, const struct strings *list)
+{
+	json_put_key(w, key);
+	json_open_array(w);
+	for (size_t i = 0; i < list->count; i++)
+		json_put_string(w, list->items[i]);
+	json_close_array(w);
+}
+
+static void put_binds(struct json_writer *w, const struct rootfs_spec *root)
+{
+	json_put_key(w, "binds");
+	json_open_array(w);
+	for (size_t i = 0; i < root->nbinds; i++) {
+		json_open_object(w);
+		json_member_text(w, "kind", bind_kind_names[root->binds[i].kind]);
+		json_member_text(w, "source", root->binds[i].source);
+		json_member_text(w, "target", root->binds[i].target);
+		json_close_object(w);
+	}
+	json_close_array(w);
+}
+
+static void put_root(struct json_writer *w, const struct rootfs_spec *root)
+{
+	json_put_key(w, "root");
+	json_open_object(w);
+	json_member_text(w, "kind", root_kind_names[root->kind]);
+	put_strings(w, "layers", &root->layers);
+	json_member_bool(w, "writable", root->writable);
+	json_member_bool(w, "noexec_scratch", root->noexec_scratch);
+	json_member_bool(w, "tty", root->tty);
+	json_member_u64(w, "scratch_bytes", root->scratch_bytes);
+	json_member_u64(w, "scratch_inodes", root->scratch_inodes);
+	put_binds(w, root);
+	json_member_text(w, "hostname", root->hostname);
+	json_member_u64(w, "uid", root->uid);
+	json_member_u64(w, "gid", root->gid);
+	json_close_object(w);
+}
+
+static void put_limits(struct json_writer *w, const struct limits_spec *limits,
+		       const struct run_limits *run)
+{
+	json_put_key(w, "limits");
+	json_open_object(w);
+	json_member_u64(w, "memory_bytes", limits->memory_bytes);
+	json_put_key(w, "cpus");
+	json_put_milli(w, limits->millicpus);
+	json_member_u64(w, "pids", limits->pids);
+	json_member_u64(w, "wall_ms", run->wall_ms);
+	json_member_u64(w, "cpu_ms", limits->cpu_ms);
+	json_member_u64(w, "nofile", limits->nofile);
+	json_member_u64(w, "fsize_bytes", limits->fsize_bytes);
+	json_member_u64(w, "output_bytes", run->output_bytes);
+	json_member_text(
+	    w, "on_output_limit",
+	    output_policy_names[run->kill_on_output_limit ? OUTPUT_KILL : OUTPUT_TRUNCATE]);
+	json_close_object(w);
+}
+
+static void put_policy(struct json_writer *w, const struct policy *policy)
+{
+	static const struct strings none = { 0 };
+
+	json_put_key(w, "seccomp");
+	json_open_object(w);
+	json_member_text(w, "profile", policy ? policy->path : "default");
+	put_strings(w, "notes", policy ? &policy->notes : &none);
+	json_close_object(w);
+}
+
+static void put_plan_network(struct json_writer *w, const struct network_spec *network)
+{
+	json_put_key(w, "network");
+	json_open_object(w);
+	json_member_text(w, "mode", network_mode_names[network->mode]);
+	json_member_text(w, "uplink", uplink_names[network->uplink]);
+	json_put_key(w, "allow");
+	json_open_array(w);
+	for (size_t i = 0; i < network->ntargets; i++)
+		json_put_string(w, network->targets[i].text);
+	json_close_array(w);
+	json_member_bool(w, "allow_private", network->allow_private);
+	json_put_key(w, "connect_ports");
+	json_open_array(w);
+	for (size_t i = 0; i < network->nports; i++)
+		json_put_u64(w, network->ports[i]);
+	json_close_array(w);
+	json_close_object(w);
+}
+
+static void put_files(struct json_writer *w, const struct program *program)
+{
+	json_put_key(w, "files");
+	json_open_array(w);
+	for (size_t i = 0; i < program->nfiles; i++) {
+		json_open_object(w);
+		json_member_text(w, "source", program->files[i].source);
+		json_member_text(w, "target", program->files[i].target);
+		if (!program->files[i].source)
+			json_member_u64(w, "bytes", program->files[i].size);
+		json_close_object(w);
+	}
+	json_close_array(w);
+}
+
+static void put_code(struct json_writer *w, const struct program *program)
+{
+	json_put_key(w, "code");
+	json_open_object(w);
+	json_member_text(w, "source", code_source_names[program->code_source]);
+	json_member_text(w, "name", program->code_name);
+	if (program->code_text)
+		json_put_bytes(w, program->code_text, program->code_size);
+	else
+		json_member_text(w, "text", NULL);
+	json_member_text(w, "path", program->code_path);
+	json_close_object(w);
+}
+
+static void put_program(struct json_writer *w, const struct program *program)
+{
+	json_put_key(w, "program");
+	json_open_object(w);
+	json_member_text(w, "id", program->id);
+	put_strings(w, "argv", &program->argv);
+	json_member_bool(w, "own_interpreter", program->own_interpreter);
+	put_strings(w, "env", &program->env);
+	json_member_text(w, "workdir", program->workdir);
+	put_code(w, program);
+	json_member_text(w, "args_json", program->args_json);
+	put_files(w, program);
+	json_member_bool(w, "interactive", program->interactive);
+	put_strings(w, "artifact_paths", &program->artifact_paths);
+	json_member_bool(w, "collect_artifacts", program->collect_artifacts);
+	json_close_object(w);
+}
+
+void plan_write(struct json_writer *w, const struct plan *plan, const struct program *program)
+{
+	json_open_object(w);
+	json_member_text(w, "schema", "cejail.plan/1");
+	json_put_key(w, "profile");
+	json_open_object(w);
+	json_member_text(w, "name", plan->profile_name);
+	json_member_text(w, "sha256", plan->profile_sha256);
+	json_close_object(w);
+	put_root(w, &plan->root);
+	put_limits(w, &plan->limits, &program->limits);
+	put_plan_network(w, &plan->network);
+	put_policy(w, plan->policy);
+	put_strings(w, "warnings", &plan->warnings);
+	json_member_text(w, "cgroup_parent", plan->cgroup_parent);
+	json_member_bool(w, "strict", plan->strict);
+	json_member_bool(w, "tty", plan->tty);
+	put_program(w, program);
+	json_close_object(w);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The launcher of a profile: its own interpreter with a script of ours, which gets ready and waits
+ * for the program.  Reads that script.
+ *
+ * Its command is the profile's, with a line in the place of {file} that reads the script from
+ * descriptor 3: the same options are in force, nothing of ours lies in the jail, and no list of
+ * processes shows the script.
+ */
+#include <string.h>
+
+#include "profiles/paths.h"
+#include "profiles/plan/plan_parts.h"
+#include "profiles/profile.h"
+#include "profiles/profile_dirs.h"
+
+static const struct {
+	const char *interpreter; /* how the name of the command's first word begins */
+	const char *option;      /* runs a text */
+	const char *line;        /* that text; START_SCRIPT_MAX bytes at most */
+	const char *file;        /* below the shipped profiles */
+} launchers[LAUNCHER_COUNT] = {
+	[LAUNCHER_PYTHON] = { "python", "-c", "exec(__import__('os').read(3, 65536))",
+			      "launchers/python.py" },
+	[LAUNCHER_NODE] = { "node", "-e",
+			    "{ const b = Buffer.alloc(65536); require('vm').runInThisContext("
+			    "b.toString('utf8', 0, require('fs').readSync(3, b))) }",
+			    "launchers/node.js" },
+};
+
+/*
+ * How many words stand before {file}; 0: this command can't wait for a file.  A profile may keep
+ * its parent's launcher and run something else.
+ */
+static size_t words_before_file(const struct config *c)
+{
+	const char *const *words = (const char *const *)c->command.items;
+	const char *interpreter = launchers[c->launcher].interpreter;
+	if (c->command.count == 0 ||
+	    strncmp(paths_name(words[0]), interpreter, strlen(interpreter)) != 0)
+		return 0;
+
+	size_t at = 0;
+	while (at < c->command.count && strcmp(words[at], "{file}") != 0 &&
+	       strcmp(words[at], "{args}") != 0)
+		at++;
+	bool is_file = at < c->command.count && strcmp(words[at], "{file}") == 0;
+	bool is_last = at + 1 == c->command.count ||
+		       (at + 2 == c->command.count && strcmp(words[at + 1], "{args}") == 0);
+	return is_file && is_last ? at : 0;
+}
+
+static int add_words(struct strings *to, struct arena *a, const struct strings *from, size_t count,
+		     struct cj_error *err)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strings_add(to, a, from->items[i]) < 0)
+			return cj_fail(err, ENOMEM, "plan the launcher");
+	return 0;
+}
+
+static int read_script(struct config *c, const char **out_text, struct cj_error *err)
+{
+	struct profile_source source;
+	const char *path =
+	    arena_printf(&c->arena, "%s/%s", profile_shipped_dir(), launchers[c->launcher].file);
+	if (!path)
+		return cj_fail(err, ENOMEM, "plan the launcher");
+	if (profile_source_read(path, &c->arena, &source, err) < 0)
+		return cj_wrap(err, "the profile's launcher");
+	*out_text = source.text;
+	return 0;
+}
+
+int plan_launcher(struct config *c, const struct plan *plan, struct program *out,
+		  struct cj_error *err)
+{
+	struct planner p = { .c = c, .inv = &(struct invocation){ 0 } };
+	struct strings *argv = &p.program.argv;
+	size_t before = c->launcher == LAUNCHER_NONE || plan->tty ? 0 : words_before_file(c);
+	p.program.workdir = c->workdir;
+	if (before == 0) {
+		*out = p.program;
+		return 0;
+	}
+
+	if (read_script(c, &p.program.script, err) < 0)
+		return -err->code;
+	const char *text[] = { launchers[c->launcher].option, launchers[c->launcher].line };
+	const struct strings own = { .items = text, .count = 2 };
+	if (add_words(argv, &c->arena, &c->command, before, err) < 0 ||
+	    add_words(argv, &c->arena, &own, own.count, err) < 0 ||
+	    add_words(argv, &c->arena, &c->preload, c->preload.count, err) < 0 ||
+	    plan_env(&p, err) < 0)
+		return -err->code;
+	*out = p.program;
+	return 0;
+}

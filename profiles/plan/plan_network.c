@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The network a jail gets: what --network, --allow and --connect tcp: come to.  Pure. */
+#include <string.h>
+
+#include "profiles/plan/plan_parts.h"
+#include "runtime/base/text.h"
+
+#define TCP_PREFIX "tcp:127.0.0.1:"
+
+/* --network none against a profile with a list is that, none; beside --allow it is a mistake. */
+static int check_needs_network(const struct config *c, struct cj_error *err)
+{
+	if (c->network != NETWORK_NONE || c->allow.count == c->profile_allow)
+		return 0;
+	int rc = cj_reject(err, "--allow '%s': there is no network to open it in",
+			   c->allow.items[c->profile_allow]);
+	cj_hint(err, "add --network public");
+	return rc;
+}
+
+static int plan_targets(struct planner *p, struct cj_error *err)
+{
+	const struct strings *texts = &p->c->allow;
+	if (p->c->network == NETWORK_NONE)
+		return 0;
+	if (texts->count > ALLOWLIST_MAX)
+		return cj_reject(err, "--allow: more than %d of them", ALLOWLIST_MAX);
+
+	struct target *targets = arena_array(&p->c->arena, texts->count + 1, sizeof(*targets));
+	if (!targets)
+		return cj_fail(err, ENOMEM, "plan the network");
+	for (size_t i = 0; i < texts->count; i++)
+		if (target_parse(texts->items[i], &p->c->arena, &targets[i], err) < 0)
+			return cj_wrap(err, "--allow");
+	p->plan.network.targets = targets;
+	p->plan.network.ntargets = texts->count;
+	return 0;
+}
+
+bool plan_is_tcp(const char *connect)
+{
+	return strncmp(connect, "tcp:", 4) == 0;
+}
+
+static int parse_port(const char *text, uint16_t *out, struct cj_error *err)
+{
+	uint64_t port = 0;
+	if (strncmp(text, TCP_PREFIX, strlen(TCP_PREFIX)) != 0)
+		return cj_reject(err,
+				 "'%s' is not '" TCP_PREFIX "PORT': nothing but the host's "
+				 "own loopback can be shown",
+				 text);
+	struct cj_error ignored;
+	if (parse_u64(text + strlen(TCP_PREFIX), 1, UINT16_MAX, &port, &ignored) < 0)
+		return cj_reject(err, "'%s': a port is a number from 1 to 65535", text);
+	*out = (uint16_t)port;
+	return 0;
+}
+
+static int add_port(struct network_spec *spec, uint16_t *ports, uint16_t port, struct cj_error *err)
+{
+	for (size_t i = 0; i < spec->nports; i++)
+		if (ports[i] == port)
+			return 0; /* the same end point twice is once */
+	if (spec->nports == NETWORK_PORTS_MAX)
+		return cj_reject(err, "more than %d 'tcp:' end points", NETWORK_PORTS_MAX);
+	ports[spec->nports++] = port;
+	return 0;
+}
+
+static int plan_ports(struct planner *p, struct cj_error *err)
+{
+	uint16_t *ports = arena_array(&p->c->arena, NETWORK_PORTS_MAX, sizeof(*ports));
+	if (!ports)
+		return cj_fail(err, ENOMEM, "plan the network");
+	for (size_t i = 0; i < p->c->connects.count; i++) {
+		uint16_t port = 0;
+		if (!plan_is_tcp(p->c->connects.items[i]))
+			continue;
+		if (parse_port(p->c->connects.items[i], &port, err) < 0 ||
+		    add_port(&p->plan.network, ports, port, err) < 0)
+			return cj_wrap(err, "--connect");
+	}
+	p->plan.network.ports = ports;
+	return 0;
+}
+
+int plan_network(struct planner *p, struct cj_error *err)
+{
+	const struct config *c = p->c;
+	p->plan.network = (struct network_spec){
+		.mode = c->network,
+		.uplink = c->uplink,
+		.allow_private = c->allow_private,
+	};
+	int rc = check_needs_network(c, err);
+	if (rc == 0)
+		rc = plan_targets(p, err);
+	return rc < 0 ? rc : plan_ports(p, err);
+}

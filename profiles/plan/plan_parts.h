@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * plan_parts - the parts plan_make() is made of; nobody else includes this.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "profiles/plan/plan.h"
+
+/* What plan_make() works on: the request, and the answer as far as it has come. */
+struct planner {
+	struct config *c;
+	const struct invocation *inv;
+	struct plan plan;
+	struct program program;
+};
+
+/* plan_program.c: code, command line, environment, arguments as data. */
+int plan_code(struct planner *p, struct cj_error *err);
+int plan_argv(struct planner *p, struct cj_error *err);
+int plan_env(struct planner *p, struct cj_error *err);
+int plan_args_json(struct planner *p, struct cj_error *err);
+
+/* plan_places.c: everything that lands somewhere in the jail; after plan_code. */
+int plan_places(struct planner *p, struct cj_error *err);
+
+/* plan_artifacts.c: what is copied out besides /box/out; after plan_places. */
+int plan_artifacts(struct planner *p, struct cj_error *err);
+
+/* plan_network.c: the network, and the end points that are ports. */
+int plan_network(struct planner *p, struct cj_error *err);
+bool plan_is_tcp(const char *connect); /* a --connect of this kind, not a socket's path */
+
+/* The jail's own places. */
+#define PLACE_BOX       "/box"
+#define PLACE_TMP       "/tmp"
+#define PLACE_OUT       "/box/out"
+#define PLACE_ARGS_JSON "/box/args.json"

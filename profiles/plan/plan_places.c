@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where host paths land in the jail: binds, sockets, copies, and that none of them hides
+ * or overwrites another.  Acts: asks the host what each source is.
+ */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "profiles/plan/env_file.h"
+#include "profiles/plan/exposure.h"
+#include "profiles/paths.h"
+#include "profiles/plan/plan_parts.h"
+#include "runtime/base/text.h"
+
+#define TMPFS_MAX 16 /* --tmpfs */
+
+#define SOCKET_PATH_MAX (sizeof(((struct sockaddr_un *)NULL)->sun_path) - 1)
+
+static int no_memory(struct cj_error *err)
+{
+	return cj_fail(err, ENOMEM, "plan the jail's places");
+}
+
+/* --- sources and targets ---------------------------------------------------- */
+
+/* The jail's own directories can be written below, not replaced. */
+static bool is_own(const char *target)
+{
+	return strcmp(target, PLACE_BOX) == 0 || strcmp(target, PLACE_TMP) == 0;
+}
+
+static int check_not_own(const char *target, struct cj_error *err)
+{
+	if (!is_own(target))
+		return 0;
+	int rc = cj_reject(err, "'%s' is the jail's own", target);
+	cj_hint(err, "choose a place below it: '%s/NAME'", target);
+	return rc;
+}
+
+/* A directory in every jail: another can lie on it or add to it.  source: NULL: no host path. */
+static int check_out(const char *target, const char *source, struct cj_error *err)
+{
+	struct stat st;
+	if (strcmp(target, PLACE_OUT) != 0)
+		return 0;
+	if (source && stat(source, &st) == 0 && S_ISDIR(st.st_mode))
+		return 0;
+	int rc = cj_reject(err, "'" PLACE_OUT "' is a directory in every jail");
+	cj_hint(err, "give the file another place, such as '" PLACE_BOX "/NAME'");
+	return rc;
+}
+
+/* --- binds and sockets ------------------------------------------------------ */
+
+/* One row for each option that shows something of the host. */
+struct bind_option {
+	const char *option;
+	enum bind_kind kind;
+	const struct strings *texts;
+	const char *prefix; /* before SRC */
+	int (*check)(const char *source, const struct stat *st, struct cj_error *err);
+	size_t target_max; /* characters */
+};
+
+static int check_host_path(const char *source, const struct stat *st, struct cj_error *err)
+{
+	if (S_ISSOCK(st->st_mode)) {
+		int rc = cj_reject(err, "'%s' is a socket", source);
+		cj_hint(err, "use --connect unix:%s", source);
+		return rc;
+	}
+	if (!S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode))
+		return cj_reject(err, "'%s' is neither a file nor a directory", source);
+	return 0;
+}
+
+static int check_directory(const char *source, const struct stat *st, struct cj_error *err)
+{
+	if (S_ISDIR(st->st_mode))
+		return 0;
+	int rc = cj_reject(err, "'%s' is not a directory", source);
+	cj_hint(err, "an overlay needs a directory; copy one file in with --file %s", source);
+	return rc;
+}
+
+/*
+ * connect(2) asks for write permission on the socket.  A jail that root starts runs as a user
+ * who is nobody on this host: neither owner nor in any group.
+ */
+static int check_socket(const char *source, const struct stat *st, struct cj_error *err)
+{
+	if (!S_ISSOCK(st->st_mode))
+		return cj_reject(err, "'%s' is not a socket", source);
+	if (geteuid() == 0 && !(st->st_mode & S_IWOTH)) {
+		int rc = cj_reject(err, "the jail's user may not connect to '%s'", source);
+		cj_hint(err, "chmod o+w it (its directory can stay closed), or start cejail as "
+			     "the socket's owner");
+		return rc;
+	}
+	return 0;
+}
+
+static int find_source(const struct bind_option *row, const char *text, struct arena *a,
+		       const char **out, struct cj_error *err)
+{
+	struct stat st;
+	int rc = paths_resolve(text, a, out, err);
+	if (rc < 0)
+		return rc;
+	if (stat(*out, &st) < 0)
+		return cj_fail(err, errno, "stat '%s'", *out);
+	return row->check(*out, &st, err);
+}
+
+/* "SRC[:DST]" of something that is shown: the same path inside, unless DST says otherwise. */
+static int find_bind(const struct bind_option *row, const char *text, struct arena *a,
+		     struct bind_spec *bind, struct cj_error *err)
+{
+	const char *source, *target;
+	int rc = paths_split(text + strlen(row->prefix), a, &source, &target, err);
+	if (rc == 0)
+		rc = find_source(row, source, a, &bind->source, err);
+	if (rc == 0)
+		rc = paths_target(target ? target : bind->source, a, &bind->target, err);
+	if (rc == 0)
+		rc = check_not_own(bind->target, err);
+	if (rc == 0)
+		rc = check_out(bind->target, bind->source, err);
+	if (rc == 0 && strlen(bind->target) > row->target_max)
+		rc = cj_reject(err, "'%s' is longer than %zu characters: unix(7)", bind->target,
+			       row->target_max);
+	return rc;
+}
+
+static const char *callers_value(const struct planner *p, const char *name)
+{
+	const char *pair = env_find(p->inv->environ, name);
+	return pair ? pair + strlen(name) + 1 : NULL;
+}
+
+/* What it hands the program is the caller's choice, made knowingly. */
+static int check_exposure(struct planner *p, const struct bind_option *row,
+			  const struct bind_spec *bind, struct cj_error *err)
+{
+	const struct exposure_caller caller = {
+		.home = callers_value(p, "HOME"),
+		.ssh_agent = callers_value(p, "SSH_AUTH_SOCK"),
+	};
+	return exposure_check(row->option, bind->source, &caller, p->c->strict, &p->c->arena,
+			      &p->plan.warnings, err);
+}
+
+static int add_binds(struct planner *p, const struct bind_option *row, struct bind_spec *binds,
+		     size_t *count, struct cj_error *err)
+{
+	for (size_t i = 0; i < row->texts->count; i++) {
+		struct bind_spec bind = { .kind = row->kind };
+		if (row->kind == BIND_SOCKET && plan_is_tcp(row->texts->items[i]))
+			continue; /* the network's: plan_network.c */
+		if (find_bind(row, row->texts->items[i], &p->c->arena, &bind, err) < 0)
+			return cj_wrap(err, "%s", row->option);
+		if (check_exposure(p, row, &bind, err) < 0)
+			return -err->code;
+		binds[(*count)++] = bind;
+	}
+	return 0;
+}
+
+/* The jail's own tmpfs has one size for all its directories: --disk. */
+static int check_size(const struct planner *p, const char *text, struct cj_error *err)
+{
+	uint64_t bytes;
+	char most[32];
+	int rc = parse_size(text, &bytes, err);
+	if (rc < 0 || bytes <= p->c->disk_bytes)
+		return rc;
+	text_format_size(p->c->disk_bytes, most, sizeof(most));
+	rc = cj_reject(err, "'%s' is more than the %s of --disk", text, most);
+	cj_hint(err, "raise it: --disk %s", text);
+	return rc;
+}
+
+static int find_tmpfs(const struct planner *p, const char *text, struct bind_spec *bind,
+		      struct cj_error *err)
+{
+	const char *target, *size;
+	int rc = paths_split(text, &p->c->arena, &target, &size, err);
+	if (rc == 0)
+		rc = paths_target(target, &p->c->arena, &bind->target, err);
+	if (rc == 0 && (is_own(bind->target) || strcmp(bind->target, PLACE_OUT) == 0))
+		return cj_reject(err, "'%s' is an empty writable directory in every jail",
+				 bind->target);
+	return rc == 0 && size ? check_size(p, size, err) : rc;
+}
+
+static int add_tmpfs(struct planner *p, struct bind_spec *binds, size_t *count,
+		     struct cj_error *err)
+{
+	if (p->c->tmpfs.count > TMPFS_MAX)
+		return cj_reject(err, "--tmpfs: %zu of them; a jail can have %d", p->c->tmpfs.count,
+				 TMPFS_MAX);
+	for (size_t i = 0; i < p->c->tmpfs.count; i++) {
+		struct bind_spec bind = { .kind = BIND_TMPFS, .source = "tmpfs" };
+		if (find_tmpfs(p, p->c->tmpfs.items[i], &bind, err) < 0)
+			return cj_wrap(err, "--tmpfs");
+		binds[(*count)++] = bind;
+	}
+	return 0;
+}
+
+static int compare_targets(const void *a, const void *b)
+{
+	const struct bind_spec *one = a, *other = b;
+	return strcmp(one->target, other->target);
+}
+
+static int plan_binds(struct planner *p, struct cj_error *err)
+{
+	const struct config *c = p->c;
+	const struct bind_option rows[] = {
+		{ "--ro-bind", BIND_READ_ONLY, &c->ro_binds, "", check_host_path, PATH_MAX },
+		{ "--bind", BIND_WRITABLE, &c->binds, "", check_host_path, PATH_MAX },
+		{ "--overlay", BIND_OVERLAY, &c->overlays, "", check_directory, PATH_MAX },
+		{ "--connect", BIND_SOCKET, &c->connects, "unix:", check_socket, SOCKET_PATH_MAX },
+	};
+
+	size_t most = c->ro_binds.count + c->binds.count + c->overlays.count + c->connects.count +
+		      c->tmpfs.count;
+	size_t count = 0;
+	if (c->overlays.count > OVERLAYS_MAX)
+		return cj_reject(err, "--overlay: %zu of them; a jail can have %d",
+				 c->overlays.count, OVERLAYS_MAX);
+	struct bind_spec *binds = arena_array(&p->c->arena, most + 1, sizeof(*binds));
+	if (!binds)
+		return no_memory(err);
+	int rc = 0;
+	for (size_t i = 0; rc == 0 && i < sizeof(rows) / sizeof(rows[0]); i++)
+		rc = add_binds(p, &rows[i], binds, &count, err);
+	if (rc == 0)
+		rc = add_tmpfs(p, binds, &count, err);
+	if (rc < 0)
+		return rc;
+
+	/* A directory sorts before what lies in it, so no mount hides one made before it. */
+	qsort(binds, count, sizeof(*binds), compare_targets);
+	p->plan.root.binds = binds;
+	p->plan.root.nbinds = count;
+	return 0;
+}
+
+/* --- copies ----------------------------------------------------------------- */
+
+static int refuse_linked_source(const char *source, struct cj_error *err)
+{
+	char real[PATH_MAX];
+	if (!realpath(source, real))
+		return cj_fail(err, errno, "follow the symbolic link '%s'", source);
+	int rc = cj_reject(err, "'%s' is a symbolic link to '%s'", source, real);
+	cj_hint(err, "name the path that it leads to, if that is what the program may read");
+	return rc;
+}
+
+static int check_copy_source(const char *source, bool *out_is_dir, struct cj_error *err)
+{
+	struct stat st;
+	if (lstat(source, &st) < 0)
+		return cj_fail(err, errno, "find '%s'", source);
+	if (S_ISLNK(st.st_mode))
+		return refuse_linked_source(source, err);
+	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+		return cj_reject(err, "'%s' is neither a file nor a directory", source);
+	*out_is_dir = S_ISDIR(st.st_mode);
+	return 0;
+}
+
+static bool is_own_mount(const struct bind_spec *bind)
+{
+	return bind->kind == BIND_OVERLAY || bind->kind == BIND_TMPFS;
+}
+
+/* A place that is the jail's own: an overlay or a --tmpfs. */
+static bool is_in_own_mount(const struct planner *p, const char *target)
+{
+	const struct rootfs_spec *root = &p->plan.root;
+	for (size_t i = 0; i < root->nbinds; i++)
+		if (is_own_mount(&root->binds[i]) && paths_is_below(target, root->binds[i].target))
+			return true;
+	return false;
+}
+
+/* A directory may be copied *to* /box: it adds to what is there. */
+static int check_copy_target(const struct planner *p, const char *target, bool is_dir,
+			     struct cj_error *err)
+{
+	if (!is_dir && (check_not_own(target, err) < 0 || check_out(target, NULL, err) < 0))
+		return -err->code;
+	if (p->c->writable || paths_is_below(target, PLACE_BOX) ||
+	    paths_is_below(target, PLACE_TMP) || is_in_own_mount(p, target))
+		return 0;
+	int rc = cj_reject(err, "'%s' lies in the read-only root", target);
+	cj_hint(err, "copy to " PLACE_BOX " or " PLACE_TMP ", or add --writable");
+	return rc;
+}
+
+/* As cp(1): a target that ends in a slash is the directory to copy into. */
+static int find_copy_target(const char *source, const char *target, struct arena *a,
+			    const char **out, struct cj_error *err)
+{
+	bool is_into = !target || target[strlen(target) - 1] == '/';
+	const char *text = target;
+	if (is_into) {
+		const char *name = paths_name(source);
+		if (name[0] == '\0')
+			return cj_reject(err, "'/' can't be copied in (see --rootfs)");
+		text = arena_printf(a, "%s/%s", target ? target : PLACE_BOX, name);
+	}
+	return text ? paths_target(text, a, out, err) : no_memory(err);
+}
+
+static int find_copy(const struct planner *p, const char *text, struct copy_spec *copy,
+		     struct cj_error *err)
+{
+	bool is_dir = false;
+	struct arena *a = &p->c->arena;
+	const char *source, *target;
+	int rc = paths_split(text, a, &source, &target, err);
+	if (rc == 0)
+		rc = paths_absolute(source, a, &copy->source, err);
+	if (rc == 0)
+		rc = check_copy_source(copy->source, &is_dir, err);
+	if (rc == 0)
+		rc = find_copy_target(copy->source, target, a, &copy->target, err);
+	return rc < 0 ? rc : check_copy_target(p, copy->target, is_dir, err);
+}
+
+/* Bytes that came with the request. */
+static int find_inline_copy(const struct planner *p, const struct copy_spec *asked,
+			    struct copy_spec *copy, struct cj_error *err)
+{
+	*copy = *asked;
+	int rc = paths_target(asked->target, &p->c->arena, &copy->target, err);
+	return rc < 0 ? rc : check_copy_target(p, copy->target, false, err);
+}
+
+static int plan_copies(struct planner *p, struct cj_error *err)
+{
+	const struct strings *texts = &p->c->files;
+	size_t count = texts->count + p->inv->ncopies;
+	struct copy_spec *files = arena_array(&p->c->arena, count + 1, sizeof(*files));
+	if (!files)
+		return no_memory(err);
+
+	for (size_t i = 0; i < texts->count; i++)
+		if (find_copy(p, texts->items[i], &files[i], err) < 0)
+			return cj_wrap(err, "--file");
+	for (size_t i = 0; i < p->inv->ncopies; i++)
+		if (find_inline_copy(p, &p->inv->copies[i], &files[texts->count + i], err) < 0)
+			return cj_wrap(err, "files");
+	p->program.files = files;
+	p->program.nfiles = count;
+	return 0;
+}
+
+/* --- collisions ------------------------------------------------------------- */
+
+/* Something that appears at a place in the jail. */
+struct landing {
+	const char *target;
+	const char *what; /* as messages call it */
+	bool is_mount;    /* covers all below it, and that is the host's: is_own_mount() is false */
+};
+
+static void add_landing(struct landing *list, size_t *count, const char *target, const char *what,
+			bool is_mount)
+{
+	list[(*count)++] = (struct landing){ target, what, is_mount };
+}
+
+static size_t collect_landings(const struct planner *p, struct landing *list)
+{
+	const struct program *program = &p->program;
+	size_t count = 0;
+
+	for (size_t i = 0; i < p->plan.root.nbinds; i++) {
+		const struct bind_spec *bind = &p->plan.root.binds[i];
+		add_landing(list, &count, bind->target, bind->source, !is_own_mount(bind));
+	}
+	for (size_t i = 0; i < program->nfiles; i++) {
+		const struct copy_spec *file = &program->files[i];
+		add_landing(list, &count, file->target, file->source ? file->source : "files",
+			    false);
+	}
+	if (program->code_path)
+		add_landing(list, &count, program->code_path, "the program's code", false);
+	if (program->args_json)
+		add_landing(list, &count, PLACE_ARGS_JSON, "--args-json", false);
+	if (program->collect_artifacts)
+		add_landing(list, &count, PLACE_OUT, "--artifacts", false);
+	return count;
+}
+
+static int check_pair(const struct landing *one, const struct landing *other, struct cj_error *err)
+{
+	/* Only directories are copied to the jail's own places, and those add up. */
+	if (strcmp(one->target, other->target) == 0 && !is_own(one->target))
+		return cj_reject(err, "'%s' and '%s' both want '%s' in the jail", one->what,
+				 other->what, one->target);
+	if (one->is_mount && !other->is_mount && paths_is_below(other->target, one->target))
+		return cj_reject(err, "'%s' would be written to '%s', into the host's '%s'",
+				 other->what, other->target, one->what);
+	return 0;
+}
+
+static int check_landings(const struct planner *p, struct cj_error *err)
+{
+	enum { OWN_LANDINGS = 3 }; /* code, --args-json, --artifacts */
+	size_t most = p->plan.root.nbinds + p->program.nfiles + OWN_LANDINGS;
+	struct landing *list = arena_array(&p->c->arena, most, sizeof(*list));
+	if (!list)
+		return no_memory(err);
+
+	int rc = 0;
+	size_t count = collect_landings(p, list);
+	for (size_t i = 0; rc == 0 && i < count; i++) /* mounts come first in the list */
+		for (size_t j = i + 1; rc == 0 && j < count; j++)
+			rc = check_pair(&list[i], &list[j], err);
+	return rc;
+}
+
+int plan_places(struct planner *p, struct cj_error *err)
+{
+	const char *code_path = p->program.code_path;
+	int rc = code_path ? check_out(code_path, NULL, err) : 0;
+	if (rc == 0)
+		rc = plan_binds(p, err);
+	if (rc == 0)
+		rc = plan_copies(p, err);
+	if (rc == 0)
+		rc = check_landings(p, err);
+	return rc;
+}

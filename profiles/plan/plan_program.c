@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The program of a plan: its code, words, environment and data.  Reads --args-json's file. */
+#include <string.h>
+
+#include "profiles/plan/env_file.h"
+#include "profiles/paths.h"
+#include "profiles/plan/plan_parts.h"
+#include "rootfs/files/inputs.h"
+#include "runtime/base/files/fd.h"
+#include "runtime/base/scope.h"
+
+#define WORD_BYTES_MAX  (128u << 10) /* MAX_ARG_STRLEN: execve(2), NOTES */
+#define WORDS_BYTES_MAX (1u << 20)   /* argv or env together; the kernel's own limit is higher */
+
+#define DEFAULT_STEM      "main"
+#define PLACE_INTERPRETER "{interpreter}"
+
+static int no_memory(struct cj_error *err)
+{
+	return cj_fail(err, ENOMEM, "plan the program");
+}
+
+/* --- code ------------------------------------------------------------------- */
+
+static bool list_has(const struct strings *list, const char *text)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (strcmp(list->items[i], text) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * A file keeps its extension where the profile knows it (node takes .mjs and .js for two
+ * languages), and nothing else of its name: the caller's names do not reach the program.
+ */
+const char *plan_code_name(const struct config *c, const char *file, struct arena *a)
+{
+	const char *name = c->file_name ? c->file_name : DEFAULT_STEM;
+	const char *extension = file ? strrchr(paths_name(file), '.') : NULL;
+	if (!extension || !list_has(&c->extensions, extension))
+		return name;
+
+	const char *dot = strrchr(name, '.');
+	size_t stem = dot ? (size_t)(dot - name) : strlen(name);
+	return arena_printf(a, "%.*s%s", (int)stem, name, extension);
+}
+
+static enum code_source source_of(const struct planner *p)
+{
+	if (p->c->has_code)
+		return CODE_STRING;
+	if (!p->inv->file)
+		return CODE_NONE;
+	return strcmp(p->inv->file, "-") == 0 ? CODE_STDIN : CODE_FILE;
+}
+
+int plan_code(struct planner *p, struct cj_error *err)
+{
+	struct program *program = &p->program;
+
+	program->code_source = source_of(p);
+	if (program->code_source == CODE_NONE)
+		return 0;
+	if (program->code_source == CODE_STRING) {
+		if (p->c->code_size > CODE_BYTES_MAX)
+			return cj_reject(err, "-c: the code is longer than %u MiB",
+					 CODE_BYTES_MAX >> 20);
+		program->code_text = p->c->code;
+		program->code_size = p->c->code_size;
+	}
+	program->code_name = p->inv->file ? p->inv->file : "-c";
+
+	const char *name = plan_code_name(p->c, p->inv->file, &p->c->arena);
+	program->code_path = name ? arena_printf(&p->c->arena, PLACE_BOX "/%s", name) : NULL;
+	return program->code_path ? 0 : no_memory(err);
+}
+
+/* --- words ------------------------------------------------------------------ */
+
+/* Words that execve(2) would refuse later, told apart while their names are known. */
+static int check_words(const char *what, const struct strings *words, struct cj_error *err)
+{
+	size_t total = 0;
+	for (size_t i = 0; i < words->count; i++) {
+		size_t size = strlen(words->items[i]) + 1;
+		total += size + sizeof(char *);
+		if (size <= WORD_BYTES_MAX && total <= WORDS_BYTES_MAX)
+			continue;
+		int rc = size > WORD_BYTES_MAX
+			     ? cj_reject(err, "%s: '%.32s...' is longer than %u KiB", what,
+					 words->items[i], WORD_BYTES_MAX >> 10)
+			     : cj_reject(err, "%s: more than %u KiB together", what,
+					 WORDS_BYTES_MAX >> 10);
+		cj_hint(err, "hand large data in with --file or --args-json @FILE");
+		return rc;
+	}
+	return 0;
+}
+
+static int add_arguments(struct planner *p, struct cj_error *err)
+{
+	for (const char *const *arg = p->inv->args; arg && *arg; arg++)
+		if (strings_add(&p->program.argv, &p->c->arena, *arg) < 0)
+			return no_memory(err);
+	return 0;
+}
+
+static int reject_nothing_to_run(struct cj_error *err)
+{
+	int rc = cj_reject(err, "there is nothing to run");
+	cj_hint(err, "give FILE, '-c CODE', '-' for standard input, or '-- CMD'");
+	return rc;
+}
+
+static int reject_no_command(const struct planner *p, struct cj_error *err)
+{
+	const char *profile = p->c->profile_name;
+	int rc = p->inv->use_shell
+		     ? cj_reject(err, "profile '%s' has no 'shell' to start", profile)
+		     : cj_reject(err, "profile '%s' has no 'command' to run a file with", profile);
+	cj_hint(err, "choose another with --profile, or run a command of the jail's own: -- CMD");
+	return rc;
+}
+
+static int expand_word(struct planner *p, const char *word, struct cj_error *err)
+{
+	if (strcmp(word, PLACE_INTERPRETER) == 0)
+		return 0; /* of the file itself: known when its bytes are */
+	if (strcmp(word, "{args}") == 0)
+		return add_arguments(p, err);
+	if (strcmp(word, "{file}") == 0) {
+		if (p->program.code_source == CODE_NONE)
+			return reject_nothing_to_run(err);
+		word = p->program.code_path;
+	}
+	return strings_add(&p->program.argv, &p->c->arena, word) < 0 ? no_memory(err) : 0;
+}
+
+/* The place {interpreter} stands before the words that run a file without a "#!" line. */
+static int check_interpreter(struct planner *p, const struct strings *words, struct cj_error *err)
+{
+	if (strcmp(words->items[0], PLACE_INTERPRETER) != 0)
+		return 0;
+	p->program.own_interpreter = p->program.code_source != CODE_NONE;
+	if (words->count > 1 && strcmp(words->items[1], "{file}") != 0)
+		return 0;
+	int rc = cj_reject(
+	    err, "the command of profile '%s' has nothing between " PLACE_INTERPRETER " and {file}",
+	    p->c->profile_name);
+	cj_hint(err, "name what runs a file without a '#!' line: [\"" PLACE_INTERPRETER
+		     "\", \"sh\", \"{file}\", \"{args}\"]");
+	return rc;
+}
+
+static int expand_template(struct planner *p, const struct strings *words, struct cj_error *err)
+{
+	bool has_arguments = p->inv->args && p->inv->args[0];
+	if (words->count == 0)
+		return reject_no_command(p, err);
+	if (check_interpreter(p, words, err) < 0)
+		return -err->code;
+	if (p->program.code_source != CODE_NONE && !list_has(words, "{file}"))
+		return cj_reject(err, "the command of profile '%s' has no place for {file}",
+				 p->c->profile_name);
+	if (has_arguments && !list_has(words, "{args}"))
+		return cj_reject(err, "the command of profile '%s' has no place for {args}",
+				 p->c->profile_name);
+
+	int rc = 0;
+	for (size_t i = 0; rc == 0 && i < words->count; i++)
+		rc = expand_word(p, words->items[i], err);
+	return rc;
+}
+
+int plan_argv(struct planner *p, struct cj_error *err)
+{
+	int rc;
+	if (p->inv->use_shell)
+		rc = expand_template(p, &p->c->shell, err);
+	else if (!p->inv->is_command)
+		rc = expand_template(p, &p->c->command, err);
+	else if (!p->inv->args || !p->inv->args[0] || p->inv->args[0][0] == '\0')
+		rc = cj_reject(err, "'--' is followed by no command");
+	else
+		rc = add_arguments(p, err);
+	return rc < 0 ? rc : check_words("arguments", &p->program.argv, err);
+}
+
+/* --- environment ------------------------------------------------------------ */
+
+/* "NAME=VALUE" of the caller's environment, or NULL. */
+static bool has_variable(const struct strings *env, const char *name)
+{
+	return env_find(env->items, name) != NULL;
+}
+
+static int add_variable(struct planner *p, const char *text, struct cj_error *err)
+{
+	const char *pair = strchr(text, '=') ? text : env_find(p->inv->environ, text);
+	if (!pair) {
+		int rc = cj_reject(err, "--env '%s' is not set here", text);
+		cj_hint(err, "give it a value: --env %s=VALUE", text);
+		return rc;
+	}
+	return strings_add(&p->program.env, &p->c->arena, pair) < 0 ? no_memory(err) : 0;
+}
+
+int plan_env(struct planner *p, struct cj_error *err)
+{
+	struct strings *env = &p->program.env;
+
+	int rc = 0;
+	for (size_t i = 0; rc == 0 && i < p->c->env.count; i++)
+		rc = add_variable(p, p->c->env.items[i], err);
+	/* A terminal needs a type; the caller's own is not the jail's to know. */
+	if (rc == 0 && p->c->tty && !has_variable(env, "TERM"))
+		rc = add_variable(p, "TERM=xterm", err);
+	return rc < 0 ? rc : check_words("environment", env, err);
+}
+
+/* --- arguments as data ------------------------------------------------------ */
+
+static int read_args_file(struct planner *p, const char *path, const char **out_text,
+			  size_t *out_size, struct cj_error *err)
+{
+	auto_fd int fd = fd_open_regular(path, err);
+	if (fd < 0)
+		return fd;
+
+	char *text;
+	int rc = fd_read_all(fd, ARGS_JSON_MAX, &p->c->arena, &text, out_size, path, err);
+	if (rc == 0)
+		*out_text = text;
+	return rc;
+}
+
+/* What was checked is what lands, so a file's text is kept from here on. */
+int plan_args_json(struct planner *p, struct cj_error *err)
+{
+	const char *text = p->c->args_json;
+	if (!text)
+		return 0;
+
+	const char *name = "JSON";
+	size_t size = strlen(text);
+	int rc = 0;
+	if (text[0] == '@') {
+		name = text + 1;
+		rc = read_args_file(p, name, &text, &size, err);
+	}
+	const struct json_node *root;
+	if (rc == 0)
+		rc = json_parse(name, text, size, &p->c->arena, &root, err);
+	if (rc < 0)
+		return cj_wrap(err, "--args-json");
+	p->program.args_json = text;
+	return 0;
+}

@@ -1,0 +1,557 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files out of /box/out and of paths that the caller named.  Acts.
+ *
+ * The jail is dead and its tree stands still, but every name, type, mode and size in it
+ * is the payload's choice.  So: one component at a time from a held descriptor, no link
+ * and no other mount on the way, looked at before it is opened and again after, counted
+ * by the bytes that are read.  The destination may be shared with others, so nothing of
+ * it is followed either, and a name appears there only when its file is whole.
+ *
+ * In memory there is no destination; all else is the same.
+ *
+ * What the payload can do wrong is passed over with a sentence; what fails on our side
+ * (the destination, memory) is an error and ends the copying.
+ */
+#include "rootfs/files/artifacts.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "rootfs/files/autorun.h"
+#include "rootfs/files/types.h"
+#include "runtime/base/files/atomic_file.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/base/text.h"
+
+#define ENTRIES_MAX (ARTIFACTS_FILES_MAX * 10) /* looked at, whatever they are */
+#define SKIPPED_MAX 100                        /* sentences; a payload could make a million */
+#define SHOWN_MAX   256                        /* bytes of a path in a sentence */
+#define PATH_BYTES  ((ARTIFACTS_DEPTH_MAX + 1) * (size_t)(ARTIFACT_NAME_MAX + 1))
+#define COPY_BYTES  (64u << 10)
+
+/* A directory of the destination, made when the first file comes to lie in it; NULL: memory. */
+struct place {
+	struct place *parent; /* NULL: the caller's directory, whose fd is borrowed */
+	const char *name;
+	int fd; /* -1: not yet opened */
+};
+
+struct collector {
+	struct arena *arena;
+	struct artifacts *out;
+	uint64_t bytes, max_bytes; /* read so far, of all files */
+	size_t entries, unnamed;
+	const struct artifacts_from *from;
+	bool is_named;         /* below a path of the caller's, else below /box/out */
+	char path[PATH_BYTES]; /* of the entry at hand, as struct artifact has it */
+	char buf[COPY_BYTES];
+};
+
+static int collect_directory(struct collector *c, int fd, struct place *place, unsigned depth,
+			     struct cj_error *err);
+
+/* --- what is passed over ----------------------------------------------------- */
+
+static int add_sentence(struct collector *c, const char *sentence, struct cj_error *err)
+{
+	if (!sentence || strings_add(&c->out->skipped, c->arena, sentence) < 0)
+		return cj_fail(err, ENOMEM, "list what is not copied");
+	return 0;
+}
+
+/* "'PATH' in /box/out is not copied: WHY", or "'/PATH' is not copied: WHY". */
+static int skip(struct collector *c, struct cj_error *err, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static int skip(struct collector *c, struct cj_error *err, const char *fmt, ...)
+{
+	if (c->out->skipped.count >= SKIPPED_MAX) {
+		c->unnamed++;
+		return 0;
+	}
+	char shown[SHOWN_MAX], why[160];
+	size_t length = strlen(c->path);
+	size_t told = text_escape(c->path, length, false, shown, sizeof(shown));
+
+	va_list ap;
+	va_start(ap, fmt);
+	(void)vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	return add_sentence(c,
+			    arena_printf(c->arena, "'%s%s%s'%s is not copied: %s",
+					 c->is_named ? "/" : "", shown, told < length ? "..." : "",
+					 c->is_named ? "" : " in /box/out", why),
+			    err);
+}
+
+static int finish_skipped(struct collector *c, struct cj_error *err)
+{
+	if (c->unnamed == 0)
+		return 0;
+	return add_sentence(c, arena_printf(c->arena, "%zu more are not copied", c->unnamed), err);
+}
+
+static bool has_control(const char *name)
+{
+	for (const unsigned char *p = (const unsigned char *)name; *p; p++)
+		if (*p < 0x20 || *p == 0x7f || (p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0))
+			return true;
+	return false;
+}
+
+/* NULL when a file may bear that name outside. */
+static const char *name_fault(const char *name)
+{
+	if (!is_utf8(name, strlen(name)))
+		return "its name is not UTF-8";
+	if (has_control(name))
+		return "its name has control characters";
+	if (name[0] == '-')
+		return "its name begins with '-', like an option";
+	return NULL;
+}
+
+/* NULL when it may be copied (a directory: entered). */
+static const char *type_fault(const struct stat *st)
+{
+	if (S_ISLNK(st->st_mode))
+		return "it is a symbolic link";
+	if (S_ISDIR(st->st_mode))
+		return NULL;
+	if (!S_ISREG(st->st_mode))
+		return "it is neither a file nor a directory";
+	if (st->st_nlink != 1)
+		return "it has more than one hard link";
+	return NULL;
+}
+
+/* --- the destination --------------------------------------------------------- */
+
+static int fail_destination(const struct collector *c, int code, const char *doing,
+			    struct cj_error *err)
+{
+	int rc = cj_fail(err, code, "%s '%s' in the artifacts directory", doing, c->path);
+	if (code == ENOSPC || code == EDQUOT)
+		cj_hint(err, "it is full; nothing after this file was copied");
+	else
+		cj_hint(err, "nothing after this file was copied");
+	return rc;
+}
+
+/*
+ * Opens `place`, making what is missing.  Returns -1 and errno; ELOOP and ENOTDIR say
+ * that something of the destination is in the way.
+ */
+/* At most ARTIFACTS_DEPTH_MAX deep; NOLINTNEXTLINE(misc-no-recursion) */
+static int place_open(struct place *place)
+{
+	if (place->fd >= 0)
+		return place->fd;
+	int parent_fd = place_open(place->parent);
+	if (parent_fd < 0)
+		return -1;
+
+	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	if (mkdirat(parent_fd, place->name, 0755) < 0 && errno != EEXIST)
+		return -1;
+	place->fd = openat(parent_fd, place->name, flags);
+	return place->fd;
+}
+
+static int write_all(int fd, const char *buf, size_t size)
+{
+	for (size_t put = 0; put < size;) {
+		ssize_t part = sys_write(fd, buf + put, size - put);
+		if (part < 0)
+			return -1;
+		put += (size_t)part;
+	}
+	return 0;
+}
+
+/* --- one file ---------------------------------------------------------------- */
+
+enum copied { COPIED, COPY_PASSED_OVER }; /* or a negative errno */
+
+/* Where the bytes of one file go. */
+struct target {
+	int fd;      /* -1: to memory */
+	char *bytes; /* as many as the file said it has */
+	uint64_t room;
+};
+
+static int put_bytes(struct collector *c, const struct target *to, uint64_t at, size_t size,
+		     struct cj_error *err)
+{
+	if (to->fd >= 0 && write_all(to->fd, c->buf, size) < 0)
+		return fail_destination(c, errno, "write", err);
+	if (to->fd >= 0)
+		return COPIED;
+	if (size > to->room - at) {
+		int rc = skip(c, err, "it grew");
+		return rc < 0 ? rc : COPY_PASSED_OVER;
+	}
+	memcpy(to->bytes + at, c->buf, size);
+	return COPIED;
+}
+
+/* Copies until the end or until the sum of all files is reached; *item gets size and hash. */
+static int copy_bytes(struct collector *c, int from_fd, const struct target *to,
+		      struct artifact *item, struct cj_error *err)
+{
+	struct sha256 hash;
+	sha256_init(&hash);
+	for (;;) {
+		ssize_t got = sys_read(from_fd, c->buf, sizeof(c->buf));
+		if (got < 0) {
+			int rc = skip(c, err, "read: %s", strerror(errno));
+			return rc < 0 ? rc : COPY_PASSED_OVER;
+		}
+		if (got == 0)
+			break;
+		c->bytes += (uint64_t)got;
+		if (c->bytes > c->max_bytes) {
+			int rc = skip(c, err, "all files together are too large");
+			return rc < 0 ? rc : COPY_PASSED_OVER;
+		}
+		int rc = put_bytes(c, to, item->bytes, (size_t)got, err);
+		if (rc != COPIED)
+			return rc;
+		item->bytes += (uint64_t)got;
+		sha256_update(&hash, c->buf, (size_t)got);
+	}
+	sha256_final(&hash, item->sha256);
+	return COPIED;
+}
+
+static int add_item(struct collector *c, const struct artifact *item, struct cj_error *err)
+{
+	struct artifacts *out = c->out;
+	if ((out->count & (out->count - 1)) == 0) { /* full at 0, 1, 2, 4, 8, ... */
+		size_t room = out->count == 0 ? 1 : out->count * 2;
+		struct artifact *items = arena_array(c->arena, room, sizeof(*items));
+		if (!items)
+			return cj_fail(err, ENOMEM, "list the artefacts");
+		if (out->count > 0)
+			memcpy(items, out->items, out->count * sizeof(*items));
+		out->items = items;
+	}
+	out->items[out->count++] = *item;
+	return 0;
+}
+
+/* Readable by all, under its own name. */
+static int publish(struct collector *c, int dir_fd, struct atomic_file *to, const char *name,
+		   struct cj_error *err)
+{
+	if (fchmod(to->fd, 0644) < 0)
+		return fail_destination(c, errno, "set the mode of", err);
+	int rc = atomic_file_publish(to, dir_fd, name);
+	if (rc == 0)
+		return COPIED;
+	if (rc != -EISDIR && rc != -ENOTEMPTY && rc != -EEXIST)
+		return fail_destination(c, -rc, "write", err);
+
+	rc = skip(c, err, "a directory has its name in the artifacts directory");
+	return rc < 0 ? rc : COPY_PASSED_OVER;
+}
+
+static int copy_to(struct collector *c, int from_fd, int dir_fd, const char *name,
+		   struct cj_error *err)
+{
+	struct artifact item = { .path = arena_strdup(c->arena, c->path),
+				 .type = type_of_name(name) };
+	if (!item.path)
+		return cj_fail(err, ENOMEM, "list the artefacts");
+
+	struct atomic_file to;
+	int rc = atomic_file_open(dir_fd, 0600, &to);
+	if (rc < 0)
+		return fail_destination(c, -rc, "create", err);
+
+	const struct target target = { .fd = to.fd };
+	rc = copy_bytes(c, from_fd, &target, &item, err);
+	if (rc == COPIED)
+		rc = publish(c, dir_fd, &to, name, err);
+	atomic_file_fini(&to);
+	if (rc != COPIED)
+		return rc < 0 ? rc : 0;
+	return add_item(c, &item, err);
+}
+
+static int copy_to_memory(struct collector *c, int from_fd, const char *name, uint64_t size,
+			  struct cj_error *err)
+{
+	struct artifact item = { .path = arena_strdup(c->arena, c->path),
+				 .type = type_of_name(name) };
+	/* one byte more: an empty file has content, too */
+	const struct target target = { -1, arena_alloc(c->arena, (size_t)size + 1), size };
+	if (!item.path || !target.bytes)
+		return cj_fail(err, ENOMEM, "keep the artefacts");
+
+	int rc = copy_bytes(c, from_fd, &target, &item, err);
+	item.content = target.bytes;
+	if (rc != COPIED)
+		return rc < 0 ? rc : 0;
+	return add_item(c, &item, err);
+}
+
+static int collect_file(struct collector *c, int fd, struct place *place, const char *name,
+			const struct stat *st, struct cj_error *err)
+{
+	if (c->out->count >= ARTIFACTS_FILES_MAX)
+		return skip(c, err, "there are more than %d files", ARTIFACTS_FILES_MAX);
+	uint64_t room = c->bytes < c->max_bytes ? c->max_bytes - c->bytes : 0;
+	if ((uint64_t)st->st_size > room)
+		return skip(c, err, "all files together may have %llu bytes",
+			    (unsigned long long)c->max_bytes);
+	if (!place)
+		return copy_to_memory(c, fd, name, (uint64_t)st->st_size, err);
+
+	int dir_fd = place_open(place);
+	if (dir_fd < 0 && (errno == ELOOP || errno == ENOTDIR))
+		return skip(c, err, "the artifacts directory has a link or a file in its place");
+	if (dir_fd < 0)
+		return fail_destination(c, errno, "make the directory of", err);
+	return copy_to(c, fd, dir_fd, name, err);
+}
+
+/* --- the walk ---------------------------------------------------------------- */
+
+/* fd is what *looked* says it is, in the jail's own tree; -1 and errno otherwise. */
+static int open_entry(int dir_fd, const char *name, int more_flags)
+{
+	const uint64_t resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS |
+				 RESOLVE_NO_XDEV;
+	return sys_openat2(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | more_flags,
+			   0, resolve);
+}
+
+/* Is a name directly below /box/out the first component of a path of the caller's? */
+static bool is_reserved(const struct collector *c, const char *name)
+{
+	size_t length = strlen(name);
+	for (size_t i = 0; i < c->from->nplaces; i++) {
+		const char *path = c->from->places[i].path + 1;
+		if (strncmp(path, name, length) == 0 && (path[length] == '/' || path[length] == 0))
+			return true;
+	}
+	return false;
+}
+
+/* At most ARTIFACTS_DEPTH_MAX deep; NOLINTNEXTLINE(misc-no-recursion) */
+static int collect_entry(struct collector *c, int dir_fd, const char *name, struct place *place,
+			 unsigned depth, struct cj_error *err)
+{
+	struct stat st;
+	const char *fault = name_fault(name);
+	if (!fault && !c->is_named && depth == 0 && is_reserved(c, name))
+		fault = "its name is the first part of a path of --artifact-path";
+	if (!fault && place && autorun_has_name(c->path))
+		fault = AUTORUN_FAULT;
+	if (!fault && fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		fault = strerror(errno);
+	if (!fault)
+		fault = type_fault(&st);
+	if (fault)
+		return skip(c, err, "%s", fault);
+
+	bool is_dir = S_ISDIR(st.st_mode);
+	if (is_dir && depth >= ARTIFACTS_DEPTH_MAX)
+		return skip(c, err, "it lies more than %d directories deep", ARTIFACTS_DEPTH_MAX);
+
+	auto_fd int fd = open_entry(dir_fd, name, is_dir ? O_DIRECTORY : 0);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return skip(c, err, "open: %s", strerror(errno));
+	fault = type_fault(&st);
+	if (fault || is_dir != S_ISDIR(st.st_mode))
+		return skip(c, err, "%s", fault ? fault : "it changed");
+	if (!is_dir)
+		return collect_file(c, fd, place, name, &st, err);
+
+	struct place below = { .parent = place, .name = name, .fd = -1 };
+	int rc = collect_directory(c, take_fd(&fd), place ? &below : NULL, depth + 1, err);
+	cj_close(&below.fd);
+	return rc;
+}
+
+/* Appends "NAME" or "/NAME"; PATH_BYTES is room for every name at every depth. */
+static void path_push(struct collector *c, const char *name)
+{
+	size_t used = strlen(c->path);
+	(void)snprintf(c->path + used, sizeof(c->path) - used, "%s%s", used > 0 ? "/" : "", name);
+}
+
+/* Takes fd. */
+/* At most ARTIFACTS_DEPTH_MAX deep; NOLINTNEXTLINE(misc-no-recursion) */
+static int collect_directory(struct collector *c, int fd, struct place *place, unsigned depth,
+			     struct cj_error *err)
+{
+	auto_dir DIR *dir = fdopendir(fd);
+	if (!dir) {
+		int code = errno;
+		cj_close(&fd);
+		return cj_fail(err, code, "list '/box/out/%s'", c->path);
+	}
+	size_t length = strlen(c->path);
+	for (;;) {
+		errno = 0;
+		const struct dirent *entry = readdir(dir);
+		if (!entry)
+			break;
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		path_push(c, entry->d_name);
+		bool is_one_more = ++c->entries > ENTRIES_MAX;
+		c->unnamed += is_one_more;
+		if (!is_one_more &&
+		    collect_entry(c, dirfd(dir), entry->d_name, place, depth, err) < 0)
+			return -err->code;
+		c->path[length] = '\0';
+	}
+	return errno == 0 ? 0 : cj_fail(err, errno, "list '/box/out/%s'", c->path);
+}
+
+static int by_path(const void *a, const void *b)
+{
+	return strcmp(((const struct artifact *)a)->path, ((const struct artifact *)b)->path);
+}
+
+/* --- paths of the caller's ---------------------------------------------------- */
+
+/* The directory that the last component of `inside` lies in, and that component. */
+static int open_parent(const struct artifact_place *from, struct arena *a, const char **out_name)
+{
+	const char *slash = strrchr(from->inside, '/');
+	const char *parent =
+	    slash ? arena_printf(a, "%.*s", (int)(slash - from->inside), from->inside) : ".";
+	if (!parent) {
+		errno = ENOMEM;
+		return -1;
+	}
+	*out_name = slash ? slash + 1 : from->inside;
+	return sys_openat2(from->dir_fd, parent, O_PATH | O_DIRECTORY, 0,
+			   RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS |
+			       RESOLVE_NO_XDEV);
+}
+
+/*
+ * Fills `chain` with the directories of the destination that the path `words` leads through, below
+ * `top`; cuts words.  Returns how many; ARTIFACTS_DEPTH_MAX: it can't be copied.
+ */
+static unsigned make_chain(char *words, struct place *top,
+			   struct place chain[static ARTIFACTS_DEPTH_MAX])
+{
+	unsigned depth = 0;
+	for (char *slash = strchr(words, '/'); slash; slash = strchr(words, '/')) {
+		*slash = '\0';
+		if (depth == ARTIFACTS_DEPTH_MAX || name_fault(words))
+			return ARTIFACTS_DEPTH_MAX;
+		chain[depth] = (struct place){ .parent = depth > 0 ? &chain[depth - 1] : top,
+					       .name = words,
+					       .fd = -1 };
+		depth++;
+		words = slash + 1;
+	}
+	return depth;
+}
+
+static int collect_named(struct collector *c, const struct artifact_place *from, struct place *top,
+			 struct cj_error *err)
+{
+	struct place chain[ARTIFACTS_DEPTH_MAX];
+	const char *name = NULL;
+	char *words = arena_strdup(c->arena, from->path + 1);
+	if (!words)
+		return cj_fail(err, ENOMEM, "list the artefacts");
+
+	(void)snprintf(c->path, sizeof(c->path), "%s", from->path + 1);
+	unsigned depth = make_chain(words, top, chain);
+	if (depth == ARTIFACTS_DEPTH_MAX)
+		return skip(c, err, "its path is too deep, or has a name that is not copied");
+	auto_fd int parent_fd = open_parent(from, c->arena, &name);
+	if (parent_fd < 0)
+		return skip(c, err, "%s", strerror(errno));
+	struct place *place = depth > 0 ? &chain[depth - 1] : top;
+	int rc = collect_entry(c, parent_fd, name, top ? place : NULL, depth, err);
+	while (depth > 0)
+		cj_close(&chain[--depth].fd);
+	return rc;
+}
+
+static int collect_places(struct collector *c, struct place *top, struct cj_error *err)
+{
+	c->is_named = true;
+	for (size_t i = 0; i < c->from->nplaces; i++)
+		if (collect_named(c, &c->from->places[i], top, err) < 0)
+			return -err->code;
+	c->is_named = false;
+	c->path[0] = '\0';
+	return 0;
+}
+
+/* --- all of it ---------------------------------------------------------------- */
+
+static int collect_out(struct collector *c, struct place *place, struct cj_error *err)
+{
+	int out_fd = open_entry(c->from->box_fd, "out", O_DIRECTORY);
+	if (out_fd < 0 && errno == ENOENT)
+		return 0; /* the program made nothing of it */
+	if (out_fd < 0)
+		return add_sentence(
+		    c,
+		    arena_printf(c->arena, "nothing is copied from /box/out: %s", strerror(errno)),
+		    err);
+
+	return collect_directory(c, out_fd, place, 0, err);
+}
+
+static int collect_all(struct collector *c, struct place *place, struct cj_error *err)
+{
+	int rc = collect_places(c, place, err);
+	if (rc == 0)
+		rc = collect_out(c, place, err);
+	return rc < 0 ? rc : finish_skipped(c, err);
+}
+
+static int collect(const struct artifacts_from *from, struct place *place, uint64_t max_bytes,
+		   struct arena *a, struct artifacts *out, struct cj_error *err)
+{
+	*out = (struct artifacts){ 0 };
+	auto_free struct collector *c = malloc(sizeof(*c));
+	if (!c)
+		return cj_fail(err, ENOMEM, "copy artefacts");
+	c->arena = a;
+	c->out = out;
+	c->bytes = 0;
+	c->max_bytes = max_bytes < ARTIFACTS_BYTES_MAX ? max_bytes : ARTIFACTS_BYTES_MAX;
+	c->entries = c->unnamed = 0;
+	c->from = from;
+	c->path[0] = '\0';
+
+	int rc = collect_all(c, place, err);
+	if (out->count > 1)
+		qsort(out->items, out->count, sizeof(*out->items), by_path);
+	return rc;
+}
+
+int artifacts_collect(const struct artifacts_from *from, int dest_fd, struct arena *a,
+		      struct artifacts *out, struct cj_error *err)
+{
+	struct place place = { .fd = dest_fd };
+	return collect(from, &place, ARTIFACTS_BYTES_MAX, a, out, err);
+}
+
+int artifacts_keep(const struct artifacts_from *from, uint64_t max_bytes, struct arena *a,
+		   struct artifacts *out, struct cj_error *err)
+{
+	return collect(from, NULL, max_bytes, a, out, err);
+}

@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files handed in: found and opened by the supervisor, made by init.  Acts.
+ *
+ * The first half walks a tree of the host's with the caller's rights and believes
+ * nothing twice: an entry is looked at without opening it (opening a device can do
+ * things), opened without following, and looked at again through the descriptor.
+ * The second half runs behind the seal, so it uses only calls that any seccomp
+ * profile allows: openat, mkdirat, symlinkat, fchmod, utimensat, pread, write.
+ */
+#include "rootfs/files/inputs.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+
+#define COPY_BYTES (64u << 10)
+
+/* Of a directory that is being filled, until its end; the sticky bit tells it from others. */
+#define OPEN_MODE 01700
+
+struct walk {
+	struct input in;             /* what is handed to the sink; its path grows and shrinks */
+	char source[INPUT_PATH_MAX]; /* the host path of the same entry, for messages */
+	uint64_t max_bytes;
+	size_t entries;
+	input_sink sink;
+	void *context;
+};
+
+static int walk_entry(struct walk *w, int dir_fd, const char *name, unsigned depth,
+		      struct cj_error *err);
+
+static int refuse_type(const struct walk *w, mode_t mode, struct cj_error *err)
+{
+	const char *what = S_ISFIFO(mode) ? "a fifo" : S_ISSOCK(mode) ? "a socket" : "a device";
+	int rc = cj_reject(err, "'%s' is %s", w->source, what);
+	cj_hint(err, "directories, regular files and the links in them can be copied in");
+	return rc;
+}
+
+static int fail_too_big(const char *path, uint64_t max_bytes, struct cj_error *err)
+{
+	return cj_fail(err, EFBIG, "'%s' has more than %" PRIu64 " bytes", path, max_bytes);
+}
+
+static int refuse_more(const struct walk *w, struct cj_error *err)
+{
+	int rc = cj_reject(err, "more than %d files and directories, the last of them '%s'",
+			   INPUT_FILES_MAX, w->source);
+	cj_hint(err, "--overlay SRC shows a directory of any size, copy on write");
+	return rc;
+}
+
+static int emit(struct walk *w, enum input_kind kind, const struct stat *st, int fd,
+		struct cj_error *err)
+{
+	if (kind != INPUT_DIRECTORY_END && ++w->entries > INPUT_FILES_MAX)
+		return refuse_more(w, err);
+	w->in.kind = kind;
+	w->in.mode = st->st_mode & 0777;
+	w->in.is_open = kind == INPUT_DIRECTORY;
+	w->in.has_time = kind != INPUT_DIRECTORY;
+	w->in.mtime = st->st_mtim;
+	w->in.max_bytes = kind == INPUT_FILE ? w->max_bytes : 0;
+	if (kind != INPUT_SYMLINK)
+		w->in.target[0] = '\0';
+	return w->sink(w->context, &w->in, fd, err);
+}
+
+static int walk_file(struct walk *w, int fd, const struct stat *st, struct cj_error *err)
+{
+	if ((uint64_t)st->st_size > w->max_bytes)
+		return fail_too_big(w->source, w->max_bytes, err);
+	return emit(w, INPUT_FILE, st, fd, err);
+}
+
+static int walk_link(struct walk *w, int dir_fd, const char *name, const struct stat *st,
+		     struct cj_error *err)
+{
+	ssize_t size = readlinkat(dir_fd, name, w->in.target, sizeof(w->in.target));
+	if (size < 0)
+		return cj_fail(err, errno, "read the link '%s'", w->source);
+	if ((size_t)size >= sizeof(w->in.target))
+		return cj_fail(err, ENAMETOOLONG, "read the link '%s'", w->source);
+	w->in.target[size] = '\0';
+	return emit(w, INPUT_SYMLINK, st, -1, err);
+}
+
+/* Appends "/name"; false, and unchanged, when there is no room. */
+static bool path_push(char *path, size_t size, const char *name)
+{
+	size_t used = strlen(path);
+	const char *slash = used > 0 && path[used - 1] == '/' ? "" : "/";
+	int added = snprintf(path + used, size - used, "%s%s", slash, name);
+	if (added >= 0 && (size_t)added < size - used)
+		return true;
+	path[used] = '\0';
+	return false;
+}
+
+/* At most INPUT_DEPTH_MAX deep; NOLINTNEXTLINE(misc-no-recursion) */
+static int walk_child(struct walk *w, int dir_fd, const char *name, unsigned depth,
+		      struct cj_error *err)
+{
+	size_t source_length = strlen(w->source), path_length = strlen(w->in.path);
+	if (!path_push(w->source, sizeof(w->source), name) ||
+	    !path_push(w->in.path, sizeof(w->in.path), name))
+		return cj_fail(err, ENAMETOOLONG, "copy '%s' of '%s'", name, w->source);
+
+	int rc = walk_entry(w, dir_fd, name, depth, err);
+	w->source[source_length] = '\0';
+	w->in.path[path_length] = '\0';
+	return rc;
+}
+
+static bool is_dot(const char *name)
+{
+	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+/* Takes fd. */
+/* At most INPUT_DEPTH_MAX deep; NOLINTNEXTLINE(misc-no-recursion) */
+static int walk_children(struct walk *w, int fd, unsigned depth, struct cj_error *err)
+{
+	auto_dir DIR *dir = fdopendir(fd);
+	if (!dir) {
+		int code = errno;
+		cj_close(&fd);
+		return cj_fail(err, code, "list '%s'", w->source);
+	}
+	for (;;) {
+		errno = 0;
+		const struct dirent *entry = readdir(dir);
+		if (!entry)
+			break;
+		if (is_dot(entry->d_name))
+			continue;
+		int rc = walk_child(w, dirfd(dir), entry->d_name, depth, err);
+		if (rc != 0)
+			return rc;
+	}
+	return errno == 0 ? 0 : cj_fail(err, errno, "list '%s'", w->source);
+}
+
+/* At most INPUT_DEPTH_MAX deep; NOLINTNEXTLINE(misc-no-recursion) */
+static int walk_directory(struct walk *w, int *dir_fd, const struct stat *st, unsigned depth,
+			  struct cj_error *err)
+{
+	if (depth >= INPUT_DEPTH_MAX)
+		return cj_reject(err, "'%s' lies more than %d directories deep", w->source,
+				 INPUT_DEPTH_MAX);
+
+	int rc = emit(w, INPUT_DIRECTORY, st, -1, err);
+	if (rc == 0)
+		rc = walk_children(w, take_fd(dir_fd), depth + 1, err);
+	return rc != 0 ? rc : emit(w, INPUT_DIRECTORY_END, st, -1, err);
+}
+
+static int open_entry(const struct walk *w, int dir_fd, const char *name, mode_t type,
+		      struct stat *out_st, struct cj_error *err)
+{
+	const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+	auto_fd int fd = openat(dir_fd, name, flags);
+	if (fd < 0)
+		return cj_fail(err, errno, "open '%s'", w->source);
+	if (fstat(fd, out_st) < 0)
+		return cj_fail(err, errno, "look at '%s'", w->source);
+	if ((out_st->st_mode & S_IFMT) != type)
+		return cj_reject(err, "'%s' became another kind of file while it was opened",
+				 w->source);
+	return take_fd(&fd);
+}
+
+/* At most INPUT_DEPTH_MAX deep; NOLINTNEXTLINE(misc-no-recursion) */
+static int walk_entry(struct walk *w, int dir_fd, const char *name, unsigned depth,
+		      struct cj_error *err)
+{
+	struct stat st;
+	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return cj_fail(err, errno, "look at '%s'", w->source);
+	if (S_ISLNK(st.st_mode))
+		return walk_link(w, dir_fd, name, &st, err);
+	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+		return refuse_type(w, st.st_mode, err);
+
+	auto_fd int fd = open_entry(w, dir_fd, name, st.st_mode & S_IFMT, &st, err);
+	if (fd < 0)
+		return fd;
+	return S_ISDIR(st.st_mode) ? walk_directory(w, &fd, &st, depth, err)
+				   : walk_file(w, fd, &st, err);
+}
+
+/* A link among copied files is part of them; one that is named is somebody's arrow. */
+static int refuse_link(const char *source, struct cj_error *err)
+{
+	struct stat st;
+	if (fstatat(AT_FDCWD, source, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return cj_fail(err, errno, "look at '%s'", source);
+	if (!S_ISLNK(st.st_mode))
+		return 0;
+	int rc = cj_reject(err, "'%s' is a symbolic link", source);
+	cj_hint(err, "name the file it points to");
+	return rc;
+}
+
+int inputs_walk(const char *source, const char *target, uint64_t max_bytes, input_sink sink,
+		void *context, struct cj_error *err)
+{
+	auto_free struct walk *w = calloc(1, sizeof(*w));
+	if (!w)
+		return cj_fail(err, ENOMEM, "copy '%s'", source);
+	*w = (struct walk){ .max_bytes = max_bytes, .sink = sink, .context = context };
+
+	int source_length = snprintf(w->source, sizeof(w->source), "%s", source);
+	int target_length = snprintf(w->in.path, sizeof(w->in.path), "%s", target);
+	if (source_length < 0 || (size_t)source_length >= sizeof(w->source) || target_length < 0 ||
+	    (size_t)target_length >= sizeof(w->in.path))
+		return cj_fail(err, ENAMETOOLONG, "copy '%s'", source);
+
+	if (refuse_link(source, err) < 0)
+		return -err->code;
+	return walk_entry(w, AT_FDCWD, source, 0, err);
+}
+
+/* --- init's half ---------------------------------------------------------- */
+
+static int fail_write(const struct input *in, int code, const char *doing, struct cj_error *err)
+{
+	int rc = cj_fail(err, code, "%s '%s'", doing, in->path);
+	if (code == ENOSPC)
+		cj_hint(err, "what is copied in does not fit: raise --disk, or see --overlay in "
+			     "cejail(1)");
+	else if (code == EROFS)
+		cj_hint(err, "/box, /tmp and /dev/shm can be written, all of '/' with --writable");
+	else if (code == EEXIST)
+		cj_hint(err, "something of that name is in the jail already");
+	else if (code == ELOOP || code == ENOTDIR)
+		cj_hint(err, "a link or a file is where a directory should be");
+	return rc;
+}
+
+/* openat for a directory of the jail's: never through a link. */
+static int open_dir(int dir_fd, const char *name)
+{
+	return openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+/* Returns the directory `name` below dir_fd, made 0755 if it is missing; -1 and errno. */
+static int enter_dir(int dir_fd, const char *name)
+{
+	auto_fd int fd = open_dir(dir_fd, name);
+	if (fd >= 0 || errno != ENOENT)
+		return take_fd(&fd);
+	if (mkdirat(dir_fd, name, 0755) < 0)
+		return -1;
+	fd = open_dir(dir_fd, name);
+	if (fd >= 0 && fchmod(fd, 0755) < 0) /* whatever the umask is */
+		return -1;
+	return take_fd(&fd);
+}
+
+/* The next component of *rest into `name`; false at the end.  The path has no ".." (below). */
+static bool next_name(const char **rest, char name[static NAME_MAX + 1])
+{
+	const char *begin = *rest + strspn(*rest, "/");
+	size_t length = strcspn(begin, "/");
+	if (length == 0 || length > NAME_MAX)
+		return false;
+	memcpy(name, begin, length);
+	name[length] = '\0';
+	*rest = begin + length;
+	return true;
+}
+
+/* Absolute, at least one component, each of a lawful length, none of them "." or "..". */
+static bool is_plain_path(const char *path)
+{
+	char name[NAME_MAX + 1];
+	const char *rest = path;
+	size_t count = 0;
+	for (; next_name(&rest, name); count++)
+		if (is_dot(name))
+			return false;
+	return path[0] == '/' && count > 0 && rest[strspn(rest, "/")] == '\0';
+}
+
+/* Opens, making what is missing, the directory that in->path's last component lies in. */
+static int open_parent(int root_fd, const struct input *in, char name[static NAME_MAX + 1],
+		       struct cj_error *err)
+{
+	auto_fd int dir_fd = open_dir(root_fd, ".");
+	if (dir_fd < 0)
+		return fail_write(in, errno, "open the root for", err);
+
+	const char *rest = in->path;
+	while (next_name(&rest, name) && rest[strspn(rest, "/")] != '\0') {
+		int next_fd = enter_dir(dir_fd, name);
+		if (next_fd < 0)
+			return fail_write(in, errno, "make a directory for", err);
+		cj_close(&dir_fd);
+		dir_fd = next_fd;
+	}
+	return take_fd(&dir_fd);
+}
+
+/* pread: the descriptor may share its offset with others, and its bytes begin at 0. */
+static int copy_bytes(const struct input *in, int from_fd, int to_fd, struct cj_error *err)
+{
+	auto_free char *buf = malloc(COPY_BYTES);
+	if (!buf)
+		return cj_fail(err, ENOMEM, "copy '%s'", in->path);
+
+	for (uint64_t done = 0;;) {
+		ssize_t got = pread(from_fd, buf, COPY_BYTES, (off_t)done);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return fail_write(in, errno, "read what becomes", err);
+		if (got == 0)
+			return 0;
+		done += (uint64_t)got;
+		if (done > in->max_bytes)
+			return fail_too_big(in->path, in->max_bytes, err);
+
+		for (ssize_t put = 0, part; put < got; put += part) {
+			part = sys_write(to_fd, buf + put, (size_t)(got - put));
+			if (part < 0)
+				return fail_write(in, errno, "write", err);
+		}
+	}
+}
+
+/* The descriptor's file has all its content: it gets its mode, whatever the umask is, and time. */
+static int finish(int fd, const struct input *in, struct cj_error *err)
+{
+	const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, in->mtime };
+	if (fchmod(fd, in->mode & 0777) < 0)
+		return fail_write(in, errno, "set the mode of", err);
+	if (in->has_time && futimens(fd, times) < 0)
+		return fail_write(in, errno, "set the time of", err);
+	return 0;
+}
+
+static int write_file(int dir_fd, const char *name, const struct input *in, int fd,
+		      struct cj_error *err)
+{
+	auto_fd int out_fd =
+	    openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (out_fd < 0)
+		return fail_write(in, errno, "create", err);
+
+	int rc = copy_bytes(in, fd, out_fd, err);
+	if (rc < 0)
+		return rc;
+	return finish(out_fd, in, err);
+}
+
+/* One that is there stays as it is: --file DIR:/box adds to it. */
+static int write_directory(int dir_fd, const char *name, const struct input *in,
+			   struct cj_error *err)
+{
+	bool is_new = mkdirat(dir_fd, name, 0700) == 0;
+	if (!is_new && errno != EEXIST)
+		return fail_write(in, errno, "make", err);
+
+	auto_fd int made_fd = open_dir(dir_fd, name);
+	if (made_fd < 0)
+		return fail_write(in, errno, "open", err);
+	if (is_new && fchmod(made_fd, in->is_open ? OPEN_MODE : in->mode & 0777) < 0)
+		return fail_write(in, errno, "set the mode of", err);
+	return 0;
+}
+
+/* Only a directory that this copy has made gets the mode and time of its source. */
+static int end_directory(int dir_fd, const char *name, const struct input *in, struct cj_error *err)
+{
+	struct stat st;
+	auto_fd int made_fd = open_dir(dir_fd, name);
+	if (made_fd < 0 || fstat(made_fd, &st) < 0)
+		return fail_write(in, errno, "open", err);
+	return (st.st_mode & 07777) == OPEN_MODE ? finish(made_fd, in, err) : 0;
+}
+
+static int write_link(int dir_fd, const char *name, const struct input *in, struct cj_error *err)
+{
+	const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, in->mtime };
+	if (symlinkat(in->target, dir_fd, name) < 0)
+		return fail_write(in, errno, "make the link", err);
+	if (in->has_time && utimensat(dir_fd, name, times, AT_SYMLINK_NOFOLLOW) < 0)
+		return fail_write(in, errno, "set the time of", err);
+	return 0;
+}
+
+int input_write(int root_fd, const struct input *in, int fd, struct cj_error *err)
+{
+	if (!is_plain_path(in->path))
+		return cj_reject(err, "'%s' is no absolute path without '.' and '..'", in->path);
+
+	char name[NAME_MAX + 1];
+	auto_fd int dir_fd = open_parent(root_fd, in, name, err);
+	if (dir_fd < 0)
+		return dir_fd;
+
+	switch (in->kind) {
+	case INPUT_FILE:
+		return write_file(dir_fd, name, in, fd, err);
+	case INPUT_DIRECTORY:
+		return write_directory(dir_fd, name, in, err);
+	case INPUT_SYMLINK:
+		return write_link(dir_fd, name, in, err);
+	case INPUT_DIRECTORY_END:
+		return end_directory(dir_fd, name, in, err);
+	}
+	return cj_reject(err, "'%s' is an input of an unknown kind", in->path);
+}

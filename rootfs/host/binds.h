@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * binds - host paths the caller opens into the jail: --ro-bind, --bind, --overlay, --connect unix:.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "rootfs/host/layers.h"
+#include "rootfs/rootfs.h"
+#include "runtime/base/arena.h"
+#include "runtime/base/error.h"
+
+struct bind_sources {
+	struct bind_source {
+		int fd; /* detached tree; of an overlay the directory below it: overlays.h */
+		bool is_dir;
+		bool is_detached; /* of an overlay: fd is a detached tree already */
+	} * items;                /* in the order of the spec; in the arena given */
+	size_t count;
+};
+
+/*
+ * binds_open - resolve each source once, without crossing a link, check what it is, clone it.
+ *
+ * `layers`: of the image, to refuse a target that goes through one of its links.
+ * Runs in:  init, with the caller's ids.  On failure nothing is held.
+ */
+int binds_open(struct bind_sources *out, const struct rootfs_spec *spec,
+	       const struct layers *layers, struct arena *a, struct cj_error *err);
+void binds_close(struct bind_sources *sources);
+
+/* The mount points, in the skeleton. */
+int binds_sketch(const struct bind_sources *sources, const struct rootfs_spec *spec,
+		 int skeleton_fd, struct cj_error *err);
+
+/*
+ * binds_attach - in the order given, above everything else.
+ *
+ * A mount point on the scratch (scratch_fd) is made; one in a tree of the host's must be there.
+ */
+int binds_attach(const struct bind_sources *sources, const struct rootfs_spec *spec, int scratch_fd,
+		 int root_fd, struct cj_error *err);

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The host's part of the tree.  Acts; what is shown is decided by the tables of public.c alone. */
+#include "rootfs/host/host.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "rootfs/mounts.h"
+#include "rootfs/host/public.h"
+#include "rootfs/skeleton.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+
+/* A mount costs a run three times as much as the copy of a small file. */
+#define COPY_BYTES_MAX   (16u << 10)
+#define COPIES_BYTES_MAX (256u << 10) /* all together: a quarter of the skeleton */
+
+/* Rows of the families together: more are a mistake, and left out. */
+#define FAMILY_ROWS_MAX 64
+
+/* Links on the host stay links: venvs, alternatives and node_modules/.bin are made of them.
+ * They resolve inside the jail, so they can show nothing that isn't in it. */
+#define HOST_ATTRS (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
+
+static const char *read_link(int fd, struct arena *a)
+{
+	char text[PATH_MAX];
+	ssize_t size = readlinkat(fd, "", text, sizeof(text));
+	if (size < 0)
+		return NULL;
+	if ((size_t)size == sizeof(text)) {
+		errno = ENAMETOOLONG;
+		return NULL;
+	}
+	return arena_strndup(a, text, (size_t)size);
+}
+
+/* Fills *out from the place `fd`; out->fd is then open. */
+static int open_tree_at(int fd, bool is_lower, struct host_entry *out, struct cj_error *err)
+{
+	out->fd = is_lower ? fcntl(fd, F_DUPFD_CLOEXEC, 0)
+			   : mounts_clone(fd, "", HOST_ATTRS, out->path, err);
+	if (is_lower && out->fd < 0)
+		return cj_fail(err, errno, "keep '%s'", out->path);
+	return out->fd < 0 ? out->fd : 0;
+}
+
+/* Not there, or behind a link of a distribution that keeps it elsewhere: the jail does without. */
+static bool is_absent(int code)
+{
+	return code == ENOENT || code == ELOOP || code == ENOTDIR;
+}
+
+/* A configuration that is not for everybody; programs and libraries always are. */
+static bool is_closed(const char *path, int code)
+{
+	return code == EACCES && (strncmp(path, "/etc/", 5) == 0 || strncmp(path, "/var/", 5) == 0);
+}
+
+/* Public is what every user of the host may read. */
+static bool is_public(mode_t mode)
+{
+	mode_t wanted = S_ISDIR(mode) ? S_IROTH | S_IXOTH : S_IROTH;
+	return S_ISLNK(mode) || (mode & wanted) == wanted;
+}
+
+/* Root reaches what lies in a directory that is closed to others: 1: everybody does; 0: not. */
+static int is_reachable(int root_fd, const char *path, struct cj_error *err)
+{
+	const char *below = path + 1, *slash = strchr(below, '/');
+	while (slash && (slash = strchr(slash + 1, '/'))) { /* "/etc" and "/var" are open */
+		char parent[PATH_MAX];
+		struct stat st;
+		size_t size = (size_t)(slash - below);
+		if (size >= sizeof(parent))
+			return cj_fail(err, ENAMETOOLONG, "look at '%s'", path);
+		memcpy(parent, below, size);
+		parent[size] = '\0';
+		if (fstatat(root_fd, parent, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			return cj_fail(err, errno, "look at '/%s'", parent);
+		if (!(st.st_mode & S_IXOTH))
+			return 0;
+	}
+	return 1;
+}
+
+/* --- one row --------------------------------------------------------------------- */
+
+/* Reads a small file whole.  out->text stays NULL for a large one, which is mounted. */
+static int read_small(struct host_view *view, int fd, size_t bytes, struct arena *a,
+		      struct host_entry *out, struct cj_error *err)
+{
+	if (bytes > view->copy_max || view->copied + bytes > COPIES_BYTES_MAX)
+		return 0;
+	char *text = arena_array(a, bytes + 1, 1);
+	ssize_t size = text ? sys_read(fd, text, bytes + 1) : -1;
+	if (size < 0)
+		return cj_fail(err, errno, "read '%s'", out->path);
+	if ((size_t)size > bytes)
+		return 0; /* it has grown meanwhile */
+	out->text = text;
+	out->size = (size_t)size;
+	view->copied += out->size;
+	return 0;
+}
+
+/* Without O_PATH, so that a small file can be read at once; a link has to be opened with it. */
+static int open_path(const struct host_view *view, const char *path)
+{
+	const uint64_t beneath = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
+	int fd =
+	    sys_openat2(view->root_fd, path + 1, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0, beneath);
+	if (fd < 0 && errno == ELOOP)
+		fd = sys_openat2(view->root_fd, path + 1, O_PATH | O_NOFOLLOW, 0, beneath);
+	return fd;
+}
+
+/* What `fd` is, as a row of the view: a link, a copy, or a detached tree. */
+static int take_row(int fd, mode_t mode, bool is_lower, struct arena *a, struct host_entry *out,
+		    struct cj_error *err)
+{
+	if (S_ISLNK(mode)) {
+		out->link = read_link(fd, a);
+		return out->link ? 0 : cj_fail(err, errno, "read the link '%s'", out->path);
+	}
+	if (!S_ISDIR(mode) && !S_ISREG(mode))
+		return cj_reject(err, "'%s' is neither a directory nor a file", out->path);
+	out->is_dir = S_ISDIR(mode);
+	return out->text ? 0 : open_tree_at(fd, is_lower, out, err);
+}
+
+/* One path, if this host has it and it is public: a row of the view. */
+static int open_row(struct host_view *view, const char *path, bool is_lower, struct arena *a,
+		    struct cj_error *err)
+{
+	bool is_usr = strcmp(path, public_paths[0]) == 0;
+	struct stat st;
+	auto_fd int fd = open_path(view, path);
+	if (fd < 0 && (is_absent(errno) || is_closed(path, errno)) && !is_usr)
+		return 0;
+	if (fd < 0)
+		return cj_fail(err, errno, "open '%s'", path);
+	if (fstat(fd, &st) < 0)
+		return cj_fail(err, errno, "look at '%s'", path);
+	if (!is_public(st.st_mode) && !is_usr)
+		return 0;
+	int rc = is_reachable(view->root_fd, path, err);
+	if (rc <= 0)
+		return rc;
+
+	struct host_entry entry = { .path = path, .fd = -1 };
+	if (S_ISREG(st.st_mode) && read_small(view, fd, (size_t)st.st_size, a, &entry, err) < 0)
+		return -err->code;
+	if (take_row(fd, st.st_mode, is_lower, a, &entry, err) < 0)
+		return -err->code;
+	view->entries[view->count++] = entry;
+	return 0;
+}
+
+/* --- the names in /etc ------------------------------------------------------------ */
+
+static bool is_of(const struct public_family *family, const char *name)
+{
+	size_t size = strlen(name), prefix = strlen(family->prefix),
+	       suffix = strlen(family->suffix);
+	return size > prefix + suffix && strncmp(name, family->prefix, prefix) == 0 &&
+	       strcmp(name + size - suffix, family->suffix) == 0;
+}
+
+/* The family's rows at "/etc/NAME". */
+static int open_member(struct host_view *view, const struct public_family *family, const char *name,
+		       struct arena *a, struct cj_error *err)
+{
+	for (size_t i = 0; i == 0 || family->names[i]; i++) {
+		const char *below = family->names[i];
+		const char *path =
+		    arena_printf(a, "/etc/%s%s%s", name, below ? "/" : "", below ? below : "");
+		if (!path)
+			return cj_fail(err, ENOMEM, "list the host's directories");
+		if (view->count > FAMILY_ROWS_MAX) /* "/usr" and theirs; the others follow */
+			return 0;
+		int rc = open_row(view, path, false, a, err);
+		if (rc < 0 || !below)
+			return rc;
+	}
+	return 0;
+}
+
+/*
+ * The names in /etc by a hash of theirs.  Most rows are of packages that a host does not have, and
+ * a look here costs less than a failed open; a name that only shares a bit costs such an open.
+ */
+struct name_bits {
+	uint64_t bits[16];
+};
+
+static unsigned hash_of(const char *name, size_t size)
+{
+	unsigned hash = 5381;
+	for (size_t i = 0; i < size; i++)
+		hash = hash * 33 + (unsigned char)name[i];
+	return hash % (64 * 16);
+}
+
+static bool may_have(const struct name_bits *etc, const char *path)
+{
+	if (strncmp(path, "/etc/", 5) != 0)
+		return true;
+	unsigned hash = hash_of(path + 5, strcspn(path + 5, "/"));
+	return (etc->bits[hash / 64] >> hash % 64 & 1) != 0;
+}
+
+static int take_name(struct host_view *view, const char *name, struct name_bits *etc,
+		     struct arena *a, struct cj_error *err)
+{
+	unsigned hash = hash_of(name, strlen(name));
+	etc->bits[hash / 64] |= 1ull << hash % 64;
+	for (size_t i = 0; i < public_families_count; i++) {
+		if (!is_of(&public_families[i], name))
+			continue;
+		int rc = open_member(view, &public_families[i], name, a, err);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+/* Opens the rows of the families on the way. */
+static int list_etc(struct host_view *view, struct name_bits *etc, struct arena *a,
+		    struct cj_error *err)
+{
+	auto_fd int etc_fd =
+	    openat(view->root_fd, "etc", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (etc_fd < 0 && (is_absent(errno) || errno == EACCES)) {
+		memset(etc, 0xff, sizeof(*etc)); /* it may still be passed through */
+		return 0;
+	}
+	auto_dir DIR *dir = etc_fd < 0 ? NULL : fdopendir(etc_fd);
+	if (!dir)
+		return cj_fail(err, errno, "list '/etc'");
+	(void)take_fd(&etc_fd);
+
+	for (;;) {
+		errno = 0;
+		const struct dirent *entry = readdir(dir);
+		if (!entry)
+			return errno == 0 ? 0 : cj_fail(err, errno, "list '/etc'");
+		int rc = take_name(view, entry->d_name, etc, a, err);
+		if (rc < 0)
+			return rc;
+	}
+}
+
+/* "/usr" first: host_usr(). */
+static int open_rows(struct host_view *view, bool usr_is_lower, struct arena *a,
+		     struct cj_error *err)
+{
+	struct name_bits etc = { { 0 } };
+	int rc = open_row(view, public_paths[0], usr_is_lower, a, err);
+	if (rc == 0)
+		rc = list_etc(view, &etc, a, err);
+	for (size_t i = 1; rc == 0 && i < public_paths_count; i++)
+		if (may_have(&etc, public_paths[i]))
+			rc = open_row(view, public_paths[i], false, a, err);
+	return rc;
+}
+
+/* A caller's own limit of file size holds for what init writes, too. */
+static int find_copy_max(struct host_view *view, struct cj_error *err)
+{
+	struct rlimit file_size;
+	if (getrlimit(RLIMIT_FSIZE, &file_size) < 0)
+		return cj_fail(err, errno, "ask for the limit of a file's size");
+	bool is_lower = file_size.rlim_cur < COPY_BYTES_MAX;
+	view->copy_max = is_lower ? (size_t)file_size.rlim_cur : COPY_BYTES_MAX;
+	return 0;
+}
+
+int host_open(struct host_view *view, bool usr_is_lower, struct arena *a, struct cj_error *err)
+{
+	size_t most = public_paths_count + FAMILY_ROWS_MAX;
+	*view = (struct host_view){ .entries = arena_array(a, most, sizeof(*view->entries)) };
+	if (!view->entries)
+		return cj_fail(err, errno, "list the host's directories");
+
+	auto_fd int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root_fd < 0)
+		return cj_fail(err, errno, "open '/'");
+
+	view->root_fd = root_fd;
+	int rc = find_copy_max(view, err);
+	if (rc == 0)
+		rc = open_rows(view, usr_is_lower, a, err);
+	view->root_fd = -1;
+	if (rc < 0)
+		host_close(view);
+	return rc;
+}
+
+void host_close(struct host_view *view)
+{
+	for (size_t i = 0; i < view->count; i++)
+		cj_close(&view->entries[i].fd);
+	view->count = 0;
+}
+
+struct host_entry *host_usr(struct host_view *view)
+{
+	return &view->entries[0]; /* the first row of public_paths, which host_open insists on */
+}
+
+static int sketch_entry(const struct host_entry *entry, int skeleton_fd, struct cj_error *err)
+{
+	const char *path = entry->path + 1;
+	if (entry->link)
+		return skeleton_add_link(skeleton_fd, path, entry->link, err);
+	if (entry->text)
+		return skeleton_add_file(skeleton_fd, path, entry->text, entry->size, err);
+	return skeleton_add_place(skeleton_fd, path, entry->is_dir, err);
+}
+
+int host_sketch(const struct host_view *view, int skeleton_fd, struct cj_error *err)
+{
+	for (size_t i = 0; i < view->count; i++) {
+		int rc = sketch_entry(&view->entries[i], skeleton_fd, err);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+int host_attach(const struct host_view *view, int root_fd, struct cj_error *err)
+{
+	for (size_t i = 0; i < view->count; i++) {
+		const struct host_entry *entry = &view->entries[i];
+		if (entry->link || entry->text)
+			continue;
+		int rc = mounts_attach_at(entry->fd, root_fd, entry->path, err);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}

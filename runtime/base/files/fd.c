@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Small jobs on descriptors and whole files.  Acts. */
+#include "runtime/base/files/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/base/text.h"
+
+#define READ_FIRST 4096 /* most kernel files and profiles are smaller */
+#define COPY_BYTES 65536
+
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U /* Linux 6.3, not in glibc 2.36 */
+#endif
+
+void cj_end_child(int *pidfd)
+{
+	int saved = errno;
+	siginfo_t info;
+
+	if (*pidfd >= 0) {
+		(void)sys_pidfd_send_signal(*pidfd, SIGKILL); /* ESRCH: it has ended already */
+		while (waitid(P_PIDFD, (id_t)*pidfd, &info, WEXITED) < 0 && errno == EINTR)
+			;
+	}
+	cj_close(pidfd);
+	errno = saved;
+}
+
+int fd_claim_stdio(unsigned *out_were_open, struct cj_error *err)
+{
+	unsigned were_open = 0;
+
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+		if (fcntl(fd, F_GETFD) >= 0) {
+			were_open |= 1u << fd;
+			continue;
+		}
+		/* open(2) gives the lowest free number, which is this one: all below are taken */
+		int got = open("/dev/null", O_RDWR); /* inherited like any standard stream */
+		if (got < 0)
+			return cj_fail(err, errno, "open '/dev/null' as descriptor %d", fd);
+	}
+	*out_were_open = were_open;
+	return 0;
+}
+
+void fd_set_nonblocking(int fd)
+{
+	(void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+}
+
+/* Whoever shares the open file with us may have made it non-blocking: then we wait here. */
+static bool wait_again(int fd, short events)
+{
+	struct pollfd p = { .fd = fd, .events = events };
+
+	if (errno != EAGAIN)
+		return false;
+	return poll(&p, 1, -1) >= 0 || errno == EINTR;
+}
+
+static ssize_t read_some(int fd, void *buf, size_t size)
+{
+	ssize_t got;
+
+	do
+		got = sys_read(fd, buf, size);
+	while (got < 0 && wait_again(fd, POLLIN));
+	return got;
+}
+
+int fd_write_all(int fd, const void *buf, size_t size, const char *what, struct cj_error *err)
+{
+	const uint8_t *p = buf;
+
+	while (size > 0) {
+		ssize_t put = sys_write(fd, p, size);
+
+		if (put < 0 && wait_again(fd, POLLOUT))
+			continue;
+		if (put < 0)
+			return cj_fail(err, errno, "write '%s'", what);
+		p += put;
+		size -= (size_t)put;
+	}
+	return 0;
+}
+
+static int fail_too_large(const char *what, size_t max, struct cj_error *err)
+{
+	char limit[32];
+
+	text_format_size(max, limit, sizeof(limit));
+	return cj_fail(err, EFBIG, "read '%s', of which %s are allowed", what, limit);
+}
+
+/* Room for the file's size and one byte more, which finds the end without growing. */
+static size_t first_room(int fd, size_t max)
+{
+	struct stat st;
+	size_t room = READ_FIRST;
+
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size >= READ_FIRST)
+		room = (uint64_t)st.st_size < max ? (size_t)st.st_size + 1 : max + 1;
+	return room;
+}
+
+static int grow(char **buf, size_t *room, const char *what, struct cj_error *err)
+{
+	char *larger = realloc(*buf, *room * 2);
+
+	if (!larger)
+		return cj_fail(err, ENOMEM, "read '%s'", what);
+	*buf = larger;
+	*room *= 2;
+	return 0;
+}
+
+int fd_read_all(int fd, size_t max, struct arena *a, char **out_text, size_t *out_size,
+		const char *what, struct cj_error *err)
+{
+	size_t used = 0, room = first_room(fd, max);
+	auto_free char *buf = malloc(room);
+	if (!buf)
+		return cj_fail(err, ENOMEM, "read '%s'", what);
+
+	for (;;) {
+		if (used == room && grow(&buf, &room, what, err) < 0)
+			return -err->code;
+		ssize_t got = read_some(fd, buf + used, room - used);
+		if (got < 0)
+			return cj_fail(err, errno, "read '%s'", what);
+		if (got == 0)
+			break;
+		used += (size_t)got;
+		if (used > max)
+			return fail_too_large(what, max, err);
+	}
+	char *text = arena_strndup(a, buf, used);
+	if (!text)
+		return cj_fail(err, ENOMEM, "read '%s'", what);
+	*out_text = text;
+	*out_size = used;
+	return 0;
+}
+
+/* dir_fd/path as the user would write it, for a message. */
+struct place {
+	char text[256];
+};
+
+static struct place place_of(int dir_fd, const char *path)
+{
+	struct place place = { "" };
+	char self[32], dir[sizeof(place.text) / 2];
+	ssize_t size = -1;
+
+	if (dir_fd >= 0 && path[0] != '/') {
+		(void)snprintf(self, sizeof(self), "/proc/self/fd/%d", dir_fd);
+		size = readlink(self, dir, sizeof(dir));
+	}
+	if (size > 0)
+		(void)snprintf(place.text, sizeof(place.text), "%.*s/%s", (int)size, dir, path);
+	else
+		(void)snprintf(place.text, sizeof(place.text), "%s", path);
+	return place;
+}
+
+int fd_read_file(int dir_fd, const char *path, size_t max, struct arena *a, char **out_text,
+		 size_t *out_size, struct cj_error *err)
+{
+	/* O_NONBLOCK: should it be a fifo after all, we don't wait for its writer */
+	auto_fd int fd =
+	    openat(dir_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return cj_fail(err, errno, "open '%s'", place_of(dir_fd, path).text);
+	return fd_read_all(fd, max, a, out_text, out_size, path, err);
+}
+
+int fd_put_file(int dir_fd, const char *path, const char *text, struct cj_error *err)
+{
+	size_t size = strlen(text);
+	int shown = (int)strcspn(text, "\n");
+	auto_fd int fd = openat(dir_fd, path, O_WRONLY | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return cj_fail(err, errno, "open '%s' to write '%.*s'", place_of(dir_fd, path).text,
+			       shown, text);
+
+	ssize_t put = sys_write(fd, text, size);
+	if (put < 0)
+		return cj_fail(err, errno, "write '%.*s' to '%s'", shown, text,
+			       place_of(dir_fd, path).text);
+	if ((size_t)put != size) /* the rest would be taken as a value of its own */
+		return cj_fail(err, EIO, "write '%.*s' to '%s': only %zd of %zu bytes", shown, text,
+			       place_of(dir_fd, path).text, put, size);
+	return 0;
+}
+
+static int memfd_open(const char *name, struct cj_error *err)
+{
+	/* Not executable: nobody runs it, and vm.memfd_noexec=2 refuses any other */
+	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+	if (fd < 0 && errno == EINVAL) /* Linux before 6.3 */
+		fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return cj_fail(err, errno, "memfd_create '%s'", name);
+	return fd;
+}
+
+static int memfd_seal(int fd, const char *name, struct cj_error *err)
+{
+	if (fcntl(fd, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) < 0)
+		return cj_fail(err, errno, "seal memfd '%s'", name);
+	if (lseek(fd, 0, SEEK_SET) < 0)
+		return cj_fail(err, errno, "rewind memfd '%s'", name);
+	return 0;
+}
+
+int fd_memfd_sealed_parts(const char *name, const struct iovec *parts, size_t count,
+			  struct cj_error *err)
+{
+	auto_fd int fd = memfd_open(name, err);
+	if (fd < 0)
+		return fd;
+
+	int rc = 0;
+	for (size_t i = 0; rc == 0 && i < count; i++)
+		rc = fd_write_all(fd, parts[i].iov_base, parts[i].iov_len, name, err);
+	if (rc == 0)
+		rc = memfd_seal(fd, name, err);
+	return rc < 0 ? rc : take_fd(&fd);
+}
+
+int fd_memfd_sealed(const char *name, const void *bytes, size_t size, struct cj_error *err)
+{
+	const struct iovec all = { (void *)bytes, size };
+	return fd_memfd_sealed_parts(name, &all, 1, err);
+}
+
+/* Moves everything from in_fd to out_fd; at most max bytes. */
+static int copy_all(int in_fd, int out_fd, size_t max, size_t *out_size, const char *what,
+		    struct cj_error *err)
+{
+	auto_free char *buf = malloc(COPY_BYTES);
+	size_t total = 0;
+
+	if (!buf)
+		return cj_fail(err, ENOMEM, "read '%s'", what);
+	for (;;) {
+		ssize_t got = read_some(in_fd, buf, COPY_BYTES);
+		if (got < 0)
+			return cj_fail(err, errno, "read '%s'", what);
+		if (got == 0)
+			break;
+		if ((size_t)got > max - total)
+			return fail_too_large(what, max, err);
+		int rc = fd_write_all(out_fd, buf, (size_t)got, what, err);
+		if (rc < 0)
+			return rc;
+		total += (size_t)got;
+	}
+	*out_size = total;
+	return 0;
+}
+
+int fd_memfd_copy(const char *name, int in_fd, size_t max, size_t *out_size, const char *what,
+		  struct cj_error *err)
+{
+	size_t size = 0;
+	auto_fd int fd = memfd_open(name, err);
+	if (fd < 0)
+		return fd;
+
+	int rc = copy_all(in_fd, fd, max, &size, what, err);
+	if (rc == 0)
+		rc = memfd_seal(fd, name, err);
+	if (rc < 0)
+		return rc;
+	*out_size = size;
+	return take_fd(&fd);
+}
+
+static const char *kind_name(mode_t mode)
+{
+	switch (mode & S_IFMT) {
+	case S_IFDIR:
+		return "a directory";
+	case S_IFIFO:
+		return "a fifo";
+	case S_IFSOCK:
+		return "a socket";
+	case S_IFCHR:
+	case S_IFBLK:
+		return "a device";
+	default:
+		return "something else";
+	}
+}
+
+static int refuse_link(int path_fd, const char *path, struct cj_error *err)
+{
+	char target[256];
+	ssize_t size = readlinkat(path_fd, "", target, sizeof(target) - 1);
+
+	target[size > 0 ? size : 0] = '\0';
+	int rc =
+	    cj_reject(err, "'%s' is a symbolic link to '%s'; name the file itself", path, target);
+	/* "/dev/stdin", "<(command)" of a shell */
+	if (strncmp(path, "/dev/", 5) == 0 || strncmp(path, "/proc/", 6) == 0)
+		(void)cj_hint(err, "'-' stands for standard input");
+	return rc;
+}
+
+static int check_regular(int path_fd, const char *path, struct cj_error *err)
+{
+	struct stat st;
+
+	if (fstat(path_fd, &st) < 0)
+		return cj_fail(err, errno, "fstat '%s'", path);
+	if (S_ISREG(st.st_mode))
+		return 0;
+	if (S_ISLNK(st.st_mode))
+		return refuse_link(path_fd, path, err);
+	return cj_reject(err, "'%s' is %s, not a regular file", path, kind_name(st.st_mode));
+}
+
+/*
+ * Looked at first (O_PATH opens nothing: a device would notice, a fifo would block), opened
+ * after; the second open names the inode that was looked at, whatever the path means by now.
+ */
+static int open_looked_at(int path_fd, const char *path, struct cj_error *err)
+{
+	char self[32];
+	int rc = check_regular(path_fd, path, err);
+	if (rc < 0)
+		return rc;
+	(void)snprintf(self, sizeof(self), "/proc/self/fd/%d", path_fd);
+	/* O_NONBLOCK: its owner can't make us wait with a lease, fcntl(2) */
+	auto_fd int fd = open(self, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0)
+		return cj_fail(err, errno, "open '%s'", path);
+	return take_fd(&fd);
+}
+
+int fd_open_regular(const char *path, struct cj_error *err)
+{
+	auto_fd int path_fd =
+	    sys_openat2(AT_FDCWD, path, O_PATH | O_NOFOLLOW, 0, RESOLVE_NO_MAGICLINKS);
+	if (path_fd < 0 && errno == ELOOP)
+		return cj_reject(err, "'%s' leads through a link of /proc, or in circles", path);
+	if (path_fd < 0)
+		return cj_fail(err, errno, "open '%s'", path);
+	return open_looked_at(path_fd, path, err);
+}
+
+int fd_open_linked(const char *path, struct cj_error *err)
+{
+	auto_fd int path_fd = sys_openat2(AT_FDCWD, path, O_PATH, 0, RESOLVE_NO_MAGICLINKS);
+	/* one of /proc at its end, or one that leads nowhere: its own message says so */
+	if (path_fd < 0)
+		return fd_open_regular(path, err);
+	return open_looked_at(path_fd, path, err);
+}
+
+const char *fd_real_path(int fd, char out[static PATH_MAX])
+{
+	char self[32];
+	(void)snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+	ssize_t size = readlink(self, out, PATH_MAX - 1);
+	out[size > 0 ? size : 0] = '\0';
+	return size > 0 ? out : NULL;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whole small kernel files in the caller's buffer.  Acts. */
+#include "runtime/base/files/system_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+
+static ssize_t pread_again(int fd, char *buf, size_t size, off_t at)
+{
+	ssize_t got;
+	do
+		got = pread(fd, buf, size, at);
+	while (got < 0 && errno == EINTR);
+	return got;
+}
+
+ssize_t system_file_reread(int fd, char *buf, size_t size)
+{
+	size_t used = 0;
+	for (;;) {
+		ssize_t got = pread_again(fd, buf + used, size - used, (off_t)used);
+		if (got < 0)
+			return -errno;
+		used += (size_t)got;
+		if (used == size)
+			return -EFBIG;
+		if (got == 0)
+			break;
+	}
+	buf[used] = '\0';
+	return (ssize_t)used;
+}
+
+ssize_t system_file_read(int dir_fd, const char *name, char *buf, size_t size)
+{
+	auto_fd int fd = openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	return system_file_reread(fd, buf, size);
+}
+
+int system_file_write(int dir_fd, const char *name, const char *text)
+{
+	auto_fd int fd = openat(dir_fd, name, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+
+	size_t size = strlen(text);
+	ssize_t put = sys_write(fd, text, size);
+	if (put < 0)
+		return -errno;
+	return (size_t)put == size ? 0 : -EIO;
+}
+
+int system_file_make_dir(int dir_fd, const char *name)
+{
+	if (mkdirat(dir_fd, name, 0755) < 0)
+		return -errno;
+	if (fchmodat(dir_fd, name, 0755, 0) == 0)
+		return 0;
+	int rc = -errno;
+	(void)unlinkat(dir_fd, name, AT_REMOVEDIR); /* ours of just now */
+	return rc;
+}

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * JSON text to tree, over yajl's streaming callbacks.  Pure.
+ *
+ * yajl 2.1 is old and trusting, so it sees only what has passed json_text_check() (its decoder
+ * once crashed on half a surrogate pair: CVE-2017-16516).  What is left to it is the grammar. Depth
+ * and number of values are ours to count, too.  yajl_tree is never used: it recurses.
+ *
+ * Position: yajl says where a token ended, never where it began.  Between two tokens there are
+ * only blanks, ',' and ':', so a cursor that skips these finds the beginning, and the cursor
+ * counts lines on its way: every byte is looked at once.
+ */
+#include "runtime/base/json/json.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yajl/yajl_parse.h>
+
+#include "runtime/base/json/json_text.h"
+#include "runtime/base/scope.h"
+
+/* A container whose end has not come yet. */
+struct open_node {
+	struct json_node *node, *last; /* last: newest member */
+};
+
+struct reader {
+	const char *name, *text;
+	size_t size;
+	struct arena *arena;
+	struct cj_error *err;
+	yajl_handle yajl;
+	bool at_end; /* yajl_complete_parse() runs: its offsets are no longer ours */
+	struct json_cursor cursor;
+	struct open_node open[JSON_DEPTH_MAX];
+	size_t depth, nodes;
+	struct json_node *root;
+	struct json_node key; /* the next member's key and where it is */
+};
+
+static bool is_between(char c)
+{
+	return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == ',' || c == ':';
+}
+
+/* To the first byte of the next token, or the end. */
+static void skip_between(struct reader *r)
+{
+	size_t to = r->cursor.at;
+
+	while (to < r->size && is_between(r->text[to]))
+		to++;
+	json_cursor_move(&r->cursor, r->text, to);
+}
+
+/* Behind the token that a callback is about. */
+static void skip_token(struct reader *r)
+{
+	size_t to = r->at_end ? r->size : yajl_get_bytes_consumed(r->yajl);
+
+	json_cursor_move(&r->cursor, r->text, to);
+}
+
+/* For a callback: 0 ends the parse, *err says why. */
+static int no_memory(struct reader *r)
+{
+	(void)!cj_fail(r->err, ENOMEM, "%s: read JSON", r->name);
+	return 0;
+}
+
+static void attach(struct reader *r, struct json_node *node)
+{
+	if (r->depth == 0) {
+		r->root = node;
+		return;
+	}
+	struct open_node *parent = &r->open[r->depth - 1];
+
+	if (parent->last)
+		parent->last->next = node;
+	else
+		parent->node->child = node;
+	parent->last = node;
+	parent->node->count++;
+	if (parent->node->type == JSON_OBJECT) {
+		node->key = r->key.key;
+		node->key_line = r->key.line;
+		node->key_column = r->key.column;
+	}
+}
+
+/* A new value at the token that begins here; the cursor ends up behind it. */
+static struct json_node *add(struct reader *r, enum json_type type)
+{
+	skip_between(r);
+	struct json_cursor begin = r->cursor;
+	skip_token(r);
+
+	if (r->nodes == JSON_NODES_MAX) {
+		(void)!cj_fail(r->err, EFBIG, "%s:%u:%u: more than %u values", r->name, begin.line,
+			       begin.column, JSON_NODES_MAX);
+		return NULL;
+	}
+	struct json_node *node = arena_alloc(r->arena, sizeof(*node));
+	if (!node) {
+		(void)no_memory(r);
+		return NULL;
+	}
+	r->nodes++;
+	node->type = type;
+	node->line = begin.line;
+	node->column = begin.column;
+	attach(r, node);
+	return node;
+}
+
+static int add_text(struct reader *r, enum json_type type, const char *text, size_t size)
+{
+	struct json_node *node = add(r, type);
+	if (!node)
+		return 0;
+	node->text = arena_strndup(r->arena, text, size);
+	return node->text ? 1 : no_memory(r);
+}
+
+static int open_container(struct reader *r, enum json_type type)
+{
+	struct json_node *node = add(r, type);
+	if (!node)
+		return 0;
+	if (r->depth == JSON_DEPTH_MAX) {
+		struct json_cursor at = { .line = node->line, .column = node->column };
+
+		(void)!json_refuse(r->name, at, r->err, "nested deeper than %d levels",
+				   JSON_DEPTH_MAX);
+		return 0;
+	}
+	r->open[r->depth++] = (struct open_node){ .node = node };
+	return 1;
+}
+
+/* By key, and among equal keys by place. */
+static int compare_members(const void *a, const void *b)
+{
+	const struct json_node *x = *(const struct json_node *const *)a;
+	const struct json_node *y = *(const struct json_node *const *)b;
+	int order = strcmp(x->key, y->key);
+
+	if (order != 0)
+		return order;
+	if (x->key_line != y->key_line)
+		return x->key_line < y->key_line ? -1 : 1;
+	return x->key_column < y->key_column ? -1 : 1;
+}
+
+static int refuse_duplicate(struct reader *r, const struct json_node *member)
+{
+	struct json_cursor at = { .line = member->key_line, .column = member->key_column };
+
+	(void)!json_refuse(r->name, at, r->err, "duplicate key '%s'", member->key);
+	return 0;
+}
+
+/*
+ * Sorted, equal keys are neighbours: n log n whatever the keys are, where a hash table would
+ * want a secret to be safe from chosen ones.
+ */
+static int check_many_members(struct reader *r, const struct json_node *object)
+{
+	/* The table is one of pointers; NOLINTNEXTLINE(bugprone-sizeof-expression) */
+	auto_free const struct json_node **members = calloc(object->count, sizeof(*members));
+	size_t n = 0;
+
+	if (!members)
+		return no_memory(r);
+	for (const struct json_node *m = object->child; m; m = m->next)
+		members[n++] = m;
+	/* The table is one of pointers; NOLINTNEXTLINE(bugprone-sizeof-expression) */
+	qsort(members, n, sizeof(*members), compare_members);
+	for (size_t i = 1; i < n; i++) {
+		if (strcmp(members[i - 1]->key, members[i]->key) == 0)
+			return refuse_duplicate(r, members[i]);
+	}
+	return 1;
+}
+
+#define FEW_MEMBERS 16 /* up to here, comparing each with each is faster */
+
+static int check_members(struct reader *r, const struct json_node *object)
+{
+	if (object->count > FEW_MEMBERS)
+		return check_many_members(r, object);
+	for (const struct json_node *m = object->child; m; m = m->next) {
+		for (const struct json_node *before = object->child; before != m;
+		     before = before->next) {
+			if (strcmp(before->key, m->key) == 0)
+				return refuse_duplicate(r, m);
+		}
+	}
+	return 1;
+}
+
+static int on_null(void *context)
+{
+	return add(context, JSON_NULL) != NULL;
+}
+
+static int on_boolean(void *context, int value)
+{
+	struct json_node *node = add(context, JSON_BOOL);
+	if (node)
+		node->boolean = value != 0;
+	return node != NULL;
+}
+
+static int on_number(void *context, const char *text, size_t size)
+{
+	return add_text(context, JSON_NUMBER, text, size);
+}
+
+static int on_string(void *context, const unsigned char *text, size_t size)
+{
+	return add_text(context, JSON_STRING, (const char *)text, size);
+}
+
+static int on_open_object(void *context)
+{
+	return open_container(context, JSON_OBJECT);
+}
+
+static int on_key(void *context, const unsigned char *text, size_t size)
+{
+	struct reader *r = context;
+
+	skip_between(r);
+	r->key = (struct json_node){ .line = r->cursor.line, .column = r->cursor.column };
+	skip_token(r);
+	r->key.key = arena_strndup(r->arena, (const char *)text, size);
+	return r->key.key ? 1 : no_memory(r);
+}
+
+static int on_close_array(void *context)
+{
+	struct reader *r = context;
+
+	skip_token(r);
+	r->depth--;
+	return 1;
+}
+
+static int on_close_object(void *context)
+{
+	struct reader *r = context;
+
+	skip_token(r);
+	r->depth--;
+	return check_members(r, r->open[r->depth].node);
+}
+
+static int on_open_array(void *context)
+{
+	return open_container(context, JSON_ARRAY);
+}
+
+/* yajl_number set: numbers come as their text, always */
+static const yajl_callbacks callbacks = {
+	.yajl_null = on_null,
+	.yajl_boolean = on_boolean,
+	.yajl_number = on_number,
+	.yajl_string = on_string,
+	.yajl_start_map = on_open_object,
+	.yajl_map_key = on_key,
+	.yajl_end_map = on_close_object,
+	.yajl_start_array = on_open_array,
+	.yajl_end_array = on_close_array,
+};
+
+/*
+ * yajl uses what it gets from malloc(3) without a look.  What it wants is bounded by the size of
+ * the text, and ending here is better than writing near address 0.
+ */
+static void *demand(void *memory)
+{
+	if (!memory)
+		abort();
+	return memory;
+}
+
+static void *yajl_demand_malloc(void *context, size_t size)
+{
+	(void)context;
+	return demand(malloc(size));
+}
+
+static void *yajl_demand_realloc(void *context, void *memory, size_t size)
+{
+	(void)context;
+	return demand(realloc(memory, size));
+}
+
+static void yajl_release(void *context, void *memory)
+{
+	(void)context;
+	free(memory);
+}
+
+/* "parse error: unallowed token at this point in JSON text\n" -> without the first word and the
+ * end of the line. */
+static void yajl_explain(struct reader *r, char *out, size_t out_size)
+{
+	unsigned char *text = yajl_get_error(r->yajl, 0, NULL, 0);
+	const char *words = text ? (const char *)text : "";
+	const char *colon = strstr(words, ": ");
+
+	if (colon)
+		words = colon + 2;
+	(void)snprintf(out, out_size, "%.*s", (int)strcspn(words, "\n"), words);
+	if (text)
+		yajl_free_error(r->yajl, text);
+}
+
+static bool is_single(char c)
+{
+	return c != '\0' && strchr(",:[]{}", c);
+}
+
+/* The grammar is broken by a token after the last good one, or by the end of the text. */
+static int refuse_syntax(struct reader *r)
+{
+	char why[128];
+	size_t consumed = r->at_end ? r->size : yajl_get_bytes_consumed(r->yajl);
+	size_t last_good = r->cursor.at;
+
+	yajl_explain(r, why, sizeof(why));
+	if (!r->at_end && consumed > last_good && is_single(r->text[consumed - 1]))
+		json_cursor_move(&r->cursor, r->text,
+				 consumed - 1); /* itself one that is skipped */
+	else
+		skip_between(r);
+	if (strcmp(why, "premature EOF") == 0)
+		return json_refuse(r->name, r->cursor, r->err, "the text ends %s",
+				   r->cursor.at < r->size ? "inside what begins here"
+							  : "too early");
+	return json_refuse(r->name, r->cursor, r->err, "%s", why);
+}
+
+/* yajl takes an unfinished string behind the value for the end of the text. */
+static int check_nothing_follows(struct reader *r)
+{
+	skip_between(r);
+	return r->cursor.at < r->size ? json_refuse(r->name, r->cursor, r->err, "trailing garbage")
+				      : 0;
+}
+
+static int read_text(struct reader *r)
+{
+	yajl_status status = yajl_parse(r->yajl, (const unsigned char *)r->text, r->size);
+
+	if (status == yajl_status_ok) {
+		r->at_end = true;
+		status = yajl_complete_parse(r->yajl);
+	}
+	if (status == yajl_status_ok && r->root)
+		return check_nothing_follows(r);
+	if (status == yajl_status_client_canceled)
+		return -r->err->code;
+	return refuse_syntax(r);
+}
+
+int json_parse(const char *name, const char *text, size_t size, struct arena *a,
+	       const struct json_node **out, struct cj_error *err)
+{
+	if (size > JSON_BYTES_MAX)
+		return cj_fail(err, EFBIG, "%s: more than %u bytes of JSON", name, JSON_BYTES_MAX);
+	return json_parse_capped(name, text, size, a, out, err);
+}
+
+int json_parse_capped(const char *name, const char *text, size_t size, struct arena *a,
+		      const struct json_node **out, struct cj_error *err)
+{
+	yajl_alloc_funcs memory = { yajl_demand_malloc, yajl_demand_realloc, yajl_release, NULL };
+	struct reader r = {
+		.name = name,
+		.text = text,
+		.size = size,
+		.arena = a,
+		.err = err,
+		.cursor = JSON_CURSOR_BEGIN,
+	};
+	int rc = json_text_check(name, text, size, err);
+	if (rc < 0)
+		return rc;
+
+	r.yajl = yajl_alloc(&callbacks, &memory, &r);
+	/* is_utf8() has been stricter already */
+	(void)yajl_config(r.yajl, yajl_dont_validate_strings, 1);
+	rc = read_text(&r);
+	yajl_free(r.yajl);
+	if (rc == 0)
+		*out = r.root;
+	return rc;
+}
+
+const struct json_node *json_get(const struct json_node *object, const char *key)
+{
+	for (const struct json_node *m = object->child; m; m = m->next) {
+		if (m->key && strcmp(m->key, key) == 0)
+			return m;
+	}
+	return NULL;
+}
+
+static int reject_at(const char *name, struct json_cursor at, struct cj_error *err, const char *fmt,
+		     va_list ap) __attribute__((format(printf, 4, 0)));
+
+static int reject_at(const char *name, struct json_cursor at, struct cj_error *err, const char *fmt,
+		     va_list ap)
+{
+	char msg[CJ_ERROR_MSG_MAX];
+
+	(void)vsnprintf(msg, sizeof(msg), fmt, ap);
+	return json_refuse(name, at, err, "%s", msg);
+}
+
+int json_reject(const char *name, const struct json_node *node, struct cj_error *err,
+		const char *fmt, ...)
+{
+	const struct json_cursor at = { .line = node->line, .column = node->column };
+	va_list ap;
+
+	va_start(ap, fmt);
+	int rc = reject_at(name, at, err, fmt, ap);
+	va_end(ap);
+	return rc;
+}
+
+int json_reject_key(const char *name, const struct json_node *member, struct cj_error *err,
+		    const char *fmt, ...)
+{
+	const struct json_cursor at = { .line = member->key_line, .column = member->key_column };
+	va_list ap;
+
+	va_start(ap, fmt);
+	int rc = reject_at(name, at, err, fmt, ap);
+	va_end(ap);
+	return rc;
+}
+
+const char *json_type_name(enum json_type type)
+{
+	static const char *const names[JSON_TYPE_COUNT] = {
+		[JSON_NULL] = "null",       [JSON_BOOL] = "true or false",
+		[JSON_NUMBER] = "a number", [JSON_STRING] = "a string",
+		[JSON_ARRAY] = "an array",  [JSON_OBJECT] = "an object",
+	};
+
+	return names[type];
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The words of `cejail run`, against the table of settings.  Pure but for the help text and files
+ * of variables. */
+#include "runtime/front/cli/arguments/options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "profiles/plan/env_file.h"
+#include "runtime/base/files/fd.h"
+#include "runtime/base/help.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/text.h"
+#include "runtime/front/cli/arguments/habits.h"
+
+/* A row each: what decides where the result goes, and how much we say meanwhile. */
+static const char *const delivery_options[] = {
+	"json", "result-fd", "events-fd", "verbose", "quiet", "no-report", "id", "remote",
+};
+
+struct scan {
+	const char *const *next; /* the word to be looked at */
+	struct arena *arena;
+	struct options *out;
+	size_t room;
+};
+
+static int keep(struct scan *s, const struct setting *setting, const char *named, const char *value,
+		struct cj_error *err)
+{
+	struct options *o = s->out;
+
+	if (!named)
+		return cj_fail(err, ENOMEM, "read the options");
+	if (o->count == s->room) {
+		size_t room = s->room ? 2 * s->room : 16;
+		struct given *items = arena_array(s->arena, room, sizeof(*items));
+		if (!items)
+			return cj_fail(err, ENOMEM, "read the options");
+		if (o->count > 0)
+			memcpy(items, o->items, o->count * sizeof(*items));
+		o->items = items;
+		s->room = room;
+	}
+	o->items[o->count++] = (struct given){ setting, named, value };
+	return 0;
+}
+
+/* The next word is the value, whatever it looks like: `--env --odd` is the caller's wish. */
+static int take_value(struct scan *s, const struct setting *setting, const char *named,
+		      const char **out_value, struct cj_error *err)
+{
+	if (!*s->next) {
+		int rc = cj_reject(err, "option '%s' needs a value (%s)", named, setting->value);
+		cj_hint(err, "see 'cejail run --help'");
+		return rc;
+	}
+	*out_value = *s->next++;
+	return 0;
+}
+
+static bool wants_value(const struct setting *s)
+{
+	return s->kind != SETTING_FLAG && !s->value_optional;
+}
+
+static int reject_long(const char *name, const char *word, struct cj_error *err)
+{
+	const char *habit = habit_for_option(word);
+	if (habit)
+		return cj_reject(err, "unknown option '%s': %s", word, habit);
+
+	const char *near = setting_suggest_option(name);
+	int rc = cj_reject(err, "unknown option '%s'", word);
+	if (near)
+		cj_hint(err, "did you mean '--%s'?", near);
+	else
+		cj_hint(err, "see 'cejail run --help'");
+	return rc;
+}
+
+static int scan_long(struct scan *s, const char *word, struct cj_error *err)
+{
+	const char *equals = strchr(word, '=');
+	size_t size = equals ? (size_t)(equals - word) : strlen(word);
+	const char *named = arena_strndup(s->arena, word, size);
+	if (!named)
+		return cj_fail(err, ENOMEM, "read the options");
+	if (!equals && strcmp(named, "--help") == 0) {
+		s->out->wants_help = true;
+		return 0;
+	}
+
+	const struct setting *setting = setting_by_option(named + 2);
+	if (!setting)
+		return reject_long(named + 2, named, err);
+
+	const char *value = equals ? equals + 1 : NULL;
+	if (!value && setting->value_end && *s->next &&
+	    text_ends_with(*s->next, setting->value_end))
+		value = *s->next++;
+	if (!value && wants_value(setting) && take_value(s, setting, named, &value, err) < 0)
+		return -err->code;
+	return keep(s, setting, named, value, err);
+}
+
+static int reject_letter(const char *word, const char *at, const char *named, struct cj_error *err)
+{
+	const char *habit = habit_for_option(named);
+	if (habit)
+		return cj_reject(err, "unknown option '%s': %s", named, habit);
+	if (at > word + 1 && at[-1] == 'v' && habit_is_volume(at)) {
+		int rc = cj_reject(err, "'%s': -v is --verbose here", word);
+		cj_hint(err, "write --bind %s, or --ro-bind %s for a read-only view", at, at);
+		return rc;
+	}
+	int rc = cj_reject(err, "unknown option '%s' in '%s'", named, word);
+	cj_hint(err, "see 'cejail run --help'");
+	return rc;
+}
+
+/* docker's -it: its -t is a terminal, ours takes a duration. */
+static int check_terminal_habit(const char *word, const char *value, struct cj_error *err)
+{
+	uint64_t ms;
+	struct cj_error ignored;
+
+	if (strcmp(word, "-it") != 0 && strcmp(word, "-ti") != 0)
+		return 0;
+	if (value && parse_duration(value, &ms, &ignored) == 0)
+		return 0;
+	int rc = cj_reject(err, "'%s': -t is --timeout here, and takes a duration", word);
+	cj_hint(err, "write --tty -i for a terminal");
+	return rc;
+}
+
+static int scan_letters(struct scan *s, const char *word, struct cj_error *err)
+{
+	for (const char *at = word + 1; *at; at++) {
+		const char *named = arena_printf(s->arena, "-%c", *at);
+		const struct setting *setting = setting_by_letter(*at);
+		const char *value = NULL;
+
+		if (*at == 'h' && !setting) {
+			s->out->wants_help = true;
+			continue;
+		}
+		if (!named)
+			return cj_fail(err, ENOMEM, "read the options");
+		if (!setting)
+			return reject_letter(word, at, named, err);
+		if (setting->kind == SETTING_FLAG) {
+			if (keep(s, setting, named, NULL, err) < 0)
+				return -err->code;
+			continue;
+		}
+		if (*at == 't' && check_terminal_habit(word, at[1] ? at + 1 : *s->next, err) < 0)
+			return -err->code;
+		if (at[1])
+			value = at + 1;
+		else if (wants_value(setting) && take_value(s, setting, named, &value, err) < 0)
+			return -err->code;
+		return keep(s, setting, named, value, err);
+	}
+	return 0;
+}
+
+int options_scan(const char *const *words, struct arena *a, struct options *out,
+		 struct cj_error *err)
+{
+	struct scan s = { .next = words, .arena = a, .out = out };
+
+	*out = (struct options){ 0 };
+	while (*s.next) {
+		const char *word = *s.next;
+		if (word[0] != '-' || word[1] == '\0') /* "-" is an operand */
+			break;
+		s.next++;
+		if (strcmp(word, "--") == 0) {
+			out->has_separator = true;
+			break;
+		}
+		int rc = word[1] == '-' ? scan_long(&s, word, err) : scan_letters(&s, word, err);
+		if (rc < 0)
+			return rc;
+	}
+	out->operands = s.next;
+	return 0;
+}
+
+/* --- files of variables ---------------------------------------------------------------- */
+
+static int read_variables(const char *path, const char *const *caller_env, struct scan *to,
+			  struct cj_error *err)
+{
+	struct env_line *lines = NULL;
+	char *text = NULL;
+	size_t size = 0, count = 0;
+	auto_fd int fd = fd_open_regular(path, err);
+
+	if (fd < 0 || fd_read_all(fd, ENV_FILE_MAX, to->arena, &text, &size, path, err) < 0)
+		return cj_wrap(err, "--env-file");
+	if (env_file_parse(text, size, caller_env, to->arena, &lines, &count, err) < 0)
+		return cj_wrap(err, "--env-file '%s'", path);
+	for (size_t i = 0; i < count; i++) {
+		const char *named =
+		    arena_printf(to->arena, "--env-file '%s': line %u", path, lines[i].number);
+		if (keep(to, setting_by_option("env"), named, lines[i].text, err) < 0)
+			return -err->code;
+	}
+	return 0;
+}
+
+int options_expand(struct options *o, const char *const *caller_env, struct arena *a,
+		   struct cj_error *err)
+{
+	const struct setting *env_file = setting_by_option("env-file");
+	struct options all = *o;
+	struct scan to = { .arena = a, .out = &all };
+
+	if (!options_find(o, "env-file"))
+		return 0;
+	all.items = NULL;
+	all.count = 0;
+	for (size_t i = 0; i < o->count; i++)
+		if (o->items[i].setting == env_file &&
+		    read_variables(o->items[i].value, caller_env, &to, err) < 0)
+			return -err->code;
+	for (size_t i = 0; i < o->count; i++)
+		if (o->items[i].setting != env_file &&
+		    keep(&to, o->items[i].setting, o->items[i].named, o->items[i].value, err) < 0)
+			return -err->code;
+	*o = all;
+	return 0;
+}
+
+/* --- finding and applying them ------------------------------------------------------------ */
+
+const char *options_find(const struct options *o, const char *option)
+{
+	const struct setting *wanted = setting_by_option(option);
+
+	for (size_t i = o->count; wanted && i > 0; i--) {
+		if (o->items[i - 1].setting == wanted)
+			return o->items[i - 1].value;
+	}
+	return NULL;
+}
+
+static bool is_delivery(const struct setting *s)
+{
+	for (size_t i = 0; i < sizeof(delivery_options) / sizeof(delivery_options[0]); i++) {
+		if (strcmp(s->option, delivery_options[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* A value that is an option itself: the one before it has lost its own. */
+static int hint_value(const struct given *g, struct cj_error *err)
+{
+	const char *habit = g->value ? habit_for_value(g->setting->option, g->value) : NULL;
+
+	if (habit)
+		return cj_hint(err, "%s", habit);
+	if (g->value && g->value[0] == '-' && g->value[1] != '\0')
+		return cj_hint(err, "'%s' takes the next word as its value", g->named);
+	return -err->code;
+}
+
+static int apply(const struct options *o, bool delivery, struct config *c, struct cj_error *err)
+{
+	for (size_t i = 0; i < o->count; i++) {
+		const struct given *g = &o->items[i];
+
+		if (is_delivery(g->setting) != delivery ||
+		    strcmp(g->setting->option, "profile") == 0)
+			continue;
+		if (setting_set(c, g->setting, g->named, g->value, err) < 0)
+			return hint_value(g, err);
+	}
+	return 0;
+}
+
+int options_apply_delivery(const struct options *o, struct config *c, struct cj_error *err)
+{
+	return apply(o, true, c, err);
+}
+
+int options_apply_rest(const struct options *o, struct config *c, struct cj_error *err)
+{
+	return apply(o, false, c, err);
+}
+
+/* "  -m, --memory SIZE"; returns its width. */
+static int print_name(const struct setting *s)
+{
+	int width = s->letter ? printf("  -%c, ", s->letter) : printf("      ");
+
+	width += printf("--%s", s->option);
+	if (s->value)
+		width += printf(s->value_optional ? "[=%s]" : " %s", s->value);
+	return width;
+}
+
+void options_print_help(void)
+{
+	for (size_t i = 0; i < settings_count; i++) {
+		const struct setting *s = &settings[i];
+		if (!s->option)
+			continue;
+		help_print(print_name(s), s->help);
+	}
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `cejail doctor`: a table of checks, and how their findings are shown.
+ *
+ * Exit status: 0 when a jail at full strength is possible, 1 when something is weaker,
+ * 125 when no jail is.
+ */
+#include "runtime/front/cli/doctor/doctor.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "runtime/base/json/json.h"
+#include "runtime/front/cli/cli.h"
+
+#define DOCTOR_SCHEMA "cejail.doctor/1"
+
+/* clang-format off */
+static const struct check {
+	const char *name;
+	void (*look)(struct finding *f);
+} checks[] = {
+	{ "kernel",             check_kernel },
+	{ "user namespaces",    check_user_namespaces },
+	{ "mounts",             check_mounts },
+	{ "/proc",              check_proc },
+	{ "overlay",            check_overlay },
+	{ "no new privileges",  check_no_new_privs },
+	{ "seccomp",            check_seccomp },
+	{ "system call report", check_syscall_report },
+	{ "Landlock",           check_landlock },
+	{ "cgroup",             check_cgroup_parent },
+	{ "memory limit",       check_cgroup_memory },
+	{ "CPU limit",          check_cgroup_cpu },
+	{ "process limit",      check_cgroup_pids },
+	{ "/dev/null",          check_dev_null },
+	{ "runtime directory",  check_runtime_dir },
+	{ "python3",            check_python },
+	{ "node",               check_node },
+	{ "nf_tables",          check_nf_tables },
+	{ "veth",               check_veth },
+	{ "IP forwarding",      check_forwarding },
+	{ "host firewall",      check_host_firewall },
+	{ "tun device",         check_tun },
+	{ "pasta",              check_pasta },
+	{ "slirp4netns",        check_slirp4netns },
+	{ "AppArmor",           check_apparmor },
+	{ "a whole jail",       check_whole_jail }, /* last: the others explain them */
+	{ "a public network",   check_public_network },
+};
+/* clang-format on */
+
+#define CHECK_COUNT (sizeof(checks) / sizeof(checks[0]))
+
+static const struct {
+	const char *word;
+	int status;
+} levels[] = {
+	[FINDING_OK] = { "ok", 0 },
+	[FINDING_NOTE] = { "note", 0 },
+	[FINDING_WEAKER] = { "weaker", 1 },
+	[FINDING_MISSING] = { "missing", CLI_FAILED },
+};
+static_assert(sizeof(levels) / sizeof(levels[0]) == FINDING_LEVEL_COUNT, "every level has a word");
+
+void finding_set(struct finding *f, enum finding_level level, const char *fmt, ...)
+{
+	va_list args;
+
+	f->level = level;
+	f->remedy[0] = '\0';
+	va_start(args, fmt);
+	(void)vsnprintf(f->text, sizeof(f->text), fmt, args); /* a longer sentence is cut */
+	va_end(args);
+}
+
+void finding_remedy(struct finding *f, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	(void)vsnprintf(f->remedy, sizeof(f->remedy), fmt, args); /* likewise */
+	va_end(args);
+}
+
+static void print_findings(const struct finding *findings)
+{
+	for (size_t i = 0; i < CHECK_COUNT; i++) {
+		const struct finding *f = &findings[i];
+		(void)printf("%-18s  %-7s  %s\n", checks[i].name, levels[f->level].word, f->text);
+		if (f->remedy[0])
+			(void)printf("%-18s  %-7s  -> %s\n", "", "", f->remedy);
+	}
+}
+
+static int print_json(const struct finding *findings, enum finding_level worst,
+		      struct cj_error *err)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	const char *text = NULL;
+	size_t size = 0;
+
+	if (!w)
+		return cj_fail(err, ENOMEM, "write the findings");
+	json_open_object(w);
+	json_member_filled(w, "schema", DOCTOR_SCHEMA);
+	json_member_filled(w, "worst", levels[worst].word);
+	json_put_key(w, "checks");
+	json_open_array(w);
+	for (size_t i = 0; i < CHECK_COUNT; i++) {
+		json_open_object(w);
+		json_member_filled(w, "name", checks[i].name);
+		json_member_filled(w, "level", levels[findings[i].level].word);
+		json_member_filled(w, "text", findings[i].text);
+		json_member_filled(w, "remedy", findings[i].remedy);
+		json_close_object(w);
+	}
+	json_close_array(w);
+	json_close_object(w);
+	if (json_writer_take(w, &text, &size, err) < 0)
+		return -err->code;
+	(void)printf("%s\n", text);
+	return 0;
+}
+
+int doctor_verb(const struct cli *cli)
+{
+	static const char *const verdicts[] = {
+		[FINDING_OK] = "A jail at full strength is possible.",
+		[FINDING_NOTE] = "A jail at full strength is possible.",
+		[FINDING_WEAKER] = "A jail is possible, but not at full strength.",
+		[FINDING_MISSING] = "No jail is possible here.",
+	};
+	struct finding findings[CHECK_COUNT] = { 0 };
+	enum finding_level worst = FINDING_OK;
+	struct cj_error err = { 0 };
+	bool as_json = false;
+
+	if (cli_take_only(cli, "--json", &as_json, &err) < 0 || cli_need_stdout(cli, &err) < 0)
+		return cli_fail(&err);
+	for (size_t i = 0; i < CHECK_COUNT; i++) {
+		checks[i].look(&findings[i]);
+		if (findings[i].level > worst)
+			worst = findings[i].level;
+	}
+	if (as_json && print_json(findings, worst, &err) < 0)
+		return cli_fail(&err);
+	if (!as_json) {
+		print_findings(findings);
+		(void)printf("\n%s\n", verdicts[worst]);
+	}
+	return cli_finish(levels[worst].status);
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the host around the kernel offers: cgroups, directories, interpreters; and the
+ * proof of it all, a whole jail.
+ */
+#include "runtime/front/cli/doctor/doctor.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "runtime/base/scope.h"
+#include "runtime/front/cli/doctor/doctor_place.h"
+#include "runtime/jail/cgroup/cgroup.h"
+#include "runtime/jail/jail.h"
+#include "runtime/jail/record.h"
+
+#define PARENTS_MAX 8
+#define SEE_ABOVE   "mend what is missing above"
+
+/* --- cgroups ------------------------------------------------------------------ */
+
+static bool has_all(const struct cgroup_parent_report *way)
+{
+	for (size_t i = 0; i < CGROUP_CONTROLLER_COUNT; i++) {
+		if (!way->controllers[i])
+			return false;
+	}
+	return way->serves;
+}
+
+/* Every way to a parent, and why it does not serve; the rows of the controllers build on it. */
+void check_cgroup_parent(struct finding *f)
+{
+	struct cgroup_parent_report ways[PARENTS_MAX] = { 0 };
+	size_t count = cgroup_report_parents(ways, PARENTS_MAX), used = 0;
+	char list[sizeof(f->text)] = "";
+
+	for (size_t i = 0; i < count; i++) {
+		if (has_all(&ways[i])) {
+			finding_set(f, FINDING_OK, "%s: %s", ways[i].name, ways[i].detail);
+			return;
+		}
+		int n = snprintf(list + used, sizeof(list) - used, "%s%s: %s", used ? "; " : "",
+				 ways[i].name, ways[i].detail);
+		used += n > 0 ? (size_t)n : 0;
+		used = used < sizeof(list) ? used : sizeof(list) - 1; /* cut there */
+	}
+	finding_set(f, FINDING_NOTE, "%s", list);
+}
+
+static void check_controller(struct finding *f, enum cgroup_controller which, const char *otherwise)
+{
+	struct cgroup_parent_report ways[PARENTS_MAX] = { 0 };
+	size_t count = cgroup_report_parents(ways, PARENTS_MAX);
+	struct place place;
+
+	for (size_t i = 0; i < count; i++) {
+		if (ways[i].serves && ways[i].controllers[which]) {
+			finding_set(f, FINDING_OK, "held by cgroup v2 (%s)", ways[i].name);
+			return;
+		}
+	}
+	finding_set(f, FINDING_WEAKER, "no cgroup holds it: %s", otherwise);
+	place_find(&place);
+	place_remedy_cgroup(&place, f->remedy, sizeof(f->remedy));
+}
+
+void check_cgroup_memory(struct finding *f)
+{
+	check_controller(f, CGROUP_MEMORY, "the supervisor measures it from outside");
+}
+
+void check_cgroup_cpu(struct finding *f)
+{
+	check_controller(f, CGROUP_CPU, "--cpus has no force");
+}
+
+void check_cgroup_pids(struct finding *f)
+{
+	check_controller(f, CGROUP_PIDS, "an rlimit does it");
+}
+
+/* --- files -------------------------------------------------------------------- */
+
+void check_dev_null(struct finding *f)
+{
+	struct stat st;
+
+	if (stat("/dev/null", &st) == 0 && S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3)) {
+		finding_set(f, FINDING_OK, "is what it should be");
+		return;
+	}
+	finding_set(f, FINDING_MISSING, "is not the null device");
+	finding_remedy(f, "sudo rm -f /dev/null && sudo mknod -m 666 /dev/null c 1 3");
+}
+
+void check_runtime_dir(struct finding *f)
+{
+	struct cj_error err = { 0 };
+	auto_fd int fd = record_open_dir(&err);
+
+	if (fd >= 0) {
+		finding_set(f, FINDING_OK, "can be written");
+		return;
+	}
+	finding_set(f, geteuid() == 0 ? FINDING_MISSING : FINDING_WEAKER,
+		    "no place for the list of runs (cejail ps, kill): %s", err.msg);
+	finding_remedy(f, "%s",
+		       err.hint[0] ? err.hint : "export XDG_RUNTIME_DIR=/run/user/$(id -u)");
+}
+
+static void check_interpreter(struct finding *f, const char *name, const char *package)
+{
+	static const char *const places[] = { "/usr/local/bin", "/usr/bin" };
+	char path[64];
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		(void)snprintf(path, sizeof(path), "%s/%s", places[i], name);
+		if (access(path, X_OK) == 0) {
+			finding_set(f, FINDING_OK, "%s", path);
+			return;
+		}
+	}
+	finding_set(f, FINDING_NOTE, "not found under /usr: profiles that run it fail");
+	finding_remedy(f, "sudo apt-get install %s", package);
+}
+
+void check_python(struct finding *f)
+{
+	check_interpreter(f, "python3", "python3");
+}
+
+void check_node(struct finding *f)
+{
+	check_interpreter(f, "node", "nodejs");
+}
+
+/* --- all of it ---------------------------------------------------------------- */
+
+static int run_jail(const struct plan *plan, const struct program *program, struct outcome *out,
+		    struct cj_error *err)
+{
+	const struct jail_io io = {
+		.stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1, .tty_fd = -1, .hangup_fd = -1
+	};
+	struct jail *jail = NULL;
+
+	if (jail_prepare(plan, program->id, &jail, err) < 0)
+		return -err->code;
+	int rc = jail_start(jail, program, &io, err);
+	if (rc == 0)
+		rc = jail_wait(jail, out, err);
+	jail_destroy(&jail);
+	return rc;
+}
+
+int doctor_try_jail(struct config *c, struct outcome *out, struct cj_error *err)
+{
+	static const char *const words[] = { "true", NULL }, *const no_environment[] = { NULL };
+	const struct invocation inv = {
+		.args = words,
+		.is_command = true,
+		.environ = no_environment,
+	};
+	struct plan plan;
+	struct program program;
+
+	if (plan_make(c, &inv, &plan, &program, err) < 0)
+		return -err->code;
+	return run_jail(&plan, &program, out, err);
+}
+
+void check_whole_jail(struct finding *f)
+{
+	__attribute__((cleanup(config_fini))) struct config c;
+	__attribute__((cleanup(outcome_fini))) struct outcome out;
+	struct cj_error err = { 0 };
+
+	config_init(&c);
+	c.profile_name = "doctor";
+	outcome_init(&out, "", 0);
+	if (doctor_try_jail(&c, &out, &err) < 0) {
+		finding_set(f, FINDING_MISSING, "can't be built: %s", err.msg);
+		finding_remedy(f, "%s", strstr(err.hint, "cejail doctor") ? SEE_ABOVE : err.hint);
+	} else if (out.warnings.count > 0) {
+		finding_set(f, FINDING_WEAKER, "was built, and ran: %s", out.warnings.items[0]);
+	} else {
+		finding_set(f, FINDING_OK, "was built, sealed, and ran a program");
+	}
+}

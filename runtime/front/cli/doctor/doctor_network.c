@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What --network public is made of, from the rules to the way out.  Rules and links are
+ * tried in a child's own network namespaces; the uplink by a whole jail.
+ */
+#include "runtime/front/cli/doctor/doctor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "netns/addresses.h"
+#include "netns/firewall/firewall.h"
+#include "netns/firewall/host_firewall.h"
+#include "netns/rtnetlink/links.h"
+#include "netns/network.h"
+#include "netns/uplink/uplink.h"
+#include "netns/uplink/uplink_helper.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/front/cli/doctor/doctor_place.h"
+#include "runtime/jail/outcome.h"
+
+#define TUN "/dev/net/tun"
+
+#define MODULES                                                                                    \
+	"nf_tables nf_conntrack nft_ct nft_log nft_limit nft_connlimit nft_fib_inet "              \
+	"nft_reject_inet nft_masq nfnetlink_log"
+
+/* --- what the kernel must have ------------------------------------------------------ */
+
+/* Netlink sockets in a gateway's and in a jail's namespace, as init would hand them out. */
+static int open_network(struct network_handles *h)
+{
+	static const struct network_spec spec = { .mode = NETWORK_PUBLIC };
+	struct cj_error err = { 0 };
+	return network_open(&spec, h, &err) < 0 ? err.code : 0;
+}
+
+/* A jail's own rules: what an expression lacks shows here, not in a list of modules. */
+static int try_rules(void)
+{
+	const struct firewall_spec spec = {
+		.pair = addresses_of_pair(false),
+		.has_dns = true,
+	};
+	struct network_handles h;
+	struct cj_error err = { 0 };
+	int code = open_network(&h);
+	if (code == 0)
+		code = -firewall_apply_jail(h.fds[SLOT_JAIL_RULES], &spec, &err);
+	if (code == 0)
+		code = -firewall_apply_gateway(h.fds[SLOT_GATEWAY_RULES], &spec, &err);
+	return code; /* the descriptors end with the child */
+}
+
+static int try_links(void)
+{
+	const struct links_spec spec = {
+		.pair = addresses_of_pair(false),
+		.mtu = LINK_MTU_MAX,
+	};
+	struct network_handles h;
+	struct cj_error err = { 0 };
+	int code = open_network(&h);
+	if (code != 0)
+		return code;
+	return -links_join(h.fds[SLOT_GATEWAY_ROUTE], h.fds[SLOT_JAIL_ROUTE], &spec, &err);
+}
+
+static void tell_probe(struct finding *f, int (*run)(void), const char *good, const char *bad)
+{
+	struct probe_result r = probe_inside(CLONE_NEWNET, run);
+
+	if (r.stage == PROBE_DONE)
+		finding_set(f, FINDING_OK, "%s", good);
+	else if (!probe_is_told_elsewhere(f, &r))
+		finding_set(f, FINDING_WEAKER, "%s (%s): no --network public", bad,
+			    strerror(r.code));
+}
+
+static void remedy_modules(struct finding *f, const char *modules)
+{
+	struct place place;
+
+	place_find(&place);
+	finding_remedy(f, "%ssudo modprobe %s", place_where_kernel(&place), modules);
+}
+
+void check_nf_tables(struct finding *f)
+{
+	tell_probe(f, try_rules, "a jail's and a gateway's rules can be loaded",
+		   "a jail's rules can't be loaded");
+	if (f->level == FINDING_WEAKER)
+		remedy_modules(f, "-a " MODULES);
+}
+
+void check_veth(struct finding *f)
+{
+	tell_probe(f, try_links, "a jail and a gateway can be joined",
+		   "a jail and a gateway can't be joined");
+	if (f->level == FINDING_WEAKER)
+		remedy_modules(f, "veth");
+}
+
+/* --- ways out ----------------------------------------------------------------------- */
+
+static bool is_on(const char *path)
+{
+	char text[4] = "";
+	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd >= 0 && sys_read(fd, text, sizeof(text) - 1) > 0 && text[0] != '0';
+}
+
+/* Root's uplink asks for it; an ordinary user's helper opens sockets of its own instead. */
+static void tell_forwarding(struct finding *f, bool is_root, bool has4, bool has6)
+{
+	if (!is_root) {
+		finding_set(f, FINDING_OK, "not needed: only root's jails are routed");
+	} else if (!has4) {
+		finding_set(f, FINDING_NOTE, "is off: no uplink 'host'");
+		finding_remedy(f, "echo net.ipv4.ip_forward=1 | sudo tee "
+				  "/etc/sysctl.d/60-cejail-network.conf && sudo sysctl --system");
+	} else if (!has6) {
+		finding_set(f, FINDING_NOTE,
+			    "on for IPv4, off for IPv6: uplink 'host' has IPv4 alone (before it is "
+			    "switched on, interfaces that listen to router advertisements need "
+			    "accept_ra=2)");
+		finding_remedy(f, "sudo sysctl net.ipv6.conf.all.forwarding=1");
+	} else {
+		finding_set(f, FINDING_OK, "on, for IPv4 and IPv6");
+	}
+}
+
+void check_forwarding(struct finding *f)
+{
+	tell_forwarding(f, geteuid() == 0, is_on("/proc/sys/net/ipv4/ip_forward"),
+			is_on("/proc/sys/net/ipv6/conf/all/forwarding"));
+}
+
+/* An accept in our own table does not help against a drop in another. */
+static void tell_foreign(struct finding *f, const struct host_firewall_chain *chain)
+{
+	const char *family = host_firewall_family_name(chain->family);
+
+	finding_set(f, FINDING_WEAKER,
+		    "'%s %s' drops forwarded packets by its policy: uplink 'host' may lead nowhere",
+		    family, chain->table);
+	finding_remedy(f,
+		       "for way in iifname oifname; do sudo nft insert rule %s %s %s $way "
+		       "'\"" HOST_FIREWALL_LINKS "*\"' accept; done",
+		       family, chain->table, chain->chain);
+}
+
+void check_host_firewall(struct finding *f)
+{
+	struct host_firewall_chain chain = { 0 };
+	struct cj_error err = { 0 };
+
+	if (geteuid() != 0) {
+		finding_set(f, FINDING_OK, "not asked: only root's jails are routed");
+		return;
+	}
+	int rc = host_firewall_look(&chain, &err);
+	if (rc > 0)
+		tell_foreign(f, &chain);
+	else if (rc == 0)
+		finding_set(f, FINDING_OK, "no table drops what is forwarded by its policy");
+	else
+		finding_set(f, FINDING_NOTE, "can't be asked: %s", err.msg);
+}
+
+/* Reasons are written as "WHAT (REMEDY)" or "WHAT; REMEDY": here it has a line of its own. */
+static int length_without_remedy(const char *why)
+{
+	const char *open = strstr(why, " ("), *half = strchr(why, ';');
+	size_t length = strlen(why);
+
+	if (open)
+		length = (size_t)(open - why);
+	if (half && (size_t)(half - why) < length)
+		length = (size_t)(half - why);
+	return (int)length;
+}
+
+void check_tun(struct finding *f)
+{
+	char why[UPLINK_WHY_MAX] = "";
+	struct place place;
+
+	if (uplink_helper_has_tun(why)) {
+		finding_set(f, FINDING_OK, "can be opened by a helper");
+		return;
+	}
+	finding_set(f, FINDING_NOTE, "%.*s: no uplink 'pasta' or 'slirp4netns'",
+		    length_without_remedy(why), why);
+	place_find(&place);
+	if (access(TUN, F_OK) < 0)
+		finding_remedy(f, "%s", place_remedy_tun(&place));
+	else
+		finding_remedy(f, "sudo chmod 666 " TUN);
+}
+
+static void check_helper(struct finding *f, enum uplink_kind kind, enum finding_level without)
+{
+	const struct uplink_helper *h = uplink_helper_of(kind);
+	char path[UPLINK_PATH_MAX], text[UPLINK_WHY_MAX] = "";
+
+	if (uplink_helper_find(h, NULL, path, text)) {
+		(void)uplink_helper_version(kind, text, sizeof(text)); /* says also what fails */
+		finding_set(f, FINDING_OK, "%s", text);
+		return;
+	}
+	finding_set(f, without, "%.*s", length_without_remedy(text), text);
+	if (strstr(text, "not installed"))
+		finding_remedy(f, "sudo apt-get install %s", h->package);
+	else
+		finding_remedy(f, "sudo chown root %s && sudo chmod 755 %s", path, path);
+}
+
+void check_pasta(struct finding *f)
+{
+	check_helper(f, UPLINK_PASTA, FINDING_NOTE);
+}
+
+/* The older of the two: where pasta is, nobody misses it. */
+void check_slirp4netns(struct finding *f)
+{
+	char path[UPLINK_PATH_MAX], why[UPLINK_WHY_MAX];
+	bool has_pasta = uplink_helper_find(uplink_helper_of(UPLINK_PASTA), NULL, path, why);
+
+	check_helper(f, UPLINK_SLIRP4NETNS, has_pasta ? FINDING_OK : FINDING_NOTE);
+	if (f->level == FINDING_OK)
+		f->remedy[0] = '\0';
+}
+
+/* --- AppArmor ----------------------------------------------------------------------- */
+
+/* Only root can see what is loaded; for anybody else a profile that is there counts as loaded. */
+static bool is_loaded(const char *name)
+{
+	char line[256];
+	auto_file FILE *file = fopen("/sys/kernel/security/apparmor/profiles", "re");
+
+	while (file && fgets(line, sizeof(line), file))
+		if (strstr(line, name))
+			return true;
+	return !file;
+}
+
+static void tell_apparmor(struct finding *f, bool is_on, const char *profile)
+{
+	if (!is_on) {
+		finding_set(f, FINDING_OK, "not in force");
+	} else if (!profile) {
+		finding_set(f, FINDING_OK, "in force, with no profile for pasta");
+	} else {
+		finding_set(f, FINDING_NOTE,
+			    "has a profile for pasta (%s): if pasta ends at its start, see there",
+			    profile);
+		finding_remedy(f, "sudo apparmor_parser -R %s", profile);
+	}
+}
+
+/* Of distributions; pasta is a link to passt.  What AppArmor has against user namespaces,
+ * check_user_namespaces() tells. */
+void check_apparmor(struct finding *f)
+{
+	static const char *const profiles[] = {
+		"/etc/apparmor.d/usr.bin.pasta",
+		"/etc/apparmor.d/usr.bin.passt",
+	};
+	const char *profile = NULL;
+
+	for (size_t i = 0; i < sizeof(profiles) / sizeof(profiles[0]) && !profile; i++)
+		if (access(profiles[i], F_OK) == 0 && is_loaded(strrchr(profiles[i], '.') + 1))
+			profile = profiles[i];
+	tell_apparmor(f, place_has_apparmor(), profile);
+}
+
+/* --- all of it ---------------------------------------------------------------------- */
+
+/* Why `auto` took none of the kinds before `chosen`. */
+static void explain(enum uplink_kind chosen, const char *pasta_reason, char *out, size_t size)
+{
+	size_t used = 0;
+
+	out[0] = '\0';
+	for (enum uplink_kind kind = UPLINK_HOST; kind < chosen && used < size; kind++) {
+		char why[UPLINK_WHY_MAX] = "";
+		if (uplink_probe(kind, NULL, why))
+			(void)snprintf(why, sizeof(why), "%s",
+				       kind == UPLINK_PASTA && pasta_reason[0] ? pasta_reason
+									       : "did not start");
+		int n = snprintf(out + used, size - used, "%s%s: %.*s", used ? "; " : "",
+				 uplink_names[kind], length_without_remedy(why), why);
+		used += n > 0 ? (size_t)n : 0;
+	}
+}
+
+/* The cheapest of what would help. */
+static void remedy_uplink(struct finding *f)
+{
+	struct finding tun = { 0 }, pasta = { 0 }, forwarding = { 0 };
+
+	check_tun(&tun);
+	check_pasta(&pasta);
+	check_forwarding(&forwarding);
+	if (forwarding.level != FINDING_OK)
+		finding_remedy(f, "%s", forwarding.remedy);
+	else
+		finding_remedy(f, "%s", pasta.level != FINDING_OK ? pasta.remedy : tun.remedy);
+}
+
+static void tell_network(struct finding *f, const struct outcome *out, const char *pasta_reason)
+{
+	enum uplink_kind kind = out->network.uplink;
+	char why[300];
+
+	explain(kind, pasta_reason, why, sizeof(why));
+	if (out->layers[LAYER_NETWORK_FILTER] != LAYER_ON) {
+		finding_set(f, FINDING_WEAKER, "--network public gives no network");
+		finding_remedy(f, "mend what is missing above");
+	} else if (kind == UPLINK_NONE) {
+		finding_set(f, FINDING_WEAKER, "was built, but nothing leads out of it: %s", why);
+		remedy_uplink(f);
+	} else {
+		finding_set(f, FINDING_OK, "was built, with uplink '%s'%s%s%s", uplink_names[kind],
+			    why[0] ? " (" : "", why, why[0] ? ")" : "");
+	}
+}
+
+static int try_network(enum uplink_kind uplink, struct outcome *out, struct cj_error *err)
+{
+	__attribute__((cleanup(config_fini))) struct config c;
+
+	config_init(&c);
+	c.profile_name = "doctor";
+	c.network = NETWORK_PUBLIC;
+	c.uplink = uplink;
+	return doctor_try_jail(&c, out, err);
+}
+
+/* What pasta itself says when it is there and does not start: from a jail with no other way. */
+static void ask_pasta(const struct outcome *first, char *out, size_t size)
+{
+	__attribute__((cleanup(outcome_fini))) struct outcome second;
+	struct cj_error err = { 0 };
+	char why[UPLINK_WHY_MAX];
+
+	out[0] = '\0';
+	outcome_init(&second, "", 0);
+	if (first->network.uplink <= UPLINK_PASTA || !uplink_probe(UPLINK_PASTA, NULL, why) ||
+	    try_network(UPLINK_PASTA, &second, &err) < 0)
+		return;
+	for (size_t i = 0; i < second.warnings.count; i++) {
+		const char *at = strstr(second.warnings.items[i], "pasta ended at its start");
+		if (!at)
+			at = strstr(second.warnings.items[i], "pasta made no link");
+		if (at)
+			(void)snprintf(out, size, "%s", at + strlen("pasta "));
+	}
+}
+
+void check_public_network(struct finding *f)
+{
+	__attribute__((cleanup(outcome_fini))) struct outcome out;
+	struct cj_error err = { 0 };
+	char pasta_reason[UPLINK_WHY_MAX];
+
+	outcome_init(&out, "", 0);
+	if (try_network(UPLINK_AUTO, &out, &err) == 0) {
+		ask_pasta(&out, pasta_reason, sizeof(pasta_reason));
+		tell_network(f, &out, pasta_reason);
+		return;
+	}
+	finding_set(f, FINDING_WEAKER, "a jail with --network public can't be built: %s", err.msg);
+	finding_remedy(f, "mend what is missing above");
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where cejail runs, and which remedy helps there.  Only place_find() looks at the system. */
+#include "runtime/front/cli/doctor/doctor_place.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/arena.h"
+#include "runtime/base/files/fd.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+
+#define CGROUP_BYTES_MAX 16384
+
+/* --- which place ----------------------------------------------------------------------- */
+
+static bool is_running_below(const char *line, const char *slice, char unit[static PLACE_UNIT_MAX])
+{
+	static const char suffix[] = ".service";
+	const char *at = strstr(line, slice), *end = strchr(line, '\n');
+
+	if (!at || (end && at > end))
+		return false;
+	at += strlen(slice);
+	size_t length = strcspn(at, "/\n");
+	if (length < sizeof(suffix) || length >= PLACE_UNIT_MAX ||
+	    strncmp(at + length - strlen(suffix), suffix, strlen(suffix)) != 0)
+		return false;
+	memcpy(unit, at, length);
+	unit[length] = '\0';
+	return true;
+}
+
+/* A line of /proc/self/cgroup is "ID:CONTROLLERS:PATH"; a unit of the system is below its slice. */
+static bool find_unit(const char *cgroup, char unit[static PLACE_UNIT_MAX])
+{
+	for (const char *line = cgroup; line && *line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (is_running_below(line, ":/system.slice/", unit))
+			return true;
+	}
+	return false;
+}
+
+void place_tell(const struct place_facts *facts, struct place *out)
+{
+	bool is_podman = facts->has_containerenv ||
+			 (facts->container && strcmp(facts->container, "podman") == 0);
+
+	out->unit[0] = '\0';
+	if (facts->has_kubernetes)
+		out->kind = PLACE_KUBERNETES;
+	else if (is_podman)
+		out->kind = PLACE_PODMAN;
+	else if (facts->has_dockerenv)
+		out->kind = PLACE_DOCKER;
+	else if (facts->container && facts->container[0])
+		out->kind = PLACE_CONTAINER;
+	else if (facts->cgroup && find_unit(facts->cgroup, out->unit))
+		out->kind = PLACE_SERVICE;
+	else
+		out->kind = PLACE_HOST;
+}
+
+void place_find(struct place *out)
+{
+	auto_arena struct arena a = { 0 };
+	struct cj_error ignored; /* without /proc: a host */
+	char *cgroup = NULL, manager[64];
+	size_t size = 0;
+
+	if (fd_read_file(AT_FDCWD, "/proc/self/cgroup", CGROUP_BYTES_MAX, &a, &cgroup, &size,
+			 &ignored) < 0)
+		cgroup = NULL;
+	const struct place_facts facts = {
+		.has_dockerenv = access("/.dockerenv", F_OK) == 0,
+		.has_containerenv = access("/run/.containerenv", F_OK) == 0,
+		.has_kubernetes = getenv("KUBERNETES_SERVICE_HOST") != NULL,
+		.container = getenv("container"),
+		.cgroup = cgroup,
+	};
+	place_tell(&facts, out);
+	(void)snprintf(manager, sizeof(manager), "/run/user/%u/systemd", geteuid());
+	out->is_root = geteuid() == 0;
+	out->has_cgroup2 = access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0;
+	out->has_user_manager = access(manager, F_OK) == 0;
+}
+
+bool place_is_container(const struct place *p)
+{
+	return p->kind >= PLACE_DOCKER && p->kind < PLACE_COUNT;
+}
+
+bool place_has_apparmor(void)
+{
+	char answer = 'N';
+	auto_fd int fd = open("/sys/module/apparmor/parameters/enabled", O_RDONLY | O_CLOEXEC);
+	return fd >= 0 && sys_read(fd, &answer, 1) == 1 && answer == 'Y';
+}
+
+/* --- what helps there ------------------------------------------------------------------ */
+
+#define BOOT_CGROUP2 "systemd.unified_cgroup_hierarchy=1 on the kernel command line"
+
+static const char *const container_cgroups[PLACE_COUNT] = {
+	[PLACE_DOCKER] = ("docker run --cgroupns=private --security-opt writable-cgroups=true ... "
+			  "(Docker 28 or later; before, --privileged)"),
+	[PLACE_PODMAN] = "podman run --cgroupns=private --security-opt unmask=/sys/fs/cgroup ...",
+	[PLACE_KUBERNETES] = ("give the pod a writable cgroup: CRI-O has the annotation "
+			      "io.kubernetes.cri-o.cgroup2-mount-hierarchy-rw; elsewhere "
+			      "securityContext: privileged: true"),
+	[PLACE_CONTAINER] = ("start the container with a cgroup namespace and a writable "
+			     "/sys/fs/cgroup"),
+};
+
+static void remedy_cgroup_of_host(const struct place *p, char *out, size_t size)
+{
+	if (p->kind == PLACE_SERVICE)
+		(void)snprintf(out, size,
+			       "sudo mkdir -p /etc/systemd/system/%s.d && printf "
+			       "'[Service]\\nDelegate=yes\\n' | sudo tee "
+			       "/etc/systemd/system/%s.d/cejail.conf && sudo systemctl "
+			       "daemon-reload && sudo systemctl restart %s",
+			       p->unit, p->unit, p->unit);
+	else if (p->is_root)
+		(void)snprintf(out, size,
+			       "run cejail in a service with Delegate=yes: systemd-run --pty "
+			       "-p Delegate=yes cejail ...");
+	else if (!p->has_user_manager)
+		(void)snprintf(out, size, "sudo loginctl enable-linger $(id -un)");
+	else
+		(void)snprintf(out, size,
+			       "sudo mkdir -p /etc/systemd/system/user@.service.d && printf "
+			       "'[Service]\\nDelegate=cpu memory pids\\n' | sudo tee "
+			       "/etc/systemd/system/user@.service.d/cejail.conf && sudo systemctl "
+			       "daemon-reload; then log in anew");
+}
+
+void place_remedy_cgroup(const struct place *p, char *out, size_t size)
+{
+	if (place_is_container(p) && p->has_cgroup2)
+		(void)snprintf(out, size, "%s", container_cgroups[p->kind]);
+	else if (place_is_container(p))
+		(void)snprintf(out, size, "boot the container's host with " BOOT_CGROUP2);
+	else if (!p->has_cgroup2)
+		(void)snprintf(out, size, "boot with " BOOT_CGROUP2);
+	else
+		remedy_cgroup_of_host(p, out, size);
+}
+
+const char *place_remedy_filter(const struct place *p)
+{
+	static const char *const remedies[PLACE_COUNT] = {
+		[PLACE_HOST] = "run cejail outside of the sandbox whose seccomp filter refuses it",
+		[PLACE_SERVICE] =
+		    ("remove RestrictNamespaces= and SystemCallFilter= from the unit, or "
+		     "let them allow namespaces and mounts"),
+		[PLACE_DOCKER] =
+		    ("docker run --security-opt seccomp=unconfined ..., or seccomp=FILE "
+		     "that allows clone, clone3, unshare, mount and the new mount calls"),
+		[PLACE_PODMAN] =
+		    ("podman run --security-opt seccomp=unconfined ..., or seccomp=FILE "
+		     "that allows clone, clone3, unshare, mount and the new mount calls"),
+		[PLACE_KUBERNETES] =
+		    ("securityContext: seccompProfile: type: Unconfined, or Localhost "
+		     "with a profile that allows namespaces and mounts"),
+		[PLACE_CONTAINER] = ("start the container with a seccomp filter that allows clone, "
+				     "clone3, unshare, mount and the new mount calls"),
+	};
+	return remedies[p->kind];
+}
+
+const char *place_remedy_proc(const struct place *p)
+{
+	static const char *const remedies[PLACE_COUNT] = {
+		[PLACE_HOST] = "unmount what is mounted below /proc",
+		[PLACE_SERVICE] = ("remove ProtectKernelTunables=, ProtectKernelLogs= and "
+				   "ProtectHostname= from the unit"),
+		[PLACE_DOCKER] = "docker run --security-opt systempaths=unconfined ...",
+		[PLACE_PODMAN] = "podman run --security-opt unmask=ALL ...",
+		[PLACE_KUBERNETES] = "securityContext: procMount: Unmasked, with hostUsers: false",
+		[PLACE_CONTAINER] = "start the container without masked paths below /proc",
+	};
+	return remedies[p->kind];
+}
+
+const char *place_remedy_tun(const struct place *p)
+{
+	static const char *const remedies[PLACE_COUNT] = {
+		[PLACE_HOST] = "sudo modprobe tun",
+		[PLACE_SERVICE] = "sudo modprobe tun, and PrivateDevices=no in the unit",
+		[PLACE_DOCKER] = "docker run --device /dev/net/tun ...",
+		[PLACE_PODMAN] = "podman run --device /dev/net/tun ...",
+		[PLACE_KUBERNETES] =
+		    ("give the pod /dev/net/tun: a device plugin, or a hostPath volume "
+		     "of type CharDevice"),
+		[PLACE_CONTAINER] = "start the container with /dev/net/tun",
+	};
+	return remedies[p->kind];
+}
+
+const char *place_where_kernel(const struct place *p)
+{
+	return place_is_container(p) ? "on the container's host: " : "";
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A child in namespaces of its own, made as a jail's init is made, that tries one
+ * thing and says how it went.  Acts; what it does ends with the child.
+ */
+#include "runtime/front/cli/doctor/doctor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/base/files/fd.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/jail/ids/idmap.h"
+#include "runtime/jail/record.h"
+
+#define STATUS_BYTES_MAX 16384
+
+/* From here: the child.  It waits for its ids, then tries. */
+_Noreturn static void child_main(int go_fd, int (*run)(void))
+{
+	char go;
+
+	if (sys_read(go_fd, &go, 1) != 1) /* silence is no consent */
+		_exit(ECANCELED);
+	if (setresgid(IDMAP_INSIDE_GID, IDMAP_INSIDE_GID, IDMAP_INSIDE_GID) < 0 ||
+	    setresuid(IDMAP_INSIDE_UID, IDMAP_INSIDE_UID, IDMAP_INSIDE_UID) < 0)
+		_exit(errno);
+	_exit(run());
+}
+
+/* Root's ids are chosen with the help of the runtime directory, but not everywhere. */
+static int give_ids(pid_t pid, struct cj_error *err)
+{
+	struct idmap map = { .lock_fd = -1 };
+	struct cj_error dir_error = { 0 };
+	auto_fd int dir_fd = geteuid() == 0 ? record_open_dir(&dir_error) : -1;
+
+	if (idmap_choose(dir_fd, &map, err) < 0) {
+		if (dir_error.code != 0)
+			*err = dir_error;
+		return -err->code;
+	}
+	int rc = idmap_write(&map, pid, err);
+	idmap_release(&map);
+	return rc;
+}
+
+static struct probe_result result_of(enum probe_stage stage, int code, const char *msg)
+{
+	struct probe_result r = { .stage = stage, .code = code };
+	(void)snprintf(r.msg, sizeof(r.msg), "%s", msg);
+	return r;
+}
+
+static struct probe_result await_child(int pidfd)
+{
+	siginfo_t info = { 0 };
+
+	if (waitid(P_PIDFD, (id_t)pidfd, &info, WEXITED) < 0)
+		return result_of(PROBE_BROKEN, errno, "wait for a child");
+	if (info.si_code != CLD_EXITED)
+		return result_of(PROBE_BROKEN, EINTR, "the child was killed");
+	return result_of(info.si_status == 0 ? PROBE_DONE : PROBE_CALL, info.si_status, "");
+}
+
+struct probe_result probe_inside(unsigned namespaces, int (*run)(void))
+{
+	struct cj_error err = { 0 };
+	int ends[2];
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return result_of(PROBE_BROKEN, errno, "create a pipe");
+	auto_fd int read_fd = ends[0];
+	auto_fd int write_fd = ends[1];
+	auto_child int pidfd = -1;
+
+	const struct clone_args args = {
+		.flags = CLONE_NEWUSER | CLONE_PIDFD | namespaces,
+		.pidfd = (uintptr_t)&pidfd,
+		.exit_signal = SIGCHLD,
+	};
+	pid_t pid = sys_clone3(&args);
+	if (pid < 0)
+		return result_of(PROBE_CLONE, errno, "");
+	if (pid == 0) {
+		(void)close(write_fd); /* ours would keep the parent's silence from being heard */
+		child_main(read_fd, run);
+	}
+	if (give_ids(pid, &err) < 0)
+		return result_of(PROBE_MAP, err.code, err.msg);
+	if (sys_write(write_fd, "g", 1) != 1)
+		return result_of(PROBE_BROKEN, errno, "let the child go");
+
+	struct probe_result r = await_child(pidfd);
+	cj_close(&pidfd); /* reaped: nothing is left for auto_child to end */
+	return r;
+}
+
+long probe_status_number(const char *field)
+{
+	auto_arena struct arena a = { 0 };
+	struct cj_error err = { 0 };
+	char *text = NULL;
+	size_t size = 0, length = strlen(field);
+
+	if (fd_read_file(AT_FDCWD, "/proc/self/status", STATUS_BYTES_MAX, &a, &text, &size, &err) <
+	    0)
+		return -1;
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (strncmp(line, field, length) == 0 && line[length] == ':')
+			return strtol(line + length + 1, NULL, 10); /* the kernel's own digits */
+	}
+	return -1;
+}

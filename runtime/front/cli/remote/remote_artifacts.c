@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files of a result, stored here.  Acts on the caller's directory. */
+#include "runtime/front/cli/remote/remote_artifacts.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "rootfs/files/autorun.h"
+#include "runtime/base/files/fd.h"
+#include "runtime/base/files/atomic_file.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/text.h"
+#include "runtime/front/cli/remote/remote_result.h"
+
+/* One component of a path, as artifacts.h lets a jail name it. */
+static bool is_plain_name(const char *name, size_t size)
+{
+	if (size == 0 || size > ARTIFACT_NAME_MAX || name[0] == '-' ||
+	    (size == 1 && name[0] == '.') || (size == 2 && memcmp(name, "..", 2) == 0))
+		return false;
+	for (size_t i = 0; i < size; i++) {
+		if ((unsigned char)name[i] < 0x20 || name[i] == 0x7f)
+			return false;
+	}
+	return true;
+}
+
+static bool is_plain_path(const char *path)
+{
+	for (size_t depth = 0; depth <= ARTIFACTS_DEPTH_MAX; depth++) {
+		size_t size = strcspn(path, "/");
+		if (!is_plain_name(path, size))
+			return false;
+		if (path[size] == '\0')
+			return true;
+		path += size + 1;
+	}
+	return false;
+}
+
+/* The directory that the last component lies in, made if missing; *name becomes that component. */
+static int open_place(int dest_fd, const char **name, struct cj_error *err)
+{
+	auto_fd int dir_fd = fcntl(dest_fd, F_DUPFD_CLOEXEC, 3);
+
+	for (size_t size; dir_fd >= 0; *name += size + 1) {
+		char part[ARTIFACT_NAME_MAX + 1];
+		size = strcspn(*name, "/");
+		if ((*name)[size] == '\0')
+			return take_fd(&dir_fd);
+		memcpy(part, *name, size);
+		part[size] = '\0';
+		if (mkdirat(dir_fd, part, 0755) < 0 && errno != EEXIST)
+			break;
+		int next_fd = openat(dir_fd, part, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		cj_close(&dir_fd);
+		dir_fd = next_fd;
+	}
+	return cj_fail(err, errno, "make its directory");
+}
+
+static int store(int dest_fd, const char *path, const char *bytes, size_t size,
+		 struct cj_error *err)
+{
+	struct atomic_file file;
+	const char *name = path;
+
+	if (!is_plain_path(path))
+		return cj_reject(err, "its name leads elsewhere, or is none for a file");
+	auto_fd int dir_fd = open_place(dest_fd, &name, err);
+	if (dir_fd < 0)
+		return dir_fd;
+	int rc = atomic_file_open(dir_fd, 0600, &file);
+	if (rc < 0)
+		return cj_fail(err, -rc, "create it");
+	rc = fd_write_all(file.fd, bytes, size, "it", err);
+	if (rc == 0 && fchmod(file.fd, 0644) < 0)
+		rc = cj_fail(err, errno, "set its mode");
+	int published = rc == 0 ? atomic_file_publish(&file, dir_fd, name) : 0;
+	if (published < 0)
+		rc = cj_fail(err, -published, "give it its name");
+	atomic_file_fini(&file);
+	return rc;
+}
+
+static const char *string_of(const struct json_node *object, const char *key)
+{
+	const struct json_node *node = object->type == JSON_OBJECT ? json_get(object, key) : NULL;
+	return node && node->type == JSON_STRING ? node->text : NULL;
+}
+
+static int store_one(const struct json_node *entry, int dest_fd, struct outcome *o,
+		     struct cj_error *err)
+{
+	const char *path = string_of(entry, "path"), *sha256 = string_of(entry, "sha256");
+	const char *type = string_of(entry, "type"), *bytes;
+	struct artifact *item = &o->artifacts.items[o->artifacts.count];
+	char seen[SHA256_HEX_MAX];
+	size_t size;
+
+	if (!path || !sha256 || !type || !remote_bytes_of(entry, &o->arena, &bytes, &size))
+		return cj_reject(err, "the service did not send it");
+	sha256_hex(bytes, size, seen);
+	if (strcmp(seen, sha256) != 0)
+		return cj_reject(err, "it is not what its SHA-256 says");
+	if (store(dest_fd, path, bytes, size, err) < 0)
+		return -err->code;
+	*item = (struct artifact){ .path = arena_strdup(&o->arena, path),
+				   .bytes = size,
+				   .type = arena_strdup(&o->arena, type) };
+	memcpy(item->sha256, seen, sizeof(seen));
+	if (!item->path || !item->type)
+		return cj_fail(err, ENOMEM, "list it");
+	o->artifacts.count++;
+	return 0;
+}
+
+bool remote_artifacts_store(const struct json_node *result, int dest_fd, struct outcome *o)
+{
+	const struct json_node *list = json_get(result, "artifacts");
+	bool is_complete = true;
+
+	if (dest_fd < 0 || !list || list->type != JSON_ARRAY || list->count == 0)
+		return true;
+	o->artifacts.items = arena_array(&o->arena, list->count, sizeof(*o->artifacts.items));
+	for (const struct json_node *m = list->child; m; m = m->next) {
+		struct cj_error err = { 0 };
+		const char *path = string_of(m, "path");
+		if (path && autorun_has_name(path)) {
+			outcome_warn(o, "artifacts: '%s' is not stored: %s", path, AUTORUN_FAULT);
+			continue;
+		}
+		if (o->artifacts.items && store_one(m, dest_fd, o, &err) == 0)
+			continue;
+		outcome_warn(o, "artifacts: '%s' is not stored: %s", path ? path : "?",
+			     err.code ? err.msg : "no memory");
+		is_complete = false;
+	}
+	return is_complete;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Asking a service.  Acts on its socket. */
+#include "runtime/front/cli/remote/remote_link.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/front/cli/remote/http_answer.h"
+#include "runtime/front/cli/remote/remote.h"
+#include "runtime/jail/record.h"
+
+#define HEAD_MAX 512
+
+static int fail_connect(const char *path, int code, struct cj_error *err)
+{
+	int rc = cj_fail(err, code, "--remote: connect to '%s'", path);
+
+	if (code == ENOENT || code == ECONNREFUSED)
+		cj_hint(err, "nobody listens there; start it: cejail serve --socket %s", path);
+	else if (code == EACCES || code == EPERM)
+		cj_hint(err, "the service's \"socket_group\" says who may");
+	else if (code == EAGAIN)
+		cj_hint(err, "it has more callers than it takes; try again later");
+	return rc;
+}
+
+int remote_find_socket(struct arena *a, const char **out_path, struct cj_error *err)
+{
+	static const char *const systems = "/run/cejail/" RECORD_SOCKET;
+	char dirs[RECORD_DIRS_MAX];
+	char *path = NULL;
+
+	if (record_find(RECORD_SOCKET, a, &path, dirs, err) < 0)
+		return -err->code;
+	*out_path = path ? path : systems;
+	if (path || access(systems, F_OK) == 0)
+		return 0;
+	(void)!cj_reject_as(err, ENOENT, "--remote: no service listens in %s%s", dirs,
+			    geteuid() == 0 ? "" : " or /run/cejail");
+	return cj_hint(err, "start one: cejail serve; or name its socket: --remote=SOCKET");
+}
+
+/* unix(7): a connect(2) that finds the queue full waits as long as SO_SNDTIMEO says. */
+static int connect_to(const char *path, struct cj_error *err)
+{
+	const struct timeval patience = { .tv_sec = REMOTE_PATIENCE_S };
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return cj_reject(err, "--remote: '%s' is longer than %zu characters: unix(7)", path,
+				 sizeof(address.sun_path) - 1);
+	memcpy(address.sun_path, path, strlen(path));
+	auto_fd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return cj_fail(err, errno, "--remote: make a socket");
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0)
+		return cj_fail(err, errno, "--remote: set the socket's patience");
+	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+		return fail_connect(path, errno, err);
+	return take_fd(&fd);
+}
+
+/* A service that refuses early closes before it has read all: what it said is still there. */
+static int send_all(int fd, const char *bytes, size_t size, struct cj_error *err)
+{
+	while (size > 0) {
+		ssize_t put = send(fd, bytes, size, MSG_NOSIGNAL);
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put < 0 && (errno == EPIPE || errno == ECONNRESET))
+			return 0;
+		if (put < 0 && errno == EAGAIN)
+			return cj_reject_as(err, ETIMEDOUT,
+					    "--remote: the service takes nothing for %d s",
+					    REMOTE_PATIENCE_S);
+		if (put < 0)
+			return cj_fail(err, errno, "--remote: send the request");
+		bytes += put;
+		size -= (size_t)put;
+	}
+	return 0;
+}
+
+int remote_link_ask(const char *socket_path, const char *method, const char *path,
+		    const char *accept, const char *body, size_t size, struct cj_error *err)
+{
+	char head[HEAD_MAX];
+	int length = snprintf(head, sizeof(head),
+			      "%s %s HTTP/1.1\r\nHost: cejail\r\nConnection: close\r\n"
+			      "User-Agent: cejail/%s\r\nAccept: %s\r\n"
+			      "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n",
+			      method, path, CJ_VERSION, accept, size);
+	auto_fd int fd = connect_to(socket_path, err);
+
+	if (fd < 0 || send_all(fd, head, (size_t)length, err) < 0 ||
+	    send_all(fd, body, size, err) < 0)
+		return -err->code;
+	return take_fd(&fd);
+}
+
+static int ignore(void *context, const char *bytes, size_t size, struct cj_error *err)
+{
+	(void)context;
+	(void)bytes;
+	(void)size;
+	(void)err;
+	return 0;
+}
+
+int remote_link_cancel(const char *socket_path, const char *id, struct cj_error *err)
+{
+	const struct timeval patience = { .tv_sec = REMOTE_PATIENCE_S };
+	struct http_answer answer;
+	char path[64], buf[4096];
+
+	(void)snprintf(path, sizeof(path), "/v1/runs/%s", id);
+	http_answer_init(&answer);
+	auto_fd int fd =
+	    remote_link_ask(socket_path, "DELETE", path, "application/json", "", 0, err);
+	if (fd < 0)
+		return fd;
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	for (ssize_t got; answer.part != HTTP_DONE;) {
+		got = sys_read(fd, buf, sizeof(buf));
+		if (got < 0)
+			return cj_fail(err, errno, "--remote: read what the service says");
+		if (got == 0)
+			break;
+		if (http_answer_feed(&answer, buf, (size_t)got, ignore, NULL, err) < 0)
+			return -err->code;
+	}
+	if (answer.status < 200 || answer.status > 299)
+		return cj_reject(err, "--remote: the service can't cancel run '%s' (HTTP %u)", id,
+				 answer.status);
+	return 0;
+}

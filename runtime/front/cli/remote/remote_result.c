@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A result from JSON back to an outcome.  Pure. */
+#include "runtime/front/cli/remote/remote_result.h"
+
+#include <string.h>
+
+#include "runtime/base/text.h"
+#include "runtime/front/report/result.h"
+
+#define BODY "the service's answer"
+
+/* --- members ---------------------------------------------------------------- */
+
+static const struct json_node *member(const struct json_node *object, const char *key,
+				      enum json_type type)
+{
+	const struct json_node *node = object && object->type == JSON_OBJECT ? json_get(object, key)
+									     : NULL;
+	return node && node->type == type ? node : NULL;
+}
+
+static const char *text_of(const struct json_node *object, const char *key)
+{
+	const struct json_node *node = member(object, key, JSON_STRING);
+	return node ? node->text : NULL;
+}
+
+static uint64_t number_of(const struct json_node *object, const char *key)
+{
+	const struct json_node *node = member(object, key, JSON_NUMBER);
+	struct cj_error err = { 0 };
+	uint64_t value = 0;
+
+	if (node)
+		(void)!parse_u64(node->text, 0, UINT64_MAX, &value, &err);
+	return value;
+}
+
+static bool find_word(const char *const *names, size_t count, const char *text, unsigned *out)
+{
+	for (size_t i = 0; text && i < count; i++) {
+		if (names[i] && strcmp(names[i], text) == 0) {
+			*out = (unsigned)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+static int no_memory(struct cj_error *err)
+{
+	return cj_fail(err, ENOMEM, "read the service's result");
+}
+
+/* --- the parts of a result -------------------------------------------------- */
+
+static void read_error(const struct json_node *node, struct cj_error *out)
+{
+	const char *stage = text_of(node, "stage");
+	const char *message = text_of(node, "message");
+	const char *hint = text_of(node, "hint");
+
+	(void)!cj_reject(out, "%s", message ? message : "no message");
+	if (stage)
+		cj_stage(out, stage);
+	if (hint)
+		cj_hint(out, "%s", hint);
+}
+
+static int read_end(const struct json_node *result, struct outcome *o, struct cj_error *err)
+{
+	const struct json_node *error = member(result, "error", JSON_OBJECT);
+	unsigned status;
+
+	if (!find_word(status_names, STATUS_COUNT, text_of(result, "status"), &status))
+		return cj_reject(err, BODY " is no result: it has no 'status'");
+	o->exit_code = (int)number_of(result, "exit_code");
+	o->signal = (int)number_of(result, "signal");
+	if (status == STATUS_SETUP_ERROR) {
+		struct cj_error failure = { 0 };
+		read_error(error, &failure);
+		outcome_fail(o, &failure);
+		return 0;
+	}
+	int exit_code = o->exit_code;
+	if (error) { /* the command could not be executed; 127: it is not there */
+		read_error(error, &o->error);
+		outcome_exec_failed(o, ENOENT);
+		o->exec_errno = o->exit_code == exit_code ? ENOENT : EACCES;
+		o->exit_code = exit_code;
+	}
+	outcome_decide(o, status);
+	return 0;
+}
+
+static void read_limits(const struct json_node *result, struct outcome *o)
+{
+	const struct json_node *limits = member(result, "limits", JSON_OBJECT);
+
+	for (enum limit i = 0; i < LIMIT_COUNT; i++) {
+		const struct json_node *limit = member(limits, limit_names[i], JSON_OBJECT);
+		const struct json_node *hit = member(limit, "hit", JSON_BOOL);
+		o->limits[i].value = number_of(limit, "value");
+		o->limits[i].hit = !hit ? HIT_UNKNOWN : hit->boolean ? HIT_YES : HIT_NO;
+	}
+}
+
+static int read_denied(const struct json_node *result, struct outcome *o, struct cj_error *err)
+{
+	const struct json_node *list = member(result, "denied_syscalls", JSON_ARRAY);
+
+	o->denied = arena_array(&o->arena, list ? list->count + 1 : 1, sizeof(*o->denied));
+	if (!o->denied)
+		return no_memory(err);
+	for (const struct json_node *m = list ? list->child : NULL; m; m = m->next) {
+		const char *name = text_of(m, "name");
+		o->denied[o->ndenied++] = (struct denied_syscall){
+			.name = arena_strdup(&o->arena, name ? name : "?"),
+			.count = (unsigned)number_of(m, "count"),
+		};
+		if (!o->denied[o->ndenied - 1].name)
+			return no_memory(err);
+	}
+	return 0;
+}
+
+static uint8_t protocol_of(const char *name)
+{
+	for (unsigned i = 1; name && i < 256; i++) {
+		if (strcmp(denial_protocol_name((uint8_t)i), name) == 0)
+			return (uint8_t)i;
+	}
+	return 0;
+}
+
+static int read_network(const struct json_node *result, struct outcome *o, struct cj_error *err)
+{
+	const struct json_node *network = member(result, "network", JSON_OBJECT);
+	const struct json_node *list = member(network, "denied", JSON_ARRAY);
+	struct denial *rows = arena_array(&o->arena, list ? list->count + 1 : 1, sizeof(*rows));
+	size_t count = 0;
+
+	if (!rows)
+		return no_memory(err);
+	for (const struct json_node *m = list ? list->child : NULL; m; m = m->next) {
+		const char *address = text_of(m, "address");
+		struct denial *d = &rows[count];
+		unsigned class;
+
+		if (!find_word(net_class_names, NET_CLASS_COUNT, text_of(m, "class"), &class))
+			continue;
+		*d = (struct denial){ .class = class,
+				      .protocol = protocol_of(text_of(m, "protocol")),
+				      .port = (uint16_t)number_of(m, "port"),
+				      .count = number_of(m, "count") };
+		if (address)
+			(void)ip_parse(address, &d->address); /* the null one where it is none */
+		count++;
+	}
+	o->network.denied = rows;
+	o->network.ndenied = count;
+	return 0;
+}
+
+static int read_warnings(const struct json_node *result, struct outcome *o, struct cj_error *err)
+{
+	const struct json_node *list = member(result, "warnings", JSON_ARRAY);
+
+	for (const struct json_node *m = list ? list->child : NULL; m; m = m->next) {
+		const char *copy = m->type == JSON_STRING ? arena_strdup(&o->arena, m->text) : NULL;
+		if (m->type == JSON_STRING &&
+		    (!copy || strings_add(&o->warnings, &o->arena, copy) < 0))
+			return no_memory(err);
+	}
+	return 0;
+}
+
+int remote_result_read(const struct json_node *result, struct outcome *o, struct cj_error *err)
+{
+	const char *schema = result->type == JSON_OBJECT ? text_of(result, "schema") : NULL;
+
+	if (!schema || strcmp(schema, RESULT_SCHEMA) != 0)
+		return cj_reject(err, BODY " is no result of the schema '%s'", RESULT_SCHEMA);
+	read_limits(result, o);
+	if (read_denied(result, o, err) < 0 || read_network(result, o, err) < 0 ||
+	    read_warnings(result, o, err) < 0)
+		return -err->code;
+	return read_end(result, o, err);
+}
+
+/* --- the result that is passed on ------------------------------------------- */
+
+static void put_member(struct json_writer *w, const struct json_node *m, const struct outcome *o)
+{
+	if (strcmp(m->key, "artifacts") == 0) {
+		result_put_artifacts(w, &o->artifacts);
+	} else if (strcmp(m->key, "warnings") == 0) {
+		result_put_warnings(w, &o->warnings);
+	} else {
+		json_put_key(w, m->key);
+		json_put_node(w, m);
+	}
+}
+
+void remote_result_write(struct json_writer *w, const struct json_node *result,
+			 const struct outcome *o)
+{
+	json_open_object(w);
+	for (const struct json_node *m = result->child; m; m = m->next)
+		put_member(w, m, o);
+	json_close_object(w);
+}
+
+/* --- what else a service says ----------------------------------------------- */
+
+static int tell_refusal(const struct json_node *error, const char *message, uint64_t retry_after,
+			struct cj_error *err)
+{
+	const char *code = text_of(error, "code");
+	const char *hint = text_of(error, "hint"), *request_id = text_of(error, "request_id");
+
+	int rc =
+	    cj_reject_as(err, EREMOTEIO, "the service: %s [%s]", message, code ? code : "no code");
+	if (hint && retry_after > 0)
+		cj_hint(err, "%s; try again in %llu s", hint, (unsigned long long)retry_after);
+	else if (hint)
+		cj_hint(err, "%s", hint);
+	else if (retry_after > 0)
+		cj_hint(err, "try again in %llu s", (unsigned long long)retry_after);
+	else if (request_id && code && strcmp(code, "internal") == 0)
+		cj_hint(err, "the service's log tells more of request %s", request_id);
+	return rc;
+}
+
+int remote_refusal_read(unsigned http_status, uint64_t retry_after, const char *body, size_t size,
+			struct cj_error *err)
+{
+	auto_arena struct arena a = { 0 };
+	struct cj_error why = { 0 };
+	const struct json_node *root = NULL, *error = NULL;
+
+	if (size > 0 && json_parse(BODY, body, size, &a, &root, &why) == 0)
+		error = member(root, "error", JSON_OBJECT);
+	const char *message = text_of(error, "message");
+	if (message)
+		return tell_refusal(error, message, retry_after, err);
+	int rc = cj_reject_as(err, EREMOTEIO,
+			      "the service answered with HTTP status %u and no "
+			      "error of cejail's",
+			      http_status);
+	cj_hint(err, "is it 'cejail serve' that listens there?");
+	return rc;
+}
+
+bool remote_bytes_of(const struct json_node *node, struct arena *a, const char **out_bytes,
+		     size_t *out_size)
+{
+	const char *text = text_of(node, "text"), *base64 = text_of(node, "base64");
+
+	if (text) {
+		*out_bytes = text;
+		*out_size = strlen(text);
+		return true;
+	}
+	if (!base64)
+		return false;
+	char *bytes = arena_alloc(a, strlen(base64) / 4 * 3 + 1);
+	if (!bytes || text_base64_decode(base64, strlen(base64), bytes, out_size) < 0)
+		return false;
+	*out_bytes = bytes;
+	return true;
+}

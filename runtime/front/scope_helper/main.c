@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * scope-helper ID PID: asks the user's systemd for a scope around PID.  Started by
+ * runtime/jail/cgroup/scope_helper.c.  On failure it writes its struct cj_error to standard output
+ * and exits with status 1.
+ * Acts with the caller's rights, like the launcher that starts it.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "runtime/base/files/fd.h"
+#include "runtime/base/text.h"
+#include "runtime/jail/cgroup/scope_request.h"
+
+#define LIFE_SECONDS 20 /* a bus that never answers must not hold a run up for ever */
+
+static int enter(int argc, char **argv, struct cj_error *err)
+{
+	uint64_t pid;
+	if (argc != 3)
+		return cj_reject(err, "scope-helper: ID and PID are wanted");
+	if (parse_u64(argv[2], 1, 1u << 22, &pid, err) < 0)
+		return -err->code;
+	if (getppid() != (pid_t)pid) /* it ended before we asked to go with it */
+		return cj_reject_as(err, ESRCH, "scope-helper: nobody waits for a scope");
+	return scope_request_enter(argv[1], (pid_t)pid, err);
+}
+
+int main(int argc, char **argv)
+{
+	struct cj_error err = { 0 }, ignored;
+	(void)alarm(LIFE_SECONDS);
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* cannot fail for a signal that there is */
+	if (enter(argc, argv, &err) == 0)
+		return EXIT_SUCCESS;
+	/* Whoever started us sees the status, too. */
+	(void)fd_write_all(STDOUT_FILENO, &err, sizeof(err), "the launcher's pipe", &ignored);
+	return EXIT_FAILURE;
+}

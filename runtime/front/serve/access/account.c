@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Callers, their rights and their counters.  Pure. */
+#include "runtime/front/serve/access/account.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/text.h"
+
+#define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
+
+#define TOKEN_DISTINCT_MIN 8 /* 32 random hexadecimal digits have fewer once in 10^12 times */
+
+/* --- rights ----------------------------------------------------------------- */
+
+void callers_init(struct callers *c)
+{
+	*c = (struct callers){
+		.standard = { .concurrent = CONCURRENT_HALF,
+			      .queued = 64,
+			      .rate_per_minute = 600,
+			      .burst = 100 },
+		.own = { .memory_bytes = CEILING_NONE,
+			 .millicpus = CEILING_NONE,
+			 .pids = CEILING_NONE,
+			 .wall_ms = CEILING_NONE,
+			 .disk_bytes = CEILING_NONE,
+			 .output_bytes = CEILING_NONE,
+			 .network = NETWORK_ANY,
+			 .host_paths = true },
+	};
+}
+
+static void settle(struct rights *r, unsigned concurrency)
+{
+	if (r->concurrent == CONCURRENT_HALF)
+		r->concurrent = concurrency > 1 ? concurrency / 2 : 1;
+}
+
+void callers_settle(struct callers *c, unsigned concurrency)
+{
+	settle(&c->standard, concurrency);
+	for (size_t i = 0; i < c->count; i++)
+		settle(&c->rows[i].rights, concurrency);
+}
+
+static const struct caller_row *find_row(const struct callers *c, const char *name)
+{
+	for (size_t i = 0; i < c->count; i++)
+		if (strcmp(c->rows[i].name, name) == 0)
+			return &c->rows[i];
+	return NULL;
+}
+
+static void name_uid(char out[static CALLER_NAME_MAX], uid_t uid)
+{
+	(void)snprintf(out, CALLER_NAME_MAX, "uid:%" PRIu32, (uint32_t)uid);
+}
+
+static const struct rights *rights_of(const struct callers *c, const char *name, uid_t own_uid)
+{
+	char own[CALLER_NAME_MAX];
+	const struct caller_row *row = find_row(c, name);
+	if (row)
+		return &row->rights;
+	name_uid(own, own_uid);
+	bool is_own = strcmp(name, own) == 0 || strcmp(name, "uid:0") == 0;
+	return is_own ? &c->own : &c->standard;
+}
+
+bool rights_has_profile(const struct rights *r, const char *profile)
+{
+	for (size_t i = 0; i < r->profiles.count; i++)
+		if (strcmp(r->profiles.items[i], profile) == 0)
+			return true;
+	return r->profiles.count == 0;
+}
+
+/* --- the token bucket ------------------------------------------------------- */
+
+static uint64_t full_credit(const struct rights *r)
+{
+	return (uint64_t)r->burst * CREDIT_OF_REQUEST;
+}
+
+static void refill(struct account *a, uint64_t now_ms)
+{
+	const struct rights *r = a->rights;
+	uint64_t full = full_credit(r);
+	uint64_t elapsed_ms = now_ms > a->refilled_ms ? now_ms - a->refilled_ms : 0;
+
+	/* below, the product is small: a bucket that is full anyway is not multiplied */
+	if (r->rate_per_minute == 0 || elapsed_ms >= full / r->rate_per_minute + 1)
+		a->credit = full;
+	else
+		a->credit += elapsed_ms * r->rate_per_minute;
+	if (a->credit > full)
+		a->credit = full;
+	if (elapsed_ms > 0)
+		a->refilled_ms = now_ms;
+}
+
+/* Reading it keeps everybody waiting, the longer the larger it is. */
+static uint64_t price_of(const struct rights *r, size_t body_bytes)
+{
+	uint64_t price = CREDIT_OF_REQUEST * (1 + (uint64_t)body_bytes / ACCOUNT_BODY_UNIT);
+	uint64_t full = full_credit(r);
+	return price < full ? price : full;
+}
+
+bool account_take(struct account *a, size_t body_bytes, uint64_t now_ms, uint64_t *out_retry_ms)
+{
+	uint64_t rate = a->rights->rate_per_minute, price = price_of(a->rights, body_bytes);
+
+	*out_retry_ms = 0;
+	refill(a, now_ms);
+	if (rate == 0)
+		return true;
+	if (a->credit >= price) {
+		a->credit -= price;
+		return true;
+	}
+	*out_retry_ms = (price - a->credit + rate - 1) / rate;
+	return false;
+}
+
+bool account_may_run(const struct account *a)
+{
+	return a->rights->concurrent == 0 || a->running < a->rights->concurrent;
+}
+
+bool account_may_wait(const struct account *a)
+{
+	return a->rights->queued == 0 || a->queued < a->rights->queued;
+}
+
+/* --- the table -------------------------------------------------------------- */
+
+void accounts_init(struct accounts *a)
+{
+	memset(a, 0, sizeof(*a));
+}
+
+void accounts_adopt(struct accounts *a, const struct callers *callers, uid_t own_uid)
+{
+	for (size_t i = 0; i < a->count; i++) {
+		struct account *item = &a->items[i];
+		item->rights = rights_of(callers, item->name, own_uid);
+		if (item->credit > full_credit(item->rights))
+			item->credit = full_credit(item->rights);
+	}
+}
+
+/* Nothing of it is lost when it is forgotten: its bucket, too, is as a new one's. */
+static bool is_idle(struct account *a, uint64_t now_ms)
+{
+	if (a->running > 0 || a->queued > 0)
+		return false;
+	refill(a, now_ms);
+	return a->credit == full_credit(a->rights);
+}
+
+/* A free place, else that of the one who has been idle longest. */
+static struct account *find_place(struct accounts *a, uint64_t now_ms)
+{
+	struct account *found = NULL;
+
+	if (a->count < ACCOUNTS_MAX)
+		return &a->items[a->count++];
+	for (size_t i = 0; i < a->count; i++) {
+		struct account *item = &a->items[i];
+		if (is_idle(item, now_ms) && (!found || item->seen_ms < found->seen_ms))
+			found = item;
+	}
+	return found;
+}
+
+static struct account *find_account(struct accounts *a, const char *name,
+				    const struct rights *rights, uint64_t now_ms)
+{
+	for (size_t i = 0; i < a->count; i++) {
+		if (strcmp(a->items[i].name, name) != 0)
+			continue;
+		a->items[i].seen_ms = now_ms;
+		return &a->items[i];
+	}
+
+	struct account *place = find_place(a, now_ms);
+	if (!place)
+		return NULL;
+	*place = (struct account){
+		.rights = rights,
+		.credit = full_credit(rights),
+		.refilled_ms = now_ms,
+		.seen_ms = now_ms,
+	};
+	(void)snprintf(place->name, sizeof(place->name), "%s", name); /* rows' names fit */
+	return place;
+}
+
+struct account *account_of_uid(struct accounts *a, const struct callers *c, uid_t uid,
+			       uid_t own_uid, uint64_t now_ms)
+{
+	char name[CALLER_NAME_MAX];
+	name_uid(name, uid);
+	return find_account(a, name, rights_of(c, name, own_uid), now_ms);
+}
+
+/* --- tokens ----------------------------------------------------------------- */
+
+int token_check(const char *token, size_t size, struct cj_error *err)
+{
+	static const char how[] = "make one with: head -c 32 /dev/urandom | base64 -w 0";
+	bool seen[256] = { false };
+	unsigned distinct = 0;
+	int rc = 0;
+
+	for (size_t i = 0; i < size; i++) {
+		unsigned char c = (unsigned char)token[i];
+		if (c <= ' ' || c >= 0x7f) {
+			rc = cj_reject(err,
+				       "the token has a byte that no header can carry, at %zu of "
+				       "%zu",
+				       i + 1, size);
+			cj_hint(err, "%s", how);
+			return rc;
+		}
+		distinct += !seen[c];
+		seen[c] = true;
+	}
+	if (size < TOKEN_MIN)
+		rc = cj_reject(err, "the token has %zu characters, %d are the least", size,
+			       TOKEN_MIN);
+	else if (size > TOKEN_MAX)
+		rc = cj_reject(err, "the token has %zu characters, %d are the most", size,
+			       TOKEN_MAX);
+	else if (distinct < TOKEN_DISTINCT_MIN)
+		rc = cj_reject(err, "the token is made of only %u different characters", distinct);
+	if (rc < 0)
+		cj_hint(err, "%s", how);
+	return rc;
+}
+
+/* How long it takes says nothing about where two digests differ. */
+static bool is_same_digest(const char a[static SHA256_HEX_MAX], const char b[static SHA256_HEX_MAX])
+{
+	volatile unsigned char differs = 0;
+	for (size_t i = 0; i < SHA256_HEX_MAX - 1; i++)
+		differs = (unsigned char)(differs | (a[i] ^ b[i]));
+	return differs == 0;
+}
+
+struct account *account_of_token(struct accounts *a, const struct callers *c, const char *token,
+				 size_t size, uint64_t now_ms, bool *out_known)
+{
+	const struct caller_row *found = NULL;
+	char digest[SHA256_HEX_MAX];
+
+	sha256_hex(token, size, digest);
+	for (size_t i = 0; i < c->count; i++) {
+		const struct caller_row *row = &c->rows[i];
+		bool is_same = is_same_digest(digest, row->token_sha256);
+		if (is_same && row->has_token)
+			found = row;
+	}
+	*out_known = found != NULL;
+	return found ? find_account(a, found->name, &found->rights, now_ms) : NULL;
+}
+
+/* --- a request's config against the rights ---------------------------------- */
+
+static void format_count(uint64_t value, char *out, size_t out_size)
+{
+	(void)snprintf(out, out_size, "%" PRIu64, value);
+}
+
+/* Exact, unlike for a person: a byte above the ceiling must not read as the ceiling. */
+static void format_size(uint64_t bytes, char *out, size_t out_size)
+{
+	static const char units[] = "KMGT";
+	unsigned unit = 0;
+	while (unit < sizeof(units) - 1 && bytes > 0 && bytes % 1024 == 0) {
+		bytes /= 1024;
+		unit++;
+	}
+	(void)snprintf(out, out_size, "%" PRIu64 "%.*s", bytes, unit > 0,
+		       &units[unit > 0 ? unit - 1 : 0]);
+}
+
+static void format_cpus(uint64_t millicpus, char *out, size_t out_size)
+{
+	(void)snprintf(out, out_size, "%" PRIu64 ".%03" PRIu64, millicpus / 1000, millicpus % 1000);
+}
+
+/* A row is a number of the config with a ceiling; one without a right has the profile's. */
+static const struct ceiling {
+	const char *key;
+	size_t config_at;
+	bool has_right;
+	size_t rights_at, lower_at;
+	void (*format)(uint64_t value, char *out, size_t out_size);
+} ceilings[] = {
+#define RIGHT(field)                                                                               \
+	offsetof(struct config, field), true, offsetof(struct rights, field),                      \
+	    offsetof(struct lower, field)
+	{ "memory", RIGHT(memory_bytes), format_size },
+	{ "cpus", RIGHT(millicpus), format_cpus },
+	{ "pids", RIGHT(pids), format_count },
+	{ "timeout", RIGHT(wall_ms), text_format_duration },
+	{ "disk", RIGHT(disk_bytes), format_size },
+	{ "max_output", RIGHT(output_bytes), format_size },
+	{ "nofile", offsetof(struct config, nofile), .format = format_count },
+	{ "cpu_time", offsetof(struct config, cpu_ms), .format = text_format_duration },
+#undef RIGHT
+};
+
+static uint64_t number_at(const void *base, size_t offset)
+{
+	uint64_t value;
+	memcpy(&value, (const char *)base + offset, sizeof(value));
+	return value;
+}
+
+static int refuse_number(const struct ceiling *row, uint64_t asked, uint64_t most, bool is_profiles,
+			 struct cj_error *err)
+{
+	char asked_text[32], most_text[32];
+	row->format(asked, asked_text, sizeof(asked_text));
+	row->format(most, most_text, sizeof(most_text));
+	int rc = cj_reject_as(err, EACCES, "%s: %s is above %s of %s", row->key, asked_text,
+			      is_profiles ? "the profile's value" : "this caller's ceiling",
+			      most_text);
+	cj_hint(err, "ask for less, or have '%s' raised in %s", row->key,
+		row->has_right ? "this caller's row of the service's configuration"
+			       : "the profile");
+	return rc;
+}
+
+static int judge_number(const struct rights *r, const struct ceiling *row,
+			const struct config *asked, const struct config *profile,
+			struct lower *lower, struct cj_error *err)
+{
+	uint64_t wanted = number_at(asked, row->config_at);
+	uint64_t given = number_at(profile, row->config_at);
+	uint64_t right = row->has_right ? number_at(r, row->rights_at) : 0;
+	if (!row->has_right && (r->host_paths || given == 0))
+		right = CEILING_NONE; /* 0: the profile has no such limit */
+
+	uint64_t most = right > 0 ? right : given;
+	if (wanted <= most)
+		return 0;
+	if (wanted != given)
+		return refuse_number(row, wanted, most, right == 0, err);
+	assert(row->has_right); /* without one, `most` is what the profile gives, or all */
+	memcpy((char *)lower + row->lower_at, &most, sizeof(most));
+	return 0;
+}
+
+static int refuse(struct cj_error *err, const char *what)
+{
+	return cj_reject_as(err, EACCES, "%s", what);
+}
+
+/* More of the network than the profile has: a mode, or more of the addresses it names. */
+static bool wants_more_network(const struct config *asked, const struct config *profile)
+{
+	if (asked->network != profile->network)
+		return asked->network != NETWORK_NONE;
+	if (asked->network == NETWORK_NONE || profile->allow.count == 0)
+		return false;
+	for (size_t i = 0; i < asked->allow.count; i++) {
+		bool is_profiles = false;
+		for (size_t k = 0; k < profile->allow.count && !is_profiles; k++)
+			is_profiles = strcmp(asked->allow.items[i], profile->allow.items[k]) == 0;
+		if (!is_profiles)
+			return true;
+	}
+	return asked->allow.count == 0;
+}
+
+int account_refuse_network(struct cj_error *err)
+{
+	(void)!refuse(err, "network: this caller's runs may have none");
+	return cj_hint(err, "leave it out, or ask for \"network\": \"none\"");
+}
+
+static int judge_network(const struct rights *r, const struct config *asked,
+			 const struct config *profile, struct lower *lower, struct cj_error *err)
+{
+	bool wants_more = wants_more_network(asked, profile);
+
+	if (r->network == NETWORK_AS_PROFILE && wants_more)
+		return refuse(err, "network: this caller's runs may have no more of it than the "
+				   "profile gives");
+	if (r->network != NETWORK_NEVER || asked->network == NETWORK_NONE)
+		return 0;
+	lower->no_network = true;
+	return wants_more ? account_refuse_network(err) : 0;
+}
+
+int account_judge(const struct rights *r, const struct config *asked, const struct config *profile,
+		  struct lower *lower, struct cj_error *err)
+{
+	struct lower l = { 0 };
+	int rc = 0;
+
+	for (size_t i = 0; i < LENGTH(ceilings) && rc == 0; i++)
+		rc = judge_number(r, &ceilings[i], asked, profile, &l, err);
+	if (rc == 0)
+		rc = judge_network(r, asked, profile, &l, err);
+	if (rc == 0)
+		*lower = l;
+	return rc;
+}

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * account - who calls, what that caller may ask for, and how much of it.  Pure: time is an
+ * argument.
+ *
+ * A caller is a uid at the other end of the Unix socket (SO_PEERCRED), or the name of a token.
+ * Rights come from the row of that name in "callers", else from "default"; the service's own uid
+ * and root, who could do all of it without us, are held back only by a row of their own.  The
+ * counters live as long as the service, in a table with a bound: at its bound, idle callers are
+ * forgotten.
+ */
+#pragma once
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "profiles/config.h"
+#include "runtime/base/arena.h"
+#include "runtime/base/error.h"
+#include "runtime/base/files/sha256.h"
+
+#define CALLERS_MAX     256 /* rows of the configuration */
+#define ACCOUNTS_MAX    1024
+#define CALLER_NAME_MAX 64 /* "uid:1000", "token:ci" */
+
+#define TOKEN_MIN 32
+#define TOKEN_MAX 1024
+
+/* Until callers_settle(): half of what the service runs at once, so that nobody has all of it. */
+#define CONCURRENT_HALF UINT_MAX
+
+/* A ceiling that is none; 0: what the profile itself gives. */
+#define CEILING_NONE UINT64_MAX
+
+/* Of a request that wants more network than its profile has. */
+enum network_right { NETWORK_AS_PROFILE, NETWORK_NEVER, NETWORK_ANY, NETWORK_RIGHT_COUNT };
+
+/* What a caller may do. */
+struct rights {
+	struct strings profiles; /* count 0: all there are */
+	uint64_t memory_bytes, millicpus, pids, wall_ms, disk_bytes, output_bytes;
+	enum network_right network;
+	/* May name paths and end points of the host, and raise what has no ceiling. */
+	bool host_paths;
+	unsigned concurrent, queued;     /* 0: as many as the service has */
+	unsigned rate_per_minute, burst; /* rate 0: not limited; else burst is at least 1 */
+};
+
+struct caller_row {
+	const char *name;       /* "uid:N", "token:NAME" */
+	const char *token_file; /* of "token:NAME" rows */
+	char token_sha256[SHA256_HEX_MAX];
+	bool has_token;
+	struct rights rights;
+};
+struct callers {
+	struct caller_row rows[CALLERS_MAX];
+	size_t count;
+	struct rights standard; /* who has no row */
+	struct rights own;      /* the service's uid, and root, without a row */
+};
+/* No rows, and the built-in rights. */
+void callers_init(struct callers *c);
+/* Once it is known how many runs the service has at once. */
+void callers_settle(struct callers *c, unsigned concurrency);
+
+/* Who calls, with its counters. */
+struct account {
+	char name[CALLER_NAME_MAX];
+	const struct rights *rights; /* of the configuration in force */
+	unsigned running, queued;
+	uint64_t credit, refilled_ms; /* the token bucket: CREDIT_OF_REQUEST is one request */
+	uint64_t seen_ms;
+	uint64_t turn; /* when one of its runs was started last: runs.h counts */
+};
+#define CREDIT_OF_REQUEST 60000 /* so that a millisecond gives exactly rate_per_minute */
+#define ACCOUNT_BODY_UNIT (1u << 20)
+
+struct accounts {
+	struct account items[ACCOUNTS_MAX];
+	size_t count;
+};
+void accounts_init(struct accounts *a);
+/* After a new configuration: every account's rights are looked up again, its counters stay. */
+void accounts_adopt(struct accounts *a, const struct callers *callers, uid_t own_uid);
+
+/*
+ * The account of a uid (`own_uid` is the service's), or of a token; NULL: the table is full of busy
+ * ones.  The pointer holds as long as something of it runs or is queued, else until the next call:
+ * keep its name for longer.
+ */
+struct account *account_of_uid(struct accounts *a, const struct callers *c, uid_t uid,
+			       uid_t own_uid, uint64_t now_ms);
+/* *out_known false: no such token.  Compares SHA-256 digests in constant time, all rows, always. */
+struct account *account_of_token(struct accounts *a, const struct callers *c, const char *token,
+				 size_t size, uint64_t now_ms, bool *out_known);
+/* 32 to 1024 printable characters, not the same few again and again; fails with what to do. */
+int token_check(const char *token, size_t size, struct cj_error *err);
+
+/*
+ * Takes a request from the bucket, or says when it has enough again; *out_retry_ms >= 1 then.  Each
+ * ACCOUNT_BODY_UNIT of its body counts as one more, up to all that the bucket can hold.
+ */
+bool account_take(struct account *a, size_t body_bytes, uint64_t now_ms, uint64_t *out_retry_ms);
+bool account_may_run(const struct account *a);
+bool account_may_wait(const struct account *a);
+
+bool rights_has_profile(const struct rights *r, const char *profile);
+
+/*
+ * account_judge - the effective config of a request against the caller's rights.
+ *
+ * `asked` is the config with the request's settings applied, `profile` without.  What the request
+ * itself asks above a ceiling is refused (EACCES, the setting named); where only the profile gives
+ * more, *lower gets the ceiling, else 0.  A request that says the same as its profile looks like
+ * one that says nothing.
+ */
+struct lower {
+	uint64_t memory_bytes, millicpus, pids, wall_ms, disk_bytes, output_bytes;
+	bool no_network;
+};
+/* The refusal of a request that asks for a network itself, where *lower has taken it away. */
+int account_refuse_network(struct cj_error *err);
+int account_judge(const struct rights *r, const struct config *asked, const struct config *profile,
+		  struct lower *lower, struct cj_error *err);

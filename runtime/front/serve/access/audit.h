@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * audit - one JSON line when a run is about to start, one when it ended.  Acts.
+ *
+ * Schema: profiles/schema/audit.json.  Never code, output, arguments or environment, and no error's
+ * message, which may quote them: hashes, counts, stages.  To a file (O_APPEND, one write(2) a line,
+ * fdatasync(2) when asked) and to journald's socket with fields of their own: MESSAGE_ID, CEJAIL_*,
+ * TRACE_ID; systemd.journal-fields(7).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/base/error.h"
+#include "runtime/front/serve/worker/job.h"
+#include "runtime/front/serve/config/service_config.h"
+
+/* journalctl MESSAGE_ID=... */
+#define AUDIT_MESSAGE_START "1b41698ec8044d88b5fa31b06e526685"
+#define AUDIT_MESSAGE_END   "b028be82e496421eb109fc5ca2e86901"
+
+struct audit {
+	int file_fd, journal_fd; /* -1: not in use */
+	char path[256];
+	bool sync;
+	bool is_torn; /* the file ends in half a line: the next one begins with a newline */
+	uint64_t failures;
+	char last_failure[512]; /* "" while all is well */
+};
+#define AUDIT_NULL                                                                                 \
+	{                                                                                          \
+		.file_fd = -1, .journal_fd = -1                                                    \
+	}
+
+/* Fails: a sink that can't take a line now; *out is AUDIT_NULL then. */
+int audit_open(const struct audit_config *c, struct audit *out, struct cj_error *err);
+void audit_close(struct audit *a);
+/* For log rotation: the path is opened again.  Where that fails, the file stays that was open. */
+int audit_reopen(struct audit *a, struct cj_error *err);
+bool audit_is_on(const struct audit *a);
+
+struct audit_run {
+	const char *id, *caller, *profile;
+	/* "" where unknown; the request's is of its whole body: command, files, input, all of it */
+	const char *profile_sha256, *code_sha256, *request_sha256;
+	uint64_t code_bytes;
+	const struct trace *trace;
+	enum tier tier;
+};
+/* Fails: the line is not written whole everywhere; a profile with "audit": "required" does not run.
+ */
+int audit_start(struct audit *a, const struct audit_run *run, struct cj_error *err);
+int audit_end(struct audit *a, const struct audit_run *run, const struct summary *s,
+	      struct cj_error *err);

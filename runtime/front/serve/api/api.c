@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The gate and the routes.  Acts: replies.
+ *
+ * Who may come in is decided when the headers are there, before any body: no web page (it would
+ * send Origin; CORS is never offered), on TCP only by a loopback name (else a page of a rebound
+ * name gets in) and with a token.
+ */
+#include "runtime/front/serve/api/api.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/json/json.h"
+#include "runtime/base/text.h"
+#include "runtime/front/serve/operations/slog.h"
+
+static void show_alive(struct api_call *c);
+static void show_readiness(struct api_call *c);
+static void show_metrics(struct api_call *c);
+
+/* A path that ends with a '*' takes one more segment. */
+static const struct route {
+	const char *method, *path;
+	void (*handle)(struct api_call *c);
+	bool is_open; /* without a token, too */
+} routes[] = {
+	{ "POST", "/v1/runs", api_post_run },         { "GET", "/v1/runs", api_list_runs },
+	{ "GET", "/v1/runs/*", api_show_run },        { "DELETE", "/v1/runs/*", api_cancel_run },
+	{ "GET", "/v1/profiles", api_list_profiles }, { "GET", "/livez", show_alive, true },
+	{ "GET", "/readyz", show_readiness },         { "GET", "/metrics", show_metrics },
+};
+
+#define ROUTE_COUNT (sizeof(routes) / sizeof(routes[0]))
+
+static bool path_fits(const char *pattern, const char *path, const char **out_name)
+{
+	size_t size = strlen(pattern);
+
+	*out_name = "";
+	if (pattern[size - 1] != '*')
+		return strcmp(pattern, path) == 0;
+	if (strncmp(pattern, path, size - 1) != 0 || path[size - 1] == '\0' ||
+	    strchr(path + size - 1, '/'))
+		return false;
+	*out_name = path + size - 1;
+	return true;
+}
+
+/* NULL: no such path, or (`allow` filled) no such method for it. */
+static const struct route *find_route(const char *method, const char *path, const char **out_name,
+				      char *allow, size_t room)
+{
+	size_t used = 0;
+
+	allow[0] = '\0';
+	if (strcmp(method, "HEAD") == 0)
+		method = "GET"; /* http_reply.c leaves the body away */
+	for (size_t i = 0; i < ROUTE_COUNT; i++) {
+		if (!path_fits(routes[i].path, path, out_name))
+			continue;
+		if (strcmp(routes[i].method, method) == 0)
+			return &routes[i];
+		used += (size_t)snprintf(allow + used, room - used, "%s%s", used ? ", " : "",
+					 routes[i].method);
+	}
+	return NULL;
+}
+
+/* --- the gate --------------------------------------------------------------- */
+
+/* "localhost", "127.0.0.1" or "[::1]", each with or without a port. */
+static bool is_loopback(const char *host)
+{
+	static const char *const names[] = { "localhost", "127.0.0.1", "[::1]" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		size_t size = strlen(names[i]);
+		if (strncasecmp(host, names[i], size) != 0)
+			continue;
+		const char *port = host + size;
+		if (port[0] == '\0' ||
+		    (port[0] == ':' && strspn(port + 1, "0123456789") == strlen(port + 1)))
+			return true;
+	}
+	return false;
+}
+
+static bool has_safe_origin(struct exchange *x)
+{
+	const char *host = exchange_header(x, "Host");
+
+	if (exchange_header(x, "Origin"))
+		return false;
+	return !exchange_caller(x).is_tcp || (host && is_loopback(host));
+}
+
+static struct account *account_by_token(struct service *s, struct exchange *x)
+{
+	static const char scheme[] = "Bearer ";
+	const char *header = exchange_header(x, "Authorization");
+	bool is_known = false;
+
+	if (!header || strncasecmp(header, scheme, sizeof(scheme) - 1) != 0)
+		header = scheme; /* an empty token is nobody's, and takes as long */
+	const char *token = header + sizeof(scheme) - 1;
+	struct account *a = account_of_token(&s->accounts, &s->config->callers, token,
+					     strlen(token), clock_ms(), &is_known);
+	if (!is_known)
+		exchange_refuse(x, API_UNAUTHORIZED, NULL, NULL, 0);
+	else if (!a)
+		exchange_refuse(x, API_QUEUE_FULL, NULL, NULL, 1000);
+	return a && exchange_adopt(x, a->name) ? a : NULL;
+}
+
+/* NULL: refused. */
+static struct account *find_account(struct service *s, struct exchange *x)
+{
+	struct http_caller caller = exchange_caller(x);
+
+	if (caller.is_tcp)
+		return account_by_token(s, x);
+	struct account *a =
+	    account_of_uid(&s->accounts, &s->config->callers, caller.uid, s->own_uid, clock_ms());
+	if (!a)
+		exchange_refuse(x, API_QUEUE_FULL, NULL, NULL, 1000);
+	return a;
+}
+
+/*
+ * A body longer than its cap is refused before it is read; one that hides its length is counted.
+ * An open route takes none: else whoever shows no token could fill memory.
+ */
+static bool has_good_length(struct service *s, struct exchange *x, bool is_open)
+{
+	const char *length = exchange_header(x, "Content-Length");
+	uint64_t size = 0, max = is_open ? 0 : s->config->caps.body_bytes;
+	bool is_hidden = exchange_header(x, "Transfer-Encoding") != NULL;
+	struct cj_error ignored = { 0 };
+
+	if (!(is_open && is_hidden) &&
+	    (!length || (parse_u64(length, 0, UINT64_MAX, &size, &ignored) == 0 && size <= max)))
+		return true;
+	exchange_refuse(x, API_TOO_LARGE, is_open ? "this path takes no request body" : NULL, NULL,
+			0);
+	return false;
+}
+
+static void refuse_route(struct exchange *x, const char *allow)
+{
+	struct http_reply reply = { .status = 405,
+				    .content_type = "application/json",
+				    .allow = allow };
+	enum api_code code = allow[0] ? API_METHOD_NOT_ALLOWED : API_NOT_FOUND;
+
+	if (code == API_NOT_FOUND) {
+		exchange_refuse(x, code, NULL, NULL, 0);
+		return;
+	}
+	reply.text = api_error_text(code, NULL, NULL, exchange_trace(x)->request_id, &reply.size);
+	exchange_reply(x, &reply);
+}
+
+static bool has_its_rate(struct api_call *c)
+{
+	uint64_t retry_ms = 0;
+
+	if (account_take(c->account, exchange_body_size(c->exchange), clock_ms(), &retry_ms))
+		return true;
+	exchange_refuse(c->exchange, API_RATE_LIMITED, NULL, NULL, retry_ms);
+	return false;
+}
+
+/* Once when the headers are in, once when all is: rights may have changed, and accounts move. */
+static const struct route *let_in(struct service *s, struct exchange *x, bool is_whole,
+				  struct api_call *out)
+{
+	char allow[64];
+	const char *name = "";
+	const struct route *route =
+	    find_route(exchange_method(x), exchange_path(x), &name, allow, sizeof(allow));
+
+	*out = (struct api_call){ .service = s, .exchange = x, .name = name };
+	if (!has_safe_origin(x)) {
+		exchange_refuse(x, API_FORBIDDEN_ORIGIN, NULL, NULL, 0);
+		return NULL;
+	}
+	if (!route || !route->is_open) {
+		out->account = find_account(s, x);
+		if (!out->account || ((is_whole || !route) && !has_its_rate(out)))
+			return NULL;
+	}
+	if (!route)
+		refuse_route(x, allow);
+	return route && has_good_length(s, x, route->is_open) ? route : NULL;
+}
+
+static void on_begun(void *context, struct exchange *x)
+{
+	struct api_call call;
+
+	(void)let_in(context, x, false, &call);
+}
+
+static void on_whole(void *context, struct exchange *x)
+{
+	struct api_call call;
+	const struct route *route = let_in(context, x, true, &call);
+
+	if (route)
+		route->handle(&call);
+}
+
+static void on_replied(void *context, unsigned status, enum api_code code)
+{
+	struct service *s = context;
+
+	metrics_count_http(s->metrics, status);
+	if (code < API_CODE_COUNT)
+		metrics_count_refusal(s->metrics, code);
+}
+
+struct http_ops api_ops(struct service *s)
+{
+	return (struct http_ops){
+		.begun = on_begun, .whole = on_whole, .replied = on_replied, .context = s
+	};
+}
+
+/* --- small pages ------------------------------------------------------------ */
+
+void api_reply_json(struct exchange *x, unsigned status, struct json_writer *w)
+{
+	struct http_reply reply = { .status = status, .content_type = "application/json" };
+	struct cj_error err = { 0 };
+	const char *text = NULL;
+
+	if (!w || json_writer_take(w, &text, &reply.size, &err) < 0) {
+		exchange_refuse(x, API_INTERNAL, NULL, NULL, 0);
+		return;
+	}
+	reply.text = malloc(reply.size + 1);
+	if (reply.text) {
+		memcpy(reply.text, text, reply.size);
+		reply.text[reply.size++] = '\n';
+	}
+	exchange_reply(x, &reply);
+}
+
+static void show_alive(struct api_call *c)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+
+	if (w) {
+		json_open_object(w);
+		json_member_text(w, "status", "alive");
+		json_close_object(w);
+	}
+	api_reply_json(c->exchange, 200, w);
+}
+
+static void show_readiness(struct api_call *c)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+
+	bool is_of_use = w && health_write(c->service, w) != READINESS_UNREADY;
+	api_reply_json(c->exchange, is_of_use ? 200 : 503, w);
+}
+
+static void show_metrics(struct api_call *c)
+{
+	struct service *s = c->service;
+	const struct gauges gauges = {
+		.in_flight = s->runs.counts[RUN_RUNNING],
+		.queued = s->runs.counts[RUN_QUEUED],
+		.connections = http_connections(s->http),
+		.pool_jails = pool_ready(&s->pool, TIER_JAIL),
+		.pool_interpreters = pool_ready(&s->pool, TIER_INTERPRETER),
+		.in_flight_max = s->concurrency,
+		.queued_max = s->config->queue,
+		.started_ms = s->started_ms,
+		.has_probed = s->health.has_probed,
+		.probe_succeeded = s->health.succeeded,
+		.probe_age_ms = s->health.has_probed ? clock_ms() - s->health.probed_ms : 0,
+	};
+	struct http_reply reply = { .status = 200, .content_type = "text/plain; version=0.0.4" };
+	struct cj_error err = { 0 };
+
+	if (metrics_write(s->metrics, &gauges, &reply.text, &reply.size, &err) < 0) {
+		slog_failure(SLOG_ERROR, exchange_trace(c->exchange)->request_id, &err,
+			     "write the metrics");
+		exchange_refuse(c->exchange, API_INTERNAL, NULL, NULL, 0);
+		return;
+	}
+	exchange_reply(c->exchange, &reply);
+}

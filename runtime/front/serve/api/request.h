@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * request - the body of POST /v1/runs, taken apart and checked.  Pure.
+ *
+ * A request is a profile's name, a program, and any of a profile's keys: the same table
+ * (profiles/settings.h) reads all three of command line, profile and request.  Schema:
+ * profiles/schema/request.json.  The server parses it to judge it, the worker to run it: one
+ * parser, the same bytes.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "profiles/plan/plan.h"
+#include "runtime/base/arena.h"
+#include "runtime/base/error.h"
+#include "runtime/base/json/json.h"
+
+#define REQUEST_FILES_MAX 1000
+
+/* Bytes of any kind: "text": "...", or "base64": "..."; in the arena. */
+struct blob {
+	const char *bytes;
+	size_t size;
+};
+
+struct request_file {
+	const char *path; /* in the jail: absolute, normalised */
+	struct blob content;
+	bool is_executable;
+};
+
+/* What a prepared jail has to be for this request; each can serve the ones above it. */
+enum request_fit {
+	FIT_INTERPRETER, /* only the program differs: started interpreter, sealed jail, or cold */
+	FIT_JAIL,        /* its environment, working directory or command differ, too */
+	FIT_COLD,        /* it changes the jail's shape: memory, network, ... */
+};
+
+struct request {
+	const char *profile;
+	const char *id; /* NULL: minted */
+	bool has_code, is_command;
+	struct blob code;      /* "code": "text" or {"base64": "..."} */
+	struct strings args;   /* "args" behind the code, or "command" and its words */
+	const char *args_json; /* the text of "args_json": any JSON value; NULL: none */
+	bool has_stdin;
+	struct blob stdin_bytes;
+	struct request_file *files; /* sorted by path, none twice */
+	size_t nfiles;
+	bool wants_artifacts;
+	enum request_fit fit;
+	const struct json_node *root; /* the whole; request_apply reads the settings in it */
+};
+
+/* What one request may have; 0 is none at all.  Files: each of them. */
+struct request_caps {
+	size_t body_bytes, code_bytes, file_bytes, stdin_bytes;
+};
+
+/*
+ * request_parse - text to request.  Points into `a` and nowhere else.
+ *
+ * Fails: EINVAL with "request:LINE:COLUMN: ..."; EFBIG past a cap, naming it.
+ */
+int request_parse(const char *text, size_t size, const struct request_caps *caps, struct arena *a,
+		  struct request *out, struct cj_error *err);
+
+/*
+ * request_apply - its settings onto a config that has its profile loaded already.
+ *
+ * `may_name_host_paths`: settings that name something of the host (ro_bind, bind, connect, rootfs,
+ * seccomp, cgroup_parent, file, allow_private) are refused without it (EACCES).  Never over the
+ * API: tty, what belongs to a profile, and how a result is delivered (EINVAL).  A profile's strict
+ * and noexec stay (EPERM).
+ */
+int request_apply(const struct request *r, bool may_name_host_paths, struct config *c,
+		  struct cj_error *err);
+
+/*
+ * request_check - what a request that was applied to `c` can't have on any host: -EINVAL, and the
+ * message has the key and the value.  Works in `a`.
+ */
+int request_check(const struct request *r, const struct config *c, struct arena *a,
+		  struct cj_error *err);
+/* Is it a word of the request's own: its workdir, a file's path, an entry of network.allow? */
+bool request_names(const struct request *r, const char *text);
+
+/*
+ * request_plan - plan_make() of a request whose settings are applied already.
+ *
+ * Its standard input is the caller's to connect: r->stdin_bytes as a memfd in jail_io.stdin_fd,
+ * when out_program->interactive.  *out_plan and *out_program point into both arenas.
+ */
+int request_plan(const struct request *r, struct config *c, struct plan *out_plan,
+		 struct program *out_program, struct cj_error *err);
+
+/* The jail of a profile, to be prepared before there is a request. */
+int request_plan_jail(struct config *c, struct plan *out, struct cj_error *err);

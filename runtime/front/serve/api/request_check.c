@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What nothing but the request is to blame for, so that its caller is told.  Pure: of the network
+ * it only knows which addresses are closed.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "netns/allowlist.h"
+#include "runtime/front/serve/api/request.h"
+
+#define NAME "request"
+
+static const struct json_node *list_of(const struct request *r, const char *object, const char *key)
+{
+	const struct json_node *outer = json_get(r->root, object);
+	const struct json_node *list = outer && outer->type == JSON_OBJECT ? json_get(outer, key)
+									   : NULL;
+
+	return list && list->type == JSON_ARRAY ? list->child : NULL;
+}
+
+/* An address is judged without asking anybody; a name only when the run begins. */
+static int check_address(const struct json_node *node, const struct config *c, struct arena *a,
+			 struct cj_error *err)
+{
+	struct endpoints ignored;
+	struct cj_error why = { 0 };
+	struct target target;
+
+	if (node->type != JSON_STRING || target_parse(node->text, a, &target, &why) < 0 ||
+	    target.name || allowlist_resolve(&target, 1, c->allow_private, a, &ignored, &why) >= 0)
+		return 0;
+	/* Without what the command line would say. */
+	char *never = strstr(why.msg, ", and --allow");
+	const char *reason = strchr(why.msg, '\'');
+	if (never)
+		*never = '\0';
+	(void)!cj_reject(err, NAME ":%u:%u: network.allow: %s", node->line, node->column,
+			 reason ? reason : why.msg);
+	if (!never)
+		cj_hint(err, "a profile, or a caller with \"host_paths\", may set "
+			     "network.allow_private");
+	return -err->code;
+}
+
+int request_check(const struct request *r, const struct config *c, struct arena *a,
+		  struct cj_error *err)
+{
+	if (r->has_code && c->command.count == 0) {
+		(void)!json_reject(NAME, json_get(r->root, "code"), err,
+				   "code: profile '%s' has no interpreter for it", r->profile);
+		return cj_hint(err, "choose another profile, or send a command");
+	}
+	for (const struct json_node *n = list_of(r, "network", "allow");
+	     n && c->network != NETWORK_NONE; n = n->next)
+		if (check_address(n, c, a, err) < 0)
+			return -err->code;
+	return 0;
+}
+
+bool request_names(const struct request *r, const char *text)
+{
+	const struct json_node *workdir = json_get(r->root, "workdir");
+
+	if (workdir && workdir->type == JSON_STRING && strcmp(workdir->text, text) == 0)
+		return true;
+	for (size_t i = 0; i < r->nfiles; i++)
+		if (strcmp(r->files[i].path, text) == 0)
+			return true;
+	for (const struct json_node *n = list_of(r, "network", "allow"); n; n = n->next)
+		if (n->type == JSON_STRING && strcmp(n->text, text) == 0)
+			return true;
+	return false;
+}

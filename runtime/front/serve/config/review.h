@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * review - what a configuration that can be used probably does not mean, for `serve --check`.
+ * Reads the profiles it names.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include "runtime/front/serve/config/service_config.h"
+
+/* Calls `warn` with one line for each; `own_uid` is the service's.  Fails: no memory. */
+int review_config(const struct service_config *c, uid_t own_uid, void (*warn)(const char *line),
+		  struct cj_error *err);

@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables of the service's configuration and the reader of its file.  Pure. */
+#include "runtime/front/serve/config/service_config.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include "runtime/base/json/json.h"
+#include "runtime/base/text.h"
+#include "runtime/front/serve/config/service_values.h"
+
+#define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
+
+#define CONCURRENCY_MAX 4096
+#define QUEUE_MAX       65536
+#define PREPARED_MAX    64 /* of one profile and kind */
+#define RATE_MAX        1000000
+#define BODY_MIN        1024
+#define BODY_MAX        (256u << 20)
+#define DAY_MS          (24ull * 3600 * 1000)
+#define SOCKET_PATH_MAX (sizeof(((struct sockaddr_un *)0)->sun_path) - 1)
+#define FILE_PATH_MAX   255
+#define GROUP_NAME_MAX  31
+
+static int read_pool(struct service_config *c, const char *path, const struct json_node *node,
+		     struct cj_error *err);
+static int read_callers(struct service_config *c, const char *path, const struct json_node *node,
+			struct cj_error *err);
+static int read_audit(struct service_config *c, const char *path, const struct json_node *node,
+		      struct cj_error *err);
+
+/* --- the tables ------------------------------------------------------------- */
+
+#define VALUE(called, how) .kind = SERVICE_VALUE, .value = (called), .set = service_set_##how
+#define NUMBER(called, how, least, most)                                                           \
+	VALUE(called, how), .is_number = true, .min = (least), .max = (most)
+#define AT(field) .offset = offsetof(struct service_config, field)
+
+static const struct service_key file_keys[] = {
+	{ "socket", "socket", VALUE("PATH", path), AT(socket), .max = SOCKET_PATH_MAX,
+	  .standard = "(the runtime directory)/cejail/api.sock",
+	  .help = "the Unix socket, unless systemd hands one over" },
+	{ "socket_mode", NULL, VALUE("MODE", mode), AT(socket_mode), .standard = "0600",
+	  .help = "who may connect to it: 0600, 0660 or 0666" },
+	{ "socket_group", NULL, VALUE("GROUP", group), AT(socket_group), .max = GROUP_NAME_MAX,
+	  .standard = "(the service's)", .help = "whose it is, for mode 0660" },
+	{ "tcp", "tcp", VALUE("ADDRESS:PORT", tcp), AT(tcp), .standard = "(none)",
+	  .help = "listen on the loopback, too; callers need a token" },
+	{ "token_file", "token-file", VALUE("FILE", path), AT(token_file), .max = FILE_PATH_MAX,
+	  .standard = "(the systemd credential \"token\")",
+	  .help = "the secret of the caller \"token:default\"" },
+
+	{ "concurrency", NULL, NUMBER("N", count, 1, CONCURRENCY_MAX), AT(concurrency),
+	  .standard = "(four for each CPU)", .help = "runs at once" },
+	{ "queue", NULL, NUMBER("N", count, 1, QUEUE_MAX), AT(queue), .standard = "256",
+	  .help = "requests that wait; more are refused" },
+	{ "queue_wait", NULL, NUMBER("DUR", duration, 1, DAY_MS), AT(queue_ms), .standard = "30s",
+	  .help = "how long one may wait before it is refused" },
+	{ "receive_timeout", NULL, NUMBER("DUR", duration, 100, DAY_MS), AT(receive_ms),
+	  .standard = "30s", .help = "how long a whole request may take to arrive" },
+	{ "body_max", NULL, NUMBER("SIZE", bytes, BODY_MIN, BODY_MAX), AT(caps.body_bytes),
+	  .standard = "16M", .help = "size of a whole request" },
+	{ "code_max", NULL, NUMBER("SIZE", bytes, BODY_MIN, BODY_MAX), AT(caps.code_bytes),
+	  .standard = "1M", .help = "size of its code" },
+	{ "file_max", NULL, NUMBER("SIZE", bytes, BODY_MIN, BODY_MAX), AT(caps.file_bytes),
+	  .standard = "8M", .help = "size of each of its files" },
+	{ "stdin_max", NULL, NUMBER("SIZE", bytes, BODY_MIN, BODY_MAX), AT(caps.stdin_bytes),
+	  .standard = "8M", .help = "size of its standard input" },
+
+	{ "pool", NULL, SERVICE_OBJECT, "PROFILE: {...}", .read = read_pool,
+	  .standard = "python: 1 jail, 2 interpreters",
+	  .help = "what is prepared ahead; given, it replaces all of the default" },
+	{ "pool_age", NULL, NUMBER("DUR", duration, 1000, 365 * DAY_MS), AT(pool_age_ms),
+	  .standard = "10m", .help = "no prepared jail is used that is older" },
+	{ "callers", NULL, SERVICE_OBJECT, "NAME: {...}", .read = read_callers,
+	  .standard = "(the built-in rights)",
+	  .help = "what whom is allowed: \"default\", \"uid:N\", \"token:NAME\"" },
+	{ "audit", NULL, SERVICE_OBJECT, "{...}", .read = read_audit, .standard = "(none)",
+	  .help = "where each run is written down before and after" },
+
+	{ "drain", NULL, NUMBER("DUR", duration, 1, DAY_MS), AT(drain_ms), .standard = "30s",
+	  .help = "after SIGTERM, how long what runs may go on" },
+	{ "probe_interval", NULL, NUMBER("DUR", duration, 1000, DAY_MS), AT(probe_ms),
+	  .standard = "1m", .help = "how often a run of our own shows that runs work" },
+	{ "probe_profile", NULL, VALUE("PROFILE", profile), AT(probe_profile),
+	  .standard = "(the strictest)",
+	  .help = "and in which profile; without it, one that says \"strict\", else base" },
+};
+
+#undef AT
+#define AT(field) .offset = offsetof(struct pool_config, field)
+static const struct service_key pool_keys[] = {
+	{ "jails", NULL, NUMBER("N", count, 0, PREPARED_MAX), AT(jails), .standard = "0",
+	  .help = "sealed jails that wait" },
+	{ "interpreters", NULL, NUMBER("N", count, 0, PREPARED_MAX), AT(interpreters),
+	  .standard = "0", .help = "likewise, with the profile's interpreter started inside" },
+};
+
+#undef AT
+#define AT(field) .offset = offsetof(struct audit_config, field)
+static const struct service_key audit_keys[] = {
+	{ "file", NULL, VALUE("FILE", path), AT(file), .max = FILE_PATH_MAX, .standard = "(none)",
+	  .help = "JSON lines are appended to it" },
+	{ "journal", NULL, SERVICE_FLAG, .set = service_set_flag, AT(journal), .standard = "false",
+	  .help = "structured entries in systemd's journal" },
+	{ "sync", NULL, SERVICE_FLAG, .set = service_set_flag, AT(sync), .standard = "false",
+	  .help = "each line is on the disk before its run goes on" },
+};
+
+#undef AT
+#define AT(field)    .offset = offsetof(struct caller_row, field)
+#define CEILING(how) .is_number = true, .standard = "(the profile's value)", VALUE("MOST", how)
+static const struct service_key caller_keys[] = {
+	{ "profiles", NULL, SERVICE_LIST, "PROFILE", .set = service_add_profile,
+	  AT(rights.profiles), .standard = "(all)", .help = "which it may use" },
+	{ "memory", NULL, CEILING(size_ceiling), AT(rights.memory_bytes),
+	  .help = "the most it may ask for, or \"unlimited\"; less than the profile's lowers it" },
+	{ "cpus", NULL, CEILING(cpus_ceiling), AT(rights.millicpus), .help = "likewise" },
+	{ "pids", NULL, CEILING(count_ceiling), AT(rights.pids), .help = "likewise" },
+	{ "timeout", NULL, CEILING(duration_ceiling), AT(rights.wall_ms), .help = "likewise" },
+	{ "disk", NULL, CEILING(size_ceiling), AT(rights.disk_bytes), .help = "likewise" },
+	{ "max_output", NULL, CEILING(size_ceiling), AT(rights.output_bytes), .help = "likewise" },
+	{ "network", NULL, VALUE("none|profile|public", network_right), AT(rights.network),
+	  .standard = "profile", .help = "never one, what the profile gives, or as it asks" },
+	{ "host_paths", NULL, SERVICE_FLAG, .set = service_set_flag, AT(rights.host_paths),
+	  .standard = "false",
+	  .help = "it may name files and end points of this host: as good as an account here" },
+	{ "concurrent", NULL, NUMBER("N", count, 1, CONCURRENCY_MAX), AT(rights.concurrent),
+	  .standard = "(half of concurrency)", .help = "its runs at once" },
+	{ "queued", NULL, NUMBER("N", count, 1, QUEUE_MAX), AT(rights.queued), .standard = "64",
+	  .help = "its requests that wait" },
+	{ "rate_per_minute", NULL, NUMBER("N", count, 0, RATE_MAX), AT(rights.rate_per_minute),
+	  .standard = "600", .help = "its requests, one more for each MiB sent; 0: no limit" },
+	{ "burst", NULL, NUMBER("N", count, 1, RATE_MAX), AT(rights.burst), .standard = "100",
+	  .help = "how many of these at once" },
+	{ "token_file", NULL, VALUE("FILE", path), AT(token_file), .max = FILE_PATH_MAX,
+	  .standard = "(none)", .help = "the secret of a \"token:NAME\"" },
+};
+
+const struct service_table service_tables[] = {
+	{ "", file_keys, LENGTH(file_keys) },
+	{ "pool.PROFILE", pool_keys, LENGTH(pool_keys) },
+	{ "callers.NAME", caller_keys, LENGTH(caller_keys) },
+	{ "audit", audit_keys, LENGTH(audit_keys) },
+};
+const size_t service_tables_count = LENGTH(service_tables);
+
+void service_config_init(struct service_config *c)
+{
+	*c = (struct service_config){
+		.socket_mode = 0600,
+		.queue = 256,
+		.queue_ms = 30 * 1000,
+		.receive_ms = 30 * 1000,
+		.caps = { .body_bytes = 16u << 20,
+			  .code_bytes = 1u << 20,
+			  .file_bytes = 8u << 20,
+			  .stdin_bytes = 8u << 20 },
+		.pools = { { "python", .jails = 1, .interpreters = 2 } },
+		.npools = 1,
+		.pool_age_ms = 10 * 60 * 1000,
+		.drain_ms = 30 * 1000,
+		.probe_ms = 60 * 1000,
+	};
+	callers_init(&c->callers);
+}
+
+void service_config_fini(struct service_config *c)
+{
+	arena_fini(&c->arena);
+	service_config_init(c); /* nothing points into freed memory afterwards */
+}
+
+int service_config_set(struct service_config *c, const struct service_key *k, const char *named,
+		       const char *text, struct cj_error *err)
+{
+	int rc = k->set(c, k, c, text, err);
+	return rc < 0 ? cj_wrap(err, "%s", named) : 0;
+}
+
+/* --- one object of the file --------------------------------------------------- */
+
+/* An object whose members are keys of one table; `name` is its own, for messages. */
+struct reading {
+	struct service_config *c;
+	const char *path, *name;
+	const struct service_key *keys;
+	size_t count;
+	void *base;
+};
+
+/* "callers.uid:7.memory" */
+struct key_name {
+	char text[160];
+};
+
+static struct key_name name_of(const struct reading *r, const char *key)
+{
+	struct key_name name;
+	(void)snprintf(name.text, sizeof(name.text), "%s%s%s", r->name, *r->name ? "." : "", key);
+	return name;
+}
+
+static int reject_type(const struct reading *r, const struct json_node *node,
+		       const struct service_key *k, const char *wanted, struct cj_error *err)
+{
+	return json_reject(r->path, node, err, "%s must be %s, not %s", name_of(r, k->key).text,
+			   wanted, json_type_name(node->type));
+}
+
+static int reject_key(const struct reading *r, const struct json_node *node, struct cj_error *err)
+{
+	const char *names[LENGTH(file_keys) + LENGTH(caller_keys) + 1] = { NULL };
+	for (size_t i = 0; i < r->count; i++)
+		names[i] = r->keys[i].key;
+	const char *near = text_nearest(node->key, names);
+	int rc =
+	    json_reject_key(r->path, node, err, "unknown key '%s'", name_of(r, node->key).text);
+	if (near)
+		cj_hint(err, "did you mean '%s'?", near);
+	return rc;
+}
+
+static int set_at(const struct reading *r, const struct service_key *k,
+		  const struct json_node *node, const char *text, struct cj_error *err)
+{
+	int rc = k->set(r->c, k, r->base, text, err);
+	if (rc < 0)
+		return cj_wrap(err, "%s:%u:%u: %s", r->path, node->line, node->column,
+			       name_of(r, k->key).text);
+	return 0;
+}
+
+static int read_list(const struct reading *r, const struct service_key *k,
+		     const struct json_node *node, struct cj_error *err)
+{
+	if (node->type != JSON_ARRAY)
+		return reject_type(r, node, k, "an array of strings", err);
+	*(struct strings *)((char *)r->base + k->offset) = (struct strings){ 0 };
+	if (!node->child)
+		return json_reject(r->path, node, err, "%s must not be empty: without it, all are",
+				   name_of(r, k->key).text);
+
+	int rc = 0;
+	for (const struct json_node *n = node->child; n && rc == 0; n = n->next) {
+		if (n->type != JSON_STRING)
+			return reject_type(r, n, k, "an array of strings", err);
+		rc = set_at(r, k, n, n->text, err);
+	}
+	return rc;
+}
+
+static int read_value(const struct reading *r, const struct service_key *k,
+		      const struct json_node *node, struct cj_error *err)
+{
+	if (k->kind == SERVICE_FLAG) {
+		if (node->type != JSON_BOOL)
+			return reject_type(r, node, k, "true or false", err);
+		return set_at(r, k, node, node->boolean ? "true" : "false", err);
+	}
+	if (node->type != JSON_STRING && !(node->type == JSON_NUMBER && k->is_number))
+		return reject_type(r, node, k, k->is_number ? "a string or a number" : "a string",
+				   err);
+	return set_at(r, k, node, node->text, err);
+}
+
+static const struct service_key *find_key(const struct reading *r, const char *name)
+{
+	for (size_t i = 0; i < r->count; i++)
+		if (strcmp(r->keys[i].key, name) == 0)
+			return &r->keys[i];
+	return NULL;
+}
+
+static int read_object(const struct reading *r, const struct json_node *node, struct cj_error *err)
+{
+	if (node->type != JSON_OBJECT)
+		return json_reject(r->path, node, err, "%s must be an object, not %s",
+				   *r->name ? r->name : "the configuration",
+				   json_type_name(node->type));
+
+	int rc = 0;
+	for (const struct json_node *n = node->child; n && rc == 0; n = n->next) {
+		const struct service_key *k = find_key(r, n->key);
+		if (!k)
+			rc = reject_key(r, n, err);
+		else if (k->kind == SERVICE_OBJECT)
+			rc = k->read(r->c, r->path, n, err);
+		else if (k->kind == SERVICE_LIST)
+			rc = read_list(r, k, n, err);
+		else
+			rc = read_value(r, k, n, err);
+	}
+	return rc;
+}
+
+/* --- the objects ------------------------------------------------------------- */
+
+static int read_audit(struct service_config *c, const char *path, const struct json_node *node,
+		      struct cj_error *err)
+{
+	const struct reading r = { c, path, "audit", audit_keys, LENGTH(audit_keys), &c->audit };
+	return read_object(&r, node, err);
+}
+
+static int read_one_pool(struct service_config *c, const char *path, const struct json_node *node,
+			 struct cj_error *err)
+{
+	struct pool_config pool = { .profile = node->key };
+	struct key_name name;
+
+	if (!is_name(node->key))
+		return json_reject_key(path, node, err, "pool: '%s' is not a profile's name",
+				       node->key);
+	if (c->npools == POOLS_MAX)
+		return json_reject_key(path, node, err, "pool: more than %d profiles", POOLS_MAX);
+	(void)snprintf(name.text, sizeof(name.text), "pool.%s", node->key);
+	const struct reading r = { c, path, name.text, pool_keys, LENGTH(pool_keys), &pool };
+	int rc = read_object(&r, node, err);
+	if (rc == 0)
+		c->pools[c->npools++] = pool;
+	return rc;
+}
+
+static int read_pool(struct service_config *c, const char *path, const struct json_node *node,
+		     struct cj_error *err)
+{
+	if (node->type != JSON_OBJECT)
+		return json_reject(path, node, err, "pool must be an object, not %s",
+				   json_type_name(node->type));
+	c->npools = 0;
+	int rc = 0;
+	for (const struct json_node *n = node->child; n && rc == 0; n = n->next)
+		rc = read_one_pool(c, path, n, err);
+	return rc;
+}
+
+static bool is_uid_name(const char *name)
+{
+	struct cj_error unused = { 0 };
+	uint64_t uid;
+	if (strncmp(name, "uid:", 4) != 0 || (name[4] == '0' && name[5] != '\0'))
+		return false; /* names are compared as they stand: "uid:007" would never match */
+	return parse_u64(name + 4, 0, UINT32_MAX - 1, &uid, &unused) == 0;
+}
+
+static bool is_token_name(const char *name)
+{
+	return strncmp(name, "token:", 6) == 0 && is_name(name + 6);
+}
+
+/* What a row leaves out is as in "default". */
+static int read_caller(struct service_config *c, const char *path, const struct json_node *node,
+		       struct caller_row *out, struct cj_error *err)
+{
+	struct caller_row row = { .name = node->key, .rights = c->callers.standard };
+	struct key_name name;
+
+	(void)snprintf(name.text, sizeof(name.text), "callers.%.96s", node->key);
+	const struct reading r = { c, path, name.text, caller_keys, LENGTH(caller_keys), &row };
+	int rc = read_object(&r, node, err);
+	if (rc == 0 && row.token_file && !is_token_name(node->key))
+		rc = json_reject(path, json_get(node, "token_file"), err,
+				 "%s.token_file: only a caller \"token:NAME\" has a token",
+				 name.text);
+	if (rc == 0)
+		*out = row;
+	return rc;
+}
+
+static int read_default(struct service_config *c, const char *path, const struct json_node *node,
+			struct cj_error *err)
+{
+	struct caller_row row;
+	const struct json_node *standard = json_get(node, "default");
+	int rc = standard ? read_caller(c, path, standard, &row, err) : 0;
+	if (rc == 0 && standard)
+		c->callers.standard = row.rights;
+	return rc;
+}
+
+static int read_row(struct service_config *c, const char *path, const struct json_node *node,
+		    struct cj_error *err)
+{
+	if (!is_uid_name(node->key) && !is_token_name(node->key)) {
+		int rc = json_reject_key(path, node, err, "callers: '%s' is nobody", node->key);
+		cj_hint(err, "write \"default\", \"uid:1000\" or \"token:NAME\"");
+		return rc;
+	}
+	if (c->callers.count == CALLERS_MAX)
+		return json_reject_key(path, node, err, "callers: more than %d", CALLERS_MAX);
+	int rc = read_caller(c, path, node, &c->callers.rows[c->callers.count], err);
+	if (rc == 0)
+		c->callers.count++;
+	return rc;
+}
+
+static int read_callers(struct service_config *c, const char *path, const struct json_node *node,
+			struct cj_error *err)
+{
+	if (node->type != JSON_OBJECT)
+		return json_reject(path, node, err, "callers must be an object, not %s",
+				   json_type_name(node->type));
+	int rc = read_default(c, path, node, err); /* first, wherever it stands */
+	for (const struct json_node *n = node->child; n && rc == 0; n = n->next)
+		if (strcmp(n->key, "default") != 0)
+			rc = read_row(c, path, n, err);
+	return rc;
+}
+
+/* --- the whole ---------------------------------------------------------------- */
+
+int service_config_read(struct service_config *c, const char *path, const char *text, size_t size,
+			struct cj_error *err)
+{
+	const struct json_node *root;
+	const struct reading r = { c, path, "", file_keys, LENGTH(file_keys), c };
+	int rc = json_parse(path, text, size, &c->arena, &root, err);
+	return rc < 0 ? rc : read_object(&r, root, err);
+}
+
+int service_config_check(const struct service_config *c, struct cj_error *err)
+{
+	int rc = 0;
+	if (c->socket_group && (c->socket_mode & 0060) != 0060) {
+		rc = cj_reject(err, "socket_group: its members can't connect with mode 0%o",
+			       c->socket_mode);
+		cj_hint(err, "add \"socket_mode\": \"0660\"");
+	} else if (c->audit.sync && !c->audit.file) {
+		rc = cj_reject(err, "audit.sync: there is no audit.file to be written to the disk");
+	}
+	return rc;
+}

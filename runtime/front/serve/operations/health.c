@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The probe, and the page that tells of it.  Acts: begins runs. */
+#include "runtime/front/serve/operations/health.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "profiles/profile.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/json/json.h"
+#include "runtime/front/serve/queue/execution.h"
+#include "runtime/front/serve/service.h"
+#include "runtime/front/serve/operations/slog.h"
+
+#define PROBE_PROFILE  "base" /* where no profile is strict */
+#define PROBE_CALLER   "service"
+#define PROBE_RETRY_MS 2000 /* after one that failed */
+#define PROBES_MISSED  3    /* so many that should have been: nobody knows any more */
+
+void health_init(struct service *s)
+{
+	s->health = (struct health){ .problem = "no probe has run yet" };
+}
+
+void health_fini(struct health *h)
+{
+	arena_fini(&h->arena);
+}
+
+/* --- which profile ------------------------------------------------------------ */
+
+static int find_strictest(struct service *s, char out[static HEALTH_PROFILE_MAX],
+			  struct cj_error *err)
+{
+	auto_arena struct arena a = { 0 };
+	struct profile_entry *entries = NULL;
+	size_t count = 0;
+
+	if (profile_list(&a, &entries, &count, err) < 0)
+		return -err->code;
+	(void)snprintf(out, HEALTH_PROFILE_MAX, "%s", PROBE_PROFILE);
+	for (size_t i = 0; i < count; i++) {
+		const struct config *config = NULL;
+		struct cj_error ignored = { 0 }; /* it reads badly: not one to probe with */
+		if (entries[i].problem || strlen(entries[i].name) >= HEALTH_PROFILE_MAX ||
+		    profile_cache_get(s->known, entries[i].name, &config, &ignored) < 0 ||
+		    !config->strict)
+			continue;
+		(void)snprintf(out, HEALTH_PROFILE_MAX, "%s", entries[i].name);
+		break;
+	}
+	return 0;
+}
+
+int health_adopt(struct service *s, struct cj_error *err)
+{
+	struct health *h = &s->health;
+	const char *profile = s->config->probe_profile;
+
+	h->rights = s->config->callers.own;
+	h->rights.concurrent = h->rights.queued = h->rights.rate_per_minute = 0;
+	h->account.rights = &h->rights;
+	(void)snprintf(h->account.name, sizeof(h->account.name), "%s", PROBE_CALLER);
+	h->next_ms = 0;
+	if (!profile)
+		return find_strictest(s, h->profile, err);
+	(void)snprintf(h->profile, sizeof(h->profile), "%s", profile);
+	return 0;
+}
+
+/* --- the probe ------------------------------------------------------------------ */
+
+/* Any caller may read how it ended; why, with what is the host's, is for the log, once. */
+static void keep_problem(struct health *h, const char *status, const char *why)
+{
+	char problem[sizeof(h->problem)];
+
+	h->succeeded = false;
+	(void)snprintf(h->status, sizeof(h->status), "%s", status);
+	(void)snprintf(problem, sizeof(problem),
+		       "a run of profile '%s' does not work: it ends as '%s'", h->profile, status);
+	if (strcmp(problem, h->problem) != 0)
+		slog(SLOG_ERROR, "", "not ready: %s: %s", problem, why);
+	memcpy(h->problem, problem, sizeof(problem));
+}
+
+static const char *text_of(const struct json_node *object, const char *key)
+{
+	const struct json_node *node = object && object->type == JSON_OBJECT ? json_get(object, key)
+									     : NULL;
+	return node && node->type == JSON_STRING ? node->text : "";
+}
+
+static int keep_list(struct health *h, const struct json_node *result)
+{
+	const struct json_node *warnings = json_get(result, "warnings");
+	const struct json_node *limits = json_get(result, "limits");
+	int rc = 0;
+
+	h->warnings = h->limits = (struct strings){ 0 };
+	for (const struct json_node *n = warnings ? warnings->child : NULL; n && rc == 0;
+	     n = n->next)
+		rc = n->type == JSON_STRING ? strings_add(&h->warnings, &h->arena, n->text) : 0;
+	for (const struct json_node *n = limits ? limits->child : NULL; n && rc == 0; n = n->next) {
+		rc = strings_add(&h->limits, &h->arena, n->key);
+		if (rc == 0)
+			rc = strings_add(&h->limits, &h->arena, text_of(n, "by"));
+	}
+	return rc;
+}
+
+static void read_result(struct health *h, const char *text, size_t size)
+{
+	const struct json_node *result = NULL;
+	struct cj_error err = { 0 };
+
+	arena_fini(&h->arena);
+	h->warnings = h->limits = (struct strings){ 0 };
+	if (json_parse("result", text, size, &h->arena, &result, &err) < 0 ||
+	    result->type != JSON_OBJECT || keep_list(h, result) < 0) {
+		keep_problem(h, api_rows[API_INTERNAL].code, "its result can't be read");
+		return;
+	}
+	const char *status = text_of(result, "status");
+	const struct json_node *exit_code = json_get(result, "exit_code");
+	bool is_zero = exit_code && exit_code->type == JSON_NUMBER &&
+		       strcmp(exit_code->text, "0") == 0;
+	if (strcmp(status, "exited") == 0 && is_zero) {
+		h->succeeded = true;
+		h->problem[0] = '\0';
+		(void)snprintf(h->status, sizeof(h->status), "%s", status);
+	} else {
+		const char *message = text_of(json_get(result, "error"), "message");
+		keep_problem(h, status, message[0] ? message : status);
+	}
+}
+
+static void on_landed(void *context, const char *result, size_t size, enum api_code why)
+{
+	struct service *s = context;
+	struct health *h = &s->health;
+
+	h->is_probing = false;
+	h->is_busy = !result && why == API_QUEUE_TIMEOUT;
+	if (h->is_busy) { /* nothing was learned: what the one before said holds on */
+		h->next_ms = clock_ms() + PROBE_RETRY_MS;
+		return;
+	}
+	h->has_probed = true;
+	h->probed_ms = clock_ms();
+	if (result)
+		read_result(h, result, size);
+	else
+		keep_problem(h, api_rows[why].code, api_rows[why].message);
+	h->next_ms = h->probed_ms + (h->succeeded ? s->config->probe_ms : PROBE_RETRY_MS);
+}
+
+static int write_probe(const struct health *h, char **out_body, size_t *out_size,
+		       struct cj_error *err)
+{
+	int size = asprintf(out_body, "{\"profile\":\"%s\",\"command\":[\"true\"]}", h->profile);
+
+	if (size < 0)
+		return cj_fail(err, ENOMEM, "write the probe");
+	*out_size = (size_t)size;
+	return 0;
+}
+
+static int begin_probe(struct service *s, struct cj_error *err)
+{
+	struct health *h = &s->health;
+	const struct config *profile = NULL;
+	struct trace trace;
+	char id[PLAN_ID_MAX], *body = NULL;
+	size_t size = 0;
+
+	if (profile_cache_get(s->known, h->profile, &profile, err) < 0 ||
+	    plan_mint_id(id, err) < 0 || trace_adopt(NULL, NULL, &trace, err) < 0 ||
+	    write_probe(h, &body, &size, err) < 0)
+		return -err->code;
+	const struct execution_order order = {
+		.account = &h->account,
+		.id = id,
+		.profile = h->profile,
+		.profile_sha256 = profile->profile_sha256,
+		.trace = &trace,
+		.terms = { .fit = FIT_COLD,
+			   .why_cold = BYPASS_COUNT, /* so that it tries all of it */
+			   .may_name_host_paths = true,
+			   .audit_required = profile->audit_required,
+			   .wall_ms = profile->wall_ms,
+			   .output_bytes = profile->output_bytes },
+		.body = body,
+		.body_size = size,
+		.landed = on_landed,
+		.context = s,
+	};
+	return execution_begin(s, &order, err);
+}
+
+int health_tick(struct service *s, uint64_t now_ms)
+{
+	struct health *h = &s->health;
+	struct cj_error err = { 0 };
+
+	if (h->is_probing || s->is_draining)
+		return -1;
+	if (now_ms < h->next_ms)
+		return (int)(h->next_ms - now_ms);
+	h->is_probing = true;
+	if (begin_probe(s, &err) == 0)
+		return 0;
+	h->is_probing = false;
+	h->has_probed = true;
+	h->probed_ms = now_ms;
+	h->next_ms = now_ms + PROBE_RETRY_MS;
+	keep_problem(h, api_rows[API_INTERNAL].code, err.msg);
+	return PROBE_RETRY_MS;
+}
+
+/* --- the page --------------------------------------------------------------------- */
+
+struct reasons {
+	struct arena arena;
+	struct strings list;
+	enum readiness worst;
+};
+
+__attribute__((format(printf, 3, 4))) static void
+add_reason(struct reasons *r, enum readiness how_bad, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)!strings_vprintf(&r->list, &r->arena, fmt, ap); /* no memory: the state still tells */
+	va_end(ap);
+	if (how_bad > r->worst)
+		r->worst = how_bad;
+}
+
+static void find_reasons(const struct service *s, struct reasons *r)
+{
+	const struct health *h = &s->health;
+	uint64_t age_ms = clock_ms() - h->probed_ms;
+
+	if (s->is_draining)
+		add_reason(r, READINESS_UNREADY, "the service is being stopped");
+	if (!h->succeeded)
+		add_reason(r, READINESS_UNREADY, "%s", h->problem);
+	if (h->is_busy)
+		add_reason(r, READINESS_DEGRADED, "busy: the last probe's turn did not come");
+	if (h->succeeded && age_ms > PROBES_MISSED * s->config->probe_ms)
+		add_reason(r, READINESS_DEGRADED, "the last probe is too long ago");
+	for (size_t i = 0; h->succeeded && i < h->warnings.count; i++)
+		add_reason(r, READINESS_DEGRADED, "%s", h->warnings.items[i]);
+	if (s->audit.last_failure[0])
+		add_reason(r, READINESS_DEGRADED, "the last record for the audit was lost");
+	if (s->runs.counts[RUN_QUEUED] >= s->config->queue)
+		add_reason(r, READINESS_DEGRADED, "the queue is full");
+	for (size_t i = 0; i < s->pool.count; i++)
+		if (s->pool.shelves[i].problem[0])
+			add_reason(r, READINESS_DEGRADED,
+				   "no %s of profile '%s' can be prepared ahead",
+				   tier_names[s->pool.shelves[i].tier], s->pool.shelves[i].profile);
+}
+
+static void put_probe(struct json_writer *w, const struct health *h)
+{
+	json_put_key(w, "probe");
+	json_open_object(w);
+	json_member_text(w, "profile", h->profile);
+	json_member_text(w, "status", h->has_probed ? h->status : NULL);
+	json_member_known(w, "age_ms", h->has_probed, clock_ms() - h->probed_ms);
+	json_close_object(w);
+}
+
+static void put_pool(struct json_writer *w, const struct pool *p)
+{
+	json_put_key(w, "pool");
+	json_open_array(w);
+	for (size_t i = 0; i < p->count; i++) {
+		json_open_object(w);
+		json_member_text(w, "profile", p->shelves[i].profile);
+		json_member_text(w, "tier", tier_names[p->shelves[i].tier]);
+		json_member_u64(w, "ready", p->shelves[i].ready);
+		json_member_u64(w, "wanted", p->shelves[i].wanted);
+		json_close_object(w);
+	}
+	json_close_array(w);
+}
+
+static void put_bypass(void *context, const char *profile, const char *why, uint64_t runs)
+{
+	struct json_writer *w = context;
+
+	json_open_object(w);
+	json_member_text(w, "profile", profile);
+	json_member_text(w, "reason", why);
+	json_member_u64(w, "runs", runs);
+	json_close_object(w);
+}
+
+static void put_bypassed(struct json_writer *w, const struct metrics *m)
+{
+	json_put_key(w, "pool_bypassed");
+	json_open_array(w);
+	metrics_list_bypassed(m, w, put_bypass);
+	json_close_array(w);
+}
+
+static void put_load(struct json_writer *w, const struct service *s)
+{
+	json_put_key(w, "queue");
+	json_open_object(w);
+	json_member_u64(w, "depth", s->runs.counts[RUN_QUEUED]);
+	json_member_u64(w, "max", s->config->queue);
+	json_close_object(w);
+	json_put_key(w, "runs");
+	json_open_object(w);
+	json_member_u64(w, "in_flight", s->runs.counts[RUN_RUNNING]);
+	json_member_u64(w, "max", s->concurrency);
+	json_close_object(w);
+}
+
+static void put_enforcement(struct json_writer *w, const struct service *s)
+{
+	const struct strings *limits = &s->health.limits;
+
+	json_put_key(w, "limits_by");
+	json_open_object(w);
+	for (size_t i = 0; i + 1 < limits->count; i += 2)
+		json_member_text(w, limits->items[i], limits->items[i + 1]);
+	json_close_object(w);
+	json_put_key(w, "audit");
+	json_open_object(w);
+	json_member_bool(w, "on", audit_is_on(&s->audit));
+	json_member_u64(w, "failures", s->audit.failures);
+	json_close_object(w);
+}
+
+enum readiness health_write(struct service *s, struct json_writer *w)
+{
+	static const char *const names[] = { "ready", "degraded", "unready" };
+	struct reasons r = { .worst = READINESS_READY };
+
+	find_reasons(s, &r);
+	json_open_object(w);
+	json_member_text(w, "status", names[r.worst]);
+	json_put_key(w, "reasons");
+	json_open_array(w);
+	for (size_t i = 0; i < r.list.count; i++)
+		json_put_string(w, r.list.items[i]);
+	json_close_array(w);
+	put_probe(w, &s->health);
+	put_load(w, s);
+	put_pool(w, &s->pool);
+	put_bypassed(w, s->metrics);
+	put_enforcement(w, s);
+	json_close_object(w);
+	arena_fini(&r.arena);
+	return r.worst;
+}

@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counters, and the page that shows them.  Pure but for process_*. */
+#include "runtime/front/serve/operations/metrics.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/scope.h"
+#include "runtime/base/text.h"
+
+#define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
+
+#define NAME_MAX_SIZE   33 /* is_name() */
+#define OTHER           METRICS_PROFILES_MAX
+#define HTTP_STATUS_MIN 100
+#define HTTP_STATUS_MAX 599
+#define MICROS          1000000
+
+/* --- buckets ------------------------------------------------------------------ */
+
+/* Upper bounds: microseconds, or bytes; shown in seconds, or bytes. */
+static const uint64_t time_bounds[] = {
+	500,    1000,    2500,    5000,    10000,    25000,    50000,    100000,    250000,
+	500000, 1000000, 2500000, 5000000, 10000000, 30000000, 60000000, 120000000, 300000000,
+};
+static const uint64_t memory_bounds[] = {
+	4ull << 20,   8ull << 20,   16ull << 20,   32ull << 20,   64ull << 20,   128ull << 20,
+	256ull << 20, 512ull << 20, 1024ull << 20, 2048ull << 20, 4096ull << 20, 8192ull << 20,
+};
+#define BUCKETS_MAX 18
+static_assert(LENGTH(time_bounds) <= BUCKETS_MAX && LENGTH(memory_bounds) <= BUCKETS_MAX,
+	      "every bound has a bucket");
+
+struct histogram {
+	uint64_t buckets[BUCKETS_MAX]; /* not cumulative */
+	uint64_t count, sum;
+};
+
+static void observe(struct histogram *h, const uint64_t *bounds, size_t n, uint64_t value)
+{
+	h->count++;
+	h->sum += value;
+	for (size_t i = 0; i < n; i++) {
+		if (value <= bounds[i]) {
+			h->buckets[i]++;
+			return;
+		}
+	}
+}
+
+static void observe_time(struct histogram *h, uint64_t us)
+{
+	observe(h, time_bounds, LENGTH(time_bounds), us);
+}
+
+/* --- counting ------------------------------------------------------------------ */
+
+struct metrics {
+	char profiles[METRICS_PROFILES_MAX][NAME_MAX_SIZE];
+	size_t nprofiles;
+	uint64_t runs[METRICS_PROFILES_MAX + 1][STATUS_COUNT];
+	uint64_t pool[METRICS_PROFILES_MAX + 1][TIER_COUNT][TIER_COUNT]; /* wanted, got */
+	uint64_t bypassed[METRICS_PROFILES_MAX + 1][BYPASS_COUNT];
+	uint64_t refusals[API_CODE_COUNT];
+	uint64_t http[HTTP_STATUS_MAX + 1];
+	struct histogram run, memory, setup[TIER_COUNT], request[TIER_COUNT];
+	uint64_t cpu_us, denied_packets, denied_syscalls, audit_failures;
+};
+
+struct metrics *metrics_create(void)
+{
+	return calloc(1, sizeof(struct metrics));
+}
+
+void metrics_destroy(struct metrics **m)
+{
+	cj_free(m);
+}
+
+/* A profile's place.  A path, as who may name host paths can give, is "other". */
+static size_t place_of(struct metrics *m, const char *profile)
+{
+	for (size_t i = 0; i < m->nprofiles; i++)
+		if (strcmp(m->profiles[i], profile) == 0)
+			return i;
+	if (m->nprofiles == METRICS_PROFILES_MAX || !is_name(profile))
+		return OTHER;
+	(void)snprintf(m->profiles[m->nprofiles], NAME_MAX_SIZE, "%s", profile);
+	return m->nprofiles++;
+}
+
+void metrics_count_run(struct metrics *m, const char *profile, enum tier tier,
+		       const struct summary *s, uint64_t request_us)
+{
+	m->runs[place_of(m, profile)][s->status]++;
+	observe_time(&m->request[tier], request_us);
+	m->denied_packets += s->denied_packets;
+	m->denied_syscalls += s->denied_syscalls;
+	m->cpu_us += (s->usage.cpu_user_ms + s->usage.cpu_system_ms) * 1000;
+	if (s->status == STATUS_SETUP_ERROR || s->setup_us == 0)
+		return; /* nothing of the program ran: cancelled while it waited */
+	observe_time(&m->run, s->usage.wall_ms * 1000);
+	observe_time(&m->setup[tier], s->setup_us);
+	if (s->usage.has_memory_peak)
+		observe(&m->memory, memory_bounds, LENGTH(memory_bounds),
+			s->usage.memory_peak_bytes);
+}
+
+void metrics_count_refusal(struct metrics *m, enum api_code why)
+{
+	m->refusals[why]++;
+}
+
+void metrics_count_pool(struct metrics *m, const char *profile, enum tier wanted, enum tier got)
+{
+	m->pool[place_of(m, profile)][wanted][got]++;
+}
+
+void metrics_count_bypass(struct metrics *m, const char *profile, enum pool_bypass why)
+{
+	if (why < BYPASS_COUNT)
+		m->bypassed[place_of(m, profile)][why]++;
+}
+
+void metrics_count_audit_failure(struct metrics *m)
+{
+	m->audit_failures++;
+}
+
+void metrics_count_http(struct metrics *m, unsigned http_status)
+{
+	if (http_status >= HTTP_STATUS_MIN && http_status <= HTTP_STATUS_MAX)
+		m->http[http_status]++;
+}
+
+/* --- samples --------------------------------------------------------------------- */
+
+struct page {
+	FILE *out;
+	const struct metrics *m;
+	const struct gauges *g;
+	struct process_usage process;
+};
+
+static void put_u64(struct page *p, const char *name, uint64_t value)
+{
+	(void)fprintf(p->out, "%s %" PRIu64 "\n", name, value); /* checked once, at the end */
+}
+
+/* Millionths, without a float: a sum never loses a microsecond. */
+static void put_micros(struct page *p, const char *name, uint64_t value)
+{
+	(void)fprintf(p->out, "%s %" PRIu64 ".%06" PRIu64 "\n", name, value / MICROS,
+		      value % MICROS);
+}
+
+static const char *profile_name(const struct metrics *m, size_t place)
+{
+	return place == OTHER ? "other" : m->profiles[place];
+}
+
+/* Those that are known, then "other", where it stands for anybody. */
+static bool has_place(const struct metrics *m, size_t place)
+{
+	if (place < OTHER)
+		return place < m->nprofiles;
+	for (size_t i = 0; i < STATUS_COUNT; i++)
+		if (m->runs[OTHER][i] > 0)
+			return true;
+	return false;
+}
+
+static void put_runs(struct page *p, const char *name)
+{
+	for (size_t i = 0; i <= OTHER; i++)
+		for (size_t s = 0; has_place(p->m, i) && s < STATUS_COUNT; s++)
+			(void)fprintf(p->out, "%s{profile=\"%s\",status=\"%s\"} %" PRIu64 "\n",
+				      name, profile_name(p->m, i), status_names[s],
+				      p->m->runs[i][s]);
+}
+
+static void put_pool_requests(struct page *p, const char *name)
+{
+	for (size_t i = 0; i <= OTHER; i++)
+		for (size_t k = 0; k < TIER_COUNT * TIER_COUNT; k++) {
+			uint64_t value = p->m->pool[i][k / TIER_COUNT][k % TIER_COUNT];
+			if (value > 0)
+				(void)fprintf(p->out,
+					      "%s{profile=\"%s\",wanted=\"%s\",result=\"%s\"} "
+					      "%" PRIu64 "\n",
+					      name, profile_name(p->m, i),
+					      tier_names[k / TIER_COUNT],
+					      tier_names[k % TIER_COUNT], value);
+		}
+}
+
+void metrics_list_bypassed(const struct metrics *m, void *context,
+			   void (*row)(void *context, const char *profile, const char *why,
+				       uint64_t runs))
+{
+	for (size_t i = 0; i <= OTHER; i++)
+		for (size_t k = 0; k < BYPASS_COUNT; k++)
+			if (m->bypassed[i][k] > 0)
+				row(context, profile_name(m, i), pool_bypass_names[k],
+				    m->bypassed[i][k]);
+}
+
+struct bypass_rows {
+	struct page *page;
+	const char *name;
+};
+
+static void put_bypass(void *context, const char *profile, const char *why, uint64_t runs)
+{
+	const struct bypass_rows *f = context;
+	(void)fprintf(f->page->out, "%s{profile=\"%s\",reason=\"%s\"} %" PRIu64 "\n", f->name,
+		      profile, why, runs);
+}
+
+static void put_bypassed(struct page *p, const char *name)
+{
+	struct bypass_rows f = { p, name };
+	metrics_list_bypassed(p->m, &f, put_bypass);
+}
+
+static void put_refusals(struct page *p, const char *name)
+{
+	for (size_t i = 0; i < API_CODE_COUNT; i++)
+		(void)fprintf(p->out, "%s{reason=\"%s\"} %" PRIu64 "\n", name, api_rows[i].code,
+			      p->m->refusals[i]);
+}
+
+static void put_responses(struct page *p, const char *name)
+{
+	for (unsigned i = HTTP_STATUS_MIN; i <= HTTP_STATUS_MAX; i++)
+		if (p->m->http[i] > 0)
+			(void)fprintf(p->out, "%s{code=\"%u\"} %" PRIu64 "\n", name, i,
+				      p->m->http[i]);
+}
+
+static void put_pool_ready(struct page *p, const char *name)
+{
+	const uint64_t ready[TIER_COUNT] = {
+		[TIER_JAIL] = p->g->pool_jails,
+		[TIER_INTERPRETER] = p->g->pool_interpreters,
+	};
+	for (size_t i = TIER_COLD + 1; i < TIER_COUNT; i++)
+		(void)fprintf(p->out, "%s{tier=\"%s\"} %" PRIu64 "\n", name, tier_names[i],
+			      ready[i]);
+}
+
+/* `unit` is 1 for bytes, MICROS for microseconds that are shown in seconds. */
+static void put_scaled(struct page *p, uint64_t value, uint64_t unit)
+{
+	if (unit == 1)
+		(void)fprintf(p->out, "%" PRIu64, value);
+	else
+		(void)fprintf(p->out, "%" PRIu64 ".%06" PRIu64, value / unit, value % unit);
+}
+
+/* `label` is "" or `tier="cold",`. */
+static void put_histogram(struct page *p, const char *name, const char *label,
+			  const struct histogram *h, const uint64_t *bounds, size_t n,
+			  uint64_t unit)
+{
+	uint64_t cumulative = 0;
+	char braces[64] = "";
+	for (size_t i = 0; i < n; i++) {
+		cumulative += h->buckets[i];
+		(void)fprintf(p->out, "%s_bucket{%sle=\"", name, label);
+		put_scaled(p, bounds[i], unit);
+		(void)fprintf(p->out, "\"} %" PRIu64 "\n", cumulative);
+	}
+	if (label[0] != '\0')
+		(void)snprintf(braces, sizeof(braces), "{%.*s}", (int)strlen(label) - 1, label);
+	(void)fprintf(p->out, "%s_bucket{%sle=\"+Inf\"} %" PRIu64 "\n%s_sum%s ", name, label,
+		      h->count, name, braces);
+	put_scaled(p, h->sum, unit);
+	(void)fprintf(p->out, "\n%s_count%s %" PRIu64 "\n", name, braces, h->count);
+}
+
+static void put_tiers(struct page *p, const char *name, const struct histogram *tiers)
+{
+	for (size_t i = 0; i < TIER_COUNT; i++) {
+		char label[48];
+		(void)snprintf(label, sizeof(label), "tier=\"%s\",", tier_names[i]);
+		put_histogram(p, name, label, &tiers[i], time_bounds, LENGTH(time_bounds), MICROS);
+	}
+}
+
+static void put_run_times(struct page *p, const char *name)
+{
+	put_histogram(p, name, "", &p->m->run, time_bounds, LENGTH(time_bounds), MICROS);
+}
+
+static void put_request_times(struct page *p, const char *name)
+{
+	put_tiers(p, name, p->m->request);
+}
+
+static void put_setup_times(struct page *p, const char *name)
+{
+	put_tiers(p, name, p->m->setup);
+}
+
+static void put_memory(struct page *p, const char *name)
+{
+	put_histogram(p, name, "", &p->m->memory, memory_bounds, LENGTH(memory_bounds), 1);
+}
+
+static void put_cpu(struct page *p, const char *name)
+{
+	put_micros(p, name, p->m->cpu_us);
+}
+
+static void put_in_flight(struct page *p, const char *name)
+{
+	put_u64(p, name, p->g->in_flight);
+}
+
+static void put_in_flight_max(struct page *p, const char *name)
+{
+	if (p->g->in_flight_max > 0)
+		put_u64(p, name, p->g->in_flight_max);
+}
+
+static void put_queue(struct page *p, const char *name)
+{
+	put_u64(p, name, p->g->queued);
+}
+
+static void put_queue_max(struct page *p, const char *name)
+{
+	if (p->g->queued_max > 0)
+		put_u64(p, name, p->g->queued_max);
+}
+
+static void put_connections(struct page *p, const char *name)
+{
+	put_u64(p, name, p->g->connections);
+}
+
+static void put_packets(struct page *p, const char *name)
+{
+	put_u64(p, name, p->m->denied_packets);
+}
+
+static void put_syscalls(struct page *p, const char *name)
+{
+	put_u64(p, name, p->m->denied_syscalls);
+}
+
+static void put_audit_failures(struct page *p, const char *name)
+{
+	put_u64(p, name, p->m->audit_failures);
+}
+
+static void put_probe(struct page *p, const char *name)
+{
+	if (p->g->has_probed)
+		put_u64(p, name, p->g->probe_succeeded);
+}
+
+static void put_probe_age(struct page *p, const char *name)
+{
+	if (p->g->has_probed)
+		put_micros(p, name, p->g->probe_age_ms * 1000);
+}
+
+static void put_build(struct page *p, const char *name)
+{
+	(void)fprintf(p->out, "%s{version=\"%s\"} 1\n", name, CJ_VERSION);
+}
+
+static void put_start(struct page *p, const char *name)
+{
+	put_micros(p, name, p->g->started_ms * 1000);
+}
+
+static void put_resident(struct page *p, const char *name)
+{
+	put_u64(p, name, p->process.resident_bytes);
+}
+
+static void put_fds(struct page *p, const char *name)
+{
+	put_u64(p, name, p->process.open_fds);
+}
+
+static void put_process_cpu(struct page *p, const char *name)
+{
+	put_micros(p, name, p->process.cpu_us);
+}
+
+/* --- the page ---------------------------------------------------------------------- */
+
+static const struct family {
+	const char *name, *type, *help;
+	void (*put)(struct page *p, const char *name);
+} families[] = {
+	{ "cejail_runs_total", "counter", "Runs that have ended, by profile and status.",
+	  put_runs },
+	{ "cejail_run_duration_seconds", "histogram", "Wall time of the program.", put_run_times },
+	{ "cejail_request_duration_seconds", "histogram",
+	  "From the whole request to its result, by how far the jail was prepared.",
+	  put_request_times },
+	{ "cejail_setup_duration_seconds", "histogram",
+	  "From the job to the program's first instruction, by how far the jail was prepared.",
+	  put_setup_times },
+	{ "cejail_run_cpu_seconds_total", "counter", "CPU time of all runs.", put_cpu },
+	{ "cejail_run_memory_peak_bytes", "histogram", "Peak memory of a run's whole jail.",
+	  put_memory },
+	{ "cejail_runs_in_flight", "gauge", "Runs that go on.", put_in_flight },
+	{ "cejail_runs_in_flight_limit", "gauge", "As many may go on at once.", put_in_flight_max },
+	{ "cejail_queue_depth", "gauge", "Requests that wait.", put_queue },
+	{ "cejail_queue_limit", "gauge", "As many may wait.", put_queue_max },
+	{ "cejail_connections", "gauge", "Open connections.", put_connections },
+	{ "cejail_rejected_total", "counter", "Requests that were refused, by the error's code.",
+	  put_refusals },
+	{ "cejail_network_denied_packets_total", "counter", "Packets that jails' rules refused.",
+	  put_packets },
+	{ "cejail_syscalls_denied_total", "counter",
+	  "Tell-tale system calls that jails' filters refused.", put_syscalls },
+	{ "cejail_pool_requests_total", "counter",
+	  "Runs by how far a prepared jail would have served them, and what was there.",
+	  put_pool_requests },
+	{ "cejail_pool_bypassed_total", "counter",
+	  "Runs of a profile with a pool that got a jail of their own, by the reason.",
+	  put_bypassed },
+	{ "cejail_pool_ready", "gauge", "Prepared jails that wait.", put_pool_ready },
+	{ "cejail_audit_failures_total", "counter", "Audit lines that could not be written.",
+	  put_audit_failures },
+	{ "cejail_http_responses_total", "counter", "Replies by status.", put_responses },
+	{ "cejail_probe_success", "gauge", "1: the last run of our own succeeded.", put_probe },
+	{ "cejail_probe_age_seconds", "gauge", "How long ago that was.", put_probe_age },
+	{ "cejail_build_info", "gauge", "1, with the version as label.", put_build },
+	{ "process_start_time_seconds", "gauge", "Since the epoch.", put_start },
+	{ "process_resident_memory_bytes", "gauge", "Of the server, without jails.", put_resident },
+	{ "process_open_fds", "gauge", "Open descriptors of the server.", put_fds },
+	{ "process_cpu_seconds_total", "counter", "CPU time of the server, without jails.",
+	  put_process_cpu },
+};
+
+int metrics_write(const struct metrics *m, const struct gauges *g, char **out_text,
+		  size_t *out_size, struct cj_error *err)
+{
+	auto_free char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+	if (!out)
+		return cj_fail(err, ENOMEM, "write the metrics");
+
+	struct page p = { .out = out, .m = m, .g = g };
+	process_usage_look(&p.process);
+	for (size_t i = 0; i < LENGTH(families); i++) {
+		const struct family *f = &families[i];
+		(void)fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", f->name, f->help, f->name,
+			      f->type);
+		f->put(&p, f->name);
+	}
+	bool is_whole = ferror(out) == 0;
+	if (fclose(out) != 0 || !is_whole)
+		return cj_fail(err, ENOMEM, "write the metrics");
+	*out_text = take_ptr(text);
+	*out_size = size;
+	return 0;
+}

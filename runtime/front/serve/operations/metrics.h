@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * metrics - what the service counts, as Prometheus text 0.0.4.  Pure but for process_*, which
+ * metrics_process.c looks up.
+ *
+ * One table of families: name, type, help, labels.  No label has a value that a caller chooses:
+ * profiles are those whose runs were taken, by name, up to a bound, then "other".
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/base/error.h"
+#include "runtime/front/serve/api/api_error.h"
+#include "runtime/front/serve/worker/job.h"
+#include "runtime/front/serve/queue/pool.h"
+
+#define METRICS_PROFILES_MAX 32
+
+struct metrics;
+struct metrics *metrics_create(void); /* NULL: no memory */
+void metrics_destroy(struct metrics **m);
+
+void metrics_count_run(struct metrics *m, const char *profile, enum tier tier,
+		       const struct summary *s,
+		       uint64_t request_us); /* from the whole request to its result */
+void metrics_count_refusal(struct metrics *m, enum api_code why);
+void metrics_count_pool(struct metrics *m, const char *profile, enum tier wanted, enum tier got);
+/* BYPASS_COUNT: it was not. */
+void metrics_count_bypass(struct metrics *m, const char *profile, enum pool_bypass why);
+/* Each that was counted, with its profile; the names are valid until the next call. */
+void metrics_list_bypassed(const struct metrics *m, void *context,
+			   void (*row)(void *context, const char *profile, const char *why,
+				       uint64_t runs));
+void metrics_count_audit_failure(struct metrics *m);
+void metrics_count_http(struct metrics *m, unsigned http_status);
+
+/* What is not counted but looked at when asked. */
+struct gauges {
+	uint64_t in_flight, queued, connections, pool_jails, pool_interpreters;
+	uint64_t in_flight_max, queued_max; /* 0: not told */
+	uint64_t started_ms;                /* of the service, since the epoch */
+	bool has_probed, probe_succeeded;
+	uint64_t probe_age_ms;
+};
+/* The whole page; malloc'ed, the caller's. */
+int metrics_write(const struct metrics *m, const struct gauges *g, char **out_text,
+		  size_t *out_size, struct cj_error *err);
+
+/* What the kernel knows of this process; 0 where it doesn't tell. */
+struct process_usage {
+	uint64_t resident_bytes, open_fds, cpu_us;
+};
+void process_usage_look(struct process_usage *out);

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * runs - every run the service has taken: queued, running, finished; whose turn it is.  Pure: time
+ * is an argument.
+ *
+ * A run goes forward only, and is answered once: by whoever finishes it.  Of finished ones the last
+ * are remembered, some of each caller, so that nobody's runs push out another's.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "profiles/plan/plan.h"
+#include "runtime/front/serve/access/account.h"
+#include "runtime/front/serve/api/api_error.h"
+#include "runtime/front/serve/worker/job.h"
+#include "runtime/front/serve/operations/trace.h"
+
+#define RUNS_REMEMBERED_MAX  1024
+#define RUNS_OF_A_CALLER_MAX 64
+#define RUN_PROFILE_MAX      64
+
+enum run_state { RUN_QUEUED, RUN_RUNNING, RUN_FINISHED, RUN_STATE_COUNT };
+extern const char *const run_state_names[RUN_STATE_COUNT];
+
+struct run {
+	TAILQ_ENTRY(run) link;
+	char id[PLAN_ID_MAX];
+	char caller[CALLER_NAME_MAX];
+	char profile[RUN_PROFILE_MAX];
+	struct trace trace;
+	enum run_state state;
+	bool has_tier, has_summary;
+	enum tier tier;
+	struct account *account;                   /* NULL once it is finished */
+	uint64_t created_ms, started_ms, ended_ms; /* since the epoch; 0: not yet */
+	uint64_t queued_until_ms;                  /* monotonic */
+	struct summary summary;
+	void *flight; /* the acting half of a live one: execution.h */
+};
+TAILQ_HEAD(run_list, run);
+
+struct runs {
+	struct run_list lists[RUN_STATE_COUNT]; /* oldest first */
+	size_t counts[RUN_STATE_COUNT];
+	uint64_t turns;
+};
+
+void runs_init(struct runs *r);
+void runs_fini(struct runs *r);
+
+/* May one more of this caller wait or run?  API_CODE_COUNT: yes. */
+enum api_code runs_admit(const struct runs *r, const struct account *a, unsigned queue_max);
+
+struct run_times {
+	uint64_t now_ms;  /* monotonic */
+	uint64_t wall_ms; /* since the epoch */
+};
+/* Queued.  NULL: no memory. */
+struct run *runs_add(struct runs *r, const char *id, struct account *a, const char *profile,
+		     const struct trace *trace, struct run_times now, uint64_t queue_ms);
+
+/*
+ * runs_next - the queued run whose turn it is, or NULL: of those whose caller may run one more, the
+ * oldest one of the caller whose last turn is longest ago.
+ */
+struct run *runs_next(const struct runs *r, unsigned concurrency);
+void runs_start(struct runs *r, struct run *run, uint64_t wall_ms);
+/* From any state; the oldest remembered ones are forgotten. */
+void runs_finish(struct runs *r, struct run *run, uint64_t wall_ms);
+/* It was never taken after all. */
+void runs_drop(struct runs *r, struct run *run);
+
+/* A queued run whose time is over, or NULL; *out_wait_ms is the time until there is one. */
+struct run *runs_overdue(const struct runs *r, uint64_t now_ms, uint64_t *out_wait_ms);
+
+/* That wait or go on. */
+size_t runs_unfinished(const struct runs *r);
+
+/*
+ * runs_find - the newest of this caller's with that id, or NULL; a live one before finished ones.
+ *
+ * An id is its caller's own: by another's nobody learns of it, and nobody can take it away.
+ */
+struct run *runs_find(const struct runs *r, const char *caller, const char *id);
+bool runs_has_live(const struct runs *r, const char *caller, const char *id);

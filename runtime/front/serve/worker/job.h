@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * job - what the server and a worker say to each other.  Pure, but for descriptors.
+ *
+ * Down, once: one byte with a sealed memfd: a header (one line of JSON), then the request's body
+ * as it came.  Up: JSON lines, in this order:
+ *
+ *	{"type":"ready"}                                   the jail is sealed and waits
+ *	{"type":"unready","stage":S,"message":M,"hint":H}  it could not be built, or not even a
+ *	                                                   worker; the end.  A cold worker tells
+ *	                                                   what fails ahead of its job as its result
+ *	--- after the job ---
+ *	{"type":"start"|"stdout"|"stderr"|"denied"|"dropped", ...}  as --events-fd; only if asked
+ *	{"type":"summary", ...}                            for audit and metrics; no output
+ *	{"type":"result","result":{...}}                   last, always; then end of file
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "profiles/plan/plan.h"
+#include "runtime/base/arena.h"
+#include "runtime/base/error.h"
+#include "runtime/front/serve/operations/trace.h"
+#include "runtime/jail/outcome.h"
+
+/* How far a jail is built before its request is known. */
+enum tier {
+	TIER_COLD,        /* not at all */
+	TIER_JAIL,        /* sealed */
+	TIER_INTERPRETER, /* sealed, and the profile's interpreter waits inside */
+	TIER_COUNT
+};
+extern const char *const tier_names[TIER_COUNT]; /* "cold", "jail", "interpreter" */
+
+struct job {
+	char id[PLAN_ID_MAX]; /* the run's */
+	struct trace trace;
+	bool wants_events;
+	bool may_name_host_paths;
+	/* What its caller may was judged by this profile; a worker that read another refuses.  "":
+	 * any.
+	 */
+	char profile_sha256[SHA256_HEX_MAX];
+	/* What the caller's ceilings make of what the profile would give; 0: leave it. */
+	uint64_t memory_bytes, millicpus, pids, wall_ms, disk_bytes, output_bytes;
+	bool no_network;  /* likewise, whatever the profile has of it */
+	uint64_t sent_us; /* clock_us() when it was handed over: from there set-up counts */
+	const char *body; /* borrowed */
+	size_t body_size;
+};
+
+/* Of all artefacts together, as bytes in the result itself. */
+#define JOB_ARTIFACTS_MAX (16u << 20)
+
+/* Returns a sealed memfd. */
+int job_write(const struct job *job, struct cj_error *err);
+/* The body lives in the arena. */
+int job_read(int memfd, struct arena *a, struct job *out, struct cj_error *err);
+
+/* The memfd on its way, beside one byte; job_receive returns it. */
+int job_send(int sock_fd, int memfd, struct cj_error *err);
+int job_receive(int sock_fd, struct cj_error *err);
+
+/* What the server counts and writes down; also what GET /v1/runs tells of a finished run. */
+struct summary {
+	enum status status;
+	int exit_code, signal; /* -1 and 0 where there is none */
+	char error_stage[32];  /* "" unless STATUS_SETUP_ERROR */
+	char error_message[512];
+	bool
+	    is_callers_own; /* and the caller is told the whole of it: it asked for what can't be */
+	char profile_sha256[SHA256_HEX_MAX], code_sha256[SHA256_HEX_MAX];
+	struct usage usage;
+	uint64_t setup_us; /* from the job to the program's first instruction */
+	uint64_t denied_packets, denied_syscalls, stdout_bytes, stderr_bytes, artifacts;
+};
+struct json_writer;
+void summary_write(struct json_writer *w, const struct summary *s); /* the whole line's object */
+struct json_node;
+int summary_read(const struct json_node *line, struct summary *out, struct cj_error *err);
+
+/* The first line. */
+int ready_tell(int sock_fd, struct cj_error *err);
+void unready_tell(int sock_fd, const struct cj_error *why);
+/* The message and hint of an "unready" line. */
+void unready_read(const char *line, size_t size, char *out, size_t out_size);

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The spawner: orders in, workers out.  Acts.
+ *
+ * Theory of operation
+ *
+ *	server                     spawner                        worker
+ *	spawner_start  -- fork --> a session of its own,
+ *	                           nothing open but the orders
+ *	spawner_ask --- order ---> fork ------------------------> a session of its own, nothing open
+ *	                                                          but its socket and its leash
+ *	worker_send_job ----------------------------------------> worker_main
+ *
+ * An order is a profile, a tier and two descriptors; the spawner keeps neither them nor a list.
+ * What the server and the worker have to say goes over the worker's own socket.
+ *
+ * Ends.  The server's end, whichever, closes every leash and every socket: workers cancel their
+ * runs, clean up and go.  The spawner sees its own socket end, waits for them, but not for
+ * ever, and leaves; what is left then dies with it (PR_SET_PDEATHSIG), as it does when the spawner
+ * is killed, and its jail likewise.  The spawner itself asks for no such signal: a socket that
+ * nobody else holds tells as surely, and leaves its workers time to clean up.
+ */
+#include "runtime/front/serve/worker/spawner.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/files/fd.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/step.h"
+#include "runtime/base/sys.h"
+#include "runtime/front/serve/worker/fake.h"
+#include "runtime/front/serve/worker/worker.h"
+
+#define PROFILE_NAME_MAX 256
+#define FIRST_FD         3 /* behind the standard streams */
+
+enum { STEP_ORDER };
+enum order_fd { ORDER_SOCK, ORDER_LEASH, ORDER_FD_COUNT };
+static const char *const order_names[] = { [STEP_ORDER] = "a worker is asked for" };
+
+struct order {
+	uint32_t tier;
+	char profile[PROFILE_NAME_MAX];
+};
+
+/* --- the spawner's process ----------------------------------------------------------- */
+
+/* Keeps the standard streams and these, as 3, 4, ...; closes all else, whoever opened it. */
+static int keep_only(int *fds, int count, struct cj_error *err)
+{
+	for (int i = 0; i < count; i++) { /* above their places first, where none is in the way */
+		fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, FIRST_FD + count);
+		if (fds[i] < 0)
+			return cj_fail(err, errno, "keep a descriptor");
+	}
+	for (int i = 0; i < count; i++) {
+		if (dup3(fds[i], FIRST_FD + i, O_CLOEXEC) < 0)
+			return cj_fail(err, errno, "keep a descriptor");
+		fds[i] = FIRST_FD + i;
+	}
+	if (sys_close_range((unsigned)(FIRST_FD + count), ~0u, 0) < 0)
+		return cj_fail(err, errno, "close what was inherited");
+	return 0;
+}
+
+static void set_signals(const int *signals, size_t count, void (*handler)(int))
+{
+	const struct sigaction action = { .sa_handler = handler };
+	for (size_t i = 0; i < count; i++)
+		(void)sigaction(signals[i], &action, NULL); /* cannot fail for these */
+}
+
+/* Whatever the server made of its signals, and the spawner of its own. */
+static void reset_signals(void)
+{
+	sigset_t none;
+	for (int signal = 1; signal < NSIG; signal++)
+		set_signals(&signal, 1, SIG_DFL);
+	sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL); /* cannot fail with these arguments */
+}
+
+/* From here: a worker. */
+static _Noreturn void become_worker(const struct order *order, struct step_msg *msg,
+				    pid_t spawner_pid, const struct fake_file *fake)
+{
+	struct cj_error err = { 0 };
+
+	reset_signals();
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != spawner_pid)
+		_exit(EXIT_FAILURE);
+	(void)prctl(PR_SET_NAME, "cejail-worker", 0, 0, 0); /* only what ps(1) shows */
+	(void)setsid(); /* just forked, so it leads no group: cannot fail */
+	if (keep_only(msg->fds, ORDER_FD_COUNT, &err) < 0) {
+		unready_tell(msg->fds[ORDER_SOCK], &err);
+		_exit(EXIT_FAILURE);
+	}
+	if (fake)
+		fake_main(fake, order->profile, (enum tier)order->tier, msg->fds[ORDER_SOCK],
+			  msg->fds[ORDER_LEASH]);
+	worker_main(order->profile, (enum tier)order->tier, msg->fds[ORDER_SOCK],
+		    msg->fds[ORDER_LEASH]);
+}
+
+static void carry_out(struct step_msg *msg, const struct fake_file *fake)
+{
+	struct order order;
+	struct cj_error err = { 0 };
+	pid_t self = getpid();
+
+	if (msg->step != STEP_ORDER || msg->size != sizeof(order) || msg->nfds != ORDER_FD_COUNT)
+		return; /* closing them says all there is to say */
+	memcpy(&order, msg->data, sizeof(order));
+	order.profile[sizeof(order.profile) - 1] = '\0';
+	pid_t pid = fork();
+	if (pid == 0)
+		become_worker(&order, msg, self, fake);
+	if (pid < 0) {
+		(void)!cj_fail(&err, errno, "fork a worker");
+		if (err.code == EAGAIN)
+			cj_hint(&err, "too many processes for this user or cgroup: TasksMax=, "
+				      "RLIMIT_NPROC");
+		cj_stage(&err, "worker");
+		unready_tell(msg->fds[ORDER_SOCK], &err);
+	}
+}
+
+/* Nobody orders any more: workers whose leash was closed are cleaning up. */
+static _Noreturn void linger(void)
+{
+	const int alarm_signal = SIGALRM;
+
+	set_signals(&alarm_signal, 1, SIG_DFL);
+	(void)alarm(SPAWNER_LINGER_S);
+	while (wait(NULL) >= 0 || errno == EINTR) /* ignored children: until the last one */
+		;
+	_exit(EXIT_SUCCESS);
+}
+
+/* What a terminal or a service manager sends to all of us is the server's to act on. */
+static const int
+    left_to_the_server[] = { SIGINT,  SIGTERM, SIGHUP, SIGQUIT,
+			     SIGPIPE, SIGALRM, SIGCHLD /* and nothing is left of a dead child */ };
+
+static _Noreturn void spawner_main(int sock_fd, const struct fake_file *fake)
+{
+	struct cj_error err = { 0 };
+	struct step_link link = { sock_fd, "the server", order_names };
+
+	reset_signals();
+	set_signals(left_to_the_server, sizeof(left_to_the_server) / sizeof(left_to_the_server[0]),
+		    SIG_IGN);
+	(void)prctl(PR_SET_NAME, "cejail-spawner", 0, 0, 0); /* only what ps(1) shows */
+	(void)setsid(); /* just forked, so it leads no group: cannot fail */
+	if (keep_only(&link.sock_fd, 1, &err) < 0)
+		_exit(EXIT_FAILURE);
+	for (;;) {
+		auto_step_msg struct step_msg msg = { 0 };
+		int rc = step_next(&link, &msg, &err);
+		if (rc == 0)
+			carry_out(&msg, fake);
+		else if (rc != -EPROTO) /* an order that came in pieces: its worker is "dead" */
+			break;
+	}
+	linger();
+}
+
+/* --- the server's side ------------------------------------------------------------------ */
+
+int spawner_start(struct spawner *s, struct cj_error *err)
+{
+	int ends[2];
+	if (step_pair(ends, 0, err) < 0)
+		return -err->code;
+
+	pid_t pid = fork();
+	if (pid == 0)
+		spawner_main(ends[1], s->fake); /* closes the other end with all the rest */
+	int code = errno;
+	auto_fd int far_fd = ends[1];
+	auto_fd int near_fd = ends[0];
+	(void)far_fd;
+	if (pid < 0)
+		return cj_fail(err, code, "fork the spawner");
+	auto_child int pidfd = sys_pidfd_open(pid);
+	if (pidfd < 0)
+		return cj_fail(err, errno, "watch the spawner"); /* it ends with its socket */
+	fd_set_nonblocking(near_fd);
+	s->pidfd = take_fd(&pidfd);
+	s->sock_fd = take_fd(&near_fd);
+	return 0;
+}
+
+void spawner_end(struct spawner *s)
+{
+	struct pollfd ended = { .fd = s->pidfd, .events = POLLIN };
+
+	cj_close(&s->sock_fd);
+	if (s->pidfd >= 0)
+		(void)poll(&ended, 1, SPAWNER_END_MS);
+	cj_end_child(&s->pidfd);
+}
+
+static int open_worker(struct worker *near, int far[ORDER_FD_COUNT], struct cj_error *err)
+{
+	int sock[2], leash[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sock) < 0)
+		return cj_fail(err, errno, "create a worker's socket");
+	near->sock_fd = sock[0];
+	far[ORDER_SOCK] = sock[1];
+	fd_set_nonblocking(near->sock_fd);
+	if (pipe2(leash, O_CLOEXEC) < 0)
+		return cj_fail(err, errno, "create a worker's leash");
+	near->control_fd = leash[1];
+	far[ORDER_LEASH] = leash[0];
+	return 0;
+}
+
+int spawner_ask(struct spawner *s, const char *profile, enum tier tier, struct worker *out,
+		struct cj_error *err)
+{
+	const struct step_link link = { s->sock_fd, "the spawner", order_names };
+	struct order order = { .tier = tier };
+	struct worker near = WORKER_NULL;
+	int far[ORDER_FD_COUNT] = { -1, -1 };
+
+	if (strlen(profile) >= sizeof(order.profile))
+		return cj_reject(err, "the name of profile '%.32s...' is too long", profile);
+	memcpy(order.profile, profile, strlen(profile) + 1);
+	int rc = open_worker(&near, far, err);
+	if (rc == 0)
+		rc = step_tell(&link, STEP_ORDER, &order, sizeof(order), far, ORDER_FD_COUNT, err);
+	for (int i = 0; i < ORDER_FD_COUNT; i++)
+		cj_close(&far[i]);
+	if (rc < 0)
+		worker_close(&near);
+	else
+		*out = near;
+	return rc;
+}
+
+int worker_send_job(struct worker *w, const struct job *job, struct cj_error *err)
+{
+	struct job stamped = *job;
+
+	stamped.sent_us = clock_us();
+	auto_fd int memfd = job_write(&stamped, err);
+	if (memfd < 0)
+		return memfd;
+	return job_send(w->sock_fd, memfd, err);
+}
+
+void worker_close(struct worker *w)
+{
+	cj_close(&w->control_fd);
+	cj_close(&w->sock_fd);
+}

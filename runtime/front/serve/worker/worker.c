@@ -1,0 +1,557 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A worker: one jail, one request, one result.  Acts.
+ *
+ * What a request doesn't decide is done before there is one: the profile is
+ * read, the plan is made, and by tier the jail is sealed and its interpreter
+ * waits.  Whatever fails from the job on is an outcome with STATUS_SETUP_ERROR,
+ * so each job has exactly one result.  That is out before anything is given
+ * back: the jail's end is nothing a caller waits for.
+ *
+ * The jail has a name of its own for its record and cgroup: a run's id is free
+ * to be used again as soon as its result is out.
+ */
+#include "runtime/front/serve/worker/worker.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "profiles/profile.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/files/fd.h"
+#include "runtime/base/scope.h"
+#include "runtime/front/report/events.h"
+#include "runtime/front/report/explain.h"
+#include "runtime/front/report/result.h"
+#include "runtime/front/serve/api/request.h"
+#include "runtime/jail/jail.h"
+
+/* Past its time limit a run is ended, drained, told; who takes longer is stuck.
+ */
+#define GRACE_MS 60000
+
+struct work {
+	const char *profile;
+	enum tier tier;
+	int sock_fd, control_fd, signal_fd, stdin_fd;
+
+	/* before the job */
+	struct config config;
+	struct plan plan; /* what `jail` was prepared from */
+	struct program launcher;
+	struct jail *jail;     /* NULL: not yet */
+	struct cj_error early; /* of a cold worker: it is told as the result of its job */
+
+	/* the job */
+	struct arena arena;
+	struct job job;
+	struct request request;
+	struct plan asked; /* with the request's settings */
+	struct program program;
+	struct events events;
+	struct outcome outcome;
+	uint64_t setup_us;
+	bool is_callers_own; /* what kept it from being started */
+};
+
+/* --- before the job --- */
+
+/* `cejail kill` ends a worker that waits; one that runs hears it in jail_wait(). */
+static int hear_signals(struct work *w, struct cj_error *err)
+{
+	const struct sigaction ignore = { .sa_handler = SIG_IGN };
+	sigset_t term;
+
+	(void)sigaction(SIGPIPE, &ignore, NULL); /* cannot fail for this one */
+	sigemptyset(&term);
+	sigaddset(&term, SIGTERM);
+	if (sigprocmask(SIG_BLOCK, &term, NULL) < 0)
+		return cj_fail(err, errno, "block signals");
+	w->signal_fd = signalfd(-1, &term, SFD_CLOEXEC);
+	return w->signal_fd < 0 ? cj_fail(err, errno, "open a descriptor for signals") : 0;
+}
+
+static int prepare(struct work *w, const struct plan *plan, struct cj_error *err)
+{
+	char name[PLAN_ID_MAX];
+	if (plan_mint_id(name, err) < 0)
+		return -err->code;
+	return jail_prepare(plan, name, &w->jail, err);
+}
+
+static int prepare_ahead(struct work *w, struct cj_error *err)
+{
+	if (request_plan_jail(&w->config, &w->plan, err) < 0) {
+		cj_stage(err, "plan");
+		return -err->code;
+	}
+	w->plan.is_ahead = true;
+	if (prepare(w, &w->plan, err) < 0)
+		return -err->code;
+	if (w->tier < TIER_INTERPRETER)
+		return 0;
+	if (plan_launcher(&w->config, &w->plan, &w->launcher, err) < 0) {
+		cj_stage(err, "plan");
+		return -err->code;
+	}
+	if (w->launcher.argv.count == 0) {
+		(void)!cj_reject(err, "profile '%s' has no interpreter that can wait", w->profile);
+		return cj_stage(err, "plan");
+	}
+	return jail_warm(w->jail, &w->launcher, err);
+}
+
+static int get_ready(struct work *w, struct cj_error *err)
+{
+	if (hear_signals(w, err) < 0) {
+		cj_stage(err, "worker");
+		return -err->code;
+	}
+	if (profile_load(&w->config, w->profile, err) < 0) {
+		cj_stage(err, "profile");
+		return -err->code;
+	}
+	return w->tier == TIER_COLD ? 0 : prepare_ahead(w, err);
+}
+
+static bool is_readable(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	return poll(&p, 1, 0) > 0;
+}
+
+/* False: nobody wants this worker any more, or what it has prepared is gone. */
+static bool await_job(struct work *w)
+{
+	struct pollfd sources[] = {
+		{ .fd = w->sock_fd, .events = POLLIN },
+		{ .fd = w->control_fd },
+		{ .fd = w->signal_fd, .events = POLLIN },
+		{ .fd = w->jail ? jail_waiting_fd(w->jail) : -1, .events = POLLIN },
+	};
+
+	while (poll(sources, sizeof(sources) / sizeof(sources[0]), -1) < 0 && errno == EINTR)
+		;
+	/* Looked at again: a job that is cancelled at once comes before its leash's end. */
+	return is_readable(w->sock_fd);
+}
+
+/* --- the job --- */
+
+static int read_job(struct work *w, struct cj_error *err)
+{
+	auto_fd int memfd = job_receive(w->sock_fd, err);
+	if (memfd < 0 || job_read(memfd, &w->arena, &w->job, err) < 0) {
+		cj_stage(err, "worker");
+		return -err->code;
+	}
+	return 0;
+}
+
+/* The server has judged the same bytes already: sizes are its affair. */
+static const struct request_caps no_caps = { SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX };
+
+static void lower(uint64_t ceiling, uint64_t *setting)
+{
+	if (ceiling > 0)
+		*setting = ceiling;
+}
+
+static int configure(struct work *w, struct cj_error *err)
+{
+	const struct job *job = &w->job;
+	struct config *c = &w->config;
+
+	if (request_parse(job->body, job->body_size, &no_caps, &w->arena, &w->request, err) < 0 ||
+	    request_apply(&w->request, job->may_name_host_paths, c, err) < 0) {
+		cj_stage(err, "options");
+		return -err->code;
+	}
+	lower(job->memory_bytes, &c->memory_bytes);
+	lower(job->millicpus, &c->millicpus);
+	lower(job->pids, &c->pids);
+	lower(job->wall_ms, &c->wall_ms);
+	lower(job->disk_bytes, &c->disk_bytes);
+	lower(job->output_bytes, &c->output_bytes);
+	if (job->no_network)
+		c->network = NETWORK_NONE;
+	return 0;
+}
+
+/* What a prepared jail was made of; a request that changes any of it needs a jail of its own. */
+#define SHAPE(member)                                                                              \
+	{                                                                                          \
+#member, offsetof(struct config, member), sizeof(((struct config *)0)->member)     \
+	}
+static const struct part {
+	const char *name;
+	size_t offset, size;
+} shape[] = {
+	SHAPE(memory_bytes), SHAPE(millicpus), SHAPE(pids),          SHAPE(cpu_ms),
+	SHAPE(disk_bytes),   SHAPE(nofile),    SHAPE(rootfs),        SHAPE(writable),
+	SHAPE(noexec),       SHAPE(ro_binds),  SHAPE(binds),         SHAPE(connects),
+	SHAPE(overlays),     SHAPE(tmpfs),     SHAPE(hostname),      SHAPE(network),
+	SHAPE(uplink),       SHAPE(allow),     SHAPE(allow_private), SHAPE(seccomp),
+	SHAPE(strict),       SHAPE(tty),       SHAPE(cgroup_parent), SHAPE(env),
+	SHAPE(workdir),      SHAPE(command),
+};
+#define PARTS             (sizeof(shape) / sizeof(shape[0]))
+#define INTERPRETER_PARTS 3 /* the last ones: the started interpreter has them already */
+
+/* The server chose the tier, and chose wrong if this fails. */
+static int check_shape(const struct work *w, const struct config *before, struct cj_error *err)
+{
+	size_t parts = w->tier == TIER_INTERPRETER ? PARTS : PARTS - INTERPRETER_PARTS;
+
+	for (size_t i = 0; w->tier != TIER_COLD && i < parts; i++)
+		if (memcmp((const char *)before + shape[i].offset,
+			   (const char *)&w->config + shape[i].offset, shape[i].size) != 0)
+			return cj_reject(err, "the jail was prepared with another '%s'",
+					 shape[i].name);
+	return 0;
+}
+
+/* Who may have what was judged by the profile as it was then. */
+static int check_profile(const struct work *w, struct cj_error *err)
+{
+	const char *judged = w->job.profile_sha256;
+
+	if (judged[0] == '\0' || strcmp(judged, w->config.profile_sha256) == 0)
+		return 0;
+	(void)!cj_reject_as(err, ESTALE, "profile '%s' has changed since the request was judged",
+			    w->profile);
+	cj_hint(err, "send the request again");
+	return cj_stage(err, "profile");
+}
+
+static int plan_job(struct work *w, struct cj_error *err)
+{
+	const struct config before = w->config;
+
+	if (check_profile(w, err) < 0 || configure(w, err) < 0)
+		return -err->code;
+	if (check_shape(w, &before, err) < 0) {
+		cj_stage(err, "worker");
+		return -err->code;
+	}
+	if (request_plan(&w->request, &w->config, &w->asked, &w->program, err) < 0) {
+		cj_stage(err, "plan");
+		return -err->code;
+	}
+	return 0;
+}
+
+/* The kernel ends a worker that can't end itself: its socket's end tells the server. */
+static int limit_own_life(const struct work *w, struct cj_error *err)
+{
+	struct sigevent kill = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL };
+	uint64_t wall_ms = w->program.limits.wall_ms;
+	const struct itimerspec when = { .it_value.tv_sec = (time_t)((wall_ms + GRACE_MS) / 1000) };
+	timer_t timer;
+
+	if (wall_ms == 0)
+		return 0;
+	if (timer_create(CLOCK_MONOTONIC, &kill, &timer) < 0 ||
+	    timer_settime(timer, 0, &when, NULL) < 0)
+		return cj_fail(err, errno, "limit the worker's life");
+	return 0;
+}
+
+static int open_stdin(struct work *w, struct cj_error *err)
+{
+	const struct blob *bytes = &w->request.stdin_bytes;
+
+	if (!w->program.interactive)
+		return 0;
+	w->stdin_fd = fd_memfd_sealed("stdin", bytes->bytes, bytes->size, err);
+	return w->stdin_fd < 0 ? -err->code : 0;
+}
+
+/* --- the run --- */
+
+static void tell_event(void *context, const char *type, const void *bytes, size_t size)
+{
+	struct work *w = context;
+	if (strcmp(type, "start") == 0) /* with the run's id, which the jail doesn't know */
+		events_tell(&w->events, type, w->job.id, strlen(w->job.id));
+	else
+		events_tell(&w->events, type, bytes, size);
+}
+
+static void tell_denial(void *context, const struct denial *d)
+{
+	struct work *w = context;
+	events_tell_denial(&w->events, d);
+}
+
+/* The server stops reading when its caller does: then the program waits, as before a full pipe. */
+static bool has_room(void *context)
+{
+	return events_has_room(&((struct work *)context)->events);
+}
+
+static int start(struct work *w, struct cj_error *err)
+{
+	const struct jail_io io = {
+		.stdin_fd = w->stdin_fd,
+		.stdout_fd = -1,
+		.stderr_fd = -1,
+		.tty_fd = -1,
+		.event = w->job.wants_events ? tell_event : NULL,
+		.denied = w->job.wants_events ? tell_denial : NULL,
+		.has_room = w->job.wants_events ? has_room : NULL,
+		.room_fd = w->sock_fd,
+		.context = w,
+		.hangup_fd = w->control_fd,
+	};
+
+	if (!w->jail && prepare(w, &w->asked, err) < 0)
+		return -err->code;
+	w->events.timeout_ms = w->program.limits.wall_ms;
+	if (jail_start(w->jail, &w->program, &io, err) < 0)
+		return -err->code;
+	w->setup_us = clock_us() - w->job.sent_us;
+	return 0;
+}
+
+/* As with `run --artifacts`: a failure is a warning beside how the program ended. */
+static void collect(struct work *w)
+{
+	struct outcome *o = &w->outcome;
+	struct cj_error err = { 0 };
+
+	if (w->request.wants_artifacts &&
+	    jail_collect_memory(w->jail, JOB_ARTIFACTS_MAX, o, &err) < 0)
+		outcome_warn(o, "artifacts: %s", err.msg);
+	for (size_t i = 0; i < o->artifacts.skipped.count; i++)
+		outcome_warn(o, "%s", o->artifacts.skipped.items[i]);
+}
+
+static int run(struct work *w, struct cj_error *err)
+{
+	struct outcome *o = &w->outcome;
+
+	if (limit_own_life(w, err) < 0 || open_stdin(w, err) < 0) {
+		cj_stage(err, "worker");
+		return -err->code;
+	}
+	for (size_t i = 0; i < w->asked.warnings.count; i++)
+		outcome_warn(o, "%s", w->asked.warnings.items[i]);
+	for (size_t i = 0; w->asked.policy && i < w->asked.policy->notes.count; i++)
+		outcome_warn(o, "seccomp: %s", w->asked.policy->notes.items[i]);
+	if (start(w, err) < 0 || jail_wait(w->jail, o, err) < 0)
+		return -err->code;
+	collect(w);
+	if (o->exec_errno != 0)
+		explain_exec_failure(o, w->program.argv.items[0]);
+	return 0;
+}
+
+/* --- the result --- */
+
+static struct summary summarize(const struct work *w)
+{
+	const struct outcome *o = &w->outcome;
+	struct summary s = {
+		.status = o->status,
+		.exit_code = o->status == STATUS_EXITED ? outcome_exit_status(o) : -1,
+		.signal = o->signal,
+		.usage = o->usage,
+		.setup_us = w->setup_us,
+		.is_callers_own = w->is_callers_own,
+		.stdout_bytes = o->output[0].total,
+		.stderr_bytes = o->output[1].total,
+		.artifacts = o->artifacts.count,
+	};
+
+	(void)snprintf(s.error_stage, sizeof(s.error_stage), "%s", o->error.stage);
+	(void)snprintf(s.error_message, sizeof(s.error_message), "%s", o->error.msg);
+	memcpy(s.profile_sha256, w->config.profile_sha256, sizeof(s.profile_sha256));
+	memcpy(s.code_sha256, o->code_sha256, sizeof(s.code_sha256));
+	for (size_t i = 0; i < o->network.ndenied; i++)
+		s.denied_packets += o->network.denied[i].count;
+	for (size_t i = 0; i < o->ndenied; i++)
+		s.denied_syscalls += o->denied[i].count;
+	return s;
+}
+
+/*
+ * Is it the request that can't be planned?  Not where the profile alone can't be, either; and what
+ * collides with something that the profile shows of the host is told with the name it has there.
+ */
+static bool is_requests_plan(const struct work *w, const struct cj_error *e)
+{
+	struct cj_error ignored = { 0 };
+	struct config c;
+	struct plan plan = { 0 };
+
+	config_init(&c);
+	bool is_requests = profile_load(&c, w->profile, &ignored) == 0 &&
+			   request_plan_jail(&c, &plan, &ignored) == 0;
+	for (size_t i = 0; is_requests && i < plan.root.nbinds; i++)
+		is_requests = !strstr(e->msg, plan.root.binds[i].source);
+	config_fini(&c);
+	return is_requests;
+}
+
+/* Of the host: the sources of files that are copied in, and of what is shown besides. */
+static bool names_copied(const struct work *w, const char *text)
+{
+	for (size_t i = 0; i < w->program.nfiles; i++)
+		if (w->program.files[i].source && strstr(text, w->program.files[i].source))
+			return true;
+	return false;
+}
+
+static bool names_shown(const struct work *w, const char *text)
+{
+	for (size_t i = 0; i < w->asked.root.nbinds; i++)
+		if (strstr(text, w->asked.root.binds[i].source))
+			return true;
+	return false;
+}
+
+/*
+ * A message that quotes a word of the request's, and has nothing of the host besides.  What is
+ * shown from the host may well stand in such a word: '/usr/none'.
+ */
+static bool is_about_request(const struct work *w, const struct cj_error *e)
+{
+	char rest[CJ_ERROR_MSG_MAX];
+	bool is_about = false;
+
+	(void)snprintf(rest, sizeof(rest), "%s", e->msg);
+	for (char *open = strchr(rest, '\''); open; open = strchr(open + 1, '\'')) {
+		char *end = strchr(open + 1, '\'');
+		if (!end)
+			break;
+		*end = '\0';
+		if (request_names(&w->request, open + 1)) {
+			is_about = true;
+			memset(open + 1, ' ', (size_t)(end - open) - 1);
+		}
+		*end = '\'';
+		open = end;
+	}
+	return is_about && !names_copied(w, e->msg) && !names_shown(w, rest);
+}
+
+/* The caller's own doing: what it asked for, and what it sent that found no room. */
+static bool is_callers_own(const struct work *w, const struct cj_error *e)
+{
+	if (strcmp(e->stage, "plan") == 0)
+		return is_requests_plan(w, e);
+	if (strcmp(e->stage, "profile") == 0)
+		return e->code == ESTALE;
+	if (strcmp(e->stage, "program") == 0 || strcmp(e->stage, "names") == 0)
+		return e->code == ENOSPC || e->code == EFBIG || is_about_request(w, e);
+	return strcmp(e->stage, "options") == 0 || strcmp(e->stage, "exec") == 0;
+}
+
+/* The summary keeps the words for the log. */
+static void hide_host(struct work *w)
+{
+	struct cj_error *e = &w->outcome.error;
+
+	if (w->outcome.status != STATUS_SETUP_ERROR || w->job.may_name_host_paths ||
+	    w->is_callers_own)
+		return;
+	(void)snprintf(e->msg, sizeof(e->msg),
+		       "the jail could not be built; the service's log says why, "
+		       "under request %s",
+		       w->job.trace.request_id);
+	e->hint[0] = '\0';
+}
+
+static int add_summary(struct work *w, struct cj_error *err)
+{
+	const struct summary s = summarize(w);
+	auto_json_writer struct json_writer *line = json_writer_create(false);
+	if (!line)
+		return cj_fail(err, ENOMEM, "write the summary");
+	summary_write(line, &s);
+	return events_add_line(&w->events, line, err);
+}
+
+static int deliver(struct work *w, struct cj_error *err)
+{
+	const struct result_about about = {
+		.profile_name = w->config.profile_name,
+		.profile_sha256 = w->config.profile_sha256,
+		.network = w->config.network,
+		.request_id = w->job.trace.request_id,
+		.traceparent = w->job.trace.traceparent,
+	};
+	auto_json_writer struct json_writer *result = json_writer_create(false);
+	const char *text = NULL;
+	size_t size = 0;
+
+	if (!result)
+		return cj_fail(err, ENOMEM, "write the result");
+	if (add_summary(w, err) < 0)
+		return -err->code;
+	hide_host(w);
+	if (result_write(result, &w->outcome, &about, err) < 0 ||
+	    json_writer_take(result, &text, &size, err) < 0)
+		return -err->code;
+	return events_finish(&w->events, text, size, err);
+}
+
+/* A result that can't be told is the end of the socket without one: the server counts on it. */
+static void serve(struct work *w)
+{
+	struct cj_error err = { 0 }, undelivered = { 0 };
+
+	int rc = read_job(w, &err);
+	if (rc < 0 && err.code == EPIPE)
+		return;
+	outcome_init(&w->outcome, w->job.id, 0);
+	events_init(&w->events, w->sock_fd);
+	w->events.patience_ms = -1; /* the server's: it reads to the end, or ends this worker */
+	if (rc == 0 && w->early.code != 0) {
+		err = w->early;
+		rc = -err.code;
+	}
+	if (rc == 0)
+		rc = plan_job(w, &err);
+	if (rc == 0) {
+		outcome_fini(&w->outcome);
+		outcome_init(&w->outcome, w->job.id, w->program.limits.output_bytes);
+		rc = run(w, &err);
+	}
+	if (rc < 0) {
+		outcome_fail(&w->outcome, &err);
+		w->is_callers_own = is_callers_own(w, &err);
+	}
+	(void)!deliver(w, &undelivered);
+}
+
+_Noreturn void worker_main(const char *profile, enum tier tier, int sock_fd, int control_fd)
+{
+	struct work w = {
+		.profile = profile,
+		.tier = tier,
+		.sock_fd = sock_fd,
+		.control_fd = control_fd,
+		.signal_fd = -1,
+		.stdin_fd = -1,
+	};
+	struct cj_error err = { 0 };
+
+	config_init(&w.config);
+	int rc = get_ready(&w, &w.early);
+	if (rc < 0 && tier != TIER_COLD) {
+		unready_tell(sock_fd, &w.early);
+		_exit(EXIT_FAILURE);
+	}
+	if (ready_tell(sock_fd, &err) == 0 && await_job(&w))
+		serve(&w);
+	cj_close(&w.sock_fd); /* the server may answer: nobody waits for what comes now */
+	jail_destroy(&w.jail);
+	_exit(EXIT_SUCCESS);
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The end of a leaf: everything in it killed, waited for, the directory removed.  Acts.
+ * Nothing here signals a bare pid, and nothing waits without a limit.
+ */
+#include "runtime/jail/cgroup/cgroup.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <time.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/jail/cgroup/cgroup_parent.h"
+#include "runtime/jail/cgroup/cgroup_subtree.h"
+#include "runtime/jail/cgroup/cgroup_text.h"
+#include "runtime/base/files/system_file.h"
+
+#define EMPTY_WAIT_MS   700  /* killed processes leave within a few; a loaded host takes longer */
+#define REMOVE_LIMIT_MS 1000 /* rmdir may say EBUSY shortly after the last process left */
+#define POLL_SLICE_MS   50   /* should a notification be missed */
+#define KILL_LIMIT_MS   500
+#define KILL_BATCH      64
+
+static void sleep_ms(long ms)
+{
+	(void)nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000 }, NULL); /* early is fine */
+}
+
+static bool has_pid(const pid_t *pids, size_t count, pid_t pid)
+{
+	for (size_t i = 0; i < count; i++)
+		if (pids[i] == pid)
+			return true;
+	return false;
+}
+
+/*
+ * A pid may be somebody else's by the time it is opened.  Still listed afterwards, it is
+ * the process the descriptor names.  False: nobody is left.
+ */
+static bool kill_batch(int dir_fd)
+{
+	pid_t first[KILL_BATCH], again[KILL_BATCH];
+	int fds[KILL_BATCH];
+	size_t count = cgroup_subtree_pids(dir_fd, first, KILL_BATCH);
+	for (size_t i = 0; i < count; i++)
+		fds[i] = first[i] > 0 ? sys_pidfd_open(first[i]) : -1;
+
+	size_t listed = cgroup_subtree_pids(dir_fd, again, KILL_BATCH);
+	for (size_t i = 0; i < count; i++) {
+		if (fds[i] >= 0 && has_pid(again, listed, first[i]))
+			(void)sys_pidfd_send_signal(fds[i], SIGKILL); /* gone already: as well */
+		cj_close(&fds[i]);
+	}
+	return count > 0;
+}
+
+/* cgroup.kill came with Linux 5.14.  Frozen, a fork bomb can't outrun this. */
+static void kill_one_by_one(int dir_fd)
+{
+	(void)system_file_write(dir_fd, "cgroup.freeze", "1"); /* the rounds do without, too */
+	for (uint64_t end = clock_ms() + KILL_LIMIT_MS; kill_batch(dir_fd) && clock_ms() < end;)
+		sleep_ms(1);
+	(void)system_file_write(dir_fd, "cgroup.freeze", "0"); /* an empty cgroup doesn't care */
+}
+
+void cgroup_kill(const struct cgroup *c)
+{
+	if (c->dir_fd < 0)
+		return;
+	int rc = system_file_write(c->dir_fd, "cgroup.kill", "1");
+	if (rc < 0 && rc != -ENODEV) /* ENODEV: the directory is removed */
+		kill_one_by_one(c->dir_fd);
+}
+
+static bool is_populated(int events_fd)
+{
+	char text[SYSTEM_FILE_SMALL];
+	uint64_t populated = 0;
+	if (system_file_reread(events_fd, text, sizeof(text)) < 0)
+		return false; /* ENODEV: removed, hence empty */
+	return !cgroup_text_value(text, "populated", &populated) || populated != 0;
+}
+
+static bool wait_empty(int dir_fd, uint64_t deadline)
+{
+	auto_fd int events_fd = openat(dir_fd, "cgroup.events", O_RDONLY | O_CLOEXEC);
+	if (events_fd < 0)
+		return errno == ENOENT || errno == ENODEV;
+
+	for (;;) {
+		/* Read first: it also arms the notification for the next change. */
+		if (!is_populated(events_fd))
+			return true;
+		int64_t left = (int64_t)(deadline - clock_ms());
+		if (left <= 0)
+			return false;
+		struct pollfd change = { .fd = events_fd, .events = POLLPRI };
+		(void)poll(&change, 1, left < POLL_SLICE_MS ? (int)left : POLL_SLICE_MS);
+	}
+}
+
+bool cgroup_wait_empty(const struct cgroup *c, unsigned timeout_ms)
+{
+	return c->dir_fd < 0 || wait_empty(c->dir_fd, clock_ms() + timeout_ms);
+}
+
+static int remove_dir(const char *path)
+{
+	for (uint64_t deadline = clock_ms() + REMOVE_LIMIT_MS - EMPTY_WAIT_MS;; sleep_ms(1)) {
+		if (rmdir(path) == 0 || errno == ENOENT)
+			return 0;
+		if (errno != EBUSY || clock_ms() >= deadline)
+			return -errno;
+	}
+}
+
+/* At most REMOVE_LIMIT_MS; what is left then is found by the next sweep. */
+static int end_leaf(const struct cgroup *c)
+{
+	if (rmdir(c->path) == 0)
+		return 0; /* the usual end: init was the last, and has been reaped */
+	cgroup_kill(c);
+	(void)cgroup_wait_empty(c, EMPTY_WAIT_MS); /* rmdir says whether it is */
+	return remove_dir(c->path);
+}
+
+bool cgroup_destroy(struct cgroup *c)
+{
+	bool is_gone = c->dir_fd < 0 || end_leaf(c) == 0;
+	cj_close(&c->cpu_fd);
+	cj_close(&c->dir_fd);
+	cj_close(&c->parent_fd);
+	*c = CGROUP_NULL;
+	return is_gone;
+}
+
+/* What a record says may be stale or forged: only a leaf, and only the one it was about. */
+static int open_leaf(const char *path, uint64_t inode, struct cgroup *out)
+{
+	if (path[0] != '/' || !cgroup_text_leaf_id(path) || strlen(path) >= sizeof(out->path))
+		return -EINVAL;
+
+	auto_fd int fd = sys_openat2(AT_FDCWD, path, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_SYMLINKS);
+	struct statfs fs;
+	struct stat st;
+	if (fd < 0 || fstatfs(fd, &fs) < 0 || fstat(fd, &st) < 0)
+		return errno == ELOOP || errno == ENOTDIR ? -EINVAL : -errno;
+	if (fs.f_type != CGROUP2_SUPER_MAGIC)
+		return -EINVAL;
+	if (inode != 0 && st.st_ino != inode)
+		return -ENOENT;
+	memcpy(out->path, path, strlen(path) + 1);
+	out->dir_fd = take_fd(&fd);
+	return 0;
+}
+
+int cgroup_remove_path(const char *path, uint64_t inode, struct cj_error *err)
+{
+	struct cgroup leaf = CGROUP_NULL;
+	int rc = open_leaf(path, inode, &leaf);
+	if (rc == -ENOENT)
+		return 0;
+	if (rc == -EINVAL)
+		return cj_reject(err, "'%s' is not a cgroup of a jail", path);
+	if (rc == 0 && inode != 0)
+		rc = end_leaf(&leaf);
+	else if (rc == 0)
+		rc = remove_dir(path);
+	cj_close(&leaf.dir_fd);
+	return rc < 0 ? cj_fail(err, -rc, "remove cgroup '%s'", path) : 0;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cgroup_text - what /proc/self/mountinfo, /proc/self/cgroup and the files of a
+ * cgroup say.  Pure.  Lines that make no sense are passed over: a file that can't
+ * be understood is a host that offers nothing.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "runtime/jail/cgroup/cgroup.h"
+
+#define CGROUP_PATH_MAX 448 /* so that "/cejail-ID" still fits in struct cgroup */
+
+/* A leaf is called "cejail-ID". */
+#define CGROUP_LEAF_PREFIX "cejail-"
+
+/*
+ * What may follow the prefix: 1 to 32 of [A-Za-z0-9_-], nothing that leads elsewhere in a path; and
+ * not "supervisor": that leaf is our own (cgroup_subtree.h).
+ */
+bool cgroup_text_is_leaf_id(const char *id);
+
+/* The id in the last component of a path or name; NULL: it is not a leaf's. */
+const char *cgroup_text_leaf_id(const char *path);
+
+/* Where the processes of a cgroup go that is to have leaves (cgroup_subtree.h). */
+#define CGROUP_SUPERVISOR_LEAF "cejail-supervisor"
+
+/* The cgroup that `path` is that leaf of: cuts the last component if it is the leaf's name. */
+void cgroup_text_leave_supervisor(char *path);
+
+struct cgroup_mount {
+	char point[CGROUP_PATH_MAX]; /* "": no cgroup v2 is mounted */
+	char root[CGROUP_PATH_MAX];  /* which cgroup is seen there, as our namespace names it */
+};
+
+/* The cgroup2 mount: on /sys/fs/cgroup, else on /sys/fs/cgroup/unified, else the first. */
+void cgroup_text_mount(const char *mountinfo, struct cgroup_mount *out);
+
+/* Of /proc/self/cgroup. */
+struct cgroup_self {
+	char path[CGROUP_PATH_MAX];          /* in the unified hierarchy; "": not in one */
+	bool on_v1[CGROUP_CONTROLLER_COUNT]; /* a v1 hierarchy has the controller */
+};
+void cgroup_text_self(const char *text, struct cgroup_self *out);
+
+/* Where `path` is seen in the mount; false: outside of it, deleted, or too long. */
+bool cgroup_text_locate(const struct cgroup_mount *mount, const char *path,
+			char out[static CGROUP_PATH_MAX]);
+
+/* The number behind "key " at the beginning of a line (memory.events, cpu.stat, ...). */
+bool cgroup_text_value(const char *text, const char *key, uint64_t *out);
+
+/* A file that is one number ("max" and anything else: false). */
+bool cgroup_text_number(const char *text, uint64_t *out);
+
+/* Is `word` in a list of words divided by blanks (cgroup.controllers)? */
+bool cgroup_text_has_word(const char *text, const char *word);
+
+/* The whole lines of cgroup.procs that are numbers; how many were stored. */
+size_t cgroup_text_pids(const char *text, pid_t *out, size_t max);

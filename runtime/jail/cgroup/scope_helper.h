@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * scope_helper - a delegated cgroup from the user's own systemd: a transient scope that
+ * this process is moved into.
+ *
+ * The call is made by a small program of ours, ../libexec/cejail/scope-helper seen from the
+ * launcher: libsystemd and its libraries are never in the launcher's memory, nor in init's,
+ * and the launcher can be linked statically.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "runtime/base/error.h"
+
+/* Is there a user manager to ask?  Looks for its sockets, talks to nobody. */
+bool scope_helper_is_there(void);
+
+/*
+ * scope_helper_enter - ask for "cejail-ID.scope" with Delegate=yes around this process, unless the
+ * manager says that the unit we are in is delegated already (it leaves no mark on the cgroup).
+ *
+ * The scope ends with its last process.
+ * Fails: ENOENT without the helper, a user manager or libsystemd.so.0; what the manager
+ * answers; ETIMEDOUT after a few seconds.
+ */
+int scope_helper_enter(const char *id, struct cj_error *err);

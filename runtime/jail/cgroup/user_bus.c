@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where the user's systemd listens.  The user's bus comes first, by its address or where
+ * sessions have it; the manager's private socket last, as systemctl(1) uses it where no bus
+ * daemon runs.
+ */
+#include "runtime/jail/cgroup/user_bus.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool is_socket(const char *path)
+{
+	struct stat st;
+	return stat(path, &st) == 0 && S_ISSOCK(st.st_mode);
+}
+
+static void put_unix(struct user_bus *out, const char *path)
+{
+	int size = snprintf(out->address, sizeof(out->address), "unix:path=%s", path);
+	/* ',' ';' and '%' mean something in an address: such a path is not one of systemd's. */
+	if (size < 0 || (size_t)size >= sizeof(out->address) || strpbrk(path, ",;%") ||
+	    !is_socket(path))
+		out->address[0] = '\0';
+}
+
+static struct user_bus door_of_environment(const char *runtime_dir)
+{
+	(void)runtime_dir;
+	struct user_bus door = { .is_bus = true };
+	const char *address = getenv("DBUS_SESSION_BUS_ADDRESS");
+	if (address && strlen(address) < sizeof(door.address))
+		memcpy(door.address, address, strlen(address) + 1);
+	return door;
+}
+
+static struct user_bus door_of_bus(const char *runtime_dir)
+{
+	struct user_bus door = { .is_bus = true };
+	char path[USERDOOR_ADDRESS_MAX];
+	(void)snprintf(path, sizeof(path), "%.200s/bus", runtime_dir);
+	put_unix(&door, path);
+	return door;
+}
+
+static struct user_bus door_of_manager(const char *runtime_dir)
+{
+	struct user_bus door = { .is_bus = false };
+	char path[USERDOOR_ADDRESS_MAX];
+	(void)snprintf(path, sizeof(path), "%.200s/systemd/private", runtime_dir);
+	put_unix(&door, path);
+	return door;
+}
+
+static struct user_bus (*const doors[])(const char *runtime_dir) = {
+	door_of_environment,
+	door_of_bus,
+	door_of_manager,
+};
+static_assert(sizeof(doors) / sizeof(doors[0]) == USERDOORS, "as the header says");
+
+/* Programs that start us may have emptied the environment: then as pam_systemd(8) names it. */
+static void find_runtime_dir(char *out, size_t size)
+{
+	const char *named = getenv("XDG_RUNTIME_DIR");
+	if (named && named[0] == '/')
+		(void)snprintf(out, size, "%s", named);
+	else
+		(void)snprintf(out, size, "/run/user/%u", geteuid());
+}
+
+struct user_bus user_bus_find(size_t i)
+{
+	char runtime_dir[256];
+	find_runtime_dir(runtime_dir, sizeof(runtime_dir));
+	return doors[i](runtime_dir);
+}
+
+bool user_bus_is_there(void)
+{
+	for (size_t i = 0; i < USERDOORS; i++)
+		if (user_bus_find(i).address[0] != '\0')
+			return true;
+	return false;
+}

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * init - pid 1 of the jail, from clone3(2) to its end.  Acts.
+ *
+ * It begins as a copy of the supervisor with every capability over its new user
+ * namespace and none over the host, and goes down a table in which privileges only
+ * shrink.  The last row loads the seccomp filter; after it init is as weak as the
+ * payload, and only then does it take in the program.  Any failure becomes the
+ * supervisor's error (step_abort), and the end of init is the end of every process
+ * in its pid namespace.
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "rootfs/files/inputs.h"
+#include "rootfs/rootfs.h"
+#include "runtime/base/files/fd.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/jail/init/landlock.h"
+#include "runtime/jail/init/limits.h"
+#include "runtime/jail/init/privileges.h"
+#include "runtime/jail/stage.h"
+#include "runtime/jail/state.h"
+
+#define INIT_LINK_FD 3
+
+/* --- what init gives up, in order -------------------------------------------- */
+
+/* The caller's standard streams, files and sockets are not ours to hold. */
+static int close_inherited(struct jail *j, struct cj_error *err)
+{
+	auto_fd int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (null_fd < 0)
+		return cj_fail(err, errno, "open '/dev/null'");
+
+	/* A duplicate above 3 first: the link itself may be any number. */
+	auto_fd int link_fd = fcntl(j->link.sock_fd, F_DUPFD_CLOEXEC, INIT_LINK_FD + 1);
+	if (link_fd < 0 || dup3(link_fd, INIT_LINK_FD, O_CLOEXEC) < 0)
+		return cj_fail(err, errno, "keep the link to the supervisor");
+	for (int i = 0; i < 3; i++)
+		if (dup2(null_fd, i) < 0)
+			return cj_fail(err, errno, "replace descriptor %d", i);
+	if (sys_close_range(INIT_LINK_FD + 1, ~0u, 0) < 0)
+		return cj_fail(err, errno, "close what was inherited");
+
+	(void)take_fd(&null_fd), (void)take_fd(&link_fd); /* closed with the rest */
+	j->link.sock_fd = INIT_LINK_FD;
+	return 0;
+}
+
+/*
+ * Our memory began as the supervisor's.  Pid 1's command line can be read inside by anyone
+ * (proc(5)) and names host paths and --env values; the environment is the caller's secret.
+ * The kernel puts both in one run of strings, arguments first.
+ */
+static void wipe_caller_words(void)
+{
+	char *begin = program_invocation_name, *end = begin + strlen(begin) + 1;
+	for (char **e = environ; *e; e++)
+		if (*e >= begin && *e + strlen(*e) + 1 > end)
+			end = *e + strlen(*e) + 1;
+	explicit_bzero(begin, (size_t)(end - begin));
+
+	static char *nothing[] = { NULL };
+	environ = nothing;
+}
+
+/*
+ * Asked for before anything else, and again after the ids changed (which clears it, prctl(2)).
+ * A supervisor that died before we asked has closed its end of the link.
+ */
+static int die_with_supervisor(struct jail *j, struct cj_error *err)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		return cj_fail(err, errno, "ask to die with the supervisor");
+
+	struct pollfd link = { .fd = j->link.sock_fd };
+	if (poll(&link, 1, 0) > 0 && (link.revents & (POLLHUP | POLLERR)))
+		return cj_fail(err, EPIPE, "find the supervisor alive");
+	return 0;
+}
+
+/* execve(2) keeps what is ignored: the payload must not inherit our caller's choices. */
+static void reset_signals(void)
+{
+	const struct sigaction standard = { .sa_handler = SIG_DFL };
+	for (int signal = 1; signal < NSIG; signal++)
+		(void)sigaction(signal, &standard, NULL); /* EINVAL: KILL, STOP and glibc's own */
+}
+
+static int detach_enter(struct jail *j, struct cj_error *err)
+{
+	if (close_inherited(j, err) < 0 || die_with_supervisor(j, err) < 0)
+		return -err->code;
+	wipe_caller_words();
+	reset_signals();
+	(void)prctl(PR_SET_NAME, "cejail-init", 0, 0, 0); /* only what ps(1) shows */
+	if (setsid() < 0)
+		return cj_fail(err, errno, "start a session of its own");
+	umask(022);
+	return privileges_join_keyring(err);
+}
+
+static int network_open_enter(struct jail *j, struct cj_error *err)
+{
+	struct network_handles handles;
+	if (network_open(&j->plan->network, &handles, err) < 0)
+		return -err->code;
+	int rc = jail_has_network(j) ? network_hand_out(j, &handles, err) : 0;
+	network_handles_fini(&handles);
+	return rc;
+}
+
+static int sources_enter(struct jail *j, struct cj_error *err)
+{
+	return rootfs_open_sources(&j->root, &j->sources, err);
+}
+
+static int mapped_enter(struct jail *j, struct cj_error *err)
+{
+	auto_step_msg struct step_msg msg = { 0 };
+	struct ids_mapped mapped;
+	if (step_await(&j->link, STEP_IDS_MAPPED, &msg, err) < 0)
+		return -err->code;
+	if (msg.size != sizeof(mapped))
+		return cj_fail(err, EPROTO, "read which ids are ours");
+	memcpy(&mapped, msg.data, sizeof(mapped));
+	if (rootfs_adopt_lowers(j->sources, &j->root, msg.fds, msg.nfds, err) < 0)
+		return -err->code;
+	if (privileges_become(j->plan->root.uid, j->plan->root.gid, mapped.may_setgroups, err) < 0)
+		return -err->code;
+	return die_with_supervisor(j, err);
+}
+
+static int root_enter(struct jail *j, struct cj_error *err)
+{
+	auto_fd int root_fd = rootfs_build(&j->root, &j->sources, err);
+	if (root_fd < 0)
+		return root_fd;
+	return rootfs_enter(root_fd, err);
+}
+
+static int hostname_enter(struct jail *j, struct cj_error *err)
+{
+	const char *name = j->plan->root.hostname;
+	if (sethostname(name, strlen(name)) < 0)
+		return cj_fail(err, errno, "set the host name '%s'", name);
+	return 0;
+}
+
+static int kernel_enter(struct jail *j, struct cj_error *err)
+{
+	if (j->plan->network.mode == NETWORK_PUBLIC &&
+	    network_allow_ping(j->plan->root.gid, err) < 0)
+		return -err->code;
+	if (privileges_limit_counts(err) < 0)
+		return -err->code;
+	return rootfs_mask_proc(err);
+}
+
+static int handles_enter(struct jail *j, struct cj_error *err)
+{
+	struct rootfs_handles handles;
+	if (rootfs_open_handles(&j->root, &handles, err) < 0)
+		return -err->code;
+	memcpy(j->overlay_fds, handles.overlay_fds, sizeof(j->overlay_fds));
+	j->noverlays = handles.noverlays;
+	j->box_fd = handles.box_fd;
+	j->proc_fd = handles.proc_fd;
+	return 0;
+}
+
+static int nested_enter(struct jail *j, struct cj_error *err)
+{
+	if (privileges_nest(j->plan->root.uid, j->plan->root.gid, err) < 0)
+		return -err->code;
+	/* Only between becoming dumpable just now and giving that up is our /proc/self ours. */
+	j->oom_fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+	return die_with_supervisor(j, err); /* another change of credentials */
+}
+
+static int limits_enter(struct jail *j, struct cj_error *err)
+{
+	return limits_apply(&j->plan->limits, !j->cgroup.held[CGROUP_PIDS], err);
+}
+
+static int no_new_enter(struct jail *j, struct cj_error *err)
+{
+	(void)j;
+	return privileges_no_new(err);
+}
+
+static int landlock_enter(struct jail *j, struct cj_error *err)
+{
+	/* What was done, not what landlock_abi() says another time: it may find no memory once. */
+	int rc = landlock_apply(&j->plan->root, err);
+	j->layers[LAYER_LANDLOCK] = rc > 0 ? LAYER_ON : LAYER_ABSENT;
+	return rc;
+}
+
+static int drop_enter(struct jail *j, struct cj_error *err)
+{
+	(void)j;
+	return privileges_drop(err);
+}
+
+/* The listener travels with STEP_SEALED, and init keeps no copy. */
+static int filter_enter(struct jail *j, struct cj_error *err)
+{
+	auto_fd int listener_fd = -1;
+	if (!j->cgroup.held[CGROUP_MEMORY] && filter_close_uncounted(err) < 0)
+		return -err->code;
+	if (filter_load(&j->filter, &listener_fd, err) < 0)
+		return -err->code;
+
+	const struct sealed sealed = {
+		.has_landlock = j->layers[LAYER_LANDLOCK] == LAYER_ON,
+	};
+	int fds[SEALED_OVERLAYS + OVERLAYS_MAX + 1] = { j->box_fd, j->proc_fd };
+	size_t count = SEALED_OVERLAYS;
+	for (size_t i = 0; i < j->noverlays; i++)
+		fds[count++] = j->overlay_fds[i];
+	if (listener_fd >= 0)
+		fds[count++] = listener_fd;
+	if (step_tell(&j->link, STEP_SEALED, &sealed, sizeof(sealed), fds, count, err) < 0)
+		return -err->code;
+	cj_close(&j->box_fd);
+	cj_close(&j->proc_fd);
+	while (j->noverlays > 0)
+		cj_close(&j->overlay_fds[--j->noverlays]);
+	return 0;
+}
+
+/* No row has a `leave`: all of it ends with the process. */
+/* clang-format off */
+static const struct stage init_stages[] = {
+	/* name                wanted enter                why here */
+	{ "init",              NULL, detach_enter,   NULL }, /* nothing of the caller's is in our hands */
+	{ "network",           NULL, network_open_enter, NULL }, /* early: the supervisor builds in it while we go on */
+	{ "sources",           NULL, sources_enter,  NULL }, /* with the caller's ids, while our own are being written */
+	{ "id map",            NULL, mapped_enter,   NULL }, /* the jail's user from here: user_namespaces(7) */
+	{ "root",              NULL, root_enter,     NULL }, /* files need a mapped owner */
+	{ "hostname",          NULL, hostname_enter, NULL }, /* CAP_SYS_ADMIN over the uts namespace */
+	{ "proc",              NULL, kernel_enter,   NULL }, /* last writes to /proc/sys, then it is read-only */
+	{ "handles",           NULL, handles_enter,  NULL }, /* before the fence would judge the opens */
+	{ "user namespace",    NULL, nested_enter,   NULL }, /* the last use of a capability over the namespaces is above */
+	{ "rlimits",           NULL, limits_enter,   NULL }, /* hard limits may only sink: setrlimit(2) */
+	{ "no new privileges", NULL, no_new_enter,   NULL }, /* landlock(7) and seccomp(2) ask for it */
+	{ "landlock",          NULL, landlock_enter,    NULL }, /* behind the mounts, before the program */
+	{ "capabilities",      NULL, drop_enter,     NULL }, /* nothing below needs one */
+	{ "filter",            NULL, filter_enter,   NULL }, /* last: the rows above use calls it refuses */
+};
+/* clang-format on */
+
+/* --- the program's life --- */
+
+static uint64_t microseconds(struct timeval t)
+{
+	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec;
+}
+
+static int report_ended(struct jail *j, int wait_status, struct cj_error *err)
+{
+	struct rusage all = { 0 };
+	(void)getrusage(RUSAGE_CHILDREN, &all); /* cannot fail with these arguments */
+	const struct ended ended = {
+		.wait_status = wait_status,
+		.is_alone = waitpid(-1, NULL, WNOHANG | __WALL) < 0 && errno == ECHILD,
+		.cpu_user_us = microseconds(all.ru_utime),
+		.cpu_system_us = microseconds(all.ru_stime),
+		.max_rss_bytes = (uint64_t)all.ru_maxrss * 1024,
+	};
+	return step_tell(&j->link, STEP_ENDED, &ended, sizeof(ended), NULL, 0, err);
+}
+
+/*
+ * Reaps whatever ends until the main process has: orphans of the payload become our children.
+ * Then init ends too, and the kernel kills all that is left in its pid namespace before it lets
+ * init go: pid_namespaces(7).
+ */
+static int reap(struct jail *j, pid_t main_pid, struct cj_error *err)
+{
+	for (;;) {
+		int wait_status;
+		pid_t pid = waitpid(-1, &wait_status, __WALL);
+		if (pid < 0 && errno != EINTR)
+			return cj_fail(err, errno, "wait for the program");
+		/* A foreign filter may allow PTRACE_TRACEME: a traced stop is no end.  wait(2) */
+		if (pid == main_pid && !WIFSTOPPED(wait_status))
+			return report_ended(j, wait_status, err);
+	}
+}
+
+static int live(struct jail *j, struct cj_error *err)
+{
+	if (stages_enter(j, init_stages, sizeof(init_stages) / sizeof(init_stages[0]), err) < 0)
+		return -err->code;
+	step_wait_forever(&j->link); /* a warm jail waits for its program */
+
+	pid_t main_pid = intake_program(j, err);
+	if (main_pid < 0) {
+		cj_stage(err, "program");
+		return main_pid;
+	}
+	return main_pid == 0 ? 0 : reap(j, main_pid, err);
+}
+
+_Noreturn void init_main(struct jail *j)
+{
+	struct cj_error err = { 0 };
+	if (live(j, &err) < 0)
+		step_abort(&j->link, &err);
+	_exit(EXIT_SUCCESS); /* what went wrong has been said; silence would be noticed too */
+}

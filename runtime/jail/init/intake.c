@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * intake - sealed init takes in the program and starts it.  Acts.
+ *
+ * As the jail's user and under its filter, so with no more rights than the program will have.
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rootfs/files/inputs.h"
+#include "runtime/base/files/fd.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/base/files/system_file.h"
+#include "runtime/jail/state.h"
+
+static int write_input(const struct step_msg *msg, struct cj_error *err)
+{
+	struct input in;
+	if (msg->size != sizeof(in))
+		return cj_fail(err, EPROTO, "read an input");
+	memcpy(&in, msg->data, sizeof(in));
+
+	auto_fd int root_fd = open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (root_fd < 0)
+		return cj_fail(err, errno, "open '/'");
+	return input_write(root_fd, &in, msg->nfds > 0 ? msg->fds[0] : -1, err);
+}
+
+struct words {
+	const char *workdir, *script;   /* NULL: it has none */
+	char **argv, **env, **own_argv; /* the last: NULL where there is none */
+};
+
+/* Splits NUL-ended words; `text` ends in a NUL of our own. */
+static char *split_words(char *text, const char *end, char **words, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (text >= end)
+			return NULL;
+		words[i] = text;
+		text += strlen(text) + 1;
+	}
+	words[count] = NULL;
+	return text;
+}
+
+/* The arguments, with `own` in the place of those before the code's file. */
+static char **join_own(const struct start *start, char **argv, char **own, struct arena *a)
+{
+	char **joined = arena_array(a, (size_t)start->ownc + start->argc + 1, sizeof(char *));
+	size_t rest = start->argc - start->own_replaces;
+	if (!joined)
+		return NULL;
+	memcpy(joined, own, start->ownc * sizeof(char *));
+	memcpy(joined + start->ownc, argv + start->own_replaces, rest * sizeof(char *));
+	return joined;
+}
+
+static int read_words(int words_fd, const struct start *start, struct arena *a, struct words *out,
+		      struct cj_error *err)
+{
+	char *text, *workdir[2] = { NULL }, *script[2] = { NULL };
+	size_t size;
+	if (fd_read_all(words_fd, START_WORDS_MAX, a, &text, &size, "the program's words", err) < 0)
+		return -err->code;
+	out->argv = arena_array(a, (size_t)start->argc + 1, sizeof(char *));
+	out->env = arena_array(a, (size_t)start->envc + 1, sizeof(char *));
+	char **own = arena_array(a, SCRIPT_WORDS_MAX + 1, sizeof(char *));
+	if (!out->argv || !out->env || !own)
+		return cj_fail(err, ENOMEM, "keep the program's words");
+	if (start->ownc > SCRIPT_WORDS_MAX || start->own_replaces > start->argc)
+		return cj_fail(err, EPROTO, "read the program's words");
+
+	const char *end = text + size;
+	char *rest = split_words(text, end, workdir, 1);
+	rest = rest ? split_words(rest, end, script, start->has_script ? 1 : 0) : NULL;
+	rest = rest ? split_words(rest, end, out->argv, start->argc) : NULL;
+	rest = rest ? split_words(rest, end, out->env, start->envc) : NULL;
+	rest = rest ? split_words(rest, end, own, start->ownc) : NULL;
+	if (rest != end || start->argc == 0)
+		return cj_fail(err, EPROTO, "read the program's words");
+	out->workdir = workdir[0];
+	out->script = script[0];
+	if (start->ownc == 0)
+		return 0;
+	out->own_argv = join_own(start, out->argv, own, a);
+	return out->own_argv ? 0 : cj_fail(err, ENOMEM, "keep the program's words");
+}
+
+/* A terminal in the jail's own devpts; the master end goes to the supervisor. */
+static int open_terminal(struct payload *p, int *out_master_fd, struct cj_error *err)
+{
+	int locked = 0;
+	auto_fd int master_fd = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (master_fd < 0)
+		return cj_fail(err, errno, "open '/dev/ptmx'");
+	if (ioctl(master_fd, TIOCSPTLCK, &locked) < 0)
+		return cj_fail(err, errno, "unlock a terminal");
+
+	int slave_fd = ioctl(master_fd, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (slave_fd < 0)
+		return cj_fail(err, errno, "open a terminal");
+	for (int i = 0; i < 3; i++)
+		p->stdio[i] = slave_fd;
+	p->has_tty = true;
+	*out_master_fd = take_fd(&master_fd);
+	return 0;
+}
+
+static int prepare_stdio(const struct start *start, struct step_msg *msg, struct payload *p,
+			 int *out_master_fd, struct cj_error *err)
+{
+	if (start->wants_tty)
+		return open_terminal(p, out_master_fd, err);
+	if (msg->nfds != 4)
+		return cj_fail(err, EPROTO, "take the program's standard streams");
+	for (int i = 0; i < 3; i++)
+		p->stdio[i] = take_fd(&msg->fds[i + 1]);
+	return 0;
+}
+
+static int report_started(struct jail *j, const struct executed *how, int master_fd,
+			  struct cj_error *err)
+{
+	if (how->exec_errno != 0)
+		return step_tell(&j->link, STEP_EXEC_FAILED, how, sizeof(*how), NULL, 0, err);
+	return step_tell(&j->link, STEP_STARTED, how, sizeof(*how), &master_fd, master_fd >= 0,
+			 err);
+}
+
+/* A launcher's socket pair; both -1: it is the payload. */
+struct launcher_ends {
+	int our_fd, its_fd;
+};
+
+/* All of it lies in the socket before the launcher is there to read it. */
+static int put_script(const struct launcher_ends *ends, const char *script, struct cj_error *err)
+{
+	size_t size = strlen(script);
+
+	if (ends->our_fd < 0 || size > START_SCRIPT_MAX)
+		return cj_fail(err, EPROTO, "take the interpreter's script");
+	if (send(ends->our_fd, script, size, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)size)
+		return cj_fail(err, EMSGSIZE, "hand the interpreter its script");
+	return 0;
+}
+
+/* The payload or a launcher.  Its pid; 0 when it could not be executed. */
+static pid_t start_payload(struct step_msg *msg, const struct launcher_ends *ends,
+			   struct executed *out_how, int *out_master_fd, struct cj_error *err)
+{
+	auto_arena struct arena arena = { 0 };
+	struct start start;
+	struct words words = { 0 };
+	struct payload payload = { .stdio = { -1, -1, -1 }, .launcher_fd = ends->its_fd };
+	if (msg->size != sizeof(start) || msg->nfds < 1)
+		return cj_fail(err, EPROTO, "read the program");
+	memcpy(&start, msg->data, sizeof(start));
+	if (read_words(msg->fds[0], &start, &arena, &words, err) < 0)
+		return -err->code;
+	if (words.script && put_script(ends, words.script, err) < 0)
+		return -err->code;
+	if (prepare_stdio(&start, msg, &payload, out_master_fd, err) < 0)
+		return -err->code;
+	/* read_words() has set it, or else it failed;
+	 * NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker) */
+	if (chdir(words.workdir) < 0)
+		return cj_fail(err, errno, "start in directory '%s'", words.workdir);
+
+	payload.argv = words.argv;
+	payload.env = words.env;
+	payload.own_argv = words.own_argv;
+	pid_t pid = payload_start(&payload, out_how, err);
+	for (int i = 0; i < (payload.has_tty ? 1 : 3); i++)
+		cj_close(&payload.stdio[i]); /* or end of file would wait for us */
+	return pid;
+}
+
+#define PROGRAM_OOM_SCORE "500"
+
+static void raise_oom_score(int fd)
+{
+	char now[32];
+	if (fd >= 0 && system_file_reread(fd, now, sizeof(now)) > 0 &&
+	    strtol(now, NULL, 10) < strtol(PROGRAM_OOM_SCORE, NULL, 10))
+		(void)sys_write(fd, PROGRAM_OOM_SCORE, strlen(PROGRAM_OOM_SCORE));
+}
+
+/*
+ * When the host runs short of memory, a program goes before its caller and before jails that wait
+ * for theirs: those keep the caller's score.  Best effort, and only ever raised: in a stricter
+ * container the score stays the caller's, and the program may set it back to that.
+ */
+static void raise_oom_scores(struct jail *j, pid_t launcher)
+{
+	raise_oom_score(j->oom_fd); /* init's, which what it starts from now on inherits */
+	cj_close(&j->oom_fd);
+	if (launcher == 0)
+		return;
+	char path[64];
+	(void)snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", launcher);
+	auto_fd int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	raise_oom_score(fd);
+}
+
+static pid_t start_program(struct jail *j, struct step_msg *msg, struct cj_error *err)
+{
+	raise_oom_scores(j, 0);
+	auto_fd int master_fd = -1;
+	struct executed how = { 0 };
+	const struct launcher_ends none = { -1, -1 };
+	pid_t pid = start_payload(msg, &none, &how, &master_fd, err);
+	if (pid < 0 || report_started(j, &how, master_fd, err) < 0)
+		return -err->code;
+	return pid;
+}
+
+/* --- a launcher, that waits for the program ------------------------------------------- */
+
+/* Ours, and nothing untrusted is in it until it has the program. */
+struct launcher {
+	pid_t pid;
+	int fd; /* our end of its descriptor 3; -1: there is none */
+};
+
+static void launcher_fini(struct launcher *l)
+{
+	cj_close(&l->fd);
+}
+
+static int launcher_ended(const struct launcher *l, struct cj_error *err)
+{
+	int status = 0;
+	(void)waitpid(l->pid, &status, 0); /* it is our child, and has closed what it had */
+	bool is_signal = WIFSIGNALED(status);
+	return cj_reject_as(err, ECHILD, "the interpreter ended before its program came (%s %d)",
+			    is_signal ? "signal" : "exit status",
+			    is_signal ? WTERMSIG(status) : WEXITSTATUS(status));
+}
+
+/* Where no cgroup counts, this is what getting ready has cost: clock_getcpuclockid(3). */
+static uint64_t cpu_us_of(pid_t pid)
+{
+	clockid_t clock;
+	struct timespec used = { 0 };
+	if (clock_getcpuclockid(pid, &clock) == 0)
+		(void)clock_gettime(clock, &used); /* it stays 0, and all of it is the program's */
+	return (uint64_t)used.tv_sec * 1000000 + (uint64_t)used.tv_nsec / 1000;
+}
+
+/* It says with one byte that it is ready; how long that may take is the supervisor's to judge. */
+static int await_ready(struct jail *j, const struct launcher *l, struct cj_error *err)
+{
+	char ready;
+	if (sys_read(l->fd, &ready, 1) != 1)
+		return launcher_ended(l, err);
+
+	const struct warmed warmed = { .cpu_us = cpu_us_of(l->pid) };
+	return step_tell(&j->link, STEP_WARMED, &warmed, sizeof(warmed), NULL, 0, err);
+}
+
+static int start_launcher(struct jail *j, struct step_msg *msg, struct launcher *l,
+			  struct cj_error *err)
+{
+	int ends[2];
+	struct executed how = { 0 };
+	auto_fd int master_fd = -1;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+		return cj_fail(err, errno, "create a socket pair for the interpreter");
+
+	l->fd = ends[0];
+	auto_fd int far_fd = ends[1];
+	const struct launcher_ends both = { l->fd, far_fd };
+	l->pid = start_payload(msg, &both, &how, &master_fd, err);
+	cj_close(&far_fd); /* or we would not see it end */
+	if (l->pid < 0)
+		return l->pid;
+	if (l->pid == 0)
+		return cj_fail(err, how.exec_errno, "execute the interpreter");
+	return await_ready(j, l, err);
+}
+
+/* From here on what it says would be the program's word, so nobody can hear it any more. */
+static pid_t hand_over(struct jail *j, struct step_msg *msg, struct launcher *l,
+		       struct cj_error *err)
+{
+	auto_arena struct arena arena = { 0 };
+	char *words;
+	size_t size;
+	if (msg->nfds != 1)
+		return cj_fail(err, EPROTO, "read the program");
+	if (fd_read_all(msg->fds[0], START_WORDS_MAX, &arena, &words, &size, "the program's words",
+			err) < 0)
+		return -err->code;
+
+	raise_oom_scores(j, l->pid);
+	for (size_t at = 0; at < size;) {
+		ssize_t put = send(l->fd, words + at, size - at, MSG_NOSIGNAL);
+		if (put < 0 && errno == EPIPE)
+			return launcher_ended(l, err);
+		if (put < 0 && errno != EINTR)
+			return cj_fail(err, errno, "hand the interpreter its program");
+		at += put > 0 ? (size_t)put : 0;
+	}
+	cj_close(&l->fd);
+	const struct executed how = { 0 };
+	return report_started(j, &how, -1, err) < 0 ? -err->code : l->pid;
+}
+
+/* --- all of it ---------------------------------------------------------------------------- */
+
+/* The supervisor's next word, or the launcher's end. */
+static int next_step(struct jail *j, const struct launcher *l, struct step_msg *msg,
+		     struct cj_error *err)
+{
+	struct pollfd ends[] = {
+		{ .fd = j->link.sock_fd, .events = POLLIN },
+		{ .fd = l->fd }, /* POLLHUP; what it could say has no meaning */
+	};
+	while (l->fd >= 0 && poll(ends, 2, -1) < 0)
+		if (errno != EINTR)
+			return cj_fail(err, errno, "wait for the program");
+	if (l->fd >= 0 && ends[1].revents)
+		return launcher_ended(l, err);
+	return step_next(&j->link, msg, err);
+}
+
+pid_t intake_program(struct jail *j, struct cj_error *err)
+{
+	__attribute__((cleanup(launcher_fini))) struct launcher launcher = { .fd = -1 };
+	for (;;) {
+		auto_step_msg struct step_msg msg = { 0 };
+		if (next_step(j, &launcher, &msg, err) < 0)
+			return -err->code;
+		bool is_warm = launcher.fd >= 0;
+		int rc;
+		if (msg.step == STEP_INPUT)
+			rc = write_input(&msg, err);
+		else if (msg.step == STEP_WARM && !is_warm)
+			rc = start_launcher(j, &msg, &launcher, err);
+		else if (msg.step == STEP_START && !is_warm)
+			return start_program(j, &msg, err);
+		else if (msg.step == STEP_GO && is_warm)
+			return hand_over(j, &msg, &launcher, err);
+		else
+			rc = cj_fail(err, EPROTO, "take in the program: step %u", msg.step);
+		if (rc < 0)
+			return rc;
+	}
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Landlock, by its three system calls.  Acts; runs in init.
+ *
+ * Handled is what changes things: opening for writing, creating, removing, renaming,
+ * truncating, requests to devices.  Reading is the mounts' business: a rule for each
+ * read-only view would say the same twice, and cost.  Programs are executed from the
+ * jail's own tree alone: cejail's, behind /proc/self/exe, is outside it.  Device nodes
+ * may be created nowhere, whatever is writable.
+ */
+#include "runtime/jail/init/landlock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/landlock.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "runtime/base/scope.h"
+
+/* <linux/landlock.h> of Debian 12 ends at ABI 2 (5.19); the rest is here, with its kernel. */
+#define FS_REFER                (1ULL << 13) /* ABI 2, 5.19 */
+#define FS_TRUNCATE             (1ULL << 14) /* ABI 3, 6.2 */
+#define FS_IOCTL_DEV            (1ULL << 15) /* ABI 5, 6.10 */
+#define SCOPE_ABSTRACT_SOCKET   (1ULL << 0)  /* ABI 6, 6.12 */
+#define SCOPE_SIGNAL            (1ULL << 1)  /* ABI 6, 6.12 */
+#define RESTRICT_LOG_SELF_OFF   (1U << 0)    /* ABI 7, 6.15 */
+#define RESTRICT_LOG_NESTED_OFF (1U << 2)    /* ABI 7, 6.15 */
+
+struct ruleset_attr {
+	uint64_t handled_access_fs;
+	uint64_t handled_access_net; /* ABI 4, 6.7; the jail's network has its own rules */
+	uint64_t scoped;             /* ABI 6 */
+};
+
+#define FS_MAKE_DEVICES (LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK)
+#define FS_WRITE        (LANDLOCK_ACCESS_FS_WRITE_FILE | FS_TRUNCATE)
+#define FS_CHANGE                                                                                  \
+	(FS_WRITE | FS_REFER | FS_IOCTL_DEV | LANDLOCK_ACCESS_FS_REMOVE_DIR |                      \
+	 LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_DIR |                            \
+	 LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SOCK |                              \
+	 LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_SYM)
+#define FS_OF_A_FILE (FS_WRITE | FS_IOCTL_DEV) /* a rule on a file may name no more */
+
+/* What is writable in every jail. */
+static const struct place {
+	const char *path;
+	uint64_t access;
+} places[] = {
+	{ "/box", FS_CHANGE },     { "/tmp", FS_CHANGE },
+	{ "/dev/shm", FS_CHANGE }, { "/dev", FS_WRITE | FS_IOCTL_DEV }, /* null, tty, pts */
+	{ "/proc", FS_WRITE }, /* self/comm, self/oom_score_adj; the rest is read-only */
+};
+
+/* ABI 1 (5.13 to 5.18) refuses every rename to another directory, and programs do that. */
+#define ABI_MIN 2
+
+int landlock_abi(void)
+{
+	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+	return abi < ABI_MIN ? 0 : (int)abi;
+}
+
+/* What this kernel can hold back. */
+static uint64_t access_of(int abi)
+{
+	uint64_t access = LANDLOCK_ACCESS_FS_EXECUTE | FS_CHANGE | FS_MAKE_DEVICES;
+	if (abi < 3)
+		access &= ~FS_TRUNCATE;
+	if (abi < 5)
+		access &= ~FS_IOCTL_DEV;
+	return access;
+}
+
+static int create_ruleset(int abi, struct cj_error *err)
+{
+	struct ruleset_attr attr = {
+		.handled_access_fs = access_of(abi),
+		.scoped = abi >= 6 ? SCOPE_ABSTRACT_SOCKET | SCOPE_SIGNAL : 0,
+	};
+	/* an older kernel takes a longer struct whose rest is zero: landlock(7) */
+	int fd = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
+	if (fd < 0)
+		return cj_fail(err, errno, "landlock_create_ruleset(2)");
+	return fd;
+}
+
+static int allow(int ruleset_fd, int abi, const char *path, uint64_t access, struct cj_error *err)
+{
+	auto_fd int fd = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return cj_fail(err, errno, "open '%s'", path);
+	if (!S_ISDIR(st.st_mode))
+		access &= FS_OF_A_FILE;
+
+	struct landlock_path_beneath_attr rule = {
+		.allowed_access = access & access_of(abi),
+		.parent_fd = fd,
+	};
+	if (syscall(SYS_landlock_add_rule, ruleset_fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)
+		return cj_fail(err, errno, "landlock_add_rule(2) '%s'", path);
+	return 0;
+}
+
+static int allow_places(int ruleset_fd, int abi, const struct rootfs_spec *root,
+			struct cj_error *err)
+{
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		if (allow(ruleset_fd, abi, places[i].path, places[i].access, err) < 0)
+			return -err->code;
+	}
+	for (size_t i = 0; i < root->nbinds; i++) {
+		enum bind_kind kind = root->binds[i].kind;
+		if ((kind == BIND_WRITABLE || kind == BIND_OVERLAY || kind == BIND_TMPFS) &&
+		    allow(ruleset_fd, abi, root->binds[i].target, FS_CHANGE, err) < 0)
+			return -err->code;
+	}
+	uint64_t everywhere = LANDLOCK_ACCESS_FS_EXECUTE | (root->writable ? FS_CHANGE : 0);
+	return allow(ruleset_fd, abi, "/", everywhere, err);
+}
+
+int landlock_apply(const struct rootfs_spec *root, struct cj_error *err)
+{
+	int abi = landlock_abi();
+	if (abi == 0)
+		return 0;
+
+	auto_fd int ruleset_fd = create_ruleset(abi, err);
+	if (ruleset_fd < 0 || allow_places(ruleset_fd, abi, root, err) < 0)
+		return -err->code;
+
+	/* the host's audit log is not the payload's to fill */
+	unsigned flags = abi >= 7 ? RESTRICT_LOG_SELF_OFF | RESTRICT_LOG_NESTED_OFF : 0;
+	if (syscall(SYS_landlock_restrict_self, ruleset_fd, flags) < 0)
+		return cj_fail(err, errno, "landlock_restrict_self(2)");
+	return 1;
+}

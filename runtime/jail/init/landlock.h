@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * landlock - Landlock as a second fence behind the mounts: even if a mount were wrong,
+ * the payload writes only below the writable places and reaches no abstract socket
+ * and no process outside its domain.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "rootfs/rootfs.h"
+#include "runtime/base/error.h"
+
+/* The kernel's Landlock ABI; 0: absent, or too old to be of use. */
+int landlock_abi(void);
+
+/*
+ * landlock_apply - restrict the calling process, for good.
+ * Runs in:  init, inside the new root, after no_new_privs.
+ * Returns 1, or 0 when landlock_abi() is 0.
+ * Follows:  landlock(7).
+ */
+int landlock_apply(const struct rootfs_spec *root, struct cj_error *err);

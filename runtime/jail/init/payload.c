@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The last steps before the untrusted program: from a vfork(2)ed child of init to
+ * execve(2).  Acts.
+ *
+ * The child shares init's memory until it execs, which costs no page tables; it
+ * writes only its failure, through a volatile, and calls nothing but the kernel.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/jail/init/elf_interpreter.h"
+#include "runtime/jail/state.h"
+
+#define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
+
+static const char *path_of(char *const *env)
+{
+	for (; *env; env++)
+		if (strncmp(*env, "PATH=", 5) == 0)
+			return *env + 5;
+	return DEFAULT_PATH;
+}
+
+#define SCRIPT_DEPTH_MAX 8 /* more than the kernel follows: execve(2), ELOOP */
+
+static bool is_same_file(const struct stat *one, const struct stat *other)
+{
+	return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
+}
+
+/* The kernel opens an ELF file's interpreter as it opens the file: EACCES where it is ourselves. */
+static int refuse_interpreter(int fd, const struct stat *own)
+{
+	for (int layout = 0; layout < ELF_LAYOUT_COUNT; layout++) {
+		char name[PATH_MAX];
+		struct stat st;
+		int why = elf_interpreter(fd, (enum elf_layout)layout, name);
+		if (why != 0)
+			return why;
+		if (name[0] && stat(name, &st) == 0 && is_same_file(&st, own))
+			return EACCES;
+	}
+	return 0;
+}
+
+/* Opens a link of a script's chain: 0 and the next one in `name`, or "" at its end; or an errno. */
+static int follow_script(char name[SCRIPT_LINE_MAX + 1], const char *file, const struct stat *own)
+{
+	struct stat st;
+	auto_fd int fd = open(file, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return errno;
+	if (is_same_file(&st, own))
+		return EACCES;
+
+	char line[SCRIPT_LINE_MAX];
+	ssize_t size = sys_read(fd, line, sizeof(line));
+	if (size < 0)
+		return errno;
+	struct script script;
+	script_parse(line, (size_t)size, &script);
+	const char *next = script.interpreter ? script.interpreter : "";
+	memmove(name, next, strlen(next) + 1);
+	return script.interpreter ? 0 : refuse_interpreter(fd, own);
+}
+
+/*
+ * Until its execve the payload to be is cejail, and /proc/self/exe leads out of the jail to our own
+ * program, which may be the caller's to write (CVE-2019-5736).  A link of an image's, a "#!" line
+ * or an ELF file's interpreter may lead there.  Nobody runs in here yet: what is looked at stays as
+ * it is.  What can't be read can't be judged.  Returns the errno why not to execute, or 0.
+ */
+static int refuse_ourselves(const char *file)
+{
+	struct stat own;
+	char name[SCRIPT_LINE_MAX + 1] = "";
+	if (stat("/proc/self/exe", &own) < 0)
+		return errno;
+
+	int why = follow_script(name, file, &own);
+	for (int depth = 0; why == 0 && name[0] && depth < SCRIPT_DEPTH_MAX; depth++)
+		why = follow_script(name, name, &own);
+	return why;
+}
+
+/* Comes back only with the errno why it could not. */
+static int execute(const char *file, char *const *argv, char *const *env)
+{
+	int why = refuse_ourselves(file);
+	if (why != 0)
+		return why;
+	execve(file, argv, env);
+	return errno;
+}
+
+/*
+ * execvpe(3) would search init's PATH; this searches the program's.  Returns the errno to
+ * report: EACCES if something of the name was there, as shells and env(1) do.
+ */
+static int exec_in_path(char *const *argv, char *const *env)
+{
+	const char *name = argv[0];
+	if (strchr(name, '/'))
+		return execute(name, argv, env);
+
+	int verdict = ENOENT;
+	for (const char *dir = path_of(env), *end; *dir; dir = *end ? end + 1 : end) {
+		end = strchrnul(dir, ':');
+		char file[PATH_MAX];
+		int size = snprintf(file, sizeof(file), "%.*s/%s", (int)(end - dir), dir, name);
+		if (end == dir || size < 0 || (size_t)size >= sizeof(file))
+			continue; /* an empty entry would mean the current directory */
+		int why = execute(file, argv, env);
+		if (why != ENOENT && why != ENOTDIR)
+			verdict = why;
+	}
+	return verdict;
+}
+
+static int start_session(const struct payload *p)
+{
+	(void)p;
+	return setsid();
+}
+
+static int take_terminal(const struct payload *p)
+{
+	return p->has_tty ? ioctl(p->stdio[0], TIOCSCTTY, 0) : 0;
+}
+
+static int place_stdio(const struct payload *p)
+{
+	for (int i = 0; i < 3; i++)
+		if (dup2(p->stdio[i], i) < 0)
+			return -1;
+	return 0;
+}
+
+#define LAUNCHER_FD (STDERR_FILENO + 1) /* what our launchers' sources say, too */
+
+static int place_launcher_fd(const struct payload *p)
+{
+	return p->launcher_fd >= 0 ? dup2(p->launcher_fd, LAUNCHER_FD) : 0;
+}
+
+static int close_others(const struct payload *p)
+{
+	unsigned kept = p->launcher_fd >= 0 ? LAUNCHER_FD : STDERR_FILENO;
+	return sys_close_range(kept + 1, ~0u, 0);
+}
+
+static int unblock_signals(const struct payload *p)
+{
+	sigset_t none;
+	(void)p;
+	sigemptyset(&none);
+	return sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* What the payload to be does before it is one.  A failure is ours, not the program's. */
+static const struct {
+	const char *what;
+	int (*act)(const struct payload *p);
+} last_steps[] = {
+	{ "start the program's session", start_session },
+	{ "give the program its terminal", take_terminal },
+	{ "give the program its standard streams", place_stdio },
+	{ "give the launcher its socket", place_launcher_fd },
+	{ "close all other descriptors of the program", close_others },
+	{ "unblock the program's signals", unblock_signals },
+};
+#define LAST_STEPS (sizeof(last_steps) / sizeof(last_steps[0]))
+
+/*
+ * From here: the payload to be.  Returns which step failed, with errno; LAST_STEPS: the execve.
+ * What *own_errno was set to stays when the second execve goes through: the memory is shared.
+ */
+static size_t become_payload(const struct payload *p, volatile int *own_errno)
+{
+	for (size_t i = 0; i < LAST_STEPS; i++)
+		if (last_steps[i].act(p) < 0)
+			return i;
+	if (p->own_argv)
+		*own_errno = exec_in_path(p->own_argv, p->env);
+	errno = exec_in_path(p->argv, p->env);
+	return LAST_STEPS;
+}
+
+pid_t payload_start(const struct payload *p, struct executed *out, struct cj_error *err)
+{
+	volatile size_t failed_step = 0;
+	volatile int code = 0, own_code = 0;
+
+	/* The vDSO and the page tables are shared until execve: cheaper than fork by the size of
+	 * us.  NOLINTNEXTLINE(clang-analyzer-security.insecureAPI.vfork) */
+	pid_t pid = vfork();
+	if (pid < 0)
+		return cj_fail(err, errno, "fork the program's process");
+	if (pid == 0) {
+		/* It only becomes the program; NOLINTNEXTLINE(clang-analyzer-unix.Vfork) */
+		failed_step = become_payload(p, &own_code);
+		code = errno;
+		_exit(127);
+	}
+	*out = (struct executed){ .own_errno = own_code };
+	if (code == 0)
+		return pid;
+	(void)waitpid(pid, NULL, 0); /* it has left by _exit */
+	if (failed_step < LAST_STEPS)
+		return cj_fail(err, code, "%s", last_steps[failed_step].what);
+	out->exec_errno = code;
+	return 0;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loads a filter into the calling process.  Acts; runs in init. */
+#include "runtime/jail/seccomp/filter.h"
+
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+
+/*
+ * Since Linux 5.19: a signal does not restart a call that the supervisor is answering,
+ * so it is counted once, and Go's preemption signals can't keep it from ever ending.
+ */
+#ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+#define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
+#endif
+
+static bool load(const struct filter *f, unsigned flags, int *out_fd)
+{
+	/* the kernel only reads the program; its struct has no const */
+	struct sock_fprog program = { .len = f->ninsns, .filter = (struct sock_filter *)f->insns };
+	*out_fd = sys_seccomp(SECCOMP_SET_MODE_FILTER, flags, &program);
+	return *out_fd >= 0;
+}
+
+/* The flags from best to least; only the errno that says "not these" leads on. */
+static int load_best(const struct filter *f, int *out_listener_fd, struct cj_error *err)
+{
+	const unsigned listen = SECCOMP_FILTER_FLAG_NEW_LISTENER;
+	const unsigned killable = SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+	int unused;
+
+	*out_listener_fd = -1;
+	if (f->ntells > 0 || f->bounds != 0) {
+		if (load(f, listen | killable, out_listener_fd))
+			return 0;
+		if (errno == EINVAL && load(f, listen, out_listener_fd))
+			return 0;
+		if (errno != EBUSY)
+			return cj_fail(err, errno, "seccomp(2): load a filter with a listener");
+	}
+	/* EBUSY: somebody outside listens already; the kernel answers ENOSYS in our place */
+	if (!load(f, 0, &unused))
+		return cj_fail(err, errno, "seccomp(2): load a filter");
+	return 0;
+}
+
+/*
+ * Of the kernels and policies there are, none answers this with ENOSYS but our filter:
+ * without it, clone3(2) of no bytes is EINVAL.
+ */
+static int check_loaded(struct cj_error *err)
+{
+	if (syscall(SYS_clone3, NULL, 0) == -1 && errno == ENOSYS)
+		return 0;
+	return cj_reject(err, "the system call filter is loaded but does not refuse clone3");
+}
+
+#define REFUSE(nr)                                                                                 \
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (nr), 0, 1),                                           \
+	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS)
+
+int filter_close_uncounted(struct cj_error *err)
+{
+	/* Other architectures' numbers are the main filter's business: it kills them. */
+	static const struct sock_filter insns[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		REFUSE(SYS_memfd_create),
+		REFUSE(SYS_shmget),
+		REFUSE(SYS_semget), /* by default 32,000 sets of 32,000 */
+		REFUSE(SYS_msgget), /* and 32,000 queues of 16 KiB */
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct filter filter = { .insns = insns, .ninsns = sizeof(insns) / sizeof(insns[0]) };
+	int unused;
+	if (!load(&filter, 0, &unused))
+		return cj_fail(err, errno, "seccomp(2): close memory that nobody counts");
+	return 0;
+}
+
+int filter_load(const struct filter *f, int *out_listener_fd, struct cj_error *err)
+{
+	auto_fd int listener_fd = -1;
+	if (load_best(f, &listener_fd, err) < 0)
+		return -err->code;
+	if (check_loaded(err) < 0)
+		return -err->code;
+	*out_listener_fd = take_fd(&listener_fd);
+	return 0;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * filter - the seccomp filter: compiled in the supervisor or ahead of time, loaded
+ * by init as its last stage, answered by the supervisor while the payload runs.
+ *
+ * The tell-tale set (a table in filter_calls.c: mount, ptrace, unshare, bpf, ...) is
+ * refused by user notification, so that the result can name what was tried.
+ * Answering is bounded: after FILTER_ANSWERS_MAX the supervisor closes its end and
+ * the kernel refuses on its own (ENOSYS), so a program that hammers a refused call
+ * costs the supervisor nothing more.
+ *
+ * The bounded calls (calls_bounded[]: loading a filter, opening a netlink socket) take the same
+ * way, and the supervisor lets the first ones go on.  Both are decided by registers alone.  Once
+ * the supervisor has closed its end the kernel refuses them, too.
+ */
+#pragma once
+
+#include <linux/filter.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "profiles/policy/policy.h"
+#include "runtime/base/error.h"
+
+#define FILTER_TELLS_MAX   128
+#define FILTER_ANSWERS_MAX 4096
+
+/* What a jail gets of the calls that calls_bounded[] lists; one more is refused. */
+#define FILTER_LOADS_MAX   32 /* filters loaded, over the jail's whole life */
+#define FILTER_NETLINK_MAX 64 /* netlink sockets that exist at a time */
+
+/* A call that is reported: its number here and the errno that refuses it. */
+struct filter_tell {
+	int nr;
+	int errno_value;
+};
+
+struct filter {
+	const struct sock_filter *insns; /* borrowed from the built-in, or in the arena given */
+	unsigned short ninsns;
+	const struct filter_tell *tells;
+	size_t ntells;
+	unsigned bounds; /* a bit for each row of calls_bounded[] that the policy allows */
+	struct strings
+	    notes; /* what the policy names and this cejail can't give, a sentence each */
+};
+
+/* The default filter, compiled when cejail was built (build/.../default_filter.c). */
+void filter_builtin(struct filter *out);
+
+/*
+ * filter_compile - policy to BPF: a binary tree over ranges of calls, then their conditions.
+ *
+ * Of the rules that match a call the strictest wins, as with filters stacked in the kernel; none:
+ * the default.  x32 and i386 entries are killed, clone3 is always ENOSYS (its flags are out of a
+ * filter's sight), a filter with a listener is refused (it could answer for ours).  Calls that init
+ * needs after the seal must be allowed: a policy that forbids one is refused by name.
+ */
+int filter_compile(const struct policy *policy, struct arena *a, struct filter *out,
+		   struct cj_error *err);
+
+/*
+ * filter_load - put it on the calling process, for good.
+ *
+ * Runs in:  init, after no_new_privs.  *out_listener_fd is -1 where the kernel gives none
+ * (an outer sandbox already listens): the same calls are then refused with ENOSYS, unnamed.
+ * Checks that it works: a call that must fail is made.
+ */
+int filter_load(const struct filter *f, int *out_listener_fd, struct cj_error *err);
+
+/*
+ * filter_close_uncounted - refuse (ENOSYS) the memory that sampling from outside can't see and
+ * that grows large: memfd_create and all of System V IPC, which live on when nobody maps them.
+ *
+ * Runs in:  init, before filter_load, where no cgroup holds the memory limit.
+ */
+int filter_close_uncounted(struct cj_error *err);
+
+/* What was tried and refused: counted by name. */
+struct denied_syscall {
+	const char *name; /* "mount"; "socket(AF_ALG)": from a table, or libseccomp's name, never
+			     from inside */
+	unsigned count;
+};
+
+struct filter_watch; /* the supervisor's side of a listener */
+
+/* Takes listener_fd. */
+int filter_watch_create(int listener_fd, const struct filter *f, struct filter_watch **out,
+			struct cj_error *err);
+void filter_watch_destroy(struct filter_watch **slot);
+/* Where to count the jail's netlink sockets.  Borrows proc_fd, the jail's /proc. */
+void filter_watch_set_proc(struct filter_watch *w, int proc_fd);
+int filter_watch_fd(const struct filter_watch *w); /* for poll; -1 once closed */
+
+/*
+ * Answers what is pending (at most a handful, never blocks); reports the name of the last one
+ * through *out_name when it is the first of its name, for --events-fd, else NULL.
+ */
+void filter_watch_answer(struct filter_watch *w, const char **out_name);
+
+/* By first appearance; valid until destroyed.  *out_complete: false once counting stopped. */
+const struct denied_syscall *filter_watch_denied(const struct filter_watch *w, size_t *out_count,
+						 bool *out_complete);

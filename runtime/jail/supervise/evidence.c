@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The evidence of a run.  Reads the cgroup and the scratch; decides nothing. */
+#include "runtime/jail/supervise/evidence.h"
+
+#include <string.h>
+#include <sys/vfs.h>
+
+#include "runtime/jail/state.h"
+
+static uint64_t without_init(uint64_t pids)
+{
+	return pids > 0 ? pids - 1 : 0;
+}
+
+/* Of what init has reaped, the launcher's part is known as one sum: it goes off in proportion. */
+static uint64_t share_us(const struct jail *j, uint64_t part_us, uint64_t all_us)
+{
+	uint64_t before_us = all_us - jail_program_cpu_us(j, all_us);
+	return all_us > 0 ? part_us - part_us * before_us / all_us : 0;
+}
+
+/* What init has reaped, or more that was sampled of processes that it has not reaped. */
+static void read_own_cpu(const struct jail *j, const struct watched *seen, uint64_t *user_us,
+			 uint64_t *system_us)
+{
+	*user_us = seen->ended.cpu_user_us;
+	*system_us = seen->ended.cpu_system_us;
+	if (process_usage_cpu_us(&seen->peak) > *user_us + *system_us) {
+		*user_us = seen->peak.cpu_user_us;
+		*system_us = seen->peak.cpu_system_us;
+	}
+	uint64_t all_us = *user_us + *system_us;
+	*user_us = share_us(j, *user_us, all_us);
+	*system_us = share_us(j, *system_us, all_us);
+}
+
+static void read_cpu(const struct jail *j, const struct watched *seen,
+		     const struct cgroup_usage *cg, struct usage *out)
+{
+	uint64_t user_us, system_us;
+	read_own_cpu(j, seen, &user_us, &system_us);
+	if (cg->has_cpu) { /* of one leaf the kernel's numbers only grow */
+		user_us = cg->cpu_user_us - j->before.cpu_user_us;
+		system_us = cg->cpu_system_us - j->before.cpu_system_us;
+	}
+	out->cpu_user_ms = user_us / 1000;
+	out->cpu_system_ms = system_us / 1000;
+}
+
+/* Without a cgroup and a sample the largest process of the run is what is known: a lower bound. */
+static void read_memory_peak(const struct watched *seen, const struct cgroup_usage *cg,
+			     struct usage *out)
+{
+	uint64_t own_bytes = seen->peak.processes > 0 ? seen->peak.memory_bytes
+						      : seen->ended.max_rss_bytes;
+	out->memory_peak_bytes = cg->has_memory_peak ? cg->memory_peak_bytes : own_bytes;
+	out->has_memory_peak = cg->has_memory_peak || own_bytes > 0;
+}
+
+static void read_usage(const struct watched *seen, const struct cgroup_usage *cg, struct usage *out)
+{
+	bool was_sampled = seen->peak.processes > 0;
+	*out = (struct usage){
+		.wall_ms = seen->wall_ms,
+		.pids_peak = cg->has_pids_peak ? without_init(cg->pids_peak) : seen->peak.processes,
+		.has_pids_peak = cg->has_pids_peak || was_sampled,
+	};
+	read_memory_peak(seen, cg, out);
+}
+
+static bool is_disk_full(int box_fd)
+{
+	struct statfs fs;
+	return box_fd >= 0 && fstatfs(box_fd, &fs) == 0 && (fs.f_bavail == 0 || fs.f_ffree == 0);
+}
+
+static enum limit_hit hit_if(bool is_hit)
+{
+	return is_hit ? HIT_YES : HIT_NO;
+}
+
+/* The kernel counts a kill here, too, when it was a cgroup above, or the host, that had no more. */
+static enum limit_hit memory_hit_of_cgroup(struct jail *j, const struct cgroup_usage *cg,
+					   const struct outcome *out)
+{
+	if (out->status != STATUS_OOM || cg->own_ooms > 0)
+		return hit_if(out->status == STATUS_OOM);
+	jail_warn(j, "memory ran out above this jail, not at its own limit: more for the cgroup "
+		     "that cejail runs in, or for the host, is what helps");
+	return HIT_NO;
+}
+
+/*
+ * Above the limit, but not at two samples in a row; or the largest process was, which counts the
+ * files that it maps: the limit may have been exceeded between two samples.
+ */
+static enum limit_hit memory_hit_of_samples(const struct jail *j, const struct watched *seen,
+					    const struct outcome *out)
+{
+	uint64_t limit_bytes = j->limits[LIMIT_MEMORY].value;
+	if (out->status == STATUS_OOM)
+		return HIT_YES;
+	if (limit_bytes > 0 &&
+	    (seen->peak.memory_bytes > limit_bytes || seen->ended.max_rss_bytes > limit_bytes))
+		return HIT_UNKNOWN;
+	return HIT_NO;
+}
+
+/*
+ * Before Linux 6.11 the kernel counts a refusal here, too, when it was a cgroup above that had no
+ * more.  The peak tells them apart; where there is none, the room above does.
+ */
+static enum limit_hit pids_hit_of_cgroup(struct jail *j, const struct cgroup_usage *cg)
+{
+	uint64_t limit = j->limits[LIMIT_PIDS].value + 1; /* init counts, too */
+	if (cg->pids_max_hits <= j->before.pids_max_hits)
+		return HIT_NO;
+	if (cg->has_pids_peak ? cg->pids_peak >= limit : cgroup_has_room_above(&j->cgroup, limit))
+		return HIT_YES;
+	jail_warn(j,
+		  "processes were refused by a cgroup above this jail%s: raise TasksMax= or "
+		  "pids.max where cejail runs",
+		  cg->has_pids_peak ? ", not by its own limit" : " or by its own limit");
+	return cg->has_pids_peak ? HIT_NO : HIT_UNKNOWN;
+}
+
+/* By setrlimit(2), which counts no refusals, or not enforced. */
+static enum limit_hit hit_uncounted(const struct limit_state *limit)
+{
+	return limit->value > 0 ? HIT_UNKNOWN : HIT_NO;
+}
+
+static void read_hits(struct jail *j, const struct watched *seen, const struct cgroup_usage *cg,
+		      struct outcome *out)
+{
+	struct limit_state *limits = out->limits;
+	limits[LIMIT_MEMORY].hit = limits[LIMIT_MEMORY].by == BY_CGROUP
+				       ? memory_hit_of_cgroup(j, cg, out)
+				       : memory_hit_of_samples(j, seen, out);
+	limits[LIMIT_CPUS].hit = limits[LIMIT_CPUS].by == BY_CGROUP
+				     ? hit_if(cg->throttled_us > j->before.throttled_us)
+				     : hit_uncounted(&limits[LIMIT_CPUS]);
+	limits[LIMIT_PIDS].hit = limits[LIMIT_PIDS].by == BY_CGROUP
+				     ? pids_hit_of_cgroup(j, cg)
+				     : hit_uncounted(&limits[LIMIT_PIDS]);
+	limits[LIMIT_NOFILE].hit = hit_uncounted(&limits[LIMIT_NOFILE]);
+	limits[LIMIT_WALL].hit = hit_if(out->status == STATUS_TIMEOUT);
+	limits[LIMIT_CPU_TIME].hit = hit_if(out->status == STATUS_CPU_LIMIT);
+	limits[LIMIT_DISK].hit = hit_if(is_disk_full(j->box_fd));
+	limits[LIMIT_OUTPUT].hit =
+	    hit_if(capture_is_truncated(&out->output[0]) || capture_is_truncated(&out->output[1]));
+}
+
+static int keep_denied(const struct denied_syscall *denied, size_t count, struct outcome *out,
+		       struct cj_error *err)
+{
+	out->denied = arena_array(&out->arena, count, sizeof(*denied));
+	if (!out->denied)
+		return cj_fail(err, ENOMEM, "keep the refused system calls");
+	for (; out->ndenied < count; out->ndenied++) {
+		struct denied_syscall *copy = &out->denied[out->ndenied];
+		*copy = denied[out->ndenied];
+		copy->name = arena_strdup(&out->arena, copy->name);
+		if (!copy->name)
+			return cj_fail(err, ENOMEM, "keep the refused system calls");
+	}
+	return 0;
+}
+
+static int read_denied(struct jail *j, struct outcome *out, struct cj_error *err)
+{
+	if (!j->watch)
+		return 0;
+	size_t count;
+	bool is_complete = true;
+	const struct denied_syscall *denied = filter_watch_denied(j->watch, &count, &is_complete);
+	if (!is_complete)
+		jail_warn(j,
+			  "some refused system calls were not counted: they were more than %d, "
+			  "or could not be heard",
+			  FILTER_ANSWERS_MAX);
+	return keep_denied(denied, count, out, err);
+}
+
+static int read_network(const struct jail *j, struct outcome *out, struct cj_error *err)
+{
+	if (!j->network)
+		return 0;
+	const struct denials *denials = network_report(j->network);
+	struct denial *copy = arena_array(&out->arena, denials->count + 1, sizeof(*copy));
+	if (!copy)
+		return cj_fail(err, ENOMEM, "keep the refused packets");
+	memcpy(copy, denials->items, denials->count * sizeof(*copy));
+	out->network.denied = copy;
+	out->network.ndenied = denials->count;
+	return 0;
+}
+
+void evidence_adopt(const struct jail *j, struct outcome *out)
+{
+	memcpy(out->limits, j->limits, sizeof(out->limits));
+	memcpy(out->layers, j->layers, sizeof(out->layers));
+	memcpy(out->code_sha256, j->code_sha256, sizeof(out->code_sha256));
+	out->code_real = j->code_real ? arena_strdup(&out->arena, j->code_real) : NULL;
+	out->started_at = j->started_at;
+	if (j->network)
+		out->network.uplink = network_uplink(j->network);
+}
+
+int evidence_read(struct jail *j, const struct watched *seen, struct outcome *out,
+		  struct cj_error *err)
+{
+	struct cgroup_usage cg = { 0 };
+	cgroup_read_usage(&j->cgroup, &cg);
+	evidence_adopt(j, out);
+	read_usage(seen, &cg, &out->usage);
+	read_cpu(j, seen, &cg, &out->usage);
+	read_hits(j, seen, &cg, out);
+	if (read_network(j, out, err) < 0)
+		return -err->code;
+	return read_denied(j, out, err);
+}

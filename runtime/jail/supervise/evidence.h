@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* evidence - what a run used, hit and tried, from the kernel's counters and our own watch. */
+#pragma once
+
+#include <stdint.h>
+
+#include "runtime/base/error.h"
+#include "runtime/jail/outcome.h"
+#include "runtime/jail/protocol.h"
+#include "runtime/jail/usage/process_usage.h"
+
+struct jail;
+
+/* What the supervisor saw itself. */
+struct watched {
+	struct process_usage peak; /* the highest seen where we sample */
+	struct ended ended;        /* init's word at the end; zero without it */
+	bool has_ended;
+	uint64_t wall_ms; /* until the first terminal event */
+};
+
+/* What the jail was and what ran in it: limits, layers, the code's hash, when it began. */
+void evidence_adopt(const struct jail *j, struct outcome *out);
+
+/* Fills usage, limits, layers and the refused calls of *out, once its status is decided. */
+int evidence_read(struct jail *j, const struct watched *seen, struct outcome *out,
+		  struct cj_error *err);

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * handover - the supervisor gives a sealed init its program.  Acts.
+ *
+ * Files are opened here, with the caller's rights, once; init writes them as the
+ * jail's user.  The code's exact bytes are hashed in a sealed memfd first, so the
+ * hash in the result is of what ran.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "rootfs/files/inputs.h"
+#include "runtime/base/files/fd.h"
+#include "runtime/base/scope.h"
+#include "runtime/jail/state.h"
+
+static int send_input(void *context, const struct input *in, int fd, struct cj_error *err)
+{
+	const struct jail *j = context;
+	return step_tell(&j->link, STEP_INPUT, in, sizeof(*in), &fd, fd >= 0, err);
+}
+
+static int send_file(struct jail *j, const char *path, mode_t mode, int fd, uint64_t max_bytes,
+		     struct cj_error *err)
+{
+	struct input in = { .kind = INPUT_FILE, .mode = mode, .max_bytes = max_bytes };
+	if (strlen(path) >= sizeof(in.path))
+		return cj_reject(err, "path '%.64s...' is too long", path);
+	memcpy(in.path, path, strlen(path) + 1);
+	return send_input(j, &in, fd, err);
+}
+
+/* The code as a sealed memfd, wherever it comes from. */
+static int open_code(struct jail *j, struct cj_error *err)
+{
+	const struct program *p = j->program;
+	char real[PATH_MAX];
+	size_t size;
+	if (p->code_source == CODE_STRING)
+		return fd_memfd_sealed("code", p->code_text, p->code_size, err);
+	if (p->code_source == CODE_STDIN)
+		return fd_memfd_copy("code", STDIN_FILENO, CODE_BYTES_MAX, &size, "standard input",
+				     err);
+
+	auto_fd int file_fd = fd_open_linked(p->code_name, err);
+	if (file_fd < 0)
+		return file_fd;
+	if (fd_real_path(file_fd, real))
+		j->code_real = arena_strdup(&j->arena, real); /* NULL: it is only told */
+	return fd_memfd_copy("code", file_fd, CODE_BYTES_MAX, &size, p->code_name, err);
+}
+
+static int hash_code(int code_fd, char out_hex[static SHA256_HEX_MAX], struct cj_error *err)
+{
+	struct sha256 hash;
+	sha256_init(&hash);
+
+	uint8_t chunk[16384];
+	for (off_t at = 0;;) {
+		ssize_t got = pread(code_fd, chunk, sizeof(chunk), at);
+		if (got < 0)
+			return cj_fail(err, errno, "read the code back");
+		if (got == 0)
+			break;
+		sha256_update(&hash, chunk, (size_t)got);
+		at += got;
+	}
+	sha256_final(&hash, out_hex);
+	return 0;
+}
+
+/* Its "#!" line, of the bytes that were hashed. */
+static int read_script(struct jail *j, int code_fd, struct cj_error *err)
+{
+	char line[SCRIPT_LINE_MAX];
+	if (!j->program->own_interpreter)
+		return 0;
+	ssize_t size = pread(code_fd, line, sizeof(line), 0);
+	if (size < 0)
+		return cj_fail(err, errno, "read the code's first line");
+	script_parse(line, (size_t)size, &j->script_line);
+	return 0;
+}
+
+static int send_code(struct jail *j, struct cj_error *err)
+{
+	const struct program *p = j->program;
+	if (p->code_source == CODE_NONE)
+		return 0;
+
+	auto_fd int code_fd = open_code(j, err);
+	if (code_fd == -EFBIG)
+		cj_hint(err, "code may have %u MiB; hand larger data in with --file or --ro-bind",
+			CODE_BYTES_MAX >> 20);
+	if (code_fd < 0 || hash_code(code_fd, j->code_sha256, err) < 0 ||
+	    read_script(j, code_fd, err) < 0)
+		return -err->code;
+	return send_file(j, p->code_path, 0644, code_fd, CODE_BYTES_MAX, err);
+}
+
+static int send_args_json(struct jail *j, struct cj_error *err)
+{
+	const char *text = j->program->args_json;
+	if (!text)
+		return 0;
+
+	auto_fd int args_fd = fd_memfd_sealed("args", text, strlen(text), err);
+	if (args_fd < 0)
+		return args_fd;
+	return send_file(j, "/box/args.json", 0644, args_fd, ARGS_JSON_MAX, err);
+}
+
+/* As the jail's user's own file: what came in a request had no mode but the right to run. */
+static int send_bytes(struct jail *j, const struct copy_spec *copy, struct cj_error *err)
+{
+	auto_fd int fd = fd_memfd_sealed("file", copy->bytes, copy->size, err);
+	if (fd < 0)
+		return fd;
+	return send_file(j, copy->target, copy->is_executable ? 0755 : 0644, fd, copy->size, err);
+}
+
+static int send_copy(struct jail *j, const struct copy_spec *copy, struct cj_error *err)
+{
+	if (!copy->source)
+		return send_bytes(j, copy, err);
+
+	int rc = inputs_walk(copy->source, copy->target, j->plan->root.scratch_bytes, send_input, j,
+			     err);
+	if (rc == -EFBIG)
+		cj_hint(err, "what is copied in counts in --disk; larger data: --ro-bind");
+	return rc;
+}
+
+int handover_inputs(struct jail *j, struct cj_error *err)
+{
+	const struct program *p = j->program;
+	if (send_code(j, err) < 0 || send_args_json(j, err) < 0)
+		return -err->code;
+	for (size_t i = 0; i < p->nfiles; i++)
+		if (send_copy(j, &p->files[i], err) < 0)
+			return -err->code;
+	return 0;
+}
+
+/* NUL-ended words into `out`, or only counted when it is NULL. */
+static size_t put_words(char *out, const char *const *words, size_t count)
+{
+	size_t used = 0;
+	for (size_t i = 0; i < count; i++) {
+		size_t size = strlen(words[i]) + 1;
+		if (out)
+			memcpy(out + used, words[i], size);
+		used += size;
+	}
+	return used;
+}
+
+static size_t put_program(char *out, const struct program *p, const struct strings *own)
+{
+	size_t used = put_words(out, &p->workdir, 1);
+	used += put_words(out ? out + used : NULL, &p->script, p->script ? 1 : 0);
+	used += put_words(out ? out + used : NULL, p->argv.items, p->argv.count);
+	used += put_words(out ? out + used : NULL, p->env.items, p->env.count);
+	used += put_words(out ? out + used : NULL, own->items, own->count);
+	return used;
+}
+
+/* Where the code's file stands in the command; the number of its words: nowhere. */
+static size_t place_of_code(const struct program *p)
+{
+	size_t at = 0;
+	while (at < p->argv.count &&
+	       (!p->code_path || strcmp(p->argv.items[at], p->code_path) != 0))
+		at++;
+	return at;
+}
+
+/* Words that init or a launcher of its will split again, in a sealed memfd. */
+static int keep_words(const char *words, size_t size, struct cj_error *err)
+{
+	if (size > START_WORDS_MAX)
+		return cj_reject(err, "arguments and environment have %zu bytes, more than %u",
+				 size, START_WORDS_MAX);
+	return fd_memfd_sealed("words", words, size, err);
+}
+
+int handover_start(struct jail *j, enum step step, const struct program *p, const int stdio[3],
+		   struct cj_error *err)
+{
+	const char *own_words[SCRIPT_WORDS_MAX] = { NULL };
+	const struct strings own = {
+		.items = own_words,
+		.count = step == STEP_START ? script_command(&j->script_line, own_words) : 0,
+	};
+	const struct start start = {
+		.argc = (uint32_t)p->argv.count,
+		.envc = (uint32_t)p->env.count,
+		.wants_tty = j->plan->tty,
+		.has_script = p->script != NULL,
+		.ownc = (uint32_t)own.count,
+		.own_replaces = (uint32_t)place_of_code(p),
+	};
+	const size_t size = put_program(NULL, p, &own);
+	auto_free char *words = malloc(size);
+	if (!words)
+		return cj_fail(err, ENOMEM, "gather the program's words");
+	put_program(words, p, &own);
+	auto_fd int words_fd = keep_words(words, size, err);
+	if (words_fd < 0)
+		return words_fd;
+
+	const int fds[] = { words_fd, stdio[0], stdio[1], stdio[2] };
+	return step_tell(&j->link, step, &start, sizeof(start), fds, j->plan->tty ? 1 : 4, err);
+}
+
+static bool has_same_words(const struct strings *a, const struct strings *b, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (i >= a->count || i >= b->count || strcmp(a->items[i], b->items[i]) != 0)
+			return false;
+	return true;
+}
+
+/*
+ * Where the code's file stands in the program's command, if all before it is what the launcher was
+ * started with; else 0.  It can't be given another environment or other options now.
+ */
+static size_t find_code(const struct program *p, const struct program *launcher)
+{
+	size_t at = place_of_code(p);
+	bool is_its_own = p->code_path && at < p->argv.count &&
+			  has_same_words(&p->argv, &launcher->argv, at) &&
+			  p->env.count == launcher->env.count &&
+			  has_same_words(&p->env, &launcher->env, p->env.count) &&
+			  strcmp(p->workdir, launcher->workdir) == 0;
+	return is_its_own ? at : 0;
+}
+
+int handover_go(struct jail *j, struct cj_error *err)
+{
+	const struct program *p = j->program;
+	size_t at = find_code(p, j->launcher);
+	if (at == 0)
+		return cj_reject(err, "the interpreter that waits was started for another command, "
+				      "environment or working directory");
+
+	const char *has_stdin = j->io.stdin_fd >= 0 ? "1" : "0";
+	const char *const *rest = (const char *const *)p->argv.items + at;
+	size_t count = p->argv.count - at, used = put_words(NULL, &has_stdin, 1);
+	auto_free char *words = malloc(used + put_words(NULL, rest, count));
+	if (!words)
+		return cj_fail(err, ENOMEM, "gather the program's words");
+	put_words(words, &has_stdin, 1);
+	used += put_words(words + used, rest, count);
+	auto_fd int words_fd = keep_words(words, used, err);
+	if (words_fd < 0)
+		return words_fd;
+	return step_tell(&j->link, STEP_GO, NULL, 0, &words_fd, 1, err);
+}

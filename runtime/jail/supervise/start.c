@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * start - a program goes into a sealed jail: its streams, its inputs, its words.  Acts.
+ *
+ * Either init executes it, or a launcher that jail_warm() has started takes it over.
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/base/files/fd.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/base/text.h"
+#include "runtime/jail/supervise/bind_watch.h"
+#include "runtime/jail/state.h"
+
+/* One pipe: the near end is non-blocking and the relay's, the far end for the payload. */
+static int open_pipe(struct relay *r, bool is_input, int *out_far, struct cj_error *err)
+{
+	int ends[2];
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return cj_fail(err, errno, "create a pipe");
+
+	*out_far = ends[is_input ? 0 : 1];
+	int near = ends[is_input ? 1 : 0];
+	fd_set_nonblocking(near);
+	if (is_input)
+		r->out_fd = near;
+	else
+		r->in_fd = near;
+	r->owns_out = is_input;
+	r->owns_in = !is_input;
+	return 0;
+}
+
+static int open_pipes(struct jail *j, bool has_stdin, int out_far[3], struct cj_error *err)
+{
+	for (int i = 0; i < 3; i++) {
+		if (i == RELAY_STDIN && !has_stdin)
+			continue;
+		if (open_pipe(&j->relays[i], i == RELAY_STDIN, &out_far[i], err) < 0)
+			return -err->code;
+	}
+	if (out_far[0] >= 0)
+		return 0;
+	out_far[0] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	return out_far[0] < 0 ? cj_fail(err, errno, "open '/dev/null'") : 0;
+}
+
+static void connect_relays(struct jail *j)
+{
+	struct relay *in = &j->relays[RELAY_STDIN];
+	if (j->io.stdin_fd < 0)
+		relay_fini(in); /* a launcher's, that turned out to have no use */
+	in->in_fd = j->io.stdin_fd;
+	in->is_caller_in = true;
+	const int to[] = { j->io.stdout_fd, j->io.stderr_fd };
+	for (size_t i = 0; i < 2; i++) {
+		struct relay *r = &j->relays[RELAY_STDOUT + i];
+		r->out_fd = to[i];
+		r->is_caller_out = true;
+		r->escape = j->io.escape[i];
+	}
+}
+
+/* One terminal is all three streams: two relays, and its output counts as stdout. */
+static int connect_terminal(struct jail *j, struct step_msg *started, struct cj_error *err)
+{
+	if (started->nfds != 1)
+		return cj_fail(err, EPROTO, "take the program's terminal");
+	j->master_fd = take_fd(&started->fds[0]);
+	fd_set_nonblocking(j->master_fd);
+
+	struct relay *in = &j->relays[RELAY_STDIN], *out = &j->relays[RELAY_STDOUT];
+	in->in_fd = j->io.stdin_fd;
+	in->is_caller_in = true;
+	in->out_fd = j->master_fd;
+	in->farewell =
+	    "\x04\x04"; /* VEOF, once for a line begun and once for the end: termios(3) */
+	out->in_fd = j->master_fd;
+	out->out_fd = j->io.stdout_fd;
+	out->is_caller_out = true;
+
+	struct winsize size;
+	if (j->io.tty_fd >= 0 && ioctl(j->io.tty_fd, TIOCGWINSZ, &size) == 0)
+		(void)ioctl(j->master_fd, TIOCSWINSZ, &size); /* a wrong size is only ugly */
+	return 0;
+}
+
+/* The interpreter of the program's "#!" line is not in the jail: the profile's runs it. */
+static void warn_of_script(struct jail *j, int why)
+{
+	char name[4 * SCRIPT_LINE_MAX + 1];
+	const char *words[SCRIPT_WORDS_MAX] = { "" };
+	(void)script_command(&j->script_line, words);
+	(void)text_escape(words[0], strlen(words[0]), false, name, sizeof(name));
+	jail_warn(
+	    j, "'%s' of the program's '#!' line can't be executed in the jail (%s): '%s' runs it",
+	    name, strerror(why), j->program->argv.items[0]);
+}
+
+static int await_started(struct jail *j, struct cj_error *err)
+{
+	auto_step_msg struct step_msg msg = { 0 };
+	struct executed how;
+	if (step_next(&j->link, &msg, err) < 0)
+		return -err->code;
+	if ((msg.step != STEP_STARTED && msg.step != STEP_EXEC_FAILED) || msg.size != sizeof(how))
+		return cj_fail(err, EPROTO, "start the program: init sent step %u", msg.step);
+
+	memcpy(&how, msg.data, sizeof(how));
+	if (how.own_errno != 0)
+		warn_of_script(j, how.own_errno);
+	if (msg.step == STEP_EXEC_FAILED) {
+		j->exec_errno = how.exec_errno;
+		return 0;
+	}
+	return j->plan->tty ? connect_terminal(j, &msg, err) : 0;
+}
+
+static int start(struct jail *j, int far[3], struct cj_error *err)
+{
+	if (handover_inputs(j, err) < 0)
+		return -err->code;
+	if (!j->plan->tty && !j->launcher && open_pipes(j, j->io.stdin_fd >= 0, far, err) < 0)
+		return -err->code;
+
+	(void)clock_gettime(CLOCK_REALTIME, &j->started_at); /* cannot fail for this clock */
+	j->started_ms = clock_ms();
+	int rc = j->launcher ? handover_go(j, err)
+			     : handover_start(j, STEP_START, j->program, far, err);
+	if (rc < 0)
+		return rc;
+	if (!j->plan->tty)
+		connect_relays(j);
+	return await_started(j, err);
+}
+
+static int refuse_second(struct cj_error *err)
+{
+	return cj_reject_as(err, EBUSY, "program: a jail is used once");
+}
+
+/* --- a launcher, ahead of its program ------------------------------------------------ */
+
+/* Twice what a pipe holds, pipe(7); who goes on printing is not listened to. */
+#define LAST_WORDS_MAX   4096
+#define LAST_WORDS_PARTS 32
+
+/* What it printed is not the program's.  Of an error its last line is worth telling. */
+static void take_last_words(struct jail *j, struct cj_error *err)
+{
+	char text[LAST_WORDS_MAX], line[CJ_ERROR_HINT_MAX - 16];
+	ssize_t size = 0;
+	for (size_t i = RELAY_STDOUT; i <= RELAY_STDERR; i++) {
+		ssize_t got = 1;
+		for (int n = 0; got > 0 && n < LAST_WORDS_PARTS; n++) {
+			got = sys_read(j->relays[i].in_fd, text, sizeof(text));
+			size = got > 0 ? got : size;
+		}
+	}
+	while (size > 0 && text[size - 1] == '\n')
+		size--;
+	const char *begin = size > 0 ? memrchr(text, '\n', (size_t)size) : NULL;
+	begin = begin ? begin + 1 : text;
+	if (err->code == 0 || text + size <= begin)
+		return;
+	(void)text_escape(begin, (size_t)(text + size - begin), false, line, sizeof(line));
+	cj_hint(err, "it said: %s", line);
+}
+
+/* Until init speaks.  Nobody else answers a launcher that tries a call which is refused. */
+static int serve_until_warmed(struct jail *j, struct cj_error *err)
+{
+	const uint64_t deadline = clock_ms() + STEP_TIMEOUT_MS;
+	for (;;) {
+		struct pollfd ends[] = {
+			{ .fd = j->link.sock_fd, .events = POLLIN },
+			{ .fd = j->watch ? filter_watch_fd(j->watch) : -1, .events = POLLIN },
+		};
+		int64_t left = (int64_t)(deadline - clock_ms());
+		int rc = left <= 0 ? 0 : poll(ends, 2, (int)left);
+		if (rc < 0 && errno != EINTR)
+			return cj_fail(err, errno, "wait for the interpreter");
+		if (rc == 0)
+			return cj_fail(err, ETIMEDOUT, "wait for the interpreter to be ready");
+		const char *name;
+		if (rc > 0 && ends[1].revents)
+			filter_watch_answer(j->watch, &name);
+		if (rc > 0 && ends[0].revents)
+			return 0;
+	}
+}
+
+/*
+ * RLIMIT_CPU counts from the process' start and leaves a second before it comes in the way of the
+ * program's own limit: limits.c.
+ */
+#define WARM_CPU_US_MAX 1000000
+
+static int await_warmed(struct jail *j, struct cj_error *err)
+{
+	auto_step_msg struct step_msg msg = { 0 };
+	struct warmed warmed;
+	if (serve_until_warmed(j, err) < 0 || step_await(&j->link, STEP_WARMED, &msg, err) < 0)
+		return -err->code;
+	if (msg.size != sizeof(warmed))
+		return cj_fail(err, EPROTO, "hear that the interpreter is ready");
+	memcpy(&warmed, msg.data, sizeof(warmed));
+
+	cgroup_read_usage(&j->cgroup, &j->before);
+	j->launcher_cpu_us = warmed.cpu_us;
+	if (j->plan->limits.cpu_ms == 0 || warmed.cpu_us < WARM_CPU_US_MAX)
+		return 0;
+	int rc = cj_reject(err, "it took %llu ms of CPU time to be ready",
+			   (unsigned long long)(warmed.cpu_us / 1000));
+	(void)cj_hint(err, "preload less, or set no 'cpu_time'");
+	return rc;
+}
+
+static int warm(struct jail *j, const struct program *launcher, int far[3], struct cj_error *err)
+{
+	if (j->plan->tty)
+		return cj_reject(err, "a terminal has no waiting interpreter");
+	if (open_pipes(j, true, far, err) < 0 ||
+	    handover_start(j, STEP_WARM, launcher, far, err) < 0)
+		return -err->code;
+	for (int i = 0; i < 3; i++)
+		cj_close(&far[i]); /* ours would hold back the end of file */
+	int rc = await_warmed(j, err);
+	take_last_words(j, err);
+	return rc;
+}
+
+int jail_warm(struct jail *j, const struct program *launcher, struct cj_error *err)
+{
+	int far[3] = { -1, -1, -1 };
+	if (j->launcher || j->program)
+		return refuse_second(err);
+	j->launcher = launcher;
+	int rc = warm(j, launcher, far, err);
+	for (int i = 0; i < 3; i++)
+		cj_close(&far[i]);
+	if (rc == 0)
+		return 0;
+	cj_stage(err, "program");
+	return cj_wrap(err, "program: interpreter '%s'", launcher->argv.items[0]);
+}
+
+uint64_t jail_program_cpu_us(const struct jail *j, uint64_t all_us)
+{
+	uint64_t before_us = j->before.has_cpu ? j->before.cpu_user_us + j->before.cpu_system_us
+					       : j->launcher_cpu_us;
+	return all_us > before_us ? all_us - before_us : 0;
+}
+
+/* --- the program ------------------------------------------------------------------------- */
+
+/* The same jail can serve programs with different ones. */
+static void note_run_limits(struct jail *j)
+{
+	const struct run_limits *l = &j->program->limits;
+	j->limits[LIMIT_WALL] = (struct limit_state){ l->wall_ms, BY_SUPERVISOR, HIT_NO };
+	j->limits[LIMIT_OUTPUT] = (struct limit_state){ l->output_bytes, BY_SUPERVISOR, HIT_NO };
+}
+
+int jail_start(struct jail *j, const struct program *program, const struct jail_io *io,
+	       struct cj_error *err)
+{
+	int far[3] = { -1, -1, -1 };
+	if (j->program)
+		return refuse_second(err);
+	j->program = program;
+	j->io = *io;
+	note_run_limits(j);
+	record_started(j);
+	j->binds = bind_watch_begin(&j->plan->root);
+	int rc = start(j, far, err);
+	for (int i = 0; i < 3; i++)
+		cj_close(&far[i]); /* ours would hold back the end of file */
+	if (rc < 0) {
+		cj_stage(err, "program");
+		return cj_wrap(err, "program");
+	}
+	step_wait_forever(&j->link);
+	if (j->exec_errno == 0 && io->event)
+		io->event(io->context, "start", j->id, strlen(j->id));
+	return 0;
+}

@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * supervisor - watches a running program from outside until its first terminal
+ * event, ends everything, delivers what was written.  Acts.
+ *
+ * One poll(2), one thread.  A source is a row of handlers[]; a handler looks, and may
+ * decide the outcome (the first one does).  Nothing here waits for the payload: not
+ * for end of file, which grandchildren can hold back, nor for one pid, which can be
+ * stopped or traced; the main process' end comes from init, and then everything is
+ * killed as one.
+ *
+ * Nor does it need anything while a program runs that the program could use up: an epoll's
+ * entries and timers are counted for each user, and that may be the payload's, too.
+ */
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "runtime/base/scope.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/sys.h"
+#include "runtime/jail/supervise/evidence.h"
+#include "runtime/jail/state.h"
+#include "runtime/jail/usage/usage_watch.h"
+#include "runtime/jail/supervise/verdict.h"
+
+#define KILL_WAIT_MS 5000 /* a process in an uninterruptible call ends late, not never */
+#define READER_MS    5000 /* past the time limit: so long may the output's reader take nothing */
+
+/* In the order in which those of one turn are served. */
+enum source {
+	SOURCE_RELAYS, /* two for each: its in side, its out side; what was written before the end
+			  is heard before it */
+	SOURCE_LINK = SOURCE_RELAYS + 2 * RELAY_COUNT, /* init: the main process has ended */
+	SOURCE_INIT,                                   /* init itself has ended */
+	SOURCE_SIGNALS,  /* INT, TERM, HUP to us; WINCH with a terminal */
+	SOURCE_SYSCALLS, /* refused system calls to be named */
+	SOURCE_NETWORK,  /* denials, names, forwards, the uplink */
+	SOURCE_HANGUP,   /* whoever asked for the result went away */
+	SOURCE_ROOM,     /* for events, while there was none */
+	SOURCE_COUNT
+};
+
+struct watch {
+	struct jail *j;
+	struct outcome *out;
+	struct pollfd fds[SOURCE_COUNT]; /* fd -1: not watched */
+	uint64_t wall_at_ms;             /* on clock_ms(); 0: never */
+	struct usage_watch usage;
+	struct watched seen;
+	bool was_signalled; /* nobody wants to wait for a slow reader any more */
+	bool is_rushed;     /* nor for room */
+	bool is_late;       /* the time limit is over */
+	bool is_idle;       /* and nothing at all has happened for READER_MS */
+};
+
+/* --- what is watched ---------------------------------------------------------------- */
+
+static void watch_fd(struct watch *w, unsigned source, int fd, short events)
+{
+	w->fds[source] = (struct pollfd){ .fd = fd, .events = events };
+}
+
+/* What it has brought in this turn already is not looked at either. */
+static void unwatch(struct watch *w, unsigned source)
+{
+	w->fds[source].fd = -1;
+}
+
+static unsigned relay_source(size_t i, bool is_out)
+{
+	return SOURCE_RELAYS + 2 * (unsigned)i + is_out;
+}
+
+/*
+ * An in side is watched only while there is room for what it would bring: a closed pipe is
+ * "ready" for ever.  An out side always is, for the error that says its reader went away.
+ */
+static void watch_relay(struct watch *w, size_t i)
+{
+	const struct relay *r = &w->j->relays[i];
+	watch_fd(w, relay_source(i, false), relay_wants_more(r) ? r->in_fd : -1, POLLIN);
+	watch_fd(w, relay_source(i, true), r->out_fd, relay_has_pending(r) ? POLLOUT : 0);
+}
+
+/* --- what is heard --------------------------------------------------------------- */
+
+static void tell_event(struct watch *w, const char *type, const void *bytes, size_t size)
+{
+	if (w->j->io.event)
+		w->j->io.event(w->j->io.context, type, bytes, size);
+}
+
+static void cancel(struct watch *w, int signal)
+{
+	if (!w->out->has_status)
+		w->out->cancel_signal = signal;
+	outcome_decide(w->out, STATUS_CANCELLED);
+}
+
+/* Init is gone without a word about the program: killed with it, or from outside. */
+static void decide_without_init(struct watch *w)
+{
+	if (w->out->has_status)
+		return;
+	if (!verdict_was_oom_killed(w->j))
+		jail_warn(w->j, "init was killed from outside; the program's own end is not known");
+	verdict_decide(w->j, &w->seen.ended, SIGKILL, w->out);
+}
+
+static int on_link(struct watch *w, struct cj_error *err)
+{
+	auto_step_msg struct step_msg msg = { 0 };
+	int rc = step_next(&w->j->link, &msg, err);
+	/* EPIPE: it ended and said nothing.  All else is a failure, init's own words or ours. */
+	if (rc < 0 && rc != -EPIPE)
+		return rc;
+	if (rc < 0) {
+		unwatch(w, SOURCE_LINK);
+		decide_without_init(w);
+		return 0;
+	}
+	if (msg.step != STEP_ENDED || msg.size != sizeof(w->seen.ended))
+		return cj_fail(err, EPROTO, "hear from init: step %u", msg.step);
+	memcpy(&w->seen.ended, msg.data, sizeof(w->seen.ended));
+	w->seen.has_ended = true;
+	verdict_decide(w->j, &w->seen.ended, w->seen.ended.wait_status, w->out);
+	return 0;
+}
+
+/* What init said before it ended is still in the socket and comes first: see on_link. */
+static int on_init(struct watch *w, struct cj_error *err)
+{
+	unwatch(w, SOURCE_INIT);
+	return w->fds[SOURCE_LINK].fd >= 0 ? on_link(w, err) : 0;
+}
+
+static void resize_terminal(struct jail *j)
+{
+	struct winsize size;
+	if (j->master_fd >= 0 && j->io.tty_fd >= 0 && ioctl(j->io.tty_fd, TIOCGWINSZ, &size) == 0)
+		(void)ioctl(j->master_fd, TIOCSWINSZ, &size); /* a wrong size is only ugly */
+}
+
+static int on_signals(struct watch *w, struct cj_error *err)
+{
+	(void)err;
+	struct signalfd_siginfo info;
+	while (sys_read(w->j->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		if (info.ssi_signo == SIGWINCH) {
+			resize_terminal(w->j);
+			continue;
+		}
+		cancel(w, (int)info.ssi_signo);
+		w->was_signalled = true;
+	}
+	return 0;
+}
+
+static void on_wall(struct watch *w)
+{
+	w->wall_at_ms = 0;
+	w->is_late = true;
+	outcome_decide(w->out, STATUS_TIMEOUT);
+}
+
+static int on_syscalls(struct watch *w, struct cj_error *err)
+{
+	(void)err;
+	const char *name = NULL;
+	filter_watch_answer(w->j->watch, &name);
+	if (name)
+		tell_event(w, "denied", name, strlen(name));
+	if (filter_watch_fd(w->j->watch) < 0)
+		unwatch(w, SOURCE_SYSCALLS);
+	return 0;
+}
+
+static int on_network(struct watch *w, struct cj_error *err)
+{
+	return network_serve(w->j->network, err);
+}
+
+static int on_hangup(struct watch *w, struct cj_error *err)
+{
+	(void)err;
+	unwatch(w, SOURCE_HANGUP);
+	cancel(w, SIGPIPE);
+	return 0;
+}
+
+/* --- the program's streams --------------------------------------------------------- */
+
+/* Output is read only while there is room for the events that tell of it. */
+static bool hold_output(struct watch *w)
+{
+	const struct jail_io *io = &w->j->io;
+	bool is_held = io->has_room && !w->is_rushed && !io->has_room(io->context);
+	for (size_t i = RELAY_STDOUT; i < RELAY_COUNT; i++)
+		w->j->relays[i].is_held = is_held;
+	return is_held;
+}
+
+static void watch_room(struct watch *w)
+{
+	watch_fd(w, SOURCE_ROOM, hold_output(w) ? w->j->io.room_fd : -1, POLLOUT);
+}
+
+/* Asked for again before the next wait. */
+static int on_room(struct watch *w, struct cj_error *err)
+{
+	(void)w, (void)err;
+	return 0;
+}
+
+static void keep_output(struct watch *w, size_t i, const uint8_t *bytes, size_t size)
+{
+	size_t stream = i - RELAY_STDOUT;
+	struct capture *kept = &w->out->output[stream];
+	(void)capture_add(kept, bytes,
+			  size); /* without memory it is still counted, and so truncated */
+	tell_event(w, stream == 0 ? "stdout" : "stderr", bytes, size);
+	(void)hold_output(w);
+	if (w->j->program->limits.kill_on_output_limit && capture_is_truncated(kept))
+		outcome_decide(w->out, STATUS_OUTPUT_LIMIT);
+}
+
+static const char *const stream_names[RELAY_COUNT] = {
+	[RELAY_STDIN] = "standard input",
+	[RELAY_STDOUT] = "standard output",
+	[RELAY_STDERR] = "standard error",
+};
+
+/* An end is no failure; the jail's terminal, once its last user is gone, says EIO for it.  pty(7)
+ */
+static void warn_of_stream(struct watch *w, size_t i, bool is_read, int code)
+{
+	bool is_jails_side = is_read == (i != RELAY_STDIN);
+	bool is_end = code == 0 || code == EPIPE ||
+		      (code == EIO && is_jails_side && w->j->plan->tty);
+	if (!is_end)
+		jail_warn(w->j, "%s can't be %s: %s", stream_names[i], is_read ? "read" : "written",
+			  strerror(code));
+}
+
+/* The payload may close its input as it likes; a reader of its output that goes away ends the run.
+ */
+static void reader_gone(struct watch *w, size_t i)
+{
+	struct relay *r = &w->j->relays[i];
+	warn_of_stream(w, i, false, r->out_error);
+	unwatch(w, relay_source(i, true));
+	relay_end_out(r);
+	if (i == RELAY_STDIN) {
+		unwatch(w, relay_source(i, false));
+		relay_end_in(r);
+	} else {
+		cancel(w, SIGPIPE);
+	}
+}
+
+static void writer_gone(struct watch *w, size_t i)
+{
+	struct relay *r = &w->j->relays[i];
+	warn_of_stream(w, i, true, r->in_error);
+	unwatch(w, relay_source(i, false));
+	if (r->owns_out && !relay_has_pending(r))
+		unwatch(w, relay_source(i, true));
+	relay_end_in(r);
+}
+
+/* Moves what can be moved now: what waits, then at most one chunk more.  False: nothing could. */
+static bool pump(struct watch *w, size_t i)
+{
+	struct relay *r = &w->j->relays[i];
+	const uint8_t *bytes;
+	size_t size;
+
+	enum relay_result flushed = relay_flush(r);
+	if (flushed == RELAY_END)
+		reader_gone(w, i);
+	if (relay_has_pending(r) || r->in_fd < 0)
+		return flushed == RELAY_MOVED;
+
+	enum relay_result filled = relay_fill(r, &bytes, &size);
+	if (filled == RELAY_END)
+		writer_gone(w, i);
+	if (filled == RELAY_MOVED) {
+		if (i != RELAY_STDIN)
+			keep_output(w, i, bytes, size);
+		relay_pass(r);
+	}
+	if (relay_flush(r) == RELAY_END)
+		reader_gone(w, i);
+	return filled == RELAY_MOVED;
+}
+
+static void on_relay(struct watch *w, unsigned source, short events)
+{
+	size_t i = (source - SOURCE_RELAYS) / 2;
+	bool is_out = (source - SOURCE_RELAYS) % 2 == 1;
+	/* A hang-up stays: a socket whose other end is gone, a terminal that nobody has open. */
+	if (is_out && (events & (POLLERR | POLLHUP)))
+		reader_gone(w, i);
+	else
+		(void)pump(w, i);
+}
+
+/* --- the loop ----------------------------------------------------------------------- */
+
+static int (*const handlers[SOURCE_COUNT])(struct watch *w, struct cj_error *err) = {
+	[SOURCE_LINK] = on_link,       [SOURCE_INIT] = on_init,
+	[SOURCE_SIGNALS] = on_signals, [SOURCE_SYSCALLS] = on_syscalls,
+	[SOURCE_NETWORK] = on_network, [SOURCE_HANGUP] = on_hangup,
+	[SOURCE_ROOM] = on_room,
+};
+
+static int handle(struct watch *w, unsigned source, struct cj_error *err)
+{
+	if (handlers[source])
+		return handlers[source](w, err);
+	on_relay(w, source, w->fds[source].revents);
+	return 0;
+}
+
+/* In ms, for poll(2): to the next thing that a clock decides. */
+static int patience_of(const struct watch *w)
+{
+	uint64_t now_ms = clock_ms(), at_ms = UINT64_MAX;
+	if (w->usage.next_at_ms > 0)
+		at_ms = w->usage.next_at_ms;
+	if (w->wall_at_ms > 0 && w->wall_at_ms < at_ms)
+		at_ms = w->wall_at_ms;
+	if (w->is_late)
+		at_ms = now_ms + READER_MS;
+	if (at_ms == UINT64_MAX)
+		return -1;
+	uint64_t left_ms = at_ms > now_ms ? at_ms - now_ms : 0;
+	return left_ms < INT_MAX ? (int)left_ms : INT_MAX;
+}
+
+static int look_at_clock(struct watch *w, struct cj_error *err)
+{
+	uint64_t now_ms = clock_ms();
+	if (w->wall_at_ms > 0 && now_ms >= w->wall_at_ms)
+		on_wall(w);
+	if (w->usage.next_at_ms == 0 || now_ms < w->usage.next_at_ms)
+		return 0;
+	return usage_watch_sample(&w->usage, w->j, w->out, err);
+}
+
+static int wait_once(struct watch *w, struct cj_error *err)
+{
+	bool was_late = w->is_late;
+	watch_room(w);
+	for (size_t i = 0; i < RELAY_COUNT; i++)
+		watch_relay(w, i);
+
+	int n = poll(w->fds, SOURCE_COUNT, patience_of(w));
+	if (n < 0 && errno != EINTR)
+		return cj_fail(err, errno, "wait for events");
+	w->is_idle = was_late && n == 0;
+	for (unsigned source = 0; n > 0 && source < SOURCE_COUNT; source++)
+		if (w->fds[source].fd >= 0 && w->fds[source].revents != 0 &&
+		    handle(w, source, err) < 0)
+			return -err->code;
+	return look_at_clock(w, err);
+}
+
+static void open_watch(struct watch *w)
+{
+	struct jail *j = w->j;
+	watch_fd(w, SOURCE_LINK, j->link.sock_fd, POLLIN);
+	watch_fd(w, SOURCE_INIT, j->init_pidfd, POLLIN);
+	watch_fd(w, SOURCE_SIGNALS, j->signal_fd, POLLIN);
+	watch_fd(w, SOURCE_SYSCALLS, j->watch ? filter_watch_fd(j->watch) : -1, POLLIN);
+	watch_fd(w, SOURCE_NETWORK, j->network ? network_fd(j->network) : -1, POLLIN);
+	watch_fd(w, SOURCE_HANGUP, j->io.hangup_fd, 0); /* poll(2) tells a hang-up unasked */
+	for (size_t i = 0; i < RELAY_COUNT; i++)
+		if (j->relays[i].is_caller_out)
+			relay_own_output(&j->relays[i]);
+
+	if (j->program->limits.wall_ms > 0)
+		w->wall_at_ms = j->started_ms + j->program->limits.wall_ms;
+	usage_watch_init(&w->usage, j);
+}
+
+/* --- the end -------------------------------------------------------------------------- */
+
+static bool wait_for_init(int pidfd)
+{
+	struct pollfd p = { .fd = pidfd, .events = POLLIN };
+	return pidfd < 0 || poll(&p, 1, KILL_WAIT_MS) > 0;
+}
+
+/*
+ * Everything in the pid namespace dies with init, and the kernel lets init go last, so a dead
+ * init is an empty jail: pid_namespaces(7).  Init may be on its way by itself already.
+ */
+static bool end_everything(struct jail *j, bool is_alone)
+{
+	if (j->init_pidfd >= 0)
+		(void)sys_pidfd_send_signal(j->init_pidfd, SIGKILL); /* ESRCH: dead already */
+	/* Nobody is left to write: init's own end, some 0.25 ms, can go on beside us. */
+	if (is_alone || wait_for_init(j->init_pidfd))
+		return true;
+	cgroup_kill(&j->cgroup);
+	if (wait_for_init(j->init_pidfd))
+		return true;
+	jail_warn(j, "a process of the jail did not die within %d s", 2 * KILL_WAIT_MS / 1000);
+	cj_close(&j->init_pidfd); /* what is killed runs no more of its program: not waited for */
+	return false;
+}
+
+static bool has_output_left(const struct jail *j)
+{
+	for (size_t i = RELAY_STDOUT; i < RELAY_COUNT; i++)
+		if (j->relays[i].in_fd >= 0 || relay_has_pending(&j->relays[i]))
+			return true;
+	return false;
+}
+
+/* Of a stream that is complete, so that there is an end of it: relay_complete(). */
+static void take_what_is_there(struct watch *w, size_t i)
+{
+	while (w->j->relays[i].in_fd >= 0 && pump(w, i))
+		;
+}
+
+/* Nobody takes what is left: it is counted and kept for the result, and said to be lost. */
+static void forget_readers(struct watch *w)
+{
+	w->is_rushed = true;
+	(void)hold_output(w);
+	for (size_t i = RELAY_STDOUT; i < RELAY_COUNT; i++) {
+		struct relay *r = &w->j->relays[i];
+		if (relay_has_pending(r)) {
+			jail_warn(w->j, "%s was not read to its end: the rest is lost",
+				  stream_names[i]);
+			unwatch(w, relay_source(i, true));
+			relay_end_out(r);
+		}
+		take_what_is_there(w, i);
+	}
+}
+
+/*
+ * All of the jail is dead: what the pipes hold is all there will be.  Their end of file may never
+ * come: a program can send its end of a pipe to whom --connect leads to, who may even go on
+ * writing, so what is read has an end of its own (relay_complete).  Passing on can take as
+ * long as the reader likes, until the time limit; a signal or the reader's end still ends the wait.
+ */
+static int drain(struct watch *w, struct cj_error *err)
+{
+	struct jail *j = w->j;
+	writer_gone(w, RELAY_STDIN);
+	unwatch(w, SOURCE_LINK);
+	unwatch(w, SOURCE_INIT);
+	w->usage.next_at_ms = 0;
+
+	for (size_t i = RELAY_STDOUT; i < RELAY_COUNT; i++) {
+		relay_complete(&j->relays[i]);
+		take_what_is_there(w, i);
+	}
+	while (has_output_left(j) && !w->was_signalled && !w->is_idle)
+		if (wait_once(w, err) < 0)
+			return -err->code;
+	forget_readers(w);
+	return 0;
+}
+
+static int watch_until_decided(struct watch *w, struct cj_error *err)
+{
+	open_watch(w);
+	while (!w->out->has_status)
+		if (wait_once(w, err) < 0)
+			return -err->code;
+	return 0;
+}
+
+int supervisor_watch(struct jail *j, struct outcome *out, struct cj_error *err)
+{
+	struct watch w = { .j = j, .out = out };
+	int rc = watch_until_decided(&w, err);
+	w.seen.wall_ms = clock_ms() - j->started_ms;
+	if (out->has_status && out->status == STATUS_OOM)
+		process_usage_kill(j->proc_fd); /* just sampled, and still growing */
+	else if (!w.seen.has_ended)
+		usage_watch_last(&w.usage, j);
+	w.seen.peak = w.usage.peak;
+	if (!end_everything(j, w.seen.ended.is_alone))
+		w.was_signalled = true; /* its pipes may never end: take what they hold now */
+	if (rc == 0)
+		rc = drain(&w, err);
+	if (rc == 0)
+		rc = evidence_read(j, &w.seen, out, err);
+	usage_watch_fini(&w.usage);
+	return rc;
+}

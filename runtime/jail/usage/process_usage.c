@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The sums over a jail's processes, through its own /proc.  Acts.
+ *
+ * Memory that processes share by fork counts once for each of them, and what is
+ * mapped from the scratch counts there too: where the number is wrong it is too high.
+ * Memory that a parent shares with a child of vfork(2) counts once: see subtract_vforked().
+ * What can't be looked at is no zero: the caller is told.
+ */
+#include "runtime/jail/usage/process_usage.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/vfs.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/base/files/system_file.h"
+#include "runtime/jail/usage/process_usage_text.h"
+
+#define THREADS_MAX 8     /* of a process: all but the first have memory until they are gone */
+#define STATUS_MAX  32768 /* its line of groups has up to 11 bytes for each */
+
+#define RELATED_MAX 256 /* among so many processes children of vfork(2) are looked for */
+
+/* A process that may be one side of a vfork(2), until the child calls execve(2) or ends. */
+struct related {
+	uint64_t pid, parent_pid, bytes;
+	bool waits, has_executed;
+	bool has_child; /* whose memory is known to be this one's */
+};
+
+struct walk {
+	struct sampler *past; /* NULL: nobody remembers */
+	struct process_usage sum;
+	struct related related[RELATED_MAX];
+	size_t nrelated;
+	bool is_there; /* a process */
+	bool is_blind; /* something could not be looked at */
+};
+
+static bool is_pid(const char *name)
+{
+	return name[0] >= '1' && name[0] <= '9' && name[strspn(name, "0123456789")] == '\0';
+}
+
+/* False: it is gone, which is nothing to see; or we are blind. */
+static bool read_file(struct walk *w, int dir_fd, const char *task, const char *file, char *text,
+		      size_t size)
+{
+	char name[40];
+	(void)snprintf(name, sizeof(name), "%.20s/%s", task, file);
+	ssize_t got = system_file_read(dir_fd, name, text, size);
+	w->is_blind |= got < 0 && got != -ENOENT && got != -ESRCH && got != -ELOOP;
+	return got > 0;
+}
+
+static uint64_t read_memory(struct walk *w, int dir_fd, const char *task)
+{
+	char text[STATUS_MAX];
+	return read_file(w, dir_fd, task, "status", text, sizeof(text))
+		   ? process_usage_text_memory(text)
+		   : 0;
+}
+
+/* Of a process whose first thread has ended: its own file says nothing, those of the others do. */
+static uint64_t read_memory_of_threads(struct walk *w, int proc_fd, const char *pid)
+{
+	char name[32];
+	(void)snprintf(name, sizeof(name), "%.20s/task", pid);
+	auto_fd int fd = openat(proc_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int tasks_fd = fd;
+	auto_dir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir) {
+		w->is_blind |= errno != ENOENT && errno != ESRCH;
+		return 0;
+	}
+	(void)take_fd(&fd); /* dir's now: fdopendir(3) */
+
+	uint64_t bytes = 0;
+	unsigned seen = 0;
+	for (struct dirent *e; bytes == 0 && seen < THREADS_MAX && (e = readdir(dir)) != NULL;) {
+		if (!is_pid(e->d_name))
+			continue;
+		seen++;
+		bytes = read_memory(w, tasks_fd, e->d_name);
+	}
+	return bytes;
+}
+
+/* --- the sums --------------------------------------------------------------------------- */
+
+static uint64_t ticks_to_us(uint64_t ticks)
+{
+	return ticks * 1000000 / (uint64_t)sysconf(_SC_CLK_TCK);
+}
+
+static void add_cpu(struct walk *w, uint64_t ticks, uint64_t system_ticks)
+{
+	w->sum.cpu_user_us += ticks_to_us(ticks - system_ticks);
+	w->sum.cpu_system_us += ticks_to_us(system_ticks);
+}
+
+/* Of its first thread the kernel tells nanoseconds, where stat(5) has whole ticks: sched-stats. */
+static uint64_t read_own_us(struct walk *w, int proc_fd, const char *pid,
+			    const struct sample_stat *stat)
+{
+	char text[SYSTEM_FILE_SMALL];
+	uint64_t ticks_us = ticks_to_us(stat->own_ticks), thread_us = 0;
+	if (w->past && read_file(w, proc_fd, pid, "schedstat", text, sizeof(text)))
+		thread_us = process_usage_text_schedstat(text) / 1000;
+	return thread_us > ticks_us ? thread_us : ticks_us;
+}
+
+static void remember(struct walk *w, const char *pid, const struct sample_stat *stat,
+		     uint64_t own_us)
+{
+	const struct sampled_process p = {
+		.pid = strtoull(pid, NULL, 10),
+		.start_ticks = stat->start_ticks,
+		.own_us = own_us,
+		.children_us = ticks_to_us(stat->children_ticks),
+		.is_running = stat->state == 'R',
+	};
+	if (w->past)
+		sampler_add(w->past, &p);
+}
+
+/* Only for a process in state D.  What can't be read proves nothing: its memory is doubtful. */
+static bool is_in_vfork(int proc_fd, const char *pid)
+{
+	char name[40], text[SYSTEM_FILE_SMALL];
+	(void)snprintf(name, sizeof(name), "%.20s/syscall", pid);
+	return system_file_read(proc_fd, name, text, sizeof(text)) > 0 &&
+	       process_usage_text_in_vfork(text);
+}
+
+static void note_related(struct walk *w, int proc_fd, const char *pid,
+			 const struct sample_stat *stat, uint64_t bytes)
+{
+	if (w->nrelated < RELATED_MAX)
+		w->related[w->nrelated++] = (struct related){
+			.pid = strtoull(pid, NULL, 10),
+			.parent_pid = stat->parent_pid,
+			.bytes = bytes,
+			.waits = stat->state == 'D' && is_in_vfork(proc_fd, pid),
+			.has_executed = stat->has_executed,
+		};
+}
+
+static struct related *find_parent(struct walk *w, const struct related *child)
+{
+	for (size_t i = 0; i < w->nrelated; i++)
+		if (w->related[i].pid == child->parent_pid)
+			return &w->related[i];
+	return NULL;
+}
+
+/*
+ * A parent in vfork(2) waits in state D, and its child has not called execve(2).  The state alone
+ * proves nothing: with CLONE_VFORK and without CLONE_VM, clone(2) waits for a child that has memory
+ * of its own, and a chain of such children would hide all memory but the first one's.  At most one
+ * child of each such parent is taken off, and at most the parent's own memory: a child of fork(2)
+ * beside it hides nothing, because the child of vfork(2) stays counted then.  Where the parent was
+ * not seen to wait, because another thread does or it has just begun to, the memory is doubtful.
+ */
+static void subtract_vforked(struct walk *w)
+{
+	for (size_t i = 0; i < w->nrelated; i++) {
+		const struct related *child = &w->related[i];
+		struct related *parent = child->has_executed ? NULL : find_parent(w, child);
+		if (!parent)
+			continue;
+		uint64_t shared = child->bytes < parent->bytes ? child->bytes : parent->bytes;
+		if (parent->waits && !parent->has_child)
+			w->sum.memory_bytes -= shared;
+		else
+			w->sum.doubtful_bytes += shared;
+		parent->has_child |= parent->waits;
+	}
+}
+
+/* One that has ended meanwhile is passed over: its time is in its parent's sum. */
+static void add_process(struct walk *w, int proc_fd, const char *pid)
+{
+	char text[SYSTEM_FILE_SMALL];
+	struct sample_stat stat;
+	if (!read_file(w, proc_fd, pid, "stat", text, sizeof(text)) ||
+	    !process_usage_text_stat(text, &stat))
+		return;
+
+	w->is_there = true;
+	add_cpu(w, stat.children_ticks, stat.children_system_ticks);
+	if (strcmp(pid, "1") == 0) { /* init: ours, only what it reaped is the program's */
+		remember(w, pid, &stat, 0);
+		return;
+	}
+	uint64_t own_us = read_own_us(w, proc_fd, pid, &stat);
+	remember(w, pid, &stat, own_us);
+	add_cpu(w, stat.own_ticks, stat.own_system_ticks);
+	w->sum.cpu_user_us += own_us - ticks_to_us(stat.own_ticks);
+	w->sum.processes += stat.threads > 0 ? stat.threads : 1; /* a zombie still has its pid */
+	uint64_t bytes = read_memory(w, proc_fd, pid);
+	if (bytes == 0 && stat.threads > 1)
+		bytes = read_memory_of_threads(w, proc_fd, pid);
+	w->sum.memory_bytes += bytes;
+	note_related(w, proc_fd, pid, &stat, bytes);
+}
+
+static uint64_t used_bytes(int box_fd)
+{
+	struct statfs fs;
+	if (box_fd < 0 || fstatfs(box_fd, &fs) < 0 || fs.f_bfree > fs.f_blocks)
+		return 0;
+	return (uint64_t)(fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize;
+}
+
+static void lift(uint64_t *peak, uint64_t now)
+{
+	*peak = now > *peak ? now : *peak;
+}
+
+bool process_usage_take(int proc_fd, int box_fd, struct sampler *s, struct process_usage *out)
+{
+	*out = (struct process_usage){ 0 };
+	/* A description of its own: the offset of proc_fd is everybody's. */
+	auto_fd int fd = openat(proc_fd, ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_dir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir)
+		return false;
+	(void)take_fd(&fd); /* dir's now: fdopendir(3) */
+
+	unsigned seen = 0;
+	struct walk w = { .past = s };
+	for (struct dirent *e; seen < SAMPLE_PIDS_MAX && (e = readdir(dir)) != NULL;) {
+		if (!is_pid(e->d_name))
+			continue;
+		seen++;
+		add_process(&w, proc_fd, e->d_name);
+	}
+	subtract_vforked(&w);
+	w.sum.memory_bytes += used_bytes(box_fd);
+	bool is_whole = w.is_there && !w.is_blind;
+	if (s) {
+		sampler_turn(s, is_whole && seen < SAMPLE_PIDS_MAX, clock_us());
+		w.sum.cpu_user_us += sampler_unreaped_us(s);
+		uint64_t grown_us = sampler_grown_us(s), sum_us = process_usage_cpu_us(&w.sum);
+		w.sum.cpu_user_us += grown_us > sum_us ? grown_us - sum_us : 0;
+	}
+	*out = w.sum;
+	return is_whole;
+}
+
+void process_usage_kill(int proc_fd)
+{
+	auto_fd int fd = openat(proc_fd, ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_dir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir)
+		return;
+	(void)take_fd(&fd); /* dir's now: fdopendir(3) */
+
+	unsigned seen = 0;
+	for (struct dirent *e; seen < SAMPLE_PIDS_MAX && (e = readdir(dir)) != NULL;) {
+		if (!is_pid(e->d_name))
+			continue;
+		seen++;
+		auto_fd int pidfd =
+		    openat(proc_fd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (pidfd >= 0)
+			(void)sys_pidfd_send_signal(pidfd, SIGKILL); /* gone already: as well */
+	}
+}
+
+void process_usage_raise(struct process_usage *peak, const struct process_usage *now)
+{
+	lift(&peak->memory_bytes, now->memory_bytes);
+	lift(&peak->processes, now->processes);
+	if (process_usage_cpu_us(now) > process_usage_cpu_us(peak)) {
+		peak->cpu_user_us = now->cpu_user_us;
+		peak->cpu_system_us = now->cpu_system_us;
+	}
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * process_usage_text - files of /proc/PID as text: stat, status, schedstat, syscall.  Pure.
+ *
+ * The first two carry the process' name, which the payload chooses: it may hold blanks,
+ * parentheses and digits, so stat is read from its last ')' on and status only at
+ * the beginning of lines (the kernel escapes a newline in a name).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct sample_stat {
+	char state; /* 'R', 'D', ...: of the first thread */
+	uint64_t parent_pid;
+	bool has_executed;                              /* execve(2) since it was forked */
+	uint64_t own_ticks, own_system_ticks;           /* utime + stime; stime alone */
+	uint64_t children_ticks, children_system_ticks; /* the same of those it has reaped */
+	uint64_t threads;
+	uint64_t start_ticks; /* since boot */
+};
+bool process_usage_text_stat(const char *text, struct sample_stat *out);
+
+/* /proc/PID/schedstat: the time on a CPU of its first thread, in nanoseconds; 0: not known. */
+uint64_t process_usage_text_schedstat(const char *text);
+
+/* RssAnon, RssShmem, VmPTE, VmSwap and HugetlbPages in bytes; 0: no memory, as of a zombie. */
+uint64_t process_usage_text_memory(const char *text);
+
+/*
+ * /proc/PID/syscall: does its first thread wait for a child of vfork(2) that has all of its memory?
+ * clone(2) waits in the same way with CLONE_VFORK alone, or for a thread.  Such a child has memory
+ * of its own, or is no process.
+ */
+bool process_usage_text_in_vfork(const char *text);

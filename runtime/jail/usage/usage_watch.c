@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Samples, when they are taken, and what they decide.  Acts. */
+#include "runtime/jail/usage/usage_watch.h"
+
+#include <stdlib.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/jail/state.h"
+
+#define PAUSE_MAX_MS 20
+#define BLIND_MAX_MS 1000
+
+/*
+ * How fast a program can take memory: 1 GiB/s with pages of 4 KiB on two CPUs, 6 GiB/s with huge
+ * pages, measured.  A pause lasts at most until the room below the limit is used up at 4 GiB/s.
+ */
+#define GROWTH_BYTES_PER_MS (4u << 20)
+
+/* Sampling takes at most a quarter of one CPU: a pause is three times as long as a sample. */
+#define PAUSES_PER_COST 3
+
+unsigned usage_watch_pause_ms(uint64_t room_bytes, uint64_t cost_us)
+{
+	uint64_t until_full_ms = room_bytes / GROWTH_BYTES_PER_MS;
+	uint64_t least_ms = 1 + cost_us * PAUSES_PER_COST / 1000;
+	uint64_t ms = until_full_ms > least_ms ? until_full_ms : least_ms;
+	return ms < PAUSE_MAX_MS ? (unsigned)ms : PAUSE_MAX_MS;
+}
+
+static bool is_memory_ours(const struct jail *j)
+{
+	return j->limits[LIMIT_MEMORY].by == BY_SUPERVISOR && j->plan->limits.memory_bytes > 0;
+}
+
+static uint64_t room_below_limit(const struct jail *j, uint64_t used_bytes)
+{
+	uint64_t limit_bytes = j->plan->limits.memory_bytes;
+	if (!is_memory_ours(j))
+		return UINT64_MAX;
+	return limit_bytes > used_bytes ? limit_bytes - used_bytes : 0;
+}
+
+void usage_watch_init(struct usage_watch *w, const struct jail *j)
+{
+	*w = (struct usage_watch){ 0 };
+	bool has_cpu_limit = j->plan->limits.cpu_ms > 0;
+	bool has_cgroup = j->cgroup.dir_fd >= 0;
+	w->reads_proc = is_memory_ours(j) || !has_cgroup;
+	if (is_memory_ours(j) || has_cpu_limit)
+		w->next_at_ms = clock_ms() + usage_watch_pause_ms(room_below_limit(j, 0), 0);
+	if (!has_cgroup)
+		w->sampler = sampler_create(); /* without it a little less is seen */
+}
+
+void usage_watch_fini(struct usage_watch *w)
+{
+	free(w->sampler);
+	*w = (struct usage_watch){ 0 };
+}
+
+/* What the kernel counts, or else what was seen; without a launcher's share. */
+static uint64_t cpu_ms_of(const struct jail *j, const struct process_usage *now)
+{
+	uint64_t cpu_us = j->cgroup.dir_fd >= 0 ? cgroup_cpu_us(&j->cgroup)
+						: process_usage_cpu_us(now);
+	return jail_program_cpu_us(j, cpu_us) / 1000;
+}
+
+/*
+ * A child of vfork(2) may be counted with its parent's memory until it calls execve(2).  Where that
+ * decides, the next sample, a millisecond later, must say the same.
+ */
+static bool is_out_of_memory(struct usage_watch *w, const struct jail *j,
+			     const struct process_usage *now)
+{
+	uint64_t limit_bytes = j->plan->limits.memory_bytes;
+	bool is_over = is_memory_ours(j) && now->memory_bytes > limit_bytes;
+	bool is_proven = w->was_over || now->memory_bytes - now->doubtful_bytes > limit_bytes;
+	w->was_over = is_over;
+	return is_over && is_proven;
+}
+
+static void take(struct usage_watch *w, const struct jail *j, struct process_usage *now)
+{
+	*now = (struct process_usage){ 0 };
+	if (!w->reads_proc)
+		return;
+	bool is_whole = process_usage_take(j->proc_fd, j->box_fd, w->sampler, now);
+	if (is_whole)
+		w->blind_since_ms = 0;
+	else if (w->blind_since_ms == 0)
+		w->blind_since_ms = clock_ms();
+	process_usage_raise(&w->peak, now);
+}
+
+static uint64_t pause_after(const struct usage_watch *w, const struct jail *j,
+			    const struct process_usage *now, uint64_t cost_us)
+{
+	if (w->was_over)
+		return 1;
+	return usage_watch_pause_ms(room_below_limit(j, now->memory_bytes), cost_us);
+}
+
+int usage_watch_sample(struct usage_watch *w, const struct jail *j, struct outcome *out,
+		       struct cj_error *err)
+{
+	const struct limits_spec *limits = &j->plan->limits;
+	uint64_t began_us = clock_us();
+	struct process_usage now;
+	take(w, j, &now);
+	if (is_out_of_memory(w, j, &now))
+		outcome_decide(out, STATUS_OOM);
+	if (limits->cpu_ms > 0 && cpu_ms_of(j, &now) >= limits->cpu_ms)
+		outcome_decide(out, STATUS_CPU_LIMIT);
+
+	w->next_at_ms = clock_ms() + pause_after(w, j, &now, clock_us() - began_us);
+	bool is_blind = w->blind_since_ms > 0 && clock_ms() - w->blind_since_ms >= BLIND_MAX_MS;
+	if (!is_blind || out->has_status)
+		return 0;
+	return cj_reject_as(err, EIO,
+			    "the jail's processes can't be looked at, to hold its limits");
+}
+
+void usage_watch_last(struct usage_watch *w, const struct jail *j)
+{
+	struct process_usage now;
+	take(w, j, &now);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * usage_watch - the limits that the supervisor enforces: it samples the jail's usage and ends the
+ * run.  --cpu-time always; --memory where no cgroup has the memory controller.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/base/error.h"
+#include "runtime/jail/usage/process_usage.h"
+
+struct jail;
+struct outcome;
+
+struct usage_watch {
+	uint64_t next_at_ms;     /* of the next sample, on clock_ms(); 0: none */
+	bool reads_proc;         /* no cgroup counts everything for us */
+	bool was_over;           /* the last sample was above the memory limit */
+	uint64_t blind_since_ms; /* since then no sample saw everything; 0: the last one did */
+	struct sampler *sampler;
+	struct process_usage peak; /* the highest seen of each */
+};
+
+void usage_watch_init(struct usage_watch *w, const struct jail *j);
+void usage_watch_fini(struct usage_watch *w);
+
+/*
+ * usage_watch_sample - one sample, after which *out may have a status, and the time of the next.
+ *
+ * Fails: EIO when no sample saw everything for a second: a limit that is enforced by sampling is
+ * not enforced any more.
+ */
+int usage_watch_sample(struct usage_watch *w, const struct jail *j, struct outcome *out,
+		       struct cj_error *err);
+
+/* A last sample, for the usage in the result.  Call it before the jail's processes are killed. */
+void usage_watch_last(struct usage_watch *w, const struct jail *j);
+
+/*
+ * usage_watch_pause_ms - how long the next sample can wait.
+ *
+ * `room_bytes`: what is left below the memory limit; `cost_us`: what the last sample took.
+ * Pure.
+ */
+unsigned usage_watch_pause_ms(uint64_t room_bytes, uint64_t cost_us);

@@ -1,0 +1,221 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# The manual page, --help, the completions and the schema name what the program's tables have, and
+# nothing more: tests/documents/test_manual.sh [MANUAL]
+# (of a profile: tests/profiles/test_settings.c)
+#
+#	CEJAIL   the program whose --help is checked (default: build/release/bin/cejail)
+set -euo pipefail
+export LC_ALL=C # sort and --help in one order, one language
+cd "$(dirname "$0")/../.."
+
+CEJAIL=${CEJAIL:-build/release/bin/cejail}
+MANUAL=${1:-man/cejail.1}
+failed=0
+
+# Two lists, a word a line, in order.  An empty one means that the test itself is broken.
+same() {
+	local sentence=$1 wanted=$2 seen=$3
+	if [ -z "$wanted" ]; then
+		echo "FAIL manual: $sentence: nothing was found to compare with"
+		failed=1
+	elif [ "$wanted" = "$seen" ]; then
+		echo "pass manual: $sentence"
+	else
+		echo "FAIL manual: $sentence (< the program's, > the document's)"
+		{ diff <(echo "$wanted") <(echo "$seen") || true; } | sed -n 's/^\([<>]\)/     \1/p'
+		failed=1
+	fi
+}
+
+skip() {
+	echo "skip manual: $1 ($2)"
+	if [ "${CEJAIL_TEST_STRICT:-}" = 1 ]; then failed=1; fi
+}
+
+# --- the program's tables -----------------------------------------------------------
+
+# "letter --option value" of each row that is an option; "-" where there is no letter or value.
+table_options() {
+	awk -F'"' '
+		function flush() { if (name != "") print letter, "--" name, value }
+		/^const struct setting settings\[\]/ { inside = 1 }
+		inside && /^};/ { flush(); exit }
+		inside && /^\t\{ / {
+			flush()
+			name = $0 ~ /^\t\{ NULL/ ? "" : $2
+			letter = "-"; value = "-"
+			if (match($0, /\047[a-zA-Z]\047/)) letter = "-" substr($0, RSTART + 1, 1)
+			if ($0 ~ /SIZE\(/) value = "SIZE"
+			if ($0 ~ /DURATION\(/) value = "DUR"
+			if ($0 ~ /COUNT\(/) value = "N"
+			if (match($0, /SETTING_(VALUE|LIST), "[^"]*"/)) {
+				value = substr($0, RSTART, RLENGTH)
+				gsub(/^[^"]*"|"$/, "", value)
+			}
+		}
+		inside && match($0, /\.value = "[^"]*"/) {
+			value = substr($0, RSTART + 10, RLENGTH - 11)
+		}' profiles/settings.c
+}
+
+# The words of one table of outcome.c, sorted.
+table_words() {
+	sed -n "/$1\[\] = {/,/^};/p" runtime/jail/outcome.c | grep -o '= "[^"]*"' | tr -d '= "' | sort
+}
+
+verbs() {
+	sed -n '/} verbs\[\] = {/,/^};/s/^\t{ "\([a-z]*\)".*/\1/p' runtime/front/cli/main.c | sort
+}
+
+# Exit codes that are cejail's own, and 128+N.
+exit_codes() {
+	sed -n 's/^#define EXIT_[A-Z_]* *\([0-9]*\).*/\1/p' runtime/jail/outcome.c | sort
+}
+
+environment() {
+	grep -rhoE 'getenv\("[A-Z_]+"\)' "$@" --include='*.c' | cut -d'"' -f2 | sort -u
+}
+
+# --- what the manual names ----------------------------------------------------------
+
+section() {
+	sed -n "/^\.S[hs] $1\$/,/^\.S[hs] /p" "$MANUAL"
+}
+
+chapter() {
+	sed -n "/^\.Sh $1\$/,/^\.Sh /p" "$MANUAL"
+}
+
+# The same shape as table_options: ".It Fl p , Fl -profile Ar NAME|FILE".
+manual_options() {
+	chapter OPTIONS | sed -n 's/^\.It Fl //p' | sed 's/Ns Op = Ns Ar/Ar/' | awk '{
+		letter = "-"; i = 1
+		if ($1 !~ /^-/) { letter = "-" $1; i = 4 }
+		value = $(i + 1) == "Ar" ? $(i + 2) : "-"
+		print letter, "-" $i, value }'
+}
+
+manual_words() {
+	section "$1" | sed -n 's/^\.It Cm \(.*\)/\1/p' | tr -d ' ' | tr , '\n' | sort
+}
+
+manual_verbs() {
+	chapter VERBS | sed -n 's/^\.It Cm \([a-z]*\).*/\1/p' | sort -u
+}
+
+# --- what --help and the completions name -------------------------------------------
+
+help_options() {
+	"$CEJAIL" run --help | grep -E '^  (-[a-zA-Z],|   ) --' | sed 's/^  //; s/^   /-/; s/   *[^ ].*$//' |
+		awk '{
+			sub(/,$/, "", $1)
+			if (sub(/\[=/, " ", $2)) sub(/\]$/, "", $2)
+			$0 = $0
+			print $1, $2, $3 == "" ? "-" : $3 }'
+}
+
+# Options that are not settings: of other verbs, and what every program has.
+completion_options() {
+	grep -o -- '--[a-z][a-z-]*' "$1" | grep -vxE -- '--(help|version|names)' | sort -u
+}
+
+# The list in bash's is words of one string, in zsh's "verb:what it does" a line.
+completion_verbs() {
+	sed -n -e 's/.*_cejail_words "\(run [a-z ]*\)".*/\1/p' \
+		-e "/verbs=(/,/)/s/^\t*'\([a-z]*\):.*/\1/p" "$1" | tr ' ' '\n' | sort
+}
+
+# --- the comparisons ----------------------------------------------------------------
+
+same "the manual names every option with its letter and value, in the table's order" \
+	"$(table_options)" "$(manual_options)"
+same "the manual names every status" "$(table_words status_names)" "$(manual_words Status)"
+same "the manual names every limit" \
+	"$(table_words limit_names)" "$(manual_words "Limits in the result")"
+same "the manual names every holder of a limit" \
+	"$(table_words limit_by_names)" "$(manual_words "Who holds a limit")"
+same "the manual names every layer" "$(table_words layer_names)" "$(manual_words Layers)"
+same "the manual names every state of a layer" \
+	"$(table_words layer_state_names)" "$(manual_words "State of a layer")"
+same "the manual names every verb" "$(verbs)" "$(manual_verbs)"
+
+same "the manual names every exit code" "$(exit_codes)" \
+	"$(chapter "EXIT STATUS" | sed -n 's/^\.It \([0-9][0-9 ,]*\).*/\1/p' | tr -d ' ' | tr , '\n' | sort)"
+same "the manual names every variable that is read" "$(environment --exclude-dir=serve runtime netns rootfs profiles)" \
+	"$(chapter ENVIRONMENT | sed -n 's/^\.It Ev //p' | tr -d ' ' | tr , '\n' | sort)"
+if [ -x "$CEJAIL" ]; then
+	same "--help names every option with its letter and value, in the table's order" \
+		"$(table_options)" "$(help_options)"
+else
+	skip "--help names every option" "'$CEJAIL' is not built"
+fi
+
+completions=$(find tools/completions -type f | sort)
+if [ -z "$completions" ]; then skip "completions" "there are none"; fi
+for file in $completions; do
+	same "$file names every option" \
+		"$(table_options | awk '{ print $2 }' | sort)" "$(completion_options "$file")"
+	same "$file names every verb" "$(verbs)" "$(completion_verbs "$file")"
+done
+
+if [ -f profiles/schema/result.json ]; then
+	same "the manual names every member of the result" \
+		"$(python3 -c 'import json
+print("\n".join(sorted(json.load(open("profiles/schema/result.json"))["properties"])))')" \
+		"$(section "THE RESULT" | sed -n 's/^\.It Va //p' | tr -d ' ' | tr , '\n' | sort)"
+else
+	skip "the manual names every member of the result" "there is no schema"
+fi
+
+# --- the service ----------------------------------------------------------------------
+
+SERVICE=man/cejail-serve.8
+schema() { # FILE, an expression of `schema`: names, a line each
+	python3 -c "import json
+schema = json.load(open('profiles/schema/$1'))
+print('\n'.join($2))"
+}
+
+# "--option VALUE" and "key VALUE" of `cejail serve --help`, in its order; objects' keys follow.
+serve_help() {
+	local dir
+	dir=$(dirname "$CEJAIL")/../libexec/cejail
+	"$dir/serve" --help | awk -v want="$1" '
+		/^  --/ { if (want == "options") print $1, $2 ~ /^[A-Z:]+$/ ? $2 : "-"; next }
+		/^[A-Z]/ { keys = /^Keys|^In each/; next }
+		keys && want == "keys" && /^  [a-z_]/ { print $1 }'
+}
+serve_manual() {
+	MANUAL=$SERVICE chapter "$1" | sed -n 's/^\.It \(Fl\|Va\) //p' | sed 's/^-/--/'
+}
+
+if [ -x "$(dirname "$CEJAIL")/../libexec/cejail/serve" ]; then
+	same "$SERVICE names every option with its value" "$(serve_help options | sort)" \
+		"$(serve_manual OPTIONS | awk '{ print $1, $2 == "Ar" ? $3 : "-" }' | sort)"
+	same "$SERVICE names every key of the configuration" "$(serve_help keys | sort)" \
+		"$(serve_manual CONFIGURATION | awk '{ print $1 }' | sort)"
+else
+	skip "$SERVICE names every option and key" "the service is not built"
+fi
+same "$SERVICE names every error with its status" \
+	"$(sed -n 's/.*= { "\([a-z_]*\)", \([0-9]*\),.*/\1 \2/p' runtime/front/serve/api/api_error.c | sort)" \
+	"$(MANUAL=$SERVICE chapter "THE API" | awk '/^\.It Cm [a-z_]*$/ { code = $3; next } code { sub(/[:;].*/, ""); print code, $1; code = "" }' | sort)"
+same "the error's schema has every code" \
+	"$(sed -n 's/.*= { "\([a-z_]*\)", [0-9]*,.*/\1/p' runtime/front/serve/api/api_error.c | sort)" \
+	"$(schema error.json "schema['properties']['error']['properties']['code']['enum']" | sort)"
+same "$SERVICE names every route, as the OpenAPI file does" \
+	"$(schema openapi.json "sorted(f'{m.upper()} {p}' for p, i in schema['paths'].items() for m in i)" | sed 's/{id}/ID/' | sort)" \
+	"$(MANUAL=$SERVICE chapter "THE API" | sed -n 's/^\.It Cm \([A-Z]* \/.*\)/\1/p' | sort)"
+same "$SERVICE names every variable that is read" "$(environment runtime/front/serve)" \
+	"$(MANUAL=$SERVICE chapter ENVIRONMENT | sed -n 's/^\.It Ev //p' | tr -d ' ' | tr , '\n' | sort)"
+
+if command -v mandoc >/dev/null; then
+	for page in "$MANUAL" "$SERVICE"; do
+		complaints=$(mandoc -Tlint -Wwarning "$page" 2>/dev/null || true)
+		same "mandoc has no complaint about $page" none "${complaints:-none}"
+	done
+else
+	skip "mandoc has no complaint about the manuals" "mandoc is not installed"
+fi
+exit $failed

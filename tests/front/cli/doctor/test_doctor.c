@@ -1,0 +1,680 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Doctor names the true cause of a refusal, and what mends it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+#include <string.h>
+
+/* the front end is in no library */
+#include "runtime/front/cli/doctor/doctor.c"
+#include "runtime/front/cli/doctor/doctor_fixes.c"
+#include "runtime/front/cli/doctor/doctor_host.c"
+#include "runtime/front/cli/doctor/doctor_kernel.c"
+#include "runtime/front/cli/doctor/doctor_network.c"
+#include "runtime/front/cli/doctor/doctor_place.c"
+#include "runtime/front/cli/doctor/doctor_probe.c"
+
+/* Of main.c, which has a main() of its own. */
+int cli_fail(const struct cj_error *err)
+{
+	(void)err;
+	return CLI_FAILED;
+}
+
+int cli_need_stdout(const struct cli *cli, struct cj_error *err)
+{
+	(void)cli;
+	(void)err;
+	return 0;
+}
+
+int cli_finish(int status)
+{
+	return status;
+}
+
+int cli_take_only(const struct cli *cli, const char *flag, bool *out_given, struct cj_error *err)
+{
+	(void)flag;
+	(void)err;
+	*out_given = cli->args[0] != NULL;
+	return 0;
+}
+
+/* WRAP: sys_clone3 sys_mount_setattr landlock_abi cgroup_report_parents links_join */
+/* WRAP: firewall_apply_jail uplink_helper_find uplink_helper_has_tun uplink_probe */
+static int clone_errno; /* 0: as the host does */
+static bool has_no_setattr;
+static int fence = -1; /* likewise */
+static const struct cgroup_parent_report *ways;
+static size_t way_count;
+static int rules_errno, links_errno; /* 0: as the host does */
+static bool is_faked;                /* the three below are asked, not the host */
+static bool has_helper[UPLINK_COUNT], has_tun;
+static const char *tun_problem;
+static const char *pasta_reason = "";
+
+pid_t __real_sys_clone3(const struct clone_args *args);
+pid_t __wrap_sys_clone3(const struct clone_args *args);
+pid_t __wrap_sys_clone3(const struct clone_args *args)
+{
+	if (clone_errno == 0)
+		return __real_sys_clone3(args);
+	errno = clone_errno;
+	return -1;
+}
+
+int __real_sys_mount_setattr(int dir_fd, const char *path, unsigned flags, struct mount_attr *attr);
+int __wrap_sys_mount_setattr(int dir_fd, const char *path, unsigned flags, struct mount_attr *attr);
+int __wrap_sys_mount_setattr(int dir_fd, const char *path, unsigned flags, struct mount_attr *attr)
+{
+	if (!has_no_setattr)
+		return __real_sys_mount_setattr(dir_fd, path, flags, attr);
+	errno = ENOSYS;
+	return -1;
+}
+
+int __real_landlock_abi(void);
+int __wrap_landlock_abi(void);
+int __wrap_landlock_abi(void)
+{
+	return fence < 0 ? __real_landlock_abi() : fence;
+}
+
+size_t __real_cgroup_report_parents(struct cgroup_parent_report *out, size_t max);
+size_t __wrap_cgroup_report_parents(struct cgroup_parent_report *out, size_t max);
+size_t __wrap_cgroup_report_parents(struct cgroup_parent_report *out, size_t max)
+{
+	if (!ways)
+		return __real_cgroup_report_parents(out, max);
+	memcpy(out, ways, way_count * sizeof(*ways));
+	return way_count;
+}
+
+int __real_firewall_apply_jail(int nft_fd, const struct firewall_spec *spec, struct cj_error *err);
+int __wrap_firewall_apply_jail(int nft_fd, const struct firewall_spec *spec, struct cj_error *err);
+int __wrap_firewall_apply_jail(int nft_fd, const struct firewall_spec *spec, struct cj_error *err)
+{
+	return rules_errno == 0 ? __real_firewall_apply_jail(nft_fd, spec, err)
+				: cj_fail(err, rules_errno, "load");
+}
+
+int __real_links_join(int gateway_fd, int jail_fd, const struct links_spec *spec,
+		      struct cj_error *err);
+int __wrap_links_join(int gateway_fd, int jail_fd, const struct links_spec *spec,
+		      struct cj_error *err);
+int __wrap_links_join(int gateway_fd, int jail_fd, const struct links_spec *spec,
+		      struct cj_error *err)
+{
+	return links_errno == 0 ? __real_links_join(gateway_fd, jail_fd, spec, err)
+				: cj_fail(err, links_errno, "join");
+}
+
+static bool answer_no(char *out_why, const char *why)
+{
+	(void)snprintf(out_why, UPLINK_WHY_MAX, "%s", why);
+	return false;
+}
+
+bool __real_uplink_helper_find(const struct uplink_helper *h, const char *path, char *out_path,
+			       char *out_why);
+bool __wrap_uplink_helper_find(const struct uplink_helper *h, const char *path, char *out_path,
+			       char *out_why);
+bool __wrap_uplink_helper_find(const struct uplink_helper *h, const char *path, char *out_path,
+			       char *out_why)
+{
+	if (!is_faked)
+		return __real_uplink_helper_find(h, path, out_path, out_why);
+	(void)snprintf(out_path, UPLINK_PATH_MAX, "/usr/bin/%s", h->name);
+	return has_helper[strcmp(h->name, "pasta") == 0 ? UPLINK_PASTA : UPLINK_SLIRP4NETNS] ||
+	       answer_no(out_why, "it is not installed (apt install it)");
+}
+
+bool __real_uplink_helper_has_tun(char *out_why);
+bool __wrap_uplink_helper_has_tun(char *out_why);
+bool __wrap_uplink_helper_has_tun(char *out_why)
+{
+	if (!is_faked)
+		return __real_uplink_helper_has_tun(out_why);
+	return has_tun || answer_no(out_why, tun_problem);
+}
+
+bool __real_uplink_probe(enum uplink_kind kind, const char *path, char *out_why);
+bool __wrap_uplink_probe(enum uplink_kind kind, const char *path, char *out_why);
+bool __wrap_uplink_probe(enum uplink_kind kind, const char *path, char *out_why)
+{
+	if (!is_faked)
+		return __real_uplink_probe(kind, path, out_why);
+	return has_helper[kind] || answer_no(out_why, "is not there (get it)");
+}
+
+static int as_the_host_is(void **state)
+{
+	(void)state;
+	clone_errno = 0;
+	has_no_setattr = false;
+	fence = -1;
+	ways = NULL;
+	rules_errno = links_errno = 0;
+	is_faked = has_tun = false;
+	memset(has_helper, 0, sizeof(has_helper));
+	tun_problem = "'/dev/net/tun' can't be opened: Permission denied (chmod)";
+	return 0;
+}
+
+static void a_build_date_is_read_in_either_form(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *version;
+		unsigned year, month;
+	} rows[] = {
+		{ "#1 SMP PREEMPT_DYNAMIC Debian 6.1.140-1 (2025-05-22)", 2025, 5 },
+		{ "#183-Ubuntu SMP Fri Mar 6 13:29:34 UTC 2026", 2026, 3 },
+		{ "#1 SMP PREEMPT_DYNAMIC Thu Dec 31 23:59:59 UTC 2026", 2026, 12 },
+		{ "#1 SMP Tue Jan  6 01:02:03 UTC 2026", 2026, 1 },
+	};
+	unsigned year = 0, month = 0;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_true(read_build_date(rows[i].version, &year, &month));
+		assert_int_equal(year, rows[i].year);
+		assert_int_equal(month, rows[i].month);
+	}
+	assert_false(read_build_date("", &year, &month));
+	assert_false(read_build_date("#1 SMP", &year, &month));
+	assert_false(read_build_date("#1 SMP Xyz 6 01:02:03 UTC 2026", &year, &month));
+}
+
+static void a_kernel_is_told_which_known_fixes_its_number_lacks(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *release, *version;
+		enum fixes_verdict verdict;
+		const char *open, *closed; /* named, not named */
+	} rows[] = {
+		{ "5.15.0", "#1 SMP", FIXES_LACKING, "CVE-2022-0847 (fixed in 5.15.25)",
+		  "CVE-2026" },
+		{ "5.15.24", "#1 SMP", FIXES_LACKING, "CVE-2022-0847", "CVE-2022-0185" },
+		{ "5.15.149", "#1 SMP", FIXES_ALL, "", "CVE" },
+		{ "5.10.209", "#1 SMP", FIXES_LACKING, "CVE-2024-1086 (fixed in 5.10.210)",
+		  "2023" },
+		{ "6.1.27-cloud", "#1 SMP", FIXES_LACKING, "CVE-2023-32233", "2022" },
+		{ "6.5.13", "#1 SMP", FIXES_LACKING, "CVE-2024-1086 (fixed in 6.8.0)", "2023" },
+		{ "6.18.0", "#1 SMP", FIXES_ALL, "", "CVE" },
+		{ "6.1.0-18-amd64", "#1 SMP Debian 6.1.76-1 (2024-02-01)", FIXES_ALL, "", "CVE" },
+		{ "6.1.0-17-amd64", "#1 SMP Debian 6.1.69-1", FIXES_LACKING, "CVE-2024-1086",
+		  "2023" },
+		{ "5.15.0-91-generic", "#101-Ubuntu SMP", FIXES_UNKNOWN, "", "CVE" },
+		{ "next", "", FIXES_UNKNOWN, "", "CVE" },
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char out[256];
+		assert_int_equal(fixes_judge(rows[i].release, rows[i].version, out, sizeof(out)),
+				 rows[i].verdict);
+		assert_non_null(strstr(out, rows[i].open));
+		assert_null(strstr(out, rows[i].closed));
+	}
+	char room[8];
+	assert_int_equal(fixes_judge("5.15.0", "", room, sizeof(room)), FIXES_LACKING);
+	assert_string_equal(room, "CVE-202");
+}
+
+static void an_old_kernel_is_a_note_that_asks_the_distribution(void **state)
+{
+	(void)state;
+	struct utsname name = { .release = "5.15.20", .version = "#1 SMP" };
+	struct finding f = { 0 };
+	tell_fixes(&f, &name);
+	assert_int_equal(f.level, FINDING_NOTE);
+	assert_non_null(strstr(f.text, "Linux 5.15.20 lacks the fixes for CVE-2022-0847"));
+	assert_non_null(strstr(f.remedy, "distribution"));
+
+	name = (struct utsname){ .release = "5.15.0-91-generic", .version = "#101-Ubuntu SMP" };
+	tell_fixes(&f, &name);
+	assert_int_equal(f.level, FINDING_OK);
+	assert_non_null(strstr(f.text, "ask your distribution"));
+
+	name = (struct utsname){ .release = "6.18.3",
+				 .version = "#1 SMP Thu Dec 31 23:59:59 UTC 2025" };
+	tell_fixes(&f, &name);
+	assert_int_equal(f.level, FINDING_NOTE);
+	assert_non_null(strstr(f.text, "built in 2025-12, before the fixes for CVE-2026-31431"));
+}
+
+/* --- places ------------------------------------------------------------------------ */
+
+static struct place place_of(struct place_facts facts)
+{
+	struct place p = { 0 };
+	place_tell(&facts, &p);
+	return p;
+}
+
+static void a_place_is_told_by_what_is_there(void **state)
+{
+	(void)state;
+	static const char service[] = "1:name=systemd:/\n0::/system.slice/judge.service/x\n";
+	struct place p = place_of((struct place_facts){ .cgroup = service });
+	assert_int_equal(p.kind, PLACE_SERVICE);
+	assert_string_equal(p.unit, "judge.service");
+
+	static const char *const hosts[] = {
+		NULL,
+		"",
+		"0::/\n",
+		"0::/user.slice/user-0.slice/session-1.scope\n",
+		"0::/user.slice/user-1.slice/user@1.service/app.slice/x.service\n",
+		"0::/system.slice/some.scope\n",
+		"0::/x/system.slice/a.service\n",
+		"0::/system.slice/.service\n",
+	};
+	for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++)
+		assert_int_equal(place_of((struct place_facts){ .cgroup = hosts[i] }).kind,
+				 PLACE_HOST);
+
+	struct place_facts facts = { .cgroup = service, .container = "lxc" };
+	assert_int_equal(place_of(facts).kind, PLACE_CONTAINER);
+	facts.has_dockerenv = true;
+	assert_int_equal(place_of(facts).kind, PLACE_DOCKER);
+	facts.container = "podman";
+	assert_int_equal(place_of(facts).kind, PLACE_PODMAN);
+	facts = (struct place_facts){ .has_containerenv = true };
+	assert_int_equal(place_of(facts).kind, PLACE_PODMAN);
+	facts.has_kubernetes = true;
+	assert_int_equal(place_of(facts).kind, PLACE_KUBERNETES);
+}
+
+static void a_missing_cgroup_has_the_remedy_of_its_place(void **state)
+{
+	(void)state;
+	static const struct {
+		struct place place;
+		const char *remedy, *not ;
+	} rows[] = {
+		{ { PLACE_SERVICE, "judge.service", false, true, false },
+		  "judge.service.d",
+		  "--user" },
+		{ { PLACE_SERVICE, "judge.service", true, true, false },
+		  "Delegate=yes",
+		  "systemd-run" },
+		{ { PLACE_HOST, "", true, true, false }, "systemd-run --pty", "--user" },
+		{ { PLACE_HOST, "", false, true, false }, "enable-linger", "docker" },
+		{ { PLACE_HOST, "", false, true, true }, "user@.service.d", "docker" },
+		{ { PLACE_HOST, "", true, false, true }, "boot with systemd.unified", "container" },
+		{ { PLACE_DOCKER, "", true, true, false }, "docker run", "systemd" },
+		{ { PLACE_PODMAN, "", true, true, false }, "podman run", "systemd" },
+		{ { PLACE_KUBERNETES, "", true, true, false }, "the pod", "systemd" },
+		{ { PLACE_CONTAINER, "", true, true, false }, "/sys/fs/cgroup", "systemd" },
+		{ { PLACE_DOCKER, "", true, false, false }, "container's host", "docker run" },
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct finding f = { 0 };
+		place_remedy_cgroup(&rows[i].place, f.remedy, sizeof(f.remedy));
+		assert_non_null(strstr(f.remedy, rows[i].remedy));
+		assert_null(strstr(f.remedy, rows[i].not ));
+	}
+}
+
+static void every_place_has_its_remedies(void **state)
+{
+	(void)state;
+	for (enum place_kind kind = PLACE_HOST; kind < PLACE_COUNT; kind++) {
+		const struct place p = { .kind = kind };
+		assert_non_null(place_remedy_filter(&p));
+		assert_non_null(place_remedy_proc(&p));
+		assert_non_null(place_remedy_tun(&p));
+		assert_int_equal(place_where_kernel(&p)[0] != '\0', place_is_container(&p));
+	}
+}
+
+static void a_call_the_kernel_lacks_is_named_with_its_release(void **state)
+{
+	(void)state;
+	struct finding f = { 0 };
+	has_no_setattr = true;
+	check_kernel(&f);
+	assert_int_equal(f.level, FINDING_MISSING);
+	assert_non_null(strstr(f.text, "mount_setattr(2)"));
+	if (!is_filtered())
+		assert_non_null(strstr(f.remedy, "boot Linux 5.12 or later"));
+}
+
+static void a_refused_namespace_is_missing_whatever_the_reason(void **state)
+{
+	(void)state;
+	static const int codes[] = { EPERM, ENOSPC, EUSERS, ENOSYS, EACCES };
+	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+		struct finding f = { 0 };
+		clone_errno = codes[i];
+		check_user_namespaces(&f);
+		assert_int_equal(f.level, FINDING_MISSING);
+		assert_non_null(strstr(f.text, strerror(codes[i])));
+		assert_string_not_equal(f.remedy, "");
+	}
+}
+
+static void what_needs_a_namespace_is_not_blamed_for_it(void **state)
+{
+	(void)state;
+	static void (*const looks[])(struct finding * f) = {
+		check_mounts,         check_proc,      check_overlay, check_seccomp,
+		check_syscall_report, check_nf_tables, check_veth,
+	};
+	clone_errno = EPERM;
+	for (size_t i = 0; i < sizeof(looks) / sizeof(looks[0]); i++) {
+		struct finding f = { 0 };
+		looks[i](&f);
+		assert_memory_equal(f.text, "not tried", 9);
+	}
+}
+
+static int fail_with_exdev(void)
+{
+	return EXDEV;
+}
+
+static void a_probe_brings_its_errno_back(void **state)
+{
+	(void)state;
+	struct probe_result r = probe_inside(0, fail_with_exdev);
+	if (r.stage != PROBE_CALL && r.stage != PROBE_DONE)
+		skip(); /* no user namespaces on this host */
+	assert_int_equal(r.stage, PROBE_CALL);
+	assert_int_equal(r.code, EXDEV);
+}
+
+static void a_probe_leaves_no_child_and_no_descriptor(void **state)
+{
+	(void)state;
+	int before = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	assert_true(before >= 0);
+	(void)close(before);
+	(void)probe_inside(0, try_nothing);
+	clone_errno = EPERM;
+	(void)probe_inside(0, try_nothing);
+	int after = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	(void)close(after);
+	assert_int_equal(after, before);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+	assert_int_equal(errno, ECHILD);
+}
+
+static void no_landlock_is_weaker_not_missing(void **state)
+{
+	(void)state;
+	struct finding f = { 0 };
+	fence = 0;
+	check_landlock(&f);
+	assert_int_equal(f.level, FINDING_WEAKER);
+	assert_string_not_equal(f.remedy, "");
+	fence = 7;
+	check_landlock(&f);
+	assert_int_equal(f.level, FINDING_OK);
+	assert_string_equal(f.remedy, "");
+}
+
+static void each_controller_is_judged_by_itself(void **state)
+{
+	(void)state;
+	static const struct cgroup_parent_report some[] = {
+		{ "delegated", false, { true, true, true }, "not ours" },
+		{ "user manager", true, { true, false, true }, "/sys/fs/cgroup/x" },
+	};
+	struct finding memory = { 0 }, cpu = { 0 }, pids = { 0 }, parent = { 0 };
+	ways = some;
+	way_count = 2;
+	check_cgroup_memory(&memory);
+	check_cgroup_cpu(&cpu);
+	check_cgroup_pids(&pids);
+	check_cgroup_parent(&parent);
+	assert_int_equal(memory.level, FINDING_OK);
+	assert_int_equal(pids.level, FINDING_OK);
+	assert_int_equal(cpu.level, FINDING_WEAKER);
+	assert_string_not_equal(cpu.remedy, "");
+	assert_int_equal(parent.level, FINDING_NOTE);
+	assert_string_equal(parent.text, "delegated: not ours; user manager: /sys/fs/cgroup/x");
+}
+
+static void a_parent_with_all_controllers_is_named(void **state)
+{
+	(void)state;
+	static const struct cgroup_parent_report all[] = {
+		{ "own", true, { true, true, true }, "/sys/fs/cgroup/cejail" },
+	};
+	struct finding f = { 0 };
+	ways = all;
+	way_count = 1;
+	check_cgroup_parent(&f);
+	assert_int_equal(f.level, FINDING_OK);
+	assert_string_equal(f.text, "own: /sys/fs/cgroup/cejail");
+}
+
+static void a_line_of_the_status_file_is_found_by_its_whole_name(void **state)
+{
+	(void)state;
+	assert_int_equal(probe_status_number("Threads"), 1);
+	assert_int_equal(probe_status_number("Thread"), -1);
+	assert_int_equal(probe_status_number("NoSuchLine"), -1);
+}
+
+static void a_setting_is_compared_whole(void **state)
+{
+	(void)state;
+	assert_false(setting_is("/proc/sys/kernel/pid_max", '4')); /* not "4..." */
+	assert_false(setting_is("/nonexistent", '0'));
+}
+
+/* --- the network ---------------------------------------------------------------- */
+
+static bool has_namespaces(void)
+{
+	return probe_inside(CLONE_NEWNET, try_nothing).stage == PROBE_DONE;
+}
+
+static void rules_that_are_refused_mean_no_public_network(void **state)
+{
+	(void)state;
+	struct finding f = { 0 };
+	if (!has_namespaces())
+		skip();
+	rules_errno = EOPNOTSUPP;
+	check_nf_tables(&f);
+	assert_int_equal(f.level, FINDING_WEAKER);
+	assert_non_null(strstr(f.text, strerror(EOPNOTSUPP)));
+	assert_non_null(strstr(f.text, "no --network public"));
+	assert_non_null(strstr(f.remedy, "modprobe -a nf_tables"));
+}
+
+static void links_that_are_refused_mean_no_public_network(void **state)
+{
+	(void)state;
+	struct finding f = { 0 };
+	if (!has_namespaces())
+		skip();
+	links_errno = EOPNOTSUPP;
+	check_veth(&f);
+	assert_int_equal(f.level, FINDING_WEAKER);
+	assert_non_null(strstr(f.text, strerror(EOPNOTSUPP)));
+	assert_non_null(strstr(f.remedy, "sudo modprobe veth"));
+}
+
+static void forwarding_is_asked_of_root_alone(void **state)
+{
+	(void)state;
+	struct finding f = { 0 };
+	tell_forwarding(&f, false, false, false);
+	assert_int_equal(f.level, FINDING_OK);
+	tell_forwarding(&f, true, false, true);
+	assert_int_equal(f.level, FINDING_NOTE);
+	assert_non_null(strstr(f.remedy, "net.ipv4.ip_forward=1"));
+	tell_forwarding(&f, true, true, false);
+	assert_int_equal(f.level, FINDING_NOTE);
+	assert_non_null(strstr(f.remedy, "net.ipv6.conf.all.forwarding=1"));
+	tell_forwarding(&f, true, true, true);
+	assert_int_equal(f.level, FINDING_OK);
+}
+
+static void a_table_that_drops_what_is_forwarded_is_named(void **state)
+{
+	(void)state;
+	struct finding f = { 0 };
+	const struct host_firewall_chain chain = { NFPROTO_IPV4, "filter", "FORWARD" };
+	tell_foreign(&f, &chain);
+	assert_int_equal(f.level, FINDING_WEAKER);
+	assert_non_null(strstr(f.text, "'ip filter' drops"));
+	assert_non_null(
+	    strstr(f.remedy, "nft insert rule ip filter FORWARD $way '\"cj*\"' accept"));
+}
+
+static void a_profile_that_confines_pasta_is_named(void **state)
+{
+	(void)state;
+	struct finding f = { 0 };
+	tell_apparmor(&f, false, "/etc/apparmor.d/x");
+	assert_int_equal(f.level, FINDING_OK);
+	tell_apparmor(&f, true, NULL);
+	assert_int_equal(f.level, FINDING_OK);
+	tell_apparmor(&f, true, "/etc/apparmor.d/x");
+	assert_int_equal(f.level, FINDING_NOTE);
+	assert_string_equal(f.remedy, "sudo apparmor_parser -R /etc/apparmor.d/x");
+}
+
+static void a_reason_is_cut_before_its_remedy(void **state)
+{
+	(void)state;
+	assert_int_equal(length_without_remedy("it is off; turn it on: x (y)"), 9);
+	assert_int_equal(length_without_remedy("it is gone (get it; now)"), 10);
+	assert_int_equal(length_without_remedy("it is so"), 8);
+}
+
+static void a_missing_helper_is_named_with_its_package(void **state)
+{
+	(void)state;
+	struct finding pasta = { 0 }, slirp = { 0 };
+	is_faked = true;
+	check_pasta(&pasta);
+	check_slirp4netns(&slirp);
+	assert_int_equal(pasta.level, FINDING_NOTE);
+	assert_string_equal(pasta.text, "it is not installed");
+	assert_string_equal(pasta.remedy, "sudo apt-get install passt");
+	assert_int_equal(slirp.level, FINDING_NOTE);
+	assert_string_equal(slirp.remedy, "sudo apt-get install slirp4netns");
+
+	has_helper[UPLINK_PASTA] = true;
+	check_slirp4netns(&slirp); /* nobody misses it now */
+	assert_int_equal(slirp.level, FINDING_OK);
+	assert_string_equal(slirp.remedy, "");
+}
+
+static void a_closed_tun_device_is_told_with_what_opens_it(void **state)
+{
+	(void)state;
+	struct finding f = { 0 };
+	is_faked = true;
+	check_tun(&f);
+	assert_int_equal(f.level, FINDING_NOTE);
+	assert_null(strchr(f.text, '('));
+	assert_non_null(strstr(f.text, "Permission denied: no uplink 'pasta'"));
+	assert_non_null(strstr(f.remedy, "tun")); /* chmod or modprobe: as this host is */
+	has_tun = true;
+	check_tun(&f);
+	assert_int_equal(f.level, FINDING_OK);
+}
+
+static struct finding told_of(enum layer_state filter, enum uplink_kind uplink)
+{
+	struct finding f = { 0 };
+	struct outcome out = { .network.uplink = uplink };
+	out.layers[LAYER_NETWORK_FILTER] = filter;
+	is_faked = true;
+	tell_network(&f, &out, pasta_reason);
+	return f;
+}
+
+static void the_uplink_is_named_with_why_no_better_one(void **state)
+{
+	(void)state;
+	struct finding f = told_of(LAYER_ON, UPLINK_HOST);
+	assert_int_equal(f.level, FINDING_OK);
+	assert_string_equal(f.text, "was built, with uplink 'host'");
+	has_helper[UPLINK_PASTA] = true;
+	f = told_of(LAYER_ON, UPLINK_SLIRP4NETNS);
+	assert_int_equal(f.level, FINDING_OK);
+	assert_string_equal(f.text, "was built, with uplink 'slirp4netns' (host: is not there; "
+				    "pasta: did not start)");
+	pasta_reason = "ended at its start, exit status 1: Couldn't open user namespace";
+	f = told_of(LAYER_ON, UPLINK_SLIRP4NETNS);
+	assert_non_null(strstr(f.text, "pasta: ended at its start, exit status 1: Couldn't open"));
+	pasta_reason = "";
+}
+
+static void no_way_out_is_weaker_and_mended_by_one_command(void **state)
+{
+	(void)state;
+	struct finding f = told_of(LAYER_ON, UPLINK_NONE);
+	assert_int_equal(f.level, FINDING_WEAKER);
+	assert_non_null(strstr(f.text, "nothing leads out of it: host: is not there; pasta: is"));
+	assert_string_not_equal(f.remedy, "");
+}
+
+static void no_rules_are_weaker_whatever_the_uplink(void **state)
+{
+	(void)state;
+	struct finding f = told_of(LAYER_ABSENT, UPLINK_AUTO);
+	assert_int_equal(f.level, FINDING_WEAKER);
+	assert_string_not_equal(f.remedy, "");
+}
+
+static void every_check_says_something(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < CHECK_COUNT; i++) {
+		struct finding f = { .level = FINDING_LEVEL_COUNT };
+		checks[i].look(&f);
+		assert_true(f.level < FINDING_LEVEL_COUNT);
+		assert_string_not_equal(f.text, "");
+		assert_true(f.level != FINDING_OK || f.remedy[0] == '\0');
+	}
+}
+
+#define ON_HOST(test) cmocka_unit_test_setup(test, as_the_host_is)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ON_HOST(a_build_date_is_read_in_either_form),
+		ON_HOST(a_kernel_is_told_which_known_fixes_its_number_lacks),
+		ON_HOST(an_old_kernel_is_a_note_that_asks_the_distribution),
+		ON_HOST(a_place_is_told_by_what_is_there),
+		ON_HOST(a_missing_cgroup_has_the_remedy_of_its_place),
+		ON_HOST(every_place_has_its_remedies),
+		ON_HOST(a_call_the_kernel_lacks_is_named_with_its_release),
+		ON_HOST(a_refused_namespace_is_missing_whatever_the_reason),
+		ON_HOST(what_needs_a_namespace_is_not_blamed_for_it),
+		ON_HOST(a_probe_brings_its_errno_back),
+		ON_HOST(a_probe_leaves_no_child_and_no_descriptor),
+		ON_HOST(no_landlock_is_weaker_not_missing),
+		ON_HOST(each_controller_is_judged_by_itself),
+		ON_HOST(a_parent_with_all_controllers_is_named),
+		ON_HOST(a_line_of_the_status_file_is_found_by_its_whole_name),
+		ON_HOST(a_setting_is_compared_whole),
+		ON_HOST(rules_that_are_refused_mean_no_public_network),
+		ON_HOST(links_that_are_refused_mean_no_public_network),
+		ON_HOST(forwarding_is_asked_of_root_alone),
+		ON_HOST(a_table_that_drops_what_is_forwarded_is_named),
+		ON_HOST(a_profile_that_confines_pasta_is_named),
+		ON_HOST(a_reason_is_cut_before_its_remedy),
+		ON_HOST(a_missing_helper_is_named_with_its_package),
+		ON_HOST(a_closed_tun_device_is_told_with_what_opens_it),
+		ON_HOST(the_uplink_is_named_with_why_no_better_one),
+		ON_HOST(no_way_out_is_weaker_and_mended_by_one_command),
+		ON_HOST(no_rules_are_weaker_whatever_the_uplink),
+		ON_HOST(every_check_says_something),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,643 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The shipped filter in force: a child loads it and tries things, this process answers
+ * as the supervisor does.
+ */
+/* WRAP: sys_seccomp */
+#include "runtime/jail/seccomp/filter.h"
+
+#include <fcntl.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ipc.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/msg.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/sem.h>
+#include <sys/shm.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "runtime/base/scope.h"
+#include "runtime/base/step.h"
+#include "runtime/base/sys.h"
+#include "runtime/base/files/system_file.h"
+#include "runtime/jail/seccomp/socket_count.h"
+
+/* What a child's trial comes to; it leaves by _exit. */
+#define CHECK(condition)                                                                           \
+	do {                                                                                       \
+		if (!(condition))                                                                  \
+			_exit(__LINE__ % 250 + 2);                                                 \
+	} while (0)
+
+static const char *const steps[] = { "loaded" };
+
+/* --- seccomp(2) failing on demand ------------------------------------------------ */
+
+static enum { REAL, OLD_KERNEL, OUTER_LISTENER, FORBIDDEN, PRETENDS } kernel;
+
+int __real_sys_seccomp(unsigned operation, unsigned flags, void *args);
+int __wrap_sys_seccomp(unsigned operation, unsigned flags, void *args);
+
+static int refuse(int code)
+{
+	errno = code;
+	return -1;
+}
+
+int __wrap_sys_seccomp(unsigned operation, unsigned flags, void *args)
+{
+	if (operation != SECCOMP_SET_MODE_FILTER || kernel == REAL)
+		return __real_sys_seccomp(operation, flags, args);
+	if (kernel == OLD_KERNEL && (flags & ~SECCOMP_FILTER_FLAG_NEW_LISTENER))
+		return refuse(EINVAL);
+	if (kernel == OUTER_LISTENER && (flags & SECCOMP_FILTER_FLAG_NEW_LISTENER))
+		return refuse(EBUSY);
+	if (kernel == FORBIDDEN)
+		return refuse(EACCES);
+	if (kernel == PRETENDS)
+		return open("/dev/null", O_RDONLY | O_CLOEXEC);
+	return __real_sys_seccomp(operation, flags, args);
+}
+
+/* --- a child under the filter -------------------------------------------------------- */
+
+struct trial {
+	pid_t pid;
+	struct filter_watch *watch; /* NULL: there was no listener */
+	unsigned firsts;            /* names reported when they were new */
+};
+
+static void load_or_leave(int *out_listener_fd)
+{
+	struct cj_error err = { 0 };
+	struct filter f;
+	filter_builtin(&f);
+	CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+	CHECK(filter_load(&f, out_listener_fd, &err) == 0);
+}
+
+static void child_main(int sock_fd, void (*body)(void))
+{
+	struct cj_error err = { 0 };
+	const struct step_link link = { sock_fd, "test", steps };
+	int listener_fd = -1;
+	load_or_leave(&listener_fd);
+	CHECK(step_tell(&link, 0, NULL, 0, &listener_fd, listener_fd >= 0, &err) == 0);
+	if (listener_fd >= 0)
+		close(listener_fd);
+	body();
+	_exit(0);
+}
+
+static struct trial begin(void (*body)(void))
+{
+	struct cj_error err = { 0 };
+	struct trial t = { 0 };
+	int fds[2];
+	assert_return_code(step_pair(fds, 5000, &err), errno);
+	t.pid = fork();
+	assert_return_code(t.pid, errno);
+	if (t.pid == 0) {
+		close(fds[0]);
+		child_main(fds[1], body);
+	}
+	close(fds[1]);
+
+	auto_step_msg struct step_msg msg = { 0 };
+	const struct step_link link = { fds[0], "child", steps };
+	if (step_await(&link, 0, &msg, &err) < 0)
+		fail_msg("%s", err.msg);
+	close(fds[0]);
+
+	struct filter f;
+	filter_builtin(&f);
+	if (msg.nfds > 0 && filter_watch_create(take_fd(&msg.fds[0]), &f, &t.watch, &err) < 0)
+		fail_msg("%s", err.msg);
+	return t;
+}
+
+/* Answers once, when there is something to answer. */
+static void serve_once(struct trial *t, int timeout_ms)
+{
+	const char *name;
+	struct pollfd poll_fd = { .fd = filter_watch_fd(t->watch), .events = POLLIN };
+	(void)poll(&poll_fd, 1, timeout_ms);
+	filter_watch_answer(t->watch, &name);
+	t->firsts += name != NULL;
+}
+
+/* Until the child ends; its wait status. */
+static int serve(struct trial *t)
+{
+	int status;
+	while (waitpid(t->pid, &status, WNOHANG) == 0) {
+		if (t->watch)
+			serve_once(t, 2);
+		else
+			usleep(1000);
+	}
+	return status;
+}
+
+static unsigned count_of(const struct trial *t, const char *name)
+{
+	size_t n;
+	bool is_complete;
+	const struct denied_syscall *denied = filter_watch_denied(t->watch, &n, &is_complete);
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(denied[i].name, name) == 0)
+			return denied[i].count;
+	}
+	return 0;
+}
+
+static size_t names_of(const struct trial *t, bool *out_complete)
+{
+	size_t n;
+	(void)filter_watch_denied(t->watch, &n, out_complete);
+	return n;
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	kernel = REAL;
+	return 0;
+}
+
+/* --- what is refused ----------------------------------------------------------------- */
+
+static bool fails(long rc, int code)
+{
+	return rc == -1 && errno == code;
+}
+
+static void try_escapes(void)
+{
+	CHECK(fails(mount("x", "/", "tmpfs", 0, NULL), EPERM));
+	CHECK(fails(mount("x", "/", "tmpfs", 0, NULL), EPERM));
+	CHECK(fails(unshare(CLONE_NEWUSER), EPERM));
+	CHECK(fails(ptrace(PTRACE_TRACEME, 0, NULL, NULL), EPERM));
+	CHECK(fails(syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0), EPERM));
+	CHECK(fails(syscall(SYS_ioctl, 0, 0x100005412, ""), EPERM));
+	CHECK(fails(syscall(SYS_bpf, 0, NULL, 0), ENOSYS));
+	CHECK(fails(syscall(SYS_io_uring_setup, 1, NULL), ENOSYS));
+	CHECK(fails(syscall(SYS_clone3, NULL, 0), ENOSYS));
+}
+
+static void refused_calls_are_named_and_counted(void **state)
+{
+	(void)state;
+	struct trial t = begin(try_escapes);
+	bool is_complete;
+	assert_int_equal(serve(&t), 0);
+	assert_int_equal(count_of(&t, "mount"), 2);
+	assert_int_equal(count_of(&t, "unshare(CLONE_NEWUSER)"), 1);
+	assert_int_equal(count_of(&t, "ptrace"), 1);
+	assert_int_equal(count_of(&t, "clone(CLONE_NEWUSER)"), 1);
+	assert_int_equal(count_of(&t, "ioctl(TIOCSTI)"), 1);
+	assert_int_equal(count_of(&t, "bpf"), 1);
+	assert_int_equal(count_of(&t, "io_uring_setup"), 1);
+	assert_int_equal(count_of(&t, "clone3"), 0); /* every libc tries it */
+	assert_int_equal(names_of(&t, &is_complete), 7);
+	assert_true(is_complete);
+	assert_int_equal(t.firsts, 7);
+	filter_watch_destroy(&t.watch);
+}
+
+static void try_sockets(void)
+{
+	CHECK(fails(socket(38, SOCK_SEQPACKET, 0), EPERM));
+	CHECK(fails(socket(40, SOCK_STREAM, 0), EPERM));
+	CHECK(fails(socket(AF_PACKET, SOCK_RAW, 0), EPERM));
+	CHECK(fails(socket(AF_NETLINK, SOCK_RAW, 12), EPERM));
+	CHECK(fails(socket(AF_INET, SOCK_RAW, 1), EPERM));
+	CHECK(fails(socket(99, SOCK_RAW, 1), EPERM));
+	CHECK(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) >= 0);
+	CHECK(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0) >= 0);
+	CHECK(socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, 0) >= 0);
+}
+
+static void refused_sockets_are_named_by_family_and_type(void **state)
+{
+	(void)state;
+	struct trial t = begin(try_sockets);
+	assert_int_equal(serve(&t), 0);
+	assert_int_equal(count_of(&t, "socket(AF_ALG)"), 1);
+	assert_int_equal(count_of(&t, "socket(AF_VSOCK)"), 1);
+	assert_int_equal(count_of(&t, "socket(AF_PACKET)"), 1);
+	assert_int_equal(count_of(&t, "socket(AF_NETLINK)"), 1);
+	assert_int_equal(count_of(&t, "socket(AF_INET, SOCK_RAW, 1)"), 1);
+	assert_int_equal(count_of(&t, "socket(family 99)"), 1);
+	filter_watch_destroy(&t.watch);
+}
+
+static void try_in_grandchild(void)
+{
+	pid_t pid = fork();
+	if (pid == 0)
+		_exit(fails(chroot("/"), EPERM) ? 0 : 1);
+	int status;
+	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+static void grandchildren_are_under_it_too(void **state)
+{
+	(void)state;
+	struct trial t = begin(try_in_grandchild);
+	assert_int_equal(serve(&t), 0);
+	assert_int_equal(count_of(&t, "chroot"), 1);
+	filter_watch_destroy(&t.watch);
+}
+
+#ifdef __x86_64__
+static void enter_as_i386(void)
+{
+	long rc = 20; /* getpid there */
+	__asm__ volatile("int $0x80" : "+a"(rc) : : "memory");
+	_exit(0);
+}
+
+static void enter_as_x32(void)
+{
+	(void)syscall(0x40000000 | SYS_getpid);
+	_exit(0);
+}
+
+static void foreign_entries_kill(void **state)
+{
+	(void)state;
+	struct trial t = begin(enter_as_i386);
+	int status = serve(&t);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGSYS);
+	filter_watch_destroy(&t.watch);
+
+	t = begin(enter_as_x32);
+	status = serve(&t);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGSYS);
+	filter_watch_destroy(&t.watch);
+}
+#endif
+
+/* --- a payload against the report ------------------------------------------------------- */
+
+static void hammer(void)
+{
+	for (unsigned i = 0; i < FILTER_ANSWERS_MAX; i++)
+		CHECK(fails(chroot("/"), EPERM));
+	for (unsigned i = 0; i < 3 * FILTER_ANSWERS_MAX; i++)
+		CHECK(fails(chroot("/"), ENOSYS)); /* the kernel's own answer */
+}
+
+static void answering_is_bounded_and_refusing_is_not(void **state)
+{
+	(void)state;
+	struct trial t = begin(hammer);
+	bool is_complete;
+	assert_int_equal(serve(&t), 0);
+	assert_int_equal(count_of(&t, "chroot"), FILTER_ANSWERS_MAX);
+	(void)names_of(&t, &is_complete);
+	assert_false(is_complete);
+	assert_int_equal(filter_watch_fd(t.watch), -1);
+	filter_watch_destroy(&t.watch);
+}
+
+static void invent_names(void)
+{
+	for (int family = 100; family < 500; family++)
+		CHECK(fails(socket(family, SOCK_RAW, 0), EPERM));
+}
+
+static void names_are_bounded(void **state)
+{
+	(void)state;
+	struct trial t = begin(invent_names);
+	bool is_complete;
+	assert_int_equal(serve(&t), 0);
+	assert_int_equal(names_of(&t, &is_complete), 256);
+	assert_false(is_complete);
+	filter_watch_destroy(&t.watch);
+}
+
+/* A filter that asks a listener about chroot and getppid. */
+static long load_own_filter(unsigned flags)
+{
+	struct sock_filter insns[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_chroot, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = { sizeof(insns) / sizeof(insns[0]), insns };
+	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
+}
+
+/* With our listener gone the kernel would allow another; it could answer "go on" for ours. */
+static void take_over(void)
+{
+	CHECK(fails(load_own_filter(SECCOMP_FILTER_FLAG_NEW_LISTENER), EBUSY));
+	while (fails(chroot("/"), EPERM))
+		;
+	CHECK(errno == ENOSYS); /* nobody listens any more */
+	CHECK(fails(load_own_filter(SECCOMP_FILTER_FLAG_NEW_LISTENER), EBUSY));
+	CHECK(fails(load_own_filter(SECCOMP_FILTER_FLAG_NEW_LISTENER |
+				    SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV),
+		    EBUSY));
+	CHECK(fails(load_own_filter(0), ENOSYS)); /* nobody is left who would count it */
+	CHECK(fails(chroot("/"), ENOSYS));
+}
+
+static void a_filter_of_the_payloads_own_opens_nothing(void **state)
+{
+	(void)state;
+	struct trial t = begin(take_over);
+	assert_int_equal(serve(&t), 0);
+	filter_watch_destroy(&t.watch);
+}
+
+/* --- bounded calls -------------------------------------------------------------------- */
+
+static int load_nothing(bool by_prctl)
+{
+	struct sock_filter allow = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	struct sock_fprog program = { 1, &allow };
+	if (by_prctl)
+		return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program);
+	return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
+}
+
+static void load_too_many(void)
+{
+	for (int i = 0; i < FILTER_LOADS_MAX; i++)
+		CHECK(load_nothing(i % 2 == 0) == 0);
+	CHECK(fails(load_nothing(false), EPERM));
+	CHECK(fails(load_nothing(true), EPERM));
+}
+
+static void a_jail_loads_a_bounded_number_of_filters(void **state)
+{
+	(void)state;
+	struct trial t = begin(load_too_many);
+	assert_int_equal(serve(&t), 0);
+	bool is_complete;
+	assert_int_equal(names_of(&t, &is_complete), 2);
+	assert_int_equal(count_of(&t, "seccomp(SECCOMP_SET_MODE_FILTER)"), 1);
+	assert_int_equal(count_of(&t, "prctl(PR_SET_SECCOMP)"), 1);
+	filter_watch_destroy(&t.watch);
+}
+
+static void open_many_netlinks(void)
+{
+	int fds[FILTER_NETLINK_MAX], n = 0;
+	while (n < FILTER_NETLINK_MAX && (fds[n] = socket(AF_NETLINK, SOCK_RAW, 0)) >= 0)
+		n++;
+	CHECK(fails(socket(AF_NETLINK, SOCK_RAW, 0), EMFILE));
+	for (int i = 0; i < n; i++)
+		close(fds[i]);
+	for (int i = 0; i < 3 * FILTER_NETLINK_MAX; i++) {
+		int fd = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		CHECK(fd >= 0);
+		close(fd);
+	}
+}
+
+static long netlink_sockets(int proc_fd)
+{
+	static char text[16384];
+	ssize_t size = system_file_read(proc_fd, "1/net/protocols", text, sizeof(text));
+	return size > 0 ? socket_count_parse(text) : -1;
+}
+
+/* Process 1 stands for init: it must be in our network namespace, with few sockets of its own. */
+static bool can_count_netlinks(int proc_fd)
+{
+	long before = netlink_sockets(proc_fd);
+	auto_fd int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, 0);
+	return fd >= 0 && before >= 0 && before < FILTER_NETLINK_MAX / 2 &&
+	       netlink_sockets(proc_fd) > before;
+}
+
+static void netlink_sockets_are_bounded_while_they_exist(void **state)
+{
+	(void)state;
+	auto_fd int proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (!can_count_netlinks(proc_fd))
+		skip();
+	struct trial t = begin(open_many_netlinks);
+	filter_watch_set_proc(t.watch, proc_fd);
+	assert_int_equal(serve(&t), 0);
+	assert_int_equal(count_of(&t, "socket(AF_NETLINK)"), 1);
+	filter_watch_destroy(&t.watch);
+}
+
+static void the_row_of_netlink_is_found_among_the_protocols(void **state)
+{
+	(void)state;
+	const char *const head = "protocol  size sockets  memory press maxhdr\n";
+	char text[256];
+	(void)snprintf(text, sizeof(text), "%sPACKET 1472 7 -1\nNETLINK   1096     52      -1\n",
+		       head);
+	assert_int_equal(socket_count_parse(text), 52);
+	assert_int_equal(socket_count_parse(head), -1);
+	assert_int_equal(socket_count_parse(""), -1);
+	assert_int_equal(socket_count_parse("NETLINK "), 0);
+}
+
+/* A child asks and is killed while it waits for the answer. */
+static void die_asking(void)
+{
+	pid_t pid = fork();
+	if (pid == 0) {
+		(void)syscall(SYS_chroot, "/");
+		_exit(0);
+	}
+	usleep(50 * 1000);
+	CHECK(kill(pid, SIGKILL) == 0);
+	int status;
+	CHECK(waitpid(pid, &status, 0) == pid);
+	CHECK(fails(mount("x", "/", "tmpfs", 0, NULL), EPERM));
+}
+
+static void an_asker_that_dies_is_skipped(void **state)
+{
+	(void)state;
+	struct trial t = begin(die_asking);
+	usleep(150 * 1000); /* by now it is dead, and its parent asks */
+	assert_int_equal(serve(&t), 0);
+	assert_int_equal(count_of(&t, "mount"), 1);
+	filter_watch_destroy(&t.watch);
+}
+
+static void do_nothing(void)
+{
+}
+
+static void the_watch_closes_when_nobody_is_left(void **state)
+{
+	(void)state;
+	struct trial t = begin(do_nothing);
+	assert_int_equal(serve(&t), 0);
+	assert_true(filter_watch_fd(t.watch) >= -1);
+	serve_once(&t, 1000);
+	assert_int_equal(filter_watch_fd(t.watch), -1);
+	bool is_complete;
+	assert_int_equal(names_of(&t, &is_complete), 0);
+	assert_true(is_complete);
+	filter_watch_destroy(&t.watch);
+	assert_null(t.watch);
+	filter_watch_destroy(&t.watch);
+}
+
+/* --- kernels, and those who are there before us ----------------------------------------- */
+
+static void a_kernel_without_killable_waits_gets_the_plain_listener(void **state)
+{
+	(void)state;
+	kernel = OLD_KERNEL;
+	struct trial t = begin(try_escapes);
+	assert_non_null(t.watch);
+	assert_int_equal(serve(&t), 0);
+	assert_int_equal(count_of(&t, "mount"), 2);
+	filter_watch_destroy(&t.watch);
+}
+
+static void refuse_unnamed(void)
+{
+	CHECK(fails(mount("x", "/", "tmpfs", 0, NULL), ENOSYS));
+	CHECK(fails(ptrace(PTRACE_TRACEME, 0, NULL, NULL), ENOSYS));
+	CHECK(fails(tee(0, 1, 1, 0), EPERM)); /* not told, so answered as ever */
+}
+
+static void where_another_listens_calls_are_refused_unnamed(void **state)
+{
+	(void)state;
+	kernel = OUTER_LISTENER;
+	struct trial t = begin(refuse_unnamed);
+	assert_null(t.watch);
+	assert_int_equal(serve(&t), 0);
+}
+
+/* The same with a real outer filter: its owner must not be able to answer in our place. */
+static void load_again(void)
+{
+	int listener_fd = 0;
+	load_or_leave(&listener_fd);
+	CHECK(listener_fd == -1);
+	refuse_unnamed();
+}
+
+static void a_second_filter_inside_the_first_has_no_listener(void **state)
+{
+	(void)state;
+	struct trial t = begin(load_again);
+	assert_int_equal(serve(&t), 0);
+	bool is_complete;
+	assert_int_equal(names_of(&t, &is_complete), 0);
+	filter_watch_destroy(&t.watch);
+}
+
+static void a_kernel_that_refuses_is_an_error(void **state)
+{
+	(void)state;
+	struct cj_error err = { 0 };
+	struct filter f;
+	int listener_fd = -2;
+	filter_builtin(&f);
+	kernel = FORBIDDEN;
+	assert_int_equal(filter_load(&f, &listener_fd, &err), -EACCES);
+	assert_string_equal(err.msg,
+			    "seccomp(2): load a filter with a listener: Permission denied");
+	assert_int_equal(listener_fd, -2);
+}
+
+static void a_filter_that_does_not_hold_is_an_error(void **state)
+{
+	(void)state;
+	struct cj_error err = { 0 };
+	struct filter f;
+	int listener_fd = -2;
+	filter_builtin(&f);
+	kernel = PRETENDS;
+	assert_int_equal(filter_load(&f, &listener_fd, &err), -EINVAL);
+	assert_string_equal(err.msg, "the system call filter is loaded but does not refuse clone3");
+	assert_int_equal(listener_fd, -2);
+}
+
+static void close_uncounted(void)
+{
+	struct cj_error err = { 0 };
+	int listener_fd = -1;
+	CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+	CHECK(filter_close_uncounted(&err) == 0);
+	load_or_leave(&listener_fd);
+	CHECK(listener_fd >= 0); /* the one before took none */
+	CHECK(fails(memfd_create("x", MFD_CLOEXEC), ENOSYS));
+	CHECK(fails(shmget(IPC_PRIVATE, 4096, IPC_CREAT | 0600), ENOSYS));
+	CHECK(fails(semget(IPC_PRIVATE, 1, IPC_CREAT | 0600), ENOSYS));
+	CHECK(fails(msgget(IPC_PRIVATE, IPC_CREAT | 0600), ENOSYS));
+	CHECK(getppid() > 0);
+	_exit(0);
+}
+
+static void memory_that_nobody_counts_can_be_closed(void **state)
+{
+	(void)state;
+	int status;
+	pid_t pid = fork();
+	assert_return_code(pid, errno);
+	if (pid == 0)
+		close_uncounted();
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+
+	struct cj_error err = { 0 };
+	kernel = FORBIDDEN;
+	assert_int_equal(filter_close_uncounted(&err), -EACCES);
+}
+
+#define TEST(name) cmocka_unit_test_teardown(name, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(refused_calls_are_named_and_counted),
+		TEST(refused_sockets_are_named_by_family_and_type),
+		TEST(grandchildren_are_under_it_too),
+#ifdef __x86_64__
+		TEST(foreign_entries_kill),
+#endif
+		TEST(answering_is_bounded_and_refusing_is_not),
+		TEST(names_are_bounded),
+		TEST(a_filter_of_the_payloads_own_opens_nothing),
+		TEST(a_jail_loads_a_bounded_number_of_filters),
+		TEST(netlink_sockets_are_bounded_while_they_exist),
+		TEST(the_row_of_netlink_is_found_among_the_protocols),
+		TEST(an_asker_that_dies_is_skipped),
+		TEST(the_watch_closes_when_nobody_is_left),
+		TEST(a_kernel_without_killable_waits_gets_the_plain_listener),
+		TEST(where_another_listens_calls_are_refused_unnamed),
+		TEST(a_second_filter_inside_the_first_has_no_listener),
+		TEST(a_kernel_that_refuses_is_an_error),
+		TEST(a_filter_that_does_not_hold_is_an_error),
+		TEST(memory_that_nobody_counts_can_be_closed),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When samples are taken, and what they decide. */
+/* WRAP: process_usage_take clock_us clock_ms */
+#include "runtime/jail/usage/usage_watch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "runtime/jail/state.h"
+
+#define MIB (1ull << 20)
+
+/* --- the samples of a jail that is made up ---------------------------------------------- */
+
+static struct process_usage next;
+static bool is_whole;
+static uint64_t now_us;
+
+bool __wrap_process_usage_take(int proc_fd, int box_fd, struct sampler *s,
+			       struct process_usage *out);
+bool __wrap_process_usage_take(int proc_fd, int box_fd, struct sampler *s,
+			       struct process_usage *out)
+{
+	(void)proc_fd, (void)box_fd, (void)s;
+	*out = next;
+	return is_whole;
+}
+
+uint64_t __wrap_clock_us(void);
+uint64_t __wrap_clock_us(void)
+{
+	return now_us;
+}
+
+uint64_t __wrap_clock_ms(void);
+uint64_t __wrap_clock_ms(void)
+{
+	return now_us / 1000;
+}
+
+struct made_up {
+	struct plan plan;
+	struct jail jail;
+	struct outcome out;
+	struct usage_watch watch;
+	struct cj_error err;
+};
+
+static int setup(void **state)
+{
+	static struct made_up m;
+	memset(&m, 0, sizeof(m));
+	m.plan.limits.memory_bytes = 64 * MIB;
+	m.jail.plan = &m.plan;
+	m.jail.cgroup = CGROUP_NULL;
+	m.jail.limits[LIMIT_MEMORY] = (struct limit_state){ 64 * MIB, BY_SUPERVISOR, HIT_NO };
+	next = (struct process_usage){ 0 };
+	is_whole = true;
+	now_us = 1000000;
+	usage_watch_init(&m.watch, &m.jail);
+	*state = &m;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct made_up *m = *state;
+	usage_watch_fini(&m->watch);
+	outcome_fini(&m->out);
+	return 0;
+}
+
+/* The pause until the next sample, in ms. */
+static uint64_t sample_with(struct made_up *m, uint64_t memory_bytes)
+{
+	next.memory_bytes = memory_bytes;
+	assert_int_equal(usage_watch_sample(&m->watch, &m->jail, &m->out, &m->err), 0);
+	return m->watch.next_at_ms - now_us / 1000;
+}
+
+/* --- tests ------------------------------------------------------------------------------- */
+
+static void samples_come_closer_as_memory_nears_its_limit(void **state)
+{
+	(void)state;
+	unsigned last_ms = 1;
+	assert_int_equal(usage_watch_pause_ms(0, 0), 1);
+	assert_int_equal(usage_watch_pause_ms(UINT64_MAX, 0), 20);
+	for (uint64_t room = 0; room < 1024 * MIB; room += MIB) {
+		unsigned ms = usage_watch_pause_ms(room, 0);
+		assert_true(ms >= last_ms && ms <= 20);
+		assert_true(ms == 1 || ms * 4 * MIB <= room); /* at 4 GiB/s it is not used up */
+		last_ms = ms;
+	}
+}
+
+static void sampling_takes_a_quarter_of_a_cpu_at_most(void **state)
+{
+	(void)state;
+	for (uint64_t cost_us = 0; cost_us < 6000; cost_us += 50)
+		assert_true(usage_watch_pause_ms(0, cost_us) * 1000 >= 3 * cost_us);
+	assert_int_equal(usage_watch_pause_ms(0, UINT32_MAX), 20);
+}
+
+static void memory_above_the_limit_is_oom(void **state)
+{
+	struct made_up *m = *state;
+	assert_int_equal(m->watch.next_at_ms, 1000 + 16);
+	assert_true(sample_with(m, 64 * MIB) <= 2);
+	assert_false(m->out.has_status);
+	(void)sample_with(m, 65 * MIB);
+	assert_int_equal(m->out.status, STATUS_OOM);
+	assert_int_equal(m->watch.peak.memory_bytes, 65 * MIB);
+}
+
+static void what_may_be_counted_twice_must_be_seen_twice(void **state)
+{
+	struct made_up *m = *state;
+	next.doubtful_bytes = 2 * MIB;
+	for (int i = 0; i < 10; i++) {
+		assert_int_equal(sample_with(m, 65 * MIB), 1);
+		(void)sample_with(m, 33 * MIB);
+	}
+	assert_false(m->out.has_status);
+	(void)sample_with(m, 65 * MIB);
+	(void)sample_with(m, 65 * MIB);
+	assert_true(m->out.has_status);
+	assert_int_equal(m->out.status, STATUS_OOM);
+}
+
+static void memory_above_the_limit_without_what_is_doubtful_is_oom(void **state)
+{
+	struct made_up *m = *state;
+	next.doubtful_bytes = 2 * MIB;
+	(void)sample_with(m, 67 * MIB);
+	assert_true(m->out.has_status);
+	assert_int_equal(m->out.status, STATUS_OOM);
+}
+
+static void a_second_without_a_whole_sample_ends_the_run(void **state)
+{
+	struct made_up *m = *state;
+	is_whole = false;
+	(void)sample_with(m, MIB);
+	now_us += 900000;
+	is_whole = true;
+	(void)sample_with(m, MIB);
+	is_whole = false;
+	(void)sample_with(m, MIB);
+	now_us += 999000;
+	(void)sample_with(m, MIB);
+	now_us += 1000;
+	assert_int_equal(usage_watch_sample(&m->watch, &m->jail, &m->out, &m->err), -EIO);
+	assert_false(m->out.has_status);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(samples_come_closer_as_memory_nears_its_limit),
+		TEST(sampling_takes_a_quarter_of_a_cpu_at_most),
+		TEST(memory_above_the_limit_is_oom),
+		TEST(what_may_be_counted_twice_must_be_seen_twice),
+		TEST(memory_above_the_limit_without_what_is_doubtful_is_oom),
+		TEST(a_second_without_a_whole_sample_ends_the_run),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* uplink_exit: what a helper said last. */
+#include "netns/uplink/uplink_exit.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void expect(const char *said, int code, int status, const char *formatted)
+{
+	struct last_words w = { .code = code, .status = status };
+	char out[400];
+	words_add(&w, said, strlen(said));
+	words_format(&w, out, sizeof(out));
+	assert_string_equal(out, formatted);
+}
+
+static void the_last_line_that_says_something_is_kept(void **state)
+{
+	(void)state;
+	expect("", CLD_EXITED, 1, "exit status 1");
+	expect("\n\n", CLD_KILLED, SIGKILL, "signal 9");
+	expect("one\ntwo", CLD_EXITED, 0, "exit status 0: 'two'");
+	expect("one\ntwo\n\n\n", CLD_EXITED, 127, "exit status 127: 'two'");
+}
+
+static void noise_is_left_out(void **state)
+{
+	(void)state;
+	expect("Failed to send 36 bytes to syslog\nno tun\nFailed to send 45 bytes to syslog\n",
+	       CLD_EXITED, 1, "exit status 1: 'no tun'");
+	expect("Failed to send 36 bytes to syslog\n", CLD_EXITED, 1, "exit status 1");
+	expect("child failed(1)\nWARNING: Support for seccomp is experimental\n", CLD_EXITED, 1,
+	       "exit status 1: 'child failed(1)'");
+}
+
+static void hostile_bytes_are_escaped_and_cut(void **state)
+{
+	struct last_words w = { .code = CLD_EXITED };
+	char out[400];
+	(void)state;
+	expect("\033[2Jx\r", CLD_EXITED, 0, "exit status 0: '\\x1b[2Jx\\x0d'");
+	for (int i = 0; i < 1000; i++)
+		words_add(&w, "\377\0\n'", 1);
+	words_format(&w, out, sizeof(out));
+	assert_in_range(strlen(out), 100, 300);
+}
+
+static void the_oldest_is_forgotten_first(void **state)
+{
+	struct last_words w = { 0 };
+	char many[2 * WORDS_TAIL_MAX];
+	(void)state;
+	memset(many, 'a', sizeof(many));
+	words_add(&w, many, sizeof(many));
+	assert_int_equal(w.size, WORDS_TAIL_MAX);
+	words_add(&w, "end", 3);
+	assert_int_equal(w.size, WORDS_TAIL_MAX);
+	assert_memory_equal(w.tail + WORDS_TAIL_MAX - 4, "aend", 4);
+}
+
+static void a_size_that_lies_is_not_believed(void **state)
+{
+	struct last_words w = { .code = CLD_EXITED, .size = SIZE_MAX };
+	char out[400];
+	(void)state;
+	memset(w.tail, 'b', sizeof(w.tail));
+	words_format(&w, out, sizeof(out));
+	assert_in_range(strlen(out), 100, 300);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_last_line_that_says_something_is_kept),
+		cmocka_unit_test(noise_is_left_out),
+		cmocka_unit_test(hostile_bytes_are_escaped_and_cut),
+		cmocka_unit_test(the_oldest_is_forgotten_first),
+		cmocka_unit_test(a_size_that_lies_is_not_believed),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* uplink_helper, uplink_keeper: where helpers are looked for, what they get, how bad ones end. */
+/* WRAP: clock_gettime mount execve */
+#include "netns/uplink/uplink_helper.h"
+
+#include <sys/mount.h>
+
+#include "tests/netns/uplink/uplink_lab.h"
+
+int __real_clock_gettime(clockid_t clock, struct timespec *out);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *out);
+static time_t clock_jump_s; /* added from the second look on */
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *out)
+{
+	static int looks;
+	int rc = __real_clock_gettime(clock, out);
+	if (clock_jump_s > 0 && looks++ > 0)
+		out->tv_sec += clock_jump_s;
+	return rc;
+}
+
+int __real_mount(const char *from, const char *to, const char *type, unsigned long flags,
+		 const void *data);
+int __wrap_mount(const char *from, const char *to, const char *type, unsigned long flags,
+		 const void *data);
+static bool mount_fails;
+
+int __wrap_mount(const char *from, const char *to, const char *type, unsigned long flags,
+		 const void *data)
+{
+	errno = EACCES;
+	return mount_fails ? -1 : __real_mount(from, to, type, flags, data);
+}
+
+int __real_execve(const char *path, char *const *argv, char *const *env);
+int __wrap_execve(const char *path, char *const *argv, char *const *env);
+static bool execve_fails;
+
+int __wrap_execve(const char *path, char *const *argv, char *const *env)
+{
+	errno = ENOEXEC;
+	return execve_fails ? -1 : __real_execve(path, argv, env);
+}
+
+/* --- helpers that are none ----------------------------------------------------------------------
+ */
+
+static char fake_dir[] = "/tmp/cejail-test-uplink-XXXXXX";
+
+static int make_fake_dir(void **state)
+{
+	(void)state;
+	/* a root caller's helper is a stranger, and must get in */
+	return mkdtemp(fake_dir) && chmod(fake_dir, 0755) == 0 ? 0 : -1;
+}
+
+static void fake_path(char out[static 128], const char *name)
+{
+	(void)snprintf(out, 128, "%s/%s", fake_dir, name);
+}
+
+static int remove_fake_dir(void **state)
+{
+	char path[128];
+	(void)state;
+	fake_path(path, "pasta");
+	(void)unlink(path); /* not every test made one */
+	return rmdir(fake_dir);
+}
+
+static void fake_pasta(const char *script)
+{
+	char path[128];
+	fake_path(path, "pasta");
+	auto_fd int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
+	CHECK(fd >= 0 && fchmod(fd, 0755) == 0 && dprintf(fd, "#!/bin/sh\n%s\n", script) > 0, "%s",
+	      strerror(errno));
+}
+
+/* What becomes of it, with the tun device there or not. */
+static void expect_none(const char *script, const char *words)
+{
+	struct cj_error err = { 0 };
+	char why[UPLINK_WHY_MAX];
+	auto_fd int gateway_fd = make_gateway();
+	if (!may_use_tun())
+		skip_lab("no /dev/net/tun for everybody");
+	fake_pasta(script);
+	struct uplink_spec spec = { .kind = UPLINK_PASTA,
+				    .gateway_fd = gateway_fd,
+				    .path = fake_dir };
+	struct uplink *u = start(&spec, why);
+	CHECK(uplink_await(u, why, &err) == 0, "%s", err.msg);
+	CHECK(uplink_kind_of(u) == UPLINK_NONE, "%s", uplink_names[uplink_kind_of(u)]);
+	CHECK(strstr(why, words) != NULL, "'%s' is not in '%s'", words, why);
+	CHECK(uplink_fd(u) == -1 && waitpid(-1, NULL, WNOHANG) < 0, "something is left");
+	uplink_stop(&u);
+}
+
+static void die_at_start(void)
+{
+	expect_none("echo first >&2; printf 'no \\033[31mluck\\n\\n' >&2; exit 3",
+		    "pasta ended at its start, exit status 3: 'no \\x1b[31mluck'");
+}
+
+static void talk_much(void)
+{
+	expect_none("i=0; while [ $i -lt 20000 ]; do echo aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa >&2; "
+		    "i=$((i+1)); done; echo the end >&2; kill -9 $$",
+		    "signal 9: 'the end'");
+}
+
+static void be_late(void)
+{
+	clock_jump_s = 3600;
+	expect_none("exec sleep 1000", "pasta made no link in 5 s");
+}
+
+static void own_little(void)
+{
+	(void)setenv("SECRET", "x", 1);
+	expect_none("e=$(tr '\\0' '\\n' </proc/$$/environ | grep -c SECRET); "
+		    "c=$(sed -n 's/^CapEff:.//p' /proc/$$/status); "
+		    "n=$(sed -n 's/^NoNewPrivs:.//p' /proc/$$/status); "
+		    "[ $(ls -d /proc/[0-9]* | wc -l) -lt 9 ] && p=few || p=many; "
+		    "h=$(ls -d /home /root /run /var /etc/passwd 2>/dev/null | wc -l); "
+		    "touch /usr/x /x 2>/dev/null && w=1 || w=0; "
+		    "echo env $e caps $c nnp $n uid $(id -u) pid $$ procs $p homes $h write $w >&2",
+		    "env 0 caps 0000000000201000 nnp 1 uid 4000 pid 2 procs few homes 0 write 0");
+}
+
+static void have_no_descriptor(void)
+{
+	int leaks[] = { 4, 77 }; /* the shell has 3 for the list, 10 or 255 for the script */
+	for (size_t i = 0; i < sizeof(leaks) / sizeof(leaks[0]); i++)
+		CHECK(dup2(STDERR_FILENO, leaks[i]) == leaks[i], "%s", strerror(errno));
+	expect_none("cd /proc/$$/fd; e=; "
+		    "for f in *; do case $f in 0|1|2|3|10|255) ;; *) e=\"$e $f\" ;; esac; done; "
+		    "echo too many: ${e:-none} >&2",
+		    "too many: none'");
+}
+
+static void get_no_root(void)
+{
+	mount_fails = true; /* as where a security module forbids it */
+	expect_none("exit 0", "private: Permission denied");
+}
+
+static void get_no_program(void)
+{
+	execve_fails = true;
+	expect_none("exit 0", "pasta': Exec format error'");
+}
+
+static void fall_to_the_next(void)
+{
+	struct cj_error err = { 0 };
+	char why[UPLINK_WHY_MAX], path[256];
+	auto_fd int gateway_fd = make_gateway();
+	if (!uplink_probe(UPLINK_SLIRP4NETNS, NULL, why))
+		skip_lab(why);
+	make_world();
+	fake_pasta("exit 9");
+	(void)snprintf(path, sizeof(path), "%s:%s", fake_dir, UPLINK_HELPER_PATH);
+	struct uplink_spec spec = { .kind = UPLINK_AUTO, .gateway_fd = gateway_fd, .path = path };
+	struct uplink *u = start(&spec, why);
+	if (uplink_kind_of(u) == UPLINK_HOST)
+		skip_lab("the host uplink is to be had");
+	CHECK(uplink_await(u, why, &err) == 0, "%s", err.msg);
+	CHECK(uplink_kind_of(u) == UPLINK_SLIRP4NETNS, "%s", why);
+	CHECK(strstr(why, "pasta ended at its start, exit status 9"), "%s", why);
+	uplink_stop(&u);
+}
+
+/* The shell is the helper, and ends; the real pasta is what it leaves behind. */
+static void die_later(void)
+{
+	struct cj_error err = { 0 };
+	char why[UPLINK_WHY_MAX], real[UPLINK_PATH_MAX], script[UPLINK_PATH_MAX + 128];
+	auto_fd int gateway_fd = make_gateway();
+	if (!uplink_probe(UPLINK_PASTA, NULL, why))
+		skip_lab(why);
+	make_world();
+	CHECK(uplink_helper_find(uplink_helper_of(UPLINK_PASTA), NULL, real, why), "%s", why);
+	/* a job in the background reads /dev/null unless it is told */
+	(void)snprintf(script, sizeof(script),
+		       "exec 3<&0; %s \"$@\" <&3 & sleep 4; "
+		       "echo tired >&2; exit 4",
+		       real);
+	fake_pasta(script);
+	struct uplink_spec spec = { .kind = UPLINK_PASTA,
+				    .gateway_fd = gateway_fd,
+				    .path = fake_dir };
+	struct uplink *u = start(&spec, why);
+	CHECK(uplink_await(u, why, &err) == 0, "%s", err.msg);
+	CHECK(uplink_kind_of(u) == UPLINK_PASTA, "%s", why);
+
+	struct pollfd death = { .fd = uplink_fd(u), .events = POLLIN };
+	CHECK(poll(&death, 1, PATIENCE_MS) == 1, "its death shows");
+	uplink_lost(u, why);
+	CHECK(strcmp(why, "pasta ended, exit status 4: 'tired'") == 0, "%s", why);
+	CHECK(uplink_kind_of(u) == UPLINK_NONE && link_ends(gateway_fd), "what it left lives on");
+	uplink_stop(&u);
+}
+
+LAB_TEST(a_helper_that_dies_at_its_start_has_the_last_word, die_at_start)
+LAB_TEST(a_helper_that_talks_much_is_not_held_up, talk_much)
+LAB_TEST(a_helper_that_is_late_is_given_up, be_late)
+LAB_TEST(a_helper_has_two_capabilities_and_no_home, own_little)
+LAB_TEST(a_helper_inherits_no_descriptor, have_no_descriptor)
+LAB_TEST(a_helper_that_dies_later_has_the_last_word_and_leaves_nothing, die_later)
+LAB_TEST(a_keeper_without_a_root_starts_nothing, get_no_root)
+LAB_TEST(a_helper_that_can_not_be_executed_is_named, get_no_program)
+LAB_TEST(auto_goes_on_when_the_first_helper_dies, fall_to_the_next)
+
+/* --- where they are looked for
+ * -------------------------------------------------------------------- */
+
+static void a_missing_helper_is_named_with_its_package(void **state)
+{
+	char why[UPLINK_WHY_MAX];
+	(void)state;
+	assert_false(uplink_probe(UPLINK_PASTA, "/nonexistent:relative:", why));
+	assert_string_equal(why, "pasta is not installed (apt install passt)");
+}
+
+static void a_helper_that_others_may_write_is_refused(void **state)
+{
+	char why[UPLINK_WHY_MAX], path[128];
+	(void)state;
+	fake_pasta("exit 0");
+	fake_path(path, "pasta");
+	assert_int_equal(chmod(path, 0777), 0);
+	assert_false(uplink_probe(UPLINK_PASTA, fake_dir, why));
+	assert_non_null(strstr(why, "others may change it"));
+}
+
+static void a_refused_tun_device_is_named_with_its_remedy(void **state)
+{
+	char why[UPLINK_WHY_MAX];
+	struct stat st;
+	(void)state;
+	if (stat("/dev/net/tun", &st) < 0 || (st.st_mode & 0006) == 0006)
+		skip(); /* everybody may */
+	assert_false(uplink_helper_has_tun(why));
+	assert_non_null(strstr(why, "'/dev/net/tun' can't be opened"));
+	assert_non_null(strstr(why, ": Permission denied (chmod 666 /dev/net/tun"));
+}
+
+static void a_helpers_version_names_its_path(void **state)
+{
+	char out[UPLINK_WHY_MAX];
+	(void)state;
+	if (!uplink_probe(UPLINK_SLIRP4NETNS, NULL, out) && strstr(out, "installed"))
+		skip();
+	assert_true(uplink_helper_version(UPLINK_SLIRP4NETNS, out, sizeof(out)));
+	assert_non_null(strstr(out, "/slirp4netns (slirp4netns version "));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_missing_helper_is_named_with_its_package),
+		cmocka_unit_test(a_helper_that_others_may_write_is_refused),
+		cmocka_unit_test(a_refused_tun_device_is_named_with_its_remedy),
+		cmocka_unit_test(a_helpers_version_names_its_path),
+		cmocka_unit_test(a_helper_that_dies_at_its_start_has_the_last_word),
+		cmocka_unit_test(a_helper_that_talks_much_is_not_held_up),
+		cmocka_unit_test(a_helper_that_is_late_is_given_up),
+		cmocka_unit_test(a_helper_has_two_capabilities_and_no_home),
+		cmocka_unit_test(a_helper_inherits_no_descriptor),
+		cmocka_unit_test(a_helper_that_dies_later_has_the_last_word_and_leaves_nothing),
+		cmocka_unit_test(a_keeper_without_a_root_starts_nothing),
+		cmocka_unit_test(a_helper_that_can_not_be_executed_is_named),
+		cmocka_unit_test(auto_goes_on_when_the_first_helper_dies),
+	};
+	return cmocka_run_group_tests(tests, make_fake_dir, remove_fake_dir);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names that other programs execute: what is new or changed below a directory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "rootfs/files/autorun.h"
+#include "runtime/base/scope.h"
+
+static char place[64];
+static int dir_fd = -1;
+
+static int make_place(void **state)
+{
+	(void)state;
+	(void)snprintf(place, sizeof(place), "/tmp/cejail-autorun.XXXXXX");
+	if (!mkdtemp(place))
+		return -1;
+	dir_fd = open(place, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return dir_fd < 0 ? -1 : 0;
+}
+
+static int remove_place(void **state)
+{
+	(void)state;
+	(void)close(dir_fd);
+	const char *const argv[] = { "rm", "-rf", place, NULL };
+	pid_t pid = fork();
+	if (pid == 0) {
+		(void)execvp("rm", (char *const *)argv);
+		_exit(127);
+	}
+	return pid > 0 && waitpid(pid, NULL, 0) == pid ? 0 : -1;
+}
+
+static void put(const char *path, const char *text)
+{
+	auto_fd int fd = openat(dir_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+}
+
+/* "NAME NAME" of what has changed since `before`. */
+static const char *changes_since(const struct autorun_marks *before)
+{
+	static char list[512];
+	struct autorun_marks after;
+	const char *name;
+	size_t at = 0, used = 0;
+
+	list[0] = '\0';
+	autorun_look(dir_fd, &after);
+	while ((name = autorun_next_change(before, &after, &at)) != NULL)
+		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", used ? " " : "",
+					 name);
+	return list;
+}
+
+static void a_name_is_found_at_any_depth_and_only_whole(void **state)
+{
+	(void)state;
+	static const char *const named[] = {
+		".git",
+		".git/hooks/pre-commit",
+		"sub/.git/config",
+		".envrc",
+		"a/b/.envrc",
+		".GIT/x",
+		".vscode/tasks.json",
+		".mcp.json",
+		".claude/x",
+		".config/cejail/a.json",
+		".bashrc",
+	};
+	static const char *const others[] = {
+		"",
+		"git",
+		".github/workflows/ci.yml",
+		".gitignore",
+		"x.git/config",
+		".config",
+		".config/other",
+		"envrc",
+		"a.envrc",
+		".envrc.txt",
+		"plots/1.png",
+	};
+	for (size_t i = 0; i < sizeof(named) / sizeof(named[0]); i++)
+		assert_true(autorun_has_name(named[i]));
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		assert_false(autorun_has_name(others[i]));
+}
+
+static void what_is_new_or_changed_is_given_once(void **state)
+{
+	(void)state;
+	struct autorun_marks before;
+
+	assert_int_equal(mkdirat(dir_fd, ".git", 0755), 0);
+	assert_int_equal(mkdirat(dir_fd, ".git/hooks", 0755), 0);
+	assert_int_equal(mkdirat(dir_fd, ".vscode", 0755), 0);
+	put(".git/config", "[core]\n");
+	put(".bashrc", "x\n");
+	autorun_look(dir_fd, &before);
+	assert_string_equal(changes_since(&before), "");
+
+	put("main.c", "int x;\n"); /* no name of the table */
+	put(".git/index", "x");    /* git writes it all the time */
+	assert_string_equal(changes_since(&before), "");
+
+	put(".git/hooks/pre-commit", "#!/bin/sh\n"); /* not the directory as well */
+	put(".vscode/other.json", "{}");             /* the directory alone */
+	put(".envrc", "x\n");
+	assert_int_equal(mkdirat(dir_fd, ".claude", 0755), 0);
+	put(".claude/settings.json", "{}"); /* its directory is new, and named */
+	assert_string_equal(changes_since(&before), ".git/hooks/pre-commit .envrc .vscode .claude");
+}
+
+static void another_file_of_the_name_is_a_change(void **state)
+{
+	(void)state;
+	struct autorun_marks before;
+
+	put(".profile", "x\n");
+	put(".zshrc", "x\n");
+	autorun_look(dir_fd, &before);
+	put("new", "y\n");
+	assert_int_equal(renameat(dir_fd, "new", dir_fd, ".profile"), 0);
+	assert_int_equal(unlinkat(dir_fd, ".zshrc", 0), 0); /* gone: nobody executes it */
+	assert_string_equal(changes_since(&before), ".profile");
+}
+
+static void a_link_is_looked_at_and_not_followed(void **state)
+{
+	(void)state;
+	struct autorun_marks before;
+
+	assert_int_equal(symlinkat("/etc/passwd", dir_fd, ".zshenv"), 0);
+	autorun_look(dir_fd, &before);
+	assert_string_equal(changes_since(&before), "");
+	assert_int_equal(symlinkat("/etc", dir_fd, ".ssh"), 0);
+	assert_int_equal(symlinkat("/", dir_fd, ".husky"), 0);
+	assert_string_equal(changes_since(&before), ".husky .ssh");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_name_is_found_at_any_depth_and_only_whole),
+		cmocka_unit_test_setup_teardown(what_is_new_or_changed_is_given_once, make_place,
+						remove_place),
+		cmocka_unit_test_setup_teardown(another_file_of_the_name_is_a_change, make_place,
+						remove_place),
+		cmocka_unit_test_setup_teardown(a_link_is_looked_at_and_not_followed, make_place,
+						remove_place),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,601 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * inject - runs cejail under ptrace(2) and makes one system call of one of its processes fail, or
+ * kills one of them there.
+ *
+ *	inject REPORT list -- CEJAIL ARG...
+ *	inject REPORT fail ROLE CALL ERRNO -- CEJAIL ARG...
+ *	inject REPORT kill ROLE CALL VICTIM -- CEJAIL ARG...
+ *
+ *	ROLE, VICTIM  supervisor, init, payload (until it is executed), intermediate, keeper, helper
+ *	              (pasta or slirp4netns until it is executed), scope-helper; "intermediate2" is
+ *	              the second intermediate of a run
+ *	CALL          the number of the role's call, or openat#3, the third of that name.  A role's
+ *	              first call is the first after the dynamic loader has given up control: the
+ *	              calls counted are ours and the libraries'
+ *	ERRNO         a number.  The call is not carried out and returns it; close(2) is carried out
+ *	              all the same, as Linux does it
+ *
+ * VICTIM gets its SIGKILL at the entry of the call.
+ *
+ * REPORT is a file for lines of words:
+ *
+ *	call ROLE NUMBER NAME#NTH PHASE RETURN ARGUMENT   (list) PHASE: before, or after the payload
+ *	                                                  is executed
+ *	done ROLE NUMBER NAME#NTH PHASE ARGUMENT          it was injected here
+ *	miss VICTIM                                       there was no such process to kill
+ *	end ROLE exited|killed NUMBER MS                  how a role ended, so long after `done`
+ *	left ROLE                                         it outlived the supervisor by
+ *	                                                  LINGER_SECONDS
+ *
+ * Standard streams, descriptors and environment are the caller's.  Exit status: the supervisor's,
+ * 128+N for signal N; 99 when inject itself has failed, which it says on standard error.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "calls.h"
+#include "facts.h"
+
+#ifndef __x86_64__
+#error "registers and the breakpoint instruction are x86-64's"
+#endif
+
+#define LINGER_SECONDS 10
+#define TASKS_MAX      64
+#define BREAKPOINT     0xcc
+#define STATUS_BROKEN  99
+#define OPTIONS                                                                                    \
+	(PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK | PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC |     \
+	 PTRACE_O_EXITKILL | PTRACE_O_TRACESYSGOOD)
+
+enum mode { MODE_LIST, MODE_FAIL, MODE_KILL };
+
+struct task {
+	pid_t pid;
+	char role[16];           /* "": its parent's event has not come yet */
+	bool waits_for_event;    /* it has stopped at its birth, and we don't know its role */
+	bool is_counted;         /* its calls are ours */
+	bool is_entered;         /* between entry and exit of a call */
+	bool is_chosen;          /* the call it is in is the one */
+	unsigned calls, call_nr; /* how many so far; of the last, the kernel's number */
+	unsigned nth[CALLS_MAX]; /* and of each name */
+	char argument[96];
+	unsigned long long wanted_break; /* of brk(2) */
+	uintptr_t entry;                 /* where the breakpoint is */
+	long entry_word;                 /* what it hides */
+};
+
+static struct {
+	enum mode mode;
+	const char *role, *call_name, *victim;
+	unsigned call_number, call_nth; /* either */
+	int error;
+	bool is_done, is_after; /* injected; the payload has been executed */
+	long done_at_ms;
+	FILE *report;
+	struct task tasks[TASKS_MAX]; /* pid 0: free */
+	pid_t supervisor;
+	int status;
+} the;
+
+static void fail(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
+static void fail(const char *fmt, ...)
+{
+	int code = errno;
+	va_list ap;
+	va_start(ap, fmt);
+	(void)fprintf(stderr, "inject: ");
+	(void)vfprintf(stderr, fmt, ap);
+	(void)fprintf(stderr, ": %s\n", strerror(code));
+	va_end(ap);
+	exit(STATUS_BROKEN);
+}
+
+/* --- tasks ------------------------------------------------------------------------------ */
+
+static struct task *find_task(pid_t pid)
+{
+	for (size_t i = 0; i < TASKS_MAX; i++)
+		if (the.tasks[i].pid == pid)
+			return &the.tasks[i];
+	return NULL;
+}
+
+static struct task *add_task(pid_t pid)
+{
+	struct task *t = find_task(0);
+	if (!t) {
+		errno = ENOSPC;
+		fail("more than %d processes", TASKS_MAX);
+	}
+	*t = (struct task){ .pid = pid };
+	return t;
+}
+
+static struct task *find_role(const char *role)
+{
+	for (size_t i = 0; i < TASKS_MAX; i++)
+		if (the.tasks[i].pid != 0 && strcmp(the.tasks[i].role, role) == 0)
+			return &the.tasks[i];
+	return NULL;
+}
+
+static const char *role_of_child(const struct task *parent, pid_t pid, int event)
+{
+	if (strcmp(parent->role, "init") == 0)
+		return "payload";
+	if (strcmp(parent->role, "keeper") == 0)
+		return "helper";
+	if (strcmp(parent->role, "intermediate") == 0 || strcmp(parent->role, "intermediate2") == 0)
+		return "keeper";
+	if (strcmp(parent->role, "supervisor") != 0)
+		return "other";
+	if (event == PTRACE_EVENT_VFORK)
+		return "scope-helper";
+	return pid_depth(pid) > pid_depth(parent->pid) ? "init" : "intermediate";
+}
+
+/* The second of a kind is "intermediate2". */
+static void name_task(struct task *t, const char *role)
+{
+	static struct {
+		const char *role;
+		unsigned count;
+	} seen[16];
+	size_t i = 0;
+	while (seen[i].role && strcmp(seen[i].role, role) != 0)
+		i++;
+	seen[i].role = role;
+	if (++seen[i].count == 1)
+		(void)snprintf(t->role, sizeof(t->role), "%s", role);
+	else
+		(void)snprintf(t->role, sizeof(t->role), "%.10s%u", role, seen[i].count % 1000);
+}
+
+/* A stop costs as much as ten calls: only where a call is still looked for. */
+static bool is_watched(const struct task *t)
+{
+	if (!t->is_counted || the.mode == MODE_LIST)
+		return t->is_counted;
+	return t->is_chosen || (!the.is_done && strcmp(t->role, the.role) == 0);
+}
+
+static void go_on(struct task *t, int signal)
+{
+	int how = is_watched(t) ? PTRACE_SYSCALL : PTRACE_CONT;
+	if (ptrace(how, t->pid, NULL, (void *)(intptr_t)signal) < 0 && errno != ESRCH)
+		fail("continue %s", t->role);
+}
+
+/* --- the report ---------------------------------------------------------------------------- */
+
+static const char *phase(void)
+{
+	return the.is_after ? "after" : "before";
+}
+
+static const char *name_of(unsigned nr)
+{
+	static char number[24];
+	if (nr < CALLS_MAX && call_names[nr])
+		return call_names[nr];
+	(void)snprintf(number, sizeof(number), "call%u", nr);
+	return number;
+}
+
+static void tell_call(const char *word, const struct task *t, const char *result)
+{
+	(void)fprintf(the.report, "%s %s %u %s#%u %s %s%s%s\n", word, t->role, t->calls,
+		      name_of(t->call_nr), t->nth[t->call_nr % CALLS_MAX], phase(), result,
+		      result[0] ? " " : "", t->argument);
+}
+
+static long now_ms(void)
+{
+	struct timespec now;
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* --- arguments ------------------------------------------------------------------------------ */
+
+/* One word.  A process that may not be read (it is not dumpable, and we are not root) has "?". */
+static void read_argument(struct task *t, const struct __ptrace_syscall_info *info)
+{
+	int at = text_argument(t->call_nr);
+	if (at < 0) {
+		(void)snprintf(t->argument, sizeof(t->argument), "%lld",
+			       (long long)(int)info->entry.args[0]);
+		return;
+	}
+	char bytes[sizeof(t->argument)] = "";
+	uintptr_t from = info->entry.args[at];
+	size_t room = sizeof(bytes) - 1,
+	       page = 4096 - from % 4096; /* the next page may not be there */
+	if (t->call_nr == SYS_write && info->entry.args[2] < room)
+		room = info->entry.args[2];
+	struct iovec into = { bytes, room }, out = { (void *)from, room < page ? room : page };
+	if (process_vm_readv(t->pid, &into, 1, &out, 1, 0) < 0)
+		bytes[0] = '?';
+	for (char *c = bytes; *c; c++)
+		if (!isgraph((unsigned char)*c))
+			*c = '_';
+	(void)snprintf(t->argument, sizeof(t->argument), "%s", bytes[0] ? bytes : "''");
+}
+
+/* --- calls ------------------------------------------------------------------------------------ */
+
+static bool is_the_one(const struct task *t)
+{
+	if (the.mode == MODE_LIST || the.is_done || strcmp(t->role, the.role) != 0)
+		return false;
+	if (!the.call_name)
+		return t->calls == the.call_number;
+	return strcmp(name_of(t->call_nr), the.call_name) == 0 &&
+	       t->nth[t->call_nr % CALLS_MAX] == the.call_nth;
+}
+
+static struct user_regs_struct registers(const struct task *t)
+{
+	struct user_regs_struct regs = { 0 };
+	if (ptrace(PTRACE_GETREGS, t->pid, NULL, &regs) < 0)
+		fail("read the registers of %s", t->role);
+	return regs;
+}
+
+static void set_registers(const struct task *t, struct user_regs_struct regs)
+{
+	if (ptrace(PTRACE_SETREGS, t->pid, NULL, &regs) < 0)
+		fail("write the registers of %s", t->role);
+}
+
+/* brk(2) of the kernel has no error: it stays and says where it is, as for brk(0). */
+static void skip_call(struct task *t)
+{
+	struct user_regs_struct regs = registers(t);
+	t->wanted_break = regs.rdi;
+	if (t->call_nr == SYS_brk)
+		regs.rdi = 0;
+	else
+		regs.orig_rax = (unsigned long long)-1; /* no such call: nothing is carried out */
+	set_registers(t, regs);
+}
+
+static void answer_call(const struct task *t)
+{
+	struct user_regs_struct regs = registers(t);
+	if (t->call_nr == SYS_brk)
+		regs.rdi = t->wanted_break; /* callers rely on their arguments staying */
+	else
+		regs.rax = (unsigned long long)-the.error;
+	set_registers(t, regs);
+}
+
+static void kill_victim(void)
+{
+	struct task *victim = find_role(the.victim);
+	if (!victim || kill(victim->pid, SIGKILL) < 0)
+		(void)fprintf(the.report, "miss %s\n", the.victim);
+}
+
+static void on_entry(struct task *t, const struct __ptrace_syscall_info *info)
+{
+	t->is_entered = true;
+	t->calls++;
+	t->call_nr = (unsigned)info->entry.nr;
+	t->nth[t->call_nr % CALLS_MAX]++;
+	t->is_chosen = is_the_one(t);
+	if (!t->is_chosen && the.mode != MODE_LIST)
+		return;
+	read_argument(t, info);
+	if (!t->is_chosen)
+		return;
+
+	the.is_done = true;
+	the.done_at_ms = now_ms();
+	tell_call("done", t, "");
+	if (the.mode == MODE_KILL)
+		kill_victim();
+	else if (t->call_nr != SYS_close)
+		skip_call(t);
+}
+
+static void on_return(struct task *t, const struct __ptrace_syscall_info *info)
+{
+	char result[24];
+	if (!t->is_entered)
+		return;
+	t->is_entered = false;
+	if (t->is_chosen && the.mode == MODE_FAIL)
+		answer_call(t);
+	t->is_chosen = false;
+	(void)snprintf(result, sizeof(result), "%lld", (long long)info->exit.rval);
+	if (the.mode == MODE_LIST)
+		tell_call("call", t, result);
+}
+
+static void on_call(struct task *t)
+{
+	struct __ptrace_syscall_info info = { 0 };
+	if (ptrace(PTRACE_GET_SYSCALL_INFO, t->pid, sizeof(info), &info) < 0) {
+		if (errno == ESRCH)
+			return; /* killed meanwhile: its end is the next we hear */
+		fail("read a call of %s", t->role);
+	}
+	if (info.op == PTRACE_SYSCALL_INFO_ENTRY)
+		on_entry(t, &info);
+	else if (info.op == PTRACE_SYSCALL_INFO_EXIT)
+		on_return(t, &info);
+}
+
+/* --- execve: where the loader hands over
+ * ---------------------------------------------------------- */
+
+static void plant_breakpoint(struct task *t)
+{
+	t->entry = entry_point(t->pid);
+	errno = 0;
+	t->entry_word = ptrace(PTRACE_PEEKTEXT, t->pid, (void *)t->entry, NULL);
+	if (t->entry == 0 || errno != 0 ||
+	    ptrace(PTRACE_POKETEXT, t->pid, (void *)t->entry,
+		   (void *)((t->entry_word & ~0xffL) | BREAKPOINT)) < 0)
+		fail("put a breakpoint into %s", t->role);
+}
+
+/* True: it was ours, and the program goes on as if nothing had been. */
+static bool on_breakpoint(struct task *t)
+{
+	struct user_regs_struct regs;
+	if (t->entry == 0 || ptrace(PTRACE_GETREGS, t->pid, NULL, &regs) < 0 ||
+	    regs.rip != t->entry + 1)
+		return false;
+	regs.rip = t->entry;
+	if (ptrace(PTRACE_POKETEXT, t->pid, (void *)t->entry, (void *)t->entry_word) < 0 ||
+	    ptrace(PTRACE_SETREGS, t->pid, NULL, &regs) < 0)
+		fail("take the breakpoint out of %s", t->role);
+	t->entry = 0;
+	t->is_counted = true;
+	return true;
+}
+
+/* A foreign program is not followed. */
+static void on_exec(struct task *t)
+{
+	bool is_ours = t->pid == the.supervisor || strncmp(t->role, "scope-helper", 12) == 0;
+	if (strcmp(t->role, "payload") == 0)
+		the.is_after = true;
+	t->is_entered = t->is_chosen = false;
+	if (is_ours) {
+		t->is_counted = false;
+		plant_breakpoint(t);
+		go_on(t, 0);
+		return;
+	}
+	if (ptrace(PTRACE_DETACH, t->pid, NULL, NULL) < 0 && errno != ESRCH)
+		fail("let %s go", t->role);
+	t->pid = 0;
+}
+
+/* --- events
+ * ------------------------------------------------------------------------------------------ */
+
+static void on_birth(struct task *parent, int event)
+{
+	unsigned long pid = 0;
+	if (ptrace(PTRACE_GETEVENTMSG, parent->pid, NULL, &pid) < 0)
+		return; /* killed meanwhile; the child is found at its own stop, or is dead, too */
+	struct task *child = find_task((pid_t)pid);
+	if (!child)
+		child = add_task((pid_t)pid);
+	name_task(child, role_of_child(parent, (pid_t)pid, event));
+	child->is_counted = parent->is_counted;
+	if (child->waits_for_event) {
+		child->waits_for_event = false;
+		go_on(child, 0);
+	}
+}
+
+static void on_end(struct task *t, int status)
+{
+	bool is_exit = WIFEXITED(status);
+	(void)fprintf(the.report, "end %s %s %d %ld\n", t->role[0] ? t->role : "unnamed",
+		      is_exit ? "exited" : "killed",
+		      is_exit ? WEXITSTATUS(status) : WTERMSIG(status),
+		      the.is_done ? now_ms() - the.done_at_ms : 0);
+	if (t->pid == the.supervisor) {
+		the.status = is_exit ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+		the.supervisor = 0;
+		(void)alarm(LINGER_SECONDS);
+	}
+	t->pid = 0;
+}
+
+static void on_event(struct task *t, int event, int signal)
+{
+	switch (event) {
+	case PTRACE_EVENT_FORK:
+	case PTRACE_EVENT_VFORK:
+	case PTRACE_EVENT_CLONE:
+		on_birth(t, event);
+		go_on(t, 0);
+		return;
+	case PTRACE_EVENT_EXEC:
+		on_exec(t);
+		return;
+	case PTRACE_EVENT_STOP:
+		if (t->role[0] == '\0')
+			t->waits_for_event = true; /* its parent says who it is */
+		else if (signal != SIGTRAP)
+			(void)ptrace(PTRACE_LISTEN, t->pid, NULL, NULL); /* it stays stopped */
+		else
+			go_on(t, 0);
+		return;
+	default:
+		go_on(t, 0);
+	}
+}
+
+static void on_stop(struct task *t, int status)
+{
+	int signal = WSTOPSIG(status), event = status >> 16;
+	if (event != 0) {
+		on_event(t, event, signal);
+		return;
+	}
+	if (signal == (SIGTRAP | 0x80)) {
+		on_call(t);
+		signal = 0;
+	} else if (signal == SIGTRAP && on_breakpoint(t)) {
+		signal = 0;
+	}
+	go_on(t, signal);
+}
+
+static void on_alarm(int signal)
+{
+	(void)signal; /* waitpid(2) returns */
+}
+
+/* waitpid(2) has its favourites: each gets its turn, or one that calls without end is all we hear.
+ */
+static pid_t wait_for_anyone(int *status)
+{
+	static size_t turn;
+	for (size_t i = 0; i < TASKS_MAX; i++) {
+		turn = (turn + 1) % TASKS_MAX;
+		pid_t pid = the.tasks[turn].pid;
+		if (pid != 0 && waitpid(pid, status, __WALL | WNOHANG) == pid)
+			return pid;
+	}
+	return waitpid(-1, status, __WALL);
+}
+
+static void follow(void)
+{
+	for (;;) {
+		int status;
+		pid_t pid = wait_for_anyone(&status);
+		if (pid < 0)
+			break; /* ECHILD: all have ended; EINTR: we have waited long enough */
+		struct task *t = find_task(pid);
+		if (!t)
+			t = add_task(pid);
+		if (WIFSTOPPED(status))
+			on_stop(t, status);
+		else
+			on_end(t, status);
+	}
+	for (size_t i = 0; i < TASKS_MAX; i++)
+		if (the.tasks[i].pid != 0)
+			(void)fprintf(the.report, "left %s\n", the.tasks[i].role);
+}
+
+/* --- the beginning
+ * ------------------------------------------------------------------------------------- */
+
+/* We and what we trace take turns: waking up another processor each time takes four times as long.
+ */
+static void stay_on_one_processor(void)
+{
+	cpu_set_t one;
+	int here = sched_getcpu();
+	CPU_ZERO(&one);
+	CPU_SET(here < 0 ? 0 : here, &one);
+	(void)sched_setaffinity(0, sizeof(one), &one); /* slower without */
+}
+
+/* It waits until it is traced. */
+static void start(char **command)
+{
+	int ends[2];
+	char byte = 0;
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		fail("make a pipe");
+	pid_t pid = fork();
+	if (pid < 0)
+		fail("fork");
+	if (pid == 0) {
+		if (read(ends[0], &byte, 1) != 1)
+			_exit(STATUS_BROKEN);
+		(void)execv(command[0], command);
+		fail("execute '%s'", command[0]);
+	}
+	struct task *t = add_task(pid);
+	name_task(t, "supervisor");
+	the.supervisor = pid;
+	if (ptrace(PTRACE_SEIZE, pid, NULL, (void *)(uintptr_t)OPTIONS) < 0)
+		fail("trace '%s'", command[0]);
+	if (write(ends[1], &byte, 1) != 1)
+		fail("start '%s'", command[0]);
+	(void)close(ends[0]);
+	(void)close(ends[1]);
+}
+
+static void parse_call(char *text)
+{
+	char *mark = strchr(text, '#');
+	if (mark) {
+		*mark = '\0';
+		the.call_name = text;
+		the.call_nth = (unsigned)strtoul(mark + 1, NULL, 10);
+	} else {
+		the.call_number = (unsigned)strtoul(text, NULL, 10);
+	}
+}
+
+/* The command's place in argv; 0: this is no way to call us. */
+static int parse(int argc, char **argv)
+{
+	if (argc >= 5 && strcmp(argv[2], "list") == 0 && strcmp(argv[3], "--") == 0)
+		return 4;
+	if (argc < 8 || strcmp(argv[6], "--") != 0)
+		return 0;
+	the.role = argv[3];
+	parse_call(argv[4]);
+	if (strcmp(argv[2], "fail") == 0) {
+		the.mode = MODE_FAIL;
+		the.error = (int)strtoul(argv[5], NULL, 10);
+		return the.error > 0 ? 7 : 0;
+	}
+	the.mode = MODE_KILL;
+	the.victim = argv[5];
+	return strcmp(argv[2], "kill") == 0 ? 7 : 0;
+}
+
+int main(int argc, char **argv)
+{
+	int at = parse(argc, argv);
+	if (at == 0) {
+		(void)fprintf(stderr, "usage: inject REPORT list|fail ROLE CALL ERRNO|"
+				      "kill ROLE CALL VICTIM -- CEJAIL ARG...\n");
+		return STATUS_BROKEN;
+	}
+	the.report = fopen(argv[1], "we");
+	if (!the.report)
+		fail("open '%s'", argv[1]);
+	const struct sigaction once = { .sa_handler = on_alarm };
+	(void)sigaction(SIGALRM, &once, NULL);
+
+	stay_on_one_processor();
+	start(argv + at);
+	follow();
+	if (fclose(the.report) != 0)
+		fail("write '%s'", argv[1]);
+	return the.status;
+}

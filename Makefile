@@ -175,6 +175,7 @@ install: all                     ## into $(DESTDIR)$(PREFIX)
 	install -Dm644 tools/systemd/cejail.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/cejail.conf
 	install -Dm644 tools/systemd/cejail.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/cejail.conf
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/prometheus tools/prometheus/*.yml
+	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/examples tools/examples/*
 	install -Dm644 tools/completions/cejail.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/cejail
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/zsh/site-functions tools/completions/_cejail
 

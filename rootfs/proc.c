@@ -14,7 +14,6 @@
 
 #include "rootfs/devices.h"
 #include "rootfs/mounts.h"
-#include "rootfs/rootfs.h"
 #include "runtime/base/scope.h"
 
 #define PROC_ATTRS (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
@@ -145,7 +144,7 @@ static int mask(int proc_fd, const char *path, struct cj_error *err)
 	return rc < 0 ? cj_fail(err, errno, "mask '%s'", target) : 0;
 }
 
-int rootfs_mask_proc(struct cj_error *err)
+int proc_mask(struct cj_error *err)
 {
 	auto_fd int proc_fd = open_proc(err);
 	if (proc_fd < 0)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * proc - the jail's /proc: its own processes, and as little of the machine as programs bear.
- * rootfs_mask_proc() of rootfs.h is here, too.
  */
 #pragma once
 
@@ -14,3 +13,6 @@
  * that is there: nothing may become visible that is masked outside (mount_too_revealing).
  */
 int proc_attach(int root_fd, struct cj_error *err);
+
+/* Makes the settings of "/proc" read-only and masks what tells about the machine. */
+int proc_mask(struct cj_error *err);

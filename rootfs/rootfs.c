@@ -246,6 +246,11 @@ int rootfs_enter(int root_fd, struct cj_error *err)
 	return 0;
 }
 
+int rootfs_mask_proc(struct cj_error *err)
+{
+	return proc_mask(err);
+}
+
 size_t rootfs_count_overlays(const struct rootfs_spec *spec)
 {
 	size_t count = 0;

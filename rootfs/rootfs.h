@@ -20,46 +20,10 @@
  */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
-#include <sys/types.h>
 
-#include "runtime/base/arena.h"
+#include "rootfs/rootfs_spec.h"
 #include "runtime/base/error.h"
-
-enum root_kind {
-	ROOT_HOST,   /* this host's /usr, read-only, and a made-up rest */
-	ROOT_LAYERS, /* directories, first in the list on top */
-};
-
-enum bind_kind { BIND_READ_ONLY, BIND_WRITABLE, BIND_SOCKET, BIND_OVERLAY, BIND_TMPFS };
-
-#define OVERLAYS_MAX 16 /* --overlay; their descriptors go to init in one message */
-
-/* A host path the caller opens into the jail, knowingly. */
-struct bind_spec {
-	enum bind_kind kind;
-	const char *
-	    source; /* absolute, no symbolic link in it; BIND_TMPFS: none (plan.c made sure and says so) */
-	const char *target; /* absolute, normalised, in the jail */
-};
-
-struct rootfs_spec {
-	enum root_kind kind;
-	struct strings layers; /* ROOT_LAYERS: absolute host paths */
-	bool writable;         /* a throw-away upper layer in the scratch */
-	bool noexec_scratch;
-	bool tty; /* /dev/tty and a controlling terminal will be wanted */
-	uint64_t scratch_bytes, scratch_inodes;
-	const struct bind_spec *binds;
-	size_t nbinds;
-	const char *hosts;       /* further lines of /etc/hosts; NULL: none */
-	const char *resolv_conf; /* all of /etc/resolv.conf; NULL: empty */
-	const char *hostname;    /* for /etc/hosts; set in the uts namespace by init */
-	uid_t uid;               /* the jail's user, inside ids */
-	gid_t gid;
-};
 
 /* Descriptors of detached trees, one per host path; -1 where not used.  Lives in init only. */
 struct rootfs_sources;

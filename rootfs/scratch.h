@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "rootfs/rootfs.h"
+#include "rootfs/rootfs_spec.h"
 #include "runtime/base/error.h"
 
 /* Names of the layers a --writable jail writes to, each with its work directory (overlayfs.rst). */

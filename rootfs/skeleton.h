@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "rootfs/rootfs.h"
+#include "rootfs/rootfs_spec.h"
 #include "runtime/base/error.h"
 
 /*

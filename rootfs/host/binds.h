@@ -4,21 +4,11 @@
  */
 #pragma once
 
-#include <stddef.h>
-
+#include "rootfs/host/bind_sources.h"
 #include "rootfs/host/layers.h"
-#include "rootfs/rootfs.h"
+#include "rootfs/rootfs_spec.h"
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
-
-struct bind_sources {
-	struct bind_source {
-		int fd; /* detached tree; of an overlay the directory below it: overlays.h */
-		bool is_dir;
-		bool is_detached; /* of an overlay: fd is a detached tree already */
-	} * items;                /* in the order of the spec; in the arena given */
-	size_t count;
-};
 
 /*
  * binds_open - resolve each source once, without crossing a link, check what it is, clone it.

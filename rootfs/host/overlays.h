@@ -8,8 +8,8 @@
  */
 #pragma once
 
-#include "rootfs/host/binds.h"
-#include "rootfs/rootfs.h"
+#include "rootfs/host/bind_sources.h"
+#include "rootfs/rootfs_spec.h"
 #include "runtime/base/error.h"
 
 /*

@@ -133,8 +133,8 @@ same "the manual names every option with its letter and value, in the table's or
 same "the manual names every status" "$(table_words status_names)" "$(manual_words Status)"
 same "the manual names every limit" \
 	"$(table_words limit_names)" "$(manual_words "Limits in the result")"
-same "the manual names every holder of a limit" \
-	"$(table_words limit_by_names)" "$(manual_words "Who holds a limit")"
+same "the manual names every way to enforce a limit" \
+	"$(table_words limit_by_names)" "$(manual_words "Enforcement of limits")"
 same "the manual names every layer" "$(table_words layer_names)" "$(manual_words Layers)"
 same "the manual names every state of a layer" \
 	"$(table_words layer_state_names)" "$(manual_words "State of a layer")"
@@ -163,7 +163,7 @@ if [ -f profiles/schema/result.json ]; then
 	same "the manual names every member of the result" \
 		"$(python3 -c 'import json
 print("\n".join(sorted(json.load(open("profiles/schema/result.json"))["properties"])))')" \
-		"$(section "THE RESULT" | sed -n 's/^\.It Va //p' | tr -d ' ' | tr , '\n' | sort)"
+		"$(section RESULT | sed -n 's/^\.It Va //p' | tr -d ' ' | tr , '\n' | sort)"
 else
 	skip "the manual names every member of the result" "there is no schema"
 fi

@@ -90,7 +90,7 @@ check "the sum beside the tarball is its own" bash -c "cd '$work/first' && sha25
 # Somewhere else, by another caller: other places, modes, times and settings.
 clone two
 # A stand-in for gpg: it signs anything.
-printf '#!/bin/sh\nprintf "\n[GNUPG:] SIG_CREATED D\n" >&2\nprintf -- "-----BEGIN PGP SIGNATURE-----\\n\\nx\\n-----END PGP SIGNATURE-----\\n"\n' \
+printf '#!/bin/sh\ncat >/dev/null\nprintf "\n[GNUPG:] SIG_CREATED D\n" >&2\nprintf -- "-----BEGIN PGP SIGNATURE-----\\n\\nx\\n-----END PGP SIGNATURE-----\\n"\n' \
 	> "$work/gpg" && chmod +x "$work/gpg"
 git config user.signingkey ABCD && git config gpg.program "$work/gpg" && git config core.autocrlf true
 find . -path ./.git -prune -o -type f -exec touch -d 2001-01-01 {} +

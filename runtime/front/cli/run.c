@@ -27,8 +27,8 @@
 #include "runtime/front/cli/arguments/options.h"
 #include "runtime/front/cli/remote/remote.h"
 #include "runtime/front/cli/terminal.h"
+#include "runtime/front/drive/run_driver.h"
 #include "runtime/front/report/explain.h"
-#include "runtime/jail/jail.h"
 
 #define REMOTE_TAIL     16      /* of output that comes from a service only its last byte matters */
 #define COMMAND_PROFILE "base"  /* for `-- CMD` without --profile */
@@ -43,7 +43,8 @@ struct run {
 	struct delivery delivery;
 	struct plan plan;
 	struct program program;
-	int artifacts_fd; /* -1: none asked for */
+	struct run_driver driver; /* of a run that takes place here */
+	int artifacts_fd;         /* -1: none asked for */
 	const char *profile;
 	struct json_writer *remote_result; /* as the service wrote it; NULL: the outcome is it */
 	struct outcome outcome;
@@ -206,18 +207,40 @@ static int parse(struct run *r, struct cj_error *err)
 
 /* --- plan ------------------------------------------------------------------- */
 
+/* What the program's streams are connected to. */
+static struct jail_io make_io(struct run *r)
+{
+	bool passes = !r->delivery.to_stdout;
+	bool has_tty = r->plan.tty;
+
+	return (struct jail_io){
+		.stdin_fd = r->program.interactive ? STDIN_FILENO : -1,
+		.stdout_fd = passes ? STDOUT_FILENO : -1,
+		.stderr_fd = passes ? STDERR_FILENO : -1,
+		/* with --tty the program is meant to drive the terminal */
+		.escape = { passes && !has_tty && isatty(STDOUT_FILENO),
+			    passes && !has_tty && isatty(STDERR_FILENO) },
+		.tty_fd = has_tty && isatty(STDIN_FILENO) ? STDIN_FILENO : -1,
+		.hangup_fd = delivery_hangup_fd(&r->delivery),
+	};
+}
+
 static int make_plan(struct run *r, struct cj_error *err)
 {
 	if (plan_make(&r->config, &r->invocation, &r->plan, &r->program, err) < 0) {
 		cj_stage(err, "plan");
 		return -err->code;
 	}
-	outcome_fini(&r->outcome);
-	outcome_init(&r->outcome, r->program.id, r->program.limits.output_bytes);
-	for (size_t i = 0; i < r->plan.warnings.count; i++)
-		outcome_warn(&r->outcome, "%s", r->plan.warnings.items[i]);
-	for (size_t i = 0; r->plan.policy && i < r->plan.policy->notes.count; i++)
-		outcome_warn(&r->outcome, "seccomp: %s", r->plan.policy->notes.items[i]);
+	r->driver = (struct run_driver){
+		.plan = &r->plan,
+		.program = &r->program,
+		.run_id = r->program.id,
+		.jail_name = r->program.id,
+		.io = make_io(r),
+		.events = r->delivery.events.fd >= 0 ? &r->delivery.events : NULL,
+		.artifacts_fd = -1,
+	};
+	run_driver_begin(&r->driver, &r->outcome);
 	log_debug("run %s: profile '%s', %s", r->program.id, r->plan.profile_name,
 		  r->program.argv.items[0]);
 	return 0;
@@ -257,66 +280,16 @@ static int open_artifacts(struct run *r, struct cj_error *err)
 	return 0;
 }
 
-static void tell_event(void *context, const char *type, const void *bytes, size_t size)
+static int run_in_jail(struct run *r, bool *out_collected, struct cj_error *err)
 {
-	events_tell(context, type, bytes, size);
-}
-
-static void tell_denial(void *context, const struct denial *d)
-{
-	events_tell_denial(context, d);
-}
-
-/* What the program's streams are connected to. */
-static struct jail_io make_io(struct run *r)
-{
-	bool passes = !r->delivery.to_stdout;
-	bool has_tty = r->plan.tty;
-	bool has_events = r->delivery.events.fd >= 0;
-
-	return (struct jail_io){
-		.stdin_fd = r->program.interactive ? STDIN_FILENO : -1,
-		.stdout_fd = passes ? STDOUT_FILENO : -1,
-		.stderr_fd = passes ? STDERR_FILENO : -1,
-		/* with --tty the program is meant to drive the terminal */
-		.escape = { passes && !has_tty && isatty(STDOUT_FILENO),
-			    passes && !has_tty && isatty(STDERR_FILENO) },
-		.tty_fd = has_tty && isatty(STDIN_FILENO) ? STDIN_FILENO : -1,
-		.event = has_events ? tell_event : NULL,
-		.denied = has_events ? tell_denial : NULL,
-		.context = &r->delivery.events,
-		.hangup_fd = delivery_hangup_fd(&r->delivery),
-	};
-}
-
-/*
- * A failed copy does not change how the program ended: the status stays, what was copied is
- * listed, a warning names the failure; report() makes the exit code 125 if it was 0.
- */
-static bool collect(struct run *r, struct jail *j)
-{
-	struct cj_error err = { 0 };
-	struct outcome *o = &r->outcome;
-	int rc = r->artifacts_fd >= 0 ? jail_collect(j, r->artifacts_fd, o, &err) : 0;
-
-	for (size_t i = 0; i < o->artifacts.skipped.count; i++)
-		outcome_warn(o, "%s", o->artifacts.skipped.items[i]);
-	if (rc < 0)
-		outcome_warn(o, "artifacts: %s", err.msg);
-	return rc == 0;
-}
-
-static int run_in(struct run *r, struct jail *j, struct cj_error *err)
-{
-	struct jail_io io = make_io(r);
+	struct run_driver *d = &r->driver;
 	auto_terminal struct terminal terminal = { .fd = -1 };
 
-	r->delivery.events.timeout_ms = r->program.limits.wall_ms;
-	if (jail_start(j, &r->program, &io, err) < 0)
+	if (run_driver_start(d, err) < 0)
 		return -err->code;
-	if (io.tty_fd >= 0 && io.stdin_fd >= 0)
-		terminal_make_raw(&terminal, io.tty_fd);
-	return jail_wait(j, &r->outcome, err);
+	if (d->io.tty_fd >= 0 && d->io.stdin_fd >= 0)
+		terminal_make_raw(&terminal, d->io.tty_fd);
+	return run_driver_finish(d, &r->outcome, out_collected, err);
 }
 
 /*
@@ -336,20 +309,16 @@ static void end_jail(struct jail **jail)
 		(void)sigaction(late[i], &old[i], NULL);
 }
 
+/* report() makes the exit code 125 where it would be 0 and artefacts are missing. */
 static int carry_out(struct run *r, bool *out_collected, struct cj_error *err)
 {
-	struct jail *jail = NULL;
-
 	if (open_artifacts(r, err) < 0) {
 		cj_stage(err, "artifacts");
 		return -err->code;
 	}
-	if (jail_prepare(&r->plan, r->program.id, &jail, err) < 0)
-		return -err->code;
-	int rc = run_in(r, jail, err);
-	if (rc == 0)
-		*out_collected = collect(r, jail);
-	end_jail(&jail);
+	r->driver.artifacts_fd = r->artifacts_fd;
+	int rc = run_in_jail(r, out_collected, err);
+	end_jail(&r->driver.jail);
 	return rc;
 }
 

@@ -25,11 +25,10 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
-#include "runtime/front/report/events.h"
+#include "runtime/front/drive/run_driver.h"
 #include "runtime/front/report/explain.h"
 #include "runtime/front/report/result.h"
 #include "runtime/front/serve/api/request.h"
-#include "runtime/jail/jail.h"
 
 /* Past its time limit a run is ended, drained, told; who takes longer is stuck.
  */
@@ -39,12 +38,12 @@ struct work {
 	const char *profile;
 	enum tier tier;
 	int sock_fd, control_fd, signal_fd, stdin_fd;
+	char jail_name[PLAN_ID_MAX]; /* of the record and the cgroup */
 
 	/* before the job */
 	struct config config;
-	struct plan plan; /* what `jail` was prepared from */
+	struct plan plan; /* what the driver's jail was prepared from */
 	struct program launcher;
-	struct jail *jail;     /* NULL: not yet */
 	struct cj_error early; /* of a cold worker: it is told as the result of its job */
 
 	/* the job */
@@ -54,6 +53,7 @@ struct work {
 	struct plan asked; /* with the request's settings */
 	struct program program;
 	struct events events;
+	struct run_driver driver; /* its jail may be prepared before the job */
 	struct outcome outcome;
 	uint64_t setup_us;
 	bool is_callers_own; /* what kept it from being started */
@@ -76,14 +76,6 @@ static int hear_signals(struct work *w, struct cj_error *err)
 	return w->signal_fd < 0 ? cj_fail(err, errno, "open a descriptor for signals") : 0;
 }
 
-static int prepare(struct work *w, const struct plan *plan, struct cj_error *err)
-{
-	char name[PLAN_ID_MAX];
-	if (plan_mint_id(name, err) < 0)
-		return -err->code;
-	return jail_prepare(plan, name, &w->jail, err);
-}
-
 static int prepare_ahead(struct work *w, struct cj_error *err)
 {
 	if (request_plan_jail(&w->config, &w->plan, err) < 0) {
@@ -91,7 +83,7 @@ static int prepare_ahead(struct work *w, struct cj_error *err)
 		return -err->code;
 	}
 	w->plan.is_ahead = true;
-	if (prepare(w, &w->plan, err) < 0)
+	if (jail_prepare(&w->plan, w->jail_name, &w->driver.jail, err) < 0)
 		return -err->code;
 	if (w->tier < TIER_INTERPRETER)
 		return 0;
@@ -103,7 +95,7 @@ static int prepare_ahead(struct work *w, struct cj_error *err)
 		(void)!cj_reject(err, "profile '%s' has no interpreter that can wait", w->profile);
 		return cj_stage(err, "plan");
 	}
-	return jail_warm(w->jail, &w->launcher, err);
+	return jail_warm(w->driver.jail, &w->launcher, err);
 }
 
 static int get_ready(struct work *w, struct cj_error *err)
@@ -112,6 +104,8 @@ static int get_ready(struct work *w, struct cj_error *err)
 		cj_stage(err, "worker");
 		return -err->code;
 	}
+	if (plan_mint_id(w->jail_name, err) < 0)
+		return -err->code;
 	if (profile_load(&w->config, w->profile, err) < 0) {
 		cj_stage(err, "profile");
 		return -err->code;
@@ -132,7 +126,7 @@ static bool await_job(struct work *w)
 		{ .fd = w->sock_fd, .events = POLLIN },
 		{ .fd = w->control_fd },
 		{ .fd = w->signal_fd, .events = POLLIN },
-		{ .fd = w->jail ? jail_waiting_fd(w->jail) : -1, .events = POLLIN },
+		{ .fd = w->driver.jail ? jail_waiting_fd(w->driver.jail) : -1, .events = POLLIN },
 	};
 
 	while (poll(sources, sizeof(sources) / sizeof(sources[0]), -1) < 0 && errno == EINTR)
@@ -274,79 +268,51 @@ static int open_stdin(struct work *w, struct cj_error *err)
 
 /* --- the run --- */
 
-static void tell_event(void *context, const char *type, const void *bytes, size_t size)
+static void set_driver(struct work *w)
 {
-	struct work *w = context;
-	if (strcmp(type, "start") == 0) /* with the run's id, which the jail doesn't know */
-		events_tell(&w->events, type, w->job.id, strlen(w->job.id));
-	else
-		events_tell(&w->events, type, bytes, size);
+	struct jail *prepared = w->driver.jail;
+
+	w->driver = (struct run_driver){
+		.plan = &w->asked,
+		.program = &w->program,
+		.run_id = w->job.id,
+		.jail_name = w->jail_name,
+		.jail = prepared,
+		.events = w->job.wants_events ? &w->events : NULL,
+		/* The server stops reading when its caller does. */
+		.waits_for_events = true,
+		.artifacts_fd = -1,
+		.artifacts_memory_bytes = w->request.wants_artifacts ? JOB_ARTIFACTS_MAX : 0,
+	};
 }
 
-static void tell_denial(void *context, const struct denial *d)
+static struct jail_io make_io(const struct work *w)
 {
-	struct work *w = context;
-	events_tell_denial(&w->events, d);
-}
-
-/* The server stops reading when its caller does: then the program waits, as before a full pipe. */
-static bool has_room(void *context)
-{
-	return events_has_room(&((struct work *)context)->events);
-}
-
-static int start(struct work *w, struct cj_error *err)
-{
-	const struct jail_io io = {
+	return (struct jail_io){
 		.stdin_fd = w->stdin_fd,
 		.stdout_fd = -1,
 		.stderr_fd = -1,
 		.tty_fd = -1,
-		.event = w->job.wants_events ? tell_event : NULL,
-		.denied = w->job.wants_events ? tell_denial : NULL,
-		.has_room = w->job.wants_events ? has_room : NULL,
 		.room_fd = w->sock_fd,
-		.context = w,
 		.hangup_fd = w->control_fd,
 	};
-
-	if (!w->jail && prepare(w, &w->asked, err) < 0)
-		return -err->code;
-	w->events.timeout_ms = w->program.limits.wall_ms;
-	if (jail_start(w->jail, &w->program, &io, err) < 0)
-		return -err->code;
-	w->setup_us = clock_us() - w->job.sent_us;
-	return 0;
-}
-
-/* As with `run --artifacts`: a failure is a warning beside how the program ended. */
-static void collect(struct work *w)
-{
-	struct outcome *o = &w->outcome;
-	struct cj_error err = { 0 };
-
-	if (w->request.wants_artifacts &&
-	    jail_collect_memory(w->jail, JOB_ARTIFACTS_MAX, o, &err) < 0)
-		outcome_warn(o, "artifacts: %s", err.msg);
-	for (size_t i = 0; i < o->artifacts.skipped.count; i++)
-		outcome_warn(o, "%s", o->artifacts.skipped.items[i]);
 }
 
 static int run(struct work *w, struct cj_error *err)
 {
 	struct outcome *o = &w->outcome;
+	bool is_collected;
 
 	if (limit_own_life(w, err) < 0 || open_stdin(w, err) < 0) {
 		cj_stage(err, "worker");
 		return -err->code;
 	}
-	for (size_t i = 0; i < w->asked.warnings.count; i++)
-		outcome_warn(o, "%s", w->asked.warnings.items[i]);
-	for (size_t i = 0; w->asked.policy && i < w->asked.policy->notes.count; i++)
-		outcome_warn(o, "seccomp: %s", w->asked.policy->notes.items[i]);
-	if (start(w, err) < 0 || jail_wait(w->jail, o, err) < 0)
+	w->driver.io = make_io(w);
+	if (run_driver_start(&w->driver, err) < 0)
 		return -err->code;
-	collect(w);
+	w->setup_us = clock_us() - w->job.sent_us;
+	if (run_driver_finish(&w->driver, o, &is_collected, err) < 0)
+		return -err->code;
 	if (o->exec_errno != 0)
 		explain_exec_failure(o, w->program.argv.items[0]);
 	return 0;
@@ -520,8 +486,8 @@ static void serve(struct work *w)
 	if (rc == 0)
 		rc = plan_job(w, &err);
 	if (rc == 0) {
-		outcome_fini(&w->outcome);
-		outcome_init(&w->outcome, w->job.id, w->program.limits.output_bytes);
+		set_driver(w);
+		run_driver_begin(&w->driver, &w->outcome);
 		rc = run(w, &err);
 	}
 	if (rc < 0) {
@@ -552,6 +518,6 @@ _Noreturn void worker_main(const char *profile, enum tier tier, int sock_fd, int
 	if (ready_tell(sock_fd, &err) == 0 && await_job(&w))
 		serve(&w);
 	cj_close(&w.sock_fd); /* the server may answer: nobody waits for what comes now */
-	jail_destroy(&w.jail);
+	jail_destroy(&w.driver.jail);
 	_exit(EXIT_SUCCESS);
 }

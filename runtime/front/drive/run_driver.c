@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/front/drive/run_driver.h"
+
+#include <string.h>
+
+void run_driver_begin(const struct run_driver *d, struct outcome *out)
+{
+	const struct plan *plan = d->plan;
+
+	outcome_fini(out);
+	outcome_init(out, d->run_id, d->program->limits.output_bytes);
+	for (size_t i = 0; i < plan->warnings.count; i++)
+		outcome_warn(out, "%s", plan->warnings.items[i]);
+	for (size_t i = 0; plan->policy && i < plan->policy->notes.count; i++)
+		outcome_warn(out, "seccomp: %s", plan->policy->notes.items[i]);
+}
+
+/* --- callbacks of the engine ----------------------------------------------------------- */
+
+/* The jail's own name may be another one than the run's. */
+static void on_event(void *context, const char *type, const void *bytes, size_t size)
+{
+	const struct run_driver *d = context;
+
+	if (strcmp(type, "start") == 0)
+		events_tell(d->events, type, d->run_id, strlen(d->run_id));
+	else
+		events_tell(d->events, type, bytes, size);
+}
+
+static void on_denial(void *context, const struct denial *denial)
+{
+	const struct run_driver *d = context;
+	events_tell_denial(d->events, denial);
+}
+
+static bool has_room(void *context)
+{
+	const struct run_driver *d = context;
+	return events_has_room(d->events);
+}
+
+/* --- the run --------------------------------------------------------------------------- */
+
+int run_driver_start(struct run_driver *d, struct cj_error *err)
+{
+	d->io.context = d;
+	d->io.event = d->events ? on_event : NULL;
+	d->io.denied = d->events ? on_denial : NULL;
+	d->io.has_room = d->events && d->waits_for_events ? has_room : NULL;
+
+	if (!d->jail && jail_prepare(d->plan, d->jail_name, &d->jail, err) < 0)
+		return -err->code;
+	if (d->events)
+		d->events->timeout_ms = d->program->limits.wall_ms;
+	return jail_start(d->jail, d->program, &d->io, err);
+}
+
+static bool collect(const struct run_driver *d, struct outcome *out)
+{
+	struct cj_error err = { 0 };
+	int rc = 0;
+
+	if (d->artifacts_fd >= 0)
+		rc = jail_collect(d->jail, d->artifacts_fd, out, &err);
+	else if (d->artifacts_memory_bytes > 0)
+		rc = jail_collect_memory(d->jail, d->artifacts_memory_bytes, out, &err);
+	for (size_t i = 0; i < out->artifacts.skipped.count; i++)
+		outcome_warn(out, "%s", out->artifacts.skipped.items[i]);
+	if (rc < 0)
+		outcome_warn(out, "artifacts: %s", err.msg);
+	return rc == 0;
+}
+
+int run_driver_finish(struct run_driver *d, struct outcome *out, bool *out_collected,
+		      struct cj_error *err)
+{
+	if (jail_wait(d->jail, out, err) < 0)
+		return -err->code;
+	*out_collected = collect(d, out);
+	return 0;
+}

@@ -32,30 +32,36 @@ static const struct verb {
 	const char *details; /* paragraphs of --help */
 } verbs[] = {
 	{ "run", run_verb, "run a file, a string or a command in a jail", NULL, NULL },
-	{ "shell", shell_verb, "an interactive command in a jail", NULL, NULL },
+	{ "shell", shell_verb, "run an interactive command in a jail", NULL, NULL },
 	{ "profile", profile_verb, "list, show or check profiles", NULL, NULL },
 	{ "serve", serve_verb, "run jails for other programs, over a socket", NULL, NULL },
-	{ "ps", ps_verb, "the jails that run now", "[--json]",
-	  "A line for each jail of this user: its id, profile, cejail's process, age and state.\n"
-	  "  running            a program runs in it\n"
-	  "  ready              a jail of 'cejail serve' that waits for a program\n"
-	  "  left behind        its cejail was killed: 'cejail gc' removes the rest\n"
+	{ "ps", ps_verb, "list the jails of this user", "[--json]",
+	  "Lists the jails of this user, one per line: id, profile, process id of cejail, age\n"
+	  "and state. The states are:\n"
+	  "  running            a program is running\n"
+	  "  ready              the jail belongs to 'cejail serve' and waits for a program\n"
+	  "  left behind        the cejail process was killed; 'cejail gc' cleans up\n"
 	  "\n"
-	  "  --json             one JSON object: {\"runs\": [{\"id\": ..., \"state\": ...}, ...]}\n" },
-	{ "kill", kill_verb, "end a run by its id", "ID...",
-	  "Ends these runs, as SIGTERM to their cejail does: each caller gets the result with\n"
-	  "status 'cancelled'. 'cejail ps' lists the ids.\n" },
-	{ "gc", gc_verb, "remove what killed runs left behind", "",
-	  "Removes the records of runs whose cejail was killed, and their empty cgroups.\n"
-	  "Prints how many there were. Every run does the same at its start.\n" },
-	{ "doctor", doctor_verb, "what this host can enforce, and what mends it", "[--json]",
-	  "Tries what a jail needs, a line for each check, with the command that mends it.\n"
-	  "Exit status: 0 full strength; 1 a jail is possible, but something is weaker;\n"
-	  "125 no jail is possible.\n"
+	  "  --json             print one JSON object: {\"runs\": [{\"id\": ..., \"state\": ...}, ...]}\n" },
+	{ "kill", kill_verb, "cancel runs by their ids", "ID...",
+	  "Cancels these runs, as SIGTERM to the cejail process of each run does. Each caller\n"
+	  "receives the result with the status 'cancelled'. 'cejail ps' lists the ids.\n" },
+	{ "gc", gc_verb, "clean up after killed cejail processes", "",
+	  "Removes the records and the empty cgroups of runs whose cejail process was killed,\n"
+	  "and prints their number. Each run also removes such records when it starts.\n" },
+	{ "doctor", doctor_verb, "check what this host can enforce, and how to fix it", "[--json]",
+	  "Tests each feature that a jail needs. Prints one line per check, and the command that\n"
+	  "fixes a failed one.\n"
 	  "\n"
-	  "  --json             one JSON object: {\"worst\": ..., \"checks\": [...]}\n" },
+	  "  --json             print one JSON object: {\"worst\": ..., \"checks\": [...]}\n"
+	  "\n"
+	  "Exit status:\n"
+	  "  0                  a jail at full strength is possible\n"
+	  "  1                  a jail is possible, but something is weaker\n"
+	  "  125                no jail is possible\n" },
 	{ "version", version_verb, "print the version", "", "Prints one line: cejail VERSION.\n" },
-	{ "help", help_verb, "print this", "[VERB]", "Lists the verbs, or prints the help of one.\n" },
+	{ "help", help_verb, "print this summary, or the help of a verb", "[VERB]",
+	  "Prints a summary of all verbs, or the help of one verb.\n" },
 };
 /* clang-format on */
 
@@ -66,8 +72,8 @@ static void print_usage(FILE *to)
 	(void)fprintf(to, "Usage: cejail VERB [OPTION...] [ARG...]\n\n");
 	for (size_t i = 0; i < VERB_COUNT; i++)
 		(void)fprintf(to, "  %-9s %s\n", verbs[i].name, verbs[i].help);
-	(void)fprintf(to, "\n'cejail VERB --help' explains one, 'cejail run --help' lists the "
-			  "options of a run.\nThe manual is cejail(1).\n");
+	(void)fprintf(to, "\n'cejail VERB --help' prints the help of one verb. 'cejail run "
+			  "--help' lists all options\nof a run. The manual is cejail(1).\n");
 }
 
 static int version_verb(const struct cli *cli)

@@ -20,9 +20,11 @@ static const struct action {
 	int (*run)(const struct cli *cli); /* args: what follows the action's name */
 	const char *help;
 } actions[] = {
-	{ "list", "[--names]", list_profiles, "every profile: name, description, file" },
-	{ "show", "NAME|FILE", show_profile, "what it comes to with its parents, as JSON" },
-	{ "check", "FILE...", check_profile, "say what is wrong with it, and in its seccomp file" },
+	{ "list", "[--names]", list_profiles, "list all profiles: name, description, file" },
+	{ "show", "NAME|FILE", show_profile,
+	  "print all settings, including those of its parents, as JSON" },
+	{ "check", "FILE...", check_profile,
+	  "check profile files and the seccomp files that they name" },
 };
 
 #define ACTION_COUNT (sizeof(actions) / sizeof(actions[0]))

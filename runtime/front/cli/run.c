@@ -420,17 +420,22 @@ static int print_help(const struct run *r)
 {
 	(void)printf(r->use_shell
 			 ? "Usage: cejail shell [OPTION...]\n\n"
-			   "An interactive command in a jail: run --tty -i, with the profile's "
-			   "\"shell\".\n\n"
+			   "Runs the profile's setting \"shell\" in a jail, as 'cejail run --tty "
+			   "-i' does.\nThere is no time limit unless --timeout is given.\n\n"
 			 : "Usage: cejail run [OPTION...] FILE [ARG...]\n"
 			   "       cejail run [OPTION...] -c CODE [ARG...]\n"
 			   "       cejail run [OPTION...] - [ARG...]\n"
-			   "       cejail run [OPTION...] --profile P -- COMMAND [ARG...]\n\n"
-			   "Runs a program in a jail of its own and tells how it ended.\n\n");
+			   "       cejail run [OPTION...] -- COMMAND [ARG...]\n\n"
+			   "Runs an untrusted program in a jail and reports how it ended.\n\n");
 	options_print_help();
-	(void)printf("\nExit status: the program's own; 128+N when signal N ended it; 124 past a "
-		     "time\nlimit; 125 when cejail failed; 126, 127 when the command can't be run, "
-		     "is not\nthere. See cejail(1).\n");
+	(void)printf(
+	    "\nExit status:\n"
+	    "  124                         the run reached a time limit\n"
+	    "  125                         cejail failed\n"
+	    "  126, 127                    the command cannot be executed, does not exist\n"
+	    "  128+N                       signal N ended the program\n"
+	    "  other                       the exit status of the program\n\n"
+	    "The manual is cejail(1).\n");
 	return cli_finish(0);
 }
 

@@ -142,4 +142,13 @@ with tempfile.TemporaryDirectory(prefix="cejail-examples.") as folder:
                     report(not why, f"{page}: {' '.join(command.split())}", why)
         report(tried > 0, f"{page} has examples")
 
+with open("README.md") as file, tempfile.TemporaryDirectory(prefix="cejail-examples.") as folder:
+    programs = re.findall(r"^```python\n(.*?)^```", file.read(), re.M | re.S)
+    report(len(programs) > 0, "README.md has a program")
+    for program in programs:
+        path = f"{os.path.dirname(CEJAIL)}:/usr/bin:/bin"
+        done = subprocess.run(["/usr/bin/python3", "-c", program], cwd=folder, capture_output=True, text=True,
+                              env={**os.environ, "PATH": path}, stdin=subprocess.DEVNULL)  # fmt: skip
+        report(done.stdout == "exited 144\n\n", "README.md: the Python program runs", done.stdout + done.stderr)
+
 sys.exit(1 if failed else 0)

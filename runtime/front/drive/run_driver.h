@@ -2,7 +2,7 @@
 /*
  * run_driver - one run of the engine (jail.h) from a plan to an outcome.  Acts.
  *
- * Every front end that runs a program here drives the engine through these functions, in this order:
+ * Every front end that runs a program drives the engine through these functions, in this order:
  *
  *	run_driver_begin()     an outcome with what the plan warns of
  *	run_driver_start()     prepare the jail, unless it was prepared ahead, and start the program

@@ -15,15 +15,9 @@
 #include "profiles/plan/plan.h"
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
-#include "runtime/base/json/json.h"
+#include "runtime/base/json/json_record.h"
 
 #define REQUEST_FILES_MAX 1000
-
-/* Bytes of any kind: "text": "...", or "base64": "..."; in the arena. */
-struct blob {
-	const char *bytes;
-	size_t size;
-};
 
 struct request_file {
 	const char *path; /* in the jail: absolute, normalised */

@@ -2,11 +2,11 @@
 /* The tables of the service's configuration and the reader of its file.  Pure. */
 #include "runtime/front/serve/config/service_config.h"
 
-#include <stdio.h>
+#include <assert.h>
 #include <string.h>
 #include <sys/un.h>
 
-#include "runtime/base/json/json.h"
+#include "runtime/base/json/json_record.h"
 #include "runtime/base/text.h"
 #include "runtime/front/serve/config/service_values.h"
 
@@ -23,11 +23,11 @@
 #define FILE_PATH_MAX   255
 #define GROUP_NAME_MAX  31
 
-static int read_pool(struct service_config *c, const char *path, const struct json_node *node,
+static int read_pool(const struct json_reader *in, const struct json_node *node,
 		     struct cj_error *err);
-static int read_callers(struct service_config *c, const char *path, const struct json_node *node,
+static int read_callers(const struct json_reader *in, const struct json_node *node,
 			struct cj_error *err);
-static int read_audit(struct service_config *c, const char *path, const struct json_node *node,
+static int read_audit(const struct json_reader *in, const struct json_node *node,
 		      struct cj_error *err);
 
 /* --- the tables ------------------------------------------------------------- */
@@ -138,11 +138,13 @@ static const struct service_key caller_keys[] = {
 	  .standard = "(none)", .help = "the secret of a \"token:NAME\"" },
 };
 
+enum { TABLE_FILE, TABLE_POOL, TABLE_CALLER, TABLE_AUDIT };
+
 const struct service_table service_tables[] = {
-	{ "", file_keys, LENGTH(file_keys) },
-	{ "pool.PROFILE", pool_keys, LENGTH(pool_keys) },
-	{ "callers.NAME", caller_keys, LENGTH(caller_keys) },
-	{ "audit", audit_keys, LENGTH(audit_keys) },
+	[TABLE_FILE] = { "", file_keys, LENGTH(file_keys) },
+	[TABLE_POOL] = { "pool.PROFILE", pool_keys, LENGTH(pool_keys) },
+	[TABLE_CALLER] = { "callers.NAME", caller_keys, LENGTH(caller_keys) },
+	[TABLE_AUDIT] = { "audit", audit_keys, LENGTH(audit_keys) },
 };
 const size_t service_tables_count = LENGTH(service_tables);
 
@@ -181,158 +183,98 @@ int service_config_set(struct service_config *c, const struct service_key *k, co
 
 /* --- one object of the file --------------------------------------------------- */
 
-/* An object whose members are keys of one table; `name` is its own, for messages. */
-struct reading {
-	struct service_config *c;
-	const char *path, *name;
-	const struct service_key *keys;
-	size_t count;
-	void *base;
-};
-
-/* "callers.uid:7.memory" */
-struct key_name {
-	char text[160];
-};
-
-static struct key_name name_of(const struct reading *r, const char *key)
+static int set_key(const struct json_reader *in, const struct json_key *k, const char *text,
+		   void *record, struct cj_error *err)
 {
-	struct key_name name;
-	(void)snprintf(name.text, sizeof(name.text), "%s%s%s", r->name, *r->name ? "." : "", key);
-	return name;
+	const struct service_key *key = k->detail;
+	return key->set(in->context, key, record, text, err);
 }
 
-static int reject_type(const struct reading *r, const struct json_node *node,
-		       const struct service_key *k, const char *wanted, struct cj_error *err)
+static int read_inner(const struct json_reader *in, const struct json_key *k,
+		      const struct json_node *node, void *record, struct cj_error *err)
 {
-	return json_reject(r->path, node, err, "%s must be %s, not %s", name_of(r, k->key).text,
-			   wanted, json_type_name(node->type));
+	const struct service_key *key = k->detail;
+	(void)record;
+	return key->read(in, node, err);
 }
 
-static int reject_key(const struct reading *r, const struct json_node *node, struct cj_error *err)
+static unsigned types_of(const struct service_key *k)
 {
-	const char *names[LENGTH(file_keys) + LENGTH(caller_keys) + 1] = { NULL };
-	for (size_t i = 0; i < r->count; i++)
-		names[i] = r->keys[i].key;
-	const char *near = text_nearest(node->key, names);
-	int rc =
-	    json_reject_key(r->path, node, err, "unknown key '%s'", name_of(r, node->key).text);
-	if (near)
-		cj_hint(err, "did you mean '%s'?", near);
-	return rc;
+	if (k->kind == SERVICE_FLAG)
+		return JSON_TAKES_BOOL;
+	if (k->kind == SERVICE_OBJECT)
+		return JSON_TAKES_OBJECT;
+	return JSON_TAKES_STRING | (k->is_number ? JSON_TAKES_NUMBER : 0);
 }
 
-static int set_at(const struct reading *r, const struct service_key *k,
-		  const struct json_node *node, const char *text, struct cj_error *err)
+static struct json_key json_key_of(const struct service_key *k)
 {
-	int rc = k->set(r->c, k, r->base, text, err);
-	if (rc < 0)
-		return cj_wrap(err, "%s:%u:%u: %s", r->path, node->line, node->column,
-			       name_of(r, k->key).text);
-	return 0;
+	const bool is_list = k->kind == SERVICE_LIST;
+	return (struct json_key){
+		.name = k->key,
+		.types = types_of(k),
+		.is_list = is_list,
+		.replaces = is_list,
+		.if_empty = is_list ? "leave it out to allow all" : NULL,
+		.offset = k->offset,
+		.detail = k,
+		.set = set_key,
+		.read = k->kind == SERVICE_OBJECT ? read_inner : NULL,
+	};
 }
 
-static int read_list(const struct reading *r, const struct service_key *k,
-		     const struct json_node *node, struct cj_error *err)
+/* The members of `node` are keys of one table, into the record at `base`. */
+static int read_object(const struct json_reader *in, const struct json_node *node,
+		       const struct service_table *table, void *base, struct cj_error *err)
 {
-	if (node->type != JSON_ARRAY)
-		return reject_type(r, node, k, "an array of strings", err);
-	*(struct strings *)((char *)r->base + k->offset) = (struct strings){ 0 };
-	if (!node->child)
-		return json_reject(r->path, node, err, "%s must not be empty: without it, all are",
-				   name_of(r, k->key).text);
+	struct json_key keys[JSON_KEYS_MAX];
 
-	int rc = 0;
-	for (const struct json_node *n = node->child; n && rc == 0; n = n->next) {
-		if (n->type != JSON_STRING)
-			return reject_type(r, n, k, "an array of strings", err);
-		rc = set_at(r, k, n, n->text, err);
-	}
-	return rc;
-}
-
-static int read_value(const struct reading *r, const struct service_key *k,
-		      const struct json_node *node, struct cj_error *err)
-{
-	if (k->kind == SERVICE_FLAG) {
-		if (node->type != JSON_BOOL)
-			return reject_type(r, node, k, "true or false", err);
-		return set_at(r, k, node, node->boolean ? "true" : "false", err);
-	}
-	if (node->type != JSON_STRING && !(node->type == JSON_NUMBER && k->is_number))
-		return reject_type(r, node, k, k->is_number ? "a string or a number" : "a string",
-				   err);
-	return set_at(r, k, node, node->text, err);
-}
-
-static const struct service_key *find_key(const struct reading *r, const char *name)
-{
-	for (size_t i = 0; i < r->count; i++)
-		if (strcmp(r->keys[i].key, name) == 0)
-			return &r->keys[i];
-	return NULL;
-}
-
-static int read_object(const struct reading *r, const struct json_node *node, struct cj_error *err)
-{
-	if (node->type != JSON_OBJECT)
-		return json_reject(r->path, node, err, "%s must be an object, not %s",
-				   *r->name ? r->name : "the configuration",
-				   json_type_name(node->type));
-
-	int rc = 0;
-	for (const struct json_node *n = node->child; n && rc == 0; n = n->next) {
-		const struct service_key *k = find_key(r, n->key);
-		if (!k)
-			rc = reject_key(r, n, err);
-		else if (k->kind == SERVICE_OBJECT)
-			rc = k->read(r->c, r->path, n, err);
-		else if (k->kind == SERVICE_LIST)
-			rc = read_list(r, k, n, err);
-		else
-			rc = read_value(r, k, n, err);
-	}
-	return rc;
+	assert(table->count <= JSON_KEYS_MAX);
+	for (size_t i = 0; i < table->count; i++)
+		keys[i] = json_key_of(&table->keys[i]);
+	const struct json_record record = { keys, table->count, "the configuration" };
+	return json_record_read(in, node, &record, base, err);
 }
 
 /* --- the objects ------------------------------------------------------------- */
 
-static int read_audit(struct service_config *c, const char *path, const struct json_node *node,
+static int read_audit(const struct json_reader *in, const struct json_node *node,
 		      struct cj_error *err)
 {
-	const struct reading r = { c, path, "audit", audit_keys, LENGTH(audit_keys), &c->audit };
-	return read_object(&r, node, err);
+	struct service_config *c = in->context;
+	const struct json_reader below = json_below(in, node->key);
+	return read_object(&below, node, &service_tables[TABLE_AUDIT], &c->audit, err);
 }
 
-static int read_one_pool(struct service_config *c, const char *path, const struct json_node *node,
+static int read_one_pool(const struct json_reader *in, const struct json_node *node,
 			 struct cj_error *err)
 {
+	struct service_config *c = in->context;
 	struct pool_config pool = { .profile = node->key };
-	struct key_name name;
 
 	if (!is_name(node->key))
-		return json_reject_key(path, node, err, "pool: '%s' is not a profile's name",
+		return json_reject_key(in->file, node, err, "pool: '%s' is not a profile's name",
 				       node->key);
 	if (c->npools == POOLS_MAX)
-		return json_reject_key(path, node, err, "pool: more than %d profiles", POOLS_MAX);
-	(void)snprintf(name.text, sizeof(name.text), "pool.%s", node->key);
-	const struct reading r = { c, path, name.text, pool_keys, LENGTH(pool_keys), &pool };
-	int rc = read_object(&r, node, err);
+		return json_reject_key(in->file, node, err, "pool: more than %d profiles",
+				       POOLS_MAX);
+	const struct json_reader below = json_below(in, node->key);
+	int rc = read_object(&below, node, &service_tables[TABLE_POOL], &pool, err);
 	if (rc == 0)
 		c->pools[c->npools++] = pool;
 	return rc;
 }
 
-static int read_pool(struct service_config *c, const char *path, const struct json_node *node,
+static int read_pool(const struct json_reader *in, const struct json_node *node,
 		     struct cj_error *err)
 {
-	if (node->type != JSON_OBJECT)
-		return json_reject(path, node, err, "pool must be an object, not %s",
-				   json_type_name(node->type));
-	c->npools = 0;
+	struct service_config *c = in->context;
+	const struct json_reader below = json_below(in, node->key);
 	int rc = 0;
+
+	c->npools = 0;
 	for (const struct json_node *n = node->child; n && rc == 0; n = n->next)
-		rc = read_one_pool(c, path, n, err);
+		rc = read_one_pool(&below, n, err);
 	return rc;
 }
 
@@ -351,61 +293,61 @@ static bool is_token_name(const char *name)
 }
 
 /* What a row leaves out is as in "default". */
-static int read_caller(struct service_config *c, const char *path, const struct json_node *node,
+static int read_caller(const struct json_reader *in, const struct json_node *node,
 		       struct caller_row *out, struct cj_error *err)
 {
+	const struct service_config *c = in->context;
 	struct caller_row row = { .name = node->key, .rights = c->callers.standard };
-	struct key_name name;
-
-	(void)snprintf(name.text, sizeof(name.text), "callers.%.96s", node->key);
-	const struct reading r = { c, path, name.text, caller_keys, LENGTH(caller_keys), &row };
-	int rc = read_object(&r, node, err);
+	const struct json_reader below = json_below(in, node->key);
+	int rc = read_object(&below, node, &service_tables[TABLE_CALLER], &row, err);
 	if (rc == 0 && row.token_file && !is_token_name(node->key))
-		rc = json_reject(path, json_get(node, "token_file"), err,
+		rc = json_reject(in->file, json_get(node, "token_file"), err,
 				 "%s.token_file: only a caller \"token:NAME\" has a token",
-				 name.text);
+				 below.within);
 	if (rc == 0)
 		*out = row;
 	return rc;
 }
 
-static int read_default(struct service_config *c, const char *path, const struct json_node *node,
+static int read_default(const struct json_reader *in, const struct json_node *node,
 			struct cj_error *err)
 {
+	struct service_config *c = in->context;
 	struct caller_row row;
 	const struct json_node *standard = json_get(node, "default");
-	int rc = standard ? read_caller(c, path, standard, &row, err) : 0;
+	int rc = standard ? read_caller(in, standard, &row, err) : 0;
 	if (rc == 0 && standard)
 		c->callers.standard = row.rights;
 	return rc;
 }
 
-static int read_row(struct service_config *c, const char *path, const struct json_node *node,
+static int read_row(const struct json_reader *in, const struct json_node *node,
 		    struct cj_error *err)
 {
+	struct service_config *c = in->context;
+
 	if (!is_uid_name(node->key) && !is_token_name(node->key)) {
-		int rc = json_reject_key(path, node, err, "callers: '%s' is nobody", node->key);
+		int rc = json_reject_key(in->file, node, err, "callers: '%s' is not a caller",
+					 node->key);
 		cj_hint(err, "write \"default\", \"uid:1000\" or \"token:NAME\"");
 		return rc;
 	}
 	if (c->callers.count == CALLERS_MAX)
-		return json_reject_key(path, node, err, "callers: more than %d", CALLERS_MAX);
-	int rc = read_caller(c, path, node, &c->callers.rows[c->callers.count], err);
+		return json_reject_key(in->file, node, err, "callers: more than %d", CALLERS_MAX);
+	int rc = read_caller(in, node, &c->callers.rows[c->callers.count], err);
 	if (rc == 0)
 		c->callers.count++;
 	return rc;
 }
 
-static int read_callers(struct service_config *c, const char *path, const struct json_node *node,
+static int read_callers(const struct json_reader *in, const struct json_node *node,
 			struct cj_error *err)
 {
-	if (node->type != JSON_OBJECT)
-		return json_reject(path, node, err, "callers must be an object, not %s",
-				   json_type_name(node->type));
-	int rc = read_default(c, path, node, err); /* first, wherever it stands */
+	const struct json_reader below = json_below(in, node->key);
+	int rc = read_default(&below, node, err); /* first, wherever it stands */
 	for (const struct json_node *n = node->child; n && rc == 0; n = n->next)
 		if (strcmp(n->key, "default") != 0)
-			rc = read_row(c, path, n, err);
+			rc = read_row(&below, n, err);
 	return rc;
 }
 
@@ -415,9 +357,9 @@ int service_config_read(struct service_config *c, const char *path, const char *
 			struct cj_error *err)
 {
 	const struct json_node *root;
-	const struct reading r = { c, path, "", file_keys, LENGTH(file_keys), c };
+	const struct json_reader in = { .file = path, .arena = &c->arena, .context = c };
 	int rc = json_parse(path, text, size, &c->arena, &root, err);
-	return rc < 0 ? rc : read_object(&r, root, err);
+	return rc < 0 ? rc : read_object(&in, root, &service_tables[TABLE_FILE], c, err);
 }
 
 int service_config_check(const struct service_config *c, struct cj_error *err)

@@ -68,6 +68,8 @@ int service_config_check(const struct service_config *c, struct cj_error *err);
 
 enum service_kind { SERVICE_VALUE, SERVICE_FLAG, SERVICE_LIST, SERVICE_OBJECT, SERVICE_KIND_COUNT };
 
+struct json_reader;
+
 struct service_key {
 	const char *key;
 	const char *option; /* without "--"; NULL: none */
@@ -81,8 +83,9 @@ struct service_key {
 	size_t offset;
 	uint64_t min, max;
 	bool is_number; /* may be a JSON number, too */
-	int (*read)(struct service_config *c, const char *path, const struct json_node *node,
-		    struct cj_error *err); /* SERVICE_OBJECT */
+	/* SERVICE_OBJECT; the reader's context is the config */
+	int (*read)(const struct json_reader *in, const struct json_node *node,
+		    struct cj_error *err);
 };
 
 /* The file's own keys, then those of its objects: "audit", "pool.PROFILE", "callers.NAME". */

@@ -68,7 +68,7 @@ static void every_row_can_be_read_and_explained(void **state)
 	}
 }
 
-/* The object that a row's jurnald is in, of the defaults. */
+/* The object that a row's field is in, of the defaults. */
 static void *base_of(struct service_config *c, const char *table, struct caller_row *row,
 		     struct pool_config *pool)
 {
@@ -187,7 +187,7 @@ static void the_examples_are_taken_and_refused(void **state)
 
 /* --- values ------------------------------------------------------------------------ */
 
-static void values_arrive_in_their_jurnalds(void **state)
+static void values_arrive_in_their_fields(void **state)
 {
 	static struct service_config c;
 	(void)state;
@@ -227,7 +227,7 @@ static void values_arrive_in_their_jurnalds(void **state)
 	service_config_fini(&c);
 }
 
-static void rights_arrive_in_their_jurnalds(void **state)
+static void rights_arrive_in_their_fields(void **state)
 {
 	static struct service_config c;
 	(void)state;
@@ -314,7 +314,7 @@ static void a_mistake_is_told_with_its_place(void **state)
 	assert_refused("{\"audit\": 1}", "audit must be an object");
 	assert_refused("{\"pool\": 1}", "pool must be an object");
 	assert_refused("{\"callers\": 1}", "callers must be an object");
-	assert_refused("{\"callers\": {\"root\": {}}}", "callers: 'root' is nobody");
+	assert_refused("{\"callers\": {\"root\": {}}}", "callers: 'root' is not a caller");
 	assert_refused("{\"callers\": {\"root\": {}}}", "uid:1000");
 	assert_refused("{\"callers\": {\"uid:7\": {\"token_file\": \"/x\"}}}",
 		       "callers.uid:7.token_file: only a caller \"token:NAME\" has a token");
@@ -426,8 +426,8 @@ int main(void)
 		cmocka_unit_test(what_the_tables_say_is_the_default_is_it),
 		cmocka_unit_test(the_schema_has_the_tables_keys_in_order),
 		cmocka_unit_test(the_examples_are_taken_and_refused),
-		cmocka_unit_test(values_arrive_in_their_jurnalds),
-		cmocka_unit_test(rights_arrive_in_their_jurnalds),
+		cmocka_unit_test(values_arrive_in_their_fields),
+		cmocka_unit_test(rights_arrive_in_their_fields),
 		cmocka_unit_test(what_a_caller_leaves_out_is_as_in_default),
 		cmocka_unit_test(a_pool_that_is_given_is_all_there_is),
 		cmocka_unit_test(a_mistake_is_told_with_its_place),

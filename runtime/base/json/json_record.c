@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A JSON object into a C struct and back, by a table of keys.  Pure. */
+#include "runtime/base/json/json_record.h"
+
+#include <assert.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/text.h"
+
+/* --- messages ---------------------------------------------------------------------- */
+
+#define KEY_SHOWN_MAX 96
+
+struct key_path {
+	char text[JSON_PATH_MAX + KEY_SHOWN_MAX + 1];
+};
+
+static struct key_path path_of(const struct json_reader *in, const char *key)
+{
+	struct key_path path;
+	(void)snprintf(path.text, sizeof(path.text), "%s%s%.*s", in->within, *in->within ? "." : "",
+		       KEY_SHOWN_MAX, key);
+	return path;
+}
+
+struct json_reader json_below(const struct json_reader *in, const char *key)
+{
+	struct json_reader below = *in;
+	(void)snprintf(below.within, sizeof(below.within), "%.*s", JSON_PATH_MAX - 1,
+		       path_of(in, key).text);
+	return below;
+}
+
+int json_reject_unknown(const char *file, const struct json_node *member, const char *key,
+			const char *near, struct cj_error *err)
+{
+	int rc = json_reject_key(file, member, err, "unknown key '%s'", key);
+	if (near)
+		cj_hint(err, "did you mean '%s'?", near);
+	return rc;
+}
+
+struct wanted {
+	char text[96];
+};
+
+/* From the last type to the first: "a string or a number", not "a number or a string". */
+static struct wanted name_types(unsigned types)
+{
+	struct wanted wanted = { "" };
+	size_t used = 0;
+
+	for (unsigned i = JSON_TYPE_COUNT; i-- > 0;)
+		if (types & (1u << i))
+			used += (size_t)snprintf(wanted.text + used, sizeof(wanted.text) - used,
+						 "%s%s", used > 0 ? " or " : "",
+						 json_type_name((enum json_type)i));
+	return wanted;
+}
+
+static int reject_type(const struct json_reader *in, const struct json_key *k,
+		       const struct json_node *node, struct cj_error *err)
+{
+	const struct wanted types = name_types(k->types);
+	const char *wanted = types.text;
+
+	if (k->wanted)
+		wanted = k->wanted;
+	else if (k->is_list)
+		wanted = k->types & JSON_TAKES_STRING ? "an array of strings"
+						      : "an array of objects";
+	return json_reject(in->file, node, err, "%s must be %s, not %s", path_of(in, k->name).text,
+			   wanted, json_type_name(node->type));
+}
+
+/* --- one member -------------------------------------------------------------------- */
+
+static const char *text_of(const struct json_node *node)
+{
+	return node->type == JSON_BOOL ? (node->boolean ? "true" : "false") : node->text;
+}
+
+static int read_value(const struct json_reader *in, const struct json_key *k,
+		      const struct json_node *node, void *record, struct cj_error *err)
+{
+	if (k->types != JSON_TAKES_ANY && !(k->types & (1u << node->type)))
+		return reject_type(in, k, node, err);
+	if (k->read)
+		return k->read(in, k, node, record, err);
+	if (k->set(in, k, text_of(node), record, err) < 0)
+		return cj_wrap(err, "%s:%u:%u: %s", in->file, node->line, node->column,
+			       path_of(in, k->name).text);
+	return 0;
+}
+
+static int read_list(const struct json_reader *in, const struct json_key *k,
+		     const struct json_node *node, void *record, struct cj_error *err)
+{
+	if (node->type != JSON_ARRAY)
+		return reject_type(in, k, node, err);
+	if (!node->child && k->if_empty)
+		return json_reject(in->file, node, err, "%s must not be empty: %s",
+				   path_of(in, k->name).text, k->if_empty);
+	if (k->replaces)
+		*(struct strings *)json_field(k, record) = (struct strings){ 0 };
+
+	int rc = 0;
+	for (const struct json_node *n = node->child; n && rc == 0; n = n->next)
+		rc = read_value(in, k, n, record, err);
+	return rc;
+}
+
+int json_key_read(const struct json_reader *in, const struct json_key *k,
+		  const struct json_node *node, void *record, struct cj_error *err)
+{
+	if (node->type == JSON_NULL && (k->types & JSON_NULL_IS_ABSENT))
+		return 0;
+	return k->is_list ? read_list(in, k, node, record, err)
+			  : read_value(in, k, node, record, err);
+}
+
+/* --- the whole object -------------------------------------------------------------- */
+
+static const struct json_key *find_key(const struct json_record *table, const char *name)
+{
+	for (size_t i = 0; i < table->count; i++)
+		if (strcmp(table->keys[i].name, name) == 0)
+			return &table->keys[i];
+	return NULL;
+}
+
+static int reject_key(const struct json_reader *in, const struct json_record *table,
+		      const struct json_node *member, struct cj_error *err)
+{
+	const char *names[JSON_KEYS_MAX + 1] = { NULL };
+
+	assert(table->count <= JSON_KEYS_MAX);
+	for (size_t i = 0; i < table->count; i++)
+		names[i] = table->keys[i].name;
+	return json_reject_unknown(in->file, member, path_of(in, member->key).text,
+				   text_nearest(member->key, names), err);
+}
+
+static int check_required(const struct json_reader *in, const struct json_node *node,
+			  const struct json_record *table, struct cj_error *err)
+{
+	for (size_t i = 0; i < table->count; i++) {
+		const struct json_key *k = &table->keys[i];
+		if (k->is_required && !json_get(node, k->name))
+			return json_reject(in->file, node, err, "%s is missing",
+					   path_of(in, k->name).text);
+	}
+	return 0;
+}
+
+int json_record_read(const struct json_reader *in, const struct json_node *node,
+		     const struct json_record *table, void *record, struct cj_error *err)
+{
+	if (node->type != JSON_OBJECT)
+		return json_reject(in->file, node, err, "%s must be an object, not %s",
+				   *in->within ? in->within : table->name,
+				   json_type_name(node->type));
+
+	int rc = 0;
+	for (const struct json_node *n = node->child; n && rc == 0; n = n->next) {
+		const struct json_key *k = find_key(table, n->key);
+		rc = k ? json_key_read(in, k, n, record, err) : reject_key(in, table, n, err);
+	}
+	return rc < 0 ? rc : check_required(in, node, table, err);
+}
+
+void json_record_write(struct json_writer *w, const struct json_record *table, const void *record)
+{
+	for (size_t i = 0; i < table->count; i++) {
+		if (!table->keys[i].write)
+			continue;
+		json_put_key(w, table->keys[i].name);
+		table->keys[i].write(w, &table->keys[i], record);
+	}
+}
+
+/* --- fields: reading --------------------------------------------------------------- */
+
+static int no_memory(const struct json_reader *in, struct cj_error *err)
+{
+	return cj_fail(err, ENOMEM, "read '%s'", in->file);
+}
+
+JSON_SETTER(u64)
+{
+	(void)in;
+	return parse_u64(text, k->min, k->max > 0 ? k->max : UINT64_MAX, json_field(k, record),
+			 err);
+}
+
+JSON_SETTER(int)
+{
+	uint64_t value = 0;
+	int rc = 0;
+
+	(void)in;
+	if (text)
+		rc = parse_u64(text, k->min, k->max > 0 ? k->max : INT_MAX, &value, err);
+	if (rc == 0)
+		*(int *)json_field(k, record) = text ? (int)value : -1;
+	return rc;
+}
+
+JSON_SETTER(bool)
+{
+	(void)in;
+	return parse_bool(text, json_field(k, record), err);
+}
+
+JSON_SETTER(duration)
+{
+	(void)in;
+	return parse_duration(text, json_field(k, record), err);
+}
+
+static int check_length(const struct json_key *k, const char *text, struct cj_error *err)
+{
+	size_t size = strlen(text);
+
+	if (size < k->min)
+		return cj_reject(err, "the value is empty");
+	if (k->max > 0 && size > k->max)
+		return cj_reject(err, "'%.32s...' has %zu bytes, the maximum is %u", text, size,
+				 (unsigned)k->max);
+	return 0;
+}
+
+JSON_SETTER(string)
+{
+	int rc = check_length(k, text, err);
+
+	(void)in;
+	if (rc == 0)
+		*(const char **)json_field(k, record) = text;
+	return rc;
+}
+
+JSON_SETTER(strings)
+{
+	int rc = check_length(k, text, err);
+
+	if (rc == 0 && strings_add(json_field(k, record), in->arena, text) < 0)
+		rc = no_memory(in, err);
+	return rc;
+}
+
+JSON_SETTER(chars)
+{
+	int rc = check_length(k, text, err);
+
+	(void)in;
+	if (rc == 0)
+		memcpy(json_field(k, record), text, strlen(text) + 1);
+	return rc;
+}
+
+JSON_SETTER(chars_cut)
+{
+	size_t size = strlen(text);
+	char *field = json_field(k, record);
+
+	(void)in;
+	(void)err;
+	if (size > k->max)
+		size = utf8_prefix(text, k->max);
+	memcpy(field, text, size);
+	field[size] = '\0';
+	return 0;
+}
+
+JSON_SETTER(name)
+{
+	const char *const *names = k->detail;
+
+	(void)in;
+	for (unsigned i = 0; i < k->max; i++) {
+		if (strcmp(names[i], text) == 0) {
+			*(unsigned *)json_field(k, record) = i;
+			return 0;
+		}
+	}
+	return cj_reject(err, "there is no '%s'", text);
+}
+
+/* --- fields: bytes ----------------------------------------------------------------- */
+
+static int check_blob(const struct json_reader *in, const struct json_key *k,
+		      const struct json_node *node, size_t size, struct cj_error *err)
+{
+	if (k->max == 0 || size <= k->max)
+		return 0;
+	return cj_reject_as(err, EFBIG, "%s:%u:%u: %s: more than %zu bytes", in->file, node->line,
+			    node->column, path_of(in, k->name).text, (size_t)k->max);
+}
+
+/* No more is decoded than may be. */
+int json_read_base64(const struct json_reader *in, const struct json_key *k,
+		     const struct json_node *node, void *record, struct cj_error *err)
+{
+	size_t size = strlen(node->text), room = TEXT_BASE64_ROOM(size);
+	struct blob blob = { 0 };
+	int rc = check_blob(in, k, node, room > 2 ? room - 2 : 0, err); /* 2: padding */
+	if (rc < 0)
+		return rc;
+
+	char *bytes = arena_alloc(in->arena, room + 1);
+	if (!bytes)
+		return no_memory(in, err);
+	if (text_base64_decode(node->text, size, bytes, &blob.size) < 0) {
+		rc = json_reject(in->file, node, err, "%s: this is not base64",
+				 path_of(in, k->name).text);
+		cj_hint(err, "RFC 4648, section 4: A-Z a-z 0-9 + /, padded with '=', no line ends");
+		return rc;
+	}
+	blob.bytes = bytes;
+	rc = check_blob(in, k, node, blob.size, err);
+	if (rc == 0)
+		*(struct blob *)json_field(k, record) = blob;
+	return rc;
+}
+
+int json_read_blob(const struct json_reader *in, const struct json_key *k,
+		   const struct json_node *node, void *record, struct cj_error *err)
+{
+	const struct json_node *inner = node->type == JSON_OBJECT ? node->child : NULL;
+
+	if (inner && !inner->next && strcmp(inner->key, "base64") == 0 &&
+	    inner->type == JSON_STRING)
+		return json_read_base64(in, k, inner, record, err);
+	if (node->type != JSON_STRING)
+		return json_reject(in->file, node, err,
+				   "%s must be a string, or {\"base64\": \"...\"}",
+				   path_of(in, k->name).text);
+	struct blob blob = { node->text, strlen(node->text) };
+	int rc = check_blob(in, k, node, blob.size, err);
+	if (rc == 0)
+		*(struct blob *)json_field(k, record) = blob;
+	return rc;
+}
+
+/* --- fields: writing --------------------------------------------------------------- */
+
+static const void *field_of(const struct json_key *k, const void *record)
+{
+	return (const char *)record + k->offset;
+}
+
+JSON_WRITER(u64)
+{
+	json_put_u64(w, *(const uint64_t *)field_of(k, record));
+}
+
+JSON_WRITER(int)
+{
+	int value = *(const int *)field_of(k, record);
+
+	if (value < 0)
+		json_put_null(w);
+	else
+		json_put_i64(w, value);
+}
+
+JSON_WRITER(bool)
+{
+	json_put_bool(w, *(const bool *)field_of(k, record));
+}
+
+JSON_WRITER(string)
+{
+	json_put_string(w, *(const char *const *)field_of(k, record));
+}
+
+JSON_WRITER(chars)
+{
+	json_put_string(w, field_of(k, record));
+}
+
+JSON_WRITER(name)
+{
+	const char *const *names = k->detail;
+
+	json_put_string(w, names[*(const unsigned *)field_of(k, record)]);
+}

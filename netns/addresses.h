@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * addresses - what jail and gateway are called on the wire between them.  Pure.
+ * addresses - the addresses and link names of the network between jail and gateway.  Pure.
  *
  * The same in every jail: the two namespaces are private to it, and the gateway translates the
  * source on the way out, so they never meet.  They lie in closed ranges (benchmarking, RFC 2544;
@@ -20,3 +20,8 @@ struct addresses addresses_of_pair(bool has_ipv6);
 
 extern const struct ip address_gateway4;
 #define ADDRESS_GATEWAY4_TEXT "198.18.0.3"
+
+/* Interface names: in the jail, in the gateway towards it and towards the world. */
+#define LINK_JAIL    "eth0"
+#define LINK_GATEWAY "jail"
+#define LINK_UPLINK  "uplink"

@@ -13,11 +13,11 @@
 #include <sys/epoll.h>
 
 #include "netns/addresses.h"
+#include "netns/dns/resolver.h"
 #include "netns/firewall/firewall.h"
 #include "netns/forward.h"
 #include "netns/rtnetlink/hostaddrs.h"
 #include "netns/rtnetlink/links.h"
-#include "netns/dns/resolver.h"
 #include "runtime/base/scope.h"
 
 #define RESOLV_CONF "/etc/resolv.conf"

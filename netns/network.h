@@ -18,8 +18,8 @@
  */
 #pragma once
 
-#include "netns/firewall/denials.h"
 #include "netns/allowlist.h"
+#include "netns/firewall/denials.h"
 #include "netns/uplink/uplink.h"
 #include "runtime/base/error.h"
 

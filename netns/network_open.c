@@ -7,10 +7,10 @@
 #include <sys/socket.h>
 
 #include "netns/addresses.h"
-#include "netns/forward.h"
-#include "netns/rtnetlink/loopback.h"
-#include "netns/network.h"
 #include "netns/dns/resolver.h"
+#include "netns/forward.h"
+#include "netns/network.h"
+#include "netns/rtnetlink/loopback.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 

@@ -18,12 +18,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "rootfs/host/binds.h"
 #include "rootfs/devices.h"
+#include "rootfs/host/binds.h"
 #include "rootfs/host/host.h"
 #include "rootfs/host/layers.h"
-#include "rootfs/mounts.h"
 #include "rootfs/host/overlays.h"
+#include "rootfs/mounts.h"
 #include "rootfs/proc.h"
 #include "rootfs/scratch.h"
 #include "rootfs/skeleton.h"

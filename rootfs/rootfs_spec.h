@@ -23,7 +23,7 @@ enum bind_kind { BIND_READ_ONLY, BIND_WRITABLE, BIND_SOCKET, BIND_OVERLAY, BIND_
 /* A host path the caller opens into the jail, knowingly. */
 struct bind_spec {
 	enum bind_kind kind;
-	const char *source; /* absolute, without a symbolic link: plan.c checked; BIND_TMPFS: none */
+	const char *source; /* absolute, no symbolic link in it (plan.c); BIND_TMPFS: none */
 	const char *target; /* absolute, normalised, in the jail */
 };
 

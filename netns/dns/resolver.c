@@ -17,34 +17,16 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "netns/dns/resolv_conf.h"
 #include "netns/dns/resolver_state.h"
+#include "netns/dns/resolver_tcp.h"
+#include "netns/dns/resolver_udp.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 
-#define DNS_PORT       53
-#define EVENTS_MAX     16                      /* served by one call */
-#define TICK_MS        250                     /* how exactly time limits are kept */
-#define FILE_BYTES_MAX 65536                   /* of a resolv.conf(5), which has a few lines */
-#define QUERIES_SECOND 1000                    /* to the host's name server, as many in a burst */
-#define BUDGET_MAX     (QUERIES_SECOND * 1000) /* thousandths: that burst */
-
-socklen_t resolver_address(const struct ip *ip, struct sockaddr_storage *out)
-{
-	memset(out, 0, sizeof(*out));
-	if (ip->family == 4) {
-		struct sockaddr_in *in = (struct sockaddr_in *)out;
-		in->sin_family = AF_INET;
-		in->sin_port = htons(DNS_PORT);
-		memcpy(&in->sin_addr, ip->bytes, 4);
-		return sizeof(*in);
-	}
-	struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)out;
-	in6->sin6_family = AF_INET6;
-	in6->sin6_port = htons(DNS_PORT);
-	memcpy(&in6->sin6_addr, ip->bytes, 16);
-	return sizeof(*in6);
-}
+#define EVENTS_MAX     16    /* served by one call */
+#define FILE_BYTES_MAX 65536 /* of a resolv.conf(5), which has a few lines */
 
 /* --- listening ----------------------------------------------------------------- */
 
@@ -52,7 +34,7 @@ static int bind_socket(const struct ip *address, int type, struct cj_error *err)
 {
 	char text[IP_TEXT_MAX];
 	struct sockaddr_storage at;
-	socklen_t size = resolver_address(address, &at);
+	socklen_t size = resolver_state_address(address, &at);
 	const char *name = ip_format(address, text);
 	int on = 1;
 
@@ -64,9 +46,9 @@ static int bind_socket(const struct ip *address, int type, struct cj_error *err)
 	    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0)
 		return cj_fail(err, errno, "set up a socket for names at '%s'", name);
 	if (bind(fd, (struct sockaddr *)&at, size) < 0)
-		return cj_fail(err, errno, "bind '%s' port %d", name, DNS_PORT);
+		return cj_fail(err, errno, "bind '%s' port %d", name, RESOLVER_PORT);
 	if (type == SOCK_STREAM && listen(fd, RESOLVER_SESSIONS_MAX) < 0)
-		return cj_fail(err, errno, "listen at '%s' port %d", name, DNS_PORT);
+		return cj_fail(err, errno, "listen at '%s' port %d", name, RESOLVER_PORT);
 	return take_fd(&fd);
 }
 
@@ -100,7 +82,7 @@ static int read_servers(struct resolver *r, const char *path, struct cj_error *e
 		if (rc < 0)
 			return rc;
 	}
-	r->nservers = resolver_servers(text ? text : "", r->servers);
+	r->nservers = resolv_conf_servers(text ? text : "", r->servers);
 	return 0;
 }
 
@@ -140,8 +122,7 @@ int resolver_create(int udp_fd, int tcp_fd, const char *path, struct resolver **
 	r->epoll_fd = r->timer_fd = r->udp_fd = r->tcp_fd = -1;
 	for (size_t i = 0; i < RESOLVER_UDP_MAX; i++)
 		r->queries[i].fd = -1;
-	r->budget = BUDGET_MAX;
-	r->now_ms = r->filled_ms = clock_ms();
+	resolver_state_init_budget(r, clock_ms());
 
 	int rc = set_up(r, udp_fd, tcp_fd, path, err);
 	if (rc < 0) {
@@ -173,39 +154,6 @@ int resolver_fd(const struct resolver *r)
 	return r->epoll_fd;
 }
 
-/* --- servers, time and budget -------------------------------------------------- */
-
-void resolver_blame(struct resolver *r, size_t server)
-{
-	if (server == r->current)
-		r->current = (server + 1) % r->nservers;
-}
-
-bool resolver_spend(struct resolver *r, unsigned cost)
-{
-	uint64_t fresh = (r->now_ms - r->filled_ms) * QUERIES_SECOND;
-	r->filled_ms = r->now_ms;
-	r->budget = fresh > BUDGET_MAX - r->budget ? BUDGET_MAX : r->budget + (unsigned)fresh;
-	if (r->budget < cost * 1000)
-		return false;
-	r->budget -= cost * 1000;
-	return true;
-}
-
-static void set_timer(struct resolver *r, long ms)
-{
-	struct itimerspec when = { 0 };
-	when.it_value.tv_nsec = when.it_interval.tv_nsec = ms * 1000000;
-	(void)timerfd_settime(r->timer_fd, 0, &when, NULL); /* fails for bad arguments only */
-	r->is_ticking = ms > 0;
-}
-
-void resolver_tick(struct resolver *r)
-{
-	if (!r->is_ticking)
-		set_timer(r, TICK_MS);
-}
-
 static void serve_timer(struct resolver *r)
 {
 	uint64_t times;
@@ -213,7 +161,7 @@ static void serve_timer(struct resolver *r)
 	bool some_wait = resolver_udp_sweep(r);
 	some_wait |= resolver_tcp_sweep(r);
 	if (!some_wait)
-		set_timer(r, 0);
+		resolver_state_stop_timer(r);
 }
 
 /* --- serving ------------------------------------------------------------------- */

@@ -9,19 +9,8 @@
  */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "netns/ip.h"
 #include "runtime/base/error.h"
-
-#define RESOLVER_SERVERS_MAX 3  /* MAXNS of resolv.conf(5) */
-#define RESOLVER_QUERIES_MAX 64 /* waiting for an answer at a time, UDP and TCP together */
-
-/* Pure: the name servers in the text of a resolv.conf(5); 127.0.0.1 when it names none.  One with a
- * zone (fe80::1%eth0) is skipped. */
-size_t resolver_servers(const char *text, struct ip out[static RESOLVER_SERVERS_MAX]);
 
 /* Runs in init, in the gateway's namespace, before its address is there (IP_FREEBIND). */
 int resolver_listen(const struct ip *address, int *out_udp_fd, int *out_tcp_fd,

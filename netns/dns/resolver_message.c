@@ -10,8 +10,6 @@
 
 #include <string.h>
 
-#include "netns/dns/resolver.h"
-
 /* RFC 1035 4.1.1 */
 #define HEADER_BYTES  12
 #define FLAGS         2 /* two bytes: QR OPCODE AA TC RD, RA Z AD CD RCODE */

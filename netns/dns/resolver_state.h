@@ -12,10 +12,13 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
-#include "netns/tcp_proxy.h"
-#include "netns/dns/resolver.h"
+#include "netns/dns/resolv_conf.h"
 #include "netns/dns/resolver_message.h"
+#include "netns/ip.h"
+#include "netns/tcp_proxy.h"
 
+#define RESOLVER_PORT         53 /* of DNS */
+#define RESOLVER_QUERIES_MAX  64 /* waiting for an answer at a time, UDP and TCP together */
 #define RESOLVER_SESSIONS_MAX 16 /* of TCP, out of RESOLVER_QUERIES_MAX */
 #define RESOLVER_UDP_MAX      (RESOLVER_QUERIES_MAX - RESOLVER_SESSIONS_MAX)
 
@@ -48,7 +51,7 @@ struct resolver {
 	int epoll_fd, timer_fd, udp_fd, tcp_fd;
 	bool is_ticking, is_paused; /* the timer runs; the TCP listener is not watched */
 	size_t current, nservers;   /* the server that new queries go to */
-	struct ip servers[RESOLVER_SERVERS_MAX];
+	struct ip servers[RESOLV_CONF_SERVERS_MAX];
 	uint64_t now_ms, filled_ms;
 	unsigned budget; /* thousandths of a query */
 	struct resolver_query queries[RESOLVER_UDP_MAX];
@@ -56,29 +59,18 @@ struct resolver {
 	uint8_t scratch[RESOLVER_ANSWER_MAX];
 };
 
-/* --- resolver.c: what both need -- */
+/* The socket address of port 53 of `ip`.  Returns its size. */
+socklen_t resolver_state_address(const struct ip *ip, struct sockaddr_storage *out);
 
-socklen_t resolver_address(const struct ip *ip, struct sockaddr_storage *out);
+/* This server did not answer: new queries go to the next one. */
+void resolver_state_skip_server(struct resolver *r, size_t server);
 
-/* A server did not answer: what comes next goes to the one behind it. */
-void resolver_blame(struct resolver *r, size_t server);
+/* A full budget, at the time `now_ms`. */
+void resolver_state_init_budget(struct resolver *r, uint64_t now_ms);
 
-/* May `cost` more queries go out now?  If not, none is taken. */
-bool resolver_spend(struct resolver *r, unsigned cost);
+/* Takes `cost` queries from the budget.  False: it has too few, and none is taken. */
+bool resolver_state_spend(struct resolver *r, unsigned cost);
 
-/* The timer runs until nothing waits any more. */
-void resolver_tick(struct resolver *r);
-
-/* --- resolver_udp.c -- */
-
-void resolver_udp_take(struct resolver *r);                /* queries came */
-void resolver_udp_answer(struct resolver *r, size_t slot); /* a server's answer, or its refusal */
-bool resolver_udp_sweep(struct resolver *r);               /* true: some still wait */
-void resolver_udp_fini(struct resolver *r);
-
-/* --- resolver_tcp.c -- */
-
-void resolver_tcp_accept(struct resolver *r);
-void resolver_tcp_serve(struct resolver *r, size_t slot, enum tcp_proxy_side side, uint32_t events);
-bool resolver_tcp_sweep(struct resolver *r); /* true: some are still there, or wait to come in */
-void resolver_tcp_fini(struct resolver *r);
+/* The timer runs while a query or a session waits. */
+void resolver_state_start_timer(struct resolver *r);
+void resolver_state_stop_timer(struct resolver *r);

@@ -5,10 +5,11 @@
  * What the client sends is cut into messages and each is judged before it goes on; what the
  * server sends is passed as it comes.  Clients that find no slot wait in the kernel's backlog.
  */
+#include "netns/dns/resolver_tcp.h"
+
 #include <errno.h>
 #include <sys/epoll.h>
 
-#include "netns/dns/resolver_state.h"
 #include "runtime/base/scope.h"
 
 #define IDLE_MS      10000
@@ -37,7 +38,7 @@ static ssize_t judge(void *arg, uint8_t *bytes, size_t *size)
 	struct resolver *r = arg;
 	size_t passed;
 	int count = resolver_stream(bytes, size, &passed);
-	if (count < 0 || !resolver_spend(r, (unsigned)count))
+	if (count < 0 || !resolver_state_spend(r, (unsigned)count))
 		return -1;
 	return (ssize_t)passed;
 }
@@ -49,7 +50,7 @@ static void connect_session(struct resolver *r, size_t slot)
 	while (s->tried < r->nservers) {
 		size_t server = (s->server + s->tried++) % r->nservers;
 		struct sockaddr_storage address;
-		socklen_t size = resolver_address(&r->servers[server], &address);
+		socklen_t size = resolver_state_address(&r->servers[server], &address);
 		if (tcp_proxy_connect(s->pair, (struct sockaddr *)&address, size) == TCP_PROXY_LIVE)
 			return;
 	}
@@ -86,8 +87,8 @@ static bool is_about_the_client(int code)
 void resolver_tcp_accept(struct resolver *r)
 {
 	size_t slot = free_slot(r);
-	resolver_tick(r);
-	if (slot == RESOLVER_SESSIONS_MAX || !resolver_spend(r, SESSION_COST)) {
+	resolver_state_start_timer(r);
+	if (slot == RESOLVER_SESSIONS_MAX || !resolver_state_spend(r, SESSION_COST)) {
 		set_listening(r, false); /* until a session ends, or the next tick */
 		return;
 	}

@@ -7,11 +7,12 @@
  * refuses, the next is asked at once; when none is left the client is told, as it would be without
  * us.  When one is silent the client asks again (resolv.conf(5) "timeout", 5 s) and we ask another.
  */
+#include "netns/dns/resolver_udp.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "netns/dns/resolver_state.h"
 #include "runtime/base/scope.h"
 
 #define TAKE_MAX   8    /* queries read by one call */
@@ -46,7 +47,7 @@ static void refuse(struct resolver *r, const struct resolver_query *q, size_t si
 static bool ask_server(struct resolver *r, struct resolver_query *q)
 {
 	struct sockaddr_storage address;
-	socklen_t size = resolver_address(&r->servers[q->server], &address);
+	socklen_t size = resolver_state_address(&r->servers[q->server], &address);
 	struct epoll_event event = {
 		.events = EPOLLIN, .data.u32 = RESOLVER_FIRST_QUERY + (uint32_t)(q - r->queries)
 	};
@@ -67,7 +68,7 @@ static void ask(struct resolver *r, struct resolver_query *q)
 		q->tried++;
 		if (ask_server(r, q))
 			return;
-		resolver_blame(r, q->server);
+		resolver_state_skip_server(r, q->server);
 	}
 	uint8_t failure[RESOLVER_QUESTION_MAX];
 	answer_client(r, q, failure, resolver_failure(q->bytes, q->size, failure));
@@ -100,7 +101,7 @@ static bool take_one(struct resolver *r)
 				(struct sockaddr *)&query.peer, &query.peer_size);
 	if (size < 0)
 		return false; /* nothing there; whatever else it is has been told with it */
-	if (!resolver_spend(r, 1))
+	if (!resolver_state_spend(r, 1))
 		return true;
 	query.size = resolver_make_plain(r->scratch, (size_t)size);
 	if (query.size == 0) {
@@ -111,7 +112,7 @@ static bool take_one(struct resolver *r)
 	*q = query;
 	memcpy(q->bytes, r->scratch, q->size);
 	ask(r, q);
-	resolver_tick(r);
+	resolver_state_start_timer(r);
 	return true;
 }
 
@@ -133,7 +134,7 @@ void resolver_udp_answer(struct resolver *r, size_t slot)
 		return;
 	if (size < 0) { /* an ICMP error, udp(7) */
 		forget(q);
-		resolver_blame(r, q->server);
+		resolver_state_skip_server(r, q->server);
 		q->server = (q->server + 1) % r->nservers;
 		ask(r, q);
 		return;
@@ -153,7 +154,7 @@ bool resolver_udp_sweep(struct resolver *r)
 			continue;
 		uint64_t waited_ms = r->now_ms - q->since_ms;
 		if (waited_ms >= BLAME_MS)
-			resolver_blame(r, q->server);
+			resolver_state_skip_server(r, q->server);
 		if (waited_ms >= FORGET_MS)
 			forget(q);
 		else

@@ -17,8 +17,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "netns/firewall/firewall_build.h"
+#include "netns/firewall/firewall_match.h"
 #include "netns/nftables/attrs.h"
-#include "netns/firewall/firewall_rules.h"
 #include "netns/nftables/nfnl.h"
 
 #define ANSWER_WAIT_MS 5000

@@ -19,55 +19,10 @@
  */
 #pragma once
 
-#include "netns/addresses.h"
-#include "netns/nftables/nft.h"
+#include "netns/firewall/firewall_spec.h"
+#include "netns/nftables/nft_batch.h"
 #include "netns/ranges.h"
-#include "netns/allowlist.h"
 #include "runtime/base/error.h"
-
-#define FIREWALL_TABLE       "cejail"
-#define FIREWALL_COUNTERS    "refused" /* a set: a mark, its counter */
-#define FIREWALL_LOG_GROUP   1
-#define FIREWALL_LOG_PREFIX  "cejail"
-#define FIREWALL_LOG_BYTES   128   /* of a packet: headers, with room for IPv6 extensions */
-#define FIREWALL_LOG_SECOND  200   /* logged refusals a second; the counters are exact */
-#define FIREWALL_CONNECTIONS 512   /* tracked connections of one jail at a time */
-#define FIREWALL_NEW_SECOND  200   /* new ones a second, FIREWALL_CONNECTIONS in a burst */
-#define FIREWALL_UDP_SECOND  20000 /* UDP packets a second out of one jail, as many in a burst */
-
-/* Interface names: in the jail, in the gateway towards it and towards the world. */
-#define LINK_JAIL    "eth0"
-#define LINK_GATEWAY "jail"
-#define LINK_UPLINK  "uplink"
-
-struct firewall_spec {
-	struct addresses
-	    pair; /* the gateway's are closed, but for port 53 of gateway4 with has_dns */
-	bool has_dns;
-	bool is_list; /* --allow: only `allowed` is open, else all that ranges[] does not close */
-	const struct endpoint *allowed;
-	size_t nallowed;
-	const struct ip *host; /* the host's own addresses: closed, also when listed */
-	size_t nhost;
-};
-
-int firewall_build_jail(struct nft_batch *b, const struct firewall_spec *spec);
-int firewall_build_gateway(struct nft_batch *b, const struct firewall_spec *spec);
-
-/*
- * The host's side of the uplink: what comes in on `link` must be from `ip4` or `ip6`, may not go to
- * an address of the host's (fib type local, now or later) nor, after other people's DNAT, to a
- * closed range; nothing new comes out towards the jail; its source becomes the host's.
- * With `allowed` endpoints that are closed ranges, those pass the second check too.
- */
-struct firewall_host_spec {
-	const char *table; /* unique on this host */
-	const char *link;
-	struct ip ip4, ip6; /* of the gateway's uplink; ip6 may be null */
-	const struct endpoint *allowed;
-	size_t nallowed;
-};
-int firewall_build_host(struct nft_batch *b, const struct firewall_host_spec *spec);
 
 /*
  * Sends the batch through a NETLINK_NETFILTER socket of the namespace it is for, and reads every

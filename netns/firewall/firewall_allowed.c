@@ -6,7 +6,7 @@
  * endpoint within an earlier one is left out, one that crosses an earlier one gets rules of its
  * own.  An echo request has no port and looks for port 0, which only endpoints of all ports have.
  */
-#include "netns/firewall/firewall_rules.h"
+#include "netns/firewall/firewall_allowed.h"
 
 #include <assert.h>
 #include <string.h>

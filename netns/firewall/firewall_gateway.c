@@ -13,9 +13,11 @@
  * Name queries are not tracked: the table of connections is the host's, and a query from each of
  * 65,536 ports would be that many entries in it, for half a minute.
  */
-#include "netns/firewall/firewall_rules.h"
+#include "netns/firewall/firewall_build.h"
 
 #include <linux/netfilter/nf_conntrack_common.h>
+
+#include "netns/firewall/firewall_rules.h"
 
 #define PRIORITY_RAW     (-300) /* NF_IP_PRI_RAW */
 #define PRIORITY_TRACKED (-150) /* NF_IP_PRI_MANGLE; connection tracking is at -200 */

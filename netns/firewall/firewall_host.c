@@ -7,10 +7,13 @@
  * address of the host's, whenever the host got it; after, in forward, no closed range, and in input
  * nothing at all.
  */
-#include "netns/firewall/firewall_rules.h"
+#include "netns/firewall/firewall_build.h"
 
 #include <linux/netfilter/nf_conntrack_common.h>
 #include <linux/rtnetlink.h>
+
+#include "netns/firewall/firewall_allowed.h"
+#include "netns/firewall/firewall_rules.h"
 
 #define PRIORITY_RAW    (-300) /* NF_IP_PRI_RAW: before connection tracking and DNAT */
 #define PRIORITY_SRCNAT 100    /* NF_IP_PRI_NAT_SRC */

@@ -7,9 +7,11 @@
  * at once.  Inwards the gateway lets only answers through; the second lock here can see without
  * tracking what would open a TCP connection, and costs two rules.
  */
-#include "netns/firewall/firewall_rules.h"
+#include "netns/firewall/firewall_build.h"
 
 #include <net/if.h>
+
+#include "netns/firewall/firewall_rules.h"
 
 #define DATA_TYPE_NFPROTO 2 /* nft(8)'s number */
 

@@ -2,105 +2,13 @@
 /* The judgement of destinations, and what becomes of a refused packet.  Pure. */
 #include "netns/firewall/firewall_rules.h"
 
-#include <net/if.h>
-#include <string.h>
+#include "netns/firewall/firewall_allowed.h"
+#include "netns/ranges.h"
 
-#define DATA_TYPE_IPV4 7 /* nft(8)'s numbers */
-#define DATA_TYPE_IPV6 8
 #define DATA_TYPE_MARK 19
 
 /* Above HOSTADDRS_MAX and the gateway's own; the kernel clears a table of 512 for it. */
 #define HOST_SET_SIZE 300
-
-/* Offsets: RFC 791 3.1, RFC 8200 3.  Types: RFC 792, RFC 4443 4.1. */
-/* clang-format off */
-const struct firewall_family firewall_families[FIREWALL_FAMILIES] = {
-	{ 4, NFPROTO_IPV4, IPPROTO_ICMP,   8,   4,  12, 16, DATA_TYPE_IPV4, "host4", "closed4", "allowed4" },
-	{ 6, NFPROTO_IPV6, IPPROTO_ICMPV6, 128, 16, 8,  24, DATA_TYPE_IPV6, "host6", "closed6", "allowed6" },
-};
-/* clang-format on */
-
-size_t firewall_families_of(const struct ip *ip6)
-{
-	return ip6->family == 6 ? 2 : 1;
-}
-
-/* --- beginnings and ends of rules --- */
-
-void firewall_match_family(struct nft_batch *b, const struct firewall_family *f)
-{
-	nft_match_meta(b, NFT_META_NFPROTO, NFT_CMP_EQ, &f->nfproto, sizeof(f->nfproto));
-}
-
-void firewall_match_source(struct nft_batch *b, const struct ip *ip)
-{
-	const struct firewall_family *f = &firewall_families[ip->family == 6];
-
-	firewall_match_family(b, f);
-	nft_match_payload(b, NFT_PAYLOAD_NETWORK_HEADER, f->source_offset, NFT_CMP_EQ, ip->bytes,
-			  f->ip_bytes);
-}
-
-void firewall_match_protocol(struct nft_batch *b, uint8_t protocol)
-{
-	nft_match_meta(b, NFT_META_L4PROTO, NFT_CMP_EQ, &protocol, sizeof(protocol));
-}
-
-void firewall_match_echo(struct nft_batch *b, const struct firewall_family *f)
-{
-	nft_match_payload(b, NFT_PAYLOAD_TRANSPORT_HEADER, 0, NFT_CMP_EQ, &f->echo_request,
-			  sizeof(f->echo_request));
-}
-
-void firewall_match_name(struct nft_batch *b, enum nft_meta_keys key, enum nft_cmp_ops op,
-			 const char *link)
-{
-	char name[IFNAMSIZ] = { 0 };
-	(void)snprintf(name, sizeof(name), "%s", link);
-	nft_match_meta(b, key, op, name, sizeof(name));
-}
-
-void firewall_load_destination(struct nft_batch *b, const struct firewall_family *f)
-{
-	nft_load_payload(b, NFT_PAYLOAD_NETWORK_HEADER, f->destination_offset, f->ip_bytes,
-			 NFT_REG32_00);
-}
-
-void firewall_end_refused(struct nft_batch *b, const char *chain, enum net_class class)
-{
-	const uint32_t mark = (uint32_t) class + 1;
-
-	nft_load_value(b, &mark, sizeof(mark), NFT_REG32_00);
-	nft_set_mark(b, NFT_REG32_00);
-	nft_verdict(b, NFT_GOTO, chain);
-}
-
-void firewall_accept(struct nft_batch *b)
-{
-	nft_verdict(b, NF_ACCEPT, NULL);
-}
-
-void firewall_add_dns(struct nft_batch *b, const char *chain, const struct ip *server,
-		      void (*end)(struct nft_batch *))
-{
-	static const uint8_t protocols[] = { IPPROTO_UDP, IPPROTO_TCP };
-	const struct firewall_family *f = &firewall_families[server->family == 6];
-	const uint16_t port = htons(53);
-
-	for (size_t i = 0; i < sizeof(protocols); i++) {
-		nft_rule_begin(b, chain);
-		firewall_match_family(b, f);
-		nft_match_payload(b, NFT_PAYLOAD_NETWORK_HEADER, f->destination_offset, NFT_CMP_EQ,
-				  server->bytes, f->ip_bytes);
-		firewall_match_protocol(b, protocols[i]);
-		nft_match_payload(b, NFT_PAYLOAD_TRANSPORT_HEADER, 2, NFT_CMP_EQ, &port,
-				  sizeof(port));
-		end(b);
-		nft_rule_end(b);
-	}
-}
-
-/* --- refusal --- */
 
 static void add_counters(struct nft_batch *b)
 {

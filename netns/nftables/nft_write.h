@@ -6,11 +6,17 @@
  */
 #pragma once
 
-#include "netns/nftables/nft.h"
+#include <stddef.h>
+#include <stdint.h>
+
+#include "netns/nftables/nft_batch.h"
 
 /* Opens a message NFT_MSG_* with its table's name in attribute 1, as every object has it. */
 void nft_message_begin(struct nft_batch *b, uint8_t message, uint16_t flags);
 void nft_message_end(struct nft_batch *b);
+
+/* The message that begins or ends the transaction: NFNL_MSG_BATCH_*. */
+void nft_frame(struct nft_batch *b, uint8_t message);
 
 void nft_put(struct nft_batch *b, uint16_t type, const void *bytes, size_t size);
 void nft_put_text(struct nft_batch *b, uint16_t type, const char *text);

@@ -19,7 +19,7 @@
 #include <sys/ioctl.h>
 #include <time.h>
 
-#include "netns/firewall/firewall.h"
+#include "netns/addresses.h"
 #include "netns/rtnetlink/rtmsg.h"
 #include "runtime/base/scope.h"
 

@@ -18,31 +18,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "netns/ip.h"
-#include "netns/allowlist.h"
+#include "netns/uplink/uplink_spec.h"
 #include "runtime/base/error.h"
 
-enum uplink_kind {
-	UPLINK_AUTO, /* the first of the list above that this host allows */
-	UPLINK_HOST,
-	UPLINK_PASTA,
-	UPLINK_SLIRP4NETNS,
-	UPLINK_NONE,
-	UPLINK_COUNT
-};
 extern const char *const uplink_names[UPLINK_COUNT]; /* "auto", "host", ... */
-
-struct uplink_spec {
-	enum uplink_kind kind;
-	unsigned number; /* where to begin looking for a free address and name on the host */
-	int gateway_fd;  /* NETLINK_ROUTE socket in the gateway; the id maps are written */
-	bool has_ipv6;   /* the gateway forwards it */
-	const struct endpoint *allowed; /* closed ranges the caller opened; host uplink */
-	size_t nallowed;
-	const char *path; /* where helpers are looked for, ':' between; NULL: where root installs
-			   * programs.  The caller's PATH is not asked.  Borrowed till
-			   * uplink_stop(), as gateway_fd is */
-};
 
 struct uplink; /* holds a link, an owner table, or a helper */
 
@@ -54,7 +33,6 @@ struct uplink; /* holds a link, an owner table, or a helper */
  * passt)"), or "".  A kind that was asked for and can't be had is UPLINK_NONE with that reason.
  * Fails: only for reasons that are nobody's choice (no memory, no descriptors).
  */
-#define UPLINK_WHY_MAX 400
 int uplink_start(const struct uplink_spec *spec, struct uplink **out,
 		 char out_why[static UPLINK_WHY_MAX], struct cj_error *err);
 
@@ -80,7 +58,3 @@ void uplink_stop(struct uplink **u);
 
 /* What this host could do, for `cejail doctor`: true, or the reason with its remedy. */
 bool uplink_probe(enum uplink_kind kind, const char *path, char out_why[static UPLINK_WHY_MAX]);
-
-/* "/usr/bin/pasta (pasta 0.0~git...)": runs the helper, so for doctor alone.  False: `out` says
- * why. */
-bool uplink_helper_version(enum uplink_kind kind, char *out, size_t size);

@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #include "netns/rtnetlink/links.h"
-#include "netns/uplink/uplink.h"
+#include "netns/uplink/uplink_spec.h"
 #include "runtime/base/error.h"
 
 #define UPLINK_PATH_MAX 4096
@@ -39,3 +39,7 @@ bool uplink_helper_has_tun(char out_why[static UPLINK_WHY_MAX]);
 
 /* Does the caller's network namespace lead to the IPv6 Internet?  Sends nothing. */
 bool uplink_helper_has_ipv6(void);
+
+/* "/usr/bin/pasta (pasta 0.0~git...)": runs the helper, so for doctor alone.  False: `out` says
+ * why. */
+bool uplink_helper_version(enum uplink_kind kind, char *out, size_t size);

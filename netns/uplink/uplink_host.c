@@ -15,10 +15,10 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 
-#include "netns/uplink/deferred_close.h"
 #include "netns/firewall/firewall.h"
 #include "netns/firewall/host_firewall.h"
 #include "netns/rtnetlink/links.h"
+#include "netns/uplink/deferred_close.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 

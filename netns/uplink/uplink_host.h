@@ -9,7 +9,10 @@
  */
 #pragma once
 
-#include "netns/uplink/uplink.h"
+#include <stdbool.h>
+
+#include "netns/uplink/uplink_spec.h"
+#include "runtime/base/error.h"
 
 struct uplink_host {
 	bool has_ipv6;

@@ -14,9 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "netns/uplink/uplink_exit.h"
 #include "netns/uplink/uplink_privileges.h"
 #include "netns/uplink/uplink_root.h"
-#include "netns/uplink/uplink_exit.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "rootfs/mounts.h"
 #include "rootfs/host/overlays.h"
+#include "rootfs/mounts.h"
 #include "rootfs/skeleton.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"

@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "rootfs/mounts.h"
 #include "rootfs/host/public.h"
+#include "rootfs/mounts.h"
 #include "rootfs/skeleton.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"

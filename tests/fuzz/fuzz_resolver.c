@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "netns/dns/resolv_conf.h"
 #include "netns/dns/resolver.h"
 #include "netns/dns/resolver_message.h"
 
@@ -106,14 +107,14 @@ static void check_stream(const uint8_t *bytes, size_t size)
 
 static void check_servers(const uint8_t *bytes, size_t size)
 {
-	struct ip servers[RESOLVER_SERVERS_MAX];
+	struct ip servers[RESOLV_CONF_SERVERS_MAX];
 	char *text = malloc(size + 1);
 	assert(text);
 	if (size > 0)
 		memcpy(text, bytes, size);
 	text[size] = '\0';
-	size_t count = resolver_servers(text, servers);
-	assert(count >= 1 && count <= RESOLVER_SERVERS_MAX);
+	size_t count = resolv_conf_servers(text, servers);
+	assert(count >= 1 && count <= RESOLV_CONF_SERVERS_MAX);
 	for (size_t i = 0; i < count; i++)
 		assert(servers[i].family == 4 || servers[i].family == 6);
 	free(text);

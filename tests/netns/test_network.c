@@ -8,11 +8,11 @@
 #include <dirent.h>
 #include <errno.h>
 
+#include "netns/dns/resolver.h"
 #include "netns/firewall/firewall.h"
 #include "netns/forward.h"
 #include "netns/rtnetlink/hostaddrs.h"
 #include "netns/rtnetlink/links.h"
-#include "netns/dns/resolver.h"
 #include "tests/netns/namespaces.h"
 
 /* WRAP: hostaddrs_open firewall_apply_jail firewall_apply_gateway denials_listen uplink_start */

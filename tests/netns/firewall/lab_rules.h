@@ -7,6 +7,7 @@
 #pragma once
 
 #include "netns/firewall/firewall.h"
+#include "netns/nftables/nft.h"
 #include "tests/netns/lab.h"
 
 #define CHECK(call)                                                                                \

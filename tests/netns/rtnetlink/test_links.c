@@ -8,7 +8,6 @@
 #include <sys/ioctl.h>
 #include <time.h>
 
-#include "netns/firewall/firewall.h"
 #include "netns/rtnetlink/rtmsg.h"
 #include "tests/netns/namespaces.h"
 #include "tests/netns/texts.h"

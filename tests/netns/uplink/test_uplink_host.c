@@ -13,6 +13,7 @@
 
 #include "netns/firewall/firewall.h"
 #include "netns/firewall/host_firewall.h"
+#include "netns/nftables/nft.h"
 #include "netns/rtnetlink/links.h"
 #include "netns/rtnetlink/rtmsg.h"
 #include "tests/netns/namespaces.h"

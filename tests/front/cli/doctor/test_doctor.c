@@ -7,6 +7,8 @@
 
 #include <cmocka.h>
 #include <fcntl.h>
+#include <netinet/in.h> /* before linux/: they agree in this order only */
+#include <linux/netfilter.h>
 #include <string.h>
 
 /* the front end is in no library */

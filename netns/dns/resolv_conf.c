@@ -5,9 +5,10 @@
  *
  * An address with a zone (fe80::1%eth0) is skipped: a struct ip has no interface.
  */
-#include <string.h>
+#include "netns/dns/resolv_conf.h"
 
-#include "netns/dns/resolver.h"
+#include <stdbool.h>
+#include <string.h>
 
 #define BLANKS " \t\r\v\f"
 
@@ -29,10 +30,10 @@ static bool parse_line(const char *line, size_t length, struct ip *out)
 	return ip_parse(address, out);
 }
 
-size_t resolver_servers(const char *text, struct ip out[static RESOLVER_SERVERS_MAX])
+size_t resolv_conf_servers(const char *text, struct ip out[static RESOLV_CONF_SERVERS_MAX])
 {
 	size_t count = 0;
-	while (*text != '\0' && count < RESOLVER_SERVERS_MAX) {
+	while (*text != '\0' && count < RESOLV_CONF_SERVERS_MAX) {
 		size_t length = strcspn(text, "\n");
 		if (parse_line(text, length, &out[count]))
 			count++;

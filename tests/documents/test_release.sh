@@ -7,15 +7,17 @@ set -u
 cd "$(dirname "$0")/../.." || exit 1
 top=$PWD
 
+work=$(mktemp -d /var/tmp/cejail-release.XXXXXX)
+trap 'rm -rf "$work"' EXIT
+failed=0
+# No setting of the caller's counts, but the checkout may be another user's.
+printf '[safe]\n\tdirectory = *\n' > "$work/gitconfig"
+export GIT_CONFIG_GLOBAL=$work/gitconfig GIT_CONFIG_SYSTEM=/dev/null HOME=$work
+
 if ! git rev-parse --git-dir >/dev/null 2>&1; then
 	echo "skip release: every check (this is no git checkout)"
 	exit 0
 fi
-
-work=$(mktemp -d /var/tmp/cejail-release.XXXXXX)
-trap 'rm -rf "$work"' EXIT
-failed=0
-export GIT_CONFIG_GLOBAL=/dev/null GIT_CONFIG_SYSTEM=/dev/null HOME=$work
 
 # check SENTENCE COMMAND...: the sentence is true when the command succeeds.
 check() {

@@ -15,10 +15,10 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/jail/cgroup/cgroup_parent.h"
 #include "runtime/jail/cgroup/cgroup_text.h"
-#include "runtime/base/files/system_file.h"
 
 #define CPU_PERIOD_US 100000
 #define MAKE_ATTEMPTS 100 /* each may meet another sweep */

@@ -19,10 +19,7 @@
 
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
-
-enum cgroup_controller { CGROUP_MEMORY, CGROUP_CPU, CGROUP_PIDS, CGROUP_CONTROLLER_COUNT };
-
-extern const char *const cgroup_controller_names[CGROUP_CONTROLLER_COUNT];
+#include "runtime/jail/cgroup/cgroup_text.h"
 
 struct cgroup_limits {
 	uint64_t memory_bytes, millicpus, pids;
@@ -110,12 +107,3 @@ int cgroup_remove_path(const char *path, uint64_t inode, struct cj_error *err);
 unsigned cgroup_sweep(void);
 /* The same in one directory. */
 unsigned cgroup_sweep_in(int parent_fd);
-
-/* For doctor: each way a parent can be found, whether it serves, and if not why. */
-struct cgroup_parent_report {
-	const char *name;
-	bool serves;
-	bool controllers[CGROUP_CONTROLLER_COUNT];
-	char detail[256];
-};
-size_t cgroup_report_parents(struct cgroup_parent_report *out, size_t max);

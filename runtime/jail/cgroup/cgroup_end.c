@@ -15,12 +15,12 @@
 #include <time.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/jail/cgroup/cgroup_parent.h"
 #include "runtime/jail/cgroup/cgroup_subtree.h"
 #include "runtime/jail/cgroup/cgroup_text.h"
-#include "runtime/base/files/system_file.h"
 
 #define EMPTY_WAIT_MS   700  /* killed processes leave within a few; a loaded host takes longer */
 #define REMOVE_LIMIT_MS 1000 /* rmdir may say EBUSY shortly after the last process left */

@@ -12,20 +12,14 @@
 #include <sys/xattr.h>
 
 #include "runtime/base/files/fd.h"
+#include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/jail/cgroup/cgroup_subtree.h"
-#include "runtime/base/files/system_file.h"
 #include "runtime/jail/cgroup/scope_helper.h"
 
 #define MOUNTINFO_MAX   (4u << 20)
 #define READY_ROUNDS    16 /* others fill the cgroup while we empty it */
 #define SYSTEMD_UNIFIED "systemd.unified_cgroup_hierarchy=1"
-
-const char *const cgroup_controller_names[CGROUP_CONTROLLER_COUNT] = {
-	[CGROUP_MEMORY] = "memory",
-	[CGROUP_CPU] = "cpu",
-	[CGROUP_PIDS] = "pids",
-};
 
 /* --- what this host has ------------------------------------------------------- */
 
@@ -498,7 +492,7 @@ static void report_way(const struct cgroup_host *host, const struct way *way,
 		       serves ? parent.path : parent.why_not);
 }
 
-size_t cgroup_report_parents(struct cgroup_parent_report *out, size_t max)
+size_t cgroup_parent_reports(struct cgroup_parent_report *out, size_t max)
 {
 	struct cgroup_host host;
 	cgroup_host_read(&host);

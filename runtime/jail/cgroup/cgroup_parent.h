@@ -11,7 +11,6 @@
 #pragma once
 
 #include "runtime/base/error.h"
-#include "runtime/jail/cgroup/cgroup.h"
 #include "runtime/jail/cgroup/cgroup_text.h"
 
 /* What this process sees of its host's cgroups. */
@@ -45,3 +44,12 @@ void cgroup_parent_fini(struct cgroup_parent *parent);
 
 /* Where root's own subtree is: "<mount>/cejail". */
 bool cgroup_parent_own_path(const struct cgroup_host *host, char out[static CGROUP_PATH_MAX]);
+
+/* For doctor: each way a parent can be found, whether it serves, and if not why. */
+struct cgroup_parent_report {
+	const char *name;
+	bool serves;
+	bool controllers[CGROUP_CONTROLLER_COUNT];
+	char detail[256];
+};
+size_t cgroup_parent_reports(struct cgroup_parent_report *out, size_t max);

@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "runtime/jail/cgroup/cgroup_text.h"
 #include "runtime/base/files/system_file.h"
+#include "runtime/jail/cgroup/cgroup_text.h"
 
 /* A file of the cgroup that is a list of words. */
 bool cgroup_subtree_read(int dir_fd, const char *name, char list[static SYSTEM_FILE_SMALL]);

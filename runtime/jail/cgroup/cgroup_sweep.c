@@ -12,6 +12,7 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/jail/cgroup/cgroup.h"
+#include "runtime/jail/cgroup/cgroup_parent.h"
 #include "runtime/jail/cgroup/cgroup_text.h"
 
 /* The lock is kept until the leaf is gone.  The kernel removes none that has processes. */
@@ -54,7 +55,7 @@ static int open_parent(const struct cgroup_parent_report *way)
 unsigned cgroup_sweep(void)
 {
 	struct cgroup_parent_report ways[WAYS_MAX];
-	size_t count = cgroup_report_parents(ways, WAYS_MAX);
+	size_t count = cgroup_parent_reports(ways, WAYS_MAX);
 	unsigned removed = 0;
 	for (size_t i = 0; i < count; i++) {
 		auto_fd int fd = open_parent(&ways[i]);

@@ -11,6 +11,12 @@
 
 #define LEAF_ID_MAX 32
 
+const char *const cgroup_controller_names[CGROUP_CONTROLLER_COUNT] = {
+	[CGROUP_MEMORY] = "memory",
+	[CGROUP_CPU] = "cpu",
+	[CGROUP_PIDS] = "pids",
+};
+
 bool cgroup_text_is_leaf_id(const char *id)
 {
 	size_t size = strspn(id, "abcdefghijklmnopqrstuvwxyz"

@@ -11,7 +11,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "runtime/jail/cgroup/cgroup.h"
+enum cgroup_controller { CGROUP_MEMORY, CGROUP_CPU, CGROUP_PIDS, CGROUP_CONTROLLER_COUNT };
+
+extern const char *const cgroup_controller_names[CGROUP_CONTROLLER_COUNT];
 
 #define CGROUP_PATH_MAX 448 /* so that "/cejail-ID" still fits in struct cgroup */
 

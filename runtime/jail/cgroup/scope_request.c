@@ -13,10 +13,10 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/jail/cgroup/cgroup_text.h"
-#include "runtime/base/files/system_file.h"
 #include "runtime/jail/cgroup/sdbus.h"
 #include "runtime/jail/cgroup/user_bus.h"
 

@@ -20,8 +20,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/base/scope.h"
 #include "runtime/base/files/system_file.h"
+#include "runtime/base/scope.h"
 
 static struct {
 	char root[64];       /* "": off */

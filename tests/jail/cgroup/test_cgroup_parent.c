@@ -483,7 +483,7 @@ static void the_report_names_every_way_with_a_place_or_a_reason(void **state)
 	(void)state;
 	memset(&fake, 0, sizeof(fake)); /* this host's real cgroups; nothing is changed */
 	struct cgroup_parent_report report[8];
-	size_t count = cgroup_report_parents(report, 8);
+	size_t count = cgroup_parent_reports(report, 8);
 	static const char *const names[] = { "delegated", "user manager", "container", "own" };
 	assert_int_equal(count, 4);
 	for (size_t i = 0; i < count; i++) {
@@ -492,7 +492,7 @@ static void the_report_names_every_way_with_a_place_or_a_reason(void **state)
 		assert_int_equal(report[i].serves, report[i].detail[0] == '/');
 	}
 	assert_int_equal(fake.writes, 0);
-	assert_int_equal(cgroup_report_parents(report, 2), 2);
+	assert_int_equal(cgroup_parent_reports(report, 2), 2);
 }
 
 static void this_host_can_be_read(void **state)

@@ -14,7 +14,7 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/front/cli/doctor/doctor_place.h"
-#include "runtime/jail/cgroup/cgroup.h"
+#include "runtime/jail/cgroup/cgroup_parent.h"
 #include "runtime/jail/jail.h"
 #include "runtime/jail/record.h"
 
@@ -36,7 +36,7 @@ static bool has_all(const struct cgroup_parent_report *way)
 void check_cgroup_parent(struct finding *f)
 {
 	struct cgroup_parent_report ways[PARENTS_MAX] = { 0 };
-	size_t count = cgroup_report_parents(ways, PARENTS_MAX), used = 0;
+	size_t count = cgroup_parent_reports(ways, PARENTS_MAX), used = 0;
 	char list[sizeof(f->text)] = "";
 
 	for (size_t i = 0; i < count; i++) {
@@ -55,7 +55,7 @@ void check_cgroup_parent(struct finding *f)
 static void check_controller(struct finding *f, enum cgroup_controller which, const char *otherwise)
 {
 	struct cgroup_parent_report ways[PARENTS_MAX] = { 0 };
-	size_t count = cgroup_report_parents(ways, PARENTS_MAX);
+	size_t count = cgroup_parent_reports(ways, PARENTS_MAX);
 	struct place place;
 
 	for (size_t i = 0; i < count; i++) {

@@ -47,7 +47,7 @@ int cli_take_only(const struct cli *cli, const char *flag, bool *out_given, stru
 	return 0;
 }
 
-/* WRAP: sys_clone3 sys_mount_setattr landlock_abi cgroup_report_parents links_join */
+/* WRAP: sys_clone3 sys_mount_setattr landlock_abi cgroup_parent_reports links_join */
 /* WRAP: firewall_apply_jail uplink_helper_find uplink_helper_has_tun uplink_probe */
 static int clone_errno; /* 0: as the host does */
 static bool has_no_setattr;
@@ -87,12 +87,12 @@ int __wrap_landlock_abi(void)
 	return fence < 0 ? __real_landlock_abi() : fence;
 }
 
-size_t __real_cgroup_report_parents(struct cgroup_parent_report *out, size_t max);
-size_t __wrap_cgroup_report_parents(struct cgroup_parent_report *out, size_t max);
-size_t __wrap_cgroup_report_parents(struct cgroup_parent_report *out, size_t max)
+size_t __real_cgroup_parent_reports(struct cgroup_parent_report *out, size_t max);
+size_t __wrap_cgroup_parent_reports(struct cgroup_parent_report *out, size_t max);
+size_t __wrap_cgroup_parent_reports(struct cgroup_parent_report *out, size_t max)
 {
 	if (!ways)
-		return __real_cgroup_report_parents(out, max);
+		return __real_cgroup_parent_reports(out, max);
 	memcpy(out, ways, way_count * sizeof(*ways));
 	return way_count;
 }

@@ -49,57 +49,23 @@
  */
 #include "runtime/jail/jail.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <sched.h>
-#include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/signalfd.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
-#include "runtime/base/sys.h"
-#include "runtime/jail/supervise/bind_watch.h"
-#include "runtime/jail/supervise/evidence.h"
-#include "runtime/jail/ids/shift.h"
+#include "runtime/jail/jail_state.h"
+#include "runtime/jail/prepare/jail_assess.h"
+#include "runtime/jail/prepare/jail_cgroup.h"
+#include "runtime/jail/prepare/jail_init.h"
+#include "runtime/jail/prepare/jail_network.h"
+#include "runtime/jail/prepare/jail_record.h"
 #include "runtime/jail/stage.h"
-#include "runtime/jail/state.h"
-
-#define JAIL_NAMESPACES                                                                            \
-	(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | \
-	 CLONE_NEWCGROUP)
-
-const char *const step_names[STEP_COUNT] = {
-	[STEP_NETWORK] = "network", [STEP_IDS_MAPPED] = "ids mapped",
-	[STEP_SEALED] = "sealed",   [STEP_WARM] = "warm",
-	[STEP_WARMED] = "warmed",   [STEP_INPUT] = "input",
-	[STEP_START] = "start",     [STEP_GO] = "go",
-	[STEP_STARTED] = "started", [STEP_EXEC_FAILED] = "exec failed",
-	[STEP_ENDED] = "ended",
-};
-
-void jail_degrade(struct jail *j, enum degraded what, const char *fmt, ...)
-{
-	char sentence[1024];
-	va_list ap;
-	va_start(ap, fmt);
-	(void)vsnprintf(sentence, sizeof(sentence), fmt, ap); /* a longer one is cut */
-	va_end(ap);
-	jail_warn(j, "%s: %s", degraded_names[what], sentence);
-}
-
-void jail_warn(struct jail *j, const char *fmt, ...)
-{
-	va_list ap;
-	va_start(ap, fmt);
-	/* Without memory for a sentence the result lacks it; the layer's state still tells. */
-	(void)!strings_vprintf(&j->warnings, &j->arena, fmt, ap);
-	va_end(ap);
-}
+#include "runtime/jail/supervise/bind_watch.h"
+#include "runtime/jail/supervise/collect.h"
+#include "runtime/jail/supervise/evidence.h"
+#include "runtime/jail/supervise/start.h"
+#include "runtime/jail/supervise/supervisor.h"
 
 /* --- rows of the supervisor's table ------------------------------------------------ */
 
@@ -173,259 +139,53 @@ static int filter_enter(struct jail *j, struct cj_error *err)
 	return 0;
 }
 
-static int explain_clone(struct cj_error *err, int code)
-{
-	int rc = cj_fail(err, code, "create the jail's namespaces");
-	if (code == EAGAIN)
-		cj_hint(err, "too many processes for this user or cgroup");
-	if (code == EPERM || code == EACCES || code == ENOSPC || code == EUSERS)
-		idmap_hint(err);
-	return rc;
-}
-
-static int init_enter(struct jail *j, struct cj_error *err)
-{
-	int ends[2];
-	if (step_pair(ends, STEP_TIMEOUT_MS, err) < 0)
-		return -err->code;
-
-	bool has_cgroup = j->cgroup.dir_fd >= 0;
-	const struct clone_args args = {
-		.flags = JAIL_NAMESPACES | CLONE_PIDFD | (has_cgroup ? CLONE_INTO_CGROUP : 0),
-		.pidfd = (uintptr_t)&j->init_pidfd,
-		.exit_signal = SIGCHLD,
-		.cgroup = has_cgroup ? (uint64_t)j->cgroup.dir_fd : 0,
-	};
-	pid_t pid = sys_clone3(&args);
-	if (pid == 0) {
-		/* From here: init. */
-		j->link = (struct step_link){ ends[1], "the supervisor", step_names };
-		init_main(j);
-	}
-	int code = errno;
-	cj_close(&ends[1]);
-	if (pid < 0) {
-		cj_close(&ends[0]);
-		return explain_clone(err, code);
-	}
-	j->init_pid = pid;
-	j->link = (struct step_link){ ends[0], "init", step_names };
-	return 0;
-}
-
-static void init_leave(struct jail *j)
-{
-	cj_close(&j->link.sock_fd);
-	cj_end_child(&j->init_pidfd);
-	j->init_pid = 0;
-}
-
-static int ids_enter(struct jail *j, struct cj_error *err)
-{
-	return idmap_choose(j->runtime_dir_fd, &j->ids, err);
-}
-
-/* An id is free again when nobody has it any more, so the jail's processes go first. */
-static void ids_leave(struct jail *j)
-{
-	cj_end_child(&j->init_pidfd);
-	idmap_release(&j->ids);
-}
-
-/* A dead init can't be mapped: why it ended says more than what its end made impossible. */
-static int hear_init(struct jail *j, struct cj_error *err)
-{
-	struct pollfd link = { .fd = j->link.sock_fd, .events = POLLIN };
-	struct cj_error why = { 0 };
-	while (why.code == 0 && poll(&link, 1, 0) > 0) {
-		auto_step_msg struct step_msg msg = { 0 };
-		(void)step_next(&j->link, &msg, &why); /* what it said before doesn't matter now */
-	}
-	if (why.code != 0)
-		*err = why;
-	return -err->code;
-}
-
-static int map_enter(struct jail *j, struct cj_error *err)
-{
-	if (idmap_write(&j->ids, j->init_pid, err) < 0)
-		return hear_init(j, err);
-	int fds[OVERLAYS_MAX];
-	size_t count;
-	if (shift_lowers(&j->root, &j->ids, fds, &count, err) < 0)
-		return -err->code;
-	const struct ids_mapped mapped = { .may_setgroups = j->ids.may_setgroups };
-	int rc = step_tell(&j->link, STEP_IDS_MAPPED, &mapped, sizeof(mapped), fds, count, err);
-	while (count > 0)
-		cj_close(&fds[--count]);
-	return rc;
-}
-
-static int seal_enter(struct jail *j, struct cj_error *err)
-{
-	auto_step_msg struct step_msg msg = { 0 };
-	struct sealed sealed;
-	if (step_await(&j->link, STEP_SEALED, &msg, err) < 0)
-		return -err->code;
-	size_t listener = SEALED_OVERLAYS + rootfs_count_overlays(&j->root);
-	if (msg.size != sizeof(sealed) || msg.nfds < listener)
-		return cj_fail(err, EPROTO, "take over the sealed jail");
-	memcpy(&sealed, msg.data, sizeof(sealed));
-
-	if (msg.nfds > listener &&
-	    filter_watch_create(take_fd(&msg.fds[listener]), &j->filter, &j->watch, err) < 0)
-		return -err->code;
-	for (size_t i = SEALED_OVERLAYS; i < listener; i++)
-		j->overlay_fds[j->noverlays++] = take_fd(&msg.fds[i]);
-	j->box_fd = take_fd(&msg.fds[SEALED_BOX]);
-	j->proc_fd = take_fd(&msg.fds[SEALED_PROC]);
-	if (j->watch)
-		filter_watch_set_proc(j->watch, j->proc_fd);
-	if (j->filter.ntells == 0)
-		j->layers[LAYER_SYSCALL_REPORT] =
-		    LAYER_OFF; /* the policy refuses nothing of note */
-	else
-		j->layers[LAYER_SYSCALL_REPORT] = j->watch ? LAYER_ON : LAYER_ABSENT;
-	j->layers[LAYER_LANDLOCK] = sealed.has_landlock ? LAYER_ON : LAYER_ABSENT;
-	return 0;
-}
-
-static void seal_leave(struct jail *j)
-{
-	filter_watch_destroy(&j->watch);
-	cj_close(&j->box_fd);
-	cj_close(&j->proc_fd);
-	while (j->noverlays > 0)
-		cj_close(&j->overlay_fds[--j->noverlays]);
-}
-
-/* What always holds once init is sealed: a stage that could not do it has failed the jail. */
-static const enum layer sealed_layers[] = {
-	LAYER_USER_NS, LAYER_PID_NS,    LAYER_MOUNT_NS,     LAYER_NETWORK_NS,   LAYER_IPC_NS,
-	LAYER_UTS_NS,  LAYER_CGROUP_NS, LAYER_NO_NEW_PRIVS, LAYER_CAPABILITIES, LAYER_SECCOMP,
-};
-
-static void note_limits(struct jail *j)
-{
-	const struct limits_spec *l = &j->plan->limits;
-	const bool *held = j->cgroup.held;
-	const struct limit_state states[LIMIT_COUNT] = {
-		[LIMIT_MEMORY] = { l->memory_bytes, held[CGROUP_MEMORY] ? BY_CGROUP : BY_SUPERVISOR,
-				   HIT_NO },
-		[LIMIT_CPUS] = { l->millicpus, held[CGROUP_CPU] ? BY_CGROUP : BY_NONE, HIT_NO },
-		[LIMIT_PIDS] = { l->pids, held[CGROUP_PIDS] ? BY_CGROUP : BY_RLIMIT, HIT_NO },
-		[LIMIT_CPU_TIME] = { l->cpu_ms, BY_SUPERVISOR, HIT_NO },
-		[LIMIT_DISK] = { j->plan->root.scratch_bytes, BY_TMPFS, HIT_NO },
-		[LIMIT_NOFILE] = { l->nofile, BY_RLIMIT, HIT_NO },
-	};
-	memcpy(j->limits, states, sizeof(states));
-}
-
-/* Whatever is not at its best is one sentence in the result and on the terminal. */
-static void note_weaknesses(struct jail *j)
-{
-	if (!j->cgroup.held[CGROUP_MEMORY] || !j->cgroup.held[CGROUP_PIDS] ||
-	    !j->cgroup.held[CGROUP_CPU])
-		jail_degrade(j, DEGRADED_LIMITS,
-			     "memory is held by %s, processes by %s, cpus by %s: %s",
-			     limit_by_names[j->limits[LIMIT_MEMORY].by],
-			     limit_by_names[j->limits[LIMIT_PIDS].by],
-			     limit_by_names[j->limits[LIMIT_CPUS].by], j->cgroup.why_not);
-	if (j->layers[LAYER_LANDLOCK] == LAYER_ABSENT)
-		jail_degrade(j, DEGRADED_LANDLOCK,
-			     "no Landlock in this kernel: the mounts are the only fence");
-	if (j->layers[LAYER_NETWORK_FILTER] == LAYER_ABSENT)
-		jail_degrade(j, DEGRADED_NETWORK_FILTER,
-			     "no network filter in this kernel: there is nothing but loopback");
-	if (j->layers[LAYER_SYSCALL_REPORT] == LAYER_ABSENT)
-		jail_degrade(
-		    j, DEGRADED_SYSCALL_REPORT,
-		    "refused system calls can't be named: an outer sandbox listens already");
-}
-
-static int assess_enter(struct jail *j, struct cj_error *err)
-{
-	for (size_t i = 0; i < sizeof(sealed_layers) / sizeof(sealed_layers[0]); i++)
-		j->layers[sealed_layers[i]] = LAYER_ON;
-	j->layers[LAYER_CGROUP] = j->cgroup.dir_fd >= 0 ? LAYER_ON : LAYER_ABSENT;
-	j->layers[LAYER_ROOT] = j->plan->root.writable ? LAYER_OFF : LAYER_ON;
-	/* A network of lo alone has nothing to filter. */
-	if (j->plan->network.mode == NETWORK_NONE)
-		j->layers[LAYER_NETWORK_FILTER] = LAYER_OFF;
-	else
-		j->layers[LAYER_NETWORK_FILTER] = network_is_filtered(j->network) ? LAYER_ON
-										  : LAYER_ABSENT;
-	note_limits(j);
-	size_t before = j->warnings.count;
-	note_weaknesses(j);
-	if (j->plan->strict && j->warnings.count > before) {
-		int rc = cj_reject(err, "--strict: %s", j->warnings.items[before]);
-		cj_hint(err, "'cejail doctor' says what this host lacks");
-		return rc;
-	}
-	return 0;
-}
-
 /* clang-format off */
 static const struct stage supervisor_stages[] = {
 	/* name                wanted         enter            leave               why here */
-	{ "names",             NULL,          names_enter,     NULL            }, /* may take long: no signal is held back yet */
-	{ "runtime directory", NULL,          directory_enter, directory_leave }, /* the record and ids live in it */
-	{ "cgroup",            NULL,          place_enter,     cgroup_leave    }, /* found, not made: the record comes first; a user manager may take long, too */
+	{ "names",             NULL,          jail_network_names_enter,     NULL            }, /* may take long: no signal is held back yet */
+	{ "runtime directory", NULL,          jail_record_directory_enter, jail_record_directory_leave }, /* the record and ids live in it */
+	{ "cgroup",            NULL,          jail_cgroup_find_enter,     jail_cgroup_leave    }, /* found, not made: the record comes first; a user manager may take long, too */
 	{ "signals",           NULL,          signals_enter,   signals_leave   }, /* a cancel during the rest of set-up waits for jail_wait */
-	{ "record",            jail_has_directory, record_enter,    record_leave    }, /* before the leaf, and gone after it: a kill leaves none unnamed */
-	{ "cgroup",            NULL,          cgroup_enter,    cgroup_leave    }, /* limits exist before anything inside does */
+	{ "record",            jail_record_is_wanted, jail_record_enter,    jail_record_leave    }, /* before the leaf, and gone after it: a kill leaves none unnamed */
+	{ "cgroup",            NULL,          jail_cgroup_enter,    jail_cgroup_leave    }, /* limits exist before anything inside does */
 	{ "seccomp",           NULL,          filter_enter,    NULL            }, /* memory only; init inherits it */
-	{ "init",              NULL,          init_enter,      init_leave      }, /* born into the cgroup: clone3(2) */
-	{ "ids",               NULL,          ids_enter,       ids_leave       }, /* while init opens its sources */
-	{ "id map",            NULL,          map_enter,       NULL            }, /* ends with init */
-	{ "record",            jail_has_directory, entry_enter, NULL           }, /* while init builds: its pid, the leaf's inode */
-	{ "left behind",       jail_has_directory, sweep_enter, NULL           }, /* by others; while init builds */
-	{ "network",           jail_has_network, network_enter, network_leave }, /* while init builds: through sockets of its making */
-	{ "jail",              NULL,          seal_enter,      seal_leave      }, /* waits for init's own table */
-	{ "uplink",            jail_has_network, uplink_enter, NULL           }, /* a helper started first and is waited for last */
-	{ "strength",          NULL,          assess_enter,    NULL            }, /* all is known: --strict may still refuse */
+	{ "init",              NULL,          jail_init_enter,      jail_init_leave      }, /* born into the cgroup: clone3(2) */
+	{ "ids",               NULL,          jail_init_ids_enter,       jail_init_ids_leave       }, /* while init opens its sources */
+	{ "id map",            NULL,          jail_init_map_enter,       NULL            }, /* ends with init */
+	{ "record",            jail_record_is_wanted, jail_record_complete_enter, NULL           }, /* while init builds: its pid, the leaf's inode */
+	{ "left behind",       jail_record_is_wanted, jail_record_sweep_enter, NULL           }, /* by others; while init builds */
+	{ "network",           jail_network_is_wanted, jail_network_enter, jail_network_leave }, /* while init builds: through sockets of its making */
+	{ "jail",              NULL,          jail_init_seal_enter,      jail_init_seal_leave      }, /* waits for init's own table */
+	{ "uplink",            jail_network_is_wanted, jail_network_uplink_enter, NULL           }, /* a helper started first and is waited for last */
+	{ "strength",          NULL,          jail_assess_enter,    NULL            }, /* all is known: --strict may still refuse */
 };
 /* clang-format on */
 #define SUPERVISOR_STAGES (sizeof(supervisor_stages) / sizeof(supervisor_stages[0]))
 
 /* --- the four functions -------------------------------------------------------------- */
 
-static struct jail *jail_create(const struct plan *plan, const char *id)
-{
-	struct jail *j = calloc(1, sizeof(*j));
-	if (!j)
-		return NULL;
-	j->plan = plan;
-	j->root = plan->root;
-	(void)snprintf(j->id, sizeof(j->id), "%s", id);
-	j->signal_fd = j->runtime_dir_fd = j->init_pidfd = j->record_fd = -1;
-	j->ids.lock_fd = j->link.sock_fd = -1;
-	j->cgroup = CGROUP_NULL;
-	j->box_fd = j->proc_fd = j->oom_fd = j->master_fd = -1;
-	for (size_t i = 0; i < RELAY_COUNT; i++)
-		relay_init(&j->relays[i]);
-	return j;
-}
-
-static void jail_free(struct jail **j)
-{
-	arena_fini(&(*j)->arena);
-	free(*j);
-	*j = NULL;
-}
-
 int jail_prepare(const struct plan *plan, const char *id, struct jail **out, struct cj_error *err)
 {
-	struct jail *j = jail_create(plan, id);
+	struct jail *j = jail_state_create(plan, id);
 	if (!j)
 		return cj_fail(err, ENOMEM, "create a jail");
 	if (stages_enter(j, supervisor_stages, SUPERVISOR_STAGES, err) < 0) {
-		jail_free(&j);
+		jail_state_free(&j);
 		return -err->code;
 	}
 	*out = j;
 	return 0;
+}
+
+int jail_warm(struct jail *j, const struct program *launcher, struct cj_error *err)
+{
+	return start_launcher(j, launcher, err);
+}
+
+int jail_start(struct jail *j, const struct program *program, const struct jail_io *io,
+	       struct cj_error *err)
+{
+	return start_program(j, program, io, err);
 }
 
 int jail_waiting_fd(const struct jail *j)
@@ -437,7 +197,7 @@ int jail_waiting_fd(const struct jail *j)
 static void warn_of_changed_binds(struct jail *j)
 {
 	char names[400];
-	if (bind_watch_compare(j->binds, names, sizeof(names)) > 0)
+	if (bind_watch_compare(j->run.binds, names, sizeof(names)) > 0)
 		jail_warn(j,
 			  "created or changed during the run: %s; other programs execute or obey "
 			  "such files: look at them first",
@@ -453,9 +213,9 @@ static void adopt_warnings(struct jail *j, struct outcome *out)
 int jail_wait(struct jail *j, struct outcome *out, struct cj_error *err)
 {
 	int rc = 0;
-	if (j->exec_errno != 0) {
+	if (j->run.exec_errno != 0) {
 		evidence_adopt(j, out);
-		outcome_exec_failed(out, j->exec_errno);
+		outcome_exec_failed(out, j->run.exec_errno);
 	} else {
 		rc = supervisor_watch(j, out, err);
 	}
@@ -469,14 +229,25 @@ int jail_wait(struct jail *j, struct outcome *out, struct cj_error *err)
 	return rc;
 }
 
+int jail_collect(struct jail *j, int dest_fd, struct outcome *out, struct cj_error *err)
+{
+	return collect_into_directory(j, dest_fd, out, err);
+}
+
+int jail_collect_memory(struct jail *j, uint64_t max_bytes, struct outcome *out,
+			struct cj_error *err)
+{
+	return collect_into_memory(j, max_bytes, out, err);
+}
+
 void jail_destroy(struct jail **j)
 {
 	if (!*j)
 		return;
 	for (size_t i = 0; i < RELAY_COUNT; i++)
-		relay_fini(&(*j)->relays[i]);
-	cj_close(&(*j)->master_fd);
-	bind_watch_end(&(*j)->binds);
+		relay_fini(&(*j)->run.relays[i]);
+	cj_close(&(*j)->run.master_fd);
+	bind_watch_end(&(*j)->run.binds);
 	stages_leave(*j, supervisor_stages, SUPERVISOR_STAGES);
-	jail_free(j);
+	jail_state_free(j);
 }

@@ -16,30 +16,10 @@
 
 #include "profiles/plan/plan.h"
 #include "runtime/base/error.h"
+#include "runtime/jail/jail_io.h"
 #include "runtime/jail/outcome.h"
 
 struct jail;
-
-/* What a caller wants to see and hear while the program runs; every member may be left zero. */
-struct jail_io {
-	int stdin_fd;  /* the program's input; -1: /dev/null */
-	int stdout_fd; /* pass the program's output on to these as it comes; -1: only keep it */
-	int stderr_fd;
-	bool escape[2]; /* stdout, stderr are terminals: show control characters as \xNN */
-	int tty_fd;     /* --tty: the caller's terminal; -1: none */
-	/* Something happened: "start", "stdout", "stderr", "denied"; for --events-fd. */
-	void (*event)(void *context, const char *type, const void *bytes, size_t size);
-	/* A packet was refused: its row, counted so far.  At most as often as the kernel logs. */
-	void (*denied)(void *context, const struct denial *d);
-	/*
-	 * False: whoever hears of events has no room for more, so output stays in its pipe and the
-	 * program waits, until room_fd can be written.  NULL: output is never held up for events.
-	 */
-	bool (*has_room)(void *context);
-	void *context;
-	int room_fd;   /* with has_room */
-	int hangup_fd; /* a descriptor whose other end going away cancels the run; -1: none */
-};
 
 /*
  * jail_prepare - from a plan to a sealed jail.

@@ -15,8 +15,8 @@
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
 #include "runtime/base/files/sha256.h"
-#include "runtime/jail/supervise/capture.h"
 #include "runtime/jail/seccomp/filter.h"
+#include "runtime/jail/supervise/capture.h"
 
 enum status {
 	STATUS_EXITED,

@@ -18,12 +18,12 @@
 #include <sys/stat.h>
 
 #include "runtime/base/files/fd.h"
+#include "runtime/base/files/system_file.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
 #include "runtime/jail/cgroup/cgroup.h"
-#include "runtime/base/files/system_file.h"
 #include "runtime/jail/usage/process_usage_text.h"
 
 #define ID_MAX          32

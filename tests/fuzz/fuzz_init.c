@@ -10,13 +10,19 @@
  * init sent; a run has exactly one outcome, whose result is JSON and whose exit status is one of
  * the table's.
  */
+#include <fcntl.h>
 #include <sys/socket.h>
 
+#include "runtime/base/scope.h"
 #include "tests/fuzz/bytes.h"
 
-/* the stages are private to their table, and the front end is in no library */
+/* the front end is in no library */
 #include "runtime/front/report/result.c"
-#include "runtime/jail/jail.c"
+#include "runtime/jail/jail.h"
+#include "runtime/jail/jail_state.h"
+#include "runtime/jail/prepare/jail_init.h"
+#include "runtime/jail/prepare/jail_network.h"
+#include "runtime/jail/protocol.h"
 
 /* WRAP: network_build */
 
@@ -149,7 +155,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	if (null_fd < 0)
 		null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	int ends[2], before = lowest_free();
-	struct jail *j = jail_create(&plan, "fuzz");
+	struct jail *j = jail_state_create(&plan, "fuzz");
 	int rc = step_pair(ends, 1000, &err);
 	assert(j && rc == 0);
 	j->link = (struct step_link){ ends[0], "init", step_names };
@@ -164,18 +170,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	else
 		(void)shutdown(ends[1], SHUT_WR); /* hears us, says no more */
 	if (dialogue % 4 == 0)
-		check_stage(j, network_enter, network_leave);
+		check_stage(j, jail_network_enter, jail_network_leave);
 	else if (dialogue % 4 == 3)
-		check_stage(j, seal_enter, seal_leave);
+		check_stage(j, jail_init_seal_enter, jail_init_seal_leave);
 	else
 		check_run(j, dialogue & 32);
 
 	cj_close(&j->link.sock_fd);
 	cj_close(&ends[1]);
-	cj_close(&j->master_fd);
+	cj_close(&j->run.master_fd);
 	for (size_t i = 0; i < RELAY_COUNT; i++)
-		relay_fini(&j->relays[i]);
-	jail_free(&j);
+		relay_fini(&j->run.relays[i]);
+	jail_state_free(&j);
 	assert(lowest_free() == before);
 	return 0;
 }

@@ -19,9 +19,9 @@
 
 #include <cmocka.h>
 
+#include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/jail/cgroup/cgroup.h"
-#include "runtime/base/files/system_file.h"
 #include "runtime/jail/usage/process_usage_text.h"
 
 /* WRAP: cgroup_remove_path fd_write_all flock sys_pidfd_open */

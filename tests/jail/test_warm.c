@@ -15,7 +15,8 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/jail/state.h"
+#include "runtime/jail/jail_state.h"
+#include "runtime/jail/protocol.h"
 
 /* --- calls of ours, otherwise than the kernel would answer them ------------------------------ */
 
@@ -336,7 +337,7 @@ static void the_time_to_get_ready_is_not_the_programs(void **state)
 	run_init(&r, BURN(200000) WAIT, "exit 0");
 	r.plan.limits.cpu_ms = 5000;
 	assert_int_equal(warm(&r), 0);
-	uint64_t ready_us = r.jail->launcher_cpu_us;
+	uint64_t ready_us = r.jail->warm.cpu_us;
 	assert_true(ready_us > 50000);
 	assert_int_equal(start(&r), 0);
 	assert_int_equal(jail_wait(r.jail, &r.out, &r.err), 0);

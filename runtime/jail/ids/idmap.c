@@ -8,10 +8,10 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
+#include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/jail/ids/idmap_parser.h"
-#include "runtime/base/files/system_file.h"
 
 #define ID_MAP_BYTES_MAX 16384 /* 340 lines of at most 33 bytes: user_namespaces(7) */
 

@@ -9,9 +9,9 @@
 #include <sys/wait.h>
 
 #include "rootfs/mounts.h"
+#include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/base/files/system_file.h"
 
 /* Lives until the other end of the pipe is closed, whoever closes it. */
 static _Noreturn void hold_namespace(int pipe_fds[2])

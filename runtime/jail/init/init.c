@@ -9,6 +9,8 @@
  * supervisor's error (step_abort), and the end of init is the end of every process
  * in its pid namespace.
  */
+#include "runtime/jail/init/init.h"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <stdint.h>
@@ -26,11 +28,13 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/jail/init/intake.h"
 #include "runtime/jail/init/landlock.h"
 #include "runtime/jail/init/limits.h"
 #include "runtime/jail/init/privileges.h"
+#include "runtime/jail/jail_state.h"
+#include "runtime/jail/protocol.h"
 #include "runtime/jail/stage.h"
-#include "runtime/jail/state.h"
 
 #define INIT_LINK_FD 3
 
@@ -111,19 +115,34 @@ static int detach_enter(struct jail *j, struct cj_error *err)
 	return privileges_join_keyring(err);
 }
 
+/* An open slot is a bit of opened.slots and the next descriptor. */
+static int send_network(struct jail *j, struct network_handles *handles, struct cj_error *err)
+{
+	int fds[SLOT_COUNT];
+	size_t nfds = 0;
+	struct opened opened = { .has_ipv6 = handles->has_ipv6 };
+	for (size_t slot = 0; slot < SLOT_COUNT; slot++) {
+		if (handles->fds[slot] < 0)
+			continue;
+		opened.slots |= 1u << slot;
+		fds[nfds++] = handles->fds[slot];
+	}
+	return step_tell(&j->link, STEP_NETWORK, &opened, sizeof(opened), fds, nfds, err);
+}
+
 static int network_open_enter(struct jail *j, struct cj_error *err)
 {
 	struct network_handles handles;
 	if (network_open(&j->plan->network, &handles, err) < 0)
 		return -err->code;
-	int rc = jail_has_network(j) ? network_hand_out(j, &handles, err) : 0;
+	int rc = jail_network_is_wanted(j) ? send_network(j, &handles, err) : 0;
 	network_handles_fini(&handles);
 	return rc;
 }
 
 static int sources_enter(struct jail *j, struct cj_error *err)
 {
-	return rootfs_open_sources(&j->root, &j->sources, err);
+	return rootfs_open_sources(&j->root, &j->init.sources, err);
 }
 
 static int mapped_enter(struct jail *j, struct cj_error *err)
@@ -135,7 +154,7 @@ static int mapped_enter(struct jail *j, struct cj_error *err)
 	if (msg.size != sizeof(mapped))
 		return cj_fail(err, EPROTO, "read which ids are ours");
 	memcpy(&mapped, msg.data, sizeof(mapped));
-	if (rootfs_adopt_lowers(j->sources, &j->root, msg.fds, msg.nfds, err) < 0)
+	if (rootfs_adopt_lowers(j->init.sources, &j->root, msg.fds, msg.nfds, err) < 0)
 		return -err->code;
 	if (privileges_become(j->plan->root.uid, j->plan->root.gid, mapped.may_setgroups, err) < 0)
 		return -err->code;
@@ -144,7 +163,7 @@ static int mapped_enter(struct jail *j, struct cj_error *err)
 
 static int root_enter(struct jail *j, struct cj_error *err)
 {
-	auto_fd int root_fd = rootfs_build(&j->root, &j->sources, err);
+	auto_fd int root_fd = rootfs_build(&j->root, &j->init.sources, err);
 	if (root_fd < 0)
 		return root_fd;
 	return rootfs_enter(root_fd, err);
@@ -170,14 +189,7 @@ static int kernel_enter(struct jail *j, struct cj_error *err)
 
 static int handles_enter(struct jail *j, struct cj_error *err)
 {
-	struct rootfs_handles handles;
-	if (rootfs_open_handles(&j->root, &handles, err) < 0)
-		return -err->code;
-	memcpy(j->overlay_fds, handles.overlay_fds, sizeof(j->overlay_fds));
-	j->noverlays = handles.noverlays;
-	j->box_fd = handles.box_fd;
-	j->proc_fd = handles.proc_fd;
-	return 0;
+	return rootfs_open_handles(&j->root, &j->handles, err);
 }
 
 static int nested_enter(struct jail *j, struct cj_error *err)
@@ -185,7 +197,7 @@ static int nested_enter(struct jail *j, struct cj_error *err)
 	if (privileges_nest(j->plan->root.uid, j->plan->root.gid, err) < 0)
 		return -err->code;
 	/* Only between becoming dumpable just now and giving that up is our /proc/self ours. */
-	j->oom_fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+	j->init.oom_fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
 	return die_with_supervisor(j, err); /* another change of credentials */
 }
 
@@ -226,18 +238,18 @@ static int filter_enter(struct jail *j, struct cj_error *err)
 	const struct sealed sealed = {
 		.has_landlock = j->layers[LAYER_LANDLOCK] == LAYER_ON,
 	};
-	int fds[SEALED_OVERLAYS + OVERLAYS_MAX + 1] = { j->box_fd, j->proc_fd };
+	int fds[SEALED_OVERLAYS + OVERLAYS_MAX + 1] = { j->handles.box_fd, j->handles.proc_fd };
 	size_t count = SEALED_OVERLAYS;
-	for (size_t i = 0; i < j->noverlays; i++)
-		fds[count++] = j->overlay_fds[i];
+	for (size_t i = 0; i < j->handles.noverlays; i++)
+		fds[count++] = j->handles.overlay_fds[i];
 	if (listener_fd >= 0)
 		fds[count++] = listener_fd;
 	if (step_tell(&j->link, STEP_SEALED, &sealed, sizeof(sealed), fds, count, err) < 0)
 		return -err->code;
-	cj_close(&j->box_fd);
-	cj_close(&j->proc_fd);
-	while (j->noverlays > 0)
-		cj_close(&j->overlay_fds[--j->noverlays]);
+	cj_close(&j->handles.box_fd);
+	cj_close(&j->handles.proc_fd);
+	while (j->handles.noverlays > 0)
+		cj_close(&j->handles.overlay_fds[--j->handles.noverlays]);
 	return 0;
 }
 

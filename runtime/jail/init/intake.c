@@ -4,6 +4,8 @@
  *
  * As the jail's user and under its filter, so with no more rights than the program will have.
  */
+#include "runtime/jail/init/intake.h"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <stdint.h>
@@ -18,10 +20,12 @@
 
 #include "rootfs/files/inputs.h"
 #include "runtime/base/files/fd.h"
+#include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/base/files/system_file.h"
-#include "runtime/jail/state.h"
+#include "runtime/jail/init/payload.h"
+#include "runtime/jail/jail_state.h"
+#include "runtime/jail/protocol.h"
 
 static int write_input(const struct step_msg *msg, struct cj_error *err)
 {
@@ -203,8 +207,8 @@ static void raise_oom_score(int fd)
  */
 static void raise_oom_scores(struct jail *j, pid_t launcher)
 {
-	raise_oom_score(j->oom_fd); /* init's, which what it starts from now on inherits */
-	cj_close(&j->oom_fd);
+	raise_oom_score(j->init.oom_fd); /* init's, which what it starts from now on inherits */
+	cj_close(&j->init.oom_fd);
 	if (launcher == 0)
 		return;
 	char path[64];

@@ -6,6 +6,8 @@
  * The child shares init's memory until it execs, which costs no page tables; it
  * writes only its failure, through a volatile, and calls nothing but the kernel.
  */
+#include "runtime/jail/init/payload.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -20,7 +22,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/jail/init/elf_interpreter.h"
-#include "runtime/jail/state.h"
+#include "runtime/jail/init/script.h"
 
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
 

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/jail/seccomp/filter.h"
 #include "runtime/base/files/system_file.h"
+#include "runtime/jail/seccomp/filter.h"
 
 #define BYTES_MAX (16L << 20) /* of all netlink sockets of a jail */
 #define LEAST     4           /* of them, however large one may be */

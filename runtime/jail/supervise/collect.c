@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where the artefacts of a run lie, when all of its processes are dead.  Acts. */
+#include "runtime/jail/supervise/collect.h"
+
 #include <string.h>
 
 #include "profiles/paths.h"
 #include "rootfs/files/artifacts.h"
-#include "runtime/jail/state.h"
+#include "runtime/jail/jail_state.h"
 
 /* The innermost tree of ours that the path lies in: an overlay, or else /box. */
 static struct artifact_place find_place(const struct jail *j, const char *path)
 {
 	const struct rootfs_spec *root = &j->root;
-	struct artifact_place place = { .dir_fd = j->box_fd, .path = path };
+	struct artifact_place place = { .dir_fd = j->handles.box_fd, .path = path };
 	const char *top = NULL;
-	for (size_t i = 0, n = 0; i < root->nbinds && n < j->noverlays; i++) {
+	for (size_t i = 0, n = 0; i < root->nbinds && n < j->handles.noverlays; i++) {
 		if (root->binds[i].kind != BIND_OVERLAY)
 			continue;
-		int fd = j->overlay_fds[n++];
+		int fd = j->handles.overlay_fds[n++];
 		const char *target = root->binds[i].target;
 		if (!paths_is_below(path, target) || (top && strlen(target) < strlen(top)))
 			continue;
@@ -29,17 +31,17 @@ static struct artifact_place find_place(const struct jail *j, const char *path)
 static int find_all(const struct jail *j, struct arena *a, struct artifacts_from *out,
 		    struct cj_error *err)
 {
-	const struct strings *paths = &j->program->artifact_paths;
+	const struct strings *paths = &j->run.program->artifact_paths;
 	struct artifact_place *places = arena_array(a, paths->count + 1, sizeof(*places));
 	if (!places)
 		return cj_fail(err, ENOMEM, "list the artefacts");
 	for (size_t i = 0; i < paths->count; i++)
 		places[i] = find_place(j, paths->items[i]);
-	*out = (struct artifacts_from){ j->box_fd, places, paths->count };
+	*out = (struct artifacts_from){ j->handles.box_fd, places, paths->count };
 	return 0;
 }
 
-int jail_collect(struct jail *j, int dest_fd, struct outcome *out, struct cj_error *err)
+int collect_into_directory(struct jail *j, int dest_fd, struct outcome *out, struct cj_error *err)
 {
 	struct artifacts_from from;
 	if (find_all(j, &out->arena, &from, err) < 0)
@@ -47,7 +49,7 @@ int jail_collect(struct jail *j, int dest_fd, struct outcome *out, struct cj_err
 	return artifacts_collect(&from, dest_fd, &out->arena, &out->artifacts, err);
 }
 
-int jail_collect_memory(struct jail *j, uint64_t max_bytes, struct outcome *out,
+int collect_into_memory(struct jail *j, uint64_t max_bytes, struct outcome *out,
 			struct cj_error *err)
 {
 	struct artifacts_from from;

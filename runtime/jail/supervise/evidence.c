@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/vfs.h>
 
-#include "runtime/jail/state.h"
+#include "runtime/jail/jail_state.h"
 
 static uint64_t without_init(uint64_t pids)
 {
@@ -40,8 +40,8 @@ static void read_cpu(const struct jail *j, const struct watched *seen,
 	uint64_t user_us, system_us;
 	read_own_cpu(j, seen, &user_us, &system_us);
 	if (cg->has_cpu) { /* of one leaf the kernel's numbers only grow */
-		user_us = cg->cpu_user_us - j->before.cpu_user_us;
-		system_us = cg->cpu_system_us - j->before.cpu_system_us;
+		user_us = cg->cpu_user_us - j->warm.before.cpu_user_us;
+		system_us = cg->cpu_system_us - j->warm.before.cpu_system_us;
 	}
 	out->cpu_user_ms = user_us / 1000;
 	out->cpu_system_ms = system_us / 1000;
@@ -113,7 +113,7 @@ static enum limit_hit memory_hit_of_samples(const struct jail *j, const struct w
 static enum limit_hit pids_hit_of_cgroup(struct jail *j, const struct cgroup_usage *cg)
 {
 	uint64_t limit = j->limits[LIMIT_PIDS].value + 1; /* init counts, too */
-	if (cg->pids_max_hits <= j->before.pids_max_hits)
+	if (cg->pids_max_hits <= j->warm.before.pids_max_hits)
 		return HIT_NO;
 	if (cg->has_pids_peak ? cg->pids_peak >= limit : cgroup_has_room_above(&j->cgroup, limit))
 		return HIT_YES;
@@ -138,7 +138,7 @@ static void read_hits(struct jail *j, const struct watched *seen, const struct c
 				       ? memory_hit_of_cgroup(j, cg, out)
 				       : memory_hit_of_samples(j, seen, out);
 	limits[LIMIT_CPUS].hit = limits[LIMIT_CPUS].by == BY_CGROUP
-				     ? hit_if(cg->throttled_us > j->before.throttled_us)
+				     ? hit_if(cg->throttled_us > j->warm.before.throttled_us)
 				     : hit_uncounted(&limits[LIMIT_CPUS]);
 	limits[LIMIT_PIDS].hit = limits[LIMIT_PIDS].by == BY_CGROUP
 				     ? pids_hit_of_cgroup(j, cg)
@@ -146,7 +146,7 @@ static void read_hits(struct jail *j, const struct watched *seen, const struct c
 	limits[LIMIT_NOFILE].hit = hit_uncounted(&limits[LIMIT_NOFILE]);
 	limits[LIMIT_WALL].hit = hit_if(out->status == STATUS_TIMEOUT);
 	limits[LIMIT_CPU_TIME].hit = hit_if(out->status == STATUS_CPU_LIMIT);
-	limits[LIMIT_DISK].hit = hit_if(is_disk_full(j->box_fd));
+	limits[LIMIT_DISK].hit = hit_if(is_disk_full(j->handles.box_fd));
 	limits[LIMIT_OUTPUT].hit =
 	    hit_if(capture_is_truncated(&out->output[0]) || capture_is_truncated(&out->output[1]));
 }
@@ -200,9 +200,9 @@ void evidence_adopt(const struct jail *j, struct outcome *out)
 {
 	memcpy(out->limits, j->limits, sizeof(out->limits));
 	memcpy(out->layers, j->layers, sizeof(out->layers));
-	memcpy(out->code_sha256, j->code_sha256, sizeof(out->code_sha256));
-	out->code_real = j->code_real ? arena_strdup(&out->arena, j->code_real) : NULL;
-	out->started_at = j->started_at;
+	memcpy(out->code_sha256, j->run.code_sha256, sizeof(out->code_sha256));
+	out->code_real = j->run.code_real ? arena_strdup(&out->arena, j->run.code_real) : NULL;
+	out->started_at = j->run.started_at;
 	if (j->network)
 		out->network.uplink = network_uplink(j->network);
 }

@@ -6,6 +6,8 @@
  * jail's user.  The code's exact bytes are hashed in a sealed memfd first, so the
  * hash in the result is of what ran.
  */
+#include "runtime/jail/supervise/handover.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,7 +16,7 @@
 #include "rootfs/files/inputs.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
-#include "runtime/jail/state.h"
+#include "runtime/jail/jail_state.h"
 
 static int send_input(void *context, const struct input *in, int fd, struct cj_error *err)
 {
@@ -35,7 +37,7 @@ static int send_file(struct jail *j, const char *path, mode_t mode, int fd, uint
 /* The code as a sealed memfd, wherever it comes from. */
 static int open_code(struct jail *j, struct cj_error *err)
 {
-	const struct program *p = j->program;
+	const struct program *p = j->run.program;
 	char real[PATH_MAX];
 	size_t size;
 	if (p->code_source == CODE_STRING)
@@ -48,7 +50,7 @@ static int open_code(struct jail *j, struct cj_error *err)
 	if (file_fd < 0)
 		return file_fd;
 	if (fd_real_path(file_fd, real))
-		j->code_real = arena_strdup(&j->arena, real); /* NULL: it is only told */
+		j->run.code_real = arena_strdup(&j->arena, real); /* NULL: it is only told */
 	return fd_memfd_copy("code", file_fd, CODE_BYTES_MAX, &size, p->code_name, err);
 }
 
@@ -75,18 +77,18 @@ static int hash_code(int code_fd, char out_hex[static SHA256_HEX_MAX], struct cj
 static int read_script(struct jail *j, int code_fd, struct cj_error *err)
 {
 	char line[SCRIPT_LINE_MAX];
-	if (!j->program->own_interpreter)
+	if (!j->run.program->own_interpreter)
 		return 0;
 	ssize_t size = pread(code_fd, line, sizeof(line), 0);
 	if (size < 0)
 		return cj_fail(err, errno, "read the code's first line");
-	script_parse(line, (size_t)size, &j->script_line);
+	script_parse(line, (size_t)size, &j->run.script_line);
 	return 0;
 }
 
 static int send_code(struct jail *j, struct cj_error *err)
 {
-	const struct program *p = j->program;
+	const struct program *p = j->run.program;
 	if (p->code_source == CODE_NONE)
 		return 0;
 
@@ -94,7 +96,7 @@ static int send_code(struct jail *j, struct cj_error *err)
 	if (code_fd == -EFBIG)
 		cj_hint(err, "code may have %u MiB; hand larger data in with --file or --ro-bind",
 			CODE_BYTES_MAX >> 20);
-	if (code_fd < 0 || hash_code(code_fd, j->code_sha256, err) < 0 ||
+	if (code_fd < 0 || hash_code(code_fd, j->run.code_sha256, err) < 0 ||
 	    read_script(j, code_fd, err) < 0)
 		return -err->code;
 	return send_file(j, p->code_path, 0644, code_fd, CODE_BYTES_MAX, err);
@@ -102,7 +104,7 @@ static int send_code(struct jail *j, struct cj_error *err)
 
 static int send_args_json(struct jail *j, struct cj_error *err)
 {
-	const char *text = j->program->args_json;
+	const char *text = j->run.program->args_json;
 	if (!text)
 		return 0;
 
@@ -135,7 +137,7 @@ static int send_copy(struct jail *j, const struct copy_spec *copy, struct cj_err
 
 int handover_inputs(struct jail *j, struct cj_error *err)
 {
-	const struct program *p = j->program;
+	const struct program *p = j->run.program;
 	if (send_code(j, err) < 0 || send_args_json(j, err) < 0)
 		return -err->code;
 	for (size_t i = 0; i < p->nfiles; i++)
@@ -192,7 +194,7 @@ int handover_start(struct jail *j, enum step step, const struct program *p, cons
 	const char *own_words[SCRIPT_WORDS_MAX] = { NULL };
 	const struct strings own = {
 		.items = own_words,
-		.count = step == STEP_START ? script_command(&j->script_line, own_words) : 0,
+		.count = step == STEP_START ? script_command(&j->run.script_line, own_words) : 0,
 	};
 	const struct start start = {
 		.argc = (uint32_t)p->argv.count,
@@ -240,13 +242,13 @@ static size_t find_code(const struct program *p, const struct program *launcher)
 
 int handover_go(struct jail *j, struct cj_error *err)
 {
-	const struct program *p = j->program;
-	size_t at = find_code(p, j->launcher);
+	const struct program *p = j->run.program;
+	size_t at = find_code(p, j->warm.launcher);
 	if (at == 0)
 		return cj_reject(err, "the interpreter that waits was started for another command, "
 				      "environment or working directory");
 
-	const char *has_stdin = j->io.stdin_fd >= 0 ? "1" : "0";
+	const char *has_stdin = j->run.io.stdin_fd >= 0 ? "1" : "0";
 	const char *const *rest = (const char *const *)p->argv.items + at;
 	size_t count = p->argv.count - at, used = put_words(NULL, &has_stdin, 1);
 	auto_free char *words = malloc(used + put_words(NULL, rest, count));

@@ -4,6 +4,8 @@
  *
  * Either init executes it, or a launcher that jail_warm() has started takes it over.
  */
+#include "runtime/jail/supervise/start.h"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
@@ -11,13 +13,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "runtime/base/files/fd.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
+#include "runtime/jail/jail_state.h"
+#include "runtime/jail/prepare/jail_record.h"
+#include "runtime/jail/protocol.h"
 #include "runtime/jail/supervise/bind_watch.h"
-#include "runtime/jail/state.h"
+#include "runtime/jail/supervise/handover.h"
 
 /* One pipe: the near end is non-blocking and the relay's, the far end for the payload. */
 static int open_pipe(struct relay *r, bool is_input, int *out_far, struct cj_error *err)
@@ -43,7 +48,7 @@ static int open_pipes(struct jail *j, bool has_stdin, int out_far[3], struct cj_
 	for (int i = 0; i < 3; i++) {
 		if (i == RELAY_STDIN && !has_stdin)
 			continue;
-		if (open_pipe(&j->relays[i], i == RELAY_STDIN, &out_far[i], err) < 0)
+		if (open_pipe(&j->run.relays[i], i == RELAY_STDIN, &out_far[i], err) < 0)
 			return -err->code;
 	}
 	if (out_far[0] >= 0)
@@ -54,17 +59,17 @@ static int open_pipes(struct jail *j, bool has_stdin, int out_far[3], struct cj_
 
 static void connect_relays(struct jail *j)
 {
-	struct relay *in = &j->relays[RELAY_STDIN];
-	if (j->io.stdin_fd < 0)
+	struct relay *in = &j->run.relays[RELAY_STDIN];
+	if (j->run.io.stdin_fd < 0)
 		relay_fini(in); /* a launcher's, that turned out to have no use */
-	in->in_fd = j->io.stdin_fd;
+	in->in_fd = j->run.io.stdin_fd;
 	in->is_caller_in = true;
-	const int to[] = { j->io.stdout_fd, j->io.stderr_fd };
+	const int to[] = { j->run.io.stdout_fd, j->run.io.stderr_fd };
 	for (size_t i = 0; i < 2; i++) {
-		struct relay *r = &j->relays[RELAY_STDOUT + i];
+		struct relay *r = &j->run.relays[RELAY_STDOUT + i];
 		r->out_fd = to[i];
 		r->is_caller_out = true;
-		r->escape = j->io.escape[i];
+		r->escape = j->run.io.escape[i];
 	}
 }
 
@@ -73,22 +78,22 @@ static int connect_terminal(struct jail *j, struct step_msg *started, struct cj_
 {
 	if (started->nfds != 1)
 		return cj_fail(err, EPROTO, "take the program's terminal");
-	j->master_fd = take_fd(&started->fds[0]);
-	fd_set_nonblocking(j->master_fd);
+	j->run.master_fd = take_fd(&started->fds[0]);
+	fd_set_nonblocking(j->run.master_fd);
 
-	struct relay *in = &j->relays[RELAY_STDIN], *out = &j->relays[RELAY_STDOUT];
-	in->in_fd = j->io.stdin_fd;
+	struct relay *in = &j->run.relays[RELAY_STDIN], *out = &j->run.relays[RELAY_STDOUT];
+	in->in_fd = j->run.io.stdin_fd;
 	in->is_caller_in = true;
-	in->out_fd = j->master_fd;
+	in->out_fd = j->run.master_fd;
 	in->farewell =
 	    "\x04\x04"; /* VEOF, once for a line begun and once for the end: termios(3) */
-	out->in_fd = j->master_fd;
-	out->out_fd = j->io.stdout_fd;
+	out->in_fd = j->run.master_fd;
+	out->out_fd = j->run.io.stdout_fd;
 	out->is_caller_out = true;
 
 	struct winsize size;
-	if (j->io.tty_fd >= 0 && ioctl(j->io.tty_fd, TIOCGWINSZ, &size) == 0)
-		(void)ioctl(j->master_fd, TIOCSWINSZ, &size); /* a wrong size is only ugly */
+	if (j->run.io.tty_fd >= 0 && ioctl(j->run.io.tty_fd, TIOCGWINSZ, &size) == 0)
+		(void)ioctl(j->run.master_fd, TIOCSWINSZ, &size); /* a wrong size is only ugly */
 	return 0;
 }
 
@@ -97,11 +102,11 @@ static void warn_of_script(struct jail *j, int why)
 {
 	char name[4 * SCRIPT_LINE_MAX + 1];
 	const char *words[SCRIPT_WORDS_MAX] = { "" };
-	(void)script_command(&j->script_line, words);
+	(void)script_command(&j->run.script_line, words);
 	(void)text_escape(words[0], strlen(words[0]), false, name, sizeof(name));
 	jail_warn(
 	    j, "'%s' of the program's '#!' line can't be executed in the jail (%s): '%s' runs it",
-	    name, strerror(why), j->program->argv.items[0]);
+	    name, strerror(why), j->run.program->argv.items[0]);
 }
 
 static int await_started(struct jail *j, struct cj_error *err)
@@ -117,7 +122,7 @@ static int await_started(struct jail *j, struct cj_error *err)
 	if (how.own_errno != 0)
 		warn_of_script(j, how.own_errno);
 	if (msg.step == STEP_EXEC_FAILED) {
-		j->exec_errno = how.exec_errno;
+		j->run.exec_errno = how.exec_errno;
 		return 0;
 	}
 	return j->plan->tty ? connect_terminal(j, &msg, err) : 0;
@@ -127,13 +132,14 @@ static int start(struct jail *j, int far[3], struct cj_error *err)
 {
 	if (handover_inputs(j, err) < 0)
 		return -err->code;
-	if (!j->plan->tty && !j->launcher && open_pipes(j, j->io.stdin_fd >= 0, far, err) < 0)
+	if (!j->plan->tty && !j->warm.launcher &&
+	    open_pipes(j, j->run.io.stdin_fd >= 0, far, err) < 0)
 		return -err->code;
 
-	(void)clock_gettime(CLOCK_REALTIME, &j->started_at); /* cannot fail for this clock */
-	j->started_ms = clock_ms();
-	int rc = j->launcher ? handover_go(j, err)
-			     : handover_start(j, STEP_START, j->program, far, err);
+	(void)clock_gettime(CLOCK_REALTIME, &j->run.started_at); /* cannot fail for this clock */
+	j->run.started_ms = clock_ms();
+	int rc = j->warm.launcher ? handover_go(j, err)
+				  : handover_start(j, STEP_START, j->run.program, far, err);
 	if (rc < 0)
 		return rc;
 	if (!j->plan->tty)
@@ -160,7 +166,7 @@ static void take_last_words(struct jail *j, struct cj_error *err)
 	for (size_t i = RELAY_STDOUT; i <= RELAY_STDERR; i++) {
 		ssize_t got = 1;
 		for (int n = 0; got > 0 && n < LAST_WORDS_PARTS; n++) {
-			got = sys_read(j->relays[i].in_fd, text, sizeof(text));
+			got = sys_read(j->run.relays[i].in_fd, text, sizeof(text));
 			size = got > 0 ? got : size;
 		}
 	}
@@ -213,8 +219,8 @@ static int await_warmed(struct jail *j, struct cj_error *err)
 		return cj_fail(err, EPROTO, "hear that the interpreter is ready");
 	memcpy(&warmed, msg.data, sizeof(warmed));
 
-	cgroup_read_usage(&j->cgroup, &j->before);
-	j->launcher_cpu_us = warmed.cpu_us;
+	cgroup_read_usage(&j->cgroup, &j->warm.before);
+	j->warm.cpu_us = warmed.cpu_us;
 	if (j->plan->limits.cpu_ms == 0 || warmed.cpu_us < WARM_CPU_US_MAX)
 		return 0;
 	int rc = cj_reject(err, "it took %llu ms of CPU time to be ready",
@@ -237,12 +243,12 @@ static int warm(struct jail *j, const struct program *launcher, int far[3], stru
 	return rc;
 }
 
-int jail_warm(struct jail *j, const struct program *launcher, struct cj_error *err)
+int start_launcher(struct jail *j, const struct program *launcher, struct cj_error *err)
 {
 	int far[3] = { -1, -1, -1 };
-	if (j->launcher || j->program)
+	if (j->warm.launcher || j->run.program)
 		return refuse_second(err);
-	j->launcher = launcher;
+	j->warm.launcher = launcher;
 	int rc = warm(j, launcher, far, err);
 	for (int i = 0; i < 3; i++)
 		cj_close(&far[i]);
@@ -252,34 +258,27 @@ int jail_warm(struct jail *j, const struct program *launcher, struct cj_error *e
 	return cj_wrap(err, "program: interpreter '%s'", launcher->argv.items[0]);
 }
 
-uint64_t jail_program_cpu_us(const struct jail *j, uint64_t all_us)
-{
-	uint64_t before_us = j->before.has_cpu ? j->before.cpu_user_us + j->before.cpu_system_us
-					       : j->launcher_cpu_us;
-	return all_us > before_us ? all_us - before_us : 0;
-}
-
 /* --- the program ------------------------------------------------------------------------- */
 
 /* The same jail can serve programs with different ones. */
 static void note_run_limits(struct jail *j)
 {
-	const struct run_limits *l = &j->program->limits;
+	const struct run_limits *l = &j->run.program->limits;
 	j->limits[LIMIT_WALL] = (struct limit_state){ l->wall_ms, BY_SUPERVISOR, HIT_NO };
 	j->limits[LIMIT_OUTPUT] = (struct limit_state){ l->output_bytes, BY_SUPERVISOR, HIT_NO };
 }
 
-int jail_start(struct jail *j, const struct program *program, const struct jail_io *io,
-	       struct cj_error *err)
+int start_program(struct jail *j, const struct program *program, const struct jail_io *io,
+		  struct cj_error *err)
 {
 	int far[3] = { -1, -1, -1 };
-	if (j->program)
+	if (j->run.program)
 		return refuse_second(err);
-	j->program = program;
-	j->io = *io;
+	j->run.program = program;
+	j->run.io = *io;
 	note_run_limits(j);
-	record_started(j);
-	j->binds = bind_watch_begin(&j->plan->root);
+	jail_record_started(j);
+	j->run.binds = bind_watch_begin(&j->plan->root);
 	int rc = start(j, far, err);
 	for (int i = 0; i < 3; i++)
 		cj_close(&far[i]); /* ours would hold back the end of file */
@@ -288,7 +287,7 @@ int jail_start(struct jail *j, const struct program *program, const struct jail_
 		return cj_wrap(err, "program");
 	}
 	step_wait_forever(&j->link);
-	if (j->exec_errno == 0 && io->event)
+	if (j->run.exec_errno == 0 && io->event)
 		io->event(io->context, "start", j->id, strlen(j->id));
 	return 0;
 }

@@ -12,6 +12,8 @@
  * Nor does it need anything while a program runs that the program could use up: an epoll's
  * entries and timers are counted for each user, and that may be the payload's, too.
  */
+#include "runtime/jail/supervise/supervisor.h"
+
 #include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -20,13 +22,14 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "runtime/base/scope.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/jail/jail_state.h"
+#include "runtime/jail/protocol.h"
 #include "runtime/jail/supervise/evidence.h"
-#include "runtime/jail/state.h"
-#include "runtime/jail/usage/usage_watch.h"
 #include "runtime/jail/supervise/verdict.h"
+#include "runtime/jail/usage/usage_watch.h"
 
 #define KILL_WAIT_MS 5000 /* a process in an uninterruptible call ends late, not never */
 #define READER_MS    5000 /* past the time limit: so long may the output's reader take nothing */
@@ -82,7 +85,7 @@ static unsigned relay_source(size_t i, bool is_out)
  */
 static void watch_relay(struct watch *w, size_t i)
 {
-	const struct relay *r = &w->j->relays[i];
+	const struct relay *r = &w->j->run.relays[i];
 	watch_fd(w, relay_source(i, false), relay_wants_more(r) ? r->in_fd : -1, POLLIN);
 	watch_fd(w, relay_source(i, true), r->out_fd, relay_has_pending(r) ? POLLOUT : 0);
 }
@@ -91,8 +94,8 @@ static void watch_relay(struct watch *w, size_t i)
 
 static void tell_event(struct watch *w, const char *type, const void *bytes, size_t size)
 {
-	if (w->j->io.event)
-		w->j->io.event(w->j->io.context, type, bytes, size);
+	if (w->j->run.io.event)
+		w->j->run.io.event(w->j->run.io.context, type, bytes, size);
 }
 
 static void cancel(struct watch *w, int signal)
@@ -142,8 +145,9 @@ static int on_init(struct watch *w, struct cj_error *err)
 static void resize_terminal(struct jail *j)
 {
 	struct winsize size;
-	if (j->master_fd >= 0 && j->io.tty_fd >= 0 && ioctl(j->io.tty_fd, TIOCGWINSZ, &size) == 0)
-		(void)ioctl(j->master_fd, TIOCSWINSZ, &size); /* a wrong size is only ugly */
+	if (j->run.master_fd >= 0 && j->run.io.tty_fd >= 0 &&
+	    ioctl(j->run.io.tty_fd, TIOCGWINSZ, &size) == 0)
+		(void)ioctl(j->run.master_fd, TIOCSWINSZ, &size); /* a wrong size is only ugly */
 }
 
 static int on_signals(struct watch *w, struct cj_error *err)
@@ -198,16 +202,16 @@ static int on_hangup(struct watch *w, struct cj_error *err)
 /* Output is read only while there is room for the events that tell of it. */
 static bool hold_output(struct watch *w)
 {
-	const struct jail_io *io = &w->j->io;
+	const struct jail_io *io = &w->j->run.io;
 	bool is_held = io->has_room && !w->is_rushed && !io->has_room(io->context);
 	for (size_t i = RELAY_STDOUT; i < RELAY_COUNT; i++)
-		w->j->relays[i].is_held = is_held;
+		w->j->run.relays[i].is_held = is_held;
 	return is_held;
 }
 
 static void watch_room(struct watch *w)
 {
-	watch_fd(w, SOURCE_ROOM, hold_output(w) ? w->j->io.room_fd : -1, POLLOUT);
+	watch_fd(w, SOURCE_ROOM, hold_output(w) ? w->j->run.io.room_fd : -1, POLLOUT);
 }
 
 /* Asked for again before the next wait. */
@@ -225,7 +229,7 @@ static void keep_output(struct watch *w, size_t i, const uint8_t *bytes, size_t 
 			  size); /* without memory it is still counted, and so truncated */
 	tell_event(w, stream == 0 ? "stdout" : "stderr", bytes, size);
 	(void)hold_output(w);
-	if (w->j->program->limits.kill_on_output_limit && capture_is_truncated(kept))
+	if (w->j->run.program->limits.kill_on_output_limit && capture_is_truncated(kept))
 		outcome_decide(w->out, STATUS_OUTPUT_LIMIT);
 }
 
@@ -251,7 +255,7 @@ static void warn_of_stream(struct watch *w, size_t i, bool is_read, int code)
  */
 static void reader_gone(struct watch *w, size_t i)
 {
-	struct relay *r = &w->j->relays[i];
+	struct relay *r = &w->j->run.relays[i];
 	warn_of_stream(w, i, false, r->out_error);
 	unwatch(w, relay_source(i, true));
 	relay_end_out(r);
@@ -265,7 +269,7 @@ static void reader_gone(struct watch *w, size_t i)
 
 static void writer_gone(struct watch *w, size_t i)
 {
-	struct relay *r = &w->j->relays[i];
+	struct relay *r = &w->j->run.relays[i];
 	warn_of_stream(w, i, true, r->in_error);
 	unwatch(w, relay_source(i, false));
 	if (r->owns_out && !relay_has_pending(r))
@@ -276,7 +280,7 @@ static void writer_gone(struct watch *w, size_t i)
 /* Moves what can be moved now: what waits, then at most one chunk more.  False: nothing could. */
 static bool pump(struct watch *w, size_t i)
 {
-	struct relay *r = &w->j->relays[i];
+	struct relay *r = &w->j->run.relays[i];
 	const uint8_t *bytes;
 	size_t size;
 
@@ -379,13 +383,13 @@ static void open_watch(struct watch *w)
 	watch_fd(w, SOURCE_SIGNALS, j->signal_fd, POLLIN);
 	watch_fd(w, SOURCE_SYSCALLS, j->watch ? filter_watch_fd(j->watch) : -1, POLLIN);
 	watch_fd(w, SOURCE_NETWORK, j->network ? network_fd(j->network) : -1, POLLIN);
-	watch_fd(w, SOURCE_HANGUP, j->io.hangup_fd, 0); /* poll(2) tells a hang-up unasked */
+	watch_fd(w, SOURCE_HANGUP, j->run.io.hangup_fd, 0); /* poll(2) tells a hang-up unasked */
 	for (size_t i = 0; i < RELAY_COUNT; i++)
-		if (j->relays[i].is_caller_out)
-			relay_own_output(&j->relays[i]);
+		if (j->run.relays[i].is_caller_out)
+			relay_own_output(&j->run.relays[i]);
 
-	if (j->program->limits.wall_ms > 0)
-		w->wall_at_ms = j->started_ms + j->program->limits.wall_ms;
+	if (j->run.program->limits.wall_ms > 0)
+		w->wall_at_ms = j->run.started_ms + j->run.program->limits.wall_ms;
 	usage_watch_init(&w->usage, j);
 }
 
@@ -419,7 +423,7 @@ static bool end_everything(struct jail *j, bool is_alone)
 static bool has_output_left(const struct jail *j)
 {
 	for (size_t i = RELAY_STDOUT; i < RELAY_COUNT; i++)
-		if (j->relays[i].in_fd >= 0 || relay_has_pending(&j->relays[i]))
+		if (j->run.relays[i].in_fd >= 0 || relay_has_pending(&j->run.relays[i]))
 			return true;
 	return false;
 }
@@ -427,7 +431,7 @@ static bool has_output_left(const struct jail *j)
 /* Of a stream that is complete, so that there is an end of it: relay_complete(). */
 static void take_what_is_there(struct watch *w, size_t i)
 {
-	while (w->j->relays[i].in_fd >= 0 && pump(w, i))
+	while (w->j->run.relays[i].in_fd >= 0 && pump(w, i))
 		;
 }
 
@@ -437,7 +441,7 @@ static void forget_readers(struct watch *w)
 	w->is_rushed = true;
 	(void)hold_output(w);
 	for (size_t i = RELAY_STDOUT; i < RELAY_COUNT; i++) {
-		struct relay *r = &w->j->relays[i];
+		struct relay *r = &w->j->run.relays[i];
 		if (relay_has_pending(r)) {
 			jail_warn(w->j, "%s was not read to its end: the rest is lost",
 				  stream_names[i]);
@@ -463,7 +467,7 @@ static int drain(struct watch *w, struct cj_error *err)
 	w->usage.next_at_ms = 0;
 
 	for (size_t i = RELAY_STDOUT; i < RELAY_COUNT; i++) {
-		relay_complete(&j->relays[i]);
+		relay_complete(&j->run.relays[i]);
 		take_what_is_there(w, i);
 	}
 	while (has_output_left(j) && !w->was_signalled && !w->is_idle)
@@ -486,9 +490,9 @@ int supervisor_watch(struct jail *j, struct outcome *out, struct cj_error *err)
 {
 	struct watch w = { .j = j, .out = out };
 	int rc = watch_until_decided(&w, err);
-	w.seen.wall_ms = clock_ms() - j->started_ms;
+	w.seen.wall_ms = clock_ms() - j->run.started_ms;
 	if (out->has_status && out->status == STATUS_OOM)
-		process_usage_kill(j->proc_fd); /* just sampled, and still growing */
+		process_usage_kill(j->handles.proc_fd); /* just sampled, and still growing */
 	else if (!w.seen.has_ended)
 		usage_watch_last(&w.usage, j);
 	w.seen.peak = w.usage.peak;

@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-#include "runtime/jail/state.h"
+#include "runtime/jail/jail_state.h"
 
 bool verdict_was_oom_killed(const struct jail *j)
 {

@@ -19,9 +19,9 @@
 #include <sys/vfs.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/base/files/system_file.h"
 #include "runtime/jail/usage/process_usage_text.h"
 
 #define THREADS_MAX 8     /* of a process: all but the first have memory until they are gone */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/jail/state.h"
+#include "runtime/jail/jail_state.h"
 
 #define PAUSE_MAX_MS 20
 #define BLIND_MAX_MS 1000
@@ -85,7 +85,7 @@ static void take(struct usage_watch *w, const struct jail *j, struct process_usa
 	*now = (struct process_usage){ 0 };
 	if (!w->reads_proc)
 		return;
-	bool is_whole = process_usage_take(j->proc_fd, j->box_fd, w->sampler, now);
+	bool is_whole = process_usage_take(j->handles.proc_fd, j->handles.box_fd, w->sampler, now);
 	if (is_whole)
 		w->blind_since_ms = 0;
 	else if (w->blind_since_ms == 0)

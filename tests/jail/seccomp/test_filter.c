@@ -31,10 +31,10 @@
 
 #include <cmocka.h>
 
+#include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
 #include "runtime/base/sys.h"
-#include "runtime/base/files/system_file.h"
 #include "runtime/jail/seccomp/socket_count.h"
 
 /* What a child's trial comes to; it leaves by _exit. */

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "runtime/jail/state.h"
+#include "runtime/jail/jail_state.h"
 
 #define MIB (1ull << 20)
 

@@ -1,25 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * jail_network - the network's rows of the supervisor's table.  Acts.
- *
- * The work is netns/'s; here it meets the jail: names before anything is held, the
- * namespaces from init, the uplink last, because it started first and may take longest.
- */
+/* The network as a part of the jail.  Acts. */
+#include "runtime/jail/prepare/jail_network.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "netns/addresses.h"
 #include "runtime/base/scope.h"
-#include "runtime/jail/state.h"
+#include "runtime/jail/jail_state.h"
+#include "runtime/jail/protocol.h"
 
 #define NUMBERS 0x10000u /* of jails on one host, as netns/uplink/uplink_host.h counts them */
-
-/* A jail with neither network nor ports only brings its loopback up: nothing to hand out. */
-bool jail_has_network(const struct jail *j)
-{
-	return j->plan->network.mode != NETWORK_NONE || j->plan->network.nports > 0;
-}
 
 /* --- ears ------------------------------------------------------------------------------ */
 
@@ -31,14 +23,14 @@ static void hear_warning(void *context, const char *text)
 static void hear_denial(void *context, const struct denial *denial)
 {
 	struct jail *j = context;
-	if (j->io.denied)
-		j->io.denied(j->io.context, denial);
+	if (j->run.io.denied)
+		j->run.io.denied(j->run.io.context, denial);
 }
 
 /* --- rows ------------------------------------------------------------------------------ */
 
 /* In the jail's /etc: the names of a list and their addresses, or else a name server. */
-int names_enter(struct jail *j, struct cj_error *err)
+int jail_network_names_enter(struct jail *j, struct cj_error *err)
 {
 	const struct network_spec *spec = &j->plan->network;
 	if (spec->ntargets == 0) {
@@ -77,7 +69,7 @@ static unsigned first_number(const struct jail *j)
 	return (j->ids.lock_fd >= 0 ? j->ids.uid : (unsigned)getpid()) % NUMBERS;
 }
 
-int network_enter(struct jail *j, struct cj_error *err)
+int jail_network_enter(struct jail *j, struct cj_error *err)
 {
 	auto_step_msg struct step_msg msg = { 0 };
 	struct network_handles handles;
@@ -89,28 +81,12 @@ int network_enter(struct jail *j, struct cj_error *err)
 			     &j->network, err);
 }
 
-void network_leave(struct jail *j)
+void jail_network_leave(struct jail *j)
 {
 	network_destroy(&j->network);
 }
 
-int uplink_enter(struct jail *j, struct cj_error *err)
+int jail_network_uplink_enter(struct jail *j, struct cj_error *err)
 {
 	return network_await(j->network, err);
-}
-
-/* --- init's side ------------------------------------------------------------------------ */
-
-int network_hand_out(struct jail *j, struct network_handles *handles, struct cj_error *err)
-{
-	int fds[SLOT_COUNT];
-	size_t nfds = 0;
-	struct opened opened = { .has_ipv6 = handles->has_ipv6 };
-	for (size_t slot = 0; slot < SLOT_COUNT; slot++) {
-		if (handles->fds[slot] < 0)
-			continue;
-		opened.slots |= 1u << slot;
-		fds[nfds++] = handles->fds[slot];
-	}
-	return step_tell(&j->link, STEP_NETWORK, &opened, sizeof(opened), fds, nfds, err);
 }

@@ -1,21 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The rows for what a kill can leave: the record, and the cgroup that it names.  Acts.
- *
- * In the order of supervisor_stages[] (jail.c).  The record is written before the leaf is made and
- * removed after it, so a sweep finds every leaf, at whatever step its supervisor was killed; and it
- * is written again as soon as the leaf's inode number and init's pid are known, at a time when
- * init has work of its own.
- */
-#include "runtime/jail/state.h"
+/* The stages of the record.  Acts. */
+#include "runtime/jail/prepare/jail_record.h"
 
 #include <time.h>
 #include <unistd.h>
 
 #include "runtime/base/scope.h"
+#include "runtime/jail/jail_state.h"
 
 /* Without one an ordinary caller's run is only not listed; root needs it to choose ids. */
-int directory_enter(struct jail *j, struct cj_error *err)
+int jail_record_directory_enter(struct jail *j, struct cj_error *err)
 {
 	j->runtime_dir_fd = record_open_dir(err);
 	if (j->runtime_dir_fd >= 0)
@@ -27,17 +21,12 @@ int directory_enter(struct jail *j, struct cj_error *err)
 	return 0;
 }
 
-void directory_leave(struct jail *j)
+void jail_record_directory_leave(struct jail *j)
 {
 	cj_close(&j->runtime_dir_fd);
 }
 
-int place_enter(struct jail *j, struct cj_error *err)
-{
-	return cgroup_find(j->plan->cgroup_parent, j->id, &j->cgroup, err);
-}
-
-bool jail_has_directory(const struct jail *j)
+bool jail_record_is_wanted(const struct jail *j)
 {
 	return j->runtime_dir_fd >= 0;
 }
@@ -49,7 +38,7 @@ static uint64_t now_ms(void)
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-int record_enter(struct jail *j, struct cj_error *err)
+int jail_record_enter(struct jail *j, struct cj_error *err)
 {
 	j->record = (struct record){
 		.id = j->id,
@@ -62,7 +51,7 @@ int record_enter(struct jail *j, struct cj_error *err)
 	return j->record_fd < 0 ? j->record_fd : 0;
 }
 
-void record_leave(struct jail *j)
+void jail_record_leave(struct jail *j)
 {
 	if (j->leaf_stays)
 		cj_close(&j->record_fd); /* a dead run's record from now on, that names the leaf */
@@ -71,7 +60,7 @@ void record_leave(struct jail *j)
 }
 
 /* Only what 'cejail ps' shows changes: a failure is nothing to end a run for. */
-void record_started(struct jail *j)
+void jail_record_started(struct jail *j)
 {
 	struct cj_error ignored;
 	if (j->record_fd < 0 || !j->record.is_ready)
@@ -81,23 +70,7 @@ void record_started(struct jail *j)
 	(void)record_complete(j->record_fd, &j->record, &ignored);
 }
 
-int cgroup_enter(struct jail *j, struct cj_error *err)
-{
-	const struct cgroup_limits limits = {
-		.memory_bytes = j->plan->limits.memory_bytes,
-		.millicpus = j->plan->limits.millicpus,
-		.pids = j->plan->limits.pids > 0 ? j->plan->limits.pids + 1
-						 : 0, /* init counts, too */
-	};
-	return cgroup_make(&j->cgroup, &limits, err);
-}
-
-void cgroup_leave(struct jail *j)
-{
-	j->leaf_stays |= !cgroup_destroy(&j->cgroup);
-}
-
-int entry_enter(struct jail *j, struct cj_error *err)
+int jail_record_complete_enter(struct jail *j, struct cj_error *err)
 {
 	j->record.init_pid = j->init_pid;
 	j->record.cgroup_inode = cgroup_inode(&j->cgroup);
@@ -105,7 +78,7 @@ int entry_enter(struct jail *j, struct cj_error *err)
 }
 
 /* What killed supervisors left; what can't be removed now is left to the next run. */
-int sweep_enter(struct jail *j, struct cj_error *err)
+int jail_record_sweep_enter(struct jail *j, struct cj_error *err)
 {
 	struct cj_error ignored;
 	(void)err;

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* intake - sealed init receives the inputs and the program, and starts it. */
+#pragma once
+
+#include <sys/types.h>
+
+#include "runtime/base/error.h"
+
+struct jail;
+
+/* Returns the pid of the main process; 0 when the program could not be executed. */
+pid_t intake_program(struct jail *j, struct cj_error *err);

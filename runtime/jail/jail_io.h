@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jail_io - the program's streams and the caller's callbacks, while a program runs. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct denial;
+
+/* Every callback may be NULL. */
+struct jail_io {
+	int stdin_fd;  /* the program's input; -1: /dev/null */
+	int stdout_fd; /* pass the program's output on to these as it comes; -1: only keep it */
+	int stderr_fd;
+	bool escape[2]; /* stdout, stderr are terminals: show control characters as \xNN */
+	int tty_fd;     /* --tty: the caller's terminal; -1: none */
+	/* Something happened: "start", "stdout", "stderr", "denied"; for --events-fd. */
+	void (*event)(void *context, const char *type, const void *bytes, size_t size);
+	/* A packet was refused: its row, counted so far.  At most as often as the kernel logs. */
+	void (*denied)(void *context, const struct denial *d);
+	/*
+	 * False: the receiver of events has no room for more.  Then output stays in its pipe and
+	 * the program waits, until room_fd can be written.  NULL: events never delay output.
+	 */
+	bool (*has_room)(void *context);
+	void *context;
+	int room_fd;   /* with has_room */
+	int hangup_fd; /* the run is cancelled when this descriptor's other end closes; -1: none */
+};

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The null value of every member, the warnings, and two questions about a jail.  Pure. */
+#include "runtime/jail/jail_state.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct jail *jail_state_create(const struct plan *plan, const char *id)
+{
+	struct jail *j = calloc(1, sizeof(*j));
+	if (!j)
+		return NULL;
+	j->plan = plan;
+	j->root = plan->root;
+	(void)snprintf(j->id, sizeof(j->id), "%s", id);
+	j->signal_fd = j->runtime_dir_fd = j->init_pidfd = j->record_fd = -1;
+	j->ids.lock_fd = j->link.sock_fd = -1;
+	j->cgroup = CGROUP_NULL;
+	j->handles.box_fd = j->handles.proc_fd = j->init.oom_fd = j->run.master_fd = -1;
+	for (size_t i = 0; i < RELAY_COUNT; i++)
+		relay_init(&j->run.relays[i]);
+	return j;
+}
+
+void jail_state_free(struct jail **j)
+{
+	arena_fini(&(*j)->arena);
+	free(*j);
+	*j = NULL;
+}
+
+void jail_degrade(struct jail *j, enum degraded what, const char *fmt, ...)
+{
+	char sentence[1024];
+	va_list ap;
+	va_start(ap, fmt);
+	(void)vsnprintf(sentence, sizeof(sentence), fmt, ap); /* a longer one is cut */
+	va_end(ap);
+	jail_warn(j, "%s: %s", degraded_names[what], sentence);
+}
+
+void jail_warn(struct jail *j, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	/* Without memory the result lacks this sentence; the layer's state is reported anyway. */
+	(void)!strings_vprintf(&j->warnings, &j->arena, fmt, ap);
+	va_end(ap);
+}
+
+bool jail_network_is_wanted(const struct jail *j)
+{
+	return j->plan->network.mode != NETWORK_NONE || j->plan->network.nports > 0;
+}
+
+uint64_t jail_program_cpu_us(const struct jail *j, uint64_t all_us)
+{
+	const struct cgroup_usage *before = &j->warm.before;
+	uint64_t before_us = before->has_cpu ? before->cpu_user_us + before->cpu_system_us
+					     : j->warm.cpu_us;
+	return all_us > before_us ? all_us - before_us : 0;
+}

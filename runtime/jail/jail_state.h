@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * jail_state - what a jail holds; private to the engine.
+ *
+ * Supervisor and init each have their own copy after clone3(2).  Init's copy begins as the
+ * supervisor's, and init then closes what it may not keep.
+ */
+#pragma once
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include "netns/network.h"
+#include "runtime/base/step.h"
+#include "runtime/jail/cgroup/cgroup.h"
+#include "runtime/jail/ids/idmap.h"
+#include "runtime/jail/init/script.h"
+#include "runtime/jail/jail_io.h"
+#include "runtime/jail/outcome.h"
+#include "runtime/jail/record.h"
+#include "runtime/jail/seccomp/filter.h"
+#include "runtime/jail/supervise/relay.h"
+
+/* Init's own. */
+struct jail_init {
+	struct rootfs_sources *sources; /* until the root is built */
+	int oom_fd; /* its oom_score_adj, opened while init may still open it; -1: none */
+};
+
+/* The launcher.  What it uses until the program comes does not count as the program's usage. */
+struct jail_warm {
+	const struct program *launcher; /* borrowed; NULL: none */
+	struct cgroup_usage before;
+	uint64_t cpu_us; /* as init measured it; used where no cgroup counts */
+};
+
+/* The program and what belongs to it, from jail_start() on. */
+struct jail_run {
+	const struct program *program; /* borrowed */
+	struct jail_io io;
+	struct relay relays[RELAY_COUNT];
+	int master_fd;             /* of the program's terminal */
+	struct bind_watch *binds;  /* NULL: the program may write no directory of the host */
+	int exec_errno;            /* why execve(2) failed; 0: the program runs */
+	struct script script_line; /* the code's "#!" line, if the plan wants it obeyed */
+	const char *code_real;     /* the path of the code's file; NULL: none, or not known */
+	char code_sha256[SHA256_HEX_MAX];
+	struct timespec started_at;
+	uint64_t started_ms; /* the same on clock_ms() */
+};
+
+struct jail {
+	const struct plan *plan; /* borrowed */
+	char id[PLAN_ID_MAX];
+	struct arena arena; /* of the warnings and a compiled filter */
+	struct strings warnings;
+	struct filter filter;
+	struct rootfs_spec root;    /* the plan's, with this run's names */
+	struct endpoints endpoints; /* the addresses of --allow */
+	struct limit_state limits[LIMIT_COUNT];
+	enum layer_state layers[LAYER_COUNT];
+	struct step_link link;         /* to the other role */
+	struct rootfs_handles handles; /* init opens them and sends them to the supervisor */
+
+	/* The supervisor's, acquired and released by its stages. */
+	sigset_t old_signals;
+	int signal_fd;
+	int runtime_dir_fd;
+	struct idmap ids;
+	struct cgroup cgroup;
+	pid_t init_pid;
+	int init_pidfd;
+	struct record record; /* its strings are the plan's and our own */
+	int record_fd;
+	bool leaf_stays; /* the cgroup could not be removed: its record stays for a sweep */
+	struct filter_watch *watch;
+	struct network *network; /* NULL: loopback only */
+
+	struct jail_init init;
+	struct jail_warm warm;
+	struct jail_run run;
+};
+
+/* A jail in which nothing is held.  NULL: no memory. */
+struct jail *jail_state_create(const struct plan *plan, const char *id);
+void jail_state_free(struct jail **j);
+
+/* A warning for the outcome: a sentence, lower case, no full stop. */
+void jail_warn(struct jail *j, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The same about a feature that this host lacks. */
+void jail_degrade(struct jail *j, enum degraded what, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* A jail with neither network nor ports only brings its loopback up. */
+bool jail_network_is_wanted(const struct jail *j);
+
+/* The program's part of the jail's CPU time `all_us`: without the launcher's. */
+uint64_t jail_program_cpu_us(const struct jail *j, uint64_t all_us);

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Init as the supervisor sees it while it is being set up.  Acts. */
+#include "runtime/jail/prepare/jail_init.h"
+
+#include <poll.h>
+#include <sched.h>
+#include <string.h>
+
+#include "runtime/base/files/fd.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/jail/ids/shift.h"
+#include "runtime/jail/init/init.h"
+#include "runtime/jail/jail_state.h"
+#include "runtime/jail/protocol.h"
+
+#define JAIL_NAMESPACES                                                                            \
+	(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | \
+	 CLONE_NEWCGROUP)
+
+static int explain_clone(struct cj_error *err, int code)
+{
+	int rc = cj_fail(err, code, "create the jail's namespaces");
+	if (code == EAGAIN)
+		cj_hint(err, "too many processes for this user or cgroup");
+	if (code == EPERM || code == EACCES || code == ENOSPC || code == EUSERS)
+		idmap_hint(err);
+	return rc;
+}
+
+int jail_init_enter(struct jail *j, struct cj_error *err)
+{
+	int ends[2];
+	if (step_pair(ends, STEP_TIMEOUT_MS, err) < 0)
+		return -err->code;
+
+	bool has_cgroup = j->cgroup.dir_fd >= 0;
+	const struct clone_args args = {
+		.flags = JAIL_NAMESPACES | CLONE_PIDFD | (has_cgroup ? CLONE_INTO_CGROUP : 0),
+		.pidfd = (uintptr_t)&j->init_pidfd,
+		.exit_signal = SIGCHLD,
+		.cgroup = has_cgroup ? (uint64_t)j->cgroup.dir_fd : 0,
+	};
+	pid_t pid = sys_clone3(&args);
+	if (pid == 0) {
+		/* From here: init. */
+		j->link = (struct step_link){ ends[1], "the supervisor", step_names };
+		init_main(j);
+	}
+	int code = errno;
+	cj_close(&ends[1]);
+	if (pid < 0) {
+		cj_close(&ends[0]);
+		return explain_clone(err, code);
+	}
+	j->init_pid = pid;
+	j->link = (struct step_link){ ends[0], "init", step_names };
+	return 0;
+}
+
+void jail_init_leave(struct jail *j)
+{
+	cj_close(&j->link.sock_fd);
+	cj_end_child(&j->init_pidfd);
+	j->init_pid = 0;
+}
+
+int jail_init_ids_enter(struct jail *j, struct cj_error *err)
+{
+	return idmap_choose(j->runtime_dir_fd, &j->ids, err);
+}
+
+/* An id is free again when nobody has it any more, so the jail's processes go first. */
+void jail_init_ids_leave(struct jail *j)
+{
+	cj_end_child(&j->init_pidfd);
+	idmap_release(&j->ids);
+}
+
+/* A dead init can't be mapped: why it ended says more than what its end made impossible. */
+static int hear_init(struct jail *j, struct cj_error *err)
+{
+	struct pollfd link = { .fd = j->link.sock_fd, .events = POLLIN };
+	struct cj_error why = { 0 };
+	while (why.code == 0 && poll(&link, 1, 0) > 0) {
+		auto_step_msg struct step_msg msg = { 0 };
+		(void)step_next(&j->link, &msg, &why); /* what it said before doesn't matter now */
+	}
+	if (why.code != 0)
+		*err = why;
+	return -err->code;
+}
+
+int jail_init_map_enter(struct jail *j, struct cj_error *err)
+{
+	if (idmap_write(&j->ids, j->init_pid, err) < 0)
+		return hear_init(j, err);
+	int fds[OVERLAYS_MAX];
+	size_t count;
+	if (shift_lowers(&j->root, &j->ids, fds, &count, err) < 0)
+		return -err->code;
+	const struct ids_mapped mapped = { .may_setgroups = j->ids.may_setgroups };
+	int rc = step_tell(&j->link, STEP_IDS_MAPPED, &mapped, sizeof(mapped), fds, count, err);
+	while (count > 0)
+		cj_close(&fds[--count]);
+	return rc;
+}
+
+int jail_init_seal_enter(struct jail *j, struct cj_error *err)
+{
+	auto_step_msg struct step_msg msg = { 0 };
+	struct sealed sealed;
+	if (step_await(&j->link, STEP_SEALED, &msg, err) < 0)
+		return -err->code;
+	size_t listener = SEALED_OVERLAYS + rootfs_count_overlays(&j->root);
+	if (msg.size != sizeof(sealed) || msg.nfds < listener)
+		return cj_fail(err, EPROTO, "take over the sealed jail");
+	memcpy(&sealed, msg.data, sizeof(sealed));
+
+	if (msg.nfds > listener &&
+	    filter_watch_create(take_fd(&msg.fds[listener]), &j->filter, &j->watch, err) < 0)
+		return -err->code;
+	for (size_t i = SEALED_OVERLAYS; i < listener; i++)
+		j->handles.overlay_fds[j->handles.noverlays++] = take_fd(&msg.fds[i]);
+	j->handles.box_fd = take_fd(&msg.fds[SEALED_BOX]);
+	j->handles.proc_fd = take_fd(&msg.fds[SEALED_PROC]);
+	if (j->watch)
+		filter_watch_set_proc(j->watch, j->handles.proc_fd);
+	if (j->filter.ntells == 0)
+		j->layers[LAYER_SYSCALL_REPORT] =
+		    LAYER_OFF; /* the policy refuses nothing of note */
+	else
+		j->layers[LAYER_SYSCALL_REPORT] = j->watch ? LAYER_ON : LAYER_ABSENT;
+	j->layers[LAYER_LANDLOCK] = sealed.has_landlock ? LAYER_ON : LAYER_ABSENT;
+	return 0;
+}
+
+void jail_init_seal_leave(struct jail *j)
+{
+	filter_watch_destroy(&j->watch);
+	cj_close(&j->handles.box_fd);
+	cj_close(&j->handles.proc_fd);
+	while (j->handles.noverlays > 0)
+		cj_close(&j->handles.overlay_fds[--j->handles.noverlays]);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jail_init - the supervisor's stages of init: its process, its ids, and what it hands out. */
+#pragma once
+
+#include "runtime/base/error.h"
+
+struct jail;
+
+/* Creates init with clone3(2), in all of its namespaces and in the jail's cgroup. */
+int jail_init_enter(struct jail *j, struct cj_error *err);
+void jail_init_leave(struct jail *j);
+
+/* Chooses the jail's ids. */
+int jail_init_ids_enter(struct jail *j, struct cj_error *err);
+void jail_init_ids_leave(struct jail *j);
+
+/* Writes the id maps and sends STEP_IDS_MAPPED. */
+int jail_init_map_enter(struct jail *j, struct cj_error *err);
+
+/* Waits for STEP_SEALED and takes over its descriptors. */
+int jail_init_seal_enter(struct jail *j, struct cj_error *err);
+void jail_init_seal_leave(struct jail *j);

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The names of the steps, for messages.  Pure. */
+#include "runtime/jail/protocol.h"
+
+const char *const step_names[STEP_COUNT] = {
+	[STEP_NETWORK] = "network", [STEP_IDS_MAPPED] = "ids mapped",
+	[STEP_SEALED] = "sealed",   [STEP_WARM] = "warm",
+	[STEP_WARMED] = "warmed",   [STEP_INPUT] = "input",
+	[STEP_START] = "start",     [STEP_GO] = "go",
+	[STEP_STARTED] = "started", [STEP_EXEC_FAILED] = "exec failed",
+	[STEP_ENDED] = "ended",
+};

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* collect - jail_collect() and jail_collect_memory(): jail.h has their contracts. */
+#pragma once
+
+#include <stdint.h>
+
+#include "runtime/base/error.h"
+#include "runtime/jail/outcome.h"
+
+struct jail;
+
+int collect_into_directory(struct jail *j, int dest_fd, struct outcome *out, struct cj_error *err);
+int collect_into_memory(struct jail *j, uint64_t max_bytes, struct outcome *out,
+			struct cj_error *err);

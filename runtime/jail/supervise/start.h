@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* start - jail_warm() and jail_start(): jail.h has their contracts. */
+#pragma once
+
+#include "runtime/base/error.h"
+#include "runtime/jail/jail_io.h"
+
+struct jail;
+struct program;
+
+int start_launcher(struct jail *j, const struct program *launcher, struct cj_error *err);
+int start_program(struct jail *j, const struct program *program, const struct jail_io *io,
+		  struct cj_error *err);

@@ -3,15 +3,17 @@
  * of variables. */
 #include "runtime/front/cli/arguments/options.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "profiles/plan/env_file.h"
 #include "runtime/base/files/fd.h"
-#include "runtime/base/help.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 #include "runtime/front/cli/arguments/habits.h"
+#include "runtime/front/options/help.h"
+#include "runtime/front/options/option_syntax.h"
 
 /* A row each: what decides where the result goes, and how much we say meanwhile. */
 static const char *const delivery_options[] = {
@@ -46,17 +48,10 @@ static int keep(struct scan *s, const struct setting *setting, const char *named
 	return 0;
 }
 
-/* The next word is the value, whatever it looks like: `--env --odd` is the caller's wish. */
 static int take_value(struct scan *s, const struct setting *setting, const char *named,
 		      const char **out_value, struct cj_error *err)
 {
-	if (!*s->next) {
-		int rc = cj_reject(err, "option '%s' needs a value (%s)", named, setting->value);
-		cj_hint(err, "see 'cejail run --help'");
-		return rc;
-	}
-	*out_value = *s->next++;
-	return 0;
+	return option_take_value(NULL, &s->next, named, setting->value, "run", out_value, err);
 }
 
 static bool wants_value(const struct setting *s)
@@ -70,23 +65,18 @@ static int reject_long(const char *name, const char *word, struct cj_error *err)
 	if (habit)
 		return cj_reject(err, "unknown option '%s': %s", word, habit);
 
-	const char *near = setting_suggest_option(name);
-	int rc = cj_reject(err, "unknown option '%s'", word);
-	if (near)
-		cj_hint(err, "did you mean '--%s'?", near);
-	else
-		cj_hint(err, "see 'cejail run --help'");
-	return rc;
+	return option_reject_unknown(word, setting_suggest_option(name), "run", err);
 }
 
 static int scan_long(struct scan *s, const char *word, struct cj_error *err)
 {
-	const char *equals = strchr(word, '=');
-	size_t size = equals ? (size_t)(equals - word) : strlen(word);
-	const char *named = arena_strndup(s->arena, word, size);
+	struct long_option o;
+	bool is_split = option_split(word, &o); /* options_scan() has seen that it is one */
+	assert(is_split);
+	const char *named = arena_strndup(s->arena, word, o.name_size + 2);
 	if (!named)
 		return cj_fail(err, ENOMEM, "read the options");
-	if (!equals && strcmp(named, "--help") == 0) {
+	if (!o.value && option_has_name(&o, "help")) {
 		s->out->wants_help = true;
 		return 0;
 	}
@@ -95,7 +85,7 @@ static int scan_long(struct scan *s, const char *word, struct cj_error *err)
 	if (!setting)
 		return reject_long(named + 2, named, err);
 
-	const char *value = equals ? equals + 1 : NULL;
+	const char *value = o.value;
 	if (!value && setting->value_end && *s->next &&
 	    text_ends_with(*s->next, setting->value_end))
 		value = *s->next++;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words behind `cejail serve`.  Pure but for the help text. */
+/* The arguments of `cejail serve`.  Pure but for the help text. */
 #include "runtime/front/serve/config/serve_options.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/base/help.h"
 #include "runtime/base/text.h"
+#include "runtime/front/options/help.h"
+#include "runtime/front/options/option_syntax.h"
 
 #define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
 #define NAMES_MAX 96
@@ -27,34 +28,29 @@ static const struct own_option {
 
 /* --- finding a row ------------------------------------------------------------ */
 
-static bool is_word(const char *name, const char *word, size_t size)
-{
-	return name && strlen(name) == size && memcmp(name, word, size) == 0;
-}
-
-static const struct own_option *find_own(const char *word, size_t size)
+static const struct own_option *find_own(const struct long_option *o)
 {
 	for (size_t i = 0; i < LENGTH(own_options); i++)
-		if (is_word(own_options[i].name, word, size))
+		if (option_has_name(o, own_options[i].name))
 			return &own_options[i];
 	return NULL;
 }
 
 /* Only the file's own keys have options: service_config_set() writes to no other place. */
-static const struct service_key *find_key(const char *word, size_t size)
+static const struct service_key *find_key(const struct long_option *o)
 {
 	const struct service_table *t = &service_tables[0];
 	for (size_t i = 0; i < t->count; i++)
-		if (is_word(t->keys[i].option, word, size))
+		if (t->keys[i].option && option_has_name(o, t->keys[i].option))
 			return &t->keys[i];
 	return NULL;
 }
 
-static int reject_option(const char *word, size_t size, struct cj_error *err)
+static int reject_option(const struct long_option *o, struct cj_error *err)
 {
 	const struct service_table *t = &service_tables[0];
 	const char *names[NAMES_MAX + 1] = { NULL };
-	char name[64];
+	char named[64];
 	size_t n = 0;
 
 	for (size_t i = 0; i < LENGTH(own_options); i++)
@@ -62,87 +58,75 @@ static int reject_option(const char *word, size_t size, struct cj_error *err)
 	for (size_t i = 0; i < t->count && n < NAMES_MAX; i++)
 		if (t->keys[i].option)
 			names[n++] = t->keys[i].option;
-	(void)snprintf(name, sizeof(name), "%.*s", (int)(size < 63 ? size : 63), word);
-	const char *near = text_nearest(name, names);
-	int rc = cj_reject(err, "unknown option '--%s'", name);
-	if (near)
-		cj_hint(err, "did you mean '--%s'?", near);
-	else
-		cj_hint(err, "see 'cejail serve --help'");
-	return rc;
+	(void)snprintf(named, sizeof(named), "--%.*s", (int)(o->name_size < 60 ? o->name_size : 60),
+		       o->name);
+	return option_reject_unknown(named, text_nearest(named + 2, names), "serve", err);
 }
 
-/* --- the words ------------------------------------------------------------------ */
+/* --- the arguments --------------------------------------------------------------- */
 
-/* "=VALUE" of the same word, else the next one. */
-static int take_value(const char *const **next, const char *equals, const char *name,
-		      const char *called, const char **out, struct cj_error *err)
+static int take_value(const struct long_option *o, const char *const **next, const char *name,
+		      const char *value_name, const char **out, struct cj_error *err)
 {
-	const char *value = equals ? equals + 1 : **next;
-	if (!value) {
-		int rc = cj_reject(err, "option '--%s' needs a value (%s)", name, called);
-		cj_hint(err, "see 'cejail serve --help'");
-		return rc;
-	}
-	if (!equals)
-		++*next;
-	*out = value;
-	return 0;
+	char named[64];
+
+	(void)snprintf(named, sizeof(named), "--%s", name);
+	return option_take_value(o->value, next, named, value_name, "serve", out, err);
 }
 
-static int take_own(const struct own_option *o, const char *const **next, const char *equals,
-		    struct serve_options *out, struct cj_error *err)
+static int take_own(const struct own_option *own, const struct long_option *o,
+		    const char *const **next, struct serve_options *out, struct cj_error *err)
 {
-	void *field = (char *)out + o->offset;
+	void *field = (char *)out + own->offset;
+
+	if (own->value)
+		return take_value(o, next, own->name, own->value, field, err);
 	if (o->value)
-		return take_value(next, equals, o->name, o->value, field, err);
-	if (equals)
-		return cj_reject(err, "option '--%s' takes no value", o->name);
+		return cj_reject(err, "option '--%s' takes no value", own->name);
 	*(bool *)field = true;
 	return 0;
 }
 
-static int take_key(const struct service_key *k, const char *const **next, const char *equals,
-		    struct serve_options *out, struct cj_error *err)
+static int take_key(const struct service_key *k, const struct long_option *o,
+		    const char *const **next, struct serve_options *out, struct cj_error *err)
 {
 	const char *value = NULL;
-	int rc = take_value(next, equals, k->option, k->value, &value, err);
-	if (rc < 0)
-		return rc;
+
+	if (take_value(o, next, k->option, k->value, &value, err) < 0)
+		return -err->code;
 	if (out->count == SERVE_OPTIONS_MAX)
 		return cj_reject(err, "more than %d options", SERVE_OPTIONS_MAX);
 	out->given[out->count++] = (struct serve_option){ k, value };
 	return 0;
 }
 
-static int take_word(const char *const **next, struct serve_options *out, struct cj_error *err)
+static int take_argument(const char *const **next, struct serve_options *out, struct cj_error *err)
 {
-	const char *word = *(*next)++;
-	if (strcmp(word, "-h") == 0) {
+	const char *arg = *(*next)++;
+	struct long_option o;
+
+	if (strcmp(arg, "-h") == 0) {
 		out->wants_help = true;
 		return 0;
 	}
-	if (strncmp(word, "--", 2) != 0 || word[2] == '\0') {
-		int rc = cj_reject(err, "'%s' is one word too many", word);
+	if (!option_split(arg, &o)) {
+		int rc = cj_reject(err, "unknown argument '%s'", arg);
 		cj_hint(err, "see 'cejail serve --help'");
 		return rc;
 	}
-	word += 2;
-	const char *equals = strchr(word, '=');
-	size_t size = equals ? (size_t)(equals - word) : strlen(word);
-	const struct own_option *own = find_own(word, size);
-	const struct service_key *key = find_key(word, size);
+	const struct own_option *own = find_own(&o);
+	const struct service_key *key = find_key(&o);
 	if (own)
-		return take_own(own, next, equals, out, err);
-	return key ? take_key(key, next, equals, out, err) : reject_option(word, size, err);
+		return take_own(own, &o, next, out, err);
+	return key ? take_key(key, &o, next, out, err) : reject_option(&o, err);
 }
 
-int serve_options_parse(const char *const *words, struct serve_options *out, struct cj_error *err)
+int serve_options_parse(const char *const *args, struct serve_options *out, struct cj_error *err)
 {
 	struct serve_options o = { 0 };
 	int rc = 0;
-	while (*words && rc == 0)
-		rc = take_word(&words, &o, err);
+	while (*args && rc == 0)
+		rc = take_argument(&args, &o, err);
 	if (rc == 0)
 		*out = o;
 	return rc;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * serve_options - the words behind `cejail serve`.  Pure but for the help text.
+ * serve_options - the arguments of `cejail serve`.  Pure but for the help text.
  *
  * The options are those rows of the tables of service_config.h that have one, and the few below.
- * They are kept as words and applied after each reading of the file, so that they hold after
+ * They are kept as text and applied after each reading of the file, so that they hold after
  * SIGHUP, too.
  */
 #pragma once
@@ -17,7 +17,7 @@
 
 struct serve_option {
 	const struct service_key *key;
-	const char *value; /* borrowed from the words */
+	const char *value; /* borrowed from the arguments */
 };
 
 struct serve_options {
@@ -29,8 +29,8 @@ struct serve_options {
 	size_t count;
 };
 
-/* The words end with a NULL.  Fails: unknown options (the nearest one is the hint), operands. */
-int serve_options_parse(const char *const *words, struct serve_options *out, struct cj_error *err);
+/* The arguments end with a NULL.  Fails: unknown options (the nearest one is the hint), operands. */
+int serve_options_parse(const char *const *args, struct serve_options *out, struct cj_error *err);
 /* Onto what the file said. */
 int serve_options_apply(const struct serve_options *o, struct service_config *c,
 			struct cj_error *err);

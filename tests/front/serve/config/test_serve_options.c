@@ -105,11 +105,11 @@ static void other_words_are_refused(void **state)
 	assert_refused(WORDS("--socket"), "option '--socket' needs a value (PATH)");
 	assert_refused(WORDS("--check", "--config"), "option '--config' needs a value (FILE)");
 	assert_refused(WORDS("--check=1"), "takes no value");
-	assert_refused(WORDS("--"), "'--' is one word too many");
-	assert_refused(WORDS("x"), "'x' is one word too many");
-	assert_refused(WORDS("-x"), "'-x' is one word too many");
-	assert_refused(WORDS(""), "one word too many");
-	assert_refused(WORDS("--check", "/run/x"), "one word too many");
+	assert_refused(WORDS("--"), "unknown argument '--'");
+	assert_refused(WORDS("x"), "unknown argument 'x'");
+	assert_refused(WORDS("-x"), "unknown argument '-x'");
+	assert_refused(WORDS(""), "unknown argument");
+	assert_refused(WORDS("--check", "/run/x"), "unknown argument");
 }
 
 static void there_is_an_end_to_options(void **state)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Two columns, the second one wrapped.  Acts: standard output. */
-#include "runtime/base/help.h"
+#include "runtime/front/options/help.h"
 
 #include <stdio.h>
 #include <string.h>

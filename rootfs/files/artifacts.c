@@ -235,15 +235,10 @@ static int copy_bytes(struct collector *c, int from_fd, const struct target *to,
 static int add_item(struct collector *c, const struct artifact *item, struct cj_error *err)
 {
 	struct artifacts *out = c->out;
-	if ((out->count & (out->count - 1)) == 0) { /* full at 0, 1, 2, 4, 8, ... */
-		size_t room = out->count == 0 ? 1 : out->count * 2;
-		struct artifact *items = arena_array(c->arena, room, sizeof(*items));
-		if (!items)
-			return cj_fail(err, ENOMEM, "list the artefacts");
-		if (out->count > 0)
-			memcpy(items, out->items, out->count * sizeof(*items));
-		out->items = items;
-	}
+	struct artifact *items = arena_grow(c->arena, out->items, out->count, sizeof(*items));
+	if (!items)
+		return cj_fail(err, ENOMEM, "list the artefacts");
+	out->items = items;
 	out->items[out->count++] = *item;
 	return 0;
 }

@@ -99,24 +99,31 @@ void arena_fini(struct arena *a)
 	a->head = NULL;
 }
 
-/* Grows at powers of two from 8, so the array is as large as its last growth made it. */
-static bool is_full(const struct strings *list)
+#define ITEMS_MIN 8
+
+/* Full at the minimum and at each power of two above it: where the last growth ended. */
+static bool is_full(size_t count)
 {
-	size_t slots = list->count + 1; /* the NULL counts */
-	return !list->items || (slots >= 8 && (slots & (slots - 1)) == 0);
+	return count == 0 || (count >= ITEMS_MIN && (count & (count - 1)) == 0);
+}
+
+void *arena_grow(struct arena *a, const void *items, size_t count, size_t size)
+{
+	if (!is_full(count))
+		return (void *)items;
+	void *more = arena_array(a, count > 0 ? count * 2 : ITEMS_MIN, size);
+	if (more && count > 0)
+		memcpy(more, items, count * size);
+	return more;
 }
 
 int strings_add(struct strings *list, struct arena *a, const char *text)
 {
-	if (is_full(list)) {
-		size_t slots = list->items ? (list->count + 1) * 2 : 8;
-		const char **items = arena_array(a, slots, sizeof(*items));
-		if (!items)
-			return -ENOMEM;
-		if (list->count > 0)
-			memcpy(items, list->items, list->count * sizeof(*items));
-		list->items = items;
-	}
+	size_t slots = list->items ? list->count + 1 : 0; /* the NULL counts */
+	const char **items = arena_grow(a, list->items, slots, sizeof(*items));
+	if (!items)
+		return -ENOMEM;
+	list->items = items;
 	list->items[list->count++] = text;
 	list->items[list->count] = NULL;
 	return 0;

@@ -30,6 +30,13 @@ char *arena_strndup(struct arena *a, const char *text, size_t size)
 char *arena_printf(struct arena *a, const char *fmt, ...)
     __attribute__((warn_unused_result, format(printf, 2, 3)));
 
+/*
+ * arena_grow - `items`, `count` of them, with room for one more: itself, or a copy of twice the room.
+ * An array that grows by one item at a time comes from here only.  NULL: no memory.
+ */
+void *arena_grow(struct arena *a, const void *items, size_t count, size_t size)
+    __attribute__((warn_unused_result));
+
 /* Frees everything; the arena is empty and usable again. */
 void arena_fini(struct arena *a);
 

@@ -332,23 +332,6 @@ static bool read_entry(int dir_fd, const char *file, struct arena *a, struct rec
 	return true;
 }
 
-/* Doubles, so that copying stays linear. */
-static int entries_add(struct record_entry **items, size_t *count, struct arena *a,
-		       const struct record_entry *entry)
-{
-	if ((*count & (*count - 1)) == 0) { /* 0 or a power of two: full */
-		struct record_entry *more =
-		    arena_array(a, *count > 0 ? *count * 2 : 1, sizeof(*more));
-		if (!more)
-			return -ENOMEM;
-		if (*count > 0)
-			memcpy(more, *items, *count * sizeof(*more));
-		*items = more;
-	}
-	(*items)[(*count)++] = *entry;
-	return 0;
-}
-
 int record_list(int dir_fd, struct arena *a, struct record_entry **out, size_t *out_count,
 		struct cj_error *err)
 {
@@ -360,9 +343,12 @@ int record_list(int dir_fd, struct arena *a, struct record_entry **out, size_t *
 	size_t count = 0;
 	for (struct dirent *e; count < RECORDS_MAX && (e = readdir(dir)) != NULL;) {
 		struct record_entry entry = { 0 };
-		if (read_entry(dir_fd, e->d_name, a, &entry) &&
-		    entries_add(&items, &count, a, &entry) < 0)
+		if (!read_entry(dir_fd, e->d_name, a, &entry))
+			continue;
+		items = arena_grow(a, items, count, sizeof(*items));
+		if (!items)
 			return cj_fail(err, ENOMEM, "list the runs");
+		items[count++] = entry;
 	}
 	*out = items;
 	*out_count = count;

@@ -112,6 +112,23 @@ static void a_list_keeps_its_order_and_ends_in_null(void **state)
 		assert_ptr_equal(list.items[i], words[i % 3]); /* borrowed, not copied */
 }
 
+static void an_array_grows_and_keeps_its_items(void **state)
+{
+	auto_arena struct arena a = { 0 };
+	size_t *items = NULL;
+	(void)state;
+
+	for (size_t i = 0; i < 1000; i++) {
+		items = arena_grow(&a, items, i, sizeof(*items));
+		assert_non_null(items);
+		assert_int_equal(items[i], 0);
+		items[i] = i;
+	}
+	for (size_t i = 0; i < 1000; i++)
+		assert_int_equal(items[i], i);
+	assert_null(arena_grow(&a, items, SIZE_MAX / 16 + 1, sizeof(*items)));
+}
+
 static void without_memory_a_list_stays_as_it_was(void **state)
 {
 	auto_arena struct arena a = { 0 };
@@ -162,6 +179,7 @@ int main(void)
 		cmocka_unit_test(an_empty_arena_is_usable_again),
 		cmocka_unit_test(a_list_keeps_its_order_and_ends_in_null),
 		cmocka_unit_test(a_sentence_is_kept_and_a_long_one_is_cut),
+		cmocka_unit_test(an_array_grows_and_keeps_its_items),
 		cmocka_unit_test(without_memory_a_list_stays_as_it_was),
 	};
 

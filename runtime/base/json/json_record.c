@@ -171,6 +171,13 @@ int json_record_read(const struct json_reader *in, const struct json_node *node,
 	return rc < 0 ? rc : check_required(in, node, table, err);
 }
 
+int json_read_record(const struct json_reader *in, const struct json_key *k,
+		     const struct json_node *node, void *record, struct cj_error *err)
+{
+	const struct json_reader below = json_below(in, k->name);
+	return json_record_read(&below, node, k->detail, json_field(k, record), err);
+}
+
 void json_record_write(struct json_writer *w, const struct json_record *table, const void *record)
 {
 	for (size_t i = 0; i < table->count; i++) {
@@ -294,6 +301,9 @@ JSON_SETTER(name)
 static int check_blob(const struct json_reader *in, const struct json_key *k,
 		      const struct json_node *node, size_t size, struct cj_error *err)
 {
+	if (size < k->min)
+		return json_reject(in->file, node, err, "%s: the value is empty",
+				   path_of(in, k->name).text);
 	if (k->max == 0 || size <= k->max)
 		return 0;
 	return cj_reject_as(err, EFBIG, "%s:%u:%u: %s: more than %zu bytes", in->file, node->line,
@@ -306,10 +316,12 @@ int json_read_base64(const struct json_reader *in, const struct json_key *k,
 {
 	size_t size = strlen(node->text), room = TEXT_BASE64_ROOM(size);
 	struct blob blob = { 0 };
-	int rc = check_blob(in, k, node, room > 2 ? room - 2 : 0, err); /* 2: padding */
+	int rc = 0;
+
+	if (room > 2) /* two may be padding */
+		rc = check_blob(in, k, node, room - 2, err);
 	if (rc < 0)
 		return rc;
-
 	char *bytes = arena_alloc(in->arena, room + 1);
 	if (!bytes)
 		return no_memory(in, err);

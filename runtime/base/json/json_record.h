@@ -77,6 +77,11 @@ struct json_record {
 int json_record_read(const struct json_reader *in, const struct json_node *node,
 		     const struct json_record *table, void *record, struct cj_error *err);
 
+/* A row's `read`: an object whose keys are the struct json_record at `detail`, into the struct at
+ * `offset`. */
+int json_read_record(const struct json_reader *in, const struct json_key *k,
+		     const struct json_node *node, void *record, struct cj_error *err);
+
 /* One member by its row, for a table that has rows of another kind. */
 int json_key_read(const struct json_reader *in, const struct json_key *k,
 		  const struct json_node *node, void *record, struct cj_error *err);
@@ -120,7 +125,7 @@ JSON_WRITER(string);
 JSON_WRITER(chars);
 JSON_WRITER(name);
 
-/* Bytes of any kind, at most `max` of them: EFBIG. */
+/* Bytes of any kind, at least `min` and at most `max` of them (EFBIG). */
 struct blob {
 	const char *bytes;
 	size_t size;

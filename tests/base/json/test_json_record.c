@@ -33,13 +33,6 @@ static const struct json_key inner_keys[] = {
 };
 static const struct json_record inner_record = JSON_RECORD(inner_keys, "the inner");
 
-static int read_inner(const struct json_reader *in, const struct json_key *k,
-		      const struct json_node *node, void *record, struct cj_error *err)
-{
-	const struct json_reader below = json_below(in, k->name);
-	return json_record_read(&below, node, &inner_record, record, err);
-}
-
 static const struct json_key keys[] = {
 	{ "count", JSON_TAKES_NUMBER, .is_required = true, .set = json_set_u64,
 	  .write = json_write_u64, AT(count), .min = 1, .max = 9 },
@@ -58,7 +51,7 @@ static const struct json_key keys[] = {
 	{ "words", JSON_TAKES_STRING, .is_list = true, .replaces = true, .if_empty = "say more",
 	  .set = json_set_strings, AT(words) },
 	{ "bytes", .read = json_read_blob, AT(bytes), .max = 4 },
-	{ "inner", JSON_TAKES_OBJECT, .read = read_inner },
+	{ "inner", JSON_TAKES_OBJECT, .read = json_read_record, .detail = &inner_record },
 };
 static const struct json_record record = JSON_RECORD(keys, "a thing");
 

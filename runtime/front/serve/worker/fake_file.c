@@ -5,491 +5,246 @@
 #include <string.h>
 
 #include "rootfs/files/types.h"
-#include "runtime/base/json/json.h"
 #include "runtime/base/files/sha256.h"
+#include "runtime/base/json/json_record.h"
 #include "runtime/base/text.h"
 
-#define COUNT(table) (sizeof(table) / sizeof((table)[0]))
-
-struct reader {
-	struct arena *arena;
-	const char *path; /* of the file */
-};
-
-/* A key of an object, and who reads its value into the record at `out`. */
-struct key {
-	const char *name;
-	int (*read)(const struct reader *r, const struct json_node *node, void *out,
-		    struct cj_error *err);
-};
+#define DURATION JSON_TAKES_STRING | JSON_TAKES_NUMBER, .set = json_set_duration
+#define TEXT     JSON_TAKES_STRING, .set = json_set_string, .min = 1
+#define OBJECT   JSON_TAKES_OBJECT, .read = json_read_record
+#define OBJECTS  JSON_TAKES_OBJECT, .is_list = true
 
 static int no_memory(struct cj_error *err)
 {
 	return cj_fail(err, ENOMEM, "read the answers");
 }
 
-static int read_object(const struct reader *r, const struct json_node *node, const struct key *keys,
-		       size_t count, void *out, struct cj_error *err)
-{
-	if (node->type != JSON_OBJECT)
-		return json_reject(r->path, node, err, "this must be an object, not %s",
-				   json_type_name(node->type));
-	for (const struct json_node *m = node->child; m; m = m->next) {
-		const struct key *key = NULL;
-		for (size_t i = 0; i < count; i++)
-			if (strcmp(keys[i].name, m->key) == 0)
-				key = &keys[i];
-		if (!key)
-			return json_reject_key(r->path, m, err, "unknown key '%s'", m->key);
-		if (key->read(r, m, out, err) < 0)
-			return -err->code;
-	}
-	return 0;
-}
-
-/* --- values ----------------------------------------------------------------- */
-
-static int read_text(const struct reader *r, const struct json_node *node, const char **out,
-		     struct cj_error *err)
-{
-	if (node->type != JSON_STRING || node->text[0] == '\0')
-		return json_reject(r->path, node, err, "%s must be a string with something in it",
-				   node->key);
-	*out = node->text;
-	return 0;
-}
-
-static int read_name(const struct reader *r, const struct json_node *node, const char *const *names,
-		     size_t count, unsigned *out, struct cj_error *err)
-{
-	const char *text = "";
-	if (read_text(r, node, &text, err) < 0)
-		return -err->code;
-	for (size_t i = 0; i < count; i++) {
-		if (strcmp(names[i], text) == 0) {
-			*out = (unsigned)i;
-			return 0;
-		}
-	}
-	return json_reject(r->path, node, err, "there is no %s '%s'", node->key, text);
-}
-
-static int read_number(const struct reader *r, const struct json_node *node, uint64_t min,
-		       uint64_t max, uint64_t *out, struct cj_error *err)
-{
-	struct cj_error why = { 0 };
-	if (node->type != JSON_NUMBER)
-		return json_reject(r->path, node, err, "%s must be a number, not %s", node->key,
-				   json_type_name(node->type));
-	if (parse_u64(node->text, min, max, out, &why) < 0)
-		return json_reject(r->path, node, err, "%s: %s", node->key, why.msg);
-	return 0;
-}
-
-/* "500ms", "2s"; a number is seconds. */
-static int read_duration(const struct reader *r, const struct json_node *node, uint64_t *out,
-			 struct cj_error *err)
-{
-	struct cj_error why = { 0 };
-	if (node->type != JSON_STRING && node->type != JSON_NUMBER)
-		return json_reject(r->path, node, err, "%s must be a duration, not %s", node->key,
-				   json_type_name(node->type));
-	if (parse_duration(node->text, out, &why) < 0)
-		return json_reject(r->path, node, err, "%s: %s", node->key, why.msg);
-	return 0;
-}
-
-/* "text" or {"base64": "..."}. */
-static int read_blob(const struct reader *r, const struct json_node *node, struct blob *out,
-		     struct cj_error *err)
-{
-	const struct json_node *inner = node->type == JSON_OBJECT ? node->child : NULL;
-
-	if (node->type == JSON_STRING) {
-		*out = (struct blob){ node->text, strlen(node->text) };
-		return 0;
-	}
-	if (!inner || inner->next || strcmp(inner->key, "base64") != 0 ||
-	    inner->type != JSON_STRING)
-		return json_reject(r->path, node, err,
-				   "%s must be a string, or {\"base64\": \"...\"}", node->key);
-	size_t size = strlen(inner->text);
-	char *bytes = arena_alloc(r->arena, size + 1);
-	if (!bytes)
-		return no_memory(err);
-	if (text_base64_decode(inner->text, size, bytes, &out->size) < 0)
-		return json_reject(r->path, inner, err, "%s: this is no base64", node->key);
-	out->bytes = bytes;
-	return 0;
-}
-
-/* Room for what a list holds; `each` fills it. */
-static int read_list(const struct reader *r, const struct json_node *node, size_t item_size,
-		     int (*each)(const struct reader *r, const struct json_node *node, void *item,
-				 struct cj_error *err),
-		     void **out, size_t *out_count, struct cj_error *err)
-{
-	if (node->type != JSON_ARRAY)
-		return json_reject(r->path, node, err, "%s must be an array, not %s", node->key,
-				   json_type_name(node->type));
-	char *items = arena_array(r->arena, node->count + 1, item_size);
-	size_t count = 0;
-	if (!items)
-		return no_memory(err);
-	for (const struct json_node *m = node->child; m; m = m->next, count++) {
-		if (each(r, m, items + count * item_size, err) < 0)
-			return -err->code;
-	}
-	*out = items;
-	*out_count = count;
-	return 0;
-}
-
 /* --- events ----------------------------------------------------------------- */
 
-struct one_event {
-	struct fake_event event;
-	unsigned kinds;
+/* An object of "events": bytes of one kind, the others NULL. */
+struct event_draft {
+	struct blob bytes[FAKE_EVENT_KIND_COUNT];
+	uint64_t after_ms;
 };
 
-static int set_event(const struct reader *r, const struct json_node *node, void *out,
-		     enum fake_event_kind kind, struct cj_error *err)
+#define AT(field) .offset = offsetof(struct event_draft, field)
+static const struct json_key event_keys[] = {
+	{ "stdout", .read = json_read_blob, AT(bytes[FAKE_STDOUT]) },
+	{ "stderr", .read = json_read_blob, AT(bytes[FAKE_STDERR]) },
+	{ "denied", JSON_TAKES_STRING, .read = json_read_blob, AT(bytes[FAKE_DENIED]), .min = 1 },
+	{ "after", DURATION, AT(after_ms) },
+};
+#undef AT
+static const struct json_record event_record = JSON_RECORD(event_keys, "an event");
+
+static bool make_event(const struct event_draft *draft, struct fake_event *out)
 {
-	struct one_event *e = out;
-	e->event.kind = kind;
-	e->kinds++;
-	return read_blob(r, node, &e->event.bytes, err);
+	unsigned kinds = 0;
+	for (unsigned i = 0; i < FAKE_EVENT_KIND_COUNT; i++) {
+		if (!draft->bytes[i].bytes)
+			continue;
+		*out = (struct fake_event){ i, draft->bytes[i], draft->after_ms };
+		kinds++;
+	}
+	return kinds == 1;
 }
 
-static int read_event_stdout(const struct reader *r, const struct json_node *node, void *out,
-			     struct cj_error *err)
+static int read_event(const struct json_reader *in, const struct json_key *k,
+		      const struct json_node *node, void *record, struct cj_error *err)
 {
-	return set_event(r, node, out, FAKE_STDOUT, err);
-}
+	struct fake_answer *a = record;
+	struct event_draft draft = { .after_ms = 0 };
+	const struct json_reader below = json_below(in, k->name);
 
-static int read_event_stderr(const struct reader *r, const struct json_node *node, void *out,
-			     struct cj_error *err)
-{
-	return set_event(r, node, out, FAKE_STDERR, err);
-}
-
-static int read_event_denied(const struct reader *r, const struct json_node *node, void *out,
-			     struct cj_error *err)
-{
-	const char *name;
-	return read_text(r, node, &name, err) < 0 ? -err->code
-						  : set_event(r, node, out, FAKE_DENIED, err);
-}
-
-static int read_event_after(const struct reader *r, const struct json_node *node, void *out,
-			    struct cj_error *err)
-{
-	return read_duration(r, node, &((struct one_event *)out)->event.after_ms, err);
-}
-
-static int read_event(const struct reader *r, const struct json_node *node, void *item,
-		      struct cj_error *err)
-{
-	static const struct key keys[] = {
-		{ "stdout", read_event_stdout },
-		{ "stderr", read_event_stderr },
-		{ "denied", read_event_denied },
-		{ "after", read_event_after },
-	};
-	struct one_event one = { .kinds = 0 };
-
-	if (read_object(r, node, keys, COUNT(keys), &one, err) < 0)
+	if (json_record_read(&below, node, &event_record, &draft, err) < 0)
 		return -err->code;
-	if (one.kinds != 1)
-		return json_reject(r->path, node, err,
+	struct fake_event *events = arena_grow(in->arena, a->events, a->nevents, sizeof(*events));
+	if (!events)
+		return no_memory(err);
+	a->events = events;
+	if (!make_event(&draft, &events[a->nevents++]))
+		return json_reject(in->file, node, err,
 				   "an event is one of \"stdout\", \"stderr\" and \"denied\"");
-	*(struct fake_event *)item = one.event;
 	return 0;
-}
-
-static int read_events(const struct reader *r, const struct json_node *node, void *out,
-		       struct cj_error *err)
-{
-	struct fake_answer *a = out;
-	void *items = NULL;
-	int rc = read_list(r, node, sizeof(*a->events), read_event, &items, &a->nevents, err);
-	a->events = items;
-	return rc;
 }
 
 /* --- artefacts -------------------------------------------------------------- */
 
-static int read_artifact_path(const struct reader *r, const struct json_node *node, void *out,
-			      struct cj_error *err)
-{
-	return read_text(r, node, &((struct artifact *)out)->path, err);
-}
+struct artifact_draft {
+	const char *path;
+	struct blob content;
+};
 
-static int read_artifact_content(const struct reader *r, const struct json_node *node, void *out,
-				 struct cj_error *err)
-{
-	struct artifact *a = out;
-	struct blob bytes = { .size = 0 };
+#define AT(field) .offset = offsetof(struct artifact_draft, field)
+static const struct json_key artifact_keys[] = {
+	{ "path", TEXT, .is_required = true, AT(path) },
+	{ "content", .read = json_read_blob, .is_required = true, AT(content) },
+};
+#undef AT
+static const struct json_record artifact_record = JSON_RECORD(artifact_keys, "an artefact");
 
-	if (read_blob(r, node, &bytes, err) < 0)
+static int read_artifact(const struct json_reader *in, const struct json_key *k,
+			 const struct json_node *node, void *record, struct cj_error *err)
+{
+	struct fake_answer *a = record;
+	struct artifact_draft draft = { .path = NULL };
+	const struct json_reader below = json_below(in, k->name);
+
+	if (json_record_read(&below, node, &artifact_record, &draft, err) < 0)
 		return -err->code;
-	sha256_hex(bytes.bytes, bytes.size, a->sha256);
-	a->content = bytes.bytes;
-	a->bytes = bytes.size;
-	return 0;
-}
-
-static int read_artifact(const struct reader *r, const struct json_node *node, void *item,
-			 struct cj_error *err)
-{
-	static const struct key keys[] = {
-		{ "path", read_artifact_path },
-		{ "content", read_artifact_content },
-	};
-	struct artifact *a = item;
-
-	if (read_object(r, node, keys, COUNT(keys), a, err) < 0)
-		return -err->code;
-	if (!a->path || !a->content)
-		return json_reject(r->path, node, err,
-				   "an artefact is {\"path\": \"...\", \"content\": \"...\"}");
-	const char *slash = strrchr(a->path, '/');
-	a->type = type_of_name(slash ? slash + 1 : a->path);
-	return 0;
-}
-
-static int read_artifacts(const struct reader *r, const struct json_node *node, void *out,
-			  struct cj_error *err)
-{
-	struct fake_answer *a = out;
-	void *items = NULL;
-	int rc =
-	    read_list(r, node, sizeof(*a->artifacts), read_artifact, &items, &a->nartifacts, err);
+	struct artifact *items = arena_grow(in->arena, a->artifacts, a->nartifacts, sizeof(*items));
+	if (!items)
+		return no_memory(err);
 	a->artifacts = items;
-	return rc;
-}
-
-/* --- how it ends ------------------------------------------------------------ */
-
-static int read_status(const struct reader *r, const struct json_node *node, void *out,
-		       struct cj_error *err)
-{
-	unsigned status = 0;
-	int rc = read_name(r, node, status_names, STATUS_COUNT, &status, err);
-	((struct fake_answer *)out)->status = (enum status)status;
-	return rc;
-}
-
-static int read_exit_code(const struct reader *r, const struct json_node *node, void *out,
-			  struct cj_error *err)
-{
-	uint64_t value = 0;
-	int rc = read_number(r, node, 0, 255, &value, err);
-	((struct fake_answer *)out)->exit_code = (int)value;
-	return rc;
-}
-
-static int read_signal(const struct reader *r, const struct json_node *node, void *out,
-		       struct cj_error *err)
-{
-	struct fake_answer *a = out;
-	uint64_t value = 0;
-	int rc = read_number(r, node, 1, 64, &value, err);
-	a->signal = (int)value;
-	return rc;
-}
-
-static int read_failure(const struct reader *r, const struct json_node *node, void *out,
-			struct cj_error *err)
-{
-	struct fake_answer *a = out;
-	const char *message = NULL;
-	if (read_text(r, node, &message, err) < 0)
-		return -err->code;
-	(void)!cj_reject(&a->error, "%s", message);
+	struct artifact *item = &items[a->nartifacts++];
+	const char *slash = strrchr(draft.path, '/');
+	item->path = draft.path;
+	item->type = type_of_name(slash ? slash + 1 : draft.path);
+	item->content = draft.content.bytes;
+	item->bytes = draft.content.size;
+	sha256_hex(draft.content.bytes, draft.content.size, item->sha256);
 	return 0;
 }
 
-static int read_warning(const struct reader *r, const struct json_node *node, void *item,
-			struct cj_error *err)
-{
-	return read_text(r, node, item, err);
-}
+/* --- an answer -------------------------------------------------------------- */
 
-static int read_warnings(const struct reader *r, const struct json_node *node, void *out,
-			 struct cj_error *err)
+static int set_failure(const struct json_reader *in, const struct json_key *k, const char *text,
+		       void *record, struct cj_error *err)
 {
-	struct strings *list = &((struct fake_answer *)out)->warnings;
-	void *items = NULL;
-	int rc = read_list(r, node, sizeof(*list->items), read_warning, &items, &list->count, err);
-	list->items = items;
-	return rc;
-}
-
-static int read_delay(const struct reader *r, const struct json_node *node, void *out,
-		      struct cj_error *err)
-{
-	return read_duration(r, node, &((struct fake_answer *)out)->delay_ms, err);
-}
-
-/* --- refusals --------------------------------------------------------------- */
-
-static int read_code(const struct reader *r, const struct json_node *node, void *out,
-		     struct cj_error *err)
-{
-	const char *names[API_CODE_COUNT];
-	unsigned code = 0;
-	for (size_t i = 0; i < API_CODE_COUNT; i++)
-		names[i] = api_rows[i].code;
-	int rc = read_name(r, node, names, API_CODE_COUNT, &code, err);
-	((struct fake_answer *)out)->code = (enum api_code)code;
-	((struct fake_answer *)out)->is_refusal = true;
-	return rc;
-}
-
-static int read_message(const struct reader *r, const struct json_node *node, void *out,
-			struct cj_error *err)
-{
-	return read_text(r, node, &((struct fake_answer *)out)->message, err);
-}
-
-static int read_hint(const struct reader *r, const struct json_node *node, void *out,
-		     struct cj_error *err)
-{
-	return read_text(r, node, &((struct fake_answer *)out)->hint, err);
-}
-
-static int read_retry(const struct reader *r, const struct json_node *node, void *out,
-		      struct cj_error *err)
-{
-	return read_duration(r, node, &((struct fake_answer *)out)->retry_after_ms, err);
-}
-
-static int read_error(const struct reader *r, const struct json_node *node, void *out,
-		      struct cj_error *err)
-{
-	static const struct key keys[] = {
-		{ "code", read_code },
-		{ "message", read_message },
-		{ "hint", read_hint },
-		{ "retry_after", read_retry },
-	};
-	if (read_object(r, node, keys, COUNT(keys), out, err) < 0)
-		return -err->code;
-	if (!((struct fake_answer *)out)->is_refusal)
-		return json_reject(r->path, node, err, "an error has a code");
+	(void)in;
+	if (text[0] == '\0')
+		return cj_reject(err, "the value is empty");
+	(void)!cj_reject(json_field(k, record), "%s", text);
 	return 0;
 }
 
-static int read_result(const struct reader *r, const struct json_node *node, void *out,
-		       struct cj_error *err)
+static int set_hash(const struct json_reader *in, const struct json_key *k, const char *text,
+		    void *record, struct cj_error *err)
 {
-	static const struct key keys[] = {
-		{ "status", read_status },       { "exit_code", read_exit_code },
-		{ "signal", read_signal },       { "message", read_failure },
-		{ "artifacts", read_artifacts }, { "warnings", read_warnings },
-	};
-	return read_object(r, node, keys, COUNT(keys), out, err);
+	if (strlen(text) != SHA256_HEX_MAX - 1 ||
+	    strspn(text, "0123456789abcdef") != SHA256_HEX_MAX - 1)
+		return cj_reject(err, "'%.80s' is not 64 digits, 0-9 and a-f", text);
+	return json_set_string(in, k, text, record, err);
 }
 
-/* --- answers ---------------------------------------------------------------- */
-
-static int read_profile(const struct reader *r, const struct json_node *node, void *out,
-			struct cj_error *err)
+static int set_code(const struct json_reader *in, const struct json_key *k, const char *text,
+		    void *record, struct cj_error *err)
 {
-	return read_text(r, node, &((struct fake_answer *)out)->profile, err);
+	struct fake_answer *a = record;
+	(void)in;
+	(void)k;
+	for (unsigned i = 0; i < API_CODE_COUNT; i++) {
+		if (strcmp(api_rows[i].code, text) == 0) {
+			a->code = i;
+			a->is_refusal = true;
+			return 0;
+		}
+	}
+	return cj_reject(err, "there is no '%s'", text);
 }
 
-static int read_hash(const struct reader *r, const struct json_node *node, void *out,
-		     struct cj_error *err)
-{
-	struct fake_answer *a = out;
-	if (read_text(r, node, &a->code_sha256, err) < 0)
-		return -err->code;
-	if (strlen(a->code_sha256) != SHA256_HEX_MAX - 1 ||
-	    strspn(a->code_sha256, "0123456789abcdef") != SHA256_HEX_MAX - 1)
-		return json_reject(r->path, node, err,
-				   "code_sha256 must be 64 digits, 0-9 and a-f");
-	return 0;
-}
+#define AT(field) .offset = offsetof(struct fake_answer, field)
+static const struct json_key when_keys[] = {
+	{ "profile", TEXT, AT(profile) },
+	{ "code_sha256", JSON_TAKES_STRING, .set = set_hash, AT(code_sha256) },
+	{ "code_contains", TEXT, AT(code_contains) },
+};
+static const struct json_record when_record = JSON_RECORD(when_keys, "conditions");
 
-static int read_part(const struct reader *r, const struct json_node *node, void *out,
-		     struct cj_error *err)
-{
-	return read_text(r, node, &((struct fake_answer *)out)->code_contains, err);
-}
+static const struct json_key result_keys[] = {
+	{ "status", JSON_TAKES_STRING, .set = json_set_name, AT(status), .detail = status_names,
+	  .max = STATUS_COUNT },
+	{ "exit_code", JSON_TAKES_NUMBER, .set = json_set_int, AT(exit_code), .max = 255 },
+	{ "signal", JSON_TAKES_NUMBER, .set = json_set_int, AT(signal), .min = 1, .max = 64 },
+	{ "message", JSON_TAKES_STRING, .set = set_failure, AT(error) },
+	{ "artifacts", OBJECTS, .read = read_artifact },
+	{ "warnings", JSON_TAKES_STRING, .is_list = true, .set = json_set_strings, AT(warnings),
+	  .min = 1 },
+};
+static const struct json_record result_record = JSON_RECORD(result_keys, "a result");
 
-static int read_conditions(const struct reader *r, const struct json_node *node, void *out,
-			   struct cj_error *err)
-{
-	static const struct key keys[] = {
-		{ "profile", read_profile },
-		{ "code_sha256", read_hash },
-		{ "code_contains", read_part },
-	};
-	return read_object(r, node, keys, COUNT(keys), out, err);
-}
+static const struct json_key error_keys[] = {
+	{ "code", JSON_TAKES_STRING, .is_required = true, .set = set_code },
+	{ "message", TEXT, AT(message) },
+	{ "hint", TEXT, AT(hint) },
+	{ "retry_after", DURATION, AT(retry_after_ms) },
+};
+static const struct json_record error_record = JSON_RECORD(error_keys, "an error");
+
+static const struct json_key answer_keys[] = {
+	{ "when", OBJECT, .detail = &when_record },
+	{ "events", OBJECTS, .read = read_event },
+	{ "delay", DURATION, AT(delay_ms) },
+	{ "result", OBJECT, .detail = &result_record },
+	{ "error", OBJECT, .detail = &error_record },
+};
+#undef AT
+static const struct json_record answer_record = JSON_RECORD(answer_keys, "an answer");
 
 /* What only makes sense together. */
-static int check_answer(const struct reader *r, const struct json_node *node,
+static int check_answer(const struct json_reader *in, const struct json_node *node,
 			const struct fake_answer *a, struct cj_error *err)
 {
 	bool has_failed = a->status == STATUS_SETUP_ERROR;
 
 	if (a->is_refusal && (json_get(node, "result") || json_get(node, "events")))
-		return json_reject(r->path, node, err,
+		return json_reject(in->file, node, err,
 				   "an answer with an error has neither result nor events");
 	if (has_failed != (a->error.code != 0))
-		return json_reject(r->path, node, err,
+		return json_reject(in->file, node, err,
 				   "\"message\" and the status 'setup_error' belong together");
 	if ((a->status == STATUS_SIGNALED) != (a->signal != 0))
-		return json_reject(r->path, node, err,
+		return json_reject(in->file, node, err,
 				   "\"signal\" and the status 'signaled' belong together");
 	if (has_failed && a->nevents > 0)
-		return json_reject(r->path, node, err,
+		return json_reject(in->file, node, err,
 				   "nothing happens in a run that could not be started");
 	return 0;
 }
 
-static int read_answer(const struct reader *r, const struct json_node *node, void *item,
-		       struct cj_error *err)
+static int read_answer(const struct json_reader *in, const struct json_key *k,
+		       const struct json_node *node, void *record, struct cj_error *err)
 {
-	static const struct key keys[] = {
-		{ "when", read_conditions }, { "events", read_events }, { "delay", read_delay },
-		{ "result", read_result },   { "error", read_error },
-	};
-	struct fake_answer *a = item;
-	int rc = read_object(r, node, keys, COUNT(keys), a, err);
-	return rc < 0 ? rc : check_answer(r, node, a, err);
+	struct fake_file *f = record;
+	const struct json_reader below = json_below(in, k->name);
+	struct fake_answer *answers = arena_grow(in->arena, f->answers, f->count, sizeof(*answers));
+
+	if (!answers)
+		return no_memory(err);
+	f->answers = answers;
+	struct fake_answer *a = &answers[f->count++];
+	int rc = json_record_read(&below, node, &answer_record, a, err);
+	return rc < 0 ? rc : check_answer(in, node, a, err);
 }
 
-static int read_answers(const struct reader *r, const struct json_node *node, void *out,
-			struct cj_error *err)
+/* The answer where no other one fits: all zeros. */
+static int add_last_resort(struct fake_file *f, struct cj_error *err)
 {
-	struct fake_file *f = out;
-	void *items = NULL; /* with one zeroed more than there are: the last resort */
-	int rc = read_list(r, node, sizeof(*f->answers), read_answer, &items, &f->count, err);
-	f->answers = items;
-	return rc;
+	struct fake_answer *answers = arena_grow(&f->arena, f->answers, f->count, sizeof(*answers));
+	if (!answers)
+		return no_memory(err);
+	f->answers = answers;
+	f->count++;
+	return 0;
 }
 
 int fake_file_read(struct fake_file *out, const char *path, const char *text, size_t size,
 		   struct cj_error *err)
 {
-	static const struct key keys[] = { { "answers", read_answers } };
-	const struct reader r = { .arena = &out->arena, .path = path };
+	static const struct json_key keys[] = {
+		{ "answers", OBJECTS, .is_required = true, .read = read_answer },
+	};
+	static const struct json_record record = JSON_RECORD(keys, "the file");
+	const struct json_reader in = { .file = path, .arena = &out->arena };
 	const struct json_node *root = NULL;
 
 	if (size > FAKE_FILE_BYTES_MAX)
 		return cj_reject_as(err, EFBIG, "%s: more than %u MiB", path,
 				    FAKE_FILE_BYTES_MAX >> 20);
 	if (json_parse_capped(path, text, size, &out->arena, &root, err) < 0 ||
-	    read_object(&r, root, keys, COUNT(keys), out, err) < 0)
+	    json_record_read(&in, root, &record, out, err) < 0)
 		return -err->code;
-	if (!out->answers)
-		return json_reject(path, root, err, "there are no \"answers\"");
-	out->count++;
-	return 0;
+	return add_last_resort(out, err);
 }
 
 /* --- choosing --------------------------------------------------------------- */

@@ -19,7 +19,7 @@
 
 #define FAKE_FILE_BYTES_MAX (16u << 20)
 
-enum fake_event_kind { FAKE_STDOUT, FAKE_STDERR, FAKE_DENIED };
+enum fake_event_kind { FAKE_STDOUT, FAKE_STDERR, FAKE_DENIED, FAKE_EVENT_KIND_COUNT };
 
 /* One thing the program does, `after_ms` after the one before. */
 struct fake_event {

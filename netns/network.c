@@ -377,7 +377,7 @@ const struct denials *network_report(struct network *n)
 	hear_the_rest(n, n->handles.fds[SLOT_GATEWAY_LOG]);
 	if (firewall_read_counters(n->handles.fds[SLOT_JAIL_RULES], counts, &err) < 0 ||
 	    firewall_read_counters(n->handles.fds[SLOT_GATEWAY_RULES], counts, &err) < 0)
-		warn(n, "the count of refused packets may be too low: %s", err.msg);
+		warn(n, "the count of denied packets may be too low: %s", err.msg);
 	denials_settle(&n->denials, counts);
 	return &n->denials;
 }

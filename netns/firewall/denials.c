@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hears the kernel's log of refused packets, and keeps the table of them.  Acts on one netlink
+ * Hears the kernel's log of denied packets, and keeps the table of them.  Acts on one netlink
  * socket; the table is pure.
  */
 #include "netns/firewall/denials.h"
@@ -148,16 +148,16 @@ static int bound_queue(int fd, struct cj_error *err)
 	const int bytes = WAITING_MAX, on = 1;
 
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)) < 0)
-		return cj_fail(err, errno, "bound the queue of the log of refused packets");
+		return cj_fail(err, errno, "bound the queue of the log of denied packets");
 	if (setsockopt(fd, SOL_NETLINK, NETLINK_NO_ENOBUFS, &on, sizeof(on)) < 0)
-		return cj_fail(err, errno, "let the log of refused packets lose messages");
+		return cj_fail(err, errno, "let the log of denied packets lose messages");
 	return 0;
 }
 
 static int fail_to_bind(int code, struct cj_error *err)
 {
 	int rc =
-	    cj_fail(err, code, "bind the log of refused packets, group %d", FIREWALL_LOG_GROUP);
+	    cj_fail(err, code, "bind the log of denied packets, group %d", FIREWALL_LOG_GROUP);
 	if (code == EINVAL || code == EOPNOTSUPP)
 		cj_hint(err, "this kernel lacks nfnetlink_log: modprobe nfnetlink_log");
 	return rc;
@@ -212,7 +212,7 @@ int denials_hear(int log_fd, struct denials *d, void (*each)(void *context, cons
 	for (; heard < DENIALS_AT_ONCE; heard++) {
 		ssize_t size = receive(log_fd, buffer, sizeof(buffer));
 		if (size < 0)
-			return cj_fail(err, (int)-size, "read the log of refused packets");
+			return cj_fail(err, (int)-size, "read the log of denied packets");
 		if (size == 0)
 			break;
 		/* what can't be read is left to the counters */

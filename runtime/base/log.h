@@ -22,7 +22,7 @@ void log_warning(const char *fmt, ...)
     __attribute__((format(printf, 1, 2))); /* LOG_NORMAL and above: "cejail: warning: ..." */
 void log_note(const char *fmt, ...)
     __attribute__((format(printf, 1, 2))); /* LOG_NORMAL and above */
-/* How a run ended and what was refused: also LOG_QUIET, unless log_hide_report() was called. */
+/* How a run ended and what was denied: also LOG_QUIET, unless log_hide_report() was called. */
 void log_report(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_hide_report(void);
 void log_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* LOG_VERBOSE */

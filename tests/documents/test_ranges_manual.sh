@@ -42,6 +42,6 @@ same "the manual lists exactly the closed ranges, with their classes" \
 
 same "the manual gives a meaning for each class, and for no other" \
 	"$(sed -n '/net_class_names\[NET_CLASS_COUNT\] = {/,/^};/s/.*= "\([a-z_]*\)",/\1/p' netns/ranges.c | sort)" \
-	"$(section 'REFUSED PACKETS' | sed -n 's/^\.It Cm \([a-z_]*\)$/\1/p' | sort)"
+	"$(section 'DENIED PACKETS' | sed -n 's/^\.It Cm \([a-z_]*\)$/\1/p' | sort)"
 
 exit $failed

@@ -113,7 +113,7 @@ static void note_denied(const struct outcome *o)
 		used += n > 0 ? (size_t)n : 0;
 	}
 	if (i > 0)
-		log_report("refused: %s%s", list, i < o->ndenied ? ", and more" : "");
+		log_report("denied system calls: %s%s", list, i < o->ndenied ? ", and more" : "");
 }
 
 /* "tcp 169.254.169.254:80", "udp [fd00:ec2::254]:53", "icmp 10.0.0.5" */
@@ -136,12 +136,12 @@ static void note_refusal(const struct denial *d)
 	char target[TARGET_MAX], times[40] = "";
 
 	if (d->address.family == 0) {
-		log_report("network: refused %llu more (%s)", count, net_class_names[d->class]);
+		log_report("network: denied %llu more (%s)", count, net_class_names[d->class]);
 		return;
 	}
 	if (count > 1)
 		(void)snprintf(times, sizeof(times), ", %llu times", count);
-	log_report("network: refused %s (%s)%s", target_word(d, target), net_class_names[d->class],
+	log_report("network: denied %s (%s)%s", target_word(d, target), net_class_names[d->class],
 		   times);
 }
 

@@ -47,7 +47,7 @@ static void note_weaknesses(struct jail *j)
 	if (j->layers[LAYER_SYSCALL_REPORT] == LAYER_ABSENT)
 		jail_degrade(
 		    j, DEGRADED_SYSCALL_REPORT,
-		    "refused system calls can't be named: an outer sandbox listens already");
+		    "denied system calls can't be named: an outer sandbox listens already");
 }
 
 int jail_assess_enter(struct jail *j, struct cj_error *err)

@@ -305,7 +305,7 @@ static int make_room(struct filter_watch *w, struct cj_error *err)
 	w->request = calloc(1, w->request_size);
 	w->response = calloc(1, w->response_size);
 	if (!w->request || !w->response)
-		return cj_fail(err, ENOMEM, "watch refused system calls");
+		return cj_fail(err, ENOMEM, "watch denied system calls");
 	return 0;
 }
 
@@ -315,7 +315,7 @@ int filter_watch_create(int listener_fd, const struct filter *f, struct filter_w
 	struct filter_watch *w = calloc(1, sizeof(*w));
 	if (!w) {
 		cj_close(&listener_fd);
-		return cj_fail(err, ENOMEM, "watch refused system calls");
+		return cj_fail(err, ENOMEM, "watch denied system calls");
 	}
 	w->listener_fd = listener_fd;
 	w->proc_fd = -1;

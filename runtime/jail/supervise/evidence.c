@@ -156,13 +156,13 @@ static int keep_denied(const struct denied_syscall *denied, size_t count, struct
 {
 	out->denied = arena_array(&out->arena, count, sizeof(*denied));
 	if (!out->denied)
-		return cj_fail(err, ENOMEM, "keep the refused system calls");
+		return cj_fail(err, ENOMEM, "keep the denied system calls");
 	for (; out->ndenied < count; out->ndenied++) {
 		struct denied_syscall *copy = &out->denied[out->ndenied];
 		*copy = denied[out->ndenied];
 		copy->name = arena_strdup(&out->arena, copy->name);
 		if (!copy->name)
-			return cj_fail(err, ENOMEM, "keep the refused system calls");
+			return cj_fail(err, ENOMEM, "keep the denied system calls");
 	}
 	return 0;
 }
@@ -176,7 +176,7 @@ static int read_denied(struct jail *j, struct outcome *out, struct cj_error *err
 	const struct denied_syscall *denied = filter_watch_denied(j->watch, &count, &is_complete);
 	if (!is_complete)
 		jail_warn(j,
-			  "some refused system calls were not counted: they were more than %d, "
+			  "some denied system calls were not counted: they were more than %d, "
 			  "or could not be heard",
 			  FILTER_ANSWERS_MAX);
 	return keep_denied(denied, count, out, err);
@@ -189,7 +189,7 @@ static int read_network(const struct jail *j, struct outcome *out, struct cj_err
 	const struct denials *denials = network_report(j->network);
 	struct denial *copy = arena_array(&out->arena, denials->count + 1, sizeof(*copy));
 	if (!copy)
-		return cj_fail(err, ENOMEM, "keep the refused packets");
+		return cj_fail(err, ENOMEM, "keep the denied packets");
 	memcpy(copy, denials->items, denials->count * sizeof(*copy));
 	out->network.denied = copy;
 	out->network.ndenied = denials->count;

@@ -82,11 +82,11 @@ static void each_refused_place_is_a_line(void **state)
 	(void)state;
 	print_refusals(refusals, sizeof(refusals) / sizeof(refusals[0]));
 	assert_string_equal(heard(),
-			    "cejail: network: refused tcp 169.254.169.254:80 (metadata), 2 times\n"
-			    "cejail: network: refused udp [fd00:ec2::254]:53 (metadata)\n"
-			    "cejail: network: refused icmp 10.0.0.5 (private)\n"
-			    "cejail: network: refused icmpv6 2001:db8:: (reserved), 7 times\n"
-			    "cejail: network: refused 996 more (private)\n");
+			    "cejail: network: denied tcp 169.254.169.254:80 (metadata), 2 times\n"
+			    "cejail: network: denied udp [fd00:ec2::254]:53 (metadata)\n"
+			    "cejail: network: denied icmp 10.0.0.5 (private)\n"
+			    "cejail: network: denied icmpv6 2001:db8:: (reserved), 7 times\n"
+			    "cejail: network: denied 996 more (private)\n");
 }
 
 static size_t count_lines(const char *text)

@@ -675,7 +675,7 @@ static void bind_twice(struct child *c)
 	enter_namespace(c);
 	auto_fd int second_fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
 	expect(c, denials_listen(second_fd, &err) == -EPERM);
-	expect(c, strstr(err.msg, "log of refused packets") != NULL);
+	expect(c, strstr(err.msg, "log of denied packets") != NULL);
 }
 
 static void in_a_namespace(void (*test)(struct child *c))

@@ -243,7 +243,7 @@ class Seen:
 
 def is_note(line):
     """What is said beside an error."""
-    return re.match(r"cejail: (warning: |refused: |network: refused |ended by |cancelled|timeout: )", line)
+    return re.match(r"cejail: (warning: |denied system calls: |network: denied |ended by |cancelled|timeout: )", line)
 
 
 def words_of(path):

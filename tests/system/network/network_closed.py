@@ -121,7 +121,7 @@ def _():
     with Internet() as net:
         done = python(code, "--network", "public", **net.inside).exits(0)
         lines = [line for line in done.err.splitlines() if "refused" in line]
-        equal(lines, ["cejail: network: refused tcp 169.254.169.254:80 (metadata), 2 times"], f"stderr ({done.err!r})")
+        equal(lines, ["cejail: network: denied tcp 169.254.169.254:80 (metadata), 2 times"], f"stderr ({done.err!r})")
         nothing_came(net)
 
 

@@ -31,7 +31,7 @@ char *arena_printf(struct arena *a, const char *fmt, ...)
     __attribute__((warn_unused_result, format(printf, 2, 3)));
 
 /*
- * arena_grow - `items`, `count` of them, with room for one more: itself, or a copy of twice the room.
+ * arena_grow - `count` items with room for one more: the array itself, or a copy of twice the size.
  * An array that grows by one item at a time comes from here only.  NULL: no memory.
  */
 void *arena_grow(struct arena *a, const void *items, size_t count, size_t size)

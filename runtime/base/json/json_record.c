@@ -304,7 +304,7 @@ static int check_blob(const struct json_reader *in, const struct json_key *k,
 	if (size < k->min)
 		return json_reject(in->file, node, err, "%s: the value is empty",
 				   path_of(in, k->name).text);
-	if (k->max == 0 || size <= k->max)
+	if (size <= k->max)
 		return 0;
 	return cj_reject_as(err, EFBIG, "%s:%u:%u: %s: more than %zu bytes", in->file, node->line,
 			    node->column, path_of(in, k->name).text, (size_t)k->max);

@@ -125,7 +125,8 @@ JSON_WRITER(string);
 JSON_WRITER(chars);
 JSON_WRITER(name);
 
-/* Bytes of any kind, at least `min` and at most `max` of them (EFBIG). */
+/* Bytes of any kind: at least `min`, at most `max` (EFBIG).  Here max 0 allows none: a limit
+ * that was forgotten refuses. */
 struct blob {
 	const char *bytes;
 	size_t size;

@@ -18,136 +18,74 @@
 
 #define NAME "request" /* in messages, where a file's path would stand */
 
-struct reader {
-	const struct request_caps *caps;
-	struct arena *arena;
-	struct request *out;
-};
-
 static int no_memory(struct cj_error *err)
 {
 	return cj_fail(err, ENOMEM, "read the request");
 }
 
-/* --- bytes -------------------------------------------------------------------- */
-
-static int refuse_size(const struct json_node *node, const char *what, size_t cap,
-		       struct cj_error *err)
-{
-	return cj_reject_as(err, EFBIG, NAME ":%u:%u: %s: more than %zu bytes", node->line,
-			    node->column, what, cap);
-}
-
-/* {"base64": "..."}'s value, of which not more is decoded than may be. */
-static int read_base64(const struct reader *r, const struct json_node *node, const char *what,
-		       size_t cap, struct blob *out, struct cj_error *err)
-{
-	size_t size = strlen(node->text), most = TEXT_BASE64_ROOM(size);
-	if (most > cap && most - cap > 2) /* two may be padding */
-		return refuse_size(node, what, cap, err);
-
-	char *bytes = arena_alloc(r->arena, most + 1);
-	if (!bytes)
-		return no_memory(err);
-	if (text_base64_decode(node->text, size, bytes, &out->size) < 0) {
-		int rc = json_reject(NAME, node, err, "%s: this is no base64", what);
-		cj_hint(err, "RFC 4648, section 4: A-Z a-z 0-9 + /, padded with '=', no line ends");
-		return rc;
-	}
-	out->bytes = bytes;
-	return out->size > cap ? refuse_size(node, what, cap, err) : 0;
-}
-
-static int read_text(const struct json_node *node, const char *what, size_t cap, struct blob *out,
-		     struct cj_error *err)
-{
-	*out = (struct blob){ node->text, strlen(node->text) };
-	return out->size > cap ? refuse_size(node, what, cap, err) : 0;
-}
-
-/* "text", or {"base64": "..."}. */
-static int read_blob(const struct reader *r, const struct json_node *node, const char *what,
-		     size_t cap, struct blob *out, struct cj_error *err)
-{
-	if (node->type == JSON_STRING)
-		return read_text(node, what, cap, out, err);
-
-	const struct json_node *inner = node->type == JSON_OBJECT ? node->child : NULL;
-	if (!inner || inner->next || strcmp(inner->key, "base64") != 0 ||
-	    inner->type != JSON_STRING)
-		return json_reject(NAME, node, err, "%s must be a string, or {\"base64\": \"...\"}",
-				   what);
-	return read_base64(r, inner, what, cap, out, err);
-}
-
-static int read_strings(const struct reader *r, const struct json_node *node, struct strings *out,
-			struct cj_error *err)
-{
-	const struct json_node *word = node->type == JSON_ARRAY ? node->child : NULL;
-	for (; word && word->type == JSON_STRING; word = word->next)
-		if (strings_add(out, r->arena, word->text) < 0)
-			return no_memory(err);
-	if (word || node->type != JSON_ARRAY)
-		return json_reject(NAME, word ? word : node, err, "%s must be an array of strings",
-				   node->key);
-	return 0;
-}
-
 /* --- the keys that are no settings ---------------------------------------------- */
 
-static int read_profile(struct reader *r, const struct json_node *node, struct cj_error *err)
+static int set_profile(const struct json_reader *in, const struct json_key *k, const char *text,
+		       void *record, struct cj_error *err)
 {
-	if (node->type != JSON_STRING || !is_name(node->text))
-		return json_reject(NAME, node, err,
-				   "profile must be a profile's name (a-z 0-9 _ -)");
-	r->out->profile = node->text;
-	return 0;
+	if (!is_name(text))
+		return cj_reject(err, "'%.64s' is not a profile's name (a-z 0-9 _ -)", text);
+	return json_set_string(in, k, text, record, err);
 }
 
-static int read_id(struct reader *r, const struct json_node *node, struct cj_error *err)
+static int set_id(const struct json_reader *in, const struct json_key *k, const char *text,
+		  void *record, struct cj_error *err)
 {
-	if (node->type != JSON_STRING)
-		return json_reject(NAME, node, err, "id must be a string, not %s",
-				   json_type_name(node->type));
-
+	const struct setting *id = setting_by_option("id");
 	struct config scratch;
+
 	config_init(&scratch);
-	int rc = setting_set(&scratch, setting_by_option("id"), "id", node->text, err);
+	int rc = id->parse(&scratch, id, text, err);
 	config_fini(&scratch);
-	if (rc < 0)
-		return cj_wrap(err, NAME ":%u:%u", node->line, node->column);
-	r->out->id = node->text;
-	return 0;
+	return rc < 0 ? rc : json_set_string(in, k, text, record, err);
 }
 
-static int read_code(struct reader *r, const struct json_node *node, struct cj_error *err)
+static int read_code(const struct json_reader *in, const struct json_key *k,
+		     const struct json_node *node, void *record, struct cj_error *err)
 {
-	size_t cap = r->caps->code_bytes < CODE_BYTES_MAX ? r->caps->code_bytes : CODE_BYTES_MAX;
-	r->out->has_code = true;
-	return read_blob(r, node, "code", cap, &r->out->code, err);
+	const struct request_caps *caps = in->context;
+	struct request *r = record;
+	struct json_key capped = *k;
+
+	capped.max = caps->code_bytes < CODE_BYTES_MAX ? caps->code_bytes : CODE_BYTES_MAX;
+	r->has_code = true;
+	return json_read_blob(in, &capped, node, r, err);
 }
 
-static int read_args(struct reader *r, const struct json_node *node, struct cj_error *err)
+static int read_stdin(const struct json_reader *in, const struct json_key *k,
+		      const struct json_node *node, void *record, struct cj_error *err)
 {
-	return read_strings(r, node, &r->out->args, err);
+	const struct request_caps *caps = in->context;
+	struct request *r = record;
+	struct json_key capped = *k;
+
+	capped.max = caps->stdin_bytes;
+	r->has_stdin = true;
+	return json_read_blob(in, &capped, node, r, err);
 }
 
-static int read_command(struct reader *r, const struct json_node *node, struct cj_error *err)
+static int set_command(const struct json_reader *in, const struct json_key *k, const char *text,
+		       void *record, struct cj_error *err)
 {
-	r->out->is_command = true;
-	if (node->type == JSON_ARRAY && node->count == 0)
-		return json_reject(NAME, node, err, "command has no words");
-	if (read_strings(r, node, &r->out->args, err) < 0)
-		return -err->code;
-	return r->out->args.items[0][0]
-		   ? 0
-		   : json_reject(NAME, node, err, "command: its first word is empty");
+	struct request *r = record;
+
+	if (!r->is_command && text[0] == '\0')
+		return cj_reject(err, "the first argument, the program, is empty");
+	r->is_command = true;
+	return json_set_strings(in, k, text, record, err);
 }
 
 /* Written anew, since the tree is what was checked. */
-static int read_args_json(struct reader *r, const struct json_node *node, struct cj_error *err)
+static int read_args_json(const struct json_reader *in, const struct json_key *k,
+			  const struct json_node *node, void *record, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
+	struct request *r = record;
 	const char *text;
 	size_t size;
 	if (!w)
@@ -156,64 +94,74 @@ static int read_args_json(struct reader *r, const struct json_node *node, struct
 	if (json_writer_take(w, &text, &size, err) < 0)
 		return -err->code;
 	if (size > ARGS_JSON_MAX)
-		return refuse_size(node, "args_json", ARGS_JSON_MAX, err);
-	r->out->args_json = arena_strndup(r->arena, text, size);
-	return r->out->args_json ? 0 : no_memory(err);
-}
-
-static int read_stdin(struct reader *r, const struct json_node *node, struct cj_error *err)
-{
-	r->out->has_stdin = true;
-	return read_blob(r, node, "stdin", r->caps->stdin_bytes, &r->out->stdin_bytes, err);
-}
-
-static int read_artifacts(struct reader *r, const struct json_node *node, struct cj_error *err)
-{
-	if (node->type != JSON_BOOL)
-		return json_reject(NAME, node, err, "artifacts must be true or false, not %s",
-				   json_type_name(node->type));
-	r->out->wants_artifacts = node->boolean;
-	return 0;
+		return cj_reject_as(err, EFBIG, NAME ":%u:%u: %s: more than %u bytes", node->line,
+				    node->column, k->name, (unsigned)ARGS_JSON_MAX);
+	r->args_json = arena_strndup(in->arena, text, size);
+	return r->args_json ? 0 : no_memory(err);
 }
 
 /* --- files ------------------------------------------------------------------------ */
 
-static int refuse_file(const struct json_node *node, struct cj_error *err)
+struct file_draft {
+	const char *path;
+	struct blob text, base64;
+	bool is_executable;
+};
+
+static int set_path(const struct json_reader *in, const struct json_key *k, const char *text,
+		    void *record, struct cj_error *err)
 {
-	return json_reject(NAME, node, err,
-			   "a file is {\"path\": \"...\", and \"text\" or \"base64\": \"...\"}, "
-			   "and may have \"executable\": true");
+	const char **path = json_field(k, record);
+	int rc = paths_target(text, in->arena, path, err);
+	if (rc == 0 && strlen(*path) >= INPUT_PATH_MAX)
+		rc = cj_reject(err, "'%.64s...' is too long", text);
+	return rc;
 }
 
-static int read_path(const struct reader *r, const struct json_node *node, const char **out,
-		     struct cj_error *err)
+static int read_content(const struct json_reader *in, const struct json_key *k,
+			const struct json_node *node, void *record, struct cj_error *err)
 {
-	int rc = paths_target(node->text, r->arena, out, err);
-	if (rc == 0 && strlen(*out) >= INPUT_PATH_MAX)
-		rc = cj_reject(err, "'%.64s...' is too long", node->text);
-	return rc < 0 ? cj_wrap(err, NAME ":%u:%u: files", node->line, node->column) : 0;
+	const struct request_caps *caps = in->context;
+	struct json_key capped = *k;
+
+	capped.max = caps->file_bytes;
+	return k->detail ? json_read_base64(in, &capped, node, record, err)
+			 : json_read_blob(in, &capped, node, record, err);
 }
 
-/* Exactly one path and one of the two contents, and nothing unknown: an object has no key twice. */
-static int read_file(const struct reader *r, const struct json_node *node, struct request_file *out,
-		     struct cj_error *err)
+#define AT(field) .offset = offsetof(struct file_draft, field)
+static const struct json_key file_keys[] = {
+	{ "path", JSON_TAKES_STRING, .is_required = true, .set = set_path, AT(path) },
+	{ "text", JSON_TAKES_STRING, .read = read_content, AT(text) },
+	{ "base64", JSON_TAKES_STRING, .read = read_content, AT(base64), .detail = "base64" },
+	{ "executable", JSON_TAKES_BOOL, .set = json_set_bool, AT(is_executable) },
+};
+#undef AT
+static const struct json_record file_record = JSON_RECORD(file_keys, "a file");
+
+static int read_file(const struct json_reader *in, const struct json_key *k,
+		     const struct json_node *node, void *record, struct cj_error *err)
 {
-	const struct json_node *path = NULL, *text = NULL, *base64 = NULL, *executable = NULL;
-	if (node->type == JSON_OBJECT) {
-		path = json_get(node, "path");
-		text = json_get(node, "text");
-		base64 = json_get(node, "base64");
-		executable = json_get(node, "executable");
-	}
-	const struct json_node *content = text ? text : base64;
-	if (!path || path->type != JSON_STRING || !content || content->type != JSON_STRING ||
-	    (executable && executable->type != JSON_BOOL) || node->count != 2u + !!executable)
-		return refuse_file(node, err);
-	out->is_executable = executable && executable->boolean;
-	if (read_path(r, path, &out->path, err) < 0)
+	struct request *r = record;
+	struct file_draft draft = { .path = NULL };
+	const struct json_reader below = json_below(in, k->name);
+
+	if (r->nfiles == REQUEST_FILES_MAX)
+		return json_reject(in->file, node, err, "files: more than %d", REQUEST_FILES_MAX);
+	if (json_record_read(&below, node, &file_record, &draft, err) < 0)
 		return -err->code;
-	return text ? read_text(content, "files", r->caps->file_bytes, &out->content, err)
-		    : read_base64(r, content, "files", r->caps->file_bytes, &out->content, err);
+	if (!draft.text.bytes == !draft.base64.bytes)
+		return json_reject(in->file, node, err, "a file has either \"text\" or \"base64\"");
+	struct request_file *files = arena_grow(in->arena, r->files, r->nfiles, sizeof(*files));
+	if (!files)
+		return no_memory(err);
+	r->files = files;
+	files[r->nfiles++] = (struct request_file){
+		.path = draft.path,
+		.content = draft.text.bytes ? draft.text : draft.base64,
+		.is_executable = draft.is_executable,
+	};
+	return 0;
 }
 
 /* The end, a slash, then all other bytes: a file stands right before all that lies below it. */
@@ -249,15 +197,19 @@ static bool is_below(const char *path, const char *file)
 }
 
 /* They have no order of their own: sorted, what excludes each other are neighbours. */
-static int check_files(const struct reader *r, const struct json_node *node, struct cj_error *err)
+static int check_files(const struct request *r, struct cj_error *err)
 {
-	struct request_file *files = r->out->files;
-	qsort(files, r->out->nfiles, sizeof(*files), by_path);
-	for (size_t i = 1; i < r->out->nfiles; i++)
+	struct request_file *files = r->files;
+	const struct json_node *node = json_get(r->root, "files");
+
+	if (r->nfiles == 0)
+		return 0;
+	qsort(files, r->nfiles, sizeof(*files), by_path);
+	for (size_t i = 1; i < r->nfiles; i++)
 		if (strcmp(files[i - 1].path, files[i].path) == 0)
 			return json_reject(NAME, node, err, "files: '%s' is there twice",
 					   files[i].path);
-	for (size_t i = 1; i < r->out->nfiles; i++)
+	for (size_t i = 1; i < r->nfiles; i++)
 		if (is_below(files[i].path, files[i - 1].path))
 			return json_reject(
 			    NAME, node, err,
@@ -266,34 +218,23 @@ static int check_files(const struct reader *r, const struct json_node *node, str
 	return 0;
 }
 
-static int read_files(struct reader *r, const struct json_node *node, struct cj_error *err)
-{
-	if (node->type != JSON_ARRAY)
-		return json_reject(NAME, node, err, "files must be an array, not %s",
-				   json_type_name(node->type));
-	if (node->count > REQUEST_FILES_MAX)
-		return json_reject(NAME, node, err, "files: more than %d", REQUEST_FILES_MAX);
-
-	r->out->files = arena_array(r->arena, node->count + 1, sizeof(*r->out->files));
-	if (!r->out->files)
-		return no_memory(err);
-	for (const struct json_node *n = node->child; n; n = n->next)
-		if (read_file(r, n, &r->out->files[r->out->nfiles++], err) < 0)
-			return -err->code;
-	return check_files(r, node, err);
-}
-
-static const struct own_key {
-	const char *name;
-	int (*read)(struct reader *r, const struct json_node *node, struct cj_error *err);
-} own_keys[] = {
-	{ "profile", read_profile }, { "id", read_id },       { "code", read_code },
-	{ "command", read_command }, { "args", read_args },   { "args_json", read_args_json },
-	{ "stdin", read_stdin },     { "files", read_files }, { "artifacts", read_artifacts },
+#define AT(field) .offset = offsetof(struct request, field)
+static const struct json_key own_keys[] = {
+	{ "profile", JSON_TAKES_STRING, .set = set_profile, AT(profile) },
+	{ "id", JSON_TAKES_STRING, .set = set_id, AT(id) },
+	{ "code", .read = read_code, AT(code) },
+	{ "command", JSON_TAKES_STRING, .is_list = true, .if_empty = "it begins with the program",
+	  .set = set_command, AT(args) },
+	{ "args", JSON_TAKES_STRING, .is_list = true, .set = json_set_strings, AT(args) },
+	{ "args_json", .read = read_args_json },
+	{ "stdin", .read = read_stdin, AT(stdin_bytes) },
+	{ "files", JSON_TAKES_OBJECT, .is_list = true, .read = read_file },
+	{ "artifacts", JSON_TAKES_BOOL, .set = json_set_bool, AT(wants_artifacts) },
 };
+#undef AT
 #define OWN_KEYS (sizeof(own_keys) / sizeof(own_keys[0]))
 
-static const struct own_key *own_key_of(const char *name)
+static const struct json_key *own_key_of(const char *name)
 {
 	for (size_t i = 0; i < OWN_KEYS; i++)
 		if (strcmp(own_keys[i].name, name) == 0)
@@ -332,20 +273,21 @@ static int refuse_key(const char *key, const struct setting *s, const struct jso
 		cj_hint(err, "it is the profile's or the command line's");
 		return rc;
 	}
-	const char *near = suggest_key(key);
-	int rc = json_reject_key(NAME, node, err, "unknown key '%s'", key);
-	if (near)
-		cj_hint(err, "did you mean '%s'?", near);
-	return rc;
+	return json_reject_unknown(NAME, node, key, suggest_key(key), err);
 }
+
+struct reading {
+	struct json_reader in;
+	struct request *out;
+};
 
 static int read_key(void *context, const char *key, const struct setting *s,
 		    const struct json_node *node, struct cj_error *err)
 {
-	struct reader *r = context;
-	const struct own_key *own = own_key_of(key);
+	const struct reading *r = context;
+	const struct json_key *own = own_key_of(key);
 	if (own)
-		return own->read(r, node, err);
+		return json_key_read(&r->in, own, node, r->out, err);
 	if (!s || s->scope == SCOPE_NO_REQUEST)
 		return refuse_key(key, s, node, err);
 	if (fit_of(s) > r->out->fit)
@@ -378,7 +320,10 @@ int request_parse(const char *text, size_t size, const struct request_caps *caps
 		  struct request *out, struct cj_error *err)
 {
 	struct request request = { .fit = FIT_INTERPRETER };
-	struct reader r = { .caps = caps, .arena = a, .out = &request };
+	struct reading r = {
+		.in = { .file = NAME, .arena = a, .context = (void *)caps },
+		.out = &request,
+	};
 
 	if (size > caps->body_bytes)
 		return cj_reject_as(err, EFBIG, NAME ": more than %zu bytes", caps->body_bytes);
@@ -388,7 +333,7 @@ int request_parse(const char *text, size_t size, const struct request_caps *caps
 		return json_reject(NAME, request.root, err, "a request is an object, not %s",
 				   json_type_name(request.root->type));
 	if (profile_walk(NAME, request.root, read_key, &r, err) < 0 ||
-	    check_whole(&request, err) < 0)
+	    check_files(&request, err) < 0 || check_whole(&request, err) < 0)
 		return -err->code;
 	if (request.is_command && request.fit < FIT_JAIL)
 		request.fit = FIT_JAIL;

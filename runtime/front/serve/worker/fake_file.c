@@ -11,6 +11,7 @@
 
 #define DURATION JSON_TAKES_STRING | JSON_TAKES_NUMBER, .set = json_set_duration
 #define TEXT     JSON_TAKES_STRING, .set = json_set_string, .min = 1
+#define BYTES    .read = json_read_blob, .max = FAKE_FILE_BYTES_MAX
 #define OBJECT   JSON_TAKES_OBJECT, .read = json_read_record
 #define OBJECTS  JSON_TAKES_OBJECT, .is_list = true
 
@@ -29,9 +30,9 @@ struct event_draft {
 
 #define AT(field) .offset = offsetof(struct event_draft, field)
 static const struct json_key event_keys[] = {
-	{ "stdout", .read = json_read_blob, AT(bytes[FAKE_STDOUT]) },
-	{ "stderr", .read = json_read_blob, AT(bytes[FAKE_STDERR]) },
-	{ "denied", JSON_TAKES_STRING, .read = json_read_blob, AT(bytes[FAKE_DENIED]), .min = 1 },
+	{ "stdout", BYTES, AT(bytes[FAKE_STDOUT]) },
+	{ "stderr", BYTES, AT(bytes[FAKE_STDERR]) },
+	{ "denied", JSON_TAKES_STRING, BYTES, AT(bytes[FAKE_DENIED]), .min = 1 },
 	{ "after", DURATION, AT(after_ms) },
 };
 #undef AT
@@ -78,7 +79,7 @@ struct artifact_draft {
 #define AT(field) .offset = offsetof(struct artifact_draft, field)
 static const struct json_key artifact_keys[] = {
 	{ "path", TEXT, .is_required = true, AT(path) },
-	{ "content", .read = json_read_blob, .is_required = true, AT(content) },
+	{ "content", BYTES, .is_required = true, AT(content) },
 };
 #undef AT
 static const struct json_record artifact_record = JSON_RECORD(artifact_keys, "an artefact");

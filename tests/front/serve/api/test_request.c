@@ -147,12 +147,14 @@ static void bad_files_are_refused_by_name(void **state)
 		{ "{\"path\": \"a\", \"text\": \"\"}, {\"path\": \"/box/./a\", \"text\": \"\"}",
 		  "request:1:45: files: '/box/a' is there twice" },
 		{ "{\"path\": \"../a\", \"text\": \"\"}",
-		  "request:1:55: files: '../a' has '..' in it; say where it is" },
+		  "request:1:55: files.path: '../a' has '..' in it; say where it is" },
 		{ "{\"path\": \"/proc/1/mem\", \"text\": \"\"}",
-		  "request:1:55: files: '/proc/1/mem': /proc is the jail's own" },
-		{ "{\"path\": \"a\"}",
-		  "request:1:46: a file is {\"path\": \"...\", and \"text\" or "
-		  "\"base64\": \"...\"}, and may have \"executable\": true" },
+		  "request:1:55: files.path: '/proc/1/mem': /proc is the jail's own" },
+		{ "{\"path\": \"a\"}", "request:1:46: a file has either \"text\" or \"base64\"" },
+		{ "{\"path\": \"a\", \"text\": \"\", \"base64\": \"\"}",
+		  "request:1:46: a file has either \"text\" or \"base64\"" },
+		{ "{\"text\": \"\"}", "request:1:46: files.path is missing" },
+		{ "{\"path\": \"a\", \"mode\": 7}", "request:1:60: unknown key 'files.mode'" },
 	};
 	struct asked *a = *state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
@@ -186,7 +188,7 @@ static void more_files_than_may_be_are_refused(void **state)
 		if (count == REQUEST_FILES_MAX)
 			assert_taken(a, text);
 		else
-			assert_refused(a, text, EINVAL, "request:1:39: files: more than 1000");
+			assert_refused(a, text, EINVAL, "request:1:27930: files: more than 1000");
 	}
 }
 
@@ -216,7 +218,7 @@ static void each_size_has_its_cap(void **state)
 		{ "{\"profile\": \"p\", \"code\": \"\", \"stdin\": \"", "\"}",
 		  "request:1:39: stdin: more than 10 bytes", 10 },
 		{ "{\"profile\": \"p\", \"code\": \"\", \"files\": [{\"path\": \"a\", \"text\": \"",
-		  "\"}]}", "request:1:62: files: more than 100 bytes", 100 },
+		  "\"}]}", "request:1:62: files.text: more than 100 bytes", 100 },
 	};
 	struct asked *a = *state;
 	for (size_t i = 0; i < COUNT(rows); i++) {
@@ -268,9 +270,9 @@ static void what_is_refused_says_where_and_why(void **state)
 		  "did you mean 'network.mode'?" },
 		{ "\"id\": \"a b\"",
 		  "request:1:42: id: 'a b' is not a name: 1 to 32 of a-z A-Z 0-9 _ -", "" },
-		{ "\"stdin\": {\"base64\": \"A\"}", "request:1:56: stdin: this is no base64",
+		{ "\"stdin\": {\"base64\": \"A\"}", "request:1:56: stdin: this is not base64",
 		  "RFC 4648, section 4: A-Z a-z 0-9 + /, padded with '=', no line ends" },
-		{ "\"stdin\": {\"base64\": \"AA==\\n\"}", "request:1:56: stdin: this is no base64",
+		{ "\"stdin\": {\"base64\": \"AA==\\n\"}", "request:1:56: stdin: this is not base64",
 		  "RFC 4648, section 4: A-Z a-z 0-9 + /, padded with '=', no line ends" },
 		{ "\"code\": \"\"", "request:1:36: duplicate key 'code'", "" },
 		{ "\"command\": [\"a\"]", "request:1:1: code and command exclude each other", "" },

@@ -4,7 +4,7 @@
 
 const struct ip address_gateway4 = { 4, { 198, 18, 0, 3 } };
 
-struct addresses addresses_of_pair(bool has_ipv6)
+struct addresses addresses_make(bool has_ipv6)
 {
 	struct addresses pair = {
 		.jail4 = { 4, { 198, 18, 0, 2 } },

@@ -16,7 +16,7 @@
 struct addresses {
 	struct ip jail4, gateway4, jail6, gateway6;
 };
-struct addresses addresses_of_pair(bool has_ipv6);
+struct addresses addresses_make(bool has_ipv6);
 
 extern const struct ip address_gateway4;
 #define ADDRESS_GATEWAY4_TEXT "198.18.0.3"

@@ -52,7 +52,8 @@ static int split(const char *text, char *copy, struct parts *out, struct cj_erro
 	return 0;
 }
 
-static int parse_port(const char *text, const char *port, struct target *out, struct cj_error *err)
+static int parse_port(const char *text, const char *port, struct allowlist_entry *out,
+		      struct cj_error *err)
 {
 	struct cj_error ignored = { 0 };
 	uint64_t number = 0;
@@ -121,7 +122,8 @@ static int check_name(const char *text, const char *name, struct cj_error *err)
 	return 0;
 }
 
-static int check_net(const char *text, const char *host, struct target *out, struct cj_error *err)
+static int check_net(const char *text, const char *host, struct allowlist_entry *out,
+		     struct cj_error *err)
 {
 	if (ip_net_parse(host, &out->net))
 		return 0;
@@ -131,7 +133,7 @@ static int check_net(const char *text, const char *host, struct target *out, str
 			 text);
 }
 
-static int parse_host(const char *text, const struct parts *parts, struct target *out,
+static int parse_host(const char *text, const struct parts *parts, struct allowlist_entry *out,
 		      struct cj_error *err)
 {
 	/* split() found a host, or else it failed;
@@ -153,9 +155,10 @@ static int parse_host(const char *text, const struct parts *parts, struct target
 	return check_name(text, parts->host, err);
 }
 
-int target_parse(const char *text, struct arena *a, struct target *out, struct cj_error *err)
+int allowlist_parse(const char *text, struct arena *a, struct allowlist_entry *out,
+		    struct cj_error *err)
 {
-	struct target target = { .text = arena_strdup(a, text) };
+	struct allowlist_entry target = { .text = arena_strdup(a, text) };
 	struct parts parts = { 0 };
 	char *copy = arena_strdup(a, text);
 

@@ -13,7 +13,7 @@
 #define ALLOWLIST_HOSTS_MAX 65536 /* bytes of hosts(5) lines, with a NUL */
 
 /* One --allow.  Ports: 0..65535 when none is given. */
-struct target {
+struct allowlist_entry {
 	const char *text; /* as written; for messages */
 	const char *name; /* a host name to resolve; NULL: `net` */
 	struct ip_net net;
@@ -27,14 +27,15 @@ struct endpoint {
 };
 
 /*
- * target_parse - HOST[:PORT], ADDRESS[:PORT], [ADDRESS6][:PORT], CIDR[:PORT] (an IPv6 address or
+ * allowlist_parse - HOST[:PORT], ADDRESS[:PORT], [ADDRESS6][:PORT], CIDR[:PORT] (an IPv6 address or
  * CIDR with a port stands in brackets).  Copies what it keeps into `a`.
  *
  * Fails: a message that names the part and what is accepted: empty host, a name that is no host
  * name (letters, digits, '-', '.', at most 253 characters, labels of at most 63), host bits in a
  * CIDR, odd spellings of addresses (0x7f.1, 010.0.0.1, 2130706433), port 0 or above 65535.
  */
-int target_parse(const char *text, struct arena *a, struct target *out, struct cj_error *err);
+int allowlist_parse(const char *text, struct arena *a, struct allowlist_entry *out,
+		    struct cj_error *err);
 
 /* What the targets stand for, judged and ready to be pinned. */
 struct endpoints {
@@ -56,5 +57,5 @@ struct endpoints {
  * another item already is no item, but a name keeps its line in `hosts`.
  * Fails: EINVAL refused; ENOENT the name is not known; EAGAIN no answer from the resolver; E2BIG.
  */
-int allowlist_resolve(const struct target *targets, size_t n, bool may_be_private, struct arena *a,
-		      struct endpoints *out, struct cj_error *err);
+int allowlist_resolve(const struct allowlist_entry *entries, size_t n, bool may_be_private,
+		      struct arena *a, struct endpoints *out, struct cj_error *err);

@@ -50,8 +50,8 @@ static bool overlaps(const struct range_interval *i, const struct endpoint *e)
 }
 
 /* The message: what the target says, and where in it the closed range is. */
-static int refuse(const struct target *t, const struct endpoint *e, const struct range_interval *i,
-		  struct cj_error *err)
+static int refuse(const struct allowlist_entry *t, const struct endpoint *e,
+		  const struct range_interval *i, struct cj_error *err)
 {
 	bool begins_before = memcmp(e->first.bytes, i->first.bytes, sizeof(i->first.bytes)) < 0;
 	const struct ip *ip = begins_before ? &i->first : &e->first;
@@ -73,8 +73,8 @@ static int refuse(const struct target *t, const struct endpoint *e, const struct
 }
 
 /* Adds the classes of the closed ranges that `e` touches to *out_classes, a bit each. */
-static int judge(const struct resolving *r, const struct target *t, const struct endpoint *e,
-		 unsigned *out_classes, struct cj_error *err)
+static int check_endpoint(const struct resolving *r, const struct allowlist_entry *t,
+			  const struct endpoint *e, unsigned *out_classes, struct cj_error *err)
 {
 	struct range_interval flat[RANGE_INTERVALS_MAX];
 	size_t count = ranges_flatten(e->first.family, flat);
@@ -105,7 +105,7 @@ static void join_classes(unsigned classes, char out[static CLASS_TEXT_MAX])
 }
 
 /* One sentence for one target, whatever it is made of. */
-static int warn_opened(struct resolving *r, const struct target *t, unsigned classes,
+static int warn_opened(struct resolving *r, const struct allowlist_entry *t, unsigned classes,
 		       struct cj_error *err)
 {
 	char text[CLASS_TEXT_MAX] = "";
@@ -163,7 +163,7 @@ static bool has_line(const char *hosts, const char *line)
 	return false;
 }
 
-/* The name is letters, digits, '-' and '.' (target_parse()), the address our own spelling of it. */
+/* `name` has only letters, digits, '-' and '.': allowlist_parse() checked it. */
 static int add_host(struct resolving *r, const char *name, const struct ip *ip,
 		    struct cj_error *err)
 {
@@ -228,18 +228,18 @@ static bool ip_of_sockaddr(const struct sockaddr *address, struct ip *out)
 	return out->family != 0;
 }
 
-static int take_address(struct resolving *r, const struct target *t, const struct ip *ip,
+static int take_address(struct resolving *r, const struct allowlist_entry *t, const struct ip *ip,
 			unsigned *classes, struct cj_error *err)
 {
 	const struct endpoint e = { *ip, *ip, t->first_port, t->last_port };
-	int rc = judge(r, t, &e, classes, err);
+	int rc = check_endpoint(r, t, &e, classes, err);
 
 	if (rc == 0)
 		rc = keep(r, &e, err);
 	return rc < 0 ? rc : add_host(r, t->name, ip, err);
 }
 
-static int resolve_name(struct resolving *r, const struct target *t, unsigned *classes,
+static int resolve_name(struct resolving *r, const struct allowlist_entry *t, unsigned *classes,
 			struct cj_error *err)
 {
 	const struct addrinfo wanted = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
@@ -265,16 +265,16 @@ static int resolve_name(struct resolving *r, const struct target *t, unsigned *c
 	return has_any ? 0 : fail_lookup(EAI_NODATA, err);
 }
 
-static int resolve_net(struct resolving *r, const struct target *t, unsigned *classes,
+static int resolve_net(struct resolving *r, const struct allowlist_entry *t, unsigned *classes,
 		       struct cj_error *err)
 {
 	const struct endpoint e = { t->net.ip, ip_net_last(&t->net), t->first_port, t->last_port };
-	int rc = judge(r, t, &e, classes, err);
+	int rc = check_endpoint(r, t, &e, classes, err);
 
 	return rc < 0 ? rc : keep(r, &e, err);
 }
 
-static int resolve(struct resolving *r, const struct target *t, struct cj_error *err)
+static int resolve(struct resolving *r, const struct allowlist_entry *t, struct cj_error *err)
 {
 	unsigned classes = 0;
 	int rc = t->name ? resolve_name(r, t, &classes, err) : resolve_net(r, t, &classes, err);
@@ -284,8 +284,8 @@ static int resolve(struct resolving *r, const struct target *t, struct cj_error 
 	return rc < 0 ? cj_wrap(err, "--allow '%.100s'", t->text) : 0;
 }
 
-int allowlist_resolve(const struct target *targets, size_t n, bool may_be_private, struct arena *a,
-		      struct endpoints *out, struct cj_error *err)
+int allowlist_resolve(const struct allowlist_entry *entries, size_t n, bool may_be_private,
+		      struct arena *a, struct endpoints *out, struct cj_error *err)
 {
 	struct endpoints found = { .hosts = "" };
 	struct resolving r = { .arena = a, .out = &found, .may_be_private = may_be_private };
@@ -295,7 +295,7 @@ int allowlist_resolve(const struct target *targets, size_t n, bool may_be_privat
 	if (n > 0 && !found.items)
 		return cj_fail(err, ENOMEM, "resolve --allow");
 	for (size_t i = 0; i < n; i++) {
-		if (resolve(&r, &targets[i], err) < 0)
+		if (resolve(&r, &entries[i], err) < 0)
 			return -err->code;
 	}
 	if (r.hosts)

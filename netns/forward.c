@@ -34,8 +34,8 @@ struct listener {
 struct forward {
 	int epoll_fd, timer_fd;
 	bool is_paused;
-	size_t npairs, nlisteners;
-	struct tcp_proxy *pairs[FORWARD_CONNECTIONS_MAX];
+	size_t nproxies, nlisteners;
+	struct tcp_proxy *proxies[FORWARD_CONNECTIONS_MAX];
 	struct listener listeners[];
 };
 
@@ -116,7 +116,7 @@ void forward_destroy(struct forward **ff)
 	if (!f)
 		return;
 	for (size_t i = 0; i < FORWARD_CONNECTIONS_MAX; i++)
-		tcp_proxy_destroy(&f->pairs[i]);
+		tcp_proxy_destroy(&f->proxies[i]);
 	for (size_t i = 0; i < f->nlisteners; i++)
 		cj_close(&f->listeners[i].fd);
 	cj_close(&f->timer_fd);
@@ -165,26 +165,26 @@ static void serve_timer(struct forward *f)
 {
 	uint64_t times;
 	(void)!read(f->timer_fd, &times, sizeof(times)); /* no more than a wake-up */
-	if (f->npairs < FORWARD_CONNECTIONS_MAX)
+	if (f->nproxies < FORWARD_CONNECTIONS_MAX)
 		set_listening(f, true);
 }
 
-static void drop_pair(struct forward *f, size_t slot)
+static void drop_proxy(struct forward *f, size_t slot)
 {
-	tcp_proxy_destroy(&f->pairs[slot]);
-	f->npairs--;
+	tcp_proxy_destroy(&f->proxies[slot]);
+	f->nproxies--;
 	set_listening(f, true);
 }
 
 static size_t free_slot(const struct forward *f)
 {
 	size_t slot = 0;
-	while (f->pairs[slot])
+	while (f->proxies[slot])
 		slot++;
 	return slot;
 }
 
-static void connect_pair(struct forward *f, int jail_fd, uint16_t port)
+static void connect_proxy(struct forward *f, int jail_fd, uint16_t port)
 {
 	size_t slot = free_slot(f);
 	struct sockaddr_in address = own_loopback(port);
@@ -193,11 +193,11 @@ static void connect_pair(struct forward *f, int jail_fd, uint16_t port)
 		cj_close(&jail_fd);
 		return;
 	}
-	f->pairs[slot] = p;
-	f->npairs++;
-	if (tcp_proxy_connect(p, (struct sockaddr *)&address, sizeof(address)) != TCP_PROXY_LIVE)
-		drop_pair(f, slot);
-	else if (f->npairs == FORWARD_CONNECTIONS_MAX)
+	f->proxies[slot] = p;
+	f->nproxies++;
+	if (tcp_proxy_connect(p, (struct sockaddr *)&address, sizeof(address)) != TCP_PROXY_OPEN)
+		drop_proxy(f, slot);
+	else if (f->nproxies == FORWARD_CONNECTIONS_MAX)
 		set_listening(f, false);
 }
 
@@ -209,7 +209,7 @@ static bool is_about_the_client(int code)
 
 static void serve_listener(struct forward *f, const struct listener *listener)
 {
-	if (f->npairs == FORWARD_CONNECTIONS_MAX)
+	if (f->nproxies == FORWARD_CONNECTIONS_MAX)
 		return; /* filled by an earlier event of the same call */
 	if (!has_descriptors_to_spare(f)) {
 		pause_listening(f);
@@ -217,20 +217,20 @@ static void serve_listener(struct forward *f, const struct listener *listener)
 	}
 	int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 	if (fd >= 0)
-		connect_pair(f, fd, listener->port);
+		connect_proxy(f, fd, listener->port);
 	else if (!is_about_the_client(errno))
 		pause_listening(f);
 }
 
 /* --- serving ------------------------------------------------------------------- */
 
-static void serve_pair(struct forward *f, const struct epoll_event *event)
+static void serve_proxy(struct forward *f, const struct epoll_event *event)
 {
 	size_t slot = event->data.u32 / 2;
 	enum tcp_proxy_side side = event->data.u32 % 2 ? TCP_PROXY_HOST : TCP_PROXY_JAIL;
-	if (f->pairs[slot] &&
-	    tcp_proxy_serve(f->pairs[slot], side, event->events) != TCP_PROXY_LIVE)
-		drop_pair(f, slot); /* a server that can't be reached is a reset inside */
+	if (f->proxies[slot] &&
+	    tcp_proxy_serve(f->proxies[slot], side, event->events) != TCP_PROXY_OPEN)
+		drop_proxy(f, slot); /* a server that can't be reached is a reset inside */
 }
 
 static void serve_other(struct forward *f, uint32_t id)
@@ -253,7 +253,7 @@ int forward_serve(struct forward *f, struct cj_error *err)
 	 * somebody else's by then. */
 	for (int i = 0; i < n; i++)
 		if (events[i].data.u32 < FIRST_LISTENER)
-			serve_pair(f, &events[i]);
+			serve_proxy(f, &events[i]);
 	for (int i = 0; i < n; i++)
 		if (events[i].data.u32 >= FIRST_LISTENER)
 			serve_other(f, events[i].data.u32);

@@ -43,7 +43,7 @@ enum source {
 struct network {
 	const struct network_spec *spec; /* borrowed, as are the endpoints */
 	const struct endpoints *endpoints;
-	struct network_callbacks ears;
+	struct network_callbacks callbacks;
 	struct network_handles handles;
 	int epoll_fd;
 	bool is_filtered;
@@ -64,10 +64,10 @@ static void warn(const struct network *n, const char *fmt, ...)
 	va_start(ap, fmt);
 	(void)vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	n->ears.warn(n->ears.context, text);
+	n->callbacks.warn(n->callbacks.context, text);
 }
 
-static int listen_to(struct network *n, enum source source, int fd, struct cj_error *err)
+static int watch_fd(struct network *n, enum source source, int fd, struct cj_error *err)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.u32 = source };
 	if (epoll_ctl(n->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0)
@@ -75,7 +75,7 @@ static int listen_to(struct network *n, enum source source, int fd, struct cj_er
 	return 0;
 }
 
-static void unlisten(struct network *n, int fd)
+static void unwatch_fd(struct network *n, int fd)
 {
 	(void)epoll_ctl(n->epoll_fd, EPOLL_CTL_DEL, fd, NULL); /* it was there: cannot fail */
 }
@@ -85,9 +85,9 @@ static void unlisten(struct network *n, int fd)
 static int load_rules(struct network *n, struct cj_error *err)
 {
 	struct firewall_spec spec = {
-		.pair = addresses_of_pair(n->handles.has_ipv6),
-		.has_dns = n->handles.fds[SLOT_NAMES_UDP] >= 0,
-		.is_list = n->spec->ntargets > 0,
+		.addresses = addresses_make(n->handles.has_ipv6),
+		.has_dns = n->handles.fds[SLOT_DNS_UDP] >= 0,
+		.is_list = n->spec->nallow > 0,
 		.allowed = n->endpoints->items,
 		.nallowed = n->endpoints->count,
 	};
@@ -99,17 +99,17 @@ static int load_rules(struct network *n, struct cj_error *err)
 	return 0;
 }
 
-static int join(struct network *n, struct cj_error *err)
+static int join_links(struct network *n, struct cj_error *err)
 {
 	const struct links_spec spec = {
-		.pair = addresses_of_pair(n->handles.has_ipv6),
+		.addresses = addresses_make(n->handles.has_ipv6),
 		.mtu = uplink_kind_of(n->uplink) == UPLINK_HOST ? MTU_HOST : LINK_MTU_MAX,
 	};
 	return links_join(n->handles.fds[SLOT_GATEWAY_ROUTE], n->handles.fds[SLOT_JAIL_ROUTE],
 			  &spec, err);
 }
 
-static int begin_uplink(struct network *n, unsigned number, struct cj_error *err)
+static int start_uplink(struct network *n, unsigned number, struct cj_error *err)
 {
 	const struct uplink_spec spec = {
 		.kind = n->spec->uplink,
@@ -127,15 +127,15 @@ static int begin_uplink(struct network *n, unsigned number, struct cj_error *err
 	return 0;
 }
 
-static int listen_to_rules(struct network *n, struct cj_error *err)
+static int watch_rules(struct network *n, struct cj_error *err)
 {
 	const int *fds = n->handles.fds;
 	if (denials_listen(fds[SLOT_JAIL_LOG], err) < 0 ||
 	    denials_listen(fds[SLOT_GATEWAY_LOG], err) < 0 ||
-	    listen_to(n, SOURCE_JAIL_LOG, fds[SLOT_JAIL_LOG], err) < 0 ||
-	    listen_to(n, SOURCE_GATEWAY_LOG, fds[SLOT_GATEWAY_LOG], err) < 0)
+	    watch_fd(n, SOURCE_JAIL_LOG, fds[SLOT_JAIL_LOG], err) < 0 ||
+	    watch_fd(n, SOURCE_GATEWAY_LOG, fds[SLOT_GATEWAY_LOG], err) < 0)
 		return -err->code;
-	return listen_to(n, SOURCE_HOSTADDRS, hostaddrs_fd(n->hostaddrs), err);
+	return watch_fd(n, SOURCE_HOSTADDRS, hostaddrs_fd(n->hostaddrs), err);
 }
 
 static int build_public(struct network *n, unsigned number, struct cj_error *err)
@@ -143,9 +143,9 @@ static int build_public(struct network *n, unsigned number, struct cj_error *err
 	if (hostaddrs_open(&n->hostaddrs, err) < 0 || load_rules(n, err) < 0)
 		return -err->code;
 	n->is_filtered = true;
-	if (listen_to_rules(n, err) < 0 || begin_uplink(n, number, err) < 0)
+	if (watch_rules(n, err) < 0 || start_uplink(n, number, err) < 0)
 		return -err->code;
-	return join(n, err);
+	return join_links(n, err);
 }
 
 /* What this kernel does not have can't be in force; without it there is no network at all. */
@@ -172,7 +172,7 @@ static int build_forward(struct network *n, struct cj_error *err)
 		return -err->code;
 	for (size_t i = 0; i < n->spec->nports; i++)
 		n->handles.fds[SLOT_LISTENERS + i] = -1; /* the forward's now */
-	return listen_to(n, SOURCE_FORWARD, forward_fd(n->forward), err);
+	return watch_fd(n, SOURCE_FORWARD, forward_fd(n->forward), err);
 }
 
 static int build(struct network *n, unsigned number, struct cj_error *err)
@@ -188,7 +188,8 @@ static int build(struct network *n, unsigned number, struct cj_error *err)
 
 int network_build(const struct network_spec *spec, const struct endpoints *endpoints,
 		  unsigned number, struct network_handles *handles,
-		  const struct network_callbacks *ears, struct network **out, struct cj_error *err)
+		  const struct network_callbacks *callbacks, struct network **out,
+		  struct cj_error *err)
 {
 	struct network *n = calloc(1, sizeof(*n));
 	if (!n) {
@@ -197,7 +198,7 @@ int network_build(const struct network_spec *spec, const struct endpoints *endpo
 	}
 	n->spec = spec;
 	n->endpoints = endpoints;
-	n->ears = *ears;
+	n->callbacks = *callbacks;
 	n->handles = *handles;
 	network_handles_init(handles);
 	n->epoll_fd = -1;
@@ -210,7 +211,7 @@ int network_build(const struct network_spec *spec, const struct endpoints *endpo
 }
 
 /* A jail that is told at once goes on to what works. */
-static int answer_for_what_leads_nowhere(struct network *n, struct cj_error *err)
+static int reject_unreachable(struct network *n, struct cj_error *err)
 {
 	int rules_fd = n->handles.fds[SLOT_JAIL_RULES];
 	if (uplink_kind_of(n->uplink) == UPLINK_NONE && firewall_unreachable(rules_fd, 4, err) < 0)
@@ -221,7 +222,7 @@ static int answer_for_what_leads_nowhere(struct network *n, struct cj_error *err
 /* Names are of use only where something leads out; without the relay the port is closed. */
 static int build_resolver(struct network *n, struct cj_error *err)
 {
-	int *udp_fd = &n->handles.fds[SLOT_NAMES_UDP], *tcp_fd = &n->handles.fds[SLOT_NAMES_TCP];
+	int *udp_fd = &n->handles.fds[SLOT_DNS_UDP], *tcp_fd = &n->handles.fds[SLOT_DNS_TCP];
 	if (*udp_fd < 0 || uplink_kind_of(n->uplink) == UPLINK_NONE) {
 		cj_close(udp_fd);
 		cj_close(tcp_fd);
@@ -230,7 +231,7 @@ static int build_resolver(struct network *n, struct cj_error *err)
 	if (resolver_create(*udp_fd, *tcp_fd, RESOLV_CONF, &n->resolver, err) < 0)
 		return -err->code;
 	*udp_fd = *tcp_fd = -1; /* the resolver's now */
-	return listen_to(n, SOURCE_RESOLVER, resolver_fd(n->resolver), err);
+	return watch_fd(n, SOURCE_RESOLVER, resolver_fd(n->resolver), err);
 }
 
 int network_await(struct network *n, struct cj_error *err)
@@ -242,9 +243,9 @@ int network_await(struct network *n, struct cj_error *err)
 		return cj_wrap(err, "wait for the uplink");
 	if (uplink_kind_of(n->uplink) == UPLINK_NONE && n->spec->uplink != UPLINK_NONE)
 		warn(n, NETWORK_DEGRADED "nothing leads out of the jail: %s", why);
-	if (answer_for_what_leads_nowhere(n, err) < 0)
+	if (reject_unreachable(n, err) < 0)
 		return -err->code;
-	if (uplink_fd(n->uplink) >= 0 && listen_to(n, SOURCE_UPLINK, uplink_fd(n->uplink), err) < 0)
+	if (uplink_fd(n->uplink) >= 0 && watch_fd(n, SOURCE_UPLINK, uplink_fd(n->uplink), err) < 0)
 		return -err->code;
 	return build_resolver(n, err);
 }
@@ -262,30 +263,31 @@ enum uplink_kind network_uplink(const struct network *n)
 /* --- serving ------------------------------------------------------------------------- */
 
 /* How many messages there were; what can't be read is in the counters all the same. */
-static int hear(struct network *n, int log_fd)
+static int receive_denials(struct network *n, int log_fd)
 {
 	struct cj_error ignored;
-	return denials_hear(log_fd, &n->denials, n->ears.denied, n->ears.context, &ignored);
+	return denials_receive(log_fd, &n->denials, n->callbacks.denied, n->callbacks.context,
+			       &ignored);
 }
 
 static int on_jail_log(struct network *n, struct cj_error *err)
 {
 	(void)err;
-	(void)hear(n, n->handles.fds[SLOT_JAIL_LOG]);
+	(void)receive_denials(n, n->handles.fds[SLOT_JAIL_LOG]);
 	return 0;
 }
 
 static int on_gateway_log(struct network *n, struct cj_error *err)
 {
 	(void)err;
-	(void)hear(n, n->handles.fds[SLOT_GATEWAY_LOG]);
+	(void)receive_denials(n, n->handles.fds[SLOT_GATEWAY_LOG]);
 	return 0;
 }
 
 static int close_new_addresses(struct network *n, struct cj_error *err)
 {
 	size_t first = 0, count = 0;
-	if (hostaddrs_hear(n->hostaddrs, &first, err) < 0)
+	if (hostaddrs_receive(n->hostaddrs, &first, err) < 0)
 		return -err->code;
 	const struct ip *list = hostaddrs_list(n->hostaddrs, &count);
 	for (size_t i = first; i < count; i++)
@@ -301,7 +303,7 @@ static int on_hostaddrs(struct network *n, struct cj_error *err)
 	int rules_fd = n->handles.fds[SLOT_JAIL_RULES];
 	if (close_new_addresses(n, err) == 0)
 		return 0;
-	unlisten(n, hostaddrs_fd(n->hostaddrs));
+	unwatch_fd(n, hostaddrs_fd(n->hostaddrs));
 	warn(n, "nothing new leads out of the jail's network any more: %s", err->msg);
 	*err = (struct cj_error){ 0 };
 	return firewall_unreachable(rules_fd, 4, err) < 0 ? -err->code
@@ -311,7 +313,7 @@ static int on_hostaddrs(struct network *n, struct cj_error *err)
 static void lose_uplink(struct network *n)
 {
 	char why[UPLINK_WHY_MAX] = "";
-	unlisten(n, uplink_fd(n->uplink));
+	unwatch_fd(n, uplink_fd(n->uplink));
 	uplink_lost(n->uplink, why);
 	warn(n, "nothing leads out of the jail's network any more: %s", why);
 }
@@ -320,7 +322,7 @@ static int on_uplink(struct network *n, struct cj_error *err)
 {
 	lose_uplink(n);
 	resolver_destroy(&n->resolver);
-	return answer_for_what_leads_nowhere(n, err);
+	return reject_unreachable(n, err);
 }
 
 static int on_forward(struct network *n, struct cj_error *err)
@@ -358,9 +360,9 @@ int network_serve(struct network *n, struct cj_error *err)
 
 /* --- the end ------------------------------------------------------------------------- */
 
-static void hear_the_rest(struct network *n, int log_fd)
+static void receive_the_rest(struct network *n, int log_fd)
 {
-	for (unsigned i = 0; i < REPORT_MAX && hear(n, log_fd) > 0; i++)
+	for (unsigned i = 0; i < REPORT_MAX && receive_denials(n, log_fd) > 0; i++)
 		;
 }
 
@@ -373,8 +375,8 @@ const struct denials *network_report(struct network *n)
 		return &n->denials;
 	struct cj_error err = { 0 };
 	uint64_t counts[NET_CLASS_COUNT] = { 0 };
-	hear_the_rest(n, n->handles.fds[SLOT_JAIL_LOG]);
-	hear_the_rest(n, n->handles.fds[SLOT_GATEWAY_LOG]);
+	receive_the_rest(n, n->handles.fds[SLOT_JAIL_LOG]);
+	receive_the_rest(n, n->handles.fds[SLOT_GATEWAY_LOG]);
 	if (firewall_read_counters(n->handles.fds[SLOT_JAIL_RULES], counts, &err) < 0 ||
 	    firewall_read_counters(n->handles.fds[SLOT_GATEWAY_RULES], counts, &err) < 0)
 		warn(n, "the count of denied packets may be too low: %s", err.msg);

@@ -35,8 +35,8 @@ extern const char *const network_mode_names[NETWORK_MODE_COUNT];
 struct network_spec {
 	enum network_mode mode;
 	enum uplink_kind uplink;
-	const struct target *targets; /* --allow: only these */
-	size_t ntargets;
+	const struct allowlist_entry *allow; /* --allow: only these */
+	size_t nallow;
 	bool allow_private;
 	const uint16_t *ports; /* --connect tcp:127.0.0.1:PORT */
 	size_t nports;
@@ -47,8 +47,8 @@ enum network_slot {
 	SLOT_GATEWAY_ROUTE,
 	SLOT_GATEWAY_RULES,
 	SLOT_GATEWAY_LOG,
-	SLOT_NAMES_UDP,
-	SLOT_NAMES_TCP,
+	SLOT_DNS_UDP,
+	SLOT_DNS_TCP,
 	SLOT_JAIL_ROUTE,
 	SLOT_JAIL_RULES,
 	SLOT_JAIL_LOG,
@@ -98,7 +98,8 @@ struct network;
  */
 int network_build(const struct network_spec *spec, const struct endpoints *endpoints,
 		  unsigned number, struct network_handles *handles,
-		  const struct network_callbacks *ears, struct network **out, struct cj_error *err);
+		  const struct network_callbacks *callbacks, struct network **out,
+		  struct cj_error *err);
 
 /* Waits for the uplink.  One that can't be had is a warning: the jail stays closed. */
 int network_await(struct network *n, struct cj_error *err);

@@ -78,8 +78,8 @@ static int open_gateway(const struct network_spec *spec, struct network_handles 
 		return rc;
 	h->has_ipv6 = rc > 0;
 	/* With a list no name is asked for inside: none can carry data out. */
-	if (spec->ntargets == 0 &&
-	    resolver_listen(&address_gateway4, &fds[SLOT_NAMES_UDP], &fds[SLOT_NAMES_TCP], err) < 0)
+	if (spec->nallow == 0 &&
+	    resolver_listen(&address_gateway4, &fds[SLOT_DNS_UDP], &fds[SLOT_DNS_TCP], err) < 0)
 		return -err->code;
 	if (unshare(CLONE_NEWNET) < 0)
 		return cj_fail(err, errno, "create the jail's network namespace");

@@ -13,14 +13,14 @@
 
 #include "runtime/base/scope.h"
 
-/* One side, and the bytes that came from it: sent | may be sent | held back by the judge. */
+/* One side, and the bytes that came from it: sent | may be sent | held back by the filter. */
 struct side {
 	int fd;
 	bool is_watched;
 	uint32_t events; /* asked for while watched */
 	size_t begin, cleared, end;
-	bool ended; /* no more will come from it */
-	bool told;  /* and the other side knows: nothing more is sent there */
+	bool has_ended; /* no more will come from it */
+	bool is_shut;   /* and the other side knows: nothing more is sent there */
 	uint8_t bytes[TCP_PROXY_BYTES];
 };
 
@@ -29,8 +29,8 @@ struct tcp_proxy {
 	uint32_t id;
 	bool connecting;
 	uint64_t moved;
-	ssize_t (*judge)(void *arg, uint8_t *bytes, size_t *size);
-	void *judge_arg;
+	ssize_t (*filter)(void *arg, uint8_t *bytes, size_t *size);
+	void *filter_arg;
 	struct side sides[2];
 };
 
@@ -69,9 +69,9 @@ static void close_side(struct side *s, bool with_reset)
 	s->is_watched = false;
 }
 
-static bool has_ended(const struct tcp_proxy *p)
+static bool is_finished(const struct tcp_proxy *p)
 {
-	return p->sides[TCP_PROXY_JAIL].told && p->sides[TCP_PROXY_HOST].told;
+	return p->sides[TCP_PROXY_JAIL].is_shut && p->sides[TCP_PROXY_HOST].is_shut;
 }
 
 void tcp_proxy_destroy(struct tcp_proxy **pp)
@@ -79,7 +79,7 @@ void tcp_proxy_destroy(struct tcp_proxy **pp)
 	struct tcp_proxy *p = *pp;
 	if (!p)
 		return;
-	bool with_reset = !has_ended(p);
+	bool with_reset = !is_finished(p);
 	close_side(&p->sides[TCP_PROXY_JAIL], with_reset);
 	close_side(&p->sides[TCP_PROXY_HOST], with_reset);
 	free(p);
@@ -87,10 +87,10 @@ void tcp_proxy_destroy(struct tcp_proxy **pp)
 }
 
 void tcp_proxy_filter(struct tcp_proxy *p,
-		      ssize_t (*judge)(void *arg, uint8_t *bytes, size_t *size), void *arg)
+		      ssize_t (*filter)(void *arg, uint8_t *bytes, size_t *size), void *arg)
 {
-	p->judge = judge;
-	p->judge_arg = arg;
+	p->filter = filter;
+	p->filter_arg = arg;
 }
 
 uint64_t tcp_proxy_moved(const struct tcp_proxy *p)
@@ -107,7 +107,7 @@ static uint32_t wanted_events(const struct tcp_proxy *p, enum tcp_proxy_side sid
 		return side == TCP_PROXY_HOST ? EPOLLOUT : 0;
 
 	uint32_t events = 0;
-	if (!from->ended && from->begin == from->cleared)
+	if (!from->has_ended && from->begin == from->cleared)
 		events |= EPOLLIN;
 	if (to->begin < to->cleared)
 		events |= EPOLLOUT;
@@ -123,7 +123,7 @@ static bool watch_side(struct tcp_proxy *p, enum tcp_proxy_side side)
 {
 	struct side *s = &p->sides[side];
 	uint32_t events = wanted_events(p, side);
-	bool is_wanted = events != 0 || !p->sides[!side].told;
+	bool is_wanted = events != 0 || !p->sides[!side].is_shut;
 	if (is_wanted == s->is_watched && events == s->events)
 		return true;
 
@@ -140,11 +140,11 @@ static bool watch_side(struct tcp_proxy *p, enum tcp_proxy_side side)
 
 static enum tcp_proxy_state watch(struct tcp_proxy *p)
 {
-	if (has_ended(p))
-		return TCP_PROXY_OVER;
+	if (is_finished(p))
+		return TCP_PROXY_CLOSED;
 	if (!watch_side(p, TCP_PROXY_JAIL) || !watch_side(p, TCP_PROXY_HOST))
-		return TCP_PROXY_OVER; /* ENOSPC, ENOMEM: a pair that would never wake */
-	return TCP_PROXY_LIVE;
+		return TCP_PROXY_CLOSED; /* ENOSPC, ENOMEM: a pair that would never wake */
+	return TCP_PROXY_OPEN;
 }
 
 /* --- connecting ---------------------------------------------------------------- */
@@ -152,7 +152,7 @@ static enum tcp_proxy_state watch(struct tcp_proxy *p)
 static enum tcp_proxy_state unreached(struct tcp_proxy *p)
 {
 	close_side(&p->sides[TCP_PROXY_HOST], true);
-	return TCP_PROXY_UNREACHED;
+	return TCP_PROXY_UNREACHABLE;
 }
 
 enum tcp_proxy_state tcp_proxy_connect(struct tcp_proxy *p, const struct sockaddr *address,
@@ -162,12 +162,12 @@ enum tcp_proxy_state tcp_proxy_connect(struct tcp_proxy *p, const struct sockadd
 	close_side(host, true);
 	host->fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (host->fd < 0)
-		return TCP_PROXY_UNREACHED;
+		return TCP_PROXY_UNREACHABLE;
 	set_nodelay(host->fd);
 	p->connecting = true;
 	if (connect(host->fd, address, size) < 0 && errno != EINPROGRESS)
 		return unreached(p);
-	return watch(p) == TCP_PROXY_LIVE ? TCP_PROXY_LIVE : unreached(p);
+	return watch(p) == TCP_PROXY_OPEN ? TCP_PROXY_OPEN : unreached(p);
 }
 
 /*
@@ -185,7 +185,7 @@ static bool is_own_address(int fd, const struct sockaddr_storage *peer, socklen_
 static enum tcp_proxy_state serve_connecting(struct tcp_proxy *p, enum tcp_proxy_side side)
 {
 	if (side == TCP_PROXY_JAIL)
-		return TCP_PROXY_OVER; /* asked for nothing, so it was reset */
+		return TCP_PROXY_CLOSED; /* asked for nothing, so it was reset */
 
 	struct sockaddr_storage peer = { 0 };
 	socklen_t peer_size = sizeof(peer);
@@ -194,7 +194,7 @@ static enum tcp_proxy_state serve_connecting(struct tcp_proxy *p, enum tcp_proxy
 	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &code_size) < 0 || code != 0)
 		return unreached(p);
 	if (getpeername(fd, (struct sockaddr *)&peer, &peer_size) < 0)
-		return TCP_PROXY_LIVE; /* not yet */
+		return TCP_PROXY_OPEN; /* not yet */
 	if (is_own_address(fd, &peer, peer_size))
 		return unreached(p);
 	p->connecting = false;
@@ -210,12 +210,12 @@ static bool is_later(int code)
 
 static bool clear_bytes(struct tcp_proxy *p, struct side *from)
 {
-	if (from == &p->sides[TCP_PROXY_HOST] || !p->judge) {
+	if (from == &p->sides[TCP_PROXY_HOST] || !p->filter) {
 		from->cleared = from->end;
 		return true;
 	}
 	size_t held = from->end - from->cleared;
-	ssize_t size = p->judge(p->judge_arg, from->bytes + from->cleared, &held);
+	ssize_t size = p->filter(p->filter_arg, from->bytes + from->cleared, &held);
 	if (size < 0)
 		return false;
 	from->end = from->cleared + held;
@@ -234,7 +234,7 @@ static bool fill(struct tcp_proxy *p, struct side *from)
 	if (size < 0)
 		return is_later(errno);
 	if (size == 0)
-		from->ended = true;
+		from->has_ended = true;
 	from->end += (size_t)size;
 	p->moved += (size_t)size;
 	return size == 0 || clear_bytes(p, from);
@@ -253,12 +253,12 @@ static bool drain(struct side *from, int to_fd)
 /* Bytes from one side to the other, as many as go at once; false: the pair is broken. */
 static bool move(struct tcp_proxy *p, struct side *from, const struct side *to)
 {
-	if (from->begin == from->cleared && !from->ended && !fill(p, from))
+	if (from->begin == from->cleared && !from->has_ended && !fill(p, from))
 		return false;
 	if (from->begin < from->cleared && !drain(from, to->fd))
 		return false;
-	if (from->ended && !from->told && from->begin == from->cleared) {
-		from->told = true;
+	if (from->has_ended && !from->is_shut && from->begin == from->cleared) {
+		from->is_shut = true;
 		/* Fails when `to` has been reset: it is read from next, and says so itself. */
 		(void)shutdown(to->fd, SHUT_WR);
 	}
@@ -273,10 +273,10 @@ enum tcp_proxy_state tcp_proxy_serve(struct tcp_proxy *p, enum tcp_proxy_side si
 	if (p->connecting)
 		return serve_connecting(p, side);
 	if ((events & broken) && this->events == 0)
-		return TCP_PROXY_OVER; /* there is no call that would tell us more */
+		return TCP_PROXY_CLOSED; /* there is no call that would tell us more */
 	if ((events & (EPOLLIN | broken)) && !move(p, this, other))
-		return TCP_PROXY_OVER;
+		return TCP_PROXY_CLOSED;
 	if ((events & (EPOLLOUT | broken)) && !move(p, other, this))
-		return TCP_PROXY_OVER;
+		return TCP_PROXY_CLOSED;
 	return watch(p);
 }

@@ -18,9 +18,9 @@
 enum tcp_proxy_side { TCP_PROXY_JAIL, TCP_PROXY_HOST };
 
 enum tcp_proxy_state {
-	TCP_PROXY_LIVE,
-	TCP_PROXY_UNREACHED, /* the server can't be connected: tcp_proxy_connect() to another, or destroy */
-	TCP_PROXY_OVER /* destroy it */
+	TCP_PROXY_OPEN,
+	TCP_PROXY_UNREACHABLE, /* the server can't be connected: tcp_proxy_connect() to another, or destroy */
+	TCP_PROXY_CLOSED /* destroy it */
 };
 
 struct tcp_proxy;
@@ -38,14 +38,14 @@ struct tcp_proxy *tcp_proxy_create(int epoll_fd, uint32_t id, int jail_fd);
 void tcp_proxy_destroy(struct tcp_proxy **p);
 
 /*
- * Lets `judge` look at what comes from the jail before it goes on.  It may change the bytes and
+ * Lets `filter` look at what comes from the jail before it goes on.  It may change the bytes and
  * make *size smaller.  It returns how many bytes at the front may go now (it gets the rest again,
  * with more behind it), or -1 to end the pair.  What it holds back must stay below TCP_PROXY_BYTES.
  */
 void tcp_proxy_filter(struct tcp_proxy *p,
-		      ssize_t (*judge)(void *arg, uint8_t *bytes, size_t *size), void *arg);
+		      ssize_t (*filter)(void *arg, uint8_t *bytes, size_t *size), void *arg);
 
-/* Begins to connect the host's side, in this process' namespace.  TCP_PROXY_LIVE or UNREACHED. */
+/* Begins to connect the host's side, in this process' namespace.  TCP_PROXY_OPEN or UNREACHED. */
 enum tcp_proxy_state tcp_proxy_connect(struct tcp_proxy *p, const struct sockaddr *address,
 				       socklen_t size);
 

@@ -343,8 +343,8 @@ int add_module(struct config *c, const struct setting *s, const char *text, stru
 /* Looked at here so that a mistake in a profile has its line; the plan reads it again. */
 int add_target(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
 {
-	struct target target;
-	int rc = target_parse(text, &c->arena, &target, err);
+	struct allowlist_entry target;
+	int rc = allowlist_parse(text, &c->arena, &target, err);
 	return rc < 0 ? rc : list_add(c, field_of(c, s), text, err);
 }
 

@@ -145,7 +145,7 @@ static void path_end(struct path *p)
 
 static void add_rules(const struct path *p)
 {
-	const struct firewall_spec spec = { .pair = addresses_of_pair(true), .has_dns = true };
+	const struct firewall_spec spec = { .addresses = addresses_make(true), .has_dns = true };
 	const struct firewall_host_spec host = {
 		.table = FIREWALL_TABLE "-1", .link = LINK, .ip4 = uplink4, .ip6 = uplink6
 	};
@@ -157,7 +157,7 @@ static void add_rules(const struct path *p)
 
 static void add_links(const struct path *p)
 {
-	const struct links_spec spec = { .pair = addresses_of_pair(true), .mtu = MTU };
+	const struct links_spec spec = { .addresses = addresses_make(true), .mtu = MTU };
 	struct cj_error err = { 0 };
 	must(links_join(p->gateway.route_fd, p->jail.route_fd, &spec, &err), &err);
 	must(links_plug_host(p->host.route_fd, p->gateway.route_fd, LINK, &uplink4, &uplink6, MTU,

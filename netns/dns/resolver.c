@@ -175,7 +175,7 @@ static void serve_event(struct resolver *r, const struct epoll_event *event)
 	else if (id < RESOLVER_UDP)
 		resolver_udp_answer(r, id - RESOLVER_FIRST_QUERY);
 	else if (id == RESOLVER_UDP)
-		resolver_udp_take(r);
+		resolver_udp_receive(r);
 	else if (id == RESOLVER_TCP)
 		resolver_tcp_accept(r);
 	else

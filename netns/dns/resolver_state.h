@@ -42,7 +42,7 @@ struct resolver_query {
 
 /* A client's TCP connection and ours to the server. */
 struct resolver_session {
-	struct tcp_proxy *pair;   /* NULL: free */
+	struct tcp_proxy *proxy;  /* NULL: free */
 	size_t server, tried;     /* where it began, how many refused it */
 	uint64_t moved, since_ms; /* bytes, and when they last grew */
 };

@@ -27,13 +27,13 @@ static void set_listening(struct resolver *r, bool is_on)
 
 static void drop_session(struct resolver *r, size_t slot)
 {
-	tcp_proxy_destroy(&r->sessions[slot].pair);
+	tcp_proxy_destroy(&r->sessions[slot].proxy);
 	set_listening(r, true);
 }
 
 /* --- accepting ----------------------------------------------------------------- */
 
-static ssize_t judge(void *arg, uint8_t *bytes, size_t *size)
+static ssize_t filter_queries(void *arg, uint8_t *bytes, size_t *size)
 {
 	struct resolver *r = arg;
 	size_t passed;
@@ -51,7 +51,8 @@ static void connect_session(struct resolver *r, size_t slot)
 		size_t server = (s->server + s->tried++) % r->nservers;
 		struct sockaddr_storage address;
 		socklen_t size = resolver_state_address(&r->servers[server], &address);
-		if (tcp_proxy_connect(s->pair, (struct sockaddr *)&address, size) == TCP_PROXY_LIVE)
+		if (tcp_proxy_connect(s->proxy, (struct sockaddr *)&address, size) ==
+		    TCP_PROXY_OPEN)
 			return;
 	}
 	drop_session(r, slot);
@@ -64,16 +65,16 @@ static void open_session(struct resolver *r, size_t slot, int jail_fd)
 		cj_close(&jail_fd);
 		return;
 	}
-	tcp_proxy_filter(p, judge, r);
+	tcp_proxy_filter(p, filter_queries, r);
 	r->sessions[slot] =
-	    (struct resolver_session){ .pair = p, .server = r->current, .since_ms = r->now_ms };
+	    (struct resolver_session){ .proxy = p, .server = r->current, .since_ms = r->now_ms };
 	connect_session(r, slot);
 }
 
 static size_t free_slot(const struct resolver *r)
 {
 	size_t slot = 0;
-	while (slot < RESOLVER_SESSIONS_MAX && r->sessions[slot].pair)
+	while (slot < RESOLVER_SESSIONS_MAX && r->sessions[slot].proxy)
 		slot++;
 	return slot;
 }
@@ -104,15 +105,15 @@ void resolver_tcp_accept(struct resolver *r)
 void resolver_tcp_serve(struct resolver *r, size_t slot, enum tcp_proxy_side side, uint32_t events)
 {
 	struct resolver_session *s = &r->sessions[slot];
-	if (!s->pair)
+	if (!s->proxy)
 		return;
-	switch (tcp_proxy_serve(s->pair, side, events)) {
-	case TCP_PROXY_LIVE:
+	switch (tcp_proxy_serve(s->proxy, side, events)) {
+	case TCP_PROXY_OPEN:
 		break;
-	case TCP_PROXY_UNREACHED:
+	case TCP_PROXY_UNREACHABLE:
 		connect_session(r, slot);
 		break;
-	case TCP_PROXY_OVER:
+	case TCP_PROXY_CLOSED:
 		drop_session(r, slot);
 		break;
 	}
@@ -120,7 +121,7 @@ void resolver_tcp_serve(struct resolver *r, size_t slot, enum tcp_proxy_side sid
 
 static bool is_idle(const struct resolver *r, struct resolver_session *s)
 {
-	uint64_t moved = tcp_proxy_moved(s->pair);
+	uint64_t moved = tcp_proxy_moved(s->proxy);
 	if (moved != s->moved) {
 		s->moved = moved;
 		s->since_ms = r->now_ms;
@@ -133,9 +134,9 @@ bool resolver_tcp_sweep(struct resolver *r)
 	bool some_wait = r->is_paused;
 	for (size_t i = 0; i < RESOLVER_SESSIONS_MAX; i++) {
 		struct resolver_session *s = &r->sessions[i];
-		if (s->pair && is_idle(r, s))
+		if (s->proxy && is_idle(r, s))
 			drop_session(r, i);
-		some_wait |= s->pair != NULL;
+		some_wait |= s->proxy != NULL;
 	}
 	set_listening(r, true);
 	return some_wait;
@@ -144,5 +145,5 @@ bool resolver_tcp_sweep(struct resolver *r)
 void resolver_tcp_fini(struct resolver *r)
 {
 	for (size_t i = 0; i < RESOLVER_SESSIONS_MAX; i++)
-		tcp_proxy_destroy(&r->sessions[i].pair);
+		tcp_proxy_destroy(&r->sessions[i].proxy);
 }

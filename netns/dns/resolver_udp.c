@@ -15,12 +15,12 @@
 
 #include "runtime/base/scope.h"
 
-#define TAKE_MAX   8    /* queries read by one call */
-#define BLAME_MS   2000 /* a server that is silent for so long gets no new queries */
-#define FORGET_MS  5000
-#define IS_FREE(q) ((q)->fd < 0)
+#define RECEIVE_MAX 8    /* queries read by one call */
+#define SKIP_MS     2000 /* a server that is silent for so long gets no new queries */
+#define EXPIRE_MS   5000
+#define IS_FREE(q)  ((q)->fd < 0)
 
-static void forget(struct resolver_query *q)
+static void free_query(struct resolver_query *q)
 {
 	cj_close(&q->fd);
 }
@@ -57,7 +57,7 @@ static bool ask_server(struct resolver *r, struct resolver_query *q)
 	    send(q->fd, q->bytes, q->size, MSG_NOSIGNAL) == (ssize_t)q->size &&
 	    epoll_ctl(r->epoll_fd, EPOLL_CTL_ADD, q->fd, &event) == 0)
 		return true;
-	forget(q);
+	free_query(q);
 	return false;
 }
 
@@ -87,11 +87,11 @@ static struct resolver_query *make_room(struct resolver *r)
 		if (r->queries[i].since_ms < oldest->since_ms)
 			oldest = &r->queries[i];
 	}
-	forget(oldest);
+	free_query(oldest);
 	return oldest;
 }
 
-static bool take_one(struct resolver *r)
+static bool receive_query(struct resolver *r)
 {
 	struct resolver_query query = { .fd = -1,
 					.since_ms = r->now_ms,
@@ -116,9 +116,9 @@ static bool take_one(struct resolver *r)
 	return true;
 }
 
-void resolver_udp_take(struct resolver *r)
+void resolver_udp_receive(struct resolver *r)
 {
-	for (int i = 0; i < TAKE_MAX && take_one(r); i++)
+	for (int i = 0; i < RECEIVE_MAX && receive_query(r); i++)
 		;
 }
 
@@ -133,7 +133,7 @@ void resolver_udp_answer(struct resolver *r, size_t slot)
 	if (size < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (size < 0) { /* an ICMP error, udp(7) */
-		forget(q);
+		free_query(q);
 		resolver_state_skip_server(r, q->server);
 		q->server = (q->server + 1) % r->nservers;
 		ask(r, q);
@@ -142,7 +142,7 @@ void resolver_udp_answer(struct resolver *r, size_t slot)
 	if (!resolver_answers(q->bytes, r->scratch, (size_t)size))
 		return; /* the right one may still come */
 	answer_client(r, q, r->scratch, (size_t)size);
-	forget(q);
+	free_query(q);
 }
 
 bool resolver_udp_sweep(struct resolver *r)
@@ -153,10 +153,10 @@ bool resolver_udp_sweep(struct resolver *r)
 		if (IS_FREE(q))
 			continue;
 		uint64_t waited_ms = r->now_ms - q->since_ms;
-		if (waited_ms >= BLAME_MS)
+		if (waited_ms >= SKIP_MS)
 			resolver_state_skip_server(r, q->server);
-		if (waited_ms >= FORGET_MS)
-			forget(q);
+		if (waited_ms >= EXPIRE_MS)
+			free_query(q);
 		else
 			some_wait = true;
 	}
@@ -166,5 +166,5 @@ bool resolver_udp_sweep(struct resolver *r)
 void resolver_udp_fini(struct resolver *r)
 {
 	for (size_t i = 0; i < RESOLVER_UDP_MAX; i++)
-		forget(&r->queries[i]);
+		free_query(&r->queries[i]);
 }

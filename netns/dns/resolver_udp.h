@@ -7,7 +7,7 @@
 
 #include "netns/dns/resolver_state.h"
 
-void resolver_udp_take(struct resolver *r);                /* queries have arrived */
+void resolver_udp_receive(struct resolver *r);             /* queries have arrived */
 void resolver_udp_answer(struct resolver *r, size_t slot); /* a server answered or refused */
 bool resolver_udp_sweep(struct resolver *r);               /* true: some still wait */
 void resolver_udp_fini(struct resolver *r);

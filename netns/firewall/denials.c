@@ -51,7 +51,7 @@ const struct denial *denials_add(struct denials *d, const struct denial *one)
 		row->count = 0;
 	}
 	row->count++;
-	d->heard[one->class]++;
+	d->counted[one->class]++;
 	return row;
 }
 
@@ -71,10 +71,10 @@ static struct denial *remainder_row(struct denials *d, enum net_class class)
 void denials_settle(struct denials *d, const uint64_t counts[static NET_CLASS_COUNT])
 {
 	for (enum net_class i = 0; i < NET_CLASS_COUNT; i++) {
-		if (counts[i] <= d->heard[i])
+		if (counts[i] <= d->counted[i])
 			continue;
-		remainder_row(d, i)->count += counts[i] - d->heard[i];
-		d->heard[i] = counts[i];
+		remainder_row(d, i)->count += counts[i] - d->counted[i];
+		d->counted[i] = counts[i];
 	}
 }
 
@@ -202,8 +202,9 @@ static void hear_message(const struct nlmsghdr *message, const struct listener *
 		l->each(l->context, row);
 }
 
-int denials_hear(int log_fd, struct denials *d, void (*each)(void *context, const struct denial *d),
-		 void *context, struct cj_error *err)
+int denials_receive(int log_fd, struct denials *d,
+		    void (*each)(void *context, const struct denial *d), void *context,
+		    struct cj_error *err)
 {
 	_Alignas(struct nlmsghdr) uint8_t buffer[MESSAGE_MAX];
 	const struct listener listener = { d, each, context };

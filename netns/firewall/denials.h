@@ -6,7 +6,7 @@
  * (pure).  Logging is rate-limited in the kernel and messages may be lost; the counters are exact,
  * so what was counted and stands in no row becomes one row of its class without an address.
  *
- * At the end: denials_hear() until it returns 0, read the counters, denials_settle().
+ * At the end: denials_receive() until it returns 0, read the counters, denials_settle().
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 #include "runtime/base/error.h"
 
 #define DENIALS_MAX     256 /* different (class, protocol, address, port); further ones only count */
-#define DENIALS_AT_ONCE 64  /* messages denials_hear() reads before it comes back */
+#define DENIALS_AT_ONCE 64  /* messages denials_receive() reads before it comes back */
 
 struct denial {
 	enum net_class class;
@@ -38,7 +38,7 @@ bool denial_parse(const uint8_t *bytes, size_t size, struct denial *out);
 struct denials {
 	struct denial items[DENIALS_MAX + NET_CLASS_COUNT]; /* the last are denials_settle()'s */
 	size_t count;
-	uint64_t heard[NET_CLASS_COUNT]; /* of each class: what its rows add up to */
+	uint64_t counted[NET_CLASS_COUNT]; /* of each class: what its rows add up to */
 };
 
 /* Counts one more; the row it is counted in, or NULL when the table is full: then only the kernel's
@@ -60,5 +60,6 @@ int denials_listen(int log_fd, struct cj_error *err);
  * denial that has a row, with the row's count.  Messages that were lost are no error.
  * Returns how many messages were read; 0: nothing waits.
  */
-int denials_hear(int log_fd, struct denials *d, void (*each)(void *context, const struct denial *d),
-		 void *context, struct cj_error *err);
+int denials_receive(int log_fd, struct denials *d,
+		    void (*each)(void *context, const struct denial *d), void *context,
+		    struct cj_error *err);

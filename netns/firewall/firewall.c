@@ -103,8 +103,7 @@ struct verdict {
 	uint32_t seq;   /* of the message it is about */
 };
 
-static void judge_answer(const struct nft_batch *b, const struct nlmsghdr *answer,
-			 struct verdict *v)
+static void read_answer(const struct nft_batch *b, const struct nlmsghdr *answer, struct verdict *v)
 {
 	if (answer->nlmsg_type != NLMSG_ERROR || answer->nlmsg_pid != v->port ||
 	    answer->nlmsg_seq < b->first_seq || answer->nlmsg_seq > b->last_seq)
@@ -137,7 +136,7 @@ static int read_verdict(int nft_fd, const struct nft_batch *b, struct verdict *v
 		int left = (int)got;
 		const struct nlmsghdr *answer = (const struct nlmsghdr *)buffer;
 		for (; nfnl_is_message(answer, left); answer = mnl_nlmsg_next(answer, &left))
-			judge_answer(b, answer, v);
+			read_answer(b, answer, v);
 	}
 }
 

@@ -43,7 +43,7 @@ static void take_ipv4(struct nft_batch *b, const struct firewall_spec *spec)
 	const uint8_t first_byte = IPV4_NO_OPTIONS;
 
 	nft_rule_begin(b, "raw");
-	firewall_match_source(b, &spec->pair.jail4);
+	firewall_match_source(b, &spec->addresses.jail4);
 	nft_match_payload(b, NFT_PAYLOAD_NETWORK_HEADER, 0, NFT_CMP_EQ, &first_byte,
 			  sizeof(first_byte));
 	end_with(b, NF_ACCEPT, NULL);
@@ -56,7 +56,7 @@ static void take_ipv6(struct nft_batch *b, const struct firewall_spec *spec)
 
 	for (size_t i = 0; i < sizeof(next); i++) {
 		nft_rule_begin(b, "raw");
-		firewall_match_source(b, &spec->pair.jail6);
+		firewall_match_source(b, &spec->addresses.jail6);
 		nft_match_payload(b, NFT_PAYLOAD_NETWORK_HEADER, IPV6_NEXT_HEADER, NFT_CMP_EQ,
 				  &next[i], sizeof(next[i]));
 		end_with(b, NF_ACCEPT, NULL);
@@ -85,13 +85,13 @@ static void add_raw(struct nft_batch *b, const struct firewall_spec *spec)
 	nft_add_base_chain(b, &hook);
 	pass_others(b, "raw");
 	if (spec->has_dns)
-		firewall_add_dns(b, "raw", &spec->pair.gateway4, nft_notrack);
+		firewall_add_dns(b, "raw", &spec->addresses.gateway4, nft_notrack);
 
 	take_ipv4(b, spec);
-	refuse_odd_headers(b, &spec->pair.jail4);
-	if (spec->pair.jail6.family == 6) {
+	refuse_odd_headers(b, &spec->addresses.jail4);
+	if (spec->addresses.jail6.family == 6) {
 		take_ipv6(b, spec);
-		refuse_odd_headers(b, &spec->pair.jail6);
+		refuse_odd_headers(b, &spec->addresses.jail6);
 	}
 	nft_rule_begin(b, "raw");
 	firewall_end_refused(b, "discard", NET_SPOOFED);
@@ -142,10 +142,10 @@ static void add_from_jail(struct nft_batch *b, const struct firewall_spec *spec)
 	match_state(b, "from_jail", answers, NF_ACCEPT);
 	/* by address and port, not as "untracked": neighbour discovery is that, too */
 	if (spec->has_dns)
-		firewall_add_dns(b, "from_jail", &spec->pair.gateway4, firewall_accept);
+		firewall_add_dns(b, "from_jail", &spec->addresses.gateway4, firewall_accept);
 
 	nft_rule_begin(b, "from_jail");
-	end_with(b, NFT_JUMP, "judge");
+	end_with(b, NFT_JUMP, "filter");
 	/* not before: what is closed is told of, however broken it is */
 	match_state(b, "from_jail", NF_CT_STATE_INVALID_BIT, NF_DROP);
 	limit_connections(b);
@@ -177,14 +177,14 @@ static void add_input(struct nft_batch *b, const struct firewall_spec *spec)
 	static const struct nft_hook hook = { "input", "filter", NF_INET_LOCAL_IN, 0, NF_DROP };
 
 	nft_add_base_chain(b, &hook);
-	if (spec->pair.jail6.family == 6)
+	if (spec->addresses.jail6.family == 6)
 		accept_neighbours(b);
 	if (!spec->has_dns)
 		return;
 	nft_rule_begin(b, "input");
 	firewall_match_name(b, NFT_META_IIFNAME, NFT_CMP_NEQ, LINK_GATEWAY);
 	end_with(b, NF_DROP, NULL);
-	firewall_add_dns(b, "input", &spec->pair.gateway4, firewall_accept);
+	firewall_add_dns(b, "input", &spec->addresses.gateway4, firewall_accept);
 }
 
 /*
@@ -212,7 +212,7 @@ static void add_output(struct nft_batch *b, const struct firewall_spec *spec)
 					      NF_ACCEPT };
 
 	nft_add_base_chain(b, &hook);
-	if (spec->pair.jail6.family == 6)
+	if (spec->addresses.jail6.family == 6)
 		drop_multicast(b);
 	if (!spec->has_dns)
 		return;

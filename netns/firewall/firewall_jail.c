@@ -72,13 +72,13 @@ static void add_output(struct nft_batch *b, const struct firewall_spec *spec)
 
 	nft_add_base_chain(b, &output);
 	accept_loopback(b, "output", NFT_META_OIF);
-	for (size_t i = 0; i < firewall_families_of(&spec->pair.jail6); i++)
+	for (size_t i = 0; i < firewall_families_of(&spec->addresses.jail6); i++)
 		drop_kernel_icmp(b, &firewall_families[i]);
 	if (spec->has_dns)
-		firewall_add_dns(b, "output", &spec->pair.gateway4, firewall_accept);
+		firewall_add_dns(b, "output", &spec->addresses.gateway4, firewall_accept);
 
 	nft_rule_begin(b, "output");
-	nft_verdict(b, NFT_JUMP, "judge");
+	nft_verdict(b, NFT_JUMP, "filter");
 	nft_rule_end(b);
 	answer_unreachable(b);
 	nft_rule_begin(b, "output");

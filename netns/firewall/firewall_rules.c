@@ -97,7 +97,8 @@ static void add_element_of(struct nft_batch *b, const struct ip *ip, uint32_t fl
 static void add_host_set(struct nft_batch *b, const struct firewall_family *f,
 			 const struct firewall_spec *spec)
 {
-	const struct ip *gateway = f->number == 6 ? &spec->pair.gateway6 : &spec->pair.gateway4;
+	const struct ip *gateway = f->number == 6 ? &spec->addresses.gateway6
+						  : &spec->addresses.gateway4;
 
 	nft_add_set(b, &(struct nft_set){ .name = f->host,
 					  .key_type = f->key_type,
@@ -155,7 +156,7 @@ void firewall_add_closed_map(struct nft_batch *b, const struct firewall_family *
 
 static void refuse_host(struct nft_batch *b, const struct firewall_family *f)
 {
-	nft_rule_begin(b, "judge");
+	nft_rule_begin(b, "filter");
 	firewall_match_family(b, f);
 	firewall_load_destination(b, f);
 	nft_match_set(b, f->host);
@@ -187,7 +188,7 @@ static void end_fine(struct nft_batch *b, bool is_list)
 static void refuse_families_from(struct nft_batch *b, size_t first)
 {
 	for (size_t i = first; i < FIREWALL_FAMILIES; i++) {
-		nft_rule_begin(b, "judge");
+		nft_rule_begin(b, "filter");
 		firewall_match_family(b, &firewall_families[i]);
 		firewall_end_refused(b, "refuse", NET_PROTOCOL);
 		nft_rule_end(b);
@@ -195,33 +196,33 @@ static void refuse_families_from(struct nft_batch *b, size_t first)
 }
 
 /* What is left goes to an open destination, or with a list, to one that is not on it. */
-static void judge_protocol(struct nft_batch *b, size_t families, bool is_list)
+static void filter_protocol(struct nft_batch *b, size_t families, bool is_list)
 {
 	static const uint8_t protocols[] = { IPPROTO_TCP, IPPROTO_UDP };
 
 	for (size_t i = 0; i < sizeof(protocols); i++) {
-		nft_rule_begin(b, "judge");
+		nft_rule_begin(b, "filter");
 		firewall_match_protocol(b, protocols[i]);
 		end_fine(b, is_list);
 	}
 	for (size_t i = 0; i < families; i++) {
 		const struct firewall_family *f = &firewall_families[i];
-		nft_rule_begin(b, "judge");
+		nft_rule_begin(b, "filter");
 		firewall_match_family(b, f);
 		firewall_match_protocol(b, f->icmp);
 		firewall_match_echo(b, f);
 		end_fine(b, is_list);
 	}
-	nft_rule_begin(b, "judge");
+	nft_rule_begin(b, "filter");
 	firewall_end_refused(b, "refuse", NET_PROTOCOL);
 	nft_rule_end(b);
 }
 
 void firewall_add_rules(struct nft_batch *b, const struct firewall_spec *spec)
 {
-	const size_t families = firewall_families_of(&spec->pair.jail6);
+	const size_t families = firewall_families_of(&spec->addresses.jail6);
 
-	nft_add_chain(b, "judge");
+	nft_add_chain(b, "filter");
 	for (size_t i = 0; i < families; i++) {
 		const struct firewall_family *f = &firewall_families[i];
 		add_host_set(b, f, spec);
@@ -231,9 +232,9 @@ void firewall_add_rules(struct nft_batch *b, const struct firewall_spec *spec)
 
 		refuse_host(b, f);
 		if (spec->is_list)
-			firewall_add_allowed_rules(b, "judge", f, spec->allowed, spec->nallowed);
-		firewall_refuse_closed(b, "judge", f);
+			firewall_add_allowed_rules(b, "filter", f, spec->allowed, spec->nallowed);
+		firewall_refuse_closed(b, "filter", f);
 	}
 	refuse_families_from(b, families);
-	judge_protocol(b, families, spec->is_list);
+	filter_protocol(b, families, spec->is_list);
 }

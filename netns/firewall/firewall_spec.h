@@ -22,8 +22,8 @@
 #define FIREWALL_UDP_SECOND  20000 /* UDP packets a second out of one jail, as many in a burst */
 
 struct firewall_spec {
-	struct addresses pair; /* the gateway's are closed */
-	bool has_dns;          /* but port 53 of gateway4 is open */
+	struct addresses addresses; /* the gateway's are closed */
+	bool has_dns;               /* but port 53 of gateway4 is open */
 	bool is_list; /* --allow: only `allowed` is open, else all that ranges[] does not close */
 	const struct endpoint *allowed;
 	size_t nallowed;

@@ -76,7 +76,7 @@ int nft_batch_end(struct nft_batch *b)
 
 struct nft_kind {
 	uint16_t type;
-	const char *words;
+	const char *object;
 	uint16_t name; /* attribute */
 };
 
@@ -125,7 +125,7 @@ void nft_batch_describe(const struct nft_batch *b, uint32_t seq, char *out, size
 			(void)snprintf(out, out_size, "rule %u of chain '%s'",
 				       rule_number(b, message), text_of(message, kind->name));
 		else
-			(void)snprintf(out, out_size, "%s '%s'", kind->words,
+			(void)snprintf(out, out_size, "%s '%s'", kind->object,
 				       text_of(message, kind->name));
 		return;
 	}

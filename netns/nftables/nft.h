@@ -30,7 +30,7 @@ void nft_batch_begin(struct nft_batch *b, const char *table);
  */
 int nft_batch_end(struct nft_batch *b);
 
-/* "rule 3 of chain 'judge'": what the message with this sequence number is about, for errors. */
+/* "rule 3 of chain 'filter'": what the message with this sequence number is about, for errors. */
 void nft_batch_describe(const struct nft_batch *b, uint32_t seq, char *out, size_t out_size);
 
 /* --- objects (nft.c) --- */

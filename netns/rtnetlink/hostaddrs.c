@@ -16,12 +16,12 @@
 #include "runtime/base/scope.h"
 
 #define LIST_TRIES   16    /* of a list that changes while it is read */
-#define HEAR_READS   64    /* at a time; the descriptor stays readable for the rest */
+#define READS_MAX    64    /* at a time; the descriptor stays readable for the rest */
 #define ANSWER_BYTES 32768 /* the kernel's own measure for lists */
 
 struct hostaddrs {
-	int news_fd;
-	struct hostaddrs_known known;
+	int changes_fd;
+	struct hostaddrs_set set;
 	_Alignas(4) char bytes[ANSWER_BYTES];
 };
 
@@ -85,7 +85,7 @@ static int list_once(struct hostaddrs *h, struct cj_error *err)
 		ssize_t size = receive(h, fd);
 		if (size < 0)
 			return cj_fail(err, errno, "read the addresses of this host");
-		got = hostaddrs_read(&h->known, h->bytes, (size_t)size);
+		got = hostaddrs_read(&h->set, h->bytes, (size_t)size);
 	}
 	if (got == HOSTADDRS_FULL)
 		return fail_full(err);
@@ -107,9 +107,9 @@ int hostaddrs_open(struct hostaddrs **out, struct cj_error *err)
 	struct hostaddrs *h = malloc(sizeof(*h));
 	if (!h)
 		return cj_fail(err, ENOMEM, "remember the addresses of this host");
-	h->known.count = 0;
-	h->news_fd = open_socket(RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR, SOCK_NONBLOCK, err);
-	int rc = h->news_fd < 0 ? h->news_fd : list(h, err);
+	h->set.count = 0;
+	h->changes_fd = open_socket(RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR, SOCK_NONBLOCK, err);
+	int rc = h->changes_fd < 0 ? h->changes_fd : list(h, err);
 	if (rc < 0) {
 		hostaddrs_close(&h);
 		return rc;
@@ -121,34 +121,34 @@ int hostaddrs_open(struct hostaddrs **out, struct cj_error *err)
 void hostaddrs_close(struct hostaddrs **h)
 {
 	if (*h)
-		cj_close(&(*h)->news_fd);
+		cj_close(&(*h)->changes_fd);
 	cj_free(h);
 }
 
 int hostaddrs_fd(const struct hostaddrs *h)
 {
-	return h->news_fd;
+	return h->changes_fd;
 }
 
 const struct ip *hostaddrs_list(const struct hostaddrs *h, size_t *out_count)
 {
-	*out_count = h->known.count;
-	return h->known.items;
+	*out_count = h->set.count;
+	return h->set.items;
 }
 
 /* 0: nothing more for now; 1: messages were lost. */
-static int hear_news(struct hostaddrs *h, struct cj_error *err)
+static int receive_changes(struct hostaddrs *h, struct cj_error *err)
 {
 	bool has_gap = false;
 
-	for (int i = 0; i < HEAR_READS; i++) {
-		ssize_t size = receive(h, h->news_fd);
+	for (int i = 0; i < READS_MAX; i++) {
+		ssize_t size = receive(h, h->changes_fd);
 		if (size < 0 && errno == EAGAIN)
 			break;
 		if (size < 0 && errno != ENOBUFS)
-			return cj_fail(err, errno, "hear of new addresses of this host");
+			return cj_fail(err, errno, "read new addresses of this host");
 		enum hostaddrs_read got =
-		    size < 0 ? HOSTADDRS_GAP : hostaddrs_read(&h->known, h->bytes, (size_t)size);
+		    size < 0 ? HOSTADDRS_GAP : hostaddrs_read(&h->set, h->bytes, (size_t)size);
 		if (got == HOSTADDRS_FULL)
 			return fail_full(err);
 		has_gap = has_gap || got == HOSTADDRS_GAP;
@@ -156,10 +156,10 @@ static int hear_news(struct hostaddrs *h, struct cj_error *err)
 	return has_gap ? 1 : 0;
 }
 
-int hostaddrs_hear(struct hostaddrs *h, size_t *out_first, struct cj_error *err)
+int hostaddrs_receive(struct hostaddrs *h, size_t *out_first, struct cj_error *err)
 {
-	size_t first = h->known.count;
-	int rc = hear_news(h, err);
+	size_t first = h->set.count;
+	int rc = receive_changes(h, err);
 	if (rc > 0)
 		rc = list(h, err);
 	if (rc == 0)

@@ -17,7 +17,7 @@
  * address).  All are closed.  Not kept: loopback and IPv6 link-local ones, which no router passes
  * on and which are closed without us; there may be one for every container of the host.
  */
-struct hostaddrs_known {
+struct hostaddrs_set {
 	struct ip items[HOSTADDRS_MAX]; /* in the order of their coming, each once */
 	size_t count;
 };
@@ -30,7 +30,7 @@ enum hostaddrs_read {
 };
 
 /* Adds what rtnetlink messages say.  Pure; `bytes` is aligned to 4. */
-enum hostaddrs_read hostaddrs_read(struct hostaddrs_known *known, const void *bytes, size_t size);
+enum hostaddrs_read hostaddrs_read(struct hostaddrs_set *set, const void *bytes, size_t size);
 
 struct hostaddrs;
 
@@ -41,11 +41,11 @@ void hostaddrs_close(struct hostaddrs **h);
 
 int hostaddrs_fd(const struct hostaddrs *h);
 
-/* All that are known; valid until the next hostaddrs_hear(). */
+/* All of the set; valid until the next hostaddrs_receive(). */
 const struct ip *hostaddrs_list(const struct hostaddrs *h, size_t *out_count);
 
 /*
  * Reads what the kernel has to say; new addresses are at the end of the list, from index *out_first
  * on.  Lists again when messages were lost (ENOBUFS).
  */
-int hostaddrs_hear(struct hostaddrs *h, size_t *out_first, struct cj_error *err);
+int hostaddrs_receive(struct hostaddrs *h, size_t *out_first, struct cj_error *err);

@@ -26,22 +26,22 @@ static bool is_kept(const struct ip *ip)
 	return !ip_equal(ip, &none4) && !ip_equal(ip, &none6);
 }
 
-static bool keep(struct hostaddrs_known *known, const struct ip *ip)
+static bool keep(struct hostaddrs_set *set, const struct ip *ip)
 {
 	if (!is_kept(ip))
 		return true;
-	for (size_t i = 0; i < known->count; i++) {
-		if (ip_equal(&known->items[i], ip))
+	for (size_t i = 0; i < set->count; i++) {
+		if (ip_equal(&set->items[i], ip))
 			return true;
 	}
-	if (known->count == HOSTADDRS_MAX)
+	if (set->count == HOSTADDRS_MAX)
 		return false;
-	known->items[known->count++] = *ip;
+	set->items[set->count++] = *ip;
 	return true;
 }
 
 /* The network's first and last address, where it has more than two. */
-static bool keep_ends(struct hostaddrs_known *known, const struct ip *ip, uint8_t bits)
+static bool keep_ends(struct hostaddrs_set *set, const struct ip *ip, uint8_t bits)
 {
 	size_t all_bits = 8 * ip_size(ip);
 	if (bits == 0 || (size_t)bits + 2 > all_bits)
@@ -50,10 +50,10 @@ static bool keep_ends(struct hostaddrs_known *known, const struct ip *ip, uint8_
 	struct ip_net net = { .ip = *ip, .bits = bits };
 	for (size_t bit = bits; bit < all_bits; bit++)
 		net.ip.bytes[bit / 8] &= (uint8_t) ~(0x80 >> bit % 8);
-	if (!keep(known, &net.ip))
+	if (!keep(set, &net.ip))
 		return false;
 	struct ip last = ip_net_last(&net);
-	return ip->family == 6 || keep(known, &last); /* IPv6 has no broadcast */
+	return ip->family == 6 || keep(set, &last); /* IPv6 has no broadcast */
 }
 
 static bool is_address(const struct nlattr *attr)
@@ -63,7 +63,7 @@ static bool is_address(const struct nlattr *attr)
 	       type == IFA_ANYCAST;
 }
 
-static bool keep_message(struct hostaddrs_known *known, const struct nlmsghdr *header)
+static bool keep_message(struct hostaddrs_set *set, const struct nlmsghdr *header)
 {
 	const struct ifaddrmsg *about = nlmsg_data(header);
 	struct ip ip = { .family = about->ifa_family == AF_INET ? 4 : 6 };
@@ -77,16 +77,16 @@ static bool keep_message(struct hostaddrs_known *known, const struct nlmsghdr *h
 		if (!is_address(attr) || (size_t)nla_len(attr) != ip_size(&ip))
 			continue;
 		memcpy(ip.bytes, nla_data(attr), ip_size(&ip));
-		if (!keep(known, &ip))
+		if (!keep(set, &ip))
 			return false;
 		/* IFA_ADDRESS is the one the prefix belongs to: of a pair, the peer's */
-		if (nla_type(attr) == IFA_ADDRESS && !keep_ends(known, &ip, about->ifa_prefixlen))
+		if (nla_type(attr) == IFA_ADDRESS && !keep_ends(set, &ip, about->ifa_prefixlen))
 			return false;
 	}
 	return true;
 }
 
-enum hostaddrs_read hostaddrs_read(struct hostaddrs_known *known, const void *bytes, size_t size)
+enum hostaddrs_read hostaddrs_read(struct hostaddrs_set *set, const void *bytes, size_t size)
 {
 	int left = (int)size;
 	const struct nlmsghdr *at = bytes;
@@ -99,7 +99,7 @@ enum hostaddrs_read hostaddrs_read(struct hostaddrs_known *known, const void *by
 		if (at->nlmsg_type == NLMSG_ERROR || at->nlmsg_type == NLMSG_OVERRUN)
 			return HOSTADDRS_GAP;
 		if (at->nlmsg_type == RTM_NEWADDR &&
-		    nlmsg_valid_hdr(at, sizeof(struct ifaddrmsg)) && !keep_message(known, at))
+		    nlmsg_valid_hdr(at, sizeof(struct ifaddrmsg)) && !keep_message(set, at))
 			return HOSTADDRS_FULL;
 		at = nlmsg_next((struct nlmsghdr *)at, &left);
 	}

@@ -133,11 +133,11 @@ static int join_gateway(int gateway_fd, int jail_ns_fd, const struct links_spec 
 	rtmsg_up(&b, &lo, 0);
 	configure(&b, &gateway_end, ROUTER);
 	rtmsg_up(&b, &gateway_end, 0);
-	rtmsg_address(&b, &gateway_end, &spec->pair.gateway4, 31);
-	rtmsg_neighbour(&b, &gateway_end, &spec->pair.jail4, jail_end.address);
-	if (spec->pair.jail6.family == 6 && spec->pair.gateway6.family == 6) {
-		rtmsg_address(&b, &gateway_end, &spec->pair.gateway6, 127);
-		rtmsg_neighbour(&b, &gateway_end, &spec->pair.jail6, jail_end.address);
+	rtmsg_address(&b, &gateway_end, &spec->addresses.gateway4, 31);
+	rtmsg_neighbour(&b, &gateway_end, &spec->addresses.jail4, jail_end.address);
+	if (spec->addresses.jail6.family == 6 && spec->addresses.gateway6.family == 6) {
+		rtmsg_address(&b, &gateway_end, &spec->addresses.gateway6, 127);
+		rtmsg_neighbour(&b, &gateway_end, &spec->addresses.jail6, jail_end.address);
 	}
 	return rtbatch_send(gateway_fd, &b, NULL, err);
 }
@@ -148,13 +148,13 @@ static int join_jail(int jail_fd, const struct links_spec *spec, struct rtbatch_
 	struct rtbatch b = { 0 };
 	configure(&b, &jail_end, JAIL);
 	rtmsg_up(&b, &jail_end, 0);
-	rtmsg_address(&b, &jail_end, &spec->pair.jail4, 31);
-	rtmsg_neighbour(&b, &jail_end, &spec->pair.gateway4, gateway_end.address);
-	rtmsg_route_default(&b, &jail_end, &spec->pair.gateway4);
-	if (spec->pair.jail6.family == 6 && spec->pair.gateway6.family == 6) {
-		rtmsg_address(&b, &jail_end, &spec->pair.jail6, 127);
-		rtmsg_neighbour(&b, &jail_end, &spec->pair.gateway6, gateway_end.address);
-		rtmsg_route_default(&b, &jail_end, &spec->pair.gateway6);
+	rtmsg_address(&b, &jail_end, &spec->addresses.jail4, 31);
+	rtmsg_neighbour(&b, &jail_end, &spec->addresses.gateway4, gateway_end.address);
+	rtmsg_route_default(&b, &jail_end, &spec->addresses.gateway4);
+	if (spec->addresses.jail6.family == 6 && spec->addresses.gateway6.family == 6) {
+		rtmsg_address(&b, &jail_end, &spec->addresses.jail6, 127);
+		rtmsg_neighbour(&b, &jail_end, &spec->addresses.gateway6, gateway_end.address);
+		rtmsg_route_default(&b, &jail_end, &spec->addresses.gateway6);
 	}
 	rtmsg_get_link(&b, &jail_end);
 	return rtbatch_send(jail_fd, &b, out_link, err);

@@ -16,7 +16,7 @@
 
 /* The pair between a jail and its gateway. */
 struct links_spec {
-	struct addresses pair;
+	struct addresses addresses;
 	unsigned mtu;
 };
 

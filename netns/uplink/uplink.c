@@ -34,7 +34,7 @@ struct uplink {
 	bool is_plugged;
 	bool has_ipv6; /* so the helper was told */
 	struct uplink_host host;
-	struct keeper keeper;
+	struct uplink_keeper keeper;
 	char why[UPLINK_WHY_MAX];
 };
 
@@ -79,8 +79,8 @@ static int start_helper(struct uplink *u, enum uplink_kind kind)
 		return 1;
 	}
 	u->has_ipv6 = u->spec.has_ipv6 && h->argv46 && uplink_helper_has_ipv6();
-	if (keeper_start(path, u->has_ipv6 ? h->argv46 : h->argv4, u->spec.gateway_fd, &u->keeper,
-			 &err) < 0) {
+	if (uplink_keeper_start(path, u->has_ipv6 ? h->argv46 : h->argv4, u->spec.gateway_fd,
+				&u->keeper, &err) < 0) {
 		add_why(u, "%s: %s", h->name, err.msg);
 		return 1;
 	}
@@ -105,7 +105,7 @@ static int start_from(struct uplink *u, enum uplink_kind first, struct cj_error 
 	return 0;
 }
 
-static void tell_why(const struct uplink *u, char out_why[static UPLINK_WHY_MAX])
+static void copy_why(const struct uplink *u, char out_why[static UPLINK_WHY_MAX])
 {
 	memcpy(out_why, u->why, sizeof(u->why));
 }
@@ -117,7 +117,7 @@ int uplink_start(const struct uplink_spec *spec, struct uplink **out,
 	if (!u)
 		return cj_fail(err, ENOMEM, "create an uplink");
 	u->spec = *spec;
-	u->keeper = (struct keeper)KEEPER_NONE;
+	u->keeper = (struct uplink_keeper)UPLINK_KEEPER_NONE;
 	u->host.rules_fd = -1;
 
 	enum uplink_kind first = spec->kind == UPLINK_AUTO ? UPLINK_HOST : spec->kind;
@@ -125,7 +125,7 @@ int uplink_start(const struct uplink_spec *spec, struct uplink **out,
 		uplink_stop(&u);
 		return -err->code;
 	}
-	tell_why(u, out_why);
+	copy_why(u, out_why);
 	*out = u;
 	return 0;
 }
@@ -148,9 +148,9 @@ static int await_link(struct uplink *u)
 
 	while (!has_link(u->spec.gateway_fd)) {
 		if (poll(&death, 1, LOOK_MS) > 0) {
-			char words[UPLINK_WHY_MAX];
-			keeper_last_words(&u->keeper, words, sizeof(words));
-			add_why(u, "%s ended at its start, %s", uplink_names[u->kind], words);
+			char exit_text[UPLINK_WHY_MAX];
+			uplink_keeper_describe_exit(&u->keeper, exit_text, sizeof(exit_text));
+			add_why(u, "%s ended at its start, %s", uplink_names[u->kind], exit_text);
 			return 1;
 		}
 		if (clock_ms() > end) {
@@ -201,11 +201,11 @@ int uplink_await(struct uplink *u, char out_why[static UPLINK_WHY_MAX], struct c
 			u->is_plugged = true;
 			break;
 		}
-		keeper_stop(&u->keeper);
+		uplink_keeper_stop(&u->keeper);
 		if (start_from(u, u->kind + 1, err) < 0)
 			return -err->code;
 	}
-	tell_why(u, out_why);
+	copy_why(u, out_why);
 	return 0;
 }
 
@@ -233,11 +233,11 @@ bool uplink_is_ending(const struct uplink *u)
 
 void uplink_lost(struct uplink *u, char out_why[static UPLINK_WHY_MAX])
 {
-	char words[UPLINK_WHY_MAX];
-	keeper_last_words(&u->keeper, words, sizeof(words));
+	char exit_text[UPLINK_WHY_MAX];
+	uplink_keeper_describe_exit(&u->keeper, exit_text, sizeof(exit_text));
 	(void)snprintf(out_why, UPLINK_WHY_MAX, "%s ended, %.*s", uplink_names[u->kind],
-		       UPLINK_WHY_MAX - 32, words);
-	keeper_stop(&u->keeper);
+		       UPLINK_WHY_MAX - 32, exit_text);
+	uplink_keeper_stop(&u->keeper);
 	u->kind = UPLINK_NONE;
 }
 
@@ -245,7 +245,7 @@ void uplink_stop(struct uplink **u)
 {
 	if (!*u)
 		return;
-	keeper_stop(&(*u)->keeper);
+	uplink_keeper_stop(&(*u)->keeper);
 	if ((*u)->kind == UPLINK_HOST)
 		uplink_host_stop(&(*u)->host);
 	free(*u);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A helper's last words.  Pure. */
+/* A helper's last shown.  Pure. */
 #include "netns/uplink/uplink_exit.h"
 
 #include <signal.h>
@@ -9,7 +9,7 @@
 
 #include "runtime/base/text.h"
 
-void words_add(struct last_words *w, const char *bytes, size_t size)
+void uplink_exit_add_output(struct uplink_exit *w, const char *bytes, size_t size)
 {
 	if (size > sizeof(w->tail)) {
 		bytes += size - sizeof(w->tail);
@@ -51,16 +51,16 @@ static size_t last_line(const char *text, size_t size, const char **out)
 	return 0;
 }
 
-void words_format(const struct last_words *w, char *out, size_t size)
+void uplink_exit_format(const struct uplink_exit *w, char *out, size_t size)
 {
 	const char *line = NULL;
-	char words[256] = "";
+	char shown[256] = "";
 	size_t kept = w->size < sizeof(w->tail) ? w->size : sizeof(w->tail);
 	size_t length = last_line(w->tail, kept, &line);
 	if (length > 0)
-		(void)text_escape(line, length, false, words, sizeof(words));
+		(void)text_escape(line, length, false, shown, sizeof(shown));
 
 	const char *how = w->code == CLD_EXITED ? "exit status" : "signal";
-	(void)snprintf(out, size, "%s %d%s%s%s", how, w->status, length > 0 ? ": '" : "", words,
+	(void)snprintf(out, size, "%s %d%s%s%s", how, w->status, length > 0 ? ": '" : "", shown,
 		       length > 0 ? "'" : "");
 }

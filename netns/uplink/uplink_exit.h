@@ -8,16 +8,16 @@
 
 #include <stddef.h>
 
-#define WORDS_TAIL_MAX 512
+#define UPLINK_EXIT_TAIL_MAX 512
 
-struct last_words {
+struct uplink_exit {
 	int code, status; /* as in siginfo_t: CLD_EXITED and the exit status, CLD_KILLED and ... */
 	size_t size;
-	char tail[WORDS_TAIL_MAX]; /* the end of its standard error */
+	char tail[UPLINK_EXIT_TAIL_MAX]; /* the end of its standard error */
 };
 
 /* Appends, and forgets the oldest. */
-void words_add(struct last_words *w, const char *bytes, size_t size);
+void uplink_exit_add_output(struct uplink_exit *w, const char *bytes, size_t size);
 
 /* "exit status 1: 'the last line that says something'"; printable. */
-void words_format(const struct last_words *w, char *out, size_t size);
+void uplink_exit_format(const struct uplink_exit *w, char *out, size_t size);

@@ -39,14 +39,14 @@ static int refuse(char why[static UPLINK_WHY_MAX], const char *fmt, ...)
 }
 
 /* Only these are nobody's choice; with all others another kind of uplink may do. */
-static bool is_own_trouble(int code)
+static bool is_out_of_resources(int code)
 {
 	return code == ENOMEM || code == EMFILE || code == ENFILE || code == ENOBUFS;
 }
 
-static int judge_error(char why[static UPLINK_WHY_MAX], const struct cj_error *err)
+static int explain_error(char why[static UPLINK_WHY_MAX], const struct cj_error *err)
 {
-	if (is_own_trouble(err->code))
+	if (is_out_of_resources(err->code))
 		return -err->code;
 	return refuse(why, "%s%s%s%s", err->msg, err->hint[0] ? " (" : "", err->hint,
 		      err->hint[0] ? ")" : "");
@@ -109,13 +109,13 @@ static int host_forwards_ipv6(struct cj_error *err)
 	return is_sysctl("/proc/sys/net/ipv6/conf/default/disable_ipv6", '0', err);
 }
 
-static int judge_nf_tables(char why[static UPLINK_WHY_MAX], const struct cj_error *err)
+static int explain_nf_tables(char why[static UPLINK_WHY_MAX], const struct cj_error *err)
 {
 	if (err->code == EPERM)
 		return refuse_capability(why);
 	if (err->code == EINVAL || err->code == EPROTONOSUPPORT || err->code == EOPNOTSUPP)
 		return refuse(why, "the kernel has no nf_tables; load it: modprobe nf_tables");
-	return judge_error(why, err);
+	return explain_error(why, err);
 }
 
 /* The capability may be had over a user namespace that does not own the network namespace: asking
@@ -129,17 +129,17 @@ static int check_host(char why[static UPLINK_WHY_MAX], struct cj_error *err)
 	if (rc != 0)
 		return rc;
 
-	struct host_firewall_chain foreign;
-	rc = host_firewall_look(&foreign, err);
+	struct host_firewall_chain chain;
+	rc = host_firewall_look(&chain, err);
 	if (rc < 0)
-		return judge_nf_tables(why, err);
+		return explain_nf_tables(why, err);
 	if (rc > 0) {
-		const char *family = host_firewall_family_name(foreign.family);
+		const char *family = host_firewall_family_name(chain.family);
 		(void)refuse(why,
 			     "the table '%s %s' drops forwarded packets by its policy; allow "
 			     "interface '" HOST_FIREWALL_LINKS
 			     "*' in it ('cejail doctor' has the command)",
-			     family, foreign.table);
+			     family, chain.table);
 	}
 	return 0;
 }
@@ -244,7 +244,7 @@ int uplink_host_start(const struct uplink_spec *spec, struct uplink_host *out,
 	if (has_ipv6 < 0)
 		return has_ipv6;
 	const struct attempt a = { spec, host_fd, has_ipv6 > 0 };
-	return find_number(&a, out, err) < 0 ? judge_error(why, err) : 0;
+	return find_number(&a, out, err) < 0 ? explain_error(why, err) : 0;
 }
 
 void uplink_host_stop(struct uplink_host *u)

@@ -22,20 +22,20 @@
 #include "runtime/base/step.h"
 #include "runtime/base/sys.h"
 
-#define BIRTH_TIMEOUT_MS 5000
+#define START_TIMEOUT_MS 5000
 #define EXIT_NO_HELPER   127 /* as a shell says it */
 
 enum keeper_step {
-	KEEPER_BORN,  /* intermediate -> supervisor: a pidfd of the keeper */
-	KEEPER_ENDED, /* keeper -> supervisor: struct last_words */
+	KEEPER_STARTED, /* intermediate -> supervisor: a pidfd of the keeper */
+	KEEPER_ENDED,   /* keeper -> supervisor: struct uplink_exit */
 	KEEPER_STEPS
 };
 static const char *const keeper_steps[KEEPER_STEPS] = {
-	[KEEPER_BORN] = "keeper is born",
+	[KEEPER_STARTED] = "keeper has started",
 	[KEEPER_ENDED] = "helper has ended",
 };
 
-struct order {
+struct keeper_order {
 	const char *path;
 	const char *const *argv;
 	int gateway_fd;
@@ -45,7 +45,7 @@ struct order {
 /* --- from here: the helper, until it is executed ---------------------------------------- */
 
 /* All other descriptors are O_CLOEXEC. */
-static void helper_exec(const struct order *o, int netns_fd, int stderr_fd)
+static void helper_exec(const struct keeper_order *o, int netns_fd, int stderr_fd)
 {
 	char *const no_environment[] = { NULL };
 	struct cj_error err;
@@ -63,16 +63,17 @@ static void helper_exec(const struct order *o, int netns_fd, int stderr_fd)
 /* --- from here: the keeper ---------------------------------------------------------------- */
 
 /* Reads what there is; -1 at the end of file. */
-static int hear(int stderr_fd, struct last_words *e)
+static int read_stderr(int stderr_fd, struct uplink_exit *e)
 {
 	char bytes[4096];
 	ssize_t got = sys_read(stderr_fd, bytes, sizeof(bytes));
 	if (got > 0)
-		words_add(e, bytes, (size_t)got);
+		uplink_exit_add_output(e, bytes, (size_t)got);
 	return got > 0 || (got < 0 && errno == EAGAIN) ? 0 : -1;
 }
 
-static void bury(int helper_fd, int stderr_fd, const struct step_link *link, struct last_words *e)
+static void reap_helper(int helper_fd, int stderr_fd, const struct step_link *link,
+			struct uplink_exit *e)
 {
 	siginfo_t info = { 0 };
 	while (waitid(P_PIDFD, (id_t)helper_fd, &info, WEXITED) < 0 && errno == EINTR)
@@ -80,7 +81,7 @@ static void bury(int helper_fd, int stderr_fd, const struct step_link *link, str
 	e->code = info.si_code;
 	e->status = info.si_status;
 	struct pollfd more = { .fd = stderr_fd, .events = POLLIN };
-	while (poll(&more, 1, 0) > 0 && hear(stderr_fd, e) == 0)
+	while (poll(&more, 1, 0) > 0 && read_stderr(stderr_fd, e) == 0)
 		;
 	struct cj_error ignored; /* nobody listens any more: there is nobody to tell */
 	(void)!step_tell(link, KEEPER_ENDED, e, sizeof(*e), NULL, 0, &ignored);
@@ -89,7 +90,7 @@ static void bury(int helper_fd, int stderr_fd, const struct step_link *link, str
 /* Returns when the helper or the supervisor has ended; with us ends the pid namespace. */
 static void watch(int helper_fd, int stderr_fd, const struct step_link *link)
 {
-	struct last_words e = { 0 };
+	struct uplink_exit e = { 0 };
 	struct pollfd fds[] = {
 		{ .fd = link->sock_fd, .events = 0 }, /* POLLHUP */
 		{ .fd = helper_fd, .events = POLLIN },
@@ -101,15 +102,15 @@ static void watch(int helper_fd, int stderr_fd, const struct step_link *link)
 		if (fds[0].revents != 0)
 			return;
 		if (fds[1].revents != 0) {
-			bury(helper_fd, stderr_fd, link, &e);
+			reap_helper(helper_fd, stderr_fd, link, &e);
 			return;
 		}
-		if (fds[2].revents != 0 && hear(stderr_fd, &e) < 0)
+		if (fds[2].revents != 0 && read_stderr(stderr_fd, &e) < 0)
 			fds[2].fd = -1; /* it closed its standard error: poll(2) skips it */
 	}
 }
 
-static int spawn_helper(const struct order *o, int netns_fd, int *out_stderr_fd,
+static int spawn_helper(const struct keeper_order *o, int netns_fd, int *out_stderr_fd,
 			struct cj_error *err)
 {
 	int ends[2], helper_fd = -1;
@@ -135,7 +136,7 @@ static int spawn_helper(const struct order *o, int netns_fd, int *out_stderr_fd,
 	return helper_fd;
 }
 
-static int keeper_run(const struct order *o, int *netns_fd, struct cj_error *err)
+static int keeper_run(const struct keeper_order *o, int *netns_fd, struct cj_error *err)
 {
 	/* Ours is the pid namespace: this kill reaches all in it.  A supervisor that died before
 	 * this line has closed the link, which watch() sees. */
@@ -160,7 +161,7 @@ static int keeper_run(const struct order *o, int *netns_fd, struct cj_error *err
 	return 0;
 }
 
-static void keeper_main(const struct order *o, int netns_fd)
+static void keeper_main(const struct keeper_order *o, int netns_fd)
 {
 	struct cj_error err;
 	if (keeper_run(o, &netns_fd, &err) < 0)
@@ -171,7 +172,7 @@ static void keeper_main(const struct order *o, int netns_fd)
 /* --- from here: the intermediate ------------------------------------------------------------ */
 
 /* Nothing that was inherited: not a descriptor, not a handler, not a blocked signal. */
-static int forget_all(struct order *o, struct cj_error *err)
+static int reset_inherited(struct keeper_order *o, struct cj_error *err)
 {
 	int low = o->gateway_fd < o->link.sock_fd ? o->gateway_fd : o->link.sock_fd;
 	int high = o->gateway_fd < o->link.sock_fd ? o->link.sock_fd : o->gateway_fd;
@@ -215,11 +216,11 @@ static int join_gateway(int gateway_fd, struct cj_error *err)
 	return take_fd(&netns_fd);
 }
 
-static int intermediate_run(struct order *o, struct cj_error *err)
+static int intermediate_run(struct keeper_order *o, struct cj_error *err)
 {
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		return cj_fail(err, errno, "ask to die with the supervisor");
-	if (forget_all(o, err) < 0)
+	if (reset_inherited(o, err) < 0)
 		return -err->code;
 	auto_fd int netns_fd = join_gateway(o->gateway_fd, err);
 	if (netns_fd < 0)
@@ -236,10 +237,10 @@ static int intermediate_run(struct order *o, struct cj_error *err)
 		return cj_fail(err, errno, "create the keeper's namespaces");
 	if (pid == 0)
 		keeper_main(o, netns_fd);
-	return step_tell(&o->link, KEEPER_BORN, NULL, 0, &keeper_fd, 1, err);
+	return step_tell(&o->link, KEEPER_STARTED, NULL, 0, &keeper_fd, 1, err);
 }
 
-static void intermediate_main(struct order *o)
+static void intermediate_main(struct keeper_order *o)
 {
 	struct cj_error err;
 	if (intermediate_run(o, &err) < 0)
@@ -249,11 +250,11 @@ static void intermediate_main(struct order *o)
 
 /* --- the supervisor ------------------------------------------------------------------------- */
 
-static int await_birth(struct keeper *k, struct cj_error *err)
+static int await_keeper(struct uplink_keeper *k, struct cj_error *err)
 {
 	const struct step_link link = { k->link_fd, "the keeper", keeper_steps };
 	auto_step_msg struct step_msg msg = { 0 };
-	if (step_await(&link, KEEPER_BORN, &msg, err) < 0)
+	if (step_await(&link, KEEPER_STARTED, &msg, err) < 0)
 		return -err->code;
 	if (msg.nfds != 1)
 		return cj_fail(err, EPROTO, "take over the keeper");
@@ -261,12 +262,12 @@ static int await_birth(struct keeper *k, struct cj_error *err)
 	return 0;
 }
 
-int keeper_start(const char *path, const char *const *argv, int gateway_fd, struct keeper *out,
-		 struct cj_error *err)
+int uplink_keeper_start(const char *path, const char *const *argv, int gateway_fd,
+			struct uplink_keeper *out, struct cj_error *err)
 {
 	int ends[2];
 	auto_child int intermediate_fd = -1;
-	if (step_pair(ends, BIRTH_TIMEOUT_MS, err) < 0)
+	if (step_pair(ends, START_TIMEOUT_MS, err) < 0)
 		return -err->code;
 
 	const struct clone_args args = {
@@ -276,34 +277,34 @@ int keeper_start(const char *path, const char *const *argv, int gateway_fd, stru
 	};
 	pid_t pid = sys_clone3(&args);
 	if (pid == 0) {
-		struct order o = {
+		struct keeper_order o = {
 			path, argv, gateway_fd, { ends[1], "the supervisor", keeper_steps }
 		};
 		intermediate_main(&o);
 	}
 	int code = errno;
-	struct keeper k = { .pidfd = -1, .link_fd = ends[0] };
+	struct uplink_keeper k = { .pidfd = -1, .link_fd = ends[0] };
 	cj_close(&ends[1]);
-	int rc = pid < 0 ? cj_fail(err, code, "create the keeper") : await_birth(&k, err);
+	int rc = pid < 0 ? cj_fail(err, code, "create the keeper") : await_keeper(&k, err);
 	if (rc < 0) {
 		struct cj_error ignored; /* the first says why */
 		/* A keeper may fail before the intermediate has reported its birth: it is our child
 		 * all the same, and is reaped. */
 		if (pid > 0 && rc != -ETIMEDOUT && rc != -EPIPE)
-			(void)!await_birth(&k, &ignored);
-		keeper_stop(&k);
+			(void)!await_keeper(&k, &ignored);
+		uplink_keeper_stop(&k);
 		return rc;
 	}
 	*out = k;
 	return 0;
 }
 
-void keeper_last_words(struct keeper *k, char *out, size_t size)
+void uplink_keeper_describe_exit(struct uplink_keeper *k, char *out, size_t size)
 {
 	const struct step_link link = { k->link_fd, "the keeper", keeper_steps };
 	auto_step_msg struct step_msg msg = { 0 };
 	struct cj_error err;
-	struct last_words e;
+	struct uplink_exit e;
 
 	if (step_await(&link, KEEPER_ENDED, &msg, &err) < 0) {
 		(void)snprintf(out, size, "%s", err.msg);
@@ -311,12 +312,12 @@ void keeper_last_words(struct keeper *k, char *out, size_t size)
 	}
 	memcpy(&e, msg.data, sizeof(e)); /* data is larger, whatever came */
 	if (msg.size == sizeof(e))
-		words_format(&e, out, size);
+		uplink_exit_format(&e, out, size);
 	else
 		(void)snprintf(out, size, "its keeper makes no sense");
 }
 
-void keeper_stop(struct keeper *k)
+void uplink_keeper_stop(struct uplink_keeper *k)
 {
 	cj_close(&k->link_fd);
 	cj_end_child(&k->pidfd);

@@ -29,17 +29,17 @@
 
 #include "runtime/base/error.h"
 
-struct keeper {
+struct uplink_keeper {
 	int pidfd;   /* -1: none; readable when helper and keeper are gone */
 	int link_fd; /* its end is the keeper's */
 };
-#define KEEPER_NONE                                                                                \
+#define UPLINK_KEEPER_NONE                                                                         \
 	{                                                                                          \
 		.pidfd = -1, .link_fd = -1                                                         \
 	}
 
 /*
- * keeper_start - run `path` with argv, below the user namespace that owns the gateway.
+ * uplink_keeper_start - run `path` with argv, below the user namespace that owns the gateway.
  *
  * The helper finds the gateway's network namespace as /proc/self/fd/0; it has no other descriptor,
  * an empty environment, CAP_NET_ADMIN and CAP_SYS_ADMIN over that user namespace.
@@ -48,11 +48,11 @@ struct keeper {
  *           execve(2), is the helper's last words.
  * Follows:  netdevice(7) SIOCGSKNS, ioctl_ns(2), setns(2), capabilities(7) "Ambient".
  */
-int keeper_start(const char *path, const char *const *argv, int gateway_fd, struct keeper *out,
-		 struct cj_error *err);
+int uplink_keeper_start(const char *path, const char *const *argv, int gateway_fd,
+			struct uplink_keeper *out, struct cj_error *err);
 
 /* Once pidfd is readable: "exit status 1: 'what it wrote last'"; one line, printable. */
-void keeper_last_words(struct keeper *k, char *out, size_t size);
+void uplink_keeper_describe_exit(struct uplink_keeper *k, char *out, size_t size);
 
 /* Nothing of it is left when this returns. */
-void keeper_stop(struct keeper *k);
+void uplink_keeper_stop(struct uplink_keeper *k);

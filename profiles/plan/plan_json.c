@@ -101,8 +101,8 @@ static void put_plan_network(struct json_writer *w, const struct network_spec *n
 	json_member_text(w, "uplink", uplink_names[network->uplink]);
 	json_put_key(w, "allow");
 	json_open_array(w);
-	for (size_t i = 0; i < network->ntargets; i++)
-		json_put_string(w, network->targets[i].text);
+	for (size_t i = 0; i < network->nallow; i++)
+		json_put_string(w, network->allow[i].text);
 	json_close_array(w);
 	json_member_bool(w, "allow_private", network->allow_private);
 	json_put_key(w, "connect_ports");

@@ -26,14 +26,15 @@ static int plan_targets(struct planner *p, struct cj_error *err)
 	if (texts->count > ALLOWLIST_MAX)
 		return cj_reject(err, "--allow: more than %d of them", ALLOWLIST_MAX);
 
-	struct target *targets = arena_array(&p->c->arena, texts->count + 1, sizeof(*targets));
+	struct allowlist_entry *targets =
+	    arena_array(&p->c->arena, texts->count + 1, sizeof(*targets));
 	if (!targets)
 		return cj_fail(err, ENOMEM, "plan the network");
 	for (size_t i = 0; i < texts->count; i++)
-		if (target_parse(texts->items[i], &p->c->arena, &targets[i], err) < 0)
+		if (allowlist_parse(texts->items[i], &p->c->arena, &targets[i], err) < 0)
 			return cj_wrap(err, "--allow");
-	p->plan.network.targets = targets;
-	p->plan.network.ntargets = texts->count;
+	p->plan.network.allow = targets;
+	p->plan.network.nallow = texts->count;
 	return 0;
 }
 

@@ -23,6 +23,7 @@
 #include "netns/firewall/denials.h"
 #include "netns/firewall/firewall.h"
 #include "netns/firewall/host_firewall.h"
+#include "netns/nftables/nft.h"
 #include "netns/rtnetlink/rtmsg.h"
 #include "tests/fuzz/bytes.h"
 
@@ -267,7 +268,7 @@ static void check_log(void)
 	else
 		assert(was_acknowledged(all, 1));
 	denials = (struct denials){ .count = 0 };
-	rc = denials_hear(STDIN_FILENO, &denials, count_denial, &told, &err);
+	rc = denials_receive(STDIN_FILENO, &denials, count_denial, &told, &err);
 	assert(rc >= 0 && denials.count <= told);
 	for (size_t i = 0; i < denials.count; i++)
 		sum += denials.items[i].count;

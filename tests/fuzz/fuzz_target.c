@@ -62,7 +62,7 @@ static void check_is_open(const struct endpoint *e)
 		       memcmp(flat[i].first.bytes, e->last.bytes, 16) > 0);
 }
 
-static void check_resolved(const struct target *t, struct arena *a)
+static void check_resolved(const struct allowlist_entry *t, struct arena *a)
 {
 	struct endpoints out = { 0 };
 	struct cj_error err = { 0 };
@@ -78,10 +78,10 @@ static void check_resolved(const struct target *t, struct arena *a)
 static void check_target(const char *text)
 {
 	struct arena arena auto_arena = { 0 };
-	struct target t = { 0 };
+	struct allowlist_entry t = { 0 };
 	struct cj_error err = { 0 };
 
-	if (target_parse(text, &arena, &t, &err) < 0) {
+	if (allowlist_parse(text, &arena, &t, &err) < 0) {
 		assert(err.code == EINVAL && err.msg[0] == '\'' && !t.text);
 		return;
 	}

@@ -26,17 +26,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	struct bytes b = { bytes, size };
 	size_t piece = bytes_u8(&b);
 	int code = piece & 1 ? CLD_EXITED : CLD_KILLED, status = bytes_u8(&b);
-	struct last_words whole = { .code = code, .status = status }, cut = whole;
+	struct uplink_exit whole = { .code = code, .status = status }, cut = whole;
 	char line[300], same[300], narrow[32];
 
-	words_add(&whole, (const char *)b.at, b.left);
+	uplink_exit_add_output(&whole, (const char *)b.at, b.left);
 	while (b.left > 0) {
 		struct bytes next = bytes_take(&b, 1 + piece);
-		words_add(&cut, (const char *)next.at, next.left);
+		uplink_exit_add_output(&cut, (const char *)next.at, next.left);
 	}
-	words_format(&whole, line, sizeof(line));
-	words_format(&cut, same, sizeof(same));
-	words_format(&cut, narrow, sizeof(narrow));
+	uplink_exit_format(&whole, line, sizeof(line));
+	uplink_exit_format(&cut, same, sizeof(same));
+	uplink_exit_format(&cut, narrow, sizeof(narrow));
 	check_line(line, sizeof(line));
 	assert(strcmp(line, same) == 0 && strncmp(line, narrow, strlen(narrow)) == 0);
 	return 0;

@@ -131,12 +131,12 @@ static int forget(void **state)
 	return 0;
 }
 
-static struct target target_of(const char *text)
+static struct allowlist_entry target_of(const char *text)
 {
-	struct target target = { 0 };
+	struct allowlist_entry target = { 0 };
 	struct cj_error err = { 0 };
 
-	if (target_parse(text, &arena, &target, &err) != 0)
+	if (allowlist_parse(text, &arena, &target, &err) != 0)
 		fail_msg("'%s': %s", text, err.msg);
 	return target;
 }
@@ -144,7 +144,7 @@ static struct target target_of(const char *text)
 static int resolve(const char *const *texts, size_t n, bool may_be_private, struct endpoints *out,
 		   struct cj_error *err)
 {
-	struct target targets[ALLOWLIST_MAX];
+	struct allowlist_entry targets[ALLOWLIST_MAX];
 
 	for (size_t i = 0; i < n; i++)
 		targets[i] = target_of(texts[i]);
@@ -229,7 +229,7 @@ static void a_target_is_a_name_an_address_or_a_network_with_a_port_or_without(vo
 	(void)state;
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		struct target t = target_of(rows[i].text);
+		struct allowlist_entry t = target_of(rows[i].text);
 		char net[NET_TEXT_MAX];
 
 		assert_string_equal(t.text, rows[i].text);
@@ -303,10 +303,10 @@ static void what_is_no_target_is_refused_with_what_is_accepted(void **state)
 	(void)state;
 
 	for (size_t i = 0; i < COUNT(no_targets); i++) {
-		struct target t = { .first_port = 42 };
+		struct allowlist_entry t = { .first_port = 42 };
 		struct cj_error err = { 0 };
 
-		if (target_parse(no_targets[i].text, &arena, &t, &err) != -EINVAL)
+		if (allowlist_parse(no_targets[i].text, &arena, &t, &err) != -EINVAL)
 			fail_msg("'%s' is taken", no_targets[i].text);
 		if (!strstr(err.msg, no_targets[i].message))
 			fail_msg("'%s': %s", no_targets[i].text, err.msg);
@@ -334,12 +334,12 @@ static void a_name_has_253_bytes_and_its_labels_63(void **state)
 	(void)state;
 
 	for (size_t i = 0; i < COUNT(rows); i++) {
-		struct target t;
+		struct allowlist_entry t;
 		struct cj_error err = { 0 };
 		char name[512];
 
 		make_name(name, rows[i].size, rows[i].label);
-		assert_int_equal(target_parse(name, &arena, &t, &err),
+		assert_int_equal(allowlist_parse(name, &arena, &t, &err),
 				 rows[i].is_good ? 0 : -EINVAL);
 	}
 }

@@ -79,7 +79,7 @@ static void ignore_denial(void *context, const struct denial *denial)
 	(void)denial;
 }
 
-static const struct network_callbacks ears = { keep_warning, ignore_denial, NULL };
+static const struct network_callbacks callbacks = { keep_warning, ignore_denial, NULL };
 static const uint16_t ports[] = { PORT };
 static const struct network_spec public_spec = {
 	.mode = NETWORK_PUBLIC, .uplink = UPLINK_NONE, .ports = ports, .nports = 1
@@ -102,7 +102,7 @@ static int build(const struct network_spec *spec, struct network **out, struct c
 {
 	struct network_handles handles;
 	MUST_DO(network_open(spec, &handles, err), *err);
-	int rc = network_build(spec, &nowhere, 1, &handles, &ears, out, err);
+	int rc = network_build(spec, &nowhere, 1, &handles, &callbacks, out, err);
 	for (size_t i = 0; i < SLOT_COUNT; i++)
 		MUST(handles.fds[i] == -1); /* taken, or closed */
 	return rc;

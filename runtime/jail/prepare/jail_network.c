@@ -13,7 +13,7 @@
 
 #define NUMBERS 0x10000u /* of jails on one host, as netns/uplink/uplink_host.h counts them */
 
-/* --- ears ------------------------------------------------------------------------------ */
+/* --- callbacks -------------------------------------------------------------------------- */
 
 static void hear_warning(void *context, const char *text)
 {
@@ -33,12 +33,12 @@ static void hear_denial(void *context, const struct denial *denial)
 int jail_network_names_enter(struct jail *j, struct cj_error *err)
 {
 	const struct network_spec *spec = &j->plan->network;
-	if (spec->ntargets == 0) {
+	if (spec->nallow == 0) {
 		if (spec->mode == NETWORK_PUBLIC)
 			j->root.resolv_conf = "nameserver " ADDRESS_GATEWAY4_TEXT "\n";
 		return 0;
 	}
-	if (allowlist_resolve(spec->targets, spec->ntargets, spec->allow_private, &j->arena,
+	if (allowlist_resolve(spec->allow, spec->nallow, spec->allow_private, &j->arena,
 			      &j->endpoints, err) < 0)
 		return -err->code;
 	for (size_t i = 0; i < j->endpoints.warnings.count; i++)
@@ -73,12 +73,12 @@ int jail_network_enter(struct jail *j, struct cj_error *err)
 {
 	auto_step_msg struct step_msg msg = { 0 };
 	struct network_handles handles;
-	const struct network_callbacks ears = { hear_warning, hear_denial, j };
+	const struct network_callbacks callbacks = { hear_warning, hear_denial, j };
 	if (step_await(&j->link, STEP_NETWORK, &msg, err) < 0 ||
 	    take_handles(&msg, &handles, err) < 0)
 		return -err->code;
-	return network_build(&j->plan->network, &j->endpoints, first_number(j), &handles, &ears,
-			     &j->network, err);
+	return network_build(&j->plan->network, &j->endpoints, first_number(j), &handles,
+			     &callbacks, &j->network, err);
 }
 
 void jail_network_leave(struct jail *j)

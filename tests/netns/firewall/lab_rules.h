@@ -21,10 +21,10 @@ static const char *no_lab; /* why there is none */
 
 static inline struct firewall_spec public_spec(void)
 {
-	return (struct firewall_spec){ .pair = { .jail4 = lab_address("198.18.0.2"),
-						 .gateway4 = lab_address("198.18.0.3"),
-						 .jail6 = lab_address("fdce:6a11::2"),
-						 .gateway6 = lab_address("fdce:6a11::3") },
+	return (struct firewall_spec){ .addresses = { .jail4 = lab_address("198.18.0.2"),
+						      .gateway4 = lab_address("198.18.0.3"),
+						      .jail6 = lab_address("fdce:6a11::2"),
+						      .gateway6 = lab_address("fdce:6a11::3") },
 				       .has_dns = true };
 }
 

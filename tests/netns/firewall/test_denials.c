@@ -451,10 +451,10 @@ static void each_hearing_is_bounded_and_the_next_goes_on(void **state)
 	struct cj_error err = { 0 };
 	uint64_t last = 0;
 	fake.waiting = DENIALS_AT_ONCE + 3;
-	assert_int_equal(denials_hear(-1, &d, remember, &last, &err), DENIALS_AT_ONCE);
+	assert_int_equal(denials_receive(-1, &d, remember, &last, &err), DENIALS_AT_ONCE);
 	assert_int_equal(last, DENIALS_AT_ONCE);
-	assert_int_equal(denials_hear(-1, &d, remember, &last, &err), 3);
-	assert_int_equal(denials_hear(-1, &d, remember, &last, &err), 0);
+	assert_int_equal(denials_receive(-1, &d, remember, &last, &err), 3);
+	assert_int_equal(denials_receive(-1, &d, remember, &last, &err), 0);
 	assert_int_equal(d.count, 1);
 	assert_int_equal(d.items[0].count, DENIALS_AT_ONCE + 3);
 	assert_int_equal(last, DENIALS_AT_ONCE + 3);
@@ -467,7 +467,7 @@ static void a_message_that_is_not_the_kernels_is_dropped(void **state)
 	struct cj_error err = { 0 };
 	fake.waiting = 1000;
 	fake.sender = 4711;
-	assert_int_equal(denials_hear(-1, &d, NULL, NULL, &err), 0);
+	assert_int_equal(denials_receive(-1, &d, NULL, NULL, &err), 0);
 	assert_int_equal(d.count, 0);
 	assert_true(fake.waiting < 1000 && fake.waiting > 0); /* bounded, too */
 }
@@ -481,13 +481,13 @@ static void a_netlink_message_cut_anywhere_is_no_denial(void **state)
 	for (size_t cut = 1; cut < whole.size; cut++) {
 		fake.message.size = cut;
 		fake.waiting = 1;
-		assert_int_equal(denials_hear(-1, &d, NULL, NULL, &err), 1);
+		assert_int_equal(denials_receive(-1, &d, NULL, NULL, &err), 1);
 	}
 	for (uint16_t type = 0; type < 20; type++) { /* answers and other subsystems */
 		memcpy(fake.message.bytes + 4, &type, sizeof(type));
 		fake.message.size = whole.size;
 		fake.waiting = 1;
-		assert_int_equal(denials_hear(-1, &d, NULL, NULL, &err), 1);
+		assert_int_equal(denials_receive(-1, &d, NULL, NULL, &err), 1);
 	}
 	assert_int_equal(d.count, 0);
 }
@@ -596,7 +596,7 @@ static void hear_all(struct child *c)
 {
 	struct cj_error err = { 0 };
 	int heard;
-	while ((heard = denials_hear(c->log_fd, &c->denials, NULL, NULL, &err)) > 0)
+	while ((heard = denials_receive(c->log_fd, &c->denials, NULL, NULL, &err)) > 0)
 		;
 	expect(c, heard == 0);
 }
@@ -656,8 +656,8 @@ static void lose_and_settle(struct child *c)
 	hear_all(c);
 	run_nft(c, "list counters\n", &counts[NET_PRIVATE]);
 	expect(c, counts[NET_PRIVATE] == 1000);
-	expect(c, c->denials.heard[NET_PRIVATE] > 0);
-	expect(c, c->denials.heard[NET_PRIVATE] < 1000);
+	expect(c, c->denials.counted[NET_PRIVATE] > 0);
+	expect(c, c->denials.counted[NET_PRIVATE] < 1000);
 	denials_settle(&c->denials, counts);
 	expect(c, c->denials.count == 11);
 	expect(c, c->denials.items[10].address.family == 0);

@@ -295,7 +295,7 @@ static void a_family_that_the_jail_does_not_have_is_refused_by_its_own_rules(voi
 	struct firewall_spec spec = public_spec();
 	struct lab lab;
 	(void)state;
-	spec.pair.jail6 = spec.pair.gateway6 = (struct ip){ 0 };
+	spec.addresses.jail6 = spec.addresses.gateway6 = (struct ip){ 0 };
 	open_lab(&lab, &spec);
 	assert_int_not_equal(connect_to(&lab, LAB_PUBLIC6, LAB_PORT), 0);
 	assert_int_equal(refused_soon(lab.jail_rules, NET_PROTOCOL, 1), 1);

@@ -345,7 +345,7 @@ static void a_refusal_is_heard_at_once_with_its_class(void **state)
 
 	CHECK(denials_listen(log_fd, &err));
 	assert_int_equal(lab_connect(lab.jail, &metadata, 80, LAB_WAIT_MS, NULL), ECONNREFUSED);
-	CHECK(denials_hear(log_fd, &denials, hear, NULL, &err));
+	CHECK(denials_receive(log_fd, &denials, hear, NULL, &err));
 	assert_int_equal(heard.class, NET_METADATA);
 	assert_int_equal(heard.protocol, IPPROTO_TCP);
 	assert_true(ip_equal(&heard.address, &metadata));

@@ -86,13 +86,13 @@ static void body_hear(void)
 	MUST_DO(hostaddrs_open(&h, &err), err);
 	struct pollfd wait = { .fd = hostaddrs_fd(h), .events = POLLIN };
 	MUST(poll(&wait, 1, 0) == 0);
-	MUST_DO(hostaddrs_hear(h, &first, &err), err);
+	MUST_DO(hostaddrs_receive(h, &first, &err), err);
 	MUST(first == 1);
 
 	add(&p, "192.0.2.6", 32);
 	add(&p, "2001:db8::6", 128);
 	MUST(poll(&wait, 1, 1000) == 1);
-	MUST_DO(hostaddrs_hear(h, &first, &err), err);
+	MUST_DO(hostaddrs_receive(h, &first, &err), err);
 	const struct ip *items = hostaddrs_list(h, &count);
 	MUST(first == 1);
 	MUST(has(items + first, count - first, "192.0.2.6"));
@@ -100,7 +100,7 @@ static void body_hear(void)
 	/* the IPv6 notice comes from a work queue */
 	for (int i = 0; i < 100 && !knows(h, "2001:db8::6"); i++) {
 		(void)poll(&wait, 1, 100);
-		MUST_DO(hostaddrs_hear(h, &first, &err), err);
+		MUST_DO(hostaddrs_receive(h, &first, &err), err);
 	}
 	MUST(knows(h, "2001:db8::6"));
 	hostaddrs_close(&h);
@@ -146,13 +146,13 @@ static void body_lost(void)
 		remove_address(&p, &noise);
 	}
 	add(&p, "192.0.2.77", 32); /* its message has no room any more */
-	MUST_DO(hostaddrs_hear(h, &first, &err), err);
+	MUST_DO(hostaddrs_receive(h, &first, &err), err);
 	MUST(first == 0 && knows(h, "192.0.2.77"));
 	MUST(knows(h, "192.0.2.200")); /* gone again, and closed all the same */
 
 	/* the subscription lives on */
 	add(&p, "192.0.2.78", 32);
-	MUST_DO(hostaddrs_hear(h, &first, &err), err);
+	MUST_DO(hostaddrs_receive(h, &first, &err), err);
 	MUST(first == 2 && knows(h, "192.0.2.78"));
 	hostaddrs_close(&h);
 }
@@ -176,7 +176,7 @@ static void body_full(void)
 	MUST_DO(hostaddrs_open(&h, &err), err);
 	add(&p, "192.0.2.1", 32);
 	size_t first = 99;
-	MUST(hostaddrs_hear(h, &first, &err) == -E2BIG && first == 99);
+	MUST(hostaddrs_receive(h, &first, &err) == -E2BIG && first == 99);
 	hostaddrs_close(&h);
 	MUST(hostaddrs_open(&h, &err) == -E2BIG && !h);
 	MUST(strcmp(err.msg, "this host has more than 256 addresses to close") == 0);
@@ -191,22 +191,22 @@ static void more_addresses_than_there_is_room_for_are_an_error(void **state)
 
 static void no_list_of_rtnetlink_messages_is_a_gap(void **state)
 {
-	static struct hostaddrs_known known;
+	static struct hostaddrs_set set;
 	_Alignas(4) char bytes[64] = { 0 };
 	(void)state;
 
-	assert_int_equal(hostaddrs_read(&known, bytes, 0), HOSTADDRS_MORE);
-	assert_int_equal(hostaddrs_read(&known, bytes, sizeof(bytes)), HOSTADDRS_GAP);
+	assert_int_equal(hostaddrs_read(&set, bytes, 0), HOSTADDRS_MORE);
+	assert_int_equal(hostaddrs_read(&set, bytes, sizeof(bytes)), HOSTADDRS_GAP);
 	struct nlmsghdr *header = (void *)bytes;
 	*header = (struct nlmsghdr){ .nlmsg_len = sizeof(bytes) + 4, .nlmsg_type = RTM_NEWADDR };
-	assert_int_equal(hostaddrs_read(&known, bytes, sizeof(bytes)), HOSTADDRS_GAP);
+	assert_int_equal(hostaddrs_read(&set, bytes, sizeof(bytes)), HOSTADDRS_GAP);
 	*header = (struct nlmsghdr){ .nlmsg_len = 20,
 				     .nlmsg_type = NLMSG_DONE,
 				     .nlmsg_flags = NLM_F_DUMP_INTR };
-	assert_int_equal(hostaddrs_read(&known, bytes, 20), HOSTADDRS_GAP);
+	assert_int_equal(hostaddrs_read(&set, bytes, 20), HOSTADDRS_GAP);
 	header->nlmsg_flags = 0;
-	assert_int_equal(hostaddrs_read(&known, bytes, 20), HOSTADDRS_END);
-	assert_int_equal(known.count, 0);
+	assert_int_equal(hostaddrs_read(&set, bytes, 20), HOSTADDRS_END);
+	assert_int_equal(set.count, 0);
 }
 
 int main(void)

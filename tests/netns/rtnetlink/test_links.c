@@ -17,10 +17,10 @@
 
 static struct links_spec usual_spec(void)
 {
-	return (struct links_spec){ .pair = { .jail4 = ip_of("198.18.0.2"),
-					      .gateway4 = ip_of("198.18.0.3"),
-					      .jail6 = ip_of("fdce:6a11::2"),
-					      .gateway6 = ip_of("fdce:6a11::3") },
+	return (struct links_spec){ .addresses = { .jail4 = ip_of("198.18.0.2"),
+						   .gateway4 = ip_of("198.18.0.3"),
+						   .jail6 = ip_of("fdce:6a11::2"),
+						   .gateway6 = ip_of("fdce:6a11::3") },
 				    .mtu = 1500 };
 }
 
@@ -98,7 +98,8 @@ static void join_rounds(bool is6)
 	for (int i = 0; i < ROUNDS; i++) {
 		struct cj_error err = { 0 };
 		struct links_spec spec = usual_spec();
-		const struct ip *gateway = is6 ? &spec.pair.gateway6 : &spec.pair.gateway4;
+		const struct ip *gateway = is6 ? &spec.addresses.gateway6
+					       : &spec.addresses.gateway4;
 		struct place g = place_new(), j = place_new();
 
 		MUST_DO(links_join(g.route_fd, j.route_fd, &spec, &err), err);
@@ -193,7 +194,7 @@ static void body_without_ipv6(void)
 	struct cj_error err = { 0 };
 	struct links_spec spec = usual_spec();
 	struct place g = place_new(), j = place_new();
-	spec.pair.jail6 = spec.pair.gateway6 = (struct ip){ 0 };
+	spec.addresses.jail6 = spec.addresses.gateway6 = (struct ip){ 0 };
 	MUST_DO(links_join(g.route_fd, j.route_fd, &spec, &err), err);
 	MUST(!has_line("/proc/thread-self/net/if_inet6", LINK_JAIL));
 	go_to(&g);
@@ -298,10 +299,10 @@ static void teach_way_back(struct three *t, const char *name, const struct links
 	go_to(&t->host);
 	struct rtmsg_link end = { .name = name, .index = (int)if_nametoindex(name) };
 	MUST(end.index > 0);
-	rtmsg_neighbour(&b, &end, &spec->pair.jail4, uplink_address);
-	rtmsg_neighbour(&b, &end, &spec->pair.jail6, uplink_address);
-	rtmsg_route_to(&b, &end, &spec->pair.jail4);
-	rtmsg_route_to(&b, &end, &spec->pair.jail6);
+	rtmsg_neighbour(&b, &end, &spec->addresses.jail4, uplink_address);
+	rtmsg_neighbour(&b, &end, &spec->addresses.jail6, uplink_address);
+	rtmsg_route_to(&b, &end, &spec->addresses.jail4);
+	rtmsg_route_to(&b, &end, &spec->addresses.jail6);
 	MUST_DO(rtbatch_send(t->host.route_fd, &b, NULL, &err), err);
 }
 

@@ -13,10 +13,10 @@
 
 static void expect(const char *said, int code, int status, const char *formatted)
 {
-	struct last_words w = { .code = code, .status = status };
+	struct uplink_exit w = { .code = code, .status = status };
 	char out[400];
-	words_add(&w, said, strlen(said));
-	words_format(&w, out, sizeof(out));
+	uplink_exit_add_output(&w, said, strlen(said));
+	uplink_exit_format(&w, out, sizeof(out));
 	assert_string_equal(out, formatted);
 }
 
@@ -41,36 +41,36 @@ static void noise_is_left_out(void **state)
 
 static void hostile_bytes_are_escaped_and_cut(void **state)
 {
-	struct last_words w = { .code = CLD_EXITED };
+	struct uplink_exit w = { .code = CLD_EXITED };
 	char out[400];
 	(void)state;
 	expect("\033[2Jx\r", CLD_EXITED, 0, "exit status 0: '\\x1b[2Jx\\x0d'");
 	for (int i = 0; i < 1000; i++)
-		words_add(&w, "\377\0\n'", 1);
-	words_format(&w, out, sizeof(out));
+		uplink_exit_add_output(&w, "\377\0\n'", 1);
+	uplink_exit_format(&w, out, sizeof(out));
 	assert_in_range(strlen(out), 100, 300);
 }
 
 static void the_oldest_is_forgotten_first(void **state)
 {
-	struct last_words w = { 0 };
-	char many[2 * WORDS_TAIL_MAX];
+	struct uplink_exit w = { 0 };
+	char many[2 * UPLINK_EXIT_TAIL_MAX];
 	(void)state;
 	memset(many, 'a', sizeof(many));
-	words_add(&w, many, sizeof(many));
-	assert_int_equal(w.size, WORDS_TAIL_MAX);
-	words_add(&w, "end", 3);
-	assert_int_equal(w.size, WORDS_TAIL_MAX);
-	assert_memory_equal(w.tail + WORDS_TAIL_MAX - 4, "aend", 4);
+	uplink_exit_add_output(&w, many, sizeof(many));
+	assert_int_equal(w.size, UPLINK_EXIT_TAIL_MAX);
+	uplink_exit_add_output(&w, "end", 3);
+	assert_int_equal(w.size, UPLINK_EXIT_TAIL_MAX);
+	assert_memory_equal(w.tail + UPLINK_EXIT_TAIL_MAX - 4, "aend", 4);
 }
 
 static void a_size_that_lies_is_not_believed(void **state)
 {
-	struct last_words w = { .code = CLD_EXITED, .size = SIZE_MAX };
+	struct uplink_exit w = { .code = CLD_EXITED, .size = SIZE_MAX };
 	char out[400];
 	(void)state;
 	memset(w.tail, 'b', sizeof(w.tail));
-	words_format(&w, out, sizeof(out));
+	uplink_exit_format(&w, out, sizeof(out));
 	assert_in_range(strlen(out), 100, 300);
 }
 

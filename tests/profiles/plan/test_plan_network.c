@@ -18,7 +18,7 @@ static void without_options_there_is_no_network(void **state)
 	assert_made(r);
 	assert_int_equal(r->plan.network.mode, NETWORK_NONE);
 	assert_int_equal(r->plan.network.uplink, UPLINK_AUTO);
-	assert_int_equal(r->plan.network.ntargets, 0);
+	assert_int_equal(r->plan.network.nallow, 0);
 	assert_int_equal(r->plan.network.nports, 0);
 	assert_false(r->plan.network.allow_private);
 }
@@ -29,7 +29,7 @@ static void the_public_network_is_planned(void **state)
 	set(r, "network", "public");
 	assert_made(r);
 	assert_int_equal(r->plan.network.mode, NETWORK_PUBLIC);
-	assert_int_equal(r->plan.network.ntargets, 0); /* none listed: all that is public */
+	assert_int_equal(r->plan.network.nallow, 0); /* none listed: all that is public */
 }
 
 static void each_uplink_is_known_by_its_name(void **state)
@@ -53,13 +53,13 @@ static void targets_arrive_with_their_ports(void **state)
 	set(r, "allow-private", NULL);
 	assert_made(r);
 	const struct network_spec *network = &r->plan.network;
-	assert_int_equal(network->ntargets, 2);
-	assert_string_equal(network->targets[0].name, "example.org");
-	assert_int_equal(network->targets[0].first_port, 443);
-	assert_int_equal(network->targets[0].last_port, 443);
-	assert_null(network->targets[1].name);
-	assert_int_equal(network->targets[1].first_port, 0);
-	assert_int_equal(network->targets[1].last_port, 65535);
+	assert_int_equal(network->nallow, 2);
+	assert_string_equal(network->allow[0].name, "example.org");
+	assert_int_equal(network->allow[0].first_port, 443);
+	assert_int_equal(network->allow[0].last_port, 443);
+	assert_null(network->allow[1].name);
+	assert_int_equal(network->allow[1].first_port, 0);
+	assert_int_equal(network->allow[1].last_port, 65535);
 	assert_true(network->allow_private);
 }
 
@@ -92,7 +92,7 @@ static void no_network_at_all_beats_a_profiles_list(void **state)
 	r->c.profile_allow = 1; /* as profile_load() notes */
 	set(r, "network", "none");
 	assert_made(r);
-	assert_int_equal(r->plan.network.ntargets, 0);
+	assert_int_equal(r->plan.network.nallow, 0);
 	set(r, "allow", "example.net");
 	assert_refused(r, "--allow 'example.net': there is no network to open it in");
 }

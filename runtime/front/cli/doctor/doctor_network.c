@@ -44,7 +44,7 @@ static int open_network(struct network_handles *h)
 static int try_rules(void)
 {
 	const struct firewall_spec spec = {
-		.pair = addresses_of_pair(false),
+		.addresses = addresses_make(false),
 		.has_dns = true,
 	};
 	struct network_handles h;
@@ -60,7 +60,7 @@ static int try_rules(void)
 static int try_links(void)
 {
 	const struct links_spec spec = {
-		.pair = addresses_of_pair(false),
+		.addresses = addresses_make(false),
 		.mtu = LINK_MTU_MAX,
 	};
 	struct network_handles h;

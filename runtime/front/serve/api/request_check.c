@@ -26,9 +26,9 @@ static int check_address(const struct json_node *node, const struct config *c, s
 {
 	struct endpoints ignored;
 	struct cj_error why = { 0 };
-	struct target target;
+	struct allowlist_entry target;
 
-	if (node->type != JSON_STRING || target_parse(node->text, a, &target, &why) < 0 ||
+	if (node->type != JSON_STRING || allowlist_parse(node->text, a, &target, &why) < 0 ||
 	    target.name || allowlist_resolve(&target, 1, c->allow_private, a, &ignored, &why) >= 0)
 		return 0;
 	/* Without what the command line would say. */

@@ -10,13 +10,13 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "netns/uplink/uplink_exit.h"
 #include "netns/uplink/uplink_privileges.h"
 #include "netns/uplink/uplink_root.h"
+#include "runtime/base/child.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
@@ -138,15 +138,11 @@ static int spawn_helper(const struct keeper_order *o, int netns_fd, int *out_std
 
 static int keeper_run(const struct keeper_order *o, int *netns_fd, struct cj_error *err)
 {
-	/* Ours is the pid namespace: this kill reaches all in it.  A supervisor that died before
-	 * this line has closed the link, which watch() sees. */
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
-		return cj_fail(err, errno, "ask to die with the supervisor");
-	/* The helper has our uid: a hole in it must not reach us through ptrace(2). */
-	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
-		return cj_fail(err, errno, "become undumpable");
-	if (setsid() < 0)
-		return cj_fail(err, errno, "start a session of its own");
+	/* The pid namespace is ours, so this kill reaches every process in it.  The helper has our
+	 * uid: a hole in it must not reach us through ptrace(2). */
+	if (child_die_with_parent(o->link.sock_fd, err) < 0 || child_become_undumpable(err) < 0 ||
+	    child_start_session(err) < 0)
+		return -err->code;
 	if (uplink_root_enter(o->path, err) < 0)
 		return -err->code;
 
@@ -174,25 +170,13 @@ static void keeper_main(const struct keeper_order *o, int netns_fd)
 /* Nothing that was inherited: not a descriptor, not a handler, not a blocked signal. */
 static int reset_inherited(struct keeper_order *o, struct cj_error *err)
 {
-	int low = o->gateway_fd < o->link.sock_fd ? o->gateway_fd : o->link.sock_fd;
-	int high = o->gateway_fd < o->link.sock_fd ? o->link.sock_fd : o->gateway_fd;
-	auto_fd int null_fd = -1;
-
-	if ((low > 3 && sys_close_range(3, (unsigned)low - 1, 0) < 0) ||
-	    (high > low + 1 && sys_close_range((unsigned)low + 1, (unsigned)high - 1, 0) < 0) ||
-	    sys_close_range((unsigned)high + 1, ~0U, 0) < 0)
-		return cj_fail(err, errno, "close inherited descriptors");
-	null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	if (null_fd < 0 || dup2(null_fd, 0) < 0 || dup2(null_fd, 1) < 0 || dup2(null_fd, 2) < 0)
-		return cj_fail(err, errno, "put '/dev/null' on the standard streams");
-
-	for (int sig = 1; sig < NSIG; sig++)
-		(void)signal(sig, SIG_DFL); /* EINVAL: those that can't be changed are default */
-	sigset_t none;
-	sigemptyset(&none);
-	if (sigprocmask(SIG_SETMASK, &none, NULL) < 0)
-		return cj_fail(err, errno, "unblock signals");
-	return 0;
+	int fds[] = { o->gateway_fd, o->link.sock_fd };
+	if (child_keep_only(fds, 2, err) < 0 || child_null_streams(err) < 0)
+		return -err->code;
+	o->gateway_fd = fds[0];
+	o->link.sock_fd = fds[1];
+	child_default_signals();
+	return child_unblock_signals(err);
 }
 
 /* Returns the gateway's network namespace. */
@@ -218,9 +202,7 @@ static int join_gateway(int gateway_fd, struct cj_error *err)
 
 static int intermediate_run(struct keeper_order *o, struct cj_error *err)
 {
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
-		return cj_fail(err, errno, "ask to die with the supervisor");
-	if (reset_inherited(o, err) < 0)
+	if (reset_inherited(o, err) < 0 || child_die_with_parent(o->link.sock_fd, err) < 0)
 		return -err->code;
 	auto_fd int netns_fd = join_gateway(o->gateway_fd, err);
 	if (netns_fd < 0)

@@ -12,7 +12,6 @@
 #include "runtime/jail/init/init.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +24,7 @@
 
 #include "rootfs/files/inputs.h"
 #include "rootfs/rootfs.h"
+#include "runtime/base/child.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
@@ -36,31 +36,7 @@
 #include "runtime/jail/protocol.h"
 #include "runtime/jail/stage.h"
 
-#define INIT_LINK_FD 3
-
 /* --- what init gives up, in order -------------------------------------------- */
-
-/* The caller's standard streams, files and sockets are not ours to hold. */
-static int close_inherited(struct jail *j, struct cj_error *err)
-{
-	auto_fd int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-	if (null_fd < 0)
-		return cj_fail(err, errno, "open '/dev/null'");
-
-	/* A duplicate above 3 first: the link itself may be any number. */
-	auto_fd int link_fd = fcntl(j->link.sock_fd, F_DUPFD_CLOEXEC, INIT_LINK_FD + 1);
-	if (link_fd < 0 || dup3(link_fd, INIT_LINK_FD, O_CLOEXEC) < 0)
-		return cj_fail(err, errno, "keep the link to the supervisor");
-	for (int i = 0; i < 3; i++)
-		if (dup2(null_fd, i) < 0)
-			return cj_fail(err, errno, "replace descriptor %d", i);
-	if (sys_close_range(INIT_LINK_FD + 1, ~0u, 0) < 0)
-		return cj_fail(err, errno, "close what was inherited");
-
-	(void)take_fd(&null_fd), (void)take_fd(&link_fd); /* closed with the rest */
-	j->link.sock_fd = INIT_LINK_FD;
-	return 0;
-}
 
 /*
  * Our memory began as the supervisor's.  Pid 1's command line can be read inside by anyone
@@ -79,38 +55,16 @@ static void wipe_caller_words(void)
 	environ = nothing;
 }
 
-/*
- * Asked for before anything else, and again after the ids changed (which clears it, prctl(2)).
- * A supervisor that died before we asked has closed its end of the link.
- */
-static int die_with_supervisor(struct jail *j, struct cj_error *err)
-{
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
-		return cj_fail(err, errno, "ask to die with the supervisor");
-
-	struct pollfd link = { .fd = j->link.sock_fd };
-	if (poll(&link, 1, 0) > 0 && (link.revents & (POLLHUP | POLLERR)))
-		return cj_fail(err, EPIPE, "find the supervisor alive");
-	return 0;
-}
-
-/* execve(2) keeps what is ignored: the payload must not inherit our caller's choices. */
-static void reset_signals(void)
-{
-	const struct sigaction standard = { .sa_handler = SIG_DFL };
-	for (int signal = 1; signal < NSIG; signal++)
-		(void)sigaction(signal, &standard, NULL); /* EINVAL: KILL, STOP and glibc's own */
-}
-
 static int detach_enter(struct jail *j, struct cj_error *err)
 {
-	if (close_inherited(j, err) < 0 || die_with_supervisor(j, err) < 0)
+	if (child_keep_only(&j->link.sock_fd, 1, err) < 0 || child_null_streams(err) < 0 ||
+	    child_die_with_parent(j->link.sock_fd, err) < 0)
 		return -err->code;
 	wipe_caller_words();
-	reset_signals();
+	child_default_signals(); /* the payload must not inherit what our caller ignores */
 	(void)prctl(PR_SET_NAME, "cejail-init", 0, 0, 0); /* only what ps(1) shows */
-	if (setsid() < 0)
-		return cj_fail(err, errno, "start a session of its own");
+	if (child_start_session(err) < 0)
+		return -err->code;
 	umask(022);
 	return privileges_join_keyring(err);
 }
@@ -158,7 +112,7 @@ static int mapped_enter(struct jail *j, struct cj_error *err)
 		return -err->code;
 	if (privileges_become(j->plan->root.uid, j->plan->root.gid, mapped.may_setgroups, err) < 0)
 		return -err->code;
-	return die_with_supervisor(j, err);
+	return child_die_with_parent(j->link.sock_fd, err); /* the change of ids has cleared it */
 }
 
 static int root_enter(struct jail *j, struct cj_error *err)
@@ -198,7 +152,7 @@ static int nested_enter(struct jail *j, struct cj_error *err)
 		return -err->code;
 	/* Only between becoming dumpable just now and giving that up is our /proc/self ours. */
 	j->init.oom_fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
-	return die_with_supervisor(j, err); /* another change of credentials */
+	return child_die_with_parent(j->link.sock_fd, err); /* another change of credentials */
 }
 
 static int limits_enter(struct jail *j, struct cj_error *err)

@@ -11,6 +11,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "runtime/base/child.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
@@ -145,8 +146,8 @@ int privileges_drop(struct cj_error *err)
 	if (drop_sets(err) < 0)
 		return -err->code;
 	/* The payload has our uid: without this it could trace pid 1.  ptrace(2) */
-	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
-		return cj_fail(err, errno, "become undumpable");
+	if (child_become_undumpable(err) < 0)
+		return -err->code;
 
 	if (has_any_bounding() || has_any_set() || prctl(PR_GET_SECUREBITS) != SECUREBITS)
 		return cj_fail(err, EPERM, "verify that no capability is left");

@@ -31,6 +31,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime/base/child.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
@@ -40,7 +41,6 @@
 #include "runtime/front/serve/worker/worker.h"
 
 #define PROFILE_NAME_MAX 256
-#define FIRST_FD         3 /* behind the standard streams */
 
 enum { STEP_ORDER };
 enum order_fd { ORDER_SOCK, ORDER_LEASH, ORDER_FD_COUNT };
@@ -53,39 +53,11 @@ struct order {
 
 /* --- the spawner's process ----------------------------------------------------------- */
 
-/* Keeps the standard streams and these, as 3, 4, ...; closes all else, whoever opened it. */
-static int keep_only(int *fds, int count, struct cj_error *err)
-{
-	for (int i = 0; i < count; i++) { /* above their places first, where none is in the way */
-		fds[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, FIRST_FD + count);
-		if (fds[i] < 0)
-			return cj_fail(err, errno, "keep a descriptor");
-	}
-	for (int i = 0; i < count; i++) {
-		if (dup3(fds[i], FIRST_FD + i, O_CLOEXEC) < 0)
-			return cj_fail(err, errno, "keep a descriptor");
-		fds[i] = FIRST_FD + i;
-	}
-	if (sys_close_range((unsigned)(FIRST_FD + count), ~0u, 0) < 0)
-		return cj_fail(err, errno, "close what was inherited");
-	return 0;
-}
-
 static void set_signals(const int *signals, size_t count, void (*handler)(int))
 {
 	const struct sigaction action = { .sa_handler = handler };
 	for (size_t i = 0; i < count; i++)
 		(void)sigaction(signals[i], &action, NULL); /* cannot fail for these */
-}
-
-/* Whatever the server made of its signals, and the spawner of its own. */
-static void reset_signals(void)
-{
-	sigset_t none;
-	for (int signal = 1; signal < NSIG; signal++)
-		set_signals(&signal, 1, SIG_DFL);
-	sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL); /* cannot fail with these arguments */
 }
 
 /* From here: a worker. */
@@ -94,12 +66,14 @@ static _Noreturn void become_worker(const struct order *order, struct step_msg *
 {
 	struct cj_error err = { 0 };
 
-	reset_signals();
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != spawner_pid)
+	child_default_signals(); /* whatever the server made of them, and the spawner */
+	/* Nothing links us to the spawner: its pid shows that it is still there. */
+	if (child_unblock_signals(&err) < 0 || child_die_with_parent(-1, &err) < 0 ||
+	    getppid() != spawner_pid)
 		_exit(EXIT_FAILURE);
 	(void)prctl(PR_SET_NAME, "cejail-worker", 0, 0, 0); /* only what ps(1) shows */
-	(void)setsid(); /* just forked, so it leads no group: cannot fail */
-	if (keep_only(msg->fds, ORDER_FD_COUNT, &err) < 0) {
+	(void)!child_start_session(&err); /* just forked, so it leads no group: cannot fail */
+	if (child_keep_only(msg->fds, ORDER_FD_COUNT, &err) < 0) {
 		unready_tell(msg->fds[ORDER_SOCK], &err);
 		_exit(EXIT_FAILURE);
 	}
@@ -155,12 +129,12 @@ static _Noreturn void spawner_main(int sock_fd, const struct fake_file *fake)
 	struct cj_error err = { 0 };
 	struct step_link link = { sock_fd, "the server", order_names };
 
-	reset_signals();
+	child_default_signals();
 	set_signals(left_to_the_server, sizeof(left_to_the_server) / sizeof(left_to_the_server[0]),
 		    SIG_IGN);
 	(void)prctl(PR_SET_NAME, "cejail-spawner", 0, 0, 0); /* only what ps(1) shows */
-	(void)setsid(); /* just forked, so it leads no group: cannot fail */
-	if (keep_only(&link.sock_fd, 1, &err) < 0)
+	(void)!child_start_session(&err); /* just forked, so it leads no group: cannot fail */
+	if (child_unblock_signals(&err) < 0 || child_keep_only(&link.sock_fd, 1, &err) < 0)
 		_exit(EXIT_FAILURE);
 	for (;;) {
 		auto_step_msg struct step_msg msg = { 0 };

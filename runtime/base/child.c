@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a forked process gives up.  Acts. */
+#include "runtime/base/child.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+
+int child_keep_only(int *fds, size_t count, struct cj_error *err)
+{
+	const int end_fd = CHILD_FIRST_FD + (int)count;
+	int high[CHILD_FDS_MAX];
+	assert(count <= CHILD_FDS_MAX);
+
+	/* One may already have the number that another is to get: first duplicate all above. */
+	for (size_t i = 0; i < count; i++) {
+		high[i] = fcntl(fds[i], F_DUPFD_CLOEXEC, end_fd);
+		if (high[i] < 0)
+			return cj_fail(err, errno, "duplicate descriptor %d", fds[i]);
+	}
+	for (size_t i = 0; i < count; i++)
+		if (dup3(high[i], CHILD_FIRST_FD + (int)i, O_CLOEXEC) < 0)
+			return cj_fail(err, errno, "keep descriptor %d", fds[i]);
+	if (sys_close_range((unsigned)end_fd, ~0u, 0) < 0)
+		return cj_fail(err, errno, "close inherited descriptors");
+
+	for (size_t i = 0; i < count; i++)
+		fds[i] = CHILD_FIRST_FD + (int)i;
+	return 0;
+}
+
+int child_null_streams(struct cj_error *err)
+{
+	auto_fd int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (null_fd < 0)
+		return cj_fail(err, errno, "open '/dev/null'");
+	for (int fd = 0; fd < CHILD_FIRST_FD; fd++)
+		if (dup2(null_fd, fd) < 0)
+			return cj_fail(err, errno, "put '/dev/null' on descriptor %d", fd);
+	if (null_fd < CHILD_FIRST_FD)
+		(void)take_fd(&null_fd); /* that stream was closed: now it is one of the three */
+	return 0;
+}
+
+void child_default_signals(void)
+{
+	const struct sigaction standard = { .sa_handler = SIG_DFL };
+	for (int signal = 1; signal < NSIG; signal++)
+		(void)sigaction(signal, &standard, NULL); /* EINVAL: KILL, STOP and glibc's own */
+}
+
+int child_unblock_signals(struct cj_error *err)
+{
+	sigset_t none;
+	sigemptyset(&none);
+	if (sigprocmask(SIG_SETMASK, &none, NULL) < 0)
+		return cj_fail(err, errno, "unblock signals");
+	return 0;
+}
+
+int child_die_with_parent(int link_fd, struct cj_error *err)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		return cj_fail(err, errno, "ask to die with the parent");
+
+	struct pollfd link = { .fd = link_fd };
+	if (poll(&link, 1, 0) > 0 && (link.revents & (POLLHUP | POLLERR)))
+		return cj_fail(err, EPIPE, "find the parent alive");
+	return 0;
+}
+
+int child_start_session(struct cj_error *err)
+{
+	if (setsid() < 0)
+		return cj_fail(err, errno, "start a session of its own");
+	return 0;
+}
+
+int child_become_undumpable(struct cj_error *err)
+{
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return cj_fail(err, errno, "become undumpable");
+	return 0;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * child - what a process of our own that was forked, not executed, gives up of its parent.
+ *
+ * Init, the service's spawner and workers, and the keeper of an uplink helper all begin as a copy
+ * of a process that belongs to the caller.  Each calls the steps it needs, in its own order.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include "runtime/base/error.h"
+
+#define CHILD_FIRST_FD 3 /* behind the standard streams */
+#define CHILD_FDS_MAX  4
+
+/*
+ * child_keep_only - move fds[] to 3, 4, ... with O_CLOEXEC, and close all other descriptors.
+ *
+ * The standard streams stay.  fds[] has the new numbers on success, and is unchanged on failure.
+ * Follows: close_range(2), dup(2).
+ */
+int child_keep_only(int *fds, size_t count, struct cj_error *err);
+
+/* Puts /dev/null on the standard streams: the caller's terminal and files are not ours to hold. */
+int child_null_streams(struct cj_error *err);
+
+/*
+ * Gives every signal its default action.  fork(2) copies handlers, and execve(2) hands on what is
+ * ignored: signal(7).
+ */
+void child_default_signals(void);
+
+/* Blocks no signal: the mask, too, survives fork(2) and execve(2). */
+int child_unblock_signals(struct cj_error *err);
+
+/*
+ * child_die_with_parent - SIGKILL when the parent dies, even if it is killed itself.
+ *
+ * A parent that died before this call sends no signal.  Its end of `link_fd` is closed then, which
+ * is an error; -1: the caller checks by other means.  A change of credentials clears the request:
+ * call it again afterwards.  Follows: PR_SET_PDEATHSIG(2const), prctl(2).
+ */
+int child_die_with_parent(int link_fd, struct cj_error *err);
+
+/*
+ * Starts a session without a terminal: no key of the caller's terminal signals this process, and
+ * it can't push input back into the terminal.  setsid(2), ioctl_tty(2) TIOCSTI
+ */
+int child_start_session(struct cj_error *err);
+
+/*
+ * Lets no process of the same user attach with ptrace(2), read the memory or open the
+ * descriptors in /proc.  Follows: PR_SET_DUMPABLE in prctl(2).
+ */
+int child_become_undumpable(struct cj_error *err);

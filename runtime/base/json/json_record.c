@@ -202,6 +202,14 @@ JSON_SETTER(u64)
 			 err);
 }
 
+JSON_SETTER(known_u64)
+{
+	int rc = text ? json_set_u64(in, k, text, record, err) : 0;
+	if (rc == 0)
+		*(bool *)((char *)record + k->known) = text != NULL;
+	return rc;
+}
+
 JSON_SETTER(int)
 {
 	uint64_t value = 0;
@@ -367,6 +375,14 @@ static const void *field_of(const struct json_key *k, const void *record)
 JSON_WRITER(u64)
 {
 	json_put_u64(w, *(const uint64_t *)field_of(k, record));
+}
+
+JSON_WRITER(known_u64)
+{
+	if (*(const bool *)((const char *)record + k->known))
+		json_write_u64(w, k, record);
+	else
+		json_put_null(w);
 }
 
 JSON_WRITER(int)

@@ -46,6 +46,7 @@ struct json_key {
 
 	size_t offset;      /* of the field in the record */
 	uint64_t min, max;  /* a number's range, a text's length; max 0: no limit */
+	size_t known;       /* known_u64: offset of the bool that says whether there is a value */
 	const void *detail; /* of the table's own functions */
 
 	/* One of the two.  `set` takes the value as text, and its messages get place and key in
@@ -110,7 +111,8 @@ static inline void *json_field(const struct json_key *k, void *record)
 	void json_write_##type(struct json_writer *w, const struct json_key *k, const void *record)
 
 JSON_SETTER(u64);
-JSON_SETTER(int); /* NULL is -1 */
+JSON_SETTER(known_u64); /* NULL is no value */
+JSON_SETTER(int);       /* NULL is -1 */
 JSON_SETTER(bool);
 JSON_SETTER(string);    /* const char *, as it stands in the tree */
 JSON_SETTER(strings);   /* struct strings: one more */
@@ -119,6 +121,7 @@ JSON_SETTER(chars_cut); /* likewise, without what does not fit */
 JSON_SETTER(duration);  /* uint64_t, in ms */
 JSON_SETTER(name);      /* an enum; `detail` has its `max` names */
 JSON_WRITER(u64);
+JSON_WRITER(known_u64);
 JSON_WRITER(int); /* below 0: null */
 JSON_WRITER(bool);
 JSON_WRITER(string);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The words between server and worker.  Pure but for the memfd.
+ * The messages between server and worker.  Pure but for the memfd.
  *
- * Both messages are flat, so each is a table of fields, and one reader and one writer
- * walk it.  All members are always there and no others: both sides are one build of one program,
- * and what differs is a fault.
+ * Each message is a table of keys, which one reader and one writer walk.  Each member is required and no other one is taken: both sides are one build of one
+ * program, and a difference is a fault.
  */
 #include "runtime/front/serve/worker/job.h"
 
@@ -19,12 +18,13 @@
 #include <unistd.h>
 
 #include "runtime/base/files/fd.h"
-#include "runtime/base/json/json.h"
+#include "runtime/base/json/json_record.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 
-#define JOB_SEALS  (F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK)
-#define HEADER_MAX 2048 /* a dozen short members */
+#define JOB_SEALS     (F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK)
+#define LENGTH(table) (sizeof(table) / sizeof((table)[0]))
+#define HEADER_MAX    2048 /* a dozen short members */
 
 const char *const tier_names[] = {
 	[TIER_COLD] = "cold",
@@ -33,199 +33,90 @@ const char *const tier_names[] = {
 };
 static_assert(sizeof(tier_names) / sizeof(tier_names[0]) == TIER_COUNT, "every tier has a name");
 
-/* --- flat messages --------------------------------------------------------------- */
+/* --- the messages' members -------------------------------------------------------- */
 
-enum kind {
-	KIND_WORD,     /* char[]: whole or refused */
-	KIND_SENTENCE, /* char[]: what fits of it */
-	KIND_NUMBER,   /* uint64_t */
-	KIND_MAYBE,    /* uint64_t, and the bool at `with` says if it is known; else null */
-	KIND_CODE,     /* int; below 0 is null */
-	KIND_FLAG,     /* bool */
-	KIND_STATUS    /* enum status */
+#define U64  JSON_TAKES_NUMBER, .set = json_set_u64, .write = json_write_u64, .is_required = true
+#define FLAG JSON_TAKES_BOOL, .set = json_set_bool, .write = json_write_bool, .is_required = true
+#define CODE                                                                                       \
+	JSON_TAKES_NUMBER | JSON_TAKES_NULL, .set = json_set_int, .write = json_write_int,         \
+					     .is_required = true
+#define KNOWN                                                                                      \
+	JSON_TAKES_NUMBER | JSON_TAKES_NULL, .set = json_set_known_u64,                            \
+					     .write = json_write_known_u64, .is_required = true
+#define STATUS                                                                                     \
+	JSON_TAKES_STRING, .set = json_set_name, .write = json_write_name, .is_required = true,    \
+			   .detail = status_names, .max = STATUS_COUNT
+/* char[]: refused when it is too long, or cut. */
+#define CHARS_BY(how, type, member)                                                                \
+	JSON_TAKES_STRING, .set = (how), .write = json_write_chars, .is_required = true,           \
+			   .offset = offsetof(struct type, member),                                \
+			   .max = sizeof(((struct type *)0)->member) - 1
+#define CHARS(type, member)     CHARS_BY(json_set_chars, type, member)
+#define CUT_CHARS(type, member) CHARS_BY(json_set_chars_cut, type, member)
+
+#define AT(member) .offset = offsetof(struct job, member)
+static const struct json_key job_keys[] = {
+	{ "id", CHARS(job, id) },
+	{ "request_id", CHARS(job, trace.request_id) },
+	{ "traceparent", CHARS(job, trace.traceparent) },
+	{ "sent_us", U64, AT(sent_us) },
+	{ "wants_events", FLAG, AT(wants_events) },
+	{ "may_name_host_paths", FLAG, AT(may_name_host_paths) },
+	{ "profile_sha256", CHARS(job, profile_sha256) },
+	{ "memory_bytes", U64, AT(memory_bytes) },
+	{ "millicpus", U64, AT(millicpus) },
+	{ "pids", U64, AT(pids) },
+	{ "wall_ms", U64, AT(wall_ms) },
+	{ "disk_bytes", U64, AT(disk_bytes) },
+	{ "output_bytes", U64, AT(output_bytes) },
+	{ "no_network", FLAG, AT(no_network) },
 };
+#undef AT
+static const struct json_record job_record = JSON_RECORD(job_keys, "the job");
 
-struct field {
-	const char *key;
-	enum kind kind;
-	size_t offset;
-	size_t with; /* text: its room; KIND_MAYBE: the offset of its bool */
+static int set_type(const struct json_reader *in, const struct json_key *k, const char *text,
+		    void *record, struct cj_error *err)
+{
+	(void)in;
+	(void)k;
+	(void)record;
+	return strcmp(text, "summary") == 0 ? 0 : cj_reject(err, "'%.32s' is not 'summary'", text);
+}
+
+static void write_type(struct json_writer *w, const struct json_key *k, const void *record)
+{
+	(void)k;
+	(void)record;
+	json_put_string(w, "summary");
+}
+
+#define AT(member) .offset = offsetof(struct summary, member)
+static const struct json_key summary_keys[] = {
+	{ "type", JSON_TAKES_STRING, .set = set_type, .write = write_type, .is_required = true },
+	{ "status", STATUS, AT(status) },
+	{ "exit_code", CODE, AT(exit_code) },
+	{ "signal", CODE, AT(signal) },
+	{ "error_stage", CUT_CHARS(summary, error_stage) },
+	{ "error_message", CUT_CHARS(summary, error_message) },
+	{ "is_callers_own", FLAG, AT(is_callers_own) },
+	{ "profile_sha256", CHARS(summary, profile_sha256) },
+	{ "code_sha256", CHARS(summary, code_sha256) },
+	{ "wall_ms", U64, AT(usage.wall_ms) },
+	{ "cpu_user_ms", U64, AT(usage.cpu_user_ms) },
+	{ "cpu_system_ms", U64, AT(usage.cpu_system_ms) },
+	{ "memory_peak_bytes", KNOWN, AT(usage.memory_peak_bytes),
+	  .known = offsetof(struct summary, usage.has_memory_peak) },
+	{ "pids_peak", KNOWN, AT(usage.pids_peak),
+	  .known = offsetof(struct summary, usage.has_pids_peak) },
+	{ "setup_us", U64, AT(setup_us) },
+	{ "denied_packets", U64, AT(denied_packets) },
+	{ "denied_syscalls", U64, AT(denied_syscalls) },
+	{ "stdout_bytes", U64, AT(stdout_bytes) },
+	{ "stderr_bytes", U64, AT(stderr_bytes) },
+	{ "artifacts", U64, AT(artifacts) },
 };
-
-#define TEXT(type, kind, member)                                                                   \
-	{                                                                                          \
-#member, kind, offsetof(struct type, member), sizeof(((struct type *)0)->member)   \
-	}
-#define PLAIN(type, kind, member)                                                                  \
-	{                                                                                          \
-#member, kind, offsetof(struct type, member), 0                                    \
-	}
-#define LENGTH(table) (sizeof(table) / sizeof((table)[0]))
-
-static const struct field job_fields[] = {
-	TEXT(job, KIND_WORD, id),
-	{ "request_id", KIND_WORD, offsetof(struct job, trace.request_id), TRACE_REQUEST_ID_MAX },
-	{ "traceparent", KIND_WORD, offsetof(struct job, trace.traceparent),
-	  TRACE_TRACEPARENT_MAX },
-	PLAIN(job, KIND_NUMBER, sent_us),
-	PLAIN(job, KIND_FLAG, wants_events),
-	PLAIN(job, KIND_FLAG, may_name_host_paths),
-	TEXT(job, KIND_WORD, profile_sha256),
-	PLAIN(job, KIND_NUMBER, memory_bytes),
-	PLAIN(job, KIND_NUMBER, millicpus),
-	PLAIN(job, KIND_NUMBER, pids),
-	PLAIN(job, KIND_NUMBER, wall_ms),
-	PLAIN(job, KIND_NUMBER, disk_bytes),
-	PLAIN(job, KIND_NUMBER, output_bytes),
-	PLAIN(job, KIND_FLAG, no_network),
-};
-
-#define USAGE(member) offsetof(struct summary, usage.member)
-static const struct field summary_fields[] = {
-	PLAIN(summary, KIND_STATUS, status),
-	PLAIN(summary, KIND_CODE, exit_code),
-	PLAIN(summary, KIND_CODE, signal),
-	TEXT(summary, KIND_SENTENCE, error_stage),
-	TEXT(summary, KIND_SENTENCE, error_message),
-	PLAIN(summary, KIND_FLAG, is_callers_own),
-	TEXT(summary, KIND_WORD, profile_sha256),
-	TEXT(summary, KIND_WORD, code_sha256),
-	{ "wall_ms", KIND_NUMBER, USAGE(wall_ms), 0 },
-	{ "cpu_user_ms", KIND_NUMBER, USAGE(cpu_user_ms), 0 },
-	{ "cpu_system_ms", KIND_NUMBER, USAGE(cpu_system_ms), 0 },
-	{ "memory_peak_bytes", KIND_MAYBE, USAGE(memory_peak_bytes), USAGE(has_memory_peak) },
-	{ "pids_peak", KIND_MAYBE, USAGE(pids_peak), USAGE(has_pids_peak) },
-	PLAIN(summary, KIND_NUMBER, setup_us),
-	PLAIN(summary, KIND_NUMBER, denied_packets),
-	PLAIN(summary, KIND_NUMBER, denied_syscalls),
-	PLAIN(summary, KIND_NUMBER, stdout_bytes),
-	PLAIN(summary, KIND_NUMBER, stderr_bytes),
-	PLAIN(summary, KIND_NUMBER, artifacts),
-};
-
-static void put_value(struct json_writer *w, const struct field *f, const char *record)
-{
-	const void *at = record + f->offset;
-
-	switch (f->kind) {
-	case KIND_WORD:
-	case KIND_SENTENCE:
-		json_put_string(w, at);
-		break;
-	case KIND_MAYBE:
-		if (!*(const bool *)(record + f->with)) {
-			json_put_null(w);
-			break;
-		}
-		json_put_u64(w, *(const uint64_t *)at);
-		break;
-	case KIND_NUMBER:
-		json_put_u64(w, *(const uint64_t *)at);
-		break;
-	case KIND_CODE:
-		if (*(const int *)at < 0)
-			json_put_null(w);
-		else
-			json_put_i64(w, *(const int *)at);
-		break;
-	case KIND_FLAG:
-		json_put_bool(w, *(const bool *)at);
-		break;
-	case KIND_STATUS:
-		json_put_string(w, status_names[*(const enum status *)at]);
-		break;
-	}
-}
-
-static void put_fields(struct json_writer *w, const struct field *table, size_t count,
-		       const void *record)
-{
-	for (size_t i = 0; i < count; i++) {
-		json_put_key(w, table[i].key);
-		put_value(w, &table[i], record);
-	}
-}
-
-static bool get_text(const struct field *f, const char *text, char *at)
-{
-	size_t size = strlen(text);
-	if (size >= f->with) {
-		if (f->kind == KIND_WORD)
-			return false;
-		size = utf8_prefix(text, f->with - 1);
-	}
-	memcpy(at, text, size);
-	at[size] = '\0';
-	return true;
-}
-
-static bool get_number(const struct json_node *node, uint64_t max, uint64_t *out)
-{
-	struct cj_error ignored = { 0 };
-	return node->type == JSON_NUMBER && parse_u64(node->text, 0, max, out, &ignored) == 0;
-}
-
-static bool get_code(const struct json_node *node, int *out)
-{
-	uint64_t value = 0;
-	bool is_none = node->type == JSON_NULL;
-	if (!is_none && !get_number(node, INT_MAX, &value))
-		return false;
-	*out = is_none ? -1 : (int)value;
-	return true;
-}
-
-static bool get_status(const struct json_node *node, enum status *out)
-{
-	for (unsigned i = 0; node->type == JSON_STRING && i < STATUS_COUNT; i++) {
-		if (strcmp(node->text, status_names[i]) == 0) {
-			*out = (enum status)i;
-			return true;
-		}
-	}
-	return false;
-}
-
-static bool get_value(const struct field *f, const struct json_node *node, char *record)
-{
-	void *at = record + f->offset;
-
-	switch (f->kind) {
-	case KIND_WORD:
-	case KIND_SENTENCE:
-		return node->type == JSON_STRING && get_text(f, node->text, at);
-	case KIND_MAYBE:
-		*(bool *)(record + f->with) = node->type != JSON_NULL;
-		return node->type == JSON_NULL || get_number(node, UINT64_MAX, at);
-	case KIND_NUMBER:
-		return get_number(node, UINT64_MAX, at);
-	case KIND_CODE:
-		return get_code(node, at);
-	case KIND_FLAG:
-		*(bool *)at = node->boolean;
-		return node->type == JSON_BOOL;
-	case KIND_STATUS:
-		return get_status(node, at);
-	}
-	return false;
-}
-
-/* `others` members are there beside the table's. */
-static int get_fields(const char *what, const struct json_node *object, const struct field *table,
-		      size_t count, size_t others, void *record, struct cj_error *err)
-{
-	if (object->type != JSON_OBJECT)
-		return cj_reject(err, "%s: not an object", what);
-	for (size_t i = 0; i < count; i++) {
-		const struct json_node *node = json_get(object, table[i].key);
-		if (!node || !get_value(&table[i], node, record))
-			return cj_reject(err, "%s: '%s' is %s", what, table[i].key,
-					 node ? "wrong" : "missing");
-	}
-	if (object->count != count + others)
-		return cj_reject(err, "%s: it has more members than are known", what);
-	return 0;
-}
+#undef AT
+static const struct json_record summary_record = JSON_RECORD(summary_keys, "the summary");
 
 /* --- the job ------------------------------------------------------------------------ */
 
@@ -239,7 +130,7 @@ int job_write(const struct job *job, struct cj_error *err)
 	if (!w)
 		return cj_fail(err, ENOMEM, "write a job");
 	json_open_object(w);
-	put_fields(w, job_fields, LENGTH(job_fields), job);
+	json_record_write(w, &job_record, job);
 	json_close_object(w);
 	if (json_writer_take(w, &header, &size, err) < 0)
 		return cj_wrap(err, "write a job");
@@ -289,8 +180,9 @@ int job_read(int memfd, struct arena *a, struct job *out, struct cj_error *err)
 	const char *end = memchr(text, '\n', size < HEADER_MAX ? size : HEADER_MAX);
 	if (!end)
 		return cj_reject(err, "the job has no header");
+	const struct json_reader in = { .file = "job", .arena = a };
 	if (json_parse("job", text, (size_t)(end - text), a, &header, err) < 0 ||
-	    get_fields("job", header, job_fields, LENGTH(job_fields), 0, &job, err) < 0)
+	    json_record_read(&in, header, &job_record, &job, err) < 0)
 		return -err->code;
 	job.body = end + 1;
 	job.body_size = size - (size_t)(end + 1 - text);
@@ -363,19 +255,16 @@ static void open_line(struct json_writer *w, const char *type)
 
 void summary_write(struct json_writer *w, const struct summary *s)
 {
-	open_line(w, "summary");
-	put_fields(w, summary_fields, LENGTH(summary_fields), s);
+	json_open_object(w);
+	json_record_write(w, &summary_record, s);
 	json_close_object(w);
 }
 
 int summary_read(const struct json_node *line, struct summary *out, struct cj_error *err)
 {
 	struct summary s = { 0 };
-	const struct json_node *type = json_get(line, "type");
-
-	if (!type || type->type != JSON_STRING || strcmp(type->text, "summary") != 0)
-		return cj_reject(err, "summary: it is another line");
-	if (get_fields("summary", line, summary_fields, LENGTH(summary_fields), 1, &s, err) < 0)
+	const struct json_reader in = { .file = "summary" };
+	if (json_record_read(&in, line, &summary_record, &s, err) < 0)
 		return -err->code;
 	*out = s;
 	return 0;

@@ -115,8 +115,8 @@ static void a_job_that_is_none_is_refused(void **state)
 
 	assert_refused(sealed(""), "no header");
 	assert_refused(sealed(pipe_like), "no header");
-	assert_refused(sealed("[]\n"), "not an object");
-	assert_refused(sealed("{}\n"), "'id' is missing");
+	assert_refused(sealed("[]\n"), "the job must be an object");
+	assert_refused(sealed("{}\n"), "id is missing");
 	assert_refused(sealed("{\n"), "job:1:");
 	assert_refused(open("/dev/null", O_RDONLY | O_CLOEXEC), "look at the job");
 
@@ -143,16 +143,17 @@ static int altered(const char *old, const char *new)
 static void each_member_of_a_header_is_checked(void **state)
 {
 	(void)state;
-	assert_refused(altered("\"wall_ms\":1500", "\"wall_ms\":-1"), "'wall_ms' is wrong");
-	assert_refused(altered("\"wall_ms\":1500", "\"wall_ms\":\"1\""), "'wall_ms' is wrong");
+	assert_refused(altered("\"wall_ms\":1500", "\"wall_ms\":-1"), "wall_ms: '-1'");
+	assert_refused(altered("\"wall_ms\":1500", "\"wall_ms\":\"1\""),
+		       "wall_ms must be a number, not a string");
 	assert_refused(altered("18446744073709551615", "18446744073709551616"),
-		       "'memory_bytes' is wrong");
-	assert_refused(altered("\"pids\":0,", ""), "'pids' is missing");
-	assert_refused(altered("\"pids\":0,", "\"pids\":0,\"more\":1,"), "more members");
+		       "memory_bytes: '18446744073709551616' is too large");
+	assert_refused(altered("\"pids\":0,", ""), "pids is missing");
+	assert_refused(altered("\"pids\":0,", "\"pids\":0,\"more\":1,"), "unknown key 'more'");
 	assert_refused(altered("\"pids\":0,", "\"pids\":0,\"pids\":0,"), "job:1:");
 	assert_refused(altered("\"wants_events\":true", "\"wants_events\":1"),
-		       "'wants_events' is wrong");
-	assert_refused(altered("\"id\":\"01J", "\"id\":\"0000000000000000001J"), "'id' is wrong");
+		       "wants_events must be true or false");
+	assert_refused(altered("\"id\":\"01J", "\"id\":\"0000000000000000001J"), "job:1:7: id: '");
 }
 
 /* --- summaries -------------------------------------------------------------------------- */

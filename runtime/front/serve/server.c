@@ -2,9 +2,9 @@
 /*
  * The server's life.  Acts.
  *
- * One thread, one epoll: listening sockets, signals, connections, workers' sockets, the spawner's
- * end.  A turn of the loop waits for them, or until the next thing that is due; then everybody with
- * something due has his tick.
+ * One thread and one epoll loop: listening sockets, signals, connections, workers' sockets, the end
+ * of the spawner.  Each turn of the loop waits for an event or for the next deadline, and then
+ * calls the tick function of every part that has deadlines.
  */
 #include "runtime/front/serve/server.h"
 
@@ -24,59 +24,75 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/front/serve/api/api.h"
-#include "runtime/front/serve/queue/execution.h"
-#include "runtime/front/serve/listen.h"
-#include "runtime/front/serve/operations/notify.h"
-#include "runtime/front/serve/config/setup.h"
-#include "runtime/front/serve/operations/slog.h"
+#include "runtime/front/serve/access/account.h"
+#include "runtime/front/serve/access/audit.h"
 #include "runtime/front/serve/access/tokens.h"
+#include "runtime/front/serve/api/api.h"
+#include "runtime/front/serve/config/profile_cache.h"
+#include "runtime/front/serve/config/setup.h"
+#include "runtime/front/serve/http/http.h"
+#include "runtime/front/serve/listen.h"
+#include "runtime/front/serve/loop.h"
+#include "runtime/front/serve/operations/health.h"
+#include "runtime/front/serve/operations/metrics.h"
+#include "runtime/front/serve/operations/notify.h"
+#include "runtime/front/serve/operations/slog.h"
+#include "runtime/front/serve/queue/execution.h"
+#include "runtime/front/serve/queue/pool.h"
+#include "runtime/front/serve/queue/runs.h"
+#include "runtime/front/serve/worker/worker_conn.h"
 #include "runtime/jail/cgroup/cgroup.h"
 #include "runtime/jail/record.h"
 
 #define RUNS_PER_CPU    4
 #define ACCEPT_BATCH    32
-#define ACCEPT_PAUSE_MS 100   /* when there are no descriptors left */
-#define CANCEL_MS       20000 /* cancelled runs may take to tell how they ended */
-#define BYE_MS          2000  /* replies may take to be read */
+#define ACCEPT_PAUSE_MS 100   /* when no descriptors are left */
+#define CANCEL_MS       20000 /* for cancelled runs to send their results */
+#define REPLY_MS        2000  /* for callers to read the last replies */
 
 struct server {
-	struct service service;
 	const struct serve_options *options;
+	struct service_config *config; /* the one in force */
+	struct spawner spawner;
+
+	struct loop loop;
+	struct http *http;
+	struct accounts accounts;
+	struct metrics *metrics;
+	struct audit audit;
+	struct profile_cache *profiles;
+	struct runs runs;
+	struct pool pool;
+	struct executions *executions;
+	struct health health;
+	struct api api;
+
 	struct listeners listeners;
 	struct watch signals, spawner_end;
 	int signal_fd;
 	bool has_paused_listeners;
 	bool is_ready, has_cancelled, is_over;
 	uint64_t drain_until_ms, watchdog_ms, watchdog_at_ms, accept_at_ms;
-	struct cj_error failure; /* why it is over, if not by a signal */
+	struct cj_error failure; /* why it is over, unless a signal ended it */
 };
 
-uint64_t service_wall_ms(void)
+/* --- what the pool asks for -------------------------------------------------- */
+
+static int spawn_worker(void *context, const char *profile, enum tier tier,
+			struct worker_conn **out, struct cj_error *err)
 {
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail for this clock */
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-/* --- who is hired for the pool ---------------------------------------------- */
-
-int service_spawn_worker(void *service, const char *profile, enum tier tier,
-			 struct worker_conn **out, struct cj_error *err)
-{
-	struct service *s = service;
+	struct server *v = context;
 	struct worker worker = WORKER_NULL;
 
-	if (spawner_ask(&s->spawner, profile, tier, &worker, err) < 0)
+	if (spawner_ask(&v->spawner, profile, tier, &worker, err) < 0)
 		return -err->code;
-	*out = worker_conn_create(&s->loop, &worker, err);
+	*out = worker_conn_create(&v->loop, &worker, err);
 	return *out ? 0 : -err->code;
 }
 
 static uint64_t stamp(void *context, const char *profile)
 {
-	return profile_cache_stamp(((struct service *)context)->known, profile);
+	return profile_cache_stamp(((struct server *)context)->profiles, profile);
 }
 
 static uint64_t now_ms(void *context)
@@ -85,7 +101,7 @@ static uint64_t now_ms(void *context)
 	return clock_ms();
 }
 
-static void say_unready(void *context, const char *profile, enum tier tier, const char *why)
+static void log_unready(void *context, const char *profile, enum tier tier, const char *why)
 {
 	(void)context;
 	slog(SLOG_WARNING, "", "no %s of profile '%s' can be prepared ahead: %s", tier_names[tier],
@@ -102,72 +118,76 @@ static unsigned choose_concurrency(const struct service_config *c)
 		return c->concurrency;
 	CPU_ZERO(&cpus);
 	if (sched_getaffinity(0, sizeof(cpus), &cpus) < 0)
-		return RUNS_PER_CPU; /* more than a thousand of them: say how many runs */
+		return RUNS_PER_CPU; /* over a thousand CPUs: the configuration must say */
 	return RUNS_PER_CPU * (unsigned)CPU_COUNT(&cpus);
 }
 
-/* Everything that was made of the last configuration is made of this one. */
-static int adopt(struct service *s, struct service_config *c, struct cj_error *err)
+/* Gives the new configuration to every part that depends on it. */
+static int adopt(struct server *v, struct service_config *c, struct cj_error *err)
 {
+	const struct executions_limits limits = { .concurrency = choose_concurrency(c),
+						  .queue = c->queue,
+						  .queue_ms = c->queue_ms };
 	struct audit audit = AUDIT_NULL;
 
 	if (audit_open(&c->audit, &audit, err) < 0)
 		return -err->code;
-	audit.failures = s->audit.failures;
-	audit_close(&s->audit);
-	s->audit = audit;
-	s->concurrency = choose_concurrency(c);
-	callers_settle(&c->callers, s->concurrency);
-	accounts_adopt(&s->accounts, &c->callers, s->own_uid);
-	pool_configure(&s->pool, c->pools, c->npools, c->pool_age_ms);
-	http_set_limits(s->http, c->caps.body_bytes, c->receive_ms);
-	struct service_config *old = s->config;
-	s->config = c;
+	audit.failures = v->audit.failures;
+	audit_close(&v->audit);
+	v->audit = audit;
+	callers_settle(&c->callers, limits.concurrency);
+	accounts_adopt(&v->accounts, &c->callers, v->api.own_uid);
+	pool_configure(&v->pool, c->pools, c->npools, c->pool_age_ms);
+	executions_set_limits(v->executions, limits);
+	http_set_limits(v->http, c->caps.body_bytes, c->receive_ms);
+	struct service_config *old = v->config;
+	v->config = c;
+	v->api.config = c;
 	if (old != c)
 		setup_free(&old);
-	return health_adopt(s, err);
+	return health_adopt(&v->health, c, err);
 }
 
-/* Whoever rotates the file asks for a new one, whatever else there is to read. */
-static void reopen_record(struct service *s)
+/* SIGHUP always opens the audit file again: log rotation relies on it. */
+static void reopen_audit(struct server *v)
 {
 	struct cj_error err = { 0 };
 
-	if (audit_reopen(&s->audit, &err) < 0)
-		slog_failure(SLOG_ERROR, "", &err, "the record goes on in the file that was open");
+	if (audit_reopen(&v->audit, &err) < 0)
+		slog_failure(SLOG_ERROR, "", &err,
+			     "audit lines still go to the file that was open before");
 }
 
-static void read_again(struct server *v)
+static void reload_config(struct server *v)
 {
 	struct service_config *c = NULL;
 	struct cj_error err = { 0 };
 
 	if (setup_read(v->options, &c, &err) == 0 && tokens_load(c, &err) == 0 &&
-	    adopt(&v->service, c, &err) == 0) {
-		slog(SLOG_NOTICE, "", "the configuration was read again");
+	    adopt(v, c, &err) == 0) {
+		slog(SLOG_NOTICE, "", "configuration reloaded");
 		return;
 	}
-	slog_failure(SLOG_ERROR, "", &err,
-		     "the configuration stays as it was, because the new one is bad");
-	if (c != v->service.config)
+	slog_failure(SLOG_ERROR, "", &err, "reload failed, the old configuration stays in force");
+	if (c != v->config)
 		setup_free(&c);
-	reopen_record(&v->service);
+	reopen_audit(v);
 }
 
 /*
- * One READY=1 ends a start as well as a reload, so before the first one there is none of a reload;
- * and whoever drains prepares nothing, and is not ready again: sd_notify(3).
+ * systemd takes READY=1 for the end of the start as well as of a reload: sd_notify(3).  So a reload
+ * during the start sends none, and a service that drains does not say that it is ready again.
  */
 static void reload(struct server *v)
 {
-	if (v->service.is_draining) {
-		reopen_record(&v->service);
-		slog(SLOG_NOTICE, "", "draining: no configuration is read any more");
+	if (executions_is_draining(v->executions)) {
+		reopen_audit(v);
+		slog(SLOG_NOTICE, "", "draining, so the configuration is not reloaded");
 		return;
 	}
 	if (v->is_ready)
 		notify_reloading();
-	read_again(v);
+	reload_config(v);
 	if (v->is_ready)
 		notify_send("READY=1");
 }
@@ -181,10 +201,10 @@ static void pause_listeners(struct server *v, bool pause)
 	v->has_paused_listeners = pause;
 	v->accept_at_ms = clock_ms() + ACCEPT_PAUSE_MS;
 	for (size_t i = 0; i < v->listeners.count; i++)
-		loop_rewatch(&v->service.loop, &v->listeners.items[i].watch, pause ? 0 : EPOLLIN);
+		loop_rewatch(&v->loop, &v->listeners.items[i].watch, pause ? 0 : EPOLLIN);
 }
 
-static bool is_lack(int code)
+static bool is_shortage(int code)
 {
 	return code == EMFILE || code == ENFILE || code == ENOBUFS || code == ENOMEM;
 }
@@ -198,9 +218,9 @@ static void on_connection(struct watch *w, uint32_t events)
 	for (int i = 0; i < ACCEPT_BATCH; i++) {
 		int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd >= 0) {
-			http_add(v->service.http, fd, l->is_tcp);
-		} else if (is_lack(errno)) {
-			slog(SLOG_WARNING, "", "no connection can be taken for now: %s",
+			http_add(v->http, fd, l->is_tcp);
+		} else if (is_shortage(errno)) {
+			slog(SLOG_WARNING, "", "accepting no connections for now: %s",
 			     strerror(errno));
 			pause_listeners(v, true);
 			return;
@@ -214,20 +234,20 @@ static void on_connection(struct watch *w, uint32_t events)
 
 static void drain(struct server *v)
 {
-	struct service *s = &v->service;
+	uint64_t drain_ms = v->config->drain_ms;
 
-	if (s->is_draining) {
-		slog(SLOG_NOTICE, "", "a second signal: ending now");
+	if (executions_is_draining(v->executions)) {
+		slog(SLOG_NOTICE, "", "second signal, ending now");
 		v->is_over = true;
 		return;
 	}
-	s->is_draining = true;
-	v->drain_until_ms = clock_ms() + s->config->drain_ms;
-	pool_configure(&s->pool, NULL, 0, 0);
-	/* systemd's TimeoutStopSec= knows nothing of our configuration: sd_notify(3) */
+	executions_drain(v->executions);
+	v->drain_until_ms = clock_ms() + drain_ms;
+	pool_configure(&v->pool, NULL, 0, 0);
+	/* systemd's TimeoutStopSec= does not know our configuration: sd_notify(3) */
 	notify_send("STOPPING=1\nSTATUS=draining\nEXTEND_TIMEOUT_USEC=%" PRIu64,
-		    (s->config->drain_ms + CANCEL_MS + SPAWNER_END_MS + BYE_MS) * 1000);
-	slog(SLOG_NOTICE, "", "draining: %zu runs are under way", runs_unfinished(&s->runs));
+		    (drain_ms + CANCEL_MS + SPAWNER_END_MS + REPLY_MS) * 1000);
+	slog(SLOG_NOTICE, "", "draining: %zu unfinished runs", runs_unfinished(&v->runs));
 }
 
 static void on_signal(struct watch *w, uint32_t events)
@@ -244,13 +264,13 @@ static void on_signal(struct watch *w, uint32_t events)
 		drain(v);
 }
 
-/* Without it no run can be: the one who started us starts us anew. */
+/* Without the spawner no run can start: the service manager must restart the service. */
 static void on_spawner_end(struct watch *w, uint32_t events)
 {
 	struct server *v = watch_owner(w, struct server, spawner_end);
 	(void)events;
 
-	(void)!cj_reject(&v->failure, "the spawner has ended, and no run can be started any more");
+	(void)!cj_reject(&v->failure, "the spawner has ended, so no run can start");
 	v->is_over = true;
 }
 
@@ -265,12 +285,11 @@ static int sooner(int wait_ms, int other_ms)
 
 static int tick_drain(struct server *v, uint64_t now)
 {
-	struct service *s = &v->service;
-	bool has_runs = executions_count(s) > 0;
+	bool has_runs = executions_count(v->executions) > 0;
 
-	if (!s->is_draining)
+	if (!executions_is_draining(v->executions))
 		return -1;
-	if (!has_runs && http_unfinished(s->http) == 0)
+	if (!has_runs && http_unfinished(v->http) == 0)
 		v->is_over = true;
 	if (now < v->drain_until_ms)
 		return has_runs ? (int)(v->drain_until_ms - now) : 10;
@@ -279,11 +298,11 @@ static int tick_drain(struct server *v, uint64_t now)
 		return 0;
 	}
 	if (has_runs)
-		slog(SLOG_NOTICE, "", "the time to drain is over: %zu runs are cancelled",
-		     runs_unfinished(&s->runs));
-	executions_cancel_all(s);
+		slog(SLOG_NOTICE, "", "drain timeout: cancelling %zu runs",
+		     runs_unfinished(&v->runs));
+	executions_cancel_all(v->executions);
 	v->has_cancelled = true;
-	v->drain_until_ms = now + (has_runs ? CANCEL_MS : BYE_MS);
+	v->drain_until_ms = now + (has_runs ? CANCEL_MS : REPLY_MS);
 	return 0;
 }
 
@@ -300,7 +319,7 @@ static int tick_watchdog(struct server *v, uint64_t now)
 
 static void tick_ready(struct server *v)
 {
-	if (v->is_ready || !v->service.health.succeeded || v->service.is_draining)
+	if (v->is_ready || !v->health.succeeded || executions_is_draining(v->executions))
 		return;
 	v->is_ready = true;
 	notify_send("READY=1\nSTATUS=ready");
@@ -310,16 +329,15 @@ static void tick_ready(struct server *v)
 
 static int tick(struct server *v)
 {
-	struct service *s = &v->service;
 	uint64_t now = clock_ms();
 
 	if (v->has_paused_listeners && now >= v->accept_at_ms)
 		pause_listeners(v, false);
-	int wait_ms = http_tick(s->http, now);
-	wait_ms = sooner(wait_ms, executions_tick(s, now));
-	wait_ms = sooner(wait_ms, http_tick(s->http, now)); /* what was refused just now */
-	wait_ms = sooner(wait_ms, health_tick(s, now));
-	wait_ms = sooner(wait_ms, pool_tick(&s->pool));
+	int wait_ms = http_tick(v->http, now);
+	wait_ms = sooner(wait_ms, executions_tick(v->executions, now));
+	wait_ms = sooner(wait_ms, http_tick(v->http, now)); /* sends the refusals of just now */
+	wait_ms = sooner(wait_ms, health_tick(&v->health, now));
+	wait_ms = sooner(wait_ms, pool_tick(&v->pool));
 	wait_ms = sooner(wait_ms, tick_watchdog(v, now));
 	wait_ms = sooner(wait_ms, tick_drain(v, now));
 	tick_ready(v);
@@ -328,18 +346,18 @@ static int tick(struct server *v)
 
 /* --- start, end ---------------------------------------------------------------------------- */
 
-/* A run takes three descriptors, a connection one: as many as we may have. */
+/* A run needs three descriptors, a connection one: take as many as the hard limit allows. */
 static void raise_limit(void)
 {
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
 		limit.rlim_cur = limit.rlim_max;
-		(void)setrlimit(RLIMIT_NOFILE, &limit); /* then it stays as it is */
+		(void)setrlimit(RLIMIT_NOFILE, &limit); /* on failure the limit stays */
 	}
 }
 
-/* What an earlier service, or anybody's killed run, left behind. */
+/* Removes what killed runs, of an earlier service or of anybody, left behind. */
 static void sweep(void)
 {
 	struct cj_error err = { 0 };
@@ -347,94 +365,129 @@ static void sweep(void)
 	int count = dir_fd < 0 ? dir_fd : record_sweep(dir_fd, &err);
 
 	if (count < 0)
-		slog_failure(SLOG_WARNING, "", &err, "sweep what killed runs left");
+		slog_failure(SLOG_WARNING, "", &err, "remove what killed runs left behind");
 	else if ((count += (int)cgroup_sweep()) > 0)
-		slog(SLOG_NOTICE, "", "swept what %d killed runs left", count);
+		slog(SLOG_NOTICE, "", "removed what %d killed runs left behind", count);
 }
 
 static int watch_signals(struct server *v, struct cj_error *err)
 {
-	static const int heard[] = { SIGTERM, SIGINT, SIGHUP };
+	static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
 	sigset_t set;
 
 	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof(heard) / sizeof(heard[0]); i++)
-		sigaddset(&set, heard[i]);
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		sigaddset(&set, signals[i]);
 	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
 		return cj_fail(err, errno, "block signals");
 	v->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (v->signal_fd < 0)
-		return cj_fail(err, errno, "hear signals");
-	return loop_watch(&v->service.loop, &v->signals, v->signal_fd, EPOLLIN, on_signal, err);
+		return cj_fail(err, errno, "open a descriptor for signals");
+	return loop_watch(&v->loop, &v->signals, v->signal_fd, EPOLLIN, on_signal, err);
 }
 
 static int watch_listeners(struct server *v, struct cj_error *err)
 {
-	int rc = listeners_open(v->service.config, &v->listeners, err);
+	int rc = listeners_open(v->config, &v->listeners, err);
 
 	for (size_t i = 0; rc == 0 && i < v->listeners.count; i++) {
 		struct listener *l = &v->listeners.items[i];
 		l->owner = v;
 		slog(SLOG_NOTICE, "", "listening on %s", l->name);
-		rc = loop_watch(&v->service.loop, &l->watch, l->fd, EPOLLIN, on_connection, err);
+		rc = loop_watch(&v->loop, &l->watch, l->fd, EPOLLIN, on_connection, err);
 	}
 	return rc;
 }
 
-static int open_service(struct server *v, struct cj_error *err)
+/* The parts that need no descriptor. */
+static int create_parts(struct server *v)
 {
-	struct service *s = &v->service;
-	const struct pool_ops pool_ops = { service_spawn_worker, stamp, now_ms, say_unready, s };
-	const struct http_ops http_ops = api_ops(s);
+	const struct pool_ops pool_ops = { .spawn = spawn_worker,
+					   .stamp = stamp,
+					   .now_ms = now_ms,
+					   .failed = log_unready,
+					   .context = v };
+	const struct executions_context context = {
+		.runs = &v->runs,
+		.pool = &v->pool,
+		.metrics = metrics_create(),
+		.audit = &v->audit,
+	};
 
-	s->own_uid = geteuid();
-	s->started_ms = service_wall_ms();
-	accounts_init(&s->accounts);
-	runs_init(&s->runs);
-	pool_init(&s->pool, &pool_ops);
-	health_init(s);
-	s->metrics = metrics_create();
-	s->known = profile_cache_create();
-	s->flights = executions_create();
-	if (!s->metrics || !s->known || !s->flights)
+	v->metrics = context.metrics;
+	accounts_init(&v->accounts);
+	runs_init(&v->runs);
+	pool_init(&v->pool, &pool_ops);
+	v->profiles = profile_cache_create();
+	v->executions = executions_create(&context);
+	return v->metrics && v->profiles && v->executions ? 0 : -ENOMEM;
+}
+
+/* Tells the parts about each other. */
+static void connect_parts(struct server *v)
+{
+	const struct health_context health = { .executions = v->executions,
+					       .profiles = v->profiles,
+					       .pool = &v->pool,
+					       .metrics = v->metrics,
+					       .audit = &v->audit };
+
+	health_init(&v->health, &health);
+	v->api = (struct api){ .accounts = &v->accounts,
+			       .runs = &v->runs,
+			       .executions = v->executions,
+			       .profiles = v->profiles,
+			       .metrics = v->metrics,
+			       .pool = &v->pool,
+			       .health = &v->health,
+			       .fake = v->spawner.fake,
+			       .own_uid = geteuid(),
+			       .started_ms = clock_epoch_ms() };
+}
+
+static int open_server(struct server *v, struct cj_error *err)
+{
+	const struct http_ops http_ops = api_ops(&v->api);
+
+	if (create_parts(v) < 0)
 		return cj_fail(err, ENOMEM, "start the service");
-	if (loop_open(&s->loop, err) < 0 || watch_signals(v, err) < 0 ||
-	    http_open(&s->loop, &http_ops, &s->http, err) < 0 || adopt(s, s->config, err) < 0 ||
-	    watch_listeners(v, err) < 0)
+	connect_parts(v);
+	if (loop_open(&v->loop, err) < 0 || watch_signals(v, err) < 0 ||
+	    http_open(&v->loop, &http_ops, &v->http, err) < 0)
 		return -err->code;
-	return loop_watch(&s->loop, &v->spawner_end, s->spawner.pidfd, EPOLLIN, on_spawner_end,
+	v->api.http = v->http;
+	if (adopt(v, v->config, err) < 0 || watch_listeners(v, err) < 0)
+		return -err->code;
+	return loop_watch(&v->loop, &v->spawner_end, v->spawner.pidfd, EPOLLIN, on_spawner_end,
 			  err);
 }
 
-/* Half-built, too.  Whoever still waits is answered. */
-static void close_service(struct server *v)
+/* Also of a server that is half-built.  Callers that still wait are answered. */
+static void close_server(struct server *v)
 {
-	struct service *s = &v->service;
-
 	listeners_close(&v->listeners);
-	if (s->flights && s->http) {
-		executions_cancel_all(s);
-		executions_destroy(&s->flights);
-		(void)http_tick(s->http, clock_ms());
-	}
-	free(s->flights);
-	http_close(&s->http);
-	pool_configure(&s->pool, NULL, 0, 0);
-	runs_fini(&s->runs);
-	audit_close(&s->audit);
-	metrics_destroy(&s->metrics);
-	profile_cache_destroy(&s->known);
-	health_fini(&s->health);
-	setup_free(&s->config);
+	if (v->executions)
+		executions_cancel_all(v->executions);
+	executions_destroy(&v->executions);
+	if (v->http)
+		(void)http_tick(v->http, clock_ms());
+	http_close(&v->http);
+	pool_configure(&v->pool, NULL, 0, 0);
+	runs_fini(&v->runs);
+	audit_close(&v->audit);
+	metrics_destroy(&v->metrics);
+	profile_cache_destroy(&v->profiles);
+	health_fini(&v->health);
+	setup_free(&v->config);
 	cj_close(&v->signal_fd);
-	loop_close(&s->loop);
-	spawner_end(&s->spawner);
+	loop_close(&v->loop);
+	spawner_end(&v->spawner);
 }
 
 static int turn_until_over(struct server *v, struct cj_error *err)
 {
 	while (!v->is_over)
-		if (loop_turn(&v->service.loop, tick(v), err) < 0)
+		if (loop_turn(&v->loop, tick(v), err) < 0)
 			return -err->code;
 	*err = v->failure;
 	return -v->failure.code;
@@ -450,11 +503,11 @@ int server_run(const struct serve_options *o, struct service_config *config,
 		spawner_end(spawner);
 		return cj_fail(err, ENOMEM, "start the service");
 	}
-	*v = (struct server){ .service = { .loop = LOOP_NULL,
-					   .spawner = *spawner,
-					   .config = config,
-					   .audit = AUDIT_NULL },
-			      .options = o,
+	*v = (struct server){ .options = o,
+			      .config = config,
+			      .spawner = *spawner,
+			      .loop = LOOP_NULL,
+			      .audit = AUDIT_NULL,
 			      .signals = WATCH_NULL,
 			      .spawner_end = WATCH_NULL,
 			      .signal_fd = -1 };
@@ -462,10 +515,10 @@ int server_run(const struct serve_options *o, struct service_config *config,
 	v->watchdog_ms = notify_watchdog_ms();
 	raise_limit();
 	sweep();
-	int rc = open_service(v, err);
+	int rc = open_server(v, err);
 	if (rc == 0)
 		rc = turn_until_over(v, err);
-	close_service(v);
+	close_server(v);
 	free(v);
 	return rc;
 }

@@ -108,7 +108,7 @@ class Service:
     def reload(self, config):
         self.write_config(config)
         self.signal(signal.SIGHUP)
-        harness.wait_until(lambda: "was read again" in self.said(), "the reload")
+        harness.wait_until(lambda: "configuration reloaded" in self.said(), "the reload")
 
     def start(self):
         words = ["serve", "--socket", self.socket, "--config", self.folder / "serve.json", *self.options]

@@ -77,8 +77,8 @@ def _():
             true(int(told["EXTEND_TIMEOUT_USEC"]) > 100 * 1000000, f"it says {told}")
             os.rename(f / "log", f / "log.1")
             s.signal(signal.SIGHUP)
-            wait_until(lambda: "no configuration is read any more" in s.said(), "the signal to be heard")
-            lacks(s.said(), "was read again", "the log")
+            wait_until(lambda: "the configuration is not reloaded" in s.said(), "the signal to be heard")
+            lacks(s.said(), "configuration reloaded", "the log")
             s.call("DELETE", "/v1/runs/first").has(202)
             first.finish(20).has(200)
             with open(f / "log", encoding="ascii") as file:
@@ -105,7 +105,7 @@ def _():
         with Service(config={"probe_profile": "broken"}, env=env, ready=False) as s:
             wait_until(lambda: s.is_ready(503) and s.get("/readyz").json["probe"]["status"], "the probe")
             s.signal(signal.SIGHUP)  # nor when it reads its configuration again
-            wait_until(lambda: "was read again" in s.said(), "the reload")
+            wait_until(lambda: "configuration reloaded" in s.said(), "the reload")
             s.get("/livez").has(200)  # a turn of the loop later
             lacks(manager.heard(), "READY=1", "what systemd was told")
             f.file("config/cejail/profiles/broken.json", '{"extends": "base"}')

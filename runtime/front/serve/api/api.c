@@ -16,7 +16,12 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/text.h"
+#include "runtime/front/serve/access/account.h"
+#include "runtime/front/serve/config/service_config.h"
+#include "runtime/front/serve/operations/health.h"
+#include "runtime/front/serve/operations/metrics.h"
 #include "runtime/front/serve/operations/slog.h"
+#include "runtime/front/serve/queue/execution.h"
 
 static void show_alive(struct api_call *c);
 static void show_readiness(struct api_call *c);
@@ -98,7 +103,7 @@ static bool has_safe_origin(struct exchange *x)
 	return !exchange_caller(x).is_tcp || (host && is_loopback(host));
 }
 
-static struct account *account_by_token(struct service *s, struct exchange *x)
+static struct account *account_by_token(struct api *api, struct exchange *x)
 {
 	static const char scheme[] = "Bearer ";
 	const char *header = exchange_header(x, "Authorization");
@@ -107,7 +112,7 @@ static struct account *account_by_token(struct service *s, struct exchange *x)
 	if (!header || strncasecmp(header, scheme, sizeof(scheme) - 1) != 0)
 		header = scheme; /* an empty token is nobody's, and takes as long */
 	const char *token = header + sizeof(scheme) - 1;
-	struct account *a = account_of_token(&s->accounts, &s->config->callers, token,
+	struct account *a = account_of_token(api->accounts, &api->config->callers, token,
 					     strlen(token), clock_ms(), &is_known);
 	if (!is_known)
 		exchange_refuse(x, API_UNAUTHORIZED, NULL, NULL, 0);
@@ -117,14 +122,14 @@ static struct account *account_by_token(struct service *s, struct exchange *x)
 }
 
 /* NULL: refused. */
-static struct account *find_account(struct service *s, struct exchange *x)
+static struct account *find_account(struct api *api, struct exchange *x)
 {
 	struct http_caller caller = exchange_caller(x);
 
 	if (caller.is_tcp)
-		return account_by_token(s, x);
-	struct account *a =
-	    account_of_uid(&s->accounts, &s->config->callers, caller.uid, s->own_uid, clock_ms());
+		return account_by_token(api, x);
+	struct account *a = account_of_uid(api->accounts, &api->config->callers, caller.uid,
+					   api->own_uid, clock_ms());
 	if (!a)
 		exchange_refuse(x, API_QUEUE_FULL, NULL, NULL, 1000);
 	return a;
@@ -134,10 +139,10 @@ static struct account *find_account(struct service *s, struct exchange *x)
  * A body longer than its cap is refused before it is read; one that hides its length is counted.
  * An open route takes none: else whoever shows no token could fill memory.
  */
-static bool has_good_length(struct service *s, struct exchange *x, bool is_open)
+static bool has_good_length(struct api *api, struct exchange *x, bool is_open)
 {
 	const char *length = exchange_header(x, "Content-Length");
-	uint64_t size = 0, max = is_open ? 0 : s->config->caps.body_bytes;
+	uint64_t size = 0, max = is_open ? 0 : api->config->caps.body_bytes;
 	bool is_hidden = exchange_header(x, "Transfer-Encoding") != NULL;
 	struct cj_error ignored = { 0 };
 
@@ -175,7 +180,7 @@ static bool has_its_rate(struct api_call *c)
 }
 
 /* Once when the headers are in, once when all is: rights may have changed, and accounts move. */
-static const struct route *let_in(struct service *s, struct exchange *x, bool is_whole,
+static const struct route *let_in(struct api *api, struct exchange *x, bool is_whole,
 				  struct api_call *out)
 {
 	char allow[64];
@@ -183,19 +188,19 @@ static const struct route *let_in(struct service *s, struct exchange *x, bool is
 	const struct route *route =
 	    find_route(exchange_method(x), exchange_path(x), &name, allow, sizeof(allow));
 
-	*out = (struct api_call){ .service = s, .exchange = x, .name = name };
+	*out = (struct api_call){ .api = api, .exchange = x, .name = name };
 	if (!has_safe_origin(x)) {
 		exchange_refuse(x, API_FORBIDDEN_ORIGIN, NULL, NULL, 0);
 		return NULL;
 	}
 	if (!route || !route->is_open) {
-		out->account = find_account(s, x);
+		out->account = find_account(api, x);
 		if (!out->account || ((is_whole || !route) && !has_its_rate(out)))
 			return NULL;
 	}
 	if (!route)
 		refuse_route(x, allow);
-	return route && has_good_length(s, x, route->is_open) ? route : NULL;
+	return route && has_good_length(api, x, route->is_open) ? route : NULL;
 }
 
 static void on_begun(void *context, struct exchange *x)
@@ -216,17 +221,17 @@ static void on_whole(void *context, struct exchange *x)
 
 static void on_replied(void *context, unsigned status, enum api_code code)
 {
-	struct service *s = context;
+	struct api *a = context;
 
-	metrics_count_http(s->metrics, status);
+	metrics_count_http(a->metrics, status);
 	if (code < API_CODE_COUNT)
-		metrics_count_refusal(s->metrics, code);
+		metrics_count_refusal(a->metrics, code);
 }
 
-struct http_ops api_ops(struct service *s)
+struct http_ops api_ops(struct api *a)
 {
 	return (struct http_ops){
-		.begun = on_begun, .whole = on_whole, .replied = on_replied, .context = s
+		.begun = on_begun, .whole = on_whole, .replied = on_replied, .context = a
 	};
 }
 
@@ -266,30 +271,31 @@ static void show_readiness(struct api_call *c)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 
-	bool is_of_use = w && health_write(c->service, w) != READINESS_UNREADY;
+	bool is_of_use = w && health_write(c->api->health, w) != READINESS_UNREADY;
 	api_reply_json(c->exchange, is_of_use ? 200 : 503, w);
 }
 
 static void show_metrics(struct api_call *c)
 {
-	struct service *s = c->service;
+	const struct api *a = c->api;
+	const struct executions_load load = executions_load(a->executions);
 	const struct gauges gauges = {
-		.in_flight = s->runs.counts[RUN_RUNNING],
-		.queued = s->runs.counts[RUN_QUEUED],
-		.connections = http_connections(s->http),
-		.pool_jails = pool_ready(&s->pool, TIER_JAIL),
-		.pool_interpreters = pool_ready(&s->pool, TIER_INTERPRETER),
-		.in_flight_max = s->concurrency,
-		.queued_max = s->config->queue,
-		.started_ms = s->started_ms,
-		.has_probed = s->health.has_probed,
-		.probe_succeeded = s->health.succeeded,
-		.probe_age_ms = s->health.has_probed ? clock_ms() - s->health.probed_ms : 0,
+		.in_flight = load.running,
+		.queued = load.queued,
+		.connections = http_connections(a->http),
+		.pool_jails = pool_ready(a->pool, TIER_JAIL),
+		.pool_interpreters = pool_ready(a->pool, TIER_INTERPRETER),
+		.in_flight_max = load.running_max,
+		.queued_max = load.queued_max,
+		.started_ms = a->started_ms,
+		.has_probed = a->health->has_probed,
+		.probe_succeeded = a->health->succeeded,
+		.probe_age_ms = a->health->has_probed ? clock_ms() - a->health->probed_ms : 0,
 	};
 	struct http_reply reply = { .status = 200, .content_type = "text/plain; version=0.0.4" };
 	struct cj_error err = { 0 };
 
-	if (metrics_write(s->metrics, &gauges, &reply.text, &reply.size, &err) < 0) {
+	if (metrics_write(a->metrics, &gauges, &reply.text, &reply.size, &err) < 0) {
 		slog_failure(SLOG_ERROR, exchange_trace(c->exchange)->request_id, &err,
 			     "write the metrics");
 		exchange_refuse(c->exchange, API_INTERNAL, NULL, NULL, 0);

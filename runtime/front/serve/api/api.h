@@ -1,23 +1,54 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * api - requests to replies: the table of routes, who may come in, and the handlers.
- * profiles/schema/openapi.json describes it; cejail-serve(8) tells it.
+ * api - requests to replies: the table of routes, the access check, the handlers.
+ * Documented in profiles/schema/openapi.json and cejail-serve(8).
  */
 #pragma once
 
-#include "runtime/front/serve/service.h"
+#include <stdint.h>
+#include <sys/types.h>
 
-/* What http.h calls; the context is the service. */
-struct http_ops api_ops(struct service *s);
+#include "runtime/front/serve/http/http.h"
 
-/* --- of use to api*.c only ------------------------------------------------------ */
+struct account;
+struct accounts;
+struct executions;
+struct fake_file;
+struct health;
+struct json_writer;
+struct metrics;
+struct pool;
+struct profile_cache;
+struct runs;
+struct service_config;
 
-/* A request that has come in: by whom, and what its path names. */
+/* What the handlers use; all of it is borrowed.  The server fills it before the first request. */
+struct api {
+	const struct service_config *config; /* the one in force */
+	const struct http *http;
+	struct accounts *accounts;
+	struct runs *runs;
+	struct executions *executions;
+	struct profile_cache *profiles;
+	struct metrics *metrics;
+	const struct pool *pool;
+	const struct health *health;
+	const struct fake_file *fake; /* NULL: real answers */
+	uid_t own_uid;                /* of the service */
+	uint64_t started_ms;          /* since the epoch */
+};
+
+/* What http.h calls. */
+struct http_ops api_ops(struct api *a);
+
+/* --- shared by api*.c only ------------------------------------------------------- */
+
+/* A request that passed the access check: who sent it, and what its path names. */
 struct api_call {
-	struct service *service;
+	struct api *api;
 	struct exchange *exchange;
 	struct account *account;
-	const char *name; /* what stands for * in the route's path, or "" */
+	const char *name; /* the segment that matches * in the route's path, or "" */
 };
 
 void api_post_run(struct api_call *c);
@@ -26,6 +57,5 @@ void api_show_run(struct api_call *c);
 void api_cancel_run(struct api_call *c);
 void api_list_profiles(struct api_call *c);
 
-struct json_writer;
 /* The writer's value as the reply; NULL, or a writer that failed, is an internal error. */
 void api_reply_json(struct exchange *x, unsigned status, struct json_writer *w);

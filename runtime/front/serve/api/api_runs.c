@@ -18,6 +18,8 @@
 #include "runtime/base/text.h"
 #include "runtime/front/report/result.h"
 #include "runtime/front/serve/api/api.h"
+#include "runtime/front/serve/config/profile_cache.h"
+#include "runtime/front/serve/config/service_config.h"
 #include "runtime/front/serve/worker/fake_file.h"
 #include "runtime/front/serve/queue/execution.h"
 #include "runtime/front/serve/operations/slog.h"
@@ -72,9 +74,11 @@ static bool is_json(const struct exchange *x)
 
 static bool is_in_time(struct posted *p)
 {
-	if (p->call->service->is_draining)
+	bool is_draining = executions_is_draining(p->call->api->executions);
+
+	if (is_draining)
 		refuse(p, API_DRAINING, NULL, DRAIN_RETRY_MS);
-	return !p->call->service->is_draining;
+	return !is_draining;
 }
 
 static bool reads_well(struct posted *p)
@@ -86,8 +90,8 @@ static bool reads_well(struct posted *p)
 		refuse(p, API_UNSUPPORTED_MEDIA_TYPE, NULL, 0);
 		return false;
 	}
-	int rc = request_parse(p->body ? p->body : "", p->size, &c->service->config->caps,
-			       &p->arena, &p->request, &err);
+	int rc = request_parse(p->body ? p->body : "", p->size, &c->api->config->caps, &p->arena,
+			       &p->request, &err);
 	if (rc == -EFBIG)
 		refuse(p, API_TOO_LARGE, &err, 0);
 	else if (rc == -ENOMEM)
@@ -112,7 +116,7 @@ static bool may_use_profile(struct posted *p)
 		refuse(p, API_FORBIDDEN_PROFILE, NULL, 0);
 		return false;
 	}
-	int rc = profile_cache_get(c->service->known, name, &p->profile, &err);
+	int rc = profile_cache_get(c->api->profiles, name, &p->profile, &err);
 	if (rc == -ENOENT) {
 		(void)!cj_reject(&err, "profile: there is no '%s'", name);
 		cj_hint(&err, "GET /v1/profiles lists them");
@@ -154,7 +158,7 @@ static bool is_within_rights(struct posted *p)
 
 static bool has_room(struct posted *p, char id[static PLAN_ID_MAX])
 {
-	struct service *s = p->call->service;
+	struct api *api = p->call->api;
 	struct cj_error err = { 0 };
 
 	if (p->request.id) {
@@ -163,11 +167,11 @@ static bool has_room(struct posted *p, char id[static PLAN_ID_MAX])
 		fail(p, &err, "mint an id");
 		return false;
 	}
-	if (runs_has_live(&s->runs, p->call->account->name, id)) {
+	if (runs_has_live(api->runs, p->call->account->name, id)) {
 		refuse(p, API_ID_IN_USE, NULL, 0);
 		return false;
 	}
-	enum api_code why = runs_admit(&s->runs, p->call->account, s->config->queue);
+	enum api_code why = executions_admit(api->executions, p->call->account);
 	if (why != API_CODE_COUNT)
 		refuse(p, why, NULL, RETRY_SOON_MS);
 	return why == API_CODE_COUNT;
@@ -215,16 +219,15 @@ static void take(struct posted *p, const char *id)
 		.body_size = p->size,
 	};
 
-	p->body = NULL; /* the flight's */
-
-	if (execution_begin(c->service, &order, &err) < 0)
+	p->body = NULL; /* taken */
+	if (execution_begin(c->api->executions, &order, &err) < 0)
 		fail(p, &err, "take a run");
 }
 
 /* --fake: the file may have a refusal for it. */
 static bool is_let_by_file(struct posted *p)
 {
-	const struct fake_file *fake = p->call->service->spawner.fake;
+	const struct fake_file *fake = p->call->api->fake;
 	const struct fake_answer *a = fake ? fake_file_find(fake, &p->request) : NULL;
 
 	if (a && a->is_refusal)
@@ -293,7 +296,7 @@ static void put_run(struct json_writer *w, const struct run *run)
 void api_list_runs(struct api_call *c)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	const struct runs *runs = &c->service->runs;
+	const struct runs *runs = c->api->runs;
 	const struct run *run;
 
 	if (w) {
@@ -322,7 +325,7 @@ static void reply_run(struct api_call *c, const struct run *run)
 /* Another caller's is as unknown as one that never was. */
 void api_show_run(struct api_call *c)
 {
-	const struct run *run = runs_find(&c->service->runs, c->account->name, c->name);
+	const struct run *run = runs_find(c->api->runs, c->account->name, c->name);
 
 	if (run)
 		reply_run(c, run);
@@ -332,7 +335,7 @@ void api_show_run(struct api_call *c)
 
 void api_cancel_run(struct api_call *c)
 {
-	struct run *run = runs_find(&c->service->runs, c->account->name, c->name);
+	struct run *run = runs_find(c->api->runs, c->account->name, c->name);
 
 	if (!run) {
 		exchange_refuse(c->exchange, API_NOT_FOUND, NULL, NULL, 0);
@@ -345,7 +348,7 @@ void api_cancel_run(struct api_call *c)
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	execution_cancel(run);
 	/* a queued one is finished now, and may be forgotten already */
-	run = runs_find(&c->service->runs, c->account->name, c->name);
+	run = runs_find(c->api->runs, c->account->name, c->name);
 	if (w) {
 		json_open_object(w);
 		json_member_text(w, "id", c->name);
@@ -357,9 +360,9 @@ void api_cancel_run(struct api_call *c)
 
 /* --- profiles ---------------------------------------------------------------- */
 
-static bool is_warm(const struct service *s, const char *profile)
+static bool is_warm(const struct pool *pool, const char *profile)
 {
-	return pool_wanted_tier(&s->pool, profile, FIT_INTERPRETER) > TIER_COLD;
+	return pool_wanted_tier(pool, profile, FIT_INTERPRETER) > TIER_COLD;
 }
 
 static void put_limits(struct json_writer *w, const struct config *c)
@@ -382,13 +385,13 @@ static void put_profile(struct json_writer *w, struct api_call *c, const struct 
 	const struct config *config = NULL;
 	struct cj_error err = { 0 };
 	bool is_good = !e->problem &&
-		       profile_cache_get(c->service->known, e->name, &config, &err) == 0;
+		       profile_cache_get(c->api->profiles, e->name, &config, &err) == 0;
 
 	json_open_object(w);
 	json_member_text(w, "name", e->name);
 	json_member_text(w, "description", e->description);
 	json_member_text(w, "sha256", is_good ? config->profile_sha256 : NULL);
-	json_member_bool(w, "warm", is_warm(c->service, e->name));
+	json_member_bool(w, "warm", is_warm(c->api->pool, e->name));
 	if (is_good)
 		put_limits(w, config);
 	else if (c->account->rights->host_paths)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The probe, and the page that tells of it.  Acts: begins runs. */
+/* The probe, and the page /readyz.  Acts: begins runs. */
 #include "runtime/front/serve/operations/health.h"
 
 #include <stdarg.h>
@@ -11,17 +11,20 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/json/json.h"
 #include "runtime/front/serve/queue/execution.h"
-#include "runtime/front/serve/service.h"
+#include "runtime/front/serve/access/audit.h"
+#include "runtime/front/serve/config/profile_cache.h"
+#include "runtime/front/serve/config/service_config.h"
+#include "runtime/front/serve/operations/metrics.h"
 #include "runtime/front/serve/operations/slog.h"
 
 #define PROBE_PROFILE  "base" /* where no profile is strict */
 #define PROBE_CALLER   "service"
 #define PROBE_RETRY_MS 2000 /* after one that failed */
-#define PROBES_MISSED  3    /* so many that should have been: nobody knows any more */
+#define PROBES_MISSED  3    /* after so many missed probes the last result is too old */
 
-void health_init(struct service *s)
+void health_init(struct health *h, const struct health_context *c)
 {
-	s->health = (struct health){ .problem = "no probe has run yet" };
+	*h = (struct health){ .context = *c, .problem = "no probe has run yet" };
 }
 
 void health_fini(struct health *h)
@@ -31,7 +34,7 @@ void health_fini(struct health *h)
 
 /* --- which profile ------------------------------------------------------------ */
 
-static int find_strictest(struct service *s, char out[static HEALTH_PROFILE_MAX],
+static int find_strictest(const struct health *h, char out[static HEALTH_PROFILE_MAX],
 			  struct cj_error *err)
 {
 	auto_arena struct arena a = { 0 };
@@ -43,9 +46,10 @@ static int find_strictest(struct service *s, char out[static HEALTH_PROFILE_MAX]
 	(void)snprintf(out, HEALTH_PROFILE_MAX, "%s", PROBE_PROFILE);
 	for (size_t i = 0; i < count; i++) {
 		const struct config *config = NULL;
-		struct cj_error ignored = { 0 }; /* it reads badly: not one to probe with */
+		struct cj_error ignored = { 0 }; /* a bad profile is not used for the probe */
 		if (entries[i].problem || strlen(entries[i].name) >= HEALTH_PROFILE_MAX ||
-		    profile_cache_get(s->known, entries[i].name, &config, &ignored) < 0 ||
+		    profile_cache_get(h->context.profiles, entries[i].name, &config, &ignored) <
+			0 ||
 		    !config->strict)
 			continue;
 		(void)snprintf(out, HEALTH_PROFILE_MAX, "%s", entries[i].name);
@@ -54,25 +58,25 @@ static int find_strictest(struct service *s, char out[static HEALTH_PROFILE_MAX]
 	return 0;
 }
 
-int health_adopt(struct service *s, struct cj_error *err)
+int health_adopt(struct health *h, const struct service_config *c, struct cj_error *err)
 {
-	struct health *h = &s->health;
-	const char *profile = s->config->probe_profile;
+	const char *profile = c->probe_profile;
 
-	h->rights = s->config->callers.own;
+	h->interval_ms = c->probe_ms;
+	h->rights = c->callers.own;
 	h->rights.concurrent = h->rights.queued = h->rights.rate_per_minute = 0;
 	h->account.rights = &h->rights;
 	(void)snprintf(h->account.name, sizeof(h->account.name), "%s", PROBE_CALLER);
 	h->next_ms = 0;
 	if (!profile)
-		return find_strictest(s, h->profile, err);
+		return find_strictest(h, h->profile, err);
 	(void)snprintf(h->profile, sizeof(h->profile), "%s", profile);
 	return 0;
 }
 
 /* --- the probe ------------------------------------------------------------------ */
 
-/* Any caller may read how it ended; why, with what is the host's, is for the log, once. */
+/* Callers may read how the probe ended.  The reason may name things of the host: only logged. */
 static void keep_problem(struct health *h, const char *status, const char *why)
 {
 	char problem[sizeof(h->problem)];
@@ -137,14 +141,13 @@ static void read_result(struct health *h, const char *text, size_t size)
 	}
 }
 
-static void on_landed(void *context, const char *result, size_t size, enum api_code why)
+static void on_complete(void *context, const char *result, size_t size, enum api_code why)
 {
-	struct service *s = context;
-	struct health *h = &s->health;
+	struct health *h = context;
 
 	h->is_probing = false;
 	h->is_busy = !result && why == API_QUEUE_TIMEOUT;
-	if (h->is_busy) { /* nothing was learned: what the one before said holds on */
+	if (h->is_busy) { /* no news: the state stays as the probe before has set it */
 		h->next_ms = clock_ms() + PROBE_RETRY_MS;
 		return;
 	}
@@ -154,7 +157,7 @@ static void on_landed(void *context, const char *result, size_t size, enum api_c
 		read_result(h, result, size);
 	else
 		keep_problem(h, api_rows[why].code, api_rows[why].message);
-	h->next_ms = h->probed_ms + (h->succeeded ? s->config->probe_ms : PROBE_RETRY_MS);
+	h->next_ms = h->probed_ms + (h->succeeded ? h->interval_ms : PROBE_RETRY_MS);
 }
 
 static int write_probe(const struct health *h, char **out_body, size_t *out_size,
@@ -168,15 +171,14 @@ static int write_probe(const struct health *h, char **out_body, size_t *out_size
 	return 0;
 }
 
-static int begin_probe(struct service *s, struct cj_error *err)
+static int begin_probe(struct health *h, struct cj_error *err)
 {
-	struct health *h = &s->health;
 	const struct config *profile = NULL;
 	struct trace trace;
 	char id[PLAN_ID_MAX], *body = NULL;
 	size_t size = 0;
 
-	if (profile_cache_get(s->known, h->profile, &profile, err) < 0 ||
+	if (profile_cache_get(h->context.profiles, h->profile, &profile, err) < 0 ||
 	    plan_mint_id(id, err) < 0 || trace_adopt(NULL, NULL, &trace, err) < 0 ||
 	    write_probe(h, &body, &size, err) < 0)
 		return -err->code;
@@ -187,30 +189,29 @@ static int begin_probe(struct service *s, struct cj_error *err)
 		.profile_sha256 = profile->profile_sha256,
 		.trace = &trace,
 		.terms = { .fit = FIT_COLD,
-			   .why_cold = BYPASS_COUNT, /* so that it tries all of it */
+			   .why_cold = BYPASS_COUNT, /* a cold worker: the probe tests all steps */
 			   .may_name_host_paths = true,
 			   .audit_required = profile->audit_required,
 			   .wall_ms = profile->wall_ms,
 			   .output_bytes = profile->output_bytes },
 		.body = body,
 		.body_size = size,
-		.landed = on_landed,
-		.context = s,
+		.on_complete = on_complete,
+		.context = h,
 	};
-	return execution_begin(s, &order, err);
+	return execution_begin(h->context.executions, &order, err);
 }
 
-int health_tick(struct service *s, uint64_t now_ms)
+int health_tick(struct health *h, uint64_t now_ms)
 {
-	struct health *h = &s->health;
 	struct cj_error err = { 0 };
 
-	if (h->is_probing || s->is_draining)
+	if (h->is_probing || executions_is_draining(h->context.executions))
 		return -1;
 	if (now_ms < h->next_ms)
 		return (int)(h->next_ms - now_ms);
 	h->is_probing = true;
-	if (begin_probe(s, &err) == 0)
+	if (begin_probe(h, &err) == 0)
 		return 0;
 	h->is_probing = false;
 	h->has_probed = true;
@@ -234,36 +235,42 @@ add_reason(struct reasons *r, enum readiness how_bad, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	(void)!strings_vprintf(&r->list, &r->arena, fmt, ap); /* no memory: the state still tells */
+	(void)!strings_vprintf(&r->list, &r->arena, fmt, ap); /* without memory: only the state */
 	va_end(ap);
 	if (how_bad > r->worst)
 		r->worst = how_bad;
 }
 
-static void find_reasons(const struct service *s, struct reasons *r)
+static void find_pool_reasons(const struct pool *p, struct reasons *r)
 {
-	const struct health *h = &s->health;
+	for (size_t i = 0; i < p->count; i++)
+		if (p->buckets[i].problem[0])
+			add_reason(r, READINESS_DEGRADED,
+				   "no %s of profile '%s' can be prepared ahead",
+				   tier_names[p->buckets[i].tier], p->buckets[i].profile);
+}
+
+static void find_reasons(const struct health *h, struct reasons *r)
+{
+	const struct executions_load load = executions_load(h->context.executions);
 	uint64_t age_ms = clock_ms() - h->probed_ms;
 
-	if (s->is_draining)
+	if (executions_is_draining(h->context.executions))
 		add_reason(r, READINESS_UNREADY, "the service is being stopped");
 	if (!h->succeeded)
 		add_reason(r, READINESS_UNREADY, "%s", h->problem);
 	if (h->is_busy)
-		add_reason(r, READINESS_DEGRADED, "busy: the last probe's turn did not come");
-	if (h->succeeded && age_ms > PROBES_MISSED * s->config->probe_ms)
-		add_reason(r, READINESS_DEGRADED, "the last probe is too long ago");
+		add_reason(r, READINESS_DEGRADED,
+			   "busy: the last probe waited too long in the queue");
+	if (h->succeeded && age_ms > PROBES_MISSED * h->interval_ms)
+		add_reason(r, READINESS_DEGRADED, "the last successful probe is too old");
 	for (size_t i = 0; h->succeeded && i < h->warnings.count; i++)
 		add_reason(r, READINESS_DEGRADED, "%s", h->warnings.items[i]);
-	if (s->audit.last_failure[0])
-		add_reason(r, READINESS_DEGRADED, "the last record for the audit was lost");
-	if (s->runs.counts[RUN_QUEUED] >= s->config->queue)
+	if (h->context.audit->last_failure[0])
+		add_reason(r, READINESS_DEGRADED, "the last audit line could not be written");
+	if (load.queued >= load.queued_max)
 		add_reason(r, READINESS_DEGRADED, "the queue is full");
-	for (size_t i = 0; i < s->pool.count; i++)
-		if (s->pool.shelves[i].problem[0])
-			add_reason(r, READINESS_DEGRADED,
-				   "no %s of profile '%s' can be prepared ahead",
-				   tier_names[s->pool.shelves[i].tier], s->pool.shelves[i].profile);
+	find_pool_reasons(h->context.pool, r);
 }
 
 static void put_probe(struct json_writer *w, const struct health *h)
@@ -282,10 +289,10 @@ static void put_pool(struct json_writer *w, const struct pool *p)
 	json_open_array(w);
 	for (size_t i = 0; i < p->count; i++) {
 		json_open_object(w);
-		json_member_text(w, "profile", p->shelves[i].profile);
-		json_member_text(w, "tier", tier_names[p->shelves[i].tier]);
-		json_member_u64(w, "ready", p->shelves[i].ready);
-		json_member_u64(w, "wanted", p->shelves[i].wanted);
+		json_member_text(w, "profile", p->buckets[i].profile);
+		json_member_text(w, "tier", tier_names[p->buckets[i].tier]);
+		json_member_u64(w, "ready", p->buckets[i].ready);
+		json_member_u64(w, "wanted", p->buckets[i].wanted);
 		json_close_object(w);
 	}
 	json_close_array(w);
@@ -310,23 +317,23 @@ static void put_bypassed(struct json_writer *w, const struct metrics *m)
 	json_close_array(w);
 }
 
-static void put_load(struct json_writer *w, const struct service *s)
+static void put_load(struct json_writer *w, const struct executions_load *load)
 {
 	json_put_key(w, "queue");
 	json_open_object(w);
-	json_member_u64(w, "depth", s->runs.counts[RUN_QUEUED]);
-	json_member_u64(w, "max", s->config->queue);
+	json_member_u64(w, "depth", load->queued);
+	json_member_u64(w, "max", load->queued_max);
 	json_close_object(w);
 	json_put_key(w, "runs");
 	json_open_object(w);
-	json_member_u64(w, "in_flight", s->runs.counts[RUN_RUNNING]);
-	json_member_u64(w, "max", s->concurrency);
+	json_member_u64(w, "in_flight", load->running);
+	json_member_u64(w, "max", load->running_max);
 	json_close_object(w);
 }
 
-static void put_enforcement(struct json_writer *w, const struct service *s)
+static void put_enforcement(struct json_writer *w, const struct health *h)
 {
-	const struct strings *limits = &s->health.limits;
+	const struct strings *limits = &h->limits;
 
 	json_put_key(w, "limits_by");
 	json_open_object(w);
@@ -335,17 +342,18 @@ static void put_enforcement(struct json_writer *w, const struct service *s)
 	json_close_object(w);
 	json_put_key(w, "audit");
 	json_open_object(w);
-	json_member_bool(w, "on", audit_is_on(&s->audit));
-	json_member_u64(w, "failures", s->audit.failures);
+	json_member_bool(w, "on", audit_is_on(h->context.audit));
+	json_member_u64(w, "failures", h->context.audit->failures);
 	json_close_object(w);
 }
 
-enum readiness health_write(struct service *s, struct json_writer *w)
+enum readiness health_write(const struct health *h, struct json_writer *w)
 {
 	static const char *const names[] = { "ready", "degraded", "unready" };
+	const struct executions_load load = executions_load(h->context.executions);
 	struct reasons r = { .worst = READINESS_READY };
 
-	find_reasons(s, &r);
+	find_reasons(h, &r);
 	json_open_object(w);
 	json_member_text(w, "status", names[r.worst]);
 	json_put_key(w, "reasons");
@@ -353,11 +361,11 @@ enum readiness health_write(struct service *s, struct json_writer *w)
 	for (size_t i = 0; i < r.list.count; i++)
 		json_put_string(w, r.list.items[i]);
 	json_close_array(w);
-	put_probe(w, &s->health);
-	put_load(w, s);
-	put_pool(w, &s->pool);
-	put_bypassed(w, s->metrics);
-	put_enforcement(w, s);
+	put_probe(w, h);
+	put_load(w, &load);
+	put_pool(w, h->context.pool);
+	put_bypassed(w, h->context.metrics);
+	put_enforcement(w, h);
 	json_close_object(w);
 	arena_fini(&r.arena);
 	return r.worst;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ends of runs: on record, counted, answered; once.  Acts. */
+/* How runs end: audited, counted and answered, exactly once.  Acts. */
+#include "runtime/front/serve/queue/execution_parts.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -7,49 +9,48 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/front/report/result.h"
-#include "runtime/front/serve/queue/execution_parts.h"
 #include "runtime/front/serve/operations/slog.h"
 
 #define RETRY_SOON_MS 1000
 
-void execution_destroy(struct execution *f)
+void execution_destroy(struct execution *e)
 {
-	worker_conn_destroy(&f->wire);
-	free(f->body);
-	free(f);
+	worker_conn_destroy(&e->conn);
+	free(e->body);
+	free(e);
 }
 
 /* --- answers ---------------------------------------------------------------- */
 
-void execution_tell_dropped(struct execution *f)
+void execution_report_dropped(struct execution *e)
 {
 	char line[64];
 
-	if (f->dropped == 0)
+	if (e->dropped == 0)
 		return;
 	int size = snprintf(line, sizeof(line), "{\"type\":\"dropped\",\"events\":%llu}\n",
-			    (unsigned long long)f->dropped);
-	if (exchange_put(f->exchange, line, (size_t)size, false))
-		f->dropped = 0;
+			    (unsigned long long)e->dropped);
+	if (exchange_put(e->exchange, line, (size_t)size, false))
+		e->dropped = 0;
 }
 
-static void put_error(const struct execution *f, struct exchange *x, enum api_code why)
+static void put_error(const struct execution *e, struct exchange *x, enum api_code why)
 {
 	size_t size = 0;
-	auto_free char *line = api_error_line(why, execution_request_id(f), &size);
+	auto_free char *line = api_error_line(why, execution_request_id(e), &size);
 
 	if (line)
 		(void)exchange_put(x, line, size, true);
 }
 
-static void answer_failure(struct execution *f, enum api_code why)
+static void answer_failure(struct execution *e, enum api_code why)
 {
-	struct exchange *x = take_ptr(f->exchange);
+	struct exchange *x = take_ptr(e->exchange);
 
-	if (f->landed)
-		f->landed(f->context, NULL, 0, why);
+	if (e->on_complete)
+		e->on_complete(e->context, NULL, 0, why);
 	if (x && exchange_is_streaming(x)) {
-		put_error(f, x, why);
+		put_error(e, x, why);
 		exchange_end_stream(x);
 	} else if (x) {
 		exchange_refuse(x, why, NULL, NULL,
@@ -58,25 +59,25 @@ static void answer_failure(struct execution *f, enum api_code why)
 }
 
 /* `line` is the whole of {"type":"result","result":RESULT}: the reply is RESULT, verbatim. */
-static void answer_result(struct execution *f, const char *line, size_t size)
+static void answer_result(struct execution *e, const char *line, size_t size)
 {
-	struct exchange *x = f->exchange;
+	struct exchange *x = e->exchange;
 	size_t before = sizeof(RESULT_BEFORE) - 1;
 	struct http_reply reply = { .status = 200,
 				    .content_type = "application/json",
 				    .skip = before,
 				    .size = size - before };
 
-	if (f->landed)
-		f->landed(f->context, line + before, size - before - 1, API_CODE_COUNT);
+	if (e->on_complete)
+		e->on_complete(e->context, line + before, size - before - 1, API_CODE_COUNT);
 	if (!x)
 		return;
 	if (exchange_is_streaming(x)) {
-		execution_tell_dropped(f);
+		execution_report_dropped(e);
 		if (exchange_put(x, line, size, true))
 			(void)exchange_put(x, "\n", 1, true);
 		else
-			put_error(f, x, API_TOO_MANY_WAITING);
+			put_error(e, x, API_TOO_MANY_WAITING);
 		exchange_end_stream(x);
 	} else {
 		reply.text = malloc(size + 1);
@@ -86,113 +87,114 @@ static void answer_result(struct execution *f, const char *line, size_t size)
 		}
 		exchange_reply(x, &reply);
 	}
-	f->exchange = NULL;
+	e->exchange = NULL;
 }
 
-/* --- the record ------------------------------------------------------------- */
+/* --- the audit -------------------------------------------------------------- */
 
-static struct audit_run about(const struct execution *f)
+static struct audit_run about(const struct execution *e)
 {
 	return (struct audit_run){
-		.id = f->run->id,
-		.caller = f->run->caller,
-		.profile = f->run->profile,
-		.profile_sha256 = f->profile_sha256,
-		.code_sha256 = f->code_sha256,
-		.request_sha256 = f->request_sha256,
-		.code_bytes = f->code_bytes,
-		.trace = &f->run->trace,
-		.tier = f->run->tier,
+		.id = e->run->id,
+		.caller = e->run->caller,
+		.profile = e->run->profile,
+		.profile_sha256 = e->profile_sha256,
+		.code_sha256 = e->code_sha256,
+		.request_sha256 = e->request_sha256,
+		.code_bytes = e->code_bytes,
+		.trace = &e->run->trace,
+		.tier = e->run->tier,
 	};
 }
 
-bool execution_record(struct execution *f, const struct summary *s)
+bool execution_audit(struct execution *e, const struct summary *s)
 {
-	struct service *service = f->service;
-	struct audit_run run = about(f);
+	const struct executions_context *c = &e->all->context;
+	struct audit_run run = about(e);
 	struct cj_error err = { 0 };
 
-	if (!audit_is_on(&service->audit))
-		return !f->terms.audit_required;
-	int rc = s ? audit_end(&service->audit, &run, s, &err)
-		   : audit_start(&service->audit, &run, &err);
+	if (!audit_is_on(c->audit))
+		return !e->terms.audit_required;
+	int rc = s ? audit_end(c->audit, &run, s, &err) : audit_start(c->audit, &run, &err);
 	if (rc == 0)
 		return true;
-	metrics_count_audit_failure(service->metrics);
-	slog_failure(SLOG_ERROR, execution_request_id(f), &err,
-		     s ? "record a run's end" : "record a run");
-	return !f->terms.audit_required;
+	metrics_count_audit_failure(c->metrics);
+	slog_failure(SLOG_ERROR, execution_request_id(e), &err,
+		     s ? "write the audit line of a run's end"
+		       : "write the audit line of a run's start");
+	return !e->terms.audit_required;
 }
 
-/* --- landing ---------------------------------------------------------------- */
+/* --- completion ------------------------------------------------------------- */
 
-/* The end of the run; its worker may still be busy leaving. */
-static void finish_run(struct execution *f)
+/* The end of the run; its worker may still be cleaning up. */
+static void finish_run(struct execution *e)
 {
-	struct service *s = f->service;
-	uint64_t request_us = clock_us() - f->begun_us;
+	struct executions *all = e->all;
+	uint64_t request_us = clock_us() - e->begun_us;
 
-	metrics_count_run(s->metrics, f->run->profile, f->run->tier, &f->run->summary, request_us);
-	runs_finish(&s->runs, f->run, service_wall_ms());
-	f->run = NULL;
-	if (!f->wire)
+	metrics_count_run(all->context.metrics, e->run->profile, e->run->tier, &e->run->summary,
+			  request_us);
+	runs_finish(all->context.runs, e->run, clock_epoch_ms());
+	e->run = NULL;
+	if (!e->conn)
 		return;
-	TAILQ_REMOVE(&s->flights->flying, f, link);
-	TAILQ_INSERT_TAIL(&s->flights->leaving, f, link);
-	s->flights->nleaving++;
-	f->deadline_ms = clock_ms() + EXECUTION_LEAVE_MS;
+	TAILQ_REMOVE(&all->running, e, link);
+	TAILQ_INSERT_TAIL(&all->exiting, e, link);
+	all->exiting_count++;
+	e->deadline_ms = clock_ms() + EXECUTION_EXIT_MS;
 }
 
-/* What the caller is not told, because it is the host's, stands here; a probe's is health.c's. */
-static void log_failure(const struct execution *f)
+/* Errors about the host are for the log, not for the caller.  health.c logs those of its probe. */
+static void log_failure(const struct execution *e)
 {
-	const struct summary *s = &f->run->summary;
+	const struct summary *s = &e->run->summary;
 
-	if (s->status == STATUS_SETUP_ERROR && !s->is_callers_own && !f->landed)
-		slog(SLOG_ERROR, execution_request_id(f), "run %s (%s): %s: %s", f->run->id,
-		     f->run->profile, s->error_stage, s->error_message);
+	if (s->status == STATUS_SETUP_ERROR && !s->is_callers_own && !e->on_complete)
+		slog(SLOG_ERROR, execution_request_id(e), "run %s (%s): %s: %s", e->run->id,
+		     e->run->profile, s->error_stage, s->error_message);
 }
 
-void execution_land(struct execution *f, const char *line, size_t size)
+void execution_complete(struct execution *e, const char *line, size_t size)
 {
-	log_failure(f);
-	if (execution_record(f, &f->run->summary))
-		answer_result(f, line, size);
+	log_failure(e);
+	if (execution_audit(e, &e->run->summary))
+		answer_result(e, line, size);
 	else
-		answer_failure(f, API_AUDIT_UNAVAILABLE);
-	finish_run(f);
+		answer_failure(e, API_AUDIT_UNAVAILABLE);
+	finish_run(e);
 }
 
-/* An end that no worker told of. */
-static void record_ours(struct execution *f, const struct summary *s)
+/* For a run that ends without a summary from its worker. */
+static void use_own_summary(struct execution *e, const struct summary *s)
 {
-	f->run->summary = *s;
-	f->run->has_summary = true;
-	if (f->is_on_record)
-		(void)execution_record(f, s); /* said and counted there */
+	e->run->summary = *s;
+	e->run->has_summary = true;
+	if (e->is_audited)
+		(void)execution_audit(e, s); /* it logs and counts its failure itself */
 }
 
-/* No result will come.  What is in the record says that it was we who failed. */
-void execution_land_without(struct execution *f, const char *why)
+/* No result will come.  The audit line and the log say that the service failed. */
+void execution_fail(struct execution *e, const char *why)
 {
 	struct summary s = { .status = STATUS_SETUP_ERROR,
 			     .exit_code = -1,
 			     .error_stage = "service" };
 
 	(void)snprintf(s.error_message, sizeof(s.error_message), "%s", why);
-	slog(SLOG_ERROR, execution_request_id(f), "run %s (%s): %s", f->run->id, f->run->profile,
+	slog(SLOG_ERROR, execution_request_id(e), "run %s (%s): %s", e->run->id, e->run->profile,
 	     why);
-	record_ours(f, &s);
-	answer_failure(f, API_INTERNAL);
-	finish_run(f);
+	use_own_summary(e, &s);
+	answer_failure(e, API_INTERNAL);
+	finish_run(e);
 }
 
-/* Its worker is not asked: the result of a cancelled run, from us. */
-static char *write_cancelled(const struct execution *f, size_t *out_size)
+/* The result of a run that was cancelled before a worker could write it. */
+static char *write_cancelled(const struct execution *e, size_t *out_size)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	const struct result_about profile = { .profile_name = f->run->profile,
-					      .profile_sha256 = f->profile_sha256 };
+	const struct result_about profile = { .profile_name = e->run->profile,
+					      .profile_sha256 = e->profile_sha256 };
 	struct cj_error err = { 0 };
 	struct outcome o;
 	const char *text = NULL;
@@ -200,9 +202,9 @@ static char *write_cancelled(const struct execution *f, size_t *out_size)
 
 	if (!w)
 		return NULL;
-	outcome_init(&o, f->run->id, 0);
+	outcome_init(&o, e->run->id, 0);
 	outcome_decide(&o, STATUS_CANCELLED);
-	(void)snprintf(o.code_sha256, sizeof(o.code_sha256), "%s", f->code_sha256);
+	(void)snprintf(o.code_sha256, sizeof(o.code_sha256), "%s", e->code_sha256);
 	json_open_object(w);
 	json_member_text(w, "type", "result");
 	json_put_key(w, "result");
@@ -215,23 +217,23 @@ static char *write_cancelled(const struct execution *f, size_t *out_size)
 	return strndup(text, size);
 }
 
-void execution_land_cancelled(struct execution *f)
+void execution_complete_cancelled(struct execution *e)
 {
 	const struct summary s = { .status = STATUS_CANCELLED, .exit_code = -1 };
 	size_t size = 0;
-	auto_free char *line = write_cancelled(f, &size);
+	auto_free char *line = write_cancelled(e, &size);
 
-	record_ours(f, &s);
+	use_own_summary(e, &s);
 	if (line)
-		answer_result(f, line, size);
+		answer_result(e, line, size);
 	else
-		answer_failure(f, API_INTERNAL);
-	finish_run(f);
+		answer_failure(e, API_INTERNAL);
+	finish_run(e);
 }
 
-void execution_turn_away(struct execution *f, enum api_code why)
+void execution_refuse(struct execution *e, enum api_code why)
 {
-	answer_failure(f, why);
-	runs_drop(&f->service->runs, f->run);
-	execution_destroy(f);
+	answer_failure(e, why);
+	runs_drop(e->all->context.runs, e->run);
+	execution_destroy(e);
 }

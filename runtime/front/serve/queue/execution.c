@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs, carried out.  Acts: workers, records, replies. */
+/* Runs from the queue to their workers, and the workers' lines.  Acts. */
 #include "runtime/front/serve/queue/execution.h"
 
 #include <stdio.h>
@@ -13,147 +13,155 @@
 #include "runtime/front/serve/queue/execution_parts.h"
 #include "runtime/front/serve/operations/slog.h"
 
-/* A control character takes six bytes in JSON: two streams, artefacts; then names and all the rest.
+/*
+ * A control character takes six bytes in JSON, so the two streams and the artefacts may grow by
+ * that factor; the constant is for names and everything else.
  */
 #define LINE_MAX_OF(output_bytes) (12 * (output_bytes) + 6 * JOB_ARTIFACTS_MAX + (16u << 20))
 
-struct executions *executions_create(void)
+struct executions *executions_create(const struct executions_context *c)
 {
-	struct executions *f = calloc(1, sizeof(*f));
+	struct executions *e = calloc(1, sizeof(*e));
 
-	if (!f)
+	if (!e)
 		return NULL;
-	TAILQ_INIT(&f->flying);
-	TAILQ_INIT(&f->leaving);
-	return f;
+	e->context = *c;
+	TAILQ_INIT(&e->running);
+	TAILQ_INIT(&e->exiting);
+	return e;
+}
+
+void executions_set_limits(struct executions *e, struct executions_limits limits)
+{
+	e->limits = limits;
 }
 
 /* --- the worker's lines ----------------------------------------------------- */
 
-static void hear_summary(struct execution *f, const char *text, size_t size)
+static void read_summary(struct execution *e, const char *text, size_t size)
 {
 	auto_arena struct arena a = { 0 };
 	const struct json_node *root = NULL;
 	struct cj_error err = { 0 };
 
 	if (json_parse("worker", text, size, &a, &root, &err) < 0 ||
-	    summary_read(root, &f->run->summary, &err) < 0) {
-		slog_failure(SLOG_ERROR, execution_request_id(f), &err, "read a worker's summary");
+	    summary_read(root, &e->run->summary, &err) < 0) {
+		slog_failure(SLOG_ERROR, execution_request_id(e), &err, "read a worker's summary");
 		return;
 	}
-	f->run->has_summary = true;
+	e->run->has_summary = true;
 }
 
-static bool is_result(const struct execution *f, const char *text, size_t size)
+static bool is_result(const struct execution *e, const char *text, size_t size)
 {
-	return f->run->has_summary && size > sizeof(RESULT_BEFORE) + 2 &&
+	return e->run->has_summary && size > sizeof(RESULT_BEFORE) + 2 &&
 	       strncmp(text, RESULT_BEFORE, sizeof(RESULT_BEFORE) - 1) == 0 &&
 	       strcmp(text + size - 2, "}}") == 0;
 }
 
 static void on_taken(void *holder)
 {
-	struct execution *f = holder;
-	worker_conn_hold(f->wire, false);
+	struct execution *e = holder;
+	worker_conn_pause(e->conn, false);
 }
 
-static void begin_stream(struct execution *f)
+static void begin_stream(struct execution *e)
 {
-	if (!exchange_is_streaming(f->exchange))
-		exchange_begin_stream(f->exchange, on_taken);
+	if (!exchange_is_streaming(e->exchange))
+		exchange_begin_stream(e->exchange, on_taken);
 }
 
-/* A caller that is behind is waited for, until its run's time is over or it is cancelled. */
-static void pass_event(struct execution *f, const char *text, size_t size)
+/* The worker waits for a slow caller, until the run's deadline or until it is cancelled. */
+static void forward_event(struct execution *e, const char *text, size_t size)
 {
-	struct exchange *x = f->exchange;
+	struct exchange *x = e->exchange;
 
-	if (!x || !f->terms.wants_events)
+	if (!x || !e->terms.wants_events)
 		return;
-	begin_stream(f);
-	execution_tell_dropped(f);
-	if (f->dropped == 0) {
-		/* a line is whole or absent */
+	begin_stream(e);
+	execution_report_dropped(e);
+	if (e->dropped == 0) {
+		/* one buffer: a caller gets the whole line or nothing of it */
 		auto_free char *line = malloc(size + 1);
 		if (line) {
 			memcpy(line, text, size);
 			line[size] = '\n';
 		}
 		if (line && exchange_put(x, line, size + 1, false)) {
-			worker_conn_hold(f->wire, exchange_is_behind(x) && !f->is_cut);
+			worker_conn_pause(e->conn, exchange_is_behind(x) && !e->is_cancelled);
 			return;
 		}
 	}
-	f->dropped++;
+	e->dropped++;
 }
 
-static void on_line(struct worker_conn *w, const char *text, size_t size)
+static void on_line(struct worker_conn *conn, const char *text, size_t size)
 {
 	static const char *const events[] = { "start", "stdout", "stderr", "denied", "dropped" };
-	struct execution *f = w->owner;
+	struct execution *e = conn->owner;
 	char type[16], why[CJ_ERROR_MSG_MAX + CJ_ERROR_HINT_MAX];
 
-	if (!f->run)
-		return; /* behind the result there is nothing that counts */
+	if (!e->run)
+		return; /* lines after the result are ignored */
 	worker_conn_line_type(text, type);
 	if (strcmp(type, "summary") == 0) {
-		hear_summary(f, text, size);
-	} else if (is_result(f, text, size)) {
-		if (f->terms.wants_events && f->exchange)
-			begin_stream(f);
-		execution_land(f, text, size);
+		read_summary(e, text, size);
+	} else if (is_result(e, text, size)) {
+		if (e->terms.wants_events && e->exchange)
+			begin_stream(e);
+		execution_complete(e, text, size);
 	} else if (strcmp(type, "unready") == 0) {
 		unready_read(text, size, why, sizeof(why));
-		execution_land_without(f, why);
+		execution_fail(e, why);
 	} else if (strcmp(type, "ready") != 0) {
 		for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
 			if (strcmp(type, events[i]) != 0)
 				continue;
-			pass_event(f, text, size);
+			forward_event(e, text, size);
 			return;
 		}
-		f->is_broken = f->is_cut = true;
-		f->deadline_ms = 1; /* at the next tick */
+		e->is_broken = e->is_cancelled = true;
+		e->deadline_ms = 1; /* it fails at the next tick */
 	}
 }
 
-static void leave(struct execution *f)
+static void remove_exiting(struct execution *e)
 {
-	TAILQ_REMOVE(&f->service->flights->leaving, f, link);
-	f->service->flights->nleaving--;
-	execution_destroy(f);
+	TAILQ_REMOVE(&e->all->exiting, e, link);
+	e->all->exiting_count--;
+	execution_destroy(e);
 }
 
-static void on_ended(struct worker_conn *w, const char *why)
+static void on_ended(struct worker_conn *conn, const char *why)
 {
-	struct execution *f = w->owner;
+	struct execution *e = conn->owner;
 	char text[128];
 
-	if (f->run) {
+	if (e->run) {
 		(void)snprintf(text, sizeof(text), "its worker ended without a result%s%s",
 			       why[0] ? ": " : "", why);
-		execution_land_without(f, text);
+		execution_fail(e, text);
 	}
-	leave(f);
+	remove_exiting(e);
 }
 
-/* The end of its run, and of all waiting for who reads. */
-static void cut(struct execution *f)
+/* Cancels the run, and no longer waits for a slow caller. */
+static void close_control(struct execution *e)
 {
-	worker_conn_close_control(f->wire);
-	f->is_cut = true;
-	worker_conn_hold(f->wire, false);
+	worker_conn_close_control(e->conn);
+	e->is_cancelled = true;
+	worker_conn_pause(e->conn, false);
 }
 
 /* --- starting --------------------------------------------------------------- */
 
-static int send_job(struct execution *f, struct cj_error *err)
+static int send_job(struct execution *e, struct cj_error *err)
 {
-	const struct lower *lower = &f->terms.lower;
+	const struct lower *lower = &e->terms.lower;
 	struct job job = {
-		.trace = f->run->trace,
-		.wants_events = f->terms.wants_events,
-		.may_name_host_paths = f->terms.may_name_host_paths,
+		.trace = e->run->trace,
+		.wants_events = e->terms.wants_events,
+		.may_name_host_paths = e->terms.may_name_host_paths,
 		.memory_bytes = lower->memory_bytes,
 		.millicpus = lower->millicpus,
 		.pids = lower->pids,
@@ -161,157 +169,181 @@ static int send_job(struct execution *f, struct cj_error *err)
 		.disk_bytes = lower->disk_bytes,
 		.output_bytes = lower->output_bytes,
 		.no_network = lower->no_network,
-		.body = f->body,
-		.body_size = f->body_size,
+		.body = e->body,
+		.body_size = e->body_size,
 	};
 
-	(void)snprintf(job.id, sizeof(job.id), "%s", f->run->id);
-	memcpy(job.profile_sha256, f->profile_sha256, sizeof(job.profile_sha256));
-	return worker_send_job(&f->wire->worker, &job, err);
+	(void)snprintf(job.id, sizeof(job.id), "%s", e->run->id);
+	memcpy(job.profile_sha256, e->profile_sha256, sizeof(job.profile_sha256));
+	return worker_send_job(&e->conn->worker, &job, err);
 }
 
-/* The best there is for it. */
-static int find_worker(struct execution *f, struct cj_error *err)
+/* The worker that is prepared furthest for this request, or a new one. */
+static int find_worker(struct execution *e, struct cj_error *err)
 {
-	struct service *s = f->service;
+	struct pool *pool = e->all->context.pool;
 
-	f->run->tier = TIER_COLD;
-	f->run->has_tier = true;
-	f->wire = pool_take(&s->pool, f->run->profile, f->terms.fit, &f->run->tier);
-	return f->wire ? 0 : service_spawn_worker(s, f->run->profile, TIER_COLD, &f->wire, err);
+	e->run->tier = TIER_COLD;
+	e->run->has_tier = true;
+	e->conn = pool_take(pool, e->run->profile, e->terms.fit, &e->run->tier);
+	return e->conn ? 0 : pool_spawn_cold(pool, e->run->profile, &e->conn, err);
 }
 
 /*
- * A prepared worker that died meanwhile is no loss: the next one, at last a cold one, whose last
- * line says why there is none.
+ * If a prepared worker has died meanwhile, the next one takes the job, and at last a cold one.
+ * When a cold worker has died, its last line says why.
  */
-static int hand_over(struct execution *f, struct cj_error *err)
+static int hand_over(struct execution *e, struct cj_error *err)
 {
-	struct service *s = f->service;
+	const struct executions_context *c = &e->all->context;
 
-	while (send_job(f, err) < 0) {
-		bool was_cold = f->run->tier == TIER_COLD;
+	while (send_job(e, err) < 0) {
+		bool was_cold = e->run->tier == TIER_COLD;
 		if (was_cold && err->code == EPIPE)
 			break;
-		worker_conn_destroy(&f->wire);
-		if (was_cold || find_worker(f, err) < 0)
+		worker_conn_destroy(&e->conn);
+		if (was_cold || find_worker(e, err) < 0)
 			return -err->code;
 	}
-	f->wire->owner = f;
-	f->wire->line = on_line;
-	f->wire->ended = on_ended;
-	f->wire->line_max = LINE_MAX_OF(f->terms.output_bytes);
-	metrics_count_pool(s->metrics, f->run->profile,
-			   pool_wanted_tier(&s->pool, f->run->profile, f->terms.fit), f->run->tier);
-	metrics_count_bypass(s->metrics, f->run->profile,
-			     pool_bypass_of(&s->pool, f->run->profile, f->terms.fit,
-					    f->terms.why_cold, f->run->tier));
+	e->conn->owner = e;
+	e->conn->line = on_line;
+	e->conn->ended = on_ended;
+	e->conn->line_max = LINE_MAX_OF(e->terms.output_bytes);
+	metrics_count_pool(c->metrics, e->run->profile,
+			   pool_wanted_tier(c->pool, e->run->profile, e->terms.fit), e->run->tier);
+	metrics_count_bypass(c->metrics, e->run->profile,
+			     pool_bypass_of(c->pool, e->run->profile, e->terms.fit,
+					    e->terms.why_cold, e->run->tier));
 	return 0;
 }
 
-/* Nothing of it runs before it is on record. */
-static int try_start(struct execution *f, bool *out_refused, struct cj_error *err)
+/* Nothing of a run happens before its audit line is written. */
+static int try_start(struct execution *e, bool *out_refused, struct cj_error *err)
 {
-	if (find_worker(f, err) < 0)
+	if (find_worker(e, err) < 0)
 		return -err->code;
-	*out_refused = !execution_record(f, NULL);
+	*out_refused = !execution_audit(e, NULL);
 	if (*out_refused)
 		return 0;
-	f->is_on_record = true;
-	return hand_over(f, err);
+	e->is_audited = true;
+	return hand_over(e, err);
 }
 
-static void start(struct execution *f, uint64_t now_ms)
+static void start(struct execution *e, uint64_t now_ms)
 {
-	struct service *s = f->service;
 	struct cj_error err = { 0 };
 	bool is_refused = false;
 
-	int rc = try_start(f, &is_refused, &err);
+	int rc = try_start(e, &is_refused, &err);
 	if (is_refused) {
-		execution_turn_away(f, API_AUDIT_UNAVAILABLE);
+		execution_refuse(e, API_AUDIT_UNAVAILABLE);
 		return;
 	}
-	runs_start(&s->runs, f->run, service_wall_ms());
+	runs_start(e->all->context.runs, e->run, clock_epoch_ms());
 	if (rc < 0) {
 		char why[CJ_ERROR_MSG_MAX + 64];
-		(void)snprintf(why, sizeof(why), "no worker takes it: %s", err.msg);
-		execution_land_without(f, why);
-		execution_destroy(f);
+		(void)snprintf(why, sizeof(why), "no worker for it: %s", err.msg);
+		execution_fail(e, why);
+		execution_destroy(e);
 		return;
 	}
-	free(take_ptr(f->body));
-	if (f->exchange)
-		exchange_drop_body(f->exchange);
-	if (f->terms.wall_ms > 0)
-		f->deadline_ms = now_ms + f->terms.wall_ms + EXECUTION_GRACE_MS;
-	TAILQ_INSERT_TAIL(&s->flights->flying, f, link);
+	free(take_ptr(e->body));
+	if (e->exchange)
+		exchange_drop_body(e->exchange);
+	if (e->terms.wall_ms > 0)
+		e->deadline_ms = now_ms + e->terms.wall_ms + EXECUTION_GRACE_MS;
+	TAILQ_INSERT_TAIL(&e->all->running, e, link);
 }
+
+/* --- from outside ------------------------------------------------------------ */
 
 static void on_caller_gone(void *holder)
 {
-	struct execution *f = holder;
+	struct execution *e = holder;
 
-	f->exchange = NULL;
-	slog(SLOG_INFO, execution_request_id(f), "run %s: its caller went away", f->run->id);
-	execution_cancel(f->run);
+	e->exchange = NULL;
+	slog(SLOG_INFO, execution_request_id(e), "run %s: the caller disconnected, cancelling",
+	     e->run->id);
+	execution_cancel(e->run);
 }
 
-int execution_begin(struct service *s, const struct execution_order *order, struct cj_error *err)
+enum api_code executions_admit(const struct executions *e, const struct account *a)
 {
-	const struct run_times now = { .now_ms = clock_ms(), .wall_ms = service_wall_ms() };
-	struct execution *f = calloc(1, sizeof(*f));
-	struct run *run = f ? runs_add(&s->runs, order->id, order->account, order->profile,
-				       order->trace, now, s->config->queue_ms)
-			    : NULL;
+	return runs_admit(e->context.runs, a, e->limits.queue);
+}
+
+static struct run *add_run(struct executions *all, const struct execution_order *order)
+{
+	const struct run_times now = { .now_ms = clock_ms(), .wall_ms = clock_epoch_ms() };
+
+	return runs_add(all->context.runs, order->id, order->account, order->profile, order->trace,
+			now, all->limits.queue_ms);
+}
+
+int execution_begin(struct executions *all, const struct execution_order *order,
+		    struct cj_error *err)
+{
+	struct execution *e = calloc(1, sizeof(*e));
+	struct run *run = e ? add_run(all, order) : NULL;
 
 	if (!run) {
-		free(f);
+		free(e);
 		free(order->body);
-		return cj_fail(err, ENOMEM, "take a run");
+		return cj_fail(err, ENOMEM, "queue a run");
 	}
-	*f = (struct execution){ .service = s,
+	*e = (struct execution){ .all = all,
 				 .run = run,
 				 .exchange = order->exchange,
 				 .terms = order->terms,
 				 .code_bytes = order->code.size,
 				 .body = order->body,
 				 .body_size = order->body_size,
-				 .landed = order->landed,
+				 .on_complete = order->on_complete,
 				 .context = order->context };
-	f->begun_us = order->exchange ? exchange_whole_us(order->exchange) : clock_us();
-	(void)snprintf(f->profile_sha256, sizeof(f->profile_sha256), "%s", order->profile_sha256);
+	e->begun_us = order->exchange ? exchange_whole_us(order->exchange) : clock_us();
+	(void)snprintf(e->profile_sha256, sizeof(e->profile_sha256), "%s", order->profile_sha256);
 	if (order->code.bytes)
-		sha256_hex(order->code.bytes, order->code.size, f->code_sha256);
-	if (audit_is_on(&s->audit))
-		sha256_hex(order->body, order->body_size, f->request_sha256);
-	run->flight = f;
+		sha256_hex(order->code.bytes, order->code.size, e->code_sha256);
+	if (audit_is_on(all->context.audit))
+		sha256_hex(order->body, order->body_size, e->request_sha256);
+	run->execution = e;
 	if (order->exchange)
-		exchange_hold(order->exchange, on_caller_gone, f);
+		exchange_hold(order->exchange, on_caller_gone, e);
 	return 0;
 }
 
 void execution_cancel(struct run *run)
 {
-	struct execution *f = run->flight;
+	struct execution *e = run->execution;
 
 	if (run->state == RUN_QUEUED) {
-		execution_land_cancelled(f);
-		execution_destroy(f);
-	} else if (run->state == RUN_RUNNING && !f->is_cut) {
-		cut(f);
-		f->deadline_ms = clock_ms() + EXECUTION_GRACE_MS;
+		execution_complete_cancelled(e);
+		execution_destroy(e);
+	} else if (run->state == RUN_RUNNING && !e->is_cancelled) {
+		close_control(e);
+		e->deadline_ms = clock_ms() + EXECUTION_GRACE_MS;
 	}
 }
 
-void executions_cancel_all(struct service *s)
+void executions_cancel_all(struct executions *e)
 {
+	struct runs *runs = e->context.runs;
 	struct run *run;
 
-	while ((run = TAILQ_FIRST(&s->runs.lists[RUN_QUEUED])) != NULL)
+	while ((run = TAILQ_FIRST(&runs->lists[RUN_QUEUED])) != NULL)
 		execution_cancel(run);
-	TAILQ_FOREACH(run, &s->runs.lists[RUN_RUNNING], link)
+	TAILQ_FOREACH(run, &runs->lists[RUN_RUNNING], link)
 		execution_cancel(run);
+}
+
+void executions_drain(struct executions *e)
+{
+	e->is_draining = true;
+}
+
+bool executions_is_draining(const struct executions *e)
+{
+	return e->is_draining;
 }
 
 /* --- time ------------------------------------------------------------------- */
@@ -323,78 +355,89 @@ static void sooner(int *wait_ms, uint64_t ms)
 		*wait_ms = capped;
 }
 
-/* A worker past its time: first its leash, later its socket; its run lands without a result. */
-static void press(struct execution *f, uint64_t now_ms)
+/* The deadline is over: first the control pipe is closed, later the run fails. */
+static void enforce_deadline(struct execution *e, uint64_t now_ms)
 {
-	if (!f->is_cut) {
-		slog(SLOG_WARNING, execution_request_id(f), "run %s: %s is late, its leash is cut",
-		     f->run->id, f->wire->is_held ? "who reads its output" : "its worker");
-		cut(f);
-		f->deadline_ms = now_ms + EXECUTION_CUT_MS;
+	if (!e->is_cancelled) {
+		slog(SLOG_WARNING, execution_request_id(e),
+		     "run %s: deadline exceeded (%s), cancelling", e->run->id,
+		     e->conn->is_paused ? "its caller reads too slowly"
+					: "its worker sent no result");
+		close_control(e);
+		e->deadline_ms = now_ms + EXECUTION_CANCEL_MS;
 		return;
 	}
-	execution_land_without(f, f->is_broken ? "its worker said what makes no sense"
-					       : "its worker is late and doesn't end");
-	leave(f);
+	execution_fail(e, e->is_broken ? "its worker sent a line that the protocol does not have"
+				       : "deadline exceeded, and its worker did not exit");
+	remove_exiting(e);
 }
 
-static void press_late(struct service *s, uint64_t now_ms, int *wait_ms)
+static void enforce_deadlines(struct executions *all, uint64_t now_ms, int *wait_ms)
 {
-	struct execution *f, *next;
+	struct execution *e, *next;
 
-	for (f = TAILQ_FIRST(&s->flights->flying); f; f = next) {
-		next = TAILQ_NEXT(f, link);
-		if (f->deadline_ms > 0 && f->deadline_ms <= now_ms)
-			press(f, now_ms);
-		else if (f->deadline_ms > 0)
-			sooner(wait_ms, f->deadline_ms - now_ms);
+	for (e = TAILQ_FIRST(&all->running); e; e = next) {
+		next = TAILQ_NEXT(e, link);
+		if (e->deadline_ms > 0 && e->deadline_ms <= now_ms)
+			enforce_deadline(e, now_ms);
+		else if (e->deadline_ms > 0)
+			sooner(wait_ms, e->deadline_ms - now_ms);
 	}
-	for (f = TAILQ_FIRST(&s->flights->leaving); f; f = next) {
-		next = TAILQ_NEXT(f, link);
-		if (f->deadline_ms <= now_ms)
-			leave(f);
+	for (e = TAILQ_FIRST(&all->exiting); e; e = next) {
+		next = TAILQ_NEXT(e, link);
+		if (e->deadline_ms <= now_ms)
+			remove_exiting(e);
 		else
-			sooner(wait_ms, f->deadline_ms - now_ms);
+			sooner(wait_ms, e->deadline_ms - now_ms);
 	}
 }
 
-int executions_tick(struct service *s, uint64_t now_ms)
+/* Nothing starts while too many workers have not exited yet: they still use the machine. */
+int executions_tick(struct executions *e, uint64_t now_ms)
 {
+	struct runs *runs = e->context.runs;
 	struct run *run;
 	uint64_t until_ms = 0;
 	int wait_ms = -1;
 
-	while ((run = runs_overdue(&s->runs, now_ms, &until_ms)) != NULL)
-		execution_turn_away(run->flight, API_QUEUE_TIMEOUT);
+	while ((run = runs_overdue(runs, now_ms, &until_ms)) != NULL)
+		execution_refuse(run->execution, API_QUEUE_TIMEOUT);
 	if (until_ms != UINT64_MAX)
 		sooner(&wait_ms, until_ms);
-	while (s->flights->nleaving < s->concurrency &&
-	       (run = runs_next(&s->runs, s->concurrency)) != NULL)
-		start(run->flight, now_ms);
-	press_late(s, now_ms, &wait_ms);
+	while (e->exiting_count < e->limits.concurrency &&
+	       (run = runs_next(runs, e->limits.concurrency)) != NULL)
+		start(run->execution, now_ms);
+	enforce_deadlines(e, now_ms, &wait_ms);
 	return wait_ms;
 }
 
-size_t executions_count(const struct service *s)
+size_t executions_count(const struct executions *e)
 {
-	return runs_unfinished(&s->runs) + s->flights->nleaving;
+	return runs_unfinished(e->context.runs) + e->exiting_count;
 }
 
-void executions_destroy(struct executions **flights)
+struct executions_load executions_load(const struct executions *e)
 {
-	struct execution *f;
+	return (struct executions_load){ .running = e->context.runs->counts[RUN_RUNNING],
+					 .running_max = e->limits.concurrency,
+					 .queued = e->context.runs->counts[RUN_QUEUED],
+					 .queued_max = e->limits.queue };
+}
 
-	if (!*flights)
+void executions_destroy(struct executions **all)
+{
+	struct execution *e;
+
+	if (!*all)
 		return;
-	while ((f = TAILQ_FIRST(&(*flights)->flying)) != NULL) {
-		if (f->service->is_draining) /* somebody wants it to end now */
-			execution_land_cancelled(f);
+	while ((e = TAILQ_FIRST(&(*all)->running)) != NULL) {
+		if ((*all)->is_draining) /* a second signal asked to end at once */
+			execution_complete_cancelled(e);
 		else
-			execution_land_without(f, "the service ends");
-		leave(f);
+			execution_fail(e, "the service ends");
+		remove_exiting(e);
 	}
-	while ((f = TAILQ_FIRST(&(*flights)->leaving)) != NULL)
-		leave(f);
-	free(*flights);
-	*flights = NULL;
+	while ((e = TAILQ_FIRST(&(*all)->exiting)) != NULL)
+		remove_exiting(e);
+	cj_free(all);
 }

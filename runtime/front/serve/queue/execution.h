@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * execution - the acting half of a run: its caller, its worker, its record.
+ * execution - the acting half of a run: its caller, its worker, its audit lines.
  *
- *	execution_begin        queued
- *	its turn            on record (audit), a worker from the pool or a cold one, the job
- *	lines               events to the caller, the summary, the result
- *	landed              on record again, counted, answered; once, whatever happened
+ *	execution_begin     the run is queued
+ *	executions_tick     when its turn comes: the audit line, a worker (from the pool, or a new
+ *	                    one), the job
+ *	the worker's lines  events go to the caller; the summary and the result end the run
+ *	completion          the second audit line, the metrics, the answer; exactly once
  *
- * It lands without a result when its worker dies, says what makes no sense, or stays past all
- * limits: then the leash is cut first, the socket later.
+ * A run completes without a result when its worker dies, breaks the protocol or exceeds the
+ * deadline.  Then the control pipe is closed, which cancels the run, and later the socket.
  */
 #pragma once
 
@@ -21,49 +22,79 @@
 #include "runtime/front/serve/api/request.h"
 #include "runtime/front/serve/queue/runs.h"
 
-struct service;
+struct audit;
 struct exchange;
 struct executions;
+struct metrics;
 
-#define EXECUTION_GRACE_MS 30000 /* set-up and clean-up, beside the program's own time */
-#define EXECUTION_CUT_MS   5000  /* from the leash to the socket */
-#define EXECUTION_LEAVE_MS 15000 /* a worker that has said all */
+#define EXECUTION_GRACE_MS  30000 /* for set-up and clean-up, in addition to the time limit */
+#define EXECUTION_CANCEL_MS 5000  /* from closing the control pipe to closing the socket */
+#define EXECUTION_EXIT_MS   15000 /* for a worker to exit after its result */
 
-/* What was judged of it. */
+/* What the server has decided about a request that it accepted. */
 struct execution_terms {
 	enum request_fit fit;
 	enum pool_bypass why_cold; /* with FIT_COLD */
 	bool wants_events, may_name_host_paths, audit_required;
 	struct lower lower;
-	uint64_t wall_ms, output_bytes; /* as they will be in force */
+	uint64_t wall_ms, output_bytes; /* the limits in force */
 };
 
-/* What is known of a run when it is taken; all of it is copied, but for what is said to be taken.
- */
+/* A run as it is accepted.  All of it is copied, except what is marked as taken. */
 struct execution_order {
-	struct exchange *exchange; /* NULL: nobody's; taken */
+	struct exchange *exchange; /* NULL: nobody waits for an answer; taken */
 	struct account *account;
 	const char *id, *profile, *profile_sha256;
 	const struct trace *trace;
 	struct execution_terms terms;
-	struct blob code; /* for the record: its hash and size */
+	struct blob code; /* for the audit: its hash and size */
 	char *body;       /* malloc'ed, taken */
 	size_t body_size;
-	/* Instead of an exchange: the result's JSON, or NULL and why there is none. */
-	void (*landed)(void *context, const char *result, size_t size, enum api_code why);
+	/* Instead of an exchange: the result's JSON, or NULL and the reason why there is none. */
+	void (*on_complete)(void *context, const char *result, size_t size, enum api_code why);
 	void *context;
 };
 
-struct executions *executions_create(void); /* NULL: no memory */
-/* Whatever is under way lands as it can: cancelled, if workers still tell. */
-void executions_destroy(struct executions **f);
+/* What executions use; all of it is borrowed and outlives them. */
+struct executions_context {
+	struct runs *runs;
+	struct pool *pool; /* also spawns a worker when none is prepared */
+	struct metrics *metrics;
+	struct audit *audit;
+};
 
-int execution_begin(struct service *s, const struct execution_order *order, struct cj_error *err);
-/* Its result will say so; a queued one lands at once. */
+struct executions_limits {
+	unsigned concurrency; /* runs at the same time */
+	unsigned queue;       /* runs that wait */
+	uint64_t queue_ms;    /* the longest time that a run waits */
+};
+
+struct executions *executions_create(const struct executions_context *c); /* NULL: no memory */
+/* Completes what is still running: as cancelled while draining, else as failed. */
+void executions_destroy(struct executions **e);
+void executions_set_limits(struct executions *e, struct executions_limits limits);
+
+/* May this caller queue one more run?  API_CODE_COUNT: yes. */
+enum api_code executions_admit(const struct executions *e, const struct account *a);
+int execution_begin(struct executions *e, const struct execution_order *order,
+		    struct cj_error *err);
+/* A queued run completes at once; the worker of a running one still sends its result. */
 void execution_cancel(struct run *run);
-void executions_cancel_all(struct service *s);
-/* Starts whose turn it is, refuses who has waited too long.  ms until there is more to do, or -1.
+void executions_cancel_all(struct executions *e);
+
+/* From now on the service is shutting down: no new runs. */
+void executions_drain(struct executions *e);
+bool executions_is_draining(const struct executions *e);
+
+/*
+ * Starts the runs whose turn it is, refuses those that waited too long.  Returns the time in ms
+ * until there is more to do, or -1.
  */
-int executions_tick(struct service *s, uint64_t now_ms);
-/* Live runs, and workers that have not ended. */
-size_t executions_count(const struct service *s);
+int executions_tick(struct executions *e, uint64_t now_ms);
+/* Unfinished runs, and workers that have not exited yet. */
+size_t executions_count(const struct executions *e);
+
+struct executions_load {
+	size_t running, running_max, queued, queued_max;
+};
+struct executions_load executions_load(const struct executions *e);

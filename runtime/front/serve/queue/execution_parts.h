@@ -1,59 +1,66 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* execution_parts - what execution.c (the way) and completion.c (the end) share. */
+/* execution_parts - shared by execution.c (from queued to running) and completion.c (the end). */
 #pragma once
 
-#include <string.h>
 #include <sys/queue.h>
 
+#include "runtime/front/serve/access/audit.h"
+#include "runtime/front/serve/http/http.h"
+#include "runtime/front/serve/operations/metrics.h"
 #include "runtime/front/serve/queue/execution.h"
-#include "runtime/front/serve/service.h"
 
 #define RESULT_BEFORE "{\"type\":\"result\",\"result\":"
+
 struct execution {
 	TAILQ_ENTRY(execution) link;
-	struct service *service;
-	struct run *run;           /* NULL: landed, and the worker is leaving */
-	struct exchange *exchange; /* NULL: nobody's, answered, or gone */
+	struct executions *all;
+	struct run *run;           /* NULL: complete, and the worker has not exited yet */
+	struct exchange *exchange; /* NULL: none, answered, or the caller is gone */
 	struct execution_terms terms;
 	char profile_sha256[SHA256_HEX_MAX], code_sha256[SHA256_HEX_MAX];
 	char request_sha256[SHA256_HEX_MAX]; /* for the audit; "" where there is none */
 	size_t code_bytes, body_size;
-	char *body; /* until it is handed over */
-	void (*landed)(void *context, const char *result, size_t size, enum api_code why);
+	char *body; /* until the worker has it */
+	void (*on_complete)(void *context, const char *result, size_t size, enum api_code why);
 	void *context;
-	struct worker_conn *wire;
+	struct worker_conn *conn;
 	uint64_t deadline_ms; /* of the next hard step; 0: none */
-	bool is_cut, is_broken, is_on_record;
-	uint64_t dropped; /* events that a slow caller didn't get */
+	bool is_cancelled;    /* the control pipe is closed */
+	bool is_broken;       /* its worker sent something that the protocol does not have */
+	bool is_audited;      /* the line about its start is written */
+	uint64_t dropped;     /* events that a slow caller did not get */
 	uint64_t begun_us;
 };
 TAILQ_HEAD(execution_list, execution);
 
 struct executions {
-	struct execution_list flying, leaving; /* with a worker */
-	size_t nleaving;
+	struct executions_context context;
+	struct executions_limits limits;
+	bool is_draining;
+	struct execution_list running, exiting; /* both with a worker */
+	size_t exiting_count;
 };
 
-/* Until it has landed. */
-static inline const char *execution_request_id(const struct execution *f)
+/* Valid until the run is complete. */
+static inline const char *execution_request_id(const struct execution *e)
 {
-	return f->run->trace.request_id;
+	return e->run->trace.request_id;
 }
 
-/* Closes and frees; in no list any more. */
-void execution_destroy(struct execution *f);
+/* Closes and frees an execution that is in no list any more. */
+void execution_destroy(struct execution *e);
 
-/* Events that a slow caller didn't get, as the line that says so. */
-void execution_tell_dropped(struct execution *f);
+/* Sends the line that says how many events a slow caller did not get. */
+void execution_report_dropped(struct execution *e);
 
-/* False: it is required and can't be had.  NULL: the start. */
-bool execution_record(struct execution *f, const struct summary *s);
+/* Writes the audit line of the start (NULL) or the end.  False: it is required and failed. */
+bool execution_audit(struct execution *e, const struct summary *s);
 
 /*
- * The ends of a run, each answers its caller.  After the first three the worker, if there is one,
- * is leaving; the last one frees the flight.
+ * The ways a run completes.  Each answers the caller.  After the first three the worker, if there
+ * is one, is in the list `exiting`; the last one frees the execution.
  */
-void execution_land(struct execution *f, const char *line, size_t size);
-void execution_land_without(struct execution *f, const char *why);
-void execution_land_cancelled(struct execution *f); /* its worker has none, or is not waited for */
-void execution_turn_away(struct execution *f, enum api_code why); /* refused, and not remembered */
+void execution_complete(struct execution *e, const char *line, size_t size);
+void execution_fail(struct execution *e, const char *why);
+void execution_complete_cancelled(struct execution *e); /* without a result from the worker */
+void execution_refuse(struct execution *e, enum api_code why); /* no record of the run is kept */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pool - workers prepared ahead: per profile and tier a shelf of them.  Decides; whoever hires,
- * looks at profile files and knows the time is an argument.
+ * pool - workers prepared ahead: one bucket of them per profile and tier.  It decides only: the
+ * calls that spawn a worker, look at a profile's files and read the clock are callbacks.
  *
- * Each is used once.  It carries the stamp its profile's files had before it was hired: one whose
- * stamp is no longer theirs, or that is too old, is ended and replaced.  Refilling is pool_tick's,
- * away from any request; where it fails it is tried again later and later.
+ * Each worker is used once.  It carries the stamp that its profile's files had before it was
+ * spawned: when the stamp differs from theirs, or the worker is too old, the pool ends and replaces
+ * it.  pool_tick() refills the buckets, never a request; after a failure it waits longer each time.
  */
 #pragma once
 
@@ -20,26 +20,27 @@
 #include "runtime/front/serve/config/service_config.h"
 #include "runtime/front/serve/worker/worker_conn.h"
 
-#define POOL_STARTING_MAX   2  /* at once, so that runs get their share of the processors */
-#define POOL_QUIET_MS       20 /* without a request: a shelf that is half full waits for it */
+#define POOL_STARTING_MAX 2 /* at the same time: the processors are for runs first */
+#define POOL_QUIET_MS                                                                              \
+	20 /* a bucket that is half full is refilled after so long without a request */
 #define POOL_BACKOFF_MIN_MS 1000
 #define POOL_BACKOFF_MAX_MS 60000
 
-/* Why a run of a profile that has a pool got a jail of its own. */
+/* Why a run of a profile that has a pool got a cold worker. */
 enum pool_bypass {
-	BYPASS_REQUEST, /* it asks for a jail of another shape */
-	BYPASS_CEILING, /* a ceiling of its caller makes it another shape */
-	BYPASS_EMPTY,   /* no prepared jail was there */
-	BYPASS_COUNT    /* also: it didn't */
+	BYPASS_REQUEST, /* the request changes the jail */
+	BYPASS_CEILING, /* a ceiling of the caller changes the jail */
+	BYPASS_EMPTY,   /* no prepared jail was ready */
+	BYPASS_COUNT    /* also: the pool was not bypassed */
 };
 extern const char *const pool_bypass_names[BYPASS_COUNT]; /* "request", "ceiling", "empty" */
 
 struct pool_ops {
-	int (*hire)(void *context, const char *profile, enum tier tier, struct worker_conn **out,
-		    struct cj_error *err);
+	int (*spawn)(void *context, const char *profile, enum tier tier, struct worker_conn **out,
+		     struct cj_error *err);
 	uint64_t (*stamp)(void *context, const char *profile); /* of its files as they are now */
 	uint64_t (*now_ms)(void *context);
-	/* It couldn't be built: said once for each reason. */
+	/* A worker could not be prepared; called once for each new reason. */
 	void (*failed)(void *context, const char *profile, enum tier tier, const char *why);
 	void *context;
 };
@@ -47,8 +48,8 @@ struct pool_ops {
 struct pool;
 struct slot {
 	TAILQ_ENTRY(slot) link;
-	struct pool_bucket *shelf;
-	struct worker_conn *wire;
+	struct pool_bucket *bucket;
+	struct worker_conn *conn;
 	bool is_ready;
 	uint64_t born_ms, stamp;
 };
@@ -61,34 +62,38 @@ struct pool_bucket {
 	unsigned wanted, starting, ready;
 	struct slot_list slots; /* oldest first */
 	uint64_t retry_at_ms, backoff_ms;
-	char problem[512]; /* why the last one couldn't be built; "" while all is well */
+	char problem[512]; /* why the last worker could not be prepared; "": it could */
 };
 
 struct pool {
 	struct pool_ops ops;
-	uint64_t age_ms, taken_ms, looked_ms; /* when last */
-	struct pool_bucket shelves[2 * POOLS_MAX];
+	uint64_t age_ms;                     /* 0: no limit */
+	uint64_t taken_ms, stale_checked_ms; /* the last time */
+	struct pool_bucket buckets[2 * POOLS_MAX];
 	size_t count;
 };
 
 void pool_init(struct pool *p, const struct pool_ops *ops);
-/* Ends what there is; pool_tick builds anew.  A count of 0: only ends. */
+/* Ends all prepared workers; pool_tick() prepares new ones.  A count of 0: no pool. */
 void pool_configure(struct pool *p, const struct pool_config *rows, size_t count, uint64_t age_ms);
 
-/* The worker that has most done already for such a request, or NULL: the caller's. */
+/* The ready worker that is prepared furthest for such a request, or NULL.  The caller owns it. */
 struct worker_conn *pool_take(struct pool *p, const char *profile, enum request_fit fit,
 			      enum tier *out_tier);
-/* The best tier that is kept for such requests. */
+/* A new worker that is not of the pool, TIER_COLD; the caller owns it. */
+int pool_spawn_cold(struct pool *p, const char *profile, struct worker_conn **out,
+		    struct cj_error *err);
+/* The best tier that the pool keeps for such requests. */
 enum tier pool_wanted_tier(const struct pool *p, const char *profile, enum request_fit fit);
 
-/*
- * Why a run that was served by `got` was not served by a pool; `why_cold`: why its fit is FIT_COLD.
- */
+/* Why a run that got the tier `got` bypassed the pool.  `why_cold`: why its fit is FIT_COLD. */
 enum pool_bypass pool_bypass_of(const struct pool *p, const char *profile, enum request_fit fit,
 				enum pool_bypass why_cold, enum tier got);
 
-/* Replaces what is too old, or stale, hires what is missing.  Returns ms until there is more to do,
- * or -1. */
+/*
+ * Ends workers that are too old or stale, spawns those that are missing.  Returns the time in ms
+ * until there is more to do, or -1.
+ */
 int pool_tick(struct pool *p);
-/* How many of a tier are ready. */
+/* The number of ready workers of a tier. */
 size_t pool_ready(const struct pool *p, enum tier tier);

@@ -130,7 +130,7 @@ void runs_finish(struct runs *r, struct run *run, uint64_t wall_ms)
 	take_out(r, run);
 	run->ended_ms = wall_ms;
 	run->account = NULL;
-	run->flight = NULL;
+	run->execution = NULL;
 	put_into(r, run, RUN_FINISHED);
 	forget_one(r, run->caller);
 }

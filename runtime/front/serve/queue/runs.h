@@ -26,6 +26,7 @@
 enum run_state { RUN_QUEUED, RUN_RUNNING, RUN_FINISHED, RUN_STATE_COUNT };
 extern const char *const run_state_names[RUN_STATE_COUNT];
 
+struct execution;
 struct run {
 	TAILQ_ENTRY(run) link;
 	char id[PLAN_ID_MAX];
@@ -39,7 +40,7 @@ struct run {
 	uint64_t created_ms, started_ms, ended_ms; /* since the epoch; 0: not yet */
 	uint64_t queued_until_ms;                  /* monotonic */
 	struct summary summary;
-	void *flight; /* the acting half of a live one: execution.h */
+	struct execution *execution; /* of an unfinished run: execution.h */
 };
 TAILQ_HEAD(run_list, run);
 

@@ -97,12 +97,12 @@ void worker_conn_destroy(struct worker_conn **w)
 	*w = NULL;
 }
 
-void worker_conn_hold(struct worker_conn *w, bool is_held)
+void worker_conn_pause(struct worker_conn *w, bool is_paused)
 {
-	if (w->is_held == is_held)
+	if (w->is_paused == is_paused)
 		return;
-	w->is_held = is_held;
-	loop_rewatch(w->loop, &w->watch, is_held ? 0 : EPOLLIN);
+	w->is_paused = is_paused;
+	loop_rewatch(w->loop, &w->watch, is_paused ? 0 : EPOLLIN);
 }
 
 void worker_conn_close_control(struct worker_conn *w)

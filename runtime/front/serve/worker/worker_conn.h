@@ -19,7 +19,7 @@ struct worker_conn {
 	char *buffer; /* [0, size) is the beginning of a line that is not whole yet */
 	size_t size, room, searched;
 	size_t line_max; /* a longer line ends it */
-	bool is_held;
+	bool is_paused;
 
 	void *owner;
 	/* A line without its newline, with a NUL; must not close the wire. */
@@ -33,7 +33,7 @@ struct worker_conn *worker_conn_create(struct loop *loop, struct worker *worker,
 				       struct cj_error *err);
 void worker_conn_destroy(struct worker_conn **w);
 /* Held, it isn't read, so the worker waits; what it has said when it ends is read all the same. */
-void worker_conn_hold(struct worker_conn *w, bool is_held);
+void worker_conn_pause(struct worker_conn *w, bool is_paused);
 /* Cancels its run, or ends a waiting worker; its lines still come. */
 void worker_conn_close_control(struct worker_conn *w);
 

@@ -12,21 +12,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HIRED_MAX 64
+#define SPAWNED_MAX 64
 
-/* What hires, and every worker it has hired: as a wire without a process at its end. */
+/* What hires, and every worker it has spawned: as a conn without a process at its end. */
 struct world {
 	struct pool pool;
 	uint64_t now_ms, stamp;
 	bool refuses;
-	struct worker_conn *hired[HIRED_MAX];
-	enum tier tiers[HIRED_MAX];
+	struct worker_conn *spawned[SPAWNED_MAX];
+	enum tier tiers[SPAWNED_MAX];
 	unsigned count, complaints;
 	char why[512];
 };
 
-static int hire(void *context, const char *profile, enum tier tier, struct worker_conn **out,
-		struct cj_error *err)
+static int spawn(void *context, const char *profile, enum tier tier, struct worker_conn **out,
+		 struct cj_error *err)
 {
 	struct world *w = context;
 
@@ -36,9 +36,9 @@ static int hire(void *context, const char *profile, enum tier tier, struct worke
 	*out = calloc(1, sizeof(**out));
 	assert_non_null(*out);
 	**out = (struct worker_conn){ .worker = WORKER_NULL, .watch = WATCH_NULL };
-	assert_true(w->count < HIRED_MAX);
+	assert_true(w->count < SPAWNED_MAX);
 	w->tiers[w->count] = tier;
-	w->hired[w->count++] = *out;
+	w->spawned[w->count++] = *out;
 	return 0;
 }
 
@@ -70,7 +70,7 @@ static const struct pool_config rows[] = {
 static int set_up(void **state)
 {
 	static struct world w;
-	const struct pool_ops ops = { hire, stamp, now_ms, failed, &w };
+	const struct pool_ops ops = { spawn, stamp, now_ms, failed, &w };
 
 	w = (struct world){ .now_ms = 1000, .stamp = 7 };
 	pool_init(&w.pool, &ops);
@@ -87,7 +87,7 @@ static int tear_down(void **state)
 
 static void say(struct world *w, unsigned i, const char *line)
 {
-	w->hired[i]->line(w->hired[i], line, strlen(line));
+	w->spawned[i]->line(w->spawned[i], line, strlen(line));
 }
 
 static void be_ready(struct world *w, unsigned i)
@@ -113,7 +113,7 @@ static unsigned total(const struct world *w)
 	unsigned count = 0;
 
 	for (size_t i = 0; i < w->pool.count; i++)
-		count += w->pool.shelves[i].ready + w->pool.shelves[i].starting;
+		count += w->pool.buckets[i].ready + w->pool.buckets[i].starting;
 	return count;
 }
 
@@ -136,7 +136,7 @@ static void as_many_are_prepared_as_are_wanted(void **state)
 	assert_int_equal(pool_ready(&w->pool, TIER_JAIL), 2);
 }
 
-static void a_half_full_shelf_is_filled_when_no_request_is_near(void **state)
+static void a_half_full_bucket_is_filled_when_no_request_is_near(void **state)
 {
 	struct world *w = *state;
 	enum tier tier;
@@ -182,9 +182,9 @@ static void what_is_not_ready_is_not_taken(void **state)
 	(void)pool_tick(&w->pool);
 	assert_null(take(w, "python", FIT_INTERPRETER, &tier));
 	be_ready(w, 1);
-	struct worker_conn *wire = take(w, "python", FIT_INTERPRETER, &tier);
-	assert_ptr_equal(wire, w->hired[1]);
-	worker_conn_destroy(&wire);
+	struct worker_conn *conn = take(w, "python", FIT_INTERPRETER, &tier);
+	assert_ptr_equal(conn, w->spawned[1]);
+	worker_conn_destroy(&conn);
 }
 
 /* --- taking ----------------------------------------------------------------------- */
@@ -209,10 +209,10 @@ static void a_request_gets_the_best_that_fits_it(void **state)
 	fill(w);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		enum tier tier;
-		struct worker_conn *wire = take(w, cases[i].profile, cases[i].fit, &tier);
+		struct worker_conn *conn = take(w, cases[i].profile, cases[i].fit, &tier);
 		assert_int_equal(tier, cases[i].wanted);
-		assert_int_equal(wire != NULL, cases[i].wanted != TIER_COLD);
-		worker_conn_destroy(&wire);
+		assert_int_equal(conn != NULL, cases[i].wanted != TIER_COLD);
+		worker_conn_destroy(&conn);
 	}
 }
 
@@ -255,9 +255,9 @@ static void a_profile_that_changed_makes_its_workers_stale(void **state)
 	assert_null(take(w, "python", FIT_INTERPRETER, &tier));
 	fill(w);
 	assert_int_equal(total(w), 4);
-	struct worker_conn *wire = take(w, "python", FIT_INTERPRETER, &tier);
-	assert_non_null(wire);
-	worker_conn_destroy(&wire);
+	struct worker_conn *conn = take(w, "python", FIT_INTERPRETER, &tier);
+	assert_non_null(conn);
+	worker_conn_destroy(&conn);
 }
 
 static void a_profile_that_changes_while_one_starts_makes_it_stale(void **state)
@@ -278,9 +278,9 @@ static void none_is_used_past_its_age(void **state)
 
 	fill(w);
 	w->now_ms += 59999;
-	struct worker_conn *wire = take(w, "python", FIT_INTERPRETER, &tier);
-	assert_non_null(wire);
-	worker_conn_destroy(&wire);
+	struct worker_conn *conn = take(w, "python", FIT_INTERPRETER, &tier);
+	assert_non_null(conn);
+	worker_conn_destroy(&conn);
 	w->now_ms += 1;
 	assert_null(take(w, "python", FIT_INTERPRETER, &tier));
 	unsigned before = w->count;
@@ -308,7 +308,7 @@ static void fail_one(struct world *w, const char *line)
 	unsigned last = w->count - 1;
 
 	say(w, last, line);
-	w->hired[last]->ended(w->hired[last], "");
+	w->spawned[last]->ended(w->spawned[last], "");
 }
 
 static void what_fails_is_tried_again_later_and_later(void **state)
@@ -331,12 +331,12 @@ static void what_fails_is_tried_again_later_and_later(void **state)
 	}
 	assert_int_equal(w->complaints, 1);
 	assert_string_equal(w->why, "no disk");
-	assert_string_equal(w->pool.shelves[0].problem, "no disk");
+	assert_string_equal(w->pool.buckets[0].problem, "no disk");
 	fill(w);
-	assert_string_equal(w->pool.shelves[0].problem, "");
+	assert_string_equal(w->pool.buckets[0].problem, "");
 }
 
-static void a_hirer_that_fails_is_a_reason_too(void **state)
+static void a_spawn_that_fails_is_a_reason_too(void **state)
 {
 	struct world *w = *state;
 
@@ -357,7 +357,7 @@ static void a_worker_that_dies_waiting_is_replaced(void **state)
 	struct world *w = *state;
 
 	fill(w);
-	w->hired[0]->ended(w->hired[0], "");
+	w->spawned[0]->ended(w->spawned[0], "");
 	assert_int_equal(total(w), 3);
 	assert_string_equal(w->why, "it ended by itself");
 	w->now_ms += POOL_BACKOFF_MIN_MS;
@@ -405,7 +405,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		ROW(a_run_that_no_pool_served_has_a_reason),
 		ROW(as_many_are_prepared_as_are_wanted),
-		ROW(a_half_full_shelf_is_filled_when_no_request_is_near),
+		ROW(a_half_full_bucket_is_filled_when_no_request_is_near),
 		ROW(an_emptier_one_at_once),
 		ROW(only_a_few_start_at_once),
 		ROW(what_is_not_ready_is_not_taken),
@@ -417,7 +417,7 @@ int main(void)
 		ROW(none_is_used_past_its_age),
 		ROW(a_new_configuration_ends_all_and_builds_anew),
 		ROW(what_fails_is_tried_again_later_and_later),
-		ROW(a_hirer_that_fails_is_a_reason_too),
+		ROW(a_spawn_that_fails_is_a_reason_too),
 		ROW(a_worker_that_dies_waiting_is_replaced),
 		ROW(a_line_that_makes_no_sense_makes_nobody_ready),
 	};

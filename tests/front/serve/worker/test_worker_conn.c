@@ -19,10 +19,10 @@
 
 #define LINES_MAX 16
 
-/* A wire, the worker's end of its socket, and what was heard. */
+/* A conn, the worker's end of its socket, and what was heard. */
 struct world {
 	struct loop loop;
-	struct worker_conn *wire;
+	struct worker_conn *conn;
 	int worker_fd;
 	char *lines[LINES_MAX];
 	size_t count, ends;
@@ -44,7 +44,7 @@ static void on_ended(struct worker_conn *w, const char *why)
 
 	world->ends++;
 	(void)snprintf(world->why, sizeof(world->why), "%s", why);
-	worker_conn_destroy(&world->wire);
+	worker_conn_destroy(&world->conn);
 }
 
 static int set_up(void **state)
@@ -59,12 +59,12 @@ static int set_up(void **state)
 			 0);
 	struct worker worker = { .sock_fd = ends[0], .control_fd = -1 };
 	w.worker_fd = ends[1];
-	w.wire = worker_conn_create(&w.loop, &worker, &err);
-	assert_non_null(w.wire);
+	w.conn = worker_conn_create(&w.loop, &worker, &err);
+	assert_non_null(w.conn);
 	assert_int_equal(worker.sock_fd, -1);
-	w.wire->owner = &w;
-	w.wire->line = on_line;
-	w.wire->ended = on_ended;
+	w.conn->owner = &w;
+	w.conn->line = on_line;
+	w.conn->ended = on_ended;
 	*state = &w;
 	return 0;
 }
@@ -73,7 +73,7 @@ static int tear_down(void **state)
 {
 	struct world *w = *state;
 
-	worker_conn_destroy(&w->wire);
+	worker_conn_destroy(&w->conn);
 	cj_close(&w->worker_fd);
 	loop_close(&w->loop);
 	for (size_t i = 0; i < w->count; i++)
@@ -116,7 +116,7 @@ static void a_line_of_many_pieces_is_one(void **state)
 	struct world *w = *state;
 	char piece[1001];
 
-	w->wire->line_max = 1u << 20;
+	w->conn->line_max = 1u << 20;
 	memset(piece, 'x', 1000);
 	piece[1000] = '\0';
 	for (int i = 0; i < 300; i++)
@@ -131,7 +131,7 @@ static void a_line_that_is_too_long_ends_it(void **state)
 {
 	struct world *w = *state;
 
-	w->wire->line_max = 10;
+	w->conn->line_max = 10;
 	say(w, "0123456789");
 	assert_int_equal(w->ends, 0);
 	say(w, "0");
@@ -158,8 +158,8 @@ static void a_cut_leash_leaves_the_lines(void **state)
 	int ends[2];
 
 	assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
-	w->wire->worker.control_fd = ends[1];
-	worker_conn_close_control(w->wire);
+	w->conn->worker.control_fd = ends[1];
+	worker_conn_close_control(w->conn);
 	char byte;
 	assert_int_equal(read(ends[0], &byte, 1), 0);
 	cj_close(&ends[0]);
@@ -171,14 +171,14 @@ static void a_held_wire_is_not_read_until_it_is_let_go_or_ends(void **state)
 {
 	struct world *w = *state;
 
-	worker_conn_hold(w->wire, true);
+	worker_conn_pause(w->conn, true);
 	say(w, "first\n");
 	assert_int_equal(w->count, 0);
-	worker_conn_hold(w->wire, false);
+	worker_conn_pause(w->conn, false);
 	turn(w);
 	assert_int_equal(w->count, 1);
 
-	worker_conn_hold(w->wire, true);
+	worker_conn_pause(w->conn, true);
 	say(w, "last\n");
 	assert_int_equal(w->count, 1);
 	cj_close(&w->worker_fd);

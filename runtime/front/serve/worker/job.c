@@ -2,8 +2,8 @@
 /*
  * The messages between server and worker.  Pure but for the memfd.
  *
- * Each message is a table of keys, which one reader and one writer walk.  Each member is required and no other one is taken: both sides are one build of one
- * program, and a difference is a fault.
+ * Each message is a table of keys, which one reader and one writer walk.  Each member is required
+ * and no other one is taken: both sides are one build of one program, and a difference is a fault.
  */
 #include "runtime/front/serve/worker/job.h"
 

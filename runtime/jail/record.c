@@ -19,7 +19,7 @@
 
 #include "runtime/base/files/fd.h"
 #include "runtime/base/files/system_file.h"
-#include "runtime/base/json/json.h"
+#include "runtime/base/json/json_record.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
@@ -79,6 +79,37 @@ static uint64_t start_of(pid_t pid)
 	return stat.start_ticks;
 }
 
+/* A digit and not true or false: record_complete() writes over the old text. */
+static void write_is_ready(struct json_writer *w, const struct json_key *k, const void *record)
+{
+	const struct record *r = record;
+	(void)k;
+	json_put_u64(w, r->is_ready);
+}
+
+#define TEXT         JSON_TAKES_STRING, .set = json_set_string, .write = json_write_string
+#define U64          JSON_TAKES_NUMBER, .set = json_set_u64, .write = json_write_u64
+#define PID          JSON_TAKES_NUMBER, .set = json_set_int, .write = json_write_int
+#define AT(field)    .offset = offsetof(struct record, field)
+#define NEEDS(field) .is_required = true, AT(field)
+static const struct json_key record_keys[] = {
+	{ "id", TEXT, NEEDS(id) },
+	{ "profile", TEXT, NEEDS(profile) },
+	{ "cgroup", TEXT, NEEDS(cgroup_path) },
+	{ "cgroup_inode", U64, NEEDS(cgroup_inode) },
+	{ "supervisor_pid", PID, NEEDS(supervisor_pid) },
+	{ "supervisor_start", U64, NEEDS(supervisor_start) },
+	{ "init_pid", PID, NEEDS(init_pid) },
+	{ "started_ms", U64, NEEDS(started_ms) },
+	/* a record of an older cejail has none */
+	{ "is_ready", JSON_TAKES_NUMBER, .set = json_set_bool, .write = write_is_ready,
+	  AT(is_ready) },
+};
+static const struct json_record record_table = {
+	record_keys, sizeof(record_keys) / sizeof(record_keys[0]), "the record",
+	.ignores_unknown = true, /* of a newer cejail */
+};
+
 static int write_record(int fd, const struct record *r, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
@@ -86,15 +117,7 @@ static int write_record(int fd, const struct record *r, struct cj_error *err)
 		return cj_fail(err, ENOMEM, "write the record of '%s'", r->id);
 
 	json_open_object(w);
-	json_member_text(w, "id", r->id);
-	json_member_text(w, "profile", r->profile);
-	json_member_text(w, "cgroup", r->cgroup_path);
-	json_member_u64(w, "cgroup_inode", r->cgroup_inode);
-	json_member_u64(w, "supervisor_pid", (uint64_t)r->supervisor_pid);
-	json_member_u64(w, "supervisor_start", r->supervisor_start);
-	json_member_u64(w, "init_pid", (uint64_t)r->init_pid);
-	json_member_u64(w, "started_ms", r->started_ms);
-	json_member_u64(w, "is_ready", r->is_ready);
+	json_record_write(w, &record_table, r);
 	json_close_object(w);
 
 	const char *text;
@@ -164,43 +187,15 @@ static bool is_owned(int fd)
 
 /* --- reading -------------------------------------------------------------------------- */
 
-static bool get_string(const struct json_node *o, const char *key, const char **out)
-{
-	const struct json_node *node = json_get(o, key);
-	if (!node || node->type != JSON_STRING)
-		return false;
-	*out = node->text;
-	return true;
-}
-
-static bool get_u64(const struct json_node *o, const char *key, uint64_t max, uint64_t *out)
-{
-	struct cj_error ignored; /* a record that can't be read is passed over */
-	const struct json_node *node = json_get(o, key);
-	return node && node->type == JSON_NUMBER &&
-	       parse_u64(node->text, 0, max, out, &ignored) == 0;
-}
-
 static bool parse_record(const char *text, size_t size, const char *id, struct arena *a,
 			 struct record *out)
 {
-	struct cj_error ignored; /* as above */
-	const struct json_node *o;
-	uint64_t supervisor, init, is_ready = 0;
-	if (json_parse("record", text, size, a, &o, &ignored) < 0 || o->type != JSON_OBJECT ||
-	    !get_string(o, "id", &out->id) || !get_string(o, "profile", &out->profile) ||
-	    !get_string(o, "cgroup", &out->cgroup_path) ||
-	    !get_u64(o, "cgroup_inode", UINT64_MAX, &out->cgroup_inode) ||
-	    !get_u64(o, "supervisor_pid", INT32_MAX, &supervisor) ||
-	    !get_u64(o, "supervisor_start", UINT64_MAX, &out->supervisor_start) ||
-	    !get_u64(o, "init_pid", INT32_MAX, &init) ||
-	    !get_u64(o, "started_ms", UINT64_MAX, &out->started_ms))
-		return false;
-	(void)get_u64(o, "is_ready", 1, &is_ready); /* a record of an older cejail has none */
-	out->is_ready = is_ready == 1;
-	out->supervisor_pid = (pid_t)supervisor;
-	out->init_pid = (pid_t)init;
-	return strcmp(out->id, id) == 0;
+	struct cj_error ignored; /* a record that can't be read is passed over */
+	const struct json_reader in = { .file = "record", .arena = a };
+	const struct json_node *root;
+	return json_parse("record", text, size, a, &root, &ignored) == 0 &&
+	       json_record_read(&in, root, &record_table, out, &ignored) == 0 &&
+	       strcmp(out->id, id) == 0;
 }
 
 /* What it points to lives in `a`. */

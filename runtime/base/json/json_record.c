@@ -166,7 +166,10 @@ int json_record_read(const struct json_reader *in, const struct json_node *node,
 	int rc = 0;
 	for (const struct json_node *n = node->child; n && rc == 0; n = n->next) {
 		const struct json_key *k = find_key(table, n->key);
-		rc = k ? json_key_read(in, k, n, record, err) : reject_key(in, table, n, err);
+		if (k)
+			rc = json_key_read(in, k, n, record, err);
+		else if (!table->ignores_unknown)
+			rc = reject_key(in, table, n, err);
 	}
 	return rc < 0 ? rc : check_required(in, node, table, err);
 }

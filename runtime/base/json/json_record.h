@@ -61,8 +61,9 @@ struct json_key {
 
 struct json_record {
 	const struct json_key *keys;
-	size_t count;     /* at most JSON_KEYS_MAX */
-	const char *name; /* of the outermost object, in messages: "the configuration" */
+	size_t count;         /* at most JSON_KEYS_MAX */
+	const char *name;     /* of the outermost object, in messages: "the configuration" */
+	bool ignores_unknown; /* another version may have written it */
 };
 #define JSON_KEYS_MAX 64
 #define JSON_RECORD(table, called)                                                                 \

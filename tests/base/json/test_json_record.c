@@ -17,7 +17,8 @@
 static const char *const colours[] = { "red", "green" };
 
 struct thing {
-	uint64_t count, wait_ms;
+	uint64_t count, wait_ms, size;
+	bool has_size;
 	int code;
 	bool is_on;
 	const char *title;
@@ -39,6 +40,8 @@ static const struct json_key keys[] = {
 	{ "wait", JSON_TAKES_STRING | JSON_TAKES_NUMBER, .set = json_set_duration, AT(wait_ms) },
 	{ "code", JSON_TAKES_NUMBER | JSON_TAKES_NULL, .set = json_set_int, .write = json_write_int,
 	  AT(code) },
+	{ "size", JSON_TAKES_NUMBER | JSON_TAKES_NULL, .set = json_set_known_u64,
+	  .write = json_write_known_u64, AT(size), .known = offsetof(struct thing, has_size) },
 	{ "on", JSON_TAKES_BOOL, .set = json_set_bool, .write = json_write_bool, AT(is_on) },
 	{ "title", JSON_TAKES_STRING | JSON_NULL_IS_ABSENT, .set = json_set_string,
 	  .write = json_write_string, AT(title), .min = 1 },
@@ -96,12 +99,18 @@ static void every_kind_of_field_is_read(void **state)
 
 static void null_is_a_value_or_absent_as_the_row_says(void **state)
 {
-	struct thing t = { .code = 3, .title = "kept" };
+	struct thing t = { .code = 3, .has_size = true, .title = "kept" };
 	(void)state;
 
-	assert_int_equal(read_thing("{\"count\": 1, \"code\": null, \"title\": null}", &t), 0);
+	assert_int_equal(read_thing("{\"count\": 1, \"code\": null, \"size\": null,"
+				    " \"title\": null}",
+				    &t),
+			 0);
 	assert_int_equal(t.code, -1);
+	assert_false(t.has_size);
 	assert_string_equal(t.title, "kept");
+	assert_int_equal(read_thing("{\"count\": 1, \"size\": 5}", &t), 0);
+	assert_true(t.has_size && t.size == 5);
 	assert_int_equal(read_thing("{\"count\": null}", &t), -EINVAL);
 	assert_string_equal(err.msg, "f:1:11: count must be a number, not null");
 }
@@ -166,6 +175,20 @@ static void an_unknown_key_suggests_the_nearest_of_its_object(void **state)
 	assert_string_equal(err.hint, "");
 }
 
+static void a_table_of_several_versions_ignores_unknown_keys(void **state)
+{
+	const struct json_record lenient = { keys, COUNT(keys), "a thing", true };
+	const struct json_reader in = { .file = "f", .arena = &arena };
+	const char text[] = "{\"newer\": [1], \"count\": 7}";
+	const struct json_node *root = NULL;
+	struct thing t = { 0 };
+	(void)state;
+
+	assert_int_equal(json_parse("f", text, sizeof(text) - 1, &arena, &root, &err), 0);
+	assert_int_equal(json_record_read(&in, root, &lenient, &t, &err), 0);
+	assert_int_equal(t.count, 7);
+}
+
 static void long_keys_are_cut_in_messages(void **state)
 {
 	struct json_reader in = { .file = "f", .arena = &arena };
@@ -192,8 +215,9 @@ static void a_record_is_written_as_it_is_read(void **state)
 	json_record_write(w, &record, &t);
 	json_close_object(w);
 	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
-	assert_string_equal(text, "{\"count\":2,\"code\":null,\"on\":false,\"title\":\"t\","
-				  "\"tag\":\"x\",\"note\":\"\",\"colour\":\"green\"}");
+	assert_string_equal(text,
+			    "{\"count\":2,\"code\":null,\"size\":null,\"on\":false,\"title\":\"t\","
+			    "\"tag\":\"x\",\"note\":\"\",\"colour\":\"green\"}");
 	assert_int_equal(read_thing(text, &again), 0);
 	assert_int_equal(again.code, -1);
 	assert_int_equal(again.colour, 1);
@@ -214,6 +238,7 @@ int main(void)
 		cmocka_unit_test(null_is_a_value_or_absent_as_the_row_says),
 		cmocka_unit_test(every_mistake_is_refused_at_its_place),
 		cmocka_unit_test(an_unknown_key_suggests_the_nearest_of_its_object),
+		cmocka_unit_test(a_table_of_several_versions_ignores_unknown_keys),
 		cmocka_unit_test(long_keys_are_cut_in_messages),
 		cmocka_unit_test(a_record_is_written_as_it_is_read),
 	};

@@ -160,7 +160,8 @@ const struct setting settings[] = {
 	  .help = "id of the run (default: a unique one)" },
 	{ "verbose", NULL, 'v', FLAG(verbose), .help = "print more messages" },
 	{ "quiet", NULL, 'q', FLAG(quiet),
-	  .help = "print no warnings and notes; errors, reached limits, and denied calls and packets are still printed" },
+	  .help =
+	      "print no warnings and notes; errors, reached limits, and denied calls and packets are still printed" },
 	{ "no-report", NULL, 0, FLAG(no_report),
 	  .help = "do not print reached limits, and denied calls and packets" },
 	{ "dry-run", NULL, 0, FLAG(dry_run),

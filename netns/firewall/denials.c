@@ -156,8 +156,7 @@ static int bound_queue(int fd, struct cj_error *err)
 
 static int fail_to_bind(int code, struct cj_error *err)
 {
-	int rc =
-	    cj_fail(err, code, "bind the log of denied packets, group %d", FIREWALL_LOG_GROUP);
+	int rc = cj_fail(err, code, "bind the log of denied packets, group %d", FIREWALL_LOG_GROUP);
 	if (code == EINVAL || code == EOPNOTSUPP)
 		cj_hint(err, "this kernel lacks nfnetlink_log: modprobe nfnetlink_log");
 	return rc;

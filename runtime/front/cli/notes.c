@@ -17,13 +17,13 @@
 #define REFUSALS_MAX 10                 /* lines about the network */
 #define TARGET_MAX   (IP_TEXT_MAX + 24) /* "icmpv6 [ADDRESS]:65535" */
 
-static const char *size_word(uint64_t bytes, char out[static WORD_MAX])
+static const char *format_size(uint64_t bytes, char out[static WORD_MAX])
 {
 	text_format_size(bytes, out, WORD_MAX);
 	return out;
 }
 
-static const char *time_word(uint64_t ms, char out[static WORD_MAX])
+static const char *format_time(uint64_t ms, char out[static WORD_MAX])
 {
 	text_format_duration(ms, out, WORD_MAX);
 	return out;
@@ -57,22 +57,22 @@ static void note_status(const struct outcome *o)
 		break;
 	case STATUS_TIMEOUT:
 		log_report("timeout: ended after %s (--timeout)",
-			   time_word(l[LIMIT_WALL].value, word));
+			   format_time(l[LIMIT_WALL].value, word));
 		break;
 	case STATUS_CPU_LIMIT:
 		log_report("CPU time: ended after %s of it (--cpu-time)",
-			   time_word(l[LIMIT_CPU_TIME].value, word));
+			   format_time(l[LIMIT_CPU_TIME].value, word));
 		break;
 	case STATUS_OOM:
 		if (l[LIMIT_MEMORY].hit == HIT_YES)
 			log_report("out of memory: the limit of %s was reached (--memory)",
-				   size_word(l[LIMIT_MEMORY].value, word));
+				   format_size(l[LIMIT_MEMORY].value, word));
 		else
 			log_report("out of memory: the host, or a cgroup above, had no more");
 		break;
 	case STATUS_OUTPUT_LIMIT:
 		log_report("output limit: more than %s came (--max-output, --on-output-limit)",
-			   size_word(l[LIMIT_OUTPUT].value, word));
+			   format_size(l[LIMIT_OUTPUT].value, word));
 		break;
 	case STATUS_CANCELLED:
 		note_cancel(o);
@@ -94,7 +94,7 @@ static void note_limits(const struct outcome *o)
 			   (unsigned long long)o->limits[LIMIT_PIDS].value);
 	if (o->limits[LIMIT_DISK].hit == HIT_YES)
 		log_report("the writable space of %s was full (--disk)",
-			   size_word(o->limits[LIMIT_DISK].value, word));
+			   format_size(o->limits[LIMIT_DISK].value, word));
 }
 
 /* "mount (2 times), ptrace" */
@@ -117,7 +117,7 @@ static void note_denied(const struct outcome *o)
 }
 
 /* "tcp 169.254.169.254:80", "udp [fd00:ec2::254]:53", "icmp 10.0.0.5" */
-static const char *target_word(const struct denial *d, char out[static TARGET_MAX])
+static const char *format_target(const struct denial *d, char out[static TARGET_MAX])
 {
 	const char *protocol = denial_protocol_name(d->protocol);
 	bool has_brackets = d->address.family == 6 && d->port != 0;
@@ -141,7 +141,7 @@ static void note_refusal(const struct denial *d)
 	}
 	if (count > 1)
 		(void)snprintf(times, sizeof(times), ", %llu times", count);
-	log_report("network: denied %s (%s)%s", target_word(d, target), net_class_names[d->class],
+	log_report("network: denied %s (%s)%s", format_target(d, target), net_class_names[d->class],
 		   times);
 }
 

@@ -23,15 +23,15 @@ static void on_event(void *context, const char *type, const void *bytes, size_t 
 	const struct run_driver *d = context;
 
 	if (strcmp(type, "start") == 0)
-		events_tell(d->events, type, d->run_id, strlen(d->run_id));
+		events_add(d->events, type, d->run_id, strlen(d->run_id));
 	else
-		events_tell(d->events, type, bytes, size);
+		events_add(d->events, type, bytes, size);
 }
 
 static void on_denial(void *context, const struct denial *denial)
 {
 	const struct run_driver *d = context;
-	events_tell_denial(d->events, denial);
+	events_add_denial(d->events, denial);
 }
 
 static bool has_room(void *context)

@@ -125,7 +125,7 @@ static struct json_writer *open_event(const char *type)
 	return w;
 }
 
-static void tell_dropped(struct events *e)
+static void add_dropped(struct events *e)
 {
 	auto_json_writer struct json_writer *w = open_event("dropped");
 	if (!w)
@@ -149,8 +149,8 @@ static void put_start(struct json_writer *w, const struct events *e, const char 
 	json_member_known(w, "timeout_ms", e->timeout_ms > 0, e->timeout_ms);
 }
 
-static void tell_stream(struct events *e, size_t stream, const void *bytes, size_t size,
-			bool is_last)
+static void add_output(struct events *e, size_t stream, const void *bytes, size_t size,
+		       bool is_last)
 {
 	struct half_character *half = &e->carried[stream];
 	auto_json_writer struct json_writer *w = open_event(stream == 0 ? "stdout" : "stderr");
@@ -177,7 +177,7 @@ static void tell_stream(struct events *e, size_t stream, const void *bytes, size
 	free(joined);
 }
 
-static void tell_other(struct events *e, const char *type, const char *text, size_t size)
+static void add_other(struct events *e, const char *type, const char *text, size_t size)
 {
 	auto_json_writer struct json_writer *w = open_event(type);
 	if (!w) {
@@ -192,7 +192,7 @@ static void tell_other(struct events *e, const char *type, const char *text, siz
 	queue_line(e, w);
 }
 
-static void tell_denial(struct events *e, const struct denial *d)
+static void add_denial(struct events *e, const struct denial *d)
 {
 	auto_json_writer struct json_writer *w = open_event("denied");
 	if (!w) {
@@ -218,34 +218,34 @@ static bool is_ready(struct events *e)
 	if (is_closed(e))
 		return false;
 	if (e->dropped > 0 && has_caught_up(e))
-		tell_dropped(e);
+		add_dropped(e);
 	if (e->dropped > 0)
 		e->dropped++;
 	return e->dropped == 0;
 }
 
-void events_tell_denial(struct events *e, const struct denial *d)
+void events_add_denial(struct events *e, const struct denial *d)
 {
 	if (!is_ready(e))
 		return;
-	tell_denial(e, d);
+	add_denial(e, d);
 	flush(e, 0);
 }
 
-void events_tell(struct events *e, const char *type, const void *bytes, size_t size)
+void events_add(struct events *e, const char *type, const void *bytes, size_t size)
 {
 	if (!is_ready(e))
 		return;
 	if (strcmp(type, "stdout") == 0)
-		tell_stream(e, 0, bytes, size, false);
+		add_output(e, 0, bytes, size, false);
 	else if (strcmp(type, "stderr") == 0)
-		tell_stream(e, 1, bytes, size, false);
+		add_output(e, 1, bytes, size, false);
 	else
-		tell_other(e, type, bytes, size);
+		add_other(e, type, bytes, size);
 	flush(e, 0);
 }
 
-void events_pass(struct events *e, const char *line, size_t size)
+void events_add_json(struct events *e, const char *line, size_t size)
 {
 	if (!is_ready(e))
 		return;
@@ -261,10 +261,10 @@ static void end_events(struct events *e)
 {
 	for (size_t i = 0; i < 2; i++) {
 		if (e->carried[i].size > 0)
-			tell_stream(e, i, NULL, 0, true);
+			add_output(e, i, NULL, 0, true);
 	}
 	if (e->dropped > 0)
-		tell_dropped(e);
+		add_dropped(e);
 }
 
 int events_add_line(struct events *e, struct json_writer *w, struct cj_error *err)

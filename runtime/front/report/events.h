@@ -39,13 +39,13 @@ void events_init(struct events *e, int fd);
 void events_fini(struct events *e);
 
 /* A struct jail_io event: "start", "stdout", "stderr", "denied".  Never blocks. */
-void events_tell(struct events *e, const char *type, const void *bytes, size_t size);
+void events_add(struct events *e, const char *type, const void *bytes, size_t size);
 
 /* {"type":"denied","network":ROW}: the row as in the result, counted so far.  Never blocks. */
-void events_tell_denial(struct events *e, const struct denial *d);
+void events_add_denial(struct events *e, const struct denial *d);
 
 /* An event that is a line of JSON already, made elsewhere.  Never blocks. */
-void events_pass(struct events *e, const char *line, size_t size);
+void events_add_json(struct events *e, const char *line, size_t size);
 
 /* A line between the last event and the result, an object; whatever the cap. */
 int events_add_line(struct events *e, struct json_writer *w, struct cj_error *err);

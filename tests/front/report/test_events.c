@@ -63,12 +63,12 @@ static void a_line_made_elsewhere_is_passed_on_or_counted_as_dropped(void **stat
 	static char line[EVENTS_QUEUE_MAX / 4];
 	auto_events struct events e;
 	events_init(&e, reader.write_fd);
-	events_pass(&e, "{\"type\":\"start\"}", 16);
+	events_add_json(&e, "{\"type\":\"start\"}", 16);
 	assert_string_equal(read_now(), "{\"type\":\"start\"}\n");
 
 	memset(line, 'x', sizeof(line));
 	for (size_t i = 0; i < 8; i++) /* nobody reads */
-		events_pass(&e, line, sizeof(line));
+		events_add_json(&e, line, sizeof(line));
 	assert_true(e.dropped > 0);
 	assert_true(e.end - e.start <= EVENTS_QUEUE_MAX);
 }
@@ -78,9 +78,9 @@ static void output_is_told_as_it_comes(void **state)
 	(void)state;
 	auto_events struct events e;
 	events_init(&e, reader.write_fd);
-	events_tell(&e, "stdout", "one\n", 4);
+	events_add(&e, "stdout", "one\n", 4);
 	assert_string_equal(read_now(), "{\"type\":\"stdout\",\"text\":\"one\\n\"}\n");
-	events_tell(&e, "stderr", "two", 3);
+	events_add(&e, "stderr", "two", 3);
 	assert_non_null(strstr(read_now(), "{\"type\":\"stderr\",\"text\":\"two\"}\n"));
 }
 
@@ -89,7 +89,7 @@ static void bytes_that_are_no_text_come_as_base64(void **state)
 	(void)state;
 	auto_events struct events e;
 	events_init(&e, reader.write_fd);
-	events_tell(&e, "stdout", "\xff\xfe", 2);
+	events_add(&e, "stdout", "\xff\xfe", 2);
 	assert_string_equal(read_now(), "{\"type\":\"stdout\",\"base64\":\"//4=\"}\n");
 }
 
@@ -98,10 +98,10 @@ static void a_character_in_two_pieces_comes_whole(void **state)
 	(void)state;
 	auto_events struct events e;
 	events_init(&e, reader.write_fd);
-	events_tell(&e, "stdout", "a\xe2\x82", 3);
-	events_tell(&e, "stderr", "\xf0", 1); /* each stream carries its own */
+	events_add(&e, "stdout", "a\xe2\x82", 3);
+	events_add(&e, "stderr", "\xf0", 1); /* each stream carries its own */
 	assert_string_equal(read_now(), "{\"type\":\"stdout\",\"text\":\"a\"}\n");
-	events_tell(&e, "stdout", "\xac", 1);
+	events_add(&e, "stdout", "\xac", 1);
 	assert_non_null(strstr(read_now(), "{\"type\":\"stdout\",\"text\":\"\xe2\x82\xac\"}\n"));
 }
 
@@ -111,7 +111,7 @@ static void half_a_character_at_the_end_is_not_lost(void **state)
 	auto_events struct events e;
 	struct cj_error err = { 0 };
 	events_init(&e, reader.write_fd);
-	events_tell(&e, "stdout", "\xe2\x82", 2);
+	events_add(&e, "stdout", "\xe2\x82", 2);
 	assert_int_equal(events_finish(&e, "{}", 2, &err), 0);
 	assert_string_equal(read_now(), "{\"type\":\"stdout\",\"base64\":\"4oI=\"}\n"
 					"{\"type\":\"result\",\"result\":{}}\n");
@@ -126,7 +126,7 @@ static void an_added_line_stands_behind_all_events_and_before_the_result(void **
 	json_open_object(line);
 	json_close_object(line);
 	events_init(&e, reader.write_fd);
-	events_tell(&e, "stdout", "a\xe2\x82", 3);
+	events_add(&e, "stdout", "a\xe2\x82", 3);
 	assert_int_equal(events_add_line(&e, line, &err), 0);
 	assert_int_equal(events_finish(&e, "[]", 2, &err), 0);
 	assert_string_equal(read_now(), "{\"type\":\"stdout\",\"text\":\"a\"}\n"
@@ -140,10 +140,10 @@ static void start_and_refusals_have_their_own_members(void **state)
 	(void)state;
 	auto_events struct events e;
 	events_init(&e, reader.write_fd);
-	events_tell(&e, "start", "ID-1", 4);
+	events_add(&e, "start", "ID-1", 4);
 	e.timeout_ms = 1500;
-	events_tell(&e, "start", "ID-2", 4);
-	events_tell(&e, "denied", "mount", 5);
+	events_add(&e, "start", "ID-2", 4);
+	events_add(&e, "denied", "mount", 5);
 	const char *text = read_now();
 	assert_memory_equal(text, "{\"type\":\"start\",\"id\":\"ID-1\",\"time\":\"20", 38);
 	assert_non_null(
@@ -158,7 +158,7 @@ static void a_refused_packet_is_told_as_its_row(void **state)
 	auto_events struct events e;
 	const struct denial d = { NET_METADATA, 6, { 4, { 169, 254, 169, 254 } }, 80, 2 };
 	events_init(&e, reader.write_fd);
-	events_tell_denial(&e, &d);
+	events_add_denial(&e, &d);
 	assert_string_equal(read_now(),
 			    "{\"type\":\"denied\",\"network\":{\"class\":\"metadata\","
 			    "\"protocol\":\"tcp\",\"address\":\"169.254.169.254\",\"port\":80,"
@@ -173,12 +173,12 @@ static void refused_packets_wait_for_nobody_either(void **state)
 	events_init(&e, reader.write_fd);
 	(void)alarm(20);
 	for (unsigned i = 0; i < 20000; i++)
-		events_tell_denial(&e, &d);
+		events_add_denial(&e, &d);
 	(void)alarm(0);
 	assert_true(e.dropped > 0);
 	assert_true(e.room <= EVENTS_QUEUE_MAX);
 	events_fini(&e);
-	events_tell_denial(&e, &d); /* nobody listens */
+	events_add_denial(&e, &d); /* nobody listens */
 	assert_null(e.queue);
 }
 
@@ -192,7 +192,7 @@ static void a_reader_that_stops_costs_no_time_and_bounded_memory(void **state)
 	events_init(&e, reader.write_fd);
 	(void)alarm(20);
 	for (unsigned i = 0; i < 1000; i++)
-		events_tell(&e, "stdout", chunk, sizeof(chunk));
+		events_add(&e, "stdout", chunk, sizeof(chunk));
 	(void)alarm(0);
 	assert_true(e.dropped > 800);
 	assert_true(e.room <= EVENTS_QUEUE_MAX);
@@ -207,11 +207,11 @@ static void who_waits_for_room_loses_nothing(void **state)
 	memset(chunk, 'x', sizeof(chunk));
 	events_init(&e, reader.write_fd);
 	for (; told < 100 && events_has_room(&e); told++)
-		events_tell(&e, "stdout", chunk, sizeof(chunk));
+		events_add(&e, "stdout", chunk, sizeof(chunk));
 	assert_in_range(told, 2, 50);
 	while (!events_has_room(&e))
 		(void)read_now();
-	events_tell(&e, "stderr", "again", 5);
+	events_add(&e, "stderr", "again", 5);
 	assert_int_equal(e.dropped, 0);
 
 	cj_close(&reader.read_fd);
@@ -226,11 +226,11 @@ static void what_was_left_out_is_counted_in_the_stream(void **state)
 	memset(chunk, 'x', sizeof(chunk));
 	events_init(&e, reader.write_fd);
 	for (unsigned i = 0; i < 40; i++)
-		events_tell(&e, "stdout", chunk, sizeof(chunk));
+		events_add(&e, "stdout", chunk, sizeof(chunk));
 	assert_true(e.dropped > 0);
 	for (unsigned i = 0; i < 40; i++) { /* the reader is back */
 		(void)read_now();
-		events_tell(&e, "stderr", "again", 5);
+		events_add(&e, "stderr", "again", 5);
 	}
 
 	const char *dropped = strstr(read_now(), "{\"type\":\"dropped\",\"events\":");
@@ -254,9 +254,9 @@ static void a_reader_that_is_gone_ends_nothing_but_the_events(void **state)
 	struct cj_error err = { 0 };
 	events_init(&e, reader.write_fd);
 	cj_close(&reader.read_fd);
-	events_tell(&e, "stdout", "lost", 4);
+	events_add(&e, "stdout", "lost", 4);
 	assert_true(e.is_gone);
-	events_tell(&e, "stdout", "lost", 4);
+	events_add(&e, "stdout", "lost", 4);
 	assert_int_equal(events_finish(&e, "{}", 2, &err), -EPIPE);
 }
 
@@ -293,7 +293,7 @@ static void nobody_asked_is_nothing_to_do(void **state)
 	auto_events struct events e;
 	struct cj_error err = { 0 };
 	events_init(&e, -1);
-	events_tell(&e, "stdout", "x", 1);
+	events_add(&e, "stdout", "x", 1);
 	assert_int_equal(events_finish(&e, "{}", 2, &err), 0);
 	assert_null(e.queue);
 }

@@ -78,7 +78,7 @@ struct probe_result {
 struct probe_result probe_inside(unsigned namespaces, int (*run)(void));
 
 /* A probe that did not come to its call was told by check_user_namespaces. */
-bool probe_is_told_elsewhere(struct finding *f, const struct probe_result *r);
+bool probe_could_not_run(struct finding *f, const struct probe_result *r);
 
 /* A line of /proc/self/status, as a number; -1: there is none. */
 long probe_status_number(const char *field);

@@ -61,7 +61,7 @@ static bool read_number(const char *release, const char *version, struct linux_n
 	return got == 3 || (got == 4 && out->patch > 0);
 }
 
-enum fixes_verdict fixes_judge(const char *release, const char *version, char *out, size_t size)
+enum fixes_verdict fixes_check(const char *release, const char *version, char *out, size_t size)
 {
 	struct linux_number n = { 0 };
 	size_t used = 0;

@@ -19,4 +19,4 @@ enum fixes_verdict {
 };
 
 /* `release` and `version` as uname(2) has them. */
-enum fixes_verdict fixes_judge(const char *release, const char *version, char *out, size_t size);
+enum fixes_verdict fixes_check(const char *release, const char *version, char *out, size_t size);

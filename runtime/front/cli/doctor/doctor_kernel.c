@@ -86,12 +86,12 @@ static bool read_build_date(const char *version, unsigned *year, unsigned *month
 }
 
 /* Whether holes that are known are open in this kernel, as far as its name can tell. */
-static void tell_fixes(struct finding *f, const struct utsname *name)
+static void report_fixes(struct finding *f, const struct utsname *name)
 {
 	char lacking[256];
 	unsigned year = 0, month = 0;
 	enum fixes_verdict verdict =
-	    fixes_judge(name->release, name->version, lacking, sizeof(lacking));
+	    fixes_check(name->release, name->version, lacking, sizeof(lacking));
 
 	if (verdict == FIXES_LACKING) {
 		finding_set(f, FINDING_NOTE, "Linux %s lacks the fixes for %s", name->release,
@@ -135,7 +135,7 @@ void check_kernel(struct finding *f)
 				       features[i].since);
 		return;
 	}
-	tell_fixes(f, &name);
+	report_fixes(f, &name);
 }
 
 /* --- user namespaces --------------------------------------------------------- */
@@ -291,7 +291,7 @@ static int try_overlay(void)
 		   : 0;
 }
 
-bool probe_is_told_elsewhere(struct finding *f, const struct probe_result *r)
+bool probe_could_not_run(struct finding *f, const struct probe_result *r)
 {
 	if (r->stage != PROBE_CLONE && r->stage != PROBE_MAP && r->stage != PROBE_BROKEN)
 		return false;
@@ -305,7 +305,7 @@ void check_mounts(struct finding *f)
 
 	if (r.stage == PROBE_DONE)
 		finding_set(f, FINDING_OK, "can be made in a user namespace");
-	else if (!probe_is_told_elsewhere(f, &r) && !name_cause(f, "can't be made", r.code))
+	else if (!probe_could_not_run(f, &r) && !name_cause(f, "can't be made", r.code))
 		finding_set(f, FINDING_MISSING, "can't be made in a user namespace: %s",
 			    strerror(r.code));
 }
@@ -320,7 +320,7 @@ void check_proc(struct finding *f)
 		finding_set(f, FINDING_OK, "a private /proc can be mounted");
 		return;
 	}
-	if (probe_is_told_elsewhere(f, &r))
+	if (probe_could_not_run(f, &r))
 		return;
 	finding_set(f, FINDING_MISSING,
 		    "a private /proc can't be mounted: %s; parts of this one are masked",
@@ -338,7 +338,7 @@ void check_overlay(struct finding *f)
 		finding_set(f, FINDING_OK, "directories can be layered");
 		return;
 	}
-	if (probe_is_told_elsewhere(f, &r))
+	if (probe_could_not_run(f, &r))
 		return;
 	finding_set(f, FINDING_WEAKER,
 		    "no overlay in a user namespace (%s): no --rootfs DIR, no "
@@ -378,7 +378,7 @@ void check_seccomp(struct finding *f)
 		finding_set(f, FINDING_OK, "a filter can be loaded");
 		return;
 	}
-	if (probe_is_told_elsewhere(f, &r))
+	if (probe_could_not_run(f, &r))
 		return;
 	finding_set(f, FINDING_MISSING, "a filter can't be loaded: %s", strerror(r.code));
 	finding_remedy(f, "boot a kernel with CONFIG_SECCOMP_FILTER");
@@ -392,7 +392,7 @@ void check_syscall_report(struct finding *f)
 		finding_set(f, FINDING_OK, "refused system calls can be named");
 		return;
 	}
-	if (probe_is_told_elsewhere(f, &r))
+	if (probe_could_not_run(f, &r))
 		return;
 	finding_set(f, FINDING_WEAKER, "refused system calls are refused, but can't be named: %s",
 		    r.code == EBUSY ? "an outer sandbox listens already" : strerror(r.code));

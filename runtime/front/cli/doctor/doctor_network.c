@@ -71,13 +71,13 @@ static int try_links(void)
 	return -links_join(h.fds[SLOT_GATEWAY_ROUTE], h.fds[SLOT_JAIL_ROUTE], &spec, &err);
 }
 
-static void tell_probe(struct finding *f, int (*run)(void), const char *good, const char *bad)
+static void report_probe(struct finding *f, int (*run)(void), const char *good, const char *bad)
 {
 	struct probe_result r = probe_inside(CLONE_NEWNET, run);
 
 	if (r.stage == PROBE_DONE)
 		finding_set(f, FINDING_OK, "%s", good);
-	else if (!probe_is_told_elsewhere(f, &r))
+	else if (!probe_could_not_run(f, &r))
 		finding_set(f, FINDING_WEAKER, "%s (%s): no --network public", bad,
 			    strerror(r.code));
 }
@@ -92,16 +92,16 @@ static void remedy_modules(struct finding *f, const char *modules)
 
 void check_nf_tables(struct finding *f)
 {
-	tell_probe(f, try_rules, "a jail's and a gateway's rules can be loaded",
-		   "a jail's rules can't be loaded");
+	report_probe(f, try_rules, "a jail's and a gateway's rules can be loaded",
+		     "a jail's rules can't be loaded");
 	if (f->level == FINDING_WEAKER)
 		remedy_modules(f, "-a " MODULES);
 }
 
 void check_veth(struct finding *f)
 {
-	tell_probe(f, try_links, "a jail and a gateway can be joined",
-		   "a jail and a gateway can't be joined");
+	report_probe(f, try_links, "a jail and a gateway can be joined",
+		     "a jail and a gateway can't be joined");
 	if (f->level == FINDING_WEAKER)
 		remedy_modules(f, "veth");
 }
@@ -116,7 +116,7 @@ static bool is_on(const char *path)
 }
 
 /* Root's uplink asks for it; an ordinary user's helper opens sockets of its own instead. */
-static void tell_forwarding(struct finding *f, bool is_root, bool has4, bool has6)
+static void report_forwarding(struct finding *f, bool is_root, bool has4, bool has6)
 {
 	if (!is_root) {
 		finding_set(f, FINDING_OK, "not needed: only root's jails are routed");
@@ -137,12 +137,12 @@ static void tell_forwarding(struct finding *f, bool is_root, bool has4, bool has
 
 void check_forwarding(struct finding *f)
 {
-	tell_forwarding(f, geteuid() == 0, is_on("/proc/sys/net/ipv4/ip_forward"),
-			is_on("/proc/sys/net/ipv6/conf/all/forwarding"));
+	report_forwarding(f, geteuid() == 0, is_on("/proc/sys/net/ipv4/ip_forward"),
+			  is_on("/proc/sys/net/ipv6/conf/all/forwarding"));
 }
 
 /* An accept in our own table does not help against a drop in another. */
-static void tell_foreign(struct finding *f, const struct host_firewall_chain *chain)
+static void report_dropping_chain(struct finding *f, const struct host_firewall_chain *chain)
 {
 	const char *family = host_firewall_family_name(chain->family);
 
@@ -166,7 +166,7 @@ void check_host_firewall(struct finding *f)
 	}
 	int rc = host_firewall_look(&chain, &err);
 	if (rc > 0)
-		tell_foreign(f, &chain);
+		report_dropping_chain(f, &chain);
 	else if (rc == 0)
 		finding_set(f, FINDING_OK, "no table drops what is forwarded by its policy");
 	else
@@ -251,7 +251,7 @@ static bool is_loaded(const char *name)
 	return !file;
 }
 
-static void tell_apparmor(struct finding *f, bool is_on, const char *profile)
+static void report_apparmor(struct finding *f, bool is_on, const char *profile)
 {
 	if (!is_on) {
 		finding_set(f, FINDING_OK, "not in force");
@@ -278,7 +278,7 @@ void check_apparmor(struct finding *f)
 	for (size_t i = 0; i < sizeof(profiles) / sizeof(profiles[0]) && !profile; i++)
 		if (access(profiles[i], F_OK) == 0 && is_loaded(strrchr(profiles[i], '.') + 1))
 			profile = profiles[i];
-	tell_apparmor(f, place_has_apparmor(), profile);
+	report_apparmor(f, place_has_apparmor(), profile);
 }
 
 /* --- all of it ---------------------------------------------------------------------- */
@@ -315,7 +315,7 @@ static void remedy_uplink(struct finding *f)
 		finding_remedy(f, "%s", pasta.level != FINDING_OK ? pasta.remedy : tun.remedy);
 }
 
-static void tell_network(struct finding *f, const struct outcome *out, const char *pasta_reason)
+static void report_network(struct finding *f, const struct outcome *out, const char *pasta_reason)
 {
 	enum uplink_kind kind = out->network.uplink;
 	char why[300];
@@ -374,7 +374,7 @@ void check_public_network(struct finding *f)
 	outcome_init(&out, "", 0);
 	if (try_network(UPLINK_AUTO, &out, &err) == 0) {
 		ask_pasta(&out, pasta_reason, sizeof(pasta_reason));
-		tell_network(f, &out, pasta_reason);
+		report_network(f, &out, pasta_reason);
 		return;
 	}
 	finding_set(f, FINDING_WEAKER, "a jail with --network public can't be built: %s", err.msg);

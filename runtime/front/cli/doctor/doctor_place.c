@@ -45,7 +45,7 @@ static bool find_unit(const char *cgroup, char unit[static PLACE_UNIT_MAX])
 	return false;
 }
 
-void place_tell(const struct place_facts *facts, struct place *out)
+void place_classify(const struct place_facts *facts, struct place *out)
 {
 	bool is_podman = facts->has_containerenv ||
 			 (facts->container && strcmp(facts->container, "podman") == 0);
@@ -82,7 +82,7 @@ void place_find(struct place *out)
 		.container = getenv("container"),
 		.cgroup = cgroup,
 	};
-	place_tell(&facts, out);
+	place_classify(&facts, out);
 	(void)snprintf(manager, sizeof(manager), "/run/user/%u/systemd", geteuid());
 	out->is_root = geteuid() == 0;
 	out->has_cgroup2 = access("/sys/fs/cgroup/cgroup.controllers", F_OK) == 0;

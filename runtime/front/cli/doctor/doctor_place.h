@@ -34,7 +34,7 @@ struct place_facts {
 };
 
 void place_find(struct place *out);
-void place_tell(const struct place_facts *facts, struct place *out);
+void place_classify(const struct place_facts *facts, struct place *out);
 
 bool place_is_container(const struct place *p);
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `run --remote`.  Acts: one loop over the service's socket, our signals and whoever reads us.
+ * `run --remote`.  Acts: one loop over the service's socket, our signals and our output's readers.
  *
- * The service is asked for events, a JSON line each, whenever somebody waits for output or events;
- * they are passed on as they come, and the last line is the result.  A service waits for a
- * slow reader, but not for ever; what it left out of the output then is taken from the result.
+ * When output or events are wanted as they happen, the service sends events, one JSON object per
+ * line.  They are forwarded at once, and the last line is the result.  The service waits for a slow
+ * reader only for a limited time, then it drops output events.  Output that was dropped is taken
+ * from the result.
  */
 #include "runtime/front/cli/remote/remote.h"
 
@@ -19,47 +20,22 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
-#include "runtime/front/cli/remote/http_answer.h"
 #include "runtime/front/cli/remote/remote_artifacts.h"
 #include "runtime/front/cli/remote/remote_gather.h"
 #include "runtime/front/cli/remote/remote_link.h"
 #include "runtime/front/cli/remote/remote_result.h"
+#include "runtime/front/cli/remote/remote_state.h"
 #include "runtime/jail/jail.h"
 #include "runtime/jail/supervise/relay.h"
 
 #define RUNS_PATH     "/v1/runs"
 #define ANSWER_MAX    (768u << 20) /* two streams of 256M in base64, and more */
 #define CHUNK         65536
-#define CANCEL_MS     10000 /* a service that was asked to cancel has that long to tell */
+#define CANCEL_MS     10000 /* how long to wait for the result of a cancelled run */
 #define LINE_ROOM_MIN 4096
-#define LIMIT_MS_MAX  (UINT64_MAX / 4) /* of a run's time, as the service tells it */
+#define LIMIT_MS_MAX  (UINT64_MAX / 4) /* of timeout_ms in the event "start" */
 
-/* One of the program's output streams, where it goes here. */
-struct stream {
-	int fd;     /* -1: nowhere */
-	int own_fd; /* -1, or `fd` as an open file of ours */
-	bool escape;
-	uint64_t written; /* of the program's bytes */
-	int error;        /* why it can't be written any more */
-};
-
-struct remote {
-	const struct remote_call *call;
-	struct outcome *outcome;
-	int sock_fd, signal_fd;
-	struct http_answer answer;
-	char *line; /* [0, size): what has come of a line, or of an error's body */
-	size_t size, room;
-	struct stream streams[2];
-	bool has_gap;      /* events were left out: what follows would stand in the wrong place */
-	struct arena tree; /* what `result` lives in */
-	const struct json_node *result;
-	bool is_cancelled, gave_up;
-	uint64_t deadline_ms; /* 0: none */
-	uint64_t late_ms;     /* when the run's time is over; 0: not known */
-};
-
-static int ms_until(uint64_t at_ms)
+int remote_ms_until(uint64_t at_ms)
 {
 	uint64_t now = clock_ms();
 	uint64_t left = at_ms > now ? at_ms - now : 0;
@@ -69,8 +45,7 @@ static int ms_until(uint64_t at_ms)
 
 /* --- cancelling ------------------------------------------------------------- */
 
-/* `signal` 0: whoever reads us went away. */
-static void cancel(struct remote *r, int signal)
+void remote_cancel(struct remote *r, int signal)
 {
 	struct cj_error err = { 0 };
 
@@ -80,130 +55,23 @@ static void cancel(struct remote *r, int signal)
 	}
 	r->is_cancelled = true;
 	r->outcome->cancel_signal = signal;
-	r->late_ms = clock_ms();
-	r->deadline_ms = r->late_ms + CANCEL_MS;
+	r->run_ended_ms = clock_ms();
+	r->deadline_ms = r->run_ended_ms + CANCEL_MS;
 	if (remote_link_cancel(r->call->config->remote, r->outcome->id, &err) < 0)
-		r->gave_up = true; /* closing the connection cancels it, too */
+		r->gave_up = true; /* closing the connection cancels the run, too */
 }
 
-static void hear_signals(struct remote *r)
+void remote_read_signals(struct remote *r)
 {
 	struct signalfd_siginfo info;
 
 	while (sys_read(r->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
-		cancel(r, (int)info.ssi_signo);
-}
-
-/* --- output ----------------------------------------------------------------- */
-
-static void end_stream(struct stream *s, int error)
-{
-	s->error = error;
-	s->fd = -1;
-	cj_close(&s->own_fd);
-}
-
-/*
- * As of a run here: a reader may take until the run's time is over, and is not waited for after
- * that when it takes nothing for a while.
- */
-static int patience_of(const struct remote *r, uint64_t taken_ms)
-{
-	if (r->late_ms == 0)
-		return -1;
-	return ms_until((taken_ms > r->late_ms ? taken_ms : r->late_ms) + EVENTS_PATIENCE_MS);
-}
-
-static void write_bytes(struct remote *r, struct stream *s, const char *bytes, size_t size)
-{
-	uint64_t taken_ms = clock_ms();
-
-	while (size > 0 && s->fd >= 0 && !r->gave_up) {
-		struct pollfd fds[] = { { .fd = s->fd, .events = POLLOUT },
-					{ .fd = r->signal_fd, .events = POLLIN } };
-		int patience_ms = patience_of(r, taken_ms);
-		int ready = poll(fds, 2, patience_ms);
-		if (ready == 0 && patience_ms == 0)
-			end_stream(s, ETIMEDOUT);
-		if (ready <= 0)
-			continue;
-		if (fds[1].revents)
-			hear_signals(r);
-		if (!fds[0].revents)
-			continue;
-		/* pipe(7): what POLLOUT promises */
-		ssize_t put = sys_write(s->fd, bytes, size < PIPE_BUF ? size : PIPE_BUF);
-		if (put >= 0) {
-			bytes += put;
-			size -= (size_t)put;
-			taken_ms = clock_ms();
-		} else if (errno != EAGAIN) {
-			end_stream(s, errno);
-			cancel(r, 0);
-		} else if (patience_ms == 0) {
-			end_stream(s, ETIMEDOUT);
-		}
-	}
-}
-
-static void write_escaped(struct remote *r, struct stream *s, const char *bytes, size_t size)
-{
-	char shown[4096];
-
-	while (size > 0 && s->fd >= 0) {
-		size_t used = text_escape(bytes, size, true, shown, sizeof(shown));
-		write_bytes(r, s, shown, strlen(shown));
-		bytes += used;
-		size -= used;
-	}
-}
-
-static void pass_output(struct remote *r, size_t which, const char *bytes, size_t size)
-{
-	struct stream *s = &r->streams[which];
-
-	if (s->fd < 0)
-		return;
-	s->written += size;
-	(void)capture_add(&r->outcome->output[which], bytes, size); /* for its last byte only */
-	if (s->escape)
-		write_escaped(r, s, bytes, size);
-	else
-		write_bytes(r, s, bytes, size);
-}
-
-/* What events that were left out had of a stream, from the result; false: not all of it. */
-static bool complete_stream(struct remote *r, size_t which, const char *name)
-{
-	struct stream *s = &r->streams[which];
-	const struct json_node *node = json_get(r->result, name), *count, *cut;
-	struct cj_error err = { 0 };
-	const char *bytes = NULL;
-	uint64_t total = 0;
-	size_t size = 0;
-
-	if (s->fd < 0 || !node || node->type != JSON_OBJECT)
-		return true;
-	count = json_get(node, "bytes");
-	cut = json_get(node, "truncated");
-	if (!count || !count->text || parse_u64(count->text, 0, UINT64_MAX, &total, &err) < 0 ||
-	    total <= s->written)
-		return true;
-	bool is_whole = cut && cut->type == JSON_BOOL && !cut->boolean &&
-			remote_bytes_of(node, &r->tree, &bytes, &size) && size == total;
-	if (is_whole)
-		pass_output(r, which, bytes + s->written, size - (size_t)s->written);
-	else
-		outcome_warn(r->outcome,
-			     "%llu bytes of %s are missing: they came faster than they were read "
-			     "here, and the service left them out",
-			     (unsigned long long)(total - s->written), name);
-	return is_whole;
+		remote_cancel(r, (int)info.ssi_signo);
 }
 
 /* --- lines ------------------------------------------------------------------ */
 
-/* From here on the result, which is parsed already, is all that counts. */
+/* Takes the tree: the result lives until the end of the run. */
 static int take_result(struct remote *r, const struct json_node *node, struct arena *tree,
 		       struct cj_error *err)
 {
@@ -215,8 +83,8 @@ static int take_result(struct remote *r, const struct json_node *node, struct ar
 	return 0;
 }
 
-/* Without the limit, or with one that is none, a reader is waited for as long as it likes. */
-static void note_limit(struct remote *r, const struct json_node *event)
+/* Without a time limit, a slow reader is waited for without limit. */
+static void read_timeout(struct remote *r, const struct json_node *event)
 {
 	const struct json_node *limit = json_get(event, "timeout_ms");
 	struct cj_error err = { 0 };
@@ -224,7 +92,7 @@ static void note_limit(struct remote *r, const struct json_node *event)
 
 	if (!r->is_cancelled && limit && limit->type == JSON_NUMBER &&
 	    parse_u64(limit->text, 1, LIMIT_MS_MAX, &ms, &err) == 0)
-		r->late_ms = clock_ms() + ms;
+		r->run_ended_ms = clock_ms() + ms;
 }
 
 static int take_event(struct remote *r, const struct json_node *event, const char *type,
@@ -237,15 +105,15 @@ static int take_event(struct remote *r, const struct json_node *event, const cha
 		if (strcmp(type, i == 0 ? "stdout" : "stderr") != 0)
 			continue;
 		if (!r->has_gap && remote_bytes_of(event, tree, &bytes, &size))
-			pass_output(r, i, bytes, size);
+			remote_output_write(r, i, bytes, size);
 	}
 	if (strcmp(type, "start") == 0)
-		note_limit(r, event);
+		read_timeout(r, event);
 	if (strcmp(type, "dropped") == 0)
 		r->has_gap = true;
 	if (strcmp(type, "error") == 0)
 		return remote_refusal_read(500, 0, r->line, r->size, err);
-	events_pass(&r->call->delivery->events, r->line, r->size);
+	events_add_json(&r->call->delivery->events, r->line, r->size);
 	return 0;
 }
 
@@ -257,9 +125,9 @@ static int take_line(struct remote *r, struct cj_error *err)
 	if (json_parse_capped("the service's answer", r->line, r->size, &tree, &root, err) < 0)
 		return -err->code;
 	if (root->type != JSON_OBJECT)
-		return cj_reject(err, "the service's answer is no object");
+		return cj_reject(err, "the service's answer is not a JSON object");
 	const struct json_node *type = json_get(root, "type");
-	if (!type) /* the result alone */
+	if (!type) /* no events were asked for: the result itself */
 		return take_result(r, root, &tree, err);
 	const struct json_node *result = json_get(root, "result");
 	if (type->type != JSON_STRING)
@@ -272,7 +140,7 @@ static int take_line(struct remote *r, struct cj_error *err)
 static int append(struct remote *r, const char *bytes, size_t size, struct cj_error *err)
 {
 	if (size > ANSWER_MAX - r->size)
-		return cj_reject_as(err, EFBIG, "the service's answer has more than %u MiB",
+		return cj_reject_as(err, EFBIG, "the service's answer is larger than %u MiB",
 				    ANSWER_MAX >> 20);
 	if (r->size + size + 1 > r->room) {
 		size_t room = 2 * (r->size + size) + LINE_ROOM_MIN;
@@ -288,7 +156,7 @@ static int append(struct remote *r, const char *bytes, size_t size, struct cj_er
 	return 0;
 }
 
-/* An error's body is kept whole; of a run's each line is taken as it comes. */
+/* The body of an error is kept whole.  The body of a run is processed line by line. */
 static int take_body(void *context, const char *bytes, size_t size, struct cj_error *err)
 {
 	struct remote *r = context;
@@ -324,18 +192,18 @@ static int read_some(struct remote *r, struct cj_error *err)
 
 enum { ON_SOCKET, ON_SIGNAL, ON_STDOUT, ON_STDERR, ON_READER, ON_COUNT };
 
-static int turn(struct remote *r, struct cj_error *err)
+static int poll_once(struct remote *r, struct cj_error *err)
 {
 	struct pollfd fds[ON_COUNT] = {
 		[ON_SOCKET] = { .fd = r->sock_fd, .events = POLLIN },
 		[ON_SIGNAL] = { .fd = r->signal_fd, .events = POLLIN },
-		/* no events: only that the other end went away */
+		/* no events are requested: only that the reader closed its end is reported */
 		[ON_STDOUT] = { .fd = r->is_cancelled ? -1 : r->streams[0].fd },
 		[ON_STDERR] = { .fd = r->is_cancelled ? -1 : r->streams[1].fd },
 		[ON_READER] = { .fd = r->is_cancelled ? -1
 						      : delivery_hangup_fd(r->call->delivery) },
 	};
-	int ready = poll(fds, ON_COUNT, r->deadline_ms > 0 ? ms_until(r->deadline_ms) : -1);
+	int ready = poll(fds, ON_COUNT, r->deadline_ms > 0 ? remote_ms_until(r->deadline_ms) : -1);
 
 	if (ready < 0 && errno != EINTR)
 		return cj_fail(err, errno, "wait for the service");
@@ -344,20 +212,20 @@ static int turn(struct remote *r, struct cj_error *err)
 	if (ready <= 0)
 		return 0;
 	if (fds[ON_SIGNAL].revents)
-		hear_signals(r);
+		remote_read_signals(r);
 	for (size_t i = ON_STDOUT; i < ON_COUNT; i++) {
 		if (fds[i].revents & (POLLERR | POLLHUP))
-			cancel(r, 0);
+			remote_cancel(r, 0);
 	}
 	return fds[ON_SOCKET].revents && !r->gave_up ? read_some(r, err) : 0;
 }
 
-static int converse(struct remote *r, struct cj_error *err)
+static int receive(struct remote *r, struct cj_error *err)
 {
 	int rc = 0;
 
 	while (rc == 0 && !r->gave_up)
-		rc = turn(r, err);
+		rc = poll_once(r, err);
 	if (rc < 0 || r->gave_up)
 		return rc < 0 ? rc : 0;
 	if (r->answer.status != 200)
@@ -370,9 +238,9 @@ static int converse(struct remote *r, struct cj_error *err)
 	return 0;
 }
 
-/* --- asking ----------------------------------------------------------------- */
+/* --- the request ------------------------------------------------------------ */
 
-static int ask(struct remote *r, struct strings *warnings, struct cj_error *err)
+static int send_request(struct remote *r, struct strings *warnings, struct cj_error *err)
 {
 	const struct remote_call *call = r->call;
 	bool wants_events = r->streams[0].fd >= 0 || r->streams[1].fd >= 0 ||
@@ -396,7 +264,7 @@ static int ask(struct remote *r, struct strings *warnings, struct cj_error *err)
 	return r->sock_fd < 0 ? r->sock_fd : 0;
 }
 
-static int hear(struct remote *r, struct cj_error *err)
+static int watch_signals(struct remote *r, struct cj_error *err)
 {
 	sigset_t ending;
 
@@ -411,26 +279,9 @@ static int hear(struct remote *r, struct cj_error *err)
 
 /* --- the end ---------------------------------------------------------------- */
 
-/* A reader that went away is told by the status alone; one that did not take all is no failure. */
-static bool is_written(struct remote *r, size_t which)
-{
-	int error = r->streams[which].error;
-
-	const char *name = which == 0 ? "output" : "error";
-
-	if (error == ETIMEDOUT)
-		outcome_warn(r->outcome, "standard %s was not read to its end: the rest is lost",
-			     name);
-	if (error == 0 || error == EPIPE || error == ETIMEDOUT)
-		return true;
-	outcome_warn(r->outcome, "standard %s can't be written: %s", name, strerror(error));
-	return false;
-}
-
 static int finish(struct remote *r, const struct strings *warnings, struct json_writer **out_result,
 		  bool *out_complete, struct cj_error *err)
 {
-	static const char *const names[] = { "stdout", "stderr" };
 	struct outcome *o = r->outcome;
 
 	if (!r->result) {
@@ -442,8 +293,7 @@ static int finish(struct remote *r, const struct strings *warnings, struct json_
 	for (size_t i = 0; i < warnings->count; i++)
 		outcome_warn(o, "%s", warnings->items[i]);
 	for (size_t i = 0; i < 2; i++)
-		*out_complete = complete_stream(r, i, names[i]) && is_written(r, i) &&
-				*out_complete;
+		*out_complete = remote_output_complete(r, i) && *out_complete;
 	if (!remote_artifacts_store(r->result, r->call->artifacts_fd, o))
 		*out_complete = false;
 
@@ -453,21 +303,6 @@ static int finish(struct remote *r, const struct strings *warnings, struct json_
 	remote_result_write(w, r->result, o);
 	*out_result = w;
 	return 0;
-}
-
-static void set_streams(struct remote *r)
-{
-	bool passes = !r->call->delivery->to_stdout;
-
-	for (int i = 0; i < 2; i++) {
-		int fd = i == 0 ? STDOUT_FILENO : STDERR_FILENO;
-		struct stream *s = &r->streams[i];
-		*s = (struct stream){ .fd = -1, .own_fd = -1, .escape = isatty(fd) };
-		if (!passes)
-			continue;
-		s->own_fd = relay_open_own(fd);
-		s->fd = s->own_fd >= 0 ? s->own_fd : fd;
-	}
 }
 
 int remote_run(const struct remote_call *call, struct outcome *o, struct json_writer **out_result,
@@ -480,18 +315,17 @@ int remote_run(const struct remote_call *call, struct outcome *o, struct json_wr
 		return cj_fail(err, ENOMEM, "ask the service");
 	*r = (struct remote){ .call = call, .outcome = o, .sock_fd = -1, .signal_fd = -1 };
 	http_answer_init(&r->answer);
-	set_streams(r);
-	int rc = ask(r, &warnings, err);
+	remote_output_open(r);
+	int rc = send_request(r, &warnings, err);
 	if (rc == 0)
-		rc = hear(r, err);
+		rc = watch_signals(r, err);
 	if (rc == 0)
-		rc = converse(r, err);
+		rc = receive(r, err);
 	if (rc == 0)
 		rc = finish(r, &warnings, out_result, out_complete, err);
 	if (rc < 0)
 		cj_stage(err, "service");
-	for (size_t i = 0; i < 2; i++)
-		cj_close(&r->streams[i].own_fd);
+	remote_output_close(r);
 	cj_close(&r->sock_fd);
 	cj_close(&r->signal_fd);
 	free(r->line);

@@ -27,7 +27,7 @@ static void put_blob(struct json_writer *w, const char *key, const struct remote
 	json_close_object(w);
 }
 
-static void put_words(struct json_writer *w, const char *key, const char *const *words)
+static void put_strings(struct json_writer *w, const char *key, const char *const *words)
 {
 	json_put_key(w, key);
 	json_open_array(w);
@@ -58,14 +58,14 @@ static void put_files(struct json_writer *w, const struct remote_request *r)
 static void put_program(struct json_writer *w, const struct remote_request *r)
 {
 	if (r->is_command) {
-		put_words(w, "command", r->args);
+		put_strings(w, "command", r->args);
 	} else {
 		put_blob(w, "code", &r->code);
 		if (r->file_name) {
 			json_member_text(w, "file_name", r->file_name);
 		}
 		if (r->args && r->args[0])
-			put_words(w, "args", r->args);
+			put_strings(w, "args", r->args);
 	}
 	put_blob(w, "stdin", &r->input);
 	put_files(w, r);

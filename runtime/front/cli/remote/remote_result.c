@@ -36,7 +36,7 @@ static uint64_t number_of(const struct json_node *object, const char *key)
 	return value;
 }
 
-static bool find_word(const char *const *names, size_t count, const char *text, unsigned *out)
+static bool find_name(const char *const *names, size_t count, const char *text, unsigned *out)
 {
 	for (size_t i = 0; text && i < count; i++) {
 		if (names[i] && strcmp(names[i], text) == 0) {
@@ -72,7 +72,7 @@ static int read_end(const struct json_node *result, struct outcome *o, struct cj
 	const struct json_node *error = member(result, "error", JSON_OBJECT);
 	unsigned status;
 
-	if (!find_word(status_names, STATUS_COUNT, text_of(result, "status"), &status))
+	if (!find_name(status_names, STATUS_COUNT, text_of(result, "status"), &status))
 		return cj_reject(err, BODY " is no result: it has no 'status'");
 	o->exit_code = (int)number_of(result, "exit_code");
 	o->signal = (int)number_of(result, "signal");
@@ -147,7 +147,7 @@ static int read_network(const struct json_node *result, struct outcome *o, struc
 		struct denial *d = &rows[count];
 		unsigned class;
 
-		if (!find_word(net_class_names, NET_CLASS_COUNT, text_of(m, "class"), &class))
+		if (!find_name(net_class_names, NET_CLASS_COUNT, text_of(m, "class"), &class))
 			continue;
 		*d = (struct denial){ .class = class,
 				      .protocol = protocol_of(text_of(m, "protocol")),
@@ -213,8 +213,8 @@ void remote_result_write(struct json_writer *w, const struct json_node *result,
 
 /* --- what else a service says ----------------------------------------------- */
 
-static int tell_refusal(const struct json_node *error, const char *message, uint64_t retry_after,
-			struct cj_error *err)
+static int report_refusal(const struct json_node *error, const char *message, uint64_t retry_after,
+			  struct cj_error *err)
 {
 	const char *code = text_of(error, "code");
 	const char *hint = text_of(error, "hint"), *request_id = text_of(error, "request_id");
@@ -243,7 +243,7 @@ int remote_refusal_read(unsigned http_status, uint64_t retry_after, const char *
 		error = member(root, "error", JSON_OBJECT);
 	const char *message = text_of(error, "message");
 	if (message)
-		return tell_refusal(error, message, retry_after, err);
+		return report_refusal(error, message, retry_after, err);
 	int rc = cj_reject_as(err, EREMOTEIO,
 			      "the service answered with HTTP status %u and no "
 			      "error of cejail's",

@@ -75,7 +75,7 @@ static int happen(struct fake_run *r, const struct fake_event *e, struct cj_erro
 	static const char *const types[] = { "stdout", "stderr", "denied" };
 
 	if (r->job->wants_events)
-		events_tell(&r->events, types[e->kind], e->bytes.bytes, e->bytes.size);
+		events_add(&r->events, types[e->kind], e->bytes.bytes, e->bytes.size);
 	if (e->kind == FAKE_DENIED)
 		return note_denied(&r->outcome, e->bytes.bytes, err);
 	if (capture_add(&r->outcome.output[e->kind], e->bytes.bytes, e->bytes.size) < 0)
@@ -96,7 +96,7 @@ static int perform(struct fake_run *r, struct cj_error *err)
 	r->setup_us = clock_us() - r->job->sent_us;
 	r->events.timeout_ms = r->config.wall_ms;
 	if (r->job->wants_events)
-		events_tell(&r->events, "start", r->job->id, strlen(r->job->id));
+		events_add(&r->events, "start", r->job->id, strlen(r->job->id));
 	for (size_t i = 0; goes_on && i < a->nevents; i++) {
 		goes_on = wait_for(r, a->events[i].after_ms);
 		if (goes_on && happen(r, &a->events[i], err) < 0)

@@ -216,13 +216,13 @@ static void a_kernel_is_told_which_known_fixes_its_number_lacks(void **state)
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		char out[256];
-		assert_int_equal(fixes_judge(rows[i].release, rows[i].version, out, sizeof(out)),
+		assert_int_equal(fixes_check(rows[i].release, rows[i].version, out, sizeof(out)),
 				 rows[i].verdict);
 		assert_non_null(strstr(out, rows[i].open));
 		assert_null(strstr(out, rows[i].closed));
 	}
 	char room[8];
-	assert_int_equal(fixes_judge("5.15.0", "", room, sizeof(room)), FIXES_LACKING);
+	assert_int_equal(fixes_check("5.15.0", "", room, sizeof(room)), FIXES_LACKING);
 	assert_string_equal(room, "CVE-202");
 }
 
@@ -231,19 +231,19 @@ static void an_old_kernel_is_a_note_that_asks_the_distribution(void **state)
 	(void)state;
 	struct utsname name = { .release = "5.15.20", .version = "#1 SMP" };
 	struct finding f = { 0 };
-	tell_fixes(&f, &name);
+	report_fixes(&f, &name);
 	assert_int_equal(f.level, FINDING_NOTE);
 	assert_non_null(strstr(f.text, "Linux 5.15.20 lacks the fixes for CVE-2022-0847"));
 	assert_non_null(strstr(f.remedy, "distribution"));
 
 	name = (struct utsname){ .release = "5.15.0-91-generic", .version = "#101-Ubuntu SMP" };
-	tell_fixes(&f, &name);
+	report_fixes(&f, &name);
 	assert_int_equal(f.level, FINDING_OK);
 	assert_non_null(strstr(f.text, "ask your distribution"));
 
 	name = (struct utsname){ .release = "6.18.3",
 				 .version = "#1 SMP Thu Dec 31 23:59:59 UTC 2025" };
-	tell_fixes(&f, &name);
+	report_fixes(&f, &name);
 	assert_int_equal(f.level, FINDING_NOTE);
 	assert_non_null(strstr(f.text, "built in 2025-12, before the fixes for CVE-2026-31431"));
 }
@@ -253,7 +253,7 @@ static void an_old_kernel_is_a_note_that_asks_the_distribution(void **state)
 static struct place place_of(struct place_facts facts)
 {
 	struct place p = { 0 };
-	place_tell(&facts, &p);
+	place_classify(&facts, &p);
 	return p;
 }
 
@@ -509,15 +509,15 @@ static void forwarding_is_asked_of_root_alone(void **state)
 {
 	(void)state;
 	struct finding f = { 0 };
-	tell_forwarding(&f, false, false, false);
+	report_forwarding(&f, false, false, false);
 	assert_int_equal(f.level, FINDING_OK);
-	tell_forwarding(&f, true, false, true);
+	report_forwarding(&f, true, false, true);
 	assert_int_equal(f.level, FINDING_NOTE);
 	assert_non_null(strstr(f.remedy, "net.ipv4.ip_forward=1"));
-	tell_forwarding(&f, true, true, false);
+	report_forwarding(&f, true, true, false);
 	assert_int_equal(f.level, FINDING_NOTE);
 	assert_non_null(strstr(f.remedy, "net.ipv6.conf.all.forwarding=1"));
-	tell_forwarding(&f, true, true, true);
+	report_forwarding(&f, true, true, true);
 	assert_int_equal(f.level, FINDING_OK);
 }
 
@@ -526,7 +526,7 @@ static void a_table_that_drops_what_is_forwarded_is_named(void **state)
 	(void)state;
 	struct finding f = { 0 };
 	const struct host_firewall_chain chain = { NFPROTO_IPV4, "filter", "FORWARD" };
-	tell_foreign(&f, &chain);
+	report_dropping_chain(&f, &chain);
 	assert_int_equal(f.level, FINDING_WEAKER);
 	assert_non_null(strstr(f.text, "'ip filter' drops"));
 	assert_non_null(
@@ -537,11 +537,11 @@ static void a_profile_that_confines_pasta_is_named(void **state)
 {
 	(void)state;
 	struct finding f = { 0 };
-	tell_apparmor(&f, false, "/etc/apparmor.d/x");
+	report_apparmor(&f, false, "/etc/apparmor.d/x");
 	assert_int_equal(f.level, FINDING_OK);
-	tell_apparmor(&f, true, NULL);
+	report_apparmor(&f, true, NULL);
 	assert_int_equal(f.level, FINDING_OK);
-	tell_apparmor(&f, true, "/etc/apparmor.d/x");
+	report_apparmor(&f, true, "/etc/apparmor.d/x");
 	assert_int_equal(f.level, FINDING_NOTE);
 	assert_string_equal(f.remedy, "sudo apparmor_parser -R /etc/apparmor.d/x");
 }
@@ -594,7 +594,7 @@ static struct finding told_of(enum layer_state filter, enum uplink_kind uplink)
 	struct outcome out = { .network.uplink = uplink };
 	out.layers[LAYER_NETWORK_FILTER] = filter;
 	is_faked = true;
-	tell_network(&f, &out, pasta_reason);
+	report_network(&f, &out, pasta_reason);
 	return f;
 }
 

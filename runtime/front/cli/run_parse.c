@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line of `cejail run` and `cejail shell`.  Acts: reads profiles and --env-file. */
+#include <string.h>
+
+#include "profiles/profile.h"
+#include "runtime/base/log.h"
+#include "runtime/front/cli/arguments/habits.h"
+#include "runtime/front/cli/arguments/operands.h"
+#include "runtime/front/cli/run_state.h"
+
+#define REMOTE_TAIL     16      /* bytes kept of a service's output: only the last one matters */
+#define COMMAND_PROFILE "base"  /* for `-- CMD` without --profile */
+#define SHELL_PROFILE   "shell" /* for `cejail shell` without --profile */
+
+/* An error before the plan has an id too: that of --id, or a new one. */
+static int begin_outcome(struct run *r, struct cj_error *err)
+{
+	char minted[PLAN_ID_MAX] = "";
+	const char *id = r->config.id;
+
+	if (!id && plan_mint_id(minted, err) < 0)
+		return -err->code;
+	outcome_init(&r->outcome, id ? id : minted, REMOTE_TAIL);
+	return 0;
+}
+
+static enum log_level level_of(const struct config *c)
+{
+	if (c->quiet)
+		return LOG_QUIET;
+	return c->verbose ? LOG_VERBOSE : LOG_NORMAL;
+}
+
+static int reject_shell_operand(const char *operand, struct cj_error *err)
+{
+	int rc = cj_reject(err, "'cejail shell' takes no arguments, but got '%s'", operand);
+	cj_hint(err, "to run a file or a command, see 'cejail run --help'");
+	return rc;
+}
+
+/* What precedes the operands decides what they are: see SYNOPSIS in cejail(1). */
+static int read_operands(struct run *r, struct cj_error *err)
+{
+	const char *const *operands = r->options.operands;
+	struct invocation *inv = &r->invocation;
+
+	*inv = (struct invocation){
+		.args = operands,
+		.is_command = r->options.has_separator && !r->config.has_code && !r->use_shell,
+		.use_shell = r->use_shell,
+		.environ = r->cli->environ,
+	};
+	if (r->use_shell && *operands)
+		return reject_shell_operand(*operands, err);
+	if (r->use_shell || r->config.has_code)
+		return 0;
+	if (!*operands) {
+		int rc =
+		    cj_reject(err, "nothing to run: a FILE, -c CODE, or -- COMMAND is missing");
+		cj_hint(err, "see 'cejail run --help'");
+		return rc;
+	}
+	if (inv->is_command)
+		return 0;
+	inv->file = *inv->args++;
+	return operands_is_file(inv->file) ? 0 : operands_explain(&r->options, err);
+}
+
+static int choose_profile(struct run *r, const char **out_name, struct cj_error *err)
+{
+	const char *file = r->invocation.file;
+	const char *name = options_find(&r->options, "profile");
+
+	if (!name && r->use_shell)
+		name = SHELL_PROFILE;
+	if (!name && r->invocation.is_command)
+		name = COMMAND_PROFILE;
+	if (!name && (!file || strcmp(file, "-") == 0)) {
+		int rc = cj_reject(err, "%s needs a profile, which chooses the interpreter",
+				   file ? "'-'" : "-c");
+		cj_hint(err, "add --profile python, or another one of 'cejail profile list'");
+		return rc;
+	}
+	if (!name && profile_for_file(&r->config, file, &name, err) < 0)
+		return -err->code;
+	const char *habit = habit_for_value("profile", name);
+	if (habit)
+		return cj_reject(err, "--profile '%s': %s", name, habit);
+	*out_name = name;
+	return 0;
+}
+
+/*
+ * The cause of an error in the operands may be an option: one that took FILE as its value
+ * ("-m job.py"), or one of another program.  The message about the option is then the better one.
+ */
+static int blame_options(struct run *r, struct cj_error *err)
+{
+	struct cj_error better = { 0 };
+
+	if (r->use_shell)
+		return -err->code;
+
+	if (options_apply_rest(&r->options, &r->config, &better) < 0 ||
+	    operands_explain(&r->options, &better) < 0)
+		*err = better;
+	return -err->code;
+}
+
+/* With --remote the service reads the profile, which is its own. */
+static int read_settings(struct run *r, struct cj_error *err)
+{
+	if (choose_profile(r, &r->profile, err) < 0) {
+		(void)blame_options(r, err);
+		cj_stage(err, "profile");
+		return -err->code;
+	}
+	if (!r->config.remote && profile_load(&r->config, r->profile, err) < 0) {
+		cj_stage(err, "profile");
+		return -err->code;
+	}
+	if (r->use_shell)
+		r->config.wall_ms = 0; /* a person ends an interactive session */
+	if (options_apply_rest(&r->options, &r->config, err) < 0) {
+		cj_stage(err, "options");
+		return -err->code;
+	}
+	return 0;
+}
+
+/*
+ * The options of delivery are applied first, even when a later option is unknown: they decide
+ * where the error is reported.
+ */
+static int read_options(struct run *r, struct cj_error *err)
+{
+	struct cj_error scan_error = { 0 }, id_error = { 0 };
+	int scanned = options_scan(r->cli->args, &r->config.arena, &r->options, &scan_error);
+	int applied = options_apply_delivery(&r->options, &r->config, err);
+	int begun = begin_outcome(r, &id_error);
+
+	log_set_level(level_of(&r->config));
+	if (r->config.no_report)
+		log_hide_report();
+	if (applied < 0)
+		return applied;
+	if (begun < 0) {
+		*err = id_error;
+		return begun;
+	}
+	if (delivery_open(&r->delivery, &r->config, err) < 0)
+		return -err->code;
+	if (scanned < 0) {
+		*err = scan_error;
+		return scanned;
+	}
+	return options_expand(&r->options, r->cli->environ, &r->config.arena, err);
+}
+
+int run_parse(struct run *r, struct cj_error *err)
+{
+	if (read_options(r, err) < 0 ||
+	    (!r->options.wants_help && cli_need_stdout(r->cli, err) < 0)) {
+		cj_stage(err, "options");
+		return -err->code;
+	}
+	if (r->options.wants_help)
+		return 0;
+	/* it decides what the operands are, and so comes before the other options */
+	r->config.has_code = options_find(&r->options, "code") != NULL;
+	if (read_operands(r, err) < 0) {
+		(void)blame_options(r, err);
+		cj_stage(err, "options");
+		return -err->code;
+	}
+	return read_settings(r, err);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * run_state - what the files of `cejail run` and `cejail shell` share.  Internal to them:
+ *
+ *	run_parse.c    command line and profile -> options, config, invocation
+ *	run.c          plan, then the run in a jail or at a service -> outcome
+ *	run_report.c   outcome -> result, notes, exit status
+ */
+#pragma once
+
+#include "profiles/plan/plan.h"
+#include "runtime/front/cli/arguments/options.h"
+#include "runtime/front/cli/cli.h"
+#include "runtime/front/cli/delivery.h"
+#include "runtime/front/drive/run_driver.h"
+
+struct run {
+	const struct cli *cli;
+	bool use_shell; /* `cejail shell` */
+	struct options options;
+	struct config config;
+	struct invocation invocation;
+	struct delivery delivery;
+	struct plan plan;
+	struct program program;
+	struct run_driver driver; /* not used with --remote */
+	int artifacts_fd;         /* the directory of --artifacts; -1: not given */
+	const char *profile;
+	struct json_writer *remote_result; /* of the service; NULL: write the result from outcome */
+	struct outcome outcome;
+};
+
+/* Fills r->config, ->invocation and ->profile.  With --help it stops after the options. */
+int run_parse(struct run *r, struct cj_error *err);
+
+/*
+ * run_report - delivers the result, prints the notes.  Returns the exit status.
+ * `is_complete`: false when output or artifacts were lost.
+ */
+int run_report(struct run *r, bool is_complete);

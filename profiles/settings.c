@@ -160,10 +160,9 @@ const struct setting settings[] = {
 	  .help = "id of the run (default: a unique one)" },
 	{ "verbose", NULL, 'v', FLAG(verbose), .help = "print more messages" },
 	{ "quiet", NULL, 'q', FLAG(quiet),
-	  .help =
-	      "print no warnings and notes; errors, reached limits, and denied calls and packets are still printed" },
+	  .help = "print errors, reached limits and denials, but no warnings or notes" },
 	{ "no-report", NULL, 0, FLAG(no_report),
-	  .help = "do not print reached limits, and denied calls and packets" },
+	  .help = "do not print reached limits and denials" },
 	{ "dry-run", NULL, 0, FLAG(dry_run),
 	  .help = "print the plan as JSON and do not run anything" },
 };

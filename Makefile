@@ -53,6 +53,7 @@ FILTER  := $(OUT)/gen/default_filter.o
 CEJAIL  := $(OUT)/bin/cejail
 HELPER  := $(OUT)/libexec/cejail/scope-helper
 SERVER  := $(OUT)/libexec/cejail/serve
+FAKE    := $(OUT)/libexec/cejail/serve-fake
 BAKE    := $(OUT)/bin/bake-filter
 RANGES  := $(OUT)/bin/print-ranges
 TESTS   := $(patsubst %.c,$(OUT)/%,$(sort $(shell find tests -name 'test_*.c')))
@@ -70,7 +71,7 @@ is_due   = $(or $(filter %00 %50,$(words $(DONE))),$(filter $(STEPS),$(words $(D
 count    = $(eval DONE += .)$(if $(is_due),$(info building $(words $(DONE))/$(STEPS)))
 say      = $(if $(V)$(SILENT),,$(if $(STEPS),$(count),$(info $(1) $@)))$(Q)
 
-all: $(CEJAIL) $(HELPER) $(SERVER) ## build the program and its helpers (default)
+all: $(CEJAIL) $(HELPER) $(SERVER) $(FAKE) ## build the program and its helpers (default)
 
 $(LIB): $(LIBSRC:%.c=$(OUT)/%.o)
 	@rm -f $@
@@ -95,10 +96,13 @@ $(HELPER): $(OUT)/runtime/front/scope_helper/main.o $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(LINK) -o $@ $^
 
-# The service is a program of its own: its code would cost every run.
-$(SERVER): $(OUT)/runtime/front/serve/main.o $(FILTER) $(LIB)
+# The service is a program of its own: its code would cost every run.  --fake is another one, so that
+# the real service contains no made-up answers.
+$(SERVER): $(OUT)/runtime/front/serve/main.o
+$(FAKE): $(OUT)/runtime/front/serve/fake/main.o
+$(SERVER) $(FAKE): $(FILTER) $(LIB)
 	@mkdir -p $(@D)
-	$(call say,LINK)$(LINK) -o $@ $^ $(or $(STATIC.$(VARIANT)),$(LIBS))
+	$(call say,LINK)$(LINK) -o $@ $(filter %.o,$^) $(LIB) $(or $(STATIC.$(VARIANT)),$(LIBS))
 
 $(OUT)/%.o: %.c
 	@mkdir -p $(@D)
@@ -164,7 +168,7 @@ bench: all                       ## compare with bwrap and crun, side by side, r
 
 install: all                     ## into $(DESTDIR)$(PREFIX)
 	install -Dm755 -t $(DESTDIR)$(PREFIX)/bin $(CEJAIL)
-	install -Dm755 -t $(DESTDIR)$(PREFIX)/libexec/cejail $(HELPER) $(SERVER)
+	install -Dm755 -t $(DESTDIR)$(PREFIX)/libexec/cejail $(HELPER) $(SERVER) $(FAKE)
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/profiles profiles/*.json
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/profiles/schema profiles/schema/*.json
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/profiles/seccomp profiles/seccomp/*.json
@@ -193,7 +197,7 @@ uninstall:                       ## what install put there
 # One stamp a source, so that a second time looks at what has changed.  Versions are pinned where
 # another one has other checks.
 STATIC   := build/static
-CHECKED  := $(LIBSRC) $(CLISRC) $(wildcard runtime/front/scope_helper/*.c runtime/front/serve/main.c tools/*.c)
+CHECKED  := $(LIBSRC) $(CLISRC) $(wildcard runtime/front/scope_helper/*.c runtime/front/serve/main.c runtime/front/serve/fake/main.c tools/*.c)
 LOOK     := -std=gnu11 $(INC)
 # Steps of the analyzer in one function, where it gives up: 225000 is its own, which make proof takes.
 NODES    ?= 25000

@@ -424,7 +424,7 @@ static int create_parts(struct server *v)
 }
 
 /* Tells the parts about each other. */
-static void connect_parts(struct server *v)
+static void connect_parts(struct server *v, const struct api_filter *filter)
 {
 	const struct health_context health = { .executions = v->executions,
 					       .profiles = v->profiles,
@@ -433,25 +433,25 @@ static void connect_parts(struct server *v)
 					       .audit = &v->audit };
 
 	health_init(&v->health, &health);
-	v->api = (struct api){ .accounts = &v->accounts,
+	v->api = (struct api){ .filter = *filter,
+			       .accounts = &v->accounts,
 			       .runs = &v->runs,
 			       .executions = v->executions,
 			       .profiles = v->profiles,
 			       .metrics = v->metrics,
 			       .pool = &v->pool,
 			       .health = &v->health,
-			       .fake = v->spawner.fake,
 			       .own_uid = geteuid(),
 			       .started_ms = clock_epoch_ms() };
 }
 
-static int open_server(struct server *v, struct cj_error *err)
+static int open_server(struct server *v, const struct api_filter *filter, struct cj_error *err)
 {
 	const struct http_ops http_ops = api_ops(&v->api);
 
 	if (create_parts(v) < 0)
 		return cj_fail(err, ENOMEM, "start the service");
-	connect_parts(v);
+	connect_parts(v, filter);
 	if (loop_open(&v->loop, err) < 0 || watch_signals(v, err) < 0 ||
 	    http_open(&v->loop, &http_ops, &v->http, err) < 0)
 		return -err->code;
@@ -494,7 +494,7 @@ static int turn_until_over(struct server *v, struct cj_error *err)
 }
 
 int server_run(const struct serve_options *o, struct service_config *config,
-	       struct spawner *spawner, struct cj_error *err)
+	       struct spawner *spawner, const struct api_filter *filter, struct cj_error *err)
 {
 	struct server *v = calloc(1, sizeof(*v));
 
@@ -515,7 +515,7 @@ int server_run(const struct serve_options *o, struct service_config *config,
 	v->watchdog_ms = notify_watchdog_ms();
 	raise_limit();
 	sweep();
-	int rc = open_server(v, err);
+	int rc = open_server(v, filter, err);
 	if (rc == 0)
 		rc = turn_until_over(v, err);
 	close_server(v);

@@ -11,9 +11,10 @@
 #pragma once
 
 #include "runtime/base/error.h"
+#include "runtime/front/serve/api/api.h"
 #include "runtime/front/serve/config/serve_options.h"
 #include "runtime/front/serve/worker/spawner.h"
 
 /* Takes the configuration and the spawner.  Returns when the service has ended; fails with why. */
 int server_run(const struct serve_options *o, struct service_config *config,
-	       struct spawner *spawner, struct cj_error *err);
+	       struct spawner *spawner, const struct api_filter *filter, struct cj_error *err);

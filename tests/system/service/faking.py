@@ -4,6 +4,7 @@
 import contextlib
 import json
 import os
+import subprocess
 import time
 
 from api import check_with_refs
@@ -108,3 +109,18 @@ def _():
         for text, word in (('{"answers": [{"resutl": {}}]}', "1:15"), ("", "answers.json"), ('{"answers": [{"result": {"status": "fine"}}]}', "fine")):
             refused(cejail("serve", "--socket", f / "s", "--config", f.file("c.json", "{}"), "--fake", f.file("answers.json", text)), word)
         refused(cejail("serve", "--socket", f / "s", "--config", f / "c.json", "--fake", f / "nowhere"), "nowhere")
+
+
+@test("the program of the real service contains no fake answers, and the other one gives nothing else")
+def _():
+    programs = os.path.join(os.path.dirname(CEJAIL), "..", "libexec", "cejail")
+    marked = {}
+    for name in ("serve", "serve-fake"):
+        with open(os.path.join(programs, name), "rb") as f:
+            marked[name] = b"the answer is from a file (--fake)" in f.read()
+    equal(marked, {"serve": False, "serve-fake": True}, "programs with the warning of a fake answer")
+    with Folder() as f:
+        options = ("--socket", f / "s", "--config", f.file("c.json", "{}"))
+        done = subprocess.run([os.path.join(programs, "serve-fake"), *options], capture_output=True, text=True, timeout=30)
+        equal(done.returncode, 125, "exit status")
+        contains(done.stderr, "--fake FILE is missing", "the error")

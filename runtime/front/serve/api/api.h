@@ -13,14 +13,20 @@
 struct account;
 struct accounts;
 struct executions;
-struct fake_file;
 struct health;
 struct json_writer;
 struct metrics;
 struct pool;
 struct profile_cache;
+struct request;
 struct runs;
 struct service_config;
+
+/* A last check of a valid request for a run, for --fake.  `refuses` answers it and returns true. */
+struct api_filter {
+	bool (*refuses)(void *context, struct exchange *x, const struct request *r); /* or NULL */
+	void *context;
+};
 
 /* What the handlers use; all of it is borrowed.  The server fills it before the first request. */
 struct api {
@@ -33,9 +39,9 @@ struct api {
 	struct metrics *metrics;
 	const struct pool *pool;
 	const struct health *health;
-	const struct fake_file *fake; /* NULL: real answers */
-	uid_t own_uid;                /* of the service */
-	uint64_t started_ms;          /* since the epoch */
+	struct api_filter filter;
+	uid_t own_uid;       /* of the service */
+	uint64_t started_ms; /* since the epoch */
 };
 
 /* What http.h calls. */

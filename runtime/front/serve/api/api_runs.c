@@ -20,7 +20,6 @@
 #include "runtime/front/serve/api/api.h"
 #include "runtime/front/serve/config/profile_cache.h"
 #include "runtime/front/serve/config/service_config.h"
-#include "runtime/front/serve/worker/fake_file.h"
 #include "runtime/front/serve/queue/execution.h"
 #include "runtime/front/serve/operations/slog.h"
 
@@ -224,15 +223,11 @@ static void take(struct posted *p, const char *id)
 		fail(p, &err, "take a run");
 }
 
-/* --fake: the file may have a refusal for it. */
-static bool is_let_by_file(struct posted *p)
+static bool passes_filter(struct posted *p)
 {
-	const struct fake_file *fake = p->call->api->fake;
-	const struct fake_answer *a = fake ? fake_file_find(fake, &p->request) : NULL;
+	const struct api_filter *f = &p->call->api->filter;
 
-	if (a && a->is_refusal)
-		exchange_refuse(p->call->exchange, a->code, a->message, a->hint, a->retry_after_ms);
-	return !a || !a->is_refusal;
+	return !f->refuses || !f->refuses(f->context, p->call->exchange, &p->request);
 }
 
 void api_post_run(struct api_call *c)
@@ -243,7 +238,7 @@ void api_post_run(struct api_call *c)
 	config_init(&p.asked);
 	p.body = exchange_take_body(c->exchange, &p.size);
 	if (is_in_time(&p) && reads_well(&p) && may_use_profile(&p) && is_within_rights(&p) &&
-	    is_let_by_file(&p) && has_room(&p, id))
+	    passes_filter(&p) && has_room(&p, id))
 		take(&p, id);
 	free(p.body);
 	config_fini(&p.asked);

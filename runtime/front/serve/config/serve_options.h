@@ -29,7 +29,7 @@ struct serve_options {
 	size_t count;
 };
 
-/* The arguments end with a NULL.  Fails: unknown options (the nearest one is the hint), operands. */
+/* `args` ends with a NULL.  Fails: unknown options (the nearest one is the hint), operands. */
 int serve_options_parse(const char *const *args, struct serve_options *out, struct cj_error *err);
 /* Onto what the file said. */
 int serve_options_apply(const struct serve_options *o, struct service_config *c,

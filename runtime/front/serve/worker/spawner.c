@@ -37,13 +37,11 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
 #include "runtime/base/sys.h"
-#include "runtime/front/serve/worker/fake.h"
-#include "runtime/front/serve/worker/worker.h"
 
 #define PROFILE_NAME_MAX 256
 
 enum { STEP_ORDER };
-enum order_fd { ORDER_SOCK, ORDER_LEASH, ORDER_FD_COUNT };
+enum order_fd { ORDER_SOCK, ORDER_CONTROL, ORDER_FD_COUNT };
 static const char *const order_names[] = { [STEP_ORDER] = "a worker is asked for" };
 
 struct order {
@@ -62,7 +60,7 @@ static void set_signals(const int *signals, size_t count, void (*handler)(int))
 
 /* From here: a worker. */
 static _Noreturn void become_worker(const struct order *order, struct step_msg *msg,
-				    pid_t spawner_pid, const struct fake_file *fake)
+				    pid_t spawner_pid, const struct worker_life *life)
 {
 	struct cj_error err = { 0 };
 
@@ -77,14 +75,11 @@ static _Noreturn void become_worker(const struct order *order, struct step_msg *
 		unready_tell(msg->fds[ORDER_SOCK], &err);
 		_exit(EXIT_FAILURE);
 	}
-	if (fake)
-		fake_main(fake, order->profile, (enum tier)order->tier, msg->fds[ORDER_SOCK],
-			  msg->fds[ORDER_LEASH]);
-	worker_main(order->profile, (enum tier)order->tier, msg->fds[ORDER_SOCK],
-		    msg->fds[ORDER_LEASH]);
+	life->main(life->context, order->profile, (enum tier)order->tier, msg->fds[ORDER_SOCK],
+		   msg->fds[ORDER_CONTROL]);
 }
 
-static void carry_out(struct step_msg *msg, const struct fake_file *fake)
+static void carry_out(struct step_msg *msg, const struct worker_life *life)
 {
 	struct order order;
 	struct cj_error err = { 0 };
@@ -96,7 +91,7 @@ static void carry_out(struct step_msg *msg, const struct fake_file *fake)
 	order.profile[sizeof(order.profile) - 1] = '\0';
 	pid_t pid = fork();
 	if (pid == 0)
-		become_worker(&order, msg, self, fake);
+		become_worker(&order, msg, self, life);
 	if (pid < 0) {
 		(void)!cj_fail(&err, errno, "fork a worker");
 		if (err.code == EAGAIN)
@@ -124,7 +119,7 @@ static const int
     left_to_the_server[] = { SIGINT,  SIGTERM, SIGHUP, SIGQUIT,
 			     SIGPIPE, SIGALRM, SIGCHLD /* and nothing is left of a dead child */ };
 
-static _Noreturn void spawner_main(int sock_fd, const struct fake_file *fake)
+static _Noreturn void spawner_main(int sock_fd, const struct worker_life *life)
 {
 	struct cj_error err = { 0 };
 	struct step_link link = { sock_fd, "the server", order_names };
@@ -140,7 +135,7 @@ static _Noreturn void spawner_main(int sock_fd, const struct fake_file *fake)
 		auto_step_msg struct step_msg msg = { 0 };
 		int rc = step_next(&link, &msg, &err);
 		if (rc == 0)
-			carry_out(&msg, fake);
+			carry_out(&msg, life);
 		else if (rc != -EPROTO) /* an order that came in pieces: its worker is "dead" */
 			break;
 	}
@@ -149,7 +144,7 @@ static _Noreturn void spawner_main(int sock_fd, const struct fake_file *fake)
 
 /* --- the server's side ------------------------------------------------------------------ */
 
-int spawner_start(struct spawner *s, struct cj_error *err)
+int spawner_start(struct spawner *s, const struct worker_life *life, struct cj_error *err)
 {
 	int ends[2];
 	if (step_pair(ends, 0, err) < 0)
@@ -157,7 +152,7 @@ int spawner_start(struct spawner *s, struct cj_error *err)
 
 	pid_t pid = fork();
 	if (pid == 0)
-		spawner_main(ends[1], s->fake); /* closes the other end with all the rest */
+		spawner_main(ends[1], life); /* closes the other end with all the rest */
 	int code = errno;
 	auto_fd int far_fd = ends[1];
 	auto_fd int near_fd = ends[0];
@@ -195,7 +190,7 @@ static int open_worker(struct worker *near, int far[ORDER_FD_COUNT], struct cj_e
 	if (pipe2(leash, O_CLOEXEC) < 0)
 		return cj_fail(err, errno, "create a worker's leash");
 	near->control_fd = leash[1];
-	far[ORDER_LEASH] = leash[0];
+	far[ORDER_CONTROL] = leash[0];
 	return 0;
 }
 

@@ -17,20 +17,25 @@
 #define SPAWNER_LINGER_S 15 /* a worker may take to end: its jail 10 at the worst, supervisor.c */
 #define SPAWNER_END_MS   (1000 * (SPAWNER_LINGER_S + 1)) /* and spawner_end() with it */
 
-struct fake_file;
-
 struct spawner {
 	int sock_fd; /* SEQPACKET, non-blocking; -1: none */
 	int pidfd;
-	const struct fake_file *fake; /* borrowed; NULL: workers build jails */
 };
 #define SPAWNER_NULL                                                                               \
 	{                                                                                          \
 		.sock_fd = -1, .pidfd = -1                                                         \
 	}
 
-/* Forks it.  Runs in: the server, first of all. */
-int spawner_start(struct spawner *s, struct cj_error *err);
+/* What a worker does from its fork to its end: worker_main(), or that of --fake. */
+struct worker_life {
+	/* Runs in: a child of the spawner.  Takes both descriptors; never returns. */
+	void (*main)(void *context, const char *profile, enum tier tier, int sock_fd,
+		     int control_fd) __attribute__((noreturn));
+	void *context; /* as it is when the spawner is forked */
+};
+
+/* Forks it.  Runs in: the server, before anything else is opened.  Borrows `life` for the call. */
+int spawner_start(struct spawner *s, const struct worker_life *life, struct cj_error *err);
 void spawner_end(struct spawner *s); /* with all its workers */
 
 /* A worker, as the server holds it. */

@@ -497,7 +497,8 @@ static void serve(struct work *w)
 	(void)!deliver(w, &undelivered);
 }
 
-_Noreturn void worker_main(const char *profile, enum tier tier, int sock_fd, int control_fd)
+_Noreturn void worker_main(void *context, const char *profile, enum tier tier, int sock_fd,
+			   int control_fd)
 {
 	struct work w = {
 		.profile = profile,
@@ -509,6 +510,7 @@ _Noreturn void worker_main(const char *profile, enum tier tier, int sock_fd, int
 	};
 	struct cj_error err = { 0 };
 
+	(void)context;
 	config_init(&w.config);
 	int rc = get_ready(&w, &w.early);
 	if (rc < 0 && tier != TIER_COLD) {

@@ -7,5 +7,6 @@
 
 #include "runtime/front/serve/worker/job.h"
 
-/* Runs in: a child of the spawner.  Takes both descriptors; never returns. */
-_Noreturn void worker_main(const char *profile, enum tier tier, int sock_fd, int control_fd);
+/* As struct worker_life says; it needs no context. */
+_Noreturn void worker_main(void *context, const char *profile, enum tier tier, int sock_fd,
+			   int control_fd);

@@ -5,6 +5,7 @@
  * ends, wherever.
  */
 #include "runtime/front/serve/worker/spawner.h"
+#include "runtime/front/serve/worker/worker.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -66,11 +67,13 @@ pid_t __wrap_fork(void)
 
 /* --- a worker, as the server sees it --- */
 
+static const struct worker_life life = { .main = worker_main };
+
 static struct spawner started(void)
 {
 	struct spawner s = SPAWNER_NULL;
 	struct cj_error err = { 0 };
-	if (spawner_start(&s, &err) < 0)
+	if (spawner_start(&s, &life, &err) < 0)
 		fail_msg("%s", err.msg);
 	return s;
 }
@@ -585,7 +588,7 @@ static void a_fork_that_fails_is_told(void **state)
 	struct spawner none = SPAWNER_NULL;
 
 	forks_left = 0;
-	assert_int_equal(spawner_start(&none, &err), -EAGAIN);
+	assert_int_equal(spawner_start(&none, &life, &err), -EAGAIN);
 	assert_non_null(strstr(err.msg, "fork the spawner"));
 	forks_left = 1; /* its own */
 	struct spawner s = started();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A worker without a jail.  Acts on its socket; takes the time it is told to. */
-#include "runtime/front/serve/worker/fake.h"
+/* A worker without a jail.  Acts: writes to its socket, waits for as long as the file says. */
+#include "runtime/front/serve/fake/fake.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -16,6 +16,7 @@
 #include "runtime/base/sys.h"
 #include "runtime/front/report/events.h"
 #include "runtime/front/report/result.h"
+#include "runtime/front/serve/http/http.h"
 
 #define DENIED_MAX 100 /* different names in one result */
 
@@ -49,8 +50,8 @@ struct fake_run {
 /* False: the run was cancelled meanwhile. */
 static bool wait_for(const struct fake_run *r, uint64_t ms)
 {
-	struct pollfd leash = { .fd = r->control_fd };
-	return poll(&leash, 1, (int)ms) == 0;
+	struct pollfd control = { .fd = r->control_fd };
+	return poll(&control, 1, (int)ms) == 0;
 }
 
 static int note_denied(struct outcome *o, const char *name, struct cj_error *err)
@@ -226,13 +227,21 @@ static int serve_one(const struct fake_file *f, const char *profile, int sock_fd
 	return rc;
 }
 
-void fake_main(const struct fake_file *f, const char *profile, enum tier tier, int sock_fd,
-	       int control_fd)
+void fake_main(void *context, const char *profile, enum tier tier, int sock_fd, int control_fd)
 {
 	struct cj_error err = { 0 };
 	int rc = tier == TIER_COLD ? 0 : ready_tell(sock_fd, &err);
 
 	if (rc == 0)
-		rc = serve_one(f, profile, sock_fd, control_fd, &err);
+		rc = serve_one(context, profile, sock_fd, control_fd, &err);
 	_exit(rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
+}
+
+bool fake_refuses(void *context, struct exchange *x, const struct request *r)
+{
+	const struct fake_answer *a = fake_file_find(context, r);
+
+	if (a->is_refusal)
+		exchange_refuse(x, a->code, a->message, a->hint, a->retry_after_ms);
+	return a->is_refusal;
 }

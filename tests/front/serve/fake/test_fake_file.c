@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "runtime/front/serve/worker/fake_file.h"
+#include "runtime/front/serve/fake/fake_file.h"
 
 #define auto_file_of_answers __attribute__((cleanup(file_fini)))
 

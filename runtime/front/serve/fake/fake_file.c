@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Answers from a file: objects are tables of keys.  Pure. */
-#include "runtime/front/serve/worker/fake_file.h"
+#include "runtime/front/serve/fake/fake_file.h"
 
 #include <string.h>
 

@@ -13,7 +13,6 @@
 
 #include "profiles/policy/policy_read.h"
 #include "runtime/base/files/fd.h"
-#include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
 
 #if defined(__x86_64__)
@@ -24,214 +23,101 @@ static const char *const sub_arches[] = { "SCMP_ARCH_X86", "SCMP_ARCH_X32" };
 static const char *const sub_arches[] = { "SCMP_ARCH_ARM" };
 #endif
 
-static int read_default_action(struct policy_reader *r, const struct json_node *node,
-			       struct cj_error *err)
-{
-	r->has_default = true;
-	return policy_read_action(r, node, &r->policy->default_action, err);
-}
+/* The file while it is read: what the members of its object say. */
+struct file_draft {
+	enum policy_action default_action;
+	int default_errno[2];                       /* number, name; -1: not given */
+	bool names_arches, names_native, names_sub; /* in "architectures", "archMap" */
+};
 
-/* Podman writes number and name. */
-static int set_default_errno(struct policy_reader *r, const struct json_node *node, int code,
-			     struct cj_error *err)
+static int set_arch(const struct json_reader *in, const struct json_key *k, const char *text,
+		    void *record, struct cj_error *err)
 {
-	if (r->has_default_errno && code != r->policy->default_errno)
-		return json_reject(r->path, node, err,
-				   "'defaultErrno' and 'defaultErrnoRet' differ");
-	r->policy->default_errno = code;
-	r->has_default_errno = true;
-	return 0;
-}
-
-static int read_default_errno(struct policy_reader *r, const struct json_node *node,
-			      struct cj_error *err)
-{
-	int code = r->policy->default_errno;
-	if (policy_is_absent(node))
-		return 0;
-	if (policy_read_errno_number(r, node, &code, err) < 0)
-		return -err->code;
-	return set_default_errno(r, node, code, err);
-}
-
-static int read_default_errno_name(struct policy_reader *r, const struct json_node *node,
-				   struct cj_error *err)
-{
-	int code = r->policy->default_errno;
-	if (node->type == JSON_STRING && node->text[0] == '\0')
-		return 0;
-	if (policy_read_errno_name(r, node, &code, err) < 0)
-		return -err->code;
-	return set_default_errno(r, node, code, err);
-}
-
-static int read_arch(struct policy_reader *r, const struct json_node *node, struct cj_error *err)
-{
-	if (policy_expect(r, node, JSON_STRING, err) < 0)
-		return -err->code;
-	if (strncmp(node->text, "SCMP_ARCH_", strlen("SCMP_ARCH_")) != 0)
-		return json_reject(r->path, node, err, "unknown architecture '%s'", node->text);
-	r->names_arches = true;
-	r->names_native = r->names_native || strcmp(node->text, ARCH_OCI) == 0;
+	struct file_draft *d = record;
+	(void)in, (void)k;
+	if (strncmp(text, "SCMP_ARCH_", strlen("SCMP_ARCH_")) != 0)
+		return cj_reject(err, "unknown architecture '%s'", text);
+	d->names_arches = true;
+	d->names_native = d->names_native || strcmp(text, ARCH_OCI) == 0;
 	for (size_t i = 0; i < COUNT_OF(sub_arches); i++)
-		r->names_sub = r->names_sub || strcmp(node->text, sub_arches[i]) == 0;
+		d->names_sub = d->names_sub || strcmp(text, sub_arches[i]) == 0;
 	return 0;
 }
 
-static int read_arches(struct policy_reader *r, const struct json_node *node, struct cj_error *err)
+/* The flags of seccomp(2) are cejail's to choose; a note says so. */
+static int read_flag(const struct json_reader *in, const struct json_key *k,
+		     const struct json_node *node, void *record, struct cj_error *err)
 {
-	if (policy_is_absent(node))
-		return 0;
-	if (policy_expect(r, node, JSON_ARRAY, err) < 0)
-		return -err->code;
-	for (const struct json_node *item = node->child; item; item = item->next) {
-		if (read_arch(r, item, err) < 0)
-			return -err->code;
-	}
-	return 0;
-}
-
-static int read_arch_map_entry(struct policy_reader *r, const struct json_node *entry,
-			       struct cj_error *err)
-{
-	if (policy_expect(r, entry, JSON_OBJECT, err) < 0)
-		return -err->code;
-	for (const struct json_node *member = entry->child; member; member = member->next) {
-		int rc;
-		if (strcmp(member->key, "architecture") == 0)
-			rc = read_arch(r, member, err);
-		else if (strcmp(member->key, "subArchitectures") == 0)
-			rc = read_arches(r, member, err);
-		else
-			rc = json_reject_key(r->path, member, err, "unknown key '%s' in 'archMap'",
-					     member->key);
-		if (rc < 0)
-			return rc;
-	}
-	return 0;
-}
-
-static int read_arch_map(struct policy_reader *r, const struct json_node *node,
-			 struct cj_error *err)
-{
-	if (policy_is_absent(node))
-		return 0;
-	if (policy_expect(r, node, JSON_ARRAY, err) < 0)
-		return -err->code;
-	for (const struct json_node *entry = node->child; entry; entry = entry->next) {
-		if (read_arch_map_entry(r, entry, err) < 0)
-			return -err->code;
-	}
-	return 0;
-}
-
-/* The flags of seccomp(2) are cejail's to choose; a file that asks for one is told so. */
-static int read_flags(struct policy_reader *r, const struct json_node *node, struct cj_error *err)
-{
-	if (policy_is_absent(node))
-		return 0;
-	if (policy_expect(r, node, JSON_ARRAY, err) < 0)
-		return -err->code;
-	for (const struct json_node *item = node->child; item; item = item->next) {
-		if (policy_expect(r, item, JSON_STRING, err) < 0)
-			return -err->code;
-		if (strncmp(item->text, "SECCOMP_FILTER_FLAG_", 20) != 0)
-			return json_reject(r->path, item, err, "unknown flag '%s'", item->text);
-		const char *note = arena_printf(r->arena, "%s:%u: flag '%.64s' is not used",
-						r->path, item->line, item->text);
-		if (policy_add_note(r, note, err) < 0)
-			return -err->code;
-	}
-	return 0;
-}
-
-static int read_listener(struct policy_reader *r, const struct json_node *node,
-			 struct cj_error *err)
-{
-	if (policy_expect(r, node, JSON_STRING, err) < 0)
-		return -err->code;
-	return policy_add_note(r,
-			       arena_printf(r->arena,
-					    "%s:%u: '%s' is not used: cejail's supervisor answers",
-					    r->path, node->line, node->key),
+	(void)k, (void)record;
+	if (strncmp(node->text, "SECCOMP_FILTER_FLAG_", 20) != 0)
+		return json_reject(in->file, node, err, "unknown flag '%s'", node->text);
+	return policy_add_note(in,
+			       arena_printf(in->arena, "%s:%u: flag '%.64s' is not used", in->file,
+					    node->line, node->text),
 			       err);
 }
 
-static int read_file_comment(struct policy_reader *r, const struct json_node *node,
-			     struct cj_error *err)
+static int read_listener(const struct json_reader *in, const struct json_key *k,
+			 const struct json_node *node, void *record, struct cj_error *err)
 {
-	return policy_is_absent(node) ? 0 : policy_expect(r, node, JSON_STRING, err);
+	(void)record;
+	return policy_add_note(in,
+			       arena_printf(in->arena,
+					    "%s:%u: '%s' is not used: cejail's supervisor answers",
+					    in->file, node->line, k->name),
+			       err);
 }
 
-static int read_rules(struct policy_reader *r, const struct json_node *node, struct cj_error *err)
-{
-	if (policy_is_absent(node))
-		return 0;
-	if (policy_expect(r, node, JSON_ARRAY, err) < 0)
-		return -err->code;
-	r->rules = arena_array(r->arena, node->count, sizeof(*r->rules));
-	if (!r->rules)
-		return policy_no_memory(err);
-	r->policy->rules = r->rules;
-	for (const struct json_node *item = node->child; item; item = item->next) {
-		if (policy_read_rule(r, item, err) < 0)
-			return -err->code;
-	}
-	return 0;
-}
-
-static const struct file_key {
-	const char *key;
-	int (*read)(struct policy_reader *r, const struct json_node *node, struct cj_error *err);
-} file_keys[] = {
-	{ "defaultAction", read_default_action },
-	{ "defaultErrnoRet", read_default_errno },
-	{ "defaultErrno", read_default_errno_name },
-	{ "architectures", read_arches },
-	{ "archMap", read_arch_map },
-	{ "flags", read_flags },
-	{ "listenerPath", read_listener },
-	{ "listenerMetadata", read_listener },
-	{ "syscalls", read_rules },
-	{ "comment", read_file_comment },
+static const struct json_key arch_map_keys[] = {
+	{ "architecture", POLICY_TEXT, .set = set_arch },
+	{ "subArchitectures", POLICY_TEXTS, .set = set_arch },
 };
+static const struct json_record arch_map_record = JSON_RECORD(arch_map_keys, "an architecture");
 
-static int read_file_member(struct policy_reader *r, const struct json_node *member,
-			    struct cj_error *err)
-{
-	for (size_t i = 0; i < COUNT_OF(file_keys); i++) {
-		if (strcmp(file_keys[i].key, member->key) == 0)
-			return file_keys[i].read(r, member, err);
-	}
-	return json_reject_key(r->path, member, err, "unknown key '%s'", member->key);
-}
+#define AT(field) .offset = offsetof(struct file_draft, field)
+static const struct json_key file_keys[] = {
+	{ "defaultAction", POLICY_TEXT, .read = policy_read_action, .is_required = true,
+	  AT(default_action) },
+	{ "defaultErrnoRet", POLICY_ERRNO_NUMBER, AT(default_errno[0]) },
+	{ "defaultErrno", POLICY_ERRNO_NAME, AT(default_errno[1]) },
+	{ "architectures", POLICY_TEXTS, .set = set_arch },
+	{ "archMap", POLICY_OBJECTS, .read = json_read_record, .detail = &arch_map_record },
+	{ "flags", POLICY_TEXTS, .read = read_flag },
+	{ "listenerPath", POLICY_TEXT, .read = read_listener },
+	{ "listenerMetadata", POLICY_TEXT, .read = read_listener },
+	{ "syscalls", POLICY_OBJECTS, .read = policy_read_rule },
+	{ "comment", POLICY_COMMENT },
+};
+static const struct json_record file_record = JSON_RECORD(file_keys, "a seccomp profile");
 
-static int note_arches(struct policy_reader *r, struct cj_error *err)
+static int note_arches(const struct json_reader *in, const struct file_draft *d,
+		       struct cj_error *err)
 {
-	if (r->names_sub &&
+	if (d->names_sub &&
 	    policy_add_note(
-		r, arena_printf(r->arena, "%s: 32-bit system calls stay closed", r->path), err) < 0)
+		in, arena_printf(in->arena, "%s: 32-bit system calls stay closed", in->file), err) <
+		0)
 		return -err->code;
-	if (r->names_arches && !r->names_native)
+	if (d->names_arches && !d->names_native)
 		return policy_add_note(
-		    r,
-		    arena_printf(r->arena, "%s: not written for this architecture, " ARCH_OCI,
-				 r->path),
+		    in,
+		    arena_printf(in->arena, "%s: not written for this architecture, " ARCH_OCI,
+				 in->file),
 		    err);
 	return 0;
 }
 
-static int read_file(struct policy_reader *r, const struct json_node *root, struct cj_error *err)
+static int read_file(const struct json_reader *in, const struct json_node *root,
+		     struct cj_error *err)
 {
-	if (policy_expect(r, root, JSON_OBJECT, err) < 0)
+	struct file_draft d = { .default_errno = { -1, -1 } };
+	struct policy *policy = in->context;
+
+	if (json_record_read(in, root, &file_record, &d, err) < 0 ||
+	    policy_choose_errno(in, root, d.default_errno, &policy->default_errno, err) < 0)
 		return -err->code;
-	for (const struct json_node *member = root->child; member; member = member->next) {
-		if (read_file_member(r, member, err) < 0)
-			return -err->code;
-	}
-	if (!r->has_default)
-		return json_reject(r->path, root, err, "a seccomp profile needs 'defaultAction'");
-	return note_arches(r, err);
+	policy->default_action = d.default_action;
+	return note_arches(in, &d, err);
 }
 
 int policy_parse(const char *path, const char *text, size_t size, struct arena *a,
@@ -248,8 +134,8 @@ int policy_parse(const char *path, const char *text, size_t size, struct arena *
 	if (json_parse(path, text, size, a, &root, err) < 0)
 		return -err->code;
 
-	struct policy_reader r = { .path = path, .arena = a, .policy = policy };
-	if (read_file(&r, root, err) < 0)
+	const struct json_reader in = { .file = path, .arena = a, .context = policy };
+	if (read_file(&in, root, err) < 0)
 		return -err->code;
 	*out = policy;
 	return 0;

@@ -21,176 +21,115 @@
 #error "no seccomp filter for this architecture yet"
 #endif
 
+/* One of Docker's conditions on the host. */
+struct condition {
+	bool is_given, is_met;
+};
+
+struct host_match {
+	struct condition caps, arches, kernel;
+};
+
 /* One rule while it is read: what the members of its object say. */
 struct draft {
-	const struct json_node *node;
 	struct policy_rule rule;
-	bool has_action, is_wanted;
-	int errno_value; /* -1: none given */
+	struct policy_arg *args; /* the rule's, while they are written */
+	int errno_value[2];      /* number, name; -1: not given */
+	struct host_match includes, excludes;
 };
 
-static const struct op_word {
-	const char *word;
-	enum policy_op op;
-} op_words[] = {
-	{ "SCMP_CMP_NE", POLICY_NE },
-	{ "SCMP_CMP_LT", POLICY_LT },
-	{ "SCMP_CMP_LE", POLICY_LE },
-	{ "SCMP_CMP_EQ", POLICY_EQ },
-	{ "SCMP_CMP_GE", POLICY_GE },
-	{ "SCMP_CMP_GT", POLICY_GT },
-	{ "SCMP_CMP_MASKED_EQ", POLICY_MASKED_EQ },
+/* --- conditions on arguments ------------------------------------------------- */
+
+static const char *const op_names[] = {
+	[POLICY_NE] = "SCMP_CMP_NE",
+	[POLICY_LT] = "SCMP_CMP_LT",
+	[POLICY_LE] = "SCMP_CMP_LE",
+	[POLICY_EQ] = "SCMP_CMP_EQ",
+	[POLICY_GE] = "SCMP_CMP_GE",
+	[POLICY_GT] = "SCMP_CMP_GT",
+	[POLICY_MASKED_EQ] = "SCMP_CMP_MASKED_EQ",
 };
 
-/* --- conditions -------------------------------------------------------------- */
-
-static int read_op(const struct policy_reader *r, const struct json_node *node, enum policy_op *out,
-		   struct cj_error *err)
-{
-	if (policy_expect(r, node, JSON_STRING, err) < 0)
-		return -err->code;
-	for (size_t i = 0; i < COUNT_OF(op_words); i++) {
-		if (strcmp(op_words[i].word, node->text) == 0) {
-			*out = op_words[i].op;
-			return 0;
-		}
-	}
-	return json_reject(r->path, node, err, "unknown operator '%s'", node->text);
-}
-
-static int read_arg_member(const struct policy_reader *r, const struct json_node *node,
-			   struct policy_arg *arg, struct cj_error *err)
-{
-	uint64_t index;
-	if (strcmp(node->key, "index") == 0) {
-		if (policy_read_number(r, node, ARGS_MAX - 1, &index, err) < 0)
-			return -err->code;
-		arg->index = (unsigned)index;
-		return 0;
-	}
-	if (strcmp(node->key, "value") == 0)
-		return policy_read_number(r, node, UINT64_MAX, &arg->value, err);
-	if (strcmp(node->key, "valueTwo") == 0)
-		return policy_read_number(r, node, UINT64_MAX, &arg->value_two, err);
-	if (strcmp(node->key, "op") == 0)
-		return read_op(r, node, &arg->op, err);
-	return json_reject_key(r->path, node, err, "unknown key '%s' in a condition", node->key);
-}
-
-static int read_arg(const struct policy_reader *r, const struct json_node *node,
-		    struct policy_arg *arg, struct cj_error *err)
-{
-	static const char *const needed[] = { "index", "value", "op" };
-
-	if (policy_expect(r, node, JSON_OBJECT, err) < 0)
-		return -err->code;
-	for (size_t i = 0; i < COUNT_OF(needed); i++) {
-		if (!json_get(node, needed[i]))
-			return json_reject(r->path, node, err, "a condition needs '%s'", needed[i]);
-	}
-	for (const struct json_node *member = node->child; member; member = member->next) {
-		if (read_arg_member(r, member, arg, err) < 0)
-			return -err->code;
-	}
-	if (arg->op == POLICY_MASKED_EQ && (arg->value_two & ~arg->value) != 0)
-		return json_reject(
-		    r->path, node, err,
-		    "the condition never holds: 'valueTwo' has bits outside 'value', "
-		    "which is the mask");
-	return 0;
-}
+#define AT(field) .offset = offsetof(struct policy_arg, field)
+static const struct json_key arg_keys[] = {
+	{ "index", JSON_TAKES_NUMBER, .set = json_set_int, .max = ARGS_MAX - 1, .is_required = true,
+	  AT(index) },
+	{ "value", JSON_TAKES_NUMBER, .set = json_set_u64, .is_required = true, AT(value) },
+	{ "valueTwo", JSON_TAKES_NUMBER, .set = json_set_u64, AT(value_two) },
+	{ "op", JSON_TAKES_STRING, .set = json_set_name, .detail = op_names,
+	  .max = COUNT_OF(op_names), .is_required = true, AT(op) },
+};
+#undef AT
+static const struct json_record arg_record = JSON_RECORD(arg_keys, "a condition");
 
 /* Other runtimes read two conditions on one argument as "either", a reader as "both": refused. */
-static bool repeats_index(const struct policy_arg *args, size_t nargs)
+static bool has_index(const struct draft *d, unsigned index)
 {
-	unsigned seen = 0;
-	for (size_t i = 0; i < nargs; i++) {
-		if (seen & (1u << args[i].index))
+	for (size_t i = 0; i < d->rule.nargs; i++)
+		if (d->args[i].index == index)
 			return true;
-		seen |= 1u << args[i].index;
-	}
 	return false;
 }
 
-static int read_args(struct policy_reader *r, const struct json_node *node, struct draft *d,
-		     struct cj_error *err)
+static int read_arg(const struct json_reader *in, const struct json_key *k,
+		    const struct json_node *node, void *record, struct cj_error *err)
 {
-	if (policy_is_absent(node))
-		return 0;
-	if (policy_expect(r, node, JSON_ARRAY, err) < 0)
-		return -err->code;
+	struct draft *d = record;
+	struct policy_arg arg = { 0 };
+	const struct json_reader below = json_below(in, k->name);
 
-	struct policy_arg *args = arena_array(r->arena, node->count, sizeof(*args));
+	if (json_record_read(&below, node, &arg_record, &arg, err) < 0)
+		return -err->code;
+	if (arg.op == POLICY_MASKED_EQ && (arg.value_two & ~arg.value) != 0)
+		return json_reject(
+		    in->file, node, err,
+		    "the condition never holds: 'valueTwo' has bits outside 'value', "
+		    "which is the mask");
+	if (has_index(d, arg.index))
+		return json_reject(in->file, node, err,
+				   "two conditions on one argument: write a rule for each");
+	struct policy_arg *args = arena_grow(in->arena, d->args, d->rule.nargs, sizeof(*args));
 	if (!args)
 		return policy_no_memory(err);
-	size_t n = 0;
-	for (const struct json_node *item = node->child; item; item = item->next) {
-		if (read_arg(r, item, &args[n++], err) < 0)
-			return -err->code;
-	}
-	if (repeats_index(args, n))
-		return json_reject(r->path, node, err,
-				   "two conditions on one argument: write a rule for each");
-	d->rule.args = args;
-	d->rule.nargs = n;
+	args[d->rule.nargs++] = arg;
+	d->rule.args = d->args = args;
 	return 0;
 }
 
 /* --- names ------------------------------------------------------------------- */
 
-static bool is_call_name(const char *text)
+static int set_call(const struct json_reader *in, const struct json_key *k, const char *text,
+		    void *record, struct cj_error *err)
 {
+	struct draft *d = record;
 	size_t len = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_");
-	return len > 0 && len < CALL_NAME_MAX && text[len] == '\0';
-}
-
-static int read_name(struct policy_reader *r, const struct json_node *node, struct draft *d,
-		     struct cj_error *err)
-{
-	if (policy_expect(r, node, JSON_STRING, err) < 0)
-		return -err->code;
-	if (!is_call_name(node->text))
-		return json_reject(r->path, node, err, "not the name of a system call");
-	if (strings_add(&d->rule.names, r->arena, node->text) < 0)
+	(void)k;
+	if (len == 0 || len >= CALL_NAME_MAX || text[len] != '\0')
+		return cj_reject(err, "not the name of a system call");
+	if (strings_add(&d->rule.names, in->arena, text) < 0)
 		return policy_no_memory(err);
-	return 0;
-}
-
-static int read_names(struct policy_reader *r, const struct json_node *node, struct draft *d,
-		      struct cj_error *err)
-{
-	if (policy_is_absent(node))
-		return 0;
-	if (policy_expect(r, node, JSON_ARRAY, err) < 0)
-		return -err->code;
-	for (const struct json_node *item = node->child; item; item = item->next) {
-		if (read_name(r, item, d, err) < 0)
-			return -err->code;
-	}
 	return 0;
 }
 
 /* --- includes and excludes: Docker's conditions on the host ------------------- */
 
-struct host_match {
-	bool all, any; /* of what is listed; nothing listed: all and not any */
-};
-
-static int match_strings(const struct policy_reader *r, const struct json_node *list,
-			 const char *have, struct host_match *m, struct cj_error *err)
+/* A jail has no capabilities. */
+static int set_cap(const struct json_reader *in, const struct json_key *k, const char *text,
+		   void *record, struct cj_error *err)
 {
-	if (policy_is_absent(list))
-		return 0;
-	if (policy_expect(r, list, JSON_ARRAY, err) < 0)
-		return -err->code;
-	bool found = false;
-	for (const struct json_node *item = list->child; item; item = item->next) {
-		if (policy_expect(r, item, JSON_STRING, err) < 0)
-			return -err->code;
-		found = found || (have && strcmp(item->text, have) == 0);
-	}
-	m->all = m->all && (found || list->count == 0);
-	m->any = m->any || found;
+	struct host_match *m = record;
+	(void)in, (void)k, (void)text, (void)err;
+	m->caps.is_given = true;
+	return 0;
+}
+
+static int set_match_arch(const struct json_reader *in, const struct json_key *k, const char *text,
+			  void *record, struct cj_error *err)
+{
+	struct host_match *m = record;
+	(void)in, (void)k, (void)err;
+	m->arches.is_given = true;
+	m->arches.is_met = m->arches.is_met || strcmp(text, ARCH_DOCKER) == 0;
 	return 0;
 }
 
@@ -200,162 +139,97 @@ static bool parse_release(const char *text, unsigned *major, unsigned *minor)
 	return sscanf(text, "%4u.%4u", major, minor) == 2;
 }
 
-static int match_kernel(const struct policy_reader *r, const struct json_node *node,
-			struct host_match *m, struct cj_error *err)
+static int set_kernel(const struct json_reader *in, const struct json_key *k, const char *text,
+		      void *record, struct cj_error *err)
 {
+	struct host_match *m = record;
 	unsigned want_major, want_minor, major, minor;
 	struct utsname host;
 
-	if (policy_expect(r, node, JSON_STRING, err) < 0)
-		return -err->code;
-	if (node->text[0] == '\0')
+	(void)in, (void)k;
+	if (text[0] == '\0')
 		return 0;
-	if (!parse_release(node->text, &want_major, &want_minor))
-		return json_reject(r->path, node, err, "not a kernel release: '%s'", node->text);
+	if (!parse_release(text, &want_major, &want_minor))
+		return cj_reject(err, "not a kernel release: '%s'", text);
 	if (uname(&host) < 0 || !parse_release(host.release, &major, &minor))
-		return json_reject(r->path, node, err, "cannot tell which kernel this is");
-
-	bool reached = major > want_major || (major == want_major && minor >= want_minor);
-	m->all = m->all && reached;
-	m->any = m->any || reached;
+		return cj_reject(err, "cannot tell which kernel this is");
+	m->kernel.is_given = true;
+	m->kernel.is_met = major > want_major || (major == want_major && minor >= want_minor);
 	return 0;
 }
 
-static int read_match(const struct policy_reader *r, const struct json_node *node,
-		      struct host_match *m, struct cj_error *err)
+static const struct json_key match_keys[] = {
+	{ "caps", POLICY_TEXTS, .set = set_cap },
+	{ "arches", POLICY_TEXTS, .set = set_match_arch },
+	{ "minKernel", POLICY_TEXT, .set = set_kernel },
+};
+static const struct json_record match_record = JSON_RECORD(match_keys, "conditions");
+
+static bool fits(struct condition c)
 {
-	*m = (struct host_match){ .all = true };
-	if (policy_is_absent(node))
-		return 0;
-	if (policy_expect(r, node, JSON_OBJECT, err) < 0)
-		return -err->code;
-	for (const struct json_node *member = node->child; member; member = member->next) {
-		int rc;
-		if (strcmp(member->key, "caps") == 0)
-			rc = match_strings(r, member, NULL, m, err); /* a jail has none */
-		else if (strcmp(member->key, "arches") == 0)
-			rc = match_strings(r, member, ARCH_DOCKER, m, err);
-		else if (strcmp(member->key, "minKernel") == 0)
-			rc = match_kernel(r, member, m, err);
-		else
-			rc = json_reject_key(r->path, member, err, "unknown key '%s'", member->key);
-		if (rc < 0)
-			return rc;
-	}
-	return 0;
+	return !c.is_given || c.is_met;
 }
 
-static int read_includes(struct policy_reader *r, const struct json_node *node, struct draft *d,
-			 struct cj_error *err)
+/* All that "includes" gives must be met, and nothing that "excludes" gives. */
+static bool is_wanted(const struct draft *d)
 {
-	struct host_match m;
-	if (read_match(r, node, &m, err) < 0)
-		return -err->code;
-	d->is_wanted = d->is_wanted && m.all;
-	return 0;
-}
-
-static int read_excludes(struct policy_reader *r, const struct json_node *node, struct draft *d,
-			 struct cj_error *err)
-{
-	struct host_match m;
-	if (read_match(r, node, &m, err) < 0)
-		return -err->code;
-	d->is_wanted = d->is_wanted && !m.any;
-	return 0;
+	const struct host_match *in = &d->includes, *ex = &d->excludes;
+	return fits(in->caps) && fits(in->arches) && fits(in->kernel) && !ex->caps.is_met &&
+	       !ex->arches.is_met && !ex->kernel.is_met;
 }
 
 /* --- one rule ---------------------------------------------------------------- */
 
-static int read_rule_action(struct policy_reader *r, const struct json_node *node, struct draft *d,
-			    struct cj_error *err)
-{
-	d->has_action = true;
-	return policy_read_action(r, node, &d->rule.action, err);
-}
-
-static int read_rule_errno(struct policy_reader *r, const struct json_node *node, struct draft *d,
-			   struct cj_error *err)
-{
-	return policy_is_absent(node) ? 0 : policy_read_errno_number(r, node, &d->errno_value, err);
-}
-
-/* The number, where both are given, says the same and needs no table. */
-static int read_rule_errno_name(struct policy_reader *r, const struct json_node *node,
-				struct draft *d, struct cj_error *err)
-{
-	int code = -1;
-	if (node->type == JSON_STRING && node->text[0] == '\0')
-		return 0;
-	if (policy_read_errno_name(r, node, &code, err) < 0)
-		return -err->code;
-	if (d->errno_value >= 0 && d->errno_value != code)
-		return json_reject(r->path, node, err, "'errno' and 'errnoRet' differ");
-	d->errno_value = code;
-	return 0;
-}
-
-static int read_comment(struct policy_reader *r, const struct json_node *node, struct draft *d,
-			struct cj_error *err)
-{
-	(void)d;
-	return policy_is_absent(node) ? 0 : policy_expect(r, node, JSON_STRING, err);
-}
-
-static const struct rule_key {
-	const char *key;
-	int (*read)(struct policy_reader *r, const struct json_node *node, struct draft *d,
-		    struct cj_error *err);
-} rule_keys[] = {
-	{ "name", read_name },
-	{ "names", read_names },
-	{ "action", read_rule_action },
-	{ "errnoRet", read_rule_errno },
-	{ "errno", read_rule_errno_name },
-	{ "args", read_args },
-	{ "includes", read_includes },
-	{ "excludes", read_excludes },
-	{ "comment", read_comment },
+#define AT(field) .offset = offsetof(struct draft, field)
+static const struct json_key rule_keys[] = {
+	{ "name", POLICY_TEXT, .set = set_call },
+	{ "names", POLICY_TEXTS, .set = set_call },
+	{ "action", POLICY_TEXT, .read = policy_read_action, .is_required = true, AT(rule.action) },
+	{ "errnoRet", POLICY_ERRNO_NUMBER, AT(errno_value[0]) },
+	{ "errno", POLICY_ERRNO_NAME, AT(errno_value[1]) },
+	{ "args", POLICY_OBJECTS, .read = read_arg },
+	{ "includes", POLICY_OBJECT, .read = json_read_record, .detail = &match_record,
+	  AT(includes) },
+	{ "excludes", POLICY_OBJECT, .read = json_read_record, .detail = &match_record,
+	  AT(excludes) },
+	{ "comment", POLICY_COMMENT },
 };
+static const struct json_record rule_record = JSON_RECORD(rule_keys, "a rule");
 
-static int read_rule_member(struct policy_reader *r, const struct json_node *member,
-			    struct draft *d, struct cj_error *err)
+static int check_rule(const struct json_reader *in, const struct json_node *node, struct draft *d,
+		      struct cj_error *err)
 {
-	for (size_t i = 0; i < COUNT_OF(rule_keys); i++) {
-		if (strcmp(rule_keys[i].key, member->key) == 0)
-			return rule_keys[i].read(r, member, d, err);
-	}
-	return json_reject_key(r->path, member, err, "unknown key '%s' in a rule", member->key);
-}
+	int given = -1;
 
-static int check_rule(const struct policy_reader *r, struct draft *d, struct cj_error *err)
-{
-	if (!d->has_action)
-		return json_reject(r->path, d->node, err, "a rule needs 'action'");
 	if (d->rule.names.count == 0)
-		return json_reject(r->path, d->node, err, "a rule needs 'names'");
-
+		return json_reject(in->file, node, err, "a rule needs 'names'");
+	if (policy_choose_errno(in, node, d->errno_value, &given, err) < 0)
+		return -err->code;
 	bool refuses = d->rule.action == POLICY_ERRNO || d->rule.action == POLICY_NOTIFY;
-	if (d->errno_value >= 0 && !refuses)
-		return json_reject(r->path, d->node, err,
-				   "'errnoRet' only goes with SCMP_ACT_ERRNO");
-	d->rule.errno_value = d->errno_value >= 0 ? d->errno_value : EPERM;
+	if (given >= 0 && !refuses)
+		return json_reject(in->file, node, err, "'errnoRet' only goes with SCMP_ACT_ERRNO");
+	d->rule.errno_value = given >= 0 ? given : EPERM;
 	return 0;
 }
 
-int policy_read_rule(struct policy_reader *r, const struct json_node *node, struct cj_error *err)
+int policy_read_rule(const struct json_reader *in, const struct json_key *k,
+		     const struct json_node *node, void *record, struct cj_error *err)
 {
-	struct draft d = { .node = node, .is_wanted = true, .errno_value = -1 };
+	struct draft d = { .errno_value = { -1, -1 } };
+	struct policy *policy = in->context;
+	const struct json_reader below = json_below(in, k->name);
 
-	if (policy_expect(r, node, JSON_OBJECT, err) < 0)
+	(void)record;
+	if (json_record_read(&below, node, &rule_record, &d, err) < 0 ||
+	    check_rule(in, node, &d, err) < 0)
 		return -err->code;
-	for (const struct json_node *member = node->child; member; member = member->next) {
-		if (read_rule_member(r, member, &d, err) < 0)
-			return -err->code;
-	}
-	if (check_rule(r, &d, err) < 0)
-		return -err->code;
-	if (d.is_wanted)
-		r->rules[r->policy->nrules++] = d.rule;
+	if (!is_wanted(&d))
+		return 0;
+	struct policy_rule *rules =
+	    arena_grow(in->arena, policy->rules, policy->nrules, sizeof(*rules));
+	if (!rules)
+		return policy_no_memory(err);
+	rules[policy->nrules++] = d.rule;
+	policy->rules = rules;
 	return 0;
 }

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Words and numbers of a seccomp profile.  Pure. */
+/* Values of a seccomp profile.  Pure. */
 #include "profiles/policy/policy_read.h"
 
 #include <string.h>
 
-#include "runtime/base/text.h"
-
-#define ERRNO_MAX 4095 /* the kernel cuts larger ones to this: seccomp(2), SECCOMP_RET_DATA */
-
-static const struct action_word {
-	const char *word;
+static const struct action_name {
+	const char *name;
 	enum policy_action action;
-} action_words[] = {
+} action_names[] = {
 	{ "SCMP_ACT_ALLOW", POLICY_ALLOW },
 	{ "SCMP_ACT_ERRNO", POLICY_ERRNO },
 	{ "SCMP_ACT_KILL", POLICY_KILL_PROCESS },
@@ -27,85 +23,68 @@ int policy_no_memory(struct cj_error *err)
 	return cj_fail(err, ENOMEM, "read a seccomp profile");
 }
 
-int policy_expect(const struct policy_reader *r, const struct json_node *node, enum json_type type,
-		  struct cj_error *err)
+int policy_add_note(const struct json_reader *in, const char *text, struct cj_error *err)
 {
-	if (node->type == type)
-		return 0;
-	return json_reject(r->path, node, err, "expected %s, not %s", json_type_name(type),
-			   json_type_name(node->type));
-}
-
-bool policy_is_absent(const struct json_node *node)
-{
-	return node->type == JSON_NULL;
-}
-
-int policy_read_number(const struct policy_reader *r, const struct json_node *node, uint64_t max,
-		       uint64_t *out, struct cj_error *err)
-{
-	struct cj_error why = { 0 };
-	if (policy_expect(r, node, JSON_NUMBER, err) < 0)
-		return -err->code;
-	if (parse_u64(node->text, 0, max, out, &why) < 0)
-		return json_reject(r->path, node, err, "%s", why.msg);
-	return 0;
-}
-
-int policy_read_errno_number(const struct policy_reader *r, const struct json_node *node, int *out,
-			     struct cj_error *err)
-{
-	uint64_t value = 0;
-	if (policy_read_number(r, node, ERRNO_MAX, &value, err) < 0)
-		return -err->code;
-	*out = (int)value;
-	return 0;
-}
-
-int policy_read_errno_name(const struct policy_reader *r, const struct json_node *node, int *out,
-			   struct cj_error *err)
-{
-	if (policy_expect(r, node, JSON_STRING, err) < 0)
-		return -err->code;
-	for (int code = 1; code <= ERRNO_MAX; code++) {
-		const char *name = strerrorname_np(code);
-		if (name && strcmp(name, node->text) == 0) {
-			*out = code;
-			return 0;
-		}
-	}
-	return json_reject(r->path, node, err, "unknown error name '%s'", node->text);
-}
-
-int policy_add_note(const struct policy_reader *r, const char *text, struct cj_error *err)
-{
-	if (!text || strings_add(&r->policy->notes, r->arena, text) < 0)
+	struct policy *policy = in->context;
+	if (!text || strings_add(&policy->notes, in->arena, text) < 0)
 		return policy_no_memory(err);
 	return 0;
 }
 
-/*
- * What cannot be had as written becomes the nearest that refuses at least as much: a
- * tracer or an agent of the file's own isn't there to decide, so the call is refused.
- */
-int policy_read_action(const struct policy_reader *r, const struct json_node *node,
-		       enum policy_action *out, struct cj_error *err)
+int policy_set_nothing(const struct json_reader *in, const struct json_key *k, const char *text,
+		       void *record, struct cj_error *err)
 {
-	if (policy_expect(r, node, JSON_STRING, err) < 0)
-		return -err->code;
-	for (size_t i = 0; i < COUNT_OF(action_words); i++) {
-		if (strcmp(action_words[i].word, node->text) != 0)
+	(void)in, (void)k, (void)text, (void)record, (void)err;
+	return 0;
+}
+
+int policy_set_errno_name(const struct json_reader *in, const struct json_key *k, const char *text,
+			  void *record, struct cj_error *err)
+{
+	(void)in;
+	if (text[0] == '\0')
+		return 0;
+	for (int code = 1; code <= ERRNO_MAX; code++) {
+		const char *name = strerrorname_np(code);
+		if (name && strcmp(name, text) == 0) {
+			*(int *)json_field(k, record) = code;
+			return 0;
+		}
+	}
+	return cj_reject(err, "unknown error name '%s'", text);
+}
+
+int policy_choose_errno(const struct json_reader *in, const struct json_node *node,
+			const int given[2], int *out, struct cj_error *err)
+{
+	if (given[0] >= 0 && given[1] >= 0 && given[0] != given[1])
+		return json_reject(in->file, node, err, "the error's number and name differ");
+	if (given[0] >= 0 || given[1] >= 0)
+		*out = given[0] >= 0 ? given[0] : given[1];
+	return 0;
+}
+
+/*
+ * What cannot be had as written becomes the nearest action that refuses at least as much: there is
+ * no tracer and no agent of the file's own to decide, so the call is refused.
+ */
+int policy_read_action(const struct json_reader *in, const struct json_key *k,
+		       const struct json_node *node, void *record, struct cj_error *err)
+{
+	enum policy_action *out = json_field(k, record);
+	for (size_t i = 0; i < COUNT_OF(action_names); i++) {
+		if (strcmp(action_names[i].name, node->text) != 0)
 			continue;
-		*out = action_words[i].action;
+		*out = action_names[i].action;
 		if (*out != POLICY_NOTIFY)
 			return 0;
 		return policy_add_note(
-		    r,
-		    arena_printf(r->arena,
+		    in,
+		    arena_printf(in->arena,
 				 "%s:%u: SCMP_ACT_NOTIFY: cejail's supervisor answers, "
 				 "and refuses",
-				 r->path, node->line),
+				 in->file, node->line),
 		    err);
 	}
-	return json_reject(r->path, node, err, "'%s' is not an action cejail has", node->text);
+	return json_reject(in->file, node, err, "'%s' is not an action cejail has", node->text);
 }

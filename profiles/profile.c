@@ -12,112 +12,85 @@
 
 #include "profiles/profile_dirs.h"
 #include "profiles/settings.h"
+#include "runtime/base/json/json_record.h"
 #include "runtime/base/text.h"
 
 /* --- one key ---------------------------------------------------------------- */
 
-/* A profile's text while its keys are applied. */
-struct reading {
-	struct config *c;
-	const char *path;
-};
-
-/* setting_set() with the key's place in front of the message. */
-static int set_at(const struct reading *r, const struct setting *s, const struct json_node *node,
-		  const char *text, struct cj_error *err)
+/* A file named in a profile lies beside it, wherever cejail is started. */
+static const char *beside_profile(struct arena *a, const char *path, const char *file)
 {
-	char named[256];
-	(void)snprintf(named, sizeof(named), "%s:%u:%u: %s", r->path, node->line, node->column,
-		       s->key);
-	return setting_set(r->c, s, named, text, err);
+	const char *slash = strrchr(path, '/');
+	if (file[0] == '/' || strcmp(file, "default") == 0 || !slash)
+		return file;
+	return arena_printf(a, "%.*s/%s", (int)(slash - path), path, file);
 }
 
-static int reject_type(const struct reading *r, const struct setting *s,
-		       const struct json_node *node, const char *wanted, struct cj_error *err)
+static int set_setting(const struct json_reader *in, const struct json_key *k, const char *text,
+		       void *record, struct cj_error *err)
 {
-	return json_reject(r->path, node, err, "%s must be %s, not %s", s->key, wanted,
-			   json_type_name(node->type));
+	const struct setting *s = k->detail;
+	if (s->offset == offsetof(struct config, seccomp))
+		text = beside_profile(in->arena, in->file, text);
+	if (!text)
+		return cj_fail(err, ENOMEM, "read '%s'", in->file);
+	return s->parse(record, s, text, err);
 }
 
 /* "NAME=VALUE" for each member, so that an option and a key go the same way. */
-static int apply_env(const struct reading *r, const struct setting *s, const struct json_node *node,
-		     struct cj_error *err)
+static int read_env(const struct json_reader *in, const struct json_key *k,
+		    const struct json_node *node, void *record, struct cj_error *err)
 {
-	if (node->type != JSON_OBJECT)
-		return reject_type(r, s, node, "an object of NAME: \"VALUE\"", err);
-
+	struct json_key member = *k; /* a NAME, whose value is a string */
 	int rc = 0;
+
+	member.types = JSON_TAKES_STRING;
+	member.read = NULL;
 	for (const struct json_node *n = node->child; n && rc == 0; n = n->next) {
-		if (n->type != JSON_STRING)
-			return reject_type(r, s, n, "an object of NAME: \"VALUE\"", err);
 		if (strchr(n->key, '='))
-			return json_reject(r->path, n, err, "env: '%s' has a '=' in its name",
+			return json_reject(in->file, n, err, "env: '%s' has a '=' in its name",
 					   n->key);
-		const char *pair = arena_printf(&r->c->arena, "%s=%s", n->key, n->text);
-		if (!pair)
-			return cj_fail(err, ENOMEM, "read '%s'", r->path);
-		rc = set_at(r, s, n, pair, err);
+		struct json_node pair = *n;
+		if (n->type == JSON_STRING) {
+			pair.text = arena_printf(in->arena, "%s=%s", n->key, n->text);
+			if (!pair.text)
+				return cj_fail(err, ENOMEM, "read '%s'", in->file);
+		}
+		rc = json_key_read(in, &member, &pair, record, err);
 	}
 	return rc;
+}
+
+static unsigned types_of(const struct setting *s)
+{
+	if (s->kind == SETTING_FLAG)
+		return JSON_TAKES_BOOL;
+	return JSON_TAKES_STRING | (s->is_number ? JSON_TAKES_NUMBER : 0);
 }
 
 /* A list that is also an option grows along the chain; a profile's own list is replaced. */
-static int apply_list(const struct reading *r, const struct setting *s,
-		      const struct json_node *node, struct cj_error *err)
+static struct json_key json_key_of(const struct setting *s)
 {
-	if (node->type != JSON_ARRAY)
-		return reject_type(r, s, node, "an array of strings", err);
-	if (!s->option)
-		*(struct strings *)((char *)r->c + s->offset) = (struct strings){ 0 };
-
-	int rc = 0;
-	for (const struct json_node *n = node->child; n && rc == 0; n = n->next) {
-		if (n->type != JSON_STRING)
-			return reject_type(r, s, n, "an array of strings", err);
-		rc = set_at(r, s, n, n->text, err);
-	}
-	return rc;
-}
-
-/* A file named in a profile lies beside it, wherever cejail is started. */
-static const char *beside_profile(const struct reading *r, const char *file)
-{
-	const char *slash = strrchr(r->path, '/');
-	if (file[0] == '/' || strcmp(file, "default") == 0 || !slash)
-		return file;
-	return arena_printf(&r->c->arena, "%.*s/%s", (int)(slash - r->path), r->path, file);
-}
-
-static int apply_value(const struct reading *r, const struct setting *s,
-		       const struct json_node *node, struct cj_error *err)
-{
-	if (s->kind == SETTING_FLAG) {
-		if (node->type != JSON_BOOL)
-			return reject_type(r, s, node, "true or false", err);
-		return set_at(r, s, node, node->boolean ? "true" : "false", err);
-	}
-	if (node->type != JSON_STRING && !(node->type == JSON_NUMBER && s->is_number))
-		return reject_type(r, s, node, s->is_number ? "a string or a number" : "a string",
-				   err);
-
-	const char *text = node->text;
-	if (s->offset == offsetof(struct config, seccomp))
-		text = beside_profile(r, text);
-	if (!text)
-		return cj_fail(err, ENOMEM, "read '%s'", r->path);
-	return set_at(r, s, node, text, err);
+	const bool is_env = s->offset == offsetof(struct config, env);
+	return (struct json_key){
+		.name = s->key,
+		.types = is_env ? JSON_TAKES_OBJECT : types_of(s),
+		.wanted = is_env ? "an object of NAME: \"VALUE\"" : NULL,
+		.is_list = s->kind == SETTING_LIST && !is_env,
+		.replaces = !s->option,
+		.offset = s->offset,
+		.detail = s,
+		.set = set_setting,
+		.read = is_env ? read_env : NULL,
+	};
 }
 
 int profile_apply(struct config *c, const char *path, const struct setting *s,
 		  const struct json_node *node, struct cj_error *err)
 {
-	const struct reading r = { .c = c, .path = path };
-
-	if (s->offset == offsetof(struct config, env))
-		return apply_env(&r, s, node, err);
-	if (s->kind == SETTING_LIST)
-		return apply_list(&r, s, node, err);
-	return apply_value(&r, s, node, err);
+	const struct json_reader in = { .file = path, .arena = &c->arena };
+	const struct json_key k = json_key_of(s);
+	return json_key_read(&in, &k, node, c, err);
 }
 
 /* --- one profile ------------------------------------------------------------ */
@@ -176,18 +149,19 @@ int profile_walk(const char *path, const struct json_node *root, profile_visitor
 	return rc;
 }
 
+/* A profile while its keys are applied. */
+struct reading {
+	struct config *c;
+	const char *path;
+};
+
 static int apply_visited(void *context, const char *key, const struct setting *s,
 			 const struct json_node *node, struct cj_error *err)
 {
 	const struct reading *r = context;
 	if (s)
 		return profile_apply(r->c, r->path, s, node, err);
-
-	const char *near = setting_suggest_key(key);
-	int rc = json_reject_key(r->path, node, err, "unknown key '%s'", key);
-	if (near)
-		cj_hint(err, "did you mean '%s'?", near);
-	return rc;
+	return json_reject_unknown(r->path, node, key, setting_suggest_key(key), err);
 }
 
 static int apply_profile(struct config *c, const char *path, const struct json_node *root,

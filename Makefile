@@ -125,7 +125,7 @@ $(FUZZERS): $(OUT)/%: $(OUT)/%.o $(FILTER) $(LIB)
 
 unit:                            ## unit tests of this variant, built and run side by side
 	@$(MAKE) --no-print-directory $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$$(nproc)) -s $(TESTS)
-	@tests/unit $(notdir $(OUT)) $(OUT) | awk '/^[a-zA-Z]/{ n[$$1]++; show = $$1 != "pass" } show; \
+	@tests/unit $(notdir $(OUT)) $(OUT) | awk '/^[a-zA-Z]/{ n[$$1]++; show = $$1 != "pass" && $$1 != "took" } show; \
 		END { printf "%d passed, %d failed, %d skipped\n", n["pass"], n["FAIL"], n["skip"]; exit n["FAIL"] > 0 || !n["pass"] }'
 test:                            ## the tests that words name: make test T=json, T=limits, T="fork bomb"
 	@tests/one $(T)

@@ -2,9 +2,9 @@
 /*
  * addresses - the addresses and link names of the network between jail and gateway.  Pure.
  *
- * The same in every jail: the two namespaces are private to it, and the gateway translates the
- * source on the way out, so they never meet.  They lie in closed ranges (benchmarking, RFC 2544;
- * unique local, RFC 4193).
+ * They are the same in every jail.  Both namespaces are private to the jail, and the gateway
+ * translates the source address, so two jails never conflict.  The addresses lie in closed ranges
+ * (benchmarking, RFC 2544; unique local, RFC 4193).
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One --allow from text to a target.  Pure; allowlist_resolve.c looks names up. */
+/* Parses one --allow.  Pure; allowlist_resolve.c looks up names. */
 #include "netns/allowlist.h"
 
 #include <string.h>
@@ -27,7 +27,7 @@ static int split_brackets(const char *text, char *copy, struct parts *out, struc
 		return cj_reject(err, "'%.100s' has no closing bracket", text);
 	*end++ = '\0';
 	if (*end != '\0' && *end != ':')
-		return cj_reject(err, "'%.100s': behind ']' stands nothing or ':PORT'", text);
+		return cj_reject(err, "'%.100s': only ':PORT' may follow ']'", text);
 	out->host = copy + 1;
 	out->port = *end == ':' ? end + 1 : NULL;
 	out->has_brackets = true;
@@ -74,7 +74,7 @@ static bool is_label(const char *label, size_t size)
 	       label[0] != '-' && label[size - 1] != '-';
 }
 
-/* RFC 1123 2.1; stricter than the DNS, because the name is going to stand in a hosts(5) file. */
+/* RFC 1123 2.1; stricter than the DNS, because the name is written to a hosts(5) file. */
 static bool is_host_name(const char *name)
 {
 	if (strlen(name) > NAME_SIZE_MAX)
@@ -90,8 +90,8 @@ static bool is_host_name(const char *name)
 	}
 }
 
-/* Resolvers read "127.1", "0x7f000001" and the like as addresses: by their last label. */
-static bool is_odd_address(const char *name)
+/* Resolvers parse "127.1", "0x7f000001" and the like as addresses: the last label decides. */
+static bool is_legacy_address(const char *name)
 {
 	const char *dot = strrchr(name, '.'), *last = dot ? dot + 1 : name;
 
@@ -105,13 +105,13 @@ static int check_name(const char *text, const char *name, struct cj_error *err)
 	if (name[0] == '\0')
 		return cj_reject(err,
 				 "'%.100s' names no host; write HOST, ADDRESS or CIDR, with "
-				 "':PORT' behind it or without",
+				 "or without ':PORT' after it",
 				 text);
 	if (strchr(name, '*'))
 		return cj_reject(err, "'%.100s': there are no wildcards; name each host", text);
-	if (is_odd_address(name))
+	if (is_legacy_address(name))
 		return cj_reject(err,
-				 "'%.100s' is no address as we read it; write four decimal "
+				 "'%.100s' is no address in the accepted form; write four decimal "
 				 "numbers, as in 192.0.2.1",
 				 text);
 	if (!is_host_name(name))
@@ -128,8 +128,8 @@ static int check_net(const char *text, const char *host, struct allowlist_entry 
 	if (ip_net_parse(host, &out->net))
 		return 0;
 	return cj_reject(err,
-			 "'%.100s' is no network: behind '/' stands the length of the prefix, "
-			 "and no bit behind the prefix is set, as in 10.0.0.0/8",
+			 "'%.100s' is no network: write the length of the prefix after '/', "
+			 "and set no bit after the prefix, as in 10.0.0.0/8",
 			 text);
 }
 
@@ -141,14 +141,14 @@ static int parse_host(const char *text, const struct parts *parts, struct allowl
 	bool has_colon = strchr(parts->host, ':') != NULL;
 
 	if (parts->has_brackets && !has_colon)
-		return cj_reject(err, "'%.100s': only IPv6 stands in brackets", text);
+		return cj_reject(err, "'%.100s': only an IPv6 address may be in brackets", text);
 	if (strchr(parts->host, '/'))
 		return check_net(text, parts->host, out, err);
 	if (ip_net_parse(parts->host, &out->net))
 		return 0;
 	if (has_colon)
 		return cj_reject(err,
-				 "'%.100s' is no IPv6 address; with a port it stands in "
+				 "'%.100s' is no IPv6 address; with a port write it in "
 				 "brackets, as in [2001:db8::1]:443",
 				 text);
 	out->name = parts->host;
@@ -158,15 +158,15 @@ static int parse_host(const char *text, const struct parts *parts, struct allowl
 int allowlist_parse(const char *text, struct arena *a, struct allowlist_entry *out,
 		    struct cj_error *err)
 {
-	struct allowlist_entry target = { .text = arena_strdup(a, text) };
+	struct allowlist_entry entry = { .text = arena_strdup(a, text) };
 	struct parts parts = { 0 };
 	char *copy = arena_strdup(a, text);
 
-	if (!target.text || !copy)
+	if (!entry.text || !copy)
 		return cj_fail(err, ENOMEM, "read '%.100s'", text);
-	if (split(text, copy, &parts, err) < 0 || parse_port(text, parts.port, &target, err) < 0 ||
-	    parse_host(text, &parts, &target, err) < 0)
+	if (split(text, copy, &parts, err) < 0 || parse_port(text, parts.port, &entry, err) < 0 ||
+	    parse_host(text, &parts, &entry, err) < 0)
 		return -err->code;
-	*out = target;
+	*out = entry;
 	return 0;
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Targets to end points: names are looked up, each address is judged, what may be opened is pinned.
- * Acts: getaddrinfo(3).
+ * Resolves the allow list: looks up names and checks each address.  Acts: getaddrinfo(3).
  *
- * Nothing is looked up again afterwards: a name that changes its mind later (DNS rebinding) changes
- * nothing, because the rules and the jail's hosts(5) have the addresses found here.
+ * No name is looked up again later, so a name that changes its address (DNS rebinding) has no
+ * effect: the rules and the jail's hosts(5) have the addresses found here.
  */
 #include "netns/allowlist.h"
 
@@ -25,9 +24,10 @@ struct resolving {
 	size_t hosts_size;
 };
 
-/* --- judging ------------------------------------------------------------------------ */
+/* --- checking ----------------------------------------------------------------------- */
 
-/* What no option opens: each would be a way to this host, to many, or around the table. */
+/* Classes that no option opens: each would lead to this host, to many hosts, or around the
+ * table. */
 static const char *never_opened(enum net_class class)
 {
 	switch (class) {
@@ -49,7 +49,7 @@ static bool overlaps(const struct range_interval *i, const struct endpoint *e)
 	       memcmp(i->last.bytes, e->first.bytes, sizeof(i->last.bytes)) >= 0;
 }
 
-/* The message: what the target says, and where in it the closed range is. */
+/* Refuses: names the closed address and its class. */
 static int refuse(const struct allowlist_entry *t, const struct endpoint *e,
 		  const struct range_interval *i, struct cj_error *err)
 {
@@ -84,7 +84,7 @@ static int check_endpoint(const struct resolving *r, const struct allowlist_entr
 		if (!overlaps(&flat[i], e))
 			continue;
 		*out_classes |= 1u << flat[i].class;
-		/* told is what can't be helped, else the first */
+		/* report a range that can never be opened, else the first one */
 		if (!closed || (never_opened(flat[i].class) && !never_opened(closed->class)))
 			closed = &flat[i];
 	}
@@ -104,7 +104,7 @@ static void join_classes(unsigned classes, char out[static CLASS_TEXT_MAX])
 	}
 }
 
-/* One sentence for one target, whatever it is made of. */
+/* One warning for each entry, with all its classes. */
 static int warn_opened(struct resolving *r, const struct allowlist_entry *t, unsigned classes,
 		       struct cj_error *err)
 {
@@ -114,7 +114,8 @@ static int warn_opened(struct resolving *r, const struct allowlist_entry *t, uns
 		return 0;
 	join_classes(classes, text);
 	const char *warning = arena_printf(
-	    r->arena, "--allow '%.100s' opens what is closed otherwise: %s", t->text, text);
+	    r->arena, "--allow '%.100s' opens addresses that are closed by default: %s", t->text,
+	    text);
 	if (!warning || strings_add(&r->out->warnings, r->arena, warning) < 0)
 		return cj_fail(err, ENOMEM, "keep a warning");
 	return 0;
@@ -130,8 +131,7 @@ static bool covers(const struct endpoint *wide, const struct endpoint *e)
 	       wide->first_port <= e->first_port && wide->last_port >= e->last_port;
 }
 
-/* Keeps `e` unless it is open already, and nothing that it covers: no row says what another does.
- */
+/* Adds `e` unless an item covers it, and removes the items that it covers. */
 static int keep(struct resolving *r, const struct endpoint *e, struct cj_error *err)
 {
 	struct endpoint *items = r->out->items;
@@ -139,7 +139,7 @@ static int keep(struct resolving *r, const struct endpoint *e, struct cj_error *
 
 	for (size_t i = 0; i < r->out->count; i++) {
 		if (covers(&items[i], e))
-			return 0; /* then none before was covered by `e`: nothing has moved */
+			return 0; /* open already */
 	}
 	for (size_t i = 0; i < r->out->count; i++) {
 		if (!covers(e, &items[i]))

@@ -2,9 +2,10 @@
 /*
  * One host port on the jail's own loopback.  Acts.
  *
- * An event's data is a number: 2 * SLOT and 2 * SLOT + 1 are the sides of a pair, then come the
- * listeners, last the timer.  Listeners that could only fail (no slot, no descriptor) leave the
- * epoll until a connection ends or the timer has run: the rest waits in the kernel's backlog.
+ * An event's data is a number: 2 * SLOT and 2 * SLOT + 1 are the sides of a TCP proxy, then come
+ * the listeners, last the timer.  While accept4(2) could only fail (no slot, no descriptor), the
+ * listeners have no events: clients wait in the kernel's backlog until a connection ends or the
+ * timer expires.
  */
 #include "netns/forward.h"
 
@@ -23,7 +24,7 @@
 
 #define EVENTS_MAX     16 /* served by one call */
 #define PAUSE_MS       100
-#define SPARE_FDS      16 /* of the limit of open files: for who looks after the jail */
+#define SPARE_FDS      16 /* of the limit of open files: kept for the supervisor itself */
 #define FIRST_LISTENER (2 * FORWARD_CONNECTIONS_MAX)
 
 struct listener {
@@ -102,7 +103,7 @@ int forward_create(const int *listen_fds, const uint16_t *ports, size_t n, struc
 
 	int rc = set_up(f, listen_fds, ports, n, err);
 	if (rc < 0) {
-		forward_destroy(&f); /* nlisteners is 0: they stay the caller's */
+		forward_destroy(&f); /* nlisteners is 0: the sockets stay the caller's */
 		return rc;
 	}
 	f->nlisteners = n;
@@ -144,7 +145,7 @@ static void set_listening(struct forward *f, bool is_on)
 	f->is_paused = !is_on;
 }
 
-/* Descriptors are given out from the lowest on.  The jail must not take the last ones. */
+/* The kernel gives out the lowest free descriptor.  The jail must not use up the last ones. */
 static bool has_descriptors_to_spare(const struct forward *f)
 {
 	struct rlimit limit;
@@ -153,7 +154,8 @@ static bool has_descriptors_to_spare(const struct forward *f)
 	       (rlim_t)lowest + SPARE_FDS < limit.rlim_cur;
 }
 
-/* What accept4(2) says about us (no descriptors, no memory) would be told again at once. */
+/* After a failure of ours (no descriptors, no memory), because epoll would report it again at
+ * once. */
 static void pause_listening(struct forward *f)
 {
 	struct itimerspec once = { .it_value.tv_nsec = PAUSE_MS * 1000000L };
@@ -201,7 +203,7 @@ static void connect_proxy(struct forward *f, int jail_fd, uint16_t port)
 		set_listening(f, false);
 }
 
-/* The connection was given up before we took it, or the call was interrupted: not about us. */
+/* The client gave up the connection, or the call was interrupted: not a failure of ours. */
 static bool is_about_the_client(int code)
 {
 	return code == EAGAIN || code == ECONNABORTED || code == EINTR || code == EPROTO;
@@ -230,7 +232,7 @@ static void serve_proxy(struct forward *f, const struct epoll_event *event)
 	enum tcp_proxy_side side = event->data.u32 % 2 ? TCP_PROXY_HOST : TCP_PROXY_JAIL;
 	if (f->proxies[slot] &&
 	    tcp_proxy_serve(f->proxies[slot], side, event->events) != TCP_PROXY_OPEN)
-		drop_proxy(f, slot); /* a server that can't be reached is a reset inside */
+		drop_proxy(f, slot); /* if the server can't be reached, the client gets a reset */
 }
 
 static void serve_other(struct forward *f, uint32_t id)
@@ -249,8 +251,8 @@ int forward_serve(struct forward *f, struct cj_error *err)
 	if (n < 0 && errno != EINTR)
 		return cj_fail(err, errno, "wait for the connected ports");
 
-	/* Pairs first: a slot that is freed may still have an event in this batch, and must not be
-	 * somebody else's by then. */
+	/* Proxies first: a slot that is freed may still have an event in this batch, and must
+	 * not be in use by another connection by then. */
 	for (int i = 0; i < n; i++)
 		if (events[i].data.u32 < FIRST_LISTENER)
 			serve_proxy(f, &events[i]);

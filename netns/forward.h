@@ -2,9 +2,10 @@
 /*
  * forward - --connect tcp:127.0.0.1:PORT: one host port on the jail's own loopback.  Acts.
  *
- * init listens inside and hands the listeners out; the supervisor accepts and connects to the same
- * port of its own loopback, and moves bytes.  Bounded connections and buffers, half-closes passed
- * on, a reset for what can't be connected.  Both peers are strangers to us: nothing is parsed.
+ * Init listens inside the jail and hands the listening sockets to the supervisor.  The supervisor
+ * accepts, connects to the same port of its own loopback, and relays bytes.  Connections and
+ * buffers are bounded.  Half-closes are passed on.  A client whose port can't be connected gets a
+ * reset. Both peers are untrusted, so nothing is parsed.
  */
 #pragma once
 
@@ -20,7 +21,7 @@ struct forward;
 /* Runs in init, in the jail's network namespace, `lo` up: a listening socket, non-blocking. */
 int forward_listen(uint16_t port, struct cj_error *err);
 
-/* Takes the listeners: on success the fds are the forward's, on failure still the caller's. */
+/* Takes the listening sockets on success; on failure they stay the caller's. */
 int forward_create(const int *listen_fds, const uint16_t *ports, size_t n, struct forward **out,
 		   struct cj_error *err);
 void forward_destroy(struct forward **f);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The supervisor's part: builds through the sockets init opened, serves, reports.  Acts.
+ * The supervisor's part: builds through the sockets that init opened, serves, reports.  Acts.
  *
- * Order: rules stand on both sides before the pair that joins them is up, so there is no
- * moment at which a packet is judged by nothing.
+ * Order: the rules are loaded in both namespaces before the veth pair between them is up.  So no
+ * packet is ever unfiltered.
  */
 #include "netns/network.h"
 
@@ -22,7 +22,7 @@
 
 #define RESOLV_CONF "/etc/resolv.conf"
 #define SERVE_MAX   8  /* events of one call of network_serve() */
-#define REPORT_MAX  64 /* readings of what the log still holds, at the end */
+#define REPORT_MAX  64 /* reads of the remaining log at the end */
 #define MTU_HOST    1500
 
 const char *const network_mode_names[NETWORK_MODE_COUNT] = {
@@ -148,7 +148,7 @@ static int build_public(struct network *n, unsigned number, struct cj_error *err
 	return join_links(n, err);
 }
 
-/* What this kernel does not have can't be in force; without it there is no network at all. */
+/* A kernel without nf_tables or veth can't enforce the rules: then the jail has no network. */
 static int give_up_public(struct network *n, struct cj_error *err)
 {
 	if (err->code != EOPNOTSUPP)
@@ -171,7 +171,7 @@ static int build_forward(struct network *n, struct cj_error *err)
 			   &n->forward, err) < 0)
 		return -err->code;
 	for (size_t i = 0; i < n->spec->nports; i++)
-		n->handles.fds[SLOT_LISTENERS + i] = -1; /* the forward's now */
+		n->handles.fds[SLOT_LISTENERS + i] = -1; /* owned by the forward */
 	return watch_fd(n, SOURCE_FORWARD, forward_fd(n->forward), err);
 }
 
@@ -210,7 +210,7 @@ int network_build(const struct network_spec *spec, const struct endpoints *endpo
 	return 0;
 }
 
-/* A jail that is told at once goes on to what works. */
+/* Rejected at once, a program need not wait for a timeout. */
 static int reject_unreachable(struct network *n, struct cj_error *err)
 {
 	int rules_fd = n->handles.fds[SLOT_JAIL_RULES];
@@ -219,7 +219,7 @@ static int reject_unreachable(struct network *n, struct cj_error *err)
 	return uplink_has_ipv6(n->uplink) ? 0 : firewall_unreachable(rules_fd, 6, err);
 }
 
-/* Names are of use only where something leads out; without the relay the port is closed. */
+/* Without a way out DNS is of no use: then the sockets are closed, and port 53 answers nothing. */
 static int build_resolver(struct network *n, struct cj_error *err)
 {
 	int *udp_fd = &n->handles.fds[SLOT_DNS_UDP], *tcp_fd = &n->handles.fds[SLOT_DNS_TCP];
@@ -230,7 +230,7 @@ static int build_resolver(struct network *n, struct cj_error *err)
 	}
 	if (resolver_create(*udp_fd, *tcp_fd, RESOLV_CONF, &n->resolver, err) < 0)
 		return -err->code;
-	*udp_fd = *tcp_fd = -1; /* the resolver's now */
+	*udp_fd = *tcp_fd = -1; /* owned by the resolver */
 	return watch_fd(n, SOURCE_RESOLVER, resolver_fd(n->resolver), err);
 }
 
@@ -262,7 +262,7 @@ enum uplink_kind network_uplink(const struct network *n)
 
 /* --- serving ------------------------------------------------------------------------- */
 
-/* How many messages there were; what can't be read is in the counters all the same. */
+/* Returns how many messages there were.  Errors are ignored: the counters have all denials. */
 static int receive_denials(struct network *n, int log_fd)
 {
 	struct cj_error ignored;
@@ -297,7 +297,8 @@ static int close_new_addresses(struct network *n, struct cj_error *err)
 	return 0;
 }
 
-/* What can't be closed one by one is closed altogether: that is no reason to end the program. */
+/* If a new address of the host can't be closed, all destinations are closed; the program goes
+ * on. */
 static int on_hostaddrs(struct network *n, struct cj_error *err)
 {
 	int rules_fd = n->handles.fds[SLOT_JAIL_RULES];
@@ -368,7 +369,7 @@ static void receive_the_rest(struct network *n, int log_fd)
 
 const struct denials *network_report(struct network *n)
 {
-	/* In the run's last moments nobody serves the network any more. */
+	/* At the end of the run network_serve() is no longer called. */
 	if (n->uplink && uplink_is_ending(n->uplink))
 		lose_uplink(n);
 	if (!n->is_filtered)

@@ -1,20 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * network - a jail's network as one thing: what init opens, what the supervisor builds,
- * serves while the program runs, and reports.
+ * network - a jail's network: init opens it; the supervisor builds it, serves it while the program
+ * runs, and reports the denials.
  *
- * Init and supervisor share the work because a namespace can be entered only by init, and
- * should be configured while init builds the root:
+ * Only init can enter the namespaces, and the supervisor configures them while init builds the
+ * root:
  *
- *	init        network_open       born in the gateway's namespace: opens sockets in it, moves
- *	                               on to the jail's own, opens sockets there
- *	supervisor  network_build      through those sockets: rules, then links, then an uplink
- *	            network_await      the uplink is ready
- *	            network_serve      denials, name queries, forwards, new host addresses, a helper
- *	                               that died
- *	            network_report     what was refused, by the kernel's own counters
+ *	init        network_open    starts in the gateway's namespace and opens sockets there, then
+ *	                            creates the jail's own namespace and opens sockets there
+ *	supervisor  network_build   through those sockets: loads rules, then makes links, then
+ *	                            starts the uplink
+ *	            network_await   waits until the uplink is ready
+ *	            network_serve   denials, DNS queries, forwarded ports, new addresses of the
+ *	                            host, the end of a helper
+ *	            network_report  the denials, by the kernel's own counters
  *
- * Mode none has no gateway; it shares network_open and network_serve for --connect tcp:.
+ *	 jail's namespace        gateway's namespace             caller's namespace (host)
+ *	+-----------------+     +-------------------------+     +---------------------------+
+ *	| program         |     | rules: source, limits,  |     | supervisor                |
+ *	|   |             |     |   filter, source NAT    |     |   resolver -> DNS servers |
+ *	|   v             |     |                         |     |   TCP proxy -> 127.0.0.1  |
+ *	| rules: filter   |     |                         |     |                           |
+ *	| eth0 ===========|=====|=== jail      uplink ====|=====|=== "cjN" + rules (host),  |
+ *	|                 | veth|    |                    |     |    or a helper: pasta,    |
+ *	| lo: ports of    |     |    v                    |     |    slirp4netns (tap)      |
+ *	|  --connect tcp: |     | port 53: resolver's     |     |                           |
+ *	|  (TCP proxy's   |     |   sockets               |     |                           |
+ *	|   sockets)      |     |                         |     |                           |
+ *	+-----------------+     +-------------------------+     +---------------------------+
+ *
+ * Mode none has no gateway; it uses network_open and network_serve for --connect tcp: only.
  */
 #pragma once
 
@@ -26,12 +41,12 @@
 enum network_mode { NETWORK_NONE, NETWORK_PUBLIC, NETWORK_MODE_COUNT };
 extern const char *const network_mode_names[NETWORK_MODE_COUNT];
 
-/* A warning that begins so is about what this host lacks; 'cejail doctor' names the remedy. */
+/* Prefix of a warning about a missing feature of this host; 'cejail doctor' names the remedy. */
 #define NETWORK_DEGRADED "network: "
 
-#define NETWORK_PORTS_MAX 16 /* --connect tcp: end points of one run */
+#define NETWORK_PORTS_MAX 16 /* --connect tcp: ports of one run */
 
-/* The plan's part. */
+/* The network of a plan. */
 struct network_spec {
 	enum network_mode mode;
 	enum uplink_kind uplink;
@@ -42,7 +57,7 @@ struct network_spec {
 	size_t nports;
 };
 
-/* What init hands out; a slot that is not used is -1. */
+/* The sockets that init hands out; a slot that is not used is -1. */
 enum network_slot {
 	SLOT_GATEWAY_ROUTE,
 	SLOT_GATEWAY_RULES,
@@ -80,39 +95,41 @@ int network_allow_ping(unsigned gid, struct cj_error *err);
 
 /* --- the supervisor's side ---------------------------------------------------------- */
 
-/* What a network has to say while it is built and served. */
+/* Called while a network is built and served. */
 struct network_callbacks {
-	void (*warn)(void *context, const char *text); /* NETWORK_DEGRADED: this host's lack */
-	void (*denied)(void *context, const struct denial *denial); /* a refusal, as it is heard */
+	void (*warn)(void *context, const char *text); /* may begin with NETWORK_DEGRADED */
+	void (*denied)(void *context,
+		       const struct denial *denial); /* a denial, when it is received */
 	void *context;
 };
 
 struct network;
 
 /*
- * network_build - from handles to rules, links and an uplink that is on its way.
+ * network_build - load the rules, make the links and start the uplink.
  *
- * `endpoints` is what the targets were resolved to; `number` begins the search for a free address
- * on the host.  Takes the handles, also on failure.  A kernel without nf_tables or veth makes no
- * network at all (a warning; network_is_filtered() is false), never one without rules.
+ * `endpoints` are the resolved allow list; `number` begins the search for a free address on the
+ * host.  Takes the handles, also on failure.  Without nf_tables or veth in the kernel the
+ * jail gets no network (a warning; network_is_filtered() is false), never one without rules.
  */
 int network_build(const struct network_spec *spec, const struct endpoints *endpoints,
 		  unsigned number, struct network_handles *handles,
 		  const struct network_callbacks *callbacks, struct network **out,
 		  struct cj_error *err);
 
-/* Waits for the uplink.  One that can't be had is a warning: the jail stays closed. */
+/* Waits for the uplink.  If there is none, that is a warning, and no packet leaves the jail. */
 int network_await(struct network *n, struct cj_error *err);
 
 bool network_is_filtered(const struct network *n);
 enum uplink_kind network_uplink(const struct network *n);
 
-/* Readable when there is something to do; then network_serve(): bounded, never blocks. */
+/* When it is readable, call network_serve(): bounded work, never blocks. */
 int network_fd(const struct network *n);
 int network_serve(struct network *n, struct cj_error *err);
 
 /*
- * network_report - after the last process has ended: hears what is left and reads the counters.
+ * network_report - after the last process has ended: receives the remaining denials and reads the
+ * counters.
  * The list belongs to the network.
  */
 const struct denials *network_report(struct network *n);

@@ -33,7 +33,7 @@ static int open_netlink(int protocol, const char *what, int *out, struct cj_erro
 	return *out < 0 ? cj_fail(err, errno, "open a socket for %s", what) : 0;
 }
 
-/* A netlink socket acts with the rights of whoever opened it, too: netlink(7). */
+/* A netlink socket acts also with the capabilities of the process that opened it: netlink(7). */
 static int open_trio(int *route, int *rules, int *log, struct cj_error *err)
 {
 	if (open_netlink(NETLINK_ROUTE, "links", route, err) < 0 ||
@@ -43,7 +43,7 @@ static int open_trio(int *route, int *rules, int *log, struct cj_error *err)
 	return 0;
 }
 
-/* Returns 1, or 0 where this host has no such switch, or not for us. */
+/* Returns 1; 0 where this host has no such sysctl, or forbids writing it. */
 static int set(const char *sysctl_path, const char *value, struct cj_error *err)
 {
 	int rc = fd_put_file(AT_FDCWD, sysctl_path, value, err);
@@ -53,10 +53,9 @@ static int set(const char *sysctl_path, const char *value, struct cj_error *err)
 }
 
 /*
- * The gateway answers the jail alone, so every refusal of its routing may have its answer: by
- * default the kernel sends one a second.  Without IPv6 in the kernel, or in a container with a
- * read-only /proc/sys, the jail has IPv4 alone, and some failures are slow.  Returns as set(), for
- * IPv6.
+ * The gateway answers only the jail, so every ICMP error of its routing may be sent: by default the
+ * kernel sends one per second.  Without IPv6 in the kernel, or in a container with a read-only
+ * /proc/sys, the jail has only IPv4, and some failures are slow.  Returns as set(), for IPv6.
  */
 static int set_up_routing(struct cj_error *err)
 {
@@ -77,7 +76,7 @@ static int open_gateway(const struct network_spec *spec, struct network_handles 
 	if (rc < 0)
 		return rc;
 	h->has_ipv6 = rc > 0;
-	/* With a list no name is asked for inside: none can carry data out. */
+	/* With an allow list the jail has no DNS: names in queries could carry data out. */
 	if (spec->nallow == 0 &&
 	    resolver_listen(&address_gateway4, &fds[SLOT_DNS_UDP], &fds[SLOT_DNS_TCP], err) < 0)
 		return -err->code;

@@ -2,9 +2,9 @@
 /*
  * The table of closed destinations, and the table as intervals.  Pure.
  *
- * Rows stand in ascending order of their first address, the wider before the narrower, IPv4 before
- * IPv6: ranges_flatten() reads them once, front to back, and relies on it (a test checks).  A row
- * of its parent's class changes nothing for a packet; it is there to be read and to be tested.
+ * Rows are in ascending order of their first address, the wider before the narrower, IPv4 before
+ * IPv6: ranges_flatten() reads them once and relies on it (a test checks).  A row with the class of
+ * the row around it changes nothing for a packet: it is documentation, and tests try it.
  */
 #include "netns/ranges.h"
 
@@ -124,9 +124,9 @@ bool ranges_find(const struct ip *ip, enum net_class *out)
 	return best >= 0;
 }
 
-#define DEPTH_MAX 8 /* rows within one another; there are 3 */
+#define DEPTH_MAX 8 /* nested rows; there are 3 */
 
-/* The table as it is read front to back: which rows are open, and up to where is done. */
+/* The state of ranges_flatten(): the rows around the current address, and the output so far. */
 struct sweep {
 	struct range_interval open[DEPTH_MAX]; /* the innermost is the last */
 	size_t depth;
@@ -140,7 +140,7 @@ static int compare(const struct ip *a, const struct ip *b)
 	return memcmp(a->bytes, b->bytes, sizeof(a->bytes));
 }
 
-/* Adds 1 or subtracts it (-1); the null value when there is no such address. */
+/* ip + 1 or ip - 1; the null value when there is no such address. */
 static struct ip step(struct ip ip, int by)
 {
 	uint8_t turn = by > 0 ? 0xff : 0; /* a byte of this value carries */
@@ -162,7 +162,7 @@ static bool adjoins(const struct range_interval *before, const struct range_inte
 	return before->class == now->class && next.family != 0 && ip_equal(&next, &now->first);
 }
 
-/* What the innermost open row says about the addresses from `next` to `last`, if there are any. */
+/* Adds an interval from `next` to `last`, if it is not empty, with the innermost row's class. */
 static void emit(struct sweep *s, const struct ip *last)
 {
 	if (s->next.family == 0 || compare(&s->next, last) > 0)
@@ -178,7 +178,7 @@ static void emit(struct sweep *s, const struct ip *last)
 	s->next = step(*last, 1);
 }
 
-/* Ends the rows that lie wholly before `first`; all of them without one. */
+/* Ends the rows that lie wholly before `first`; NULL: all rows. */
 static void leave(struct sweep *s, const struct ip *first)
 {
 	while (s->depth > 0) {

@@ -2,15 +2,14 @@
 /*
  * ranges - which destinations are closed in a public network, and why.  Pure.
  *
- * ranges[] is the one table: the nftables sets, the tests and the list in
- * cejail-network(7) are made from it.  Everything it does not name is open only if it
- * is IPv4 unicast or lies in 2000::/3.
+ * The nftables sets, the tests and the list in cejail-network(7) are made from ranges[].  An
+ * address that is in no row is open only if it is IPv4 unicast or lies in 2000::/3.
  */
 #pragma once
 
 #include "netns/ip.h"
 
-/* Why a packet was refused: the class of its destination, or what else was wrong with it. */
+/* Why a packet was refused: the class of its destination, or another reason. */
 enum net_class {
 	NET_LOOPBACK,
 	NET_PRIVATE,
@@ -21,9 +20,9 @@ enum net_class {
 	NET_RESERVED,
 	NET_DOCUMENTATION,
 	NET_TRANSLATED, /* IPv6 that becomes a packet to an IPv4 address: NAT64, 6to4, Teredo */
-	NET_MAPPED,     /* IPv4-mapped IPv6 on the wire */
+	NET_MAPPED,     /* IPv4-mapped IPv6 as a destination */
 	NET_HOST,       /* an address of the host's, or the gateway's own */
-	/* not a matter of ranges */
+	/* not a class of addresses */
 	NET_NOT_ALLOWED, /* not on the --allow list */
 	NET_PROTOCOL,    /* neither TCP, UDP nor an echo request; IP options, extension headers */
 	NET_LIMIT,       /* too many connections, or UDP packets a second */
@@ -41,7 +40,7 @@ struct range {
 	const char *source; /* RFC, IANA registry or the vendor's page */
 };
 
-/* Ascending, the wider first; rows may lie within each other: the longest prefix decides. */
+/* In ascending order, the wider first.  Rows may be nested: the longest prefix decides. */
 extern const struct range ranges[];
 extern const size_t ranges_count;
 
@@ -56,6 +55,6 @@ struct range_interval {
 
 /*
  * The table of one family (4 or 6) as disjoint intervals in ascending order, neighbours of one
- * class merged: what an nftables interval map wants.  Returns how many.
+ * class merged, as an nftables interval map needs them.  Returns how many.
  */
 size_t ranges_flatten(int family, struct range_interval out[static RANGE_INTERVALS_MAX]);

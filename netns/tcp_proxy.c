@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes from one socket to another and back.  Acts. */
+/* Relays bytes between two sockets.  Acts. */
 #include "netns/tcp_proxy.h"
 
 #include <errno.h>
@@ -17,10 +17,10 @@
 struct side {
 	int fd;
 	bool is_watched;
-	uint32_t events; /* asked for while watched */
+	uint32_t events; /* requested from epoll while watched */
 	size_t begin, cleared, end;
-	bool has_ended; /* no more will come from it */
-	bool is_shut;   /* and the other side knows: nothing more is sent there */
+	bool has_ended; /* it sends no more */
+	bool is_shut;   /* shutdown(2) of the other side is done: no more is sent there */
 	uint8_t bytes[TCP_PROXY_BYTES];
 };
 
@@ -37,13 +37,13 @@ struct tcp_proxy {
 static void set_nodelay(int fd)
 {
 	int on = 1;
-	/* Ignored: without it small messages are late, not lost. */
+	/* Ignored: without it small messages are only delayed. */
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
 struct tcp_proxy *tcp_proxy_create(int epoll_fd, uint32_t id, int jail_fd)
 {
-	/* Not calloc(3): the buffers are touched when, and as far as, they are used. */
+	/* Not calloc(3): unused parts of the buffers must cost no memory. */
 	struct tcp_proxy *p = malloc(sizeof(*p));
 	if (!p)
 		return NULL;
@@ -59,13 +59,13 @@ struct tcp_proxy *tcp_proxy_create(int epoll_fd, uint32_t id, int jail_fd)
 	return p;
 }
 
-/* close(2) with a reset instead of a farewell: socket(7) SO_LINGER of no time. */
+/* With with_reset close(2) sends a reset instead of a FIN: socket(7), SO_LINGER with time 0. */
 static void close_side(struct side *s, bool with_reset)
 {
 	struct linger now = { .l_onoff = 1 };
 	if (s->fd >= 0 && with_reset)
 		(void)setsockopt(s->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
-	cj_close(&s->fd); /* leaves the epoll, too: nobody else holds the socket */
+	cj_close(&s->fd); /* also leaves the epoll: this is the only descriptor of the socket */
 	s->is_watched = false;
 }
 
@@ -98,7 +98,7 @@ uint64_t tcp_proxy_moved(const struct tcp_proxy *p)
 	return p->moved;
 }
 
-/* --- what is waited for -------------------------------------------------------- */
+/* --- epoll events --------------------------------------------------------------- */
 
 static uint32_t wanted_events(const struct tcp_proxy *p, enum tcp_proxy_side side)
 {
@@ -115,9 +115,10 @@ static uint32_t wanted_events(const struct tcp_proxy *p, enum tcp_proxy_side sid
 }
 
 /*
- * A side that is asked for nothing stays in the epoll, because a reset is always told
- * (epoll_ctl(2) EPOLLERR); but not once our own sending has ended: then an ordinary end would be
- * told as well, over and over (EPOLLHUP), while the other side can't take the rest.
+ * A side without requested events stays in the epoll, because epoll always reports a reset
+ * (epoll_ctl(2), EPOLLERR).  After our shutdown(2) of this side it leaves the epoll: else an
+ * ordinary end would be reported again and again (EPOLLHUP) while the other side can't take the
+ * rest.
  */
 static bool watch_side(struct tcp_proxy *p, enum tcp_proxy_side side)
 {
@@ -143,7 +144,7 @@ static enum tcp_proxy_state watch(struct tcp_proxy *p)
 	if (is_finished(p))
 		return TCP_PROXY_CLOSED;
 	if (!watch_side(p, TCP_PROXY_JAIL) || !watch_side(p, TCP_PROXY_HOST))
-		return TCP_PROXY_CLOSED; /* ENOSPC, ENOMEM: a pair that would never wake */
+		return TCP_PROXY_CLOSED; /* ENOSPC, ENOMEM: it would get no more events */
 	return TCP_PROXY_OPEN;
 }
 
@@ -171,7 +172,7 @@ enum tcp_proxy_state tcp_proxy_connect(struct tcp_proxy *p, const struct sockadd
 }
 
 /*
- * Where nobody listens on an ephemeral port, the kernel may choose that very port as ours, and
+ * If no socket listens on an ephemeral port, the kernel may choose the same port for our end.  Then
  * TCP connects the socket to itself (RFC 9293 3.5, simultaneous open).
  */
 static bool is_own_address(int fd, const struct sockaddr_storage *peer, socklen_t peer_size)
@@ -185,7 +186,7 @@ static bool is_own_address(int fd, const struct sockaddr_storage *peer, socklen_
 static enum tcp_proxy_state serve_connecting(struct tcp_proxy *p, enum tcp_proxy_side side)
 {
 	if (side == TCP_PROXY_JAIL)
-		return TCP_PROXY_CLOSED; /* asked for nothing, so it was reset */
+		return TCP_PROXY_CLOSED; /* no events were requested, so this is a reset */
 
 	struct sockaddr_storage peer = { 0 };
 	socklen_t peer_size = sizeof(peer);
@@ -223,7 +224,7 @@ static bool clear_bytes(struct tcp_proxy *p, struct side *from)
 	return true;
 }
 
-/* Nothing waits to be sent: what is held back moves to the front, new bytes come behind it. */
+/* Nothing waits to be sent.  Moves the bytes held back to the front and reads more after them. */
 static bool fill(struct tcp_proxy *p, struct side *from)
 {
 	from->end -= from->begin;
@@ -250,7 +251,7 @@ static bool drain(struct side *from, int to_fd)
 	return true;
 }
 
-/* Bytes from one side to the other, as many as go at once; false: the pair is broken. */
+/* Moves bytes from one side to the other, without blocking.  False: the connection is broken. */
 static bool move(struct tcp_proxy *p, struct side *from, const struct side *to)
 {
 	if (from->begin == from->cleared && !from->has_ended && !fill(p, from))
@@ -259,7 +260,7 @@ static bool move(struct tcp_proxy *p, struct side *from, const struct side *to)
 		return false;
 	if (from->has_ended && !from->is_shut && from->begin == from->cleared) {
 		from->is_shut = true;
-		/* Fails when `to` has been reset: it is read from next, and says so itself. */
+		/* Fails after a reset of `to`: the next recv(2) from it reports that. */
 		(void)shutdown(to->fd, SHUT_WR);
 	}
 	return true;
@@ -273,7 +274,7 @@ enum tcp_proxy_state tcp_proxy_serve(struct tcp_proxy *p, enum tcp_proxy_side si
 	if (p->connecting)
 		return serve_connecting(p, side);
 	if ((events & broken) && this->events == 0)
-		return TCP_PROXY_CLOSED; /* there is no call that would tell us more */
+		return TCP_PROXY_CLOSED; /* no further call would give a reason */
 	if ((events & (EPOLLIN | broken)) && !move(p, this, other))
 		return TCP_PROXY_CLOSED;
 	if ((events & (EPOLLOUT | broken)) && !move(p, other, this))

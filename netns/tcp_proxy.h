@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tcp_proxy - joins two TCP connections, from a client in the jail and to a server of the host.
+ * tcp_proxy - relays between two TCP connections: a client in the jail and a server of the host.
  * Acts.
  *
- * Each direction has one buffer: it is read into when it is empty and not before, so that a slow
- * reader slows its writer and nobody else.  The end of one direction is passed on, a reset ends
- * both.  Never blocks; one call moves at most a buffer each way.
+ * Each direction has one buffer.  The proxy reads into it only when it is empty, so a slow reader
+ * slows down its own writer and no other connection.  The proxy passes on the end of one direction;
+ * a reset ends both.  It never blocks, and one call moves at most one buffer each way.
  */
 #pragma once
 
@@ -19,14 +19,14 @@ enum tcp_proxy_side { TCP_PROXY_JAIL, TCP_PROXY_HOST };
 
 enum tcp_proxy_state {
 	TCP_PROXY_OPEN,
-	TCP_PROXY_UNREACHABLE, /* the server can't be connected: tcp_proxy_connect() to another, or destroy */
-	TCP_PROXY_CLOSED /* destroy it */
+	TCP_PROXY_UNREACHABLE, /* no connection: call tcp_proxy_connect() again, or destroy it */
+	TCP_PROXY_CLOSED,      /* destroy it */
 };
 
 struct tcp_proxy;
 
 /*
- * tcp_proxy_create - a pair with its jail's side only.
+ * tcp_proxy_create - a proxy with only its jail side connected.
  *
  * Its events come from epoll_fd (borrowed) with data.u32 `id` (jail) and `id + 1` (host).
  * Owns:  takes jail_fd on success.
@@ -38,20 +38,21 @@ struct tcp_proxy *tcp_proxy_create(int epoll_fd, uint32_t id, int jail_fd);
 void tcp_proxy_destroy(struct tcp_proxy **p);
 
 /*
- * Lets `filter` look at what comes from the jail before it goes on.  It may change the bytes and
- * make *size smaller.  It returns how many bytes at the front may go now (it gets the rest again,
- * with more behind it), or -1 to end the pair.  What it holds back must stay below TCP_PROXY_BYTES.
+ * Calls `filter` with all bytes from the jail before they are sent on.  It may change the bytes and
+ * reduce *size.  It returns how many leading bytes may be sent now, or -1 to close the connection.
+ * It gets the other bytes again, with newer ones after them.  What it holds back must stay below
+ * TCP_PROXY_BYTES.
  */
 void tcp_proxy_filter(struct tcp_proxy *p,
 		      ssize_t (*filter)(void *arg, uint8_t *bytes, size_t *size), void *arg);
 
-/* Begins to connect the host's side, in this process' namespace.  TCP_PROXY_OPEN or UNREACHED. */
+/* Starts to connect the host side, in this process' namespace.  TCP_PROXY_OPEN or _UNREACHABLE. */
 enum tcp_proxy_state tcp_proxy_connect(struct tcp_proxy *p, const struct sockaddr *address,
 				       socklen_t size);
 
-/* What an event of this side asks for. */
+/* Handles an epoll event of this side. */
 enum tcp_proxy_state tcp_proxy_serve(struct tcp_proxy *p, enum tcp_proxy_side side,
 				     uint32_t events);
 
-/* Bytes moved so far, both ways: a pair where it does not grow is idle. */
+/* Bytes moved so far, both ways.  While it does not grow, the connection is idle. */
 uint64_t tcp_proxy_moved(const struct tcp_proxy *p);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The name servers of a resolv.conf(5), read as the C library reads it: the keyword begins the
- * line, a blank, '#' or ';' ends the address.  Pure.
+ * The name servers of a resolv.conf(5), read as the C library reads it: the keyword is at the start
+ * of the line, and a blank, '#' or ';' ends the address.  Pure.
  *
  * An address with a zone (fe80::1%eth0) is skipped: a struct ip has no interface.
  */

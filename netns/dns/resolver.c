@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The life of a resolver: its sockets, its servers, its clock and its budget.  Acts.
+ * Sockets and events of a resolver.  Acts.
  *
- * What a flooding jail can reach is bounded three times: slots (the oldest query gives way, more
- * TCP clients wait), queries a second, and events a call.  It is the jail's own names that suffer,
- * not the host's name server and not the supervisor's other work.
+ * Three limits bound what a flooding jail can do: slots (a new query replaces the oldest one, more
+ * TCP clients wait), queries per second, and events per call.  A flood delays the jail's own name
+ * queries, but neither the host's name server nor the supervisor's other work.
  */
 #include "netns/dns/resolver.h"
 
@@ -25,7 +25,7 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 
-#define EVENTS_MAX     16    /* served by one call */
+#define EVENTS_MAX     16    /* handled by one call */
 #define FILE_BYTES_MAX 65536 /* of a resolv.conf(5), which has a few lines */
 
 /* --- listening ----------------------------------------------------------------- */
@@ -66,14 +66,14 @@ int resolver_listen(const struct ip *address, int *out_udp_fd, int *out_tcp_fd,
 	return 0;
 }
 
-/* --- life ---------------------------------------------------------------------- */
+/* --- creating ---------------------------------------------------------------------- */
 
 static int read_servers(struct resolver *r, const char *path, struct cj_error *err)
 {
 	auto_arena struct arena a = { 0 };
 	char *text = NULL;
 	size_t size;
-	/* Usually a link into /run.  O_NONBLOCK: a fifo there must not stop us. */
+	/* Usually a link into /run.  O_NONBLOCK: a fifo there must not block. */
 	auto_fd int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0 && errno != ENOENT)
 		return cj_fail(err, errno, "open '%s'", path);
@@ -126,7 +126,7 @@ int resolver_create(int udp_fd, int tcp_fd, const char *path, struct resolver **
 
 	int rc = set_up(r, udp_fd, tcp_fd, path, err);
 	if (rc < 0) {
-		resolver_destroy(&r); /* does not hold the two sockets yet */
+		resolver_destroy(&r); /* it does not own the two sockets yet */
 		return rc;
 	}
 	r->udp_fd = udp_fd;
@@ -157,7 +157,7 @@ int resolver_fd(const struct resolver *r)
 static void serve_timer(struct resolver *r)
 {
 	uint64_t times;
-	(void)!read(r->timer_fd, &times, sizeof(times)); /* no more than a wake-up */
+	(void)!read(r->timer_fd, &times, sizeof(times)); /* only resets the descriptor */
 	bool some_wait = resolver_udp_sweep(r);
 	some_wait |= resolver_tcp_sweep(r);
 	if (!some_wait)
@@ -191,7 +191,7 @@ int resolver_serve(struct resolver *r, struct cj_error *err)
 	r->now_ms = clock_ms();
 
 	/* Sessions first: a slot that is freed may still have an event in this batch, and must not
-	 * be somebody else's by then.  A query's slot only reads what there is. */
+	 * be in use by another session by then.  A stale event of a query only reads EAGAIN. */
 	for (int i = 0; i < n; i++)
 		if (events[i].data.u32 < RESOLVER_FIRST_QUERY)
 			serve_event(r, &events[i]);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What may go to the host's name server, and what answers it.  Pure.
+ * Queries to the host's name server, and the check of its answers.  Pure.
  *
- * A query is parsed to its last byte and then written anew.  The host's name server gets the id,
- * the name and the type from the jail, and of EDNS the size of an answer, within bounds.  Offsets
- * of 0 mean "malformed" (a header comes first).
+ * A query is parsed to its last byte and then rewritten.  From the jail the host's name server
+ * gets only the id, the name, the type, and, within bounds, the answer size of EDNS.  An offset of
+ * 0 means "malformed": offset 0 is always the header.
  */
 #include "netns/dns/resolver_message.h"
 

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/timerfd.h>
 
-#define TICK_MS        250                     /* how exactly time limits are kept */
-#define QUERIES_SECOND 1000                    /* to the host's name server, as many in a burst */
+#define TICK_MS        250  /* resolution of the time limits */
+#define QUERIES_SECOND 1000 /* to the host's name server; the burst is as large */
 #define BUDGET_MAX     (QUERIES_SECOND * 1000) /* thousandths: that burst */
 
 socklen_t resolver_state_address(const struct ip *ip, struct sockaddr_storage *out)

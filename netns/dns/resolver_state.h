@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * resolver_state - what resolver.c, resolver_udp.c and resolver_tcp.c share: one resolver.
+ * resolver_state - one resolver, as resolver.c, resolver_udp.c and resolver_tcp.c share it.  Acts.
  *
  * An event's data is a number: 2 * SLOT and 2 * SLOT + 1 are the sides of a session, then come
  * the queries, then the three below.
@@ -31,20 +31,20 @@ enum resolver_event {
 
 /* A query that waits for its answer. */
 struct resolver_query {
-	int fd; /* connected to the server, its port this query's alone; -1: free */
+	int fd; /* connected to the server, with a port for this query only; -1: free slot */
 	uint64_t since_ms;
-	size_t server, tried; /* its server's index; how many were asked */
+	size_t server, tried; /* index of its server; how many servers were asked */
 	struct sockaddr_storage peer;
 	socklen_t peer_size;
 	uint8_t bytes[RESOLVER_QUESTION_MAX];
 	size_t size;
 };
 
-/* A client's TCP connection and ours to the server. */
+/* A client's TCP connection, and the resolver's connection to the server. */
 struct resolver_session {
 	struct tcp_proxy *proxy;  /* NULL: free */
-	size_t server, tried;     /* where it began, how many refused it */
-	uint64_t moved, since_ms; /* bytes, and when they last grew */
+	size_t server, tried;     /* first server asked; how many were tried */
+	uint64_t moved, since_ms; /* bytes so far, and when they last grew */
 };
 
 struct resolver {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Queries over TCP: one connection to the server for each of a client's.  Acts.
+ * Queries over TCP: one connection to the server for each connection of a client.  Acts.
  *
- * What the client sends is cut into messages and each is judged before it goes on; what the
- * server sends is passed as it comes.  Clients that find no slot wait in the kernel's backlog.
+ * The client's bytes are split into messages, and each message is validated before it is sent on.
+ * The server's bytes are passed on unchanged.  Without a free slot, clients wait in the kernel's
+ * backlog.
  */
 #include "netns/dns/resolver_tcp.h"
 
@@ -12,8 +13,9 @@
 
 #include "runtime/base/scope.h"
 
-#define IDLE_MS      10000
-#define SESSION_COST 20 /* in queries: 50 connections a second leave the host's ports alone */
+#define IDLE_MS 10000
+#define SESSION_COST                                                                               \
+	20 /* in queries: at most 50 connections a second, so that the host does not run out of ports */
 
 static void set_listening(struct resolver *r, bool is_on)
 {
@@ -43,7 +45,7 @@ static ssize_t filter_queries(void *arg, uint8_t *bytes, size_t *size)
 	return (ssize_t)passed;
 }
 
-/* The current server, and if that refuses at once those behind it. */
+/* Connects to the current server, or to a later one if connect(2) fails at once. */
 static void connect_session(struct resolver *r, size_t slot)
 {
 	struct resolver_session *s = &r->sessions[slot];
@@ -79,7 +81,7 @@ static size_t free_slot(const struct resolver *r)
 	return slot;
 }
 
-/* The connection was given up before we took it, or the call was interrupted: not about us. */
+/* The client gave up the connection, or the call was interrupted: not a failure of ours. */
 static bool is_about_the_client(int code)
 {
 	return code == EAGAIN || code == ECONNABORTED || code == EINTR || code == EPROTO;
@@ -97,7 +99,8 @@ void resolver_tcp_accept(struct resolver *r)
 	if (fd >= 0)
 		open_session(r, slot, fd);
 	else if (!is_about_the_client(errno))
-		set_listening(r, false); /* no descriptors, no memory: it would be told at once */
+		set_listening(
+		    r, false); /* no descriptors, no memory: epoll would report it again at once */
 }
 
 /* --- serving ------------------------------------------------------------------- */

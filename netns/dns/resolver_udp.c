@@ -2,10 +2,11 @@
 /*
  * Queries over UDP.  Acts.
  *
- * Each goes out from a socket of its own, connected to the server: its random port and the kernel
- * see to it that nobody else answers (RFC 5452 9.2), and its id is the client's own.  When a server
- * refuses, the next is asked at once; when none is left the client is told, as it would be without
- * us.  When one is silent the client asks again (resolv.conf(5) "timeout", 5 s) and we ask another.
+ * Each query has a socket of its own, connected to the server: so the port is random, and the
+ * kernel accepts answers of this server only (RFC 5452 9.2).  The id is the client's own.  When a
+ * server refuses, the next one is asked at once; after the last one the client gets a failure.
+ * When a server is silent, the client asks again (resolv.conf(5) "timeout", 5 s), and the query
+ * goes to another server.
  */
 #include "netns/dns/resolver_udp.h"
 
@@ -16,7 +17,7 @@
 #include "runtime/base/scope.h"
 
 #define RECEIVE_MAX 8    /* queries read by one call */
-#define SKIP_MS     2000 /* a server that is silent for so long gets no new queries */
+#define SKIP_MS     2000 /* after this time of silence a server gets no new queries */
 #define EXPIRE_MS   5000
 #define IS_FREE(q)  ((q)->fd < 0)
 
@@ -28,12 +29,12 @@ static void free_query(struct resolver_query *q)
 static void answer_client(struct resolver *r, const struct resolver_query *q, const uint8_t *bytes,
 			  size_t size)
 {
-	/* A full send buffer drops the answer, as any router might: the client asks again. */
+	/* A full send buffer drops the answer, as any router may: the client asks again. */
 	(void)sendto(r->udp_fd, bytes, size, MSG_NOSIGNAL, (const struct sockaddr *)&q->peer,
 		     q->peer_size);
 }
 
-/* At once, because a client that hears nothing waits and asks again. */
+/* At once, because without an answer the client waits and asks again. */
 static void refuse(struct resolver *r, const struct resolver_query *q, size_t size)
 {
 	uint8_t refusal[RESOLVER_QUESTION_MAX];
@@ -61,7 +62,7 @@ static bool ask_server(struct resolver *r, struct resolver_query *q)
 	return false;
 }
 
-/* The server at q->server, and if that can't be reached those behind it, each once. */
+/* Asks the server at q->server; if it can't be reached, the later ones, each once. */
 static void ask(struct resolver *r, struct resolver_query *q)
 {
 	for (; q->tried < r->nservers; q->server = (q->server + 1) % r->nservers) {
@@ -74,10 +75,10 @@ static void ask(struct resolver *r, struct resolver_query *q)
 	answer_client(r, q, failure, resolver_failure(q->bytes, q->size, failure));
 }
 
-/* --- taking -------------------------------------------------------------------- */
+/* --- receiving -------------------------------------------------------------------- */
 
-/* A free slot, or that of the query that has waited longest: new ones must get through to a server
- * that answers, even if another has let all slots fill up. */
+/* A free slot, or else the slot of the oldest query.  New queries must reach a server that answers,
+ * even if a silent one has let all slots fill up. */
 static struct resolver_query *make_room(struct resolver *r)
 {
 	struct resolver_query *oldest = &r->queries[0];
@@ -100,7 +101,7 @@ static bool receive_query(struct resolver *r)
 	ssize_t size = recvfrom(r->udp_fd, r->scratch, sizeof(r->scratch), 0,
 				(struct sockaddr *)&query.peer, &query.peer_size);
 	if (size < 0)
-		return false; /* nothing there; whatever else it is has been told with it */
+		return false; /* EAGAIN; recvfrom(2) has also cleared any pending error */
 	if (!resolver_state_spend(r, 1))
 		return true;
 	query.size = resolver_make_plain(r->scratch, (size_t)size);
@@ -140,7 +141,7 @@ void resolver_udp_answer(struct resolver *r, size_t slot)
 		return;
 	}
 	if (!resolver_answers(q->bytes, r->scratch, (size_t)size))
-		return; /* the right one may still come */
+		return; /* the right answer may still come */
 	answer_client(r, q, r->scratch, (size_t)size);
 	free_query(q);
 }

@@ -16,9 +16,9 @@
 #include "netns/nftables/nfnl.h"
 #include "runtime/base/files/fd.h"
 
-#define MESSAGE_MAX 8192        /* one netlink message with its packet; a few hundred bytes */
-#define WAITING_MAX (96u << 10) /* SO_RCVBUF: what the kernel logs in about a second */
-#define SKB_BYTES   512         /* the kernel's buffer for one message, else a page each */
+#define MESSAGE_MAX 8192        /* one netlink message with its packet has a few hundred bytes */
+#define WAITING_MAX (96u << 10) /* SO_RCVBUF: room for about a second of logging */
+#define SKB_BYTES   512         /* the kernel's buffer for one message; its default is a page */
 #define CONFIG_SEQ  1
 #define SKIPPED_MAX 256 /* messages that may stand before the answer to our configuration */
 
@@ -55,15 +55,15 @@ const struct denial *denials_add(struct denials *d, const struct denial *one)
 	return row;
 }
 
-/* At most one row for each class, and those have room of their own. */
+/* There is at most one such row for each class, and items[] has room for them. */
 static struct denial *remainder_row(struct denials *d, enum net_class class)
 {
-	const struct denial nowhere = { .class = class };
-	struct denial *row = find_row(d, &nowhere);
+	const struct denial remainder = { .class = class };
+	struct denial *row = find_row(d, &remainder);
 
 	if (!row) {
 		row = &d->items[d->count++];
-		*row = nowhere;
+		*row = remainder;
 	}
 	return row;
 }
@@ -80,7 +80,7 @@ void denials_settle(struct denials *d, const uint64_t counts[static NET_CLASS_CO
 
 /* --- the socket ------------------------------------------------------------- */
 
-/* One request: bind the group, whole heads of packets, a message for each packet at once. */
+/* One request: bind the group, copy the head of each packet, send each message at once. */
 static const struct nlmsghdr *make_request(void *buffer)
 {
 	const struct nfulnl_msg_config_cmd command = { .command = NFULNL_CFG_CMD_BIND };
@@ -101,8 +101,8 @@ static const struct nlmsghdr *make_request(void *buffer)
 }
 
 /*
- * The next message of the kernel's; others are dropped, they could say anything.  Returns its
- * size, 0 when nothing waits (or something was lost, which the counters make good), or -errno.
+ * Reads the next message of the kernel; messages of other senders are dropped.  Returns its size;
+ * 0 when none waits, or when messages were lost (the counters have them); or -errno.
  */
 static ssize_t receive(int fd, void *buffer, size_t size)
 {
@@ -121,8 +121,8 @@ static ssize_t receive(int fd, void *buffer, size_t size)
 	return 0;
 }
 
-/* The kernel answers while it takes the request, so the answer is there; refused packets may have
- * come before it. */
+/* The kernel answers within sendto(2), so the answer is in the socket.  Messages about refused
+ * packets may precede it. */
 static int read_answer(int fd)
 {
 	_Alignas(struct nlmsghdr) uint8_t buffer[MESSAGE_MAX];
@@ -140,15 +140,15 @@ static int read_answer(int fd)
 }
 
 /*
- * Messages may be lost when a jail is faster than we are, and that is no error: without
- * NETLINK_NO_ENOBUFS the first loss would stop the kernel from logging until the queue is empty.
+ * Messages may be lost when a jail is faster than this reader; that is no error.  Without
+ * NETLINK_NO_ENOBUFS the kernel would stop logging after the first loss until the queue is empty.
  */
 static int bound_queue(int fd, struct cj_error *err)
 {
 	const int bytes = WAITING_MAX, on = 1;
 
 	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)) < 0)
-		return cj_fail(err, errno, "bound the queue of the log of denied packets");
+		return cj_fail(err, errno, "limit the queue of the log of denied packets");
 	if (setsockopt(fd, SOL_NETLINK, NETLINK_NO_ENOBUFS, &on, sizeof(on)) < 0)
 		return cj_fail(err, errno, "let the log of denied packets lose messages");
 	return 0;
@@ -180,13 +180,13 @@ int denials_listen(int log_fd, struct cj_error *err)
 	return 0;
 }
 
-struct listener {
+struct receiver {
 	struct denials *denials;
 	void (*each)(void *context, const struct denial *d);
 	void *context;
 };
 
-static void hear_message(const struct nlmsghdr *message, const struct listener *l)
+static void receive_message(const struct nlmsghdr *message, const struct receiver *r)
 {
 	size_t size = mnl_nlmsg_get_payload_len(message);
 	const uint8_t *payload = mnl_nlmsg_get_payload(message);
@@ -196,9 +196,9 @@ static void hear_message(const struct nlmsghdr *message, const struct listener *
 	    size < sizeof(struct nfgenmsg) ||
 	    !denial_parse(payload + sizeof(struct nfgenmsg), size - sizeof(struct nfgenmsg), &one))
 		return;
-	const struct denial *row = denials_add(l->denials, &one);
-	if (row && l->each)
-		l->each(l->context, row);
+	const struct denial *row = denials_add(r->denials, &one);
+	if (row && r->each)
+		r->each(r->context, row);
 }
 
 int denials_receive(int log_fd, struct denials *d,
@@ -206,20 +206,20 @@ int denials_receive(int log_fd, struct denials *d,
 		    struct cj_error *err)
 {
 	_Alignas(struct nlmsghdr) uint8_t buffer[MESSAGE_MAX];
-	const struct listener listener = { d, each, context };
-	int heard = 0;
+	const struct receiver receiver = { d, each, context };
+	int count = 0;
 
-	for (; heard < DENIALS_AT_ONCE; heard++) {
+	for (; count < DENIALS_AT_ONCE; count++) {
 		ssize_t size = receive(log_fd, buffer, sizeof(buffer));
 		if (size < 0)
 			return cj_fail(err, (int)-size, "read the log of denied packets");
 		if (size == 0)
 			break;
-		/* what can't be read is left to the counters */
+		/* a malformed message is ignored: the counters have its packet */
 		int left = (int)size;
 		const struct nlmsghdr *message = (const void *)buffer;
 		for (; nfnl_is_message(message, left); message = mnl_nlmsg_next(message, &left))
-			hear_message(message, &listener);
+			receive_message(message, &receiver);
 	}
-	return heard;
+	return count;
 }

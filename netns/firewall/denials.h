@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * denials - what the rules refused, from nflog messages and counters to a short table.
+ * denials - the packets that the rules refused: a short table from nflog messages and counters.
  *
- * A message carries the head of a packet the payload made: hostile bytes, read by denial_parse()
- * (pure).  Logging is rate-limited in the kernel and messages may be lost; the counters are exact,
- * so what was counted and stands in no row becomes one row of its class without an address.
+ * A message has the head of a packet of the payload: untrusted bytes, parsed by denial_parse()
+ * (pure). The kernel limits the rate of logging, and messages may be lost, but the counters are
+ * exact.  So refusals that were counted and not logged become one row of their class, without an
+ * address.
  *
- * At the end: denials_receive() until it returns 0, read the counters, denials_settle().
+ * At the end of the run: denials_receive() until it returns 0, read the counters, denials_settle().
  */
 #pragma once
 
 #include "netns/ranges.h"
 #include "runtime/base/error.h"
 
-#define DENIALS_MAX     256 /* different (class, protocol, address, port); further ones only count */
-#define DENIALS_AT_ONCE 64  /* messages denials_receive() reads before it comes back */
+#define DENIALS_MAX                                                                                \
+	256 /* different (class, protocol, address, port); further ones are only counted */
+#define DENIALS_AT_ONCE 64 /* messages that one denials_receive() reads */
 
 struct denial {
 	enum net_class class;
 	uint8_t protocol;  /* IPPROTO_*; 0 with a null address */
-	struct ip address; /* null: refusals of the class that no row tells of */
+	struct ip address; /* null: refusals of the class that are in no other row */
 	uint16_t port;     /* 0: the protocol has none, or the packet was too short */
 	uint64_t count;
 };
@@ -30,7 +32,7 @@ const char *denial_protocol_name(uint8_t protocol);
 /*
  * denial_parse - one nflog message (its netlink payload after the nfgenmsg header) to a denial.
  * Pure, bounded: follows at most eight extension headers, reads nothing past `size`.
- * False: not one of ours (no class in its mark), or not an IP packet.
+ * False: not from cejail's rules (no class in its mark), or not an IP packet.
  */
 bool denial_parse(const uint8_t *bytes, size_t size, struct denial *out);
 
@@ -38,27 +40,27 @@ bool denial_parse(const uint8_t *bytes, size_t size, struct denial *out);
 struct denials {
 	struct denial items[DENIALS_MAX + NET_CLASS_COUNT]; /* the last are denials_settle()'s */
 	size_t count;
-	uint64_t counted[NET_CLASS_COUNT]; /* of each class: what its rows add up to */
+	uint64_t counted[NET_CLASS_COUNT]; /* of each class: the sum of its rows */
 };
 
-/* Counts one more; the row it is counted in, or NULL when the table is full: then only the kernel's
- * counter knows of it. */
+/* Counts one more denial.  Returns its row; NULL when the table is full: then it is only in the
+ * kernel's counter. */
 const struct denial *denials_add(struct denials *d, const struct denial *one);
 
-/* Adds, for every class, a row for what the counters hold above what was heard. */
+/* Adds for each class a row for the refusals that were counted by the kernel and not received. */
 void denials_settle(struct denials *d, const uint64_t counts[static NET_CLASS_COUNT]);
 
 /*
- * Binds a NETLINK_NETFILTER socket of a namespace to FIREWALL_LOG_GROUP; non-blocking from here.
+ * Binds a NETLINK_NETFILTER socket of a namespace to FIREWALL_LOG_GROUP and makes it non-blocking.
  * Fails: EPERM without CAP_NET_ADMIN over the namespace, or when another socket has the group;
  * EINVAL or EOPNOTSUPP without nfnetlink_log (hint).
  */
 int denials_listen(int log_fd, struct cj_error *err);
 
 /*
- * Reads what waits, at most DENIALS_AT_ONCE messages, and calls `each` (NULL: nobody) for every
- * denial that has a row, with the row's count.  Messages that were lost are no error.
- * Returns how many messages were read; 0: nothing waits.
+ * Reads at most DENIALS_AT_ONCE waiting messages, and calls `each` (unless NULL) for every denial
+ * that has a row, with the row's count.  Lost messages are no error.
+ * Returns how many messages were read; 0: none waits.
  */
 int denials_receive(int log_fd, struct denials *d,
 		    void (*each)(void *context, const struct denial *d), void *context,

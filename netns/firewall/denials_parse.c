@@ -2,9 +2,9 @@
 /*
  * One nflog message to one denial.  Pure.
  *
- * The attributes are the kernel's, the packet in one of them is the payload's: the length fields
- * in it are lies until they are shown to fit.  A field that does not fit ends the reading there;
- * what was read before it still stands.
+ * The attributes come from the kernel, but one of them has a packet of the payload.  Its length
+ * fields are untrusted and checked.  A field that does not fit ends the parsing; the fields before
+ * it are kept.
  */
 #include "netns/firewall/denials.h"
 
@@ -23,7 +23,7 @@
 #define IPPROTO_HIP_HEADER   139
 #define IPPROTO_SHIM6_HEADER 140
 
-/* A part of the message; never read but through view_has(). */
+/* A part of the message.  Check view_has() before each read. */
 struct view {
 	const uint8_t *bytes;
 	size_t size;
@@ -91,7 +91,7 @@ static bool read_ipv4(const struct view *packet, struct denial *out)
 	out->protocol = packet->bytes[9];
 	out->address.family = 4;
 	memcpy(out->address.bytes, packet->bytes + 16, 4);
-	if ((view_u16(packet, 6) & IPV4_FRAGMENT) == 0) /* a later piece has no ports */
+	if ((view_u16(packet, 6) & IPV4_FRAGMENT) == 0) /* a later fragment has no ports */
 		read_port(packet, header, out);
 	return true;
 }
@@ -119,7 +119,7 @@ static size_t extension_size(const struct view *packet, size_t offset, uint8_t h
 	}
 }
 
-static bool is_later_piece(const struct view *packet, size_t offset, uint8_t header)
+static bool is_later_fragment(const struct view *packet, size_t offset, uint8_t header)
 {
 	return header == IPPROTO_FRAGMENT && (view_u16(packet, offset + 2) & IPV6_FRAGMENT) != 0;
 }
@@ -137,7 +137,7 @@ static bool read_ipv6(const struct view *packet, struct denial *out)
 		size_t size = extension_size(packet, offset, out->protocol);
 		if (size == 0)
 			break;
-		bool has_no_ports = is_later_piece(packet, offset, out->protocol);
+		bool has_no_ports = is_later_fragment(packet, offset, out->protocol);
 		out->protocol = packet->bytes[offset];
 		if (has_no_ports)
 			return true;
@@ -163,8 +163,7 @@ static bool read_packet(const struct view *packet, struct denial *out)
 
 /* --- the message ------------------------------------------------------------ */
 
-/* The attribute of that type; empty when there is none.  The chain is followed as far as its
- * lengths are right. */
+/* The attribute of that type; empty when there is none.  Stops at the first invalid length. */
 static struct view find_attribute(const struct view *message, uint16_t type)
 {
 	struct nlattr head;
@@ -181,7 +180,7 @@ static struct view find_attribute(const struct view *message, uint16_t type)
 	return (struct view){ 0 };
 }
 
-/* The rules put the class, counted from 1, into the packet's mark. */
+/* The rules set the packet's mark to class + 1. */
 static bool read_class(const struct view *mark, enum net_class *out)
 {
 	uint32_t number = 0;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rules to the kernel, counters from it.  Acts.
+ * Loads rules into the kernel and reads counters from it.  Acts.
  *
- * Netlink answers a batch within sendmsg(2): all there is to read is in the socket when it
- * returns.  An answer must come from the kernel, be for our port and for a message we sent; with
- * one that was lost (ENOBUFS) we know nothing, which is a failure: the network stays unused.
+ * The kernel handles a batch within sendmsg(2): when that returns, all answers are in the socket.
+ * An answer counts if it comes from the kernel, has our port and the number of a message we sent.
+ * If an answer was lost (ENOBUFS), the result is unknown: that is a failure, and the jail gets no
+ * network.
  */
 #include "netns/firewall/firewall.h"
 
@@ -24,15 +25,15 @@
 
 #define ANSWER_WAIT_MS 5000
 #define ANSWER_BYTES   (32 * 1024) /* the kernel fills at most this much of a dump at a time */
-#define DUMP_ATTEMPTS  8           /* each is spoilt when the rules change meanwhile */
+#define DUMP_ATTEMPTS  8           /* one fails when the rules change meanwhile */
 
 static int send_all(int nft_fd, const void *bytes, size_t size, struct cj_error *err)
 {
 	static const struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
 	const int on = 1;
 
-	/* a refusal need not bring our own message back */
-	(void)setsockopt(nft_fd, SOL_NETLINK, NETLINK_CAP_ACK, &on, sizeof(on)); /* saves space */
+	/* Error answers then leave out our own message.  Ignored: that only saves space. */
+	(void)setsockopt(nft_fd, SOL_NETLINK, NETLINK_CAP_ACK, &on, sizeof(on));
 
 	ssize_t sent;
 	do {
@@ -70,7 +71,7 @@ static int await_answer(int nft_fd, struct cj_error *err)
 	return 0;
 }
 
-/* One datagram.  0: nothing was there; foreign ones are passed over. */
+/* Reads one datagram of the kernel and ignores others.  0: there is none. */
 static ssize_t receive(int nft_fd, void *buffer, size_t size, struct cj_error *err)
 {
 	for (;;) {
@@ -118,7 +119,7 @@ static void read_answer(const struct nft_batch *b, const struct nlmsghdr *answer
 	}
 }
 
-/* Reads until the socket is empty; waits while nothing has decided. */
+/* Reads until the socket is empty; waits until the batch is accepted or refused. */
 static int read_verdict(int nft_fd, const struct nft_batch *b, struct verdict *v,
 			struct cj_error *err)
 {
@@ -179,7 +180,7 @@ int firewall_apply_jail(int nft_fd, const struct firewall_spec *spec, struct cj_
 {
 	auto_nft_batch struct nft_batch *b = nft_batch_create();
 	if (b)
-		(void)firewall_build_jail(b, spec); /* firewall_load() asks */
+		(void)firewall_build_jail(b, spec); /* firewall_load() checks b->error */
 	return load_new(nft_fd, b, err);
 }
 
@@ -187,7 +188,7 @@ int firewall_apply_gateway(int nft_fd, const struct firewall_spec *spec, struct 
 {
 	auto_nft_batch struct nft_batch *b = nft_batch_create();
 	if (b)
-		(void)firewall_build_gateway(b, spec); /* firewall_load() asks */
+		(void)firewall_build_gateway(b, spec); /* firewall_load() checks b->error */
 	return load_new(nft_fd, b, err);
 }
 
@@ -195,7 +196,7 @@ int firewall_apply_host(int nft_fd, const struct firewall_host_spec *spec, struc
 {
 	auto_nft_batch struct nft_batch *b = nft_batch_create();
 	if (b)
-		(void)firewall_build_host(b, spec); /* firewall_load() asks */
+		(void)firewall_build_host(b, spec); /* firewall_load() checks b->error */
 	return load_new(nft_fd, b, err);
 }
 
@@ -206,7 +207,7 @@ static void build_host_address(struct nft_batch *b, const struct ip *ip)
 	nft_element(b,
 		    &(struct nft_element){ .key = ip->bytes, .key_bytes = (uint32_t)ip_size(ip) });
 	nft_elements_end(b);
-	(void)nft_batch_end(b); /* firewall_load() asks */
+	(void)nft_batch_end(b); /* firewall_load() checks b->error */
 }
 
 int firewall_close_host(int nft_fd, const struct ip *ip, struct cj_error *err)
@@ -228,7 +229,7 @@ static void build_unreachable(struct nft_batch *b, int family)
 	nft_elements_begin(b, FIREWALL_UNREACHABLE);
 	nft_element(b, &(struct nft_element){ .key = nfproto, .key_bytes = sizeof(*nfproto) });
 	nft_elements_end(b);
-	(void)nft_batch_end(b); /* firewall_load() asks */
+	(void)nft_batch_end(b); /* firewall_load() checks b->error */
 }
 
 int firewall_unreachable(int nft_fd, int family, struct cj_error *err)
@@ -237,20 +238,20 @@ int firewall_unreachable(int nft_fd, int family, struct cj_error *err)
 
 	if (b)
 		build_unreachable(b, family);
-	if (load_new(nft_fd, b, err) == 0 || err->code == EEXIST) /* it was so before */
+	if (load_new(nft_fd, b, err) == 0 || err->code == EEXIST) /* already done */
 		return 0;
-	return cj_wrap(err, "answer for IPv%d, which leads nowhere", family);
+	return cj_wrap(err, "reject IPv%d, which has no way out", family);
 }
 
 /* --- counters --- */
 
 struct attrs {
-	const struct nlattr *at[NFTA_SET_ELEM_MAX + 1]; /* the largest of the three we read */
+	const struct nlattr *at[NFTA_SET_ELEM_MAX + 1]; /* the largest type that is read */
 };
 static_assert(NFTA_SET_ELEM_MAX >= NFTA_SET_ELEM_LIST_MAX &&
 		  NFTA_SET_ELEM_MAX >= NFTA_COUNTER_MAX && NFTA_SET_ELEM_MAX >= NFTA_EXPR_MAX &&
 		  NFTA_SET_ELEM_MAX >= NFTA_DATA_MAX,
-	      "every attribute we read has its place");
+	      "every attribute that is read has a place");
 
 static int keep_attr(const struct nlattr *attr, void *data)
 {
@@ -272,7 +273,7 @@ static bool open_nest(const struct attrs *outer, uint16_t type, struct attrs *ou
 	       mnl_attr_parse_nested(nest, keep_attr, out) == MNL_CB_OK;
 }
 
-/* What one element holds; a mark that is no class of ours is not counted. */
+/* Adds the counter of one element; ignores a mark that is no class. */
 static void add_counter(const struct nlattr *element, uint64_t counts[static NET_CLASS_COUNT])
 {
 	const struct attrs item = { .at[NFTA_LIST_ELEM] = element };
@@ -329,7 +330,7 @@ static void take_dump(const struct nlmsghdr *message, struct dump *d)
 		d->is_done = true;
 	if (message->nlmsg_type == NLMSG_ERROR) {
 		int code = nfnl_error(message);
-		d->code = code != 0 ? code : EBADMSG; /* nobody asked for an acknowledgement */
+		d->code = code != 0 ? code : EBADMSG; /* no acknowledgement was requested */
 	}
 	add_counters(message, d->counts);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The list of --allow as rules.  Pure.
+ * The allow list (--allow) as rules.  Pure.
  *
- * A set holds (address, port) rectangles, and the kernel wants them apart from each other: an
- * endpoint within an earlier one is left out, one that crosses an earlier one gets rules of its
- * own.  An echo request has no port and looks for port 0, which only endpoints of all ports have.
+ * The elements of the set are (address, port) rectangles, which must not overlap.  So an endpoint
+ * within an earlier one is left out, and one that overlaps an earlier one gets rules of its own.
+ * An echo request has no port: it is looked up with port 0, which only endpoints of all ports
+ * include.
  */
 #include "netns/firewall/firewall_allowed.h"
 

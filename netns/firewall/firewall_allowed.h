@@ -7,7 +7,7 @@
 #include "netns/allowlist.h"
 #include "netns/firewall/firewall_match.h"
 
-/* Its set for one family, and in `chain` the rules that return with what is in it. */
+/* The set for one family, and in `chain` the rules that return for packets that match it. */
 void firewall_add_allowed_set(struct nft_batch *b, const struct firewall_family *f,
 			      const struct endpoint *allowed, size_t count);
 void firewall_add_allowed_rules(struct nft_batch *b, const char *chain,

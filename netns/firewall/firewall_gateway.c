@@ -2,16 +2,17 @@
 /*
  * The rules in the gateway.  Pure.
  *
- * What comes from the jail passes two chains before routing, so that also what routing would drop
- * without an answer (loopback, multicast) is counted and answered; nothing after them changes a
- * destination.
+ * Packets from the jail pass two chains before routing.  So packets that routing would drop without
+ * an answer (loopback, multicast) are counted and answered, too.  Nothing after these chains
+ * changes a destination.
  *
- *	raw         before connection tracking: the source, no odd headers.  Fragments have been put
- *	            together already (priority -400): the rules see whole packets
- *	from_jail   behind it: limits, what belongs to a connection, the judgement of what is new
+ *	raw         before connection tracking: checks the source, refuses unusual headers.
+ *	            Fragments are reassembled already (priority -400): rules see whole packets.
+ *	from_jail   after connection tracking: limits, packets of known connections, the filter of
+ *	            destinations for new ones.
  *
- * Name queries are not tracked: the table of connections is the host's, and a query from each of
- * 65,536 ports would be that many entries in it, for half a minute.
+ * DNS queries are not tracked: the host shares the table of connections, and queries from 65,536
+ * ports would fill it with as many entries, for half a minute.
  */
 #include "netns/firewall/firewall_build.h"
 
@@ -98,7 +99,7 @@ static void add_raw(struct nft_batch *b, const struct firewall_spec *spec)
 	nft_rule_end(b);
 }
 
-/* An answer to each of too many packets would be too many packets: they are dropped. */
+/* Dropped: an answer to each packet above the rate would be too many packets. */
 static void limit_udp(struct nft_batch *b)
 {
 	nft_rule_begin(b, "from_jail");
@@ -108,7 +109,8 @@ static void limit_udp(struct nft_batch *b)
 	nft_rule_end(b);
 }
 
-/* Closed ones are still tracked for minutes, here and in the host, whose table is everybody's. */
+/* Closed connections stay tracked for minutes, here and in the table that all of the host
+ * shares. */
 static void limit_new(struct nft_batch *b)
 {
 	nft_rule_begin(b, "from_jail");
@@ -140,13 +142,13 @@ static void add_from_jail(struct nft_batch *b, const struct firewall_spec *spec)
 	pass_others(b, "from_jail");
 	limit_udp(b);
 	match_state(b, "from_jail", answers, NF_ACCEPT);
-	/* by address and port, not as "untracked": neighbour discovery is that, too */
+	/* by address and port, not as "untracked": neighbour discovery is untracked, too */
 	if (spec->has_dns)
 		firewall_add_dns(b, "from_jail", &spec->addresses.gateway4, firewall_accept);
 
 	nft_rule_begin(b, "from_jail");
 	end_with(b, NFT_JUMP, "filter");
-	/* not before: what is closed is told of, however broken it is */
+	/* after the filter: also an invalid packet to a closed destination is reported */
 	match_state(b, "from_jail", NF_CT_STATE_INVALID_BIT, NF_DROP);
 	limit_connections(b);
 	limit_new(b);
@@ -154,9 +156,9 @@ static void add_from_jail(struct nft_batch *b, const struct firewall_spec *spec)
 	end_with(b, NF_ACCEPT, NULL);
 }
 
-/* --- where it may go --- */
+/* --- the other chains --- */
 
-/* Towards a helper's tap device the gateway must find its neighbour. */
+/* On a helper's tap device the gateway must find its neighbour. */
 static void accept_neighbours(struct nft_batch *b)
 {
 	static const uint8_t types[] = { NEIGHBOUR_SOLICIT, NEIGHBOUR_ADVERT };
@@ -171,7 +173,7 @@ static void accept_neighbours(struct nft_batch *b)
 	}
 }
 
-/* The gateway has one service, names, and the jail alone is served. */
+/* The gateway has one service, DNS, and only for the jail. */
 static void add_input(struct nft_batch *b, const struct firewall_spec *spec)
 {
 	static const struct nft_hook hook = { "input", "filter", NF_INET_LOCAL_IN, 0, NF_DROP };

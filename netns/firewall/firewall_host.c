@@ -2,10 +2,9 @@
 /*
  * The rules in the caller's own network namespace, with the host uplink.  Pure.
  *
- * They look at packets of one link and leave all others alone.  The destination is checked twice,
- * because other people's rules may translate it in between: before (priority -300) it may be no
- * address of the host's, whenever the host got it; after, in forward, no closed range, and in input
- * nothing at all.
+ * They match packets of one link only.  The destination is checked twice, because rules of other
+ * tables may translate it in between.  Before that (priority -300) it must not be an address of the
+ * host, whenever the host got it.  After it, forward refuses closed ranges, and input refuses all.
  */
 #include "netns/firewall/firewall_build.h"
 
@@ -40,8 +39,8 @@ static void match_link(struct nft_batch *b, const char *chain, enum nft_meta_key
 	firewall_match_name(b, key, op, link);
 }
 
-/* Unicast is what none of the host's own types is: local, broadcast, multicast, anycast.  Nor is it
- * a route the administrator has blocked. */
+/* Type unicast excludes addresses of the host (local, broadcast, multicast, anycast) and routes
+ * that the administrator has blocked. */
 static void accept_routed(struct nft_batch *b, const struct ip *source)
 {
 	const uint32_t unicast = RTN_UNICAST;
@@ -116,7 +115,7 @@ static void add_forward(struct nft_batch *b, const struct firewall_host_spec *sp
 	nft_rule_begin(b, "in");
 	end_with(b, NF_DROP, NULL);
 
-	/* into the jail first: from one jail to another is into a jail */
+	/* "in" comes first: a packet from one jail to another goes into a jail */
 	nft_add_base_chain(b, &hook);
 	match_link(b, "forward", NFT_META_OIFNAME, NFT_CMP_EQ, spec->link);
 	end_with(b, NFT_GOTO, "in");

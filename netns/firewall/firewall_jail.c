@@ -2,10 +2,10 @@
 /*
  * The rules in the jail's own network namespace.  Pure.
  *
- * Without connection tracking: that would cost every packet more than the judgement does.  So each
- * packet out is judged, of old connections, too, and a new address of the host's is closed to them
- * at once.  Inwards the gateway lets only answers through; the second lock here can see without
- * tracking what would open a TCP connection, and costs two rules.
+ * There is no connection tracking here: for each packet it would cost more than the filter does.
+ * So every outgoing packet is filtered, also of old connections, and a new address of the host is
+ * closed to them at once.  Inwards the gateway passes only answers.  As a second check, two rules
+ * here drop packets that would open a TCP connection, which needs no tracking.
  */
 #include "netns/firewall/firewall_build.h"
 
@@ -31,8 +31,8 @@ static void accept_loopback(struct nft_batch *b, const char *chain, enum nft_met
 	nft_rule_end(b);
 }
 
-/* The kernel's own: multicast reports when a link comes up, errors about late answers.  A program
- * can't make them, so they are no refusals to tell of. */
+/* These come from the kernel itself: multicast reports when a link comes up, errors about late
+ * answers.  A program can't send them, so they are not reported as denials. */
 static void drop_kernel_icmp(struct nft_batch *b, const struct firewall_family *f)
 {
 	nft_rule_begin(b, "output");
@@ -45,8 +45,8 @@ static void drop_kernel_icmp(struct nft_batch *b, const struct firewall_family *
 }
 
 /*
- * What the gateway could not send on is answered here: its ICMP error would come while connect(2)
- * holds the socket, and then TCP only tries again, for minutes.
+ * Packets that the gateway could not route are rejected here.  The gateway's ICMP error would
+ * arrive while connect(2) locks the socket, and then TCP only retries, for minutes.
  */
 static void answer_unreachable(struct nft_batch *b)
 {

@@ -8,7 +8,7 @@
 #include "netns/nftables/nft.h"
 #include "netns/ranges.h"
 
-/* One of the two: where its headers keep what the rules look at. */
+/* An IP family: the places in its headers that rules read. */
 struct firewall_family {
 	uint8_t number; /* struct ip's */
 	uint8_t nfproto;
@@ -20,7 +20,7 @@ struct firewall_family {
 #define FIREWALL_FAMILIES 2
 extern const struct firewall_family firewall_families[FIREWALL_FAMILIES];
 
-/* How many families the jail has: 1 is IPv4 alone. */
+/* How many families the jail has; 1: only IPv4. */
 size_t firewall_families_of(const struct ip *ip6);
 
 void firewall_match_family(struct nft_batch *b, const struct firewall_family *f);
@@ -31,13 +31,14 @@ void firewall_match_name(struct nft_batch *b, enum nft_meta_keys key, enum nft_c
 			 const char *link);
 void firewall_load_destination(struct nft_batch *b, const struct firewall_family *f);
 
-/* "refuse" or "discard", and why. */
+/* Ends a rule: sets the mark of the class and goes to `chain`, "refuse" or "discard". */
 void firewall_end_refused(struct nft_batch *b, const char *chain, enum net_class class);
 
-/* One rule for UDP and one for TCP: what goes to port 53 of `server` meets `end`. */
+/* One rule for UDP and one for TCP: packets to port 53 of `server`, then the statements of
+ * `end`. */
 void firewall_add_dns(struct nft_batch *b, const char *chain, const struct ip *server,
 		      void (*end)(struct nft_batch *));
 void firewall_accept(struct nft_batch *b);
 
-/* The set of the families nothing leads out for, by their NFPROTO_*: in the jail's table. */
+/* In the jail's table: the set of the families without a way out, by their NFPROTO_*. */
 #define FIREWALL_UNREACHABLE "unreachable"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The judgement of destinations, and what becomes of a refused packet.  Pure. */
+/* The filter of destinations, and the handling of refused packets.  Pure. */
 #include "netns/firewall/firewall_rules.h"
 
 #include "netns/firewall/firewall_allowed.h"
@@ -7,7 +7,7 @@
 
 #define DATA_TYPE_MARK 19
 
-/* Above HOSTADDRS_MAX and the gateway's own; the kernel clears a table of 512 for it. */
+/* More than HOSTADDRS_MAX and the gateway's own; the kernel clears a table of 512 for it. */
 #define HOST_SET_SIZE 300
 
 static void add_counters(struct nft_batch *b)
@@ -31,7 +31,7 @@ static void add_report(struct nft_batch *b)
 
 	nft_rule_begin(b, "report");
 	nft_load_meta(b, NFT_META_MARK, NFT_REG32_00);
-	nft_match_set(b, FIREWALL_COUNTERS); /* which counts */
+	nft_match_set(b, FIREWALL_COUNTERS); /* the lookup counts */
 	nft_rule_end(b);
 
 	nft_rule_begin(b, "report");
@@ -113,7 +113,7 @@ static void add_host_set(struct nft_batch *b, const struct firewall_family *f,
 	nft_elements_end(b);
 }
 
-/* False: there is none, the address is the last. */
+/* False: `ip` is the last address. */
 static bool next_ip(struct ip *ip)
 {
 	for (size_t i = ip_size(ip); i > 0; i--) {
@@ -123,7 +123,7 @@ static bool next_ip(struct ip *ip)
 	return false;
 }
 
-/* An interval is where it begins and, apart, where it has ended. */
+/* An interval is two elements: its first address, and the first address after it. */
 static void add_interval(struct nft_batch *b, const struct ip *first, const struct ip *last,
 			 const uint32_t *data)
 {
@@ -152,7 +152,7 @@ void firewall_add_closed_map(struct nft_batch *b, const struct firewall_family *
 	nft_elements_end(b);
 }
 
-/* --- the judgement --- */
+/* --- the filter of destinations --- */
 
 static void refuse_host(struct nft_batch *b, const struct firewall_family *f)
 {
@@ -175,7 +175,7 @@ void firewall_refuse_closed(struct nft_batch *b, const char *chain, const struct
 	nft_rule_end(b);
 }
 
-static void end_fine(struct nft_batch *b, bool is_list)
+static void end_open(struct nft_batch *b, bool is_list)
 {
 	if (is_list)
 		firewall_end_refused(b, "refuse", NET_NOT_ALLOWED);
@@ -184,7 +184,7 @@ static void end_fine(struct nft_batch *b, bool is_list)
 	nft_rule_end(b);
 }
 
-/* Those that the jail has no addresses of: nothing above has looked at where it goes. */
+/* The families that the jail has no addresses of: no rule above checked their destinations. */
 static void refuse_families_from(struct nft_batch *b, size_t first)
 {
 	for (size_t i = first; i < FIREWALL_FAMILIES; i++) {
@@ -195,7 +195,8 @@ static void refuse_families_from(struct nft_batch *b, size_t first)
 	}
 }
 
-/* What is left goes to an open destination, or with a list, to one that is not on it. */
+/* The remaining packets go to open destinations, or, with an allow list, to ones that are not on
+ * it. */
 static void filter_protocol(struct nft_batch *b, size_t families, bool is_list)
 {
 	static const uint8_t protocols[] = { IPPROTO_TCP, IPPROTO_UDP };
@@ -203,7 +204,7 @@ static void filter_protocol(struct nft_batch *b, size_t families, bool is_list)
 	for (size_t i = 0; i < sizeof(protocols); i++) {
 		nft_rule_begin(b, "filter");
 		firewall_match_protocol(b, protocols[i]);
-		end_fine(b, is_list);
+		end_open(b, is_list);
 	}
 	for (size_t i = 0; i < families; i++) {
 		const struct firewall_family *f = &firewall_families[i];
@@ -211,7 +212,7 @@ static void filter_protocol(struct nft_batch *b, size_t families, bool is_list)
 		firewall_match_family(b, f);
 		firewall_match_protocol(b, f->icmp);
 		firewall_match_echo(b, f);
-		end_fine(b, is_list);
+		end_open(b, is_list);
 	}
 	nft_rule_begin(b, "filter");
 	firewall_end_refused(b, "refuse", NET_PROTOCOL);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * firewall_rules - what the jail's and the gateway's rules share; for firewall_*.c only.  Pure.
+ * firewall_rules - the rules that the jail's and the gateway's table share; for firewall_*.c only.
+ * Pure.
  *
- * A packet that is refused carries its class in its mark, as class + 1, to chain `refuse` (an
- * answer) or `discard` (none): one counter for each mark, one log rule and two answers serve all
- * classes.  A rule sets the mark itself, whatever was in it before.
+ * A rule that refuses a packet sets the mark to its class + 1 and goes to chain `refuse` (which
+ * answers) or `discard` (which does not).  So one counter for each mark, one log rule and two
+ * answers serve all classes.  The rule overwrites any earlier mark.
  *
- *	judge     refuses what may not leave; returns with what may
+ *	filter    refuses packets to closed destinations; returns for all others
  *	refuse    report, then TCP reset or ICMP "administratively prohibited"
  *	discard   report, then drop
  *	report    counts exactly, logs at a limited rate
@@ -20,7 +21,7 @@
 void firewall_add_refusal(struct nft_batch *b);
 void firewall_add_rules(struct nft_batch *b, const struct firewall_spec *spec);
 
-/* A chain with the answers alone, for what is not reported. */
+/* A chain with only the answers, for packets that are not reported. */
 void firewall_add_answers(struct nft_batch *b, const char *chain);
 
 /* For the host's table: the closed ranges, and the rule that refuses them. */

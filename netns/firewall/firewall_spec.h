@@ -24,7 +24,7 @@
 struct firewall_spec {
 	struct addresses addresses; /* the gateway's are closed */
 	bool has_dns;               /* but port 53 of gateway4 is open */
-	bool is_list; /* --allow: only `allowed` is open, else all that ranges[] does not close */
+	bool is_list; /* --allow: only `allowed` is open; else all that ranges[] does not close */
 	const struct endpoint *allowed;
 	size_t nallowed;
 	const struct ip *host; /* the host's own addresses: closed, also when listed */
@@ -32,10 +32,10 @@ struct firewall_spec {
 };
 
 /*
- * The host's side of the uplink: what comes in on `link` must be from `ip4` or `ip6`, may not go to
- * an address of the host's (fib type local, now or later) nor, after other people's DNAT, to a
- * closed range; nothing new comes out towards the jail; its source becomes the host's.
- * With `allowed` endpoints that are closed ranges, those pass the second check too.
+ * The host's side of the uplink.  A packet that comes in on `link` must have the source `ip4` or
+ * `ip6`.  It must not go to an address of the host (fib type local, now or later), nor, after DNAT
+ * by other tables, to a closed range that `allowed` does not open.  No new connection goes out on
+ * `link`, towards the jail.  The source address becomes the host's (masquerade).
  */
 struct firewall_host_spec {
 	const char *table; /* unique on this host */

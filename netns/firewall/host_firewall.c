@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two kinds of questions to nf_tables, each through a socket of its own, because an answer may be
- * left half read.  Acts. */
+/* Lists chains and rules of nf_tables, each list through a socket of its own, because an answer may
+ * be left partly unread.  Acts. */
 #include "netns/firewall/host_firewall.h"
 
 #include <libmnl/libmnl.h>
@@ -13,7 +13,7 @@
 #include "runtime/base/scope.h"
 
 #define ANSWER_BYTES 16384
-#define ANSWERS_MAX  16 /* a host with more rules than that is looked at so far */
+#define ANSWERS_MAX  16 /* rules after these are not read */
 
 static int ask(uint8_t message, uint8_t family, const char *table, struct cj_error *err)
 {
@@ -76,7 +76,7 @@ static bool is_end(const void *bytes, size_t size)
 	return size < sizeof(*header) || header->nlmsg_type == NLMSG_DONE;
 }
 
-/* Failures are "no": then the administrator is told once too often. */
+/* A failure counts as "no": then there is an unneeded warning. */
 static bool table_names_us(const struct host_firewall_chain *chain)
 {
 	_Alignas(4) char bytes[ANSWER_BYTES];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host_firewall - other people's tables that drop what this host forwards (Docker's, ufw's).
+ * host_firewall - finds tables of this host that drop forwarded packets (Docker's, ufw's).
  *
- * An accept in our table does not help against a drop in another: all that a jail's user would see
- * is a network that does not answer.  So the administrator is told, unless a rule of that table
- * already speaks of our interfaces.
+ * An accept in cejail's table does not override a drop in another one: the user of a jail would
+ * only see a network that does not answer.  So cejail warns, unless a rule of that table already
+ * names cejail's interfaces.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 
 #include "runtime/base/error.h"
 
-#define HOST_FIREWALL_LINKS "cj" /* what the names of our interfaces on the host begin with */
+#define HOST_FIREWALL_LINKS "cj" /* prefix of the names of cejail's interfaces on the host */
 
 #define HOST_FIREWALL_CHAINS_MAX 8
 #define HOST_FIREWALL_NAME_MAX   64
@@ -46,7 +46,7 @@ bool host_firewall_names_us(const void *bytes, size_t size);
 /*
  * host_firewall_look - the first such chain of the caller's network namespace into *out.
  *
- * Returns 1: there is one; 0: none.  Bounded: on hosts with endless rules it looks at the first.
+ * Returns 1: there is one; 0: none.  Bounded: of very many rules it reads only the first.
  * Fails: EPERM without CAP_NET_ADMIN over the namespace; EINVAL, EPROTONOSUPPORT without nf_tables.
  */
 int host_firewall_look(struct host_firewall_chain *out, struct cj_error *err);

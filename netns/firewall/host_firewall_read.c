@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers of nf_tables about other people's chains and rules.  Pure. */
+/* Parses answers of nf_tables about the chains and rules of this host.  Pure. */
 #include "netns/firewall/host_firewall.h"
 
 #include <arpa/inet.h>
@@ -39,7 +39,7 @@ static bool is_forward_hook(const struct nlattr *nest)
 	return false;
 }
 
-/* A name that does not fit is no name we could show or ask about. */
+/* A name that does not fit is ignored: it could be neither shown nor looked up. */
 static void read_name(const struct nlattr *attr, char out[static HOST_FIREWALL_NAME_MAX])
 {
 	size_t size = mnl_attr_get_payload_len(attr);
@@ -101,7 +101,7 @@ enum host_firewall_read host_firewall_read_chains(struct host_firewall_chains *c
 
 bool host_firewall_names_us(const void *bytes, size_t size)
 {
-	/* what "cj*" or iptables' "cj+" is to the kernel: the first bytes of a name, no more */
+	/* the kernel stores "cj*" or iptables' "cj+" as the first bytes of a name */
 	struct {
 		struct nlattr attr;
 		char value[sizeof(HOST_FIREWALL_LINKS) - 1];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two headers a message; and lengths that are lies until they fit.  Pure. */
+/* The two headers of a message, and checks of lengths.  Pure. */
 #include "netns/nftables/nfnl.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The frame of a batch, its tables and chains, and what a message of it is about.  Pure. */
+/* The transaction of a batch, its tables and chains, and the object of a message.  Pure. */
 #include "netns/nftables/nft.h"
 
 #include <errno.h>
@@ -63,7 +63,7 @@ int nft_batch_end(struct nft_batch *b)
 		return -b->error;
 
 	/* The end of a batch is acknowledged by Linux 6.10 and later only; the last object always,
-	 * and not before the transaction stands. */
+	 * after the transaction is committed. */
 	struct nlmsghdr *last = find_message(b, b->last_seq);
 	if (b->last_seq > b->first_seq)
 		last->nlmsg_flags |= NLM_F_ACK;
@@ -72,7 +72,7 @@ int nft_batch_end(struct nft_batch *b)
 	return -b->error;
 }
 
-/* --- what a message is about --- */
+/* --- the object of a message --- */
 
 struct nft_kind {
 	uint16_t type;

@@ -3,7 +3,7 @@
  * nft - writes one nftables batch (libmnl), an object or a rule at a time.  Pure: bytes out.
  *
  * Everything belongs to one table of the inet family.  Errors are kept in the batch (ENOBUFS when
- * it is full): build everything, then ask nft_batch_end() once.
+ * it is full): build everything, then check nft_batch_end() once.
  * Follows: linux/netfilter/nf_tables.h, linux/netfilter/nfnetlink.h.
  */
 #pragma once
@@ -30,7 +30,7 @@ void nft_batch_begin(struct nft_batch *b, const char *table);
  */
 int nft_batch_end(struct nft_batch *b);
 
-/* "rule 3 of chain 'filter'": what the message with this sequence number is about, for errors. */
+/* "rule 3 of chain 'filter'": the object of the message with this sequence number, for errors. */
 void nft_batch_describe(const struct nft_batch *b, uint32_t seq, char *out, size_t out_size);
 
 /* --- objects (nft.c) --- */
@@ -51,7 +51,7 @@ void nft_add_base_chain(struct nft_batch *b, const struct nft_hook *hook);
 struct nft_set {
 	const char *name;
 	uint32_t flags;     /* NFT_SET_* */
-	uint32_t key_type;  /* nft(8)'s number of the data type: only `nft list` asks */
+	uint32_t key_type;  /* nft(8)'s number of the data type: only `nft list` uses it */
 	uint32_t key_bytes; /* fields of a concatenation are padded to 4 each */
 	uint8_t fields[2];  /* bytes of each with NFT_SET_CONCAT */
 	uint32_t size;      /* at most so many elements; 0: no limit */
@@ -104,7 +104,7 @@ void nft_lookup_map(struct nft_batch *b, const char *map, uint32_t to_reg);
 
 void nft_set_mark(struct nft_batch *b, uint32_t from_reg);
 
-/* Matches what is above the rate, or with `is_above` false, below it. */
+/* Matches packets above the rate, or with `is_above` false, those below it. */
 void nft_match_rate(struct nft_batch *b, uint64_t packets_second, uint32_t burst, bool is_above);
 /* Matches a new connection when more than `count` are tracked already. */
 void nft_match_connections_above(struct nft_batch *b, uint32_t count);
@@ -119,6 +119,6 @@ void nft_log(struct nft_batch *b, const struct nft_log *log);
 void nft_reject_tcp(struct nft_batch *b);   /* with a reset */
 void nft_reject_admin(struct nft_batch *b); /* ICMP "administratively prohibited", either family */
 void nft_masquerade(struct nft_batch *b);
-void nft_notrack(struct nft_batch *b); /* before priority -200: no connection is made of it */
+void nft_notrack(struct nft_batch *b); /* before priority -200: the packet is not tracked */
 void nft_verdict(struct nft_batch *b, int code,
 		 const char *chain); /* NF_*, NFT_*; NULL: no chain */

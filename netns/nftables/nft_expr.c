@@ -7,7 +7,7 @@
 
 #include "netns/nftables/nft_write.h"
 
-/* What single matches work in: nobody else's value has to survive them. */
+/* The register that single matches use: no value in it must survive them. */
 #define SCRATCH NFT_REG32_00
 
 void nft_rule_begin(struct nft_batch *b, const char *chain)
@@ -194,7 +194,7 @@ void nft_log(struct nft_batch *b, const struct nft_log *log)
 	nft_put_u16(b, NFTA_LOG_GROUP, log->group);
 	nft_put_text(b, NFTA_LOG_PREFIX, log->prefix);
 	nft_put_u32(b, NFTA_LOG_SNAPLEN, log->packet_bytes);
-	/* tell of each packet at once: the default gathers for a second */
+	/* send a message for each packet at once: the default collects for a second */
 	nft_put_u16(b, NFTA_LOG_QTHRESHOLD, 1);
 	end(b, e);
 }

@@ -59,7 +59,7 @@ void nft_add_set(struct nft_batch *b, const struct nft_set *set)
 
 void nft_elements_begin(struct nft_batch *b, const char *set)
 {
-	/* no NLM_F_EXCL: an element that is there already is as good */
+	/* no NLM_F_EXCL: the element may be there already */
 	nft_message_begin(b, NFT_MSG_NEWSETELEM, NLM_F_CREATE);
 	nft_put_text(b, NFTA_SET_ELEM_LIST_SET, set);
 	b->list = nft_nest_begin(b, NFTA_SET_ELEM_LIST_ELEMENTS);

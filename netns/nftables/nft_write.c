@@ -21,7 +21,7 @@
 static_assert(NFTA_TABLE_NAME == ATTR_TABLE && NFTA_CHAIN_TABLE == ATTR_TABLE &&
 		  NFTA_RULE_TABLE == ATTR_TABLE && NFTA_SET_TABLE == ATTR_TABLE &&
 		  NFTA_SET_ELEM_LIST_TABLE == ATTR_TABLE,
-	      "the table's name is attribute 1 everywhere");
+	      "the table's name is attribute 1 of every object");
 
 static size_t room(const struct nft_batch *b)
 {
@@ -68,7 +68,7 @@ void nft_put(struct nft_batch *b, uint16_t type, const void *bytes, size_t size)
 		b->error = ENOBUFS;
 		return;
 	}
-	/* libmnl leaves what pads it to four bytes as it was */
+	/* libmnl does not clear the padding to four bytes */
 	memset(attr + MNL_ATTR_HDRLEN + size, 0, MNL_ALIGN(size) - size);
 }
 

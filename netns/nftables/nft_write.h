@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nft_write - messages and attributes of a batch; private to nft*.c.  Pure.
+ * nft_write - messages and attributes of a batch; for nft*.c only.  Pure.
  *
- * Nothing is written past the batch: what does not fit leaves ENOBUFS in it.
+ * If an attribute does not fit into the batch, the batch keeps ENOBUFS as its error.
  */
 #pragma once
 

@@ -2,8 +2,8 @@
 /*
  * The subscription and the lists.  Acts.
  *
- * Every list is read through a socket of its own, so that news and list can't crowd each other out:
- * what comes after the list was begun is in the subscription, what went before is in the list.
+ * Every list is read through a socket of its own, so that changes and list do not share a buffer.
+ * Changes before the list began are in the list, later ones in the subscription.
  */
 #include "netns/rtnetlink/hostaddrs.h"
 
@@ -17,7 +17,7 @@
 
 #define LIST_TRIES   16    /* of a list that changes while it is read */
 #define READS_MAX    64    /* at a time; the descriptor stays readable for the rest */
-#define ANSWER_BYTES 32768 /* the kernel's own measure for lists */
+#define ANSWER_BYTES 32768 /* the kernel's maximum for a part of a list */
 
 struct hostaddrs {
 	int changes_fd;
@@ -70,7 +70,7 @@ static int fail_full(struct cj_error *err)
 	return rc;
 }
 
-/* 0: all is listed; 1: it changed meanwhile. */
+/* 0: complete; 1: the list changed meanwhile. */
 static int list_once(struct hostaddrs *h, struct cj_error *err)
 {
 	auto_fd int fd = open_socket(0, 0, err);
@@ -99,14 +99,14 @@ static int list(struct hostaddrs *h, struct cj_error *err)
 		if (rc <= 0)
 			return rc;
 	}
-	return cj_fail(err, EAGAIN, "read the addresses of this host: they never stop changing");
+	return cj_fail(err, EAGAIN, "read the addresses of this host: they keep changing");
 }
 
 int hostaddrs_open(struct hostaddrs **out, struct cj_error *err)
 {
 	struct hostaddrs *h = malloc(sizeof(*h));
 	if (!h)
-		return cj_fail(err, ENOMEM, "remember the addresses of this host");
+		return cj_fail(err, ENOMEM, "list the addresses of this host");
 	h->set.count = 0;
 	h->changes_fd = open_socket(RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR, SOCK_NONBLOCK, err);
 	int rc = h->changes_fd < 0 ? h->changes_fd : list(h, err);
@@ -136,7 +136,7 @@ const struct ip *hostaddrs_list(const struct hostaddrs *h, size_t *out_count)
 	return h->set.items;
 }
 
-/* 0: nothing more for now; 1: messages were lost. */
+/* 0: read; 1: messages were lost. */
 static int receive_changes(struct hostaddrs *h, struct cj_error *err)
 {
 	bool has_gap = false;

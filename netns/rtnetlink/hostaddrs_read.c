@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RTM_NEWADDR messages to addresses.  Pure; bounded by the size of the bytes. */
+/* Addresses from RTM_NEWADDR messages.  Pure; bounded by the size of the bytes. */
 #include "netns/rtnetlink/hostaddrs.h"
 
 #include <linux/if_addr.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* See the header: what needs no row. */
+/* Not the addresses that are closed anyway: see the header. */
 static bool is_kept(const struct ip *ip)
 {
 	static const struct ip_net others[] = {
@@ -40,7 +40,7 @@ static bool keep(struct hostaddrs_set *set, const struct ip *ip)
 	return true;
 }
 
-/* The network's first and last address, where it has more than two. */
+/* The network's first and last address, if it has more than two. */
 static bool keep_ends(struct hostaddrs_set *set, const struct ip *ip, uint8_t bits)
 {
 	size_t all_bits = 8 * ip_size(ip);
@@ -79,7 +79,7 @@ static bool keep_message(struct hostaddrs_set *set, const struct nlmsghdr *heade
 		memcpy(ip.bytes, nla_data(attr), ip_size(&ip));
 		if (!keep(set, &ip))
 			return false;
-		/* IFA_ADDRESS is the one the prefix belongs to: of a pair, the peer's */
+		/* the prefix belongs to IFA_ADDRESS: on a point-to-point link, the peer's */
 		if (nla_type(attr) == IFA_ADDRESS && !keep_ends(set, &ip, about->ifa_prefixlen))
 			return false;
 	}

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The pairs of links between jail, gateway and host.  Acts.
+ * The veth pairs between jail, gateway and host.  Acts.
  *
- * Each pair is made down, configured, brought up, and only then gets addresses, neighbours and
- * routes: a route needs a link that is up, and an IPv6 address the kernel chose itself must not
- * come first.  Nobody asks for a neighbour on any of these links (IFF_NOARP), so nobody inside can
- * claim to be one.
+ * Each pair is created down, configured, brought up, and only then gets addresses, neighbours and
+ * routes.  A route needs a link that is up, and the kernel must not choose an IPv6 address first.
+ * These links have no ARP (IFF_NOARP), so no process inside can claim to be a neighbour.
  */
 #include "netns/rtnetlink/links.h"
 
@@ -28,8 +27,8 @@
 #define LINKS_UP_TRIES   5000 /* with the wait below: half a second, then it is an error */
 #define LINKS_UP_WAIT_NS 100000
 
-/* Of our own choosing, so that one send can make a link and speak of it.  The kernel counts its own
- * choices up from 2, and the gateway may have seen several uplinks come and go before. */
+/* Indexes chosen here, so that one send can create a link and refer to it.  The kernel's own
+ * choices start at 2, and the gateway may have had several uplinks before. */
 #define JAIL_INDEX    2
 #define GATEWAY_INDEX 1000
 
@@ -41,21 +40,21 @@ static const struct rtmsg_link uplink_end = { LINK_UPLINK, 0, { 2, 0, 0, 0, 0, 3
 static const uint8_t router_address[RTMSG_LINK_BYTES] = { 2, 0, 0, 0, 0, 5 };
 static const uint8_t host_end_address[RTMSG_LINK_BYTES] = { 2, 0, 0, 0, 0, 4 };
 
-/* The gateway's next hop towards the host, whose end has no address: on that link alone, where the
- * neighbour entry says whose it is.  No packet carries these. */
+/* The gateway's next hop towards the host, whose end has no address.  They exist only in routes and
+ * neighbour entries of that link; no packet carries them. */
 static const struct ip next_hop4 = { 4, { 169, 254, 1, 1 } };
 static const struct ip next_hop6 = { 6, { 0xfe, 0x80, [15] = 1 } };
 
-/* Who a link belongs to: what the kernel does with its packets follows from that. */
+/* The owner of a link: it decides the kernel's settings for the link. */
 enum owner { JAIL, ROUTER, TAP, HOST, OWNERS };
-#define KEEP (-1) /* as it is */
+#define KEEP (-1) /* unchanged */
 
 /* clang-format off */
 static const struct {
 	int key, values[OWNERS];
 } setting_rows[] = {
-	/* Whether the host forwards is its administrator's to say.
-	 * The helper behind a tap asks for its neighbours; elsewhere nobody is answered (8).
+	/* The administrator decides whether the host forwards.
+	 * The helper behind a tap uses ARP; on other links no ARP request is answered (8).
 	 *                                    jail router   tap  host */
 	{ IPV4_DEVCONF_FORWARDING,          {    0,    1,    1, KEEP } },
 	{ IPV4_DEVCONF_RP_FILTER,           {    1,    1,    1,    1 } },
@@ -65,7 +64,7 @@ static const struct {
 	{ IPV4_DEVCONF_ROUTE_LOCALNET,      { KEEP,    0,    0,    0 } },
 	{ IPV4_DEVCONF_PROXY_ARP,           { KEEP,    0,    0,    0 } },
 	{ IPV4_DEVCONF_ARP_IGNORE,          {    8,    8,    1,    8 } },
-	/* slirp4netns loses its first answer if it must ask for the neighbour: announce it. */
+	/* slirp4netns loses its first answer if it must ask by ARP: announce the address. */
 	{ IPV4_DEVCONF_ARP_NOTIFY,          { KEEP, KEEP,    1, KEEP } },
 };
 /* clang-format on */
@@ -83,7 +82,7 @@ static void configure(struct rtbatch *b, const struct rtmsg_link *link, enum own
 	rtmsg_configure(b, link, settings, n);
 }
 
-/* Of the namespace a socket was opened in. */
+/* Opens the namespace that a socket was opened in. */
 static int open_netns_of(int route_fd, struct cj_error *err)
 {
 	int ns_fd = ioctl(route_fd, SIOCGSKNS);
@@ -100,8 +99,8 @@ static int hint_veth(struct cj_error *err)
 }
 
 /*
- * A queue of a link whose other end came up later drops packets until the kernel's link watch has
- * been there.  Since Linux 6.8 RTM_GETLINK makes it come; before, it is a matter of microseconds.
+ * If the other end of a link came up later, the link's queue drops packets until the kernel's link
+ * watch has run.  Since Linux 6.8 RTM_GETLINK makes it run; earlier it takes microseconds.
  */
 static int await_up(int route_fd, const struct rtmsg_link *link, uint8_t operstate,
 		    struct cj_error *err)
@@ -178,7 +177,7 @@ int links_join(int gateway_fd, int jail_fd, const struct links_spec *spec, struc
 	return rc;
 }
 
-/* Of a link whose index the kernel chose. */
+/* Looks up the index that the kernel chose for a link. */
 static int find_index(int route_fd, struct rtmsg_link *link, struct cj_error *err)
 {
 	struct rtbatch b = { 0 };
@@ -281,7 +280,7 @@ void links_unplug_host(int host_fd, const char *name)
 	struct rtbatch b = { 0 };
 	struct cj_error ignored;
 	rtmsg_delete(&b, &(struct rtmsg_link){ .name = name });
-	/* if it can't be removed it goes with the gateway */
+	/* on failure it is removed with the gateway */
 	(void)rtbatch_send(host_fd, &b, NULL, &ignored);
 }
 
@@ -289,7 +288,8 @@ static void add_router(struct rtbatch *b, const struct rtmsg_link *link, const s
 {
 	if (router->family == 0)
 		return;
-	/* Helpers take every frame for theirs: asking who is the router could only fail. */
+	/* Helpers accept every frame as their own: an ARP request for the router could only
+	 * fail. */
 	rtmsg_neighbour(b, link, router, router_address);
 	rtmsg_route_default(b, link, router);
 }

@@ -3,8 +3,8 @@
  * links - interfaces, addresses, routes and neighbours, with libnl-route-3.  Acts.
  *
  * Works through NETLINK_ROUTE sockets that init opened inside the namespaces and handed out, so the
- * supervisor never enters one.  Names are LINK_* (firewall.h).  Interface indexes are given, not
- * asked for.
+ * supervisor never enters one.  Names are LINK_* (addresses.h).  Interface indexes are chosen here,
+ * not looked up.
  */
 #pragma once
 
@@ -14,7 +14,7 @@
 
 #define LINK_MTU_MAX 65520
 
-/* The pair between a jail and its gateway. */
+/* The veth pair between a jail and its gateway. */
 struct links_spec {
 	struct addresses addresses;
 	unsigned mtu;
@@ -25,31 +25,31 @@ struct links_spec {
  *
  * Fixed link addresses, permanent neighbours both ways, no ARP, no autoconfigured address, no
  * duplicate detection; forwarding and a strict reverse path on the gateway's end; `lo` up in the
- * gateway.  When it returns, the first packet of the jail is not lost (RTM_GETLINK of both ends
- * makes the kernel's link watch catch up).
+ * gateway.  When it returns, both ends carry packets, so the jail's first packet is not lost
+ * (RTM_GETLINK of both ends makes the kernel's link watch catch up).
  * Must not: be called before the rules are loaded on both sides.
- * Fails:    EOPNOTSUPP without veth (hint).  Half a pair may stay: it ends with the namespaces.
+ * Fails:    EOPNOTSUPP without veth (hint).  A part may stay: it ends with the namespaces.
  * Follows:  rtnetlink(7), veth(4), linux/if_link.h IFLA_INET_CONF, IFLA_INET6_ADDR_GEN_MODE.
  */
 int links_join(int gateway_fd, int jail_fd, const struct links_spec *spec, struct cj_error *err);
 
 /*
  * links_plug_host - make the veth pair `name` (in the caller's namespace) <-> LINK_UPLINK (in the
- * gateway), with one route of the host's to ip4 (and ip6) and nothing else: the host's end has no
- * address.  The gateway's default routes lead into it.
+ * gateway), with one route of the host to ip4 (and ip6).  The host's end has no address.  The
+ * gateway's default routes use the pair.
  *
  * host_fd is a NETLINK_ROUTE socket of the caller's own namespace.
- * Fails: EEXIST when the name or the route to ip4 or ip6 is taken (nothing is left then: take
+ * Fails: EEXIST when the name or the route to ip4 or ip6 is taken (nothing is left then: try
  * another number); EPERM without CAP_NET_ADMIN.
  */
 int links_plug_host(int host_fd, int gateway_fd, const char *name, const struct ip *ip4,
 		    const struct ip *ip6, unsigned mtu, struct cj_error *err);
 
-/* Removes the pair at once instead of with the gateway, whose end is asynchronous.  Best effort. */
+/* Removes the pair at once, not with the gateway, which ends asynchronously.  Best effort. */
 void links_unplug_host(int host_fd, const char *name);
 
-/* Gives the tap device a helper made in the gateway its addresses and default routes, and brings it
- * up.  Null addresses: not that family. */
+/* Configures the tap device that a helper made in the gateway: addresses, default routes, up.  Null
+ * addresses: not that family. */
 struct links_tap_spec {
 	struct ip ip4, router4, ip6, router6;
 	uint8_t bits4, bits6;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests in, answers out.  Acts. */
+/* Sends requests and reads their answers.  Acts. */
 #include "netns/rtnetlink/rtbatch.h"
 
 #include <netlink/attr.h>
@@ -37,7 +37,7 @@ void rtbatch_add(struct rtbatch *b, struct nl_msg *msg, const char *fmt, ...)
 
 	va_list args;
 	va_start(args, fmt);
-	(void)vsnprintf(b->what[b->count], RTBATCH_WHAT_MAX, fmt, args); /* cut, not lost */
+	(void)vsnprintf(b->what[b->count], RTBATCH_WHAT_MAX, fmt, args); /* may be cut */
 	va_end(args);
 	b->count++;
 }
@@ -58,8 +58,8 @@ static bool asks_for_link(const struct rtbatch *b, size_t i)
 	return message_at(b, i)->nlmsg_type == RTM_GETLINK;
 }
 
-/* Answers that an earlier, broken-off exchange left in the socket are told apart by the sequence
- * number: it begins with the time. */
+/* Sequence numbers start with the time, so answers that an earlier, interrupted exchange left in
+ * the socket do not match. */
 static uint32_t number_messages(struct rtbatch *b)
 {
 	uint32_t first = (uint32_t)clock_us();
@@ -95,7 +95,7 @@ struct answer {
 	struct rtbatch_link link;
 };
 
-/* 0: acknowledged; else a positive errno, EBADMSG for what can't be one. */
+/* 0: acknowledged; else a positive errno, EBADMSG for a malformed answer. */
 static int read_error(const struct nlmsghdr *header)
 {
 	return header->nlmsg_type == NLMSG_ERROR ? nfnl_error(header) : EBADMSG;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rtbatch - several rtnetlink requests in one send(2), each known by name.  Acts.
+ * rtbatch - several rtnetlink requests in one send(2), each with a text for errors.  Acts.
  *
- * The kernel carries them out in order and answers only failures and the last one, so a batch is
- * two system calls.  libnl builds the messages but never sees the socket: it would close a
- * borrowed descriptor with its own.
+ * The kernel executes them in order and answers only failures and the last one, so a batch is two
+ * system calls.  libnl builds the messages but does not get the socket, because it would close that
+ * borrowed descriptor.
  * Follows: netlink(7).
  */
 #pragma once
@@ -27,16 +27,16 @@ struct rtbatch {
 	size_t at[RTBATCH_MESSAGES_MAX];                   /* where in `bytes` each begins */
 	int tolerated[RTBATCH_MESSAGES_MAX];               /* positive errno that is no failure */
 	char what[RTBATCH_MESSAGES_MAX][RTBATCH_WHAT_MAX]; /* "bring up 'eth0'" */
-	int failed; /* positive errno of the building; told by rtbatch_send() */
+	int failed; /* positive errno of building it; rtbatch_send() reports it */
 };
 
-/* What RTM_GETLINK as the last message answers. */
+/* The answer to RTM_GETLINK as the last message. */
 struct rtbatch_link {
 	int index;
 	uint8_t operstate; /* IF_OPER_* */
 };
 
-/* Takes `msg`; NULL is kept as ENOMEM.  The text says what it does to which object. */
+/* Takes `msg`; NULL is kept as ENOMEM.  The text names action and object. */
 void rtbatch_add(struct rtbatch *b, struct nl_msg *msg, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
@@ -46,9 +46,9 @@ void rtbatch_tolerate(struct rtbatch *b, int code);
 /*
  * rtbatch_send - send, and read the answers up to the last one.
  *
- * Messages behind one that failed are tried all the same; the first failure is told.
+ * Messages after one that failed are executed, too; the first failure is reported.
  * out_link may be NULL; else the last message is an RTM_GETLINK.
- * Owns: borrows route_fd, a NETLINK_ROUTE socket without subscriptions that nobody else uses now.
+ * Owns: borrows route_fd, a NETLINK_ROUTE socket without subscriptions, not in use elsewhere.
  */
 int rtbatch_send(int route_fd, struct rtbatch *b, struct rtbatch_link *out_link,
 		 struct cj_error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests with libnl-route-3: an object is filled, a message made of it, the object dropped.
- * Pure.  What has no memory becomes a NULL message, which the batch keeps as its failure.
+ * Builds requests with libnl-route-3: fills an object, makes a message of it, frees the object.
+ * Pure.  Without memory the message is NULL, which the batch keeps as its failure.
  */
 #include "netns/rtnetlink/rtmsg.h"
 
@@ -76,7 +76,7 @@ static bool describe(struct rtnl_link *l, const struct rtmsg_link *as, unsigned 
 	rtnl_link_set_ifindex(l, as->index);
 	rtnl_link_set_addr(l, address);
 	rtnl_link_set_mtu(l, mtu);
-	/* one queue: it is quicker to make, and a jail has no use for more */
+	/* one queue: it is faster to create, and a jail needs no more */
 	rtnl_link_set_num_tx_queues(l, 1);
 	rtnl_link_set_num_rx_queues(l, 1);
 	rtnl_link_set_flags(l, IFF_NOARP);
@@ -113,7 +113,7 @@ void rtmsg_get_link(struct rtbatch *b, const struct rtmsg_link *link)
 	rtbatch_add(b, msg, "look at '%s'", link->name);
 }
 
-/* What shall change of an existing link. */
+/* An object for changes of an existing link. */
 static struct rtnl_link *change_of(const struct rtmsg_link *link)
 {
 	struct rtnl_link *l = rtnl_link_alloc();
@@ -171,7 +171,7 @@ void rtmsg_up(struct rtbatch *b, const struct rtmsg_link *link, unsigned mtu)
 	rtbatch_add(b, change_request(l), "bring up '%s'", link->name);
 }
 
-/* Over the link; via nobody when `via` is NULL.  NULL: no memory. */
+/* A route over the link; directly when `via` is NULL.  Returns NULL without memory. */
 static struct rtnl_route *route_over(const struct rtmsg_link *link, const struct ip *to,
 				     uint8_t bits, const struct ip *via)
 {
@@ -203,8 +203,8 @@ static struct nl_msg *route_request(struct rtnl_route *r)
 	return r && rtnl_route_build_add_request(r, flags, &msg) == 0 ? msg : NULL;
 }
 
-/* The kernel makes the local route of an IPv6 address from a work queue, even without duplicate
- * detection, and until then the first packet has nowhere to go. */
+/* The kernel adds the local route of an IPv6 address from a work queue, even without duplicate
+ * detection.  Until then it would drop the first packets, so the route is added here. */
 static void route_local(struct rtbatch *b, const struct rtmsg_link *link, const struct ip *ip)
 {
 	char text[IP_TEXT_MAX];
@@ -227,7 +227,7 @@ void rtmsg_address(struct rtbatch *b, const struct rtmsg_link *link, const struc
 
 	if (a && local && rtnl_addr_set_local(a, local) == 0) {
 		rtnl_addr_set_ifindex(a, link->index);
-		if (ip->family == 6) /* nobody else is on the link */
+		if (ip->family == 6) /* no other host is on the link */
 			rtnl_addr_set_flags(a, IFA_F_NODAD);
 		if (rtnl_addr_build_add_request(a, NLM_F_CREATE | NLM_F_EXCL, &msg) < 0)
 			msg = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rtmsg - one rtnetlink request each, built with libnl-route-3 and put into a batch.  Pure.
+ * rtmsg - rtnetlink requests, built with libnl-route-3 and added to a batch.  Pure.
  *
- * Links are known by name in messages and by index to the kernel.
+ * Error messages name a link, the kernel uses its index.
  */
 #pragma once
 
@@ -19,8 +19,8 @@ struct rtmsg_link {
 	uint8_t address[RTMSG_LINK_BYTES];
 };
 
-/* Both ends down, without ARP; `far` is born in the namespace that far_netns_fd stands for.  A
- * given index of `far` is taken only when `near` has one, too (a quirk of veth). */
+/* Both ends down, without ARP; `far` is created in the namespace far_netns_fd.  A given index of
+ * `far` is used only when `near` has one, too (a quirk of veth). */
 void rtmsg_veth(struct rtbatch *b, const struct rtmsg_link *near, const struct rtmsg_link *far,
 		int far_netns_fd, unsigned mtu);
 
@@ -33,18 +33,18 @@ struct rtmsg_setting {
 	int key; /* IPV4_DEVCONF_* */
 	unsigned value;
 };
-/* Also: no IPv6 address that nobody gave it.  To be sent before the link is up. */
+/* Also turns off automatic IPv6 addresses.  To be sent before the link is up. */
 void rtmsg_configure(struct rtbatch *b, const struct rtmsg_link *link,
 		     const struct rtmsg_setting *settings, size_t n);
 void rtmsg_up(struct rtbatch *b, const struct rtmsg_link *link, unsigned mtu); /* mtu 0: as is */
 
-/* In use at once, of either family: there is no duplicate detection. */
+/* Usable at once, of either family: without duplicate address detection. */
 void rtmsg_address(struct rtbatch *b, const struct rtmsg_link *link, const struct ip *ip,
 		   uint8_t bits);
-/* `ip` has `address` for ever and is never asked for. */
+/* A permanent neighbour entry: the kernel never sends a request for it. */
 void rtmsg_neighbour(struct rtbatch *b, const struct rtmsg_link *link, const struct ip *ip,
 		     const uint8_t address[static RTMSG_LINK_BYTES]);
-/* To one address straight over the link; EEXIST when there is such a route. */
+/* A route to one address, directly on the link; EEXIST when there is such a route. */
 void rtmsg_route_to(struct rtbatch *b, const struct rtmsg_link *link, const struct ip *ip);
 /* The default route; `via` need not lie in a prefix of the link. */
 void rtmsg_route_default(struct rtbatch *b, const struct rtmsg_link *link, const struct ip *via);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chooses, awaits and ends an uplink.  Acts. */
+/* Chooses, awaits and stops an uplink.  Acts. */
 #include "netns/uplink/uplink.h"
 
 #include <net/if.h>
@@ -24,21 +24,21 @@ const char *const uplink_names[UPLINK_COUNT] = {
 	[UPLINK_NONE] = "none",
 };
 
-/* Between looks for the link.  No subscription: gateway_fd is others' to read from, and a helper
- * needs some 5 ms, most of which pass while the jail is being built. */
-#define LOOK_MS 1
+/* Time between checks for the link.  No netlink subscription: other code reads from gateway_fd.  A
+ * helper needs about 5 ms, most of which pass while the jail is being built. */
+#define POLL_MS 1
 
 struct uplink {
 	struct uplink_spec spec;
 	enum uplink_kind kind;
 	bool is_plugged;
-	bool has_ipv6; /* so the helper was told */
+	bool has_ipv6; /* the helper was started with it */
 	struct uplink_host host;
 	struct uplink_keeper keeper;
 	char why[UPLINK_WHY_MAX];
 };
 
-/* Reasons stand in the order they were met, "; " between. */
+/* Appends a reason, after "; " if there is one already. */
 static void add_why(struct uplink *u, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 static void add_why(struct uplink *u, const char *fmt, ...)
@@ -54,8 +54,8 @@ static void add_why(struct uplink *u, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* --- beginning --------------------------------------------------------------------------------
- * Each returns 0 begun, 1 not on this host (the reason is added), or fails. */
+/* --- starting ---------------------------------------------------------------------------------
+ * Each returns 0: started; 1: not on this host, and the reason is added; or an error. */
 
 static int start_host(struct uplink *u, struct cj_error *err)
 {
@@ -87,7 +87,7 @@ static int start_helper(struct uplink *u, enum uplink_kind kind)
 	return 0;
 }
 
-/* The kinds from `first` on, as far as the caller left the choice to us. */
+/* Tries the kinds from `first` on; only one kind unless the caller asked for "auto". */
 static int start_from(struct uplink *u, enum uplink_kind first, struct cj_error *err)
 {
 	enum uplink_kind last = u->spec.kind == UPLINK_AUTO ? UPLINK_SLIRP4NETNS : u->spec.kind;
@@ -130,10 +130,9 @@ int uplink_start(const struct uplink_spec *spec, struct uplink **out,
 	return 0;
 }
 
-/* --- waiting -----------------------------------------------------------------------------------
- */
+/* --- waiting --------------------------------------------------------------------------------- */
 
-/* The device is there from the moment the helper has attached to it: tun(4), TUNSETIFF. */
+/* The device exists once the helper has attached to it: TUNSETIFF. */
 static bool has_link(int gateway_fd)
 {
 	struct ifreq request = { .ifr_name = LINK_UPLINK };
@@ -147,7 +146,7 @@ static int await_link(struct uplink *u)
 	struct pollfd death = { .fd = u->keeper.pidfd, .events = POLLIN };
 
 	while (!has_link(u->spec.gateway_fd)) {
-		if (poll(&death, 1, LOOK_MS) > 0) {
+		if (poll(&death, 1, POLL_MS) > 0) {
 			char exit_text[UPLINK_WHY_MAX];
 			uplink_keeper_describe_exit(&u->keeper, exit_text, sizeof(exit_text));
 			add_why(u, "%s ended at its start, %s", uplink_names[u->kind], exit_text);
@@ -163,9 +162,9 @@ static int await_link(struct uplink *u)
 }
 
 /*
- * Both helpers would take a packet to 127.0.0.1 out to the host's own loopback; only 10.0.2.2 and
- * its like are what their options close.  While the gateway's "lo" is up its kernel keeps such
- * packets, with or without rules: so there is no default route before it is up.
+ * Both helpers would send a packet to 127.0.0.1 to the host's own loopback: their options close
+ * 10.0.2.2 and similar addresses only.  While "lo" of the gateway is up, its kernel keeps such
+ * packets, with or without rules.  So "lo" must be up before there is a default route.
  */
 static int close_loopback(int gateway_fd, struct cj_error *err)
 {
@@ -185,7 +184,7 @@ static int plug_helper(struct uplink *u)
 	struct links_tap_spec tap = uplink_helper_of(u->kind)->tap;
 	if (!u->has_ipv6)
 		tap.ip6 = tap.router6 = (struct ip){ 0 };
-	/* It may end between the two: then the link is gone, which is no failure of ours. */
+	/* The helper may end in between.  Then the link is gone, which is not a failure of ours. */
 	if (close_loopback(u->spec.gateway_fd, &err) < 0 ||
 	    links_configure_tap(u->spec.gateway_fd, &tap, &err) < 0) {
 		add_why(u, "%s: %s", uplink_names[u->kind], err.msg);
@@ -224,7 +223,7 @@ int uplink_fd(const struct uplink *u)
 	return u->keeper.pidfd;
 }
 
-/* The keeper lets go of its link, with or without a word, before it takes the helper with it. */
+/* The keeper reports on its link, or closes it, before it ends. */
 bool uplink_is_ending(const struct uplink *u)
 {
 	struct pollfd link = { .fd = u->keeper.link_fd, .events = POLLIN };

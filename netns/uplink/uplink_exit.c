@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A helper's last shown.  Pure. */
+/* How a helper ended.  Pure. */
 #include "netns/uplink/uplink_exit.h"
 
 #include <signal.h>
@@ -23,7 +23,7 @@ void uplink_exit_add_output(struct uplink_exit *w, const char *bytes, size_t siz
 	w->size = keep + size;
 }
 
-/* Nothing to us: pasta without a syslog, about every line; slirp4netns, always. */
+/* No use in a message: pasta without a syslog writes the first, slirp4netns always the second. */
 static bool is_noise(const char *line, size_t length)
 {
 	static const char *const noise[] = { "Failed to send ", "WARNING: Support for seccomp" };
@@ -35,7 +35,7 @@ static bool is_noise(const char *line, size_t length)
 	return length == 0;
 }
 
-/* The last line that says something; 0: there is none. */
+/* The last line that is no noise.  Returns its length; 0: there is none. */
 static size_t last_line(const char *text, size_t size, const char **out)
 {
 	for (size_t end = size; end > 0;) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * uplink_exit - how a helper ended, and what it said last, as one line of a message.  Pure.
+ * uplink_exit - how a helper ended and the last line of its standard error, for a message.  Pure.
  *
- * It reads what the jail sends and has its keeper's uid: nothing in here is trusted.
+ * The helper reads packets of the jail, so its output is untrusted.
  */
 #pragma once
 
@@ -16,8 +16,8 @@ struct uplink_exit {
 	char tail[UPLINK_EXIT_TAIL_MAX]; /* the end of its standard error */
 };
 
-/* Appends, and forgets the oldest. */
+/* Appends output; drops the oldest when `tail` is full. */
 void uplink_exit_add_output(struct uplink_exit *w, const char *bytes, size_t size);
 
-/* "exit status 1: 'the last line that says something'"; printable. */
+/* "exit status 1: 'the last useful line'"; printable. */
 void uplink_exit_format(const struct uplink_exit *w, char *out, size_t size);

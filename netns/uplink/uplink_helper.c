@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pasta and slirp4netns.  A pure table; looking for them acts. */
+/* pasta and slirp4netns.  The table is pure; finding them acts. */
 #include "netns/uplink/uplink_helper.h"
 
 #include <arpa/inet.h>
@@ -25,11 +25,10 @@
  * above the standard streams before they look. */
 #define NETNS "/proc/self/fd/0"
 
-/* All private to one gateway, so the same in each; from the ranges no jail may reach anyway. */
-#define TAP4 "198.18.1.100"
-#define ROUTER4                                                                                    \
-	"198.18.1.2" /* slirp4netns: always the second of its network, its host the first          \
-		      */
+/* Private to one gateway, so the same in each.  They lie in ranges that are closed to every
+ * jail. */
+#define TAP4    "198.18.1.100"
+#define ROUTER4 "198.18.1.2" /* slirp4netns: always the second address; the host is the first */
 #define TAP6    "fdce:6a11:1::100"
 #define ROUTER6 "fdce:6a11:1::2"
 
@@ -100,8 +99,8 @@ const struct uplink_helper *uplink_helper_of(enum uplink_kind kind)
 }
 
 /*
- * Root's, the caller's, or of whom "/" is: in a user namespace that does not map root, both are
- * nobody's.
+ * The owner must be root, the caller, or the owner of "/": in a user namespace that does not map
+ * root, files of root belong to "nobody", and so does "/".
  */
 static bool is_trusted(const struct stat *st)
 {
@@ -136,7 +135,7 @@ bool uplink_helper_find(const struct uplink_helper *h, const char *path,
 	return false;
 }
 
-/* As the helper will meet it: with the caller's rights, or with those of a stranger. */
+/* Tests with the rights of the helper: the caller's, or, of a root caller, those of "others". */
 static int try_tun(void)
 {
 	struct stat st;
@@ -217,7 +216,7 @@ bool uplink_helper_version(enum uplink_kind kind, char *out, size_t size)
 		return false;
 	}
 	if (!read_version(path, line, sizeof(line)))
-		(void)snprintf(line, sizeof(line), "it does not say its version");
+		(void)snprintf(line, sizeof(line), "its version is unknown");
 	(void)snprintf(out, size, "%s (%s)", path, line);
 	return true;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * uplink_helper - what is known of pasta and slirp4netns: where they are, how they are called,
- * which addresses go with them.  The table is pure, the rest acts.
+ * uplink_helper - pasta and slirp4netns: where they are installed, their arguments, and the
+ * addresses they serve.  The table is pure, the rest acts.
  */
 #pragma once
 
@@ -13,23 +13,23 @@
 #include "runtime/base/error.h"
 
 #define UPLINK_PATH_MAX 4096
-/* Where root installs programs.  The caller's PATH is not asked: it is set by whoever starts us. */
+/* Where root installs programs.  The caller's PATH is not used: its value is not trusted. */
 #define UPLINK_HELPER_PATH "/usr/local/bin:/usr/bin:/bin"
 
 struct uplink_helper {
 	const char *name, *package; /* as apt and dnf know it */
 	const char *const *argv4;   /* IPv4 alone */
-	const char *const *argv46;  /* NULL: it has no IPv6 that we would rely on */
+	const char *const *argv46;  /* NULL: no reliable IPv6 */
 	struct links_tap_spec tap;
 };
 
-/* NULL: this kind is no helper. */
+/* NULL: this kind has no helper. */
 const struct uplink_helper *uplink_helper_of(enum uplink_kind kind);
 
 /*
  * uplink_helper_find - the first file of its name in `path` (NULL: UPLINK_HELPER_PATH).
- * Refused, with the reason in out_why: none there; one that others than root and the caller may
- * write, or that belongs to somebody else.
+ * False, with the reason in out_why: there is none; users other than root and the caller may write
+ * it; or another user owns it.
  */
 bool uplink_helper_find(const struct uplink_helper *h, const char *path,
 			char out_path[static UPLINK_PATH_MAX], char out_why[static UPLINK_WHY_MAX]);
@@ -40,6 +40,6 @@ bool uplink_helper_has_tun(char out_why[static UPLINK_WHY_MAX]);
 /* Does the caller's network namespace lead to the IPv6 Internet?  Sends nothing. */
 bool uplink_helper_has_ipv6(void);
 
-/* "/usr/bin/pasta (pasta 0.0~git...)": runs the helper, so for doctor alone.  False: `out` says
- * why. */
+/* "/usr/bin/pasta (pasta 0.0~git...)".  It runs the helper, so only doctor may call it.  False:
+ * `out` has the reason. */
 bool uplink_helper_version(enum uplink_kind kind, char *out, size_t size);

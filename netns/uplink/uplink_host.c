@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks whether this host allows it, finds a free number, loads the rules, plugs the link.  Acts.
- */
+/* Checks the host, finds a free number, loads the rules, plugs the link.  Acts. */
 #include "netns/uplink/uplink_host.h"
 
 #include <netinet/in.h> /* before linux/: the kernel's headers then leave its types out */
@@ -23,9 +22,9 @@
 #include "runtime/base/sys.h"
 
 #define NUMBERS       65535 /* 1 to that: two bytes of an address */
-#define TRIES_IN_LINE 64    /* from spec->number on; then as many by chance */
+#define TRIES_IN_LINE 64    /* from spec->number on; then as many at random */
 #define TRIES         (2 * TRIES_IN_LINE)
-#define HOST_MTU      1500 /* where the path has less, ICMP says so */
+#define HOST_MTU      1500 /* path MTU discovery (ICMP) handles smaller ones */
 
 static int refuse(char why[static UPLINK_WHY_MAX], const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
@@ -33,12 +32,12 @@ static int refuse(char why[static UPLINK_WHY_MAX], const char *fmt, ...)
 {
 	va_list args;
 	va_start(args, fmt);
-	(void)vsnprintf(why, UPLINK_WHY_MAX, fmt, args); /* cut, not lost */
+	(void)vsnprintf(why, UPLINK_WHY_MAX, fmt, args); /* may be cut */
 	va_end(args);
 	return 1;
 }
 
-/* Only these are nobody's choice; with all others another kind of uplink may do. */
+/* These end the run; after any other error another kind of uplink may work. */
 static bool is_out_of_resources(int code)
 {
 	return code == ENOMEM || code == EMFILE || code == ENFILE || code == ENOBUFS;
@@ -63,12 +62,13 @@ static bool has_capability(void)
 	cap_flag_value_t value = CAP_CLEAR;
 	cap_t caps = cap_get_proc();
 	if (caps)
-		(void)cap_get_flag(caps, CAP_NET_ADMIN, CAP_EFFECTIVE, &value); /* stays clear */
+		(void)cap_get_flag(caps, CAP_NET_ADMIN, CAP_EFFECTIVE,
+				   &value); /* on failure it stays clear */
 	(void)cap_free(caps);
 	return value == CAP_SET;
 }
 
-/* Is `value` the first byte of a sysctl file?  Where there is no such file it is not. */
+/* Is `value` the first byte of the sysctl file?  A missing file: no. */
 static int is_sysctl(const char *path, char value, struct cj_error *err)
 {
 	char byte = '\0';
@@ -80,7 +80,7 @@ static int is_sysctl(const char *path, char value, struct cj_error *err)
 	return byte == value;
 }
 
-/* New links take theirs from `default`; packets also need the switch of the host as a whole. */
+/* New links inherit `default`, and forwarding also needs the switch for the whole host. */
 static int check_forwarding(char why[static UPLINK_WHY_MAX], struct cj_error *err)
 {
 	static const char *const switches[] = { "net/ipv4/ip_forward",
@@ -118,8 +118,8 @@ static int explain_nf_tables(char why[static UPLINK_WHY_MAX], const struct cj_er
 	return explain_error(why, err);
 }
 
-/* The capability may be had over a user namespace that does not own the network namespace: asking
- * nf_tables, which answers nobody else, tells for sure. */
+/* The capability may be over a user namespace that does not own the network namespace.  Listing the
+ * chains of nf_tables finds out: it needs the right capability. */
 static int check_host(char why[static UPLINK_WHY_MAX], struct cj_error *err)
 {
 	why[0] = '\0';
@@ -162,7 +162,7 @@ static struct ip ip6_of(unsigned number)
 	};
 }
 
-/* Saves loading and removing a table: no more than a guess, links_plug_host() knows. */
+/* A hint that saves loading and removing a table; links_plug_host() decides. */
 static bool is_name_taken(int host_fd, const char *name)
 {
 	struct ifreq request = { 0 };
@@ -170,7 +170,7 @@ static bool is_name_taken(int host_fd, const char *name)
 	return ioctl(host_fd, SIOCGIFINDEX, &request) == 0;
 }
 
-/* EPERM, from a kernel that has answered before, is somebody else's owner table. */
+/* The kernel has answered before, so EPERM means: another socket owns a table of that name. */
 static int load_rules(int nft_fd, const struct firewall_host_spec *rules, struct cj_error *err)
 {
 	int rc = firewall_apply_host(nft_fd, rules, err);
@@ -217,7 +217,7 @@ static unsigned number_at(const struct uplink_spec *spec, int try)
 	if (try < TRIES_IN_LINE)
 		return (spec->number + (unsigned)try) % NUMBERS + 1;
 	if (getrandom(&chance, sizeof(chance), 0) < 0)
-		chance = 0; /* one more number in line */
+		chance = 0; /* then the next number in line */
 	return (spec->number + (unsigned)try + chance) % NUMBERS + 1;
 }
 

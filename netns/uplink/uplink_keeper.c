@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A helper's keeper.  Acts; the header has the theory. */
+/* The keeper of a helper.  Acts; the header has the theory of operation. */
 #include "netns/uplink/uplink_keeper.h"
 
 #include <fcntl.h>
@@ -23,7 +23,7 @@
 #include "runtime/base/sys.h"
 
 #define START_TIMEOUT_MS 5000
-#define EXIT_NO_HELPER   127 /* as a shell says it */
+#define EXIT_NO_HELPER   127 /* as a shell reports a missing command */
 
 enum keeper_step {
 	KEEPER_STARTED, /* intermediate -> supervisor: a pidfd of the keeper */
@@ -56,13 +56,13 @@ static void helper_exec(const struct keeper_order *o, int netns_fd, int stderr_f
 		(void)execve(o->path, (char *const *)o->argv, no_environment);
 		(void)!cj_fail(&err, errno, "execute '%s'", o->path);
 	}
-	(void)dprintf(STDERR_FILENO, "%s\n", err.msg); /* its last words */
+	(void)dprintf(STDERR_FILENO, "%s\n", err.msg); /* the keeper reports it */
 	_exit(EXIT_NO_HELPER);
 }
 
 /* --- from here: the keeper ---------------------------------------------------------------- */
 
-/* Reads what there is; -1 at the end of file. */
+/* Reads what is there.  -1: end of file. */
 static int read_stderr(int stderr_fd, struct uplink_exit *e)
 {
 	char bytes[4096];
@@ -83,11 +83,12 @@ static void reap_helper(int helper_fd, int stderr_fd, const struct step_link *li
 	struct pollfd more = { .fd = stderr_fd, .events = POLLIN };
 	while (poll(&more, 1, 0) > 0 && read_stderr(stderr_fd, e) == 0)
 		;
-	struct cj_error ignored; /* nobody listens any more: there is nobody to tell */
+	struct cj_error ignored; /* fails if the supervisor has ended: then no report is needed */
 	(void)!step_tell(link, KEEPER_ENDED, e, sizeof(*e), NULL, 0, &ignored);
 }
 
-/* Returns when the helper or the supervisor has ended; with us ends the pid namespace. */
+/* Returns when the helper or the supervisor has ended.  The pid namespace ends with this
+ * process. */
 static void watch(int helper_fd, int stderr_fd, const struct step_link *link)
 {
 	struct uplink_exit e = { 0 };
@@ -138,8 +139,8 @@ static int spawn_helper(const struct keeper_order *o, int netns_fd, int *out_std
 
 static int keeper_run(const struct keeper_order *o, int *netns_fd, struct cj_error *err)
 {
-	/* The pid namespace is ours, so this kill reaches every process in it.  The helper has our
-	 * uid: a hole in it must not reach us through ptrace(2). */
+	/* This process is pid 1 of its namespace, so killing it kills all processes in it.  The helper
+	 * has our uid: a compromised helper must not ptrace(2) this process. */
 	if (child_die_with_parent(o->link.sock_fd, err) < 0 || child_become_undumpable(err) < 0 ||
 	    child_start_session(err) < 0)
 		return -err->code;
@@ -165,9 +166,9 @@ static void keeper_main(const struct keeper_order *o, int netns_fd)
 	_exit(0);
 }
 
-/* --- from here: the intermediate ------------------------------------------------------------ */
+/* --- from here: the intermediate process -------------------------------------------------- */
 
-/* Nothing that was inherited: not a descriptor, not a handler, not a blocked signal. */
+/* Closes inherited descriptors, and resets signal handlers and the signal mask. */
 static int reset_inherited(struct keeper_order *o, struct cj_error *err)
 {
 	int fds[] = { o->gateway_fd, o->link.sock_fd };
@@ -189,8 +190,8 @@ static int join_gateway(int gateway_fd, struct cj_error *err)
 	if (user_fd < 0)
 		return cj_fail(err, errno, "open the gateway's user namespace");
 
-	/* While setgroups(2) is still ours to call.  EPERM: an ordinary caller keeps its groups, as
-	 * it does in whatever else it runs. */
+	/* Before setns(2), while setgroups(2) is still allowed.  EPERM: an ordinary caller keeps
+	 * its groups, as in every other program that it runs. */
 	if (setgroups(0, NULL) < 0 && errno != EPERM)
 		return cj_fail(err, errno, "empty the list of groups");
 	if (setns(user_fd, CLONE_NEWUSER) < 0)
@@ -269,9 +270,9 @@ int uplink_keeper_start(const char *path, const char *const *argv, int gateway_f
 	cj_close(&ends[1]);
 	int rc = pid < 0 ? cj_fail(err, code, "create the keeper") : await_keeper(&k, err);
 	if (rc < 0) {
-		struct cj_error ignored; /* the first says why */
-		/* A keeper may fail before the intermediate has reported its birth: it is our child
-		 * all the same, and is reaped. */
+		struct cj_error ignored; /* *err has the reason */
+		/* The keeper may fail before the intermediate process has reported its start.
+		 * It is still our child and must be reaped. */
 		if (pid > 0 && rc != -ETIMEDOUT && rc != -EPIPE)
 			(void)!await_keeper(&k, &ignored);
 		uplink_keeper_stop(&k);
@@ -292,11 +293,11 @@ void uplink_keeper_describe_exit(struct uplink_keeper *k, char *out, size_t size
 		(void)snprintf(out, size, "%s", err.msg);
 		return;
 	}
-	memcpy(&e, msg.data, sizeof(e)); /* data is larger, whatever came */
+	memcpy(&e, msg.data, sizeof(e)); /* `data` is larger than that, whatever its size */
 	if (msg.size == sizeof(e))
 		uplink_exit_format(&e, out, size);
 	else
-		(void)snprintf(out, size, "its keeper makes no sense");
+		(void)snprintf(out, size, "its keeper sent an invalid report");
 }
 
 void uplink_keeper_stop(struct uplink_keeper *k)

@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * uplink_keeper - the process that holds a helper, and takes it with it when it ends.  Acts.
+ * uplink_keeper - the process that runs a helper, and whose end also ends the helper.  Acts.
  *
  * Theory of operation
  *
- *	supervisor             intermediate                      keeper                helper
- *	clone3  -------------> dies with the supervisor
- *	                       joins the gateway's user
- *	                       namespace, becomes its user
- *	                       clone3 (CLONE_PARENT) ---> pid 1 of a new pid
- *	 <------ born, pidfd -- ends                      namespace, private
- *	reaps the intermediate                                   root (uplink_root)
- *	                                                  clone3 -------------> execve, with the
- *	                                                  drops everything      capabilities it
- *	                                                                        needs
- *	reads its stderr <--- pidfd is readable <-------- ended, last words --- ends
+ *	supervisor              intermediate process          keeper                helper
  *
- * The intermediate is there because who joins a user namespace can't come back.  The keeper is the
- * supervisor's own child all the same, so killing and reaping it ends, when waitid(2) returns, all
- * that ever ran in its pid namespace: pid_namespaces(7).  It ends with the supervisor in two ways:
- * PR_SET_PDEATHSIG, and the end of the link.  The helper makes its sockets in the caller's network
- * namespace, which neither of them leaves.
+ *	clone3 ---------------> dies with the supervisor
+ *	                        joins the gateway's user
+ *	                        namespace, becomes its user
+ *	                        clone3 (CLONE_PARENT) ------> pid 1 of a new pid
+ *	<--- started, pidfd --- ends                          namespace, own root
+ *	reaps the intermediate                                (uplink_root)
+ *	process                                               clone3 -------------> execve with the
+ *	                                                      drops all             capabilities it
+ *	                                                      capabilities          needs
+ *	pidfd is readable <------- exit, last output -------- reads stderr <------- ends
+ *
+ * A process that has joined a user namespace can't leave it, so an intermediate process joins.  By
+ * CLONE_PARENT the keeper is still the supervisor's child.  When the supervisor has killed and
+ * reaped the keeper, the kernel has ended all processes of its pid namespace: pid_namespaces(7).
+ * The keeper ends with the supervisor in two ways: PR_SET_PDEATHSIG, and the end of the link.
+ * Keeper and helper stay in the caller's network namespace: there the helper makes its sockets.
  */
 #pragma once
 
@@ -30,8 +31,8 @@
 #include "runtime/base/error.h"
 
 struct uplink_keeper {
-	int pidfd;   /* -1: none; readable when helper and keeper are gone */
-	int link_fd; /* its end is the keeper's */
+	int pidfd;   /* -1: none; readable when helper and keeper have ended */
+	int link_fd; /* to the keeper; its end of file ends the keeper */
 };
 #define UPLINK_KEEPER_NONE                                                                         \
 	{                                                                                          \
@@ -43,16 +44,16 @@ struct uplink_keeper {
  *
  * The helper finds the gateway's network namespace as /proc/self/fd/0; it has no other descriptor,
  * an empty environment, CAP_NET_ADMIN and CAP_SYS_ADMIN over that user namespace.
- * gateway_fd: any socket of the gateway's.  Must not: be called before the id maps are written.
- * Fails:    EPERM when the caller is not the owner of the user namespace.  What fails later, also
- *           execve(2), is the helper's last words.
+ * gateway_fd: any socket of the gateway.  Must not: be called before the id maps are written.
+ * Fails:    EPERM when the caller is not the owner of the user namespace.  A later failure, also of
+ *           execve(2), is reported by uplink_keeper_describe_exit().
  * Follows:  netdevice(7) SIOCGSKNS, ioctl_ns(2), setns(2), capabilities(7) "Ambient".
  */
 int uplink_keeper_start(const char *path, const char *const *argv, int gateway_fd,
 			struct uplink_keeper *out, struct cj_error *err);
 
-/* Once pidfd is readable: "exit status 1: 'what it wrote last'"; one line, printable. */
+/* Once pidfd is readable: "exit status 1: 'its last output'"; one line, printable. */
 void uplink_keeper_describe_exit(struct uplink_keeper *k, char *out, size_t size);
 
-/* Nothing of it is left when this returns. */
+/* Kills and reaps the keeper: afterwards none of its processes is left. */
 void uplink_keeper_stop(struct uplink_keeper *k);

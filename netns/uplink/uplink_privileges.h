@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * uplink_privileges - who a helper is, and what it may do.  Acts, on the calling process.
+ * uplink_privileges - the user and the capabilities of a helper.  Acts, on the calling process.
  *
  * All capabilities in here are over the gateway's user namespace; over the host there is none.
  */
@@ -8,8 +8,8 @@
 
 #include "runtime/base/error.h"
 
-/* Become the one user and group that the user namespace just joined maps: root is nobody in there,
- * and must not stay root outside. */
+/* Become the only user and group that the user namespace just joined maps.  Root has no id in
+ * there, and the helper must not stay root outside. */
 int uplink_privileges_become(struct cj_error *err);
 
 /*
@@ -19,5 +19,5 @@ int uplink_privileges_become(struct cj_error *err);
  */
 int uplink_privileges_keep(struct cj_error *err);
 
-/* No capability in any set but the bounding one. */
+/* Clears all sets of capabilities except the bounding set. */
 int uplink_privileges_drop(struct cj_error *err);

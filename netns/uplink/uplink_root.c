@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A helper's root.  Acts. */
+/* The root file system of a helper.  Acts. */
 #include "netns/uplink/uplink_root.h"
 
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 #define ROOT "/tmp" /* covered by our tmpfs, in this mount namespace alone */
 
-/* Links stay links; what this host does not have is left out. */
+/* Links stay links; paths that this host does not have are left out. */
 static const char *const places[] = {
 	"/usr",         "/bin",         "/sbin",
 	"/lib",         "/lib32",       "/lib64",
@@ -77,13 +77,14 @@ static int show(const char *from, struct cj_error *err)
 		return copy_link(from, to, err);
 	if (make_mount_point(to, st.st_mode, err) < 0)
 		return -err->code;
-	/* MS_REC: what was mounted below came with our namespace and is locked to its place */
+	/* MS_REC: mounts below came with our namespace and are locked together */
 	if (mount(from, to, NULL, MS_BIND | MS_REC, NULL) < 0)
 		return cj_fail(err, errno, "bind '%s'", from);
 	return 0;
 }
 
-/* Its own processes alone; the host's where a container forbids a new one. */
+/* A procfs of its own pid namespace; in a container that forbids a new one, the one that is
+ * there. */
 static int show_proc(struct cj_error *err)
 {
 	const char *to = ROOT "/proc";
@@ -109,8 +110,8 @@ static bool is_shown(const char *path)
 	return false;
 }
 
-/* A helper that is installed somewhere else, with what lies beside it.  By descriptor: it may lie
- * below ROOT, which is covered by now. */
+/* The directory of a helper that is installed elsewhere.  By descriptor: it may lie below ROOT,
+ * which is covered by now. */
 static int show_own(int own_fd, const char *own, struct cj_error *err)
 {
 	char from[32], to[PATH_MAX];
@@ -131,7 +132,7 @@ static int fill(int own_fd, const char *own, struct cj_error *err)
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
 		if (show(places[i], err) < 0)
 			return -err->code;
-	/* /tmp is where pasta puts the empty root it withdraws to */
+	/* pasta mounts its own empty root on /tmp */
 	if (show_own(own_fd, own, err) < 0 || show_proc(err) < 0)
 		return -err->code;
 	if (mkdir(ROOT "/tmp", 0755) < 0 && errno != EEXIST)
@@ -156,7 +157,8 @@ int uplink_root_enter(const char *path, struct cj_error *err)
 		return cj_fail(err, errno, "mount a tmpfs on '" ROOT "'");
 	if (fill(own_fd, own, err) < 0)
 		return -err->code;
-	/* Twice ".": the old root comes to lie on the new one and is taken off it. */
+	/* Twice ".": the old root is stacked on the new one, and umount2(2) removes it:
+	 * pivot_root(2). */
 	if (chdir(ROOT) < 0 || sys_pivot_root(".", ".") < 0 || umount2(".", MNT_DETACH) < 0 ||
 	    chdir("/") < 0)
 		return cj_fail(err, errno, "enter the helper's root");

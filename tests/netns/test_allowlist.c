@@ -272,30 +272,30 @@ static const struct {
 	{ ".example", "is no host name" },
 	{ "example.", "is no host name" },
 	{ "a@example", "is no host name" },
-	{ "0x7f.1", "is no address as we read it" },
-	{ "0x7f000001", "is no address as we read it" },
-	{ "0x", "is no address as we read it" },
-	{ "010.0.0.1", "is no address as we read it" },
-	{ "2130706433", "is no address as we read it" },
-	{ "127.1", "is no address as we read it" },
-	{ "1.2.3.4.5", "is no address as we read it" },
-	{ "256.1.1.1:80", "is no address as we read it" },
-	{ "example.0x10", "is no address as we read it" },
-	{ "10.0.0.1/8", "is no network: behind '/'" },
+	{ "0x7f.1", "is no address in the accepted form" },
+	{ "0x7f000001", "is no address in the accepted form" },
+	{ "0x", "is no address in the accepted form" },
+	{ "010.0.0.1", "is no address in the accepted form" },
+	{ "2130706433", "is no address in the accepted form" },
+	{ "127.1", "is no address in the accepted form" },
+	{ "1.2.3.4.5", "is no address in the accepted form" },
+	{ "256.1.1.1:80", "is no address in the accepted form" },
+	{ "example.0x10", "is no address in the accepted form" },
+	{ "10.0.0.1/8", "is no network: write the length" },
 	{ "10.0.0.0/33", "is no network" },
 	{ "10.0.0.0/", "is no network" },
 	{ "example.com/24", "is no network" },
 	{ "2001:db8::1/32", "is no network" },
-	{ "[192.0.2.1]:80", "only IPv6 stands in brackets" },
-	{ "[example.com]:80", "only IPv6 stands in brackets" },
-	{ "[]:80", "only IPv6 stands in brackets" },
+	{ "[192.0.2.1]:80", "only an IPv6 address may be in brackets" },
+	{ "[example.com]:80", "only an IPv6 address may be in brackets" },
+	{ "[]:80", "only an IPv6 address may be in brackets" },
 	{ "[2001:db8::1", "has no closing bracket" },
-	{ "[2001:db8::1]443", "behind ']' stands nothing or ':PORT'" },
-	{ "[2001:db8::1]/64", "behind ']' stands nothing or ':PORT'" },
+	{ "[2001:db8::1]443", "only ':PORT' may follow ']'" },
+	{ "[2001:db8::1]/64", "only ':PORT' may follow ']'" },
 	{ "[2001:db8::1]:", "a port is a number" },
 	{ "[fe80::1%eth0]:80", "is no IPv6 address" },
 	{ "fe80::1%eth0", "is no IPv6 address" },
-	{ "2001:db8::1::443", "is no IPv6 address; with a port it stands in brackets" },
+	{ "2001:db8::1::443", "is no IPv6 address; with a port write it in brackets" },
 };
 
 static void what_is_no_target_is_refused_with_what_is_accepted(void **state)
@@ -542,14 +542,15 @@ static void allow_private_opens_closed_ranges_with_one_warning_each(void **state
 	assert_int_equal(out.count, 5);
 	expect_endpoint(&out.items[0], "10.1.2.3-10.1.2.3 0-65535");
 	assert_int_equal(out.warnings.count, 3);
-	assert_string_equal(out.warnings.items[0],
-			    "--allow 'intern.example' opens what is closed otherwise: private");
+	assert_string_equal(
+	    out.warnings.items[0],
+	    "--allow 'intern.example' opens addresses that are closed by default: private");
 	assert_string_equal(
 	    out.warnings.items[1],
-	    "--allow '169.254.0.0/16:80' opens what is closed otherwise: link_local, metadata");
+	    "--allow '169.254.0.0/16:80' opens addresses that are closed by default: link_local, metadata");
 	assert_string_equal(
 	    out.warnings.items[2],
-	    "--allow '[fd00:ec2::254]:80' opens what is closed otherwise: metadata");
+	    "--allow '[fd00:ec2::254]:80' opens addresses that are closed by default: metadata");
 	assert_non_null(strstr(out.hosts, "10.1.2.3\tintern.example\n"));
 }
 

@@ -271,7 +271,7 @@ static void rules_that_are_not_there_take_no_address(void **state)
 	assert_int_equal(firewall_close_host(load->fd, &address, &err), -ENOENT);
 	assert_non_null(strstr(err.msg, "close host address '192.0.2.7'"));
 	assert_int_equal(firewall_unreachable(load->fd, 6, &err), -ENOENT);
-	assert_non_null(strstr(err.msg, "answer for IPv6"));
+	assert_non_null(strstr(err.msg, "reject IPv6"));
 }
 
 /* --- the counters --- */

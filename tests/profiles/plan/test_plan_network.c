@@ -118,8 +118,8 @@ static void a_target_is_judged_where_it_is_read(void **state)
 		{ "https://example.org/", "is a URL" },
 		{ "*.example.org", "no wildcards" },
 		{ "10.0.0.1/8", "is no network" },
-		{ "0x7f.1", "is no address as we read it" },
-		{ "2130706433", "is no address as we read it" },
+		{ "0x7f.1", "is no address in the accepted form" },
+		{ "2130706433", "is no address in the accepted form" },
 		{ "[2001:db8::1", "no closing bracket" },
 		{ "a b", "is no host name" },
 	};

@@ -20,6 +20,7 @@
 
 #include "runtime/base/json/json_text.h"
 #include "runtime/base/scope.h"
+#include "runtime/base/text.h"
 
 /* A container whose end has not come yet. */
 struct open_node {
@@ -410,6 +411,27 @@ const struct json_node *json_get(const struct json_node *object, const char *key
 			return m;
 	}
 	return NULL;
+}
+
+const struct json_node *json_get_typed(const struct json_node *object, const char *key,
+				       enum json_type type)
+{
+	const struct json_node *node = object && object->type == JSON_OBJECT ? json_get(object, key)
+									     : NULL;
+	return node && node->type == type ? node : NULL;
+}
+
+const char *json_get_text(const struct json_node *object, const char *key)
+{
+	const struct json_node *node = json_get_typed(object, key, JSON_STRING);
+	return node ? node->text : NULL;
+}
+
+bool json_get_u64(const struct json_node *object, const char *key, uint64_t *out)
+{
+	const struct json_node *node = json_get_typed(object, key, JSON_NUMBER);
+	struct cj_error unused = { 0 };
+	return node && parse_u64(node->text, 0, UINT64_MAX, out, &unused) == 0;
 }
 
 static int reject_at(const char *name, struct json_cursor at, struct cj_error *err, const char *fmt,

@@ -60,6 +60,15 @@ int json_parse_capped(const char *name, const char *text, size_t size, struct ar
 /* The member called `key`, or NULL. */
 const struct json_node *json_get(const struct json_node *object, const char *key);
 
+/*
+ * For texts of another process, which may lack anything: the member of this type.  NULL or false:
+ * there is none, or `object` is NULL or not an object.
+ */
+const struct json_node *json_get_typed(const struct json_node *object, const char *key,
+				       enum json_type type);
+const char *json_get_text(const struct json_node *object, const char *key);
+bool json_get_u64(const struct json_node *object, const char *key, uint64_t *out);
+
 /* "name:line:column" of a node, for a message that refuses it. */
 int json_reject(const char *name, const struct json_node *node, struct cj_error *err,
 		const char *fmt, ...) __attribute__((warn_unused_result, format(printf, 4, 5)));

@@ -514,6 +514,28 @@ static void every_missing_byte_of_memory_is_an_error(void **state)
 	assert_int_equal(failures, 1 + 21 * 3 + 1); /* object, keys and values, their sorting */
 }
 
+static void a_member_is_found_by_its_type(void **state)
+{
+	auto_arena struct arena a = { 0 };
+	const struct json_node *root =
+	    read_good("{\"n\": 7, \"big\": 18446744073709551616, \"t\": \"x\", \"l\": []}", &a);
+	uint64_t value = 1;
+	(void)state;
+
+	assert_string_equal(json_get_text(root, "t"), "x");
+	assert_null(json_get_text(root, "n"));
+	assert_null(json_get_text(root, "none"));
+	assert_null(json_get_text(NULL, "t"));
+	assert_null(json_get_text(json_get(root, "l"), "t")); /* no object */
+	assert_non_null(json_get_typed(root, "l", JSON_ARRAY));
+	assert_null(json_get_typed(root, "l", JSON_OBJECT));
+	assert_false(json_get_u64(root, "big", &value));
+	assert_false(json_get_u64(root, "t", &value));
+	assert_int_equal(value, 1);
+	assert_true(json_get_u64(root, "n", &value));
+	assert_int_equal(value, 7);
+}
+
 static void a_type_has_a_name_for_messages(void **state)
 {
 	(void)state;
@@ -802,6 +824,7 @@ int main(void)
 		cmocka_unit_test(places_are_right_wherever_a_word_begins),
 		cmocka_unit_test(values_have_a_limit),
 		cmocka_unit_test(every_missing_byte_of_memory_is_an_error),
+		cmocka_unit_test(a_member_is_found_by_its_type),
 		cmocka_unit_test(a_type_has_a_name_for_messages),
 		cmocka_unit_test(a_document_is_written_compact_or_pretty),
 		cmocka_unit_test(thousandths_are_written_short),

@@ -102,7 +102,7 @@ def _():
         ({"network": {"mode": "public", "allow": ["no name"]}}, "network.allow: 'no name'"),
         ({"workdir": "rel"}, "workdir: 'rel' is not an absolute path"), ({"workdir": "/box/a", "files": [{"path": "a", "text": ""}]}, "workdir: '/box/a' is one of the files"),
         ({"files": [{"path": "a", "text": ""}, {"path": "a-b", "text": ""}, {"path": "a/b/c", "text": ""}]}, "files: '/box/a' is a file, and '/box/a/b/c' needs a directory"),
-        ({"files": [{"path": "/proc/x", "text": ""}]}, "files: '/proc/x'"), ({"command": [""]}, "command: its first word is empty"), ({"command": None, "code": "x"}, "code: profile 'base' has no interpreter"),
+        ({"files": [{"path": "/proc/x", "text": ""}]}, "files.path: '/proc/x'"), ({"command": [""]}, "command: the first argument, the program, is empty"), ({"command": None, "code": "x"}, "code: profile 'base' has no interpreter"),
         ({"profile": "no-such"}, "profile: there is no 'no-such'"), ({"env": {"A=B": "x"}}, "env: 'A=B'"), ({"memory": "1K"}, "memory: '1K' is too little"), ({"workdri": "/"}, "unknown key 'workdri'"),
     )  # fmt: skip
     ended_rows = (

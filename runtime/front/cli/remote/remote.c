@@ -86,12 +86,10 @@ static int take_result(struct remote *r, const struct json_node *node, struct ar
 /* Without a time limit, a slow reader is waited for without limit. */
 static void read_timeout(struct remote *r, const struct json_node *event)
 {
-	const struct json_node *limit = json_get(event, "timeout_ms");
-	struct cj_error err = { 0 };
 	uint64_t ms = 0;
 
-	if (!r->is_cancelled && limit && limit->type == JSON_NUMBER &&
-	    parse_u64(limit->text, 1, LIMIT_MS_MAX, &ms, &err) == 0)
+	if (!r->is_cancelled && json_get_u64(event, "timeout_ms", &ms) && ms >= 1 &&
+	    ms <= LIMIT_MS_MAX)
 		r->run_ended_ms = clock_ms() + ms;
 }
 

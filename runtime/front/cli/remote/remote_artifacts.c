@@ -84,17 +84,11 @@ static int store(int dest_fd, const char *path, const char *bytes, size_t size,
 	return rc;
 }
 
-static const char *string_of(const struct json_node *object, const char *key)
-{
-	const struct json_node *node = object->type == JSON_OBJECT ? json_get(object, key) : NULL;
-	return node && node->type == JSON_STRING ? node->text : NULL;
-}
-
 static int store_one(const struct json_node *entry, int dest_fd, struct outcome *o,
 		     struct cj_error *err)
 {
-	const char *path = string_of(entry, "path"), *sha256 = string_of(entry, "sha256");
-	const char *type = string_of(entry, "type"), *bytes;
+	const char *path = json_get_text(entry, "path"), *sha256 = json_get_text(entry, "sha256");
+	const char *type = json_get_text(entry, "type"), *bytes;
 	struct artifact *item = &o->artifacts.items[o->artifacts.count];
 	char seen[SHA256_HEX_MAX];
 	size_t size;
@@ -118,15 +112,15 @@ static int store_one(const struct json_node *entry, int dest_fd, struct outcome 
 
 bool remote_artifacts_store(const struct json_node *result, int dest_fd, struct outcome *o)
 {
-	const struct json_node *list = json_get(result, "artifacts");
+	const struct json_node *list = json_get_typed(result, "artifacts", JSON_ARRAY);
 	bool is_complete = true;
 
-	if (dest_fd < 0 || !list || list->type != JSON_ARRAY || list->count == 0)
+	if (dest_fd < 0 || !list || list->count == 0)
 		return true;
 	o->artifacts.items = arena_array(&o->arena, list->count, sizeof(*o->artifacts.items));
 	for (const struct json_node *m = list->child; m; m = m->next) {
 		struct cj_error err = { 0 };
-		const char *path = string_of(m, "path");
+		const char *path = json_get_text(m, "path");
 		if (path && autorun_has_name(path)) {
 			outcome_warn(o, "artifacts: '%s' is not stored: %s", path, AUTORUN_FAULT);
 			continue;

@@ -96,21 +96,16 @@ void remote_output_write(struct remote *r, size_t which, const char *bytes, size
 static bool write_dropped(struct remote *r, size_t which)
 {
 	struct remote_stream *s = &r->streams[which];
-	const struct json_node *node = json_get(r->result, stream_names[which]), *count, *cut;
-	struct cj_error err = { 0 };
+	const struct json_node *node = json_get_typed(r->result, stream_names[which], JSON_OBJECT);
+	const struct json_node *cut = json_get_typed(node, "truncated", JSON_BOOL);
 	const char *bytes = NULL;
 	uint64_t total = 0;
 	size_t size = 0;
 
-	if (s->fd < 0 || !node || node->type != JSON_OBJECT)
+	if (s->fd < 0 || !json_get_u64(node, "bytes", &total) || total <= s->written)
 		return true;
-	count = json_get(node, "bytes");
-	cut = json_get(node, "truncated");
-	if (!count || !count->text || parse_u64(count->text, 0, UINT64_MAX, &total, &err) < 0 ||
-	    total <= s->written)
-		return true;
-	bool is_whole = cut && cut->type == JSON_BOOL && !cut->boolean &&
-			remote_bytes_of(node, &r->tree, &bytes, &size) && size == total;
+	bool is_whole = cut && !cut->boolean && remote_bytes_of(node, &r->tree, &bytes, &size) &&
+			size == total;
 	if (is_whole)
 		remote_output_write(r, which, bytes + s->written, size - (size_t)s->written);
 	else

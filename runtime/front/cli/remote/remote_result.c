@@ -11,28 +11,12 @@
 
 /* --- members ---------------------------------------------------------------- */
 
-static const struct json_node *member(const struct json_node *object, const char *key,
-				      enum json_type type)
-{
-	const struct json_node *node = object && object->type == JSON_OBJECT ? json_get(object, key)
-									     : NULL;
-	return node && node->type == type ? node : NULL;
-}
-
-static const char *text_of(const struct json_node *object, const char *key)
-{
-	const struct json_node *node = member(object, key, JSON_STRING);
-	return node ? node->text : NULL;
-}
-
+/* 0 where there is none. */
 static uint64_t number_of(const struct json_node *object, const char *key)
 {
-	const struct json_node *node = member(object, key, JSON_NUMBER);
-	struct cj_error err = { 0 };
 	uint64_t value = 0;
 
-	if (node)
-		(void)!parse_u64(node->text, 0, UINT64_MAX, &value, &err);
+	(void)json_get_u64(object, key, &value);
 	return value;
 }
 
@@ -56,9 +40,9 @@ static int no_memory(struct cj_error *err)
 
 static void read_error(const struct json_node *node, struct cj_error *out)
 {
-	const char *stage = text_of(node, "stage");
-	const char *message = text_of(node, "message");
-	const char *hint = text_of(node, "hint");
+	const char *stage = json_get_text(node, "stage");
+	const char *message = json_get_text(node, "message");
+	const char *hint = json_get_text(node, "hint");
 
 	(void)!cj_reject(out, "%s", message ? message : "no message");
 	if (stage)
@@ -69,10 +53,10 @@ static void read_error(const struct json_node *node, struct cj_error *out)
 
 static int read_end(const struct json_node *result, struct outcome *o, struct cj_error *err)
 {
-	const struct json_node *error = member(result, "error", JSON_OBJECT);
+	const struct json_node *error = json_get_typed(result, "error", JSON_OBJECT);
 	unsigned status;
 
-	if (!find_name(status_names, STATUS_COUNT, text_of(result, "status"), &status))
+	if (!find_name(status_names, STATUS_COUNT, json_get_text(result, "status"), &status))
 		return cj_reject(err, BODY " is no result: it has no 'status'");
 	o->exit_code = (int)number_of(result, "exit_code");
 	o->signal = (int)number_of(result, "signal");
@@ -95,11 +79,11 @@ static int read_end(const struct json_node *result, struct outcome *o, struct cj
 
 static void read_limits(const struct json_node *result, struct outcome *o)
 {
-	const struct json_node *limits = member(result, "limits", JSON_OBJECT);
+	const struct json_node *limits = json_get_typed(result, "limits", JSON_OBJECT);
 
 	for (enum limit i = 0; i < LIMIT_COUNT; i++) {
-		const struct json_node *limit = member(limits, limit_names[i], JSON_OBJECT);
-		const struct json_node *hit = member(limit, "hit", JSON_BOOL);
+		const struct json_node *limit = json_get_typed(limits, limit_names[i], JSON_OBJECT);
+		const struct json_node *hit = json_get_typed(limit, "hit", JSON_BOOL);
 		o->limits[i].value = number_of(limit, "value");
 		o->limits[i].hit = !hit ? HIT_UNKNOWN : hit->boolean ? HIT_YES : HIT_NO;
 	}
@@ -107,13 +91,13 @@ static void read_limits(const struct json_node *result, struct outcome *o)
 
 static int read_denied(const struct json_node *result, struct outcome *o, struct cj_error *err)
 {
-	const struct json_node *list = member(result, "denied_syscalls", JSON_ARRAY);
+	const struct json_node *list = json_get_typed(result, "denied_syscalls", JSON_ARRAY);
 
 	o->denied = arena_array(&o->arena, list ? list->count + 1 : 1, sizeof(*o->denied));
 	if (!o->denied)
 		return no_memory(err);
 	for (const struct json_node *m = list ? list->child : NULL; m; m = m->next) {
-		const char *name = text_of(m, "name");
+		const char *name = json_get_text(m, "name");
 		o->denied[o->ndenied++] = (struct denied_syscall){
 			.name = arena_strdup(&o->arena, name ? name : "?"),
 			.count = (unsigned)number_of(m, "count"),
@@ -135,22 +119,22 @@ static uint8_t protocol_of(const char *name)
 
 static int read_network(const struct json_node *result, struct outcome *o, struct cj_error *err)
 {
-	const struct json_node *network = member(result, "network", JSON_OBJECT);
-	const struct json_node *list = member(network, "denied", JSON_ARRAY);
+	const struct json_node *network = json_get_typed(result, "network", JSON_OBJECT);
+	const struct json_node *list = json_get_typed(network, "denied", JSON_ARRAY);
 	struct denial *rows = arena_array(&o->arena, list ? list->count + 1 : 1, sizeof(*rows));
 	size_t count = 0;
 
 	if (!rows)
 		return no_memory(err);
 	for (const struct json_node *m = list ? list->child : NULL; m; m = m->next) {
-		const char *address = text_of(m, "address");
+		const char *address = json_get_text(m, "address");
 		struct denial *d = &rows[count];
 		unsigned class;
 
-		if (!find_name(net_class_names, NET_CLASS_COUNT, text_of(m, "class"), &class))
+		if (!find_name(net_class_names, NET_CLASS_COUNT, json_get_text(m, "class"), &class))
 			continue;
 		*d = (struct denial){ .class = class,
-				      .protocol = protocol_of(text_of(m, "protocol")),
+				      .protocol = protocol_of(json_get_text(m, "protocol")),
 				      .port = (uint16_t)number_of(m, "port"),
 				      .count = number_of(m, "count") };
 		if (address)
@@ -164,7 +148,7 @@ static int read_network(const struct json_node *result, struct outcome *o, struc
 
 static int read_warnings(const struct json_node *result, struct outcome *o, struct cj_error *err)
 {
-	const struct json_node *list = member(result, "warnings", JSON_ARRAY);
+	const struct json_node *list = json_get_typed(result, "warnings", JSON_ARRAY);
 
 	for (const struct json_node *m = list ? list->child : NULL; m; m = m->next) {
 		const char *copy = m->type == JSON_STRING ? arena_strdup(&o->arena, m->text) : NULL;
@@ -177,7 +161,7 @@ static int read_warnings(const struct json_node *result, struct outcome *o, stru
 
 int remote_result_read(const struct json_node *result, struct outcome *o, struct cj_error *err)
 {
-	const char *schema = result->type == JSON_OBJECT ? text_of(result, "schema") : NULL;
+	const char *schema = json_get_text(result, "schema");
 
 	if (!schema || strcmp(schema, RESULT_SCHEMA) != 0)
 		return cj_reject(err, BODY " is no result of the schema '%s'", RESULT_SCHEMA);
@@ -216,8 +200,9 @@ void remote_result_write(struct json_writer *w, const struct json_node *result,
 static int report_refusal(const struct json_node *error, const char *message, uint64_t retry_after,
 			  struct cj_error *err)
 {
-	const char *code = text_of(error, "code");
-	const char *hint = text_of(error, "hint"), *request_id = text_of(error, "request_id");
+	const char *code = json_get_text(error, "code");
+	const char *hint = json_get_text(error, "hint"),
+		   *request_id = json_get_text(error, "request_id");
 
 	int rc =
 	    cj_reject_as(err, EREMOTEIO, "the service: %s [%s]", message, code ? code : "no code");
@@ -240,8 +225,8 @@ int remote_refusal_read(unsigned http_status, uint64_t retry_after, const char *
 	const struct json_node *root = NULL, *error = NULL;
 
 	if (size > 0 && json_parse(BODY, body, size, &a, &root, &why) == 0)
-		error = member(root, "error", JSON_OBJECT);
-	const char *message = text_of(error, "message");
+		error = json_get_typed(root, "error", JSON_OBJECT);
+	const char *message = json_get_text(error, "message");
 	if (message)
 		return report_refusal(error, message, retry_after, err);
 	int rc = cj_reject_as(err, EREMOTEIO,
@@ -255,7 +240,7 @@ int remote_refusal_read(unsigned http_status, uint64_t retry_after, const char *
 bool remote_bytes_of(const struct json_node *node, struct arena *a, const char **out_bytes,
 		     size_t *out_size)
 {
-	const char *text = text_of(node, "text"), *base64 = text_of(node, "base64");
+	const char *text = json_get_text(node, "text"), *base64 = json_get_text(node, "base64");
 
 	if (text) {
 		*out_bytes = text;

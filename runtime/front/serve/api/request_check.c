@@ -14,10 +14,9 @@
 static const struct json_node *list_of(const struct request *r, const char *object, const char *key)
 {
 	const struct json_node *outer = json_get(r->root, object);
-	const struct json_node *list = outer && outer->type == JSON_OBJECT ? json_get(outer, key)
-									   : NULL;
+	const struct json_node *list = json_get_typed(outer, key, JSON_ARRAY);
 
-	return list && list->type == JSON_ARRAY ? list->child : NULL;
+	return list ? list->child : NULL;
 }
 
 /* An address is judged without asking anybody; a name only when the run begins. */

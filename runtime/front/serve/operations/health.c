@@ -90,13 +90,6 @@ static void keep_problem(struct health *h, const char *status, const char *why)
 	memcpy(h->problem, problem, sizeof(problem));
 }
 
-static const char *text_of(const struct json_node *object, const char *key)
-{
-	const struct json_node *node = object && object->type == JSON_OBJECT ? json_get(object, key)
-									     : NULL;
-	return node && node->type == JSON_STRING ? node->text : "";
-}
-
 static int keep_list(struct health *h, const struct json_node *result)
 {
 	const struct json_node *warnings = json_get(result, "warnings");
@@ -108,9 +101,10 @@ static int keep_list(struct health *h, const struct json_node *result)
 	     n = n->next)
 		rc = n->type == JSON_STRING ? strings_add(&h->warnings, &h->arena, n->text) : 0;
 	for (const struct json_node *n = limits ? limits->child : NULL; n && rc == 0; n = n->next) {
+		const char *by = json_get_text(n, "by");
 		rc = strings_add(&h->limits, &h->arena, n->key);
 		if (rc == 0)
-			rc = strings_add(&h->limits, &h->arena, text_of(n, "by"));
+			rc = strings_add(&h->limits, &h->arena, by ? by : "");
 	}
 	return rc;
 }
@@ -127,17 +121,18 @@ static void read_result(struct health *h, const char *text, size_t size)
 		keep_problem(h, api_rows[API_INTERNAL].code, "its result can't be read");
 		return;
 	}
-	const char *status = text_of(result, "status");
-	const struct json_node *exit_code = json_get(result, "exit_code");
-	bool is_zero = exit_code && exit_code->type == JSON_NUMBER &&
-		       strcmp(exit_code->text, "0") == 0;
-	if (strcmp(status, "exited") == 0 && is_zero) {
+	const char *status = json_get_text(result, "status");
+	uint64_t exit_code = 1;
+	if (!status)
+		status = "";
+	(void)json_get_u64(result, "exit_code", &exit_code);
+	if (strcmp(status, "exited") == 0 && exit_code == 0) {
 		h->succeeded = true;
 		h->problem[0] = '\0';
 		(void)snprintf(h->status, sizeof(h->status), "%s", status);
 	} else {
-		const char *message = text_of(json_get(result, "error"), "message");
-		keep_problem(h, status, message[0] ? message : status);
+		const char *message = json_get_text(json_get(result, "error"), "message");
+		keep_problem(h, status, message && message[0] ? message : status);
 	}
 }
 

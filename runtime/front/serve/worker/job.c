@@ -308,13 +308,6 @@ void unready_tell(int sock_fd, const struct cj_error *why)
 	(void)!send_line(sock_fd, w, &ignored);
 }
 
-static const char *text_of(const struct json_node *line, const char *key)
-{
-	const struct json_node *node = line && line->type == JSON_OBJECT ? json_get(line, key)
-									 : NULL;
-	return node && node->type == JSON_STRING ? node->text : "";
-}
-
 void unready_read(const char *line, size_t size, char *out, size_t out_size)
 {
 	auto_arena struct arena a = { 0 };
@@ -322,7 +315,11 @@ void unready_read(const char *line, size_t size, char *out, size_t out_size)
 	struct cj_error ignored = { 0 }; /* then it gave no reason that can be read */
 
 	(void)!json_parse("worker", line, size, &a, &root, &ignored);
-	const char *message = text_of(root, "message"), *hint = text_of(root, "hint");
-	(void)snprintf(out, out_size, "%s%s%s%s", message[0] ? message : "it gave no reason",
-		       hint[0] ? " (" : "", hint, hint[0] ? ")" : "");
+	const char *message = json_get_text(root, "message"), *hint = json_get_text(root, "hint");
+	if (!message || !message[0])
+		message = "it gave no reason";
+	if (hint && hint[0])
+		(void)snprintf(out, out_size, "%s (%s)", message, hint);
+	else
+		(void)snprintf(out, out_size, "%s", message);
 }

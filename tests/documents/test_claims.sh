@@ -5,7 +5,7 @@
 #
 # A promise is a list item below "## Promises" of SECURITY.md.  PROOFS.md repeats it word for word as a
 # paragraph, with its tests as a list below.  The other entries of PROOFS.md have a title in bold type; one below
-# "## Limits" is the title of a limit in SECURITY.md.
+# "## Not promised" is the title of such an item in SECURITY.md.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -30,7 +30,7 @@ promises() {
 
 # The titles of SECURITY.md's limits.
 limits() {
-	awk '/^## /{ inside = /^## Limits/ } inside' "$SECURITY" | sed -n 's/^- \*\*\([^*]*\)\*\*.*/\1/p' | sed 's/\.$//'
+	awk '/^## /{ inside = /^## Not promised/ } inside' "$SECURITY" | sed -n 's/^- \*\*\([^*]*\)\*\*.*/\1/p' | sed 's/\.$//'
 }
 
 # PROOFS.md as "SECTION<TAB>KIND<TAB>TEXT": an entry, which is a promise or a title, or one of its tests.
@@ -42,7 +42,7 @@ entries() {
 		!section || /^$/ { next }
 		/^- `.*`$/ { print section "\ttest\t" substr($0, 4, length($0) - 4); next }
 		/^- / { print section "\tno test\t" substr($0, 3); next }
-		!text { kind = section !~ /^(Limits|Data)/ ? "promise" : /^\*\*.*\*\*$/ ? "title" : "note" }
+		!text { kind = section !~ /^(Not promised|Data)/ ? "promise" : /^\*\*.*\*\*$/ ? "title" : "note" }
 		{ text = text (text ? " " : "") $0 }
 		END { flush() }' "$PROOFS"
 }
@@ -70,7 +70,7 @@ while IFS= read -r promise; do
 done < <(grep -vxFf <(promises) <<< "$repeated" || true)
 while IFS= read -r title; do
 	report FAIL "$SECURITY has no limit '$title', which $PROOFS names"
-done < <(entries | awk -F'\t' '$1 == "Limits" && $2 == "title" { gsub(/\*\*/, "", $3); print $3 }' | grep -vxFf <(limits) || true)
+done < <(entries | awk -F'\t' '$1 == "Not promised" && $2 == "title" { gsub(/\*\*/, "", $3); print $3 }' | grep -vxFf <(limits) || true)
 
 # --- each entry has tests, and they exist ------------------------------------
 

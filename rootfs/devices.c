@@ -31,8 +31,8 @@ static const struct {
 #define DEVICE_COUNT (sizeof(devices) / sizeof(devices[0]))
 _Static_assert(DEVICE_COUNT == DEVICES_MAX, "a descriptor for every device");
 
-/* Read-only says nothing about writing to a device, but its mode and times stay the host's.  The
- * only mounts without nodev: without it they would not be devices. */
+/* Read-only does not forbid writing to a device, but protects its mode and times.  These are the
+ * only mounts without nodev. */
 #define DEVICE_ATTRS (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC)
 
 bool device_is(int fd, unsigned major_number, unsigned minor_number)
@@ -77,7 +77,7 @@ void devices_close(struct device_sources *sources)
 		cj_close(&sources->fds[i]);
 }
 
-int devices_sketch(const struct device_sources *sources, int skeleton_fd, struct cj_error *err)
+int devices_add_places(const struct device_sources *sources, int skeleton_fd, struct cj_error *err)
 {
 	for (size_t i = 0; i < DEVICE_COUNT; i++) {
 		if (sources->fds[i] < 0)
@@ -90,8 +90,8 @@ int devices_sketch(const struct device_sources *sources, int skeleton_fd, struct
 }
 
 /*
- * An instance of its own: the jail sees no terminal but those it opens.  pts(4)  The kernel has
- * 4096 for all of the host (kernel.pty.max), and what is unread in one no cgroup counts.
+ * An instance of its own: the jail sees only terminals that it opens.  pts(4)  The kernel has 4096
+ * for all of the host (kernel.pty.max), and no cgroup counts the unread bytes in them.
  */
 #define TERMINALS_MAX "16"
 

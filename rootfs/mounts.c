@@ -21,8 +21,8 @@ int mounts_make_private(struct cj_error *err)
 }
 
 /*
- * A file system says more about a failure than errno can: reading its context gives one
- * message of the form "e overlay: text" (fsopen(2)); nothing to read is an error we ignore.
+ * A file system explains a failure better than errno: reading its context gives a message of
+ * the form "e overlay: text" (fsopen(2)).  If there is none, only errno is reported.
  */
 static int fail_with_log(int context_fd, int code, const char *type, const char *doing,
 			 struct cj_error *err)
@@ -118,8 +118,8 @@ int mounts_pivot(int root_fd, struct cj_error *err)
 	if (fchdir(root_fd) < 0)
 		return cj_fail(err, errno, "enter the new root");
 
-	/* Both names are ".": the old root comes to lie on the new one, where umount2(2) finds
-	 * it first.  pivot_root(2), NOTES. */
+	/* Both names are ".": the old root is stacked on the new one, and umount2(2) removes it:
+	 * pivot_root(2), NOTES. */
 	if (sys_pivot_root(".", ".") < 0)
 		return cj_fail(err, errno, "pivot to the new root");
 	if (umount2(".", MNT_DETACH) < 0)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mounts - the few moves over the kernel's mount API that the tree is built from.
+ * mounts - the operations of the kernel's mount API that the tree is built with.
  *
- * Everything is a descriptor: a tree is made or cloned detached, made harmless
- * (read-only, nosuid, ...) while nobody can reach it, and only then attached to a
- * mount point that is itself resolved beneath a root, without any link.
+ * Everything is a descriptor.  A tree is created or cloned detached, restricted (read-only,
+ * nosuid, ...) while no process can reach it, and only then attached to a mount point, which is
+ * resolved beneath a root without following links.
  *
  * Follows: fsopen(2), fsconfig(2), fsmount(2), open_tree(2), mount_setattr(2),
  * move_mount(2), pivot_root(2).  Attributes are MOUNT_ATTR_* of <sys/mount.h>.
@@ -21,13 +21,13 @@ struct mounts_option {
 	const char *key, *value;
 };
 
-/* The calling process' mount namespace takes and gives no mounts any more: mount_namespaces(7). */
+/* Stops the propagation of mounts to and from this mount namespace: mount_namespaces(7). */
 int mounts_make_private(struct cj_error *err);
 
 /*
  * mounts_create - a new file system of `type`, detached.
  * Returns: the descriptor of its root, the caller's to close.
- * Fails:   with the kernel's own words in the message where it has some.
+ * Fails:   with the kernel's own message, if there is one.
  */
 int mounts_create(const char *type, const struct mounts_option *options, size_t noptions,
 		  uint64_t attrs, struct cj_error *err);
@@ -51,7 +51,7 @@ int mounts_restrict(int tree_fd, uint64_t attrs, const char *name, struct cj_err
  */
 int mounts_resolve(int root_fd, const char *path, struct cj_error *err);
 
-/* Attaches a detached tree on top of whatever place_fd is; `name` is for messages. */
+/* Attaches a detached tree on place_fd; `name` is for messages. */
 int mounts_attach(int tree_fd, int place_fd, const char *name, struct cj_error *err);
 
 /* mounts_attach at `path` beneath root_fd (mounts_resolve). */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* procfs, and its masks.  Acts; what is masked is decided by two tables. */
+/* procfs, and its masks.  Acts; two tables decide what is masked. */
 #include "rootfs/proc.h"
 
 #include <assert.h>
@@ -18,12 +18,12 @@
 
 #define PROC_ATTRS (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
 
-/* Settings: readable, because programs look there (cap_last_cap, overcommit, pid_max), but some
- * belong to the jail's user now, and pid_max has been writable inside since Linux 6.14. */
+/* Settings: readable, because programs read some (cap_last_cap, overcommit, pid_max).  Read-only,
+ * because some belong to the jail's user, and pid_max is writable inside since Linux 6.14. */
 static const char *const read_only_paths[] = { "bus", "fs", "irq", "sys", "sysrq-trigger" };
 
-/* meminfo, cpuinfo, stat, uptime, loadavg, version, filesystems, vmstat stay: runtimes size
- * themselves by them.  A path this kernel does not have is passed over. */
+/* meminfo, cpuinfo, stat, uptime, loadavg, version, filesystems, vmstat stay: runtimes choose
+ * sizes by them.  A path that this kernel does not have is skipped. */
 static const char *const masked_paths[] = {
 	/* where the kernel lies in memory: the first step of most exploits */
 	"kallsyms",
@@ -37,7 +37,7 @@ static const char *const masked_paths[] = {
 	"timer_stats",
 	"sched_debug",
 	"latency_stats",
-	/* what the kernel says and how it was built and started: passwords have been seen there */
+	/* the kernel's log, build and command line: these have contained passwords */
 	"kmsg",
 	"cmdline",
 	"bootconfig",
@@ -45,14 +45,14 @@ static const char *const masked_paths[] = {
 	/* other users' keys, by name and number: keyrings(7) */
 	"keys",
 	"key-users",
-	/* the machine's hardware and what others do with it */
+	/* the machine's hardware and its use by others */
 	"acpi",
 	"asound",
 	"scsi",
 	"diskstats",
 	"partitions",
 	"interrupts",
-	/* how the host stalls; who may write there makes the kernel watch for him (Linux 6.6) */
+	/* pressure stall information; since Linux 6.6 a write makes the kernel monitor it */
 	"pressure",
 };
 
@@ -67,7 +67,7 @@ int proc_attach(int root_fd, struct cj_error *err)
 	return mounts_attach_at(proc_fd, root_fd, "/proc", err);
 }
 
-/* A descriptor on /proc that is a procfs and nothing made to look like one. */
+/* Opens /proc and checks that it is a real procfs. */
 static int open_proc(struct cj_error *err)
 {
 	auto_fd int proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -82,7 +82,7 @@ static int open_proc(struct cj_error *err)
 	return take_fd(&proc_fd);
 }
 
-/* The jail's /dev/null is the host's, bound; an image has no say in what it is. */
+/* Checks that /dev/null is the real device: it is bound over files of /proc. */
 static int check_null(struct cj_error *err)
 {
 	auto_fd int null_fd = open("/dev/null", O_PATH | O_NOFOLLOW | O_CLOEXEC);
@@ -115,16 +115,16 @@ static int make_read_only(int proc_fd, const char *path, struct cj_error *err)
 	return mounts_attach_at(tree_fd, proc_fd, path, err);
 }
 
-/* Only the host's root may open it, and that is nobody in here. */
+/* Is it a file that only the host's root may open?  That user does not exist in the jail. */
 static bool is_closed(const struct stat *st)
 {
 	return !S_ISDIR(st->st_mode) && (st->st_mode & 0077) == 0 && st->st_uid != geteuid();
 }
 
 /*
- * mount(2) and paths, where everything else here goes by descriptor: there are two dozen
- * of these, and they cost half.  Nobody but init has been in this tree, open_proc() and
- * check_null() have just looked at both ends.
+ * By mount(2) and paths, not by descriptor: there are two dozen of these mounts, and this takes
+ * half the time.  Only init has used this tree so far, and open_proc() and check_null() have just
+ * checked both ends.
  */
 static int mask(int proc_fd, const char *path, struct cj_error *err)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The jail's tree, in three moves.  Acts.
+ * Opens, builds and enters the jail's tree.  Acts.
  *
  * Theory of operation.  Kernels before 6.15 attach mounts only beneath mounts of the
- * caller's namespace, copy only from such, and lay overlays only over such.  So a new
- * tree is first parked: attached on top of the old root's /dev, whose nodes have been
- * cloned by then.  Everything is done beneath the parked root by descriptor; then
- * pivot_root(2) takes it from there, and the old root goes with all that is parked.
- * Any directory would do; /dev is one that is there for certain.
+ * caller's namespace, and clone and overlay only such mounts.  So a new tree is first
+ * parked: attached on the old root's /dev, whose nodes have been cloned by then.  All
+ * further mounts go beneath the parked root, by descriptor.  Then pivot_root(2) makes it
+ * the root, and the old root is detached with all that is parked.  Any directory would
+ * do; /dev always exists.
  */
 #include "rootfs/rootfs.h"
 
@@ -82,8 +82,7 @@ int rootfs_open_sources(const struct rootfs_spec *spec, struct rootfs_sources **
 	if (!s)
 		return cj_fail(err, ENOMEM, "open the sources of the tree");
 
-	/* Before anything is attached: nothing of ours may reach a namespace that shares with us.
-	 */
+	/* Before anything is attached: no mount may propagate to the host's namespace. */
 	int rc = mounts_make_private(err);
 	if (rc < 0)
 		return rc;
@@ -116,11 +115,11 @@ static int make_skeleton(const struct rootfs_spec *spec, const struct rootfs_sou
 	if (skeleton_fd < 0)
 		return skeleton_fd;
 
-	int rc = devices_sketch(&s->devices, skeleton_fd, err);
+	int rc = devices_add_places(&s->devices, skeleton_fd, err);
 	if (rc == 0)
-		rc = host_sketch(&s->host, skeleton_fd, err);
+		rc = host_add_places(&s->host, skeleton_fd, err);
 	if (rc == 0)
-		rc = binds_sketch(&s->binds, spec, skeleton_fd, err);
+		rc = binds_add_places(&s->binds, spec, skeleton_fd, err);
 	if (rc == 0)
 		rc = mounts_attach(skeleton_fd, s->park_fd, "skeleton", err);
 	return rc < 0 ? rc : take_fd(&skeleton_fd);
@@ -226,7 +225,7 @@ int rootfs_build(const struct rootfs_spec *spec, struct rootfs_sources **sources
 {
 	auto_sources struct rootfs_sources *s = take_ptr(*sources);
 
-	mode_t saved = umask(0); /* modes here are meant as they are written */
+	mode_t saved = umask(0); /* modes here are exact */
 	int root_fd = build(spec, s, err);
 	(void)umask(saved);
 	return root_fd;
@@ -240,7 +239,7 @@ int rootfs_enter(int root_fd, struct cj_error *err)
 
 	char where[PATH_MAX];
 	if (!getcwd(where, sizeof(where)))
-		return cj_fail(err, errno, "ask where we are");
+		return cj_fail(err, errno, "get the working directory");
 	if (strcmp(where, "/") != 0) /* "(unreachable)...": getcwd(2) */
 		return cj_reject(err, "the new root is not '/' but '%s'", where);
 	return 0;

@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rootfs - the tree a jail sees, from plain data to mounted and pivoted.
+ * rootfs - builds the file system tree of a jail from a struct rootfs_spec, and enters it.
  *
- * Runs in init (pid 1 inside), with full capabilities over its own user
- * namespace and none over the host, before the seal and before any untrusted
- * byte.  Three moves, each a stage of init:
+ * Runs in init (pid 1 inside), with full capabilities over its own user namespace and none over
+ * the host, before init drops its privileges and reads untrusted data.  Each step is a stage of
+ * init:
  *
- *	rootfs_open_sources  while our ids are still the caller's: every host path is
- *	                     resolved once and cloned by descriptor (open_tree(2));
- *	                     what was checked is what is mounted
+ *	rootfs_open_sources  with the caller's ids: resolves every host path once and clones it
+ *	                     by descriptor (open_tree(2)), so the checked object is mounted
  *	rootfs_build         as the jail's user: skeleton, views, /proc, /dev, scratch
- *	rootfs_enter         pivot_root(2); the old root is gone, not hidden
+ *	rootfs_enter         pivot_root(2), and detaches the old root
  *
- * Shape: "/" is a small tmpfs skeleton (ROOT_HOST), or an overlay of that skeleton
- * over the layers (ROOT_LAYERS), so that every mount point is a directory of ours
- * and no link in an image can lead a mount astray.  All that is writable is one
- * tmpfs, the scratch: /box, /tmp, /dev/shm, --tmpfs (and the --writable upper) are
- * directories of it, so --disk is one number that holds for all of them together.
+ * "/" is a small tmpfs, the skeleton (ROOT_HOST), or an overlay of the skeleton over the layers
+ * (ROOT_LAYERS).  So every mount point is a directory that cejail made, and no link in an image can
+ * redirect a mount.  All writable directories are on one tmpfs, the scratch: /box, /tmp, /dev/shm,
+ * --tmpfs, and the upper layer of --writable.  So --disk limits them together.
  */
 #pragma once
 
@@ -32,7 +30,7 @@ struct rootfs_sources;
  * rootfs_open_sources - make the mount namespace private, open and clone every host path.
  *
  * Runs in:  init, with the caller's ids, in a mount namespace of its own.
- * Owns:     *out, until rootfs_build() consumes it; on failure nothing is held.
+ * Owns:     *out, until rootfs_build() consumes it; on failure nothing is open.
  */
 int rootfs_open_sources(const struct rootfs_spec *spec, struct rootfs_sources **out,
 			struct cj_error *err);
@@ -48,7 +46,7 @@ int rootfs_adopt_lowers(struct rootfs_sources *sources, const struct rootfs_spec
 			size_t count, struct cj_error *err);
 
 /*
- * rootfs_build - mount everything below a new root, out of sight on the old root's /dev.
+ * rootfs_build - mount everything below a new root, attached on the old root's /dev meanwhile.
  *
  * Must not: run before init has the jail's ids (tmpfs files need a mapped owner).
  * Must not: be followed by anything but rootfs_enter(); the old /dev is covered.
@@ -58,14 +56,14 @@ int rootfs_adopt_lowers(struct rootfs_sources *sources, const struct rootfs_spec
 int rootfs_build(const struct rootfs_spec *spec, struct rootfs_sources **sources,
 		 struct cj_error *err);
 
-/* Makes root_fd the root, detaches the old one, stands in "/" and checks that it does. */
+/* Makes root_fd the root, detaches the old one, changes to "/" and checks that. */
 int rootfs_enter(int root_fd, struct cj_error *err);
 
 /* After rootfs_enter and the sysctls init writes: /proc/sys and friends go read-only, the rest is
  * masked. */
 int rootfs_mask_proc(struct cj_error *err);
 
-/* What the supervisor keeps from the tree: these outlive init's processes. */
+/* Descriptors for the supervisor: they outlive init's processes. */
 struct rootfs_handles {
 	int box_fd;                    /* /box, to collect artefacts and to measure the scratch */
 	int proc_fd;                   /* the jail's /proc, to sample its processes */

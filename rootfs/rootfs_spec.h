@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rootfs_spec - what the plan says about a jail's tree: plain data for every file of this room.
+ * rootfs_spec - the plan of a jail's tree: plain data that every file of rootfs/ reads.
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 #include "runtime/base/arena.h"
 
 enum root_kind {
-	ROOT_HOST,   /* this host's /usr, read-only, and a made-up rest */
+	ROOT_HOST,   /* this host's /usr, read-only, and a skeleton for the rest */
 	ROOT_LAYERS, /* directories, first in the list on top */
 };
 
@@ -20,7 +20,7 @@ enum bind_kind { BIND_READ_ONLY, BIND_WRITABLE, BIND_SOCKET, BIND_OVERLAY, BIND_
 
 #define OVERLAYS_MAX 16 /* --overlay; their descriptors go to init in one message */
 
-/* A host path the caller opens into the jail, knowingly. */
+/* A host path that the caller shows in the jail. */
 struct bind_spec {
 	enum bind_kind kind;
 	const char *source; /* absolute, no symbolic link in it (plan.c); BIND_TMPFS: none */
@@ -30,9 +30,9 @@ struct bind_spec {
 struct rootfs_spec {
 	enum root_kind kind;
 	struct strings layers; /* ROOT_LAYERS: absolute host paths */
-	bool writable;         /* a throw-away upper layer in the scratch */
+	bool writable;         /* a temporary upper layer in the scratch */
 	bool noexec_scratch;
-	bool tty; /* /dev/tty and a controlling terminal will be wanted */
+	bool tty; /* the jail has /dev/tty and a controlling terminal */
 	uint64_t scratch_bytes, scratch_inodes;
 	const struct bind_spec *binds;
 	size_t nbinds;

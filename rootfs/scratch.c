@@ -30,7 +30,7 @@ static const struct {
 
 #define SCRATCH_DIRS (sizeof(scratch_dirs) / sizeof(scratch_dirs[0]))
 
-/* noexec is a wish, no boundary: memfd_create(2) gives executable memory all the same. */
+/* noexec is best-effort: memfd_create(2) gives executable memory in any case. */
 uint64_t scratch_attrs(const struct rootfs_spec *spec)
 {
 	return MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
@@ -54,7 +54,7 @@ int scratch_create(const struct rootfs_spec *spec, struct cj_error *err)
 	(void)snprintf(size, sizeof(size), "%" PRIu64, spec->scratch_bytes);
 	(void)snprintf(inodes, sizeof(inodes), "%" PRIu64, spec->scratch_inodes);
 
-	/* 0 would be "no limit" for tmpfs(5), and half of the machine by default. */
+	/* For tmpfs(5) 0 means "no limit". */
 	if (spec->scratch_bytes == 0 || spec->scratch_inodes == 0)
 		return cj_reject(err, "the scratch needs a size and a number of inodes");
 

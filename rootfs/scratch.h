@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scratch - all that a jail can write: one tmpfs, capped in bytes and in inodes.
+ * scratch - all that a jail can write: one tmpfs, limited in bytes and in inodes.
  *
  * /box, /tmp, /dev/shm and --tmpfs are directories of it, and so are the upper layers of
  * --writable: --disk holds for all of them together.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The made-up part of the tree.  Acts, on a tmpfs that nobody else can reach yet. */
+/* The generated part of the tree.  Acts, on a tmpfs that no other process can reach yet. */
 #include "rootfs/skeleton.h"
 
 #include <fcntl.h>
@@ -14,8 +14,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
-/* Far above what is made here and for binds, far below what could be felt: a runaway is an error.
- */
+/* More than the files made here and the mount points need; a limit against mistakes. */
 static const struct mounts_option skeleton_options[] = {
 	{ "mode", "0755" },
 	{ "size", "1M" },
@@ -29,7 +28,7 @@ static const char *const common_dirs[] = {
 
 static const struct {
 	const char *path, *target;
-	const char *place; /* where a target in the jail that lies there really is; NULL: /dev's */
+	const char *place; /* where `path` leads to; NULL: no bind may have a target below it */
 } common_links[] = {
 	{ "dev/fd", "/proc/self/fd", NULL },
 	{ "dev/stdin", "/proc/self/fd/0", NULL },
@@ -55,7 +54,7 @@ const char *skeleton_follow(const char *path, struct arena *a)
 	return path;
 }
 
-/* Beneath a parent that is there.  Returns 0, also when it was made before, or a negative errno. */
+/* Beneath an existing parent.  Returns 0, also when it exists, or a negative errno. */
 static int make_place(int skeleton_fd, const char *path, bool is_dir)
 {
 	int rc = is_dir ? mkdirat(skeleton_fd, path, 0755)
@@ -83,7 +82,7 @@ static int make_parents(int skeleton_fd, const char *path)
 int skeleton_add_place(int skeleton_fd, const char *path, bool is_dir, struct cj_error *err)
 {
 	int rc = make_place(skeleton_fd, path, is_dir);
-	if (rc == -ENOENT) { /* most parents are there: asking first would double the calls */
+	if (rc == -ENOENT) { /* most parents exist: checking first would double the calls */
 		rc = make_parents(skeleton_fd, path);
 		if (rc == 0)
 			rc = make_place(skeleton_fd, path, is_dir);
@@ -175,7 +174,7 @@ static int make_network_names(int skeleton_fd, const struct rootfs_spec *spec, s
 		       "protocols: files\n");
 	if (rc < 0)
 		return rc;
-	/* Without it getaddrinfo(3) takes the first line of a name for all of them: host.conf(5) */
+	/* Without it getaddrinfo(3) uses only the first line of a name: host.conf(5) */
 	rc = make_text(skeleton_fd, "etc/host.conf", err, "multi on\n");
 	if (rc < 0)
 		return rc;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * skeleton - the made-up part of a jail's tree: a small tmpfs with the directories
- * every program expects, an /etc of our own, and a place for every mount.
+ * skeleton - the generated part of a jail's tree: a small tmpfs with the directories that
+ * programs expect, a generated /etc, and a mount point for every mount.
  *
- * Alone it is "/"; under an overlay it is the top layer, so that every mount point
- * is a real directory or file of ours, whatever an image has at that name.
+ * Alone it is "/".  In an overlay it is the top layer, so that every mount point is a real
+ * directory or file that cejail made, whatever an image has at that name.
  * Paths are without the leading '/'.
  */
 #pragma once
@@ -16,17 +16,16 @@
 #include "runtime/base/error.h"
 
 /*
- * skeleton_create - the tmpfs with what all jails have in common, detached, still writable.
+ * skeleton_create - the tmpfs with the files that all jails have, detached, still writable.
  * Runs in:  init, as the jail's user (it owns what is made), umask 0.
  * Returns:  the descriptor of its root.
  */
 int skeleton_create(const struct rootfs_spec *spec, struct cj_error *err);
 
-/* A directory 0755, or an empty file 0644, with the directories above it; one that is there stays.
- */
+/* A directory 0755, or an empty file 0644, with its parent directories.  An existing one stays. */
 int skeleton_add_place(int skeleton_fd, const char *path, bool is_dir, struct cj_error *err);
 
-/* A file 0644 with this content, and the directories above it; none may be there. */
+/* A file 0644 with this content, and its parent directories.  Fails if it exists. */
 int skeleton_add_file(int skeleton_fd, const char *path, const char *text, size_t size,
 		      struct cj_error *err);
 

@@ -2,8 +2,8 @@
 /*
  * tmpdirs - empty writable directories at places that the caller names: --tmpfs.
  *
- * Each is a directory of the scratch, as /box and /tmp are: so it counts in --disk, and what
- * measures the scratch from outside measures it, too.
+ * Each is a directory of the scratch, as /box and /tmp are: so it counts in --disk and in the
+ * measured use of the scratch.
  */
 #pragma once
 

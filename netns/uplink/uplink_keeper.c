@@ -139,8 +139,8 @@ static int spawn_helper(const struct keeper_order *o, int netns_fd, int *out_std
 
 static int keeper_run(const struct keeper_order *o, int *netns_fd, struct cj_error *err)
 {
-	/* This process is pid 1 of its namespace, so killing it kills all processes in it.  The helper
-	 * has our uid: a compromised helper must not ptrace(2) this process. */
+	/* This process is pid 1 of its namespace, so killing it kills all processes in it.  The
+	 * helper has our uid: a compromised helper must not ptrace(2) this process. */
 	if (child_die_with_parent(o->link.sock_fd, err) < 0 || child_become_undumpable(err) < 0 ||
 	    child_start_session(err) < 0)
 		return -err->code;

@@ -2,16 +2,16 @@
 /*
  * Files out of /box/out and of paths that the caller named.  Acts.
  *
- * The jail is dead and its tree stands still, but every name, type, mode and size in it
- * is the payload's choice.  So: one component at a time from a held descriptor, no link
- * and no other mount on the way, looked at before it is opened and again after, counted
- * by the bytes that are read.  The destination may be shared with others, so nothing of
- * it is followed either, and a name appears there only when its file is whole.
+ * The jail is dead and its tree no longer changes, but the payload chose every name, type, mode
+ * and size in it.  So paths are opened one component at a time by descriptor, across no link and
+ * no other mount.  Each entry is checked before and after it is opened, and the bytes read are
+ * counted.  Others may use the destination, too: no link in it is followed, and a name appears
+ * there only when its file is complete.
  *
- * In memory there is no destination; all else is the same.
+ * Into memory there is no destination; all else is the same.
  *
- * What the payload can do wrong is passed over with a sentence; what fails on our side
- * (the destination, memory) is an error and ends the copying.
+ * A fault of the payload's files skips the file with a warning.  A failure of the destination or
+ * of memory is an error and ends the copying.
  */
 #include "rootfs/files/artifacts.h"
 
@@ -31,13 +31,13 @@
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
 
-#define ENTRIES_MAX (ARTIFACTS_FILES_MAX * 10) /* looked at, whatever they are */
-#define SKIPPED_MAX 100                        /* sentences; a payload could make a million */
-#define SHOWN_MAX   256                        /* bytes of a path in a sentence */
+#define ENTRIES_MAX (ARTIFACTS_FILES_MAX * 10) /* entries of all kinds that are examined */
+#define SKIPPED_MAX 100                        /* warnings; a payload could cause a million */
+#define SHOWN_MAX   256                        /* bytes of a path in a warning */
 #define PATH_BYTES  ((ARTIFACTS_DEPTH_MAX + 1) * (size_t)(ARTIFACT_NAME_MAX + 1))
 #define COPY_BYTES  (64u << 10)
 
-/* A directory of the destination, made when the first file comes to lie in it; NULL: memory. */
+/* A directory of the destination, made with its first file; NULL: memory. */
 struct place {
 	struct place *parent; /* NULL: the caller's directory, whose fd is borrowed */
 	const char *name;
@@ -50,20 +50,20 @@ struct collector {
 	uint64_t bytes, max_bytes; /* read so far, of all files */
 	size_t entries, unnamed;
 	const struct artifacts_from *from;
-	bool is_named;         /* below a path of the caller's, else below /box/out */
-	char path[PATH_BYTES]; /* of the entry at hand, as struct artifact has it */
+	bool is_named;         /* below a path that the caller named, else below /box/out */
+	char path[PATH_BYTES]; /* of the current entry, as in struct artifact */
 	char buf[COPY_BYTES];
 };
 
 static int collect_directory(struct collector *c, int fd, struct place *place, unsigned depth,
 			     struct cj_error *err);
 
-/* --- what is passed over ----------------------------------------------------- */
+/* --- skipped files ----------------------------------------------------- */
 
-static int add_sentence(struct collector *c, const char *sentence, struct cj_error *err)
+static int add_warning(struct collector *c, const char *warning, struct cj_error *err)
 {
-	if (!sentence || strings_add(&c->out->skipped, c->arena, sentence) < 0)
-		return cj_fail(err, ENOMEM, "list what is not copied");
+	if (!warning || strings_add(&c->out->skipped, c->arena, warning) < 0)
+		return cj_fail(err, ENOMEM, "list the files that are not copied");
 	return 0;
 }
 
@@ -85,18 +85,18 @@ static int skip(struct collector *c, struct cj_error *err, const char *fmt, ...)
 	va_start(ap, fmt);
 	(void)vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
-	return add_sentence(c,
-			    arena_printf(c->arena, "'%s%s%s'%s is not copied: %s",
-					 c->is_named ? "/" : "", shown, told < length ? "..." : "",
-					 c->is_named ? "" : " in /box/out", why),
-			    err);
+	return add_warning(c,
+			   arena_printf(c->arena, "'%s%s%s'%s is not copied: %s",
+					c->is_named ? "/" : "", shown, told < length ? "..." : "",
+					c->is_named ? "" : " in /box/out", why),
+			   err);
 }
 
 static int finish_skipped(struct collector *c, struct cj_error *err)
 {
 	if (c->unnamed == 0)
 		return 0;
-	return add_sentence(c, arena_printf(c->arena, "%zu more are not copied", c->unnamed), err);
+	return add_warning(c, arena_printf(c->arena, "%zu more are not copied", c->unnamed), err);
 }
 
 static bool has_control(const char *name)
@@ -107,7 +107,7 @@ static bool has_control(const char *name)
 	return false;
 }
 
-/* NULL when a file may bear that name outside. */
+/* Why a file may not have that name outside; NULL: it may. */
 static const char *name_fault(const char *name)
 {
 	if (!is_utf8(name, strlen(name)))
@@ -119,7 +119,7 @@ static const char *name_fault(const char *name)
 	return NULL;
 }
 
-/* NULL when it may be copied (a directory: entered). */
+/* Why it may not be copied (a directory: entered); NULL: it may. */
 static const char *type_fault(const struct stat *st)
 {
 	if (S_ISLNK(st->st_mode))
@@ -147,8 +147,8 @@ static int fail_destination(const struct collector *c, int code, const char *doi
 }
 
 /*
- * Opens `place`, making what is missing.  Returns -1 and errno; ELOOP and ENOTDIR say
- * that something of the destination is in the way.
+ * Opens `place` and makes missing directories.  Returns -1 and errno: ELOOP and ENOTDIR mean
+ * that a link or a file of the destination is in its place.
  */
 /* At most ARTIFACTS_DEPTH_MAX deep; NOLINTNEXTLINE(misc-no-recursion) */
 static int place_open(struct place *place)
@@ -179,12 +179,12 @@ static int write_all(int fd, const char *buf, size_t size)
 
 /* --- one file ---------------------------------------------------------------- */
 
-enum copied { COPIED, COPY_PASSED_OVER }; /* or a negative errno */
+enum copied { COPIED, COPY_SKIPPED }; /* or a negative errno */
 
 /* Where the bytes of one file go. */
 struct target {
 	int fd;      /* -1: to memory */
-	char *bytes; /* as many as the file said it has */
+	char *bytes; /* as many as fstat(2) reported */
 	uint64_t room;
 };
 
@@ -197,13 +197,13 @@ static int put_bytes(struct collector *c, const struct target *to, uint64_t at, 
 		return COPIED;
 	if (size > to->room - at) {
 		int rc = skip(c, err, "it grew");
-		return rc < 0 ? rc : COPY_PASSED_OVER;
+		return rc < 0 ? rc : COPY_SKIPPED;
 	}
 	memcpy(to->bytes + at, c->buf, size);
 	return COPIED;
 }
 
-/* Copies until the end or until the sum of all files is reached; *item gets size and hash. */
+/* Copies until the end or until all files together are too large; *item gets size and hash. */
 static int copy_bytes(struct collector *c, int from_fd, const struct target *to,
 		      struct artifact *item, struct cj_error *err)
 {
@@ -213,14 +213,14 @@ static int copy_bytes(struct collector *c, int from_fd, const struct target *to,
 		ssize_t got = sys_read(from_fd, c->buf, sizeof(c->buf));
 		if (got < 0) {
 			int rc = skip(c, err, "read: %s", strerror(errno));
-			return rc < 0 ? rc : COPY_PASSED_OVER;
+			return rc < 0 ? rc : COPY_SKIPPED;
 		}
 		if (got == 0)
 			break;
 		c->bytes += (uint64_t)got;
 		if (c->bytes > c->max_bytes) {
 			int rc = skip(c, err, "all files together are too large");
-			return rc < 0 ? rc : COPY_PASSED_OVER;
+			return rc < 0 ? rc : COPY_SKIPPED;
 		}
 		int rc = put_bytes(c, to, item->bytes, (size_t)got, err);
 		if (rc != COPIED)
@@ -256,7 +256,7 @@ static int publish(struct collector *c, int dir_fd, struct atomic_file *to, cons
 		return fail_destination(c, -rc, "write", err);
 
 	rc = skip(c, err, "a directory has its name in the artifacts directory");
-	return rc < 0 ? rc : COPY_PASSED_OVER;
+	return rc < 0 ? rc : COPY_SKIPPED;
 }
 
 static int copy_to(struct collector *c, int from_fd, int dir_fd, const char *name,
@@ -321,7 +321,7 @@ static int collect_file(struct collector *c, int fd, struct place *place, const 
 
 /* --- the walk ---------------------------------------------------------------- */
 
-/* fd is what *looked* says it is, in the jail's own tree; -1 and errno otherwise. */
+/* Opens an entry of the jail's own tree; -1 and errno. */
 static int open_entry(int dir_fd, const char *name, int more_flags)
 {
 	const uint64_t resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS |
@@ -330,7 +330,7 @@ static int open_entry(int dir_fd, const char *name, int more_flags)
 			   0, resolve);
 }
 
-/* Is a name directly below /box/out the first component of a path of the caller's? */
+/* Is a name directly below /box/out the first component of a path that the caller named? */
 static bool is_reserved(const struct collector *c, const char *name)
 {
 	size_t length = strlen(name);
@@ -420,7 +420,7 @@ static int by_path(const void *a, const void *b)
 	return strcmp(((const struct artifact *)a)->path, ((const struct artifact *)b)->path);
 }
 
-/* --- paths of the caller's ---------------------------------------------------- */
+/* --- paths that the caller named ---------------------------------------------------- */
 
 /* The directory that the last component of `inside` lies in, and that component. */
 static int open_parent(const struct artifact_place *from, struct arena *a, const char **out_name)
@@ -501,7 +501,7 @@ static int collect_out(struct collector *c, struct place *place, struct cj_error
 	if (out_fd < 0 && errno == ENOENT)
 		return 0; /* the program made nothing of it */
 	if (out_fd < 0)
-		return add_sentence(
+		return add_warning(
 		    c,
 		    arena_printf(c->arena, "nothing is copied from /box/out: %s", strerror(errno)),
 		    err);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * artifacts - files copied out of /box/out, and of paths that the caller named, after the run: to a
- * directory or into memory.
+ * artifacts - files copied out of /box/out, and of paths that the caller named, after the run: to
+ * a directory or into memory.
  *
- * Runs in the supervisor when every process of the jail is dead, so nothing moves
- * while we look.  Everything below is still hostile: walked by descriptor from
- * held directories (openat2 beneath, no links of any kind), regular files only, one link
- * each, names that are UTF-8 without control characters or a leading dash, caps
- * on number, depth, name, bytes *read*.  What is passed over is a warning that
- * names it (escaped), never silent.
+ * Runs in the supervisor when every process of the jail is dead, so nothing changes meanwhile.  The
+ * content is still untrusted.  It is walked by descriptor (openat2 beneath, no links), and only
+ * regular files with one link are copied, whose names are UTF-8 without control characters or a
+ * leading dash.  Number, depth, length of names and bytes *read* are limited.  Each skipped file
+ * is named (escaped) in a warning.
  */
 #pragma once
 
@@ -24,7 +23,7 @@
 #define ARTIFACTS_BYTES_MAX (256ull << 20)
 #define ARTIFACT_NAME_MAX   255
 
-/* A path of the caller's: `inside` dir_fd, a directory of the jail's. */
+/* A path that the caller named: `inside` dir_fd, a directory of the jail. */
 struct artifact_place {
 	int dir_fd;
 	const char *inside;
@@ -39,37 +38,37 @@ struct artifacts_from {
 };
 
 /*
- * A file of /box/out bears its path below that, another its path from the jail's root without the
- * first slash.  So that each name has one meaning, nothing of /box/out is copied whose first
- * component is that of such a path.
+ * The path of a file of /box/out is relative to that; the path of another file is its path from the
+ * jail's root without the first slash.  So that each path is unique, files of /box/out are not
+ * copied if their first component is that of such a path.
  */
 struct artifact {
 	const char *path; /* relative */
 	uint64_t bytes;
 	char sha256[SHA256_HEX_MAX];
 	const char *type;    /* by file name: "image/png"; "application/octet-stream" */
-	const void *content; /* `bytes` of it, in the arena; NULL: it lies in a directory */
+	const void *content; /* `bytes` of it, in the arena; NULL: it is in the directory */
 };
 
 struct artifacts {
 	struct artifact *items;
 	size_t count;
-	struct strings skipped; /* one sentence each */
+	struct strings skipped; /* one warning each */
 };
 
 /*
  * artifacts_collect - copy into dest_fd, a directory of the caller's.
  *
- * Files are made 0644 under a temporary name and renamed when whole; an existing file of the
+ * Files are created 0644 under a temporary name and renamed when complete.  An existing file of the
  * name is replaced, an existing link is not followed.  A full disk is an error that names the
- * file; what was copied before stays listed in *out.
+ * file; the files copied before stay listed in *out.
  */
 int artifacts_collect(const struct artifacts_from *from, int dest_fd, struct arena *a,
 		      struct artifacts *out, struct cj_error *err);
 
 /*
- * artifacts_keep - the same into memory, for a caller who is told and not given files: no
- * directory takes part.  All files together have at most max_bytes.
+ * artifacts_keep - the same into memory, for a caller that has no directory.  All files together
+ * have at most max_bytes.
  */
 int artifacts_keep(const struct artifacts_from *from, uint64_t max_bytes, struct arena *a,
 		   struct artifacts *out, struct cj_error *err);

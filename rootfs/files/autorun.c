@@ -15,7 +15,7 @@
 /* A directory stands before what is in it. */
 static const struct row {
 	const char *path;
-	bool only_new; /* its owner changes it all the time */
+	bool only_new; /* its owner changes it often: only a new one is reported */
 } rows[] = {
 	/* git(1), githooks(5) */
 	{ ".git", true },
@@ -84,7 +84,7 @@ static const struct row {
 #define ROWS (sizeof(rows) / sizeof(rows[0]))
 static_assert(ROWS <= AUTORUN_ROWS_MAX, "every row has a mark");
 
-/* Begins `path` with all of the components of `name`?  Some file systems take A for a. */
+/* Does `path` begin with all components of `name`?  Some file systems ignore case. */
 static bool begins_with(const char *path, const char *name)
 {
 	size_t length = strlen(name);
@@ -110,7 +110,7 @@ static struct autorun_mark look_at(int dir_fd, const char *path)
 				     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 	if (fd >= 0 && fstat(fd, &st) == 0)
 		return (struct autorun_mark){ .inode = st.st_ino, .changed = st.st_ctim };
-	/* ELOOP: a link on the way.  It is a change when there was none before. */
+	/* ELOOP: a link in the path.  It is a change when there was none before. */
 	return (struct autorun_mark){ .inode = errno == ELOOP ? UINT64_MAX : 0 };
 }
 
@@ -131,9 +131,10 @@ static bool is_changed(const struct row *row, const struct autorun_mark *before,
 				  before->changed.tv_nsec != after->changed.tv_nsec);
 }
 
-/* A new directory is named without what is in it, a changed one only when that has no name here. */
-static bool is_told(const struct autorun_marks *before, const struct autorun_marks *after,
-		    size_t row)
+/* Is another row reported instead?  For a new directory it alone is reported; for a changed one the
+ * rows in it, if one changed. */
+static bool is_reported_by_other(const struct autorun_marks *before,
+				 const struct autorun_marks *after, size_t row)
 {
 	for (size_t i = 0; i < row; i++)
 		if (begins_with(rows[row].path, rows[i].path) &&
@@ -152,7 +153,7 @@ const char *autorun_next_change(const struct autorun_marks *before,
 	while (*at < ROWS) {
 		size_t row = (*at)++;
 		if (is_changed(&rows[row], &before->of[row], &after->of[row]) &&
-		    !is_told(before, after, row))
+		    !is_reported_by_other(before, after, row))
 			return rows[row].path;
 	}
 	return NULL;

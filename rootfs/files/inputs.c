@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files handed in: found and opened by the supervisor, made by init.  Acts.
+ * Files copied in: the supervisor finds and opens them, init creates them.  Acts.
  *
- * The first half walks a tree of the host's with the caller's rights and believes
- * nothing twice: an entry is looked at without opening it (opening a device can do
- * things), opened without following, and looked at again through the descriptor.
- * The second half runs behind the seal, so it uses only calls that any seccomp
- * profile allows: openat, mkdirat, symlinkat, fchmod, utimensat, pread, write.
+ * The first half walks a tree of the host with the caller's rights.  Each entry is checked before
+ * it is opened (opening a device has effects), opened without following links, and checked again
+ * by its descriptor.  The second half runs with the seccomp filter loaded, so it uses only calls
+ * that every seccomp profile allows: openat, mkdirat, symlinkat, fchmod, utimensat, pread, write.
  */
 #include "rootfs/files/inputs.h"
 
@@ -23,11 +22,11 @@
 
 #define COPY_BYTES (64u << 10)
 
-/* Of a directory that is being filled, until its end; the sticky bit tells it from others. */
+/* Of a directory until it is complete; the sticky bit distinguishes it from existing ones. */
 #define OPEN_MODE 01700
 
 struct walk {
-	struct input in;             /* what is handed to the sink; its path grows and shrinks */
+	struct input in;             /* the sink gets it; its path is that of the current entry */
 	char source[INPUT_PATH_MAX]; /* the host path of the same entry, for messages */
 	uint64_t max_bytes;
 	size_t entries;
@@ -198,7 +197,7 @@ static int walk_entry(struct walk *w, int dir_fd, const char *name, unsigned dep
 				   : walk_file(w, fd, &st, err);
 }
 
-/* A link among copied files is part of them; one that is named is somebody's arrow. */
+/* Links inside a copied directory are copied; a named link is refused: its target may be meant. */
 static int refuse_link(const char *source, struct cj_error *err)
 {
 	struct stat st;
@@ -230,13 +229,13 @@ int inputs_walk(const char *source, const char *target, uint64_t max_bytes, inpu
 	return walk_entry(w, AT_FDCWD, source, 0, err);
 }
 
-/* --- init's half ---------------------------------------------------------- */
+/* --- in init ---------------------------------------------------------------- */
 
 static int fail_write(const struct input *in, int code, const char *doing, struct cj_error *err)
 {
 	int rc = cj_fail(err, code, "%s '%s'", doing, in->path);
 	if (code == ENOSPC)
-		cj_hint(err, "what is copied in does not fit: raise --disk, or see --overlay in "
+		cj_hint(err, "the copied files do not fit: raise --disk, or see --overlay in "
 			     "cejail(1)");
 	else if (code == EROFS)
 		cj_hint(err, "/box, /tmp and /dev/shm can be written, all of '/' with --writable");
@@ -280,7 +279,7 @@ static bool next_name(const char **rest, char name[static NAME_MAX + 1])
 	return true;
 }
 
-/* Absolute, at least one component, each of a lawful length, none of them "." or "..". */
+/* Absolute, at least one component, each of a valid length, none of them "." or "..". */
 static bool is_plain_path(const char *path)
 {
 	char name[NAME_MAX + 1];
@@ -292,7 +291,7 @@ static bool is_plain_path(const char *path)
 	return path[0] == '/' && count > 0 && rest[strspn(rest, "/")] == '\0';
 }
 
-/* Opens, making what is missing, the directory that in->path's last component lies in. */
+/* Opens the parent directory of in->path; makes missing directories. */
 static int open_parent(int root_fd, const struct input *in, char name[static NAME_MAX + 1],
 		       struct cj_error *err)
 {
@@ -323,7 +322,7 @@ static int copy_bytes(const struct input *in, int from_fd, int to_fd, struct cj_
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
-			return fail_write(in, errno, "read what becomes", err);
+			return fail_write(in, errno, "read the source of", err);
 		if (got == 0)
 			return 0;
 		done += (uint64_t)got;
@@ -338,7 +337,7 @@ static int copy_bytes(const struct input *in, int from_fd, int to_fd, struct cj_
 	}
 }
 
-/* The descriptor's file has all its content: it gets its mode, whatever the umask is, and time. */
+/* Sets mode (independent of the umask) and time of a complete file. */
 static int finish(int fd, const struct input *in, struct cj_error *err)
 {
 	const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, in->mtime };
@@ -363,7 +362,7 @@ static int write_file(int dir_fd, const char *name, const struct input *in, int 
 	return finish(out_fd, in, err);
 }
 
-/* One that is there stays as it is: --file DIR:/box adds to it. */
+/* An existing directory is not changed: --file DIR:/box adds to it. */
 static int write_directory(int dir_fd, const char *name, const struct input *in,
 			   struct cj_error *err)
 {
@@ -379,7 +378,7 @@ static int write_directory(int dir_fd, const char *name, const struct input *in,
 	return 0;
 }
 
-/* Only a directory that this copy has made gets the mode and time of its source. */
+/* Only a directory that this copy made gets the mode and time of its source. */
 static int end_directory(int dir_fd, const char *name, const struct input *in, struct cj_error *err)
 {
 	struct stat st;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * inputs - files handed in: opened once by the supervisor with the caller's rights,
- * written by init as the jail's user, after the seal.
+ * inputs - files copied in: the supervisor opens them once with the caller's rights, and init
+ * writes them as the jail's user, with the seccomp filter loaded.
  *
- * An input is plain data plus a descriptor, so it crosses the step link as one
- * message; a directory becomes one input per entry, parents first, and one more
- * when all in it is there.  Symbolic
- * links inside a copied directory stay links (they resolve inside the jail);
- * devices, fifos and sockets are refused by name.  Permissions and times of
- * modification are kept; owners, setuid, setgid and sticky bits are not.
+ * An input is plain data plus a descriptor, so it is one message of the step link.  A directory
+ * becomes one input per entry, parents first, and one more at its end.  Symbolic links inside a
+ * copied directory stay links (they resolve inside the jail).  Devices, fifos and sockets are
+ * refused by name.  Permissions and modification times are kept; owners, setuid, setgid and
+ * sticky bits are not.
  */
 #pragma once
 
@@ -31,22 +30,22 @@ enum input_kind {
 	INPUT_FILE,
 	INPUT_DIRECTORY,
 	INPUT_SYMLINK,
-	INPUT_DIRECTORY_END, /* nothing more comes below it: it gets its mode and time now */
+	INPUT_DIRECTORY_END, /* the directory is complete: it gets its mode and time now */
 };
 
 /* One thing to create.  Fixed layout: it is the data of a step message. */
 struct input {
 	enum input_kind kind;
 	mode_t mode;   /* permission bits to give it */
-	bool is_open;  /* INPUT_DIRECTORY: an INPUT_DIRECTORY_END will follow */
-	bool has_time; /* else it is as old as its copy */
+	bool is_open;  /* INPUT_DIRECTORY: INPUT_DIRECTORY_END follows */
+	bool has_time; /* `mtime` is set; else the copy keeps its own time */
 	struct timespec mtime;
 	uint64_t max_bytes;              /* INPUT_FILE: more than this is an error */
 	char path[INPUT_PATH_MAX];       /* absolute, in the jail */
 	char target[INPUT_PATH_MAX / 2]; /* INPUT_SYMLINK */
 };
 
-/* Receives one input; borrows in and fd (-1 unless INPUT_FILE).  Non-zero ends the walk. */
+/* Called for each input; borrows in and fd (-1 unless INPUT_FILE).  Non-zero stops the walk. */
 typedef int (*input_sink)(void *context, const struct input *in, int fd, struct cj_error *err);
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Media types by extension.  Pure.  The content is never looked at: it is hostile. */
+/* Media types by extension.  Pure.  The content is untrusted and never parsed. */
 #include "rootfs/files/types.h"
 
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The caller's own holes in the tree.  Acts. */
+/* Opens and attaches the host paths of the caller.  Acts. */
 #include "rootfs/host/binds.h"
 
 #include <fcntl.h>
@@ -21,14 +21,14 @@ static const struct {
 	/* Links in a read-only tree are the host's own, and venvs are made of them. */
 	[BIND_READ_ONLY] = { "--ro-bind",
 			     MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV },
-	/* In a writable one a jail could plant a link for the next that is given the tree. */
+	/* In a writable tree a jail could plant a link for the next jail that uses it. */
 	[BIND_WRITABLE] = { "--bind",
 			    MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSYMFOLLOW },
-	/* Connecting writes to no file system: unix(7) asks the socket's mode alone. */
+	/* Connecting does not write to the file system: only the socket's mode counts, unix(7). */
 	[BIND_SOCKET] = { "--connect", MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
 					   MOUNT_ATTR_NOEXEC },
-	[BIND_TMPFS] = { "--tmpfs", 0 },     /* likewise: tmpdirs.c */
-	[BIND_OVERLAY] = { "--overlay", 0 }, /* the attributes of the overlay: overlays.c */
+	[BIND_TMPFS] = { "--tmpfs", 0 },     /* attributes: tmpdirs.c */
+	[BIND_OVERLAY] = { "--overlay", 0 }, /* attributes: overlays.c */
 };
 
 static const char *kind_of_file(mode_t mode)
@@ -86,8 +86,8 @@ static int open_source(const struct bind_spec *bind, struct bind_source *out, st
 	if (fd < 0) {
 		int rc = cj_fail(err, errno, "%s '%s'", option, bind->source);
 		if (rc == -EACCES)
-			cj_hint(err, "the caller's own permissions count; root's powers over "
-				     "other users' files do not reach into a user namespace");
+			cj_hint(err, "the caller's own permissions count; root's rights to "
+				     "other users' files do not apply in a user namespace");
 		return rc;
 	}
 
@@ -100,7 +100,7 @@ static int open_source(const struct bind_spec *bind, struct bind_source *out, st
 
 	out->is_dir = S_ISDIR(st.st_mode);
 	if (bind->kind == BIND_OVERLAY) {
-		rc = overlay_check_lower(fd, bind->source, err);
+		rc = overlays_check_lower(fd, bind->source, err);
 		out->fd = rc < 0 ? -1 : take_fd(&fd);
 		return rc;
 	}
@@ -109,8 +109,8 @@ static int open_source(const struct bind_spec *bind, struct bind_source *out, st
 }
 
 /*
- * The skeleton lies over an image with real directories for every target, so a link of
- * the image could lead nothing astray; but it would be hidden, and /bin with it.
+ * The skeleton is above the image and has a real directory for every target.  So a link of the
+ * image could not redirect a mount, but the skeleton would hide it, for example /bin.
  */
 static int check_target(const struct bind_spec *bind, const struct layers *layers,
 			struct cj_error *err)
@@ -163,8 +163,8 @@ void binds_close(struct bind_sources *sources)
 	sources->count = 0;
 }
 
-int binds_sketch(const struct bind_sources *sources, const struct rootfs_spec *spec,
-		 int skeleton_fd, struct cj_error *err)
+int binds_add_places(const struct bind_sources *sources, const struct rootfs_spec *spec,
+		     int skeleton_fd, struct cj_error *err)
 {
 	for (size_t i = 0; i < sources->count; i++) {
 		int rc = skeleton_add_place(skeleton_fd, spec->binds[i].target + 1,
@@ -178,12 +178,12 @@ int binds_sketch(const struct bind_sources *sources, const struct rootfs_spec *s
 static int fail_missing(const char *target, struct cj_error *err)
 {
 	int rc = cj_fail(err, ENOENT, "find the mount point '%s'", target);
-	cj_hint(err, "it lies in a tree of the host's, where cejail makes nothing: "
-		     "choose another target, or make it there first");
+	cj_hint(err, "it lies in a tree of the host, where cejail creates nothing: "
+		     "choose another target, or create it there first");
 	return rc;
 }
 
-/* One more component below dir_fd, made if it is missing and dir_fd is on the scratch. */
+/* Opens one more component below dir_fd; makes a missing one if dir_fd is on the scratch. */
 static int step_down(int dir_fd, const char *name, bool is_dir, dev_t scratch_dev)
 {
 	const uint64_t resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
@@ -212,7 +212,7 @@ static int find_place(int root_fd, const char *target, bool is_dir, dev_t scratc
 {
 	auto_fd int place_fd = fcntl(root_fd, F_DUPFD_CLOEXEC, 0);
 	if (place_fd < 0)
-		return cj_fail(err, errno, "keep the root");
+		return cj_fail(err, errno, "duplicate the root's descriptor");
 
 	for (const char *rest = target + 1; rest;) {
 		char name[NAME_MAX + 1];

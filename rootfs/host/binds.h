@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * binds - host paths the caller opens into the jail: --ro-bind, --bind, --overlay, --connect unix:.
+ * binds - host paths that the caller shows in the jail: --ro-bind, --bind, --overlay,
+ * --connect unix:.
  */
 #pragma once
 
@@ -14,20 +15,20 @@
  * binds_open - resolve each source once, without crossing a link, check what it is, clone it.
  *
  * `layers`: of the image, to refuse a target that goes through one of its links.
- * Runs in:  init, with the caller's ids.  On failure nothing is held.
+ * Runs in:  init, with the caller's ids.  On failure nothing is open.
  */
 int binds_open(struct bind_sources *out, const struct rootfs_spec *spec,
 	       const struct layers *layers, struct arena *a, struct cj_error *err);
 void binds_close(struct bind_sources *sources);
 
-/* The mount points, in the skeleton. */
-int binds_sketch(const struct bind_sources *sources, const struct rootfs_spec *spec,
-		 int skeleton_fd, struct cj_error *err);
+/* Adds the mount points to the skeleton. */
+int binds_add_places(const struct bind_sources *sources, const struct rootfs_spec *spec,
+		     int skeleton_fd, struct cj_error *err);
 
 /*
- * binds_attach - in the order given, above everything else.
+ * binds_attach - attach the binds in the given order, after all other mounts.
  *
- * A mount point on the scratch (scratch_fd) is made; one in a tree of the host's must be there.
+ * A missing mount point on the scratch (scratch_fd) is made; one in a tree of the host must exist.
  */
 int binds_attach(const struct bind_sources *sources, const struct rootfs_spec *spec, int scratch_fd,
 		 int root_fd, struct cj_error *err);

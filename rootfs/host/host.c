@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host's part of the tree.  Acts; what is shown is decided by the tables of public.c alone. */
+/* The host's part of the tree.  Acts; only the tables of public.c decide what is shown. */
 #include "rootfs/host/host.h"
 
 #include <dirent.h>
@@ -20,11 +20,11 @@
 #define COPY_BYTES_MAX   (16u << 10)
 #define COPIES_BYTES_MAX (256u << 10) /* all together: a quarter of the skeleton */
 
-/* Rows of the families together: more are a mistake, and left out. */
+/* Rows of all families together: more would be a mistake, and are left out. */
 #define FAMILY_ROWS_MAX 64
 
-/* Links on the host stay links: venvs, alternatives and node_modules/.bin are made of them.
- * They resolve inside the jail, so they can show nothing that isn't in it. */
+/* Links of the host stay links: venvs, alternatives and node_modules/.bin consist of them.  They
+ * resolve inside the jail, so they can lead only to files in it. */
 #define HOST_ATTRS (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 
 static const char *read_link(int fd, struct arena *a)
@@ -50,26 +50,26 @@ static int open_tree_at(int fd, bool is_lower, struct host_entry *out, struct cj
 	return out->fd < 0 ? out->fd : 0;
 }
 
-/* Not there, or behind a link of a distribution that keeps it elsewhere: the jail does without. */
+/* Missing, or behind a link of a distribution that keeps it elsewhere: the jail does not get it. */
 static bool is_absent(int code)
 {
 	return code == ENOENT || code == ELOOP || code == ENOTDIR;
 }
 
-/* A configuration that is not for everybody; programs and libraries always are. */
+/* Configuration that is not readable by all; programs and libraries must be. */
 static bool is_closed(const char *path, int code)
 {
 	return code == EACCES && (strncmp(path, "/etc/", 5) == 0 || strncmp(path, "/var/", 5) == 0);
 }
 
-/* Public is what every user of the host may read. */
+/* Public files are those that every user of the host may read. */
 static bool is_public(mode_t mode)
 {
 	mode_t wanted = S_ISDIR(mode) ? S_IROTH | S_IXOTH : S_IROTH;
 	return S_ISLNK(mode) || (mode & wanted) == wanted;
 }
 
-/* Root reaches what lies in a directory that is closed to others: 1: everybody does; 0: not. */
+/* May all users pass the directories above `path`?  Root always may.  1: yes; 0: no. */
 static int is_reachable(int root_fd, const char *path, struct cj_error *err)
 {
 	const char *below = path + 1, *slash = strchr(below, '/');
@@ -102,7 +102,7 @@ static int read_small(struct host_view *view, int fd, size_t bytes, struct arena
 	if (size < 0)
 		return cj_fail(err, errno, "read '%s'", out->path);
 	if ((size_t)size > bytes)
-		return 0; /* it has grown meanwhile */
+		return 0; /* it grew meanwhile */
 	out->text = text;
 	out->size = (size_t)size;
 	view->copied += out->size;
@@ -120,7 +120,7 @@ static int open_path(const struct host_view *view, const char *path)
 	return fd;
 }
 
-/* What `fd` is, as a row of the view: a link, a copy, or a detached tree. */
+/* Fills a row of the view from `fd`: a link, a copy, or a detached tree. */
 static int take_row(int fd, mode_t mode, bool is_lower, struct arena *a, struct host_entry *out,
 		    struct cj_error *err)
 {
@@ -192,8 +192,8 @@ static int open_member(struct host_view *view, const struct public_family *famil
 }
 
 /*
- * The names in /etc by a hash of theirs.  Most rows are of packages that a host does not have, and
- * a look here costs less than a failed open; a name that only shares a bit costs such an open.
+ * A Bloom filter of the names in /etc.  Most rows belong to packages that a host does not have, and
+ * a lookup here is faster than a failed open.  A false positive costs such an open.
  */
 struct name_bits {
 	uint64_t bits[16];
@@ -230,7 +230,7 @@ static int take_name(struct host_view *view, const char *name, struct name_bits 
 	return 0;
 }
 
-/* Opens the rows of the families on the way. */
+/* Also opens the rows of the families. */
 static int list_etc(struct host_view *view, struct name_bits *etc, struct arena *a,
 		    struct cj_error *err)
 {
@@ -270,12 +270,12 @@ static int open_rows(struct host_view *view, bool usr_is_lower, struct arena *a,
 	return rc;
 }
 
-/* A caller's own limit of file size holds for what init writes, too. */
+/* The caller's limit of file size also applies to files that init writes. */
 static int find_copy_max(struct host_view *view, struct cj_error *err)
 {
 	struct rlimit file_size;
 	if (getrlimit(RLIMIT_FSIZE, &file_size) < 0)
-		return cj_fail(err, errno, "ask for the limit of a file's size");
+		return cj_fail(err, errno, "get the limit of a file's size");
 	bool is_lower = file_size.rlim_cur < COPY_BYTES_MAX;
 	view->copy_max = is_lower ? (size_t)file_size.rlim_cur : COPY_BYTES_MAX;
 	return 0;
@@ -314,7 +314,7 @@ struct host_entry *host_usr(struct host_view *view)
 	return &view->entries[0]; /* the first row of public_paths, which host_open insists on */
 }
 
-static int sketch_entry(const struct host_entry *entry, int skeleton_fd, struct cj_error *err)
+static int add_entry_place(const struct host_entry *entry, int skeleton_fd, struct cj_error *err)
 {
 	const char *path = entry->path + 1;
 	if (entry->link)
@@ -324,10 +324,10 @@ static int sketch_entry(const struct host_entry *entry, int skeleton_fd, struct 
 	return skeleton_add_place(skeleton_fd, path, entry->is_dir, err);
 }
 
-int host_sketch(const struct host_view *view, int skeleton_fd, struct cj_error *err)
+int host_add_places(const struct host_view *view, int skeleton_fd, struct cj_error *err)
 {
 	for (size_t i = 0; i < view->count; i++) {
-		int rc = sketch_entry(&view->entries[i], skeleton_fd, err);
+		int rc = add_entry_place(&view->entries[i], skeleton_fd, err);
 		if (rc < 0)
 			return rc;
 	}

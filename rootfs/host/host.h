@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * host - what a jail with the root "host" sees of this host: the tables of public.h.
+ * host - the part of this host that a jail with the root "host" sees: the tables of public.h.
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 
 struct host_entry {
 	const char *path; /* the table's, or in the arena given */
-	const char *link; /* the host has a link there: it is made again; else NULL */
+	const char *link; /* the target, if the host has a link there; else NULL */
 	const char *text; /* a small file's content, copied in place of a mount; else NULL */
 	size_t size;      /* of the text, bytes */
 	int fd;           /* detached tree; for "/usr" under an overlay the directory itself */
@@ -28,10 +28,10 @@ struct host_view {
 };
 
 /*
- * host_open - resolve and clone, or copy, every row that this host has and everybody may read.
+ * host_open - resolve and clone, or copy, every row that this host has and all users may read.
  *
  * usr_is_lower: /usr is not cloned, it will be the lower layer of an overlay.
- * Runs in:  init, with the caller's ids.  On failure nothing is held.
+ * Runs in:  init, with the caller's ids.  On failure nothing is open.
  */
 int host_open(struct host_view *view, bool usr_is_lower, struct arena *a, struct cj_error *err);
 void host_close(struct host_view *view);
@@ -39,7 +39,7 @@ void host_close(struct host_view *view);
 /* The row "/usr"; there always is one. */
 struct host_entry *host_usr(struct host_view *view);
 
-/* Links, copies and mount points of the view, in the skeleton. */
-int host_sketch(const struct host_view *view, int skeleton_fd, struct cj_error *err);
+/* Adds links, copies and mount points of the view to the skeleton. */
+int host_add_places(const struct host_view *view, int skeleton_fd, struct cj_error *err);
 
 int host_attach(const struct host_view *view, int root_fd, struct cj_error *err);

@@ -2,9 +2,9 @@
 /*
  * Overlays by descriptor.  Acts.
  *
- * overlayfs takes its layers as text, and one option holds 255 bytes.  From within
- * /proc/self/fd the text for a descriptor is its number, so there is nothing to
- * resolve twice and nothing to escape.  (Descriptors as such work since Linux 6.13.)
+ * overlayfs takes its layers as text, and one option holds 255 bytes.  In the directory
+ * /proc/self/fd a descriptor's path is its number, so no path is resolved twice and no text
+ * needs escaping.  (Options that take descriptors exist since Linux 6.13.)
  */
 #include "rootfs/host/layers.h"
 
@@ -98,9 +98,9 @@ int layers_join(const struct overlay *overlay, uint64_t attrs, struct cj_error *
 	add_number(work, sizeof(work), overlay->work_fd);
 
 	/*
-	 * userxattr: in a user namespace an overlay's notes can't be trusted.* (overlayfs.rst).  It
-	 * means redirect_dir=nofollow and metacopy=off, too: a user.overlay.* attribute that
-	 * somebody left on a lower layer leads nowhere.  index: the module's parameter may be on.
+	 * userxattr: in a user namespace overlayfs can't use trusted.* attributes (overlayfs.rst).
+	 * It implies redirect_dir=nofollow and metacopy=off: user.overlay.* attributes on a lower
+	 * layer have no effect.  index: the module's parameter may be on.
 	 */
 	const struct mounts_option options[] = {
 		{ "userxattr", NULL }, { "index", "off" },  { "lowerdir", lower },

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * layers - directories laid over each other (overlayfs), read-only or under a throw-away
- * upper layer.
+ * layers - stacked directories (overlayfs), read-only or under a temporary upper layer.
  */
 #pragma once
 
@@ -20,13 +19,13 @@ struct layers {
 
 /*
  * layers_open - open host directories, without crossing a link.
- * Runs in:  init, with the caller's ids.  On failure nothing is held.
+ * Runs in:  init, with the caller's ids.  On failure nothing is open.
  */
 int layers_open(struct layers *out, const struct strings *paths, struct arena *a,
 		struct cj_error *err);
 void layers_close(struct layers *layers);
 
-/* What goes into one overlay: places on attached mounts, all borrowed. */
+/* The layers of one overlay: descriptors on attached mounts, all borrowed. */
 struct overlay {
 	const char *name; /* for messages */
 	int top_fd;       /* lies over `below`; -1: none */
@@ -35,7 +34,7 @@ struct overlay {
 };
 
 /*
- * layers_join - the overlay of those, detached.
- * The working directory is lost (it is "/proc/self/fd" afterwards).
+ * layers_join - create that overlay, detached.
+ * Changes the working directory to "/proc/self/fd".
  */
 int layers_join(const struct overlay *overlay, uint64_t attrs, struct cj_error *err);

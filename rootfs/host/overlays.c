@@ -13,7 +13,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
-int overlay_check_lower(int dir_fd, const char *name, struct cj_error *err)
+int overlays_check_lower(int dir_fd, const char *name, struct cj_error *err)
 {
 	/* Not recursive: the kernel refuses that where a mount we inherited lies below. */
 	auto_fd int tree_fd = sys_open_tree(
@@ -27,14 +27,14 @@ int overlay_check_lower(int dir_fd, const char *name, struct cj_error *err)
 	return rc;
 }
 
-/* The supervisor opened the path for itself: compare what it found with what we opened. */
+/* The supervisor opened the path separately: check that both are the same directory. */
 static int adopt(struct bind_source *source, const char *name, int *fd, struct cj_error *err)
 {
 	struct stat ours, theirs;
 	if (fstat(source->fd, &ours) < 0 || fstat(*fd, &theirs) < 0)
 		return cj_fail(err, errno, "--overlay '%s': look at it", name);
 	if (ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino)
-		return cj_reject(err, "--overlay '%s': another directory took its place", name);
+		return cj_reject(err, "--overlay '%s': it was replaced by another directory", name);
 	cj_close(&source->fd);
 	source->fd = take_fd(fd);
 	source->is_detached = true;
@@ -55,7 +55,7 @@ int overlays_adopt(struct bind_sources *sources, const struct rootfs_spec *spec,
 	return 0;
 }
 
-/* What another user owns can't be copied up: its owner has no id in this user namespace. */
+/* Files of another user can't be copied up: their owner has no id in this user namespace. */
 static int check_owner(const struct bind_spec *bind, const struct rootfs_spec *spec,
 		       const struct stat *st, struct cj_error *err)
 {
@@ -82,7 +82,8 @@ static int make_layer(int scratch_fd, const char *name, mode_t mode, struct cj_e
 	return fd < 0 ? cj_fail(err, errno, "open '%s' of the scratch", name) : fd;
 }
 
-/* The upper directory shows as the root of the overlay: it has the mode and time of the lower. */
+/* The upper directory is the visible root of the overlay: it gets the mode and time of the
+ * lower. */
 static int make_upper(int scratch_fd, const char *name, const struct stat *lower,
 		      struct cj_error *err)
 {
@@ -95,7 +96,7 @@ static int make_upper(int scratch_fd, const char *name, const struct stat *lower
 	return take_fd(&fd);
 }
 
-/* The lower mount's own noexec does not reach through an overlay. */
+/* The noexec of the lower mount has no effect through an overlay. */
 static int find_attrs(int lower_fd, const struct rootfs_spec *spec, uint64_t *out,
 		      struct cj_error *err)
 {

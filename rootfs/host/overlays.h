@@ -13,10 +13,10 @@
 #include "runtime/base/error.h"
 
 /*
- * overlay_check_lower - fail if other file systems are mounted below the directory dir_fd.
+ * overlays_check_lower - fail if other file systems are mounted below the directory dir_fd.
  * The overlay would show what they cover.  Runs in: init, with the caller's ids.
  */
-int overlay_check_lower(int dir_fd, const char *name, struct cj_error *err);
+int overlays_check_lower(int dir_fd, const char *name, struct cj_error *err);
 
 /*
  * overlays_adopt - replace the sources of the overlays by `count` detached trees.

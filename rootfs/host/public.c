@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of the host every jail may read.  Pure. */
+/* The paths of the host that every jail may read.  Pure. */
 #include "rootfs/host/public.h"
 
 /* clang-format off */

@@ -204,7 +204,7 @@ static void a_missing_mount_point_in_a_tree_of_the_hosts_is_not_made(void **stat
 				     { BIND_READ_ONLY, "/usr/lib", "/box/w/sub" } };
 	struct rootfs_spec spec = with_binds(binds, 2);
 	expect_failure(&spec, "build", "find the mount point '/box/w/sub'");
-	assert_non_null(strstr(inside_result->err.hint, "make it there first"));
+	assert_non_null(strstr(inside_result->err.hint, "create it there first"));
 	assert_false(exists(at(s.place, "dir/sub")));
 
 	struct bind_spec in_usr = { BIND_READ_ONLY, "/usr/lib", "/usr/cejail-test-nothing" };

@@ -134,7 +134,7 @@ static void another_directory_is_not_adopted(void **state)
 	int fds[] = { same, other };
 	struct cj_error err = { 0 };
 	assert_int_equal(overlays_adopt(&sources, &spec, fds, 2, &err), -EINVAL);
-	assert_non_null(strstr(err.msg, "--overlay '/tmp': another directory took its place"));
+	assert_non_null(strstr(err.msg, "--overlay '/tmp': it was replaced by another directory"));
 	assert_int_equal(items[1].fd, same);
 	assert_true(items[1].is_detached && !items[2].is_detached);
 	assert_int_equal(fds[0], -1);

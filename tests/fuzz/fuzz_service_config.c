@@ -79,8 +79,8 @@ static void check_tcp(const char *text)
 
 static void check_rights(const struct rights *r)
 {
-	const uint64_t ceilings[] = { r->memory_bytes, r->millicpus,  r->pids,
-				      r->wall_ms,      r->disk_bytes, r->output_bytes };
+	uint64_t ceilings[sizeof(r->ceilings) / sizeof(uint64_t)];
+	memcpy(ceilings, &r->ceilings, sizeof(ceilings));
 	for (size_t i = 0; i < sizeof(ceilings) / sizeof(ceilings[0]); i++)
 		assert(ceilings[i] == CEILING_NONE || ceilings[i] < (uint64_t)1 << 62);
 	if (r->concurrent != CONCURRENT_HALF)

@@ -9,8 +9,6 @@
 
 #include "runtime/base/text.h"
 
-#define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
-
 #define TOKEN_DISTINCT_MIN 8 /* 32 random hexadecimal digits have fewer once in 10^12 times */
 
 /* --- rights ----------------------------------------------------------------- */
@@ -22,12 +20,8 @@ void callers_init(struct callers *c)
 			      .queued = 64,
 			      .rate_per_minute = 600,
 			      .burst = 100 },
-		.own = { .memory_bytes = CEILING_NONE,
-			 .millicpus = CEILING_NONE,
-			 .pids = CEILING_NONE,
-			 .wall_ms = CEILING_NONE,
-			 .disk_bytes = CEILING_NONE,
-			 .output_bytes = CEILING_NONE,
+		.own = { .ceilings = { CEILING_NONE, CEILING_NONE, CEILING_NONE, CEILING_NONE,
+				       CEILING_NONE, CEILING_NONE },
 			 .network = NETWORK_ANY,
 			 .host_paths = true },
 	};
@@ -68,14 +62,6 @@ static const struct rights *rights_of(const struct callers *c, const char *name,
 	name_uid(own, own_uid);
 	bool is_own = strcmp(name, own) == 0 || strcmp(name, "uid:0") == 0;
 	return is_own ? &c->own : &c->standard;
-}
-
-bool rights_has_profile(const struct rights *r, const char *profile)
-{
-	for (size_t i = 0; i < r->profiles.count; i++)
-		if (strcmp(r->profiles.items[i], profile) == 0)
-			return true;
-	return r->profiles.count == 0;
 }
 
 /* --- the token bucket ------------------------------------------------------- */
@@ -267,150 +253,4 @@ struct account *account_of_token(struct accounts *a, const struct callers *c, co
 	}
 	*out_known = found != NULL;
 	return found ? find_account(a, found->name, &found->rights, now_ms) : NULL;
-}
-
-/* --- a request's config against the rights ---------------------------------- */
-
-static void format_count(uint64_t value, char *out, size_t out_size)
-{
-	(void)snprintf(out, out_size, "%" PRIu64, value);
-}
-
-/* Exact, unlike for a person: a byte above the ceiling must not read as the ceiling. */
-static void format_size(uint64_t bytes, char *out, size_t out_size)
-{
-	static const char units[] = "KMGT";
-	unsigned unit = 0;
-	while (unit < sizeof(units) - 1 && bytes > 0 && bytes % 1024 == 0) {
-		bytes /= 1024;
-		unit++;
-	}
-	(void)snprintf(out, out_size, "%" PRIu64 "%.*s", bytes, unit > 0,
-		       &units[unit > 0 ? unit - 1 : 0]);
-}
-
-static void format_cpus(uint64_t millicpus, char *out, size_t out_size)
-{
-	(void)snprintf(out, out_size, "%" PRIu64 ".%03" PRIu64, millicpus / 1000, millicpus % 1000);
-}
-
-/* A row is a number of the config with a ceiling; one without a right has the profile's. */
-static const struct ceiling {
-	const char *key;
-	size_t config_at;
-	bool has_right;
-	size_t rights_at, lower_at;
-	void (*format)(uint64_t value, char *out, size_t out_size);
-} ceilings[] = {
-#define RIGHT(field)                                                                               \
-	offsetof(struct config, field), true, offsetof(struct rights, field),                      \
-	    offsetof(struct lower, field)
-	{ "memory", RIGHT(memory_bytes), format_size },
-	{ "cpus", RIGHT(millicpus), format_cpus },
-	{ "pids", RIGHT(pids), format_count },
-	{ "timeout", RIGHT(wall_ms), text_format_duration },
-	{ "disk", RIGHT(disk_bytes), format_size },
-	{ "max_output", RIGHT(output_bytes), format_size },
-	{ "nofile", offsetof(struct config, nofile), .format = format_count },
-	{ "cpu_time", offsetof(struct config, cpu_ms), .format = text_format_duration },
-#undef RIGHT
-};
-
-static uint64_t number_at(const void *base, size_t offset)
-{
-	uint64_t value;
-	memcpy(&value, (const char *)base + offset, sizeof(value));
-	return value;
-}
-
-static int refuse_number(const struct ceiling *row, uint64_t asked, uint64_t most, bool is_profiles,
-			 struct cj_error *err)
-{
-	char asked_text[32], most_text[32];
-	row->format(asked, asked_text, sizeof(asked_text));
-	row->format(most, most_text, sizeof(most_text));
-	int rc = cj_reject_as(err, EACCES, "%s: %s is above %s of %s", row->key, asked_text,
-			      is_profiles ? "the profile's value" : "this caller's ceiling",
-			      most_text);
-	cj_hint(err, "ask for less, or have '%s' raised in %s", row->key,
-		row->has_right ? "this caller's row of the service's configuration"
-			       : "the profile");
-	return rc;
-}
-
-static int judge_number(const struct rights *r, const struct ceiling *row,
-			const struct config *asked, const struct config *profile,
-			struct lower *lower, struct cj_error *err)
-{
-	uint64_t wanted = number_at(asked, row->config_at);
-	uint64_t given = number_at(profile, row->config_at);
-	uint64_t right = row->has_right ? number_at(r, row->rights_at) : 0;
-	if (!row->has_right && (r->host_paths || given == 0))
-		right = CEILING_NONE; /* 0: the profile has no such limit */
-
-	uint64_t most = right > 0 ? right : given;
-	if (wanted <= most)
-		return 0;
-	if (wanted != given)
-		return refuse_number(row, wanted, most, right == 0, err);
-	assert(row->has_right); /* without one, `most` is what the profile gives, or all */
-	memcpy((char *)lower + row->lower_at, &most, sizeof(most));
-	return 0;
-}
-
-static int refuse(struct cj_error *err, const char *what)
-{
-	return cj_reject_as(err, EACCES, "%s", what);
-}
-
-/* More of the network than the profile has: a mode, or more of the addresses it names. */
-static bool wants_more_network(const struct config *asked, const struct config *profile)
-{
-	if (asked->network != profile->network)
-		return asked->network != NETWORK_NONE;
-	if (asked->network == NETWORK_NONE || profile->allow.count == 0)
-		return false;
-	for (size_t i = 0; i < asked->allow.count; i++) {
-		bool is_profiles = false;
-		for (size_t k = 0; k < profile->allow.count && !is_profiles; k++)
-			is_profiles = strcmp(asked->allow.items[i], profile->allow.items[k]) == 0;
-		if (!is_profiles)
-			return true;
-	}
-	return asked->allow.count == 0;
-}
-
-int account_refuse_network(struct cj_error *err)
-{
-	(void)!refuse(err, "network: this caller's runs may have none");
-	return cj_hint(err, "leave it out, or ask for \"network\": \"none\"");
-}
-
-static int judge_network(const struct rights *r, const struct config *asked,
-			 const struct config *profile, struct lower *lower, struct cj_error *err)
-{
-	bool wants_more = wants_more_network(asked, profile);
-
-	if (r->network == NETWORK_AS_PROFILE && wants_more)
-		return refuse(err, "network: this caller's runs may have no more of it than the "
-				   "profile gives");
-	if (r->network != NETWORK_NEVER || asked->network == NETWORK_NONE)
-		return 0;
-	lower->no_network = true;
-	return wants_more ? account_refuse_network(err) : 0;
-}
-
-int account_judge(const struct rights *r, const struct config *asked, const struct config *profile,
-		  struct lower *lower, struct cj_error *err)
-{
-	struct lower l = { 0 };
-	int rc = 0;
-
-	for (size_t i = 0; i < LENGTH(ceilings) && rc == 0; i++)
-		rc = judge_number(r, &ceilings[i], asked, profile, &l, err);
-	if (rc == 0)
-		rc = judge_network(r, asked, profile, &l, err);
-	if (rc == 0)
-		*lower = l;
-	return rc;
 }

@@ -17,10 +17,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "profiles/config.h"
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
 #include "runtime/base/files/sha256.h"
+#include "runtime/front/serve/access/rights.h"
 
 #define CALLERS_MAX     256 /* rows of the configuration */
 #define ACCOUNTS_MAX    1024
@@ -31,23 +31,6 @@
 
 /* Until callers_settle(): half of what the service runs at once, so that nobody has all of it. */
 #define CONCURRENT_HALF UINT_MAX
-
-/* A ceiling that is none; 0: what the profile itself gives. */
-#define CEILING_NONE UINT64_MAX
-
-/* Of a request that wants more network than its profile has. */
-enum network_right { NETWORK_AS_PROFILE, NETWORK_NEVER, NETWORK_ANY, NETWORK_RIGHT_COUNT };
-
-/* What a caller may do. */
-struct rights {
-	struct strings profiles; /* count 0: all there are */
-	uint64_t memory_bytes, millicpus, pids, wall_ms, disk_bytes, output_bytes;
-	enum network_right network;
-	/* May name paths and end points of the host, and raise what has no ceiling. */
-	bool host_paths;
-	unsigned concurrent, queued;     /* 0: as many as the service has */
-	unsigned rate_per_minute, burst; /* rate 0: not limited; else burst is at least 1 */
-};
 
 struct caller_row {
 	const char *name;       /* "uid:N", "token:NAME" */
@@ -107,22 +90,3 @@ int token_check(const char *token, size_t size, struct cj_error *err);
 bool account_take(struct account *a, size_t body_bytes, uint64_t now_ms, uint64_t *out_retry_ms);
 bool account_may_run(const struct account *a);
 bool account_may_wait(const struct account *a);
-
-bool rights_has_profile(const struct rights *r, const char *profile);
-
-/*
- * account_judge - the effective config of a request against the caller's rights.
- *
- * `asked` is the config with the request's settings applied, `profile` without.  What the request
- * itself asks above a ceiling is refused (EACCES, the setting named); where only the profile gives
- * more, *lower gets the ceiling, else 0.  A request that says the same as its profile looks like
- * one that says nothing.
- */
-struct lower {
-	uint64_t memory_bytes, millicpus, pids, wall_ms, disk_bytes, output_bytes;
-	bool no_network;
-};
-/* The refusal of a request that asks for a network itself, where *lower has taken it away. */
-int account_refuse_network(struct cj_error *err);
-int account_judge(const struct rights *r, const struct config *asked, const struct config *profile,
-		  struct lower *lower, struct cj_error *err);

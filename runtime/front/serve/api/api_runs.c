@@ -35,7 +35,7 @@ struct posted {
 	struct request request;
 	const struct config *profile; /* borrowed from profile_cache.h */
 	struct config asked;          /* the profile with the request's settings */
-	struct lower lower;
+	struct rights_clamp clamp;
 };
 
 static void refuse(struct posted *p, enum api_code code, const struct cj_error *err,
@@ -133,7 +133,7 @@ static bool is_within_rights(struct posted *p)
 	struct cj_error err = { 0 };
 
 	if (config_copy(&p->asked, p->profile, &err) < 0) {
-		fail(p, &err, "judge a request");
+		fail(p, &err, "validate a request");
 		return false;
 	}
 	int rc = request_apply(&p->request, rights->host_paths, &p->asked, &err);
@@ -147,11 +147,13 @@ static bool is_within_rights(struct posted *p)
 		       &err, 0);
 		return false;
 	}
-	rc = account_judge(rights, &p->asked, p->profile, &p->lower, &err);
-	if (rc == 0 && p->lower.no_network && json_get(p->request.root, "network"))
-		rc = account_refuse_network(&err);
+	rc = rights_validate(rights, &p->asked, p->profile, &p->clamp, &err);
+	if (rc == 0 && p->clamp.no_network && json_get(p->request.root, "network"))
+		rc = rights_refuse_network(&err);
 	if (rc < 0)
 		refuse(p, API_ABOVE_CEILING, &err, 0);
+	else
+		rights_clamp_apply(&p->clamp, &p->asked);
 	return rc == 0;
 }
 
@@ -182,17 +184,6 @@ static bool wants_events(const struct exchange *x)
 	return accept && strcasestr(accept, "application/x-ndjson") != NULL;
 }
 
-static uint64_t lowered(uint64_t value, uint64_t ceiling)
-{
-	return ceiling > 0 ? ceiling : value;
-}
-
-/* A ceiling below what the profile gives needs a jail of its own shape; time and output don't. */
-static bool is_reshaped(const struct lower *l)
-{
-	return l->memory_bytes || l->millicpus || l->pids || l->disk_bytes || l->no_network;
-}
-
 static void take(struct posted *p, const char *id)
 {
 	struct api_call *c = p->call;
@@ -205,14 +196,14 @@ static void take(struct posted *p, const char *id)
 		.profile = p->request.profile,
 		.profile_sha256 = p->profile->profile_sha256,
 		.trace = exchange_trace(c->exchange),
-		.terms = { .fit = is_reshaped(&p->lower) ? FIT_COLD : p->request.fit,
+		.terms = { .fit = rights_clamp_changes_shape(&p->clamp) ? FIT_COLD : p->request.fit,
 			   .why_cold = is_cold ? BYPASS_REQUEST : BYPASS_CEILING,
 			   .wants_events = wants_events(c->exchange),
 			   .may_name_host_paths = c->account->rights->host_paths,
 			   .audit_required = p->profile->audit_required || p->asked.audit_required,
-			   .lower = p->lower,
-			   .wall_ms = lowered(p->asked.wall_ms, p->lower.wall_ms),
-			   .output_bytes = lowered(p->asked.output_bytes, p->lower.output_bytes) },
+			   .clamp = p->clamp,
+			   .wall_ms = p->asked.wall_ms,
+			   .output_bytes = p->asked.output_bytes },
 		.code = p->request.code,
 		.body = p->body,
 		.body_size = p->size,

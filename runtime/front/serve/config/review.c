@@ -72,37 +72,17 @@ static void review_host_paths(const struct review *r, uid_t own_uid)
 
 /* --- pools ------------------------------------------------------------------ */
 
-/* The ceilings that change the shape of a jail of this profile: "memory, pids"; "": none does. */
-static void list_lowered(const struct lower *l, char *out, size_t room)
-{
-	const struct {
-		const char *name;
-		bool is_lowered;
-	} rows[] = {
-		{ "memory", l->memory_bytes > 0 }, { "cpus", l->millicpus > 0 },
-		{ "pids", l->pids > 0 },           { "disk", l->disk_bytes > 0 },
-		{ "network", l->no_network },
-	};
-	size_t used = 0;
-
-	out[0] = '\0';
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		if (rows[i].is_lowered)
-			used += (size_t)snprintf(out + used, room - used, "%s%s", used ? ", " : "",
-						 rows[i].name);
-}
-
 static void review_pool(const struct review *r, const char *caller, const struct rights *rights,
 			const char *profile, const struct config *config)
 {
-	struct lower lower = { 0 };
+	struct rights_clamp clamp = { 0 };
 	struct cj_error ignored = { 0 };
-	char names[64];
+	char names[RIGHTS_CLAMP_LIST_MAX];
 
 	if (!rights_has_profile(rights, profile) ||
-	    account_judge(rights, config, config, &lower, &ignored) < 0)
+	    rights_validate(rights, config, config, &clamp, &ignored) < 0)
 		return;
-	list_lowered(&lower, names, sizeof(names));
+	rights_clamp_list_shape(&clamp, names);
 	if (names[0])
 		say(r,
 		    "pool: '%s' is not used for runs of caller '%s': its ceilings (%s) are below "

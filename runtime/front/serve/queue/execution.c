@@ -157,18 +157,11 @@ static void close_control(struct execution *e)
 
 static int send_job(struct execution *e, struct cj_error *err)
 {
-	const struct lower *lower = &e->terms.lower;
 	struct job job = {
 		.trace = e->run->trace,
 		.wants_events = e->terms.wants_events,
 		.may_name_host_paths = e->terms.may_name_host_paths,
-		.memory_bytes = lower->memory_bytes,
-		.millicpus = lower->millicpus,
-		.pids = lower->pids,
-		.wall_ms = lower->wall_ms,
-		.disk_bytes = lower->disk_bytes,
-		.output_bytes = lower->output_bytes,
-		.no_network = lower->no_network,
+		.clamp = e->terms.clamp,
 		.body = e->body,
 		.body_size = e->body_size,
 	};

@@ -36,7 +36,7 @@ struct execution_terms {
 	enum request_fit fit;
 	enum pool_bypass why_cold; /* with FIT_COLD */
 	bool wants_events, may_name_host_paths, audit_required;
-	struct lower lower;
+	struct rights_clamp clamp;
 	uint64_t wall_ms, output_bytes; /* the limits in force */
 };
 

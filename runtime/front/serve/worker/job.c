@@ -63,13 +63,13 @@ static const struct json_key job_keys[] = {
 	{ "wants_events", FLAG, AT(wants_events) },
 	{ "may_name_host_paths", FLAG, AT(may_name_host_paths) },
 	{ "profile_sha256", CHARS(job, profile_sha256) },
-	{ "memory_bytes", U64, AT(memory_bytes) },
-	{ "millicpus", U64, AT(millicpus) },
-	{ "pids", U64, AT(pids) },
-	{ "wall_ms", U64, AT(wall_ms) },
-	{ "disk_bytes", U64, AT(disk_bytes) },
-	{ "output_bytes", U64, AT(output_bytes) },
-	{ "no_network", FLAG, AT(no_network) },
+	{ "memory_bytes", U64, AT(clamp.ceilings.memory_bytes) },
+	{ "millicpus", U64, AT(clamp.ceilings.millicpus) },
+	{ "pids", U64, AT(clamp.ceilings.pids) },
+	{ "wall_ms", U64, AT(clamp.ceilings.wall_ms) },
+	{ "disk_bytes", U64, AT(clamp.ceilings.disk_bytes) },
+	{ "output_bytes", U64, AT(clamp.ceilings.output_bytes) },
+	{ "no_network", FLAG, AT(clamp.no_network) },
 };
 #undef AT
 static const struct json_record job_record = JSON_RECORD(job_keys, "the job");

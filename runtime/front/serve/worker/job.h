@@ -22,6 +22,7 @@
 #include "profiles/plan/plan.h"
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
+#include "runtime/front/serve/access/rights.h"
 #include "runtime/front/serve/operations/trace.h"
 #include "runtime/jail/outcome.h"
 
@@ -39,13 +40,11 @@ struct job {
 	struct trace trace;
 	bool wants_events;
 	bool may_name_host_paths;
-	/* What its caller may was judged by this profile; a worker that read another refuses.  "":
+	/* The rights were validated with this profile; a worker that read another refuses.  "":
 	 * any.
 	 */
 	char profile_sha256[SHA256_HEX_MAX];
-	/* What the caller's ceilings make of what the profile would give; 0: leave it. */
-	uint64_t memory_bytes, millicpus, pids, wall_ms, disk_bytes, output_bytes;
-	bool no_network;  /* likewise, whatever the profile has of it */
+	struct rights_clamp clamp;
 	uint64_t sent_us; /* clock_us() when it was handed over: from there set-up counts */
 	const char *body; /* borrowed */
 	size_t body_size;

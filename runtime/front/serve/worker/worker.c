@@ -150,12 +150,6 @@ static int read_job(struct work *w, struct cj_error *err)
 /* The server has judged the same bytes already: sizes are its affair. */
 static const struct request_caps no_caps = { SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX };
 
-static void lower(uint64_t ceiling, uint64_t *setting)
-{
-	if (ceiling > 0)
-		*setting = ceiling;
-}
-
 static int configure(struct work *w, struct cj_error *err)
 {
 	const struct job *job = &w->job;
@@ -166,14 +160,7 @@ static int configure(struct work *w, struct cj_error *err)
 		cj_stage(err, "options");
 		return -err->code;
 	}
-	lower(job->memory_bytes, &c->memory_bytes);
-	lower(job->millicpus, &c->millicpus);
-	lower(job->pids, &c->pids);
-	lower(job->wall_ms, &c->wall_ms);
-	lower(job->disk_bytes, &c->disk_bytes);
-	lower(job->output_bytes, &c->output_bytes);
-	if (job->no_network)
-		c->network = NETWORK_NONE;
+	rights_clamp_apply(&job->clamp, c);
 	return 0;
 }
 

@@ -244,12 +244,12 @@ static void rights_arrive_in_their_fields(void **state)
 	assert_false(row->has_token);
 	assert_int_equal(r->profiles.count, 2);
 	assert_string_equal(r->profiles.items[1], "b");
-	assert_int_equal(r->memory_bytes, 64u << 20);
-	assert_int_equal(r->millicpus, 500);
-	assert_int_equal(r->pids, 7);
-	assert_int_equal(r->wall_ms, 8000);
-	assert_int_equal(r->disk_bytes, 1u << 20);
-	assert_true(r->output_bytes == CEILING_NONE);
+	assert_int_equal(r->ceilings.memory_bytes, 64u << 20);
+	assert_int_equal(r->ceilings.millicpus, 500);
+	assert_int_equal(r->ceilings.pids, 7);
+	assert_int_equal(r->ceilings.wall_ms, 8000);
+	assert_int_equal(r->ceilings.disk_bytes, 1u << 20);
+	assert_true(r->ceilings.output_bytes == CEILING_NONE);
 	assert_int_equal(r->network, NETWORK_ANY);
 	assert_true(r->host_paths);
 	assert_int_equal(r->concurrent, 2);
@@ -267,12 +267,12 @@ static void what_a_caller_leaves_out_is_as_in_default(void **state)
 		 " \"default\": {\"memory\": \"32M\", \"profiles\": [\"a\"], \"burst\": 3},"
 		 " \"uid:6\": {\"memory\": \"64M\", \"profiles\": [\"b\"]}}}");
 	assert_int_equal(c.callers.count, 2);
-	assert_int_equal(c.callers.standard.memory_bytes, 32u << 20);
-	assert_int_equal(c.callers.rows[0].rights.memory_bytes, 32u << 20);
-	assert_int_equal(c.callers.rows[0].rights.pids, 9);
+	assert_int_equal(c.callers.standard.ceilings.memory_bytes, 32u << 20);
+	assert_int_equal(c.callers.rows[0].rights.ceilings.memory_bytes, 32u << 20);
+	assert_int_equal(c.callers.rows[0].rights.ceilings.pids, 9);
 	assert_int_equal(c.callers.rows[0].rights.burst, 3);
 	assert_string_equal(c.callers.rows[0].rights.profiles.items[0], "a");
-	assert_int_equal(c.callers.rows[1].rights.memory_bytes, 64u << 20);
+	assert_int_equal(c.callers.rows[1].rights.ceilings.memory_bytes, 64u << 20);
 	assert_int_equal(c.callers.rows[1].rights.profiles.count, 1); /* replaced, not added */
 	assert_string_equal(c.callers.rows[1].rights.profiles.items[0], "b");
 	assert_string_equal(c.callers.standard.profiles.items[0], "a");

@@ -26,8 +26,7 @@ static struct job some_job(void)
 		.trace = { "req-1", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" },
 		.wants_events = true,
 		.profile_sha256 = "ab12",
-		.memory_bytes = UINT64_MAX,
-		.wall_ms = 1500,
+		.clamp = { .ceilings = { UINT64_MAX, 2, 0, 1500, 5, 6 }, .no_network = true },
 		.sent_us = 12345678901234,
 		.body = "{\"code\":\"x\"}\n\0after\n",
 		.body_size = 20,
@@ -42,9 +41,8 @@ static void assert_same_job(const struct job *a, const struct job *b)
 	assert_int_equal(a->wants_events, b->wants_events);
 	assert_int_equal(a->may_name_host_paths, b->may_name_host_paths);
 	assert_string_equal(a->profile_sha256, b->profile_sha256);
-	assert_true(a->memory_bytes == b->memory_bytes && a->millicpus == b->millicpus);
-	assert_true(a->pids == b->pids && a->wall_ms == b->wall_ms);
-	assert_true(a->disk_bytes == b->disk_bytes && a->output_bytes == b->output_bytes);
+	assert_memory_equal(&a->clamp.ceilings, &b->clamp.ceilings, sizeof(struct ceilings));
+	assert_int_equal(a->clamp.no_network, b->clamp.no_network);
 	assert_true(a->sent_us == b->sent_us);
 	assert_int_equal(a->body_size, b->body_size);
 	assert_memory_equal(a->body, b->body, a->body_size);

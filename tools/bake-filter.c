@@ -22,9 +22,9 @@ static void print_insns(const struct filter *f)
 
 static void print_tells(const struct filter *f)
 {
-	printf("static const struct filter_tell tells[] = {\n");
-	for (size_t i = 0; i < f->ntells; i++)
-		printf("\t{ %d, %d },\n", f->tells[i].nr, f->tells[i].errno_value);
+	printf("static const struct filter_notified notified[] = {\n");
+	for (size_t i = 0; i < f->nnotified; i++)
+		printf("\t{ %d, %d },\n", f->notified[i].nr, f->notified[i].errno_value);
 	printf("};\n\n");
 }
 
@@ -37,10 +37,10 @@ static void print_source(const char *path, const struct filter *f)
 	print_tells(f);
 	printf("void filter_builtin(struct filter *out)\n{\n"
 	       "\t*out = (struct filter){\n"
-	       "\t\t.insns = insns, .ninsns = %u, .tells = tells, .ntells = %zu,\n"
+	       "\t\t.insns = insns, .ninsns = %u, .notified = notified, .nnotified = %zu,\n"
 	       "\t\t.bounds = 0x%x,\n"
 	       "\t};\n}\n",
-	       f->ninsns, f->ntells, f->bounds);
+	       f->ninsns, f->nnotified, f->bounds);
 }
 
 static int bake(const char *path, struct arena *a, struct cj_error *err)

@@ -1,51 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jail - the life cycle: what is held, in which order, and the way back.  Acts.
+ * jail - the life cycle of a jail: prepare, start, wait, destroy.  Acts.
  *
  * Theory of operation
  *
- * Three roles.  The *supervisor* is the calling process, outside, with the caller's
- * rights.  *Init* is its child by clone3(2), born as pid 1 of every namespace there is
- * and, where there is one, into the cgroup that limits it; it is our own forked code,
- * never executed.  The *payload* is init's child, the untrusted program.
+ * There are three roles.  The *supervisor* is the calling process, outside, with the caller's
+ * rights.  *Init* is its child by clone3(2): pid 1 of new namespaces of every kind, and in the
+ * cgroup that limits it, where there is one.  Init is our own forked code; it is never executed.
+ * The *payload* is init's child, the untrusted program.
  *
  *	supervisor                          init
  *	write the record, make the cgroup
- *	clone3  --------------------------> close what was inherited, ask to die with us
- *	choose ids, write the id maps       from the gateway's network namespace into one more
- *	        <------------ STEP_NETWORK  with sockets in both
- *	                                    open host paths while still the caller
- *	STEP_IDS_MAPPED ------------------> become the jail's user, build the root, enter it,
- *	load rules, make links, start       leave the user namespace that owns all this for one
- *	an uplink (jail_network.c)          below it, give up everything (init_stages[], init.c)
- *	        <------------- STEP_SEALED  with /box, /proc and the seccomp listener
+ *	clone3  --------------------------> close what was inherited, ask to die with the supervisor
+ *	choose ids, write the id maps       create one more network namespace: its first one is the
+ *	                                    gateway's, the second one is the jail's
+ *	        <------------ STEP_NETWORK  send sockets of both
+ *	                                    open host paths, still with the caller's ids
+ *	STEP_IDS_MAPPED ------------------> become the jail's user, build the root, enter it
+ *	load rules, make links,             enter a user namespace below the first one, drop every
+ *	start the uplink                    privilege, load the filter (init_stages[], init.c)
+ *	        <------------- STEP_SEALED  send /box, /proc and the seccomp listener
  *	wait for the uplink
- *	--- jail_prepare ends: nothing untrusted has been inside so far ---
+ *	--- jail_prepare() returns: nothing untrusted has been inside ---
  *	STEP_WARM ------------------------> vfork, execve: a launcher of ours, with a socket to init
- *	        <------------- STEP_WARMED  it said that it waits
- *	--- jail_warm ends, if it was wanted: still nothing untrusted ---
- *	STEP_INPUT ... -------------------> writes files as the jail's user, filtered
+ *	        <------------- STEP_WARMED  the launcher is ready
+ *	--- jail_warm() returns, if it was called: still nothing untrusted ---
+ *	STEP_INPUT ... -------------------> write the input files, as the jail's user
  *	STEP_START -----------------------> vfork, execve: the payload
- *	or STEP_GO -----------------------> writes its words to the launcher, closes the socket:
+ *	or STEP_GO -----------------------> send the launcher its arguments and close the socket:
  *	                                    the launcher becomes the payload
  *	        <------------ STEP_STARTED
- *	--- jail_start ends (start.c, intake.c); jail_wait: supervisor.c ---
- *	        <-------------- STEP_ENDED  the main process is gone; or a limit, or a cancel
- *	kill the cgroup and init, read what the pipes hold, read the evidence
+ *	--- jail_start() returns (supervise/start.c, init/intake.c) ---
+ *	        <-------------- STEP_ENDED  the main process has ended; or a limit or cancel ends it
+ *	kill init and the cgroup, read what the pipes hold, read the evidence
+ *	--- jail_wait() returns (supervise/supervisor.c) ---
  *
- * What init may do shrinks with every row of its table; what it does with untrusted
- * bytes (writing inputs) it does with no more rights than the payload has.  Nothing the
- * payload writes is ever parsed by init, and the launcher's socket is gone before it has one byte
- * of the program.
+ * Init's rights shrink with each row of its table.  When it writes input files it has no more
+ * rights than the payload will have.  Init parses nothing that the payload writes.  The launcher's
+ * socket is closed before the launcher has a byte of the program.
  *
- * Silence is failure on both sides: a closed link, a step too late (STEP_TIMEOUT_MS) or
- * out of order ends the run.  The supervisor's death is init's (PR_SET_PDEATHSIG, and
- * the link), init's death is everybody's in its pid namespace, and all other things we
- * make belong to the kernel (namespaces, detached mounts, memfds, locks) except an empty
- * cgroup directory and the record that names it, made first and removed last; the next run and
- * `cejail gc` sweep both.
+ * Silence is a failure on both sides: a closed link, a step later than STEP_TIMEOUT_MS, or a step
+ * out of order ends the run.
  *
- * What the supervisor holds is the table below; leaving it upwards is the only clean-up.
+ * Init dies with the supervisor (PR_SET_PDEATHSIG, and the link), and every process in the jail
+ * dies with init: pid_namespaces(7).  The kernel frees namespaces, detached mounts, memfds and
+ * locks.  Two things can outlive a killed supervisor: an empty cgroup directory, and the record
+ * that names it.  The record is made before the cgroup and removed after it.  The next run and
+ * `cejail gc` remove both.
+ *
+ * supervisor_stages[] below lists what the supervisor holds.  Leaving it upwards is the only
+ * clean-up, on success and on failure.
  */
 #include "runtime/jail/jail.h"
 
@@ -70,12 +74,12 @@
 /* --- rows of the supervisor's table ------------------------------------------------ */
 
 /*
- * What would end us by default cancels the run instead.  What our caller ignores (nohup(1)),
- * blocks or handles stays the caller's affair, but SIGTERM is what `cejail kill` sends.
+ * A signal that would end this process cancels the run instead.  A signal that our caller ignores
+ * (nohup(1)), blocks or handles is left alone.  SIGTERM is always caught: `cejail kill` sends it.
  */
 static const int ending_signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM, SIGXCPU };
 
-static bool is_heard(int signal, const sigset_t *blocked)
+static bool is_caught(int signal, const sigset_t *blocked)
 {
 	struct sigaction now;
 	if (signal == SIGTERM)
@@ -90,28 +94,28 @@ void jail_ending_signals(sigset_t *out)
 	sigemptyset(out);
 	(void)sigprocmask(SIG_BLOCK, NULL, &blocked); /* cannot fail with these arguments */
 	for (size_t i = 0; i < sizeof(ending_signals) / sizeof(ending_signals[0]); i++)
-		if (is_heard(ending_signals[i], &blocked))
+		if (is_caught(ending_signals[i], &blocked))
 			sigaddset(out, ending_signals[i]);
 }
 
 static int signals_enter(struct jail *j, struct cj_error *err)
 {
-	sigset_t heard;
-	jail_ending_signals(&heard);
+	sigset_t caught;
+	jail_ending_signals(&caught);
 	if (j->plan->tty)
-		sigaddset(&heard, SIGWINCH);
-	j->signal_fd = signalfd(-1, &heard, SFD_CLOEXEC | SFD_NONBLOCK);
+		sigaddset(&caught, SIGWINCH);
+	j->signal_fd = signalfd(-1, &caught, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (j->signal_fd < 0)
 		return cj_fail(err, errno, "open a descriptor for signals");
 
-	sigaddset(&heard, SIGPIPE); /* a reader that goes away is an EPIPE, not our end */
-	sigaddset(&heard, SIGXFSZ); /* a file at the caller's limit is an EFBIG */
-	if (sigprocmask(SIG_BLOCK, &heard, &j->old_signals) < 0)
+	sigaddset(&caught, SIGPIPE); /* a reader that goes away is an EPIPE, not our end */
+	sigaddset(&caught, SIGXFSZ); /* a file at the caller's limit is an EFBIG */
+	if (sigprocmask(SIG_BLOCK, &caught, &j->old_signals) < 0)
 		return cj_fail(err, errno, "block signals");
 	return 0;
 }
 
-/* A signal that came too late to change anything must not end the caller either. */
+/* A signal that came too late to cancel the run must not end the caller. */
 static void signals_leave(struct jail *j)
 {
 	sigset_t ours;
@@ -125,7 +129,7 @@ static void signals_leave(struct jail *j)
 	(void)sigprocmask(SIG_SETMASK, &j->old_signals, NULL); /* cannot fail: it was in force */
 }
 
-/* Before init exists: it loads the program compiled here. */
+/* Before init exists: it loads the filter that is compiled here. */
 static int filter_enter(struct jail *j, struct cj_error *err)
 {
 	if (!j->plan->policy) {
@@ -141,23 +145,40 @@ static int filter_enter(struct jail *j, struct cj_error *err)
 
 /* clang-format off */
 static const struct stage supervisor_stages[] = {
-	/* name                wanted         enter            leave               why here */
-	{ "names",             NULL,          jail_network_names_enter,     NULL            }, /* may take long: no signal is held back yet */
-	{ "runtime directory", NULL,          jail_record_directory_enter, jail_record_directory_leave }, /* the record and ids live in it */
-	{ "cgroup",            NULL,          jail_cgroup_find_enter,     jail_cgroup_leave    }, /* found, not made: the record comes first; a user manager may take long, too */
-	{ "signals",           NULL,          signals_enter,   signals_leave   }, /* a cancel during the rest of set-up waits for jail_wait */
-	{ "record",            jail_record_is_wanted, jail_record_enter,    jail_record_leave    }, /* before the leaf, and gone after it: a kill leaves none unnamed */
-	{ "cgroup",            NULL,          jail_cgroup_enter,    jail_cgroup_leave    }, /* limits exist before anything inside does */
-	{ "seccomp",           NULL,          filter_enter,    NULL            }, /* memory only; init inherits it */
-	{ "init",              NULL,          jail_init_enter,      jail_init_leave      }, /* born into the cgroup: clone3(2) */
-	{ "ids",               NULL,          jail_init_ids_enter,       jail_init_ids_leave       }, /* while init opens its sources */
-	{ "id map",            NULL,          jail_init_map_enter,       NULL            }, /* ends with init */
-	{ "record",            jail_record_is_wanted, jail_record_complete_enter, NULL           }, /* while init builds: its pid, the leaf's inode */
-	{ "left behind",       jail_record_is_wanted, jail_record_sweep_enter, NULL           }, /* by others; while init builds */
-	{ "network",           jail_network_is_wanted, jail_network_enter, jail_network_leave }, /* while init builds: through sockets of its making */
-	{ "jail",              NULL,          jail_init_seal_enter,      jail_init_seal_leave      }, /* waits for init's own table */
-	{ "uplink",            jail_network_is_wanted, jail_network_uplink_enter, NULL           }, /* a helper started first and is waited for last */
-	{ "strength",          NULL,          jail_assess_enter,    NULL            }, /* all is known: --strict may still refuse */
+	/* name, is_wanted, enter, leave, and why it stands here */
+	{ "names", NULL, jail_network_names_enter, NULL },
+		/* DNS may take long: signals still have their default action */
+	{ "runtime directory", NULL, jail_record_directory_enter, jail_record_directory_leave },
+		/* the record and the locks of ids are in it */
+	{ "cgroup", NULL, jail_cgroup_find_enter, jail_cgroup_leave },
+		/* only finds the place, which the record names; a user manager may take long,
+		 * too */
+	{ "signals", NULL, signals_enter, signals_leave },
+		/* from here a signal cancels the run in jail_wait() */
+	{ "record", jail_record_is_wanted, jail_record_enter, jail_record_leave },
+		/* before the cgroup exists and until it is removed: a kill leaves none unnamed */
+	{ "cgroup", NULL, jail_cgroup_enter, jail_cgroup_leave },
+		/* limits exist before the first process of the jail */
+	{ "seccomp", NULL, filter_enter, NULL },
+		/* init inherits the compiled filter; it is only memory */
+	{ "init", NULL, jail_init_enter, jail_init_leave },
+		/* created in the cgroup: clone3(2) CLONE_INTO_CGROUP */
+	{ "ids", NULL, jail_init_ids_enter, jail_init_ids_leave },
+		/* while init opens its sources */
+	{ "id map", NULL, jail_init_map_enter, NULL },
+		/* ends with init's user namespace */
+	{ "record", jail_record_is_wanted, jail_record_complete_enter, NULL },
+		/* adds init's pid and the cgroup's inode number, while init builds the root */
+	{ "sweep", jail_record_is_wanted, jail_record_sweep_enter, NULL },
+		/* removes what killed supervisors left, while init builds the root */
+	{ "network", jail_network_is_wanted, jail_network_enter, jail_network_leave },
+		/* while init builds the root, through sockets that init opened */
+	{ "jail", NULL, jail_init_seal_enter, jail_init_seal_leave },
+		/* waits until init has gone through its own table */
+	{ "uplink", jail_network_is_wanted, jail_network_uplink_enter, NULL },
+		/* the helper was started first and is awaited last */
+	{ "assess", NULL, jail_assess_enter, NULL },
+		/* all layers are known: --strict may still refuse */
 };
 /* clang-format on */
 #define SUPERVISOR_STAGES (sizeof(supervisor_stages) / sizeof(supervisor_stages[0]))
@@ -193,7 +214,7 @@ int jail_waiting_fd(const struct jail *j)
 	return j->link.sock_fd;
 }
 
-/* Nobody inside is alive: what it has left for the caller's own tools stays as it is. */
+/* Called when no process of the jail is alive: the files no longer change. */
 static void warn_of_changed_binds(struct jail *j)
 {
 	char names[400];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jail - the engine: one way in for every front end.
+ * jail - the engine.  Every front end uses these functions and no others.
  *
- *	jail_prepare(plan)     build and seal: nothing untrusted is inside yet
- *	jail_warm(launcher)    if wanted: an interpreter, started inside, that waits for its program
- *	jail_start(program)    hand the program in and let it go
- *	jail_wait(outcome)     watch it until the first terminal event, then end all of it
- *	jail_destroy()         always; gives back whatever is held, in any state
+ *	jail_prepare(plan)     build and seal the jail: nothing untrusted is inside yet
+ *	jail_warm(launcher)    optional: start an interpreter inside, which waits for its program
+ *	jail_start(program)    send the program in and start it
+ *	jail_wait(outcome)     watch it until the first terminal event, then kill the jail
+ *	jail_destroy()         always; releases everything, in any state
  *
  * jail.c opens with the theory of operation.
  */
@@ -24,37 +24,37 @@ struct jail;
 /*
  * jail_prepare - from a plan to a sealed jail.
  *
- * The calling process has one thread: init is a copy of it that goes on without the others.
+ * The calling process must have one thread: init is a copy of it, without any other thread.
  * `id` names the cgroup leaf and the record.  Blocks PIPE, XFSZ, TERM and, where they would end
  * the calling process, INT, HUP, QUIT, ALRM and XCPU (jail_destroy restores them): they are read
  * from a descriptor, and any but the first two cancels the run.
- * Fails: with the stage's name in err->stage; nothing is held then.
+ * Fails: with the stage's name in err->stage; nothing is acquired then.
  */
 int jail_prepare(const struct plan *plan, const char *id, struct jail **out, struct cj_error *err);
 
 /*
- * jail_warm - start `launcher` in the sealed jail; returns when it says that it waits.
+ * jail_warm - start `launcher` in the sealed jail; returns when the launcher is ready.
  *
- * It is a program of ours (plan_launcher()): nothing untrusted has been inside afterwards either.
- * The one program that jail_start() hands over then runs in the process that waited: it says
- * with a byte on its descriptor 3 that it is ready, reads the program's words from there and
- * becomes the program.  The CPU time until here is not the program's; the memory is.
- * A waiting jail has no time limit.  Borrows `launcher` until jail_start(), which refuses (EINVAL)
- * a program whose command before the code, environment or directory is another.
- * Fails: what the launcher said and how it ended; ETIMEDOUT; the jail is only to be destroyed then.
+ * The launcher is a program of ours (plan_launcher()), so nothing untrusted is inside yet.  It
+ * sends a byte on its descriptor 3 when it is ready.  jail_start() sends it the program's arguments
+ * there, and the launcher's process becomes the program.  The CPU time until now does not count as
+ * the program's; the memory does. A waiting jail has no time limit.  Borrows `launcher` until
+ * jail_start(), which refuses (EINVAL) a program with another command before the code, environment
+ * or directory. Fails: with the launcher's last line and how it ended; ETIMEDOUT.  Then destroy the
+ * jail.
  */
 int jail_warm(struct jail *j, const struct program *launcher, struct cj_error *err);
 
-/* Of a jail that waits for its program: readable once it, or its launcher, has ended instead. */
+/* While a prepared jail has no program: readable when its init or its launcher has ended. */
 int jail_waiting_fd(const struct jail *j);
 
-/* Reads the program's code and inputs with the caller's rights, hands them to init, starts the
- * payload.  Once for each jail. */
+/* Reads the program's code and inputs with the caller's rights, sends them to init, starts
+ * the payload.  Once for each jail. */
 int jail_start(struct jail *j, const struct program *program, const struct jail_io *io,
 	       struct cj_error *err);
 
 /*
- * jail_wait - exactly one outcome, whatever happens.
+ * jail_wait - exactly one outcome, on success and on failure.
  * Fails only when cejail itself did; *out is then a STATUS_SETUP_ERROR with the same error.
  */
 int jail_wait(struct jail *j, struct outcome *out, struct cj_error *err);
@@ -69,5 +69,5 @@ int jail_collect_memory(struct jail *j, uint64_t max_bytes, struct outcome *out,
 
 void jail_destroy(struct jail **j);
 
-/* The signals that cancel a run of this process: TERM, and of the above those it would die of. */
+/* The signals that cancel a run of this process: TERM, and of the above those that would end it. */
 void jail_ending_signals(sigset_t *out);

@@ -68,12 +68,13 @@ const char *const limit_units[] = {
 };
 static_assert(LENGTH(limit_units) == LIMIT_COUNT, "every limit has a unit");
 
-const char *const limit_by_names[] = {
-	[BY_NONE] = "none",     [BY_CGROUP] = "cgroup",
-	[BY_RLIMIT] = "rlimit", [BY_SUPERVISOR] = "supervisor",
-	[BY_TMPFS] = "tmpfs",
+const char *const limit_enforcer_names[] = {
+	[NOT_ENFORCED] = "none",         [ENFORCED_BY_CGROUP] = "cgroup",
+	[ENFORCED_BY_RLIMIT] = "rlimit", [ENFORCED_BY_SUPERVISOR] = "supervisor",
+	[ENFORCED_BY_TMPFS] = "tmpfs",
 };
-static_assert(LENGTH(limit_by_names) == BY_COUNT, "every holder of a limit has a name");
+static_assert(LENGTH(limit_enforcer_names) == LIMIT_ENFORCER_COUNT,
+	      "every holder of a limit has a name");
 
 const char *const layer_names[] = {
 	[LAYER_USER_NS] = "user_ns",

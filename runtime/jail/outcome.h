@@ -42,14 +42,21 @@ enum limit {
 	LIMIT_COUNT
 };
 
-enum limit_by { BY_NONE, BY_CGROUP, BY_RLIMIT, BY_SUPERVISOR, BY_TMPFS, BY_COUNT };
+enum limit_enforcer {
+	NOT_ENFORCED,
+	ENFORCED_BY_CGROUP,
+	ENFORCED_BY_RLIMIT,
+	ENFORCED_BY_SUPERVISOR,
+	ENFORCED_BY_TMPFS,
+	LIMIT_ENFORCER_COUNT
+};
 
 /* Was the limit met?  In the result: false, true, null. */
 enum limit_hit { HIT_NO, HIT_YES, HIT_UNKNOWN };
 
 struct limit_state {
 	uint64_t value; /* 0: not asked for */
-	enum limit_by by;
+	enum limit_enforcer enforced_by;
 	enum limit_hit hit;
 };
 
@@ -94,7 +101,7 @@ extern const char *const status_names[STATUS_COUNT];
 extern const char *const limit_names[LIMIT_COUNT]; /* "memory", "cpus", "pids", "wall", ... */
 extern const char
     *const limit_units[LIMIT_COUNT]; /* of `value` in the result: "bytes", "ms", ... */
-extern const char *const limit_by_names[BY_COUNT];
+extern const char *const limit_enforcer_names[LIMIT_ENFORCER_COUNT];
 extern const char *const layer_names[LAYER_COUNT];
 extern const char *const layer_state_names[LAYER_STATE_COUNT];
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * protocol - what supervisor and init say to each other, in order (see step.h).
+ * protocol - the messages between supervisor and init, in order (step.h sends them).
  */
 #pragma once
 
@@ -11,23 +11,23 @@ enum step {
 		       */
 	STEP_IDS_MAPPED, /* supervisor -> init: uid_map and gid_map are written; ID-mapped sources
 			    of the overlays, in their order, where they are not the caller's own */
-	STEP_SEALED, /* init -> supervisor: only the program is missing; struct sealed, descriptors
+	STEP_SEALED, /* init -> supervisor: struct sealed, descriptors; init waits for the program
 		      */
-	STEP_WARM, /* supervisor -> init: as STEP_START, but a launcher, which gets a socket, too */
-	STEP_WARMED,  /* init -> supervisor: struct warmed; the launcher waits for the program */
-	STEP_INPUT,   /* supervisor -> init: struct input and, for a file, its bytes */
-	STEP_START,   /* supervisor -> init: struct start, the program's words, its stdio */
-	STEP_GO,      /* supervisor -> init: words for the launcher that waits */
-	STEP_STARTED, /* init -> supervisor: struct executed; it has the words, or execve(2) went
-			 through; with a tty its master end */
-	STEP_EXEC_FAILED, /* init -> supervisor: struct executed; nothing of the program ran */
-	STEP_ENDED,       /* init -> supervisor: struct ended; the main process is gone */
+	STEP_WARM, /* supervisor -> init: as STEP_START, for a launcher, which also gets a socket */
+	STEP_WARMED,      /* init -> supervisor: struct warmed; the launcher is ready */
+	STEP_INPUT,       /* supervisor -> init: struct input and, for a file, its bytes */
+	STEP_START,       /* supervisor -> init: struct start, the program's strings, its stdio */
+	STEP_GO,          /* supervisor -> init: arguments for the waiting launcher */
+	STEP_STARTED,     /* init -> supervisor: struct executed; the launcher has its arguments, or
+			 execve(2) succeeded; with a tty its master end */
+	STEP_EXEC_FAILED, /* init -> supervisor: struct executed; the program has not run */
+	STEP_ENDED,       /* init -> supervisor: struct ended; the main process has ended */
 	STEP_COUNT
 };
 
 extern const char *const step_names[STEP_COUNT];
 
-/* How long either side may take for one step before the payload runs. */
+/* How long each side waits for one step of the other before the payload runs. */
 #define STEP_TIMEOUT_MS 10000
 
 /* With STEP_NETWORK: which slots of enum network_slot the descriptors fill, in their order. */
@@ -50,37 +50,37 @@ struct sealed {
 };
 
 /*
- * With STEP_START: descriptor 0 is a sealed memfd of NUL-ended words: the directory to start in, a
- * launcher's script if it has one, argc arguments, envc variables.  Then stdin, stdout and stderr,
- * unless the program gets a terminal.
+ * With STEP_START: the first descriptor is a sealed memfd of NUL-terminated strings: the working
+ * directory, a launcher's script if it has one, argc arguments, envc variables, ownc arguments.
+ * Then stdin, stdout and stderr, unless the program gets a terminal.
  */
 struct start {
 	uint32_t argc, envc, wants_tty, has_script;
-	/* Behind the variables: the words of the code's own "#!" line, which are tried first, and
-	 * how many of the arguments they replace.  0: there is none. */
+	/* The command of the code's own "#!" line, which is tried first, and how many of the
+	 * arguments it replaces.  0: there is none. */
 	uint32_t ownc, own_replaces;
 };
-#define START_WORDS_MAX  (2u << 20)  /* what execve(2) takes with an 8 MiB stack */
-#define START_SCRIPT_MAX (64u << 10) /* what a launcher reads at once, and its socket holds */
+#define START_STRINGS_MAX (2u << 20)  /* the most that execve(2) takes with an 8 MiB stack */
+#define START_SCRIPT_MAX  (64u << 10) /* a launcher reads it at once, so its socket must hold it */
 
 /*
- * With STEP_GO there is such a memfd, too: "1" where the program has an input, else "0"; the code's
- * path; arguments.  The launcher reads them to the end of file.
+ * With STEP_GO the descriptor is such a memfd, too: "1" if the program has an input, else "0"; the
+ * code's path; the arguments.  The launcher reads them to the end of file.
  */
 
 /* With STEP_STARTED and STEP_EXEC_FAILED. */
 struct executed {
 	int32_t exec_errno; /* 0: it runs */
-	int32_t own_errno;  /* why the interpreter of its "#!" line does not run it; 0: it does */
+	int32_t own_errno;  /* why the interpreter of its "#!" line could not run it; 0: it does */
 };
 
 struct warmed {
-	uint64_t cpu_us; /* that the launcher has used */
+	uint64_t cpu_us; /* used by the launcher so far */
 };
 
 struct ended {
 	int32_t wait_status; /* as wait(2) gives it */
-	uint32_t is_alone;   /* nobody but init is left in the pid namespace, so nobody can fork */
+	uint32_t is_alone;   /* init is the only process in the pid namespace, so none can fork */
 	uint64_t cpu_user_us, cpu_system_us; /* of all that init has reaped */
 	uint64_t max_rss_bytes;              /* of the largest of them: getrusage(2) */
 };

@@ -2,10 +2,10 @@
 /*
  * Records of runs: written, listed, swept.  Acts.
  *
- * Only whoever holds the lock of a file removes it, and a name is only ever made with
- * O_EXCL.  So one who has the lock of a file that still has a link owns that name.
- * A sweep may take a file from under its maker, who hasn't locked it yet; the maker sees that
- * it has no link any more, and makes another.  So no file needs to be spared for being young.
+ * A process removes a file only while it has the lock, and creates one only with O_EXCL.  So the
+ * process that has the lock of a file with a link owns that name.  A sweep may remove a new file
+ * before its creator has locked it; the creator sees that the file has no link, and creates
+ * another. So a sweep needs no minimum age.
  */
 #include "runtime/jail/record.h"
 
@@ -145,8 +145,8 @@ static bool is_linked(int fd)
 }
 
 /*
- * A new file of this name with its lock, or -1 with errno.  The lock is waited for: one who
- * looks whether it is free holds it for a moment.
+ * Creates a file of this name and locks it; -1 with errno.  Waits for the lock: a process that
+ * tests it has it for a moment.
  */
 static int make_locked(int dir_fd, const char *name)
 {
@@ -156,14 +156,14 @@ static int make_locked(int dir_fd, const char *name)
 		return -1;
 	if (lock(fd, LOCK_EX) < 0)
 		return -1;
-	if (!is_linked(fd)) { /* swept in between, because this process slept that long */
+	if (!is_linked(fd)) { /* a sweep removed it in between */
 		errno = EEXIST;
 		return -1;
 	}
 	return take_fd(&fd);
 }
 
-/* An existing file and its lock; -1 with errno EWOULDBLOCK: its owner lives. */
+/* Opens and locks an existing file; -1 with errno EWOULDBLOCK: its supervisor is alive. */
 static int open_dead(int dir_fd, const char *name)
 {
 	auto_fd int fd = openat(dir_fd, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -176,7 +176,7 @@ static int open_dead(int dir_fd, const char *name)
 	return take_fd(&fd);
 }
 
-/* A shared lock: those who look don't see each other. */
+/* A shared lock, so that several readers do not take each other for the owner. */
 static bool is_owned(int fd)
 {
 	if (flock(fd, LOCK_SH | LOCK_NB) < 0)
@@ -211,7 +211,7 @@ static bool read_record(int fd, const char *id, struct arena *a, struct record *
 
 /* --- sweeping ------------------------------------------------------------------------------ */
 
-/* A record names its own run's leaf or nothing we would touch. */
+/* A record may name only its own run's leaf. */
 static bool is_own_leaf(const struct record *r)
 {
 	char tail[sizeof("/cejail-") + ID_MAX];
@@ -220,13 +220,13 @@ static bool is_own_leaf(const struct record *r)
 	return size > tail_size && strcmp(r->cgroup_path + size - tail_size, tail) == 0;
 }
 
-/* 1: removed what a dead run left; 0: nothing to do here, or not possible now. */
+/* 1: removed what a dead run left; 0: there is nothing to remove, or it is not possible now. */
 static int sweep_one(int dir_fd, const char *id)
 {
 	auto_arena struct arena a = { 0 };
 	struct record record = { 0 };
 	struct file_name name;
-	struct cj_error ignored; /* what stays is found by the next sweep */
+	struct cj_error ignored; /* the next sweep finds what stays */
 	if (!name_of(id, &name))
 		return 0;
 	auto_fd int fd = open_dead(dir_fd, name.text);
@@ -234,7 +234,7 @@ static int sweep_one(int dir_fd, const char *id)
 		return 0;
 	if (read_record(fd, id, &a, &record) && is_own_leaf(&record) &&
 	    cgroup_remove_path(record.cgroup_path, record.cgroup_inode, &ignored) < 0 &&
-	    ignored.code != EINVAL) /* EINVAL: no leaf of ours, and never will be */
+	    ignored.code != EINVAL) /* EINVAL: not a leaf of ours */
 		return 0;
 	return unlinkat(dir_fd, name.text, 0) == 0;
 }
@@ -258,7 +258,7 @@ int record_create(int dir_fd, const struct record *r, struct cj_error *err)
 
 	auto_fd int fd = make_locked(dir_fd, name.text);
 	for (unsigned i = 1; i < CREATE_ATTEMPTS && fd < 0 && errno == EEXIST; i++) {
-		(void)sweep_one(dir_fd, r->id); /* the next attempt says if it is still there */
+		(void)sweep_one(dir_fd, r->id); /* the next attempt fails if it is still there */
 		fd = make_locked(dir_fd, name.text);
 	}
 	if (fd < 0)
@@ -271,7 +271,7 @@ int record_create(int dir_fd, const struct record *r, struct cj_error *err)
 	return take_fd(&fd);
 }
 
-/* Over the old text: a number that was 0 only grows longer, and is_ready stays one digit. */
+/* Overwrites the old text, which is never longer: numbers only grow, is_ready is one digit. */
 int record_complete(int lock_fd, const struct record *r, struct cj_error *err)
 {
 	struct record whole = *r;
@@ -288,7 +288,7 @@ void record_remove(int dir_fd, const char *id, int *lock_fd)
 {
 	struct file_name name;
 	if (*lock_fd >= 0 && is_linked(*lock_fd) && name_of(id, &name))
-		(void)unlinkat(dir_fd, name.text, 0); /* else swept when the lock is gone */
+		(void)unlinkat(dir_fd, name.text, 0); /* on failure a sweep removes it later */
 	cj_close(lock_fd);
 }
 
@@ -375,7 +375,7 @@ int record_cancel(int dir_fd, const char *id, struct cj_error *err)
 
 	auto_fd int pidfd = sys_pidfd_open(record.supervisor_pid);
 	/*
-	 * Asked now that the descriptor is open.  Locked alone wouldn't do: a sweep holds the lock,
+	 * Checked after the descriptor is open.  The lock alone is no proof: a sweep has the lock,
 	 * too, and another pid namespace may share the directory.
 	 */
 	if (pidfd < 0 || !is_owned(fd) ||

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record - what a running jail holds, in a small file, so that other processes can
- * list it, end it, and sweep what a killed supervisor left.
+ * record - a small file about a running jail.  Other processes list it, cancel it, and remove what
+ * a killed supervisor left.
  *
- * "<runtime dir>/runs/ID.json", 0600 in a 0700 directory: /run/cejail for root (one place
- * for all of root's jails: they share ids), $XDG_RUNTIME_DIR/cejail, or /run/user/UID/cejail, or
- * /dev/shm/cejail-UID; never /tmp.  The supervisor keeps an flock(2) on it: whoever gets the lock
- * knows that its owner is gone, whatever became of the pid.
+ * "<runtime dir>/runs/ID.json", 0600 in a 0700 directory: /run/cejail for root (one place for all
+ * of root's jails: they share ids), $XDG_RUNTIME_DIR/cejail, or /run/user/UID/cejail, or
+ * /dev/shm/cejail-UID; never /tmp.  The supervisor keeps an flock(2) on it.  A process that gets
+ * the lock knows that the supervisor is dead, even if its pid is used again.
  *
- * The record is there before anything it tells of, and goes after it: at no moment does a kill
- * leave what no record names.
+ * The record is written before the cgroup that it names is created, and removed after it.  So a
+ * kill at any moment leaves no cgroup without a record.
  */
 #pragma once
 
@@ -26,8 +26,8 @@ struct record {
 	bool is_ready;                          /* built ahead, and has no program yet */
 	/* 0 until record_complete */
 	pid_t supervisor_pid, init_pid;
-	uint64_t supervisor_start; /* clock ticks since boot; with the pid, one process for ever */
-	uint64_t cgroup_inode;     /* a path may come to name another */
+	uint64_t supervisor_start; /* clock ticks since boot; with the pid it names one process */
+	uint64_t cgroup_inode;     /* a later cgroup of the same path has another */
 };
 
 /* The directory, made if missing, checked to be ours and private.  Returns a descriptor. */
@@ -37,8 +37,8 @@ int record_open_dir(struct cj_error *err);
 #define RECORD_DIRS_MAX 1024
 
 /*
- * record_find - the path of a file in that directory, which is not made.  NULL: it is not there,
- * and `out_dirs` lists where it was looked for.  Fails: such a directory is not ours.
+ * record_find - the path of a file in that directory, which is not made.  NULL: it is not
+ * there, and `out_dirs` lists the directories.  Fails: such a directory is not ours.
  */
 int record_find(const char *file, struct arena *a, char **out_path,
 		char out_dirs[static RECORD_DIRS_MAX], struct cj_error *err);
@@ -46,11 +46,11 @@ int record_find(const char *file, struct arena *a, char **out_path,
 /* Writes and locks; returns the descriptor that is the lock.  EEXIST: the id is in use. */
 int record_create(int dir_fd, const struct record *r, struct cj_error *err);
 /*
- * Writes the same again, with what wasn't known before; this process is the supervisor.  Again,
- * when is_ready changes.
+ * Writes the record again, with init's pid and the cgroup's inode number.  Also when is_ready
+ * changes.  Called by the supervisor.
  */
 int record_complete(int lock_fd, const struct record *r, struct cj_error *err);
-/* Removes the file, then lets the lock go. */
+/* Removes the file, then releases the lock. */
 void record_remove(int dir_fd, const char *id, int *lock_fd);
 
 struct record_entry {
@@ -61,10 +61,11 @@ int record_list(int dir_fd, struct arena *a, struct record_entry **out, size_t *
 		struct cj_error *err);
 
 /*
- * SIGTERM to the supervisor of `id`, by pidfd: while somebody holds the lock, and to no process but
- * the one that wrote the record.  ENOENT: no such run.
+ * SIGTERM to the supervisor of `id`, by pidfd: only while the record is locked, and only to the
+ * process that wrote it.  ENOENT: no such run.
  */
 int record_cancel(int dir_fd, const char *id, struct cj_error *err);
 
-/* Ends and removes what dead supervisors left (cgroup leaf, then record).  Returns how many. */
+/* Removes what dead supervisors left: the cgroup and its processes, then the record.  Returns how
+ * many. */
 int record_sweep(int dir_fd, struct cj_error *err);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record_open_dir: a directory that only we can write to.  Acts.
+ * record_open_dir: a directory that only this user can write to.  Acts.
  *
- * A place that isn't there leads to the next; one that is there but not as we would have
- * made it is an error, because another place would mean another set of locks.
+ * If a place does not exist the next one is tried.  A place with other modes or another owner than
+ * ours is an error: another place would have another set of locks.
  */
 #include "runtime/jail/record.h"
 
@@ -19,14 +19,13 @@
 #define PLACE_MAX 256
 
 struct place {
-	char parent[PLACE_MAX]; /* "": doesn't apply to this caller */
+	char parent[PLACE_MAX]; /* "": not for this caller */
 	char name[32];
-	bool is_shared; /* the parent is everybody's, and sticky */
+	bool is_shared; /* the parent is writable by all, and sticky */
 	mode_t mode;    /* at most */
 };
 
-/* Others may pass through to the service's socket; what the jails need is in it with a mode of its
- * own. */
+/* Other users may pass through to the service's socket; the jails' files have their own modes. */
 static struct place place_of_root(uid_t uid)
 {
 	struct place place = { .name = "cejail", .mode = 0755 };
@@ -45,7 +44,7 @@ static struct place place_of_session(uid_t uid)
 	return place;
 }
 
-/* Where pam_systemd(8) puts it, for callers whose environment was emptied. */
+/* The path of pam_systemd(8), for callers with an emptied environment. */
 static struct place place_of_user(uid_t uid)
 {
 	struct place place = { .name = "cejail", .mode = 0700 };
@@ -67,7 +66,7 @@ static struct place (*const places[])(uid_t uid) = {
 	place_in_memory,
 };
 
-/* In a sticky directory nobody can replace what is ours; any other must be ours alone. */
+/* In a sticky directory no other user can replace our directory; any other must be ours alone. */
 static bool is_safe_parent(const struct stat *st, bool is_shared)
 {
 	if (is_shared)
@@ -75,7 +74,7 @@ static bool is_safe_parent(const struct stat *st, bool is_shared)
 	return st->st_uid == geteuid() && (st->st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-/* The next place may do: this one isn't there, or nothing of ours can be in it. */
+/* Then the next place is tried: this one doesn't exist, or we can't create anything in it. */
 #define PLACE_IS_CLOSED (-ENOENT)
 
 static int open_parent(const struct place *place, struct cj_error *err)
@@ -139,13 +138,13 @@ static int open_place(const struct place *place, struct cj_error *err)
 
 	(void)snprintf(path, sizeof(path), "%s/%s/runs", place->parent, place->name);
 	auto_fd int runs_fd = open_private(dir_fd, "runs", path, 0700, err);
-	/* Here only if the directory went away meanwhile: another place would have other locks. */
+	/* Only if the directory was removed meanwhile: another place would have other locks. */
 	if (runs_fd == PLACE_IS_CLOSED)
 		return cj_fail(err, EACCES, "make '%s'", path);
 	return runs_fd < 0 ? runs_fd : take_fd(&dir_fd);
 }
 
-/* As open_private(), and makes nothing. */
+/* As open_private(), but creates nothing. */
 static int look_into(const struct place *place, const char *path, struct cj_error *err)
 {
 	auto_fd int parent_fd = open_parent(place, err);

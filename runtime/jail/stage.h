@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * stage - release stands beside acquisition: rows entered downwards, left upwards.
+ * stage - a table of what is acquired, with its release: entered downwards, left upwards.
  *
- * Normal end and error end are the same loop, so clean-up is right by construction.
+ * A normal end and a failure leave it by the same loop, so no path forgets a release.
  */
 #pragma once
 

@@ -134,7 +134,7 @@ same "the manual names every status" "$(table_words status_names)" "$(manual_wor
 same "the manual names every limit" \
 	"$(table_words limit_names)" "$(manual_words "Limits in the result")"
 same "the manual names every way to enforce a limit" \
-	"$(table_words limit_by_names)" "$(manual_words "Enforcement of limits")"
+	"$(table_words limit_enforcer_names)" "$(manual_words "Enforcement of limits")"
 same "the manual names every layer" "$(table_words layer_names)" "$(manual_words Layers)"
 same "the manual names every state of a layer" \
 	"$(table_words layer_state_names)" "$(manual_words "State of a layer")"

@@ -20,8 +20,8 @@ static void run(const struct filter *f)
 		abort();
 	if (bpf_answer(f, SYS_seccomp, listener) == SECCOMP_RET_ALLOW)
 		abort();
-	for (size_t i = 0; i < f->ntells; i++)
-		if (!call_notified_name(f->tells[i].nr))
+	for (size_t i = 0; i < f->nnotified; i++)
+		if (!call_notified_name(f->notified[i].nr))
 			abort();
 }
 

@@ -24,7 +24,7 @@ static void check_map(const char *text)
 		assert(err.code == EINVAL && err.msg[0] != '\0');
 		return;
 	}
-	assert(map.count <= IDRANGE_LINES_MAX);
+	assert(map.count <= IDMAP_LINES_MAX);
 	if (!idmap_pick(&map, &map, &block))
 		return;
 

@@ -173,7 +173,7 @@ static const struct {
 	{ "filter_load", "filter" },
 };
 
-static void a_program_runs_and_its_end_is_told(void **state)
+static void a_program_runs_and_its_end_is_reported(void **state)
 {
 	(void)state;
 	const struct plan plan = simple_plan();
@@ -288,7 +288,7 @@ static void every_row_of_both_tables_fails_once_and_leaves_nothing(void **state)
 	tables = NULL;
 }
 
-static void a_command_that_is_not_there_is_told_apart_from_a_failure_of_ours(void **state)
+static void a_missing_command_is_not_reported_as_a_failure_of_cejail(void **state)
 {
 	(void)state;
 	const struct plan plan = simple_plan();
@@ -305,7 +305,7 @@ static void a_command_that_is_not_there_is_told_apart_from_a_failure_of_ours(voi
 	assert_nothing_held(before);
 }
 
-static void a_start_directory_that_is_not_there_is_a_failure_of_ours(void **state)
+static void a_missing_working_directory_is_a_failure_of_cejail(void **state)
 {
 	(void)state;
 	const struct plan plan = simple_plan();
@@ -359,12 +359,12 @@ static void one_plan_serves_many_jails(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_program_runs_and_its_end_is_told),
+		cmocka_unit_test(a_program_runs_and_its_end_is_reported),
 		cmocka_unit_test(bytes_of_a_request_land_as_files),
 		cmocka_unit_test(every_failing_stage_names_itself_and_leaves_nothing),
 		cmocka_unit_test(every_row_of_both_tables_fails_once_and_leaves_nothing),
-		cmocka_unit_test(a_command_that_is_not_there_is_told_apart_from_a_failure_of_ours),
-		cmocka_unit_test(a_start_directory_that_is_not_there_is_a_failure_of_ours),
+		cmocka_unit_test(a_missing_command_is_not_reported_as_a_failure_of_cejail),
+		cmocka_unit_test(a_missing_working_directory_is_a_failure_of_cejail),
 		cmocka_unit_test(a_jail_that_was_never_started_is_destroyed_whole),
 		cmocka_unit_test(one_plan_serves_many_jails),
 	};

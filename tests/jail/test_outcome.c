@@ -14,7 +14,7 @@
 
 #define auto_outcome __attribute__((cleanup(outcome_fini)))
 
-static void a_new_outcome_has_ended_no_way_yet(void **state)
+static void a_new_outcome_has_no_status(void **state)
 {
 	(void)state;
 	auto_outcome struct outcome o;
@@ -43,7 +43,7 @@ static void the_first_terminal_event_wins(void **state)
 	}
 }
 
-static void nobody_decided_is_our_failure(void **state)
+static void an_outcome_without_a_status_is_a_failure_of_cejail(void **state)
 {
 	(void)state;
 	auto_outcome struct outcome o;
@@ -102,12 +102,12 @@ static void assert_words(const char *const *words, size_t count)
 	}
 }
 
-static void every_word_of_the_result_is_there_once(void **state)
+static void every_name_in_the_result_exists_once(void **state)
 {
 	(void)state;
 	assert_words(status_names, STATUS_COUNT);
 	assert_words(limit_names, LIMIT_COUNT);
-	assert_words(limit_by_names, BY_COUNT);
+	assert_words(limit_enforcer_names, LIMIT_ENFORCER_COUNT);
 	assert_words(layer_names, LAYER_COUNT);
 	assert_words(layer_state_names, LAYER_STATE_COUNT);
 	for (size_t i = 0; i < LIMIT_COUNT; i++)
@@ -152,11 +152,11 @@ static void fini_leaves_the_null_value(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_new_outcome_has_ended_no_way_yet),
+		cmocka_unit_test(a_new_outcome_has_no_status),
 		cmocka_unit_test(the_first_terminal_event_wins),
-		cmocka_unit_test(nobody_decided_is_our_failure),
+		cmocka_unit_test(an_outcome_without_a_status_is_a_failure_of_cejail),
 		cmocka_unit_test(every_status_has_its_exit_code),
-		cmocka_unit_test(every_word_of_the_result_is_there_once),
+		cmocka_unit_test(every_name_in_the_result_exists_once),
 		cmocka_unit_test(warnings_are_kept_in_order_and_outlive_their_text),
 		cmocka_unit_test(an_id_that_is_too_long_is_cut_not_written_past),
 		cmocka_unit_test(fini_leaves_the_null_value),

@@ -67,28 +67,28 @@ static const struct {
 	enum with with;
 	const char *said;
 } cases[] = {
-	{ STEP_NETWORK, SHORT, PLAIN, "take over the network" },
+	{ STEP_NETWORK, SHORT, PLAIN, "receive the network" },
 	{ STEP_NETWORK, OTHER, PLAIN, "it sent step 10" },
 	{ STEP_IDS_MAPPED, SHORT, PLAIN, "read which ids are ours" },
 	{ STEP_IDS_MAPPED, OTHER, PLAIN, "it sent step 10" },
-	{ STEP_SEALED, SHORT, PLAIN, "take over the sealed jail" },
-	{ STEP_SEALED, BARE, PLAIN, "take over the sealed jail" },
+	{ STEP_SEALED, SHORT, PLAIN, "receive the sealed jail" },
+	{ STEP_SEALED, BARE, PLAIN, "receive the sealed jail" },
 	{ STEP_SEALED, OTHER, PLAIN, "it sent step 10" },
 	{ STEP_INPUT, SHORT, PLAIN, "read an input" },
 	{ STEP_INPUT, OTHER, PLAIN, "take in the program: step 10" },
 	{ STEP_START, SHORT, PLAIN, "read the program" },
 	{ STEP_START, BARE, PLAIN, "read the program" },
 	{ STEP_START, ONE_DESCRIPTOR, PLAIN, "take the program's standard streams" },
-	{ STEP_START, MORE_WORDS, PLAIN, "read the program's words" },
-	{ STEP_START, FEWER_WORDS, PLAIN, "read the program's words" },
-	{ STEP_START, NO_WORDS, PLAIN, "read the program's words" },
+	{ STEP_START, MORE_WORDS, PLAIN, "read the program's arguments and environment" },
+	{ STEP_START, FEWER_WORDS, PLAIN, "read the program's arguments and environment" },
+	{ STEP_START, NO_WORDS, PLAIN, "read the program's arguments and environment" },
 	{ STEP_STARTED, OTHER, PLAIN, "start the program: init sent step 10" },
 	{ STEP_STARTED, SHORT, PLAIN, "start the program: init sent step" },
-	{ STEP_STARTED, BARE, TTY, "take the program's terminal" },
-	{ STEP_ENDED, SHORT, PLAIN, "hear from init: step 10" },
+	{ STEP_STARTED, BARE, TTY, "receive the program's terminal" },
+	{ STEP_ENDED, SHORT, PLAIN, "wait for the program's end: init sent step 10" },
 	{ STEP_WARM, SHORT, LAUNCHER, "read the program" },
 	{ STEP_WARM, OTHER, LAUNCHER, "take in the program: step 10" },
-	{ STEP_WARMED, SHORT, LAUNCHER, "hear that the interpreter is ready" },
+	{ STEP_WARMED, SHORT, LAUNCHER, "wait for the interpreter to be ready" },
 	{ STEP_WARMED, OTHER, LAUNCHER, "it sent step 10" },
 	{ STEP_GO, BARE, LAUNCHER, "read the program" },
 	{ STEP_GO, OTHER, LAUNCHER, "take in the program: step 10" },
@@ -125,7 +125,7 @@ static int run_broken(enum with with, struct outcome *out, struct cj_error *err)
 	return rc;
 }
 
-static void a_message_that_is_not_as_agreed_ends_the_run(void **state)
+static void a_message_that_breaks_the_protocol_ends_the_run(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -150,7 +150,7 @@ static void a_message_that_is_not_as_agreed_ends_the_run(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_message_that_is_not_as_agreed_ends_the_run),
+		cmocka_unit_test(a_message_that_breaks_the_protocol_ends_the_run),
 	};
 	return RUN_TESTS_OF_JAILS(tests);
 }

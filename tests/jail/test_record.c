@@ -574,7 +574,7 @@ static int create_for(const char *id, pid_t pid, uint64_t start)
 	return record_create(dir_fd, &r, &err);
 }
 
-static void a_dead_run_is_not_cancelled_whoever_has_its_pid(void **state)
+static void a_dead_run_is_not_cancelled_even_if_its_pid_is_reused(void **state)
 {
 	(void)state;
 	struct cj_error err = { 0 };
@@ -585,7 +585,7 @@ static void a_dead_run_is_not_cancelled_whoever_has_its_pid(void **state)
 	assert_unharmed(bystander);
 }
 
-static void a_locked_record_signals_nobody_but_the_process_that_wrote_it(void **state)
+static void a_locked_record_signals_only_the_process_that_wrote_it(void **state)
 {
 	(void)state;
 	struct cj_error err = { 0 };
@@ -634,7 +634,7 @@ static void a_name_that_passes_to_a_new_run_is_not_swept(void **state)
 	assert_false(exists("runs/reused.json"));
 }
 
-static void a_record_of_pid_0_or_1_signals_nobody(void **state)
+static void a_record_of_pid_0_or_1_signals_no_process(void **state)
 {
 	(void)state;
 	for (pid_t pid = 0; pid <= 1; pid++) {
@@ -708,11 +708,11 @@ int main(void)
 		TEST(a_file_that_is_swept_before_its_maker_locks_it_is_made_again),
 		TEST(a_record_names_its_cgroup_before_it_is_complete),
 		TEST(a_cancel_reaches_the_supervisor),
-		TEST(a_dead_run_is_not_cancelled_whoever_has_its_pid),
-		TEST(a_locked_record_signals_nobody_but_the_process_that_wrote_it),
+		TEST(a_dead_run_is_not_cancelled_even_if_its_pid_is_reused),
+		TEST(a_locked_record_signals_only_the_process_that_wrote_it),
 		TEST(a_supervisor_that_ends_while_its_pid_is_opened_is_not_signalled),
 		TEST(a_name_that_passes_to_a_new_run_is_not_swept),
-		TEST(a_record_of_pid_0_or_1_signals_nobody),
+		TEST(a_record_of_pid_0_or_1_signals_no_process),
 		TEST(concurrent_runs_never_lose_a_record),
 		TEST(a_missing_directory_is_an_error),
 	};

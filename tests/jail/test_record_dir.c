@@ -285,7 +285,7 @@ static void the_inner_directory_is_checked_as_well(void **state)
 	expect_refusal("/runs'");
 }
 
-static void a_host_without_any_place_is_told_what_to_set(void **state)
+static void without_any_place_the_hint_names_what_to_set(void **state)
 {
 	(void)state;
 	struct cj_error err = { 0 };
@@ -312,7 +312,7 @@ int main(void)
 		TEST(a_directory_of_somebody_else_is_not_trusted),
 		TEST(a_link_is_not_followed),
 		TEST(the_inner_directory_is_checked_as_well),
-		TEST(a_host_without_any_place_is_told_what_to_set),
+		TEST(without_any_place_the_hint_names_what_to_set),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

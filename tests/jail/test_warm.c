@@ -212,7 +212,7 @@ static void a_launcher_becomes_the_program(void **state)
 	run_fini(&r);
 }
 
-static void its_input_reaches_it(void **state)
+static void the_programs_input_reaches_it(void **state)
 {
 	(void)state;
 	int ends[2];
@@ -229,7 +229,7 @@ static void its_input_reaches_it(void **state)
 	run_fini(&r);
 }
 
-static void an_input_that_nobody_has_ends_at_once(void **state)
+static void a_program_without_input_reads_end_of_file_at_once(void **state)
 {
 	(void)state;
 	struct run r;
@@ -239,7 +239,7 @@ static void an_input_that_nobody_has_ends_at_once(void **state)
 	run_fini(&r);
 }
 
-static void its_files_are_there_when_it_starts(void **state)
+static void the_programs_files_exist_when_it_starts(void **state)
 {
 	(void)state;
 	const struct copy_spec file = { .target = "/box/data", .bytes = "abc", .size = 3 };
@@ -253,7 +253,7 @@ static void its_files_are_there_when_it_starts(void **state)
 	run_fini(&r);
 }
 
-static void long_words_arrive_whole(void **state)
+static void long_arguments_arrive_whole(void **state)
 {
 	(void)state;
 	static char word[100000];
@@ -271,7 +271,7 @@ static void long_words_arrive_whole(void **state)
 	run_fini(&r);
 }
 
-static void neither_socket_nor_shell_words_are_left_to_the_program(void **state)
+static void the_program_keeps_neither_the_socket_nor_the_shells_arguments(void **state)
 {
 	(void)state;
 	struct run r;
@@ -283,7 +283,7 @@ static void neither_socket_nor_shell_words_are_left_to_the_program(void **state)
 	run_fini(&r);
 }
 
-static void what_a_launcher_prints_is_not_the_programs(void **state)
+static void output_of_a_launcher_is_not_output_of_the_program(void **state)
 {
 	(void)state;
 	struct run r;
@@ -295,7 +295,7 @@ static void what_a_launcher_prints_is_not_the_programs(void **state)
 	run_fini(&r);
 }
 
-static void it_waits_longer_than_a_step_may_take(void **state)
+static void a_launcher_may_wait_longer_than_the_limit_of_a_step(void **state)
 {
 	(void)state;
 	struct run r;
@@ -330,7 +330,7 @@ static void the_time_limit_begins_with_the_program(void **state)
 	run_fini(&r);
 }
 
-static void the_time_to_get_ready_is_not_the_programs(void **state)
+static void cpu_time_of_a_launcher_is_not_counted_for_the_program(void **state)
 {
 	(void)state;
 	struct run r;
@@ -346,7 +346,7 @@ static void the_time_to_get_ready_is_not_the_programs(void **state)
 	run_fini(&r);
 }
 
-static void a_limit_of_cpu_time_is_the_programs(void **state)
+static void a_limit_of_cpu_time_counts_from_the_start_of_the_program(void **state)
 {
 	(void)state;
 	struct run r;
@@ -360,7 +360,7 @@ static void a_limit_of_cpu_time_is_the_programs(void **state)
 	run_fini(&r);
 }
 
-static void getting_ready_for_too_long_is_refused_where_time_is_limited(void **state)
+static void a_launcher_that_uses_too_much_cpu_time_is_refused_where_it_is_limited(void **state)
 {
 	(void)state;
 	struct run r;
@@ -374,7 +374,7 @@ static void getting_ready_for_too_long_is_refused_where_time_is_limited(void **s
 	run_fini(&r);
 }
 
-static void refused_calls_do_not_hold_a_launcher_up(void **state)
+static void denied_calls_do_not_delay_a_launcher(void **state)
 {
 	(void)state;
 	struct run r;
@@ -391,7 +391,7 @@ static void refused_calls_do_not_hold_a_launcher_up(void **state)
 /* --- what goes wrong
  * ------------------------------------------------------------------------------ */
 
-static void a_launcher_that_is_never_ready_is_given_up(void **state)
+static void a_launcher_that_is_never_ready_times_out(void **state)
 {
 	(void)state;
 	struct run r;
@@ -404,7 +404,7 @@ static void a_launcher_that_is_never_ready_is_given_up(void **state)
 	run_fini(&r);
 }
 
-static void one_that_never_stops_printing_is_given_up_too(void **state)
+static void a_launcher_that_never_stops_printing_times_out(void **state)
 {
 	(void)state;
 	struct run r;
@@ -415,7 +415,7 @@ static void one_that_never_stops_printing_is_given_up_too(void **state)
 	run_fini(&r);
 }
 
-static void a_launcher_that_ends_says_how(void **state)
+static void the_error_names_how_a_launcher_ended(void **state)
 {
 	(void)state;
 	static const struct {
@@ -438,7 +438,7 @@ static void a_launcher_that_ends_says_how(void **state)
 	}
 }
 
-static void a_launcher_that_is_not_there_is_named(void **state)
+static void a_missing_launcher_is_named(void **state)
 {
 	(void)state;
 	struct run r;
@@ -450,7 +450,7 @@ static void a_launcher_that_is_not_there_is_named(void **state)
 	run_fini(&r);
 }
 
-static void a_launcher_that_ends_while_it_waits_is_no_outcome(void **state)
+static void a_launcher_that_ends_while_it_waits_is_an_error(void **state)
 {
 	(void)state;
 	struct run r;
@@ -464,7 +464,7 @@ static void a_launcher_that_ends_while_it_waits_is_no_outcome(void **state)
 	run_fini(&r);
 }
 
-static void calls_of_inits_that_fail_are_told(void **state)
+static void failed_calls_of_init_are_reported(void **state)
 {
 	(void)state;
 	static const struct {
@@ -487,7 +487,7 @@ static void calls_of_inits_that_fail_are_told(void **state)
 	}
 }
 
-static void a_wait_that_is_interrupted_goes_on_and_another_failure_is_told(void **state)
+static void an_interrupted_wait_continues_and_any_other_failure_is_reported(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 4; i++) {
@@ -599,25 +599,26 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_launcher_becomes_the_program),
-		cmocka_unit_test(its_input_reaches_it),
-		cmocka_unit_test(an_input_that_nobody_has_ends_at_once),
-		cmocka_unit_test(its_files_are_there_when_it_starts),
-		cmocka_unit_test(long_words_arrive_whole),
-		cmocka_unit_test(neither_socket_nor_shell_words_are_left_to_the_program),
-		cmocka_unit_test(what_a_launcher_prints_is_not_the_programs),
-		cmocka_unit_test(it_waits_longer_than_a_step_may_take),
+		cmocka_unit_test(the_programs_input_reaches_it),
+		cmocka_unit_test(a_program_without_input_reads_end_of_file_at_once),
+		cmocka_unit_test(the_programs_files_exist_when_it_starts),
+		cmocka_unit_test(long_arguments_arrive_whole),
+		cmocka_unit_test(the_program_keeps_neither_the_socket_nor_the_shells_arguments),
+		cmocka_unit_test(output_of_a_launcher_is_not_output_of_the_program),
+		cmocka_unit_test(a_launcher_may_wait_longer_than_the_limit_of_a_step),
 		cmocka_unit_test(the_time_limit_begins_with_the_program),
-		cmocka_unit_test(the_time_to_get_ready_is_not_the_programs),
-		cmocka_unit_test(a_limit_of_cpu_time_is_the_programs),
-		cmocka_unit_test(getting_ready_for_too_long_is_refused_where_time_is_limited),
-		cmocka_unit_test(refused_calls_do_not_hold_a_launcher_up),
-		cmocka_unit_test(a_launcher_that_is_never_ready_is_given_up),
-		cmocka_unit_test(one_that_never_stops_printing_is_given_up_too),
-		cmocka_unit_test(a_launcher_that_ends_says_how),
-		cmocka_unit_test(a_launcher_that_is_not_there_is_named),
-		cmocka_unit_test(a_launcher_that_ends_while_it_waits_is_no_outcome),
-		cmocka_unit_test(calls_of_inits_that_fail_are_told),
-		cmocka_unit_test(a_wait_that_is_interrupted_goes_on_and_another_failure_is_told),
+		cmocka_unit_test(cpu_time_of_a_launcher_is_not_counted_for_the_program),
+		cmocka_unit_test(a_limit_of_cpu_time_counts_from_the_start_of_the_program),
+		cmocka_unit_test(
+		    a_launcher_that_uses_too_much_cpu_time_is_refused_where_it_is_limited),
+		cmocka_unit_test(denied_calls_do_not_delay_a_launcher),
+		cmocka_unit_test(a_launcher_that_is_never_ready_times_out),
+		cmocka_unit_test(a_launcher_that_never_stops_printing_times_out),
+		cmocka_unit_test(the_error_names_how_a_launcher_ended),
+		cmocka_unit_test(a_missing_launcher_is_named),
+		cmocka_unit_test(a_launcher_that_ends_while_it_waits_is_an_error),
+		cmocka_unit_test(failed_calls_of_init_are_reported),
+		cmocka_unit_test(an_interrupted_wait_continues_and_any_other_failure_is_reported),
 		cmocka_unit_test(a_jail_is_used_once),
 		cmocka_unit_test(a_program_for_another_launcher_is_refused),
 		cmocka_unit_test(a_terminal_has_no_launcher),

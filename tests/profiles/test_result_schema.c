@@ -87,8 +87,8 @@ static void the_schema_knows_every_limit(void **state)
 	(void)state;
 	assert_keys(at("properties", "limits", "properties", NULL), limit_names, LIMIT_COUNT);
 	assert_array(at("properties", "limits", "required", NULL), limit_names, LIMIT_COUNT);
-	assert_array(at("$defs", "limit", "properties", "by", "enum", NULL), limit_by_names,
-		     BY_COUNT);
+	assert_array(at("$defs", "limit", "properties", "by", "enum", NULL), limit_enforcer_names,
+		     LIMIT_ENFORCER_COUNT);
 }
 
 static void the_schema_knows_every_unit(void **state)

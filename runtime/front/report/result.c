@@ -86,7 +86,8 @@ static void put_limit(struct json_writer *w, enum limit which, const struct limi
 	else
 		json_put_u64(w, l->value);
 	json_member_filled(w, "unit", limit_units[which]);
-	json_member_filled(w, "by", limit_by_names[l->value == 0 ? BY_NONE : l->by]);
+	json_member_filled(w, "by",
+			   limit_enforcer_names[l->value == 0 ? NOT_ENFORCED : l->enforced_by]);
 	json_put_key(w, "hit");
 	if (l->hit == HIT_UNKNOWN)
 		json_put_null(w);

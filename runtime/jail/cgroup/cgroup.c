@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A leaf of the unified hierarchy: made, limited, read.  Acts.
+ * A leaf of the unified hierarchy: created, limited, read.  Acts.
  * Follows Documentation/admin-guide/cgroup-v2.rst and cgroups(7).
  */
 #include "runtime/jail/cgroup/cgroup.h"
@@ -29,15 +29,15 @@
 __attribute__((format(printf, 2, 3))) static void say_why(struct cgroup *c, const char *fmt, ...)
 {
 	if (c->why_not[0] != '\0')
-		return; /* the first is the cause */
+		return; /* the first reason is the cause */
 	va_list ap;
 	va_start(ap, fmt);
 	(void)vsnprintf(c->why_not, sizeof(c->why_not), fmt, ap);
 	va_end(ap);
 }
 
-/* Written and read back: what the kernel took is what counts. */
-static bool hold_number(struct cgroup *c, const char *file, uint64_t value, uint64_t grain)
+/* Writes the limit and reads it back: the kernel may round it, or take another. */
+static bool enforce_number(struct cgroup *c, const char *file, uint64_t value, uint64_t grain)
 {
 	char text[64];
 	uint64_t taken = 0;
@@ -61,15 +61,15 @@ static bool host_has_swap(void)
 	char text[SYSTEM_FILE_SMALL];
 	ssize_t size = system_file_read(AT_FDCWD, "/proc/swaps", text, sizeof(text));
 	if (size < 0)
-		return true; /* not to be seen: expect it */
+		return true; /* unreadable: assume that there is swap */
 	const char *line = strchr(text, '\n');
 	return line && line[1] != '\0';
 }
 
-static bool hold_memory(struct cgroup *c, const struct cgroup_limits *limits)
+static bool enforce_memory(struct cgroup *c, const struct cgroup_limits *limits)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	if (!hold_number(c, "memory.max", limits->memory_bytes, page))
+	if (!enforce_number(c, "memory.max", limits->memory_bytes, page))
 		return false;
 
 	int rc = system_file_write(c->dir_fd, "memory.swap.max", "0");
@@ -78,14 +78,14 @@ static bool hold_memory(struct cgroup *c, const struct cgroup_limits *limits)
 			   "swap off");
 		return false;
 	}
-	/* Out of memory ends the jail whole, not one process of it. */
+	/* The OOM killer ends all processes of the jail, not one of them. */
 	rc = system_file_write(c->dir_fd, "memory.oom.group", "1");
 	if (rc < 0)
 		say_why(c, "write '1' to 'memory.oom.group': %s", strerror(-rc));
 	return rc == 0;
 }
 
-static bool hold_cpu(struct cgroup *c, const struct cgroup_limits *limits)
+static bool enforce_cpu(struct cgroup *c, const struct cgroup_limits *limits)
 {
 	char text[64], taken[64];
 	(void)snprintf(text, sizeof(text), "%" PRIu64 " %d",
@@ -103,33 +103,33 @@ static bool hold_cpu(struct cgroup *c, const struct cgroup_limits *limits)
 	return true;
 }
 
-static bool hold_pids(struct cgroup *c, const struct cgroup_limits *limits)
+static bool enforce_pids(struct cgroup *c, const struct cgroup_limits *limits)
 {
-	return hold_number(c, "pids.max", limits->pids, 1);
+	return enforce_number(c, "pids.max", limits->pids, 1);
 }
 
-static const struct holder {
-	bool (*hold)(struct cgroup *c, const struct cgroup_limits *limits);
-	size_t value; /* in struct cgroup_limits; 0 there: no limit wanted */
-} holders[] = {
-	[CGROUP_MEMORY] = { hold_memory, offsetof(struct cgroup_limits, memory_bytes) },
-	[CGROUP_CPU] = { hold_cpu, offsetof(struct cgroup_limits, millicpus) },
-	[CGROUP_PIDS] = { hold_pids, offsetof(struct cgroup_limits, pids) },
+static const struct enforcer {
+	bool (*enforce)(struct cgroup *c, const struct cgroup_limits *limits);
+	size_t value; /* offset in struct cgroup_limits; a value of 0: no limit */
+} enforcers[] = {
+	[CGROUP_MEMORY] = { enforce_memory, offsetof(struct cgroup_limits, memory_bytes) },
+	[CGROUP_CPU] = { enforce_cpu, offsetof(struct cgroup_limits, millicpus) },
+	[CGROUP_PIDS] = { enforce_pids, offsetof(struct cgroup_limits, pids) },
 };
-static_assert(sizeof(holders) / sizeof(holders[0]) == CGROUP_CONTROLLER_COUNT, "a row each");
+static_assert(sizeof(enforcers) / sizeof(enforcers[0]) == CGROUP_CONTROLLER_COUNT, "a row each");
 
-static void hold_limits(struct cgroup *c, const struct cgroup_limits *limits)
+static void enforce_limits(struct cgroup *c, const struct cgroup_limits *limits)
 {
 	for (size_t i = 0; i < CGROUP_CONTROLLER_COUNT; i++) {
 		uint64_t value;
-		memcpy(&value, (const char *)limits + holders[i].value, sizeof(value));
-		c->held[i] = c->offered[i] && value > 0 && holders[i].hold(c, limits);
+		memcpy(&value, (const char *)limits + enforcers[i].value, sizeof(value));
+		c->enforced[i] = c->offered[i] && value > 0 && enforcers[i].enforce(c, limits);
 	}
 }
 
 /* --- the leaf ---------------------------------------------------------------------- */
 
-/* A leaf of this name without processes is a dead jail's: take its place. */
+/* An empty leaf of this name belongs to a dead jail and is replaced. */
 static int make_dir(int parent_fd, const char *name)
 {
 	for (unsigned attempt = 0; attempt < 2; attempt++) {
@@ -143,8 +143,8 @@ static int make_dir(int parent_fd, const char *name)
 }
 
 /*
- * Locks the new leaf against cgroup_sweep().  False: a sweep took it from under us.  Other users
- * may lock it, too, as flock(2) is: then it has no lock of ours, and its processes protect it.
+ * Locks the new leaf against cgroup_sweep().  False: a sweep removed it before.  Another user may
+ * hold the lock, as flock(2) allows; then the processes in the leaf protect it.
  */
 static bool lock_leaf(int parent_fd, const char *name, int dir_fd)
 {
@@ -162,7 +162,8 @@ static int make_leaf(int parent_fd, const char *name)
 {
 	for (unsigned attempt = 0; attempt < MAKE_ATTEMPTS; attempt++) {
 		int rc = make_dir(parent_fd, name);
-		if (rc == -ENOENT) /* swept before it had its mode; or the parent is gone */
+		if (rc ==
+		    -ENOENT) /* a sweep removed it before it had its mode; or the parent is gone */
 			continue;
 		if (rc < 0) {
 			errno = -rc;
@@ -174,7 +175,8 @@ static int make_leaf(int parent_fd, const char *name)
 			return take_fd(&dir_fd);
 		if (dir_fd < 0 && errno != ENOENT) {
 			int code = errno;
-			(void)unlinkat(parent_fd, name, AT_REMOVEDIR); /* empty: ours of just now */
+			(void)unlinkat(parent_fd, name,
+				       AT_REMOVEDIR); /* the empty one that was just created */
 			errno = code;
 			return -1;
 		}
@@ -222,8 +224,8 @@ int cgroup_make(struct cgroup *c, const struct cgroup_limits *limits, struct cj_
 	c->dir_fd = make_leaf(parent_fd, name);
 	if (c->dir_fd < 0)
 		return cj_fail(err, errno, "make cgroup '%s'", c->path);
-	c->cpu_fd = openat(c->dir_fd, "cpu.stat", O_RDONLY | O_CLOEXEC); /* -1: not told */
-	hold_limits(c, limits);
+	c->cpu_fd = openat(c->dir_fd, "cpu.stat", O_RDONLY | O_CLOEXEC); /* -1: not known */
+	enforce_limits(c, limits);
 	return 0;
 }
 
@@ -284,7 +286,7 @@ void cgroup_read_usage(const struct cgroup *c, struct cgroup_usage *out)
 	read_cpu(c->cpu_fd, out);
 }
 
-/* Of one cgroup above; it has no limit: it has room. */
+/* Has this cgroup above the leaf room?  One without a limit has. */
 static bool has_room(const char *path, uint64_t pids)
 {
 	uint64_t max = 0, current = 0;

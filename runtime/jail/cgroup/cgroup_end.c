@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The end of a leaf: everything in it killed, waited for, the directory removed.  Acts.
- * Nothing here signals a bare pid, and nothing waits without a limit.
+ * The end of a leaf: its processes are killed and awaited, then the directory is removed.  Acts.
+ * Signals go through pidfds only, and each wait has a limit.
  */
 #include "runtime/jail/cgroup/cgroup.h"
 
@@ -24,7 +24,7 @@
 
 #define EMPTY_WAIT_MS   700  /* killed processes leave within a few; a loaded host takes longer */
 #define REMOVE_LIMIT_MS 1000 /* rmdir may say EBUSY shortly after the last process left */
-#define POLL_SLICE_MS   50   /* should a notification be missed */
+#define POLL_SLICE_MS   50   /* in case a notification is missed */
 #define KILL_LIMIT_MS   500
 #define KILL_BATCH      64
 
@@ -42,8 +42,8 @@ static bool has_pid(const pid_t *pids, size_t count, pid_t pid)
 }
 
 /*
- * A pid may be somebody else's by the time it is opened.  Still listed afterwards, it is
- * the process the descriptor names.  False: nobody is left.
+ * A pid may belong to another process by the time it is opened.  If the cgroup still lists it
+ * afterwards, the descriptor is of the right process.  False: no process is left.
  */
 static bool kill_batch(int dir_fd)
 {
@@ -62,10 +62,10 @@ static bool kill_batch(int dir_fd)
 	return count > 0;
 }
 
-/* cgroup.kill came with Linux 5.14.  Frozen, a fork bomb can't outrun this. */
+/* For kernels before 5.14, without cgroup.kill.  A frozen fork bomb can't fork faster than this. */
 static void kill_one_by_one(int dir_fd)
 {
-	(void)system_file_write(dir_fd, "cgroup.freeze", "1"); /* the rounds do without, too */
+	(void)system_file_write(dir_fd, "cgroup.freeze", "1"); /* the rounds also work without it */
 	for (uint64_t end = clock_ms() + KILL_LIMIT_MS; kill_batch(dir_fd) && clock_ms() < end;)
 		sleep_ms(1);
 	(void)system_file_write(dir_fd, "cgroup.freeze", "0"); /* an empty cgroup doesn't care */
@@ -122,7 +122,7 @@ static int remove_dir(const char *path)
 	}
 }
 
-/* At most REMOVE_LIMIT_MS; what is left then is found by the next sweep. */
+/* Takes at most REMOVE_LIMIT_MS.  The next sweep finds a leaf that is left. */
 static int end_leaf(const struct cgroup *c)
 {
 	if (rmdir(c->path) == 0)
@@ -142,7 +142,7 @@ bool cgroup_destroy(struct cgroup *c)
 	return is_gone;
 }
 
-/* What a record says may be stale or forged: only a leaf, and only the one it was about. */
+/* A record may be stale or forged: opens only a leaf, and only that of the same inode number. */
 static int open_leaf(const char *path, uint64_t inode, struct cgroup *out)
 {
 	if (path[0] != '/' || !cgroup_text_leaf_id(path) || strlen(path) >= sizeof(out->path))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding and readying a cgroup for leaves: one row per way.  Acts. */
+/* Finds a parent for leaves and makes it ready: one row for each way.  Acts. */
 #include "runtime/jail/cgroup/cgroup_parent.h"
 
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #include "runtime/jail/cgroup/scope_helper.h"
 
 #define MOUNTINFO_MAX   (4u << 20)
-#define READY_ROUNDS    16 /* others fill the cgroup while we empty it */
+#define READY_ROUNDS    16 /* others may add processes while we move them out */
 #define SYSTEMD_UNIFIED "systemd.unified_cgroup_hierarchy=1"
 
 /* --- what this host has ------------------------------------------------------- */
@@ -26,7 +26,7 @@
 static void read_mount(struct cgroup_mount *out)
 {
 	auto_arena struct arena a = { 0 };
-	struct cj_error ignored; /* without the file there is no mount: the rows say so */
+	struct cj_error ignored; /* without the file no mount is known, and each row reports that */
 	char *text;
 	size_t size;
 	*out = (struct cgroup_mount){ 0 };
@@ -63,7 +63,7 @@ void cgroup_host_read(struct cgroup_host *out)
 
 /* --- the rows ----------------------------------------------------------------- */
 
-/* Leaves one sentence; false, as the caller returns it. */
+/* Writes why_not and returns false, for the caller to return. */
 __attribute__((format(printf, 2, 3))) static bool decline(struct cgroup_parent *out,
 							  const char *fmt, ...)
 {
@@ -118,7 +118,7 @@ static bool is_writable(const char *path)
 	return true;
 }
 
-/* A user manager owns its units' cgroups as the user; only the mark makes one ours. */
+/* A user manager's units belong to the user; only the delegation mark makes one ours. */
 static bool is_managed(const struct cgroup_host *host)
 {
 	char unit[64];
@@ -135,7 +135,7 @@ static bool is_manager(const struct cgroup_host *host, const char *path)
 	return tail && strcmp(tail, unit) == 0;
 }
 
-/* Unmarked, it is delegated by who owns it; but what root may write says nothing. */
+/* Without a mark the owner decides; root may write everywhere, which proves nothing. */
 static bool is_delegated(const struct cgroup_host *host)
 {
 	if (is_marked(host->own_path))
@@ -143,17 +143,17 @@ static bool is_delegated(const struct cgroup_host *host)
 	return host->uid != 0 && !is_managed(host) && is_writable(host->own_path);
 }
 
-/* One above our own cgroup: its processes have moved to a leaf, or were started in one. */
+/* The cgroup above our own: its processes have moved to a leaf, or were started in one. */
 static bool is_delegated_above(const struct cgroup_host *host, const char *above, const char *leaf)
 {
-	/* An earlier cejail has made sure before it moved us here. */
+	/* The cejail that moved us here has checked it. */
 	if (strcmp(leaf, CGROUP_SUPERVISOR_LEAF) == 0)
 		return is_marked(above) || (host->uid != 0 && is_writable(above));
-	/* A service with DelegateSubgroup= has the mark one above its processes. */
+	/* A service with DelegateSubgroup= has the mark on the cgroup above its processes. */
 	return is_marked(above) && !is_manager(host, above);
 }
 
-/* What gives us a cgroup of our own: a system service has a unit, and its user no manager. */
+/* How to get a cgroup: a system service has a unit, but its user may have no manager. */
 static const char *delegation_remedy(const struct cgroup_host *host)
 {
 	static const char system_units[] = "/system.slice/";
@@ -201,13 +201,13 @@ static bool look_user_manager(const struct cgroup_host *host, const char *option
 	return put_path(out, host->mount.point, unit);
 }
 
-/* Afterwards we are in a cgroup of the manager's that is delegated to us, the scope or our own. */
+/* Afterwards this process is in a delegated cgroup of the manager: the scope, or its own unit. */
 static bool claim_user_manager(const struct cgroup_host *host, const char *id,
 			       struct cgroup_parent *out)
 {
 	struct cj_error err;
 	if (scope_helper_enter(id, &err) < 0)
-		return decline(out, "the user manager gave no scope: %.180s", err.msg);
+		return decline(out, "the user manager created no scope: %.180s", err.msg);
 
 	struct cgroup_host moved = *host;
 	read_self(&moved);
@@ -244,8 +244,7 @@ static bool is_limited(const char *path, const char *name)
 	return strncmp(text, "max", 3) != 0;
 }
 
-/* The nearest cgroup at or above ours with a limit, in *path; a jail at the root would escape it.
- */
+/* The nearest cgroup at or above ours with a limit: a jail below the root would escape it. */
 static bool find_limit_above(const struct cgroup_host *host, char path[static CGROUP_PATH_MAX])
 {
 	(void)snprintf(path, CGROUP_PATH_MAX, "%s", host->own_path);
@@ -263,7 +262,7 @@ static bool look_own(const struct cgroup_host *host, const char *option, struct 
 	char limited[CGROUP_PATH_MAX];
 	if (host->uid != 0)
 		return decline(out, "only root may make a subtree of its own");
-	/* Its limits couldn't be looked at, nor could a child move out of our namespace. */
+	/* Its limits can't be read, and no child could move out of our namespace. */
 	if (host->own_path[0] == '\0')
 		return decline(out,
 			       "our own cgroup can't be seen in '%.120s': mount cgroup2 anew in "
@@ -287,7 +286,7 @@ static bool claim_own(const struct cgroup_host *host, const char *id, struct cgr
 	if (root_fd < 0)
 		return decline(out, "open '%s': %s", host->mount.point, strerror(errno));
 
-	/* What can't be enabled is missing in the subtree, which is looked at later. */
+	/* A controller that can't be enabled is missing in the subtree, which is checked later. */
 	(void)cgroup_subtree_enable(root_fd);
 	int made = system_file_make_dir(root_fd, "cejail");
 	if (made < 0 && made != -EEXIST)
@@ -297,9 +296,9 @@ static bool claim_own(const struct cgroup_host *host, const char *id, struct cgr
 
 static const struct way {
 	const char *name;
-	/* Where the parent is, into out->path; changes nothing.  False: out->why_not. */
+	/* Finds the parent's path and changes nothing.  False: out->why_not says why. */
 	bool (*look)(const struct cgroup_host *host, const char *option, struct cgroup_parent *out);
-	/* Makes what doesn't exist yet; NULL: nothing to make. */
+	/* Creates a parent that doesn't exist yet; NULL: it exists. */
 	bool (*claim)(const struct cgroup_host *host, const char *id, struct cgroup_parent *out);
 } cgroup_parents[] = {
 	{ "option", look_option, NULL },
@@ -400,7 +399,7 @@ static bool has_v1(const struct cgroup_host *host)
 	return false;
 }
 
-/* The sentence that helps most; else the last row's, which says why root's own failed. */
+/* The most helpful sentence; else the last row's, which says why root's own subtree failed. */
 static void say_none(const struct cgroup_host *host, struct cgroup_parent *out)
 {
 	if (has_v1(host))
@@ -425,7 +424,7 @@ static int find_option(const struct cgroup_host *host, const char *option, const
 	return 0;
 }
 
-/* A way that was there (it has a path) and yet couldn't be used; the first is kept. */
+/* Keeps the first parent that was found (it has a path) and couldn't be used. */
 static void keep_obstacle(const struct cgroup_parent *failed,
 			  char obstacle[static sizeof(failed->why_not)])
 {
@@ -446,7 +445,7 @@ int cgroup_parent_find(const struct cgroup_host *host, const char *option, const
 			keep_obstacle(out, obstacle);
 	if (out->dir_fd < 0)
 		say_none(host, out);
-	/* Where a better way was blocked, that is what there is to mend. */
+	/* If a better parent couldn't be used, its sentence is the one to act on. */
 	if (obstacle[0] != '\0' && out->why_not[0] != '\0')
 		memcpy(out->why_not, obstacle, sizeof(out->why_not));
 	return 0;
@@ -459,7 +458,7 @@ void cgroup_parent_fini(struct cgroup_parent *parent)
 
 /* --- for doctor ------------------------------------------------------------------ */
 
-/* What a parent at `path` could enable: its own list, or, not made yet, that of the one above. */
+/* The controllers of a parent at `path`; if it doesn't exist yet, those of the cgroup above. */
 static void report_controllers(const char *path, struct cgroup_parent_report *out)
 {
 	char dir[CGROUP_PATH_MAX], list[SYSTEM_FILE_SMALL];
@@ -479,7 +478,7 @@ static void report_way(const struct cgroup_host *host, const struct way *way,
 {
 	auto_cgroup_parent struct cgroup_parent parent = { .dir_fd = -1 };
 	bool serves = host->mount.point[0] != '\0' && way->look(host, NULL, &parent);
-	/* What a claim would make can't be opened yet. */
+	/* A parent that claim() would create can't be opened yet. */
 	if (serves && !way->claim)
 		serves = open_parent(&parent);
 
@@ -498,7 +497,7 @@ size_t cgroup_parent_reports(struct cgroup_parent_report *out, size_t max)
 	cgroup_host_read(&host);
 
 	size_t count = 0;
-	for (size_t i = 1; i < WAYS && count < max; i++) /* row 0 is the caller's word */
+	for (size_t i = 1; i < WAYS && count < max; i++) /* row 0 is the option */
 		report_way(&host, &cgroup_parents[i], &out[count++]);
 	return count;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Controllers for children, and room for them.  Acts. */
+/* Enables controllers and moves processes to a leaf.  Acts. */
 #include "runtime/jail/cgroup/cgroup_subtree.h"
 
 #include <errno.h>
@@ -10,8 +10,8 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
-#define VACATE_ROUNDS 16  /* each finds what forked since the last */
-#define VACATE_PIDS   512 /* of one round */
+#define VACATE_ROUNDS 16  /* each finds processes forked since the last one */
+#define VACATE_PIDS   512 /* in one round */
 
 bool cgroup_subtree_read(int dir_fd, const char *name, char list[static SYSTEM_FILE_SMALL])
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Leaves without an owner.  Acts. */
+/* Removes leaves without a living supervisor.  Acts. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +40,7 @@ unsigned cgroup_sweep_in(int parent_fd)
 
 #define WAYS_MAX 8
 
-/* The path of a way that serves; a report may have cut a long one off. */
+/* Opens the path of a parent that can be used; the report may have cut off a long one. */
 static int open_parent(const struct cgroup_parent_report *way)
 {
 	struct statfs fs;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cgroup_text - what /proc/self/mountinfo, /proc/self/cgroup and the files of a
- * cgroup say.  Pure.  Lines that make no sense are passed over: a file that can't
- * be understood is a host that offers nothing.
+ * cgroup say.  Pure.  Malformed lines are skipped, so a
+ * malformed file means that the host has no cgroup to use.
  */
 #pragma once
 
@@ -29,15 +29,16 @@ bool cgroup_text_is_leaf_id(const char *id);
 /* The id in the last component of a path or name; NULL: it is not a leaf's. */
 const char *cgroup_text_leaf_id(const char *path);
 
-/* Where the processes of a cgroup go that is to have leaves (cgroup_subtree.h). */
+/* The child to which the processes of a leaf's parent move (cgroup_subtree.h). */
 #define CGROUP_SUPERVISOR_LEAF "cejail-supervisor"
 
-/* The cgroup that `path` is that leaf of: cuts the last component if it is the leaf's name. */
+/* Cuts the last component of `path` if it is that child's name. */
 void cgroup_text_leave_supervisor(char *path);
 
 struct cgroup_mount {
 	char point[CGROUP_PATH_MAX]; /* "": no cgroup v2 is mounted */
-	char root[CGROUP_PATH_MAX];  /* which cgroup is seen there, as our namespace names it */
+	char
+	    root[CGROUP_PATH_MAX]; /* the cgroup that is mounted there, as our namespace names it */
 };
 
 /* The cgroup2 mount: on /sys/fs/cgroup, else on /sys/fs/cgroup/unified, else the first. */
@@ -50,7 +51,7 @@ struct cgroup_self {
 };
 void cgroup_text_self(const char *text, struct cgroup_self *out);
 
-/* Where `path` is seen in the mount; false: outside of it, deleted, or too long. */
+/* The directory of cgroup `path` in the mount; false: it is outside, deleted, or too long. */
 bool cgroup_text_locate(const struct cgroup_mount *mount, const char *path,
 			char out[static CGROUP_PATH_MAX]);
 

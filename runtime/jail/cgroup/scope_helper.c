@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts the helper that asks the user's systemd, and hears how it went.  Acts. */
+/* Starts the helper that asks the user's systemd, and reads its result.  Acts. */
 #include "runtime/jail/cgroup/scope_helper.h"
 
 #include <fcntl.h>
@@ -23,8 +23,8 @@ bool scope_helper_is_there(void)
 	return user_bus_is_there();
 }
 
-/* What we block or ignore must not keep it from ending. */
-static int hear_all_signals(posix_spawnattr_t *attr)
+/* The helper must not inherit signals that we block or ignore: they could keep it from ending. */
+static int reset_signals(posix_spawnattr_t *attr)
 {
 	sigset_t none, all;
 	sigemptyset(&none);
@@ -38,7 +38,7 @@ static int hear_all_signals(posix_spawnattr_t *attr)
 	return code;
 }
 
-/* Its standard output is the pipe on which it says what failed. */
+/* Its standard output is the pipe for its error. */
 static int spawn_helper(const char *id, int out_fd, pid_t *out_pid, struct cj_error *err)
 {
 	char path[PATH_MAX], pid_text[16];
@@ -56,7 +56,7 @@ static int spawn_helper(const char *id, int out_fd, pid_t *out_pid, struct cj_er
 	if (code == 0)
 		code = posix_spawnattr_init(&attr);
 	if (code == 0) {
-		code = hear_all_signals(&attr);
+		code = reset_signals(&attr);
 		if (code == 0)
 			code = posix_spawn(out_pid, path, &actions, &attr, argv, environ);
 		(void)posix_spawnattr_destroy(&attr); /* frees memory */
@@ -65,8 +65,9 @@ static int spawn_helper(const char *id, int out_fd, pid_t *out_pid, struct cj_er
 	return code == 0 ? 0 : cj_fail(err, code, "start '%s'", path);
 }
 
-/* Nothing on the pipe and status 0: we are in the scope.  The helper ends by itself in seconds. */
-static int hear_helper(int in_fd, pid_t pid, struct cj_error *err)
+/* No error on the pipe and exit status 0: this process is in the scope.  The helper has a time
+ * limit of its own. */
+static int await_helper(int in_fd, pid_t pid, struct cj_error *err)
 {
 	struct cj_error said = { 0 };
 	int wait_status = 0;
@@ -92,5 +93,5 @@ int scope_helper_enter(const char *id, struct cj_error *err)
 	pid_t pid = -1;
 	int rc = spawn_helper(id, ends[1], &pid, err);
 	cj_close(&ends[1]);
-	return rc < 0 ? rc : hear_helper(in_fd, pid, err);
+	return rc < 0 ? rc : await_helper(in_fd, pid, err);
 }

@@ -13,7 +13,7 @@
 
 #include "runtime/base/error.h"
 
-/* Is there a user manager to ask?  Looks for its sockets, talks to nobody. */
+/* Is there a user manager?  Only looks for its sockets. */
 bool scope_helper_is_there(void);
 
 /*

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A question and a method call to the user's systemd through sd-bus.  Acts; runs in the helper
- * program (runtime/front/scope_helper), so that the launcher links no library for it.
+ * Asks the user's systemd over sd-bus whether this unit is delegated, and for a scope if it is not.
+ * Acts; runs in the helper program (runtime/front/scope_helper), so that cejail links no library
+ * for it.
  */
 #include "runtime/jail/cgroup/scope_request.h"
 
@@ -20,43 +21,43 @@
 #include "runtime/jail/cgroup/sdbus.h"
 #include "runtime/jail/cgroup/user_bus.h"
 
-/* A busy host's manager is late, and without its cgroup a jail is held by less: that is worth a
- * wait. */
+/* On a busy host the manager answers late.  Without its cgroup the jail's limits are weaker, so the
+ * run waits this long. */
 #define ANSWER_LIMIT_US 15000000
 #define ENTER_LIMIT_MS  15000
 
 #define OBJECT_PATH_MAX 800 /* a unit name has at most 255 bytes */
 
-/* What is asked for, and for whom. */
-struct wish {
+/* The scope, and the process that is to be in it. */
+struct scope_wanted {
 	const char *unit;
 	pid_t pid;
 	int pidfd; /* of pid: readable when it has ended */
 };
 
-static int connect_door(const struct sdbus *lib, const struct user_bus *door, struct sd_bus **out,
-			struct cj_error *err)
+static int connect_bus(const struct sdbus *lib, const struct user_bus *address, struct sd_bus **out,
+		       struct cj_error *err)
 {
 	struct sd_bus *bus = NULL;
 	int rc = lib->new (&bus);
 	if (rc >= 0)
-		rc = lib->set_address(bus, door->address);
+		rc = lib->set_address(bus, address->address);
 	if (rc >= 0)
-		rc = lib->set_bus_client(bus, door->is_bus);
+		rc = lib->set_bus_client(bus, address->is_bus);
 	if (rc >= 0)
 		rc = lib->set_method_call_timeout(bus, ANSWER_LIMIT_US);
 	if (rc >= 0)
 		rc = lib->start(bus);
 	if (rc < 0) {
 		(void)lib->flush_close_unref(bus); /* returns NULL */
-		return cj_fail(err, -rc, "connect to '%s'", door->address);
+		return cj_fail(err, -rc, "connect to '%s'", address->address);
 	}
 	*out = bus;
 	return 0;
 }
 
-/* Until it has let us in: whoever listens may be no manager, and never answer. */
-static int await_door(const struct sdbus *lib, struct sd_bus *bus, struct cj_error *err)
+/* Waits for authentication.  Another program may listen there and never answer. */
+static int await_bus(const struct sdbus *lib, struct sd_bus *bus, struct cj_error *err)
 {
 	int rc;
 	while ((rc = lib->is_ready(bus)) == 0) {
@@ -66,7 +67,7 @@ static int await_door(const struct sdbus *lib, struct sd_bus *bus, struct cj_err
 		if (rc < 0)
 			break;
 	}
-	return rc < 0 ? cj_fail(err, -rc, "be let in by the user manager") : 0;
+	return rc < 0 ? cj_fail(err, -rc, "authenticate to the user manager") : 0;
 }
 
 /* --- where the process is --------------------------------------------------------- */
@@ -76,7 +77,7 @@ static void read_cgroup(pid_t pid, struct cgroup_self *out)
 	char path[40], text[SYSTEM_FILE_SMALL];
 	(void)snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
 	if (system_file_read(AT_FDCWD, path, text, sizeof(text)) < 0)
-		text[0] = '\0'; /* in no unit, then */
+		text[0] = '\0'; /* unknown: in no unit */
 	cgroup_text_self(text, out);
 }
 
@@ -126,7 +127,7 @@ static const char *interface_of(const char *unit)
 	return NULL;
 }
 
-/* A manager that doesn't answer this is still asked for a scope. */
+/* False also when the manager doesn't answer: then it is asked for a scope. */
 static bool is_delegated(const struct sdbus *lib, struct sd_bus *bus, pid_t pid)
 {
 	struct cgroup_self self;
@@ -147,26 +148,27 @@ static bool is_delegated(const struct sdbus *lib, struct sd_bus *bus, pid_t pid)
 
 /* --- a scope ------------------------------------------------------------------------ */
 
-static int start_scope(const struct sdbus *lib, struct sd_bus *bus, const struct wish *wish,
-		       struct cj_error *err)
+static int start_scope(const struct sdbus *lib, struct sd_bus *bus,
+		       const struct scope_wanted *wanted, struct cj_error *err)
 {
 	struct sdbus_error error = { 0 };
-	int rc = lib->call_method(
-	    bus, "org.freedesktop.systemd1", "/org/freedesktop/systemd1",
-	    "org.freedesktop.systemd1.Manager", "StartTransientUnit", &error, NULL,
-	    "ssa(sv)a(sa(sv))", wish->unit, "fail", 4, /* properties: org.freedesktop.systemd1(5) */
-	    "Description", "s", "a jail of cejail", "PIDs", "au", 1, (uint32_t)wish->pid,
-	    "Delegate", "b", 1, "CollectMode", "s", "inactive-or-failed", 0); /* auxiliary units */
+	int rc = lib->call_method(bus, "org.freedesktop.systemd1", "/org/freedesktop/systemd1",
+				  "org.freedesktop.systemd1.Manager", "StartTransientUnit", &error,
+				  NULL, "ssa(sv)a(sa(sv))", wanted->unit, "fail",
+				  4, /* properties: org.freedesktop.systemd1(5) */
+				  "Description", "s", "a jail of cejail", "PIDs", "au", 1,
+				  (uint32_t)wanted->pid, "Delegate", "b", 1, "CollectMode", "s",
+				  "inactive-or-failed", 0); /* auxiliary units */
 	if (rc < 0)
-		rc = cj_fail(err, -rc, "start '%s'%s%.200s", wish->unit, error.message ? ": " : "",
-			     error.message ? error.message : "");
+		rc = cj_fail(err, -rc, "start '%s'%s%.200s", wanted->unit,
+			     error.message ? ": " : "", error.message ? error.message : "");
 	lib->error_free(&error);
 	return rc < 0 ? rc : 0;
 }
 
 /*
- * A scope that was made for a process already dead never held one, so its end is never noticed,
- * and the manager keeps it.  ENOENT and the like: it is gone.
+ * A scope for a process that is dead already never contains a process, so the manager would keep
+ * it. An error means that it is gone.
  */
 static void stop_scope(const struct sdbus *lib, struct sd_bus *bus, const char *unit)
 {
@@ -183,37 +185,38 @@ static bool has_ended(int pidfd)
 	return poll(&p, 1, 0) > 0;
 }
 
-/* The answer only says that a job is queued.  Where it leads can be seen. */
-static int await_scope(const struct sdbus *lib, struct sd_bus *bus, const struct wish *wish,
-		       struct cj_error *err)
+/* The answer only says that a job is queued: /proc/PID/cgroup shows when it is done. */
+static int await_scope(const struct sdbus *lib, struct sd_bus *bus,
+		       const struct scope_wanted *wanted, struct cj_error *err)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
 	for (unsigned ms = 0; ms < ENTER_LIMIT_MS; ms++) {
-		if (has_ended(wish->pidfd)) {
-			stop_scope(lib, bus, wish->unit);
-			return cj_fail(err, ESRCH, "move a process into '%s'", wish->unit);
+		if (has_ended(wanted->pidfd)) {
+			stop_scope(lib, bus, wanted->unit);
+			return cj_fail(err, ESRCH, "move a process into '%s'", wanted->unit);
 		}
-		if (is_in_unit(wish->pid, wish->unit))
+		if (is_in_unit(wanted->pid, wanted->unit))
 			return 0;
 		(void)nanosleep(&pause, NULL); /* early is fine */
 	}
-	return cj_fail(err, ETIMEDOUT, "wait to be moved into '%s'", wish->unit);
+	return cj_fail(err, ETIMEDOUT, "wait to be moved into '%s'", wanted->unit);
 }
 
-static int try_door(const struct sdbus *lib, const struct user_bus *door, const struct wish *wish,
-		    struct cj_error *err)
+static int try_bus(const struct sdbus *lib, const struct user_bus *address,
+		   const struct scope_wanted *wanted, struct cj_error *err)
 {
 	struct sd_bus *bus = NULL;
-	int rc = connect_door(lib, door, &bus, err);
+	int rc = connect_bus(lib, address, &bus, err);
 	if (rc < 0)
 		return rc;
-	rc = await_door(lib, bus, err);
-	if (rc == 0 && !is_delegated(lib, bus, wish->pid)) {
-		/* From here who is asked for may end, and we stay to give its scope back. */
+	rc = await_bus(lib, bus, err);
+	if (rc == 0 && !is_delegated(lib, bus, wanted->pid)) {
+		/* From here this helper outlives the process it asks for, to stop its scope if
+		 * it ends. */
 		(void)prctl(PR_SET_PDEATHSIG, 0); /* cannot fail */
-		rc = start_scope(lib, bus, wish, err);
+		rc = start_scope(lib, bus, wanted, err);
 		if (rc == 0)
-			rc = await_scope(lib, bus, wish, err);
+			rc = await_scope(lib, bus, wanted, err);
 	}
 	(void)lib->flush_close_unref(bus); /* returns NULL */
 	return rc;
@@ -231,16 +234,16 @@ int scope_request_enter(const char *id, pid_t pid, struct cj_error *err)
 		return cj_fail(err, errno, "open process %d", (int)pid);
 	char unit[64];
 	(void)snprintf(unit, sizeof(unit), "cejail-%s.scope", id);
-	const struct wish wish = { .unit = unit, .pid = pid, .pidfd = pidfd };
+	const struct scope_wanted wanted = { .unit = unit, .pid = pid, .pidfd = pidfd };
 
-	rc = cj_reject_as(err, ENOENT, "no user manager listens here");
-	for (size_t i = 0; i < USERDOORS; i++) {
-		struct user_bus door = user_bus_find(i);
-		if (door.address[0] == '\0')
+	rc = cj_reject_as(err, ENOENT, "no user manager was found");
+	for (size_t i = 0; i < USER_BUS_ADDRESSES; i++) {
+		struct user_bus address = user_bus_find(i);
+		if (address.address[0] == '\0')
 			continue;
-		rc = try_door(&lib, &door, &wish, err);
+		rc = try_bus(&lib, &address, &wanted, err);
 		if (rc == 0 || rc == -ETIMEDOUT || rc == -ESRCH)
-			break; /* another door leads to the same manager */
+			break; /* another address leads to the same manager */
 	}
 	return rc;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sdbus - as much of libsystemd's sd-bus(3) as we call, loaded when it is wanted: it brings
- * half a dozen libraries along that the launcher shall not pay for.
+ * sdbus - the functions of libsystemd's sd-bus(3) that we call, loaded with dlopen(3) when they are
+ * needed: libsystemd loads half a dozen other libraries.
  */
 #pragma once
 

@@ -22,48 +22,48 @@ static bool is_socket(const char *path)
 static void put_unix(struct user_bus *out, const char *path)
 {
 	int size = snprintf(out->address, sizeof(out->address), "unix:path=%s", path);
-	/* ',' ';' and '%' mean something in an address: such a path is not one of systemd's. */
+	/* ',' ';' and '%' have a meaning in an address; systemd's paths have none of them. */
 	if (size < 0 || (size_t)size >= sizeof(out->address) || strpbrk(path, ",;%") ||
 	    !is_socket(path))
 		out->address[0] = '\0';
 }
 
-static struct user_bus door_of_environment(const char *runtime_dir)
+static struct user_bus bus_of_environment(const char *runtime_dir)
 {
 	(void)runtime_dir;
-	struct user_bus door = { .is_bus = true };
+	struct user_bus bus = { .is_bus = true };
 	const char *address = getenv("DBUS_SESSION_BUS_ADDRESS");
-	if (address && strlen(address) < sizeof(door.address))
-		memcpy(door.address, address, strlen(address) + 1);
-	return door;
+	if (address && strlen(address) < sizeof(bus.address))
+		memcpy(bus.address, address, strlen(address) + 1);
+	return bus;
 }
 
-static struct user_bus door_of_bus(const char *runtime_dir)
+static struct user_bus bus_of_session(const char *runtime_dir)
 {
-	struct user_bus door = { .is_bus = true };
-	char path[USERDOOR_ADDRESS_MAX];
+	struct user_bus bus = { .is_bus = true };
+	char path[USER_BUS_ADDRESS_MAX];
 	(void)snprintf(path, sizeof(path), "%.200s/bus", runtime_dir);
-	put_unix(&door, path);
-	return door;
+	put_unix(&bus, path);
+	return bus;
 }
 
-static struct user_bus door_of_manager(const char *runtime_dir)
+static struct user_bus private_socket(const char *runtime_dir)
 {
-	struct user_bus door = { .is_bus = false };
-	char path[USERDOOR_ADDRESS_MAX];
+	struct user_bus bus = { .is_bus = false };
+	char path[USER_BUS_ADDRESS_MAX];
 	(void)snprintf(path, sizeof(path), "%.200s/systemd/private", runtime_dir);
-	put_unix(&door, path);
-	return door;
+	put_unix(&bus, path);
+	return bus;
 }
 
-static struct user_bus (*const doors[])(const char *runtime_dir) = {
-	door_of_environment,
-	door_of_bus,
-	door_of_manager,
+static struct user_bus (*const finders[])(const char *runtime_dir) = {
+	bus_of_environment,
+	bus_of_session,
+	private_socket,
 };
-static_assert(sizeof(doors) / sizeof(doors[0]) == USERDOORS, "as the header says");
+static_assert(sizeof(finders) / sizeof(finders[0]) == USER_BUS_ADDRESSES, "as the header says");
 
-/* Programs that start us may have emptied the environment: then as pam_systemd(8) names it. */
+/* With an emptied environment: the path that pam_systemd(8) documents. */
 static void find_runtime_dir(char *out, size_t size)
 {
 	const char *named = getenv("XDG_RUNTIME_DIR");
@@ -77,12 +77,12 @@ struct user_bus user_bus_find(size_t i)
 {
 	char runtime_dir[256];
 	find_runtime_dir(runtime_dir, sizeof(runtime_dir));
-	return doors[i](runtime_dir);
+	return finders[i](runtime_dir);
 }
 
 bool user_bus_is_there(void)
 {
-	for (size_t i = 0; i < USERDOORS; i++)
+	for (size_t i = 0; i < USER_BUS_ADDRESSES; i++)
 		if (user_bus_find(i).address[0] != '\0')
 			return true;
 	return false;

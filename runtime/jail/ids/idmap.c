@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host id of a jail's user: chosen, locked, written into the new user namespace.  Acts. */
+/* Chooses and locks a jail's host id, and writes it into the new user namespace.  Acts. */
 #include "runtime/jail/ids/idmap.h"
 
 #include <fcntl.h>
@@ -24,15 +24,15 @@ static int read_map(const char *path, struct idmap_ranges *out, struct cj_error 
 	return idmap_parse(path, text, out, err);
 }
 
-/* The caller maps itself: the one map that needs no capability outside. */
+/* The caller maps itself: the only map that needs no capability outside. */
 static void choose_own(struct idmap *out)
 {
 	*out = (struct idmap){ .uid = geteuid(), .gid = getegid(), .lock_fd = -1 };
 }
 
 /*
- * One byte of the file stands for one id.  An open file description lock ends with
- * its descriptor, even when its holder is killed: fcntl(2).
+ * Each byte of the file stands for one id.  An open file description lock ends with its descriptor,
+ * even when the process is killed: fcntl(2).
  */
 static int lock_byte(int fd, off_t index)
 {
@@ -45,7 +45,7 @@ static int lock_byte(int fd, off_t index)
 	return fcntl(fd, F_OFD_SETLK, &lock) < 0 ? -errno : 0;
 }
 
-/* The first free byte from a random one on, so that concurrent jails seldom meet. */
+/* The first free byte from a random one on: concurrent jails seldom try the same one. */
 static int lock_any(int fd, uint32_t count, uint32_t *out_index, struct cj_error *err)
 {
 	uint32_t start = 0;
@@ -63,7 +63,7 @@ static int lock_any(int fd, uint32_t count, uint32_t *out_index, struct cj_error
 			return cj_fail(err, -rc, "lock an id in 'ids'");
 	}
 	int rc = cj_fail(err, EAGAIN, "find a free id among %u", count);
-	(void)cj_hint(err, "each running jail holds one: wait for some to end");
+	(void)cj_hint(err, "each running jail uses one: wait until some end");
 	return rc;
 }
 
@@ -90,8 +90,8 @@ static int choose_unused(int runtime_dir_fd, const struct idmap_block *block, st
 }
 
 /*
- * A root without spare ids may map itself only where it is an ordinary user one
- * namespace up.  "0 0 1" would make the payload the parent's uid 0.
+ * A root without spare ids may map itself only if it is an ordinary user in the namespace above.
+ * "0 0 1" would make the payload uid 0 of that namespace.
  */
 static int choose_for_lone_root(const struct idmap_ranges *uids, struct idmap *out,
 				struct cj_error *err)
@@ -132,7 +132,7 @@ void idmap_release(struct idmap *map)
 	cj_close(&map->lock_fd);
 }
 
-/* Settings that forbid user namespaces, the most telling first; see user_namespaces(7). */
+/* Settings that forbid user namespaces, the most specific first: user_namespaces(7). */
 static const struct obstacle {
 	const char *path, *forbidding, *hint;
 } obstacles[] = {
@@ -193,7 +193,7 @@ int idmap_write(const struct idmap *map, pid_t init_pid, struct cj_error *err)
 		return cj_fail(err, errno, "open '%s' of init", path);
 
 	int rc = put_map(proc_fd, "uid_map", uid_line, err);
-	/* Without CAP_SETGID outside, gid_map wants this first: user_namespaces(7). */
+	/* Without CAP_SETGID outside, gid_map requires this first: user_namespaces(7). */
 	if (rc == 0 && !map->may_setgroups)
 		rc = put_map(proc_fd, "setgroups", "deny", err);
 	if (rc == 0)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * idmap - which host id the jail's one user is, and writing it down for the kernel.
+ * idmap - chooses the host id of the jail's one user and writes the id maps.
  *
- * An ordinary caller (or a root that has only its own id to give, inside a
- * one-id user namespace) maps the jail's user to itself.  Root never maps host
- * uid 0: it takes an id that nobody uses, one per jail, held by a byte lock in
- * "<runtime dir>/ids" that the kernel gives back when the descriptor closes, so two
- * jails never share one.  No setuid helper takes part.
+ * An ordinary caller maps the jail's user to itself, and so does a root in a user namespace with a
+ * single id.  Any other root never maps host uid 0: it chooses an unused id for each jail and locks
+ * a byte for it in "<runtime dir>/ids".  The kernel releases the lock with the descriptor, so two
+ * jails never share an id.  No setuid helper takes part.
  */
 #pragma once
 
@@ -21,15 +20,15 @@
 struct idmap {
 	uid_t uid; /* host side */
 	gid_t gid;
-	bool may_setgroups; /* root: the list of groups is emptied; else denied by the kernel */
-	int lock_fd;        /* -1 when there is nothing to hold */
+	bool may_setgroups; /* root: init empties the list of groups; else the kernel denies that */
+	int lock_fd;        /* -1: the id needs no lock */
 };
 
 /*
- * idmap_choose - pick the host id.
- * Ids are looked for where our own user namespace has them: 0x70000000.. first (systemd's
- * UIDS-GIDS page lists it as unused), else the top of the largest range in /proc/self/uid_map.
- * Fails: EPERM for a root that has only uid 0 to give; EAGAIN when every id is taken.
+ * idmap_choose - choose the host id.
+ * Searches the ids of our own user namespace: first from 0x70000000 on (systemd's UIDS-GIDS page
+ * lists them as unused), else the top of the largest range in /proc/self/uid_map.
+ * Fails: EPERM for a root whose only id is uid 0; EAGAIN when every id is in use.
  */
 int idmap_choose(int runtime_dir_fd, struct idmap *out, struct cj_error *err);
 void idmap_release(struct idmap *map);
@@ -41,7 +40,7 @@ void idmap_release(struct idmap *map);
 int idmap_write(const struct idmap *map, pid_t init_pid, struct cj_error *err);
 
 /*
- * idmap_hint - where *err is a refused clone3(2) or map: name the setting of this host that
- * forbids user namespaces, and what mends it.  Returns -err->code.
+ * idmap_hint - for a refused clone3(2) or map: add a hint with the host's setting that forbids user
+ * namespaces, and its remedy.  Returns -err->code.
  */
 int idmap_hint(struct cj_error *err);

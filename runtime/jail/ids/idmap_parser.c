@@ -55,9 +55,8 @@ int idmap_parse(const char *name, const char *text, struct idmap_ranges *out, st
 {
 	size_t count = 0;
 	for (const char *at = text; *at != '\0';) {
-		if (count == IDRANGE_LINES_MAX)
-			return cj_reject(err, "'%s' has more than %d lines", name,
-					 IDRANGE_LINES_MAX);
+		if (count == IDMAP_LINES_MAX)
+			return cj_reject(err, "'%s' has more than %d lines", name, IDMAP_LINES_MAX);
 		at = take_line(at, &out->items[count]);
 		if (!at)
 			return cj_reject(err, "'%s' has an unexpected line %zu", name, count + 1);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * idmap_parser - /proc/PID/uid_map and gid_map as text, and which ids in them nobody uses.  Pure.
+ * idmap_parser - /proc/PID/uid_map and gid_map as text, and which of their ids are unused.  Pure.
  */
 #pragma once
 
@@ -10,21 +10,21 @@
 
 #include "runtime/base/error.h"
 
-#define IDRANGE_LINES_MAX 340 /* the kernel's own limit: user_namespaces(7) */
+#define IDMAP_LINES_MAX 340 /* the kernel's own limit: user_namespaces(7) */
 
 struct idrange {
 	uint32_t inside, outside, count; /* as in user_namespaces(7) */
 };
 
 struct idmap_ranges {
-	struct idrange items[IDRANGE_LINES_MAX];
+	struct idrange items[IDMAP_LINES_MAX];
 	size_t count;
 };
 
 /* The text of a uid_map or gid_map; `name` is the file, for messages. */
 int idmap_parse(const char *name, const char *text, struct idmap_ranges *out, struct cj_error *err);
 
-/* What `id` is called one user namespace up; false: it has no mapping. */
+/* The id of `id` in the user namespace above; false: it has no mapping. */
 bool idmap_outside(const struct idmap_ranges *map, uint32_t id, uint32_t *out);
 
 /* Consecutive ids, all of them mapped. */
@@ -33,7 +33,7 @@ struct idmap_block {
 };
 
 /*
- * idmap_pick - ids, valid as uid and as gid, that nobody is expected to use.
+ * idmap_pick - unused ids that are mapped as uid and as gid.
  *
  * 0x70000000 and the 65535 after it where they are mapped (systemd's UIDS-GIDS page lists
  * them as unused), else the upper half of the largest stretch, without what that page

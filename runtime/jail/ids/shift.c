@@ -13,7 +13,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
-/* Lives until the other end of the pipe is closed, whoever closes it. */
+/* Lives until the last copy of the pipe's other end is closed. */
 static _Noreturn void hold_namespace(int pipe_fds[2])
 {
 	char byte;
@@ -43,7 +43,7 @@ static int open_namespace(pid_t pid, const struct stat *owner, const struct idma
 	return fd < 0 ? cj_fail(err, errno, "open the user namespace of a helper") : fd;
 }
 
-/* A user namespace whose only content is the map of one owner to the jail's user. */
+/* A user namespace that only serves as a map from one owner to the jail's user. */
 static int create_namespace(const struct stat *owner, const struct idmap *ids, struct cj_error *err)
 {
 	int ends[2], pidfd = -1;

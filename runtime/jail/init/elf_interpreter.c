@@ -28,7 +28,7 @@ struct segment {
 	uint64_t offset, size;
 };
 
-/* All of it, or false with *out_errno: 0 where the file ends before or has no such place. */
+/* Reads all of it; or false with *out_errno, 0 if the file ends before. */
 static bool read_at(int fd, void *to, size_t size, uint64_t offset, int *out_errno)
 {
 	ssize_t got = 0;

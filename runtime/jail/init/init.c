@@ -2,12 +2,11 @@
 /*
  * init - pid 1 of the jail, from clone3(2) to its end.  Acts.
  *
- * It begins as a copy of the supervisor with every capability over its new user
- * namespace and none over the host, and goes down a table in which privileges only
- * shrink.  The last row loads the seccomp filter; after it init is as weak as the
- * payload, and only then does it take in the program.  Any failure becomes the
- * supervisor's error (step_abort), and the end of init is the end of every process
- * in its pid namespace.
+ * Init begins as a copy of the supervisor, with every capability in its new user namespace and none
+ * on the host.  It goes down init_stages[], where each row takes privileges away.  The last row
+ * loads the seccomp filter.  Then init has no more rights than the payload, and only then does it
+ * receive the program.  A failure becomes the supervisor's error (step_abort()).  When init ends,
+ * the kernel kills every process in its pid namespace.
  */
 #include "runtime/jail/init/init.h"
 
@@ -36,14 +35,14 @@
 #include "runtime/jail/protocol.h"
 #include "runtime/jail/stage.h"
 
-/* --- what init gives up, in order -------------------------------------------- */
+/* --- the stages, in order ------------------------------------------------------ */
 
 /*
- * Our memory began as the supervisor's.  Pid 1's command line can be read inside by anyone
- * (proc(5)) and names host paths and --env values; the environment is the caller's secret.
- * The kernel puts both in one run of strings, arguments first.
+ * Our memory is a copy of the supervisor's.  Every process inside can read the command line of pid
+ * 1 (proc(5)), which names host paths and --env values.  The environment is the caller's secret.
+ * The kernel stores both in one run of strings, arguments first.
  */
-static void wipe_caller_words(void)
+static void wipe_arguments_and_environment(void)
 {
 	char *begin = program_invocation_name, *end = begin + strlen(begin) + 1;
 	for (char **e = environ; *e; e++)
@@ -60,7 +59,7 @@ static int detach_enter(struct jail *j, struct cj_error *err)
 	if (child_keep_only(&j->link.sock_fd, 1, err) < 0 || child_null_streams(err) < 0 ||
 	    child_die_with_parent(j->link.sock_fd, err) < 0)
 		return -err->code;
-	wipe_caller_words();
+	wipe_arguments_and_environment();
 	child_default_signals(); /* the payload must not inherit what our caller ignores */
 	(void)prctl(PR_SET_NAME, "cejail-init", 0, 0, 0); /* only what ps(1) shows */
 	if (child_start_session(err) < 0)
@@ -150,14 +149,15 @@ static int nested_enter(struct jail *j, struct cj_error *err)
 {
 	if (privileges_nest(j->plan->root.uid, j->plan->root.gid, err) < 0)
 		return -err->code;
-	/* Only between becoming dumpable just now and giving that up is our /proc/self ours. */
+	/* Init is dumpable from privileges_nest() to privileges_drop(): only then may it open files
+	 * of /proc/self. */
 	j->init.oom_fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
 	return child_die_with_parent(j->link.sock_fd, err); /* another change of credentials */
 }
 
 static int limits_enter(struct jail *j, struct cj_error *err)
 {
-	return limits_apply(&j->plan->limits, !j->cgroup.held[CGROUP_PIDS], err);
+	return limits_apply(&j->plan->limits, !j->cgroup.enforced[CGROUP_PIDS], err);
 }
 
 static int no_new_enter(struct jail *j, struct cj_error *err)
@@ -168,7 +168,8 @@ static int no_new_enter(struct jail *j, struct cj_error *err)
 
 static int landlock_enter(struct jail *j, struct cj_error *err)
 {
-	/* What was done, not what landlock_abi() says another time: it may find no memory once. */
+	/* The result of this call, not of another landlock_abi(): that may fail for lack of
+	 * memory. */
 	int rc = landlock_apply(&j->plan->root, err);
 	j->layers[LAYER_LANDLOCK] = rc > 0 ? LAYER_ON : LAYER_ABSENT;
 	return rc;
@@ -184,7 +185,7 @@ static int drop_enter(struct jail *j, struct cj_error *err)
 static int filter_enter(struct jail *j, struct cj_error *err)
 {
 	auto_fd int listener_fd = -1;
-	if (!j->cgroup.held[CGROUP_MEMORY] && filter_close_uncounted(err) < 0)
+	if (!j->cgroup.enforced[CGROUP_MEMORY] && filter_close_uncounted(err) < 0)
 		return -err->code;
 	if (filter_load(&j->filter, &listener_fd, err) < 0)
 		return -err->code;
@@ -210,25 +211,39 @@ static int filter_enter(struct jail *j, struct cj_error *err)
 /* No row has a `leave`: all of it ends with the process. */
 /* clang-format off */
 static const struct stage init_stages[] = {
-	/* name                wanted enter                why here */
-	{ "init",              NULL, detach_enter,   NULL }, /* nothing of the caller's is in our hands */
-	{ "network",           NULL, network_open_enter, NULL }, /* early: the supervisor builds in it while we go on */
-	{ "sources",           NULL, sources_enter,  NULL }, /* with the caller's ids, while our own are being written */
-	{ "id map",            NULL, mapped_enter,   NULL }, /* the jail's user from here: user_namespaces(7) */
-	{ "root",              NULL, root_enter,     NULL }, /* files need a mapped owner */
-	{ "hostname",          NULL, hostname_enter, NULL }, /* CAP_SYS_ADMIN over the uts namespace */
-	{ "proc",              NULL, kernel_enter,   NULL }, /* last writes to /proc/sys, then it is read-only */
-	{ "handles",           NULL, handles_enter,  NULL }, /* before the fence would judge the opens */
-	{ "user namespace",    NULL, nested_enter,   NULL }, /* the last use of a capability over the namespaces is above */
-	{ "rlimits",           NULL, limits_enter,   NULL }, /* hard limits may only sink: setrlimit(2) */
-	{ "no new privileges", NULL, no_new_enter,   NULL }, /* landlock(7) and seccomp(2) ask for it */
-	{ "landlock",          NULL, landlock_enter,    NULL }, /* behind the mounts, before the program */
-	{ "capabilities",      NULL, drop_enter,     NULL }, /* nothing below needs one */
-	{ "filter",            NULL, filter_enter,   NULL }, /* last: the rows above use calls it refuses */
+	/* name, is_wanted, enter, leave, and why it stands here */
+	{ "init", NULL, detach_enter, NULL },
+		/* gives up the caller's descriptors, signals, session and keyring */
+	{ "network", NULL, network_open_enter, NULL },
+		/* early: the supervisor builds the network while init goes on */
+	{ "sources", NULL, sources_enter, NULL },
+		/* with the caller's ids, while the supervisor writes the maps */
+	{ "id map", NULL, mapped_enter, NULL },
+		/* becomes the jail's user: user_namespaces(7) */
+	{ "root", NULL, root_enter, NULL },
+		/* after the map: new files need a mapped owner */
+	{ "hostname", NULL, hostname_enter, NULL },
+		/* needs CAP_SYS_ADMIN in the uts namespace */
+	{ "proc", NULL, kernel_enter, NULL },
+		/* the last writes to /proc/sys, which then becomes read-only */
+	{ "handles", NULL, handles_enter, NULL },
+		/* before Landlock restricts what may be opened */
+	{ "user namespace", NULL, nested_enter, NULL },
+		/* no row below needs a capability over the namespaces */
+	{ "rlimits", NULL, limits_enter, NULL },
+		/* hard limits can only be lowered: setrlimit(2) */
+	{ "no new privileges", NULL, no_new_enter, NULL },
+		/* landlock(7) and seccomp(2) require it */
+	{ "landlock", NULL, landlock_enter, NULL },
+		/* a second layer, after the mounts */
+	{ "capabilities", NULL, drop_enter, NULL },
+		/* no row below needs one */
+	{ "filter", NULL, filter_enter, NULL },
+		/* last: the rows above use calls that it refuses */
 };
 /* clang-format on */
 
-/* --- the program's life --- */
+/* --- while the program runs ---------------------------------------------------- */
 
 static uint64_t microseconds(struct timeval t)
 {
@@ -250,9 +265,9 @@ static int report_ended(struct jail *j, int wait_status, struct cj_error *err)
 }
 
 /*
- * Reaps whatever ends until the main process has: orphans of the payload become our children.
- * Then init ends too, and the kernel kills all that is left in its pid namespace before it lets
- * init go: pid_namespaces(7).
+ * Reaps every process that ends, until the main process has: orphans of the payload become our
+ * children.  Then init ends too, and the kernel first kills every process that is left in its pid
+ * namespace: pid_namespaces(7).
  */
 static int reap(struct jail *j, pid_t main_pid, struct cj_error *err)
 {
@@ -261,7 +276,7 @@ static int reap(struct jail *j, pid_t main_pid, struct cj_error *err)
 		pid_t pid = waitpid(-1, &wait_status, __WALL);
 		if (pid < 0 && errno != EINTR)
 			return cj_fail(err, errno, "wait for the program");
-		/* A foreign filter may allow PTRACE_TRACEME: a traced stop is no end.  wait(2) */
+		/* A caller's filter may allow PTRACE_TRACEME: a traced stop is no end.  wait(2) */
 		if (pid == main_pid && !WIFSTOPPED(wait_status))
 			return report_ended(j, wait_status, err);
 	}
@@ -271,7 +286,7 @@ static int live(struct jail *j, struct cj_error *err)
 {
 	if (stages_enter(j, init_stages, sizeof(init_stages) / sizeof(init_stages[0]), err) < 0)
 		return -err->code;
-	step_wait_forever(&j->link); /* a warm jail waits for its program */
+	step_wait_forever(&j->link); /* a prepared jail has no time limit */
 
 	pid_t main_pid = intake_program(j, err);
 	if (main_pid < 0) {
@@ -286,5 +301,5 @@ _Noreturn void init_main(struct jail *j)
 	struct cj_error err = { 0 };
 	if (live(j, &err) < 0)
 		step_abort(&j->link, &err);
-	_exit(EXIT_SUCCESS); /* what went wrong has been said; silence would be noticed too */
+	_exit(EXIT_SUCCESS); /* the error is sent; without it the supervisor sees the link close */
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * intake - sealed init takes in the program and starts it.  Acts.
+ * intake - sealed init receives the program and starts it.  Acts.
  *
- * As the jail's user and under its filter, so with no more rights than the program will have.
+ * Init runs here as the jail's user and under its filter, with no more rights than the program.
  */
 #include "runtime/jail/init/intake.h"
 
@@ -40,25 +40,26 @@ static int write_input(const struct step_msg *msg, struct cj_error *err)
 	return input_write(root_fd, &in, msg->nfds > 0 ? msg->fds[0] : -1, err);
 }
 
-struct words {
-	const char *workdir, *script;   /* NULL: it has none */
-	char **argv, **env, **own_argv; /* the last: NULL where there is none */
+struct command {
+	const char *workdir, *script; /* script: NULL when there is none */
+	char **argv, **env;
+	char **own_argv; /* by the interpreter of the code's "#!" line; NULL: there is none */
 };
 
-/* Splits NUL-ended words; `text` ends in a NUL of our own. */
-static char *split_words(char *text, const char *end, char **words, size_t count)
+/* Splits NUL-terminated strings.  fd_read_all() put a NUL after `text`. */
+static char *split_strings(char *text, const char *end, char **out, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		if (text >= end)
 			return NULL;
-		words[i] = text;
+		out[i] = text;
 		text += strlen(text) + 1;
 	}
-	words[count] = NULL;
+	out[count] = NULL;
 	return text;
 }
 
-/* The arguments, with `own` in the place of those before the code's file. */
+/* argv, with `own` in place of the arguments before the code's file. */
 static char **join_own(const struct start *start, char **argv, char **own, struct arena *a)
 {
 	char **joined = arena_array(a, (size_t)start->ownc + start->argc + 1, sizeof(char *));
@@ -70,35 +71,37 @@ static char **join_own(const struct start *start, char **argv, char **own, struc
 	return joined;
 }
 
-static int read_words(int words_fd, const struct start *start, struct arena *a, struct words *out,
-		      struct cj_error *err)
+static int read_command(int strings_fd, const struct start *start, struct arena *a,
+			struct command *out, struct cj_error *err)
 {
 	char *text, *workdir[2] = { NULL }, *script[2] = { NULL };
 	size_t size;
-	if (fd_read_all(words_fd, START_WORDS_MAX, a, &text, &size, "the program's words", err) < 0)
+	if (fd_read_all(strings_fd, START_STRINGS_MAX, a, &text, &size,
+			"the program's arguments and environment", err) < 0)
 		return -err->code;
 	out->argv = arena_array(a, (size_t)start->argc + 1, sizeof(char *));
 	out->env = arena_array(a, (size_t)start->envc + 1, sizeof(char *));
-	char **own = arena_array(a, SCRIPT_WORDS_MAX + 1, sizeof(char *));
+	char **own = arena_array(a, SCRIPT_ARGV_MAX + 1, sizeof(char *));
 	if (!out->argv || !out->env || !own)
-		return cj_fail(err, ENOMEM, "keep the program's words");
-	if (start->ownc > SCRIPT_WORDS_MAX || start->own_replaces > start->argc)
-		return cj_fail(err, EPROTO, "read the program's words");
+		return cj_fail(err, ENOMEM, "keep the program's arguments and environment");
+	if (start->ownc > SCRIPT_ARGV_MAX || start->own_replaces > start->argc)
+		return cj_fail(err, EPROTO, "read the program's arguments and environment");
 
 	const char *end = text + size;
-	char *rest = split_words(text, end, workdir, 1);
-	rest = rest ? split_words(rest, end, script, start->has_script ? 1 : 0) : NULL;
-	rest = rest ? split_words(rest, end, out->argv, start->argc) : NULL;
-	rest = rest ? split_words(rest, end, out->env, start->envc) : NULL;
-	rest = rest ? split_words(rest, end, own, start->ownc) : NULL;
+	char *rest = split_strings(text, end, workdir, 1);
+	rest = rest ? split_strings(rest, end, script, start->has_script ? 1 : 0) : NULL;
+	rest = rest ? split_strings(rest, end, out->argv, start->argc) : NULL;
+	rest = rest ? split_strings(rest, end, out->env, start->envc) : NULL;
+	rest = rest ? split_strings(rest, end, own, start->ownc) : NULL;
 	if (rest != end || start->argc == 0)
-		return cj_fail(err, EPROTO, "read the program's words");
+		return cj_fail(err, EPROTO, "read the program's arguments and environment");
 	out->workdir = workdir[0];
 	out->script = script[0];
 	if (start->ownc == 0)
 		return 0;
 	out->own_argv = join_own(start, out->argv, own, a);
-	return out->own_argv ? 0 : cj_fail(err, ENOMEM, "keep the program's words");
+	return out->own_argv ? 0
+			     : cj_fail(err, ENOMEM, "keep the program's arguments and environment");
 }
 
 /* A terminal in the jail's own devpts; the master end goes to the supervisor. */
@@ -147,7 +150,7 @@ struct launcher_ends {
 	int our_fd, its_fd;
 };
 
-/* All of it lies in the socket before the launcher is there to read it. */
+/* The whole script is in the socket before the launcher starts. */
 static int put_script(const struct launcher_ends *ends, const char *script, struct cj_error *err)
 {
 	size_t size = strlen(script);
@@ -159,31 +162,31 @@ static int put_script(const struct launcher_ends *ends, const char *script, stru
 	return 0;
 }
 
-/* The payload or a launcher.  Its pid; 0 when it could not be executed. */
+/* Starts the payload or a launcher.  Returns its pid; 0 when it could not be executed. */
 static pid_t start_payload(struct step_msg *msg, const struct launcher_ends *ends,
 			   struct executed *out_how, int *out_master_fd, struct cj_error *err)
 {
 	auto_arena struct arena arena = { 0 };
 	struct start start;
-	struct words words = { 0 };
+	struct command command = { 0 };
 	struct payload payload = { .stdio = { -1, -1, -1 }, .launcher_fd = ends->its_fd };
 	if (msg->size != sizeof(start) || msg->nfds < 1)
 		return cj_fail(err, EPROTO, "read the program");
 	memcpy(&start, msg->data, sizeof(start));
-	if (read_words(msg->fds[0], &start, &arena, &words, err) < 0)
+	if (read_command(msg->fds[0], &start, &arena, &command, err) < 0)
 		return -err->code;
-	if (words.script && put_script(ends, words.script, err) < 0)
+	if (command.script && put_script(ends, command.script, err) < 0)
 		return -err->code;
 	if (prepare_stdio(&start, msg, &payload, out_master_fd, err) < 0)
 		return -err->code;
-	/* read_words() has set it, or else it failed;
+	/* read_command() has set it, or else it failed;
 	 * NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker) */
-	if (chdir(words.workdir) < 0)
-		return cj_fail(err, errno, "start in directory '%s'", words.workdir);
+	if (chdir(command.workdir) < 0)
+		return cj_fail(err, errno, "start in directory '%s'", command.workdir);
 
-	payload.argv = words.argv;
-	payload.env = words.env;
-	payload.own_argv = words.own_argv;
+	payload.argv = command.argv;
+	payload.env = command.env;
+	payload.own_argv = command.own_argv;
 	pid_t pid = payload_start(&payload, out_how, err);
 	for (int i = 0; i < (payload.has_tty ? 1 : 3); i++)
 		cj_close(&payload.stdio[i]); /* or end of file would wait for us */
@@ -201,13 +204,13 @@ static void raise_oom_score(int fd)
 }
 
 /*
- * When the host runs short of memory, a program goes before its caller and before jails that wait
- * for theirs: those keep the caller's score.  Best effort, and only ever raised: in a stricter
- * container the score stays the caller's, and the program may set it back to that.
+ * When the host runs out of memory, the kernel should kill a program before its caller, and before
+ * prepared jails, which keep the caller's score.  Best effort: the score is only raised, and the
+ * program may lower it back to the caller's.
  */
 static void raise_oom_scores(struct jail *j, pid_t launcher)
 {
-	raise_oom_score(j->init.oom_fd); /* init's, which what it starts from now on inherits */
+	raise_oom_score(j->init.oom_fd); /* init's; its later children inherit it */
 	cj_close(&j->init.oom_fd);
 	if (launcher == 0)
 		return;
@@ -229,9 +232,9 @@ static pid_t start_program(struct jail *j, struct step_msg *msg, struct cj_error
 	return pid;
 }
 
-/* --- a launcher, that waits for the program ------------------------------------------- */
+/* --- a launcher that waits for the program -------------------------------------------- */
 
-/* Ours, and nothing untrusted is in it until it has the program. */
+/* A program of ours; nothing untrusted is in it until it has the program. */
 struct launcher {
 	pid_t pid;
 	int fd; /* our end of its descriptor 3; -1: there is none */
@@ -245,24 +248,25 @@ static void launcher_fini(struct launcher *l)
 static int launcher_ended(const struct launcher *l, struct cj_error *err)
 {
 	int status = 0;
-	(void)waitpid(l->pid, &status, 0); /* it is our child, and has closed what it had */
+	(void)waitpid(l->pid, &status, 0); /* it is our child, and has closed its socket */
 	bool is_signal = WIFSIGNALED(status);
 	return cj_reject_as(err, ECHILD, "the interpreter ended before its program came (%s %d)",
 			    is_signal ? "signal" : "exit status",
 			    is_signal ? WTERMSIG(status) : WEXITSTATUS(status));
 }
 
-/* Where no cgroup counts, this is what getting ready has cost: clock_getcpuclockid(3). */
+/* The launcher's CPU time, for jails without a cgroup: clock_getcpuclockid(3). */
 static uint64_t cpu_us_of(pid_t pid)
 {
 	clockid_t clock;
 	struct timespec used = { 0 };
 	if (clock_getcpuclockid(pid, &clock) == 0)
-		(void)clock_gettime(clock, &used); /* it stays 0, and all of it is the program's */
+		(void)clock_gettime(clock,
+				    &used); /* on failure 0: all CPU time counts as the program's */
 	return (uint64_t)used.tv_sec * 1000000 + (uint64_t)used.tv_nsec / 1000;
 }
 
-/* It says with one byte that it is ready; how long that may take is the supervisor's to judge. */
+/* The launcher sends one byte when it is ready.  The supervisor has the time limit. */
 static int await_ready(struct jail *j, const struct launcher *l, struct cj_error *err)
 {
 	char ready;
@@ -286,7 +290,7 @@ static int start_launcher(struct jail *j, struct step_msg *msg, struct launcher 
 	auto_fd int far_fd = ends[1];
 	const struct launcher_ends both = { l->fd, far_fd };
 	l->pid = start_payload(msg, &both, &how, &master_fd, err);
-	cj_close(&far_fd); /* or we would not see it end */
+	cj_close(&far_fd); /* else we would not see the launcher end */
 	if (l->pid < 0)
 		return l->pid;
 	if (l->pid == 0)
@@ -294,22 +298,22 @@ static int start_launcher(struct jail *j, struct step_msg *msg, struct launcher 
 	return await_ready(j, l, err);
 }
 
-/* From here on what it says would be the program's word, so nobody can hear it any more. */
+/* Whatever the launcher sends after this would come from the program, so its socket is closed. */
 static pid_t hand_over(struct jail *j, struct step_msg *msg, struct launcher *l,
 		       struct cj_error *err)
 {
 	auto_arena struct arena arena = { 0 };
-	char *words;
+	char *strings;
 	size_t size;
 	if (msg->nfds != 1)
 		return cj_fail(err, EPROTO, "read the program");
-	if (fd_read_all(msg->fds[0], START_WORDS_MAX, &arena, &words, &size, "the program's words",
-			err) < 0)
+	if (fd_read_all(msg->fds[0], START_STRINGS_MAX, &arena, &strings, &size,
+			"the program's arguments and environment", err) < 0)
 		return -err->code;
 
 	raise_oom_scores(j, l->pid);
 	for (size_t at = 0; at < size;) {
-		ssize_t put = send(l->fd, words + at, size - at, MSG_NOSIGNAL);
+		ssize_t put = send(l->fd, strings + at, size - at, MSG_NOSIGNAL);
 		if (put < 0 && errno == EPIPE)
 			return launcher_ended(l, err);
 		if (put < 0 && errno != EINTR)
@@ -321,15 +325,15 @@ static pid_t hand_over(struct jail *j, struct step_msg *msg, struct launcher *l,
 	return report_started(j, &how, -1, err) < 0 ? -err->code : l->pid;
 }
 
-/* --- all of it ---------------------------------------------------------------------------- */
+/* --- the steps ---------------------------------------------------------------------------- */
 
-/* The supervisor's next word, or the launcher's end. */
+/* Waits for the supervisor's next step, or for the launcher's end. */
 static int next_step(struct jail *j, const struct launcher *l, struct step_msg *msg,
 		     struct cj_error *err)
 {
 	struct pollfd ends[] = {
 		{ .fd = j->link.sock_fd, .events = POLLIN },
-		{ .fd = l->fd }, /* POLLHUP; what it could say has no meaning */
+		{ .fd = l->fd }, /* POLLHUP only; its data has no meaning */
 	};
 	while (l->fd >= 0 && poll(ends, 2, -1) < 0)
 		if (errno != EINTR)

@@ -2,11 +2,11 @@
 /*
  * Landlock, by its three system calls.  Acts; runs in init.
  *
- * Handled is what changes things: opening for writing, creating, removing, renaming,
- * truncating, requests to devices.  Reading is the mounts' business: a rule for each
- * read-only view would say the same twice, and cost.  Programs are executed from the
- * jail's own tree alone: cejail's, behind /proc/self/exe, is outside it.  Device nodes
- * may be created nowhere, whatever is writable.
+ * The ruleset handles changes: opening for writing, creating, removing, renaming, truncating,
+ * requests to devices.  It does not handle reading, which the mounts restrict: a rule for each
+ * read-only view would repeat them and cost time.  Programs may be executed only from the jail's
+ * own tree; cejail's own program, behind /proc/self/exe, is outside.  No rule allows creating
+ * device nodes.
  */
 #include "runtime/jail/init/landlock.h"
 
@@ -42,9 +42,9 @@ struct ruleset_attr {
 	 LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_DIR |                            \
 	 LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SOCK |                              \
 	 LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_SYM)
-#define FS_OF_A_FILE (FS_WRITE | FS_IOCTL_DEV) /* a rule on a file may name no more */
+#define FS_OF_A_FILE (FS_WRITE | FS_IOCTL_DEV) /* the only rights for a rule on a file */
 
-/* What is writable in every jail. */
+/* The writable places of every jail. */
 static const struct place {
 	const char *path;
 	uint64_t access;
@@ -63,7 +63,7 @@ int landlock_abi(void)
 	return abi < ABI_MIN ? 0 : (int)abi;
 }
 
-/* What this kernel can hold back. */
+/* The rights that this kernel can restrict. */
 static uint64_t access_of(int abi)
 {
 	uint64_t access = LANDLOCK_ACCESS_FS_EXECUTE | FS_CHANGE | FS_MAKE_DEVICES;
@@ -132,7 +132,7 @@ int landlock_apply(const struct rootfs_spec *root, struct cj_error *err)
 	if (ruleset_fd < 0 || allow_places(ruleset_fd, abi, root, err) < 0)
 		return -err->code;
 
-	/* the host's audit log is not the payload's to fill */
+	/* the payload must not fill the host's audit log */
 	unsigned flags = abi >= 7 ? RESTRICT_LOG_SELF_OFF | RESTRICT_LOG_NESTED_OFF : 0;
 	if (syscall(SYS_landlock_restrict_self, ruleset_fd, flags) < 0)
 		return cj_fail(err, errno, "landlock_restrict_self(2)");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * landlock - Landlock as a second fence behind the mounts: even if a mount were wrong,
- * the payload writes only below the writable places and reaches no abstract socket
- * and no process outside its domain.
+ * landlock - a Landlock ruleset as a second layer after the mounts.
+ *
+ * Even if a mount were wrong, the payload could write only below the writable places, and could
+ * reach no abstract socket and no process outside its domain.
  */
 #pragma once
 

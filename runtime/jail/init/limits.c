@@ -8,67 +8,66 @@
 
 #include "runtime/base/files/system_file.h"
 
-/* What the rows below decide from. */
-struct wish {
+/* The input of the rows below. */
+struct limits_wanted {
 	const struct limits_spec *spec;
 	bool pids_by_rlimit;
 };
 
 #define LEAVE RLIM_INFINITY /* a row that doesn't apply: the caller's limit stays */
 
-static rlim_t want_nofile(const struct wish *w)
+static rlim_t want_nofile(const struct limits_wanted *w)
 {
 	return w->spec->nofile > 0 ? w->spec->nofile : LEAVE;
 }
 
-/* A page more than the scratch has: a full scratch answers ENOSPC before SIGXFSZ would end all. */
-static rlim_t want_fsize(const struct wish *w)
+/* A page above the scratch's size: a full scratch is ENOSPC before SIGXFSZ kills the writer. */
+static rlim_t want_fsize(const struct limits_wanted *w)
 {
 	return w->spec->fsize_bytes > 0 ? w->spec->fsize_bytes + 4096 : LEAVE;
 }
 
-/* In whole seconds and per process, so a second late: the supervisor's clock comes first. */
-static rlim_t want_cpu(const struct wish *w)
+/* Per process and in whole seconds, rounded up by one: the supervisor's own limit acts first. */
+static rlim_t want_cpu(const struct limits_wanted *w)
 {
 	uint64_t ms = w->spec->cpu_ms;
 	return ms > 0 ? ms / 1000 + (ms % 1000 > 0) + 1 : LEAVE;
 }
 
 /* Init has the same uid and is counted too. */
-static rlim_t want_nproc(const struct wish *w)
+static rlim_t want_nproc(const struct limits_wanted *w)
 {
 	return w->pids_by_rlimit && w->spec->pids > 0 ? w->spec->pids + 1 : LEAVE;
 }
 
-static rlim_t want_core(const struct wish *w)
+static rlim_t want_core(const struct limits_wanted *w)
 {
 	(void)w; /* one value for every jail */
 	return 1;
 }
 
-static rlim_t want_none(const struct wish *w)
+static rlim_t want_none(const struct limits_wanted *w)
 {
 	(void)w; /* one value for every jail */
 	return 0;
 }
 
-/* Room for a key or two in memory that is not swapped, as gpg and ssh want it. */
-static rlim_t want_memlock(const struct wish *w)
+/* Room for a few keys in memory that is not swapped, for gpg and ssh. */
+static rlim_t want_memlock(const struct limits_wanted *w)
 {
 	(void)w; /* one value for every jail */
 	return 64 << 10;
 }
 
 /* One POSIX queue of the default size needs 82 kB: mq_overview(7). */
-static rlim_t want_msgqueue(const struct wish *w)
+static rlim_t want_msgqueue(const struct limits_wanted *w)
 {
 	(void)w; /* one value for every jail */
 	return 128 << 10;
 }
 
-/* Each timer and each queued signal is unswappable kernel memory, and counts for the caller, too.
- */
-static rlim_t want_sigpending(const struct wish *w)
+/* Each timer and queued signal is unswappable kernel memory, and also counts for the caller. */
+static rlim_t want_sigpending(const struct limits_wanted *w)
 {
 	(void)w; /* one value for every jail */
 	return 1024;
@@ -77,7 +76,7 @@ static rlim_t want_sigpending(const struct wish *w)
 static const struct row {
 	__rlimit_resource_t resource;
 	const char *name; /* for messages */
-	rlim_t (*want)(const struct wish *w);
+	rlim_t (*want)(const struct limits_wanted *w);
 } rows[] = {
 	{ RLIMIT_NOFILE, "open files", want_nofile },
 	{ RLIMIT_FSIZE, "file size", want_fsize },
@@ -101,12 +100,12 @@ static bool core_goes_to_a_pipe(void)
 	char pattern[256];
 	ssize_t rc =
 	    system_file_read(AT_FDCWD, "/proc/sys/kernel/core_pattern", pattern, sizeof(pattern));
-	return rc < 0 || pattern[0] == '|'; /* not readable: expect the worse */
+	return rc < 0 || pattern[0] == '|'; /* not readable: assume a pipe */
 }
 
 /*
- * A hard limit below what we want can't be raised from inside a user namespace, and
- * lower is stricter: take it.  Except where lower is wrong.
+ * A hard limit that is lower than wanted can't be raised inside a user namespace.  Lower is
+ * stricter, so it is accepted, except for these rows.
  */
 static int refuse_lower(const struct row *row, rlim_t want, rlim_t hard, struct cj_error *err)
 {
@@ -126,9 +125,10 @@ static int refuse_lower(const struct row *row, rlim_t want, rlim_t hard, struct 
 	return rc;
 }
 
-static int apply_row(const struct row *row, const struct wish *wish, struct cj_error *err)
+static int apply_row(const struct row *row, const struct limits_wanted *wanted,
+		     struct cj_error *err)
 {
-	rlim_t want = row->want(wish);
+	rlim_t want = row->want(wanted);
 	struct rlimit limit;
 	if (want == LEAVE)
 		return 0;
@@ -149,9 +149,9 @@ static int apply_row(const struct row *row, const struct wish *wish, struct cj_e
 
 int limits_apply(const struct limits_spec *limits, bool pids_by_rlimit, struct cj_error *err)
 {
-	const struct wish wish = { .spec = limits, .pids_by_rlimit = pids_by_rlimit };
+	const struct limits_wanted wanted = { .spec = limits, .pids_by_rlimit = pids_by_rlimit };
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		int rc = apply_row(&rows[i], &wish, err);
+		int rc = apply_row(&rows[i], &wanted, err);
 		if (rc < 0)
 			return rc;
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * limits - resource limits of setrlimit(2), one table; and what holds each limit.
+ * limits - resource limits of setrlimit(2), in one table.
  */
 #pragma once
 

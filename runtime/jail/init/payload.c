@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The last steps before the untrusted program: from a vfork(2)ed child of init to
- * execve(2).  Acts.
+ * The last steps before the untrusted program: from a vfork(2) child of init to execve(2).  Acts.
  *
- * The child shares init's memory until it execs, which costs no page tables; it
- * writes only its failure, through a volatile, and calls nothing but the kernel.
+ * The child shares init's memory until execve(2), so no page tables are copied.  It makes only
+ * system calls, and writes only the reason of its failure, through a volatile.
  */
 #include "runtime/jail/init/payload.h"
 
@@ -56,7 +55,8 @@ static int refuse_interpreter(int fd, const struct stat *own)
 	return 0;
 }
 
-/* Opens a link of a script's chain: 0 and the next one in `name`, or "" at its end; or an errno. */
+/* Opens one file of a chain of scripts: 0 and the next interpreter in `name`, or "" at the end of
+ * the chain; or an errno. */
 static int follow_script(char name[SCRIPT_LINE_MAX + 1], const char *file, const struct stat *own)
 {
 	struct stat st;
@@ -78,10 +78,11 @@ static int follow_script(char name[SCRIPT_LINE_MAX + 1], const char *file, const
 }
 
 /*
- * Until its execve the payload to be is cejail, and /proc/self/exe leads out of the jail to our own
- * program, which may be the caller's to write (CVE-2019-5736).  A link of an image's, a "#!" line
- * or an ELF file's interpreter may lead there.  Nobody runs in here yet: what is looked at stays as
- * it is.  What can't be read can't be judged.  Returns the errno why not to execute, or 0.
+ * Refuses to execute cejail itself.  Until execve(2) this process is cejail, and /proc/self/exe
+ * leads out of the jail to our own program, which the caller may be able to write (CVE-2019-5736).
+ * A link in an image, a "#!" line or an ELF file's interpreter may lead there.  No other process
+ * runs in the jail yet, so the files can't change between check and use.  A file that can't be read
+ * can't be checked.  Returns the errno of the refusal, or 0.
  */
 static int refuse_ourselves(const char *file)
 {
@@ -96,7 +97,7 @@ static int refuse_ourselves(const char *file)
 	return why;
 }
 
-/* Comes back only with the errno why it could not. */
+/* Returns only on failure, with the errno. */
 static int execute(const char *file, char *const *argv, char *const *env)
 {
 	int why = refuse_ourselves(file);
@@ -107,8 +108,8 @@ static int execute(const char *file, char *const *argv, char *const *env)
 }
 
 /*
- * execvpe(3) would search init's PATH; this searches the program's.  Returns the errno to
- * report: EACCES if something of the name was there, as shells and env(1) do.
+ * Searches the program's PATH; execvpe(3) would search init's.  Returns the errno to report: EACCES
+ * if a file of that name was found, as shells and env(1) do.
  */
 static int exec_in_path(char *const *argv, char *const *env)
 {
@@ -170,7 +171,7 @@ static int unblock_signals(const struct payload *p)
 	return sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* What the payload to be does before it is one.  A failure is ours, not the program's. */
+/* What the child does before execve(2).  A failure here is cejail's, not the program's. */
 static const struct {
 	const char *what;
 	int (*act)(const struct payload *p);
@@ -185,8 +186,8 @@ static const struct {
 #define LAST_STEPS (sizeof(last_steps) / sizeof(last_steps[0]))
 
 /*
- * From here: the payload to be.  Returns which step failed, with errno; LAST_STEPS: the execve.
- * What *own_errno was set to stays when the second execve goes through: the memory is shared.
+ * From here: the vfork child.  Returns the step that failed, with errno; LAST_STEPS: execve(2).
+ * *own_errno keeps its value when the second execve(2) succeeds, because the memory is shared.
  */
 static size_t become_payload(const struct payload *p, volatile int *own_errno)
 {
@@ -204,8 +205,8 @@ pid_t payload_start(const struct payload *p, struct executed *out, struct cj_err
 	volatile size_t failed_step = 0;
 	volatile int code = 0, own_code = 0;
 
-	/* The vDSO and the page tables are shared until execve: cheaper than fork by the size of
-	 * us.  NOLINTNEXTLINE(clang-analyzer-security.insecureAPI.vfork) */
+	/* vfork(2) copies no page tables.
+	 * NOLINTNEXTLINE(clang-analyzer-security.insecureAPI.vfork) */
 	pid_t pid = vfork();
 	if (pid < 0)
 		return cj_fail(err, errno, "fork the program's process");

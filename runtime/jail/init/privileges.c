@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What init gives up.  Acts; every step is read back where the kernel lets us. */
+/* Gives up init's privileges.  Acts; each step is read back where the kernel allows it. */
 #include "runtime/jail/init/privileges.h"
 
 #include <fcntl.h>
@@ -58,7 +58,7 @@ int privileges_limit_counts(struct cj_error *err)
 	return 0;
 }
 
-/* The ids' change made us undumpable, and so /proc/self another user's: proc(5). */
+/* The change of ids made init undumpable, so that /proc/self belongs to another user: proc(5). */
 static int write_maps(uid_t uid, gid_t gid, struct cj_error *err)
 {
 	char uid_map[32], gid_map[32];
@@ -127,7 +127,7 @@ static int drop_sets(struct cj_error *err)
 	return rc;
 }
 
-/* All three sets empty?  Compared with an empty set: the kernel's word, not ours. */
+/* Is any of the three sets not empty?  Asks the kernel. */
 static bool has_any_set(void)
 {
 	cap_t now = cap_get_proc(), none = cap_init();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * privileges - everything init gives up, in order.  Each applies to the calling
+ * privileges - the privileges that init gives up, in order.  Each function applies to the calling
  * process and cannot be undone.  Runs in init.
  */
 #pragma once
@@ -14,19 +14,19 @@ int privileges_join_keyring(struct cj_error *err); /* an anonymous session keyri
 int privileges_become(uid_t uid, gid_t gid, bool may_setgroups,
 		      struct cj_error *err); /* ids inside; capabilities stay */
 /*
- * What the kernel counts in a user namespace it counts in all above it, too, there for the user who
- * made the one below: a jail could use up all that its caller has, root or not.  So limits of the
- * namespace we leave: one more user namespace, for privileges_nest(), and none after it; a few
- * inotify instances, of which a user has 128.  namespaces(7), inotify(7)
+ * Sets limits in the user namespace that init leaves: one more user namespace, for
+ * privileges_nest(), and none after it; 16 inotify instances, of which a user has 128.  The kernel
+ * counts these for the creator of the namespace, too, so without a limit a jail could use up all of
+ * its caller's.  namespaces(7), inotify(7)
  */
 int privileges_limit_counts(struct cj_error *err);
 
 /*
  * privileges_nest - move into a user namespace of our own below the one that owns everything.
  *
- * Every namespace of the jail, and its gateway, belongs to the user namespace we leave: from here
- * on no capability, however got, is one over them.  The same one id on both sides; and the
- * namespace we leave may have no second child (user.max_user_namespaces = 1), so none is ever made
+ * All namespaces of the jail, and its gateway, belong to the user namespace that init leaves.  From
+ * here on no capability inside applies to them.  The map has the same one id on both sides.  The
+ * namespace above may have no second child (user.max_user_namespaces = 1), so none can be created
  * inside.
  * Must not: run before ids and /proc are the jail's, or after /proc/sys is read-only.
  * Follows:  user_namespaces(7), namespaces(7).

@@ -48,7 +48,7 @@ static bool is_env(const struct script *s)
 	return s->argument && s->argument[0] != '-' && !strpbrk(s->argument, BLANK "=");
 }
 
-size_t script_command(const struct script *script, const char *out[SCRIPT_WORDS_MAX])
+size_t script_command(const struct script *script, const char *out[SCRIPT_ARGV_MAX])
 {
 	if (!script->interpreter)
 		return 0;

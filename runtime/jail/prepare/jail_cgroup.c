@@ -14,8 +14,7 @@ int jail_cgroup_enter(struct jail *j, struct cj_error *err)
 	const struct cgroup_limits limits = {
 		.memory_bytes = j->plan->limits.memory_bytes,
 		.millicpus = j->plan->limits.millicpus,
-		.pids = j->plan->limits.pids > 0 ? j->plan->limits.pids + 1
-						 : 0, /* init counts, too */
+		.pids = j->plan->limits.pids > 0 ? j->plan->limits.pids + 1 : 0, /* and init */
 	};
 	return cgroup_make(&j->cgroup, &limits, err);
 }

@@ -70,21 +70,21 @@ int jail_init_ids_enter(struct jail *j, struct cj_error *err)
 	return idmap_choose(j->runtime_dir_fd, &j->ids, err);
 }
 
-/* An id is free again when nobody has it any more, so the jail's processes go first. */
+/* The id is free for another jail only when no process has it: the jail's processes end first. */
 void jail_init_ids_leave(struct jail *j)
 {
 	cj_end_child(&j->init_pidfd);
 	idmap_release(&j->ids);
 }
 
-/* A dead init can't be mapped: why it ended says more than what its end made impossible. */
-static int hear_init(struct jail *j, struct cj_error *err)
+/* Prefers init's own error to the write of a map that failed because init had ended. */
+static int take_init_error(struct jail *j, struct cj_error *err)
 {
 	struct pollfd link = { .fd = j->link.sock_fd, .events = POLLIN };
 	struct cj_error why = { 0 };
 	while (why.code == 0 && poll(&link, 1, 0) > 0) {
 		auto_step_msg struct step_msg msg = { 0 };
-		(void)step_next(&j->link, &msg, &why); /* what it said before doesn't matter now */
+		(void)step_next(&j->link, &msg, &why); /* steps before its error do not matter */
 	}
 	if (why.code != 0)
 		*err = why;
@@ -94,7 +94,7 @@ static int hear_init(struct jail *j, struct cj_error *err)
 int jail_init_map_enter(struct jail *j, struct cj_error *err)
 {
 	if (idmap_write(&j->ids, j->init_pid, err) < 0)
-		return hear_init(j, err);
+		return take_init_error(j, err);
 	int fds[OVERLAYS_MAX];
 	size_t count;
 	if (shift_lowers(&j->root, &j->ids, fds, &count, err) < 0)
@@ -114,7 +114,7 @@ int jail_init_seal_enter(struct jail *j, struct cj_error *err)
 		return -err->code;
 	size_t listener = SEALED_OVERLAYS + rootfs_count_overlays(&j->root);
 	if (msg.size != sizeof(sealed) || msg.nfds < listener)
-		return cj_fail(err, EPROTO, "take over the sealed jail");
+		return cj_fail(err, EPROTO, "receive the sealed jail");
 	memcpy(&sealed, msg.data, sizeof(sealed));
 
 	if (msg.nfds > listener &&
@@ -126,9 +126,8 @@ int jail_init_seal_enter(struct jail *j, struct cj_error *err)
 	j->handles.proc_fd = take_fd(&msg.fds[SEALED_PROC]);
 	if (j->watch)
 		filter_watch_set_proc(j->watch, j->handles.proc_fd);
-	if (j->filter.ntells == 0)
-		j->layers[LAYER_SYSCALL_REPORT] =
-		    LAYER_OFF; /* the policy refuses nothing of note */
+	if (j->filter.nnotified == 0) /* the policy refuses no call that is reported */
+		j->layers[LAYER_SYSCALL_REPORT] = LAYER_OFF;
 	else
 		j->layers[LAYER_SYSCALL_REPORT] = j->watch ? LAYER_ON : LAYER_ABSENT;
 	j->layers[LAYER_LANDLOCK] = sealed.has_landlock ? LAYER_ON : LAYER_ABSENT;

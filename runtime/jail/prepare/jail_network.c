@@ -15,12 +15,12 @@
 
 /* --- callbacks -------------------------------------------------------------------------- */
 
-static void hear_warning(void *context, const char *text)
+static void on_warning(void *context, const char *text)
 {
 	jail_warn(context, "%s", text);
 }
 
-static void hear_denial(void *context, const struct denial *denial)
+static void on_denial(void *context, const struct denial *denial)
 {
 	struct jail *j = context;
 	if (j->run.io.denied)
@@ -29,7 +29,7 @@ static void hear_denial(void *context, const struct denial *denial)
 
 /* --- rows ------------------------------------------------------------------------------ */
 
-/* In the jail's /etc: the names of a list and their addresses, or else a name server. */
+/* For the jail's /etc: hosts with the names and addresses of --allow, else a resolv.conf. */
 int jail_network_names_enter(struct jail *j, struct cj_error *err)
 {
 	const struct network_spec *spec = &j->plan->network;
@@ -52,7 +52,7 @@ static int take_handles(struct step_msg *msg, struct network_handles *out, struc
 	struct opened opened;
 	network_handles_init(out);
 	if (msg->size != sizeof(opened))
-		return cj_fail(err, EPROTO, "take over the network");
+		return cj_fail(err, EPROTO, "receive the network");
 	memcpy(&opened, msg->data, sizeof(opened));
 
 	size_t taken = 0;
@@ -63,7 +63,7 @@ static int take_handles(struct step_msg *msg, struct network_handles *out, struc
 	return 0;
 }
 
-/* Where to begin looking for a free address on the host: the jail's id is its own already. */
+/* Where the search for a free address on the host begins: each jail has an id of its own. */
 static unsigned first_number(const struct jail *j)
 {
 	return (j->ids.lock_fd >= 0 ? j->ids.uid : (unsigned)getpid()) % NUMBERS;
@@ -73,7 +73,7 @@ int jail_network_enter(struct jail *j, struct cj_error *err)
 {
 	auto_step_msg struct step_msg msg = { 0 };
 	struct network_handles handles;
-	const struct network_callbacks callbacks = { hear_warning, hear_denial, j };
+	const struct network_callbacks callbacks = { on_warning, on_denial, j };
 	if (step_await(&j->link, STEP_NETWORK, &msg, err) < 0 ||
 	    take_handles(&msg, &handles, err) < 0)
 		return -err->code;

@@ -8,7 +8,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/jail/jail_state.h"
 
-/* Without one an ordinary caller's run is only not listed; root needs it to choose ids. */
+/* Without it an ordinary caller's run is only not listed.  Root needs it to choose ids. */
 int jail_record_directory_enter(struct jail *j, struct cj_error *err)
 {
 	j->runtime_dir_fd = record_open_dir(err);
@@ -54,12 +54,12 @@ int jail_record_enter(struct jail *j, struct cj_error *err)
 void jail_record_leave(struct jail *j)
 {
 	if (j->leaf_stays)
-		cj_close(&j->record_fd); /* a dead run's record from now on, that names the leaf */
+		cj_close(&j->record_fd); /* the record stays: unlocked, it marks a dead run */
 	else if (j->record_fd >= 0)
 		record_remove(j->runtime_dir_fd, j->id, &j->record_fd);
 }
 
-/* Only what 'cejail ps' shows changes: a failure is nothing to end a run for. */
+/* It changes only what 'cejail ps' shows, so a failure does not end the run. */
 void jail_record_started(struct jail *j)
 {
 	struct cj_error ignored;
@@ -77,7 +77,7 @@ int jail_record_complete_enter(struct jail *j, struct cj_error *err)
 	return record_complete(j->record_fd, &j->record, err);
 }
 
-/* What killed supervisors left; what can't be removed now is left to the next run. */
+/* What can't be removed now is left to the next run. */
 int jail_record_sweep_enter(struct jail *j, struct cj_error *err)
 {
 	struct cj_error ignored;

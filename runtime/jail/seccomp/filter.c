@@ -11,8 +11,8 @@
 #include "runtime/base/sys.h"
 
 /*
- * Since Linux 5.19: a signal does not restart a call that the supervisor is answering,
- * so it is counted once, and Go's preemption signals can't keep it from ever ending.
+ * Since Linux 5.19: a signal does not restart a call that waits for the supervisor's answer.  So
+ * the call is counted once, and Go's preemption signals can't restart it for ever.
  */
 #ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
 #define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
@@ -20,13 +20,13 @@
 
 static bool load(const struct filter *f, unsigned flags, int *out_fd)
 {
-	/* the kernel only reads the program; its struct has no const */
+	/* the kernel only reads the program, but its struct has no const */
 	struct sock_fprog program = { .len = f->ninsns, .filter = (struct sock_filter *)f->insns };
 	*out_fd = sys_seccomp(SECCOMP_SET_MODE_FILTER, flags, &program);
 	return *out_fd >= 0;
 }
 
-/* The flags from best to least; only the errno that says "not these" leads on. */
+/* Flags from best to worst; only an errno that means "unknown flags" tries the next. */
 static int load_best(const struct filter *f, int *out_listener_fd, struct cj_error *err)
 {
 	const unsigned listen = SECCOMP_FILTER_FLAG_NEW_LISTENER;
@@ -34,7 +34,7 @@ static int load_best(const struct filter *f, int *out_listener_fd, struct cj_err
 	int unused;
 
 	*out_listener_fd = -1;
-	if (f->ntells > 0 || f->bounds != 0) {
+	if (f->nnotified > 0 || f->bounds != 0) {
 		if (load(f, listen | killable, out_listener_fd))
 			return 0;
 		if (errno == EINVAL && load(f, listen, out_listener_fd))
@@ -42,15 +42,14 @@ static int load_best(const struct filter *f, int *out_listener_fd, struct cj_err
 		if (errno != EBUSY)
 			return cj_fail(err, errno, "seccomp(2): load a filter with a listener");
 	}
-	/* EBUSY: somebody outside listens already; the kernel answers ENOSYS in our place */
+	/* EBUSY: an outer sandbox has a listener; the kernel then answers ENOSYS instead of us */
 	if (!load(f, 0, &unused))
 		return cj_fail(err, errno, "seccomp(2): load a filter");
 	return 0;
 }
 
 /*
- * Of the kernels and policies there are, none answers this with ENOSYS but our filter:
- * without it, clone3(2) of no bytes is EINVAL.
+ * Verifies the filter: clone3(2) with a size of 0 is EINVAL without our filter and ENOSYS with it.
  */
 static int check_loaded(struct cj_error *err)
 {
@@ -65,7 +64,7 @@ static int check_loaded(struct cj_error *err)
 
 int filter_close_uncounted(struct cj_error *err)
 {
-	/* Other architectures' numbers are the main filter's business: it kills them. */
+	/* The main filter kills calls of other architectures. */
 	static const struct sock_filter insns[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
 		REFUSE(SYS_memfd_create),
@@ -77,7 +76,7 @@ int filter_close_uncounted(struct cj_error *err)
 	const struct filter filter = { .insns = insns, .ninsns = sizeof(insns) / sizeof(insns[0]) };
 	int unused;
 	if (!load(&filter, 0, &unused))
-		return cj_fail(err, errno, "seccomp(2): close memory that nobody counts");
+		return cj_fail(err, errno, "seccomp(2): refuse calls that no cgroup counts");
 	return 0;
 }
 

@@ -3,15 +3,15 @@
  * filter - the seccomp filter: compiled in the supervisor or ahead of time, loaded
  * by init as its last stage, answered by the supervisor while the payload runs.
  *
- * The tell-tale set (a table in filter_calls.c: mount, ptrace, unshare, bpf, ...) is
- * refused by user notification, so that the result can name what was tried.
- * Answering is bounded: after FILTER_ANSWERS_MAX the supervisor closes its end and
- * the kernel refuses on its own (ENOSYS), so a program that hammers a refused call
- * costs the supervisor nothing more.
+ * Notified calls (calls_notified[] in filter_calls.c: mount, ptrace, unshare, bpf, ...) are refused
+ * by user notification, so that the result can name them: seccomp_unotify(2).  The supervisor
+ * answers at most FILTER_ANSWERS_MAX notifications.  Then it closes its end, the kernel refuses
+ * these calls itself (ENOSYS), and a program that repeats a refused call costs the supervisor
+ * nothing more.
  *
- * The bounded calls (calls_bounded[]: loading a filter, opening a netlink socket) take the same
- * way, and the supervisor lets the first ones go on.  Both are decided by registers alone.  Once
- * the supervisor has closed its end the kernel refuses them, too.
+ * Bounded calls (calls_bounded[]: loading a filter, opening a netlink socket) are notified, too,
+ * and the supervisor allows the first ones.  Only registers decide both kinds.  Once the supervisor
+ * has closed its end, the kernel refuses the bounded calls as well.
  */
 #pragma once
 
@@ -23,15 +23,15 @@
 #include "profiles/policy/policy.h"
 #include "runtime/base/error.h"
 
-#define FILTER_TELLS_MAX   128
-#define FILTER_ANSWERS_MAX 4096
+#define FILTER_NOTIFIED_MAX 128
+#define FILTER_ANSWERS_MAX  4096
 
-/* What a jail gets of the calls that calls_bounded[] lists; one more is refused. */
+/* How many of the calls in calls_bounded[] a jail may make; one more is refused. */
 #define FILTER_LOADS_MAX   32 /* filters loaded, over the jail's whole life */
 #define FILTER_NETLINK_MAX 64 /* netlink sockets that exist at a time */
 
 /* A call that is reported: its number here and the errno that refuses it. */
-struct filter_tell {
+struct filter_notified {
 	int nr;
 	int errno_value;
 };
@@ -39,11 +39,10 @@ struct filter_tell {
 struct filter {
 	const struct sock_filter *insns; /* borrowed from the built-in, or in the arena given */
 	unsigned short ninsns;
-	const struct filter_tell *tells;
-	size_t ntells;
-	unsigned bounds; /* a bit for each row of calls_bounded[] that the policy allows */
-	struct strings
-	    notes; /* what the policy names and this cejail can't give, a sentence each */
+	const struct filter_notified *notified;
+	size_t nnotified;
+	unsigned bounds;      /* a bit for each row of calls_bounded[] that the policy allows */
+	struct strings notes; /* what the policy names and cejail can't do, a sentence each */
 };
 
 /* The default filter, compiled when cejail was built (build/.../default_filter.c). */
@@ -52,10 +51,11 @@ void filter_builtin(struct filter *out);
 /*
  * filter_compile - policy to BPF: a binary tree over ranges of calls, then their conditions.
  *
- * Of the rules that match a call the strictest wins, as with filters stacked in the kernel; none:
- * the default.  x32 and i386 entries are killed, clone3 is always ENOSYS (its flags are out of a
- * filter's sight), a filter with a listener is refused (it could answer for ours).  Calls that init
- * needs after the seal must be allowed: a policy that forbids one is refused by name.
+ * The strictest rule that matches a call decides, as with several filters in the kernel; without
+ * one the default decides.  x32 and i386 entries are killed.  clone3 is always ENOSYS: a filter
+ * can't read its flags.  Loading a filter with a listener is refused: it could answer instead of
+ * ours. A policy that forbids a call which init needs after the seal is refused, with the call's
+ * name.
  */
 int filter_compile(const struct policy *policy, struct arena *a, struct filter *out,
 		   struct cj_error *err);
@@ -64,8 +64,8 @@ int filter_compile(const struct policy *policy, struct arena *a, struct filter *
  * filter_load - put it on the calling process, for good.
  *
  * Runs in:  init, after no_new_privs.  *out_listener_fd is -1 where the kernel gives none
- * (an outer sandbox already listens): the same calls are then refused with ENOSYS, unnamed.
- * Checks that it works: a call that must fail is made.
+ * (an outer sandbox has one already): notified calls are then refused with ENOSYS, and not counted.
+ * Verifies the filter with a call that must fail.
  */
 int filter_load(const struct filter *f, int *out_listener_fd, struct cj_error *err);
 

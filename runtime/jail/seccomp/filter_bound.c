@@ -2,9 +2,9 @@
 /*
  * Bounded calls in a plan.  Pure.
  *
- * Each row of calls_bounded[] is a region of a call's arguments.  The decisions of the call inside
- * that region are written once more, in front of all others, with "allow" changed to "ask
- * the supervisor".  What the kernel ignores, the high half of an argument, is taken as zero.
+ * Each row of calls_bounded[] is a region of a call's arguments.  The decisions inside that region
+ * are repeated before all others, with "allow" changed to "notify the supervisor".  The high half
+ * of an argument, which the kernel ignores, counts as zero.
  */
 #include "runtime/jail/seccomp/filter_bound.h"
 
@@ -46,7 +46,7 @@ static bool lets_through(uint32_t ret)
 	return ret == SECCOMP_RET_ALLOW || ret == SECCOMP_RET_LOG;
 }
 
-/* The answer inside the region; a reported refusal becomes a silent one. */
+/* The answer inside the region: a notified refusal becomes an errno without notification. */
 static uint32_t answer_in_region(uint32_t ret)
 {
 	if (lets_through(ret))
@@ -61,7 +61,7 @@ static struct policy_arg condition_arg(const struct call_condition *c)
 	return (struct policy_arg){ c->index, POLICY_MASKED_EQ, UINT32_MAX, c->value };
 }
 
-/* `from` within the region of `row`: its own conditions that the row leaves open come last. */
+/* Adds `from` limited to the region of `row`: the conditions that the row leaves open come last. */
 static int add_region_branch(const struct call_bounded *row, const struct filter_branch *from,
 			     struct arena *a, struct filter_branch *out)
 {
@@ -94,7 +94,7 @@ struct region {
 	bool is_open; /* part of it is allowed */
 };
 
-/* The decisions of `call` within the row, up to one that has no condition left. */
+/* Collects the decisions of `call` within the row, up to one without further conditions. */
 static int make_region(const struct call_bounded *row, const struct filter_call *call,
 		       struct arena *a, struct region *out)
 {

@@ -23,9 +23,8 @@
 	}
 
 /*
- * Not told although refused: what libraries try at every start and do without (clone3,
- * NUMA placement), because a report that is always
- * there is read by nobody.
+ * Not in the table: calls that libraries try at every start and do without (clone3, NUMA
+ * placement). Nobody reads a report that is always there.
  */
 const struct call_notified calls_notified[] = {
 	CALL(socket),
@@ -110,9 +109,10 @@ const char *call_notified_name(int nr)
 		}                                                                                  \
 	}
 
-/* As init.c, payload.c and inputs.c have it, seen by strace(1) too; with what libc does below. */
+/* What init.c, intake.c, payload.c and inputs.c call, verified with strace(1); libc's calls
+ * below. */
 const struct call_needed calls_needed[] = {
-	/* takes inputs in: files and directories below /box */
+	/* writes inputs: files and directories below /box */
 	NEEDED(read),
 	NEEDED(pread64),
 	NEEDED(write),
@@ -137,7 +137,7 @@ const struct call_needed calls_needed[] = {
 	NEEDED(close_range),
 	NEEDED(chdir),
 	NEEDED(rt_sigprocmask),
-	/* reaps, and ends */
+	/* reaps and exits */
 	NEEDED(wait4),
 	NEEDED(getrusage),
 	NEEDED(exit_group),
@@ -174,12 +174,12 @@ const struct call_bounded calls_bounded[] = {
 	{ SYS_seccomp, CALL_BOUND_FILTERS, 1, { { 0, false, SECCOMP_SET_MODE_FILTER } } },
 	{ SYS_prctl, CALL_BOUND_FILTERS, 1, { { 0, false, PR_SET_SECCOMP } } },
 	{ SYS_socket, CALL_BOUND_NETLINK, 2, { { 0, false, AF_NETLINK }, { 2, false, 0 } } },
-	/* the default refuses and reports these; a policy of the caller's may allow them */
+	/* refused and notified by the default; a caller's policy may allow them */
 	{ SYS_socket, CALL_BOUND_NETLINK, 2, { { 0, false, AF_NETLINK }, { 2, true, 0 } } },
 };
 const size_t calls_bounded_count = COUNT_OF(calls_bounded);
 
-/* The ones that filters are written about; seccomp(2) shows a filter 64 bits of every argument. */
+/* The ones that policies name; seccomp(2) shows a filter 64 bits of every argument. */
 static const struct call_int {
 	int nr;
 	unsigned index;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * filter_calls - what is said about single system calls: which are reported, which
- * init needs, and the numbers of those libseccomp is too old to know.  Tables; pure.
+ * filter_calls - tables of system calls: which are notified, which init needs, which are bounded,
+ * and the numbers of calls that libseccomp 2.5.4 does not know.  Pure.
  */
 #pragma once
 
@@ -9,9 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CALLS_MAX 1024 /* numbers of native calls are below; today's end at 471 */
+#define CALLS_MAX 1024 /* above the number of every native call; the highest is 471 */
 
-/* A call whose refusal is told: rare in programs that mean well, telling in others. */
+/* A call whose refusal is notified: well-meant programs rarely make it. */
 struct call_notified {
 	const char *name;
 	int nr;
@@ -19,9 +19,9 @@ struct call_notified {
 extern const struct call_notified calls_notified[];
 extern const size_t calls_notified_count;
 
-const char *call_notified_name(int nr); /* NULL: not told */
+const char *call_notified_name(int nr); /* NULL: not notified */
 
-/* A call init makes between the seal and the end, with the arguments a filter may look at. */
+/* A call that init makes after the seal, with the arguments that a filter may check. */
 struct call_needed {
 	const char *name;
 	int nr;
@@ -31,19 +31,19 @@ extern const struct call_needed calls_needed[];
 extern const size_t calls_needed_count;
 
 /*
- * A call whose options (its request, its level) a policy lists: what the kernel answers for one
- * that it does not know.  0: not such a call.
+ * For a call whose options (its request, its level) a policy lists: the kernel's errno for an
+ * unknown option.  0: it is no such call.
  */
 int call_option_errno(int nr);
 
-/* Calls that a policy may allow, and of which the supervisor grants a jail only so many. */
+/* Calls that a policy may allow, and of which the supervisor allows only a number per jail. */
 enum call_bound {
 	CALL_BOUND_FILTERS, /* seccomp filters: memory that all filters of the host share */
-	CALL_BOUND_NETLINK, /* netlink sockets: what waits in them is counted by no cgroup */
+	CALL_BOUND_NETLINK, /* netlink sockets: no cgroup counts their queued messages */
 	CALL_BOUND_COUNT
 };
 
-/* A condition on the low half of an argument; the kernel looks at no more of these. */
+/* A condition on the low half of an argument, which is all that the kernel reads of it. */
 struct call_condition {
 	unsigned index;
 	bool is_unequal;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From a policy's rules to one decision per call.  Pure (libseccomp gives numbers to
- * names, nothing else).
+ * From a policy's rules to one decision per call.  Pure: libseccomp only translates names to
+ * numbers.
  *
- * Why not libseccomp's own compiler: beside a rule without conditions it drops the
- * ones with conditions and says nothing, so "ioctl is allowed" would swallow "TIOCSTI
- * is refused"; and it knows no ranges, which makes its program twice as long.
+ * libseccomp's own compiler is not used for two reasons.  Beside a rule without conditions it drops
+ * rules with conditions without a warning, so "ioctl is allowed" would hide "TIOCSTI is refused".
+ * It has no ranges of calls, which makes its program twice as long.
  *
- * Order of strictness: kill, trap, refuse (errno), log, allow; the kernel's own when
- * several filters answer (seccomp(2)).
+ * Order of strictness: kill, trap, refuse (errno), log, allow; as the kernel orders the answers of
+ * several filters: seccomp(2).
  */
 #include "runtime/jail/seccomp/filter.h"
 
@@ -23,7 +23,7 @@
 #include "runtime/jail/seccomp/filter_calls.h"
 #include "runtime/jail/seccomp/filter_emit.h"
 
-/* A rule, for one of the calls it names; in the file's order among those of a call. */
+/* A rule, for one of the calls that it names; those of one call are in the file's order. */
 struct use {
 	int nr;
 	size_t order;
@@ -32,8 +32,8 @@ struct use {
 
 struct compiler {
 	const struct policy *policy;
-	struct arena scratch; /* ends with the compilation */
-	struct arena *arena;  /* of what is handed out */
+	struct arena scratch; /* freed after the compilation */
+	struct arena *arena;  /* of the result */
 	struct filter *filter;
 	struct use *uses;
 	size_t nuses;
@@ -74,7 +74,7 @@ static bool refuses(enum policy_action action)
 
 /* --- names --------------------------------------------------------------------- */
 
-/* False: no call of any architecture.  *out_nr < 0: a call, but not one of ours. */
+/* False: no architecture has such a call.  *out_nr < 0: another architecture has it. */
 static bool resolve(const char *name, int *out_nr)
 {
 	*out_nr = call_newer(name);
@@ -85,8 +85,8 @@ static bool resolve(const char *name, int *out_nr)
 }
 
 /*
- * A name nobody knows costs nothing where everything unlisted is refused: the user is
- * told.  Where unlisted calls pass, a refusal would silently be none: the file is refused.
+ * If the default refuses, an unknown name changes nothing and is only a note.  If the default
+ * allows, refusing an unknown name would have no effect, so the file is rejected.
  */
 static int unknown_name(struct compiler *c, const struct policy_rule *rule, const char *name,
 			struct cj_error *err)
@@ -145,8 +145,8 @@ static int collect_uses(struct compiler *c, struct cj_error *err)
 
 /* --- one call ------------------------------------------------------------------- */
 
-/* A reported call has one errno for all its refusals: that of the first rule that refuses, else the
- * default's. */
+/* A notified call has one errno for all refusals: that of the first rule that refuses it, else that
+ * of the default. */
 static int errno_of(const struct compiler *c, int nr)
 {
 	for (size_t i = 0; i < c->nuses; i++) {
@@ -157,7 +157,7 @@ static int errno_of(const struct compiler *c, int nr)
 	return c->policy->default_errno;
 }
 
-/* A refusal with another errno is the kernel's own: the supervisor knows one for each call. */
+/* The supervisor knows one errno for each call; the kernel itself refuses with any other. */
 static uint32_t refusal(const struct compiler *c, int nr, int errno_value)
 {
 	if (call_notified_name(nr) && errno_of(c, nr) == errno_value)
@@ -198,7 +198,7 @@ static const struct use *unconditional(const struct use *uses, size_t n)
 	return found;
 }
 
-/* Can this rule's conditions change what `base` answers anyway? */
+/* Is this rule stricter than `base`, so that its conditions matter? */
 static bool outranks(const struct use *use, const struct use *base)
 {
 	if (!base)
@@ -221,8 +221,8 @@ static void insert_branch(struct filter_branch *branches, int *ranks, size_t n,
 }
 
 /*
- * A refusal by an equal number, of an argument of which the kernel looks at 32 bits, must not be
- * dodged by setting a higher bit (CVE-2019-10063): those bits are left out.
+ * The kernel reads only 32 bits of some arguments.  A program must not avoid a refusal of a number
+ * by setting a higher bit (CVE-2019-10063): the comparison ignores those bits.
  */
 static const struct policy_arg *narrow(struct compiler *c, int nr, const struct policy_rule *rule)
 {
@@ -259,9 +259,9 @@ static int add_branch(struct compiler *c, int nr, const struct policy_rule *rule
 }
 
 /*
- * ENOSYS as the default says that the kernel does not know the call.  A call that the policy
- * names only with some of its options is known: the others get what the kernel answers for
- * an unknown option.
+ * A default of ENOSYS means that the kernel does not know the call.  A call that the policy names
+ * with some of its options is known: its other options get the kernel's errno for an unknown
+ * option.
  */
 static uint32_t default_answer(const struct compiler *c, int nr, size_t nrules)
 {
@@ -314,13 +314,13 @@ static int decide_calls(struct compiler *c, struct cj_error *err)
 	return 0;
 }
 
-/* --- what holds whatever the file says ------------------------------------------ */
+/* --- rules that no policy can change --------------------------------------------- */
 
 /*
- * A filter of the payload's own with a listener of its own could take our reported
- * calls (of equal answers the newest filter's listener is asked) and let them run
- * with SECCOMP_USER_NOTIF_FLAG_CONTINUE.  The kernel refuses a second listener only
- * while ours is open, so we refuse it for good, with the kernel's own error.
+ * Refuses a filter of the payload's own with a listener.  It would receive our notified calls,
+ * because the kernel asks the newest filter's listener, and could allow them with
+ * SECCOMP_USER_NOTIF_FLAG_CONTINUE.  The kernel refuses a second listener only while ours is open;
+ * this refusal, with the kernel's errno, is permanent.
  */
 static int close_listener(struct compiler *c, struct cj_error *err)
 {
@@ -342,7 +342,7 @@ static int close_listener(struct compiler *c, struct cj_error *err)
 	return 0;
 }
 
-/* clone3(2)'s flags are behind a pointer.  ENOSYS, and only it, makes every libc use clone(2). */
+/* A filter can't read clone3(2)'s flags, behind a pointer.  Only ENOSYS makes libc use clone(2). */
 static int close_clone3(struct compiler *c, struct cj_error *err)
 {
 	c->plan->calls[SYS_clone3] =
@@ -369,7 +369,7 @@ static int check_needed(const struct compiler *c, struct cj_error *err)
 	return 0;
 }
 
-/* --- what is told ----------------------------------------------------------------- */
+/* --- the notified calls ----------------------------------------------------------- */
 
 static bool is_notified(const struct filter_call *call)
 {
@@ -384,15 +384,17 @@ static bool is_notified(const struct filter_call *call)
 
 static int collect_tells(struct compiler *c, struct cj_error *err)
 {
-	struct filter_tell *tells = arena_array(c->arena, calls_notified_count, sizeof(*tells));
-	if (!tells)
+	struct filter_notified *notified =
+	    arena_array(c->arena, calls_notified_count, sizeof(*notified));
+	if (!notified)
 		return no_memory(err);
 	for (size_t i = 0; i < calls_notified_count; i++) {
 		int nr = calls_notified[i].nr;
 		if (is_notified(&c->plan->calls[nr]))
-			tells[c->filter->ntells++] = (struct filter_tell){ nr, errno_of(c, nr) };
+			notified[c->filter->nnotified++] =
+			    (struct filter_notified){ nr, errno_of(c, nr) };
 	}
-	c->filter->tells = tells;
+	c->filter->notified = notified;
 	return 0;
 }
 

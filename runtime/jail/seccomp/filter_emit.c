@@ -2,12 +2,11 @@
 /*
  * The assembler of seccomp programs.  Pure.
  *
- * Theory of operation.  Calls next to each other that get the same answer are one
- * span; a binary tree of "number >= K?" finds the span in about seven steps, and a
- * call with conditions has them at its leaf.  Jumps in BPF only go forward and the
- * conditional ones at most 255 instructions, so the program is written backwards:
- * what is jumped to is there already, and its distance is known.  A position is a
- * count of instructions from the end.
+ * Theory of operation.  Neighbouring calls with the same answer are one span.  A binary tree of
+ * "number >= K?" finds the span in about seven steps; a call with conditions has them at its leaf.
+ * BPF jumps only forward, and a conditional jump at most 255 instructions.  So the program is
+ * written backwards: the target of a jump exists already, and its distance is known.  A position is
+ * a count of instructions from the end.
  */
 #include "runtime/jail/seccomp/filter_emit.h"
 
@@ -29,7 +28,7 @@
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the low half of an argument comes first");
 
-#define JUMP_MAX 250 /* of 255: a far jump put between jump and target may push them apart */
+#define JUMP_MAX 250 /* of 255: a far jump inserted in between may increase the distance */
 
 #define RETS_MAX 8
 
@@ -63,7 +62,7 @@ static unsigned put(struct emitter *e, unsigned code, uint32_t k, unsigned yes, 
 	return e->count++;
 }
 
-/* An answer that is near is used again: half of all instructions would be the same few. */
+/* Reuses a near answer: else half of all instructions would be copies of a few. */
 static unsigned put_ret(struct emitter *e, uint32_t ret)
 {
 	for (size_t i = 0; i < RETS_MAX; i++) {
@@ -112,7 +111,7 @@ static bool is_one_bit(uint32_t mask)
 	return mask != 0 && (mask & (mask - 1)) == 0;
 }
 
-/* The comparison alone, with the word loaded; it leaves the word as it is where it can. */
+/* Only the comparison, with the word loaded; it keeps the word in the register if it can. */
 static unsigned put_compare(struct emitter *e, uint32_t mask, uint32_t want, unsigned yes,
 			    unsigned no)
 {
@@ -126,7 +125,7 @@ static unsigned put_word_equal(struct emitter *e, size_t offset, uint32_t mask, 
 			       unsigned yes, unsigned no)
 {
 	if (mask == 0)
-		return yes; /* nothing of this half is looked at; policy.c made sure want is 0 */
+		return yes; /* no bit of this half is compared; policy.c ensured that want is 0 */
 	put_compare(e, mask, want, yes, no);
 	return put_load(e, offset);
 }
@@ -196,7 +195,7 @@ bool filter_arg_holds(const struct policy_arg *arg, uint64_t value)
 
 /* --- calls, and the tree over them --------------------------------------------- */
 
-/* The argument whose low half is all that this branch looks at, and leaves loaded; else -1. */
+/* The argument, if the branch compares only its low half and keeps it loaded; else -1. */
 static int only_word(const struct filter_branch *branch)
 {
 	const struct policy_arg *arg = branch->args;
@@ -207,7 +206,7 @@ static int only_word(const struct filter_branch *branch)
 	return -1;
 }
 
-/* One branch; its load is left out where the branch before it, failing, has the word loaded. */
+/* One branch; without its load if the branch before it leaves the word loaded. */
 static unsigned put_branch(struct emitter *e, const struct filter_branch *branch,
 			   const struct filter_branch *before, unsigned next)
 {
@@ -224,7 +223,7 @@ static unsigned put_branch(struct emitter *e, const struct filter_branch *branch
 /* --- many values of one argument ------------------------------------------------ */
 
 /*
- * Branches in a row that differ only in the value their last argument must have: one load, then a
+ * Consecutive branches that differ only in the value of their last argument: one load, then a
  * search among ranges of values.  A list of options costs one or two instructions for each.
  */
 struct run {
@@ -237,7 +236,7 @@ static const struct policy_arg *last_arg(const struct filter_branch *branch)
 	return &branch->args[branch->nargs - 1];
 }
 
-/* A value of 32 bits, or a part of the last argument's that a run can't have. */
+/* Is the last condition an equality with a 32-bit value?  Only such branches can be in a run. */
 static bool has_value(const struct filter_branch *branch)
 {
 	return branch->nargs > 0 && last_arg(branch)->op == POLICY_MASKED_EQ &&
@@ -415,7 +414,7 @@ static void put_program(struct emitter *e, const struct filter_plan *plan, const
 	unsigned killed = put_ret(e, SECCOMP_RET_KILL_PROCESS);
 	unsigned native = put_tree(e, spans, n);
 #ifdef X32_BIT
-	/* -1 has the bit too, and is how a tracer skips a call: no call at all */
+	/* -1 has the bit, too: a tracer sets it to skip a call, so it is no call */
 	unsigned minus_one = put_ret(e, plan->otherwise);
 	unsigned x32 = put_jump(e, BPF_JEQ, UINT32_MAX, minus_one, killed);
 	put_jump(e, BPF_JGE, X32_BIT, x32, native);

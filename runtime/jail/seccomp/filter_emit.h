@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * filter_emit - what is decided for every call, written as a BPF program.  Pure.
+ * filter_emit - writes the decisions for all calls as a BPF program.  Pure.
  */
 #pragma once
 
@@ -33,7 +33,7 @@ struct filter_plan {
 
 bool filter_arg_holds(const struct policy_arg *arg, uint64_t value);
 
-/* What the program will answer: the same decision, made here (to check a plan, and the program). */
+/* The program's answer, computed from the plan: to check a plan, and to test the program. */
 uint32_t filter_plan_answer(const struct filter_plan *plan, int nr, const uint64_t args[6]);
 
 /*

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The supervisor's side of a listener: takes notifications, refuses them, counts names, and lets
- * a bounded number of some calls go on.  Acts.
+ * The supervisor's side of a listener: refuses notified calls, counts their names, and allows a
+ * number of the bounded calls.  Acts.
  *
- * The payload chooses when calls come, how many, and their arguments (numbers; what
- * they point to is never looked at).  So: one notification for one poll(2) that says
- * there is one; names come from tables here; counting ends at FILTER_ANSWERS_MAX and at
- * WATCH_NAMES_MAX names.  SECCOMP_USER_NOTIF_FLAG_CONTINUE goes only to calls of
- * calls_bounded[] that the policy allows and that registers alone decide: another thread can't
- * change those meanwhile.  All other answers are refusals.  The report helps, it is no witness: a
- * program may hide what it tries behind a filter of its own, which is asked first.
+ * The payload chooses when calls come, how many, and their arguments.  So the work is limited:
+ *
+ *	- one notification is read for each poll(2) that reports one
+ *	- names come from tables here; memory behind a pointer is never read
+ *	- counting ends at FILTER_ANSWERS_MAX notifications and at WATCH_NAMES_MAX names
+ *
+ * SECCOMP_USER_NOTIF_FLAG_CONTINUE is sent only for calls of calls_bounded[] that the policy
+ * allows. Only registers decide these, and another thread can't change registers.  All other
+ * answers are refusals.  The report is no proof: a program can hide its calls behind a filter of
+ * its own, which the kernel asks first.
  */
 #include "runtime/jail/seccomp/filter.h"
 
@@ -37,14 +40,14 @@
 
 struct filter_watch {
 	int listener_fd;
-	struct filter_tell tells[FILTER_TELLS_MAX];
-	size_t ntells;
-	struct seccomp_notif *request; /* as large as this kernel's is */
+	struct filter_notified notified[FILTER_NOTIFIED_MAX];
+	size_t nnotified;
+	struct seccomp_notif *request; /* of this kernel's size */
 	struct seccomp_notif_resp *response;
 	size_t request_size, response_size;
 	unsigned answers;
 	unsigned bounds; /* as in struct filter */
-	unsigned loads;  /* filters that were let through */
+	unsigned loads;  /* filters that were allowed */
 	struct socket_count netlink;
 	int proc_fd; /* borrowed */
 	bool is_complete;
@@ -107,7 +110,7 @@ static const char *word_of(const struct word *words, size_t n, uint64_t value)
 	return NULL;
 }
 
-/* "socket(AF_ALG)"; where the family is a common one, what of it was wrong is its type. */
+/* "socket(AF_ALG)"; for a common family the refused part is its type. */
 static void name_socket(const uint64_t *args, char *out)
 {
 	unsigned family = (unsigned)args[0];
@@ -170,7 +173,7 @@ static void name_call(const struct seccomp_data *data, char *out)
 
 /* --- counting ----------------------------------------------------------------------- */
 
-/* Counts the name; returns it when it is the first of its kind. */
+/* Counts the name.  Returns it the first time, else NULL. */
 static const char *count_name(struct filter_watch *w, const char *name)
 {
 	for (size_t i = 0; i < w->ndenied; i++) {
@@ -191,9 +194,9 @@ static const char *count_name(struct filter_watch *w, const char *name)
 
 static int errno_for(const struct filter_watch *w, int nr)
 {
-	for (size_t i = 0; i < w->ntells; i++) {
-		if (w->tells[i].nr == nr)
-			return w->tells[i].errno_value;
+	for (size_t i = 0; i < w->nnotified; i++) {
+		if (w->notified[i].nr == nr)
+			return w->notified[i].errno_value;
 	}
 	return ENOSYS;
 }
@@ -205,14 +208,14 @@ static void stop(struct filter_watch *w)
 	cj_close(&w->listener_fd);
 }
 
-/* From here on the kernel itself refuses, with ENOSYS, and what it refuses is not told. */
+/* From here on the kernel refuses these calls itself, with ENOSYS, and they are not counted. */
 static void give_up(struct filter_watch *w)
 {
 	w->is_complete = false;
 	stop(w);
 }
 
-/* Says whether a notification waits; closes once nobody is left who could send one. */
+/* Is there a notification?  Closes the listener when no process is left that could send one. */
 static bool has_request(struct filter_watch *w)
 {
 	struct pollfd poll_fd = { .fd = w->listener_fd, .events = POLLIN };
@@ -220,11 +223,11 @@ static bool has_request(struct filter_watch *w)
 		return false;
 	if (poll_fd.revents & POLLIN)
 		return true;
-	stop(w); /* POLLHUP: the last process under the filter is gone */
+	stop(w); /* POLLHUP: the last process under the filter has ended */
 	return false;
 }
 
-/* ENOENT: who asked has died in between, or was interrupted; the next poll(2) knows. */
+/* ENOENT: the caller has died in between, or was interrupted; poll(2) reports the next one. */
 static bool take_request(struct filter_watch *w)
 {
 	memset(w->request, 0, w->request_size); /* the kernel refuses anything else */
@@ -235,7 +238,7 @@ static bool take_request(struct filter_watch *w)
 	return false;
 }
 
-/* errno_value 0: the call goes on. */
+/* errno_value 0: the call is allowed. */
 static void send_answer(struct filter_watch *w, int errno_value)
 {
 	memset(w->response, 0, w->response_size);
@@ -321,9 +324,9 @@ int filter_watch_create(int listener_fd, const struct filter *f, struct filter_w
 	w->proc_fd = -1;
 	w->bounds = f->bounds;
 	w->is_complete = true;
-	w->ntells = f->ntells < FILTER_TELLS_MAX ? f->ntells : FILTER_TELLS_MAX;
-	if (w->ntells > 0) /* none: a filter of the caller's that refuses nothing of note */
-		memcpy(w->tells, f->tells, w->ntells * sizeof(*w->tells));
+	w->nnotified = f->nnotified < FILTER_NOTIFIED_MAX ? f->nnotified : FILTER_NOTIFIED_MAX;
+	if (w->nnotified > 0) /* none: a caller's filter that refuses no notified call */
+		memcpy(w->notified, f->notified, w->nnotified * sizeof(*w->notified));
 	if (make_room(w, err) < 0) {
 		filter_watch_destroy(&w);
 		return -err->code;

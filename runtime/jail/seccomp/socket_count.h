@@ -2,9 +2,9 @@
 /*
  * socket_count - how many netlink sockets a jail has.
  *
- * A netlink socket holds answers that nobody reads, up to net.core.rmem_default, in memory that
- * no cgroup counts.  So their number has a limit: FILTER_NETLINK_MAX, or fewer where the host
- * has raised that size.
+ * A netlink socket queues unread answers, up to net.core.rmem_default, in memory that no cgroup
+ * counts.  So the number of sockets has a limit: FILTER_NETLINK_MAX, or less where the host has
+ * raised that size.
  */
 #pragma once
 
@@ -18,8 +18,8 @@ struct socket_count {
 };
 
 /*
- * One more?  Looks at the jail's /proc only when the ones it granted since the last look could be
- * too many.  What can't be read counts as if all that was granted were still there.
+ * May the jail have one more?  Reads its /proc only when the sockets granted since the last look
+ * could be too many.  If it can't be read, all granted sockets count as open.
  */
 bool socket_count_take(struct socket_count *c, int proc_fd);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looks at directories before and after a run.  Acts. */
+/* Compares directories before and after a run.  Acts. */
 #include "runtime/jail/supervise/bind_watch.h"
 
 #include <fcntl.h>
@@ -29,7 +29,7 @@ static void watch(struct bind_watch *w, const char *source)
 	int fd = sys_openat2(AT_FDCWD, source, O_PATH | O_DIRECTORY, 0,
 			     RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 	if (fd < 0)
-		return; /* a file; or it is gone, and init says so */
+		return; /* a file; or it is gone, and init reports that */
 	item->source = source;
 	item->dir_fd = fd;
 	autorun_look(fd, &item->before);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the artefacts of a run lie, when all of its processes are dead.  Acts. */
+/* Copies a run's artefacts out when all of its processes are dead.  Acts. */
 #include "runtime/jail/supervise/collect.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "rootfs/files/artifacts.h"
 #include "runtime/jail/jail_state.h"
 
-/* The innermost tree of ours that the path lies in: an overlay, or else /box. */
+/* The innermost writable tree that contains the path: an overlay, or else /box. */
 static struct artifact_place find_place(const struct jail *j, const char *path)
 {
 	const struct rootfs_spec *root = &j->root;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The evidence of a run.  Reads the cgroup and the scratch; decides nothing. */
+/* The evidence of a run.  Acts: reads the cgroup and the scratch; decides nothing. */
 #include "runtime/jail/supervise/evidence.h"
 
 #include <string.h>
@@ -12,14 +12,14 @@ static uint64_t without_init(uint64_t pids)
 	return pids > 0 ? pids - 1 : 0;
 }
 
-/* Of what init has reaped, the launcher's part is known as one sum: it goes off in proportion. */
+/* The launcher's part of what init reaped is known as one sum: it is subtracted in proportion. */
 static uint64_t share_us(const struct jail *j, uint64_t part_us, uint64_t all_us)
 {
 	uint64_t before_us = all_us - jail_program_cpu_us(j, all_us);
 	return all_us > 0 ? part_us - part_us * before_us / all_us : 0;
 }
 
-/* What init has reaped, or more that was sampled of processes that it has not reaped. */
+/* What init reaped; or what was sampled, if that is more: some processes were not reaped. */
 static void read_own_cpu(const struct jail *j, const struct watched *seen, uint64_t *user_us,
 			 uint64_t *system_us)
 {
@@ -39,7 +39,7 @@ static void read_cpu(const struct jail *j, const struct watched *seen,
 {
 	uint64_t user_us, system_us;
 	read_own_cpu(j, seen, &user_us, &system_us);
-	if (cg->has_cpu) { /* of one leaf the kernel's numbers only grow */
+	if (cg->has_cpu) { /* the numbers of one cgroup only grow */
 		user_us = cg->cpu_user_us - j->warm.before.cpu_user_us;
 		system_us = cg->cpu_system_us - j->warm.before.cpu_system_us;
 	}
@@ -47,7 +47,7 @@ static void read_cpu(const struct jail *j, const struct watched *seen,
 	out->cpu_system_ms = system_us / 1000;
 }
 
-/* Without a cgroup and a sample the largest process of the run is what is known: a lower bound. */
+/* Without a cgroup and a sample: the largest process, which is a lower bound. */
 static void read_memory_peak(const struct watched *seen, const struct cgroup_usage *cg,
 			     struct usage *out)
 {
@@ -79,20 +79,21 @@ static enum limit_hit hit_if(bool is_hit)
 	return is_hit ? HIT_YES : HIT_NO;
 }
 
-/* The kernel counts a kill here, too, when it was a cgroup above, or the host, that had no more. */
+/* The kernel also counts a kill here when a cgroup above, or the host, ran out of memory. */
 static enum limit_hit memory_hit_of_cgroup(struct jail *j, const struct cgroup_usage *cg,
 					   const struct outcome *out)
 {
 	if (out->status != STATUS_OOM || cg->own_ooms > 0)
 		return hit_if(out->status == STATUS_OOM);
-	jail_warn(j, "memory ran out above this jail, not at its own limit: more for the cgroup "
-		     "that cejail runs in, or for the host, is what helps");
+	jail_warn(j,
+		  "memory ran out above this jail, not at its own limit: give more memory to the "
+		  "cgroup that cejail runs in, or to the host");
 	return HIT_NO;
 }
 
 /*
- * Above the limit, but not at two samples in a row; or the largest process was, which counts the
- * files that it maps: the limit may have been exceeded between two samples.
+ * Unknown: one sample was above the limit but not two in a row, or the largest process was, whose
+ * number includes the files that it maps.  The limit may have been exceeded between two samples.
  */
 static enum limit_hit memory_hit_of_samples(const struct jail *j, const struct watched *seen,
 					    const struct outcome *out)
@@ -107,8 +108,8 @@ static enum limit_hit memory_hit_of_samples(const struct jail *j, const struct w
 }
 
 /*
- * Before Linux 6.11 the kernel counts a refusal here, too, when it was a cgroup above that had no
- * more.  The peak tells them apart; where there is none, the room above does.
+ * Before Linux 6.11 the kernel also counts a refusal here when a cgroup above was full.  The peak
+ * shows which one it was; without a peak, the room in the cgroups above does.
  */
 static enum limit_hit pids_hit_of_cgroup(struct jail *j, const struct cgroup_usage *cg)
 {
@@ -124,7 +125,7 @@ static enum limit_hit pids_hit_of_cgroup(struct jail *j, const struct cgroup_usa
 	return cg->has_pids_peak ? HIT_NO : HIT_UNKNOWN;
 }
 
-/* By setrlimit(2), which counts no refusals, or not enforced. */
+/* Enforced by setrlimit(2), which counts no refusals, or not enforced. */
 static enum limit_hit hit_uncounted(const struct limit_state *limit)
 {
 	return limit->value > 0 ? HIT_UNKNOWN : HIT_NO;
@@ -134,13 +135,13 @@ static void read_hits(struct jail *j, const struct watched *seen, const struct c
 		      struct outcome *out)
 {
 	struct limit_state *limits = out->limits;
-	limits[LIMIT_MEMORY].hit = limits[LIMIT_MEMORY].by == BY_CGROUP
+	limits[LIMIT_MEMORY].hit = limits[LIMIT_MEMORY].enforced_by == ENFORCED_BY_CGROUP
 				       ? memory_hit_of_cgroup(j, cg, out)
 				       : memory_hit_of_samples(j, seen, out);
-	limits[LIMIT_CPUS].hit = limits[LIMIT_CPUS].by == BY_CGROUP
+	limits[LIMIT_CPUS].hit = limits[LIMIT_CPUS].enforced_by == ENFORCED_BY_CGROUP
 				     ? hit_if(cg->throttled_us > j->warm.before.throttled_us)
 				     : hit_uncounted(&limits[LIMIT_CPUS]);
-	limits[LIMIT_PIDS].hit = limits[LIMIT_PIDS].by == BY_CGROUP
+	limits[LIMIT_PIDS].hit = limits[LIMIT_PIDS].enforced_by == ENFORCED_BY_CGROUP
 				     ? pids_hit_of_cgroup(j, cg)
 				     : hit_uncounted(&limits[LIMIT_PIDS]);
 	limits[LIMIT_NOFILE].hit = hit_uncounted(&limits[LIMIT_NOFILE]);
@@ -177,7 +178,7 @@ static int read_denied(struct jail *j, struct outcome *out, struct cj_error *err
 	if (!is_complete)
 		jail_warn(j,
 			  "some denied system calls were not counted: they were more than %d, "
-			  "or could not be heard",
+			  "or could not be read",
 			  FILTER_ANSWERS_MAX);
 	return keep_denied(denied, count, out, err);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evidence - what a run used, hit and tried, from the kernel's counters and our own watch. */
+/* evidence - what a run used, which limits it met, what it was refused. */
 #pragma once
 
 #include <stdint.h>
@@ -11,15 +11,15 @@
 
 struct jail;
 
-/* What the supervisor saw itself. */
+/* What the supervisor observed while it watched. */
 struct watched {
 	struct process_usage peak; /* the highest seen where we sample */
-	struct ended ended;        /* init's word at the end; zero without it */
+	struct ended ended;        /* init's report; zero without one */
 	bool has_ended;
 	uint64_t wall_ms; /* until the first terminal event */
 };
 
-/* What the jail was and what ran in it: limits, layers, the code's hash, when it began. */
+/* Copies what is known of the jail and its program: limits, layers, the code's hash, the start. */
 void evidence_adopt(const struct jail *j, struct outcome *out);
 
 /* Fills usage, limits, layers and the refused calls of *out, once its status is decided. */

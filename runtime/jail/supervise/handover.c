@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * handover - the supervisor gives a sealed init its program.  Acts.
+ * handover - the supervisor sends a sealed init its program.  Acts.
  *
- * Files are opened here, with the caller's rights, once; init writes them as the
- * jail's user.  The code's exact bytes are hashed in a sealed memfd first, so the
- * hash in the result is of what ran.
+ * Each file is opened once, here, with the caller's rights; init writes it as the jail's user.  The
+ * code is first copied to a sealed memfd and hashed there, so the hash in the result is of the
+ * bytes that ran.
  */
 #include "runtime/jail/supervise/handover.h"
 
@@ -34,7 +34,7 @@ static int send_file(struct jail *j, const char *path, mode_t mode, int fd, uint
 	return send_input(j, &in, fd, err);
 }
 
-/* The code as a sealed memfd, wherever it comes from. */
+/* The code in a sealed memfd: from a string, standard input or a file. */
 static int open_code(struct jail *j, struct cj_error *err)
 {
 	const struct program *p = j->run.program;
@@ -50,7 +50,7 @@ static int open_code(struct jail *j, struct cj_error *err)
 	if (file_fd < 0)
 		return file_fd;
 	if (fd_real_path(file_fd, real))
-		j->run.code_real = arena_strdup(&j->arena, real); /* NULL: it is only told */
+		j->run.code_real = arena_strdup(&j->arena, real); /* NULL: it is only information */
 	return fd_memfd_copy("code", file_fd, CODE_BYTES_MAX, &size, p->code_name, err);
 }
 
@@ -73,7 +73,7 @@ static int hash_code(int code_fd, char out_hex[static SHA256_HEX_MAX], struct cj
 	return 0;
 }
 
-/* Its "#!" line, of the bytes that were hashed. */
+/* Reads the "#!" line of the bytes that were hashed. */
 static int read_script(struct jail *j, int code_fd, struct cj_error *err)
 {
 	char line[SCRIPT_LINE_MAX];
@@ -114,7 +114,7 @@ static int send_args_json(struct jail *j, struct cj_error *err)
 	return send_file(j, "/box/args.json", 0644, args_fd, ARGS_JSON_MAX, err);
 }
 
-/* As the jail's user's own file: what came in a request had no mode but the right to run. */
+/* A request carries a file's bytes and whether it is executable, no other mode. */
 static int send_bytes(struct jail *j, const struct copy_spec *copy, struct cj_error *err)
 {
 	auto_fd int fd = fd_memfd_sealed("file", copy->bytes, copy->size, err);
@@ -131,7 +131,7 @@ static int send_copy(struct jail *j, const struct copy_spec *copy, struct cj_err
 	int rc = inputs_walk(copy->source, copy->target, j->plan->root.scratch_bytes, send_input, j,
 			     err);
 	if (rc == -EFBIG)
-		cj_hint(err, "what is copied in counts in --disk; larger data: --ro-bind");
+		cj_hint(err, "copied files count in --disk; hand larger data in with --ro-bind");
 	return rc;
 }
 
@@ -146,14 +146,14 @@ int handover_inputs(struct jail *j, struct cj_error *err)
 	return 0;
 }
 
-/* NUL-ended words into `out`, or only counted when it is NULL. */
-static size_t put_words(char *out, const char *const *words, size_t count)
+/* Writes NUL-terminated strings to `out`, or only counts their bytes when it is NULL. */
+static size_t put_strings(char *out, const char *const *strings, size_t count)
 {
 	size_t used = 0;
 	for (size_t i = 0; i < count; i++) {
-		size_t size = strlen(words[i]) + 1;
+		size_t size = strlen(strings[i]) + 1;
 		if (out)
-			memcpy(out + used, words[i], size);
+			memcpy(out + used, strings[i], size);
 		used += size;
 	}
 	return used;
@@ -161,16 +161,16 @@ static size_t put_words(char *out, const char *const *words, size_t count)
 
 static size_t put_program(char *out, const struct program *p, const struct strings *own)
 {
-	size_t used = put_words(out, &p->workdir, 1);
-	used += put_words(out ? out + used : NULL, &p->script, p->script ? 1 : 0);
-	used += put_words(out ? out + used : NULL, p->argv.items, p->argv.count);
-	used += put_words(out ? out + used : NULL, p->env.items, p->env.count);
-	used += put_words(out ? out + used : NULL, own->items, own->count);
+	size_t used = put_strings(out, &p->workdir, 1);
+	used += put_strings(out ? out + used : NULL, &p->script, p->script ? 1 : 0);
+	used += put_strings(out ? out + used : NULL, p->argv.items, p->argv.count);
+	used += put_strings(out ? out + used : NULL, p->env.items, p->env.count);
+	used += put_strings(out ? out + used : NULL, own->items, own->count);
 	return used;
 }
 
-/* Where the code's file stands in the command; the number of its words: nowhere. */
-static size_t place_of_code(const struct program *p)
+/* The index of the code's file in argv; argv.count: it is not there. */
+static size_t index_of_code(const struct program *p)
 {
 	size_t at = 0;
 	while (at < p->argv.count &&
@@ -179,22 +179,22 @@ static size_t place_of_code(const struct program *p)
 	return at;
 }
 
-/* Words that init or a launcher of its will split again, in a sealed memfd. */
-static int keep_words(const char *words, size_t size, struct cj_error *err)
+/* A sealed memfd with strings that init or its launcher splits again. */
+static int seal_strings(const char *strings, size_t size, struct cj_error *err)
 {
-	if (size > START_WORDS_MAX)
+	if (size > START_STRINGS_MAX)
 		return cj_reject(err, "arguments and environment have %zu bytes, more than %u",
-				 size, START_WORDS_MAX);
-	return fd_memfd_sealed("words", words, size, err);
+				 size, START_STRINGS_MAX);
+	return fd_memfd_sealed("arguments", strings, size, err);
 }
 
 int handover_start(struct jail *j, enum step step, const struct program *p, const int stdio[3],
 		   struct cj_error *err)
 {
-	const char *own_words[SCRIPT_WORDS_MAX] = { NULL };
+	const char *own_items[SCRIPT_ARGV_MAX] = { NULL };
 	const struct strings own = {
-		.items = own_words,
-		.count = step == STEP_START ? script_command(&j->run.script_line, own_words) : 0,
+		.items = own_items,
+		.count = step == STEP_START ? script_command(&j->run.script_line, own_items) : 0,
 	};
 	const struct start start = {
 		.argc = (uint32_t)p->argv.count,
@@ -202,22 +202,22 @@ int handover_start(struct jail *j, enum step step, const struct program *p, cons
 		.wants_tty = j->plan->tty,
 		.has_script = p->script != NULL,
 		.ownc = (uint32_t)own.count,
-		.own_replaces = (uint32_t)place_of_code(p),
+		.own_replaces = (uint32_t)index_of_code(p),
 	};
 	const size_t size = put_program(NULL, p, &own);
-	auto_free char *words = malloc(size);
-	if (!words)
-		return cj_fail(err, ENOMEM, "gather the program's words");
-	put_program(words, p, &own);
-	auto_fd int words_fd = keep_words(words, size, err);
-	if (words_fd < 0)
-		return words_fd;
+	auto_free char *strings = malloc(size);
+	if (!strings)
+		return cj_fail(err, ENOMEM, "gather the program's arguments and environment");
+	put_program(strings, p, &own);
+	auto_fd int strings_fd = seal_strings(strings, size, err);
+	if (strings_fd < 0)
+		return strings_fd;
 
-	const int fds[] = { words_fd, stdio[0], stdio[1], stdio[2] };
+	const int fds[] = { strings_fd, stdio[0], stdio[1], stdio[2] };
 	return step_tell(&j->link, step, &start, sizeof(start), fds, j->plan->tty ? 1 : 4, err);
 }
 
-static bool has_same_words(const struct strings *a, const struct strings *b, size_t count)
+static bool has_same_strings(const struct strings *a, const struct strings *b, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
 		if (i >= a->count || i >= b->count || strcmp(a->items[i], b->items[i]) != 0)
@@ -226,16 +226,16 @@ static bool has_same_words(const struct strings *a, const struct strings *b, siz
 }
 
 /*
- * Where the code's file stands in the program's command, if all before it is what the launcher was
- * started with; else 0.  It can't be given another environment or other options now.
+ * The index of the code's file in argv, if the launcher was started with the same arguments before
+ * it, environment and directory; else 0: a running launcher can't be given others.
  */
 static size_t find_code(const struct program *p, const struct program *launcher)
 {
-	size_t at = place_of_code(p);
+	size_t at = index_of_code(p);
 	bool is_its_own = p->code_path && at < p->argv.count &&
-			  has_same_words(&p->argv, &launcher->argv, at) &&
+			  has_same_strings(&p->argv, &launcher->argv, at) &&
 			  p->env.count == launcher->env.count &&
-			  has_same_words(&p->env, &launcher->env, p->env.count) &&
+			  has_same_strings(&p->env, &launcher->env, p->env.count) &&
 			  strcmp(p->workdir, launcher->workdir) == 0;
 	return is_its_own ? at : 0;
 }
@@ -250,14 +250,14 @@ int handover_go(struct jail *j, struct cj_error *err)
 
 	const char *has_stdin = j->run.io.stdin_fd >= 0 ? "1" : "0";
 	const char *const *rest = (const char *const *)p->argv.items + at;
-	size_t count = p->argv.count - at, used = put_words(NULL, &has_stdin, 1);
-	auto_free char *words = malloc(used + put_words(NULL, rest, count));
-	if (!words)
-		return cj_fail(err, ENOMEM, "gather the program's words");
-	put_words(words, &has_stdin, 1);
-	used += put_words(words + used, rest, count);
-	auto_fd int words_fd = keep_words(words, used, err);
-	if (words_fd < 0)
-		return words_fd;
-	return step_tell(&j->link, STEP_GO, NULL, 0, &words_fd, 1, err);
+	size_t count = p->argv.count - at, used = put_strings(NULL, &has_stdin, 1);
+	auto_free char *strings = malloc(used + put_strings(NULL, rest, count));
+	if (!strings)
+		return cj_fail(err, ENOMEM, "gather the program's arguments and environment");
+	put_strings(strings, &has_stdin, 1);
+	used += put_strings(strings + used, rest, count);
+	auto_fd int strings_fd = seal_strings(strings, used, err);
+	if (strings_fd < 0)
+		return strings_fd;
+	return step_tell(&j->link, STEP_GO, NULL, 0, &strings_fd, 1, err);
 }

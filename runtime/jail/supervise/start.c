@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * start - a program goes into a sealed jail: its streams, its inputs, its words.  Acts.
+ * start - sends a program into a sealed jail: its streams, inputs, arguments.  Acts.
  *
- * Either init executes it, or a launcher that jail_warm() has started takes it over.
+ * Either init executes the program, or a launcher that jail_warm() has started becomes it.
  */
 #include "runtime/jail/supervise/start.h"
 
@@ -24,7 +24,7 @@
 #include "runtime/jail/supervise/bind_watch.h"
 #include "runtime/jail/supervise/handover.h"
 
-/* One pipe: the near end is non-blocking and the relay's, the far end for the payload. */
+/* One pipe: the relay has the near end, which is non-blocking; the payload gets the far end. */
 static int open_pipe(struct relay *r, bool is_input, int *out_far, struct cj_error *err)
 {
 	int ends[2];
@@ -61,7 +61,7 @@ static void connect_relays(struct jail *j)
 {
 	struct relay *in = &j->run.relays[RELAY_STDIN];
 	if (j->run.io.stdin_fd < 0)
-		relay_fini(in); /* a launcher's, that turned out to have no use */
+		relay_fini(in); /* a launcher has one in any case; this program has no input */
 	in->in_fd = j->run.io.stdin_fd;
 	in->is_caller_in = true;
 	const int to[] = { j->run.io.stdout_fd, j->run.io.stderr_fd };
@@ -73,11 +73,11 @@ static void connect_relays(struct jail *j)
 	}
 }
 
-/* One terminal is all three streams: two relays, and its output counts as stdout. */
+/* One terminal serves all three streams: two relays, and its output counts as stdout. */
 static int connect_terminal(struct jail *j, struct step_msg *started, struct cj_error *err)
 {
 	if (started->nfds != 1)
-		return cj_fail(err, EPROTO, "take the program's terminal");
+		return cj_fail(err, EPROTO, "receive the program's terminal");
 	j->run.master_fd = take_fd(&started->fds[0]);
 	fd_set_nonblocking(j->run.master_fd);
 
@@ -97,13 +97,13 @@ static int connect_terminal(struct jail *j, struct step_msg *started, struct cj_
 	return 0;
 }
 
-/* The interpreter of the program's "#!" line is not in the jail: the profile's runs it. */
+/* The jail has no interpreter of the program's "#!" line: the profile's interpreter runs it. */
 static void warn_of_script(struct jail *j, int why)
 {
 	char name[4 * SCRIPT_LINE_MAX + 1];
-	const char *words[SCRIPT_WORDS_MAX] = { "" };
-	(void)script_command(&j->run.script_line, words);
-	(void)text_escape(words[0], strlen(words[0]), false, name, sizeof(name));
+	const char *argv[SCRIPT_ARGV_MAX] = { "" };
+	(void)script_command(&j->run.script_line, argv);
+	(void)text_escape(argv[0], strlen(argv[0]), false, name, sizeof(name));
 	jail_warn(
 	    j, "'%s' of the program's '#!' line can't be executed in the jail (%s): '%s' runs it",
 	    name, strerror(why), j->run.program->argv.items[0]);
@@ -154,11 +154,11 @@ static int refuse_second(struct cj_error *err)
 
 /* --- a launcher, ahead of its program ------------------------------------------------ */
 
-/* Twice what a pipe holds, pipe(7); who goes on printing is not listened to. */
+/* Twice the capacity of a pipe, pipe(7): a launcher that goes on printing is not read further. */
 #define LAST_WORDS_MAX   4096
 #define LAST_WORDS_PARTS 32
 
-/* What it printed is not the program's.  Of an error its last line is worth telling. */
+/* The launcher's output is not the program's.  Its last line goes into the error as a hint. */
 static void take_last_words(struct jail *j, struct cj_error *err)
 {
 	char text[LAST_WORDS_MAX], line[CJ_ERROR_HINT_MAX - 16];
@@ -180,7 +180,7 @@ static void take_last_words(struct jail *j, struct cj_error *err)
 	cj_hint(err, "it said: %s", line);
 }
 
-/* Until init speaks.  Nobody else answers a launcher that tries a call which is refused. */
+/* Waits for init's next step, and answers the launcher's refused calls meanwhile. */
 static int serve_until_warmed(struct jail *j, struct cj_error *err)
 {
 	const uint64_t deadline = clock_ms() + STEP_TIMEOUT_MS;
@@ -204,8 +204,8 @@ static int serve_until_warmed(struct jail *j, struct cj_error *err)
 }
 
 /*
- * RLIMIT_CPU counts from the process' start and leaves a second before it comes in the way of the
- * program's own limit: limits.c.
+ * RLIMIT_CPU counts from the start of the process, and is a second above the program's limit
+ * (limits.c).  A launcher that uses more would take from the program's time.
  */
 #define WARM_CPU_US_MAX 1000000
 
@@ -216,7 +216,7 @@ static int await_warmed(struct jail *j, struct cj_error *err)
 	if (serve_until_warmed(j, err) < 0 || step_await(&j->link, STEP_WARMED, &msg, err) < 0)
 		return -err->code;
 	if (msg.size != sizeof(warmed))
-		return cj_fail(err, EPROTO, "hear that the interpreter is ready");
+		return cj_fail(err, EPROTO, "wait for the interpreter to be ready");
 	memcpy(&warmed, msg.data, sizeof(warmed));
 
 	cgroup_read_usage(&j->cgroup, &j->warm.before);
@@ -237,7 +237,7 @@ static int warm(struct jail *j, const struct program *launcher, int far[3], stru
 	    handover_start(j, STEP_WARM, launcher, far, err) < 0)
 		return -err->code;
 	for (int i = 0; i < 3; i++)
-		cj_close(&far[i]); /* ours would hold back the end of file */
+		cj_close(&far[i]); /* our copies would delay the end of file */
 	int rc = await_warmed(j, err);
 	take_last_words(j, err);
 	return rc;
@@ -260,12 +260,13 @@ int start_launcher(struct jail *j, const struct program *launcher, struct cj_err
 
 /* --- the program ------------------------------------------------------------------------- */
 
-/* The same jail can serve programs with different ones. */
+/* Limits of the program, not of the jail: a prepared jail does not know them. */
 static void note_run_limits(struct jail *j)
 {
 	const struct run_limits *l = &j->run.program->limits;
-	j->limits[LIMIT_WALL] = (struct limit_state){ l->wall_ms, BY_SUPERVISOR, HIT_NO };
-	j->limits[LIMIT_OUTPUT] = (struct limit_state){ l->output_bytes, BY_SUPERVISOR, HIT_NO };
+	j->limits[LIMIT_WALL] = (struct limit_state){ l->wall_ms, ENFORCED_BY_SUPERVISOR, HIT_NO };
+	j->limits[LIMIT_OUTPUT] =
+	    (struct limit_state){ l->output_bytes, ENFORCED_BY_SUPERVISOR, HIT_NO };
 }
 
 int start_program(struct jail *j, const struct program *program, const struct jail_io *io,
@@ -281,7 +282,7 @@ int start_program(struct jail *j, const struct program *program, const struct ja
 	j->run.binds = bind_watch_begin(&j->plan->root);
 	int rc = start(j, far, err);
 	for (int i = 0; i < 3; i++)
-		cj_close(&far[i]); /* ours would hold back the end of file */
+		cj_close(&far[i]); /* our copies would delay the end of file */
 	if (rc < 0) {
 		cj_stage(err, "program");
 		return cj_wrap(err, "program");

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * supervisor - watches a running program from outside until its first terminal
- * event, ends everything, delivers what was written.  Acts.
+ * supervisor - watches a running program until its first terminal event, kills the jail, delivers
+ * the remaining output.  Acts.
  *
- * One poll(2), one thread.  A source is a row of handlers[]; a handler looks, and may
- * decide the outcome (the first one does).  Nothing here waits for the payload: not
- * for end of file, which grandchildren can hold back, nor for one pid, which can be
- * stopped or traced; the main process' end comes from init, and then everything is
- * killed as one.
+ * One thread, one poll(2).  Each source has a row in handlers[].  A handler may decide the outcome;
+ * the first decision counts.
  *
- * Nor does it need anything while a program runs that the program could use up: an epoll's
- * entries and timers are counted for each user, and that may be the payload's, too.
+ * Nothing here waits for the payload.  Grandchildren can delay an end of file, and a process can be
+ * stopped or traced.  Init reports the end of the main process, and then every process is killed.
+ *
+ * The loop uses no epoll and no timers: the kernel counts both per user, and the payload may have
+ * the same user, so it could use them up.
  */
 #include "runtime/jail/supervise/supervisor.h"
 
@@ -34,17 +34,17 @@
 #define KILL_WAIT_MS 5000 /* a process in an uninterruptible call ends late, not never */
 #define READER_MS    5000 /* past the time limit: so long may the output's reader take nothing */
 
-/* In the order in which those of one turn are served. */
+/* In the order in which the events of one poll(2) are handled. */
 enum source {
-	SOURCE_RELAYS, /* two for each: its in side, its out side; what was written before the end
-			  is heard before it */
-	SOURCE_LINK = SOURCE_RELAYS + 2 * RELAY_COUNT, /* init: the main process has ended */
-	SOURCE_INIT,                                   /* init itself has ended */
+	SOURCE_RELAYS, /* two for each: its in side, its out side; before SOURCE_LINK, so that
+			  output written before the end is read before it */
+	SOURCE_LINK = SOURCE_RELAYS + 2 * RELAY_COUNT, /* init reports the main process' end */
+	SOURCE_INIT,                                   /* init has ended */
 	SOURCE_SIGNALS,  /* INT, TERM, HUP to us; WINCH with a terminal */
-	SOURCE_SYSCALLS, /* refused system calls to be named */
+	SOURCE_SYSCALLS, /* notifications of refused system calls */
 	SOURCE_NETWORK,  /* denials, names, forwards, the uplink */
-	SOURCE_HANGUP,   /* whoever asked for the result went away */
-	SOURCE_ROOM,     /* for events, while there was none */
+	SOURCE_HANGUP,   /* the reader of the result went away */
+	SOURCE_ROOM,     /* the receiver of events has room again */
 	SOURCE_COUNT
 };
 
@@ -55,10 +55,10 @@ struct watch {
 	uint64_t wall_at_ms;             /* on clock_ms(); 0: never */
 	struct usage_watch usage;
 	struct watched seen;
-	bool was_signalled; /* nobody wants to wait for a slow reader any more */
-	bool is_rushed;     /* nor for room */
-	bool is_late;       /* the time limit is over */
-	bool is_idle;       /* and nothing at all has happened for READER_MS */
+	bool was_signalled; /* do not wait for a slow reader */
+	bool is_rushed;     /* do not wait for room for events either */
+	bool is_late;       /* the time limit has passed */
+	bool is_idle;       /* and no event has come for READER_MS */
 };
 
 /* --- what is watched ---------------------------------------------------------------- */
@@ -68,7 +68,7 @@ static void watch_fd(struct watch *w, unsigned source, int fd, short events)
 	w->fds[source] = (struct pollfd){ .fd = fd, .events = events };
 }
 
-/* What it has brought in this turn already is not looked at either. */
+/* Its event of this round, if it has one, is not handled either. */
 static void unwatch(struct watch *w, unsigned source)
 {
 	w->fds[source].fd = -1;
@@ -80,8 +80,8 @@ static unsigned relay_source(size_t i, bool is_out)
 }
 
 /*
- * An in side is watched only while there is room for what it would bring: a closed pipe is
- * "ready" for ever.  An out side always is, for the error that says its reader went away.
+ * An in side is watched only while there is room for its bytes: a closed pipe is always ready.  An
+ * out side is always watched, for the error that reports its reader's end.
  */
 static void watch_relay(struct watch *w, size_t i)
 {
@@ -90,9 +90,9 @@ static void watch_relay(struct watch *w, size_t i)
 	watch_fd(w, relay_source(i, true), r->out_fd, relay_has_pending(r) ? POLLOUT : 0);
 }
 
-/* --- what is heard --------------------------------------------------------------- */
+/* --- events ---------------------------------------------------------------------- */
 
-static void tell_event(struct watch *w, const char *type, const void *bytes, size_t size)
+static void send_event(struct watch *w, const char *type, const void *bytes, size_t size)
 {
 	if (w->j->run.io.event)
 		w->j->run.io.event(w->j->run.io.context, type, bytes, size);
@@ -105,7 +105,7 @@ static void cancel(struct watch *w, int signal)
 	outcome_decide(w->out, STATUS_CANCELLED);
 }
 
-/* Init is gone without a word about the program: killed with it, or from outside. */
+/* Init has ended without STEP_ENDED: it was killed with the program, or from outside. */
 static void decide_without_init(struct watch *w)
 {
 	if (w->out->has_status)
@@ -119,7 +119,7 @@ static int on_link(struct watch *w, struct cj_error *err)
 {
 	auto_step_msg struct step_msg msg = { 0 };
 	int rc = step_next(&w->j->link, &msg, err);
-	/* EPIPE: it ended and said nothing.  All else is a failure, init's own words or ours. */
+	/* EPIPE: init ended without a message.  Any other failure is init's error or ours. */
 	if (rc < 0 && rc != -EPIPE)
 		return rc;
 	if (rc < 0) {
@@ -128,14 +128,15 @@ static int on_link(struct watch *w, struct cj_error *err)
 		return 0;
 	}
 	if (msg.step != STEP_ENDED || msg.size != sizeof(w->seen.ended))
-		return cj_fail(err, EPROTO, "hear from init: step %u", msg.step);
+		return cj_fail(err, EPROTO, "wait for the program's end: init sent step %u",
+			       msg.step);
 	memcpy(&w->seen.ended, msg.data, sizeof(w->seen.ended));
 	w->seen.has_ended = true;
 	verdict_decide(w->j, &w->seen.ended, w->seen.ended.wait_status, w->out);
 	return 0;
 }
 
-/* What init said before it ended is still in the socket and comes first: see on_link. */
+/* A message that init sent before it ended is still in the socket: on_link() reads it first. */
 static int on_init(struct watch *w, struct cj_error *err)
 {
 	unwatch(w, SOURCE_INIT);
@@ -178,7 +179,7 @@ static int on_syscalls(struct watch *w, struct cj_error *err)
 	const char *name = NULL;
 	filter_watch_answer(w->j->watch, &name);
 	if (name)
-		tell_event(w, "denied", name, strlen(name));
+		send_event(w, "denied", name, strlen(name));
 	if (filter_watch_fd(w->j->watch) < 0)
 		unwatch(w, SOURCE_SYSCALLS);
 	return 0;
@@ -199,7 +200,7 @@ static int on_hangup(struct watch *w, struct cj_error *err)
 
 /* --- the program's streams --------------------------------------------------------- */
 
-/* Output is read only while there is room for the events that tell of it. */
+/* Output is read only while the receiver of events has room. */
 static bool hold_output(struct watch *w)
 {
 	const struct jail_io *io = &w->j->run.io;
@@ -214,7 +215,7 @@ static void watch_room(struct watch *w)
 	watch_fd(w, SOURCE_ROOM, hold_output(w) ? w->j->run.io.room_fd : -1, POLLOUT);
 }
 
-/* Asked for again before the next wait. */
+/* watch_room() asks again before the next poll(2). */
 static int on_room(struct watch *w, struct cj_error *err)
 {
 	(void)w, (void)err;
@@ -225,9 +226,9 @@ static void keep_output(struct watch *w, size_t i, const uint8_t *bytes, size_t 
 {
 	size_t stream = i - RELAY_STDOUT;
 	struct capture *kept = &w->out->output[stream];
-	(void)capture_add(kept, bytes,
-			  size); /* without memory it is still counted, and so truncated */
-	tell_event(w, stream == 0 ? "stdout" : "stderr", bytes, size);
+	/* Without memory the bytes are still counted, and so the output is truncated. */
+	(void)capture_add(kept, bytes, size);
+	send_event(w, stream == 0 ? "stdout" : "stderr", bytes, size);
 	(void)hold_output(w);
 	if (w->j->run.program->limits.kill_on_output_limit && capture_is_truncated(kept))
 		outcome_decide(w->out, STATUS_OUTPUT_LIMIT);
@@ -239,8 +240,7 @@ static const char *const stream_names[RELAY_COUNT] = {
 	[RELAY_STDERR] = "standard error",
 };
 
-/* An end is no failure; the jail's terminal, once its last user is gone, says EIO for it.  pty(7)
- */
+/* The end of a stream is no failure.  A terminal reports it as EIO: pty(7). */
 static void warn_of_stream(struct watch *w, size_t i, bool is_read, int code)
 {
 	bool is_jails_side = is_read == (i != RELAY_STDIN);
@@ -251,8 +251,7 @@ static void warn_of_stream(struct watch *w, size_t i, bool is_read, int code)
 			  strerror(code));
 }
 
-/* The payload may close its input as it likes; a reader of its output that goes away ends the run.
- */
+/* The payload may close its input at any time; a reader that closes the output cancels the run. */
 static void reader_gone(struct watch *w, size_t i)
 {
 	struct relay *r = &w->j->run.relays[i];
@@ -277,7 +276,7 @@ static void writer_gone(struct watch *w, size_t i)
 	relay_end_in(r);
 }
 
-/* Moves what can be moved now: what waits, then at most one chunk more.  False: nothing could. */
+/* Writes pending bytes, then moves at most one more chunk.  False: nothing could be moved. */
 static bool pump(struct watch *w, size_t i)
 {
 	struct relay *r = &w->j->run.relays[i];
@@ -307,7 +306,7 @@ static void on_relay(struct watch *w, unsigned source, short events)
 {
 	size_t i = (source - SOURCE_RELAYS) / 2;
 	bool is_out = (source - SOURCE_RELAYS) % 2 == 1;
-	/* A hang-up stays: a socket whose other end is gone, a terminal that nobody has open. */
+	/* A hang-up is final: the other end of the socket is closed, or the terminal is. */
 	if (is_out && (events & (POLLERR | POLLHUP)))
 		reader_gone(w, i);
 	else
@@ -331,8 +330,8 @@ static int handle(struct watch *w, unsigned source, struct cj_error *err)
 	return 0;
 }
 
-/* In ms, for poll(2): to the next thing that a clock decides. */
-static int patience_of(const struct watch *w)
+/* In ms, for poll(2): the time until the next deadline. */
+static int poll_timeout(const struct watch *w)
 {
 	uint64_t now_ms = clock_ms(), at_ms = UINT64_MAX;
 	if (w->usage.next_at_ms > 0)
@@ -364,7 +363,7 @@ static int wait_once(struct watch *w, struct cj_error *err)
 	for (size_t i = 0; i < RELAY_COUNT; i++)
 		watch_relay(w, i);
 
-	int n = poll(w->fds, SOURCE_COUNT, patience_of(w));
+	int n = poll(w->fds, SOURCE_COUNT, poll_timeout(w));
 	if (n < 0 && errno != EINTR)
 		return cj_fail(err, errno, "wait for events");
 	w->is_idle = was_late && n == 0;
@@ -383,7 +382,7 @@ static void open_watch(struct watch *w)
 	watch_fd(w, SOURCE_SIGNALS, j->signal_fd, POLLIN);
 	watch_fd(w, SOURCE_SYSCALLS, j->watch ? filter_watch_fd(j->watch) : -1, POLLIN);
 	watch_fd(w, SOURCE_NETWORK, j->network ? network_fd(j->network) : -1, POLLIN);
-	watch_fd(w, SOURCE_HANGUP, j->run.io.hangup_fd, 0); /* poll(2) tells a hang-up unasked */
+	watch_fd(w, SOURCE_HANGUP, j->run.io.hangup_fd, 0); /* poll(2) always reports a hang-up */
 	for (size_t i = 0; i < RELAY_COUNT; i++)
 		if (j->run.relays[i].is_caller_out)
 			relay_own_output(&j->run.relays[i]);
@@ -402,21 +401,21 @@ static bool wait_for_init(int pidfd)
 }
 
 /*
- * Everything in the pid namespace dies with init, and the kernel lets init go last, so a dead
- * init is an empty jail: pid_namespaces(7).  Init may be on its way by itself already.
+ * The kernel kills every process in the pid namespace when init dies, and lets init go last:
+ * pid_namespaces(7).  So when init is dead the jail is empty.
  */
 static bool end_everything(struct jail *j, bool is_alone)
 {
 	if (j->init_pidfd >= 0)
 		(void)sys_pidfd_send_signal(j->init_pidfd, SIGKILL); /* ESRCH: dead already */
-	/* Nobody is left to write: init's own end, some 0.25 ms, can go on beside us. */
+	/* No process is left that could write, so there is no need to wait 0.25 ms for init. */
 	if (is_alone || wait_for_init(j->init_pidfd))
 		return true;
 	cgroup_kill(&j->cgroup);
 	if (wait_for_init(j->init_pidfd))
 		return true;
 	jail_warn(j, "a process of the jail did not die within %d s", 2 * KILL_WAIT_MS / 1000);
-	cj_close(&j->init_pidfd); /* what is killed runs no more of its program: not waited for */
+	cj_close(&j->init_pidfd); /* a killed process runs no more code of its program */
 	return false;
 }
 
@@ -428,14 +427,14 @@ static bool has_output_left(const struct jail *j)
 	return false;
 }
 
-/* Of a stream that is complete, so that there is an end of it: relay_complete(). */
-static void take_what_is_there(struct watch *w, size_t i)
+/* Only after relay_complete(), which limits how much is read. */
+static void take_remaining(struct watch *w, size_t i)
 {
 	while (w->j->run.relays[i].in_fd >= 0 && pump(w, i))
 		;
 }
 
-/* Nobody takes what is left: it is counted and kept for the result, and said to be lost. */
+/* The readers are too slow: what is left is counted, kept for the result, and reported as lost. */
 static void forget_readers(struct watch *w)
 {
 	w->is_rushed = true;
@@ -448,15 +447,16 @@ static void forget_readers(struct watch *w)
 			unwatch(w, relay_source(i, true));
 			relay_end_out(r);
 		}
-		take_what_is_there(w, i);
+		take_remaining(w, i);
 	}
 }
 
 /*
- * All of the jail is dead: what the pipes hold is all there will be.  Their end of file may never
- * come: a program can send its end of a pipe to whom --connect leads to, who may even go on
- * writing, so what is read has an end of its own (relay_complete).  Passing on can take as
- * long as the reader likes, until the time limit; a signal or the reader's end still ends the wait.
+ * Delivers the remaining output when every process of the jail is dead.
+ *
+ * The pipes may never reach their end of file: a program can send its end to a service of
+ * --connect, which may even go on writing.  So relay_complete() limits how much is read.  A reader
+ * may take until the time limit; a signal, or the reader's own end, ends the wait.
  */
 static int drain(struct watch *w, struct cj_error *err)
 {
@@ -468,7 +468,7 @@ static int drain(struct watch *w, struct cj_error *err)
 
 	for (size_t i = RELAY_STDOUT; i < RELAY_COUNT; i++) {
 		relay_complete(&j->run.relays[i]);
-		take_what_is_there(w, i);
+		take_remaining(w, i);
 	}
 	while (has_output_left(j) && !w->was_signalled && !w->is_idle)
 		if (wait_once(w, err) < 0)
@@ -492,12 +492,13 @@ int supervisor_watch(struct jail *j, struct outcome *out, struct cj_error *err)
 	int rc = watch_until_decided(&w, err);
 	w.seen.wall_ms = clock_ms() - j->run.started_ms;
 	if (out->has_status && out->status == STATUS_OOM)
-		process_usage_kill(j->handles.proc_fd); /* just sampled, and still growing */
+		process_usage_kill(j->handles.proc_fd); /* its memory may still grow: at once */
 	else if (!w.seen.has_ended)
 		usage_watch_last(&w.usage, j);
 	w.seen.peak = w.usage.peak;
 	if (!end_everything(j, w.seen.ended.is_alone))
-		w.was_signalled = true; /* its pipes may never end: take what they hold now */
+		w.was_signalled =
+		    true; /* a living process may hold the pipes: read what is there */
 	if (rc == 0)
 		rc = drain(&w, err);
 	if (rc == 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exit status and counters to one of the documented ends.  Reads the cgroup. */
+/* From an exit status and counters to one of the documented ends.  Acts: reads the cgroup. */
 #include "runtime/jail/supervise/verdict.h"
 
 #include <signal.h>
@@ -14,7 +14,7 @@ bool verdict_was_oom_killed(const struct jail *j)
 	return usage.oom_kills > 0;
 }
 
-/* Signals can be sent by anybody inside; what was used can't be forged. */
+/* Any process inside can send a signal; no process can forge the CPU time used. */
 static bool is_cpu_time_used_up(const struct jail *j, const struct ended *ended)
 {
 	uint64_t limit_us = j->plan->limits.cpu_ms * 1000;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* verdict - what the main process' end means, by evidence that nobody inside can forge. */
+/* verdict - what the main process' end means, by evidence that no process inside can forge. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,10 +9,9 @@
 
 struct jail;
 
-/* Did the kernel's OOM killer end it?  The cgroup says so; signal 9 alone says nothing. */
+/* Did the kernel's OOM killer end it?  The cgroup's counter shows it; signal 9 alone does not. */
 bool verdict_was_oom_killed(const struct jail *j);
 
-/* Decides *out, unless it is decided: by `wait_status` as of waitpid(2), and what init has reaped.
- */
+/* Decides *out, unless it is decided, by `wait_status` of waitpid(2) and what init has reaped. */
 void verdict_decide(const struct jail *j, const struct ended *ended, int wait_status,
 		    struct outcome *out);

@@ -2,10 +2,10 @@
 /*
  * The sums over a jail's processes, through its own /proc.  Acts.
  *
- * Memory that processes share by fork counts once for each of them, and what is
- * mapped from the scratch counts there too: where the number is wrong it is too high.
- * Memory that a parent shares with a child of vfork(2) counts once: see subtract_vforked().
- * What can't be looked at is no zero: the caller is told.
+ * The number is never too low.  Memory that processes share by fork(2) counts for each of them, and
+ * memory mapped from the scratch counts twice.  Memory that a parent shares with a child of
+ * vfork(2) counts once: see subtract_vforked().  The caller learns when a process could not be
+ * read.
  */
 #include "runtime/jail/usage/process_usage.h"
 
@@ -24,8 +24,9 @@
 #include "runtime/base/sys.h"
 #include "runtime/jail/usage/process_usage_text.h"
 
-#define THREADS_MAX 8     /* of a process: all but the first have memory until they are gone */
-#define STATUS_MAX  32768 /* its line of groups has up to 11 bytes for each */
+#define THREADS_MAX                                                                                \
+	8 /* of a process: after the first thread's end the others still have its memory */
+#define STATUS_MAX 32768 /* its line of groups has up to 11 bytes for each */
 
 #define RELATED_MAX 256 /* among so many processes children of vfork(2) are looked for */
 
@@ -33,16 +34,16 @@
 struct related {
 	uint64_t pid, parent_pid, bytes;
 	bool waits, has_executed;
-	bool has_child; /* whose memory is known to be this one's */
+	bool has_child; /* a child that uses this process' memory was found */
 };
 
 struct walk {
-	struct sampler *past; /* NULL: nobody remembers */
+	struct sampler *past; /* NULL: no memory for it */
 	struct process_usage sum;
 	struct related related[RELATED_MAX];
 	size_t nrelated;
 	bool is_there; /* a process */
-	bool is_blind; /* something could not be looked at */
+	bool is_blind; /* a process could not be read */
 };
 
 static bool is_pid(const char *name)
@@ -50,7 +51,7 @@ static bool is_pid(const char *name)
 	return name[0] >= '1' && name[0] <= '9' && name[strspn(name, "0123456789")] == '\0';
 }
 
-/* False: it is gone, which is nothing to see; or we are blind. */
+/* False: the process has ended, which is no failure; or is_blind is set. */
 static bool read_file(struct walk *w, int dir_fd, const char *task, const char *file, char *text,
 		      size_t size)
 {
@@ -69,7 +70,7 @@ static uint64_t read_memory(struct walk *w, int dir_fd, const char *task)
 		   : 0;
 }
 
-/* Of a process whose first thread has ended: its own file says nothing, those of the others do. */
+/* For a process whose first thread has ended: only the files of its other threads show memory. */
 static uint64_t read_memory_of_threads(struct walk *w, int proc_fd, const char *pid)
 {
 	char name[32];
@@ -107,7 +108,7 @@ static void add_cpu(struct walk *w, uint64_t ticks, uint64_t system_ticks)
 	w->sum.cpu_system_us += ticks_to_us(system_ticks);
 }
 
-/* Of its first thread the kernel tells nanoseconds, where stat(5) has whole ticks: sched-stats. */
+/* The first thread's time in nanoseconds; stat has whole ticks.  See sched-stats.rst. */
 static uint64_t read_own_us(struct walk *w, int proc_fd, const char *pid,
 			    const struct sample_stat *stat)
 {
@@ -132,7 +133,7 @@ static void remember(struct walk *w, const char *pid, const struct sample_stat *
 		sampler_add(w->past, &p);
 }
 
-/* Only for a process in state D.  What can't be read proves nothing: its memory is doubtful. */
+/* Only for a process in state D.  If the file can't be read, its memory is doubtful. */
 static bool is_in_vfork(int proc_fd, const char *pid)
 {
 	char name[40], text[SYSTEM_FILE_SMALL];
@@ -186,7 +187,7 @@ static void subtract_vforked(struct walk *w)
 	}
 }
 
-/* One that has ended meanwhile is passed over: its time is in its parent's sum. */
+/* A process that has ended meanwhile is skipped: its time is in its parent's sum. */
 static void add_process(struct walk *w, int proc_fd, const char *pid)
 {
 	char text[SYSTEM_FILE_SMALL];
@@ -197,7 +198,7 @@ static void add_process(struct walk *w, int proc_fd, const char *pid)
 
 	w->is_there = true;
 	add_cpu(w, stat.children_ticks, stat.children_system_ticks);
-	if (strcmp(pid, "1") == 0) { /* init: ours, only what it reaped is the program's */
+	if (strcmp(pid, "1") == 0) { /* init: only what it reaped counts as the program's */
 		remember(w, pid, &stat, 0);
 		return;
 	}
@@ -229,7 +230,7 @@ static void lift(uint64_t *peak, uint64_t now)
 bool process_usage_take(int proc_fd, int box_fd, struct sampler *s, struct process_usage *out)
 {
 	*out = (struct process_usage){ 0 };
-	/* A description of its own: the offset of proc_fd is everybody's. */
+	/* A new open file: the offset of proc_fd is shared. */
 	auto_fd int fd = openat(proc_fd, ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	auto_dir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	if (!dir)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * process_usage - what a jail uses, read from outside through its own /proc, where no
- * cgroup tells.  Bounded work per call; what it reads comes from the kernel, but the
- * names inside (comm) come from the payload and are skipped, not parsed.
+ * process_usage - what a jail uses, read from outside through its own /proc, where no cgroup counts
+ * it.  The work per call is bounded.  The payload chooses the process names (comm) in these files;
+ * they are skipped, not parsed.
  */
 #pragma once
 
@@ -25,7 +25,7 @@ struct process_usage {
 
 /*
  * proc_fd: the jail's /proc; box_fd: anything on the scratch; `s` may be NULL.
- * False: something could not be looked at, or nothing is there any more; *out is what was seen.
+ * False: a process could not be read, or none is left; *out has what was found.
  */
 bool process_usage_take(int proc_fd, int box_fd, struct sampler *s, struct process_usage *out);
 
@@ -35,11 +35,11 @@ static inline uint64_t process_usage_cpu_us(const struct process_usage *s)
 }
 
 /*
- * SIGKILL to each process that is seen, init included.  For the end of a jail that grows: init's
- * own end, which ends all the others, needs a CPU first.  A directory of the jail's /proc names its
- * process and no later one of the same number.
+ * SIGKILL to each process that is found, init included.  For a jail whose memory still grows: the
+ * kernel kills the others only once init gets a CPU.  An open directory of /proc names its process
+ * and no later one with the same number.
  */
 void process_usage_kill(int proc_fd);
 
-/* The most that was seen of each. */
+/* Raises each member of *peak to that of *now. */
 void process_usage_raise(struct process_usage *peak, const struct process_usage *now);

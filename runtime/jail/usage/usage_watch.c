@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples, when they are taken, and what they decide.  Acts. */
+/* When samples are taken, and what they decide.  Acts. */
 #include "runtime/jail/usage/usage_watch.h"
 
 #include <stdlib.h>
@@ -11,8 +11,8 @@
 #define BLIND_MAX_MS 1000
 
 /*
- * How fast a program can take memory: 1 GiB/s with pages of 4 KiB on two CPUs, 6 GiB/s with huge
- * pages, measured.  A pause lasts at most until the room below the limit is used up at 4 GiB/s.
+ * A program can take 1 GiB/s of memory with pages of 4 KiB on two CPUs, 6 GiB/s with huge pages, as
+ * measured.  A pause is at most as long as 4 GiB/s need to fill the room below the limit.
  */
 #define GROWTH_BYTES_PER_MS (4u << 20)
 
@@ -27,15 +27,16 @@ unsigned usage_watch_pause_ms(uint64_t room_bytes, uint64_t cost_us)
 	return ms < PAUSE_MAX_MS ? (unsigned)ms : PAUSE_MAX_MS;
 }
 
-static bool is_memory_ours(const struct jail *j)
+static bool samples_memory(const struct jail *j)
 {
-	return j->limits[LIMIT_MEMORY].by == BY_SUPERVISOR && j->plan->limits.memory_bytes > 0;
+	return j->limits[LIMIT_MEMORY].enforced_by == ENFORCED_BY_SUPERVISOR &&
+	       j->plan->limits.memory_bytes > 0;
 }
 
 static uint64_t room_below_limit(const struct jail *j, uint64_t used_bytes)
 {
 	uint64_t limit_bytes = j->plan->limits.memory_bytes;
-	if (!is_memory_ours(j))
+	if (!samples_memory(j))
 		return UINT64_MAX;
 	return limit_bytes > used_bytes ? limit_bytes - used_bytes : 0;
 }
@@ -45,11 +46,11 @@ void usage_watch_init(struct usage_watch *w, const struct jail *j)
 	*w = (struct usage_watch){ 0 };
 	bool has_cpu_limit = j->plan->limits.cpu_ms > 0;
 	bool has_cgroup = j->cgroup.dir_fd >= 0;
-	w->reads_proc = is_memory_ours(j) || !has_cgroup;
-	if (is_memory_ours(j) || has_cpu_limit)
+	w->reads_proc = samples_memory(j) || !has_cgroup;
+	if (samples_memory(j) || has_cpu_limit)
 		w->next_at_ms = clock_ms() + usage_watch_pause_ms(room_below_limit(j, 0), 0);
 	if (!has_cgroup)
-		w->sampler = sampler_create(); /* without it a little less is seen */
+		w->sampler = sampler_create(); /* NULL: less CPU time is found */
 }
 
 void usage_watch_fini(struct usage_watch *w)
@@ -58,7 +59,7 @@ void usage_watch_fini(struct usage_watch *w)
 	*w = (struct usage_watch){ 0 };
 }
 
-/* What the kernel counts, or else what was seen; without a launcher's share. */
+/* The cgroup's count, or else the sample's; without the launcher's part. */
 static uint64_t cpu_ms_of(const struct jail *j, const struct process_usage *now)
 {
 	uint64_t cpu_us = j->cgroup.dir_fd >= 0 ? cgroup_cpu_us(&j->cgroup)
@@ -67,14 +68,14 @@ static uint64_t cpu_ms_of(const struct jail *j, const struct process_usage *now)
 }
 
 /*
- * A child of vfork(2) may be counted with its parent's memory until it calls execve(2).  Where that
- * decides, the next sample, a millisecond later, must say the same.
+ * A child of vfork(2) may be counted with its parent's memory until it calls execve(2).  If that
+ * decides, the next sample, a millisecond later, must be above the limit, too.
  */
 static bool is_out_of_memory(struct usage_watch *w, const struct jail *j,
 			     const struct process_usage *now)
 {
 	uint64_t limit_bytes = j->plan->limits.memory_bytes;
-	bool is_over = is_memory_ours(j) && now->memory_bytes > limit_bytes;
+	bool is_over = samples_memory(j) && now->memory_bytes > limit_bytes;
 	bool is_proven = w->was_over || now->memory_bytes - now->doubtful_bytes > limit_bytes;
 	w->was_over = is_over;
 	return is_over && is_proven;
@@ -117,8 +118,8 @@ int usage_watch_sample(struct usage_watch *w, const struct jail *j, struct outco
 	bool is_blind = w->blind_since_ms > 0 && clock_ms() - w->blind_since_ms >= BLIND_MAX_MS;
 	if (!is_blind || out->has_status)
 		return 0;
-	return cj_reject_as(err, EIO,
-			    "the jail's processes can't be looked at, to hold its limits");
+	return cj_reject_as(
+	    err, EIO, "the jail's processes can't be sampled, so its limits are not enforced");
 }
 
 void usage_watch_last(struct usage_watch *w, const struct jail *j)

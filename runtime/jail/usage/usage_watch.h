@@ -16,9 +16,9 @@ struct outcome;
 
 struct usage_watch {
 	uint64_t next_at_ms;     /* of the next sample, on clock_ms(); 0: none */
-	bool reads_proc;         /* no cgroup counts everything for us */
+	bool reads_proc;         /* no cgroup counts memory and CPU time */
 	bool was_over;           /* the last sample was above the memory limit */
-	uint64_t blind_since_ms; /* since then no sample saw everything; 0: the last one did */
+	uint64_t blind_since_ms; /* since then no sample was complete; 0: the last one was */
 	struct sampler *sampler;
 	struct process_usage peak; /* the highest seen of each */
 };
@@ -29,8 +29,8 @@ void usage_watch_fini(struct usage_watch *w);
 /*
  * usage_watch_sample - one sample, after which *out may have a status, and the time of the next.
  *
- * Fails: EIO when no sample saw everything for a second: a limit that is enforced by sampling is
- * not enforced any more.
+ * Fails: EIO when no sample was complete for a second: limits that are enforced by sampling are not
+ * enforced then.
  */
 int usage_watch_sample(struct usage_watch *w, const struct jail *j, struct outcome *out,
 		       struct cj_error *err);
@@ -39,9 +39,9 @@ int usage_watch_sample(struct usage_watch *w, const struct jail *j, struct outco
 void usage_watch_last(struct usage_watch *w, const struct jail *j);
 
 /*
- * usage_watch_pause_ms - how long the next sample can wait.
+ * usage_watch_pause_ms - how long to wait before the next sample.
  *
- * `room_bytes`: what is left below the memory limit; `cost_us`: what the last sample took.
+ * `room_bytes`: below the memory limit; `cost_us`: the duration of the last sample.
  * Pure.
  */
 unsigned usage_watch_pause_ms(uint64_t room_bytes, uint64_t cost_us);

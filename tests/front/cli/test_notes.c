@@ -141,7 +141,7 @@ static void what_a_host_lacks_is_one_line(void **state)
 {
 	(void)state;
 	auto_outcome struct outcome o = make_outcome();
-	outcome_warn(&o, "limits: memory is held by supervisor: no cgroup");
+	outcome_warn(&o, "limits: memory is enforced by supervisor: no cgroup");
 	outcome_warn(&o, "network: nothing leads out of the jail: no pasta");
 	outcome_warn(&o, "network: the uplink may not work: a firewall");
 	outcome_warn(&o, "artifacts: 'x' is not copied");

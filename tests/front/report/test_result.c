@@ -135,9 +135,9 @@ static void a_limit_nobody_asked_for_is_held_by_nobody(void **state)
 	auto_outcome struct outcome o;
 	outcome_init(&o, "a", 4);
 	outcome_decide(&o, STATUS_EXITED);
-	o.limits[LIMIT_CPU_TIME].by = BY_SUPERVISOR;
-	o.limits[LIMIT_CPUS] = (struct limit_state){ 1500, BY_CGROUP, HIT_YES };
-	o.limits[LIMIT_NOFILE] = (struct limit_state){ 64, BY_RLIMIT, HIT_UNKNOWN };
+	o.limits[LIMIT_CPU_TIME].enforced_by = ENFORCED_BY_SUPERVISOR;
+	o.limits[LIMIT_CPUS] = (struct limit_state){ 1500, ENFORCED_BY_CGROUP, HIT_YES };
+	o.limits[LIMIT_NOFILE] = (struct limit_state){ 64, ENFORCED_BY_RLIMIT, HIT_UNKNOWN };
 	assert_has(&o, &python,
 		   "\"cpu_time\":{\"value\":null,\"unit\":\"ms\",\"by\":\"none\",\"hit\":false}");
 	assert_has(&o, &python,
@@ -255,8 +255,9 @@ static void fill(struct outcome *o)
 	o->network = (struct network_outcome){ UPLINK_PASTA, refusals, COUNT(refusals) };
 	o->usage = (struct usage){ 1, 2, 3, 4, 5, true, true };
 	for (enum limit i = 0; i < LIMIT_COUNT; i++)
-		o->limits[i] =
-		    (struct limit_state){ 1000 * (i + 1), (unsigned)i % BY_COUNT, (unsigned)i % 3 };
+		o->limits[i] = (struct limit_state){ 1000 * (i + 1),
+						     (unsigned)i % LIMIT_ENFORCER_COUNT,
+						     (unsigned)i % 3 };
 	for (enum layer i = 0; i < LAYER_COUNT; i++)
 		o->layers[i] = (unsigned)i % LAYER_STATE_COUNT;
 	outcome_warn(o, "something is not at its best");

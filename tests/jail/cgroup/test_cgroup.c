@@ -89,14 +89,14 @@ static bool says(const struct cgroup *c, const char *file, const char *text)
 
 /* --- limits, on the fake ----------------------------------------------------------- */
 
-static void every_limit_is_written_and_held(void **state)
+static void every_limit_is_written_and_enforced(void **state)
 {
 	(void)state;
 	struct cgroup c = create(NULL);
 	assert_true(c.dir_fd >= 0);
 	assert_string_equal(c.origin, "own");
 	assert_non_null(strstr(c.path, "/cejail/cejail-T1"));
-	assert_true(c.held[CGROUP_MEMORY] && c.held[CGROUP_CPU] && c.held[CGROUP_PIDS]);
+	assert_true(c.enforced[CGROUP_MEMORY] && c.enforced[CGROUP_CPU] && c.enforced[CGROUP_PIDS]);
 	assert_string_equal(c.why_not, "");
 	assert_true(says(&c, "memory.max", "67108864\n"));
 	assert_true(says(&c, "memory.swap.max", "0\n"));
@@ -106,7 +106,7 @@ static void every_limit_is_written_and_held(void **state)
 	cgroup_destroy(&c);
 }
 
-static void what_the_kernel_took_otherwise_is_not_held(void **state)
+static void a_limit_that_reads_back_differently_is_not_enforced(void **state)
 {
 	(void)state;
 	static const char *const files[] = { "memory.max", "cpu.max", "pids.max" };
@@ -114,13 +114,13 @@ static void what_the_kernel_took_otherwise_is_not_held(void **state)
 		fake.distort = files[i];
 		struct cgroup c = create(NULL);
 		for (size_t k = 0; k < CGROUP_CONTROLLER_COUNT; k++)
-			assert_int_equal(c.held[k], k != i);
+			assert_int_equal(c.enforced[k], k != i);
 		assert_non_null(strstr(c.why_not, files[i]));
 		cgroup_destroy(&c);
 	}
 }
 
-static void what_cannot_be_written_is_not_held(void **state)
+static void a_limit_that_cannot_be_written_is_not_enforced(void **state)
 {
 	(void)state;
 	static const struct {
@@ -137,20 +137,21 @@ static void what_cannot_be_written_is_not_held(void **state)
 		struct cgroup c = create(NULL);
 		assert_true(c.dir_fd >= 0);
 		for (size_t k = 0; k < CGROUP_CONTROLLER_COUNT; k++)
-			assert_int_equal(c.held[k], k != rows[i].controller);
+			assert_int_equal(c.enforced[k], k != rows[i].controller);
 		assert_true(c.why_not[0] != '\0');
 		cgroup_destroy(&c);
 	}
 }
 
-static void a_limit_that_nobody_wants_is_not_held(void **state)
+static void a_limit_that_is_not_asked_for_is_not_enforced(void **state)
 {
 	(void)state;
 	struct cgroup c;
 	struct cj_error err;
 	const struct cgroup_limits none = { 0 };
 	assert_int_equal(find_and_make(NULL, "T1", &none, &c, &err), 0);
-	assert_false(c.held[CGROUP_MEMORY] || c.held[CGROUP_CPU] || c.held[CGROUP_PIDS]);
+	assert_false(c.enforced[CGROUP_MEMORY] || c.enforced[CGROUP_CPU] ||
+		     c.enforced[CGROUP_PIDS]);
 	assert_true(says(&c, "memory.max", "max\n"));
 	cgroup_destroy(&c);
 }
@@ -162,7 +163,8 @@ static void a_parent_without_controllers_holds_nothing_and_says_why(void **state
 	fake_put(fd, "cgroup.controllers", "\n");
 	struct cgroup c = create(NULL);
 	assert_true(c.dir_fd >= 0);
-	assert_false(c.held[CGROUP_MEMORY] || c.held[CGROUP_CPU] || c.held[CGROUP_PIDS]);
+	assert_false(c.enforced[CGROUP_MEMORY] || c.enforced[CGROUP_CPU] ||
+		     c.enforced[CGROUP_PIDS]);
 	assert_non_null(strstr(c.why_not, "controller"));
 	cgroup_destroy(&c);
 }
@@ -363,7 +365,7 @@ static void a_real_leaf_comes_and_goes(void **state)
 	cgroup_destroy(&c);
 }
 
-static void all_processes_die_and_their_cpu_time_is_known(void **state)
+static void all_processes_die_and_their_cpu_time_is_counted(void **state)
 {
 	(void)state;
 	need_real();
@@ -607,7 +609,7 @@ static void let_go(struct cgroup *c)
 	cj_close(&c->dir_fd);
 }
 
-static void an_empty_leaf_is_swept_when_nobody_holds_its_lock(void **state)
+static void an_empty_leaf_without_a_lock_is_swept(void **state)
 {
 	(void)state;
 	need_real();
@@ -721,10 +723,10 @@ static int remove_real_parent(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		FAKE(every_limit_is_written_and_held),
-		FAKE(what_the_kernel_took_otherwise_is_not_held),
-		FAKE(what_cannot_be_written_is_not_held),
-		FAKE(a_limit_that_nobody_wants_is_not_held),
+		FAKE(every_limit_is_written_and_enforced),
+		FAKE(a_limit_that_reads_back_differently_is_not_enforced),
+		FAKE(a_limit_that_cannot_be_written_is_not_enforced),
+		FAKE(a_limit_that_is_not_asked_for_is_not_enforced),
 		FAKE(a_parent_without_controllers_holds_nothing_and_says_why),
 		FAKE(without_a_parent_there_is_no_leaf_but_a_reason),
 		FAKE(a_leaf_that_cannot_be_made_is_an_error_that_names_it),
@@ -734,7 +736,7 @@ int main(void)
 		FAKE(room_above_is_what_every_cgroup_above_has_left),
 		FAKE(evidence_that_is_not_there_is_not_claimed),
 		REAL(a_real_leaf_comes_and_goes),
-		REAL(all_processes_die_and_their_cpu_time_is_known),
+		REAL(all_processes_die_and_their_cpu_time_is_counted),
 		REAL(a_kernel_without_cgroup_kill_kills_as_well),
 		REAL(destroy_ends_what_is_inside_within_its_limit),
 		REAL(destroy_gives_up_on_what_does_not_die),
@@ -745,7 +747,7 @@ int main(void)
 		REAL(a_path_that_is_no_leaf_is_never_touched),
 		REAL(a_leaf_is_named_before_it_is_made),
 		REAL(a_leaf_can_be_opened_whatever_the_umask),
-		REAL(an_empty_leaf_is_swept_when_nobody_holds_its_lock),
+		REAL(an_empty_leaf_without_a_lock_is_swept),
 		REAL(a_leaf_with_processes_is_not_swept),
 		REAL(a_leaf_that_a_sweep_takes_is_made_again),
 		REAL(another_users_lock_does_not_keep_a_run_from_starting),

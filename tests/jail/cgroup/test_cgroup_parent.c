@@ -345,7 +345,7 @@ static void a_container_root_is_vacated_and_used(void **state)
 	assert_int_equal(unlinkat(fd, "is-container", 0), 0);
 }
 
-static void an_ordinary_user_without_delegation_has_nothing_and_hears_why(void **state)
+static void an_ordinary_user_without_delegation_gets_no_parent_but_a_reason(void **state)
 {
 	(void)state;
 	/* Not there is not writable, for root too, as whom this may run. */
@@ -414,7 +414,7 @@ static void a_unit_that_another_cejail_has_vacated_is_used_as_it_is(void **state
 	assert_true(is_at(&p, "/user@1000.service/x.scope"));
 }
 
-static void a_manager_that_gives_nothing_is_told_of(void **state)
+static void a_manager_that_creates_no_scope_is_named_as_the_reason(void **state)
 {
 	(void)state;
 	has_manager = true;
@@ -443,7 +443,7 @@ static void a_better_way_that_is_blocked_is_what_there_is_to_mend(void **state)
 	assert_non_null(strstr(p.why_not, "pid namespace"));
 }
 
-static void a_v1_host_is_told_what_to_boot_with(void **state)
+static void a_v1_host_gets_the_boot_option_as_remedy(void **state)
 {
 	(void)state;
 	make("/session", "", "10\n");
@@ -456,7 +456,7 @@ static void a_v1_host_is_told_what_to_boot_with(void **state)
 	assert_non_null(strstr(p.why_not, "systemd.unified_cgroup_hierarchy=1"));
 }
 
-static void a_host_without_cgroup_v2_is_told_so(void **state)
+static void a_host_without_cgroup_v2_gets_that_reason(void **state)
 {
 	(void)state;
 	struct cgroup_host host = { .uid = 0 };
@@ -478,7 +478,7 @@ static void a_path_too_long_is_declined(void **state)
 	assert_non_null(strstr(err.msg, "too long"));
 }
 
-static void the_report_names_every_way_with_a_place_or_a_reason(void **state)
+static void the_report_has_a_path_or_a_reason_for_each_parent(void **state)
 {
 	(void)state;
 	memset(&fake, 0, sizeof(fake)); /* this host's real cgroups; nothing is changed */
@@ -526,16 +526,16 @@ int main(void)
 		TEST(a_subtree_at_the_root_never_escapes_a_limit),
 		TEST(a_mount_of_another_cgroup_namespace_is_not_used),
 		TEST(a_container_root_is_vacated_and_used),
-		TEST(an_ordinary_user_without_delegation_has_nothing_and_hears_why),
+		TEST(an_ordinary_user_without_delegation_gets_no_parent_but_a_reason),
 		TEST(a_cgroup_the_user_may_write_serves_unless_a_manager_owns_it),
 		TEST(a_scope_of_the_user_manager_is_used),
 		TEST(a_unit_that_another_cejail_has_vacated_is_used_as_it_is),
-		TEST(a_manager_that_gives_nothing_is_told_of),
+		TEST(a_manager_that_creates_no_scope_is_named_as_the_reason),
 		TEST(a_better_way_that_is_blocked_is_what_there_is_to_mend),
-		TEST(a_v1_host_is_told_what_to_boot_with),
-		TEST(a_host_without_cgroup_v2_is_told_so),
+		TEST(a_v1_host_gets_the_boot_option_as_remedy),
+		TEST(a_host_without_cgroup_v2_gets_that_reason),
 		TEST(a_path_too_long_is_declined),
-		cmocka_unit_test(the_report_names_every_way_with_a_place_or_a_reason),
+		cmocka_unit_test(the_report_has_a_path_or_a_reason_for_each_parent),
 		cmocka_unit_test(this_host_can_be_read),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,7 +65,7 @@ static void a_mount_point_cannot_pretend_to_be_another_field(void **state)
 	assert_string_equal(mount_of("1 2 0:1 / /x rw cgroup2 - ext4 cgroup2 rw\n").point, "");
 }
 
-static void broken_lines_are_passed_over(void **state)
+static void malformed_lines_are_skipped(void **state)
 {
 	(void)state;
 	assert_string_equal(mount_of("\n\n -\ngarbage\n1 2 3 - cgroup2\n" PURE_V2).point,
@@ -133,7 +133,7 @@ static void our_cgroup_is_located_below_the_mount(void **state)
 	assert_string_equal(out, "/sys/fs/cgroup");
 }
 
-static void what_lies_outside_the_mount_is_not_located(void **state)
+static void a_cgroup_outside_the_mount_is_not_located(void **state)
 {
 	(void)state;
 	char out[CGROUP_PATH_MAX];
@@ -198,7 +198,7 @@ static void only_whole_lines_are_pids(void **state)
 	assert_int_equal(cgroup_text_pids("", pids, 4), 0);
 }
 
-static void a_leaf_is_known_by_its_name(void **state)
+static void a_leaf_is_recognised_by_its_name(void **state)
 {
 	(void)state;
 	assert_string_equal(cgroup_text_leaf_id("/sys/fs/cgroup/cejail/cejail-01JX"), "01JX");
@@ -241,17 +241,17 @@ int main(void)
 		cmocka_unit_test(the_usual_place_wins_over_others),
 		cmocka_unit_test(a_path_with_blanks_is_unescaped),
 		cmocka_unit_test(a_mount_point_cannot_pretend_to_be_another_field),
-		cmocka_unit_test(broken_lines_are_passed_over),
+		cmocka_unit_test(malformed_lines_are_skipped),
 		cmocka_unit_test(a_path_that_does_not_fit_is_no_mount),
 		cmocka_unit_test(our_cgroup_and_the_v1_controllers_are_read),
 		cmocka_unit_test(a_host_without_the_unified_hierarchy_has_no_path),
 		cmocka_unit_test(our_cgroup_is_located_below_the_mount),
-		cmocka_unit_test(what_lies_outside_the_mount_is_not_located),
+		cmocka_unit_test(a_cgroup_outside_the_mount_is_not_located),
 		cmocka_unit_test(a_key_is_found_only_at_the_beginning_of_a_line),
 		cmocka_unit_test(a_number_is_whole_or_refused),
 		cmocka_unit_test(a_word_is_not_its_prefix),
 		cmocka_unit_test(only_whole_lines_are_pids),
-		cmocka_unit_test(a_leaf_is_known_by_its_name),
+		cmocka_unit_test(a_leaf_is_recognised_by_its_name),
 		cmocka_unit_test(only_the_supervisors_leaf_is_left),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -94,7 +94,7 @@ static int enter(const char *script, struct cj_error *err)
 	return rc;
 }
 
-static void the_helper_beside_the_program_is_told_the_id_and_our_pid(void **state)
+static void the_helper_in_libexec_gets_the_id_and_our_pid(void **state)
 {
 	(void)state;
 	struct cj_error err;
@@ -112,7 +112,7 @@ static void the_helper_beside_the_program_is_told_the_id_and_our_pid(void **stat
 	assert_string_equal(play.pid, pid);
 }
 
-static void what_the_helper_says_is_our_error(void **state)
+static void the_helpers_error_becomes_ours(void **state)
 {
 	(void)state;
 	struct cj_error said = { .code = ENOENT, .msg = "no manager answers" }, err;
@@ -126,7 +126,7 @@ static void what_the_helper_says_is_our_error(void **state)
 	assert_string_equal(err.msg, "no manager answers");
 }
 
-static void a_helper_that_makes_no_sense_is_no_consent(void **state)
+static void a_malformed_answer_of_the_helper_is_a_failure(void **state)
 {
 	(void)state;
 	static const char *const scripts[] = {
@@ -143,7 +143,7 @@ static void a_helper_that_makes_no_sense_is_no_consent(void **state)
 }
 
 /* Its alarm clock is all that ends a helper whose bus never answers. */
-static void the_helper_hears_what_we_block_or_ignore(void **state)
+static void the_helper_receives_signals_that_we_block_or_ignore(void **state)
 {
 	(void)state;
 	struct cj_error err;
@@ -161,7 +161,7 @@ static void the_helper_hears_what_we_block_or_ignore(void **state)
 }
 
 /* A whole message, whose code says that nothing failed. */
-static void an_error_without_a_code_is_no_consent(void **state)
+static void an_error_without_a_code_is_a_failure(void **state)
 {
 	(void)state;
 	char script[64];
@@ -171,7 +171,7 @@ static void an_error_without_a_code_is_no_consent(void **state)
 	assert_int_equal(enter(script, &err), -EPROTO);
 }
 
-static void a_helper_that_is_not_there_is_named(void **state)
+static void a_missing_helper_is_named(void **state)
 {
 	(void)state;
 	struct cj_error err;
@@ -199,13 +199,12 @@ static void without_a_pipe_or_our_own_name_nothing_is_started(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(the_helper_beside_the_program_is_told_the_id_and_our_pid,
-				       setup),
-		cmocka_unit_test_setup(what_the_helper_says_is_our_error, setup),
-		cmocka_unit_test_setup(a_helper_that_makes_no_sense_is_no_consent, setup),
-		cmocka_unit_test_setup(the_helper_hears_what_we_block_or_ignore, setup),
-		cmocka_unit_test_setup(an_error_without_a_code_is_no_consent, setup),
-		cmocka_unit_test_setup(a_helper_that_is_not_there_is_named, setup),
+		cmocka_unit_test_setup(the_helper_in_libexec_gets_the_id_and_our_pid, setup),
+		cmocka_unit_test_setup(the_helpers_error_becomes_ours, setup),
+		cmocka_unit_test_setup(a_malformed_answer_of_the_helper_is_a_failure, setup),
+		cmocka_unit_test_setup(the_helper_receives_signals_that_we_block_or_ignore, setup),
+		cmocka_unit_test_setup(an_error_without_a_code_is_a_failure, setup),
+		cmocka_unit_test_setup(a_missing_helper_is_named, setup),
 		cmocka_unit_test_setup(without_a_pipe_or_our_own_name_nothing_is_started, setup),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

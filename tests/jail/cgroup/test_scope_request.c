@@ -294,14 +294,14 @@ static void a_delegated_scope_around_this_process_is_asked_for(void **state)
 	assert_int_equal(play.open_buses, 0);
 }
 
-static void a_door_that_does_not_let_us_in_is_told_and_nothing_is_asked(void **state)
+static void a_bus_that_refuses_authentication_is_named_and_gets_no_request(void **state)
 {
 	(void)state;
 	struct cj_error err;
 	listen_at("bus");
 	play.wait_rc = -ECONNRESET;
 	assert_int_equal(enter(&err), -ECONNRESET);
-	assert_non_null(strstr(err.msg, "be let in by the user manager"));
+	assert_non_null(strstr(err.msg, "authenticate to the user manager"));
 	play.tried = 0;
 	play.ready_rc = -ENOTCONN;
 	assert_int_equal(enter(&err), -ENOTCONN);
@@ -443,7 +443,7 @@ static void without_a_socket_there_is_no_manager(void **state)
 	assert_true(user_bus_is_there());
 }
 
-static void a_file_in_place_of_the_socket_is_no_door(void **state)
+static void a_regular_file_is_not_taken_for_the_socket(void **state)
 {
 	(void)state;
 	char path[128];
@@ -453,7 +453,7 @@ static void a_file_in_place_of_the_socket_is_no_door(void **state)
 	assert_false(user_bus_is_there());
 }
 
-static void a_path_that_would_be_another_address_is_no_door(void **state)
+static void a_path_with_address_syntax_is_not_used(void **state)
 {
 	(void)state;
 	listen_at("bus");
@@ -494,7 +494,7 @@ static void the_real_libsystemd_has_all_that_is_called(void **state)
 	assert_null(lib.flush_close_unref(bus));
 }
 
-static void what_the_manager_answers_is_told(void **state)
+static void the_managers_answer_is_in_the_error(void **state)
 {
 	(void)state;
 	struct cj_error err;
@@ -526,7 +526,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_delegated_scope_around_this_process_is_asked_for),
-		TEST(a_door_that_does_not_let_us_in_is_told_and_nothing_is_asked),
+		TEST(a_bus_that_refuses_authentication_is_named_and_gets_no_request),
 		TEST(a_scope_for_a_dead_process_is_stopped),
 		TEST(the_environments_address_comes_first_and_the_private_socket_last),
 		TEST(a_unit_that_is_delegated_already_is_kept),
@@ -535,11 +535,11 @@ int main(void)
 		TEST(a_manager_that_cannot_say_is_asked_for_a_scope),
 		TEST(only_units_of_the_manager_are_asked_about),
 		TEST(without_a_socket_there_is_no_manager),
-		TEST(a_file_in_place_of_the_socket_is_no_door),
-		TEST(a_path_that_would_be_another_address_is_no_door),
+		TEST(a_regular_file_is_not_taken_for_the_socket),
+		TEST(a_path_with_address_syntax_is_not_used),
 		TEST(without_libsystemd_it_is_an_error_that_says_so),
 		TEST(the_real_libsystemd_has_all_that_is_called),
-		TEST(what_the_manager_answers_is_told),
+		TEST(the_managers_answer_is_in_the_error),
 		TEST(a_manager_that_never_moves_us_is_not_waited_for_long),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

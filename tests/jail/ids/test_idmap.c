@@ -184,7 +184,7 @@ static int take_id_and_die(void *arg)
 	return 0;
 }
 
-static void an_id_comes_back_when_its_holder_is_killed(void **state)
+static void an_id_is_free_again_when_its_supervisor_is_killed(void **state)
 {
 	(void)state;
 	need_real_root();
@@ -409,7 +409,7 @@ int main(void)
 		cmocka_unit_test(root_gets_an_unused_id_and_never_its_own),
 		cmocka_unit_test(two_hundred_jails_at_once_get_as_many_ids),
 		cmocka_unit_test(the_last_free_id_is_found),
-		cmocka_unit_test(an_id_comes_back_when_its_holder_is_killed),
+		cmocka_unit_test(an_id_is_free_again_when_its_supervisor_is_killed),
 		cmocka_unit_test(a_link_in_place_of_the_ids_is_refused),
 		cmocka_unit_test(an_ordinary_caller_maps_itself_and_needs_no_directory),
 		cmocka_unit_test(a_lone_root_that_is_a_user_outside_maps_itself),

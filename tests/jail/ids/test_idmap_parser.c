@@ -51,7 +51,7 @@ static void an_unwritten_map_is_empty(void **state)
 	assert_false(idmap_pick(&none, &none, &block));
 }
 
-static void what_is_no_map_is_refused_and_the_line_named(void **state)
+static void a_malformed_map_is_refused_with_the_line(void **state)
 {
 	(void)state;
 	static const char *const bad[] = {
@@ -79,15 +79,15 @@ static void what_is_no_map_is_refused_and_the_line_named(void **state)
 static void more_lines_than_the_kernel_writes_are_refused(void **state)
 {
 	(void)state;
-	static char text[(IDRANGE_LINES_MAX + 1) * 8 + 1];
-	for (size_t i = 0; i <= IDRANGE_LINES_MAX; i++)
+	static char text[(IDMAP_LINES_MAX + 1) * 8 + 1];
+	for (size_t i = 0; i <= IDMAP_LINES_MAX; i++)
 		memcpy(text + i * 8, "  0 0 1\n", 8);
 	struct idmap_ranges map;
 	struct cj_error err = { 0 };
 	assert_int_equal(idmap_parse("uid_map", text, &map, &err), -EINVAL);
-	text[IDRANGE_LINES_MAX * 8] = '\0';
+	text[IDMAP_LINES_MAX * 8] = '\0';
 	assert_int_equal(idmap_parse("uid_map", text, &map, &err), 0);
-	assert_int_equal(map.count, IDRANGE_LINES_MAX);
+	assert_int_equal(map.count, IDMAP_LINES_MAX);
 }
 
 static void a_whole_host_gives_the_unused_range(void **state)
@@ -153,7 +153,7 @@ int main(void)
 		cmocka_unit_test(the_initial_map_is_one_range),
 		cmocka_unit_test(a_map_of_several_lines_is_read_whole),
 		cmocka_unit_test(an_unwritten_map_is_empty),
-		cmocka_unit_test(what_is_no_map_is_refused_and_the_line_named),
+		cmocka_unit_test(a_malformed_map_is_refused_with_the_line),
 		cmocka_unit_test(more_lines_than_the_kernel_writes_are_refused),
 		cmocka_unit_test(a_whole_host_gives_the_unused_range),
 		cmocka_unit_test(a_container_gives_ids_that_no_account_has),

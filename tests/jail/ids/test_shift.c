@@ -28,7 +28,7 @@ static int open_count(void)
 	return n;
 }
 
-static void an_ordinary_callers_files_are_his_already(void **state)
+static void an_ordinary_callers_files_need_no_id_map(void **state)
 {
 	(void)state;
 	const struct idmap own = { .uid = geteuid(), .gid = getegid(), .lock_fd = -1 };
@@ -79,7 +79,7 @@ static void the_owner_becomes_the_jails_user_and_others_stay(void **state)
 		skip();
 }
 
-static void what_can_not_be_shifted_is_named_and_nothing_is_held(void **state)
+static void a_directory_that_can_not_be_mapped_is_named_and_nothing_stays_open(void **state)
 {
 	(void)state;
 	static const char *const sources[] = { "/nonexistent", "/proc/self", "/proc/sys/vm" };
@@ -100,9 +100,10 @@ static void what_can_not_be_shifted_is_named_and_nothing_is_held(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_ordinary_callers_files_are_his_already),
+		cmocka_unit_test(an_ordinary_callers_files_need_no_id_map),
 		cmocka_unit_test(the_owner_becomes_the_jails_user_and_others_stay),
-		cmocka_unit_test(what_can_not_be_shifted_is_named_and_nothing_is_held),
+		cmocka_unit_test(
+		    a_directory_that_can_not_be_mapped_is_named_and_nothing_stays_open),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,7 +110,7 @@ static void files_that_the_kernel_refuses_have_none(void **state)
 	assert_string_equal(of_wide(&f), "");
 }
 
-static void what_can_not_be_read_is_an_errno(void **state)
+static void an_unreadable_file_is_an_errno(void **state)
 {
 	(void)state;
 	char name[PATH_MAX];
@@ -124,7 +124,7 @@ int main(void)
 		cmocka_unit_test(the_interpreter_is_found_in_both_layouts),
 		cmocka_unit_test(the_class_that_the_file_claims_changes_nothing),
 		cmocka_unit_test(files_that_the_kernel_refuses_have_none),
-		cmocka_unit_test(what_can_not_be_read_is_an_errno),
+		cmocka_unit_test(an_unreadable_file_is_an_errno),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -328,7 +328,7 @@ static void signal_a_nested_domain(void)
 	CHECK(waitpid(child, NULL, 0) == child);
 }
 
-static void a_domain_inside_is_still_reached(void **state)
+static void signals_reach_a_domain_nested_inside(void **state)
 {
 	(void)state;
 	under_landlock(&plain, signal_a_nested_domain);
@@ -385,7 +385,7 @@ static void abstract_sockets_outside_cannot_be_reached(void **state)
 
 /* --- kernels older than this one ----------------------------------------------------------- */
 
-static void each_older_kernel_is_asked_for_what_it_knows(void **state)
+static void each_older_kernel_gets_only_rights_that_it_knows(void **state)
 {
 	(void)state;
 	int newest = landlock_abi();
@@ -408,7 +408,7 @@ static void ask_for_all(void)
 	CHECK(restrict_flags == (landlock_abi() >= 7 ? 5 : 0));
 }
 
-static void scopes_and_quiet_logs_wait_for_their_kernel(void **state)
+static void scopes_and_log_flags_are_used_only_on_kernels_that_have_them(void **state)
 {
 	(void)state;
 	under_landlock(&plain, ask_for_all);
@@ -438,10 +438,10 @@ int main(void)
 		cmocka_unit_test(writable_binds_can_be_changed_and_others_not),
 		cmocka_unit_test(a_place_that_is_missing_is_an_error),
 		cmocka_unit_test(signals_reach_the_own_domain_and_no_further),
-		cmocka_unit_test(a_domain_inside_is_still_reached),
+		cmocka_unit_test(signals_reach_a_domain_nested_inside),
 		cmocka_unit_test(abstract_sockets_outside_cannot_be_reached),
-		cmocka_unit_test(each_older_kernel_is_asked_for_what_it_knows),
-		cmocka_unit_test(scopes_and_quiet_logs_wait_for_their_kernel),
+		cmocka_unit_test(each_older_kernel_gets_only_rights_that_it_knows),
+		cmocka_unit_test(scopes_and_log_flags_are_used_only_on_kernels_that_have_them),
 		cmocka_unit_test(a_kernel_without_landlock_changes_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

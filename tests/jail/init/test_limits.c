@@ -115,7 +115,7 @@ static int apply_with_cgroup(void)
 	return getrlimit(RLIMIT_CPU, &after) == 0 && after.rlim_cur == cpu.rlim_cur ? 0 : 4;
 }
 
-static void what_a_cgroup_holds_is_left_to_it(void **state)
+static void a_limit_that_the_cgroup_enforces_is_not_set_as_rlimit(void **state)
 {
 	(void)state;
 	assert_int_equal(in_child(apply_with_cgroup), 0);
@@ -192,7 +192,7 @@ static int apply_tiny_cpu(void)
 	return is(RLIMIT_CPU, 2) ? 0 : 2;
 }
 
-static void cpu_time_is_rounded_up_so_that_the_supervisor_comes_first(void **state)
+static void the_rlimit_of_cpu_time_is_above_the_supervisors_limit(void **state)
 {
 	(void)state;
 	assert_int_equal(in_child(apply_tiny_cpu), 0);
@@ -253,11 +253,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_limit_is_set_soft_and_hard),
-		cmocka_unit_test(what_a_cgroup_holds_is_left_to_it),
+		cmocka_unit_test(a_limit_that_the_cgroup_enforces_is_not_set_as_rlimit),
 		cmocka_unit_test(a_stricter_hard_limit_of_the_caller_stays),
 		cmocka_unit_test(more_files_than_the_hard_limit_is_an_error_with_a_remedy),
 		cmocka_unit_test(a_core_limit_of_0_is_refused_only_where_a_handler_would_run),
-		cmocka_unit_test(cpu_time_is_rounded_up_so_that_the_supervisor_comes_first),
+		cmocka_unit_test(the_rlimit_of_cpu_time_is_above_the_supervisors_limit),
 		cmocka_unit_test(address_space_can_be_reserved_beyond_the_memory_limit),
 		cmocka_unit_test(a_limit_that_cannot_be_set_is_named),
 	};

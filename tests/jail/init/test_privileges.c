@@ -118,7 +118,7 @@ static void every_call_that_fails_is_noticed(int (*give_up)(struct cj_error *err
 	fail_at = 0;
 }
 
-static void nothing_is_given_up_unless_all_of_it_is(void **state)
+static void each_failure_to_give_up_a_privilege_is_an_error(void **state)
 {
 	(void)state;
 	every_call_that_fails_is_noticed(privileges_drop, 80);
@@ -130,7 +130,7 @@ static void new_privileges_are_refused_or_it_fails(void **state)
 	every_call_that_fails_is_noticed(privileges_no_new, 1);
 }
 
-static void a_call_that_only_says_it_went_well_is_found_out(void **state)
+static void a_privilege_that_is_still_there_after_a_successful_call_is_an_error(void **state)
 {
 	(void)state;
 	static const char *const names[] = { "cap_drop_bound", "cap_set_proc", "prctl" };
@@ -161,9 +161,10 @@ static void an_id_that_is_not_mapped_is_named(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_is_given_up_unless_all_of_it_is),
+		cmocka_unit_test(each_failure_to_give_up_a_privilege_is_an_error),
 		cmocka_unit_test(new_privileges_are_refused_or_it_fails),
-		cmocka_unit_test(a_call_that_only_says_it_went_well_is_found_out),
+		cmocka_unit_test(
+		    a_privilege_that_is_still_there_after_a_successful_call_is_an_error),
 		cmocka_unit_test(an_id_that_is_not_mapped_is_named),
 	};
 	tried =

@@ -80,7 +80,7 @@ static void env_with_a_plain_name_is_that_name(void **state)
 	static const struct {
 		const char *line;
 		size_t count;
-		const char *words[SCRIPT_WORDS_MAX];
+		const char *words[SCRIPT_ARGV_MAX];
 	} rows[] = {
 		{ "#!/usr/bin/env bash", 1, { "bash" } },
 		{ "#!/bin/env bash", 1, { "bash" } },
@@ -93,7 +93,7 @@ static void env_with_a_plain_name_is_that_name(void **state)
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct script s;
-		const char *words[SCRIPT_WORDS_MAX] = { NULL };
+		const char *words[SCRIPT_ARGV_MAX] = { NULL };
 		script_parse(rows[i].line, strlen(rows[i].line), &s);
 		assert_int_equal(script_command(&s, words), rows[i].count);
 		for (size_t k = 0; k < rows[i].count; k++)

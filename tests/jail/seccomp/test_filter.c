@@ -490,7 +490,7 @@ static void do_nothing(void)
 {
 }
 
-static void the_watch_closes_when_nobody_is_left(void **state)
+static void the_watch_closes_when_no_process_is_left(void **state)
 {
 	(void)state;
 	struct trial t = begin(do_nothing);
@@ -597,7 +597,7 @@ static void close_uncounted(void)
 	_exit(0);
 }
 
-static void memory_that_nobody_counts_can_be_closed(void **state)
+static void calls_whose_memory_no_cgroup_counts_can_be_refused(void **state)
 {
 	(void)state;
 	int status;
@@ -631,13 +631,13 @@ int main(void)
 		TEST(netlink_sockets_are_bounded_while_they_exist),
 		TEST(the_row_of_netlink_is_found_among_the_protocols),
 		TEST(an_asker_that_dies_is_skipped),
-		TEST(the_watch_closes_when_nobody_is_left),
+		TEST(the_watch_closes_when_no_process_is_left),
 		TEST(a_kernel_without_killable_waits_gets_the_plain_listener),
 		TEST(where_another_listens_calls_are_refused_unnamed),
 		TEST(a_second_filter_inside_the_first_has_no_listener),
 		TEST(a_kernel_that_refuses_is_an_error),
 		TEST(a_filter_that_does_not_hold_is_an_error),
-		TEST(memory_that_nobody_counts_can_be_closed),
+		TEST(calls_whose_memory_no_cgroup_counts_can_be_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -297,7 +297,7 @@ static void a_conditional_refusal_holds_beside_an_allowance(void **state)
 			      "\"op\":\"SCMP_CMP_MASKED_EQ\"}]}");
 	assert_int_equal(ask(&f, SYS_ioctl, 0, 0x5412, 0), TOLD);
 	assert_int_equal(ask(&f, SYS_ioctl, 0, 0x5413, 0), ALLOW);
-	assert_int_equal(f.ntells > 0, 1);
+	assert_int_equal(f.nnotified > 0, 1);
 }
 
 static void high_bits_do_not_dodge_a_refusal(void **state)
@@ -311,25 +311,25 @@ static void high_bits_do_not_dodge_a_refusal(void **state)
 	assert_int_equal(ask(&f, SYS_ioctl, 0, 0x5413, 0), ALLOW);
 }
 
-static void told_calls_the_file_does_not_mention_are_told_with_the_default_errno(void **state)
+static void notified_calls_that_the_file_does_not_mention_have_the_default_errno(void **state)
 {
 	(void)state;
 	struct filter f = compile(REFUSING, "");
 	assert_int_equal(ask(&f, SYS_mount, 0, 0, 0), TOLD);
 	assert_int_equal(ask(&f, SYS_getppid, 0, 0, 0), ERRNO(ENOSYS));
-	for (size_t i = 0; i < f.ntells; i++)
-		assert_int_equal(f.tells[i].errno_value, ENOSYS);
+	for (size_t i = 0; i < f.nnotified; i++)
+		assert_int_equal(f.notified[i].errno_value, ENOSYS);
 }
 
-static void a_file_that_allows_by_default_tells_only_what_it_refuses(void **state)
+static void a_file_that_allows_by_default_notifies_only_what_it_refuses(void **state)
 {
 	(void)state;
 	struct filter f =
 	    compile(ALLOWING, "{\"names\":[\"mount\",\"getppid\"],\"action\":\"SCMP_ACT_ERRNO\","
 			      "\"errnoRet\":13}");
-	assert_int_equal(f.ntells, 1);
-	assert_int_equal(f.tells[0].nr, SYS_mount);
-	assert_int_equal(f.tells[0].errno_value, EACCES);
+	assert_int_equal(f.nnotified, 1);
+	assert_int_equal(f.notified[0].nr, SYS_mount);
+	assert_int_equal(f.notified[0].errno_value, EACCES);
 	assert_int_equal(ask(&f, SYS_mount, 0, 0, 0), TOLD);
 	assert_int_equal(ask(&f, SYS_getppid, 0, 0, 0), ERRNO(EACCES));
 	assert_int_equal(ask(&f, SYS_ptrace, 0, 0, 0), ALLOW);
@@ -352,7 +352,7 @@ static void bounded_calls_that_a_file_allows_are_sent_to_the_supervisor(void **s
 {
 	(void)state;
 	struct filter f = compile(ALLOWING, "");
-	assert_int_equal(f.ntells, 0);
+	assert_int_equal(f.nnotified, 0);
 	assert_int_equal(ask(&f, SYS_seccomp, 1, 0, 0), TOLD);
 	assert_int_equal(ask(&f, SYS_seccomp, 1ULL << 32 | 1, 0, 0), TOLD);
 	assert_int_equal(ask(&f, SYS_seccomp, 0, 0, 0), ALLOW);
@@ -460,7 +460,7 @@ static void expect_refusal(const char *text, const char *message)
 	assert_string_equal(err.msg, message);
 }
 
-static void an_unknown_refusal_where_the_rest_passes_is_an_error(void **state)
+static void refusing_an_unknown_call_is_an_error_where_the_default_allows(void **state)
 {
 	(void)state;
 	expect_refusal(
@@ -591,8 +591,8 @@ int main(void)
 		TEST(a_program_answers_as_its_rules_say),
 		TEST(a_conditional_refusal_holds_beside_an_allowance),
 		TEST(high_bits_do_not_dodge_a_refusal),
-		TEST(told_calls_the_file_does_not_mention_are_told_with_the_default_errno),
-		TEST(a_file_that_allows_by_default_tells_only_what_it_refuses),
+		TEST(notified_calls_that_the_file_does_not_mention_have_the_default_errno),
+		TEST(a_file_that_allows_by_default_notifies_only_what_it_refuses),
 		TEST(bounded_calls_that_a_file_allows_are_sent_to_the_supervisor),
 		TEST(a_bounded_call_that_a_file_refuses_is_never_let_through),
 		TEST(the_refused_part_of_a_bounded_call_is_refused_without_a_notification),
@@ -601,7 +601,7 @@ int main(void)
 		TEST(an_allowed_clone3_stays_refused_and_is_reported),
 		TEST(unknown_names_are_reported),
 		TEST(a_call_of_another_architecture_is_no_news),
-		TEST(an_unknown_refusal_where_the_rest_passes_is_an_error),
+		TEST(refusing_an_unknown_call_is_an_error_where_the_default_allows),
 		TEST(a_file_that_forbids_what_init_needs_is_refused_by_name),
 		TEST(conditions_on_what_init_needs_are_tried_with_its_arguments),
 		TEST(every_operator_is_tried_with_what_init_asks_for),

@@ -119,7 +119,7 @@ static void the_shipped_filter_lets_programs_work(void **state)
 	assert_answers(&f, questions, COUNT_OF(questions));
 }
 
-static void the_shipped_filter_refuses_and_tells(void **state)
+static void the_shipped_filter_refuses_and_notifies(void **state)
 {
 	(void)state;
 	static const struct question questions[] = {
@@ -242,21 +242,21 @@ static void the_shipped_filter_sends_bounded_calls_to_the_supervisor(void **stat
 	assert_null(filter_bound_row(f.bounds, SYS_socket, refused));
 }
 
-static void a_told_call_has_the_errno_of_its_rule(void **state)
+static void a_notified_call_has_the_errno_of_its_rule(void **state)
 {
 	(void)state;
 	struct filter f;
 	filter_builtin(&f);
 	int mount = 0, bpf = 0;
-	for (size_t i = 0; i < f.ntells; i++) {
-		if (f.tells[i].nr == SYS_mount)
-			mount = f.tells[i].errno_value;
-		if (f.tells[i].nr == SYS_bpf)
-			bpf = f.tells[i].errno_value;
+	for (size_t i = 0; i < f.nnotified; i++) {
+		if (f.notified[i].nr == SYS_mount)
+			mount = f.notified[i].errno_value;
+		if (f.notified[i].nr == SYS_bpf)
+			bpf = f.notified[i].errno_value;
 	}
 	assert_int_equal(mount, EPERM);
 	assert_int_equal(bpf, ENOSYS);
-	assert_true(f.ntells <= FILTER_TELLS_MAX);
+	assert_true(f.nnotified <= FILTER_NOTIFIED_MAX);
 }
 
 static void foreign_entries_are_killed(void **state)
@@ -399,10 +399,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(the_shipped_filter_lets_programs_work),
-		TEST(the_shipped_filter_refuses_and_tells),
+		TEST(the_shipped_filter_refuses_and_notifies),
 		TEST(the_shipped_filter_answers_other_options_as_unknown),
 		TEST(the_shipped_filter_sends_bounded_calls_to_the_supervisor),
-		TEST(a_told_call_has_the_errno_of_its_rule),
+		TEST(a_notified_call_has_the_errno_of_its_rule),
 		TEST(foreign_entries_are_killed),
 		TEST(every_call_of_the_headers_is_decided_in_the_shipped_file),
 		TEST(the_shipped_filter_stays_small),

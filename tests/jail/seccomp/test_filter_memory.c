@@ -71,7 +71,7 @@ static void a_listener_is_watched_or_closed(void **state)
 	fail_each_allocation(watch, &f);
 }
 
-static void a_kernel_that_tells_no_sizes_is_an_error(void **state)
+static void a_kernel_without_notification_sizes_is_an_error(void **state)
 {
 	(void)state;
 	struct filter f = { 0 };
@@ -88,7 +88,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_filter_is_compiled_whole_or_not_at_all),
 		cmocka_unit_test(a_listener_is_watched_or_closed),
-		cmocka_unit_test(a_kernel_that_tells_no_sizes_is_an_error),
+		cmocka_unit_test(a_kernel_without_notification_sizes_is_an_error),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -259,7 +259,7 @@ static void a_tail_without_memory_keeps_the_newest_it_can(void **state)
 	assert_int_equal(c.total - kept, 6);
 }
 
-static void the_end_of_a_line_is_known_past_the_cap(void **state)
+static void the_end_of_a_line_is_found_past_the_cap(void **state)
 {
 	(void)state;
 	auto_capture struct capture c;
@@ -292,7 +292,7 @@ int main(void)
 		cmocka_unit_test(bytes_with_nul_are_kept),
 		cmocka_unit_test(without_memory_bytes_are_still_counted),
 		cmocka_unit_test(a_head_never_gets_a_hole),
-		cmocka_unit_test(the_end_of_a_line_is_known_past_the_cap),
+		cmocka_unit_test(the_end_of_a_line_is_found_past_the_cap),
 		cmocka_unit_test(a_tail_without_memory_keeps_the_newest_it_can),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -135,7 +135,7 @@ static void half_a_character_at_the_end_is_not_lost(void **state)
 	close_relay(&e);
 }
 
-static void a_reader_that_does_not_read_never_blocks_us(void **state)
+static void a_reader_that_does_not_read_never_blocks_the_relay(void **state)
 {
 	(void)state;
 	struct ends e = open_relay(false);
@@ -151,7 +151,7 @@ static void a_reader_that_does_not_read_never_blocks_us(void **state)
 }
 
 /* Its line discipline makes two bytes of each: room for one is room for none. */
-static void a_terminal_that_nobody_reads_never_blocks_us(void **state)
+static void a_terminal_that_is_not_read_never_blocks_the_relay(void **state)
 {
 	(void)state;
 	if (access("/dev/ptmx", F_OK) < 0)
@@ -181,7 +181,7 @@ static void a_terminal_that_nobody_reads_never_blocks_us(void **state)
 	close(master_fd);
 }
 
-static void what_is_held_is_not_read(void **state)
+static void a_paused_relay_reads_nothing(void **state)
 {
 	(void)state;
 	struct ends e = open_relay(false);
@@ -243,7 +243,7 @@ static void what_is_complete_ends_when_it_is_empty_though_somebody_holds_the_pip
 	close_relay(&e);
 }
 
-static void what_is_complete_ends_though_somebody_goes_on_writing(void **state)
+static void a_completed_relay_ends_while_another_process_still_writes(void **state)
 {
 	(void)state;
 	struct ends e = open_relay(false);
@@ -283,13 +283,13 @@ int main(void)
 		cmocka_unit_test(a_character_cut_by_a_chunk_is_shown_whole),
 		cmocka_unit_test(a_line_end_cut_by_a_chunk_stays_one),
 		cmocka_unit_test(half_a_character_at_the_end_is_not_lost),
-		cmocka_unit_test(a_reader_that_does_not_read_never_blocks_us),
-		cmocka_unit_test(a_terminal_that_nobody_reads_never_blocks_us),
-		cmocka_unit_test(what_is_held_is_not_read),
+		cmocka_unit_test(a_reader_that_does_not_read_never_blocks_the_relay),
+		cmocka_unit_test(a_terminal_that_is_not_read_never_blocks_the_relay),
+		cmocka_unit_test(a_paused_relay_reads_nothing),
 		cmocka_unit_test(a_reader_that_goes_away_is_noticed),
 		cmocka_unit_test(
 		    what_is_complete_ends_when_it_is_empty_though_somebody_holds_the_pipe),
-		cmocka_unit_test(what_is_complete_ends_though_somebody_goes_on_writing),
+		cmocka_unit_test(a_completed_relay_ends_while_another_process_still_writes),
 		cmocka_unit_test(the_farewell_follows_the_last_byte),
 		cmocka_unit_test(the_end_of_input_closes_our_out_side_once_all_is_written),
 	};

@@ -172,7 +172,7 @@ static void kill_init(void *context, const char *type, const void *bytes, size_t
 		assert_int_equal(kill(init_pid(), SIGKILL), 0);
 }
 
-static void an_init_killed_from_outside_is_told_with_what_is_known(void **state)
+static void an_init_killed_from_outside_is_reported_with_the_usage(void **state)
 {
 	struct run *r = *state;
 	r->io.event = kill_init;
@@ -213,7 +213,7 @@ static void the_jails_terminal_follows_the_callers(void **state)
 	assert_int_equal(r->out.exit_code, 4);
 }
 
-static void a_process_that_does_not_die_keeps_nobody_waiting(void **state)
+static void a_process_that_does_not_die_is_not_waited_for(void **state)
 {
 	struct run *r = *state;
 	const char *words[] = { "/bin/sleep", "100", NULL };
@@ -329,7 +329,7 @@ static void input_that_is_left_and_taken_up_again_needs_nothing_new(void **state
 static const char busy[] = "echo out; echo err >&2; exec sleep 100";
 
 /* The run has a time limit, so that its last call is known: the end. */
-static void waiting_that_fails_is_told_as_ours(void **state)
+static void a_failed_wait_is_a_failure_of_cejail(void **state)
 {
 	struct run *r = *state;
 	r->plan.limits.cpu_ms = 60000; /* five looks in between */
@@ -375,12 +375,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(who_asked_going_away_cancels_the_run),
 		TEST(a_regular_file_can_not_hang_up),
-		TEST(an_init_killed_from_outside_is_told_with_what_is_known),
+		TEST(an_init_killed_from_outside_is_reported_with_the_usage),
 		TEST(the_jails_terminal_follows_the_callers),
-		TEST(a_process_that_does_not_die_keeps_nobody_waiting),
+		TEST(a_process_that_does_not_die_is_not_waited_for),
 		TEST(output_waits_for_room_and_none_is_lost),
 		TEST(input_that_is_left_and_taken_up_again_needs_nothing_new),
-		TEST(waiting_that_fails_is_told_as_ours),
+		TEST(a_failed_wait_is_a_failure_of_cejail),
 		TEST(a_signal_in_between_is_no_failure),
 	};
 	return RUN_TESTS_OF_JAILS(tests);

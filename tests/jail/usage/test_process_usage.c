@@ -278,7 +278,7 @@ static void a_tick_that_is_not_full_yet_counts_with_a_sampler(void **state)
 	free(past);
 }
 
-static void what_can_not_be_looked_at_is_told(void **state)
+static void an_unreadable_process_is_reported(void **state)
 {
 	(void)state;
 	struct process_usage s;
@@ -423,7 +423,7 @@ int main(void)
 		TEST(an_empty_proc_is_a_jail_that_is_gone),
 		TEST(what_was_seen_of_the_disowned_stays_counted),
 		TEST(a_tick_that_is_not_full_yet_counts_with_a_sampler),
-		TEST(what_can_not_be_looked_at_is_told),
+		TEST(an_unreadable_process_is_reported),
 		TEST(a_call_can_be_repeated),
 		TEST(no_more_than_the_cap_is_read),
 		TEST(a_real_jail_is_measured_until_it_ends),

@@ -40,7 +40,7 @@ static void a_name_cannot_shift_the_fields(void **state)
 	}
 }
 
-static void a_stat_cut_short_is_refused(void **state)
+static void a_truncated_stat_is_refused(void **state)
 {
 	(void)state;
 	struct sample_stat stat = { .threads = 9 };
@@ -97,7 +97,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_numbers_of_stat_are_read),
 		cmocka_unit_test(a_name_cannot_shift_the_fields),
-		cmocka_unit_test(a_stat_cut_short_is_refused),
+		cmocka_unit_test(a_truncated_stat_is_refused),
 		cmocka_unit_test(numbers_that_do_not_fit_are_refused),
 		cmocka_unit_test(memory_is_anonymous_shared_swapped_in_huge_pages_and_what_maps_it),
 		cmocka_unit_test(a_name_is_not_a_line_of_memory),

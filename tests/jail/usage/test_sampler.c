@@ -100,7 +100,7 @@ static void what_a_whole_family_used_moves_up_with_its_end(void **state)
 }
 
 /* Whatever part of its time a sample sees: a CPU was busy all the time. */
-static void children_that_nobody_waits_for_are_a_busy_cpu(void **state)
+static void children_that_are_not_waited_for_count_as_a_busy_cpu(void **state)
 {
 	static const uint64_t seen_us[] = { 300, 2 * MS, 6 * MS, 11 * MS };
 	for (size_t i = 0; i < sizeof(seen_us) / sizeof(seen_us[0]); i++) {
@@ -129,7 +129,7 @@ static void one_cpu_is_not_counted_for_two_processes(void **state)
 	assert_true(sampler_unreaped_us(f->sampler) <= cpus * 1000 * PERIOD);
 }
 
-static void a_sample_that_did_not_see_all_takes_nobody_for_gone(void **state)
+static void an_incomplete_sample_takes_no_process_for_ended(void **state)
 {
 	struct family *f = *state;
 	for (unsigned i = 0; i < 100; i++) {
@@ -140,7 +140,7 @@ static void a_sample_that_did_not_see_all_takes_nobody_for_gone(void **state)
 	assert_int_equal(sampler_unreaped_us(f->sampler), 0);
 }
 
-static void what_is_reaped_pays_for_as_much_and_no_more(void **state)
+static void reaped_time_is_subtracted_once(void **state)
 {
 	(void)state;
 	struct unreaped u = { 0 };
@@ -168,10 +168,10 @@ int main(void)
 		TEST(a_child_that_is_waited_for_costs_nothing_more),
 		TEST(sums_may_grow_a_sample_late_or_early),
 		TEST(what_a_whole_family_used_moves_up_with_its_end),
-		cmocka_unit_test(children_that_nobody_waits_for_are_a_busy_cpu),
+		cmocka_unit_test(children_that_are_not_waited_for_count_as_a_busy_cpu),
 		TEST(one_cpu_is_not_counted_for_two_processes),
-		TEST(a_sample_that_did_not_see_all_takes_nobody_for_gone),
-		cmocka_unit_test(what_is_reaped_pays_for_as_much_and_no_more),
+		TEST(an_incomplete_sample_takes_no_process_for_ended),
+		cmocka_unit_test(reaped_time_is_subtracted_once),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

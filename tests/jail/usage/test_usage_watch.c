@@ -58,7 +58,8 @@ static int setup(void **state)
 	m.plan.limits.memory_bytes = 64 * MIB;
 	m.jail.plan = &m.plan;
 	m.jail.cgroup = CGROUP_NULL;
-	m.jail.limits[LIMIT_MEMORY] = (struct limit_state){ 64 * MIB, BY_SUPERVISOR, HIT_NO };
+	m.jail.limits[LIMIT_MEMORY] =
+	    (struct limit_state){ 64 * MIB, ENFORCED_BY_SUPERVISOR, HIT_NO };
 	next = (struct process_usage){ 0 };
 	is_whole = true;
 	now_us = 1000000;

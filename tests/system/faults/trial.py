@@ -591,7 +591,7 @@ def is_told(call, name, line):
 
 
 STEPS = ("signals", "cgroup", "seccomp", "init", "runtime directory", "ids", "id map", "record", "network", "jail",
-         "uplink", "strength", "names", "program", "supervisor", "exec", "artifacts",
+         "uplink", "assess", "sweep", "names", "program", "supervisor", "exec", "artifacts",
          "--json")  # fmt: skip
 
 

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The assembler of seccomp programs.  Pure.
+ * From a plan to a seccomp program, written backwards (filter_asm.h).  Pure.
  *
- * Theory of operation.  Neighbouring calls with the same answer are one span.  A binary tree of
- * "number >= K?" finds the span in about seven steps; a call with conditions has them at its leaf.
- * BPF jumps only forward, and a conditional jump at most 255 instructions.  So the program is
- * written backwards: the target of a jump exists already, and its distance is known.  A position is
- * a count of instructions from the end.
+ * Neighbouring calls with the same answer are one span.  A binary tree of "number >= K?" finds the
+ * span in about seven steps.  A call with conditions has them at its leaf.
  */
 #include "runtime/jail/seccomp/filter_emit.h"
 
@@ -17,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/jail/seccomp/filter_asm.h"
+
 #if defined(__x86_64__)
 #define ARCH_NATIVE AUDIT_ARCH_X86_64
 #define X32_BIT     0x40000000u
@@ -26,150 +25,7 @@
 #error "no seccomp filter for this architecture yet"
 #endif
 
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the low half of an argument comes first");
-
-#define JUMP_MAX 250 /* of 255: a far jump inserted in between may increase the distance */
-
-#define RETS_MAX 8
-
-struct put_answer {
-	uint32_t ret;
-	unsigned position;
-	bool is_set;
-};
-
-struct emitter {
-	struct sock_filter *insns; /* BPF_MAXINSNS, filled from the end */
-	unsigned count;
-	bool is_full;
-	struct arena *scratch;
-	struct put_answer rets[RETS_MAX]; /* the last ones, in a ring */
-	unsigned next_ret;
-};
-
-static unsigned put(struct emitter *e, unsigned code, uint32_t k, unsigned yes, unsigned no)
-{
-	if (e->count == BPF_MAXINSNS) {
-		e->is_full = true;
-		return 0;
-	}
-	e->insns[BPF_MAXINSNS - 1 - e->count] = (struct sock_filter){
-		.code = (uint16_t)code,
-		.jt = (uint8_t)yes,
-		.jf = (uint8_t)no,
-		.k = k,
-	};
-	return e->count++;
-}
-
-/* Reuses a near answer: else half of all instructions would be copies of a few. */
-static unsigned put_ret(struct emitter *e, uint32_t ret)
-{
-	for (size_t i = 0; i < RETS_MAX; i++) {
-		if (e->rets[i].is_set && e->rets[i].ret == ret &&
-		    e->count - e->rets[i].position < JUMP_MAX / 2)
-			return e->rets[i].position;
-	}
-	unsigned position = put(e, BPF_RET | BPF_K, ret, 0, 0);
-	e->rets[e->next_ret++ % RETS_MAX] = (struct put_answer){ ret, position, true };
-	return position;
-}
-
-static unsigned put_load(struct emitter *e, size_t offset)
-{
-	return put(e, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0);
-}
-
-/* `target`, or a far jump to it where a conditional one can't reach. */
-static unsigned reach(struct emitter *e, unsigned target)
-{
-	unsigned distance = e->count - target - 1;
-	return distance < JUMP_MAX ? target : put(e, BPF_JMP | BPF_JA, distance, 0, 0);
-}
-
-static unsigned put_jump(struct emitter *e, unsigned op, uint32_t k, unsigned yes, unsigned no)
-{
-	yes = reach(e, yes);
-	no = reach(e, no);
-	return put(e, BPF_JMP | op | BPF_K, k, e->count - yes - 1, e->count - no - 1);
-}
-
-/* --- conditions: where to go when it holds, and when not ----------------------- */
-
-static size_t low_half(unsigned index)
-{
-	return offsetof(struct seccomp_data, args) + index * sizeof(uint64_t);
-}
-
-static size_t high_half(unsigned index)
-{
-	return low_half(index) + sizeof(uint32_t);
-}
-
-static bool is_one_bit(uint32_t mask)
-{
-	return mask != 0 && (mask & (mask - 1)) == 0;
-}
-
-/* Only the comparison, with the word loaded; it keeps the word in the register if it can. */
-static unsigned put_compare(struct emitter *e, uint32_t mask, uint32_t want, unsigned yes,
-			    unsigned no)
-{
-	if (is_one_bit(mask))
-		return put_jump(e, BPF_JSET, mask, want ? yes : no, want ? no : yes);
-	unsigned here = put_jump(e, BPF_JEQ, want, yes, no);
-	return mask == UINT32_MAX ? here : put(e, BPF_ALU | BPF_AND | BPF_K, mask, 0, 0);
-}
-
-static unsigned put_word_equal(struct emitter *e, size_t offset, uint32_t mask, uint32_t want,
-			       unsigned yes, unsigned no)
-{
-	if (mask == 0)
-		return yes; /* no bit of this half is compared; policy.c ensured that want is 0 */
-	put_compare(e, mask, want, yes, no);
-	return put_load(e, offset);
-}
-
-static unsigned put_equal(struct emitter *e, unsigned index, uint64_t mask, uint64_t want,
-			  unsigned yes, unsigned no)
-{
-	unsigned low = put_word_equal(e, low_half(index), (uint32_t)mask, (uint32_t)want, yes, no);
-	return put_word_equal(e, high_half(index), (uint32_t)(mask >> 32), (uint32_t)(want >> 32),
-			      low, no);
-}
-
-/* `op` is BPF_JGE or BPF_JGT: how the low halves compare when the high ones are the same. */
-static unsigned put_above(struct emitter *e, unsigned index, unsigned op, uint64_t than,
-			  unsigned yes, unsigned no)
-{
-	put_jump(e, op, (uint32_t)than, yes, no);
-	unsigned low = put_load(e, low_half(index));
-	unsigned same = put_jump(e, BPF_JEQ, (uint32_t)(than >> 32), low, no);
-	put_jump(e, BPF_JGT, (uint32_t)(than >> 32), yes, same);
-	return put_load(e, high_half(index));
-}
-
-static unsigned put_arg(struct emitter *e, const struct policy_arg *arg, unsigned yes, unsigned no)
-{
-	switch (arg->op) {
-	case POLICY_NE:
-		return put_equal(e, arg->index, UINT64_MAX, arg->value, no, yes);
-	case POLICY_LT:
-		return put_above(e, arg->index, BPF_JGE, arg->value, no, yes);
-	case POLICY_LE:
-		return put_above(e, arg->index, BPF_JGT, arg->value, no, yes);
-	case POLICY_EQ:
-		return put_equal(e, arg->index, UINT64_MAX, arg->value, yes, no);
-	case POLICY_GE:
-		return put_above(e, arg->index, BPF_JGE, arg->value, yes, no);
-	case POLICY_GT:
-		return put_above(e, arg->index, BPF_JGT, arg->value, yes, no);
-	case POLICY_MASKED_EQ:
-		return put_equal(e, arg->index, arg->value, arg->value_two, yes, no);
-	}
-	assert(!"an operator of enum policy_op");
-	return no;
-}
+/* --- the answer of a plan ------------------------------------------------------- */
 
 bool filter_arg_holds(const struct policy_arg *arg, uint64_t value)
 {
@@ -193,7 +49,28 @@ bool filter_arg_holds(const struct policy_arg *arg, uint64_t value)
 	return false;
 }
 
-/* --- calls, and the tree over them --------------------------------------------- */
+static bool branch_holds(const struct filter_branch *branch, const uint64_t args[6])
+{
+	for (size_t i = 0; i < branch->nargs; i++) {
+		if (!filter_arg_holds(&branch->args[i], args[branch->args[i].index]))
+			return false;
+	}
+	return true;
+}
+
+uint32_t filter_plan_answer(const struct filter_plan *plan, int nr, const uint64_t args[6])
+{
+	if (nr < 0 || nr >= CALLS_MAX)
+		return plan->otherwise;
+	const struct filter_call *call = &plan->calls[nr];
+	for (size_t i = 0; i < call->nbranches; i++) {
+		if (branch_holds(&call->branches[i], args))
+			return call->branches[i].ret;
+	}
+	return call->otherwise;
+}
+
+/* --- one branch ----------------------------------------------------------------- */
 
 /* The argument, if the branch compares only its low half and keeps it loaded; else -1. */
 static int only_word(const struct filter_branch *branch)
@@ -201,22 +78,23 @@ static int only_word(const struct filter_branch *branch)
 	const struct policy_arg *arg = branch->args;
 	if (branch->nargs != 1 || arg->op != POLICY_MASKED_EQ)
 		return -1;
-	if (arg->value == UINT32_MAX || (arg->value >> 32 == 0 && is_one_bit((uint32_t)arg->value)))
+	if (arg->value == UINT32_MAX ||
+	    (arg->value >> 32 == 0 && filter_asm_is_one_bit((uint32_t)arg->value)))
 		return (int)arg->index;
 	return -1;
 }
 
 /* One branch; without its load if the branch before it leaves the word loaded. */
-static unsigned put_branch(struct emitter *e, const struct filter_branch *branch,
+static unsigned put_branch(struct filter_asm *e, const struct filter_branch *branch,
 			   const struct filter_branch *before, unsigned next)
 {
-	unsigned here = put_ret(e, branch->ret);
+	unsigned here = filter_asm_ret(e, branch->ret);
 	int word = only_word(branch);
 	if (before && word >= 0 && only_word(before) == word)
-		return put_compare(e, (uint32_t)branch->args->value,
-				   (uint32_t)branch->args->value_two, here, next);
+		return filter_asm_compare(e, (uint32_t)branch->args->value,
+					  (uint32_t)branch->args->value_two, here, next);
 	for (size_t k = branch->nargs; k-- > 0;)
-		here = put_arg(e, &branch->args[k], here, next);
+		here = filter_asm_arg(e, &branch->args[k], here, next);
 	return here;
 }
 
@@ -297,31 +175,32 @@ static size_t make_ranges(const struct run *run, struct range *out)
 	return n;
 }
 
-static unsigned put_range(struct emitter *e, const struct range *range, unsigned yes, unsigned no)
+static unsigned put_range(struct filter_asm *e, const struct range *range, unsigned yes,
+			  unsigned no)
 {
 	if (range->first == range->last)
-		return put_jump(e, BPF_JEQ, range->first, yes, no);
-	unsigned above = put_jump(e, BPF_JGT, range->last, no, yes);
-	return put_jump(e, BPF_JGE, range->first, above, no);
+		return filter_asm_jump(e, BPF_JEQ, range->first, yes, no);
+	unsigned above = filter_asm_jump(e, BPF_JGT, range->last, no, yes);
+	return filter_asm_jump(e, BPF_JGE, range->first, above, no);
 }
 
 #define RANGES_IN_A_ROW 4 /* a tree above that */
 
 /* The depth is the logarithm of the number of rules; NOLINTNEXTLINE(misc-no-recursion) */
-static unsigned put_ranges(struct emitter *e, const struct range *ranges, size_t n, unsigned yes,
+static unsigned put_ranges(struct filter_asm *e, const struct range *ranges, size_t n, unsigned yes,
 			   unsigned no)
 {
 	if (n > RANGES_IN_A_ROW) {
 		unsigned above = put_ranges(e, ranges + n / 2, n - n / 2, yes, no);
 		unsigned below = put_ranges(e, ranges, n / 2, yes, no);
-		return put_jump(e, BPF_JGE, ranges[n / 2].first, above, below);
+		return filter_asm_jump(e, BPF_JGE, ranges[n / 2].first, above, below);
 	}
 	for (size_t i = n; i-- > 0;)
 		no = put_range(e, &ranges[i], yes, no);
 	return no;
 }
 
-static unsigned put_run(struct emitter *e, const struct run *run,
+static unsigned put_run(struct filter_asm *e, const struct run *run,
 			const struct filter_branch *before, unsigned next)
 {
 	const struct filter_branch *head = run->branches;
@@ -331,18 +210,18 @@ static unsigned put_run(struct emitter *e, const struct run *run,
 		return next;
 	}
 	size_t n = make_ranges(run, ranges);
-	unsigned here = put_ranges(e, ranges, n, put_ret(e, head->ret), next);
+	unsigned here = put_ranges(e, ranges, n, filter_asm_ret(e, head->ret), next);
 	int word = only_word(head);
 	if (!before || word < 0 || only_word(before) != word)
-		here = put_load(e, low_half(last_arg(head)->index));
+		here = filter_asm_load(e, filter_asm_low_half(last_arg(head)->index));
 	for (size_t k = head->nargs - 1; k-- > 0;)
-		here = put_arg(e, &head->args[k], here, next);
+		here = filter_asm_arg(e, &head->args[k], here, next);
 	return here;
 }
 
-static unsigned put_call(struct emitter *e, const struct filter_call *call)
+static unsigned put_call(struct filter_asm *e, const struct filter_call *call)
 {
-	unsigned next = put_ret(e, call->otherwise);
+	unsigned next = filter_asm_ret(e, call->otherwise);
 	for (size_t i = call->nbranches; i > 0;) {
 		struct run run = run_up_to(call, i - 1);
 		i -= run.n;
@@ -353,26 +232,7 @@ static unsigned put_call(struct emitter *e, const struct filter_call *call)
 	return next;
 }
 
-static bool branch_holds(const struct filter_branch *branch, const uint64_t args[6])
-{
-	for (size_t i = 0; i < branch->nargs; i++) {
-		if (!filter_arg_holds(&branch->args[i], args[branch->args[i].index]))
-			return false;
-	}
-	return true;
-}
-
-uint32_t filter_plan_answer(const struct filter_plan *plan, int nr, const uint64_t args[6])
-{
-	if (nr < 0 || nr >= CALLS_MAX)
-		return plan->otherwise;
-	const struct filter_call *call = &plan->calls[nr];
-	for (size_t i = 0; i < call->nbranches; i++) {
-		if (branch_holds(&call->branches[i], args))
-			return call->branches[i].ret;
-	}
-	return call->otherwise;
-}
+/* --- calls, and the tree over them --------------------------------------------- */
 
 struct span {
 	unsigned first; /* number; the next span's is where it ends */
@@ -398,32 +258,32 @@ static size_t make_spans(const struct filter_plan *plan, const struct filter_cal
 }
 
 /* The depth is the logarithm of CALLS_MAX; NOLINTNEXTLINE(misc-no-recursion) */
-static unsigned put_tree(struct emitter *e, const struct span *spans, size_t n)
+static unsigned put_tree(struct filter_asm *e, const struct span *spans, size_t n)
 {
 	if (n == 1)
 		return put_call(e, spans[0].call);
 	size_t middle = n / 2;
 	unsigned above = put_tree(e, spans + middle, n - middle);
 	unsigned below = put_tree(e, spans, middle);
-	return put_jump(e, BPF_JGE, spans[middle].first, above, below);
+	return filter_asm_jump(e, BPF_JGE, spans[middle].first, above, below);
 }
 
-static void put_program(struct emitter *e, const struct filter_plan *plan, const struct span *spans,
-			size_t n)
+static void put_program(struct filter_asm *e, const struct filter_plan *plan,
+			const struct span *spans, size_t n)
 {
-	unsigned killed = put_ret(e, SECCOMP_RET_KILL_PROCESS);
+	unsigned killed = filter_asm_ret(e, SECCOMP_RET_KILL_PROCESS);
 	unsigned native = put_tree(e, spans, n);
 #ifdef X32_BIT
 	/* -1 has the bit, too: a tracer sets it to skip a call, so it is no call */
-	unsigned minus_one = put_ret(e, plan->otherwise);
-	unsigned x32 = put_jump(e, BPF_JEQ, UINT32_MAX, minus_one, killed);
-	put_jump(e, BPF_JGE, X32_BIT, x32, native);
+	unsigned minus_one = filter_asm_ret(e, plan->otherwise);
+	unsigned x32 = filter_asm_jump(e, BPF_JEQ, UINT32_MAX, minus_one, killed);
+	filter_asm_jump(e, BPF_JGE, X32_BIT, x32, native);
 #else
-	put(e, BPF_JMP | BPF_JA, e->count - native - 1, 0, 0);
+	filter_asm_put(e, BPF_JMP | BPF_JA, e->count - native - 1, 0, 0);
 #endif
-	unsigned start = put_load(e, offsetof(struct seccomp_data, nr));
-	put_jump(e, BPF_JEQ, ARCH_NATIVE, start, killed);
-	put_load(e, offsetof(struct seccomp_data, arch));
+	unsigned start = filter_asm_load(e, offsetof(struct seccomp_data, nr));
+	filter_asm_jump(e, BPF_JEQ, ARCH_NATIVE, start, killed);
+	filter_asm_load(e, offsetof(struct seccomp_data, arch));
 }
 
 int filter_emit(const struct filter_plan *plan, struct arena *a, const struct sock_filter **out,
@@ -432,8 +292,8 @@ int filter_emit(const struct filter_plan *plan, struct arena *a, const struct so
 	auto_arena struct arena scratch = { 0 };
 	const struct filter_call beyond = { .otherwise = plan->otherwise };
 	struct span *spans = arena_array(&scratch, CALLS_MAX + 1, sizeof(*spans));
-	struct emitter e = { .insns = arena_array(&scratch, BPF_MAXINSNS, sizeof(*e.insns)),
-			     .scratch = &scratch };
+	struct filter_asm e = { .insns = arena_array(&scratch, BPF_MAXINSNS, sizeof(*e.insns)),
+				.scratch = &scratch };
 	if (!spans || !e.insns)
 		return cj_fail(err, ENOMEM, "write a seccomp filter");
 

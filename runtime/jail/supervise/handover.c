@@ -24,13 +24,19 @@ static int send_input(void *context, const struct input *in, int fd, struct cj_e
 	return step_tell(&j->link, STEP_INPUT, in, sizeof(*in), &fd, fd >= 0, err);
 }
 
-static int send_file(struct jail *j, const char *path, mode_t mode, int fd, uint64_t max_bytes,
-		     struct cj_error *err)
+/* A regular file in the jail. */
+struct sent_file {
+	const char *path;
+	mode_t mode;
+	uint64_t max_bytes;
+};
+
+static int send_file(struct jail *j, const struct sent_file *file, int fd, struct cj_error *err)
 {
-	struct input in = { .kind = INPUT_FILE, .mode = mode, .max_bytes = max_bytes };
-	if (strlen(path) >= sizeof(in.path))
-		return cj_reject(err, "path '%.64s...' is too long", path);
-	memcpy(in.path, path, strlen(path) + 1);
+	struct input in = { .kind = INPUT_FILE, .mode = file->mode, .max_bytes = file->max_bytes };
+	if (strlen(file->path) >= sizeof(in.path))
+		return cj_reject(err, "path '%.64s...' is too long", file->path);
+	memcpy(in.path, file->path, strlen(file->path) + 1);
 	return send_input(j, &in, fd, err);
 }
 
@@ -99,7 +105,8 @@ static int send_code(struct jail *j, struct cj_error *err)
 	if (code_fd < 0 || hash_code(code_fd, j->run.code_sha256, err) < 0 ||
 	    read_script(j, code_fd, err) < 0)
 		return -err->code;
-	return send_file(j, p->code_path, 0644, code_fd, CODE_BYTES_MAX, err);
+	const struct sent_file file = { p->code_path, 0644, CODE_BYTES_MAX };
+	return send_file(j, &file, code_fd, err);
 }
 
 static int send_args_json(struct jail *j, struct cj_error *err)
@@ -111,7 +118,8 @@ static int send_args_json(struct jail *j, struct cj_error *err)
 	auto_fd int args_fd = fd_memfd_sealed("args", text, strlen(text), err);
 	if (args_fd < 0)
 		return args_fd;
-	return send_file(j, "/box/args.json", 0644, args_fd, ARGS_JSON_MAX, err);
+	const struct sent_file file = { "/box/args.json", 0644, ARGS_JSON_MAX };
+	return send_file(j, &file, args_fd, err);
 }
 
 /* A request carries a file's bytes and whether it is executable, no other mode. */
@@ -120,7 +128,9 @@ static int send_bytes(struct jail *j, const struct copy_spec *copy, struct cj_er
 	auto_fd int fd = fd_memfd_sealed("file", copy->bytes, copy->size, err);
 	if (fd < 0)
 		return fd;
-	return send_file(j, copy->target, copy->is_executable ? 0755 : 0644, fd, copy->size, err);
+	const struct sent_file file = { copy->target, copy->is_executable ? 0755 : 0644,
+					copy->size };
+	return send_file(j, &file, fd, err);
 }
 
 static int send_copy(struct jail *j, const struct copy_spec *copy, struct cj_error *err)

@@ -27,6 +27,7 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "tests/temp_dir.h"
 
 #define NOEXEC_SEAL 0x0008U /* MFD_NOEXEC_SEAL */
 
@@ -59,31 +60,6 @@ int __wrap_memfd_create(const char *name, unsigned flags)
 	return __real_memfd_create(name, flags);
 }
 
-static char dir_path[] = "/tmp/cejail-test-fd-XXXXXX";
-static int dir_fd = -1;
-
-static int make_dir(void **state)
-{
-	(void)state;
-	if (!mkdtemp(dir_path))
-		return -1;
-	dir_fd = open(dir_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return dir_fd < 0 ? -1 : 0;
-}
-
-static int remove_dir(void **state)
-{
-	(void)state;
-	auto_dir DIR *dir = fdopendir(dir_fd);
-	if (!dir)
-		return -1;
-	for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
-		if (unlinkat(dirfd(dir), entry->d_name, 0) < 0)
-			(void)unlinkat(dirfd(dir), entry->d_name, AT_REMOVEDIR); /* "." fails */
-	}
-	return rmdir(dir_path);
-}
-
 static int forget(void **state)
 {
 	(void)state;
@@ -98,13 +74,13 @@ static const char *in_dir(const char *name)
 {
 	static char path[96];
 
-	(void)snprintf(path, sizeof(path), "%s/%s", dir_path, name);
+	(void)snprintf(path, sizeof(path), "%s/%s", temp_dir, name);
 	return path;
 }
 
 static void make_file(const char *name, const char *text)
 {
-	auto_fd int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	auto_fd int fd = openat(temp_dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 
 	assert_true(fd >= 0);
 	assert_int_equal(__real_write(fd, text, strlen(text)), strlen(text));
@@ -178,11 +154,11 @@ static void a_file_is_read_whole_with_a_nul_behind(void **state)
 	(void)state;
 
 	make_file("small", "hello\n");
-	assert_int_equal(fd_read_file(dir_fd, "small", 6, &a, &text, &size, &err), 0);
+	assert_int_equal(fd_read_file(temp_dir_fd, "small", 6, &a, &text, &size, &err), 0);
 	assert_int_equal(size, 6);
 	assert_string_equal(text, "hello\n");
 	make_file("empty", "");
-	assert_int_equal(fd_read_file(dir_fd, "empty", 0, &a, &text, &size, &err), 0);
+	assert_int_equal(fd_read_file(temp_dir_fd, "empty", 0, &a, &text, &size, &err), 0);
 	assert_int_equal(size, 0);
 	assert_string_equal(text, "");
 	assert_int_equal(fd_read_file(AT_FDCWD, "/proc/self/stat", 4096, &a, &text, &size, &err),
@@ -202,11 +178,12 @@ static void a_large_file_is_read_up_to_its_limit(void **state)
 
 	memset(bytes, 'x', SIZE);
 	make_file("large", bytes);
-	assert_int_equal(fd_read_file(dir_fd, "large", SIZE, &a, &text, &size, &err), 0);
+	assert_int_equal(fd_read_file(temp_dir_fd, "large", SIZE, &a, &text, &size, &err), 0);
 	assert_int_equal(size, SIZE);
-	assert_int_equal(fd_read_file(dir_fd, "large", SIZE - 1, &a, &text, &size, &err), -EFBIG);
+	assert_int_equal(fd_read_file(temp_dir_fd, "large", SIZE - 1, &a, &text, &size, &err),
+			 -EFBIG);
 	assert_string_equal(err.msg, "read 'large', of which 97.6K are allowed: File too large");
-	assert_int_equal(fd_read_file(dir_fd, "large", 1, &a, &text, &size, &err), -EFBIG);
+	assert_int_equal(fd_read_file(temp_dir_fd, "large", 1, &a, &text, &size, &err), -EFBIG);
 	assert_int_equal(size, SIZE); /* set only on success */
 }
 
@@ -218,16 +195,17 @@ static void what_cannot_be_read_is_named(void **state)
 	size_t size = 0;
 	(void)state;
 
-	assert_int_equal(fd_read_file(dir_fd, "none", 1, &a, &text, &size, &err), -ENOENT);
+	assert_int_equal(fd_read_file(temp_dir_fd, "none", 1, &a, &text, &size, &err), -ENOENT);
 	(void)snprintf(expected, sizeof(expected), "open '%s': No such file or directory",
 		       in_dir("none"));
 	assert_string_equal(err.msg, expected);
 
-	assert_int_equal(symlinkat("small", dir_fd, "link"), 0);
-	assert_int_equal(fd_read_file(dir_fd, "link", 100, &a, &text, &size, &err), -ELOOP);
+	assert_int_equal(symlinkat("small", temp_dir_fd, "link"), 0);
+	assert_int_equal(fd_read_file(temp_dir_fd, "link", 100, &a, &text, &size, &err), -ELOOP);
 
-	assert_int_equal(mkdirat(dir_fd, "directory", 0755), 0);
-	assert_int_equal(fd_read_file(dir_fd, "directory", 100, &a, &text, &size, &err), -EISDIR);
+	assert_int_equal(mkdirat(temp_dir_fd, "directory", 0755), 0);
+	assert_int_equal(fd_read_file(temp_dir_fd, "directory", 100, &a, &text, &size, &err),
+			 -EISDIR);
 	assert_string_equal(err.msg, "read 'directory': Is a directory");
 }
 
@@ -305,11 +283,11 @@ static void writing_goes_on_after_a_part_and_an_interruption(void **state)
 	size_t size = 0;
 	(void)state;
 
-	auto_fd int fd = openat(dir_fd, "parts", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	auto_fd int fd = openat(temp_dir_fd, "parts", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	write_limit = 3;
 	write_errno = EINTR;
 	assert_int_equal(fd_write_all(fd, "0123456789", 10, "parts", &err), 0);
-	assert_int_equal(fd_read_file(dir_fd, "parts", 100, &a, &text, &size, &err), 0);
+	assert_int_equal(fd_read_file(temp_dir_fd, "parts", 100, &a, &text, &size, &err), 0);
 	assert_string_equal(text, "0123456789");
 
 	write_errno = ENOSPC;
@@ -327,27 +305,27 @@ static void a_kernel_file_takes_its_text_in_one_write(void **state)
 	(void)state;
 
 	make_file("memory.max", "max");
-	assert_int_equal(fd_put_file(dir_fd, "memory.max", "100", &err), 0);
-	assert_int_equal(fd_read_file(dir_fd, "memory.max", 100, &a, &text, &size, &err), 0);
+	assert_int_equal(fd_put_file(temp_dir_fd, "memory.max", "100", &err), 0);
+	assert_int_equal(fd_read_file(temp_dir_fd, "memory.max", 100, &a, &text, &size, &err), 0);
 	assert_string_equal(text, "100");
 
 	write_limit = 2;
-	assert_int_equal(fd_put_file(dir_fd, "memory.max", "12345\n", &err), -EIO);
+	assert_int_equal(fd_put_file(temp_dir_fd, "memory.max", "12345\n", &err), -EIO);
 	(void)snprintf(expected, sizeof(expected),
 		       "write '12345' to '%s': only 2 of 6 bytes: Input/output error",
 		       in_dir("memory.max"));
 	assert_string_equal(err.msg, expected);
 
 	write_errno = EBUSY;
-	assert_int_equal(fd_put_file(dir_fd, "memory.max", "5\n", &err), -EBUSY);
+	assert_int_equal(fd_put_file(temp_dir_fd, "memory.max", "5\n", &err), -EBUSY);
 	(void)snprintf(expected, sizeof(expected), "write '5' to '%s': Device or resource busy",
 		       in_dir("memory.max"));
 	assert_string_equal(err.msg, expected);
 
-	assert_int_equal(fd_put_file(dir_fd, "pids.max", "5", &err), -ENOENT);
-	assert_int_equal(faccessat(dir_fd, "pids.max", F_OK, 0), -1); /* not created */
-	assert_int_equal(symlinkat("memory.max", dir_fd, "alias"), 0);
-	assert_int_equal(fd_put_file(dir_fd, "alias", "5", &err), -ELOOP);
+	assert_int_equal(fd_put_file(temp_dir_fd, "pids.max", "5", &err), -ENOENT);
+	assert_int_equal(faccessat(temp_dir_fd, "pids.max", F_OK, 0), -1); /* not created */
+	assert_int_equal(symlinkat("memory.max", temp_dir_fd, "alias"), 0);
+	assert_int_equal(fd_put_file(temp_dir_fd, "alias", "5", &err), -ELOOP);
 }
 
 static void expect_sealed(int fd, const char *text)
@@ -397,7 +375,7 @@ static void a_copy_holds_all_or_is_refused(void **state)
 	(void)state;
 
 	make_file("source", "0123456789");
-	auto_fd int in_fd = openat(dir_fd, "source", O_RDONLY | O_CLOEXEC);
+	auto_fd int in_fd = openat(temp_dir_fd, "source", O_RDONLY | O_CLOEXEC);
 	assert_int_equal(fd_memfd_copy("code", in_fd, 9, &size, "source", &err), -EFBIG);
 	assert_string_equal(err.msg, "read 'source', of which 9 are allowed: File too large");
 	assert_int_equal(size, 42);
@@ -452,17 +430,17 @@ static void a_link_on_the_way_is_followed_but_not_at_the_end(void **state)
 	(void)state;
 
 	make_file("code.py", "pass");
-	assert_int_equal(symlinkat(".", dir_fd, "here"), 0);
+	assert_int_equal(symlinkat(".", temp_dir_fd, "here"), 0);
 	auto_fd int fd = fd_open_regular(in_dir("here/code.py"), &err);
 	assert_true(fd >= 0);
 
-	assert_int_equal(symlinkat("code.py", dir_fd, "alias.py"), 0);
+	assert_int_equal(symlinkat("code.py", temp_dir_fd, "alias.py"), 0);
 	expect_no_source(in_dir("alias.py"), -EINVAL, "",
 			 " is a symbolic link to 'code.py'; name the file itself");
-	assert_int_equal(symlinkat("nowhere", dir_fd, "dangling"), 0);
+	assert_int_equal(symlinkat("nowhere", temp_dir_fd, "dangling"), 0);
 	expect_no_source(in_dir("dangling"), -EINVAL, "",
 			 " is a symbolic link to 'nowhere'; name the file itself");
-	assert_int_equal(symlinkat("loop", dir_fd, "loop"), 0);
+	assert_int_equal(symlinkat("loop", temp_dir_fd, "loop"), 0);
 	expect_no_source(in_dir("loop/x"), -EINVAL, "",
 			 " leads through a link of /proc, or in circles");
 }
@@ -475,8 +453,8 @@ static void a_linked_file_is_opened_and_its_real_path_is_known(void **state)
 	(void)state;
 
 	make_file("code.py", "pass");
-	assert_int_equal(symlinkat("code.py", dir_fd, "first.py"), 0);
-	assert_int_equal(symlinkat("first.py", dir_fd, "second.py"), 0);
+	assert_int_equal(symlinkat("code.py", temp_dir_fd, "first.py"), 0);
+	assert_int_equal(symlinkat("first.py", temp_dir_fd, "second.py"), 0);
 	auto_fd int fd = fd_open_linked(in_dir("second.py"), &err);
 	assert_true(fd >= 0);
 	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
@@ -485,13 +463,13 @@ static void a_linked_file_is_opened_and_its_real_path_is_known(void **state)
 	assert_non_null(realpath(in_dir("code.py"), expected));
 	assert_string_equal(fd_real_path(fd, real), expected);
 
-	assert_int_equal(symlinkat("nowhere", dir_fd, "gone"), 0);
+	assert_int_equal(symlinkat("nowhere", temp_dir_fd, "gone"), 0);
 	assert_int_equal(fd_open_linked(in_dir("gone"), &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "is a symbolic link to 'nowhere'"));
-	assert_int_equal(symlinkat(".", dir_fd, "to_folder"), 0);
+	assert_int_equal(symlinkat(".", temp_dir_fd, "to_folder"), 0);
 	assert_int_equal(fd_open_linked(in_dir("to_folder"), &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "is a directory"));
-	assert_int_equal(symlinkat("/proc/self/exe", dir_fd, "magic"), 0);
+	assert_int_equal(symlinkat("/proc/self/exe", temp_dir_fd, "magic"), 0);
 	assert_int_equal(fd_open_linked(in_dir("magic"), &err), -EINVAL);
 	assert_int_equal(fd_open_linked(in_dir("missing"), &err), -ENOENT);
 }
@@ -502,7 +480,7 @@ static void what_is_not_a_regular_file_is_named(void **state)
 	(void)state;
 
 	expect_no_source(in_dir("directory"), -EINVAL, "", " is a directory, not a regular file");
-	assert_int_equal(mkfifoat(dir_fd, "fifo", 0600), 0);
+	assert_int_equal(mkfifoat(temp_dir_fd, "fifo", 0600), 0);
 	expect_no_source(in_dir("fifo"), -EINVAL, "", " is a fifo, not a regular file");
 	expect_no_source("/dev/null", -EINVAL, "", " is a device, not a regular file");
 
@@ -560,12 +538,12 @@ static void too_few_descriptors_get_the_hint(void **state)
 
 	make_file("code.py", "pass");
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
-	auto_fd int next_fd = dup(dir_fd);
+	auto_fd int next_fd = dup(temp_dir_fd);
 	none = (struct rlimit){ (rlim_t)next_fd, before.rlim_max };
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
 	expect_no_descriptor(fd_open_regular(in_dir("code.py"), &err), &err);
 	expect_no_descriptor(fd_memfd_sealed("code", "x", 1, &err), &err);
-	expect_no_descriptor(fd_read_file(dir_fd, "code.py", 9, &a, &text, &size, &err), &err);
+	expect_no_descriptor(fd_read_file(temp_dir_fd, "code.py", 9, &a, &text, &size, &err), &err);
 
 	none.rlim_cur++; /* one to look at it, none to read it */
 	cj_close(&next_fd);
@@ -581,8 +559,8 @@ static void an_unreadable_source_is_named(void **state)
 	(void)state;
 
 	make_file("secret.py", "pass");
-	assert_int_equal(fchmodat(dir_fd, "secret.py", 0, 0), 0);
-	assert_int_equal(fchmod(dir_fd, 0755), 0);
+	assert_int_equal(fchmodat(temp_dir_fd, "secret.py", 0, 0), 0);
+	assert_int_equal(fchmod(temp_dir_fd, 0755), 0);
 	pid_t pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
@@ -627,5 +605,5 @@ int main(void)
 		cmocka_unit_test_setup(an_unreadable_source_is_named, forget),
 	};
 
-	return cmocka_run_group_tests_name("fd", tests, make_dir, remove_dir);
+	return cmocka_run_group_tests_name("fd", tests, temp_dir_make, temp_dir_remove);
 }

@@ -21,28 +21,9 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "tests/temp_dir.h"
 
 #define CHILDREN 200
-
-static char dir_path[] = "/tmp/cejail-test-idmap.XXXXXX";
-static int dir_fd = -1;
-
-static int make_dir(void **state)
-{
-	(void)state;
-	if (!mkdtemp(dir_path))
-		return -1;
-	dir_fd = open(dir_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return dir_fd < 0 ? -1 : 0;
-}
-
-static int remove_dir(void **state)
-{
-	(void)state;
-	(void)unlinkat(dir_fd, "ids", 0);
-	cj_close(&dir_fd);
-	return rmdir(dir_path);
-}
 
 static bool is_initial_namespace(void)
 {
@@ -78,7 +59,7 @@ static void root_gets_an_unused_id_and_never_its_own(void **state)
 	need_real_root();
 	struct idmap map;
 	struct cj_error err = { 0 };
-	assert_int_equal(idmap_choose(dir_fd, &map, &err), 0);
+	assert_int_equal(idmap_choose(temp_dir_fd, &map, &err), 0);
 	assert_true(map.uid >= 0x70000000 && map.uid < 0x70010000);
 	assert_int_equal(map.uid, map.gid);
 	assert_true(map.may_setgroups);
@@ -98,7 +79,7 @@ static int take_id_and_hold(void *arg)
 	struct idmap map;
 	struct cj_error err = { 0 };
 	char end;
-	if (idmap_choose(dir_fd, &map, &err) < 0)
+	if (idmap_choose(temp_dir_fd, &map, &err) < 0)
 		return 1;
 	if (write(crowd->ids_fd, &map.uid, sizeof(map.uid)) != sizeof(map.uid))
 		return 2;
@@ -146,7 +127,7 @@ static void two_hundred_jails_at_once_get_as_many_ids(void **state)
 /* Every byte of "ids" but one, locked as 65535 other jails would hold them. */
 static int lock_all_but(off_t free_index)
 {
-	int fd = openat(dir_fd, "ids", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	int fd = openat(temp_dir_fd, "ids", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	struct flock low = { .l_type = F_WRLCK, .l_start = 0, .l_len = free_index };
 	struct flock high = { .l_type = F_WRLCK, .l_start = free_index + 1, .l_len = 65536 };
 	if (free_index > 0)
@@ -163,11 +144,11 @@ static void the_last_free_id_is_found(void **state)
 	assert_true(others_fd >= 0);
 	struct idmap map;
 	struct cj_error err = { 0 };
-	assert_int_equal(idmap_choose(dir_fd, &map, &err), 0);
+	assert_int_equal(idmap_choose(temp_dir_fd, &map, &err), 0);
 	assert_int_equal(map.uid, 0x70000000 + 4711);
 
 	struct idmap none;
-	assert_int_equal(idmap_choose(dir_fd, &none, &err), -EAGAIN);
+	assert_int_equal(idmap_choose(temp_dir_fd, &none, &err), -EAGAIN);
 	assert_non_null(strstr(err.msg, "65536"));
 	assert_true(err.hint[0] != '\0');
 	idmap_release(&map);
@@ -178,7 +159,7 @@ static int take_id_and_die(void *arg)
 	(void)arg;
 	struct idmap map;
 	struct cj_error err;
-	if (idmap_choose(dir_fd, &map, &err) < 0)
+	if (idmap_choose(temp_dir_fd, &map, &err) < 0)
 		return 1;
 	(void)raise(SIGKILL);
 	return 0;
@@ -194,7 +175,7 @@ static void an_id_is_free_again_when_its_supervisor_is_killed(void **state)
 
 	struct idmap map;
 	struct cj_error err = { 0 };
-	assert_int_equal(idmap_choose(dir_fd, &map, &err), 0);
+	assert_int_equal(idmap_choose(temp_dir_fd, &map, &err), 0);
 	assert_int_equal(map.uid, 0x70000000 + 7);
 	idmap_release(&map);
 }
@@ -205,11 +186,11 @@ static void a_link_in_place_of_the_ids_is_refused(void **state)
 	need_real_root();
 	struct idmap map;
 	struct cj_error err = { 0 };
-	(void)unlinkat(dir_fd, "ids", 0);
-	assert_int_equal(symlinkat("/etc/passwd", dir_fd, "ids"), 0);
-	assert_int_equal(idmap_choose(dir_fd, &map, &err), -ELOOP);
+	(void)unlinkat(temp_dir_fd, "ids", 0);
+	assert_int_equal(symlinkat("/etc/passwd", temp_dir_fd, "ids"), 0);
+	assert_int_equal(idmap_choose(temp_dir_fd, &map, &err), -ELOOP);
 	assert_non_null(strstr(err.msg, "'ids'"));
-	assert_int_equal(unlinkat(dir_fd, "ids", 0), 0);
+	assert_int_equal(unlinkat(temp_dir_fd, "ids", 0), 0);
 }
 
 #define PLAIN_UID 1000
@@ -343,7 +324,7 @@ static int write_and_look(void *arg)
 	pid_t pid = spawn_unmapped(&go_fd, &ids_fd);
 	if (pid < 0)
 		return 77;
-	if (idmap_choose(dir_fd, &map, &err) < 0 || idmap_write(&map, pid, &err) < 0)
+	if (idmap_choose(temp_dir_fd, &map, &err) < 0 || idmap_write(&map, pid, &err) < 0)
 		return 2;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/setgroups", (int)pid);
@@ -419,5 +400,5 @@ int main(void)
 		cmocka_unit_test(a_map_that_is_refused_names_the_file_and_the_text),
 		cmocka_unit_test(a_hint_fits_the_error_and_never_replaces_an_earlier_one),
 	};
-	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+	return cmocka_run_group_tests(tests, temp_dir_make, temp_dir_remove);
 }

@@ -18,6 +18,7 @@
 #include "runtime/jail/seccomp/filter_bound.h"
 #include "runtime/jail/seccomp/filter_calls.h"
 #include "tests/jail/seccomp/bpf.h"
+#include "tests/profiles/policy/policy_text.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define ALLOW           SECCOMP_RET_ALLOW
@@ -31,31 +32,6 @@
 	"\"recvmsg\",\"setsockopt\",\"clone\",\"execve\",\"setsid\",\"ioctl\",\"close_range\","    \
 	"\"chdir\",\"rt_sigprocmask\",\"wait4\",\"getrusage\",\"exit_group\",\"brk\",\"mmap\","    \
 	"\"munmap\",\"vfork\",\"dup2\",\"dup3\"]}"
-
-static struct arena arena;
-
-static int setup(void **state)
-{
-	(void)state;
-	arena = (struct arena){ 0 };
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	arena_fini(&arena);
-	return 0;
-}
-
-static const struct policy *parse(const char *text)
-{
-	struct cj_error err = { 0 };
-	const struct policy *policy = NULL;
-	if (policy_parse("p.json", text, strlen(text), &arena, &policy, &err) < 0)
-		fail_msg("%s", err.msg);
-	return policy;
-}
 
 static struct filter compile_policy(const struct policy *policy)
 {

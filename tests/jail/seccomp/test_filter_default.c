@@ -22,27 +22,12 @@
 #include "runtime/jail/seccomp/filter_bound.h"
 #include "runtime/jail/seccomp/filter_calls.h"
 #include "tests/jail/seccomp/bpf.h"
+#include "tests/profiles/policy/policy_text.h"
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define ALLOW           SECCOMP_RET_ALLOW
 #define TOLD            SECCOMP_RET_USER_NOTIF
 #define ERRNO(code)     (SECCOMP_RET_ERRNO | (uint32_t)(code))
-
-static struct arena arena;
-
-static int setup(void **state)
-{
-	(void)state;
-	arena = (struct arena){ 0 };
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	arena_fini(&arena);
-	return 0;
-}
 
 static uint32_t ask(const struct filter *f, int nr, uint64_t a0, uint64_t a1, uint64_t a2)
 {

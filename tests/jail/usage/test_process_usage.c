@@ -24,32 +24,14 @@
 #include <cmocka.h>
 
 #include "runtime/base/scope.h"
-
-static char base[64];
-
-static int begin(void **state)
-{
-	(void)state;
-	(void)snprintf(base, sizeof(base), "/tmp/cejail-test-sample.XXXXXX");
-	return mkdtemp(base) ? 0 : -1;
-}
-
-static int end(void **state)
-{
-	(void)state;
-	pid_t pid = fork();
-	if (pid == 0)
-		_exit(execl("/bin/rm", "rm", "-rf", "--", base, (char *)NULL));
-	int status = 0;
-	return waitpid(pid, &status, 0) == pid ? status : -1;
-}
+#include "tests/temp_dir.h"
 
 static void put(const char *pid, const char *file, const char *text)
 {
 	char path[128];
-	(void)snprintf(path, sizeof(path), "%s/%s", base, pid);
+	(void)snprintf(path, sizeof(path), "%s/%s", temp_dir, pid);
 	(void)mkdir(path, 0755); /* there from the file before */
-	(void)snprintf(path, sizeof(path), "%s/%s/%s", base, pid, file);
+	(void)snprintf(path, sizeof(path), "%s/%s/%s", temp_dir, pid, file);
 	auto_file FILE *f = fopen(path, "we");
 	if (!f || fputs(text, f) < 0)
 		abort();
@@ -98,7 +80,7 @@ static uint64_t sampled_kilobytes(void)
 
 static int open_base(void)
 {
-	return open(base, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return open(temp_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
 static void all_processes_but_init_are_counted(void **state)
@@ -149,8 +131,8 @@ static void a_link_in_place_of_a_file_is_not_followed(void **state)
 	char from[128], to[128];
 	put_process("1", 0, 0, 1, 0);
 	put_process("7", 100, 0, 1, 100);
-	(void)snprintf(from, sizeof(from), "%s/7/stat", base);
-	(void)snprintf(to, sizeof(to), "%s/7/real", base);
+	(void)snprintf(from, sizeof(from), "%s/7/stat", temp_dir);
+	(void)snprintf(to, sizeof(to), "%s/7/real", temp_dir);
 	assert_int_equal(rename(from, to), 0);
 	assert_int_equal(symlink(to, from), 0);
 	auto_fd int proc_fd = open_base();
@@ -227,7 +209,7 @@ static void an_empty_proc_is_a_jail_that_is_gone(void **state)
 static void end_process(const char *pid)
 {
 	char path[128];
-	(void)snprintf(path, sizeof(path), "%s/%s/stat", base, pid);
+	(void)snprintf(path, sizeof(path), "%s/%s/stat", temp_dir, pid);
 	assert_int_equal(unlink(path), 0);
 }
 
@@ -377,7 +359,7 @@ static void a_real_jail_is_measured_until_it_ends(void **state)
 			_exit(77);
 		pid_t init = fork();
 		if (init == 0)
-			_exit(live_in_namespace(base, ready[1]));
+			_exit(live_in_namespace(temp_dir, ready[1]));
 		(void)close(ready[1]);
 		int status;
 		(void)waitpid(init, &status, 0);
@@ -393,9 +375,9 @@ static void a_real_jail_is_measured_until_it_ends(void **state)
 	(void)close(ready[0]);
 
 	struct process_usage s;
-	(void)snprintf(path, sizeof(path), "/proc/%d/root%s/proc", (int)outer, base);
+	(void)snprintf(path, sizeof(path), "/proc/%d/root%s/proc", (int)outer, temp_dir);
 	auto_fd int proc_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	(void)snprintf(path, sizeof(path), "/proc/%d/root%s/scratch", (int)outer, base);
+	(void)snprintf(path, sizeof(path), "/proc/%d/root%s/scratch", (int)outer, temp_dir);
 	auto_fd int box_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	assert_true(proc_fd >= 0 && box_fd >= 0);
 	assert_true(process_usage_take(proc_fd, box_fd, NULL, &s));
@@ -408,7 +390,7 @@ static void a_real_jail_is_measured_until_it_ends(void **state)
 	assert_false(process_usage_take(proc_fd, box_fd, NULL, &s));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, temp_dir_make, temp_dir_remove)
 
 int main(void)
 {

@@ -16,6 +16,7 @@
 
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
+#include "tests/profiles/policy/policy_text.h"
 
 #if defined(__x86_64__)
 #define NATIVE "SCMP_ARCH_X86_64"
@@ -26,31 +27,6 @@
 #define GO     "arm64"
 #define SUB    "SCMP_ARCH_ARM"
 #endif
-
-static struct arena arena;
-
-static int setup(void **state)
-{
-	(void)state;
-	arena = (struct arena){ 0 };
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	(void)state;
-	arena_fini(&arena);
-	return 0;
-}
-
-static const struct policy *parse(const char *text)
-{
-	struct cj_error err = { 0 };
-	const struct policy *policy = NULL;
-	if (policy_parse("p.json", text, strlen(text), &arena, &policy, &err) < 0)
-		fail_msg("%s", err.msg);
-	return policy;
-}
 
 /* `rules` are the items of "syscalls" under a default of ERRNO. */
 static const char *file_with(const char *rules)

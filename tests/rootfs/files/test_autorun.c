@@ -16,36 +16,11 @@
 
 #include "rootfs/files/autorun.h"
 #include "runtime/base/scope.h"
-
-static char place[64];
-static int dir_fd = -1;
-
-static int make_place(void **state)
-{
-	(void)state;
-	(void)snprintf(place, sizeof(place), "/tmp/cejail-autorun.XXXXXX");
-	if (!mkdtemp(place))
-		return -1;
-	dir_fd = open(place, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return dir_fd < 0 ? -1 : 0;
-}
-
-static int remove_place(void **state)
-{
-	(void)state;
-	(void)close(dir_fd);
-	const char *const argv[] = { "rm", "-rf", place, NULL };
-	pid_t pid = fork();
-	if (pid == 0) {
-		(void)execvp("rm", (char *const *)argv);
-		_exit(127);
-	}
-	return pid > 0 && waitpid(pid, NULL, 0) == pid ? 0 : -1;
-}
+#include "tests/temp_dir.h"
 
 static void put(const char *path, const char *text)
 {
-	auto_fd int fd = openat(dir_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	auto_fd int fd = openat(temp_dir_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
 }
@@ -59,7 +34,7 @@ static const char *changes_since(const struct autorun_marks *before)
 	size_t at = 0, used = 0;
 
 	list[0] = '\0';
-	autorun_look(dir_fd, &after);
+	autorun_look(temp_dir_fd, &after);
 	while ((name = autorun_next_change(before, &after, &at)) != NULL)
 		used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s", used ? " " : "",
 					 name);
@@ -106,12 +81,12 @@ static void what_is_new_or_changed_is_given_once(void **state)
 	(void)state;
 	struct autorun_marks before;
 
-	assert_int_equal(mkdirat(dir_fd, ".git", 0755), 0);
-	assert_int_equal(mkdirat(dir_fd, ".git/hooks", 0755), 0);
-	assert_int_equal(mkdirat(dir_fd, ".vscode", 0755), 0);
+	assert_int_equal(mkdirat(temp_dir_fd, ".git", 0755), 0);
+	assert_int_equal(mkdirat(temp_dir_fd, ".git/hooks", 0755), 0);
+	assert_int_equal(mkdirat(temp_dir_fd, ".vscode", 0755), 0);
 	put(".git/config", "[core]\n");
 	put(".bashrc", "x\n");
-	autorun_look(dir_fd, &before);
+	autorun_look(temp_dir_fd, &before);
 	assert_string_equal(changes_since(&before), "");
 
 	put("main.c", "int x;\n"); /* no name of the table */
@@ -121,7 +96,7 @@ static void what_is_new_or_changed_is_given_once(void **state)
 	put(".git/hooks/pre-commit", "#!/bin/sh\n"); /* not the directory as well */
 	put(".vscode/other.json", "{}");             /* the directory alone */
 	put(".envrc", "x\n");
-	assert_int_equal(mkdirat(dir_fd, ".claude", 0755), 0);
+	assert_int_equal(mkdirat(temp_dir_fd, ".claude", 0755), 0);
 	put(".claude/settings.json", "{}"); /* its directory is new, and named */
 	assert_string_equal(changes_since(&before), ".git/hooks/pre-commit .envrc .vscode .claude");
 }
@@ -133,10 +108,10 @@ static void another_file_of_the_name_is_a_change(void **state)
 
 	put(".profile", "x\n");
 	put(".zshrc", "x\n");
-	autorun_look(dir_fd, &before);
+	autorun_look(temp_dir_fd, &before);
 	put("new", "y\n");
-	assert_int_equal(renameat(dir_fd, "new", dir_fd, ".profile"), 0);
-	assert_int_equal(unlinkat(dir_fd, ".zshrc", 0), 0); /* gone: nobody executes it */
+	assert_int_equal(renameat(temp_dir_fd, "new", temp_dir_fd, ".profile"), 0);
+	assert_int_equal(unlinkat(temp_dir_fd, ".zshrc", 0), 0); /* gone: nobody executes it */
 	assert_string_equal(changes_since(&before), ".profile");
 }
 
@@ -145,11 +120,11 @@ static void a_link_is_looked_at_and_not_followed(void **state)
 	(void)state;
 	struct autorun_marks before;
 
-	assert_int_equal(symlinkat("/etc/passwd", dir_fd, ".zshenv"), 0);
-	autorun_look(dir_fd, &before);
+	assert_int_equal(symlinkat("/etc/passwd", temp_dir_fd, ".zshenv"), 0);
+	autorun_look(temp_dir_fd, &before);
 	assert_string_equal(changes_since(&before), "");
-	assert_int_equal(symlinkat("/etc", dir_fd, ".ssh"), 0);
-	assert_int_equal(symlinkat("/", dir_fd, ".husky"), 0);
+	assert_int_equal(symlinkat("/etc", temp_dir_fd, ".ssh"), 0);
+	assert_int_equal(symlinkat("/", temp_dir_fd, ".husky"), 0);
 	assert_string_equal(changes_since(&before), ".husky .ssh");
 }
 
@@ -157,12 +132,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_name_is_found_at_any_depth_and_only_whole),
-		cmocka_unit_test_setup_teardown(what_is_new_or_changed_is_given_once, make_place,
-						remove_place),
-		cmocka_unit_test_setup_teardown(another_file_of_the_name_is_a_change, make_place,
-						remove_place),
-		cmocka_unit_test_setup_teardown(a_link_is_looked_at_and_not_followed, make_place,
-						remove_place),
+		cmocka_unit_test_setup_teardown(what_is_new_or_changed_is_given_once, temp_dir_make,
+						temp_dir_remove),
+		cmocka_unit_test_setup_teardown(another_file_of_the_name_is_a_change, temp_dir_make,
+						temp_dir_remove),
+		cmocka_unit_test_setup_teardown(a_link_is_looked_at_and_not_followed, temp_dir_make,
+						temp_dir_remove),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

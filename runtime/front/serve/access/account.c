@@ -2,12 +2,9 @@
 /* Callers, their rights and their counters.  Pure. */
 #include "runtime/front/serve/access/account.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "runtime/base/text.h"
 
 #define TOKEN_DISTINCT_MIN 8 /* 32 random hexadecimal digits have fewer once in 10^12 times */
 

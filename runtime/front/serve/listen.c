@@ -33,7 +33,7 @@ static bool has_token(const struct service_config *c)
 	return false;
 }
 
-/* --- handed over ------------------------------------------------------------ */
+/* --- socket activation ------------------------------------------------------ */
 
 static bool is_loopback(const struct sockaddr_storage *a)
 {
@@ -53,13 +53,14 @@ static int adopt(struct listeners *l, const struct service_config *c, int fd, st
 
 	if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &int_size) < 0 || !listens ||
 	    getsockname(fd, (struct sockaddr *)&address, &size) < 0)
-		return cj_reject(err, "descriptor %d of socket activation is no listening socket",
-				 fd);
+		return cj_reject(
+		    err, "descriptor %d of socket activation is not a listening socket", fd);
 	bool is_tcp = address.ss_family != AF_UNIX;
 	if (is_tcp && !is_loopback(&address))
-		return cj_reject(err, "descriptor %d of socket activation isn't on loopback", fd);
+		return cj_reject(
+		    err, "descriptor %d of socket activation is not on a loopback address", fd);
 	if (is_tcp && !has_token(c)) {
-		int rc = cj_reject(err, "TCP is for bearers of a token, and there is none");
+		int rc = cj_reject(err, "TCP callers need a token, and none is configured");
 		cj_hint(err, "set \"token_file\", or LoadCredential=token:FILE");
 		return rc;
 	}
@@ -77,8 +78,8 @@ static int adopt_all(struct listeners *l, const struct service_config *c, struct
 	int rc = count < 0 ? count : 0;
 
 	if (count > LISTENERS_MAX - 1)
-		return cj_reject(err, "socket activation gives %d sockets, %d are the most", count,
-				 LISTENERS_MAX - 1);
+		return cj_reject(err, "socket activation gives %d sockets, the maximum is %d",
+				 count, LISTENERS_MAX - 1);
 	for (int i = 0; i < count && rc == 0; i++)
 		rc = adopt(l, c, first + i, err);
 	return rc;
@@ -86,7 +87,7 @@ static int adopt_all(struct listeners *l, const struct service_config *c, struct
 
 /* --- a Unix socket ---------------------------------------------------------- */
 
-/* Its directory by descriptor: a socket's name has 107 bytes, a path more. */
+/* The directory by descriptor: a socket address has 107 bytes, a path may have more. */
 static void address_of(int dir_fd, const char *file, struct sockaddr_un *out)
 {
 	*out = (struct sockaddr_un){ .sun_family = AF_UNIX };
@@ -94,7 +95,7 @@ static void address_of(int dir_fd, const char *file, struct sockaddr_un *out)
 		       file);
 }
 
-/* Nobody listens on what a killed service left: connect(2) says so. */
+/* The socket file of a killed service is stale: connect(2) to it is refused. */
 static int remove_stale(const struct listener *item, struct cj_error *err)
 {
 	struct sockaddr_un address;
@@ -104,7 +105,8 @@ static int remove_stale(const struct listener *item, struct cj_error *err)
 		return errno == ENOENT ? 0 : cj_fail(err, errno, "look at '%s'", item->name);
 	if (!S_ISSOCK(st.st_mode)) {
 		int rc = cj_fail(err, EEXIST, "make the socket '%s'", item->name);
-		cj_hint(err, "what is there is no socket: remove it, or choose another --socket");
+		cj_hint(err,
+			"the file there is not a socket: remove it, or choose another --socket");
 		return rc;
 	}
 	auto_fd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -114,7 +116,8 @@ static int remove_stale(const struct listener *item, struct cj_error *err)
 	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 ||
 	    errno != ECONNREFUSED) {
 		int rc = cj_fail(err, EADDRINUSE, "make the socket '%s'", item->name);
-		cj_hint(err, "a service answers on it: end that one, or choose another --socket");
+		cj_hint(err,
+			"another service answers on it: stop that one, or choose another --socket");
 		return rc;
 	}
 	if (unlinkat(item->dir_fd, item->file, 0) < 0)
@@ -122,7 +125,7 @@ static int remove_stale(const struct listener *item, struct cj_error *err)
 	return 0;
 }
 
-/* Whose it is before who may: until then its mode is 0. */
+/* The owner first, then the mode: until then the mode is 0, and nobody can connect. */
 static int open_to_callers(struct listener *item, const struct service_config *c,
 			   struct cj_error *err)
 {
@@ -140,7 +143,7 @@ static int open_to_callers(struct listener *item, const struct service_config *c
 	return 0;
 }
 
-/* Two services that start at once: one after the other, by a lock on the directory. */
+/* Two services that start at the same time: a lock on the directory makes one wait. */
 static int bind_file(struct listener *item, const struct service_config *c, struct cj_error *err)
 {
 	struct sockaddr_un address;
@@ -164,7 +167,7 @@ static int bind_file(struct listener *item, const struct service_config *c, stru
 					     : 0;
 }
 
-/* The place it was asked for, else beside the records of runs. */
+/* The configured path, else beside the records of runs. */
 static int find_place(struct listener *item, const char *path, struct cj_error *err)
 {
 	char self[32], dir[LISTEN_NAME_MAX - 32];
@@ -184,10 +187,11 @@ static int find_place(struct listener *item, const char *path, struct cj_error *
 	size_t size = slash ? (size_t)(slash - path) : 0;
 	const char *file = slash ? slash + 1 : path;
 	if (path[0] != '/' || size >= sizeof(dir) || file[0] == '\0' || strlen(file) > 64)
-		return cj_reject(err,
-				 "'%s' can't be a socket's path: absolute, its name up to 64 "
-				 "bytes",
-				 path);
+		return cj_reject(
+		    err,
+		    "'%s' can't be a socket's path: it must be absolute, its name up to 64 "
+		    "bytes",
+		    path);
 	(void)snprintf(dir, sizeof(dir), "%.*s/", (int)size, path);
 	(void)snprintf(item->file, sizeof(item->file), "%s", file);
 	(void)snprintf(item->name, sizeof(item->name), "%s", path);
@@ -222,7 +226,8 @@ static int open_tcp(struct listeners *l, const struct service_config *c, struct 
 		return cj_fail(err, errno, "make a socket");
 	struct listener *item = add(l, fd, true);
 	(void)snprintf(item->name, sizeof(item->name), "%s", c->tcp);
-	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)); /* bind(2) tells */
+	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on,
+			 sizeof(on)); /* on failure bind(2) reports */
 	if (bind(fd, &address.any, size) < 0 || listen(fd, BACKLOG) < 0)
 		return cj_fail(err, errno, "listen on '%s'", c->tcp);
 	return 0;
@@ -249,7 +254,8 @@ static void remove_file(const struct listener *item)
 
 	if (fstatat(item->dir_fd, item->file, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 	    st.st_dev == item->made.st_dev && st.st_ino == item->made.st_ino)
-		(void)unlinkat(item->dir_fd, item->file, 0); /* else it is stale for the next */
+		(void)unlinkat(item->dir_fd, item->file,
+			       0); /* on failure the next service removes it as stale */
 }
 
 void listeners_close(struct listeners *l)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * listen - the sockets on which the service hears: those that systemd hands over, else a Unix
- * socket of its own; and TCP, if asked for, on loopback and for bearers of a token.
+ * listen - the listening sockets: those of systemd's socket activation, else a Unix socket of its
+ * own.  And TCP if it is configured, on a loopback address and for callers with a token.
  */
 #pragma once
 
@@ -21,9 +21,9 @@ struct listener {
 	int fd;
 	bool is_tcp;
 	char name[LISTEN_NAME_MAX]; /* for messages */
-	int dir_fd;                 /* of a socket file of our own; -1: it is none */
+	int dir_fd;                 /* of our own socket file; -1: none */
 	char file[LISTEN_NAME_MAX];
-	struct stat made; /* the file, to remove no other */
+	struct stat made; /* identifies the file, so that no other is removed */
 	void *owner;
 };
 
@@ -32,7 +32,7 @@ struct listeners {
 	size_t count;
 };
 
-/* Fails: somebody answers on the socket already; TCP without any token. */
+/* Fails: another service answers on the socket; TCP without any token. */
 int listeners_open(const struct service_config *c, struct listeners *out, struct cj_error *err);
-/* Closes, and removes the socket files that are ours. */
+/* Closes them, and removes our own socket files. */
 void listeners_close(struct listeners *l);

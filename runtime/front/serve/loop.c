@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* epoll(7) and who waits for what.  Acts. */
+/* The event loop.  Acts: epoll(7). */
 #include "runtime/front/serve/loop.h"
 
 #include "runtime/base/scope.h"

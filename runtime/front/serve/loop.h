@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * loop - the one epoll of the server: a watch is a descriptor and what to do when it is ready.
+ * loop - the event loop of the server: a watch is a descriptor with a callback for when it is
+ * ready.
  *
- * A watch lies in its owner's struct; loop_unwatch() may be called from any callback, for any
- * watch: what the kernel has told of it already is forgotten.
+ * A watch is a member of its owner's struct.  loop_unwatch() may be called in any callback and for
+ * any watch: events of it that epoll_wait(2) has already returned are dropped.
  */
 #pragma once
 
@@ -30,7 +31,7 @@ struct watch {
 struct loop {
 	int epoll_fd;
 	struct epoll_event batch[LOOP_BATCH];
-	int count; /* of the batch that is being gone through */
+	int count; /* of the batch in progress */
 };
 #define LOOP_NULL                                                                                  \
 	{                                                                                          \
@@ -40,11 +41,13 @@ struct loop {
 int loop_open(struct loop *l, struct cj_error *err);
 void loop_close(struct loop *l);
 
-/* `events` as in epoll_ctl(2), level-triggered; 0 still tells of EPOLLHUP and EPOLLERR. */
+/*
+ * `events` as in epoll_ctl(2), level-triggered; with 0, EPOLLHUP and EPOLLERR are still reported.
+ */
 int loop_watch(struct loop *l, struct watch *w, int fd, uint32_t events,
 	       void (*ready)(struct watch *w, uint32_t events), struct cj_error *err);
 void loop_rewatch(struct loop *l, struct watch *w, uint32_t events);
 void loop_unwatch(struct loop *l, struct watch *w);
 
-/* Waits at most timeout_ms (-1: for ever) and calls who is ready. */
+/* Waits at most timeout_ms (-1: for ever) and calls the callbacks of ready watches. */
 int loop_turn(struct loop *l, int timeout_ms, struct cj_error *err);

@@ -285,7 +285,7 @@ def _():
         config = one_token_config(f, receive_timeout="60s")
         port = int(config["tcp"].split(":")[1])
         with Service(config=config) as s:
-            strangers = [socket.create_connection(("127.0.0.1", port)) for _ in range(300)]
+            unauthenticated = [socket.create_connection(("127.0.0.1", port)) for _ in range(300)]
             tcp_call(port, "GET", "/v1/runs", headers=bearer(TOKEN)).has(200)
             idle = [s.connect_as(OTHER_UID) for _ in range(300)]
             as_uid(OTHER_UID, s.get, "/livez").has(429, "too_many_waiting")
@@ -294,7 +294,7 @@ def _():
                 idle += [s.connect_as(OTHER_UID + uid) for _ in range(300)]
             as_uid(OTHER_UID + 5, s.get, "/livez").has(503, "queue_full")
             still_serves(s)
-            for sock in strangers + idle:
+            for sock in unauthenticated + idle:
                 sock.close()
             wait_until(lambda: as_uid(OTHER_UID, s.get, "/livez").status == 200, "room again", 20)
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The audit record: its two events, its file, its journal.  Acts. */
+/* The audit log: two events of each run, to a file and to the journal.  Acts. */
 #include "runtime/front/serve/access/audit.h"
 
 #include <fcntl.h>
@@ -21,15 +21,15 @@
 #include "runtime/front/report/result.h"
 
 #define JOURNAL_SOCKET  "/run/systemd/journal/socket"
-#define JOURNAL_WAIT_MS 50   /* a busy journal gets so long; everybody waits meanwhile */
-#define TEXT_MAX        256  /* of a name that comes from outside */
+#define JOURNAL_WAIT_MS 50   /* the longest wait for a busy journal: all callers wait meanwhile */
+#define TEXT_MAX        256  /* of a name from a caller */
 #define ENTRY_MAX       8192 /* far more than its fields can fill */
 
-/* --- what is told ----------------------------------------------------------------- */
+/* --- the event -------------------------------------------------------------------- */
 
 struct record {
 	const struct audit_run *run;
-	const struct summary *end; /* NULL: it is about to start */
+	const struct summary *end; /* NULL: the run is about to start */
 	struct timespec time;
 	char trace_id[33];
 };
@@ -42,7 +42,7 @@ static struct record record_of(const struct audit_run *run, const struct summary
 	return r;
 }
 
-/* Both sinks name it alike. */
+/* The same name in the file and in the journal. */
 static const char *event_of(const struct record *r)
 {
 	return r->end ? "end" : "start";
@@ -97,7 +97,7 @@ static void put_line(struct json_writer *w, const struct record *r)
 
 static int open_file(const char *path, struct cj_error *err)
 {
-	/* O_NONBLOCK: should it be a fifo, we don't wait for its reader, and then refuse it */
+	/* O_NONBLOCK: opening a fifo does not wait for a reader; it is refused afterwards */
 	auto_fd int fd = open(
 	    path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
 	    0640);
@@ -111,7 +111,7 @@ static int open_file(const char *path, struct cj_error *err)
 	return take_fd(&fd);
 }
 
-/* One write(2), so that no other writer's line gets into ours. */
+/* One write(2), so that lines of two writers do not mix. */
 static int write_file(struct audit *a, const struct record *r, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
@@ -136,7 +136,7 @@ static int write_file(struct audit *a, const struct record *r, struct cj_error *
 	if (put < n)
 		return cj_fail(err, ENOSPC, "write '%s': only %zd of %d bytes", a->path, put, n);
 	if (a->sync && fdatasync(a->file_fd) < 0)
-		return cj_fail(err, errno, "sync '%s' to its disk", a->path);
+		return cj_fail(err, errno, "sync '%s' to disk", a->path);
 	return 0;
 }
 
@@ -158,7 +158,9 @@ static void entry_add(struct entry *e, const void *bytes, size_t size)
 	e->used += size;
 }
 
-/* The native protocol: NAME=VALUE; a value with a newline goes with its length, little-endian. */
+/*
+ * The native protocol: NAME=VALUE; a value with a newline has its length before it, little-endian.
+ */
 static void put_field(struct entry *e, const char *name, const char *value)
 {
 	size_t size = strnlen(value, TEXT_MAX - 1);
@@ -183,7 +185,7 @@ static void put_number(struct entry *e, const char *name, uint64_t value)
 	put_field(e, name, text);
 }
 
-/* A field that is not known is not there. */
+/* An empty field is left out. */
 static void put_if(struct entry *e, const char *name, const char *value)
 {
 	if (value[0] != '\0')
@@ -240,7 +242,7 @@ static const struct sockaddr_un journal_address = {
 	.sun_path = JOURNAL_SOCKET,
 };
 
-/* What does not fit a datagram goes as a sealed memfd, beside an empty one. */
+/* An entry that is too long for a datagram is sent as a sealed memfd with an empty datagram. */
 static int send_memfd(int sock_fd, const struct entry *e, struct cj_error *err)
 {
 	union {
@@ -266,7 +268,7 @@ static int send_memfd(int sock_fd, const struct entry *e, struct cj_error *err)
 	return 0;
 }
 
-/* A journal that has no room gets a moment, and not more: all callers wait with us. */
+/* Wait for a busy journal, but only for a moment: all callers wait meanwhile. */
 static int send_entry(int sock_fd, struct entry *e, struct cj_error *err)
 {
 	struct iovec iov = { e->text, e->used };
@@ -299,8 +301,10 @@ static int write_journal(const struct audit *a, const struct record *r, struct c
 	return send_entry(a->journal_fd, &e, err);
 }
 
-/* Connected once to see that somebody listens; later each datagram names its address, so that it
- * finds a journal that was started anew. */
+/*
+ * connect(2) only checks that journald listens.  Each datagram is sent to the address, so that it
+ * also reaches a journald that was restarted.
+ */
 static int open_journal(struct cj_error *err)
 {
 	auto_fd int probe_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -324,7 +328,8 @@ int audit_open(const struct audit_config *c, struct audit *out, struct cj_error 
 	*out = a;
 	a.sync = c->sync;
 	if (c->file) {
-		(void)snprintf(a.path, sizeof(a.path), "%s", c->file); /* its row has this bound */
+		(void)snprintf(a.path, sizeof(a.path), "%s",
+			       c->file); /* the configuration limits its length */
 		a.file_fd = open_file(a.path, err);
 		if (a.file_fd < 0)
 			return cj_wrap(err, "audit");
@@ -364,7 +369,7 @@ bool audit_is_on(const struct audit *a)
 	return a->file_fd >= 0 || a->journal_fd >= 0;
 }
 
-/* Each sink gets it, whatever became of the other; the first failure is told. */
+/* Each sink gets the event even if the other one fails; *err is the first failure. */
 static int write_record(struct audit *a, const struct record *r, struct cj_error *err)
 {
 	struct cj_error second = { 0 };

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * audit - one JSON line when a run is about to start, one when it ended.  Acts.
+ * audit - one JSON line when a run is about to start, one when it has ended.  Acts.
  *
- * Schema: profiles/schema/audit.json.  Never code, output, arguments or environment, and no error's
- * message, which may quote them: hashes, counts, stages.  To a file (O_APPEND, one write(2) a line,
- * fdatasync(2) when asked) and to journald's socket with fields of their own: MESSAGE_ID, CEJAIL_*,
- * TRACE_ID; systemd.journal-fields(7).
+ * Schema: profiles/schema/audit.json.  A line has hashes, counts and stages.  It never has code,
+ * output, arguments, the environment, or an error message, which may quote them.  To a file
+ * (O_APPEND, one write(2) a line, fdatasync(2) when asked) and to journald's socket with fields of
+ * their own: MESSAGE_ID, CEJAIL_*, TRACE_ID; systemd.journal-fields(7).
  */
 #pragma once
 
@@ -24,31 +24,32 @@ struct audit {
 	int file_fd, journal_fd; /* -1: not in use */
 	char path[256];
 	bool sync;
-	bool is_torn; /* the file ends in half a line: the next one begins with a newline */
+	bool is_torn; /* the file ends in half a line: write a newline first */
 	uint64_t failures;
-	char last_failure[512]; /* "" while all is well */
+	char last_failure[512]; /* "": the last write succeeded */
 };
 #define AUDIT_NULL                                                                                 \
 	{                                                                                          \
 		.file_fd = -1, .journal_fd = -1                                                    \
 	}
 
-/* Fails: a sink that can't take a line now; *out is AUDIT_NULL then. */
+/* Fails: a sink that does not accept a line now; *out is AUDIT_NULL then. */
 int audit_open(const struct audit_config *c, struct audit *out, struct cj_error *err);
 void audit_close(struct audit *a);
-/* For log rotation: the path is opened again.  Where that fails, the file stays that was open. */
+/* For log rotation: opens the path again.  If that fails, the old file stays in use. */
 int audit_reopen(struct audit *a, struct cj_error *err);
 bool audit_is_on(const struct audit *a);
 
 struct audit_run {
 	const char *id, *caller, *profile;
-	/* "" where unknown; the request's is of its whole body: command, files, input, all of it */
+	/* "" where unknown; request_sha256 is the hash of the whole body */
 	const char *profile_sha256, *code_sha256, *request_sha256;
 	uint64_t code_bytes;
 	const struct trace *trace;
 	enum tier tier;
 };
-/* Fails: the line is not written whole everywhere; a profile with "audit": "required" does not run.
+/*
+ * Fails: a sink did not get the whole line.  A profile with "audit": "required" does not run then.
  */
 int audit_start(struct audit *a, const struct audit_run *run, struct cj_error *err);
 int audit_end(struct audit *a, const struct audit_run *run, const struct summary *s,

@@ -13,7 +13,8 @@
 
 #define CREDENTIAL "token"
 
-/* Below it systemd lets us in by an access list, which shows as the group's bits: systemd.exec(5).
+/*
+ * systemd grants access to files there by an ACL, which shows as the group bits: systemd.exec(5).
  */
 static bool is_credential(const char *path)
 {
@@ -24,7 +25,7 @@ static bool is_credential(const char *path)
 	       !strchr(path + size + 1, '/');
 }
 
-/* Ours or root's, and nobody else may read it: a group that could would be those who call us. */
+/* Only root and the service may read it: a group that could read it may contain callers. */
 static int check_access(int fd, const char *path, struct cj_error *err)
 {
 	struct stat st;
@@ -34,19 +35,19 @@ static int check_access(int fd, const char *path, struct cj_error *err)
 	mode_t forbidden = is_credential(path) ? S_IWGRP | S_IRWXO : S_IRWXG | S_IRWXO;
 	int rc = 0;
 	if (st.st_uid != 0 && st.st_uid != geteuid()) {
-		rc = cj_reject(err, "'%s' belongs to uid %u, who then knows the token", path,
+		rc = cj_reject(err, "'%s' belongs to uid %u, which can read the token", path,
 			       (unsigned)st.st_uid);
 		cj_hint(err, "chown it to root or to the service's user");
 	} else if ((st.st_mode & forbidden) != 0) {
-		rc = cj_reject(err, "'%s' is open to others (mode 0%03o)", path,
+		rc = cj_reject(err, "other users can access '%s' (mode 0%03o)", path,
 			       (unsigned)st.st_mode & 0777);
-		cj_hint(err, "chmod 600 it; what only root may read, LoadCredential= in the unit "
-			     "brings to another user's service");
+		cj_hint(err, "chmod 600 it; if only root may read it, LoadCredential= in the unit "
+			     "passes it to the service of another user");
 	}
 	return rc;
 }
 
-/* One newline at the end is the editor's, not the token's. */
+/* One newline at the end, as editors write it, is not part of the token. */
 static int read_token(int fd, const char *path, char *text, size_t room, size_t *out_size,
 		      struct cj_error *err)
 {
@@ -67,7 +68,7 @@ static int read_token(int fd, const char *path, char *text, size_t room, size_t 
 
 static int load(const char *path, char out_sha256[static SHA256_HEX_MAX], struct cj_error *err)
 {
-	char text[TOKEN_MAX + 2]; /* a newline, and one more, which is too much */
+	char text[TOKEN_MAX + 2]; /* for a newline, and one byte more to notice a longer token */
 	size_t size = 0;
 	auto_fd int fd = fd_open_regular(path, err);
 	if (fd < 0)
@@ -93,7 +94,7 @@ static struct caller_row *find_row(struct callers *c, const char *name)
 	return NULL;
 }
 
-/* The credential's path, or NULL where systemd gave us none. */
+/* The path of systemd's credential, or NULL without one. */
 static int find_credential(struct service_config *c, const char **out, struct cj_error *err)
 {
 	const char *dir = getenv("CREDENTIALS_DIRECTORY");
@@ -104,12 +105,12 @@ static int find_credential(struct service_config *c, const char **out, struct cj
 	if (!path)
 		return cj_fail(err, ENOMEM, "read the credential '" CREDENTIAL "'");
 	if (access(path, F_OK) == 0 ||
-	    errno != ENOENT) /* what can't be looked at is told by open */
+	    errno != ENOENT) /* open(2) reports what access(2) can't look at */
 		*out = path;
 	return 0;
 }
 
-/* Names the file of the row TOKEN_DEFAULT_NAME, which is made where nobody wrote it. */
+/* Sets the file of the row TOKEN_DEFAULT_NAME, and adds that row if the configuration has none. */
 static int name_default(struct service_config *c, struct cj_error *err)
 {
 	struct caller_row *row = find_row(&c->callers, TOKEN_DEFAULT_NAME);
@@ -117,7 +118,7 @@ static int name_default(struct service_config *c, struct cj_error *err)
 
 	if (path && row && row->token_file)
 		return cj_reject(err, "token_file: callers." TOKEN_DEFAULT_NAME
-				      " has one of its own; write only one of them");
+				      " has a token_file, too; set only one of them");
 	if (row && row->token_file)
 		return 0;
 	int rc = path ? 0 : find_credential(c, &path, err);
@@ -138,15 +139,15 @@ static int check_unique(const struct callers *c, const struct caller_row *row, s
 {
 	for (const struct caller_row *other = c->rows; other < row; other++)
 		if (other->has_token && strcmp(other->token_sha256, row->token_sha256) == 0)
-			return cj_reject(err, "callers.%s has the token of callers.%s", row->name,
-					 other->name);
+			return cj_reject(err, "callers.%s has the same token as callers.%s",
+					 row->name, other->name);
 	return 0;
 }
 
 static int load_row(const struct callers *c, struct caller_row *row, struct cj_error *err)
 {
 	if (!row->token_file) {
-		int rc = cj_reject(err, "callers.%s: there is no token", row->name);
+		int rc = cj_reject(err, "callers.%s: it has no token", row->name);
 		cj_hint(err, "give it a \"token_file\"");
 		return rc;
 	}
@@ -169,7 +170,7 @@ int tokens_load(struct service_config *c, struct cj_error *err)
 		tokens++;
 	}
 	if (rc == 0 && c->tcp && tokens == 0) {
-		rc = cj_reject(err, "tcp: there is no token that a caller could show");
+		rc = cj_reject(err, "tcp: callers need a token, and none is configured");
 		cj_hint(err, "set \"token_file\", or LoadCredential=token:FILE in the unit");
 	}
 	return rc;

@@ -2,8 +2,8 @@
 /*
  * tokens - the secrets of TCP callers, read from their files.  Acts: opens and reads.
  *
- * Of a token only its SHA-256 digest is kept.  A file that others can read, or a token that can be
- * guessed, stops the service before it listens.
+ * Only the SHA-256 digest of a token stays in memory.  The service does not start if others can
+ * read a file, or if a token could be guessed.
  */
 #pragma once
 

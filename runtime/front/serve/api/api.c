@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The gate and the routes.  Acts: replies.
+ * The access check and the routes.  Acts: replies.
  *
- * Who may come in is decided when the headers are there, before any body: no web page (it would
- * send Origin; CORS is never offered), on TCP only by a loopback name (else a page of a rebound
- * name gets in) and with a token.
+ * Access is checked when the head has arrived, before any body.  Web pages are refused: they send
+ * Origin, and the service never offers CORS.  On TCP the Host must be a loopback name, against DNS
+ * rebinding, and a token is required.
  */
 #include "runtime/front/serve/api/api.h"
 
@@ -27,7 +27,7 @@ static void show_alive(struct api_call *c);
 static void show_readiness(struct api_call *c);
 static void show_metrics(struct api_call *c);
 
-/* A path that ends with a '*' takes one more segment. */
+/* A '*' at the end of a path matches one segment. */
 static const struct route {
 	const char *method, *path;
 	void (*handle)(struct api_call *c);
@@ -63,7 +63,7 @@ static const struct route *find_route(const char *method, const char *path, cons
 
 	allow[0] = '\0';
 	if (strcmp(method, "HEAD") == 0)
-		method = "GET"; /* http_reply.c leaves the body away */
+		method = "GET"; /* http_reply.c omits the body */
 	for (size_t i = 0; i < ROUTE_COUNT; i++) {
 		if (!path_fits(routes[i].path, path, out_name))
 			continue;
@@ -75,7 +75,7 @@ static const struct route *find_route(const char *method, const char *path, cons
 	return NULL;
 }
 
-/* --- the gate --------------------------------------------------------------- */
+/* --- the access check ------------------------------------------------------- */
 
 /* "localhost", "127.0.0.1" or "[::1]", each with or without a port. */
 static bool is_loopback(const char *host)
@@ -110,7 +110,7 @@ static struct account *account_by_token(struct api *api, struct exchange *x)
 	bool is_known = false;
 
 	if (!header || strncasecmp(header, scheme, sizeof(scheme) - 1) != 0)
-		header = scheme; /* an empty token is nobody's, and takes as long */
+		header = scheme; /* no caller has an empty token; it takes as long */
 	const char *token = header + sizeof(scheme) - 1;
 	struct account *a = account_of_token(api->accounts, &api->config->callers, token,
 					     strlen(token), clock_ms(), &is_known);
@@ -136,8 +136,9 @@ static struct account *find_account(struct api *api, struct exchange *x)
 }
 
 /*
- * A body longer than its cap is refused before it is read; one that hides its length is counted.
- * An open route takes none: else whoever shows no token could fill memory.
+ * A body with a Content-Length above the limit is refused before it is read; a chunked one is
+ * counted as it arrives.  An open route accepts no body: else unauthenticated clients could fill
+ * the memory.
  */
 static bool has_good_length(struct api *api, struct exchange *x, bool is_open)
 {
@@ -169,7 +170,7 @@ static void refuse_route(struct exchange *x, const char *allow)
 	exchange_reply(x, &reply);
 }
 
-static bool has_its_rate(struct api_call *c)
+static bool is_within_rate(struct api_call *c)
 {
 	uint64_t retry_ms = 0;
 
@@ -179,9 +180,9 @@ static bool has_its_rate(struct api_call *c)
 	return false;
 }
 
-/* Once when the headers are in, once when all is: rights may have changed, and accounts move. */
-static const struct route *let_in(struct api *api, struct exchange *x, bool is_whole,
-				  struct api_call *out)
+/* Called twice, after the head and after the body: a reload may change rights in between. */
+static const struct route *check_access(struct api *api, struct exchange *x, bool is_whole,
+					struct api_call *out)
 {
 	char allow[64];
 	const char *name = "";
@@ -195,7 +196,7 @@ static const struct route *let_in(struct api *api, struct exchange *x, bool is_w
 	}
 	if (!route || !route->is_open) {
 		out->account = find_account(api, x);
-		if (!out->account || ((is_whole || !route) && !has_its_rate(out)))
+		if (!out->account || ((is_whole || !route) && !is_within_rate(out)))
 			return NULL;
 	}
 	if (!route)
@@ -207,13 +208,13 @@ static void on_begun(void *context, struct exchange *x)
 {
 	struct api_call call;
 
-	(void)let_in(context, x, false, &call);
+	(void)check_access(context, x, false, &call);
 }
 
 static void on_whole(void *context, struct exchange *x)
 {
 	struct api_call call;
-	const struct route *route = let_in(context, x, true, &call);
+	const struct route *route = check_access(context, x, true, &call);
 
 	if (route)
 		route->handle(&call);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of refusals.  Pure. */
+/* The table of error codes.  Pure. */
 #include "runtime/front/serve/api/api_error.h"
 
 #include <assert.h>
@@ -10,7 +10,7 @@
 #include "runtime/base/json/json.h"
 
 const struct api_row api_rows[API_CODE_COUNT] = {
-	[API_BAD_REQUEST] = { "bad_request", 400, "the request can't be understood" },
+	[API_BAD_REQUEST] = { "bad_request", 400, "the request is not valid" },
 	[API_UNAUTHORIZED] = { "unauthorized", 401, "a bearer token is missing or wrong" },
 	[API_FORBIDDEN_ORIGIN] = { "forbidden_origin", 403, "web pages may not call this service" },
 	[API_FORBIDDEN_PROFILE] = { "forbidden_profile", 403,
@@ -18,25 +18,26 @@ const struct api_row api_rows[API_CODE_COUNT] = {
 	[API_ABOVE_CEILING] = { "above_ceiling", 403,
 				"the request asks for more than this caller may have" },
 	[API_FORBIDDEN_HOST_PATH] = { "forbidden_host_path", 403,
-				      "this caller may not name what is on the host" },
-	[API_NOT_FOUND] = { "not_found", 404, "there is no such thing here" },
-	[API_METHOD_NOT_ALLOWED] = { "method_not_allowed", 405, "this can't be done with it" },
+				      "this caller may not name paths or end points of the host" },
+	[API_NOT_FOUND] = { "not_found", 404, "there is nothing at this path" },
+	[API_METHOD_NOT_ALLOWED] = { "method_not_allowed", 405,
+				     "this path does not have this method" },
 	[API_RECEIVE_TIMEOUT] = { "receive_timeout", 408, "the request did not arrive in time" },
-	[API_ID_IN_USE] = { "id_in_use", 409, "a run with this id is going on" },
+	[API_ID_IN_USE] = { "id_in_use", 409, "an unfinished run of this caller has this id" },
 	[API_TOO_LARGE] = { "too_large", 413, "the request is too large" },
 	[API_UNSUPPORTED_MEDIA_TYPE] = { "unsupported_media_type", 415,
 					 "the body must be application/json" },
-	[API_RATE_LIMITED] = { "rate_limited", 429, "this caller asks too often" },
+	[API_RATE_LIMITED] = { "rate_limited", 429, "this caller sends too many requests" },
 	[API_TOO_MANY_WAITING] = { "too_many_waiting", 429,
-				   "this caller has enough waiting: requests, runs, or answers to be read" },
+				   "this caller has too much waiting: requests, runs, or unread replies" },
 	[API_QUEUE_FULL] = { "queue_full", 503,
-			     "too much is waiting: requests, runs, or answers to be read" },
-	[API_DRAINING] = { "draining", 503, "the service is being stopped" },
-	[API_QUEUE_TIMEOUT] = { "queue_timeout", 503, "the run waited too long for its turn" },
+			     "too much is waiting: requests, runs, or unread replies" },
+	[API_DRAINING] = { "draining", 503, "the service is shutting down" },
+	[API_QUEUE_TIMEOUT] = { "queue_timeout", 503, "the run waited too long in the queue" },
 	[API_AUDIT_UNAVAILABLE] = { "audit_unavailable", 503,
-				    "the run can't be put on record, so it has no result" },
+				    "the audit line of the run could not be written, so it has no result" },
 	[API_INTERNAL] = { "internal", 500,
-			   "the service failed; its log has the reason under the request id" },
+			   "internal error; the service's log has the reason under this request id" },
 };
 
 static char *finish(struct json_writer *w, size_t *out_size)

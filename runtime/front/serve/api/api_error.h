@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * api_error - what a caller reads when its request is not answered as it hoped: a stable code, a
- * sentence.  Pure.  errno, paths and stages stand in the log, under the same request id.
+ * api_error - the error body that a caller reads: a stable code and a sentence.  Pure.  errno,
+ * paths and stages are only in the log, under the same request id.
  */
 #pragma once
 
@@ -27,13 +27,13 @@ enum api_code {
 	API_QUEUE_TIMEOUT,
 	API_AUDIT_UNAVAILABLE,
 	API_INTERNAL,
-	API_CODE_COUNT /* also: it is none */
+	API_CODE_COUNT /* also: no error */
 };
 
 struct api_row {
 	const char *code;
 	unsigned http_status;
-	const char *message; /* where there is nothing better to say */
+	const char *message; /* the default message */
 };
 extern const struct api_row api_rows[API_CODE_COUNT];
 
@@ -42,5 +42,5 @@ extern const struct api_row api_rows[API_CODE_COUNT];
  */
 char *api_error_text(enum api_code code, const char *message, const char *hint,
 		     const char *request_id, size_t *out_size);
-/* {"type":"error","error":{...}}: where events were under way. */
+/* {"type":"error","error":{...}}: the last line of a stream of events. */
 char *api_error_line(enum api_code code, const char *request_id, size_t *out_size);

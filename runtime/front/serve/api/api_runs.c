@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * /v1/runs and /v1/profiles.  Acts: reads profiles, takes runs, replies.
+ * /v1/runs and /v1/profiles.  Acts: reads profiles, queues runs, replies.
  *
- * Of a new run everything is judged here, before a process is made for it: its size, its JSON, its
- * rights, the ceilings of what it asks, whether there is room to wait.
+ * A new run is validated here before a process is made for it: its JSON and its sizes, the profile,
+ * the rights and ceilings of its caller, the room in the queue.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@
 #define RETRY_SOON_MS  1000
 #define DRAIN_RETRY_MS 5000
 
-/* A request being judged. */
+/* A request for a run, while it is validated. */
 struct posted {
 	struct api_call *call;
 	struct arena arena;
@@ -45,7 +45,7 @@ static void refuse(struct posted *p, enum api_code code, const struct cj_error *
 			retry_ms);
 }
 
-/* Not the caller's fault: the reason is for the log. */
+/* The caller is not at fault: the reason only goes to the log. */
 static void fail(struct posted *p, const struct cj_error *err, const char *what)
 {
 	slog_failure(SLOG_ERROR, exchange_trace(p->call->exchange)->request_id, err, what);
@@ -60,7 +60,7 @@ static bool is_type(const char *content_type, const char *wanted)
 	       strchr("; \t", content_type[size]) != NULL;
 }
 
-/* What `curl -d` says by itself will do, but not on TCP: a form of a web page could say it, too. */
+/* The default type of `curl -d` is accepted, but not on TCP: web forms send it, too. */
 static bool is_json(const struct exchange *x)
 {
 	const char *type = exchange_header(x, "Content-Type");
@@ -69,9 +69,9 @@ static bool is_json(const struct exchange *x)
 	       (!exchange_caller(x).is_tcp && is_type(type, "application/x-www-form-urlencoded"));
 }
 
-/* --- judging, step by step; each returns whether it goes on ---------------------- */
+/* --- validation, step by step; false: the request is refused ---------------------- */
 
-static bool is_in_time(struct posted *p)
+static bool is_accepting(struct posted *p)
 {
 	bool is_draining = executions_is_draining(p->call->api->executions);
 
@@ -80,7 +80,7 @@ static bool is_in_time(struct posted *p)
 	return !is_draining;
 }
 
-static bool reads_well(struct posted *p)
+static bool is_valid(struct posted *p)
 {
 	struct api_call *c = p->call;
 	struct cj_error err = { 0 };
@@ -107,7 +107,7 @@ static bool may_use_profile(struct posted *p)
 	struct cj_error err = { 0 };
 
 	if (!is_name(name)) {
-		(void)!cj_reject(&err, "profile: '%s' is no profile's name", name);
+		(void)!cj_reject(&err, "profile: '%s' is not a profile's name", name);
 		refuse(p, API_BAD_REQUEST, &err, 0);
 		return false;
 	}
@@ -126,7 +126,7 @@ static bool may_use_profile(struct posted *p)
 	return rc == 0;
 }
 
-/* What the request asks for, against what its caller may have. */
+/* The request against the rights and ceilings of its caller. */
 static bool is_within_rights(struct posted *p)
 {
 	const struct rights *rights = p->call->account->rights;
@@ -211,7 +211,7 @@ static void take(struct posted *p, const char *id)
 
 	p->body = NULL; /* taken */
 	if (execution_begin(c->api->executions, &order, &err) < 0)
-		fail(p, &err, "take a run");
+		fail(p, &err, "queue a run");
 }
 
 static bool passes_filter(struct posted *p)
@@ -228,7 +228,7 @@ void api_post_run(struct api_call *c)
 
 	config_init(&p.asked);
 	p.body = exchange_take_body(c->exchange, &p.size);
-	if (is_in_time(&p) && reads_well(&p) && may_use_profile(&p) && is_within_rights(&p) &&
+	if (is_accepting(&p) && is_valid(&p) && may_use_profile(&p) && is_within_rights(&p) &&
 	    passes_filter(&p) && has_room(&p, id))
 		take(&p, id);
 	free(p.body);
@@ -236,7 +236,7 @@ void api_post_run(struct api_call *c)
 	arena_fini(&p.arena);
 }
 
-/* --- runs as they are shown -------------------------------------------------- */
+/* --- GET and DELETE of runs --------------------------------------------------- */
 
 static void put_time(struct json_writer *w, const char *key, uint64_t ms)
 {
@@ -249,7 +249,7 @@ static void put_time(struct json_writer *w, const char *key, uint64_t ms)
 		json_member_text(w, key, NULL);
 }
 
-/* How it ended; nothing but null before, and where nobody knows. */
+/* How it ended; null before, and for a run without a summary. */
 static void put_ending(struct json_writer *w, const struct run *run)
 {
 	const struct summary *s = &run->summary;
@@ -308,7 +308,7 @@ static void reply_run(struct api_call *c, const struct run *run)
 	api_reply_json(c->exchange, 200, w);
 }
 
-/* Another caller's is as unknown as one that never was. */
+/* The run of another caller is not found, as one that never existed. */
 void api_show_run(struct api_call *c)
 {
 	const struct run *run = runs_find(c->api->runs, c->account->name, c->name);
@@ -333,7 +333,7 @@ void api_cancel_run(struct api_call *c)
 	}
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	execution_cancel(run);
-	/* a queued one is finished now, and may be forgotten already */
+	/* a queued run is finished now, and may be removed from the list already */
 	run = runs_find(c->api->runs, c->account->name, c->name);
 	if (w) {
 		json_open_object(w);
@@ -365,7 +365,7 @@ static void put_limits(struct json_writer *w, const struct config *c)
 	json_close_object(w);
 }
 
-/* Where a profile lies, and what its problem is, is for who may name paths of the host. */
+/* Only a caller with host_paths may read what is wrong with a profile: it names paths. */
 static void put_profile(struct json_writer *w, struct api_call *c, const struct profile_entry *e)
 {
 	const struct config *config = NULL;
@@ -383,7 +383,8 @@ static void put_profile(struct json_writer *w, struct api_call *c, const struct 
 	else if (c->account->rights->host_paths)
 		json_member_text(w, "problem", e->problem ? e->problem : err.msg);
 	else
-		json_member_text(w, "problem", "it doesn't read well; the service's log says why");
+		json_member_text(w, "problem",
+				 "the profile is invalid; the service's log says why");
 	json_close_object(w);
 	if (!is_good)
 		slog(SLOG_WARNING, exchange_trace(c->exchange)->request_id, "profile '%s': %s",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Profiles, read once.  Acts: looks at files. */
+/* Profiles, parsed once.  Acts: reads files. */
 #include "runtime/front/serve/config/profile_cache.h"
 
 #include <stdbool.h>
@@ -21,7 +21,7 @@ struct entry {
 };
 
 struct profile_cache {
-	struct entry entries[KNOWN_MAX];
+	struct entry entries[PROFILE_CACHE_MAX];
 	size_t next; /* the one to be replaced when all are in use */
 };
 
@@ -41,7 +41,7 @@ void profile_cache_destroy(struct profile_cache **k)
 {
 	if (!*k)
 		return;
-	for (size_t i = 0; i < KNOWN_MAX; i++)
+	for (size_t i = 0; i < PROFILE_CACHE_MAX; i++)
 		forget(&(*k)->entries[i]);
 	free(*k);
 	*k = NULL;
@@ -82,7 +82,7 @@ static int add_path(struct strings *paths, struct arena *a, const char *path, st
 							: cj_fail(err, ENOMEM, "keep a profile");
 }
 
-/* Where `name` is, or could come to be. */
+/* Every path where the file of `name` is or could appear. */
 static int add_places(struct strings *paths, const struct profile_dirs *dirs, struct arena *a,
 		      const char *name, struct cj_error *err)
 {
@@ -123,7 +123,7 @@ static int find_paths(struct entry *e, struct cj_error *err)
 
 /* --- reading ---------------------------------------------------------------- */
 
-/* A stamp of 0 is nobody's: files that changed while they were read are read again next time. */
+/* If files change while they are read, the stamp is 0, so the next call reads them again. */
 static int fill(struct entry *e, struct cj_error *err)
 {
 	if (find_paths(e, err) < 0)
@@ -153,7 +153,7 @@ static int read_entry(struct entry *e, const char *name, struct cj_error *err)
 
 static struct entry *find(struct profile_cache *k, const char *name)
 {
-	for (size_t i = 0; i < KNOWN_MAX; i++)
+	for (size_t i = 0; i < PROFILE_CACHE_MAX; i++)
 		if (strcmp(k->entries[i].name, name) == 0)
 			return &k->entries[i];
 	return NULL;
@@ -162,7 +162,7 @@ static struct entry *find(struct profile_cache *k, const char *name)
 static struct entry *find_place(struct profile_cache *k)
 {
 	struct entry *free_one = find(k, "");
-	return free_one ? free_one : &k->entries[k->next++ % KNOWN_MAX];
+	return free_one ? free_one : &k->entries[k->next++ % PROFILE_CACHE_MAX];
 }
 
 /* Up to date, or NULL. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * profile_cache - profiles as the service has read them: kept while their files stay the same.
+ * profile_cache - parsed profiles, as long as their files do not change.
  *
- * A stamp is made of what stat(2) says of every file that could be part of a profile: in each of
- * the profile directories, for it and all its parents, and its seccomp file.
+ * A stamp is a hash of stat(2) of every file that could be part of a profile: in each of the
+ * profile directories, for the profile and all its parents, and of its seccomp file.
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 #include "profiles/config.h"
 #include "runtime/base/error.h"
 
-#define KNOWN_MAX 64
+#define PROFILE_CACHE_MAX 64
 
 struct profile_cache;
 struct profile_cache *profile_cache_create(void); /* NULL: no memory */
@@ -21,5 +21,5 @@ void profile_cache_destroy(struct profile_cache **k);
 /* The profile's settings, until the next call.  Fails: as profile_load() does. */
 int profile_cache_get(struct profile_cache *k, const char *name, const struct config **out,
 		      struct cj_error *err);
-/* 0: there is no such profile, or it doesn't read well. */
+/* 0: there is no such profile, or it is invalid. */
 uint64_t profile_cache_stamp(struct profile_cache *k, const char *name);

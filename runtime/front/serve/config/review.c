@@ -13,7 +13,7 @@
 
 struct review {
 	const struct service_config *c;
-	struct profile_cache *known;
+	struct profile_cache *profiles;
 	void (*warn)(const char *line);
 };
 
@@ -28,13 +28,13 @@ __attribute__((format(printf, 2, 3))) static void say(const struct review *r, co
 	r->warn(line);
 }
 
-/* NULL, and said why, where it can't be used. */
+/* NULL: it can't be used, and a warning says why. */
 static const struct config *find_profile(const struct review *r, const char *where,
 					 const char *profile)
 {
 	const struct config *config = NULL;
 	struct cj_error err = { 0 };
-	int rc = profile_cache_get(r->known, profile, &config, &err);
+	int rc = profile_cache_get(r->profiles, profile, &config, &err);
 
 	if (rc == -ENOENT)
 		say(r, "%s: there is no profile '%s'", where, profile);
@@ -109,9 +109,9 @@ static void review_pools(const struct review *r)
 int review_config(const struct service_config *c, uid_t own_uid, void (*warn)(const char *line),
 		  struct cj_error *err)
 {
-	struct review r = { .c = c, .known = profile_cache_create(), .warn = warn };
+	struct review r = { .c = c, .profiles = profile_cache_create(), .warn = warn };
 
-	if (!r.known)
+	if (!r.profiles)
 		return cj_fail(err, ENOMEM, "review the configuration");
 	if (c->probe_profile)
 		(void)find_profile(&r, "probe_profile", c->probe_profile);
@@ -121,6 +121,6 @@ int review_config(const struct service_config *c, uid_t own_uid, void (*warn)(co
 			review_profiles(&r, c->callers.rows[i].name, &c->callers.rows[i].rights);
 	review_host_paths(&r, own_uid);
 	review_pools(&r);
-	profile_cache_destroy(&r.known);
+	profile_cache_destroy(&r.profiles);
 	return 0;
 }

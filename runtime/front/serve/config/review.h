@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * review - what a configuration that can be used probably does not mean, for `serve --check`.
- * Reads the profiles it names.
+ * review - warnings about a valid configuration that probably does not do what its author wants,
+ * for `serve --check`.  Acts: reads the profiles that it names.
  */
 #pragma once
 

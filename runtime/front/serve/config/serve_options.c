@@ -12,14 +12,14 @@
 #define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
 #define NAMES_MAX 96
 
-/* What is no setting of the file. */
+/* Options that are not keys of the file. */
 static const struct own_option {
 	const char *name, *value, *help;
 	size_t offset; /* of a bool, or with a value of a string */
 } own_options[] = {
 	{ "config", "FILE", "read this instead of " SERVICE_CONFIG_FILE,
 	  offsetof(struct serve_options, config) },
-	{ "fake", "FILE", "answer from this file and run nothing: for tests of clients",
+	{ "fake", "FILE", "run nothing, take the answers from this file: for tests of clients",
 	  offsetof(struct serve_options, fake) },
 	{ "check", NULL, "read and check the configuration, run nothing",
 	  offsetof(struct serve_options, check_only) },
@@ -175,7 +175,7 @@ void serve_options_print_help(void)
 		if (k->option)
 			print_entry("--", k->option, k->value, k->help);
 	}
-	(void)printf("\nKeys of the file (JSON), [what they are where nobody says]:\n");
+	(void)printf("\nKeys of the configuration file (JSON), [default]:\n");
 	for (size_t i = 0; i < service_tables_count; i++)
 		print_keys(&service_tables[i]);
 }

@@ -22,7 +22,7 @@ struct serve_option {
 
 struct serve_options {
 	const char *config; /* NULL: SERVICE_CONFIG_FILE, or the user's, if there is one */
-	const char *fake;   /* answers from this file, and runs nothing */
+	const char *fake;   /* takes the answers from this file, and runs nothing */
 	bool wants_help;
 	bool check_only; /* read and check the configuration, run nothing */
 	struct serve_option given[SERVE_OPTIONS_MAX];
@@ -31,7 +31,7 @@ struct serve_options {
 
 /* `args` ends with a NULL.  Fails: unknown options (the nearest one is the hint), operands. */
 int serve_options_parse(const char *const *args, struct serve_options *out, struct cj_error *err);
-/* Onto what the file said. */
+/* Overrides the values of the file. */
 int serve_options_apply(const struct serve_options *o, struct service_config *c,
 			struct cj_error *err);
 /* `cejail serve --help`: usage, options, and the keys of the file; to standard output. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the configuration lies, and reading it.  Acts. */
+/* Finds and reads the configuration.  Acts. */
 #include "runtime/front/serve/config/setup.h"
 
 #include <stdlib.h>
@@ -10,18 +10,18 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 
-/* The service's own user wrote it, or root; nobody else may. */
+/* Only root and the service's own user may write it. */
 static int check_owner(int fd, const char *path, struct cj_error *err)
 {
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
-		return cj_fail(err, errno, "look at '%s'", path);
+		return cj_fail(err, errno, "stat '%s'", path);
 	bool is_ours = st.st_uid == 0 || st.st_uid == geteuid();
 	if (is_ours && (st.st_mode & (S_IWGRP | S_IWOTH)) == 0)
 		return 0;
-	int rc = cj_reject(err, "'%s' can be written by others than root and this user", path);
-	cj_hint(err, "chown and chmod it: whoever writes it says who may do what");
+	int rc = cj_reject(err, "other users than root and this one can write '%s'", path);
+	cj_hint(err, "chown and chmod it: its writers decide what callers may do");
 	return rc;
 }
 

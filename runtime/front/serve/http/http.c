@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections.  Acts: accepts none itself; waits for each by the loop's epoll, reads a request,
- * has it answered or held, writes the reply, reads the next.
+ * Connections.  Acts: watches each one with the epoll loop, reads a request, passes it on, writes
+ * the reply, reads the next request.  server.c accepts the connections.
  *
- * Each of them is one state (enum phase), and what it waits for follows from that alone
- * (events_of).  Whatever happens to one outside of its own turn marks it as due, and http_tick()
- * goes on with it: no function of http.h calls back into its caller.
+ * Each connection has one state (enum phase), which alone decides the events that it waits for
+ * (events_of).  A change from outside its own turn only marks the connection as due, and
+ * http_tick() continues it: no function of http.h calls back into its caller.
  */
 #include "runtime/front/serve/http/http.h"
 
@@ -21,8 +21,8 @@
 #include "runtime/front/serve/http/http_parts.h"
 #include "runtime/front/serve/operations/slog.h"
 
-#define SCAN_MS   100 /* how exact deadlines are */
-#define STEPS_MAX 64  /* of one connection at its turn; then it is another's */
+#define SCAN_MS   100 /* the resolution of deadlines */
+#define STEPS_MAX 64  /* of one connection in a turn of the loop */
 
 static void on_ready(struct watch *w, uint32_t events);
 
@@ -36,7 +36,10 @@ static uint32_t events_of(const struct exchange *x)
 		return EPOLLIN;
 	if (exchange_has_output(x))
 		events |= EPOLLOUT;
-	/* A Unix socket's peer that has only ended its sending still reads; TCP can't tell. */
+	/*
+	 * On a Unix socket a peer that shut down its sending side may still read; TCP does not
+	 * tell.
+	 */
 	if (x->holder && x->caller.is_tcp)
 		events |= EPOLLRDHUP;
 	return events;
@@ -80,7 +83,7 @@ static void destroy_exchange(struct exchange *x)
 	free(x);
 }
 
-/* Before one more has no share of the connections. */
+/* Before one more connection becomes extra: the number of those is limited, too. */
 static void limit_lingerers(const struct exchange *x)
 {
 	struct exchange *oldest = http_find_lingerer(x);
@@ -91,7 +94,7 @@ static void limit_lingerers(const struct exchange *x)
 	}
 }
 
-/* The reply is sent; what the caller still sends is dropped until it has read it. */
+/* The reply is sent; drop what the caller still sends until it has read the reply. */
 static void linger(struct exchange *x)
 {
 	x->is_extra = true;
@@ -122,7 +125,8 @@ static void progress(struct exchange *x)
 
 	for (bool goes_on = true; goes_on && !x->is_abandoned; steps++) {
 		if (steps == STEPS_MAX) {
-			exchange_set_due(x); /* some of it may be in our memory already */
+			exchange_set_due(
+			    x); /* part of the next request may be in the buffer already */
 			return;
 		}
 		goes_on = exchange_receive(x);
@@ -135,7 +139,7 @@ static void progress(struct exchange *x)
 		exchange_drop_input(x);
 }
 
-/* False: it was abandoned, and is gone. */
+/* False: the connection was abandoned and is freed. */
 static bool turn(struct exchange *x)
 {
 	x->is_due = false;
@@ -153,7 +157,7 @@ static void on_ready(struct watch *w, uint32_t events)
 	struct exchange *x = watch_owner(w, struct exchange, watch);
 
 	if (x->holder && (events & (EPOLLHUP | EPOLLERR | EPOLLRDHUP)))
-		x->is_abandoned = true; /* its end tells the holder */
+		x->is_abandoned = true; /* closing it notifies the holder */
 	(void)turn(x);
 }
 
@@ -169,7 +173,7 @@ static void end_late(struct exchange *x)
 		return;
 	}
 	if (x->phase == PHASE_WHOLE)
-		slog(SLOG_INFO, x->trace.request_id, "the caller doesn't read its answer");
+		slog(SLOG_INFO, x->trace.request_id, "the caller does not read the reply");
 	x->is_abandoned = true;
 	exchange_set_due(x);
 }
@@ -240,22 +244,23 @@ static struct exchange *create_exchange(struct http *h, const struct http_caller
 	}
 	if (loop_watch(h->loop, &x->watch, fd, EPOLLIN, on_ready, &err) == 0)
 		return x;
-	slog_failure(SLOG_WARNING, "", &err, "take a connection");
+	slog_failure(SLOG_WARNING, "", &err, "accept a connection");
 	free(x);
 	return NULL;
 }
 
 /*
- * To refuse the new one would keep out who has a token.  The oldest stranger may have sent its own
- * by now; else it is answered that there is no room, once it asks.
+ * Refusing the new connection would lock out callers with a token.  The oldest unauthenticated
+ * client may have sent its token by now; if not, its request is refused for lack of room.
  */
-static void make_room_for_stranger(struct http *h)
+static void make_room_for_unauthenticated(struct http *h)
 {
-	struct exchange *oldest = http_find_stranger(h);
+	struct exchange *oldest = http_find_unauthenticated(h);
 
 	if (!oldest)
 		return;
-	if (!turn(oldest) || http_find_stranger(h) != oldest) /* gone, or it has a name now */
+	if (!turn(oldest) ||
+	    http_find_unauthenticated(h) != oldest) /* gone, or authenticated now */
 		return;
 	if (oldest->phase != PHASE_IDLE) {
 		end_late(oldest);
@@ -276,7 +281,7 @@ void http_add(struct http *h, int fd, bool is_tcp)
 		return;
 	}
 	if (is_tcp)
-		make_room_for_stranger(h);
+		make_room_for_unauthenticated(h);
 	struct exchange *x = create_exchange(h, &caller, fd);
 	if (!x) {
 		cj_close(&fd);

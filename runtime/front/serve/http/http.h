@@ -2,12 +2,13 @@
 /*
  * http - connections, requests, replies: HTTP/1.1 (RFC 9112), and HTTP/1.0 where a caller uses it.
  *
- * An exchange is a connection with at most one request on it.  It is told of twice: when its
- * headers are in, and when it is whole.  It is answered at once, or held (its connection is
- * not read meanwhile) until its holder answers; a holder is told when the caller goes away.
+ * An exchange is a connection with at most one request on it.  The server gets two callbacks: when
+ * the head has arrived, and when the request is whole.  It answers at once, or holds the exchange
+ * and answers later; meanwhile the connection is not read.  A holder is notified when the caller
+ * disconnects.
  *
- * A connection that ends with a reply lingers: what the caller still sends is read and dropped for
- * a bounded time and size, because closing at once would reset it and lose the reply.
+ * A connection that ends with a reply lingers: what the caller still sends is read and dropped, for
+ * a bounded time and size.  Closing at once would reset the connection and lose the reply.
  */
 #pragma once
 
@@ -21,18 +22,18 @@
 #include "runtime/front/serve/loop.h"
 #include "runtime/front/serve/operations/trace.h"
 
-#define HTTP_CONNECTIONS_MAX 1024
-#define HTTP_STRANGERS_MAX   64         /* TCP connections that have shown no token */
-#define HTTP_IDLE_MS         60000      /* between two requests on a connection */
-#define HTTP_STREAM_MAX      (1u << 20) /* of events that wait for a slow caller */
-#define HTTP_STREAM_BEHIND   (HTTP_STREAM_MAX / 4)
-#define HTTP_LINGER_MAX      1024 /* connections that only linger, beside the others */
-#define HTTP_LINGER_MS       10000
-#define HTTP_LINGER_LATE_MS  1000         /* after a request that did not become whole in time */
-#define HTTP_LINGER_BYTES    (64u << 20)  /* dropped of one connection */
-#define HTTP_BYTES_MAX       (512u << 20) /* of all requests and replies; http_share.c */
-#define HTTP_SMALL           (32u << 10)  /* finds room always: the connections bound it */
-#define HTTP_SEND_RATE       (256u << 10) /* bytes a second; who reads slower isn't waited for */
+#define HTTP_CONNECTIONS_MAX     1024
+#define HTTP_UNAUTHENTICATED_MAX 64         /* TCP connections without a token so far */
+#define HTTP_IDLE_MS             60000      /* between two requests on a connection */
+#define HTTP_STREAM_MAX          (1u << 20) /* of events for a slow caller */
+#define HTTP_STREAM_BEHIND       (HTTP_STREAM_MAX / 4)
+#define HTTP_LINGER_MAX          1024 /* lingering connections, beside the others */
+#define HTTP_LINGER_MS           10000
+#define HTTP_LINGER_LATE_MS      1000         /* after a request that was too slow */
+#define HTTP_LINGER_BYTES        (64u << 20)  /* dropped from one connection */
+#define HTTP_BYTES_MAX           (512u << 20) /* of all requests and replies; http_share.c */
+#define HTTP_SMALL               (32u << 10)  /* always accepted; HTTP_CONNECTIONS_MAX bounds it */
+#define HTTP_SEND_RATE           (256u << 10) /* bytes a second; a slower reader is dropped */
 
 struct http;
 struct exchange;
@@ -52,29 +53,30 @@ struct http_reply {
 };
 
 struct http_ops {
-	/* The headers are in: whoever refuses the request now doesn't receive its body. */
+	/* The head has arrived.  A request that is refused now never sends its body. */
 	void (*begun)(void *context, struct exchange *x);
 	/* The request is whole: answer it or hold it. */
 	void (*whole)(void *context, struct exchange *x);
-	/* API_CODE_COUNT: it was no refusal. */
+	/* API_CODE_COUNT: the request was not refused. */
 	void (*replied)(void *context, unsigned status, enum api_code code);
 	void *context;
 };
 
 int http_open(struct loop *loop, const struct http_ops *ops, struct http **out,
 	      struct cj_error *err);
-/* Ends every connection; the holders are told. */
+/* Ends every connection; the holders are notified. */
 void http_close(struct http **h);
 
 void http_set_limits(struct http *h, size_t body_max, uint64_t receive_ms);
 /*
- * An accepted connection; takes fd.  One that is too many is answered, once it has begun to ask.
+ * An accepted connection; takes fd.  One above the limit is kept until it has sent a request, which
+ * is then refused.
  */
 void http_add(struct http *h, int fd, bool is_tcp);
-/* What is due; at every turn of the loop.  Returns when it wants the next, in ms. */
+/* Handles what is due.  Returns the time in ms until there is more to do, or -1. */
 int http_tick(struct http *h, uint64_t now_ms);
 size_t http_connections(const struct http *h);
-/* Replies that are still on their way. */
+/* Connections with a reply that is not sent yet. */
 size_t http_unfinished(const struct http *h);
 
 /* --- the request ------------------------------------------------------------ */
@@ -84,38 +86,38 @@ const char *exchange_path(const struct exchange *x);                     /* with
 const char *exchange_header(const struct exchange *x, const char *name); /* NULL: none */
 struct http_caller exchange_caller(const struct exchange *x);
 const struct trace *exchange_trace(const struct exchange *x);
-uint64_t exchange_whole_us(const struct exchange *x); /* when it was */
+uint64_t exchange_whole_us(const struct exchange *x); /* when it had arrived */
 bool exchange_is_answered(const struct exchange *x);
-/* Its TCP connection is a token's from now on.  False: refused, that caller has too many. */
+/* The TCP connection belongs to this token from now on.  False: the caller has too many. */
 bool exchange_adopt(struct exchange *x, const char *token_name);
 size_t exchange_body_size(const struct exchange *x);
 /*
- * The caller's to free; the exchange has none then.  It counts as held for who sent it until
- * exchange_drop_body(), at last until the answer.
+ * Moves the body out; free it.  Its size still counts for its sender until exchange_drop_body() or
+ * the reply.
  */
 char *exchange_take_body(struct exchange *x, size_t *out_size);
 void exchange_drop_body(struct exchange *x);
 
 /* --- the reply, once -------------------------------------------------------- */
 
-/* Refused instead, if it is more than may wait for its caller. */
+/* If the caller has too much unread already, this refuses instead. */
 void exchange_reply(struct exchange *x, const struct http_reply *reply);
 void exchange_refuse(struct exchange *x, enum api_code code, const char *message, const char *hint,
 		     uint64_t retry_after_ms);
-/* The connection ends with the reply that is about to be given. */
+/* The connection ends after the next reply. */
 void exchange_end_after(struct exchange *x);
 
-/* `gone` is called if the caller goes away before it was answered; x is nobody's from then on. */
+/* `gone` is called if the caller disconnects before the reply; x must not be used afterwards. */
 void exchange_hold(struct exchange *x, void (*gone)(void *holder), void *holder);
 
-/* 200 and lines of JSON, to be put until the end; the holder is told each time all were taken. */
+/* 200, then lines of JSON until the end.  `taken` is called each time all of them are sent. */
 void exchange_begin_stream(struct exchange *x, void (*taken)(void *holder));
 bool exchange_is_streaming(const struct exchange *x);
-/* So much waits for the caller already that whoever puts should wait for taken(). */
+/* So much is unsent that the holder should wait for taken() before it puts more. */
 bool exchange_is_behind(const struct exchange *x);
 /*
- * False: the caller is too slow, and this is left out.  `must`: whatever waits already, as long as
- * its caller may hold so much.
+ * False: the caller is too slow, and the bytes are dropped.  `must`: accept them beyond the limit
+ * of a stream, up to the caller's share of memory.
  */
 bool exchange_put(struct exchange *x, const char *bytes, size_t size, bool must);
 void exchange_end_stream(struct exchange *x);

@@ -34,7 +34,7 @@ static int take_size(struct http_chunks *c, char byte)
 	return 0;
 }
 
-/* A line that is ignored, up to its carriage return. */
+/* An ignored line, up to its carriage return. */
 static int take_rest(struct http_chunks *c, char byte, enum chunk_state at_end,
 		     enum chunk_state meanwhile)
 {
@@ -75,7 +75,7 @@ static int take_byte(struct http_chunks *c, char byte)
 	case CHUNK_END:
 		break;
 	}
-	return -EINVAL; /* never: these take no single bytes */
+	return -EINVAL; /* never called for these: they take no single bytes */
 }
 
 static void take_data(struct http_chunks *c, struct http_slice *in, struct http_slice *out)

@@ -8,7 +8,7 @@
 
 #include "runtime/base/error.h"
 
-#define HTTP_CHUNKS_REST_MAX 4096 /* of all extensions and trailers, which are read and ignored */
+#define HTTP_CHUNKS_REST_MAX 4096 /* of all extensions and trailers, which are ignored */
 
 enum chunk_state {
 	CHUNK_SIZE, /* at first */
@@ -37,8 +37,8 @@ struct http_slice {
 };
 
 /*
- * Takes bytes off *in until it has some of the body (*out), or there are none left, or the body
- * has ended (state CHUNK_END).  Fails: -EINVAL, the bytes are no chunks.
+ * Consumes bytes of *in until there is a part of the body (*out), no bytes are left, or the body
+ * has ended (state CHUNK_END).  Fails: -EINVAL, the bytes are not chunks.
  */
 int http_chunks_next(struct http_chunks *c, struct http_slice *in, struct http_slice *out,
 		     struct cj_error *err);

@@ -65,7 +65,7 @@ static int hex_of(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* One byte of a path from *text on; negative: none that may be there. */
+/* Decodes one byte of a path at *text; negative: a byte that is not allowed. */
 static int next_byte(const char **text)
 {
 	const char *t = *text;
@@ -88,12 +88,12 @@ static int read_target(const char *target, struct http_head *out, struct cj_erro
 
 	for (const char *c = target; *c; c++)
 		if ((unsigned char)*c <= 0x20 || (unsigned char)*c >= 0x7f)
-			return cj_reject(err,
-					 "the request's target has a byte that must be encoded");
+			return cj_reject(
+			    err, "the request's target has a byte that must be percent-encoded");
 	for (const char *c = target; *c && *c != '?';) {
 		int byte = next_byte(&c);
 		if (byte < 0)
-			return cj_reject(err, "the request's target is wrongly encoded");
+			return cj_reject(err, "the request's target has a wrong percent-encoding");
 		if (used < sizeof(out->path))
 			out->path[used++] = (char)byte;
 	}
@@ -110,7 +110,7 @@ static int read_request_line(char *line, struct http_head *out, struct cj_error 
 		return cj_reject(err, "the request line is not 'METHOD TARGET HTTP/1.1'");
 	*target++ = *version++ = '\0';
 	if (!is_token(line) || strlen(line) >= sizeof(out->method))
-		return cj_reject(err, "the request's method is none");
+		return cj_reject(err, "the request's method is not a token");
 	(void)snprintf(out->method, sizeof(out->method), "%s", line);
 	out->is_1_1 = strcmp(version, "HTTP/1.1") == 0;
 	if (!out->is_1_1 && strcmp(version, "HTTP/1.0") != 0)
@@ -128,8 +128,9 @@ static int add_field(char *line, struct http_head *out, struct cj_error *err)
 		return cj_reject(err, "a header line has no colon");
 	*colon = '\0';
 	if (!is_token(line))
-		return cj_reject(err, "a header's name is no token: no blank stands before it or "
-				      "before its colon");
+		return cj_reject(err,
+				 "a header's name is not a token: no blank may stand before it or "
+				 "before its colon");
 	char *value = colon + 1 + strspn(colon + 1, " \t");
 	size_t size = strlen(value);
 	while (size > 0 && strchr(" \t", value[size - 1]))
@@ -140,7 +141,7 @@ static int add_field(char *line, struct http_head *out, struct cj_error *err)
 	return 0;
 }
 
-/* What decides where a request ends, or whose it is, is said once: RFC 9112, section 11.2. */
+/* A header that decides where a request ends, or who sent it, may appear once: RFC 9112, 11.2. */
 static int check_once(const struct http_head *head, struct cj_error *err)
 {
 	static const char *const once[] = { "Host",          "Content-Length",
@@ -152,7 +153,7 @@ static int check_once(const struct http_head *head, struct cj_error *err)
 		for (size_t j = 0; j < head->count; j++)
 			count += strcasecmp(head->fields[j].name, once[i]) == 0;
 		if (count > 1)
-			return cj_reject(err, "the header %s is there %zu times", once[i], count);
+			return cj_reject(err, "the header %s appears %zu times", once[i], count);
 	}
 	if (head->is_1_1 && !http_head_get(head, "Host"))
 		return cj_reject(err, "the header Host is missing");
@@ -166,21 +167,21 @@ static int read_length(struct http_head *head, struct cj_error *err)
 	struct cj_error ignored = { 0 };
 
 	if (length && coding)
-		return cj_reject(err, "Content-Length and Transfer-Encoding are both there");
+		return cj_reject(err, "Content-Length and Transfer-Encoding exclude each other");
 	if (coding && (!head->is_1_1 || strcasecmp(coding, "chunked") != 0))
 		return cj_reject(err, "Transfer-Encoding is not 'chunked' of HTTP/1.1");
 	head->is_chunked = coding != NULL;
 	if (length && (strlen(length) > LENGTH_DIGITS_MAX ||
 		       parse_u64(length, 0, UINT64_MAX, &head->length, &ignored) < 0))
-		return cj_reject(err, "Content-Length is no number of at most %d digits",
+		return cj_reject(err, "Content-Length is not a number of at most %d digits",
 				 LENGTH_DIGITS_MAX);
 	return 0;
 }
 
-/* Is `word` one of those that the values of a header list? */
-static bool lists(const struct http_head *head, const char *name, const char *word)
+/* Is `token` in the comma-separated values of a header? */
+static bool lists(const struct http_head *head, const char *name, const char *token)
 {
-	size_t size = strlen(word);
+	size_t size = strlen(token);
 
 	for (size_t i = 0; i < head->count; i++) {
 		if (strcasecmp(head->fields[i].name, name) != 0)
@@ -188,7 +189,7 @@ static bool lists(const struct http_head *head, const char *name, const char *wo
 		const char *v = head->fields[i].value;
 		for (v += strspn(v, ", \t"); *v; v += strspn(v, ", \t")) {
 			size_t length = strcspn(v, ", \t");
-			if (length == size && strncasecmp(v, word, size) == 0)
+			if (length == size && strncasecmp(v, token, size) == 0)
 				return true;
 			v += length;
 		}

@@ -2,9 +2,9 @@
 /*
  * http_head - the request line and the headers of HTTP/1.1 (RFC 9112), read strictly.  Pure.
  *
- * A head is refused whole when any byte of it could be read in two ways: a control character, a
- * carriage return or line feed alone, a name that is no token, a folded line, two headers where
- * one decides, a length that is no number.  Nothing looks at a header before that.
+ * The whole head is refused when two parsers could read any byte of it differently: a control
+ * character, a carriage return or line feed alone, a name that is not a token, a folded line, two
+ * headers where one decides, a length that is not a number.  No header is used before that check.
  */
 #pragma once
 
@@ -26,7 +26,7 @@ struct http_field {
 
 struct http_head {
 	char method[HTTP_METHOD_MAX];
-	char path[HTTP_PATH_MAX]; /* decoded, without a query; "": longer than any of ours */
+	char path[HTTP_PATH_MAX]; /* decoded, without a query; "": longer than any route */
 	bool is_1_1;              /* else HTTP/1.0 */
 	struct http_field fields[HTTP_FIELDS_MAX];
 	size_t count;
@@ -36,15 +36,15 @@ struct http_head {
 };
 
 /*
- * The size of the head that begins at `bytes`, once its empty line is there; 0 before.  *scanned
- * is 0 at first, and kept between calls as bytes arrive.  Fails: -EINVAL as soon as a byte is
+ * The size of the head that begins at `bytes`, once its empty line has arrived; 0 before.  *scanned
+ * is 0 at first and is kept between calls.  Fails: -EINVAL as soon as a byte is
  * wrong, -EFBIG past HTTP_HEAD_MAX.
  */
 ssize_t http_head_find(const char *bytes, size_t size, size_t *scanned, struct cj_error *err);
 
 /*
  * Reads a head that http_head_find() has found.  `bytes` is changed, and *out points into it.
- * The messages name headers, and hold no other byte of the caller's.
+ * The messages name headers and contain no other byte from the caller.
  */
 int http_head_parse(char *bytes, size_t size, struct http_head *out, struct cj_error *err);
 

@@ -11,14 +11,14 @@
 #include "runtime/front/serve/http/http_head.h"
 
 #define HTTP_REPLY_HEAD_MAX 1024
-#define HTTP_RETRY_MS       1000 /* for who is refused because there is no room just now */
+#define HTTP_RETRY_MS       1000 /* for Retry-After, when there is no room now */
 
 enum phase {
 	PHASE_IDLE, /* between two requests */
-	PHASE_HEAD, /* some bytes of it are there */
+	PHASE_HEAD, /* some bytes of it have arrived */
 	PHASE_BODY,
 	PHASE_WHOLE, /* held or answered */
-	PHASE_LINGER /* the reply is sent, and whatever comes is dropped */
+	PHASE_LINGER /* the reply is sent; input is dropped */
 };
 
 struct stream {
@@ -32,26 +32,25 @@ struct exchange {
 	struct http *http;
 	struct exchange *next, *previous;
 	struct http_caller caller;
-	char token_name[CALLER_NAME_MAX]; /* whose TCP connection it is; "": a stranger's */
-	bool is_ours;                     /* root's, or the service's own uid's */
-	bool is_extra;         /* refused or lingering: it has no share of the connections */
-	enum api_code no_room; /* why it is refused whatever it asks; API_CODE_COUNT: it isn't */
+	char token_name[CALLER_NAME_MAX]; /* of a TCP connection; "": unauthenticated */
+	bool is_ours;                     /* of root or the service's own uid */
+	bool is_extra;         /* refused or lingering: it does not count as a connection */
+	enum api_code no_room; /* why any request is refused; API_CODE_COUNT: none is */
 	bool is_due;           /* http_tick() looks at it */
-	bool is_late;          /* its request did not become whole in time */
+	bool is_late;          /* its request was too slow */
 	bool is_abandoned;     /* it ends at once */
 	int fd;                /* owned */
 	struct watch watch;
 	uint32_t watched; /* events */
 	enum phase phase;
-	/* Of what is awaited from the caller: a request, or that it takes its reply; 0: nothing is.
-	 */
+	/* for the caller to send its request, or to read its reply; 0: none */
 	uint64_t deadline_ms;
 	uint64_t dropped; /* bytes, while it lingers */
 
-	/* What came and isn't read yet: [in_start, in_end) of HTTP_HEAD_MAX bytes, NULL: none is */
+	/* Unparsed input: [in_start, in_end) of HTTP_HEAD_MAX bytes; NULL: none */
 	char *in;
 	size_t in_start, in_end, scanned;
-	bool has_ended; /* the caller sends no more */
+	bool has_ended; /* the caller has shut down its sending side */
 
 	char *head_text; /* what `head` points into */
 	struct http_head head;
@@ -60,8 +59,8 @@ struct exchange {
 	uint64_t body_left; /* when it isn't chunked */
 	char *body;
 	size_t size, room;
-	size_t most; /* of room: no more can come */
-	/* What is in memory for it, beside stream.room; the body may be somebody else's by now. */
+	size_t most; /* of room: the limit */
+	/* Memory it counts for, beside stream.room; the body may have been moved out. */
 	size_t body_held, reply_held;
 	uint64_t whole_us;
 
@@ -87,28 +86,28 @@ struct http {
 	bool has_due;
 };
 
-/* API_CODE_COUNT: one more connection, so many bytes more; http_share.c. */
+/* API_CODE_COUNT: one more connection, or so many more bytes, are allowed; http_share.c. */
 enum api_code http_may_connect(const struct exchange *x);
 enum api_code http_may_hold(const struct exchange *x, size_t more);
-/* Who makes room for the next who shows no token; NULL: there is room. */
-struct exchange *http_find_stranger(const struct http *h);
-/* Who makes room for one more that lingers; NULL: there is room. */
+/* The one to drop for the next unauthenticated client; NULL: there is room. */
+struct exchange *http_find_unauthenticated(const struct http *h);
+/* The one to drop for one more lingering connection; NULL: there is room. */
 struct exchange *http_find_lingerer(const struct exchange *x);
 
-/* Reads what the caller sends, as far as it goes; false: nothing more is to be had now. */
+/* Reads as much as there is; false: nothing more for now. */
 bool exchange_receive(struct exchange *x);
-/* Does a part of the body that was announced not have come? */
+/* Is a part of the announced body still missing? */
 bool exchange_awaits_body(const struct exchange *x);
-/* Drops what the caller sends, for as long as it lingers. */
+/* Drops the input of a lingering connection. */
 void exchange_drop_input(struct exchange *x);
 
-/* Sends what waits, as far as it goes; true: the whole reply is sent. */
+/* Sends as much as the socket takes; true: the whole reply is sent. */
 bool exchange_send(struct exchange *x);
 bool exchange_has_output(const struct exchange *x);
 
-/* http_tick() goes on with it. */
+/* http_tick() continues it. */
 void exchange_set_due(struct exchange *x);
-/* When all that waits for the caller must have been taken. */
+/* Until when the caller must have read everything that is unsent. */
 void exchange_set_deadline(struct exchange *x);
-/* What is left of a request when it is over. */
+/* Frees what belongs to the request that is over. */
 void exchange_clear(struct exchange *x);

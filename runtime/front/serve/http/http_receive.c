@@ -2,9 +2,9 @@
 /*
  * Requests as they arrive.  Acts: reads the connection.
  *
- * A head is judged as a whole (http_head.h) before any header is looked at; what isn't HTTP is
- * answered once, with an error, and the connection ends.  Of a body no more is read than was
- * announced.
+ * A head is validated as a whole (http_head.h) before any header is used.  Input that is not HTTP
+ * is answered once, with an error, and the connection ends.  No more of a body is read than the
+ * head has announced.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +35,7 @@ static void forget_input(struct exchange *x)
 	x->in_start = x->in_end = x->scanned = 0;
 }
 
-/* What is unread to the front, and as much behind it as there is room for. */
+/* Moves the unparsed input to the front and reads as much as fits behind it. */
 static bool read_more(struct exchange *x)
 {
 	if (!x->in)
@@ -80,7 +80,7 @@ void exchange_drop_input(struct exchange *x)
 
 /* --- the head --------------------------------------------------------------- */
 
-/* With the NUL behind it.  It is not taken at once: who only says a length holds nothing. */
+/* With a NUL at the end.  It grows as bytes arrive: a length alone reserves no memory. */
 static size_t body_room(const struct exchange *x)
 {
 	size_t max = x->http->body_max;
@@ -97,7 +97,7 @@ static void name_request(struct exchange *x)
 		slog_failure(SLOG_WARNING, "", &err, "mint a request id");
 }
 
-/* Who asks before it sends: RFC 9110, section 10.1.1. */
+/* For callers that wait before they send the body: RFC 9110, section 10.1.1. */
 static void invite_body(struct exchange *x)
 {
 	static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -105,7 +105,8 @@ static void invite_body(struct exchange *x)
 	if (x->head.expects_continue && exchange_awaits_body(x) && x->in_start == x->in_end &&
 	    send(x->fd, text, sizeof(text) - 1, MSG_DONTWAIT | MSG_NOSIGNAL) !=
 		(ssize_t)sizeof(text) - 1)
-		x->is_abandoned = true; /* a reply was read, so there is room: the caller is gone */
+		x->is_abandoned =
+		    true; /* the socket is empty, so only a disconnected caller makes this fail */
 }
 
 static void begin(struct exchange *x)
@@ -125,7 +126,7 @@ static void begin(struct exchange *x)
 		invite_body(x);
 }
 
-/* A head is over, or is none. */
+/* The head is complete or invalid. */
 static void read_head(struct exchange *x, ssize_t size, struct cj_error *err)
 {
 	if (size > 0) {
@@ -143,12 +144,12 @@ static void read_head(struct exchange *x, ssize_t size, struct cj_error *err)
 		}
 	}
 	bool is_large = err->code == EFBIG;
-	/* Of a head that is refused nothing is used. */
+	/* Nothing of a refused head is used. */
 	x->head = (struct http_head){ 0 };
 	end_with(x, is_large ? API_TOO_LARGE : API_BAD_REQUEST, err->msg);
 }
 
-/* From its first byte the clock of a whole request runs. */
+/* The time for the whole request starts at its first byte. */
 static bool receive_head(struct exchange *x)
 {
 	struct cj_error err = { 0 };
@@ -180,7 +181,7 @@ bool exchange_awaits_body(const struct exchange *x)
 	       (x->head.is_chunked ? x->chunks.state != CHUNK_END : x->body_left > 0);
 }
 
-/* Why there is none, else API_CODE_COUNT. */
+/* API_CODE_COUNT: there is room. */
 static enum api_code make_room(struct exchange *x, size_t needed)
 {
 	size_t room = 2 * needed < x->most ? 2 * needed : x->most;
@@ -188,7 +189,7 @@ static enum api_code make_room(struct exchange *x, size_t needed)
 	if (needed <= x->room)
 		return API_CODE_COUNT;
 	if (room < needed)
-		room = needed; /* a reload has raised the cap meanwhile */
+		room = needed; /* a reload has raised the limit meanwhile */
 	enum api_code why = http_may_hold(x, room - x->room);
 	if (why != API_CODE_COUNT)
 		return why;
@@ -200,10 +201,10 @@ static enum api_code make_room(struct exchange *x, size_t needed)
 	return API_CODE_COUNT;
 }
 
-/* Why it can't be taken: past what a request, a caller or all may have; else API_CODE_COUNT. */
+/* The limit of a request, a caller or all callers that it exceeds; API_CODE_COUNT: none. */
 static enum api_code add_body(struct exchange *x, const struct http_slice *part)
 {
-	size_t max = x->http->body_max; /* a reload may have lowered it meanwhile */
+	size_t max = x->http->body_max; /* a reload may have lowered the limit meanwhile */
 
 	if (part->size > max || x->size > max - part->size)
 		return API_TOO_LARGE;

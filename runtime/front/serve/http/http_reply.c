@@ -155,7 +155,9 @@ __attribute__((format(printf, 2, 3))) static void add_line(struct exchange *x, c
 	va_start(ap, fmt);
 	int size = vsnprintf(x->reply_head + used, sizeof(x->reply_head) - used, fmt, ap);
 	va_end(ap);
-	/* The longest of all has half of the room: no byte of it is a caller's but the id. */
+	/*
+	 * The longest head takes half of the room: only the request id in it comes from the caller.
+	 */
 	assert(size >= 0 && (size_t)size < sizeof(x->reply_head) - used);
 	x->reply_head_size += (size_t)size;
 }
@@ -174,14 +176,14 @@ static void add_date(struct exchange *x)
 static void add_connection(struct exchange *x)
 {
 	if (!x->head.keeps_open || exchange_awaits_body(x))
-		x->ends_after = true; /* what comes next would be the rest of it */
+		x->ends_after = true; /* the next bytes would be the rest of the body */
 	if (x->ends_after)
 		add_line(x, "Connection: close\r\n");
 	else if (!x->head.is_1_1)
 		add_line(x, "Connection: keep-alive\r\n");
 }
 
-/* Of a request that was no HTTP there is no name yet. */
+/* A request that was not HTTP has no id yet. */
 static void ensure_name(struct exchange *x)
 {
 	struct cj_error ignored = { 0 };
@@ -218,7 +220,7 @@ void exchange_set_deadline(struct exchange *x)
 	const struct stream *s = &x->stream;
 	uint64_t bytes = s->is_on ? s->end - s->start : x->reply_held;
 
-	x->deadline_ms = 0; /* a stream goes on as long as its run does */
+	x->deadline_ms = 0; /* a stream lasts as long as its run */
 	if (!s->is_on || s->has_ended)
 		x->deadline_ms = clock_ms() + x->http->receive_ms + bytes * 1000 / HTTP_SEND_RATE;
 }
@@ -238,7 +240,7 @@ static void send_reply(struct exchange *x, const struct http_reply *reply)
 {
 	x->holder = NULL;
 	if (!reply->text) {
-		x->is_abandoned = true; /* no memory: the connection ends */
+		x->is_abandoned = true; /* no memory: end the connection */
 		exchange_set_due(x);
 		return;
 	}
@@ -261,9 +263,10 @@ void exchange_reply(struct exchange *x, const struct http_reply *reply)
 
 	if (why != API_CODE_COUNT) {
 		free(reply->text);
-		exchange_refuse(x, why, "too many answers wait to be read, so this one has no room",
-				"read answers as they come; GET /v1/runs/ID tells how a run ended",
-				HTTP_RETRY_MS);
+		exchange_refuse(
+		    x, why, "too many replies wait to be read, so there is no room for this one",
+		    "read replies as they arrive; GET /v1/runs/ID tells how a run ended",
+		    HTTP_RETRY_MS);
 		return;
 	}
 	x->reply_held = bytes;
@@ -291,7 +294,8 @@ void exchange_begin_stream(struct exchange *x, void (*taken)(void *holder))
 	x->stream.is_on = true;
 	x->stream.taken = taken;
 	if (!x->head.is_1_1)
-		x->ends_after = true; /* that is how HTTP/1.0 knows where it ends */
+		x->ends_after =
+		    true; /* HTTP/1.0 knows the end of the body only by the end of the connection */
 	count(x, 200, API_CODE_COUNT);
 	begin_head(x, 200, "application/x-ndjson");
 	if (x->head.is_1_1)
@@ -309,7 +313,7 @@ bool exchange_is_behind(const struct exchange *x)
 	return x->stream.end - x->stream.start > HTTP_STREAM_BEHIND;
 }
 
-/* Room behind what waits; false: no memory. */
+/* Room behind the unsent bytes; false: no memory. */
 static bool make_stream_room(struct stream *s, size_t more)
 {
 	size_t waiting = s->end - s->start;
@@ -344,7 +348,7 @@ bool exchange_put(struct exchange *x, const char *bytes, size_t size, bool must)
 		 : s->end - s->start + size > HTTP_STREAM_MAX)
 		return false;
 	if (size == 0)
-		return true; /* as a chunk that would be the end */
+		return true; /* an empty chunk would end the stream */
 	if (!make_stream_room(s, size + FRAME_MAX))
 		return false;
 	if (x->head.is_1_1)
@@ -359,7 +363,7 @@ bool exchange_put(struct exchange *x, const char *bytes, size_t size, bool must)
 void exchange_end_stream(struct exchange *x)
 {
 	x->stream.has_ended = true;
-	x->holder = NULL; /* the caller may still go away: nobody's loss now */
+	x->holder = NULL; /* no holder needs to know if the caller disconnects from now on */
 	exchange_set_deadline(x);
 	exchange_set_due(x);
 }

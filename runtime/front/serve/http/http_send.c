@@ -12,7 +12,7 @@ static struct iovec rest_of(char *bytes, size_t start, size_t end)
 			       .iov_len = end - start };
 }
 
-/* What waits next, in order: the head, then the text or the stream's lines. */
+/* The next unsent piece: first the head, then the text or the stream's lines. */
 static void list_output(struct exchange *x, struct iovec out[static 2])
 {
 	struct stream *s = &x->stream;
@@ -50,7 +50,7 @@ static void note_sent(struct exchange *x, size_t size)
 		s->taken(x->holder);
 }
 
-/* Nothing waits: is that all?  The end of a stream is one more piece. */
+/* Is the reply complete when nothing is unsent?  The end of a stream is one more piece. */
 static bool is_over(struct exchange *x)
 {
 	static const char tail[] = "0\r\n\r\n";

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What one caller may hold of what all share: connections, and memory (requests that come in or
- * wait for their turn, replies that wait to be read).  Pure.
+ * Each caller's share of connections and of memory: requests that arrive or wait in the queue,
+ * replies that wait to be read.  Pure.
  *
- * A caller has a quarter; an eighth is kept for root and the service's own uid, who may have all.
- * The sums are made anew each time: there is nothing to keep in step.
+ * A caller may have a quarter.  An eighth is reserved for root and the service's own uid, which may
+ * have everything.  The sums are computed each time, so no counter can get out of step.
  */
 #include <string.h>
 
 #include "runtime/front/serve/http/http_parts.h"
 
-/* Of others together, and of the one who asks. */
+/* Of all callers together, and of the one that asks. */
 struct holding {
 	size_t all, own;
 };
@@ -21,30 +21,30 @@ static bool is_same_caller(const struct exchange *a, const struct exchange *b)
 	       strcmp(a->token_name, b->token_name) == 0;
 }
 
-static enum api_code judge(const struct exchange *x, struct holding held, size_t more, size_t most)
+static enum api_code limit(const struct exchange *x, struct holding h, size_t more, size_t most)
 {
 	size_t open = x->is_ours ? most : most - most / 8;
 
-	/* Who holds nothing may have more than a quarter: else some results could never be had. */
-	if (!x->is_ours && held.own > 0 && held.own + more > most / 4)
+	/* A caller that holds nothing may exceed its quarter: some results are larger than that. */
+	if (!x->is_ours && h.own > 0 && h.own + more > most / 4)
 		return API_TOO_MANY_WAITING;
-	return held.all + more > open ? API_QUEUE_FULL : API_CODE_COUNT;
+	return h.all + more > open ? API_QUEUE_FULL : API_CODE_COUNT;
 }
 
 enum api_code http_may_connect(const struct exchange *x)
 {
-	struct holding held = { 0 };
+	struct holding h = { 0 };
 
 	for (const struct exchange *e = x->http->exchanges; e; e = e->next) {
 		if (e == x || e->is_extra)
 			continue;
-		held.all++;
-		held.own += is_same_caller(e, x);
+		h.all++;
+		h.own += is_same_caller(e, x);
 	}
-	return judge(x, held, 1, HTTP_CONNECTIONS_MAX);
+	return limit(x, h, 1, HTTP_CONNECTIONS_MAX);
 }
 
-/* As many bytes as four of the largest requests take, if that is more than usual. */
+/* At least as many bytes as four requests of the largest size. */
 static size_t bytes_max(const struct http *h)
 {
 	size_t four = 4 * (h->body_max + 1);
@@ -53,19 +53,19 @@ static size_t bytes_max(const struct http *h)
 
 enum api_code http_may_hold(const struct exchange *x, size_t more)
 {
-	struct holding held = { 0 };
+	struct holding h = { 0 };
 
 	if (more <= HTTP_SMALL)
 		return API_CODE_COUNT;
 	for (const struct exchange *e = x->http->exchanges; e; e = e->next) {
 		size_t bytes = e->body_held + e->reply_held + e->stream.room;
-		held.all += bytes;
-		held.own += is_same_caller(e, x) ? bytes : 0;
+		h.all += bytes;
+		h.own += is_same_caller(e, x) ? bytes : 0;
 	}
-	return judge(x, held, more, bytes_max(x->http));
+	return limit(x, h, more, bytes_max(x->http));
 }
 
-struct exchange *http_find_stranger(const struct http *h)
+struct exchange *http_find_unauthenticated(const struct http *h)
 {
 	struct exchange *oldest = NULL;
 	size_t count = 0;
@@ -77,10 +77,10 @@ struct exchange *http_find_stranger(const struct http *h)
 		oldest = x;
 		count++;
 	}
-	return count >= HTTP_STRANGERS_MAX ? oldest : NULL;
+	return count >= HTTP_UNAUTHENTICATED_MAX ? oldest : NULL;
 }
 
-/* A caller has half of them, and gives up its own oldest. */
+/* A caller may have half of them; above it, its own oldest one has to go. */
 struct exchange *http_find_lingerer(const struct exchange *x)
 {
 	struct exchange *oldest = NULL, *own_oldest = NULL;

@@ -251,7 +251,7 @@ static void find_reasons(const struct health *h, struct reasons *r)
 	uint64_t age_ms = clock_ms() - h->probed_ms;
 
 	if (executions_is_draining(h->context.executions))
-		add_reason(r, READINESS_UNREADY, "the service is being stopped");
+		add_reason(r, READINESS_UNREADY, "the service is shutting down");
 	if (!h->succeeded)
 		add_reason(r, READINESS_UNREADY, "%s", h->problem);
 	if (h->is_busy)

@@ -80,7 +80,7 @@ void metrics_destroy(struct metrics **m)
 	cj_free(m);
 }
 
-/* A profile's place.  A path, as who may name host paths can give, is "other". */
+/* The index of a profile.  A path instead of a name is counted as "other". */
 static size_t place_of(struct metrics *m, const char *profile)
 {
 	for (size_t i = 0; i < m->nprofiles; i++)
@@ -101,7 +101,7 @@ void metrics_count_run(struct metrics *m, const char *profile, enum tier tier,
 	m->denied_syscalls += s->denied_syscalls;
 	m->cpu_us += (s->usage.cpu_user_ms + s->usage.cpu_system_ms) * 1000;
 	if (s->status == STATUS_SETUP_ERROR || s->setup_us == 0)
-		return; /* nothing of the program ran: cancelled while it waited */
+		return; /* the program never ran: cancelled in the queue */
 	observe_time(&m->run, s->usage.wall_ms * 1000);
 	observe_time(&m->setup[tier], s->setup_us);
 	if (s->usage.has_memory_peak)
@@ -162,7 +162,7 @@ static const char *profile_name(const struct metrics *m, size_t place)
 	return place == OTHER ? "other" : m->profiles[place];
 }
 
-/* Those that are known, then "other", where it stands for anybody. */
+/* Profiles by name, then "other" if it has runs. */
 static bool has_place(const struct metrics *m, size_t place)
 {
 	if (place < OTHER)
@@ -405,18 +405,19 @@ static const struct family {
 	  put_runs },
 	{ "cejail_run_duration_seconds", "histogram", "Wall time of the program.", put_run_times },
 	{ "cejail_request_duration_seconds", "histogram",
-	  "From the whole request to its result, by how far the jail was prepared.",
+	  "Time from the complete request to its result, by the tier of the worker.",
 	  put_request_times },
 	{ "cejail_setup_duration_seconds", "histogram",
-	  "From the job to the program's first instruction, by how far the jail was prepared.",
+	  "Time from the job to the program's first instruction, by the tier of the worker.",
 	  put_setup_times },
 	{ "cejail_run_cpu_seconds_total", "counter", "CPU time of all runs.", put_cpu },
 	{ "cejail_run_memory_peak_bytes", "histogram", "Peak memory of a run's whole jail.",
 	  put_memory },
-	{ "cejail_runs_in_flight", "gauge", "Runs that go on.", put_in_flight },
-	{ "cejail_runs_in_flight_limit", "gauge", "As many may go on at once.", put_in_flight_max },
-	{ "cejail_queue_depth", "gauge", "Requests that wait.", put_queue },
-	{ "cejail_queue_limit", "gauge", "As many may wait.", put_queue_max },
+	{ "cejail_runs_in_flight", "gauge", "Runs in progress.", put_in_flight },
+	{ "cejail_runs_in_flight_limit", "gauge", "Maximum number of concurrent runs.",
+	  put_in_flight_max },
+	{ "cejail_queue_depth", "gauge", "Runs in the queue.", put_queue },
+	{ "cejail_queue_limit", "gauge", "Maximum number of runs in the queue.", put_queue_max },
 	{ "cejail_connections", "gauge", "Open connections.", put_connections },
 	{ "cejail_rejected_total", "counter", "Requests that were refused, by the error's code.",
 	  put_refusals },
@@ -425,22 +426,24 @@ static const struct family {
 	{ "cejail_syscalls_denied_total", "counter",
 	  "System calls that suggest an attack and that the jails' filters denied.", put_syscalls },
 	{ "cejail_pool_requests_total", "counter",
-	  "Runs by how far a prepared jail would have served them, and what was there.",
+	  "Runs by the tier that the pool keeps for them, and the tier they got.",
 	  put_pool_requests },
 	{ "cejail_pool_bypassed_total", "counter",
-	  "Runs of a profile with a pool that got a jail of their own, by the reason.",
-	  put_bypassed },
-	{ "cejail_pool_ready", "gauge", "Prepared jails that wait.", put_pool_ready },
+	  "Runs with a cold worker although their profile has a pool, by reason.", put_bypassed },
+	{ "cejail_pool_ready", "gauge", "Prepared workers in the pool.", put_pool_ready },
 	{ "cejail_audit_failures_total", "counter", "Audit lines that could not be written.",
 	  put_audit_failures },
-	{ "cejail_http_responses_total", "counter", "Replies by status.", put_responses },
-	{ "cejail_probe_success", "gauge", "1: the last run of our own succeeded.", put_probe },
-	{ "cejail_probe_age_seconds", "gauge", "How long ago that was.", put_probe_age },
-	{ "cejail_build_info", "gauge", "1, with the version as label.", put_build },
-	{ "process_start_time_seconds", "gauge", "Since the epoch.", put_start },
-	{ "process_resident_memory_bytes", "gauge", "Of the server, without jails.", put_resident },
-	{ "process_open_fds", "gauge", "Open descriptors of the server.", put_fds },
-	{ "process_cpu_seconds_total", "counter", "CPU time of the server, without jails.",
+	{ "cejail_http_responses_total", "counter", "HTTP responses by status code.",
+	  put_responses },
+	{ "cejail_probe_success", "gauge", "1 if the last probe succeeded, else 0.", put_probe },
+	{ "cejail_probe_age_seconds", "gauge", "Time since the last probe ended.", put_probe_age },
+	{ "cejail_build_info", "gauge", "Always 1; the label is the version.", put_build },
+	{ "process_start_time_seconds", "gauge", "Start time of the server since the epoch.",
+	  put_start },
+	{ "process_resident_memory_bytes", "gauge", "Memory of the server process, without jails.",
+	  put_resident },
+	{ "process_open_fds", "gauge", "Open file descriptors of the server process.", put_fds },
+	{ "process_cpu_seconds_total", "counter", "CPU time of the server process, without jails.",
 	  put_process_cpu },
 };
 

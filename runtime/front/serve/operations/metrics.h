@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * metrics - what the service counts, as Prometheus text 0.0.4.  Pure but for process_*, which
- * metrics_process.c looks up.
+ * metrics - counters of the service, as Prometheus text 0.0.4.  Pure but for process_*, which
+ * metrics_process.c reads.
  *
- * One table of families: name, type, help, labels.  No label has a value that a caller chooses:
- * profiles are those whose runs were taken, by name, up to a bound, then "other".
+ * One table of families: name, type, help, labels.  Callers can't choose the values of labels:
+ * profiles are counted by name once a run was accepted, up to a limit, then as "other".
  */
 #pragma once
 
@@ -28,28 +28,28 @@ void metrics_count_run(struct metrics *m, const char *profile, enum tier tier,
 		       uint64_t request_us); /* from the whole request to its result */
 void metrics_count_refusal(struct metrics *m, enum api_code why);
 void metrics_count_pool(struct metrics *m, const char *profile, enum tier wanted, enum tier got);
-/* BYPASS_COUNT: it was not. */
+/* BYPASS_COUNT: not bypassed, nothing is counted. */
 void metrics_count_bypass(struct metrics *m, const char *profile, enum pool_bypass why);
-/* Each that was counted, with its profile; the names are valid until the next call. */
+/* Calls `row` for each count above 0; the names are valid until the next call. */
 void metrics_list_bypassed(const struct metrics *m, void *context,
 			   void (*row)(void *context, const char *profile, const char *why,
 				       uint64_t runs));
 void metrics_count_audit_failure(struct metrics *m);
 void metrics_count_http(struct metrics *m, unsigned http_status);
 
-/* What is not counted but looked at when asked. */
+/* Values that are read when the page is requested. */
 struct gauges {
 	uint64_t in_flight, queued, connections, pool_jails, pool_interpreters;
-	uint64_t in_flight_max, queued_max; /* 0: not told */
+	uint64_t in_flight_max, queued_max; /* 0: left out */
 	uint64_t started_ms;                /* of the service, since the epoch */
 	bool has_probed, probe_succeeded;
 	uint64_t probe_age_ms;
 };
-/* The whole page; malloc'ed, the caller's. */
+/* The whole page; malloc'ed, the caller frees it. */
 int metrics_write(const struct metrics *m, const struct gauges *g, char **out_text,
 		  size_t *out_size, struct cj_error *err);
 
-/* What the kernel knows of this process; 0 where it doesn't tell. */
+/* Of this process; 0 if the kernel does not say. */
 struct process_usage {
 	uint64_t resident_bytes, open_fds, cpu_us;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* This process's own memory, descriptors and CPU time.  Acts: reads /proc/self. */
+/* Memory, descriptors and CPU time of this process.  Acts: reads /proc/self. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/front/serve/operations/metrics.h"
 
-/* proc(5): /proc/self/statm has the resident pages in its second place. */
+/* proc(5): the second number of /proc/self/statm is that of resident pages. */
 static uint64_t look_at_memory(void)
 {
 	auto_arena struct arena a = { 0 };
@@ -33,7 +33,7 @@ static uint64_t count_fds(void)
 		return 0;
 	for (const struct dirent *e; (e = readdir(dir)) != NULL;)
 		count += e->d_name[0] != '.';
-	return count > 0 ? count - 1 : 0; /* without the one that lists them */
+	return count > 0 ? count - 1 : 0; /* without the descriptor of this directory */
 }
 
 static uint64_t microseconds(struct timeval t)

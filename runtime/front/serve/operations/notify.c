@@ -22,7 +22,7 @@
 #define LISTEN_FDS_START 3 /* sd_listen_fds(3) */
 #define LISTEN_FDS_MAX   64
 
-/* A path, or with '@' in front a name in the abstract space; 0: neither. */
+/* A path, or a name in the abstract namespace after a '@'; 0: neither. */
 static socklen_t address_of(const char *text, struct sockaddr_un *out)
 {
 	size_t size = strlen(text);
@@ -31,7 +31,7 @@ static socklen_t address_of(const char *text, struct sockaddr_un *out)
 		return 0;
 	memcpy(out->sun_path, text, size);
 	if (text[0] == '@')
-		out->sun_path[0] = '\0'; /* unix(7): its length is the address's, no NUL ends it */
+		out->sun_path[0] = '\0'; /* unix(7): the length of the address ends it, not a NUL */
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + size + (text[0] == '/'));
 }
 
@@ -45,7 +45,7 @@ static void send_text(const char *text, size_t size)
 	auto_fd int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return;
-	/* Who does not hear us ends us, and says so: there is nobody else to tell. */
+	/* A failure is ignored: without these messages systemd stops the service and logs why. */
 	(void)sendto(fd, text, size, MSG_NOSIGNAL | MSG_DONTWAIT, (const struct sockaddr *)&address,
 		     length);
 }
@@ -67,7 +67,7 @@ void notify_reloading(void)
 	notify_send("RELOADING=1\nMONOTONIC_USEC=%" PRIu64, clock_us());
 }
 
-/* The variable as a number; false: it is not there, or none. */
+/* The variable as a number; false: it is missing or not a number. */
 static bool number_of(const char *name, uint64_t max, uint64_t *out)
 {
 	struct cj_error unused = { 0 };
@@ -85,7 +85,7 @@ static int claim(int fd, struct cj_error *err)
 {
 	int flags = fcntl(fd, F_GETFD);
 	if (flags < 0 || fcntl(fd, F_SETFD, flags | FD_CLOEXEC) < 0)
-		return cj_fail(err, errno, "take descriptor %d, which LISTEN_FDS promises", fd);
+		return cj_fail(err, errno, "use descriptor %d, which LISTEN_FDS announces", fd);
 	return 0;
 }
 
@@ -108,7 +108,7 @@ static int claim_all(int *out_first, struct cj_error *err)
 int notify_listen_fds(int *out_first, struct cj_error *err)
 {
 	int count = claim_all(out_first, err);
-	/* whoever we start must not take them for its own */
+	/* a child process must not use them */
 	(void)unsetenv("LISTEN_FDS");
 	(void)unsetenv("LISTEN_PID");
 	(void)unsetenv("LISTEN_FDNAMES");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * notify - what systemd and the service say to each other: sd_notify(3), sd_listen_fds(3),
- * watchdog; without libsystemd.
+ * notify - messages to systemd (sd_notify(3), watchdog) and its sockets (sd_listen_fds(3)); without
+ * libsystemd.
  */
 #pragma once
 
@@ -14,9 +14,11 @@ void notify_send(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* "RELOADING=1" with MONOTONIC_USEC=. */
 void notify_reloading(void);
 
-/* Descriptors handed over by socket activation, made close-on-exec; count of them.  LISTEN_PID must
- * be ours; the variables are removed. */
+/*
+ * Returns the number of descriptors of socket activation, and makes them close-on-exec.  LISTEN_PID
+ * must be our pid; the variables are removed.
+ */
 int notify_listen_fds(int *out_first, struct cj_error *err);
 
-/* How often the watchdog wants to hear, half of $WATCHDOG_USEC; 0: never. */
+/* The interval of WATCHDOG=1 messages, half of $WATCHDOG_USEC; 0: none. */
 uint64_t notify_watchdog_ms(void);

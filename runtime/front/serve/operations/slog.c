@@ -51,7 +51,7 @@ static void put_json(enum slog_level level, const char *request_id, const struct
 	size_t size = 0;
 
 	if (!w)
-		return; /* no memory to say anything with */
+		return; /* without memory there is no line */
 	json_open_object(w);
 	put_member(w, "message", text);
 	put_member(w, "request_id", request_id);
@@ -65,7 +65,8 @@ static void put_json(enum slog_level level, const char *request_id, const struct
 	if (json_writer_take(w, &json, &size, &ignored) < 0 || size + 8 > sizeof(line))
 		return;
 	int used = snprintf(line, sizeof(line), "<%u>%s\n", (unsigned)level, json);
-	(void)sys_write(STDERR_FILENO, line, (size_t)used); /* nowhere left to say that it failed */
+	(void)sys_write(STDERR_FILENO, line,
+			(size_t)used); /* a failure can't be reported anywhere */
 }
 
 static void put_plain(enum slog_level level, const char *request_id, const struct cj_error *err,
@@ -82,7 +83,7 @@ static void put_plain(enum slog_level level, const char *request_id, const struc
 	(void)text_escape(whole, strlen(whole), false, line + used, sizeof(line) - used - 1);
 	used += strlen(line + used);
 	line[used++] = '\n';
-	(void)sys_write(STDERR_FILENO, line, used); /* nowhere left to say that it failed */
+	(void)sys_write(STDERR_FILENO, line, used); /* a failure can't be reported anywhere */
 }
 
 static void put(enum slog_level level, const char *request_id, const struct cj_error *err,

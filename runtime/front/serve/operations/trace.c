@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* X-Request-Id and traceparent: taken over where well-formed, else minted.  Pure but for
- * getrandom(2). */
+/* Identifiers of requests.  Pure but for getrandom(2). */
 #include "runtime/front/serve/operations/trace.h"
 
 #include <assert.h>
@@ -23,7 +22,7 @@ enum {
 };
 static_assert(VERSION_00_SIZE + 1 == TRACE_TRACEPARENT_MAX, "the header has its room");
 
-/* A header longer than that is no identifier; nothing behind it is looked at. */
+/* A longer header is not an identifier; the rest of it is not examined. */
 #define HEADER_MAX 512
 
 static bool is_request_id(const char *text)
@@ -51,7 +50,7 @@ static bool is_zero(const char *text, size_t digits)
 	return true;
 }
 
-/* A later version begins as 00 does, and may have more behind a '-'; ff is none. */
+/* A later version begins like 00 and may have more after a '-'; ff is not a version. */
 static bool has_version(const char *text, size_t size)
 {
 	if (!is_hex(text, 2) || strncmp(text, "ff", 2) == 0)
@@ -90,7 +89,7 @@ static void put_flags(char *to, const char *theirs)
 	to[1] = hex[low & 3];
 }
 
-/* A trace of our own where there is none to go on with; always a span of our own. */
+/* A new trace if the caller sent none; always a new span. */
 static void make_traceparent(const char *theirs, const uint8_t *trace, const uint8_t *span,
 			     char out[static TRACE_TRACEPARENT_MAX])
 {
@@ -116,8 +115,8 @@ int trace_adopt(const char *request_id, const char *traceparent, struct trace *o
 	} random;
 	static_assert(sizeof(random) <= 256, "getrandom(2) is not interrupted so far");
 	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
-		return cj_fail(err, errno, "name a request: getrandom");
-	random.trace[0] |= 1; /* all zero would be no id */
+		return cj_fail(err, errno, "make a request id: getrandom");
+	random.trace[0] |= 1; /* all zeros is not a valid id */
 	random.span[0] |= 1;
 
 	struct trace t = { 0 };

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * trace - by which names a request is found again: X-Request-Id and W3C traceparent
+ * trace - the identifiers of a request in logs: X-Request-Id and W3C traceparent
  * (https://www.w3.org/TR/trace-context/).  Pure but for getrandom(2).
  *
- * What a caller sends is used if it is well-formed, else one is minted; nothing else of it goes
- * into a log.
+ * An identifier from the caller is used if it is well-formed, otherwise a new one is made.
  */
 #pragma once
 
@@ -15,8 +14,7 @@
 
 struct trace {
 	char request_id[TRACE_REQUEST_ID_MAX];
-	/* Always version 00, with a span of our own; the caller's trace and flags where it sent one
-	 */
+	/* version 00 with our own span; the trace and flags of the caller if it sent some */
 	char traceparent[TRACE_TRACEPARENT_MAX];
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The three lists a run goes through.  Pure. */
+/* The three lists of runs.  Pure. */
 #include "runtime/front/serve/queue/runs.h"
 
 #include <assert.h>
@@ -22,7 +22,7 @@ void runs_init(struct runs *r)
 		TAILQ_INIT(&r->lists[i]);
 }
 
-/* Out of its list, and no longer counted with its caller. */
+/* Removes the run from its list and from the counts of its caller. */
 static void take_out(struct runs *r, struct run *run)
 {
 	TAILQ_REMOVE(&r->lists[run->state], run, link);
@@ -106,7 +106,7 @@ void runs_start(struct runs *r, struct run *run, uint64_t wall_ms)
 	put_into(r, run, RUN_RUNNING);
 }
 
-/* One of this caller's, if it has too many; else anybody's, if there are too many. */
+/* A finished run of this caller, if it has too many; else the oldest, if there are too many. */
 static void forget_one(struct runs *r, const char *caller)
 {
 	struct run *run, *oldest = NULL;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * runs - every run the service has taken: queued, running, finished; whose turn it is.  Pure: time
- * is an argument.
+ * runs - the runs of the service: queued, running, finished; and which one is next.  Pure: time is
+ * an argument.
  *
- * A run goes forward only, and is answered once: by whoever finishes it.  Of finished ones the last
- * are remembered, some of each caller, so that nobody's runs push out another's.
+ * A run only moves forward through these states.  The last finished runs stay in a list, up to a
+ * number for each caller, so that one caller's runs do not push out another's.
  */
 #pragma once
 
@@ -36,7 +36,7 @@ struct run {
 	enum run_state state;
 	bool has_tier, has_summary;
 	enum tier tier;
-	struct account *account;                   /* NULL once it is finished */
+	struct account *account;                   /* NULL: finished */
 	uint64_t created_ms, started_ms, ended_ms; /* since the epoch; 0: not yet */
 	uint64_t queued_until_ms;                  /* monotonic */
 	struct summary summary;
@@ -53,7 +53,7 @@ struct runs {
 void runs_init(struct runs *r);
 void runs_fini(struct runs *r);
 
-/* May one more of this caller wait or run?  API_CODE_COUNT: yes. */
+/* May this caller queue one more run?  API_CODE_COUNT: yes. */
 enum api_code runs_admit(const struct runs *r, const struct account *a, unsigned queue_max);
 
 struct run_times {
@@ -65,26 +65,26 @@ struct run *runs_add(struct runs *r, const char *id, struct account *a, const ch
 		     const struct trace *trace, struct run_times now, uint64_t queue_ms);
 
 /*
- * runs_next - the queued run whose turn it is, or NULL: of those whose caller may run one more, the
- * oldest one of the caller whose last turn is longest ago.
+ * runs_next - the queued run that starts next, or NULL.  Of the callers that may run one more, it
+ * is the oldest run of the caller whose last start is longest ago.
  */
 struct run *runs_next(const struct runs *r, unsigned concurrency);
 void runs_start(struct runs *r, struct run *run, uint64_t wall_ms);
-/* From any state; the oldest remembered ones are forgotten. */
+/* From any state; removes finished runs above the limits. */
 void runs_finish(struct runs *r, struct run *run, uint64_t wall_ms);
-/* It was never taken after all. */
+/* Removes a run that was refused after all. */
 void runs_drop(struct runs *r, struct run *run);
 
-/* A queued run whose time is over, or NULL; *out_wait_ms is the time until there is one. */
+/* A run that was queued for too long, or NULL; then *out_wait_ms is the time until the next. */
 struct run *runs_overdue(const struct runs *r, uint64_t now_ms, uint64_t *out_wait_ms);
 
-/* That wait or go on. */
+/* Queued and running ones. */
 size_t runs_unfinished(const struct runs *r);
 
 /*
- * runs_find - the newest of this caller's with that id, or NULL; a live one before finished ones.
+ * runs_find - the newest run of this caller with that id, or NULL; an unfinished one comes first.
  *
- * An id is its caller's own: by another's nobody learns of it, and nobody can take it away.
+ * Ids belong to their callers: one caller neither sees nor blocks the ids of another.
  */
 struct run *runs_find(const struct runs *r, const char *caller, const char *id);
 bool runs_has_live(const struct runs *r, const char *caller, const char *id);

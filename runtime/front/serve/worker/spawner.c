@@ -8,17 +8,18 @@
  *	spawner_start  -- fork --> a session of its own,
  *	                           nothing open but the orders
  *	spawner_ask --- order ---> fork ------------------------> a session of its own, nothing open
- *	                                                          but its socket and its leash
+ *	                                                          but its socket and control pipe
  *	worker_send_job ----------------------------------------> worker_main
  *
  * An order is a profile, a tier and two descriptors; the spawner keeps neither them nor a list.
  * What the server and the worker have to say goes over the worker's own socket.
  *
- * Ends.  The server's end, whichever, closes every leash and every socket: workers cancel their
- * runs, clean up and go.  The spawner sees its own socket end, waits for them, but not for
- * ever, and leaves; what is left then dies with it (PR_SET_PDEATHSIG), as it does when the spawner
- * is killed, and its jail likewise.  The spawner itself asks for no such signal: a socket that
- * nobody else holds tells as surely, and leaves its workers time to clean up.
+ * How it ends.  When the server ends in any way, the kernel closes every control pipe and socket:
+ * the workers cancel their runs, clean up and exit.  The spawner reads end of file from its own
+ * socket, waits for the workers for a limited time, and exits.  Workers that are left then die with
+ * it (PR_SET_PDEATHSIG), as they do when the spawner is killed, and their jails with them.  The
+ * spawner itself asks for no such signal: end of file is as reliable, because no other process has
+ * the server's end, and it leaves the workers time to clean up.
  */
 #include "runtime/front/serve/worker/spawner.h"
 
@@ -42,7 +43,7 @@
 
 enum { STEP_ORDER };
 enum order_fd { ORDER_SOCK, ORDER_CONTROL, ORDER_FD_COUNT };
-static const char *const order_names[] = { [STEP_ORDER] = "a worker is asked for" };
+static const char *const order_names[] = { [STEP_ORDER] = "worker order" };
 
 struct order {
 	uint32_t tier;
@@ -86,7 +87,7 @@ static void carry_out(struct step_msg *msg, const struct worker_life *life)
 	pid_t self = getpid();
 
 	if (msg->step != STEP_ORDER || msg->size != sizeof(order) || msg->nfds != ORDER_FD_COUNT)
-		return; /* closing them says all there is to say */
+		return; /* closing the descriptors notifies the server */
 	memcpy(&order, msg->data, sizeof(order));
 	order.profile[sizeof(order.profile) - 1] = '\0';
 	pid_t pid = fork();
@@ -102,7 +103,7 @@ static void carry_out(struct step_msg *msg, const struct worker_life *life)
 	}
 }
 
-/* Nobody orders any more: workers whose leash was closed are cleaning up. */
+/* The server has ended: workers whose control pipe is closed clean up. */
 static _Noreturn void linger(void)
 {
 	const int alarm_signal = SIGALRM;
@@ -114,10 +115,10 @@ static _Noreturn void linger(void)
 	_exit(EXIT_SUCCESS);
 }
 
-/* What a terminal or a service manager sends to all of us is the server's to act on. */
+/* Signals that a terminal or systemd sends to all processes: only the server acts on them. */
 static const int
-    left_to_the_server[] = { SIGINT,  SIGTERM, SIGHUP, SIGQUIT,
-			     SIGPIPE, SIGALRM, SIGCHLD /* and nothing is left of a dead child */ };
+    ignored_signals[] = { SIGINT,  SIGTERM, SIGHUP, SIGQUIT,
+			  SIGPIPE, SIGALRM, SIGCHLD /* so that children leave no zombies */ };
 
 static _Noreturn void spawner_main(int sock_fd, const struct worker_life *life)
 {
@@ -125,8 +126,7 @@ static _Noreturn void spawner_main(int sock_fd, const struct worker_life *life)
 	struct step_link link = { sock_fd, "the server", order_names };
 
 	child_default_signals();
-	set_signals(left_to_the_server, sizeof(left_to_the_server) / sizeof(left_to_the_server[0]),
-		    SIG_IGN);
+	set_signals(ignored_signals, sizeof(ignored_signals) / sizeof(ignored_signals[0]), SIG_IGN);
 	(void)prctl(PR_SET_NAME, "cejail-spawner", 0, 0, 0); /* only what ps(1) shows */
 	(void)!child_start_session(&err); /* just forked, so it leads no group: cannot fail */
 	if (child_unblock_signals(&err) < 0 || child_keep_only(&link.sock_fd, 1, &err) < 0)
@@ -136,7 +136,8 @@ static _Noreturn void spawner_main(int sock_fd, const struct worker_life *life)
 		int rc = step_next(&link, &msg, &err);
 		if (rc == 0)
 			carry_out(&msg, life);
-		else if (rc != -EPROTO) /* an order that came in pieces: its worker is "dead" */
+		else if (rc !=
+			 -EPROTO) /* an incomplete order: the server takes its worker for dead */
 			break;
 	}
 	linger();
@@ -180,17 +181,17 @@ void spawner_end(struct spawner *s)
 
 static int open_worker(struct worker *near, int far[ORDER_FD_COUNT], struct cj_error *err)
 {
-	int sock[2], leash[2];
+	int sock[2], control[2];
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sock) < 0)
 		return cj_fail(err, errno, "create a worker's socket");
 	near->sock_fd = sock[0];
 	far[ORDER_SOCK] = sock[1];
 	fd_set_nonblocking(near->sock_fd);
-	if (pipe2(leash, O_CLOEXEC) < 0)
-		return cj_fail(err, errno, "create a worker's leash");
-	near->control_fd = leash[1];
-	far[ORDER_CONTROL] = leash[0];
+	if (pipe2(control, O_CLOEXEC) < 0)
+		return cj_fail(err, errno, "create a worker's control pipe");
+	near->control_fd = control[1];
+	far[ORDER_CONTROL] = control[0];
 	return 0;
 }
 

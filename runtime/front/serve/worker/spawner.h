@@ -2,10 +2,10 @@
 /*
  * spawner - a small process that forks the workers.
  *
- * It is forked before the server has listened, read a token or linked a request into its memory, so
- * no worker, and so no init, is ever born with another caller's bytes or a secret in it; and
- * fork(2) pays for the size of the forker.  One thread, no HTTP library in use.  It dies with the
- * server, every worker with it (PDEATHSIG, and the sockets), every jail with its worker.
+ * It is forked before the server listens, reads a token or receives a request.  So no worker, and
+ * no init, starts with a secret or another caller's bytes in its memory; and fork(2) of a small
+ * process is fast.  The spawner has one thread.  It ends with the server, every worker with the
+ * spawner (PDEATHSIG, and the sockets), every jail with its worker.
  */
 #pragma once
 
@@ -14,8 +14,8 @@
 #include "runtime/base/error.h"
 #include "runtime/front/serve/worker/job.h"
 
-#define SPAWNER_LINGER_S 15 /* a worker may take to end: its jail 10 at the worst, supervisor.c */
-#define SPAWNER_END_MS   (1000 * (SPAWNER_LINGER_S + 1)) /* and spawner_end() with it */
+#define SPAWNER_LINGER_S 15 /* for workers to end; a jail takes at most 10, supervisor.c */
+#define SPAWNER_END_MS   (1000 * (SPAWNER_LINGER_S + 1)) /* the longest spawner_end() */
 
 struct spawner {
 	int sock_fd; /* SEQPACKET, non-blocking; -1: none */
@@ -36,11 +36,11 @@ struct worker_life {
 
 /* Forks it.  Runs in: the server, before anything else is opened.  Borrows `life` for the call. */
 int spawner_start(struct spawner *s, const struct worker_life *life, struct cj_error *err);
-void spawner_end(struct spawner *s); /* with all its workers */
+void spawner_end(struct spawner *s); /* and all its workers */
 
-/* A worker, as the server holds it. */
+/* The server's ends of a worker's descriptors. */
 struct worker {
-	int sock_fd;    /* stream: the job down, lines up (job.h); non-blocking */
+	int sock_fd;    /* stream: the job to the worker, lines back (job.h); non-blocking */
 	int control_fd; /* closing it cancels the run, or ends a waiting worker */
 };
 #define WORKER_NULL                                                                                \
@@ -49,12 +49,12 @@ struct worker {
 	}
 
 /*
- * spawner_ask - a worker for `profile`, prepared as far as `tier`.  Returns before it exists: its
- * lines tell, and end of file without a result is its death.
+ * spawner_ask - a worker for `profile`, prepared as far as `tier`.  It returns before the worker
+ * exists.  The worker's lines report failures; end of file without a result means that it died.
  */
 int spawner_ask(struct spawner *s, const char *profile, enum tier tier, struct worker *out,
 		struct cj_error *err);
 
-/* Hands the job over; the worker does the rest. */
+/* Sends the job; the worker does the rest. */
 int worker_send_job(struct worker *w, const struct job *job, struct cj_error *err);
 void worker_close(struct worker *w);

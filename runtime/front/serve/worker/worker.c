@@ -131,7 +131,10 @@ static bool await_job(struct work *w)
 
 	while (poll(sources, sizeof(sources) / sizeof(sources[0]), -1) < 0 && errno == EINTR)
 		;
-	/* Looked at again: a job that is cancelled at once comes before its leash's end. */
+	/*
+	 * A job that is cancelled at once is still read: it was sent before the control pipe
+	 * closed.
+	 */
 	return is_readable(w->sock_fd);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines out of a worker's socket.  Acts. */
+/* Reads lines from a worker's socket.  Acts. */
 #include "runtime/front/serve/worker/worker_conn.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "runtime/base/sys.h"
 
 #define ROOM_MIN 4096
-#define LINE_MIN (64u << 10) /* before a run says how long its result may be */
+#define LINE_MIN (64u << 10) /* until the run sets the limit for its result */
 
 static void end(struct worker_conn *w, const char *why)
 {
@@ -30,8 +30,8 @@ static int make_room(struct worker_conn *w)
 	return 0;
 }
 
-/* Hands out every whole line and keeps the rest. */
-static void tell_lines(struct worker_conn *w)
+/* Calls back for every whole line and keeps the rest. */
+static void handle_lines(struct worker_conn *w)
 {
 	char *begin = w->buffer, *limit = w->buffer + w->size, *newline;
 
@@ -51,7 +51,7 @@ static void tell_lines(struct worker_conn *w)
 static void on_ready(struct watch *watch, uint32_t events)
 {
 	struct worker_conn *w = watch_owner(watch, struct worker_conn, watch);
-	(void)events; /* read(2) tells it all */
+	(void)events; /* read(2) reports everything */
 
 	if (make_room(w) < 0) {
 		end(w, "no memory for its line");
@@ -65,7 +65,7 @@ static void on_ready(struct watch *watch, uint32_t events)
 		return;
 	}
 	w->size += (size_t)got;
-	tell_lines(w);
+	handle_lines(w);
 	if (w->size > w->line_max)
 		end(w, "its line is too long");
 }
@@ -76,7 +76,7 @@ struct worker_conn *worker_conn_create(struct loop *loop, struct worker *worker,
 	struct worker_conn *w = calloc(1, sizeof(*w));
 	if (!w) {
 		worker_close(worker);
-		(void)!cj_fail(err, ENOMEM, "hold a worker");
+		(void)!cj_fail(err, ENOMEM, "connect to a worker");
 		return NULL;
 	}
 	*w = (struct worker_conn){ .loop = loop, .worker = *worker, .line_max = LINE_MIN };
@@ -116,10 +116,10 @@ void worker_conn_line_type(const char *line, char out[static 16])
 	size_t size = 0;
 
 	if (strncmp(line, before, sizeof(before) - 1) == 0) {
-		const char *word = line + sizeof(before) - 1;
-		size_t length = strcspn(word, "\"");
-		size = length < 16 && word[length] == '"' ? length : 0;
-		memcpy(out, word, size);
+		const char *name = line + sizeof(before) - 1;
+		size_t length = strcspn(name, "\"");
+		size = length < 16 && name[length] == '"' ? length : 0;
+		memcpy(out, name, size);
 	}
 	out[size] = '\0';
 }

@@ -96,7 +96,7 @@ static void more_than_can_be_kept_are_still_read(void **state)
 	(void)state;
 
 	for (int round = 0; round < 2; round++)
-		for (unsigned i = 0; i < KNOWN_MAX + 10; i++) {
+		for (unsigned i = 0; i < PROFILE_CACHE_MAX + 10; i++) {
 			(void)snprintf(name, sizeof(name), "p%u", i);
 			if (round == 0)
 				put_profile(name, "{\"pids\": 5}");

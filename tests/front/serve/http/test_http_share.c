@@ -142,7 +142,7 @@ static void connections_have_the_same_shares(void **state)
 	assert_int_equal(http_may_connect(&one_more), API_QUEUE_FULL);
 }
 
-static void the_oldest_stranger_makes_room(void **state)
+static void the_oldest_unauthenticated_client_makes_room(void **state)
 {
 	struct world *w = *state;
 
@@ -150,13 +150,13 @@ static void the_oldest_stranger_makes_room(void **state)
 	add_token(w, "token:a");
 	add_token(w, "")->is_abandoned = true; /* on its way out */
 	struct exchange *oldest = add_token(w, "");
-	for (unsigned i = 1; i < HTTP_STRANGERS_MAX; i++) {
-		assert_null(http_find_stranger(&w->http));
+	for (unsigned i = 1; i < HTTP_UNAUTHENTICATED_MAX; i++) {
+		assert_null(http_find_unauthenticated(&w->http));
 		add_token(w, "");
 	}
-	assert_ptr_equal(http_find_stranger(&w->http), oldest);
+	assert_ptr_equal(http_find_unauthenticated(&w->http), oldest);
 	oldest->is_abandoned = true;
-	assert_null(http_find_stranger(&w->http));
+	assert_null(http_find_unauthenticated(&w->http));
 }
 
 static void who_lingers_has_no_share_of_the_connections(void **state)
@@ -167,7 +167,7 @@ static void who_lingers_has_no_share_of_the_connections(void **state)
 		add_uid(w, 1)->is_extra = true;
 	add_token(w, "")->is_extra = true;
 	assert_int_equal(http_may_connect(add_uid(w, 1)), API_CODE_COUNT);
-	assert_null(http_find_stranger(&w->http));
+	assert_null(http_find_unauthenticated(&w->http));
 }
 
 static void the_oldest_of_half_that_linger_makes_room(void **state)
@@ -202,7 +202,7 @@ int main(void)
 		CASE(root_and_the_services_own_user_have_what_others_cant),
 		CASE(the_largest_request_fits_into_a_quarter),
 		CASE(connections_have_the_same_shares),
-		CASE(the_oldest_stranger_makes_room),
+		CASE(the_oldest_unauthenticated_client_makes_room),
 		CASE(who_lingers_has_no_share_of_the_connections),
 		CASE(the_oldest_of_half_that_linger_makes_room),
 	};

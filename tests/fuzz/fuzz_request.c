@@ -113,7 +113,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	struct arena a = { 0 };
 	struct request r;
 	struct cj_error err = { 0 };
-	if (request_parse((const char *)bytes, size, &caps, &a, &r, &err) < 0) {
+	if (request_parse((struct blob){ (const char *)bytes, size }, &caps, &a, &r, &err) < 0) {
 		check_told(&err);
 	} else {
 		check_request(&r);

@@ -16,10 +16,10 @@ void loop_close(struct loop *l)
 	cj_close(&l->epoll_fd);
 }
 
-int loop_watch(struct loop *l, struct watch *w, int fd, uint32_t events,
+int loop_watch(struct loop *l, struct watch *w, int fd,
 	       void (*ready)(struct watch *w, uint32_t events), struct cj_error *err)
 {
-	struct epoll_event event = { .events = events, .data.ptr = w };
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = w };
 
 	*w = (struct watch)WATCH_NULL;
 	if (epoll_ctl(l->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0)

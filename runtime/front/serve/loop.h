@@ -41,11 +41,12 @@ struct loop {
 int loop_open(struct loop *l, struct cj_error *err);
 void loop_close(struct loop *l);
 
+/* Calls `ready` whenever the descriptor is readable or closed. */
+int loop_watch(struct loop *l, struct watch *w, int fd,
+	       void (*ready)(struct watch *w, uint32_t events), struct cj_error *err);
 /*
  * `events` as in epoll_ctl(2), level-triggered; with 0, EPOLLHUP and EPOLLERR are still reported.
  */
-int loop_watch(struct loop *l, struct watch *w, int fd, uint32_t events,
-	       void (*ready)(struct watch *w, uint32_t events), struct cj_error *err);
 void loop_rewatch(struct loop *l, struct watch *w, uint32_t events);
 void loop_unwatch(struct loop *l, struct watch *w);
 

@@ -383,7 +383,7 @@ static int watch_signals(struct server *v, struct cj_error *err)
 	v->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (v->signal_fd < 0)
 		return cj_fail(err, errno, "open a descriptor for signals");
-	return loop_watch(&v->loop, &v->signals, v->signal_fd, EPOLLIN, on_signal, err);
+	return loop_watch(&v->loop, &v->signals, v->signal_fd, on_signal, err);
 }
 
 static int watch_listeners(struct server *v, struct cj_error *err)
@@ -394,7 +394,7 @@ static int watch_listeners(struct server *v, struct cj_error *err)
 		struct listener *l = &v->listeners.items[i];
 		l->owner = v;
 		slog(SLOG_NOTICE, "", "listening on %s", l->name);
-		rc = loop_watch(&v->loop, &l->watch, l->fd, EPOLLIN, on_connection, err);
+		rc = loop_watch(&v->loop, &l->watch, l->fd, on_connection, err);
 	}
 	return rc;
 }
@@ -458,8 +458,7 @@ static int open_server(struct server *v, const struct api_filter *filter, struct
 	v->api.http = v->http;
 	if (adopt(v, v->config, err) < 0 || watch_listeners(v, err) < 0)
 		return -err->code;
-	return loop_watch(&v->loop, &v->spawner_end, v->spawner.pidfd, EPOLLIN, on_spawner_end,
-			  err);
+	return loop_watch(&v->loop, &v->spawner_end, v->spawner.pidfd, on_spawner_end, err);
 }
 
 /* Also of a server that is half-built.  Callers that still wait are answered. */

@@ -186,7 +186,7 @@ def _():
 def _():
     port = free_port()
     with Folder() as f:
-        for name, text, mode, word in (("short", "x" * 31, 0o600, "32"), ("same", "x" * 64, 0o600, "token"), ("open", TOKEN, 0o644, "open"), ("group", TOKEN, 0o640, "open"), ("empty", "", 0o600, "32")):
+        for name, text, mode, word in (("short", "x" * 31, 0o600, "32"), ("same", "x" * 64, 0o600, "token"), ("open", TOKEN, 0o644, "other users"), ("group", TOKEN, 0o640, "other users"), ("empty", "", 0o600, "32")):
             path = f.file(name, text)
             os.chmod(path, mode)
             refused_to_start((word,), {"tcp": f"127.0.0.1:{port}", "token_file": path})

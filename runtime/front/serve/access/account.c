@@ -235,8 +235,7 @@ static bool is_same_digest(const char a[static SHA256_HEX_MAX], const char b[sta
 	return differs == 0;
 }
 
-struct account *account_of_token(struct accounts *a, const struct callers *c, const char *token,
-				 size_t size, uint64_t now_ms, bool *out_known)
+const struct caller_row *callers_find_token(const struct callers *c, const char *token, size_t size)
 {
 	const struct caller_row *found = NULL;
 	char digest[SHA256_HEX_MAX];
@@ -248,6 +247,10 @@ struct account *account_of_token(struct accounts *a, const struct callers *c, co
 		if (is_same && row->has_token)
 			found = row;
 	}
-	*out_known = found != NULL;
-	return found ? find_account(a, found->name, &found->rights, now_ms) : NULL;
+	return found;
+}
+
+struct account *account_of_row(struct accounts *a, const struct caller_row *row, uint64_t now_ms)
+{
+	return find_account(a, row->name, &row->rights, now_ms);
 }

@@ -71,15 +71,18 @@ void accounts_init(struct accounts *a);
 void accounts_adopt(struct accounts *a, const struct callers *callers, uid_t own_uid);
 
 /*
- * The account of a uid (`own_uid` is the service's), or of a token; NULL: the table is full of busy
+ * The account of a uid (`own_uid` is the service's), or of a row; NULL: the table is full of busy
  * ones.  The pointer holds as long as something of it runs or is queued, else until the next call:
  * keep its name for longer.
  */
 struct account *account_of_uid(struct accounts *a, const struct callers *c, uid_t uid,
 			       uid_t own_uid, uint64_t now_ms);
-/* *out_known false: no such token.  Compares SHA-256 digests in constant time, all rows, always. */
-struct account *account_of_token(struct accounts *a, const struct callers *c, const char *token,
-				 size_t size, uint64_t now_ms, bool *out_known);
+struct account *account_of_row(struct accounts *a, const struct caller_row *row, uint64_t now_ms);
+/*
+ * NULL: no caller has this token.  Compares SHA-256 digests of all rows, always, in constant time.
+ */
+const struct caller_row *callers_find_token(const struct callers *c, const char *token,
+					    size_t size);
 /* 32 to 1024 printable characters, not the same few again and again; fails with what to do. */
 int token_check(const char *token, size_t size, struct cj_error *err);
 

@@ -42,7 +42,9 @@ static void format_cpus(uint64_t millicpus, char *out, size_t out_size)
 	(void)snprintf(out, out_size, "%" PRIu64 ".%03" PRIu64, millicpus / 1000, millicpus % 1000);
 }
 
-/* A number of the config that rights limit; without a ceiling of its own, by the profile's value. */
+/*
+ * A number of the config that rights limit; without a ceiling of its own, by the profile's value.
+ */
 static const struct limit_row {
 	const char *key;
 	void (*format)(uint64_t value, char *out, size_t out_size);

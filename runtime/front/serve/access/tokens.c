@@ -47,29 +47,31 @@ static int check_access(int fd, const char *path, struct cj_error *err)
 	return rc;
 }
 
+struct token {
+	char text[TOKEN_MAX + 2]; /* for a newline, and one byte more to notice a longer token */
+	size_t size;
+};
+
 /* One newline at the end, as editors write it, is not part of the token. */
-static int read_token(int fd, const char *path, char *text, size_t room, size_t *out_size,
-		      struct cj_error *err)
+static int read_token(int fd, const char *path, struct token *out, struct cj_error *err)
 {
-	size_t size = 0;
-	while (size < room) {
-		ssize_t got = sys_read(fd, text + size, room - size);
+	out->size = 0;
+	while (out->size < sizeof(out->text)) {
+		ssize_t got = sys_read(fd, out->text + out->size, sizeof(out->text) - out->size);
 		if (got < 0)
 			return cj_fail(err, errno, "read '%s'", path);
 		if (got == 0)
 			break;
-		size += (size_t)got;
+		out->size += (size_t)got;
 	}
-	if (size > 0 && text[size - 1] == '\n')
-		size--;
-	*out_size = size;
+	if (out->size > 0 && out->text[out->size - 1] == '\n')
+		out->size--;
 	return 0;
 }
 
 static int load(const char *path, char out_sha256[static SHA256_HEX_MAX], struct cj_error *err)
 {
-	char text[TOKEN_MAX + 2]; /* for a newline, and one byte more to notice a longer token */
-	size_t size = 0;
+	struct token token = { .size = 0 };
 	auto_fd int fd = fd_open_regular(path, err);
 	if (fd < 0)
 		return fd;
@@ -77,12 +79,12 @@ static int load(const char *path, char out_sha256[static SHA256_HEX_MAX], struct
 	if (rc < 0)
 		return rc;
 
-	rc = read_token(fd, path, text, sizeof(text), &size, err);
-	if (rc == 0 && token_check(text, size, err) < 0)
+	rc = read_token(fd, path, &token, err);
+	if (rc == 0 && token_check(token.text, token.size, err) < 0)
 		rc = cj_wrap(err, "'%s'", path);
 	if (rc == 0)
-		sha256_hex(text, size, out_sha256);
-	explicit_bzero(text, sizeof(text));
+		sha256_hex(token.text, token.size, out_sha256);
+	explicit_bzero(&token, sizeof(token));
 	return rc;
 }
 

@@ -107,16 +107,18 @@ static struct account *account_by_token(struct api *api, struct exchange *x)
 {
 	static const char scheme[] = "Bearer ";
 	const char *header = exchange_header(x, "Authorization");
-	bool is_known = false;
 
 	if (!header || strncasecmp(header, scheme, sizeof(scheme) - 1) != 0)
 		header = scheme; /* no caller has an empty token; it takes as long */
 	const char *token = header + sizeof(scheme) - 1;
-	struct account *a = account_of_token(api->accounts, &api->config->callers, token,
-					     strlen(token), clock_ms(), &is_known);
-	if (!is_known)
+	const struct caller_row *row =
+	    callers_find_token(&api->config->callers, token, strlen(token));
+	if (!row) {
 		exchange_refuse(x, API_UNAUTHORIZED, NULL, NULL, 0);
-	else if (!a)
+		return NULL;
+	}
+	struct account *a = account_of_row(api->accounts, row, clock_ms());
+	if (!a)
 		exchange_refuse(x, API_QUEUE_FULL, NULL, NULL, 1000);
 	return a && exchange_adopt(x, a->name) ? a : NULL;
 }

@@ -89,8 +89,8 @@ static bool is_valid(struct posted *p)
 		refuse(p, API_UNSUPPORTED_MEDIA_TYPE, NULL, 0);
 		return false;
 	}
-	int rc = request_parse(p->body ? p->body : "", p->size, &c->api->config->caps, &p->arena,
-			       &p->request, &err);
+	const struct blob body = { p->body ? p->body : "", p->size };
+	int rc = request_parse(body, &c->api->config->caps, &p->arena, &p->request, &err);
 	if (rc == -EFBIG)
 		refuse(p, API_TOO_LARGE, &err, 0);
 	else if (rc == -ENOMEM)

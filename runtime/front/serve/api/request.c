@@ -316,7 +316,7 @@ static int check_whole(const struct request *r, struct cj_error *err)
 	return 0;
 }
 
-int request_parse(const char *text, size_t size, const struct request_caps *caps, struct arena *a,
+int request_parse(struct blob body, const struct request_caps *caps, struct arena *a,
 		  struct request *out, struct cj_error *err)
 {
 	struct request request = { .fit = FIT_INTERPRETER };
@@ -325,9 +325,9 @@ int request_parse(const char *text, size_t size, const struct request_caps *caps
 		.out = &request,
 	};
 
-	if (size > caps->body_bytes)
+	if (body.size > caps->body_bytes)
 		return cj_reject_as(err, EFBIG, NAME ": more than %zu bytes", caps->body_bytes);
-	if (json_parse_capped(NAME, text, size, a, &request.root, err) < 0)
+	if (json_parse_capped(NAME, body.bytes, body.size, a, &request.root, err) < 0)
 		return -err->code;
 	if (request.root->type != JSON_OBJECT)
 		return json_reject(NAME, request.root, err, "a request is an object, not %s",

@@ -58,7 +58,7 @@ struct request_caps {
  *
  * Fails: EINVAL with "request:LINE:COLUMN: ..."; EFBIG past a cap, naming it.
  */
-int request_parse(const char *text, size_t size, const struct request_caps *caps, struct arena *a,
+int request_parse(struct blob body, const struct request_caps *caps, struct arena *a,
 		  struct request *out, struct cj_error *err);
 
 /*

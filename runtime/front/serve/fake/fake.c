@@ -185,8 +185,8 @@ static int run(struct fake_run *r, const struct fake_file *f, const char *profil
 	uint64_t began_us = clock_us();
 
 	if (profile_load(&r->config, profile, err) < 0 ||
-	    request_parse(r->job->body, r->job->body_size, &none, &r->config.arena, &r->request,
-			  err) < 0 ||
+	    request_parse((struct blob){ r->job->body, r->job->body_size }, &none, &r->config.arena,
+			  &r->request, err) < 0 ||
 	    request_apply(&r->request, r->job->may_name_host_paths, &r->config, err) < 0)
 		return -err->code;
 	r->answer = fake_file_find(f, &r->request);

@@ -242,7 +242,7 @@ static struct exchange *create_exchange(struct http *h, const struct http_caller
 		x->is_extra = true;
 		x->deadline_ms = clock_ms() + HTTP_LINGER_MS;
 	}
-	if (loop_watch(h->loop, &x->watch, fd, EPOLLIN, on_ready, &err) == 0)
+	if (loop_watch(h->loop, &x->watch, fd, on_ready, &err) == 0)
 		return x;
 	slog_failure(SLOG_WARNING, "", &err, "accept a connection");
 	free(x);

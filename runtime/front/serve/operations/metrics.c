@@ -34,26 +34,30 @@ static const uint64_t memory_bounds[] = {
 static_assert(LENGTH(time_bounds) <= BUCKETS_MAX && LENGTH(memory_bounds) <= BUCKETS_MAX,
 	      "every bound has a bucket");
 
+/* `unit`: 1 for bytes, MICROS for microseconds that are shown in seconds. */
+struct scale {
+	const uint64_t *bounds;
+	size_t count;
+	uint64_t unit;
+};
+static const struct scale times = { time_bounds, LENGTH(time_bounds), MICROS };
+static const struct scale sizes = { memory_bounds, LENGTH(memory_bounds), 1 };
+
 struct histogram {
 	uint64_t buckets[BUCKETS_MAX]; /* not cumulative */
 	uint64_t count, sum;
 };
 
-static void observe(struct histogram *h, const uint64_t *bounds, size_t n, uint64_t value)
+static void observe(struct histogram *h, const struct scale *scale, uint64_t value)
 {
 	h->count++;
 	h->sum += value;
-	for (size_t i = 0; i < n; i++) {
-		if (value <= bounds[i]) {
+	for (size_t i = 0; i < scale->count; i++) {
+		if (value <= scale->bounds[i]) {
 			h->buckets[i]++;
 			return;
 		}
 	}
-}
-
-static void observe_time(struct histogram *h, uint64_t us)
-{
-	observe(h, time_bounds, LENGTH(time_bounds), us);
 }
 
 /* --- counting ------------------------------------------------------------------ */
@@ -96,17 +100,16 @@ void metrics_count_run(struct metrics *m, const char *profile, enum tier tier,
 		       const struct summary *s, uint64_t request_us)
 {
 	m->runs[place_of(m, profile)][s->status]++;
-	observe_time(&m->request[tier], request_us);
+	observe(&m->request[tier], &times, request_us);
 	m->denied_packets += s->denied_packets;
 	m->denied_syscalls += s->denied_syscalls;
 	m->cpu_us += (s->usage.cpu_user_ms + s->usage.cpu_system_ms) * 1000;
 	if (s->status == STATUS_SETUP_ERROR || s->setup_us == 0)
 		return; /* the program never ran: cancelled in the queue */
-	observe_time(&m->run, s->usage.wall_ms * 1000);
-	observe_time(&m->setup[tier], s->setup_us);
+	observe(&m->run, &times, s->usage.wall_ms * 1000);
+	observe(&m->setup[tier], &times, s->setup_us);
 	if (s->usage.has_memory_peak)
-		observe(&m->memory, memory_bounds, LENGTH(memory_bounds),
-			s->usage.memory_peak_bytes);
+		observe(&m->memory, &sizes, s->usage.memory_peak_bytes);
 }
 
 void metrics_count_refusal(struct metrics *m, enum api_code why)
@@ -252,7 +255,6 @@ static void put_pool_ready(struct page *p, const char *name)
 			      ready[i]);
 }
 
-/* `unit` is 1 for bytes, MICROS for microseconds that are shown in seconds. */
 static void put_scaled(struct page *p, uint64_t value, uint64_t unit)
 {
 	if (unit == 1)
@@ -263,22 +265,21 @@ static void put_scaled(struct page *p, uint64_t value, uint64_t unit)
 
 /* `label` is "" or `tier="cold",`. */
 static void put_histogram(struct page *p, const char *name, const char *label,
-			  const struct histogram *h, const uint64_t *bounds, size_t n,
-			  uint64_t unit)
+			  const struct histogram *h, const struct scale *scale)
 {
 	uint64_t cumulative = 0;
 	char braces[64] = "";
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < scale->count; i++) {
 		cumulative += h->buckets[i];
 		(void)fprintf(p->out, "%s_bucket{%sle=\"", name, label);
-		put_scaled(p, bounds[i], unit);
+		put_scaled(p, scale->bounds[i], scale->unit);
 		(void)fprintf(p->out, "\"} %" PRIu64 "\n", cumulative);
 	}
 	if (label[0] != '\0')
 		(void)snprintf(braces, sizeof(braces), "{%.*s}", (int)strlen(label) - 1, label);
 	(void)fprintf(p->out, "%s_bucket{%sle=\"+Inf\"} %" PRIu64 "\n%s_sum%s ", name, label,
 		      h->count, name, braces);
-	put_scaled(p, h->sum, unit);
+	put_scaled(p, h->sum, scale->unit);
 	(void)fprintf(p->out, "\n%s_count%s %" PRIu64 "\n", name, braces, h->count);
 }
 
@@ -287,13 +288,13 @@ static void put_tiers(struct page *p, const char *name, const struct histogram *
 	for (size_t i = 0; i < TIER_COUNT; i++) {
 		char label[48];
 		(void)snprintf(label, sizeof(label), "tier=\"%s\",", tier_names[i]);
-		put_histogram(p, name, label, &tiers[i], time_bounds, LENGTH(time_bounds), MICROS);
+		put_histogram(p, name, label, &tiers[i], &times);
 	}
 }
 
 static void put_run_times(struct page *p, const char *name)
 {
-	put_histogram(p, name, "", &p->m->run, time_bounds, LENGTH(time_bounds), MICROS);
+	put_histogram(p, name, "", &p->m->run, &times);
 }
 
 static void put_request_times(struct page *p, const char *name)
@@ -308,7 +309,7 @@ static void put_setup_times(struct page *p, const char *name)
 
 static void put_memory(struct page *p, const char *name)
 {
-	put_histogram(p, name, "", &p->m->memory, memory_bounds, LENGTH(memory_bounds), 1);
+	put_histogram(p, name, "", &p->m->memory, &sizes);
 }
 
 static void put_cpu(struct page *p, const char *name)

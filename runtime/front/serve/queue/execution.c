@@ -267,10 +267,15 @@ enum api_code executions_admit(const struct executions *e, const struct account 
 
 static struct run *add_run(struct executions *all, const struct execution_order *order)
 {
-	const struct run_times now = { .now_ms = clock_ms(), .wall_ms = clock_epoch_ms() };
+	const struct run_order o = { .id = order->id,
+				     .profile = order->profile,
+				     .account = order->account,
+				     .trace = order->trace,
+				     .now_ms = clock_ms(),
+				     .epoch_ms = clock_epoch_ms(),
+				     .queue_ms = all->limits.queue_ms };
 
-	return runs_add(all->context.runs, order->id, order->account, order->profile, order->trace,
-			now, all->limits.queue_ms);
+	return runs_add(all->context.runs, &o);
 }
 
 int execution_begin(struct executions *all, const struct execution_order *order,

@@ -66,20 +66,19 @@ enum api_code runs_admit(const struct runs *r, const struct account *a, unsigned
 	return r->counts[RUN_QUEUED] >= queue_max ? API_QUEUE_FULL : API_CODE_COUNT;
 }
 
-struct run *runs_add(struct runs *r, const char *id, struct account *a, const char *profile,
-		     const struct trace *trace, struct run_times now, uint64_t queue_ms)
+struct run *runs_add(struct runs *r, const struct run_order *o)
 {
 	struct run *run = calloc(1, sizeof(*run));
 
 	if (!run)
 		return NULL;
-	(void)snprintf(run->id, sizeof(run->id), "%s", id);
-	(void)snprintf(run->caller, sizeof(run->caller), "%s", a->name);
-	(void)snprintf(run->profile, sizeof(run->profile), "%s", profile);
-	run->trace = *trace;
-	run->account = a;
-	run->created_ms = now.wall_ms;
-	run->queued_until_ms = now.now_ms + queue_ms;
+	(void)snprintf(run->id, sizeof(run->id), "%s", o->id);
+	(void)snprintf(run->caller, sizeof(run->caller), "%s", o->account->name);
+	(void)snprintf(run->profile, sizeof(run->profile), "%s", o->profile);
+	run->trace = *o->trace;
+	run->account = o->account;
+	run->created_ms = o->epoch_ms;
+	run->queued_until_ms = o->now_ms + o->queue_ms;
 	put_into(r, run, RUN_QUEUED);
 	return run;
 }

@@ -56,13 +56,17 @@ void runs_fini(struct runs *r);
 /* May this caller queue one more run?  API_CODE_COUNT: yes. */
 enum api_code runs_admit(const struct runs *r, const struct account *a, unsigned queue_max);
 
-struct run_times {
-	uint64_t now_ms;  /* monotonic */
-	uint64_t wall_ms; /* since the epoch */
+/* A new run; all of it is copied, but for the account. */
+struct run_order {
+	const char *id, *profile;
+	struct account *account;
+	const struct trace *trace;
+	uint64_t now_ms;   /* monotonic */
+	uint64_t epoch_ms; /* the time of day */
+	uint64_t queue_ms; /* the longest time that it waits */
 };
 /* Queued.  NULL: no memory. */
-struct run *runs_add(struct runs *r, const char *id, struct account *a, const char *profile,
-		     const struct trace *trace, struct run_times now, uint64_t queue_ms);
+struct run *runs_add(struct runs *r, const struct run_order *o);
 
 /*
  * runs_next - the queued run that starts next, or NULL.  Of the callers that may run one more, it

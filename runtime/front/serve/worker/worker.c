@@ -158,7 +158,8 @@ static int configure(struct work *w, struct cj_error *err)
 	const struct job *job = &w->job;
 	struct config *c = &w->config;
 
-	if (request_parse(job->body, job->body_size, &no_caps, &w->arena, &w->request, err) < 0 ||
+	if (request_parse((struct blob){ job->body, job->body_size }, &no_caps, &w->arena,
+			  &w->request, err) < 0 ||
 	    request_apply(&w->request, job->may_name_host_paths, c, err) < 0) {
 		cj_stage(err, "options");
 		return -err->code;

@@ -81,7 +81,7 @@ struct worker_conn *worker_conn_create(struct loop *loop, struct worker *worker,
 	}
 	*w = (struct worker_conn){ .loop = loop, .worker = *worker, .line_max = LINE_MIN };
 	*worker = (struct worker)WORKER_NULL;
-	if (loop_watch(loop, &w->watch, w->worker.sock_fd, EPOLLIN, on_ready, err) < 0)
+	if (loop_watch(loop, &w->watch, w->worker.sock_fd, on_ready, err) < 0)
 		worker_conn_destroy(&w);
 	return w;
 }

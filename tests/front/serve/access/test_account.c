@@ -148,12 +148,11 @@ static void new_rights_keep_the_counters(void **state)
 static void a_token_is_its_rows_caller(void **state)
 {
 	struct world *w = *state;
-	bool known = false;
 	struct rights *ci = add_row(w, "token:ci", SECRET);
 	add_row(w, "token:web", OTHER);
-	struct account *a =
-	    account_of_token(&w->accounts, &w->callers, SECRET, strlen(SECRET), 1, &known);
-	assert_true(known);
+	const struct caller_row *row = callers_find_token(&w->callers, SECRET, strlen(SECRET));
+	assert_non_null(row);
+	struct account *a = account_of_row(&w->accounts, row, 1);
 	assert_string_equal(a->name, "token:ci");
 	assert_ptr_equal(a->rights, ci);
 }
@@ -161,30 +160,25 @@ static void a_token_is_its_rows_caller(void **state)
 static void any_other_token_is_none(void **state)
 {
 	struct world *w = *state;
-	bool known = true;
 	static const char *const wrong[] = { "", "x", SECRET "x", "rL8ZsQ2mVt0Yx5Bn7Jk3Wd9Hf1Gc6Pa",
 					     OTHER };
 	add_row(w, "token:ci", SECRET);
 	add_row(w, "token:none", NULL); /* its digest is "": no token has that */
 	add_row(w, "uid:5", NULL);
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		known = true;
-		assert_null(account_of_token(&w->accounts, &w->callers, wrong[i], strlen(wrong[i]),
-					     1, &known));
-		assert_false(known);
-	}
-	assert_int_equal(w->accounts.count, 0); /* who is nobody takes no place */
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		assert_null(callers_find_token(&w->callers, wrong[i], strlen(wrong[i])));
+	assert_int_equal(w->accounts.count, 0);
 }
 
 static void a_full_table_is_not_an_unknown_token(void **state)
 {
 	struct world *w = *state;
-	bool known = false;
 	add_row(w, "token:ci", SECRET);
 	for (unsigned i = 0; i < ACCOUNTS_MAX; i++)
 		of_uid(w, 10000 + i, 1)->running = 1;
-	assert_null(account_of_token(&w->accounts, &w->callers, SECRET, strlen(SECRET), 1, &known));
-	assert_true(known);
+	const struct caller_row *row = callers_find_token(&w->callers, SECRET, strlen(SECRET));
+	assert_non_null(row);
+	assert_null(account_of_row(&w->accounts, row, 1));
 }
 
 static void weak_tokens_are_refused(void **state)

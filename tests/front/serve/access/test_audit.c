@@ -433,7 +433,7 @@ static void each_line_reaches_the_disk_when_asked(void **state)
 	write_both(&a);
 	assert_int_equal(faults.syncs, 2);
 	faults.sync_errno = EIO;
-	assert_fails(&a, "to its disk: Input/output error");
+	assert_fails(&a, "to disk: Input/output error");
 	audit_close(&a);
 	a = open_audit(true, false, false);
 	faults.syncs = 0;

@@ -91,10 +91,9 @@ static void assert_refused(const char *said)
 static bool opens(const char *token, const char *name)
 {
 	static struct accounts accounts;
-	bool known = false;
+	const struct caller_row *row = callers_find_token(&config.callers, token, strlen(token));
 	accounts_init(&accounts);
-	struct account *a =
-	    account_of_token(&accounts, &config.callers, token, strlen(token), 1, &known);
+	const struct account *a = row ? account_of_row(&accounts, row, 1) : NULL;
 	return a && strcmp(a->name, name) == 0;
 }
 
@@ -169,7 +168,7 @@ static void two_callers_with_one_token_are_refused(void **state)
 	(void)state;
 	add_row("token:a", put("a", SECRET, 0600));
 	add_row("token:b", put("b", SECRET "\n", 0600));
-	assert_refused("callers.token:b has the token of callers.token:a");
+	assert_refused("callers.token:b has the same token as callers.token:a");
 }
 
 static void two_files_for_one_caller_are_refused(void **state)
@@ -177,14 +176,14 @@ static void two_files_for_one_caller_are_refused(void **state)
 	(void)state;
 	config.token_file = put("a", SECRET, 0600);
 	add_row(TOKEN_DEFAULT_NAME, put("b", OTHER, 0600));
-	assert_refused("write only one of them");
+	assert_refused("set only one of them");
 }
 
 static void a_caller_without_a_token_is_refused(void **state)
 {
 	(void)state;
 	add_row("token:a", NULL);
-	assert_refused("callers.token:a: there is no token");
+	assert_refused("callers.token:a: it has no token");
 }
 
 static void tcp_without_any_token_is_refused(void **state)
@@ -193,7 +192,7 @@ static void tcp_without_any_token_is_refused(void **state)
 	add_row("uid:5", NULL);
 	load();
 	config.tcp = "127.0.0.1:8090";
-	assert_refused("tcp: there is no token");
+	assert_refused("tcp: callers need a token, and none is configured");
 	add_row("token:a", put("a", SECRET, 0600));
 	load();
 }
@@ -206,7 +205,7 @@ static void a_file_that_others_can_read_is_refused(void **state)
 	for (size_t i = 0; i < sizeof(open_modes) / sizeof(open_modes[0]); i++) {
 		config.callers.count = 0;
 		add_row("token:a", put("a", SECRET, open_modes[i]));
-		assert_refused("is open to others");
+		assert_refused("other users can access");
 		assert_refused("chmod 600");
 	}
 }
@@ -225,17 +224,17 @@ static void a_credentials_group_bits_are_systemds(void **state)
 	for (size_t i = 0; i < sizeof(open_modes) / sizeof(open_modes[0]); i++) {
 		config.callers.count = 0;
 		add_row("token:a", put("a", SECRET, open_modes[i]));
-		assert_refused("is open to others");
+		assert_refused("other users can access");
 	}
 	/* beside the directory, or below it, it is any file */
 	(void)put("a", SECRET, 0440);
 	(void)snprintf(path, sizeof(path), "%s/../%s/a", home, strrchr(home, '/') + 1);
 	config.callers.count = 0;
 	add_row("token:a", path);
-	assert_refused("is open to others");
+	assert_refused("other users can access");
 	(void)snprintf(path, sizeof(path), "%s/a", home);
 	(void)setenv("CREDENTIALS_DIRECTORY", "/tmp/cejail-test-token", 1);
-	assert_refused("is open to others");
+	assert_refused("other users can access");
 }
 
 static void anothers_file_is_refused(void **state)

@@ -48,7 +48,8 @@ static inline int teardown(void **state)
 static inline int parse(struct asked *a, const char *text)
 {
 	a->err = (struct cj_error){ 0 };
-	return request_parse(text, strlen(text), &caps, &a->arena, &a->request, &a->err);
+	return request_parse((struct blob){ text, strlen(text) }, &caps, &a->arena, &a->request,
+			     &a->err);
 }
 
 static inline void assert_taken(struct asked *a, const char *text)

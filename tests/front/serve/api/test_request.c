@@ -39,7 +39,7 @@ static int read_whole(struct asked *a, const struct json_node *example)
 	assert_non_null(w);
 	json_put_node(w, example);
 	assert_int_equal(json_writer_take(w, &text, &size, &a->err), 0);
-	int rc = request_parse(text, size, &caps, &a->arena, &a->request, &a->err);
+	int rc = request_parse((struct blob){ text, size }, &caps, &a->arena, &a->request, &a->err);
 	config_fini(&a->config);
 	if (rc == 0)
 		rc = request_apply(&a->request, true, &a->config, &a->err);
@@ -236,10 +236,12 @@ static void a_whole_body_has_its_cap(void **state)
 	const struct request_caps few = { .body_bytes = sizeof(body) - 2 };
 	const struct request_caps none = { .body_bytes = sizeof(body) - 1 };
 	struct asked *a = *state;
-	assert_int_equal(request_parse(body, strlen(body), &few, &a->arena, &a->request, &a->err),
+	assert_int_equal(request_parse((struct blob){ body, strlen(body) }, &few, &a->arena,
+				       &a->request, &a->err),
 			 -EFBIG);
 	assert_string_equal(a->err.msg, "request: more than 27 bytes");
-	assert_int_equal(request_parse(body, strlen(body), &none, &a->arena, &a->request, &a->err),
+	assert_int_equal(request_parse((struct blob){ body, strlen(body) }, &none, &a->arena,
+				       &a->request, &a->err),
 			 0);
 }
 

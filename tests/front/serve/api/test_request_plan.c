@@ -138,7 +138,7 @@ static int read_anew(void *context, struct cj_error *err)
 	struct plan plan;
 	struct program program;
 	config_init(&c);
-	int rc = request_parse(text, strlen(text), &caps, &arena, &r, err);
+	int rc = request_parse((struct blob){ text, strlen(text) }, &caps, &arena, &r, err);
 	if (rc == 0)
 		rc = request_apply(&r, true, &c, err);
 	if (rc == 0)

@@ -118,10 +118,10 @@ static void request_lines_are_strict(void **state)
 	REFUSED("ABCDEFGHIJKLMNOP / HTTP/1.1\r\n\r\n", "method");
 	REFUSED("GET  HTTP/1.1\r\n\r\n", "target");
 	REFUSED("GET /\x80 HTTP/1.1\r\n\r\n", "encoded");
-	REFUSED("GET /%0a HTTP/1.1\r\n\r\n", "encoded");
-	REFUSED("GET /%00 HTTP/1.1\r\n\r\n", "encoded");
-	REFUSED("GET /%4 HTTP/1.1\r\n\r\n", "encoded");
-	REFUSED("GET /% HTTP/1.1\r\n\r\n", "encoded");
+	REFUSED("GET /%0a HTTP/1.1\r\n\r\n", "percent-encoding");
+	REFUSED("GET /%00 HTTP/1.1\r\n\r\n", "percent-encoding");
+	REFUSED("GET /%4 HTTP/1.1\r\n\r\n", "percent-encoding");
+	REFUSED("GET /% HTTP/1.1\r\n\r\n", "percent-encoding");
 }
 
 static void headers_are_strict(void **state)
@@ -139,7 +139,7 @@ static void headers_are_strict(void **state)
 	REFUSED(LINE HOST "A\x80: b\r\n\r\n", "token");
 	REFUSED(LINE HOST "A\r\n\r\n", "colon");
 	REFUSED(LINE "\r\n", "Host is missing");
-	REFUSED(LINE HOST HOST "\r\n", "Host is there 2 times");
+	REFUSED(LINE HOST HOST "\r\n", "Host appears 2 times");
 }
 
 static void lengths_are_strict(void **state)
@@ -151,7 +151,8 @@ static void lengths_are_strict(void **state)
 	REFUSED(LINE HOST "Content-Length: 1,1\r\n\r\n", "number");
 	REFUSED(LINE HOST "Content-Length: 00000000000000000001\r\n\r\n", "number");
 	REFUSED(LINE HOST "Content-Length: 1\r\ncontent-length: 1\r\n\r\n", "2 times");
-	REFUSED(LINE HOST "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", "both");
+	REFUSED(LINE HOST "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+		"exclude each other");
 	REFUSED(LINE HOST "Transfer-Encoding: chunked, chunked\r\n\r\n", "chunked");
 	REFUSED("GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", "chunked");
 }

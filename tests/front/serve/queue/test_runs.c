@@ -43,8 +43,14 @@ static int tear_down(void **state)
 
 static struct run *add_at(struct world *w, struct account *a, const char *id, uint64_t now_ms)
 {
-	const struct run_times now = { .now_ms = now_ms, .wall_ms = 1000000 + now_ms };
-	struct run *run = runs_add(&w->runs, id, a, "python", &w->trace, now, 500);
+	const struct run_order order = { .id = id,
+					 .profile = "python",
+					 .account = a,
+					 .trace = &w->trace,
+					 .now_ms = now_ms,
+					 .epoch_ms = 1000000 + now_ms,
+					 .queue_ms = 500 };
+	struct run *run = runs_add(&w->runs, &order);
 
 	assert_non_null(run);
 	return run;

@@ -233,8 +233,8 @@ static void what_is_no_longer_watched_is_not_told_of(void **state)
 	assert_int_equal(pipe2(b, O_CLOEXEC), 0);
 	assert_int_equal(write(a[1], "x", 1) + write(b[1], "x", 1), 2);
 	shared = &w->loop;
-	assert_int_equal(loop_watch(shared, &first, a[0], EPOLLIN, take_both_away, &err), 0);
-	assert_int_equal(loop_watch(shared, &second, b[0], EPOLLIN, take_both_away, &err), 0);
+	assert_int_equal(loop_watch(shared, &first, a[0], take_both_away, &err), 0);
+	assert_int_equal(loop_watch(shared, &second, b[0], take_both_away, &err), 0);
 	turn(w);
 	assert_int_equal(heard, 1);
 	for (int i = 0; i < 2; i++) {

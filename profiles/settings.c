@@ -106,7 +106,8 @@ const struct setting settings[] = {
 	{ "tmpfs", "tmpfs", 0, LIST(tmpfs, add_tmpfs), .value = "DST[:SIZE]", .scope = SCOPE_JAIL,
 	  .help =
 	      "create an empty writable directory; counts towards --disk, where SIZE must fit" },
-	{ "connect", "connect", 0, LIST(connects, add_connect), .value = "END", .scope = SCOPE_HOST,
+	{ "connect", "connect", 0, LIST(connects, add_connect), .value = "ENDPOINT",
+	  .scope = SCOPE_HOST,
 	  .help = "allow connections to this host endpoint: unix:PATH[:DST], tcp:127.0.0.1:PORT" },
 	{ "artifact-path", "artifact_path", 0, LIST(artifact_paths, add_text), .value = "PATH",
 	  .scope = SCOPE_RUN,

@@ -298,7 +298,7 @@ static const struct {
 	{ "2001:db8::1::443", "is no IPv6 address; with a port write it in brackets" },
 };
 
-static void what_is_no_target_is_refused_with_what_is_accepted(void **state)
+static void an_invalid_entry_is_refused_with_the_accepted_form(void **state)
 {
 	(void)state;
 
@@ -346,7 +346,7 @@ static void a_name_has_253_bytes_and_its_labels_63(void **state)
 
 /* --- addresses ---------------------------------------------------------------------- */
 
-static void nothing_asked_is_nothing_opened(void **state)
+static void without_allow_entries_nothing_is_opened(void **state)
 {
 	struct endpoints out = { .count = 42 };
 	struct cj_error err = { 0 };
@@ -358,7 +358,7 @@ static void nothing_asked_is_nothing_opened(void **state)
 	assert_string_equal(out.hosts, "");
 }
 
-static void a_name_becomes_its_addresses_and_their_hosts_lines(void **state)
+static void a_name_resolves_to_its_addresses_and_lines_of_hosts(void **state)
 {
 	struct endpoints out = RESOLVED(false, "public.example:443");
 	(void)state;
@@ -385,7 +385,7 @@ static void an_address_or_network_needs_no_name_server(void **state)
 	assert_string_equal(out.hosts, "");
 }
 
-static void what_is_open_already_is_no_second_endpoint(void **state)
+static void an_address_that_is_open_adds_no_endpoint(void **state)
 {
 	struct endpoints out = RESOLVED(false, "1.1.1.1:443", "public.example:443",
 					"second.example", "9.9.0.0/16", "9.9.9.9:53");
@@ -399,7 +399,7 @@ static void what_is_open_already_is_no_second_endpoint(void **state)
 				       "1.1.1.1\tsecond.example\n9.9.9.9\tsecond.example\n");
 }
 
-static void one_name_with_two_ports_stands_once_in_hosts(void **state)
+static void a_name_with_two_ports_is_once_in_hosts(void **state)
 {
 	struct endpoints out = RESOLVED(false, "second.example:80", "second.example:443");
 	(void)state;
@@ -440,7 +440,7 @@ static void a_closed_address_is_refused_with_its_class(void **state)
 	expect_refusals(rows, COUNT(rows), false);
 }
 
-static void this_host_many_and_hidden_addresses_are_never_opened(void **state)
+static void loopback_multicast_and_translated_addresses_are_never_opened(void **state)
 {
 	static const struct refusal rows[] = {
 		{ "localhost",
@@ -488,7 +488,7 @@ static void this_host_many_and_hidden_addresses_are_never_opened(void **state)
 	expect_refusals(rows, COUNT(rows), true);
 }
 
-static void a_name_that_gives_no_address_says_why(void **state)
+static void a_name_without_an_address_is_an_error_with_the_reason(void **state)
 {
 	static const struct refusal rows[] = {
 		{ "unknown.example:80",
@@ -559,19 +559,20 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(
 		    a_target_is_a_name_an_address_or_a_network_with_a_port_or_without, forget),
-		cmocka_unit_test_teardown(what_is_no_target_is_refused_with_what_is_accepted,
+		cmocka_unit_test_teardown(an_invalid_entry_is_refused_with_the_accepted_form,
 					  forget),
 		cmocka_unit_test_teardown(a_name_has_253_bytes_and_its_labels_63, forget),
-		cmocka_unit_test_teardown(nothing_asked_is_nothing_opened, forget),
-		cmocka_unit_test_teardown(a_name_becomes_its_addresses_and_their_hosts_lines,
+		cmocka_unit_test_teardown(without_allow_entries_nothing_is_opened, forget),
+		cmocka_unit_test_teardown(a_name_resolves_to_its_addresses_and_lines_of_hosts,
 					  forget),
 		cmocka_unit_test_teardown(an_address_or_network_needs_no_name_server, forget),
-		cmocka_unit_test_teardown(what_is_open_already_is_no_second_endpoint, forget),
-		cmocka_unit_test_teardown(one_name_with_two_ports_stands_once_in_hosts, forget),
+		cmocka_unit_test_teardown(an_address_that_is_open_adds_no_endpoint, forget),
+		cmocka_unit_test_teardown(a_name_with_two_ports_is_once_in_hosts, forget),
 		cmocka_unit_test_teardown(a_closed_address_is_refused_with_its_class, forget),
-		cmocka_unit_test_teardown(this_host_many_and_hidden_addresses_are_never_opened,
+		cmocka_unit_test_teardown(
+		    loopback_multicast_and_translated_addresses_are_never_opened, forget),
+		cmocka_unit_test_teardown(a_name_without_an_address_is_an_error_with_the_reason,
 					  forget),
-		cmocka_unit_test_teardown(a_name_that_gives_no_address_says_why, forget),
 		cmocka_unit_test_teardown(hosts_lines_that_fill_64_kib_are_refused, forget),
 		cmocka_unit_test_teardown(allow_private_opens_closed_ranges_with_one_warning_each,
 					  forget),

@@ -287,7 +287,7 @@ static void each_direction_ends_by_itself(void **state)
 	settle(w);
 }
 
-static void a_port_where_nobody_listens_is_a_reset(void **state)
+static void a_port_without_a_listener_is_a_reset(void **state)
 {
 	struct world *w = world_of(state);
 	auto_fd int client = connect_inside(CLOSED);
@@ -310,7 +310,7 @@ static void a_reset_is_passed_on_from_either_side(void **state)
 	assert_int_equal(ending(w, other_client), -ECONNRESET);
 }
 
-static void a_reset_is_noticed_while_the_other_side_is_full(void **state)
+static void a_reset_is_noticed_while_the_other_side_can_not_take_more(void **state)
 {
 	struct world *w = world_of(state);
 	int client = connect_inside(PORT);
@@ -322,7 +322,7 @@ static void a_reset_is_noticed_while_the_other_side_is_full(void **state)
 	settle(w);
 }
 
-static void the_end_of_one_side_does_not_keep_the_other_busy(void **state)
+static void the_end_of_one_side_causes_no_busy_loop(void **state)
 {
 	struct world *w = world_of(state);
 	auto_fd int client = connect_inside(PORT);
@@ -337,7 +337,7 @@ static void the_end_of_one_side_does_not_keep_the_other_busy(void **state)
 	settle(w);
 }
 
-static void one_that_never_reads_does_not_hold_up_another(void **state)
+static void a_client_that_never_reads_blocks_no_other(void **state)
 {
 	struct world *w = world_of(state);
 	auto_fd int lazy_client = connect_inside(PORT);
@@ -354,7 +354,7 @@ static void one_that_never_reads_does_not_hold_up_another(void **state)
 	expect_text(w, client, "answer");
 }
 
-static void a_mebibyte_each_way_at_once_arrives_as_it_was(void **state)
+static void a_mebibyte_each_way_at_once_arrives_unchanged(void **state)
 {
 	struct world *w = world_of(state);
 	auto_fd int client = connect_inside(PORT);
@@ -382,7 +382,7 @@ static void a_mebibyte_each_way_at_once_arrives_as_it_was(void **state)
 	free(got[1]);
 }
 
-static void a_connection_too_many_waits_until_one_ends(void **state)
+static void an_excess_connection_waits_until_one_ends(void **state)
 {
 	struct world *w = world_of(state);
 	int clients[FORWARD_CONNECTIONS_MAX + 1], servers[FORWARD_CONNECTIONS_MAX];
@@ -405,7 +405,7 @@ static void a_connection_too_many_waits_until_one_ends(void **state)
 		cj_close(&servers[i]);
 }
 
-static void without_descriptors_it_waits_instead_of_spinning(void **state)
+static void without_descriptors_it_pauses_instead_of_a_busy_loop(void **state)
 {
 	struct world *w = world_of(state);
 	auto_fd int client = connect_inside(PORT);
@@ -422,7 +422,7 @@ static void without_descriptors_it_waits_instead_of_spinning(void **state)
 }
 
 /* They are for looking after the jail: /proc, its cgroup. */
-static void the_last_descriptors_are_not_for_connections(void **state)
+static void the_last_descriptors_are_not_used_for_connections(void **state)
 {
 	struct world *w = world_of(state);
 	struct rlimit old, few;
@@ -441,7 +441,7 @@ static void the_last_descriptors_are_not_for_connections(void **state)
 	expect_text(w, server, "hello");
 }
 
-static void destroying_it_resets_what_is_open_and_frees_the_port(void **state)
+static void destroying_it_resets_connections_and_frees_the_port(void **state)
 {
 	struct world *w = world_of(state);
 	struct cj_error err = { 0 };
@@ -461,7 +461,7 @@ static void destroying_it_resets_what_is_open_and_frees_the_port(void **state)
 	cj_close(&fd);
 }
 
-static void a_port_that_is_taken_is_named(void **state)
+static void a_port_that_is_in_use_is_named(void **state)
 {
 	(void)world_of(state);
 	struct cj_error err = { 0 };
@@ -518,7 +518,7 @@ static enum exchange exchange(struct world *w)
 	return seen;
 }
 
-static void whatever_fails_for_one_connection_the_next_one_works(void **state)
+static void after_any_failure_of_a_connection_the_next_one_works(void **state)
 {
 	struct world *w = world_of(state);
 	unsigned ended = 0;
@@ -547,18 +547,18 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(bytes_go_both_ways),
 		TEST(each_direction_ends_by_itself),
-		TEST(a_port_where_nobody_listens_is_a_reset),
+		TEST(a_port_without_a_listener_is_a_reset),
 		TEST(a_reset_is_passed_on_from_either_side),
-		TEST(a_reset_is_noticed_while_the_other_side_is_full),
-		TEST(the_end_of_one_side_does_not_keep_the_other_busy),
-		TEST(one_that_never_reads_does_not_hold_up_another),
-		TEST(a_mebibyte_each_way_at_once_arrives_as_it_was),
-		TEST(a_connection_too_many_waits_until_one_ends),
-		TEST(without_descriptors_it_waits_instead_of_spinning),
-		TEST(the_last_descriptors_are_not_for_connections),
-		TEST(destroying_it_resets_what_is_open_and_frees_the_port),
-		TEST(whatever_fails_for_one_connection_the_next_one_works),
-		TEST(a_port_that_is_taken_is_named),
+		TEST(a_reset_is_noticed_while_the_other_side_can_not_take_more),
+		TEST(the_end_of_one_side_causes_no_busy_loop),
+		TEST(a_client_that_never_reads_blocks_no_other),
+		TEST(a_mebibyte_each_way_at_once_arrives_unchanged),
+		TEST(an_excess_connection_waits_until_one_ends),
+		TEST(without_descriptors_it_pauses_instead_of_a_busy_loop),
+		TEST(the_last_descriptors_are_not_used_for_connections),
+		TEST(destroying_it_resets_connections_and_frees_the_port),
+		TEST(after_any_failure_of_a_connection_the_next_one_works),
+		TEST(a_port_that_is_in_use_is_named),
 		TEST(listeners_stay_the_callers_when_it_can_not_be_created),
 	};
 	make_namespaces();

@@ -14,7 +14,7 @@
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
-static void an_address_is_read_and_written_the_same(void **state)
+static void parsing_and_formatting_an_address_gives_the_same_text(void **state)
 {
 	static const char *const good[] = {
 		"0.0.0.0",
@@ -40,7 +40,7 @@ static void an_address_is_read_and_written_the_same(void **state)
 	}
 }
 
-static void an_odd_spelling_is_no_address(void **state)
+static void an_unusual_spelling_is_no_address(void **state)
 {
 	static const char *const bad[] = {
 		"",           "1",         "127.1",
@@ -166,8 +166,8 @@ static void no_address_is_written_as_a_dash(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_address_is_read_and_written_the_same),
-		cmocka_unit_test(an_odd_spelling_is_no_address),
+		cmocka_unit_test(parsing_and_formatting_an_address_gives_the_same_text),
+		cmocka_unit_test(an_unusual_spelling_is_no_address),
 		cmocka_unit_test(a_prefix_has_a_length_and_no_host_bits),
 		cmocka_unit_test(a_prefix_has_its_addresses_and_no_others),
 		cmocka_unit_test(families_are_never_equal),

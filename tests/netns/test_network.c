@@ -130,7 +130,7 @@ static void body_whole(void)
 	MUST(n == NULL && count_fds() == before);
 }
 
-static void a_network_is_built_served_reported_and_gone(void **state)
+static void a_network_is_built_served_reported_and_removed(void **state)
 {
 	(void)state;
 	in_own_namespace(body_whole);
@@ -146,7 +146,7 @@ static void body_failing(void)
 	MUST(strstr(err.msg, "made to fail") && warnings == 0);
 }
 
-static void each_part_that_fails_fails_the_whole_and_nothing_is_held(void **state)
+static void each_failing_part_fails_the_network_and_leaves_nothing(void **state)
 {
 	(void)state;
 	static const char *const parts[] = { "hostaddrs_open",         "firewall_apply_jail",
@@ -172,7 +172,7 @@ static void body_failing_late(void)
 	MUST(count_fds() == before);
 }
 
-static void what_fails_while_waiting_is_held_no_longer_than_the_rest(void **state)
+static void a_failure_while_waiting_releases_the_network(void **state)
 {
 	(void)state;
 	failing_code = EIO;
@@ -224,7 +224,7 @@ static void body_none(void)
 	network_destroy(&n);
 }
 
-static void without_a_network_there_are_only_the_ports(void **state)
+static void without_a_network_only_connected_ports_work(void **state)
 {
 	(void)state;
 	in_own_namespace(body_none);
@@ -233,11 +233,11 @@ static void without_a_network_there_are_only_the_ports(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_network_is_built_served_reported_and_gone),
-		cmocka_unit_test(each_part_that_fails_fails_the_whole_and_nothing_is_held),
-		cmocka_unit_test(what_fails_while_waiting_is_held_no_longer_than_the_rest),
+		cmocka_unit_test(a_network_is_built_served_reported_and_removed),
+		cmocka_unit_test(each_failing_part_fails_the_network_and_leaves_nothing),
+		cmocka_unit_test(a_failure_while_waiting_releases_the_network),
 		cmocka_unit_test(a_kernel_without_rules_or_links_gives_no_network_and_a_warning),
-		cmocka_unit_test(without_a_network_there_are_only_the_ports),
+		cmocka_unit_test(without_a_network_only_connected_ports_work),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,7 +24,7 @@ static void resolve(const char *place, const char *path, int expected)
 	cj_close(&root_fd);
 }
 
-static void a_mount_point_is_reached_through_no_link_at_all(void **state)
+static void no_link_is_followed_to_a_mount_point(void **state)
 {
 	(void)state;
 	char *place = make_place();
@@ -45,7 +45,7 @@ static void a_mount_point_is_reached_through_no_link_at_all(void **state)
 	end_place(place);
 }
 
-static void dots_do_not_lead_out_of_the_root(void **state)
+static void dot_dot_does_not_leave_the_root(void **state)
 {
 	(void)state;
 	char *place = make_place();
@@ -78,7 +78,7 @@ static void refuse_devices(const char *place, int code, const char *part)
 	cj_close(&dev_fd);
 }
 
-static void a_device_is_taken_by_its_number_not_by_its_name(void **state)
+static void a_device_is_checked_by_its_number_not_by_its_name(void **state)
 {
 	(void)state;
 	char *place = make_place();
@@ -95,7 +95,7 @@ static void a_device_is_taken_by_its_number_not_by_its_name(void **state)
 	end_place(place);
 }
 
-static void only_the_number_and_the_kind_make_a_device(void **state)
+static void a_device_is_checked_by_number_and_type(void **state)
 {
 	(void)state;
 	int null_fd = open("/dev/null", O_PATH | O_CLOEXEC);
@@ -119,7 +119,7 @@ static void expect_mask_failure(const char *source, const char *target, const ch
 	expect_failure(&spec, "mask", part);
 }
 
-static void nothing_is_masked_with_a_false_null_or_in_a_false_proc(void **state)
+static void a_fake_dev_null_or_proc_is_refused(void **state)
 {
 	(void)state;
 	char *place = make_place();
@@ -133,7 +133,7 @@ static void nothing_is_masked_with_a_false_null_or_in_a_false_proc(void **state)
 
 /* --- creation ---------------------------------------------------------------------------- */
 
-static void what_the_kernel_refuses_is_told_with_its_words(void **state)
+static void an_error_of_the_kernel_has_the_kernels_message(void **state)
 {
 	(void)state;
 	struct cj_error err = { 0 };
@@ -151,12 +151,12 @@ static void what_the_kernel_refuses_is_told_with_its_words(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_mount_point_is_reached_through_no_link_at_all),
-		cmocka_unit_test(dots_do_not_lead_out_of_the_root),
-		cmocka_unit_test(a_device_is_taken_by_its_number_not_by_its_name),
-		cmocka_unit_test(only_the_number_and_the_kind_make_a_device),
-		cmocka_unit_test(nothing_is_masked_with_a_false_null_or_in_a_false_proc),
-		cmocka_unit_test(what_the_kernel_refuses_is_told_with_its_words),
+		cmocka_unit_test(no_link_is_followed_to_a_mount_point),
+		cmocka_unit_test(dot_dot_does_not_leave_the_root),
+		cmocka_unit_test(a_device_is_checked_by_its_number_not_by_its_name),
+		cmocka_unit_test(a_device_is_checked_by_number_and_type),
+		cmocka_unit_test(a_fake_dev_null_or_proc_is_refused),
+		cmocka_unit_test(an_error_of_the_kernel_has_the_kernels_message),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

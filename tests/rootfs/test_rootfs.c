@@ -75,7 +75,7 @@ static void look_at_root(void *arg)
 	check(exists("/bin/sh"));
 }
 
-static void the_root_holds_what_a_jail_needs_and_no_more(void **state)
+static void the_root_has_only_the_files_that_a_jail_needs(void **state)
 {
 	(void)state;
 	struct rootfs_spec spec = host_spec();
@@ -143,7 +143,7 @@ static void look_at_etc(void *arg)
 	check(strcmp(text, "box1\n") == 0);
 }
 
-static void etc_is_made_up_and_names_the_jails_user(void **state)
+static void etc_is_generated_and_names_the_jails_user(void **state)
 {
 	(void)state;
 	struct rootfs_spec spec = host_spec();
@@ -163,7 +163,7 @@ static void look_at_names(void *arg)
 	check(strcmp(text, "nameserver 198.18.0.3\n") == 0);
 }
 
-static void etc_holds_the_networks_names_however_many(void **state)
+static void etc_hosts_has_all_names_of_the_network(void **state)
 {
 	(void)state;
 	enum { LINES = 1500 };
@@ -254,7 +254,7 @@ static void look_for_old_root(void *arg)
 	check(umount2("/", MNT_DETACH) < 0 || !exists("/root"));
 }
 
-static void the_old_root_is_gone(void **state)
+static void the_old_root_is_detached(void **state)
 {
 	(void)state;
 	char *place = make_place();
@@ -363,7 +363,7 @@ static void make_device(void *arg)
 	check(rc < 0 || open("/box/null", O_RDONLY | O_CLOEXEC) < 0);
 }
 
-static void a_made_device_opens_nothing(void **state)
+static void a_created_device_node_can_not_be_opened(void **state)
 {
 	(void)state;
 	struct rootfs_spec spec = host_spec();
@@ -454,7 +454,7 @@ static void fill_scratch(void *arg)
 	check(fill("/dev/shm/d", 300 << 10));
 }
 
-static void box_tmp_and_shm_share_one_cap_on_bytes(void **state)
+static void box_tmp_and_shm_share_one_limit_of_bytes(void **state)
 {
 	(void)state;
 	struct rootfs_spec spec = host_spec();
@@ -477,7 +477,7 @@ static void use_inodes(void *arg)
 	check(mkdir("/dev/shm/one", 0755) < 0 && errno == ENOSPC);
 }
 
-static void box_tmp_and_shm_share_one_cap_on_inodes(void **state)
+static void box_tmp_and_shm_share_one_limit_of_inodes(void **state)
 {
 	(void)state;
 	struct rootfs_spec spec = host_spec();
@@ -485,7 +485,7 @@ static void box_tmp_and_shm_share_one_cap_on_inodes(void **state)
 	run_as_each(&spec, use_inodes, NULL);
 }
 
-static void a_scratch_without_a_cap_is_refused(void **state)
+static void a_scratch_without_a_limit_is_refused(void **state)
 {
 	(void)state;
 	struct rootfs_spec spec = host_spec();
@@ -544,7 +544,7 @@ static void execute_scratch(void *arg)
 	check(is_executable("/dev/shm/run") == expected);
 }
 
-static void noexec_holds_for_all_of_the_scratch(void **state)
+static void noexec_applies_to_all_of_the_scratch(void **state)
 {
 	(void)state;
 	struct rootfs_spec spec = host_spec();
@@ -567,7 +567,7 @@ static void look_at_handles(void *arg)
 	check(fcntl(handles.proc_fd, F_GETFD) & FD_CLOEXEC);
 }
 
-static void the_handles_lead_to_box_and_proc(void **state)
+static void the_handles_are_open_on_box_and_proc(void **state)
 {
 	(void)state;
 	struct rootfs_spec spec = host_spec();
@@ -575,7 +575,7 @@ static void the_handles_lead_to_box_and_proc(void **state)
 }
 
 /* This and the next change what this process itself sees: they come last. */
-static void what_the_host_mounts_later_does_not_arrive(void **state)
+static void later_mounts_of_the_host_do_not_propagate(void **state)
 {
 	(void)state;
 	if (geteuid() != 0) {
@@ -643,24 +643,24 @@ static void a_masked_outer_proc_is_an_error_with_the_remedy(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_root_holds_what_a_jail_needs_and_no_more),
-		cmocka_unit_test(etc_is_made_up_and_names_the_jails_user),
-		cmocka_unit_test(etc_holds_the_networks_names_however_many),
+		cmocka_unit_test(the_root_has_only_the_files_that_a_jail_needs),
+		cmocka_unit_test(etc_is_generated_and_names_the_jails_user),
+		cmocka_unit_test(etc_hosts_has_all_names_of_the_network),
 		cmocka_unit_test(every_mount_is_nosuid_and_nodev_and_read_only_but_the_scratch),
-		cmocka_unit_test(the_old_root_is_gone),
+		cmocka_unit_test(the_old_root_is_detached),
 		cmocka_unit_test(nothing_outside_the_scratch_can_be_written),
 		cmocka_unit_test(dev_holds_five_harmless_devices_that_work),
 		cmocka_unit_test(dev_tty_is_there_only_when_it_is_wanted),
 		cmocka_unit_test(terminals_are_the_jails_own),
-		cmocka_unit_test(a_made_device_opens_nothing),
+		cmocka_unit_test(a_created_device_node_can_not_be_opened),
 		cmocka_unit_test(proc_shows_the_jails_processes_and_masks_the_machine),
-		cmocka_unit_test(box_tmp_and_shm_share_one_cap_on_bytes),
-		cmocka_unit_test(box_tmp_and_shm_share_one_cap_on_inodes),
-		cmocka_unit_test(a_scratch_without_a_cap_is_refused),
+		cmocka_unit_test(box_tmp_and_shm_share_one_limit_of_bytes),
+		cmocka_unit_test(box_tmp_and_shm_share_one_limit_of_inodes),
+		cmocka_unit_test(a_scratch_without_a_limit_is_refused),
 		cmocka_unit_test(modes_do_not_depend_on_the_callers_umask),
-		cmocka_unit_test(noexec_holds_for_all_of_the_scratch),
-		cmocka_unit_test(the_handles_lead_to_box_and_proc),
-		cmocka_unit_test(what_the_host_mounts_later_does_not_arrive),
+		cmocka_unit_test(noexec_applies_to_all_of_the_scratch),
+		cmocka_unit_test(the_handles_are_open_on_box_and_proc),
+		cmocka_unit_test(later_mounts_of_the_host_do_not_propagate),
 		cmocka_unit_test(a_masked_outer_proc_is_an_error_with_the_remedy),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -108,7 +108,7 @@ static size_t with_record(uint8_t *out, const uint8_t *record, size_t size)
 	return sizeof(plain) + size;
 }
 
-static void plain_questions_pass_unchanged(void **state)
+static void plain_queries_pass_unchanged(void **state)
 {
 	(void)state;
 	uint8_t got[sizeof(plain)];
@@ -116,7 +116,7 @@ static void plain_questions_pass_unchanged(void **state)
 	assert_memory_equal(got, plain, sizeof(plain));
 }
 
-static void of_the_flags_recursion_desired_alone_passes(void **state)
+static void only_the_flag_recursion_desired_passes(void **state)
 {
 	(void)state;
 	static const uint8_t flags[][2] = { { 0, 0 }, { 1, 0 }, { 7, 0xff }, { 1, 0x30 } };
@@ -236,7 +236,7 @@ static const struct change {
 	{ PLAIN_CLASS, 1, "a private class" },
 };
 
-static void what_is_not_a_plain_question_is_refused(void **state)
+static void another_message_than_a_plain_query_is_refused(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < COUNT(changes); i++) {
@@ -267,7 +267,7 @@ static void a_message_ends_where_its_last_record_ends(void **state)
 }
 
 /* A query whose name has this many bytes on the wire, and with an option it fills `size`. */
-static void names_and_messages_have_a_longest(void **state)
+static void names_and_messages_have_a_maximum_length(void **state)
 {
 	(void)state;
 	for (size_t name = 250; name < 260; name++) {
@@ -556,7 +556,7 @@ static void expect_nothing(struct world *w, int client)
 
 /* --- UDP ------------------------------------------------------------------------- */
 
-static void a_question_reaches_the_first_server_and_its_answer_the_client(void **state)
+static void a_query_reaches_the_first_server_and_its_answer_the_client(void **state)
 {
 	struct world *w = world_of(state);
 	struct sockaddr_in from;
@@ -571,7 +571,7 @@ static void a_question_reaches_the_first_server_and_its_answer_the_client(void *
 	expect_silence(w);
 }
 
-static void a_large_answer_comes_whole(void **state)
+static void a_large_answer_arrives_complete(void **state)
 {
 	struct world *w = world_of(state);
 	struct sockaddr_in from;
@@ -603,7 +603,7 @@ static void two_clients_with_one_id_get_their_own_answers(void **state)
 	expect_nothing(w, first);
 }
 
-static void nothing_but_a_plain_question_reaches_a_server(void **state)
+static void only_plain_queries_reach_a_server(void **state)
 {
 	struct world *w = world_of(state);
 	uint8_t big[4000] = { 0 };
@@ -726,7 +726,7 @@ static void an_error_needs_no_question(void **state)
 	assert_int_equal(next_bytes(w, client, got, sizeof(got)), sizeof(unreadable));
 }
 
-static void a_server_that_refuses_is_passed_over_at_once(void **state)
+static void after_a_refusal_the_next_server_is_asked_at_once(void **state)
 {
 	struct world *w = world_of(state);
 	struct sockaddr_in from;
@@ -739,7 +739,7 @@ static void a_server_that_refuses_is_passed_over_at_once(void **state)
 	expect_query(w, 1, 8, &from);
 }
 
-static void without_any_server_the_client_is_told(void **state)
+static void without_any_server_the_client_gets_a_failure(void **state)
 {
 	struct world *w = world_of(state);
 	uint8_t got[64];
@@ -754,7 +754,7 @@ static void without_any_server_the_client_is_told(void **state)
 	assert_memory_equal(got + 4, plain + 4, sizeof(plain) - 4);
 }
 
-static void a_silent_server_gets_no_new_questions(void **state)
+static void a_silent_server_gets_no_new_queries(void **state)
 {
 	struct world *w = world_of(state);
 	struct sockaddr_in late, from;
@@ -771,7 +771,7 @@ static void a_silent_server_gets_no_new_questions(void **state)
 	assert_int_equal(next_bytes(w, client, got, sizeof(got)), sizeof(answer));
 }
 
-static void a_question_is_forgotten_in_the_end(void **state)
+static void a_query_without_an_answer_expires(void **state)
 {
 	struct world *w = world_of(state);
 	struct sockaddr_in from;
@@ -786,7 +786,7 @@ static void a_question_is_forgotten_in_the_end(void **state)
 	assert_false(turn_for(w, 600));
 }
 
-static void a_flood_takes_bounded_room_and_the_newest_gets_through(void **state)
+static void a_flood_uses_bounded_memory_and_the_newest_query_is_answered(void **state)
 {
 	struct world *w = world_of(state);
 	struct sockaddr_in from;
@@ -806,7 +806,7 @@ static void a_flood_takes_bounded_room_and_the_newest_gets_through(void **state)
 	assert_int_equal(next_bytes(w, client, got, sizeof(got)), sizeof(answer));
 }
 
-static void questions_a_second_are_bounded(void **state)
+static void queries_per_second_are_bounded(void **state)
 {
 	struct world *w = world_of(state);
 	struct sockaddr_in from;
@@ -844,7 +844,7 @@ static int accept_at(struct world *w, int i)
 	return fd;
 }
 
-static void a_framed_question_goes_there_and_its_answer_back(void **state)
+static void a_query_over_tcp_is_forwarded_and_its_answer_returned(void **state)
 {
 	struct world *w = world_of(state);
 	uint8_t answer[sizeof(plain)], got[256];
@@ -860,7 +860,7 @@ static void a_framed_question_goes_there_and_its_answer_back(void **state)
 	assert_memory_equal(got + 2, answer, sizeof(answer));
 }
 
-static void a_question_in_pieces_goes_when_it_is_whole(void **state)
+static void a_query_in_pieces_is_forwarded_when_it_is_complete(void **state)
 {
 	struct world *w = world_of(state);
 	uint8_t framed[2 + sizeof(plain)] = { 0, sizeof(plain) }, got[256];
@@ -876,7 +876,7 @@ static void a_question_in_pieces_goes_when_it_is_whole(void **state)
 	assert_memory_equal(got, framed, sizeof(framed));
 }
 
-static void two_questions_in_one_segment_both_arrive(void **state)
+static void two_queries_in_one_segment_both_arrive(void **state)
 {
 	struct world *w = world_of(state);
 	uint8_t twice[2 * (2 + sizeof(plain)) + 5] = { 0, sizeof(plain) }, got[256];
@@ -894,7 +894,7 @@ static void two_questions_in_one_segment_both_arrive(void **state)
 	assert_memory_equal(got, twice, one);
 }
 
-static void a_framed_query_loses_its_options_and_its_follower_stays_whole(void **state)
+static void a_framed_query_loses_its_options_and_the_next_one_stays_complete(void **state)
 {
 	struct world *w = world_of(state);
 	uint8_t stream[256] = { 0, sizeof(plain) + sizeof(edns) }, got[256];
@@ -915,7 +915,7 @@ static void a_framed_query_loses_its_options_and_its_follower_stays_whole(void *
 	assert_memory_equal(got + 2, plain, sizeof(plain));
 }
 
-static void what_is_not_a_plain_question_ends_the_connection(void **state)
+static void another_message_than_a_plain_query_closes_the_connection(void **state)
 {
 	struct world *w = world_of(state);
 	for (size_t i = 0; i < COUNT(changes); i++) {
@@ -970,7 +970,7 @@ static void without_any_server_tcp_is_reset(void **state)
 	assert_int_equal(errno, ECONNRESET);
 }
 
-static void a_client_that_never_reads_does_not_hold_up_another(void **state)
+static void a_client_that_never_reads_does_not_block_another(void **state)
 {
 	struct world *w = world_of(state);
 	static const uint8_t many[65536];
@@ -990,7 +990,7 @@ static void a_client_that_never_reads_does_not_hold_up_another(void **state)
 	assert_int_equal(next_bytes(w, client, got, sizeof(got)), 2 + sizeof(answer));
 }
 
-static void clients_too_many_wait_until_the_idle_are_ended(void **state)
+static void excess_clients_wait_until_idle_sessions_end(void **state)
 {
 	struct world *w = world_of(state);
 	int clients[17], servers[17];
@@ -1014,7 +1014,7 @@ static void clients_too_many_wait_until_the_idle_are_ended(void **state)
 	}
 }
 
-static void connections_a_second_are_bounded(void **state)
+static void connections_per_second_are_bounded(void **state)
 {
 	struct world *w = world_of(state);
 	for (int i = 0; i < 50; i++) {
@@ -1032,7 +1032,7 @@ static void connections_a_second_are_bounded(void **state)
 
 /* --- life ------------------------------------------------------------------------ */
 
-static void a_missing_file_means_the_hosts_own_server(void **state)
+static void a_missing_resolv_conf_means_a_server_on_the_host(void **state)
 {
 	struct world *w = world_of(state);
 	struct cj_error err = { 0 };
@@ -1068,7 +1068,7 @@ static void the_sockets_stay_the_callers_when_the_file_can_not_be_read(void **st
 	cj_close(&tcp_fd);
 }
 
-static void it_listens_before_its_address_is_there(void **state)
+static void it_listens_before_its_address_exists(void **state)
 {
 	(void)world_of(state);
 	static const char *const addresses[] = { "198.18.0.3", "fdce:6a11::3" };
@@ -1084,7 +1084,7 @@ static void it_listens_before_its_address_is_there(void **state)
 	}
 }
 
-static void an_address_that_is_taken_is_named(void **state)
+static void an_address_that_is_in_use_is_named(void **state)
 {
 	(void)world_of(state);
 	struct cj_error err = { 0 };
@@ -1105,45 +1105,45 @@ static void an_address_that_is_taken_is_named(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		PURE(plain_questions_pass_unchanged),
-		PURE(of_the_flags_recursion_desired_alone_passes),
+		PURE(plain_queries_pass_unchanged),
+		PURE(only_the_flag_recursion_desired_passes),
 		PURE(edns_passes_without_its_options),
 		PURE(another_record_does_not_pass),
 		PURE(the_root_and_every_ordinary_type_may_be_asked_for),
-		PURE(what_is_not_a_plain_question_is_refused),
+		PURE(another_message_than_a_plain_query_is_refused),
 		PURE(a_message_ends_where_its_last_record_ends),
-		PURE(names_and_messages_have_a_longest),
+		PURE(names_and_messages_have_a_maximum_length),
 		PURE(servers_are_read_as_the_c_library_reads_them),
-		TEST(a_question_reaches_the_first_server_and_its_answer_the_client),
-		TEST(a_large_answer_comes_whole),
+		TEST(a_query_reaches_the_first_server_and_its_answer_the_client),
+		TEST(a_large_answer_arrives_complete),
 		TEST(two_clients_with_one_id_get_their_own_answers),
-		TEST(nothing_but_a_plain_question_reaches_a_server),
+		TEST(only_plain_queries_reach_a_server),
 		TEST(a_query_reaches_a_server_without_options),
 		TEST(a_signed_query_is_answered_with_a_refusal),
 		TEST(an_answer_must_come_from_the_server_that_was_asked),
 		TEST(an_answer_must_have_the_id_and_the_question),
 		TEST(an_error_needs_no_question),
-		TEST(a_server_that_refuses_is_passed_over_at_once),
-		TEST(without_any_server_the_client_is_told),
-		TEST(a_silent_server_gets_no_new_questions),
-		TEST(a_question_is_forgotten_in_the_end),
-		TEST(a_flood_takes_bounded_room_and_the_newest_gets_through),
-		TEST(questions_a_second_are_bounded),
-		TEST(a_framed_question_goes_there_and_its_answer_back),
-		TEST(a_question_in_pieces_goes_when_it_is_whole),
-		TEST(two_questions_in_one_segment_both_arrive),
-		TEST(a_framed_query_loses_its_options_and_its_follower_stays_whole),
-		TEST(what_is_not_a_plain_question_ends_the_connection),
+		TEST(after_a_refusal_the_next_server_is_asked_at_once),
+		TEST(without_any_server_the_client_gets_a_failure),
+		TEST(a_silent_server_gets_no_new_queries),
+		TEST(a_query_without_an_answer_expires),
+		TEST(a_flood_uses_bounded_memory_and_the_newest_query_is_answered),
+		TEST(queries_per_second_are_bounded),
+		TEST(a_query_over_tcp_is_forwarded_and_its_answer_returned),
+		TEST(a_query_in_pieces_is_forwarded_when_it_is_complete),
+		TEST(two_queries_in_one_segment_both_arrive),
+		TEST(a_framed_query_loses_its_options_and_the_next_one_stays_complete),
+		TEST(another_message_than_a_plain_query_closes_the_connection),
 		TEST(a_message_too_long_is_refused_by_its_length),
 		TEST(tcp_goes_to_a_server_that_accepts),
 		TEST(without_any_server_tcp_is_reset),
-		TEST(a_client_that_never_reads_does_not_hold_up_another),
-		TEST(clients_too_many_wait_until_the_idle_are_ended),
-		TEST(connections_a_second_are_bounded),
-		TEST(a_missing_file_means_the_hosts_own_server),
+		TEST(a_client_that_never_reads_does_not_block_another),
+		TEST(excess_clients_wait_until_idle_sessions_end),
+		TEST(connections_per_second_are_bounded),
+		TEST(a_missing_resolv_conf_means_a_server_on_the_host),
 		TEST(the_sockets_stay_the_callers_when_the_file_can_not_be_read),
-		TEST(it_listens_before_its_address_is_there),
-		TEST(an_address_that_is_taken_is_named),
+		TEST(it_listens_before_its_address_exists),
+		TEST(an_address_that_is_in_use_is_named),
 	};
 	make_namespace();
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -109,7 +109,7 @@ static void a_refused_tcp_packet_has_class_address_and_port(void **state)
 	assert_int_equal(parse_ipv4(IPPROTO_UDPLITE, 20, 0).port, 443);
 }
 
-static void what_has_no_ports_has_port_0(void **state)
+static void a_protocol_without_ports_has_port_0(void **state)
 {
 	(void)state;
 	assert_int_equal(parse_ipv4(IPPROTO_ICMP, 20, 0).port, 0);
@@ -117,7 +117,7 @@ static void what_has_no_ports_has_port_0(void **state)
 	assert_int_equal(parse_ipv4(253, 20, 0).port, 0);
 }
 
-static void ip_options_do_not_hide_the_port(void **state)
+static void the_port_is_found_after_ip_options(void **state)
 {
 	(void)state;
 	assert_int_equal(parse_ipv4(IPPROTO_TCP, 60, 0).port, 443);
@@ -149,7 +149,7 @@ static struct denial parse_ipv6(uint8_t first, const void *chain, size_t size)
 	return d;
 }
 
-static void extension_headers_do_not_hide_the_port(void **state)
+static void the_port_is_found_after_extension_headers(void **state)
 {
 	(void)state;
 	/* the first byte is the next header, the second a length */
@@ -181,7 +181,7 @@ static void a_later_fragment_of_ipv6_has_no_port(void **state)
 	assert_int_equal(d.port, 0);
 }
 
-static void a_chain_without_end_is_left_after_eight_headers(void **state)
+static void an_endless_header_chain_is_followed_for_eight_headers(void **state)
 {
 	(void)state;
 	uint8_t chain[9 * 8] = { 0 };
@@ -200,7 +200,7 @@ static void a_chain_without_end_is_left_after_eight_headers(void **state)
 }
 
 /* Every length a packet can be cut to: nothing past it is read, and what is left is right. */
-static void a_packet_cut_anywhere_is_read_as_far_as_it_goes(void **state)
+static void a_truncated_packet_is_parsed_as_far_as_it_goes(void **state)
 {
 	(void)state;
 	uint8_t packet[80];
@@ -213,7 +213,7 @@ static void a_packet_cut_anywhere_is_read_as_far_as_it_goes(void **state)
 	}
 }
 
-static void a_message_cut_anywhere_is_refused_or_whole(void **state)
+static void a_truncated_message_is_refused(void **state)
 {
 	(void)state;
 	uint8_t packet[80];
@@ -227,7 +227,7 @@ static void a_message_cut_anywhere_is_refused_or_whole(void **state)
 	}
 }
 
-static void what_is_no_ip_packet_is_not_ours(void **state)
+static void a_packet_that_is_not_ip_is_ignored(void **state)
 {
 	(void)state;
 	struct denial d;
@@ -241,7 +241,7 @@ static void what_is_no_ip_packet_is_not_ours(void **state)
 	assert_false(parse(&m, &d));
 }
 
-static void the_class_is_the_mark(void **state)
+static void the_class_is_read_from_the_mark(void **state)
 {
 	(void)state;
 	static const uint32_t foreign[] = { 0, NET_CLASS_COUNT + 1, 0x01000000, UINT32_MAX };
@@ -260,7 +260,7 @@ static void the_class_is_the_mark(void **state)
 	}
 }
 
-static void without_a_mark_it_is_not_ours(void **state)
+static void a_message_without_a_class_mark_is_ignored(void **state)
 {
 	(void)state;
 	uint8_t packet[80];
@@ -295,7 +295,7 @@ static struct denial to_port(enum net_class class, uint16_t port)
 				.count = 1 };
 }
 
-static void the_same_refusal_is_one_row(void **state)
+static void equal_denials_share_a_row(void **state)
 {
 	(void)state;
 	struct denials d = { 0 };
@@ -322,7 +322,7 @@ static uint64_t add_up(const struct denials *d, enum net_class class)
 	return sum;
 }
 
-static void what_no_row_tells_of_is_a_row_without_an_address(void **state)
+static void refusals_that_are_in_no_row_become_a_row_without_an_address(void **state)
 {
 	(void)state;
 	struct denials d = { 0 };
@@ -346,7 +346,7 @@ static void what_no_row_tells_of_is_a_row_without_an_address(void **state)
 	assert_int_equal(add_up(&d, NET_LIMIT), 8);
 }
 
-static void counters_below_what_was_heard_take_nothing_away(void **state)
+static void counters_below_the_received_denials_change_nothing(void **state)
 {
 	(void)state;
 	struct denials d = { 0 };
@@ -358,7 +358,7 @@ static void counters_below_what_was_heard_take_nothing_away(void **state)
 	assert_int_equal(add_up(&d, NET_PRIVATE), 1);
 }
 
-static void a_full_table_still_adds_up(void **state)
+static void the_sums_of_a_full_table_are_exact(void **state)
 {
 	(void)state;
 	struct denials d = { 0 };
@@ -444,7 +444,7 @@ static int fake_off(void **state)
 	return 0;
 }
 
-static void each_hearing_is_bounded_and_the_next_goes_on(void **state)
+static void each_receive_is_bounded_and_the_next_continues(void **state)
 {
 	(void)state;
 	struct denials d = { 0 };
@@ -472,7 +472,7 @@ static void a_message_that_is_not_the_kernels_is_dropped(void **state)
 	assert_true(fake.waiting < 1000 && fake.waiting > 0); /* bounded, too */
 }
 
-static void a_netlink_message_cut_anywhere_is_no_denial(void **state)
+static void a_truncated_netlink_message_is_no_denial(void **state)
 {
 	(void)state;
 	struct denials d = { 0 };
@@ -702,7 +702,7 @@ static void in_a_namespace(void (*test)(struct child *c))
 		fail_msg("%s (wait status %#x)", text, (unsigned)status);
 }
 
-static void refused_packets_of_both_families_are_heard(void **state)
+static void refused_packets_of_both_families_are_received(void **state)
 {
 	(void)state;
 	in_a_namespace(hear_three_packets);
@@ -726,26 +726,26 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_refused_tcp_packet_has_class_address_and_port),
-		cmocka_unit_test(what_has_no_ports_has_port_0),
-		cmocka_unit_test(ip_options_do_not_hide_the_port),
+		cmocka_unit_test(a_protocol_without_ports_has_port_0),
+		cmocka_unit_test(the_port_is_found_after_ip_options),
 		cmocka_unit_test(only_the_first_fragment_has_a_port),
-		cmocka_unit_test(extension_headers_do_not_hide_the_port),
+		cmocka_unit_test(the_port_is_found_after_extension_headers),
 		cmocka_unit_test(a_later_fragment_of_ipv6_has_no_port),
-		cmocka_unit_test(a_chain_without_end_is_left_after_eight_headers),
-		cmocka_unit_test(a_packet_cut_anywhere_is_read_as_far_as_it_goes),
-		cmocka_unit_test(a_message_cut_anywhere_is_refused_or_whole),
-		cmocka_unit_test(what_is_no_ip_packet_is_not_ours),
-		cmocka_unit_test(the_class_is_the_mark),
-		cmocka_unit_test(without_a_mark_it_is_not_ours),
+		cmocka_unit_test(an_endless_header_chain_is_followed_for_eight_headers),
+		cmocka_unit_test(a_truncated_packet_is_parsed_as_far_as_it_goes),
+		cmocka_unit_test(a_truncated_message_is_refused),
+		cmocka_unit_test(a_packet_that_is_not_ip_is_ignored),
+		cmocka_unit_test(the_class_is_read_from_the_mark),
+		cmocka_unit_test(a_message_without_a_class_mark_is_ignored),
 		cmocka_unit_test(protocols_have_names),
-		cmocka_unit_test(the_same_refusal_is_one_row),
-		cmocka_unit_test(what_no_row_tells_of_is_a_row_without_an_address),
-		cmocka_unit_test(counters_below_what_was_heard_take_nothing_away),
-		cmocka_unit_test(a_full_table_still_adds_up),
-		WITH_FAKE(each_hearing_is_bounded_and_the_next_goes_on),
+		cmocka_unit_test(equal_denials_share_a_row),
+		cmocka_unit_test(refusals_that_are_in_no_row_become_a_row_without_an_address),
+		cmocka_unit_test(counters_below_the_received_denials_change_nothing),
+		cmocka_unit_test(the_sums_of_a_full_table_are_exact),
+		WITH_FAKE(each_receive_is_bounded_and_the_next_continues),
 		WITH_FAKE(a_message_that_is_not_the_kernels_is_dropped),
-		WITH_FAKE(a_netlink_message_cut_anywhere_is_no_denial),
-		cmocka_unit_test(refused_packets_of_both_families_are_heard),
+		WITH_FAKE(a_truncated_netlink_message_is_no_denial),
+		cmocka_unit_test(refused_packets_of_both_families_are_received),
 		cmocka_unit_test(a_thousand_refusals_add_up_to_what_the_kernel_counted),
 		cmocka_unit_test(a_group_that_is_taken_is_an_error),
 	};

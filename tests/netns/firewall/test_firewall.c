@@ -27,7 +27,7 @@ static void a_public_address_is_reached_over_both_families(void **state)
 	lab_close(&lab);
 }
 
-static void a_closed_port_of_a_public_address_is_the_world_s_own_answer(void **state)
+static void a_closed_port_of_a_public_address_is_answered_by_that_host(void **state)
 {
 	struct lab lab;
 	(void)state;
@@ -43,7 +43,7 @@ static void a_closed_port_of_a_public_address_is_the_world_s_own_answer(void **s
 	lab_close(&lab);
 }
 
-static void a_datagram_in_fragments_arrives(void **state)
+static void a_fragmented_datagram_arrives(void **state)
 {
 	const struct ip public = lab_address(LAB_PUBLIC4);
 	struct lab lab;
@@ -236,7 +236,7 @@ static int count_arrived(int packets_fd)
 	return count;
 }
 
-static void nothing_comes_in(void **state)
+static void no_connection_comes_in(void **state)
 {
 	const struct ip jail = lab_address("198.18.0.2");
 	const struct ip gateway = lab_address("198.18.0.3");
@@ -306,15 +306,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_public_address_is_reached_over_both_families),
-		cmocka_unit_test(a_closed_port_of_a_public_address_is_the_world_s_own_answer),
-		cmocka_unit_test(a_datagram_in_fragments_arrives),
+		cmocka_unit_test(a_closed_port_of_a_public_address_is_answered_by_that_host),
+		cmocka_unit_test(a_fragmented_datagram_arrives),
 		cmocka_unit_test(the_gateway_answers_on_its_name_port_only),
 		cmocka_unit_test(every_closed_range_is_refused_by_the_jail_s_rules),
 		cmocka_unit_test(every_closed_range_is_refused_by_the_gateway_s_rules_alone),
 		cmocka_unit_test(a_refused_datagram_is_an_error_at_once),
 		cmocka_unit_test(an_address_of_the_host_s_is_closed),
 		cmocka_unit_test(a_new_address_of_the_host_s_is_closed_in_loaded_rules),
-		cmocka_unit_test(nothing_comes_in),
+		cmocka_unit_test(no_connection_comes_in),
 		cmocka_unit_test(the_jail_s_rules_alone_let_no_connection_in),
 		cmocka_unit_test(a_family_that_the_jail_does_not_have_is_refused_by_its_own_rules),
 	};

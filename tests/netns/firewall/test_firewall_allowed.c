@@ -30,7 +30,7 @@ static struct firewall_spec list_spec(const struct endpoint *allowed, size_t cou
 	return spec;
 }
 
-static void only_what_is_on_the_list_is_open(void **state)
+static void only_addresses_on_the_list_are_open(void **state)
 {
 	const struct endpoint allowed[] = { allow(LAB_PUBLIC4, 0, 65535),
 					    allow("93.184.216.40", 80, 80),
@@ -98,7 +98,7 @@ static void a_listed_address_of_the_host_s_stays_closed(void **state)
 	lab_close(&lab);
 }
 
-static void entries_may_lie_within_and_across_each_other(void **state)
+static void entries_may_contain_and_overlap_each_other(void **state)
 {
 	const struct endpoint allowed[] = {
 		allow("93.184.216.0/25", 0, 65535), allow("93.184.216.7", 80, 80),
@@ -144,7 +144,7 @@ static void an_echo_request_goes_to_entries_of_all_ports_only(void **state)
 	lab_close(&lab);
 }
 
-static void an_empty_list_opens_nothing(void **state)
+static void an_empty_allow_list_opens_no_address(void **state)
 {
 	const struct firewall_spec spec = list_spec(NULL, 0);
 	struct lab lab;
@@ -187,12 +187,12 @@ static void the_longest_list_is_loaded(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(only_what_is_on_the_list_is_open),
+		cmocka_unit_test(only_addresses_on_the_list_are_open),
 		cmocka_unit_test(a_closed_range_keeps_its_class_and_opens_where_listed),
 		cmocka_unit_test(a_listed_address_of_the_host_s_stays_closed),
-		cmocka_unit_test(entries_may_lie_within_and_across_each_other),
+		cmocka_unit_test(entries_may_contain_and_overlap_each_other),
 		cmocka_unit_test(an_echo_request_goes_to_entries_of_all_ports_only),
-		cmocka_unit_test(an_empty_list_opens_nothing),
+		cmocka_unit_test(an_empty_allow_list_opens_no_address),
 		cmocka_unit_test(the_longest_list_is_loaded),
 	};
 	no_lab = lab_enter_user();

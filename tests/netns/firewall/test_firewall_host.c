@@ -48,7 +48,7 @@ static void close_host(struct host *h)
 	lab_close(&h->lab);
 }
 
-static void the_world_sees_the_host_s_address(void **state)
+static void servers_see_the_host_s_address(void **state)
 {
 	struct sockaddr_in from;
 	socklen_t size = sizeof(from);
@@ -79,7 +79,7 @@ static void the_host_s_own_addresses_are_closed_also_new_ones(void **state)
 	close_host(&h);
 }
 
-static void other_people_reach_the_host_as_before(void **state)
+static void traffic_of_other_links_reaches_the_host_as_before(void **state)
 {
 	const struct ip host = lab_address("198.19.0.1");
 	struct host h;
@@ -90,7 +90,7 @@ static void other_people_reach_the_host_as_before(void **state)
 	close_host(&h);
 }
 
-static void a_translation_to_a_private_address_is_refused_behind_it(void **state)
+static void a_destination_translated_to_a_private_address_is_refused(void **state)
 {
 	struct host h;
 	(void)state;
@@ -161,7 +161,7 @@ static void an_allowed_closed_endpoint_is_open(void **state)
 	close_host(&h);
 }
 
-static void a_foreign_source_is_dropped(void **state)
+static void a_forged_source_is_dropped(void **state)
 {
 	const struct packet own = udp4("198.18.0.2", LAB_PUBLIC4, LAB_PORT, 0);
 	const struct packet forged = udp4("198.18.0.9", LAB_PUBLIC4, LAB_PORT, 0);
@@ -181,7 +181,7 @@ static void a_foreign_source_is_dropped(void **state)
 	close_host(&h);
 }
 
-static void nothing_new_goes_in(void **state)
+static void no_new_connection_goes_in(void **state)
 {
 	const struct ip inside = lab_address("198.18.0.2");
 	struct host h;
@@ -201,7 +201,7 @@ static bool is_there(const struct host *h)
 	return lab_run(h->lab.gateway, "", argv) == 0;
 }
 
-static void the_table_is_nobody_else_s_and_ends_with_its_socket(void **state)
+static void the_table_belongs_to_its_socket_and_ends_with_it(void **state)
 {
 	struct host h;
 	(void)state;
@@ -219,16 +219,16 @@ static void the_table_is_nobody_else_s_and_ends_with_its_socket(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_world_sees_the_host_s_address),
+		cmocka_unit_test(servers_see_the_host_s_address),
 		cmocka_unit_test(the_host_s_own_addresses_are_closed_also_new_ones),
-		cmocka_unit_test(other_people_reach_the_host_as_before),
-		cmocka_unit_test(a_translation_to_a_private_address_is_refused_behind_it),
+		cmocka_unit_test(traffic_of_other_links_reaches_the_host_as_before),
+		cmocka_unit_test(a_destination_translated_to_a_private_address_is_refused),
 		cmocka_unit_test(a_port_the_host_translates_is_closed_like_its_address),
 		cmocka_unit_test(closed_ranges_are_refused_in_forward),
 		cmocka_unit_test(an_allowed_closed_endpoint_is_open),
-		cmocka_unit_test(a_foreign_source_is_dropped),
-		cmocka_unit_test(nothing_new_goes_in),
-		cmocka_unit_test(the_table_is_nobody_else_s_and_ends_with_its_socket),
+		cmocka_unit_test(a_forged_source_is_dropped),
+		cmocka_unit_test(no_new_connection_goes_in),
+		cmocka_unit_test(the_table_belongs_to_its_socket_and_ends_with_it),
 	};
 	no_lab = lab_enter_user();
 	return cmocka_run_group_tests(tests, NULL, NULL);

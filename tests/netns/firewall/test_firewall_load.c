@@ -174,7 +174,7 @@ static void interrupted_calls_are_repeated(void **state)
 	CHECK(firewall_load(load->fd, load->batch, &err));
 }
 
-static void a_table_that_is_there_is_an_error_that_names_it(void **state)
+static void an_existing_table_is_an_error_that_names_it(void **state)
 {
 	struct load *load = loaded(state);
 	CHECK(firewall_load(load->fd, load->batch, &err));
@@ -196,7 +196,7 @@ static void the_first_refused_object_is_named(void **state)
 	expect_failure(load, ENOENT, "rule 2 of chain 'c'");
 }
 
-static void a_refused_batch_leaves_nothing_and_no_answers_behind(void **state)
+static void a_refused_batch_leaves_no_object_and_no_unread_answer(void **state)
 {
 	struct load *load = loaded(state);
 	nft_batch_begin(load->batch, "t");
@@ -229,7 +229,7 @@ static void a_kernel_that_does_not_answer_is_a_failure(void **state)
 	expect_failure(load, ETIMEDOUT, "wait for an answer");
 }
 
-static void an_answer_that_is_not_the_kernel_s_or_not_ours_is_none(void **state)
+static void an_answer_of_another_sender_or_to_another_request_is_ignored(void **state)
 {
 	struct load *load = loaded(state);
 	fake.is_silent = true;
@@ -263,7 +263,7 @@ static void calls_that_fail_are_named(void **state)
 	expect_failure(load, EMSGSIZE, "read an answer");
 }
 
-static void rules_that_are_not_there_take_no_address(void **state)
+static void missing_rules_are_an_error_for_a_new_address(void **state)
 {
 	struct load *load = loaded(state);
 	const struct ip address = lab_address("192.0.2.7");
@@ -334,7 +334,7 @@ static void hear(void *context, const struct denial *denial)
 	heard = *denial;
 }
 
-static void a_refusal_is_heard_at_once_with_its_class(void **state)
+static void a_denial_is_received_at_once_with_its_class(void **state)
 {
 	static struct denials denials;
 	const struct ip metadata = lab_address("169.254.169.254");
@@ -359,18 +359,18 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		LOAD_TEST(interrupted_calls_are_repeated),
-		LOAD_TEST(a_table_that_is_there_is_an_error_that_names_it),
+		LOAD_TEST(an_existing_table_is_an_error_that_names_it),
 		LOAD_TEST(the_first_refused_object_is_named),
-		LOAD_TEST(a_refused_batch_leaves_nothing_and_no_answers_behind),
+		LOAD_TEST(a_refused_batch_leaves_no_object_and_no_unread_answer),
 		LOAD_TEST(lost_answers_are_a_failure),
 		LOAD_TEST(a_kernel_that_does_not_answer_is_a_failure),
-		LOAD_TEST(an_answer_that_is_not_the_kernel_s_or_not_ours_is_none),
+		LOAD_TEST(an_answer_of_another_sender_or_to_another_request_is_ignored),
 		LOAD_TEST(counters_of_a_table_that_is_not_there_are_an_error),
 		LOAD_TEST(calls_that_fail_are_named),
-		LOAD_TEST(rules_that_are_not_there_take_no_address),
+		LOAD_TEST(missing_rules_are_an_error_for_a_new_address),
 		LOAD_TEST(counters_read_while_the_rules_changed_are_read_again),
 		LOAD_TEST(counters_that_can_not_be_read_are_an_error),
-		LOAD_TEST(a_refusal_is_heard_at_once_with_its_class),
+		LOAD_TEST(a_denial_is_received_at_once_with_its_class),
 	};
 	no_lab = lab_enter_user();
 	return cmocka_run_group_tests(tests, NULL, NULL);

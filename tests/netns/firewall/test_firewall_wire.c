@@ -19,7 +19,7 @@
 
 /* --- well-formed packets: the gateway alone judges as sockets find --- */
 
-static void a_plain_packet_past_the_jail_s_rules_passes(void **state)
+static void a_plain_packet_passes_the_gateway_s_rules(void **state)
 {
 	const struct packet four = udp4("198.18.0.2", LAB_PUBLIC4, LAB_PORT, 0);
 	const struct packet six = udp6("fdce:6a11::2", LAB_PUBLIC6, IPPROTO_UDP);
@@ -77,7 +77,7 @@ static void every_closed_range_is_counted_by_the_gateway(void **state)
 
 /* --- forged and odd ones --- */
 
-static void a_foreign_source_is_counted_and_dropped(void **state)
+static void a_forged_source_is_counted_and_dropped(void **state)
 {
 	const struct packet packets[] = { udp4("198.18.0.9", LAB_PUBLIC4, LAB_PORT, 0),
 					  udp4("198.19.0.1", LAB_PUBLIC4, LAB_PORT, 0),
@@ -178,7 +178,7 @@ static void name_queries_are_not_tracked(void **state)
 	lab_close(&lab);
 }
 
-static void an_atomic_fragment_is_judged_like_any_packet(void **state)
+static void an_atomic_fragment_is_filtered_like_any_packet(void **state)
 {
 	const struct packet closed = udp6("fdce:6a11::2", "fd00:ec2::254", IPPROTO_FRAGMENT);
 	struct lab lab;
@@ -192,7 +192,7 @@ static void an_atomic_fragment_is_judged_like_any_packet(void **state)
 	lab_close(&lab);
 }
 
-static void fragments_are_judged_as_one_packet(void **state)
+static void fragments_are_filtered_as_one_packet(void **state)
 {
 	const struct packet open = udp4("198.18.0.2", LAB_PUBLIC4, LAB_PORT, 0);
 	const struct packet closed = udp4("198.18.0.2", "10.1.2.3", LAB_PORT, 0);
@@ -235,7 +235,7 @@ static void overlapping_fragments_do_not_pass(void **state)
 }
 
 /* UDP is in the second fragment; the first one has options alone, or nothing but them. */
-static void fragments_of_ipv6_are_judged_as_one_packet(void **state)
+static void fragments_of_ipv6_are_filtered_as_one_packet(void **state)
 {
 	static const uint8_t before[] = { IPPROTO_UDP, IPPROTO_DSTOPTS, IPPROTO_ROUTING };
 	static const char *const addresses[] = { "fd00:ec2::254", LAB_PUBLIC6 };
@@ -321,7 +321,7 @@ static void send_too_big(const struct lab *lab, const uint8_t *packet)
 	assert_true(sendto(fd, message, sizeof(message), 0, (void *)&to, size) > 0);
 }
 
-static void a_packet_that_is_too_big_on_its_way_is_told_of(void **state)
+static void a_packet_above_the_path_mtu_is_answered(void **state)
 {
 	const struct ip public = lab_address(LAB_PUBLIC4);
 	static const char data[1400];
@@ -352,19 +352,19 @@ static void a_packet_that_is_too_big_on_its_way_is_told_of(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_plain_packet_past_the_jail_s_rules_passes),
+		cmocka_unit_test(a_plain_packet_passes_the_gateway_s_rules),
 		cmocka_unit_test(every_closed_range_is_counted_by_the_gateway),
-		cmocka_unit_test(a_foreign_source_is_counted_and_dropped),
+		cmocka_unit_test(a_forged_source_is_counted_and_dropped),
 		cmocka_unit_test(options_and_extension_headers_are_refused),
 		cmocka_unit_test(a_protocol_that_is_not_known_is_refused),
 		cmocka_unit_test(icmpv6_is_refused_but_for_echo_requests),
 		cmocka_unit_test(name_queries_are_not_tracked),
-		cmocka_unit_test(an_atomic_fragment_is_judged_like_any_packet),
-		cmocka_unit_test(fragments_are_judged_as_one_packet),
+		cmocka_unit_test(an_atomic_fragment_is_filtered_like_any_packet),
+		cmocka_unit_test(fragments_are_filtered_as_one_packet),
 		cmocka_unit_test(overlapping_fragments_do_not_pass),
-		cmocka_unit_test(fragments_of_ipv6_are_judged_as_one_packet),
+		cmocka_unit_test(fragments_of_ipv6_are_filtered_as_one_packet),
 		cmocka_unit_test(the_gateway_sends_no_ipv6_multicast_to_the_uplink),
-		cmocka_unit_test(a_packet_that_is_too_big_on_its_way_is_told_of),
+		cmocka_unit_test(a_packet_above_the_path_mtu_is_answered),
 	};
 	no_lab = lab_enter_user();
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,7 +37,7 @@ static void a_message_begins_with_both_headers(void **state)
 	assert_int_equal(ntohs(about->res_id), 0x1234);
 }
 
-static void a_length_that_does_not_fit_is_no_message(void **state)
+static void a_message_with_a_length_that_does_not_fit_is_ignored(void **state)
 {
 	(void)state;
 	static const uint32_t lies[] = { 0, 15, 65, 0x7fffffff, 0x80000000, 0xffffffff };
@@ -57,7 +57,7 @@ static void a_length_that_does_not_fit_is_no_message(void **state)
 	assert_false(nfnl_is_message(message, 19));
 }
 
-static void an_error_is_an_errno_or_no_answer(void **state)
+static void an_error_is_a_valid_errno_or_ebadmsg(void **state)
 {
 	(void)state;
 	static const struct {
@@ -84,8 +84,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_message_begins_with_both_headers),
-		cmocka_unit_test(a_length_that_does_not_fit_is_no_message),
-		cmocka_unit_test(an_error_is_an_errno_or_no_answer),
+		cmocka_unit_test(a_message_with_a_length_that_does_not_fit_is_ignored),
+		cmocka_unit_test(an_error_is_a_valid_errno_or_ebadmsg),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -189,7 +189,7 @@ static void an_element_of_a_map_has_key_data_and_flags(void **state)
 	assert_memory_equal(at, expected, sizeof(expected));
 }
 
-static void what_does_not_fit_is_an_error_and_nothing_past_the_end(void **state)
+static void an_object_that_does_not_fit_is_an_error_and_not_written(void **state)
 {
 	auto_nft_batch struct nft_batch *b = nft_batch_create();
 	(void)state;
@@ -207,7 +207,7 @@ static void what_does_not_fit_is_an_error_and_nothing_past_the_end(void **state)
 	assert_int_equal(b->error, 0);
 }
 
-static void a_list_that_is_longer_than_an_attribute_is_an_error(void **state)
+static void a_list_longer_than_an_attribute_is_an_error(void **state)
 {
 	const uint8_t key[16] = { 0 };
 	auto_nft_batch struct nft_batch *b = nft_batch_create();
@@ -266,8 +266,8 @@ int main(void)
 		cmocka_unit_test(a_match_on_meta_is_a_load_and_a_compare),
 		cmocka_unit_test(a_jump_is_a_verdict_with_the_name_of_its_chain),
 		cmocka_unit_test(an_element_of_a_map_has_key_data_and_flags),
-		cmocka_unit_test(what_does_not_fit_is_an_error_and_nothing_past_the_end),
-		cmocka_unit_test(a_list_that_is_longer_than_an_attribute_is_an_error),
+		cmocka_unit_test(an_object_that_does_not_fit_is_an_error_and_not_written),
+		cmocka_unit_test(a_list_longer_than_an_attribute_is_an_error),
 		cmocka_unit_test(every_message_can_be_named),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

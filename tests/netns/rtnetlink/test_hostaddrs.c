@@ -106,7 +106,7 @@ static void body_hear(void)
 	hostaddrs_close(&h);
 }
 
-static void an_address_that_comes_later_is_heard_at_the_end_of_the_list(void **state)
+static void a_later_address_is_received_at_the_end_of_the_list(void **state)
 {
 	(void)state;
 	in_own_namespace(body_hear);
@@ -157,7 +157,7 @@ static void body_lost(void)
 	hostaddrs_close(&h);
 }
 
-static void lost_messages_are_made_good_by_a_new_list(void **state)
+static void after_lost_messages_the_addresses_are_listed_again(void **state)
 {
 	(void)state;
 	in_own_namespace(body_lost);
@@ -213,8 +213,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_address_is_listed_with_the_ends_of_its_network),
-		cmocka_unit_test(an_address_that_comes_later_is_heard_at_the_end_of_the_list),
-		cmocka_unit_test(lost_messages_are_made_good_by_a_new_list),
+		cmocka_unit_test(a_later_address_is_received_at_the_end_of_the_list),
+		cmocka_unit_test(after_lost_messages_the_addresses_are_listed_again),
 		cmocka_unit_test(more_addresses_than_there_is_room_for_are_an_error),
 		cmocka_unit_test(no_list_of_rtnetlink_messages_is_a_gap),
 	};

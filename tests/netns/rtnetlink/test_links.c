@@ -158,7 +158,7 @@ static void body_as_designed(void)
 	MUST(!has_line("/proc/thread-self/net/if_inet6", " 40 "));
 }
 
-static void the_join_gives_addresses_neighbours_and_routes_and_nothing_else(void **state)
+static void the_join_adds_only_addresses_neighbours_and_routes(void **state)
 {
 	(void)state;
 	in_own_namespace(body_as_designed);
@@ -251,7 +251,7 @@ static void body_after_uplinks(void)
 		join_after_uplinks(&h, count);
 }
 
-static void the_join_may_come_after_uplinks_that_came_and_went(void **state)
+static void the_join_works_after_earlier_uplinks_were_removed(void **state)
 {
 	(void)state;
 	in_own_namespace(body_after_uplinks);
@@ -377,7 +377,7 @@ static void body_host_end(void)
 	MUST(if_nametoindex(LINK_UPLINK) == 0);
 }
 
-static void the_hosts_end_has_a_route_and_no_address_and_goes_at_once(void **state)
+static void the_hosts_end_has_a_route_and_no_address_and_is_removed_at_once(void **state)
 {
 	(void)state;
 	in_own_namespace(body_host_end);
@@ -407,7 +407,7 @@ static void body_collisions(void)
 	MUST_DO(links_plug_host(h, g, "cj8", &free4, &free6, 1500, &err), err);
 }
 
-static void a_taken_name_or_address_is_eexist_and_leaves_nothing(void **state)
+static void a_name_or_address_in_use_is_eexist_and_leaves_nothing(void **state)
 {
 	(void)state;
 	in_own_namespace(body_collisions);
@@ -501,15 +501,15 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_first_connect_after_the_join_loses_no_packet),
 		cmocka_unit_test(the_first_connect_over_ipv6_loses_no_packet),
-		cmocka_unit_test(the_join_gives_addresses_neighbours_and_routes_and_nothing_else),
+		cmocka_unit_test(the_join_adds_only_addresses_neighbours_and_routes),
 		cmocka_unit_test(the_settings_of_both_ends_are_strict),
 		cmocka_unit_test(without_ipv6_no_link_has_an_ipv6_address),
 		cmocka_unit_test(a_failing_join_names_the_pair),
-		cmocka_unit_test(the_join_may_come_after_uplinks_that_came_and_went),
+		cmocka_unit_test(the_join_works_after_earlier_uplinks_were_removed),
 		cmocka_unit_test(below_the_gateways_user_namespace_nothing_can_be_joined),
 		cmocka_unit_test(packets_pass_from_the_jail_through_the_gateway_to_the_host),
-		cmocka_unit_test(the_hosts_end_has_a_route_and_no_address_and_goes_at_once),
-		cmocka_unit_test(a_taken_name_or_address_is_eexist_and_leaves_nothing),
+		cmocka_unit_test(the_hosts_end_has_a_route_and_no_address_and_is_removed_at_once),
+		cmocka_unit_test(a_name_or_address_in_use_is_eexist_and_leaves_nothing),
 		cmocka_unit_test(a_tap_gets_its_addresses_and_default_routes),
 		cmocka_unit_test(a_missing_tap_is_named),
 		cmocka_unit_test(two_hundred_joins_one_after_the_other_succeed),

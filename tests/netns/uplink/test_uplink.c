@@ -11,7 +11,7 @@ static void every_kind_has_a_name(void **state)
 		assert_non_null(uplink_names[kind]);
 }
 
-static void none_is_always_to_be_had_and_holds_nothing(void **state)
+static void the_uplink_none_is_always_available_and_owns_nothing(void **state)
 {
 	struct uplink_spec spec = { .kind = UPLINK_NONE, .gateway_fd = -1 };
 	struct cj_error err = { 0 };
@@ -31,7 +31,7 @@ static void none_is_always_to_be_had_and_holds_nothing(void **state)
 /* --- both helpers
  * --------------------------------------------------------------------------------- */
 
-static void reach_the_world(enum uplink_kind kind)
+static void reach_the_internet(enum uplink_kind kind)
 {
 	auto_fd int gateway_fd = make_gateway();
 	struct uplink *u = plug(kind, gateway_fd);
@@ -44,7 +44,7 @@ static void reach_the_world(enum uplink_kind kind)
 	uplink_stop(&u);
 }
 
-static void reach_the_world_over_ipv6(void)
+static void reach_the_internet_over_ipv6(void)
 {
 	auto_fd int gateway_fd = make_gateway();
 	struct uplink *u = plug(UPLINK_PASTA, gateway_fd);
@@ -181,16 +181,16 @@ static void die_with_the_keeper(enum uplink_kind kind)
 	{                                                                                          \
 		body(UPLINK_SLIRP4NETNS);                                                          \
 	}
-BOTH(reach_the_world)
+BOTH(reach_the_internet)
 BOTH(keep_off_loopback)
 BOTH(forward_no_port)
 BOTH(leave_nothing)
 BOTH(die_with_the_supervisor)
 BOTH(die_with_the_keeper)
 
-LAB_TEST(pasta_leads_to_the_world, reach_the_world_pasta)
-LAB_TEST(slirp4netns_leads_to_the_world, reach_the_world_slirp)
-LAB_TEST(pasta_leads_to_the_world_over_ipv6_and_not_to_loopback, reach_the_world_over_ipv6)
+LAB_TEST(pasta_leads_to_the_internet, reach_the_internet_pasta)
+LAB_TEST(slirp4netns_leads_to_the_internet, reach_the_internet_slirp)
+LAB_TEST(pasta_leads_to_the_internet_over_ipv6_and_not_to_loopback, reach_the_internet_over_ipv6)
 LAB_TEST(pasta_does_not_lead_to_the_hosts_loopback, keep_off_loopback_pasta)
 LAB_TEST(slirp4netns_does_not_lead_to_the_hosts_loopback, keep_off_loopback_slirp)
 LAB_TEST(pasta_forwards_no_port, forward_no_port_pasta)
@@ -206,10 +206,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_kind_has_a_name),
-		cmocka_unit_test(none_is_always_to_be_had_and_holds_nothing),
-		cmocka_unit_test(pasta_leads_to_the_world),
-		cmocka_unit_test(slirp4netns_leads_to_the_world),
-		cmocka_unit_test(pasta_leads_to_the_world_over_ipv6_and_not_to_loopback),
+		cmocka_unit_test(the_uplink_none_is_always_available_and_owns_nothing),
+		cmocka_unit_test(pasta_leads_to_the_internet),
+		cmocka_unit_test(slirp4netns_leads_to_the_internet),
+		cmocka_unit_test(pasta_leads_to_the_internet_over_ipv6_and_not_to_loopback),
 		cmocka_unit_test(pasta_does_not_lead_to_the_hosts_loopback),
 		cmocka_unit_test(slirp4netns_does_not_lead_to_the_hosts_loopback),
 		cmocka_unit_test(pasta_forwards_no_port),

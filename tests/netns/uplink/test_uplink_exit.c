@@ -20,7 +20,7 @@ static void expect(const char *said, int code, int status, const char *formatted
 	assert_string_equal(out, formatted);
 }
 
-static void the_last_line_that_says_something_is_kept(void **state)
+static void the_last_useful_line_is_kept(void **state)
 {
 	(void)state;
 	expect("", CLD_EXITED, 1, "exit status 1");
@@ -29,7 +29,7 @@ static void the_last_line_that_says_something_is_kept(void **state)
 	expect("one\ntwo\n\n\n", CLD_EXITED, 127, "exit status 127: 'two'");
 }
 
-static void noise_is_left_out(void **state)
+static void useless_lines_of_a_helper_are_skipped(void **state)
 {
 	(void)state;
 	expect("Failed to send 36 bytes to syslog\nno tun\nFailed to send 45 bytes to syslog\n",
@@ -39,7 +39,7 @@ static void noise_is_left_out(void **state)
 	       "exit status 1: 'child failed(1)'");
 }
 
-static void hostile_bytes_are_escaped_and_cut(void **state)
+static void untrusted_output_is_escaped_and_truncated(void **state)
 {
 	struct uplink_exit w = { .code = CLD_EXITED };
 	char out[400];
@@ -51,7 +51,7 @@ static void hostile_bytes_are_escaped_and_cut(void **state)
 	assert_in_range(strlen(out), 100, 300);
 }
 
-static void the_oldest_is_forgotten_first(void **state)
+static void the_oldest_query_is_replaced_first(void **state)
 {
 	struct uplink_exit w = { 0 };
 	char many[2 * UPLINK_EXIT_TAIL_MAX];
@@ -64,7 +64,7 @@ static void the_oldest_is_forgotten_first(void **state)
 	assert_memory_equal(w.tail + UPLINK_EXIT_TAIL_MAX - 4, "aend", 4);
 }
 
-static void a_size_that_lies_is_not_believed(void **state)
+static void a_false_length_is_detected(void **state)
 {
 	struct uplink_exit w = { .code = CLD_EXITED, .size = SIZE_MAX };
 	char out[400];
@@ -77,11 +77,11 @@ static void a_size_that_lies_is_not_believed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_last_line_that_says_something_is_kept),
-		cmocka_unit_test(noise_is_left_out),
-		cmocka_unit_test(hostile_bytes_are_escaped_and_cut),
-		cmocka_unit_test(the_oldest_is_forgotten_first),
-		cmocka_unit_test(a_size_that_lies_is_not_believed),
+		cmocka_unit_test(the_last_useful_line_is_kept),
+		cmocka_unit_test(useless_lines_of_a_helper_are_skipped),
+		cmocka_unit_test(untrusted_output_is_escaped_and_truncated),
+		cmocka_unit_test(the_oldest_query_is_replaced_first),
+		cmocka_unit_test(a_false_length_is_detected),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

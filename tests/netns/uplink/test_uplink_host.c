@@ -135,7 +135,7 @@ static void body_off(void)
 	MUST(strstr(why, "sysctl -w net.ipv4.conf.default.forwarding=1"));
 }
 
-static void without_forwarding_it_says_how_to_turn_it_on_and_does_not(void **state)
+static void without_ip_forwarding_it_names_the_sysctl_and_does_not_set_it(void **state)
 {
 	(void)state;
 	in_own_namespace(body_off);
@@ -188,7 +188,7 @@ static void body_plugged(void)
 	uplink_host_stop(&u);
 }
 
-static void the_number_gives_link_address_and_table_and_all_of_them_go(void **state)
+static void link_address_and_table_follow_the_number_and_are_removed(void **state)
 {
 	(void)state;
 	in_own_namespace(body_plugged);
@@ -207,7 +207,7 @@ static void body_no_ipv6(void)
 	MUST(count_lines("/proc/thread-self/net/if_inet6", LINK_UPLINK) == 0);
 }
 
-static void a_host_that_forwards_no_ipv6_gives_ipv4_alone(void **state)
+static void a_host_that_forwards_no_ipv6_gives_only_ipv4(void **state)
 {
 	(void)state;
 	in_own_namespace(body_no_ipv6);
@@ -288,7 +288,7 @@ static void body_many(void)
 	await_nothing();
 }
 
-static void two_hundred_that_want_the_same_number_all_find_one(void **state)
+static void two_hundred_starts_with_the_same_number_all_find_a_free_one(void **state)
 {
 	(void)state;
 	in_own_namespace(body_many);
@@ -333,7 +333,7 @@ static void body_foreign(void)
 	unplug(&h, &u);
 }
 
-static void a_foreign_table_that_drops_is_told_until_it_speaks_of_our_links(void **state)
+static void a_host_firewall_that_drops_is_a_warning_unless_it_names_our_links(void **state)
 {
 	(void)state;
 	in_own_namespace(body_foreign);
@@ -407,7 +407,7 @@ static void body_packets(void)
 	MUST(code != 0);
 }
 
-static void the_world_is_reached_and_the_host_is_not(void **state)
+static void the_internet_is_reached_and_the_host_is_not(void **state)
 {
 	(void)state;
 	in_own_namespace(body_packets);
@@ -415,7 +415,7 @@ static void the_world_is_reached_and_the_host_is_not(void **state)
 
 /* --- what nf_tables says, without a kernel --- */
 
-static void broken_answers_give_no_chain(void **state)
+static void malformed_answers_give_no_chain(void **state)
 {
 	_Alignas(4) char bytes[64] = { 0 };
 	struct host_firewall_chains chains = { .count = 0 };
@@ -487,15 +487,15 @@ static void fifty_starts_and_stops_succeed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(without_forwarding_it_says_how_to_turn_it_on_and_does_not),
+		cmocka_unit_test(without_ip_forwarding_it_names_the_sysctl_and_does_not_set_it),
 		cmocka_unit_test(capabilities_over_another_user_namespace_do_not_count),
-		cmocka_unit_test(the_number_gives_link_address_and_table_and_all_of_them_go),
-		cmocka_unit_test(a_host_that_forwards_no_ipv6_gives_ipv4_alone),
+		cmocka_unit_test(link_address_and_table_follow_the_number_and_are_removed),
+		cmocka_unit_test(a_host_that_forwards_no_ipv6_gives_only_ipv4),
 		cmocka_unit_test(a_killed_supervisor_leaves_neither_link_nor_table),
-		cmocka_unit_test(two_hundred_that_want_the_same_number_all_find_one),
-		cmocka_unit_test(a_foreign_table_that_drops_is_told_until_it_speaks_of_our_links),
-		cmocka_unit_test(the_world_is_reached_and_the_host_is_not),
-		cmocka_unit_test(broken_answers_give_no_chain),
+		cmocka_unit_test(two_hundred_starts_with_the_same_number_all_find_a_free_one),
+		cmocka_unit_test(a_host_firewall_that_drops_is_a_warning_unless_it_names_our_links),
+		cmocka_unit_test(the_internet_is_reached_and_the_host_is_not),
+		cmocka_unit_test(malformed_answers_give_no_chain),
 		cmocka_unit_test(fifty_starts_and_stops_succeed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

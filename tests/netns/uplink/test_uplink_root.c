@@ -113,25 +113,25 @@ static void body_missing(void)
 	MUST(strstr(err.msg, "/no/such/folder"));
 }
 
-static void a_usual_helper_sees_programs_and_nothing_of_the_users(void **state)
+static void a_helper_sees_programs_and_no_file_of_the_users(void **state)
 {
 	(void)state;
 	in_own_namespace(body_usual);
 }
 
-static void a_helper_installed_elsewhere_sees_its_own_folder_too(void **state)
+static void a_helper_installed_elsewhere_sees_its_own_directory_too(void **state)
 {
 	(void)state;
 	in_own_namespace(body_own);
 }
 
-static void where_a_new_proc_is_refused_the_old_one_serves(void **state)
+static void if_a_new_proc_is_refused_the_old_one_is_used(void **state)
 {
 	(void)state;
 	in_own_namespace(body_old_proc);
 }
 
-static void a_folder_that_is_not_there_is_named(void **state)
+static void a_missing_directory_is_named(void **state)
 {
 	(void)state;
 	in_own_namespace(body_missing);
@@ -140,10 +140,10 @@ static void a_folder_that_is_not_there_is_named(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_usual_helper_sees_programs_and_nothing_of_the_users),
-		cmocka_unit_test(a_helper_installed_elsewhere_sees_its_own_folder_too),
-		cmocka_unit_test(where_a_new_proc_is_refused_the_old_one_serves),
-		cmocka_unit_test(a_folder_that_is_not_there_is_named),
+		cmocka_unit_test(a_helper_sees_programs_and_no_file_of_the_users),
+		cmocka_unit_test(a_helper_installed_elsewhere_sees_its_own_directory_too),
+		cmocka_unit_test(if_a_new_proc_is_refused_the_old_one_is_used),
+		cmocka_unit_test(a_missing_directory_is_named),
 	};
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -120,7 +120,7 @@ static int keep(struct bench *b, uint64_t max_bytes)
 
 /* --- what comes out --------------------------------------------------------------- */
 
-static void files_come_out_with_size_hash_and_type(void **state)
+static void files_are_copied_with_size_hash_and_type(void **state)
 {
 	(void)state;
 	struct bench b = make_bench();
@@ -151,7 +151,7 @@ static void files_come_out_with_size_hash_and_type(void **state)
 	end_bench(&b);
 }
 
-static void no_out_is_no_artefact_and_no_error(void **state)
+static void without_box_out_there_are_no_artefacts_and_no_error(void **state)
 {
 	(void)state;
 	struct bench b = make_bench();
@@ -162,7 +162,7 @@ static void no_out_is_no_artefact_and_no_error(void **state)
 }
 
 /* The same walk, so the tests below hold for it; the fuzzer compares the two. */
-static void files_are_kept_in_memory_and_nowhere_else(void **state)
+static void files_are_kept_only_in_memory(void **state)
 {
 	(void)state;
 	struct bench b = make_bench();
@@ -190,7 +190,7 @@ static void files_are_kept_in_memory_and_nowhere_else(void **state)
 	end_bench(&b);
 }
 
-static void a_file_larger_than_it_said_is_not_kept(void **state)
+static void a_file_larger_than_its_reported_size_is_not_kept(void **state)
 {
 	(void)state;
 	struct bench b = make_bench();
@@ -204,7 +204,7 @@ static void a_file_larger_than_it_said_is_not_kept(void **state)
 	end_bench(&b);
 }
 
-static void a_link_in_place_of_out_is_not_followed(void **state)
+static void a_link_in_place_of_box_out_is_not_followed(void **state)
 {
 	(void)state;
 	struct bench b = make_bench();
@@ -220,7 +220,7 @@ static void a_link_in_place_of_out_is_not_followed(void **state)
 	end_bench(&b);
 }
 
-static void an_existing_file_is_replaced_whole(void **state)
+static void an_existing_file_is_replaced_completely(void **state)
 {
 	(void)state;
 	struct bench b = make_bench();
@@ -233,7 +233,7 @@ static void an_existing_file_is_replaced_whole(void **state)
 
 /* --- hostile trees ------------------------------------------------------------------- */
 
-static void only_regular_files_with_one_link_come_out(void **state)
+static void only_regular_files_with_one_link_are_copied(void **state)
 {
 	(void)state;
 	struct bench b = make_bench();
@@ -261,7 +261,7 @@ static void only_regular_files_with_one_link_come_out(void **state)
 	end_bench(&b);
 }
 
-static void odd_names_stay_inside_and_are_told_escaped(void **state)
+static void files_with_unusual_names_are_skipped_and_named_escaped(void **state)
 {
 	(void)state;
 	static const char *const names[] = { "-rf",
@@ -297,7 +297,7 @@ static void odd_names_stay_inside_and_are_told_escaped(void **state)
 	end_bench(&b);
 }
 
-static void what_cannot_be_read_is_passed_over(void **state)
+static void unreadable_files_are_skipped(void **state)
 {
 	(void)state;
 	struct bench b = make_bench();
@@ -311,7 +311,7 @@ static void what_cannot_be_read_is_passed_over(void **state)
 	end_bench(&b);
 }
 
-static void a_huge_sparse_file_is_passed_over_and_the_rest_comes_out(void **state)
+static void a_huge_sparse_file_is_skipped_and_the_rest_is_copied(void **state)
 {
 	(void)state;
 	struct bench b = make_bench();
@@ -324,7 +324,7 @@ static void a_huge_sparse_file_is_passed_over_and_the_rest_comes_out(void **stat
 	end_bench(&b);
 }
 
-static void the_sum_of_all_files_is_capped(void **state)
+static void the_sum_of_all_files_is_limited(void **state)
 {
 	(void)state;
 	struct bench b = make_bench();
@@ -395,7 +395,7 @@ static void collect_deep(void *arg)
 	arena_fini(&arena);
 }
 
-static void a_tree_of_3000_levels_is_cut_off(void **state)
+static void a_tree_of_3000_levels_is_copied_to_the_maximum_depth(void **state)
 {
 	(void)state;
 	struct rootfs_spec spec = host_spec();
@@ -403,7 +403,7 @@ static void a_tree_of_3000_levels_is_cut_off(void **state)
 	run_as_each(&spec, collect_deep, NULL);
 }
 
-static void the_deepest_that_is_allowed_comes_out(void **state)
+static void a_file_at_the_maximum_depth_is_copied(void **state)
 {
 	(void)state;
 	struct bench b = make_bench();
@@ -499,7 +499,7 @@ static void collect_to_full(void *arg)
 	arena_fini(&arena);
 }
 
-static void a_full_disk_names_the_file_and_keeps_what_was_whole(void **state)
+static void a_full_disk_names_the_file_and_keeps_the_complete_ones(void **state)
 {
 	(void)state;
 	struct rootfs_spec spec = host_spec();
@@ -520,7 +520,7 @@ static void a_destination_that_cannot_be_written_is_an_error(void **state)
 
 /* --- paths of the caller's ------------------------------------------------------------ */
 
-static void named_paths_come_under_their_own_names(void **state)
+static void named_paths_keep_their_own_names(void **state)
 {
 	(void)state;
 	struct bench b = make_bench();
@@ -549,7 +549,7 @@ static void named_paths_come_under_their_own_names(void **state)
 }
 
 /* A link on the way or at the end, a fifo, a second hard link, a way out, a name like an option. */
-static void named_paths_are_walked_as_carefully(void **state)
+static void named_paths_are_checked_like_box_out(void **state)
 {
 	(void)state;
 	struct bench b = make_bench();
@@ -580,7 +580,7 @@ static void named_paths_are_walked_as_carefully(void **state)
 	end_bench(&b);
 }
 
-static void a_named_path_may_be_so_deep(void **state)
+static void a_named_path_has_a_maximum_depth(void **state)
 {
 	(void)state;
 	struct bench b = make_bench();
@@ -598,26 +598,26 @@ static void a_named_path_may_be_so_deep(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(files_come_out_with_size_hash_and_type),
-		cmocka_unit_test(no_out_is_no_artefact_and_no_error),
-		cmocka_unit_test(files_are_kept_in_memory_and_nowhere_else),
-		cmocka_unit_test(a_file_larger_than_it_said_is_not_kept),
-		cmocka_unit_test(a_link_in_place_of_out_is_not_followed),
-		cmocka_unit_test(an_existing_file_is_replaced_whole),
-		cmocka_unit_test(only_regular_files_with_one_link_come_out),
-		cmocka_unit_test(odd_names_stay_inside_and_are_told_escaped),
-		cmocka_unit_test(what_cannot_be_read_is_passed_over),
-		cmocka_unit_test(a_huge_sparse_file_is_passed_over_and_the_rest_comes_out),
-		cmocka_unit_test(the_sum_of_all_files_is_capped),
+		cmocka_unit_test(files_are_copied_with_size_hash_and_type),
+		cmocka_unit_test(without_box_out_there_are_no_artefacts_and_no_error),
+		cmocka_unit_test(files_are_kept_only_in_memory),
+		cmocka_unit_test(a_file_larger_than_its_reported_size_is_not_kept),
+		cmocka_unit_test(a_link_in_place_of_box_out_is_not_followed),
+		cmocka_unit_test(an_existing_file_is_replaced_completely),
+		cmocka_unit_test(only_regular_files_with_one_link_are_copied),
+		cmocka_unit_test(files_with_unusual_names_are_skipped_and_named_escaped),
+		cmocka_unit_test(unreadable_files_are_skipped),
+		cmocka_unit_test(a_huge_sparse_file_is_skipped_and_the_rest_is_copied),
+		cmocka_unit_test(the_sum_of_all_files_is_limited),
 		cmocka_unit_test(more_files_than_allowed_are_counted_not_listed),
-		cmocka_unit_test(a_tree_of_3000_levels_is_cut_off),
-		cmocka_unit_test(the_deepest_that_is_allowed_comes_out),
+		cmocka_unit_test(a_tree_of_3000_levels_is_copied_to_the_maximum_depth),
+		cmocka_unit_test(a_file_at_the_maximum_depth_is_copied),
 		cmocka_unit_test(links_planted_in_the_destination_are_not_followed),
-		cmocka_unit_test(a_full_disk_names_the_file_and_keeps_what_was_whole),
+		cmocka_unit_test(a_full_disk_names_the_file_and_keeps_the_complete_ones),
 		cmocka_unit_test(a_destination_that_cannot_be_written_is_an_error),
-		cmocka_unit_test(named_paths_come_under_their_own_names),
-		cmocka_unit_test(named_paths_are_walked_as_carefully),
-		cmocka_unit_test(a_named_path_may_be_so_deep),
+		cmocka_unit_test(named_paths_keep_their_own_names),
+		cmocka_unit_test(named_paths_are_checked_like_box_out),
+		cmocka_unit_test(a_named_path_has_a_maximum_depth),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,7 +41,7 @@ static const char *changes_since(const struct autorun_marks *before)
 	return list;
 }
 
-static void a_name_is_found_at_any_depth_and_only_whole(void **state)
+static void a_name_is_found_at_any_depth_by_whole_components(void **state)
 {
 	(void)state;
 	static const char *const named[] = {
@@ -76,7 +76,7 @@ static void a_name_is_found_at_any_depth_and_only_whole(void **state)
 		assert_false(autorun_has_name(others[i]));
 }
 
-static void what_is_new_or_changed_is_given_once(void **state)
+static void each_new_or_changed_name_is_returned_once(void **state)
 {
 	(void)state;
 	struct autorun_marks before;
@@ -101,7 +101,7 @@ static void what_is_new_or_changed_is_given_once(void **state)
 	assert_string_equal(changes_since(&before), ".git/hooks/pre-commit .envrc .vscode .claude");
 }
 
-static void another_file_of_the_name_is_a_change(void **state)
+static void a_replaced_file_is_a_change(void **state)
 {
 	(void)state;
 	struct autorun_marks before;
@@ -115,7 +115,7 @@ static void another_file_of_the_name_is_a_change(void **state)
 	assert_string_equal(changes_since(&before), ".profile");
 }
 
-static void a_link_is_looked_at_and_not_followed(void **state)
+static void a_link_is_recorded_and_not_followed(void **state)
 {
 	(void)state;
 	struct autorun_marks before;
@@ -131,12 +131,12 @@ static void a_link_is_looked_at_and_not_followed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_name_is_found_at_any_depth_and_only_whole),
-		cmocka_unit_test_setup_teardown(what_is_new_or_changed_is_given_once, temp_dir_make,
+		cmocka_unit_test(a_name_is_found_at_any_depth_by_whole_components),
+		cmocka_unit_test_setup_teardown(each_new_or_changed_name_is_returned_once,
+						temp_dir_make, temp_dir_remove),
+		cmocka_unit_test_setup_teardown(a_replaced_file_is_a_change, temp_dir_make,
 						temp_dir_remove),
-		cmocka_unit_test_setup_teardown(another_file_of_the_name_is_a_change, temp_dir_make,
-						temp_dir_remove),
-		cmocka_unit_test_setup_teardown(a_link_is_looked_at_and_not_followed, temp_dir_make,
+		cmocka_unit_test_setup_teardown(a_link_is_recorded_and_not_followed, temp_dir_make,
 						temp_dir_remove),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

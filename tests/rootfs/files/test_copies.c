@@ -165,7 +165,7 @@ static int copy_out(int box_fd, int dest_fd, struct arena *a, struct artifacts *
 	return rc;
 }
 
-static void every_failing_call_of_a_copy_out_is_told(void **state)
+static void every_failing_call_of_a_copy_out_is_reported(void **state)
 {
 	(void)state;
 	char *tree = make_tree();
@@ -199,7 +199,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_failing_call_fails_a_copy_in),
-		cmocka_unit_test(every_failing_call_of_a_copy_out_is_told),
+		cmocka_unit_test(every_failing_call_of_a_copy_out_is_reported),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -105,7 +105,7 @@ static void a_directory_becomes_its_entries_with_parents_first(void **state)
 	end_place(place);
 }
 
-static void what_is_no_file_is_refused_by_name(void **state)
+static void a_source_that_is_no_file_is_refused_by_name(void **state)
 {
 	(void)state;
 	char *place = make_place();
@@ -200,7 +200,7 @@ static void a_path_too_long_is_refused(void **state)
 	end_place(place);
 }
 
-static void the_sink_can_end_the_walk(void **state)
+static void the_sink_can_stop_the_walk(void **state)
 {
 	(void)state;
 	char *place = make_place();
@@ -263,7 +263,7 @@ static int put(const struct root *root, const struct input *in, const char *byte
 	return rc;
 }
 
-static void a_file_arrives_whole_with_its_mode_and_its_parents(void **state)
+static void a_file_arrives_complete_with_its_mode_and_its_parents(void **state)
 {
 	(void)state;
 	struct root root = make_root();
@@ -287,7 +287,7 @@ static void a_file_arrives_whole_with_its_mode_and_its_parents(void **state)
 	end_root(&root);
 }
 
-static void nothing_is_overwritten(void **state)
+static void an_existing_file_is_not_overwritten(void **state)
 {
 	(void)state;
 	struct root root = make_root();
@@ -305,7 +305,7 @@ static void nothing_is_overwritten(void **state)
 	end_root(&root);
 }
 
-static void no_link_is_followed_on_the_way(void **state)
+static void no_link_in_a_path_is_followed(void **state)
 {
 	(void)state;
 	struct root root = make_root();
@@ -325,7 +325,7 @@ static void no_link_is_followed_on_the_way(void **state)
 	end_root(&root);
 }
 
-static void paths_that_climb_or_say_nothing_are_refused(void **state)
+static void paths_with_dots_or_without_a_name_are_refused(void **state)
 {
 	(void)state;
 	struct root root = make_root();
@@ -344,7 +344,7 @@ static void paths_that_climb_or_say_nothing_are_refused(void **state)
 	end_root(&root);
 }
 
-static void a_directory_is_made_or_kept(void **state)
+static void an_existing_directory_is_kept_and_a_missing_one_made(void **state)
 {
 	(void)state;
 	struct root root = make_root();
@@ -372,7 +372,7 @@ static void a_link_arrives_as_a_link(void **state)
 	end_root(&root);
 }
 
-static void a_file_that_has_grown_past_its_limit_is_refused(void **state)
+static void a_file_that_grows_past_its_limit_is_refused(void **state)
 {
 	(void)state;
 	struct root root = make_root();
@@ -407,7 +407,7 @@ static void overfill(void *arg)
 	check(strstr(err.hint, "--writable"));
 }
 
-static void a_full_scratch_says_how_to_raise_it(void **state)
+static void a_full_scratch_fails_with_the_option_that_raises_it(void **state)
 {
 	(void)state;
 	struct rootfs_spec spec = host_spec();
@@ -438,7 +438,7 @@ static bool has_time(const char *path)
 }
 
 /* Its mode and time come with its end, unless it was there before. */
-static void a_directory_that_was_there_keeps_its_mode(void **state)
+static void an_existing_directory_keeps_its_mode(void **state)
 {
 	(void)state;
 	struct root root = make_root();
@@ -462,7 +462,7 @@ static void a_directory_that_was_there_keeps_its_mode(void **state)
 	end_root(&root);
 }
 
-static void a_tree_is_copied_as_it_is(void **state)
+static void a_tree_is_copied_unchanged(void **state)
 {
 	(void)state;
 	char *place = make_place();
@@ -506,23 +506,23 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_directory_becomes_its_entries_with_parents_first),
-		cmocka_unit_test(what_is_no_file_is_refused_by_name),
+		cmocka_unit_test(a_source_that_is_no_file_is_refused_by_name),
 		cmocka_unit_test(a_named_link_is_refused_with_the_remedy),
 		cmocka_unit_test(a_file_past_the_limit_is_refused_before_it_is_read),
 		cmocka_unit_test(a_deep_tree_is_refused),
 		cmocka_unit_test(too_many_entries_are_refused),
 		cmocka_unit_test(a_path_too_long_is_refused),
-		cmocka_unit_test(the_sink_can_end_the_walk),
-		cmocka_unit_test(a_file_arrives_whole_with_its_mode_and_its_parents),
-		cmocka_unit_test(nothing_is_overwritten),
-		cmocka_unit_test(no_link_is_followed_on_the_way),
-		cmocka_unit_test(paths_that_climb_or_say_nothing_are_refused),
-		cmocka_unit_test(a_directory_is_made_or_kept),
+		cmocka_unit_test(the_sink_can_stop_the_walk),
+		cmocka_unit_test(a_file_arrives_complete_with_its_mode_and_its_parents),
+		cmocka_unit_test(an_existing_file_is_not_overwritten),
+		cmocka_unit_test(no_link_in_a_path_is_followed),
+		cmocka_unit_test(paths_with_dots_or_without_a_name_are_refused),
+		cmocka_unit_test(an_existing_directory_is_kept_and_a_missing_one_made),
 		cmocka_unit_test(a_link_arrives_as_a_link),
-		cmocka_unit_test(a_file_that_has_grown_past_its_limit_is_refused),
-		cmocka_unit_test(a_full_scratch_says_how_to_raise_it),
-		cmocka_unit_test(a_directory_that_was_there_keeps_its_mode),
-		cmocka_unit_test(a_tree_is_copied_as_it_is),
+		cmocka_unit_test(a_file_that_grows_past_its_limit_is_refused),
+		cmocka_unit_test(a_full_scratch_fails_with_the_option_that_raises_it),
+		cmocka_unit_test(an_existing_directory_keeps_its_mode),
+		cmocka_unit_test(a_tree_is_copied_unchanged),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

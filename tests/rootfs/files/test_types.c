@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-static void the_last_extension_tells_the_type(void **state)
+static void the_last_extension_decides_the_type(void **state)
 {
 	(void)state;
 	assert_string_equal(type_of_name("plot.png"), "image/png");
@@ -19,7 +19,7 @@ static void the_last_extension_tells_the_type(void **state)
 	assert_string_equal(type_of_name(".json"), "application/json");
 }
 
-static void other_names_tell_nothing(void **state)
+static void other_names_are_not_reported(void **state)
 {
 	(void)state;
 	static const char *const names[] = { "", "png", "x.", "x.pngx", "x.pn", "x.png ", NULL };
@@ -30,8 +30,8 @@ static void other_names_tell_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_last_extension_tells_the_type),
-		cmocka_unit_test(other_names_tell_nothing),
+		cmocka_unit_test(the_last_extension_decides_the_type),
+		cmocka_unit_test(other_names_are_not_reported),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -84,7 +84,7 @@ static void look_at_read_only(void *arg)
 	check(exists("/srv/tree/link") && access("/srv/tree/link", R_OK) == 0);
 }
 
-static void read_only_binds_show_and_hold_wherever_they_lie(void **state)
+static void read_only_binds_work_at_every_target(void **state)
 {
 	(void)state;
 	struct sources s = make_sources();
@@ -214,7 +214,7 @@ static void a_missing_mount_point_in_a_tree_of_the_hosts_is_not_made(void **stat
 	end_sources(&s);
 }
 
-static void odd_targets_are_refused(void **state)
+static void invalid_targets_are_refused(void **state)
 {
 	(void)state;
 	struct bind_spec bind = { BIND_READ_ONLY, "/usr", "" };
@@ -235,13 +235,13 @@ static void odd_targets_are_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(read_only_binds_show_and_hold_wherever_they_lie),
+		cmocka_unit_test(read_only_binds_work_at_every_target),
 		cmocka_unit_test(a_writable_bind_writes_to_the_host_and_follows_no_link),
 		cmocka_unit_test(a_socket_can_be_connected_to),
 		cmocka_unit_test(binds_are_stacked_in_the_order_given),
 		cmocka_unit_test(sources_of_the_wrong_kind_are_refused_by_name),
 		cmocka_unit_test(a_missing_mount_point_in_a_tree_of_the_hosts_is_not_made),
-		cmocka_unit_test(odd_targets_are_refused),
+		cmocka_unit_test(invalid_targets_are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

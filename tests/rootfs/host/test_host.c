@@ -141,7 +141,7 @@ static void run_with_etc(void (*body)(void))
 	assert_int_equal(inside_result->end, ENDED_FINE);
 }
 
-static void only_rows_that_everybody_may_read_are_shown(void **state)
+static void only_paths_that_all_users_may_read_are_shown(void **state)
 {
 	(void)state;
 	run_with_etc(look_at_view);
@@ -153,7 +153,7 @@ static void the_number_of_rows_has_a_limit(void **state)
 	run_with_etc(look_at_many);
 }
 
-static void no_row_is_a_place_for_secrets(void **state)
+static void no_public_path_is_a_place_for_secrets(void **state)
 {
 	(void)state;
 	static const char *const closed[] = {
@@ -186,9 +186,9 @@ static void no_row_is_a_place_for_secrets(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(only_rows_that_everybody_may_read_are_shown),
+		cmocka_unit_test(only_paths_that_all_users_may_read_are_shown),
 		cmocka_unit_test(the_number_of_rows_has_a_limit),
-		cmocka_unit_test(no_row_is_a_place_for_secrets),
+		cmocka_unit_test(no_public_path_is_a_place_for_secrets),
 	};
 	return cmocka_run_group_tests_name("host", tests, NULL, NULL);
 }

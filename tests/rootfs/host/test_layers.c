@@ -67,7 +67,7 @@ static void look_at_layers(void *arg)
 	check(!exists("/bin"));
 }
 
-static void the_first_layer_lies_on_top_and_all_are_read_only(void **state)
+static void the_first_layer_is_on_top_and_all_are_read_only(void **state)
 {
 	(void)state;
 	static const char *const dirs[] = { "one", "two", "one/data", "two/data", NULL };
@@ -86,7 +86,7 @@ static void look_behind(void *arg)
 	check(reads_as("/srv/bound/here", "layer"));
 }
 
-static void what_the_caller_alone_may_reach_can_still_be_shown(void **state)
+static void paths_that_only_the_caller_may_read_can_be_shown(void **state)
 {
 	(void)state;
 	static const char *const dirs[] = { "closed", NULL };
@@ -141,7 +141,7 @@ static void look_for_detours(void *arg)
 	closedir(evil);
 }
 
-static void links_and_files_of_an_image_lead_no_mount_astray(void **state)
+static void links_and_files_of_an_image_redirect_no_mount(void **state)
 {
 	(void)state;
 	static const char *const dirs[] = { "image", "image/evil", "image/srv", NULL };
@@ -214,7 +214,7 @@ static void look_at_own_links(void *arg)
 }
 
 /* As Debian's images have them; inside, an absolute link starts at the jail's root. */
-static void links_of_an_image_work_inside_and_stay_inside(void **state)
+static void links_of_an_image_resolve_inside_the_jail(void **state)
 {
 	(void)state;
 	static const char *const dirs[] = { "image", "image/var", "image/run", "bound", NULL };
@@ -246,7 +246,7 @@ static void look_at_names(void *arg)
 	check(reads_as("/etc/motd", "welcome"));
 }
 
-static void names_of_the_jail_win_over_the_images(void **state)
+static void files_of_the_skeleton_override_those_of_the_image(void **state)
 {
 	(void)state;
 	static const char *const dirs[] = { "image", "image/etc", NULL };
@@ -270,7 +270,7 @@ static void look_at_device(void *arg)
 	check(fd < 0 || read(fd, &byte, 1) == 0);
 }
 
-static void a_false_dev_null_of_an_image_masks_nothing(void **state)
+static void a_fake_dev_null_of_an_image_is_not_used_as_a_mask(void **state)
 {
 	(void)state;
 	static const char *const dirs[] = { "image", "image/dev", NULL };
@@ -335,7 +335,7 @@ static void write_everywhere(void *arg)
 	check(exists("/usr/bin/env"));
 }
 
-static void a_writable_root_takes_files_and_loses_them(void **state)
+static void files_written_to_a_writable_root_end_with_the_jail(void **state)
 {
 	(void)state;
 	bool had_hosts = exists("/etc/hosts");
@@ -359,7 +359,7 @@ static void write_to_image(void *arg)
 	check(rename("/data/old", "/data/older") == 0);
 }
 
-static void a_writable_image_is_itself_never_changed(void **state)
+static void a_writable_image_is_never_changed_itself(void **state)
 {
 	(void)state;
 	static const char *const dirs[] = { "image", "image/data", NULL };
@@ -389,7 +389,7 @@ static void fill_root(void *arg)
 	check(write(box_fd, block, sizeof(block)) < 0 && errno == ENOSPC);
 }
 
-static void what_is_written_to_the_root_counts_as_scratch(void **state)
+static void writes_to_a_writable_root_count_in_the_scratch(void **state)
 {
 	(void)state;
 	struct rootfs_spec spec = host_spec();
@@ -401,18 +401,18 @@ static void what_is_written_to_the_root_counts_as_scratch(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_first_layer_lies_on_top_and_all_are_read_only),
-		cmocka_unit_test(what_the_caller_alone_may_reach_can_still_be_shown),
-		cmocka_unit_test(links_and_files_of_an_image_lead_no_mount_astray),
+		cmocka_unit_test(the_first_layer_is_on_top_and_all_are_read_only),
+		cmocka_unit_test(paths_that_only_the_caller_may_read_can_be_shown),
+		cmocka_unit_test(links_and_files_of_an_image_redirect_no_mount),
 		cmocka_unit_test(a_bind_target_through_a_link_of_the_image_is_refused),
-		cmocka_unit_test(links_of_an_image_work_inside_and_stay_inside),
-		cmocka_unit_test(names_of_the_jail_win_over_the_images),
-		cmocka_unit_test(a_false_dev_null_of_an_image_masks_nothing),
+		cmocka_unit_test(links_of_an_image_resolve_inside_the_jail),
+		cmocka_unit_test(files_of_the_skeleton_override_those_of_the_image),
+		cmocka_unit_test(a_fake_dev_null_of_an_image_is_not_used_as_a_mask),
 		cmocka_unit_test(a_layer_that_is_a_link_or_no_directory_is_refused),
 		cmocka_unit_test(many_layers_fit_and_too_many_are_refused),
-		cmocka_unit_test(a_writable_root_takes_files_and_loses_them),
-		cmocka_unit_test(a_writable_image_is_itself_never_changed),
-		cmocka_unit_test(what_is_written_to_the_root_counts_as_scratch),
+		cmocka_unit_test(files_written_to_a_writable_root_end_with_the_jail),
+		cmocka_unit_test(a_writable_image_is_never_changed_itself),
+		cmocka_unit_test(writes_to_a_writable_root_count_in_the_scratch),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

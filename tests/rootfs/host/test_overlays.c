@@ -71,7 +71,7 @@ static void check_quotas(void *arg)
 	check(written > 0 && written <= (8u << 20) && errno == ENOSPC);
 }
 
-static void what_is_written_counts_in_the_scratch(void **state)
+static void writes_to_an_overlay_count_in_the_scratch(void **state)
 {
 	(void)state;
 	char *place = make_tree(user_id());
@@ -102,7 +102,7 @@ static void a_directory_of_another_owner_is_refused(void **state)
 	end_place(place);
 }
 
-static void no_directory_or_one_with_mounts_is_refused(void **state)
+static void a_file_or_a_directory_with_mounts_below_is_refused(void **state)
 {
 	(void)state;
 	char *place = make_tree(user_id());
@@ -119,7 +119,7 @@ static void no_directory_or_one_with_mounts_is_refused(void **state)
 }
 
 /* What a supervisor hands over must be the directory that init has opened. */
-static void another_directory_is_not_adopted(void **state)
+static void a_replaced_directory_is_not_adopted(void **state)
 {
 	(void)state;
 	const struct bind_spec binds[] = { { BIND_READ_ONLY, "/usr", "/a" },
@@ -146,10 +146,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(changes_stay_in_the_jail),
-		cmocka_unit_test(what_is_written_counts_in_the_scratch),
+		cmocka_unit_test(writes_to_an_overlay_count_in_the_scratch),
 		cmocka_unit_test(a_directory_of_another_owner_is_refused),
-		cmocka_unit_test(another_directory_is_not_adopted),
-		cmocka_unit_test(no_directory_or_one_with_mounts_is_refused),
+		cmocka_unit_test(a_replaced_directory_is_not_adopted),
+		cmocka_unit_test(a_file_or_a_directory_with_mounts_below_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

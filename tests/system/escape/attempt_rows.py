@@ -12,7 +12,7 @@ SET_UP = {
     "working directory outside root": (
         "climb", "init_cwd", "init_root",
         "attempts: no --workdir leads out of the root, by a descriptor or by a link of /proc",
-        "isolation: the host's root is gone, not hidden: no mount leads to it", "unit test_rootfs: the_old_root_is_gone",
+        "isolation: the host's root is gone, not hidden: no mount leads to it", "unit test_rootfs: the_old_root_is_detached",
     ),
     "/proc/self/exe overwrite": (
         "init_exe",
@@ -30,10 +30,10 @@ SET_UP = {
         "attempts: a link that is swapped for a directory of the image, again and again, while jails are made leads no mount astray",
         "bad_input: a root that brings /proc, /dev, /box and /tmp as links leads no mount astray",
         "inputs: a bind source that is a symbolic link elsewhere is refused, and the real path is named",
-        "unit test_layers: links_and_files_of_an_image_lead_no_mount_astray",
-        "unit test_layers: a_false_dev_null_of_an_image_masks_nothing",
-        "unit test_mounts: nothing_is_masked_with_a_false_null_or_in_a_false_proc",
-        "unit test_mounts: a_mount_point_is_reached_through_no_link_at_all",
+        "unit test_layers: links_and_files_of_an_image_redirect_no_mount",
+        "unit test_layers: a_fake_dev_null_of_an_image_is_not_used_as_a_mask",
+        "unit test_mounts: a_fake_dev_null_or_proc_is_refused",
+        "unit test_mounts: no_link_is_followed_to_a_mount_point",
     ),
     "partial set-up goes on": (
         "unit test_jail: every_failing_stage_names_itself_and_leaves_nothing",
@@ -154,7 +154,7 @@ FILES = {
     "tmpfs bytes and inodes": (
         "limits: --disk is one number for all that is writable", "limits: files without contents are limited, too",
         "limits: nothing outside the scratch can be filled",
-        "unit test_rootfs: box_tmp_and_shm_share_one_cap_on_inodes",
+        "unit test_rootfs: box_tmp_and_shm_share_one_limit_of_inodes",
     ),
     "canary reads": (
         "shadow", "home", "var", "write_root", "write_usr", "write_etc", "any_etc", "reopen", "open_by_handle",
@@ -174,11 +174,11 @@ FILES = {
         "inputs: hard links, fifos and sockets are not artefacts, and don't block",
         "inputs: odd names don't leave the folder or break the line",
         "inputs: an existing link in the caller's folder is replaced, not followed",
-        "unit test_artifacts: a_huge_sparse_file_is_passed_over_and_the_rest_comes_out",
-        "unit test_artifacts: only_regular_files_with_one_link_come_out",
-        "unit test_artifacts: a_link_in_place_of_out_is_not_followed",
+        "unit test_artifacts: a_huge_sparse_file_is_skipped_and_the_rest_is_copied",
+        "unit test_artifacts: only_regular_files_with_one_link_are_copied",
+        "unit test_artifacts: a_link_in_place_of_box_out_is_not_followed",
     ),
-    "deep trees, huge names": ("unit test_artifacts: a_tree_of_3000_levels_is_cut_off", "unit test_inputs: a_deep_tree_is_refused"),
+    "deep trees, huge names": ("unit test_artifacts: a_tree_of_3000_levels_is_copied_to_the_maximum_depth", "unit test_inputs: a_deep_tree_is_refused"),
 }  # fmt: skip
 
 ROWS = {**SET_UP, **KERNEL, **FILES}

@@ -79,7 +79,7 @@ ROWS = {
     ),
     "timers, alarms": ("limits: --timeout ends the program, and the result says so",),
     "conntrack table, ephemeral ports": (
-        "network_closed: a jail has a limited number of flows, and what is over it is refused and counted",
+        "network_closed: the number of connections of a jail is limited, and excess ones are refused and counted",
     ),
     "OOM of the supervisor": ("attempts: no process can hide from the OOM killer",),
 }  # fmt: skip

@@ -57,7 +57,7 @@ ROWS = {
     ),
     "floods at the supervisor": (
         "results: a flood of denied calls is counted and slows nothing but itself",
-        "network_ends: of thousands of refusals in seconds each is counted, and the run ends by itself",
+        "network_ends: each of thousands of refusals in seconds is counted, and the run ends by itself",
     ),
 }  # fmt: skip
 

@@ -32,17 +32,17 @@ ROWS = {
         "unspecified4", "unspecified6", "flow_label",
     ),
     "default off": ("isolation: without a network no address can be reached, and the refusal is quick",),
-    "spellings; IPv4-mapped": ("network_closed: odd spellings and IPv4-mapped sockets meet the same rule",),
+    "spellings; IPv4-mapped": ("network_closed: unusual spellings and IPv4-mapped sockets meet the same rule",),
     "DNS rebinding, redirects": (
-        "network_closed: a name that turns to a closed address between two questions is refused at the second",
+        "network_closed: a name that changes to a closed address between two queries is refused at the second",
         "network_closed: through {} a redirect to a closed address is refused", "reconnected",
     ),
     "DNS tunnelling": (
-        "network_allow: an allowed name stands in the jail's hosts file, and no question leaves the jail",
-        "network: what is no query doesn't reach the host's name server",
+        "network_allow: an allowed name is in the jail's hosts file, and no DNS query leaves the jail",
+        "network: only queries reach the host's name server",
     ),
     "fragments": (
-        "network_closed: a datagram that leaves in fragments is judged like any other", "corked_fragments",
+        "network_closed: a fragmented datagram is filtered like any other", "corked_fragments",
         "segments4", "segments6",
     ),
     "pages without a copy": (
@@ -52,7 +52,7 @@ ROWS = {
     "source routing": ("source_route",),
     "raw, packet, XDP sockets, ARP/NDP/RA forgery": ("raw", "raw6", "packet", "attempts: no AF_XDP socket"),
     "source spoofing": ("network_closed: a forged source address leaves no jail", "transparent", "packet_info"),
-    "ICMP": ("network: ping works without a privilege where the host routes it, and what is closed is closed to it, too",),
+    "ICMP": ("network: ping works without a privilege where the host routes it, and closed addresses are closed to it",),
     "MPTCP, TFO, SCTP, DCCP, UDP-Lite": ("mptcp", "fastopen", "sctp", "dccp", "udplite"),
     "multicast, broadcast": ("multicast", "membership"),
     "route changes, new interfaces": ("address", "route", "link", "mark", "bound_device", "unicast_device", "ttl"),
@@ -62,7 +62,7 @@ ROWS = {
     ),
     "established flows after the run": ("tricks: through {} what a program leaves behind sends nothing any more",),
     "conntrack/NAT slipstream, ALGs": "the kernel gives no flow a helper that no rule names, and none of ours names one",
-    "the policy survives the host's": ("network_ends: the host's rule set flushed during a run opens nothing",),
+    "the policy survives the host's": ("network_ends: flushing the host's rule set during a run opens no address",),
 }  # fmt: skip
 
 

@@ -89,7 +89,7 @@ print(json.dumps([ping(one) for one in json.load(open("/box/args.json"))]))
 
 
 # An ordinary user's uplinks pass echoes on only where the host's ping_group_range lets them.
-@test("ping works without a privilege where the host routes it, and what is closed is closed to it, too", who="roots")
+@test("ping works without a privilege where the host routes it, and closed addresses are closed to it", who="roots")
 def _():
     wanted = [PUBLIC4, PUBLIC6, "169.254.169.254", "10.1.2.3", HOST4, "fd00:ec2::254", ROUTER4]
     with Internet() as net:
@@ -104,7 +104,7 @@ def _():
 
 for where in RESOLVERS:
 
-    @test(f"names work out of the box where the host's name server is at a {where} address")
+    @test(f"DNS works by default when the host's name server is at a {where} address")
     def _(where=where):
         with Internet(resolver=where) as net:
             said, _ = fetch(net, (), "http://four.test/")
@@ -125,7 +125,7 @@ print(len({row[4][0] for row in socket.getaddrinfo("big.test", 80, socket.AF_INE
         true(["big.test", 1, "tcp"] in net.world("queries"), "no query came over TCP")
 
 
-@test("a name that isn't there is an answer at once, and one without addresses too")
+@test("a missing name, and one without addresses, is answered at once")
 def _():
     code = """
 import socket
@@ -139,7 +139,7 @@ for name in ("no-such-name.test", "nowhere.test"):
         equal(net.run(code)["stdout"]["text"], "True\nTrue\n", "answers")
 
 
-@test("the jail's name server answers on port 53 and has no other")
+@test("the jail's name server answers only on port 53")
 def _():
     with Internet() as net:
         code = TRY + """
@@ -160,7 +160,7 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         equal({row["class"] for row in value["network"]["denied"]}, {"host"}, "classes of what was denied")
 
 
-@test("what is no query doesn't reach the host's name server")
+@test("only queries reach the host's name server")
 def _():
     code = """
 import re, socket
@@ -184,7 +184,7 @@ print(len(socket.getaddrinfo("six.test", 80)) > 0)
         lacks([query[0] for query in net.world("queries")], "four.test", "queries")
 
 
-@test("of a query the host's name server gets the question and a bare OPT record, and a signed one is refused")
+@test("the host's name server gets only the question and an empty OPT record, and a signed query is refused")
 def _():
     code = """
 import re, socket
@@ -211,7 +211,7 @@ with socket.create_connection(server, 9) as tcp, socket.socket(socket.AF_INET, s
         equal(net.world("messages"), [plain + "00002904d0" + "00" * 6] * 2, "what the name server got")
 
 
-@test("the public network is what the shipped profiles give, and --network none takes it away")
+@test("the shipped profiles give the public network, and --network none removes it")
 def _():
     with Internet() as net:
         for profile, words in (("python", ("-c", "pass")), ("base", ("--", "/bin/true"))):
@@ -236,7 +236,7 @@ print(len(socket.getaddrinfo("four.test", 80)) > 0)
             equal(words[2], "True", f"by name, {where}")
 
 
-@test("a program that floods its name server or holds all its connections harms nobody but itself")
+@test("a program that floods its name server or takes all its connections affects only itself")
 def _():
     code = """
 import re, socket
@@ -308,14 +308,14 @@ def no_way(net, wanted, *options):
 NO_WAY = [[protocol, address, port] for address in (PUBLIC6, OTHER6) for protocol, port in (("tcp", 80), ("udp", 7))]
 
 
-@test("through slirp4netns, which has no IPv6, a program that tries it is told at once")
+@test("through slirp4netns, which has no IPv6, an IPv6 connection is refused at once")
 def _():
     need("slirp4netns")
     with Internet() as net:
         no_way(net, NO_WAY, "--uplink", "slirp4netns")
 
 
-@test("without an uplink a program is told at once that there is no way, over both families")
+@test("without an uplink connections of both families are refused at once")
 def _():
     with Internet() as net:
         value = no_way(net, [["tcp", PUBLIC4, 80], ["udp", PUBLIC4, 7], *NO_WAY], "--uplink", "none")

@@ -43,7 +43,7 @@ def _():
         only(net, ["public.test:8080"], [["tcp", "public.test", 8080]], [["tcp", PUBLIC4, 80], ["udp", PUBLIC4, 7]])
 
 
-@test("addresses, networks and IPv6 in brackets are targets, with and without a port")
+@test("addresses, networks and IPv6 in brackets can be allowed, with and without a port")
 def _():
     for targets, reached, others in (
         ([PUBLIC4], [["tcp", PUBLIC4, 80], ["udp", PUBLIC4, 7]], [["tcp", "20.30.40.51", 80], ["tcp", PUBLIC6, 80]]),
@@ -59,7 +59,7 @@ def _():
             only(net, targets, reached, others)
 
 
-@test("an allowed name stands in the jail's hosts file, and no question leaves the jail")
+@test("an allowed name is in the jail's hosts file, and no DNS query leaves the jail")
 def _():
     code = """
 print("ready", flush=True)
@@ -91,7 +91,7 @@ print(open("/etc/hosts").read().replace("\\n", "|"), flush=True)
         jail.result()
 
 
-@test("an allowed name has all its addresses in the jail, for a program that asks the C library")
+@test("the C library in the jail resolves an allowed name to all its addresses")
 def _():
     code = """
 import socket
@@ -112,7 +112,7 @@ def _():
             refused(done, name, word)
 
 
-@test("a closed address or network is refused unless --allow-private says that it is meant")
+@test("a closed address or network is refused without --allow-private")
 def _():
     with Internet() as net:
         for target, word in (("10.1.2.3", "private"), ("169.254.169.254:80", "metadata"), ("10.0.0.0/8", "private"),
@@ -150,7 +150,7 @@ def _():
             refused(done, "--connect")
 
 
-@test("bad targets are refused by name before anything runs")
+@test("an invalid --allow is refused by name before anything runs")
 def _():
     for target, word in (
         ("", "allow"), (":80", "allow"), ("public.test:0", "0"), ("public.test:65536", "65536"), ("public.test:http", "http"),
@@ -199,7 +199,7 @@ for mode in ("none", "public"):
             equal(net.seen(), {}, "packets")
 
 
-@test("--connect tcp to a port where nobody listens is a reset, and the run goes on")
+@test("--connect tcp to a port without a listener is a reset, and the run goes on")
 def _():
     code = TRY + "print(attempt('tcp', '127.0.0.1', 9999)); print('on')"
     with Internet() as net:

@@ -59,7 +59,7 @@ def expected_denials(addresses, protocol, port, table):
     return collections.Counter((class_of(one, table), protocol, str(one), port) for one in told)
 
 
-@test("without a jail the tests' Internet answers at closed addresses: it is the rules that stop a jail")
+@test("without a jail the tests' Internet answers at closed addresses, so the rules stop a jail")
 def _():
     with Internet() as net:
         for address in ("169.254.169.254", "10.1.2.3", "100.100.100.200", "168.63.129.16", "fd00:ec2::254", "2002:a00:1::1"):
@@ -125,7 +125,7 @@ def _():
         nothing_came(net)
 
 
-@test("refusals are events as they happen")
+@test("each refusal is an event at once")
 def _():
     code = TRY + "attempt('udp', 'fd00:ec2::254', 53)"
     with Internet() as net, Folder() as f, open(f / "events", "wb") as file:
@@ -157,7 +157,7 @@ for target in json.load(open("/box/args.json")):
         equal(reached, {PUBLIC4}, "addresses reached")
 
 
-@test("a name that turns to a closed address between two questions is refused at the second")
+@test("a name that changes to a closed address between two queries is refused at the second")
 def _():
     with Internet() as net:
         went, value = net.attempts([["tcp", "rebind.test", 80]] * 4)
@@ -166,7 +166,7 @@ def _():
         equal({row["address"] for row in value["network"]["denied"]}, {"169.254.169.254"}, "denied")
 
 
-@test("odd spellings and IPv4-mapped sockets meet the same rule")
+@test("unusual spellings and IPv4-mapped sockets meet the same rule")
 def _():
     spellings = ["0x7f000001", "2130706433", "0177.1", "127.1", "0", "::ffff:127.0.0.1", "::ffff:169.254.169.254",
                  "0xa9fea9fe", "2852039166", "0251.0376.0251.0376", "169.254.43518", "10.258", "::ffff:10.1.2.3",
@@ -240,7 +240,7 @@ for family, option, source, there in (
         nothing_came(net)
 
 
-@test("a datagram that leaves in fragments is judged like any other")
+@test("a fragmented datagram is filtered like any other")
 def _():
     code = """
 import socket
@@ -260,7 +260,7 @@ for address in ("10.1.2.3", "169.254.169.254", "fd00:ec2::254", "192.168.77.2"):
         nothing_came(net)
 
 
-@test("a jail has a limited number of flows, and what is over it is refused and counted")
+@test("the number of connections of a jail is limited, and excess ones are refused and counted")
 def _():
     code = """
 import socket, time

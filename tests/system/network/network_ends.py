@@ -35,7 +35,7 @@ def has_no_way_out(value, *words):
         contains(" ".join(value["warnings"]), word, "warnings")
 
 
-@test("where the helpers are missing a jail has no way out, is closed, and a warning says what to install", who="user")
+@test("without a network helper a jail stays closed, and a warning says what to install", who="user")
 def _():
     with Internet(without=("pasta", "slirp4netns")) as net:
         went, value = net.attempts([["tcp", PUBLIC4, 80], *CLOSED])
@@ -46,7 +46,7 @@ def _():
 
 for helper in ("pasta", "slirp4netns"):
 
-    @test(f"{helper} asked for by name and missing is a warning, and nothing else is taken for it")
+    @test(f"a missing {helper} that was requested by name is a warning, and no other uplink is used")
     def _(helper=helper):
         with Internet(without=(helper,)) as net:
             went, value = net.attempts([["tcp", PUBLIC4, 80], *CLOSED], "--uplink", helper)
@@ -54,7 +54,7 @@ for helper in ("pasta", "slirp4netns"):
             has_no_way_out(value, helper)
 
 
-@test("where pasta is missing slirp4netns is taken", who="user")
+@test("without pasta slirp4netns is used", who="user")
 def _():
     need("slirp4netns")
     with Internet(without=("pasta",)) as net:
@@ -63,7 +63,7 @@ def _():
         stays_closed(net, went[1:])
 
 
-@test("an ordinary user who asks for the host's uplink gets none, and is told why", who="user")
+@test("the host uplink of an ordinary user is refused with the reason", who="user")
 def _():
     with Internet() as net:
         went, value = net.attempts([["tcp", PUBLIC4, 80], *CLOSED], "--uplink", "host")
@@ -71,7 +71,7 @@ def _():
         has_no_way_out(value, "CAP_NET_ADMIN")
 
 
-@test("where IP forwarding is off it is named with its sysctl and left as it is", who="roots")
+@test("with IP forwarding off the message names the sysctl, and it is not changed", who="roots")
 def _():
     with Internet(forwarding=False) as net:
         went, value = net.attempts([["tcp", PUBLIC4, 80], *CLOSED], "--uplink", "host")
@@ -99,7 +99,7 @@ def helper_below(pid, name):
 
 for helper in ("pasta", "slirp4netns"):
 
-    @test(f"when {helper} dies during a run the run goes on, closed, and says so")
+    @test(f"when {helper} dies during a run, the run goes on without a network and says so")
     def _(helper=helper):
         need(helper)
         with Internet() as net, net.talk(OBEDIENT, "--uplink", helper) as jail:
@@ -117,7 +117,7 @@ for helper in ("pasta", "slirp4netns"):
             contains(" ".join(value["warnings"]), helper, "warnings")
 
 
-@test("a host that gets more addresses than can be closed one by one closes the jail's network, and the run goes on")
+@test("when a host gets too many addresses to close, the jail's network is closed, and the run goes on")
 def _():
     with Internet() as net, net.talk(OBEDIENT) as jail:
         equal(json.loads(jail.ask(json.dumps([["tcp", PUBLIC4, 80]]))), ["answered"], "before")
@@ -129,7 +129,7 @@ def _():
         contains(" ".join(value["warnings"]), "nothing new leads out of the jail's network any more", "warnings")
 
 
-@test("of thousands of refusals in seconds each is counted, and the run ends by itself")
+@test("each of thousands of refusals in seconds is counted, and the run ends by itself")
 def _():
     code = """
 import socket
@@ -156,7 +156,7 @@ many(500, socket.SOCK_STREAM, "2001:db8::1", 443)
         equal(net.seen(), {}, "packets")
 
 
-@test("a port scan fills the table of denials, not the memory, and every class's sum is exact")
+@test("a port scan fills only the table of denials, and the sum of every class is exact")
 def _():
     code = """
 import socket
@@ -251,7 +251,7 @@ def _(*uplink):
     cejail("gc").exits(0)
 
 
-@test("the host's rule set flushed during a run opens nothing", who="roots")
+@test("flushing the host's rule set during a run opens no address", who="roots")
 def _():
     if not shutil.which("nft"):
         raise Skip("no 'nft' (package nftables)")

@@ -2,8 +2,8 @@
 /*
  * cli - what the verbs of the command line share.
  *
- * A verb is a row of verbs[] in main.c and a function below: it gets the words after
- * its name and returns the exit status.  Everything cejail itself gets wrong is 125.
+ * A verb is a row of verbs[] in main.c and a function below.  The function receives the arguments
+ * after the verb and returns the exit status: CLI_FAILED for each failure of cejail itself.
  */
 #pragma once
 
@@ -31,20 +31,21 @@ int ps_verb(const struct cli *cli);
 int kill_verb(const struct cli *cli);
 int gc_verb(const struct cli *cli);
 
-/* Is this word --help or -h? */
-bool cli_is_help(const char *word);
+/* Is this argument --help or -h? */
+bool cli_is_help(const char *arg);
 
 /* Prints the error; returns CLI_FAILED. */
 int cli_fail(const struct cj_error *err);
 
-/* A standard output that was closed before we came is an error, not a lost answer. */
+/* Fails: the caller closed standard output, so the answer would be lost. */
 int cli_need_stdout(const struct cli *cli, struct cj_error *err);
 
 /*
- * cli_finish - flush what was printed to stdout; returns `status`, or CLI_FAILED (said on
- * stderr) when it could not all be written.
+ * cli_finish - flush stdout.
+ *
+ * Returns: `status`, or CLI_FAILED after an error on stderr when not all could be written.
  */
 int cli_finish(int status);
 
-/* The words after a verb that takes none, or only `flag` (NULL: none). */
+/* Checks the arguments of a verb that takes only `flag`, or none (NULL). */
 int cli_take_only(const struct cli *cli, const char *flag, bool *out_given, struct cj_error *err);

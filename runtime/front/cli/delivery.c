@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where results go.  Acts. */
+/* Acts: checks descriptors, opens files, writes. */
 #include "runtime/front/cli/delivery.h"
 
 #include <fcntl.h>
@@ -20,11 +20,11 @@ void delivery_fini(struct delivery *d)
 	delivery_init(d);
 }
 
-/* A descriptor the caller passed in; it is ours alone from here on, never the payload's. */
+/* A descriptor that the caller passed in.  Close-on-exec keeps it from the payload. */
 static int check_fd(int fd, const char *option, struct cj_error *err)
 {
 	if (fd <= STDERR_FILENO) {
-		int rc = cj_reject(err, "%s %d: that is a standard stream", option, fd);
+		int rc = cj_reject(err, "%s %d: this is a standard stream", option, fd);
 		cj_hint(err, "use --json for a result on standard output");
 		return rc;
 	}
@@ -36,7 +36,7 @@ static int check_fd(int fd, const char *option, struct cj_error *err)
 		return rc;
 	}
 	if ((flags & O_ACCMODE) == O_RDONLY || (flags & O_PATH))
-		return cj_reject(err, "%s %d: that descriptor is not open for writing", option, fd);
+		return cj_reject(err, "%s %d: this descriptor is not open for writing", option, fd);
 	if (fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
 		return cj_fail(err, errno, "%s %d", option, fd);
 	return 0;
@@ -44,7 +44,7 @@ static int check_fd(int fd, const char *option, struct cj_error *err)
 
 int delivery_open(struct delivery *d, const struct config *c, struct cj_error *err)
 {
-	/* Before anything is opened: a number nobody gave us could become one of ours. */
+	/* Before opening anything: a closed number could become one of our own descriptors. */
 	if (c->result_fd >= 0 && check_fd(c->result_fd, "--result-fd", err) < 0)
 		return -err->code;
 	if (c->events_fd >= 0 && check_fd(c->events_fd, "--events-fd", err) < 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * delivery - every place a result was asked for: standard output, a file, descriptors.
+ * delivery - the places where the caller wants the result: standard output, a file, descriptors.
  *
- * Opened and checked before anything is built, filled once at the end.
+ * They are opened and checked before the jail is built, and written once at the end.
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 #include "runtime/front/cli/result_file.h"
 
 struct delivery {
-	bool to_stdout; /* --json: the program's output is in the object, nothing passes through */
+	bool to_stdout; /* --json: the output is in the result and not passed through */
 	int result_fd;  /* borrowed; -1: none */
 	struct result_file file;
 	struct events events;
@@ -25,12 +25,12 @@ void delivery_fini(struct delivery *d);
  * written. */
 int delivery_open(struct delivery *d, const struct config *c, struct cj_error *err);
 
-/* Whose going away cancels the run; -1: nobody's (a reader of what passes through is the engine's).
- */
+/* The descriptor whose reader, when it goes away, cancels the run; -1: none.  The engine watches
+ * the readers of output that is passed through. */
 int delivery_hangup_fd(const struct delivery *d);
 
-/* The result, everywhere.  All places are tried; the first failure is returned. */
+/* Writes the result to all places, and returns the first failure. */
 int delivery_send(struct delivery *d, const struct outcome *o, const struct result_about *about,
 		  struct cj_error *err);
-/* The same with one that is text already. */
+/* The same for a result that is text already. */
 int delivery_send_text(struct delivery *d, const char *text, size_t size, struct cj_error *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cejail: a table of verbs.  Pure but for the standard streams.
+ * cejail: a table of verbs.  Pure, except that it prints to the standard streams.
  *
  * setlocale(3) is never called: numbers, messages and JSON are the same everywhere.
  */
@@ -18,7 +18,7 @@
 #include "runtime/front/cli/arguments/habits.h"
 #include "runtime/front/cli/arguments/operands.h"
 
-#define STACK_BYTES_MIN (512u << 10) /* 'doctor' takes 90 KiB, a run half of that */
+#define STACK_BYTES_MIN (512u << 10) /* 'doctor' needs 90 KiB, a run half of that */
 
 static int version_verb(const struct cli *cli);
 static int help_verb(const struct cli *cli);
@@ -56,8 +56,9 @@ static const struct verb {
 	  "  --json             print one JSON object: {\"worst\": ..., \"checks\": [...]}\n"
 	  "\n"
 	  "Exit status:\n"
-	  "  0                  a jail at full strength is possible\n"
-	  "  1                  a jail is possible, but something is weaker\n"
+	  "  0                  every isolation layer and every limit is available\n"
+	  "  1                  a jail is possible, but a layer, a limit or the\n"
+	  "                     public network is missing\n"
 	  "  125                no jail is possible\n" },
 	{ "version", version_verb, "print the version", "", "Prints one line: cejail VERSION.\n" },
 	{ "help", help_verb, "print this summary, or the help of a verb", "[VERB]",
@@ -86,9 +87,9 @@ static int version_verb(const struct cli *cli)
 	return cli_finish(0);
 }
 
-bool cli_is_help(const char *word)
+bool cli_is_help(const char *arg)
 {
-	return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+	return strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0;
 }
 
 static const struct verb *find_verb(const char *name)
@@ -113,8 +114,8 @@ static int print_verb(const struct verb *verb)
 
 static bool wants_help(const struct cli *cli)
 {
-	for (const char *const *word = cli->args; *word; word++)
-		if (cli_is_help(*word))
+	for (const char *const *arg = cli->args; *arg; arg++)
+		if (cli_is_help(*arg))
 			return true;
 	return false;
 }
@@ -141,7 +142,7 @@ static int reject_verb(const char *name)
 	return cli_fail(&err);
 }
 
-static int run_known(const struct verb *verb, struct cli *cli)
+static int run_found(const struct verb *verb, struct cli *cli)
 {
 	cli->verb = verb->name;
 	return verb->usage && wants_help(cli) ? print_verb(verb) : verb->run(cli);
@@ -150,7 +151,7 @@ static int run_known(const struct verb *verb, struct cli *cli)
 /* "cejail help run" is "cejail run --help". */
 static int help_verb(const struct cli *cli)
 {
-	static const char *const words[] = { "--help", NULL };
+	static const char *const args[] = { "--help", NULL };
 	struct cli asked = *cli;
 
 	if (!cli->args[0]) {
@@ -160,8 +161,8 @@ static int help_verb(const struct cli *cli)
 	const struct verb *verb = find_verb(cli->args[0]);
 	if (!verb)
 		return reject_verb(cli->args[0]);
-	asked.args = words;
-	return run_known(verb, &asked);
+	asked.args = args;
+	return run_found(verb, &asked);
 }
 
 int cli_fail(const struct cj_error *err)
@@ -175,7 +176,7 @@ int cli_need_stdout(const struct cli *cli, struct cj_error *err)
 	if (cli->open_streams & CLI_STDOUT_BIT)
 		return 0;
 	int rc = cj_reject(err, "standard output is closed");
-	cj_hint(err, "redirect it to /dev/null if nobody wants the output");
+	cj_hint(err, "to discard the output, redirect it to /dev/null");
 	return rc;
 }
 
@@ -193,9 +194,9 @@ int cli_take_only(const struct cli *cli, const char *flag, bool *out_given, stru
 {
 	bool given = false;
 
-	for (const char *const *word = cli->args; *word; word++) {
-		if (!flag || strcmp(*word, flag) != 0) {
-			int rc = cj_reject(err, "unknown argument '%s'", *word);
+	for (const char *const *arg = cli->args; *arg; arg++) {
+		if (!flag || strcmp(*arg, flag) != 0) {
+			int rc = cj_reject(err, "unknown argument '%s'", *arg);
 			cj_hint(err, "see 'cejail %s --help'", cli->verb);
 			return rc;
 		}
@@ -206,14 +207,14 @@ int cli_take_only(const struct cli *cli, const char *flag, bool *out_given, stru
 	return 0;
 }
 
-/* Past its end there is only SIGSEGV, and nobody left to say why. */
+/* A stack overflow would end cejail by SIGSEGV, without a message. */
 static int need_stack(struct cj_error *err)
 {
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_STACK, &limit) < 0 || limit.rlim_cur >= STACK_BYTES_MIN)
 		return 0;
-	int rc = cj_reject(err, "the stack may have %ju KiB, and cejail needs %u",
+	int rc = cj_reject(err, "the stack limit is %ju KiB, but cejail needs %u KiB",
 			   (uintmax_t)limit.rlim_cur >> 10, STACK_BYTES_MIN >> 10);
 	cj_hint(err, "raise the limit: ulimit -s 8192");
 	return rc;
@@ -226,8 +227,8 @@ int main(int argc, char **argv)
 
 	if (fd_claim_stdio(&cli.open_streams, &err) < 0 || need_stack(&err) < 0)
 		return cli_fail(&err);
-	/* A reader that goes away is an EPIPE with a name, not our silent end; a file at the
-	 * caller's limit is an EFBIG.  Neither call can fail. */
+	/* A write to a closed pipe then fails with EPIPE, and one beyond RLIMIT_FSIZE with EFBIG:
+	 * the error message names the cause.  Neither call can fail. */
 	(void)signal(SIGPIPE, SIG_IGN);
 	(void)signal(SIGXFSZ, SIG_IGN);
 	if (argc < 2) {
@@ -238,5 +239,5 @@ int main(int argc, char **argv)
 	if (!verb)
 		return reject_verb(argv[1]);
 	cli.args = (const char *const *)argv + 2;
-	return run_known(verb, &cli);
+	return run_found(verb, &cli);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lines after a run, from the outcome.  Acts only through log.h. */
+/* The messages after a run, from its outcome.  Acts only through log.h. */
 #include "runtime/front/cli/notes.h"
 
 #include <signal.h>
@@ -11,28 +11,28 @@
 #include "runtime/base/log.h"
 #include "runtime/base/text.h"
 
-#define WORD_MAX 32
-#define LIST_MAX 400 /* of refused calls on one line */
+#define FORMAT_MAX 32
+#define LIST_MAX   400 /* of denied system calls on one line */
 
-#define REFUSALS_MAX 10                 /* lines about the network */
-#define TARGET_MAX   (IP_TEXT_MAX + 24) /* "icmpv6 [ADDRESS]:65535" */
+#define DENIED_MAX 10                 /* lines about denied packets */
+#define TARGET_MAX (IP_TEXT_MAX + 24) /* "icmpv6 [ADDRESS]:65535" */
 
-static const char *format_size(uint64_t bytes, char out[static WORD_MAX])
+static const char *format_size(uint64_t bytes, char out[static FORMAT_MAX])
 {
-	text_format_size(bytes, out, WORD_MAX);
+	text_format_size(bytes, out, FORMAT_MAX);
 	return out;
 }
 
-static const char *format_time(uint64_t ms, char out[static WORD_MAX])
+static const char *format_time(uint64_t ms, char out[static FORMAT_MAX])
 {
-	text_format_duration(ms, out, WORD_MAX);
+	text_format_duration(ms, out, FORMAT_MAX);
 	return out;
 }
 
 static void note_signal(const struct outcome *o)
 {
-	const char *words = strsignal(o->signal); /* English: setlocale() is never called */
-	log_note("ended by signal %d (%s)", o->signal, words ? words : "unknown");
+	const char *name = strsignal(o->signal); /* English: setlocale() is never called */
+	log_note("ended by signal %d (%s)", o->signal, name ? name : "unknown");
 }
 
 static void note_cancel(const struct outcome *o)
@@ -43,13 +43,13 @@ static void note_cancel(const struct outcome *o)
 	if (name)
 		log_note("cancelled by SIG%s", name);
 	else
-		log_note("cancelled: nobody takes the output any more");
+		log_note("cancelled: the reader of the output closed it");
 }
 
 static void note_status(const struct outcome *o)
 {
 	const struct limit_state *l = o->limits;
-	char word[WORD_MAX];
+	char text[FORMAT_MAX];
 
 	switch (o->status) {
 	case STATUS_SIGNALED:
@@ -57,44 +57,46 @@ static void note_status(const struct outcome *o)
 		break;
 	case STATUS_TIMEOUT:
 		log_report("timeout: ended after %s (--timeout)",
-			   format_time(l[LIMIT_WALL].value, word));
+			   format_time(l[LIMIT_WALL].value, text));
 		break;
 	case STATUS_CPU_LIMIT:
-		log_report("CPU time: ended after %s of it (--cpu-time)",
-			   format_time(l[LIMIT_CPU_TIME].value, word));
+		log_report("CPU time limit: ended after %s of CPU time (--cpu-time)",
+			   format_time(l[LIMIT_CPU_TIME].value, text));
 		break;
 	case STATUS_OOM:
 		if (l[LIMIT_MEMORY].hit == HIT_YES)
 			log_report("out of memory: the limit of %s was reached (--memory)",
-				   format_size(l[LIMIT_MEMORY].value, word));
+				   format_size(l[LIMIT_MEMORY].value, text));
 		else
-			log_report("out of memory: the host, or a cgroup above, had no more");
+			log_report(
+			    "out of memory: the host, or a parent cgroup, has no memory left");
 		break;
 	case STATUS_OUTPUT_LIMIT:
-		log_report("output limit: more than %s came (--max-output, --on-output-limit)",
-			   format_size(l[LIMIT_OUTPUT].value, word));
+		log_report("output limit: ended after more than %s (--max-output, "
+			   "--on-output-limit)",
+			   format_size(l[LIMIT_OUTPUT].value, text));
 		break;
 	case STATUS_CANCELLED:
 		note_cancel(o);
 		break;
 	case STATUS_EXITED:
-	case STATUS_SETUP_ERROR: /* an error, told as such */
+	case STATUS_SETUP_ERROR: /* notes_print() prints the error */
 	case STATUS_COUNT:
 		break;
 	}
 }
 
-/* Limits that do not end a run, only hold it back. */
+/* Limits that slow a run down or make its calls fail, but do not end it. */
 static void note_limits(const struct outcome *o)
 {
-	char word[WORD_MAX];
+	char text[FORMAT_MAX];
 
 	if (o->limits[LIMIT_PIDS].hit == HIT_YES)
 		log_report("the limit of %llu processes was reached (--pids-limit)",
 			   (unsigned long long)o->limits[LIMIT_PIDS].value);
 	if (o->limits[LIMIT_DISK].hit == HIT_YES)
 		log_report("the writable space of %s was full (--disk)",
-			   format_size(o->limits[LIMIT_DISK].value, word));
+			   format_size(o->limits[LIMIT_DISK].value, text));
 }
 
 /* "mount (2 times), ptrace" */
@@ -130,7 +132,7 @@ static const char *format_target(const struct denial *d, char out[static TARGET_
 	return out;
 }
 
-static void note_refusal(const struct denial *d)
+static void note_denial(const struct denial *d)
 {
 	unsigned long long count = d->count;
 	char target[TARGET_MAX], times[40] = "";
@@ -147,17 +149,16 @@ static void note_refusal(const struct denial *d)
 
 static void note_network(const struct network_outcome *n)
 {
-	for (size_t i = 0; i < n->ndenied && i < REFUSALS_MAX; i++)
-		note_refusal(&n->denied[i]);
-	if (n->ndenied > REFUSALS_MAX)
-		log_report("network: ... and %zu more (--json tells all)",
-			   n->ndenied - REFUSALS_MAX);
+	for (size_t i = 0; i < n->ndenied && i < DENIED_MAX; i++)
+		note_denial(&n->denied[i]);
+	if (n->ndenied > DENIED_MAX)
+		log_report("network: ... and %zu more (--json lists all)", n->ndenied - DENIED_MAX);
 }
 
 static void note_artifacts(const struct outcome *o)
 {
 	for (size_t i = 0; i < o->artifacts.count; i++)
-		log_debug("copied out: %s (%llu bytes)", o->artifacts.items[i].path,
+		log_debug("artifact: %s (%llu bytes)", o->artifacts.items[i].path,
 			  (unsigned long long)o->artifacts.items[i].bytes);
 }
 
@@ -174,7 +175,7 @@ static bool is_one_file(int a_fd, int b_fd)
 	       a.st_ino == b.st_ino;
 }
 
-/* What came through both streams may stand in any order, so stdout counts only alone. */
+/* The order of stdout and stderr is unknown, so stdout counts only if stderr is empty. */
 void notes_follow_output(const struct outcome *o)
 {
 	const struct capture *last = &o->output[1];
@@ -185,7 +186,7 @@ void notes_follow_output(const struct outcome *o)
 		log_on_fresh_line();
 }
 
-/* One line, however much this host lacks; each sentence is in the result, and here with -v. */
+/* One line for all that this host lacks.  The result, and -v, have a sentence for each. */
 static void note_degraded(const struct outcome *o)
 {
 	bool lacks[DEGRADED_COUNT + 1] = { false };
@@ -199,8 +200,7 @@ static void note_degraded(const struct outcome *o)
 			used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s",
 						 used ? ", " : "", degraded_names[i]);
 	if (used > 0)
-		log_warning("this host enforces less than it could: %s (see 'cejail doctor')",
-			    list);
+		log_warning("this host does not fully enforce: %s (see 'cejail doctor')", list);
 }
 
 static void note_warnings(const struct outcome *o)
@@ -216,7 +216,7 @@ static void note_warnings(const struct outcome *o)
 
 void notes_print(const struct outcome *o)
 {
-	if (o->status != STATUS_SETUP_ERROR) /* an error is one line; its result has them */
+	if (o->status != STATUS_SETUP_ERROR) /* an error is one line; the result has the warnings */
 		note_warnings(o);
 	note_code(o);
 	note_artifacts(o);

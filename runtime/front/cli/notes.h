@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * notes - how a run ended, for a person: one line on stderr for each thing worth
- * knowing, naming the option that would change it; nothing when all went well.
+ * notes - the messages on stderr after a run: why it ended, limits that it reached, what was
+ * denied.  A message names the option that would change it.  A run that simply exits has none.
  */
 #pragma once
 
 #include "runtime/jail/outcome.h"
 
 /*
- * notes_follow_output - the program's output went to our own stdout and stderr.
+ * notes_follow_output - call this before notes_print() if the program wrote to our stdout and
+ * stderr.
  *
- * If it left a line unfinished on stderr, the first line of ours, should there be one, begins on a
- * fresh one.  Before notes_print().
+ * If the program's last line on stderr has no newline, our first message starts with one.
  */
 void notes_follow_output(const struct outcome *o);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `cejail profile list|show|check`: what can be named, what it means, whether a file
- * is right.  Reads files; changes nothing.
+ * `cejail profile list|show|check`: the profiles that exist, the settings of one, the errors in a
+ * file.  Acts: reads files; changes nothing.
  */
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static int check_profile(const struct cli *cli);
 
 static const struct action {
 	const char *name, *arguments;
-	int (*run)(const struct cli *cli); /* args: what follows the action's name */
+	int (*run)(const struct cli *cli); /* cli->args begins after the action */
 	const char *help;
 } actions[] = {
 	{ "list", "[--names]", list_profiles, "list all profiles: name, description, file" },
@@ -95,7 +95,7 @@ static int show_profile(const struct cli *cli)
 	return cli_finish(0);
 }
 
-/* A file in this directory is meant, not a profile of that name. */
+/* "NAME.json" is a file in this directory, not the name of a profile. */
 static const char *as_path(const char *file, struct arena *a)
 {
 	return strchr(file, '/') ? file : arena_printf(a, "./%s", file);

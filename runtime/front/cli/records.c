@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `cejail ps`, `kill`, `gc`: the runs of this user, through the records they leave
- * (runtime/jail/record.h).  Acts on other processes only by way of that module.
+ * `cejail ps`, `kill`, `gc`: list, cancel and clean up the runs of this user, by their records
+ * (runtime/jail/record.h).  Acts through that module only.
  */
 #include <stdio.h>
 #include <string.h>
@@ -25,7 +25,7 @@ static const char *age_of(const struct record *r, char *out, size_t size)
 	uint64_t now_ms = (uint64_t)now.tv_sec * 1000;
 	uint64_t age_s = now_ms > r->started_ms ? (now_ms - r->started_ms) / 1000 : 0;
 	if (age_s == 0)
-		(void)snprintf(out, size, "0s"); /* the clock may have been set back, too */
+		(void)snprintf(out, size, "0s"); /* or the clock was set back since */
 	else
 		text_format_duration(age_s * 1000, out, size);
 	return out;
@@ -116,7 +116,7 @@ int kill_verb(const struct cli *cli)
 
 	if (!cli->args[0]) {
 		(void)!cj_reject(&err, "'cejail kill' needs an ID");
-		cj_hint(&err, "'cejail ps' lists them");
+		cj_hint(&err, "'cejail ps' lists the ids");
 		return cli_fail(&err);
 	}
 	auto_fd int dir_fd = record_open_dir(&err);
@@ -124,7 +124,7 @@ int kill_verb(const struct cli *cli)
 		return cli_fail(&err);
 	for (const char *const *id = cli->args; *id; id++) {
 		err = (struct cj_error){ 0 };
-		if ((*id)[0] == '-') { /* not for kill(1)'s signals: it ends a run */
+		if ((*id)[0] == '-') { /* kill(1) takes a signal here, this verb takes none */
 			(void)!cj_reject(&err, "unknown option '%s'", *id);
 			cj_hint(&err, "see 'cejail kill --help'");
 			return cli_fail(&err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file of `--json=FILE`.  Acts, with the caller's rights. */
+/* The file of `--json=FILE`.  Acts: writes with the caller's permissions. */
 #include "runtime/front/cli/result_file.h"
 
 #include <fcntl.h>
@@ -26,19 +26,19 @@ static int open_directory(const char *path, const char *slash, struct cj_error *
 	return fd;
 }
 
-/* A fifo without a reader would block for ever; with O_NONBLOCK it is ENXIO: fifo(7). */
+/* Opening a FIFO without a reader would block; with O_NONBLOCK it fails with ENXIO: fifo(7). */
 static int open_in_place(const struct result_file *f, const char *path, struct cj_error *err)
 {
 	int flags = O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
 	auto_fd int fd = openat(f->dir_fd, f->name, flags);
 	if (fd < 0 && errno == ENXIO) {
 		int rc = cj_fail(err, ENXIO, "open '%s'", path);
-		cj_hint(err, "nobody reads it");
+		cj_hint(err, "no process has the FIFO open for reading");
 		return rc;
 	}
 	if (fd < 0)
 		return cj_fail(err, errno, "open '%s'", path);
-	if (fcntl(fd, F_SETFL, O_WRONLY) < 0) /* writing may wait for the reader again */
+	if (fcntl(fd, F_SETFL, O_WRONLY) < 0) /* writing may block again */
 		return cj_fail(err, errno, "open '%s'", path);
 	return take_fd(&fd);
 }
@@ -48,7 +48,7 @@ static int open_new(struct result_file *f, const char *path, struct cj_error *er
 	int rc = atomic_file_open(f->dir_fd, FILE_MODE, &f->new);
 	if (rc < 0) {
 		rc = cj_fail(err, -rc, "create '%s'", path);
-		cj_hint(err, "the result needs a directory that can be written");
+		cj_hint(err, "choose a file in a directory that you may write");
 	}
 	return rc;
 }
@@ -65,13 +65,13 @@ static int open_file(struct result_file *f, const char *path, struct cj_error *e
 	if (!f->name)
 		return cj_fail(err, ENOMEM, "open '%s'", path);
 	if (f->name[0] == '\0')
-		return cj_reject(err, "'%s' is a directory, not a file to write", path);
+		return cj_reject(err, "'%s' is a directory; write the name of a file", path);
 
 	bool exists = fstatat(f->dir_fd, f->name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 	if (!exists && errno != ENOENT)
-		return cj_fail(err, errno, "look at '%s'", path);
+		return cj_fail(err, errno, "stat '%s'", path);
 	if (exists && S_ISDIR(st.st_mode))
-		return cj_reject(err, "'%s' is a directory, not a file to write", path);
+		return cj_reject(err, "'%s' is a directory; write the name of a file", path);
 	f->is_in_place = exists && !S_ISREG(st.st_mode);
 
 	if (!f->is_in_place)
@@ -98,7 +98,7 @@ int result_file_commit(struct result_file *f, const char *text, size_t size, str
 	    fd_write_all(f->new.fd, "\n", 1, f->name, err) < 0)
 		return -err->code;
 	int rc = f->is_in_place ? 0 : atomic_file_publish(&f->new, f->dir_fd, f->name);
-	return rc < 0 ? cj_fail(err, -rc, "put '%s' in its place", f->name) : 0;
+	return rc < 0 ? cj_fail(err, -rc, "rename the new file to '%s'", f->name) : 0;
 }
 
 void result_file_fini(struct result_file *f)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * result_file - `--json=FILE`: a file that is whole or is not there.
+ * result_file - `--json=FILE`: after a run, FILE has the whole result or is unchanged.
  *
- * Opened before the run, so that a place that can't be written ends it before it
- * begins; the text goes to a file without a name, which takes FILE's place when it is
- * whole.  What is there and is no regular file (a fifo, /dev/stderr) is written as it
- * stands.
+ * It is opened before the run, so that a directory that cannot be written is an error before the
+ * program starts.  The text is written to a file without a name, which then replaces FILE.  A FILE
+ * that exists and is not a regular file (a FIFO, /dev/stderr) is written in place.
  */
 #pragma once
 
@@ -17,9 +16,9 @@
 
 struct result_file {
 	int dir_fd;             /* -1: not open */
-	struct atomic_file new; /* or what is there, open */
+	struct atomic_file new; /* with is_in_place: FILE itself, open */
 	char *name;             /* below dir_fd */
-	bool is_in_place;       /* what is there is written as it stands */
+	bool is_in_place;       /* FILE exists and is not a regular file */
 };
 
 #define RESULT_FILE_NULL                                                                           \
@@ -29,8 +28,8 @@ struct result_file {
 
 int result_file_open(const char *path, struct result_file *out, struct cj_error *err);
 
-/* Writes the text and a newline, and gives the file its name. */
+/* Writes the text and a newline, and makes the file visible as FILE. */
 int result_file_commit(struct result_file *f, const char *text, size_t size, struct cj_error *err);
 
-/* Leaves nothing behind unless it was committed. */
+/* Discards the new file if it was not committed. */
 void result_file_fini(struct result_file *f);

@@ -19,7 +19,7 @@
 #include "runtime/front/cli/run_state.h"
 #include "runtime/front/cli/terminal.h"
 
-/* --- plan ------------------------------------------------------------------- */
+/* --- plan --------------------------------------------------------------------------- */
 
 /* Where the streams of the program go. */
 static struct jail_io make_io(struct run *r)
@@ -75,7 +75,7 @@ static int print_plan(const struct run *r, struct cj_error *err)
 	return fd_write_all(STDOUT_FILENO, "\n", 1, "the plan", err);
 }
 
-/* --- run -------------------------------------------------------------------- */
+/* --- run ---------------------------------------------------------------------------- */
 
 /* Before the jail is built.  Creates the last directory of the path if it is missing. */
 static int open_artifacts(struct run *r, struct cj_error *err)
@@ -163,7 +163,7 @@ static int carry_out_remotely(struct run *r, bool *out_complete, struct cj_error
 	return remote_run(&call, &r->outcome, &r->remote_result, out_complete, err);
 }
 
-/* --- the verbs -------------------------------------------------------------- */
+/* --- the verbs ---------------------------------------------------------------------- */
 
 static int print_help(const struct run *r)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The end of `cejail run`: result, notes, exit status.  Acts on the places that delivery.h opened. */
+/* The end of `cejail run`: result, notes, exit status.  Acts on the places that delivery.h
+ * opened. */
 #include <string.h>
 
 #include "runtime/base/log.h"

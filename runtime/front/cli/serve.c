@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `cejail serve`: becomes the service, a program of its own (runtime/front/serve/), because its
- * HTTP library would cost every run of the launcher.
+ * `cejail serve`: executes the service, which is a separate program (runtime/front/serve/).  In
+ * this program, its HTTP library would slow down the start of every run.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -12,28 +12,29 @@
 
 #define SERVER "serve"
 
-static int become_server(const struct cli *cli, struct cj_error *err)
+static int exec_server(const struct cli *cli, struct cj_error *err)
 {
 	char path[PATH_MAX];
 	size_t count = 0;
 
 	while (cli->args[count])
 		count++;
-	const char **words = calloc(count + 2, sizeof(*words));
-	if (!words)
+	const char **args = calloc(count + 2, sizeof(*args));
+	if (!args)
 		return cj_fail(err, ENOMEM, "start the service");
-	words[0] = "cejail-serve";
+	args[0] = "cejail-serve";
 	for (size_t i = 0; i < count; i++)
-		words[i + 1] = cli->args[i];
+		args[i + 1] = cli->args[i];
 
 	int rc = libexec_path_find(SERVER, path, err);
 	if (rc == 0) {
-		(void)signal(SIGXFSZ, SIG_DFL); /* execve(2) hands on what is ignored */
-		(void)execv(path, (char *const *)words);
+		(void)signal(SIGXFSZ,
+			     SIG_DFL); /* an ignored signal stays ignored across execve(2) */
+		(void)execv(path, (char *const *)args);
 		rc = cj_fail(err, errno, "start the service '%s'", path);
-		cj_hint(err, "make install puts it beside cejail");
+		cj_hint(err, "install it with 'make install'");
 	}
-	free(words);
+	free(args);
 	return rc;
 }
 
@@ -41,6 +42,6 @@ int serve_verb(const struct cli *cli)
 {
 	struct cj_error err = { 0 };
 
-	(void)become_server(cli, &err);
+	(void)exec_server(cli, &err);
 	return cli_fail(&err);
 }

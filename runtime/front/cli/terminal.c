@@ -19,7 +19,8 @@ void terminal_restore(struct terminal *t)
 {
 	int saved = errno;
 	if (t->fd >= 0)
-		(void)tcsetattr(t->fd, TCSADRAIN, &t->before); /* it took the other mode, too */
+		(void)tcsetattr(t->fd, TCSADRAIN,
+				&t->before); /* cannot fail: raw mode could be set */
 	t->fd = -1;
 	errno = saved;
 }

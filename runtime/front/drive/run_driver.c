@@ -17,7 +17,7 @@ void run_driver_begin(const struct run_driver *d, struct outcome *out)
 
 /* --- callbacks of the engine ----------------------------------------------------------- */
 
-/* The jail's own name may be another one than the run's. */
+/* A jail that was prepared earlier has another name than the run. */
 static void on_event(void *context, const char *type, const void *bytes, size_t size)
 {
 	const struct run_driver *d = context;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * run_driver - one run of the engine (jail.h) from a plan to an outcome.  Acts.
+ * run_driver - one run of the engine (jail.h), from a plan to an outcome.  Acts.
  *
- * Every front end that runs a program drives the engine through these functions, in this order:
+ * Every front end that runs a program calls these functions, in this order:
  *
- *	run_driver_begin()     an outcome with what the plan warns of
- *	run_driver_start()     prepare the jail, unless it was prepared ahead, and start the program
+ *	run_driver_begin()     start an outcome with the warnings of the plan
+ *	run_driver_start()     prepare the jail, unless it was prepared earlier; start the program
  *	run_driver_finish()    wait for the outcome, collect the artefacts
- *	jail_destroy()         the caller's: it decides when the jail's end may take its time
+ *	jail_destroy()         by the caller, who may report the outcome first
  *
  * Runs in the supervisor's process.
  */
@@ -18,34 +18,32 @@
 #include "runtime/front/report/events.h"
 #include "runtime/jail/jail.h"
 
-/* Everything in it is borrowed, but `jail`. */
+/* Every pointer and descriptor is borrowed, except `jail`. */
 struct run_driver {
 	const struct plan *plan;
 	const struct program *program;
-	const char *run_id; /* events name the run by it */
-	const char
-	    *jail_name; /* of the record and the cgroup; of a jail that is still to be prepared */
-	struct jail *jail;     /* the caller's to destroy; NULL: run_driver_start() prepares one */
+	const char *run_id;    /* in events */
+	const char *jail_name; /* names the record and the cgroup, if run_driver_start() prepares */
+	struct jail *jail;     /* the caller destroys it; NULL: run_driver_start() prepares one */
 	struct jail_io io;     /* streams and descriptors; the driver sets the callbacks */
 	struct events *events; /* NULL: none are written */
-	bool waits_for_events; /* the program waits while the events' reader is behind */
+	bool waits_for_events; /* stop reading output while the reader of events is behind */
 	int artifacts_fd;      /* the directory that artefacts are copied into; -1: none */
-	uint64_t
-	    artifacts_memory_bytes; /* artefacts are kept in memory, so many; 0: they are not */
+	uint64_t artifacts_memory_bytes; /* keep at most so many of artefacts in memory; 0: none */
 };
 
-/* Replaces *out by a new outcome of the run, with the warnings of the plan and of its filter. */
+/* Replaces *out by a new outcome, with the warnings of the plan and of its seccomp policy. */
 void run_driver_begin(const struct run_driver *d, struct outcome *out);
 
-/* Fails: as jail_prepare() and jail_start() do; d->jail may be set then and is to be destroyed. */
+/* Fails: as jail_prepare() and jail_start().  d->jail may be set then; the caller destroys it. */
 int run_driver_start(struct run_driver *d, struct cj_error *err);
 
 /*
- * run_driver_finish - exactly one outcome, and what the run has left.
+ * run_driver_finish - wait for the outcome, and collect the artefacts.
  *
- * An artefact that could not be collected is a warning and changes no status; *out_collected says
- * whether all were.
- * Fails: as jail_wait() does.
+ * An artefact that cannot be collected is a warning and does not change the status; *out_collected
+ * is then false.
+ * Fails: as jail_wait().
  */
 int run_driver_finish(struct run_driver *d, struct outcome *out, bool *out_collected,
 		      struct cj_error *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two columns, the second one wrapped.  Acts: standard output. */
+/* Two columns, the second one wrapped.  Acts: prints to standard output. */
 #include "runtime/front/options/help.h"
 
 #include <stdio.h>
@@ -8,7 +8,6 @@
 #define HELP_WIDTH  80
 #define HELP_INDENT 30
 
-/* One word at a time. */
 static void print_wrapped(const char *text)
 {
 	for (int at = HELP_INDENT; *text;) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* help - the layout of --help.  Standard output is checked once, by the caller at its end. */
+/* help - the layout of --help.  The caller checks standard output for errors once, at the end. */
 #pragma once
 
-/* The text beside a name that stands there already, `width` columns wide. */
+/* Prints the text after a name of `width` columns that is already printed. */
 void help_print(int width, const char *text);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The lines of `--events-fd`.  Acts on one descriptor, the caller's: its flags are not
- * ours to change (O_NONBLOCK belongs to the open file, which others share), so it is
- * polled first and written in pieces that poll(2) promises room for.
+ * Acts on the descriptor of the caller.  It cannot set O_NONBLOCK, because other processes share
+ * the open file.  So it polls first, and writes pieces that poll(2) guarantees room for.
  */
 #include "runtime/front/report/events.h"
 
@@ -54,7 +53,7 @@ static void flush(struct events *e, int patience_ms)
 		e->start = e->end = 0;
 }
 
-/* Makes room for `size` more bytes behind what is queued. */
+/* Makes room for `size` more bytes at the end of the queue. */
 static int grow(struct events *e, size_t size)
 {
 	if (e->room - e->end >= size)
@@ -83,21 +82,21 @@ static int append(struct events *e, const char *bytes, size_t size)
 	return 0;
 }
 
-/* The writer's object as a line, whatever the cap. */
+/* Queues the object of the writer as a line, without checking the limit. */
 static int put_line(struct events *e, struct json_writer *w)
 {
 	struct cj_error err = { 0 };
 	const char *text = NULL;
 	size_t size = 0;
 
-	/* room for all of it first: half a line would spoil the next one */
+	/* room for the whole line first: a partial line would corrupt the next one */
 	if (json_writer_take(w, &text, &size, &err) < 0 || grow(e, size + 1) < 0 ||
 	    append(e, text, size) < 0)
 		return -ENOMEM;
 	return append(e, "\n", 1);
 }
 
-/* Past the cap an event is left out, and so are those behind it until the reader caught up. */
+/* Beyond the limit, drops the event, and the following ones until the reader has caught up. */
 static void queue_line(struct events *e, struct json_writer *w)
 {
 	struct cj_error err = { 0 };
@@ -114,7 +113,7 @@ static bool has_caught_up(const struct events *e)
 	return e->end - e->start <= EVENTS_QUEUE_MAX / 2;
 }
 
-/* An object that is open still; NULL: no memory. */
+/* The start of an object.  Returns: NULL without memory. */
 static struct json_writer *open_event(const char *type)
 {
 	struct json_writer *w = json_writer_create(false);
@@ -129,7 +128,7 @@ static void add_dropped(struct events *e)
 {
 	auto_json_writer struct json_writer *w = open_event("dropped");
 	if (!w)
-		return; /* said later, with those to come */
+		return; /* reported later, with the next ones */
 
 	json_member_u64(w, "events", e->dropped);
 	json_close_object(w);
@@ -211,7 +210,7 @@ bool events_has_room(struct events *e)
 	return is_closed(e) || has_caught_up(e);
 }
 
-/* False: nobody listens, or the reader is behind and this event is one of those left out. */
+/* False: there is no reader, or the reader is behind and this event is dropped. */
 static bool is_ready(struct events *e)
 {
 	flush(e, 0);
@@ -249,14 +248,14 @@ void events_add_json(struct events *e, const char *line, size_t size)
 {
 	if (!is_ready(e))
 		return;
-	/* room for all of it first: half a line would spoil the next one */
+	/* room for the whole line first: a partial line would corrupt the next one */
 	if (e->end - e->start + size + 1 > EVENTS_QUEUE_MAX || grow(e, size + 1) < 0 ||
 	    append(e, line, size) < 0 || append(e, "\n", 1) < 0)
 		e->dropped++;
 	flush(e, 0);
 }
 
-/* No event comes any more: what was kept back of a character, and how many were left out. */
+/* After the last event: the rest of an unfinished character, and the number of dropped events. */
 static void end_events(struct events *e)
 {
 	for (size_t i = 0; i < 2; i++) {
@@ -272,7 +271,7 @@ int events_add_line(struct events *e, struct json_writer *w, struct cj_error *er
 	if (e->fd < 0)
 		return 0;
 	end_events(e);
-	return put_line(e, w) < 0 ? cj_fail(err, ENOMEM, "write a line behind the events") : 0;
+	return put_line(e, w) < 0 ? cj_fail(err, ENOMEM, "write a line after the events") : 0;
 }
 
 int events_finish(struct events *e, const char *result, size_t size, struct cj_error *err)
@@ -290,6 +289,7 @@ int events_finish(struct events *e, const char *result, size_t size, struct cj_e
 	if (e->is_gone)
 		return cj_fail(err, EPIPE, "write events to descriptor %d", e->fd);
 	if (e->start < e->end)
-		return cj_fail(err, ETIMEDOUT, "nobody reads the events on descriptor %d", e->fd);
+		return cj_fail(err, ETIMEDOUT,
+			       "the reader of the events on descriptor %d reads nothing", e->fd);
 	return 0;
 }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Words for what ended a run before it began.  Pure. */
+/* Error messages for a program that could not be executed.  Pure. */
 #include "runtime/front/report/explain.h"
 
 static const char *exec_hint(int code)
 {
 	switch (code) {
 	case ENOENT:
-		return "the jail sees this host's /usr and what --rootfs and --ro-bind show; a "
-		       "script's interpreter may be what is missing";
+		return "the jail has the /usr of this host, or the files of --rootfs and --ro-bind; "
+		       "for a script, its interpreter may be missing";
 	case EACCES:
-		return "it is not executable, or lies where the jail lets nothing be executed";
+		return "it is not executable, or its directory is mounted noexec in the jail";
 	case ENOEXEC:
-		return "it is neither a program for this machine nor a script that begins with #!";
+		return "it is neither a program for this machine nor a script with a #! line";
 	default:
 		return NULL;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The result as JSON.  Pure.  Every member is always there, null where there is nothing
- * to say, so that a reader needs no "is it there" before "what is it".
+ * The result as JSON.  Pure.  Every member always exists and is null without a value, so that a
+ * reader need not check for it.
  */
 #include "runtime/front/report/result.h"
 
@@ -20,9 +20,8 @@ static void put_profile(struct json_writer *w, const struct result_about *about)
 }
 
 /*
- * A command that is not there, or can't be executed, is a status of its own in no table: the jail
- * was right, and nothing of the program ran.  It is "exited" with 127 or 126, as a shell would
- * say it, and `error` names the stage "exec".
+ * A command that does not exist, or cannot be executed, has no status of its own.  It is "exited"
+ * with 127 or 126, as in a shell, and `error` has the stage "exec".
  */
 static void put_end(struct json_writer *w, const struct outcome *o)
 {
@@ -73,7 +72,7 @@ void result_put_usage(struct json_writer *w, const struct usage *u)
 	json_close_object(w);
 }
 
-/* A limit nobody asked for has no value and nobody who holds it. */
+/* A limit that is not set has no value, and is not enforced. */
 static void put_limit(struct json_writer *w, enum limit which, const struct limit_state *l)
 {
 	json_put_key(w, limit_names[which]);

@@ -171,7 +171,7 @@ static void a_place_that_cannot_be_written_is_refused_at_once(void **state)
 
 	err = (struct cj_error){ 0 };
 	assert_int_equal(result_file_open("/tmp", &f, &err), -EINVAL);
-	assert_string_equal(err.msg, "'/tmp' is a directory, not a file to write");
+	assert_string_equal(err.msg, "'/tmp' is a directory; write the name of a file");
 
 	err = (struct cj_error){ 0 };
 	assert_int_equal(result_file_open("/tmp/", &f, &err), -EINVAL);
@@ -185,7 +185,7 @@ static void a_fifo_nobody_reads_is_refused_at_once(void **state)
 	struct cj_error err = { 0 };
 	assert_int_equal(mkfifo("fifo", 0600), 0);
 	assert_int_equal(result_file_open("fifo", &f, &err), -ENXIO);
-	assert_string_equal(err.hint, "nobody reads it");
+	assert_string_equal(err.hint, "no process has the FIFO open for reading");
 }
 
 static void a_fifo_with_a_reader_gets_the_result(void **state)

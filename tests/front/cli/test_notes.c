@@ -116,7 +116,7 @@ static void many_refused_places_are_ten_lines_and_a_number(void **state)
 	assert_int_equal(count_lines(heard()), 11);
 	char last[80];
 	(void)snprintf(last, sizeof(last),
-		       "\ncejail: network: ... and %d more (--json tells all)\n", DENIALS_MAX - 10);
+		       "\ncejail: network: ... and %d more (--json lists all)\n", DENIALS_MAX - 10);
 	assert_non_null(strstr(terminal.text, last));
 }
 
@@ -146,10 +146,9 @@ static void what_a_host_lacks_is_one_line(void **state)
 	outcome_warn(&o, "network: the uplink may not work: a firewall");
 	outcome_warn(&o, "artifacts: 'x' is not copied");
 	notes_print(&o);
-	assert_string_equal(heard(),
-			    "cejail: warning: this host enforces less than it could: limits, "
-			    "network (see 'cejail doctor')\n"
-			    "cejail: warning: artifacts: 'x' is not copied\n");
+	assert_string_equal(heard(), "cejail: warning: this host does not fully enforce: limits, "
+				     "network (see 'cejail doctor')\n"
+				     "cejail: warning: artifacts: 'x' is not copied\n");
 }
 
 static void a_warning_about_the_host_is_known_by_its_first_word(void **state)

@@ -55,7 +55,7 @@ def _():
     with Folder() as f:
         f.file("x.py", "print('fine')")
         for words, answer in (
-            ("ubuntu bash", "'cejail run -- bash'"), ("python:3.12 python", "no images"), ("ubuntu", "'cejail shell'"),
+            ("ubuntu bash", "'cejail run -- bash'"), ("python:3.12 python", "does not use container images"), ("ubuntu", "'cejail shell'"),
             ("ls", "'cejail run -- ls'"), ("python3 x.py", "'cejail run x.py'"), ("-p python ls", "'cejail run -- ls'"),
             ("no-such-command", "'--'"),
         ):  # fmt: skip
@@ -110,7 +110,7 @@ def _():
         file = f.file("n.py", "import sys\nprint(sys.argv[1:])")
         done = run("--network", "none", file, "--network", "none", "--memory=1G").exits(0).says("['--network', 'none', '--memory=1G']\n")
         equal(len(last_lines(done)), 1, f"notes in {done.err!r}")
-        contains(last_lines(done)[0], "'--network' stands behind FILE", "the note")
+        contains(last_lines(done)[0], "'--network' follows FILE", "the note")
         for words in (("-q", file, "--network", "none"), (file, "--", "--network"), (file, "-v", "-m", "http", "--other")):
             equal(last_lines(run("--network", "none", *words).exits(0)), [], f"notes for {words}")
         equal(last_lines(sh("true", "--network", "none").exits(0)), [], "notes for a command")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Acts through log.h; asks about standard input without reading it. */
+/* Acts: prints through log.h; examines standard input without reading it. */
 #include "runtime/front/cli/arguments/call_notes.h"
 
 #include <stddef.h>
@@ -31,10 +31,10 @@ void call_notes_print(const char *const *args, bool reads_input)
 	const char *stray = args ? operands_stray(args) : NULL;
 
 	if (stray)
-		log_note("'%.*s' stands behind FILE, so it went to the program: write cejail's "
-			 "options before FILE",
+		log_note("'%.*s' follows FILE, so the program received it: write the options of "
+			 "cejail before FILE",
 			 (int)strcspn(stray, "="), stray);
 	if (!reads_input && call_notes_has_input(STDIN_FILENO))
-		log_note("standard input has data that was not read: give it to the program with "
-			 "-i, or run the code it is with '-'");
+		log_note("standard input has data that was not read: add -i to pass it to the "
+			 "program, or write '-' for FILE if it is the code");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Words that people type from habit.  Pure. */
+/* Options, verbs and names of other programs.  Pure. */
 #include "runtime/front/cli/arguments/habits.h"
 
 #include <stddef.h>
@@ -8,7 +8,7 @@
 #define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
 
 struct habit {
-	const char *words; /* separated by blanks */
+	const char *names; /* separated by blanks */
 	const char *answer;
 };
 
@@ -33,14 +33,14 @@ static const struct habit option_habits[] = {
 	{ "--dev --proc --mqueue",
 	  "not needed: every jail has a /dev and a /proc of its own" },
 	{ "--dev-bind --dev-bind-try --device --device-cgroup-rule --gpus",
-	  "not available: a jail has no device of the host but null, zero, full, random and urandom" },
+	  "not available: a jail has only the devices null, zero, full, random and urandom" },
 	{ "--dir", "write --tmpfs DST for an empty writable directory" },
 	{ "--symlink", "write --ro-bind SRC:DST to show a path in another place" },
 	{ "--chdir --working-directory --same-dir --cwd --pwd",
 	  "write --workdir DIR" },
 	{ "--chroot --root --image --image-volume", "write --rootfs DIR" },
 	{ "--pull --platform --arch --os --tls-verify",
-	  "not available: cejail takes no images; write --rootfs DIR for other files than this host's" },
+	  "not available: cejail does not use images; write --rootfs DIR for another file system" },
 	{ "--overlay-src --overlay-tmpfs --tmp-overlay", "write --overlay SRC[:DST] for a directory, or --writable for the root" },
 	{ "--output --out --copy-out", "write --artifacts DIR; the program writes to /box/out" },
 
@@ -50,9 +50,9 @@ static const struct habit option_habits[] = {
 	{ "--unsetenv --unsetenv-all --clearenv --rmenv",
 	  "not needed: no variable of the caller's is inherited" },
 
-	/* who the program is */
+	/* identity and privileges */
 	{ "--user -u --uid --gid --group-add --userns --uidmap --gidmap --subuidname --noroot",
-	  "not needed: the program is user 'jail', id 1000, and nobody on the host" },
+	  "not needed: the program is user 'jail' with id 1000, and has no privileges on the host" },
 	{ "--privileged --cap-add --add-caps --keep-caps",
 	  "not available: no program in a jail has a capability" },
 	{ "--cap-drop --caps --caps.drop --drop-caps",
@@ -63,7 +63,7 @@ static const struct habit option_habits[] = {
 	  "not needed: every jail has a system call filter; write --seccomp FILE for another" },
 	{ "--sysctl --cgroupns --isolation", "not available: these settings are the same in every jail" },
 
-	/* its life */
+	/* start and end */
 	{ "--rm --remove --collect", "not needed: every jail is removed at its end" },
 	{ "--name --unit --container-name --cidfile", "write --id ID" },
 	{ "-d --detach --no-block --background",
@@ -71,7 +71,7 @@ static const struct habit option_habits[] = {
 	{ "--restart --health-cmd --no-healthcheck",
 	  "not available: a jail runs one program once" },
 	{ "--init", "not needed: every jail has an init that reaps its processes" },
-	{ "--die-with-parent --kill-on-parent-death", "not needed: a jail ends with its cejail" },
+	{ "--die-with-parent --kill-on-parent-death", "not needed: the jail ends when its cejail process ends" },
 	{ "--new-session --as-pid-1 --deterministic-shutdown",
 	  "not needed: a jail has a session and an init of its own" },
 	{ "--wait", "not needed: cejail waits for the program" },
@@ -79,7 +79,7 @@ static const struct habit option_habits[] = {
 	  "not needed: a signal to cejail ends the jail" },
 	{ "--unshare-all --unshare-user --unshare-user-try --unshare-pid --unshare-ipc --unshare-uts "
 	  "--unshare-cgroup --unshare-cgroup-try --ipc --pid --uts --disable-userns --ipc-namespace",
-	  "not needed: every jail has namespaces of its own, and can't make further ones" },
+	  "not needed: every jail has its own namespaces, and the program cannot create others" },
 	{ "--entrypoint --command --cmd --exec",
 	  "write the command after '--': cejail run [OPTION...] -- COMMAND [ARG...]" },
 	{ "--label --annotation --log-driver --log-opt --attach-log",
@@ -97,10 +97,10 @@ static const struct habit option_habits[] = {
 	  "write --network none" },
 	{ "--share-net --allow-net", "write --network public; --allow HOST:PORT for parts of it" },
 	{ "--publish --publish-all --expose --port",
-	  "not available: nothing outside can connect into a jail; --connect is the other way" },
+	  "not available: no process outside can connect to a jail; see --connect for the other direction" },
 	{ "--dns --dns-search --dns-option --dns-opt --add-host --ip --ip6 --mac-address --link "
 	  "--network-alias --net-alias",
-	  "not available: every jail has the same addresses and asks this host's name servers" },
+	  "not available: every jail has the same addresses and uses the name servers of this host" },
 	{ "--socket", "write --connect unix:PATH" },
 
 	/* limits */
@@ -109,7 +109,7 @@ static const struct habit option_habits[] = {
 	{ "--memory-swap --memory-swappiness --swap",
 	  "not needed: a jail has no swap" },
 	{ "--memory-reservation --kernel-memory --oom-kill-disable --oom-score-adj",
-	  "not available: --memory SIZE is the one limit on memory" },
+	  "not available: --memory SIZE is the only limit on memory" },
 	{ "--pids --max-processes --nproc --rlimit-nproc --tasks-max", "write --pids-limit N" },
 	{ "--time --time-limit --wall-time --stop-after", "write --timeout DUR (-t)" },
 	{ "--rlimit-cpu", "write --cpu-time DUR" },
@@ -140,35 +140,35 @@ static const struct habit verb_habits[] = {
 	{ "prune clean cleanup", "write 'cejail gc'" },
 	{ "list ls containers", "write 'cejail ps'" },
 	{ "info check status", "write 'cejail doctor'" },
-	{ "logs inspect", "not available: a run's output and result go to its caller, see --json" },
+	{ "logs inspect", "not available: cejail gives output and result to the caller; see --json" },
 	{ "pull build images image push load import",
-	  "not available: cejail takes no images; see --rootfs in cejail(1)" },
+	  "not available: cejail does not use images; see --rootfs in cejail(1)" },
 	{ "profiles", "write 'cejail profile list'" },
 	{ "sh bash", "write 'cejail shell'" },
 	{ "daemon service server", "write 'cejail serve'" },
 };
 
-/* Images whose names are no commands; what has a tag or a registry is known by its shape. */
+/* Images whose names are not commands.  habit_is_image() recognises a tag or a registry itself. */
 static const char *const image_names[] = {
 	"ubuntu", "debian", "alpine", "fedora", "centos", "archlinux", "rockylinux", "almalinux",
 	"hello-world", "scratch", "golang", "rust", "openjdk", "postgres", "redis", "nginx",
 };
 /* clang-format on */
 
-static bool has_word(const char *words, const char *word)
+static bool has_name(const char *names, const char *name)
 {
-	size_t size = strlen(word);
+	size_t size = strlen(name);
 
-	for (const char *at = words; size > 0 && (at = strstr(at, word)); at++)
-		if ((at == words || at[-1] == ' ') && (at[size] == '\0' || at[size] == ' '))
+	for (const char *at = names; size > 0 && (at = strstr(at, name)); at++)
+		if ((at == names || at[-1] == ' ') && (at[size] == '\0' || at[size] == ' '))
 			return true;
 	return false;
 }
 
-static const char *find_answer(const struct habit *table, size_t n, const char *word)
+static const char *find_answer(const struct habit *table, size_t n, const char *name)
 {
 	for (size_t i = 0; i < n; i++)
-		if (has_word(table[i].words, word))
+		if (has_name(table[i].names, name))
 			return table[i].answer;
 	return NULL;
 }
@@ -183,7 +183,7 @@ const char *habit_for_verb(const char *verb)
 	return strchr(verb, ' ') ? NULL : find_answer(verb_habits, LENGTH(verb_habits), verb);
 }
 
-/* --- values of our own options ------------------------------------------------------- */
+/* --- values of our own options ------------------------------------------------------ */
 
 /* "8080:80", "127.0.0.1:8080:80", "53:53/udp" */
 static bool is_published_port(const char *text)
@@ -205,7 +205,7 @@ static bool is_property(const char *text)
 static const char *profile_answer(const char *value)
 {
 	if (is_published_port(value))
-		return "-p names a profile here, and nothing outside can connect into a jail";
+		return "-p names a profile here, and no process outside can connect to a jail";
 	if (is_property(value))
 		return "-p names a profile here; write --memory SIZE, --cpus N, --pids-limit N or "
 		       "--timeout DUR";
@@ -217,7 +217,7 @@ static const char *network_answer(const char *value)
 	if (strcmp(value, "host") == 0)
 		return "a jail never has the host's network; write --network public, and "
 		       "--connect tcp:127.0.0.1:PORT for a port of the host's loopback";
-	return has_word("bridge default slirp4netns pasta private nat", value)
+	return has_name("bridge default slirp4netns pasta private nat", value)
 		   ? "write --network public"
 		   : NULL;
 }
@@ -233,7 +233,7 @@ const char *habit_for_value(const char *option, const char *value)
 	return NULL;
 }
 
-/* --- words that stand in FILE's place ------------------------------------------------- */
+/* --- operands that are not a FILE --------------------------------------------------- */
 
 bool habit_is_volume(const char *word)
 {

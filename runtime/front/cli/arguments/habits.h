@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * habits - options and verbs of docker, podman, bwrap, firejail and systemd-run, and what to
- * write here instead.  Pure: tables and lookups.
+ * habits - options and verbs of docker, podman, bwrap, firejail and systemd-run, with the
+ * equivalent of cejail.  Pure: tables and lookups.
  *
- * An answer continues an error message: "unknown option '--rm': " ANSWER.  It is what to write
- * here ("write ..."), or why nothing need be written ("not needed: ..."), or why it can't be had
- * ("not available: ...").
+ * An answer continues an error message: "unknown option '--rm': " ANSWER.  It is the option to
+ * write ("write ..."), the reason why none is needed ("not needed: ..."), or the reason why cejail
+ * has no equivalent ("not available: ...").
  */
 #pragma once
 
 #include <stdbool.h>
 
-/* The answer for an option as it was typed, "--volume" or "-u"; NULL: no such habit. */
+/* The answer for an option as it was typed, "--volume" or "-u"; NULL: none. */
 const char *habit_for_option(const char *named);
 
-/* The answer for a value that one of our options (its long name) refused; NULL: none. */
+/* The answer for a value that our option --OPTION does not accept; NULL: none. */
 const char *habit_for_value(const char *option, const char *value);
 
 /* The answer for a verb: "exec", "stop"; NULL: none. */

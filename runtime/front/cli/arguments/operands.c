@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Acts: looks for files and commands. */
+/* Acts: searches for files and commands. */
 #include "runtime/front/cli/arguments/operands.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ bool operands_is_file(const char *path)
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* One that every jail of this host's files has, too. */
+/* A command below the places of this host that a jail without --rootfs shows. */
 static bool is_command(const char *word)
 {
 	static const char *const places[] = { "/usr/local/bin", "/usr/bin", "/bin" };
@@ -32,14 +32,14 @@ static bool is_command(const char *word)
 	return false;
 }
 
-/* --- options whose value was cut in two ---------------------------------------------- */
+/* --- an option before FILE that is wrong -------------------------------------------- */
 
 static bool takes_two_paths(const struct setting *s)
 {
 	return s->value && strcmp(s->value, "SRC[:DST]") == 0;
 }
 
-/* What the last option makes of FILE; 0: nothing. */
+/* The last option may show what FILE was meant to be; 0: it does not. */
 static int explain_last_option(const struct options *o, const char *file, struct cj_error *err)
 {
 	const struct given *last = o->count > 0 ? &o->items[o->count - 1] : NULL;
@@ -52,7 +52,7 @@ static int explain_last_option(const struct options *o, const char *file, struct
 		return rc;
 	}
 	if (takes_two_paths(last->setting) && file[0] == '/' && !strchr(last->value, ':')) {
-		int rc = cj_reject(err, "'%s %s %s': the two paths are one word here", last->named,
+		int rc = cj_reject(err, "'%s %s %s': the two paths are one argument", last->named,
 				   last->value, file);
 		cj_hint(err, "write %s %s:%s", last->named, last->value, file);
 		return rc;
@@ -66,7 +66,7 @@ static int explain_last_option(const struct options *o, const char *file, struct
 	return 0;
 }
 
-/* "-f job.py" with nothing behind it. */
+/* "-f job.py" and no FILE: the option took FILE as its value. */
 static int explain_nothing(const struct options *o, struct cj_error *err)
 {
 	const struct given *last = o->count > 0 ? &o->items[o->count - 1] : NULL;
@@ -74,11 +74,11 @@ static int explain_nothing(const struct options *o, struct cj_error *err)
 		return 0;
 	int rc =
 	    cj_reject(err, "nothing to run: '%s' is the value of '%s'", last->value, last->named);
-	cj_hint(err, "write FILE behind the options: see 'cejail run --help'");
+	cj_hint(err, "write FILE after the options: see 'cejail run --help'");
 	return rc;
 }
 
-/* --- words of their own ---------------------------------------------------------------- */
+/* --- a FILE that is something else -------------------------------------------------- */
 
 static int reject_command(const char *command, const char *next, struct cj_error *err)
 {
@@ -93,22 +93,23 @@ static int reject_command(const char *command, const char *next, struct cj_error
 
 static int reject_image(const char *image, const char *next, struct cj_error *err)
 {
-	int rc = cj_reject(err, "'%s' is no file, and cejail takes no images", image);
+	int rc =
+	    cj_reject(err, "'%s' is not a file, and cejail does not use container images", image);
 	if (next)
 		cj_hint(err,
-			"write 'cejail run -- %s' for this host's programs, --rootfs DIR "
-			"for others",
+			"write 'cejail run -- %s' for the programs of this host, or add "
+			"--rootfs DIR for another file system",
 			next);
 	else
-		cj_hint(err, "write 'cejail shell' for this host's programs, --rootfs DIR for "
-			     "others");
+		cj_hint(err, "write 'cejail shell' for the programs of this host, or add --rootfs "
+			     "DIR for another file system");
 	return rc;
 }
 
 static int reject_missing(const char *file, struct cj_error *err)
 {
 	int rc = cj_fail(err, ENOENT, "find the file '%s'", file);
-	cj_hint(err, "a command is written after '--': see 'cejail run --help'");
+	cj_hint(err, "write a command after '--': see 'cejail run --help'");
 	return rc;
 }
 
@@ -133,9 +134,9 @@ int operands_explain(const struct options *o, struct cj_error *err)
 	return strrchr(file, '.') ? 0 : reject_missing(file, err);
 }
 
-/* --- options that came too late --------------------------------------------------------- */
+/* --- options after FILE ------------------------------------------------------------- */
 
-/* "-m 64M", "-t 5s": a letter is many programs' own, with such a value it is ours. */
+/* "-m 64M", "-t 5s": many programs have -m and -t, but few with such values. */
 static bool is_limit(const char *word, const char *next)
 {
 	uint64_t number;

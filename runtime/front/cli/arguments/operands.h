@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * operands - what stands in FILE's place on the command line of `cejail run`, when it is no file.
+ * operands - explains a FILE on the command line of `cejail run` that is not a file.
  *
- * Acts: asks the file system what is there; changes nothing.
+ * Acts: examines the file system; changes nothing.
  */
 #pragma once
 
@@ -10,19 +10,19 @@
 
 #include "runtime/front/cli/arguments/options.h"
 
-/* Is `path` a regular file here, links followed? */
+/* Is `path` a regular file of this host?  Follows links. */
 bool operands_is_file(const char *path);
 
 /*
- * operands_explain - the remedy for a FILE that can't be run: docker's volume or image, bwrap's
- * two words, a command without "--".
+ * operands_explain - recognise a FILE that is a volume or an image of docker, the second path of
+ * bwrap, or a command without "--".
  *
- * Returns: 0 where there is none, else a negative errno with *err filled.
+ * Returns: 0 for any other FILE; else a negative errno, with the mistake and the remedy in *err.
  */
 int operands_explain(const struct options *o, struct cj_error *err);
 
 /*
- * operands_stray - the first argument of the program that is spelt like an option of ours; NULL:
- * none.  What follows a "--" among the arguments is the program's beyond doubt.
+ * operands_stray - the first of the program's arguments that looks like an option of cejail; NULL:
+ * none.  Arguments after a "--" do not count.
  */
 const char *operands_stray(const char *const *args);

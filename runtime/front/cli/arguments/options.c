@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words of `cejail run`, against the table of settings.  Pure but for the help text and files
- * of variables. */
+/* Pure, except options_expand(), which reads files, and options_print_help(). */
 #include "runtime/front/cli/arguments/options.h"
 
 #include <assert.h>
@@ -15,20 +14,20 @@
 #include "runtime/front/options/help.h"
 #include "runtime/front/options/option_syntax.h"
 
-/* A row each: what decides where the result goes, and how much we say meanwhile. */
+/* The options that decide where the result goes, and which messages are printed. */
 static const char *const delivery_options[] = {
 	"json", "result-fd", "events-fd", "verbose", "quiet", "no-report", "id", "remote",
 };
 
 struct scan {
-	const char *const *next; /* the word to be looked at */
+	const char *const *next; /* the argument to be read */
 	struct arena *arena;
 	struct options *out;
 	size_t room;
 };
 
-static int keep(struct scan *s, const struct setting *setting, const char *named, const char *value,
-		struct cj_error *err)
+static int add_given(struct scan *s, const struct setting *setting, const char *named,
+		     const char *value, struct cj_error *err)
 {
 	struct options *o = s->out;
 
@@ -59,21 +58,21 @@ static bool wants_value(const struct setting *s)
 	return s->kind != SETTING_FLAG && !s->value_optional;
 }
 
-static int reject_long(const char *name, const char *word, struct cj_error *err)
+static int reject_long(const char *name, const char *arg, struct cj_error *err)
 {
-	const char *habit = habit_for_option(word);
+	const char *habit = habit_for_option(arg);
 	if (habit)
-		return cj_reject(err, "unknown option '%s': %s", word, habit);
+		return cj_reject(err, "unknown option '%s': %s", arg, habit);
 
-	return option_reject_unknown(word, setting_suggest_option(name), "run", err);
+	return option_reject_unknown(arg, setting_suggest_option(name), "run", err);
 }
 
-static int scan_long(struct scan *s, const char *word, struct cj_error *err)
+static int scan_long(struct scan *s, const char *arg, struct cj_error *err)
 {
 	struct long_option o;
-	bool is_split = option_split(word, &o); /* options_scan() has seen that it is one */
+	bool is_split = option_split(arg, &o); /* options_scan() has checked the "--" */
 	assert(is_split);
-	const char *named = arena_strndup(s->arena, word, o.name_size + 2);
+	const char *named = arena_strndup(s->arena, arg, o.name_size + 2);
 	if (!named)
 		return cj_fail(err, ENOMEM, "read the options");
 	if (!o.value && option_has_name(&o, "help")) {
@@ -91,42 +90,42 @@ static int scan_long(struct scan *s, const char *word, struct cj_error *err)
 		value = *s->next++;
 	if (!value && wants_value(setting) && take_value(s, setting, named, &value, err) < 0)
 		return -err->code;
-	return keep(s, setting, named, value, err);
+	return add_given(s, setting, named, value, err);
 }
 
-static int reject_letter(const char *word, const char *at, const char *named, struct cj_error *err)
+static int reject_letter(const char *arg, const char *at, const char *named, struct cj_error *err)
 {
 	const char *habit = habit_for_option(named);
 	if (habit)
 		return cj_reject(err, "unknown option '%s': %s", named, habit);
-	if (at > word + 1 && at[-1] == 'v' && habit_is_volume(at)) {
-		int rc = cj_reject(err, "'%s': -v is --verbose here", word);
+	if (at > arg + 1 && at[-1] == 'v' && habit_is_volume(at)) {
+		int rc = cj_reject(err, "'%s': -v is --verbose here", arg);
 		cj_hint(err, "write --bind %s, or --ro-bind %s for a read-only view", at, at);
 		return rc;
 	}
-	int rc = cj_reject(err, "unknown option '%s' in '%s'", named, word);
+	int rc = cj_reject(err, "unknown option '%s' in '%s'", named, arg);
 	cj_hint(err, "see 'cejail run --help'");
 	return rc;
 }
 
-/* docker's -it: its -t is a terminal, ours takes a duration. */
-static int check_terminal_habit(const char *word, const char *value, struct cj_error *err)
+/* -it of docker asks for a terminal; our -t takes a duration. */
+static int check_terminal_habit(const char *arg, const char *value, struct cj_error *err)
 {
 	uint64_t ms;
 	struct cj_error ignored;
 
-	if (strcmp(word, "-it") != 0 && strcmp(word, "-ti") != 0)
+	if (strcmp(arg, "-it") != 0 && strcmp(arg, "-ti") != 0)
 		return 0;
 	if (value && parse_duration(value, &ms, &ignored) == 0)
 		return 0;
-	int rc = cj_reject(err, "'%s': -t is --timeout here, and takes a duration", word);
+	int rc = cj_reject(err, "'%s': -t is --timeout here, and takes a duration", arg);
 	cj_hint(err, "write --tty -i for a terminal");
 	return rc;
 }
 
-static int scan_letters(struct scan *s, const char *word, struct cj_error *err)
+static int scan_letters(struct scan *s, const char *arg, struct cj_error *err)
 {
-	for (const char *at = word + 1; *at; at++) {
+	for (const char *at = arg + 1; *at; at++) {
 		const char *named = arena_printf(s->arena, "-%c", *at);
 		const struct setting *setting = setting_by_letter(*at);
 		const char *value = NULL;
@@ -138,39 +137,39 @@ static int scan_letters(struct scan *s, const char *word, struct cj_error *err)
 		if (!named)
 			return cj_fail(err, ENOMEM, "read the options");
 		if (!setting)
-			return reject_letter(word, at, named, err);
+			return reject_letter(arg, at, named, err);
 		if (setting->kind == SETTING_FLAG) {
-			if (keep(s, setting, named, NULL, err) < 0)
+			if (add_given(s, setting, named, NULL, err) < 0)
 				return -err->code;
 			continue;
 		}
-		if (*at == 't' && check_terminal_habit(word, at[1] ? at + 1 : *s->next, err) < 0)
+		if (*at == 't' && check_terminal_habit(arg, at[1] ? at + 1 : *s->next, err) < 0)
 			return -err->code;
 		if (at[1])
 			value = at + 1;
 		else if (wants_value(setting) && take_value(s, setting, named, &value, err) < 0)
 			return -err->code;
-		return keep(s, setting, named, value, err);
+		return add_given(s, setting, named, value, err);
 	}
 	return 0;
 }
 
-int options_scan(const char *const *words, struct arena *a, struct options *out,
+int options_scan(const char *const *args, struct arena *a, struct options *out,
 		 struct cj_error *err)
 {
-	struct scan s = { .next = words, .arena = a, .out = out };
+	struct scan s = { .next = args, .arena = a, .out = out };
 
 	*out = (struct options){ 0 };
 	while (*s.next) {
-		const char *word = *s.next;
-		if (word[0] != '-' || word[1] == '\0') /* "-" is an operand */
+		const char *arg = *s.next;
+		if (arg[0] != '-' || arg[1] == '\0') /* "-" is an operand */
 			break;
 		s.next++;
-		if (strcmp(word, "--") == 0) {
+		if (strcmp(arg, "--") == 0) {
 			out->has_separator = true;
 			break;
 		}
-		int rc = word[1] == '-' ? scan_long(&s, word, err) : scan_letters(&s, word, err);
+		int rc = arg[1] == '-' ? scan_long(&s, arg, err) : scan_letters(&s, arg, err);
 		if (rc < 0)
 			return rc;
 	}
@@ -178,7 +177,7 @@ int options_scan(const char *const *words, struct arena *a, struct options *out,
 	return 0;
 }
 
-/* --- files of variables ---------------------------------------------------------------- */
+/* --- files of variables ------------------------------------------------------------- */
 
 static int read_variables(const char *path, const char *const *caller_env, struct scan *to,
 			  struct cj_error *err)
@@ -195,7 +194,7 @@ static int read_variables(const char *path, const char *const *caller_env, struc
 	for (size_t i = 0; i < count; i++) {
 		const char *named =
 		    arena_printf(to->arena, "--env-file '%s': line %u", path, lines[i].number);
-		if (keep(to, setting_by_option("env"), named, lines[i].text, err) < 0)
+		if (add_given(to, setting_by_option("env"), named, lines[i].text, err) < 0)
 			return -err->code;
 	}
 	return 0;
@@ -218,13 +217,14 @@ int options_expand(struct options *o, const char *const *caller_env, struct aren
 			return -err->code;
 	for (size_t i = 0; i < o->count; i++)
 		if (o->items[i].setting != env_file &&
-		    keep(&to, o->items[i].setting, o->items[i].named, o->items[i].value, err) < 0)
+		    add_given(&to, o->items[i].setting, o->items[i].named, o->items[i].value, err) <
+			0)
 			return -err->code;
 	*o = all;
 	return 0;
 }
 
-/* --- finding and applying them ------------------------------------------------------------ */
+/* --- finding and applying them ------------------------------------------------------ */
 
 const char *options_find(const struct options *o, const char *option)
 {
@@ -246,7 +246,7 @@ static bool is_delivery(const struct setting *s)
 	return false;
 }
 
-/* A value that is an option itself: the one before it has lost its own. */
+/* A value that looks like an option: the option before it probably lacks its value. */
 static int hint_value(const struct given *g, struct cj_error *err)
 {
 	const char *habit = g->value ? habit_for_value(g->setting->option, g->value) : NULL;
@@ -254,7 +254,7 @@ static int hint_value(const struct given *g, struct cj_error *err)
 	if (habit)
 		return cj_hint(err, "%s", habit);
 	if (g->value && g->value[0] == '-' && g->value[1] != '\0')
-		return cj_hint(err, "'%s' takes the next word as its value", g->named);
+		return cj_hint(err, "'%s' takes the next argument as its value", g->named);
 	return -err->code;
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * options - the words of `cejail run`, split into settings and operands.  Pure, but for
+ * options - the arguments of `cejail run`, split into options and operands.  Pure, except
  * options_expand().
  *
- * The grammar is the usual one: options end at the first word that is none, or at "--";
- * "--name=value" and "--name value"; letters may be bundled ("-it") and carry their
- * value ("-m64M").  Which options there are is the table of profiles/settings.h; this
- * file knows none by itself but --help.
+ * The syntax is the usual one, without abbreviations: options end at the first operand, or at "--";
+ * "--name=value" and "--name value"; letters may be combined ("-qv") and may have their value
+ * attached ("-m64M").  The options are rows of settings[] in profiles/settings.h; only --help is
+ * added here.
  */
 #pragma once
 
@@ -15,7 +15,7 @@
 
 #include "profiles/settings.h"
 
-/* One option as it was given. */
+/* One option on the command line. */
 struct given {
 	const struct setting *setting;
 	const char *named; /* "--memory", "-m": for messages */
@@ -25,25 +25,25 @@ struct given {
 struct options {
 	struct given *items;
 	size_t count;
-	const char *const *operands; /* what follows; NULL-terminated, borrowed from the words */
+	const char *const *operands; /* the rest; NULL-terminated, borrowed from the arguments */
 	bool has_separator;          /* "--" stood before them */
 	bool wants_help;
 };
 
 /*
- * options_scan - take the words apart; values are not looked at yet.
+ * options_scan - split the arguments; values are not checked yet.
  *
- * Fails: an unknown option (with the nearest one as hint), a value that is missing.  What stood
- * before the failure is in *out even then, so that the error can go where the result was asked.
+ * Fails: an unknown option (with the nearest one as the hint), a missing value.  *out then has the
+ * options before it: they may say where the error is to be delivered.
  */
-int options_scan(const char *const *words, struct arena *a, struct options *out,
+int options_scan(const char *const *args, struct arena *a, struct options *out,
 		 struct cj_error *err);
 
 /*
- * options_expand - put the variables of every --env-file in its place, before all that was given,
- * so that --env is stronger wherever it stands.  Acts: reads the files.
+ * options_expand - replace every --env-file by its variables.  They go before all other options,
+ * so that --env overrides them at any position.  Acts: reads the files.
  *
- * `caller_env`: the caller's, for a NAME without a value.
+ * `caller_env`: the caller's environment, for a NAME without a value.
  */
 int options_expand(struct options *o, const char *const *caller_env, struct arena *a,
 		   struct cj_error *err);
@@ -52,11 +52,11 @@ int options_expand(struct options *o, const char *const *caller_env, struct aren
 const char *options_find(const struct options *o, const char *option);
 
 /*
- * How the result comes (--json, --result-fd, ...) is applied first, so that whatever fails later
- * is told there; then the profile is read; then all the rest.  --profile is in neither.
+ * The options of delivery (--json, --result-fd, ...) are applied first, so that a later error is
+ * delivered there.  Then the caller reads the profile, and applies the rest.  Both skip --profile.
  */
 int options_apply_delivery(const struct options *o, struct config *c, struct cj_error *err);
 int options_apply_rest(const struct options *o, struct config *c, struct cj_error *err);
 
-/* The options part of `cejail run --help`: one entry a row, 80 columns; to standard output. */
+/* Prints the options for `cejail run --help` in 80 columns. */
 void options_print_help(void);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `cejail doctor`: a table of checks, and how their findings are shown.
+ * `cejail doctor`: the table of checks, and the output of their findings.
  *
- * Exit status: 0 when a jail at full strength is possible, 1 when something is weaker,
- * 125 when no jail is.
+ * Exit status: 0 if every isolation layer and every limit is available, 1 if one or the public
+ * network is missing, 125 if no jail is possible.
  */
 #include "runtime/front/cli/doctor/doctor.h"
 
@@ -46,7 +46,7 @@ static const struct check {
 	{ "pasta",              check_pasta },
 	{ "slirp4netns",        check_slirp4netns },
 	{ "AppArmor",           check_apparmor },
-	{ "a whole jail",       check_whole_jail }, /* last: the others explain them */
+	{ "a whole jail",       check_whole_jail }, /* last: the other checks explain a failure */
 	{ "a public network",   check_public_network },
 };
 /* clang-format on */
@@ -54,7 +54,7 @@ static const struct check {
 #define CHECK_COUNT (sizeof(checks) / sizeof(checks[0]))
 
 static const struct {
-	const char *word;
+	const char *name;
 	int status;
 } levels[] = {
 	[FINDING_OK] = { "ok", 0 },
@@ -62,7 +62,7 @@ static const struct {
 	[FINDING_WEAKER] = { "weaker", 1 },
 	[FINDING_MISSING] = { "missing", CLI_FAILED },
 };
-static_assert(sizeof(levels) / sizeof(levels[0]) == FINDING_LEVEL_COUNT, "every level has a word");
+static_assert(sizeof(levels) / sizeof(levels[0]) == FINDING_LEVEL_COUNT, "every level has a name");
 
 void finding_set(struct finding *f, enum finding_level level, const char *fmt, ...)
 {
@@ -71,7 +71,7 @@ void finding_set(struct finding *f, enum finding_level level, const char *fmt, .
 	f->level = level;
 	f->remedy[0] = '\0';
 	va_start(args, fmt);
-	(void)vsnprintf(f->text, sizeof(f->text), fmt, args); /* a longer sentence is cut */
+	(void)vsnprintf(f->text, sizeof(f->text), fmt, args); /* a longer text is cut */
 	va_end(args);
 }
 
@@ -88,7 +88,7 @@ static void print_findings(const struct finding *findings)
 {
 	for (size_t i = 0; i < CHECK_COUNT; i++) {
 		const struct finding *f = &findings[i];
-		(void)printf("%-18s  %-7s  %s\n", checks[i].name, levels[f->level].word, f->text);
+		(void)printf("%-18s  %-7s  %s\n", checks[i].name, levels[f->level].name, f->text);
 		if (f->remedy[0])
 			(void)printf("%-18s  %-7s  -> %s\n", "", "", f->remedy);
 	}
@@ -105,13 +105,13 @@ static int print_json(const struct finding *findings, enum finding_level worst,
 		return cj_fail(err, ENOMEM, "write the findings");
 	json_open_object(w);
 	json_member_filled(w, "schema", DOCTOR_SCHEMA);
-	json_member_filled(w, "worst", levels[worst].word);
+	json_member_filled(w, "worst", levels[worst].name);
 	json_put_key(w, "checks");
 	json_open_array(w);
 	for (size_t i = 0; i < CHECK_COUNT; i++) {
 		json_open_object(w);
 		json_member_filled(w, "name", checks[i].name);
-		json_member_filled(w, "level", levels[findings[i].level].word);
+		json_member_filled(w, "level", levels[findings[i].level].name);
 		json_member_filled(w, "text", findings[i].text);
 		json_member_filled(w, "remedy", findings[i].remedy);
 		json_close_object(w);
@@ -127,9 +127,10 @@ static int print_json(const struct finding *findings, enum finding_level worst,
 int doctor_verb(const struct cli *cli)
 {
 	static const char *const verdicts[] = {
-		[FINDING_OK] = "A jail at full strength is possible.",
-		[FINDING_NOTE] = "A jail at full strength is possible.",
-		[FINDING_WEAKER] = "A jail is possible, but not at full strength.",
+		[FINDING_OK] = "Every isolation layer and every limit is available.",
+		[FINDING_NOTE] = "Every isolation layer and every limit is available.",
+		[FINDING_WEAKER] =
+		    "A jail is possible, but a layer, a limit or the public network is missing.",
 		[FINDING_MISSING] = "No jail is possible here.",
 	};
 	struct finding findings[CHECK_COUNT] = { 0 };

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * doctor - what a check of the host finds: how bad, one sentence, the command that
- * mends it.  A check is a row of checks[] in doctor.c; it looks by doing, in a child
- * where it changes anything, and never guesses from a version what it can try.
+ * doctor - the checks of this host.  A finding has a level, one sentence, and the command that
+ * fixes the problem.
+ *
+ * A check is a row of checks[] in doctor.c.  It tries the feature itself, in a child process if
+ * that changes anything.  It uses a version number only for what cannot be tried.
  */
 #pragma once
 
@@ -11,8 +13,8 @@
 
 enum finding_level {
 	FINDING_OK,
-	FINDING_NOTE,    /* worth knowing; no jail is weaker for it */
-	FINDING_WEAKER,  /* a jail is possible, something is not at its best */
+	FINDING_NOTE,    /* information: every jail has its full isolation */
+	FINDING_WEAKER,  /* a jail is possible, but lacks something */
 	FINDING_MISSING, /* no jail is possible */
 	FINDING_LEVEL_COUNT
 };
@@ -20,7 +22,7 @@ enum finding_level {
 struct finding {
 	enum finding_level level;
 	char text[512];
-	char remedy[768]; /* a command, or a sentence where no command can help; "" if none */
+	char remedy[768]; /* a command, or a sentence if no command helps; "" if none */
 };
 
 void finding_set(struct finding *f, enum finding_level level, const char *fmt, ...)
@@ -66,19 +68,20 @@ void check_slirp4netns(struct finding *f);
 void check_apparmor(struct finding *f);
 void check_public_network(struct finding *f);
 
-/* doctor_probe.c: what a child in namespaces of its own can do. */
+/* doctor_probe.c: tries something in a child process with its own namespaces. */
 enum probe_stage { PROBE_DONE, PROBE_CLONE, PROBE_MAP, PROBE_CALL, PROBE_BROKEN };
 struct probe_result {
-	enum probe_stage stage; /* where it ended */
+	enum probe_stage stage; /* where the child ended */
 	int code;               /* errno there; 0 with PROBE_DONE */
 	char msg[512];          /* of PROBE_MAP and PROBE_BROKEN */
 };
-/* CLONE_NEWUSER and `namespaces`; `run` returns 0 or an errno, as the jail's user with every
- * capability there. */
+/* Creates CLONE_NEWUSER and `namespaces`, and calls `run` there, as the user of a jail with all
+ * capabilities.  `run` returns 0 or an errno. */
 struct probe_result probe_inside(unsigned namespaces, int (*run)(void));
 
-/* A probe that did not come to its call was told by check_user_namespaces. */
+/* True: there was no user namespace, so the probe did not run.  check_user_namespaces() has the
+ * reason; *f points there. */
 bool probe_could_not_run(struct finding *f, const struct probe_result *r);
 
-/* A line of /proc/self/status, as a number; -1: there is none. */
+/* The number in a line of /proc/self/status; -1: there is no such line. */
 long probe_status_number(const char *field);

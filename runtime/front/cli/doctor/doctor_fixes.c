@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Known holes and the releases that closed them.  Pure. */
+/* Known vulnerabilities of Linux, and the releases that fixed them.  Pure. */
 #include "runtime/front/cli/doctor/doctor_fixes.h"
 
 #include <stdio.h>
@@ -11,10 +11,10 @@ struct linux_number {
 
 #define SERIES_MAX 5
 
-/* From kernel.org's change logs.  A series that is not named had ended before the fix. */
+/* From the change logs of kernel.org.  A series that is not listed ended before the fix. */
 static const struct fix {
 	const char *name;
-	struct linux_number since; /* the first release with the hole */
+	struct linux_number since; /* the first vulnerable release */
 	struct linux_number closed[SERIES_MAX];
 	struct linux_number mainline; /* and all from here on */
 } fixes[] = {
@@ -35,7 +35,7 @@ static bool is_before(const struct linux_number *a, const struct linux_number *b
 	return a->patch < b->patch;
 }
 
-/* The release that would close it for this kernel, or NULL when it is not open. */
+/* The release that fixes it for this kernel; NULL: this kernel is not vulnerable. */
 static const struct linux_number *closing(const struct fix *fix, const struct linux_number *n)
 {
 	if (is_before(n, &fix->since) || !is_before(n, &fix->mainline))
@@ -48,7 +48,7 @@ static const struct linux_number *closing(const struct fix *fix, const struct li
 	return &fix->mainline;
 }
 
-/* A distribution's own count begins behind a patch level of 0: "5.15.0-91-generic". */
+/* "5.15.0-91-generic" has patch level 0 and then a number of the distribution. */
 static bool read_number(const char *release, const char *version, struct linux_number *out)
 {
 	const char *debian = strstr(version, "Debian ");

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * doctor_fixes - which known holes of Linux a kernel's number says are open.  Pure.
+ * doctor_fixes - known vulnerabilities that this kernel has, by its version number.  Pure.
  *
- * The table has holes that a jail's program, or whoever may make a user namespace, can reach, and
- * the releases of kernel.org that closed them.  A number says something only where it counts those
- * releases: "6.1.20", or Debian's "Debian 6.1.140-1" in the version.  "5.15.0-91-generic" says
- * nothing of what its distribution put in.
+ * The table has vulnerabilities that the program in a jail, or any user who may create a user
+ * namespace, can exploit, and the releases of kernel.org that fixed them.  The check works only for
+ * version numbers that count these releases: "6.1.20", or Debian's "Debian 6.1.140-1".  A number
+ * such as "5.15.0-91-generic" does not tell which fixes the distribution added.
  */
 #pragma once
 
@@ -13,9 +13,9 @@
 #include <stddef.h>
 
 enum fixes_verdict {
-	FIXES_ALL,     /* none of the table is open */
-	FIXES_LACKING, /* `out` names those that are, and what closed them */
-	FIXES_UNKNOWN  /* the number is the distribution's */
+	FIXES_ALL,     /* this kernel has all fixes of the table */
+	FIXES_LACKING, /* `out` has the missing ones, and the releases with the fix */
+	FIXES_UNKNOWN  /* the version number is the distribution's */
 };
 
 /* `release` and `version` as uname(2) has them. */

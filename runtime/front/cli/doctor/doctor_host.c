@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the host around the kernel offers: cgroups, directories, interpreters; and the
- * proof of it all, a whole jail.
+ * The checks of cgroups, directories and interpreters, and of a complete jail.
  */
 #include "runtime/front/cli/doctor/doctor.h"
 
@@ -19,9 +18,9 @@
 #include "runtime/jail/record.h"
 
 #define PARENTS_MAX 8
-#define SEE_ABOVE   "mend what is missing above"
+#define SEE_ABOVE   "fix what is missing above"
 
-/* --- cgroups ------------------------------------------------------------------ */
+/* --- cgroups ------------------------------------------------------------------------ */
 
 static bool has_all(const struct cgroup_parent_report *way)
 {
@@ -32,7 +31,8 @@ static bool has_all(const struct cgroup_parent_report *way)
 	return way->serves;
 }
 
-/* Every way to a parent, and why it does not serve; the rows of the controllers build on it. */
+/* Every way to find a parent cgroup, and why it cannot be used.  The checks of the controllers use
+ * the same reports. */
 void check_cgroup_parent(struct finding *f)
 {
 	struct cgroup_parent_report ways[PARENTS_MAX] = { 0 };
@@ -60,38 +60,38 @@ static void check_controller(struct finding *f, enum cgroup_controller which, co
 
 	for (size_t i = 0; i < count; i++) {
 		if (ways[i].serves && ways[i].controllers[which]) {
-			finding_set(f, FINDING_OK, "held by cgroup v2 (%s)", ways[i].name);
+			finding_set(f, FINDING_OK, "enforced by cgroup v2 (%s)", ways[i].name);
 			return;
 		}
 	}
-	finding_set(f, FINDING_WEAKER, "no cgroup holds it: %s", otherwise);
+	finding_set(f, FINDING_WEAKER, "not enforced by cgroup v2: %s", otherwise);
 	place_find(&place);
 	place_remedy_cgroup(&place, f->remedy, sizeof(f->remedy));
 }
 
 void check_cgroup_memory(struct finding *f)
 {
-	check_controller(f, CGROUP_MEMORY, "the supervisor measures it from outside");
+	check_controller(f, CGROUP_MEMORY, "the supervisor samples the memory instead");
 }
 
 void check_cgroup_cpu(struct finding *f)
 {
-	check_controller(f, CGROUP_CPU, "--cpus has no force");
+	check_controller(f, CGROUP_CPU, "--cpus is not enforced");
 }
 
 void check_cgroup_pids(struct finding *f)
 {
-	check_controller(f, CGROUP_PIDS, "an rlimit does it");
+	check_controller(f, CGROUP_PIDS, "an rlimit is used instead");
 }
 
-/* --- files -------------------------------------------------------------------- */
+/* --- files -------------------------------------------------------------------------- */
 
 void check_dev_null(struct finding *f)
 {
 	struct stat st;
 
 	if (stat("/dev/null", &st) == 0 && S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3)) {
-		finding_set(f, FINDING_OK, "is what it should be");
+		finding_set(f, FINDING_OK, "is the null device");
 		return;
 	}
 	finding_set(f, FINDING_MISSING, "is not the null device");
@@ -108,7 +108,7 @@ void check_runtime_dir(struct finding *f)
 		return;
 	}
 	finding_set(f, geteuid() == 0 ? FINDING_MISSING : FINDING_WEAKER,
-		    "no place for the list of runs (cejail ps, kill): %s", err.msg);
+		    "no directory for the records of runs (cejail ps, kill): %s", err.msg);
 	finding_remedy(f, "%s",
 		       err.hint[0] ? err.hint : "export XDG_RUNTIME_DIR=/run/user/$(id -u)");
 }
@@ -139,7 +139,7 @@ void check_node(struct finding *f)
 	check_interpreter(f, "node", "nodejs");
 }
 
-/* --- all of it ---------------------------------------------------------------- */
+/* --- a complete jail ---------------------------------------------------------------- */
 
 static int run_jail(const struct plan *plan, const struct program *program, struct outcome *out,
 		    struct cj_error *err)
@@ -160,9 +160,9 @@ static int run_jail(const struct plan *plan, const struct program *program, stru
 
 int doctor_try_jail(struct config *c, struct outcome *out, struct cj_error *err)
 {
-	static const char *const words[] = { "true", NULL }, *const no_environment[] = { NULL };
+	static const char *const args[] = { "true", NULL }, *const no_environment[] = { NULL };
 	const struct invocation inv = {
-		.args = words,
+		.args = args,
 		.is_command = true,
 		.environ = no_environment,
 	};
@@ -184,11 +184,12 @@ void check_whole_jail(struct finding *f)
 	c.profile_name = "doctor";
 	outcome_init(&out, "", 0);
 	if (doctor_try_jail(&c, &out, &err) < 0) {
-		finding_set(f, FINDING_MISSING, "can't be built: %s", err.msg);
+		finding_set(f, FINDING_MISSING, "cannot be built: %s", err.msg);
 		finding_remedy(f, "%s", strstr(err.hint, "cejail doctor") ? SEE_ABOVE : err.hint);
 	} else if (out.warnings.count > 0) {
-		finding_set(f, FINDING_WEAKER, "was built, and ran: %s", out.warnings.items[0]);
+		finding_set(f, FINDING_WEAKER, "was built and ran a program, but: %s",
+			    out.warnings.items[0]);
 	} else {
-		finding_set(f, FINDING_OK, "was built, sealed, and ran a program");
+		finding_set(f, FINDING_OK, "was built and ran a program");
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the kernel, and whatever guards it here, lets a jail be made of.  Each check
- * tries the thing itself; versions and settings only explain a refusal.
+ * The checks of kernel features, and of settings and sandboxes that forbid them.  Each check tries
+ * the feature itself.  Versions and settings only explain a failure.
  */
 #include "runtime/front/cli/doctor/doctor.h"
 
@@ -30,9 +30,9 @@ static bool is_filtered(void)
 	return probe_status_number("Seccomp") == 2;
 }
 
-/* --- calls that are there or not --------------------------------------------- */
+/* --- system calls that may be missing ----------------------------------------------- */
 
-/* Arguments that are wrong in every kernel that knows the call: it answers, and does nothing. */
+/* Invalid arguments: a kernel that has the call fails with another error than ENOSYS. */
 static bool has_clone3(void)
 {
 	const struct clone_args args = { .flags = CLONE_NEWUSER | CLONE_FS };
@@ -59,8 +59,8 @@ static const struct feature {
 };
 
 /*
- * The month in which the page-cache writers of 2026 (CVE-2026-31431, CVE-2026-43284) were fixed
- * in the distributions.  Those have version numbers of their own, so the build date is asked.
+ * The month in which the distributions fixed CVE-2026-31431 and CVE-2026-43284, which allow writing
+ * to the page cache.  Their version numbers differ, so the check uses the build date.
  */
 #define FIXED_YEAR  2026
 #define FIXED_MONTH 5
@@ -85,7 +85,7 @@ static bool read_build_date(const char *version, unsigned *year, unsigned *month
 	return false;
 }
 
-/* Whether holes that are known are open in this kernel, as far as its name can tell. */
+/* Known vulnerabilities of this kernel, by its release and its build date. */
 static void report_fixes(struct finding *f, const struct utsname *name)
 {
 	char lacking[256];
@@ -105,13 +105,13 @@ static void report_fixes(struct finding *f, const struct utsname *name)
 	} else {
 		finding_set(f, FINDING_OK, "Linux %s%s", name->release,
 			    verdict == FIXES_UNKNOWN
-				? " (ask your distribution which fixes this number has)"
+				? " (ask your distribution which fixes this version has)"
 				: "");
 		return;
 	}
 	finding_remedy(f,
-		       "install the distribution's current kernel and boot it; a distribution may "
-		       "have put the fix into an older number");
+		       "install and boot the current kernel of your distribution; a distribution "
+		       "may have added the fix to an older version");
 }
 
 void check_kernel(struct finding *f)
@@ -127,7 +127,7 @@ void check_kernel(struct finding *f)
 			continue;
 		finding_set(f, FINDING_MISSING, "Linux %s: %s is %s", name.release,
 			    features[i].name,
-			    is_filtered() ? "hidden by an outer seccomp filter" : "not there");
+			    is_filtered() ? "blocked by an outer seccomp filter" : "missing");
 		if (is_filtered())
 			finding_remedy(f, "%s", place_remedy_filter(&place));
 		else
@@ -138,7 +138,7 @@ void check_kernel(struct finding *f)
 	report_fixes(f, &name);
 }
 
-/* --- user namespaces --------------------------------------------------------- */
+/* --- user namespaces ---------------------------------------------------------------- */
 
 static int try_nothing(void)
 {
@@ -170,7 +170,7 @@ static bool is_apparmor_restricting(void)
 	       setting_is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", '1');
 }
 
-/* The root of a chroot that is no mount point is in no line of mountinfo: chroot(2). */
+/* In a chroot whose root is not a mount point, mountinfo has no line for "/": chroot(2). */
 static bool is_in_chroot(void)
 {
 	char line[4096], place[4096];
@@ -196,7 +196,7 @@ static void remedy_apparmor(struct finding *f, const struct place *place)
 		       place_where_kernel(place), self);
 }
 
-/* What forbids user namespaces, the most telling first. */
+/* Causes that forbid user namespaces, the most specific one first. */
 static const struct cause {
 	bool (*holds)(void);
 	const char *text, *remedy;
@@ -207,13 +207,13 @@ static const struct cause {
 	{ is_off_for_users, "sysctl kernel.unprivileged_userns_clone is 0",
 	  "echo kernel.unprivileged_userns_clone=1 | sudo tee /etc/sysctl.d/60-cejail.conf && sudo "
 	  "sysctl --system" },
-	{ is_apparmor_restricting, "AppArmor keeps them from programs without a profile", NULL },
-	{ is_in_chroot, "this is a chroot, and they can't be made in one",
-	  "enter the tree with pivot_root or a container instead of chroot" },
-	{ is_filtered, "an outer seccomp filter refuses them", NULL },
+	{ is_apparmor_restricting, "AppArmor forbids them to programs without a profile", NULL },
+	{ is_in_chroot, "this is a chroot, in which they cannot be created",
+	  "run cejail outside of the chroot, or in a container instead" },
+	{ is_filtered, "an outer seccomp filter forbids them", NULL },
 };
 
-/* Fills f with the first cause that holds; false: none is known. */
+/* Fills *f with the first cause that applies.  False: the cause is not known. */
 static bool name_cause(struct finding *f, const char *what, int code)
 {
 	struct place place;
@@ -239,10 +239,10 @@ void check_user_namespaces(struct finding *f)
 	struct probe_result r = probe_inside(0, try_nothing);
 
 	if (r.stage == PROBE_DONE) {
-		finding_set(f, FINDING_OK, "can be made and mapped");
+		finding_set(f, FINDING_OK, "can be created and mapped");
 		return;
 	}
-	const char *what = r.stage == PROBE_CLONE ? "can't be made" : "can't be used";
+	const char *what = r.stage == PROBE_CLONE ? "cannot be created" : "cannot be used";
 	struct place place;
 	place_find(&place);
 	if (name_cause(f, what, r.code))
@@ -255,9 +255,9 @@ void check_user_namespaces(struct finding *f)
 			       place_is_container(&place) ? "container's host" : "host");
 }
 
-/* --- what can be mounted inside ---------------------------------------------- */
+/* --- mounts ------------------------------------------------------------------------- */
 
-/* Where a probe mounts; what is below is hidden in the child's namespace only. */
+/* The mount point of the probes.  It is covered only in the mount namespace of the child. */
 #define PROBE_PLACE "/tmp"
 
 static int try_tmpfs(void)
@@ -295,7 +295,7 @@ bool probe_could_not_run(struct finding *f, const struct probe_result *r)
 {
 	if (r->stage != PROBE_CLONE && r->stage != PROBE_MAP && r->stage != PROBE_BROKEN)
 		return false;
-	finding_set(f, FINDING_MISSING, "not tried: there is no user namespace to try it in");
+	finding_set(f, FINDING_MISSING, "not tried: it needs a user namespace");
 	return true;
 }
 
@@ -304,13 +304,13 @@ void check_mounts(struct finding *f)
 	struct probe_result r = probe_inside(CLONE_NEWNS, try_tmpfs);
 
 	if (r.stage == PROBE_DONE)
-		finding_set(f, FINDING_OK, "can be made in a user namespace");
-	else if (!probe_could_not_run(f, &r) && !name_cause(f, "can't be made", r.code))
-		finding_set(f, FINDING_MISSING, "can't be made in a user namespace: %s",
+		finding_set(f, FINDING_OK, "can be created in a user namespace");
+	else if (!probe_could_not_run(f, &r) && !name_cause(f, "cannot be created", r.code))
+		finding_set(f, FINDING_MISSING, "cannot be created in a user namespace: %s",
 			    strerror(r.code));
 }
 
-/* Mounts that hide parts of /proc, as container engines make them, forbid a new one inside. */
+/* Container engines mask parts of /proc by mounts.  The kernel then forbids a new /proc mount. */
 void check_proc(struct finding *f)
 {
 	struct probe_result r = probe_inside(CLONE_NEWNS | CLONE_NEWPID, try_proc);
@@ -323,7 +323,7 @@ void check_proc(struct finding *f)
 	if (probe_could_not_run(f, &r))
 		return;
 	finding_set(f, FINDING_MISSING,
-		    "a private /proc can't be mounted: %s; parts of this one are masked",
+		    "a private /proc cannot be mounted: %s; parts of this /proc are masked",
 		    strerror(r.code));
 	place_find(&place);
 	finding_remedy(f, "%s", place_remedy_proc(&place));
@@ -335,20 +335,20 @@ void check_overlay(struct finding *f)
 	struct place place;
 
 	if (r.stage == PROBE_DONE) {
-		finding_set(f, FINDING_OK, "directories can be layered");
+		finding_set(f, FINDING_OK, "can be mounted in a user namespace");
 		return;
 	}
 	if (probe_could_not_run(f, &r))
 		return;
 	finding_set(f, FINDING_WEAKER,
-		    "no overlay in a user namespace (%s): no --rootfs DIR, no "
-		    "--writable",
+		    "cannot be mounted in a user namespace (%s): --rootfs and --writable do "
+		    "not work",
 		    strerror(r.code));
 	place_find(&place);
 	finding_remedy(f, "%ssudo modprobe overlay", place_where_kernel(&place));
 }
 
-/* --- filters ------------------------------------------------------------------ */
+/* --- filters ------------------------------------------------------------------------ */
 
 static int load_filter(unsigned flags)
 {
@@ -380,7 +380,7 @@ void check_seccomp(struct finding *f)
 	}
 	if (probe_could_not_run(f, &r))
 		return;
-	finding_set(f, FINDING_MISSING, "a filter can't be loaded: %s", strerror(r.code));
+	finding_set(f, FINDING_MISSING, "a filter cannot be loaded: %s", strerror(r.code));
 	finding_remedy(f, "boot a kernel with CONFIG_SECCOMP_FILTER");
 }
 
@@ -389,14 +389,15 @@ void check_syscall_report(struct finding *f)
 	struct probe_result r = probe_inside(0, try_listener);
 
 	if (r.stage == PROBE_DONE) {
-		finding_set(f, FINDING_OK, "refused system calls can be named");
+		finding_set(f, FINDING_OK, "denied system calls can be reported");
 		return;
 	}
 	if (probe_could_not_run(f, &r))
 		return;
-	finding_set(f, FINDING_WEAKER, "refused system calls are refused, but can't be named: %s",
-		    r.code == EBUSY ? "an outer sandbox listens already" : strerror(r.code));
-	finding_remedy(f, "run cejail outside of the other sandbox");
+	finding_set(f, FINDING_WEAKER, "denied system calls cannot be reported: %s",
+		    r.code == EBUSY ? "an outer sandbox already has a seccomp listener"
+				    : strerror(r.code));
+	finding_remedy(f, "run cejail outside of the outer sandbox");
 }
 
 void check_landlock(struct finding *f)
@@ -407,7 +408,7 @@ void check_landlock(struct finding *f)
 		finding_set(f, FINDING_OK, "ABI %d", abi);
 		return;
 	}
-	finding_set(f, FINDING_WEAKER, "not there: the mounts are the only fence around files");
+	finding_set(f, FINDING_WEAKER, "missing: only the mounts restrict access to files");
 	finding_remedy(f, "boot a kernel with CONFIG_SECURITY_LANDLOCK and add landlock to its "
 			  "lsm= list");
 }

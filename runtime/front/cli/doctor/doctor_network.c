@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What --network public is made of, from the rules to the way out.  Rules and links are
- * tried in a child's own network namespaces; the uplink by a whole jail.
+ * The checks of --network public: rules, links, uplinks.  Rules and links are tried in the network
+ * namespaces of a child process, the uplink in a complete jail.
  */
 #include "runtime/front/cli/doctor/doctor.h"
 
@@ -30,9 +30,9 @@
 	"nf_tables nf_conntrack nft_ct nft_log nft_limit nft_connlimit nft_fib_inet "              \
 	"nft_reject_inet nft_masq nfnetlink_log"
 
-/* --- what the kernel must have ------------------------------------------------------ */
+/* --- kernel features ---------------------------------------------------------------- */
 
-/* Netlink sockets in a gateway's and in a jail's namespace, as init would hand them out. */
+/* Netlink sockets in the namespaces of a gateway and of a jail, as init opens them. */
 static int open_network(struct network_handles *h)
 {
 	static const struct network_spec spec = { .mode = NETWORK_PUBLIC };
@@ -40,7 +40,7 @@ static int open_network(struct network_handles *h)
 	return network_open(&spec, h, &err) < 0 ? err.code : 0;
 }
 
-/* A jail's own rules: what an expression lacks shows here, not in a list of modules. */
+/* The real rules of a jail: they fail if the kernel lacks any expression that they use. */
 static int try_rules(void)
 {
 	const struct firewall_spec spec = {
@@ -92,21 +92,21 @@ static void remedy_modules(struct finding *f, const char *modules)
 
 void check_nf_tables(struct finding *f)
 {
-	report_probe(f, try_rules, "a jail's and a gateway's rules can be loaded",
-		     "a jail's rules can't be loaded");
+	report_probe(f, try_rules, "the rules of a jail and a gateway can be loaded",
+		     "the rules of a jail cannot be loaded");
 	if (f->level == FINDING_WEAKER)
 		remedy_modules(f, "-a " MODULES);
 }
 
 void check_veth(struct finding *f)
 {
-	report_probe(f, try_links, "a jail and a gateway can be joined",
-		     "a jail and a gateway can't be joined");
+	report_probe(f, try_links, "a jail and a gateway can be connected",
+		     "a jail and a gateway cannot be connected");
 	if (f->level == FINDING_WEAKER)
 		remedy_modules(f, "veth");
 }
 
-/* --- ways out ----------------------------------------------------------------------- */
+/* --- uplinks ------------------------------------------------------------------------ */
 
 static bool is_on(const char *path)
 {
@@ -115,20 +115,21 @@ static bool is_on(const char *path)
 	return fd >= 0 && sys_read(fd, text, sizeof(text) - 1) > 0 && text[0] != '0';
 }
 
-/* Root's uplink asks for it; an ordinary user's helper opens sockets of its own instead. */
+/* Only the uplink 'host' of root needs forwarding.  A helper of an ordinary user does not. */
 static void report_forwarding(struct finding *f, bool is_root, bool has4, bool has6)
 {
 	if (!is_root) {
-		finding_set(f, FINDING_OK, "not needed: only root's jails are routed");
+		finding_set(f, FINDING_OK, "not needed: only the jails of root are routed");
 	} else if (!has4) {
-		finding_set(f, FINDING_NOTE, "is off: no uplink 'host'");
+		finding_set(f, FINDING_NOTE, "off: no uplink 'host'");
 		finding_remedy(f, "echo net.ipv4.ip_forward=1 | sudo tee "
 				  "/etc/sysctl.d/60-cejail-network.conf && sudo sysctl --system");
 	} else if (!has6) {
-		finding_set(f, FINDING_NOTE,
-			    "on for IPv4, off for IPv6: uplink 'host' has IPv4 alone (before it is "
-			    "switched on, interfaces that listen to router advertisements need "
-			    "accept_ra=2)");
+		finding_set(
+		    f, FINDING_NOTE,
+		    "on for IPv4, off for IPv6: uplink 'host' has only IPv4 (before you turn "
+		    "IPv6 forwarding on, set accept_ra=2 for interfaces that use router "
+		    "advertisements)");
 		finding_remedy(f, "sudo sysctl net.ipv6.conf.all.forwarding=1");
 	} else {
 		finding_set(f, FINDING_OK, "on, for IPv4 and IPv6");
@@ -141,13 +142,13 @@ void check_forwarding(struct finding *f)
 			  is_on("/proc/sys/net/ipv6/conf/all/forwarding"));
 }
 
-/* An accept in our own table does not help against a drop in another. */
+/* An accept verdict in our table does not override a drop policy in another one. */
 static void report_dropping_chain(struct finding *f, const struct host_firewall_chain *chain)
 {
 	const char *family = host_firewall_family_name(chain->family);
 
 	finding_set(f, FINDING_WEAKER,
-		    "'%s %s' drops forwarded packets by its policy: uplink 'host' may lead nowhere",
+		    "the policy of '%s %s' drops forwarded packets: uplink 'host' may not work",
 		    family, chain->table);
 	finding_remedy(f,
 		       "for way in iifname oifname; do sudo nft insert rule %s %s %s $way "
@@ -161,19 +162,19 @@ void check_host_firewall(struct finding *f)
 	struct cj_error err = { 0 };
 
 	if (geteuid() != 0) {
-		finding_set(f, FINDING_OK, "not asked: only root's jails are routed");
+		finding_set(f, FINDING_OK, "not checked: only the jails of root are routed");
 		return;
 	}
 	int rc = host_firewall_look(&chain, &err);
 	if (rc > 0)
 		report_dropping_chain(f, &chain);
 	else if (rc == 0)
-		finding_set(f, FINDING_OK, "no table drops what is forwarded by its policy");
+		finding_set(f, FINDING_OK, "no table has a policy that drops forwarded packets");
 	else
-		finding_set(f, FINDING_NOTE, "can't be asked: %s", err.msg);
+		finding_set(f, FINDING_NOTE, "cannot be read: %s", err.msg);
 }
 
-/* Reasons are written as "WHAT (REMEDY)" or "WHAT; REMEDY": here it has a line of its own. */
+/* A reason is "WHAT (REMEDY)" or "WHAT; REMEDY".  Here the remedy has its own line. */
 static int length_without_remedy(const char *why)
 {
 	const char *open = strstr(why, " ("), *half = strchr(why, ';');
@@ -226,7 +227,7 @@ void check_pasta(struct finding *f)
 	check_helper(f, UPLINK_PASTA, FINDING_NOTE);
 }
 
-/* The older of the two: where pasta is, nobody misses it. */
+/* It is used only without pasta: if pasta is installed, it may be missing. */
 void check_slirp4netns(struct finding *f)
 {
 	char path[UPLINK_PATH_MAX], why[UPLINK_WHY_MAX];
@@ -239,7 +240,7 @@ void check_slirp4netns(struct finding *f)
 
 /* --- AppArmor ----------------------------------------------------------------------- */
 
-/* Only root can see what is loaded; for anybody else a profile that is there counts as loaded. */
+/* Only root can read which profiles are loaded.  For other users each existing profile counts. */
 static bool is_loaded(const char *name)
 {
 	char line[256];
@@ -254,19 +255,20 @@ static bool is_loaded(const char *name)
 static void report_apparmor(struct finding *f, bool is_on, const char *profile)
 {
 	if (!is_on) {
-		finding_set(f, FINDING_OK, "not in force");
+		finding_set(f, FINDING_OK, "not enabled");
 	} else if (!profile) {
-		finding_set(f, FINDING_OK, "in force, with no profile for pasta");
+		finding_set(f, FINDING_OK, "enabled, without a profile for pasta");
 	} else {
-		finding_set(f, FINDING_NOTE,
-			    "has a profile for pasta (%s): if pasta ends at its start, see there",
-			    profile);
+		finding_set(
+		    f, FINDING_NOTE,
+		    "has a profile for pasta (%s), which may be the cause if pasta does not start",
+		    profile);
 		finding_remedy(f, "sudo apparmor_parser -R %s", profile);
 	}
 }
 
-/* Of distributions; pasta is a link to passt.  What AppArmor has against user namespaces,
- * check_user_namespaces() tells. */
+/* Profiles of distributions; pasta is a link to passt.  check_user_namespaces() reports whether
+ * AppArmor forbids user namespaces. */
 void check_apparmor(struct finding *f)
 {
 	static const char *const profiles[] = {
@@ -281,7 +283,7 @@ void check_apparmor(struct finding *f)
 	report_apparmor(f, place_has_apparmor(), profile);
 }
 
-/* --- all of it ---------------------------------------------------------------------- */
+/* --- a jail with a public network --------------------------------------------------- */
 
 /* Why `auto` took none of the kinds before `chosen`. */
 static void explain(enum uplink_kind chosen, const char *pasta_reason, char *out, size_t size)
@@ -301,7 +303,7 @@ static void explain(enum uplink_kind chosen, const char *pasta_reason, char *out
 	}
 }
 
-/* The cheapest of what would help. */
+/* The simplest remedy. */
 static void remedy_uplink(struct finding *f)
 {
 	struct finding tun = { 0 }, pasta = { 0 }, forwarding = { 0 };
@@ -322,10 +324,10 @@ static void report_network(struct finding *f, const struct outcome *out, const c
 
 	explain(kind, pasta_reason, why, sizeof(why));
 	if (out->layers[LAYER_NETWORK_FILTER] != LAYER_ON) {
-		finding_set(f, FINDING_WEAKER, "--network public gives no network");
-		finding_remedy(f, "mend what is missing above");
+		finding_set(f, FINDING_WEAKER, "no network: the packet filter is not active");
+		finding_remedy(f, "fix what is missing above");
 	} else if (kind == UPLINK_NONE) {
-		finding_set(f, FINDING_WEAKER, "was built, but nothing leads out of it: %s", why);
+		finding_set(f, FINDING_WEAKER, "was built, but has no uplink: %s", why);
 		remedy_uplink(f);
 	} else {
 		finding_set(f, FINDING_OK, "was built, with uplink '%s'%s%s%s", uplink_names[kind],
@@ -344,7 +346,8 @@ static int try_network(enum uplink_kind uplink, struct outcome *out, struct cj_e
 	return doctor_try_jail(&c, out, err);
 }
 
-/* What pasta itself says when it is there and does not start: from a jail with no other way. */
+/* The message of a pasta that is installed and does not start, from a jail with only this
+ * uplink. */
 static void ask_pasta(const struct outcome *first, char *out, size_t size)
 {
 	__attribute__((cleanup(outcome_fini))) struct outcome second;
@@ -377,6 +380,6 @@ void check_public_network(struct finding *f)
 		report_network(f, &out, pasta_reason);
 		return;
 	}
-	finding_set(f, FINDING_WEAKER, "a jail with --network public can't be built: %s", err.msg);
-	finding_remedy(f, "mend what is missing above");
+	finding_set(f, FINDING_WEAKER, "a jail with --network public cannot be built: %s", err.msg);
+	finding_remedy(f, "fix what is missing above");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where cejail runs, and which remedy helps there.  Only place_find() looks at the system. */
+/* Only place_find() and place_has_apparmor() act; the rest is pure. */
 #include "runtime/front/cli/doctor/doctor_place.h"
 
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 
 #define CGROUP_BYTES_MAX 16384
 
-/* --- which place ----------------------------------------------------------------------- */
+/* --- the kind of place -------------------------------------------------------------- */
 
 static bool is_running_below(const char *line, const char *slice, char unit[static PLACE_UNIT_MAX])
 {
@@ -68,7 +68,7 @@ void place_classify(const struct place_facts *facts, struct place *out)
 void place_find(struct place *out)
 {
 	auto_arena struct arena a = { 0 };
-	struct cj_error ignored; /* without /proc: a host */
+	struct cj_error ignored; /* without /proc: PLACE_HOST */
 	char *cgroup = NULL, manager[64];
 	size_t size = 0;
 
@@ -101,7 +101,7 @@ bool place_has_apparmor(void)
 	return fd >= 0 && sys_read(fd, &answer, 1) == 1 && answer == 'Y';
 }
 
-/* --- what helps there ------------------------------------------------------------------ */
+/* --- remedies ----------------------------------------------------------------------- */
 
 #define BOOT_CGROUP2 "systemd.unified_cgroup_hierarchy=1 on the kernel command line"
 
@@ -136,7 +136,7 @@ static void remedy_cgroup_of_host(const struct place *p, char *out, size_t size)
 			       "sudo mkdir -p /etc/systemd/system/user@.service.d && printf "
 			       "'[Service]\\nDelegate=cpu memory pids\\n' | sudo tee "
 			       "/etc/systemd/system/user@.service.d/cejail.conf && sudo systemctl "
-			       "daemon-reload; then log in anew");
+			       "daemon-reload; then log out and in again");
 }
 
 void place_remedy_cgroup(const struct place *p, char *out, size_t size)
@@ -154,7 +154,7 @@ void place_remedy_cgroup(const struct place *p, char *out, size_t size)
 const char *place_remedy_filter(const struct place *p)
 {
 	static const char *const remedies[PLACE_COUNT] = {
-		[PLACE_HOST] = "run cejail outside of the sandbox whose seccomp filter refuses it",
+		[PLACE_HOST] = "run cejail outside of the sandbox whose seccomp filter forbids it",
 		[PLACE_SERVICE] =
 		    ("remove RestrictNamespaces= and SystemCallFilter= from the unit, or "
 		     "let them allow namespaces and mounts"),
@@ -176,7 +176,7 @@ const char *place_remedy_filter(const struct place *p)
 const char *place_remedy_proc(const struct place *p)
 {
 	static const char *const remedies[PLACE_COUNT] = {
-		[PLACE_HOST] = "unmount what is mounted below /proc",
+		[PLACE_HOST] = "unmount the file systems that are mounted below /proc",
 		[PLACE_SERVICE] = ("remove ProtectKernelTunables=, ProtectKernelLogs= and "
 				   "ProtectHostname= from the unit"),
 		[PLACE_DOCKER] = "docker run --security-opt systempaths=unconfined ...",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * doctor_place - where cejail runs, as far as it decides which remedy helps: on a host, in a
- * container, or in a system service.  place_find() looks; place_name() and the remedies are pure.
+ * doctor_place - where cejail runs: on a host, in a container, or in a system service.  The
+ * remedies differ.  place_find() acts; place_classify() and the remedies are pure.
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 
 enum place_kind {
 	PLACE_HOST,
-	PLACE_SERVICE, /* of the system's systemd */
+	PLACE_SERVICE, /* of the system's service manager */
 	PLACE_DOCKER,
 	PLACE_PODMAN,
 	PLACE_KUBERNETES,
@@ -26,7 +26,7 @@ struct place {
 	bool is_root, has_cgroup2, has_user_manager;
 };
 
-/* What a place is told by. */
+/* The facts that tell the kinds of places apart. */
 struct place_facts {
 	bool has_dockerenv, has_containerenv, has_kubernetes;
 	const char *container; /* the variable `container`, or NULL */
@@ -38,14 +38,14 @@ void place_classify(const struct place_facts *facts, struct place *out);
 
 bool place_is_container(const struct place *p);
 
-/* AppArmor is switched on: then its settings and profiles are in force. */
+/* Is AppArmor enabled? */
 bool place_has_apparmor(void);
 
-/* What to do about a thing that is missing there, as a command where there is one. */
+/* How to provide a missing feature there: a command if there is one. */
 void place_remedy_cgroup(const struct place *p, char *out, size_t size);
 const char *place_remedy_filter(const struct place *p);
 const char *place_remedy_proc(const struct place *p);
 const char *place_remedy_tun(const struct place *p);
 
-/* Before the remedy of a setting of the kernel, which a container can't change: "" on a host. */
+/* A prefix for remedies that change the kernel, which a container cannot do; "" on a host. */
 const char *place_where_kernel(const struct place *p);

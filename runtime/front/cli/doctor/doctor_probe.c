@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A child in namespaces of its own, made as a jail's init is made, that tries one
- * thing and says how it went.  Acts; what it does ends with the child.
+ * Runs a function in a child process that has its own namespaces, created like those of a jail's
+ * init.  Acts; all effects end with the child.
  */
 #include "runtime/front/cli/doctor/doctor.h"
 
@@ -24,12 +24,12 @@
 
 #define STATUS_BYTES_MAX 16384
 
-/* From here: the child.  It waits for its ids, then tries. */
+/* From here: the child.  It waits until its ids are mapped. */
 _Noreturn static void child_main(int go_fd, int (*run)(void))
 {
 	char go;
 
-	if (sys_read(go_fd, &go, 1) != 1) /* silence is no consent */
+	if (sys_read(go_fd, &go, 1) != 1) /* the parent failed */
 		_exit(ECANCELED);
 	if (setresgid(IDMAP_INSIDE_GID, IDMAP_INSIDE_GID, IDMAP_INSIDE_GID) < 0 ||
 	    setresuid(IDMAP_INSIDE_UID, IDMAP_INSIDE_UID, IDMAP_INSIDE_UID) < 0)
@@ -37,7 +37,7 @@ _Noreturn static void child_main(int go_fd, int (*run)(void))
 	_exit(run());
 }
 
-/* Root's ids are chosen with the help of the runtime directory, but not everywhere. */
+/* For root, the choice of ids may need the runtime directory, which may be missing. */
 static int give_ids(pid_t pid, struct cj_error *err)
 {
 	struct idmap map = { .lock_fd = -1 };
@@ -91,16 +91,17 @@ struct probe_result probe_inside(unsigned namespaces, int (*run)(void))
 	if (pid < 0)
 		return result_of(PROBE_CLONE, errno, "");
 	if (pid == 0) {
-		(void)close(write_fd); /* ours would keep the parent's silence from being heard */
+		(void)close(
+		    write_fd); /* a copy here would prevent the end of file if the parent fails */
 		child_main(read_fd, run);
 	}
 	if (give_ids(pid, &err) < 0)
 		return result_of(PROBE_MAP, err.code, err.msg);
 	if (sys_write(write_fd, "g", 1) != 1)
-		return result_of(PROBE_BROKEN, errno, "let the child go");
+		return result_of(PROBE_BROKEN, errno, "start the child");
 
 	struct probe_result r = await_child(pidfd);
-	cj_close(&pidfd); /* reaped: nothing is left for auto_child to end */
+	cj_close(&pidfd); /* the child is reaped: auto_child must not kill it */
 	return r;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HTTP answers, byte by byte.  Pure. */
+/* An incremental parser of HTTP answers.  Pure. */
 #include "runtime/front/cli/remote/http_answer.h"
 
 #include <string.h>
@@ -7,16 +7,16 @@
 
 #include "runtime/base/text.h"
 
-#define CHUNK_MAX (1ull << 40) /* a larger one is nonsense, and sums stay far from overflow */
+#define CHUNK_MAX (1ull << 40) /* far below an overflow of sums */
 
 void http_answer_init(struct http_answer *r)
 {
 	*r = (struct http_answer){ .part = HTTP_STATUS_LINE };
 }
 
-static int refuse(struct cj_error *err, const char *what)
+static int reject(struct cj_error *err, const char *what)
 {
-	return cj_reject(err, "the answer is no HTTP: %s", what);
+	return cj_reject(err, "the answer is not valid HTTP: %s", what);
 }
 
 /* "HTTP/1.1 200 OK" */
@@ -25,11 +25,11 @@ static int read_status(struct http_answer *r, struct cj_error *err)
 	const char *line = r->line;
 
 	if (strncmp(line, "HTTP/1.", 7) != 0 || strlen(line) < 12 || line[8] != ' ')
-		return refuse(err, "it does not begin with a status");
+		return reject(err, "it does not begin with a status line");
 	r->status = 0;
 	for (size_t i = 9; i < 12; i++) {
 		if (line[i] < '0' || line[i] > '9')
-			return refuse(err, "its status is no number");
+			return reject(err, "the status is not a number");
 		r->status = r->status * 10 + (unsigned)(line[i] - '0');
 	}
 	r->part = HTTP_HEADERS;
@@ -55,7 +55,7 @@ static int read_length(struct http_answer *r, const char *value, struct cj_error
 	struct cj_error why = { 0 };
 
 	if (r->has_length || parse_u64(value, 0, CHUNK_MAX, &r->left, &why) < 0)
-		return refuse(err, "its Content-Length is no number");
+		return reject(err, "the Content-Length is not a number, or occurs twice");
 	r->has_length = true;
 	return 0;
 }
@@ -63,12 +63,12 @@ static int read_length(struct http_answer *r, const char *value, struct cj_error
 static int read_coding(struct http_answer *r, const char *value, struct cj_error *err)
 {
 	if (strcasecmp(value, "chunked") != 0)
-		return refuse(err, "its Transfer-Encoding is unknown");
+		return reject(err, "the Transfer-Encoding is not chunked");
 	r->is_chunked = true;
 	return 0;
 }
 
-/* A date, which HTTP allows too, is no help to a person; it counts as none. */
+/* A date, which HTTP also allows, is ignored. */
 static int read_retry(struct http_answer *r, const char *value, struct cj_error *err)
 {
 	struct cj_error why = { 0 };
@@ -92,7 +92,7 @@ static int read_header(struct http_answer *r, struct cj_error *err)
 {
 	char *colon = strchr(r->line, ':');
 	if (!colon)
-		return refuse(err, "a header has no colon");
+		return reject(err, "a header has no colon");
 
 	*colon = '\0';
 	char *value = colon + 1 + strspn(colon + 1, " \t");
@@ -113,7 +113,7 @@ static int end_head(struct http_answer *r, struct cj_error *err)
 		return 0;
 	}
 	if (r->is_chunked && r->has_length)
-		return refuse(err, "it has a length and chunks");
+		return reject(err, "it has a Content-Length and chunks");
 	if (r->is_chunked)
 		r->part = HTTP_CHUNK_SIZE;
 	else if (r->status == 204 || r->status == 304 || (r->has_length && r->left == 0))
@@ -123,7 +123,7 @@ static int end_head(struct http_answer *r, struct cj_error *err)
 	return 0;
 }
 
-/* Hexadecimal digits; what a server says behind ';' is nobody's business. */
+/* Hexadecimal digits.  Chunk extensions after ';' are ignored: RFC 9112, 7.1.1. */
 static int read_chunk_size(struct http_answer *r, struct cj_error *err)
 {
 	static const char digits[] = "0123456789abcdef";
@@ -139,7 +139,7 @@ static int read_chunk_size(struct http_answer *r, struct cj_error *err)
 			break;
 	}
 	if (size == 0 || value > CHUNK_MAX)
-		return refuse(err, "a chunk has no size");
+		return reject(err, "a chunk has no valid size");
 	r->left = value;
 	r->part = value > 0 ? HTTP_CHUNK : HTTP_TRAILER;
 	return 0;
@@ -158,7 +158,7 @@ static int read_line(struct http_answer *r, struct cj_error *err)
 		return read_chunk_size(r, err);
 	case HTTP_CHUNK_END:
 		r->part = HTTP_CHUNK_SIZE;
-		return is_empty ? 0 : refuse(err, "a chunk is longer than its size");
+		return is_empty ? 0 : reject(err, "a chunk is longer than its size");
 	case HTTP_TRAILER:
 		r->part = is_empty ? HTTP_DONE : HTTP_TRAILER;
 		return 0;
@@ -168,10 +168,10 @@ static int read_line(struct http_answer *r, struct cj_error *err)
 	case HTTP_DONE:
 		break;
 	}
-	return refuse(err, "something follows it");
+	return reject(err, "there is data after its end");
 }
 
-/* Bytes up to the end of a line, or all there are; *out_used of them were taken. */
+/* Takes the bytes up to the end of a line, or all of them.  *out_used: how many. */
 static int feed_line(struct http_answer *r, const char *bytes, size_t size, size_t *out_used,
 		     struct cj_error *err)
 {
@@ -179,11 +179,11 @@ static int feed_line(struct http_answer *r, const char *bytes, size_t size, size
 	size_t part = end ? (size_t)(end - bytes) : size;
 	bool is_between_chunks = r->part == HTTP_CHUNK_SIZE || r->part == HTTP_CHUNK_END;
 
-	r->head_size += is_between_chunks ? 0 : part + 1; /* there may be any number of chunks */
+	r->head_size += is_between_chunks ? 0 : part + 1; /* the number of chunks is not limited */
 	if (r->line_size + part >= sizeof(r->line) || r->head_size > HTTP_HEAD_MAX)
-		return refuse(err, "its head is too long");
+		return reject(err, "the header is too long");
 	if (memchr(bytes, '\0', part))
-		return refuse(err, "its head has a NUL");
+		return reject(err, "the header has a NUL");
 	memcpy(r->line + r->line_size, bytes, part);
 	r->line_size += part;
 	*out_used = part + (end != NULL);
@@ -202,7 +202,7 @@ static bool is_body(const struct http_answer *r)
 	return r->part == HTTP_BODY || r->part == HTTP_BODY_ALL || r->part == HTTP_CHUNK;
 }
 
-/* How many of `size` bytes are of the body; the next ones are what follows them. */
+/* How many of the `size` bytes belong to the body. */
 static size_t take_body(struct http_answer *r, size_t size)
 {
 	if (r->part == HTTP_BODY_ALL)
@@ -239,6 +239,7 @@ int http_answer_end(const struct http_answer *r, struct cj_error *err)
 {
 	if (r->part == HTTP_DONE || r->part == HTTP_BODY_ALL)
 		return 0;
-	return cj_reject_as(err, ECONNRESET, "the answer ended %s",
-			    r->status == 0 ? "before it began" : "before it was whole");
+	return cj_reject_as(err, ECONNRESET, "%s",
+			    r->status == 0 ? "the connection ended without an answer"
+					   : "the connection ended within the answer");
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * http_answer - the answer of an HTTP/1.1 server, taken apart as its bytes come.  Pure.
+ * http_answer - an incremental parser for the answer of an HTTP/1.1 server.  Pure.
  *
- * As much of RFC 9112 as a client needs that asks once and says `Connection: close`: a status, the
- * few headers below, a body with a length, in chunks, or up to the end of the connection.
+ * It supports what a client with one request and `Connection: close` needs of RFC 9112: the status,
+ * the four headers below, and a body with a length, in chunks, or up to the end of the connection.
  */
 #pragma once
 
@@ -23,7 +23,7 @@ enum http_part {
 	HTTP_BODY_ALL,   /* up to the end of the connection */
 	HTTP_CHUNK_SIZE, /* the line before a chunk */
 	HTTP_CHUNK,      /* `left` bytes of it */
-	HTTP_CHUNK_END,  /* the line behind it */
+	HTTP_CHUNK_END,  /* the line after it */
 	HTTP_TRAILER,
 	HTTP_DONE,
 };
@@ -36,18 +36,18 @@ struct http_answer {
 	bool is_chunked, has_length;
 	uint64_t left;
 	size_t head_size;         /* of header lines so far */
-	char line[HTTP_LINE_MAX]; /* the one that is not whole yet */
+	char line[HTTP_LINE_MAX]; /* the unfinished one */
 	size_t line_size;
 };
 
-/* Gets the body, piece by piece. */
+/* Receives the body, piece by piece. */
 typedef int (*http_sink)(void *context, const char *bytes, size_t size, struct cj_error *err);
 
 void http_answer_init(struct http_answer *r);
 
-/* The next bytes.  Fails: what came is no HTTP, or past a cap; what the sink says. */
+/* Parses the next bytes.  Fails: they are not valid HTTP, or exceed a limit; the sink failed. */
 int http_answer_feed(struct http_answer *r, const char *bytes, size_t size, http_sink sink,
 		     void *context, struct cj_error *err);
 
-/* The connection has ended.  Fails: before the answer was whole. */
+/* The connection has ended.  Fails: the answer is not complete. */
 int http_answer_end(const struct http_answer *r, struct cj_error *err);

@@ -43,7 +43,7 @@ int remote_ms_until(uint64_t at_ms)
 	return left < INT_MAX ? (int)left : INT_MAX;
 }
 
-/* --- cancelling ------------------------------------------------------------- */
+/* --- cancelling --------------------------------------------------------------------- */
 
 void remote_cancel(struct remote *r, int signal)
 {
@@ -69,7 +69,7 @@ void remote_read_signals(struct remote *r)
 		remote_cancel(r, (int)info.ssi_signo);
 }
 
-/* --- lines ------------------------------------------------------------------ */
+/* --- lines -------------------------------------------------------------------------- */
 
 /* Takes the tree: the result lives until the end of the run. */
 static int take_result(struct remote *r, const struct json_node *node, struct arena *tree,
@@ -171,7 +171,7 @@ static int take_body(void *context, const char *bytes, size_t size, struct cj_er
 	return append(r, bytes, size, err);
 }
 
-/* --- the loop --------------------------------------------------------------- */
+/* --- the loop ----------------------------------------------------------------------- */
 
 /* 0: there may be more; 1: the answer is whole. */
 static int read_some(struct remote *r, struct cj_error *err)
@@ -236,7 +236,7 @@ static int receive(struct remote *r, struct cj_error *err)
 	return 0;
 }
 
-/* --- the request ------------------------------------------------------------ */
+/* --- the request -------------------------------------------------------------------- */
 
 static int send_request(struct remote *r, struct strings *warnings, struct cj_error *err)
 {
@@ -275,7 +275,7 @@ static int watch_signals(struct remote *r, struct cj_error *err)
 	return 0;
 }
 
-/* --- the end ---------------------------------------------------------------- */
+/* --- the end ------------------------------------------------------------------------ */
 
 static int finish(struct remote *r, const struct strings *warnings, struct json_writer **out_result,
 		  bool *out_complete, struct cj_error *err)

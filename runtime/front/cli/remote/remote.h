@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * remote - `run --remote SOCKET`: the run takes place at a service, cejail-serve(8), and all else
- * is as if it took place here: output as it comes, events, artefacts, the result, the exit status.
+ * remote - `run --remote SOCKET`: the run takes place at a service, cejail-serve(8).  Output,
+ * events, artefacts, result and exit status are the same as those of a run here.
  */
 #pragma once
 
@@ -13,7 +13,7 @@
 #include "runtime/jail/outcome.h"
 
 struct remote_call {
-	struct config *config; /* the options, no profile */
+	struct config *config; /* the options without a profile */
 	const struct options *options;
 	const struct invocation *invocation;
 	const char *profile;
@@ -21,18 +21,18 @@ struct remote_call {
 	struct delivery *delivery;
 };
 
-/* The socket of the caller's own service, else of the system's. */
+/* The socket of the user's own service, or else of the system's service. */
 int remote_find_socket(struct arena *a, const char **out_path, struct cj_error *err);
 
 /*
- * remote_run - ask, pass on what comes, wait for the result.
+ * remote_run - send the request, forward output and events, wait for the result.
  *
- * A signal asks the service to cancel the run, and its result is waited for; a second one, or a
- * service that does not answer, ends the waiting.
- * Owns:  the outcome is begun (outcome_init) under the run's id; what is read lives in its arena.
- *        *out_result is the result to hand on; it stays NULL when the run was cancelled and the
- *        service did not tell.
- * Fails: nothing listens, the service refuses, it ends in the middle.
+ * After a signal it asks the service to cancel the run, and waits for the result.  It stops waiting
+ * after a second signal, or if the service does not answer.
+ * Owns:  the caller has called outcome_init() with the run's id; data read lives in its arena.
+ *        *out_result is the result to deliver; it stays NULL if the run was cancelled and the
+ *        service sent no result.
+ * Fails: no service listens, the service refuses the request, or it closes the connection early.
  */
 int remote_run(const struct remote_call *call, struct outcome *o, struct json_writer **out_result,
 	       bool *out_complete, struct cj_error *err);

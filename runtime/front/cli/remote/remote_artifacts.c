@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files of a result, stored here.  Acts on the caller's directory. */
+/* Acts on the caller's directory. */
 #include "runtime/front/cli/remote/remote_artifacts.h"
 
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include "runtime/base/text.h"
 #include "runtime/front/cli/remote/remote_result.h"
 
-/* One component of a path, as artifacts.h lets a jail name it. */
+/* A component of a path that artifacts.h would accept from a jail. */
 static bool is_plain_name(const char *name, size_t size)
 {
 	if (size == 0 || size > ARTIFACT_NAME_MAX || name[0] == '-' ||
@@ -39,7 +39,8 @@ static bool is_plain_path(const char *path)
 	return false;
 }
 
-/* The directory that the last component lies in, made if missing; *name becomes that component. */
+/* Opens the directory of the last component and creates it if missing.  *name becomes that
+ * component. */
 static int open_place(int dest_fd, const char **name, struct cj_error *err)
 {
 	auto_fd int dir_fd = fcntl(dest_fd, F_DUPFD_CLOEXEC, 3);
@@ -57,7 +58,7 @@ static int open_place(int dest_fd, const char **name, struct cj_error *err)
 		cj_close(&dir_fd);
 		dir_fd = next_fd;
 	}
-	return cj_fail(err, errno, "make its directory");
+	return cj_fail(err, errno, "create its directory");
 }
 
 static int store(int dest_fd, const char *path, const char *bytes, size_t size,
@@ -67,7 +68,8 @@ static int store(int dest_fd, const char *path, const char *bytes, size_t size,
 	const char *name = path;
 
 	if (!is_plain_path(path))
-		return cj_reject(err, "its name leads elsewhere, or is none for a file");
+		return cj_reject(
+		    err, "its path leads out of the directory, or is not a valid file name");
 	auto_fd int dir_fd = open_place(dest_fd, &name, err);
 	if (dir_fd < 0)
 		return dir_fd;
@@ -79,7 +81,7 @@ static int store(int dest_fd, const char *path, const char *bytes, size_t size,
 		rc = cj_fail(err, errno, "set its mode");
 	int published = rc == 0 ? atomic_file_publish(&file, dir_fd, name) : 0;
 	if (published < 0)
-		rc = cj_fail(err, -published, "give it its name");
+		rc = cj_fail(err, -published, "rename it");
 	atomic_file_fini(&file);
 	return rc;
 }
@@ -94,10 +96,10 @@ static int store_one(const struct json_node *entry, int dest_fd, struct outcome 
 	size_t size;
 
 	if (!path || !sha256 || !type || !remote_bytes_of(entry, &o->arena, &bytes, &size))
-		return cj_reject(err, "the service did not send it");
+		return cj_reject(err, "the service did not send its content");
 	sha256_hex(bytes, size, seen);
 	if (strcmp(seen, sha256) != 0)
-		return cj_reject(err, "it is not what its SHA-256 says");
+		return cj_reject(err, "its content does not match its SHA-256");
 	if (store(dest_fd, path, bytes, size, err) < 0)
 		return -err->code;
 	*item = (struct artifact){ .path = arena_strdup(&o->arena, path),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is sent to a service, read here with the caller's rights.  Acts: reads. */
+/* Acts: reads files and standard input with the caller's permissions. */
 #include "runtime/front/cli/remote/remote_gather.h"
 
 #include <limits.h>
@@ -21,8 +21,8 @@ struct gather {
 	struct strings *warnings;
 	struct remote_file *files;
 	size_t count, room;
-	uint64_t bytes;           /* of all files */
-	const char *empty_so_far; /* the directory last entered; NULL: something lies in it */
+	uint64_t bytes;        /* of all files */
+	const char *empty_dir; /* the directory entered last; NULL: it is not empty */
 };
 
 static int no_memory(struct cj_error *err)
@@ -30,28 +30,28 @@ static int no_memory(struct cj_error *err)
 	return cj_fail(err, ENOMEM, "prepare the request");
 }
 
-/* --- settings --------------------------------------------------------------- */
+/* --- settings ----------------------------------------------------------------------- */
 
-/* Rows that are sent in another way than by their values. */
-static bool is_sent_apart(const struct setting *s)
+/* Settings whose content is sent, not their value. */
+static bool is_sent_as_content(const struct setting *s)
 {
-	static const char *const apart[] = { "file", "interactive" };
+	static const char *const keys[] = { "file", "interactive" };
 
-	for (size_t i = 0; i < sizeof(apart) / sizeof(apart[0]); i++) {
-		if (strcmp(s->key, apart[i]) == 0)
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		if (strcmp(s->key, keys[i]) == 0)
 			return true;
 	}
 	return false;
 }
 
-/* JSON is UTF-8; a word that is not would reach the program as another one. */
+/* JSON is UTF-8: other bytes would reach the program changed. */
 static int check_text(const char *named, const char *text, struct cj_error *err)
 {
 	if (is_utf8(text, strlen(text)))
 		return 0;
 	int rc =
-	    cj_reject(err, "%s: '%s' is not UTF-8 and can't be sent to a service", named, text);
-	cj_hint(err, "hand it in as a file, or on standard input");
+	    cj_reject(err, "%s: '%s' is not UTF-8 and cannot be sent to a service", named, text);
+	cj_hint(err, "pass it in a file, or on standard input");
 	return rc;
 }
 
@@ -63,7 +63,7 @@ static int choose_settings(struct gather *g, const struct options *o, struct cj_
 
 	for (size_t i = 0; i < o->count; i++) {
 		const struct given *given = &o->items[i];
-		if (!given->setting->key || is_sent_apart(given->setting))
+		if (!given->setting->key || is_sent_as_content(given->setting))
 			continue;
 		wanted[given->setting - settings] = true;
 		if (given->value && check_text(given->named, given->value, err) < 0)
@@ -73,7 +73,7 @@ static int choose_settings(struct gather *g, const struct options *o, struct cj_
 	return 0;
 }
 
-/* --env NAME: the value is the caller's. */
+/* --env NAME: takes the value from the caller's environment. */
 static int take_variables(struct gather *g, struct cj_error *err)
 {
 	struct strings *env = &g->c->env;
@@ -109,7 +109,7 @@ static int make_absolute(struct gather *g, const char **text, size_t skip, bool 
 	return *text ? 0 : no_memory(err);
 }
 
-/* A path of the host's is the service's host's, which is ours: but it has another directory. */
+/* The service runs on this host, but in another working directory. */
 static int make_all_absolute(struct gather *g, struct cj_error *err)
 {
 	static const char unix_prefix[] = "unix:";
@@ -132,7 +132,7 @@ static int make_all_absolute(struct gather *g, struct cj_error *err)
 	return rc;
 }
 
-/* --- files ------------------------------------------------------------------ */
+/* --- files -------------------------------------------------------------------------- */
 
 static int keep_file(struct gather *g, const struct remote_file *file, struct cj_error *err)
 {
@@ -164,20 +164,20 @@ static int read_file(struct gather *g, const struct input *in, int fd, struct cj
 	file.content.bytes = text;
 	g->bytes += file.content.size;
 	if (g->bytes > REMOTE_FILES_MAX)
-		return cj_reject_as(err, EFBIG, "the files together have more than %u MiB",
+		return cj_reject_as(err, EFBIG, "the files together are larger than %u MiB",
 				    REMOTE_FILES_MAX >> 20);
 	return keep_file(g, &file, err);
 }
 
-/* A request has files and no directories: one that nothing lies in is not sent. */
+/* A request has files and no directories, so an empty directory cannot be sent. */
 static int end_directory(struct gather *g, struct cj_error *err)
 {
-	if (!g->empty_so_far)
+	if (!g->empty_dir)
 		return 0;
 	const char *sentence = arena_printf(
 	    &g->c->arena, "--file: the empty directory '%s' is not sent to the service",
-	    g->empty_so_far);
-	g->empty_so_far = NULL;
+	    g->empty_dir);
+	g->empty_dir = NULL;
 	if (!sentence || strings_add(g->warnings, &g->c->arena, sentence) < 0)
 		return no_memory(err);
 	return 0;
@@ -189,20 +189,20 @@ static int take_input(void *context, const struct input *in, int fd, struct cj_e
 
 	if (in->kind == INPUT_DIRECTORY_END)
 		return 0;
-	if (g->empty_so_far && paths_is_below(in->path, g->empty_so_far))
-		g->empty_so_far = NULL;
+	if (g->empty_dir && paths_is_below(in->path, g->empty_dir))
+		g->empty_dir = NULL;
 	if (end_directory(g, err) < 0)
 		return -err->code;
 	if (in->kind == INPUT_FILE)
 		return read_file(g, in, fd, err);
 	if (in->kind == INPUT_SYMLINK) {
-		int rc = cj_reject(err, "'%s' is a symbolic link, which can't be sent to a service",
-				   in->path);
-		cj_hint(err, "copy what it points to in its place");
+		int rc = cj_reject(
+		    err, "'%s' is a symbolic link, which cannot be sent to a service", in->path);
+		cj_hint(err, "replace it by a copy of its target");
 		return rc;
 	}
-	g->empty_so_far = arena_strdup(&g->c->arena, in->path);
-	return g->empty_so_far ? 0 : no_memory(err);
+	g->empty_dir = arena_strdup(&g->c->arena, in->path);
+	return g->empty_dir ? 0 : no_memory(err);
 }
 
 static int gather_file(struct gather *g, const char *text, struct cj_error *err)
@@ -229,7 +229,7 @@ static int gather_files(struct gather *g, struct cj_error *err)
 	return 0;
 }
 
-/* --- the program ------------------------------------------------------------ */
+/* --- the program -------------------------------------------------------------------- */
 
 static int read_stream(struct gather *g, int fd, size_t max, const char *what,
 		       struct remote_bytes *out, struct cj_error *err)
@@ -243,8 +243,8 @@ static int read_stream(struct gather *g, int fd, size_t max, const char *what,
 }
 
 /*
- * A file that keeps its extension (.mjs) is called so at the service, too: told from the profile as
- * it is here.  Where there is none, the service's own name for it serves.
+ * If the profile keeps the extension of the file (.mjs), the service shall use the same name.  The
+ * profile of this host decides; without it, the service chooses the name.
  */
 static int choose_file_name(struct gather *g, const char *file, struct cj_error *err)
 {
@@ -310,9 +310,11 @@ int remote_gather(struct config *c, const struct options *o, const struct invoca
 	struct gather g = { .c = c, .out = out, .warnings = warnings };
 
 	if (strchr(out->profile, '/')) {
-		int rc = cj_reject(err, "--profile: '%s' is a file, and a service has its own",
-				   out->profile);
-		cj_hint(err, "name one of the service's: GET /v1/profiles");
+		int rc = cj_reject(
+		    err, "--profile: '%s' is a file, but a service uses only its own profiles",
+		    out->profile);
+		cj_hint(err,
+			"write the name of a profile of the service; GET /v1/profiles lists them");
 		return rc;
 	}
 	out->config = c;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * remote_gather - `run --remote`: reads everything that goes to the service: code, files,
- * standard input, arguments as data, variables.
+ * remote_gather - `run --remote`: reads everything that the request contains: code, files, standard
+ * input, arguments as data, variables.
  */
 #pragma once
 
@@ -15,9 +15,9 @@
 /*
  * remote_gather - fill *out.
  *
- * `c` has the options and no profile; all that is read lives in its arena.  What is sent changed
- * or not at all is a sentence in *warnings (an empty directory); a symbolic link in a directory
- * is refused, because no service could tell what it would mean there.
+ * `c` has the options without a profile; data read lives in its arena.  An empty directory is not
+ * sent, and *warnings says so.
+ * Fails: among others, a symbolic link in a directory, whose target the service could not know.
  */
 int remote_gather(struct config *c, const struct options *o, const struct invocation *inv,
 		  struct remote_request *out, struct strings *warnings, struct cj_error *err);

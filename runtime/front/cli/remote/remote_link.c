@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asking a service.  Acts on its socket. */
+/* Acts on the service's socket. */
 #include "runtime/front/cli/remote/remote_link.h"
 
 #include <stdio.h>
@@ -22,11 +22,11 @@ static int fail_connect(const char *path, int code, struct cj_error *err)
 	int rc = cj_fail(err, code, "--remote: connect to '%s'", path);
 
 	if (code == ENOENT || code == ECONNREFUSED)
-		cj_hint(err, "nobody listens there; start it: cejail serve --socket %s", path);
+		cj_hint(err, "no service listens there; start one: cejail serve --socket %s", path);
 	else if (code == EACCES || code == EPERM)
-		cj_hint(err, "the service's \"socket_group\" says who may");
+		cj_hint(err, "only users in the service's \"socket_group\" may connect");
 	else if (code == EAGAIN)
-		cj_hint(err, "it has more callers than it takes; try again later");
+		cj_hint(err, "the service has too many connections; try again later");
 	return rc;
 }
 
@@ -46,7 +46,7 @@ int remote_find_socket(struct arena *a, const char **out_path, struct cj_error *
 	return cj_hint(err, "start one: cejail serve; or name its socket: --remote=SOCKET");
 }
 
-/* unix(7): a connect(2) that finds the queue full waits as long as SO_SNDTIMEO says. */
+/* unix(7): if the queue is full, connect(2) waits for at most SO_SNDTIMEO. */
 static int connect_to(const char *path, struct cj_error *err)
 {
 	const struct timeval patience = { .tv_sec = REMOTE_PATIENCE_S };
@@ -58,15 +58,15 @@ static int connect_to(const char *path, struct cj_error *err)
 	memcpy(address.sun_path, path, strlen(path));
 	auto_fd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		return cj_fail(err, errno, "--remote: make a socket");
+		return cj_fail(err, errno, "--remote: create a socket");
 	if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0)
-		return cj_fail(err, errno, "--remote: set the socket's patience");
+		return cj_fail(err, errno, "--remote: set the timeout of the socket");
 	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
 		return fail_connect(path, errno, err);
 	return take_fd(&fd);
 }
 
-/* A service that refuses early closes before it has read all: what it said is still there. */
+/* A service that refuses early closes the connection; its answer can still be read. */
 static int send_all(int fd, const char *bytes, size_t size, struct cj_error *err)
 {
 	while (size > 0) {
@@ -77,7 +77,7 @@ static int send_all(int fd, const char *bytes, size_t size, struct cj_error *err
 			return 0;
 		if (put < 0 && errno == EAGAIN)
 			return cj_reject_as(err, ETIMEDOUT,
-					    "--remote: the service takes nothing for %d s",
+					    "--remote: the service has read nothing for %d s",
 					    REMOTE_PATIENCE_S);
 		if (put < 0)
 			return cj_fail(err, errno, "--remote: send the request");
@@ -129,14 +129,15 @@ int remote_link_cancel(const char *socket_path, const char *id, struct cj_error 
 	for (ssize_t got; answer.part != HTTP_DONE;) {
 		got = sys_read(fd, buf, sizeof(buf));
 		if (got < 0)
-			return cj_fail(err, errno, "--remote: read what the service says");
+			return cj_fail(err, errno, "--remote: read the answer of the service");
 		if (got == 0)
 			break;
 		if (http_answer_feed(&answer, buf, (size_t)got, ignore, NULL, err) < 0)
 			return -err->code;
 	}
 	if (answer.status < 200 || answer.status > 299)
-		return cj_reject(err, "--remote: the service can't cancel run '%s' (HTTP %u)", id,
-				 answer.status);
+		return cj_reject(err,
+				 "--remote: the service did not cancel run '%s' (HTTP status %u)",
+				 id, answer.status);
 	return 0;
 }

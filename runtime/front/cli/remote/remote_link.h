@@ -8,11 +8,11 @@
 
 #include "runtime/base/error.h"
 
-#define REMOTE_PATIENCE_S 5 /* to be let in, and for each piece of progress of what is sent */
+#define REMOTE_PATIENCE_S 5 /* for the connection, and for each write */
 
 /* Connects and sends the whole request.  Returns the descriptor, the caller's to close. */
 int remote_link_ask(const char *socket_path, const char *method, const char *path,
 		    const char *accept, const char *body, size_t size, struct cj_error *err);
 
-/* DELETE /v1/runs/ID.  Fails: the service does not know the run (any more), or does not answer. */
+/* DELETE /v1/runs/ID.  Fails: the service has no such run, or does not answer. */
 int remote_link_cancel(const char *socket_path, const char *id, struct cj_error *err);

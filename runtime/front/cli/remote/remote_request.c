@@ -12,7 +12,7 @@ static bool is_text(const struct remote_bytes *b)
 	return !memchr(b->bytes, '\0', b->size) && is_utf8(b->bytes, b->size);
 }
 
-/* "key": "text", or "key": {"base64": "..."}.  The bytes have a NUL behind them. */
+/* "key": "text", or "key": {"base64": "..."}.  A NUL follows the bytes. */
 static void put_blob(struct json_writer *w, const char *key, const struct remote_bytes *b)
 {
 	if (!b->bytes)
@@ -27,12 +27,12 @@ static void put_blob(struct json_writer *w, const char *key, const struct remote
 	json_close_object(w);
 }
 
-static void put_strings(struct json_writer *w, const char *key, const char *const *words)
+static void put_strings(struct json_writer *w, const char *key, const char *const *strings)
 {
 	json_put_key(w, key);
 	json_open_array(w);
-	for (; words && *words; words++)
-		json_put_string(w, *words);
+	for (; strings && *strings; strings++)
+		json_put_string(w, *strings);
 	json_close_array(w);
 }
 
@@ -88,9 +88,9 @@ void remote_request_write(struct json_writer *w, const struct remote_request *r)
 	json_close_object(w);
 }
 
-/* --- paths ------------------------------------------------------------------ */
+/* --- paths -------------------------------------------------------------------------- */
 
-/* Appends `dir` with a backslash before what paths_split() would take for its own. */
+/* Appends `dir`; a backslash escapes the characters that paths_split() interprets. */
 static size_t put_directory(char *out, const char *dir)
 {
 	size_t used = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * remote_request - `run --remote`: options and a program as the body of POST /v1/runs.  Pure.
+ * remote_request - `run --remote`: writes the body of POST /v1/runs.  Pure.
  *
- * Only what the caller asked for goes into it; the profile is the service's.  Schema:
+ * The body has only the settings that the caller gave; the service adds its profile.  Schema:
  * profiles/schema/request.json.
  */
 #pragma once
@@ -18,7 +18,7 @@ struct remote_bytes {
 	size_t size;
 };
 
-/* A file that is sent along. */
+/* A file in the request. */
 struct remote_file {
 	const char *path; /* absolute, in the jail */
 	struct remote_bytes content;
@@ -27,12 +27,12 @@ struct remote_file {
 
 struct remote_request {
 	const char *profile, *id;
-	const char *file_name;       /* what the code is called inside; NULL: as the profile says */
-	const struct config *config; /* the options' values; */
+	const char *file_name; /* name of the code in the jail; NULL: the profile chooses it */
+	const struct config *config; /* the values of the options */
 	const bool *wanted;          /* rows of settings[] that go into the request */
 	bool is_command;
 	struct remote_bytes code, input;
-	const char *const *args; /* behind the code; or the command; NULL-terminated */
+	const char *const *args; /* arguments of the code, or the command; NULL-terminated */
 	const struct json_node *args_json;
 	const struct remote_file *files;
 	size_t nfiles;
@@ -42,9 +42,10 @@ struct remote_request {
 void remote_request_write(struct json_writer *w, const struct remote_request *r);
 
 /*
- * remote_absolute - "SRC[:DST]" with SRC made absolute by `dir`; every part of it where
- * `each_part`, as in --rootfs DIR:DIR.  `skip` characters in front stay as they are.
- * NULL: no memory.
+ * remote_absolute - make SRC of "SRC[:DST]" absolute by prepending `dir`.
+ *
+ * `each_part`: the same for each part, as in --rootfs DIR:DIR.  `skip`: characters at the start to
+ * leave unchanged.  Returns: NULL without memory.
  */
 const char *remote_absolute(const char *text, size_t skip, bool each_part, const char *dir,
 			    struct arena *a);

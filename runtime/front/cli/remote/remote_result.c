@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A result from JSON back to an outcome.  Pure. */
+/* Pure. */
 #include "runtime/front/cli/remote/remote_result.h"
 
 #include <string.h>
@@ -9,9 +9,9 @@
 
 #define BODY "the service's answer"
 
-/* --- members ---------------------------------------------------------------- */
+/* --- members ------------------------------------------------------------------------ */
 
-/* 0 where there is none. */
+/* 0 if there is no such number. */
 static uint64_t number_of(const struct json_node *object, const char *key)
 {
 	uint64_t value = 0;
@@ -36,7 +36,7 @@ static int no_memory(struct cj_error *err)
 	return cj_fail(err, ENOMEM, "read the service's result");
 }
 
-/* --- the parts of a result -------------------------------------------------- */
+/* --- the parts of a result ---------------------------------------------------------- */
 
 static void read_error(const struct json_node *node, struct cj_error *out)
 {
@@ -57,7 +57,7 @@ static int read_end(const struct json_node *result, struct outcome *o, struct cj
 	unsigned status;
 
 	if (!find_name(status_names, STATUS_COUNT, json_get_text(result, "status"), &status))
-		return cj_reject(err, BODY " is no result: it has no 'status'");
+		return cj_reject(err, BODY " is not a result: it has no valid 'status'");
 	o->exit_code = (int)number_of(result, "exit_code");
 	o->signal = (int)number_of(result, "signal");
 	if (status == STATUS_SETUP_ERROR) {
@@ -67,7 +67,7 @@ static int read_end(const struct json_node *result, struct outcome *o, struct cj
 		return 0;
 	}
 	int exit_code = o->exit_code;
-	if (error) { /* the command could not be executed; 127: it is not there */
+	if (error) { /* the command could not be executed; 127: it does not exist */
 		read_error(error, &o->error);
 		outcome_exec_failed(o, ENOENT);
 		o->exec_errno = o->exit_code == exit_code ? ENOENT : EACCES;
@@ -138,7 +138,7 @@ static int read_network(const struct json_node *result, struct outcome *o, struc
 				      .port = (uint16_t)number_of(m, "port"),
 				      .count = number_of(m, "count") };
 		if (address)
-			(void)ip_parse(address, &d->address); /* the null one where it is none */
+			(void)ip_parse(address, &d->address); /* stays unset if it is invalid */
 		count++;
 	}
 	o->network.denied = rows;
@@ -164,7 +164,7 @@ int remote_result_read(const struct json_node *result, struct outcome *o, struct
 	const char *schema = json_get_text(result, "schema");
 
 	if (!schema || strcmp(schema, RESULT_SCHEMA) != 0)
-		return cj_reject(err, BODY " is no result of the schema '%s'", RESULT_SCHEMA);
+		return cj_reject(err, BODY " is not a result of the schema '%s'", RESULT_SCHEMA);
 	read_limits(result, o);
 	if (read_denied(result, o, err) < 0 || read_network(result, o, err) < 0 ||
 	    read_warnings(result, o, err) < 0)
@@ -172,7 +172,7 @@ int remote_result_read(const struct json_node *result, struct outcome *o, struct
 	return read_end(result, o, err);
 }
 
-/* --- the result that is passed on ------------------------------------------- */
+/* --- the result that is passed on --------------------------------------------------- */
 
 static void put_member(struct json_writer *w, const struct json_node *m, const struct outcome *o)
 {
@@ -195,7 +195,7 @@ void remote_result_write(struct json_writer *w, const struct json_node *result,
 	json_close_object(w);
 }
 
-/* --- what else a service says ----------------------------------------------- */
+/* --- errors, and bytes -------------------------------------------------------------- */
 
 static int report_refusal(const struct json_node *error, const char *message, uint64_t retry_after,
 			  struct cj_error *err)
@@ -213,7 +213,7 @@ static int report_refusal(const struct json_node *error, const char *message, ui
 	else if (retry_after > 0)
 		cj_hint(err, "try again in %llu s", (unsigned long long)retry_after);
 	else if (request_id && code && strcmp(code, "internal") == 0)
-		cj_hint(err, "the service's log tells more of request %s", request_id);
+		cj_hint(err, "see request %s in the log of the service", request_id);
 	return rc;
 }
 
@@ -230,10 +230,10 @@ int remote_refusal_read(unsigned http_status, uint64_t retry_after, const char *
 	if (message)
 		return report_refusal(error, message, retry_after, err);
 	int rc = cj_reject_as(err, EREMOTEIO,
-			      "the service answered with HTTP status %u and no "
-			      "error of cejail's",
+			      "the service answered with HTTP status %u, but not "
+			      "with an error of cejail",
 			      http_status);
-	cj_hint(err, "is it 'cejail serve' that listens there?");
+	cj_hint(err, "check that 'cejail serve' listens on this socket");
 	return rc;
 }
 

@@ -17,7 +17,7 @@ static void for_each_word(const struct habit *table, size_t n,
 			  void (*check)(const char *word, const char *answer))
 {
 	for (size_t i = 0; i < n; i++) {
-		for (const char *at = table[i].words; *at != '\0';) {
+		for (const char *at = table[i].names; *at != '\0';) {
 			char word[64];
 			size_t size = strcspn(at, " ");
 			assert_true(size > 0 && size < sizeof(word));

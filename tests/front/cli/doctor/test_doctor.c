@@ -620,7 +620,7 @@ static void no_way_out_is_weaker_and_mended_by_one_command(void **state)
 	(void)state;
 	struct finding f = told_of(LAYER_ON, UPLINK_NONE);
 	assert_int_equal(f.level, FINDING_WEAKER);
-	assert_non_null(strstr(f.text, "nothing leads out of it: host: is not there; pasta: is"));
+	assert_non_null(strstr(f.text, "has no uplink: host: is not there; pasta: is"));
 	assert_string_not_equal(f.remedy, "");
 }
 

@@ -144,27 +144,29 @@ static void an_answer_that_ends_early_is_no_answer(void **state)
 
 	for (size_t size = 1; size < strlen(whole); size++) {
 		(void)snprintf(cut, sizeof(cut), "%.*s", (int)size, whole);
-		assert_refused(cut, size < 17 ? "before it began" : "before it was whole");
+		assert_refused(cut, size < 17 ? "without an answer" : "within the answer");
 	}
-	assert_refused("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab", "before it was whole");
+	assert_refused("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab", "within the answer");
 }
 
 static void what_is_no_http_is_refused(void **state)
 {
 	(void)state;
 	assert_refused("SSH-2.0-OpenSSH_9.2\r\n", "status");
-	assert_refused("HTTP/1.1 2x0 OK\r\n", "no number");
+	assert_refused("HTTP/1.1 2x0 OK\r\n", "not a number");
 	assert_refused("HTTP/1.1 200 OK\r\nno colon\r\n", "colon");
 	assert_refused("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n", "Content-Length");
 	assert_refused("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n",
 		       "Content-Length");
 	assert_refused("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n", "Transfer-Encoding");
 	assert_refused("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n",
-		       "a length and chunks");
-	assert_refused("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", "no size");
-	assert_refused("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\r\n", "no size");
+		       "a Content-Length and chunks");
+	assert_refused("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
+		       "no valid size");
+	assert_refused("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n\r\n",
+		       "no valid size");
 	assert_refused("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n",
-		       "no size");
+		       "no valid size");
 	assert_refused("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n",
 		       "longer than its size");
 }

@@ -272,14 +272,16 @@ static void a_refusal_is_one_error_with_code_and_hint(void **state)
 		{ "{\"error\":{\"code\":\"rate_limited\",\"message\":\"m\",\"hint\":\"h\"}}", 1,
 		  "the service: m [rate_limited]", "h; try again in 1 s" },
 		{ "{\"error\":{\"code\":\"internal\",\"message\":\"m\",\"request_id\":\"r7\"}}", 0,
-		  "the service: m [internal]", "the service's log tells more of request r7" },
-		{ "<html>", 0, "the service answered with HTTP status 500 and no error of cejail's",
-		  "is it 'cejail serve' that listens there?" },
-		{ "", 0, "the service answered with HTTP status 500 and no error of cejail's",
-		  "is it 'cejail serve' that listens there?" },
+		  "the service: m [internal]", "see request r7 in the log of the service" },
+		{ "<html>", 0,
+		  "the service answered with HTTP status 500, but not with an error of cejail",
+		  "check that 'cejail serve' listens on this socket" },
+		{ "", 0,
+		  "the service answered with HTTP status 500, but not with an error of cejail",
+		  "check that 'cejail serve' listens on this socket" },
 		{ "{\"error\":7}", 0,
-		  "the service answered with HTTP status 500 and no error of cejail's",
-		  "is it 'cejail serve' that listens there?" },
+		  "the service answered with HTTP status 500, but not with an error of cejail",
+		  "check that 'cejail serve' listens on this socket" },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

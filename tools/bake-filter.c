@@ -3,7 +3,7 @@
  * bake-filter FILE - compile a seccomp profile when cejail is built, and print the
  * result as C: filter_builtin() of runtime/jail/seccomp/filter.h.
  *
- * A note is an error here: what we ship says nothing that can't be had.
+ * A note is an error here: the profiles that we ship name nothing that cejail can't do.
  */
 #include <stdio.h>
 
@@ -20,7 +20,7 @@ static void print_insns(const struct filter *f)
 	printf("};\n\n");
 }
 
-static void print_tells(const struct filter *f)
+static void print_notified(const struct filter *f)
 {
 	printf("static const struct filter_notified notified[] = {\n");
 	for (size_t i = 0; i < f->nnotified; i++)
@@ -34,7 +34,7 @@ static void print_source(const char *path, const struct filter *f)
 	       "#include \"runtime/jail/seccomp/filter.h\"\n\n",
 	       path);
 	print_insns(f);
-	print_tells(f);
+	print_notified(f);
 	printf("void filter_builtin(struct filter *out)\n{\n"
 	       "\t*out = (struct filter){\n"
 	       "\t\t.insns = insns, .ninsns = %u, .notified = notified, .nnotified = %zu,\n"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * outcome - the words of a result, the first-event rule, and the exit status.  Pure
- * but for the clock, which is read once for started_at.
+ * outcome - the names in a result, the first-event rule, and the exit status.  Pure, except that
+ * outcome_init() reads the clock.
  */
 #include "runtime/jail/outcome.h"
 
@@ -74,7 +74,7 @@ const char *const limit_enforcer_names[] = {
 	[ENFORCED_BY_TMPFS] = "tmpfs",
 };
 static_assert(LENGTH(limit_enforcer_names) == LIMIT_ENFORCER_COUNT,
-	      "every holder of a limit has a name");
+	      "every enforcer of a limit has a name");
 
 const char *const layer_names[] = {
 	[LAYER_USER_NS] = "user_ns",
@@ -132,7 +132,7 @@ void outcome_warn(struct outcome *o, const char *fmt, ...)
 	va_list args;
 
 	va_start(args, fmt);
-	/* without memory for a sentence the run still ends as it ended */
+	/* without memory the sentence is lost, and the run ends all the same */
 	(void)!strings_vprintf(&o->warnings, &o->arena, fmt, args);
 	va_end(args);
 }
@@ -170,7 +170,7 @@ int outcome_exit_status(const struct outcome *o)
 	case STATUS_OOM:
 	case STATUS_OUTPUT_LIMIT:
 		return EXIT_SIGNAL_BASE + SIGKILL;
-	case STATUS_CANCELLED: /* without a signal: whoever reads our output went away */
+	case STATUS_CANCELLED: /* without a signal: the reader of the output closed it */
 		return EXIT_SIGNAL_BASE + (o->cancel_signal ? o->cancel_signal : SIGPIPE);
 	case STATUS_SETUP_ERROR:
 	case STATUS_COUNT:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * outcome - how a run ended, with the evidence: what the front ends translate.
+ * outcome - how a run ended, with the evidence.  The front ends translate it.
  */
 #pragma once
 
@@ -51,7 +51,7 @@ enum limit_enforcer {
 	LIMIT_ENFORCER_COUNT
 };
 
-/* Was the limit met?  In the result: false, true, null. */
+/* Was the limit reached?  In the result: false, true, null. */
 enum limit_hit { HIT_NO, HIT_YES, HIT_UNKNOWN };
 
 struct limit_state {
@@ -93,10 +93,10 @@ enum degraded {
 };
 extern const char *const degraded_names[DEGRADED_COUNT];
 
-/* What a warning says that the host lacks; DEGRADED_COUNT: it is about something else. */
+/* The feature that a warning is about; DEGRADED_COUNT: another warning. */
 enum degraded degraded_of(const char *warning);
 
-/* The words of the result; checked against the man page and the schema. */
+/* The names in the result; tests compare them with the man page and the schema. */
 extern const char *const status_names[STATUS_COUNT];
 extern const char *const limit_names[LIMIT_COUNT]; /* "memory", "cpus", "pids", "wall", ... */
 extern const char
@@ -121,12 +121,12 @@ struct outcome {
 	struct arena arena; /* what the pointers below point into */
 	char id[PLAN_ID_MAX];
 	enum status status;
-	bool has_status;       /* the first terminal event sets it, once (outcome_decide) */
-	int exit_code;         /* of the program, or -1 */
-	int signal;            /* or 0 */
-	int cancel_signal;     /* STATUS_CANCELLED: which of ours; 0: who reads us went away */
-	int exec_errno;        /* the command could not be executed: ENOENT, EACCES, ...; else 0 */
-	struct cj_error error; /* STATUS_SETUP_ERROR */
+	bool has_status;   /* the first terminal event sets it, once (outcome_decide) */
+	int exit_code;     /* of the program, or -1 */
+	int signal;        /* or 0 */
+	int cancel_signal; /* STATUS_CANCELLED: the signal; 0: the reader of the output closed it */
+	int exec_errno;    /* the command could not be executed: ENOENT, EACCES, ...; else 0 */
+	struct cj_error error;    /* STATUS_SETUP_ERROR */
 	struct capture output[2]; /* stdout, stderr */
 	struct usage usage;
 	struct limit_state limits[LIMIT_COUNT];
@@ -147,7 +147,7 @@ void outcome_fini(struct outcome *o);
 /* The first terminal event wins; later calls change nothing. */
 void outcome_decide(struct outcome *o, enum status status);
 
-/* cejail itself failed: STATUS_SETUP_ERROR, whatever was decided before. */
+/* cejail itself failed: STATUS_SETUP_ERROR, even if a status was decided before. */
 void outcome_fail(struct outcome *o, const struct cj_error *err);
 
 /* The command could not be executed; nothing of the program ran. */
@@ -156,5 +156,5 @@ void outcome_exec_failed(struct outcome *o, int exec_errno);
 /* A warning for the result and the terminal; a sentence, lower case, no full stop. */
 void outcome_warn(struct outcome *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* What the shell sees: the table of cejail(1), EXIT STATUS. */
+/* The exit status of cejail: the table of cejail(1), EXIT STATUS. */
 int outcome_exit_status(const struct outcome *o);

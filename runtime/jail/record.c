@@ -190,7 +190,7 @@ static bool is_owned(int fd)
 static bool parse_record(const char *text, size_t size, const char *id, struct arena *a,
 			 struct record *out)
 {
-	struct cj_error ignored; /* a record that can't be read is passed over */
+	struct cj_error ignored; /* a record that can't be read is skipped */
 	const struct json_reader in = { .file = "record", .arena = a };
 	const struct json_node *root;
 	return json_parse("record", text, size, a, &root, &ignored) == 0 &&

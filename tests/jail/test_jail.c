@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The life cycle with every stage failing once, on both sides of clone3(2): the error
- * names the stage, and nothing is held afterwards.
+ * names the stage, and nothing is left afterwards.
  */
 /* WRAP: record_open_dir idmap_choose cgroup_find cgroup_make sys_clone3 idmap_write */
 /* WRAP: record_create record_complete */

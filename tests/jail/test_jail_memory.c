@@ -6,7 +6,7 @@
 /*
  * A jail when there is no memory, in the supervisor and in init (which is its fork): each
  * allocation is refused once.  Either the run fails and says so, or it went as it should; and
- * nothing is held.
+ * nothing is left.
  */
 #include "tests/jail/whole_jail.h"
 #include "tests/no_memory.h"

@@ -283,7 +283,7 @@ static void its_command_line_is_the_launchers(void **state)
 	run_fini(&r);
 }
 
-/* Its interpreter has been told to look elsewhere: the launcher is not for it. */
+/* Its environment makes the interpreter look elsewhere, so it gets no launcher. */
 static void another_interpreter_or_a_terminal_has_no_launcher(void **state)
 {
 	(void)state;

@@ -59,7 +59,7 @@ int __wrap_fd_write_all(int fd, const void *buf, size_t size, const char *what,
 	return __real_fd_write_all(fd, buf, size, what, err);
 }
 
-/* A child that goes with us: should a test fail, nobody is left to hold its output open. */
+/* A child that dies with us: after a failed test it must not keep the test's output open. */
 static pid_t fork_child(void)
 {
 	pid_t pid = fork();
@@ -171,7 +171,7 @@ static void assert_unharmed(pid_t bystander)
 	assert_int_equal(WTERMSIG(status), SIGKILL);
 }
 
-/* A record as a supervisor leaves it that was killed: whole, and nobody's. */
+/* A record as a killed supervisor leaves it: complete and unlocked. */
 static void leave_dead(const char *id, const char *cgroup, uint64_t inode)
 {
 	struct record r = record_of(id);

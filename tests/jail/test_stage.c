@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stage loop: whichever row fails, nothing is held and the message names the row. */
+/* The stage loop: whichever row fails, all rows before it are left and the message names it. */
 #include "runtime/jail/stage.h"
 
 #include <setjmp.h>

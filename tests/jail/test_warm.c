@@ -2,7 +2,7 @@
 /* WRAP: poll setsockopt socketpair send clock_gettime */
 /*
  * A launcher that waits in a sealed jail: it becomes the program, once; whatever else becomes of it
- * is an error that says so, and nothing is held afterwards.
+ * is an error that says so, and nothing stays open afterwards.
  */
 #include "tests/jail/whole_jail.h"
 

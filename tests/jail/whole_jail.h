@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* whole_jail - a small plan, one run of it, and the proof that nothing is held afterwards. */
+/* whole_jail - a small plan, one run of it, and the proof that nothing is left afterwards. */
 #pragma once
 
 #include "runtime/jail/jail.h"

@@ -15,17 +15,18 @@
 #include "runtime/base/text.h"
 #include "runtime/jail/cgroup/scope_request.h"
 
-#define LIFE_SECONDS 20 /* a bus that never answers must not hold a run up for ever */
+#define LIFE_SECONDS 20 /* a bus that never answers must not delay a run for ever */
 
 static int enter(int argc, char **argv, struct cj_error *err)
 {
 	uint64_t pid;
 	if (argc != 3)
-		return cj_reject(err, "scope-helper: ID and PID are wanted");
+		return cj_reject(err, "usage: scope-helper ID PID");
 	if (parse_u64(argv[2], 1, 1u << 22, &pid, err) < 0)
 		return -err->code;
-	if (getppid() != (pid_t)pid) /* it ended before we asked to go with it */
-		return cj_reject_as(err, ESRCH, "scope-helper: nobody waits for a scope");
+	if (getppid() != (pid_t)pid) /* it ended before PR_SET_PDEATHSIG was set */
+		return cj_reject_as(err, ESRCH,
+				    "scope-helper: the process that asked for the scope has ended");
 	return scope_request_enter(argv[1], (pid_t)pid, err);
 }
 
@@ -36,7 +37,7 @@ int main(int argc, char **argv)
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* cannot fail for a signal that there is */
 	if (enter(argc, argv, &err) == 0)
 		return EXIT_SUCCESS;
-	/* Whoever started us sees the status, too. */
+	/* The parent sees the exit status, too. */
 	(void)fd_write_all(STDOUT_FILENO, &err, sizeof(err), "the launcher's pipe", &ignored);
 	return EXIT_FAILURE;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * capture - the kept part of one output stream: the head, the tail, the count.  Pure.
+ * The kept part of one output stream.  Pure.
  *
  * The head fills first and stays; then the tail is a ring of the newest bytes.  Both
  * grow by doubling up to half of the cap each, so a quiet program costs nothing and
@@ -100,8 +100,8 @@ static int tail_grow(struct capture *c, size_t wanted)
 }
 
 /*
- * What does not fit goes on to the tail.  Without memory the cap shrinks to what there
- * is: a head with a hole in it would not be a head.
+ * Bytes that do not fit go on to the tail.  Without memory the head ends here, so that it never has
+ * a gap.
  */
 static int head_add(struct capture *c, const uint8_t *bytes, size_t size, size_t *out_taken)
 {
@@ -121,7 +121,7 @@ static int head_add(struct capture *c, const uint8_t *bytes, size_t size, size_t
 	return 0;
 }
 
-/* Makes place for n bytes at the ring's end by forgetting the oldest. */
+/* Makes room for n bytes at the ring's end by dropping the oldest. */
 static void tail_forget(struct capture *c, size_t n)
 {
 	size_t room = c->tail_room - c->tail_size;
@@ -141,7 +141,7 @@ static int tail_add(struct capture *c, const uint8_t *bytes, size_t size)
 	if (c->tail_room == 0)
 		return rc;
 
-	size_t n = smaller(size, c->tail_room); /* without memory: the ring there is */
+	size_t n = smaller(size, c->tail_room); /* without memory: into the existing ring */
 	bytes += size - n;
 	tail_forget(c, n);
 

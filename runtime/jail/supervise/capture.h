@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * capture - the kept part of one output stream: the head, the tail, the count.  Pure.
+ * capture - one output stream: its head, its tail, and the number of its bytes.  Pure.
  *
  * Memory is bounded by the cap, grows only as output comes, and every byte is counted.
  */
@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 struct capture {
-	uint64_t total; /* bytes that came */
+	uint64_t total; /* bytes of the stream */
 	size_t cap;     /* bytes that are kept: half as head, half as tail */
 	uint8_t *head;
 	size_t head_size, head_room;
@@ -22,12 +22,12 @@ struct capture {
 void capture_init(struct capture *c, size_t cap);
 void capture_fini(struct capture *c);
 
-/* -ENOMEM when there is no memory to keep it in; it is still counted. */
+/* -ENOMEM: the bytes are counted but not kept. */
 int capture_add(struct capture *c, const void *bytes, size_t size);
 
 bool capture_is_truncated(const struct capture *c);
 
-/* Nothing came, or the newest byte kept is a newline. */
+/* True for an empty stream, or if its last kept byte is a newline. */
 bool capture_ends_line(const struct capture *c);
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bytes from one descriptor to another.  Acts; never blocks. */
+/* Moves bytes from one descriptor to another.  Acts; never blocks. */
 #include "runtime/jail/supervise/relay.h"
 
 #include <errno.h>
@@ -22,7 +22,7 @@ void relay_init(struct relay *r)
 {
 	r->in_fd = r->out_fd = -1;
 	r->owns_in = r->owns_out = r->is_caller_in = r->is_caller_out = false;
-	r->is_held = r->is_complete = r->escape = false;
+	r->is_paused = r->is_complete = r->escape = false;
 	r->farewell = NULL;
 	r->in_error = r->out_error = 0;
 	r->left = SIZE_MAX;
@@ -81,7 +81,7 @@ bool relay_has_pending(const struct relay *r)
 
 bool relay_wants_more(const struct relay *r)
 {
-	return r->in_fd >= 0 && !r->is_held && !relay_has_pending(r);
+	return r->in_fd >= 0 && !r->is_paused && !relay_has_pending(r);
 }
 
 static bool is_ready(int fd, short event)
@@ -90,7 +90,8 @@ static bool is_ready(int fd, short event)
 	return poll(&p, 1, 0) > 0;
 }
 
-/* Bytes at the end that only the next ones decide: a part of a character, a carriage return. */
+/* Bytes at the end whose escape depends on the next ones: a part of a character, a carriage
+ * return. */
 static size_t undecided(const uint8_t *bytes, size_t size)
 {
 	return size > 0 && bytes[size - 1] == '\r' ? 1 : utf8_unfinished(bytes, size);
@@ -105,11 +106,11 @@ static void pass_on(struct relay *r, size_t size, bool is_last)
 		r->end = size;
 		return;
 	}
-	size_t held = is_last ? 0 : undecided(r->in, size);
-	(void)text_escape(r->in, size - held, true, (char *)r->out, sizeof(r->out));
+	size_t carried = is_last ? 0 : undecided(r->in, size);
+	(void)text_escape(r->in, size - carried, true, (char *)r->out, sizeof(r->out));
 	r->end = strlen((char *)r->out);
-	memmove(r->in, r->in + size - held, held);
-	r->carried = held;
+	memmove(r->in, r->in + size - carried, carried);
+	r->carried = carried;
 }
 
 void relay_pass(struct relay *r)
@@ -143,7 +144,7 @@ enum relay_result relay_fill(struct relay *r, const uint8_t **out_bytes, size_t 
 {
 	if (r->in_fd < 0)
 		return RELAY_END;
-	if (r->is_held || (r->is_caller_in && !is_ready(r->in_fd, POLLIN)))
+	if (r->is_paused || (r->is_caller_in && !is_ready(r->in_fd, POLLIN)))
 		return RELAY_AGAIN;
 
 	size_t room = sizeof(r->in) - r->carried;

@@ -155,17 +155,17 @@ static int refuse_second(struct cj_error *err)
 /* --- a launcher, ahead of its program ------------------------------------------------ */
 
 /* Twice the capacity of a pipe, pipe(7): a launcher that goes on printing is not read further. */
-#define LAST_WORDS_MAX   4096
-#define LAST_WORDS_PARTS 32
+#define LAST_OUTPUT_MAX   4096
+#define LAST_OUTPUT_READS 32
 
 /* The launcher's output is not the program's.  Its last line goes into the error as a hint. */
-static void take_last_words(struct jail *j, struct cj_error *err)
+static void take_last_line(struct jail *j, struct cj_error *err)
 {
-	char text[LAST_WORDS_MAX], line[CJ_ERROR_HINT_MAX - 16];
+	char text[LAST_OUTPUT_MAX], line[CJ_ERROR_HINT_MAX - 16];
 	ssize_t size = 0;
 	for (size_t i = RELAY_STDOUT; i <= RELAY_STDERR; i++) {
 		ssize_t got = 1;
-		for (int n = 0; got > 0 && n < LAST_WORDS_PARTS; n++) {
+		for (int n = 0; got > 0 && n < LAST_OUTPUT_READS; n++) {
 			got = sys_read(j->run.relays[i].in_fd, text, sizeof(text));
 			size = got > 0 ? got : size;
 		}
@@ -239,7 +239,7 @@ static int warm(struct jail *j, const struct program *launcher, int far[3], stru
 	for (int i = 0; i < 3; i++)
 		cj_close(&far[i]); /* our copies would delay the end of file */
 	int rc = await_warmed(j, err);
-	take_last_words(j, err);
+	take_last_line(j, err);
 	return rc;
 }
 

@@ -201,18 +201,18 @@ static int on_hangup(struct watch *w, struct cj_error *err)
 /* --- the program's streams --------------------------------------------------------- */
 
 /* Output is read only while the receiver of events has room. */
-static bool hold_output(struct watch *w)
+static bool pause_output(struct watch *w)
 {
 	const struct jail_io *io = &w->j->run.io;
-	bool is_held = io->has_room && !w->is_rushed && !io->has_room(io->context);
+	bool is_paused = io->has_room && !w->is_rushed && !io->has_room(io->context);
 	for (size_t i = RELAY_STDOUT; i < RELAY_COUNT; i++)
-		w->j->run.relays[i].is_held = is_held;
-	return is_held;
+		w->j->run.relays[i].is_paused = is_paused;
+	return is_paused;
 }
 
 static void watch_room(struct watch *w)
 {
-	watch_fd(w, SOURCE_ROOM, hold_output(w) ? w->j->run.io.room_fd : -1, POLLOUT);
+	watch_fd(w, SOURCE_ROOM, pause_output(w) ? w->j->run.io.room_fd : -1, POLLOUT);
 }
 
 /* watch_room() asks again before the next poll(2). */
@@ -229,7 +229,7 @@ static void keep_output(struct watch *w, size_t i, const uint8_t *bytes, size_t 
 	/* Without memory the bytes are still counted, and so the output is truncated. */
 	(void)capture_add(kept, bytes, size);
 	send_event(w, stream == 0 ? "stdout" : "stderr", bytes, size);
-	(void)hold_output(w);
+	(void)pause_output(w);
 	if (w->j->run.program->limits.kill_on_output_limit && capture_is_truncated(kept))
 		outcome_decide(w->out, STATUS_OUTPUT_LIMIT);
 }
@@ -438,7 +438,7 @@ static void take_remaining(struct watch *w, size_t i)
 static void forget_readers(struct watch *w)
 {
 	w->is_rushed = true;
-	(void)hold_output(w);
+	(void)pause_output(w);
 	for (size_t i = RELAY_STDOUT; i < RELAY_COUNT; i++) {
 		struct relay *r = &w->j->run.relays[i];
 		if (relay_has_pending(r)) {

@@ -258,7 +258,7 @@ static void room_above_is_what_every_cgroup_above_has_left(void **state)
 	auto_fd int root_fd = fake_open(fake.root);
 	assert_true(cgroup_has_room_above(&c, 1000)); /* "max" */
 	fake_put(root_fd, "pids.max", "100\n");
-	assert_false(cgroup_has_room_above(&c, 1)); /* nobody knows what is used */
+	assert_false(cgroup_has_room_above(&c, 1)); /* the usage is unknown */
 	fake_put(root_fd, "pids.current", "79\n");
 	assert_true(cgroup_has_room_above(&c, 21));
 	assert_false(cgroup_has_room_above(&c, 22));
@@ -318,7 +318,7 @@ static pid_t spawn_into(const struct cgroup *c, int count)
 	pid_t pid = sys_clone3(&args);
 	if (pid != 0)
 		return pid;
-	/* Should the test fail, nobody is left to hold its output open. */
+	/* After a failed test it must not keep the test's output open. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	for (int i = 0; i < count; i++) {
 		if (fork() == 0) {

@@ -276,7 +276,7 @@ static void an_option_outside_cgroupfs_is_refused(void **state)
 	struct cj_error err = { 0 };
 	char root[64];
 	memcpy(root, fake.root, sizeof(root));
-	fake.root[0] = '\0'; /* fstatfs(2) tells the truth now */
+	fake.root[0] = '\0'; /* fstatfs(2) answers for the real host now */
 	int rc = cgroup_parent_find(&host, "/", "T1", &p, &err);
 	memcpy(fake.root, root, sizeof(root));
 	assert_int_equal(rc, -EINVAL);
@@ -392,7 +392,7 @@ static void a_scope_of_the_user_manager_is_used(void **state)
 	assert_true(offers_all(&p));
 	assert_int_equal(fake.moved, 1);
 
-	was_asked = false; /* where the first has put us nobody needs to be asked */
+	was_asked = false; /* in the first one's scope no manager is asked again */
 	host = host_at("/user@1000.service/cejail-T1.scope/cejail-supervisor", 1000);
 	auto_cgroup_parent struct cgroup_parent again = find(&host, NULL);
 	assert_string_equal(again.origin, "delegated");

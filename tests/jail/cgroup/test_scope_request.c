@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The user manager's scope: which door is knocked at, what is asked, and what becomes of
+ * The user manager's scope: which address is tried, what is asked, and what becomes of
  * a refusal.  libsystemd is played by this file; the real one is met on the test machine.
  */
 #include "runtime/jail/cgroup/scope_request.h"
@@ -31,10 +31,10 @@
 
 static struct {
 	bool has_library;
-	char addresses[4][320]; /* doors that were tried */
+	char addresses[4][320]; /* that were tried */
 	int is_bus[4];
 	size_t tried;
-	size_t open_door; /* this one, from 0, lets us in */
+	size_t open_address; /* this one, from 0, accepts us */
 	int method_rc;
 	unsigned open_buses, errors_freed, sleeps;
 	unsigned moves_after; /* looks at /proc/self/cgroup until we are in the scope */
@@ -78,7 +78,7 @@ static int play_timeout(struct sd_bus *bus, uint64_t us)
 static int play_start(struct sd_bus *bus)
 {
 	(void)bus;
-	return play.tried++ == play.open_door ? 1 : -ECONNREFUSED;
+	return play.tried++ == play.open_address ? 1 : -ECONNREFUSED;
 }
 
 static int play_call(struct sd_bus *bus, const char *service, const char *path,
@@ -309,7 +309,7 @@ static void a_bus_that_refuses_authentication_is_named_and_gets_no_request(void 
 	assert_int_equal(play.open_buses, 0);
 }
 
-/* Of a process that has ended, and that nobody has collected. */
+/* For a process that has ended and was not reaped. */
 static void a_scope_for_a_dead_process_is_stopped(void **state)
 {
 	(void)state;
@@ -337,7 +337,7 @@ static void the_environments_address_comes_first_and_the_private_socket_last(voi
 	listen_at("bus");
 	listen_at("systemd/private");
 	(void)setenv("DBUS_SESSION_BUS_ADDRESS", "unix:abstract=x,guid=1", 1);
-	play.open_door = 2;
+	play.open_address = 2;
 	assert_int_equal(enter(&err), 0);
 	assert_int_equal(play.tried, 3);
 	assert_string_equal(play.addresses[0], "unix:abstract=x,guid=1");

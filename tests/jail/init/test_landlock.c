@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Landlock in force: a child builds a small tree of its own in new namespaces, stands in it,
- * applies the fence and tries the other side.  The tree is wholly writable, so what is
- * refused is refused by the fence.
+ * applies the ruleset and tries what it forbids.  The tree is wholly writable, so what is
+ * refused is refused by Landlock.
  */
 /* WRAP: syscall */
 #include "runtime/jail/init/landlock.h"
@@ -119,7 +119,7 @@ static void apply(const struct rootfs_spec *spec)
 	}
 }
 
-/* Runs `body` in a child that stands in the tree, behind the fence of `spec`. */
+/* Runs `body` in a child below the tree, under the ruleset of `spec`. */
 static void under_landlock(const struct rootfs_spec *spec, void (*body)(void))
 {
 	int status;
@@ -278,7 +278,7 @@ static void a_place_that_is_missing_is_an_error(void **state)
 
 /* --- processes and sockets -------------------------------------------------------------- */
 
-static pid_t outsider; /* a process that was there before the fence */
+static pid_t outsider; /* a process from before the ruleset */
 
 static void signal_around(void)
 {
@@ -310,7 +310,7 @@ static void signals_reach_the_own_domain_and_no_further(void **state)
 	assert_int_equal(waitpid(outsider, NULL, 0), outsider);
 }
 
-/* A payload that fences itself further in; its parent can still end it. */
+/* A payload that adds a ruleset of its own; its parent can still kill it. */
 static void signal_a_nested_domain(void)
 {
 	int fds[2];

@@ -356,12 +356,12 @@ static void take_over(void)
 	CHECK(fails(load_own_filter(SECCOMP_FILTER_FLAG_NEW_LISTENER), EBUSY));
 	while (fails(chroot("/"), EPERM))
 		;
-	CHECK(errno == ENOSYS); /* nobody listens any more */
+	CHECK(errno == ENOSYS); /* the listener is closed */
 	CHECK(fails(load_own_filter(SECCOMP_FILTER_FLAG_NEW_LISTENER), EBUSY));
 	CHECK(fails(load_own_filter(SECCOMP_FILTER_FLAG_NEW_LISTENER |
 				    SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV),
 		    EBUSY));
-	CHECK(fails(load_own_filter(0), ENOSYS)); /* nobody is left who would count it */
+	CHECK(fails(load_own_filter(0), ENOSYS)); /* the listener that counts it is closed */
 	CHECK(fails(chroot("/"), ENOSYS));
 }
 
@@ -523,7 +523,7 @@ static void refuse_unnamed(void)
 {
 	CHECK(fails(mount("x", "/", "tmpfs", 0, NULL), ENOSYS));
 	CHECK(fails(ptrace(PTRACE_TRACEME, 0, NULL, NULL), ENOSYS));
-	CHECK(fails(tee(0, 1, 1, 0), EPERM)); /* not told, so answered as ever */
+	CHECK(fails(tee(0, 1, 1, 0), EPERM)); /* not notified, so answered as before */
 }
 
 static void where_another_listens_calls_are_refused_unnamed(void **state)

@@ -22,7 +22,7 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define ALLOW           SECCOMP_RET_ALLOW
-#define TOLD            SECCOMP_RET_USER_NOTIF
+#define NOTIFIED        SECCOMP_RET_USER_NOTIF
 #define ERRNO(code)     (SECCOMP_RET_ERRNO | (uint32_t)(code))
 
 /* All that init needs, for policies whose subject is something else. */
@@ -113,7 +113,7 @@ static uint32_t refusal(const struct policy *p, int nr, const char *name, int co
 	for (size_t i = p->nrules; i-- > 0;)
 		if (names_call(&p->rules[i], name) && rank_of(p->rules[i].action) == 2)
 			told = p->rules[i].errno_value;
-	return call_notified_name(nr) && code == told ? TOLD : ERRNO(code);
+	return call_notified_name(nr) && code == told ? NOTIFIED : ERRNO(code);
 }
 
 /* The meaning of a policy, straight from its rules; said twice so that one can be wrong. */
@@ -146,12 +146,13 @@ static uint32_t meaning(const struct policy *p, int nr, const char *name, const 
 		return SECCOMP_RET_KILL_PROCESS;
 	default:
 		if (best < 0 && is_named && call_option_errno(nr) != 0)
-			return ERRNO(call_option_errno(nr)); /* no subject with options is told */
-		return best < 0 && call_notified_name(nr) ? TOLD : refusal(p, nr, name, code);
+			return ERRNO(
+			    call_option_errno(nr)); /* no subject with options is notified */
+		return best < 0 && call_notified_name(nr) ? NOTIFIED : refusal(p, nr, name, code);
 	}
 }
 
-/* Calls that conditions are tried on: two of them are told when refused. */
+/* Calls to try conditions on: two of them are notified when refused. */
 static const struct {
 	const char *name;
 	int nr;
@@ -271,7 +272,7 @@ static void a_conditional_refusal_holds_beside_an_allowance(void **state)
 	    compile(REFUSING, "{\"names\":[\"ioctl\"],\"action\":\"SCMP_ACT_ERRNO\",\"errnoRet\":1,"
 			      "\"args\":[{\"index\":1,\"value\":4294967295,\"valueTwo\":21522,"
 			      "\"op\":\"SCMP_CMP_MASKED_EQ\"}]}");
-	assert_int_equal(ask(&f, SYS_ioctl, 0, 0x5412, 0), TOLD);
+	assert_int_equal(ask(&f, SYS_ioctl, 0, 0x5412, 0), NOTIFIED);
 	assert_int_equal(ask(&f, SYS_ioctl, 0, 0x5413, 0), ALLOW);
 	assert_int_equal(f.nnotified > 0, 1);
 }
@@ -282,8 +283,8 @@ static void high_bits_do_not_dodge_a_refusal(void **state)
 	struct filter f = compile(ALLOWING,
 				  "{\"names\":[\"ioctl\"],\"action\":\"SCMP_ACT_ERRNO\",\"args\":"
 				  "[{\"index\":1,\"value\":21522,\"op\":\"SCMP_CMP_EQ\"}]}");
-	assert_int_equal(ask(&f, SYS_ioctl, 0, 0x5412, 0), TOLD);
-	assert_int_equal(ask(&f, SYS_ioctl, 0, 0x100005412, 0), TOLD);
+	assert_int_equal(ask(&f, SYS_ioctl, 0, 0x5412, 0), NOTIFIED);
+	assert_int_equal(ask(&f, SYS_ioctl, 0, 0x100005412, 0), NOTIFIED);
 	assert_int_equal(ask(&f, SYS_ioctl, 0, 0x5413, 0), ALLOW);
 }
 
@@ -291,7 +292,7 @@ static void notified_calls_that_the_file_does_not_mention_have_the_default_errno
 {
 	(void)state;
 	struct filter f = compile(REFUSING, "");
-	assert_int_equal(ask(&f, SYS_mount, 0, 0, 0), TOLD);
+	assert_int_equal(ask(&f, SYS_mount, 0, 0, 0), NOTIFIED);
 	assert_int_equal(ask(&f, SYS_getppid, 0, 0, 0), ERRNO(ENOSYS));
 	for (size_t i = 0; i < f.nnotified; i++)
 		assert_int_equal(f.notified[i].errno_value, ENOSYS);
@@ -306,13 +307,13 @@ static void a_file_that_allows_by_default_notifies_only_what_it_refuses(void **s
 	assert_int_equal(f.nnotified, 1);
 	assert_int_equal(f.notified[0].nr, SYS_mount);
 	assert_int_equal(f.notified[0].errno_value, EACCES);
-	assert_int_equal(ask(&f, SYS_mount, 0, 0, 0), TOLD);
+	assert_int_equal(ask(&f, SYS_mount, 0, 0, 0), NOTIFIED);
 	assert_int_equal(ask(&f, SYS_getppid, 0, 0, 0), ERRNO(EACCES));
 	assert_int_equal(ask(&f, SYS_ptrace, 0, 0, 0), ALLOW);
 	assert_int_equal(ask(&f, 471, 0, 0, 0), ALLOW);
 	assert_int_equal(ask(&f, SYS_clone3, 0, 0, 0), ERRNO(ENOSYS));
 	assert_int_equal(ask(&f, SYS_seccomp, 1, 8, 0), ERRNO(EBUSY));
-	assert_int_equal(ask(&f, SYS_seccomp, 1, 1, 0), TOLD); /* the supervisor counts it */
+	assert_int_equal(ask(&f, SYS_seccomp, 1, 1, 0), NOTIFIED); /* the supervisor counts it */
 	assert_int_equal(ask(&f, SYS_seccomp, 3, 0, 0), ALLOW);
 }
 
@@ -329,13 +330,13 @@ static void bounded_calls_that_a_file_allows_are_sent_to_the_supervisor(void **s
 	(void)state;
 	struct filter f = compile(ALLOWING, "");
 	assert_int_equal(f.nnotified, 0);
-	assert_int_equal(ask(&f, SYS_seccomp, 1, 0, 0), TOLD);
-	assert_int_equal(ask(&f, SYS_seccomp, 1ULL << 32 | 1, 0, 0), TOLD);
+	assert_int_equal(ask(&f, SYS_seccomp, 1, 0, 0), NOTIFIED);
+	assert_int_equal(ask(&f, SYS_seccomp, 1ULL << 32 | 1, 0, 0), NOTIFIED);
 	assert_int_equal(ask(&f, SYS_seccomp, 0, 0, 0), ALLOW);
-	assert_int_equal(ask(&f, SYS_prctl, 22, 2, 0), TOLD);
+	assert_int_equal(ask(&f, SYS_prctl, 22, 2, 0), NOTIFIED);
 	assert_int_equal(ask(&f, SYS_prctl, 15, 0, 0), ALLOW);
-	assert_int_equal(ask(&f, SYS_socket, AF_NETLINK, 3, 0), TOLD);
-	assert_int_equal(ask(&f, SYS_socket, AF_NETLINK, 3, 12), TOLD);
+	assert_int_equal(ask(&f, SYS_socket, AF_NETLINK, 3, 0), NOTIFIED);
+	assert_int_equal(ask(&f, SYS_socket, AF_NETLINK, 3, 12), NOTIFIED);
 	assert_int_equal(ask(&f, SYS_socket, AF_INET, 1, 0), ALLOW);
 	assert_non_null(row_of(&f, SYS_seccomp, 1, 0, 0));
 	assert_non_null(row_of(&f, SYS_seccomp, 1ULL << 32 | 1, 0, 0));
@@ -350,7 +351,7 @@ static void a_bounded_call_that_a_file_refuses_is_never_let_through(void **state
 	(void)state;
 	struct filter f =
 	    compile(ALLOWING, "{\"names\":[\"socket\",\"seccomp\"],\"action\":\"SCMP_ACT_ERRNO\"}");
-	assert_int_equal(ask(&f, SYS_socket, AF_NETLINK, 3, 0), TOLD);
+	assert_int_equal(ask(&f, SYS_socket, AF_NETLINK, 3, 0), NOTIFIED);
 	assert_null(row_of(&f, SYS_socket, AF_NETLINK, 3, 0));
 	assert_int_equal(ask(&f, SYS_seccomp, 1, 0, 0), ERRNO(EPERM));
 	assert_null(row_of(&f, SYS_seccomp, 1, 0, 0));
@@ -363,10 +364,10 @@ static void the_refused_part_of_a_bounded_call_is_refused_without_a_notification
 	struct filter f = compile(ALLOWING, "{\"names\":[\"socket\"],\"action\":\"SCMP_ACT_ERRNO\","
 					    "\"args\":[{\"index\":1,\"value\":15,\"valueTwo\":3,"
 					    "\"op\":\"SCMP_CMP_MASKED_EQ\"}]}");
-	assert_int_equal(ask(&f, SYS_socket, AF_INET, 3, 0), TOLD);
+	assert_int_equal(ask(&f, SYS_socket, AF_INET, 3, 0), NOTIFIED);
 	assert_int_equal(ask(&f, SYS_socket, AF_NETLINK, 3, 0), ERRNO(EPERM));
 	assert_int_equal(ask(&f, SYS_socket, AF_NETLINK, 3, 12), ERRNO(EPERM));
-	assert_int_equal(ask(&f, SYS_socket, AF_NETLINK, 2, 0), TOLD);
+	assert_int_equal(ask(&f, SYS_socket, AF_NETLINK, 2, 0), NOTIFIED);
 	assert_non_null(row_of(&f, SYS_socket, AF_NETLINK, 2, 0));
 }
 
@@ -473,7 +474,7 @@ static void conditions_on_what_init_needs_are_tried_with_its_arguments(void **st
 	    compile(ALLOWING,
 		    "{\"names\":[\"clone\"],\"action\":\"SCMP_ACT_ERRNO\",\"args\":[{\"index\":0,"
 		    "\"value\":268435456,\"valueTwo\":268435456,\"op\":\"SCMP_CMP_MASKED_EQ\"}]}");
-	assert_int_equal(ask(&f, SYS_clone, CLONE_NEWUSER, 0, 0), TOLD);
+	assert_int_equal(ask(&f, SYS_clone, CLONE_NEWUSER, 0, 0), NOTIFIED);
 	/* ... one that takes the controlling terminal away does not */
 	expect_refusal("{" ALLOWING ",\"syscalls\":[{\"names\":[\"ioctl\"],\"action\":"
 		       "\"SCMP_ACT_ERRNO\",\"args\":[{\"index\":1,\"value\":21518,"

@@ -26,7 +26,7 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 #define ALLOW           SECCOMP_RET_ALLOW
-#define TOLD            SECCOMP_RET_USER_NOTIF
+#define NOTIFIED        SECCOMP_RET_USER_NOTIF
 #define ERRNO(code)     (SECCOMP_RET_ERRNO | (uint32_t)(code))
 
 static uint32_t ask(const struct filter *f, int nr, uint64_t a0, uint64_t a1, uint64_t a2)
@@ -108,36 +108,36 @@ static void the_shipped_filter_refuses_and_notifies(void **state)
 {
 	(void)state;
 	static const struct question questions[] = {
-		{ SYS_mount, { 0 }, TOLD },
-		{ SYS_ptrace, { 0 }, TOLD },
-		{ SYS_unshare, { CLONE_NEWUSER }, TOLD },
-		{ SYS_bpf, { 0 }, TOLD },
-		{ SYS_io_uring_setup, { 0 }, TOLD },
-		{ SYS_clone, { CLONE_NEWUSER | 17 }, TOLD },
-		{ SYS_clone, { CLONE_NEWNS | 17 }, TOLD },
-		{ SYS_clone, { CLONE_NEWCGROUP }, TOLD },
-		{ SYS_clone, { CLONE_NEWNET | CLONE_VM }, TOLD },
-		{ SYS_ioctl, { 0, 0x5412 }, TOLD },
-		{ SYS_ioctl, { 0, 0x100005412 }, TOLD }, /* the kernel looks at 32 bits */
-		{ SYS_ioctl, { 0, 0x541c }, TOLD },
-		{ SYS_ioctl, { 0, 0xffffffffc0045877 }, TOLD },
-		{ SYS_socket, { 38, SOCK_SEQPACKET, 0 }, TOLD }, /* AF_ALG */
-		{ SYS_socket, { 40, SOCK_STREAM, 0 }, TOLD },    /* AF_VSOCK */
-		{ SYS_socket, { 0x100000026, SOCK_SEQPACKET, 0 }, TOLD },
-		{ SYS_socket, { AF_PACKET, SOCK_RAW, 0 }, TOLD },
-		{ SYS_socket, { 99, SOCK_RAW, 0 }, TOLD },
-		{ SYS_socket, { AF_INET, SOCK_RAW, 1 }, TOLD },
-		{ SYS_socket, { AF_INET, SOCK_STREAM, 262 }, TOLD }, /* MPTCP */
-		{ SYS_socket, { AF_INET6, SOCK_STREAM, 262 }, TOLD },
-		{ SYS_socket, { AF_INET6, SOCK_DGRAM, 33 }, TOLD }, /* DCCP */
-		{ SYS_socket, { AF_INET6, SOCK_RAW, 58 }, TOLD },
-		{ SYS_socket, { AF_INET, SOCK_STREAM, 17 }, TOLD },
-		{ SYS_socket, { AF_INET, SOCK_SEQPACKET, 132 }, TOLD },
-		{ SYS_socket, { AF_NETLINK, SOCK_RAW, 12 }, TOLD },
-		{ SYS_socket, { AF_NETLINK, SOCK_RAW, 6 }, TOLD },
-		{ SYS_personality, { 0x40000 }, TOLD },
-		{ SYS_mknodat, { 3, 0, 0020666 }, TOLD },
-		{ SYS_mknodat, { 3, 0, 0060666 }, TOLD },
+		{ SYS_mount, { 0 }, NOTIFIED },
+		{ SYS_ptrace, { 0 }, NOTIFIED },
+		{ SYS_unshare, { CLONE_NEWUSER }, NOTIFIED },
+		{ SYS_bpf, { 0 }, NOTIFIED },
+		{ SYS_io_uring_setup, { 0 }, NOTIFIED },
+		{ SYS_clone, { CLONE_NEWUSER | 17 }, NOTIFIED },
+		{ SYS_clone, { CLONE_NEWNS | 17 }, NOTIFIED },
+		{ SYS_clone, { CLONE_NEWCGROUP }, NOTIFIED },
+		{ SYS_clone, { CLONE_NEWNET | CLONE_VM }, NOTIFIED },
+		{ SYS_ioctl, { 0, 0x5412 }, NOTIFIED },
+		{ SYS_ioctl, { 0, 0x100005412 }, NOTIFIED }, /* the kernel reads 32 bits */
+		{ SYS_ioctl, { 0, 0x541c }, NOTIFIED },
+		{ SYS_ioctl, { 0, 0xffffffffc0045877 }, NOTIFIED },
+		{ SYS_socket, { 38, SOCK_SEQPACKET, 0 }, NOTIFIED }, /* AF_ALG */
+		{ SYS_socket, { 40, SOCK_STREAM, 0 }, NOTIFIED },    /* AF_VSOCK */
+		{ SYS_socket, { 0x100000026, SOCK_SEQPACKET, 0 }, NOTIFIED },
+		{ SYS_socket, { AF_PACKET, SOCK_RAW, 0 }, NOTIFIED },
+		{ SYS_socket, { 99, SOCK_RAW, 0 }, NOTIFIED },
+		{ SYS_socket, { AF_INET, SOCK_RAW, 1 }, NOTIFIED },
+		{ SYS_socket, { AF_INET, SOCK_STREAM, 262 }, NOTIFIED }, /* MPTCP */
+		{ SYS_socket, { AF_INET6, SOCK_STREAM, 262 }, NOTIFIED },
+		{ SYS_socket, { AF_INET6, SOCK_DGRAM, 33 }, NOTIFIED }, /* DCCP */
+		{ SYS_socket, { AF_INET6, SOCK_RAW, 58 }, NOTIFIED },
+		{ SYS_socket, { AF_INET, SOCK_STREAM, 17 }, NOTIFIED },
+		{ SYS_socket, { AF_INET, SOCK_SEQPACKET, 132 }, NOTIFIED },
+		{ SYS_socket, { AF_NETLINK, SOCK_RAW, 12 }, NOTIFIED },
+		{ SYS_socket, { AF_NETLINK, SOCK_RAW, 6 }, NOTIFIED },
+		{ SYS_personality, { 0x40000 }, NOTIFIED },
+		{ SYS_mknodat, { 3, 0, 0020666 }, NOTIFIED },
+		{ SYS_mknodat, { 3, 0, 0060666 }, NOTIFIED },
 		{ SYS_prlimit64, { 1, 7 }, ERRNO(EPERM) },
 		{ SYS_clone3, { 0 }, ERRNO(ENOSYS) },
 		{ SYS_seccomp, { 1, SECCOMP_FILTER_FLAG_NEW_LISTENER }, ERRNO(EBUSY) },
@@ -147,7 +147,7 @@ static void the_shipped_filter_refuses_and_notifies(void **state)
 		{ SYS_sync, { 0 }, ERRNO(ENOSYS) },
 		{ SYS_syncfs, { 0 }, ERRNO(ENOSYS) },
 		{ 471, { 0 }, ERRNO(ENOSYS) },  /* not in any list */
-		{ 1023, { 0 }, ERRNO(ENOSYS) }, /* nor known to any kernel */
+		{ 1023, { 0 }, ERRNO(ENOSYS) }, /* no kernel knows it */
 		{ 1024, { 0 }, ERRNO(ENOSYS) },
 		{ 0x3fffffff, { 0 }, ERRNO(ENOSYS) },
 		{ -1, { 0 }, ERRNO(ENOSYS) },
@@ -209,11 +209,11 @@ static void the_shipped_filter_sends_bounded_calls_to_the_supervisor(void **stat
 {
 	(void)state;
 	static const struct question questions[] = {
-		{ SYS_seccomp, { SECCOMP_SET_MODE_FILTER, 0 }, TOLD },
-		{ SYS_seccomp, { 0x100000001, 0 }, TOLD },
-		{ SYS_prctl, { 22, SECCOMP_MODE_FILTER }, TOLD },
-		{ SYS_socket, { AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, 0 }, TOLD },
-		{ SYS_socket, { 0x100000010, SOCK_DGRAM, 0x100000000 }, TOLD },
+		{ SYS_seccomp, { SECCOMP_SET_MODE_FILTER, 0 }, NOTIFIED },
+		{ SYS_seccomp, { 0x100000001, 0 }, NOTIFIED },
+		{ SYS_prctl, { 22, SECCOMP_MODE_FILTER }, NOTIFIED },
+		{ SYS_socket, { AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, 0 }, NOTIFIED },
+		{ SYS_socket, { 0x100000010, SOCK_DGRAM, 0x100000000 }, NOTIFIED },
 	};
 	struct filter f;
 	filter_builtin(&f);
@@ -258,7 +258,7 @@ static void foreign_entries_are_killed(void **state)
 #endif
 }
 
-/* A call of the headers that nobody thought of would be refused, but by accident. */
+/* Every call of the headers is listed: a forgotten one would be refused by accident. */
 static void every_call_of_the_headers_is_decided_in_the_shipped_file(void **state)
 {
 	(void)state;

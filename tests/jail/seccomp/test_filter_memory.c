@@ -24,7 +24,7 @@ int __wrap_sys_seccomp(unsigned operation, unsigned flags, void *args)
 	return seccomp_code != 0 ? -1 : __real_sys_seccomp(operation, flags, args);
 }
 
-/* Conditions, calls that are told, a name no kernel has. */
+/* Conditions, notified calls, a name that no kernel has. */
 static const char policy_text[] =
     "{\"defaultAction\": \"SCMP_ACT_ALLOW\", \"syscalls\": ["
     "{\"names\": [\"read\", \"no_such_call\"], \"action\": \"SCMP_ACT_ALLOW\"},"

@@ -186,11 +186,11 @@ static void a_paused_relay_reads_nothing(void **state)
 	(void)state;
 	struct ends e = open_relay(false);
 	put(&e, "later");
-	e.relay->is_held = true;
+	e.relay->is_paused = true;
 	assert_false(relay_wants_more(e.relay));
 	assert_int_equal(step(e.relay), RELAY_AGAIN);
 	assert_string_equal(read_out(&e), "");
-	e.relay->is_held = false;
+	e.relay->is_paused = false;
 	assert_true(relay_wants_more(e.relay));
 	assert_int_equal(step(e.relay), RELAY_MOVED);
 	assert_string_equal(read_out(&e), "later");

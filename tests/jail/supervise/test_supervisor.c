@@ -131,7 +131,7 @@ static bool has_warning(const struct outcome *out, const char *part)
 	return false;
 }
 
-/* --- what is heard ---------------------------------------------------------------------- */
+/* --- events ----------------------------------------------------------------------------- */
 
 static void who_asked_going_away_cancels_the_run(void **state)
 {
@@ -238,11 +238,11 @@ static void a_process_that_does_not_die_is_not_waited_for(void **state)
 	close(dir_fd);
 }
 
-/* Whoever hears of events: a pipe that is full until somebody empties it. */
+/* The receiver of events: a pipe that is full until the test empties it. */
 struct hearer {
 	int empty_fd, full_fd;
 	pthread_t reader;
-	size_t early;      /* bytes told of before it had room */
+	size_t early;      /* bytes reported before it had room */
 	atomic_size_t all; /* and altogether */
 };
 
@@ -328,7 +328,7 @@ static void input_that_is_left_and_taken_up_again_needs_nothing_new(void **state
 
 static const char busy[] = "echo out; echo err >&2; exec sleep 100";
 
-/* The run has a time limit, so that its last call is known: the end. */
+/* The run has a time limit, so that its last call is certain: the end. */
 static void a_failed_wait_is_a_failure_of_cejail(void **state)
 {
 	struct run *r = *state;

@@ -213,7 +213,7 @@ static void end_process(const char *pid)
 	assert_int_equal(unlink(path), 0);
 }
 
-/* Nobody's sum has the time of a child whose parent ignores SIGCHLD. */
+/* No sum has the time of a child whose parent ignores SIGCHLD. */
 static void what_was_seen_of_the_disowned_stays_counted(void **state)
 {
 	(void)state;
@@ -331,7 +331,7 @@ static int live_in_namespace(const char *dir, int ready_fd)
 	int file_fd = openat(scratch_fd, "file", O_RDWR | O_CREAT, 0600);
 	if (posix_fallocate(file_fd, 0, 1 << 20) != 0)
 		return 1;
-	/* Should the test fail, nobody is left to hold its output open. */
+	/* After a failed test it must not keep the test's output open. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	if (fork() == 0) {
 		char *memory = mmap(NULL, MEGABYTES << 20, PROT_READ | PROT_WRITE,

@@ -211,7 +211,7 @@ class Canaries:
     def keys(self):
         """In a session keyring of ours, that children inherit, and in the user's; gone after five minutes."""
         if libc.syscall(SYS_KEYCTL, KEYCTL_JOIN, None) == -1:
-            return  # the kernel has no keys, or a container's filter forbids them: nobody here has any
+            return  # the kernel has no keys, or a container's filter forbids them: no process here has any
         must(libc.syscall(SYS_KEYCTL, KEYCTL_LINK, USER, SESSION), "link the user's keyring, as a login does")
         for kind, ring in (("session", SESSION), ("user", USER)):
             name, text = f"{self.name}{kind}".encode(), self.new_word(f"key{kind}").encode()

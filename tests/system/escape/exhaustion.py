@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resources (threats.md 2.4): whatever a program takes, by whatever road, it is no more than its limit, and
-nobody else goes short."""
+no other program runs short."""
 
 import subprocess
 
@@ -11,7 +11,7 @@ LIMIT, WANTED = 16, 24  # MiB
 
 # Roads to memory that no process has mapped, or that a look at /proc misses: exhaust_memory.c.
 # SEEN: also where no cgroup counts, by the supervisor or because the road is closed there or everywhere.
-# COUNTED: by a cgroup.  UNCOUNTED: by nobody; Linux 6.18 does not charge them to a cgroup, SECURITY.md says so.
+# COUNTED: by a cgroup.  UNCOUNTED: by none; Linux 6.18 does not charge them to a cgroup, SECURITY.md says so.
 SEEN = ("leaderless", "waiting", "tables", "messages", "semaphores", "access_lists", "filters", "terminals", "netlink",
         "keys", "loads")
 COUNTED = ("unmapped", "areas", "unix", "pipes", "udp", "epolls")
@@ -100,7 +100,7 @@ def verdicts(starting, roads, read):
 
 
 def held(done):
-    """HELD, or the end that a limit made; else what it said, and who counted."""
+    """HELD, or a limit ended it; else its own verdict and what counted."""
     value = parse_result(done.out, done)
     text = value["stdout"]["text"]
     if value["status"] == "oom" or " HELD (" in text:

@@ -169,7 +169,7 @@ HOSTILE = [
     b"\xf0\x80\x80\x9b", b"\xed\xa0\x80", b"\x7f\x08\x08", b"\x0e\x0f\x05", b"\xff\xfe", b"\xc2",
     b"\x00\x01\x02\x03\x04\x11\x13\x1a\x1c",
 ]  # fmt: skip
-# Text of its own that no terminal obeys, but whoever reads a name may be fooled by.
+# Text that no terminal interprets, but that can deceive the reader of a name.
 MISLEADING = ["\u202e evil".encode(), "\u2066".encode(), "\u2028".encode()]
 # Each at once, then byte by byte, so that none is seen whole.
 WRITE_HOSTILE = f"""

@@ -34,7 +34,7 @@ def kernel_bytes():
 
 
 def settled():
-    """Kernel memory when the kernel has freed what the last run held."""
+    """Kernel memory after the kernel has freed the memory of the last run."""
     last, quiet = kernel_bytes(), 0
     for _ in range(100):
         time.sleep(0.03)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether there is a place without a jail where attempts can be made and hurt nobody."""
+"""Is there a place without a jail where attempts can be made and do no harm?"""
 
 import functools
 import subprocess

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows of threats.md and what proves each: attempts of a subject here, or "SUBJECT: SENTENCE", a test that
-stands elsewhere.  A row without a proof says why nobody inside can try it."""
+stands elsewhere.  A row without a proof says why no program inside can try it."""
 
 import glob
 import os

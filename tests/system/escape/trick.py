@@ -24,7 +24,7 @@ class Escaped(Exception):
 
 
 def ask(s, address=None):
-    """An answer of whoever should not be reached."""
+    """An answer from a peer that should not be reachable."""
     s.settimeout(PATIENCE)
     if address:
         s.connect(address)
@@ -240,7 +240,7 @@ def try_segment_routing():
 
 
 def netlink(kind, body, flags=0x605):
-    """One request; the kernel's word on it. Flags: request, ack, create, exclusive."""
+    """One request and the kernel's answer. Flags: request, ack, create, exclusive."""
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as s:
         s.send(struct.pack("=IHHII", 16 + len(body), kind, flags, 1, 0) + body)
         code = struct.unpack_from("=i", s.recv(1000), 16)[0]
@@ -315,7 +315,7 @@ def try_membership():
     with datagrams() as s:
         where = socket.inet_aton("239.4.5.6") + bytes(4) + struct.pack("=i", socket.if_nametoindex("eth0"))
         s.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, where)
-        time.sleep(1.3)  # RFC 3376, 8.11: the kernel tells the network within a second
+        time.sleep(1.3)  # RFC 3376, 8.11: the kernel reports to the network within a second
     raise Escaped("joined")
 
 

@@ -215,7 +215,7 @@ if os.fork() == 0:
         try:
             s.send(b"still here")
             s.recv(100)
-            os.write(told, b"x")  # the world has answered
+            os.write(told, b"x")  # the simulated internet has answered
         except OSError:
             pass
         time.sleep(0.01)

@@ -51,7 +51,7 @@ static const char *const call_names[CALLS_MAX] = {
 };
 /* clang-format on */
 
-/* Which argument is a path, or text being written; for all others the first one's number is told.
+/* Which argument is a path, or text being written; else the first one is reported.
  */
 static inline int text_argument(unsigned nr)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* facts - what /proc tells of a process that is traced.  Acts. */
+/* facts - what /proc shows of a traced process.  Acts. */
 #pragma once
 
 #include <ctype.h>

@@ -335,7 +335,7 @@ static void on_call(struct task *t)
 	struct __ptrace_syscall_info info = { 0 };
 	if (ptrace(PTRACE_GET_SYSCALL_INFO, t->pid, sizeof(info), &info) < 0) {
 		if (errno == ESRCH)
-			return; /* killed meanwhile: its end is the next we hear */
+			return; /* killed meanwhile: its end is reported next */
 		fail("read a call of %s", t->role);
 	}
 	if (info.op == PTRACE_SYSCALL_INFO_ENTRY)
@@ -374,7 +374,7 @@ static bool on_breakpoint(struct task *t)
 	return true;
 }
 
-/* A foreign program is not followed. */
+/* A program that is not cejail's is not traced. */
 static void on_exec(struct task *t)
 {
 	bool is_ours = t->pid == the.supervisor || strncmp(t->role, "scope-helper", 12) == 0;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Records of runs, and those who sweep them: rubbish in their place, records that name what isn't theirs, many
-sweeps at once.  What is dead goes, what is foreign stays, and nothing of a living run is ever touched."""
+sweeps at once.  Records of dead runs are removed, other files stay, and living runs are never touched."""
 
 import contextlib
 import fcntl
@@ -42,7 +42,7 @@ class Place:
         return process
 
     def is_well(self, process):
-        """Nobody has touched it: it still takes a line, and ends by itself."""
+        """It was not touched: it still reads a line, and ends by itself."""
         done = finish(process, given=b"\n")
         equal((done.code, done.out), (0, "end\n"), f"a living run ({done.err})")
 

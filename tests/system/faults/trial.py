@@ -384,7 +384,7 @@ def what_is_left(run_id, before):
 
 # --- the verdict ----------------------------------------------------------------------------
 
-# A call that protects, and fails, and yet the run goes on without a word: why nothing is weaker.
+# A protecting call that may fail without an error or a warning: why nothing is weaker then.
 HARMLESS = {
     # libcap counts the capabilities of this kernel when it is loaded; init asks the kernel itself
     "supervisor E.* prctl 23",

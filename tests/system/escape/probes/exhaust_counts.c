@@ -136,7 +136,7 @@ static void count_vforks(const char *name, long limit)
 	(void)kill(0, SIGTERM);
 }
 
-/* Dead ones that nobody waits for keep their numbers. */
+/* Zombies that are not waited for keep their pids. */
 static void count_zombies(const char *name, long limit)
 {
 	long got = 0;
@@ -150,7 +150,7 @@ static void count_zombies(const char *name, long limit)
 	conclude(name, got, limit);
 }
 
-/* Descriptors on their way in a socket are nobody's, and no process's limit counts them. */
+/* Descriptors in a socket's queue belong to no process, and no process' limit counts them. */
 static void count_travelling(const char *name, long limit)
 {
 	union {

@@ -4,7 +4,7 @@
  *
  *	exhaust_memory ROAD MIB
  *
- * It says ESCAPED only when it has held all of it for a while, so that whoever measures had the
+ * It says ESCAPED only when it has kept all of it for a while, so that the harness had the
  * time to look.  Roads that processes see as their own memory (heap, shared memory, memfd, files)
  * are in ../system/probes/load.c.
  */
@@ -48,7 +48,7 @@ static void hold(void)
 	usleep(HELD_FOR * 1000);
 }
 
-/* The end of every road: `got` bytes are held now. */
+/* The end of every attempt: `got` bytes are in use now. */
 static void conclude(const char *name, long got, long wanted)
 {
 	if (got < wanted) {
@@ -100,7 +100,7 @@ static void in_processes(const char *name, long wanted, long (*fill)(long bytes)
 
 /* --- memory of processes that a look at /proc misses ----------------------------- */
 
-/* Shared pages stay when nobody maps them any more; the area does. */
+/* Shared pages stay when no process maps them any more; the area does. */
 static void road_unmapped(const char *name, long wanted)
 {
 	long got = 0;
@@ -255,7 +255,7 @@ static void road_pipes(const char *name, long wanted)
 	in_processes(name, wanted, fill_pipes);
 }
 
-/* Datagrams to oneself that nobody takes. */
+/* Datagrams to oneself that are never read. */
 static long fill_udp(long bytes)
 {
 	long got = 0;
@@ -279,7 +279,7 @@ static void road_udp(const char *name, long wanted)
 	in_processes(name, wanted, fill_udp);
 }
 
-/* Answers of the kernel's that nobody reads, about a link that every namespace has. */
+/* Unread answers of the kernel about a link that every namespace has. */
 static long fill_netlink(long bytes)
 {
 	const struct {
@@ -557,7 +557,7 @@ static void road_loads(const char *name, long wanted)
 	in_processes(name, wanted, fill_loads);
 }
 
-/* Terminals with input that nobody reads. */
+/* Terminals with unread input. */
 static long fill_terminals(long bytes)
 {
 	long got = 0;

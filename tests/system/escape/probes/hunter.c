@@ -11,7 +11,7 @@
  *	REACHED WHAT=NAME         it could be written, connected to, signalled or taken hold of
  *	done                      the last line
  *
- * Its environment, descriptors and keyrings are looked at without being told.
+ * It searches its environment, descriptors and keyrings in any case.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -41,7 +41,7 @@
 
 #define WORD_MAX 64 /* of a canary's word, with its mark */
 
-/* The mark of every word, not written as such: or we would find ourselves. */
+/* The mark of every word, not written as such: else the hunter would find its own text. */
 static char mark[] = "dbobsz.xpse.";
 #define MARK_SIZE (sizeof(mark) - 1)
 
@@ -86,7 +86,7 @@ static void look_at_file(const char *path)
 	close(fd);
 }
 
-/* --- what we were given without being told ------------------------------------------ */
+/* --- what every process inherits ----------------------------------------------------- */
 
 static void look_at_environment(void)
 {
@@ -94,7 +94,7 @@ static void look_at_environment(void)
 		look("environment", *e, strlen(*e));
 }
 
-/* Only what we were told of is written to, and a directory handed down is part of that. */
+/* Writes only to paths of its arguments, and to directories that it inherited. */
 static void look_at_directory(int dir_fd)
 {
 	DIR *dir = fdopendir(dup(dir_fd));
@@ -283,7 +283,7 @@ static void hunt_tcp(const char *name)
 	close(fd);
 }
 
-/* A datagram that nobody takes is sent all the same: whether it arrived is seen outside. */
+/* A datagram without a receiver is sent as well: the harness outside sees whether it arrived. */
 static void hunt_udp(const char *name)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET,
@@ -387,7 +387,7 @@ static void hunt(char *what)
 	}
 }
 
-/* The word in memory stands nowhere else: it came backwards. */
+/* The word comes spelt backwards, so only this memory has it. */
 static _Noreturn void sit(const char *backwards)
 {
 	size_t size = strlen(backwards);

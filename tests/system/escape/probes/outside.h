@@ -57,7 +57,7 @@ static inline bool leave_host(enum place place)
 		       CLONE_NEWCGROUP) == 0;
 }
 
-/* No path leads to a file that could be changed, whoever we are. */
+/* No path leads to a file that any user could change. */
 static inline bool freeze_files(void)
 {
 	struct mount_attr frozen = { .attr_set = MOUNT_ATTR_RDONLY };
@@ -68,7 +68,7 @@ static inline bool freeze_files(void)
 	       mount("none", "/tmp", "tmpfs", 0, NULL) == 0 && chdir("/tmp") == 0;
 }
 
-/* A terminal nobody else uses, as standard input and as the controlling one. */
+/* A terminal of our own, as standard input and as the controlling terminal. */
 static inline bool take_terminal(void)
 {
 	int master = posix_openpt(O_RDWR | O_NOCTTY);

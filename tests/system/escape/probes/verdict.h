@@ -2,10 +2,10 @@
 /*
  * verdict - the one line in which a probe says how its attempt went:
  *
- *	NAME HELD (why)         the wall held
- *	NAME ESCAPED (what)     it did not, or there was no wall: outside, it must say this
+ *	NAME HELD (why)         isolation refused the attempt
+ *	NAME ESCAPED (what)     the attempt succeeded: outside of a jail it must
  *
- * A probe that the jail ends before it could speak was held, too; its harness sees that.
+ * If a limit of the jail kills a probe first, the attempt was refused, too; the harness sees that.
  */
 #pragma once
 

@@ -178,7 +178,7 @@ static bool others_may_write(const struct stat *st)
 	return (st->st_mode & S_IWGRP) && st->st_gid != st->st_uid;
 }
 
-/* HOME may still be another user's after sudo(8): what lies there is not the caller's word. */
+/* After sudo(8), HOME may still be another user's, whose files the caller has not chosen. */
 static int check_file(int fd, const char *path, bool is_from_home, struct cj_error *err)
 {
 	struct stat st;

@@ -100,7 +100,7 @@ int set_fd(struct config *c, const struct setting *s, const char *text, struct c
 	return 0;
 }
 
-/* --- words ------------------------------------------------------------------ */
+/* --- texts ------------------------------------------------------------------ */
 
 static int keep_text(struct config *c, const char *text, const char **out, struct cj_error *err)
 {
@@ -160,7 +160,7 @@ int set_directory(struct config *c, const struct setting *s, const char *text, s
 	return paths_inside(text, &c->arena, field_of(c, s), err);
 }
 
-static bool is_word_char(char c)
+static bool is_name_char(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
 	       c == '_' || c == '-';
@@ -171,7 +171,7 @@ int set_id(struct config *c, const struct setting *s, const char *text, struct c
 	size_t size = strlen(text);
 	bool good = size >= 1 && size <= ID_LEN && text[0] != '-';
 	for (size_t i = 0; good && i < size; i++)
-		good = is_word_char(text[i]);
+		good = is_name_char(text[i]);
 	if (!good)
 		return cj_reject(err, "'%s' is not a name: 1 to %d of a-z A-Z 0-9 _ -", text,
 				 ID_LEN);
@@ -183,7 +183,7 @@ static bool is_label(const char *text, size_t size)
 {
 	bool good = size >= 1 && text[0] != '-' && text[size - 1] != '-';
 	for (size_t i = 0; good && i < size; i++)
-		good = is_word_char(text[i]) && text[i] != '_';
+		good = is_name_char(text[i]) && text[i] != '_';
 	return good;
 }
 
@@ -203,7 +203,7 @@ static bool is_file_name(const char *text)
 	size_t size = strlen(text);
 	bool good = size >= 1 && size <= FILE_NAME_LEN && text[0] != '.' && text[0] != '-';
 	for (size_t i = 0; good && i < size; i++)
-		good = is_word_char(text[i]) || text[i] == '.';
+		good = is_name_char(text[i]) || text[i] == '.';
 	return good;
 }
 
@@ -304,21 +304,21 @@ int add_text(struct config *c, const struct setting *s, const char *text, struct
 	return list_add(c, field_of(c, s), text, err);
 }
 
-int add_word(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
+int add_argument(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
 {
 	static const char *const places[] = { "{interpreter}", "{file}", "{args}" };
 
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
 		if (strstr(text, places[i]) && strcmp(text, places[i]) != 0)
-			return cj_reject(err, "'%s': %s must be a word of its own", text,
+			return cj_reject(err, "'%s': %s must be an argument of its own", text,
 					 places[i]);
 
-	struct strings *words = field_of(c, s);
-	if (words->count == 0 && text[0] == '\0')
-		return cj_reject(err, "the first word, the command, is empty");
-	if (words->count > 0 && strcmp(text, places[0]) == 0)
-		return cj_reject(err, "%s can only be the first word", text);
-	return list_add(c, words, text, err);
+	struct strings *argv = field_of(c, s);
+	if (argv->count == 0 && text[0] == '\0')
+		return cj_reject(err, "the first argument, the program, is empty");
+	if (argv->count > 0 && strcmp(text, places[0]) == 0)
+		return cj_reject(err, "%s can only be the first argument", text);
+	return list_add(c, argv, text, err);
 }
 
 int add_extension(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
@@ -328,13 +328,13 @@ int add_extension(struct config *c, const struct setting *s, const char *text, s
 	return list_add(c, field_of(c, s), text, err);
 }
 
-/* A word of the interpreter's command line: never one of its options. */
+/* An argument of the interpreter, which must not be one of its options. */
 int add_module(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
 {
 	size_t size = strlen(text);
 	bool good = size >= 1 && size <= MODULE_LEN && text[0] != '-' && text[0] != '.';
 	for (size_t i = 0; good && i < size; i++)
-		good = is_word_char(text[i]) || strchr("./:@", text[i]);
+		good = is_name_char(text[i]) || strchr("./:@", text[i]);
 	if (!good)
 		return cj_reject(err, "'%s' is not a module's name", text);
 	return list_add(c, field_of(c, s), text, err);
@@ -378,7 +378,7 @@ static size_t env_name_length(const char *text)
 	if (text[0] >= '0' && text[0] <= '9')
 		return 0;
 	for (size_t i = 0; i < size; i++)
-		if (!is_word_char(text[i]) || text[i] == '-')
+		if (!is_name_char(text[i]) || text[i] == '-')
 			return 0;
 	return size;
 }

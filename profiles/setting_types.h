@@ -42,8 +42,9 @@ int add_env(struct config *c, const struct setting *s, const char *text,
 	    struct cj_error *err); /* a later value takes the place of an earlier one */
 int add_extension(struct config *c, const struct setting *s, const char *text,
 		  struct cj_error *err);
-int add_word(struct config *c, const struct setting *s, const char *text,
-	     struct cj_error *err); /* of a command: {file} and {args} stand alone */
+int add_argument(
+    struct config *c, const struct setting *s, const char *text,
+    struct cj_error *err); /* of a command: {file} and {args} are arguments of their own */
 int add_module(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 int add_target(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 int add_tmpfs(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
@@ -63,5 +64,5 @@ void put_audit(struct json_writer *w, const struct config *c, const struct setti
 void put_list(struct json_writer *w, const struct config *c, const struct setting *s);
 void put_env(struct json_writer *w, const struct config *c, const struct setting *s);
 
-/* The words of the settings, indexed by their enum; plan_json.c shows them too. */
+/* The names of the values, indexed by their enum; plan_json.c shows them, too. */
 extern const char *const output_policy_names[OUTPUT_POLICY_COUNT];

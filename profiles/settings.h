@@ -12,8 +12,8 @@ struct json_writer;
 enum setting_kind { SETTING_FLAG, SETTING_VALUE, SETTING_LIST };
 
 /*
- * What a request over the service's API may do with a key.  The first fails closed: a new row
- * is nobody's but the command line's and the profiles' until it says otherwise.
+ * What a request over the service's API may do with a key.  The first fails closed: a request
+ * can't use a new row until the row says so.
  */
 enum setting_scope {
 	SCOPE_NO_REQUEST,
@@ -28,10 +28,9 @@ struct setting {
 	const char *key;    /* dotted profile key; NULL: an option only */
 	char letter;        /* short option or 0 */
 	enum setting_kind kind;
-	const char *value;   /* how the value is called in --help: "SIZE"; NULL for flags */
-	bool value_optional; /* --json[=FILE] */
-	const char
-	    *value_end; /* then the next word is the value if it ends so; NULL: it never is */
+	const char *value;     /* how the value is called in --help: "SIZE"; NULL for flags */
+	bool value_optional;   /* --json[=FILE] */
+	const char *value_end; /* the next argument is the value if it ends so; NULL: it never is */
 	int (*parse)(struct config *c, const struct setting *s, const char *text,
 		     struct cj_error *err); /* one value (a list is called once per item) */
 	size_t offset;                      /* of the field in struct config */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Acts: asks which of the known paths are there, and what they are. */
+/* Acts: looks which of the listed paths exist, and what they are. */
 #include "profiles/plan/exposure.h"
 
 #include <errno.h>
@@ -103,20 +103,20 @@ struct finder {
 	size_t named;
 };
 
-/* The same row once: many sockets of one kind are one thing to know. */
+/* Each row once: many sockets of one kind are one warning. */
 static int add(struct finder *f, const struct exposure *row, const char *path)
 {
 	bool is_itself = strcmp(path, f->source) == 0;
-	const char *words = is_itself ? row->what
-				      : arena_printf(f->arena, "%s (%s)", row->what, path);
+	const char *phrase = is_itself ? row->what
+				       : arena_printf(f->arena, "%s (%s)", row->what, path);
 
 	if (row->is_control && !f->control)
-		f->control = words;
-	if (!words || (f->list && strstr(f->list, row->what)))
-		return words ? 0 : -ENOMEM;
+		f->control = phrase;
+	if (!phrase || (f->list && strstr(f->list, row->what)))
+		return phrase ? 0 : -ENOMEM;
 	if (f->named++ >= NAMED_MAX)
 		return 0;
-	f->list = f->list ? arena_printf(f->arena, "%s, %s", f->list, words) : words;
+	f->list = f->list ? arena_printf(f->arena, "%s, %s", f->list, phrase) : phrase;
 	return f->list ? 0 : -ENOMEM;
 }
 
@@ -139,8 +139,8 @@ static size_t literal_size(const char *pattern)
 /* Could something that the pattern means lie at the source or below it? */
 static bool is_near(const struct finder *f, const char *pattern)
 {
-	size_t known = literal_size(pattern), size = strlen(f->source);
-	return strncmp(pattern, f->source, size < known ? size : known) == 0;
+	size_t literal = literal_size(pattern), size = strlen(f->source);
+	return strncmp(pattern, f->source, size < literal ? size : literal) == 0;
 }
 
 static int look_for(struct finder *f, const struct exposure *row)
@@ -203,9 +203,9 @@ int exposure_check(const char *option, const char *source, const struct exposure
 		(void)cj_hint(err, "show the program less, or run it without --strict");
 		return rc;
 	}
-	const char *sentence =
+	const char *phrase =
 	    f.list ? arena_printf(a, "%s '%s' hands the program %s", option, source, f.list) : "";
-	if (!sentence || (f.list && strings_add(warnings, a, sentence) < 0))
+	if (!phrase || (f.list && strings_add(warnings, a, phrase) < 0))
 		return cj_fail(err, ENOMEM, "look at '%s'", source);
 	return 0;
 }

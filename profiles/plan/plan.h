@@ -60,7 +60,7 @@ struct program {
 	struct run_limits limits;
 	const char *workdir;
 	enum code_source code_source;
-	const char *code_name; /* the caller's word for it: the file's path, "-c", "-" */
+	const char *code_name; /* the caller's name of it: the file's path, "-c", "-" */
 	const char *code_text; /* CODE_STRING: its bytes, whatever they are */
 	size_t code_size;
 	const char *code_path; /* where it lands: "/box/main.py" */
@@ -99,7 +99,7 @@ int plan_make(struct config *c, const struct invocation *inv, struct plan *out_p
 
 /*
  * plan_launcher - the profile's own interpreter with a launcher of ours, for jail_warm().
- * Where it has none, or its command is for something else, *out has no words (argv.count 0).
+ * Where it has none, or its command is for something else, *out has no arguments (argv.count 0).
  * Its script is not among its arguments, where every list of processes would show it.
  */
 int plan_launcher(struct config *c, const struct plan *plan, struct program *out,

@@ -15,7 +15,7 @@
 #include "profiles/profile_dirs.h"
 
 static const struct {
-	const char *interpreter; /* how the name of the command's first word begins */
+	const char *interpreter; /* how the name of the command's program begins */
 	const char *option;      /* runs a text */
 	const char *line;        /* that text; START_SCRIPT_MAX bytes at most */
 	const char *file;        /* below the shipped profiles */
@@ -29,29 +29,29 @@ static const struct {
 };
 
 /*
- * How many words stand before {file}; 0: this command can't wait for a file.  A profile may keep
- * its parent's launcher and run something else.
+ * How many arguments stand before {file}; 0: this command can't wait for a file.  A profile may
+ * keep its parent's launcher and run something else.
  */
-static size_t words_before_file(const struct config *c)
+static size_t arguments_before_file(const struct config *c)
 {
-	const char *const *words = (const char *const *)c->command.items;
+	const char *const *argv = (const char *const *)c->command.items;
 	const char *interpreter = launchers[c->launcher].interpreter;
 	if (c->command.count == 0 ||
-	    strncmp(paths_name(words[0]), interpreter, strlen(interpreter)) != 0)
+	    strncmp(paths_name(argv[0]), interpreter, strlen(interpreter)) != 0)
 		return 0;
 
 	size_t at = 0;
-	while (at < c->command.count && strcmp(words[at], "{file}") != 0 &&
-	       strcmp(words[at], "{args}") != 0)
+	while (at < c->command.count && strcmp(argv[at], "{file}") != 0 &&
+	       strcmp(argv[at], "{args}") != 0)
 		at++;
-	bool is_file = at < c->command.count && strcmp(words[at], "{file}") == 0;
+	bool is_file = at < c->command.count && strcmp(argv[at], "{file}") == 0;
 	bool is_last = at + 1 == c->command.count ||
-		       (at + 2 == c->command.count && strcmp(words[at + 1], "{args}") == 0);
+		       (at + 2 == c->command.count && strcmp(argv[at + 1], "{args}") == 0);
 	return is_file && is_last ? at : 0;
 }
 
-static int add_words(struct strings *to, struct arena *a, const struct strings *from, size_t count,
-		     struct cj_error *err)
+static int add_arguments(struct strings *to, struct arena *a, const struct strings *from,
+			 size_t count, struct cj_error *err)
 {
 	for (size_t i = 0; i < count; i++)
 		if (strings_add(to, a, from->items[i]) < 0)
@@ -77,7 +77,7 @@ int plan_launcher(struct config *c, const struct plan *plan, struct program *out
 {
 	struct planner p = { .c = c, .inv = &(struct invocation){ 0 } };
 	struct strings *argv = &p.program.argv;
-	size_t before = c->launcher == LAUNCHER_NONE || plan->tty ? 0 : words_before_file(c);
+	size_t before = c->launcher == LAUNCHER_NONE || plan->tty ? 0 : arguments_before_file(c);
 	p.program.workdir = c->workdir;
 	if (before == 0) {
 		*out = p.program;
@@ -88,9 +88,9 @@ int plan_launcher(struct config *c, const struct plan *plan, struct program *out
 		return -err->code;
 	const char *text[] = { launchers[c->launcher].option, launchers[c->launcher].line };
 	const struct strings own = { .items = text, .count = 2 };
-	if (add_words(argv, &c->arena, &c->command, before, err) < 0 ||
-	    add_words(argv, &c->arena, &own, own.count, err) < 0 ||
-	    add_words(argv, &c->arena, &c->preload, c->preload.count, err) < 0 ||
+	if (add_arguments(argv, &c->arena, &c->command, before, err) < 0 ||
+	    add_arguments(argv, &c->arena, &own, own.count, err) < 0 ||
+	    add_arguments(argv, &c->arena, &c->preload, c->preload.count, err) < 0 ||
 	    plan_env(&p, err) < 0)
 		return -err->code;
 	*out = p.program;

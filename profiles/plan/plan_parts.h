@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * plan_parts - the parts plan_make() is made of; nobody else includes this.
+ * plan_parts - the parts of plan_make(); only its files include this.
  */
 #pragma once
 

@@ -90,7 +90,7 @@ static int check_directory(const char *source, const struct stat *st, struct cj_
 
 /*
  * connect(2) asks for write permission on the socket.  A jail that root starts runs as a user
- * who is nobody on this host: neither owner nor in any group.
+ * a user that owns no file of this host and is in no group.
  */
 static int check_socket(const char *source, const struct stat *st, struct cj_error *err)
 {

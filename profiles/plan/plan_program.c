@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program of a plan: its code, words, environment and data.  Reads --args-json's file. */
+/* The program of a plan: its code, arguments, environment and data.  Reads --args-json's file. */
 #include <string.h>
 
 #include "profiles/plan/env_file.h"
@@ -9,8 +9,8 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 
-#define WORD_BYTES_MAX  (128u << 10) /* MAX_ARG_STRLEN: execve(2), NOTES */
-#define WORDS_BYTES_MAX (1u << 20)   /* argv or env together; the kernel's own limit is higher */
+#define ARGUMENT_BYTES_MAX  (128u << 10) /* MAX_ARG_STRLEN: execve(2), NOTES */
+#define ARGUMENTS_BYTES_MAX (1u << 20) /* argv or env together; the kernel's own limit is higher */
 
 #define DEFAULT_STEM      "main"
 #define PLACE_INTERPRETER "{interpreter}"
@@ -76,22 +76,22 @@ int plan_code(struct planner *p, struct cj_error *err)
 	return program->code_path ? 0 : no_memory(err);
 }
 
-/* --- words ------------------------------------------------------------------ */
+/* --- arguments ------------------------------------------------------------------ */
 
-/* Words that execve(2) would refuse later, told apart while their names are known. */
-static int check_words(const char *what, const struct strings *words, struct cj_error *err)
+/* Refuses here what execve(2) would refuse later, because here the message can name the option. */
+static int check_argument_sizes(const char *what, const struct strings *argv, struct cj_error *err)
 {
 	size_t total = 0;
-	for (size_t i = 0; i < words->count; i++) {
-		size_t size = strlen(words->items[i]) + 1;
+	for (size_t i = 0; i < argv->count; i++) {
+		size_t size = strlen(argv->items[i]) + 1;
 		total += size + sizeof(char *);
-		if (size <= WORD_BYTES_MAX && total <= WORDS_BYTES_MAX)
+		if (size <= ARGUMENT_BYTES_MAX && total <= ARGUMENTS_BYTES_MAX)
 			continue;
-		int rc = size > WORD_BYTES_MAX
+		int rc = size > ARGUMENT_BYTES_MAX
 			     ? cj_reject(err, "%s: '%.32s...' is longer than %u KiB", what,
-					 words->items[i], WORD_BYTES_MAX >> 10)
+					 argv->items[i], ARGUMENT_BYTES_MAX >> 10)
 			     : cj_reject(err, "%s: more than %u KiB together", what,
-					 WORDS_BYTES_MAX >> 10);
+					 ARGUMENTS_BYTES_MAX >> 10);
 		cj_hint(err, "hand large data in with --file or --args-json @FILE");
 		return rc;
 	}
@@ -123,27 +123,27 @@ static int reject_no_command(const struct planner *p, struct cj_error *err)
 	return rc;
 }
 
-static int expand_word(struct planner *p, const char *word, struct cj_error *err)
+static int expand_argument(struct planner *p, const char *argument, struct cj_error *err)
 {
-	if (strcmp(word, PLACE_INTERPRETER) == 0)
-		return 0; /* of the file itself: known when its bytes are */
-	if (strcmp(word, "{args}") == 0)
+	if (strcmp(argument, PLACE_INTERPRETER) == 0)
+		return 0; /* found when the file has been read */
+	if (strcmp(argument, "{args}") == 0)
 		return add_arguments(p, err);
-	if (strcmp(word, "{file}") == 0) {
+	if (strcmp(argument, "{file}") == 0) {
 		if (p->program.code_source == CODE_NONE)
 			return reject_nothing_to_run(err);
-		word = p->program.code_path;
+		argument = p->program.code_path;
 	}
-	return strings_add(&p->program.argv, &p->c->arena, word) < 0 ? no_memory(err) : 0;
+	return strings_add(&p->program.argv, &p->c->arena, argument) < 0 ? no_memory(err) : 0;
 }
 
-/* The place {interpreter} stands before the words that run a file without a "#!" line. */
-static int check_interpreter(struct planner *p, const struct strings *words, struct cj_error *err)
+/* {interpreter} stands before the arguments that run a file without a "#!" line. */
+static int check_interpreter(struct planner *p, const struct strings *argv, struct cj_error *err)
 {
-	if (strcmp(words->items[0], PLACE_INTERPRETER) != 0)
+	if (strcmp(argv->items[0], PLACE_INTERPRETER) != 0)
 		return 0;
 	p->program.own_interpreter = p->program.code_source != CODE_NONE;
-	if (words->count > 1 && strcmp(words->items[1], "{file}") != 0)
+	if (argv->count > 1 && strcmp(argv->items[1], "{file}") != 0)
 		return 0;
 	int rc = cj_reject(
 	    err, "the command of profile '%s' has nothing between " PLACE_INTERPRETER " and {file}",
@@ -153,23 +153,23 @@ static int check_interpreter(struct planner *p, const struct strings *words, str
 	return rc;
 }
 
-static int expand_template(struct planner *p, const struct strings *words, struct cj_error *err)
+static int expand_template(struct planner *p, const struct strings *argv, struct cj_error *err)
 {
 	bool has_arguments = p->inv->args && p->inv->args[0];
-	if (words->count == 0)
+	if (argv->count == 0)
 		return reject_no_command(p, err);
-	if (check_interpreter(p, words, err) < 0)
+	if (check_interpreter(p, argv, err) < 0)
 		return -err->code;
-	if (p->program.code_source != CODE_NONE && !list_has(words, "{file}"))
+	if (p->program.code_source != CODE_NONE && !list_has(argv, "{file}"))
 		return cj_reject(err, "the command of profile '%s' has no place for {file}",
 				 p->c->profile_name);
-	if (has_arguments && !list_has(words, "{args}"))
+	if (has_arguments && !list_has(argv, "{args}"))
 		return cj_reject(err, "the command of profile '%s' has no place for {args}",
 				 p->c->profile_name);
 
 	int rc = 0;
-	for (size_t i = 0; rc == 0 && i < words->count; i++)
-		rc = expand_word(p, words->items[i], err);
+	for (size_t i = 0; rc == 0 && i < argv->count; i++)
+		rc = expand_argument(p, argv->items[i], err);
 	return rc;
 }
 
@@ -184,7 +184,7 @@ int plan_argv(struct planner *p, struct cj_error *err)
 		rc = cj_reject(err, "'--' is followed by no command");
 	else
 		rc = add_arguments(p, err);
-	return rc < 0 ? rc : check_words("arguments", &p->program.argv, err);
+	return rc < 0 ? rc : check_argument_sizes("arguments", &p->program.argv, err);
 }
 
 /* --- environment ------------------------------------------------------------ */
@@ -216,7 +216,7 @@ int plan_env(struct planner *p, struct cj_error *err)
 	/* A terminal needs a type; the caller's own is not the jail's to know. */
 	if (rc == 0 && p->c->tty && !has_variable(env, "TERM"))
 		rc = add_variable(p, "TERM=xterm", err);
-	return rc < 0 ? rc : check_words("environment", env, err);
+	return rc < 0 ? rc : check_argument_sizes("environment", env, err);
 }
 
 /* --- arguments as data ------------------------------------------------------ */

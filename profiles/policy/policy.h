@@ -47,7 +47,7 @@ struct policy_rule {
 	enum policy_action action;
 	int errno_value; /* POLICY_ERRNO */
 	struct strings names;
-	const struct policy_arg *args; /* all must hold */
+	const struct policy_arg *args; /* all must match */
 	size_t nargs;
 };
 

@@ -152,7 +152,7 @@ static int set_kernel(const struct json_reader *in, const struct json_key *k, co
 	if (!parse_release(text, &want_major, &want_minor))
 		return cj_reject(err, "not a kernel release: '%s'", text);
 	if (uname(&host) < 0 || !parse_release(host.release, &major, &minor))
-		return cj_reject(err, "cannot tell which kernel this is");
+		return cj_reject(err, "the release of the running kernel is unknown");
 	m->kernel.is_given = true;
 	m->kernel.is_met = major > want_major || (major == want_major && minor >= want_minor);
 	return 0;

@@ -52,8 +52,8 @@ struct strings {
 int strings_add(struct strings *list, struct arena *a, const char *text)
     __attribute__((warn_unused_result));
 
-#define STRINGS_SENTENCE_MAX 512 /* with its NUL; foreign names may stand in it */
+#define STRINGS_SENTENCE_MAX 512 /* with its NUL; it may quote names of the program */
 
-/* Appends a formatted sentence, cut at STRINGS_SENTENCE_MAX.  -ENOMEM. */
+/* Appends a formatted sentence, cut to STRINGS_SENTENCE_MAX.  -ENOMEM. */
 int strings_vprintf(struct strings *list, struct arena *a, const char *fmt, va_list ap)
     __attribute__((warn_unused_result, format(printf, 3, 0)));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * error - one value that says what failed, told once.
+ * error - one value that says what failed.
  *
  * A struct cj_error lives on the caller's stack, is one fixed block (it crosses
  * from init to the supervisor as one message) and speaks only of cejail's own

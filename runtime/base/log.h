@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * log - cejail's own words to its terminal: one line each, "cejail: " in front.
+ * log - cejail's own messages to its terminal: one line each, "cejail: " in front.
  *
  * Only the process that owns the terminal calls these (front ends); lower layers
- * return a struct cj_error or add to a list of warnings.  Foreign bytes in a
- * message are escaped, so a file name can't forge a second line.
+ * return a struct cj_error or add to a list of warnings.  Untrusted bytes
+ * in a message are escaped, so a file name can't forge a second line.
  */
 #pragma once
 
@@ -14,7 +14,7 @@ enum log_level { LOG_QUIET, LOG_NORMAL, LOG_VERBOSE };
 
 void log_set_level(enum log_level level); /* the one process-wide setting; set once in main() */
 
-/* Others left an unfinished line where ours go: the next one begins with a newline. */
+/* Another process left a line of the terminal unfinished: the next message begins a new one. */
 void log_on_fresh_line(void);
 
 void log_error(const struct cj_error *err); /* always shown: "cejail: MSG (HINT)" */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scope - what a function holds is released where its scope ends.
+ * scope - a resource is released where the scope of its variable ends.
  *
  *	auto_fd int fd = open(...);     closed on every way out
  *	return take_fd(&fd);            moves ownership to the caller

@@ -161,7 +161,7 @@ static int next_message(const struct step_link *link, struct step_msg *out, cons
 	if (rc == -EAGAIN)
 		return cj_fail(err, ETIMEDOUT, "wait for %s to reach '%s'", link->peer, awaited);
 	if (rc < 0)
-		return cj_fail(err, -rc, "hear from %s", link->peer);
+		return cj_fail(err, -rc, "receive a message of %s", link->peer);
 	if (is_truncated || header.size != out->size)
 		return cj_fail(err, EPROTO, "read a message of %s", link->peer);
 
@@ -172,10 +172,10 @@ static int next_message(const struct step_link *link, struct step_msg *out, cons
 }
 
 /*
- * A peer that is gone may have said why before it went, and that is worth more than our EPIPE.
- * It comes after the steps that nobody has read so far; the end comes at the latest.
+ * A peer that has ended may have sent its error before, which says more than our EPIPE.  The error
+ * is queued after the steps that this side has not read yet.
  */
-static int hear_last_words(const struct step_link *link, unsigned step, struct cj_error *err)
+static int receive_last_error(const struct step_link *link, unsigned step, struct cj_error *err)
 {
 	for (;;) {
 		auto_step_msg struct step_msg last = { 0 };
@@ -189,14 +189,14 @@ int step_tell(const struct step_link *link, unsigned step, const void *data, siz
 	      const int *fds, size_t nfds, struct cj_error *err)
 {
 	if (size > STEP_DATA_MAX || nfds > STEP_FDS_MAX)
-		return cj_fail(err, EMSGSIZE, "tell %s '%s'", link->peer, link->names[step]);
+		return cj_fail(err, EMSGSIZE, "send '%s' to %s", link->names[step], link->peer);
 
 	int rc = send_message(link->sock_fd, step, data, size, fds, nfds);
 	if (rc == -EPIPE || rc == -ECONNRESET)
-		return hear_last_words(link, step, err);
+		return receive_last_error(link, step, err);
 	if (rc < 0)
-		return cj_fail(err, rc == -EAGAIN ? ETIMEDOUT : -rc, "tell %s '%s'", link->peer,
-			       link->names[step]);
+		return cj_fail(err, rc == -EAGAIN ? ETIMEDOUT : -rc, "send '%s' to %s",
+			       link->names[step], link->peer);
 	return 0;
 }
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * step - two processes speak in named steps over one SOCK_SEQPACKET pair.
+ * step - two processes exchange named steps over one SOCK_SEQPACKET pair.
  *
  * A message is whole or absent, carries its step and may carry descriptors.
- * Silence is never consent: a closed socket, a late peer and an unexpected step
- * are errors that say which step was awaited.  A peer that fails sends its
+ * No answer never means success: a closed socket, a timeout and an unexpected step
+ * are errors that name the awaited step.  A peer that fails sends its
  * struct cj_error instead of any step, and that becomes the awaiting side's own.
  *
  * Which steps there are is the caller's table; this file knows none of them.
@@ -37,7 +37,7 @@ struct step_msg {
  */
 int step_pair(int out_fds[2], unsigned timeout_ms, struct cj_error *err);
 
-/* Lifts the limit: from here on the wait is as long as the program runs. */
+/* Removes the limit: from here on the wait may last as long as the program runs. */
 void step_wait_forever(const struct step_link *link);
 
 /*
@@ -50,7 +50,7 @@ int step_tell(const struct step_link *link, unsigned step, const void *data, siz
 /*
  * step_next - the peer's next message, whichever step it is.
  * Fails: the peer's own error; EPIPE when the peer has ended; ETIMEDOUT; EPROTO for a malformed
- * message.  On failure no descriptor is held.
+ * message.  On failure *out owns no descriptor.
  */
 int step_next(const struct step_link *link, struct step_msg *out, struct cj_error *err);
 
@@ -62,6 +62,6 @@ int step_await(const struct step_link *link, unsigned expected, struct step_msg 
  */
 void step_abort(const struct step_link *link, const struct cj_error *why);
 
-/* Closes whatever descriptors the message still holds. */
+/* Closes the descriptors that the message still owns. */
 void step_msg_fini(struct step_msg *msg);
 #define auto_step_msg __attribute__((cleanup(step_msg_fini)))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Words to numbers and back.  Pure. */
+/* Text to numbers and back.  Pure. */
 #include "runtime/base/text.h"
 
 #include <inttypes.h>
@@ -242,16 +242,16 @@ int parse_cpus(const char *text, uint64_t *out_millicpus, struct cj_error *err)
 int parse_bool(const char *text, bool *out, struct cj_error *err)
 {
 	static const struct {
-		const char *word;
+		const char *text;
 		bool value;
-	} words[] = {
+	} values[] = {
 		{ "true", true },   { "yes", true }, { "1", true },
 		{ "false", false }, { "no", false }, { "0", false },
 	};
 
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		if (strcmp(text, words[i].word) == 0) {
-			*out = words[i].value;
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		if (strcmp(text, values[i].text) == 0) {
+			*out = values[i].value;
 			return 0;
 		}
 	}
@@ -310,17 +310,17 @@ void text_format_duration(uint64_t ms, char *out, size_t out_size)
 		(void)snprintf(out, out_size, "%" PRIu64 "ms", ms);
 }
 
-#define WORD_MAX 32
+#define NAME_MAX_COMPARED 32
 
 static size_t smaller(size_t a, size_t b)
 {
 	return a < b ? a : b;
 }
 
-/* Levenshtein's distance, one row of his table at a time; both at most WORD_MAX. */
+/* Levenshtein's distance, one row of his table at a time; both at most NAME_MAX_COMPARED. */
 static size_t distance(const char *a, size_t na, const char *b, size_t nb)
 {
-	size_t row[WORD_MAX + 1];
+	size_t row[NAME_MAX_COMPARED + 1];
 
 	for (size_t j = 0; j <= nb; j++)
 		row[j] = j;
@@ -338,21 +338,21 @@ static size_t distance(const char *a, size_t na, const char *b, size_t nb)
 	return row[nb];
 }
 
-const char *text_nearest(const char *word, const char *const *names)
+const char *text_nearest(const char *name, const char *const *names)
 {
 	const char *nearest = NULL;
-	size_t size = strnlen(word, WORD_MAX + 1), best = SIZE_MAX;
+	size_t size = strnlen(name, NAME_MAX_COMPARED + 1), best = SIZE_MAX;
 
-	if (size > WORD_MAX)
+	if (size > NAME_MAX_COMPARED)
 		return NULL;
 	for (; *names; names++) {
-		size_t name_size = strnlen(*names, WORD_MAX + 1);
-		if (name_size > WORD_MAX)
+		size_t name_size = strnlen(*names, NAME_MAX_COMPARED + 1);
+		if (name_size > NAME_MAX_COMPARED)
 			continue;
 
-		size_t d = distance(word, size, *names, name_size);
+		size_t d = distance(name, size, *names, name_size);
 		size_t longer = size > name_size ? size : name_size;
-		if (d < best && 3 * d <= longer) { /* more than a third wrong is another word */
+		if (d < best && 3 * d <= longer) { /* more than a third: no typing error */
 			best = d;
 			nearest = *names;
 		}

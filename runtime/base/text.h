@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * text - words to numbers and back.  Pure.
+ * text - text to numbers and back.  Pure.
  *
  * Every parser takes the whole text or rejects it, checks the range and writes
- * only on success.  The messages quote the user's own words.
+ * only on success.  The messages quote the user's text.
  */
 #pragma once
 
@@ -44,7 +44,7 @@ size_t utf8_unfinished(const void *bytes, size_t size);
 size_t utf8_prefix(const void *bytes, size_t size);
 
 /*
- * text_escape - make foreign bytes safe to show on a terminal or in a log line.
+ * text_escape - make untrusted bytes safe to show on a terminal or in a log line.
  *
  * Control characters (C0, DEL, C1), and bytes that are not UTF-8, become \xNN;
  * with keep_layout, tab and newline stay, and a carriage return before a newline;
@@ -72,4 +72,4 @@ size_t text_base64(const void *bytes, size_t size, char *out);
 int text_base64_decode(const char *text, size_t size, void *out, size_t *out_size);
 
 /* Edit distance for "did you mean": the nearest of `names` (NULL-terminated) or NULL. */
-const char *text_nearest(const char *word, const char *const *names);
+const char *text_nearest(const char *name, const char *const *names);

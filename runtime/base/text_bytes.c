@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Foreign bytes: are they UTF-8, what may be shown of them, base64.  Pure. */
+/* Untrusted bytes: UTF-8 checks, escapes for a terminal, base64.  Pure. */
 #include "runtime/base/text.h"
 
 #include <errno.h>
@@ -51,12 +51,12 @@ size_t utf8_prefix(const void *bytes, size_t size)
 	size_t at = 0;
 
 	while (at < size) {
-		uint64_t word;
+		uint64_t eight;
 
-		if (size - at >= sizeof(word)) { /* most text is ASCII: eight bytes at a time */
-			memcpy(&word, p + at, sizeof(word));
-			if ((word & UINT64_C(0x8080808080808080)) == 0) {
-				at += sizeof(word);
+		if (size - at >= sizeof(eight)) { /* most text is ASCII: eight bytes at a time */
+			memcpy(&eight, p + at, sizeof(eight));
+			if ((eight & UINT64_C(0x8080808080808080)) == 0) {
+				at += sizeof(eight);
 				continue;
 			}
 		}

@@ -104,8 +104,8 @@ static void a_value_out_of_range_is_told_with_its_place(void **state)
 	assert_text_says("{\"extensions\": [\"./x\"]}", "'./x' is not an extension");
 	assert_text_says("{\"file_name\": \"../main.py\"}", "is not a file name");
 	assert_text_says("{\"file_name\": \"a/b\"}", "is not a file name");
-	assert_text_says("{\"command\": [\"sh\", \"-c\", \"x {file}\"]}", "a word of its own");
-	assert_text_says("{\"command\": [\"\"]}", "the command, is empty");
+	assert_text_says("{\"command\": [\"sh\", \"-c\", \"x {file}\"]}", "an argument of its own");
+	assert_text_says("{\"command\": [\"\"]}", "the program, is empty");
 	assert_text_says("{\"env\": {\"A B\": \"\"}}", "'A B' is not a variable's name");
 	assert_text_says("{\"env\": {\"A=B\": \"\"}}", "has a '=' in its name");
 	assert_text_says("{\"extends\": \"./base.json\"}", "is not a profile's name");

@@ -17,7 +17,7 @@
 #define COPY_BYTES    (1u << 20)
 #define TEMP_BYTES    32
 
-/* A name that nobody can foresee, so nobody can have put something there. */
+/* A random name: no other process can have created it in advance. */
 static int open_named(int dir_fd, mode_t mode, char name[static TEMP_BYTES])
 {
 	uint64_t number;
@@ -78,7 +78,7 @@ static int copy(int from_fd, int to_fd)
 		if (part < 0 && errno != EINTR)
 			return -errno;
 		if (part == 0)
-			return -EIO; /* it got shorter: nobody else has it */
+			return -EIO; /* it got shorter, though no other process has it open */
 	}
 	return 0;
 }

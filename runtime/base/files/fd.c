@@ -63,7 +63,7 @@ void fd_set_nonblocking(int fd)
 	(void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 }
 
-/* Whoever shares the open file with us may have made it non-blocking: then we wait here. */
+/* Another process with the same open file may have made it non-blocking: then poll. */
 static bool wait_again(int fd, short events)
 {
 	struct pollfd p = { .fd = fd, .events = events };
@@ -212,7 +212,7 @@ int fd_put_file(int dir_fd, const char *path, const char *text, struct cj_error 
 
 static int memfd_open(const char *name, struct cj_error *err)
 {
-	/* Not executable: nobody runs it, and vm.memfd_noexec=2 refuses any other */
+	/* Not executable: it is only read, and vm.memfd_noexec=2 refuses any other */
 	int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
 	if (fd < 0 && errno == EINVAL) /* Linux before 6.3 */
 		fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);

@@ -17,7 +17,7 @@
  * fd_claim_stdio - make sure 0, 1 and 2 are open, /dev/null where they were not.
  *
  * The first thing main() does: otherwise the next open(2) lands on a standard
- * stream and is handed to whoever inherits it.  *out_were_open gets one bit per
+ * stream and is inherited by the child.  *out_were_open gets one bit per
  * stream that was open before (bit 0: stdin ...).
  */
 int fd_claim_stdio(unsigned *out_were_open, struct cj_error *err);
@@ -46,7 +46,7 @@ int fd_read_file(int dir_fd, const char *path, size_t max, struct arena *a, char
 int fd_put_file(int dir_fd, const char *path, const char *text, struct cj_error *err);
 
 /*
- * fd_memfd_sealed - a memfd that holds these bytes and can never change.
+ * fd_memfd_sealed - a memfd with these bytes that can never change.
  *
  * Sealed against write, grow, shrink and further seals; the offset is at 0.
  * Returns the descriptor, the caller's to close.  Follows memfd_create(2).
@@ -75,7 +75,7 @@ int fd_open_regular(const char *path, struct cj_error *err);
 /* The same, but a symbolic link at the end is followed, unless it is one of /proc. */
 int fd_open_linked(const char *path, struct cj_error *err);
 
-/* What the kernel calls the open file now; NULL: not known.  Only for messages. */
+/* The kernel's name of the open file now; NULL: unknown.  Only for messages. */
 const char *fd_real_path(int fd, char out[static PATH_MAX]);
 
 /* O_NONBLOCK on; cannot fail on the descriptors we make. */

@@ -95,16 +95,16 @@ void sha256_init(struct sha256 *h)
 void sha256_update(struct sha256 *h, const void *bytes, size_t size)
 {
 	const uint8_t *p = bytes;
-	size_t held = h->bytes % sizeof(h->block);
+	size_t filled = h->bytes % sizeof(h->block);
 
 	if (size == 0)
 		return;
 	h->bytes += size;
-	if (held > 0) {
-		size_t room = sizeof(h->block) - held;
+	if (filled > 0) {
+		size_t room = sizeof(h->block) - filled;
 		size_t n = size < room ? size : room;
 
-		memcpy(h->block + held, p, n);
+		memcpy(h->block + filled, p, n);
 		if (n < room)
 			return;
 		compress(h->state, h->block);
@@ -121,12 +121,12 @@ static void pad(struct sha256 *h)
 {
 	static const uint8_t padding[64] = { 0x80 };
 	uint64_t bits = h->bytes * 8;
-	size_t held = h->bytes % 64;
+	size_t filled = h->bytes % 64;
 	uint8_t length[8];
 
 	for (size_t i = 0; i < sizeof(length); i++)
 		length[i] = (uint8_t)(bits >> (56 - 8 * i));
-	sha256_update(h, padding, held < 56 ? 56 - held : 120 - held);
+	sha256_update(h, padding, filled < 56 ? 56 - filled : 120 - filled);
 	sha256_update(h, length, sizeof(length));
 }
 

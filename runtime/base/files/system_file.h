@@ -3,7 +3,7 @@
  * system_file - small files of /proc, /sys and cgroupfs, whole, without the heap.
  *
  * Here a missing file is an answer (this kernel doesn't have it), so these return
- * a negative errno and no message; what must be told is told by the caller.
+ * a negative errno and no message; the caller reports what matters.
  */
 #pragma once
 

@@ -307,17 +307,16 @@ static void yajl_release(void *context, void *memory)
 	free(memory);
 }
 
-/* "parse error: unallowed token at this point in JSON text\n" -> without the first word and the
- * end of the line. */
+/* yajl's message without its prefix and newline: "parse error: unallowed token ...\n". */
 static void yajl_explain(struct reader *r, char *out, size_t out_size)
 {
 	unsigned char *text = yajl_get_error(r->yajl, 0, NULL, 0);
-	const char *words = text ? (const char *)text : "";
-	const char *colon = strstr(words, ": ");
+	const char *message = text ? (const char *)text : "";
+	const char *colon = strstr(message, ": ");
 
 	if (colon)
-		words = colon + 2;
-	(void)snprintf(out, out_size, "%.*s", (int)strcspn(words, "\n"), words);
+		message = colon + 2;
+	(void)snprintf(out, out_size, "%.*s", (int)strcspn(message, "\n"), message);
 	if (text)
 		yajl_free_error(r->yajl, text);
 }

@@ -109,7 +109,7 @@ void json_member_filled(struct json_writer *w, const char *key,
 			const char *text); /* empty: null, too */
 void json_member_u64(struct json_writer *w, const char *key, uint64_t value);
 void json_member_known(struct json_writer *w, const char *key, bool is_known,
-		       uint64_t value); /* null where nobody knows it: not 0 */
+		       uint64_t value); /* null when it is not known: not 0 */
 void json_member_bool(struct json_writer *w, const char *key, bool value);
 
 /* Inside an object: "text": ... when the bytes are strict UTF-8 without NUL, else "base64": ... */

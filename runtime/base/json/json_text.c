@@ -22,21 +22,21 @@ struct raw {
  * Eight characters of ASCII, none of them a control character or a backslash: most of a long text,
  * and nothing in it to look at.  A byte below n is one whose subtraction borrows.
  */
-static bool is_plain_word(const char *text)
+static bool are_plain_bytes(const char *text)
 {
-	uint64_t word, backslash;
+	uint64_t bytes, backslash;
 
-	memcpy(&word, text, sizeof(word));
-	backslash = word ^ EACH_BYTE('\\');
-	uint64_t controls = (word - EACH_BYTE(0x20)) & ~word;
+	memcpy(&bytes, text, sizeof(bytes));
+	backslash = bytes ^ EACH_BYTE('\\');
+	uint64_t controls = (bytes - EACH_BYTE(0x20)) & ~bytes;
 	uint64_t backslashes = (backslash - EACH_BYTE(1)) & ~backslash;
-	return ((word | controls | backslashes) & EACH_BYTE(0x80)) == 0;
+	return ((bytes | controls | backslashes) & EACH_BYTE(0x80)) == 0;
 }
 
 void json_cursor_move(struct json_cursor *c, const char *text, size_t to)
 {
 	while (c->at < to) {
-		if (to - c->at >= 8 && is_plain_word(text + c->at)) {
+		if (to - c->at >= 8 && are_plain_bytes(text + c->at)) {
 			c->at += 8;
 			c->column += 8;
 			continue;
@@ -124,13 +124,13 @@ static bool is_bad_control(uint8_t byte)
 	return byte < 0x20 && byte != '\t' && byte != '\n' && byte != '\r';
 }
 
-/* A backslash outside of a string is wrong anyhow, so strings need not be told apart here. */
+/* The parser refuses a backslash outside of a string, so this does not look where strings are. */
 static int check_characters(const struct raw *r)
 {
 	size_t at = 0;
 
 	while (at < r->size) {
-		if (r->size - at >= 8 && is_plain_word(r->text + at)) {
+		if (r->size - at >= 8 && are_plain_bytes(r->text + at)) {
 			at += 8;
 			continue;
 		}

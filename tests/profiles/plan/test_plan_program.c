@@ -129,7 +129,7 @@ static void a_file_s_own_interpreter_replaces_the_words_before_it(void **state)
 	assert_refused(r, "nothing between {interpreter} and {file}");
 	assert_true(
 	    setting_set(&r->c, setting_by_key("command"), "command", "{interpreter}", &r->err) < 0);
-	assert_non_null(strstr(r->err.msg, "can only be the first word"));
+	assert_non_null(strstr(r->err.msg, "can only be the first argument"));
 }
 
 static void code_longer_than_a_file_may_be_is_refused(void **state)

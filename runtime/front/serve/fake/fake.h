@@ -17,8 +17,8 @@ struct exchange;
 int fake_open(const char *path, struct fake_file *out, struct cj_error *err);
 
 /* As struct worker_life says; the context is a struct fake_file. */
-_Noreturn void fake_main(void *context, const char *profile, enum tier tier, int sock_fd,
-			 int control_fd);
+__attribute__((noreturn)) void fake_main(void *context, const char *profile, enum tier tier,
+					 int sock_fd, int control_fd);
 
 /* As struct api_filter says: the file may have an error for a request.  The context is the same. */
 bool fake_refuses(void *context, struct exchange *x, const struct request *r);

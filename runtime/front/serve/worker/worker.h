@@ -8,5 +8,5 @@
 #include "runtime/front/serve/worker/job.h"
 
 /* As struct worker_life says; it needs no context. */
-_Noreturn void worker_main(void *context, const char *profile, enum tier tier, int sock_fd,
-			   int control_fd);
+__attribute__((noreturn)) void worker_main(void *context, const char *profile, enum tier tier,
+					   int sock_fd, int control_fd);

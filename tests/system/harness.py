@@ -301,14 +301,14 @@ class Folder:
         return os.path.join(self.path, name)
 
 
-def wait_until(condition, what, seconds=10):
+def wait_until(condition, what, seconds=10, pause=0.01):
     end, is_over = time.monotonic() + seconds * SLOW, False
     while not is_over:
         is_over = time.monotonic() > end  # before a last look: we may have been kept from looking
         value = condition()
         if value:
             return value
-        time.sleep(0.01)
+        time.sleep(pause)
     raise Failure(f"waited {seconds * SLOW:.0f} s in vain for {what}")
 
 

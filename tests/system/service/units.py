@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 
+import harness
 from harness import *  # noqa: F403
 
 SYSTEM_SOCKET = "/run/cejail/api.sock"
@@ -16,6 +17,11 @@ CONFIG = "/etc/cejail/serve.json"
 
 
 # --- systemd ---------------------------------------------------------------------------------------
+
+
+def wait_until(condition, what, seconds):
+    """Each look starts a program, which is slow in an emulated machine: few looks."""
+    return harness.wait_until(condition, what, seconds, pause=0.3)
 
 
 def systemctl(*words, user=False, check=True):
@@ -176,9 +182,9 @@ def _():
 
 @test("systemctl stop waits for what runs, longer than TimeoutStopSec=, and its caller gets the result", who="machine root", limit=180)
 def _():
-    with Service(config={"drain": f"{60 * SLOW:.0f}s"}, drop_in=f"TimeoutStopSec={2 * SLOW:.0f}\n"):
+    with Service(config={"drain": f"{60 * SLOW:.0f}s"}, drop_in=f"TimeoutStopSec={SLOW:.0f}\n"):
         post(py("pass"))
-        caller = post_later(py(f"import time; time.sleep({6 * SLOW}); print('done')", timeout=f"{60 * SLOW:.0f}s"))
+        caller = post_later(py(f"import time; time.sleep({2.5 * SLOW}); print('done')", timeout=f"{60 * SLOW:.0f}s"))
         wait_for_run()
         cgroup = service_cgroup()
         systemctl("stop", "cejail.service")
@@ -326,4 +332,4 @@ def _():
         equal(run("--remote", socket, "-p", "python", "-c", "print(6)").out, "6\n", "output by --remote")
     finally:
         systemctl("stop", "cejail.socket", "cejail.service", user=True, check=False)
-    wait_until(lambda: not os.path.exists(socket), f"the end of '{socket}'")
+    wait_until(lambda: not os.path.exists(socket), f"the end of '{socket}'", 10)

@@ -186,23 +186,21 @@ static int build(struct network *n, unsigned number, struct cj_error *err)
 	return build_forward(n, err);
 }
 
-int network_build(const struct network_spec *spec, const struct endpoints *endpoints,
-		  unsigned number, struct network_handles *handles,
-		  const struct network_callbacks *callbacks, struct network **out,
-		  struct cj_error *err)
+int network_build(const struct network_setup *setup, struct network_handles *handles,
+		  struct network **out, struct cj_error *err)
 {
 	struct network *n = calloc(1, sizeof(*n));
 	if (!n) {
 		network_handles_fini(handles);
 		return cj_fail(err, ENOMEM, "create a network");
 	}
-	n->spec = spec;
-	n->endpoints = endpoints;
-	n->callbacks = *callbacks;
+	n->spec = setup->spec;
+	n->endpoints = setup->endpoints;
+	n->callbacks = setup->callbacks;
 	n->handles = *handles;
 	network_handles_init(handles);
 	n->epoll_fd = -1;
-	if (build(n, number, err) < 0) {
+	if (build(n, setup->number, err) < 0) {
 		network_destroy(&n);
 		return -err->code;
 	}

@@ -105,17 +105,21 @@ struct network_callbacks {
 
 struct network;
 
+struct network_setup {
+	const struct network_spec *spec;   /* borrowed until network_destroy(), as are endpoints */
+	const struct endpoints *endpoints; /* the resolved allow list */
+	unsigned number; /* where to begin looking for a free address on the host */
+	struct network_callbacks callbacks;
+};
+
 /*
  * network_build - load the rules, make the links and start the uplink.
  *
- * `endpoints` are the resolved allow list; `number` begins the search for a free address on the
- * host.  Takes the handles, also on failure.  Without nf_tables or veth in the kernel the
- * jail gets no network (a warning; network_is_filtered() is false), never one without rules.
+ * Takes the handles, also on failure.  Without nf_tables or veth in the kernel the jail
+ * gets no network (a warning; network_is_filtered() is false), never one without rules.
  */
-int network_build(const struct network_spec *spec, const struct endpoints *endpoints,
-		  unsigned number, struct network_handles *handles,
-		  const struct network_callbacks *callbacks, struct network **out,
-		  struct cj_error *err);
+int network_build(const struct network_setup *setup, struct network_handles *handles,
+		  struct network **out, struct cj_error *err);
 
 /* Waits for the uplink.  If there is none, that is a warning, and no packet leaves the jail. */
 int network_await(struct network *n, struct cj_error *err);

@@ -131,13 +131,13 @@ static int open_scratch_dir(int scratch_fd, const char *name, struct cj_error *e
 	return fd < 0 ? cj_fail(err, errno, "open '%s' of the scratch", name) : fd;
 }
 
-/* Read-only, or with `upper` and `work` of the scratch above it. */
-static int join(struct overlay *overlay, bool writable, int scratch_fd, const char *upper,
-		const char *work, struct cj_error *err)
+/* Read-only if `upper` is NULL, else with `upper` and `work` of the scratch above it. */
+static int join(struct overlay *overlay, int scratch_fd, const char *upper, const char *work,
+		struct cj_error *err)
 {
-	auto_fd int upper_fd = writable ? open_scratch_dir(scratch_fd, upper, err) : -1;
-	auto_fd int work_fd = writable ? open_scratch_dir(scratch_fd, work, err) : -1;
-	if (writable && (upper_fd < 0 || work_fd < 0))
+	auto_fd int upper_fd = upper ? open_scratch_dir(scratch_fd, upper, err) : -1;
+	auto_fd int work_fd = upper ? open_scratch_dir(scratch_fd, work, err) : -1;
+	if (upper && (upper_fd < 0 || work_fd < 0))
 		return -err->code;
 
 	overlay->upper_fd = upper_fd;
@@ -156,8 +156,8 @@ static int make_root(const struct rootfs_spec *spec, const struct rootfs_sources
 		return take_fd(&skeleton_fd);
 
 	struct overlay overlay = { .name = "/", .top_fd = skeleton_fd, .below = s->layers };
-	auto_fd int root_fd =
-	    join(&overlay, spec->writable, scratch_fd, SCRATCH_ROOT_UPPER, SCRATCH_ROOT_WORK, err);
+	const char *upper = spec->writable ? SCRATCH_ROOT_UPPER : NULL;
+	auto_fd int root_fd = join(&overlay, scratch_fd, upper, SCRATCH_ROOT_WORK, err);
 	if (root_fd < 0)
 		return root_fd;
 	int rc = mounts_attach(root_fd, s->park_fd, "root", err);
@@ -169,7 +169,7 @@ static int overlay_usr(struct rootfs_sources *s, int scratch_fd, struct cj_error
 {
 	struct host_entry *usr = host_usr(&s->host);
 	struct overlay overlay = { .name = "/usr", .top_fd = usr->fd };
-	int fd = join(&overlay, true, scratch_fd, SCRATCH_USR_UPPER, SCRATCH_USR_WORK, err);
+	int fd = join(&overlay, scratch_fd, SCRATCH_USR_UPPER, SCRATCH_USR_WORK, err);
 	if (fd < 0)
 		return fd;
 	cj_close(&usr->fd);

@@ -160,9 +160,8 @@ static void add_links(const struct path *p)
 	const struct links_spec spec = { .addresses = addresses_make(true), .mtu = MTU };
 	struct cj_error err = { 0 };
 	must(links_join(p->gateway.route_fd, p->jail.route_fd, &spec, &err), &err);
-	must(links_plug_host(p->host.route_fd, p->gateway.route_fd, LINK, &uplink4, &uplink6, MTU,
-			     &err),
-	     &err);
+	const struct links_host_spec host = { LINK, uplink4, uplink6, MTU };
+	must(links_plug_host(p->host.route_fd, p->gateway.route_fd, &host, &err), &err);
 }
 
 /* --- by programs ------------------------------------------------------------------------ */

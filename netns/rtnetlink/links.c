@@ -208,33 +208,33 @@ static int plug_create(int host_fd, int gateway_fd, struct rtmsg_link *host_end,
 	return 0;
 }
 
-static int plug_host_end(int host_fd, const struct rtmsg_link *host_end, const struct ip *ip4,
-			 const struct ip *ip6, struct cj_error *err)
+static int plug_host_end(int host_fd, const struct rtmsg_link *host_end,
+			 const struct links_host_spec *spec, struct cj_error *err)
 {
 	struct rtbatch b = { 0 };
 	configure(&b, host_end, HOST);
 	rtmsg_up(&b, host_end, 0);
-	rtmsg_neighbour(&b, host_end, ip4, uplink_end.address);
-	rtmsg_route_to(&b, host_end, ip4);
-	if (ip6 && ip6->family == 6) {
-		rtmsg_neighbour(&b, host_end, ip6, uplink_end.address);
-		rtmsg_route_to(&b, host_end, ip6);
+	rtmsg_neighbour(&b, host_end, &spec->ip4, uplink_end.address);
+	rtmsg_route_to(&b, host_end, &spec->ip4);
+	if (spec->ip6.family == 6) {
+		rtmsg_neighbour(&b, host_end, &spec->ip6, uplink_end.address);
+		rtmsg_route_to(&b, host_end, &spec->ip6);
 	}
 	return rtbatch_send(host_fd, &b, NULL, err);
 }
 
-static int plug_gateway_end(int gateway_fd, const struct rtmsg_link *uplink, const struct ip *ip4,
-			    const struct ip *ip6, struct rtbatch_link *out_link,
+static int plug_gateway_end(int gateway_fd, const struct rtmsg_link *uplink,
+			    const struct links_host_spec *spec, struct rtbatch_link *out_link,
 			    struct cj_error *err)
 {
 	struct rtbatch b = { 0 };
 	configure(&b, uplink, ROUTER);
 	rtmsg_up(&b, uplink, 0);
-	rtmsg_address(&b, uplink, ip4, 32);
+	rtmsg_address(&b, uplink, &spec->ip4, 32);
 	rtmsg_neighbour(&b, uplink, &next_hop4, host_end_address);
 	rtmsg_route_default(&b, uplink, &next_hop4);
-	if (ip6 && ip6->family == 6) {
-		rtmsg_address(&b, uplink, ip6, 128);
+	if (spec->ip6.family == 6) {
+		rtmsg_address(&b, uplink, &spec->ip6, 128);
 		rtmsg_neighbour(&b, uplink, &next_hop6, host_end_address);
 		rtmsg_route_default(&b, uplink, &next_hop6);
 	}
@@ -243,16 +243,16 @@ static int plug_gateway_end(int gateway_fd, const struct rtmsg_link *uplink, con
 }
 
 static int plug_both_ends(int host_fd, int gateway_fd, const struct rtmsg_link *host_end,
-			  const struct ip *ip4, const struct ip *ip6, struct cj_error *err)
+			  const struct links_host_spec *spec, struct cj_error *err)
 {
 	struct rtmsg_link uplink = uplink_end;
 	struct rtbatch_link seen = { 0 };
 
-	int rc = plug_host_end(host_fd, host_end, ip4, ip6, err);
+	int rc = plug_host_end(host_fd, host_end, spec, err);
 	if (rc == 0)
 		rc = find_index(gateway_fd, &uplink, err);
 	if (rc == 0)
-		rc = plug_gateway_end(gateway_fd, &uplink, ip4, ip6, &seen, err);
+		rc = plug_gateway_end(gateway_fd, &uplink, spec, &seen, err);
 	if (rc == 0)
 		rc = await_up(gateway_fd, &uplink, seen.operstate, err);
 	if (rc == 0)
@@ -260,18 +260,18 @@ static int plug_both_ends(int host_fd, int gateway_fd, const struct rtmsg_link *
 	return rc;
 }
 
-int links_plug_host(int host_fd, int gateway_fd, const char *name, const struct ip *ip4,
-		    const struct ip *ip6, unsigned mtu, struct cj_error *err)
+int links_plug_host(int host_fd, int gateway_fd, const struct links_host_spec *spec,
+		    struct cj_error *err)
 {
-	struct rtmsg_link host_end = { .name = name };
+	struct rtmsg_link host_end = { .name = spec->name };
 	memcpy(host_end.address, host_end_address, sizeof(host_end_address));
 
-	int rc = plug_create(host_fd, gateway_fd, &host_end, mtu, err);
+	int rc = plug_create(host_fd, gateway_fd, &host_end, spec->mtu, err);
 	if (rc < 0)
 		return rc;
-	rc = plug_both_ends(host_fd, gateway_fd, &host_end, ip4, ip6, err);
+	rc = plug_both_ends(host_fd, gateway_fd, &host_end, spec, err);
 	if (rc < 0)
-		links_unplug_host(host_fd, name);
+		links_unplug_host(host_fd, spec->name);
 	return rc;
 }
 

@@ -42,8 +42,13 @@ int links_join(int gateway_fd, int jail_fd, const struct links_spec *spec, struc
  * Fails: EEXIST when the name or the route to ip4 or ip6 is taken (nothing is left then: try
  * another number); EPERM without CAP_NET_ADMIN.
  */
-int links_plug_host(int host_fd, int gateway_fd, const char *name, const struct ip *ip4,
-		    const struct ip *ip6, unsigned mtu, struct cj_error *err);
+struct links_host_spec {
+	const char *name;
+	struct ip ip4, ip6; /* of the gateway's end; ip6 null: no IPv6 */
+	unsigned mtu;
+};
+int links_plug_host(int host_fd, int gateway_fd, const struct links_host_spec *spec,
+		    struct cj_error *err);
 
 /* Removes the pair at once, not with the gateway, which ends asynchronously.  Best effort. */
 void links_unplug_host(int host_fd, const char *name);

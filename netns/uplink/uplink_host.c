@@ -200,9 +200,11 @@ static int try_number(const struct attempt *a, unsigned number, struct uplink_ho
 						  .allowed = a->spec->allowed,
 						  .nallowed = a->spec->nallowed };
 	int rc = load_rules(nft_fd, &rules, err);
+	const struct links_host_spec link = {
+		.name = name, .ip4 = rules.ip4, .ip6 = rules.ip6, .mtu = HOST_MTU
+	};
 	if (rc == 0)
-		rc = links_plug_host(a->host_fd, a->spec->gateway_fd, name, &rules.ip4, &rules.ip6,
-				     HOST_MTU, err);
+		rc = links_plug_host(a->host_fd, a->spec->gateway_fd, &link, err);
 	if (rc < 0)
 		return rc;
 	memcpy(out->name, name, sizeof(name));

@@ -109,10 +109,11 @@ static int find_attrs(int lower_fd, const struct rootfs_spec *spec, uint64_t *ou
 	return 0;
 }
 
-/* Returns the overlay number `number` over lower_fd, detached. */
-static int mount_one(const struct bind_spec *bind, const struct rootfs_spec *spec, int lower_fd,
-		     int scratch_fd, size_t number, struct cj_error *err)
+/* Returns the overlay of the bind `number` over lower_fd, detached. */
+static int mount_one(const struct rootfs_spec *spec, size_t number, int lower_fd, int scratch_fd,
+		     struct cj_error *err)
 {
+	const struct bind_spec *bind = &spec->binds[number];
 	struct stat st;
 	uint64_t attrs = 0;
 	if (fstat(lower_fd, &st) < 0)
@@ -148,7 +149,7 @@ int overlays_mount(struct bind_sources *sources, const struct rootfs_spec *spec,
 					     : 0;
 		if (rc < 0)
 			return rc;
-		int fd = mount_one(bind, spec, source->fd, scratch_fd, i, err);
+		int fd = mount_one(spec, i, source->fd, scratch_fd, err);
 		if (fd < 0)
 			return fd;
 		cj_close(&source->fd);

@@ -30,18 +30,14 @@
 #define SENT_FDS_MAX 12
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
-int __wrap_network_build(const struct network_spec *spec, const struct endpoints *endpoints,
-			 unsigned number, struct network_handles *handles,
-			 const struct network_callbacks *callbacks, struct network **out,
-			 struct cj_error *err);
+int __wrap_network_build(const struct network_setup *setup, struct network_handles *handles,
+			 struct network **out, struct cj_error *err);
 
-int __wrap_network_build(const struct network_spec *spec, const struct endpoints *endpoints,
-			 unsigned number, struct network_handles *handles,
-			 const struct network_callbacks *callbacks, struct network **out,
-			 struct cj_error *err)
+int __wrap_network_build(const struct network_setup *setup, struct network_handles *handles,
+			 struct network **out, struct cj_error *err)
 {
-	(void)spec, (void)endpoints, (void)callbacks, (void)err;
-	assert(number < 0x10000);
+	(void)err;
+	assert(setup->number < 0x10000);
 	for (size_t i = 0; i < SLOT_COUNT; i++)
 		assert(handles->fds[i] == -1 || fcntl(handles->fds[i], F_GETFD) & FD_CLOEXEC);
 	network_handles_fini(handles);

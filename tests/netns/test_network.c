@@ -102,7 +102,8 @@ static int build(const struct network_spec *spec, struct network **out, struct c
 {
 	struct network_handles handles;
 	MUST_DO(network_open(spec, &handles, err), *err);
-	int rc = network_build(spec, &nowhere, 1, &handles, &callbacks, out, err);
+	const struct network_setup setup = { spec, &nowhere, 1, callbacks };
+	int rc = network_build(&setup, &handles, out, err);
 	for (size_t i = 0; i < SLOT_COUNT; i++)
 		MUST(handles.fds[i] == -1); /* taken, or closed */
 	return rc;

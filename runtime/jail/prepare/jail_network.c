@@ -73,12 +73,16 @@ int jail_network_enter(struct jail *j, struct cj_error *err)
 {
 	auto_step_msg struct step_msg msg = { 0 };
 	struct network_handles handles;
-	const struct network_callbacks callbacks = { on_warning, on_denial, j };
+	const struct network_setup setup = {
+		.spec = &j->plan->network,
+		.endpoints = &j->endpoints,
+		.number = first_number(j),
+		.callbacks = { on_warning, on_denial, j },
+	};
 	if (step_await(&j->link, STEP_NETWORK, &msg, err) < 0 ||
 	    take_handles(&msg, &handles, err) < 0)
 		return -err->code;
-	return network_build(&j->plan->network, &j->endpoints, first_number(j), &handles,
-			     &callbacks, &j->network, err);
+	return network_build(&setup, &handles, &j->network, err);
 }
 
 void jail_network_leave(struct jail *j)

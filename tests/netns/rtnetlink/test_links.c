@@ -93,6 +93,15 @@ static int connect_to(const struct ip *ip, uint16_t port)
 	return code;
 }
 
+static int plug_host(int host_fd, int gateway_fd, const char *name, const struct ip *ip4,
+		     const struct ip *ip6, struct cj_error *err)
+{
+	struct links_host_spec spec = { .name = name, .ip4 = *ip4, .mtu = 1500 };
+	if (ip6)
+		spec.ip6 = *ip6;
+	return links_plug_host(host_fd, gateway_fd, &spec, err);
+}
+
 static void join_rounds(bool is6)
 {
 	for (int i = 0; i < ROUNDS; i++) {
@@ -238,8 +247,7 @@ static void join_after_uplinks(const struct place *h, int count)
 	struct place g = place_new(), j = place_new();
 	for (int i = 0; i < count; i++) {
 		links_unplug_host(h->route_fd, "cj7");
-		MUST_DO(links_plug_host(h->route_fd, g.route_fd, "cj7", &ip4, NULL, 1500, &err),
-			err);
+		MUST_DO(plug_host(h->route_fd, g.route_fd, "cj7", &ip4, NULL, &err), err);
 	}
 	MUST_DO(links_join(g.route_fd, j.route_fd, &spec, &err), err);
 }
@@ -326,9 +334,7 @@ static struct three build_three(void)
 	forward_ipv6(&t.gateway);
 	give_server_addresses(&t);
 	MUST_DO(links_join(t.gateway.route_fd, t.jail.route_fd, &spec, &err), err);
-	MUST_DO(
-	    links_plug_host(t.host.route_fd, t.gateway.route_fd, "cj7", &t.ip4, &t.ip6, 1500, &err),
-	    err);
+	MUST_DO(plug_host(t.host.route_fd, t.gateway.route_fd, "cj7", &t.ip4, &t.ip6, &err), err);
 	teach_way_back(&t, "cj7", &spec);
 	return t;
 }
@@ -391,12 +397,12 @@ static void body_collisions(void)
 	struct cj_error err = { 0 };
 	int h = t.host.route_fd, g = other.route_fd;
 
-	MUST(links_plug_host(h, g, "cj7", &free4, &free6, 1500, &err) == -EEXIST); /* name */
+	MUST(plug_host(h, g, "cj7", &free4, &free6, &err) == -EEXIST); /* name */
 	MUST(strcmp(err.msg, "create the veth pair 'cj7' - 'uplink': File exists") == 0);
-	MUST(links_plug_host(h, g, "cj8", &t.ip4, &free6, 1500, &err) == -EEXIST); /* ip4 */
+	MUST(plug_host(h, g, "cj8", &t.ip4, &free6, &err) == -EEXIST); /* ip4 */
 	MUST(strstr(err.msg, "add the route to 198.19.0.7 over 'cj8'"));
 	MUST(if_nametoindex(LINK_UPLINK) == 0);
-	MUST(links_plug_host(h, g, "cj8", &free4, &t.ip6, 1500, &err) == -EEXIST); /* ip6 */
+	MUST(plug_host(h, g, "cj8", &free4, &t.ip6, &err) == -EEXIST); /* ip6 */
 	MUST(strstr(err.msg, "add the route to fdce:6a12::7 over 'cj8'"));
 	MUST(if_nametoindex(LINK_UPLINK) == 0);
 
@@ -404,7 +410,7 @@ static void body_collisions(void)
 	MUST(if_nametoindex("cj7") > 0 && if_nametoindex("cj8") == 0);
 	MUST(!has_line("/proc/thread-self/net/route", "cj8"));
 	MUST(!has_line("/proc/thread-self/net/ipv6_route", "cj8"));
-	MUST_DO(links_plug_host(h, g, "cj8", &free4, &free6, 1500, &err), err);
+	MUST_DO(plug_host(h, g, "cj8", &free4, &free6, &err), err);
 }
 
 static void a_name_or_address_in_use_is_eexist_and_leaves_nothing(void **state)

@@ -82,7 +82,7 @@ static void write_file(const char *path, const char *text)
 
 #define auto_result_file __attribute__((cleanup(result_file_fini)))
 
-static void a_file_appears_only_when_it_is_whole(void **state)
+static void a_file_appears_only_when_it_is_complete(void **state)
 {
 	(void)state;
 	auto_result_file struct result_file f = RESULT_FILE_NULL;
@@ -94,7 +94,7 @@ static void a_file_appears_only_when_it_is_whole(void **state)
 	assert_int_equal(count_files(), 1);
 }
 
-static void a_file_that_is_there_is_replaced_at_the_end(void **state)
+static void an_existing_file_is_replaced_at_the_end(void **state)
 {
 	(void)state;
 	auto_result_file struct result_file f = RESULT_FILE_NULL;
@@ -106,7 +106,7 @@ static void a_file_that_is_there_is_replaced_at_the_end(void **state)
 	assert_file("out.json", "{}\n");
 }
 
-static void a_run_that_tells_nothing_leaves_no_file(void **state)
+static void a_run_without_a_result_leaves_no_file(void **state)
 {
 	(void)state;
 	struct result_file f = RESULT_FILE_NULL;
@@ -178,7 +178,7 @@ static void a_place_that_cannot_be_written_is_refused_at_once(void **state)
 	assert_int_equal(f.new.fd, -1);
 }
 
-static void a_fifo_nobody_reads_is_refused_at_once(void **state)
+static void a_fifo_without_a_reader_is_refused_at_once(void **state)
 {
 	(void)state;
 	struct result_file f = RESULT_FILE_NULL;
@@ -245,7 +245,7 @@ static void a_descriptor_that_cannot_be_written_is_refused(void **state)
 	assert_int_equal(open_for(&d, asked_for(good_fd, -1, NULL), &err), 0);
 }
 
-static void a_descriptor_is_closed_in_whatever_is_executed(void **state)
+static void a_result_descriptor_is_close_on_exec(void **state)
 {
 	(void)state;
 	auto_delivery struct delivery d;
@@ -255,7 +255,7 @@ static void a_descriptor_is_closed_in_whatever_is_executed(void **state)
 	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
 }
 
-static void whoever_reads_the_result_can_hang_up(void **state)
+static void the_reader_of_the_result_can_cancel_the_run(void **state)
 {
 	(void)state;
 	struct delivery d = { .result_fd = 7, .events = { .fd = 8 } };
@@ -303,7 +303,7 @@ static void the_same_result_goes_to_every_place(void **state)
 	assert_string_equal(event + 26 + size - 1, "}\n");
 }
 
-static void one_place_that_fails_does_not_cost_the_others(void **state)
+static void a_failing_place_does_not_prevent_the_others(void **state)
 {
 	(void)state;
 	auto_delivery struct delivery d;
@@ -317,7 +317,7 @@ static void one_place_that_fails_does_not_cost_the_others(void **state)
 	assert_true(st.st_size > 100);
 }
 
-static void nobody_asked_is_nothing_to_do(void **state)
+static void without_a_destination_nothing_is_written(void **state)
 {
 	(void)state;
 	auto_delivery struct delivery d;
@@ -333,21 +333,21 @@ static void nobody_asked_is_nothing_to_do(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		IN_PLACE(a_file_appears_only_when_it_is_whole),
-		IN_PLACE(a_file_that_is_there_is_replaced_at_the_end),
-		IN_PLACE(a_run_that_tells_nothing_leaves_no_file),
+		IN_PLACE(a_file_appears_only_when_it_is_complete),
+		IN_PLACE(an_existing_file_is_replaced_at_the_end),
+		IN_PLACE(a_run_without_a_result_leaves_no_file),
 		IN_PLACE(a_commit_that_fails_leaves_no_file),
 		IN_PLACE(a_rename_that_fails_leaves_no_file),
 		IN_PLACE(a_symbolic_link_is_written_through),
 		IN_PLACE(a_place_that_cannot_be_written_is_refused_at_once),
-		IN_PLACE(a_fifo_nobody_reads_is_refused_at_once),
+		IN_PLACE(a_fifo_without_a_reader_is_refused_at_once),
 		IN_PLACE(a_fifo_with_a_reader_gets_the_result),
 		IN_PLACE(a_descriptor_that_cannot_be_written_is_refused),
-		IN_PLACE(a_descriptor_is_closed_in_whatever_is_executed),
-		IN_PLACE(whoever_reads_the_result_can_hang_up),
+		IN_PLACE(a_result_descriptor_is_close_on_exec),
+		IN_PLACE(the_reader_of_the_result_can_cancel_the_run),
 		IN_PLACE(the_same_result_goes_to_every_place),
-		IN_PLACE(one_place_that_fails_does_not_cost_the_others),
-		IN_PLACE(nobody_asked_is_nothing_to_do),
+		IN_PLACE(a_failing_place_does_not_prevent_the_others),
+		IN_PLACE(without_a_destination_nothing_is_written),
 	};
 	(void)signal(SIGPIPE, SIG_IGN); /* as main() does */
 	return cmocka_run_group_tests(tests, NULL, NULL);

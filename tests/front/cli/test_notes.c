@@ -77,7 +77,7 @@ static void print_refusals(const struct denial *denied, size_t count)
 	notes_print(&o);
 }
 
-static void each_refused_place_is_a_line(void **state)
+static void each_denied_destination_is_a_line(void **state)
 {
 	(void)state;
 	print_refusals(refusals, sizeof(refusals) / sizeof(refusals[0]));
@@ -97,7 +97,7 @@ static size_t count_lines(const char *text)
 	return lines;
 }
 
-static void many_refused_places_are_ten_lines_and_a_number(void **state)
+static void many_denied_destinations_are_ten_lines_and_a_count(void **state)
 {
 	(void)state;
 	struct denial many[DENIALS_MAX];
@@ -120,7 +120,7 @@ static void many_refused_places_are_ten_lines_and_a_number(void **state)
 	assert_non_null(strstr(terminal.text, last));
 }
 
-static void quiet_hides_no_refusal_and_no_limit(void **state)
+static void quiet_does_not_hide_denied_packets(void **state)
 {
 	(void)state;
 	log_set_level(LOG_QUIET);
@@ -129,7 +129,7 @@ static void quiet_hides_no_refusal_and_no_limit(void **state)
 }
 
 /* The last test: nothing shows the report again. */
-static void without_a_report_nothing_is_said_of_refusals(void **state)
+static void without_a_report_denied_packets_are_not_printed(void **state)
 {
 	(void)state;
 	log_hide_report();
@@ -137,7 +137,7 @@ static void without_a_report_nothing_is_said_of_refusals(void **state)
 	assert_string_equal(heard(), "");
 }
 
-static void what_a_host_lacks_is_one_line(void **state)
+static void missing_features_of_the_host_are_one_line(void **state)
 {
 	(void)state;
 	auto_outcome struct outcome o = make_outcome();
@@ -151,7 +151,7 @@ static void what_a_host_lacks_is_one_line(void **state)
 				     "cejail: warning: artifacts: 'x' is not copied\n");
 }
 
-static void a_warning_about_the_host_is_known_by_its_first_word(void **state)
+static void a_warning_about_the_host_is_recognised_by_its_prefix(void **state)
 {
 	(void)state;
 	assert_int_equal(degraded_of("limits: x"), DEGRADED_LIMITS);
@@ -175,19 +175,19 @@ static const char *after_output(const char *to_stdout, const char *to_stderr, co
 	return heard();
 }
 
-static void an_unfinished_line_is_ended_before_ours(void **state)
+static void an_unfinished_line_is_ended_before_a_message(void **state)
 {
 	(void)state;
 	assert_string_equal(after_output("", "half a line", "ours"), "\ncejail: ours\n");
 }
 
-static void a_finished_line_is_left_alone(void **state)
+static void after_a_finished_line_no_newline_is_added(void **state)
 {
 	(void)state;
 	assert_string_equal(after_output("half", "a line\n", "ours"), "cejail: ours\n");
 }
 
-static void without_a_word_of_ours_nothing_is_ended(void **state)
+static void without_a_message_no_newline_is_added(void **state)
 {
 	(void)state;
 	assert_string_equal(after_output("", "half a line", NULL), "");
@@ -215,17 +215,17 @@ static void stdout_on_the_same_terminal_is_ended(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		LISTENING(each_refused_place_is_a_line),
-		LISTENING(many_refused_places_are_ten_lines_and_a_number),
-		LISTENING(quiet_hides_no_refusal_and_no_limit),
-		LISTENING(what_a_host_lacks_is_one_line),
-		cmocka_unit_test(a_warning_about_the_host_is_known_by_its_first_word),
-		LISTENING(an_unfinished_line_is_ended_before_ours),
-		LISTENING(a_finished_line_is_left_alone),
-		LISTENING(without_a_word_of_ours_nothing_is_ended),
+		LISTENING(each_denied_destination_is_a_line),
+		LISTENING(many_denied_destinations_are_ten_lines_and_a_count),
+		LISTENING(quiet_does_not_hide_denied_packets),
+		LISTENING(missing_features_of_the_host_are_one_line),
+		cmocka_unit_test(a_warning_about_the_host_is_recognised_by_its_prefix),
+		LISTENING(an_unfinished_line_is_ended_before_a_message),
+		LISTENING(after_a_finished_line_no_newline_is_added),
+		LISTENING(without_a_message_no_newline_is_added),
 		LISTENING(stdout_elsewhere_ends_no_line_of_stderr),
 		LISTENING(stdout_on_the_same_terminal_is_ended),
-		LISTENING(without_a_report_nothing_is_said_of_refusals),
+		LISTENING(without_a_report_denied_packets_are_not_printed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

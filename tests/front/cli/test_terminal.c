@@ -48,7 +48,7 @@ static void raw_mode_ends_with_the_scope(void **state)
 	assert_int_equal(after.c_oflag, before.c_oflag);
 }
 
-static void what_is_no_terminal_is_left_alone(void **state)
+static void a_descriptor_that_is_no_terminal_is_unchanged(void **state)
 {
 	(void)state;
 	auto_fd int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -64,7 +64,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(raw_mode_ends_with_the_scope),
-		cmocka_unit_test(what_is_no_terminal_is_left_alone),
+		cmocka_unit_test(a_descriptor_that_is_no_terminal_is_unchanged),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

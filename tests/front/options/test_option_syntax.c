@@ -79,7 +79,7 @@ static void a_missing_value_names_the_option_and_the_help(void **state)
 	assert_null(value);
 }
 
-static void an_unknown_option_is_answered_with_the_nearest_or_the_help(void **state)
+static void an_unknown_option_has_the_nearest_name_or_the_help_as_hint(void **state)
 {
 	struct cj_error err = { 0 };
 	(void)state;
@@ -101,7 +101,7 @@ int main(void)
 		cmocka_unit_test(a_name_is_never_abbreviated),
 		cmocka_unit_test(an_attached_value_leaves_the_next_argument),
 		cmocka_unit_test(a_missing_value_names_the_option_and_the_help),
-		cmocka_unit_test(an_unknown_option_is_answered_with_the_nearest_or_the_help),
+		cmocka_unit_test(an_unknown_option_has_the_nearest_name_or_the_help_as_hint),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

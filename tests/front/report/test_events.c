@@ -57,7 +57,7 @@ static const char *read_now(void)
 	return reader.text;
 }
 
-static void a_line_made_elsewhere_is_passed_on_or_counted_as_dropped(void **state)
+static void a_json_line_is_added_or_counted_as_dropped(void **state)
 {
 	(void)state;
 	static char line[EVENTS_QUEUE_MAX / 4];
@@ -73,7 +73,7 @@ static void a_line_made_elsewhere_is_passed_on_or_counted_as_dropped(void **stat
 	assert_true(e.end - e.start <= EVENTS_QUEUE_MAX);
 }
 
-static void output_is_told_as_it_comes(void **state)
+static void output_is_an_event_as_soon_as_it_arrives(void **state)
 {
 	(void)state;
 	auto_events struct events e;
@@ -93,7 +93,7 @@ static void bytes_that_are_no_text_come_as_base64(void **state)
 	assert_string_equal(read_now(), "{\"type\":\"stdout\",\"base64\":\"//4=\"}\n");
 }
 
-static void a_character_in_two_pieces_comes_whole(void **state)
+static void a_character_in_two_pieces_is_joined(void **state)
 {
 	(void)state;
 	auto_events struct events e;
@@ -117,7 +117,7 @@ static void half_a_character_at_the_end_is_not_lost(void **state)
 					"{\"type\":\"result\",\"result\":{}}\n");
 }
 
-static void an_added_line_stands_behind_all_events_and_before_the_result(void **state)
+static void an_added_line_follows_all_events_and_precedes_the_result(void **state)
 {
 	(void)state;
 	auto_events struct events e;
@@ -135,7 +135,7 @@ static void an_added_line_stands_behind_all_events_and_before_the_result(void **
 					"{\"type\":\"result\",\"result\":[]}\n");
 }
 
-static void start_and_refusals_have_their_own_members(void **state)
+static void start_and_denied_events_have_their_own_members(void **state)
 {
 	(void)state;
 	auto_events struct events e;
@@ -152,7 +152,7 @@ static void start_and_refusals_have_their_own_members(void **state)
 	assert_non_null(strstr(text, "{\"type\":\"denied\",\"syscall\":\"mount\"}\n"));
 }
 
-static void a_refused_packet_is_told_as_its_row(void **state)
+static void a_denied_packet_is_an_event_with_its_row(void **state)
 {
 	(void)state;
 	auto_events struct events e;
@@ -165,7 +165,7 @@ static void a_refused_packet_is_told_as_its_row(void **state)
 			    "\"count\":2}}\n");
 }
 
-static void refused_packets_wait_for_nobody_either(void **state)
+static void denied_packets_do_not_wait_for_the_reader(void **state)
 {
 	(void)state;
 	auto_events struct events e;
@@ -198,7 +198,7 @@ static void a_reader_that_stops_costs_no_time_and_bounded_memory(void **state)
 	assert_true(e.room <= EVENTS_QUEUE_MAX);
 }
 
-static void who_waits_for_room_loses_nothing(void **state)
+static void waiting_for_room_loses_no_event(void **state)
 {
 	(void)state;
 	static char chunk[60000];
@@ -218,7 +218,7 @@ static void who_waits_for_room_loses_nothing(void **state)
 	assert_true(events_has_room(&e)); /* nobody is waited for */
 }
 
-static void what_was_left_out_is_counted_in_the_stream(void **state)
+static void dropped_events_are_counted_in_the_stream(void **state)
 {
 	(void)state;
 	static char chunk[60000];
@@ -247,7 +247,7 @@ static void what_was_left_out_is_counted_in_the_stream(void **state)
 	assert_int_equal(lines + left_out, 80);
 }
 
-static void a_reader_that_is_gone_ends_nothing_but_the_events(void **state)
+static void a_closed_reader_ends_only_the_events(void **state)
 {
 	(void)state;
 	auto_events struct events e;
@@ -287,7 +287,7 @@ static void a_result_larger_than_the_pipe_is_waited_for(void **state)
 	assert_int_equal(status, 0);
 }
 
-static void nobody_asked_is_nothing_to_do(void **state)
+static void without_a_destination_nothing_is_written(void **state)
 {
 	(void)state;
 	auto_events struct events e;
@@ -303,21 +303,21 @@ static void nobody_asked_is_nothing_to_do(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_READER(a_line_made_elsewhere_is_passed_on_or_counted_as_dropped),
-		WITH_READER(output_is_told_as_it_comes),
+		WITH_READER(a_json_line_is_added_or_counted_as_dropped),
+		WITH_READER(output_is_an_event_as_soon_as_it_arrives),
 		WITH_READER(bytes_that_are_no_text_come_as_base64),
-		WITH_READER(a_character_in_two_pieces_comes_whole),
+		WITH_READER(a_character_in_two_pieces_is_joined),
 		WITH_READER(half_a_character_at_the_end_is_not_lost),
-		WITH_READER(an_added_line_stands_behind_all_events_and_before_the_result),
-		WITH_READER(start_and_refusals_have_their_own_members),
-		WITH_READER(a_refused_packet_is_told_as_its_row),
-		WITH_READER(refused_packets_wait_for_nobody_either),
+		WITH_READER(an_added_line_follows_all_events_and_precedes_the_result),
+		WITH_READER(start_and_denied_events_have_their_own_members),
+		WITH_READER(a_denied_packet_is_an_event_with_its_row),
+		WITH_READER(denied_packets_do_not_wait_for_the_reader),
 		WITH_READER(a_reader_that_stops_costs_no_time_and_bounded_memory),
-		WITH_READER(who_waits_for_room_loses_nothing),
-		WITH_READER(what_was_left_out_is_counted_in_the_stream),
-		WITH_READER(a_reader_that_is_gone_ends_nothing_but_the_events),
+		WITH_READER(waiting_for_room_loses_no_event),
+		WITH_READER(dropped_events_are_counted_in_the_stream),
+		WITH_READER(a_closed_reader_ends_only_the_events),
 		WITH_READER(a_result_larger_than_the_pipe_is_waited_for),
-		WITH_READER(nobody_asked_is_nothing_to_do),
+		WITH_READER(without_a_destination_nothing_is_written),
 	};
 	(void)signal(SIGPIPE, SIG_IGN); /* as main() does */
 	return cmocka_run_group_tests(tests, NULL, NULL);

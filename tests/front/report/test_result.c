@@ -70,7 +70,7 @@ static void assert_has(const struct outcome *o, const struct result_about *about
 
 #define auto_outcome __attribute__((cleanup(outcome_fini)))
 
-static void an_exit_code_is_there_only_with_exited(void **state)
+static void exit_code_has_a_value_only_with_exited(void **state)
 {
 	(void)state;
 	auto_outcome struct outcome o;
@@ -86,7 +86,7 @@ static void an_exit_code_is_there_only_with_exited(void **state)
 	assert_has(&o, &python, "\"status\":\"timeout\",\"exit_code\":null,\"signal\":null,");
 }
 
-static void a_failure_of_ours_tells_stage_message_and_hint(void **state)
+static void a_setup_error_has_stage_message_and_hint(void **state)
 {
 	(void)state;
 	auto_outcome struct outcome o;
@@ -101,7 +101,7 @@ static void a_failure_of_ours_tells_stage_message_and_hint(void **state)
 	assert_has(&o, &nothing_read, "\"profile\":{\"name\":null,\"sha256\":null}");
 }
 
-static void a_command_that_is_not_there_is_exited_127_with_an_error(void **state)
+static void a_missing_command_is_exited_127_with_an_error(void **state)
 {
 	(void)state;
 	auto_outcome struct outcome o;
@@ -129,7 +129,7 @@ static void output_is_text_or_base64_and_counted(void **state)
 		   "\"truncated\":false}");
 }
 
-static void a_limit_nobody_asked_for_is_held_by_nobody(void **state)
+static void a_limit_that_is_not_set_is_not_enforced(void **state)
 {
 	(void)state;
 	auto_outcome struct outcome o;
@@ -146,7 +146,7 @@ static void a_limit_nobody_asked_for_is_held_by_nobody(void **state)
 		   "\"nofile\":{\"value\":64,\"unit\":\"files\",\"by\":\"rlimit\",\"hit\":null}");
 }
 
-static void what_the_kernel_did_not_tell_is_null(void **state)
+static void values_that_the_kernel_did_not_report_are_null(void **state)
 {
 	(void)state;
 	auto_outcome struct outcome o;
@@ -167,7 +167,7 @@ static void times_are_rfc_3339_with_milliseconds(void **state)
 	assert_has(&o, &python, "\"started_at\":\"2026-01-02T03:04:05.006Z\"");
 }
 
-static void foreign_names_cannot_break_the_json(void **state)
+static void names_of_the_program_cannot_break_the_json(void **state)
 {
 	(void)state;
 	auto_outcome struct outcome o;
@@ -177,7 +177,7 @@ static void foreign_names_cannot_break_the_json(void **state)
 	assert_has(&o, &python, "[\"a \\\"quote\\\", a \\n newline, a \xef\xbf\xbd byte\"]");
 }
 
-static void without_memory_for_the_output_it_fails_as_such(void **state)
+static void without_memory_for_the_output_it_fails_with_enomem(void **state)
 {
 	(void)state;
 	auto_outcome struct outcome o;
@@ -199,7 +199,7 @@ static const struct denial refusals[] = {
 	{ NET_PRIVATE, 0, { 0 }, 0, 996 },
 };
 
-static void a_network_tells_its_uplink_and_what_it_refused(void **state)
+static void a_network_has_its_uplink_and_its_denied_packets(void **state)
 {
 	(void)state;
 	auto_outcome struct outcome o;
@@ -359,16 +359,16 @@ static void every_way_to_end_fits_the_schema(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_exit_code_is_there_only_with_exited),
-		cmocka_unit_test(a_failure_of_ours_tells_stage_message_and_hint),
-		cmocka_unit_test(a_command_that_is_not_there_is_exited_127_with_an_error),
+		cmocka_unit_test(exit_code_has_a_value_only_with_exited),
+		cmocka_unit_test(a_setup_error_has_stage_message_and_hint),
+		cmocka_unit_test(a_missing_command_is_exited_127_with_an_error),
 		cmocka_unit_test(output_is_text_or_base64_and_counted),
-		cmocka_unit_test(a_limit_nobody_asked_for_is_held_by_nobody),
-		cmocka_unit_test(what_the_kernel_did_not_tell_is_null),
+		cmocka_unit_test(a_limit_that_is_not_set_is_not_enforced),
+		cmocka_unit_test(values_that_the_kernel_did_not_report_are_null),
 		cmocka_unit_test(times_are_rfc_3339_with_milliseconds),
-		cmocka_unit_test(foreign_names_cannot_break_the_json),
-		cmocka_unit_test(without_memory_for_the_output_it_fails_as_such),
-		cmocka_unit_test(a_network_tells_its_uplink_and_what_it_refused),
+		cmocka_unit_test(names_of_the_program_cannot_break_the_json),
+		cmocka_unit_test(without_memory_for_the_output_it_fails_with_enomem),
+		cmocka_unit_test(a_network_has_its_uplink_and_its_denied_packets),
 		cmocka_unit_test(without_a_network_there_is_no_uplink),
 		cmocka_unit_test(a_run_over_the_api_has_its_requests_names_and_files),
 		cmocka_unit_test(every_way_to_end_fits_the_schema),

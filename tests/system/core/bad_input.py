@@ -16,7 +16,7 @@ def _():
     refused(sh("true", "-Z"), "-Z")
 
 
-@test("an option without its value is named, as is a flag with one")
+@test("an option without its value and a flag with one are named in the error")
 def _():
     refused(run("--memory"), "memory")
     refused(sh("true", "--quiet=maybe"), "--quiet", "maybe")
@@ -28,7 +28,7 @@ def _():
         refused(sh("true", f"--memory={text}"), "--memory")
 
 
-@test("the same holds for every other number")
+@test("other numbers that are negative, too large, misspelt or 0 are refused")
 def _():
     for option in ("--timeout", "--cpu-time", "--cpus", "--pids-limit", "--nofile", "--disk", "--max-output"):
         for text in ("-1", "99999999999999999999999", "x", ""):
@@ -37,7 +37,7 @@ def _():
         refused(sh("true", f"{option}=0"), option)
 
 
-@test("a profile that isn't there is named, and what there is, is listed")
+@test("a missing profile is named in the error")
 def _():
     refused(run("-p", "no-such", "-c", "x"), "no-such")
 
@@ -96,7 +96,7 @@ def _():
     refused_profile('{"command": "python3"}', "command")
 
 
-@test("a profile that extends itself, directly or around a corner, is refused")
+@test("a profile that extends itself, directly or through another one, is refused")
 def _():
     with Folder() as f:
         place = f / "config/cejail/profiles"
@@ -190,7 +190,7 @@ def _():
         refused(sh("true", "--rootfs", f.file("plain")), "plain")
 
 
-@test("a root that brings /proc, /dev, /box and /tmp as links leads no mount astray")
+@test("a root in which /proc, /dev, /box and /tmp are links gets no mount outside of it")
 def _():
     box = need_root_tree()
     with Folder() as f:
@@ -213,20 +213,20 @@ def _():
     refused(run("-p", "python", b"/no/\xff\xfe.py"))
 
 
-@test("an --env name that is no name is refused")
+@test("an --env with an invalid name is refused")
 def _():
     refused(sh("true", "-e", "=x"), "-e")
     refused(sh("true", "--env", "A B=x"), "--env", "A B")
     refused(sh("true", "-e", "NOT_SET_ANYWHERE"), "NOT_SET_ANYWHERE")
 
 
-@test("what excludes something else is refused together with it")
+@test("options that exclude each other are refused")
 def _():
     contains(run("-p", "python", "-c", "x", "--json", "--tty").exits(125).err, "tty", "stderr")
     refused(run("-p", "python", "-c", "x", "--allow", "example.org", "--network", "none"), "allow")
 
 
-@test("an --id that is no id is refused")
+@test("an invalid --id is refused")
 def _():
     for text in ("", "../x", "a/b", "x" * 100, "a b"):
         refused(sh("true", f"--id={text}"), "--id")
@@ -239,7 +239,7 @@ def _():
     refused(sh("true", "--result-fd", "-1"), "result-fd")
 
 
-@test("a result that can't be written is told, though the program ran")
+@test("a result that cannot be written is an error, even if the program ran")
 def _():
     done = sh("true", "--json=/no/such/folder/result.json")
     true(done.code == 125, f"{done!r}")
@@ -262,7 +262,7 @@ def _():
             subprocess.run(["umount", small], check=True)
 
 
-@test("with hardly any descriptors left the answer is one line and 125")
+@test("with too few descriptors cejail prints one line and exits with 125")
 def _():
     for count in (4, 6, 8, 10, 12, 16, 20):
 
@@ -274,7 +274,7 @@ def _():
             refused(done)
 
 
-@test("without room for processes the answer is one line and 125", who="user")
+@test("without room for processes cejail prints one line and exits with 125", who="user")
 def _():
     done = sh("true", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NPROC, (1, 1)))
     if done.code != 0:
@@ -282,7 +282,7 @@ def _():
         true(done.err.splitlines()[-1].startswith("cejail: "), f"stderr {done.err!r}")
 
 
-@test("without room for memory the answer is one line and 125")
+@test("without enough memory cejail fails without a crash")
 def _():
     if "asan" in CEJAIL:
         return
@@ -292,7 +292,7 @@ def _():
         true(done.code not in (-11, -6, 139, 134), f"{mib} MiB: cejail crashed: {done!r}")
 
 
-@test("a policy file that is no policy is refused with its place")
+@test("an invalid policy file is refused with its name")
 def _():
     with Folder() as f:
         refused(sh("true", "--seccomp", "/no/such/policy"), "/no/such/policy")
@@ -311,14 +311,14 @@ def _():
         contains(" ".join(value["warnings"]), "no_such_call", "warnings")
 
 
-@test("a policy that refuses by name what this kernel's cejail doesn't know, and allows the rest, is refused")
+@test("a policy that allows by default and denies an unknown system call is refused")
 def _():
     policy = {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["no_such_call"], "action": "SCMP_ACT_ERRNO"}]}
     with Folder() as f:
         refused(sh("true", "--seccomp", f.file("p.json", json.dumps(policy))), "no_such_call", "p.json")
 
 
-@test("what the contract names and isn't there yet says so")
+@test("--rootfs with an image name says that images do not exist yet")
 def _():
     refused(sh("true", "--rootfs", "debian"), "--rootfs", "debian", "yet")
 

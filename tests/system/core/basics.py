@@ -44,12 +44,12 @@ def _():
     run("-p", "python", "-c", "import sys; print(sys.argv[1:])", "x", "--y").exits(0).says("['x', '--y']\n")
 
 
-@test("what comes on standard input runs with -")
+@test("code on standard input runs with -")
 def _():
     run("-p", "python", "-", given="print(6 * 7)").exits(0).says("42\n")
 
 
-@test("the README's line runs: another user, a short root")
+@test("the example of the README runs as another user, in a root without the host's directories")
 def _():
     done = run("-p", "python", "-", given="import os;print(os.getuid(), os.listdir('/'))").exits(0)
     true(int(done.out.split()[0]) != 0, f"uid 0 inside: {done!r}")
@@ -85,12 +85,12 @@ def _():
     equal(done.out, "before\n", "stdout")
 
 
-@test("125 means that nothing of the program ran")
+@test("after an error of cejail the exit status is 125 and the program has not run")
 def _():
     refused(run("--no-such-option", "-p", "base", "--", "echo", "ran"), "--no-such-option")
 
 
-@test("a command that isn't there is 127, one that can't be executed is 126")
+@test("a missing command ends with 127, one that cannot be executed with 126")
 def _():
     done = run("-p", "base", "--", "/no/such/command").exits(127)
     contains(done.err, "/no/such/command", "stderr")
@@ -162,7 +162,7 @@ def _():
         contains(cejail(*words).exits(0).out, "cejail run", "help")
 
 
-@test("an unknown verb is named; without one the answer is what verbs there are")
+@test("an unknown verb is named in the error, and cejail without a verb prints the list of verbs")
 def _():
     refused(cejail("rnu", "x"), "rnu")
     contains(cejail().exits(125).err, "run", "stderr")
@@ -177,7 +177,7 @@ def _():
     equal(second.exits(0).out.split(), ["0", "0"], "files and processes of the other")
 
 
-@test("twenty runs at once all come back right")
+@test("twenty concurrent runs each return their own output and exit status")
 def _():
     runs = [start("run", "-p", "base", "--", "/bin/sh", "-c", f"echo {i}; exit {i}") for i in range(20)]
     for i, process in enumerate(runs):
@@ -235,7 +235,7 @@ def _():
         sh(script, "--rootfs", f"{f / 'top'}:{f / 'low'}").exits(0).says("top+low\n")
 
 
-@test("--writable lets the program change its root, and throws the changes away")
+@test("--writable lets the program change its root, and discards the changes at the end")
 def _():
     sh("echo x > /etc/new && rm /etc/passwd && mkdir /new && ls -d /etc/new /new", "--writable").exits(0)
     sh("ls -d /etc/new /new /etc/passwd 2>/dev/null; true", "--writable").exits(0).says("/etc/passwd\n")
@@ -249,7 +249,7 @@ def _():
         true(done.code != 0, f"{path} could be written")
 
 
-@test("what is asked of the same jail twice is the same")
+@test("two identical runs have the same status, limits, layers and denied calls")
 def _():
     first, second = (sh_result("echo x") for _ in range(2))
     for value in (first, second):
@@ -258,7 +258,7 @@ def _():
         equal(first[key], second[key], key)
 
 
-@test("a program of a directory needs no extension when the profile is named")
+@test("a file without an extension runs when --profile is given")
 def _():
     with Folder() as f:
         run("-p", "python", f.file("noextension", "print('ok')")).exits(0).says("ok\n")

@@ -77,7 +77,7 @@ def _():
     build_both("sed", "" if LONG else SED_SHORT, LONG)
 
 
-@test("a tree of --file has every mode and time of its source, so nothing of its build system is older than it was")
+@test("a tree of --file keeps the modes and times of its source, so make rebuilds nothing of its build system")
 def _():
     show = "find . -printf '%P %m %T@ %l\\n' | sort"
     for name in ("hello", "sed"):

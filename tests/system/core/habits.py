@@ -33,7 +33,7 @@ def _():
     tried(len(ANSWERS))
 
 
-@test("-it, -v SRC:DST, -p PORT:PORT and --network host are recognised as another program's")
+@test("-it, -v SRC:DST, -p PORT:PORT and --network host are recognised as options of other programs")
 def _():
     for words, answer in (
         ("-it ubuntu bash", "--tty -i"), ("-ti ubuntu bash", "--tty -i"), ("-it -p python x.py", "--tty -i"),
@@ -62,7 +62,7 @@ def _():
             refused(run(*words.split(), cwd=f.path), answer)
 
 
-@test("a file after -- that is here and not in the jail is answered with how to run it")
+@test("a file after -- that is on the host and not in the jail is answered with how to run it")
 def _():
     with Folder() as f:
         f.file("x.py", "print('fine')")
@@ -87,7 +87,7 @@ def _():
         refused(run(f"{start}=1", "x.py"), f"unknown option '{start}'", f"'{whole}'")
 
 
-@test("a value that swallowed the file is what the message is about")
+@test("an option that took FILE as its value is named in the error")
 def _():
     with Folder() as f:
         f.file("x.py", "print('fine')")
@@ -104,7 +104,7 @@ def last_lines(done):
     return [line for line in done.err.splitlines() if not line.startswith("cejail: warning: ")]
 
 
-@test("an option of ours behind FILE goes to the program, and one note says so")
+@test("an option of cejail after FILE goes to the program, and one note says so")
 def _():
     with Folder() as f:
         file = f.file("n.py", "import sys\nprint(sys.argv[1:])")
@@ -121,7 +121,7 @@ def input_note(*options, **how):
     return [line for line in last_lines(done) if "standard input" in line]
 
 
-@test("standard input that was offered and not read is one note, and stays unread")
+@test("data on standard input that cejail does not read causes one note, and stays unread")
 def _():
     reader, writer = os.pipe()
     os.write(writer, b"request")
@@ -146,7 +146,7 @@ def _():
     equal(input_note(), [], "notes about /dev/null")
 
 
-@test("--env-file takes variables as docker does, and --env is stronger wherever it stands")
+@test("--env-file has the format of docker, and --env overrides it at any position")
 def _():
     with Folder() as f:
         file = f.file("vars", "# comment\nA=1\nB=\"two words\"\n\n  C=x=y\r\nGIVEN\n")
@@ -170,7 +170,7 @@ def _():
         refused(sh("true", "--env-file="), "--env-file")
 
 
-@test("--hostname is the jail's name, in the kernel and in its files, and nothing else is")
+@test("--hostname sets the name in the kernel and in the jail's files, and invalid names are refused")
 def _():
     done = sh("uname -n; cat /etc/hostname; grep -c 'build-1.example$' /etc/hosts", "--hostname", "build-1.example").exits(0)
     done.says("build-1.example\nbuild-1.example\n1\n")
@@ -187,7 +187,7 @@ def listen_at(path):
     return server
 
 
-@test("a bind or a socket that hands out the host, a home or keys is a warning that says so, and --strict refuses control sockets")
+@test("a bind or a socket that hands out the host, a home or keys causes a warning, and --strict refuses control sockets")
 def _():
     with Folder() as f:
         docker, agent = listen_at(f / "docker.sock"), listen_at(f / "keys")
@@ -235,7 +235,7 @@ def _():
         sh("cat /data/in/z", "--tmpfs", "/data", "--ro-bind", f"{inner}:/data/in").exits(0).says("host")
 
 
-@test("a --tmpfs that can't be is refused by name")
+@test("an invalid --tmpfs is refused by name")
 def _():
     for text, word in (("/data:1G", "--disk"), ("/data:much", "'much'"), ("data", "'data'"), ("/tmp", "'/tmp'"), ("/box", "'/box'"),
                        ("/proc/x", "/proc"), ("/dev/x", "/dev"), ("/", "'/'"), ("/a/../b", "'..'"), ("/a:1M:2", "':'")):  # fmt: skip

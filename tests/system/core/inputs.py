@@ -24,7 +24,7 @@ def _():
         sh("cat /tmp/c", "--file", f.file("d", "x") + ":/tmp/c").exits(0).says("x")
 
 
-@test("--file copies a directory with all below it, and keeps who may execute")
+@test("--file copies a directory with all below it, and keeps the execute permission")
 def _():
     with Folder() as f:
         f.file("tree/sub/run.sh", "#!/bin/sh\necho ran", 0o755)
@@ -79,7 +79,7 @@ def _():
         true(done.code != 0, "the link led to the host")
 
 
-@test("--args-json lands as /box/args.json, byte for byte, and is never spliced into anything")
+@test("--args-json becomes /box/args.json, byte for byte, and is not interpreted")
 def _():
     text = '{"a": "\'; echo $(id) `id`", "n": 1.50, "u": "\\u00e9"}'
     sh("cat /box/args.json", "--args-json", text).exits(0).says(text)
@@ -87,7 +87,7 @@ def _():
         sh("cat args.json", "--args-json", "@" + f.file("a", text)).exits(0).says(text)
 
 
-@test("--args-json that is no JSON is refused")
+@test("an --args-json that is not JSON is refused")
 def _():
     refused(sh("true", "--args-json", '{"a":'), "args-json")
     refused(sh("true", "--args-json", "@/no/such/file"), "/no/such/file")
@@ -295,7 +295,7 @@ def _():
         contains(warnings, "execute or obey", "warnings")
 
 
-@test("names that the caller's own tools execute are told when a program writes them below --bind")
+@test("a program that writes names below --bind that the caller's tools execute causes a warning")
 def _():
     with Folder() as f:
         project = f.folder("project")
@@ -314,7 +314,7 @@ def _():
             lacks(told[0], name, "the warning")
 
 
-@test("a program that only reads below --bind, or writes other names, is no warning")
+@test("a program that only reads below --bind, or writes other names, causes no warning")
 def _():
     with Folder() as f:
         project = f.folder("project")
@@ -325,7 +325,7 @@ def _():
             lacks(" ".join(value["warnings"]), "created or changed", "warnings")
 
 
-@test("without --artifacts nothing comes out")
+@test("without --artifacts nothing is copied out")
 def _():
     value = sh_result("mkdir -p out; echo x > out/a")
     equal(value["artifacts"], [], "artefacts")
@@ -363,7 +363,7 @@ def _():
         refused(run(f / "dangling.py"), "dangling.py", "gone")
 
 
-@test("a file that changes while it runs has no say in what runs")
+@test("changing the code file during the run does not change the code that runs")
 def _():
     with Folder() as f:
         file = f.file("c.py", "import time; print('first'); time.sleep(1); print(open(__file__).read()[:6])")
@@ -374,7 +374,7 @@ def _():
         lacks(finish(process).exits(0).out, "second", "stdout")
 
 
-@test("a name with spaces, quotes and non-ASCII letters is a name like any other")
+@test("a file name with spaces, quotes and non-ASCII letters works")
 def _():
     with Folder() as f:
         run(f.file("ein 'Ding' ü.py", "print('ok')")).exits(0).says("ok\n")

@@ -10,7 +10,7 @@ import subprocess
 from harness import *  # noqa: F403
 
 
-@test("a file in OCI form is a filter: what it refuses is refused")
+@test("a seccomp file in OCI format is used as the filter")
 def _():
     policy = {
         "defaultAction": "SCMP_ACT_ALLOW",
@@ -124,7 +124,7 @@ def _():
     probe("behave", "kill-init").exits(0).says("init lives\n")
 
 
-@test("a program that kills everything it can reach kills only itself's kin")
+@test("a program that kills every process it can reach kills only processes of its jail")
 def _():
     probe("behave", "kill-all").exits(0).says("still here\n")
 
@@ -132,7 +132,7 @@ def _():
 # --- what comes from the caller ---------------------------------------------
 
 
-@test("no descriptor of the caller's gets in, though he left a secret open on many")
+@test("no descriptor of the caller is open in the jail, even if the caller left many open")
 def _():
     with Folder() as f:
         secret = os.open(f.file("secret", SECRET), os.O_RDONLY)
@@ -152,7 +152,7 @@ def _():
         true(set(done.out.split()) <= {"0", "1", "2", "3"}, f"descriptors {done.out!r}")
 
 
-@test("descriptors 0 to 2 are sound even when the caller closed his")
+@test("descriptors 0 to 2 are open in the jail even if the caller closed its own")
 def _():
     script = f"exec {CEJAIL} run -p base -- /bin/sh -c 'ls -l /proc/self/fd >/box/l; cat /box/l >&2' 0<&- 1>&- 2>/dev/null"
     subprocess.run(["/bin/sh", "-c", script], env=environment(), timeout=30 * SLOW, check=False)
@@ -182,7 +182,7 @@ def _():
         lacks(done.out, "secret", "stdout")
 
 
-@test("the host's root is gone, not hidden: no mount leads to it")
+@test("the host's root is unmounted: no mount of the jail leads to it")
 def _():
     done = sh("cat /proc/self/mountinfo").exits(0)
     for line in done.out.splitlines():
@@ -230,7 +230,7 @@ for line in open('/proc/self/mountinfo'):
     true(writable <= {"/box", "/tmp", "/dev/shm"}, f"writable: {writable}")
 
 
-@test("a setuid file made inside gives nothing")
+@test("a setuid file made in the jail gives no privileges")
 def _():
     done = sh("cp /usr/bin/id /box/id && chmod 6755 /box/id && /box/id -u; id -u").exits(0)
     first, second = done.out.split()
@@ -238,7 +238,7 @@ def _():
     true(second != "0", "uid 0")
 
 
-@test("a setuid program of the host gives nothing inside")
+@test("a setuid program of the host gives no privileges in the jail")
 def _():
     done = sh("su root -c id 2>&1; mount 2>&1 | head -0; id -u")
     lacks(done.out, "uid=0", "stdout")
@@ -285,7 +285,7 @@ u = socket.socket(socket.AF_UNIX); u.bind('/tmp/u'); u.listen()
     python(code).exits(0).says("fine\n")
 
 
-@test("what ordinary programs need is not refused: threads, processes, semaphores, shared memory")
+@test("ordinary programs may use threads, processes, semaphores and shared memory")
 def _():
     code = """
 import concurrent.futures, multiprocessing, os, subprocess, tempfile, threading, mmap, time, signal
@@ -324,7 +324,7 @@ def _():
     equal(done.exits(0).out, "", "writable files")
 
 
-@test("the jail's /etc is made up: no shadow, no host name, no keys")
+@test("the jail's /etc is generated: no shadow, no host name, no keys")
 def _():
     done = sh("cat /etc/passwd; ls /etc; cat /etc/hostname 2>/dev/null; hostname 2>/dev/null || cat /proc/sys/kernel/hostname")
     lacks(done.out, "shadow", "/etc")

@@ -39,7 +39,7 @@ def what_is_left_of_processes():
     return list(left.values())
 
 
-@test("a cancelled run still has its one result, with what was written before")
+@test("a cancelled run has one result, with the output written before")
 def _():
     with Folder() as f:
         process = sleeper(f"--json={f / 'r'}")
@@ -59,7 +59,7 @@ def _():
     finish(process, 10)
 
 
-@test("a killed supervisor takes the whole jail with it")
+@test("killing the supervisor kills the whole jail")
 def _():
     process = sleeper()
     process.kill()
@@ -68,7 +68,7 @@ def _():
     sweep()
 
 
-@test("what a killed supervisor leaves is swept by the next run")
+@test("the next run cleans up after a killed supervisor")
 def _():
     before = inventory()
     process = sleeper()
@@ -104,7 +104,7 @@ def _():
         true(done.code != 0, f"after {step * 4} ms: exit status 0")
 
 
-@test("a daemon that holds all pipes open doesn't hold up the end")
+@test("a daemon that keeps all pipes open does not delay the end")
 def _():
     done = probe("behave", "daemon").exits(0).says("parent done\n")
     true(done.seconds < 8 * SLOW, f"it took {done.seconds:.1f} s")
@@ -120,7 +120,7 @@ print('parent done')
 """
 
 
-@test("an end of its output that a program sends to a server outside doesn't hold up the end")
+@test("a program that passes its output descriptor to a server outside does not delay the end")
 def _():
     for terminal in ((), ("--tty",)):
         with Folder() as f, socket.socket(socket.AF_UNIX) as server:
@@ -150,7 +150,7 @@ def _():
     probe("behave", "stop-all", options=("-t", "1")).exits(124)
 
 
-@test("a flood of zombies is no obstacle")
+@test("a program that leaves many zombies still ends normally")
 def _():
     probe("behave", "zombies", "50").exits(0).says("parent done\n")
 
@@ -173,7 +173,7 @@ def _():
     equal((done.code, len(done.out)), (0, 3000000), "exit status and bytes")
 
 
-@test("a first process that asks to be traced doesn't wedge anything")
+@test("a first process that calls PTRACE_TRACEME does not block the run")
 def _():
     done = probe("behave", "traceme")
     equal(done.code, 128 + signal.SIGTERM, "exit status")
@@ -204,7 +204,7 @@ def _():
     sweep()
 
 
-@test("a caller who goes away takes the run with him")
+@test("a caller that goes away cancels the run")
 def _():
     middle = subprocess.Popen(
         ["/bin/sh", "-c", f"{CEJAIL} run -p base -- /bin/sh -c 'echo ready; sleep 300' & wait"],
@@ -237,7 +237,7 @@ def _():
             equal(json.load(file)["status"], "cancelled", "status")
 
 
-@test("kill of a run that isn't there is refused by name")
+@test("kill with an unknown id is refused by name")
 def _():
     refused(cejail("kill", "no-such-run"), "no-such-run", code=125)
 
@@ -250,7 +250,7 @@ def _():
     finish(process, 10)
 
 
-@test("gc sweeps what a killed supervisor left, and leaves the living alone")
+@test("gc removes what a killed supervisor left, and keeps the records of current runs")
 def _():
     before = inventory()
     dead, alive = sleeper("--id", "test-gc-dead"), sleeper("--id", "test-gc-alive")
@@ -265,7 +265,7 @@ def _():
     equal(what_is_left(before), [], "left behind")
 
 
-@test("a dead run's process can't be confused with a new one: kill after the end is refused")
+@test("kill of a run whose supervisor was killed is refused")
 def _():
     process = sleeper("--id", "test-gone")
     process.kill()

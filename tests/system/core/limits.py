@@ -8,7 +8,7 @@ import subprocess
 from harness import *  # noqa: F403
 
 
-@test("every limit of the result names what holds it")
+@test("every limit of the result names what enforces it")
 def _():
     limits = facts()["limits"]
     for name in ("memory", "cpus", "pids", "wall", "disk", "nofile", "output"):
@@ -19,7 +19,7 @@ def _():
             equal(limits[name]["hit"], None if limits[name]["by"] == "rlimit" else False, f"{name} hit")
 
 
-@test("memory, CPU and pids are held by cgroup v2 where this place must have it")
+@test("cgroup v2 enforces memory, CPU and pids where the test host must have it")
 def _():
     if EXPECTED != "cgroup":
         return
@@ -28,7 +28,7 @@ def _():
     equal(facts()["layers"]["cgroup"], "on", "layers.cgroup")
 
 
-@test("what is not at its best is a warning in the result, and together one line on standard error that names 'cejail doctor'")
+@test("limits and layers that this host lacks are warnings in the result, and one line on standard error that names 'cejail doctor'")
 def _():
     weak = [n for n, limit in facts()["limits"].items() if n in ("memory", "cpus", "pids") and limit["by"] != "cgroup"]
     weak += [n for n, state in facts()["layers"].items() if state == "absent"]
@@ -41,7 +41,7 @@ def _():
         contains(said, sentence, "stderr with -v")
 
 
-@test("--strict refuses where a limit isn't held by cgroup v2, and says which; else it runs")
+@test("--strict refuses a run if cgroup v2 does not enforce a limit, and names the limit")
 def _():
     done = sh("echo ran", "--strict")
     if facts()["warnings"]:
@@ -50,7 +50,7 @@ def _():
         done.exits(0).says("ran\n")
 
 
-@test("a memory bomb is oom, whatever enforces the limit, and the result says what did", limit=90)
+@test("a memory bomb has the status oom, and the result says what enforces the limit", limit=90)
 def _():
     value = probe_result("load", "memory", "400", options=("-m", "64M", "-t", "30"), limit=60)
     by = "cgroup" if is_held_by_cgroup("memory") else "supervisor"
@@ -95,7 +95,7 @@ def _():
     equal((value["status"], value["exit_code"]), ("exited", 0), "status")
 
 
-@test("memory counts over all processes together", limit=90)
+@test("--memory limits all processes together", limit=90)
 def _():
     value = probe_result("load", "family", "240", "4", options=("-m", "96M", "-t", "30"), limit=60)
     equal(value["status"], "oom", "status")
@@ -108,7 +108,7 @@ def _():
     equal(value["status"], "oom", "status")
 
 
-@test("a memfd is counted by the cgroup, and refused where nobody would count it", limit=90)
+@test("a memfd is counted by the cgroup, and denied without a cgroup", limit=90)
 def _():
     value = probe_result("load", "memfd", "300", options=("-m", "64M", "--disk", "1G", "-t", "30"), limit=60)
     if value["limits"]["memory"]["by"] == "cgroup":
@@ -123,12 +123,12 @@ def _():
     equal(value["status"], "oom", "status")
 
 
-@test("what fits into the limit runs")
+@test("a program within its limits runs")
 def _():
     probe("load", "memory", "40", options=("-m", "64M",)).exits(0).says("held 40 MiB\n")
 
 
-@test("a fork bomb stays at its number")
+@test("a fork bomb is limited to --pids-limit processes")
 def _():
     value = probe_result("load", "processes", "500", options=("--pids-limit", "20"))
     words = value["stdout"]["text"].split()
@@ -144,7 +144,7 @@ def _():
     between(int(words[1]), 10, 20, "threads started")
 
 
-@test("the fork bomb everybody knows ends with the clock, and the machine stays usable", limit=90)
+@test("a fork bomb of the shell ends at the timeout, and the host stays usable", limit=90)
 def _():
     done = sh("bomb() { bomb | bomb & }; bomb; exec sleep 60", "-t", "2", "--pids-limit", "30", limit=60)
     equal(done.code, 124, "exit status")
@@ -235,20 +235,20 @@ def _():
     between(value["usage"]["wall_ms"], 390, 10000 * SLOW, "wall_ms")
 
 
-@test("a program that ignores every signal is ended all the same")
+@test("a program that ignores every signal is killed at its timeout")
 def _():
     done = probe("behave", "deaf", options=("-t", f"{int(1000 * SLOW)}ms"))
     done.exits(124).says("deaf\n")
 
 
-@test("--disk is one number for all that is writable")
+@test("--disk limits all writable places together")
 def _():
     script = "for d in /box /tmp /dev/shm; do head -c 6000000 /dev/zero > $d/f 2>/dev/null; done; cat /box/f /tmp/f /dev/shm/f | wc -c"
     done = sh(script, "--disk", "8M")
     between(int(done.out), 4 << 20, 8 << 20, "bytes written in all")
 
 
-@test("a full disk is ENOSPC to the program, no end")
+@test("a full disk is ENOSPC for the program and does not end the run")
 def _():
     words = probe("load", "disk", "/box/f", "100", options=("--disk", "8M",)).exits(0).out.split()
     between(int(words[1]), 4, 8, "MiB written")
@@ -275,7 +275,7 @@ def _():
     equal(words[2], "EMFILE", "errno")
 
 
-@test("usage is told: wall and CPU time, memory and processes")
+@test("the result has the usage: wall and CPU time, memory and processes")
 def _():
     value = probe_result("load", "family", "30", "3", options=("-m", "256M",))
     usage = value["usage"]
@@ -285,7 +285,7 @@ def _():
         between(usage["memory_peak_bytes"], 30 << 20, 100 << 20, "memory_peak_bytes")
 
 
-@test("usage is told when the run ends at a limit, too")
+@test("the result of a run that reached a limit has the usage, too")
 def _():
     for option, status in (("-t", "timeout"), ("--cpu-time", "cpu_limit")):
         value = probe_result("load", "busy", "1", "60000", options=(option, "700ms"), limit=59)
@@ -318,7 +318,7 @@ def _():
     equal(value["limits"]["memory"]["by"], "cgroup", "limits.memory.by")
 
 
-@test("a --cgroup-parent that can't serve is refused by name")
+@test("an unusable --cgroup-parent is refused by name")
 def _():
     refused(sh("true", "--cgroup-parent", "/no/such/cgroup"), "/no/such/cgroup")
     refused(sh("true", "--cgroup-parent", "/tmp"), "/tmp")

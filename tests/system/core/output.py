@@ -8,7 +8,7 @@ import subprocess
 from harness import *  # noqa: F403
 
 
-@test("past the cap the head and the tail are kept, all is counted, and the result says so")
+@test("beyond --max-output the head and the tail are kept, all bytes are counted, and the result says truncated")
 def _():
     value = sh_result("i=0; while [ $i -lt 5000 ]; do echo line $i; i=$((i+1)); done", "--max-output", "4K")
     out = value["stdout"]
@@ -20,13 +20,13 @@ def _():
     equal(value["status"], "exited", "status")
 
 
-@test("output within the cap is whole")
+@test("output within --max-output is complete")
 def _():
     out = sh_result("head -c 4096 /dev/zero | tr '\\0' x", "--max-output", "4K")["stdout"]
     equal((out["text"], out["bytes"], out["kept"], out["truncated"]), ("x" * 4096, 4096, 4096, False), "stdout")
 
 
-@test("stdout and stderr have a cap each")
+@test("--max-output applies to stdout and stderr separately")
 def _():
     value = sh_result("head -c 9000 /dev/zero | tr '\\0' x; echo small >&2", "--max-output", "1K")
     equal(value["stdout"]["truncated"], True, "stdout truncated")
@@ -49,7 +49,7 @@ def _():
     equal(value["status"], "exited", "status")
 
 
-@test("a hundred megabytes pass through whole")
+@test("a hundred megabytes of output pass through complete")
 def _():
     size = 100 << 20 if SLOW == 1 else 10 << 20
     process = start("run", "-p", "base", "--", "/bin/sh", "-c", f"head -c {size} /dev/zero", stderr=subprocess.DEVNULL)
@@ -59,7 +59,7 @@ def _():
     equal((process.wait(60 * SLOW), count), (0, size), "exit status and bytes")
 
 
-@test("a hundred megabytes to the result cost no memory and are counted")
+@test("a hundred megabytes of output to the result are counted, and only --max-output is kept")
 def _():
     size = 100 << 20 if SLOW == 1 else 10 << 20
     value = probe_result("behave", "fill", str(size), options=("--max-output", "64K"), limit=60)
@@ -75,7 +75,7 @@ def _():
     equal(value["limits"]["output"]["hit"], True, "hit")
 
 
-@test("a reader that goes away ends the run, not cejail's sense")
+@test("closing the reader of the output cancels the run cleanly")
 def _():
     with Folder() as f:
         process = start("run", "-p", "base", "--", "/bin/sh", "-c", "echo first; yes", stderr=open(f / "err", "wb"))
@@ -85,7 +85,7 @@ def _():
         true(code != 0, "exit status 0 though the output was lost")
 
 
-@test("a closed standard output is refused, and the message says what to do")
+@test("a closed standard output is refused with a remedy")
 def _():
     script = f"exec {CEJAIL} run -p base -- /bin/echo ran >&-"
     done = subprocess.run(["/bin/sh", "-c", script], env=environment(), stdin=subprocess.DEVNULL,
@@ -93,7 +93,7 @@ def _():
     refused(Done(done.returncode, done.stdout, done.stderr, 0, [script]), "standard output", "/dev/null")
 
 
-@test("a full device as standard output is told, once")
+@test("a full device as standard output is reported once")
 def _():
     with open("/dev/full", "wb") as full:
         done = sh("echo lost", stdout=full)
@@ -103,7 +103,7 @@ def _():
     true(len(errors) == 1 and errors[0].startswith("cejail: "), f"stderr {done.err!r}")
 
 
-@test("in JSON mode cejail's own words are not on standard output")
+@test("with --json standard output has only the result, and no messages of cejail")
 def _():
     done = run("--json", "-v", "-p", "base", "--", "/bin/sh", "-c", "echo x").exits(0)
     parse_result(done.out, done)
@@ -118,13 +118,13 @@ def _():
         equal((value["exit_code"], value["stdout"]["text"]), (4, "through\n"), "result")
 
 
-@test("the last words of a program that is ended are there")
+@test("output written before a timeout is in the result")
 def _():
     value = sh_result("echo last words; sleep 60", "-t", f"{int(1000 * SLOW)}ms")
     equal((value["status"], value["stdout"]["text"]), ("timeout", "last words\n"), "status and stdout")
 
 
-@test("a slow reader gets everything")
+@test("a slow reader receives all output")
 def _():
     import time
 
@@ -135,7 +135,7 @@ def _():
     equal(process.wait(20 * SLOW), 0, "exit status")
 
 
-@test("--quiet leaves only errors on standard error, and --no-report hides what was hit and refused")
+@test("--quiet leaves only errors and reached limits on standard error, and --no-report hides the limits too")
 def _():
     equal(sh("true", "-q").exits(0).err, "", "stderr")
     done = sh("sleep 60", "-q", "-t", "300ms").exits(124)

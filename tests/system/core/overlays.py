@@ -66,7 +66,7 @@ truncate -s 3 private; cat main.c private sub/b/c; ls . sub; rm -rf a sub/b
 HAS_OPAQUE = tuple(int(part) for part in os.uname().release.split(".")[:2]) >= (6, 6)
 
 
-@test("what the program changes in an overlay is seen inside and never on the host")
+@test("changes in an overlay are visible in the jail and never reach the host")
 def _():
     with Folder() as f:
         src = tree(f)
@@ -147,7 +147,7 @@ def _():
         true(not os.path.exists(f / "src/sub/extra"), "the host has the file")
 
 
-@test("an overlay over what is no directory, is a link or isn't there is refused with the remedy")
+@test("an overlay of a file, a link or a missing directory is refused with the remedy")
 def _():
     with Folder() as f:
         need_overlay(f)
@@ -297,7 +297,7 @@ def _():
         equal(state(src), before, "the host's tree")
 
 
-@test("attributes of overlayfs that somebody left in the directory lead nowhere")
+@test("overlayfs attributes in the host's directory are ignored")
 def _():
     with Folder() as f:
         src = tree(f)

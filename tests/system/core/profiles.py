@@ -37,7 +37,7 @@ def _():
         check_schema(json.loads(cejail("profile", "show", name).exits(0).out), "profile.json")
 
 
-@test("show of what isn't there is refused by name")
+@test("show of a missing profile is refused by name")
 def _():
     refused(cejail("profile", "show", "no-such"), "no-such")
     refused(cejail("profile", "check", "/no/such/file"), "/no/such/file")
@@ -52,7 +52,7 @@ def _():
         contains(cejail("profile", "list", env=env).exits(0).out, "python", "list")
 
 
-@test("a profile that extends another changes only what it says")
+@test("a profile that extends another one changes only its own keys")
 def _():
     with Folder() as f:
         file = f.file("p.json", '{"extends": "python", "pids": 33, "env": {"EXTRA": "yes"}}')
@@ -63,7 +63,7 @@ def _():
         equal({k: own["env"][k] for k in base["env"]}, base["env"], "the parent's env")
 
 
-@test("an option is stronger than the profile, the profile than its parent")
+@test("an option overrides the profile, and the profile overrides its parent")
 def _():
     with Folder() as f:
         file = f.file("p.json", '{"extends": "base", "pids": 33, "command": ["sh", "{file}"]}')
@@ -71,14 +71,14 @@ def _():
         equal(result("-p", file, "--pids-limit", "44", "-c", "true")["limits"]["pids"]["value"], 44, "pids")
 
 
-@test("{args} is where the arguments go, each one its own word")
+@test("{args} is replaced by the arguments, each as one argument")
 def _():
     with Folder() as f:
         file = f.file("p.json", '{"extends": "base", "command": ["/bin/sh", "-c", "echo $# $3", "x", "{file}", "{args}", "end"]}')
         run("-p", file, "-c", "code", "a b", "$(id)").exits(0).says("4 $(id)\n")
 
 
-@test("the profile's env is the jail's, and nothing else")
+@test("the jail's environment is exactly the env of the profile")
 def _():
     names = {line.split("=")[0] for line in python("import os\nfor k in os.environ: print(k)").exits(0).out.split()}
     known = {"PATH", "HOME", "LANG", "TERM", "LC_CTYPE", "TMPDIR", "SHELL", "USER", "LOGNAME", "LSAN_OPTIONS"}
@@ -104,7 +104,7 @@ def _():
     run("-p", "ci", "--", PYTHON, "-c", code).exits(0).says("(16384, 16384)\n16000\n")
 
 
-@test("a profile with a filter of its own is read from beside it")
+@test("the seccomp file of a profile is found in the profile's directory")
 def _():
     policy = {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [{"names": ["uname"], "action": "SCMP_ACT_ERRNO", "errnoRet": 38}]}
     with Folder() as f:

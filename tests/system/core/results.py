@@ -8,7 +8,7 @@ import re
 from harness import *  # noqa: F403
 
 
-@test("a result has every member the contract names, and is as the schema says")
+@test("a result has every member of the contract and follows the schema")
 def _():
     value = facts()
     for name in (
@@ -21,7 +21,7 @@ def _():
     true(re.fullmatch(r"[0-9A-HJKMNP-TV-Z]{26}", value["id"]), value["id"])
 
 
-@test("status tells how it ended: exited, signaled, timeout")
+@test("status is exited, signaled or timeout, by how the run ended")
 def _():
     value = sh_result("exit 9")
     equal((value["status"], value["exit_code"], value["signal"], value["error"]), ("exited", 9, None, None), "exit")
@@ -29,14 +29,14 @@ def _():
     equal((value["status"], value["exit_code"], str(value["signal"]) in ("9", "KILL", "SIGKILL")), ("signaled", None, True), "kill")
 
 
-@test("a program can't forge how it ended: exit codes of limits are just exit codes")
+@test("a program that exits with the code of a limit still has the status exited")
 def _():
     for code in (124, 125, 137):
         value = sh_result(f"exit {code}")
         equal((value["status"], value["exit_code"]), ("exited", code), "status")
 
 
-@test("the result on a descriptor of the caller's")
+@test("--result-fd writes the result to a descriptor of the caller")
 def _():
     ours, theirs = os.pipe()
     done = sh("echo through", "--result-fd", str(theirs), pass_fds=(theirs,)).exits(0)
@@ -78,7 +78,7 @@ def _():
     true(any("socket" in name and "AF_ALG" in name for name in names), f"names {names}")
 
 
-@test("a flood of denied calls is counted and slows nothing but itself")
+@test("many denied calls are counted in a bounded list, and the run still ends normally")
 def _():
     count = 5000 if SLOW < 5 else 500
     code = f"import ctypes\nlibc = ctypes.CDLL(None)\nfor i in range({count}): libc.mount(b'x', b'/x', b'x', 0, 0)\nprint('done')"
@@ -87,7 +87,7 @@ def _():
     true(len(value["denied_syscalls"]) <= 50, "the list grows with the flood")
 
 
-@test("every layer says on, absent or off, and the walls are on")
+@test("every layer is on, absent or off, and the layers of isolation are on")
 def _():
     layers = facts()["layers"]
     equal(set(layers.values()) - {"on", "absent", "off"}, set(), "states")
@@ -100,32 +100,32 @@ def _():
     equal(sh_result("true", "--id", "my-run-1")["id"], "my-run-1", "id")
 
 
-@test("ids are made up anew each time, in order")
+@test("generated ids are unique and increase")
 def _():
     first, second = sh_result("true")["id"], sh_result("true")["id"]
     true(first < second, f"{first} then {second}")
 
 
-@test("in JSON mode the exit status still tells")
+@test("with --json the exit status is the same as without it")
 def _():
     run("--json", "-p", "base", "--", "/bin/sh", "-c", "exit 5").exits(5)
     run("--json", "-p", "base", "-t", "300ms", "--", "/bin/sleep", "60").exits(124)
     run("--json", "-p", "base", "--", "/no/such").exits(127)
 
 
-@test("a command that isn't there has a result that says so")
+@test("the result of a missing command names the command")
 def _():
     value = parse_result(run("--json", "-p", "base", "--", "/no/such").out)
     contains(json.dumps(value), "/no/such", "the result")
 
 
-@test("the network's entry says none where there is none")
+@test("without a network the result has the mode none and no uplink")
 def _():
     network = sh_result("true", "--network", "none")["network"]
     equal(network, {"mode": "none", "uplink": None, "denied": []}, "network")
 
 
-@test("a result of the caller's own can't be read by the program: the descriptor isn't inside")
+@test("the descriptor of --result-fd is not open in the jail")
 def _():
     ours, theirs = os.pipe()
     done = sh(f"ls /proc/self/fd; echo x >&{theirs}", "--result-fd", str(theirs), pass_fds=(theirs,))

@@ -9,7 +9,7 @@ import subprocess
 from harness import *  # noqa: F403
 
 
-@test("doctor says what this host can enforce, a line each, and agrees with a run")
+@test("doctor prints a line for each feature that this host can enforce")
 def _():
     done = cejail("doctor", limit=60)
     true(done.code in (0, 1), f"{done!r}")
@@ -33,13 +33,13 @@ def _():
     equal(what_is_left(before), [], "new on the host")
 
 
-@test("ps and gc with nothing to do say nothing wrong")
+@test("ps and gc succeed when there are no runs")
 def _():
     cejail("ps").exits(0)
     cejail("gc").exits(0)
 
 
-@test("verbs refuse what they don't know")
+@test("verbs refuse unknown arguments and name them")
 def _():
     refused(cejail("profile", "frobnicate"), "frobnicate")
     refused(cejail("ps", "--no-such"), "--no-such")

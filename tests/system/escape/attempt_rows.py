@@ -6,13 +6,13 @@ SET_UP = {
     "fd leak into the run": (
         "descriptors", "streams", "climb_by_descriptor", "init_fds",
         "attempts: descriptors are sound, and no more than three, whichever of his own the caller had closed",
-        "isolation: no descriptor of the caller's gets in, though he left a secret open on many",
-        "results: a result of the caller's own can't be read by the program: the descriptor isn't inside",
+        "isolation: no descriptor of the caller is open in the jail, even if the caller left many open",
+        "results: the descriptor of --result-fd is not open in the jail",
     ),
     "working directory outside root": (
         "climb", "init_cwd", "init_root",
         "attempts: no --workdir leads out of the root, by a descriptor or by a link of /proc",
-        "isolation: the host's root is gone, not hidden: no mount leads to it", "unit test_rootfs: the_old_root_is_detached",
+        "isolation: the host's root is unmounted: no mount of the jail leads to it", "unit test_rootfs: the_old_root_is_detached",
     ),
     "/proc/self/exe overwrite": (
         "init_exe",
@@ -28,7 +28,7 @@ SET_UP = {
     ),
     "mount and symlink races": (
         "attempts: a link that is swapped for a directory of the image, again and again, while jails are made leads no mount astray",
-        "bad_input: a root that brings /proc, /dev, /box and /tmp as links leads no mount astray",
+        "bad_input: a root in which /proc, /dev, /box and /tmp are links gets no mount outside of it",
         "inputs: a bind source that is a symbolic link elsewhere is refused, and the real path is named",
         "unit test_layers: links_and_files_of_an_image_redirect_no_mount",
         "unit test_layers: a_fake_dev_null_of_an_image_is_not_used_as_a_mask",
@@ -86,10 +86,10 @@ KERNEL = {
     "ptrace, process_vm, pidfd_getfd, /proc/PID/mem": (
         "attach_init", "read_init", "getfd_init", "init_mem",
         "isolation: only the jail's own processes are in /proc",
-        "isolation: a program that kills everything it can reach kills only itself's kin",
+        "isolation: a program that kills every process it can reach kills only processes of its jail",
     ),
     "PTRACE_TRACEME against the supervisor": (
-        "traceme", "lifecycle: a first process that asks to be traced doesn't wedge anything",
+        "traceme", "lifecycle: a first process that calls PTRACE_TRACEME does not block the run",
     ),
     "io_uring": ("io_uring", "io_uring_enter", "io_uring_register", "io_setup"),
     "bpf, perf_event_open, userfaultfd": (
@@ -138,7 +138,7 @@ FILES = {
         "file_capability", "chmod_usr",
         "attempts: files of an image that are setuid, have capabilities or are devices give nothing",
         "isolation: every mount is nosuid; those with device nodes are read-only, all others nodev",
-        "isolation: a setuid file made inside gives nothing", "isolation: a setuid program of the host gives nothing inside",
+        "isolation: a setuid file made in the jail gives no privileges", "isolation: a setuid program of the host gives no privileges in the jail",
     ),
     "devices in rootfs, mknod": (
         "image_device", "mknod_char", "mknod_block", "write_dev", "replace_null", "dev_mem", "dev_kvm", "dev_fuse", "dev_tun",
@@ -152,7 +152,7 @@ FILES = {
     "overlayfs CVEs": ("mount_overlay", "unshare_user"),
     "memfd exec": "accepted: SECURITY.md says that --noexec is best-effort: an interpreter needs no execution either",
     "tmpfs bytes and inodes": (
-        "limits: --disk is one number for all that is writable", "limits: files without contents are limited, too",
+        "limits: --disk limits all writable places together", "limits: files without contents are limited, too",
         "limits: nothing outside the scratch can be filled",
         "unit test_rootfs: box_tmp_and_shm_share_one_limit_of_inodes",
     ),
@@ -166,7 +166,7 @@ FILES = {
     "host paths in mountinfo": "accepted: SECURITY.md names /proc/self/mountinfo among the facts about the machine",
     "code file TOCTOU": (
         "inputs: the code's hash is over exactly the bytes that ran",
-        "inputs: a file that changes while it runs has no say in what runs",
+        "inputs: changing the code file during the run does not change the code that runs",
         "bad_input: a code file that isn't there, is a directory, a device or a fifo is refused, and nothing blocks",
     ),
     "artefact copy-out": (

@@ -27,15 +27,15 @@ COUNTS = {
 
 ROWS = {
     "fork bomb, threads, vfork race, zombies": (
-        "limits: a fork bomb stays at its number", "limits: threads count as processes do",
-        "limits: the fork bomb everybody knows ends with the clock, and the machine stays usable",
-        "lifecycle: a flood of zombies is no obstacle",
+        "limits: a fork bomb is limited to --pids-limit processes", "limits: threads count as processes do",
+        "limits: the fork bomb of bash ends at the timeout, and the host stays usable",
+        "lifecycle: a program that leaves many zombies still ends normally",
         "lifecycle: orphans are collected: hundreds of them pass through a limit of twenty", "vforks", "zombies",
     ),
     "memory by any road": (
-        "limits: a memory bomb is oom, whatever enforces the limit, and the result says what did",
-        "limits: memory counts over all processes together", "limits: memory counts shared memory, too",
-        "limits: a memfd is counted by the cgroup, and refused where nobody would count it",
+        "limits: a memory bomb has the status oom, and the result says what enforces the limit",
+        "limits: --memory limits all processes together", "limits: memory counts shared memory, too",
+        "limits: a memfd is counted by the cgroup, and denied without a cgroup",
         "limits: memory counts files in the jail, too", *ROADS,
     ),
     "per-uid limits in general": (
@@ -53,12 +53,12 @@ ROWS = {
         "limits: --cpu-time counts all processes together, and ends with 124",
     ),
     "disk": (
-        "limits: --disk is one number for all that is writable", "limits: nothing outside the scratch can be filled",
+        "limits: --disk limits all writable places together", "limits: nothing outside the scratch can be filled",
         "exhaustion: no place that can be written takes files without end",
     ),
     "I/O": "no file of a jail is on a disk, unless the caller binds one",
     "huge stdout/stderr": (
-        "output: a hundred megabytes to the result cost no memory and are counted",
+        "output: a hundred megabytes of output to the result are counted, and only --max-output is kept",
         "lifecycle: a program that fills both pipes at once isn't stuck",
         "exhaustion: output byte by byte, from one stream and the other, is counted to the last",
         "lifecycle: the supervisor's memory doesn't grow with the output",
@@ -68,12 +68,12 @@ ROWS = {
         "exhaustion: a program that takes its input as fast as it comes doesn't hold off the clock",
     ),
     "closed stdio, grandchild holding the pipe": (
-        "lifecycle: a daemon that holds all pipes open doesn't hold up the end",
+        "lifecycle: a daemon that keeps all pipes open does not delay the end",
         "lifecycle: a program that closes its pipes and goes on is waited for",
         "exhaustion: pipes that travel in a ring of sockets don't hold up the end",
     ),
     "ignored signals, stopped, respawning, setsid daemons": (
-        "limits: a program that ignores every signal is ended all the same",
+        "limits: a program that ignores every signal is killed at its timeout",
         "lifecycle: a program that stops itself is ended by the clock",
         "lifecycle: processes that restart each other for ever end with the run",
     ),

@@ -30,7 +30,7 @@ ROWS = {
         "forgery: whatever the output, an event is one line of JSON",
     ),
     "exit status forgery": (
-        "results: a program can't forge how it ended: exit codes of limits are just exit codes",
+        "results: a program that exits with the code of a limit still has the status exited",
         "forgery: a signal that a program sends itself is told as that signal, and no limit was hit",
     ),
     "CI command injection": ("forgery: in JSON mode no line begins with what the program wrote",),
@@ -41,12 +41,12 @@ ROWS = {
     "argv injection": "no words come from inside",
     "profile injection": ("bad_input: an unknown key is refused with file, line and column",),
     "config path traversal": ("bad_input: a profile's name can't lead out of its directory",),
-    "supervisor SIGKILLed anywhere": ("lifecycle: a killed supervisor takes the whole jail with it",),
+    "supervisor SIGKILLed anywhere": ("lifecycle: killing the supervisor kills the whole jail",),
     "ENOSPC, EMFILE, ENOMEM, EINTR in the supervisor": (
-        "bad_input: with hardly any descriptors left the answer is one line and 125",
+        "bad_input: with too few descriptors cejail prints one line and exits with 125",
     ),
     "pid reuse": (
-        "lifecycle: a dead run's process can't be confused with a new one: kill after the end is refused",
+        "lifecycle: kill after the end of a run is refused, even if its process id is in use again",
     ),
     "stale state, two supervisors": ("lifecycle: an id can be in use only once",),
     "log injection": ("forgery: names that the program chose are shown, not sent",),
@@ -56,7 +56,7 @@ ROWS = {
         "forgery: what a program does to its terminal the caller's doesn't feel",
     ),
     "floods at the supervisor": (
-        "results: a flood of denied calls is counted and slows nothing but itself",
+        "results: many denied calls are counted in a bounded list, and the run still ends normally",
         "network_ends: each of thousands of refusals in seconds is counted, and the run ends by itself",
     ),
 }  # fmt: skip

@@ -47,7 +47,7 @@ static void a_file_has_input_before_its_end(void **state)
 	(void)close(fd);
 }
 
-static void nothing_else_has_input(void **state)
+static void terminals_and_sockets_count_as_no_input(void **state)
 {
 	(void)state;
 	int ends[2];
@@ -65,7 +65,7 @@ static void nothing_else_has_input(void **state)
 
 #define STRAY(...) operands_stray((const char *const[]){ __VA_ARGS__, NULL })
 
-static void a_long_option_of_ours_is_stray(void **state)
+static void a_long_option_of_cejail_is_stray(void **state)
 {
 	(void)state;
 	assert_string_equal(STRAY("a", "--network", "none"), "--network");
@@ -76,7 +76,7 @@ static void a_long_option_of_ours_is_stray(void **state)
 	assert_null(STRAY("a", "--", "--network", "none"));
 }
 
-static void a_letter_is_stray_with_a_value_that_is_ours(void **state)
+static void a_letter_is_stray_with_a_size_or_a_duration(void **state)
 {
 	(void)state;
 	assert_string_equal(STRAY("-m", "64M"), "-m");
@@ -92,9 +92,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_pipe_has_input_while_bytes_are_in_it),
 		cmocka_unit_test(a_file_has_input_before_its_end),
-		cmocka_unit_test(nothing_else_has_input),
-		cmocka_unit_test(a_long_option_of_ours_is_stray),
-		cmocka_unit_test(a_letter_is_stray_with_a_value_that_is_ours),
+		cmocka_unit_test(terminals_and_sockets_count_as_no_input),
+		cmocka_unit_test(a_long_option_of_cejail_is_stray),
+		cmocka_unit_test(a_letter_is_stray_with_a_size_or_a_duration),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

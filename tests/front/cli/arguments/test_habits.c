@@ -74,14 +74,14 @@ static void check_answer(const char *word, const char *answer)
 	}
 }
 
-static void every_answer_names_options_that_are_there(void **state)
+static void every_answer_names_existing_options(void **state)
 {
 	(void)state;
 	for_each_word(option_habits, LENGTH(option_habits), check_answer);
 	for_each_word(verb_habits, LENGTH(verb_habits), check_answer);
 }
 
-static void an_answer_says_what_to_write_or_that_nothing_need_be(void **state)
+static void every_answer_has_one_of_three_beginnings(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < LENGTH(option_habits); i++) {
@@ -93,7 +93,7 @@ static void an_answer_says_what_to_write_or_that_nothing_need_be(void **state)
 	}
 }
 
-static void a_part_of_a_word_is_no_habit(void **state)
+static void a_part_of_a_name_is_not_found(void **state)
 {
 	(void)state;
 	assert_null(habit_for_option("--vol"));
@@ -105,7 +105,7 @@ static void a_part_of_a_word_is_no_habit(void **state)
 	assert_null(habit_for_verb("exec attach"));
 }
 
-static void values_that_mean_something_elsewhere_are_known(void **state)
+static void values_of_other_programs_are_recognised(void **state)
 {
 	static const char *const ports[] = { "8080:80", "127.0.0.1:8080:80", "53:53/udp" };
 	static const char *const profiles[] = { "python", "./a:80x/p.json", "a:80", "x:", ":80" };
@@ -125,7 +125,7 @@ static void values_that_mean_something_elsewhere_are_known(void **state)
 	assert_null(habit_for_value("memory", "8080:80"));
 }
 
-static void volumes_are_known_by_their_shape(void **state)
+static void volumes_are_recognised_by_their_form(void **state)
 {
 	(void)state;
 	assert_true(habit_is_volume("/a:/b"));
@@ -137,7 +137,7 @@ static void volumes_are_known_by_their_shape(void **state)
 	assert_false(habit_is_volume("https://example.org"));
 }
 
-static void images_are_known_by_name_tag_or_registry(void **state)
+static void images_are_recognised_by_name_tag_or_registry(void **state)
 {
 	(void)state;
 	assert_true(habit_is_image("ubuntu"));
@@ -156,12 +156,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_word_has_one_answer),
 		cmocka_unit_test(no_option_of_ours_is_a_habit),
-		cmocka_unit_test(every_answer_names_options_that_are_there),
-		cmocka_unit_test(an_answer_says_what_to_write_or_that_nothing_need_be),
-		cmocka_unit_test(a_part_of_a_word_is_no_habit),
-		cmocka_unit_test(values_that_mean_something_elsewhere_are_known),
-		cmocka_unit_test(volumes_are_known_by_their_shape),
-		cmocka_unit_test(images_are_known_by_name_tag_or_registry),
+		cmocka_unit_test(every_answer_names_existing_options),
+		cmocka_unit_test(every_answer_has_one_of_three_beginnings),
+		cmocka_unit_test(a_part_of_a_name_is_not_found),
+		cmocka_unit_test(values_of_other_programs_are_recognised),
+		cmocka_unit_test(volumes_are_recognised_by_their_form),
+		cmocka_unit_test(images_are_recognised_by_name_tag_or_registry),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,7 +49,7 @@ static void assert_given(const struct fixture *f, size_t i, const char *option, 
 		assert_null(g->value);
 }
 
-static void no_words_are_no_options(void **state)
+static void no_arguments_are_no_options(void **state)
 {
 	(void)state;
 	const char *const words[] = { NULL };
@@ -59,7 +59,7 @@ static void no_words_are_no_options(void **state)
 	assert_null(f.options.operands[0]);
 }
 
-static void a_value_stands_behind_a_blank_or_an_equals_sign(void **state)
+static void a_value_follows_a_blank_or_an_equals_sign(void **state)
 {
 	(void)state;
 	auto_fixture struct fixture f = SCAN("--memory", "64M", "--memory=1G", "--env=A=B=C");
@@ -84,7 +84,7 @@ static void letters_are_bundled_and_carry_their_value(void **state)
 	assert_given(&f, 5, "profile", "-p", "python");
 }
 
-static void options_end_at_the_first_word_that_is_none(void **state)
+static void options_end_at_the_first_operand(void **state)
 {
 	(void)state;
 	auto_fixture struct fixture f = SCAN("-i", "job.py", "--memory", "1G");
@@ -190,7 +190,7 @@ static void an_option_of_another_program_is_answered(void **state)
 	assert_string_equal(volume.err.msg, "'-v/a:/b': -v is --verbose here");
 }
 
-static void a_terminal_is_no_duration(void **state)
+static void a_docker_terminal_option_is_not_a_duration(void **state)
 {
 	(void)state;
 	auto_fixture struct fixture swallowed = SCAN("-it", "-p", "python");
@@ -212,7 +212,7 @@ static void a_profile_key_that_is_no_option_is_unknown(void **state)
 	assert_int_equal(f.rc, -EINVAL);
 }
 
-static void what_stood_before_a_mistake_is_known(void **state)
+static void options_before_a_mistake_are_kept(void **state)
 {
 	(void)state;
 	auto_fixture struct fixture f = SCAN("--json", "--id=a", "--nonsense", "--quiet");
@@ -221,7 +221,7 @@ static void what_stood_before_a_mistake_is_known(void **state)
 	assert_given(&f, 0, "json", "--json", NULL);
 }
 
-static void help_is_heard_in_any_form(void **state)
+static void help_is_recognised_in_every_form(void **state)
 {
 	(void)state;
 	auto_fixture struct fixture longer = SCAN("-i", "--help");
@@ -255,7 +255,7 @@ static void many_options_are_all_kept(void **state)
 
 #define auto_config __attribute__((cleanup(config_fini)))
 
-static void delivery_is_applied_apart_from_the_rest(void **state)
+static void delivery_options_are_applied_separately(void **state)
 {
 	(void)state;
 	auto_fixture struct fixture f =
@@ -327,10 +327,10 @@ static void the_help_fits_80_columns(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_words_are_no_options),
-		cmocka_unit_test(a_value_stands_behind_a_blank_or_an_equals_sign),
+		cmocka_unit_test(no_arguments_are_no_options),
+		cmocka_unit_test(a_value_follows_a_blank_or_an_equals_sign),
 		cmocka_unit_test(letters_are_bundled_and_carry_their_value),
-		cmocka_unit_test(options_end_at_the_first_word_that_is_none),
+		cmocka_unit_test(options_end_at_the_first_operand),
 		cmocka_unit_test(options_end_at_two_dashes),
 		cmocka_unit_test(a_lone_dash_is_an_operand),
 		cmocka_unit_test(a_value_may_look_like_an_option),
@@ -338,13 +338,13 @@ int main(void)
 		cmocka_unit_test(a_value_may_be_empty_but_not_missing),
 		cmocka_unit_test(an_unknown_option_names_the_nearest),
 		cmocka_unit_test(an_option_of_another_program_is_answered),
-		cmocka_unit_test(a_terminal_is_no_duration),
+		cmocka_unit_test(a_docker_terminal_option_is_not_a_duration),
 		cmocka_unit_test(a_profile_key_that_is_no_option_is_unknown),
-		cmocka_unit_test(what_stood_before_a_mistake_is_known),
-		cmocka_unit_test(help_is_heard_in_any_form),
+		cmocka_unit_test(options_before_a_mistake_are_kept),
+		cmocka_unit_test(help_is_recognised_in_every_form),
 		cmocka_unit_test(the_last_value_is_the_one_found),
 		cmocka_unit_test(many_options_are_all_kept),
-		cmocka_unit_test(delivery_is_applied_apart_from_the_rest),
+		cmocka_unit_test(delivery_options_are_applied_separately),
 		cmocka_unit_test(a_bad_value_is_named_as_the_user_wrote_it),
 		cmocka_unit_test(every_delivery_option_is_a_setting),
 		cmocka_unit_test(the_help_fits_80_columns),

@@ -191,7 +191,7 @@ static void a_build_date_is_read_in_either_form(void **state)
 	assert_false(read_build_date("#1 SMP Xyz 6 01:02:03 UTC 2026", &year, &month));
 }
 
-static void a_kernel_is_told_which_known_fixes_its_number_lacks(void **state)
+static void the_missing_fixes_are_found_by_the_kernel_version(void **state)
 {
 	(void)state;
 	static const struct {
@@ -257,7 +257,7 @@ static struct place place_of(struct place_facts facts)
 	return p;
 }
 
-static void a_place_is_told_by_what_is_there(void **state)
+static void a_place_is_classified_by_its_files_and_variables(void **state)
 {
 	(void)state;
 	static const char service[] = "1:name=systemd:/\n0::/system.slice/judge.service/x\n";
@@ -346,7 +346,7 @@ static void a_call_the_kernel_lacks_is_named_with_its_release(void **state)
 		assert_non_null(strstr(f.remedy, "boot Linux 5.12 or later"));
 }
 
-static void a_refused_namespace_is_missing_whatever_the_reason(void **state)
+static void a_forbidden_user_namespace_is_missing_for_every_cause(void **state)
 {
 	(void)state;
 	static const int codes[] = { EPERM, ENOSPC, EUSERS, ENOSYS, EACCES };
@@ -360,7 +360,7 @@ static void a_refused_namespace_is_missing_whatever_the_reason(void **state)
 	}
 }
 
-static void what_needs_a_namespace_is_not_blamed_for_it(void **state)
+static void checks_that_need_a_namespace_point_to_its_check(void **state)
 {
 	(void)state;
 	static void (*const looks[])(struct finding * f) = {
@@ -420,7 +420,7 @@ static void no_landlock_is_weaker_not_missing(void **state)
 	assert_string_equal(f.remedy, "");
 }
 
-static void each_controller_is_judged_by_itself(void **state)
+static void each_controller_is_checked_separately(void **state)
 {
 	(void)state;
 	static const struct cgroup_parent_report some[] = {
@@ -505,7 +505,7 @@ static void links_that_are_refused_mean_no_public_network(void **state)
 	assert_non_null(strstr(f.remedy, "sudo modprobe veth"));
 }
 
-static void forwarding_is_asked_of_root_alone(void **state)
+static void forwarding_is_checked_only_for_root(void **state)
 {
 	(void)state;
 	struct finding f = { 0 };
@@ -573,7 +573,7 @@ static void a_missing_helper_is_named_with_its_package(void **state)
 	assert_string_equal(slirp.remedy, "");
 }
 
-static void a_closed_tun_device_is_told_with_what_opens_it(void **state)
+static void a_closed_tun_device_has_the_remedy(void **state)
 {
 	(void)state;
 	struct finding f = { 0 };
@@ -598,7 +598,7 @@ static struct finding told_of(enum layer_state filter, enum uplink_kind uplink)
 	return f;
 }
 
-static void the_uplink_is_named_with_why_no_better_one(void **state)
+static void the_uplink_is_named_with_the_reason_against_better_ones(void **state)
 {
 	(void)state;
 	struct finding f = told_of(LAYER_ON, UPLINK_HOST);
@@ -615,7 +615,7 @@ static void the_uplink_is_named_with_why_no_better_one(void **state)
 	pasta_reason = "";
 }
 
-static void no_way_out_is_weaker_and_mended_by_one_command(void **state)
+static void a_missing_uplink_is_weaker_and_has_one_remedy(void **state)
 {
 	(void)state;
 	struct finding f = told_of(LAYER_ON, UPLINK_NONE);
@@ -624,7 +624,7 @@ static void no_way_out_is_weaker_and_mended_by_one_command(void **state)
 	assert_string_not_equal(f.remedy, "");
 }
 
-static void no_rules_are_weaker_whatever_the_uplink(void **state)
+static void missing_rules_are_weaker_with_every_uplink(void **state)
 {
 	(void)state;
 	struct finding f = told_of(LAYER_ABSENT, UPLINK_AUTO);
@@ -632,7 +632,7 @@ static void no_rules_are_weaker_whatever_the_uplink(void **state)
 	assert_string_not_equal(f.remedy, "");
 }
 
-static void every_check_says_something(void **state)
+static void every_check_has_a_text(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < CHECK_COUNT; i++) {
@@ -650,33 +650,33 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		ON_HOST(a_build_date_is_read_in_either_form),
-		ON_HOST(a_kernel_is_told_which_known_fixes_its_number_lacks),
+		ON_HOST(the_missing_fixes_are_found_by_the_kernel_version),
 		ON_HOST(an_old_kernel_is_a_note_that_asks_the_distribution),
-		ON_HOST(a_place_is_told_by_what_is_there),
+		ON_HOST(a_place_is_classified_by_its_files_and_variables),
 		ON_HOST(a_missing_cgroup_has_the_remedy_of_its_place),
 		ON_HOST(every_place_has_its_remedies),
 		ON_HOST(a_call_the_kernel_lacks_is_named_with_its_release),
-		ON_HOST(a_refused_namespace_is_missing_whatever_the_reason),
-		ON_HOST(what_needs_a_namespace_is_not_blamed_for_it),
+		ON_HOST(a_forbidden_user_namespace_is_missing_for_every_cause),
+		ON_HOST(checks_that_need_a_namespace_point_to_its_check),
 		ON_HOST(a_probe_brings_its_errno_back),
 		ON_HOST(a_probe_leaves_no_child_and_no_descriptor),
 		ON_HOST(no_landlock_is_weaker_not_missing),
-		ON_HOST(each_controller_is_judged_by_itself),
+		ON_HOST(each_controller_is_checked_separately),
 		ON_HOST(a_parent_with_all_controllers_is_named),
 		ON_HOST(a_line_of_the_status_file_is_found_by_its_whole_name),
 		ON_HOST(a_setting_is_compared_whole),
 		ON_HOST(rules_that_are_refused_mean_no_public_network),
 		ON_HOST(links_that_are_refused_mean_no_public_network),
-		ON_HOST(forwarding_is_asked_of_root_alone),
+		ON_HOST(forwarding_is_checked_only_for_root),
 		ON_HOST(a_table_that_drops_what_is_forwarded_is_named),
 		ON_HOST(a_profile_that_confines_pasta_is_named),
 		ON_HOST(a_reason_is_cut_before_its_remedy),
 		ON_HOST(a_missing_helper_is_named_with_its_package),
-		ON_HOST(a_closed_tun_device_is_told_with_what_opens_it),
-		ON_HOST(the_uplink_is_named_with_why_no_better_one),
-		ON_HOST(no_way_out_is_weaker_and_mended_by_one_command),
-		ON_HOST(no_rules_are_weaker_whatever_the_uplink),
-		ON_HOST(every_check_says_something),
+		ON_HOST(a_closed_tun_device_has_the_remedy),
+		ON_HOST(the_uplink_is_named_with_the_reason_against_better_ones),
+		ON_HOST(a_missing_uplink_is_weaker_and_has_one_remedy),
+		ON_HOST(missing_rules_are_weaker_with_every_uplink),
+		ON_HOST(every_check_has_a_text),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

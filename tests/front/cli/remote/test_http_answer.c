@@ -102,7 +102,7 @@ static void any_number_of_chunks_is_an_answer(void **state)
 	assert_int_equal(body.size, HTTP_HEAD_MAX / 3);
 }
 
-static void what_only_says_go_on_is_no_answer(void **state)
+static void an_interim_response_is_skipped(void **state)
 {
 	(void)state;
 	assert_answer("HTTP/1.1 100 Continue\r\nX: y\r\n\r\nHTTP/1.1 413 No\r\n"
@@ -110,14 +110,14 @@ static void what_only_says_go_on_is_no_answer(void **state)
 		      413, "", "no");
 }
 
-static void what_follows_an_answer_is_not_looked_at(void **state)
+static void bytes_after_an_answer_are_ignored(void **state)
 {
 	(void)state;
 	assert_answer("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nxHTTP/1.1 500 more", 200, "",
 		      "x");
 }
 
-static void when_to_come_back_is_a_number_of_seconds(void **state)
+static void retry_after_is_a_number_of_seconds(void **state)
 {
 	(void)state;
 	struct http_answer answer;
@@ -135,7 +135,7 @@ static void when_to_come_back_is_a_number_of_seconds(void **state)
 	assert_int_equal(answer.retry_after, 0);
 }
 
-static void an_answer_that_ends_early_is_no_answer(void **state)
+static void an_answer_that_ends_early_is_an_error(void **state)
 {
 	(void)state;
 	const char *const whole =
@@ -149,7 +149,7 @@ static void an_answer_that_ends_early_is_no_answer(void **state)
 	assert_refused("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nab", "within the answer");
 }
 
-static void what_is_no_http_is_refused(void **state)
+static void invalid_http_is_refused(void **state)
 {
 	(void)state;
 	assert_refused("SSH-2.0-OpenSSH_9.2\r\n", "status");
@@ -171,7 +171,7 @@ static void what_is_no_http_is_refused(void **state)
 		       "longer than its size");
 }
 
-static void a_head_has_an_end(void **state)
+static void the_size_of_the_header_is_limited(void **state)
 {
 	(void)state;
 	static char text[2 * HTTP_HEAD_MAX];
@@ -190,12 +190,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_body_has_a_length_or_chunks_or_goes_on_to_the_end),
 		cmocka_unit_test(any_number_of_chunks_is_an_answer),
-		cmocka_unit_test(what_only_says_go_on_is_no_answer),
-		cmocka_unit_test(what_follows_an_answer_is_not_looked_at),
-		cmocka_unit_test(when_to_come_back_is_a_number_of_seconds),
-		cmocka_unit_test(an_answer_that_ends_early_is_no_answer),
-		cmocka_unit_test(what_is_no_http_is_refused),
-		cmocka_unit_test(a_head_has_an_end),
+		cmocka_unit_test(an_interim_response_is_skipped),
+		cmocka_unit_test(bytes_after_an_answer_are_ignored),
+		cmocka_unit_test(retry_after_is_a_number_of_seconds),
+		cmocka_unit_test(an_answer_that_ends_early_is_an_error),
+		cmocka_unit_test(invalid_http_is_refused),
+		cmocka_unit_test(the_size_of_the_header_is_limited),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

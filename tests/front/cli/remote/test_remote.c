@@ -30,7 +30,7 @@ static void assert_request(const struct remote_request *r, const char *wanted)
 	assert_string_equal(text, wanted);
 }
 
-static void only_what_was_asked_for_is_sent(void **state)
+static void only_given_settings_are_sent(void **state)
 {
 	(void)state;
 	struct config c;
@@ -65,7 +65,7 @@ static void only_what_was_asked_for_is_sent(void **state)
 	config_fini(&c);
 }
 
-static void bytes_that_are_no_text_are_sent_as_base64(void **state)
+static void bytes_that_are_not_utf8_are_sent_as_base64(void **state)
 {
 	(void)state;
 	struct config c;
@@ -95,7 +95,7 @@ static void bytes_that_are_no_text_are_sent_as_base64(void **state)
 	config_fini(&c);
 }
 
-static void a_relative_host_path_begins_at_the_callers_directory(void **state)
+static void a_relative_host_path_starts_at_the_callers_directory(void **state)
 {
 	(void)state;
 	auto_arena struct arena a = { 0 };
@@ -150,7 +150,7 @@ static struct answer answer_of(const char *text)
 
 #define RESULT(members) "{\"schema\":\"cejail.result/1\"," members "}"
 
-static void the_exit_status_is_the_one_of_a_run_here(void **state)
+static void the_exit_status_equals_that_of_a_local_run(void **state)
 {
 	(void)state;
 	static const struct {
@@ -180,7 +180,7 @@ static void the_exit_status_is_the_one_of_a_run_here(void **state)
 	}
 }
 
-static void the_evidence_comes_back(void **state)
+static void limits_denials_and_warnings_are_read_back(void **state)
 {
 	(void)state;
 	auto_answer struct answer a = answer_of(RESULT(
@@ -214,7 +214,7 @@ static void the_evidence_comes_back(void **state)
 	assert_string_equal(o->warnings.items[0], "w");
 }
 
-static void what_is_no_result_is_refused(void **state)
+static void json_that_is_not_a_result_is_refused(void **state)
 {
 	(void)state;
 	static const char *const texts[] = {
@@ -231,7 +231,7 @@ static void what_is_no_result_is_refused(void **state)
 	}
 }
 
-static void the_result_that_is_passed_on_has_what_was_stored_here(void **state)
+static void the_delivered_result_has_the_artefacts_stored_here(void **state)
 {
 	(void)state;
 	auto_answer struct answer a = answer_of(
@@ -296,13 +296,13 @@ static void a_refusal_is_one_error_with_code_and_hint(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(only_what_was_asked_for_is_sent),
-		cmocka_unit_test(bytes_that_are_no_text_are_sent_as_base64),
-		cmocka_unit_test(a_relative_host_path_begins_at_the_callers_directory),
-		cmocka_unit_test(the_exit_status_is_the_one_of_a_run_here),
-		cmocka_unit_test(the_evidence_comes_back),
-		cmocka_unit_test(what_is_no_result_is_refused),
-		cmocka_unit_test(the_result_that_is_passed_on_has_what_was_stored_here),
+		cmocka_unit_test(only_given_settings_are_sent),
+		cmocka_unit_test(bytes_that_are_not_utf8_are_sent_as_base64),
+		cmocka_unit_test(a_relative_host_path_starts_at_the_callers_directory),
+		cmocka_unit_test(the_exit_status_equals_that_of_a_local_run),
+		cmocka_unit_test(limits_denials_and_warnings_are_read_back),
+		cmocka_unit_test(json_that_is_not_a_result_is_refused),
+		cmocka_unit_test(the_delivered_result_has_the_artefacts_stored_here),
 		cmocka_unit_test(a_refusal_is_one_error_with_code_and_hint),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -103,7 +103,7 @@ static void long_messages_are_cut_not_overflowed(void **state)
 	assert_int_equal(strlen(err.stage), CJ_ERROR_STAGE_MAX - 1);
 }
 
-static void what_another_process_says_is_ended_and_never_without_a_text(void **state)
+static void an_error_of_another_process_is_terminated_and_never_empty(void **state)
 {
 	(void)state;
 	struct cj_error err = { 0 }, theirs;
@@ -130,7 +130,7 @@ int main(void)
 		cmocka_unit_test(the_first_hint_and_the_first_stage_stay),
 		cmocka_unit_test(a_new_failure_forgets_the_old_one),
 		cmocka_unit_test(long_messages_are_cut_not_overflowed),
-		cmocka_unit_test(what_another_process_says_is_ended_and_never_without_a_text),
+		cmocka_unit_test(an_error_of_another_process_is_terminated_and_never_empty),
 	};
 
 	return cmocka_run_group_tests_name("error", tests, NULL, NULL);

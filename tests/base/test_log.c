@@ -63,7 +63,7 @@ static void an_error_is_one_line_with_its_hint(void **state)
 	expect_line("cejail: create user namespace: Operation not permitted (run cejail doctor)\n");
 }
 
-static void a_foreign_name_can_not_forge_a_line(void **state)
+static void a_file_name_can_not_forge_a_line(void **state)
 {
 	(void)state;
 
@@ -146,7 +146,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(an_error_is_one_line_with_its_hint, forget),
-		cmocka_unit_test_setup(a_foreign_name_can_not_forge_a_line, forget),
+		cmocka_unit_test_setup(a_file_name_can_not_forge_a_line, forget),
 		cmocka_unit_test_setup(quiet_leaves_only_errors, forget),
 		cmocka_unit_test_setup(details_come_only_when_asked_for, forget),
 		cmocka_unit_test_setup(a_long_line_is_cut_and_still_a_line, forget),

@@ -121,7 +121,7 @@ static void the_peers_failure_becomes_our_own(void **state)
 	close_pair(&p);
 }
 
-static void the_last_words_of_a_peer_are_heard_instead_of_a_broken_pipe(void **state)
+static void the_error_of_an_ended_peer_replaces_epipe(void **state)
 {
 	(void)state;
 	struct tcp_proxy p = open_pair(1000);
@@ -137,7 +137,7 @@ static void the_last_words_of_a_peer_are_heard_instead_of_a_broken_pipe(void **s
 	close_pair(&p);
 }
 
-static void last_words_are_heard_though_the_peer_never_read_ours(void **state)
+static void the_peers_error_arrives_though_it_read_nothing(void **state)
 {
 	(void)state;
 	struct tcp_proxy p = open_pair(1000);
@@ -153,7 +153,7 @@ static void last_words_are_heard_though_the_peer_never_read_ours(void **state)
 	close_pair(&p);
 }
 
-static void last_words_are_heard_behind_the_steps_that_nobody_read(void **state)
+static void the_peers_error_arrives_after_steps_that_were_not_read(void **state)
 {
 	(void)state;
 	struct tcp_proxy p = open_pair(1000);
@@ -223,9 +223,9 @@ int main(void)
 		cmocka_unit_test(a_late_peer_is_a_failure),
 		cmocka_unit_test(an_unexpected_step_is_refused_and_its_descriptors_are_closed),
 		cmocka_unit_test(the_peers_failure_becomes_our_own),
-		cmocka_unit_test(the_last_words_of_a_peer_are_heard_instead_of_a_broken_pipe),
-		cmocka_unit_test(last_words_are_heard_though_the_peer_never_read_ours),
-		cmocka_unit_test(last_words_are_heard_behind_the_steps_that_nobody_read),
+		cmocka_unit_test(the_error_of_an_ended_peer_replaces_epipe),
+		cmocka_unit_test(the_peers_error_arrives_though_it_read_nothing),
+		cmocka_unit_test(the_peers_error_arrives_after_steps_that_were_not_read),
 		cmocka_unit_test(an_error_without_an_end_or_a_code_is_made_safe),
 		cmocka_unit_test(a_message_that_is_too_short_or_lies_about_its_size_is_refused),
 		cmocka_unit_test(a_message_that_is_too_long_is_never_sent),

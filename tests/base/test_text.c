@@ -120,7 +120,7 @@ static void a_size_has_binary_units_in_any_case(void **state)
 	expect_accepted(parse_size, good, COUNT(good));
 }
 
-static void what_is_no_size_is_refused_with_an_example(void **state)
+static void an_invalid_size_is_refused_with_an_example(void **state)
 {
 	static const struct refused bad[] = {
 		{ "12X",
@@ -162,7 +162,7 @@ static void a_duration_has_a_unit_or_is_seconds(void **state)
 	expect_accepted(parse_duration, good, COUNT(good));
 }
 
-static void what_is_no_duration_is_refused_with_an_example(void **state)
+static void an_invalid_duration_is_refused_with_an_example(void **state)
 {
 	static const struct refused bad[] = {
 		{ "10 s",
@@ -218,7 +218,7 @@ static void cpus_are_thousandths(void **state)
 	expect_refused(parse_cpus, bad, COUNT(bad));
 }
 
-static void a_bool_is_one_of_six_words(void **state)
+static void a_bool_is_one_of_six_texts(void **state)
 {
 	static const char *const bad[] = { "", "True", "on", "2", "yes ", "t" };
 	struct cj_error err = { 0 };
@@ -242,7 +242,7 @@ static void a_bool_is_one_of_six_words(void **state)
 	assert_string_equal(err.msg, "'t' is neither yes nor no; write true or false");
 }
 
-static void a_long_word_is_quoted_short_and_whole(void **state)
+static void a_long_value_is_quoted_in_part_and_a_short_one_whole(void **state)
 {
 	char word[4096];
 	struct cj_error err = { 0 };
@@ -365,7 +365,7 @@ static void expect_escaped(const char *bytes, size_t size, bool keep_layout, con
 	assert_string_equal(out, expected);
 }
 
-static void what_moves_the_cursor_is_escaped(void **state)
+static void characters_that_move_the_cursor_are_escaped(void **state)
 {
 	(void)state;
 
@@ -418,7 +418,7 @@ static void an_escape_is_never_cut(void **state)
 	assert_string_equal(out, "");
 }
 
-static void sizes_are_told_in_the_largest_unit(void **state)
+static void sizes_are_formatted_in_the_largest_unit(void **state)
 {
 	static const struct {
 		uint64_t bytes;
@@ -446,7 +446,7 @@ static void sizes_are_told_in_the_largest_unit(void **state)
 	}
 }
 
-static void a_told_duration_is_read_back_as_the_same(void **state)
+static void a_formatted_duration_is_read_back_as_the_same(void **state)
 {
 	static const struct {
 		uint64_t ms;
@@ -523,7 +523,7 @@ static void base64_that_could_mean_two_things_is_refused(void **state)
 	assert_int_equal(text_base64_decode("AAA\0", 4, out, &size), -EINVAL);
 }
 
-static void the_nearest_word_is_near(void **state)
+static void the_nearest_name_is_suggested(void **state)
 {
 	static const char *const names[] = { "memory", "memory-swap", "network",
 					     "nofile", "id",          NULL };
@@ -543,7 +543,7 @@ static void the_nearest_word_is_near(void **state)
 	assert_null(text_nearest(long_word, names));
 }
 
-static void what_may_become_a_character_is_counted_at_the_end(void **state)
+static void an_unfinished_character_at_the_end_is_counted(void **state)
 {
 	(void)state;
 	assert_int_equal(utf8_unfinished("", 0), 0);
@@ -560,27 +560,27 @@ static void what_may_become_a_character_is_counted_at_the_end(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_may_become_a_character_is_counted_at_the_end),
+		cmocka_unit_test(an_unfinished_character_at_the_end_is_counted),
 		cmocka_unit_test(a_whole_number_is_decimal_digits_in_range),
 		cmocka_unit_test(the_largest_number_is_no_overflow),
 		cmocka_unit_test(a_size_has_binary_units_in_any_case),
-		cmocka_unit_test(what_is_no_size_is_refused_with_an_example),
+		cmocka_unit_test(an_invalid_size_is_refused_with_an_example),
 		cmocka_unit_test(a_duration_has_a_unit_or_is_seconds),
-		cmocka_unit_test(what_is_no_duration_is_refused_with_an_example),
+		cmocka_unit_test(an_invalid_duration_is_refused_with_an_example),
 		cmocka_unit_test(cpus_are_thousandths),
-		cmocka_unit_test(a_bool_is_one_of_six_words),
-		cmocka_unit_test(a_long_word_is_quoted_short_and_whole),
+		cmocka_unit_test(a_bool_is_one_of_six_texts),
+		cmocka_unit_test(a_long_value_is_quoted_in_part_and_a_short_one_whole),
 		cmocka_unit_test(a_name_is_short_lower_case_and_safe_in_a_path),
 		cmocka_unit_test(utf8_is_strict),
 		cmocka_unit_test(utf8_takes_every_character_and_no_surrogate),
-		cmocka_unit_test(what_moves_the_cursor_is_escaped),
+		cmocka_unit_test(characters_that_move_the_cursor_are_escaped),
 		cmocka_unit_test(layout_stays_where_it_is_wanted),
 		cmocka_unit_test(an_escape_is_never_cut),
-		cmocka_unit_test(sizes_are_told_in_the_largest_unit),
-		cmocka_unit_test(a_told_duration_is_read_back_as_the_same),
+		cmocka_unit_test(sizes_are_formatted_in_the_largest_unit),
+		cmocka_unit_test(a_formatted_duration_is_read_back_as_the_same),
 		cmocka_unit_test(base64_is_rfc_4648),
 		cmocka_unit_test(base64_that_could_mean_two_things_is_refused),
-		cmocka_unit_test(the_nearest_word_is_near),
+		cmocka_unit_test(the_nearest_name_is_suggested),
 	};
 
 	return cmocka_run_group_tests_name("text", tests, NULL, NULL);

@@ -43,7 +43,7 @@ static void every_kind_of_value_is_read(void **state)
 	config_fini(&c);
 }
 
-static void a_network_can_be_one_word(void **state)
+static void network_may_be_a_string(void **state)
 {
 	(void)state;
 	put_profile("one", "{\"network\": \"public\"}");
@@ -57,7 +57,7 @@ static void a_network_can_be_one_word(void **state)
 	config_fini(&c);
 }
 
-static void an_unknown_key_is_told_with_place_and_neighbour(void **state)
+static void an_unknown_key_is_refused_with_its_place_and_a_suggestion(void **state)
 {
 	(void)state;
 	assert_text_says("{\n \"memroy\": \"1G\"}", "x.json:2:");
@@ -69,7 +69,7 @@ static void an_unknown_key_is_told_with_place_and_neighbour(void **state)
 	assert_text_says("{\"id\": \"x\"}", "unknown key 'id'");
 }
 
-static void a_value_of_the_wrong_kind_is_told(void **state)
+static void a_value_of_the_wrong_type_is_refused(void **state)
 {
 	(void)state;
 	assert_text_says("{\"memory\": true}", "memory must be a string or a number");
@@ -91,7 +91,7 @@ static void a_value_of_the_wrong_kind_is_told(void **state)
 	assert_text_says("\"x\"", "a profile is an object");
 }
 
-static void a_value_out_of_range_is_told_with_its_place(void **state)
+static void a_value_out_of_range_is_refused_with_its_place(void **state)
 {
 	(void)state;
 	assert_text_says("{\"pids\":\n   0}", "x.json:2:4: pids: '0'");
@@ -111,7 +111,7 @@ static void a_value_out_of_range_is_told_with_its_place(void **state)
 	assert_text_says("{\"extends\": \"./base.json\"}", "is not a profile's name");
 }
 
-static void malformed_json_is_told_with_its_place(void **state)
+static void malformed_json_is_refused_with_its_place(void **state)
 {
 	(void)state;
 	assert_text_says("", "x.json:1:1");
@@ -163,7 +163,7 @@ static void the_hash_is_over_the_chain_parents_first(void **state)
 	config_fini(&c);
 }
 
-static void a_profile_that_extends_itself_is_told_with_the_way_round(void **state)
+static void a_profile_that_extends_itself_is_refused_with_the_cycle(void **state)
 {
 	(void)state;
 	put_profile("a", "{\"extends\": \"b\"}");
@@ -192,7 +192,7 @@ static void a_row_of_parents_has_an_end(void **state)
 	assert_load_says("q", "'q' extends more than 8 others");
 }
 
-static void a_missing_parent_is_told_by_the_child(void **state)
+static void a_missing_parent_is_reported_with_the_childs_name(void **state)
 {
 	(void)state;
 	put_profile("c", "{\"extends\": \"absent\"}");
@@ -225,7 +225,7 @@ static char *show(const struct config *c)
 	return strndup(text, size);
 }
 
-static void what_is_shown_reads_back_as_the_same(void **state)
+static void a_shown_profile_reads_back_as_the_same(void **state)
 {
 	(void)state;
 	put_profile("rich", "{\"extends\": \"ci\", \"memory\": 5000001, \"disk\": \"3G\","
@@ -255,18 +255,18 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		HOME_TEST(every_kind_of_value_is_read),
-		HOME_TEST(a_network_can_be_one_word),
-		HOME_TEST(an_unknown_key_is_told_with_place_and_neighbour),
-		HOME_TEST(a_value_of_the_wrong_kind_is_told),
-		HOME_TEST(a_value_out_of_range_is_told_with_its_place),
-		HOME_TEST(malformed_json_is_told_with_its_place),
+		HOME_TEST(network_may_be_a_string),
+		HOME_TEST(an_unknown_key_is_refused_with_its_place_and_a_suggestion),
+		HOME_TEST(a_value_of_the_wrong_type_is_refused),
+		HOME_TEST(a_value_out_of_range_is_refused_with_its_place),
+		HOME_TEST(malformed_json_is_refused_with_its_place),
 		HOME_TEST(a_child_overrides_its_parent),
 		HOME_TEST(the_hash_is_over_the_chain_parents_first),
-		HOME_TEST(a_profile_that_extends_itself_is_told_with_the_way_round),
+		HOME_TEST(a_profile_that_extends_itself_is_refused_with_the_cycle),
 		HOME_TEST(a_row_of_parents_has_an_end),
-		HOME_TEST(a_missing_parent_is_told_by_the_child),
+		HOME_TEST(a_missing_parent_is_reported_with_the_childs_name),
 		HOME_TEST(a_parent_is_a_name_never_a_path),
-		HOME_TEST(what_is_shown_reads_back_as_the_same),
+		HOME_TEST(a_shown_profile_reads_back_as_the_same),
 	};
 	return cmocka_run_group_tests(tests, home_setup, home_teardown);
 }

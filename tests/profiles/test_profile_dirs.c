@@ -82,7 +82,7 @@ static void a_file_of_somebody_else_is_refused(void **state)
 	assert_load_says("theirs", "XDG_CONFIG_HOME may still be another user's");
 }
 
-static void what_is_not_a_regular_file_is_refused_without_waiting(void **state)
+static void another_type_of_file_is_refused_without_waiting(void **state)
 {
 	(void)state;
 	char path[256], other[256];
@@ -161,7 +161,7 @@ int main(void)
 		HOME_TEST(names_cannot_lead_out_of_the_directories),
 		HOME_TEST(a_file_others_may_write_is_refused),
 		HOME_TEST(a_file_of_somebody_else_is_refused),
-		HOME_TEST(what_is_not_a_regular_file_is_refused_without_waiting),
+		HOME_TEST(another_type_of_file_is_refused_without_waiting),
 		HOME_TEST(a_file_that_is_too_large_is_refused),
 		HOME_TEST(a_seccomp_file_lies_beside_its_profile),
 		HOME_TEST(your_own_directory_that_is_closed_is_none),

@@ -361,7 +361,7 @@ static void numbers_that_cannot_work_are_refused(void **state)
 	assert_refused("result-fd", "4294967297", "at most");
 }
 
-static void words_that_cannot_work_are_refused(void **state)
+static void values_that_cannot_work_are_refused(void **state)
 {
 	(void)state;
 	assert_refused("network", "bridge", "neither 'public' nor 'none'");
@@ -433,7 +433,7 @@ int main(void)
 		cmocka_unit_test(text_is_copied_not_borrowed),
 		cmocka_unit_test(a_variable_set_twice_is_one_variable),
 		cmocka_unit_test(numbers_that_cannot_work_are_refused),
-		cmocka_unit_test(words_that_cannot_work_are_refused),
+		cmocka_unit_test(values_that_cannot_work_are_refused),
 		cmocka_unit_test(a_failed_setting_changes_nothing),
 		cmocka_unit_test(a_list_has_an_end),
 	};

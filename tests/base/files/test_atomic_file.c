@@ -115,7 +115,7 @@ static void nothing_is_there_until_it_is_published(void **state)
 	}
 }
 
-static void what_has_the_name_is_replaced_and_a_link_not_followed(void **state)
+static void a_file_of_the_name_is_replaced_and_a_link_not_followed(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 4; i++) {
@@ -150,7 +150,7 @@ static void a_directory_keeps_its_name(void **state)
 	}
 }
 
-static void what_is_not_published_leaves_nothing(void **state)
+static void an_unpublished_file_leaves_nothing(void **state)
 {
 	(void)state;
 	for (int i = 0; i < 2; i++) {
@@ -164,7 +164,7 @@ static void what_is_not_published_leaves_nothing(void **state)
 	}
 }
 
-static void where_no_file_can_be_made_the_reason_is_told(void **state)
+static void a_file_that_cannot_be_made_gives_the_reason(void **state)
 {
 	(void)state;
 	struct atomic_file f;
@@ -192,10 +192,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(nothing_is_there_until_it_is_published),
-		TEST(what_has_the_name_is_replaced_and_a_link_not_followed),
+		TEST(a_file_of_the_name_is_replaced_and_a_link_not_followed),
 		TEST(a_directory_keeps_its_name),
-		TEST(what_is_not_published_leaves_nothing),
-		TEST(where_no_file_can_be_made_the_reason_is_told),
+		TEST(an_unpublished_file_leaves_nothing),
+		TEST(a_file_that_cannot_be_made_gives_the_reason),
 		TEST(it_does_not_try_for_ever),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

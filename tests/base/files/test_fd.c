@@ -187,7 +187,7 @@ static void a_large_file_is_read_up_to_its_limit(void **state)
 	assert_int_equal(size, SIZE); /* set only on success */
 }
 
-static void what_cannot_be_read_is_named(void **state)
+static void a_file_that_cannot_be_read_is_named(void **state)
 {
 	auto_arena struct arena a = { 0 };
 	struct cj_error err = { 0 };
@@ -368,7 +368,7 @@ static void a_kernel_before_6_3_gets_a_memfd_too(void **state)
 	expect_sealed(fd, "print(1)");
 }
 
-static void a_copy_holds_all_or_is_refused(void **state)
+static void a_copy_is_complete_or_refused(void **state)
 {
 	struct cj_error err = { 0 };
 	size_t size = 42;
@@ -445,7 +445,7 @@ static void a_link_on_the_way_is_followed_but_not_at_the_end(void **state)
 			 " leads through a link of /proc, or in circles");
 }
 
-static void a_linked_file_is_opened_and_its_real_path_is_known(void **state)
+static void a_linked_file_is_opened_and_its_real_path_is_given(void **state)
 {
 	struct cj_error err = { 0 };
 	char real[PATH_MAX], expected[PATH_MAX];
@@ -474,7 +474,7 @@ static void a_linked_file_is_opened_and_its_real_path_is_known(void **state)
 	assert_int_equal(fd_open_linked(in_dir("missing"), &err), -ENOENT);
 }
 
-static void what_is_not_a_regular_file_is_named(void **state)
+static void another_type_of_file_is_named(void **state)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	(void)state;
@@ -586,19 +586,19 @@ int main(void)
 		cmocka_unit_test(a_child_is_ended_and_reaped_with_its_scope),
 		cmocka_unit_test_setup(a_file_is_read_whole_with_a_nul_behind, forget),
 		cmocka_unit_test_setup(a_large_file_is_read_up_to_its_limit, forget),
-		cmocka_unit_test_setup(what_cannot_be_read_is_named, forget),
+		cmocka_unit_test_setup(a_file_that_cannot_be_read_is_named, forget),
 		cmocka_unit_test_setup(a_non_blocking_pipe_is_waited_for, forget),
 		cmocka_unit_test_setup(a_full_non_blocking_pipe_is_waited_for, forget),
 		cmocka_unit_test_setup(writing_goes_on_after_a_part_and_an_interruption, forget),
 		cmocka_unit_test_setup(a_kernel_file_takes_its_text_in_one_write, forget),
 		cmocka_unit_test_setup(a_sealed_memfd_can_not_change, forget),
 		cmocka_unit_test_setup(a_kernel_before_6_3_gets_a_memfd_too, forget),
-		cmocka_unit_test_setup(a_copy_holds_all_or_is_refused, forget),
+		cmocka_unit_test_setup(a_copy_is_complete_or_refused, forget),
 		cmocka_unit_test_setup(a_copy_from_a_pipe_waits_for_its_end, forget),
 		cmocka_unit_test_setup(a_regular_file_is_opened, forget),
 		cmocka_unit_test_setup(a_link_on_the_way_is_followed_but_not_at_the_end, forget),
-		cmocka_unit_test_setup(a_linked_file_is_opened_and_its_real_path_is_known, forget),
-		cmocka_unit_test_setup(what_is_not_a_regular_file_is_named, forget),
+		cmocka_unit_test_setup(a_linked_file_is_opened_and_its_real_path_is_given, forget),
+		cmocka_unit_test_setup(another_type_of_file_is_named, forget),
 		cmocka_unit_test_setup(a_missing_source_is_named, forget),
 		cmocka_unit_test_setup(standard_input_by_its_path_gets_the_hint, forget),
 		cmocka_unit_test_setup(too_few_descriptors_get_the_hint, forget),

@@ -308,7 +308,7 @@ static void trailing_data_and_comments_are_refused(void **state)
 	expect_refused(rows, COUNT(rows));
 }
 
-static void what_yajl_would_let_pass_is_refused(void **state)
+static void texts_that_yajl_accepts_wrongly_are_refused(void **state)
 {
 	static const struct refused rows[] = {
 		{ "[\"a\\u0000b\"]", "1:4: '\\u0000' is not allowed in a string" },
@@ -371,7 +371,7 @@ static char *many_keys(unsigned n, const char *one_more)
 	return text;
 }
 
-static void eighty_thousand_keys_are_told_apart(void **state)
+static void eighty_thousand_keys_are_compared(void **state)
 {
 	auto_arena struct arena a = { 0 };
 	struct cj_error err = { 0 };
@@ -417,7 +417,7 @@ static void a_million_brackets_end_at_the_limit(void **state)
 }
 
 /* Text is looked at in words: what stands anywhere in one is seen, and counted, all the same. */
-static void places_are_right_wherever_a_word_begins(void **state)
+static void places_are_right_at_every_alignment(void **state)
 {
 	static const char plain[] = "\"abcdefghijklmnopqrstuvwxyz\" x";
 	(void)state;
@@ -648,7 +648,7 @@ static void bytes_are_text_or_base64(void **state)
 	}
 }
 
-static void what_was_read_is_written_the_same(void **state)
+static void a_document_is_written_as_it_was_read(void **state)
 {
 	static const char text[] =
 	    "{\"n\":null,\"t\":true,\"f\":false,\"x\":1e400,\"s\":\"a\\u0007b\","
@@ -815,13 +815,13 @@ int main(void)
 		cmocka_unit_test(a_refusal_names_file_line_and_column),
 		cmocka_unit_test(broken_grammar_is_refused_where_it_breaks),
 		cmocka_unit_test(trailing_data_and_comments_are_refused),
-		cmocka_unit_test(what_yajl_would_let_pass_is_refused),
+		cmocka_unit_test(texts_that_yajl_accepts_wrongly_are_refused),
 		cmocka_unit_test(a_duplicate_key_is_refused_at_its_second_place),
-		cmocka_unit_test(eighty_thousand_keys_are_told_apart),
+		cmocka_unit_test(eighty_thousand_keys_are_compared),
 		cmocka_unit_test(depth_has_a_limit),
 		cmocka_unit_test(a_million_brackets_end_at_the_limit),
 		cmocka_unit_test(size_has_a_limit),
-		cmocka_unit_test(places_are_right_wherever_a_word_begins),
+		cmocka_unit_test(places_are_right_at_every_alignment),
 		cmocka_unit_test(values_have_a_limit),
 		cmocka_unit_test(every_missing_byte_of_memory_is_an_error),
 		cmocka_unit_test(a_member_is_found_by_its_type),
@@ -830,7 +830,7 @@ int main(void)
 		cmocka_unit_test(thousandths_are_written_short),
 		cmocka_unit_test(bad_utf8_becomes_replacement_characters),
 		cmocka_unit_test(bytes_are_text_or_base64),
-		cmocka_unit_test(what_was_read_is_written_the_same),
+		cmocka_unit_test(a_document_is_written_as_it_was_read),
 		cmocka_unit_test(megabytes_are_written_in_one_go),
 		cmocka_unit_test(calls_out_of_order_are_an_error_at_the_end),
 		cmocka_unit_test(a_writer_without_memory_says_so_at_the_end),

@@ -67,7 +67,7 @@ static void assert_refused(const char *text, size_t size, const char *message)
 	assert_int_equal(count, 7);
 }
 
-static void a_mistake_is_told_with_its_line(void **state)
+static void a_mistake_is_refused_with_its_line(void **state)
 {
 	(void)state;
 	assert_refused("A=1\n\nNOWHERE\n", 13,
@@ -96,7 +96,7 @@ int main(void)
 		cmocka_unit_test(a_line_is_a_variable_as_it_stands),
 		cmocka_unit_test(comments_and_empty_lines_are_no_variables),
 		cmocka_unit_test(a_name_alone_is_the_callers_own),
-		cmocka_unit_test(a_mistake_is_told_with_its_line),
+		cmocka_unit_test(a_mistake_is_refused_with_its_line),
 		cmocka_unit_test(each_line_has_its_number),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

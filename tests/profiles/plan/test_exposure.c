@@ -24,7 +24,7 @@ static void assert_row(const char *path, const char *what, bool is_control)
 	assert_int_equal(row->is_control, is_control);
 }
 
-static void known_paths_are_known_by_their_letters(void **state)
+static void listed_paths_match_by_their_text(void **state)
 {
 	(void)state;
 	assert_row("/", "all of this host's files", false);
@@ -114,7 +114,7 @@ static void a_control_socket_is_a_warning_and_with_strict_an_error(void **state)
 	remove_place(&p);
 }
 
-static void a_callers_own_agent_is_known_by_any_name(void **state)
+static void a_callers_own_agent_is_found_under_any_name(void **state)
 {
 	struct place p;
 	(void)state;
@@ -126,7 +126,7 @@ static void a_callers_own_agent_is_known_by_any_name(void **state)
 	remove_place(&p);
 }
 
-static void a_callers_home_is_known_by_what_it_is(void **state)
+static void a_callers_home_is_found_in_any_place(void **state)
 {
 	struct place p;
 	(void)state;
@@ -171,12 +171,12 @@ static void a_socket_below_a_directory_is_found(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(known_paths_are_known_by_their_letters),
+		cmocka_unit_test(listed_paths_match_by_their_text),
 		cmocka_unit_test(other_paths_are_not),
 		cmocka_unit_test(every_row_is_absolute_and_says_what_it_is),
 		cmocka_unit_test(a_control_socket_is_a_warning_and_with_strict_an_error),
-		cmocka_unit_test(a_callers_own_agent_is_known_by_any_name),
-		cmocka_unit_test(a_callers_home_is_known_by_what_it_is),
+		cmocka_unit_test(a_callers_own_agent_is_found_under_any_name),
+		cmocka_unit_test(a_callers_home_is_found_in_any_place),
 		cmocka_unit_test(a_socket_and_a_directory_of_ones_own_are_no_warning),
 		cmocka_unit_test(a_socket_below_a_directory_is_found),
 	};

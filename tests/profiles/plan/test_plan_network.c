@@ -32,7 +32,7 @@ static void the_public_network_is_planned(void **state)
 	assert_int_equal(r->plan.network.nallow, 0); /* none listed: all that is public */
 }
 
-static void each_uplink_is_known_by_its_name(void **state)
+static void each_uplink_is_chosen_by_its_name(void **state)
 {
 	struct request *r = *state;
 	for (unsigned kind = 0; kind < UPLINK_COUNT; kind++) {
@@ -106,7 +106,7 @@ static void assert_unset(struct request *r, const char *option, const char *text
 		fail_msg("'%s' does not say '%s: ... %s'", err.msg, option, said);
 }
 
-static void a_target_is_judged_where_it_is_read(void **state)
+static void a_target_is_validated_when_it_is_read(void **state)
 {
 	static const char *const rows[][2] = {
 		{ "", "names no host" },
@@ -129,7 +129,7 @@ static void a_target_is_judged_where_it_is_read(void **state)
 	assert_int_equal(r->c.allow.count, 0);
 }
 
-static void an_unknown_uplink_is_answered_with_the_known_ones(void **state)
+static void an_unknown_uplink_is_refused_with_the_list(void **state)
 {
 	static const char *const wrong[] = { "bridge", "", "Pasta", "host ", "vpn" };
 	struct request *r = anew(*state);
@@ -265,13 +265,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		REQUEST_TEST(without_options_there_is_no_network),
 		REQUEST_TEST(the_public_network_is_planned),
-		REQUEST_TEST(each_uplink_is_known_by_its_name),
+		REQUEST_TEST(each_uplink_is_chosen_by_its_name),
 		REQUEST_TEST(targets_arrive_with_their_ports),
 		REQUEST_TEST(the_most_targets_are_planned_and_one_more_is_not),
 		REQUEST_TEST(a_list_without_a_network_is_refused),
 		REQUEST_TEST(no_network_at_all_beats_a_profiles_list),
-		REQUEST_TEST(a_target_is_judged_where_it_is_read),
-		REQUEST_TEST(an_unknown_uplink_is_answered_with_the_known_ones),
+		REQUEST_TEST(a_target_is_validated_when_it_is_read),
+		REQUEST_TEST(an_unknown_uplink_is_refused_with_the_list),
 		REQUEST_TEST(a_port_of_the_hosts_loopback_is_planned_in_every_mode),
 		REQUEST_TEST(ports_and_sockets_are_told_apart),
 		REQUEST_TEST(a_port_named_twice_is_one_port),

@@ -9,7 +9,7 @@ static const struct bind_spec *only_bind(struct request *r)
 	return &r->plan.root.binds[0];
 }
 
-static void binds_land_where_they_are_told(void **state)
+static void binds_are_mounted_at_their_target(void **state)
 {
 	struct request *r = *state;
 	char source[64];
@@ -144,7 +144,7 @@ static void bad_sockets_are_refused(void **state)
 		assert_made(r);
 }
 
-static void a_copy_lands_in_the_box_unless_told(void **state)
+static void a_copy_goes_to_the_box_by_default(void **state)
 {
 	static const char *const rows[][2] = {
 		{ "a.txt", "/box/a.txt" },           { "./dir/sub/", "/box/sub" },
@@ -189,7 +189,7 @@ static void bad_copies_are_refused(void **state)
 	assert_made(r);
 }
 
-static void copies_of_a_request_land_in_the_box_unless_told(void **state)
+static void copies_of_a_request_go_to_the_box_by_default(void **state)
 {
 	static const char *const rows[][2] = {
 		{ "d/x", "/box/d/x" }, { "/tmp/./x", "/tmp/x" }, { "/box", NULL },
@@ -293,7 +293,7 @@ static void paths_of_artifacts_lie_below_the_box_or_an_overlay(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		REQUEST_TEST(binds_land_where_they_are_told),
+		REQUEST_TEST(binds_are_mounted_at_their_target),
 		REQUEST_TEST(a_bind_from_usr_keeps_its_path),
 		REQUEST_TEST(an_escaped_colon_is_part_of_a_bind),
 		REQUEST_TEST(binds_are_ordered_so_that_none_hides_another),
@@ -301,9 +301,9 @@ int main(void)
 		REQUEST_TEST(there_may_be_so_many_overlays),
 		REQUEST_TEST(a_socket_is_bound_under_its_own_kind),
 		REQUEST_TEST(bad_sockets_are_refused),
-		REQUEST_TEST(a_copy_lands_in_the_box_unless_told),
+		REQUEST_TEST(a_copy_goes_to_the_box_by_default),
 		REQUEST_TEST(bad_copies_are_refused),
-		REQUEST_TEST(copies_of_a_request_land_in_the_box_unless_told),
+		REQUEST_TEST(copies_of_a_request_go_to_the_box_by_default),
 		REQUEST_TEST(nothing_lands_on_anything_else),
 		REQUEST_TEST(paths_of_artifacts_lie_below_the_box_or_an_overlay),
 		REQUEST_TEST(the_code_can_not_be_the_directory_out),

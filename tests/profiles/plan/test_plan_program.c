@@ -76,7 +76,7 @@ static void a_shell_has_a_terminal_and_input(void **state)
 	assert_true(r->program.interactive);
 }
 
-static void what_cannot_be_run_is_told_with_what_to_give(void **state)
+static void a_run_without_a_program_is_refused_with_the_choices(void **state)
 {
 	struct request *r = *state;
 	const char *const args[] = { "x", NULL };
@@ -104,7 +104,7 @@ static void a_command_without_a_place_for_the_file_is_refused(void **state)
 	assert_refused(r, "no place for {file}");
 }
 
-static void a_file_s_own_interpreter_replaces_the_words_before_it(void **state)
+static void a_file_s_own_interpreter_replaces_the_arguments_before_it(void **state)
 {
 	const char *const args[] = { "a", NULL };
 	const char *const expected[] = { "sh", "-e", "/box/main.py", "a", NULL };
@@ -148,7 +148,7 @@ static void code_longer_than_a_file_may_be_is_refused(void **state)
 	assert_made(r);
 }
 
-static void words_execve_cannot_take_are_refused(void **state)
+static void arguments_execve_cannot_take_are_refused(void **state)
 {
 	struct request *r = *state;
 	static char word[(128u << 10) + 1];
@@ -219,7 +219,7 @@ static void arguments_as_data_are_checked_and_kept(void **state)
 	assert_refused(r, "--args-json");
 }
 
-static void what_excludes_each_other_is_refused(void **state)
+static void settings_that_exclude_each_other_are_refused_by_the_plan(void **state)
 {
 	struct request *r = *state;
 	use_interpreter(r);
@@ -271,15 +271,15 @@ int main(void)
 		REQUEST_TEST(a_file_keeps_an_extension_the_profile_knows),
 		REQUEST_TEST(a_command_is_taken_as_it_is),
 		REQUEST_TEST(a_shell_has_a_terminal_and_input),
-		REQUEST_TEST(what_cannot_be_run_is_told_with_what_to_give),
+		REQUEST_TEST(a_run_without_a_program_is_refused_with_the_choices),
 		REQUEST_TEST(a_command_without_a_place_for_the_file_is_refused),
-		REQUEST_TEST(a_file_s_own_interpreter_replaces_the_words_before_it),
+		REQUEST_TEST(a_file_s_own_interpreter_replaces_the_arguments_before_it),
 		REQUEST_TEST(code_longer_than_a_file_may_be_is_refused),
-		REQUEST_TEST(words_execve_cannot_take_are_refused),
+		REQUEST_TEST(arguments_execve_cannot_take_are_refused),
 		REQUEST_TEST(only_named_variables_come_from_the_caller),
 		REQUEST_TEST(a_terminal_has_a_type),
 		REQUEST_TEST(arguments_as_data_are_checked_and_kept),
-		REQUEST_TEST(what_excludes_each_other_is_refused),
+		REQUEST_TEST(settings_that_exclude_each_other_are_refused_by_the_plan),
 		REQUEST_TEST(results_need_an_open_descriptor_each),
 	};
 	return cmocka_run_group_tests(tests, tree_setup, tree_teardown);

@@ -204,7 +204,7 @@ static void expect_note(const char *text, const char *note)
 	assert_string_equal(p->notes.items[0], note);
 }
 
-static void what_a_file_asks_for_and_does_not_get_is_noted(void **state)
+static void an_unsupported_request_of_a_file_is_noted(void **state)
 {
 	(void)state;
 	expect_note("{\"defaultAction\": \"SCMP_ACT_ALLOW\", \"architectures\": [\"" NATIVE
@@ -227,7 +227,7 @@ static void what_a_file_asks_for_and_does_not_get_is_noted(void **state)
 
 /* --- what is refused --------------------------------------------------------------------- */
 
-static void what_is_not_understood_is_refused_with_its_place(void **state)
+static void an_invalid_policy_is_refused_with_its_place(void **state)
 {
 	(void)state;
 	static const struct {
@@ -447,8 +447,8 @@ int main(void)
 		TEST(podmans_errno_names_are_understood),
 		TEST(includes_and_excludes_are_decided_for_a_jail_on_this_host),
 		TEST(the_shipped_file_reads_without_a_note),
-		TEST(what_a_file_asks_for_and_does_not_get_is_noted),
-		TEST(what_is_not_understood_is_refused_with_its_place),
+		TEST(an_unsupported_request_of_a_file_is_noted),
+		TEST(an_invalid_policy_is_refused_with_its_place),
 		TEST(a_bad_rule_is_refused),
 		TEST(no_key_takes_a_value_of_another_kind),
 		TEST(null_stands_for_nothing),

@@ -15,12 +15,12 @@
 
 /* Go writes an empty list or object as null. */
 #define POLICY_TEXT    JSON_TAKES_STRING
-#define POLICY_TEXTS   JSON_TAKES_STRING | JSON_NULL_IS_ABSENT, .is_list = true
-#define POLICY_OBJECT  JSON_TAKES_OBJECT | JSON_NULL_IS_ABSENT
+#define POLICY_TEXTS   (JSON_TAKES_STRING | JSON_NULL_IS_ABSENT), .is_list = true
+#define POLICY_OBJECT  (JSON_TAKES_OBJECT | JSON_NULL_IS_ABSENT)
 #define POLICY_OBJECTS POLICY_OBJECT, .is_list = true
-#define POLICY_COMMENT JSON_TAKES_STRING | JSON_NULL_IS_ABSENT, .set = policy_set_nothing
+#define POLICY_COMMENT (JSON_TAKES_STRING | JSON_NULL_IS_ABSENT), .set = policy_set_nothing
 #define POLICY_ERRNO_NUMBER                                                                        \
-	JSON_TAKES_NUMBER | JSON_NULL_IS_ABSENT, .set = json_set_int, .max = ERRNO_MAX
+	(JSON_TAKES_NUMBER | JSON_NULL_IS_ABSENT), .set = json_set_int, .max = ERRNO_MAX
 #define POLICY_ERRNO_NAME JSON_TAKES_STRING, .set = policy_set_errno_name
 
 int policy_set_nothing(const struct json_reader *in, const struct json_key *k, const char *text,

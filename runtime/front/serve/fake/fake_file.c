@@ -9,7 +9,7 @@
 #include "runtime/base/json/json_record.h"
 #include "runtime/base/text.h"
 
-#define DURATION JSON_TAKES_STRING | JSON_TAKES_NUMBER, .set = json_set_duration
+#define DURATION (JSON_TAKES_STRING | JSON_TAKES_NUMBER), .set = json_set_duration
 #define TEXT     JSON_TAKES_STRING, .set = json_set_string, .min = 1
 #define BYTES    .read = json_read_blob, .max = FAKE_FILE_BYTES_MAX
 #define OBJECT   JSON_TAKES_OBJECT, .read = json_read_record

@@ -38,11 +38,11 @@ static_assert(sizeof(tier_names) / sizeof(tier_names[0]) == TIER_COUNT, "every t
 #define U64  JSON_TAKES_NUMBER, .set = json_set_u64, .write = json_write_u64, .is_required = true
 #define FLAG JSON_TAKES_BOOL, .set = json_set_bool, .write = json_write_bool, .is_required = true
 #define CODE                                                                                       \
-	JSON_TAKES_NUMBER | JSON_TAKES_NULL, .set = json_set_int, .write = json_write_int,         \
-					     .is_required = true
+	(JSON_TAKES_NUMBER | JSON_TAKES_NULL), .set = json_set_int, .write = json_write_int,       \
+					       .is_required = true
 #define KNOWN                                                                                      \
-	JSON_TAKES_NUMBER | JSON_TAKES_NULL, .set = json_set_known_u64,                            \
-					     .write = json_write_known_u64, .is_required = true
+	(JSON_TAKES_NUMBER | JSON_TAKES_NULL), .set = json_set_known_u64,                          \
+					       .write = json_write_known_u64, .is_required = true
 #define STATUS                                                                                     \
 	JSON_TAKES_STRING, .set = json_set_name, .write = json_write_name, .is_required = true,    \
 			   .detail = status_names, .max = STATUS_COUNT

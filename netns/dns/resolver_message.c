@@ -114,7 +114,7 @@ size_t resolver_make_plain(uint8_t *message, size_t size)
 	if (has_opt ? !is_opt(message + end, size - end) : end != size)
 		return 0;
 
-	/* Always recursive: otherwise the answer tells what the host has in its cache. */
+	/* Always recursive: otherwise the answer reveals the content of the host's cache. */
 	message[FLAGS] = BIT_RD;
 	message[FLAGS + 1] = 0;
 	if (!has_opt)

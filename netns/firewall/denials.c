@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Hears the kernel's log of denied packets, and keeps the table of them.  Acts on one netlink
+ * Receives the kernel's log of denied packets and fills the table of them.  Acts on one netlink
  * socket; the table is pure.
  */
 #include "netns/firewall/denials.h"

@@ -25,11 +25,11 @@ struct nlmsghdr *nfnl_put_header(void *buffer, const struct nfnl_head *head)
 int nfnl_error(const struct nlmsghdr *answer)
 {
 	const int max_errno = 4095;
-	const struct nlmsgerr *told = mnl_nlmsg_get_payload(answer);
-	if (mnl_nlmsg_get_payload_len(answer) < sizeof(*told) || told->error > 0 ||
-	    told->error < -max_errno)
+	const struct nlmsgerr *report = mnl_nlmsg_get_payload(answer);
+	if (mnl_nlmsg_get_payload_len(answer) < sizeof(*report) || report->error > 0 ||
+	    report->error < -max_errno)
 		return EBADMSG;
-	return -told->error;
+	return -report->error;
 }
 
 /* With the padding: libmnl looks for attributes in it, too. */

@@ -79,7 +79,7 @@ static int skip(struct collector *c, struct cj_error *err, const char *fmt, ...)
 	}
 	char shown[SHOWN_MAX], why[160];
 	size_t length = strlen(c->path);
-	size_t told = text_escape(c->path, length, false, shown, sizeof(shown));
+	size_t used = text_escape(c->path, length, false, shown, sizeof(shown));
 
 	va_list ap;
 	va_start(ap, fmt);
@@ -87,7 +87,7 @@ static int skip(struct collector *c, struct cj_error *err, const char *fmt, ...)
 	va_end(ap);
 	return add_warning(c,
 			   arena_printf(c->arena, "'%s%s%s'%s is not copied: %s",
-					c->is_named ? "/" : "", shown, told < length ? "..." : "",
+					c->is_named ? "/" : "", shown, used < length ? "..." : "",
 					c->is_named ? "" : " in /box/out", why),
 			   err);
 }
@@ -439,22 +439,22 @@ static int open_parent(const struct artifact_place *from, struct arena *a, const
 }
 
 /*
- * Fills `chain` with the directories of the destination that the path `words` leads through, below
- * `top`; cuts words.  Returns how many; ARTIFACTS_DEPTH_MAX: it can't be copied.
+ * Fills `chain` with the parent directories of `path` in the destination, below `top`; splits
+ * `path` at its slashes.  Returns how many; ARTIFACTS_DEPTH_MAX: the file can't be copied.
  */
-static unsigned make_chain(char *words, struct place *top,
+static unsigned make_chain(char *path, struct place *top,
 			   struct place chain[static ARTIFACTS_DEPTH_MAX])
 {
 	unsigned depth = 0;
-	for (char *slash = strchr(words, '/'); slash; slash = strchr(words, '/')) {
+	for (char *slash = strchr(path, '/'); slash; slash = strchr(path, '/')) {
 		*slash = '\0';
-		if (depth == ARTIFACTS_DEPTH_MAX || name_fault(words))
+		if (depth == ARTIFACTS_DEPTH_MAX || name_fault(path))
 			return ARTIFACTS_DEPTH_MAX;
 		chain[depth] = (struct place){ .parent = depth > 0 ? &chain[depth - 1] : top,
-					       .name = words,
+					       .name = path,
 					       .fd = -1 };
 		depth++;
-		words = slash + 1;
+		path = slash + 1;
 	}
 	return depth;
 }
@@ -464,12 +464,12 @@ static int collect_named(struct collector *c, const struct artifact_place *from,
 {
 	struct place chain[ARTIFACTS_DEPTH_MAX];
 	const char *name = NULL;
-	char *words = arena_strdup(c->arena, from->path + 1);
-	if (!words)
+	char *path = arena_strdup(c->arena, from->path + 1);
+	if (!path)
 		return cj_fail(err, ENOMEM, "list the artefacts");
 
 	(void)snprintf(c->path, sizeof(c->path), "%s", from->path + 1);
-	unsigned depth = make_chain(words, top, chain);
+	unsigned depth = make_chain(path, top, chain);
 	if (depth == ARTIFACTS_DEPTH_MAX)
 		return skip(c, err, "its path is too deep, or has a name that is not copied");
 	auto_fd int parent_fd = open_parent(from, c->arena, &name);

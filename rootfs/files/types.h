@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* types - what a file is, told by its name alone: media types for the result.  Pure. */
+/* types - media types of files, by file name only.  Pure. */
 #pragma once
 
 /* "image/png" for "plot.PNG"; "application/octet-stream" where the name says nothing. */

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Internet of the tests' own making, in network namespaces: nothing of it leaves the machine.
+"""A simulated Internet in network namespaces: no packet of it leaves the machine.
 
-	world   one link, and behind it every address there is, of both families: an HTTP server, echoes,
-	        a name server, and a sniffer that counts each packet that comes over the link
+	world   one link to a namespace that has every address of both families: an HTTP server, echo
+	        servers, a name server, and a sniffer that counts each packet on the link
 	host    where cejail's supervisor runs: addresses of every kind, default routes into the world,
-	        services of its own that nobody in a jail may reach, its own /etc/resolv.conf
+	        services of its own that no jail may reach, its own /etc/resolv.conf
 
 As root, and as root of a container, the supervisor has every capability over `host`.  An ordinary
-user's `host` belongs to a user namespace that the test makes; the supervisor runs as the same user in
-one below, without any capability over it, as on a machine that is somebody else's.
+user's `host` belongs to a user namespace that the test makes.  The supervisor runs as the same user in
+a user namespace below that, without any capability over `host`, as on a shared machine.
 """
 
 import contextlib
@@ -132,34 +132,34 @@ def class_of(address, table):
 
 
 class Talk:
-    """A jailed Python program that prints a line and waits for one, in turns."""
+    """A jailed Python program that alternately prints a line and reads one."""
 
     def __init__(self, process, path):
         self.process, self.path = process, path
 
-    def hear(self, seconds=20):
+    def receive(self, seconds=20):
         line = b""
         end = time.monotonic() + seconds * harness.SLOW
         while not line.endswith(b"\n"):
             rest = end - time.monotonic()
             if rest <= 0 or not select.select([self.process.stdout], [], [], rest)[0]:
-                raise harness.Failure(f"the jailed program said {line!r} and then nothing")
+                raise harness.Failure(f"the jailed program printed {line!r} and then nothing")
             byte = os.read(self.process.stdout.fileno(), 1)
             if not byte:
                 raise harness.Failure(f"the run ended early: {self.process.stderr.read()[-600:]!r}")
             line += byte
         return line.decode().strip()
 
-    def tell(self, line=""):
+    def send(self, line=""):
         self.process.stdin.write(line.encode() + b"\n")
         self.process.stdin.flush()
 
     def ask(self, line=""):
-        self.tell(line)
-        return self.hear()
+        self.send(line)
+        return self.receive()
 
     def close(self):
-        """Nothing more is said to it, and it is awaited."""
+        """Closes its input and waits for its end."""
         if self.process.stdin:
             self.process.stdin.close()
             self.process.stdin = None
@@ -218,7 +218,7 @@ class Internet:
         self.before = self.host("state")
 
     def reaches(self, protocol, address):
-        """The host itself, which nobody stops."""
+        """Can the host itself, outside any jail, reach the address?"""
         return self.host("attempt", protocol=protocol, address=address, port=80, timeout=0.3) == "answered"
 
     def connect(self):
@@ -371,7 +371,7 @@ class Internet:
             process = harness.start(*words, "-c", TRY + code, stdin=subprocess.PIPE, bufsize=0, **self.inside)
             jail = Talk(process, f / "r")
             try:
-                harness.equal(jail.hear(), "ready", "the program's first word")
+                harness.equal(jail.receive(), "ready", "the program's first word")
                 yield jail
             finally:
                 process.terminate()  # a killed one would leave its record

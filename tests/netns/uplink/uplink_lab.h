@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A lab: a child with a network namespace of its own, which is the caller's to the code under test.
- * A tap device "world" with default routes stands for the Internet; nobody answers there, and what
- * is listened to is the lab's own address.  The gateway is made of new user and network namespaces.
- * No firewall rule exists anywhere: what is refused here is refused by a helper's own set-up.
+ * A lab: a child process whose network namespace is the caller's for the code under test.  A tap
+ * device "world" with default routes stands for the Internet, where no host answers; the tests
+ * listen at addresses of the lab.  The gateway is a new network namespace in a new user namespace.
+ * There is no firewall rule, so a helper's own configuration causes every refusal.
  */
 #pragma once
 

@@ -82,9 +82,9 @@ print(open("/etc/hosts").read().replace("\\n", "|"), flush=True)
     with Internet() as net, net.talk(code, *allow("public.test")) as jail:
         net.forget()
         equal(jail.ask(), "answered", "the allowed name")
-        equal([jail.hear() for _ in range(2)], ["no address"] * 2, "other names")
-        equal([jail.hear() for _ in range(5)], ["no True"] * 5, "questions to name servers")
-        hosts = [line.split() for line in jail.hear().split("|")]
+        equal([jail.receive() for _ in range(2)], ["no address"] * 2, "other names")
+        equal([jail.receive() for _ in range(5)], ["no True"] * 5, "questions to name servers")
+        hosts = [line.split() for line in jail.receive().split("|")]
         true([PUBLIC4, "public.test"] in hosts and [PUBLIC6, "public.test"] in hosts, f"/etc/hosts: {hosts}")
         equal(net.world("queries") + net.host("queries"), [], "questions that left")
         equal([key for key in net.seen() if key[2] == 53], [], "packets to port 53")

@@ -305,8 +305,8 @@ for s in servers:
 
 
 def stays_silent(jail):
-    jail.tell()
-    equal([jail.hear() for _ in range(4)], ["silence"] * 4, "the listening jail")
+    jail.send()
+    equal([jail.receive() for _ in range(4)], ["silence"] * 4, "the listening jail")
 
 
 @each_uplink("through {} nobody in the world or on the host reaches a port a jail listens on")

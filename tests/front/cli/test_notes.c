@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A person reads what was refused on a few lines, each of them whole. */
+/* The messages after a run: one line each, and few lines for many denied packets. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,14 +17,14 @@
 
 #define auto_outcome __attribute__((cleanup(outcome_fini)))
 
-/* What stands where descriptor 2 goes while a test listens. */
+/* What a test writes to descriptor 2 goes to this file. */
 static struct terminal {
 	int stdout_fd, stderr_fd; /* the real ones */
 	int fd;
 	char text[8192];
 } terminal;
 
-static int listen_in(void **state)
+static int capture_stderr(void **state)
 {
 	(void)state;
 	terminal.stdout_fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
@@ -34,8 +34,8 @@ static int listen_in(void **state)
 	return terminal.fd >= 0 && dup2(terminal.fd, STDERR_FILENO) >= 0 ? 0 : -1;
 }
 
-/* What was said since listen_in(); stdout and stderr are the test's again. */
-static const char *heard(void)
+/* What was written since capture_stderr().  Restores stdout and stderr. */
+static const char *captured(void)
 {
 	(void)dup2(terminal.stdout_fd, STDOUT_FILENO);
 	(void)dup2(terminal.stderr_fd, STDERR_FILENO);
@@ -44,10 +44,10 @@ static const char *heard(void)
 	return terminal.text;
 }
 
-static int listen_no_more(void **state)
+static int restore_streams(void **state)
 {
 	(void)state;
-	(void)heard();
+	(void)captured();
 	cj_close(&terminal.stdout_fd);
 	cj_close(&terminal.stderr_fd);
 	cj_close(&terminal.fd);
@@ -81,7 +81,7 @@ static void each_denied_destination_is_a_line(void **state)
 {
 	(void)state;
 	print_refusals(refusals, sizeof(refusals) / sizeof(refusals[0]));
-	assert_string_equal(heard(),
+	assert_string_equal(captured(),
 			    "cejail: network: denied tcp 169.254.169.254:80 (metadata), 2 times\n"
 			    "cejail: network: denied udp [fd00:ec2::254]:53 (metadata)\n"
 			    "cejail: network: denied icmp 10.0.0.5 (private)\n"
@@ -106,14 +106,14 @@ static void many_denied_destinations_are_ten_lines_and_a_count(void **state)
 		many[i].port = (uint16_t)(i + 1);
 	}
 	print_refusals(many, 10);
-	assert_null(strstr(heard(), "..."));
+	assert_null(strstr(captured(), "..."));
 	assert_int_equal(count_lines(terminal.text), 10);
 
 	assert_int_equal(dup2(terminal.fd, STDERR_FILENO), STDERR_FILENO);
 	assert_int_equal(ftruncate(terminal.fd, 0), 0);
 	assert_int_equal(lseek(terminal.fd, 0, SEEK_SET), 0);
 	print_refusals(many, DENIALS_MAX);
-	assert_int_equal(count_lines(heard()), 11);
+	assert_int_equal(count_lines(captured()), 11);
 	char last[80];
 	(void)snprintf(last, sizeof(last),
 		       "\ncejail: network: ... and %d more (--json lists all)\n", DENIALS_MAX - 10);
@@ -125,7 +125,7 @@ static void quiet_does_not_hide_denied_packets(void **state)
 	(void)state;
 	log_set_level(LOG_QUIET);
 	print_refusals(refusals, 5);
-	assert_true(count_lines(heard()) >= 5);
+	assert_true(count_lines(captured()) >= 5);
 }
 
 /* The last test: nothing shows the report again. */
@@ -134,7 +134,7 @@ static void without_a_report_denied_packets_are_not_printed(void **state)
 	(void)state;
 	log_hide_report();
 	print_refusals(refusals, 5);
-	assert_string_equal(heard(), "");
+	assert_string_equal(captured(), "");
 }
 
 static void missing_features_of_the_host_are_one_line(void **state)
@@ -146,9 +146,10 @@ static void missing_features_of_the_host_are_one_line(void **state)
 	outcome_warn(&o, "network: the uplink may not work: a firewall");
 	outcome_warn(&o, "artifacts: 'x' is not copied");
 	notes_print(&o);
-	assert_string_equal(heard(), "cejail: warning: this host does not fully enforce: limits, "
-				     "network (see 'cejail doctor')\n"
-				     "cejail: warning: artifacts: 'x' is not copied\n");
+	assert_string_equal(captured(),
+			    "cejail: warning: this host does not fully enforce: limits, "
+			    "network (see 'cejail doctor')\n"
+			    "cejail: warning: artifacts: 'x' is not copied\n");
 }
 
 static void a_warning_about_the_host_is_recognised_by_its_prefix(void **state)
@@ -172,7 +173,7 @@ static const char *after_output(const char *to_stdout, const char *to_stderr, co
 	notes_follow_output(&o);
 	if (note)
 		log_note("%s", note);
-	return heard();
+	return captured();
 }
 
 static void an_unfinished_line_is_ended_before_a_message(void **state)
@@ -210,22 +211,22 @@ static void stdout_on_the_same_terminal_is_ended(void **state)
 	assert_string_equal(after_output("half", "", "ours"), "\ncejail: ours\n");
 }
 
-#define LISTENING(test) cmocka_unit_test_setup_teardown(test, listen_in, listen_no_more)
+#define CAPTURING(test) cmocka_unit_test_setup_teardown(test, capture_stderr, restore_streams)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		LISTENING(each_denied_destination_is_a_line),
-		LISTENING(many_denied_destinations_are_ten_lines_and_a_count),
-		LISTENING(quiet_does_not_hide_denied_packets),
-		LISTENING(missing_features_of_the_host_are_one_line),
+		CAPTURING(each_denied_destination_is_a_line),
+		CAPTURING(many_denied_destinations_are_ten_lines_and_a_count),
+		CAPTURING(quiet_does_not_hide_denied_packets),
+		CAPTURING(missing_features_of_the_host_are_one_line),
 		cmocka_unit_test(a_warning_about_the_host_is_recognised_by_its_prefix),
-		LISTENING(an_unfinished_line_is_ended_before_a_message),
-		LISTENING(after_a_finished_line_no_newline_is_added),
-		LISTENING(without_a_message_no_newline_is_added),
-		LISTENING(stdout_elsewhere_ends_no_line_of_stderr),
-		LISTENING(stdout_on_the_same_terminal_is_ended),
-		LISTENING(without_a_report_denied_packets_are_not_printed),
+		CAPTURING(an_unfinished_line_is_ended_before_a_message),
+		CAPTURING(after_a_finished_line_no_newline_is_added),
+		CAPTURING(without_a_message_no_newline_is_added),
+		CAPTURING(stdout_elsewhere_ends_no_line_of_stderr),
+		CAPTURING(stdout_on_the_same_terminal_is_ended),
+		CAPTURING(without_a_report_denied_packets_are_not_printed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

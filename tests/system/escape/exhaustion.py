@@ -28,7 +28,7 @@ COUNTS = {
 ROWS = {
     "fork bomb, threads, vfork race, zombies": (
         "limits: a fork bomb is limited to --pids-limit processes", "limits: threads count as processes do",
-        "limits: the fork bomb of bash ends at the timeout, and the host stays usable",
+        "limits: a fork bomb of the shell ends at the timeout, and the host stays usable",
         "lifecycle: a program that leaves many zombies still ends normally",
         "lifecycle: orphans are collected: hundreds of them pass through a limit of twenty", "vforks", "zombies",
     ),

@@ -46,7 +46,7 @@ ROWS = {
         "bad_input: with too few descriptors cejail prints one line and exits with 125",
     ),
     "pid reuse": (
-        "lifecycle: kill after the end of a run is refused, even if its process id is in use again",
+        "lifecycle: kill of a run whose supervisor was killed is refused",
     ),
     "stale state, two supervisors": ("lifecycle: an id can be in use only once",),
     "log injection": ("forgery: names that the program chose are shown, not sent",),

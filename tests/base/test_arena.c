@@ -98,18 +98,18 @@ static void an_empty_arena_is_usable_again(void **state)
 
 static void a_list_keeps_its_order_and_ends_in_null(void **state)
 {
-	static const char *const words[] = { "a", "b", "c" };
+	static const char *const texts[] = { "a", "b", "c" };
 	auto_arena struct arena a = { 0 };
 	struct strings list = { 0 };
 	(void)state;
 
 	for (size_t i = 0; i < 1000; i++) {
-		assert_int_equal(strings_add(&list, &a, words[i % 3]), 0);
+		assert_int_equal(strings_add(&list, &a, texts[i % 3]), 0);
 		assert_int_equal(list.count, i + 1);
 		assert_null(list.items[list.count]);
 	}
 	for (size_t i = 0; i < 1000; i++)
-		assert_ptr_equal(list.items[i], words[i % 3]); /* borrowed, not copied */
+		assert_ptr_equal(list.items[i], texts[i % 3]); /* borrowed, not copied */
 }
 
 static void an_array_grows_and_keeps_its_items(void **state)

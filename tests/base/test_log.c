@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log: whole lines, one write each, nothing foreign in them. */
+/* log: whole lines, one write each, untrusted bytes escaped. */
 /* WRAP: write */
 #include "runtime/base/log.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* text: what a user may write as a number, and what foreign bytes become. */
+/* text: what a user may write as a number, and how untrusted bytes are escaped. */
 #include "runtime/base/text.h"
 
 #include <setjmp.h>
@@ -19,7 +19,7 @@ struct accepted {
 };
 
 struct refused {
-	const char *text, *message; /* words the message must contain */
+	const char *text, *message; /* a part of the message */
 };
 
 typedef int (*parser)(const char *text, uint64_t *out, struct cj_error *err);
@@ -244,20 +244,20 @@ static void a_bool_is_one_of_six_texts(void **state)
 
 static void a_long_value_is_quoted_in_part_and_a_short_one_whole(void **state)
 {
-	char word[4096];
+	char value_text[4096];
 	struct cj_error err = { 0 };
 	uint64_t value;
 	(void)state;
 
-	memset(word, 'x', sizeof(word) - 1);
-	word[sizeof(word) - 1] = '\0';
-	assert_int_equal(parse_size(word, &value, &err), -EINVAL);
+	memset(value_text, 'x', sizeof(value_text) - 1);
+	value_text[sizeof(value_text) - 1] = '\0';
+	assert_int_equal(parse_size(value_text, &value, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "xxx...' is not a size; write a whole number"));
 
-	for (size_t i = 0; i + 2 < sizeof(word); i += 2) /* 31 umlauts fit and a half */
-		memcpy(word + 1 + i, "\xc3\xbc", 2);
-	word[sizeof(word) - 1] = '\0';
-	assert_int_equal(parse_size(word, &value, &err), -EINVAL);
+	for (size_t i = 0; i + 2 < sizeof(value_text); i += 2) /* 31 umlauts fit and a half */
+		memcpy(value_text + 1 + i, "\xc3\xbc", 2);
+	value_text[sizeof(value_text) - 1] = '\0';
+	assert_int_equal(parse_size(value_text, &value, &err), -EINVAL);
 	assert_non_null(strstr(err.msg, "\xc3\xbc...'"));
 	assert_true(is_utf8(err.msg, strlen(err.msg)));
 }

@@ -6,7 +6,7 @@
  *
  * Asserted: nothing but whole files is copied, under names that are UTF-8 without control
  * characters and leading dashes; each is listed, and what is listed is there with its size; every
- * entry is either copied or told of, in printable words.
+ * entry is either copied or reported, in printable text.
  */
 #include <fcntl.h>
 #include <ftw.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_init - any steps, with any data and descriptors, as what init tells the supervisor.
+ * fuzz_init - any steps, with any data and descriptors, as messages of init to the supervisor.
  *
  * The first byte: which dialogue (the network, the seal, a run), with or without a terminal
- * or a launcher, whether init still hears us.  Then each message: its step (255: it failed), how
+ * or a launcher, whether init still receives.  Then each message: its step (255: it failed), how
  * many descriptors come along, 16 bits of size, the data.
  *
- * Asserted: a failure has a code and a text and leaves no descriptor; a success holds only what
+ * Asserted: a failure has a code and a text and leaves no descriptor; a success owns only what
  * init sent; a run has exactly one outcome, whose result is JSON and whose exit status is one of
  * the table's.
  */
@@ -66,7 +66,7 @@ static void say(const struct step_link *to, struct bytes *b)
 	size_t nfds = bytes_u8(b) % (SENT_FDS_MAX + 1);
 	struct bytes data = bytes_take(b, bytes_u16(b) % (STEP_DATA_MAX + 1));
 	struct cj_error why = { 0 };
-	if (step == 255) { /* it failed, and says so in any words */
+	if (step == 255) { /* it failed, with any message */
 		if (data.left > 0)
 			memcpy(&why, data.at, data.left < sizeof(why) ? data.left : sizeof(why));
 		step_abort(to, &why);
@@ -99,11 +99,11 @@ static void check_result(const struct outcome *out)
 
 static void check_run(struct jail *j, bool with_launcher)
 {
-	static const char *words[] = { "sh", "/box/main", NULL };
+	static const char *argv_items[] = { "sh", "/box/main", NULL };
 	static const struct program program = { .workdir = "/box",
-						.argv = { words, 2 },
+						.argv = { argv_items, 2 },
 						.code_path = "/box/main" };
-	static const struct program launcher = { .workdir = "/box", .argv = { words, 1 } };
+	static const struct program launcher = { .workdir = "/box", .argv = { argv_items, 1 } };
 	const struct jail_io io = {
 		.stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1, .tty_fd = -1, .hangup_fd = -1
 	};
@@ -136,7 +136,7 @@ static void check_stage(struct jail *j, int (*enter)(struct jail *j, struct cj_e
 	int rc = enter(j, &err);
 	if (rc < 0) {
 		check_error(rc, &err);
-		assert(lowest_free() == before); /* who fails holds nothing */
+		assert(lowest_free() == before); /* a failure owns nothing */
 	} else {
 		leave(j);
 	}
@@ -164,7 +164,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	if (dialogue & 4)
 		cj_close(&ends[1]);
 	else
-		(void)shutdown(ends[1], SHUT_WR); /* hears us, says no more */
+		(void)shutdown(ends[1], SHUT_WR); /* still receives, sends no more */
 	if (dialogue % 4 == 0)
 		check_stage(j, jail_network_enter, jail_network_leave);
 	else if (dialogue % 4 == 3)

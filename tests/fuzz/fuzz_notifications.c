@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_notifications - any numbers as the refused system calls that the kernel tells of.
+ * fuzz_notifications - any numbers as notifications of refused system calls.
  *
  * Asserted: each is answered once, under its own id; only a bounded call may go on, and only as
  * often as its bound says; names are short, printable and counted once each; the counts are no more

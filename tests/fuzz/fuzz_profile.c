@@ -55,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 			abort();
 		read_back(shown, shown_size);
 	} else if (err.code <= 0 || err.msg[0] == '\0') {
-		abort(); /* refused without a word */
+		abort(); /* refused without a message */
 	}
 	config_fini(&c);
 	return 0;

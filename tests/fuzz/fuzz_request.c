@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Any bytes as the body of POST /v1/runs.  What is taken keeps its caps, names no place twice and
- * nothing of the host without the right to; a plan made of it holds no more than the request did.
+ * nothing of the host without the right to; a plan made of it has no more than the request.
  */
 #undef NDEBUG
 #include <assert.h>
@@ -66,12 +66,12 @@ static void check_request(const struct request *r)
 
 static void check_plan(const struct request *r, struct config *c)
 {
-	static const char *const words[] = { "run", "{file}", "{args}" };
+	static const char *const arguments[] = { "run", "{file}", "{args}" };
 	struct cj_error err = { 0 };
 	struct plan plan = { 0 };
 	struct program program = { 0 };
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		int rc = setting_set(c, setting_by_key("command"), "command", words[i], &err);
+	for (size_t i = 0; i < sizeof(arguments) / sizeof(arguments[0]); i++) {
+		int rc = setting_set(c, setting_by_key("command"), "command", arguments[i], &err);
 		assert(rc == 0);
 	}
 	if (request_plan(r, c, &plan, &program, &err) < 0) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_settings - any lines as the words of `cejail run`: every row of the settings table.
+ * fuzz_settings - any lines as the arguments of `cejail run`: every row of the settings table.
  *
- * Asserted: a refusal has a message that begins with the user's own word, and changes nothing;
+ * Asserted: a refusal has a message that begins with the user's own argument, and changes nothing;
  * sizes and counts keep their row's bounds; what was set shows as a profile that is read back as
  * the same.
  */
@@ -15,7 +15,7 @@
 #include "runtime/front/cli/arguments/habits.c"
 #include "runtime/front/cli/arguments/options.c"
 
-#define WORDS_MAX 64
+#define ARGUMENTS_MAX 64
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -97,17 +97,17 @@ static void check_round_trip(const struct config *c, bool is_text)
 	assert(third && strcmp(third, again) == 0);
 }
 
-static size_t split(char *text, const char *words[WORDS_MAX + 1])
+static size_t split(char *text, const char *argv[ARGUMENTS_MAX + 1])
 {
 	size_t count = 0;
-	for (char *at = text; at && count < WORDS_MAX;) {
+	for (char *at = text; at && count < ARGUMENTS_MAX;) {
 		char *end = strchr(at, '\n');
 		if (end)
 			*end++ = '\0';
-		words[count++] = at;
+		argv[count++] = at;
 		at = end;
 	}
-	words[count] = NULL;
+	argv[count] = NULL;
 	return count;
 }
 
@@ -115,17 +115,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
 	auto_free char *text = bytes_text((struct bytes){ bytes, size });
 	auto_arena struct arena arena = { 0 };
-	const char *words[WORDS_MAX + 1];
+	const char *argv[ARGUMENTS_MAX + 1];
 	struct cj_error err = { 0 };
 	struct options options;
 	struct config c;
 
-	size_t count = split(text, words);
-	int rc = options_scan(words, &arena, &options, &err);
+	size_t count = split(text, argv);
+	int rc = options_scan(argv, &arena, &options, &err);
 	if (rc < 0)
 		check_refusal(rc, &err);
 	else
-		assert(options.operands >= words && options.operands <= words + count);
+		assert(options.operands >= argv && options.operands <= argv + count);
 	config_init(&c);
 	for (size_t i = 0; i < options.count; i++)
 		apply_one(&c, &options.items[i]);

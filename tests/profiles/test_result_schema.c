@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words of profiles/schema/result.json are those of the engine's tables. */
+/* The names in profiles/schema/result.json are those of the engine's tables. */
 #include "runtime/jail/outcome.h"
 
 #include <setjmp.h>

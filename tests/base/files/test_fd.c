@@ -552,7 +552,7 @@ static void too_few_descriptors_get_the_hint(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-/* In a child that is nobody. */
+/* In a child with the user id of nobody. */
 static void an_unreadable_source_is_named(void **state)
 {
 	int status = 0;

@@ -416,7 +416,7 @@ static void a_million_brackets_end_at_the_limit(void **state)
 	assert_int_equal(read_exactly(text, JSON_BYTES_MAX, &err), -EINVAL);
 }
 
-/* Text is looked at in words: what stands anywhere in one is seen, and counted, all the same. */
+/* The check reads eight bytes at a time: a bad byte is found, and counted, at each offset. */
 static void places_are_right_at_every_alignment(void **state)
 {
 	static const char plain[] = "\"abcdefghijklmnopqrstuvwxyz\" x";

@@ -115,9 +115,9 @@ static inline void set_key(struct request *r, const char *key, const char *text)
 /* A profile that runs "run -x FILE ARGS". */
 static inline void use_interpreter(struct request *r)
 {
-	static const char *const words[] = { "run", "-x", "{file}", "{args}" };
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		set_key(r, "command", words[i]);
+	static const char *const arguments[] = { "run", "-x", "{file}", "{args}" };
+	for (size_t i = 0; i < sizeof(arguments) / sizeof(arguments[0]); i++)
+		set_key(r, "command", arguments[i]);
 	set_key(r, "extensions", ".py");
 	set_key(r, "extensions", ".pyw");
 	set_key(r, "file_name", "main.py");
@@ -125,9 +125,9 @@ static inline void use_interpreter(struct request *r)
 
 static inline void use_command(struct request *r)
 {
-	static const char *const words[] = { "true", NULL };
+	static const char *const arguments[] = { "true", NULL };
 	r->inv.is_command = true;
-	r->inv.args = words;
+	r->inv.args = arguments;
 }
 
 static inline int make(struct request *r)

@@ -102,14 +102,14 @@ static int check(struct place *p, const char *source, const struct exposure_call
 
 static void a_control_socket_is_a_warning_and_with_strict_an_error(void **state)
 {
-	static const struct exposure_caller nobody = { 0 };
+	static const struct exposure_caller no_caller = { 0 };
 	struct place p;
 	(void)state;
 	make_place(&p, "docker.sock");
-	assert_int_equal(check(&p, p.socket, &nobody, false), 0);
+	assert_int_equal(check(&p, p.socket, &no_caller, false), 0);
 	assert_int_equal(p.warnings.count, 1);
 	assert_non_null(strstr(p.warnings.items[0], "hands the program control of docker"));
-	assert_int_equal(check(&p, p.socket, &nobody, true), -EINVAL);
+	assert_int_equal(check(&p, p.socket, &no_caller, true), -EINVAL);
 	assert_non_null(strstr(p.err.msg, "--strict: --connect '/tmp/"));
 	remove_place(&p);
 }
@@ -140,19 +140,19 @@ static void a_callers_home_is_found_in_any_place(void **state)
 
 static void a_socket_and_a_directory_of_ones_own_are_no_warning(void **state)
 {
-	static const struct exposure_caller nobody = { 0 };
+	static const struct exposure_caller no_caller = { 0 };
 	struct place p;
 	(void)state;
 	make_place(&p, "mine");
-	assert_int_equal(check(&p, p.socket, &nobody, true), 0);
-	assert_int_equal(check(&p, p.dir, &nobody, true), 0);
+	assert_int_equal(check(&p, p.socket, &no_caller, true), 0);
+	assert_int_equal(check(&p, p.dir, &no_caller, true), 0);
 	assert_int_equal(p.warnings.count, 0);
 	remove_place(&p);
 }
 
 static void a_socket_below_a_directory_is_found(void **state)
 {
-	static const struct exposure_caller nobody = { 0 };
+	static const struct exposure_caller no_caller = { 0 };
 	char dir[] = "/tmp/ssh-XXXXXX";
 	struct place p;
 	(void)state;
@@ -161,7 +161,7 @@ static void a_socket_below_a_directory_is_found(void **state)
 	assert_non_null(mkdtemp(dir));
 	(void)snprintf(agent, sizeof(agent), "%s/agent.1", dir);
 	assert_int_equal(link(p.socket, agent), 0);
-	assert_int_equal(check(&p, dir, &nobody, true), 0);
+	assert_int_equal(check(&p, dir, &no_caller, true), 0);
 	assert_int_equal(p.warnings.count, 1);
 	assert_non_null(strstr(p.warnings.items[0], agent));
 	(void)unlink(agent), (void)rmdir(dir);

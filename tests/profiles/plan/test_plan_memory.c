@@ -6,12 +6,12 @@
 
 typedef void ask(struct request *r);
 
-/* From the words of the settings on: they are kept, too. */
+/* From the settings on: their texts are copied, too. */
 static int plan_anew(void *context, struct cj_error *err)
 {
 	static const struct {
 		const char *option, *text;
-	} words[] = {
+	} options[] = {
 		{ "env", "A=1" },
 		{ "env", "HOME" },
 		{ "bind", "a.txt:/data/a" },
@@ -30,9 +30,9 @@ static int plan_anew(void *context, struct cj_error *err)
 	char door[sizeof(top) + 32];
 	(void)snprintf(door, sizeof(door), "unix:%s/open.sock", top);
 	int rc = setting_set(&r.c, setting_by_option("connect"), "connect", door, err);
-	for (size_t i = 0; rc == 0 && i < sizeof(words) / sizeof(words[0]); i++)
-		rc = setting_set(&r.c, setting_by_option(words[i].option), words[i].option,
-				 words[i].text, err);
+	for (size_t i = 0; rc == 0 && i < sizeof(options) / sizeof(options[0]); i++)
+		rc = setting_set(&r.c, setting_by_option(options[i].option), options[i].option,
+				 options[i].text, err);
 	if (rc == 0)
 		rc = setting_set(&r.c, setting_by_key("file_name"), "file_name", "main.py", err);
 	static const char *const template[] = { "run", "{file}", "{args}" };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plan's program: code, words, environment, data, and what excludes what. */
+/* A plan's program: code, arguments, environment, data, and what excludes what. */
 #include "rootfs/files/inputs.h"
 #include "tests/profiles/plan/plan_request.h"
 
@@ -108,7 +108,7 @@ static void a_file_s_own_interpreter_replaces_the_arguments_before_it(void **sta
 {
 	const char *const args[] = { "a", NULL };
 	const char *const expected[] = { "sh", "-e", "/box/main.py", "a", NULL };
-	static const char *const words[] = { "{interpreter}", "sh", "-e", "{file}", "{args}" };
+	static const char *const arguments[] = { "{interpreter}", "sh", "-e", "{file}", "{args}" };
 	struct request *r = *state;
 	use_interpreter(r);
 	r->inv.file = "a.py";
@@ -116,8 +116,8 @@ static void a_file_s_own_interpreter_replaces_the_arguments_before_it(void **sta
 	assert_false(r->program.own_interpreter);
 
 	r->c.command = (struct strings){ 0 };
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		set_key(r, "command", words[i]);
+	for (size_t i = 0; i < sizeof(arguments) / sizeof(arguments[0]); i++)
+		set_key(r, "command", arguments[i]);
 	r->inv.args = args;
 	assert_made(r);
 	assert_true(r->program.own_interpreter);
@@ -151,17 +151,17 @@ static void code_longer_than_a_file_may_be_is_refused(void **state)
 static void arguments_execve_cannot_take_are_refused(void **state)
 {
 	struct request *r = *state;
-	static char word[(128u << 10) + 1];
+	static char argument[(128u << 10) + 1];
 	const char *args[32] = { "x" };
-	memset(word, 'a', sizeof(word) - 1);
-	args[1] = word;
+	memset(argument, 'a', sizeof(argument) - 1);
+	args[1] = argument;
 	r->inv.is_command = true;
 	r->inv.args = args;
 	assert_refused(r, "longer than 128 KiB");
-	word[sizeof(word) - 2] = '\0';
+	argument[sizeof(argument) - 2] = '\0';
 	assert_made(r);
 	for (size_t i = 1; i < 10; i++)
-		args[i] = word;
+		args[i] = argument;
 	assert_refused(r, "more than 1024 KiB together");
 	assert_refused(r, "--args-json");
 }

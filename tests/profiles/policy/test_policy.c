@@ -94,7 +94,7 @@ static void every_action_has_its_meaning(void **state)
 {
 	(void)state;
 	static const struct {
-		const char *word;
+		const char *name;
 		enum policy_action action;
 	} rows[] = {
 		{ "SCMP_ACT_ALLOW", POLICY_ALLOW },
@@ -108,7 +108,7 @@ static void every_action_has_its_meaning(void **state)
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const char *rule = arena_printf(
-		    &arena, "{\"names\": [\"read\"], \"action\": \"%s\"}", rows[i].word);
+		    &arena, "{\"names\": [\"read\"], \"action\": \"%s\"}", rows[i].name);
 		assert_int_equal(parse_rules(rule)->rules[0].action, rows[i].action);
 	}
 }
@@ -116,13 +116,13 @@ static void every_action_has_its_meaning(void **state)
 static void every_operator_has_its_meaning(void **state)
 {
 	(void)state;
-	static const char *const words[] = { "NE", "LT", "LE", "EQ", "GE", "GT", "MASKED_EQ" };
+	static const char *const names[] = { "NE", "LT", "LE", "EQ", "GE", "GT", "MASKED_EQ" };
 	for (int op = POLICY_NE; op <= POLICY_MASKED_EQ; op++) {
 		const char *rule = arena_printf(
 		    &arena,
 		    "{\"names\": [\"read\"], \"action\": \"SCMP_ACT_ALLOW\", \"args\": "
 		    "[{\"index\": 0, \"value\": 1, \"valueTwo\": 1, \"op\": \"SCMP_CMP_%s\"}]}",
-		    words[op]);
+		    names[op]);
 		assert_int_equal(parse_rules(rule)->rules[0].args[0].op, op);
 	}
 }
@@ -340,7 +340,7 @@ static void no_key_takes_a_value_of_another_kind(void **state)
 	}
 }
 
-/* Written by programs that have no other word for "not set". */
+/* Programs in Go write null where nothing is set. */
 static void null_stands_for_nothing(void **state)
 {
 	(void)state;

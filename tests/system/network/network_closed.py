@@ -115,12 +115,12 @@ def _(*uplink):
         equal([(one, word) for one, word in zip(wanted, went) if word != "answered"], [], "open ones that didn't answer")
 
 
-@test("a refusal is one line on standard error for a human, with its class and how often")
+@test("a denial is one line on standard error for a human, with its class and how often")
 def _():
     code = TRY + "print(attempt('tcp', '169.254.169.254', 80), attempt('tcp', '169.254.169.254', 80))"
     with Internet() as net:
         done = python(code, "--network", "public", **net.inside).exits(0)
-        lines = [line for line in done.err.splitlines() if "refused" in line]
+        lines = [line for line in done.err.splitlines() if "denied" in line]
         equal(lines, ["cejail: network: denied tcp 169.254.169.254:80 (metadata), 2 times"], f"stderr ({done.err!r})")
         nothing_came(net)
 

@@ -250,15 +250,19 @@ static int send_request(struct remote *r, struct strings *warnings, struct cj_er
 
 	if (!w)
 		return cj_fail(err, ENOMEM, "prepare the request");
-	if (remote_gather(call->config, call->options, call->invocation, &request, warnings, err) <
-	    0)
+	if (remote_gather(call, &request, warnings, err) < 0)
 		return -err->code;
 	remote_request_write(w, &request);
 	if (json_writer_take(w, &body, &size, err) < 0)
 		return -err->code;
-	r->sock_fd = remote_link_ask(call->config->remote, "POST", RUNS_PATH,
-				     wants_events ? "application/x-ndjson" : "application/json",
-				     body, size, err);
+	const struct remote_message message = {
+		.method = "POST",
+		.path = RUNS_PATH,
+		.accept = wants_events ? "application/x-ndjson" : "application/json",
+		.body = body,
+		.size = size,
+	};
+	r->sock_fd = remote_link_ask(call->config->remote, &message, err);
 	return r->sock_fd < 0 ? r->sock_fd : 0;
 }
 

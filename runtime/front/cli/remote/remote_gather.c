@@ -304,9 +304,11 @@ static int gather_args_json(struct gather *g, struct cj_error *err)
 	return 0;
 }
 
-int remote_gather(struct config *c, const struct options *o, const struct invocation *inv,
-		  struct remote_request *out, struct strings *warnings, struct cj_error *err)
+int remote_gather(const struct remote_call *call, struct remote_request *out,
+		  struct strings *warnings, struct cj_error *err)
 {
+	struct config *c = call->config;
+	const struct invocation *inv = call->invocation;
 	struct gather g = { .c = c, .out = out, .warnings = warnings };
 
 	if (strchr(out->profile, '/')) {
@@ -325,7 +327,7 @@ int remote_gather(struct config *c, const struct options *o, const struct invoca
 		if (check_text("argument", *arg, err) < 0)
 			return -err->code;
 	}
-	if (choose_settings(&g, o, err) < 0 || take_variables(&g, err) < 0 ||
+	if (choose_settings(&g, call->options, err) < 0 || take_variables(&g, err) < 0 ||
 	    make_all_absolute(&g, err) < 0 || gather_code(&g, inv->file, err) < 0 ||
 	    gather_files(&g, err) < 0 || gather_args_json(&g, err) < 0)
 		return -err->code;

@@ -5,8 +5,7 @@
  */
 #pragma once
 
-#include "profiles/plan/plan.h"
-#include "runtime/front/cli/arguments/options.h"
+#include "runtime/front/cli/remote/remote.h"
 #include "runtime/front/cli/remote/remote_request.h"
 
 #define REMOTE_INPUT_MAX (64u << 20)  /* standard input, and each file */
@@ -15,9 +14,9 @@
 /*
  * remote_gather - fill *out.
  *
- * `c` has the options without a profile; data read lives in its arena.  An empty directory is not
+ * Data read lives in the arena of call->config, which has no profile.  An empty directory is not
  * sent, and *warnings says so.
  * Fails: among others, a symbolic link in a directory, whose target the service could not know.
  */
-int remote_gather(struct config *c, const struct options *o, const struct invocation *inv,
-		  struct remote_request *out, struct strings *warnings, struct cj_error *err);
+int remote_gather(const struct remote_call *call, struct remote_request *out,
+		  struct strings *warnings, struct cj_error *err);

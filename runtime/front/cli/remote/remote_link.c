@@ -87,19 +87,20 @@ static int send_all(int fd, const char *bytes, size_t size, struct cj_error *err
 	return 0;
 }
 
-int remote_link_ask(const char *socket_path, const char *method, const char *path,
-		    const char *accept, const char *body, size_t size, struct cj_error *err)
+int remote_link_ask(const char *socket_path, const struct remote_message *message,
+		    struct cj_error *err)
 {
 	char head[HEAD_MAX];
 	int length = snprintf(head, sizeof(head),
 			      "%s %s HTTP/1.1\r\nHost: cejail\r\nConnection: close\r\n"
 			      "User-Agent: cejail/%s\r\nAccept: %s\r\n"
 			      "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n",
-			      method, path, CJ_VERSION, accept, size);
+			      message->method, message->path, CJ_VERSION, message->accept,
+			      message->size);
 	auto_fd int fd = connect_to(socket_path, err);
 
 	if (fd < 0 || send_all(fd, head, (size_t)length, err) < 0 ||
-	    send_all(fd, body, size, err) < 0)
+	    send_all(fd, message->body, message->size, err) < 0)
 		return -err->code;
 	return take_fd(&fd);
 }
@@ -121,8 +122,12 @@ int remote_link_cancel(const char *socket_path, const char *id, struct cj_error 
 
 	(void)snprintf(path, sizeof(path), "/v1/runs/%s", id);
 	http_answer_init(&answer);
-	auto_fd int fd =
-	    remote_link_ask(socket_path, "DELETE", path, "application/json", "", 0, err);
+	const struct remote_message message = {
+		.method = "DELETE",
+		.path = path,
+		.accept = "application/json",
+	};
+	auto_fd int fd = remote_link_ask(socket_path, &message, err);
 	if (fd < 0)
 		return fd;
 	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));

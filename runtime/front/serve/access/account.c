@@ -74,7 +74,7 @@ static void refill(struct account *a, uint64_t now_ms)
 	uint64_t full = full_credit(r);
 	uint64_t elapsed_ms = now_ms > a->refilled_ms ? now_ms - a->refilled_ms : 0;
 
-	/* below, the product is small: a bucket that is full anyway is not multiplied */
+	/* a full bucket is not computed, so the product below can't overflow */
 	if (r->rate_per_minute == 0 || elapsed_ms >= full / r->rate_per_minute + 1)
 		a->credit = full;
 	else
@@ -85,7 +85,7 @@ static void refill(struct account *a, uint64_t now_ms)
 		a->refilled_ms = now_ms;
 }
 
-/* Reading it keeps everybody waiting, the longer the larger it is. */
+/* Parsing a large body takes the server's time from all callers. */
 static uint64_t price_of(const struct rights *r, size_t body_bytes)
 {
 	uint64_t price = CREDIT_OF_REQUEST * (1 + (uint64_t)body_bytes / ACCOUNT_BODY_UNIT);
@@ -136,7 +136,7 @@ void accounts_adopt(struct accounts *a, const struct callers *callers, uid_t own
 	}
 }
 
-/* Nothing of it is lost when it is forgotten: its bucket, too, is as a new one's. */
+/* An idle account has the same state as a new one, so it can be dropped. */
 static bool is_idle(struct account *a, uint64_t now_ms)
 {
 	if (a->running > 0 || a->queued > 0)
@@ -145,7 +145,7 @@ static bool is_idle(struct account *a, uint64_t now_ms)
 	return a->credit == full_credit(a->rights);
 }
 
-/* A free place, else that of the one who has been idle longest. */
+/* A free entry, else the one that has been idle for the longest time. */
 static struct account *find_place(struct accounts *a, uint64_t now_ms)
 {
 	struct account *found = NULL;
@@ -203,10 +203,11 @@ int token_check(const char *token, size_t size, struct cj_error *err)
 	for (size_t i = 0; i < size; i++) {
 		unsigned char c = (unsigned char)token[i];
 		if (c <= ' ' || c >= 0x7f) {
-			rc = cj_reject(err,
-				       "the token has a byte that no header can carry, at %zu of "
-				       "%zu",
-				       i + 1, size);
+			rc =
+			    cj_reject(err,
+				      "the token has a byte that a header can't contain, at %zu of "
+				      "%zu",
+				      i + 1, size);
 			cj_hint(err, "%s", how);
 			return rc;
 		}
@@ -214,19 +215,19 @@ int token_check(const char *token, size_t size, struct cj_error *err)
 		seen[c] = true;
 	}
 	if (size < TOKEN_MIN)
-		rc = cj_reject(err, "the token has %zu characters, %d are the least", size,
+		rc = cj_reject(err, "the token has %zu characters, the minimum is %d", size,
 			       TOKEN_MIN);
 	else if (size > TOKEN_MAX)
-		rc = cj_reject(err, "the token has %zu characters, %d are the most", size,
+		rc = cj_reject(err, "the token has %zu characters, the maximum is %d", size,
 			       TOKEN_MAX);
 	else if (distinct < TOKEN_DISTINCT_MIN)
-		rc = cj_reject(err, "the token is made of only %u different characters", distinct);
+		rc = cj_reject(err, "the token has only %u different characters", distinct);
 	if (rc < 0)
 		cj_hint(err, "%s", how);
 	return rc;
 }
 
-/* How long it takes says nothing about where two digests differ. */
+/* In constant time, so that it does not reveal where two digests differ. */
 static bool is_same_digest(const char a[static SHA256_HEX_MAX], const char b[static SHA256_HEX_MAX])
 {
 	volatile unsigned char differs = 0;

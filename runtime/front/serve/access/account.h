@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * account - who calls, what that caller may ask for, and how much of it.  Pure: time is an
- * argument.
+ * account - the callers and their counters.  Pure: time is an argument.
  *
  * A caller is a uid at the other end of the Unix socket (SO_PEERCRED), or the name of a token.
- * Rights come from the row of that name in "callers", else from "default"; the service's own uid
- * and root, who could do all of it without us, are held back only by a row of their own.  The
- * counters live as long as the service, in a table with a bound: at its bound, idle callers are
- * forgotten.
+ * Rights come from the row of that name in "callers", else from "default".  The service's own uid
+ * and root could do everything without the service, so only a row of their own limits them.  The
+ * counters live as long as the service.  When the table of accounts is full, an idle one is
+ * dropped.
  */
 #pragma once
 
@@ -29,7 +28,7 @@
 #define TOKEN_MIN 32
 #define TOKEN_MAX 1024
 
-/* Until callers_settle(): half of what the service runs at once, so that nobody has all of it. */
+/* Until callers_settle(): half of the concurrency, so that no caller can use all of it. */
 #define CONCURRENT_HALF UINT_MAX
 
 struct caller_row {
@@ -42,15 +41,15 @@ struct caller_row {
 struct callers {
 	struct caller_row rows[CALLERS_MAX];
 	size_t count;
-	struct rights standard; /* who has no row */
-	struct rights own;      /* the service's uid, and root, without a row */
+	struct rights standard; /* of callers without a row */
+	struct rights own;      /* of the service's uid and root, without a row */
 };
 /* No rows, and the built-in rights. */
 void callers_init(struct callers *c);
-/* Once it is known how many runs the service has at once. */
+/* Call it when the concurrency is known. */
 void callers_settle(struct callers *c, unsigned concurrency);
 
-/* Who calls, with its counters. */
+/* A caller with its counters. */
 struct account {
 	char name[CALLER_NAME_MAX];
 	const struct rights *rights; /* of the configuration in force */
@@ -83,12 +82,12 @@ struct account *account_of_row(struct accounts *a, const struct caller_row *row,
  */
 const struct caller_row *callers_find_token(const struct callers *c, const char *token,
 					    size_t size);
-/* 32 to 1024 printable characters, not the same few again and again; fails with what to do. */
+/* 32 to 1024 printable characters, and enough different ones. */
 int token_check(const char *token, size_t size, struct cj_error *err);
 
 /*
- * Takes a request from the bucket, or says when it has enough again; *out_retry_ms >= 1 then.  Each
- * ACCOUNT_BODY_UNIT of its body counts as one more, up to all that the bucket can hold.
+ * Takes a request from the bucket.  False: *out_retry_ms is the time until it has enough again, at
+ * least 1.  Each ACCOUNT_BODY_UNIT of the body counts as one more, up to the size of the bucket.
  */
 bool account_take(struct account *a, size_t body_bytes, uint64_t now_ms, uint64_t *out_retry_ms);
 bool account_may_run(const struct account *a);

@@ -4,7 +4,7 @@
  *
  * A request is a profile's name, a program, and any of a profile's keys: the same table
  * (profiles/settings.h) reads all three of command line, profile and request.  Schema:
- * profiles/schema/request.json.  The server parses it to judge it, the worker to run it: one
+ * profiles/schema/request.json.  The server parses it to validate it, the worker to run it: one
  * parser, the same bytes.
  */
 #pragma once
@@ -25,11 +25,11 @@ struct request_file {
 	bool is_executable;
 };
 
-/* What a prepared jail has to be for this request; each can serve the ones above it. */
+/* How much of a prepared worker the request can use. */
 enum request_fit {
-	FIT_INTERPRETER, /* only the program differs: started interpreter, sealed jail, or cold */
-	FIT_JAIL,        /* its environment, working directory or command differ, too */
-	FIT_COLD,        /* it changes the jail's shape: memory, network, ... */
+	FIT_INTERPRETER, /* only the program differs: any tier serves it */
+	FIT_JAIL,        /* also its environment, workdir or command: TIER_JAIL or TIER_COLD */
+	FIT_COLD,        /* it changes the jail: memory, network, ... */
 };
 
 struct request {
@@ -37,7 +37,7 @@ struct request {
 	const char *id; /* NULL: minted */
 	bool has_code, is_command;
 	struct blob code;      /* "code": "text" or {"base64": "..."} */
-	struct strings args;   /* "args" behind the code, or "command" and its words */
+	struct strings args;   /* "args" after the code, or "command" with its arguments */
 	const char *args_json; /* the text of "args_json": any JSON value; NULL: none */
 	bool has_stdin;
 	struct blob stdin_bytes;
@@ -78,7 +78,7 @@ int request_apply(const struct request *r, bool may_name_host_paths, struct conf
  */
 int request_check(const struct request *r, const struct config *c, struct arena *a,
 		  struct cj_error *err);
-/* Is it a word of the request's own: its workdir, a file's path, an entry of network.allow? */
+/* Does the request have this text as its workdir, a file's path or an entry of network.allow? */
 bool request_names(const struct request *r, const char *text);
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What nothing but the request is to blame for, so that its caller is told.  Pure: of the network
- * it only knows which addresses are closed.
+ * Mistakes that only the request can be the reason for, so that its caller gets the message.  Pure:
+ * of the network it only uses the list of closed addresses.
  */
 #include <errno.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static const struct json_node *list_of(const struct request *r, const char *obje
 	return list ? list->child : NULL;
 }
 
-/* An address is judged without asking anybody; a name only when the run begins. */
+/* An address is checked here; a name is resolved only when the run begins. */
 static int check_address(const struct json_node *node, const struct config *c, struct arena *a,
 			 struct cj_error *err)
 {
@@ -30,7 +30,7 @@ static int check_address(const struct json_node *node, const struct config *c, s
 	if (node->type != JSON_STRING || allowlist_parse(node->text, a, &target, &why) < 0 ||
 	    target.name || allowlist_resolve(&target, 1, c->allow_private, a, &ignored, &why) >= 0)
 		return 0;
-	/* Without what the command line would say. */
+	/* Leave out the hint about the command line. */
 	char *never = strstr(why.msg, ", and --allow");
 	const char *reason = strchr(why.msg, '\'');
 	if (never)

@@ -43,7 +43,7 @@ struct service_config {
 	const char *token_file;   /* of "token:default"; NULL: the credential "token", or none */
 	unsigned concurrency;     /* runs at once; 0: four for each CPU */
 	unsigned queue;           /* that wait; more are refused */
-	uint64_t queue_ms;        /* nobody waits longer */
+	uint64_t queue_ms;        /* the longest time in the queue */
 	uint64_t receive_ms;      /* for a whole request to arrive */
 	struct request_caps caps;
 	struct pool_config pools[POOLS_MAX];
@@ -75,7 +75,7 @@ struct service_key {
 	const char *option; /* without "--"; NULL: none */
 	enum service_kind kind;
 	const char *value;    /* how the value is called: "PATH" */
-	const char *standard; /* where nobody says: a value, or words in parentheses */
+	const char *standard; /* the default: a value, or a description in parentheses */
 	const char *help;     /* one line */
 	/* One value onto the field at `offset` of `base`; a list is called once an item. */
 	int (*set)(struct service_config *c, const struct service_key *k, void *base,

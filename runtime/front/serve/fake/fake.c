@@ -59,7 +59,7 @@ static int note_denied(struct outcome *o, const char *name, struct cj_error *err
 	if (!o->denied)
 		o->denied = arena_array(&o->arena, DENIED_MAX, sizeof(*o->denied));
 	if (!o->denied)
-		return cj_fail(err, ENOMEM, "make up a run");
+		return cj_fail(err, ENOMEM, "make a fake run");
 	for (size_t i = 0; i < o->ndenied; i++) {
 		if (strcmp(o->denied[i].name, name) == 0) {
 			o->denied[i].count++;
@@ -80,7 +80,7 @@ static int happen(struct fake_run *r, const struct fake_event *e, struct cj_erro
 	if (e->kind == FAKE_DENIED)
 		return note_denied(&r->outcome, e->bytes.bytes, err);
 	if (capture_add(&r->outcome.output[e->kind], e->bytes.bytes, e->bytes.size) < 0)
-		return cj_fail(err, ENOMEM, "make up a run");
+		return cj_fail(err, ENOMEM, "make a fake run");
 	return 0;
 }
 
@@ -117,15 +117,18 @@ static int perform(struct fake_run *r, struct cj_error *err)
 static struct summary summarize(const struct fake_run *r)
 {
 	const struct outcome *o = &r->outcome;
-	struct summary s = { .status = o->status,
-			     .exit_code = o->status == STATUS_EXITED ? o->exit_code : -1,
-			     .signal = o->signal,
-			     .is_callers_own = true, /* the file's words are nobody's secret */
-			     .usage = o->usage,
-			     .setup_us = r->setup_us,
-			     .stdout_bytes = o->output[0].total,
-			     .stderr_bytes = o->output[1].total,
-			     .artifacts = o->artifacts.count };
+	struct summary s = {
+		.status = o->status,
+		.exit_code = o->status == STATUS_EXITED ? o->exit_code : -1,
+		.signal = o->signal,
+		.is_callers_own =
+		    true, /* its message comes from the file, so the caller may read it */
+		.usage = o->usage,
+		.setup_us = r->setup_us,
+		.stdout_bytes = o->output[0].total,
+		.stderr_bytes = o->output[1].total,
+		.artifacts = o->artifacts.count
+	};
 
 	for (size_t i = 0; i < o->ndenied; i++)
 		s.denied_syscalls += o->denied[i].count;
@@ -150,7 +153,7 @@ static int deliver(struct fake_run *r, struct cj_error *err)
 	size_t size = 0;
 
 	if (!line || !result)
-		return cj_fail(err, ENOMEM, "make up a result");
+		return cj_fail(err, ENOMEM, "make a fake result");
 	summary_write(line, &s);
 	if (events_add_line(&r->events, line, err) < 0 ||
 	    result_write(result, &r->outcome, &about, err) < 0 ||
@@ -177,7 +180,7 @@ static void note_limits(struct fake_run *r, uint64_t began_us)
 	r->outcome.usage.wall_ms = (clock_us() - began_us) / 1000;
 }
 
-/* The request is read as any worker reads it, so that what is refused there is refused here. */
+/* Reads the request as a real worker does, so that the same requests are refused. */
 static int run(struct fake_run *r, const struct fake_file *f, const char *profile,
 	       struct cj_error *err)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fake_file - the file of `cejail serve --fake`: what to answer to which request.  Pure.
+ * fake_file - the file of `cejail serve --fake`: conditions and answers.  Pure.
  *
- * Schema: profiles/schema/fake.json.  The first answer whose conditions all hold is given; where
- * none does, the run exits with 0 and has said nothing.
+ * Schema: profiles/schema/fake.json.  The first answer whose conditions all hold is given.  If none
+ * does, the run exits with 0 and without output.
  */
 #pragma once
 
@@ -21,7 +21,7 @@
 
 enum fake_event_kind { FAKE_STDOUT, FAKE_STDERR, FAKE_DENIED, FAKE_EVENT_KIND_COUNT };
 
-/* One thing the program does, `after_ms` after the one before. */
+/* One event, `after_ms` after the one before. */
 struct fake_event {
 	enum fake_event_kind kind;
 	struct blob bytes; /* FAKE_DENIED: the system call's name */
@@ -39,7 +39,7 @@ struct fake_answer {
 	uint64_t retry_after_ms;
 
 	/* or runs: */
-	uint64_t delay_ms; /* behind all that it does */
+	uint64_t delay_ms; /* after all events */
 	const struct fake_event *events;
 	size_t nevents;
 	enum status status;

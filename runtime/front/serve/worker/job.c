@@ -148,9 +148,9 @@ static int read_memfd(int memfd, struct arena *a, char **out_text, size_t *out_s
 	struct stat st;
 	int seals = fcntl(memfd, F_GET_SEALS);
 	if (seals < 0 || fstat(memfd, &st) < 0)
-		return cj_fail(err, errno, "look at the job");
+		return cj_fail(err, errno, "check the memfd of the job");
 	if ((seals & JOB_SEALS) != JOB_SEALS)
-		return cj_reject(err, "the job can still be changed");
+		return cj_reject(err, "the memfd of the job is not sealed");
 
 	size_t size = (size_t)st.st_size;
 	char *text = arena_alloc(a, size + 1);
@@ -218,7 +218,7 @@ int job_send(int sock_fd, int memfd, struct cj_error *err)
 	do
 		sent = sendmsg(sock_fd, &msg, MSG_NOSIGNAL);
 	while (sent < 0 && errno == EINTR);
-	return sent < 0 ? cj_fail(err, errno, "hand a job to its worker") : 0;
+	return sent < 0 ? cj_fail(err, errno, "send a job to its worker") : 0;
 }
 
 int job_receive(int sock_fd, struct cj_error *err)
@@ -290,14 +290,14 @@ int ready_tell(int sock_fd, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	if (!w)
-		return cj_fail(err, ENOMEM, "tell that the jail waits");
+		return cj_fail(err, ENOMEM, "report that the jail is ready");
 	open_line(w, "ready");
 	return send_line(sock_fd, w, err);
 }
 
 void unready_tell(int sock_fd, const struct cj_error *why)
 {
-	struct cj_error ignored; /* the end of file tells the same with fewer words */
+	struct cj_error ignored; /* end of file reports a failure as well, without a reason */
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	if (!w)
 		return;
@@ -312,7 +312,7 @@ void unready_read(const char *line, size_t size, char *out, size_t out_size)
 {
 	auto_arena struct arena a = { 0 };
 	const struct json_node *root = NULL;
-	struct cj_error ignored = { 0 }; /* then it gave no reason that can be read */
+	struct cj_error ignored = { 0 }; /* without a reason that can be read */
 
 	(void)!json_parse("worker", line, size, &a, &root, &ignored);
 	const char *message = json_get_text(root, "message"), *hint = json_get_text(root, "hint");

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * job - what the server and a worker say to each other.  Pure, but for descriptors.
+ * job - the messages between the server and a worker.  Pure, but for descriptors.
  *
- * Down, once: one byte with a sealed memfd: a header (one line of JSON), then the request's body
- * as it came.  Up: JSON lines, in this order:
+ * To the worker, once: one byte with a sealed memfd, which has a header (one line of JSON) and the
+ * request's body as the caller sent it.  To the server: JSON lines, in this order:
  *
  *	{"type":"ready"}                                   the jail is sealed and waits
  *	{"type":"unready","stage":S,"message":M,"hint":H}  it could not be built, or not even a
@@ -26,7 +26,7 @@
 #include "runtime/front/serve/operations/trace.h"
 #include "runtime/jail/outcome.h"
 
-/* How far a jail is built before its request is known. */
+/* How far a jail is prepared before its request arrives. */
 enum tier {
 	TIER_COLD,        /* not at all */
 	TIER_JAIL,        /* sealed */
@@ -45,7 +45,7 @@ struct job {
 	 */
 	char profile_sha256[SHA256_HEX_MAX];
 	struct rights_clamp clamp;
-	uint64_t sent_us; /* clock_us() when it was handed over: from there set-up counts */
+	uint64_t sent_us; /* clock_us() when it was sent: the set-up time starts here */
 	const char *body; /* borrowed */
 	size_t body_size;
 };
@@ -62,14 +62,13 @@ int job_read(int memfd, struct arena *a, struct job *out, struct cj_error *err);
 int job_send(int sock_fd, int memfd, struct cj_error *err);
 int job_receive(int sock_fd, struct cj_error *err);
 
-/* What the server counts and writes down; also what GET /v1/runs tells of a finished run. */
+/* For metrics, audit, and GET /v1/runs of a finished run. */
 struct summary {
 	enum status status;
 	int exit_code, signal; /* -1 and 0 where there is none */
 	char error_stage[32];  /* "" unless STATUS_SETUP_ERROR */
 	char error_message[512];
-	bool
-	    is_callers_own; /* and the caller is told the whole of it: it asked for what can't be */
+	bool is_callers_own; /* the caller's mistake: it gets the whole message */
 	char profile_sha256[SHA256_HEX_MAX], code_sha256[SHA256_HEX_MAX];
 	struct usage usage;
 	uint64_t setup_us; /* from the job to the program's first instruction */

@@ -2,14 +2,13 @@
 /*
  * A worker: one jail, one request, one result.  Acts.
  *
- * What a request doesn't decide is done before there is one: the profile is
- * read, the plan is made, and by tier the jail is sealed and its interpreter
- * waits.  Whatever fails from the job on is an outcome with STATUS_SETUP_ERROR,
- * so each job has exactly one result.  That is out before anything is given
- * back: the jail's end is nothing a caller waits for.
+ * Everything that a request does not decide happens before it: the profile is read, the plan is
+ * made, and depending on the tier the jail is sealed and its interpreter waits.  Every failure
+ * after the job arrives is an outcome with STATUS_SETUP_ERROR, so each job has exactly one result.
+ * The worker sends it before it destroys the jail, so that the caller does not wait for that.
  *
- * The jail has a name of its own for its record and cgroup: a run's id is free
- * to be used again as soon as its result is out.
+ * The jail has its own name for its record and cgroup, because the run's id may be used again as
+ * soon as its result is sent.
  */
 #include "runtime/front/serve/worker/worker.h"
 
@@ -30,8 +29,7 @@
 #include "runtime/front/report/result.h"
 #include "runtime/front/serve/api/request.h"
 
-/* Past its time limit a run is ended, drained, told; who takes longer is stuck.
- */
+/* For ending, draining and reporting after the time limit; a worker that takes longer is stuck. */
 #define GRACE_MS 60000
 
 struct work {
@@ -44,7 +42,7 @@ struct work {
 	struct config config;
 	struct plan plan; /* what the driver's jail was prepared from */
 	struct program launcher;
-	struct cj_error early; /* of a cold worker: it is told as the result of its job */
+	struct cj_error early; /* of a cold worker: the result of its job */
 
 	/* the job */
 	struct arena arena;
@@ -61,8 +59,8 @@ struct work {
 
 /* --- before the job --- */
 
-/* `cejail kill` ends a worker that waits; one that runs hears it in jail_wait(). */
-static int hear_signals(struct work *w, struct cj_error *err)
+/* `cejail kill` ends a waiting worker; during a run jail_wait() receives the signal. */
+static int watch_signals(struct work *w, struct cj_error *err)
 {
 	const struct sigaction ignore = { .sa_handler = SIG_IGN };
 	sigset_t term;
@@ -100,7 +98,7 @@ static int prepare_ahead(struct work *w, struct cj_error *err)
 
 static int get_ready(struct work *w, struct cj_error *err)
 {
-	if (hear_signals(w, err) < 0) {
+	if (watch_signals(w, err) < 0) {
 		cj_stage(err, "worker");
 		return -err->code;
 	}
@@ -119,7 +117,7 @@ static bool is_readable(int fd)
 	return poll(&p, 1, 0) > 0;
 }
 
-/* False: nobody wants this worker any more, or what it has prepared is gone. */
+/* False: the server does not want this worker any more, or its prepared jail has ended. */
 static bool await_job(struct work *w)
 {
 	struct pollfd sources[] = {
@@ -150,7 +148,7 @@ static int read_job(struct work *w, struct cj_error *err)
 	return 0;
 }
 
-/* The server has judged the same bytes already: sizes are its affair. */
+/* The server has checked the sizes of the same bytes already. */
 static const struct request_caps no_caps = { SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX };
 
 static int configure(struct work *w, struct cj_error *err)
@@ -168,7 +166,7 @@ static int configure(struct work *w, struct cj_error *err)
 	return 0;
 }
 
-/* What a prepared jail was made of; a request that changes any of it needs a jail of its own. */
+/* The settings that a jail is prepared with; a request that changes one needs a cold worker. */
 #define SHAPE(member)                                                                              \
 	{                                                                                          \
 #member, offsetof(struct config, member), sizeof(((struct config *)0)->member)     \
@@ -186,9 +184,9 @@ static const struct part {
 	SHAPE(workdir),      SHAPE(command),
 };
 #define PARTS             (sizeof(shape) / sizeof(shape[0]))
-#define INTERPRETER_PARTS 3 /* the last ones: the started interpreter has them already */
+#define INTERPRETER_PARTS 3 /* the last ones: the started interpreter uses them already */
 
-/* The server chose the tier, and chose wrong if this fails. */
+/* The server chooses the tier; this fails only if it chose wrongly. */
 static int check_shape(const struct work *w, const struct config *before, struct cj_error *err)
 {
 	size_t parts = w->tier == TIER_INTERPRETER ? PARTS : PARTS - INTERPRETER_PARTS;
@@ -201,14 +199,14 @@ static int check_shape(const struct work *w, const struct config *before, struct
 	return 0;
 }
 
-/* Who may have what was judged by the profile as it was then. */
+/* The server has validated the request against the profile with this hash. */
 static int check_profile(const struct work *w, struct cj_error *err)
 {
-	const char *judged = w->job.profile_sha256;
+	const char *validated = w->job.profile_sha256;
 
-	if (judged[0] == '\0' || strcmp(judged, w->config.profile_sha256) == 0)
+	if (validated[0] == '\0' || strcmp(validated, w->config.profile_sha256) == 0)
 		return 0;
-	(void)!cj_reject_as(err, ESTALE, "profile '%s' has changed since the request was judged",
+	(void)!cj_reject_as(err, ESTALE, "profile '%s' has changed since the request was validated",
 			    w->profile);
 	cj_hint(err, "send the request again");
 	return cj_stage(err, "profile");
@@ -231,7 +229,7 @@ static int plan_job(struct work *w, struct cj_error *err)
 	return 0;
 }
 
-/* The kernel ends a worker that can't end itself: its socket's end tells the server. */
+/* The kernel kills a worker that hangs; the server notices the end of its socket. */
 static int limit_own_life(const struct work *w, struct cj_error *err)
 {
 	struct sigevent kill = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL };
@@ -243,7 +241,7 @@ static int limit_own_life(const struct work *w, struct cj_error *err)
 		return 0;
 	if (timer_create(CLOCK_MONOTONIC, &kill, &timer) < 0 ||
 	    timer_settime(timer, 0, &when, NULL) < 0)
-		return cj_fail(err, errno, "limit the worker's life");
+		return cj_fail(err, errno, "limit the worker's lifetime");
 	return 0;
 }
 
@@ -338,8 +336,8 @@ static struct summary summarize(const struct work *w)
 }
 
 /*
- * Is it the request that can't be planned?  Not where the profile alone can't be, either; and what
- * collides with something that the profile shows of the host is told with the name it has there.
+ * Is the request the reason that the plan failed?  Not if the profile alone fails as well, and not
+ * if the message has the host's name of something that the profile shows.
  */
 static bool is_requests_plan(const struct work *w, const struct cj_error *e)
 {
@@ -356,7 +354,7 @@ static bool is_requests_plan(const struct work *w, const struct cj_error *e)
 	return is_requests;
 }
 
-/* Of the host: the sources of files that are copied in, and of what is shown besides. */
+/* Does the text have the host path of a file that is copied in? */
 static bool names_copied(const struct work *w, const char *text)
 {
 	for (size_t i = 0; i < w->program.nfiles; i++)
@@ -374,8 +372,8 @@ static bool names_shown(const struct work *w, const char *text)
 }
 
 /*
- * A message that quotes a word of the request's, and has nothing of the host besides.  What is
- * shown from the host may well stand in such a word: '/usr/none'.
+ * Does the message quote something from the request, and nothing else of the host?  A host path may
+ * be part of what the request says: '/usr/none'.
  */
 static bool is_about_request(const struct work *w, const struct cj_error *e)
 {
@@ -398,7 +396,7 @@ static bool is_about_request(const struct work *w, const struct cj_error *e)
 	return is_about && !names_copied(w, e->msg) && !names_shown(w, rest);
 }
 
-/* The caller's own doing: what it asked for, and what it sent that found no room. */
+/* Is it the caller's mistake: what it asked for, or input that did not fit? */
 static bool is_callers_own(const struct work *w, const struct cj_error *e)
 {
 	if (strcmp(e->stage, "plan") == 0)
@@ -410,7 +408,7 @@ static bool is_callers_own(const struct work *w, const struct cj_error *e)
 	return strcmp(e->stage, "options") == 0 || strcmp(e->stage, "exec") == 0;
 }
 
-/* The summary keeps the words for the log. */
+/* The summary still has the message, for the log. */
 static void hide_host(struct work *w)
 {
 	struct cj_error *e = &w->outcome.error;
@@ -459,7 +457,7 @@ static int deliver(struct work *w, struct cj_error *err)
 	return events_finish(&w->events, text, size, err);
 }
 
-/* A result that can't be told is the end of the socket without one: the server counts on it. */
+/* If the result can't be sent, the socket ends without one, which the server handles. */
 static void serve(struct work *w)
 {
 	struct cj_error err = { 0 }, undelivered = { 0 };
@@ -469,7 +467,7 @@ static void serve(struct work *w)
 		return;
 	outcome_init(&w->outcome, w->job.id, 0);
 	events_init(&w->events, w->sock_fd);
-	w->events.patience_ms = -1; /* the server's: it reads to the end, or ends this worker */
+	w->events.patience_ms = -1; /* no limit: the server reads to the end, or ends this worker */
 	if (rc == 0 && w->early.code != 0) {
 		err = w->early;
 		rc = -err.code;
@@ -510,7 +508,7 @@ _Noreturn void worker_main(void *context, const char *profile, enum tier tier, i
 	}
 	if (ready_tell(sock_fd, &err) == 0 && await_job(&w))
 		serve(&w);
-	cj_close(&w.sock_fd); /* the server may answer: nobody waits for what comes now */
+	cj_close(&w.sock_fd); /* the server can answer now and does not wait for the clean-up */
 	jail_destroy(&w.driver.jail);
 	_exit(EXIT_SUCCESS);
 }

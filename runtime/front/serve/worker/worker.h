@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * worker - the life of one jail's supervisor in the service: prepare, wait for the job, run it,
- * tell how it ended, leave.  Each worker serves one request and no other.
+ * worker - the supervisor of one jail in the service: it prepares the jail, waits for the job, runs
+ * it, sends the result and exits.  Each worker serves exactly one request.
  */
 #pragma once
 

@@ -113,7 +113,7 @@ static void one_newline_is_cut_and_no_more(void **state)
 {
 	(void)state;
 	config.token_file = put("a", SECRET "\n\n", 0600);
-	assert_refused("no header can carry");
+	assert_refused("a header can't contain");
 }
 
 static void a_credential_of_systemd_is_found(void **state)

@@ -116,11 +116,11 @@ static void a_job_that_is_none_is_refused(void **state)
 	assert_refused(sealed("[]\n"), "the job must be an object");
 	assert_refused(sealed("{}\n"), "id is missing");
 	assert_refused(sealed("{\n"), "job:1:");
-	assert_refused(open("/dev/null", O_RDONLY | O_CLOEXEC), "look at the job");
+	assert_refused(open("/dev/null", O_RDONLY | O_CLOEXEC), "check the memfd of the job");
 
 	int open_fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	assert_int_equal(write(open_fd, "{}\n", 3), 3);
-	assert_refused(open_fd, "can still be changed");
+	assert_refused(open_fd, "is not sealed");
 }
 
 /* The header of some_job() with one piece of it replaced. */

@@ -31,7 +31,7 @@ def _():
         equal([profile["name"] for profile in s.get("/v1/profiles").json["profiles"]], ["base"], "the list")
 
 
-@test("asking for more than a ceiling is refused; a profile that gives more is lowered to it")
+@test("asking for more than a ceiling is refused; the value of a profile is clamped to it")
 def _():
     with Service(config=callers(memory="64M", timeout="2s", pids=20, cpus=0.5, disk="1M", max_output="1K")) as s:
         for key, value in (("memory", "65M"), ("timeout", "3s"), ("pids", 21), ("cpus", 2), ("disk", "2M"), ("max_output", "2K")):
@@ -45,7 +45,7 @@ def _():
         equal(s.post({**BODY, "memory": "32M"}).result["limits"]["memory"]["value"], 32 << 20, "memory below the ceiling")
 
 
-@test("who may have no network gets none of the profile's, and is refused when it asks for one itself")
+@test("a caller without the right to a network gets none from a profile, and is refused when it asks for one")
 def _():
     with Folder() as f:
         f.file("config/cejail/profiles/listed.json", json.dumps({"extends": "base", "network": {"mode": "public", "allow": ["1.1.1.1:80"]}}))
@@ -81,7 +81,7 @@ def _():
         s.post(BODY).has(200)
 
 
-@test("the socket is only for whom its mode says", who="root")
+@test("only users that the mode of the socket allows can connect", who="root")
 def _():
     with Service(config={"socket_mode": "0600"}) as s:
         equal(os.stat(s.socket).st_mode & 0o777, 0o600, "mode")
@@ -92,7 +92,7 @@ def _():
         raise Failure("another user could connect")
 
 
-@test("a caller that asks too often is told when to come back, and may then")
+@test("a caller above its rate gets 429 with Retry-After, and may send again after that time")
 def _():
     with Service() as s:
         s.reload(callers(rate_per_minute=int(30 / SLOW), burst=3))  # or asking whether it is ready takes of it
@@ -105,7 +105,7 @@ def _():
         s.post(BODY).has(200)
 
 
-@test("every kind of request takes of a caller's rate, but not the question whether the service is alive", who="root")
+@test("every kind of request counts for a caller's rate, except /livez", who="root")
 def _():
     asked = [("GET", "/v1/profiles"), ("GET", "/metrics"), ("GET", "/readyz"), ("GET", "/v1/runs"), ("GET", "/v1/runs/x"), ("DELETE", "/v1/runs/x"), ("GET", "/nothing"), ("PUT", "/livez")]
     with Service(config={"callers": {"default": {"rate_per_minute": 1, "burst": len(asked)}}}) as s:
@@ -117,7 +117,7 @@ def _():
             as_uid(OTHER_UID, s.get, "/livez").has(200)
 
 
-@test("one caller's crowd does not take another's turn", who="root", limit=90)
+@test("many requests of one caller do not delay those of another", who="root", limit=90)
 def _():
     with Service(config={"concurrency": 2, "queue": 100, "callers": {"default": {"queued": 60, "concurrent": 2}, "uid:0": {"queued": 60, "concurrent": 2}}}) as s:
         crowd = [s.background(s.sh, f"sleep {0.3 * SLOW}") for _ in range(30)]
@@ -131,7 +131,7 @@ def _():
             one.finish().has(200)
 
 
-@test("a caller whose row has no number runs half of what there is, and the rest is another's", who="root")
+@test("a caller without a limit of its own may use half of the concurrency, and others the rest", who="root")
 def _():
     with Service(config={"concurrency": 4, "callers": {"uid:0": {}}}) as s:
         crowd = [s.background(s.sh, "sleep 60", id=f"run-{i}") for i in range(4)]
@@ -144,7 +144,7 @@ def _():
             one.finish().has(200)
 
 
-@test("over TCP a token is needed, the right one, and the whole of it")
+@test("over TCP the exact token is required")
 def _():
     with Folder() as f:
         config = one_token_config(f)
@@ -160,7 +160,7 @@ def _():
             lacks(s.said(), TOKEN, "the log")
 
 
-@test("over TCP only the loopback's own names are answered to")
+@test("over TCP only loopback names are accepted as Host")
 def _():
     with Folder() as f:
         config = one_token_config(f)

@@ -125,7 +125,7 @@ def _():
         tried(len(refused_rows) + len(ended_rows))
 
 
-@test("what the host's part in a failed start was only the log tells: a profile's missing path, its cgroup, what is in the way")
+@test("only the log names what on the host made a start fail: a missing path of a profile, its cgroup, a file in the way")
 def _():
     secret = "only-the-operator-knows"
     with Folder() as f:
@@ -152,7 +152,7 @@ def _():
             lacks(s.said(), value["request_id"], "the log")
 
 
-@test("a profile that changes while a request waits is not run by rights that were judged before")
+@test("a profile that changes while a request waits is not run with rights that were checked before")
 def _():
     with Folder() as f:
         with_profile(f, "mine", memory="64M")
@@ -182,7 +182,7 @@ def _():
             true(any("fork a worker" in line and "TasksMax=" in line for line in lines), f"the log says {lines}")
 
 
-@test("GET /v1/runs tells of the caller's runs: waiting, going on, ended")
+@test("GET /v1/runs lists the caller's runs: queued, running, finished")
 def _():
     with Service(config={"concurrency": 1}) as s:
         first = s.background(s.sh, f"sleep {2 * min(SLOW, 3)}; exit 5", id="first")
@@ -220,7 +220,7 @@ def _():
             equal(s.sh("true", id="mine").result["id"], "mine", "id")
 
 
-@test("request ids and traces are taken over where they are well-formed, else made up")
+@test("well-formed request ids and traces are used, others are replaced")
 def _():
     parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
     with Service() as s:
@@ -418,7 +418,7 @@ def _():
     equal(sorted(map(str, missing)), [], "documented and never seen")
 
 
-@test("what no route is, is not found; another method is not allowed, and Allow says which are")
+@test("an unknown path is 404; an unsupported method is 405, and Allow lists the supported ones")
 def _():
     with Service() as s:
         for path in ("/", "/v1", "/v1/run", "/v1/runs/", "/v1/runs/a/b", "/metrics/", "/LIVEZ", "/v1/../livez", "//livez"):

@@ -40,7 +40,7 @@ def _():
             lacks(whole, word, "record and log")
 
 
-@test("what came as a file and a command is on record, too: by the hash of the whole request")
+@test("the audit line has the hash of the whole request, so it covers files and commands")
 def _():
     with Folder() as f, Service(config={"audit": {"file": f / "log"}}) as s:
         seen = []
@@ -54,7 +54,7 @@ def _():
         equal(seen, 2 * ["start", "end"], "lines")
 
 
-@test("where the profile says that the record is required, no record means no run", who="root")
+@test("where a profile requires the audit, no run starts without its audit line", who="root")
 def _():
     with Folder() as f:
         f.file("config/cejail/profiles/strictly.json", '{"extends": "base", "audit": "required", "network": "none"}')
@@ -72,7 +72,7 @@ def _():
             equal(len([line for line in records(f / "log") if "strictly" in json.dumps(line)]), 2, "lines")
 
 
-@test("refused and cancelled runs leave no half records: what started also ended")
+@test("after refused and cancelled runs, each start in the audit has an end")
 def _():
     with Folder() as f, Service(config={"audit": {"file": f / "log"}}) as s:
         s.post("{").has(400)

@@ -17,7 +17,7 @@ def ask(s, script, **headers):
     return connection
 
 
-@test("DELETE ends a run; its request is answered with what it had said")
+@test("DELETE cancels a running run; its request gets a result with the output so far")
 def _():
     with Service() as s:
         first = s.background(s.sh, "echo before; sleep 60", id="mine")
@@ -30,7 +30,7 @@ def _():
         equal(s.call("DELETE", "/v1/runs/mine").has(200).json["state"], "finished", "afterwards")
 
 
-@test("DELETE ends one that waits, too")
+@test("DELETE cancels a queued run")
 def _():
     with Service(config={"concurrency": 1}) as s:
         first = s.background(s.sh, "sleep 60", id="first")
@@ -44,7 +44,7 @@ def _():
         first.finish()
 
 
-@test("a caller that goes away takes its run along, streaming or not")
+@test("a caller that disconnects cancels its run, streaming or not")
 def _():
     with Service() as s:
         for headers in ({}, {"Accept": "application/x-ndjson"}):
@@ -55,7 +55,7 @@ def _():
             equal(ended[0]["status"], "cancelled", "status")
 
 
-@test("a caller that goes away while its run waits is forgotten before its turn")
+@test("a queued run whose caller disconnects never starts")
 def _():
     with Service(config={"concurrency": 1}) as s:
         first = s.background(s.sh, "sleep 60", id="first")
@@ -70,7 +70,7 @@ def _():
         true(time.monotonic() - began < 10 * SLOW, "it waited for one that nobody wanted")
 
 
-@test("on TCP, too, a caller that goes away takes its run along")
+@test("on TCP, a caller that disconnects cancels its run")
 def _():
     with Folder() as f:
         config = one_token_config(f)
@@ -84,7 +84,7 @@ def _():
             wait_until(lambda: s.metric("cejail_runs_in_flight") == 0, "its end", 15)
 
 
-@test("everything inside a cancelled run is dead when it is told")
+@test("everything inside a cancelled run is dead before the caller gets the result")
 def _():
     with Service() as s:
         first = s.background(s.sh, "trap '' TERM INT HUP; sleep 61 & sleep 62 & wait; sleep 63", id="mine")

@@ -74,7 +74,7 @@ def python(connect):
     return dict(seen)
 
 
-@test("who is refused while it still sends reads why: Python, over TCP and a Unix socket")
+@test("a caller that is refused while it still sends gets the error: Python, over TCP and a Unix socket")
 def _():
     with Folder() as f:
         config = one_token_config(f, body_max="1M")
@@ -85,7 +85,7 @@ def _():
             tried(2 * TRIES)
 
 
-@test("who is refused while it still sends reads why: Node's http and fetch")
+@test("a caller that is refused while it still sends gets the error: Node's http and fetch")
 def _():
     with Folder() as f:
         config = one_token_config(f, body_max="1M")
@@ -138,7 +138,7 @@ def _():
             tried(500)
 
 
-@test("who is refused and goes on sending is not waited for beyond a size")
+@test("a refused caller that keeps sending is disconnected after a size")
 def _():
     with Service() as s:
         with socket.socket(socket.AF_UNIX) as sock:

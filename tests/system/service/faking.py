@@ -58,7 +58,7 @@ def _():
         equal((reply.headers["Retry-After"], reply.json["error"]["message"]), ("7", "all wait"), "the refusal")
 
 
-@test("events come with their pauses")
+@test("events arrive with their pauses")
 def _():
     with Fake() as s:
         connection = s.connect()

@@ -22,7 +22,7 @@ def still_serves(s):
     equal(s.get("/livez").has(200).json, {"status": "alive"}, "another caller's answer")
 
 
-@test("bytes that are no HTTP are answered with an error or a closed connection")
+@test("bytes that are not HTTP are answered with an error or a closed connection")
 def _():
     rows = (
         b"\0" * 100 + b"\r\n\r\n", b"\xff\xfe\r\n\r\n", b"SSH-2.0-x\r\n\r\n", b"GET\r\n\r\n", b"GET /livez\r\n\r\n",
@@ -206,7 +206,7 @@ def send_most(sock, seconds):
         return status_of(sock.recv(4096))
 
 
-@test("what a caller sends and doesn't finish has a cap; others have room, and what was held is given back", who="root", limit=90)
+@test("the memory of unfinished requests of one caller is limited; others have room, and it is freed afterwards", who="root", limit=90)
 def _():
     with Service(config={"body_max": "32M", "stdin_max": "32M", "receive_timeout": "60s"}) as s:
         callers = [s.connect_as(OTHER_UID) for _ in range(6)]
@@ -227,7 +227,7 @@ def _():
         s.post({**LARGE, "stdin": "x" * (150 << 20)}).has(200)
 
 
-@test("a request that does not become whole in time is refused, and holds up nobody")
+@test("a request that does not arrive in time is refused, and does not delay others")
 def _():
     with Service(config={"receive_timeout": f"{3 * SLOW:.0f}s"}) as s:
         slow = []
@@ -248,7 +248,7 @@ def _():
             sock.close()
 
 
-@test("a caller that sends a byte now and then is not waited for any longer")
+@test("sending a byte now and then does not extend the time for a request")
 def _():
     with Service(config={"receive_timeout": "1s"}) as s:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
@@ -264,7 +264,7 @@ def _():
             true(time.monotonic() - began < 5 * SLOW, "it went on and on")
 
 
-@test("a connection that says nothing is closed some day, and many of them leave room for others")
+@test("an idle connection is closed after a time, and many of them leave room for others")
 def _():
     with Service(config={"receive_timeout": "1s"}) as s:
         idle = []
@@ -299,7 +299,7 @@ def _():
             wait_until(lambda: as_uid(OTHER_UID, s.get, "/livez").status == 200, "room again", 20)
 
 
-@test("a caller that has said all and closed its half still gets its answer")
+@test("a caller that shuts down its sending side still gets its reply")
 def _():
     body = json.dumps({"profile": "base", "command": ["/bin/sh", "-c", "sleep 0.5; echo x"], "network": "none"}).encode()
     with Service() as s:

@@ -20,7 +20,7 @@ def _():
         equal([(row["profile"], row["wanted"]) for row in health["pool"]], [("base", 1)], "the pool")
 
 
-@test("what holds a limit worse than a cgroup is a reason, and the state is degraded")
+@test("a limit that is enforced by something weaker than a cgroup makes the service degraded, with a reason")
 def _():
     with Service() as s:
         health = s.get("/readyz").has(200).json
@@ -51,7 +51,7 @@ def _():
             equal(s.metric("cejail_probe_success"), 1, "the gauge")
 
 
-@test("a service that is only busy stays ready: a probe whose turn did not come has not failed")
+@test("a busy service stays ready: a probe that waited too long in the queue has not failed")
 def _():
     with Service(config={"concurrency": 1, "queue_wait": "1s", "probe_interval": "1s"}) as s:
         long = s.background(s.sh, "sleep 60", id="long")

@@ -68,7 +68,7 @@ def ask(other, *options):
     return run("--remote", other.path, *options, "-p", "base", "--", "true")
 
 
-@test("where nobody listens, one line says so, and how to start a service")
+@test("without a service on the socket, one line says so and how to start one")
 def _():
     with Folder() as f:
         refused(run(f"--remote={f / 'nowhere'}", "--", "true"), "nowhere", "cejail serve")
@@ -104,7 +104,7 @@ def _():
                     service.stdout.close()
 
 
-@test("what is no service's answer is one line, and 125")
+@test("an answer that is not from a service is one error line, and exit status 125")
 def _():
     rows = (
         b"", b"SSH-2.0-x\r\n", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{", reply(b""), reply(b"{}"), reply(b"nonsense"),
@@ -118,7 +118,7 @@ def _():
             tried()
 
 
-@test("a refusal is told with its code, its hint and when to come back")
+@test("an error shows its code, its hint and when to retry")
 def _():
     error = {"error": {"code": "above_ceiling", "message": "memory: too much", "hint": "ask for less", "request_id": "r"}}
     with Folder() as f, Other(f, reply(error, 403)) as other:
@@ -234,7 +234,7 @@ def _():
         equal((second["profile"], second.get("file_name")), ("python", None), "the second request")
 
 
-@test("a signal cancels the run there, and its result comes back")
+@test("a signal cancels the remote run, and its result arrives")
 def _():
     with Service() as s:
         words = ("run", "--remote", s.socket, "--id", "mine", "--network", "none", "--json", "--", "/bin/sh", "-c", "echo before; sleep 60")
@@ -262,7 +262,7 @@ def _():
         equal(parse_result(done.out)["status"], "cancelled", "status")
 
 
-@test("a service that dies in the middle is told, and the exit status is 125", limit=90)
+@test("a service that dies during a run is an error, and the exit status is 125", limit=90)
 def _():
     with Service() as s:
         process = start("run", "--remote", s.socket, "--id", "mine", "--network", "none", "--", "/bin/sh", "-c", "echo before; sleep 60")

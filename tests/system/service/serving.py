@@ -51,7 +51,7 @@ class Manager:
         return "\n".join(said)
 
 
-@test("systemd is told that it is ready only after a run has worked, and of reload and end")
+@test("systemd gets READY=1 only after a successful probe, and notices of reload and end")
 def _():
     with Folder() as f, Manager(f) as manager:
         with Service(env={"NOTIFY_SOCKET": manager.path}, ready=False) as s:
@@ -64,7 +64,7 @@ def _():
             manager.await_word("STOPPING=1")
 
 
-@test("systemd is told how long a drain may take, and of no reload any more", limit=90)
+@test("systemd is notified how long a drain may take, and of no reload after that", limit=90)
 def _():
     with Folder() as f, Manager(f) as manager:
         config = {"drain": "100s", "pool": {"base": {"jails": 1}}, "audit": {"file": f / "log"}}
@@ -88,7 +88,7 @@ def _():
                 lacks(manager.heard(), word, "what systemd was told")
 
 
-@test("the watchdog hears from the loop")
+@test("the event loop sends WATCHDOG=1")
 def _():
     with Folder() as f, Manager(f) as manager:
         env = {"NOTIFY_SOCKET": manager.path, "WATCHDOG_USEC": "1000000"}
@@ -113,7 +113,7 @@ def _():
             manager.await_word("READY=1")
 
 
-@test("SIGTERM: what runs may end, what comes is refused, what overstays is cancelled and answered", limit=90)
+@test("SIGTERM: running runs may end, new ones are refused, those past the drain time are cancelled and answered", limit=90)
 def _():
     with Service(config={"drain": f"{3 * SLOW:.0f}s"}) as s:
         short = s.background(s.sh, "sleep 1; echo done", id="short")
@@ -144,7 +144,7 @@ def _():
         equal(first.finish(10).result["status"], "cancelled", "the result's status")
 
 
-@test("SIGHUP takes a new configuration; a bad one is refused and the old one stays")
+@test("SIGHUP reloads the configuration; a bad one is refused and the old one stays")
 def _():
     me = f"uid:{os.geteuid()}"
     with Service(config={"callers": {me: {"profiles": ["base"]}}}) as s:
@@ -160,7 +160,7 @@ def _():
             s.run("1").has(200)
 
 
-@test("runs that go on survive a reload")
+@test("running runs survive a reload")
 def _():
     with Service() as s:
         first = s.background(s.sh, "sleep 1; echo done", id="first")

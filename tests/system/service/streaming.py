@@ -27,7 +27,7 @@ def body_of(script, **more):
     return {"profile": "base", "command": ["/bin/sh", "-c", script], "network": "none", **more}
 
 
-@test("events come as they happen: start first, output meanwhile, the result last")
+@test("events arrive as they happen: start first, then output, the result last")
 def _():
     with Service() as s:
         events = list(stream(s, body_of("echo a; sleep 2; echo b >&2; sleep 2; exit 3", id="mine")))
@@ -41,7 +41,7 @@ def _():
     equal([e["text"] for _, e in events if e["type"] in ("stdout", "stderr")], ["a\n", "b\n"], "output")
 
 
-@test("nothing that is between server and worker is told to a caller")
+@test("internal lines between server and worker never reach a caller")
 def _():
     with Service(config={"pool": {"python": {"jails": 1, "interpreters": 1}}}) as s:
         for _ in range(3):
@@ -49,7 +49,7 @@ def _():
             equal(kinds - {"start", "stdout", "stderr", "denied", "dropped", "result"}, set(), "kinds of events")
 
 
-@test("a character is never cut in two, bytes that are none come as base64")
+@test("a character is never split, and bytes that are not UTF-8 arrive as base64")
 def _():
     code = "import os, time\nfor b in '\u20ac\u00e9'.encode(): os.write(1, bytes([b])); time.sleep(0.05)\nos.write(1, b'\\xff')"
     with Service() as s:
@@ -59,7 +59,7 @@ def _():
     equal([event["base64"] for event in events if "base64" in event], ["/w=="], "the rest")
 
 
-@test("denied system calls are told while the program runs")
+@test("denied system calls are reported while the program runs")
 def _():
     with Service() as s:
         events = [event for _, event in stream(s, body_of("unshare -U true; mount -t tmpfs x /mnt; sleep 0.2"))]
@@ -95,7 +95,7 @@ def _():
     equal((value["status"], value["stdout"]["bytes"], text_bytes(events)), ("exited", MANY, MANY), "status and bytes")
 
 
-@test("when a run is cancelled nobody waits for a caller that reads nothing, and it is told what it lost")
+@test("a cancelled run does not wait for a caller that reads nothing, and the caller learns how many events were dropped")
 def _():
     with Service() as s:
         connection, response = flood(s, {"timeout": f"{50 * SLOW:.0f}s", "id": "mine"})
@@ -113,7 +113,7 @@ def await_closed(s, why):
     wait_until(lambda: s.metric("cejail_connections") <= 1, why, 20)
 
 
-@test("an answer that nobody reads isn't kept for long, and the run's end is known all the same")
+@test("a reply that nobody reads is dropped after a time, and GET /v1/runs still has the end of the run")
 def _():
     with Service(config={"receive_timeout": "1s"}) as s:
         for size, headers in ((1 << 20, {}), (300 << 10, NDJSON)):  # so few events don't hold up the program
@@ -130,7 +130,7 @@ def _():
             contains(s.said(), "doesn't read its answer", "the log")
 
 
-@test("what waits for a caller that reads nothing has a cap; then it is refused, and others are answered", who="root", limit=120)
+@test("unread replies of one caller are limited; above that it is refused, and others are answered", who="root", limit=120)
 def _():
     # a control character takes six bytes in an answer: 96 MiB, of 128 that may wait for one caller
     large = body_of(f"head -c {16 << 20} /dev/zero | tr '\\0' '\\1' > /box/out/x", artifacts=True, id="mine")

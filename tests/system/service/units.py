@@ -171,7 +171,7 @@ def _():
         equal(int(systemctl("show", "-P", "NRestarts", "cejail.service")), 0, "restarts")
 
 
-@test("a jail that meets its memory limit is told so, and the service goes on", who="machine root", limit=180)
+@test("a run that exceeds its memory limit ends as oom, and the service goes on", who="machine root", limit=180)
 def _():
     with Service():
         value = post(py("b = bytearray(400 << 20)", memory="64M"))
@@ -193,7 +193,7 @@ def _():
         equal(processes_in(cgroup), [], "processes")
 
 
-@test("what outlasts the drain time is cancelled, and its caller is told", who="machine root", limit=180)
+@test("a run that exceeds the drain time is cancelled, and its caller gets the result", who="machine root", limit=180)
 def _():
     with Service(config={"drain": "1s"}):
         post(py("pass"))

@@ -87,7 +87,7 @@ static void one_caller_has_one_account(void **state)
 	assert_int_equal(w->accounts.count, 2);
 }
 
-static void the_full_table_forgets_who_was_idle_longest(void **state)
+static void a_full_table_drops_the_account_that_was_idle_longest(void **state)
 {
 	struct world *w = *state;
 	for (unsigned i = 0; i < ACCOUNTS_MAX; i++)
@@ -109,7 +109,7 @@ static void the_full_table_forgets_who_was_idle_longest(void **state)
 	assert_string_equal(of_uid(w, 2, 7000)->name, "uid:2"); /* in the place of 10005 */
 }
 
-static void an_empty_bucket_is_not_forgotten(void **state)
+static void an_account_with_an_empty_token_bucket_is_not_dropped(void **state)
 {
 	struct world *w = *state;
 	uint64_t retry_ms;
@@ -157,7 +157,7 @@ static void a_token_is_its_rows_caller(void **state)
 	assert_ptr_equal(a->rights, ci);
 }
 
-static void any_other_token_is_none(void **state)
+static void any_other_token_has_no_caller(void **state)
 {
 	struct world *w = *state;
 	static const char *const wrong[] = { "", "x", SECRET "x", "rL8ZsQ2mVt0Yx5Bn7Jk3Wd9Hf1Gc6Pa",
@@ -309,7 +309,7 @@ static void running_and_waiting_have_their_bounds(void **state)
 	assert_true(account_may_run(own) && account_may_wait(own));
 }
 
-static void who_has_no_bound_of_its_own_may_run_half_of_all(void **state)
+static void a_caller_without_its_own_limit_may_run_half_of_all(void **state)
 {
 	struct world *w = *state;
 	struct rights *plain = add_row(w, "uid:1000", NULL);
@@ -333,11 +333,11 @@ int main(void)
 		CASE(a_callers_row_has_its_rights),
 		CASE(only_the_services_own_uid_and_root_may_name_host_paths),
 		CASE(one_caller_has_one_account),
-		CASE(the_full_table_forgets_who_was_idle_longest),
-		CASE(an_empty_bucket_is_not_forgotten),
+		CASE(a_full_table_drops_the_account_that_was_idle_longest),
+		CASE(an_account_with_an_empty_token_bucket_is_not_dropped),
 		CASE(new_rights_keep_the_counters),
 		CASE(a_token_is_its_rows_caller),
-		CASE(any_other_token_is_none),
+		CASE(any_other_token_has_no_caller),
 		CASE(a_full_table_is_not_an_unknown_token),
 		CASE(weak_tokens_are_refused),
 		CASE(the_bucket_gives_its_burst_then_its_rate),
@@ -345,7 +345,7 @@ int main(void)
 		CASE(a_large_body_counts_as_several_requests),
 		CASE(no_rate_is_no_limit),
 		CASE(running_and_waiting_have_their_bounds),
-		CASE(who_has_no_bound_of_its_own_may_run_half_of_all),
+		CASE(a_caller_without_its_own_limit_may_run_half_of_all),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -561,7 +561,7 @@ static void what_is_too_large_goes_as_a_sealed_file(void **state)
 }
 
 /* Its length stands before a value that has a newline, so that nobody can add a field. */
-static void a_name_cannot_add_a_field(void **state)
+static void a_name_cannot_add_a_journal_field(void **state)
 {
 	(void)state;
 	static char entry[8192];
@@ -596,7 +596,7 @@ static void a_journal_that_is_gone_is_a_failure_until_it_is_back(void **state)
 	audit_close(&a);
 }
 
-static void a_busy_journal_gets_a_moment(void **state)
+static void a_busy_journal_is_waited_for_briefly(void **state)
 {
 	(void)state;
 	struct audit a = open_audit(false, true, false);
@@ -629,7 +629,7 @@ static void without_a_journal_it_does_not_open(void **state)
 /* --- both --------------------------------------------------------------------------------------
  */
 
-static void each_sink_gets_it_whatever_became_of_the_other(void **state)
+static void each_sink_gets_the_line_even_if_the_other_fails(void **state)
 {
 	(void)state;
 	static char entry[8192];
@@ -694,11 +694,11 @@ int main(void)
 		CASE(the_journal_has_fields_of_its_own),
 		CASE(the_two_kinds_of_entry_have_ids_of_their_own),
 		CASE(what_is_too_large_goes_as_a_sealed_file),
-		CASE(a_name_cannot_add_a_field),
+		CASE(a_name_cannot_add_a_journal_field),
 		CASE(a_journal_that_is_gone_is_a_failure_until_it_is_back),
-		CASE(a_busy_journal_gets_a_moment),
+		CASE(a_busy_journal_is_waited_for_briefly),
 		CASE(without_a_journal_it_does_not_open),
-		CASE(each_sink_gets_it_whatever_became_of_the_other),
+		CASE(each_sink_gets_the_line_even_if_the_other_fails),
 		CASE(nothing_of_a_callers_bytes_is_written),
 		CASE(no_sink_is_off),
 	};

@@ -125,7 +125,7 @@ static void without_a_ceiling_the_profiles_value_is_the_most(void **state)
 	}
 }
 
-static void what_only_the_profile_gives_is_clamped(void **state)
+static void a_value_from_the_profile_above_a_ceiling_is_clamped(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
@@ -283,7 +283,7 @@ int main(void)
 		cmocka_unit_test(profiles_are_all_or_those_named),
 		cmocka_unit_test(asking_above_a_ceiling_is_refused_with_both_numbers),
 		cmocka_unit_test(without_a_ceiling_the_profiles_value_is_the_most),
-		cmocka_unit_test(what_only_the_profile_gives_is_clamped),
+		cmocka_unit_test(a_value_from_the_profile_above_a_ceiling_is_clamped),
 		cmocka_unit_test(a_refusal_clamps_nothing),
 		cmocka_unit_test(more_open_files_than_the_profiles_are_refused),
 		cmocka_unit_test(no_right_to_a_network_is_none),

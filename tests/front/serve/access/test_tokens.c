@@ -237,7 +237,7 @@ static void a_credentials_group_bits_are_systemds(void **state)
 	assert_refused("other users can access");
 }
 
-static void anothers_file_is_refused(void **state)
+static void a_token_file_of_another_user_is_refused(void **state)
 {
 	(void)state;
 	if (geteuid() != 0)
@@ -248,7 +248,7 @@ static void anothers_file_is_refused(void **state)
 	assert_refused("belongs to uid 65534");
 }
 
-static void what_is_no_regular_file_is_refused(void **state)
+static void a_token_file_must_be_a_regular_file(void **state)
 {
 	(void)state;
 	add_row("token:a", home);
@@ -299,8 +299,8 @@ int main(void)
 		CASE(tcp_without_any_token_is_refused),
 		CASE(a_file_that_others_can_read_is_refused),
 		CASE(a_credentials_group_bits_are_systemds),
-		CASE(anothers_file_is_refused),
-		CASE(what_is_no_regular_file_is_refused),
+		CASE(a_token_file_of_another_user_is_refused),
+		CASE(a_token_file_must_be_a_regular_file),
 		CASE(a_weak_token_is_refused_with_its_file),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

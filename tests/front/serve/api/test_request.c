@@ -141,7 +141,7 @@ static void files_are_named_by_their_place_in_the_jail(void **state)
 	assert_true(a->request.files[1].is_executable);
 }
 
-static void bad_files_are_refused_by_name(void **state)
+static void bad_files_are_refused_with_their_name(void **state)
 {
 	static const char *const rows[][2] = {
 		{ "{\"path\": \"a\", \"text\": \"\"}, {\"path\": \"/box/./a\", \"text\": \"\"}",
@@ -299,7 +299,7 @@ static void settings_go_onto_a_config(void **state)
 	assert_null(a->config.command.items); /* a request's "command" is no template */
 }
 
-static void a_bad_value_is_told_with_its_place(void **state)
+static void a_bad_value_is_reported_with_its_place(void **state)
 {
 	struct asked *a = *state;
 	assert_taken(a, with(a, "\"memory\": \"many\""));
@@ -357,7 +357,7 @@ static void what_a_profile_insists_on_stays(void **state)
 	assert_non_null(strstr(a->err.msg, "noexec is the profile's"));
 }
 
-static void the_jail_that_fits_is_told(void **state)
+static void the_fit_of_a_request_is_reported(void **state)
 {
 	static const struct {
 		const char *rest;
@@ -390,17 +390,17 @@ int main(void)
 		TEST(a_program_and_its_data_are_taken_apart),
 		TEST(what_is_left_out_is_not_there),
 		TEST(files_are_named_by_their_place_in_the_jail),
-		TEST(bad_files_are_refused_by_name),
+		TEST(bad_files_are_refused_with_their_name),
 		TEST(more_files_than_may_be_are_refused),
 		TEST(each_size_has_its_cap),
 		TEST(a_whole_body_has_its_cap),
 		TEST(arguments_as_data_have_their_cap),
 		TEST(what_is_refused_says_where_and_why),
 		TEST(settings_go_onto_a_config),
-		TEST(a_bad_value_is_told_with_its_place),
+		TEST(a_bad_value_is_reported_with_its_place),
 		TEST(host_paths_need_the_right_to_name_them),
 		TEST(what_a_profile_insists_on_stays),
-		TEST(the_jail_that_fits_is_told),
+		TEST(the_fit_of_a_request_is_reported),
 	};
 	return cmocka_run_group_tests_name("request", tests, NULL, NULL);
 }

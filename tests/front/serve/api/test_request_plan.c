@@ -48,7 +48,7 @@ static void a_request_becomes_a_plan_and_a_program(void **state)
 	assert_memory_equal(program.files[0].bytes, "abc", 3);
 }
 
-static void a_command_is_run_as_it_is(void **state)
+static void a_command_is_run_unchanged(void **state)
 {
 	struct asked *a = *state;
 	struct plan plan;
@@ -90,7 +90,7 @@ static void a_variable_without_a_value_is_refused(void **state)
 	assert_non_null(strstr(a->err.msg, "'PATH' is not set here"));
 }
 
-static void files_land_on_nothing_else(void **state)
+static void files_do_not_replace_other_files(void **state)
 {
 	struct asked *a = *state;
 	struct plan plan;
@@ -162,10 +162,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_request_becomes_a_plan_and_a_program),
-		TEST(a_command_is_run_as_it_is),
+		TEST(a_command_is_run_unchanged),
 		TEST(a_terminal_and_the_callers_input_are_not_for_requests),
 		TEST(a_variable_without_a_value_is_refused),
-		TEST(files_land_on_nothing_else),
+		TEST(files_do_not_replace_other_files),
 		TEST(a_jail_is_planned_before_its_request),
 		TEST(a_request_is_read_whole_or_not_at_all),
 	};

@@ -28,7 +28,7 @@ static uint64_t pids_of(const char *name)
 	return config->pids;
 }
 
-static void a_profile_is_kept_while_its_files_stay(void **state)
+static void a_profile_is_cached_while_its_files_stay_the_same(void **state)
 {
 	const struct config *once = NULL, *again = NULL;
 	struct cj_error err = { 0 };
@@ -64,7 +64,7 @@ static void a_changed_parent_is_a_change(void **state)
 	assert_int_equal(pids_of("child"), 77);
 }
 
-static void one_that_comes_to_override_another_is_a_change(void **state)
+static void a_new_file_that_overrides_a_profile_is_a_change(void **state)
 {
 	(void)state;
 	uint64_t shipped = pids_of("python"), before = profile_cache_stamp(known, "python");
@@ -108,10 +108,10 @@ int main(void)
 {
 #define ROW(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		ROW(a_profile_is_kept_while_its_files_stay),
+		ROW(a_profile_is_cached_while_its_files_stay_the_same),
 		ROW(a_changed_file_is_read_again),
 		ROW(a_changed_parent_is_a_change),
-		ROW(one_that_comes_to_override_another_is_a_change),
+		ROW(a_new_file_that_overrides_a_profile_is_a_change),
 		ROW(none_and_a_bad_one_have_no_stamp_and_say_why),
 		ROW(more_than_can_be_kept_are_still_read),
 	};

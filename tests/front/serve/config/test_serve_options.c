@@ -39,7 +39,7 @@ static struct serve_options parse(const char *const *words)
 	return o;
 }
 
-static void no_words_are_no_options(void **state)
+static void no_arguments_give_no_options(void **state)
 {
 	static const char *const none[] = { NULL };
 	(void)state;
@@ -95,7 +95,7 @@ static void a_value_that_cannot_work_names_the_option(void **state)
 	service_config_fini(&c);
 }
 
-static void other_words_are_refused(void **state)
+static void unknown_arguments_are_refused(void **state)
 {
 	(void)state;
 	assert_refused(WORDS("--sokcet", "/x"), "did you mean '--socket'?");
@@ -165,11 +165,11 @@ static void help_names_every_row_in_eighty_columns(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_words_are_no_options),
+		cmocka_unit_test(no_arguments_give_no_options),
 		cmocka_unit_test(both_spellings_of_a_value_are_taken),
 		cmocka_unit_test(an_option_holds_against_the_file_each_time_it_is_read),
 		cmocka_unit_test(a_value_that_cannot_work_names_the_option),
-		cmocka_unit_test(other_words_are_refused),
+		cmocka_unit_test(unknown_arguments_are_refused),
 		cmocka_unit_test(there_is_an_end_to_options),
 		cmocka_unit_test(help_names_every_row_in_eighty_columns),
 	};

@@ -280,7 +280,7 @@ static void what_a_caller_leaves_out_is_as_in_default(void **state)
 	service_config_fini(&c);
 }
 
-static void a_pool_that_is_given_is_all_there_is(void **state)
+static void a_configured_pool_replaces_the_default_pool(void **state)
 {
 	static struct service_config c;
 	(void)state;
@@ -292,7 +292,7 @@ static void a_pool_that_is_given_is_all_there_is(void **state)
 
 /* --- mistakes ------------------------------------------------------------------------ */
 
-static void a_mistake_is_told_with_its_place(void **state)
+static void a_mistake_is_reported_with_its_place(void **state)
 {
 	(void)state;
 	assert_refused("{\n \"sokcet\": \"/x\"}", "serve.json:2:2: unknown key 'sokcet'");
@@ -429,8 +429,8 @@ int main(void)
 		cmocka_unit_test(values_arrive_in_their_fields),
 		cmocka_unit_test(rights_arrive_in_their_fields),
 		cmocka_unit_test(what_a_caller_leaves_out_is_as_in_default),
-		cmocka_unit_test(a_pool_that_is_given_is_all_there_is),
-		cmocka_unit_test(a_mistake_is_told_with_its_place),
+		cmocka_unit_test(a_configured_pool_replaces_the_default_pool),
+		cmocka_unit_test(a_mistake_is_reported_with_its_place),
 		cmocka_unit_test(only_the_loopback_is_listened_on),
 		cmocka_unit_test(an_address_is_what_bind_wants),
 		cmocka_unit_test(there_are_no_more_rows_than_the_tables_hold),

@@ -54,7 +54,7 @@ static void the_first_answer_whose_conditions_hold_is_given(void **state)
 	assert_int_equal(answer_to(&f, "python", "")->status, STATUS_EXITED);
 }
 
-static void an_answer_is_what_the_file_says(void **state)
+static void an_answer_has_what_the_file_says(void **state)
 {
 	(void)state;
 	auto_file_of_answers struct fake_file f = file_of(
@@ -88,7 +88,7 @@ static void an_answer_is_what_the_file_says(void **state)
 	assert_int_equal(a->retry_after_ms, 3000);
 }
 
-static void what_could_not_be_meant_is_refused_with_its_place(void **state)
+static void an_inconsistent_file_is_refused_with_its_place(void **state)
 {
 	(void)state;
 	static const char *const rows[][2] = {
@@ -135,8 +135,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_first_answer_whose_conditions_hold_is_given),
-		cmocka_unit_test(an_answer_is_what_the_file_says),
-		cmocka_unit_test(what_could_not_be_meant_is_refused_with_its_place),
+		cmocka_unit_test(an_answer_has_what_the_file_says),
+		cmocka_unit_test(an_inconsistent_file_is_refused_with_its_place),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,7 +53,7 @@ static void chunks_are_put_together(void **state)
 	}
 }
 
-static void what_is_no_chunk_is_refused(void **state)
+static void bytes_that_are_not_chunks_are_refused(void **state)
 {
 	static const char *const rows[] = {
 		"\r\n",
@@ -113,7 +113,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(chunks_are_put_together),
-		cmocka_unit_test(what_is_no_chunk_is_refused),
+		cmocka_unit_test(bytes_that_are_not_chunks_are_refused),
 		cmocka_unit_test(a_body_that_breaks_off_has_not_ended),
 		cmocka_unit_test(extensions_and_trailers_have_a_cap),
 	};

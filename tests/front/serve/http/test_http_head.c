@@ -184,7 +184,7 @@ static void heads_and_fields_have_a_cap(void **state)
 	free(copy);
 }
 
-static void a_long_path_is_none_of_ours(void **state)
+static void a_path_longer_than_any_route_is_empty(void **state)
 {
 	char text[400] = "GET /";
 	struct http_head head;
@@ -222,7 +222,7 @@ int main(void)
 		cmocka_unit_test(headers_are_strict),
 		cmocka_unit_test(lengths_are_strict),
 		cmocka_unit_test(heads_and_fields_have_a_cap),
-		cmocka_unit_test(a_long_path_is_none_of_ours),
+		cmocka_unit_test(a_path_longer_than_any_route_is_empty),
 		cmocka_unit_test(a_head_is_found_however_it_comes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

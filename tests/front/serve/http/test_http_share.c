@@ -72,7 +72,7 @@ static void tokens_are_callers_of_their_own(void **state)
 	assert_int_equal(http_may_hold(add_token(w, ""), 1u << 20), API_CODE_COUNT);
 }
 
-static void who_holds_nothing_may_have_one_large_answer(void **state)
+static void a_caller_that_holds_nothing_may_have_one_large_reply(void **state)
 {
 	struct world *w = *state;
 	struct exchange *x = add_uid(w, 1);
@@ -83,7 +83,7 @@ static void who_holds_nothing_may_have_one_large_answer(void **state)
 	assert_int_equal(http_may_hold(add_uid(w, 2), 2 * QUARTER), API_QUEUE_FULL);
 }
 
-static void what_is_small_always_finds_room(void **state)
+static void a_small_body_is_always_accepted(void **state)
 {
 	struct world *w = *state;
 	struct exchange *x = add_uid(w, 1);
@@ -159,7 +159,7 @@ static void the_oldest_unauthenticated_client_makes_room(void **state)
 	assert_null(http_find_unauthenticated(&w->http));
 }
 
-static void who_lingers_has_no_share_of_the_connections(void **state)
+static void a_lingering_connection_does_not_count_as_a_connection(void **state)
 {
 	struct world *w = *state;
 
@@ -170,7 +170,7 @@ static void who_lingers_has_no_share_of_the_connections(void **state)
 	assert_null(http_find_unauthenticated(&w->http));
 }
 
-static void the_oldest_of_half_that_linger_makes_room(void **state)
+static void a_caller_with_half_of_the_lingering_connections_loses_its_oldest(void **state)
 {
 	struct world *w = *state;
 	struct exchange *other = add_uid(w, 2), *oldest = add_uid(w, 1);
@@ -197,14 +197,14 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		CASE(a_caller_has_a_quarter_of_the_memory),
 		CASE(tokens_are_callers_of_their_own),
-		CASE(who_holds_nothing_may_have_one_large_answer),
-		CASE(what_is_small_always_finds_room),
+		CASE(a_caller_that_holds_nothing_may_have_one_large_reply),
+		CASE(a_small_body_is_always_accepted),
 		CASE(root_and_the_services_own_user_have_what_others_cant),
 		CASE(the_largest_request_fits_into_a_quarter),
 		CASE(connections_have_the_same_shares),
 		CASE(the_oldest_unauthenticated_client_makes_room),
-		CASE(who_lingers_has_no_share_of_the_connections),
-		CASE(the_oldest_of_half_that_linger_makes_room),
+		CASE(a_lingering_connection_does_not_count_as_a_connection),
+		CASE(a_caller_with_half_of_the_lingering_connections_loses_its_oldest),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

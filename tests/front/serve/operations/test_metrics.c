@@ -254,7 +254,7 @@ static void a_run_is_in_every_family_of_runs(void **state)
 	assert_has(page, "process_start_time_seconds 1795284408.123000");
 }
 
-static void what_never_ran_has_no_times(void **state)
+static void a_run_that_never_started_has_no_times(void **state)
 {
 	struct metrics *m = *state;
 	const struct gauges g = { 0 };
@@ -275,7 +275,7 @@ static void what_never_ran_has_no_times(void **state)
 	assert_has(page, "cejail_run_memory_peak_bytes_count 0");
 }
 
-static void no_name_of_a_callers_making_is_a_label(void **state)
+static void a_name_from_a_caller_is_never_a_label(void **state)
 {
 	struct metrics *m = *state;
 	const struct gauges g = { 0 };
@@ -342,7 +342,7 @@ static void all_else_is_shown(void **state)
 	assert_has(page, "cejail_build_info{version=\"" CJ_VERSION "\"} 1");
 }
 
-static void the_process_looks_at_itself(void **state)
+static void the_process_reports_its_own_usage(void **state)
 {
 	struct process_usage before, after;
 	(void)state;
@@ -406,11 +406,11 @@ int main(void)
 		CASE(an_empty_page_is_well_formed),
 		CASE(a_full_page_is_well_formed_and_bounded),
 		CASE(a_run_is_in_every_family_of_runs),
-		CASE(what_never_ran_has_no_times),
-		CASE(no_name_of_a_callers_making_is_a_label),
+		CASE(a_run_that_never_started_has_no_times),
+		CASE(a_name_from_a_caller_is_never_a_label),
 		CASE(all_else_is_shown),
 		CASE(every_refusal_has_a_name_of_its_own),
-		CASE(the_process_looks_at_itself),
+		CASE(the_process_reports_its_own_usage),
 		CASE(the_alert_rules_name_only_what_there_is),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -69,7 +69,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-static void a_manager_hears_every_line(void **state)
+static void systemd_receives_every_line(void **state)
 {
 	(void)state;
 	listen_at(path);
@@ -88,7 +88,7 @@ static void an_abstract_socket_is_one_too(void **state)
 	assert_string_equal(heard(), "STOPPING=1");
 }
 
-static void a_reload_has_its_time(void **state)
+static void a_reload_is_reported_with_its_time(void **state)
 {
 	unsigned long long us = 0;
 	struct timespec before, after;
@@ -112,7 +112,7 @@ static void a_text_that_is_too_long_is_cut(void **state)
 	assert_int_equal(strlen(heard()), 2047);
 }
 
-static void without_a_manager_nothing_happens(void **state)
+static void without_systemd_nothing_is_sent(void **state)
 {
 	static const char *const nowhere[] = {
 		"", "@", "/", "relative", "vsock:2:1234", "/nowhere/at/all"
@@ -206,7 +206,7 @@ static int take_what_is_not_there(void)
 	return notify_listen_fds(&first, &err) == -EBADF && strstr(err.msg, "descriptor 4") ? 0 : 1;
 }
 
-static void sockets_handed_over_are_ours_alone(void **state)
+static void activated_sockets_are_not_inherited_by_children(void **state)
 {
 	(void)state;
 	assert_int_equal(in_child(take_two), 0);
@@ -218,14 +218,14 @@ static void sockets_for_another_process_are_left(void **state)
 	assert_int_equal(in_child(take_anothers), 0);
 }
 
-static void a_promise_that_cannot_be_is_refused(void **state)
+static void an_impossible_number_of_sockets_is_refused(void **state)
 {
 	(void)state;
 	assert_int_equal(in_child(take_too_many), 0);
 	assert_int_equal(in_child(take_what_is_not_there), 0);
 }
 
-static void no_activation_is_no_socket(void **state)
+static void without_socket_activation_there_are_no_sockets(void **state)
 {
 	int first = -1;
 	struct cj_error err = { 0 };
@@ -236,7 +236,7 @@ static void no_activation_is_no_socket(void **state)
 
 /* --- the watchdog ------------------------------------------------------------------------- */
 
-static void the_watchdog_hears_twice_in_its_time(void **state)
+static void the_watchdog_interval_is_half_of_its_timeout(void **state)
 {
 	char text[16];
 	(void)state;
@@ -261,16 +261,16 @@ static void the_watchdog_hears_twice_in_its_time(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(a_manager_hears_every_line),
+		CASE(systemd_receives_every_line),
 		CASE(an_abstract_socket_is_one_too),
-		CASE(a_reload_has_its_time),
+		CASE(a_reload_is_reported_with_its_time),
 		CASE(a_text_that_is_too_long_is_cut),
-		CASE(without_a_manager_nothing_happens),
-		CASE(sockets_handed_over_are_ours_alone),
+		CASE(without_systemd_nothing_is_sent),
+		CASE(activated_sockets_are_not_inherited_by_children),
 		CASE(sockets_for_another_process_are_left),
-		CASE(a_promise_that_cannot_be_is_refused),
-		CASE(no_activation_is_no_socket),
-		CASE(the_watchdog_hears_twice_in_its_time),
+		CASE(an_impossible_number_of_sockets_is_refused),
+		CASE(without_socket_activation_there_are_no_sockets),
+		CASE(the_watchdog_interval_is_half_of_its_timeout),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

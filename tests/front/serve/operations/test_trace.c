@@ -45,7 +45,7 @@ static bool is_lower_hex(const char *text, size_t size)
 	return strspn(text, "0123456789abcdef") >= size;
 }
 
-static void a_good_request_id_is_taken_over(void **state)
+static void a_well_formed_request_id_is_used(void **state)
 {
 	(void)state;
 	static const char *const good[] = {
@@ -78,7 +78,7 @@ static void any_other_request_id_is_replaced(void **state)
 	assert_int_equal(strlen(adopt(NULL, NULL).request_id), 32);
 }
 
-static void minted_names_differ(void **state)
+static void generated_request_ids_differ(void **state)
 {
 	(void)state;
 	struct trace a = adopt(NULL, NULL), b = adopt(NULL, NULL);
@@ -88,7 +88,7 @@ static void minted_names_differ(void **state)
 	assert_memory_not_equal(a.request_id, a.traceparent + 3, 32);
 }
 
-static void a_callers_trace_goes_on_with_a_span_of_ours(void **state)
+static void a_callers_trace_continues_with_a_new_span(void **state)
 {
 	(void)state;
 	struct trace t = adopt(NULL, CALLERS);
@@ -99,7 +99,7 @@ static void a_callers_trace_goes_on_with_a_span_of_ours(void **state)
 	assert_string_equal(t.traceparent + 52, "-01");
 }
 
-static void of_flags_only_the_known_go_on(void **state)
+static void only_known_trace_flags_are_kept(void **state)
 {
 	(void)state;
 	static const char *const flags[][2] = { { "00", "00" }, { "01", "01" }, { "02", "02" },
@@ -149,7 +149,7 @@ static void a_malformed_traceparent_starts_a_trace_anew(void **state)
 	assert_starts_anew(NULL);
 }
 
-static void a_later_version_is_read_as_far_as_we_know_it(void **state)
+static void the_known_part_of_a_later_traceparent_version_is_used(void **state)
 {
 	(void)state;
 	static const char trace_id[] = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -180,7 +180,7 @@ static void no_id_is_ever_all_zero(void **state)
 			    "00-01000000000000000000000000000000-0100000000000000-00");
 }
 
-static void without_random_bytes_there_is_no_name(void **state)
+static void without_random_bytes_no_request_id_is_made(void **state)
 {
 	(void)state;
 	struct trace t;
@@ -195,15 +195,15 @@ static void without_random_bytes_there_is_no_name(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_good_request_id_is_taken_over),
+		cmocka_unit_test(a_well_formed_request_id_is_used),
 		cmocka_unit_test(any_other_request_id_is_replaced),
-		cmocka_unit_test(minted_names_differ),
-		cmocka_unit_test(a_callers_trace_goes_on_with_a_span_of_ours),
-		cmocka_unit_test(of_flags_only_the_known_go_on),
+		cmocka_unit_test(generated_request_ids_differ),
+		cmocka_unit_test(a_callers_trace_continues_with_a_new_span),
+		cmocka_unit_test(only_known_trace_flags_are_kept),
 		cmocka_unit_test(a_malformed_traceparent_starts_a_trace_anew),
-		cmocka_unit_test(a_later_version_is_read_as_far_as_we_know_it),
+		cmocka_unit_test(the_known_part_of_a_later_traceparent_version_is_used),
 		cmocka_unit_test(no_id_is_ever_all_zero),
-		cmocka_unit_test(without_random_bytes_there_is_no_name),
+		cmocka_unit_test(without_random_bytes_no_request_id_is_made),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -126,7 +126,7 @@ static struct worker_conn *take(struct world *w, const char *profile, enum reque
 
 /* --- filling -------------------------------------------------------------------- */
 
-static void as_many_are_prepared_as_are_wanted(void **state)
+static void the_wanted_number_of_workers_is_prepared(void **state)
 {
 	struct world *w = *state;
 
@@ -151,7 +151,7 @@ static void a_half_full_bucket_is_filled_when_no_request_is_near(void **state)
 	worker_conn_destroy(&taken);
 }
 
-static void an_emptier_one_at_once(void **state)
+static void an_emptier_bucket_is_filled_at_once(void **state)
 {
 	struct world *w = *state;
 	enum tier tier;
@@ -174,7 +174,7 @@ static void only_a_few_start_at_once(void **state)
 	assert_int_equal(w->count, POOL_STARTING_MAX);
 }
 
-static void what_is_not_ready_is_not_taken(void **state)
+static void a_worker_that_is_not_ready_is_not_taken(void **state)
 {
 	struct world *w = *state;
 	enum tier tier;
@@ -216,7 +216,7 @@ static void a_request_gets_the_best_that_fits_it(void **state)
 	}
 }
 
-static void each_is_taken_once_and_replaced(void **state)
+static void each_prepared_worker_is_taken_once_and_replaced(void **state)
 {
 	struct world *w = *state;
 	enum tier tier;
@@ -233,7 +233,7 @@ static void each_is_taken_once_and_replaced(void **state)
 	worker_conn_destroy(&second);
 }
 
-static void what_is_wanted_is_told_where_there_is_none_ready(void **state)
+static void the_wanted_tier_is_known_when_no_worker_is_ready(void **state)
 {
 	struct world *w = *state;
 
@@ -289,7 +289,7 @@ static void none_is_used_past_its_age(void **state)
 	assert_int_equal(w->count, before + 4);
 }
 
-static void a_new_configuration_ends_all_and_builds_anew(void **state)
+static void a_new_configuration_replaces_all_prepared_workers(void **state)
 {
 	struct world *w = *state;
 
@@ -311,7 +311,7 @@ static void fail_one(struct world *w, const char *line)
 	w->spawned[last]->ended(w->spawned[last], "");
 }
 
-static void what_fails_is_tried_again_later_and_later(void **state)
+static void a_failed_worker_is_retried_after_growing_pauses(void **state)
 {
 	static const char line[] =
 	    "{\"type\":\"unready\",\"stage\":\"root\",\"message\":\"no disk\"}";
@@ -365,7 +365,7 @@ static void a_worker_that_dies_waiting_is_replaced(void **state)
 	assert_int_equal(total(w), 4);
 }
 
-static void a_line_that_makes_no_sense_makes_nobody_ready(void **state)
+static void an_unknown_line_makes_no_worker_ready(void **state)
 {
 	static const char *const lines[] = { "", "ready", "{\"type\":\"readyy\"}",
 					     "{\"type\":\"start\"}", "{\"type\":\"ready" };
@@ -404,22 +404,22 @@ int main(void)
 #define ROW(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		ROW(a_run_that_no_pool_served_has_a_reason),
-		ROW(as_many_are_prepared_as_are_wanted),
+		ROW(the_wanted_number_of_workers_is_prepared),
 		ROW(a_half_full_bucket_is_filled_when_no_request_is_near),
-		ROW(an_emptier_one_at_once),
+		ROW(an_emptier_bucket_is_filled_at_once),
 		ROW(only_a_few_start_at_once),
-		ROW(what_is_not_ready_is_not_taken),
+		ROW(a_worker_that_is_not_ready_is_not_taken),
 		ROW(a_request_gets_the_best_that_fits_it),
-		ROW(each_is_taken_once_and_replaced),
-		ROW(what_is_wanted_is_told_where_there_is_none_ready),
+		ROW(each_prepared_worker_is_taken_once_and_replaced),
+		ROW(the_wanted_tier_is_known_when_no_worker_is_ready),
 		ROW(a_profile_that_changed_makes_its_workers_stale),
 		ROW(a_profile_that_changes_while_one_starts_makes_it_stale),
 		ROW(none_is_used_past_its_age),
-		ROW(a_new_configuration_ends_all_and_builds_anew),
-		ROW(what_fails_is_tried_again_later_and_later),
+		ROW(a_new_configuration_replaces_all_prepared_workers),
+		ROW(a_failed_worker_is_retried_after_growing_pauses),
 		ROW(a_spawn_that_fails_is_a_reason_too),
 		ROW(a_worker_that_dies_waiting_is_replaced),
-		ROW(a_line_that_makes_no_sense_makes_nobody_ready),
+		ROW(an_unknown_line_makes_no_worker_ready),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

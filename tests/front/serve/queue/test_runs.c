@@ -127,7 +127,7 @@ static void an_id_is_in_use_while_its_callers_run_lives(void **state)
 
 /* --- whose turn ------------------------------------------------------------------- */
 
-static void callers_take_turns_however_many_one_has_queued(void **state)
+static void callers_take_turns_regardless_of_their_queue_length(void **state)
 {
 	struct world *w = *state;
 
@@ -163,7 +163,7 @@ static void no_more_run_at_once_than_may(void **state)
 	assert_non_null(start_next(w, 3));
 }
 
-static void a_caller_at_its_limit_holds_up_nobody_else(void **state)
+static void a_caller_at_its_limit_does_not_delay_others(void **state)
 {
 	struct world *w = *state;
 
@@ -189,7 +189,7 @@ static void more_than_a_caller_may_have_waiting_are_refused(void **state)
 	assert_int_equal(runs_admit(&w->runs, &w->b, 8), API_QUEUE_FULL);
 }
 
-static void nobody_waits_longer_than_the_limit(void **state)
+static void no_run_waits_longer_than_the_limit(void **state)
 {
 	struct world *w = *state;
 	uint64_t wait_ms = 0;
@@ -212,7 +212,7 @@ static void nobody_waits_longer_than_the_limit(void **state)
 
 /* --- what is remembered ------------------------------------------------------------ */
 
-static void one_callers_runs_are_nobody_elses(void **state)
+static void a_caller_does_not_find_the_runs_of_others(void **state)
 {
 	struct world *w = *state;
 	struct run *run = add_at(w, &w->a, "same", 0);
@@ -234,7 +234,7 @@ static void of_two_with_one_id_the_newer_is_found(void **state)
 	assert_ptr_equal(runs_find(&w->runs, "uid:1", "again"), newer);
 }
 
-static void a_caller_with_many_runs_pushes_out_only_its_own(void **state)
+static void a_caller_with_many_runs_evicts_only_its_own(void **state)
 {
 	struct world *w = *state;
 
@@ -266,15 +266,15 @@ int main(void)
 		ROW(a_run_is_counted_with_its_caller_while_it_lives),
 		ROW(a_queued_run_can_finish_and_can_be_dropped),
 		ROW(an_id_is_in_use_while_its_callers_run_lives),
-		ROW(callers_take_turns_however_many_one_has_queued),
+		ROW(callers_take_turns_regardless_of_their_queue_length),
 		ROW(a_callers_runs_start_in_the_order_they_came),
 		ROW(no_more_run_at_once_than_may),
-		ROW(a_caller_at_its_limit_holds_up_nobody_else),
+		ROW(a_caller_at_its_limit_does_not_delay_others),
 		ROW(more_than_a_caller_may_have_waiting_are_refused),
-		ROW(nobody_waits_longer_than_the_limit),
-		ROW(one_callers_runs_are_nobody_elses),
+		ROW(no_run_waits_longer_than_the_limit),
+		ROW(a_caller_does_not_find_the_runs_of_others),
 		ROW(of_two_with_one_id_the_newer_is_found),
-		ROW(a_caller_with_many_runs_pushes_out_only_its_own),
+		ROW(a_caller_with_many_runs_evicts_only_its_own),
 		ROW(many_callers_together_are_bounded),
 	};
 

@@ -104,7 +104,7 @@ static void assert_refused(int fd, const char *why)
 	close(fd);
 }
 
-static void a_job_that_is_none_is_refused(void **state)
+static void an_invalid_job_is_refused(void **state)
 {
 	(void)state;
 	char pipe_like[4096];
@@ -232,7 +232,7 @@ static void a_long_message_is_cut_to_what_fits(void **state)
 	assert_int_equal(strlen(got.error_message), sizeof(got.error_message) - 2);
 }
 
-static void a_line_that_is_no_summary_is_refused(void **state)
+static void a_line_that_is_not_a_summary_is_refused(void **state)
 {
 	(void)state;
 	static const char *const lines[] = {
@@ -281,7 +281,7 @@ static void a_memfd_crosses_a_socket(void **state)
 	close(ends[0]);
 }
 
-static void what_brings_no_descriptor_is_no_job(void **state)
+static void a_job_without_a_descriptor_is_refused(void **state)
 {
 	(void)state;
 	int ends[2];
@@ -348,13 +348,13 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_job_arrives_as_it_was_sent),
 		cmocka_unit_test(a_body_may_be_empty_or_large),
-		cmocka_unit_test(a_job_that_is_none_is_refused),
+		cmocka_unit_test(an_invalid_job_is_refused),
 		cmocka_unit_test(each_member_of_a_header_is_checked),
 		cmocka_unit_test(a_summary_arrives_as_it_was_sent),
 		cmocka_unit_test(a_long_message_is_cut_to_what_fits),
-		cmocka_unit_test(a_line_that_is_no_summary_is_refused),
+		cmocka_unit_test(a_line_that_is_not_a_summary_is_refused),
 		cmocka_unit_test(a_memfd_crosses_a_socket),
-		cmocka_unit_test(what_brings_no_descriptor_is_no_job),
+		cmocka_unit_test(a_job_without_a_descriptor_is_refused),
 		cmocka_unit_test(the_first_line_says_ready_or_why_not),
 		cmocka_unit_test(why_there_is_no_worker_is_read_with_its_hint),
 	};

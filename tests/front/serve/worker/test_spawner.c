@@ -363,7 +363,7 @@ static void each_tier_does_a_job(void **state)
 }
 
 /* Its caller's rights were judged by the other one. */
-static void a_profile_that_was_not_judged_runs_nothing(void **state)
+static void a_profile_with_another_hash_than_the_validated_one_runs_nothing(void **state)
 {
 	(void)state;
 	struct spawner s = started();
@@ -503,7 +503,7 @@ static void twenty_do_their_jobs_side_by_side(void **state)
 /* --- what fails ----------------------------------------------------------------------------------
  */
 
-static void a_profile_that_is_not_there_is_told_by_tier(void **state)
+static void a_missing_profile_is_reported_by_every_tier(void **state)
 {
 	(void)state;
 	struct spawner s = started();
@@ -581,7 +581,7 @@ static void what_the_host_lacks_is_only_for_who_may_see_it(void **state)
 	spawner_end(&s);
 }
 
-static void a_fork_that_fails_is_told(void **state)
+static void a_failed_fork_is_reported(void **state)
 {
 	(void)state;
 	struct cj_error err = { 0 };
@@ -608,7 +608,7 @@ static void a_fork_that_fails_is_told(void **state)
 
 /* --- ends --- */
 
-static void a_leash_let_go_cancels_the_run_and_the_result_still_comes(void **state)
+static void closing_the_control_pipe_cancels_the_run_and_the_result_still_arrives(void **state)
 {
 	(void)state;
 	struct spawner s = started();
@@ -631,7 +631,7 @@ static void a_leash_let_go_cancels_the_run_and_the_result_still_comes(void **sta
 	assert_no_process_left();
 }
 
-static void a_job_cancelled_at_once_has_its_result(void **state)
+static void a_job_cancelled_at_once_has_a_result(void **state)
 {
 	(void)state;
 	struct spawner s = started();
@@ -649,7 +649,7 @@ static void a_job_cancelled_at_once_has_its_result(void **state)
 	assert_no_process_left();
 }
 
-static void a_waiting_worker_leaves_when_it_is_let_go(void **state)
+static void a_waiting_worker_exits_when_its_control_pipe_closes(void **state)
 {
 	(void)state;
 	struct spawner s = started();
@@ -672,7 +672,7 @@ static void a_waiting_worker_leaves_when_it_is_let_go(void **state)
 }
 
 /* As `cejail kill` does it. */
-static void a_waiting_worker_leaves_on_sigterm(void **state)
+static void a_waiting_worker_exits_on_sigterm(void **state)
 {
 	(void)state;
 	struct spawner s = started();
@@ -718,7 +718,7 @@ static void kill_one(enum victim victim, struct spawner *s, const struct runs *r
 		assert_int_equal(kill(spawner_pid(s), SIGKILL), 0);
 }
 
-static void nothing_is_left_whoever_is_killed(void **state)
+static void nothing_is_left_behind_by_a_kill_of_any_process(void **state)
 {
 	(void)state;
 	for (enum victim victim = 0; victim < VICTIM_COUNT; victim++) {
@@ -777,7 +777,7 @@ static void a_server_that_is_killed_leaves_nothing(void **state)
 	assert_nothing_left(&runs); /* the workers had time to clean up: no sweep */
 }
 
-static void the_spawner_outlives_what_a_terminal_sends(void **state)
+static void the_spawner_ignores_signals_of_a_terminal(void **state)
 {
 	(void)state;
 	static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE };
@@ -819,7 +819,7 @@ static bool holds(pid_t pid, int fd)
 	return false;
 }
 
-static void nobody_holds_what_is_the_servers(void **state)
+static void no_worker_has_a_descriptor_of_the_server(void **state)
 {
 	(void)state;
 	int before = open(home, O_RDONLY | O_DIRECTORY); /* neither is close-on-exec */
@@ -936,26 +936,26 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(each_tier_does_a_job),
-		TEST(a_profile_that_was_not_judged_runs_nothing),
+		TEST(a_profile_with_another_hash_than_the_validated_one_runs_nothing),
 		TEST(code_and_input_reach_the_program),
 		TEST(an_interpreter_waits_for_its_program),
 		TEST(events_come_before_the_summary_and_the_result),
 		TEST(a_second_job_is_not_done),
 		TEST(twenty_do_their_jobs_side_by_side),
-		TEST(a_profile_that_is_not_there_is_told_by_tier),
+		TEST(a_missing_profile_is_reported_by_every_tier),
 		TEST(every_failure_is_one_result),
 		TEST(a_job_that_needs_another_jail_is_refused_by_a_prepared_one),
 		TEST(what_the_host_lacks_is_only_for_who_may_see_it),
-		TEST(a_fork_that_fails_is_told),
-		TEST(a_leash_let_go_cancels_the_run_and_the_result_still_comes),
-		TEST(a_job_cancelled_at_once_has_its_result),
-		TEST(a_waiting_worker_leaves_when_it_is_let_go),
-		TEST(a_waiting_worker_leaves_on_sigterm),
+		TEST(a_failed_fork_is_reported),
+		TEST(closing_the_control_pipe_cancels_the_run_and_the_result_still_arrives),
+		TEST(a_job_cancelled_at_once_has_a_result),
+		TEST(a_waiting_worker_exits_when_its_control_pipe_closes),
+		TEST(a_waiting_worker_exits_on_sigterm),
 		TEST(a_spawner_that_is_ended_leaves_nothing),
-		TEST(nothing_is_left_whoever_is_killed),
+		TEST(nothing_is_left_behind_by_a_kill_of_any_process),
 		TEST(a_server_that_is_killed_leaves_nothing),
-		TEST(the_spawner_outlives_what_a_terminal_sends),
-		TEST(nobody_holds_what_is_the_servers),
+		TEST(the_spawner_ignores_signals_of_a_terminal),
+		TEST(no_worker_has_a_descriptor_of_the_server),
 	};
 	return cmocka_run_group_tests_name("spawner", tests, can_make_jails, remove_home);
 }

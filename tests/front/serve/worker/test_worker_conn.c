@@ -111,7 +111,7 @@ static void lines_come_whole_however_they_were_cut(void **state)
 		assert_string_equal(w->lines[i], wanted[i]);
 }
 
-static void a_line_of_many_pieces_is_one(void **state)
+static void a_line_in_many_pieces_is_joined(void **state)
 {
 	struct world *w = *state;
 	char piece[1001];
@@ -127,7 +127,7 @@ static void a_line_of_many_pieces_is_one(void **state)
 	assert_int_equal(strlen(w->lines[0]), 300000);
 }
 
-static void a_line_that_is_too_long_ends_it(void **state)
+static void a_line_that_is_too_long_ends_the_connection(void **state)
 {
 	struct world *w = *state;
 
@@ -139,7 +139,7 @@ static void a_line_that_is_too_long_ends_it(void **state)
 	assert_string_equal(w->why, "its line is too long");
 }
 
-static void the_end_comes_once_and_behind_the_last_line(void **state)
+static void the_end_is_reported_once_after_the_last_line(void **state)
 {
 	struct world *w = *state;
 
@@ -152,7 +152,7 @@ static void the_end_comes_once_and_behind_the_last_line(void **state)
 	assert_string_equal(w->why, "");
 }
 
-static void a_cut_leash_leaves_the_lines(void **state)
+static void lines_still_arrive_after_the_control_pipe_is_closed(void **state)
 {
 	struct world *w = *state;
 	int ends[2];
@@ -167,7 +167,7 @@ static void a_cut_leash_leaves_the_lines(void **state)
 	assert_int_equal(w->count, 1);
 }
 
-static void a_held_wire_is_not_read_until_it_is_let_go_or_ends(void **state)
+static void a_paused_connection_is_not_read_until_it_is_resumed_or_ends(void **state)
 {
 	struct world *w = *state;
 
@@ -223,7 +223,7 @@ static void take_both_away(struct watch *w, uint32_t events)
 	loop_unwatch(shared, &second);
 }
 
-static void what_is_no_longer_watched_is_not_told_of(void **state)
+static void an_unwatched_descriptor_gets_no_callback(void **state)
 {
 	struct world *w = *state;
 	struct cj_error err = { 0 };
@@ -248,13 +248,13 @@ int main(void)
 #define ROW(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		ROW(lines_come_whole_however_they_were_cut),
-		ROW(a_line_of_many_pieces_is_one),
-		ROW(a_line_that_is_too_long_ends_it),
-		ROW(the_end_comes_once_and_behind_the_last_line),
-		ROW(a_cut_leash_leaves_the_lines),
-		ROW(a_held_wire_is_not_read_until_it_is_let_go_or_ends),
+		ROW(a_line_in_many_pieces_is_joined),
+		ROW(a_line_that_is_too_long_ends_the_connection),
+		ROW(the_end_is_reported_once_after_the_last_line),
+		ROW(lines_still_arrive_after_the_control_pipe_is_closed),
+		ROW(a_paused_connection_is_not_read_until_it_is_resumed_or_ends),
 		ROW(the_type_of_a_line_is_its_first_member),
-		ROW(what_is_no_longer_watched_is_not_told_of),
+		ROW(an_unwatched_descriptor_gets_no_callback),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,6 +26,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -78,6 +79,7 @@ static _Noreturn void become_worker(const struct order *order, struct step_msg *
 	}
 	life->main(life->context, order->profile, (enum tier)order->tier, msg->fds[ORDER_SOCK],
 		   msg->fds[ORDER_CONTROL]);
+	_exit(EXIT_FAILURE);
 }
 
 static void carry_out(struct step_msg *msg, const struct worker_life *life)

@@ -28,9 +28,9 @@ struct spawner {
 
 /* What a worker does from its fork to its end: worker_main(), or that of --fake. */
 struct worker_life {
-	/* Runs in: a child of the spawner.  Takes both descriptors; never returns. */
+	/* Runs in: a child of the spawner.  Takes both descriptors; does not return. */
 	void (*main)(void *context, const char *profile, enum tier tier, int sock_fd,
-		     int control_fd) __attribute__((noreturn));
+		     int control_fd);
 	void *context; /* as it is when the spawner is forked */
 };
 

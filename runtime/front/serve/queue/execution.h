@@ -71,12 +71,12 @@ struct executions_limits {
 
 struct executions *executions_create(const struct executions_context *c); /* NULL: no memory */
 /* Completes what is still running: as cancelled while draining, else as failed. */
-void executions_destroy(struct executions **e);
+void executions_destroy(struct executions **all);
 void executions_set_limits(struct executions *e, struct executions_limits limits);
 
 /* May this caller queue one more run?  API_CODE_COUNT: yes. */
 enum api_code executions_admit(const struct executions *e, const struct account *a);
-int execution_begin(struct executions *e, const struct execution_order *order,
+int execution_begin(struct executions *all, const struct execution_order *order,
 		    struct cj_error *err);
 /* A queued run completes at once; the worker of a running one still sends its result. */
 void execution_cancel(struct run *run);

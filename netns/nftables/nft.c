@@ -2,6 +2,7 @@
 /* The transaction of a batch, its tables and chains, and the object of a message.  Pure. */
 #include "netns/nftables/nft.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <libmnl/libmnl.h>
 #include <linux/netfilter/nfnetlink.h>
@@ -65,6 +66,7 @@ int nft_batch_end(struct nft_batch *b)
 	/* The end of a batch is acknowledged by Linux 6.10 and later only; the last object always,
 	 * after the transaction is committed. */
 	struct nlmsghdr *last = find_message(b, b->last_seq);
+	assert(last); /* nft_batch_begin() wrote at least one */
 	if (b->last_seq > b->first_seq)
 		last->nlmsg_flags |= NLM_F_ACK;
 

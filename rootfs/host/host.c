@@ -27,10 +27,10 @@
  * resolve inside the jail, so they can lead only to files in it. */
 #define HOST_ATTRS (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 
-static const char *read_link(int fd, struct arena *a)
+static const char *read_link(int dir_fd, const char *name, struct arena *a)
 {
 	char text[PATH_MAX];
-	ssize_t size = readlinkat(fd, "", text, sizeof(text));
+	ssize_t size = readlinkat(dir_fd, name, text, sizeof(text));
 	if (size < 0)
 		return NULL;
 	if ((size_t)size == sizeof(text)) {
@@ -125,7 +125,7 @@ static int take_row(int fd, mode_t mode, bool is_lower, struct arena *a, struct 
 		    struct cj_error *err)
 {
 	if (S_ISLNK(mode)) {
-		out->link = read_link(fd, a);
+		out->link = read_link(fd, "", a);
 		return out->link ? 0 : cj_fail(err, errno, "read the link '%s'", out->path);
 	}
 	if (!S_ISDIR(mode) && !S_ISREG(mode))
@@ -199,6 +199,10 @@ struct name_bits {
 	uint64_t bits[16];
 };
 
+struct etc_names {
+	struct name_bits present, links;
+};
+
 static unsigned hash_of(const char *name, size_t size)
 {
 	unsigned hash = 5381;
@@ -207,19 +211,27 @@ static unsigned hash_of(const char *name, size_t size)
 	return hash % (64 * 16);
 }
 
-static bool may_have(const struct name_bits *etc, const char *path)
-{
-	if (strncmp(path, "/etc/", 5) != 0)
-		return true;
-	unsigned hash = hash_of(path + 5, strcspn(path + 5, "/"));
-	return (etc->bits[hash / 64] >> hash % 64 & 1) != 0;
-}
-
-static int take_name(struct host_view *view, const char *name, struct name_bits *etc,
-		     struct arena *a, struct cj_error *err)
+static void name_bits_add(struct name_bits *set, const char *name)
 {
 	unsigned hash = hash_of(name, strlen(name));
-	etc->bits[hash / 64] |= 1ull << hash % 64;
+	set->bits[hash / 64] |= 1ull << hash % 64;
+}
+
+/* The first component of `name`. */
+static bool name_bits_has(const struct name_bits *set, const char *name)
+{
+	unsigned hash = hash_of(name, strcspn(name, "/"));
+	return (set->bits[hash / 64] >> hash % 64 & 1) != 0;
+}
+
+static bool may_have(const struct etc_names *etc, const char *path)
+{
+	return strncmp(path, "/etc/", 5) != 0 || name_bits_has(&etc->present, path + 5);
+}
+
+static int take_name(struct host_view *view, const char *name, struct arena *a,
+		     struct cj_error *err)
+{
 	for (size_t i = 0; i < public_families_count; i++) {
 		if (!is_of(&public_families[i], name))
 			continue;
@@ -230,43 +242,91 @@ static int take_name(struct host_view *view, const char *name, struct name_bits 
 	return 0;
 }
 
-/* Also opens the rows of the families. */
-static int list_etc(struct host_view *view, struct name_bits *etc, struct arena *a,
-		    struct cj_error *err)
+/* *out stays NULL where /etc can't be listed. */
+static int open_etc(const struct host_view *view, DIR **out, struct cj_error *err)
 {
 	auto_fd int etc_fd =
 	    openat(view->root_fd, "etc", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (etc_fd < 0 && (is_absent(errno) || errno == EACCES)) {
-		memset(etc, 0xff, sizeof(*etc)); /* it may still be passed through */
+	if (etc_fd < 0 && (is_absent(errno) || errno == EACCES))
 		return 0;
-	}
-	auto_dir DIR *dir = etc_fd < 0 ? NULL : fdopendir(etc_fd);
-	if (!dir)
+	*out = etc_fd < 0 ? NULL : fdopendir(etc_fd);
+	if (!*out)
 		return cj_fail(err, errno, "list '/etc'");
 	(void)take_fd(&etc_fd);
+	return 0;
+}
 
+/* Also opens the rows of the families. */
+static int list_etc(struct host_view *view, DIR *dir, struct etc_names *etc, struct arena *a,
+		    struct cj_error *err)
+{
+	if (!dir) {
+		memset(&etc->present, 0xff, sizeof(etc->present)); /* it may be passed through */
+		return 0;
+	}
 	for (;;) {
 		errno = 0;
 		const struct dirent *entry = readdir(dir);
 		if (!entry)
 			return errno == 0 ? 0 : cj_fail(err, errno, "list '/etc'");
-		int rc = take_name(view, entry->d_name, etc, a, err);
+		name_bits_add(&etc->present, entry->d_name);
+		if (entry->d_type == DT_LNK)
+			name_bits_add(&etc->links, entry->d_name);
+		int rc = take_name(view, entry->d_name, a, err);
 		if (rc < 0)
 			return rc;
 	}
+}
+
+/*
+ * Reads a link in one call, where open_row() makes five.  Returns 1: the row is added, or the host
+ * has none; 0: it is no link.  Only for a name without '/': the last component is never followed.
+ */
+static int take_link(struct host_view *view, int dir_fd, const char *name, const char *path,
+		     struct arena *a, struct cj_error *err)
+{
+	const char *link = read_link(dir_fd, name, a);
+	if (!link && errno == ENOMEM)
+		return cj_fail(err, ENOMEM, "read the link '%s'", path);
+	if (!link)
+		return errno == ENOENT; /* of other errors open_row() says why */
+	view->entries[view->count++] = (struct host_entry){ .path = path, .fd = -1, .link = link };
+	return 1;
+}
+
+/* A row that is likely a link: one beside "/usr", such as "/bin", or one that /etc lists as one. */
+static int try_link(struct host_view *view, const struct etc_names *etc, int etc_fd,
+		    const char *path, struct arena *a, struct cj_error *err)
+{
+	const char *name = strrchr(path, '/') + 1;
+	if (name == path + 1)
+		return take_link(view, view->root_fd, name, path, a, err);
+	bool is_in_etc = name == path + 5 && strncmp(path, "/etc/", 5) == 0;
+	if (is_in_etc && etc_fd >= 0 && name_bits_has(&etc->links, name))
+		return take_link(view, etc_fd, name, path, a, err);
+	return 0;
 }
 
 /* "/usr" first: host_usr(). */
 static int open_rows(struct host_view *view, bool usr_is_lower, struct arena *a,
 		     struct cj_error *err)
 {
-	struct name_bits etc = { { 0 } };
+	struct etc_names etc = { 0 };
+	auto_dir DIR *dir = NULL;
 	int rc = open_row(view, public_paths[0], usr_is_lower, a, err);
 	if (rc == 0)
-		rc = list_etc(view, &etc, a, err);
-	for (size_t i = 1; rc == 0 && i < public_paths_count; i++)
-		if (may_have(&etc, public_paths[i]))
+		rc = open_etc(view, &dir, err);
+	if (rc == 0)
+		rc = list_etc(view, dir, &etc, a, err);
+	const int etc_fd = dir ? dirfd(dir) : -1;
+	for (size_t i = 1; rc == 0 && i < public_paths_count; i++) {
+		if (!may_have(&etc, public_paths[i]))
+			continue;
+		rc = try_link(view, &etc, etc_fd, public_paths[i], a, err);
+		if (rc == 0)
 			rc = open_row(view, public_paths[i], false, a, err);
+		rc = rc < 0 ? rc : 0;
+	}
 	return rc;
 }
 

@@ -95,7 +95,7 @@ int devices_add_places(const struct device_sources *sources, int skeleton_fd, st
  */
 #define TERMINALS_MAX "16"
 
-static int attach_terminals(int root_fd, struct cj_error *err)
+static int attach_terminals(int dev_fd, struct cj_error *err)
 {
 	static const struct mounts_option options[] = {
 		{ "ptmxmode", "0666" },
@@ -106,17 +106,21 @@ static int attach_terminals(int root_fd, struct cj_error *err)
 					   MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, err);
 	if (pts_fd < 0)
 		return pts_fd;
-	return mounts_attach_at(pts_fd, root_fd, "/dev/pts", err);
+	return mounts_attach_in(pts_fd, dev_fd, "pts", "/dev/pts", err);
 }
 
 int devices_attach(const struct device_sources *sources, int root_fd, struct cj_error *err)
 {
+	auto_fd int dev_fd = mounts_resolve(root_fd, "/dev", err);
+	if (dev_fd < 0)
+		return dev_fd;
 	for (size_t i = 0; i < DEVICE_COUNT; i++) {
 		if (sources->fds[i] < 0)
 			continue;
-		int rc = mounts_attach_at(sources->fds[i], root_fd, devices[i].path, err);
+		int rc = mounts_attach_in(sources->fds[i], dev_fd, devices[i].name, devices[i].path,
+					  err);
 		if (rc < 0)
 			return rc;
 	}
-	return attach_terminals(root_fd, err);
+	return attach_terminals(dev_fd, err);
 }

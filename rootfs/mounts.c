@@ -2,6 +2,7 @@
 /* The mount API by descriptors.  Acts; decides nothing. */
 #include "rootfs/mounts.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -105,8 +106,20 @@ int mounts_attach(int tree_fd, int place_fd, const char *name, struct cj_error *
 	return 0;
 }
 
+int mounts_attach_in(int tree_fd, int dir_fd, const char *entry, const char *name,
+		     struct cj_error *err)
+{
+	assert(!strchr(entry, '/'));
+	/* Without MOVE_MOUNT_T_SYMLINKS a link at the end of the path is not followed. */
+	if (move_mount(tree_fd, "", dir_fd, entry, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+		return cj_fail(err, errno, "attach a mount at '%s'", name);
+	return 0;
+}
+
 int mounts_attach_at(int tree_fd, int root_fd, const char *path, struct cj_error *err)
 {
+	if (path[0] == '/' && !strchr(path + 1, '/'))
+		return mounts_attach_in(tree_fd, root_fd, path + 1, path, err);
 	auto_fd int place_fd = mounts_resolve(root_fd, path, err);
 	if (place_fd < 0)
 		return place_fd;

@@ -54,7 +54,14 @@ int mounts_resolve(int root_fd, const char *path, struct cj_error *err);
 /* Attaches a detached tree on place_fd; `name` is for messages. */
 int mounts_attach(int tree_fd, int place_fd, const char *name, struct cj_error *err);
 
-/* mounts_attach at `path` beneath root_fd (mounts_resolve). */
+/*
+ * mounts_attach at an entry of the directory dir_fd: one component, never followed if it is a link.
+ * Half the price of a path.
+ */
+int mounts_attach_in(int tree_fd, int dir_fd, const char *entry, const char *name,
+		     struct cj_error *err);
+
+/* mounts_attach at `path` (absolute) beneath root_fd, without crossing any link. */
 int mounts_attach_at(int tree_fd, int root_fd, const char *path, struct cj_error *err);
 
 /*

@@ -112,7 +112,7 @@ static int make_read_only(int proc_fd, const char *path, struct cj_error *err)
 	    mounts_clone(proc_fd, path, PROC_ATTRS | MOUNT_ATTR_RDONLY, path, err);
 	if (tree_fd < 0)
 		return tree_fd;
-	return mounts_attach_at(tree_fd, proc_fd, path, err);
+	return mounts_attach_in(tree_fd, proc_fd, path, path, err);
 }
 
 /* Is it a file that only the host's root may open?  That user does not exist in the jail. */

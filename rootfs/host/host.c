@@ -394,13 +394,28 @@ int host_add_places(const struct host_view *view, int skeleton_fd, struct cj_err
 	return 0;
 }
 
+/* Most rows are entries of /etc. */
+static int attach_entry(const struct host_entry *entry, int root_fd, int etc_fd,
+			struct cj_error *err)
+{
+	const size_t prefix = strlen("/etc/");
+	if (strncmp(entry->path, "/etc/", prefix) == 0 && !strchr(entry->path + prefix, '/'))
+		return mounts_attach_in(entry->fd, etc_fd, entry->path + prefix, entry->path, err);
+	return mounts_attach_at(entry->fd, root_fd, entry->path, err);
+}
+
 int host_attach(const struct host_view *view, int root_fd, struct cj_error *err)
 {
+	if (view->count == 0)
+		return 0;
+	auto_fd int etc_fd = mounts_resolve(root_fd, "/etc", err);
+	if (etc_fd < 0)
+		return etc_fd;
 	for (size_t i = 0; i < view->count; i++) {
 		const struct host_entry *entry = &view->entries[i];
 		if (entry->link || entry->text)
 			continue;
-		int rc = mounts_attach_at(entry->fd, root_fd, entry->path, err);
+		int rc = attach_entry(entry, root_fd, etc_fd, err);
 		if (rc < 0)
 			return rc;
 	}

@@ -14,26 +14,14 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
+#include "runtime/jail/cgroup/cgroup_mount.h"
 #include "runtime/jail/cgroup/cgroup_subtree.h"
 #include "runtime/jail/cgroup/scope_helper.h"
 
-#define MOUNTINFO_MAX   (4u << 20)
 #define READY_ROUNDS    16 /* others may add processes while we move them out */
 #define SYSTEMD_UNIFIED "systemd.unified_cgroup_hierarchy=1"
 
 /* --- what this host has ------------------------------------------------------- */
-
-static void read_mount(struct cgroup_mount *out)
-{
-	auto_arena struct arena a = { 0 };
-	struct cj_error ignored; /* without the file no mount is known, and each row reports that */
-	char *text;
-	size_t size;
-	*out = (struct cgroup_mount){ 0 };
-	if (fd_read_file(AT_FDCWD, "/proc/self/mountinfo", MOUNTINFO_MAX, &a, &text, &size,
-			 &ignored) == 0)
-		cgroup_text_mount(text, out);
-}
 
 static void read_self(struct cgroup_host *out)
 {
@@ -55,7 +43,7 @@ static bool exists_in(const char *dir_path, const char *name)
 void cgroup_host_read(struct cgroup_host *out)
 {
 	*out = (struct cgroup_host){ .uid = geteuid() };
-	read_mount(&out->mount);
+	cgroup_mount_find(&out->mount);
 	read_self(out);
 	/* Every cgroup but the root has it: Documentation/admin-guide/cgroup-v2.rst. */
 	out->at_real_root = !exists_in(out->mount.point, "cgroup.events");

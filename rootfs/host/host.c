@@ -16,8 +16,8 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
-/* A mount costs a run three times as much as the copy of a small file. */
-#define COPY_BYTES_MAX   (16u << 10)
+/* The copy of a file of one page costs a run less than a mount; that of more pages costs more. */
+#define COPY_BYTES_MAX   (4u << 10)
 #define COPIES_BYTES_MAX (256u << 10) /* all together: a quarter of the skeleton */
 
 /* Rows of all families together: more would be a mistake, and are left out. */

@@ -11,12 +11,12 @@
 #include "runtime/base/log.h"
 #include "runtime/jail/seccomp/filter.h"
 
-static void print_insns(const struct filter *f)
+static void print_insns(const char *name, const struct sock_filter *insns, size_t count)
 {
-	printf("static const struct sock_filter insns[] = {\n");
-	for (size_t i = 0; i < f->ninsns; i++)
-		printf("\t{ 0x%02x, %u, %u, 0x%08x },\n", f->insns[i].code, f->insns[i].jt,
-		       f->insns[i].jf, f->insns[i].k);
+	printf("static const struct sock_filter %s[] = {\n", name);
+	for (size_t i = 0; i < count; i++)
+		printf("\t{ 0x%02x, %u, %u, 0x%08x },\n", insns[i].code, insns[i].jt, insns[i].jf,
+		       insns[i].k);
 	printf("};\n\n");
 }
 
@@ -33,14 +33,17 @@ static void print_source(const char *path, const struct filter *f)
 	printf("/* Made by bake-filter from %s.  Do not edit. */\n"
 	       "#include \"runtime/jail/seccomp/filter.h\"\n\n",
 	       path);
-	print_insns(f);
+	print_insns("insns", f->insns, f->ninsns);
+	print_insns("closed_insns", f->closed_insns, f->nclosed);
 	print_notified(f);
 	printf("void filter_builtin(struct filter *out)\n{\n"
 	       "\t*out = (struct filter){\n"
-	       "\t\t.insns = insns, .ninsns = %u, .notified = notified, .nnotified = %zu,\n"
+	       "\t\t.insns = insns, .ninsns = %u,\n"
+	       "\t\t.closed_insns = closed_insns, .nclosed = %u,\n"
+	       "\t\t.notified = notified, .nnotified = %zu,\n"
 	       "\t\t.bounds = 0x%x,\n"
 	       "\t};\n}\n",
-	       f->ninsns, f->nnotified, f->bounds);
+	       f->ninsns, f->nclosed, f->nnotified, f->bounds);
 }
 
 static int bake(const char *path, struct arena *a, struct cj_error *err)

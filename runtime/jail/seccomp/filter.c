@@ -58,26 +58,10 @@ static int check_loaded(struct cj_error *err)
 	return cj_reject(err, "the system call filter is loaded but does not refuse clone3");
 }
 
-#define REFUSE(nr)                                                                                 \
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (nr), 0, 1),                                           \
-	    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS)
-
-int filter_close_uncounted(struct cj_error *err)
+void filter_close_uncounted(struct filter *f)
 {
-	/* The main filter kills calls of other architectures. */
-	static const struct sock_filter insns[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		REFUSE(SYS_memfd_create),
-		REFUSE(SYS_shmget),
-		REFUSE(SYS_semget), /* by default 32,000 sets of 32,000 */
-		REFUSE(SYS_msgget), /* and 32,000 queues of 16 KiB */
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	const struct filter filter = { .insns = insns, .ninsns = sizeof(insns) / sizeof(insns[0]) };
-	int unused;
-	if (!load(&filter, 0, &unused))
-		return cj_fail(err, errno, "seccomp(2): refuse calls that no cgroup counts");
-	return 0;
+	f->insns = f->closed_insns;
+	f->ninsns = f->nclosed;
 }
 
 int filter_load(const struct filter *f, int *out_listener_fd, struct cj_error *err)

@@ -39,6 +39,8 @@ struct filter_notified {
 struct filter {
 	const struct sock_filter *insns; /* borrowed from the built-in, or in the arena given */
 	unsigned short ninsns;
+	const struct sock_filter *closed_insns; /* the same for filter_close_uncounted() */
+	unsigned short nclosed;
 	const struct filter_notified *notified;
 	size_t nnotified;
 	unsigned bounds;      /* a bit for each row of calls_bounded[] that the policy allows */
@@ -72,10 +74,11 @@ int filter_load(const struct filter *f, int *out_listener_fd, struct cj_error *e
 /*
  * filter_close_uncounted - refuse (ENOSYS) the memory that sampling from outside can't see and
  * that grows large: memfd_create and all of System V IPC, which live on when nobody maps them.
+ * What the policy refuses more strictly stays as it is.
  *
  * Runs in:  init, before filter_load, where no cgroup holds the memory limit.
  */
-int filter_close_uncounted(struct cj_error *err);
+void filter_close_uncounted(struct filter *f);
 
 /* What was tried and refused: counted by name. */
 struct denied_syscall {

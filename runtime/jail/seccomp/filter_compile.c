@@ -355,6 +355,36 @@ static int close_clone3(struct compiler *c, struct cj_error *err)
 	return 0;
 }
 
+/* filter_close_uncounted() */
+static const int uncounted[] = {
+	SYS_memfd_create, SYS_shmget, SYS_semget, /* by default 32,000 sets of 32,000 */
+	SYS_msgget,                               /* and 32,000 queues of 16 KiB */
+};
+
+/* As the kernel decides between two filters: the lower action, as a signed number.  seccomp(2) */
+static uint32_t at_least_refused(uint32_t ret)
+{
+	const uint32_t refused = SECCOMP_RET_ERRNO | (uint32_t)ENOSYS;
+	bool is_weaker = (int32_t)(ret & SECCOMP_RET_ACTION_FULL) > (int32_t)SECCOMP_RET_ERRNO;
+	return is_weaker ? refused : ret;
+}
+
+static int close_uncounted(struct compiler *c, int nr, struct cj_error *err)
+{
+	struct filter_call *call = &c->plan->calls[nr];
+	struct filter_branch *branches =
+	    arena_array(&c->scratch, call->nbranches + 1, sizeof(*branches));
+	if (!branches)
+		return no_memory(err);
+	for (size_t i = 0; i < call->nbranches; i++) {
+		branches[i] = call->branches[i];
+		branches[i].ret = at_least_refused(branches[i].ret);
+	}
+	call->branches = branches;
+	call->otherwise = at_least_refused(call->otherwise);
+	return 0;
+}
+
 static int check_needed(const struct compiler *c, struct cj_error *err)
 {
 	for (size_t i = 0; i < calls_needed_count; i++) {
@@ -400,6 +430,20 @@ static int collect_tells(struct compiler *c, struct cj_error *err)
 
 /* ---------------------------------------------------------------------------------- */
 
+/* The program, and the same with uncounted memory closed. */
+static int emit(struct compiler *c, struct cj_error *err)
+{
+	struct filter *f = c->filter;
+	if (filter_emit(c->plan, c->arena, &f->insns, &f->ninsns, err) < 0)
+		return cj_wrap(err, "seccomp file '%s'", c->policy->path);
+	for (size_t i = 0; i < sizeof(uncounted) / sizeof(uncounted[0]); i++)
+		if (close_uncounted(c, uncounted[i], err) < 0)
+			return -err->code;
+	if (filter_emit(c->plan, c->arena, &f->closed_insns, &f->nclosed, err) < 0)
+		return cj_wrap(err, "seccomp file '%s'", c->policy->path);
+	return 0;
+}
+
 static int compile(struct compiler *c, struct cj_error *err)
 {
 	c->plan = arena_alloc(&c->scratch, sizeof(*c->plan));
@@ -413,9 +457,7 @@ static int compile(struct compiler *c, struct cj_error *err)
 		return -err->code;
 	if (filter_bound(c->plan, &c->scratch, &c->filter->bounds) < 0)
 		return no_memory(err);
-	if (filter_emit(c->plan, c->arena, &c->filter->insns, &c->filter->ninsns, err) < 0)
-		return cj_wrap(err, "seccomp file '%s'", c->policy->path);
-	return 0;
+	return emit(c, err);
 }
 
 int filter_compile(const struct policy *policy, struct arena *a, struct filter *out,

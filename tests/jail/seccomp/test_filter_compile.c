@@ -560,6 +560,33 @@ static void a_filter_the_kernel_would_not_take_is_an_error(void **state)
 				     "4096 instructions: Argument list too long");
 }
 
+/* Of a whole policy: only the four calls differ, and a stricter answer stays. */
+static void uncounted_memory_is_closed_and_nothing_else_changes(void **state)
+{
+	(void)state;
+	static const int closed_calls[] = { SYS_memfd_create, SYS_shmget, SYS_semget, SYS_msgget };
+	const struct filter open = compile(
+	    ALLOWING, "{\"action\":\"SCMP_ACT_KILL_PROCESS\",\"names\":[\"shmget\"]},"
+		      "{\"action\":\"SCMP_ACT_ERRNO\",\"errnoRet\":13,\"names\":[\"semget\"]},"
+		      "{\"action\":\"SCMP_ACT_TRAP\",\"names\":[\"msgget\"],\"args\":[{\"index\":0,"
+		      "\"value\":7,\"op\":\"SCMP_CMP_EQ\"}]}");
+	struct filter closed = open;
+	filter_close_uncounted(&closed);
+	for (int nr = 0; nr < CALLS_MAX; nr++) {
+		bool is_closed = false;
+		for (size_t i = 0; i < sizeof(closed_calls) / sizeof(closed_calls[0]); i++)
+			is_closed |= nr == closed_calls[i];
+		if (!is_closed)
+			assert_int_equal(ask(&closed, nr, 0, 0, 0), ask(&open, nr, 0, 0, 0));
+	}
+	assert_int_equal(ask(&open, SYS_memfd_create, 0, 0, 0), SECCOMP_RET_ALLOW);
+	assert_int_equal(ask(&closed, SYS_memfd_create, 0, 0, 0), ERRNO(ENOSYS));
+	assert_int_equal(ask(&closed, SYS_shmget, 0, 0, 0), SECCOMP_RET_KILL_PROCESS);
+	assert_int_equal(ask(&closed, SYS_semget, 0, 0, 0), ERRNO(EACCES));
+	assert_int_equal(ask(&closed, SYS_msgget, 7, 0, 0), SECCOMP_RET_TRAP);
+	assert_int_equal(ask(&closed, SYS_msgget, 8, 0, 0), ERRNO(ENOSYS));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -584,6 +611,7 @@ int main(void)
 		TEST(every_operator_is_tried_with_what_init_asks_for),
 		TEST(far_jumps_are_found_their_way),
 		TEST(a_filter_the_kernel_would_not_take_is_an_error),
+		TEST(uncounted_memory_is_closed_and_nothing_else_changes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -166,7 +166,7 @@ def _():
     refused(sh("true", "--overlay", "/usr/share:/doc"), "/usr/share", "owner", "--file")
 
 
-@test("root's overlay belongs to the jail's user, whoever owns the directory; other owners' files stay theirs", who="root")
+@test("root's overlay belongs to the jail's user, whatever the owner of the directory; other owners' files stay theirs", who="root")
 def _():
     with Folder() as f:
         src = tree(f)

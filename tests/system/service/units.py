@@ -151,7 +151,7 @@ def _():
         true(state() != "active", f"the service is {state()} before anybody called")
         value = post({"profile": "python", "code": "print(1)"})
         equal((value["status"], value["stdout"]["text"]), ("exited", "1\n"), "status and output")
-        wait_until(lambda: state() == "active", "systemd to hear that it is ready", 20)
+        wait_until(lambda: state() == "active", "systemd to receive that it is ready", 20)
         equal(curl(path="/readyz")[0], 200, "readyz")
         true(curl(path="/metrics")[1].startswith("# HELP"), "no metrics")
 
@@ -256,14 +256,14 @@ def only_ours(cgroup):
 def _():
     with Service(config={"callers": {"default": {"memory": "64M", "host_paths": False}, "uid:0": {"memory": "64M"}}}):
         equal(curl("-d", json.dumps(py("pass", memory="128M")))[0], 403, "above the ceiling")
-        wait_until(lambda: state() == "active", "systemd to hear that it is ready", 20)
+        wait_until(lambda: state() == "active", "systemd to receive that it is ready", 20)
         write_config('{"callers": {"uid:0": {"memory": "nonsense"}}}')
         before = main_pid()
         done = subprocess.run(["systemctl", "reload", "cejail.service"], capture_output=True, text=True, check=False)
         true(done.returncode != 0 and "failed" in done.stderr, f"the reload of a bad file ends with {done}")
         contains(journal(), "nonsense", "the journal")
         equal((curl("-d", json.dumps(py("pass", memory="128M")))[0], main_pid()), (403, before), "with a bad file")
-        wait_until(lambda: state() == "active", "systemd to hear that it goes on", 20)
+        wait_until(lambda: state() == "active", "systemd to receive that it goes on", 20)
         write_config({"callers": {"uid:0": {"memory": "256M"}}})
         systemctl("reload", "cejail.service")
         wait_until(lambda: curl("-d", json.dumps(py("pass", memory="128M")))[0] == 200, "the new ceiling", 20)
@@ -326,7 +326,7 @@ def _():
         equal((value["status"], value["stdout"]["text"]), ("exited", "5\n"), "status and output")
         for limit in ("memory", "cpus", "pids"):
             equal(value["limits"][limit]["by"], "cgroup", f"{limit} ({value['warnings']}) is held by")
-        wait_until(lambda: state(user=True) == "active", "systemd to hear that it is ready", 20)
+        wait_until(lambda: state(user=True) == "active", "systemd to receive that it is ready", 20)
         own = systemctl("show", "-P", "ControlGroup", "cejail.service", user=True)
         true(os.path.isdir(f"/sys/fs/cgroup{own}/cejail-supervisor"), f"jails are not below '{own}': {os.listdir('/sys/fs/cgroup' + own)}")
         equal(run("--remote", socket, "-p", "python", "-c", "print(6)").out, "6\n", "output by --remote")

@@ -143,6 +143,7 @@ ERRORS = {
     "stat": ("EACCES", "ENOENT"),
     "lstat": ("EACCES", "ENOENT"),
     "statfs": ("EINTR", "EIO", "EACCES"),
+    "call457": ("EPERM", "ENOENT", "ENOMEM", "ENOSYS"),  # statmount(2), which this libc has no name for
     "statx": ("EACCES", "ENOMEM"),
     "symlink": ("EACCES", "ENOSPC"),
     "symlinkat": ("EPERM", "ENOSPC"),

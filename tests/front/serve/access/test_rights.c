@@ -259,7 +259,6 @@ static void more_cpu_time_than_the_profiles_is_refused(void **state)
 
 static void the_services_own_uid_may_ask_for_all_that_run_may(void **state)
 {
-	auto_arena struct arena arena = { 0 };
 	(void)state;
 	struct validated v;
 	validated_init(&v);

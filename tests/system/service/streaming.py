@@ -127,7 +127,7 @@ def _():
                 await_closed(s, "the end of a connection whose answer nobody reads")
                 answer = read_all(sock)
             true(0 < len(answer) < size, f"{len(answer)} bytes of an answer that was given up")
-            contains(s.said(), "doesn't read its answer", "the log")
+            contains(s.said(), "does not read the reply", "the log")
 
 
 @test("unread replies of one caller are limited; above that it is refused, and others are answered", who="root", limit=120)

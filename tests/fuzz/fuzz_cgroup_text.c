@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_cgroupfile - any bytes as /proc/self/cgroup and as each kind of file of a cgroup.
+ * fuzz_cgroup_text - any bytes as /proc/self/cgroup and as each kind of file of a cgroup.
  *
  * Asserted: a path is ended and from a line of the unified hierarchy; numbers that are taken
  * stand there as digits; pids are not negative and no more than there are lines.

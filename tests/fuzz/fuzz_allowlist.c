@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_target - any bytes as an --allow, an address, a prefix.
+ * fuzz_allowlist - any bytes as an --allow, an address, a prefix.
  *
  * Asserted: a refusal has a message and writes nothing; a name has only what may stand in a
  * hosts(5) file; what was read is written and read again as the same; and what a target opens,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_words - any bytes, in any pieces, as what an uplink's helper writes to its standard error.
+ * fuzz_uplink_exit - any bytes, in any pieces, as the standard error of an uplink helper.
  *
- * Asserted: however they were cut, the same line is told; it is printable and fits.
+ * Asserted: however they are cut, the reported line is the same; it is printable and fits.
  */
 #include <signal.h>
 #include <stdio.h>

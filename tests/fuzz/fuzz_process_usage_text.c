@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_procfile - any bytes as /proc/PID/stat, /proc/PID/status and /proc/PID/uid_map.
+ * fuzz_process_usage_text - any bytes as /proc/PID/stat, /proc/PID/status and /proc/PID/uid_map.
  *
  * Asserted: a block of ids picked from a map is mapped from end to end, holds no id of the
  * system and nothing is picked from a map that was refused.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_foreign - any bytes as what nf_tables says of other people's chains and rules.
+ * fuzz_host_firewall - any bytes as nf_tables' messages about chains and rules of the host.
  *
  * Asserted: a chain that is kept has a family, a table and a name, each of them whole.
  */

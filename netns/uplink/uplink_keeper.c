@@ -44,14 +44,24 @@ struct keeper_order {
 
 /* --- from here: the helper, until it is executed ---------------------------------------- */
 
+/* Waits for the keeper's byte.  The keeper sends it when it has dropped its capabilities. */
+static void await_start(int hold[2])
+{
+	char byte;
+	cj_close(&hold[1]); /* otherwise the end of the keeper would not be seen */
+	if (sys_read(hold[0], &byte, 1) != 1)
+		_exit(EXIT_NO_HELPER);
+}
+
 /* All other descriptors are O_CLOEXEC. */
-static void helper_exec(const struct keeper_order *o, int netns_fd, int stderr_fd)
+static void helper_exec(const struct keeper_order *o, int netns_fd, int stderr_fd, int hold[2])
 {
 	char *const no_environment[] = { NULL };
 	struct cj_error err;
 
 	if (dup2(stderr_fd, STDERR_FILENO) < 0 || dup2(netns_fd, STDIN_FILENO) < 0)
 		_exit(EXIT_NO_HELPER);
+	await_start(hold);
 	if (uplink_privileges_keep(&err) == 0) {
 		(void)execve(o->path, (char *const *)o->argv, no_environment);
 		(void)!cj_fail(&err, errno, "execute '%s'", o->path);
@@ -111,7 +121,8 @@ static void watch(int helper_fd, int stderr_fd, const struct step_link *link)
 	}
 }
 
-static int spawn_helper(const struct keeper_order *o, int netns_fd, int *out_stderr_fd,
+/* hold: a pipe whose first byte lets the helper go on. */
+static int spawn_helper(const struct keeper_order *o, int netns_fd, int hold[2], int *out_stderr_fd,
 			struct cj_error *err)
 {
 	int ends[2], helper_fd = -1;
@@ -125,7 +136,7 @@ static int spawn_helper(const struct keeper_order *o, int netns_fd, int *out_std
 	};
 	pid_t pid = sys_clone3(&args);
 	if (pid == 0)
-		helper_exec(o, netns_fd, ends[1]);
+		helper_exec(o, netns_fd, ends[1], hold);
 	int code = errno;
 	cj_close(&ends[1]);
 	if (pid < 0) {
@@ -147,13 +158,20 @@ static int keeper_run(const struct keeper_order *o, int *netns_fd, struct cj_err
 	if (uplink_root_enter(o->path, err) < 0)
 		return -err->code;
 
-	int stderr_fd = -1;
-	int helper_fd = spawn_helper(o, *netns_fd, &stderr_fd, err);
+	int stderr_fd = -1, hold[2];
+	if (pipe2(hold, O_CLOEXEC) < 0)
+		return cj_fail(err, errno, "create a pipe");
+	int helper_fd = spawn_helper(o, *netns_fd, hold, &stderr_fd, err);
 	if (helper_fd < 0)
 		return helper_fd;
 	cj_close(netns_fd);
+	cj_close(&hold[0]);
+	/* The helper starts only then: no program runs while the keeper has a capability. */
 	if (uplink_privileges_drop(err) < 0)
 		return -err->code;
+	if (write(hold[1], "", 1) < 0 && errno != EPIPE) /* it has ended: watch() reports that */
+		return cj_fail(err, errno, "start the helper");
+	cj_close(&hold[1]);
 	watch(helper_fd, stderr_fd, &o->link);
 	return 0;
 }

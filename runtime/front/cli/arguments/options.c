@@ -23,7 +23,6 @@ struct scan {
 	const char *const *next; /* the argument to be read */
 	struct arena *arena;
 	struct options *out;
-	size_t room;
 };
 
 static int add_given(struct scan *s, const struct setting *setting, const char *named,
@@ -33,16 +32,10 @@ static int add_given(struct scan *s, const struct setting *setting, const char *
 
 	if (!named)
 		return cj_fail(err, ENOMEM, "read the options");
-	if (o->count == s->room) {
-		size_t room = s->room ? 2 * s->room : 16;
-		struct given *items = arena_array(s->arena, room, sizeof(*items));
-		if (!items)
-			return cj_fail(err, ENOMEM, "read the options");
-		if (o->count > 0)
-			memcpy(items, o->items, o->count * sizeof(*items));
-		o->items = items;
-		s->room = room;
-	}
+	struct given *items = arena_grow(s->arena, o->items, o->count, sizeof(*items));
+	if (!items)
+		return cj_fail(err, ENOMEM, "read the options");
+	o->items = items;
 	o->items[o->count++] = (struct given){ setting, named, value };
 	return 0;
 }

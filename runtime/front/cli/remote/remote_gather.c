@@ -20,7 +20,7 @@ struct gather {
 	struct remote_request *out;
 	struct strings *warnings;
 	struct remote_file *files;
-	size_t count, room;
+	size_t count;
 	uint64_t bytes;        /* of all files */
 	const char *empty_dir; /* the directory entered last; NULL: it is not empty */
 };
@@ -136,16 +136,10 @@ static int make_all_absolute(struct gather *g, struct cj_error *err)
 
 static int keep_file(struct gather *g, const struct remote_file *file, struct cj_error *err)
 {
-	if (g->count == g->room) {
-		size_t room = g->room ? 2 * g->room : 16;
-		struct remote_file *files = arena_array(&g->c->arena, room, sizeof(*files));
-		if (!files)
-			return no_memory(err);
-		if (g->count > 0)
-			memcpy(files, g->files, g->count * sizeof(*files));
-		g->files = files;
-		g->room = room;
-	}
+	struct remote_file *files = arena_grow(&g->c->arena, g->files, g->count, sizeof(*files));
+	if (!files)
+		return no_memory(err);
+	g->files = files;
 	g->files[g->count++] = *file;
 	return 0;
 }

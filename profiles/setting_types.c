@@ -60,19 +60,7 @@ int set_flag(struct config *c, const struct setting *s, const char *text, struct
 
 int set_size(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
 {
-	uint64_t bytes;
-	int rc = parse_size(text, &bytes, err);
-	if (rc < 0)
-		return rc;
-
-	char bound[32];
-	text_format_size(bytes < s->min ? s->min : s->max, bound, sizeof(bound));
-	if (bytes < s->min)
-		return cj_reject(err, "'%s' is too little, %s is the least", text, bound);
-	if (bytes > s->max)
-		return cj_reject(err, "'%s' is too much, %s is the most", text, bound);
-	*(uint64_t *)field_of(c, s) = bytes;
-	return 0;
+	return parse_size_within(text, s->min, s->max, field_of(c, s), err);
 }
 
 int set_count(struct config *c, const struct setting *s, const char *text, struct cj_error *err)

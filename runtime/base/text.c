@@ -141,6 +141,24 @@ int parse_size(const char *text, uint64_t *out_bytes, struct cj_error *err)
 	return 0;
 }
 
+int parse_size_within(const char *text, uint64_t min, uint64_t max, uint64_t *out_bytes,
+		      struct cj_error *err)
+{
+	uint64_t bytes;
+	int rc = parse_size(text, &bytes, err);
+	if (rc < 0)
+		return rc;
+
+	char bound[32];
+	text_format_size(bytes < min ? min : max, bound, sizeof(bound));
+	if (bytes < min)
+		return cj_reject(err, "'%s' is too little, %s is the least", text, bound);
+	if (bytes > max)
+		return cj_reject(err, "'%s' is too much, %s is the most", text, bound);
+	*out_bytes = bytes;
+	return 0;
+}
+
 #define MILLION         1000000u
 #define WHOLE_MAX       (UINT64_C(1) << 40)
 #define FRACTION_DIGITS 6

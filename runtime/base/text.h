@@ -19,6 +19,9 @@ int parse_u64(const char *text, uint64_t min, uint64_t max, uint64_t *out, struc
 /* "64M", "1G", "512k", "4096", "1.5G" is refused; binary units K M G T, any case, "B"/"iB" allowed.
  * At least 1. */
 int parse_size(const char *text, uint64_t *out_bytes, struct cj_error *err);
+/* The same within min..max. */
+int parse_size_within(const char *text, uint64_t min, uint64_t max, uint64_t *out_bytes,
+		      struct cj_error *err);
 
 /* "500ms", "10s", "2m", "1h", "1.5s", "30" (seconds).  At least 1 ms, at most a year. */
 int parse_duration(const char *text, uint64_t *out_ms, struct cj_error *err);

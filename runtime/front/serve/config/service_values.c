@@ -74,18 +74,10 @@ int service_set_bytes(struct service_config *c, const struct service_key *k, voi
 {
 	uint64_t bytes;
 	(void)c;
-	int rc = parse_size(text, &bytes, err);
-	if (rc < 0)
-		return rc;
-
-	char bound[32];
-	text_format_size(bytes < k->min ? k->min : k->max, bound, sizeof(bound));
-	if (bytes < k->min)
-		return cj_reject(err, "'%s' is too little, %s is the least", text, bound);
-	if (bytes > k->max)
-		return cj_reject(err, "'%s' is too much, %s is the most", text, bound);
-	*(size_t *)field_of(k, base) = (size_t)bytes;
-	return 0;
+	int rc = parse_size_within(text, k->min, k->max, &bytes, err);
+	if (rc == 0)
+		*(size_t *)field_of(k, base) = (size_t)bytes;
+	return rc;
 }
 
 /* The name of a socket fits its address, that of a file nearly everywhere. */

@@ -87,7 +87,6 @@ const char *exchange_header(const struct exchange *x, const char *name); /* NULL
 struct http_caller exchange_caller(const struct exchange *x);
 const struct trace *exchange_trace(const struct exchange *x);
 uint64_t exchange_whole_us(const struct exchange *x); /* when it had arrived */
-bool exchange_is_answered(const struct exchange *x);
 /* The TCP connection belongs to this token from now on.  False: the caller has too many. */
 bool exchange_adopt(struct exchange *x, const char *token_name);
 size_t exchange_body_size(const struct exchange *x);

@@ -47,11 +47,6 @@ uint64_t exchange_whole_us(const struct exchange *x)
 	return x->whole_us;
 }
 
-bool exchange_is_answered(const struct exchange *x)
-{
-	return x->is_answered;
-}
-
 bool exchange_adopt(struct exchange *x, const char *token_name)
 {
 	if (strcmp(x->token_name, token_name) == 0)

@@ -30,11 +30,6 @@ void slog_init(void)
 		     fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
 }
 
-bool slog_is_journal(void)
-{
-	return is_journal;
-}
-
 static void put_member(struct json_writer *w, const char *key, const char *text)
 {
 	if (text[0] != '\0')

@@ -2,9 +2,9 @@
 /* The stages of the record.  Acts. */
 #include "runtime/jail/prepare/jail_record.h"
 
-#include <time.h>
 #include <unistd.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/jail/jail_state.h"
 
@@ -31,20 +31,13 @@ bool jail_record_is_wanted(const struct jail *j)
 	return j->runtime_dir_fd >= 0;
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec now;
-	(void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail for this clock */
-	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 int jail_record_enter(struct jail *j, struct cj_error *err)
 {
 	j->record = (struct record){
 		.id = j->id,
 		.profile = j->plan->profile_name,
 		.cgroup_path = j->cgroup.path,
-		.started_ms = now_ms(),
+		.started_ms = clock_epoch_ms(),
 		.is_ready = j->plan->is_ahead,
 	};
 	j->record_fd = record_create(j->runtime_dir_fd, &j->record, err);
@@ -66,7 +59,7 @@ void jail_record_started(struct jail *j)
 	if (j->record_fd < 0 || !j->record.is_ready)
 		return;
 	j->record.is_ready = false;
-	j->record.started_ms = now_ms();
+	j->record.started_ms = clock_epoch_ms();
 	(void)record_complete(j->record_fd, &j->record, &ignored);
 }
 

@@ -13,6 +13,7 @@
 #include "netns/ranges.h"
 #include "netns/allowlist.h"
 #include "runtime/base/scope.h"
+#include "tests/fuzz/bytes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -96,12 +97,8 @@ static void check_target(const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-	auto_free char *text = malloc(size + 1);
+	auto_free char *text = bytes_text((struct bytes){ bytes, size });
 
-	assert(text);
-	if (size > 0)
-		memcpy(text, bytes, size);
-	text[size] = '\0';
 	check_ip(text);
 	check_target(text);
 	return 0;

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "runtime/jail/cgroup/cgroup_text.h"
+#include "tests/fuzz/bytes.h"
 
 #define PIDS 8
 
@@ -70,11 +71,7 @@ static void check_pids(const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-	char *text = malloc(size + 1);
-	assert(text);
-	if (size > 0)
-		memcpy(text, bytes, size);
-	text[size] = '\0';
+	char *text = bytes_text((struct bytes){ bytes, size });
 	check_self(text);
 	check_values(text);
 	check_pids(text);

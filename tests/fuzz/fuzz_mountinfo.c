@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "runtime/jail/cgroup/cgroup_text.h"
+#include "tests/fuzz/bytes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -27,11 +28,7 @@ static void check_located(const struct cgroup_mount *mount, const char *located)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-	char *text = malloc(size + 1);
-	assert(text);
-	if (size > 0)
-		memcpy(text, bytes, size);
-	text[size] = '\0';
+	char *text = bytes_text((struct bytes){ bytes, size });
 
 	struct cgroup_mount mount;
 	cgroup_text_mount(text, &mount);

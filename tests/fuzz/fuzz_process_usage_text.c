@@ -11,6 +11,7 @@
 
 #include "runtime/jail/ids/idmap_parser.h"
 #include "runtime/jail/usage/process_usage_text.h"
+#include "tests/fuzz/bytes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -38,11 +39,7 @@ static void check_map(const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-	char *text = malloc(size + 1);
-	assert(text);
-	if (size > 0)
-		memcpy(text, bytes, size);
-	text[size] = '\0';
+	char *text = bytes_text((struct bytes){ bytes, size });
 
 	struct sample_stat stat;
 	if (process_usage_text_stat(text, &stat))

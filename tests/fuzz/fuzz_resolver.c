@@ -19,6 +19,7 @@
 #include "netns/dns/resolv_conf.h"
 #include "netns/dns/resolver.h"
 #include "netns/dns/resolver_message.h"
+#include "tests/fuzz/bytes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
@@ -108,11 +109,7 @@ static void check_stream(const uint8_t *bytes, size_t size)
 static void check_servers(const uint8_t *bytes, size_t size)
 {
 	struct ip servers[RESOLV_CONF_SERVERS_MAX];
-	char *text = malloc(size + 1);
-	assert(text);
-	if (size > 0)
-		memcpy(text, bytes, size);
-	text[size] = '\0';
+	char *text = bytes_text((struct bytes){ bytes, size });
 	size_t count = resolv_conf_servers(text, servers);
 	assert(count >= 1 && count <= RESOLV_CONF_SERVERS_MAX);
 	for (size_t i = 0; i < count; i++)

@@ -12,6 +12,7 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
+#include "tests/fuzz/bytes.h"
 
 #define UNSET 0x5ca1ab1e
 
@@ -151,12 +152,8 @@ static void check_base64(const uint8_t *bytes, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-	auto_free char *text = malloc(size + 1);
+	auto_free char *text = bytes_text((struct bytes){ bytes, size });
 
-	assert(text);
-	if (size > 0)
-		memcpy(text, bytes, size);
-	text[size] = '\0';
 	check_numbers(text);
 	check_duration(text);
 	check_words(text);

@@ -35,6 +35,32 @@
 #define INSIDE_ID 1000
 #define HOST_ID   0x70001234 /* what root maps it to, as idmap.c would */
 
+/* --- what there is at a path, inside or outside ---------------------------------------- */
+
+static inline bool exists(const char *path)
+{
+	struct stat st;
+	return lstat(path, &st) == 0;
+}
+
+static inline bool may_create(const char *path)
+{
+	auto_fd int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	return fd >= 0;
+}
+
+/* A regular file, and no link to one. */
+static inline bool reads_as(const char *path, const char *expected)
+{
+	char text[256];
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	cj_close(&fd);
+	return got >= 0 && (text[got] = '\0', strcmp(text, expected) == 0);
+}
+
+/* --- the tree --------------------------------------------------------------------------- */
+
 enum inside_end { ENDED_FINE, ENDED_CHECK, ENDED_STAGE, ENDED_NO_NAMESPACES };
 
 struct inside_result {

@@ -47,12 +47,6 @@ static size_t slurp(const char *path, char *buf, size_t size)
 	return used;
 }
 
-static bool exists(const char *path)
-{
-	struct stat st;
-	return lstat(path, &st) == 0;
-}
-
 /* --- what is there -------------------------------------------------------------- */
 
 static void look_at_root(void *arg)

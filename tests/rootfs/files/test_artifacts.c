@@ -61,21 +61,6 @@ static int collect_as_user(struct bench *b)
 	return rc;
 }
 
-static bool exists(const char *path)
-{
-	struct stat st;
-	return lstat(path, &st) == 0;
-}
-
-static bool reads_as(const char *path, const char *expected)
-{
-	char text[256];
-	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	cj_close(&fd);
-	return got >= 0 && (text[got] = '\0', strcmp(text, expected) == 0);
-}
-
 static size_t entries(const char *path)
 {
 	size_t count = 0;

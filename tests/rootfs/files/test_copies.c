@@ -59,15 +59,6 @@ static bool says_why(const char *text)
 	return strstr(text, "Input/output error") || strstr(text, "Cannot allocate memory");
 }
 
-static bool reads_as(const char *path, const char *expected)
-{
-	char text[256];
-	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	cj_close(&fd);
-	return got >= 0 && (text[got] = '\0', strcmp(text, expected) == 0);
-}
-
 /* Nothing that begins as our temporary files do. */
 static bool has_temp(const char *path)
 {

@@ -8,12 +8,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-static bool exists(const char *path)
-{
-	struct stat st;
-	return lstat(path, &st) == 0;
-}
-
 static mode_t mode_of(const char *path)
 {
 	struct stat st;

@@ -5,18 +5,6 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-static bool exists(const char *path)
-{
-	struct stat st;
-	return lstat(path, &st) == 0;
-}
-
-static bool may_create(const char *path)
-{
-	auto_fd int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-	return fd >= 0;
-}
-
 /* A directory with "file", "dir/inner", "link", "fifo", "sock". */
 struct sources {
 	char *place;

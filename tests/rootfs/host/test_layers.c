@@ -6,27 +6,6 @@
 #include <linux/magic.h>
 #include <sys/statfs.h>
 
-static bool reads_as(const char *path, const char *expected)
-{
-	char text[256];
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	cj_close(&fd);
-	return got >= 0 && (text[got] = '\0', strcmp(text, expected) == 0);
-}
-
-static bool exists(const char *path)
-{
-	struct stat st;
-	return lstat(path, &st) == 0;
-}
-
-static bool may_create(const char *path)
-{
-	auto_fd int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-	return fd >= 0;
-}
-
 struct image {
 	char *place;
 	struct arena arena;

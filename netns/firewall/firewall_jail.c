@@ -32,7 +32,8 @@ static void accept_loopback(struct nft_batch *b, const char *chain, enum nft_met
 }
 
 /* These come from the kernel itself: multicast reports when a link comes up, errors about late
- * answers.  A program can't send them, so they are not reported as denials. */
+ * answers.  A program can't send them, so they are not reported as denials.  The kernel also
+ * reports groups of IPv6 on a link that has no address of that family. */
 static void drop_kernel_icmp(struct nft_batch *b, const struct firewall_family *f)
 {
 	nft_rule_begin(b, "output");
@@ -72,7 +73,7 @@ static void add_output(struct nft_batch *b, const struct firewall_spec *spec)
 
 	nft_add_base_chain(b, &output);
 	accept_loopback(b, "output", NFT_META_OIF);
-	for (size_t i = 0; i < firewall_families_of(&spec->addresses.jail6); i++)
+	for (size_t i = 0; i < FIREWALL_FAMILIES; i++)
 		drop_kernel_icmp(b, &firewall_families[i]);
 	if (spec->has_dns)
 		firewall_add_dns(b, "output", &spec->addresses.gateway4, firewall_accept);

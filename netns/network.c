@@ -30,6 +30,12 @@ const char *const network_mode_names[NETWORK_MODE_COUNT] = {
 	[NETWORK_PUBLIC] = "public",
 };
 
+const char *const network_state_names[NETWORK_STATE_COUNT] = {
+	[NETWORK_UNUSED] = "unused",
+	[NETWORK_READY] = "ready",
+	[NETWORK_FAILED] = "failed",
+};
+
 enum source {
 	SOURCE_JAIL_LOG,
 	SOURCE_GATEWAY_LOG,

@@ -50,6 +50,7 @@ extern const char *const network_mode_names[NETWORK_MODE_COUNT];
 struct network_spec {
 	enum network_mode mode;
 	enum uplink_kind uplink;
+	bool starts_early; /* built before the program starts, not when it opens a socket */
 	const struct allowlist_entry *allow; /* --allow: only these */
 	size_t nallow;
 	bool allow_private;
@@ -70,6 +71,15 @@ enum network_slot {
 	SLOT_LISTENERS, /* one for each port */
 	SLOT_COUNT = SLOT_LISTENERS + NETWORK_PORTS_MAX
 };
+
+/* What became of a run's network. */
+enum network_state {
+	NETWORK_UNUSED, /* not built: the jail had only its loopback */
+	NETWORK_READY,  /* built, with the uplink that the plan asks for */
+	NETWORK_FAILED, /* no packet could leave the jail, or none after some time */
+	NETWORK_STATE_COUNT
+};
+extern const char *const network_state_names[NETWORK_STATE_COUNT]; /* "unused", ... */
 
 struct network_handles {
 	int fds[SLOT_COUNT];

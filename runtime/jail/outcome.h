@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "netns/firewall/denials.h"
-#include "netns/uplink/uplink.h"
+#include "netns/network.h"
 #include "profiles/plan/plan.h"
 #include "rootfs/files/artifacts.h"
 #include "runtime/base/arena.h"
@@ -113,6 +113,8 @@ struct usage {
 
 struct network_outcome {
 	enum uplink_kind uplink; /* UPLINK_AUTO: the run ended before one was chosen */
+	enum network_state state;
+	const char *why; /* NETWORK_FAILED: the reason, one line for the user; else NULL */
 	const struct denial *denied;
 	size_t ndenied;
 };

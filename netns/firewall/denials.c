@@ -6,7 +6,6 @@
 #include "netns/firewall/denials.h"
 
 #include <arpa/inet.h>
-#include <libmnl/libmnl.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netfilter/nfnetlink_log.h>
 #include <string.h>
@@ -80,23 +79,24 @@ void denials_settle(struct denials *d, const uint64_t counts[static NET_CLASS_CO
 
 /* --- the socket ------------------------------------------------------------- */
 
-/* One request: bind the group, copy the head of each packet, send each message at once. */
-static const struct nlmsghdr *make_request(void *buffer)
+/* One request: bind the group, copy the head of each packet, send each message at once.  NULL: no
+ * memory. */
+static struct nl_msg *make_request(void)
 {
 	const struct nfulnl_msg_config_cmd command = { .command = NFULNL_CFG_CMD_BIND };
 	const struct nfulnl_msg_config_mode mode = { .copy_range = htonl(FIREWALL_LOG_BYTES),
 						     .copy_mode = NFULNL_COPY_PACKET };
-	struct nlmsghdr *request =
-	    nfnl_put_header(buffer, &(struct nfnl_head){ .subsystem = NFNL_SUBSYS_ULOG,
-							 .message = NFULNL_MSG_CONFIG,
-							 .flags = NLM_F_ACK,
-							 .seq = CONFIG_SEQ,
-							 .family = AF_UNSPEC,
-							 .resource = FIREWALL_LOG_GROUP });
-	mnl_attr_put(request, NFULA_CFG_CMD, sizeof(command), &command);
-	mnl_attr_put(request, NFULA_CFG_MODE, sizeof(mode), &mode);
-	mnl_attr_put_u32(request, NFULA_CFG_NLBUFSIZ, htonl(SKB_BYTES));
-	mnl_attr_put_u32(request, NFULA_CFG_QTHRESH, htonl(1));
+	struct nl_msg *request = nfnl_create(&(struct nfnl_head){ .subsystem = NFNL_SUBSYS_ULOG,
+								  .message = NFULNL_MSG_CONFIG,
+								  .flags = NLM_F_ACK,
+								  .seq = CONFIG_SEQ,
+								  .family = AF_UNSPEC,
+								  .resource = FIREWALL_LOG_GROUP });
+	if (request && (nla_put(request, NFULA_CFG_CMD, sizeof(command), &command) < 0 ||
+			nla_put(request, NFULA_CFG_MODE, sizeof(mode), &mode) < 0 ||
+			nla_put_u32(request, NFULA_CFG_NLBUFSIZ, htonl(SKB_BYTES)) < 0 ||
+			nla_put_u32(request, NFULA_CFG_QTHRESH, htonl(1)) < 0))
+		nfnl_free(&request);
 	return request;
 }
 
@@ -164,14 +164,15 @@ static int fail_to_bind(int code, struct cj_error *err)
 
 int denials_listen(int log_fd, struct cj_error *err)
 {
-	_Alignas(struct nlmsghdr) uint8_t buffer[MESSAGE_MAX] = { 0 };
-	const struct nlmsghdr *request = make_request(buffer);
+	auto_nl_msg *request = make_request();
 	const struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
 
+	if (!request)
+		return cj_fail(err, ENOMEM, "ask for the log of denied packets");
 	if (bound_queue(log_fd, err) < 0)
 		return -err->code;
-	if (sendto(log_fd, request, request->nlmsg_len, 0, (const struct sockaddr *)&kernel,
-		   sizeof(kernel)) < 0)
+	if (sendto(log_fd, nlmsg_hdr(request), nlmsg_hdr(request)->nlmsg_len, 0,
+		   (const struct sockaddr *)&kernel, sizeof(kernel)) < 0)
 		return fail_to_bind(errno, err);
 	int rc = read_answer(log_fd);
 	if (rc < 0)
@@ -188,8 +189,8 @@ struct receiver {
 
 static void receive_message(const struct nlmsghdr *message, const struct receiver *r)
 {
-	size_t size = mnl_nlmsg_get_payload_len(message);
-	const uint8_t *payload = mnl_nlmsg_get_payload(message);
+	size_t size = (size_t)nlmsg_datalen(message);
+	const uint8_t *payload = nlmsg_data(message);
 	struct denial one;
 
 	if (message->nlmsg_type != (NFNL_SUBSYS_ULOG << 8 | NFULNL_MSG_PACKET) ||
@@ -218,7 +219,7 @@ int denials_receive(int log_fd, struct denials *d,
 		/* a malformed message is ignored: the counters have its packet */
 		int left = (int)size;
 		const struct nlmsghdr *message = (const void *)buffer;
-		for (; nfnl_is_message(message, left); message = mnl_nlmsg_next(message, &left))
+		for (; nfnl_is_message(message, left); message = nfnl_next(message, &left))
 			receive_message(message, &receiver);
 	}
 	return count;

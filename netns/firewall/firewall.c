@@ -11,7 +11,6 @@
 
 #include <assert.h>
 #include <endian.h>
-#include <libmnl/libmnl.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netlink.h>
 #include <poll.h>
@@ -20,7 +19,6 @@
 
 #include "netns/firewall/firewall_build.h"
 #include "netns/firewall/firewall_match.h"
-#include "netns/nftables/attrs.h"
 #include "netns/nftables/nfnl.h"
 
 #define ANSWER_WAIT_MS 5000
@@ -136,7 +134,7 @@ static int read_verdict(int nft_fd, const struct nft_batch *b, struct verdict *v
 
 		int left = (int)got;
 		const struct nlmsghdr *answer = (const struct nlmsghdr *)buffer;
-		for (; nfnl_is_message(answer, left); answer = mnl_nlmsg_next(answer, &left))
+		for (; nfnl_is_message(answer, left); answer = nfnl_next(answer, &left))
 			read_answer(b, answer, v);
 	}
 }
@@ -246,70 +244,52 @@ int firewall_unreachable(int nft_fd, int family, struct cj_error *err)
 /* --- counters --- */
 
 struct attrs {
-	const struct nlattr *at[NFTA_SET_ELEM_MAX + 1]; /* the largest type that is read */
+	struct nlattr *at[NFTA_SET_ELEM_MAX + 1]; /* the largest type that is read */
 };
 static_assert(NFTA_SET_ELEM_MAX >= NFTA_SET_ELEM_LIST_MAX &&
 		  NFTA_SET_ELEM_MAX >= NFTA_COUNTER_MAX && NFTA_SET_ELEM_MAX >= NFTA_EXPR_MAX &&
 		  NFTA_SET_ELEM_MAX >= NFTA_DATA_MAX,
 	      "every attribute that is read has a place");
 
-static int keep_attr(const struct nlattr *attr, void *data)
+/* False: there is none. */
+static bool open_nest(struct nlattr *nest, struct attrs *out)
 {
-	struct attrs *attrs = data;
-	uint16_t type = mnl_attr_get_type(attr);
-
-	if (type <= NFTA_SET_ELEM_MAX)
-		attrs->at[type] = attr;
-	return MNL_CB_OK;
-}
-
-/* False: there is none of this type. */
-static bool open_nest(const struct attrs *outer, uint16_t type, struct attrs *out)
-{
-	const struct nlattr *nest = outer->at[type];
-
-	*out = (struct attrs){ 0 };
-	return nest && mnl_attr_validate(nest, MNL_TYPE_NESTED) == 0 &&
-	       mnl_attr_parse_nested(nest, keep_attr, out) == MNL_CB_OK;
+	return nest && nla_parse_nested(out->at, NFTA_SET_ELEM_MAX, nest, NULL) == 0;
 }
 
 /* Adds the counter of one element; ignores a mark that is no class. */
-static void add_counter(const struct nlattr *element, uint64_t counts[static NET_CLASS_COUNT])
+static void add_counter(struct nlattr *element, uint64_t counts[static NET_CLASS_COUNT])
 {
-	const struct attrs item = { .at[NFTA_LIST_ELEM] = element };
 	struct attrs parts, key, expression, counter;
 
-	if (!open_nest(&item, NFTA_LIST_ELEM, &parts) ||
-	    !open_nest(&parts, NFTA_SET_ELEM_KEY, &key) ||
-	    !open_nest(&parts, NFTA_SET_ELEM_EXPR, &expression) ||
-	    !open_nest(&expression, NFTA_EXPR_DATA, &counter))
+	if (!open_nest(element, &parts) || !open_nest(parts.at[NFTA_SET_ELEM_KEY], &key) ||
+	    !open_nest(parts.at[NFTA_SET_ELEM_EXPR], &expression) ||
+	    !open_nest(expression.at[NFTA_EXPR_DATA], &counter))
 		return;
 
 	const struct nlattr *mark_attr = key.at[NFTA_DATA_VALUE];
 	const struct nlattr *packets = counter.at[NFTA_COUNTER_PACKETS];
-	if (!mark_attr || mnl_attr_get_payload_len(mark_attr) != sizeof(uint32_t) || !packets ||
-	    mnl_attr_get_payload_len(packets) != sizeof(uint64_t))
+	if (!mark_attr || nla_len(mark_attr) != sizeof(uint32_t) || !packets ||
+	    nla_len(packets) != sizeof(uint64_t))
 		return;
 
-	uint32_t mark = mnl_attr_get_u32(mark_attr);
+	uint32_t mark = nla_get_u32(mark_attr);
 	if (mark >= 1 && mark <= NET_CLASS_COUNT)
-		counts[mark - 1] += be64toh(mnl_attr_get_u64(packets));
+		counts[mark - 1] += be64toh(nla_get_u64(packets));
 }
 
 static void add_counters(const struct nlmsghdr *message, uint64_t counts[static NET_CLASS_COUNT])
 {
-	struct attrs list = { 0 };
-	const struct nlattr *element;
+	struct nlattr *element, *elements;
+	int left;
 
 	if (message->nlmsg_type != (NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_NEWSETELEM) ||
-	    mnl_nlmsg_get_payload_len(message) < sizeof(struct nfgenmsg) ||
-	    mnl_attr_parse(message, sizeof(struct nfgenmsg), keep_attr, &list) != MNL_CB_OK)
+	    nlmsg_datalen(message) < (int)sizeof(struct nfgenmsg))
 		return;
-	const struct nlattr *elements = list.at[NFTA_SET_ELEM_LIST_ELEMENTS];
-	if (!elements || mnl_attr_validate(elements, MNL_TYPE_NESTED) < 0)
+	elements = nfnl_find(message, NFTA_SET_ELEM_LIST_ELEMENTS);
+	if (!elements)
 		return;
-	for (element = mnl_attr_get_payload(elements); attrs_go_on(element, attrs_end(elements));
-	     element = mnl_attr_next(element))
+	nla_for_each_nested(element, elements, left)
 		add_counter(element, counts);
 }
 
@@ -337,17 +317,16 @@ static void take_dump(const struct nlmsghdr *message, struct dump *d)
 
 static int ask_counters(int nft_fd, uint32_t seq, struct cj_error *err)
 {
-	_Alignas(struct nlmsghdr) char buffer[256] = { 0 };
-
-	struct nlmsghdr *message =
-	    nfnl_put_header(buffer, &(struct nfnl_head){ .subsystem = NFNL_SUBSYS_NFTABLES,
-							 .message = NFT_MSG_GETSETELEM,
-							 .flags = NLM_F_DUMP,
-							 .seq = seq,
-							 .family = NFPROTO_INET });
-	mnl_attr_put_strz(message, NFTA_SET_ELEM_LIST_TABLE, FIREWALL_TABLE);
-	mnl_attr_put_strz(message, NFTA_SET_ELEM_LIST_SET, FIREWALL_COUNTERS);
-	return send_all(nft_fd, message, message->nlmsg_len, err);
+	auto_nl_msg *message = nfnl_create(&(struct nfnl_head){ .subsystem = NFNL_SUBSYS_NFTABLES,
+								.message = NFT_MSG_GETSETELEM,
+								.flags = NLM_F_DUMP,
+								.seq = seq,
+								.family = NFPROTO_INET });
+	if (!message ||
+	    nla_put_string(message, NFTA_SET_ELEM_LIST_TABLE, FIREWALL_TABLE) < 0 ||
+	    nla_put_string(message, NFTA_SET_ELEM_LIST_SET, FIREWALL_COUNTERS) < 0)
+		return cj_fail(err, ENOMEM, "ask for the counters");
+	return send_all(nft_fd, nlmsg_hdr(message), nlmsg_hdr(message)->nlmsg_len, err);
 }
 
 static int read_dump(int nft_fd, struct dump *d, struct cj_error *err)
@@ -365,7 +344,7 @@ static int read_dump(int nft_fd, struct dump *d, struct cj_error *err)
 
 		int left = (int)got;
 		const struct nlmsghdr *message = (const struct nlmsghdr *)buffer;
-		for (; nfnl_is_message(message, left); message = mnl_nlmsg_next(message, &left))
+		for (; nfnl_is_message(message, left); message = nfnl_next(message, &left))
 			take_dump(message, d);
 	}
 	if (d->code != 0)

@@ -3,7 +3,8 @@
  * be left partly unread.  Acts. */
 #include "netns/firewall/host_firewall.h"
 
-#include <libmnl/libmnl.h>
+#include <netinet/in.h> /* before linux/: they agree in this order only */
+
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
@@ -17,19 +18,17 @@
 
 static int ask(uint8_t message, uint8_t family, const char *table, struct cj_error *err)
 {
-	_Alignas(4) char bytes[256] = { 0 };
-	struct nlmsghdr *header =
-	    nfnl_put_header(bytes, &(struct nfnl_head){ .subsystem = NFNL_SUBSYS_NFTABLES,
-							.message = message,
-							.flags = NLM_F_DUMP,
-							.family = family });
-	if (table)
-		mnl_attr_put_strz(header, NFTA_RULE_TABLE, table);
+	auto_nl_msg *request = nfnl_create(&(struct nfnl_head){ .subsystem = NFNL_SUBSYS_NFTABLES,
+								.message = message,
+								.flags = NLM_F_DUMP,
+								.family = family });
+	if (!request || (table && nla_put_string(request, NFTA_RULE_TABLE, table) < 0))
+		return cj_fail(err, ENOMEM, "look at the nftables rules of this host");
 
 	auto_fd int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
 	if (fd < 0)
 		return cj_fail(err, errno, "open a NETLINK_NETFILTER socket");
-	if (send(fd, bytes, header->nlmsg_len, 0) < 0)
+	if (send(fd, nlmsg_hdr(request), nlmsg_hdr(request)->nlmsg_len, 0) < 0)
 		return cj_fail(err, errno, "look at the nftables rules of this host");
 	return take_fd(&fd);
 }

@@ -2,14 +2,14 @@
 /* Parses answers of nf_tables about the chains and rules of this host.  Pure. */
 #include "netns/firewall/host_firewall.h"
 
+#include <netinet/in.h> /* before linux/: they agree in this order only */
+
 #include <arpa/inet.h>
-#include <libmnl/libmnl.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <string.h>
 
-#include "netns/nftables/attrs.h"
 #include "netns/nftables/nfnl.h"
 
 const char *host_firewall_family_name(uint8_t family)
@@ -20,45 +20,39 @@ const char *host_firewall_family_name(uint8_t family)
 /* False: no attribute of this type, or not `size` bytes of it. */
 static bool read_u32(const struct nlattr *attr, uint32_t *out)
 {
-	if (mnl_attr_get_payload_len(attr) != sizeof(uint32_t))
+	if (nla_len(attr) != sizeof(uint32_t))
 		return false;
-	*out = ntohl(mnl_attr_get_u32(attr));
+	*out = ntohl(nla_get_u32(attr));
 	return true;
 }
 
 static bool is_forward_hook(const struct nlattr *nest)
 {
-	const struct nlattr *attr;
+	const struct nlattr *attr = nla_find(nla_data(nest), nla_len(nest), NFTA_HOOK_HOOKNUM);
 	uint32_t number = 0;
-
-	for (attr = mnl_attr_get_payload(nest); attrs_go_on(attr, attrs_end(nest));
-	     attr = mnl_attr_next(attr)) {
-		if (mnl_attr_get_type(attr) == NFTA_HOOK_HOOKNUM)
-			return read_u32(attr, &number) && number == NF_INET_FORWARD;
-	}
-	return false;
+	return attr && read_u32(attr, &number) && number == NF_INET_FORWARD;
 }
 
 /* A name that does not fit is ignored: it could be neither shown nor looked up. */
 static void read_name(const struct nlattr *attr, char out[static HOST_FIREWALL_NAME_MAX])
 {
-	size_t size = mnl_attr_get_payload_len(attr);
-	const char *name = mnl_attr_get_payload(attr);
+	size_t size = (size_t)nla_len(attr);
+	const char *name = nla_data(attr);
 	if (size > 0 && size <= HOST_FIREWALL_NAME_MAX && name[size - 1] == '\0')
 		memcpy(out, name, size);
 }
 
 static bool drops_forwarded(const struct nlmsghdr *header, struct host_firewall_chain *out)
 {
-	const struct nfgenmsg *about = mnl_nlmsg_get_payload(header);
+	const struct nfgenmsg *about = nlmsg_data(header);
 	const struct nlattr *attr;
+	int left;
 	bool is_forward = false;
 	uint32_t policy = NF_ACCEPT;
 
 	*out = (struct host_firewall_chain){ .family = about->nfgen_family };
-	for (attr = mnl_nlmsg_get_payload_offset(header, sizeof(*about));
-	     attrs_go_on(attr, mnl_nlmsg_get_payload_tail(header)); attr = mnl_attr_next(attr)) {
-		switch (mnl_attr_get_type(attr)) {
+	nlmsg_for_each_attr(attr, header, sizeof(*about), left) {
+		switch (nla_type(attr)) {
 		case NFTA_CHAIN_TABLE:
 			read_name(attr, out->table);
 			break;
@@ -85,13 +79,13 @@ enum host_firewall_read host_firewall_read_chains(struct host_firewall_chains *c
 	int left = (int)size;
 	const struct nlmsghdr *at = bytes;
 
-	for (; nfnl_is_message(at, left); at = mnl_nlmsg_next(at, &left)) {
+	for (; nfnl_is_message(at, left); at = nfnl_next(at, &left)) {
 		if (at->nlmsg_type == NLMSG_DONE)
 			return HOST_FIREWALL_END;
 		if (at->nlmsg_type == NLMSG_ERROR)
 			return HOST_FIREWALL_BROKEN;
 		if (at->nlmsg_type != new_chain || chains->count == HOST_FIREWALL_CHAINS_MAX ||
-		    mnl_nlmsg_get_payload_len(at) < sizeof(struct nfgenmsg))
+		    nlmsg_datalen(at) < (int)sizeof(struct nfgenmsg))
 			continue;
 		if (drops_forwarded(at, &chains->items[chains->count]))
 			chains->count++;

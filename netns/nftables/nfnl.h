@@ -6,10 +6,10 @@
  */
 #pragma once
 
+#include <netlink/attr.h>
+#include <netlink/msg.h>
 #include <stdbool.h>
 #include <stdint.h>
-
-struct nlmsghdr;
 
 struct nfnl_head {
 	uint8_t subsystem, message; /* NFNL_SUBSYS_*, NFT_MSG_* or NFULNL_MSG_* */
@@ -19,14 +19,23 @@ struct nfnl_head {
 	uint16_t resource; /* the subsystem's number for an object, or 0 */
 };
 
-/* Begins a message in `buffer`; attributes follow.  Only the headers are zeroed. */
-struct nlmsghdr *nfnl_put_header(void *buffer, const struct nfnl_head *head);
+/* A message of one page with the two headers; attributes follow.  NULL: no memory. */
+struct nl_msg *nfnl_create(const struct nfnl_head *head);
+void nfnl_free(struct nl_msg **message);
+#define auto_nl_msg __attribute__((cleanup(nfnl_free))) struct nl_msg
+
+/* Begins a new message in the memory of an old one.  Returns 0 or -ENOBUFS. */
+int nfnl_begin(struct nl_msg *message, const struct nfnl_head *head);
 
 /*
  * Is there a whole message in the `left` bytes at `at`, with its padding?  Use it instead of
- * mnl_nlmsg_ok(), which accepts a length of 2^31 and more, because it is negative there.
+ * nlmsg_ok(), which accepts a message whose padding is missing.
  */
 bool nfnl_is_message(const struct nlmsghdr *at, int left);
+/* The message behind it: nlmsg_next() drops the const. */
+const struct nlmsghdr *nfnl_next(const struct nlmsghdr *at, int *left);
+/* Its first attribute of this type, or NULL.  Only for a message that has both headers. */
+struct nlattr *nfnl_find(const struct nlmsghdr *message, int type);
 
 /*
  * The errno in an answer of type NLMSG_ERROR, of any netlink family.  0: an acknowledgement;

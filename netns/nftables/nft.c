@@ -4,13 +4,11 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <libmnl/libmnl.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "netns/nftables/attrs.h"
 #include "netns/nftables/nfnl.h"
 #include "netns/nftables/nft_write.h"
 
@@ -20,15 +18,18 @@ struct nft_batch *nft_batch_create(void)
 	if (!b)
 		return NULL;
 	b->bytes = malloc(NFT_BATCH_MAX);
-	if (!b->bytes)
+	b->message = nlmsg_alloc_size(NFT_BATCH_MAX);
+	if (!b->bytes || !b->message)
 		nft_batch_destroy(&b);
 	return b;
 }
 
 void nft_batch_destroy(struct nft_batch **b)
 {
-	if (*b)
-		free((*b)->bytes);
+	if (!*b)
+		return;
+	nlmsg_free((*b)->message);
+	free((*b)->bytes);
 	free(*b);
 	*b = NULL;
 }
@@ -40,7 +41,6 @@ void nft_batch_begin(struct nft_batch *b, const char *table)
 	b->size = 0;
 	b->error = 0;
 	b->table = table;
-	b->message = NULL;
 	b->list = NULL;
 	b->first_seq = b->last_seq + 1;
 	nft_frame(b, NFNL_MSG_BATCH_BEGIN);
@@ -51,7 +51,7 @@ static struct nlmsghdr *find_message(const struct nft_batch *b, uint32_t seq)
 	int left = (int)b->size;
 	struct nlmsghdr *message = (struct nlmsghdr *)b->bytes;
 
-	for (; mnl_nlmsg_ok(message, left); message = mnl_nlmsg_next(message, &left)) {
+	for (; nlmsg_ok(message, left); message = nlmsg_next(message, &left)) {
 		if (message->nlmsg_seq == seq)
 			return message;
 	}
@@ -92,13 +92,8 @@ static const struct nft_kind nft_kinds[] = {
 
 static const char *text_of(const struct nlmsghdr *message, uint16_t type)
 {
-	const struct nlattr *attr;
-	for (attr = mnl_nlmsg_get_payload_offset(message, sizeof(struct nfgenmsg));
-	     attrs_go_on(attr, mnl_nlmsg_get_payload_tail(message)); attr = mnl_attr_next(attr)) {
-		if (mnl_attr_get_type(attr) == type)
-			return mnl_attr_get_str(attr);
-	}
-	return "";
+	const struct nlattr *attr = nfnl_find(message, type);
+	return attr ? nla_data(attr) : "";
 }
 
 static unsigned rule_number(const struct nft_batch *b, const struct nlmsghdr *rule)
@@ -107,7 +102,7 @@ static unsigned rule_number(const struct nft_batch *b, const struct nlmsghdr *ru
 	int left = (int)b->size;
 	const struct nlmsghdr *m = (const struct nlmsghdr *)b->bytes;
 
-	for (; m != rule && mnl_nlmsg_ok(m, left); m = mnl_nlmsg_next(m, &left)) {
+	for (; m != rule && nlmsg_ok(m, left); m = nfnl_next(m, &left)) {
 		if (m->nlmsg_type == rule->nlmsg_type &&
 		    strcmp(text_of(m, NFTA_RULE_CHAIN), text_of(rule, NFTA_RULE_CHAIN)) == 0)
 			number++;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nft - writes one nftables batch (libmnl), an object or a rule at a time.  Pure: bytes out.
+ * nft - writes one nftables batch (libnl-3), an object or a rule at a time.  Pure: bytes out.
  *
  * Everything belongs to one table of the inet family.  Errors are kept in the batch (ENOBUFS when
  * it is full): build everything, then check nft_batch_end() once.

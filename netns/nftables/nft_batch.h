@@ -10,7 +10,7 @@
 #define NFT_BATCH_MAX (192 * 1024)
 #define NFT_NAME_MAX  64
 
-struct nlmsghdr;
+struct nl_msg;
 struct nlattr;
 
 struct nft_batch {
@@ -19,6 +19,6 @@ struct nft_batch {
 	uint32_t first_seq, last_seq; /* of its messages */
 	int error;                    /* the first errno met, or 0 */
 	const char *table;            /* borrowed */
-	struct nlmsghdr *message;     /* being written, or NULL */
+	struct nl_msg *message;       /* the one that is being written, in memory of its own */
 	struct nlattr *list;          /* its expressions or elements, or NULL */
 };

@@ -2,8 +2,8 @@
 /* Rules of a batch, and the expressions they are made of.  Pure. */
 #include "netns/nftables/nft.h"
 
-#include <libmnl/libmnl.h>
 #include <linux/netfilter/nf_conntrack_common.h>
+#include <linux/netlink.h>
 
 #include "netns/nftables/nft_write.h"
 

@@ -2,7 +2,7 @@
 /* Sets and maps of a batch, and their elements.  Pure. */
 #include "netns/nftables/nft.h"
 
-#include <libmnl/libmnl.h>
+#include <linux/netlink.h>
 
 #include "netns/nftables/nft_write.h"
 

@@ -7,7 +7,6 @@
 #include <assert.h>
 #include <endian.h>
 #include <errno.h>
-#include <libmnl/libmnl.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
@@ -23,22 +22,13 @@ static_assert(NFTA_TABLE_NAME == ATTR_TABLE && NFTA_CHAIN_TABLE == ATTR_TABLE &&
 		  NFTA_SET_ELEM_LIST_TABLE == ATTR_TABLE,
 	      "the table's name is attribute 1 of every object");
 
-static size_t room(const struct nft_batch *b)
-{
-	return NFT_BATCH_MAX - b->size;
-}
-
 static void message_begin(struct nft_batch *b, struct nfnl_head head)
 {
 	if (b->error)
 		return;
-	if (room(b) < MNL_NLMSG_HDRLEN + MNL_ALIGN(sizeof(struct nfgenmsg))) {
-		b->error = ENOBUFS;
-		return;
-	}
-
 	head.seq = ++b->last_seq;
-	b->message = nfnl_put_header(b->bytes + b->size, &head);
+	if (nfnl_begin(b->message, &head) < 0)
+		b->error = ENOBUFS;
 }
 
 void nft_message_begin(struct nft_batch *b, uint8_t message, uint16_t flags)
@@ -52,24 +42,22 @@ void nft_message_begin(struct nft_batch *b, uint8_t message, uint16_t flags)
 
 void nft_message_end(struct nft_batch *b)
 {
-	if (b->error || !b->message)
+	if (b->error)
 		return;
-	b->size += MNL_ALIGN(b->message->nlmsg_len);
-	b->message = NULL;
+	const struct nlmsghdr *message = nlmsg_hdr(b->message);
+	const size_t size = NLMSG_ALIGN(message->nlmsg_len);
+	if (size > NFT_BATCH_MAX - b->size) {
+		b->error = ENOBUFS;
+		return;
+	}
+	memcpy(b->bytes + b->size, message, message->nlmsg_len);
+	b->size += size;
 }
 
 void nft_put(struct nft_batch *b, uint16_t type, const void *bytes, size_t size)
 {
-	if (b->error)
-		return;
-
-	uint8_t *attr = mnl_nlmsg_get_payload_tail(b->message);
-	if (!mnl_attr_put_check(b->message, room(b), type, size, bytes)) {
+	if (!b->error && nla_put(b->message, type, (int)size, bytes) < 0)
 		b->error = ENOBUFS;
-		return;
-	}
-	/* libmnl does not clear the padding to four bytes */
-	memset(attr + MNL_ATTR_HDRLEN + size, 0, MNL_ALIGN(size) - size);
 }
 
 void nft_put_text(struct nft_batch *b, uint16_t type, const char *text)
@@ -106,7 +94,7 @@ struct nlattr *nft_nest_begin(struct nft_batch *b, uint16_t type)
 {
 	if (b->error)
 		return NULL;
-	struct nlattr *nest = mnl_attr_nest_start_check(b->message, room(b), type);
+	struct nlattr *nest = nla_nest_start(b->message, type);
 	if (!nest)
 		b->error = ENOBUFS;
 	return nest;
@@ -114,14 +102,9 @@ struct nlattr *nft_nest_begin(struct nft_batch *b, uint16_t type)
 
 void nft_nest_end(struct nft_batch *b, struct nlattr *nest)
 {
-	if (b->error || !nest)
-		return;
-	/* an attribute's length has 16 bits, which libmnl does not check */
-	size_t size = (size_t)((uint8_t *)mnl_nlmsg_get_payload_tail(b->message) - (uint8_t *)nest);
-	if (size > UINT16_MAX)
+	/* it fails if the list is longer than the 16 bits of an attribute's length say */
+	if (!b->error && nest && nla_nest_end_keep_empty(b->message, nest) < 0)
 		b->error = ENOBUFS;
-	else
-		mnl_attr_nest_end(b->message, nest);
 }
 
 void nft_frame(struct nft_batch *b, uint8_t message)

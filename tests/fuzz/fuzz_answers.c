@@ -11,7 +11,6 @@
  * nothing is waited for without end.
  */
 #include <errno.h>
-#include <libmnl/libmnl.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <poll.h>

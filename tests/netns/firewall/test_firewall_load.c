@@ -12,7 +12,6 @@
 
 #include <cmocka.h>
 
-#include <libmnl/libmnl.h>
 
 #include "netns/firewall/denials.h"
 #include "tests/netns/firewall/lab_rules.h"
@@ -62,13 +61,14 @@ static ssize_t forge(int fd, struct msghdr *header)
 {
 	struct sockaddr_nl self = { 0 }, from = { .nl_family = AF_NETLINK, .nl_pid = fake.sender };
 	socklen_t size = sizeof(self);
-	struct nlmsghdr *answer = mnl_nlmsg_put_header(header->msg_iov->iov_base);
+	struct nlmsghdr *answer = header->msg_iov->iov_base;
 
 	getsockname(fd, (void *)&self, &size);
+	memset(answer, 0, NLMSG_LENGTH(sizeof(struct nlmsgerr)));
+	answer->nlmsg_len = NLMSG_LENGTH(sizeof(struct nlmsgerr));
 	answer->nlmsg_type = NLMSG_ERROR;
 	answer->nlmsg_seq = fake.batch->last_seq - 1;
 	answer->nlmsg_pid = fake.to_port ? fake.to_port : self.nl_pid;
-	mnl_nlmsg_put_extra_header(answer, sizeof(struct nlmsgerr));
 	memcpy(header->msg_name, &from, sizeof(from));
 	fake.sender = fake.to_port = 0;
 	return answer->nlmsg_len;

@@ -11,14 +11,12 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <libmnl/libmnl.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nfnetlink.h>
 
 static void a_message_begins_with_both_headers(void **state)
 {
 	(void)state;
-	_Alignas(4) char buffer[64];
 	const struct nfnl_head head = { .subsystem = NFNL_SUBSYS_ULOG,
 					.message = 1,
 					.flags = NLM_F_ACK,
@@ -26,8 +24,10 @@ static void a_message_begins_with_both_headers(void **state)
 					.family = NFPROTO_INET,
 					.resource = 0x1234 };
 
-	struct nlmsghdr *message = nfnl_put_header(buffer, &head);
-	const struct nfgenmsg *about = mnl_nlmsg_get_payload(message);
+	auto_nl_msg *made = nfnl_create(&head);
+	assert_non_null(made);
+	const struct nlmsghdr *message = nlmsg_hdr(made);
+	const struct nfgenmsg *about = nlmsg_data(message);
 	assert_int_equal(message->nlmsg_type, NFNL_SUBSYS_ULOG << 8 | 1);
 	assert_int_equal(message->nlmsg_flags, NLM_F_REQUEST | NLM_F_ACK);
 	assert_int_equal(message->nlmsg_seq, 7);

@@ -11,10 +11,10 @@
 
 #include <cmocka.h>
 
-#include <libmnl/libmnl.h>
 #include <linux/netfilter/nfnetlink.h>
 
 #include "netns/firewall/firewall.h"
+#include "netns/nftables/nfnl.h"
 
 #define NFT(type) ((NFNL_SUBSYS_NFTABLES << 8) | (type))
 
@@ -24,7 +24,7 @@ static const struct nlmsghdr *message_at(const struct nft_batch *b, size_t index
 	int left = (int)b->size;
 	const struct nlmsghdr *m = (const struct nlmsghdr *)b->bytes;
 
-	for (; mnl_nlmsg_ok(m, left); m = mnl_nlmsg_next(m, &left)) {
+	for (; nfnl_is_message(m, left); m = nfnl_next(m, &left)) {
 		if (index-- == 0)
 			return m;
 	}

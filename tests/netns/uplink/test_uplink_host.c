@@ -4,7 +4,6 @@
 
 #include <netinet/in.h>
 
-#include <libmnl/libmnl.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <net/if.h>
 #include <poll.h>
@@ -13,6 +12,7 @@
 
 #include "netns/firewall/firewall.h"
 #include "netns/firewall/host_firewall.h"
+#include "netns/nftables/nfnl.h"
 #include "netns/nftables/nft.h"
 #include "netns/rtnetlink/links.h"
 #include "netns/rtnetlink/rtmsg.h"
@@ -57,18 +57,18 @@ static int count_links(void)
 static int count_tables(void)
 {
 	_Alignas(4) char bytes[32768] = { 0 };
-	struct nlmsghdr *header = mnl_nlmsg_put_header(bytes);
-	header->nlmsg_type = NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETTABLE;
-	header->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
-	struct nfgenmsg *about = mnl_nlmsg_put_extra_header(header, sizeof(*about));
-	about->nfgen_family = NFPROTO_UNSPEC;
+	auto_nl_msg *request = nfnl_create(&(struct nfnl_head){ .subsystem = NFNL_SUBSYS_NFTABLES,
+								.message = NFT_MSG_GETTABLE,
+								.flags = NLM_F_DUMP,
+								.family = NFPROTO_UNSPEC });
+	MUST(request);
 	int count = 0, fd = open_netlink(NETLINK_NETFILTER);
-	MUST(send(fd, bytes, header->nlmsg_len, 0) > 0);
+	MUST(send(fd, nlmsg_hdr(request), nlmsg_hdr(request)->nlmsg_len, 0) > 0);
 	for (bool is_end = false; !is_end;) {
 		int left = (int)recv(fd, bytes, sizeof(bytes), 0);
 		MUST(left > 0);
-		for (header = (void *)bytes; mnl_nlmsg_ok(header, left);
-		     header = mnl_nlmsg_next(header, &left)) {
+		const struct nlmsghdr *header = (void *)bytes;
+		for (; nfnl_is_message(header, left); header = nfnl_next(header, &left)) {
 			is_end = header->nlmsg_type == NLMSG_DONE;
 			MUST(header->nlmsg_type != NLMSG_ERROR);
 			count += !is_end;

@@ -39,7 +39,8 @@ struct plan {
 	const char *cgroup_parent;   /* NULL: found */
 	bool strict;
 	bool tty;
-	bool is_ahead; /* of a pool: built before there is a program for it */
+	bool is_ahead;    /* of a pool: built before there is a program for it */
+	bool uses_zygote; /* for jail_warm_from(): init keeps descriptors of its namespaces */
 };
 
 enum code_source { CODE_NONE, CODE_FILE, CODE_STRING, CODE_STDIN };

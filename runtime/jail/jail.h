@@ -4,6 +4,7 @@
  *
  *	jail_prepare(plan)     build and seal the jail: nothing untrusted is inside yet
  *	jail_warm(launcher)    optional: start an interpreter inside, which waits for its program
+ *	jail_warm_from(zygote) the same, faster: the interpreter is a fork of one that runs already
  *	jail_start(program)    send the program in and start it
  *	jail_wait(outcome)     watch it until the first terminal event, then kill the jail
  *	jail_destroy()         always; releases everything, in any state
@@ -44,6 +45,16 @@ int jail_prepare(const struct plan *plan, const char *id, struct jail **out, str
  * jail.
  */
 int jail_warm(struct jail *j, const struct program *launcher, struct cj_error *err);
+
+/*
+ * jail_warm_from - as jail_warm(), but the launcher is a fork of a zygote (zygote/zygote.h).
+ *
+ * zygote_fd is a zygote's socket; `launcher` is what it was spawned with.  The plan must have
+ * uses_zygote.  Fails: as jail_warm(), then destroy the jail; a new one can use jail_warm().
+ * EBUSY: the zygote has more than one thread, and will never serve.
+ */
+int jail_warm_from(struct jail *j, int zygote_fd, const struct program *launcher,
+		   struct cj_error *err);
 
 /* While a prepared jail has no program: readable when its init or its launcher has ended. */
 int jail_waiting_fd(const struct jail *j);

@@ -20,6 +20,7 @@ void config_init(struct config *c)
 		.workdir = "/box",
 		.network = NETWORK_NONE,
 		.uplink = UPLINK_AUTO,
+		.network_start = NETWORK_START_FIRST_USE,
 		.seccomp = "default",
 		.result_fd = -1,
 		.events_fd = -1,

@@ -22,6 +22,9 @@ enum launcher_kind { LAUNCHER_NONE, LAUNCHER_PYTHON, LAUNCHER_NODE, LAUNCHER_COU
 
 enum output_policy { OUTPUT_TRUNCATE, OUTPUT_KILL, OUTPUT_POLICY_COUNT };
 
+/* When a public network is built: at the program's first socket, or before the program starts. */
+enum network_start { NETWORK_START_FIRST_USE, NETWORK_START_EARLY, NETWORK_START_COUNT };
+
 struct config {
 	struct arena arena;
 
@@ -60,6 +63,7 @@ struct config {
 	/* layers */
 	enum network_mode network;
 	enum uplink_kind uplink;
+	enum network_start network_start;
 	struct strings allow; /* "HOST[:PORT]" as written */
 	size_t profile_allow; /* how many of them are the profile's: they go with its network */
 	bool allow_private;

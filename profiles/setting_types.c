@@ -23,6 +23,11 @@ const char *const output_policy_names[OUTPUT_POLICY_COUNT] = {
 	[OUTPUT_KILL] = "kill",
 };
 
+const char *const network_start_names[NETWORK_START_COUNT] = {
+	[NETWORK_START_FIRST_USE] = "first-use",
+	[NETWORK_START_EARLY] = "early",
+};
+
 static const char *const launcher_names[LAUNCHER_COUNT] = {
 	[LAUNCHER_NONE] = "none",
 	[LAUNCHER_PYTHON] = "python",
@@ -240,6 +245,16 @@ int set_uplink(struct config *c, const struct setting *s, const char *text, stru
 		return cj_reject(err, "'%s' is no uplink: auto, host, pasta, slirp4netns or none",
 				 text);
 	*(enum uplink_kind *)field_of(c, s) = kind;
+	return 0;
+}
+
+int set_network_start(struct config *c, const struct setting *s, const char *text,
+		      struct cj_error *err)
+{
+	unsigned start;
+	if (!find_name(network_start_names, NETWORK_START_COUNT, text, &start))
+		return cj_reject(err, "'%s' is neither 'first-use' nor 'early'", text);
+	*(enum network_start *)field_of(c, s) = start;
 	return 0;
 }
 
@@ -474,6 +489,12 @@ void put_uplink(struct json_writer *w, const struct config *c, const struct sett
 {
 	put_key(w, s);
 	json_put_string(w, uplink_names[*(const enum uplink_kind *)value_of(c, s)]);
+}
+
+void put_network_start(struct json_writer *w, const struct config *c, const struct setting *s)
+{
+	put_key(w, s);
+	json_put_string(w, network_start_names[*(const enum network_start *)value_of(c, s)]);
 }
 
 void put_launcher(struct json_writer *w, const struct config *c, const struct setting *s)

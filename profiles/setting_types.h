@@ -30,6 +30,8 @@ int set_json(struct config *c, const struct setting *s, const char *text, struct
 int set_remote(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 int set_network(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 int set_uplink(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
+int set_network_start(struct config *c, const struct setting *s, const char *text,
+		      struct cj_error *err);
 int set_output_policy(struct config *c, const struct setting *s, const char *text,
 		      struct cj_error *err);
 int set_audit(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
@@ -59,6 +61,7 @@ void put_text(struct json_writer *w, const struct config *c, const struct settin
 void put_network(struct json_writer *w, const struct config *c, const struct setting *s);
 void put_uplink(struct json_writer *w, const struct config *c, const struct setting *s);
 void put_launcher(struct json_writer *w, const struct config *c, const struct setting *s);
+void put_network_start(struct json_writer *w, const struct config *c, const struct setting *s);
 void put_output_policy(struct json_writer *w, const struct config *c, const struct setting *s);
 void put_audit(struct json_writer *w, const struct config *c, const struct setting *s);
 void put_list(struct json_writer *w, const struct config *c, const struct setting *s);
@@ -66,3 +69,4 @@ void put_env(struct json_writer *w, const struct config *c, const struct setting
 
 /* The names of the values, indexed by their enum; plan_json.c shows them, too. */
 extern const char *const output_policy_names[OUTPUT_POLICY_COUNT];
+extern const char *const network_start_names[NETWORK_START_COUNT];

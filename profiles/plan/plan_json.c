@@ -99,6 +99,9 @@ static void put_plan_network(struct json_writer *w, const struct network_spec *n
 	json_open_object(w);
 	json_member_text(w, "mode", network_mode_names[network->mode]);
 	json_member_text(w, "uplink", uplink_names[network->uplink]);
+	json_member_text(w, "start",
+			 network_start_names[network->starts_early ? NETWORK_START_EARLY
+								   : NETWORK_START_FIRST_USE]);
 	json_put_key(w, "allow");
 	json_open_array(w);
 	for (size_t i = 0; i < network->nallow; i++)

@@ -92,6 +92,7 @@ int plan_network(struct planner *p, struct cj_error *err)
 	p->plan.network = (struct network_spec){
 		.mode = c->network,
 		.uplink = c->uplink,
+		.starts_early = c->strict || c->network_start == NETWORK_START_EARLY,
 		.allow_private = c->allow_private,
 	};
 	int rc = check_needs_network(c, err);

@@ -18,11 +18,13 @@ static void assert_text_says(const char *text, const char *said)
 static void every_kind_of_value_is_read(void **state)
 {
 	(void)state;
-	put_profile("all", "{\"memory\": \"64M\", \"pids\": 7, \"cpus\": 0.5, \"timeout\": 90,\n"
-			   " \"writable\": true, \"env\": {\"A\": \"1\", \"B\": \"x=y\"},\n"
-			   " \"ro_bind\": [\"/usr\"], \"network\": {\"mode\": \"public\",\n"
-			   " \"uplink\": \"host\", \"allow\": [\"example.org:443\"],\n"
-			   " \"allow_private\": true}, \"description\": \"d\"}");
+	put_profile(
+	    "all",
+	    "{\"memory\": \"64M\", \"pids\": 7, \"cpus\": 0.5, \"timeout\": 90,\n"
+	    " \"writable\": true, \"env\": {\"A\": \"1\", \"B\": \"x=y\"},\n"
+	    " \"ro_bind\": [\"/usr\"], \"network\": {\"mode\": \"public\",\n"
+	    " \"uplink\": \"host\", \"start\": \"early\", \"allow\": [\"example.org:443\"],\n"
+	    " \"allow_private\": true}, \"description\": \"d\"}");
 	struct config c;
 	load(&c, "all");
 	assert_int_equal(c.memory_bytes, 64u << 20);
@@ -36,6 +38,7 @@ static void every_kind_of_value_is_read(void **state)
 	assert_string_equal(c.ro_binds.items[0], "/usr");
 	assert_int_equal(c.network, NETWORK_PUBLIC);
 	assert_int_equal(c.uplink, UPLINK_HOST);
+	assert_int_equal(c.network_start, NETWORK_START_EARLY);
 	assert_string_equal(c.allow.items[0], "example.org:443");
 	assert_true(c.allow_private);
 	assert_string_equal(c.description, "d");

@@ -234,6 +234,7 @@ static void values_arrive_in_their_fields(void **state)
 	assert_int_equal(set(&c, "pids-limit", "7", &err), 0);
 	assert_int_equal(set(&c, "network", "public", &err), 0);
 	assert_int_equal(set(&c, "uplink", "pasta", &err), 0);
+	assert_int_equal(set(&c, "network-start", "early", &err), 0);
 	assert_int_equal(set(&c, "allow", "example.org:443", &err), 0);
 	assert_int_equal(set(&c, "allow-private", NULL, &err), 0);
 	assert_int_equal(set(&c, "on-output-limit", "kill", &err), 0);
@@ -248,6 +249,7 @@ static void values_arrive_in_their_fields(void **state)
 	assert_int_equal(c.pids, 7);
 	assert_int_equal(c.network, NETWORK_PUBLIC);
 	assert_int_equal(c.uplink, UPLINK_PASTA);
+	assert_int_equal(c.network_start, NETWORK_START_EARLY);
 	assert_string_equal(c.allow.items[0], "example.org:443");
 	assert_true(c.allow_private);
 	assert_int_equal(c.on_output_limit, OUTPUT_KILL);
@@ -366,6 +368,7 @@ static void values_that_cannot_work_are_refused(void **state)
 	(void)state;
 	assert_refused("network", "bridge", "neither 'public' nor 'none'");
 	assert_refused("uplink", "bridge", "is no uplink: auto, host, pasta, slirp4netns or none");
+	assert_refused("network-start", "late", "neither 'first-use' nor 'early'");
 	assert_refused("allow", "example.org:0", "a port is a number from 1 to 65535");
 	assert_refused("allow-private", "perhaps", "'perhaps'");
 	assert_refused("on-output-limit", "pause", "neither 'truncate' nor 'kill'");

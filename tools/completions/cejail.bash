@@ -34,6 +34,7 @@ _cejail_value() {
 	--on-output-limit) _cejail_words "truncate kill" "$2" ;;
 	--network) _cejail_words "public none" "$2" ;;
 	--uplink) _cejail_words "auto host pasta slirp4netns none" "$2" ;;
+	--network-start) _cejail_words "first-use early" "$2" ;;
 	--rootfs) _cejail_files -W host -d -- "$2" ;;
 	--seccomp) _cejail_files -W default -f -- "$2" ;;
 	*) return 1 ;;
@@ -42,7 +43,7 @@ _cejail_value() {
 
 _cejail_run_options="--profile --code --remote --timeout --cpu-time --memory --cpus --pids-limit --nofile
 	--disk --max-output --on-output-limit --env --env-file --interactive --tty --workdir --file --args-json
-	--ro-bind --bind --overlay --tmpfs --connect --artifacts --artifact-path --network --uplink --allow --allow-private --hostname --rootfs --writable
+	--ro-bind --bind --overlay --tmpfs --connect --artifacts --artifact-path --network --uplink --network-start --allow --allow-private --hostname --rootfs --writable
 	--noexec --seccomp --strict --json --result-fd --events-fd --cgroup-parent --id --verbose --quiet --no-report --dry-run --help"
 
 _cejail() {

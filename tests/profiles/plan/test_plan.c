@@ -161,6 +161,7 @@ static void the_plan_is_shown_whole(void **state)
 		{ "limits", "on_output_limit" },
 		{ "network", "mode" },
 		{ "network", "uplink" },
+		{ "network", "start" },
 		{ "network", "allow" },
 		{ "network", "allow_private" },
 		{ "network", "connect_ports" },

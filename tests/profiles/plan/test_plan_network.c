@@ -44,6 +44,31 @@ static void each_uplink_is_chosen_by_its_name(void **state)
 	}
 }
 
+static void a_network_is_built_on_first_use_unless_it_is_to_start_early(void **state)
+{
+	struct request *r = anew(*state);
+	set(r, "network", "public");
+	assert_made(r);
+	assert_false(r->plan.network.starts_early);
+	set(r, "network-start", "early");
+	assert_made(r);
+	assert_true(r->plan.network.starts_early);
+	set(r, "network-start", "first-use");
+	assert_made(r);
+	assert_false(r->plan.network.starts_early);
+}
+
+/* A layer that is not there must refuse the run, so the rules are loaded before it starts. */
+static void strict_builds_the_network_early(void **state)
+{
+	struct request *r = anew(*state);
+	set(r, "network", "public");
+	set(r, "network-start", "first-use");
+	set(r, "strict", NULL);
+	assert_made(r);
+	assert_true(r->plan.network.starts_early);
+}
+
 static void targets_arrive_with_their_ports(void **state)
 {
 	struct request *r = anew(*state);
@@ -245,6 +270,7 @@ static void the_shown_plan_has_the_network_whole(void **state)
 	set(r, "network", "public");
 	set(r, "uplink", "slirp4netns");
 	set(r, "allow", "example.org:443");
+	set(r, "network-start", "early");
 	set(r, "connect", "tcp:127.0.0.1:8080");
 	assert_made(r);
 	assert_non_null(w);
@@ -255,6 +281,7 @@ static void the_shown_plan_has_the_network_whole(void **state)
 	assert_non_null(network);
 	assert_string_equal(json_get(network, "mode")->text, "public");
 	assert_string_equal(json_get(network, "uplink")->text, "slirp4netns");
+	assert_string_equal(json_get(network, "start")->text, "early");
 	assert_string_equal(json_get(network, "allow")->child->text, "example.org:443");
 	assert_false(json_get(network, "allow_private")->boolean);
 	assert_string_equal(json_get(network, "connect_ports")->child->text, "8080");
@@ -266,6 +293,8 @@ int main(void)
 		REQUEST_TEST(without_options_there_is_no_network),
 		REQUEST_TEST(the_public_network_is_planned),
 		REQUEST_TEST(each_uplink_is_chosen_by_its_name),
+		REQUEST_TEST(a_network_is_built_on_first_use_unless_it_is_to_start_early),
+		REQUEST_TEST(strict_builds_the_network_early),
 		REQUEST_TEST(targets_arrive_with_their_ports),
 		REQUEST_TEST(the_most_targets_are_planned_and_one_more_is_not),
 		REQUEST_TEST(a_list_without_a_network_is_refused),

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 struct denial;
+struct network_outcome;
 
 /* Every callback may be NULL. */
 struct jail_io {
@@ -18,6 +19,8 @@ struct jail_io {
 	void (*event)(void *context, const char *type, const void *bytes, size_t size);
 	/* A packet was refused: its row, counted so far.  At most as often as the kernel logs. */
 	void (*denied)(void *context, const struct denial *d);
+	/* The public network became ready, or failed: its state, reason and uplink. */
+	void (*network)(void *context, const struct network_outcome *n);
 	/*
 	 * False: the receiver of events has no room for more.  Then output stays in its pipe and
 	 * the program waits, until room_fd can be written.  NULL: events never delay output.

@@ -27,12 +27,12 @@ USAGE = {"wall_ms": 1, "cpu_user_ms": 1, "cpu_system_ms": 0, "memory_peak_bytes"
 END = START | {
     "event": "end", "status": "exited", "exit_code": 0, "signal": None, "error_stage": None,
     "usage": USAGE, "setup_us": 1, "stdout_bytes": 0, "stderr_bytes": 0, "artifacts": 0,
-    "denied_packets": 0, "denied_syscalls": 0,
+    "network_state": "unused", "denied_packets": 0, "denied_syscalls": 0,
 }
 LINES = [START, END]
 NO_LINES = [
     START | {"event": "stop"}, START | {"code": "print(1)"}, START | {"status": "exited"},
-    START | {"traceparent": ""}, END | {"usage": {}}, END | {"exit_code": -1},
+    END | {"network_state": "off"}, START | {"traceparent": ""}, END | {"usage": {}}, END | {"exit_code": -1},
     {k: v for k, v in END.items() if k != "status"}, {k: v for k, v in START.items() if k != "id"},
     {k: v for k, v in START.items() if k != "request_sha256"},
 ]

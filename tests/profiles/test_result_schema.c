@@ -161,6 +161,13 @@ static void the_schema_knows_every_uplink(void **state)
 		     UPLINK_COUNT - UPLINK_HOST); /* "auto" is no answer */
 }
 
+static void the_schema_knows_every_state_of_a_network(void **state)
+{
+	(void)state;
+	assert_array(enum_or_null(at("properties", "network", "properties", "state", NULL)),
+		     network_state_names, NETWORK_STATE_COUNT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -171,6 +178,7 @@ int main(void)
 		cmocka_unit_test(the_schema_knows_every_class_of_refusal),
 		cmocka_unit_test(the_schema_knows_every_protocol),
 		cmocka_unit_test(the_schema_knows_every_uplink),
+		cmocka_unit_test(the_schema_knows_every_state_of_a_network),
 	};
 	return cmocka_run_group_tests(tests, schema_setup, schema_teardown);
 }

@@ -149,6 +149,10 @@ static void note_denial(const struct denial *d)
 
 static void note_network(const struct network_outcome *n)
 {
+	if (n->state == NETWORK_READY)
+		log_debug("network: ready, uplink '%s'", uplink_names[n->uplink]);
+	else if (n->state == NETWORK_FAILED)
+		log_debug("network: failed: %s", n->why ? n->why : "no reason is known");
 	for (size_t i = 0; i < n->ndenied && i < DENIED_MAX; i++)
 		note_denial(&n->denied[i]);
 	if (n->ndenied > DENIED_MAX)

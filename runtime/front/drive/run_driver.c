@@ -34,6 +34,12 @@ static void on_denial(void *context, const struct denial *denial)
 	events_add_denial(d->events, denial);
 }
 
+static void on_network(void *context, const struct network_outcome *n)
+{
+	const struct run_driver *d = context;
+	events_add_network(d->events, n);
+}
+
 static bool has_room(void *context)
 {
 	const struct run_driver *d = context;
@@ -47,6 +53,7 @@ int run_driver_start(struct run_driver *d, struct cj_error *err)
 	d->io.context = d;
 	d->io.event = d->events ? on_event : NULL;
 	d->io.denied = d->events ? on_denial : NULL;
+	d->io.network = d->events ? on_network : NULL;
 	d->io.has_room = d->events && d->waits_for_events ? has_room : NULL;
 
 	if (!d->jail && jail_prepare(d->plan, d->jail_name, &d->jail, err) < 0)

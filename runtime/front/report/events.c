@@ -191,6 +191,18 @@ static void add_other(struct events *e, const char *type, const char *text, size
 	queue_line(e, w);
 }
 
+static void add_network(struct events *e, const struct network_outcome *n)
+{
+	auto_json_writer struct json_writer *w = open_event("network");
+	if (!w) {
+		e->dropped++;
+		return;
+	}
+	result_put_network_state(w, n);
+	json_close_object(w);
+	queue_line(e, w);
+}
+
 static void add_denial(struct events *e, const struct denial *d)
 {
 	auto_json_writer struct json_writer *w = open_event("denied");
@@ -228,6 +240,14 @@ void events_add_denial(struct events *e, const struct denial *d)
 	if (!is_ready(e))
 		return;
 	add_denial(e, d);
+	flush(e, 0);
+}
+
+void events_add_network(struct events *e, const struct network_outcome *n)
+{
+	if (!is_ready(e))
+		return;
+	add_network(e, n);
 	flush(e, 0);
 }
 

@@ -44,6 +44,10 @@ void events_add(struct events *e, const char *type, const void *bytes, size_t si
  * blocks. */
 void events_add_denial(struct events *e, const struct denial *d);
 
+/* {"type":"network", ...}: the public network is ready, or has failed.  Never blocks. */
+struct network_outcome;
+void events_add_network(struct events *e, const struct network_outcome *n);
+
 /* Adds an event that is a line of JSON already.  Never blocks. */
 void events_add_json(struct events *e, const char *line, size_t size);
 

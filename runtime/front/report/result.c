@@ -127,15 +127,26 @@ void result_put_denial(struct json_writer *w, const struct denial *d)
 	json_close_object(w);
 }
 
+void result_put_network_state(struct json_writer *w, const struct network_outcome *n)
+{
+	json_member_filled(w, "state", network_state_names[n->state]);
+	json_member_text(w, "reason", n->state == NETWORK_FAILED ? n->why : NULL);
+	json_member_filled(w, "uplink", n->uplink != UPLINK_AUTO ? uplink_names[n->uplink] : NULL);
+}
+
 static void put_network(struct json_writer *w, const struct network_outcome *n,
 			enum network_mode mode)
 {
-	bool has_uplink = mode != NETWORK_NONE && n->uplink != UPLINK_AUTO;
-
 	json_put_key(w, "network");
 	json_open_object(w);
-	json_member_filled(w, "mode", mode == NETWORK_NONE ? "none" : "public");
-	json_member_filled(w, "uplink", has_uplink ? uplink_names[n->uplink] : NULL);
+	json_member_filled(w, "mode", network_mode_names[mode]);
+	if (mode == NETWORK_NONE) {
+		json_member_text(w, "state", NULL);
+		json_member_text(w, "reason", NULL);
+		json_member_text(w, "uplink", NULL);
+	} else {
+		result_put_network_state(w, n);
+	}
 	json_put_key(w, "denied");
 	json_open_array(w);
 	for (size_t i = 0; i < n->ndenied; i++)

@@ -25,6 +25,9 @@ struct result_about {
 int result_write(struct json_writer *w, const struct outcome *o, const struct result_about *about,
 		 struct cj_error *err);
 
+/* The members "state", "reason" and "uplink" of a public network. */
+void result_put_network_state(struct json_writer *w, const struct network_outcome *n);
+
 /* A row of network.denied; without an address if the packets were only counted. */
 void result_put_denial(struct json_writer *w, const struct denial *d);
 

@@ -73,7 +73,12 @@ static const struct denial refusals[] = {
 static void print_refusals(const struct denial *denied, size_t count)
 {
 	auto_outcome struct outcome o = make_outcome();
-	o.network = (struct network_outcome){ UPLINK_HOST, denied, count };
+	o.network = (struct network_outcome){
+		.uplink = UPLINK_HOST,
+		.state = NETWORK_READY,
+		.denied = denied,
+		.ndenied = count,
+	};
 	notes_print(&o);
 }
 
@@ -135,6 +140,24 @@ static void without_a_report_denied_packets_are_not_printed(void **state)
 	log_hide_report();
 	print_refusals(refusals, 5);
 	assert_string_equal(captured(), "");
+}
+
+static void only_a_verbose_run_prints_the_state_of_its_network(void **state)
+{
+	(void)state;
+	auto_outcome struct outcome o = make_outcome();
+	o.network.state = NETWORK_READY;
+	o.network.uplink = UPLINK_PASTA;
+	notes_print(&o);
+	log_set_level(LOG_VERBOSE);
+	notes_print(&o);
+	o.network.state = NETWORK_FAILED;
+	o.network.why = "no tun device";
+	notes_print(&o);
+	o.network.state = NETWORK_UNUSED;
+	notes_print(&o);
+	assert_string_equal(captured(), "cejail: network: ready, uplink 'pasta'\n"
+					"cejail: network: failed: no tun device\n");
 }
 
 static void missing_features_of_the_host_are_one_line(void **state)
@@ -219,6 +242,7 @@ int main(void)
 		CAPTURING(each_denied_destination_is_a_line),
 		CAPTURING(many_denied_destinations_are_ten_lines_and_a_count),
 		CAPTURING(quiet_does_not_hide_denied_packets),
+		CAPTURING(only_a_verbose_run_prints_the_state_of_its_network),
 		CAPTURING(missing_features_of_the_host_are_one_line),
 		cmocka_unit_test(a_warning_about_the_host_is_recognised_by_its_prefix),
 		CAPTURING(an_unfinished_line_is_ended_before_a_message),

@@ -15,6 +15,7 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/front/report/events.h"
+#include "runtime/jail/outcome.h"
 
 #define auto_events __attribute__((cleanup(events_fini)))
 
@@ -165,6 +166,25 @@ static void a_denied_packet_is_an_event_with_its_row(void **state)
 			    "\"count\":2}}\n");
 }
 
+static void a_network_that_is_ready_or_failed_is_an_event(void **state)
+{
+	(void)state;
+	auto_events struct events e;
+	const struct network_outcome ready = { .state = NETWORK_READY, .uplink = UPLINK_PASTA };
+	const struct network_outcome failed = { .state = NETWORK_FAILED, .why = "no \"tun\"" };
+	events_init(&e, reader.write_fd);
+	events_add_network(&e, &ready);
+	events_add_network(&e, &failed);
+	assert_string_equal(
+	    read_now(), "{\"type\":\"network\",\"state\":\"ready\",\"reason\":null,"
+			"\"uplink\":\"pasta\"}\n"
+			"{\"type\":\"network\",\"state\":\"failed\",\"reason\":\"no \\\"tun\\\"\","
+			"\"uplink\":null}\n");
+	events_fini(&e);
+	events_add_network(&e, &ready); /* nobody listens */
+	assert_null(e.queue);
+}
+
 static void denied_packets_do_not_wait_for_the_reader(void **state)
 {
 	(void)state;
@@ -311,6 +331,7 @@ int main(void)
 		WITH_READER(an_added_line_follows_all_events_and_precedes_the_result),
 		WITH_READER(start_and_denied_events_have_their_own_members),
 		WITH_READER(a_denied_packet_is_an_event_with_its_row),
+		WITH_READER(a_network_that_is_ready_or_failed_is_an_event),
 		WITH_READER(denied_packets_do_not_wait_for_the_reader),
 		WITH_READER(a_reader_that_stops_costs_no_time_and_bounded_memory),
 		WITH_READER(waiting_for_room_loses_no_event),

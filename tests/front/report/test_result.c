@@ -206,12 +206,19 @@ static void a_network_has_its_uplink_and_its_denied_packets(void **state)
 	outcome_init(&o, "a", 4);
 	outcome_decide(&o, STATUS_EXITED);
 	assert_has(&o, &networked,
-		   "\"network\":{\"mode\":\"public\",\"uplink\":null,\"denied\":[]}");
+		   "\"network\":{\"mode\":\"public\",\"state\":\"unused\",\"reason\":null,"
+		   "\"uplink\":null,\"denied\":[]}");
 	o.network.uplink = UPLINK_NONE;
 	assert_has(&o, &networked, "\"uplink\":\"none\"");
-	o.network = (struct network_outcome){ UPLINK_HOST, refusals, COUNT(refusals) };
+	o.network = (struct network_outcome){
+		.uplink = UPLINK_HOST,
+		.state = NETWORK_READY,
+		.denied = refusals,
+		.ndenied = COUNT(refusals),
+	};
 	assert_has(&o, &networked,
-		   "\"network\":{\"mode\":\"public\",\"uplink\":\"host\",\"denied\":["
+		   "\"network\":{\"mode\":\"public\",\"state\":\"ready\",\"reason\":null,"
+		   "\"uplink\":\"host\",\"denied\":["
 		   "{\"class\":\"metadata\",\"protocol\":\"tcp\",\"address\":\"169.254.169.254\","
 		   "\"port\":80,\"count\":2},"
 		   "{\"class\":\"metadata\",\"protocol\":\"udp\",\"address\":\"fd00:ec2::254\","
@@ -224,6 +231,20 @@ static void a_network_has_its_uplink_and_its_denied_packets(void **state)
 		   "\"port\":null,\"count\":996}]}");
 }
 
+static void a_network_that_failed_has_the_reason(void **state)
+{
+	(void)state;
+	auto_outcome struct outcome o;
+	outcome_init(&o, "a", 4);
+	outcome_decide(&o, STATUS_EXITED);
+	o.network.state = NETWORK_FAILED;
+	o.network.why = "no 'pasta'";
+	assert_has(&o, &networked,
+		   "\"state\":\"failed\",\"reason\":\"no 'pasta'\",\"uplink\":null,");
+	o.network.state = NETWORK_READY; /* only a failure has a reason */
+	assert_has(&o, &networked, "\"state\":\"ready\",\"reason\":null,");
+}
+
 static void without_a_network_there_is_no_uplink(void **state)
 {
 	(void)state;
@@ -231,7 +252,9 @@ static void without_a_network_there_is_no_uplink(void **state)
 	outcome_init(&o, "a", 4);
 	outcome_decide(&o, STATUS_EXITED);
 	o.network.uplink = UPLINK_NONE;
-	assert_has(&o, &python, "\"network\":{\"mode\":\"none\",\"uplink\":null,\"denied\":[]}");
+	assert_has(&o, &python,
+		   "\"network\":{\"mode\":\"none\",\"state\":null,\"reason\":null,"
+		   "\"uplink\":null,\"denied\":[]}");
 }
 
 /* --- the schema ------------------------------------------------------------- */
@@ -252,7 +275,12 @@ static void fill(struct outcome *o)
 	o->artifacts.count = COUNT(files);
 	o->denied = denied;
 	o->ndenied = 2;
-	o->network = (struct network_outcome){ UPLINK_PASTA, refusals, COUNT(refusals) };
+	o->network = (struct network_outcome){
+		.uplink = UPLINK_PASTA,
+		.state = NETWORK_READY,
+		.denied = refusals,
+		.ndenied = COUNT(refusals),
+	};
 	o->usage = (struct usage){ 1, 2, 3, 4, 5, true, true };
 	for (enum limit i = 0; i < LIMIT_COUNT; i++)
 		o->limits[i] = (struct limit_state){ 1000 * (i + 1),
@@ -369,6 +397,7 @@ int main(void)
 		cmocka_unit_test(names_of_the_program_cannot_break_the_json),
 		cmocka_unit_test(without_memory_for_the_output_it_fails_with_enomem),
 		cmocka_unit_test(a_network_has_its_uplink_and_its_denied_packets),
+		cmocka_unit_test(a_network_that_failed_has_the_reason),
 		cmocka_unit_test(without_a_network_there_is_no_uplink),
 		cmocka_unit_test(a_run_over_the_api_has_its_requests_names_and_files),
 		cmocka_unit_test(every_way_to_end_fits_the_schema),

@@ -122,7 +122,7 @@ def _():
 @test("without a network the result has the mode none and no uplink")
 def _():
     network = sh_result("true", "--network", "none")["network"]
-    equal(network, {"mode": "none", "uplink": None, "denied": []}, "network")
+    equal(network, {"mode": "none", "state": None, "reason": None, "uplink": None, "denied": []}, "network")
 
 
 @test("the descriptor of --result-fd is not open in the jail")

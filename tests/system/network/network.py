@@ -217,7 +217,7 @@ def _():
         for profile, words in (("python", ("-c", "pass")), ("base", ("--", "/bin/true"))):
             equal(result("-p", profile, *words, **net.inside)["network"]["mode"], "public", profile)
         value = result("-p", "python", "--network", "none", "-c", TRY + "print(attempt('tcp', '20.30.40.50', 80))", **net.inside)
-        equal(value["network"], {"mode": "none", "uplink": None, "denied": []}, "network")
+        equal(value["network"], {"mode": "none", "state": None, "reason": None, "uplink": None, "denied": []}, "network")
         contains(value["stdout"]["text"], "ENETUNREACH", "stdout")
         equal(net.seen(), {}, "packets")
 

@@ -117,6 +117,24 @@ static uint8_t protocol_of(const char *name)
 	return 0;
 }
 
+/* A service of an older version has no state: then it stays unused, and nothing is printed. */
+static int read_network_state(const struct json_node *network, struct outcome *o,
+			      struct cj_error *err)
+{
+	const char *why = json_get_text(network, "reason");
+	unsigned state = NETWORK_UNUSED, uplink = UPLINK_AUTO;
+
+	(void)find_name(network_state_names, NETWORK_STATE_COUNT, json_get_text(network, "state"),
+			&state);
+	(void)find_name(uplink_names, UPLINK_COUNT, json_get_text(network, "uplink"), &uplink);
+	o->network.state = state;
+	o->network.uplink = uplink;
+	if (!why)
+		return 0;
+	o->network.why = arena_strdup(&o->arena, why);
+	return o->network.why ? 0 : no_memory(err);
+}
+
 static int read_network(const struct json_node *result, struct outcome *o, struct cj_error *err)
 {
 	const struct json_node *network = json_get_typed(result, "network", JSON_OBJECT);
@@ -126,6 +144,8 @@ static int read_network(const struct json_node *result, struct outcome *o, struc
 
 	if (!rows)
 		return no_memory(err);
+	if (read_network_state(network, o, err) < 0)
+		return -err->code;
 	for (const struct json_node *m = list ? list->child : NULL; m; m = m->next) {
 		const char *address = json_get_text(m, "address");
 		struct denial *d = &rows[count];

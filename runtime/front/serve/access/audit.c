@@ -57,6 +57,12 @@ static void put_text(struct json_writer *w, const char *key, const char *text)
 	json_member_filled(w, key, cut);
 }
 
+/* "": the run had no public network. */
+static const char *network_state_of(const struct summary *s)
+{
+	return s->has_network ? network_state_names[s->network_state] : "";
+}
+
 static void put_end(struct json_writer *w, const struct summary *s)
 {
 	put_text(w, "status", status_names[s->status]);
@@ -64,6 +70,7 @@ static void put_end(struct json_writer *w, const struct summary *s)
 	json_member_known(w, "signal", s->signal > 0, (uint64_t)s->signal);
 	put_text(w, "error_stage", s->error_stage);
 	result_put_usage(w, &s->usage);
+	json_member_filled(w, "network_state", network_state_of(s));
 	json_member_u64(w, "setup_us", s->setup_us);
 	json_member_u64(w, "stdout_bytes", s->stdout_bytes);
 	json_member_u64(w, "stderr_bytes", s->stderr_bytes);
@@ -200,6 +207,7 @@ static void put_end_fields(struct entry *e, const struct summary *s)
 	if (s->signal > 0)
 		put_number(e, "CEJAIL_SIGNAL", (uint64_t)s->signal);
 	put_if(e, "CEJAIL_ERROR_STAGE", s->error_stage);
+	put_if(e, "CEJAIL_NETWORK_STATE", network_state_of(s));
 	put_number(e, "CEJAIL_WALL_USEC", s->usage.wall_ms * 1000);
 	put_number(e, "CEJAIL_CPU_USEC", (s->usage.cpu_user_ms + s->usage.cpu_system_ms) * 1000);
 	if (s->usage.has_memory_peak)

@@ -68,6 +68,7 @@ struct metrics {
 	uint64_t runs[METRICS_PROFILES_MAX + 1][STATUS_COUNT];
 	uint64_t pool[METRICS_PROFILES_MAX + 1][TIER_COUNT][TIER_COUNT]; /* wanted, got */
 	uint64_t bypassed[METRICS_PROFILES_MAX + 1][BYPASS_COUNT];
+	uint64_t networks[NETWORK_STATE_COUNT];
 	uint64_t refusals[API_CODE_COUNT];
 	uint64_t http[HTTP_STATUS_MAX + 1];
 	struct histogram run, memory, setup[TIER_COUNT], request[TIER_COUNT];
@@ -106,6 +107,8 @@ void metrics_count_run(struct metrics *m, const char *profile, enum tier tier,
 	m->cpu_us += (s->usage.cpu_user_ms + s->usage.cpu_system_ms) * 1000;
 	if (s->status == STATUS_SETUP_ERROR || s->setup_us == 0)
 		return; /* the program never ran: cancelled in the queue */
+	if (s->has_network)
+		m->networks[s->network_state]++;
 	observe(&m->run, &times, s->usage.wall_ms * 1000);
 	observe(&m->setup[tier], &times, s->setup_us);
 	if (s->usage.has_memory_peak)
@@ -183,6 +186,13 @@ static void put_runs(struct page *p, const char *name)
 			(void)fprintf(p->out, "%s{profile=\"%s\",status=\"%s\"} %" PRIu64 "\n",
 				      name, profile_name(p->m, i), status_names[s],
 				      p->m->runs[i][s]);
+}
+
+static void put_networks(struct page *p, const char *name)
+{
+	for (size_t i = 0; i < NETWORK_STATE_COUNT; i++)
+		(void)fprintf(p->out, "%s{state=\"%s\"} %" PRIu64 "\n", name,
+			      network_state_names[i], p->m->networks[i]);
 }
 
 static void put_pool_requests(struct page *p, const char *name)
@@ -422,6 +432,8 @@ static const struct family {
 	{ "cejail_connections", "gauge", "Open connections.", put_connections },
 	{ "cejail_rejected_total", "counter", "Requests that were refused, by the error's code.",
 	  put_refusals },
+	{ "cejail_run_networks_total", "counter",
+	  "Runs with a public network, by its state: unused, ready, failed.", put_networks },
 	{ "cejail_network_denied_packets_total", "counter", "Packets that the jails' rules denied.",
 	  put_packets },
 	{ "cejail_syscalls_denied_total", "counter",

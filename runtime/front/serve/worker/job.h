@@ -71,6 +71,8 @@ struct summary {
 	bool is_callers_own; /* the caller's mistake: it gets the whole message */
 	char profile_sha256[SHA256_HEX_MAX], code_sha256[SHA256_HEX_MAX];
 	struct usage usage;
+	bool has_network; /* the plan has a public one */
+	enum network_state network_state;
 	uint64_t setup_us; /* from the job to the program's first instruction */
 	uint64_t denied_packets, denied_syscalls, stdout_bytes, stderr_bytes, artifacts;
 };

@@ -317,6 +317,8 @@ static struct summary summarize(const struct work *w)
 		.exit_code = o->status == STATUS_EXITED ? outcome_exit_status(o) : -1,
 		.signal = o->signal,
 		.usage = o->usage,
+		.has_network = w->asked.network.mode == NETWORK_PUBLIC,
+		.network_state = o->network.state,
 		.setup_us = w->setup_us,
 		.is_callers_own = w->is_callers_own,
 		.stdout_bytes = o->output[0].total,

@@ -180,6 +180,26 @@ static void the_exit_status_equals_that_of_a_local_run(void **state)
 	}
 }
 
+static void the_state_of_the_network_is_read_back(void **state)
+{
+	(void)state;
+	auto_answer struct answer failed =
+	    answer_of(RESULT("\"status\":\"timeout\",\"network\":{\"mode\":\"public\","
+			     "\"state\":\"failed\",\"reason\":\"r\",\"uplink\":\"none\"}"));
+	assert_int_equal(failed.outcome.network.state, NETWORK_FAILED);
+	assert_int_equal(failed.outcome.network.uplink, UPLINK_NONE);
+	assert_string_equal(failed.outcome.network.why, "r");
+	auto_answer struct answer ready =
+	    answer_of(RESULT("\"status\":\"timeout\",\"network\":{\"mode\":\"public\","
+			     "\"state\":\"ready\",\"reason\":null,\"uplink\":\"pasta\"}"));
+	assert_int_equal(ready.outcome.network.state, NETWORK_READY);
+	assert_int_equal(ready.outcome.network.uplink, UPLINK_PASTA);
+	assert_null(ready.outcome.network.why);
+	auto_answer struct answer none = answer_of(
+	    RESULT("\"status\":\"timeout\",\"network\":{\"mode\":\"none\",\"state\":null}"));
+	assert_int_equal(none.outcome.network.state, NETWORK_UNUSED);
+}
+
 static void limits_denials_and_warnings_are_read_back(void **state)
 {
 	(void)state;
@@ -300,6 +320,7 @@ int main(void)
 		cmocka_unit_test(bytes_that_are_not_utf8_are_sent_as_base64),
 		cmocka_unit_test(a_relative_host_path_starts_at_the_callers_directory),
 		cmocka_unit_test(the_exit_status_equals_that_of_a_local_run),
+		cmocka_unit_test(the_state_of_the_network_is_read_back),
 		cmocka_unit_test(limits_denials_and_warnings_are_read_back),
 		cmocka_unit_test(json_that_is_not_a_result_is_refused),
 		cmocka_unit_test(the_delivered_result_has_the_artefacts_stored_here),

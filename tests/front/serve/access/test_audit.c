@@ -175,6 +175,8 @@ static struct summary a_summary(void)
 					.cpu_system_ms = 6,
 					.memory_peak_bytes = 9961472,
 					.has_memory_peak = true },
+			     .has_network = true,
+			     .network_state = NETWORK_READY,
 			     .setup_us = 900,
 			     .denied_packets = 2,
 			     .denied_syscalls = 1,
@@ -272,6 +274,7 @@ static void a_run_has_two_lines(void **state)
 	assert_string_equal(text_at(l.items[1], "error_stage"), "exec");
 	assert_string_equal(text_at(json_get(l.items[1], "usage"), "memory_peak_bytes"), "9961472");
 	assert_string_equal(text_at(json_get(l.items[1], "usage"), "pids_peak"), "null");
+	assert_string_equal(text_at(l.items[1], "network_state"), "ready");
 	assert_string_equal(text_at(l.items[1], "denied_packets"), "2");
 	arena_fini(&l.arena);
 	audit_close(&a);
@@ -523,6 +526,7 @@ static void check_entries(void)
 	assert_field(end, "CEJAIL_WALL_USEC=31000");
 	assert_field(end, "CEJAIL_CPU_USEC=24000");
 	assert_field(end, "CEJAIL_MEM_PEAK_BYTES=9961472");
+	assert_field(end, "CEJAIL_NETWORK_STATE=ready");
 	assert_field(end, "CEJAIL_DENIED_SYSCALLS=1");
 }
 

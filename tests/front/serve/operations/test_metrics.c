@@ -57,6 +57,8 @@ static struct summary a_summary(void)
 			   .cpu_system_ms = 7,
 			   .memory_peak_bytes = 9u << 20,
 			   .has_memory_peak = true },
+		.has_network = true,
+		.network_state = NETWORK_READY,
 		.setup_us = 700,
 		.denied_packets = 3,
 		.denied_syscalls = 2,
@@ -249,6 +251,9 @@ static void a_run_is_in_every_family_of_runs(void **state)
 	assert_has(page, "cejail_run_memory_peak_bytes_bucket{le=\"8388608\"} 0");
 	assert_has(page, "cejail_run_memory_peak_bytes_bucket{le=\"16777216\"} 2");
 	assert_has(page, "cejail_run_memory_peak_bytes_sum 18874368");
+	assert_has(page, "cejail_run_networks_total{state=\"unused\"} 0");
+	assert_has(page, "cejail_run_networks_total{state=\"ready\"} 2");
+	assert_has(page, "cejail_run_networks_total{state=\"failed\"} 0");
 	assert_has(page, "cejail_network_denied_packets_total 6");
 	assert_has(page, "cejail_syscalls_denied_total 4");
 	assert_has(page, "process_start_time_seconds 1795284408.123000");

@@ -166,6 +166,8 @@ static struct summary some_summary(void)
 		.is_callers_own = true,
 		.code_sha256 = "ab12",
 		.usage = { .wall_ms = 1, .cpu_user_ms = 2, .has_pids_peak = true, .pids_peak = 3 },
+		.has_network = true,
+		.network_state = NETWORK_FAILED,
 		.setup_us = 4,
 		.denied_packets = 5,
 		.denied_syscalls = 6,
@@ -212,6 +214,7 @@ static void a_summary_arrives_as_it_was_sent(void **state)
 		assert_string_equal(got.code_sha256, sent.code_sha256);
 		assert_memory_equal(&got.usage, &sent.usage, offsetof(struct usage, has_pids_peak));
 		assert_true(got.usage.has_pids_peak && !got.usage.has_memory_peak);
+		assert_true(got.has_network && got.network_state == NETWORK_FAILED);
 		assert_true(got.setup_us == 4 && got.denied_packets == 5);
 		assert_true(got.denied_syscalls == 6 && got.artifacts == 7);
 		assert_true(got.stdout_bytes == UINT64_MAX && got.stderr_bytes == 0);

@@ -17,6 +17,7 @@
 #include "runtime/jail/seccomp/filter.h"
 #include "runtime/jail/seccomp/filter_bound.h"
 #include "tests/fuzz/bytes.h"
+#include "tests/jail/seccomp/bpf.h"
 
 /* WRAP: ioctl poll sys_seccomp */
 
@@ -35,7 +36,9 @@ static struct {
 	uint64_t asked;   /* the id that waits for its answer; 0: none */
 	uint64_t last_id;
 	unsigned answered;
-	unsigned bounds, passed[CALL_BOUND_COUNT];
+	struct filter filter;
+	unsigned passed[CALL_BOUND_COUNT];
+	bool is_settled; /* the network */
 	uint16_t request_size, response_size;
 } kernel;
 
@@ -61,6 +64,7 @@ static void next_call(void)
 	memset(&kernel.next, 0, sizeof(kernel.next));
 	if (call.left > 0)
 		memcpy(&kernel.next.data, call.at, call.left);
+	kernel.next.data.arch = BPF_NATIVE; /* another one is killed, not notified */
 	kernel.next.pid = bytes_u8(&kernel.left);
 	kernel.repeats = 1 + bytes_u8(&kernel.left) % REPEATS_MAX;
 }
@@ -83,13 +87,13 @@ static int receive(struct seccomp_notif *out)
 
 static void let_go_on(void)
 {
-	uint64_t args[6];
-	memcpy(args, kernel.next.data.args, sizeof(args));
-	const struct call_bounded *row = filter_bound_row(kernel.bounds, kernel.next.data.nr, args);
-	assert(row);
-	kernel.passed[row->bound]++;
+	enum call_bound bound =
+	    filter_bound_of(bpf_run(kernel.filter.insns, kernel.filter.ninsns, &kernel.next.data));
+	assert(bound < CALL_BOUND_COUNT);
+	kernel.passed[bound]++;
 	assert(kernel.passed[CALL_BOUND_FILTERS] <= FILTER_LOADS_MAX);
 	assert(kernel.passed[CALL_BOUND_NETLINK] <= FILTER_NETLINK_MAX); /* none is seen to close */
+	assert(bound == CALL_BOUND_FILTERS || kernel.is_settled);
 }
 
 static int answer(const struct seccomp_notif_resp *response)
@@ -144,6 +148,19 @@ static void check_denied(const struct filter_watch *w)
 	assert(kernel.answered <= FILTER_ANSWERS_MAX);
 }
 
+/* The first call that asks for the network waits, and no other call is answered. */
+static void settle(struct filter_watch *w)
+{
+	const char *name;
+	uint64_t asked = kernel.asked, last_id = kernel.last_id;
+	filter_watch_answer(w, &name);
+	assert(!name && asked != 0 && kernel.asked == asked && kernel.last_id == last_id);
+	assert(filter_watch_fd(w) == -1 && !kernel.is_settled);
+	kernel.is_settled = true;
+	filter_watch_network_settled(w);
+	assert(!filter_watch_wants_network(w) && kernel.asked == 0);
+}
+
 static void serve(struct filter_watch *w)
 {
 	for (unsigned round = 0; filter_watch_fd(w) >= 0; round++) {
@@ -151,6 +168,8 @@ static void serve(struct filter_watch *w)
 		filter_watch_answer(w, &name);
 		if (name)
 			check_name(name);
+		if (filter_watch_wants_network(w))
+			settle(w);
 		assert(kernel.asked == 0);
 		assert(round < 100000);
 	}
@@ -160,16 +179,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
 	struct bytes b = { bytes, size < 4096 ? size : 4096 };
 	struct cj_error err = { 0 };
-	struct filter filter;
 	struct filter_watch *w;
 
 	memset(&kernel, 0, sizeof(kernel));
 	kernel.request_size = bytes_u8(&b); /* more or less than our headers know */
 	kernel.response_size = bytes_u8(&b);
 	kernel.left = b;
-	filter_builtin(&filter);
-	kernel.bounds = filter.bounds;
-	int rc = filter_watch_create(dup(STDIN_FILENO), &filter, &w, &err);
+	filter_builtin(&kernel.filter);
+	kernel.filter.asks_network = kernel.request_size % 2 == 1;
+	kernel.is_settled = !kernel.filter.asks_network;
+	int rc = filter_watch_create(dup(STDIN_FILENO), &kernel.filter, &w, &err);
 	assert(rc == 0);
 	serve(w);
 	check_denied(w);

@@ -4,11 +4,14 @@
 
 #include <linux/seccomp.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/jail/seccomp/filter_bound.h"
 
 /*
  * Since Linux 5.19: a signal does not restart a call that waits for the supervisor's answer.  So
@@ -18,32 +21,37 @@
 #define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
 #endif
 
-static bool load(const struct filter *f, unsigned flags, int *out_fd)
+static bool load(struct sock_fprog *program, unsigned flags, int *out_fd)
 {
-	/* the kernel only reads the program, but its struct has no const */
-	struct sock_fprog program = { .len = f->ninsns, .filter = (struct sock_filter *)f->insns };
-	*out_fd = sys_seccomp(SECCOMP_SET_MODE_FILTER, flags, &program);
+	*out_fd = sys_seccomp(SECCOMP_SET_MODE_FILTER, flags, program);
 	return *out_fd >= 0;
 }
 
+static bool needs_listener(const struct filter *f)
+{
+	unsigned ignored = f->asks_network ? 0 : 1u << CALL_BOUND_NETWORK;
+	return f->nnotified > 0 || (f->bounds & ~ignored) != 0;
+}
+
 /* Flags from best to worst; only an errno that means "unknown flags" tries the next. */
-static int load_best(const struct filter *f, int *out_listener_fd, struct cj_error *err)
+static int load_best(struct sock_fprog *program, bool has_listener, int *out_listener_fd,
+		     struct cj_error *err)
 {
 	const unsigned listen = SECCOMP_FILTER_FLAG_NEW_LISTENER;
 	const unsigned killable = SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
 	int unused;
 
 	*out_listener_fd = -1;
-	if (f->nnotified > 0 || f->bounds != 0) {
-		if (load(f, listen | killable, out_listener_fd))
+	if (has_listener) {
+		if (load(program, listen | killable, out_listener_fd))
 			return 0;
-		if (errno == EINVAL && load(f, listen, out_listener_fd))
+		if (errno == EINVAL && load(program, listen, out_listener_fd))
 			return 0;
 		if (errno != EBUSY)
 			return cj_fail(err, errno, "seccomp(2): load a filter with a listener");
 	}
 	/* EBUSY: an outer sandbox has a listener; the kernel then answers ENOSYS instead of us */
-	if (!load(f, 0, &unused))
+	if (!load(program, 0, &unused))
 		return cj_fail(err, errno, "seccomp(2): load a filter");
 	return 0;
 }
@@ -67,7 +75,15 @@ void filter_close_uncounted(struct filter *f)
 int filter_load(const struct filter *f, int *out_listener_fd, struct cj_error *err)
 {
 	auto_fd int listener_fd = -1;
-	if (load_best(f, &listener_fd, err) < 0)
+	auto_free struct sock_filter *insns = calloc(f->ninsns, sizeof(*insns));
+	if (!insns)
+		return cj_fail(err, ENOMEM, "load a filter");
+	memcpy(insns, f->insns, f->ninsns * sizeof(*insns));
+	if (!f->asks_network)
+		filter_bound_drop_network(insns, f->ninsns);
+
+	struct sock_fprog program = { .len = f->ninsns, .filter = insns };
+	if (load_best(&program, needs_listener(f), &listener_fd, err) < 0)
 		return -err->code;
 	if (check_loaded(err) < 0)
 		return -err->code;

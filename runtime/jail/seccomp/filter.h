@@ -10,8 +10,9 @@
  * nothing more.
  *
  * Bounded calls (calls_bounded[]: loading a filter, opening a netlink socket) are notified, too,
- * and the supervisor allows the first ones.  Only registers decide both kinds.  Once the supervisor
- * has closed its end, the kernel refuses the bounded calls as well.
+ * and the supervisor allows the first ones.  With asks_network, inet sockets are notified as well:
+ * the first call that asks for the network waits until the supervisor has built it.  Only registers
+ * decide all of these.  Once the supervisor has closed its end, the kernel refuses them.
  */
 #pragma once
 
@@ -43,7 +44,9 @@ struct filter {
 	unsigned short nclosed;
 	const struct filter_notified *notified;
 	size_t nnotified;
-	unsigned bounds;      /* a bit for each row of calls_bounded[] that the policy allows */
+	unsigned bounds;      /* a bit for each enum call_bound that a call of the policy has */
+	bool asks_network;    /* inet sockets are notified, so that the network is built on first
+				 use; set by the owner before filter_load() */
 	struct strings notes; /* what the policy names and cejail can't do, a sentence each */
 };
 
@@ -89,19 +92,33 @@ struct denied_syscall {
 
 struct filter_watch; /* the supervisor's side of a listener */
 
-/* Takes listener_fd. */
+/* Takes listener_fd; borrows f's program. */
 int filter_watch_create(int listener_fd, const struct filter *f, struct filter_watch **out,
 			struct cj_error *err);
 void filter_watch_destroy(struct filter_watch **slot);
 /* Where to count the jail's netlink sockets.  Borrows proc_fd, the jail's /proc. */
 void filter_watch_set_proc(struct filter_watch *w, int proc_fd);
-int filter_watch_fd(const struct filter_watch *w); /* for poll; -1 once closed */
+/* For poll(2); -1: closed, or a call waits for the network. */
+int filter_watch_fd(const struct filter_watch *w);
 
 /*
  * Answers what is pending (at most a handful, never blocks); reports the name of the last one
  * through *out_name when it is the first of its name, for --events-fd, else NULL.
  */
 void filter_watch_answer(struct filter_watch *w, const char **out_name);
+
+/*
+ * Does a call wait for the network?  The first inet or netlink socket does, with asks_network,
+ * until filter_watch_network_settled().  No other call is answered meanwhile.
+ */
+bool filter_watch_wants_network(const struct filter_watch *w);
+
+/*
+ * The network is ready, or there is none: lets the waiting call and all later ones go on.  The
+ * caller may have died, or a signal may have interrupted it; then it asks again (before Linux
+ * 5.19) and goes on at once.
+ */
+void filter_watch_network_settled(struct filter_watch *w);
 
 /* By first appearance; valid until destroyed.  *out_complete: false once counting stopped. */
 const struct denied_syscall *filter_watch_denied(const struct filter_watch *w, size_t *out_count,

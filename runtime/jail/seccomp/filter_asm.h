@@ -28,6 +28,7 @@ struct filter_asm {
 	struct sock_filter *insns; /* BPF_MAXINSNS, filled from the end */
 	unsigned count;
 	bool is_full;
+	bool has_no_memory;
 	struct arena *scratch;
 	struct filter_asm_answer rets[FILTER_ASM_RETS_MAX]; /* the last ones, in a ring */
 	unsigned next_ret;

@@ -2,42 +2,45 @@
 /*
  * Bounded calls in a plan.  Pure.
  *
- * Each row of calls_bounded[] is a region of a call's arguments.  The decisions inside that region
- * are repeated before all others, with "allow" changed to "notify the supervisor".  The high half
- * of an argument, which the kernel ignores, counts as zero.
+ * Each row of calls_bounded[] is a region of a call's arguments: one argument's low half has the
+ * row's value, whatever its high half, which the kernel ignores.  Inside the region "allow" becomes
+ * "notify the supervisor", with a mark.  All other decisions stay as they are.
  */
 #include "runtime/jail/seccomp/filter_bound.h"
 
 #include <errno.h>
 #include <linux/seccomp.h>
 
-/* What a row's condition says about a condition of the policy. */
-enum relation { NEVER_HOLDS, MAY_HOLD, ALWAYS_HOLDS };
+/* In the data of SECCOMP_RET_USER_NOTIF: the bound, from 1, and whether the kernel shall log. */
+#define MARK_BOUND  0xffu
+#define MARK_LOGGED 0x100u
 
-static bool is_equal_to(const struct policy_arg *arg, uint32_t value)
+/* A condition of the policy and a row's region. */
+enum relation { OUTSIDE, OVERLAPS, INSIDE };
+
+static enum relation relate_arg(const struct policy_arg *arg, const struct call_bounded *row)
 {
+	if (arg->index != row->index)
+		return OVERLAPS;
 	if (arg->op == POLICY_EQ)
-		return arg->value == value;
-	return arg->op == POLICY_MASKED_EQ && (uint32_t)arg->value == UINT32_MAX &&
-	       arg->value_two == value;
+		return (uint32_t)arg->value == row->value ? INSIDE : OUTSIDE;
+	if (arg->op != POLICY_MASKED_EQ)
+		return OVERLAPS; /* for some high half it may hold */
+	uint32_t mask = (uint32_t)arg->value;
+	if ((row->value & mask) != (uint32_t)arg->value_two)
+		return OUTSIDE;
+	return mask == UINT32_MAX ? INSIDE : OVERLAPS;
 }
 
-static enum relation relate_one(const struct policy_arg *arg, const struct call_condition *c)
+static enum relation relate(const struct filter_branch *branch, const struct call_bounded *row)
 {
-	if (arg->index != c->index)
-		return MAY_HOLD;
-	if (!c->is_unequal)
-		return filter_arg_holds(arg, c->value) ? ALWAYS_HOLDS : NEVER_HOLDS;
-	if (is_equal_to(arg, c->value))
-		return NEVER_HOLDS;
-	return arg->op == POLICY_NE && arg->value == c->value ? ALWAYS_HOLDS : MAY_HOLD;
-}
-
-static enum relation relate(const struct policy_arg *arg, const struct call_bounded *row)
-{
-	enum relation found = MAY_HOLD;
-	for (size_t i = 0; found == MAY_HOLD && i < row->nconditions; i++)
-		found = relate_one(arg, &row->conditions[i]);
+	enum relation found = OVERLAPS;
+	for (size_t i = 0; i < branch->nargs; i++) {
+		enum relation one = relate_arg(&branch->args[i], row);
+		if (one == OUTSIDE)
+			return OUTSIDE;
+		found = one == INSIDE ? INSIDE : found;
+	}
 	return found;
 }
 
@@ -46,121 +49,93 @@ static bool lets_through(uint32_t ret)
 	return ret == SECCOMP_RET_ALLOW || ret == SECCOMP_RET_LOG;
 }
 
-/* The answer inside the region: a notified refusal becomes an errno without notification. */
-static uint32_t answer_in_region(uint32_t ret)
+static uint32_t mark(uint32_t ret, const struct call_bounded *row)
 {
-	if (lets_through(ret))
-		return SECCOMP_RET_USER_NOTIF;
-	return ret == SECCOMP_RET_USER_NOTIF ? SECCOMP_RET_ERRNO | (uint32_t)EPERM : ret;
+	return SECCOMP_RET_USER_NOTIF | (row->bound + 1u) |
+	       (ret == SECCOMP_RET_LOG ? MARK_LOGGED : 0);
 }
 
-static struct policy_arg condition_arg(const struct call_condition *c)
+enum call_bound filter_bound_of(uint32_t answer)
 {
-	if (c->is_unequal)
-		return (struct policy_arg){ c->index, POLICY_NE, c->value, 0 };
-	return (struct policy_arg){ c->index, POLICY_MASKED_EQ, UINT32_MAX, c->value };
+	uint32_t bound = answer & MARK_BOUND;
+	bool is_marked = (answer & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_USER_NOTIF &&
+			 bound >= 1 && bound <= CALL_BOUND_COUNT;
+	return is_marked ? (enum call_bound)(bound - 1) : CALL_BOUND_COUNT;
 }
 
-/* Adds `from` limited to the region of `row`: the conditions that the row leaves open come last. */
-static int add_region_branch(const struct call_bounded *row, const struct filter_branch *from,
-			     struct arena *a, struct filter_branch *out)
+void filter_bound_drop_network(struct sock_filter *insns, size_t ninsns)
 {
-	struct policy_arg *args = arena_array(a, row->nconditions + from->nargs, sizeof(*args));
-	size_t n = 0;
+	for (size_t i = 0; i < ninsns; i++) {
+		bool is_marked = insns[i].code == (BPF_RET | BPF_K) &&
+				 filter_bound_of(insns[i].k) == CALL_BOUND_NETWORK;
+		if (is_marked)
+			insns[i].k = insns[i].k & MARK_LOGGED ? SECCOMP_RET_LOG : SECCOMP_RET_ALLOW;
+	}
+}
+
+/* The part of `from` that is in the row's region, marked. */
+static int restrict_branch(const struct filter_branch *from, const struct call_bounded *row,
+			   struct arena *a, struct filter_branch *out)
+{
+	struct policy_arg *args = arena_array(a, from->nargs + 1, sizeof(*args));
 	if (!args)
 		return -ENOMEM;
-	for (size_t i = 0; i < row->nconditions; i++)
-		args[n++] = condition_arg(&row->conditions[i]);
-	for (size_t i = 0; i < from->nargs; i++) {
-		if (relate(&from->args[i], row) == MAY_HOLD)
-			args[n++] = from->args[i];
-	}
-	*out = (struct filter_branch){ args, n, answer_in_region(from->ret) };
+	args[0] = (struct policy_arg){ row->index, POLICY_MASKED_EQ, UINT32_MAX, row->value };
+	for (size_t i = 0; i < from->nargs; i++)
+		args[i + 1] = from->args[i];
+	*out = (struct filter_branch){ args, from->nargs + 1, mark(from->ret, row) };
 	return 0;
 }
 
-static bool can_hold(const struct call_bounded *row, const struct filter_branch *branch)
-{
-	for (size_t i = 0; i < branch->nargs; i++) {
-		if (relate(&branch->args[i], row) == NEVER_HOLDS)
-			return false;
-	}
-	return true;
-}
-
-struct region {
-	struct filter_branch *branches;
-	size_t n;
-	bool is_open; /* part of it is allowed */
+struct branches {
+	struct filter_branch *items;
+	size_t count;
+	bool has_mark;
 };
 
-/* Collects the decisions of `call` within the row, up to one without further conditions. */
-static int make_region(const struct call_bounded *row, const struct filter_call *call,
-		       struct arena *a, struct region *out)
+/* A branch that lies partly in the region is divided: first that part, then the rest. */
+static int add_branch(const struct filter_branch *from, const struct call_bounded *row,
+		      struct arena *a, struct branches *to)
 {
-	const struct filter_branch last = { .ret = call->otherwise };
-	bool is_decided = false;
-	for (size_t i = 0; i <= call->nbranches && !is_decided; i++) {
-		const struct filter_branch *from = i < call->nbranches ? &call->branches[i] : &last;
-		if (!can_hold(row, from))
-			continue;
-		struct filter_branch *to = &out->branches[out->n];
-		if (add_region_branch(row, from, a, to) < 0)
-			return -ENOMEM;
-		out->n++;
-		out->is_open |= lets_through(from->ret);
-		is_decided = to->nargs == row->nconditions;
-	}
+	enum relation relation = lets_through(from->ret) ? relate(from, row) : OUTSIDE;
+	to->has_mark |= relation != OUTSIDE;
+	if (relation == OVERLAPS && restrict_branch(from, row, a, &to->items[to->count++]) < 0)
+		return -ENOMEM;
+	struct filter_branch *copy = &to->items[to->count++];
+	*copy = *from;
+	if (relation == INSIDE)
+		copy->ret = mark(from->ret, row);
 	return 0;
 }
 
 static int bound_call(struct filter_call *call, const struct call_bounded *row, struct arena *a,
-		      bool *out_is_open)
+		      bool *out_has_mark)
 {
-	struct region region = { 0 };
-	region.branches =
-	    arena_array(a, 2 * call->nbranches + 1, sizeof(*region.branches)); /* and the rest */
-	if (!region.branches || make_region(row, call, a, &region) < 0)
+	const struct filter_branch last = { .ret = call->otherwise };
+	struct branches all = { 0 };
+	all.items = arena_array(a, 2 * (call->nbranches + 1), sizeof(*all.items));
+	if (!all.items)
 		return -ENOMEM;
-	*out_is_open = region.is_open;
-	if (!region.is_open)
-		return 0;
-	for (size_t i = 0; i < call->nbranches; i++)
-		region.branches[region.n++] = call->branches[i];
-	call->branches = region.branches;
-	call->nbranches = region.n;
-	return 0;
-}
-
-int filter_bound(struct filter_plan *plan, struct arena *a, unsigned *out_rows)
-{
-	*out_rows = 0;
-	for (size_t i = 0; i < calls_bounded_count; i++) {
-		const struct call_bounded *row = &calls_bounded[i];
-		bool is_open;
-		if (bound_call(&plan->calls[row->nr], row, a, &is_open) < 0)
+	for (size_t i = 0; i <= call->nbranches; i++) {
+		const struct filter_branch *from = i < call->nbranches ? &call->branches[i] : &last;
+		if (add_branch(from, row, a, &all) < 0)
 			return -ENOMEM;
-		*out_rows |= is_open ? 1u << i : 0;
 	}
+	call->branches = all.items;
+	call->nbranches = all.count - 1; /* without `last`, which is call->otherwise */
+	*out_has_mark = all.has_mark;
 	return 0;
 }
 
-static bool matches(const struct call_bounded *row, const uint64_t args[6])
+int filter_bound(struct filter_plan *plan, struct arena *a, unsigned *out_bounds)
 {
-	for (size_t i = 0; i < row->nconditions; i++) {
-		const struct call_condition *c = &row->conditions[i];
-		if (((uint32_t)args[c->index] == c->value) == c->is_unequal)
-			return false;
-	}
-	return true;
-}
-
-const struct call_bounded *filter_bound_row(unsigned rows, int nr, const uint64_t args[6])
-{
+	*out_bounds = 0;
 	for (size_t i = 0; i < calls_bounded_count; i++) {
 		const struct call_bounded *row = &calls_bounded[i];
-		if ((rows & 1u << i) && row->nr == nr && matches(row, args))
-			return row;
+		bool has_mark;
+		if (bound_call(&plan->calls[row->nr], row, a, &has_mark) < 0)
+			return -ENOMEM;
+		*out_bounds |= has_mark ? 1u << row->bound : 0;
 	}
-	return NULL;
+	return 0;
 }

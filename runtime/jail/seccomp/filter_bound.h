@@ -2,15 +2,22 @@
 /*
  * filter_bound - sends the calls of calls_bounded[] that a plan allows to the supervisor.  Pure.
  *
- * A notified call that matches such a row is always one that the policy allows: where the policy
- * refuses a part of the row, that part is refused by an errno, without a notification.
+ * The answer to such a call is SECCOMP_RET_USER_NOTIF with a mark in its data, which the kernel
+ * ignores.  The supervisor runs the program again with the notified registers (filter_run()) and
+ * reads the mark: so it knows that the policy allows this call, and which bound it has.
  */
 #pragma once
 
 #include "runtime/jail/seccomp/filter_emit.h"
 
-/* Changes `plan`; *out_rows: a bit for each row that it allows.  Returns 0 or -ENOMEM. */
-int filter_bound(struct filter_plan *plan, struct arena *a, unsigned *out_rows);
+/* Changes `plan`; *out_bounds: a bit for each bound that a call of it has.  0 or -ENOMEM. */
+int filter_bound(struct filter_plan *plan, struct arena *a, unsigned *out_bounds);
 
-/* The row among `rows` that a call of these arguments belongs to, or NULL. */
-const struct call_bounded *filter_bound_row(unsigned rows, int nr, const uint64_t args[6]);
+/* The bound in a program's answer; CALL_BOUND_COUNT: none, so the policy refuses the call. */
+enum call_bound filter_bound_of(uint32_t answer);
+
+/*
+ * Inet sockets are not notified: their marked answers become what the policy says, to allow or to
+ * log.
+ */
+void filter_bound_drop_network(struct sock_filter *insns, size_t ninsns);

@@ -171,11 +171,11 @@ int call_option_errno(int nr)
 }
 
 const struct call_bounded calls_bounded[] = {
-	{ SYS_seccomp, CALL_BOUND_FILTERS, 1, { { 0, false, SECCOMP_SET_MODE_FILTER } } },
-	{ SYS_prctl, CALL_BOUND_FILTERS, 1, { { 0, false, PR_SET_SECCOMP } } },
-	{ SYS_socket, CALL_BOUND_NETLINK, 2, { { 0, false, AF_NETLINK }, { 2, false, 0 } } },
-	/* refused and notified by the default; a caller's policy may allow them */
-	{ SYS_socket, CALL_BOUND_NETLINK, 2, { { 0, false, AF_NETLINK }, { 2, true, 0 } } },
+	{ SYS_seccomp, CALL_BOUND_FILTERS, 0, SECCOMP_SET_MODE_FILTER },
+	{ SYS_prctl, CALL_BOUND_FILTERS, 0, PR_SET_SECCOMP },
+	{ SYS_socket, CALL_BOUND_NETLINK, 0, AF_NETLINK },
+	{ SYS_socket, CALL_BOUND_NETWORK, 0, AF_INET },
+	{ SYS_socket, CALL_BOUND_NETWORK, 0, AF_INET6 },
 };
 const size_t calls_bounded_count = COUNT_OF(calls_bounded);
 

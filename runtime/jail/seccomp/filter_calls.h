@@ -36,28 +36,27 @@ extern const size_t calls_needed_count;
  */
 int call_option_errno(int nr);
 
-/* Calls that a policy may allow, and of which the supervisor allows only a number per jail. */
+/*
+ * Calls that a policy may allow and that are still notified: the supervisor allows a number of them
+ * per jail, or builds the network at the first.
+ */
 enum call_bound {
 	CALL_BOUND_FILTERS, /* seccomp filters: memory that all filters of the host share */
-	CALL_BOUND_NETLINK, /* netlink sockets: no cgroup counts their queued messages */
+	CALL_BOUND_NETLINK, /* netlink sockets: no cgroup counts their queued messages; and they
+			       show the network */
+	CALL_BOUND_NETWORK, /* inet sockets: no number, but the first one asks for the network */
 	CALL_BOUND_COUNT
 };
 
-/* A condition on the low half of an argument, which is all that the kernel reads of it. */
-struct call_condition {
-	unsigned index;
-	bool is_unequal;
-	uint32_t value;
-};
-
+/* The low half of argument `index`, which is all that the kernel reads of it, has this value. */
 struct call_bounded {
 	int nr;
 	enum call_bound bound;
-	size_t nconditions;
-	struct call_condition conditions[2];
+	unsigned index;
+	uint32_t value;
 };
 extern const struct call_bounded calls_bounded[];
-extern const size_t calls_bounded_count; /* at most 32: a bit mask names them */
+extern const size_t calls_bounded_count;
 
 /* Does the kernel look only at the low 32 bits of this argument? */
 bool call_arg_is_int(int nr, unsigned index);

@@ -206,7 +206,7 @@ static unsigned put_run(struct filter_asm *e, const struct run *run,
 	const struct filter_branch *head = run->branches;
 	struct range *ranges = arena_array(e->scratch, run->n, sizeof(*ranges));
 	if (!ranges) {
-		e->is_full = true;
+		e->has_no_memory = true;
 		return next;
 	}
 	size_t n = make_ranges(run, ranges);
@@ -298,6 +298,8 @@ int filter_emit(const struct filter_plan *plan, struct arena *a, const struct so
 		return cj_fail(err, ENOMEM, "write a seccomp filter");
 
 	put_program(&e, plan, spans, make_spans(plan, &beyond, spans));
+	if (e.has_no_memory)
+		return cj_fail(err, ENOMEM, "write a seccomp filter");
 	if (e.is_full)
 		return cj_fail(err, E2BIG, "write a seccomp filter of more than %d instructions",
 			       BPF_MAXINSNS);

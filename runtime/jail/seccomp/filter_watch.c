@@ -10,9 +10,9 @@
  *	- counting ends at FILTER_ANSWERS_MAX notifications and at WATCH_NAMES_MAX names
  *
  * SECCOMP_USER_NOTIF_FLAG_CONTINUE is sent only for calls of calls_bounded[] that the policy
- * allows. Only registers decide these, and another thread can't change registers.  All other
- * answers are refusals.  The report is no proof: a program can hide its calls behind a filter of
- * its own, which the kernel asks first.
+ * allows: the program itself says so again, from the notified registers (filter_run()).  Another
+ * thread can't change registers.  All other answers are refusals.  The report is no proof: a
+ * program can hide its calls behind a filter of its own, which the kernel asks first.
  */
 #include "runtime/jail/seccomp/filter.h"
 
@@ -30,6 +30,7 @@
 #include "runtime/base/sys.h"
 #include "runtime/jail/seccomp/filter_bound.h"
 #include "runtime/jail/seccomp/filter_calls.h"
+#include "runtime/jail/seccomp/filter_run.h"
 #include "runtime/jail/seccomp/socket_count.h"
 
 #define WATCH_NAMES_MAX 256
@@ -37,6 +38,9 @@
 #define WATCH_BATCH     16
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+/* HELD: the call in `request` waits for the network. */
+enum network_state { NETWORK_UNUSED, NETWORK_HELD, NETWORK_SETTLED };
 
 struct filter_watch {
 	int listener_fd;
@@ -46,8 +50,10 @@ struct filter_watch {
 	struct seccomp_notif_resp *response;
 	size_t request_size, response_size;
 	unsigned answers;
-	unsigned bounds; /* as in struct filter */
-	unsigned loads;  /* filters that were allowed */
+	const struct sock_filter *insns; /* borrowed */
+	size_t ninsns;
+	enum network_state network;
+	unsigned loads; /* filters that were allowed */
 	struct socket_count netlink;
 	int proc_fd; /* borrowed */
 	bool is_complete;
@@ -218,8 +224,8 @@ static void give_up(struct filter_watch *w)
 /* Is there a notification?  Closes the listener when no process is left that could send one. */
 static bool has_request(struct filter_watch *w)
 {
-	struct pollfd poll_fd = { .fd = w->listener_fd, .events = POLLIN };
-	if (w->listener_fd < 0 || poll(&poll_fd, 1, 0) <= 0)
+	struct pollfd poll_fd = { .fd = filter_watch_fd(w), .events = POLLIN };
+	if (poll_fd.fd < 0 || poll(&poll_fd, 1, 0) <= 0)
 		return false;
 	if (poll_fd.revents & POLLIN)
 		return true;
@@ -252,34 +258,50 @@ static void send_answer(struct filter_watch *w, int errno_value)
 /* The errno of a bounded call, 0 while there is room. */
 static int decide_bounded(struct filter_watch *w, enum call_bound bound)
 {
-	if (bound == CALL_BOUND_NETLINK)
+	switch (bound) {
+	case CALL_BOUND_FILTERS:
+		return w->loads++ < FILTER_LOADS_MAX ? 0 : EPERM;
+	case CALL_BOUND_NETLINK:
 		return socket_count_take(&w->netlink, w->proc_fd) ? 0 : EMFILE;
-	return w->loads++ < FILTER_LOADS_MAX ? 0 : EPERM;
+	case CALL_BOUND_NETWORK:
+		return 0;
+	case CALL_BOUND_COUNT:
+		break;
+	}
+	return errno_for(w, w->request->data.nr); /* the policy refuses it */
 }
 
-static int decide(struct filter_watch *w, const struct seccomp_data *data)
+static enum call_bound requested_bound(const struct filter_watch *w)
 {
-	uint64_t args[6];
-	memcpy(args, data->args, sizeof(args));
-	const struct call_bounded *row = filter_bound_row(w->bounds, data->nr, args);
-	return row ? decide_bounded(w, row->bound) : errno_for(w, data->nr);
+	return filter_bound_of(filter_run(w->insns, w->ninsns, &w->request->data));
 }
 
-static const char *answer_one(struct filter_watch *w)
+static const char *answer_request(struct filter_watch *w, enum call_bound bound)
 {
-	char name[WATCH_NAME_MAX];
-	if (!take_request(w))
-		return NULL;
-	name_call(&w->request->data, name);
-	int errno_value = decide(w, &w->request->data);
+	int errno_value = decide_bounded(w, bound);
 	send_answer(w, errno_value);
 	if (errno_value == 0)
 		return NULL;
 
+	char name[WATCH_NAME_MAX];
+	name_call(&w->request->data, name);
 	const char *first = count_name(w, name);
 	if (++w->answers >= FILTER_ANSWERS_MAX)
 		give_up(w);
 	return first;
+}
+
+static const char *answer_one(struct filter_watch *w)
+{
+	if (!take_request(w))
+		return NULL;
+	enum call_bound bound = requested_bound(w);
+	bool asks_network = bound == CALL_BOUND_NETWORK || bound == CALL_BOUND_NETLINK;
+	if (asks_network && w->network == NETWORK_UNUSED) {
+		w->network = NETWORK_HELD;
+		return NULL;
+	}
+	return answer_request(w, bound);
 }
 
 void filter_watch_answer(struct filter_watch *w, const char **out_name)
@@ -287,6 +309,19 @@ void filter_watch_answer(struct filter_watch *w, const char **out_name)
 	*out_name = NULL;
 	for (unsigned i = 0; i < WATCH_BATCH && !*out_name && has_request(w); i++)
 		*out_name = answer_one(w);
+}
+
+bool filter_watch_wants_network(const struct filter_watch *w)
+{
+	return w->network == NETWORK_HELD;
+}
+
+void filter_watch_network_settled(struct filter_watch *w)
+{
+	bool is_held = w->network == NETWORK_HELD;
+	w->network = NETWORK_SETTLED;
+	if (is_held)
+		(void)answer_request(w, requested_bound(w)); /* a netlink socket may be refused */
 }
 
 /* --- life ------------------------------------------------------------------------------- */
@@ -322,7 +357,9 @@ int filter_watch_create(int listener_fd, const struct filter *f, struct filter_w
 	}
 	w->listener_fd = listener_fd;
 	w->proc_fd = -1;
-	w->bounds = f->bounds;
+	w->insns = f->insns;
+	w->ninsns = f->ninsns;
+	w->network = f->asks_network ? NETWORK_UNUSED : NETWORK_SETTLED;
 	w->is_complete = true;
 	w->nnotified = f->nnotified < FILTER_NOTIFIED_MAX ? f->nnotified : FILTER_NOTIFIED_MAX;
 	if (w->nnotified > 0) /* none: a caller's filter that refuses no notified call */
@@ -353,7 +390,7 @@ void filter_watch_set_proc(struct filter_watch *w, int proc_fd)
 
 int filter_watch_fd(const struct filter_watch *w)
 {
-	return w->listener_fd;
+	return w->network == NETWORK_HELD ? -1 : w->listener_fd;
 }
 
 const struct denied_syscall *filter_watch_denied(const struct filter_watch *w, size_t *out_count,

@@ -90,6 +90,13 @@ static void watch_relay(struct watch *w, size_t i)
 	watch_fd(w, relay_source(i, true), r->out_fd, relay_has_pending(r) ? POLLOUT : 0);
 }
 
+/* Not while a call waits for the network, and no longer when no process can send one. */
+static void watch_syscalls(struct watch *w)
+{
+	const struct filter_watch *calls = w->j->watch;
+	watch_fd(w, SOURCE_SYSCALLS, calls ? filter_watch_fd(calls) : -1, POLLIN);
+}
+
 /* --- events ---------------------------------------------------------------------- */
 
 static void send_event(struct watch *w, const char *type, const void *bytes, size_t size)
@@ -180,8 +187,6 @@ static int on_syscalls(struct watch *w, struct cj_error *err)
 	filter_watch_answer(w->j->watch, &name);
 	if (name)
 		send_event(w, "denied", name, strlen(name));
-	if (filter_watch_fd(w->j->watch) < 0)
-		unwatch(w, SOURCE_SYSCALLS);
 	return 0;
 }
 
@@ -360,6 +365,7 @@ static int wait_once(struct watch *w, struct cj_error *err)
 {
 	bool was_late = w->is_late;
 	watch_room(w);
+	watch_syscalls(w);
 	for (size_t i = 0; i < RELAY_COUNT; i++)
 		watch_relay(w, i);
 
@@ -380,7 +386,6 @@ static void open_watch(struct watch *w)
 	watch_fd(w, SOURCE_LINK, j->link.sock_fd, POLLIN);
 	watch_fd(w, SOURCE_INIT, j->init_pidfd, POLLIN);
 	watch_fd(w, SOURCE_SIGNALS, j->signal_fd, POLLIN);
-	watch_fd(w, SOURCE_SYSCALLS, j->watch ? filter_watch_fd(j->watch) : -1, POLLIN);
 	watch_fd(w, SOURCE_NETWORK, j->network ? network_fd(j->network) : -1, POLLIN);
 	watch_fd(w, SOURCE_HANGUP, j->run.io.hangup_fd, 0); /* poll(2) always reports a hang-up */
 	for (size_t i = 0; i < RELAY_COUNT; i++)

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <linux/seccomp.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -26,6 +27,7 @@
 #include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -82,11 +84,20 @@ struct trial {
 	unsigned firsts;            /* names reported when they were new */
 };
 
+static bool asks_network; /* of the next trial */
+
+static struct filter the_filter(void)
+{
+	struct filter f;
+	filter_builtin(&f);
+	f.asks_network = asks_network;
+	return f;
+}
+
 static void load_or_leave(int *out_listener_fd)
 {
 	struct cj_error err = { 0 };
-	struct filter f;
-	filter_builtin(&f);
+	const struct filter f = the_filter();
 	CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
 	CHECK(filter_load(&f, out_listener_fd, &err) == 0);
 }
@@ -124,8 +135,7 @@ static struct trial begin(void (*body)(void))
 		fail_msg("%s", err.msg);
 	close(fds[0]);
 
-	struct filter f;
-	filter_builtin(&f);
+	const struct filter f = the_filter();
 	if (msg.nfds > 0 && filter_watch_create(take_fd(&msg.fds[0]), &f, &t.watch, &err) < 0)
 		fail_msg("%s", err.msg);
 	return t;
@@ -177,6 +187,7 @@ static int teardown(void **state)
 {
 	(void)state;
 	kernel = REAL;
+	asks_network = false;
 	return 0;
 }
 
@@ -461,6 +472,204 @@ static void the_row_of_netlink_is_found_among_the_protocols(void **state)
 	assert_int_equal(socket_count_parse("NETLINK "), 0);
 }
 
+/* --- the network on first use ----------------------------------------------------------- */
+
+static void open_sockets(void)
+{
+	CHECK(fails(mount("x", "/", "tmpfs", 0, NULL), EPERM));
+	CHECK(socket(AF_UNIX, SOCK_STREAM, 0) >= 0);
+	for (int i = 0; i < 3; i++) {
+		CHECK(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0) >= 0);
+		CHECK(socket(AF_INET6, SOCK_DGRAM, 17) >= 0);
+		CHECK(socket(AF_NETLINK, SOCK_RAW, 0) >= 0);
+		CHECK(fails(socket(AF_INET, SOCK_RAW, 1), EPERM));
+	}
+}
+
+/* Serves until a call waits for the network. */
+static void serve_until_wanted(struct trial *t)
+{
+	for (int i = 0; i < 5000 && !filter_watch_wants_network(t->watch); i++)
+		serve_once(t, 2);
+	assert_true(filter_watch_wants_network(t->watch));
+	assert_int_equal(filter_watch_fd(t->watch), -1);
+}
+
+static void the_first_network_socket_waits_until_the_network_is_settled(void **state)
+{
+	(void)state;
+	asks_network = true;
+	struct trial t = begin(open_sockets);
+	serve_until_wanted(&t);
+	assert_int_equal(count_of(&t, "mount"), 1);
+	for (int i = 0; i < 20; i++)
+		serve_once(&t, 1);
+	assert_int_equal(waitpid(t.pid, NULL, WNOHANG), 0); /* it still waits */
+	assert_int_equal(count_of(&t, "socket(AF_INET, SOCK_RAW, 1)"), 0);
+
+	filter_watch_network_settled(t.watch);
+	assert_false(filter_watch_wants_network(t.watch));
+	assert_int_equal(serve(&t), 0);
+	assert_int_equal(count_of(&t, "socket(AF_INET, SOCK_RAW, 1)"), 3);
+	filter_watch_destroy(&t.watch);
+}
+
+static void ask_netlink(void)
+{
+	CHECK(socket(AF_NETLINK, SOCK_RAW, 0) >= 0);
+}
+
+static void a_netlink_socket_asks_for_the_network_too(void **state)
+{
+	(void)state;
+	asks_network = true;
+	struct trial t = begin(ask_netlink);
+	serve_until_wanted(&t);
+	filter_watch_network_settled(t.watch);
+	assert_int_equal(serve(&t), 0);
+	filter_watch_destroy(&t.watch);
+}
+
+static void settled_before_the_start_nothing_waits(void **state)
+{
+	(void)state;
+	asks_network = true;
+	struct trial t = begin(open_sockets);
+	filter_watch_network_settled(t.watch);
+	assert_int_equal(serve(&t), 0);
+	assert_false(filter_watch_wants_network(t.watch));
+	filter_watch_destroy(&t.watch);
+}
+
+static void open_inet_sockets(void)
+{
+	for (int i = 0; i < 3; i++)
+		CHECK(socket(i % 2 ? AF_INET : AF_INET6, SOCK_STREAM, 0) >= 0);
+}
+
+/* Nobody answers: the calls must not wait for the supervisor. */
+static void without_a_network_to_build_inet_sockets_are_not_notified(void **state)
+{
+	(void)state;
+	struct trial t = begin(open_inet_sockets);
+	int status;
+	assert_int_equal(waitpid(t.pid, &status, 0), t.pid);
+	assert_int_equal(status, 0);
+	filter_watch_destroy(&t.watch);
+}
+
+static void die_waiting(void)
+{
+	pid_t pid = fork();
+	if (pid == 0) {
+		(void)socket(AF_INET, SOCK_STREAM, 0);
+		_exit(0);
+	}
+	usleep(50 * 1000);
+	CHECK(kill(pid, SIGKILL) == 0);
+	int status;
+	CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
+	open_sockets();
+}
+
+static void a_caller_that_dies_waiting_for_the_network_is_skipped(void **state)
+{
+	(void)state;
+	asks_network = true;
+	struct trial t = begin(die_waiting);
+	serve_until_wanted(&t);
+	usleep(150 * 1000); /* by now it is dead */
+	filter_watch_network_settled(t.watch);
+	assert_int_equal(serve(&t), 0);
+	assert_int_equal(count_of(&t, "mount"), 1);
+	filter_watch_destroy(&t.watch);
+}
+
+static volatile sig_atomic_t alarms;
+
+static void on_alarm(int signal)
+{
+	(void)signal;
+	alarms++;
+}
+
+static void open_under_signals(void)
+{
+	struct sigaction action = { .sa_handler = on_alarm, .sa_flags = SA_RESTART };
+	const struct itimerval often = { { 0, 2000 }, { 0, 2000 } };
+	const struct itimerval never = { 0 };
+	CHECK(sigaction(SIGALRM, &action, NULL) == 0);
+	const int first = dup(0), second = dup(0);
+	CHECK(close(first) == 0 && close(second) == 0);
+	CHECK(setitimer(ITIMER_REAL, &often, NULL) == 0);
+	CHECK(socket(AF_INET, SOCK_STREAM, 0) == first);
+	CHECK(setitimer(ITIMER_REAL, &never, NULL) == 0);
+	CHECK(alarms > 0);
+	CHECK(socket(AF_INET, SOCK_STREAM, 0) == second); /* the restarted call has left none */
+}
+
+/* Without WAIT_KILLABLE_RECV a signal ends the wait, and the call is notified again. */
+static void a_call_that_signals_interrupt_asks_again_and_goes_on(void **state)
+{
+	(void)state;
+	for (int round = 0; round < 2; round++) {
+		kernel = round == 0 ? REAL : OLD_KERNEL;
+		asks_network = true;
+		struct trial t = begin(open_under_signals);
+		serve_until_wanted(&t);
+		usleep(50 * 1000);
+		filter_watch_network_settled(t.watch);
+		assert_int_equal(serve(&t), 0);
+		filter_watch_destroy(&t.watch);
+	}
+}
+
+static void *open_in_thread(void *fd)
+{
+	*(int *)fd = socket(AF_INET, SOCK_STREAM, 0);
+	return NULL;
+}
+
+static void open_in_threads(void)
+{
+	pthread_t threads[8];
+	int fds[8];
+	for (int i = 0; i < 8; i++)
+		CHECK(pthread_create(&threads[i], NULL, open_in_thread, &fds[i]) == 0);
+	for (int i = 0; i < 8; i++)
+		CHECK(pthread_join(threads[i], NULL) == 0 && fds[i] >= 0);
+}
+
+static void threads_wait_for_the_same_network(void **state)
+{
+	(void)state;
+	asks_network = true;
+	struct trial t = begin(open_in_threads);
+	serve_until_wanted(&t);
+	usleep(20 * 1000);
+	filter_watch_network_settled(t.watch);
+	assert_int_equal(serve(&t), 0);
+	filter_watch_destroy(&t.watch);
+}
+
+/* The supervisor can't build it then, either: the caller sees that there is no listener. */
+static void open_no_sockets(void)
+{
+	CHECK(fails(socket(AF_INET, SOCK_STREAM, 0), ENOSYS));
+	CHECK(fails(socket(AF_NETLINK, SOCK_RAW, 0), ENOSYS));
+	CHECK(socket(AF_UNIX, SOCK_STREAM, 0) >= 0);
+}
+
+static void where_another_listens_no_network_is_asked_for(void **state)
+{
+	(void)state;
+	asks_network = true;
+	kernel = OUTER_LISTENER;
+	struct trial t = begin(open_no_sockets);
+	assert_null(t.watch);
+	assert_int_equal(serve(&t), 0);
+}
+
 /* A child asks and is killed while it waits for the answer. */
 static void die_asking(void)
 {
@@ -628,6 +837,14 @@ int main(void)
 		TEST(a_jail_loads_a_bounded_number_of_filters),
 		TEST(netlink_sockets_are_bounded_while_they_exist),
 		TEST(the_row_of_netlink_is_found_among_the_protocols),
+		TEST(the_first_network_socket_waits_until_the_network_is_settled),
+		TEST(a_netlink_socket_asks_for_the_network_too),
+		TEST(settled_before_the_start_nothing_waits),
+		TEST(without_a_network_to_build_inet_sockets_are_not_notified),
+		TEST(a_caller_that_dies_waiting_for_the_network_is_skipped),
+		TEST(a_call_that_signals_interrupt_asks_again_and_goes_on),
+		TEST(threads_wait_for_the_same_network),
+		TEST(where_another_listens_no_network_is_asked_for),
 		TEST(an_asker_that_dies_is_skipped),
 		TEST(the_watch_closes_when_no_process_is_left),
 		TEST(a_kernel_without_killable_waits_gets_the_plain_listener),

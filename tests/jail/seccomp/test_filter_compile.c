@@ -17,6 +17,7 @@
 
 #include "runtime/jail/seccomp/filter_bound.h"
 #include "runtime/jail/seccomp/filter_calls.h"
+#include "runtime/jail/seccomp/filter_run.h"
 #include "tests/jail/seccomp/bpf.h"
 #include "tests/profiles/policy/policy_text.h"
 
@@ -57,6 +58,12 @@ static struct filter compile(const char *defaults, const char *more)
 static uint32_t ask(const struct filter *f, int nr, uint64_t a0, uint64_t a1, uint64_t a2)
 {
 	return bpf_answer(f, nr, (const uint64_t[6]){ a0, a1, a2 });
+}
+
+static enum call_bound bound_of(const struct filter *f, int nr, uint64_t a0, uint64_t a1,
+				uint64_t a2)
+{
+	return filter_bound_of(ask(f, nr, a0, a1, a2));
 }
 
 /* --- any policy against its own rules --------------------------------------------- */
@@ -165,17 +172,12 @@ static const struct {
 
 static uint64_t some_value(void)
 {
-	static const uint64_t corners[] = { 0,
-					    1,
-					    2,
-					    3,
-					    0xf,
-					    0x7fffffff,
-					    0x80000000,
-					    0xffffffff,
-					    0x100000000,
-					    0x100000001,
-					    0xffffffff00000000,
+	static const uint64_t corners[] = { 0,           1,           2,
+					    3,           10, /* AF_INET6 */
+					    16,              /* AF_NETLINK */
+					    0x10000000a, 0x100000010, 0xf,
+					    0x7fffffff,  0x80000000,  0xffffffff,
+					    0x100000000, 0x100000001, 0xffffffff00000000,
 					    UINT64_MAX };
 	uint64_t value = corners[(size_t)rand() % COUNT_OF(corners)];
 	return rand() % 3 ? value : value + (uint64_t)(rand() % 3) - 1;
@@ -239,6 +241,33 @@ static struct policy *some_policy(void)
 	return p;
 }
 
+/* What is allowed and bounded goes to the supervisor, with its bound. */
+static uint32_t with_bound(int nr, const uint64_t args[6], uint32_t ret)
+{
+	uint32_t family = (uint32_t)args[0];
+	if (nr != SYS_socket || (ret != SECCOMP_RET_ALLOW && ret != SECCOMP_RET_LOG))
+		return ret;
+	if (family != AF_NETLINK && family != AF_INET && family != AF_INET6)
+		return ret;
+	uint32_t bound = family == AF_NETLINK ? CALL_BOUND_NETLINK : CALL_BOUND_NETWORK;
+	return NOTIFIED | (bound + 1) | (ret == SECCOMP_RET_LOG ? 0x100 : 0);
+}
+
+/* The program without its notifications for the network; and as the supervisor runs it. */
+static void check_other_runs(const struct filter *f, int nr, const uint64_t args[6], uint32_t said)
+{
+	struct seccomp_data data = { .nr = nr, .arch = BPF_NATIVE };
+	memcpy(data.args, args, sizeof(data.args));
+	assert_int_equal(filter_run(f->insns, f->ninsns, &data), bpf_answer(f, nr, args));
+
+	struct sock_filter insns[BPF_MAXINSNS];
+	memcpy(insns, f->insns, f->ninsns * sizeof(*insns));
+	filter_bound_drop_network(insns, f->ninsns);
+	bool is_netlink = nr == SYS_socket && (uint32_t)args[0] == AF_NETLINK;
+	assert_int_equal(bpf_run(insns, f->ninsns, &data),
+			 is_netlink ? with_bound(nr, args, said) : said);
+}
+
 static void a_program_answers_as_its_rules_say(void **state)
 {
 	(void)state;
@@ -249,15 +278,15 @@ static void a_program_answers_as_its_rules_say(void **state)
 		for (int i = 0; i < 400; i++) {
 			size_t s = (size_t)rand() % COUNT_OF(subjects);
 			uint64_t args[6] = { some_value(), some_value(), some_value() };
-			if (subjects[s].nr == SYS_socket && (uint32_t)args[0] == AF_NETLINK)
-				continue; /* bounded: below */
-			uint32_t want = meaning(p, subjects[s].nr, subjects[s].name, args);
+			uint32_t said = meaning(p, subjects[s].nr, subjects[s].name, args);
+			uint32_t want = with_bound(subjects[s].nr, args, said);
 			uint32_t got = bpf_answer(&f, subjects[s].nr, args);
 			if (got != want)
 				fail_msg("round %d: %s(%llx, %llx, %llx): %08x instead of %08x",
 					 round, subjects[s].name, (unsigned long long)args[0],
 					 (unsigned long long)args[1], (unsigned long long)args[2],
 					 got, want);
+			check_other_runs(&f, subjects[s].nr, args, said);
 		}
 		teardown(NULL);
 	}
@@ -313,37 +342,28 @@ static void a_file_that_allows_by_default_notifies_only_what_it_refuses(void **s
 	assert_int_equal(ask(&f, 471, 0, 0, 0), ALLOW);
 	assert_int_equal(ask(&f, SYS_clone3, 0, 0, 0), ERRNO(ENOSYS));
 	assert_int_equal(ask(&f, SYS_seccomp, 1, 8, 0), ERRNO(EBUSY));
-	assert_int_equal(ask(&f, SYS_seccomp, 1, 1, 0), NOTIFIED); /* the supervisor counts it */
+	assert_int_equal(bound_of(&f, SYS_seccomp, 1, 1, 0), CALL_BOUND_FILTERS);
 	assert_int_equal(ask(&f, SYS_seccomp, 3, 0, 0), ALLOW);
 }
 
 /* --- bounded calls -------------------------------------------------------------------- */
-
-static const struct call_bounded *row_of(const struct filter *f, int nr, uint64_t a0, uint64_t a1,
-					 uint64_t a2)
-{
-	return filter_bound_row(f->bounds, nr, (const uint64_t[6]){ a0, a1, a2 });
-}
 
 static void bounded_calls_that_a_file_allows_are_sent_to_the_supervisor(void **state)
 {
 	(void)state;
 	struct filter f = compile(ALLOWING, "");
 	assert_int_equal(f.nnotified, 0);
-	assert_int_equal(ask(&f, SYS_seccomp, 1, 0, 0), NOTIFIED);
-	assert_int_equal(ask(&f, SYS_seccomp, 1ULL << 32 | 1, 0, 0), NOTIFIED);
+	assert_int_equal(f.bounds, (1u << CALL_BOUND_COUNT) - 1);
+	assert_int_equal(bound_of(&f, SYS_seccomp, 1, 0, 0), CALL_BOUND_FILTERS);
+	assert_int_equal(bound_of(&f, SYS_seccomp, 1ULL << 32 | 1, 0, 0), CALL_BOUND_FILTERS);
 	assert_int_equal(ask(&f, SYS_seccomp, 0, 0, 0), ALLOW);
-	assert_int_equal(ask(&f, SYS_prctl, 22, 2, 0), NOTIFIED);
+	assert_int_equal(bound_of(&f, SYS_prctl, 22, 2, 0), CALL_BOUND_FILTERS);
 	assert_int_equal(ask(&f, SYS_prctl, 15, 0, 0), ALLOW);
-	assert_int_equal(ask(&f, SYS_socket, AF_NETLINK, 3, 0), NOTIFIED);
-	assert_int_equal(ask(&f, SYS_socket, AF_NETLINK, 3, 12), NOTIFIED);
-	assert_int_equal(ask(&f, SYS_socket, AF_INET, 1, 0), ALLOW);
-	assert_non_null(row_of(&f, SYS_seccomp, 1, 0, 0));
-	assert_non_null(row_of(&f, SYS_seccomp, 1ULL << 32 | 1, 0, 0));
-	assert_non_null(row_of(&f, SYS_socket, AF_NETLINK, 3, 0));
-	assert_non_null(row_of(&f, SYS_socket, AF_NETLINK, 3, 12));
-	assert_null(row_of(&f, SYS_socket, AF_INET, 1, 0));
-	assert_null(row_of(&f, SYS_seccomp, 0, 0, 0));
+	assert_int_equal(bound_of(&f, SYS_socket, AF_NETLINK, 3, 0), CALL_BOUND_NETLINK);
+	assert_int_equal(bound_of(&f, SYS_socket, AF_NETLINK, 3, 12), CALL_BOUND_NETLINK);
+	assert_int_equal(bound_of(&f, SYS_socket, AF_INET, 1, 0), CALL_BOUND_NETWORK);
+	assert_int_equal(bound_of(&f, SYS_socket, AF_INET6, 3, 58), CALL_BOUND_NETWORK);
+	assert_int_equal(ask(&f, SYS_socket, AF_UNIX, 1, 0), ALLOW);
 }
 
 static void a_bounded_call_that_a_file_refuses_is_never_let_through(void **state)
@@ -352,23 +372,51 @@ static void a_bounded_call_that_a_file_refuses_is_never_let_through(void **state
 	struct filter f =
 	    compile(ALLOWING, "{\"names\":[\"socket\",\"seccomp\"],\"action\":\"SCMP_ACT_ERRNO\"}");
 	assert_int_equal(ask(&f, SYS_socket, AF_NETLINK, 3, 0), NOTIFIED);
-	assert_null(row_of(&f, SYS_socket, AF_NETLINK, 3, 0));
+	assert_int_equal(ask(&f, SYS_socket, AF_INET, 1, 0), NOTIFIED);
 	assert_int_equal(ask(&f, SYS_seccomp, 1, 0, 0), ERRNO(EPERM));
-	assert_null(row_of(&f, SYS_seccomp, 1, 0, 0));
+	assert_int_equal(f.bounds, 1u << CALL_BOUND_FILTERS); /* prctl */
+	assert_int_equal(filter_bound_of(ALLOW), CALL_BOUND_COUNT);
+	assert_int_equal(filter_bound_of(ERRNO(CALL_BOUND_NETWORK + 1)), CALL_BOUND_COUNT);
+	assert_int_equal(filter_bound_of(NOTIFIED | 0xff), CALL_BOUND_COUNT);
 }
 
-/* What is notified and matches a row goes on: so what is refused must not be notified. */
-static void the_refused_part_of_a_bounded_call_is_refused_without_a_notification(void **state)
+static void the_refused_part_of_a_bounded_call_stays_refused(void **state)
 {
 	(void)state;
 	struct filter f = compile(ALLOWING, "{\"names\":[\"socket\"],\"action\":\"SCMP_ACT_ERRNO\","
 					    "\"args\":[{\"index\":1,\"value\":15,\"valueTwo\":3,"
 					    "\"op\":\"SCMP_CMP_MASKED_EQ\"}]}");
 	assert_int_equal(ask(&f, SYS_socket, AF_INET, 3, 0), NOTIFIED);
-	assert_int_equal(ask(&f, SYS_socket, AF_NETLINK, 3, 0), ERRNO(EPERM));
-	assert_int_equal(ask(&f, SYS_socket, AF_NETLINK, 3, 12), ERRNO(EPERM));
-	assert_int_equal(ask(&f, SYS_socket, AF_NETLINK, 2, 0), NOTIFIED);
-	assert_non_null(row_of(&f, SYS_socket, AF_NETLINK, 2, 0));
+	assert_int_equal(ask(&f, SYS_socket, AF_NETLINK, 3, 0), NOTIFIED);
+	assert_int_equal(ask(&f, SYS_socket, AF_NETLINK, 3, 12), NOTIFIED);
+	assert_int_equal(bound_of(&f, SYS_socket, AF_NETLINK, 2, 0), CALL_BOUND_NETLINK);
+	assert_int_equal(bound_of(&f, SYS_socket, AF_INET, 2, 0), CALL_BOUND_NETWORK);
+}
+
+/* "every family except netlink", compared with 64 bits, of which the kernel reads 32 */
+static void high_bits_do_not_dodge_a_bound(void **state)
+{
+	(void)state;
+	struct filter f = compile(REFUSING, "{\"names\":[\"socket\"],\"action\":\"SCMP_ACT_ALLOW\","
+					    "\"args\":[{\"index\":0,\"value\":16,"
+					    "\"op\":\"SCMP_CMP_NE\"}]}");
+	assert_int_equal(ask(&f, SYS_socket, AF_NETLINK, 3, 0), NOTIFIED);
+	assert_int_equal(bound_of(&f, SYS_socket, 1ULL << 32 | AF_NETLINK, 3, 0),
+			 CALL_BOUND_NETLINK);
+	assert_int_equal(bound_of(&f, SYS_socket, 1ULL << 32 | AF_INET, 3, 0), CALL_BOUND_NETWORK);
+}
+
+static void a_program_that_no_compiler_wrote_allows_nothing(void **state)
+{
+	(void)state;
+	const struct seccomp_data data = { .nr = 1 };
+	const struct sock_filter endless[] = { { BPF_JMP | BPF_JA, 0, 0, UINT32_MAX } };
+	const struct sock_filter unknown[] = { { BPF_LDX, 0, 0, 0 } };
+	const struct sock_filter beyond[] = { { BPF_LD | BPF_W | BPF_ABS, 0, 0, UINT32_MAX } };
+	assert_int_equal(filter_run(endless, 1, &data), SECCOMP_RET_KILL_PROCESS);
+	assert_int_equal(filter_run(unknown, 1, &data), SECCOMP_RET_KILL_PROCESS);
+	assert_int_equal(filter_run(beyond, 1, &data), SECCOMP_RET_KILL_PROCESS);
+	assert_int_equal(filter_run(NULL, 0, &data), SECCOMP_RET_KILL_PROCESS);
 }
 
 #define ONE_OPTION                                                                                 \
@@ -599,7 +647,9 @@ int main(void)
 		TEST(a_file_that_allows_by_default_notifies_only_what_it_refuses),
 		TEST(bounded_calls_that_a_file_allows_are_sent_to_the_supervisor),
 		TEST(a_bounded_call_that_a_file_refuses_is_never_let_through),
-		TEST(the_refused_part_of_a_bounded_call_is_refused_without_a_notification),
+		TEST(the_refused_part_of_a_bounded_call_stays_refused),
+		TEST(high_bits_do_not_dodge_a_bound),
+		TEST(a_program_that_no_compiler_wrote_allows_nothing),
 		TEST(an_option_that_is_not_listed_is_unknown),
 		TEST(killing_and_trapping_rules_stay_what_they_are),
 		TEST(an_allowed_clone3_stays_refused_and_is_reported),

@@ -236,7 +236,9 @@ static void a_shown_profile_reads_back_as_the_same(void **state)
 			    " \"env\": {\"X\": \"\\u00e9\\n\"}, \"bind\": [\"/a:/b\"],"
 			    " \"on_output_limit\": \"kill\", \"network\": {\"allow\": [\"h\"]},"
 			    " \"audit\": \"required\"}");
-	const char *const names[] = { "base", "ci", "node", "python", "shell", "rich" };
+	const char *const names[] = {
+		"base", "ci", "node", "python", "python-data", "shell", "rich"
+	};
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		struct config c, again;
 		struct cj_error err = { 0 };

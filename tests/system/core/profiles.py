@@ -11,7 +11,7 @@ from harness import *  # noqa: F403
 @test("list names the shipped profiles with a line about each")
 def _():
     out = cejail("profile", "list").exits(0).out
-    for name in ("base", "python", "node", "shell", "ci"):
+    for name in ("base", "python", "python-data", "node", "shell", "ci"):
         true(any(line.startswith(name) for line in out.splitlines()), f"{name} is missing in {out!r}")
 
 
@@ -33,7 +33,7 @@ def _():
 
 @test("every shipped profile checks and is as the schema says")
 def _():
-    for name in ("base", "python", "node", "shell", "ci"):
+    for name in ("base", "python", "python-data", "node", "shell", "ci"):
         check_schema(json.loads(cejail("profile", "show", name).exits(0).out), "profile.json")
 
 
@@ -84,6 +84,19 @@ def _():
     known = {"PATH", "HOME", "LANG", "TERM", "LC_CTYPE", "TMPDIR", "SHELL", "USER", "LOGNAME", "LSAN_OPTIONS"}
     known |= {"PYTHONDONTWRITEBYTECODE"}
     true(names <= known, f"variables {sorted(names)}")
+
+
+@test("python-data runs a program with or without numpy on the host, and numpy starts no thread")
+def _():
+    code = """
+try:
+    import numpy
+    total = numpy.ones((64, 64)).dot(numpy.ones((64, 64))).sum()
+except ImportError:
+    total = 64.0 ** 3
+import os
+print(total, len(os.listdir("/proc/self/task")), os.environ["MPLCONFIGDIR"])"""
+    run("-p", "python-data", "-c", code).exits(0).says("262144.0 1 /tmp/matplotlib\n")
 
 
 @test("the ci profile has a private, writable copy of a tree and a compiler's needs")

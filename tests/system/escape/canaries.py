@@ -19,7 +19,7 @@ OF_ITS_OWN = (
     exec 3<&- 4<&- "$1" -B /tmp/canary.py /tmp/hunter""", "sh", PYTHON,
 )  # fmt: skip
 ALLOW_ALL = {"defaultAction": "SCMP_ACT_ALLOW", "architectures": ["SCMP_ARCH_X86_64"], "syscalls": []}
-PROFILES = ("base", "python", "node", "shell", "ci")
+PROFILES = ("base", "python", "python-data", "node", "shell", "ci")
 
 
 def lists_of(out):

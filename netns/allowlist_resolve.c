@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Resolves the allow list: looks up names and checks each address.  Acts: getaddrinfo(3).
+ * Resolves the allow list: looks up names and checks each address.  Acts.
  *
  * No name is looked up again later, so a name that changes its address (DNS rebinding) has no
  * effect: the rules and the jail's hosts(5) have the addresses found here.
  */
 #include "netns/allowlist.h"
 
-#include <netdb.h>
-#include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "netns/dns/name_lookup.h"
 #include "netns/ranges.h"
+#include "runtime/base/scope.h"
 
 #define CLASS_TEXT_MAX 160 /* the names of all classes of addresses in a row */
 
@@ -185,49 +186,6 @@ static int add_host(struct resolving *r, const char *name, const struct ip *ip,
 
 /* --- looking up --------------------------------------------------------------------- */
 
-static void free_answer(struct addrinfo **answer)
-{
-	if (*answer)
-		freeaddrinfo(*answer);
-}
-
-static int fail_lookup(int code, struct cj_error *err)
-{
-	int rc;
-
-	switch (code) {
-	case EAI_NONAME:
-		return cj_reject_as(err, ENOENT, "this host's resolver knows no such name");
-	case EAI_NODATA:
-	case EAI_ADDRFAMILY:
-		return cj_reject_as(err, ENOENT, "the name has no address");
-	case EAI_AGAIN:
-	case EAI_FAIL:
-		rc = cj_reject_as(err, EAGAIN, "this host's name servers gave no answer");
-		cj_hint(err, "see what 'getent ahosts NAME' says; write the address instead");
-		return rc;
-	case EAI_MEMORY:
-		return cj_fail(err, ENOMEM, "look up the name");
-	case EAI_SYSTEM:
-		return cj_fail(err, errno ? errno : EIO, "look up the name");
-	default:
-		return cj_reject_as(err, EIO, "look up the name: %s", gai_strerror(code));
-	}
-}
-
-static bool ip_of_sockaddr(const struct sockaddr *address, struct ip *out)
-{
-	*out = (struct ip){ 0 };
-	if (address->sa_family == AF_INET) {
-		out->family = 4;
-		memcpy(out->bytes, &((const struct sockaddr_in *)address)->sin_addr, 4);
-	} else if (address->sa_family == AF_INET6) {
-		out->family = 6;
-		memcpy(out->bytes, &((const struct sockaddr_in6 *)address)->sin6_addr, 16);
-	}
-	return out->family != 0;
-}
-
 static int take_address(struct resolving *r, const struct allowlist_entry *t, const struct ip *ip,
 			unsigned *classes, struct cj_error *err)
 {
@@ -242,27 +200,22 @@ static int take_address(struct resolving *r, const struct allowlist_entry *t, co
 static int resolve_name(struct resolving *r, const struct allowlist_entry *t, unsigned *classes,
 			struct cj_error *err)
 {
-	const struct addrinfo wanted = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
-	__attribute__((cleanup(free_answer))) struct addrinfo *answer = NULL;
-	bool has_any = false;
+	size_t count = 0;
 
 	if (!r->hosts)
 		r->hosts = arena_alloc(r->arena, ALLOWLIST_HOSTS_MAX);
 	if (!r->hosts)
 		return cj_fail(err, ENOMEM, "write /etc/hosts");
-	int code = getaddrinfo(t->name, NULL, &wanted, &answer);
-	if (code != 0)
-		return fail_lookup(code, err);
-	for (const struct addrinfo *i = answer; i; i = i->ai_next) {
-		struct ip ip;
-
-		if (!ip_of_sockaddr(i->ai_addr, &ip))
-			continue;
-		has_any = true;
-		if (take_address(r, t, &ip, classes, err) < 0)
+	auto_free struct ip *found = calloc(NAME_ADDRESSES_MAX, sizeof(*found));
+	if (!found)
+		return cj_fail(err, ENOMEM, "look up the name");
+	if (name_ask(t->name, found, &count, err) < 0)
+		return -err->code;
+	for (size_t i = 0; i < count; i++) {
+		if (take_address(r, t, &found[i], classes, err) < 0)
 			return -err->code;
 	}
-	return has_any ? 0 : fail_lookup(EAI_NODATA, err);
+	return 0;
 }
 
 static int resolve_net(struct resolving *r, const struct allowlist_entry *t, unsigned *classes,

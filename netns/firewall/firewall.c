@@ -289,8 +289,7 @@ static void add_counters(const struct nlmsghdr *message, uint64_t counts[static 
 	elements = nfnl_find(message, NFTA_SET_ELEM_LIST_ELEMENTS);
 	if (!elements)
 		return;
-	nla_for_each_nested(element, elements, left)
-		add_counter(element, counts);
+	nla_for_each_nested(element, elements, left) add_counter(element, counts);
 }
 
 struct dump {
@@ -322,8 +321,7 @@ static int ask_counters(int nft_fd, uint32_t seq, struct cj_error *err)
 								.flags = NLM_F_DUMP,
 								.seq = seq,
 								.family = NFPROTO_INET });
-	if (!message ||
-	    nla_put_string(message, NFTA_SET_ELEM_LIST_TABLE, FIREWALL_TABLE) < 0 ||
+	if (!message || nla_put_string(message, NFTA_SET_ELEM_LIST_TABLE, FIREWALL_TABLE) < 0 ||
 	    nla_put_string(message, NFTA_SET_ELEM_LIST_SET, FIREWALL_COUNTERS) < 0)
 		return cj_fail(err, ENOMEM, "ask for the counters");
 	return send_all(nft_fd, nlmsg_hdr(message), nlmsg_hdr(message)->nlmsg_len, err);

@@ -51,7 +51,8 @@ static bool drops_forwarded(const struct nlmsghdr *header, struct host_firewall_
 	uint32_t policy = NF_ACCEPT;
 
 	*out = (struct host_firewall_chain){ .family = about->nfgen_family };
-	nlmsg_for_each_attr(attr, header, sizeof(*about), left) {
+	nlmsg_for_each_attr(attr, header, sizeof(*about), left)
+	{
 		switch (nla_type(attr)) {
 		case NFTA_CHAIN_TABLE:
 			read_name(attr, out->table);

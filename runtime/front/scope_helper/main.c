@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * scope-helper ID PID: asks the user's systemd for a scope around PID.  Started by
- * runtime/jail/cgroup/scope_helper.c.  On failure it writes its struct cj_error to standard output
- * and exits with status 1.
- * Acts with the caller's rights, like the launcher that starts it.
+ * runtime/jail/cgroup/scope_helper.c.  Acts with the caller's rights.
  */
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
-#include "runtime/base/files/fd.h"
+#include "runtime/base/files/libexec_program.h"
 #include "runtime/base/text.h"
 #include "runtime/jail/cgroup/scope_request.h"
 
@@ -24,7 +20,7 @@ static int enter(int argc, char **argv, struct cj_error *err)
 		return cj_reject(err, "usage: scope-helper ID PID");
 	if (parse_u64(argv[2], 1, 1u << 22, &pid, err) < 0)
 		return -err->code;
-	if (getppid() != (pid_t)pid) /* it ended before PR_SET_PDEATHSIG was set */
+	if (getppid() != (pid_t)pid) /* it ended before libexec_begin() */
 		return cj_reject_as(err, ESRCH,
 				    "scope-helper: the process that asked for the scope has ended");
 	return scope_request_enter(argv[1], (pid_t)pid, err);
@@ -32,12 +28,7 @@ static int enter(int argc, char **argv, struct cj_error *err)
 
 int main(int argc, char **argv)
 {
-	struct cj_error err = { 0 }, ignored;
-	(void)alarm(LIFE_SECONDS);
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* cannot fail for a signal that there is */
-	if (enter(argc, argv, &err) == 0)
-		return EXIT_SUCCESS;
-	/* The parent sees the exit status, too. */
-	(void)fd_write_all(STDOUT_FILENO, &err, sizeof(err), "the launcher's pipe", &ignored);
-	return EXIT_FAILURE;
+	struct cj_error err = { 0 };
+	libexec_begin(LIFE_SECONDS);
+	return enter(argc, argv, &err) < 0 ? libexec_fail(&err) : EXIT_SUCCESS;
 }

@@ -3,9 +3,7 @@
  * scope_helper - a delegated cgroup from the user's own systemd: a transient scope that
  * this process is moved into.
  *
- * The call is made by a small program of ours, ../libexec/cejail/scope-helper seen from the
- * launcher: libsystemd and its libraries are never in the launcher's memory, nor in init's,
- * and the launcher can be linked statically.
+ * The call is made by a helper of ours (libexec_run.h), because it loads libsystemd.
  */
 #pragma once
 

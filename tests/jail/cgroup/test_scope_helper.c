@@ -157,7 +157,7 @@ static void the_helper_receives_signals_that_we_block_or_ignore(void **state)
 	assert_int_equal(sigprocmask(SIG_SETMASK, &old, NULL), 0);
 	assert_int_equal(sigaction(SIGALRM, &before, NULL), 0);
 	assert_int_equal(rc, -ETIMEDOUT);
-	assert_string_equal(err.msg, "the user manager didn't answer in time");
+	assert_string_equal(err.msg, "the user manager's helper didn't answer in time");
 }
 
 /* A whole message, whose code says that nothing failed. */

@@ -12,7 +12,6 @@
 
 #include <cmocka.h>
 
-
 #include "netns/firewall/denials.h"
 #include "tests/netns/firewall/lab_rules.h"
 

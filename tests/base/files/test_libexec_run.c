@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* WRAP: libexec_path_find */
+/* libexec_run: what becomes of all that a helper may answer.  A shell plays it. */
+#include "runtime/base/files/libexec_run.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+#include <errno.h>
+#include <limits.h>
+
+#include "netns/dns/name_lookup.h"
+
+static const char *helper_path;
+
+int __wrap_libexec_path_find(const char *name, char *out, struct cj_error *err);
+int __wrap_libexec_path_find(const char *name, char *out, struct cj_error *err)
+{
+	(void)name;
+	if (!helper_path)
+		return cj_fail(err, ENAMETOOLONG, "find the helper");
+	(void)snprintf(out, PATH_MAX, "%s", helper_path);
+	return 0;
+}
+
+static ssize_t run(const char *script, char *answer, size_t max, struct cj_error *err)
+{
+	const char *const args[] = { "-c", script, NULL };
+	const struct libexec_call call = {
+		.name = "helper",
+		.what = "the helper",
+		.args = args,
+		.answer = answer,
+		.answer_max = max,
+	};
+	*err = (struct cj_error){ 0 };
+	helper_path = "/bin/sh";
+	ssize_t size = libexec_run(&call, err);
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* it is reaped */
+	return size;
+}
+
+static void an_answer_up_to_the_limit_is_taken(void **state)
+{
+	(void)state;
+	char answer[8] = { 0 };
+	struct cj_error err;
+	assert_int_equal(run("printf 12345678", answer, sizeof(answer), &err), 8);
+	assert_memory_equal(answer, "12345678", 8);
+	assert_int_equal(run("printf 12; sleep 0.05; printf 34", answer, sizeof(answer), &err), 4);
+	assert_memory_equal(answer, "1234", 4);
+	assert_int_equal(run("exit 0", answer, sizeof(answer), &err), 0);
+}
+
+static void a_longer_answer_is_refused_and_not_waited_for(void **state)
+{
+	(void)state;
+	char answer[8] = "before";
+	struct cj_error err;
+	assert_int_equal(run("printf 123456789", answer, sizeof(answer), &err), -EPROTO);
+	assert_int_equal(run("yes", answer, sizeof(answer), &err), -EPROTO);
+	assert_string_equal(err.msg, "the helper ended early");
+	assert_string_equal(answer, "before");
+}
+
+static void an_answer_with_a_failure_is_none(void **state)
+{
+	(void)state;
+	char answer[8] = "before";
+	struct cj_error err;
+	assert_int_equal(run("printf 1234; exit 1", answer, sizeof(answer), &err), -EPROTO);
+	assert_int_equal(run("printf 1234; kill -KILL $$", answer, sizeof(answer), &err), -EPROTO);
+	assert_int_equal(run("printf 1234; kill -ALRM $$", answer, sizeof(answer), &err),
+			 -ETIMEDOUT);
+	assert_string_equal(err.msg, "the helper didn't answer in time");
+	assert_string_equal(answer, "before");
+}
+
+static void without_the_helper_no_name_has_an_address(void **state)
+{
+	(void)state;
+	static struct ip found[NAME_ADDRESSES_MAX];
+	size_t count = 7;
+	struct cj_error err;
+	helper_path = NULL;
+	assert_int_equal(name_ask("public.example", found, &count, &err), -ENAMETOOLONG);
+	helper_path = "/nonexistent/name-helper";
+	assert_int_equal(name_ask("public.example", found, &count, &err), -ENOENT);
+	assert_non_null(strstr(err.msg, "/nonexistent/name-helper"));
+	helper_path = "/bin/false";
+	assert_int_equal(name_ask("public.example", found, &count, &err), -EPROTO);
+	assert_string_equal(err.msg, "the helper for names ended early");
+	assert_int_equal(count, 7);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_answer_up_to_the_limit_is_taken),
+		cmocka_unit_test(a_longer_answer_is_refused_and_not_waited_for),
+		cmocka_unit_test(an_answer_with_a_failure_is_none),
+		cmocka_unit_test(without_the_helper_no_name_has_an_address),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * network - a jail's network: init opens it; the supervisor builds it, serves it while the program
- * runs, and reports the denials.
+ * network - a jail's network: the supervisor builds it, serves it while the program runs, and
+ * reports the denials.
  *
- * Only init can enter the namespaces, and the supervisor configures them while init builds the
- * root:
+ * A jail begins with its loopback alone.  The rest is built when the program first opens an inet or
+ * netlink socket, or before the program starts (network_spec.starts_early).  Until then no
+ * interface, route or rule exists that could let a packet out.
  *
- *	init        network_open    starts in the gateway's namespace and opens sockets there, then
- *	                            creates the jail's own namespace and opens sockets there
- *	supervisor  network_build   through those sockets: loads rules, then makes links, then
- *	                            starts the uplink
- *	            network_await   waits until the uplink is ready
- *	            network_serve   denials, DNS queries, forwarded ports, new addresses of the
- *	                            host, the end of a helper
- *	            network_report  the denials, by the kernel's own counters
+ *	init        network_open     brings `lo` up; a socket of the jail's namespace, and the
+ *	                             listeners of --connect tcp:
+ *	supervisor  network_create   takes them; serves the listeners
+ *	            network_build    opens the gateway (gateway.h), loads rules, then makes links,
+ *	                             then starts the uplink
+ *	            network_await    waits until the uplink is ready; or, in a loop that also does
+ *	            network_proceed  other work, looks whether it is
+ *	            network_serve    denials, DNS queries, forwarded ports, new addresses of the
+ *	                             host, the end of a helper
+ *	            network_report   the denials, by the kernel's own counters
  *
  *	 jail's namespace        gateway's namespace             caller's namespace (host)
  *	+-----------------+     +-------------------------+     +---------------------------+
@@ -29,7 +32,8 @@
  *	|   sockets)      |     |                         |     |                           |
  *	+-----------------+     +-------------------------+     +---------------------------+
  *
- * Mode none has no gateway; it uses network_open and network_serve for --connect tcp: only.
+ * Mode none has no gateway; it uses network_open, network_create and network_serve for
+ * --connect tcp: only.
  */
 #pragma once
 
@@ -44,7 +48,8 @@ extern const char *const network_mode_names[NETWORK_MODE_COUNT];
 /* Prefix of a warning about a missing feature of this host; 'cejail doctor' names the remedy. */
 #define NETWORK_DEGRADED "network: "
 
-#define NETWORK_PORTS_MAX 16 /* --connect tcp: ports of one run */
+#define NETWORK_WHY_MAX   (UPLINK_WHY_MAX + 128) /* bytes of a reason, with its NUL */
+#define NETWORK_PORTS_MAX 16                     /* --connect tcp: ports of one run */
 
 /* The network of a plan. */
 struct network_spec {
@@ -58,7 +63,7 @@ struct network_spec {
 	size_t nports;
 };
 
-/* The sockets that init hands out; a slot that is not used is -1. */
+/* Sockets that init and the gateway's opener hand out; a slot that is not used is -1. */
 enum network_slot {
 	SLOT_GATEWAY_ROUTE,
 	SLOT_GATEWAY_RULES,
@@ -68,6 +73,7 @@ enum network_slot {
 	SLOT_JAIL_ROUTE,
 	SLOT_JAIL_RULES,
 	SLOT_JAIL_LOG,
+	SLOT_JAIL, /* only shows the opener the jail's namespace; init's, as are the listeners */
 	SLOT_LISTENERS, /* one for each port */
 	SLOT_COUNT = SLOT_LISTENERS + NETWORK_PORTS_MAX
 };
@@ -89,12 +95,16 @@ struct network_handles {
 void network_handles_init(struct network_handles *h);
 void network_handles_fini(struct network_handles *h);
 
+/* For a message with descriptors: a bit for each slot that is used, and their descriptors in the
+ * order of the slots.  fds[] borrows them. */
+uint32_t network_handles_pack(const struct network_handles *h, int fds[SLOT_COUNT], size_t *out_n);
+/* Takes those of fds[] that a bit of `slots` names; the rest stay the caller's. */
+void network_handles_unpack(struct network_handles *h, uint32_t slots, int *fds, size_t n);
+
 /*
- * network_open - the namespaces and the sockets in them.
+ * network_open - `lo` and the sockets of the jail's own namespace.
  *
- * Runs in:  init, with capabilities over the user namespace that owns its network namespace, the
- *           host's /proc in place.  Afterwards the process is in the jail's network namespace with
- *           `lo` up.
+ * Runs in:  init, with capabilities over the user namespace that owns its network namespace.
  * Fails:    with nothing held.
  */
 int network_open(const struct network_spec *spec, struct network_handles *out,
@@ -122,22 +132,40 @@ struct network_setup {
 	struct network_callbacks callbacks;
 };
 
-/*
- * network_build - load the rules, make the links and start the uplink.
- *
- * Takes the handles, also on failure.  Without nf_tables or veth in the kernel the jail
- * gets no network (a warning; network_is_filtered() is false), never one without rules.
- */
-int network_build(const struct network_setup *setup, struct network_handles *handles,
-		  struct network **out, struct cj_error *err);
+/* Takes the handles, also on failure. */
+int network_create(const struct network_setup *setup, struct network_handles *handles,
+		   struct network **out, struct cj_error *err);
 
+/*
+ * network_build - open the gateway, load the rules, make the links and start the uplink.
+ *
+ * Blocks for some milliseconds.  Then await the uplink.  Does nothing with mode none, or the second
+ * time.  Without nf_tables or veth in the kernel the jail gets no network (a warning;
+ * network_is_filtered() is false), never one without rules.
+ * Must not: be called before the id maps are written.
+ * Fails:    half-built: then network_give_up() or network_destroy().
+ */
+int network_build(struct network *n, struct cj_error *err);
+
+/* The uplink of network_build() is not ready yet. */
+bool network_is_building(const struct network *n);
 /* Waits for the uplink.  If there is none, that is a warning, and no packet leaves the jail. */
 int network_await(struct network *n, struct cj_error *err);
+/* The same without waiting: call it again after NETWORK_LOOK_MS while network_is_building(). */
+#define NETWORK_LOOK_MS UPLINK_LOOK_MS
+int network_proceed(struct network *n, struct cj_error *err);
+
+/* After a failure of any of them: warns, and removes what was built.  The jail's loopback and the
+ * ports of --connect tcp: stay. */
+void network_give_up(struct network *n, const struct cj_error *why);
+
+/* *out_why: the reason of NETWORK_FAILED, else NULL; valid until the next call for this network. */
+enum network_state network_state(const struct network *n, const char **out_why);
 
 bool network_is_filtered(const struct network *n);
 enum uplink_kind network_uplink(const struct network *n);
 
-/* When it is readable, call network_serve(): bounded work, never blocks. */
+/* When it is readable, call network_serve(): bounded work, never blocks.  -1: nothing to serve. */
 int network_fd(const struct network *n);
 int network_serve(struct network *n, struct cj_error *err);
 

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Init's part: the two namespaces, and sockets in both.  Acts. */
+/* Init's part: sockets of the jail's own namespace; and how handles travel.  Acts. */
 #include <fcntl.h>
-#include <linux/netlink.h>
-#include <sched.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
-#include "netns/addresses.h"
-#include "netns/dns/resolver.h"
 #include "netns/forward.h"
 #include "netns/network.h"
 #include "netns/rtnetlink/loopback.h"
@@ -27,62 +23,34 @@ void network_handles_fini(struct network_handles *h)
 		cj_close(&h->fds[i]);
 }
 
-static int open_netlink(int protocol, const char *what, int *out, struct cj_error *err)
+uint32_t network_handles_pack(const struct network_handles *h, int fds[SLOT_COUNT], size_t *out_n)
 {
-	*out = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
-	return *out < 0 ? cj_fail(err, errno, "open a socket for %s", what) : 0;
+	uint32_t slots = 0;
+	*out_n = 0;
+	for (size_t slot = 0; slot < SLOT_COUNT; slot++) {
+		if (h->fds[slot] < 0)
+			continue;
+		slots |= 1u << slot;
+		fds[(*out_n)++] = h->fds[slot];
+	}
+	return slots;
 }
 
-/* A netlink socket acts also with the capabilities of the process that opened it: netlink(7). */
-static int open_trio(int *route, int *rules, int *log, struct cj_error *err)
+void network_handles_unpack(struct network_handles *h, uint32_t slots, int *fds, size_t n)
 {
-	if (open_netlink(NETLINK_ROUTE, "links", route, err) < 0 ||
-	    open_netlink(NETLINK_NETFILTER, "rules", rules, err) < 0 ||
-	    open_netlink(NETLINK_NETFILTER, "denials", log, err) < 0)
-		return -err->code;
-	return 0;
+	size_t taken = 0;
+	for (size_t slot = 0; slot < SLOT_COUNT; slot++)
+		if ((slots & (1u << slot)) && taken < n) {
+			cj_close(&h->fds[slot]);
+			h->fds[slot] = take_fd(&fds[taken++]);
+		}
 }
 
-/* Returns 1; 0 where this host has no such sysctl, or forbids writing it. */
-static int set(const char *sysctl_path, const char *value, struct cj_error *err)
+/* Any socket tells the opener of the gateway which namespace is the jail's. */
+static int open_jail_socket(int *out, struct cj_error *err)
 {
-	int rc = fd_put_file(AT_FDCWD, sysctl_path, value, err);
-	if (rc == -ENOENT || rc == -EACCES || rc == -EPERM || rc == -EROFS)
-		return 0;
-	return rc < 0 ? rc : 1;
-}
-
-/*
- * The gateway answers only the jail, so every ICMP error of its routing may be sent: by default the
- * kernel sends one per second.  Without IPv6 in the kernel, or in a container with a read-only
- * /proc/sys, the jail has only IPv4, and some failures are slow.  Returns as set(), for IPv6.
- */
-static int set_up_routing(struct cj_error *err)
-{
-	if (set("/proc/sys/net/ipv4/icmp_ratelimit", "0", err) < 0 ||
-	    set("/proc/sys/net/ipv6/icmp/ratelimit", "0", err) < 0)
-		return -err->code;
-	return set("/proc/sys/net/ipv6/conf/all/forwarding", "1", err);
-}
-
-static int open_gateway(const struct network_spec *spec, struct network_handles *h,
-			struct cj_error *err)
-{
-	int *fds = h->fds;
-	if (open_trio(&fds[SLOT_GATEWAY_ROUTE], &fds[SLOT_GATEWAY_RULES], &fds[SLOT_GATEWAY_LOG],
-		      err) < 0)
-		return -err->code;
-	int rc = set_up_routing(err);
-	if (rc < 0)
-		return rc;
-	h->has_ipv6 = rc > 0;
-	/* With an allow list the jail has no DNS: names in queries could carry data out. */
-	if (spec->nallow == 0 &&
-	    resolver_listen(&address_gateway4, &fds[SLOT_DNS_UDP], &fds[SLOT_DNS_TCP], err) < 0)
-		return -err->code;
-	if (unshare(CLONE_NEWNET) < 0)
-		return cj_fail(err, errno, "create the jail's network namespace");
-	return open_trio(&fds[SLOT_JAIL_ROUTE], &fds[SLOT_JAIL_RULES], &fds[SLOT_JAIL_LOG], err);
+	*out = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	return *out < 0 ? cj_fail(err, errno, "open a socket of the jail's") : 0;
 }
 
 static int open_listeners(const struct network_spec *spec, struct network_handles *h,
@@ -99,9 +67,9 @@ static int open_listeners(const struct network_spec *spec, struct network_handle
 static int open_all(const struct network_spec *spec, struct network_handles *h,
 		    struct cj_error *err)
 {
-	if (spec->mode == NETWORK_PUBLIC && open_gateway(spec, h, err) < 0)
-		return cj_wrap(err, "make the gateway");
 	if (loopback_up(err) < 0)
+		return -err->code;
+	if (spec->mode == NETWORK_PUBLIC && open_jail_socket(&h->fds[SLOT_JAIL], err) < 0)
 		return -err->code;
 	return open_listeners(spec, h, err);
 }

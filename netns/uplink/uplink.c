@@ -24,15 +24,12 @@ const char *const uplink_names[UPLINK_COUNT] = {
 	[UPLINK_NONE] = "none",
 };
 
-/* Time between checks for the link.  No netlink subscription: other code reads from gateway_fd.  A
- * helper needs about 5 ms, most of which pass while the jail is being built. */
-#define POLL_MS 1
-
 struct uplink {
 	struct uplink_spec spec;
 	enum uplink_kind kind;
 	bool is_plugged;
-	bool has_ipv6; /* the helper was started with it */
+	bool has_ipv6;     /* the helper was started with it */
+	uint64_t until_ms; /* on clock_ms(): how long the helper is awaited; 0: not yet awaited */
 	struct uplink_host host;
 	struct uplink_keeper keeper;
 	char why[UPLINK_WHY_MAX];
@@ -93,6 +90,7 @@ static int start_from(struct uplink *u, enum uplink_kind first, struct cj_error 
 	enum uplink_kind last = u->spec.kind == UPLINK_AUTO ? UPLINK_SLIRP4NETNS : u->spec.kind;
 
 	u->kind = UPLINK_NONE;
+	u->until_ms = 0;
 	for (enum uplink_kind kind = first; kind <= last && kind < UPLINK_NONE; kind++) {
 		int rc = kind == UPLINK_HOST ? start_host(u, err) : start_helper(u, kind);
 		if (rc < 0)
@@ -139,26 +137,31 @@ static bool has_link(int gateway_fd)
 	return ioctl(gateway_fd, SIOCGIFFLAGS, &request) == 0;
 }
 
-/* 0, or 1 with the reason added. */
-static int await_link(struct uplink *u)
+static bool has_died(const struct uplink *u, int wait_ms)
 {
-	const uint64_t end = clock_ms() + UPLINK_WAIT_MS;
 	struct pollfd death = { .fd = u->keeper.pidfd, .events = POLLIN };
+	return poll(&death, 1, wait_ms) > 0;
+}
 
-	while (!has_link(u->spec.gateway_fd)) {
-		if (poll(&death, 1, POLL_MS) > 0) {
-			char exit_text[UPLINK_WHY_MAX];
-			uplink_keeper_describe_exit(&u->keeper, exit_text, sizeof(exit_text));
-			add_why(u, "%s ended at its start, %s", uplink_names[u->kind], exit_text);
-			return 1;
-		}
-		if (clock_ms() > end) {
-			add_why(u, "%s made no link in %d s", uplink_names[u->kind],
-				UPLINK_WAIT_MS / 1000);
-			return 1;
-		}
+enum look { LOOK_WAIT, LOOK_READY, LOOK_LOST }; /* lost: the reason is added */
+
+/* Looks for the link.  No netlink subscription: other code reads from gateway_fd. */
+static enum look look_for_link(struct uplink *u)
+{
+	if (u->until_ms == 0)
+		u->until_ms = clock_ms() + UPLINK_WAIT_MS;
+	if (has_link(u->spec.gateway_fd))
+		return LOOK_READY;
+	if (has_died(u, 0)) {
+		char exit_text[UPLINK_WHY_MAX];
+		uplink_keeper_describe_exit(&u->keeper, exit_text, sizeof(exit_text));
+		add_why(u, "%s ended at its start, %s", uplink_names[u->kind], exit_text);
+		return LOOK_LOST;
 	}
-	return 0;
+	if (clock_ms() <= u->until_ms)
+		return LOOK_WAIT;
+	add_why(u, "%s made no link in %d s", uplink_names[u->kind], UPLINK_WAIT_MS / 1000);
+	return LOOK_LOST;
 }
 
 /*
@@ -175,11 +178,12 @@ static int close_loopback(int gateway_fd, struct cj_error *err)
 	return 0;
 }
 
-static int plug_helper(struct uplink *u)
+static enum look plug_helper(struct uplink *u)
 {
 	struct cj_error err;
-	if (await_link(u) != 0)
-		return 1;
+	enum look look = look_for_link(u);
+	if (look != LOOK_READY)
+		return look;
 
 	struct links_tap_spec tap = uplink_helper_of(u->kind)->tap;
 	if (!u->has_ipv6)
@@ -188,24 +192,38 @@ static int plug_helper(struct uplink *u)
 	if (close_loopback(u->spec.gateway_fd, &err) < 0 ||
 	    links_configure_tap(u->spec.gateway_fd, &tap, &err) < 0) {
 		add_why(u, "%s: %s", uplink_names[u->kind], err.msg);
-		return 1;
+		return LOOK_LOST;
 	}
+	return LOOK_READY;
+}
+
+int uplink_proceed(struct uplink *u, bool *out_decided, char out_why[static UPLINK_WHY_MAX],
+		   struct cj_error *err)
+{
+	while (u->kind != UPLINK_NONE && !u->is_plugged) {
+		enum look look = plug_helper(u);
+		u->is_plugged = look == LOOK_READY;
+		if (look != LOOK_LOST)
+			break;
+		uplink_keeper_stop(&u->keeper);
+		if (start_from(u, u->kind + 1, err) < 0)
+			return -err->code;
+	}
+	*out_decided = u->kind == UPLINK_NONE || u->is_plugged;
+	copy_why(u, out_why);
 	return 0;
 }
 
 int uplink_await(struct uplink *u, char out_why[static UPLINK_WHY_MAX], struct cj_error *err)
 {
-	while (u->kind != UPLINK_NONE && !u->is_plugged) {
-		if (plug_helper(u) == 0) {
-			u->is_plugged = true;
-			break;
-		}
-		uplink_keeper_stop(&u->keeper);
-		if (start_from(u, u->kind + 1, err) < 0)
+	for (;;) {
+		bool is_decided = false;
+		if (uplink_proceed(u, &is_decided, out_why, err) < 0)
 			return -err->code;
+		if (is_decided)
+			return 0;
+		(void)has_died(u, UPLINK_LOOK_MS); /* a helper needs about 5 ms */
 	}
-	copy_why(u, out_why);
-	return 0;
 }
 
 enum uplink_kind uplink_kind_of(const struct uplink *u)

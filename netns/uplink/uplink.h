@@ -44,6 +44,11 @@ int uplink_start(const struct uplink_spec *spec, struct uplink **out,
 #define UPLINK_WAIT_MS 5000
 int uplink_await(struct uplink *u, char out_why[static UPLINK_WHY_MAX], struct cj_error *err);
 
+/* The same without waiting: call it again after UPLINK_LOOK_MS until *out_decided. */
+#define UPLINK_LOOK_MS 1
+int uplink_proceed(struct uplink *u, bool *out_decided, char out_why[static UPLINK_WHY_MAX],
+		   struct cj_error *err);
+
 enum uplink_kind uplink_kind_of(const struct uplink *u);
 bool uplink_has_ipv6(const struct uplink *u);
 

@@ -4,12 +4,9 @@
 
 #include <fcntl.h>
 #include <grp.h>
-#include <linux/nsfs.h>
-#include <linux/sockios.h>
 #include <poll.h>
 #include <sched.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -190,31 +187,22 @@ static void keeper_main(const struct keeper_order *o, int netns_fd)
 static int reset_inherited(struct keeper_order *o, struct cj_error *err)
 {
 	int fds[] = { o->gateway_fd, o->link.sock_fd };
-	if (child_keep_only(fds, 2, err) < 0 || child_null_streams(err) < 0)
+	if (child_reset(fds, 2, err) < 0)
 		return -err->code;
 	o->gateway_fd = fds[0];
 	o->link.sock_fd = fds[1];
-	child_default_signals();
-	return child_unblock_signals(err);
+	return 0;
 }
 
 /* Returns the gateway's network namespace. */
 static int join_gateway(int gateway_fd, struct cj_error *err)
 {
-	auto_fd int netns_fd = ioctl(gateway_fd, SIOCGSKNS);
-	if (netns_fd < 0)
-		return cj_fail(err, errno, "open the gateway's network namespace");
-	auto_fd int user_fd = ioctl(netns_fd, NS_GET_USERNS);
-	if (user_fd < 0)
-		return cj_fail(err, errno, "open the gateway's user namespace");
-
 	/* Before setns(2), while setgroups(2) is still allowed.  EPERM: an ordinary caller keeps
 	 * its groups, as in every other program that it runs. */
 	if (setgroups(0, NULL) < 0 && errno != EPERM)
 		return cj_fail(err, errno, "empty the list of groups");
-	if (setns(user_fd, CLONE_NEWUSER) < 0)
-		return cj_fail(err, errno, "join the gateway's user namespace");
-	if (uplink_privileges_become(err) < 0)
+	auto_fd int netns_fd = uplink_privileges_join(gateway_fd, err);
+	if (netns_fd < 0 || uplink_privileges_become(err) < 0)
 		return -err->code;
 	return take_fd(&netns_fd);
 }

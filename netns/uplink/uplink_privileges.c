@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A helper's user and capabilities.  Acts. */
+/* User namespaces, users and capabilities of helpers.  Acts. */
 #include "netns/uplink/uplink_privileges.h"
 
 #include <fcntl.h>
+#include <linux/nsfs.h>
+#include <linux/sockios.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/capability.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -13,6 +17,19 @@
 
 static const cap_value_t helper_caps[] = { CAP_SYS_ADMIN, CAP_NET_ADMIN };
 #define HELPER_CAPS ((int)(sizeof(helper_caps) / sizeof(helper_caps[0])))
+
+int uplink_privileges_join(int sock_fd, struct cj_error *err)
+{
+	auto_fd int netns_fd = ioctl(sock_fd, SIOCGSKNS);
+	if (netns_fd < 0)
+		return cj_fail(err, errno, "open a socket's network namespace");
+	auto_fd int user_fd = ioctl(netns_fd, NS_GET_USERNS);
+	if (user_fd < 0)
+		return cj_fail(err, errno, "open the user namespace of a network namespace");
+	if (setns(user_fd, CLONE_NEWUSER) < 0)
+		return cj_fail(err, errno, "join the user namespace of a network namespace");
+	return take_fd(&netns_fd);
+}
 
 /* The first id of a map is the only one: user_namespaces(7), "inside outside count". */
 static int read_first_id(const char *path, unsigned long *out, struct cj_error *err)

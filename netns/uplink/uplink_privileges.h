@@ -1,12 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * uplink_privileges - the user and the capabilities of a helper.  Acts, on the calling process.
+ * uplink_privileges - the user and the capabilities of a helper, and how a process gets
+ * capabilities over a gateway.  Acts, on the calling process.
  *
  * All capabilities in here are over the gateway's user namespace; over the host there is none.
  */
 #pragma once
 
 #include "runtime/base/error.h"
+
+/*
+ * uplink_privileges_join - join the user namespace that owns the network namespace of this socket.
+ *
+ * Runs in: a short-lived child, which has every capability there afterwards.  A request to die
+ * with the parent does not survive it.  Returns the network namespace.
+ */
+int uplink_privileges_join(int sock_fd, struct cj_error *err);
 
 /* Become the only user and group that the user namespace just joined maps.  Root has no id in
  * there, and the helper must not stay root outside. */

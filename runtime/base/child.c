@@ -90,3 +90,11 @@ int child_become_undumpable(struct cj_error *err)
 		return cj_fail(err, errno, "become undumpable");
 	return 0;
 }
+
+int child_reset(int *fds, size_t count, struct cj_error *err)
+{
+	if (child_keep_only(fds, count, err) < 0 || child_null_streams(err) < 0)
+		return -err->code;
+	child_default_signals();
+	return child_unblock_signals(err);
+}

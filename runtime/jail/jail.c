@@ -12,15 +12,14 @@
  *	supervisor                          init
  *	write the record, make the cgroup
  *	clone3  --------------------------> close what was inherited, ask to die with the supervisor
- *	choose ids, write the id maps       create one more network namespace: its first one is the
- *	                                    gateway's, the second one is the jail's
- *	        <------------ STEP_NETWORK  send sockets of both
+ *	choose ids, write the id maps       bring the loopback up
+ *	        <------------ STEP_NETWORK  send a socket of the network namespace
  *	                                    open host paths, still with the caller's ids
  *	STEP_IDS_MAPPED ------------------> become the jail's user, build the root, enter it
- *	load rules, make links,             enter a user namespace below the first one, drop every
- *	start the uplink                    privilege, load the filter (init_stages[], init.c)
+ *	(build the network)                 enter a user namespace below the first one, drop every
+ *	                                    privilege, load the filter (init_stages[], init.c)
  *	        <------------- STEP_SEALED  send /box, /proc and the seccomp listener
- *	wait for the uplink
+ *	(wait for the uplink)
  *	--- jail_prepare() returns: nothing untrusted has been inside ---
  *	STEP_WARM ------------------------> vfork, execve: a launcher of ours, with a socket to init
  *	        <------------- STEP_WARMED  the launcher is ready
@@ -31,9 +30,17 @@
  *	                                    the launcher becomes the payload
  *	        <------------ STEP_STARTED
  *	--- jail_start() returns (supervise/start.c, init/intake.c) ---
+ *	                                    (the payload opens its first inet or netlink socket: the
+ *	build the network                   filter notifies the supervisor, and the call waits)
  *	        <-------------- STEP_ENDED  the main process has ended; or a limit or cancel ends it
  *	kill init and the cgroup, read what the pipes hold, read the evidence
  *	--- jail_wait() returns (supervise/supervisor.c) ---
+ *
+ * The jail begins with its loopback alone: no interface, route or rule exists that could let a
+ * packet out.  The network is built when the program first asks for it (netns/network.h), in the
+ * loop of jail_wait(), which handles limits, signals and output meanwhile.  It is built where the
+ * diagram has parentheses if the plan says so, with --strict, and where the filter has no listener.
+ * The notification only says when to build: the packet filter decides what the program reaches.
  *
  * Init's rights shrink with each row of its table.  When it writes input files it has no more
  * rights than the payload will have.  Init parses nothing that the payload writes.  The launcher's
@@ -132,12 +139,11 @@ static void signals_leave(struct jail *j)
 /* Before init exists: it loads the filter that is compiled here. */
 static int filter_enter(struct jail *j, struct cj_error *err)
 {
-	if (!j->plan->policy) {
+	if (!j->plan->policy)
 		filter_builtin(&j->filter);
-		return 0;
-	}
-	if (filter_compile(j->plan->policy, &j->arena, &j->filter, err) < 0)
+	else if (filter_compile(j->plan->policy, &j->arena, &j->filter, err) < 0)
 		return -err->code;
+	j->filter.asks_network = jail_network_starts_late(j);
 	for (size_t i = 0; i < j->filter.notes.count; i++)
 		jail_warn(j, "seccomp: %s", j->filter.notes.items[i]);
 	return 0;
@@ -172,11 +178,13 @@ static const struct stage supervisor_stages[] = {
 	{ "sweep", jail_record_is_wanted, jail_record_sweep_enter, NULL },
 		/* removes what killed supervisors left, while init builds the root */
 	{ "network", jail_network_is_wanted, jail_network_enter, jail_network_leave },
-		/* while init builds the root, through sockets that init opened */
+		/* takes what init opened; if it starts early, it is built while init builds the
+		 * root */
 	{ "jail", NULL, jail_init_seal_enter, jail_init_seal_leave },
 		/* waits until init has gone through its own table */
 	{ "uplink", jail_network_is_wanted, jail_network_uplink_enter, NULL },
-		/* the helper was started first and is awaited last */
+		/* the helper was started first and is awaited last; builds what no call could ask
+		 * for */
 	{ "assess", NULL, jail_assess_enter, NULL },
 		/* all layers are known: --strict may still refuse */
 };

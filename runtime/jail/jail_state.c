@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The null value of every member, the warnings, and two questions about a jail.  Pure. */
+/* The null value of every member, the warnings, and questions about a jail.  Pure. */
 #include "runtime/jail/jail_state.h"
 
 #include <stdarg.h>
@@ -52,6 +52,13 @@ void jail_warn(struct jail *j, const char *fmt, ...)
 bool jail_network_is_wanted(const struct jail *j)
 {
 	return j->plan->network.mode != NETWORK_NONE || j->plan->network.nports > 0;
+}
+
+/* --strict refuses a host that lacks a feature before the program starts: so it must be tried. */
+bool jail_network_starts_late(const struct jail *j)
+{
+	const struct network_spec *spec = &j->plan->network;
+	return spec->mode == NETWORK_PUBLIC && !spec->starts_early && !j->plan->strict;
 }
 
 uint64_t jail_program_cpu_us(const struct jail *j, uint64_t all_us)

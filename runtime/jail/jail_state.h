@@ -74,7 +74,7 @@ struct jail {
 	int record_fd;
 	bool leaf_stays; /* the cgroup could not be removed: its record stays for a sweep */
 	struct filter_watch *watch;
-	struct network *network; /* NULL: loopback only */
+	struct network *network; /* NULL: never more than the loopback */
 
 	struct jail_init init;
 	struct jail_warm warm;
@@ -93,6 +93,8 @@ void jail_degrade(struct jail *j, enum degraded what, const char *fmt, ...)
 
 /* A jail with neither network nor ports only brings its loopback up. */
 bool jail_network_is_wanted(const struct jail *j);
+/* The network is built when the program first asks for it. */
+bool jail_network_starts_late(const struct jail *j);
 
 /* The program's part of the jail's CPU time `all_us`: without the launcher's. */
 uint64_t jail_program_cpu_us(const struct jail *j, uint64_t all_us);

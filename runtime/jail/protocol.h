@@ -7,8 +7,8 @@
 #include <stdint.h>
 
 enum step {
-	STEP_NETWORK, /* init -> supervisor: struct opened and its sockets; with a network or ports
-		       */
+	STEP_NETWORK, /* init -> supervisor: struct opened, a socket of the jail's namespace and the
+			 listeners of --connect tcp:; with a network or ports */
 	STEP_IDS_MAPPED, /* supervisor -> init: uid_map and gid_map are written; ID-mapped sources
 			    of the overlays, in their order, where they are not the caller's own */
 	STEP_SEALED, /* init -> supervisor: struct sealed, descriptors; init waits for the program
@@ -33,7 +33,6 @@ extern const char *const step_names[STEP_COUNT];
 /* With STEP_NETWORK: which slots of enum network_slot the descriptors fill, in their order. */
 struct opened {
 	uint32_t slots;
-	uint32_t has_ipv6;
 };
 
 struct ids_mapped {

@@ -119,6 +119,7 @@ static void every_allocation_that_fails_fails_the_run_or_changes_nothing(void **
 	struct plan plan = simple_plan();
 	plan.network.mode = NETWORK_PUBLIC;
 	plan.network.uplink = UPLINK_NONE;
+	plan.network.starts_early = true;
 	plan.network.ports = &port;
 	plan.network.nports = 1;
 	unsigned failures = 0;

@@ -7,16 +7,23 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
 
 #include "netns/dns/resolver.h"
 #include "netns/firewall/firewall.h"
 #include "netns/forward.h"
+#include "netns/gateway.h"
+#include "netns/network_parts.h"
 #include "netns/rtnetlink/hostaddrs.h"
 #include "netns/rtnetlink/links.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/step.h"
 #include "tests/netns/namespaces.h"
 
-/* WRAP: hostaddrs_open firewall_apply_jail firewall_apply_gateway denials_listen uplink_start */
-/* WRAP: links_join forward_create uplink_await resolver_create uplink_kind_of */
+/* WRAP: gateway_open hostaddrs_open firewall_apply_jail firewall_apply_gateway denials_listen */
+/* WRAP: uplink_start */
+/* WRAP: links_join forward_create uplink_await uplink_proceed resolver_create uplink_kind_of */
 
 #define PORT 4711
 
@@ -36,6 +43,8 @@ static char warned[1024];
 		return __real_##function arguments;                                                \
 	}
 
+FAILS(gateway_open, (bool has_dns, struct network_handles *h, struct cj_error *err),
+      (has_dns, h, err))
 FAILS(hostaddrs_open, (struct hostaddrs * *out, struct cj_error *err), (out, err))
 FAILS(firewall_apply_jail, (int fd, const struct firewall_spec *spec, struct cj_error *err),
       (fd, spec, err))
@@ -53,6 +62,9 @@ FAILS(forward_create,
       (fds, ports, n, out, err))
 FAILS(uplink_await, (struct uplink * u, char why[static UPLINK_WHY_MAX], struct cj_error *err),
       (u, why, err))
+FAILS(uplink_proceed,
+      (struct uplink * u, bool *decided, char why[static UPLINK_WHY_MAX], struct cj_error *err),
+      (u, decided, why, err))
 FAILS(resolver_create,
       (int udp, int tcp, const char *path, struct resolver **out, struct cj_error *err),
       (udp, tcp, path, out, err))
@@ -97,23 +109,79 @@ static int count_fds(void)
 	return n;
 }
 
-/* Init's part and the supervisor's in one process: both have the capabilities here. */
-static int build(const struct network_spec *spec, struct network **out, struct cj_error *err)
+static const char *const steps[] = { "opened" };
+
+/* Init's part, in namespaces below ours. */
+static void init_main(const struct network_spec *spec, int sock_fd)
+{
+	const struct step_link link = { sock_fd, "the test", steps };
+	struct network_handles handles;
+	struct cj_error err = { 0 };
+	int fds[SLOT_COUNT];
+	size_t count;
+	MUST(unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0);
+	MUST(put_file("/proc/self/setgroups", "deny") && put_file("/proc/self/uid_map", "0 0 1") &&
+	     put_file("/proc/self/gid_map", "0 0 1"));
+	MUST_DO(network_open(spec, &handles, &err), err);
+	const uint32_t slots = network_handles_pack(&handles, fds, &count);
+	MUST_DO(step_tell(&link, 0, &slots, sizeof(slots), fds, count, &err), err);
+	_exit(0);
+}
+
+static void open_handles(const struct network_spec *spec, struct network_handles *out)
+{
+	auto_step_msg struct step_msg msg = { 0 };
+	struct cj_error err = { 0 };
+	int ends[2], status;
+	uint32_t slots;
+	MUST_DO(step_pair(ends, 5000, &err), err);
+	pid_t pid = fork();
+	if (pid == 0)
+		init_main(spec, ends[1]);
+	MUST(waitpid(pid, &status, 0) == pid && status == 0);
+	const struct step_link link = { ends[0], "init", steps };
+	MUST_DO(step_await(&link, 0, &msg, &err), err);
+	memcpy(&slots, msg.data, sizeof(slots));
+	network_handles_init(out);
+	network_handles_unpack(out, slots, msg.fds, msg.nfds);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+static int create(const struct network_spec *spec, struct network **out, struct cj_error *err)
 {
 	struct network_handles handles;
-	MUST_DO(network_open(spec, &handles, err), *err);
+	open_handles(spec, &handles);
 	const struct network_setup setup = { spec, &nowhere, 1, callbacks };
-	int rc = network_build(&setup, &handles, out, err);
+	int rc = network_create(&setup, &handles, out, err);
 	for (size_t i = 0; i < SLOT_COUNT; i++)
 		MUST(handles.fds[i] == -1); /* taken, or closed */
 	return rc;
 }
 
-static bool has_link(const char *name)
+static int build(const struct network_spec *spec, struct network **out, struct cj_error *err)
 {
-	char path[64];
-	(void)snprintf(path, sizeof(path), "/proc/sys/net/ipv4/conf/%s", name);
-	return access(path, F_OK) == 0;
+	int rc = create(spec, out, err);
+	if (rc == 0)
+		rc = network_build(*out, err);
+	if (rc < 0)
+		network_destroy(out);
+	return rc;
+}
+
+/* In the jail's namespace. */
+static bool has_link(const struct network *n)
+{
+	struct ifreq request = { .ifr_name = LINK_JAIL };
+	return ioctl(n->handles.fds[SLOT_JAIL_ROUTE], SIOCGIFFLAGS, &request) == 0;
+}
+
+static enum network_state state_of(const struct network *n)
+{
+	const char *why;
+	enum network_state state = network_state(n, &why);
+	MUST((why != NULL) == (state == NETWORK_FAILED));
+	return state;
 }
 
 static void body_whole(void)
@@ -122,8 +190,11 @@ static void body_whole(void)
 	struct network *n = NULL;
 	int before = count_fds();
 	MUST_DO(build(&public_spec, &n, &err), err);
-	MUST(network_is_filtered(n) && has_link(LINK_JAIL));
+	MUST(network_is_filtered(n) && has_link(n) && network_is_building(n));
 	MUST_DO(network_await(n, &err), err);
+	MUST(state_of(n) == NETWORK_READY && !network_is_building(n));
+	MUST_DO(network_build(n, &err), err); /* not a second time */
+	MUST(!network_is_building(n));
 	MUST(network_uplink(n) == UPLINK_NONE && warnings == 0);
 	MUST_DO(network_serve(n, &err), err);
 	MUST(network_report(n)->count == 0);
@@ -150,10 +221,10 @@ static void body_failing(void)
 static void each_failing_part_fails_the_network_and_leaves_nothing(void **state)
 {
 	(void)state;
-	static const char *const parts[] = { "hostaddrs_open",         "firewall_apply_jail",
-					     "firewall_apply_gateway", "denials_listen",
-					     "uplink_start",           "links_join",
-					     "forward_create" };
+	static const char *const parts[] = { "gateway_open",        "hostaddrs_open",
+					     "firewall_apply_jail", "firewall_apply_gateway",
+					     "denials_listen",      "uplink_start",
+					     "links_join",          "forward_create" };
 	failing_code = EIO;
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		failing = parts[i];
@@ -186,13 +257,92 @@ static void a_failure_while_waiting_releases_the_network(void **state)
 	failing = "";
 }
 
+/* A network that the program asks for: the ports go on. */
+static void body_given_up(void)
+{
+	struct cj_error err = { 0 };
+	struct network *n = NULL;
+	const char *why;
+	MUST_DO(create(&public_spec, &n, &err), err);
+	MUST(network_build(n, &err) < 0 || network_proceed(n, &err) < 0);
+	network_give_up(n, &err);
+	MUST(warnings == 1 && strncmp(warned, "network: the jail has none: ", 27) == 0);
+	MUST(network_state(n, &why) == NETWORK_FAILED && strstr(why, "made to fail"));
+	MUST(!network_is_building(n) && !network_is_filtered(n) && n->forward);
+	for (size_t i = 0; i < SLOT_COUNT; i++)
+		MUST(n->handles.fds[i] == -1);
+	MUST_DO(network_build(n, &err), err); /* is not tried again */
+	MUST_DO(network_proceed(n, &err), err);
+	MUST_DO(network_serve(n, &err), err);
+	MUST(network_report(n)->count == 0 && network_uplink(n) == UPLINK_NONE);
+	network_destroy(&n);
+}
+
+static void each_failing_part_of_a_late_network_leaves_the_loopback_and_a_reason(void **state)
+{
+	(void)state;
+	static const char *const parts[] = { "gateway_open",        "hostaddrs_open",
+					     "firewall_apply_jail", "firewall_apply_gateway",
+					     "denials_listen",      "uplink_start",
+					     "links_join",          "uplink_proceed" };
+	failing_code = EIO;
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		failing = parts[i];
+		in_own_namespace(body_given_up);
+	}
+	failing = "resolver_create";
+	pretends_uplink = true;
+	in_own_namespace(body_given_up);
+	pretends_uplink = false;
+	failing = "";
+}
+
+static void body_unused(void)
+{
+	static const struct network_spec spec = { .mode = NETWORK_PUBLIC };
+	struct cj_error err = { 0 };
+	struct network *n = NULL;
+	int before = count_fds();
+	MUST_DO(create(&spec, &n, &err), err);
+	MUST(state_of(n) == NETWORK_UNUSED && !network_is_filtered(n) && !network_is_building(n));
+	MUST(network_fd(n) == -1 && count_fds() == before + 1); /* the jail's socket */
+	MUST_DO(network_await(n, &err), err);
+	MUST_DO(network_proceed(n, &err), err);
+	MUST(network_report(n)->count == 0 && state_of(n) == NETWORK_UNUSED && warnings == 0);
+	network_destroy(&n);
+	MUST(count_fds() == before);
+}
+
+static void a_network_that_is_not_used_is_not_built(void **state)
+{
+	(void)state;
+	in_own_namespace(body_unused);
+}
+
+static void body_late(void)
+{
+	struct cj_error err = { 0 };
+	struct network *n = NULL;
+	MUST_DO(build(&public_spec, &n, &err), err);
+	MUST(state_of(n) == NETWORK_FAILED); /* if the run ended now */
+	MUST_DO(network_proceed(n, &err), err);
+	MUST(state_of(n) == NETWORK_READY && !network_is_building(n) && has_link(n));
+	network_destroy(&n);
+}
+
+static void a_network_that_the_program_asks_for_is_built_without_waiting(void **state)
+{
+	(void)state;
+	in_own_namespace(body_late);
+}
+
 static void body_lacking(void)
 {
 	struct cj_error err = { 0 };
 	struct network *n = NULL;
 	int before = count_fds();
 	MUST_DO(build(&public_spec, &n, &err), err);
-	MUST(!network_is_filtered(n) && warnings == 1);
+	MUST(!network_is_filtered(n) && warnings == 1 && state_of(n) == NETWORK_FAILED);
 	MUST(strncmp(warned, "network: the jail has none: ", 27) == 0);
 	MUST_DO(network_await(n, &err), err);
 	MUST(network_uplink(n) == UPLINK_NONE);
@@ -220,8 +370,9 @@ static void body_none(void)
 	struct cj_error err = { 0 };
 	struct network *n = NULL;
 	MUST_DO(build(&spec, &n, &err), err);
-	MUST(!network_is_filtered(n) && !has_link(LINK_JAIL) && warnings == 0);
+	MUST(!network_is_filtered(n) && warnings == 0);
 	MUST_DO(network_await(n, &err), err);
+	MUST(state_of(n) == NETWORK_UNUSED);
 	network_destroy(&n);
 }
 
@@ -237,6 +388,10 @@ int main(void)
 		cmocka_unit_test(a_network_is_built_served_reported_and_removed),
 		cmocka_unit_test(each_failing_part_fails_the_network_and_leaves_nothing),
 		cmocka_unit_test(a_failure_while_waiting_releases_the_network),
+		cmocka_unit_test(
+		    each_failing_part_of_a_late_network_leaves_the_loopback_and_a_reason),
+		cmocka_unit_test(a_network_that_is_not_used_is_not_built),
+		cmocka_unit_test(a_network_that_the_program_asks_for_is_built_without_waiting),
 		cmocka_unit_test(a_kernel_without_rules_or_links_gives_no_network_and_a_warning),
 		cmocka_unit_test(without_a_network_only_connected_ports_work),
 	};

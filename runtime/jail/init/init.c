@@ -68,18 +68,11 @@ static int detach_enter(struct jail *j, struct cj_error *err)
 	return privileges_join_keyring(err);
 }
 
-/* An open slot is a bit of opened.slots and the next descriptor. */
 static int send_network(struct jail *j, struct network_handles *handles, struct cj_error *err)
 {
 	int fds[SLOT_COUNT];
-	size_t nfds = 0;
-	struct opened opened = { .has_ipv6 = handles->has_ipv6 };
-	for (size_t slot = 0; slot < SLOT_COUNT; slot++) {
-		if (handles->fds[slot] < 0)
-			continue;
-		opened.slots |= 1u << slot;
-		fds[nfds++] = handles->fds[slot];
-	}
+	size_t nfds;
+	const struct opened opened = { .slots = network_handles_pack(handles, fds, &nfds) };
 	return step_tell(&j->link, STEP_NETWORK, &opened, sizeof(opened), fds, nfds, err);
 }
 
@@ -215,7 +208,8 @@ static const struct stage init_stages[] = {
 	{ "init", NULL, detach_enter, NULL },
 		/* gives up the caller's descriptors, signals, session and keyring */
 	{ "network", NULL, network_open_enter, NULL },
-		/* early: the supervisor builds the network while init goes on */
+		/* early: if the network is built before the program starts, the supervisor does
+		 * so while init goes on */
 	{ "sources", NULL, sources_enter, NULL },
 		/* with the caller's ids, while the supervisor writes the maps */
 	{ "id map", NULL, mapped_enter, NULL },

@@ -57,18 +57,23 @@ static void warn_of_degraded(struct jail *j)
 		    "denied system calls can't be named: an outer sandbox already receives them");
 }
 
+/* A network of lo alone has nothing to filter. */
+void jail_assess_network(struct jail *j)
+{
+	const char *why;
+	enum layer_state state = LAYER_OFF;
+	if (j->network && network_state(j->network, &why) != NETWORK_UNUSED)
+		state = network_is_filtered(j->network) ? LAYER_ON : LAYER_ABSENT;
+	j->layers[LAYER_NETWORK_FILTER] = state;
+}
+
 int jail_assess_enter(struct jail *j, struct cj_error *err)
 {
 	for (size_t i = 0; i < sizeof(sealed_layers) / sizeof(sealed_layers[0]); i++)
 		j->layers[sealed_layers[i]] = LAYER_ON;
 	j->layers[LAYER_CGROUP] = j->cgroup.dir_fd >= 0 ? LAYER_ON : LAYER_ABSENT;
 	j->layers[LAYER_ROOT] = j->plan->root.writable ? LAYER_OFF : LAYER_ON;
-	/* A network of lo alone has nothing to filter. */
-	if (j->plan->network.mode == NETWORK_NONE)
-		j->layers[LAYER_NETWORK_FILTER] = LAYER_OFF;
-	else
-		j->layers[LAYER_NETWORK_FILTER] = network_is_filtered(j->network) ? LAYER_ON
-										  : LAYER_ABSENT;
+	jail_assess_network(j);
 	note_limits(j);
 	size_t before = j->warnings.count;
 	warn_of_degraded(j);

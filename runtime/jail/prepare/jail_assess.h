@@ -8,3 +8,6 @@ struct jail;
 
 /* Fails: EINVAL when the plan is strict and a layer or a limit is degraded. */
 int jail_assess_enter(struct jail *j, struct cj_error *err);
+
+/* Is the packet filter in force?  Called again when the network has been built later. */
+void jail_assess_network(struct jail *j);

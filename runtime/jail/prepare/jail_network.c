@@ -9,6 +9,7 @@
 #include "netns/addresses.h"
 #include "runtime/base/scope.h"
 #include "runtime/jail/jail_state.h"
+#include "runtime/jail/prepare/jail_assess.h"
 #include "runtime/jail/protocol.h"
 
 #define NUMBERS 0x10000u /* of jails on one host, as netns/uplink/uplink_host.h counts them */
@@ -54,12 +55,7 @@ static int take_handles(struct step_msg *msg, struct network_handles *out, struc
 	if (msg->size != sizeof(opened))
 		return cj_fail(err, EPROTO, "receive the network");
 	memcpy(&opened, msg->data, sizeof(opened));
-
-	size_t taken = 0;
-	for (size_t slot = 0; slot < SLOT_COUNT; slot++)
-		if ((opened.slots & (1u << slot)) && taken < msg->nfds)
-			out->fds[slot] = take_fd(&msg->fds[taken++]);
-	out->has_ipv6 = opened.has_ipv6;
+	network_handles_unpack(out, opened.slots, msg->fds, msg->nfds);
 	return 0;
 }
 
@@ -82,7 +78,12 @@ int jail_network_enter(struct jail *j, struct cj_error *err)
 	if (step_await(&j->link, STEP_NETWORK, &msg, err) < 0 ||
 	    take_handles(&msg, &handles, err) < 0)
 		return -err->code;
-	return network_build(&setup, &handles, &j->network, err);
+	if (network_create(&setup, &handles, &j->network, err) < 0)
+		return -err->code;
+	if (jail_network_starts_late(j) || network_build(j->network, err) == 0)
+		return 0;
+	network_destroy(&j->network);
+	return -err->code;
 }
 
 void jail_network_leave(struct jail *j)
@@ -90,7 +91,26 @@ void jail_network_leave(struct jail *j)
 	network_destroy(&j->network);
 }
 
+/* Without a listener no call could ask for the network: an outer sandbox has one already. */
 int jail_network_uplink_enter(struct jail *j, struct cj_error *err)
 {
+	if (jail_network_starts_late(j) && j->watch)
+		return 0;
+	if (network_build(j->network, err) < 0) /* does nothing the second time */
+		return -err->code;
 	return network_await(j->network, err);
+}
+
+/* --- when the program asks for it ---------------------------------------------------------- */
+
+bool jail_network_advance(struct jail *j)
+{
+	struct cj_error err = { 0 };
+	if (network_build(j->network, &err) < 0 || network_proceed(j->network, &err) < 0)
+		network_give_up(j->network, &err);
+	if (network_is_building(j->network))
+		return false;
+	jail_assess_network(j);
+	filter_watch_network_settled(j->watch);
+	return true;
 }

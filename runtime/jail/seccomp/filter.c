@@ -50,7 +50,9 @@ static int load_best(struct sock_fprog *program, bool has_listener, int *out_lis
 		if (errno != EBUSY)
 			return cj_fail(err, errno, "seccomp(2): load a filter with a listener");
 	}
-	/* EBUSY: an outer sandbox has a listener; the kernel then answers ENOSYS instead of us */
+	/* EBUSY: an outer sandbox has a listener; the kernel then answers ENOSYS instead of us.
+	 * Inet sockets must not be refused: the network is built before the program starts. */
+	filter_bound_drop_network(program->filter, program->len);
 	if (!load(program, 0, &unused))
 		return cj_fail(err, errno, "seccomp(2): load a filter");
 	return 0;

@@ -183,11 +183,23 @@ static int read_denied(struct jail *j, struct outcome *out, struct cj_error *err
 	return keep_denied(denied, count, out, err);
 }
 
+static void adopt_network(const struct jail *j, struct outcome *out)
+{
+	const char *why;
+	if (!j->network)
+		return;
+	out->network.state = network_state(j->network, &why);
+	out->network.why = why ? arena_strdup(&out->arena, why) : NULL;
+	if (out->network.state != NETWORK_UNUSED)
+		out->network.uplink = network_uplink(j->network);
+}
+
 static int read_network(const struct jail *j, struct outcome *out, struct cj_error *err)
 {
 	if (!j->network)
 		return 0;
 	const struct denials *denials = network_report(j->network);
+	adopt_network(j, out); /* again: the uplink may have been lost at the end */
 	struct denial *copy = arena_array(&out->arena, denials->count + 1, sizeof(*copy));
 	if (!copy)
 		return cj_fail(err, ENOMEM, "keep the denied packets");
@@ -204,8 +216,7 @@ void evidence_adopt(const struct jail *j, struct outcome *out)
 	memcpy(out->code_sha256, j->run.code_sha256, sizeof(out->code_sha256));
 	out->code_real = j->run.code_real ? arena_strdup(&out->arena, j->run.code_real) : NULL;
 	out->started_at = j->run.started_at;
-	if (j->network)
-		out->network.uplink = network_uplink(j->network);
+	adopt_network(j, out);
 }
 
 int evidence_read(struct jail *j, const struct watched *seen, struct outcome *out,

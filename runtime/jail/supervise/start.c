@@ -19,6 +19,7 @@
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
 #include "runtime/jail/jail_state.h"
+#include "runtime/jail/prepare/jail_network.h"
 #include "runtime/jail/prepare/jail_record.h"
 #include "runtime/jail/protocol.h"
 #include "runtime/jail/supervise/bind_watch.h"
@@ -180,6 +181,12 @@ static void take_last_line(struct jail *j, struct cj_error *err)
 	cj_hint(err, "it said: %s", line);
 }
 
+/* A module that the launcher loads may open a socket, too. */
+static bool wants_network(const struct jail *j)
+{
+	return j->watch && filter_watch_wants_network(j->watch);
+}
+
 /* Waits for init's next step, and answers the launcher's refused calls meanwhile. */
 static int serve_until_warmed(struct jail *j, struct cj_error *err)
 {
@@ -189,11 +196,13 @@ static int serve_until_warmed(struct jail *j, struct cj_error *err)
 			{ .fd = j->link.sock_fd, .events = POLLIN },
 			{ .fd = j->watch ? filter_watch_fd(j->watch) : -1, .events = POLLIN },
 		};
+		bool builds_network = wants_network(j) && !jail_network_advance(j);
 		int64_t left = (int64_t)(deadline - clock_ms());
-		int rc = left <= 0 ? 0 : poll(ends, 2, (int)left);
+		int rc = left <= 0 ? 0
+				   : poll(ends, 2, builds_network ? NETWORK_LOOK_MS : (int)left);
 		if (rc < 0 && errno != EINTR)
 			return cj_fail(err, errno, "wait for the interpreter");
-		if (rc == 0)
+		if (rc == 0 && !builds_network)
 			return cj_fail(err, ETIMEDOUT, "wait for the interpreter to be ready");
 		const char *name;
 		if (rc > 0 && ends[1].revents)

@@ -26,6 +26,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/jail/jail_state.h"
+#include "runtime/jail/prepare/jail_network.h"
 #include "runtime/jail/protocol.h"
 #include "runtime/jail/supervise/evidence.h"
 #include "runtime/jail/supervise/verdict.h"
@@ -42,7 +43,7 @@ enum source {
 	SOURCE_INIT,                                   /* init has ended */
 	SOURCE_SIGNALS,  /* INT, TERM, HUP to us; WINCH with a terminal */
 	SOURCE_SYSCALLS, /* notifications of refused system calls */
-	SOURCE_NETWORK,  /* denials, names, forwards, the uplink */
+	SOURCE_NETWORK,  /* denials, names, forwards, the uplink; once it is built */
 	SOURCE_HANGUP,   /* the reader of the result went away */
 	SOURCE_ROOM,     /* the receiver of events has room again */
 	SOURCE_COUNT
@@ -195,6 +196,21 @@ static int on_network(struct watch *w, struct cj_error *err)
 	return network_serve(w->j->network, err);
 }
 
+/* A call of the program waits for the network.  All else that happens is handled meanwhile. */
+static bool is_network_wanted(const struct watch *w)
+{
+	return !w->out->has_status && w->j->watch && filter_watch_wants_network(w->j->watch);
+}
+
+static void advance_network(struct watch *w)
+{
+	struct jail *j = w->j;
+	if (!is_network_wanted(w))
+		return;
+	(void)jail_network_advance(j);
+	watch_fd(w, SOURCE_NETWORK, network_fd(j->network), POLLIN);
+}
+
 static int on_hangup(struct watch *w, struct cj_error *err)
 {
 	(void)err;
@@ -345,6 +361,8 @@ static int poll_timeout(const struct watch *w)
 		at_ms = w->wall_at_ms;
 	if (w->is_late)
 		at_ms = now_ms + READER_MS;
+	if (is_network_wanted(w))
+		at_ms = now_ms + NETWORK_LOOK_MS;
 	if (at_ms == UINT64_MAX)
 		return -1;
 	uint64_t left_ms = at_ms > now_ms ? at_ms - now_ms : 0;
@@ -377,6 +395,7 @@ static int wait_once(struct watch *w, struct cj_error *err)
 		if (w->fds[source].fd >= 0 && w->fds[source].revents != 0 &&
 		    handle(w, source, err) < 0)
 			return -err->code;
+	advance_network(w);
 	return look_at_clock(w, err);
 }
 

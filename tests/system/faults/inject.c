@@ -7,9 +7,9 @@
  *	inject REPORT fail ROLE CALL ERRNO -- CEJAIL ARG...
  *	inject REPORT kill ROLE CALL VICTIM -- CEJAIL ARG...
  *
- *	ROLE, VICTIM  supervisor, init, payload (until it is executed), intermediate, keeper, helper
- *	              (pasta or slirp4netns until it is executed), scope-helper; "intermediate2" is
- *	              the second intermediate of a run
+ *	ROLE, VICTIM  supervisor, init, payload (until it is executed), gateway (the process that
+ *	              opens it), intermediate, keeper, helper (pasta or slirp4netns until it is
+ *	              executed), scope-helper; "intermediate2" is the second intermediate of a run
  *	CALL          the number of the role's call, or openat#3, the third of that name.  A role's
  *	              first call is the first after the dynamic loader has given up control: the
  *	              calls counted are ours and the libraries'
@@ -148,7 +148,12 @@ static const char *role_of_child(const struct task *parent, pid_t pid, int event
 		return "other";
 	if (event == PTRACE_EVENT_VFORK)
 		return "scope-helper";
-	return pid_depth(pid) > pid_depth(parent->pid) ? "init" : "intermediate";
+	if (pid_depth(pid) > pid_depth(parent->pid))
+		return "init";
+	static bool has_gateway; /* the opener of the gateway ends before any uplink starts */
+	const char *role = has_gateway ? "intermediate" : "gateway";
+	has_gateway = true;
+	return role;
 }
 
 /* The second of a kind is "intermediate2". */

@@ -23,6 +23,8 @@ from internet import *  # noqa: F403
 INJECT = f"{PROBES}/inject"
 EXIT_CODE = 7
 PROGRAM = f"echo hello; mkdir -p out; echo whole > out/artifact; exit {EXIT_CODE}"
+# The network is built when the first socket is opened.
+USE_NETWORK = "python3 -ISc 'import _socket; _socket.socket()'; "
 NAMELESS = "/dev/shm"  # has files without a name (O_TMPFILE), which a kill can't leave
 SEED = int(os.environ.get("CEJAIL_TEST_SEED", "1"))  # of the random moments
 
@@ -37,6 +39,7 @@ class Run:
 
     def __init__(self, base, net):
         Run.count += 1
+        self.program = USE_NETWORK + PROGRAM if net else PROGRAM
         self.id = f"kill-{os.getpid()}-{Run.count}"
         self.folder = os.path.join(base, self.id)
         os.mkdir(self.folder)
@@ -44,9 +47,9 @@ class Run:
         self.done, self.report = None, []
         self.before = set(descendants())  # the Internet's stations
 
-    def words(self, *options, program=PROGRAM):
+    def words(self, *options, program=None):
         files = (f"--json={self.folder}/result", "-o", f"{self.folder}/out")
-        return ("run", "--id", self.id, *files, "-p", "base", *options, "--", "/bin/sh", "-c", program)
+        return ("run", "--id", self.id, *files, "-p", "base", *options, "--", "/bin/sh", "-c", program or self.program)
 
     def inject(self, *orders, options):
         """To its end, with one kill."""
@@ -163,7 +166,7 @@ def kill_at(base, net, options, place, victim, count):
     if not run.lines("done") or run.lines("miss"):
         return  # the run was shorter this time, or the victim wasn't born
     tried()
-    goes_on = victim in ("intermediate", "keeper", "helper", "scope-helper")
+    goes_on = victim in ("gateway", "intermediate", "keeper", "helper", "scope-helper")
     run.is_gone(goes_on=goes_on)
     if victim == "supervisor":
         equal(run.done.code, 128 + signal.SIGKILL, "the supervisor's exit status")
@@ -213,7 +216,7 @@ if EXPECTED == "cgroup":  # where a user manager that gives cgroups is sure to b
 
 # Where processors are emulated each of these takes a minute, and the host's own kind is enough.
 TOO_SLOW = ("pasta", "slirp4netns") if SLOW > 5 else ()
-ROLES_WITH_UPLINK = ("supervisor", "init", "intermediate", "keeper", "helper")
+ROLES_WITH_UPLINK = ("supervisor", "init", "gateway", "intermediate", "keeper", "helper")
 
 
 @each_uplink("through {} a supervisor killed at any system call of any role leaves nothing in the host", limit=900, but=TOO_SLOW)
@@ -226,6 +229,12 @@ def _(*uplink):
 def _(*uplink):
     with Internet() as net:
         kill_at_each("init", ROLES_WITH_UPLINK, ("--network", "public", *uplink), 12, net)
+
+
+@each_uplink("through {}, when the process that opens the gateway is killed, the run goes on without a network", limit=900, but=TOO_SLOW)
+def _(*uplink):
+    with Internet() as net:
+        kill_at_each("gateway", ("gateway",), ("--network", "public", *uplink), 12, net)
 
 
 for victim, roles in (("intermediate", ("intermediate",)), ("keeper", ("supervisor", "keeper")), ("helper", ("helper",))):

@@ -408,8 +408,8 @@ UNSURE_LINES = {
     "supervisor EIO read [0-9]+": "on a terminal",  # the master's end of file: its last user has hung up, pty(7)
     # whether the host has a way into IPv6, and lets us use it: without one the jail has none
     "supervisor E.* (socket|connect) [0-9]+": "connect 2600:",
-    "init (EACCES|EPERM) openat /proc/sys/net/ipv6/conf/all/forwarding": ("connect 2600:", "connect fd00:"),
-    "init EPERM write 1": ("connect 2600:", "connect fd00:"),
+    "gateway (EACCES|EPERM|ENOENT) openat /proc/sys/net/ipv6/conf/all/forwarding": ("connect 2600:", "connect fd00:"),
+    "gateway EPERM write 1": ("connect 2600:", "connect fd00:"),
     # A public file of the host that not everybody may read is not shown: cejail-profile(5).  An overlay shows
     # the numbers of its descriptors, which depend on how many were opened before.
     "init EACCES openat2 (etc|var)/.*": ("mount: /etc/", "mount: /var/", "mount: / "),
@@ -491,7 +491,7 @@ def judge_same(seen, base, call, name):
 def judge_warned(seen, base):
     """What a warning is about may be missing: the jail's strength, or a file that could not be copied out."""
     new = "\n".join(seen.warnings() - base.warnings())
-    if not seen.out.endswith(base.out[-16:]):
+    if not seen.out.endswith("".join(base.out.splitlines(keepends=True)[-1:])):  # before it: how its connections ended
         return f"warned, but output is lost: {seen.out[-100:]}"
     if not seen.result:
         return "warned, but there is no result"

@@ -171,6 +171,7 @@ int doctor_try_jail(struct config *c, struct outcome *out, struct cj_error *err)
 
 	if (plan_make(c, &inv, &plan, &program, err) < 0)
 		return -err->code;
+	plan.network.starts_early = true; /* "true" opens no socket */
 	return run_jail(&plan, &program, out, err);
 }
 

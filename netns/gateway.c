@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The opener of a gateway.  Acts; the header has the theory of operation. */
+#include "netns/gateway.h"
+
+#include <fcntl.h>
+#include <linux/netlink.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "netns/addresses.h"
+#include "netns/dns/resolver.h"
+#include "netns/uplink/uplink_privileges.h"
+#include "runtime/base/child.h"
+#include "runtime/base/files/fd.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/step.h"
+#include "runtime/base/sys.h"
+
+#define OPEN_TIMEOUT_MS 10000
+
+enum gateway_step { GATEWAY_OPENED, GATEWAY_STEPS };
+static const char *const gateway_steps[GATEWAY_STEPS] = {
+	[GATEWAY_OPENED] = "gateway is open",
+};
+
+/* With GATEWAY_OPENED. */
+struct gateway_opened {
+	uint32_t slots; /* network_handles_pack() */
+	uint32_t has_ipv6;
+};
+
+/* --- from here: the opener -------------------------------------------------------------- */
+
+static int open_netlink(int protocol, const char *what, int *out, struct cj_error *err)
+{
+	*out = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
+	return *out < 0 ? cj_fail(err, errno, "open a socket for %s", what) : 0;
+}
+
+/* A netlink socket acts also with the capabilities of the process that opened it: netlink(7). */
+static int open_trio(int *route, int *rules, int *log, struct cj_error *err)
+{
+	if (open_netlink(NETLINK_ROUTE, "links", route, err) < 0 ||
+	    open_netlink(NETLINK_NETFILTER, "rules", rules, err) < 0 ||
+	    open_netlink(NETLINK_NETFILTER, "denials", log, err) < 0)
+		return -err->code;
+	return 0;
+}
+
+/* Returns 1; 0 where this host has no such sysctl, or forbids writing it. */
+static int set(const char *sysctl_path, const char *value, struct cj_error *err)
+{
+	int rc = fd_put_file(AT_FDCWD, sysctl_path, value, err);
+	if (rc == -ENOENT || rc == -EACCES || rc == -EPERM || rc == -EROFS)
+		return 0;
+	return rc < 0 ? rc : 1;
+}
+
+/*
+ * The gateway answers only the jail, so every ICMP error of its routing may be sent: by default the
+ * kernel sends one per second.  Without IPv6 in the kernel, or in a container with a read-only
+ * /proc/sys, the jail has only IPv4, and some failures are slow.  Returns as set(), for IPv6.
+ */
+static int set_up_routing(struct cj_error *err)
+{
+	if (set("/proc/sys/net/ipv4/icmp_ratelimit", "0", err) < 0 ||
+	    set("/proc/sys/net/ipv6/icmp/ratelimit", "0", err) < 0)
+		return -err->code;
+	return set("/proc/sys/net/ipv6/conf/all/forwarding", "1", err);
+}
+
+static int open_gateway(bool has_dns, struct network_handles *h, struct cj_error *err)
+{
+	int *fds = h->fds;
+	if (unshare(CLONE_NEWNET) < 0)
+		return cj_fail(err, errno, "create a network namespace");
+	if (open_trio(&fds[SLOT_GATEWAY_ROUTE], &fds[SLOT_GATEWAY_RULES], &fds[SLOT_GATEWAY_LOG],
+		      err) < 0)
+		return -err->code;
+	int rc = set_up_routing(err);
+	if (rc < 0)
+		return rc;
+	h->has_ipv6 = rc > 0;
+	return has_dns
+		   ? resolver_listen(&address_gateway4, &fds[SLOT_DNS_UDP], &fds[SLOT_DNS_TCP], err)
+		   : 0;
+}
+
+static int open_jail(int netns_fd, struct network_handles *h, struct cj_error *err)
+{
+	int *fds = h->fds;
+	if (setns(netns_fd, CLONE_NEWNET) < 0)
+		return cj_fail(err, errno, "enter the jail's network namespace");
+	return open_trio(&fds[SLOT_JAIL_ROUTE], &fds[SLOT_JAIL_RULES], &fds[SLOT_JAIL_LOG], err);
+}
+
+static int tell_opened(const struct step_link *link, const struct network_handles *h,
+		       struct cj_error *err)
+{
+	int fds[SLOT_COUNT];
+	size_t count;
+	const struct gateway_opened opened = {
+		.slots = network_handles_pack(h, fds, &count),
+		.has_ipv6 = h->has_ipv6,
+	};
+	return step_tell(link, GATEWAY_OPENED, &opened, sizeof(opened), fds, count, err);
+}
+
+static int opener_run(int jail_fd, bool has_dns, struct step_link *link, struct cj_error *err)
+{
+	int kept[] = { jail_fd, link->sock_fd };
+	struct network_handles h;
+	network_handles_init(&h);
+	if (child_reset(kept, 2, err) < 0)
+		return -err->code;
+	link->sock_fd = kept[1];
+	int netns_fd = uplink_privileges_join(kept[0], err);
+	/* After the join: a change of credentials clears the request. */
+	if (netns_fd < 0 || child_die_with_parent(link->sock_fd, err) < 0 ||
+	    open_gateway(has_dns, &h, err) < 0 || open_jail(netns_fd, &h, err) < 0)
+		return -err->code;
+	return tell_opened(link, &h, err);
+}
+
+static void opener_main(int jail_fd, bool has_dns, int sock_fd)
+{
+	struct step_link link = { sock_fd, "the supervisor", gateway_steps };
+	struct cj_error err = { 0 };
+	if (opener_run(jail_fd, has_dns, &link, &err) < 0)
+		step_abort(&link, &err);
+	_exit(0); /* closes the rest */
+}
+
+/* --- the supervisor ------------------------------------------------------------------------ */
+
+static int await_opened(int sock_fd, struct network_handles *h, struct cj_error *err)
+{
+	const struct step_link link = { sock_fd, "the gateway's opener", gateway_steps };
+	auto_step_msg struct step_msg msg = { 0 };
+	struct gateway_opened opened;
+	if (step_await(&link, GATEWAY_OPENED, &msg, err) < 0)
+		return -err->code;
+	if (msg.size != sizeof(opened))
+		return cj_fail(err, EPROTO, "receive the gateway's sockets");
+	memcpy(&opened, msg.data, sizeof(opened));
+	network_handles_unpack(h, opened.slots & ((1u << SLOT_JAIL) - 1), msg.fds, msg.nfds);
+	h->has_ipv6 = opened.has_ipv6;
+	cj_close(&h->fds[SLOT_JAIL]);
+	return 0;
+}
+
+int gateway_open(bool has_dns, struct network_handles *h, struct cj_error *err)
+{
+	int ends[2];
+	auto_child int opener_fd = -1;
+	if (step_pair(ends, OPEN_TIMEOUT_MS, err) < 0)
+		return -err->code;
+
+	const struct clone_args args = {
+		.flags = CLONE_PIDFD,
+		.pidfd = (uintptr_t)&opener_fd,
+		.exit_signal = SIGCHLD,
+	};
+	pid_t pid = sys_clone3(&args);
+	if (pid == 0)
+		opener_main(h->fds[SLOT_JAIL], has_dns, ends[1]);
+	int code = errno;
+	cj_close(&ends[1]);
+	int rc = pid < 0 ? cj_fail(err, code, "create the gateway's opener")
+			 : await_opened(ends[0], h, err);
+	cj_close(&ends[0]);
+	return rc;
+}

@@ -55,6 +55,11 @@ CEJAIL  := $(OUT)/bin/cejail
 HELPERS := $(addprefix $(OUT)/libexec/cejail/,scope-helper name-helper)
 SERVER  := $(OUT)/libexec/cejail/serve
 FAKE    := $(OUT)/libexec/cejail/serve-fake
+# What a zygote (runtime/jail/zygote/zygote.h) has of ours: the part of the engine that seals.
+ZYGOTE  := $(OUT)/libexec/cejail/zygote.so
+SEALING := $(addprefix runtime/,base/child.c base/error.c base/step.c base/sys.c base/files/fd.c base/files/system_file.c \
+	   base/arena.c base/text.c base/text_bytes.c $(addprefix jail/,init/landlock.c init/limits.c init/privileges.c seccomp/filter.c \
+	   $(addprefix zygote/,main.c zygote_enter.c zygote_protocol.c zygote_seal.c zygote_serve.c)))
 BAKE    := $(OUT)/bin/bake-filter
 RANGES  := $(OUT)/bin/print-ranges
 TESTS   := $(patsubst %.c,$(OUT)/%,$(sort $(shell find tests -name 'test_*.c')))
@@ -72,7 +77,7 @@ is_due   = $(or $(filter %00 %50,$(words $(DONE))),$(filter $(STEPS),$(words $(D
 count    = $(eval DONE += .)$(if $(is_due),$(info building $(words $(DONE))/$(STEPS)))
 say      = $(if $(V)$(SILENT),,$(if $(STEPS),$(count),$(info $(1) $@)))$(Q)
 
-all: $(CEJAIL) $(HELPERS) $(SERVER) $(FAKE) ## build the program and its helpers (default)
+all: $(CEJAIL) $(HELPERS) $(SERVER) $(FAKE) $(ZYGOTE) ## build the program and its helpers (default)
 
 $(LIB): $(LIBSRC:%.c=$(OUT)/%.o)
 	@rm -f $@
@@ -104,6 +109,16 @@ $(FAKE): $(OUT)/runtime/front/serve/fake/main.o
 $(SERVER) $(FAKE): $(FILTER) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(LINK) -o $@ $(filter %.o,$^) $(LIB) $(or $(STATIC.$(VARIANT)),$(LIBS))
+
+# Loaded into an interpreter, where only fork(3) may replace a function; so no sanitizer, either.
+$(ZYGOTE): $(SEALING:%.c=$(OUT)/pic/%.o) runtime/jail/zygote/exports
+	@mkdir -p $(@D)
+	$(call say,LINK)$(CC) -shared -Wl,-z,relro,-z,now,-z,defs,--gc-sections,--exclude-libs=ALL,--version-script=runtime/jail/zygote/exports \
+		$(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) -Wl,-Bstatic -lcap -Wl,-Bdynamic
+$(OUT)/pic/%.o: FLAGS.$(VARIANT) := $(FLAGS.release) -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections
+$(OUT)/pic/%.o: %.c
+	@mkdir -p $(@D)
+	$(call say,CC  )$(COMPILE) -c -o $@ $<
 
 $(OUT)/%.o: %.c
 	@mkdir -p $(@D)
@@ -170,6 +185,7 @@ bench: all                       ## compare with bwrap and crun, side by side, r
 install: all                     ## into $(DESTDIR)$(PREFIX)
 	install -Dm755 -t $(DESTDIR)$(PREFIX)/bin $(CEJAIL)
 	install -Dm755 -t $(DESTDIR)$(PREFIX)/libexec/cejail $(HELPERS) $(SERVER) $(FAKE)
+	install -Dm644 -t $(DESTDIR)$(PREFIX)/libexec/cejail $(ZYGOTE)
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/profiles profiles/*.json
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/profiles/schema profiles/schema/*.json
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/profiles/seccomp profiles/seccomp/*.json

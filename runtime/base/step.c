@@ -26,7 +26,7 @@ struct step_header {
 
 union step_control {
 	struct cmsghdr header;
-	char room[CMSG_SPACE(STEP_FDS_MAX * sizeof(int))];
+	char room[CMSG_SPACE(STEP_FDS_MAX * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
 };
 
 static void set_timeouts(int sock_fd, unsigned timeout_ms)
@@ -47,6 +47,14 @@ int step_pair(int out_fds[2], unsigned timeout_ms, struct cj_error *err)
 
 	set_timeouts(out_fds[0], timeout_ms);
 	set_timeouts(out_fds[1], timeout_ms);
+	return 0;
+}
+
+int step_ask_sender(const struct step_link *link, struct cj_error *err)
+{
+	const int on = 1;
+	if (setsockopt(link->sock_fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)) < 0)
+		return cj_fail(err, errno, "ask who sends the messages of %s", link->peer);
 	return 0;
 }
 
@@ -95,9 +103,19 @@ void step_abort(const struct step_link *link, const struct cj_error *why)
 	(void)send_message(link->sock_fd, STEP_FAILED, why, sizeof(*why), NULL, 0);
 }
 
-static void take_fds(struct step_msg *out, struct msghdr *msg)
+static void take_sender(struct step_msg *out, const struct cmsghdr *c)
+{
+	struct ucred sender;
+	memcpy(&sender, CMSG_DATA(c), sizeof(sender));
+	out->sender.pid = sender.pid;
+	out->sender.uid = sender.uid;
+}
+
+static void take_control(struct step_msg *out, struct msghdr *msg)
 {
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+		if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS)
+			take_sender(out, c);
 		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
 			continue;
 		size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -139,7 +157,7 @@ static int receive_message(int sock_fd, struct step_header *header, struct step_
 	while (got < 0 && (errno == EINTR || errno == ECONNRESET));
 	if (got < 0)
 		return -errno;
-	take_fds(out, &msg);
+	take_control(out, &msg);
 	*out_truncated = (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ||
 			 (got > 0 && (size_t)got < sizeof(*header));
 	out->size = (size_t)got > sizeof(*header) ? (size_t)got - sizeof(*header) : 0;
@@ -154,6 +172,7 @@ static int next_message(const struct step_link *link, struct step_msg *out, cons
 	bool is_truncated = false;
 	out->nfds = 0;
 	out->size = 0;
+	out->sender.pid = 0;
 
 	int rc = receive_message(link->sock_fd, &header, out, &is_truncated);
 	if (rc == -EPIPE)

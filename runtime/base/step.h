@@ -13,6 +13,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "runtime/base/error.h"
 
@@ -31,11 +32,20 @@ struct step_msg {
 	uint8_t data[STEP_DATA_MAX];
 	int fds[STEP_FDS_MAX]; /* -1 where there is none; the receiver owns them, O_CLOEXEC */
 	size_t nfds;
+	/* The sender as the kernel names it, in the receiver's namespaces; after
+	 * step_ask_sender().  pid 0: not asked, or not visible from here. */
+	struct {
+		pid_t pid;
+		uid_t uid;
+	} sender;
 };
 
 /* A connected pair, both ends O_CLOEXEC, with a limit on how long either side waits for the other.
  */
 int step_pair(int out_fds[2], unsigned timeout_ms, struct cj_error *err);
+
+/* From here on each message says who sent it: SO_PASSCRED in unix(7). */
+int step_ask_sender(const struct step_link *link, struct cj_error *err);
 
 /* Removes the limit: from here on the wait may last as long as the program runs. */
 void step_wait_forever(const struct step_link *link);

@@ -24,6 +24,7 @@
  *	STEP_WARM ------------------------> vfork, execve: a launcher of ours, with a socket to init
  *	        <------------- STEP_WARMED  the launcher is ready
  *	--- jail_warm() returns, if it was called: still nothing untrusted ---
+ *	or STEP_ADOPT, STEP_ADOPTED: the launcher is a fork of a zygote (zygote/zygote.h)
  *	STEP_INPUT ... -------------------> write the input files, as the jail's user
  *	STEP_START -----------------------> vfork, execve: the payload
  *	or STEP_GO -----------------------> send the launcher its arguments and close the socket:
@@ -209,6 +210,12 @@ int jail_prepare(const struct plan *plan, const char *id, struct jail **out, str
 int jail_warm(struct jail *j, const struct program *launcher, struct cj_error *err)
 {
 	return start_launcher(j, launcher, err);
+}
+
+int jail_warm_from(struct jail *j, int zygote_fd, const struct program *launcher,
+		   struct cj_error *err)
+{
+	return start_launcher_from(j, zygote_fd, launcher, err);
 }
 
 int jail_start(struct jail *j, const struct program *program, const struct jail_io *io,

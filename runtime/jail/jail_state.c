@@ -18,6 +18,7 @@ struct jail *jail_state_create(const struct plan *plan, const char *id)
 	j->ids.lock_fd = j->link.sock_fd = -1;
 	j->cgroup = CGROUP_NULL;
 	j->handles.box_fd = j->handles.proc_fd = j->init.oom_fd = j->run.master_fd = -1;
+	j->init.adoption = ADOPTION_NULL;
 	for (size_t i = 0; i < RELAY_COUNT; i++)
 		relay_init(&j->run.relays[i]);
 	return j;

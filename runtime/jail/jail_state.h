@@ -14,6 +14,7 @@
 #include "runtime/base/step.h"
 #include "runtime/jail/cgroup/cgroup.h"
 #include "runtime/jail/ids/idmap.h"
+#include "runtime/jail/init/adoption.h"
 #include "runtime/jail/init/script.h"
 #include "runtime/jail/jail_io.h"
 #include "runtime/jail/outcome.h"
@@ -25,6 +26,7 @@
 struct jail_init {
 	struct rootfs_sources *sources; /* until the root is built */
 	int oom_fd; /* its oom_score_adj, opened while init may still open it; -1: none */
+	struct adoption adoption;
 };
 
 /* The launcher.  What it uses until the program comes does not count as the program's usage. */

@@ -5,6 +5,7 @@
 const char *const step_names[STEP_COUNT] = {
 	[STEP_NETWORK] = "network", [STEP_IDS_MAPPED] = "ids mapped",
 	[STEP_SEALED] = "sealed",   [STEP_WARM] = "warm",
+	[STEP_ADOPT] = "adopt",     [STEP_ADOPTED] = "adopted",
 	[STEP_WARMED] = "warmed",   [STEP_INPUT] = "input",
 	[STEP_START] = "start",     [STEP_GO] = "go",
 	[STEP_STARTED] = "started", [STEP_EXEC_FAILED] = "exec failed",

@@ -14,6 +14,9 @@ enum step {
 	STEP_SEALED, /* init -> supervisor: struct sealed, descriptors; init waits for the program
 		      */
 	STEP_WARM, /* supervisor -> init: as STEP_START, for a launcher, which also gets a socket */
+	STEP_ADOPT,   /* supervisor -> init: instead of STEP_WARM; a fork of a zygote will come */
+	STEP_ADOPTED, /* init -> supervisor: the launcher's socket, the jail's namespaces in the order
+			 of enum zygote_namespace, and the Landlock ruleset, where there is one */
 	STEP_WARMED,      /* init -> supervisor: struct warmed; the launcher is ready */
 	STEP_INPUT,       /* supervisor -> init: struct input and, for a file, its bytes */
 	STEP_START,       /* supervisor -> init: struct start, the program's strings, its stdio */

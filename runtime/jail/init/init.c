@@ -27,6 +27,7 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/jail/init/adoption.h"
 #include "runtime/jail/init/intake.h"
 #include "runtime/jail/init/landlock.h"
 #include "runtime/jail/init/limits.h"
@@ -135,6 +136,8 @@ static int kernel_enter(struct jail *j, struct cj_error *err)
 
 static int handles_enter(struct jail *j, struct cj_error *err)
 {
+	if (j->plan->uses_zygote && adoption_open(&j->init.adoption, err) < 0)
+		return -err->code;
 	return rootfs_open_handles(&j->root, &j->handles, err);
 }
 
@@ -145,6 +148,8 @@ static int nested_enter(struct jail *j, struct cj_error *err)
 	/* Init is dumpable from privileges_nest() to privileges_drop(): only then may it open files
 	 * of /proc/self. */
 	j->init.oom_fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+	if (j->plan->uses_zygote && adoption_open_program_user(&j->init.adoption, err) < 0)
+		return -err->code;
 	return child_die_with_parent(j->link.sock_fd, err); /* another change of credentials */
 }
 
@@ -163,7 +168,9 @@ static int landlock_enter(struct jail *j, struct cj_error *err)
 {
 	/* The result of this call, not of another landlock_abi(): that may fail for lack of
 	 * memory. */
-	int rc = landlock_apply(&j->plan->root, err);
+	int rc = j->plan->uses_zygote
+		     ? landlock_apply_and_keep(&j->plan->root, &j->init.adoption.ruleset_fd, err)
+		     : landlock_apply(&j->plan->root, err);
 	j->layers[LAYER_LANDLOCK] = rc > 0 ? LAYER_ON : LAYER_ABSENT;
 	return rc;
 }

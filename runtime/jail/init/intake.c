@@ -266,15 +266,28 @@ static uint64_t cpu_us_of(pid_t pid)
 	return (uint64_t)used.tv_sec * 1000000 + (uint64_t)used.tv_nsec / 1000;
 }
 
+static int report_warmed(struct jail *j, const struct launcher *l, struct cj_error *err)
+{
+	const struct warmed warmed = { .cpu_us = cpu_us_of(l->pid) };
+	return step_tell(&j->link, STEP_WARMED, &warmed, sizeof(warmed), NULL, 0, err);
+}
+
 /* The launcher sends one byte when it is ready.  The supervisor has the time limit. */
 static int await_ready(struct jail *j, const struct launcher *l, struct cj_error *err)
 {
 	char ready;
 	if (sys_read(l->fd, &ready, 1) != 1)
 		return launcher_ended(l, err);
+	return report_warmed(j, l, err);
+}
 
-	const struct warmed warmed = { .cpu_us = cpu_us_of(l->pid) };
-	return step_tell(&j->link, STEP_WARMED, &warmed, sizeof(warmed), NULL, 0, err);
+/* The launcher is a fork of a zygote; init learns its pid from the kernel, with that byte. */
+static int adopt_launcher(struct jail *j, struct launcher *l, struct cj_error *err)
+{
+	if (adoption_begin(&j->init.adoption, &j->link, &l->fd, err) < 0)
+		return -err->code;
+	l->pid = adoption_await(l->fd, err);
+	return l->pid < 0 ? l->pid : report_warmed(j, l, err);
 }
 
 static int start_launcher(struct jail *j, struct step_msg *msg, struct launcher *l,
@@ -356,6 +369,8 @@ pid_t intake_program(struct jail *j, struct cj_error *err)
 			rc = write_input(&msg, err);
 		else if (msg.step == STEP_WARM && !is_warm)
 			rc = start_launcher(j, &msg, &launcher, err);
+		else if (msg.step == STEP_ADOPT && !is_warm)
+			rc = adopt_launcher(j, &launcher, err);
 		else if (msg.step == STEP_START && !is_warm)
 			return start_program(j, &msg, err);
 		else if (msg.step == STEP_GO && is_warm)

@@ -122,19 +122,38 @@ static int allow_places(int ruleset_fd, int abi, const struct rootfs_spec *root,
 	return allow(ruleset_fd, abi, "/", everywhere, err);
 }
 
-int landlock_apply(const struct rootfs_spec *root, struct cj_error *err)
+static int restrict_self(int ruleset_fd, int abi, struct cj_error *err)
 {
+	/* the payload must not fill the host's audit log */
+	unsigned flags = abi >= 7 ? RESTRICT_LOG_SELF_OFF | RESTRICT_LOG_NESTED_OFF : 0;
+	if (syscall(SYS_landlock_restrict_self, ruleset_fd, flags) < 0)
+		return cj_fail(err, errno, "landlock_restrict_self(2)");
+	return 0;
+}
+
+int landlock_restrict(int ruleset_fd, struct cj_error *err)
+{
+	return restrict_self(ruleset_fd, landlock_abi(), err);
+}
+
+int landlock_apply_and_keep(const struct rootfs_spec *root, int *out_ruleset_fd,
+			    struct cj_error *err)
+{
+	*out_ruleset_fd = -1;
 	int abi = landlock_abi();
 	if (abi == 0)
 		return 0;
 
 	auto_fd int ruleset_fd = create_ruleset(abi, err);
-	if (ruleset_fd < 0 || allow_places(ruleset_fd, abi, root, err) < 0)
+	if (ruleset_fd < 0 || allow_places(ruleset_fd, abi, root, err) < 0 ||
+	    restrict_self(ruleset_fd, abi, err) < 0)
 		return -err->code;
-
-	/* the payload must not fill the host's audit log */
-	unsigned flags = abi >= 7 ? RESTRICT_LOG_SELF_OFF | RESTRICT_LOG_NESTED_OFF : 0;
-	if (syscall(SYS_landlock_restrict_self, ruleset_fd, flags) < 0)
-		return cj_fail(err, errno, "landlock_restrict_self(2)");
+	*out_ruleset_fd = take_fd(&ruleset_fd);
 	return 1;
+}
+
+int landlock_apply(const struct rootfs_spec *root, struct cj_error *err)
+{
+	auto_fd int ruleset_fd = -1;
+	return landlock_apply_and_keep(root, &ruleset_fd, err);
 }

@@ -22,3 +22,11 @@ int landlock_abi(void);
  * Follows:  landlock(7).
  */
 int landlock_apply(const struct rootfs_spec *root, struct cj_error *err);
+
+/* The same; *out_ruleset_fd is the ruleset, for a process that joins the jail later: -1 where
+ * landlock_abi() is 0. */
+int landlock_apply_and_keep(const struct rootfs_spec *root, int *out_ruleset_fd,
+			    struct cj_error *err);
+
+/* Restricts the calling process with a ruleset of landlock_apply_and_keep(). */
+int landlock_restrict(int ruleset_fd, struct cj_error *err);

@@ -22,6 +22,7 @@
 #include "runtime/jail/prepare/jail_network.h"
 #include "runtime/jail/prepare/jail_record.h"
 #include "runtime/jail/protocol.h"
+#include "runtime/jail/supervise/adopt.h"
 #include "runtime/jail/supervise/bind_watch.h"
 #include "runtime/jail/supervise/handover.h"
 
@@ -238,13 +239,18 @@ static int await_warmed(struct jail *j, struct cj_error *err)
 	return rc;
 }
 
-static int warm(struct jail *j, const struct program *launcher, int far[3], struct cj_error *err)
+#define NO_ZYGOTE (-1)
+
+static int warm(struct jail *j, int zygote_fd, int far[3], struct cj_error *err)
 {
 	if (j->plan->tty)
 		return cj_reject(err, "a terminal has no waiting interpreter");
-	if (open_pipes(j, true, far, err) < 0 ||
-	    handover_start(j, STEP_WARM, launcher, far, err) < 0)
+	if (open_pipes(j, true, far, err) < 0)
 		return -err->code;
+	int sent = zygote_fd == NO_ZYGOTE ? handover_start(j, STEP_WARM, j->warm.launcher, far, err)
+					  : adopt_launcher(j, zygote_fd, far, err);
+	if (sent < 0)
+		return sent;
 	for (int i = 0; i < 3; i++)
 		cj_close(&far[i]); /* our copies would delay the end of file */
 	int rc = await_warmed(j, err);
@@ -252,19 +258,31 @@ static int warm(struct jail *j, const struct program *launcher, int far[3], stru
 	return rc;
 }
 
-int start_launcher(struct jail *j, const struct program *launcher, struct cj_error *err)
+static int start_any_launcher(struct jail *j, int zygote_fd, const struct program *launcher,
+			      struct cj_error *err)
 {
 	int far[3] = { -1, -1, -1 };
 	if (j->warm.launcher || j->run.program)
 		return refuse_second(err);
 	j->warm.launcher = launcher;
-	int rc = warm(j, launcher, far, err);
+	int rc = warm(j, zygote_fd, far, err);
 	for (int i = 0; i < 3; i++)
 		cj_close(&far[i]);
 	if (rc == 0)
 		return 0;
 	cj_stage(err, "program");
 	return cj_wrap(err, "program: interpreter '%s'", launcher->argv.items[0]);
+}
+
+int start_launcher(struct jail *j, const struct program *launcher, struct cj_error *err)
+{
+	return start_any_launcher(j, NO_ZYGOTE, launcher, err);
+}
+
+int start_launcher_from(struct jail *j, int zygote_fd, const struct program *launcher,
+			struct cj_error *err)
+{
+	return start_any_launcher(j, zygote_fd, launcher, err);
 }
 
 /* --- the program ------------------------------------------------------------------------- */

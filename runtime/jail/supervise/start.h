@@ -9,5 +9,8 @@ struct jail;
 struct program;
 
 int start_launcher(struct jail *j, const struct program *launcher, struct cj_error *err);
+/* jail_warm_from() */
+int start_launcher_from(struct jail *j, int zygote_fd, const struct program *launcher,
+			struct cj_error *err);
 int start_program(struct jail *j, const struct program *program, const struct jail_io *io,
 		  struct cj_error *err);

@@ -28,8 +28,8 @@
  *	                       clone: C2, in the jail's pid namespace
  *	                         fork: P; C2 ends, so P becomes a child of init
  *	                     P: closes all other descriptors, becomes the jail's user, enters the
- *	                        inner user namespace, sets limits, no_new_privs, Landlock, drops every
- *	                        capability, loads the filter
+ *	                        program's user namespace, sets limits, no_new_privs and Landlock,
+ *	                        drops every capability, loads the filter
  *	       <------------ ZYGOTE_SEALED, seccomp listener
  *	check P in /proc
  *	                     P: the launcher's fork(3) returns 0; "ready" ---> init

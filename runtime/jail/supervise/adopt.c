@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A launcher that is a fork of a zygote.  Acts; runs in the supervisor.
+ *
+ * The supervisor does not rely on what the fork says of itself.  The kernel names the sender of the
+ * message "sealed", and /proc says what restricts that process.
+ */
+#include "runtime/jail/supervise/adopt.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/files/system_file.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/step.h"
+#include "runtime/jail/jail_state.h"
+#include "runtime/jail/protocol.h"
+#include "runtime/jail/zygote/zygote_protocol.h"
+
+/* --- the request -------------------------------------------------------------------------- */
+
+/* Asks init for its side; the message owns the descriptors. */
+static int ask_init(struct jail *j, struct step_msg *out, struct cj_error *err)
+{
+	if (!j->plan->uses_zygote)
+		return cj_reject(err, "the jail was not prepared for a zygote");
+	if (step_tell(&j->link, STEP_ADOPT, NULL, 0, NULL, 0, err) < 0 ||
+	    step_await(&j->link, STEP_ADOPTED, out, err) < 0)
+		return -err->code;
+	const size_t rulesets = j->layers[LAYER_LANDLOCK] == LAYER_ON;
+	if (out->nfds != 1 + ZYGOTE_NAMESPACES + rulesets)
+		return cj_fail(err, EPROTO, "receive the namespaces of the jail");
+	return 0;
+}
+
+/* The filter that init has loaded: init.c. */
+static struct filter filter_of(const struct jail *j)
+{
+	struct filter filter = j->filter;
+	if (!j->cgroup.enforced[CGROUP_MEMORY])
+		filter_close_uncounted(&filter);
+	return filter;
+}
+
+static int send_request(struct jail *j, int zygote_fd, int report_fd, const int stdio[3],
+			const struct step_msg *adopted, struct cj_error *err)
+{
+	const struct step_link link = { zygote_fd, "the zygote", zygote_step_names };
+	const struct filter filter = filter_of(j);
+	struct zygote_job job = {
+		.request = { .uid = j->plan->root.uid,
+			     .gid = j->plan->root.gid,
+			     .may_setgroups = j->ids.may_setgroups,
+			     .pids_by_rlimit = !j->cgroup.enforced[CGROUP_PIDS],
+			     .wants_listener = j->watch != NULL,
+			     .ninsns = filter.ninsns,
+			     .limits = j->plan->limits },
+		.insns = filter.insns,
+		.workdir = j->warm.launcher->workdir,
+		.report_fd = report_fd,
+		.link_fd = adopted->fds[0],
+		.stdio = { stdio[0], stdio[1], stdio[2] },
+		.ruleset_fd = -1,
+		.cgroup_fd = j->cgroup.dir_fd,
+	};
+	memcpy(job.namespace_fds, adopted->fds + 1, sizeof(job.namespace_fds));
+	if (adopted->nfds > 1 + ZYGOTE_NAMESPACES)
+		job.ruleset_fd = adopted->fds[1 + ZYGOTE_NAMESPACES];
+	return zygote_request_send(&link, &job, err);
+}
+
+/* --- the check -------------------------------------------------------------------------------- */
+
+#define FACTS_BYTES_MAX 8192
+
+static int read_of(pid_t pid, const char *name, char text[static FACTS_BYTES_MAX],
+		   struct cj_error *err)
+{
+	char path[64];
+	(void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	ssize_t size = system_file_read(AT_FDCWD, path, text, FACTS_BYTES_MAX);
+	return size < 0 ? cj_fail(err, (int)-size, "read '%s'", path) : 0;
+}
+
+/* Has the file of lines this one, whole? */
+static bool has_line(const char *text, const char *line)
+{
+	size_t size = strlen(line);
+	const char *at = text;
+	while ((at = strstr(at, line)) != NULL) {
+		bool is_begin = at == text || at[-1] == '\n';
+		if (is_begin && (at[size] == '\n' || at[size] == '\0'))
+			return true;
+		at++;
+	}
+	return false;
+}
+
+#define NO_CAPABILITY "0000000000000000"
+
+/* A child of init, as the jail's user, without a privilege: proc_pid_status(5). */
+static int check_status(const struct jail *j, pid_t pid, struct cj_error *err)
+{
+	char text[FACTS_BYTES_MAX], parent[32], uids[64], gids[64];
+	const unsigned uid = j->ids.uid, gid = j->ids.gid;
+	(void)snprintf(parent, sizeof(parent), "PPid:\t%d", (int)j->init_pid);
+	(void)snprintf(uids, sizeof(uids), "Uid:\t%u\t%u\t%u\t%u", uid, uid, uid, uid);
+	(void)snprintf(gids, sizeof(gids), "Gid:\t%u\t%u\t%u\t%u", gid, gid, gid, gid);
+	const char *const lines[] = {
+		parent,
+		uids,
+		gids,
+		"CapInh:\t" NO_CAPABILITY,
+		"CapPrm:\t" NO_CAPABILITY,
+		"CapEff:\t" NO_CAPABILITY,
+		"CapBnd:\t" NO_CAPABILITY,
+		"CapAmb:\t" NO_CAPABILITY,
+		"NoNewPrivs:\t1",
+		"Seccomp:\t2",
+		"Threads:\t1",
+	};
+	if (read_of(pid, "status", text, err) < 0)
+		return -err->code;
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		if (!has_line(text, lines[i]))
+			return cj_reject_as(err, EPERM,
+					    "the fork of the zygote is not sealed: '%s' is not so",
+					    lines[i]);
+	return 0;
+}
+
+/* The line of cgroup v2: cgroups(7). */
+static const char *unified_line(char *text)
+{
+	char *line = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
+	if (!line)
+		return "";
+	line += line[0] == '\n';
+	line[strcspn(line, "\n")] = '\0';
+	return line;
+}
+
+static int check_cgroup(const struct jail *j, pid_t pid, struct cj_error *err)
+{
+	char its[FACTS_BYTES_MAX], inits[FACTS_BYTES_MAX];
+	if (j->cgroup.dir_fd < 0)
+		return 0;
+	if (read_of(pid, "cgroup", its, err) < 0 || read_of(j->init_pid, "cgroup", inits, err) < 0)
+		return -err->code;
+	const char *expected = unified_line(inits);
+	if (expected[0] == '\0' || strcmp(unified_line(its), expected) != 0)
+		return cj_reject_as(err, EPERM,
+				    "the fork of the zygote is not in the jail's cgroup");
+	return 0;
+}
+
+/* --- the answer ------------------------------------------------------------------------------ */
+
+/* From here on the watch is the fork's: init refuses none of its own calls. */
+static int take_listener(struct jail *j, struct step_msg *sealed, struct cj_error *err)
+{
+	if (sealed->nfds != (j->watch != NULL))
+		return cj_fail(err, EPROTO, "receive the listener of the fork of the zygote");
+	if (!j->watch)
+		return 0;
+	struct filter_watch *watch;
+	if (filter_watch_create(take_fd(&sealed->fds[0]), &j->filter, &watch, err) < 0)
+		return -err->code;
+	filter_watch_destroy(&j->watch);
+	j->watch = watch;
+	filter_watch_set_proc(j->watch, j->handles.proc_fd);
+	return 0;
+}
+
+static int await_sealed(struct jail *j, const struct step_link *report, struct cj_error *err)
+{
+	auto_step_msg struct step_msg sealed = { 0 };
+	if (step_await(report, ZYGOTE_SEALED, &sealed, err) < 0)
+		return -err->code;
+	if (sealed.sender.pid <= 0 || sealed.sender.uid != j->ids.uid)
+		return cj_reject_as(err, EPERM, "the fork of the zygote has not the jail's user");
+	if (check_status(j, sealed.sender.pid, err) < 0 ||
+	    check_cgroup(j, sealed.sender.pid, err) < 0)
+		return -err->code;
+	return take_listener(j, &sealed, err);
+}
+
+int adopt_launcher(struct jail *j, int zygote_fd, const int stdio[3], struct cj_error *err)
+{
+	auto_step_msg struct step_msg adopted = { 0 };
+	int ends[2];
+	if (ask_init(j, &adopted, err) < 0 || step_pair(ends, STEP_TIMEOUT_MS, err) < 0)
+		return -err->code;
+
+	const struct step_link report = { ends[0], "the zygote", zygote_step_names };
+	auto_fd int near_fd = ends[0], far_fd = ends[1];
+	if (step_ask_sender(&report, err) < 0 ||
+	    send_request(j, zygote_fd, far_fd, stdio, &adopted, err) < 0)
+		return -err->code;
+	cj_close(&far_fd); /* or the end of the fork would not show */
+	step_msg_fini(&adopted);
+	return await_sealed(j, &report, err);
+}

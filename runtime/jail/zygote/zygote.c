@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which plans a zygote suits.  Pure. */
+#include "runtime/jail/zygote/zygote.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+/* Where an interpreter and its modules lie, and what they read there. */
+static const char *const shared[] = { "/usr",   "/bin",    "/sbin", "/lib", "/lib32",
+				      "/lib64", "/libx32", "/opt",  "/etc" };
+
+static bool is_beneath(const char *path, const char *directory)
+{
+	size_t size = strlen(directory);
+	return strncmp(path, directory, size) == 0 && (path[size] == '/' || path[size] == '\0');
+}
+
+static bool changes_shared(const char *target)
+{
+	for (size_t i = 0; i < sizeof(shared) / sizeof(shared[0]); i++)
+		if (is_beneath(target, shared[i]) || is_beneath(shared[i], target))
+			return true;
+	return false;
+}
+
+const char *zygote_refusal(const struct plan *plan)
+{
+	if (plan->tty)
+		return "its program has a terminal";
+	if (plan->root.kind != ROOT_HOST)
+		return "its root is not the host's /usr";
+	if (plan->root.writable)
+		return "its root is writable";
+	for (size_t i = 0; i < plan->root.nbinds; i++)
+		if (changes_shared(plan->root.binds[i].target))
+			return "a bind changes the directories of the interpreter";
+	return NULL;
+}

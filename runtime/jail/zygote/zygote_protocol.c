@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A request to a zygote as one message, and back.  Pure, but for the sending. */
+#include "runtime/jail/zygote/zygote_protocol.h"
+
+#include <string.h>
+
+const char *const zygote_step_names[ZYGOTE_STEP_COUNT] = {
+	[ZYGOTE_READY] = "ready",
+	[ZYGOTE_REQUEST] = "request",
+	[ZYGOTE_SEALED] = "sealed",
+};
+
+static size_t put_fds(const struct zygote_job *job, int out[static ZYGOTE_FDS_MAX])
+{
+	size_t count = 0;
+	out[count++] = job->report_fd;
+	out[count++] = job->link_fd;
+	for (size_t i = 0; i < 3; i++)
+		out[count++] = job->stdio[i];
+	for (size_t i = 0; i < ZYGOTE_NAMESPACES; i++)
+		out[count++] = job->namespace_fds[i];
+	if (job->ruleset_fd >= 0)
+		out[count++] = job->ruleset_fd;
+	if (job->cgroup_fd >= 0)
+		out[count++] = job->cgroup_fd;
+	return count;
+}
+
+int zygote_request_send(const struct step_link *link, const struct zygote_job *job,
+			struct cj_error *err)
+{
+	uint8_t data[STEP_DATA_MAX];
+	struct zygote_request request = job->request;
+	const size_t insns_size = request.ninsns * sizeof(*job->insns);
+	const size_t workdir_size = strlen(job->workdir) + 1;
+	const size_t size = sizeof(request) + insns_size + workdir_size;
+	if (request.ninsns > ZYGOTE_INSNS_MAX || workdir_size > ZYGOTE_WORKDIR_MAX ||
+	    size > sizeof(data))
+		return cj_fail(err, EMSGSIZE, "send the seccomp filter to the zygote");
+
+	request.has_ruleset = job->ruleset_fd >= 0;
+	request.has_cgroup = job->cgroup_fd >= 0;
+	memcpy(data, &request, sizeof(request));
+	memcpy(data + sizeof(request), job->insns, insns_size);
+	memcpy(data + sizeof(request) + insns_size, job->workdir, workdir_size);
+
+	int fds[ZYGOTE_FDS_MAX];
+	size_t count = put_fds(job, fds);
+	return step_tell(link, ZYGOTE_REQUEST, data, size, fds, count, err);
+}
+
+static void take_fds(const struct step_msg *msg, struct zygote_job *out)
+{
+	size_t optional = ZYGOTE_FD_OPTIONAL;
+	out->report_fd = msg->fds[ZYGOTE_FD_REPORT];
+	out->link_fd = msg->fds[ZYGOTE_FD_LINK];
+	for (size_t i = 0; i < 3; i++)
+		out->stdio[i] = msg->fds[ZYGOTE_FD_STDIN + i];
+	for (size_t i = 0; i < ZYGOTE_NAMESPACES; i++)
+		out->namespace_fds[i] = msg->fds[ZYGOTE_FD_NAMESPACES + i];
+	out->ruleset_fd = out->request.has_ruleset ? msg->fds[optional++] : -1;
+	out->cgroup_fd = out->request.has_cgroup ? msg->fds[optional] : -1;
+}
+
+/* The rest of the message is exactly the instructions and one string. */
+static int take_rest(const uint8_t *rest, size_t size, struct zygote_job_room *room,
+		     struct zygote_job *out)
+{
+	const size_t count = out->request.ninsns, insns_size = count * sizeof(*room->insns);
+	if (count == 0 || count > ZYGOTE_INSNS_MAX || insns_size >= size)
+		return -EPROTO;
+	memcpy(room->insns, rest, insns_size);
+
+	const size_t workdir_size = size - insns_size;
+	const char *workdir = (const char *)rest + insns_size;
+	if (workdir_size > sizeof(room->workdir) ||
+	    strnlen(workdir, workdir_size) + 1 != workdir_size)
+		return -EPROTO;
+	memcpy(room->workdir, workdir, workdir_size);
+	out->insns = room->insns;
+	out->workdir = room->workdir;
+	return 0;
+}
+
+int zygote_request_read(const struct step_msg *msg, struct zygote_job_room *room,
+			struct zygote_job *out, struct cj_error *err)
+{
+	struct zygote_request *request = &out->request;
+	if (msg->step != ZYGOTE_REQUEST || msg->size <= sizeof(*request))
+		return cj_fail(err, EPROTO, "read a request");
+	memcpy(request, msg->data, sizeof(*request));
+
+	size_t fds = ZYGOTE_FD_OPTIONAL + (request->has_ruleset != 0) + (request->has_cgroup != 0);
+	if (msg->nfds != fds ||
+	    take_rest(msg->data + sizeof(*request), msg->size - sizeof(*request), room, out) < 0)
+		return cj_fail(err, EPROTO, "read a request");
+	take_fds(msg, out);
+	return 0;
+}

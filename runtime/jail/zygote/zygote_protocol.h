@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * zygote_protocol - the messages between supervisor, zygote and its children (step.h sends them).
+ */
+#pragma once
+
+#include <linux/filter.h>
+#include <stdint.h>
+
+#include "profiles/plan/plan.h"
+#include "runtime/base/error.h"
+#include "runtime/base/step.h"
+
+enum zygote_step {
+	ZYGOTE_READY,   /* zygote -> the process that spawned it, once: it serves requests */
+	ZYGOTE_REQUEST, /* supervisor -> zygote: struct zygote_request, descriptors */
+	ZYGOTE_SEALED,  /* child -> supervisor, on the request's report socket: the listener */
+	ZYGOTE_STEP_COUNT
+};
+
+extern const char *const zygote_step_names[ZYGOTE_STEP_COUNT];
+
+/* The namespaces of a jail, in the order in which a child enters them. */
+enum zygote_namespace {
+	ZYGOTE_USER, /* the one that owns all others */
+	ZYGOTE_MOUNT,
+	ZYGOTE_NETWORK,
+	ZYGOTE_IPC,
+	ZYGOTE_UTS,
+	ZYGOTE_CGROUP,
+	ZYGOTE_PID,
+	ZYGOTE_PROGRAM_USER, /* the program's own, below the first */
+	ZYGOTE_NAMESPACES
+};
+
+/* The descriptors of a request, in this order; the last ones only where there are any. */
+enum zygote_fd {
+	ZYGOTE_FD_REPORT,
+	ZYGOTE_FD_LINK, /* to init: descriptor 3 of the launcher */
+	ZYGOTE_FD_STDIN,
+	ZYGOTE_FD_STDOUT,
+	ZYGOTE_FD_STDERR,
+	ZYGOTE_FD_NAMESPACES,
+	ZYGOTE_FD_OPTIONAL = ZYGOTE_FD_NAMESPACES + ZYGOTE_NAMESPACES, /* ruleset, cgroup */
+	ZYGOTE_FDS_MAX = ZYGOTE_FD_OPTIONAL + 2
+};
+
+/* Behind it: the filter's instructions, then the working directory with its NUL. */
+struct zygote_request {
+	uint32_t uid, gid; /* inside */
+	uint32_t may_setgroups, pids_by_rlimit;
+	uint32_t has_ruleset, has_cgroup;
+	uint32_t wants_listener, ninsns;
+	struct limits_spec limits;
+};
+
+#define ZYGOTE_INSNS_MAX                                                                           \
+	((STEP_DATA_MAX - sizeof(struct zygote_request)) / sizeof(struct sock_filter))
+#define ZYGOTE_WORKDIR_MAX 1024
+
+/* A request as the zygote has read it.  Its descriptors are the message's. */
+struct zygote_job {
+	struct zygote_request request;
+	const struct sock_filter *insns; /* in storage of its own: the message has no alignment */
+	const char *workdir;
+	int report_fd, link_fd, stdio[3];
+	int namespace_fds[ZYGOTE_NAMESPACES];
+	int ruleset_fd, cgroup_fd; /* -1: none */
+};
+
+/* Storage for what a job points to. */
+struct zygote_job_room {
+	struct sock_filter insns[STEP_DATA_MAX / sizeof(struct sock_filter)];
+	char workdir[ZYGOTE_WORKDIR_MAX];
+};
+
+/* Sends a job.  Fails: EMSGSIZE for a filter that is too long; as step_tell(). */
+int zygote_request_send(const struct step_link *link, const struct zygote_job *job,
+			struct cj_error *err);
+
+/* Reads a job from a message, which keeps its descriptors.  Fails: EPROTO. */
+int zygote_request_read(const struct step_msg *msg, struct zygote_job_room *room,
+			struct zygote_job *out, struct cj_error *err);

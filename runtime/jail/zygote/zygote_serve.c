@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The zygote's loop.  Acts; runs in the zygote, whose memory each child copies.
+ *
+ * So nothing of a request stays: its descriptors are closed and its bytes erased before the next
+ * one is read.
+ */
+#include "runtime/jail/zygote/zygote_serve.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/child.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/step.h"
+#include "runtime/jail/zygote/zygote_enter.h"
+#include "runtime/jail/zygote/zygote_protocol.h"
+#include "runtime/jail/zygote/zygote_seal.h"
+
+/* A directory has two links more than it has tasks: proc(5). */
+static int refuse_threads(struct cj_error *err)
+{
+	struct stat st;
+	if (stat("/proc/self/task", &st) < 0)
+		return cj_fail(err, errno, "count the threads of the zygote");
+	if (st.st_nlink == 2 + 1)
+		return 0;
+	int rc = cj_reject_as(err, EBUSY, "the interpreter has %ju threads, so it can't be forked",
+			      (uintmax_t)st.st_nlink - 2);
+	(void)cj_hint(err, "preload no module that starts a thread");
+	return rc;
+}
+
+/* Storage of one request; static, so that no stack frame of a child's launcher is below it. */
+static struct {
+	struct step_msg msg;
+	struct zygote_job_room room;
+	struct zygote_job job;
+} current;
+
+static void forget_request(void)
+{
+	step_msg_fini(&current.msg);
+	explicit_bzero(&current, sizeof(current));
+}
+
+static void refuse(const struct cj_error *why)
+{
+	if (current.msg.nfds == 0)
+		return; /* no one to tell */
+	const struct step_link report = { current.msg.fds[ZYGOTE_FD_REPORT], "the supervisor",
+					  zygote_step_names };
+	step_abort(&report, why);
+}
+
+/* In the child: seals it, and erases what the zygote had of its request. */
+static void become_launcher(void)
+{
+	struct cj_error err = { 0 };
+	if (zygote_seal(&current.job, &err) < 0)
+		_exit(EXIT_FAILURE);
+	explicit_bzero(&current, sizeof(current)); /* its descriptors are closed */
+}
+
+/* Serves the request in `current`.  Returns 0 in the child, its parent's pid or an error here. */
+static pid_t serve(pid_t (*fork_now)(void), struct cj_error *err)
+{
+	if (zygote_request_read(&current.msg, &current.room, &current.job, err) < 0 ||
+	    refuse_threads(err) < 0)
+		return -err->code;
+	return zygote_enter(&current.job, fork_now, err);
+}
+
+/* The next request.  False: no supervisor is left. */
+static bool await_request(const struct step_link *link)
+{
+	struct cj_error err = { 0 };
+	while (step_next(link, &current.msg, &err) < 0)
+		if (err.code == EPIPE)
+			return false;
+	return true;
+}
+
+static void say_ready(const struct step_link *link)
+{
+	struct cj_error err = { 0 };
+	if (refuse_threads(&err) < 0)
+		step_abort(link, &err);
+	else if (step_tell(link, ZYGOTE_READY, NULL, 0, NULL, 0, &err) < 0)
+		_exit(EXIT_FAILURE); /* no one waits for it any more */
+}
+
+pid_t zygote_serve(pid_t (*fork_now)(void))
+{
+	const struct step_link link = { ZYGOTE_SOCK_FD, "a supervisor", zygote_step_names };
+	sigset_t all, before;
+	sigfillset(&all);
+	(void)sigprocmask(SIG_SETMASK, &all, &before); /* cannot fail with these arguments */
+	(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);      /* cannot fail with these arguments */
+	step_wait_forever(&link);
+	say_ready(&link);
+	while (await_request(&link)) {
+		struct cj_error err = { 0 };
+		pid_t pid = serve(fork_now, &err);
+		if (pid == 0) {
+			become_launcher();
+			(void)sigprocmask(SIG_SETMASK, &before, NULL); /* as above */
+			return 0;
+		}
+		if (pid < 0)
+			refuse(&err);
+		forget_request();
+	}
+	_exit(EXIT_SUCCESS);
+}

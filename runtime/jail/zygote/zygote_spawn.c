@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starts and ends a zygote.  Acts; runs in the process that is its parent. */
+#include "runtime/jail/zygote/zygote.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/base/child.h"
+#include "runtime/base/files/libexec_path.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/step.h"
+#include "runtime/base/sys.h"
+#include "runtime/jail/protocol.h"
+#include "runtime/jail/zygote/zygote_protocol.h"
+#include "runtime/jail/zygote/zygote_serve.h"
+#include "runtime/jail/zygote/zygote_tree.h"
+
+/*
+ * OpenSSL takes a process with the pid that seeded its generator for that process.  Pids in a jail
+ * begin at 1, and so do the zygote's where the service runs in a new pid namespace.
+ */
+#define PID_MIN   300
+#define TRIES_MAX (PID_MIN + 100)
+
+/* What the child needs before execve(2). */
+struct start_up {
+	int sock_fd, program_fd, log_fd;
+	char *const *argv, *const *env;
+};
+
+/* --- the child ------------------------------------------------------------------------------ */
+
+static int place_streams(int log_fd, struct cj_error *err)
+{
+	int saved = log_fd < 0 ? -1 : fcntl(log_fd, F_DUPFD_CLOEXEC, CHILD_FIRST_FD);
+	if (child_null_streams(err) < 0)
+		return -err->code;
+	if (saved >= 0 && dup2(saved, STDERR_FILENO) < 0)
+		return cj_fail(err, errno, "give the zygote its log");
+	cj_close(&saved);
+	return 0;
+}
+
+/* The order of descriptors is that of zygote_serve.h; the program's closes at execve(2). */
+static int execute(struct start_up *s, struct cj_error *err)
+{
+	int fds[] = { s->sock_fd, s->program_fd };
+	if (place_streams(s->log_fd, err) < 0 || child_keep_only(fds, 2, err) < 0)
+		return -err->code;
+	s->sock_fd = fds[0];
+	if (child_die_with_parent(s->sock_fd, err) < 0 || child_start_session(err) < 0)
+		return -err->code;
+	child_default_signals();
+	if (child_unblock_signals(err) < 0)
+		return -err->code;
+	umask(022);
+	if (chdir("/") < 0 || fcntl(s->sock_fd, F_SETFD, 0) < 0)
+		return cj_fail(err, errno, "start in directory '/'");
+	(void)syscall(SYS_execveat, fds[1], "", s->argv, s->env, AT_EMPTY_PATH);
+	return cj_fail(err, errno, "execute '%s'", s->argv[0]);
+}
+
+/* From here: the zygote. */
+static _Noreturn void zygote_main(struct start_up *s)
+{
+	struct cj_error err = { 0 };
+	(void)execute(s, &err); /* returns only with an error */
+	const struct step_link link = { s->sock_fd, "the service", zygote_step_names };
+	step_abort(&link, &err);
+	_exit(EXIT_FAILURE);
+}
+
+/* --- the parent ------------------------------------------------------------------------------ */
+
+/* Ends children until one has a pid that no process of a jail begins with. */
+static int fork_late(struct start_up *s, struct zygote *out, struct cj_error *err)
+{
+	for (int tries = 0; tries < TRIES_MAX; tries++) {
+		int pidfd = -1;
+		const struct clone_args args = {
+			.flags = CLONE_PIDFD,
+			.pidfd = (uintptr_t)&pidfd,
+			.exit_signal = SIGCHLD,
+		};
+		pid_t pid = sys_clone3(&args);
+		if (pid < 0)
+			return cj_fail(err, errno, "fork the zygote");
+		if (pid == 0 && getpid() <= PID_MIN)
+			_exit(EXIT_SUCCESS);
+		if (pid == 0)
+			zygote_main(s);
+		if (pid > PID_MIN) {
+			out->pid = pid;
+			out->pidfd = pidfd;
+			return 0;
+		}
+		cj_end_child(&pidfd);
+	}
+	return cj_fail(err, EAGAIN, "get a pid above %d for the zygote", PID_MIN);
+}
+
+static const char *value_of(const struct strings *env, const char *name)
+{
+	size_t size = strlen(name);
+	for (size_t i = 0; i < env->count; i++)
+		if (strncmp(env->items[i], name, size) == 0 && env->items[i][size] == '=')
+			return env->items[i] + size + 1;
+	return NULL;
+}
+
+/* The program's environment and LD_PRELOAD, which zygote.so removes again. */
+static int join_env(const struct strings *env, const char **out, char preload[PATH_MAX + 16],
+		    struct cj_error *err)
+{
+	char path[PATH_MAX];
+	if (value_of(env, "LD_PRELOAD"))
+		return cj_reject(err, "the profile sets LD_PRELOAD, which the zygote needs itself");
+	if (libexec_path_find("zygote.so", path, err) < 0)
+		return -err->code;
+	if (access(path, R_OK) < 0) /* the dynamic linker would only warn */
+		return cj_fail(err, errno, "read '%s'", path);
+	if (path[strcspn(path, " :")] != '\0')
+		return cj_reject(err, "LD_PRELOAD can't name '%s': it has a space or a colon",
+				 path);
+	(void)snprintf(preload, PATH_MAX + 16, "LD_PRELOAD=%s", path);
+	for (size_t i = 0; i < env->count; i++)
+		out[i] = env->items[i];
+	out[env->count] = preload;
+	out[env->count + 1] = NULL;
+	return 0;
+}
+
+static int send_script(int sock_fd, const char *script, struct cj_error *err)
+{
+	if (script && send(sock_fd, script, strlen(script), MSG_NOSIGNAL) < 0)
+		return cj_fail(err, errno, "hand the zygote its script");
+	return 0;
+}
+
+#define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
+
+static int open_interpreter(const struct program *launcher, struct cj_error *err)
+{
+	const char *path = value_of(&launcher->env, "PATH");
+	auto_fd int tree_fd = zygote_tree_open(err);
+	if (tree_fd < 0)
+		return tree_fd;
+	return zygote_tree_find(tree_fd, launcher->argv.items[0], path ? path : DEFAULT_PATH, err);
+}
+
+static int spawn(const struct program *launcher, int log_fd, struct zygote *out,
+		 struct cj_error *err)
+{
+	char preload[PATH_MAX + 16];
+	auto_free const char **env = calloc(launcher->env.count + 2, sizeof(*env));
+	auto_free const char **argv = calloc(launcher->argv.count + 1, sizeof(*argv));
+	if (!env || !argv)
+		return cj_fail(err, ENOMEM, "gather the zygote's arguments");
+	memcpy(argv, launcher->argv.items, launcher->argv.count * sizeof(*argv));
+	if (join_env(&launcher->env, env, preload, err) < 0)
+		return -err->code;
+
+	int ends[2];
+	auto_fd int program_fd = open_interpreter(launcher, err);
+	if (program_fd < 0 || step_pair(ends, STEP_TIMEOUT_MS, err) < 0)
+		return -err->code;
+	auto_fd int near_fd = ends[0], far_fd = ends[1];
+	struct start_up start_up = { far_fd, program_fd, log_fd, (char *const *)argv,
+				     (char *const *)env };
+	if (send_script(near_fd, launcher->script, err) < 0 || fork_late(&start_up, out, err) < 0)
+		return -err->code;
+	out->sock_fd = take_fd(&near_fd);
+	return 0;
+}
+
+int zygote_spawn(const struct program *launcher, int log_fd, struct zygote *out,
+		 struct cj_error *err)
+{
+	struct zygote zygote = ZYGOTE_NULL;
+	if (spawn(launcher, log_fd, &zygote, err) < 0) {
+		cj_stage(err, "zygote");
+		return cj_wrap(err, "zygote");
+	}
+	*out = zygote;
+	return 0;
+}
+
+int zygote_await_ready(const struct zygote *z, unsigned timeout_ms, struct cj_error *err)
+{
+	const struct step_link link = { z->sock_fd, "the zygote", zygote_step_names };
+	auto_step_msg struct step_msg ready = { 0 };
+	struct pollfd end = { .fd = z->sock_fd, .events = POLLIN };
+	int rc = poll(&end, 1, (int)timeout_ms);
+	if (rc == 0)
+		rc = cj_fail(err, ETIMEDOUT, "wait for the zygote to be ready");
+	else if (rc < 0)
+		rc = cj_fail(err, errno, "wait for the zygote to be ready");
+	else
+		rc = step_await(&link, ZYGOTE_READY, &ready, err);
+	if (rc < 0) {
+		cj_stage(err, "zygote");
+		return cj_wrap(err, "zygote");
+	}
+	return 0;
+}
+
+void zygote_end(struct zygote *z)
+{
+	cj_end_child(&z->pidfd);
+	cj_close(&z->sock_fd);
+	z->pid = 0;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A read-only copy of the mount tree.  Acts. */
+#include "runtime/jail/zygote/zygote_tree.h"
+
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/base/files/fd.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/step.h"
+#include "runtime/base/sys.h"
+
+enum tree_step { TREE_MADE, TREE_STEP_COUNT };
+static const char *const tree_step_names[TREE_STEP_COUNT] = { [TREE_MADE] = "tree" };
+
+#define TREE_TIMEOUT_MS 10000
+
+/* <linux/mount.h> has no prototype for <fcntl.h>'s flag. */
+#define RECURSIVE 0x8000 /* AT_RECURSIVE */
+
+static int copy_tree(struct cj_error *err)
+{
+	struct mount_attr attr = {
+		.attr_set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+	};
+	auto_fd int tree_fd = sys_open_tree(AT_FDCWD, "/", OPEN_TREE_CLONE | RECURSIVE);
+	if (tree_fd < 0)
+		return cj_fail(err, errno, "copy the mount tree");
+	if (sys_mount_setattr(tree_fd, "", AT_EMPTY_PATH | RECURSIVE, &attr) < 0)
+		return cj_fail(err, errno, "make a copy of the mount tree read-only");
+	return take_fd(&tree_fd);
+}
+
+/* From here: the child, in namespaces of its own. */
+static _Noreturn void tree_main(int sock_fd)
+{
+	const struct step_link link = { sock_fd, "the supervisor", tree_step_names };
+	struct cj_error err = { 0 };
+	int tree_fd = copy_tree(&err);
+	if (tree_fd < 0 || step_tell(&link, TREE_MADE, NULL, 0, &tree_fd, 1, &err) < 0)
+		step_abort(&link, &err);
+	_exit(EXIT_SUCCESS);
+}
+
+int zygote_tree_open(struct cj_error *err)
+{
+	int ends[2];
+	if (step_pair(ends, TREE_TIMEOUT_MS, err) < 0)
+		return -err->code;
+	auto_fd int near_fd = ends[0], far_fd = ends[1];
+	auto_child int pidfd = -1;
+	const struct clone_args args = {
+		.flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_PIDFD,
+		.pidfd = (uintptr_t)&pidfd,
+		.exit_signal = SIGCHLD,
+	};
+	pid_t pid = sys_clone3(&args);
+	if (pid < 0)
+		return cj_fail(err, errno, "create a mount namespace");
+	if (pid == 0)
+		tree_main(far_fd);
+	cj_close(&far_fd);
+
+	const struct step_link link = { near_fd, "the process that copies mounts",
+					tree_step_names };
+	auto_step_msg struct step_msg made = { 0 };
+	if (step_await(&link, TREE_MADE, &made, err) < 0)
+		return -err->code;
+	if (made.nfds != 1)
+		return cj_fail(err, EPROTO, "receive a copy of the mount tree");
+	return take_fd(&made.fds[0]);
+}
+
+/* Links are followed as if the copy were the root.  -1 and errno when it is no program. */
+static int open_program(int tree_fd, const char *path)
+{
+	struct stat st;
+	auto_fd int fd =
+	    sys_openat2(tree_fd, path, O_PATH, 0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS);
+	if (fd < 0)
+		return -1;
+	if (fstat(fd, &st) < 0)
+		return -1;
+	if (!S_ISREG(st.st_mode) || !(st.st_mode & 0111)) {
+		errno = EACCES;
+		return -1;
+	}
+	return take_fd(&fd);
+}
+
+/* In the first directory of `path` that has it. */
+static int search(int tree_fd, const char *name, const char *path)
+{
+	if (strchr(name, '/'))
+		return open_program(tree_fd, name);
+	for (const char *dir = path, *end; *dir; dir = *end ? end + 1 : end) {
+		char file[PATH_MAX];
+		end = strchrnul(dir, ':');
+		int size = snprintf(file, sizeof(file), "%.*s/%s", (int)(end - dir), dir, name);
+		if (*dir != '/' || size < 0 || (size_t)size >= sizeof(file))
+			continue;
+		int fd = open_program(tree_fd, file);
+		if (fd >= 0)
+			return fd;
+	}
+	errno = ENOENT;
+	return -1;
+}
+
+int zygote_tree_find(int tree_fd, const char *name, const char *path, struct cj_error *err)
+{
+	char real[PATH_MAX];
+	auto_fd int fd = search(tree_fd, name, path);
+	if (fd < 0)
+		return cj_fail(err, errno, "find the interpreter '%s'", name);
+	if (!fd_real_path(fd, real) || strncmp(real, "/usr/", strlen("/usr/")) != 0)
+		return cj_reject(err, "the interpreter '%s' is not below /usr", name);
+	return take_fd(&fd);
+}

@@ -58,7 +58,7 @@ FAKE    := $(OUT)/libexec/cejail/serve-fake
 # What a zygote (runtime/jail/zygote/zygote.h) has of ours: the part of the engine that seals.
 ZYGOTE  := $(OUT)/libexec/cejail/zygote.so
 SEALING := $(addprefix runtime/,base/child.c base/error.c base/step.c base/sys.c base/files/fd.c base/files/system_file.c \
-	   base/arena.c base/text.c base/text_bytes.c $(addprefix jail/,init/landlock.c init/limits.c init/privileges.c seccomp/filter.c \
+	   base/arena.c base/text.c base/text_bytes.c $(addprefix jail/,init/landlock.c init/limits.c init/privileges.c seccomp/filter.c seccomp/filter_bound.c \
 	   $(addprefix zygote/,main.c zygote_enter.c zygote_protocol.c zygote_seal.c zygote_serve.c)))
 BAKE    := $(OUT)/bin/bake-filter
 RANGES  := $(OUT)/bin/print-ranges

@@ -50,7 +50,8 @@ struct zygote_request {
 	uint32_t uid, gid; /* inside */
 	uint32_t may_setgroups, pids_by_rlimit;
 	uint32_t has_ruleset, has_cgroup;
-	uint32_t wants_listener, ninsns;
+	uint32_t nnotified, bounds, asks_network; /* as in struct filter */
+	uint32_t ninsns;
 	struct limits_spec limits;
 };
 

@@ -157,7 +157,9 @@ static int load_filter(struct sealing *s, struct cj_error *err)
 	const struct filter filter = {
 		.insns = s->job->insns,
 		.ninsns = (unsigned short)r->ninsns,
-		.bounds = r->wants_listener, /* only whether there are any matters here */
+		.nnotified = r->nnotified, /* only their number matters here */
+		.bounds = r->bounds,
+		.asks_network = r->asks_network,
 	};
 	if (filter_load(&filter, &listener_fd, err) < 0)
 		return -err->code;

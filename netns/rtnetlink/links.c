@@ -271,17 +271,26 @@ int links_plug_host(int host_fd, int gateway_fd, const struct links_host_spec *s
 		return rc;
 	rc = plug_both_ends(host_fd, gateway_fd, &host_end, spec, err);
 	if (rc < 0)
-		links_unplug_host(host_fd, spec->name);
+		links_remove(host_fd, spec->name);
 	return rc;
 }
 
-void links_unplug_host(int host_fd, const char *name)
+void links_remove(int route_fd, const char *name)
 {
 	struct rtbatch b = { 0 };
 	struct cj_error ignored;
 	rtmsg_delete(&b, &(struct rtmsg_link){ .name = name });
-	/* on failure it is removed with the gateway */
-	(void)rtbatch_send(host_fd, &b, NULL, &ignored);
+	/* on failure it is removed with its namespace */
+	(void)rtbatch_send(route_fd, &b, NULL, &ignored);
+}
+
+bool links_has_carrier(int route_fd, const char *name)
+{
+	struct rtbatch b = { 0 };
+	struct rtbatch_link seen = { 0 };
+	struct cj_error ignored;
+	rtmsg_get_link(&b, &(struct rtmsg_link){ .name = name });
+	return rtbatch_send(route_fd, &b, &seen, &ignored) == 0 && seen.has_carrier;
 }
 
 static void add_router(struct rtbatch *b, const struct rtmsg_link *link, const struct ip *router)

@@ -8,6 +8,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "netns/addresses.h"
 #include "netns/ip.h"
 #include "runtime/base/error.h"
@@ -50,11 +52,23 @@ struct links_host_spec {
 int links_plug_host(int host_fd, int gateway_fd, const struct links_host_spec *spec,
 		    struct cj_error *err);
 
-/* Removes the pair at once, not with the gateway, which ends asynchronously.  Best effort. */
-void links_unplug_host(int host_fd, const char *name);
+/* Removes a link at once, not with its namespace, which ends asynchronously.  Best effort. */
+void links_remove(int route_fd, const char *name);
 
-/* Configures the tap device that a helper made in the gateway: addresses, default routes, up.  Null
- * addresses: not that family. */
+/*
+ * Is a link connected at its other end?  Of a tap device: is a program attached?  False also when
+ * there is no such link.
+ * Not IFF_RUNNING: a link that is down does not have it, and it lags up to a second behind.
+ */
+bool links_has_carrier(int route_fd, const char *name);
+
+/*
+ * links_configure_tap - addresses, default routes, up.  Null addresses: not that family.
+ *
+ * Must not: be called before a helper is attached to the tap device in the gateway.  If a link is
+ * up when its carrier comes, its queue drops packets until the kernel's link watch has run, and it
+ * announces no address.
+ */
 struct links_tap_spec {
 	struct ip ip4, router4, ip6, router6;
 	uint8_t bits4, bits6;

@@ -75,15 +75,23 @@ static uint32_t number_messages(struct rtbatch *b)
 	return first;
 }
 
+/* 0: there is none. */
+static uint8_t read_byte(struct nlmsghdr *header, int attribute)
+{
+	const struct nlattr *a = nlmsg_find_attr(header, sizeof(struct ifinfomsg), attribute);
+	return a && nla_len(a) >= 1 ? nla_get_u8(a) : 0;
+}
+
 static int read_link(struct nlmsghdr *header, struct rtbatch_link *out)
 {
 	if (header->nlmsg_type != RTM_NEWLINK || !nlmsg_valid_hdr(header, sizeof(struct ifinfomsg)))
 		return EBADMSG;
 	const struct ifinfomsg *info = nlmsg_data(header);
-	const struct nlattr *state = nlmsg_find_attr(header, sizeof(*info), IFLA_OPERSTATE);
-	*out = (struct rtbatch_link){ .index = info->ifi_index,
-				      .operstate = state && nla_len(state) >= 1 ? nla_get_u8(state)
-										: 0 };
+	*out = (struct rtbatch_link){
+		.index = info->ifi_index,
+		.operstate = read_byte(header, IFLA_OPERSTATE),
+		.has_carrier = read_byte(header, IFLA_CARRIER) != 0,
+	};
 	return 0;
 }
 

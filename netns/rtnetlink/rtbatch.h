@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -34,6 +35,7 @@ struct rtbatch {
 struct rtbatch_link {
 	int index;
 	uint8_t operstate; /* IF_OPER_* */
+	bool has_carrier;
 };
 
 /* Takes `msg`; NULL is kept as ENOMEM.  The text names action and object. */

@@ -28,8 +28,9 @@ struct uplink {
 	struct uplink_spec spec;
 	enum uplink_kind kind;
 	bool is_plugged;
-	bool has_ipv6;     /* the helper was started with it */
-	uint64_t until_ms; /* on clock_ms(): how long the helper is awaited; 0: not yet awaited */
+	bool is_configured; /* the tap device */
+	bool has_ipv6;      /* the helper was started with it */
+	uint64_t until_ms;  /* on clock_ms(): how long the helper is awaited; 0: not yet awaited */
 	struct uplink_host host;
 	struct uplink_keeper keeper;
 	char why[UPLINK_WHY_MAX];
@@ -130,11 +131,10 @@ int uplink_start(const struct uplink_spec *spec, struct uplink **out,
 
 /* --- waiting --------------------------------------------------------------------------------- */
 
-/* The device exists once the helper has attached to it: TUNSETIFF. */
+/* The device has a carrier as long as a helper is attached to it (TUNSETIFF). */
 static bool has_link(int gateway_fd)
 {
-	struct ifreq request = { .ifr_name = LINK_UPLINK };
-	return ioctl(gateway_fd, SIOCGIFFLAGS, &request) == 0;
+	return links_has_carrier(gateway_fd, LINK_UPLINK);
 }
 
 static bool has_died(const struct uplink *u, int wait_ms)
@@ -178,23 +178,38 @@ static int close_loopback(int gateway_fd, struct cj_error *err)
 	return 0;
 }
 
+static int configure_tap(struct uplink *u, struct cj_error *err)
+{
+	struct links_tap_spec tap = uplink_helper_of(u->kind)->tap;
+	if (!u->has_ipv6)
+		tap.ip6 = tap.router6 = (struct ip){ 0 };
+	u->is_configured = true; /* or in part */
+	if (close_loopback(u->spec.gateway_fd, err) < 0)
+		return -err->code;
+	return links_configure_tap(u->spec.gateway_fd, &tap, err);
+}
+
 static enum look plug_helper(struct uplink *u)
 {
 	struct cj_error err;
 	enum look look = look_for_link(u);
 	if (look != LOOK_READY)
 		return look;
-
-	struct links_tap_spec tap = uplink_helper_of(u->kind)->tap;
-	if (!u->has_ipv6)
-		tap.ip6 = tap.router6 = (struct ip){ 0 };
-	/* The helper may end in between.  Then the link is gone, which is not a failure of ours. */
-	if (close_loopback(u->spec.gateway_fd, &err) < 0 ||
-	    links_configure_tap(u->spec.gateway_fd, &tap, &err) < 0) {
+	if (configure_tap(u, &err) < 0) {
 		add_why(u, "%s: %s", uplink_names[u->kind], err.msg);
 		return LOOK_LOST;
 	}
-	return LOOK_READY;
+	/* The helper may have ended in between: then the next look says how. */
+	return has_link(u->spec.gateway_fd) ? LOOK_READY : LOOK_WAIT;
+}
+
+/* The next helper attaches to the same tap device, unless that has addresses already. */
+static void leave_helper(struct uplink *u)
+{
+	uplink_keeper_stop(&u->keeper);
+	if (u->is_configured)
+		links_remove(u->spec.gateway_fd, LINK_UPLINK);
+	u->is_configured = false;
 }
 
 int uplink_proceed(struct uplink *u, bool *out_decided, char out_why[static UPLINK_WHY_MAX],
@@ -205,7 +220,7 @@ int uplink_proceed(struct uplink *u, bool *out_decided, char out_why[static UPLI
 		u->is_plugged = look == LOOK_READY;
 		if (look != LOOK_LOST)
 			break;
-		uplink_keeper_stop(&u->keeper);
+		leave_helper(u);
 		if (start_from(u, u->kind + 1, err) < 0)
 			return -err->code;
 	}
@@ -248,12 +263,23 @@ bool uplink_is_ending(const struct uplink *u)
 	return poll(&link, 1, 0) > 0;
 }
 
+/*
+ * Takes away the default routes, so the gateway rejects packets at once.  Without it a tap device
+ * that nobody is attached to drops them silently.
+ */
+static void take_down(int gateway_fd)
+{
+	struct ifreq request = { .ifr_name = LINK_UPLINK };
+	(void)ioctl(gateway_fd, SIOCSIFFLAGS, &request); /* fails if the gateway has ended */
+}
+
 void uplink_lost(struct uplink *u, char out_why[static UPLINK_WHY_MAX])
 {
 	char exit_text[UPLINK_WHY_MAX];
 	uplink_keeper_describe_exit(&u->keeper, exit_text, sizeof(exit_text));
 	(void)snprintf(out_why, UPLINK_WHY_MAX, "%s ended, %.*s", uplink_names[u->kind],
 		       UPLINK_WHY_MAX - 32, exit_text);
+	take_down(u->spec.gateway_fd);
 	uplink_keeper_stop(&u->keeper);
 	u->kind = UPLINK_NONE;
 }

@@ -4,7 +4,7 @@
  *
  *	host         CAP_NET_ADMIN over the caller's network namespace and IP forwarding on: a
  *	             routed veth pair and source NAT (links_plug_host, firewall_build_host)
- *	pasta        an ordinary user's: a tap device in the gateway, sockets outside
+ *	pasta        an ordinary user's: a tap device in the gateway (uplink_tap), sockets outside
  *	slirp4netns  the same, older
  *	none         no packet leaves the jail
  *
@@ -37,9 +37,10 @@ int uplink_start(const struct uplink_spec *spec, struct uplink **out,
 		 char out_why[static UPLINK_WHY_MAX], struct cj_error *err);
 
 /*
- * uplink_await - wait until packets can leave.  If the helper died or is late (UPLINK_WAIT_MS), the
- * next kind is tried with UPLINK_AUTO, else the result is UPLINK_NONE.  out_why has the reasons of
- * uplink_start() and how the helper ended.
+ * uplink_await - wait until packets can leave: the helper is attached to the tap device.
+ *
+ * If the helper died or is late (UPLINK_WAIT_MS), the next kind is tried with UPLINK_AUTO, else the
+ * result is UPLINK_NONE.  out_why has the reasons of uplink_start() and how the helper ended.
  */
 #define UPLINK_WAIT_MS 5000
 int uplink_await(struct uplink *u, char out_why[static UPLINK_WHY_MAX], struct cj_error *err);

@@ -13,6 +13,7 @@
 #include "netns/uplink/uplink_exit.h"
 #include "netns/uplink/uplink_privileges.h"
 #include "netns/uplink/uplink_root.h"
+#include "netns/uplink/uplink_tap.h"
 #include "runtime/base/child.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
@@ -37,28 +38,33 @@ struct keeper_order {
 	const char *const *argv;
 	int gateway_fd;
 	struct step_link link;
+	int hold[2]; /* a pipe; the helper waits for HOLD_BYTES in it; made when it is needed */
 };
+
+/* One of the intermediate process: the tap device is there.  One of the keeper: it has dropped its
+ * capabilities. */
+#define HOLD_BYTES 2
 
 /* --- from here: the helper, until it is executed ---------------------------------------- */
 
-/* Waits for the keeper's byte.  The keeper sends it when it has dropped its capabilities. */
 static void await_start(int hold[2])
 {
 	char byte;
-	cj_close(&hold[1]); /* otherwise the end of the keeper would not be seen */
-	if (sys_read(hold[0], &byte, 1) != 1)
-		_exit(EXIT_NO_HELPER);
+	cj_close(&hold[1]); /* otherwise the end of the two others would not be seen */
+	for (int i = 0; i < HOLD_BYTES; i++)
+		if (sys_read(hold[0], &byte, 1) != 1)
+			_exit(EXIT_NO_HELPER);
 }
 
 /* All other descriptors are O_CLOEXEC. */
-static void helper_exec(const struct keeper_order *o, int netns_fd, int stderr_fd, int hold[2])
+static void helper_exec(struct keeper_order *o, int netns_fd, int stderr_fd)
 {
 	char *const no_environment[] = { NULL };
 	struct cj_error err;
 
 	if (dup2(stderr_fd, STDERR_FILENO) < 0 || dup2(netns_fd, STDIN_FILENO) < 0)
 		_exit(EXIT_NO_HELPER);
-	await_start(hold);
+	await_start(o->hold);
 	if (uplink_privileges_keep(&err) == 0) {
 		(void)execve(o->path, (char *const *)o->argv, no_environment);
 		(void)!cj_fail(&err, errno, "execute '%s'", o->path);
@@ -118,8 +124,7 @@ static void watch(int helper_fd, int stderr_fd, const struct step_link *link)
 	}
 }
 
-/* hold: a pipe whose first byte lets the helper go on. */
-static int spawn_helper(const struct keeper_order *o, int netns_fd, int hold[2], int *out_stderr_fd,
+static int spawn_helper(struct keeper_order *o, int netns_fd, int *out_stderr_fd,
 			struct cj_error *err)
 {
 	int ends[2], helper_fd = -1;
@@ -133,7 +138,7 @@ static int spawn_helper(const struct keeper_order *o, int netns_fd, int hold[2],
 	};
 	pid_t pid = sys_clone3(&args);
 	if (pid == 0)
-		helper_exec(o, netns_fd, ends[1], hold);
+		helper_exec(o, netns_fd, ends[1]);
 	int code = errno;
 	cj_close(&ends[1]);
 	if (pid < 0) {
@@ -145,7 +150,7 @@ static int spawn_helper(const struct keeper_order *o, int netns_fd, int hold[2],
 	return helper_fd;
 }
 
-static int keeper_run(const struct keeper_order *o, int *netns_fd, struct cj_error *err)
+static int keeper_run(struct keeper_order *o, int *netns_fd, struct cj_error *err)
 {
 	/* This process is pid 1 of its namespace, so killing it kills all processes in it.  The
 	 * helper has our uid: a compromised helper must not ptrace(2) this process. */
@@ -155,25 +160,23 @@ static int keeper_run(const struct keeper_order *o, int *netns_fd, struct cj_err
 	if (uplink_root_enter(o->path, err) < 0)
 		return -err->code;
 
-	int stderr_fd = -1, hold[2];
-	if (pipe2(hold, O_CLOEXEC) < 0)
-		return cj_fail(err, errno, "create a pipe");
-	int helper_fd = spawn_helper(o, *netns_fd, hold, &stderr_fd, err);
+	int stderr_fd = -1;
+	int helper_fd = spawn_helper(o, *netns_fd, &stderr_fd, err);
 	if (helper_fd < 0)
 		return helper_fd;
 	cj_close(netns_fd);
-	cj_close(&hold[0]);
+	cj_close(&o->hold[0]);
 	/* The helper starts only then: no program runs while the keeper has a capability. */
 	if (uplink_privileges_drop(err) < 0)
 		return -err->code;
-	if (write(hold[1], "", 1) < 0 && errno != EPIPE) /* it has ended: watch() reports that */
+	if (write(o->hold[1], "", 1) < 0 && errno != EPIPE) /* it has ended: watch() reports that */
 		return cj_fail(err, errno, "start the helper");
-	cj_close(&hold[1]);
+	cj_close(&o->hold[1]);
 	watch(helper_fd, stderr_fd, &o->link);
 	return 0;
 }
 
-static void keeper_main(const struct keeper_order *o, int netns_fd)
+static void keeper_main(struct keeper_order *o, int netns_fd)
 {
 	struct cj_error err;
 	if (keeper_run(o, &netns_fd, &err) < 0)
@@ -207,6 +210,21 @@ static int join_gateway(int gateway_fd, struct cj_error *err)
 	return take_fd(&netns_fd);
 }
 
+/* Once the keeper exists: it stays in the caller's network namespace, this process does not.  The
+ * supervisor is told only then that the keeper has started, so that a carrier it sees is the
+ * helper's. */
+static int make_tap(const struct keeper_order *o, int netns_fd, int keeper_fd, struct cj_error *err)
+{
+	int rc = uplink_tap_make(netns_fd, err);
+	if (rc < 0) /* told before "started": the supervisor then ends the keeper */
+		step_abort(&o->link, err);
+	if (step_tell(&o->link, KEEPER_STARTED, NULL, 0, &keeper_fd, 1, err) < 0)
+		return -err->code;
+	if (rc == 0 && write(o->hold[1], "", 1) < 0)
+		return cj_fail(err, errno, "start the helper");
+	return 0; /* a failure is told */
+}
+
 static int intermediate_run(struct keeper_order *o, struct cj_error *err)
 {
 	if (reset_inherited(o, err) < 0 || child_die_with_parent(o->link.sock_fd, err) < 0)
@@ -215,6 +233,8 @@ static int intermediate_run(struct keeper_order *o, struct cj_error *err)
 	if (netns_fd < 0)
 		return netns_fd;
 	cj_close(&o->gateway_fd);
+	if (pipe2(o->hold, O_CLOEXEC) < 0)
+		return cj_fail(err, errno, "create a pipe");
 
 	auto_fd int keeper_fd = -1;
 	const struct clone_args args = {
@@ -226,7 +246,7 @@ static int intermediate_run(struct keeper_order *o, struct cj_error *err)
 		return cj_fail(err, errno, "create the keeper's namespaces");
 	if (pid == 0)
 		keeper_main(o, netns_fd);
-	return step_tell(&o->link, KEEPER_STARTED, NULL, 0, &keeper_fd, 1, err);
+	return make_tap(o, netns_fd, keeper_fd, err);
 }
 
 static void intermediate_main(struct keeper_order *o)
@@ -251,6 +271,14 @@ static int await_keeper(struct uplink_keeper *k, struct cj_error *err)
 	return 0;
 }
 
+/* It ends by itself: killed at once, it could not let the helper go on. */
+static void await_intermediate(int intermediate_fd)
+{
+	struct pollfd end = { .fd = intermediate_fd, .events = POLLIN };
+	while (poll(&end, 1, START_TIMEOUT_MS) < 0 && errno == EINTR)
+		;
+}
+
 int uplink_keeper_start(const char *path, const char *const *argv, int gateway_fd,
 			struct uplink_keeper *out, struct cj_error *err)
 {
@@ -267,7 +295,10 @@ int uplink_keeper_start(const char *path, const char *const *argv, int gateway_f
 	pid_t pid = sys_clone3(&args);
 	if (pid == 0) {
 		struct keeper_order o = {
-			path, argv, gateway_fd, { ends[1], "the supervisor", keeper_steps }
+			.path = path,
+			.argv = argv,
+			.gateway_fd = gateway_fd,
+			.link = { ends[1], "the supervisor", keeper_steps },
 		};
 		intermediate_main(&o);
 	}
@@ -277,13 +308,14 @@ int uplink_keeper_start(const char *path, const char *const *argv, int gateway_f
 	int rc = pid < 0 ? cj_fail(err, code, "create the keeper") : await_keeper(&k, err);
 	if (rc < 0) {
 		struct cj_error ignored; /* *err has the reason */
-		/* The keeper may fail before the intermediate process has reported its start.
-		 * It is still our child and must be reaped. */
-		if (pid > 0 && rc != -ETIMEDOUT && rc != -EPIPE)
-			(void)!await_keeper(&k, &ignored);
+		/* Both may fail before the intermediate process has reported the keeper's start.
+		 * The keeper is still our child and must be reaped. */
+		for (int more = rc; pid > 0 && more < 0 && more != -ETIMEDOUT && more != -EPIPE;)
+			more = await_keeper(&k, &ignored);
 		uplink_keeper_stop(&k);
 		return rc;
 	}
+	await_intermediate(intermediate_fd);
 	*out = k;
 	return 0;
 }

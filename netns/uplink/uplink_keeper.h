@@ -10,16 +10,26 @@
  *	                        joins the gateway's user
  *	                        namespace, becomes its user
  *	                        clone3 (CLONE_PARENT) ------> pid 1 of a new pid
- *	<--- started, pidfd --- ends                          namespace, own root
- *	reaps the intermediate                                (uplink_root)
- *	process                                               clone3 -------------> execve with the
- *	                                                      drops all             capabilities it
- *	                                                      capabilities          needs
+ *	                        joins the gateway's network   namespace, own root
+ *	                        namespace, makes the tap      (uplink_root)
+ *	                        device (uplink_tap)           clone3 -------------> waits
+ *	<--- started, pidfd --- "the device is there" ----------------------------> waits
+ *	reaps the intermediate  ends                          drops all
+ *	process                                               capabilities -------> execve with the
+ *	                                                                            capabilities it
+ *	                                                                            needs; attaches
  *	pidfd is readable <------- exit, last output -------- reads stderr <------- ends
  *
  * A process that has joined a user namespace can't leave it, so an intermediate process joins.  By
- * CLONE_PARENT the keeper is still the supervisor's child.  When the supervisor has killed and
- * reaped the keeper, the kernel has ended all processes of its pid namespace: pid_namespaces(7).
+ * CLONE_PARENT the keeper is still the supervisor's child.  The keeper is created before the
+ * intermediate process leaves the caller's network namespace, and before the device is made: both
+ * work at the same time.  The supervisor learns of the keeper when the device is there.  From then
+ * on only the helper can give it a carrier.
+ *
+ * When the supervisor has killed and reaped the keeper, the kernel has ended all processes of its
+ * pid namespace: pid_namespaces(7).  The device stays, without carrier, until the gateway's network
+ * namespace ends.
+ *
  * The keeper ends with the supervisor in two ways: PR_SET_PDEATHSIG, and the end of the link.
  * Keeper and helper stay in the caller's network namespace: there the helper makes its sockets.
  */
@@ -40,7 +50,8 @@ struct uplink_keeper {
 	}
 
 /*
- * uplink_keeper_start - run `path` with argv, below the user namespace that owns the gateway.
+ * uplink_keeper_start - make the tap device in the gateway, then run `path` with argv below the
+ * user namespace that owns the gateway.
  *
  * The helper finds the gateway's network namespace as /proc/self/fd/0; it has no other descriptor,
  * an empty environment, CAP_NET_ADMIN and CAP_SYS_ADMIN over that user namespace.

@@ -246,7 +246,7 @@ static void join_after_uplinks(const struct place *h, int count)
 	struct ip ip4 = ip_of("198.19.0.7");
 	struct place g = place_new(), j = place_new();
 	for (int i = 0; i < count; i++) {
-		links_unplug_host(h->route_fd, "cj7");
+		links_remove(h->route_fd, "cj7");
 		MUST_DO(plug_host(h->route_fd, g.route_fd, "cj7", &ip4, NULL, &err), err);
 	}
 	MUST_DO(links_join(g.route_fd, j.route_fd, &spec, &err), err);
@@ -376,7 +376,7 @@ static void body_host_end(void)
 	MUST(ioctl(t.host.route_fd, SIOCGIFFLAGS, &request) == 0);
 	MUST(request.ifr_flags & IFF_NOARP);
 
-	links_unplug_host(t.host.route_fd, "cj7");
+	links_remove(t.host.route_fd, "cj7");
 	MUST(if_nametoindex("cj7") == 0);
 	MUST(!has_line("/proc/thread-self/net/route", "cj7"));
 	go_to(&t.gateway);

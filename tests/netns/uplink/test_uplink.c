@@ -111,16 +111,17 @@ static void forward_no_port(enum uplink_kind kind)
 
 static void leave_nothing(enum uplink_kind kind)
 {
-	auto_fd int gateway_fd = make_gateway();
 	{ /* the first may open what the C library keeps, and make_world() keeps its tap */
+		auto_fd int gateway_fd = make_gateway();
 		struct uplink *u = plug(kind, gateway_fd);
 		uplink_stop(&u);
 	}
+	int gateway_fd = make_gateway();
+	add_witness(gateway_fd);
 	struct uplink_spec spec = { .kind = kind, .gateway_fd = gateway_fd };
 	struct cj_error err = { 0 };
 	char why[UPLINK_WHY_MAX];
 	size_t before = count_fds();
-	CHECK(link_ends(gateway_fd), "the first one's link stays");
 
 	struct uplink *u = start(&spec, why);
 	CHECK(uplink_await(u, why, &err) == 0 && uplink_kind_of(u) == kind, "%s", why);
@@ -128,13 +129,17 @@ static void leave_nothing(enum uplink_kind kind)
 	CHECK(u == NULL && count_fds() == before, "%zu descriptors before, %zu after", before,
 	      count_fds());
 	CHECK(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD, "a child is left");
-	CHECK(link_ends(gateway_fd), "the link stays");
+	CHECK(!is_attached(gateway_fd), "the helper is still there");
+	CHECK(if_nametoindex(LINK_UPLINK) == 0, "the tap device is the caller's");
+	CHECK(if_nametoindex(WITNESS) != 0, "the gateway has ended");
+	(void)close(gateway_fd);
+	CHECK(witness_ends(), "the tap device keeps the gateway");
 }
 
 static void die_with_the_supervisor(enum uplink_kind kind)
 {
-	int ends[2];
-	auto_fd int gateway_fd = make_gateway();
+	int ends[2], gateway_fd = make_gateway();
+	add_witness(gateway_fd);
 	CHECK(pipe(ends) == 0, "pipe");
 	pid_t pid = fork();
 	if (pid == 0) {
@@ -150,9 +155,11 @@ static void die_with_the_supervisor(enum uplink_kind kind)
 		(void)waitpid(pid, &status, 0);
 		_exit(WEXITSTATUS(status));
 	}
-	CHECK(has_link(gateway_fd), "it was there");
+	CHECK(is_attached(gateway_fd), "it was there");
 	CHECK(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid, "kill the supervisor");
-	CHECK(link_ends(gateway_fd), "the helper outlives its supervisor");
+	CHECK(helper_lets_go(gateway_fd), "the helper outlives its supervisor");
+	(void)close(gateway_fd);
+	CHECK(witness_ends(), "the tap device keeps the gateway");
 }
 
 static void die_with_the_keeper(enum uplink_kind kind)
@@ -165,10 +172,12 @@ static void die_with_the_keeper(enum uplink_kind kind)
 	CHECK(poll(&death, 1, 0) == 0, "it lives");
 	CHECK(sys_pidfd_send_signal(uplink_fd(u), SIGKILL) == 0, "kill the keeper");
 	CHECK(poll(&death, 1, PATIENCE_MS) == 1, "its death shows");
-	CHECK(link_ends(gateway_fd), "the helper outlives its keeper");
+	CHECK(helper_lets_go(gateway_fd), "the helper outlives its keeper");
 	uplink_lost(u, why);
 	CHECK(strstr(why, uplink_names[kind]) != NULL, "%s", why);
 	CHECK(uplink_kind_of(u) == UPLINK_NONE && uplink_fd(u) == -1, "none is left");
+	int code = from_gateway(gateway_fd, try_connect, WORLD, PATIENCE_MS);
+	CHECK(code == ENETUNREACH, "%s", strerror(code));
 	uplink_stop(&u);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* uplink_helper, uplink_keeper: where helpers are looked for, what they get, how bad ones end. */
-/* WRAP: clock_gettime mount execve */
+/* WRAP: clock_gettime mount execve ioctl links_configure_tap */
 #include "netns/uplink/uplink_helper.h"
 
 #include <sys/mount.h>
@@ -41,6 +41,32 @@ int __wrap_execve(const char *path, char *const *argv, char *const *env)
 {
 	errno = ENOEXEC;
 	return execve_fails ? -1 : __real_execve(path, argv, env);
+}
+
+int __real_ioctl(int fd, unsigned long request, unsigned long argument);
+int __wrap_ioctl(int fd, unsigned long request, unsigned long argument);
+static unsigned long failing_ioctl;
+
+int __wrap_ioctl(int fd, unsigned long request, unsigned long argument)
+{
+	errno = EPERM;
+	return request == failing_ioctl ? -1 : __real_ioctl(fd, request, argument);
+}
+
+int __real_links_configure_tap(int gateway_fd, const struct links_tap_spec *spec,
+			       struct cj_error *err);
+int __wrap_links_configure_tap(int gateway_fd, const struct links_tap_spec *spec,
+			       struct cj_error *err);
+static int configurations_that_fail;
+
+/* A failing one has done its work, so that something is left behind. */
+int __wrap_links_configure_tap(int gateway_fd, const struct links_tap_spec *spec,
+			       struct cj_error *err)
+{
+	int rc = __real_links_configure_tap(gateway_fd, spec, err);
+	if (rc == 0 && configurations_that_fail-- > 0)
+		return cj_fail(err, ENOBUFS, "configure the tap device");
+	return rc;
 }
 
 /* --- helpers that are none ----------------------------------------------------------------------
@@ -153,24 +179,55 @@ static void get_no_program(void)
 	expect_none("exit 0", "pasta': Exec format error'");
 }
 
-static void fall_to_the_next(void)
+static void get_no_tap(void)
+{
+	failing_ioctl = TUNSETPERSIST;
+	expect_none("exit 0", "pasta: make 'uplink' persistent: Operation not permitted");
+}
+
+static unsigned tap_index(int gateway_fd)
+{
+	struct ifreq r = { .ifr_name = LINK_UPLINK };
+	return ioctl(gateway_fd, SIOCGIFINDEX, &r) == 0 ? (unsigned)r.ifr_ifindex : 0;
+}
+
+/* Expects slirp4netns where the pasta first in `path` fails, and that packets leave. */
+static void fall_to_slirp4netns(const char *path, const char *words, bool is_same_tap)
 {
 	struct cj_error err = { 0 };
-	char why[UPLINK_WHY_MAX], path[256];
+	char why[UPLINK_WHY_MAX];
 	auto_fd int gateway_fd = make_gateway();
-	if (!uplink_probe(UPLINK_SLIRP4NETNS, NULL, why))
+	if (!uplink_probe(UPLINK_SLIRP4NETNS, NULL, why) || !uplink_probe(UPLINK_PASTA, path, why))
 		skip_lab(why);
 	make_world();
-	fake_pasta("exit 9");
-	(void)snprintf(path, sizeof(path), "%s:%s", fake_dir, UPLINK_HELPER_PATH);
 	struct uplink_spec spec = { .kind = UPLINK_AUTO, .gateway_fd = gateway_fd, .path = path };
 	struct uplink *u = start(&spec, why);
 	if (uplink_kind_of(u) == UPLINK_HOST)
 		skip_lab("the host uplink is to be had");
+	unsigned first = tap_index(gateway_fd);
 	CHECK(uplink_await(u, why, &err) == 0, "%s", err.msg);
 	CHECK(uplink_kind_of(u) == UPLINK_SLIRP4NETNS, "%s", why);
-	CHECK(strstr(why, "pasta ended at its start, exit status 9"), "%s", why);
+	CHECK(strstr(why, words), "%s", why);
+	CHECK(first != 0 && (tap_index(gateway_fd) == first) == is_same_tap, "the tap device");
+
+	auto_fd int world_fd = listen_at(WORLD, PORT);
+	int code = from_gateway(gateway_fd, try_connect, WORLD, PATIENCE_MS);
+	CHECK(code == 0, "%s", strerror(code));
 	uplink_stop(&u);
+}
+
+static void fall_to_the_next(void)
+{
+	char path[256];
+	fake_pasta("exit 9");
+	(void)snprintf(path, sizeof(path), "%s:%s", fake_dir, UPLINK_HELPER_PATH);
+	fall_to_slirp4netns(path, "pasta ended at its start, exit status 9", true);
+}
+
+static void fall_after_half_a_configuration(void)
+{
+	configurations_that_fail = 1;
+	fall_to_slirp4netns(NULL, "pasta: configure the tap device: No buffer space", false);
 }
 
 /* The shell is the helper, and ends; the real pasta is what it leaves behind. */
@@ -200,7 +257,8 @@ static void die_later(void)
 	CHECK(poll(&death, 1, PATIENCE_MS) == 1, "its death shows");
 	uplink_lost(u, why);
 	CHECK(strcmp(why, "pasta ended, exit status 4: 'tired'") == 0, "%s", why);
-	CHECK(uplink_kind_of(u) == UPLINK_NONE && link_ends(gateway_fd), "what it left lives on");
+	CHECK(uplink_kind_of(u) == UPLINK_NONE && helper_lets_go(gateway_fd),
+	      "what it left lives on");
 	uplink_stop(&u);
 }
 
@@ -212,7 +270,10 @@ LAB_TEST(a_helper_inherits_no_descriptor, have_no_descriptor)
 LAB_TEST(a_helper_that_dies_later_has_the_last_word_and_leaves_nothing, die_later)
 LAB_TEST(a_keeper_without_a_root_starts_nothing, get_no_root)
 LAB_TEST(a_helper_that_can_not_be_executed_is_named, get_no_program)
-LAB_TEST(auto_goes_on_when_the_first_helper_dies, fall_to_the_next)
+LAB_TEST(a_helper_without_a_tap_device_is_not_started, get_no_tap)
+LAB_TEST(auto_goes_on_with_the_same_tap_device_when_the_first_helper_dies, fall_to_the_next)
+LAB_TEST(auto_goes_on_with_a_new_tap_device_when_the_first_is_half_configured,
+	 fall_after_half_a_configuration)
 
 /* --- where they are looked for
  * -------------------------------------------------------------------- */
@@ -273,7 +334,10 @@ int main(void)
 		cmocka_unit_test(a_helper_that_dies_later_has_the_last_word_and_leaves_nothing),
 		cmocka_unit_test(a_keeper_without_a_root_starts_nothing),
 		cmocka_unit_test(a_helper_that_can_not_be_executed_is_named),
-		cmocka_unit_test(auto_goes_on_when_the_first_helper_dies),
+		cmocka_unit_test(a_helper_without_a_tap_device_is_not_started),
+		cmocka_unit_test(auto_goes_on_with_the_same_tap_device_when_the_first_helper_dies),
+		cmocka_unit_test(
+		    auto_goes_on_with_a_new_tap_device_when_the_first_is_half_configured),
 	};
 	return cmocka_run_group_tests(tests, make_fake_dir, remove_fake_dir);
 }

@@ -110,7 +110,7 @@ static void await_nothing(void)
 /* For a gateway that is used again. */
 static void unplug(const struct place *host, struct uplink_host *u)
 {
-	links_unplug_host(host->route_fd, u->name);
+	links_remove(host->route_fd, u->name);
 	uplink_host_stop(u);
 }
 

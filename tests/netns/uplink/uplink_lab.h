@@ -35,6 +35,8 @@
 
 #include <cmocka.h>
 
+#include "netns/rtnetlink/links.h"
+#include "netns/rtnetlink/rtmsg.h"
 #include "netns/uplink/uplink.h"
 #include "netns/uplink/uplink_helper.h"
 #include "runtime/base/scope.h"
@@ -264,16 +266,40 @@ static inline int make_gateway(void)
 /* --- questions ----------------------------------------------------------------------------------
  */
 
-static inline bool has_link(int gateway_fd)
+/* Is a helper attached to the tap device? */
+static inline bool is_attached(int gateway_fd)
 {
-	struct ifreq r = { .ifr_name = "uplink" };
-	return ioctl(gateway_fd, SIOCGIFFLAGS, &r) == 0;
+	return links_has_carrier(gateway_fd, LINK_UPLINK);
 }
 
-static inline bool link_ends(int gateway_fd)
+static inline bool helper_lets_go(int gateway_fd)
 {
 	for (int i = 0; i < PATIENCE_MS / 10; i++) {
-		if (!has_link(gateway_fd))
+		if (!is_attached(gateway_fd))
+			return true;
+		(void)poll(NULL, 0, 10);
+	}
+	return false;
+}
+
+#define WITNESS "witness"
+
+/* A link from the lab to the gateway: the kernel removes it with the gateway's namespace. */
+static inline void add_witness(int gateway_fd)
+{
+	struct cj_error err = { 0 };
+	struct rtbatch b = { 0 };
+	auto_fd int route_fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	auto_fd int netns_fd = ioctl(gateway_fd, SIOCGSKNS);
+	rtmsg_veth(&b, &(struct rtmsg_link){ WITNESS, 0, { 2, 0, 0, 0, 0, 7 } },
+		   &(struct rtmsg_link){ "far", 0, { 2, 0, 0, 0, 0, 8 } }, netns_fd, 1500);
+	CHECK(rtbatch_send(route_fd, &b, NULL, &err) == 0, "%s", err.msg);
+}
+
+static inline bool witness_ends(void)
+{
+	for (int i = 0; i < PATIENCE_MS / 10; i++) {
+		if (if_nametoindex(WITNESS) == 0)
 			return true;
 		(void)poll(NULL, 0, 10);
 	}

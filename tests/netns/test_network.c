@@ -5,7 +5,6 @@
  */
 #include "netns/network.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <net/if.h>
 #include <sys/ioctl.h>
@@ -17,8 +16,7 @@
 #include "netns/network_parts.h"
 #include "netns/rtnetlink/hostaddrs.h"
 #include "netns/rtnetlink/links.h"
-#include "runtime/base/scope.h"
-#include "runtime/base/step.h"
+#include "tests/netns/init_side.h"
 #include "tests/netns/namespaces.h"
 
 /* WRAP: gateway_open hostaddrs_open firewall_apply_jail firewall_apply_gateway denials_listen */
@@ -98,60 +96,10 @@ static const struct network_spec public_spec = {
 };
 static const struct endpoints nowhere;
 
-static int count_fds(void)
-{
-	int n = 0;
-	DIR *dir = opendir("/proc/self/fd");
-	MUST(dir != NULL);
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
-}
-
-static const char *const steps[] = { "opened" };
-
-/* Init's part, in namespaces below ours. */
-static void init_main(const struct network_spec *spec, int sock_fd)
-{
-	const struct step_link link = { sock_fd, "the test", steps };
-	struct network_handles handles;
-	struct cj_error err = { 0 };
-	int fds[SLOT_COUNT];
-	size_t count;
-	MUST(unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0);
-	MUST(put_file("/proc/self/setgroups", "deny") && put_file("/proc/self/uid_map", "0 0 1") &&
-	     put_file("/proc/self/gid_map", "0 0 1"));
-	MUST_DO(network_open(spec, &handles, &err), err);
-	const uint32_t slots = network_handles_pack(&handles, fds, &count);
-	MUST_DO(step_tell(&link, 0, &slots, sizeof(slots), fds, count, &err), err);
-	_exit(0);
-}
-
-static void open_handles(const struct network_spec *spec, struct network_handles *out)
-{
-	auto_step_msg struct step_msg msg = { 0 };
-	struct cj_error err = { 0 };
-	int ends[2], status;
-	uint32_t slots;
-	MUST_DO(step_pair(ends, 5000, &err), err);
-	pid_t pid = fork();
-	if (pid == 0)
-		init_main(spec, ends[1]);
-	MUST(waitpid(pid, &status, 0) == pid && status == 0);
-	const struct step_link link = { ends[0], "init", steps };
-	MUST_DO(step_await(&link, 0, &msg, &err), err);
-	memcpy(&slots, msg.data, sizeof(slots));
-	network_handles_init(out);
-	network_handles_unpack(out, slots, msg.fds, msg.nfds);
-	close(ends[0]);
-	close(ends[1]);
-}
-
 static int create(const struct network_spec *spec, struct network **out, struct cj_error *err)
 {
 	struct network_handles handles;
-	open_handles(spec, &handles);
+	open_init_side(spec, &handles);
 	const struct network_setup setup = { spec, &nowhere, 1, callbacks };
 	int rc = network_create(&setup, &handles, out, err);
 	for (size_t i = 0; i < SLOT_COUNT; i++)

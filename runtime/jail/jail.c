@@ -40,7 +40,8 @@
  * The jail begins with its loopback alone: no interface, route or rule exists that could let a
  * packet out.  The network is built when the program first asks for it (netns/network.h), in the
  * loop of jail_wait(), which handles limits, signals and output meanwhile.  It is built where the
- * diagram has parentheses if the plan says so, with --strict, and where the filter has no listener.
+ * diagram has parentheses if the plan says so, with --strict, and where no notification would come:
+ * the filter has no listener, or its policy allows io_uring.
  * The notification only says when to build: the packet filter decides what the program reaches.
  *
  * Init's rights shrink with each row of its table.  When it writes input files it has no more
@@ -144,7 +145,10 @@ static int filter_enter(struct jail *j, struct cj_error *err)
 		filter_builtin(&j->filter);
 	else if (filter_compile(j->plan->policy, &j->arena, &j->filter, err) < 0)
 		return -err->code;
-	j->filter.asks_network = jail_network_starts_late(j);
+	/* --strict refuses a host that lacks a feature, so all of them are tried before the start. */
+	const struct network_spec *network = &j->plan->network;
+	j->filter.asks_network = network->mode == NETWORK_PUBLIC && !network->starts_early &&
+				 !j->plan->strict && !j->filter.has_rings;
 	for (size_t i = 0; i < j->filter.notes.count; i++)
 		jail_warn(j, "seccomp: %s", j->filter.notes.items[i]);
 	return 0;

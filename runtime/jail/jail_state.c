@@ -55,11 +55,9 @@ bool jail_network_is_wanted(const struct jail *j)
 	return j->plan->network.mode != NETWORK_NONE || j->plan->network.nports > 0;
 }
 
-/* --strict refuses a host that lacks a feature before the program starts: so it must be tried. */
 bool jail_network_starts_late(const struct jail *j)
 {
-	const struct network_spec *spec = &j->plan->network;
-	return spec->mode == NETWORK_PUBLIC && !spec->starts_early && !j->plan->strict;
+	return j->filter.asks_network;
 }
 
 uint64_t jail_program_cpu_us(const struct jail *j, uint64_t all_us)

@@ -95,7 +95,7 @@ void jail_degrade(struct jail *j, enum degraded what, const char *fmt, ...)
 
 /* A jail with neither network nor ports only brings its loopback up. */
 bool jail_network_is_wanted(const struct jail *j);
-/* The network is built when the program first asks for it. */
+/* The network is built when the program first asks for it; decided with the filter. */
 bool jail_network_starts_late(const struct jail *j);
 
 /* The program's part of the jail's CPU time `all_us`: without the launcher's. */

@@ -45,6 +45,7 @@ struct filter {
 	const struct filter_notified *notified;
 	size_t nnotified;
 	unsigned bounds;      /* a bit for each enum call_bound that a call of the policy has */
+	bool has_rings;       /* the policy allows io_uring: sockets without a notification */
 	bool asks_network;    /* inet sockets are notified, so that the network is built on first
 				 use; set by the owner before filter_load() */
 	struct strings notes; /* what the policy names and cejail can't do, a sentence each */

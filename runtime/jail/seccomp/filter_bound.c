@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <linux/seccomp.h>
+#include <sys/syscall.h>
 
 /* In the data of SECCOMP_RET_USER_NOTIF: the bound, from 1, and whether the kernel shall log. */
 #define MARK_BOUND  0xffu
@@ -61,6 +62,15 @@ enum call_bound filter_bound_of(uint32_t answer)
 	bool is_marked = (answer & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_USER_NOTIF &&
 			 bound >= 1 && bound <= CALL_BOUND_COUNT;
 	return is_marked ? (enum call_bound)(bound - 1) : CALL_BOUND_COUNT;
+}
+
+bool filter_bound_is_bypassed(const struct filter_plan *plan)
+{
+	const struct filter_call *call = &plan->calls[SYS_io_uring_setup];
+	bool is_allowed = lets_through(call->otherwise);
+	for (size_t i = 0; i < call->nbranches; i++)
+		is_allowed |= lets_through(call->branches[i].ret);
+	return is_allowed;
 }
 
 void filter_bound_drop_network(struct sock_filter *insns, size_t ninsns)

@@ -13,6 +13,9 @@
 /* Changes `plan`; *out_bounds: a bit for each bound that a call of it has.  0 or -ENOMEM. */
 int filter_bound(struct filter_plan *plan, struct arena *a, unsigned *out_bounds);
 
+/* Does the plan allow io_uring, at least in part?  A ring opens sockets, and no filter sees it. */
+bool filter_bound_is_bypassed(const struct filter_plan *plan);
+
 /* The bound in a program's answer; CALL_BOUND_COUNT: none, so the policy refuses the call. */
 enum call_bound filter_bound_of(uint32_t answer);
 

@@ -457,6 +457,7 @@ static int compile(struct compiler *c, struct cj_error *err)
 		return -err->code;
 	if (filter_bound(c->plan, &c->scratch, &c->filter->bounds) < 0)
 		return no_memory(err);
+	c->filter->has_rings = filter_bound_is_bypassed(c->plan);
 	return emit(c, err);
 }
 

@@ -477,6 +477,20 @@ static void a_call_of_another_architecture_is_no_news(void **state)
 	assert_int_equal(f.notes.count, 0);
 }
 
+/* A ring opens sockets that no filter sees: then the network is built before the program. */
+static void a_policy_that_allows_io_uring_says_so(void **state)
+{
+	(void)state;
+	static const char if_small[] =
+	    "{\"names\":[\"io_uring_setup\"],\"action\":\"SCMP_ACT_ALLOW\","
+	    "\"args\":[{\"index\":0,\"value\":8,\"op\":\"SCMP_CMP_LT\"}]}";
+	static const char any[] = "{\"names\":[\"io_uring_setup\"],\"action\":\"SCMP_ACT_LOG\"}";
+	static const char other[] = "{\"names\":[\"io_setup\"],\"action\":\"SCMP_ACT_ALLOW\"}";
+	assert_true(compile(REFUSING, if_small).has_rings);
+	assert_true(compile(REFUSING, any).has_rings);
+	assert_false(compile(REFUSING, other).has_rings);
+}
+
 static void expect_refusal(const char *text, const char *message)
 {
 	struct cj_error err = { 0 };
@@ -655,6 +669,7 @@ int main(void)
 		TEST(an_allowed_clone3_stays_refused_and_is_reported),
 		TEST(unknown_names_are_reported),
 		TEST(a_call_of_another_architecture_is_no_news),
+		TEST(a_policy_that_allows_io_uring_says_so),
 		TEST(refusing_an_unknown_call_is_an_error_where_the_default_allows),
 		TEST(a_file_that_forbids_what_init_needs_is_refused_by_name),
 		TEST(conditions_on_what_init_needs_are_tried_with_its_arguments),

@@ -198,6 +198,18 @@ int firewall_apply_host(int nft_fd, const struct firewall_host_spec *spec, struc
 	return load_new(nft_fd, b, err);
 }
 
+void firewall_remove(int nft_fd, const char *table)
+{
+	struct cj_error ignored;
+	auto_nft_batch struct nft_batch *b = nft_batch_create();
+	if (!b)
+		return;
+	nft_batch_begin(b, table);
+	nft_delete_table(b);
+	(void)nft_batch_end(b); /* firewall_load() checks b->error */
+	(void)firewall_load(nft_fd, b, &ignored);
+}
+
 static void build_host_address(struct nft_batch *b, const struct ip *ip)
 {
 	nft_batch_begin(b, FIREWALL_TABLE);

@@ -36,6 +36,10 @@ int firewall_apply_jail(int nft_fd, const struct firewall_spec *spec, struct cj_
 int firewall_apply_gateway(int nft_fd, const struct firewall_spec *spec, struct cj_error *err);
 int firewall_apply_host(int nft_fd, const struct firewall_host_spec *spec, struct cj_error *err);
 
+/* Removes a table that this socket owns.  Unlike closing the socket it does not wait for an RCU
+ * grace period.  Best effort: closing removes the table, too. */
+void firewall_remove(int nft_fd, const char *table);
+
 /* Closes one more address of the host, in a loaded jail or gateway table. */
 int firewall_close_host(int nft_fd, const struct ip *ip, struct cj_error *err);
 

@@ -2,9 +2,10 @@
 /*
  * The rules in the caller's own network namespace, with the host uplink.  Pure.
  *
- * They match packets of one link only.  The destination is checked twice, because rules of other
- * tables may translate it in between.  Before that (priority -300) it must not be an address of the
- * host, whenever the host got it.  After it, forward refuses closed ranges, and input refuses all.
+ * They match packets of one link only, or of all links with one prefix.  The destination is checked
+ * twice, because rules of other tables may translate it in between.  Before that (priority -300) it
+ * must not be an address of the host, whenever the host got it.  After it, forward refuses closed
+ * ranges, and input refuses all.
  */
 #include "netns/firewall/firewall_build.h"
 
@@ -32,21 +33,36 @@ static void end_with(struct nft_batch *b, int code, const char *chain)
 	nft_rule_end(b);
 }
 
-static void match_link(struct nft_batch *b, const char *chain, enum nft_meta_keys key,
-		       enum nft_cmp_ops op, const char *link)
+static void match_link(struct nft_batch *b, const struct firewall_host_spec *spec,
+		       enum nft_meta_keys key, enum nft_cmp_ops op)
 {
-	nft_rule_begin(b, chain);
-	firewall_match_name(b, key, op, link);
+	if (spec->is_shared)
+		firewall_match_name_prefix(b, key, op, spec->link);
+	else
+		firewall_match_name(b, key, op, spec->link);
+}
+
+/* Strict for a shared table, too: its host has one route to each of its links. */
+static void match_source(struct nft_batch *b, const struct firewall_host_spec *spec,
+			 const struct ip *source)
+{
+	if (!spec->is_shared) {
+		firewall_match_source(b, source);
+		return;
+	}
+	firewall_match_source_network(b, source, source->family == 6 ? 14 : 2);
+	nft_match_reverse_path(b);
 }
 
 /* Type unicast excludes addresses of the host (local, broadcast, multicast, anycast) and routes
  * that the administrator has blocked. */
-static void accept_routed(struct nft_batch *b, const struct ip *source)
+static void accept_routed(struct nft_batch *b, const struct firewall_host_spec *spec,
+			  const struct ip *source)
 {
 	const uint32_t unicast = RTN_UNICAST;
 
 	nft_rule_begin(b, "prerouting");
-	firewall_match_source(b, source);
+	match_source(b, spec, source);
 	nft_load_destination_type(b);
 	nft_compare(b, NFT_CMP_EQ, &unicast, sizeof(unicast));
 	end_with(b, NF_ACCEPT, NULL);
@@ -60,14 +76,15 @@ static void add_prerouting(struct nft_batch *b, const struct firewall_host_spec 
 	const size_t count = each_source(spec, sources);
 
 	nft_add_base_chain(b, &hook);
-	match_link(b, "prerouting", NFT_META_IIFNAME, NFT_CMP_NEQ, spec->link);
+	nft_rule_begin(b, "prerouting");
+	match_link(b, spec, NFT_META_IIFNAME, NFT_CMP_NEQ);
 	end_with(b, NF_ACCEPT, NULL);
 
 	for (size_t i = 0; i < count; i++)
-		accept_routed(b, sources[i]);
+		accept_routed(b, spec, sources[i]);
 	for (size_t i = 0; i < count; i++) {
 		nft_rule_begin(b, "prerouting");
-		firewall_match_source(b, sources[i]);
+		match_source(b, spec, sources[i]);
 		end_with(b, NFT_GOTO, "refuse");
 	}
 	nft_rule_begin(b, "prerouting");
@@ -79,7 +96,8 @@ static void add_input(struct nft_batch *b, const struct firewall_host_spec *spec
 	static const struct nft_hook hook = { "input", "filter", NF_INET_LOCAL_IN, 0, NF_ACCEPT };
 
 	nft_add_base_chain(b, &hook);
-	match_link(b, "input", NFT_META_IIFNAME, NFT_CMP_EQ, spec->link);
+	nft_rule_begin(b, "input");
+	match_link(b, spec, NFT_META_IIFNAME, NFT_CMP_EQ);
 	end_with(b, NFT_GOTO, "refuse");
 }
 
@@ -117,9 +135,11 @@ static void add_forward(struct nft_batch *b, const struct firewall_host_spec *sp
 
 	/* "in" comes first: a packet from one jail to another goes into a jail */
 	nft_add_base_chain(b, &hook);
-	match_link(b, "forward", NFT_META_OIFNAME, NFT_CMP_EQ, spec->link);
+	nft_rule_begin(b, "forward");
+	match_link(b, spec, NFT_META_OIFNAME, NFT_CMP_EQ);
 	end_with(b, NFT_GOTO, "in");
-	match_link(b, "forward", NFT_META_IIFNAME, NFT_CMP_EQ, spec->link);
+	nft_rule_begin(b, "forward");
+	match_link(b, spec, NFT_META_IIFNAME, NFT_CMP_EQ);
 	end_with(b, NFT_GOTO, "out");
 }
 
@@ -133,7 +153,12 @@ static void add_postrouting(struct nft_batch *b, const struct firewall_host_spec
 	nft_add_base_chain(b, &hook);
 	for (size_t i = 0; i < count; i++) {
 		nft_rule_begin(b, "postrouting");
-		firewall_match_source(b, sources[i]);
+		if (spec->is_shared) /* others may use the same networks */
+			match_link(b, spec, NFT_META_IIFNAME, NFT_CMP_EQ);
+		if (spec->is_shared)
+			firewall_match_family(b, &firewall_families[sources[i]->family == 6]);
+		else
+			firewall_match_source(b, sources[i]);
 		nft_masquerade(b);
 		nft_rule_end(b);
 	}

@@ -4,6 +4,7 @@
 
 #include <net/if.h>
 #include <stdio.h>
+#include <string.h>
 
 #define DATA_TYPE_IPV4 7 /* nft(8)'s numbers */
 #define DATA_TYPE_IPV6 8
@@ -28,11 +29,16 @@ void firewall_match_family(struct nft_batch *b, const struct firewall_family *f)
 
 void firewall_match_source(struct nft_batch *b, const struct ip *ip)
 {
+	firewall_match_source_network(b, ip, firewall_families[ip->family == 6].ip_bytes);
+}
+
+void firewall_match_source_network(struct nft_batch *b, const struct ip *ip, uint32_t bytes)
+{
 	const struct firewall_family *f = &firewall_families[ip->family == 6];
 
 	firewall_match_family(b, f);
 	nft_match_payload(b, NFT_PAYLOAD_NETWORK_HEADER, f->source_offset, NFT_CMP_EQ, ip->bytes,
-			  f->ip_bytes);
+			  bytes);
 }
 
 void firewall_match_protocol(struct nft_batch *b, uint8_t protocol)
@@ -52,6 +58,12 @@ void firewall_match_name(struct nft_batch *b, enum nft_meta_keys key, enum nft_c
 	char name[IFNAMSIZ] = { 0 };
 	(void)snprintf(name, sizeof(name), "%s", link);
 	nft_match_meta(b, key, op, name, sizeof(name));
+}
+
+void firewall_match_name_prefix(struct nft_batch *b, enum nft_meta_keys key, enum nft_cmp_ops op,
+				const char *prefix)
+{
+	nft_match_meta(b, key, op, prefix, (uint32_t)strlen(prefix));
 }
 
 void firewall_load_destination(struct nft_batch *b, const struct firewall_family *f)

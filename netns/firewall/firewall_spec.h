@@ -36,10 +36,15 @@ struct firewall_spec {
  * `ip6`.  It must not go to an address of the host (fib type local, now or later), nor, after DNAT
  * by other tables, to a closed range that `allowed` does not open.  No new connection goes out on
  * `link`, towards the jail.  The source address becomes the host's (masquerade).
+ *
+ * A shared table does this for all links whose names begin with `link`.  Then `ip4` and `ip6` are
+ * any addresses of the networks (/16, /112) that hold the jails' addresses.  Each link may only
+ * have the source addresses that this host routes to it.
  */
 struct firewall_host_spec {
 	const char *table; /* unique on this host */
 	const char *link;
+	bool is_shared;
 	struct ip ip4, ip6; /* of the gateway's uplink; ip6 may be null */
 	const struct endpoint *allowed;
 	size_t nallowed;

@@ -138,6 +138,12 @@ void nft_add_table(struct nft_batch *b, uint32_t flags)
 	nft_message_end(b);
 }
 
+void nft_delete_table(struct nft_batch *b)
+{
+	nft_message_begin(b, NFT_MSG_DELTABLE, 0);
+	nft_message_end(b);
+}
+
 void nft_add_chain(struct nft_batch *b, const char *name)
 {
 	nft_message_begin(b, NFT_MSG_NEWCHAIN, NLM_F_CREATE | NLM_F_EXCL);

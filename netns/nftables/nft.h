@@ -36,6 +36,7 @@ void nft_batch_describe(const struct nft_batch *b, uint32_t seq, char *out, size
 /* --- objects (nft.c) --- */
 
 void nft_add_table(struct nft_batch *b, uint32_t flags);
+void nft_delete_table(struct nft_batch *b); /* with all that is in it */
 void nft_add_chain(struct nft_batch *b, const char *name);
 
 struct nft_hook {
@@ -84,6 +85,10 @@ void nft_load_value(struct nft_batch *b, const void *value, uint32_t bytes, uint
 
 /* `fib daddr type`, as RTN_* of rtnetlink(7). */
 void nft_load_destination_type(struct nft_batch *b);
+
+/* Matches a packet that came in on the link that an answer to its source would leave by: `fib saddr
+ * . iif oif exists`. */
+void nft_match_reverse_path(struct nft_batch *b);
 
 /* These use NFT_REG32_00. */
 void nft_compare(struct nft_batch *b, enum nft_cmp_ops op, const void *value, uint32_t bytes);

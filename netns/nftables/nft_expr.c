@@ -86,6 +86,18 @@ void nft_load_destination_type(struct nft_batch *b)
 	end(b, e);
 }
 
+void nft_match_reverse_path(struct nft_batch *b)
+{
+	const uint32_t no_link = 0;
+
+	struct expression e = begin(b, "fib");
+	nft_put_u32(b, NFTA_FIB_DREG, SCRATCH);
+	nft_put_u32(b, NFTA_FIB_RESULT, NFT_FIB_RESULT_OIF);
+	nft_put_u32(b, NFTA_FIB_FLAGS, NFTA_FIB_F_SADDR | NFTA_FIB_F_IIF);
+	end(b, e);
+	nft_compare(b, NFT_CMP_NEQ, &no_link, sizeof(no_link));
+}
+
 void nft_compare(struct nft_batch *b, enum nft_cmp_ops op, const void *value, uint32_t bytes)
 {
 	struct expression e = begin(b, "cmp");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * firewall: the table in the caller's own namespace.  The lab's gateway plays the host, its jail
- * the gateway: a namespace without rules behind the host's link "jail".
+ * the gateway: a namespace without rules behind the host's link "jail".  Every test runs twice:
+ * with a table for this link, and with a table for all links whose names begin with "ja".
  */
 #include "netns/firewall/firewall.h"
 
@@ -20,6 +21,8 @@
 #define TABLE     "cejail-test"
 #define HOST_PORT 2200 /* something listens here on every address of the host's */
 
+static bool is_shared;
+
 struct host {
 	struct lab lab;
 	int listener;
@@ -28,7 +31,8 @@ struct host {
 static void open_host(struct host *h, const struct endpoint *allowed, size_t count)
 {
 	const struct firewall_host_spec spec = { .table = TABLE,
-						 .link = "jail",
+						 .link = is_shared ? "ja" : "jail",
+						 .is_shared = is_shared,
 						 .ip4 = lab_address("198.18.0.2"),
 						 .ip6 = lab_address("fdce:6a11::2"),
 						 .allowed = allowed,
@@ -195,6 +199,46 @@ static void no_new_connection_goes_in(void **state)
 	close_host(&h);
 }
 
+/* An address of the shared network that the host routes to another link, or to none. */
+static void a_link_of_a_shared_table_has_only_the_sources_routed_to_it(void **state)
+{
+	const struct packet routed = udp4("198.18.77.1", LAB_PUBLIC4, LAB_PORT, 0);
+	const struct packet unrouted = udp4("198.18.88.1", LAB_PUBLIC4, LAB_PORT, 0);
+	const struct packet outside = udp4("198.20.0.1", LAB_PUBLIC4, LAB_PORT, 0);
+	const struct packet routed6 = udp6("fdce:6a11::77", LAB_PUBLIC6, IPPROTO_UDP);
+	struct host h;
+	(void)state;
+	open_host(&h, NULL, 0);
+	lab_ip(h.lab.gateway, "route add 198.18.77.1 dev lo\n"
+			      "route add fdce:6a11::77 dev lo\n"
+			      "route add 198.20.0.1 dev jail\n");
+	put_on_wire(&h.lab, &routed);
+	put_on_wire(&h.lab, &routed6);
+	put_on_wire(&h.lab, &unrouted);
+	put_on_wire(&h.lab, &outside);
+	assert_int_equal(lab_count(&h.lab), 0);
+	close_host(&h);
+}
+
+static void other_links_and_the_host_itself_keep_their_sources(void **state)
+{
+	const struct ip world = lab_address(LAB_PUBLIC4);
+	struct sockaddr_in from;
+	socklen_t size = sizeof(from);
+	struct host h;
+	(void)state;
+	open_host(&h, NULL, 0);
+	/* an address in the networks of the jails, as a laboratory may use it */
+	lab_ip(h.lab.gateway, "addr add 198.18.55.1/32 dev lo\n");
+	lab_ip(h.lab.world, "route add 198.18.55.1 via 198.19.0.1\n");
+	lab_ip(h.lab.gateway, "route add 93.184.216.34/32 via 198.19.0.0 src 198.18.55.1\n");
+	assert_int_equal(lab_connect(h.lab.gateway, &world, LAB_PORT, LAB_WAIT_MS, NULL), 0);
+	auto_fd int peer = accept(h.lab.listener4, (void *)&from, &size);
+	assert_true(peer >= 0);
+	assert_int_equal(from.sin_addr.s_addr, inet_addr("198.18.55.1"));
+	close_host(&h);
+}
+
 static bool is_there(const struct host *h)
 {
 	static const char *const argv[] = { "sh", "-c", "nft list tables | grep -q " TABLE, NULL };
@@ -216,6 +260,18 @@ static void the_table_belongs_to_its_socket_and_ends_with_it(void **state)
 	close_host(&h);
 }
 
+static void a_removed_table_is_gone_while_its_socket_is_open(void **state)
+{
+	struct host h;
+	(void)state;
+	open_host(&h, NULL, 0);
+
+	firewall_remove(h.lab.gateway_rules, TABLE);
+	assert_false(is_there(&h));
+	firewall_remove(h.lab.gateway_rules, TABLE);
+	close_host(&h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -229,7 +285,16 @@ int main(void)
 		cmocka_unit_test(a_forged_source_is_dropped),
 		cmocka_unit_test(no_new_connection_goes_in),
 		cmocka_unit_test(the_table_belongs_to_its_socket_and_ends_with_it),
+		cmocka_unit_test(a_removed_table_is_gone_while_its_socket_is_open),
+	};
+	const struct CMUnitTest shared[] = {
+		cmocka_unit_test(a_link_of_a_shared_table_has_only_the_sources_routed_to_it),
+		cmocka_unit_test(other_links_and_the_host_itself_keep_their_sources),
 	};
 	no_lab = lab_enter_user();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	int rc = cmocka_run_group_tests_name("a table for one link", tests, NULL, NULL);
+	is_shared = true;
+	rc += cmocka_run_group_tests_name("a shared table", tests, NULL, NULL);
+	rc += cmocka_run_group_tests_name("only shared", shared, NULL, NULL);
+	return rc;
 }

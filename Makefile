@@ -52,7 +52,7 @@ LIBSRC  += $(if $(filter coverage,$(VARIANT)),tests/cover/counters.c)
 CLISRC  := $(call below,runtime/front/cli) runtime/front/cli/main.c
 FILTER  := $(OUT)/gen/default_filter.o
 CEJAIL  := $(OUT)/bin/cejail
-HELPERS := $(addprefix $(OUT)/libexec/cejail/,scope-helper name-helper)
+HELPERS := $(addprefix $(OUT)/libexec/cejail/,scope-helper name-helper table-helper)
 SERVER  := $(OUT)/libexec/cejail/serve
 FAKE    := $(OUT)/libexec/cejail/serve-fake
 # What a zygote (runtime/jail/zygote/zygote.h) has of ours: the part of the engine that seals.
@@ -100,7 +100,9 @@ $(CEJAIL): $(CLISRC:%.c=$(OUT)/%.o) $(FILTER) $(LIB)
 # Dynamic, because they load what the host has: libsystemd, the resolver's plug-ins.
 $(OUT)/libexec/cejail/%-helper: $(OUT)/runtime/front/%_helper/main.o $(LIB)
 	@mkdir -p $(@D)
-	$(call say,LINK)$(LINK) -o $@ $^
+	$(call say,LINK)$(LINK) -o $@ $^ $(HELPLIBS)
+# Loads rules, without a shared library: a burst of runs waits for its start.
+$(OUT)/libexec/cejail/table-helper: HELPLIBS = $(or $(STATIC.$(VARIANT)),$(LIBS))
 
 # The service is a program of its own: its code would cost every run.  --fake is another one, so that
 # the real service contains no made-up answers.

@@ -8,13 +8,12 @@
 
 #include "runtime/base/scope.h"
 
-int deferred_close(int fd)
+int deferred_close(const int *fds, size_t count)
 {
 	struct io_uring_params params = { 0 };
 	auto_fd int ring_fd = (int)syscall(SYS_io_uring_setup, 1, &params);
 	if (ring_fd < 0 ||
-	    syscall(SYS_io_uring_register, ring_fd, IORING_REGISTER_FILES, &fd, 1) < 0)
-		return fd;
-	cj_close(&fd);
+	    syscall(SYS_io_uring_register, ring_fd, IORING_REGISTER_FILES, fds, count) < 0)
+		return -1;
 	return take_fd(&ring_fd);
 }

@@ -16,8 +16,10 @@
 
 #include "netns/firewall/firewall.h"
 #include "netns/firewall/host_firewall.h"
+#include "netns/host_table/host_table_ask.h"
 #include "netns/rtnetlink/links.h"
 #include "netns/uplink/deferred_close.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
@@ -148,7 +150,15 @@ struct attempt {
 	const struct uplink_spec *spec;
 	int host_fd;
 	bool has_ipv6;
+	struct host_table shared; /* null: the jail loads a table of its own */
+	int mark_fd;
 };
+
+static void attempt_fini(struct attempt *a)
+{
+	cj_close(&a->shared.rules_fd);
+	cj_close(&a->mark_fd);
+}
 
 static struct ip ip4_of(unsigned number)
 {
@@ -179,19 +189,59 @@ static int load_rules(int nft_fd, const struct firewall_host_spec *rules, struct
 	return rc < 0 ? -err->code : 0;
 }
 
-/* Fills *out only on success. */
-static int try_number(const struct attempt *a, unsigned number, struct uplink_host *out,
-		      struct cj_error *err)
+static int load_own(const struct firewall_host_spec *rules, struct cj_error *err)
 {
-	char name[sizeof(out->name)], table[sizeof(FIREWALL_TABLE) + 8];
-	(void)snprintf(name, sizeof(name), HOST_FIREWALL_LINKS "%u", number);
-	(void)snprintf(table, sizeof(table), FIREWALL_TABLE "-%u", number);
-	if (is_name_taken(a->host_fd, name))
-		return cj_fail(err, EEXIST, "create '%s'", name);
-
 	auto_fd int nft_fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_NETFILTER);
 	if (nft_fd < 0)
 		return cj_fail(err, errno, "open a NETLINK_NETFILTER socket");
+	if (load_rules(nft_fd, rules, err) < 0)
+		return -err->code;
+	return take_fd(&nft_fd);
+}
+
+static int plug(const struct attempt *a, const struct firewall_host_spec *rules,
+		struct cj_error *err)
+{
+	const struct links_host_spec link = {
+		.name = rules->link, .ip4 = rules->ip4, .ip6 = rules->ip6, .mtu = HOST_MTU
+	};
+	return links_plug_host(a->host_fd, a->spec->gateway_fd, &link, err);
+}
+
+/* Takes the descriptors of *a. */
+static void keep_shared(struct attempt *a, struct uplink_host *out)
+{
+	out->rules_fd = take_fd(&a->shared.rules_fd);
+	out->given_ms = clock_ms();
+}
+
+/* Takes rules_fd and the mark of *a. */
+static void keep_own(struct attempt *a, int rules_fd, const char *table, struct uplink_host *out)
+{
+	(void)snprintf(out->table, sizeof(out->table), "%s", table);
+	out->rules_fd = rules_fd;
+	out->mark_fd = take_fd(&a->mark_fd);
+	/* The mark stays until the kernel closes the socket of the table. */
+	const int fds[] = { rules_fd, out->mark_fd };
+	out->ring_fd = deferred_close(fds, out->mark_fd < 0 ? 1 : 2);
+	if (out->ring_fd >= 0)
+		cj_close(&out->mark_fd);
+}
+
+/* Fills *out only on success. */
+static int try_number(struct attempt *a, unsigned number, struct uplink_host *out,
+		      struct cj_error *err)
+{
+	const bool is_shared = a->shared.rules_fd >= 0;
+	char name[sizeof(out->name)], table[sizeof(out->table)];
+	char prefix[HOST_TABLE_NAME_MAX] = HOST_FIREWALL_LINKS;
+	if (is_shared)
+		host_table_links(a->shared.number, prefix);
+	(void)snprintf(name, sizeof(name), "%.9s%u", prefix, number % (NUMBERS + 1));
+	(void)snprintf(table, sizeof(table), FIREWALL_TABLE "-%u", number % (NUMBERS + 1));
+	if (is_name_taken(a->host_fd, name))
+		return cj_fail(err, EEXIST, "create '%s'", name);
+
 	const struct ip none = { 0 };
 	const struct firewall_host_spec rules = { .table = table,
 						  .link = name,
@@ -199,17 +249,15 @@ static int try_number(const struct attempt *a, unsigned number, struct uplink_ho
 						  .ip6 = a->has_ipv6 ? ip6_of(number) : none,
 						  .allowed = a->spec->allowed,
 						  .nallowed = a->spec->nallowed };
-	int rc = load_rules(nft_fd, &rules, err);
-	const struct links_host_spec link = {
-		.name = name, .ip4 = rules.ip4, .ip6 = rules.ip6, .mtu = HOST_MTU
-	};
-	if (rc == 0)
-		rc = links_plug_host(a->host_fd, a->spec->gateway_fd, &link, err);
-	if (rc < 0)
-		return rc;
+	auto_fd int own_fd = is_shared ? -1 : load_own(&rules, err);
+	if ((!is_shared && own_fd < 0) || plug(a, &rules, err) < 0)
+		return -err->code;
 	memcpy(out->name, name, sizeof(name));
 	out->has_ipv6 = a->has_ipv6;
-	out->rules_fd = deferred_close(take_fd(&nft_fd));
+	if (is_shared)
+		keep_shared(a, out);
+	else
+		keep_own(a, take_fd(&own_fd), table, out);
 	return 0;
 }
 
@@ -223,7 +271,7 @@ static unsigned number_at(const struct uplink_spec *spec, int try)
 	return (spec->number + (unsigned)try + chance) % NUMBERS + 1;
 }
 
-static int find_number(const struct attempt *a, struct uplink_host *out, struct cj_error *err)
+static int find_number(struct attempt *a, struct uplink_host *out, struct cj_error *err)
 {
 	int rc = -EEXIST;
 	for (int try = 0; rc == -EEXIST && try < TRIES; try++)
@@ -231,13 +279,28 @@ static int find_number(const struct attempt *a, struct uplink_host *out, struct 
 	return rc;
 }
 
+/*
+ * A table of its own is best for a single run: no process is left behind.  But to remove it keeps
+ * the host's nftables lock busy, and the next run would wait.  So the second one starts the holder.
+ * Whatever fails here, a table of its own always works.
+ */
+static void find_table(struct attempt *a)
+{
+	struct cj_error err;
+	if (a->spec->nallowed > 0 || host_table_ask(a->has_ipv6, &a->shared, &err) == 0)
+		return;
+	a->mark_fd = host_table_mark(&err);
+	if (a->mark_fd == -EADDRINUSE)
+		(void)host_table_start(a->has_ipv6, &a->shared, &err);
+}
+
 int uplink_host_start(const struct uplink_spec *spec, struct uplink_host *out,
 		      char why[static UPLINK_WHY_MAX], struct cj_error *err)
 {
-	*out = (struct uplink_host){ .rules_fd = -1 };
-	int rc = check_host(why, err);
-	if (rc != 0)
-		return rc;
+	*out = (struct uplink_host)UPLINK_HOST_NONE;
+	int refused = check_host(why, err);
+	if (refused != 0)
+		return refused;
 
 	auto_fd int host_fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
 	if (host_fd < 0)
@@ -245,14 +308,24 @@ int uplink_host_start(const struct uplink_spec *spec, struct uplink_host *out,
 	int has_ipv6 = spec->has_ipv6 ? host_forwards_ipv6(err) : 0;
 	if (has_ipv6 < 0)
 		return has_ipv6;
-	const struct attempt a = { spec, host_fd, has_ipv6 > 0 };
-	return find_number(&a, out, err) < 0 ? explain_error(why, err) : 0;
+	struct attempt a = { spec, host_fd, has_ipv6 > 0, { .rules_fd = -1 }, -1 };
+	find_table(&a);
+	int rc = find_number(&a, out, err);
+	attempt_fini(&a);
+	return rc < 0 ? explain_error(why, err) : 0;
 }
 
 void uplink_host_stop(struct uplink_host *u)
 {
+	if (u->table[0] != '\0')
+		firewall_remove(u->rules_fd, u->table);
+	/* The holder may have ended, and this may be the last socket of its table. */
+	else if (u->rules_fd >= 0 && clock_ms() - u->given_ms >= HOST_TABLE_IDLE_MS)
+		u->ring_fd = deferred_close(&u->rules_fd, 1);
 	cj_close(&u->rules_fd);
-	u->name[0] = '\0';
+	cj_close(&u->mark_fd);
+	cj_close(&u->ring_fd);
+	u->name[0] = u->table[0] = '\0';
 }
 
 bool uplink_host_probe(char why[static UPLINK_WHY_MAX])

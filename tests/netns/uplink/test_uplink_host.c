@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* WRAP: libexec_run */
 /* uplink_host: plugged, refused with a reason, or gone, on a "host" of the test's own. */
 #include "netns/uplink/uplink_host.h"
 
@@ -12,15 +13,36 @@
 
 #include "netns/firewall/firewall.h"
 #include "netns/firewall/host_firewall.h"
+#include "netns/host_table/host_table_hold.h"
 #include "netns/nftables/nfnl.h"
 #include "netns/nftables/nft.h"
 #include "netns/rtnetlink/links.h"
 #include "netns/rtnetlink/rtmsg.h"
+#include "runtime/base/files/libexec_run.h"
 #include "tests/netns/namespaces.h"
+#include "tests/netns/tables.h"
 #include "tests/netns/texts.h"
 
 #define CHILDREN  4
 #define PER_CHILD 50 /* together the two hundred jails one host must take */
+
+/* The helper is played in a child, or is not installed. */
+static bool has_helper;
+
+ssize_t __wrap_libexec_run(const struct libexec_call *call, struct cj_error *err);
+ssize_t __wrap_libexec_run(const struct libexec_call *call, struct cj_error *err)
+{
+	if (!has_helper)
+		return cj_fail(err, ENOENT, "start '%s'", call->name);
+	MUST(strcmp(call->name, "table-helper") == 0 && call->answer_max == 0);
+	pid_t pid = fork();
+	MUST(pid >= 0);
+	if (pid == 0)
+		_exit(host_table_hold(strcmp(call->args[0], "46") == 0, err) == 0 ? 0 : 1);
+	int status = 0;
+	MUST(waitpid(pid, &status, 0) == pid);
+	return status == 0 ? 0 : cj_fail(err, EIO, "load");
+}
 
 static void set_forwarding(const char *value)
 {
@@ -52,30 +74,6 @@ static int count_lines(const char *path, const char *word)
 static int count_links(void)
 {
 	return count_lines("/proc/thread-self/net/dev", "cj");
-}
-
-static int count_tables(void)
-{
-	_Alignas(4) char bytes[32768] = { 0 };
-	auto_nl_msg *request = nfnl_create(&(struct nfnl_head){ .subsystem = NFNL_SUBSYS_NFTABLES,
-								.message = NFT_MSG_GETTABLE,
-								.flags = NLM_F_DUMP,
-								.family = NFPROTO_UNSPEC });
-	MUST(request);
-	int count = 0, fd = open_netlink(NETLINK_NETFILTER);
-	MUST(send(fd, nlmsg_hdr(request), nlmsg_hdr(request)->nlmsg_len, 0) > 0);
-	for (bool is_end = false; !is_end;) {
-		int left = (int)recv(fd, bytes, sizeof(bytes), 0);
-		MUST(left > 0);
-		const struct nlmsghdr *header = (void *)bytes;
-		for (; nfnl_is_message(header, left); header = nfnl_next(header, &left)) {
-			is_end = header->nlmsg_type == NLMSG_DONE;
-			MUST(header->nlmsg_type != NLMSG_ERROR);
-			count += !is_end;
-		}
-	}
-	close(fd);
-	return count;
 }
 
 static int start(const struct place *gateway, unsigned number, struct uplink_host *out, char *why)
@@ -294,6 +292,120 @@ static void two_hundred_starts_with_the_same_number_all_find_a_free_one(void **s
 	in_own_namespace(body_many);
 }
 
+static void body_shared(void)
+{
+	struct uplink_host u[4];
+	struct place g[4];
+	char why[UPLINK_WHY_MAX];
+	struct place h = place_here();
+	has_helper = true;
+	set_forwarding("1");
+	for (int i = 0; i < 4; i++) {
+		g[i] = place_new();
+		go_to(&h);
+		MUST(start(&g[i], 7, &u[i], why) == 0 && why[0] == '\0');
+		MUST(if_nametoindex(u[i].name) > 0);
+		MUST(count_tables() == (i == 0 ? 1 : 2));
+	}
+	/* the first is alone on the host and leaves no process; the others share */
+	MUST(strcmp(u[0].name, "cj8") == 0 && strcmp(u[0].table, "cejail-8") == 0);
+	for (int i = 1; i < 4; i++)
+		MUST(strncmp(u[i].name, "cjs1-", 5) == 0 && u[i].table[0] == '\0');
+	MUST(count_lines("/proc/thread-self/net/route", "cj") == 4); /* no address twice */
+	for (int i = 0; i < 4; i++) {
+		uplink_host_stop(&u[i]);
+		MUST(u[i].rules_fd == -1 && u[i].mark_fd == -1 && u[i].ring_fd == -1);
+		place_end(&g[i]);
+	}
+	await_nothing();
+}
+
+static void jails_at_the_same_time_share_one_table(void **state)
+{
+	(void)state;
+	in_own_namespace(body_shared);
+}
+
+static void body_without_helper(void)
+{
+	struct uplink_host u[2];
+	struct place g[2];
+	char why[UPLINK_WHY_MAX];
+	struct place h = place_here();
+	set_forwarding("1");
+	for (int i = 0; i < 2; i++) {
+		g[i] = place_new();
+		go_to(&h);
+		MUST(start(&g[i], 7, &u[i], why) == 0 && why[0] == '\0');
+		MUST(u[i].table[0] != '\0' && count_tables() == i + 1);
+	}
+	MUST(u[0].ring_fd < 0 || u[0].mark_fd < 0);
+	for (int i = 0; i < 2; i++)
+		uplink_host_stop(&u[i]);
+	MUST(count_tables() == 0); /* at once, though the kernel has not closed the sockets yet */
+}
+
+static void without_the_helper_each_jail_has_a_table_of_its_own(void **state)
+{
+	(void)state;
+	in_own_namespace(body_without_helper);
+}
+
+static void body_allowed(void)
+{
+	const struct endpoint open = { ip_of("10.1.2.3"), ip_of("10.1.2.3"), 80, 80 };
+	struct uplink_host u[2];
+	struct cj_error err = { 0 };
+	char why[UPLINK_WHY_MAX];
+	struct place h = place_here(), g[2];
+	has_helper = true;
+	set_forwarding("1");
+	for (int i = 0; i < 2; i++) {
+		g[i] = place_new();
+		go_to(&h);
+		struct uplink_spec spec = spec_of(&g[i], 7);
+		spec.allowed = &open;
+		spec.nallowed = 1;
+		MUST_DO(uplink_host_start(&spec, &u[i], why, &err), err);
+		MUST(u[i].table[0] != '\0' && count_tables() == i + 1);
+	}
+}
+
+static void a_jail_with_opened_ranges_shares_no_table(void **state)
+{
+	(void)state;
+	in_own_namespace(body_allowed);
+}
+
+/* The holder is started by a run; both are killed. */
+static void body_shared_killed(void)
+{
+	struct place h = place_here();
+	has_helper = true;
+	set_forwarding("1");
+	pid_t pid = fork();
+	MUST(pid >= 0);
+	if (pid == 0) {
+		struct uplink_host u[3];
+		char why[UPLINK_WHY_MAX];
+		for (int i = 0; i < 3; i++) {
+			struct place g = place_new();
+			go_to(&h);
+			MUST(start(&g, 1, &u[i], why) == 0);
+		}
+		kill(getpid(), SIGKILL);
+	}
+	int status = 0;
+	MUST(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
+	await_nothing();
+}
+
+static void killed_supervisors_that_share_a_table_leave_nothing(void **state)
+{
+	(void)state;
+	in_own_namespace(body_shared_killed);
+}
+
 static void load(int fd, struct nft_batch *b)
 {
 	struct cj_error err = { 0 };
@@ -492,6 +604,10 @@ int main(void)
 		cmocka_unit_test(link_address_and_table_follow_the_number_and_are_removed),
 		cmocka_unit_test(a_host_that_forwards_no_ipv6_gives_only_ipv4),
 		cmocka_unit_test(a_killed_supervisor_leaves_neither_link_nor_table),
+		cmocka_unit_test(jails_at_the_same_time_share_one_table),
+		cmocka_unit_test(without_the_helper_each_jail_has_a_table_of_its_own),
+		cmocka_unit_test(a_jail_with_opened_ranges_shares_no_table),
+		cmocka_unit_test(killed_supervisors_that_share_a_table_leave_nothing),
 		cmocka_unit_test(two_hundred_starts_with_the_same_number_all_find_a_free_one),
 		cmocka_unit_test(a_host_firewall_that_drops_is_a_warning_unless_it_names_our_links),
 		cmocka_unit_test(the_internet_is_reached_and_the_host_is_not),

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * table-helper 4|46: loads a table for the links of many jails and leaves the process behind that
+ * holds it: netns/host_table/host_table.h.  Started by host_table_ask.c.  Acts with the caller's
+ * rights.
+ */
+#include <string.h>
+
+#include "netns/host_table/host_table_hold.h"
+#include "runtime/base/files/libexec_program.h"
+
+#define LIFE_SECONDS 20 /* of the process that the run waits for */
+
+int main(int argc, char **argv)
+{
+	struct cj_error err = { 0 };
+	bool has_ipv6 = argc == 2 && strcmp(argv[1], "46") == 0;
+	libexec_begin(LIFE_SECONDS);
+	int rc = has_ipv6 || (argc == 2 && strcmp(argv[1], "4") == 0)
+		     ? host_table_hold(has_ipv6, &err)
+		     : cj_reject(&err, "usage: table-helper 4|46");
+	return rc < 0 ? libexec_fail(&err) : libexec_answer(NULL, 0);
+}

@@ -4,15 +4,15 @@
  * by init as its last stage, answered by the supervisor while the payload runs.
  *
  * Notified calls (calls_notified[] in filter_calls.c: mount, ptrace, unshare, bpf, ...) are refused
- * by user notification, so that the result can name them: seccomp_unotify(2).  The supervisor
- * answers at most FILTER_ANSWERS_MAX notifications.  Then it closes its end, the kernel refuses
- * these calls itself (ENOSYS), and a program that repeats a refused call costs the supervisor
- * nothing more.
+ * by user notification, so that the result can name them: seccomp_unotify(2).
  *
  * Bounded calls (calls_bounded[]: loading a filter, opening a netlink socket) are notified, too,
  * and the supervisor allows the first ones.  With asks_network, inet sockets are notified as well:
  * the first call that asks for the network waits until the supervisor has built it.  Only registers
- * decide all of these.  Once the supervisor has closed its end, the kernel refuses them.
+ * decide all of these.
+ *
+ * After a burst the supervisor answers at a bounded rate, and the callers wait.  So a program that
+ * repeats such calls slows down its own jail and little else.
  */
 #pragma once
 
@@ -25,7 +25,7 @@
 #include "runtime/base/error.h"
 
 #define FILTER_NOTIFIED_MAX 128
-#define FILTER_ANSWERS_MAX  4096
+#define FILTER_NAMES_MAX    256 /* of different refused calls that are counted */
 
 /* How many of the calls in calls_bounded[] a jail may make; one more is refused. */
 #define FILTER_LOADS_MAX   32 /* filters loaded, over the jail's whole life */
@@ -99,8 +99,14 @@ int filter_watch_create(int listener_fd, const struct filter *f, struct filter_w
 void filter_watch_destroy(struct filter_watch **slot);
 /* Where to count the jail's netlink sockets.  Borrows proc_fd, the jail's /proc. */
 void filter_watch_set_proc(struct filter_watch *w, int proc_fd);
-/* For poll(2); -1: closed, or a call waits for the network. */
-int filter_watch_fd(const struct filter_watch *w);
+/*
+ * For the next poll(2).  -1: closed, or a call waits for the network, or answering pauses, see
+ * filter_watch_paused_until_ms().
+ */
+int filter_watch_fd(struct filter_watch *w);
+
+/* When filter_watch_fd() has a descriptor again, on clock_ms(); 0: it does not pause. */
+uint64_t filter_watch_paused_until_ms(const struct filter_watch *w);
 
 /*
  * Answers what is pending (at most a handful, never blocks); reports the name of the last one
@@ -121,6 +127,9 @@ bool filter_watch_wants_network(const struct filter_watch *w);
  */
 void filter_watch_network_settled(struct filter_watch *w);
 
-/* By first appearance; valid until destroyed.  *out_complete: false once counting stopped. */
+/*
+ * By first appearance; valid until destroyed.  *out_complete: false if there were more than
+ * FILTER_NAMES_MAX names, or the listener failed.
+ */
 const struct denied_syscall *filter_watch_denied(const struct filter_watch *w, size_t *out_count,
 						 bool *out_complete);

@@ -50,11 +50,12 @@ static unsigned find_max(void)
 	return bytes < BYTES_MAX / LEAST ? (unsigned)(BYTES_MAX / bytes) : LEAST;
 }
 
-bool socket_count_take(struct socket_count *c, int proc_fd)
+bool socket_count_take(struct socket_count *c, int proc_fd, bool *out_has_looked)
 {
 	if (c->max == 0)
 		c->max = find_max();
-	if (c->granted >= c->max) {
+	*out_has_looked = c->granted >= c->max;
+	if (*out_has_looked) {
 		long now = count_sockets(proc_fd);
 		if (now >= 0 && (unsigned long)now < c->granted)
 			c->granted = (unsigned)now;

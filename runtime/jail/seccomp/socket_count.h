@@ -19,9 +19,9 @@ struct socket_count {
 
 /*
  * May the jail have one more?  Reads its /proc only when the sockets granted since the last look
- * could be too many.  If it can't be read, all granted sockets count as open.
+ * could be too many; sets *out_has_looked.  If it can't be read, all granted sockets count as open.
  */
-bool socket_count_take(struct socket_count *c, int proc_fd);
+bool socket_count_take(struct socket_count *c, int proc_fd, bool *out_has_looked);
 
 /* The row of netlink in the text of /proc/net/protocols; -1: there is none. */
 long socket_count_parse(const char *text);

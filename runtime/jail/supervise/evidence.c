@@ -177,9 +177,9 @@ static int read_denied(struct jail *j, struct outcome *out, struct cj_error *err
 	const struct denied_syscall *denied = filter_watch_denied(j->watch, &count, &is_complete);
 	if (!is_complete)
 		jail_warn(j,
-			  "some denied system calls were not counted: they were more than %d, "
-			  "or could not be read",
-			  FILTER_ANSWERS_MAX);
+			  "some denied system calls were not counted: there were more than %d "
+			  "different ones, or they could not be read",
+			  FILTER_NAMES_MAX);
 	return keep_denied(denied, count, out, err);
 }
 

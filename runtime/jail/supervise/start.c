@@ -188,23 +188,34 @@ static bool wants_network(const struct jail *j)
 	return j->watch && filter_watch_wants_network(j->watch);
 }
 
+/* The next part of the network that a call waits for; then the end of the wait, or of a pause. */
+static uint64_t next_look(struct jail *j, uint64_t now, uint64_t deadline)
+{
+	uint64_t until = deadline;
+	if (wants_network(j) && !jail_network_advance(j))
+		until = now + NETWORK_LOOK_MS;
+	uint64_t pause = j->watch ? filter_watch_paused_until_ms(j->watch) : 0;
+	if (pause > 0 && pause < until)
+		until = pause;
+	return until > now ? until : now;
+}
+
 /* Waits for init's next step, and answers the launcher's refused calls meanwhile. */
 static int serve_until_warmed(struct jail *j, struct cj_error *err)
 {
 	const uint64_t deadline = clock_ms() + STEP_TIMEOUT_MS;
 	for (;;) {
+		uint64_t now = clock_ms();
+		if (now >= deadline)
+			return cj_fail(err, ETIMEDOUT, "wait for the interpreter to be ready");
+		uint64_t until = next_look(j, now, deadline);
 		struct pollfd ends[] = {
 			{ .fd = j->link.sock_fd, .events = POLLIN },
 			{ .fd = j->watch ? filter_watch_fd(j->watch) : -1, .events = POLLIN },
 		};
-		bool builds_network = wants_network(j) && !jail_network_advance(j);
-		int64_t left = (int64_t)(deadline - clock_ms());
-		int rc = left <= 0 ? 0
-				   : poll(ends, 2, builds_network ? NETWORK_LOOK_MS : (int)left);
+		int rc = poll(ends, 2, (int)(until - now));
 		if (rc < 0 && errno != EINTR)
 			return cj_fail(err, errno, "wait for the interpreter");
-		if (rc == 0 && !builds_network)
-			return cj_fail(err, ETIMEDOUT, "wait for the interpreter to be ready");
 		const char *name;
 		if (rc > 0 && ends[1].revents)
 			filter_watch_answer(j->watch, &name);

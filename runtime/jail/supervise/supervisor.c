@@ -91,10 +91,10 @@ static void watch_relay(struct watch *w, size_t i)
 	watch_fd(w, relay_source(i, true), r->out_fd, relay_has_pending(r) ? POLLOUT : 0);
 }
 
-/* Not while a call waits for the network, and no longer when no process can send one. */
+/* Not while answering pauses or a call waits for the network; filter_watch_fd() decides. */
 static void watch_syscalls(struct watch *w)
 {
-	const struct filter_watch *calls = w->j->watch;
+	struct filter_watch *calls = w->j->watch;
 	watch_fd(w, SOURCE_SYSCALLS, calls ? filter_watch_fd(calls) : -1, POLLIN);
 }
 
@@ -351,14 +351,19 @@ static int handle(struct watch *w, unsigned source, struct cj_error *err)
 	return 0;
 }
 
+/* The earlier of a deadline and another; 0: there is no other. */
+static uint64_t earlier(uint64_t at_ms, uint64_t other_ms)
+{
+	return other_ms > 0 && other_ms < at_ms ? other_ms : at_ms;
+}
+
 /* In ms, for poll(2): the time until the next deadline. */
 static int poll_timeout(const struct watch *w)
 {
 	uint64_t now_ms = clock_ms(), at_ms = UINT64_MAX;
-	if (w->usage.next_at_ms > 0)
-		at_ms = w->usage.next_at_ms;
-	if (w->wall_at_ms > 0 && w->wall_at_ms < at_ms)
-		at_ms = w->wall_at_ms;
+	at_ms = earlier(at_ms, w->usage.next_at_ms);
+	at_ms = earlier(at_ms, w->wall_at_ms);
+	at_ms = earlier(at_ms, w->j->watch ? filter_watch_paused_until_ms(w->j->watch) : 0);
 	if (w->is_late)
 		at_ms = now_ms + READER_MS;
 	if (is_network_wanted(w))

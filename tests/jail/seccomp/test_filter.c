@@ -309,23 +309,89 @@ static void foreign_entries_kill(void **state)
 
 /* --- a payload against the report ------------------------------------------------------- */
 
+#define FLOOD 20000 /* more than a burst */
+
 static void hammer(void)
 {
-	for (unsigned i = 0; i < FILTER_ANSWERS_MAX; i++)
+	for (unsigned i = 0; i < FLOOD; i++)
 		CHECK(fails(chroot("/"), EPERM));
-	for (unsigned i = 0; i < 3 * FILTER_ANSWERS_MAX; i++)
-		CHECK(fails(chroot("/"), ENOSYS)); /* the kernel's own answer */
+	CHECK(socket(AF_NETLINK, SOCK_RAW, 0) >= 0);
 }
 
-static void answering_is_bounded_and_refusing_is_not(void **state)
+/* A pause for each burst: all calls are answered and counted in the end. */
+static void a_flood_of_refused_calls_is_paused_and_counted(void **state)
 {
 	(void)state;
 	struct trial t = begin(hammer);
 	bool is_complete;
-	assert_int_equal(serve(&t), 0);
-	assert_int_equal(count_of(&t, "chroot"), FILTER_ANSWERS_MAX);
+	unsigned pauses = 0;
+	int status;
+	while (waitpid(t.pid, &status, WNOHANG) == 0) {
+		serve_once(&t, 2);
+		bool is_paused = filter_watch_paused_until_ms(t.watch) > 0;
+		pauses += is_paused;
+		if (is_paused) {
+			unsigned before = count_of(&t, "chroot");
+			serve_once(&t, 0); /* nothing is answered while it pauses */
+			bool was_paused = filter_watch_paused_until_ms(t.watch) > 0;
+			assert_true(!was_paused || count_of(&t, "chroot") == before);
+		}
+	}
+	assert_int_equal(status, 0);
+	assert_true(pauses > 0);
+	assert_int_equal(count_of(&t, "chroot"), FLOOD);
 	(void)names_of(&t, &is_complete);
-	assert_false(is_complete);
+	assert_true(is_complete);
+	filter_watch_destroy(&t.watch);
+}
+
+static void *hammer_thread(void *unused)
+{
+	for (;;)
+		(void)syscall(SYS_chroot, "/");
+	return unused;
+}
+
+/* The kernel queues calls in their order: one of each thread comes first, and no more. */
+static void flood_from_threads(void)
+{
+	pthread_t thread;
+	for (int i = 0; i < 50; i++)
+		CHECK(pthread_create(&thread, NULL, hammer_thread, NULL) == 0);
+	for (int i = 0; i < FILTER_NETLINK_MAX; i++) {
+		int fd = socket(AF_NETLINK, SOCK_RAW, 0);
+		CHECK(fd >= 0 && close(fd) == 0);
+	}
+	_exit(0);
+}
+
+static void a_flood_from_threads_does_not_starve_another_call(void **state)
+{
+	(void)state;
+	struct trial t = begin(flood_from_threads);
+	assert_int_equal(serve(&t), 0);
+	assert_true(count_of(&t, "chroot") > 0);
+	filter_watch_destroy(&t.watch);
+}
+
+static void wait_in_threads(void)
+{
+	pthread_t thread;
+	for (int i = 0; i < 50; i++)
+		CHECK(pthread_create(&thread, NULL, hammer_thread, NULL) == 0);
+	usleep(20 * 1000);
+	_exit(0);
+}
+
+static void calls_that_nobody_answers_do_not_keep_a_process(void **state)
+{
+	(void)state;
+	struct trial t = begin(wait_in_threads);
+	int status;
+	assert_int_equal(waitpid(t.pid, &status, 0), t.pid);
+	assert_int_equal(status, 0);
+	serve_once(&t, 1000);
+	assert_int_equal(count_of(&t, "chroot"), 0);
 	assert_int_equal(filter_watch_fd(t.watch), -1);
 	filter_watch_destroy(&t.watch);
 }
@@ -342,7 +408,7 @@ static void names_are_bounded(void **state)
 	struct trial t = begin(invent_names);
 	bool is_complete;
 	assert_int_equal(serve(&t), 0);
-	assert_int_equal(names_of(&t, &is_complete), 256);
+	assert_int_equal(names_of(&t, &is_complete), FILTER_NAMES_MAX);
 	assert_false(is_complete);
 	filter_watch_destroy(&t.watch);
 }
@@ -361,19 +427,24 @@ static long load_own_filter(unsigned flags)
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
 }
 
-/* With our listener gone the kernel would allow another; it could answer "go on" for ours. */
+/* A listener of its own could answer "go on" for ours. */
 static void take_over(void)
 {
-	CHECK(fails(load_own_filter(SECCOMP_FILTER_FLAG_NEW_LISTENER), EBUSY));
-	while (fails(chroot("/"), EPERM))
-		;
-	CHECK(errno == ENOSYS); /* the listener is closed */
 	CHECK(fails(load_own_filter(SECCOMP_FILTER_FLAG_NEW_LISTENER), EBUSY));
 	CHECK(fails(load_own_filter(SECCOMP_FILTER_FLAG_NEW_LISTENER |
 				    SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV),
 		    EBUSY));
+	CHECK(load_own_filter(0) == 0);
+	CHECK(fails(chroot("/"), ENOSYS)); /* its own filter asks a listener that is not there */
+}
+
+/* Even with our listener gone, when the kernel would allow another. */
+static void take_over_without_a_watch(void)
+{
+	while (!fails(chroot("/"), ENOSYS))
+		usleep(1000);
+	CHECK(fails(load_own_filter(SECCOMP_FILTER_FLAG_NEW_LISTENER), EBUSY));
 	CHECK(fails(load_own_filter(0), ENOSYS)); /* the listener that counts it is closed */
-	CHECK(fails(chroot("/"), ENOSYS));
 }
 
 static void a_filter_of_the_payloads_own_opens_nothing(void **state)
@@ -382,6 +453,10 @@ static void a_filter_of_the_payloads_own_opens_nothing(void **state)
 	struct trial t = begin(take_over);
 	assert_int_equal(serve(&t), 0);
 	filter_watch_destroy(&t.watch);
+
+	t = begin(take_over_without_a_watch);
+	filter_watch_destroy(&t.watch);
+	assert_int_equal(serve(&t), 0);
 }
 
 /* --- bounded calls -------------------------------------------------------------------- */
@@ -831,7 +906,9 @@ int main(void)
 #ifdef __x86_64__
 		TEST(foreign_entries_kill),
 #endif
-		TEST(answering_is_bounded_and_refusing_is_not),
+		TEST(a_flood_of_refused_calls_is_paused_and_counted),
+		TEST(a_flood_from_threads_does_not_starve_another_call),
+		TEST(calls_that_nobody_answers_do_not_keep_a_process),
 		TEST(names_are_bounded),
 		TEST(a_filter_of_the_payloads_own_opens_nothing),
 		TEST(a_jail_loads_a_bounded_number_of_filters),

@@ -52,6 +52,10 @@ ROWS = {
         "attempts: no priority above the caller's",
         "limits: --cpu-time counts all processes together, and ends with 124",
     ),
+    "system calls that the supervisor answers": (
+        "exhaustion: a flood of denied system calls is answered at a bounded rate, and the timeout ends it",
+        "exhaustion: a flood of denied system calls holds up no output, no allowed call, no signal and no end",
+    ),
     "disk": (
         "limits: --disk limits all writable places together", "limits: nothing outside the scratch can be filled",
         "exhaustion: no place that can be written takes files without end",
@@ -176,6 +180,44 @@ print([load() for i in range(34)])
     value = result("-q", "--network", "none", "-p", "python", "-c", code)
     equal(value["stdout"]["text"], f"{[0] * 32 + [1] * 2}\n", f"errnos ({value['stderr']['text']})")
     equal(value["denied_syscalls"], [{"name": "prctl(PR_SET_SECCOMP)", "count": 2}], "refusals")
+
+
+# Threads that repeat a refused call for ever, as fast as the supervisor answers.
+FLOOD = """
+import ctypes, os, socket, sys, threading, time
+libc = ctypes.CDLL(None)
+def refused():
+    while True: libc.mount(b"x", b"/x", b"x", 0, 0)
+for _ in range(50): threading.Thread(target=refused, daemon=True).start()
+def honest():
+    for _ in range(20): socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0).close()
+"""
+FLOODING = ("-q", "--network", "none", "--pids-limit", "200", "-p", "python", "-c")
+
+
+def refusals(value):
+    return {entry["name"]: entry["count"] for entry in value["denied_syscalls"]}
+
+
+@test("a flood of denied system calls is answered at a bounded rate, and the timeout ends it")
+def _():
+    value = result("-t", "2", *FLOODING, FLOOD + "refused()")
+    equal((value["status"], list(refusals(value))), ("timeout", ["mount"]), "end")
+    seconds = value["usage"]["wall_ms"] / 1000
+    counted = refusals(value)["mount"]
+    true(0 < counted <= 2 * 8192 + 8000 * (seconds + 1), f"{counted} answers in {seconds:.1f} s")
+    equal([text for text in value["warnings"] if "not counted" in text], [], "warnings")
+
+
+@test("a flood of denied system calls holds up no output, no allowed call, no signal and no end")
+def _():
+    value = result("-t", "50", *FLOODING, FLOOD + "honest(); print('done', flush=True); os._exit(7)")
+    equal((value["stdout"]["text"], value["exit_code"]), ("done\n", 7), "end")
+
+    process = start("run", "-t", "50", *FLOODING, FLOOD + "time.sleep(0.5); print('ready', flush=True); refused()")
+    equal(process.stdout.readline(), b"ready\n", "the program's word")
+    process.terminate()
+    equal(finish(process).code, 143, "status")
 
 
 @test("of what the kernel counts no jail gets more than its share", limit=120)

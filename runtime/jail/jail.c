@@ -145,7 +145,7 @@ static int filter_enter(struct jail *j, struct cj_error *err)
 		filter_builtin(&j->filter);
 	else if (filter_compile(j->plan->policy, &j->arena, &j->filter, err) < 0)
 		return -err->code;
-	/* --strict refuses a host that lacks a feature, so all of them are tried before the start. */
+	/* --strict refuses a host that lacks a feature: all are tried before the start. */
 	const struct network_spec *network = &j->plan->network;
 	j->filter.asks_network = network->mode == NETWORK_PUBLIC && !network->starts_early &&
 				 !j->plan->strict && !j->filter.has_rings;

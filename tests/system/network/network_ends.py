@@ -239,7 +239,8 @@ def _(*uplink):
 def _(*uplink):
     with Internet() as net:
         for step in range(10):
-            words = ("run", "-p", "base", "--network", "public", *uplink, "--", "/bin/sleep", "300")
+            program = ("python3", "-ISc", "import _socket, time; _socket.socket(); time.sleep(300)")  # which builds it
+            words = ("run", "-p", "base", "--network", "public", *uplink, "--", *program)
             process = start(*words, **net.inside)
             time.sleep(step * 0.006 * SLOW)  # not to wait for something: to hit it in between
             process.kill()

@@ -195,8 +195,8 @@ int adopt_launcher(struct jail *j, int zygote_fd, const int stdio[3], struct cj_
 	if (ask_init(j, &adopted, err) < 0 || step_pair(ends, STEP_TIMEOUT_MS, err) < 0)
 		return -err->code;
 
-	const struct step_link report = { ends[0], "the zygote", zygote_step_names };
 	auto_fd int near_fd = ends[0], far_fd = ends[1];
+	const struct step_link report = { near_fd, "the zygote", zygote_step_names };
 	if (step_ask_sender(&report, err) < 0 ||
 	    send_request(j, zygote_fd, far_fd, stdio, &adopted, err) < 0)
 		return -err->code;

@@ -1,144 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* WRAP: libexec_path_find */
 /*
- * A jail whose launcher is a fork of a zygote: it is what a launcher is that init has executed.
- * The zygote is a shell.
+ * A fork of a zygote is what a launcher is that init has executed: the same restrictions, the same
+ * view of the jail, the same outcome.
  */
-#include "tests/jail/whole_jail.h"
+#include "tests/jail/zygote/zygotes.h"
 
-#include "runtime/jail/zygote/zygote.h"
+#include <sched.h>
+#include <sys/syscall.h>
 
-#include <errno.h>
-#include <limits.h>
-#include <poll.h>
-#include <string.h>
-
-#include "runtime/base/scope.h"
-#include "runtime/jail/jail_state.h"
-
-int __wrap_libexec_path_find(const char *name, char out[static PATH_MAX], struct cj_error *err);
-int __wrap_libexec_path_find(const char *name, char out[static PATH_MAX], struct cj_error *err)
-{
-	(void)err;
-	char self[PATH_MAX];
-	ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	assert_true(size > 0);
-	self[size] = '\0';
-	*strstr(self, "/tests/") = '\0';
-	assert_true(snprintf(out, PATH_MAX, "%s/libexec/cejail/%s", self, name) < PATH_MAX);
-	return 0;
-}
-
-#define BECOME "printf . >&3; cat <&3 >/tmp/words; exec 3>&-; . /box/main.sh"
-
-struct run {
-	struct plan plan;
-	struct zygote zygote;
-	struct jail *jail;
-	struct outcome out;
-	struct jail_io io;
-	const char *launcher_words[4];
-	struct program launcher;
-	const char *words[5];
-	const char *env[4];
-	struct program program;
-	struct cj_error err;
-	unsigned long descriptors;
-};
-
-static void run_init(struct run *r, const char *launcher, const char *code)
-{
-	*r = (struct run){
-		.plan = simple_plan(),
-		.zygote = ZYGOTE_NULL,
-		.io = { .stdin_fd = -1,
-			.stdout_fd = -1,
-			.stderr_fd = -1,
-			.tty_fd = -1,
-			.hangup_fd = -1 },
-		.launcher_words = { "/bin/sh", "-c", launcher ? launcher : "(" BECOME "); :" },
-		.launcher = { .workdir = "/box", .argv = { r->launcher_words, 3 } },
-		.words = { "/bin/sh", "/box/main.sh", "one", "t w o" },
-		.env = { "PATH=/usr/bin", "COLOUR=red" },
-		.program = { .workdir = "/box",
-			     .argv = { r->words, 4 },
-			     .code_source = CODE_STRING,
-			     .code_name = "-c",
-			     .code_text = code,
-			     .code_size = strlen(code),
-			     .code_path = "/box/main.sh",
-			     .limits = { .wall_ms = 20000, .output_bytes = 65536 } },
-		.descriptors = open_descriptors(),
-	};
-	r->launcher.env = r->program.env = (struct strings){ .items = r->env, .count = 2 };
-	r->plan.uses_zygote = true;
-	outcome_init(&r->out, "zygote", 65536);
-}
-
-static void spawn(struct run *r)
-{
-	if (zygote_spawn(&r->launcher, STDERR_FILENO, &r->zygote, &r->err) < 0 ||
-	    zygote_await_ready(&r->zygote, 10000, &r->err) < 0)
-		fail_msg("%s (%s)", r->err.msg, r->err.hint);
-}
-
-static int warm(struct run *r)
-{
-	int rc = jail_prepare(&r->plan, unique_id(), &r->jail, &r->err);
-	if (rc < 0)
-		fail_msg("%s (%s)", r->err.msg, r->err.hint);
-	return jail_warm_from(r->jail, r->zygote.sock_fd, &r->launcher, &r->err);
-}
-
-/* In a fork of the zygote, or in an executed launcher. */
-static void run_jail(struct run *r, bool is_fork)
-{
-	r->plan.uses_zygote = is_fork;
-	int rc = is_fork ? warm(r) : jail_prepare(&r->plan, unique_id(), &r->jail, &r->err);
-	if (rc == 0 && !is_fork)
-		rc = jail_warm(r->jail, &r->launcher, &r->err);
-	if (rc == 0)
-		rc = jail_start(r->jail, &r->program, &r->io, &r->err);
-	if (rc == 0)
-		rc = jail_wait(r->jail, &r->out, &r->err);
-	if (rc < 0)
-		fail_msg("%s (%s)", r->err.msg, r->err.hint);
-	jail_destroy(&r->jail);
-}
-
-static void run_fini(struct run *r)
-{
-	jail_destroy(&r->jail);
-	zygote_end(&r->zygote);
-	outcome_fini(&r->out);
-	assert_nothing_held(r->descriptors);
-}
-
-static char *output(const struct run *r, size_t stream)
-{
-	size_t size, kept;
-	char *text = capture_text(&r->out.output[stream], &size, &kept);
-	assert_non_null(text);
-	return text;
-}
-
-static void assert_output(const struct run *r, size_t stream, const char *expected)
-{
-	auto_free char *text = output(r, stream);
-	assert_string_equal(text, expected);
-}
-
-/* --- it is a launcher ----------------------------------------------------------------------- */
+/* --- it becomes the program ------------------------------------------------------------------ */
 
 static void a_fork_of_the_zygote_becomes_the_program(void **state)
 {
 	(void)state;
 	struct run r;
-	run_init(
-	    &r, NULL,
-	    "tr '\\0' '|' </tmp/words; echo; readlink /proc/self/cwd; echo $COLOUR; echo err >&2; exit 7");
+	run_init(&r, NULL,
+		 "tr '\\0' '|' </tmp/words; echo; readlink /proc/self/cwd; echo $COLOUR; "
+		 "echo err >&2; exit 7");
 	spawn(&r);
-	run_jail(&r, true);
+	run_jail(&r);
 	assert_output(&r, 1, "err\n");
 	assert_output(&r, 0, "0|/box/main.sh|one|t w o|\n/box\nred\n");
 	assert_int_equal(r.out.status, STATUS_EXITED);
@@ -146,10 +27,234 @@ static void a_fork_of_the_zygote_becomes_the_program(void **state)
 	run_fini(&r);
 }
 
+static void jails_of_one_zygote_share_no_state(void **state)
+{
+	(void)state;
+	struct run r;
+	run_init(&r, "kept=no; (" BECOME "); :",
+		 "echo $kept; kept=yes; ls -A /box /tmp; echo x >/tmp/x; hostname");
+	spawn(&r);
+	for (int i = 0; i < 5; i++) {
+		run_jail(&r);
+		assert_output(&r, 0, "no\n/box:\nmain.sh\nout\n\n/tmp:\nwords\njail\n");
+		outcome_fini(&r.out);
+		outcome_init(&r.out, "zygote", OUTPUT);
+	}
+	run_fini(&r);
+}
+
+static void the_programs_signal_is_its_outcome(void **state)
+{
+	(void)state;
+	struct run r;
+	run_init(&r, NULL, "read -r pid rest </proc/self/stat; kill -TERM $pid; sleep 10");
+	spawn(&r);
+	run_jail(&r);
+	assert_int_equal(r.out.status, STATUS_SIGNALED);
+	assert_int_equal(r.out.signal, SIGTERM);
+	run_fini(&r);
+}
+
+static void denied_calls_of_a_fork_are_reported(void **state)
+{
+	(void)state;
+	struct run r;
+	run_init(&r, NULL, "unshare -U true 2>/dev/null; exit 0");
+	spawn(&r);
+	run_jail(&r);
+	if (r.out.layers[LAYER_SYSCALL_REPORT] == LAYER_ON) {
+		assert_int_equal(r.out.ndenied, 1);
+		assert_non_null(strstr(r.out.denied[0].name, "unshare"));
+	}
+	run_fini(&r);
+}
+
+static void a_limit_ends_a_fork_as_any_program(void **state)
+{
+	(void)state;
+	struct run r;
+	run_init(&r, NULL, "while :; do :; done");
+	r.program.limits.wall_ms = 300;
+	spawn(&r);
+	run_jail(&r);
+	assert_int_equal(r.out.status, STATUS_TIMEOUT);
+	run_fini(&r);
+}
+
+/* --- it is restricted like a launcher that was executed --------------------------------- */
+
+/*
+ * What /proc says of the shell that runs this, without what differs between two jails: sizes,
+ * switch counts, pids, numbers of namespaces and mounts, the jail's id on the host.  P is the pid:
+ * $$ is the zygote's.
+ */
+#define FACTS                                                                                                             \
+	"exec 2>&1; read -r p rest </proc/self/stat; P=/proc/$p; "                                                        \
+	"grep -v -e ^Vm -e ^Rss -e ctxt -e Hugetlb -e ^FDSize -e ^NS -e ^State -e ^Tgid -e Pid: $P/status; "              \
+	"cat $P/limits $P/cgroup $P/uid_map $P/gid_map $P/setgroups $P/oom_score_adj $P/loginuid "                        \
+	"$P/sessionid $P/personality $P/comm $P/coredump_filter; "                                                        \
+	"cut -d' ' -f 4- $P/mountinfo | sed 's/[ug]id=[0-9]*//g' | sort; "                                                \
+	"tr '\\0' '|' <$P/cmdline; tr -s '\\0' '|' <$P/environ; echo; "                                                   \
+	"cut -d' ' -f 7,8 $P/stat; ls $P/fd; readlink $P/cwd $P/root $P/exe; umask; trap; env | grep -v -e PWD= -e ^_=; " \
+	"ls -ld $P/fd $P/mem | cut -c 1-20; ls -l $P/fd >/tmp/fds; sed 's/.*-> //; s/[0-9]*//g' /tmp/fds; "               \
+	"grep -c zygote.so $P/maps; cat $P/timens_offsets"
+
+static char *facts(bool is_fork)
+{
+	struct run r;
+	run_init(&r, is_fork ? NULL : BECOME, FACTS);
+	r.launcher_words[2] = is_fork ? "exec 9>&-; (" BECOME "); :"
+				      : "exec 9>&-; " BECOME ";    :";
+	r.plan.uses_zygote = is_fork;
+	if (is_fork)
+		spawn(&r);
+	int rc = is_fork ? warm(&r) : prepare(&r);
+	if (!is_fork)
+		rc = jail_warm(r.jail, &r.launcher, &r.err);
+	finish(&r, rc);
+	char *text = output(&r, 0);
+	run_fini(&r);
+	return text;
+}
+
+static const char *next_line(char **rest)
+{
+	return *rest ? strsep(rest, "\n") : NULL;
+}
+
+static void a_fork_has_what_an_executed_launcher_has(void **state)
+{
+	(void)state;
+	auto_free char *executed = facts(false), *forked = facts(true);
+	char *left = executed, *right = forked;
+	size_t lines = 0;
+	for (const char *one, *other; (one = next_line(&left)) != NULL; lines++) {
+		other = next_line(&right);
+		assert_non_null(other);
+		/* The launcher's own command; and a fork has zygote.so mapped: SECURITY.md. */
+		if (strncmp(one, "/bin/sh|", 8) == 0 || (strcmp(one, "0") == 0 && *other >= '1'))
+			continue;
+		assert_string_equal(other, one);
+	}
+	assert_null(next_line(&right));
+	assert_true(lines > 80);
+}
+
+static void assert_refused(const char *code, const char *expected)
+{
+	struct run r;
+	run_init(&r, NULL, code);
+	spawn(&r);
+	run_jail(&r);
+	auto_free char *text = output(&r, 0);
+	if (!strstr(text, expected))
+		fail_msg("'%s' is not in '%s'", expected, text);
+	run_fini(&r);
+}
+
+static void the_zygotes_program_is_on_a_read_only_mount(void **state)
+{
+	(void)state;
+	assert_refused("read -r p rest </proc/self/stat; chmod 755 /proc/$p/exe 2>&1",
+		       "Read-only file system");
+	assert_refused("read -r p rest </proc/self/stat; chown 1000 /proc/$p/exe 2>&1",
+		       "Read-only file system");
+}
+
+/* --- a fork of the test itself ---------------------------------------------------------- */
+
+/* Compares what the C library remembers with what the kernel says. */
+static void print_own_view(void)
+{
+	cpu_set_t one;
+	unsigned cpu = 0;
+	char text[128];
+	(void)syscall(SYS_getcpu, &cpu, NULL, NULL);
+	for (int i = 0; i < CPU_SETSIZE; i++) {
+		CPU_ZERO(&one);
+		CPU_SET(i, &one);
+		if (sched_setaffinity(0, sizeof(one), &one) == 0 && sched_getcpu() != i)
+			_exit(3);
+	}
+	pid_t pid = fork();
+	if (pid == 0)
+		_exit(getppid() == syscall(SYS_getppid) && getpid() == gettid() ? 0 : 4);
+	int status;
+	if (waitpid(pid, &status, 0) != pid || status != 0)
+		_exit(5);
+	int size = snprintf(text, sizeof(text), "%d %d %d %u %u\n", getppid(),
+			    getsid(0) == getpid(), getpid() == gettid(), getuid(), getgid());
+	(void)!write(STDOUT_FILENO, text, (size_t)size);
+}
+
+static void the_c_library_knows_its_new_process(void **state)
+{
+	(void)state;
+	struct run r;
+	run_init(&r, NULL, "");
+	spawn_own(&r, NULL, print_own_view);
+	assert_int_equal(zygote_await_ready(&r.zygote, 10000, &r.err), 0);
+	run_jail(&r);
+	assert_int_equal(r.out.exit_code, 0);
+	assert_output(&r, 0, "1 1 1 1000 1000\n");
+	run_fini(&r);
+}
+
+static void (*signalled)(int);
+static void count_signal(int signal)
+{
+	(void)signal;
+	_exit(6);
+}
+
+static void keep_handler_and_mask(void)
+{
+	sigset_t one;
+	signalled = count_signal;
+	(void)signal(SIGUSR1, signalled);
+	(void)signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&one);
+	sigaddset(&one, SIGUSR2);
+	(void)sigprocmask(SIG_SETMASK, &one, NULL);
+}
+
+static void print_signals(void)
+{
+	struct sigaction usr1, pipe;
+	sigset_t blocked;
+	(void)sigaction(SIGUSR1, NULL, &usr1);
+	(void)sigaction(SIGPIPE, NULL, &pipe);
+	(void)sigprocmask(SIG_BLOCK, NULL, &blocked);
+	bool is_kept = usr1.sa_handler == count_signal && pipe.sa_handler == SIG_IGN &&
+		       sigismember(&blocked, SIGUSR2) && !sigismember(&blocked, SIGUSR1);
+	(void)!write(STDOUT_FILENO, is_kept ? "kept" : "lost", 4);
+}
+
+static void an_interpreters_signals_stay_as_it_set_them(void **state)
+{
+	(void)state;
+	struct run r;
+	run_init(&r, NULL, "");
+	spawn_own(&r, keep_handler_and_mask, print_signals);
+	assert_int_equal(zygote_await_ready(&r.zygote, 10000, &r.err), 0);
+	assert_int_equal(kill(r.zygote.pid, SIGUSR1), 0); /* waits in the zygote for ever */
+	run_jail(&r);
+	assert_output(&r, 0, "kept");
+	run_fini(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_fork_of_the_zygote_becomes_the_program),
+		cmocka_unit_test(jails_of_one_zygote_share_no_state),
+		cmocka_unit_test(the_programs_signal_is_its_outcome),
+		cmocka_unit_test(denied_calls_of_a_fork_are_reported),
+		cmocka_unit_test(a_limit_ends_a_fork_as_any_program),
+		cmocka_unit_test(a_fork_has_what_an_executed_launcher_has),
+		cmocka_unit_test(the_zygotes_program_is_on_a_read_only_mount),
+		cmocka_unit_test(the_c_library_knows_its_new_process),
+		cmocka_unit_test(an_interpreters_signals_stay_as_it_set_them),
 	};
 	return RUN_TESTS_OF_JAILS(tests);
 }

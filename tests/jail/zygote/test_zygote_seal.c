@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* WRAP: libexec_path_find setns chdir privileges_become privileges_join_keyring limits_apply */
+/* WRAP: privileges_no_new landlock_restrict privileges_drop filter_load zygote_request_read */
+/*
+ * A fork of a zygote that can't be sealed ends, and the supervisor says why.  One that says it is
+ * sealed and is not is refused.
+ */
+#include "tests/jail/zygote/zygotes.h"
+
+#include "runtime/jail/init/landlock.h"
+#include "runtime/jail/init/limits.h"
+#include "runtime/jail/init/privileges.h"
+
+/* Set in the zygote only: what fails in its children, or does nothing and says it has succeeded. */
+static const char *failing = "", *skipped = "";
+
+static bool fails(const char *function)
+{
+	return strcmp(failing, function) == 0;
+}
+
+#define BREAKS(function, parameters, arguments)                                                    \
+	int __real_##function parameters;                                                          \
+	int __wrap_##function parameters;                                                          \
+	int __wrap_##function parameters                                                           \
+	{                                                                                          \
+		if (fails(#function))                                                              \
+			return cj_fail(err, EIO, "made to fail");                                  \
+		return strcmp(skipped, #function) == 0 ? 0 : __real_##function arguments;          \
+	}
+BREAKS(privileges_become, (uid_t uid, gid_t gid, bool may, struct cj_error *err),
+       (uid, gid, may, err))
+BREAKS(privileges_join_keyring, (struct cj_error * err), (err))
+BREAKS(limits_apply, (const struct limits_spec *l, bool p, struct cj_error *err), (l, p, err))
+BREAKS(privileges_no_new, (struct cj_error * err), (err))
+BREAKS(landlock_restrict, (int fd, struct cj_error *err), (fd, err))
+BREAKS(privileges_drop, (struct cj_error * err), (err))
+BREAKS(filter_load, (const struct filter *f, int *out_fd, struct cj_error *err), (f, out_fd, err))
+
+int __real_setns(int fd, int type);
+int __wrap_setns(int fd, int type);
+int __wrap_setns(int fd, int type)
+{
+	static const struct {
+		const char *name;
+		int type;
+	} of[] = { { "setns user", CLONE_NEWUSER }, { "setns mount", CLONE_NEWNS },
+		   { "setns net", CLONE_NEWNET },   { "setns ipc", CLONE_NEWIPC },
+		   { "setns uts", CLONE_NEWUTS },   { "setns cgroup", CLONE_NEWCGROUP },
+		   { "setns pid", CLONE_NEWPID } };
+	errno = EIO;
+	for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++)
+		if (type == of[i].type && fails(of[i].name))
+			return -1;
+	if (type == CLONE_NEWUSER && getpid() < 300 && fails("setns program"))
+		return -1;
+	return __real_setns(fd, type);
+}
+
+int __real_chdir(const char *path);
+int __wrap_chdir(const char *path);
+int __wrap_chdir(const char *path)
+{
+	errno = EIO;
+	return fails("chdir") ? -1 : __real_chdir(path);
+}
+
+int __real_zygote_request_read(const struct step_msg *msg, struct zygote_job_room *room,
+			       struct zygote_job *out, struct cj_error *err);
+int __wrap_zygote_request_read(const struct step_msg *msg, struct zygote_job_room *room,
+			       struct zygote_job *out, struct cj_error *err);
+int __wrap_zygote_request_read(const struct step_msg *msg, struct zygote_job_room *room,
+			       struct zygote_job *out, struct cj_error *err)
+{
+	if (fails("zygote_request_read"))
+		return cj_fail(err, EIO, "made to fail");
+	int rc = __real_zygote_request_read(msg, room, out, err);
+	if (strcmp(skipped, "cgroup") == 0)
+		out->cgroup_fd = -1;
+	return rc;
+}
+
+static const char *wanted_failing = "", *wanted_skipped = "";
+
+static void break_zygote(void)
+{
+	failing = wanted_failing;
+	skipped = wanted_skipped;
+}
+
+static void do_nothing(void)
+{
+}
+
+/* One jail after another: a failure leaves the zygote able to serve. */
+static void try_broken(const char *to_fail, const char *to_skip, int code, const char *said)
+{
+	struct run r;
+	run_init(&r, NULL, "");
+	wanted_failing = to_fail;
+	wanted_skipped = to_skip;
+	spawn_own(&r, break_zygote, do_nothing);
+	assert_int_equal(zygote_await_ready(&r.zygote, 10000, &r.err), 0);
+	for (int i = 0; i < 2; i++) {
+		r.err = (struct cj_error){ 0 };
+		int rc = warm(&r);
+		if (rc != -code)
+			print_error("%s%s: %d, '%s'\n", to_fail, to_skip, rc, r.err.msg);
+		assert_int_equal(rc, -code);
+		assert_said(&r, said);
+		assert_said(&r, "program: interpreter '/bin/sh'");
+		jail_destroy(&r.jail);
+	}
+	run_fini(&r);
+}
+
+static void a_step_that_fails_ends_the_fork_and_is_reported(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *function, *said;
+	} cases[] = {
+		{ "zygote_request_read", "made to fail" },
+		{ "setns user", "enter the jail's user namespace" },
+		{ "setns mount", "enter the jail's mount namespace" },
+		{ "setns net", "enter the jail's network namespace" },
+		{ "setns ipc", "enter the jail's ipc namespace" },
+		{ "setns uts", "enter the jail's uts namespace" },
+		{ "setns cgroup", "enter the jail's cgroup namespace" },
+		{ "setns pid", "enter the jail's pid namespace" },
+		{ "privileges_become", "ids: made to fail" },
+		{ "setns program", "user namespace: enter the program's user namespace" },
+		{ "privileges_join_keyring", "ids: made to fail" },
+		{ "limits_apply", "rlimits: made to fail" },
+		{ "privileges_no_new", "no new privileges: made to fail" },
+		{ "privileges_drop", "capabilities: made to fail" },
+		{ "chdir", "working directory: start in directory '/box'" },
+		{ "filter_load", "filter: made to fail" },
+	};
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		try_broken(cases[i].function, "", EIO, cases[i].said);
+	if (landlock_abi() > 0)
+		try_broken("landlock_restrict", "", EIO, "landlock: made to fail");
+}
+
+static void a_fork_that_is_not_sealed_is_refused(void **state)
+{
+	(void)state;
+	try_broken("", "privileges_drop", EPERM, "'CapPrm:\t0000000000000000' is not so");
+	try_broken("", "filter_load", EPERM, "is not sealed: 'Seccomp:\t2' is not so");
+	struct run r;
+	run_init(&r, NULL, "");
+	prepare(&r);
+	bool has_cgroup = r.jail->cgroup.dir_fd >= 0;
+	run_fini(&r);
+	if (has_cgroup)
+		try_broken("", "cgroup", EPERM, "is not in the jail's cgroup");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_step_that_fails_ends_the_fork_and_is_reported),
+		cmocka_unit_test(a_fork_that_is_not_sealed_is_refused),
+	};
+	return RUN_TESTS_OF_JAILS(tests);
+}

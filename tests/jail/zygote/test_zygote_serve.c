@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* WRAP: libexec_path_find */
+/*
+ * A zygote keeps nothing of a request, serves only while it can be forked, and ends with those who
+ * use it.
+ */
+#include "tests/jail/zygote/zygotes.h"
+
+#include <dirent.h>
+#include <poll.h>
+#include <pthread.h>
+
+static void do_nothing(void)
+{
+}
+
+/* --- what it holds ---------------------------------------------------------------------- */
+
+static void print_descriptors(void)
+{
+	char text[4] = "";
+	int count = 0;
+	for (int fd = 0; fd < 1024; fd++)
+		count += fcntl(fd, F_GETFD) >= 0;
+	(void)!write(STDOUT_FILENO, text, (size_t)snprintf(text, sizeof(text), "%d", count));
+}
+
+static void a_zygote_keeps_no_descriptor_of_a_request(void **state)
+{
+	(void)state;
+	struct run r;
+	run_init(&r, NULL, "");
+	spawn_own(&r, NULL, print_descriptors);
+	assert_int_equal(zygote_await_ready(&r.zygote, 10000, &r.err), 0);
+	for (int i = 0; i < 3; i++) {
+		run_jail(&r);
+		assert_output(&r, 0, "3"); /* nor has the program one of the zygote's */
+		outcome_fini(&r.out);
+		outcome_init(&r.out, "zygote", OUTPUT);
+	}
+	char path[64];
+	(void)snprintf(path, sizeof(path), "/proc/%d/fd", r.zygote.pid);
+	auto_dir DIR *dir = opendir(path);
+	int count = 0;
+	while (dir && readdir(dir))
+		count++;
+	if (dir) /* else this user may not look: the zygote can't be traced */
+		assert_int_equal(count, 2 + 4);
+	cj_closedir(&dir);
+	run_fini(&r);
+}
+
+static void a_zygote_has_no_children_left(void **state)
+{
+	(void)state;
+	struct run r;
+	char path[96], text[64] = "";
+	run_init(&r, NULL, "");
+	spawn_own(&r, NULL, do_nothing);
+	assert_int_equal(zygote_await_ready(&r.zygote, 10000, &r.err), 0);
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(warm(&r), 0);
+		jail_destroy(&r.jail);
+	}
+	(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", r.zygote.pid, r.zygote.pid);
+	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) /* CONFIG_PROC_CHILDREN */
+		assert_int_equal(read(fd, text, sizeof(text)), 0);
+	cj_close(&fd);
+	run_fini(&r);
+}
+
+/* --- whom it serves --------------------------------------------------------------------- */
+
+static void *sleep_long(void *unused)
+{
+	for (;;)
+		pause();
+	return unused;
+}
+
+static void start_thread(void)
+{
+	pthread_t thread;
+	if (pthread_create(&thread, NULL, sleep_long, NULL) != 0)
+		_exit(103);
+}
+
+static void an_interpreter_with_two_threads_is_no_zygote(void **state)
+{
+	(void)state;
+	struct run r;
+	run_init(&r, NULL, "");
+	spawn_own(&r, start_thread, do_nothing);
+	assert_int_equal(zygote_await_ready(&r.zygote, 10000, &r.err), -EBUSY);
+	assert_said(&r, "the interpreter has 2 threads, so it can't be forked");
+	r.err = (struct cj_error){ 0 };
+	assert_int_equal(warm(&r), -EBUSY); /* so does each request */
+	assert_said(&r, "the interpreter has 2 threads");
+	run_fini(&r);
+}
+
+static void requests_of_another_shape_change_nothing(void **state)
+{
+	(void)state;
+	struct run r;
+	run_init(&r, NULL, "");
+	spawn_own(&r, NULL, do_nothing);
+	assert_int_equal(zygote_await_ready(&r.zygote, 10000, &r.err), 0);
+	char junk[9000] = { 0 };
+	for (size_t size = 1; size < sizeof(junk); size += 1000)
+		assert_int_equal(send(r.zygote.sock_fd, junk, size, 0), (ssize_t)size);
+	run_jail(&r);
+	assert_int_equal(r.out.exit_code, 0);
+	run_fini(&r);
+}
+
+static void a_jail_that_was_not_prepared_for_it_is_refused(void **state)
+{
+	(void)state;
+	struct run r;
+	run_init(&r, NULL, "");
+	spawn_own(&r, NULL, do_nothing);
+	assert_int_equal(zygote_await_ready(&r.zygote, 10000, &r.err), 0);
+	r.plan.uses_zygote = false;
+	assert_int_equal(warm(&r), -EINVAL);
+	assert_said(&r, "the jail was not prepared for a zygote");
+	run_fini(&r);
+}
+
+static void a_jail_whose_init_has_ended_is_refused(void **state)
+{
+	(void)state;
+	struct run r;
+	run_init(&r, NULL, "");
+	spawn_own(&r, NULL, do_nothing);
+	assert_int_equal(zygote_await_ready(&r.zygote, 10000, &r.err), 0);
+	prepare(&r);
+	assert_int_equal(kill(r.jail->init_pid, SIGKILL), 0);
+	struct pollfd end = { .fd = r.jail->init_pidfd, .events = POLLIN };
+	assert_int_equal(poll(&end, 1, 10000), 1);
+	assert_int_equal(jail_warm_from(r.jail, r.zygote.sock_fd, &r.launcher, &r.err), -EPIPE);
+	jail_destroy(&r.jail);
+	run_jail(&r); /* the zygote is as it was */
+	run_fini(&r);
+}
+
+static void a_zygote_that_has_ended_is_an_error_at_once(void **state)
+{
+	(void)state;
+	struct run r;
+	run_init(&r, NULL, "");
+	spawn_own(&r, NULL, do_nothing);
+	assert_int_equal(zygote_await_ready(&r.zygote, 10000, &r.err), 0);
+	cj_end_child(&r.zygote.pidfd);
+	assert_int_equal(warm(&r), -EPIPE);
+	assert_said(&r, "the zygote ended before");
+	run_fini(&r);
+}
+
+static void a_zygote_that_stops_times_out(void **state)
+{
+	(void)state;
+	struct run r;
+	run_init(&r, NULL, "");
+	spawn_own(&r, NULL, do_nothing);
+	assert_int_equal(zygote_await_ready(&r.zygote, 10000, &r.err), 0);
+	assert_int_equal(kill(r.zygote.pid, SIGSTOP), 0);
+	assert_int_equal(warm(&r), -ETIMEDOUT);
+	assert_said(&r, "wait for the zygote to reach 'sealed'");
+	run_fini(&r);
+}
+
+static void a_jail_with_room_for_one_process_has_none_for_a_fork(void **state)
+{
+	(void)state;
+	struct run r;
+	run_init(&r, NULL, "");
+	spawn_own(&r, NULL, do_nothing);
+	assert_int_equal(zygote_await_ready(&r.zygote, 10000, &r.err), 0);
+	prepare(&r);
+	bool has_cgroup = r.jail->cgroup.enforced[CGROUP_PIDS];
+	jail_destroy(&r.jail);
+	r.plan.limits.pids = 1;
+	if (has_cgroup)
+		assert_int_equal(warm(&r), -EAGAIN);
+	run_fini(&r);
+}
+
+/* --- when it ends ----------------------------------------------------------------------- */
+
+static int status_of(struct run *r)
+{
+	siginfo_t info = { 0 };
+	assert_int_equal(waitid(P_PIDFD, (id_t)r->zygote.pidfd, &info, WEXITED), 0);
+	return info.si_status;
+}
+
+static void a_zygote_ends_when_its_socket_is_closed(void **state)
+{
+	(void)state;
+	struct run r;
+	run_init(&r, NULL, "echo on");
+	spawn(&r);
+	assert_int_equal(warm(&r), 0);
+	cj_close(&r.zygote.sock_fd);
+	assert_int_equal(status_of(&r), 0);
+	finish(&r, 0); /* its jails go on */
+	assert_output(&r, 0, "on\n");
+	run_fini(&r);
+}
+
+static void a_zygote_dies_with_its_parent(void **state)
+{
+	(void)state;
+	struct run r;
+	int ends[2];
+	run_init(&r, NULL, "");
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	pid_t parent = fork();
+	assert_true(parent >= 0);
+	if (parent == 0) {
+		spawn(&r);
+		(void)!write(ends[1], &r.zygote.pid, sizeof(r.zygote.pid));
+		pause();
+	}
+	pid_t zygote;
+	assert_int_equal(read(ends[0], &zygote, sizeof(zygote)), sizeof(zygote));
+	auto_fd int pidfd = sys_pidfd_open(zygote);
+	assert_true(pidfd >= 0);
+	assert_int_equal(kill(parent, SIGKILL), 0);
+	assert_int_equal(waitpid(parent, NULL, 0), parent);
+	struct pollfd end = { .fd = pidfd, .events = POLLIN };
+	assert_int_equal(poll(&end, 1, 10000), 1);
+	cj_close(&pidfd);
+	close(ends[0]);
+	close(ends[1]);
+	run_fini(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_zygote_keeps_no_descriptor_of_a_request),
+		cmocka_unit_test(a_zygote_has_no_children_left),
+		cmocka_unit_test(an_interpreter_with_two_threads_is_no_zygote),
+		cmocka_unit_test(requests_of_another_shape_change_nothing),
+		cmocka_unit_test(a_jail_that_was_not_prepared_for_it_is_refused),
+		cmocka_unit_test(a_jail_whose_init_has_ended_is_refused),
+		cmocka_unit_test(a_zygote_that_has_ended_is_an_error_at_once),
+		cmocka_unit_test(a_zygote_that_stops_times_out),
+		cmocka_unit_test(a_jail_with_room_for_one_process_has_none_for_a_fork),
+		cmocka_unit_test(a_zygote_ends_when_its_socket_is_closed),
+		cmocka_unit_test(a_zygote_dies_with_its_parent),
+	};
+	return RUN_TESTS_OF_JAILS(tests);
+}

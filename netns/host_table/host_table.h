@@ -5,9 +5,9 @@
  * A table of its own costs each run 0.7 ms to load, and 5 to 20 ms of the host's nftables lock when
  * the socket that owns it closes.  So runs that follow one another share a table:
  *
- *	holder   a small process of its own (table-helper).  It loads the table "cejail-sN", gives the
- *	         socket that owns the table to each run that asks, and ends when none has asked for
- *	         HOST_TABLE_IDLE_MS.
+ *	holder   a small process of its own (table-helper).  It loads the table "cejail-sN", gives
+ *	         the socket that owns the table to each run that asks, and ends when none has
+ *	         asked for HOST_TABLE_IDLE_MS.
  *	run      asks the holder by an abstract unix(7) address, which belongs to the network
  *	         namespace.  Its link is "cjsN-NUMBER".  It keeps the socket until it ends.
  *

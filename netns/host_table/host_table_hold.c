@@ -5,12 +5,12 @@
 #include <linux/netlink.h>
 #include <poll.h>
 #include <stdlib.h>
-#include <sys/capability.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include "netns/firewall/firewall.h"
 #include "netns/host_table/host_table.h"
+#include "netns/uplink/uplink_privileges.h"
 #include "runtime/base/child.h"
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
@@ -64,12 +64,9 @@ static int load_any(struct host_table *table, bool has_ipv6, struct cj_error *er
 
 static int drop_privileges(struct cj_error *err)
 {
-	cap_t none = cap_init();
-	int rc = none && cap_set_proc(none) == 0 ? 0 : cj_fail(err, errno, "drop capabilities");
-	(void)cap_free(none);
-	if (rc == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		rc = cj_fail(err, errno, "set no_new_privs");
-	return rc;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return cj_fail(err, errno, "set no_new_privs");
+	return uplink_privileges_drop(err);
 }
 
 /* True: the client has the table. */

@@ -2,8 +2,10 @@
 """Bad days of the network: no helper, a helper that dies, forwarding off, floods, many at once, a killed
 supervisor.  A jail stays closed in all of them, and after each test the host is as it was."""
 
+import contextlib
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -250,6 +252,79 @@ def _(*uplink):
         wait_until(lambda: not net.left(), "the host to be as it was", 8)
     wait_until(lambda: not descendants(), "the end of every process")
     cejail("gc").exits(0)
+
+
+def holders(net):
+    """Processes that hold a shared table of this test's host."""
+    here = os.stat(f"/proc/{net.stations['host'][0]}/ns/net").st_ino
+    found = []
+    for name in filter(str.isdecimal, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            with open(f"/proc/{name}/comm", encoding="utf-8") as file:
+                if file.read() == "table-helper\n" and os.stat(f"/proc/{name}/ns/net").st_ino == here:
+                    found.append(int(name))
+    return found
+
+
+def links(net):
+    return sorted({word for line in net.left() for word in re.findall(r"\bcj(?:s\d+-)?\d+\b", line)})
+
+
+SHARED = ("--uplink", "host")
+
+
+@test("runs at the same time share a table on the host, and keep it when its holder is killed", who="roots")
+def _():
+    with Internet() as net, contextlib.ExitStack() as stack:
+        jails = [stack.enter_context(net.talk(OBEDIENT, *SHARED))]
+        public = json.dumps([["tcp", PUBLIC4, 80]])
+        equal(json.loads(jails[0].ask(public)), ["answered"], "before")
+        equal(holders(net), [], "a single run leaves no process")
+        for options in ((), (), ("--allow", f"{PUBLIC4}:80")):
+            jails.append(stack.enter_context(net.talk(OBEDIENT, *SHARED, *options)))
+            equal(json.loads(jails[-1].ask(public)), ["answered"], "before")
+        names = links(net)
+        equal(len(names), 4, f"links {names}")
+        equal(len([name for name in names if name.startswith("cjs1-")]), 3, f"of the shared table: {names}")
+        for pid in holders(net):
+            os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: not holders(net), "the holder's end")
+        net.forget()
+        for jail in jails:
+            went = json.loads(jail.ask(json.dumps([*CLOSED, ["tcp", PUBLIC4, 80]])))
+            stays_closed(net, went[:-1])
+            equal(went[-1], "answered", "without the holder")
+        equal({key[1] for key in net.seen()}, {PUBLIC4}, "addresses reached")
+
+
+@test("killed runs that share a table leave no link, route, table or process", who="roots")
+def _():
+    with Internet() as net:
+        with contextlib.ExitStack() as stack:
+            jails = [stack.enter_context(net.talk(OBEDIENT, *SHARED)) for _ in range(3)]
+            for jail in jails:
+                equal(json.loads(jail.ask(json.dumps([["tcp", PUBLIC4, 80]]))), ["answered"], "before")
+            equal(len(holders(net)), 1, "holders")
+            for jail in jails:
+                jail.process.kill()
+                jail.process.wait()
+            wait_until(lambda: not net.left() and not holders(net), "the host to be as it was", 8)
+    wait_until(lambda: not descendants(), "the end of every process")
+    cejail("gc").exits(0)
+
+
+@test("a run that opens a closed range has a table of its own, which opens it to no other run", who="roots")
+def _():
+    private = [["tcp", "10.1.2.3", 80]]
+    with Internet() as net, contextlib.ExitStack() as stack:
+        plain = [stack.enter_context(net.talk(OBEDIENT, *SHARED)) for _ in range(2)]
+        open_one = stack.enter_context(net.talk(OBEDIENT, *SHARED, "--allow-private", "--allow", "10.1.2.3:80"))
+        equal(json.loads(open_one.ask(json.dumps(private))), ["answered"], "the opened address")
+        net.forget()
+        for jail in plain:
+            stays_closed(net, json.loads(jail.ask(json.dumps([*private, *CLOSED]))))
+        equal(net.seen(), {}, "packets")
+        equal(len([name for name in links(net) if name.startswith("cjs")]), 1, "shared links")
 
 
 @test("flushing the host's rule set during a run opens no address", who="roots")

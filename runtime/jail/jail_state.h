@@ -40,6 +40,7 @@ struct jail_warm {
 struct jail_run {
 	const struct program *program; /* borrowed */
 	struct jail_io io;
+	enum network_state network_reported; /* to io.network */
 	struct relay relays[RELAY_COUNT];
 	int master_fd;             /* of the program's terminal */
 	struct bind_watch *binds;  /* NULL: the program may write no directory of the host */

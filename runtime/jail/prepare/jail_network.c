@@ -114,3 +114,16 @@ bool jail_network_advance(struct jail *j)
 	filter_watch_network_settled(j->watch);
 	return true;
 }
+
+void jail_network_report(struct jail *j)
+{
+	struct network_outcome now = { 0 };
+	if (!j->network || !j->run.io.network || network_is_building(j->network))
+		return;
+	now.state = network_state(j->network, &now.why);
+	if (now.state == j->run.network_reported)
+		return;
+	now.uplink = network_uplink(j->network);
+	j->run.network_reported = now.state;
+	j->run.io.network(j->run.io.context, &now);
+}

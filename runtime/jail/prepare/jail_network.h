@@ -28,3 +28,6 @@ int jail_network_uplink_enter(struct jail *j, struct cj_error *err);
  * the loopback alone.
  */
 bool jail_network_advance(struct jail *j);
+
+/* Calls jail_io.network if the network became ready, or failed, since the last call. */
+void jail_network_report(struct jail *j);

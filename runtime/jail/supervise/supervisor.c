@@ -193,7 +193,9 @@ static int on_syscalls(struct watch *w, struct cj_error *err)
 
 static int on_network(struct watch *w, struct cj_error *err)
 {
-	return network_serve(w->j->network, err);
+	int rc = network_serve(w->j->network, err);
+	jail_network_report(w->j);
+	return rc;
 }
 
 /* A call of the program waits for the network.  All else that happens is handled meanwhile. */
@@ -208,6 +210,7 @@ static void advance_network(struct watch *w)
 	if (!is_network_wanted(w))
 		return;
 	(void)jail_network_advance(j);
+	jail_network_report(j);
 	watch_fd(w, SOURCE_NETWORK, network_fd(j->network), POLLIN);
 }
 
@@ -509,6 +512,7 @@ static int drain(struct watch *w, struct cj_error *err)
 static int watch_until_decided(struct watch *w, struct cj_error *err)
 {
 	open_watch(w);
+	jail_network_report(w->j); /* it may have started early */
 	while (!w->out->has_status)
 		if (wait_once(w, err) < 0)
 			return -err->code;
@@ -532,6 +536,7 @@ int supervisor_watch(struct jail *j, struct outcome *out, struct cj_error *err)
 		rc = drain(&w, err);
 	if (rc == 0)
 		rc = evidence_read(j, &w.seen, out, err);
+	jail_network_report(j); /* the uplink may have been lost at the end */
 	usage_watch_fini(&w.usage);
 	return rc;
 }

@@ -343,6 +343,7 @@ static int try_network(enum uplink_kind uplink, struct outcome *out, struct cj_e
 	c.profile_name = "doctor";
 	c.network = NETWORK_PUBLIC;
 	c.uplink = uplink;
+	c.network_start = NETWORK_START_EARLY; /* the trial opens no socket */
 	return doctor_try_jail(&c, out, err);
 }
 

@@ -180,12 +180,14 @@ class Internet:
     resolver   a key of RESOLVERS
     forwarding IP forwarding of the host is on
     without    programs the host lacks
+    helpers    {name: script} that cejail finds before the host's own
     mtu        of the link between host and world
     ways       families the host has a way into the world for
     """
 
-    def __init__(self, resolver="public", forwarding=True, without=(), mtu=1500, ways=(4, 6)):
+    def __init__(self, resolver="public", forwarding=True, without=(), mtu=1500, ways=(4, 6), helpers=None):
         self.resolver, self.forwarding, self.without, self.mtu, self.ways = resolver, forwarding, without, mtu, ways
+        self.helpers = helpers or {}
         self.is_nested = harness.WHO == "user"
         self.stations, self.doors = {}, []
         self.inside = {"preexec_fn": self.enter}
@@ -287,12 +289,26 @@ class Internet:
         self.replace("/etc/resolv.conf", f"nameserver {RESOLVERS[self.resolver]}\noptions timeout:2\n")
         if HELPERS:
             mount(HELPERS, "/usr/local/bin", flags=MS_BIND)
+        if self.helpers:
+            self.put_helpers("/usr/local/bin")
         for program in self.without:
             for place in ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin"):
                 if os.path.exists(f"{place}/{program}"):
                     mount("/dev/null", f"{place}/{program}", flags=MS_BIND)
         if os.geteuid() == 0 and harness.WHO == "root":
             open_tun()
+
+    def put_helpers(self, place):
+        """The same directory, with the scripts in it."""
+        before = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+        mount("none", place, "tmpfs", data="mode=755")
+        for name in os.listdir(before):
+            services.write(f"{place}/{name}", "")
+            mount(f"/proc/self/fd/{before}/{name}", f"{place}/{name}", flags=MS_BIND)
+        os.close(before)
+        for name, script in self.helpers.items():
+            services.write(f"{place}/{name}", script)
+            os.chmod(f"{place}/{name}", 0o755)
 
     @staticmethod
     def replace(path, text):
@@ -364,11 +380,11 @@ class Internet:
         return json.loads(value["stdout"]["text"]), value
 
     @contextlib.contextmanager
-    def talk(self, code, *options):
+    def talk(self, code, *options, **more):
         """`code` knows attempt(); it says "ready" first."""
         with harness.Folder() as f:
             words = ("run", "-i", "-p", "python", "--network", "public", f"--json={f / 'r'}", *options)
-            process = harness.start(*words, "-c", TRY + code, stdin=subprocess.PIPE, bufsize=0, **self.inside)
+            process = harness.start(*words, "-c", TRY + code, stdin=subprocess.PIPE, bufsize=0, **self.inside, **more)
             jail = Talk(process, f / "r")
             try:
                 harness.equal(jail.receive(), "ready", "the program's first word")

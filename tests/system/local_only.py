@@ -26,6 +26,8 @@ ROWS = (
     ("network_closed", "", OTHER_NET),
     ("network_allow", "", OTHER_NET),
     ("network_ends", "", OTHER_NET),
+    ("first_use", "", OTHER_NET),
+    ("first_use_ends", "", OTHER_NET),
     ("lifecycle", "a program that passes its output descriptor", TERMINAL),
     ("lifecycle", "ps lists a run", OWN_NAMES),
     ("lifecycle", "kill ends a run by its id", OWN_NAMES),

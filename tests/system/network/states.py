@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The states of a public network, for the tests about its first use."""
+
+import json
+import os
+
+from harness import *  # noqa: F403
+from internet import *  # noqa: F403
+
+# In the jail: what a program sees without opening a socket, and the ends of its first use.
+SEE = TRY + """
+import os, threading, time
+def links():
+    return sorted(line.split(":")[0].strip() for line in open("/proc/net/dev") if ":" in line)
+"""
+BEFORE, AFTER = ["lo"], ["eth0", "lo"]
+
+
+def said(value):
+    """What the program printed, as JSON."""
+    equal((value["status"], value["exit_code"]), ("exited", 0), f"end ({value['error']}, {value['stderr']['text'][-800:]})")
+    return json.loads(value["stdout"]["text"])
+
+
+def was_unused(value):
+    seen = {key: value["network"][key] for key in ("mode", "state", "reason", "uplink", "denied")}
+    equal(seen, {"mode": "public", "state": "unused", "reason": None, "uplink": None, "denied": []}, "network")
+    equal(value["layers"]["network_filter"], "off", "layers.network_filter")
+    equal(value["warnings"], facts()["warnings"], "warnings")
+
+
+def was_ready(value, uplink=None):
+    equal((value["network"]["state"], value["network"]["reason"]), ("ready", None), "state and reason")
+    equal(value["layers"]["network_filter"], "on", "layers.network_filter")
+    if uplink:
+        equal(value["network"]["uplink"], uplink, "uplink")
+
+
+def has_failed(value, *words):
+    equal(value["network"]["state"], "failed", f"state ({value['network']})")
+    for word in words:
+        contains(value["network"]["reason"], word, "reason")
+
+
+def events(net, code, *options):
+    reader, writer = os.pipe()
+    words = ("-p", "python", "--network", "public", "--events-fd", str(writer), *options, "-c", code)
+    run(*words, pass_fds=[writer], **net.inside).exits(0)
+    os.close(writer)
+    with open(reader, encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def descendants_of(pid):
+    found = children_of(pid)
+    return found + [below for one in found for below in descendants_of(one)]

@@ -143,24 +143,18 @@ static bool take_request(struct filter_watch *w)
 	return false;
 }
 
-/* errno_value 0: the call is allowed. */
-static void send_answer(struct filter_watch *w, int errno_value)
+/* errno_value 0: the call is allowed.  False: its caller is gone, or asks again after a signal. */
+static bool send_answer(struct filter_watch *w, int errno_value)
 {
 	memset(w->response, 0, w->response_size);
 	w->response->id = w->request->id;
 	w->response->error = -errno_value;
 	w->response->flags = errno_value == 0 ? SECCOMP_USER_NOTIF_FLAG_CONTINUE : 0;
-	if (ioctl(w->listener_fd, SECCOMP_IOCTL_NOTIF_SEND, w->response) < 0 && errno != ENOENT)
+	if (ioctl(w->listener_fd, SECCOMP_IOCTL_NOTIF_SEND, w->response) == 0)
+		return true;
+	if (errno != ENOENT)
 		give_up(w);
-}
-
-/* 0 while there is room for one more filter. */
-static int decide_load(struct filter_watch *w)
-{
-	if (w->loads == FILTER_LOADS_MAX)
-		return EPERM;
-	w->loads++;
-	return 0;
+	return false;
 }
 
 static int decide_netlink(struct filter_watch *w)
@@ -176,7 +170,7 @@ static int decide_bounded(struct filter_watch *w, enum call_bound bound)
 {
 	switch (bound) {
 	case CALL_BOUND_FILTERS:
-		return decide_load(w);
+		return w->loads < FILTER_LOADS_MAX ? 0 : EPERM;
 	case CALL_BOUND_NETLINK:
 		return decide_netlink(w);
 	case CALL_BOUND_NETWORK:
@@ -195,9 +189,11 @@ static enum call_bound requested_bound(const struct filter_watch *w)
 static const char *answer_request(struct filter_watch *w, enum call_bound bound)
 {
 	int errno_value = decide_bounded(w, bound);
-	send_answer(w, errno_value);
-	if (errno_value == 0)
+	bool is_sent = send_answer(w, errno_value);
+	if (errno_value == 0) {
+		w->loads += is_sent && bound == CALL_BOUND_FILTERS;
 		return NULL;
+	}
 
 	char name[FILTER_NAME_MAX];
 	filter_name_call(&w->request->data, name);

@@ -4,8 +4,10 @@
 
 #include <fcntl.h>
 #include <linux/netlink.h>
+#include <linux/sockios.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -94,6 +96,15 @@ static int open_jail(int netns_fd, struct network_handles *h, struct cj_error *e
 	if (setns(netns_fd, CLONE_NEWNET) < 0)
 		return cj_fail(err, errno, "enter the jail's network namespace");
 	return open_trio(&fds[SLOT_JAIL_ROUTE], &fds[SLOT_JAIL_RULES], &fds[SLOT_JAIL_LOG], err);
+}
+
+int gateway_open_here(bool has_dns, struct network_handles *h, struct cj_error *err)
+{
+	auto_fd int netns_fd = ioctl(h->fds[SLOT_JAIL], SIOCGSKNS);
+	if (netns_fd < 0)
+		return cj_fail(err, errno, "open the jail's network namespace");
+	int rc = open_gateway(has_dns, h, err);
+	return rc < 0 ? rc : open_jail(netns_fd, h, err);
 }
 
 static int tell_opened(const struct step_link *link, const struct network_handles *h,

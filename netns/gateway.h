@@ -27,3 +27,11 @@
  * Follows:  netdevice(7) SIOCGSKNS, ioctl_ns(2), setns(2), network_namespaces(7).
  */
 int gateway_open(bool has_dns, struct network_handles *h, struct cj_error *err);
+
+/*
+ * gateway_open_here - the opener's part alone, for a trial.
+ *
+ * Runs in: a process with every capability over the user namespace that owns the namespace of
+ * SLOT_JAIL; it is in that network namespace afterwards.  On failure *h may have some sockets.
+ */
+int gateway_open_here(bool has_dns, struct network_handles *h, struct cj_error *err);

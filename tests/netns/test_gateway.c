@@ -165,6 +165,27 @@ static void the_opener_holds_no_descriptor_handler_or_mask_of_its_parent(void **
 	in_own_namespace(body_looking);
 }
 
+static void body_here(void)
+{
+	struct network_handles h;
+	struct cj_error err = { 0 };
+	ino_t owner;
+	MUST_DO(network_open(&spec, &h, &err), err);
+	ino_t jail = namespace_of(h.fds[SLOT_JAIL], &owner);
+	MUST_DO(gateway_open_here(true, &h, &err), err);
+	MUST(namespace_of(h.fds[SLOT_JAIL_RULES], &owner) == jail);
+	MUST(namespace_of(h.fds[SLOT_GATEWAY_RULES], &owner) != jail);
+	auto_fd int here_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	MUST(namespace_of(here_fd, &owner) == jail && h.fds[SLOT_DNS_UDP] >= 0);
+}
+
+static void a_process_with_capabilities_can_do_it_itself(void **state)
+{
+	(void)state;
+	how = GOES_ON;
+	in_own_namespace(body_here);
+}
+
 /* Its owner is our own user namespace, which nobody can join from inside. */
 static void body_foreign(void)
 {
@@ -191,6 +212,7 @@ int main(void)
 		cmocka_unit_test(an_opener_that_fails_says_why_and_leaves_nothing),
 		cmocka_unit_test(an_opener_that_is_killed_is_reaped),
 		cmocka_unit_test(the_opener_holds_no_descriptor_handler_or_mask_of_its_parent),
+		cmocka_unit_test(a_process_with_capabilities_can_do_it_itself),
 		cmocka_unit_test(a_socket_of_our_own_namespace_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,6 +26,14 @@ def _():
         true(checks[name]["level"] == "ok" or checks[name]["remedy"], f"{name} has no remedy")
 
 
+@test("doctor finds the rules and the links of a network where a jail has them")
+def _():
+    value = sh_result("true", "--network", "public", "--network-start", "early", "--uplink", "none")
+    checks = {check["name"]: check for check in json.loads(cejail("doctor", "--json", limit=60).out)["checks"]}
+    levels = {checks["nf_tables"]["level"], checks["veth"]["level"]}
+    equal(levels == {"ok"}, value["layers"]["network_filter"] == "on", f"both are ok: {levels}")
+
+
 @test("doctor leaves the host as it was")
 def _():
     before = inventory()

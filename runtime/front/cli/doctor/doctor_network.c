@@ -14,6 +14,7 @@
 
 #include "netns/addresses.h"
 #include "netns/firewall/firewall.h"
+#include "netns/gateway.h"
 #include "netns/firewall/host_firewall.h"
 #include "netns/rtnetlink/links.h"
 #include "netns/network.h"
@@ -32,12 +33,14 @@
 
 /* --- kernel features ---------------------------------------------------------------- */
 
-/* Netlink sockets in the namespaces of a gateway and of a jail, as init opens them. */
+/* Netlink sockets in the namespaces of a gateway and of a jail. */
 static int open_network(struct network_handles *h)
 {
 	static const struct network_spec spec = { .mode = NETWORK_PUBLIC };
 	struct cj_error err = { 0 };
-	return network_open(&spec, h, &err) < 0 ? err.code : 0;
+	if (network_open(&spec, h, &err) < 0 || gateway_open_here(true, h, &err) < 0)
+		return err.code;
+	return 0;
 }
 
 /* The real rules of a jail: they fail if the kernel lacks any expression that they use. */

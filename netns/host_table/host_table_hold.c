@@ -107,6 +107,7 @@ static void hold(int listen_fd, int rules_fd, uint32_t number)
 		_exit(EXIT_FAILURE);
 	const struct host_table table = { .number = number, .rules_fd = fds[1] };
 	serve_until_idle(fds[0], &table);
+	cj_close(&fds[0]); /* before the table goes, which takes long: no run may wait for it */
 	_exit(EXIT_SUCCESS);
 }
 

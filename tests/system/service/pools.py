@@ -8,6 +8,7 @@ import shutil
 import time
 
 from harness import *  # noqa: F403
+from internet import TRY, Internet
 from service import OTHER_UID, Service, as_uid, gone
 
 WARM = {"pool": {"python": {"jails": 1, "interpreters": 1}, "base": {"jails": 1}}}
@@ -199,6 +200,35 @@ def _():
         for _ in range(3):
             equal(s.run().result["stdout"]["text"], "42\n", "stdout")
         wait_full(s)
+
+
+@test("a prepared jail has no network until its program opens a socket, and the metrics and the audit say which did")
+def _():
+    see = "print([line.split(':')[0].strip() for line in open('/proc/net/dev') if ':' in line])\n"
+    use = TRY + see + "print(attempt('tcp', 'four.test', 80), attempt('tcp', '10.1.2.3', 80))\n" + see
+    with Internet() as net, Folder() as f:
+        with Service(config={**WARM, "audit": {"file": f / "audit"}}, **net.inside) as s:
+            wait_full(s)
+            equal(net.left(), [], "what the host has of waiting jails")
+            request = {"profile": "python", "id": "unused", "code": see}
+            value = s.post(request).result
+            equal((value["stdout"]["text"], tier_of(s, "unused")), ("['lo']\n", "interpreter"), "links and tier")
+            equal((value["network"]["state"], value["network"]["uplink"]), ("unused", None), "state and uplink")
+            for name, more in (("a", {}), ("b", {"env": {"A": "1"}}), ("c", {"memory": "100M"})):
+                wait_full(s)
+                value = s.post({"profile": "python", "id": name, "code": use, **more}).result
+                equal(value["stdout"]["text"], "['lo']\nanswered ECONNREFUSED\n['lo', 'eth0']\n", f"output, tier {tier_of(s, name)} ({value['stderr']['text'][-400:]})")
+                equal(value["network"]["state"], "ready", "state")
+                equal([row["count"] for row in value["network"]["denied"]], [1], "denied")
+            equal({tier_of(s, name) for name in "abc"}, {"interpreter", "jail", "cold"}, "tiers")
+            wait_full(s)
+            value = s.post({"profile": "python", "id": "early", "code": see, "network": {"start": "early"}}).result
+            equal((value["stdout"]["text"], tier_of(s, "early")), ("['lo', 'eth0']\n", "cold"), "links and tier of an early start")
+            rows = [row.split() for row in s.get("/metrics").body.decode().splitlines() if row.startswith("cejail_run_networks_total{")]
+            equal([int(count) for _, count in rows], [2, 4, 0], "runs by network: unused (one is the service's probe), ready, failed")
+        with open(f / "audit", encoding="utf-8") as lines:
+            ends = {row["id"]: row["network_state"] for row in map(json.loads, lines) if row["event"] == "end"}
+        equal({name: ends[name] for name in ("unused", "a", "early")}, {"unused": "unused", "a": "ready", "early": "ready"}, "audit")
 
 
 @test("hits and misses of the pool are counted")

@@ -4,8 +4,8 @@
  * first asks for it.  Acts.
  *
  * Order: the rules are loaded in both namespaces before the veth pair between them is up.  So no
- * packet is ever unfiltered.  When a build fails, the uplink is removed first, then the gateway.
- * The jail's own rules stay: its kernel may remove the veth pair later.
+ * packet is ever unfiltered.  When a build fails, the jail's rules are told to refuse every
+ * packet, and they stay; then the uplink is removed, then the gateway.
  */
 #include "netns/network.h"
 
@@ -99,8 +99,20 @@ static int build_public(struct network *n, struct cj_error *err)
 	return join_links(n, err);
 }
 
+/* The kernel removes the gateway and its link a moment later.  Nothing leaves the jail till then. */
+static void close_jail(const struct network *n)
+{
+	struct cj_error ignored; /* the rules as they are stay, and the uplink goes next */
+	int rules_fd = n->handles.fds[SLOT_JAIL_RULES];
+	if (!n->is_filtered)
+		return;
+	(void)!firewall_unreachable(rules_fd, 4, &ignored);
+	(void)!firewall_unreachable(rules_fd, 6, &ignored);
+}
+
 void network_give_up(struct network *n, const struct cj_error *why)
 {
+	close_jail(n);
 	network_failed(n, "%s%s%s%s", why->msg, why->hint[0] ? " (" : "", why->hint,
 		       why->hint[0] ? ")" : "");
 	network_warn(n, NETWORK_DEGRADED "the jail has none: %s", n->why);

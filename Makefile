@@ -135,6 +135,7 @@ $(OUT)/tests/%.o: WARN += -Wno-null-dereference
 WRAPPED = $$(sed -n 's|^/\* WRAP: \(.*\) \*/|\1|p' $*.c | sed 's/[^ ][^ ]*/-Wl,--wrap=&/g')
 $(TESTS): $(OUT)/%: $(OUT)/%.o $(FILTER) $(LIB)
 	$(call say,LINK)$(LINK) $(WRAPPED) -o $@ $^ $(LIBS) -lcmocka
+$(filter $(OUT)/tests/jail/zygote/%,$(TESTS)): | $(ZYGOTE)
 $(PROBES): $(OUT)/%: %.c $(wildcard tests/system/escape/probes/*.h tests/system/faults/*.h)
 	@mkdir -p $(@D)
 	$(call say,CC  )$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Wextra -Werror -o $@ $<

@@ -77,8 +77,13 @@ static int start_helper(struct uplink *u, enum uplink_kind kind)
 		return 1;
 	}
 	u->has_ipv6 = u->spec.has_ipv6 && h->argv46 && uplink_helper_has_ipv6();
-	if (uplink_keeper_start(path, u->has_ipv6 ? h->argv46 : h->argv4, u->spec.gateway_fd,
-				&u->keeper, &err) < 0) {
+	const struct uplink_keeper_spec spec = {
+		.path = path,
+		.argv = u->has_ipv6 ? h->argv46 : h->argv4,
+		.is_net_admin = h->needs_net_admin,
+		.gateway_fd = u->spec.gateway_fd,
+	};
+	if (uplink_keeper_start(&spec, &u->keeper, &err) < 0) {
 		add_why(u, "%s: %s", h->name, err.msg);
 		return 1;
 	}

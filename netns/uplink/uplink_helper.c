@@ -81,6 +81,9 @@ static const struct uplink_helper helpers[UPLINK_COUNT] = {
 		.package = "passt",
 		.argv4 = pasta4,
 		.argv46 = pasta46,
+		/* Since 2024 it ends if it can't bring up "lo".  It drops the capability before it
+		 * reads a packet; slirp4netns would keep it. */
+		.needs_net_admin = true,
 		.tap = { .ip4 = IP4(198, 18, 1, 100), .router4 = IP4(198, 18, 1, 2), .bits4 = 24,
 			 .ip6 = IP6(0x100), .router6 = IP6(2), .bits6 = 64, .mtu = LINK_MTU_MAX },
 	},

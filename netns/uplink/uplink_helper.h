@@ -20,6 +20,7 @@ struct uplink_helper {
 	const char *name, *package; /* as apt and dnf know it */
 	const char *const *argv4;   /* IPv4 alone */
 	const char *const *argv46;  /* NULL: no reliable IPv6 */
+	bool needs_net_admin;       /* CAP_NET_ADMIN over the gateway, at its start */
 	struct links_tap_spec tap;
 };
 

@@ -34,9 +34,8 @@ static const char *const keeper_steps[KEEPER_STEPS] = {
 };
 
 struct keeper_order {
-	const char *path;
-	const char *const *argv;
-	int gateway_fd;
+	const struct uplink_keeper_spec *spec;
+	int gateway_fd; /* spec's, as this process has it */
 	struct step_link link;
 	int hold[2]; /* a pipe; the helper waits for HOLD_BYTES in it; made when it is needed */
 };
@@ -65,9 +64,9 @@ static void helper_exec(struct keeper_order *o, int netns_fd, int stderr_fd)
 	if (dup2(stderr_fd, STDERR_FILENO) < 0 || dup2(netns_fd, STDIN_FILENO) < 0)
 		_exit(EXIT_NO_HELPER);
 	await_start(o->hold);
-	if (uplink_privileges_keep(&err) == 0) {
-		(void)execve(o->path, (char *const *)o->argv, no_environment);
-		(void)!cj_fail(&err, errno, "execute '%s'", o->path);
+	if (uplink_privileges_keep(o->spec->is_net_admin, &err) == 0) {
+		(void)execve(o->spec->path, (char *const *)o->spec->argv, no_environment);
+		(void)!cj_fail(&err, errno, "execute '%s'", o->spec->path);
 	}
 	(void)dprintf(STDERR_FILENO, "%s\n", err.msg); /* the keeper reports it */
 	_exit(EXIT_NO_HELPER);
@@ -157,7 +156,7 @@ static int keeper_run(struct keeper_order *o, int *netns_fd, struct cj_error *er
 	if (child_die_with_parent(o->link.sock_fd, err) < 0 || child_become_undumpable(err) < 0 ||
 	    child_start_session(err) < 0)
 		return -err->code;
-	if (uplink_root_enter(o->path, err) < 0)
+	if (uplink_root_enter(o->spec->path, err) < 0)
 		return -err->code;
 
 	int stderr_fd = -1;
@@ -279,8 +278,8 @@ static void await_intermediate(int intermediate_fd)
 		;
 }
 
-int uplink_keeper_start(const char *path, const char *const *argv, int gateway_fd,
-			struct uplink_keeper *out, struct cj_error *err)
+int uplink_keeper_start(const struct uplink_keeper_spec *spec, struct uplink_keeper *out,
+			struct cj_error *err)
 {
 	int ends[2];
 	auto_child int intermediate_fd = -1;
@@ -295,9 +294,8 @@ int uplink_keeper_start(const char *path, const char *const *argv, int gateway_f
 	pid_t pid = sys_clone3(&args);
 	if (pid == 0) {
 		struct keeper_order o = {
-			.path = path,
-			.argv = argv,
-			.gateway_fd = gateway_fd,
+			.spec = spec,
+			.gateway_fd = spec->gateway_fd,
 			.link = { ends[1], "the supervisor", keeper_steps },
 		};
 		intermediate_main(&o);

@@ -49,19 +49,26 @@ struct uplink_keeper {
 		.pidfd = -1, .link_fd = -1                                                         \
 	}
 
+struct uplink_keeper_spec {
+	const char *path; /* of the helper */
+	const char *const *argv;
+	bool is_net_admin; /* the helper gets CAP_NET_ADMIN, too */
+	int gateway_fd;    /* any socket of the gateway */
+};
+
 /*
- * uplink_keeper_start - make the tap device in the gateway, then run `path` with argv below the
- * user namespace that owns the gateway.
+ * uplink_keeper_start - make the tap device in the gateway, then run the helper below the user
+ * namespace that owns the gateway.
  *
  * The helper finds the gateway's network namespace as /proc/self/fd/0; it has no other descriptor,
- * an empty environment, CAP_NET_ADMIN and CAP_SYS_ADMIN over that user namespace.
- * gateway_fd: any socket of the gateway.  Must not: be called before the id maps are written.
+ * an empty environment, and CAP_SYS_ADMIN over that user namespace.
+ * Must not: be called before the id maps are written.
  * Fails:    EPERM when the caller is not the owner of the user namespace.  A later failure, also of
  *           execve(2), is reported by uplink_keeper_describe_exit().
  * Follows:  netdevice(7) SIOCGSKNS, ioctl_ns(2), setns(2), capabilities(7) "Ambient".
  */
-int uplink_keeper_start(const char *path, const char *const *argv, int gateway_fd,
-			struct uplink_keeper *out, struct cj_error *err);
+int uplink_keeper_start(const struct uplink_keeper_spec *spec, struct uplink_keeper *out,
+			struct cj_error *err);
 
 /* Once pidfd is readable: "exit status 1: 'its last output'"; one line, printable. */
 void uplink_keeper_describe_exit(struct uplink_keeper *k, char *out, size_t size);

@@ -15,7 +15,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
-static const cap_value_t helper_caps[] = { CAP_SYS_ADMIN, CAP_NET_ADMIN };
+static const cap_value_t helper_caps[] = { CAP_SYS_ADMIN, CAP_NET_ADMIN }; /* some: the first */
 #define HELPER_CAPS ((int)(sizeof(helper_caps) / sizeof(helper_caps[0])))
 
 int uplink_privileges_join(int sock_fd, struct cj_error *err)
@@ -79,11 +79,12 @@ static int set_caps(const cap_value_t *caps, int count, struct cj_error *err)
 	return rc;
 }
 
-int uplink_privileges_keep(struct cj_error *err)
+int uplink_privileges_keep(bool is_net_admin, struct cj_error *err)
 {
-	if (set_caps(helper_caps, HELPER_CAPS, err) < 0)
+	int count = is_net_admin ? HELPER_CAPS : 1;
+	if (set_caps(helper_caps, count, err) < 0)
 		return -err->code;
-	for (int i = 0; i < HELPER_CAPS; i++)
+	for (int i = 0; i < count; i++)
 		if (cap_set_ambient(helper_caps[i], CAP_SET) < 0)
 			return cj_fail(err, errno, "make capability %d ambient", helper_caps[i]);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)

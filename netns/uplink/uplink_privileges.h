@@ -7,6 +7,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "runtime/base/error.h"
 
 /*
@@ -23,10 +25,12 @@ int uplink_privileges_become(struct cj_error *err);
 
 /*
  * uplink_privileges_keep - across the execve(2) of a helper: CAP_SYS_ADMIN (setns(2), and the
- * mounts pasta withdraws with) and CAP_NET_ADMIN (TUNSETIFF, rtnetlink); no new ones. Follows:
- * capabilities(7) "Ambient": our id is not 0 in there.
+ * mounts pasta withdraws with), and CAP_NET_ADMIN if it is wanted (rtnetlink); no new ones.
+ *
+ * Attaching to the tap device needs no capability: the helper's user owns it.
+ * Follows: capabilities(7) "Ambient": our id is not 0 in there.
  */
-int uplink_privileges_keep(struct cj_error *err);
+int uplink_privileges_keep(bool is_net_admin, struct cj_error *err);
 
 /* Clears all sets of capabilities except the bounding set. */
 int uplink_privileges_drop(struct cj_error *err);

@@ -3,7 +3,7 @@
  * uplink_root - the file system a helper sees: programs and libraries, read-only, and three
  * devices.  Acts.
  *
- * A helper parses packets of the jail, and slirp4netns keeps its capabilities over the gateway
+ * A helper parses packets of the jail, and keeps CAP_SYS_ADMIN over the gateway's user namespace
  * while it does.  A compromised helper must not reach the caller's account: it sees no home
  * directory, no socket of a daemon and no process of the host.
  */

@@ -92,36 +92,46 @@ static int remove_fake_dir(void **state)
 	(void)state;
 	fake_path(path, "pasta");
 	(void)unlink(path); /* not every test made one */
+	fake_path(path, "slirp4netns");
+	(void)unlink(path);
 	return rmdir(fake_dir);
 }
 
-static void fake_pasta(const char *script)
+static void fake_helper(const char *name, const char *script)
 {
 	char path[128];
-	fake_path(path, "pasta");
+	fake_path(path, name);
 	auto_fd int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
 	CHECK(fd >= 0 && fchmod(fd, 0755) == 0 && dprintf(fd, "#!/bin/sh\n%s\n", script) > 0, "%s",
 	      strerror(errno));
 }
 
+static void fake_pasta(const char *script)
+{
+	fake_helper("pasta", script);
+}
+
 /* What becomes of it, with the tun device there or not. */
-static void expect_none(const char *script, const char *words)
+static void expect_none_of(enum uplink_kind kind, const char *script, const char *words)
 {
 	struct cj_error err = { 0 };
 	char why[UPLINK_WHY_MAX];
 	auto_fd int gateway_fd = make_gateway();
 	if (!may_use_tun())
 		skip_lab("no /dev/net/tun for everybody");
-	fake_pasta(script);
-	struct uplink_spec spec = { .kind = UPLINK_PASTA,
-				    .gateway_fd = gateway_fd,
-				    .path = fake_dir };
+	fake_helper(uplink_names[kind], script);
+	struct uplink_spec spec = { .kind = kind, .gateway_fd = gateway_fd, .path = fake_dir };
 	struct uplink *u = start(&spec, why);
 	CHECK(uplink_await(u, why, &err) == 0, "%s", err.msg);
 	CHECK(uplink_kind_of(u) == UPLINK_NONE, "%s", uplink_names[uplink_kind_of(u)]);
 	CHECK(strstr(why, words) != NULL, "'%s' is not in '%s'", words, why);
 	CHECK(uplink_fd(u) == -1 && waitpid(-1, NULL, WNOHANG) < 0, "something is left");
 	uplink_stop(&u);
+}
+
+static void expect_none(const char *script, const char *words)
+{
+	expect_none_of(UPLINK_PASTA, script, words);
 }
 
 static void die_at_start(void)
@@ -154,6 +164,18 @@ static void own_little(void)
 		    "touch /usr/x /x 2>/dev/null && w=1 || w=0; "
 		    "echo env $e caps $c nnp $n uid $(id -u) pid $$ procs $p homes $h write $w >&2",
 		    "env 0 caps 0000000000201000 nnp 1 uid 4000 pid 2 procs few homes 0 write 0");
+}
+
+/* It keeps what it gets while it reads packets.  With CAP_NET_ADMIN it could remove the rules. */
+static void own_less(void)
+{
+	char path[128];
+	expect_none_of(UPLINK_SLIRP4NETNS,
+		       "for set in Inh Prm Eff Amb; do "
+		       "s=$s$(sed -n \"s/^Cap$set:.//p\" /proc/$$/status),; done; echo $s >&2",
+		       "'0000000000200000,0000000000200000,0000000000200000,0000000000200000,'");
+	fake_path(path, "slirp4netns"); /* later tests want the real one */
+	(void)unlink(path);
 }
 
 static void have_no_descriptor(void)
@@ -265,7 +287,8 @@ static void die_later(void)
 LAB_TEST(a_helper_that_dies_at_its_start_has_the_last_word, die_at_start)
 LAB_TEST(a_helper_that_talks_much_is_not_held_up, talk_much)
 LAB_TEST(a_helper_that_is_late_is_given_up, be_late)
-LAB_TEST(a_helper_has_two_capabilities_and_no_home, own_little)
+LAB_TEST(pasta_has_two_capabilities_and_no_home, own_little)
+LAB_TEST(slirp4netns_has_no_capability_over_the_rules, own_less)
 LAB_TEST(a_helper_inherits_no_descriptor, have_no_descriptor)
 LAB_TEST(a_helper_that_dies_later_has_the_last_word_and_leaves_nothing, die_later)
 LAB_TEST(a_keeper_without_a_root_starts_nothing, get_no_root)
@@ -329,7 +352,8 @@ int main(void)
 		cmocka_unit_test(a_helper_that_dies_at_its_start_has_the_last_word),
 		cmocka_unit_test(a_helper_that_talks_much_is_not_held_up),
 		cmocka_unit_test(a_helper_that_is_late_is_given_up),
-		cmocka_unit_test(a_helper_has_two_capabilities_and_no_home),
+		cmocka_unit_test(pasta_has_two_capabilities_and_no_home),
+		cmocka_unit_test(slirp4netns_has_no_capability_over_the_rules),
 		cmocka_unit_test(a_helper_inherits_no_descriptor),
 		cmocka_unit_test(a_helper_that_dies_later_has_the_last_word_and_leaves_nothing),
 		cmocka_unit_test(a_keeper_without_a_root_starts_nothing),

@@ -212,20 +212,27 @@ int setting_set(struct config *c, const struct setting *s, const char *named, co
 	return 0;
 }
 
-/* The one option that begins with `name`; NULL: none does, or several do. */
+static bool begins_with(const char *text, const char *prefix)
+{
+	return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/*
+ * The one option that begins with `name`; of "network" and "network-start" the shorter one.
+ * NULL: none does, or several do.
+ */
 static const char *find_prefixed(const char *name)
 {
 	const char *found = NULL;
-	size_t size = strlen(name);
 	for (size_t i = 0; i < SETTINGS_COUNT; i++) {
 		const char *option = settings[i].option;
-		if (!option || strncmp(option, name, size) != 0)
+		if (!option || !begins_with(option, name) || (found && begins_with(option, found)))
 			continue;
-		if (found)
+		if (found && !begins_with(found, option))
 			return NULL;
 		found = option;
 	}
-	return size >= PREFIX_MIN ? found : NULL;
+	return strlen(name) >= PREFIX_MIN ? found : NULL;
 }
 
 const char *setting_suggest_option(const char *name)

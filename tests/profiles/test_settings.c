@@ -132,6 +132,8 @@ static void a_slip_of_the_pen_finds_its_neighbour(void **state)
 	(void)state;
 	assert_string_equal(setting_suggest_option("memroy"), "memory");
 	assert_string_equal(setting_suggest_option("time-out"), "timeout");
+	assert_string_equal(setting_suggest_option("netw"), "network"); /* not "network-start" */
+	assert_string_equal(setting_suggest_option("network-s"), "network-start");
 	assert_string_equal(setting_suggest_key("max-output"), "max_output");
 	assert_null(setting_suggest_key("zzzzzzzzzzzz"));
 }

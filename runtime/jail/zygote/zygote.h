@@ -43,6 +43,9 @@
  * child, the same for every jail; and the untrusted program never shares a process with the code
  * that reports its end.  Entering a prepared jail was as fast in a comparison of both.
  *
+ * The zygote's program is behind a mount of its own, so that /proc/self/exe leads to no writable
+ * file (zygote_tree.h).  Landlock therefore refuses a fork to execute /proc/self/exe.
+ *
  * Children of one zygote share their address layout, hash seed, stack protector and pointer guard
  * values.  SECURITY.md says what follows, and the service replaces its zygotes.
  */

@@ -17,7 +17,7 @@ static const char *const call_names[CALLS_MAX] = {
 	CALL(clock_nanosleep), CALL(clone), CALL(clone3), CALL(close), CALL(close_range),
 	CALL(connect), CALL(copy_file_range), CALL(creat), CALL(dup), CALL(dup2), CALL(dup3),
 	CALL(epoll_create1), CALL(epoll_ctl), CALL(epoll_pwait), CALL(epoll_wait), CALL(eventfd2),
-	CALL(execve), CALL(exit), CALL(exit_group), CALL(faccessat), CALL(faccessat2),
+	CALL(execve), CALL(execveat), CALL(exit), CALL(exit_group), CALL(faccessat), CALL(faccessat2),
 	CALL(fallocate), CALL(fchdir), CALL(fchmod), CALL(fchmodat), CALL(fchown), CALL(fchownat),
 	CALL(fcntl), CALL(flock), CALL(fork), CALL(fsconfig), CALL(fsmount), CALL(fsopen),
 	CALL(fstat), CALL(fstatfs), CALL(fsync), CALL(ftruncate), CALL(futex), CALL(getcwd),

@@ -48,6 +48,7 @@ ERRORS = {
     "epoll_ctl": ("ENOMEM", "ENOSPC"),
     "epoll_wait": ("EINTR",),
     "execve": ("ENOENT", "EACCES", "ENOMEM", "E2BIG"),
+    "execveat": ("ENOENT", "EACCES", "ENOMEM"),
     "faccessat": ("EACCES", "ENOMEM"),
     "faccessat2": ("EACCES", "ENOMEM"),
     "fchdir": ("EACCES",),

@@ -99,7 +99,7 @@ static int build_public(struct network *n, struct cj_error *err)
 	return join_links(n, err);
 }
 
-/* The kernel removes the gateway and its link a moment later.  Nothing leaves the jail till then. */
+/* The kernel removes the gateway and its link a moment later.  Nothing may leave until then. */
 static void close_jail(const struct network *n)
 {
 	struct cj_error ignored; /* the rules as they are stay, and the uplink goes next */

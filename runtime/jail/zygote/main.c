@@ -13,14 +13,19 @@
 #include "runtime/base/error.h"
 #include "runtime/jail/zygote/zygote_serve.h"
 
+#define PRELOAD "LD_PRELOAD="
+
 /* No trace stays in the environment of the interpreter, or in /proc/self/environ. */
 __attribute__((constructor)) static void leave_environment(void)
 {
-	char *value = getenv("LD_PRELOAD");
-	if (value)
-		explicit_bzero(value - strlen("LD_PRELOAD="),
-			       strlen("LD_PRELOAD=") + strlen(value));
-	(void)unsetenv("LD_PRELOAD"); /* cannot fail for this name */
+	char **kept = environ;
+	for (char **e = environ; *e; e++) {
+		if (strncmp(*e, PRELOAD, strlen(PRELOAD)) == 0)
+			explicit_bzero(*e, strlen(*e));
+		else
+			*kept++ = *e;
+	}
+	*kept = NULL;
 	/* It was executed by descriptor, and is called by its number. */
 	(void)prctl(PR_SET_NAME, program_invocation_short_name, 0, 0, 0);
 }

@@ -1,0 +1,119 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# tools/bench measures every subject or says why not, and writes JSON, a chart and the manual's tables:
+# tests/documents/test_bench.sh
+#
+# No time is checked.
+set -uo pipefail
+cd "$(dirname "$0")/../.." || exit 1
+
+work=$(mktemp -d /var/tmp/cejail-bench-test.XXXXXX)
+trap 'rm -rf "$work"' EXIT
+chmod 755 "$work"
+failed=0
+
+report() {
+	echo "$1 bench: $2"
+	if [ "$1" = FAIL ]; then
+		tail -n 10 "$work/out" | sed 's/^/     /'
+		failed=1
+	fi
+}
+
+# check SENTENCE COMMAND...: the sentence is true when the command succeeds.
+check() {
+	local sentence=$1
+	shift
+	if "$@" > "$work/out" 2>&1; then report pass "$sentence"; else report FAIL "$sentence"; fi
+}
+
+refuses() { # STATUS WORDS ARGUMENT...
+	local status=$1 words=$2 said
+	shift 2
+	said=$(tools/bench --output "$work/refused" "$@" 2>&1)
+	[ $? -eq "$status" ] && grep -qF -- "$words" <<< "$said"
+}
+
+check "an unknown subject is refused" refuses 2 "unknown subject 'speed'" speed
+check "a program that does not exist is refused" refuses 1 "'/nowhere/cejail' is not a program" --cejail /nowhere/cejail true
+
+if [ "$(id -u)" = 0 ] && ! unshare --net --mount true 2> /dev/null; then
+	echo "skip bench: every measurement (root may not make a network namespace here)"
+	exit $failed
+fi
+
+mkdir -p "$work/tree/man"
+cp README.md "$work/tree/"
+cp man/cejail-performance.7 "$work/tree/man/"
+program=build/release/bin/cejail
+check "every subject is measured" timeout 140 tools/bench --rounds 1 --also "other=$program" \
+	--output "$work/json" --publish --tree "$work/tree" true python two-workers stages options network throughput
+check "the service is measured" timeout 140 tools/bench --rounds 1 --output "$work/json" \
+	--publish --tree "$work/tree" network-two-workers request refill burst memory
+
+cat > "$work/look.py" <<'END'
+import glob, json, re, subprocess, sys
+import xml.etree.ElementTree as tree
+
+sys.dont_write_bytecode = True
+what, place = sys.argv[1:]
+found = {}
+for path in glob.glob(f"{place}/json/*.json"):
+    table = json.load(open(path))
+    found[table["subject"]] = table
+
+
+def numbers(row):
+    return [v for k, v in row.items() if k not in ("name", "who") and v is not None]
+
+
+def subjects():
+    said = subprocess.run(["tools/bench", "--help"], capture_output=True, text=True, check=True).stdout
+    named = set(re.search(r"Subjects: ([a-z\s-]*)", said)[1].split())
+    assert named == set(found), (named, set(found))
+    for name, table in found.items():
+        assert table["schema"] == "cejail.bench/1" and table["rounds"] == 1, name
+        assert table["rows"] or table["absent"], f"{name} has neither rows nor reasons"
+        assert all(row["name"] and numbers(row) for row in table["rows"]), name
+        assert all(entry["name"] and entry["reason"] for entry in table["absent"]), name
+        assert all(v >= 0 for row in table["rows"] for k, v in row.items() if k.endswith("_ms") and v is not None)
+        assert {"cpu", "cpus", "kernel", "virtual", "date", "versions"} <= set(table["machine"]), name
+
+
+def peers():
+    table = found["true"]
+    for who in {row["who"] for row in table["rows"]}:
+        named = {e["name"] for e in table["rows"] + table["absent"] if e["who"] == who}
+        assert named == {"bare", "cejail", "other", "bwrap", "crun", "runc", "nsjail", "isolate", "firejail"}, named
+    for row in table["rows"]:
+        is_peer = row["name"] not in ("bare", "cejail", "other")
+        assert (row["name"] in table["does_not_do"]) == is_peer, row
+
+
+def chart():
+    for path in (f"{place}/json/bench.svg", f"{place}/tree/man/bench.svg"):
+        root = tree.parse(path).getroot()
+        assert root.tag.endswith("svg")
+    words = " ".join(root.itertext())
+    assert found["true"]["machine"]["kernel"] in words
+
+
+def manual():
+    page = open(f"{place}/tree/man/cejail-performance.7").read()
+    parts = re.findall(r'^\.\\" bench: (\S+)$\n(.*?)^\.\\" end$', page, re.M | re.S)
+    assert len(parts) > 8 and all(body.strip() for _, body in parts), [name for name, body in parts if not body]
+    assert "other" not in dict(parts)["true"]
+    assert found["true"]["machine"]["kernel"] in open(f"{place}/tree/README.md").read()
+
+
+globals()[what]()
+END
+look() { /usr/bin/python3 "$work/look.py" "$1" "$work"; }
+check "each subject's JSON has the machine, and rows or reasons" look subjects
+check "each peer has a row that says what it does not do, or a reason" look peers
+check "the chart is an SVG with the machine's description" look chart
+check "the tables go into the manual and the README" look manual
+if command -v mandoc > /dev/null; then
+	check "the manual with its tables is free of warnings" mandoc -Tlint -Wwarning "$work/tree/man/cejail-performance.7"
+fi
+exit $failed

@@ -22,7 +22,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define HOST_TABLE_IDLE_MS  1000
+#define HOST_TABLE_IDLE_MS  300
 #define HOST_TABLE_NAME_MAX 16
 
 /* A table, and the socket that owns it. */

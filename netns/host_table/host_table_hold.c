@@ -84,34 +84,34 @@ static bool serve(int listen_fd, const struct host_table *table)
 			 &table->rules_fd, 1, &ignored) == 0;
 }
 
-static void serve_until_idle(int listen_fd, const struct host_table *table)
+static void serve_until_idle(int listen_fd, const struct host_table *table, unsigned idle_ms)
 {
-	uint64_t end = clock_ms() + HOST_TABLE_IDLE_MS;
+	uint64_t end = clock_ms() + idle_ms;
 	struct pollfd waiting = { .fd = listen_fd, .events = POLLIN };
 	for (uint64_t now = clock_ms(); now < end; now = clock_ms()) {
 		int ready = poll(&waiting, 1, (int)(end - now));
 		if (ready < 0 && errno != EINTR)
 			return;
 		if (ready > 0 && serve(listen_fd, table))
-			end = clock_ms() + HOST_TABLE_IDLE_MS;
+			end = clock_ms() + idle_ms;
 	}
 }
 
-static void hold(int listen_fd, int rules_fd, uint32_t number)
+static void hold(int listen_fd, const struct host_table *loaded, unsigned idle_ms)
 {
 	struct cj_error ignored; /* nobody reads it: the runs use tables of their own then */
-	int fds[] = { listen_fd, rules_fd };
+	int fds[] = { listen_fd, loaded->rules_fd };
 	if (child_null_streams(&ignored) < 0 || child_keep_only(fds, 2, &ignored) < 0 ||
 	    child_start_session(&ignored) < 0 || chdir("/") < 0 ||
 	    child_become_undumpable(&ignored) < 0 || drop_privileges(&ignored) < 0)
 		_exit(EXIT_FAILURE);
-	const struct host_table table = { .number = number, .rules_fd = fds[1] };
-	serve_until_idle(fds[0], &table);
+	const struct host_table table = { .number = loaded->number, .rules_fd = fds[1] };
+	serve_until_idle(fds[0], &table, idle_ms);
 	cj_close(&fds[0]); /* before the table goes, which takes long: no run may wait for it */
 	_exit(EXIT_SUCCESS);
 }
 
-int host_table_hold(bool has_ipv6, struct cj_error *err)
+int host_table_hold(bool has_ipv6, unsigned idle_ms, struct cj_error *err)
 {
 	auto_fd int listen_fd = listen_at_address(has_ipv6, err);
 	if (listen_fd == -EADDRINUSE)
@@ -129,6 +129,6 @@ int host_table_hold(bool has_ipv6, struct cj_error *err)
 	if (pid < 0)
 		return cj_fail(err, errno, "create a process");
 	if (pid == 0)
-		hold(listen_fd, rules_fd, table.number);
+		hold(listen_fd, &table, idle_ms);
 	return 0;
 }

@@ -14,6 +14,6 @@
 
 /*
  * host_table_hold - returns 0 in the caller when the table is loaded, or if there is another
- * holder.  The child does not return.
+ * holder.  The child does not return: it ends when no run has asked for idle_ms.
  */
-int host_table_hold(bool has_ipv6, struct cj_error *err);
+int host_table_hold(bool has_ipv6, unsigned idle_ms, struct cj_error *err);

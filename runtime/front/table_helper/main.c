@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "netns/host_table/host_table.h"
 #include "netns/host_table/host_table_hold.h"
 #include "runtime/base/files/libexec_program.h"
 
@@ -17,7 +18,7 @@ int main(int argc, char **argv)
 	bool has_ipv6 = argc == 2 && strcmp(argv[1], "46") == 0;
 	libexec_begin(LIFE_SECONDS);
 	int rc = has_ipv6 || (argc == 2 && strcmp(argv[1], "4") == 0)
-		     ? host_table_hold(has_ipv6, &err)
+		     ? host_table_hold(has_ipv6, HOST_TABLE_IDLE_MS, &err)
 		     : cj_reject(&err, "usage: table-helper 4|46");
 	return rc < 0 ? libexec_fail(&err) : libexec_answer(NULL, 0);
 }

@@ -28,10 +28,16 @@ static void kill_holder(void)
 	MUST(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
 }
 
-static void hold(bool has_ipv6)
+static void hold_for(bool has_ipv6, unsigned idle_ms)
 {
 	struct cj_error err = { 0 };
-	MUST_DO(host_table_hold(has_ipv6, &err), err);
+	MUST_DO(host_table_hold(has_ipv6, idle_ms, &err), err);
+}
+
+/* Until it is killed, or a test of any speed is over. */
+static void hold(bool has_ipv6)
+{
+	hold_for(has_ipv6, 60000);
 }
 
 static void ask(bool has_ipv6, struct host_table *out)
@@ -69,9 +75,9 @@ static void body_idle(void)
 {
 	struct host_table t[3];
 	MUST(!is_held(true));
-	hold(true);
+	hold_for(true, 3000);
 	MUST(count_tables() == 1);
-	hold(true);
+	hold_for(true, 3000);
 	MUST(count_tables() == 1); /* the second holder has ended */
 	for (int i = 0; i < 3; i++) {
 		ask(true, &t[i]);
@@ -122,6 +128,8 @@ static void body_families(void)
 	hold(true);
 	MUST(is_held(true) && is_held(false));
 	MUST(count_tables() == 2);
+	kill_holder();
+	kill_holder();
 	await_no_table();
 }
 
@@ -164,7 +172,7 @@ static void body_streams(void)
 	pid_t pid = fork();
 	if (pid == 0) {
 		MUST(dup2(ends[1], STDOUT_FILENO) >= 0);
-		hold(true);
+		hold_for(true, 3000);
 		_exit(0);
 	}
 	close(ends[1]);

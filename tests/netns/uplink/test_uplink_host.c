@@ -38,7 +38,7 @@ ssize_t __wrap_libexec_run(const struct libexec_call *call, struct cj_error *err
 	pid_t pid = fork();
 	MUST(pid >= 0);
 	if (pid == 0)
-		_exit(host_table_hold(strcmp(call->args[0], "46") == 0, err) == 0 ? 0 : 1);
+		_exit(host_table_hold(strcmp(call->args[0], "46") == 0, 3000, err) == 0 ? 0 : 1);
 	int status = 0;
 	MUST(waitpid(pid, &status, 0) == pid);
 	return status == 0 ? 0 : cj_fail(err, EIO, "load");

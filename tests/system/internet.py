@@ -216,8 +216,12 @@ class Internet:
         self.host("dns", address="127.0.0.53")
         for address in [{4: TRIAL4, 6: TRIAL6}[way] for way in self.ways]:
             harness.wait_until(lambda: self.reaches("tcp", address), f"a way from the host to {address}")
+        harness.wait_until(self.has_link_local, "the link-local address of eth0, which comes by itself")
         self.forget()
         self.before = self.host("state")
+
+    def has_link_local(self):
+        return any("local fe80::" in line and "dev eth0" in line for line in self.host("state"))
 
     def reaches(self, protocol, address):
         """Can the host itself, outside any jail, reach the address?"""

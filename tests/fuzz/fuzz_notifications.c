@@ -21,6 +21,7 @@
 
 /* WRAP: ioctl poll sys_seccomp clock_ms */
 
+#define WAITING_MAX 256
 #define REPEATS_MAX 300
 #define BURST_MAX   8192
 #define PER_MS_MAX  10
@@ -35,8 +36,9 @@ uint64_t __wrap_clock_ms(void);
 static struct {
 	struct bytes left;
 	struct seccomp_notif next;
-	unsigned repeats; /* of `next`, still to come */
-	uint64_t asked;   /* the id that waits for its answer; 0: none */
+	unsigned repeats;                          /* of `next`, still to come */
+	struct seccomp_notif waiting[WAITING_MAX]; /* for their answers */
+	size_t nwaiting;
 	uint64_t last_id;
 	unsigned answered;
 	struct filter filter;
@@ -60,10 +62,17 @@ uint64_t __wrap_clock_ms(void)
 	return kernel.now_ms;
 }
 
+static bool has_calls(void)
+{
+	return kernel.repeats > 0 || kernel.left.left > 0;
+}
+
 int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout)
 {
 	assert(count == 1 && timeout == 0);
-	fds->revents = kernel.repeats > 0 || kernel.left.left > 0 ? POLLIN : POLLHUP;
+	if (!has_calls() && kernel.nwaiting > 0)
+		return 0;
+	fds->revents = has_calls() ? POLLIN : POLLHUP;
 	return 1;
 }
 
@@ -81,7 +90,7 @@ static void next_call(void)
 static int receive(struct seccomp_notif *out)
 {
 	static const struct seccomp_notif zero;
-	assert(memcmp(out, &zero, sizeof(zero)) == 0 && kernel.asked == 0);
+	assert(memcmp(out, &zero, sizeof(zero)) == 0 && kernel.nwaiting < WAITING_MAX);
 	if (kernel.repeats == 0)
 		next_call();
 	kernel.repeats--;
@@ -90,14 +99,19 @@ static int receive(struct seccomp_notif *out)
 		return -1;
 	}
 	memcpy(out, &kernel.next, sizeof(*out));
-	out->id = kernel.asked = ++kernel.last_id;
+	out->id = ++kernel.last_id;
+	kernel.waiting[kernel.nwaiting++] = *out;
 	return 0;
 }
 
-static void let_go_on(bool is_gone)
+static enum call_bound bound_of(const struct seccomp_notif *call)
 {
-	enum call_bound bound =
-	    filter_bound_of(bpf_run(kernel.filter.insns, kernel.filter.ninsns, &kernel.next.data));
+	return filter_bound_of(bpf_run(kernel.filter.insns, kernel.filter.ninsns, &call->data));
+}
+
+static void let_go_on(const struct seccomp_notif *call, bool is_gone)
+{
+	enum call_bound bound = bound_of(call);
 	assert(bound < CALL_BOUND_COUNT);
 	kernel.passed[bound] += !is_gone || bound == CALL_BOUND_NETLINK;
 	assert(kernel.passed[CALL_BOUND_FILTERS] <= FILTER_LOADS_MAX);
@@ -105,13 +119,25 @@ static void let_go_on(bool is_gone)
 	assert(bound == CALL_BOUND_FILTERS || kernel.is_settled);
 }
 
+/* The call with this id, which waits no longer. */
+static struct seccomp_notif take_waiting(uint64_t id)
+{
+	size_t i = 0;
+	while (i < kernel.nwaiting && kernel.waiting[i].id != id)
+		i++;
+	assert(i < kernel.nwaiting);
+	struct seccomp_notif call = kernel.waiting[i];
+	kernel.waiting[i] = kernel.waiting[--kernel.nwaiting];
+	return call;
+}
+
 static int answer(const struct seccomp_notif_resp *response)
 {
-	bool is_gone = kernel.next.pid == 254;
-	assert(response->id == kernel.asked && response->val == 0);
-	kernel.asked = 0;
+	const struct seccomp_notif call = take_waiting(response->id);
+	bool is_gone = call.pid == 254;
+	assert(response->val == 0);
 	if (response->flags == SECCOMP_USER_NOTIF_FLAG_CONTINUE) {
-		let_go_on(is_gone);
+		let_go_on(&call, is_gone);
 	} else {
 		assert(response->flags == 0);
 		assert(response->error < 0 && response->error > -4096);
@@ -157,43 +183,59 @@ static void check_denied(const struct filter_watch *w)
 	assert(is_complete ? sum == kernel.answered : sum <= kernel.answered);
 }
 
-/* The first call that asks for the network waits, and no other call is answered. */
-static void settle(struct filter_watch *w)
+/* Only calls that ask for the network wait, and only until it is settled. */
+static void check_waiting(const struct filter_watch *w)
 {
-	const char *name;
-	uint64_t asked = kernel.asked, last_id = kernel.last_id;
-	filter_watch_answer(w, &name);
-	assert(!name && asked != 0 && kernel.asked == asked && kernel.last_id == last_id);
-	assert(filter_watch_fd(w) == -1 && !kernel.is_settled);
-	kernel.is_settled = true;
-	filter_watch_network_settled(w);
-	assert(!filter_watch_wants_network(w) && kernel.asked == 0);
+	assert(kernel.nwaiting == 0 || filter_watch_wants_network(w));
+	assert(kernel.nwaiting == 0 || !kernel.is_settled);
+	for (size_t i = 0; i < kernel.nwaiting; i++) {
+		enum call_bound bound = bound_of(&kernel.waiting[i]);
+		assert(bound == CALL_BOUND_NETWORK || bound == CALL_BOUND_NETLINK);
+	}
 }
 
-/* While it pauses nothing is read, and time goes on. */
-static bool is_at_its_end(struct filter_watch *w)
+static void settle(struct filter_watch *w)
 {
-	if (filter_watch_fd(w) >= 0)
-		return false;
+	kernel.is_settled = true;
+	filter_watch_network_settled(w);
+	assert(!filter_watch_wants_network(w));
+}
+
+/* While it pauses nothing is read, and time goes on.  False: it never reads again. */
+static bool wait_for_pause(struct filter_watch *w)
+{
 	uint64_t until_ms = filter_watch_paused_until_ms(w);
 	assert(until_ms == 0 || (until_ms > kernel.now_ms && until_ms < kernel.now_ms + 1000));
-	kernel.now_ms = until_ms;
-	return until_ms == 0;
+	kernel.now_ms = until_ms > 0 ? until_ms : kernel.now_ms;
+	return until_ms > 0;
+}
+
+static void serve_once(struct filter_watch *w)
+{
+	const char *name;
+	filter_watch_answer(w, &name);
+	if (name)
+		check_name(name);
+	assert(kernel.last_id <= BURST_MAX + PER_MS_MAX * kernel.now_ms);
 }
 
 static void serve(struct filter_watch *w)
 {
-	unsigned round = 0;
-	for (; !is_at_its_end(w); round++) {
-		const char *name;
-		filter_watch_answer(w, &name);
-		if (name)
-			check_name(name);
-		if (filter_watch_wants_network(w))
-			settle(w);
-		assert(kernel.asked == 0);
+	const unsigned settled_in = kernel.response_size % 64;
+	for (unsigned round = 0;; round++) {
 		assert(round < 100000);
-		assert(kernel.last_id <= BURST_MAX + PER_MS_MAX * kernel.now_ms);
+		bool is_readable = filter_watch_fd(w) >= 0;
+		if (is_readable && has_calls())
+			serve_once(w);
+		else if (filter_watch_wants_network(w))
+			settle(w);
+		else if (is_readable)
+			serve_once(w); /* sees that no process is left */
+		else if (!wait_for_pause(w))
+			return;
+		if (round == settled_in && filter_watch_wants_network(w))
+			settle(w);
+		check_waiting(w);
 	}
 }
 

@@ -8,8 +8,8 @@
  *
  * Bounded calls (calls_bounded[]: loading a filter, opening a netlink socket) are notified, too,
  * and the supervisor allows the first ones.  With asks_network, inet sockets are notified as well:
- * the first call that asks for the network waits until the supervisor has built it.  Only registers
- * decide all of these.
+ * calls that ask for the network wait until the supervisor has built it.  Only registers decide all
+ * of these.
  *
  * After a burst the supervisor answers at a bounded rate, and the callers wait.  So a program that
  * repeats such calls slows down its own jail and little else.
@@ -100,7 +100,7 @@ void filter_watch_destroy(struct filter_watch **slot);
 /* Where to count the jail's netlink sockets.  Borrows proc_fd, the jail's /proc. */
 void filter_watch_set_proc(struct filter_watch *w, int proc_fd);
 /*
- * For the next poll(2).  -1: closed, or a call waits for the network, or answering pauses, see
+ * For the next poll(2).  -1: closed, or many calls wait for the network, or answering pauses, see
  * filter_watch_paused_until_ms().
  */
 int filter_watch_fd(struct filter_watch *w);
@@ -115,15 +115,15 @@ uint64_t filter_watch_paused_until_ms(const struct filter_watch *w);
 void filter_watch_answer(struct filter_watch *w, const char **out_name);
 
 /*
- * Does a call wait for the network?  The first inet or netlink socket does, with asks_network,
- * until filter_watch_network_settled().  No other call is answered meanwhile.
+ * Does a call wait for the network?  With asks_network inet and netlink sockets do, until
+ * filter_watch_network_settled().  Other calls are answered meanwhile.
  */
 bool filter_watch_wants_network(const struct filter_watch *w);
 
 /*
- * The network is ready, or there is none: lets the waiting call and all later ones go on.  The
- * caller may have died, or a signal may have interrupted it; then it asks again (before Linux
- * 5.19) and goes on at once.
+ * The network is ready, or there is none: lets the waiting calls and all later ones go on.  A
+ * caller may have died, or a signal may have interrupted it; then it asks again (before Linux 5.19)
+ * and goes on at once.
  */
 void filter_watch_network_settled(struct filter_watch *w);
 

@@ -49,8 +49,19 @@
 #define ANSWERS_BURST  8192
 #define LOOK_PRICE     10
 
-/* HELD: the call in `request` waits for the network. */
-enum network_state { NETWORK_UNUSED, NETWORK_HELD, NETWORK_SETTLED };
+/*
+ * So many calls wait for the network at a time; the kernel queues more.  From the moment that a
+ * call is received, a signal no longer interrupts it (WAIT_KILLABLE_RECV).
+ */
+#define HELD_MAX 256
+
+enum network_state { NETWORK_UNASKED, NETWORK_WANTED, NETWORK_SETTLED };
+
+/* A call that waits for the network. */
+struct held {
+	uint64_t id;
+	struct seccomp_data data;
+};
 
 struct filter_watch {
 	int listener_fd;
@@ -63,6 +74,8 @@ struct filter_watch {
 	const struct sock_filter *insns; /* borrowed */
 	size_t ninsns;
 	enum network_state network;
+	struct held held[HELD_MAX]; /* with NETWORK_WANTED */
+	size_t nheld;
 	unsigned loads; /* filters that were allowed */
 	struct socket_count netlink;
 	int proc_fd; /* borrowed */
@@ -144,10 +157,12 @@ static bool take_request(struct filter_watch *w)
 }
 
 /* errno_value 0: the call is allowed.  False: its caller is gone, or asks again after a signal. */
-static bool send_answer(struct filter_watch *w, int errno_value)
+static bool send_answer(struct filter_watch *w, uint64_t id, int errno_value)
 {
+	if (w->listener_fd < 0) /* a held call, and no process is left */
+		return false;
 	memset(w->response, 0, w->response_size);
-	w->response->id = w->request->id;
+	w->response->id = id;
 	w->response->error = -errno_value;
 	w->response->flags = errno_value == 0 ? SECCOMP_USER_NOTIF_FLAG_CONTINUE : 0;
 	if (ioctl(w->listener_fd, SECCOMP_IOCTL_NOTIF_SEND, w->response) == 0)
@@ -166,7 +181,7 @@ static int decide_netlink(struct filter_watch *w)
 }
 
 /* The errno of a bounded call, 0 while there is room. */
-static int decide_bounded(struct filter_watch *w, enum call_bound bound)
+static int decide(struct filter_watch *w, const struct seccomp_data *data, enum call_bound bound)
 {
 	switch (bound) {
 	case CALL_BOUND_FILTERS:
@@ -178,39 +193,44 @@ static int decide_bounded(struct filter_watch *w, enum call_bound bound)
 	case CALL_BOUND_COUNT:
 		break;
 	}
-	return errno_for(w, w->request->data.nr); /* the policy refuses it */
+	return errno_for(w, data->nr); /* the policy refuses it */
 }
 
-static enum call_bound requested_bound(const struct filter_watch *w)
+static enum call_bound bound_of(const struct filter_watch *w, const struct seccomp_data *data)
 {
-	return filter_bound_of(filter_run(w->insns, w->ninsns, &w->request->data));
+	return filter_bound_of(filter_run(w->insns, w->ninsns, data));
 }
 
-static const char *answer_request(struct filter_watch *w, enum call_bound bound)
+static const char *answer(struct filter_watch *w, uint64_t id, const struct seccomp_data *data,
+			  enum call_bound bound)
 {
-	int errno_value = decide_bounded(w, bound);
-	bool is_sent = send_answer(w, errno_value);
+	int errno_value = decide(w, data, bound);
+	bool is_sent = send_answer(w, id, errno_value);
 	if (errno_value == 0) {
 		w->loads += is_sent && bound == CALL_BOUND_FILTERS;
 		return NULL;
 	}
-
 	char name[FILTER_NAME_MAX];
-	filter_name_call(&w->request->data, name);
+	filter_name_call(data, name);
 	return count_name(w, name);
+}
+
+static bool must_wait(const struct filter_watch *w, enum call_bound bound)
+{
+	return w->network != NETWORK_SETTLED &&
+	       (bound == CALL_BOUND_NETWORK || bound == CALL_BOUND_NETLINK);
 }
 
 static const char *answer_one(struct filter_watch *w)
 {
 	if (!take_request(w))
 		return NULL;
-	enum call_bound bound = requested_bound(w);
-	bool asks_network = bound == CALL_BOUND_NETWORK || bound == CALL_BOUND_NETLINK;
-	if (asks_network && w->network == NETWORK_UNUSED) {
-		w->network = NETWORK_HELD;
-		return NULL;
-	}
-	return answer_request(w, bound);
+	enum call_bound bound = bound_of(w, &w->request->data);
+	if (!must_wait(w, bound))
+		return answer(w, w->request->id, &w->request->data, bound);
+	w->network = NETWORK_WANTED;
+	w->held[w->nheld++] = (struct held){ w->request->id, w->request->data };
+	return NULL;
 }
 
 void filter_watch_answer(struct filter_watch *w, const char **out_name)
@@ -222,15 +242,17 @@ void filter_watch_answer(struct filter_watch *w, const char **out_name)
 
 bool filter_watch_wants_network(const struct filter_watch *w)
 {
-	return w->network == NETWORK_HELD;
+	return w->network == NETWORK_WANTED;
 }
 
 void filter_watch_network_settled(struct filter_watch *w)
 {
-	bool is_held = w->network == NETWORK_HELD;
 	w->network = NETWORK_SETTLED;
-	if (is_held)
-		(void)answer_request(w, requested_bound(w)); /* a netlink socket may be refused */
+	for (size_t i = 0; i < w->nheld; i++) { /* a netlink socket may still be refused */
+		const struct held *h = &w->held[i];
+		(void)answer(w, h->id, &h->data, bound_of(w, &h->data));
+	}
+	w->nheld = 0;
 }
 
 /* --- life ------------------------------------------------------------------------------- */
@@ -268,7 +290,7 @@ int filter_watch_create(int listener_fd, const struct filter *f, struct filter_w
 	w->proc_fd = -1;
 	w->insns = f->insns;
 	w->ninsns = f->ninsns;
-	w->network = f->asks_network ? NETWORK_UNUSED : NETWORK_SETTLED;
+	w->network = f->asks_network ? NETWORK_UNASKED : NETWORK_SETTLED;
 	w->is_complete = true;
 	rate_init(&w->rate, ANSWERS_PER_MS, ANSWERS_BURST, clock_ms());
 	w->nnotified = f->nnotified < FILTER_NOTIFIED_MAX ? f->nnotified : FILTER_NOTIFIED_MAX;
@@ -300,15 +322,15 @@ void filter_watch_set_proc(struct filter_watch *w, int proc_fd)
 
 int filter_watch_fd(struct filter_watch *w)
 {
-	bool may_answer = w->network != NETWORK_HELD &&
-			  (w->rate.left > 0 || rate_refill(&w->rate, clock_ms()));
-	return may_answer ? w->listener_fd : -1;
+	bool may_read = w->nheld < HELD_MAX &&
+			(w->rate.left > 0 || rate_refill(&w->rate, clock_ms()));
+	return may_read ? w->listener_fd : -1;
 }
 
 uint64_t filter_watch_paused_until_ms(const struct filter_watch *w)
 {
-	bool is_paused = w->network != NETWORK_HELD && w->listener_fd >= 0;
-	return is_paused ? rate_paused_until_ms(&w->rate) : 0;
+	bool may_pause = w->nheld < HELD_MAX && w->listener_fd >= 0;
+	return may_pause ? rate_paused_until_ms(&w->rate) : 0;
 }
 
 const struct denied_syscall *filter_watch_denied(const struct filter_watch *w, size_t *out_count,

@@ -567,7 +567,6 @@ static void serve_until_wanted(struct trial *t)
 	for (int i = 0; i < 5000 && !filter_watch_wants_network(t->watch); i++)
 		serve_once(t, 2);
 	assert_true(filter_watch_wants_network(t->watch));
-	assert_int_equal(filter_watch_fd(t->watch), -1);
 }
 
 static void the_first_network_socket_waits_until_the_network_is_settled(void **state)
@@ -705,13 +704,15 @@ static void *open_in_thread(void *fd)
 	return NULL;
 }
 
+#define THREADS 300 /* more than the supervisor lets wait at a time */
+
 static void open_in_threads(void)
 {
-	pthread_t threads[8];
-	int fds[8];
-	for (int i = 0; i < 8; i++)
+	static pthread_t threads[THREADS];
+	static int fds[THREADS];
+	for (int i = 0; i < THREADS; i++)
 		CHECK(pthread_create(&threads[i], NULL, open_in_thread, &fds[i]) == 0);
-	for (int i = 0; i < 8; i++)
+	for (int i = 0; i < THREADS; i++)
 		CHECK(pthread_join(threads[i], NULL) == 0 && fds[i] >= 0);
 }
 
@@ -721,7 +722,76 @@ static void threads_wait_for_the_same_network(void **state)
 	asks_network = true;
 	struct trial t = begin(open_in_threads);
 	serve_until_wanted(&t);
+	for (int i = 0; i < 5000 && filter_watch_fd(t.watch) >= 0; i++)
+		serve_once(&t, 2);
+	assert_int_equal(filter_watch_fd(t.watch), -1); /* so many wait */
+	assert_int_equal(filter_watch_paused_until_ms(t.watch), 0);
+	filter_watch_network_settled(t.watch);
+	assert_int_equal(serve(&t), 0);
+	filter_watch_destroy(&t.watch);
+}
+
+static void open_beside_a_refused_call(void)
+{
+	pthread_t thread;
+	int fd = -1;
+	CHECK(pthread_create(&thread, NULL, open_in_thread, &fd) == 0);
 	usleep(20 * 1000);
+	CHECK(fails(mount("x", "/", "tmpfs", 0, NULL), EPERM));
+	CHECK(pthread_join(thread, NULL) == 0 && fd >= 0);
+}
+
+static void other_calls_are_answered_while_one_waits_for_the_network(void **state)
+{
+	(void)state;
+	asks_network = true;
+	struct trial t = begin(open_beside_a_refused_call);
+	serve_until_wanted(&t);
+	for (int i = 0; i < 5000 && count_of(&t, "mount") == 0; i++)
+		serve_once(&t, 2);
+	assert_int_equal(count_of(&t, "mount"), 1);
+	assert_true(filter_watch_wants_network(t.watch));
+	filter_watch_network_settled(t.watch);
+	assert_int_equal(serve(&t), 0);
+	filter_watch_destroy(&t.watch);
+}
+
+/* Handlers without SA_RESTART, as Python's. */
+static void open_under_interrupting_signals(void)
+{
+	const struct sigaction action = { .sa_handler = on_alarm };
+	pthread_t threads[4];
+	int fds[4];
+	CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
+	for (int i = 0; i < 4; i++)
+		CHECK(pthread_create(&threads[i], NULL, open_in_thread, &fds[i]) == 0);
+	usleep(50 * 1000);
+	CHECK(fails(mount("x", "/", "tmpfs", 0, NULL), EPERM)); /* the four have been received */
+	for (int i = 0; i < 4; i++)
+		CHECK(pthread_kill(threads[i], SIGUSR1) == 0);
+	CHECK(fails(chroot("/"), EPERM)); /* now they may go on */
+	for (int i = 0; i < 4; i++)
+		CHECK(pthread_join(threads[i], NULL) == 0 && fds[i] >= 0);
+}
+
+static bool has_killable_waits(void)
+{
+	const unsigned flags = SECCOMP_FILTER_FLAG_NEW_LISTENER |
+			       SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+	return __real_sys_seccomp(SECCOMP_SET_MODE_FILTER, flags, NULL) < 0 && errno == EFAULT;
+}
+
+static void signals_do_not_interrupt_calls_that_wait_for_the_network(void **state)
+{
+	(void)state;
+	if (!has_killable_waits())
+		skip();
+	asks_network = true;
+	struct trial t = begin(open_under_interrupting_signals);
+	usleep(100 * 1000); /* all four are in the queue, and then mount(2) */
+	for (int i = 0; i < 5000 && count_of(&t, "chroot") == 0; i++)
+		serve_once(&t, 2);
+	assert_true(filter_watch_wants_network(t.watch));
 	filter_watch_network_settled(t.watch);
 	assert_int_equal(serve(&t), 0);
 	filter_watch_destroy(&t.watch);
@@ -921,6 +991,8 @@ int main(void)
 		TEST(a_caller_that_dies_waiting_for_the_network_is_skipped),
 		TEST(a_call_that_signals_interrupt_asks_again_and_goes_on),
 		TEST(threads_wait_for_the_same_network),
+		TEST(other_calls_are_answered_while_one_waits_for_the_network),
+		TEST(signals_do_not_interrupt_calls_that_wait_for_the_network),
 		TEST(where_another_listens_no_network_is_asked_for),
 		TEST(an_asker_that_dies_is_skipped),
 		TEST(the_watch_closes_when_no_process_is_left),

@@ -8,6 +8,7 @@ import subprocess
 
 from . import commands, turns
 from .turns import milliseconds
+from .world import World
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -77,7 +78,14 @@ class Bench:
         self.ordinary = turns.Who("user", self.ordinary_uid(), work)
         self.root = turns.Who("root", 0, work) if self.is_root else None
         self.callers = [who for who in (self.root, self.ordinary) if who]
-        self.world = None  # world.py
+        self.world, self.no_world = None, "only root can make the world that the jails reach"
+
+    def make_world(self):
+        if self.is_root:
+            try:
+                self.world = World(self.tool("tcp"))
+            except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+                self.no_world = f"the world that the jails reach cannot be made: {error}"
 
     def ordinary_uid(self):
         """We, unless we are root."""

@@ -9,7 +9,6 @@ from .bench import Table, compare
 from .turns import percentile
 from .world import ADDRESS, PORT, SEND_PORT
 
-NEEDS_ROOT = "only root can make the world that the jails reach"
 SEND_MS = 250
 
 
@@ -58,7 +57,7 @@ def network(bench):
     """Public network: never used, and used for one TCP connection."""
     table = Table()
     if not bench.world:
-        table.skip("network", NEEDS_ROOT)
+        table.skip("network", bench.no_world)
         return table
     for who in bench.callers:
         rows = bench.turns(table, who, network_runs(bench, who), 0.25)
@@ -70,7 +69,7 @@ def network_two_workers(bench):
     """Two at a time with uplink host."""
     table = Table()
     if not bench.world:
-        table.skip("network", NEEDS_ROOT)
+        table.skip("network", bench.no_world)
         return table
     known = [turns.Command(name, argv) for name, argv in network_runs(bench, bench.root).items()]
     rows = bench.pairs(table, bench.root, known, 0.5)
@@ -93,7 +92,7 @@ def throughput(bench):
     """TCP from a jail into the world, over TCP from the host: all rules and links of ours between."""
     table = Table()
     if not bench.world:
-        table.skip("throughput", NEEDS_ROOT)
+        table.skip("throughput", bench.no_world)
         return table
     words = ("send", ADDRESS, str(SEND_PORT), str(SEND_MS))
     for who in bench.callers:

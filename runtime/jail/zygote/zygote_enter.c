@@ -17,6 +17,7 @@
 #include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -106,7 +107,7 @@ static _Noreturn void end(const struct zygote_job *job, const struct cj_error *e
 	const struct step_link report = { job->report_fd, "the supervisor", zygote_step_names };
 	if (err->code != 0)
 		step_abort(&report, err);
-	_exit(err->code != 0);
+	_exit(err->code != 0 ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 
 /* It shares our memory until it ends.  Its end sends no signal: only __WALL waits for it. */

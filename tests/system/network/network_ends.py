@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 from harness import *  # noqa: F403
@@ -311,6 +312,48 @@ def _():
             wait_until(lambda: not net.left() and not holders(net), "the host to be as it was", 8)
     wait_until(lambda: not descendants(), "the end of every process")
     cejail("gc").exits(0)
+
+
+FALSE_HOLDER = """
+import os, socket, sys
+os.setuid(65534)
+listeners = []
+for what in ("table46", "table4"):
+    listeners.append(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+    listeners[-1].bind(chr(0) + f"cejail-{sys.argv[1]}-{what}-0")
+    listeners[-1].listen(9)
+print("ready", flush=True)
+sys.stdin.read()
+for listener in listeners:
+    listener.setblocking(False)
+    try:
+        print("from a run:", listener.accept()[0].recv(100))
+    except BlockingIOError:
+        pass
+"""
+
+
+@test("a process of another user at the address of the table's holder gets and gives nothing", who="root")
+def _():
+    version = cejail("version").out.split()[1]
+    with Internet() as net:
+        false = subprocess.Popen([sys.executable, "-c", FALSE_HOLDER, version], stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE, text=True, **net.inside)  # fmt: skip
+        try:
+            equal(false.stdout.readline(), "ready\n", "the false holder")
+            with contextlib.ExitStack() as stack:
+                jails = [stack.enter_context(net.talk(OBEDIENT, *SHARED)) for _ in range(2)]
+                for jail in jails:
+                    went = json.loads(jail.ask(json.dumps([*CLOSED, ["tcp", PUBLIC4, 80]])))
+                    stays_closed(net, went[:-1])
+                    equal(went[-1], "answered", "the way out")
+                equal([name for name in links(net) if name.startswith("cjs")], [], "links of shared tables")
+            said, _ = false.communicate(timeout=20)
+            true("from a run: b''" in said, f"no run looked there: {said!r}")
+            equal(set(said.splitlines()), {"from a run: b''"}, "what the runs sent")
+        finally:
+            false.kill()
+            false.wait()
 
 
 @test("a run that opens a closed range has a table of its own, which opens it to no other run", who="roots")

@@ -56,6 +56,35 @@ def _(*uplink):
         true(seen["tcp", PUBLIC4, 80] <= 8, f"{seen} packets for one short connection")
 
 
+@each_uplink("through {} no run of many in a row loses its first packet")
+def _(*uplink):
+    # nobody sends a lost datagram again, as TCP would
+    kinds = [["udp", PUBLIC4, 7]] + ([] if uplink[-1] in NO_IPV6 else [["udp", PUBLIC6, 7]])
+    with Internet() as net:
+        for number in range(200 if LONG else 8):
+            went, _ = net.attempts([kinds[number % len(kinds)]], *uplink)
+            equal(went, ["answered"], f"run {number}")
+
+
+@each_uplink("through {} a datagram of any size goes out and comes back")
+def _(*uplink):
+    code = """
+import os, socket
+def echo(address, size):
+    with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM) as s:
+        s.settimeout(%s)
+        s.connect((address, 7))
+        data = os.urandom(size)
+        s.send(data)
+        return s.recv(65536) == data
+print([(a, n) for a in %s for n in (1, 1472, 1473, 9000, 30000, 65000) if not echo(a, n)])
+"""
+    addresses = [PUBLIC4] if uplink[-1] in NO_IPV6 else [PUBLIC4, PUBLIC6]
+    with Internet() as net:
+        value = net.run(code % (3 * SLOW, addresses), *uplink)
+        equal(value["stdout"]["text"], "[]\n", f"changed on the way ({value['stderr']['text'][-600:]})")
+
+
 @each_uplink("through {} megabytes go in and out where the path's packets are smaller than the jail's")
 def _(*uplink):
     code = """

@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #include "netns/firewall/firewall.h"
@@ -119,6 +120,47 @@ static void a_run_keeps_the_table_of_a_killed_holder(void **state)
 {
 	(void)state;
 	in_own_namespace(body_killed);
+}
+
+/* All processes below this test, which adopts the holder. */
+static void kill_children(void)
+{
+	while (waitpid(-1, NULL, WNOHANG) >= 0) {
+		int pid = 0;
+		FILE *children = fopen("/proc/thread-self/children", "re");
+		MUST(children);
+		while (fscanf(children, "%d", &pid) == 1)
+			(void)kill(pid, SIGKILL);
+		fclose(children);
+	}
+}
+
+static void body_killed_early(void)
+{
+	MUST(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0);
+	for (int i = 0; i < 40; i++) {
+		const struct timespec wait = { .tv_nsec = i * 50000 };
+		pid_t pid = fork();
+		MUST(pid >= 0);
+		if (pid == 0) {
+			hold(true);
+			_exit(0);
+		}
+		(void)nanosleep(&wait, NULL); /* to hit it in between */
+		kill_children();
+		MUST(!is_held(true));
+	}
+	await_no_table();
+	hold(true);
+	MUST(is_held(true));
+	kill_children();
+	await_no_table();
+}
+
+static void a_holder_killed_at_any_moment_of_its_start_leaves_nothing(void **state)
+{
+	(void)state;
+	in_own_namespace(body_killed_early);
 }
 
 static void body_families(void)
@@ -343,6 +385,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_holder_nobody_asks_ends_and_its_table_goes),
 		cmocka_unit_test(a_run_keeps_the_table_of_a_killed_holder),
+		cmocka_unit_test(a_holder_killed_at_any_moment_of_its_start_leaves_nothing),
 		cmocka_unit_test(with_and_without_ipv6_are_two_tables),
 		cmocka_unit_test(the_holder_has_a_session_and_no_capability),
 		cmocka_unit_test(the_holder_keeps_no_stream_of_its_caller),

@@ -39,14 +39,19 @@ struct start_up {
 
 /* --- the child ------------------------------------------------------------------------------ */
 
+/*
+ * Pipes, as in a jail: an interpreter remembers what kind of file its streams are.  Input and
+ * output are the ends of one pipe, so nobody else has either.
+ */
 static int place_streams(int log_fd, struct cj_error *err)
 {
-	int saved = log_fd < 0 ? -1 : fcntl(log_fd, F_DUPFD_CLOEXEC, CHILD_FIRST_FD);
-	if (child_null_streams(err) < 0)
-		return -err->code;
-	if (saved >= 0 && dup2(saved, STDERR_FILENO) < 0)
-		return cj_fail(err, errno, "give the zygote its log");
-	cj_close(&saved);
+	int ends[2];
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return cj_fail(err, errno, "create a pipe");
+	auto_fd int in_fd = ends[0], out_fd = ends[1];
+	if (dup2(log_fd < 0 ? out_fd : log_fd, STDERR_FILENO) < 0 ||
+	    dup2(in_fd, STDIN_FILENO) < 0 || dup2(out_fd, STDOUT_FILENO) < 0)
+		return cj_fail(err, errno, "give the zygote its streams");
 	return 0;
 }
 

@@ -18,6 +18,7 @@ void config_init(struct config *c)
 		.rootfs = "host",
 		.hostname = "cejail",
 		.workdir = "/box",
+		.zygote = true,
 		.network = NETWORK_NONE,
 		.uplink = UPLINK_AUTO,
 		.network_start = NETWORK_START_FIRST_USE,

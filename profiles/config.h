@@ -56,6 +56,7 @@ struct config {
 	struct strings extensions;
 	enum launcher_kind launcher;
 	struct strings preload; /* modules it loads before it waits */
+	bool zygote;            /* one started interpreter may be forked into many jails */
 	struct strings env;     /* "NAME=VALUE"; later ones win */
 	const char *workdir;
 	const char *file_name; /* what {file} is called inside: /box/NAME, e.g. "main.py" */

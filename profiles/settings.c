@@ -56,6 +56,8 @@ const struct setting settings[] = {
 	  .help = "for 'cejail serve': script that waits in an interpreter: python, node, none" },
 	{ NULL, "warm.preload", 0, LIST(preload, add_module), .value = "MODULE",
 	  .help = "modules that the started interpreter loads in advance" },
+	{ NULL, "warm.zygote", 0, FLAG(zygote),
+	  .help = "for 'cejail serve': start the interpreter once and fork it for each jail" },
 
 	/* limits */
 	{ "timeout", "timeout", 't', DURATION(wall_ms), .scope = SCOPE_RUN,

@@ -33,6 +33,75 @@ def preload(names):
             pass
 
 
+# --- a zygote --------------------------------------------------------------------------------
+
+
+def remove(directory):
+    for place, directories, files in os.walk(directory, topdown=False):
+        for name in files:
+            os.unlink(os.path.join(place, name))
+        os.rmdir(place)
+
+
+def preload_outside(names):
+    """
+    The zygote is not in a jail.  Here /box and /tmp are the host's, where modules must not write
+    or find anything: the variables that name them name a directory of the zygote's own meanwhile.
+    """
+    place = f"/tmp/cejail-zygote-{os.urandom(16).hex()}"
+    variables = dict(os.environ)
+    os.mkdir(place, 0o700)
+    try:
+        for name, value in {**variables, "HOME": "/box", "TMPDIR": "/tmp"}.items():
+            if f"{value}/".startswith(("/box/", "/tmp/", "/var/tmp/", "/dev/shm/")):
+                os.environ[name] = place
+        preload(names)
+    finally:
+        os.environ.clear()
+        os.environ.update(variables)
+        remove(place)
+    if tempfile := sys.modules.get("tempfile"):
+        tempfile.tempdir = None
+
+
+def await_threads():
+    """A thread that a module has stopped may still be ending; fork() refuses more than one task."""
+    import time
+
+    until = time.monotonic() + 2
+    while len(os.listdir("/proc/self/task")) > 1 and time.monotonic() < until:
+        time.sleep(0.01)
+
+
+def renew_randomness():
+    """What the modules' own hooks of fork() leave as it was in the zygote: no two jails may share it."""
+    fresh = {
+        "numpy.random": lambda m: m.seed(),
+        "ssl": lambda m: m.RAND_add(os.urandom(32), 32.0),
+        "tempfile": lambda m: vars(m).update(_name_sequence=None),
+        "uuid": lambda m: vars(m).update(_node=None, _last_timestamp=None),
+        "multiprocessing.process": lambda m: setattr(m.current_process(), "authkey", os.urandom(32)),
+        "random": lambda m: m.seed(),
+    }
+    for name, renew in fresh.items():
+        if module := sys.modules.get(name):
+            renew(module)
+
+
+def enter_jail():
+    """Returns in a process of a jail, and never in the zygote."""
+    await_threads()
+    while os.fork():
+        pass
+    renew_randomness()
+    threading = sys.modules.get("threading")
+    if hasattr(threading, "main_thread") and hasattr(threading.main_thread(), "_set_native_id"):
+        threading.main_thread()._set_native_id()
+
+
+# --- its input -------------------------------------------------------------------------------
+
+
 def open_stdin():
     """sys.stdin as Python makes it for what descriptor 0 is now."""
     old = sys.stdin
@@ -51,6 +120,11 @@ def without_input():
     os.dup2(pipe, 0)
     os.close(pipe)
     return null, stdin
+
+
+def rehearse():
+    """A program that does nothing."""
+    exec(compile(b"print('', end='', flush=True)\n", NULL, "exec", dont_inherit=True), {})
 
 
 def read_all(fd):
@@ -228,12 +302,19 @@ def end():
     atexit._run_exitfuncs()
 
 
-null_fd, null_stdin = without_input()
-preload(sys.argv[1:])
-exec(compile(b"print('', end='', flush=True)\n", NULL, "exec", dont_inherit=True), {})
+is_zygote = sys.argv[1:2] == ["--zygote"]
+if is_zygote:
+    preload_outside(sys.argv[2:])
+else:
+    preload(sys.argv[1:])
+rehearse()
 known_modules = set(sys.modules)
 gc.collect()
 gc.freeze()  # never looked at again
+if is_zygote:
+    enter_jail()
+    rehearse()  # the pages that a program changes first are copied before it comes
+null_fd, null_stdin = without_input()
 os.write(LINK, b".")
 
 path = take_words()

@@ -106,6 +106,17 @@ int plan_make(struct config *c, const struct invocation *inv, struct plan *out_p
 int plan_launcher(struct config *c, const struct plan *plan, struct program *out,
 		  struct cj_error *err);
 
+/* Does the profile ask for a zygote, and has it a launcher that can be one? */
+bool plan_wants_zygote(const struct config *c);
+
+/*
+ * plan_zygote - the same for zygote_spawn().
+ * Fails: where plan_wants_zygote() is false; for a variable in the environment that would make the
+ * interpreter load code from somewhere else outside of the jail than inside.
+ */
+int plan_zygote(struct config *c, const struct plan *plan, struct program *out,
+		struct cj_error *err);
+
 /* What {file} is called inside, for this file of the caller's (NULL: none).  NULL: no memory. */
 const char *plan_code_name(const struct config *c, const char *file, struct arena *a);
 

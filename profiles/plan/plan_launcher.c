@@ -19,9 +19,10 @@ static const struct {
 	const char *option;      /* runs a text */
 	const char *line;        /* that text; START_SCRIPT_MAX bytes at most */
 	const char *file;        /* below the shipped profiles */
+	bool is_zygote;          /* with "--zygote" it forks one of itself for each jail */
 } launchers[LAUNCHER_COUNT] = {
 	[LAUNCHER_PYTHON] = { "python", "-c", "exec(__import__('os').read(3, 65536))",
-			      "launchers/python.py" },
+			      "launchers/python.py", .is_zygote = true },
 	[LAUNCHER_NODE] = { "node", "-e",
 			    "{ const b = Buffer.alloc(65536); require('vm').runInThisContext("
 			    "b.toString('utf8', 0, require('fs').readSync(3, b))) }",
@@ -72,8 +73,21 @@ static int read_script(struct config *c, const char **out_text, struct cj_error 
 	return 0;
 }
 
-int plan_launcher(struct config *c, const struct plan *plan, struct program *out,
-		  struct cj_error *err)
+/* Its arguments behind those of the profile's command. */
+static int add_own_arguments(struct strings *argv, struct config *c, bool is_zygote,
+			     struct cj_error *err)
+{
+	const char *text[] = { launchers[c->launcher].option, launchers[c->launcher].line,
+			       "--zygote" };
+	const struct strings own = { .items = text, .count = 3 };
+	if (add_arguments(argv, &c->arena, &own, is_zygote ? 3 : 2, err) < 0 ||
+	    add_arguments(argv, &c->arena, &c->preload, c->preload.count, err) < 0)
+		return -err->code;
+	return 0;
+}
+
+static int plan_interpreter(struct config *c, const struct plan *plan, bool is_zygote,
+			    struct program *out, struct cj_error *err)
 {
 	struct planner p = { .c = c, .inv = &(struct invocation){ 0 } };
 	struct strings *argv = &p.program.argv;
@@ -86,13 +100,63 @@ int plan_launcher(struct config *c, const struct plan *plan, struct program *out
 
 	if (read_script(c, &p.program.script, err) < 0)
 		return -err->code;
-	const char *text[] = { launchers[c->launcher].option, launchers[c->launcher].line };
-	const struct strings own = { .items = text, .count = 2 };
 	if (add_arguments(argv, &c->arena, &c->command, before, err) < 0 ||
-	    add_arguments(argv, &c->arena, &own, own.count, err) < 0 ||
-	    add_arguments(argv, &c->arena, &c->preload, c->preload.count, err) < 0 ||
-	    plan_env(&p, err) < 0)
+	    add_own_arguments(argv, c, is_zygote, err) < 0 || plan_env(&p, err) < 0)
 		return -err->code;
 	*out = p.program;
 	return 0;
+}
+
+int plan_launcher(struct config *c, const struct plan *plan, struct program *out,
+		  struct cj_error *err)
+{
+	return plan_interpreter(c, plan, false, out, err);
+}
+
+/* --- a zygote ----------------------------------------------------------------- */
+
+/*
+ * A zygote runs outside of the jail, where these would make it load code from paths that are
+ * others' there.
+ */
+static const char *const dangerous[] = {
+	"LD_*",           "PYTHONPATH",       "PYTHONHOME",
+	"PYTHONUSERBASE", "PYTHONPLATLIBDIR", "PYTHONPYCACHEPREFIX",
+	"OPENSSL_CONF",   "OPENSSL_MODULES",  "OPENSSL_ENGINES",
+};
+
+static const char *find_dangerous(const struct strings *env)
+{
+	for (size_t i = 0; i < env->count; i++) {
+		const char *name = env->items[i];
+		for (size_t k = 0; k < sizeof(dangerous) / sizeof(dangerous[0]); k++) {
+			size_t size = strcspn(dangerous[k], "*");
+			bool is_same = strncmp(name, dangerous[k], size) == 0;
+			if (is_same && (dangerous[k][size] == '*' || name[size] == '='))
+				return name;
+		}
+	}
+	return NULL;
+}
+
+bool plan_wants_zygote(const struct config *c)
+{
+	return c->zygote && launchers[c->launcher].is_zygote && arguments_before_file(c) > 0;
+}
+
+int plan_zygote(struct config *c, const struct plan *plan, struct program *out,
+		struct cj_error *err)
+{
+	if (plan_interpreter(c, plan, true, out, err) < 0)
+		return -err->code;
+	if (out->argv.count == 0 || !plan_wants_zygote(c))
+		return cj_reject(err, "profile '%s' has no launcher that forks",
+				 plan->profile_name);
+	const char *entry = find_dangerous(&out->env);
+	if (!entry)
+		return 0;
+	int rc = cj_reject(err, "the profile's env has %.*s, which a zygote can't use",
+			   (int)strcspn(entry, "="), entry);
+	cj_hint(err, "\"warm\": {\"zygote\": false} in the profile: cejail-profile(5)");
+	return rc;
 }

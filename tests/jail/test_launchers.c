@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* WRAP: libexec_path_find */
 /*
- * The shipped launchers in whole jails: little programs behave in an interpreter that waited as in
- * one of their own, to the byte and to the exit status.
+ * The shipped launchers in whole jails: little programs behave in an interpreter that waited, and
+ * in a fork of a zygote, as in one of their own, to the byte and to the exit status.
  */
 #include "tests/jail/whole_jail.h"
 
@@ -9,6 +10,7 @@
 
 #include "profiles/profile.h"
 #include "runtime/base/scope.h"
+#include "runtime/jail/zygote/zygote.h"
 
 struct example {
 	const char *code;
@@ -17,7 +19,24 @@ struct example {
 	const char *place; /* what to leave out of the comparison: lines with this in them */
 };
 
-/* --- a run of either kind -------------------------------------------------------------------- */
+/* Where the program's interpreter comes from. */
+enum kind { COLD, WAITED, FORKED };
+
+/* zygote.so of this build; tests lie elsewhere than programs. */
+int __wrap_libexec_path_find(const char *name, char out[static PATH_MAX], struct cj_error *err);
+int __wrap_libexec_path_find(const char *name, char out[static PATH_MAX], struct cj_error *err)
+{
+	(void)err;
+	char self[PATH_MAX];
+	ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	assert_true(size > 0);
+	self[size] = '\0';
+	*strstr(self, "/tests/") = '\0';
+	assert_true(snprintf(out, PATH_MAX, "%s/libexec/cejail/%s", self, name) < PATH_MAX);
+	return 0;
+}
+
+/* --- a run of any kind ----------------------------------------------------------------------- */
 
 struct run {
 	struct config config;
@@ -70,19 +89,38 @@ static void make_plan(struct run *r, const char *profile, const struct example *
 	outcome_init(&r->out, r->program.id, 1 << 20);
 }
 
-static void run_example(struct run *r, const char *profile, const struct example *e, bool is_warm)
+/* One for all examples. */
+static struct zygote zygote = ZYGOTE_NULL;
+
+static int get_zygote(struct run *r, struct cj_error *err)
+{
+	r->plan.uses_zygote = true;
+	if (plan_zygote(&r->config, &r->plan, &r->launcher, err) < 0)
+		return -err->code;
+	if (zygote.pidfd >= 0)
+		return 0;
+	if (zygote_spawn(&r->launcher, STDERR_FILENO, &zygote, err) < 0)
+		return -err->code;
+	return zygote_await_ready(&zygote, 10000, err);
+}
+
+static void run_example(struct run *r, const char *profile, const struct example *e, enum kind kind)
 {
 	struct jail *jail = NULL;
 	struct cj_error err = { 0 };
 	make_plan(r, profile, e);
+	if (kind == FORKED && get_zygote(r, &err) < 0)
+		die(e, &err);
 	const struct jail_io io = { .stdin_fd = r->input_fd,
 				    .stdout_fd = -1,
 				    .stderr_fd = -1,
 				    .tty_fd = -1,
 				    .hangup_fd = -1 };
 	int rc = jail_prepare(&r->plan, unique_id(), &jail, &err);
-	if (rc == 0 && is_warm)
+	if (rc == 0 && kind == WAITED)
 		rc = jail_warm(jail, &r->launcher, &err);
+	if (rc == 0 && kind == FORKED)
+		rc = jail_warm_from(jail, zygote.sock_fd, &r->launcher, &err);
 	if (rc == 0)
 		rc = jail_start(jail, &r->program, &io, &err);
 	if (rc == 0)
@@ -114,13 +152,14 @@ static char *text_of(const struct run *r, size_t stream, const struct example *e
 	return text;
 }
 
-static void compare(const char *profile, const struct example *examples, size_t count)
+static void compare(const char *profile, enum kind kind, const struct example *examples,
+		    size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
 		const struct example *e = &examples[i];
 		struct run cold, warm;
-		run_example(&cold, profile, e, false);
-		run_example(&warm, profile, e, true);
+		run_example(&cold, profile, e, COLD);
+		run_example(&warm, profile, e, kind);
 		if (cold.out.status != warm.out.status ||
 		    cold.out.exit_code != warm.out.exit_code || cold.out.signal != warm.out.signal)
 			fail_msg("'%s': status %d, %d, signal %d; in one that waited %d, %d, %d",
@@ -212,6 +251,16 @@ static const struct example python[] = {
 	{ .code = "import ctypes\nctypes.CDLL(None).printf(b'hello\\n')" },
 	{ .code = "print('x' * 300000)" },
 	/* what it starts */
+	{ .code = "import faulthandler\nwith open('/box/t', 'w+') as f:\n    faulthandler.dump_traceback(f)\n    f.seek(0)\n    print(f.readlines()[1])" },
+	{ .code = "import ctypes, faulthandler\nfaulthandler.enable(open('/dev/null', 'w'))\nctypes.string_at(0)", .place = "\"<string>\"" },
+	{ .code = "import faulthandler, time\nfaulthandler.dump_traceback_later(.1, exit=True, file=open('/dev/null', 'w'))\ntime.sleep(9)" },
+	{ .code = "import threading, os\nprint(threading.main_thread().native_id == os.getpid(), threading.active_count())" },
+	{ .code = "import signal\nprint([(s, signal.getsignal(s)) for s in signal.valid_signals() if signal.getsignal(s) not in (signal.SIG_DFL, None)], signal.pthread_sigmask(signal.SIG_BLOCK, ()))" },
+	{ .code = "import signal, time\nsignal.signal(signal.SIGALRM, lambda *a: print('alarm'))\nsignal.setitimer(signal.ITIMER_REAL, .05)\ntime.sleep(.5)" },
+	{ .code = "import os\nprint(os.getpriority(os.PRIO_PROCESS, 0), os.umask(0), os.getpgid(0) == os.getpid(), os.getsid(0) == os.getpid(), os.sched_getscheduler(0))" },
+	{ .code = "import sys\nprint([s.seekable() for s in (sys.stdin, sys.stdout, sys.stderr)], [s.line_buffering for s in (sys.stdin, sys.stdout, sys.stderr)], [s.buffer for s in (sys.stdout, sys.stderr)])" },
+	{ .code = "import tempfile, os\nprint(tempfile.gettempdir())\nwith tempfile.NamedTemporaryFile() as f:\n    print(os.path.dirname(f.name))" },
+	{ .code = "import resource\nprint([resource.getrlimit(n) for n in range(16)])" },
 	{ .code = "import multiprocessing as m\ndef f(x):\n    return x * x\nif __name__ == '__main__':\n    with m.Pool(2) as p:\n        print(p.map(f, range(5)))" },
 	{ .code = "import multiprocessing as m\ndef f(x):\n    return x * x\nif __name__ == '__main__':\n    with m.get_context('spawn').Pool(2) as p:\n        print(p.map(f, range(5)))" },
 	{ .code = "import subprocess, sys\nprint(subprocess.run([sys.executable, '-c', 'print(2)'], capture_output=True))" },
@@ -254,14 +303,22 @@ static void a_program_can_hardly_tell_that_its_python_waited(void **state)
 {
 	(void)state;
 	skip_without("/usr/bin/python3");
-	compare("python", python, sizeof(python) / sizeof(python[0]));
+	compare("python", WAITED, python, sizeof(python) / sizeof(python[0]));
+}
+
+static void a_program_can_hardly_tell_that_its_python_is_a_fork(void **state)
+{
+	(void)state;
+	skip_without("/usr/bin/python3");
+	compare("python", FORKED, python, sizeof(python) / sizeof(python[0]));
+	zygote_end(&zygote);
 }
 
 static void a_program_can_hardly_tell_that_its_node_waited(void **state)
 {
 	(void)state;
 	skip_without("/usr/bin/node");
-	compare("node", node, sizeof(node) / sizeof(node[0]));
+	compare("node", WAITED, node, sizeof(node) / sizeof(node[0]));
 }
 
 /* What it was started with is all that /proc shows of it: nothing of the caller's, nothing secret.
@@ -274,7 +331,7 @@ static void its_command_line_is_the_launchers(void **state)
 					   "print(open('/proc/self/environ').read())" };
 	struct run r;
 	setenv("SECRET_OF_THE_CALLER", "hush", 1);
-	run_example(&r, "python", &e, true);
+	run_example(&r, "python", &e, WAITED);
 	unsetenv("SECRET_OF_THE_CALLER");
 	auto_free char *text = text_of(&r, 0, &e);
 	assert_non_null(strstr(text, "python3"));
@@ -339,6 +396,7 @@ int main(void)
 		cmocka_unit_test(a_launcher_keeps_the_profiles_options_and_environment),
 		cmocka_unit_test(its_command_line_is_the_launchers),
 		cmocka_unit_test(a_program_can_hardly_tell_that_its_python_waited),
+		cmocka_unit_test(a_program_can_hardly_tell_that_its_python_is_a_fork),
 		cmocka_unit_test(a_program_can_hardly_tell_that_its_node_waited),
 	};
 	setenv("XDG_CONFIG_HOME", "/nonexistent", 1); /* only what is shipped */

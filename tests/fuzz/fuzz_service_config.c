@@ -49,6 +49,8 @@ static void check_file(const struct service_config *c)
 	check_bound("", "file_max", c->caps.file_bytes);
 	check_bound("", "stdin_max", c->caps.stdin_bytes);
 	check_bound("", "pool_age", c->pool_age_ms);
+	check_bound("", "zygote_age", c->zygote_age_ms);
+	check_bound("", "zygote_children", c->zygote_children);
 	check_bound("", "drain", c->drain_ms);
 	check_bound("", "probe_interval", c->probe_ms);
 	assert(!c->probe_profile || is_name(c->probe_profile));

@@ -5,6 +5,7 @@
 #include "runtime/base/files/libexec_path.h"
 #include "runtime/front/serve/serve_main.h"
 #include "runtime/front/serve/worker/worker.h"
+#include "runtime/front/serve/worker/zygote_keeper.h"
 
 #define FAKE_PROGRAM "serve-fake"
 
@@ -30,7 +31,8 @@ static int prepare(void *context, const struct serve_options *options, char **ar
 int main(int argc, char **argv)
 {
 	const struct serve_program program = { .prepare = prepare,
-					       .worker = { .main = worker_main } };
+					       .worker = { .main = worker_main,
+							   .keep_zygote = zygote_keeper_main } };
 
 	return serve_main(argc, argv, &program);
 }

@@ -39,7 +39,9 @@
 #include "runtime/front/serve/operations/slog.h"
 #include "runtime/front/serve/queue/execution.h"
 #include "runtime/front/serve/queue/pool.h"
+#include "runtime/front/serve/queue/preparing.h"
 #include "runtime/front/serve/queue/runs.h"
+#include "runtime/front/serve/queue/zygotes.h"
 #include "runtime/front/serve/worker/worker_conn.h"
 #include "runtime/jail/cgroup/cgroup.h"
 #include "runtime/jail/record.h"
@@ -63,6 +65,8 @@ struct server {
 	struct profile_cache *profiles;
 	struct runs runs;
 	struct pool pool;
+	struct zygotes zygotes;
+	struct preparing preparing;
 	struct executions *executions;
 	struct health health;
 	struct api api;
@@ -75,38 +79,6 @@ struct server {
 	uint64_t drain_until_ms, watchdog_ms, watchdog_at_ms, accept_at_ms;
 	struct cj_error failure; /* why it is over, unless a signal ended it */
 };
-
-/* --- what the pool asks for -------------------------------------------------- */
-
-static int spawn_worker(void *context, const char *profile, enum tier tier,
-			struct worker_conn **out, struct cj_error *err)
-{
-	struct server *v = context;
-	struct worker worker = WORKER_NULL;
-
-	if (spawner_ask(&v->spawner, profile, tier, &worker, err) < 0)
-		return -err->code;
-	*out = worker_conn_create(&v->loop, &worker, err);
-	return *out ? 0 : -err->code;
-}
-
-static uint64_t stamp(void *context, const char *profile)
-{
-	return profile_cache_stamp(((struct server *)context)->profiles, profile);
-}
-
-static uint64_t now_ms(void *context)
-{
-	(void)context;
-	return clock_ms();
-}
-
-static void log_unready(void *context, const char *profile, enum tier tier, const char *why)
-{
-	(void)context;
-	slog(SLOG_WARNING, "", "no %s of profile '%s' can be prepared ahead: %s", tier_names[tier],
-	     profile, why);
-}
 
 /* --- the configuration --------------------------------------------------------- */
 
@@ -137,7 +109,9 @@ static int adopt(struct server *v, struct service_config *c, struct cj_error *er
 	v->audit = audit;
 	callers_settle(&c->callers, limits.concurrency);
 	accounts_adopt(&v->accounts, &c->callers, v->api.own_uid);
+	const struct zygotes_limits zygotes = { c->zygote_children, c->zygote_age_ms };
 	pool_configure(&v->pool, c->pools, c->npools, c->pool_age_ms);
+	zygotes_configure(&v->zygotes, c->pools, c->npools, &zygotes);
 	executions_set_limits(v->executions, limits);
 	http_set_limits(v->http, c->caps.body_bytes, c->receive_ms);
 	struct service_config *old = v->config;
@@ -146,6 +120,14 @@ static int adopt(struct server *v, struct service_config *c, struct cj_error *er
 	if (old != c)
 		setup_free(&old);
 	return health_adopt(&v->health, c, err);
+}
+
+static void end_prepared(struct server *v)
+{
+	const struct zygotes_limits none = { 0 };
+
+	pool_configure(&v->pool, NULL, 0, 0);
+	zygotes_configure(&v->zygotes, NULL, 0, &none);
 }
 
 /* SIGHUP always opens the audit file again: log rotation relies on it. */
@@ -243,7 +225,7 @@ static void drain(struct server *v)
 	}
 	executions_drain(v->executions);
 	v->drain_until_ms = clock_ms() + drain_ms;
-	pool_configure(&v->pool, NULL, 0, 0);
+	end_prepared(v);
 	/* systemd's TimeoutStopSec= does not know our configuration: sd_notify(3) */
 	notify_send("STOPPING=1\nSTATUS=draining\nEXTEND_TIMEOUT_USEC=%" PRIu64,
 		    (drain_ms + CANCEL_MS + SPAWNER_END_MS + REPLY_MS) * 1000);
@@ -337,6 +319,7 @@ static int tick(struct server *v)
 	wait_ms = sooner(wait_ms, executions_tick(v->executions, now));
 	wait_ms = sooner(wait_ms, http_tick(v->http, now)); /* sends the refusals of just now */
 	wait_ms = sooner(wait_ms, health_tick(&v->health, now));
+	zygotes_tick(&v->zygotes);
 	wait_ms = sooner(wait_ms, pool_tick(&v->pool));
 	wait_ms = sooner(wait_ms, tick_watchdog(v, now));
 	wait_ms = sooner(wait_ms, tick_drain(v, now));
@@ -402,11 +385,6 @@ static int watch_listeners(struct server *v, struct cj_error *err)
 /* The parts that need no descriptor. */
 static int create_parts(struct server *v)
 {
-	const struct pool_ops pool_ops = { .spawn = spawn_worker,
-					   .stamp = stamp,
-					   .now_ms = now_ms,
-					   .failed = log_unready,
-					   .context = v };
 	const struct executions_context context = {
 		.runs = &v->runs,
 		.pool = &v->pool,
@@ -417,8 +395,13 @@ static int create_parts(struct server *v)
 	v->metrics = context.metrics;
 	accounts_init(&v->accounts);
 	runs_init(&v->runs);
-	pool_init(&v->pool, &pool_ops);
 	v->profiles = profile_cache_create();
+	v->preparing = (struct preparing){ .loop = &v->loop,
+					   .spawner = &v->spawner,
+					   .zygotes = &v->zygotes,
+					   .profiles = v->profiles,
+					   .metrics = v->metrics };
+	preparing_init(&v->preparing, &v->pool);
 	v->executions = executions_create(&context);
 	return v->metrics && v->profiles && v->executions ? 0 : -ENOMEM;
 }
@@ -440,6 +423,7 @@ static void connect_parts(struct server *v, const struct api_filter *filter)
 			       .profiles = v->profiles,
 			       .metrics = v->metrics,
 			       .pool = &v->pool,
+			       .zygotes = &v->zygotes,
 			       .health = &v->health,
 			       .own_uid = geteuid(),
 			       .started_ms = clock_epoch_ms() };
@@ -471,7 +455,7 @@ static void close_server(struct server *v)
 	if (v->http)
 		(void)http_tick(v->http, clock_ms());
 	http_close(&v->http);
-	pool_configure(&v->pool, NULL, 0, 0);
+	end_prepared(v);
 	runs_fini(&v->runs);
 	audit_close(&v->audit);
 	metrics_destroy(&v->metrics);

@@ -182,8 +182,12 @@ def _():
 def _():
     with Service(config={**WARM, "pool_age": "1s"}) as s:
         wait_full(s)
-        before = set(s.workers())
-        wait_until(lambda: not before & set(s.workers()) - {s.workers()[0] if s.workers() else 0}, "all of them to be replaced", 20)
+
+        def workers():
+            return {pid for pid in s.workers() if "cejail-worker" in (describe_process(pid) or "")}
+
+        before = workers()
+        wait_until(lambda: not before & workers(), "all of them to be replaced", 20)
         equal(s.run().result["stdout"]["text"], "42\n", "stdout")
 
 

@@ -288,6 +288,7 @@ static void show_metrics(struct api_call *c)
 		.connections = http_connections(a->http),
 		.pool_jails = pool_ready(a->pool, TIER_JAIL),
 		.pool_interpreters = pool_ready(a->pool, TIER_INTERPRETER),
+		.zygotes = zygotes_alive(a->zygotes),
 		.in_flight_max = load.running_max,
 		.queued_max = load.queued_max,
 		.started_ms = a->started_ms,

@@ -38,6 +38,7 @@ struct api {
 	struct profile_cache *profiles;
 	struct metrics *metrics;
 	const struct pool *pool;
+	const struct zygotes *zygotes;
 	const struct health *health;
 	struct api_filter filter;
 	uid_t own_uid;       /* of the service */

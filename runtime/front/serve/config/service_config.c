@@ -16,6 +16,7 @@
 #define QUEUE_MAX       65536
 #define PREPARED_MAX    64 /* of one profile and kind */
 #define RATE_MAX        1000000
+#define CHILDREN_MAX    1000000
 #define BODY_MIN        1024
 #define BODY_MAX        (256u << 20)
 #define DAY_MS          (24ull * 3600 * 1000)
@@ -73,6 +74,10 @@ static const struct service_key file_keys[] = {
 	  .help = "workers prepared ahead, by profile; replaces the whole default" },
 	{ "pool_age", NULL, NUMBER("DUR", duration, 1000, 365 * DAY_MS), AT(pool_age_ms),
 	  .standard = "10m", .help = "maximum age of a prepared jail" },
+	{ "zygote_age", NULL, NUMBER("DUR", duration, 1000, 365 * DAY_MS), AT(zygote_age_ms),
+	  .standard = "10m", .help = "age at which a zygote is replaced" },
+	{ "zygote_children", NULL, NUMBER("N", count, 1, CHILDREN_MAX), AT(zygote_children),
+	  .standard = "1000", .help = "number of jails after which a zygote is replaced" },
 	{ "callers", NULL, SERVICE_OBJECT, "NAME: {...}", .read = read_callers,
 	  .standard = "(the built-in rights)",
 	  .help = "per-caller permissions: \"default\", \"uid:N\", \"token:NAME\"" },
@@ -169,6 +174,8 @@ void service_config_init(struct service_config *c)
 		.pools = { { "python", .jails = 1, .interpreters = 2 } },
 		.npools = 1,
 		.pool_age_ms = 10 * 60 * 1000,
+		.zygote_age_ms = 10 * 60 * 1000,
+		.zygote_children = 1000,
 		.drain_ms = 30 * 1000,
 		.probe_ms = 60 * 1000,
 	};

@@ -48,7 +48,9 @@ struct service_config {
 	struct request_caps caps;
 	struct pool_config pools[POOLS_MAX];
 	size_t npools;
-	uint64_t pool_age_ms; /* no prepared jail is used after that */
+	uint64_t pool_age_ms;   /* no prepared jail is used after that */
+	uint64_t zygote_age_ms; /* then the next one starts, or after so many children */
+	unsigned zygote_children;
 	struct callers callers;
 	struct audit_config audit;
 	uint64_t drain_ms;         /* after SIGTERM, running ones may go on for so long */

@@ -230,13 +230,13 @@ static int serve_one(const struct fake_file *f, const char *profile, int sock_fd
 	return rc;
 }
 
-void fake_main(void *context, const char *profile, enum tier tier, int sock_fd, int control_fd)
+void fake_main(void *context, const struct worker_order *order)
 {
 	struct cj_error err = { 0 };
-	int rc = tier == TIER_COLD ? 0 : ready_tell(sock_fd, &err);
+	int rc = order->tier == TIER_COLD ? 0 : ready_tell(order->sock_fd, false, NULL, &err);
 
 	if (rc == 0)
-		rc = serve_one(context, profile, sock_fd, control_fd, &err);
+		rc = serve_one(context, order->profile, order->sock_fd, order->control_fd, &err);
 	_exit(rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 

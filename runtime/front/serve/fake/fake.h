@@ -9,7 +9,7 @@
 #include <stdbool.h>
 
 #include "runtime/front/serve/fake/fake_file.h"
-#include "runtime/front/serve/worker/job.h"
+#include "runtime/front/serve/worker/spawner.h"
 
 struct exchange;
 
@@ -17,8 +17,7 @@ struct exchange;
 int fake_open(const char *path, struct fake_file *out, struct cj_error *err);
 
 /* As struct worker_life says; the context is a struct fake_file. */
-__attribute__((noreturn)) void fake_main(void *context, const char *profile, enum tier tier,
-					 int sock_fd, int control_fd);
+__attribute__((noreturn)) void fake_main(void *context, const struct worker_order *order);
 
 /* As struct api_filter says: the file may have an error for a request.  The context is the same. */
 bool fake_refuses(void *context, struct exchange *x, const struct request *r);

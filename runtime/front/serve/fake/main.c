@@ -17,7 +17,7 @@ int main(int argc, char **argv)
 	struct fake_file file = { .count = 0 };
 	const struct serve_program program = { .prepare = prepare,
 					       .context = &file,
-					       .worker = { fake_main, &file },
+					       .worker = { .main = fake_main, .context = &file },
 					       .filter = { fake_refuses, &file } };
 
 	int status = serve_main(argc, argv, &program);

@@ -69,6 +69,7 @@ struct metrics {
 	uint64_t pool[METRICS_PROFILES_MAX + 1][TIER_COUNT][TIER_COUNT]; /* wanted, got */
 	uint64_t bypassed[METRICS_PROFILES_MAX + 1][BYPASS_COUNT];
 	uint64_t networks[NETWORK_STATE_COUNT];
+	uint64_t zygotes[METRICS_PROFILES_MAX + 1][ZYGOTE_EVENT_COUNT];
 	uint64_t refusals[API_CODE_COUNT];
 	uint64_t http[HTTP_STATUS_MAX + 1];
 	struct histogram run, memory, setup[TIER_COUNT], request[TIER_COUNT];
@@ -129,6 +130,11 @@ void metrics_count_bypass(struct metrics *m, const char *profile, enum pool_bypa
 {
 	if (why < BYPASS_COUNT)
 		m->bypassed[place_of(m, profile)][why]++;
+}
+
+void metrics_count_zygote(struct metrics *m, const char *profile, enum zygote_event event)
+{
+	m->zygotes[place_of(m, profile)][event]++;
 }
 
 void metrics_count_audit_failure(struct metrics *m)
@@ -237,6 +243,44 @@ static void put_bypassed(struct page *p, const char *name)
 {
 	struct bypass_rows f = { p, name };
 	metrics_list_bypassed(p->m, &f, put_bypass);
+}
+
+static void put_zygote_event(struct page *p, const char *name, enum zygote_event event)
+{
+	for (size_t i = 0; i <= OTHER; i++)
+		if (p->m->zygotes[i][event] > 0)
+			(void)fprintf(p->out, "%s{profile=\"%s\"} %" PRIu64 "\n", name,
+				      profile_name(p->m, i), p->m->zygotes[i][event]);
+}
+
+static void put_zygote_starts(struct page *p, const char *name)
+{
+	put_zygote_event(p, name, ZYGOTE_STARTED);
+}
+
+static void put_zygote_children(struct page *p, const char *name)
+{
+	put_zygote_event(p, name, ZYGOTE_CHILD);
+}
+
+static void put_zygote_fallbacks(struct page *p, const char *name)
+{
+	static const char *const reasons[ZYGOTE_EVENT_COUNT] = {
+		[ZYGOTE_FAILED] = "failed",
+		[ZYGOTE_MISSING] = "missing",
+		[ZYGOTE_UNSUITABLE] = "unsuitable",
+	};
+	for (size_t i = 0; i <= OTHER; i++)
+		for (size_t k = 0; k < ZYGOTE_EVENT_COUNT; k++)
+			if (reasons[k] && p->m->zygotes[i][k] > 0)
+				(void)fprintf(
+				    p->out, "%s{profile=\"%s\",reason=\"%s\"} %" PRIu64 "\n", name,
+				    profile_name(p->m, i), reasons[k], p->m->zygotes[i][k]);
+}
+
+static void put_zygotes(struct page *p, const char *name)
+{
+	put_u64(p, name, p->g->zygotes);
 }
 
 static void put_refusals(struct page *p, const char *name)
@@ -444,6 +488,14 @@ static const struct family {
 	{ "cejail_pool_bypassed_total", "counter",
 	  "Runs with a cold worker although their profile has a pool, by reason.", put_bypassed },
 	{ "cejail_pool_ready", "gauge", "Prepared workers in the pool.", put_pool_ready },
+	{ "cejail_zygotes", "gauge", "Zygotes from which jails are forked.", put_zygotes },
+	{ "cejail_zygotes_started_total", "counter", "Zygotes that became ready, by profile.",
+	  put_zygote_starts },
+	{ "cejail_zygote_children_total", "counter", "Jails forked from a zygote, by profile.",
+	  put_zygote_children },
+	{ "cejail_zygote_fallbacks_total", "counter",
+	  "Interpreters that had no zygote although their profile wants one, by reason.",
+	  put_zygote_fallbacks },
 	{ "cejail_audit_failures_total", "counter", "Audit lines that could not be written.",
 	  put_audit_failures },
 	{ "cejail_http_responses_total", "counter", "HTTP responses by status code.",

@@ -16,6 +16,7 @@
 #include "runtime/front/serve/api/api_error.h"
 #include "runtime/front/serve/worker/job.h"
 #include "runtime/front/serve/queue/pool.h"
+#include "runtime/front/serve/queue/zygotes.h"
 
 #define METRICS_PROFILES_MAX 32
 
@@ -34,12 +35,13 @@ void metrics_count_bypass(struct metrics *m, const char *profile, enum pool_bypa
 void metrics_list_bypassed(const struct metrics *m, void *context,
 			   void (*row)(void *context, const char *profile, const char *why,
 				       uint64_t runs));
+void metrics_count_zygote(struct metrics *m, const char *profile, enum zygote_event event);
 void metrics_count_audit_failure(struct metrics *m);
 void metrics_count_http(struct metrics *m, unsigned http_status);
 
 /* Values that are read when the page is requested. */
 struct gauges {
-	uint64_t in_flight, queued, connections, pool_jails, pool_interpreters;
+	uint64_t in_flight, queued, connections, pool_jails, pool_interpreters, zygotes;
 	uint64_t in_flight_max, queued_max; /* 0: left out */
 	uint64_t started_ms;                /* of the service, since the epoch */
 	bool has_probed, probe_succeeded;

@@ -99,7 +99,8 @@ static void on_line(struct worker_conn *conn, const char *text, size_t size)
 {
 	static const char *const events[] = { "start", "stdout", "stderr", "denied", "dropped" };
 	struct execution *e = conn->owner;
-	char type[16], why[CJ_ERROR_MSG_MAX + CJ_ERROR_HINT_MAX];
+	struct readiness_line said;
+	char type[16];
 
 	if (!e->run)
 		return; /* lines after the result are ignored */
@@ -111,9 +112,12 @@ static void on_line(struct worker_conn *conn, const char *text, size_t size)
 			begin_stream(e);
 		execution_complete(e, text, size);
 	} else if (strcmp(type, "unready") == 0) {
-		unready_read(text, size, why, sizeof(why));
-		execution_fail(e, why);
-	} else if (strcmp(type, "ready") != 0) {
+		ready_read(text, size, &said);
+		execution_fail(e, said.why);
+	} else if (strcmp(type, "ready") == 0) {
+		if (e->run->tier == TIER_INTERPRETER)
+			pool_note_ready(e->all->context.pool, e->run->profile, text, size);
+	} else {
 		for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
 			if (strcmp(type, events[i]) != 0)
 				continue;
@@ -179,7 +183,9 @@ static int find_worker(struct execution *e, struct cj_error *err)
 	e->run->tier = TIER_COLD;
 	e->run->has_tier = true;
 	e->conn = pool_take(pool, e->run->profile, e->terms.fit, &e->run->tier);
-	return e->conn ? 0 : pool_spawn_cold(pool, e->run->profile, &e->conn, err);
+	if (e->conn)
+		return 0;
+	return pool_spawn_new(pool, e->run->profile, e->terms.fit, &e->conn, &e->run->tier, err);
 }
 
 /*

@@ -42,21 +42,32 @@ static void fail(struct pool_bucket *bucket, const char *why)
 	p->ops.failed(p->ops.context, bucket->profile, bucket->tier, why);
 }
 
+static void become_ready(struct slot *s, const struct readiness_line *how)
+{
+	struct pool_bucket *bucket = s->bucket;
+	const struct pool_ops *ops = &bucket->pool->ops;
+
+	s->is_ready = true;
+	bucket->starting--;
+	bucket->ready++;
+	bucket->backoff_ms = 0;
+	bucket->problem[0] = '\0';
+	ops->ready(ops->context, bucket->profile, bucket->tier, how);
+}
+
 static void on_line(struct worker_conn *w, const char *text, size_t size)
 {
 	struct slot *s = w->owner;
-	char type[16], why[sizeof(s->bucket->problem)];
+	struct readiness_line said;
+	char type[16];
 
 	worker_conn_line_type(text, type);
 	if (strcmp(type, "ready") == 0 && !s->is_ready) {
-		s->is_ready = true;
-		s->bucket->starting--;
-		s->bucket->ready++;
-		s->bucket->backoff_ms = 0;
-		s->bucket->problem[0] = '\0';
+		ready_read(text, size, &said);
+		become_ready(s, &said);
 	} else if (strcmp(type, "unready") == 0) {
-		unready_read(text, size, why, sizeof(why));
-		fail(s->bucket, why);
+		ready_read(text, size, &said);
+		fail(s->bucket, said.why);
 	}
 }
 
@@ -175,10 +186,25 @@ struct worker_conn *pool_take(struct pool *p, const char *profile, enum request_
 	return NULL;
 }
 
-int pool_spawn_cold(struct pool *p, const char *profile, struct worker_conn **out,
-		    struct cj_error *err)
+int pool_spawn_new(struct pool *p, const char *profile, enum request_fit fit,
+		   struct worker_conn **out, enum tier *out_tier, struct cj_error *err)
 {
+	struct cj_error none = { 0 };
+
+	*out_tier = TIER_INTERPRETER;
+	if (fit == FIT_INTERPRETER && find_bucket(p, profile, TIER_INTERPRETER) &&
+	    p->ops.spawn_for_job(p->ops.context, profile, out, &none) == 0)
+		return 0;
+	*out_tier = TIER_COLD;
 	return p->ops.spawn(p->ops.context, profile, TIER_COLD, out, err);
+}
+
+void pool_note_ready(struct pool *p, const char *profile, const char *line, size_t size)
+{
+	struct readiness_line said;
+
+	ready_read(line, size, &said);
+	p->ops.ready(p->ops.context, profile, TIER_INTERPRETER, &said);
 }
 
 enum tier pool_wanted_tier(const struct pool *p, const char *profile, enum request_fit fit)
@@ -221,7 +247,8 @@ static struct slot *add_slot(struct pool_bucket *bucket)
 	return s;
 }
 
-static void spawn_one(struct pool_bucket *bucket, uint64_t now_ms)
+/* False: it can't be spawned now. */
+static bool spawn_one(struct pool_bucket *bucket, uint64_t now_ms)
 {
 	struct pool *p = bucket->pool;
 	struct cj_error err = { 0 };
@@ -229,19 +256,21 @@ static void spawn_one(struct pool_bucket *bucket, uint64_t now_ms)
 
 	if (!s) {
 		fail(bucket, "no memory");
-		return;
+		return false;
 	}
 	s->born_ms = now_ms;
 	/* before the worker reads the files: if they change meanwhile, it is stale */
 	s->stamp = p->ops.stamp(p->ops.context, bucket->profile);
 	if (p->ops.spawn(p->ops.context, bucket->profile, bucket->tier, &s->conn, &err) < 0) {
 		forget_slot(s);
-		fail(bucket, err.msg);
-		return;
+		if (err.code != POOL_NOT_YET)
+			fail(bucket, err.msg);
+		return false;
 	}
 	s->conn->owner = s;
 	s->conn->line = on_line;
 	s->conn->ended = on_ended;
+	return true;
 }
 
 static void end_stale(struct pool_bucket *bucket, uint64_t now_ms)
@@ -293,7 +322,8 @@ int pool_tick(struct pool *p)
 				wait_ms = POOL_QUIET_MS;
 				break;
 			}
-			spawn_one(bucket, now_ms);
+			if (!spawn_one(bucket, now_ms))
+				break;
 		}
 	}
 	return wait_ms;

@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -35,9 +36,18 @@ enum pool_bypass {
 };
 extern const char *const pool_bypass_names[BYPASS_COUNT]; /* "request", "ceiling", "empty" */
 
+/* Of pool_ops.spawn: not now, but soon; this is no failure. */
+#define POOL_NOT_YET EINPROGRESS
+
 struct pool_ops {
 	int (*spawn)(void *context, const char *profile, enum tier tier, struct worker_conn **out,
 		     struct cj_error *err);
+	/* A worker with TIER_INTERPRETER for a job that is there: only where a zygote serves. */
+	int (*spawn_for_job)(void *context, const char *profile, struct worker_conn **out,
+			     struct cj_error *err);
+	/* A worker is prepared. */
+	void (*ready)(void *context, const char *profile, enum tier tier,
+		      const struct readiness_line *how);
 	uint64_t (*stamp)(void *context, const char *profile); /* of its files as they are now */
 	uint64_t (*now_ms)(void *context);
 	/* A worker could not be prepared; called once for each new reason. */
@@ -80,9 +90,13 @@ void pool_configure(struct pool *p, const struct pool_config *rows, size_t count
 /* The ready worker that is prepared furthest for such a request, or NULL.  The caller owns it. */
 struct worker_conn *pool_take(struct pool *p, const char *profile, enum request_fit fit,
 			      enum tier *out_tier);
-/* A new worker that is not of the pool, TIER_COLD; the caller owns it. */
-int pool_spawn_cold(struct pool *p, const char *profile, struct worker_conn **out,
-		    struct cj_error *err);
+/* A new worker that is not of the pool; the caller owns it.  TIER_COLD, but where a zygote makes
+ * it faster.
+ */
+int pool_spawn_new(struct pool *p, const char *profile, enum request_fit fit,
+		   struct worker_conn **out, enum tier *out_tier, struct cj_error *err);
+/* The "ready" line of a worker with TIER_INTERPRETER that pool_spawn_new() has given away. */
+void pool_note_ready(struct pool *p, const char *profile, const char *line, size_t size);
 /* The best tier that the pool keeps for such requests. */
 enum tier pool_wanted_tier(const struct pool *p, const char *profile, enum request_fit fit);
 

@@ -290,12 +290,23 @@ static int send_line(int sock_fd, struct json_writer *w, struct cj_error *err)
 	return 0;
 }
 
-int ready_tell(int sock_fd, struct cj_error *err)
+static void put_reason(struct json_writer *w, const struct cj_error *why)
+{
+	json_member_text(w, "stage", why->stage);
+	json_member_text(w, "message", why->msg);
+	json_member_filled(w, "hint", why->hint);
+}
+
+int ready_tell(int sock_fd, bool is_of_zygote, const struct cj_error *zygote_failure,
+	       struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	if (!w)
 		return cj_fail(err, ENOMEM, "report that the jail is ready");
 	open_line(w, "ready");
+	json_member_bool(w, "zygote", is_of_zygote);
+	if (zygote_failure)
+		put_reason(w, zygote_failure);
 	return send_line(sock_fd, w, err);
 }
 
@@ -306,24 +317,30 @@ void unready_tell(int sock_fd, const struct cj_error *why)
 	if (!w)
 		return;
 	open_line(w, "unready");
-	json_member_text(w, "stage", why->stage);
-	json_member_text(w, "message", why->msg);
-	json_member_filled(w, "hint", why->hint);
+	put_reason(w, why);
 	(void)!send_line(sock_fd, w, &ignored);
 }
 
-void unready_read(const char *line, size_t size, char *out, size_t out_size)
+void ready_read(const char *line, size_t size, struct readiness_line *out)
 {
 	auto_arena struct arena a = { 0 };
 	const struct json_node *root = NULL;
 	struct cj_error ignored = { 0 }; /* without a reason that can be read */
 
+	*out = (struct readiness_line){ 0 };
 	(void)!json_parse("worker", line, size, &a, &root, &ignored);
 	const char *message = json_get_text(root, "message"), *hint = json_get_text(root, "hint");
+	const char *stage = json_get_text(root, "stage"), *type = json_get_text(root, "type");
+	const struct json_node *zygote = root ? json_get(root, "zygote") : NULL;
+	out->is_of_zygote = zygote && zygote->type == JSON_BOOL && zygote->boolean;
+	if (stage)
+		(void)snprintf(out->stage, sizeof(out->stage), "%s", stage);
+	if (!message && type && strcmp(type, "ready") == 0)
+		return;
 	if (!message || !message[0])
 		message = "it gave no reason";
 	if (hint && hint[0])
-		(void)snprintf(out, out_size, "%s (%s)", message, hint);
+		(void)snprintf(out->why, sizeof(out->why), "%s (%s)", message, hint);
 	else
-		(void)snprintf(out, out_size, "%s", message);
+		(void)snprintf(out->why, sizeof(out->why), "%s", message);
 }

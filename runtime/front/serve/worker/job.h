@@ -5,7 +5,9 @@
  * To the worker, once: one byte with a sealed memfd, which has a header (one line of JSON) and the
  * request's body as the caller sent it.  To the server: JSON lines, in this order:
  *
- *	{"type":"ready"}                                   the jail is sealed and waits
+ *	{"type":"ready","zygote":Z}                        the jail is sealed and waits; its
+ *	                                                   interpreter is of the zygote or not,
+ *	                                                   and a "message" says why not
  *	{"type":"unready","stage":S,"message":M,"hint":H}  it could not be built, or not even a
  *	                                                   worker; the end.  A cold worker tells
  *	                                                   what fails ahead of its job as its result
@@ -81,8 +83,16 @@ void summary_write(struct json_writer *w, const struct summary *s); /* the whole
 struct json_node;
 int summary_read(const struct json_node *line, struct summary *out, struct cj_error *err);
 
-/* The first line. */
-int ready_tell(int sock_fd, struct cj_error *err);
+/* The first line.  `zygote_failure`: why the interpreter is not of the zygote, or NULL. */
+int ready_tell(int sock_fd, bool is_of_zygote, const struct cj_error *zygote_failure,
+	       struct cj_error *err);
 void unready_tell(int sock_fd, const struct cj_error *why);
-/* The message and hint of an "unready" line. */
-void unready_read(const char *line, size_t size, char *out, size_t out_size);
+
+/* Of either line. */
+struct readiness_line {
+	bool is_of_zygote;
+	char stage[32]; /* of an error */
+	/* message and hint; of a "ready" line "": no failure */
+	char why[CJ_ERROR_MSG_MAX + CJ_ERROR_HINT_MAX];
+};
+void ready_read(const char *line, size_t size, struct readiness_line *out);

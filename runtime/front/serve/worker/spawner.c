@@ -11,7 +11,8 @@
  *	                                                          but its socket and control pipe
  *	worker_send_job ----------------------------------------> worker_main
  *
- * An order is a profile, a tier and two descriptors; the spawner keeps neither them nor a list.
+ * An order is a profile, a tier and two descriptors, or three with that of a zygote.  The spawner
+ * keeps neither them nor a list.  The keeper of a zygote is ordered and ends as a worker.
  * What the server and the worker have to say goes over the worker's own socket.
  *
  * How it ends.  When the server ends in any way, the kernel closes every control pipe and socket:
@@ -43,11 +44,14 @@
 #define PROFILE_NAME_MAX 256
 
 enum { STEP_ORDER };
-enum order_fd { ORDER_SOCK, ORDER_CONTROL, ORDER_FD_COUNT };
+enum order_fd { ORDER_SOCK, ORDER_CONTROL, ORDER_ZYGOTE, ORDER_FD_COUNT };
+#define ORDER_FD_MIN ORDER_ZYGOTE /* without one */
 static const char *const order_names[] = { [STEP_ORDER] = "worker order" };
 
 struct order {
 	uint32_t tier;
+	bool has_job;
+	bool is_zygote; /* the keeper of one */
 	char profile[PROFILE_NAME_MAX];
 };
 
@@ -71,14 +75,25 @@ static _Noreturn void become_worker(const struct order *order, struct step_msg *
 	if (child_unblock_signals(&err) < 0 || child_die_with_parent(-1, &err) < 0 ||
 	    getppid() != spawner_pid)
 		_exit(EXIT_FAILURE);
-	(void)prctl(PR_SET_NAME, "cejail-worker", 0, 0, 0); /* only what ps(1) shows */
+	(void)prctl(PR_SET_NAME, order->is_zygote ? "cejail-zygote" : "cejail-worker", 0, 0,
+		    0);                   /* only what ps(1) shows */
 	(void)!child_start_session(&err); /* just forked, so it leads no group: cannot fail */
-	if (child_keep_only(msg->fds, ORDER_FD_COUNT, &err) < 0) {
+	if (child_keep_only(msg->fds, msg->nfds, &err) < 0) {
 		unready_tell(msg->fds[ORDER_SOCK], &err);
 		_exit(EXIT_FAILURE);
 	}
-	life->main(life->context, order->profile, (enum tier)order->tier, msg->fds[ORDER_SOCK],
-		   msg->fds[ORDER_CONTROL]);
+	const struct worker_order told = {
+		.profile = order->profile,
+		.tier = (enum tier)order->tier,
+		.sock_fd = msg->fds[ORDER_SOCK],
+		.control_fd = msg->fds[ORDER_CONTROL],
+		.zygote_fd = msg->nfds > ORDER_ZYGOTE ? msg->fds[ORDER_ZYGOTE] : -1,
+		.has_job = order->has_job,
+	};
+	if (!order->is_zygote)
+		life->main(life->context, &told);
+	else if (life->keep_zygote)
+		life->keep_zygote(&told);
 	_exit(EXIT_FAILURE);
 }
 
@@ -88,7 +103,8 @@ static void carry_out(struct step_msg *msg, const struct worker_life *life)
 	struct cj_error err = { 0 };
 	pid_t self = getpid();
 
-	if (msg->step != STEP_ORDER || msg->size != sizeof(order) || msg->nfds != ORDER_FD_COUNT)
+	if (msg->step != STEP_ORDER || msg->size != sizeof(order) || msg->nfds < ORDER_FD_MIN ||
+	    msg->nfds > ORDER_FD_COUNT)
 		return; /* closing the descriptors notifies the server */
 	memcpy(&order, msg->data, sizeof(order));
 	order.profile[sizeof(order.profile) - 1] = '\0';
@@ -181,7 +197,8 @@ void spawner_end(struct spawner *s)
 	cj_end_child(&s->pidfd);
 }
 
-static int open_worker(struct worker *near, int far[ORDER_FD_COUNT], struct cj_error *err)
+static int open_ends(struct worker *near, int far[ORDER_FD_MIN], bool is_zygote,
+		     struct cj_error *err)
 {
 	int sock[2], control[2];
 
@@ -190,34 +207,51 @@ static int open_worker(struct worker *near, int far[ORDER_FD_COUNT], struct cj_e
 	near->sock_fd = sock[0];
 	far[ORDER_SOCK] = sock[1];
 	fd_set_nonblocking(near->sock_fd);
-	if (pipe2(control, O_CLOEXEC) < 0)
+	/* the keeper of a zygote sends the zygote's socket */
+	if (is_zygote ? socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control) < 0
+		      : pipe2(control, O_CLOEXEC) < 0)
 		return cj_fail(err, errno, "create a worker's control pipe");
 	near->control_fd = control[1];
 	far[ORDER_CONTROL] = control[0];
+	fd_set_nonblocking(near->control_fd);
 	return 0;
 }
 
-int spawner_ask(struct spawner *s, const char *profile, enum tier tier, struct worker *out,
-		struct cj_error *err)
+static int send_order(struct spawner *s, struct order *order, const char *profile, int zygote_fd,
+		      struct worker *out, struct cj_error *err)
 {
 	const struct step_link link = { s->sock_fd, "the spawner", order_names };
-	struct order order = { .tier = tier };
 	struct worker near = WORKER_NULL;
-	int far[ORDER_FD_COUNT] = { -1, -1 };
+	int far[ORDER_FD_COUNT] = { -1, -1, zygote_fd };
 
-	if (strlen(profile) >= sizeof(order.profile))
+	if (strlen(profile) >= sizeof(order->profile))
 		return cj_reject(err, "the name of profile '%.32s...' is too long", profile);
-	memcpy(order.profile, profile, strlen(profile) + 1);
-	int rc = open_worker(&near, far, err);
+	memcpy(order->profile, profile, strlen(profile) + 1);
+	int rc = open_ends(&near, far, order->is_zygote, err);
 	if (rc == 0)
-		rc = step_tell(&link, STEP_ORDER, &order, sizeof(order), far, ORDER_FD_COUNT, err);
-	for (int i = 0; i < ORDER_FD_COUNT; i++)
-		cj_close(&far[i]);
+		rc = step_tell(&link, STEP_ORDER, order, sizeof(*order), far,
+			       zygote_fd >= 0 ? ORDER_FD_COUNT : ORDER_FD_MIN, err);
+	cj_close(&far[ORDER_SOCK]);
+	cj_close(&far[ORDER_CONTROL]);
 	if (rc < 0)
 		worker_close(&near);
 	else
 		*out = near;
 	return rc;
+}
+
+int spawner_ask(struct spawner *s, const struct worker_wish *wish, struct worker *out,
+		struct cj_error *err)
+{
+	struct order order = { .tier = wish->tier, .has_job = wish->has_job };
+	return send_order(s, &order, wish->profile, wish->zygote_fd, out, err);
+}
+
+int spawner_ask_zygote(struct spawner *s, const char *profile, struct worker *out,
+		       struct cj_error *err)
+{
+	struct order order = { .is_zygote = true };
+	return send_order(s, &order, profile, -1, out, err);
 }
 
 int worker_send_job(struct worker *w, const struct job *job, struct cj_error *err)

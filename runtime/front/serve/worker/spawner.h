@@ -26,11 +26,20 @@ struct spawner {
 		.sock_fd = -1, .pidfd = -1                                                         \
 	}
 
+/* What a worker, or the keeper of a zygote, is told. */
+struct worker_order {
+	const char *profile;
+	enum tier tier; /* of a worker */
+	int sock_fd, control_fd;
+	int zygote_fd; /* of a worker: the socket of the zygote to fork from; -1: none */
+	bool has_job;  /* a job is on its way: if the zygote fails it runs cold */
+};
+
 /* What a worker does from its fork to its end: worker_main(), or that of --fake. */
 struct worker_life {
-	/* Runs in: a child of the spawner.  Takes both descriptors; does not return. */
-	void (*main)(void *context, const char *profile, enum tier tier, int sock_fd,
-		     int control_fd);
+	/* Runs in: a child of the spawner.  Takes the descriptors; does not return. */
+	void (*main)(void *context, const struct worker_order *order);
+	void (*keep_zygote)(const struct worker_order *order); /* zygote_keeper.h; NULL: none */
 	void *context; /* as it is when the spawner is forked */
 };
 
@@ -41,19 +50,31 @@ void spawner_end(struct spawner *s); /* and all its workers */
 /* The server's ends of a worker's descriptors. */
 struct worker {
 	int sock_fd;    /* stream: the job to the worker, lines back (job.h); non-blocking */
-	int control_fd; /* closing it cancels the run, or ends a waiting worker */
+	int control_fd; /* closing it cancels the run, or ends a waiting worker or a zygote */
 };
 #define WORKER_NULL                                                                                \
 	{                                                                                          \
 		.sock_fd = -1, .control_fd = -1                                                    \
 	}
 
+/* What worker is wanted. */
+struct worker_wish {
+	const char *profile;
+	enum tier tier;
+	int zygote_fd; /* as in struct worker_order; borrowed */
+	bool has_job;
+};
+
 /*
- * spawner_ask - a worker for `profile`, prepared as far as `tier`.  It returns before the worker
- * exists.  The worker's lines report failures; end of file without a result means that it died.
+ * spawner_ask - a worker.  It returns before the worker exists.  The worker's lines report
+ * failures; end of file without a result means that it died.
  */
-int spawner_ask(struct spawner *s, const char *profile, enum tier tier, struct worker *out,
+int spawner_ask(struct spawner *s, const struct worker_wish *wish, struct worker *out,
 		struct cj_error *err);
+
+/* The keeper of a new zygote for `profile`, in the same way; borrows nothing. */
+int spawner_ask_zygote(struct spawner *s, const char *profile, struct worker *out,
+		       struct cj_error *err);
 
 /* Sends the job; the worker does the rest. */
 int worker_send_job(struct worker *w, const struct job *job, struct cj_error *err);

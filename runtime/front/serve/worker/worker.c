@@ -35,14 +35,16 @@
 struct work {
 	const char *profile;
 	enum tier tier;
-	int sock_fd, control_fd, signal_fd, stdin_fd;
+	bool has_job; /* before it is prepared */
+	int sock_fd, control_fd, zygote_fd, signal_fd, stdin_fd;
 	char jail_name[PLAN_ID_MAX]; /* of the record and the cgroup */
 
 	/* before the job */
 	struct config config;
 	struct plan plan; /* what the driver's jail was prepared from */
 	struct program launcher;
-	struct cj_error early; /* of a cold worker: the result of its job */
+	struct cj_error early;          /* of a cold worker: the result of its job */
+	struct cj_error zygote_failure; /* why the interpreter is not the zygote's */
 
 	/* the job */
 	struct arena arena;
@@ -74,17 +76,24 @@ static int watch_signals(struct work *w, struct cj_error *err)
 	return w->signal_fd < 0 ? cj_fail(err, errno, "open a descriptor for signals") : 0;
 }
 
-static int prepare_ahead(struct work *w, struct cj_error *err)
+/* A fork of the zygote's waits in the jail.  On failure there is no jail. */
+static int warm_from_zygote(struct work *w, struct cj_error *err)
 {
-	if (request_plan_jail(&w->config, &w->plan, err) < 0) {
-		cj_stage(err, "plan");
-		return -err->code;
-	}
-	w->plan.is_ahead = true;
-	if (jail_prepare(&w->plan, w->jail_name, &w->driver.jail, err) < 0)
-		return -err->code;
-	if (w->tier < TIER_INTERPRETER)
-		return 0;
+	w->plan.uses_zygote = true;
+	int rc = plan_zygote(&w->config, &w->plan, &w->launcher, err);
+	if (rc == 0)
+		rc = jail_prepare(&w->plan, w->jail_name, &w->driver.jail, err);
+	if (rc == 0)
+		rc = jail_warm_from(w->driver.jail, w->zygote_fd, &w->launcher, err);
+	if (rc < 0)
+		jail_destroy(&w->driver.jail);
+	cj_close(&w->zygote_fd); /* it ends when nobody has its socket */
+	w->plan.uses_zygote = rc == 0;
+	return rc;
+}
+
+static int start_interpreter(struct work *w, struct cj_error *err)
+{
 	if (plan_launcher(&w->config, &w->plan, &w->launcher, err) < 0) {
 		cj_stage(err, "plan");
 		return -err->code;
@@ -94,6 +103,25 @@ static int prepare_ahead(struct work *w, struct cj_error *err)
 		return cj_stage(err, "plan");
 	}
 	return jail_warm(w->driver.jail, &w->launcher, err);
+}
+
+static int prepare_ahead(struct work *w, struct cj_error *err)
+{
+	if (request_plan_jail(&w->config, &w->plan, err) < 0) {
+		cj_stage(err, "plan");
+		return -err->code;
+	}
+	w->plan.is_ahead = true;
+	if (w->tier == TIER_INTERPRETER && w->zygote_fd >= 0 &&
+	    warm_from_zygote(w, &w->zygote_failure) == 0)
+		return 0;
+	if (w->has_job) {
+		w->tier = TIER_COLD; /* to start an interpreter ahead would take longer */
+		return 0;
+	}
+	if (jail_prepare(&w->plan, w->jail_name, &w->driver.jail, err) < 0)
+		return -err->code;
+	return w->tier < TIER_INTERPRETER ? 0 : start_interpreter(w, err);
 }
 
 static int get_ready(struct work *w, struct cj_error *err)
@@ -488,14 +516,15 @@ static void serve(struct work *w)
 	(void)!deliver(w, &undelivered);
 }
 
-_Noreturn void worker_main(void *context, const char *profile, enum tier tier, int sock_fd,
-			   int control_fd)
+_Noreturn void worker_main(void *context, const struct worker_order *order)
 {
 	struct work w = {
-		.profile = profile,
-		.tier = tier,
-		.sock_fd = sock_fd,
-		.control_fd = control_fd,
+		.profile = order->profile,
+		.tier = order->tier,
+		.has_job = order->has_job,
+		.sock_fd = order->sock_fd,
+		.control_fd = order->control_fd,
+		.zygote_fd = order->zygote_fd,
 		.signal_fd = -1,
 		.stdin_fd = -1,
 	};
@@ -504,11 +533,12 @@ _Noreturn void worker_main(void *context, const char *profile, enum tier tier, i
 	(void)context;
 	config_init(&w.config);
 	int rc = get_ready(&w, &w.early);
-	if (rc < 0 && tier != TIER_COLD) {
-		unready_tell(sock_fd, &w.early);
+	if (rc < 0 && w.tier != TIER_COLD) {
+		unready_tell(w.sock_fd, &w.early);
 		_exit(EXIT_FAILURE);
 	}
-	if (ready_tell(sock_fd, &err) == 0 && await_job(&w))
+	const struct cj_error *failure = w.zygote_failure.code ? &w.zygote_failure : NULL;
+	if (ready_tell(w.sock_fd, w.plan.uses_zygote, failure, &err) == 0 && await_job(&w))
 		serve(&w);
 	cj_close(&w.sock_fd); /* the server can answer now and does not wait for the clean-up */
 	jail_destroy(&w.driver.jail);

@@ -5,8 +5,7 @@
  */
 #pragma once
 
-#include "runtime/front/serve/worker/job.h"
+#include "runtime/front/serve/worker/spawner.h"
 
 /* As struct worker_life says; it needs no context. */
-__attribute__((noreturn)) void worker_main(void *context, const char *profile, enum tier tier,
-					   int sock_fd, int control_fd);
+__attribute__((noreturn)) void worker_main(void *context, const struct worker_order *order);

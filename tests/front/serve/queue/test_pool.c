@@ -18,11 +18,11 @@
 struct world {
 	struct pool pool;
 	uint64_t now_ms, stamp;
-	bool refuses;
+	bool refuses, is_early, has_zygote;
 	struct worker_conn *spawned[SPAWNED_MAX];
 	enum tier tiers[SPAWNED_MAX];
 	unsigned count, complaints;
-	char why[512];
+	char why[512], why_no_zygote[1024];
 };
 
 static int spawn(void *context, const char *profile, enum tier tier, struct worker_conn **out,
@@ -31,6 +31,8 @@ static int spawn(void *context, const char *profile, enum tier tier, struct work
 	struct world *w = context;
 
 	(void)profile;
+	if (w->is_early)
+		return cj_fail(err, POOL_NOT_YET, "wait");
 	if (w->refuses)
 		return cj_reject(err, "there is nobody");
 	*out = calloc(1, sizeof(**out));
@@ -40,6 +42,23 @@ static int spawn(void *context, const char *profile, enum tier tier, struct work
 	w->tiers[w->count] = tier;
 	w->spawned[w->count++] = *out;
 	return 0;
+}
+
+static int spawn_for_job(void *context, const char *profile, struct worker_conn **out,
+			 struct cj_error *err)
+{
+	if (!((struct world *)context)->has_zygote)
+		return cj_fail(err, POOL_NOT_YET, "there is no zygote");
+	return spawn(context, profile, TIER_INTERPRETER, out, err);
+}
+
+static void ready(void *context, const char *profile, enum tier tier,
+		  const struct readiness_line *how)
+{
+	struct world *w = context;
+
+	(void)profile, (void)tier;
+	(void)snprintf(w->why_no_zygote, sizeof(w->why_no_zygote), "%s", how->why);
 }
 
 static uint64_t stamp(void *context, const char *profile)
@@ -70,7 +89,7 @@ static const struct pool_config rows[] = {
 static int set_up(void **state)
 {
 	static struct world w;
-	const struct pool_ops ops = { spawn, stamp, now_ms, failed, &w };
+	const struct pool_ops ops = { spawn, spawn_for_job, ready, stamp, now_ms, failed, &w };
 
 	w = (struct world){ .now_ms = 1000, .stamp = 7 };
 	pool_init(&w.pool, &ops);
@@ -352,6 +371,62 @@ static void a_spawn_that_fails_is_a_reason_too(void **state)
 	assert_int_equal(w->count, 1);
 }
 
+static void a_worker_that_can_not_be_spawned_yet_is_no_failure(void **state)
+{
+	struct world *w = *state;
+
+	w->is_early = true;
+	(void)pool_tick(&w->pool);
+	assert_int_equal(w->count, 0);
+	assert_int_equal(w->complaints, 0);
+	w->is_early = false;
+	(void)pool_tick(&w->pool);
+	assert_int_equal(w->count, POOL_STARTING_MAX);
+}
+
+static void a_zygote_serves_a_request_that_finds_the_pool_empty(void **state)
+{
+	static const struct {
+		const char *profile;
+		enum request_fit fit;
+		bool has_zygote;
+		enum tier tier;
+	} cases[] = {
+		{ "python", FIT_INTERPRETER, true, TIER_INTERPRETER },
+		{ "python", FIT_INTERPRETER, false, TIER_COLD },
+		{ "python", FIT_JAIL, true, TIER_COLD },
+		{ "python", FIT_COLD, true, TIER_COLD },
+		{ "node", FIT_INTERPRETER, true, TIER_COLD },
+	};
+	struct world *w = *state;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct worker_conn *conn = NULL;
+		struct cj_error err = { 0 };
+		enum tier tier;
+		w->has_zygote = cases[i].has_zygote;
+		assert_int_equal(
+		    pool_spawn_new(&w->pool, cases[i].profile, cases[i].fit, &conn, &tier, &err),
+		    0);
+		assert_int_equal(tier, cases[i].tier);
+		assert_int_equal(w->tiers[i], cases[i].tier);
+		worker_conn_destroy(&conn);
+	}
+}
+
+static void a_ready_worker_says_why_it_has_no_zygote(void **state)
+{
+	struct world *w = *state;
+
+	(void)pool_tick(&w->pool);
+	say(w, 0, "{\"type\":\"ready\",\"stage\":\"zygote\",\"message\":\"gone\"}");
+	assert_string_equal(w->why_no_zygote, "gone");
+	assert_int_equal(pool_ready(&w->pool, TIER_INTERPRETER), 1);
+	be_ready(w, 1);
+	assert_string_equal(w->why_no_zygote, "");
+	assert_int_equal(w->complaints, 0);
+}
+
 static void a_worker_that_dies_waiting_is_replaced(void **state)
 {
 	struct world *w = *state;
@@ -418,6 +493,9 @@ int main(void)
 		ROW(a_new_configuration_replaces_all_prepared_workers),
 		ROW(a_failed_worker_is_retried_after_growing_pauses),
 		ROW(a_spawn_that_fails_is_a_reason_too),
+		ROW(a_worker_that_can_not_be_spawned_yet_is_no_failure),
+		ROW(a_zygote_serves_a_request_that_finds_the_pool_empty),
+		ROW(a_ready_worker_says_why_it_has_no_zygote),
 		ROW(a_worker_that_dies_waiting_is_replaced),
 		ROW(an_unknown_line_makes_no_worker_ready),
 	};

@@ -308,41 +308,50 @@ static void the_first_line_says_ready_or_why_not(void **state)
 	open_pair(ends);
 	(void)!cj_fail(&why, ENOENT, "open '%s'", "x\n");
 	cj_stage(&why, "profile");
-	assert_int_equal(ready_tell(ends[0], &err), 0);
+	assert_int_equal(ready_tell(ends[0], true, NULL, &err), 0);
+	assert_int_equal(ready_tell(ends[0], false, &why, &err), 0);
 	unready_tell(ends[0], &why);
 	cj_hint(&why, "make it");
 	unready_tell(ends[0], &why);
 	assert_true(read(ends[1], text, sizeof(text) - 1) > 0);
-	assert_string_equal(text,
-			    "{\"type\":\"ready\"}\n"
-			    "{\"type\":\"unready\",\"stage\":\"profile\",\"message\":"
-			    "\"open 'x\\n': No such file or directory\",\"hint\":null}\n"
-			    "{\"type\":\"unready\",\"stage\":\"profile\",\"message\":"
-			    "\"open 'x\\n': No such file or directory\",\"hint\":\"make it\"}\n");
+	assert_string_equal(
+	    text, "{\"type\":\"ready\",\"zygote\":true}\n"
+		  "{\"type\":\"ready\",\"zygote\":false,\"stage\":\"profile\",\"message\":"
+		  "\"open 'x\\n': No such file or directory\",\"hint\":null}\n"
+		  "{\"type\":\"unready\",\"stage\":\"profile\",\"message\":"
+		  "\"open 'x\\n': No such file or directory\",\"hint\":null}\n"
+		  "{\"type\":\"unready\",\"stage\":\"profile\",\"message\":"
+		  "\"open 'x\\n': No such file or directory\",\"hint\":\"make it\"}\n");
 	close(ends[0]);
 	close(ends[1]);
 }
 
-static void why_there_is_no_worker_is_read_with_its_hint(void **state)
+static void why_there_is_no_worker_or_zygote_is_read_with_its_hint(void **state)
 {
 	(void)state;
 	static const struct {
-		const char *line, *wanted;
+		const char *line, *stage, *why;
 	} rows[] = {
-		{ "{\"type\":\"unready\",\"message\":\"no disk\",\"hint\":\"buy one\"}",
+		{ "{\"type\":\"unready\",\"message\":\"no disk\",\"hint\":\"buy one\"}", "",
 		  "no disk (buy one)" },
-		{ "{\"type\":\"unready\",\"message\":\"no disk\",\"hint\":null}", "no disk" },
-		{ "{\"type\":\"unready\",\"message\":1}", "it gave no reason" },
-		{ "[]", "it gave no reason" },
-		{ "{\"type\":\"unready\"", "it gave no reason" },
+		{ "{\"type\":\"unready\",\"stage\":\"s\",\"message\":\"no disk\",\"hint\":null}",
+		  "s", "no disk" },
+		{ "{\"type\":\"unready\",\"message\":1}", "", "it gave no reason" },
+		{ "{\"type\":\"ready\"}", "", "" },
+		{ "{\"type\":\"ready\",\"zygote\":true}", "", "" },
+		{ "{\"type\":\"ready\",\"zygote\":false}", "", "" },
+		{ "{\"type\":\"ready\",\"stage\":\"zygote\",\"message\":\"gone\"}", "zygote",
+		  "gone" },
+		{ "[]", "", "it gave no reason" },
+		{ "{\"type\":\"unready\"", "", "it gave no reason" },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		char text[64] = "";
-		unready_read(rows[i].line, strlen(rows[i].line), text, sizeof(text));
-		assert_string_equal(text, rows[i].wanted);
-		unready_read(rows[i].line, strlen(rows[i].line), text, 4);
-		assert_int_equal(strlen(text), 3);
+		struct readiness_line said;
+		ready_read(rows[i].line, strlen(rows[i].line), &said);
+		assert_string_equal(said.why, rows[i].why);
+		assert_string_equal(said.stage, rows[i].stage);
+		assert_int_equal(said.is_of_zygote, strstr(rows[i].line, "true") != NULL);
 	}
 }
 
@@ -359,7 +368,7 @@ int main(void)
 		cmocka_unit_test(a_memfd_crosses_a_socket),
 		cmocka_unit_test(a_job_without_a_descriptor_is_refused),
 		cmocka_unit_test(the_first_line_says_ready_or_why_not),
-		cmocka_unit_test(why_there_is_no_worker_is_read_with_its_hint),
+		cmocka_unit_test(why_there_is_no_worker_or_zygote_is_read_with_its_hint),
 	};
 	return cmocka_run_group_tests_name("job", tests, NULL, NULL);
 }

@@ -82,7 +82,8 @@ static struct worker asked_for(struct spawner *s, const char *name, enum tier ti
 {
 	struct worker w = WORKER_NULL;
 	struct cj_error err = { 0 };
-	if (spawner_ask(s, name, tier, &w, &err) < 0)
+	const struct worker_wish wish = { .profile = name, .tier = tier, .zygote_fd = -1 };
+	if (spawner_ask(s, &wish, &w, &err) < 0)
 		fail_msg("%s", err.msg);
 	return w;
 }
@@ -188,7 +189,7 @@ static void assert_status(const struct said *said, const char *status)
 
 static void await_ready(struct worker *w)
 {
-	static const char ready[] = "{\"type\":\"ready\"}\n";
+	static const char ready[] = "{\"type\":\"ready\",\"zygote\":false}\n";
 	char text[512] = "";
 	assert_true(wait_readable(w->sock_fd));
 	assert_true(read(w->sock_fd, text, sizeof(text) - 1) > 0);
@@ -743,7 +744,8 @@ static void nothing_is_left_behind_by_a_kill_of_any_process(void **state)
 			assert_true(wait_readable(s.pidfd)); /* the server's epoll sees it */
 			struct worker w;
 			struct cj_error err = { 0 };
-			assert_true(spawner_ask(&s, profile, TIER_COLD, &w, &err) < 0);
+			const struct worker_wish cold = { .profile = profile, .zygote_fd = -1 };
+			assert_true(spawner_ask(&s, &cold, &w, &err) < 0);
 		}
 		spawner_end(&s);
 		sweep();

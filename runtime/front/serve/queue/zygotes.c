@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Zygotes: which there are, and which there should be.  Decides. */
+#include "runtime/front/serve/queue/zygotes.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/base/scope.h"
+#include "runtime/front/serve/worker/zygote_keeper.h"
+
+static uint64_t now_of(const struct zygotes *z)
+{
+	return z->ops.now_ms(z->ops.context);
+}
+
+static uint64_t stamp_of(const struct zygote_row *row)
+{
+	const struct zygotes *z = row->zygotes;
+	return z->ops.stamp(z->ops.context, row->profile);
+}
+
+static void count(const struct zygote_row *row, enum zygote_event event)
+{
+	const struct zygotes *z = row->zygotes;
+	z->ops.count(z->ops.context, row->profile, event);
+}
+
+/* --- how they end ------------------------------------------------------------- */
+
+/* Workers that still have its socket get their jails; then the zygote reads end of file. */
+static void end(struct zygote **z)
+{
+	if (!*z)
+		return;
+	worker_conn_destroy(&(*z)->conn);
+	cj_close(&(*z)->sock_fd);
+	cj_free(z);
+}
+
+static void tell(struct zygote_row *row, const char *why)
+{
+	struct zygotes *z = row->zygotes;
+
+	if (strcmp(why, row->problem) == 0)
+		return;
+	(void)snprintf(row->problem, sizeof(row->problem), "%s", why);
+	z->ops.failed(z->ops.context, row->profile, why);
+}
+
+static void pause_and_tell(struct zygote_row *row, const char *why)
+{
+	row->backoff_ms = row->backoff_ms ? 2 * row->backoff_ms : ZYGOTE_BACKOFF_MIN_MS;
+	if (row->backoff_ms > ZYGOTE_BACKOFF_MAX_MS)
+		row->backoff_ms = ZYGOTE_BACKOFF_MAX_MS;
+	row->retry_at_ms = now_of(row->zygotes) + row->backoff_ms;
+	tell(row, why);
+}
+
+/* --- what they say ------------------------------------------------------------ */
+
+static void become_ready(struct zygote_row *row)
+{
+	const struct zygotes_ops *ops = &row->zygotes->ops;
+	struct zygote *z = row->starting;
+	struct cj_error err = { 0 };
+
+	z->sock_fd = ops->take_socket(ops->context, z->conn, &err);
+	if (z->sock_fd < 0) {
+		pause_and_tell(row, err.msg);
+		z->stamp = ~z->stamp; /* zygotes_tick() ends it */
+		return;
+	}
+	end(&row->serving);
+	row->serving = row->starting;
+	row->starting = NULL;
+	row->backoff_ms = 0;
+	row->problem[0] = '\0';
+	count(row, ZYGOTE_STARTED);
+}
+
+static void on_line(struct worker_conn *w, const char *text, size_t size)
+{
+	struct zygote *z = w->owner;
+	struct zygote_row *row = z->row;
+	struct readiness_line said;
+	char type[16];
+
+	worker_conn_line_type(text, type);
+	if (strcmp(type, "ready") == 0 && z == row->starting) {
+		become_ready(row);
+	} else if (strcmp(type, "unready") == 0) {
+		ready_read(text, size, &said);
+		if (strcmp(said.stage, ZYGOTE_STAGE_UNSUITABLE) == 0)
+			row->unsuitable_stamp = z->stamp;
+		pause_and_tell(row, said.why);
+	}
+}
+
+static void on_ended(struct worker_conn *w, const char *why)
+{
+	struct zygote *z = w->owner;
+	struct zygote_row *row = z->row;
+	bool is_told = row->retry_at_ms > now_of(row->zygotes);
+
+	end(z == row->serving ? &row->serving : &row->starting);
+	if (!is_told)
+		pause_and_tell(row, why[0] ? why : "it ended by itself");
+}
+
+/* --- starting ----------------------------------------------------------------- */
+
+static void start(struct zygote_row *row, uint64_t now_ms)
+{
+	struct zygotes *all = row->zygotes;
+	struct cj_error err = { 0 };
+	struct zygote *z = calloc(1, sizeof(*z));
+
+	if (!z) {
+		pause_and_tell(row, "no memory");
+		return;
+	}
+	/* the stamp before the files are read: if they change meanwhile, it is stale */
+	*z =
+	    (struct zygote){ .row = row, .sock_fd = -1, .born_ms = now_ms, .stamp = stamp_of(row) };
+	if (all->ops.spawn(all->ops.context, row->profile, &z->conn, &err) < 0) {
+		cj_free(&z);
+		pause_and_tell(row, err.msg);
+		return;
+	}
+	z->conn->owner = z;
+	z->conn->line = on_line;
+	z->conn->ended = on_ended;
+	row->starting = z;
+}
+
+/* Its successor is due. */
+static bool is_old(const struct zygote *z, uint64_t now_ms, uint64_t times)
+{
+	const struct zygotes_limits *limits = &z->row->zygotes->limits;
+	return z->children >= times * limits->children ||
+	       now_ms - z->born_ms >= times * limits->age_ms;
+}
+
+static void end_stale(struct zygote_row *row, uint64_t now_ms)
+{
+	uint64_t stamp = stamp_of(row);
+
+	if (row->starting && row->starting->stamp != stamp)
+		end(&row->starting);
+	/* even if no successor gets ready, an old one does not serve for ever */
+	if (row->serving && (row->serving->stamp != stamp || is_old(row->serving, now_ms, 2)))
+		end(&row->serving);
+	if (row->unsuitable_stamp != stamp)
+		row->unsuitable_stamp = 0;
+}
+
+static bool may_start(const struct zygote_row *row, uint64_t now_ms)
+{
+	const struct zygotes *z = row->zygotes;
+	return !row->unsuitable_stamp && now_ms >= row->retry_at_ms &&
+	       z->ops.is_wanted(z->ops.context, row->profile);
+}
+
+void zygotes_tick(struct zygotes *z)
+{
+	uint64_t now_ms = now_of(z);
+
+	for (size_t i = 0; i < z->count; i++) {
+		struct zygote_row *row = &z->rows[i];
+		end_stale(row, now_ms);
+		bool is_due = !row->serving || is_old(row->serving, now_ms, 1);
+		if (is_due && !row->starting && may_start(row, now_ms))
+			start(row, now_ms);
+	}
+}
+
+/* --- children ----------------------------------------------------------------- */
+
+static struct zygote_row *find(struct zygotes *z, const char *profile)
+{
+	for (size_t i = 0; i < z->count; i++)
+		if (strcmp(z->rows[i].profile, profile) == 0)
+			return &z->rows[i];
+	return NULL;
+}
+
+static enum zygote_answer without(const struct zygote_row *row, uint64_t now_ms)
+{
+	const struct zygotes *z = row->zygotes;
+
+	if (row->starting || may_start(row, now_ms))
+		return ZYGOTE_SOON;
+	if (row->unsuitable_stamp)
+		count(row, ZYGOTE_UNSUITABLE);
+	else if (z->ops.is_wanted(z->ops.context, row->profile))
+		count(row, ZYGOTE_MISSING);
+	return ZYGOTE_NONE;
+}
+
+enum zygote_answer zygotes_ask(struct zygotes *z, const char *profile, int *out_fd)
+{
+	struct zygote_row *row = find(z, profile);
+	uint64_t now_ms = now_of(z);
+
+	if (!row)
+		return ZYGOTE_NONE;
+	end_stale(row, now_ms);
+	if (!row->serving)
+		return without(row, now_ms);
+	row->serving->children++;
+	*out_fd = row->serving->sock_fd;
+	return ZYGOTE_READY;
+}
+
+void zygotes_child_ready(struct zygotes *z, const char *profile, const char *why)
+{
+	struct zygote_row *row = find(z, profile);
+
+	if (!row)
+		return;
+	count(row, why[0] ? ZYGOTE_FAILED : ZYGOTE_CHILD);
+	if (why[0])
+		tell(row, why);
+	if (!row->serving)
+		return;
+	row->serving->failures = why[0] ? row->serving->failures + 1 : 0;
+	if (row->serving->failures < ZYGOTE_FAILURES_MAX)
+		return;
+	end(&row->serving);
+	pause_and_tell(row, why);
+}
+
+/* --- the whole ---------------------------------------------------------------- */
+
+void zygotes_init(struct zygotes *z, const struct zygotes_ops *ops)
+{
+	*z = (struct zygotes){ .ops = *ops };
+}
+
+void zygotes_configure(struct zygotes *z, const struct pool_config *rows, size_t count,
+		       const struct zygotes_limits *limits)
+{
+	for (size_t i = 0; i < z->count; i++) {
+		end(&z->rows[i].serving);
+		end(&z->rows[i].starting);
+	}
+	z->count = 0;
+	z->limits = *limits;
+	for (size_t i = 0; i < count; i++) {
+		struct zygote_row *row = &z->rows[z->count];
+		if (rows[i].interpreters == 0)
+			continue;
+		*row = (struct zygote_row){ .zygotes = z };
+		(void)snprintf(row->profile, sizeof(row->profile), "%s", rows[i].profile);
+		z->count++;
+	}
+}
+
+size_t zygotes_alive(const struct zygotes *z)
+{
+	size_t alive = 0;
+
+	for (size_t i = 0; i < z->count; i++)
+		alive += z->rows[i].serving != NULL;
+	return alive;
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * zygote_keeper - a small process that starts one zygote of a profile and watches it.
+ *
+ * It is a child of the spawner, so neither it nor the zygote has a secret or a request of anybody,
+ * and the spawner stays as small as it is.  Like a worker it says "ready" or "unready" (job.h).
+ * Before "ready" it sends the zygote's socket over control_fd, as job_send() does.  It ends the
+ * zygote when the server closes its end of sock_fd: by then workers have had time for their last
+ * requests.  Both die with the spawner.
+ */
+#pragma once
+
+#include "runtime/front/serve/worker/spawner.h"
+
+/* The stage of an "unready" line: this profile can't use a zygote, now or later. */
+#define ZYGOTE_STAGE_UNSUITABLE "zygote unsuitable"
+
+#define ZYGOTE_START_MS  60000 /* for the modules of its profile to be loaded */
+#define ZYGOTE_LINGER_MS 5000  /* for requests of workers that have its socket already */
+
+/* As struct worker_life says. */
+__attribute__((noreturn)) void zygote_keeper_main(const struct worker_order *order);

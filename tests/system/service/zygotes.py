@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Zygotes: prepared jails whose interpreter is a fork of one that was started once."""
+
+import contextlib
+import glob
+import json
+import os
+import signal
+import time
+
+from harness import *  # noqa: F403
+from pools import tier_of, wait_full
+from service import Service, gone
+
+ONE = {"pool": {"python": {"interpreters": 1}}}
+EIGHT = {"pool": {"python": {"interpreters": 8}}}
+CHILDREN, FALLBACKS, STARTED = "cejail_zygote_children_total", "cejail_zygote_fallbacks_total", "cejail_zygotes_started_total"
+
+
+def python_pids(s):
+    """Of interpreters below the service that are no program's yet."""
+    return [pid for pid in s.workers() if "--zygote" in (describe_process(pid) or "")]
+
+
+def keepers(s):
+    return [pid for pid in s.workers() if "cejail-zygote" in (describe_process(pid) or "")]
+
+
+def zygote_of(s):
+    """The child of a keeper; jails' interpreters are children of their init."""
+    found = [pid for keeper in keepers(s) for pid in children_of(keeper)]
+    equal(len(found), 1, "zygotes")
+    return found[0]
+
+
+def in_zygote_jails(s, count, code):
+    """What programs say, each in a jail of the zygote's."""
+    said = []
+    for i in range(count):
+        wait_until(lambda: s.metric("cejail_pool_ready", tier="interpreter") >= 1, "an interpreter")
+        value = s.post({"profile": "python", "code": code, "id": f"r{i}"}).result
+        equal((value["status"], value["exit_code"], tier_of(s, f"r{i}")), ("exited", 0, "interpreter"), f"run {i} ({value['stderr']})")
+        said.append(value["stdout"]["text"])
+    equal(s.metric(FALLBACKS), 0, "jails that started an interpreter of their own")
+    return said
+
+
+RANDOM = """
+import hashlib, json, multiprocessing, os, random, secrets, ssl, sys, tempfile, uuid
+values = {
+    "random": random.getrandbits(64), "own": random.Random().getrandbits(64), "system": random.SystemRandom().getrandbits(64),
+    "secrets": secrets.token_hex(8), "urandom": os.urandom(8).hex(), "ssl": ssl.RAND_bytes(8).hex(),
+    "uuid1": str(uuid.uuid1()), "uuid4": str(uuid.uuid4()), "tempfile": tempfile.mktemp(),
+    "salt": hashlib.scrypt(b"x", salt=os.urandom(16), n=2, r=1, p=1).hex()[:16],
+    "authkey": bytes(multiprocessing.current_process().authkey).hex(),
+}
+try:
+    import numpy
+    values["numpy"] = int(numpy.random.randint(1 << 62))
+    values["generator"] = int(numpy.random.default_rng().integers(1 << 62))
+except ImportError:
+    pass
+print(json.dumps(values))
+"""
+PRELOAD = ["random", "secrets", "ssl", "tempfile", "uuid", "hashlib", "numpy", "numpy.random", "multiprocessing.process"]
+
+
+@test("a hundred jails of one zygote have a hundred different values of every random source")
+def _():
+    with Folder() as f:
+        f.file("cejail/profiles/dice.json", json.dumps({"extends": "python", "memory": "1G", "env": {"OPENBLAS_NUM_THREADS": "1"}, "warm": {"preload": PRELOAD}}))
+        with Service(config={"pool": {"dice": {"interpreters": 8}}}, env={"XDG_CONFIG_HOME": f.path}) as s:
+            rows = []
+            for i in range(100):
+                wait_until(lambda: s.metric("cejail_pool_ready", tier="interpreter") >= 1, "an interpreter")
+                value = s.post({"profile": "dice", "code": RANDOM}).result
+                equal(value["exit_code"], 0, f"run {i} ({value['stderr']})")
+                rows.append(json.loads(value["stdout"]["text"]))
+            equal(s.metric(FALLBACKS), 0, f"jails that started an interpreter of their own ({s.said()})")
+            equal(s.metric(STARTED), 1, "zygotes")
+            for key in rows[0]:
+                equal(len({row[key] for row in rows}), 100, f"different values of {key}")
+
+
+@test("a program in a jail of a zygote has no descriptor and no file but those of a cold one")
+def _():
+    code = """
+import os
+print(sorted((int(n), os.readlink(f"/proc/self/fd/{n}").split(":")[0]) for n in os.listdir("/proc/self/fd")))
+print([os.listdir(d) for d in ("/tmp", "/box/out", "/dev/shm")], os.getcwd(), sorted(os.environ.items()))
+for path in ("/proc/self/exe", "/proc/self/map_files"):
+    try:
+        os.chmod(path, 0o4755)
+        print("changed", path)
+    except OSError as problem:
+        print(type(problem).__name__, problem.errno)
+print(open("/proc/self/environ").read())
+"""
+    with Service(config=ONE) as s:
+        wait_full(s)
+        warm = s.post({"profile": "python", "code": code, "id": "w"}).result
+        cold = s.post({"profile": "python", "code": code, "memory": "300M", "id": "c"}).result
+        equal((tier_of(s, "w"), tier_of(s, "c"), s.metric(CHILDREN) >= 1), ("interpreter", "cold", True), "tiers, and a zygote")
+        equal(warm["stdout"]["text"].split("\n")[:4], cold["stdout"]["text"].split("\n")[:4], f"what they see ({warm['stderr']})")
+        true("LD_PRELOAD" not in warm["stdout"]["text"] and "changed" not in warm["stdout"]["text"], warm["stdout"]["text"])
+
+
+@test("each jail of a zygote begins anew: no module, file or variable of another one's program")
+def _():
+    code = "import os, json, builtins\nprint(hasattr(builtins, 'mark'), hasattr(json, 'mark'), os.environ.get('MARK'), os.listdir('/tmp'))\nbuiltins.mark = json.mark = 1; os.environ['MARK'] = '1'; open('/tmp/mark', 'w')"
+    with Service(config=EIGHT) as s:
+        equal(set(in_zygote_jails(s, 20, code)), {"False False None []\n"}, "what 20 programs found")
+
+
+@test("the modules of a zygote are loaded once, and leave nothing on the host")
+def _():
+    with Folder() as f:
+        f.file("cejail/profiles/mine.json", json.dumps({"extends": "python", "env": {"MPLCONFIGDIR": "/tmp/cejail-no-such-place"}, "warm": {"preload": ["json", "no_such_module", "matplotlib"]}}))
+        with Service(config={"pool": {"mine": {"interpreters": 2}}}, env={"XDG_CONFIG_HOME": f.path}) as s:
+            wait_full(s)
+            value = s.post({"profile": "mine", "code": "import os, sys; print('json' in sys.modules, os.environ['MPLCONFIGDIR'], os.environ['HOME'])"}).result
+            equal(value["stdout"]["text"], "True /tmp/cejail-no-such-place /box\n", f"output ({value['stderr']})")
+            equal((s.metric(STARTED), s.metric(FALLBACKS)), (1, 0), f"zygotes, fallbacks ({s.said()})")
+            equal((os.path.exists("/tmp/cejail-no-such-place"), glob.glob("/tmp/cejail-zygote-*")), (False, []), "what is left")
+
+
+# --- its life ---------------------------------------------------------------------
+
+
+@test("a zygote is replaced after its number of jails, and jails it has prepared are still used")
+def _():
+    with Service(config={**EIGHT, "zygote_children": 10}) as s:
+        wait_full(s)
+        first = zygote_of(s)
+        in_zygote_jails(s, 25, "print(1)")
+        wait_until(lambda: gone([first]), "the first zygote to end")
+        true(s.metric(STARTED) >= 2, f"{s.metric(STARTED)} zygotes")
+
+
+@test("a zygote is replaced when it is old, and when its profile changes")
+def _():
+    with Folder() as f:
+        def write(value):
+            f.file("cejail/profiles/mine.json", json.dumps({"extends": "python", "env": {"A": value}}))
+
+        write("old")
+        with Service(config={"pool": {"mine": {"interpreters": 2}}, "zygote_age": "2s"}, env={"XDG_CONFIG_HOME": f.path}) as s:
+            wait_full(s)
+            first = zygote_of(s)
+            wait_until(lambda: gone([first]) and s.metric("cejail_zygotes") == 1, "an old one to be replaced")
+            write("newer")
+            for _ in range(4):
+                equal(s.post({"profile": "mine", "code": "import os; print(os.environ['A'])"}).result["stdout"]["text"], "newer\n", "after the change")
+            wait_full(s)
+            equal(s.post({"profile": "mine", "code": "import os; print(os.environ['A'])", "id": "last"}).result["stdout"]["text"], "newer\n", "with a new zygote")
+            equal(tier_of(s, "last"), "interpreter", "its tier")
+
+
+@test("a zygote that is killed is replaced, no request fails meanwhile, and one warning says so")
+def _():
+    with Service(config=EIGHT) as s:
+        wait_full(s)
+        for i in range(30):
+            if i == 5:
+                os.kill(zygote_of(s), signal.SIGKILL)
+            equal(s.post({"profile": "python", "code": "print(6 * 7)"}).result["stdout"]["text"], "42\n", f"run {i}")
+        wait_until(lambda: s.metric("cejail_zygotes") == 1 and s.metric(STARTED) >= 2, "another zygote", 20)
+        equal(s.said().count("signal 9 killed the zygote"), 1, f"warnings in {s.said()}")
+        wait_full(s)
+        equal(s.post({"profile": "python", "code": "print(6 * 7)"}).result["stdout"]["text"], "42\n", "a run afterwards")
+
+
+@test("no zygote outlives its service, however that ends: SIGTERM, SIGKILL, the spawner's or the keeper's death")
+def _():
+    def end_service(s):
+        s.signal(signal.SIGTERM)
+        s.process.wait(20 * SLOW)
+
+    def kill_service(s):
+        s.process.kill()
+        s.process.wait()
+
+    def kill_spawner(s):
+        os.kill(children_of(s.process.pid)[0], signal.SIGKILL)
+        s.process.wait(20 * SLOW)
+
+    def kill_keeper(s):
+        os.kill(keepers(s)[0], signal.SIGKILL)
+
+    for end in (end_service, kill_service, kill_spawner, kill_keeper):
+        with contextlib.suppress(Failure) if end is kill_spawner else contextlib.nullcontext():
+            with Service(config=ONE) as s:
+                wait_full(s)
+                pid = zygote_of(s)
+                end(s)
+                wait_until(lambda: gone([pid]), f"the zygote to end after {end.__name__}", 20)
+
+
+# --- profiles without -----------------------------------------------------------------
+
+
+def assert_falls_back(profile, said, **more):
+    with Folder() as f:
+        f.file("cejail/profiles/mine.json", json.dumps({"extends": "python", **profile}))
+        for name, text in more.items():
+            f.file(f"{name}.py", text)
+        with Service(config={"pool": {"mine": {"interpreters": 2}}}, env={"XDG_CONFIG_HOME": f.path}) as s:
+            wait_full(s)
+            for i in range(3):
+                value = s.post({"profile": "mine", "code": "print(6 * 7)", "id": f"r{i}"}).result
+                equal((value["stdout"]["text"], tier_of(s, f"r{i}")), ("42\n", "interpreter"), f"output and tier ({value['stderr']})")
+                wait_full(s)
+            equal((s.metric("cejail_zygotes"), s.metric(CHILDREN)), (0, 0), "zygotes, their jails")
+            if said is None:
+                equal((s.metric(FALLBACKS), "zygote" in s.said()), (0, False), f"fallbacks, a warning ({s.said()})")
+                return
+            true(s.metric(FALLBACKS, reason="unsuitable") >= 2, "fallbacks that are counted")
+            equal(s.said().count("has no zygote"), 1, f"warnings in {s.said()}")
+            contains(s.said(), said, "the warning")
+            contains(s.said(), "cejail-profile(5)", "the warning")
+
+
+@test("a profile can turn its zygote off, without a warning")
+def _():
+    assert_falls_back({"warm": {"zygote": False}}, None)
+
+
+@test("a bind over the interpreter's directories, a changed search path, a writable root: interpreters start one by one, and one warning names the remedy")
+def _():
+    with Folder() as f:
+        assert_falls_back({"ro_bind": [f"{f.folder('empty')}:/opt/empty"]}, "a bind changes the directories")
+    assert_falls_back({"env": {"PYTHONPATH": "/box/lib"}}, "PYTHONPATH")
+    assert_falls_back({"writable": True}, "writable")
+
+
+@test("without numpy, pandas and matplotlib python-data is python; with them they are there at once")
+def _():
+    code = "import sys; print([name for name in ('numpy', 'pandas', 'matplotlib.pyplot') if name in sys.modules]); import os; print(len(os.listdir('/proc/self/task')))"
+    cold = "import importlib.util as u; print([name for name, top in (('numpy', 'numpy'), ('pandas', 'pandas'), ('matplotlib.pyplot', 'matplotlib')) if u.find_spec(top)]); print(1)"
+    with Service(config={"pool": {"python-data": {"interpreters": 1}}}) as s:
+        wait_until(lambda: all(row["ready"] >= row["wanted"] for row in s.get("/readyz").json["pool"]), "the pool to be full", 60)
+        warm = s.post({"profile": "python-data", "code": code, "id": "a"}).result
+        equal((warm["stdout"]["text"], tier_of(s, "a")), (result("-p", "python-data", "-c", cold)["stdout"]["text"], "interpreter"), f"modules and tier ({warm['stderr']})")
+        equal((s.metric(STARTED), s.metric(FALLBACKS)), (1, 0), f"zygotes, fallbacks ({s.said()})")

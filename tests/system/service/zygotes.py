@@ -6,7 +6,6 @@ import glob
 import json
 import os
 import signal
-import time
 
 from harness import *  # noqa: F403
 from pools import tier_of, wait_full
@@ -15,11 +14,6 @@ from service import Service, gone
 ONE = {"pool": {"python": {"interpreters": 1}}}
 EIGHT = {"pool": {"python": {"interpreters": 8}}}
 CHILDREN, FALLBACKS, STARTED = "cejail_zygote_children_total", "cejail_zygote_fallbacks_total", "cejail_zygotes_started_total"
-
-
-def python_pids(s):
-    """Of interpreters below the service that are no program's yet."""
-    return [pid for pid in s.workers() if "--zygote" in (describe_process(pid) or "")]
 
 
 def keepers(s):
@@ -122,6 +116,20 @@ def _():
             equal(value["stdout"]["text"], "True /tmp/cejail-no-such-place /box\n", f"output ({value['stderr']})")
             equal((s.metric(STARTED), s.metric(FALLBACKS)), (1, 0), f"zygotes, fallbacks ({s.said()})")
             equal((os.path.exists("/tmp/cejail-no-such-place"), glob.glob("/tmp/cejail-zygote-*")), (False, []), "what is left")
+
+
+def descriptors(pid, first=0):
+    return sorted(os.readlink(f"/proc/{pid}/fd/{n}").split(":")[0] for n in os.listdir(f"/proc/{pid}/fd") if int(n) >= first)
+
+
+@test("a zygote and its keeper have no descriptor but their own", who="root")
+def _():
+    with Service(config=ONE) as s:
+        wait_full(s)
+        in_zygote_jails(s, 3, "print(1)")
+        wait_full(s)
+        equal(descriptors(zygote_of(s)), ["pipe"] * 3 + ["socket"], "the zygote's: its streams, and where jails are asked for")
+        equal(descriptors(keepers(s)[0], 3), ["anon_inode", "pipe", "socket", "socket"], "the keeper's: the zygote's end and output, two to the server")
 
 
 # --- its life ---------------------------------------------------------------------

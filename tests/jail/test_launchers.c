@@ -99,7 +99,7 @@ static int get_zygote(struct run *r, struct cj_error *err)
 		return -err->code;
 	if (zygote.pidfd >= 0)
 		return 0;
-	if (zygote_spawn(&r->launcher, STDERR_FILENO, &zygote, err) < 0)
+	if (zygote_spawn(&r->launcher, -1, &zygote, err) < 0)
 		return -err->code;
 	return zygote_await_ready(&zygote, 10000, err);
 }

@@ -19,6 +19,8 @@ def text_of(value, unit):
         return f"{value:.2f}"
     if unit == "ms" and value < 1:
         return f"{value:.3f} ms"
+    if unit == "rate" and value < 10:
+        return f"{value:.1f}"
     return FORMATS[unit].format(value)
 
 

@@ -41,12 +41,13 @@ class Service:
 
     def __enter__(self):
         self.dir = tempfile.mkdtemp(prefix="service-", dir=self.bench.work)
-        self.socket = f"{self.dir}/api.sock"
+        self.socket, self.runtime = f"{self.dir}/api.sock", f"{self.dir}/runtime"
+        os.mkdir(self.runtime, 0o700)
         self.write_files()
         with open(f"{self.dir}/log", "w", encoding="utf-8") as log:
             self.process = subprocess.Popen(
                 [self.binary, "serve", "--config", f"{self.dir}/serve.json", "--socket", self.socket],
-                env={"PATH": PATH, "XDG_RUNTIME_DIR": self.dir, "XDG_CONFIG_HOME": self.dir, "HOME": self.dir},
+                env={"PATH": PATH, "XDG_RUNTIME_DIR": self.runtime, "XDG_CONFIG_HOME": self.dir, "HOME": self.dir},
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log)
         try:
             self.await_pool()

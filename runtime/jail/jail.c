@@ -5,17 +5,18 @@
  * Theory of operation
  *
  * There are three roles.  The *supervisor* is the calling process, outside, with the caller's
- * rights.  *Init* is its child by clone3(2): pid 1 of new namespaces of every kind, and in the
- * cgroup that limits it, where there is one.  Init is our own forked code; it is never executed.
+ * rights.  *Init* is its child by clone3(2): pid 1 of new namespaces, and in the cgroup that limits
+ * it, where there is one.  Its network namespace is made beside it (init/net_namespace.h).  Init is
+ * our own forked code; it is never executed.
  * The *payload* is init's child, the untrusted program.
  *
  *	supervisor                          init
  *	write the record, make the cgroup
  *	clone3  --------------------------> close what was inherited, ask to die with the supervisor
- *	choose ids, write the id maps       bring the loopback up
- *	        <------------ STEP_NETWORK  send a socket of the network namespace
- *	                                    open host paths, still with the caller's ids
- *	STEP_IDS_MAPPED ------------------> become the jail's user, build the root, enter it
+ *	choose ids, write the id maps       open host paths, still with the caller's ids
+ *	STEP_IDS_MAPPED ------------------> become the jail's user, build the root, enter it,
+ *	                                    enter the network namespace, bring its loopback up
+ *	        <------------ STEP_NETWORK  send a socket of it
  *	(build the network)                 enter a user namespace below the first one, drop every
  *	                                    privilege, load the filter (init_stages[], init.c)
  *	        <------------- STEP_SEALED  send /box, /proc and the seccomp listener

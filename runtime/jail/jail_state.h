@@ -15,6 +15,7 @@
 #include "runtime/jail/cgroup/cgroup.h"
 #include "runtime/jail/ids/idmap.h"
 #include "runtime/jail/init/adoption.h"
+#include "runtime/jail/init/net_namespace.h"
 #include "runtime/jail/init/script.h"
 #include "runtime/jail/jail_io.h"
 #include "runtime/jail/outcome.h"
@@ -25,6 +26,7 @@
 /* Init's own. */
 struct jail_init {
 	struct rootfs_sources *sources; /* until the root is built */
+	struct net_namespace_maker netns;
 	int oom_fd; /* its oom_score_adj, opened while init may still open it; -1: none */
 	struct adoption adoption;
 };

@@ -42,7 +42,7 @@ static int tell_words(const struct step_link *link, unsigned step, const struct 
 int __wrap_step_tell(const struct step_link *link, unsigned step, const void *data, size_t size,
 		     const int *fds, size_t nfds, struct cj_error *err)
 {
-	if (!is_broken || step != broken.step)
+	if (!is_broken || step != broken.step || link->names != step_names)
 		return __real_step_tell(link, step, data, size, fds, nfds, err);
 	is_broken = false;
 	switch (broken.how) {

@@ -3,6 +3,8 @@
  * Takes the place of three functions of libc that would load the resolver's plug-ins, which a
  * static program can't.  libnl refers to them, but nothing here calls what does.
  */
+#include "runtime/front/cli/cli.h"
+
 #include <netdb.h>
 #include <stddef.h>
 

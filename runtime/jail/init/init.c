@@ -31,6 +31,7 @@
 #include "runtime/jail/init/intake.h"
 #include "runtime/jail/init/landlock.h"
 #include "runtime/jail/init/limits.h"
+#include "runtime/jail/init/net_namespace.h"
 #include "runtime/jail/init/privileges.h"
 #include "runtime/jail/jail_state.h"
 #include "runtime/jail/protocol.h"
@@ -61,6 +62,8 @@ static int detach_enter(struct jail *j, struct cj_error *err)
 	    child_die_with_parent(j->link.sock_fd, err) < 0)
 		return -err->code;
 	wipe_arguments_and_environment();
+	if (net_namespace_begin(&j->init.netns, err) < 0)
+		return -err->code;
 	child_default_signals(); /* the payload must not inherit what our caller ignores */
 	(void)prctl(PR_SET_NAME, "cejail-init", 0, 0, 0); /* only what ps(1) shows */
 	if (child_start_session(err) < 0)
@@ -80,6 +83,8 @@ static int send_network(struct jail *j, struct network_handles *handles, struct 
 static int network_open_enter(struct jail *j, struct cj_error *err)
 {
 	struct network_handles handles;
+	if (net_namespace_enter(&j->init.netns, err) < 0)
+		return -err->code;
 	if (network_open(&j->plan->network, &handles, err) < 0)
 		return -err->code;
 	int rc = jail_network_is_wanted(j) ? send_network(j, &handles, err) : 0;
@@ -214,15 +219,14 @@ static const struct stage init_stages[] = {
 	/* name, is_wanted, enter, leave, and why it stands here */
 	{ "init", NULL, detach_enter, NULL },
 		/* gives up the caller's descriptors, signals, session and keyring */
-	{ "network", NULL, network_open_enter, NULL },
-		/* early: if the network is built before the program starts, the supervisor does
-		 * so while init goes on */
 	{ "sources", NULL, sources_enter, NULL },
 		/* with the caller's ids, while the supervisor writes the maps */
 	{ "id map", NULL, mapped_enter, NULL },
 		/* becomes the jail's user: user_namespaces(7) */
 	{ "root", NULL, root_enter, NULL },
 		/* after the map: new files need a mapped owner */
+	{ "network", NULL, network_open_enter, NULL },
+		/* its namespace was made meanwhile; "lo" needs a capability */
 	{ "hostname", NULL, hostname_enter, NULL },
 		/* needs CAP_SYS_ADMIN in the uts namespace */
 	{ "proc", NULL, kernel_enter, NULL },

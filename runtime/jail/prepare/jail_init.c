@@ -15,8 +15,7 @@
 #include "runtime/jail/protocol.h"
 
 #define JAIL_NAMESPACES                                                                            \
-	(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | \
-	 CLONE_NEWCGROUP)
+	(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP)
 
 static int explain_clone(struct cj_error *err, int code)
 {

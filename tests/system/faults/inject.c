@@ -7,9 +7,10 @@
  *	inject REPORT fail ROLE CALL ERRNO -- CEJAIL ARG...
  *	inject REPORT kill ROLE CALL VICTIM -- CEJAIL ARG...
  *
- *	ROLE, VICTIM  supervisor, init, payload (until it is executed), gateway (the process that
- *	              opens it), intermediate, keeper, helper (pasta or slirp4netns until it is
- *	              executed), scope-helper; "intermediate2" is the second intermediate of a run
+ *	ROLE, VICTIM  supervisor, init, netns-maker (of init), payload (until it is executed),
+ *	              gateway (the process that opens it), intermediate, keeper, helper (pasta or
+ *	              slirp4netns until it is executed), scope-helper; "intermediate2" is the
+ *	              second intermediate of a run
  *	CALL          the number of the role's call, or openat#3, the third of that name.  A role's
  *	              first call is the first after the dynamic loader has given up control: the
  *	              calls counted are ours and the libraries'
@@ -139,7 +140,7 @@ static struct task *find_role(const char *role)
 static const char *role_of_child(const struct task *parent, pid_t pid, int event)
 {
 	if (strcmp(parent->role, "init") == 0)
-		return "payload";
+		return event == PTRACE_EVENT_VFORK ? "payload" : "netns-maker";
 	if (strcmp(parent->role, "keeper") == 0)
 		return "helper";
 	if (strcmp(parent->role, "intermediate") == 0 || strcmp(parent->role, "intermediate2") == 0)

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A child that unshares, and init that follows it.  Acts. */
+#include "runtime/jail/init/net_namespace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/wait.h>
+
+#include "runtime/base/scope.h"
+#include "runtime/base/step.h"
+#include "runtime/jail/protocol.h"
+
+#define WHAT "make the jail's network namespace"
+
+enum maker_step { MAKER_MADE, MAKER_STEPS };
+static const char *const maker_steps[MAKER_STEPS] = { [MAKER_MADE] = "network namespace" };
+
+/* --- the child -------------------------------------------------------------------------------- */
+
+static _Alignas(16) uint8_t stack[32768];
+
+static int make(const struct step_link *link, struct cj_error *err)
+{
+	if (unshare(CLONE_NEWNET) < 0)
+		return cj_fail(err, errno, WHAT);
+	auto_fd int fd = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return cj_fail(err, errno, WHAT);
+	return step_tell(link, MAKER_MADE, NULL, 0, &fd, 1, err);
+}
+
+/*
+ * Runs beside init in the same memory, on its own stack.  It makes system calls and writes nothing
+ * that is init's, but for errno when one fails: then the run fails, too.
+ */
+static int child_main(void *link)
+{
+	struct cj_error err = { 0 };
+	if (make(link, &err) < 0)
+		step_abort(link, &err);
+	return 0;
+}
+
+/* --- init ------------------------------------------------------------------------------------- */
+
+int net_namespace_begin(struct net_namespace_maker *m, struct cj_error *err)
+{
+	static struct step_link child_end; /* the child may outlive this call */
+	int ends[2];
+	if (step_pair(ends, STEP_TIMEOUT_MS, err) < 0)
+		return -err->code;
+	child_end = (struct step_link){ ends[1], "init", maker_steps };
+	m->pid = clone(child_main, stack + sizeof(stack), CLONE_VM | SIGCHLD, &child_end);
+	int code = errno;
+	cj_close(&ends[1]);
+	m->link_fd = ends[0];
+	return m->pid < 0 ? cj_fail(err, code, WHAT) : 0;
+}
+
+int net_namespace_enter(struct net_namespace_maker *m, struct cj_error *err)
+{
+	const struct step_link link = { m->link_fd, "the child that makes it", maker_steps };
+	auto_step_msg struct step_msg msg = { 0 };
+	int rc = step_await(&link, MAKER_MADE, &msg, err);
+	cj_close(&m->link_fd);
+	if (rc < 0)
+		return cj_wrap(err, WHAT);
+	if (msg.nfds != 1)
+		return cj_fail(err, EPROTO, WHAT);
+	while (waitpid(m->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	return setns(msg.fds[0], CLONE_NEWNET) < 0 ? cj_fail(err, errno, WHAT) : 0;
+}

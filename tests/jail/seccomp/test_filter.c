@@ -659,6 +659,25 @@ static void a_caller_that_dies_waiting_for_the_network_is_skipped(void **state)
 	filter_watch_destroy(&t.watch);
 }
 
+/* The network that nobody waits for any more is settled without an error. */
+static void no_call_is_answered_after_all_processes_have_ended(void **state)
+{
+	(void)state;
+	asks_network = true;
+	struct trial t = begin(ask_netlink);
+	int status;
+	bool is_complete;
+	serve_until_wanted(&t);
+	assert_return_code(kill(t.pid, SIGKILL), errno);
+	assert_int_equal(waitpid(t.pid, &status, 0), t.pid);
+	serve_once(&t, 1000);
+	assert_int_equal(filter_watch_fd(t.watch), -1);
+	filter_watch_network_settled(t.watch);
+	assert_int_equal(names_of(&t, &is_complete), 0);
+	assert_true(is_complete);
+	filter_watch_destroy(&t.watch);
+}
+
 static volatile sig_atomic_t alarms;
 
 static void on_alarm(int signal)
@@ -989,6 +1008,7 @@ int main(void)
 		TEST(settled_before_the_start_nothing_waits),
 		TEST(without_a_network_to_build_inet_sockets_are_not_notified),
 		TEST(a_caller_that_dies_waiting_for_the_network_is_skipped),
+		TEST(no_call_is_answered_after_all_processes_have_ended),
 		TEST(a_call_that_signals_interrupt_asks_again_and_goes_on),
 		TEST(threads_wait_for_the_same_network),
 		TEST(other_calls_are_answered_while_one_waits_for_the_network),

@@ -59,7 +59,7 @@ FAKE    := $(OUT)/libexec/cejail/serve-fake
 ZYGOTE  := $(OUT)/libexec/cejail/zygote.so
 SEALING := $(addprefix runtime/,base/child.c base/error.c base/step.c base/sys.c base/files/fd.c base/files/system_file.c \
 	   base/arena.c base/text.c base/text_bytes.c $(addprefix jail/,init/landlock.c init/limits.c init/privileges.c seccomp/filter.c seccomp/filter_bound.c \
-	   $(addprefix zygote/,main.c zygote_enter.c zygote_protocol.c zygote_seal.c zygote_serve.c)))
+	   $(addprefix zygote/,main.c zygote_check.c zygote_enter.c zygote_protocol.c zygote_seal.c zygote_serve.c)))
 BAKE    := $(OUT)/bin/bake-filter
 RANGES  := $(OUT)/bin/print-ranges
 TESTS   := $(patsubst %.c,$(OUT)/%,$(sort $(shell find tests -name 'test_*.c')))

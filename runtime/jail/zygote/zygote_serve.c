@@ -10,29 +10,15 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/base/child.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
+#include "runtime/jail/zygote/zygote_check.h"
 #include "runtime/jail/zygote/zygote_enter.h"
 #include "runtime/jail/zygote/zygote_protocol.h"
 #include "runtime/jail/zygote/zygote_seal.h"
-
-/* A directory has two links more than it has tasks: proc(5). */
-static int refuse_threads(struct cj_error *err)
-{
-	struct stat st;
-	if (stat("/proc/self/task", &st) < 0)
-		return cj_fail(err, errno, "count the threads of the zygote");
-	if (st.st_nlink == 2 + 1)
-		return 0;
-	int rc = cj_reject_as(err, EBUSY, "the interpreter has %ju threads, so it can't be forked",
-			      (uintmax_t)st.st_nlink - 2);
-	(void)cj_hint(err, "preload no module that starts a thread");
-	return rc;
-}
 
 /* Storage of one request; static, so that no stack frame of a child's launcher is below it. */
 static struct {
@@ -69,7 +55,7 @@ static void become_launcher(void)
 static pid_t serve(pid_t (*fork_now)(void), struct cj_error *err)
 {
 	if (zygote_request_read(&current.msg, &current.room, &current.job, err) < 0 ||
-	    refuse_threads(err) < 0)
+	    zygote_check_threads(err) < 0)
 		return -err->code;
 	return zygote_enter(&current.job, fork_now, err);
 }
@@ -87,10 +73,12 @@ static bool await_request(const struct step_link *link)
 static void say_ready(const struct step_link *link)
 {
 	struct cj_error err = { 0 };
-	if (refuse_threads(&err) < 0)
+	if (zygote_check_threads(&err) < 0 || zygote_check_memory(&err) < 0)
 		step_abort(link, &err);
-	else if (step_tell(link, ZYGOTE_READY, NULL, 0, NULL, 0, &err) < 0)
-		_exit(EXIT_FAILURE); /* no one waits for it any more */
+	else
+		(void)step_tell(link, ZYGOTE_READY, NULL, 0, NULL, 0, &err);
+	if (err.code != 0)
+		_exit(EXIT_FAILURE);
 }
 
 pid_t zygote_serve(pid_t (*fork_now)(void))

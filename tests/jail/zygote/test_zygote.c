@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WRAP: libexec_path_find */
+/* WRAP: zygote_check_memory libexec_path_find */
 /*
  * A fork of a zygote is what a launcher is that init has executed: the same restrictions, the same
  * view of the jail, the same outcome.
@@ -200,6 +200,29 @@ static void the_c_library_knows_its_new_process(void **state)
 	run_fini(&r);
 }
 
+static void open_network_socket(void)
+{
+	bool is_open = socket(AF_INET, SOCK_STREAM, 0) == ZYGOTE_SOCK_FD;
+	(void)!write(STDOUT_FILENO, is_open ? "open" : "none", 4);
+}
+
+static void a_fork_has_its_network_on_first_use(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct run r;
+		run_init(&r, NULL, "");
+		r.plan.network.mode = NETWORK_PUBLIC;
+		r.plan.network.uplink = UPLINK_NONE;
+		spawn_own(&r, NULL, i == 0 ? print_own_view : open_network_socket);
+		assert_int_equal(zygote_await_ready(&r.zygote, 10000, &r.err), 0);
+		run_jail(&r);
+		assert_int_equal(r.out.network.state, i == 0 ? NETWORK_UNUSED : NETWORK_READY);
+		assert_output(&r, 0, i == 0 ? "1 1 1 1000 1000\n" : "open");
+		run_fini(&r);
+	}
+}
+
 static void (*signalled)(int);
 static void count_signal(int signal)
 {
@@ -254,6 +277,7 @@ int main(void)
 		cmocka_unit_test(a_fork_has_what_an_executed_launcher_has),
 		cmocka_unit_test(the_zygotes_program_is_on_a_read_only_mount),
 		cmocka_unit_test(the_c_library_knows_its_new_process),
+		cmocka_unit_test(a_fork_has_its_network_on_first_use),
 		cmocka_unit_test(an_interpreters_signals_stay_as_it_set_them),
 	};
 	return RUN_TESTS_OF_JAILS(tests);

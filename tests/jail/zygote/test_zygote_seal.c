@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* WRAP: zygote_check_memory */
 /* WRAP: libexec_path_find setns chdir privileges_become privileges_join_keyring limits_apply */
 /* WRAP: privileges_no_new landlock_restrict privileges_drop filter_load zygote_request_read */
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WRAP: libexec_path_find */
+/* WRAP: zygote_check_memory libexec_path_find */
 /*
  * A zygote keeps nothing of a request, serves only while it can be forked, and ends with those who
  * use it.
@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/mman.h>
 
 static void do_nothing(void)
 {
@@ -95,9 +96,44 @@ static void an_interpreter_with_two_threads_is_no_zygote(void **state)
 	assert_int_equal(zygote_await_ready(&r.zygote, 10000, &r.err), -EBUSY);
 	assert_said(&r, "the interpreter has 2 threads, so it can't be forked");
 	r.err = (struct cj_error){ 0 };
-	assert_int_equal(warm(&r), -EBUSY); /* so does each request */
-	assert_said(&r, "the interpreter has 2 threads");
+	assert_int_equal(warm(&r), -EPIPE); /* it has ended */
 	run_fini(&r);
+}
+
+static void share_memory(void)
+{
+	if (mmap(NULL, 4096, PROT_NONE, MAP_SHARED | MAP_ANONYMOUS, -1, 0) == MAP_FAILED)
+		_exit(104);
+}
+
+static void share_a_writable_file(void)
+{
+	int fd = memfd_create("shared", 0);
+	if (ftruncate(fd, 4096) < 0 || mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED)
+		_exit(104);
+}
+
+static void map_a_file_to_read(void)
+{
+	int fd = open("/proc/self/exe", O_RDONLY);
+	if (mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0) == MAP_FAILED)
+		_exit(104);
+}
+
+static void an_interpreter_that_shares_memory_is_no_zygote(void **state)
+{
+	(void)state;
+	static void (*const mappings[])(void) = { map_a_file_to_read, share_memory,
+						  share_a_writable_file };
+	for (size_t i = 0; i < 3; i++) {
+		struct run r;
+		run_init(&r, NULL, "");
+		spawn_own(&r, mappings[i], do_nothing);
+		assert_int_equal(zygote_await_ready(&r.zygote, 10000, &r.err), i == 0 ? 0 : -EBUSY);
+		if (i > 0)
+			assert_said(&r, "the interpreter would share memory with its forks");
+		run_fini(&r);
+	}
 }
 
 static void requests_of_another_shape_change_nothing(void **state)
@@ -244,6 +280,7 @@ int main(void)
 		cmocka_unit_test(a_zygote_keeps_no_descriptor_of_a_request),
 		cmocka_unit_test(a_zygote_has_no_children_left),
 		cmocka_unit_test(an_interpreter_with_two_threads_is_no_zygote),
+		cmocka_unit_test(an_interpreter_that_shares_memory_is_no_zygote),
 		cmocka_unit_test(requests_of_another_shape_change_nothing),
 		cmocka_unit_test(a_jail_that_was_not_prepared_for_it_is_refused),
 		cmocka_unit_test(a_jail_whose_init_has_ended_is_refused),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Zygotes: prepared jails whose interpreter is a fork of one that was started once."""
 
+import base64
 import contextlib
 import glob
 import json
@@ -118,6 +119,26 @@ def _():
             equal((os.path.exists("/tmp/cejail-no-such-place"), glob.glob("/tmp/cejail-zygote-*")), (False, []), "what is left")
 
 
+@test("every attempt at escape is held in a jail of a zygote, with the answer of a cold one", limit=300)
+def _():
+    with Folder() as f:
+        f.file("cejail/profiles/mine.json", json.dumps({"extends": "python", "network": "none"}))
+        with Service(config={"pool": {"mine": {"interpreters": 1}}}, env={"XDG_CONFIG_HOME": f.path}) as s:
+            names = [os.path.basename(path) for path in sorted(glob.glob(f"{PROBES}/attempt_*"))]
+            true(len(names) >= 6, f"probes {names}")
+            for name in names:
+                with open(f"{PROBES}/{name}", "rb") as file:
+                    files = [{"path": name, "base64": base64.b64encode(file.read()).decode(), "executable": True}]
+                request = {"profile": "mine", "code": f"import os; os.execv('/box/{name}', ['/box/{name}'])", "files": files, "timeout": "60s"}
+                wait_full(s)
+                warm, cold = s.post({**request, "id": name}).result, s.post({**request, "memory": "300M"}).result
+                answers = [dict(line.split(" ", 1) for line in one["stdout"]["text"].splitlines()) for one in (warm, cold)]
+                equal((tier_of(s, name), warm["exit_code"], len(answers[0]) >= 5), ("interpreter", 0, True), f"{name} ({warm['stdout']}, {warm['stderr']})")
+                equal([attempt for attempt, answer in answers[0].items() if not answer.startswith("HELD (")], [], f"what escaped in {name}")
+                equal(answers[0], answers[1], f"the answers of {name}")
+            true(s.metric(CHILDREN) >= len(names) and s.metric(FALLBACKS) == 0, "all of them were forks of the zygote")
+
+
 def descriptors(pid, first=0):
     return sorted(os.readlink(f"/proc/{pid}/fd/{n}").split(":")[0] for n in os.listdir(f"/proc/{pid}/fd") if int(n) >= first)
 
@@ -226,6 +247,8 @@ def assert_falls_back(profile, said, **more):
             equal(s.said().count("has no zygote"), 1, f"warnings in {s.said()}")
             contains(s.said(), said, "the warning")
             contains(s.said(), "cejail-profile(5)", "the warning")
+            checked = cejail("serve", "--check", "--config", s.folder / "serve.json", env=environment(XDG_CONFIG_HOME=f.path), limit=15).exits(0).out
+            true("warning: pool: " in checked and said in checked, f"what --check says: {checked!r}")
 
 
 @test("a profile can turn its zygote off, without a warning")

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "runtime/front/serve/config/profile_cache.h"
+#include "runtime/front/serve/worker/zygote_keeper.h"
 
 #define LINE_MAX_SIZE 1024
 
@@ -90,6 +91,14 @@ static void review_pool(const struct review *r, const char *caller, const struct
 		    profile, caller, names);
 }
 
+static void review_zygote(const struct review *r, const char *profile)
+{
+	struct cj_error err = { 0 };
+
+	if (zygote_keeper_check(profile, &err) < 0)
+		say(r, "pool: %s (%s)", err.msg, err.hint);
+}
+
 static void review_pools(const struct review *r)
 {
 	const struct callers *callers = &r->c->callers;
@@ -99,6 +108,8 @@ static void review_pools(const struct review *r)
 		const struct config *config = find_profile(r, "pool", profile);
 		if (!config)
 			continue;
+		if (r->c->pools[i].interpreters > 0)
+			review_zygote(r, profile);
 		review_pool(r, "default", &callers->standard, profile, config);
 		for (size_t k = 0; k < callers->count; k++)
 			review_pool(r, callers->rows[k].name, &callers->rows[k].rights, profile,

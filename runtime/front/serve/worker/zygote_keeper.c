@@ -190,6 +190,21 @@ static int hand_over(struct keeper *k, struct cj_error *err)
 	return rc < 0 ? rc : ready_tell(k->order.sock_fd, false, NULL, err);
 }
 
+int zygote_keeper_check(const char *profile, struct cj_error *err)
+{
+	const struct worker_order order = { .profile = profile };
+	struct keeper k = { .order = order };
+
+	config_init(&k.config);
+	int rc = profile_load(&k.config, profile, err);
+	if (rc == 0 && plan_wants_zygote(&k.config)) {
+		config_fini(&k.config);
+		rc = make_plan(&k, err);
+	}
+	config_fini(&k.config);
+	return rc;
+}
+
 _Noreturn void zygote_keeper_main(const struct worker_order *order)
 {
 	struct keeper k = { .order = *order, .zygote = ZYGOTE_NULL, .log_fd = -1 };

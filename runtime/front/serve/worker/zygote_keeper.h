@@ -18,5 +18,8 @@
 #define ZYGOTE_START_MS  60000 /* for the modules of its profile to be loaded */
 #define ZYGOTE_LINGER_MS 5000  /* for requests of workers that have its socket already */
 
+/* Why a profile can't use a zygote that it asks for, with a hint; 0: it can, or does not ask. */
+int zygote_keeper_check(const char *profile, struct cj_error *err);
+
 /* As struct worker_life says. */
 __attribute__((noreturn)) void zygote_keeper_main(const struct worker_order *order);

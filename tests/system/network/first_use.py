@@ -90,7 +90,7 @@ print(json.dumps([said, links()]))
 
 @contextlib.contextmanager
 def socket_server(path):
-    """Greets whoever connects, from a process of its own."""
+    """Greets each client, from a process of its own."""
     server = socket.socket(socket.AF_UNIX)
     server.bind(path)
     os.chmod(path, 0o666)

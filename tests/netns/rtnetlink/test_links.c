@@ -469,6 +469,30 @@ static void a_missing_tap_is_named(void **state)
 	in_own_namespace(body_no_tap);
 }
 
+static void body_carrier(void)
+{
+	struct cj_error err = { 0 };
+	struct place outside = place_here(), g = place_new();
+	struct rtbatch b = { 0 }, up = { 0 }, far_up = { 0 };
+	static const struct rtmsg_link far = { "far", 7, { 2, 0, 0, 0, 0, 9 } };
+	static const struct rtmsg_link near = { "near", 8, { 2, 0, 0, 0, 0, 8 } };
+	MUST(!links_has_carrier(g.route_fd, "near")); /* there is none */
+	rtmsg_veth(&b, &near, &far, outside.ns_fd, 1500);
+	MUST_DO(rtbatch_send(g.route_fd, &b, NULL, &err), err);
+	rtmsg_up(&up, &near, 0);
+	MUST_DO(rtbatch_send(g.route_fd, &up, NULL, &err), err);
+	MUST(!links_has_carrier(g.route_fd, "near")); /* the other end is down */
+	rtmsg_up(&far_up, &far, 0);
+	MUST_DO(rtbatch_send(outside.route_fd, &far_up, NULL, &err), err);
+	MUST(links_has_carrier(g.route_fd, "near"));
+}
+
+static void a_link_has_a_carrier_when_it_is_connected_at_its_other_end(void **state)
+{
+	(void)state;
+	in_own_namespace(body_carrier);
+}
+
 static int compare_ns(const void *a, const void *b)
 {
 	long x = *(const long *)a, y = *(const long *)b;
@@ -518,6 +542,7 @@ int main(void)
 		cmocka_unit_test(a_name_or_address_in_use_is_eexist_and_leaves_nothing),
 		cmocka_unit_test(a_tap_gets_its_addresses_and_default_routes),
 		cmocka_unit_test(a_missing_tap_is_named),
+		cmocka_unit_test(a_link_has_a_carrier_when_it_is_connected_at_its_other_end),
 		cmocka_unit_test(two_hundred_joins_one_after_the_other_succeed),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

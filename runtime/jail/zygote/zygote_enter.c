@@ -124,10 +124,13 @@ static pid_t clone_child(const struct entry *e, int cgroup_fd, void (*run)(const
 	return -1;
 }
 
-static void reap(pid_t pid)
+/* Was it killed, instead of ending by itself? */
+static bool reap(pid_t pid)
 {
-	while (waitpid(pid, NULL, __WALL) < 0 && errno == EINTR)
+	int status = 0;
+	while (waitpid(pid, &status, __WALL) < 0 && errno == EINTR)
 		;
+	return WIFSIGNALED(status);
 }
 
 /* From here: C2, in the jail's pid namespace.  Returns only in the copy. */
@@ -173,7 +176,7 @@ static void run_outside(const struct entry *e)
 	if (pid < 0)
 		(void)!cj_fail(&err, errno, "enter the jail's pid namespace");
 	else
-		reap(pid); /* or the end of the jail's init would wait for its zombie */
+		(void)reap(pid); /* or the end of the jail's init would wait for its zombie */
 	end(e->job, &err);
 }
 
@@ -186,7 +189,8 @@ pid_t zygote_enter(const struct zygote_job *job, pid_t (*fork_now)(void), struct
 	pid_t pid = clone_child(&entry, job->cgroup_fd, run_outside);
 	if (pid < 0)
 		return cj_fail(err, errno, "fork into the jail's cgroup");
-	if (pid > 0)
-		reap(pid);
+	/* The jail was killed meanwhile.  C2 may not be dead yet, and it has our memory. */
+	if (pid > 0 && reap(pid))
+		_exit(EXIT_FAILURE);
 	return pid;
 }

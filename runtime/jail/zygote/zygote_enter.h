@@ -16,6 +16,7 @@
  * seal itself; the pid of an intermediate process that has ended, in the zygote.  A failure in an
  * intermediate process is sent to the job's report socket; it ends, and this one returns its pid.
  * `fork_now` is fork(3) of the C library.  All signals must be blocked.
+ * Where an intermediate process is killed, the zygote ends, too: they share their memory.
  * Fails: when the first intermediate process can't be created.
  * Follows: clone(2) CLONE_INTO_CGROUP, setns(2), vfork(2), pid_namespaces(7).
  */

@@ -49,6 +49,8 @@ int __wrap_setns(int fd, int type)
 		   { "setns net", CLONE_NEWNET },   { "setns ipc", CLONE_NEWIPC },
 		   { "setns uts", CLONE_NEWUTS },   { "setns cgroup", CLONE_NEWCGROUP },
 		   { "setns pid", CLONE_NEWPID } };
+	if (type == CLONE_NEWIPC && fails("kill"))
+		(void)raise(SIGKILL);
 	errno = EIO;
 	for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++)
 		if (type == of[i].type && fails(of[i].name))
@@ -144,6 +146,24 @@ static void a_step_that_fails_ends_the_fork_and_is_reported(void **state)
 		try_broken("landlock_restrict", "", EIO, "landlock: made to fail");
 }
 
+/* An intermediate process that another one could outlive, in the zygote's memory. */
+static void a_zygote_ends_when_a_part_of_its_memory_is_killed(void **state)
+{
+	(void)state;
+	struct run r;
+	run_init(&r, NULL, "");
+	wanted_failing = "kill";
+	wanted_skipped = "";
+	spawn_own(&r, break_zygote, do_nothing);
+	assert_int_equal(zygote_await_ready(&r.zygote, 10000, &r.err), 0);
+	assert_int_equal(warm(&r), -EPIPE);
+	assert_said(&r, "the zygote ended before 'sealed'");
+	siginfo_t info = { 0 };
+	assert_int_equal(waitid(P_PIDFD, (id_t)r.zygote.pidfd, &info, WEXITED | WNOWAIT), 0);
+	assert_int_equal(info.si_status, EXIT_FAILURE);
+	run_fini(&r);
+}
+
 static void a_fork_that_is_not_sealed_is_refused(void **state)
 {
 	(void)state;
@@ -162,6 +182,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_step_that_fails_ends_the_fork_and_is_reported),
+		cmocka_unit_test(a_zygote_ends_when_a_part_of_its_memory_is_killed),
 		cmocka_unit_test(a_fork_that_is_not_sealed_is_refused),
 	};
 	return RUN_TESTS_OF_JAILS(tests);

@@ -55,7 +55,7 @@ int __wrap_setns(int fd, int type)
 	for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++)
 		if (type == of[i].type && fails(of[i].name))
 			return -1;
-	if (type == CLONE_NEWUSER && getpid() < 300 && fails("setns program"))
+	if (type == CLONE_NEWUSER && getsid(0) == getpid() && fails("setns program"))
 		return -1;
 	return __real_setns(fd, type);
 }

@@ -315,12 +315,25 @@ int uplink_host_start(const struct uplink_spec *spec, struct uplink_host *out,
 	return rc < 0 ? explain_error(why, err) : 0;
 }
 
+/* Otherwise what the dead jail's TCP still sends could pass the host without the table. */
+static bool take_link_down(const char *name)
+{
+	struct ifreq request = { 0 }; /* no flag */
+	(void)snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
+	auto_fd int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	return fd >= 0 && (ioctl(fd, SIOCSIFFLAGS, &request) == 0 || errno == ENODEV);
+}
+
 void uplink_host_stop(struct uplink_host *u)
 {
-	if (u->table[0] != '\0')
-		firewall_remove(u->rules_fd, u->table);
+	bool is_own = u->table[0] != '\0';
 	/* The holder may have ended, and this may be the last socket of its table. */
-	else if (u->rules_fd >= 0 && clock_ms() - u->given_ms >= HOST_TABLE_IDLE_MS)
+	bool may_be_last = !is_own && u->rules_fd >= 0 &&
+			   clock_ms() - u->given_ms >= HOST_TABLE_IDLE_MS;
+	bool is_down = (is_own || may_be_last) && take_link_down(u->name);
+	if (is_own && is_down)
+		firewall_remove(u->rules_fd, u->table);
+	if (may_be_last)
 		u->ring_fd = deferred_close(&u->rules_fd, 1);
 	cj_close(&u->rules_fd);
 	cj_close(&u->mark_fd);

@@ -343,6 +343,8 @@ static void body_without_helper(void)
 	for (int i = 0; i < 2; i++)
 		uplink_host_stop(&u[i]);
 	MUST(count_tables() == 0); /* at once, though the kernel has not closed the sockets yet */
+	/* but not before the links are down */
+	MUST(count_links() == 2 && count_lines("/proc/thread-self/net/route", "cj") == 0);
 }
 
 static void without_the_helper_each_jail_has_a_table_of_its_own(void **state)

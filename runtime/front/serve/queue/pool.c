@@ -50,6 +50,7 @@ static void become_ready(struct slot *s, const struct readiness_line *how)
 	s->is_ready = true;
 	bucket->starting--;
 	bucket->ready++;
+	bucket->is_quick = how->is_of_zygote;
 	bucket->backoff_ms = 0;
 	bucket->problem[0] = '\0';
 	ops->ready(ops->context, bucket->profile, bucket->tier, how);
@@ -299,10 +300,13 @@ static bool is_short(const struct pool_bucket *bucket, uint64_t now_ms)
 	return bucket->starting + bucket->ready < bucket->wanted && now_ms >= bucket->retry_at_ms;
 }
 
-/* Preparing a worker takes twenty times as long as a request on one: requests go first. */
+/*
+ * To start an interpreter takes twenty times as long as a request on one that waits: requests go
+ * first.  From a zygote it takes little longer than the request, which a fork would delay anyway.
+ */
 static bool can_wait(const struct pool_bucket *bucket, uint64_t now_ms)
 {
-	return now_ms < bucket->pool->taken_ms + POOL_QUIET_MS &&
+	return !bucket->is_quick && now_ms < bucket->pool->taken_ms + POOL_QUIET_MS &&
 	       2 * (bucket->starting + bucket->ready) >= bucket->wanted;
 }
 

@@ -70,6 +70,7 @@ struct pool_bucket {
 	char profile[64];
 	enum tier tier;
 	unsigned wanted, starting, ready;
+	bool is_quick;          /* the last one came from a zygote: a tenth of the work */
 	struct slot_list slots; /* oldest first */
 	uint64_t retry_at_ms, backoff_ms;
 	char problem[512]; /* why the last worker could not be prepared; "": it could */

@@ -48,7 +48,8 @@ int uplink_host_start(const struct uplink_spec *spec, struct uplink_host *out,
 
 /*
  * Takes the link down, then removes a table of the jail's own; a kernel worker closes its socket
- * (deferred_close.h).  The kernel removes the link when the gateway ends.  Accepts the null value, leaves it behind.
+ * (deferred_close.h).  The kernel removes the link when the gateway ends.  Accepts the null value,
+ * leaves it behind.
  */
 void uplink_host_stop(struct uplink_host *u);
 

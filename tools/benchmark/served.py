@@ -23,6 +23,7 @@ PROGRAMS = {
     "print": ("python", "print(1)", tuple(TIERS)),
     "pandas": ("python-data", "import pandas; print(1)", ("interpreter", "zygote")),
 }
+ROUNDS_MIN = {"print": 1, "pandas": 10}  # below, its interpreters take most of the time
 
 
 def pool(bench):
@@ -32,6 +33,9 @@ def pool(bench):
 def for_each(bench, table, measure, programs=tuple(PROGRAMS), without=()):
     """Calls measure(row's name, program, start); `start(jails)` is a Service.  What fails is a reason."""
     for program in programs:
+        if bench.rounds < ROUNDS_MIN[program]:
+            table.skip(program, f"it needs --rounds {ROUNDS_MIN[program]}")
+            continue
         profile, code, tiers = PROGRAMS[program]
         for name, path in bench.binaries:
             for tier in (tier for tier in tiers if tier not in without):
@@ -46,6 +50,8 @@ def for_each(bench, table, measure, programs=tuple(PROGRAMS), without=()):
 
 def bare_python(bench, table, program, measure):
     """A row of a bare interpreter; None if it cannot run the program."""
+    if bench.rounds < ROUNDS_MIN[program]:
+        return None
     racers = [turns.Command(f"bare, {program}", [commands.PYTHON, "-c", PROGRAMS[program][1]])]
     return next(iter(measure(table, bench.callers[0], racers, 0.2).values()), None)
 

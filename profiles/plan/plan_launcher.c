@@ -123,6 +123,7 @@ static const char *const dangerous[] = {
 	"LD_*",           "PYTHONPATH",       "PYTHONHOME",
 	"PYTHONUSERBASE", "PYTHONPLATLIBDIR", "PYTHONPYCACHEPREFIX",
 	"OPENSSL_CONF",   "OPENSSL_MODULES",  "OPENSSL_ENGINES",
+	"GCONV_PATH",
 };
 
 static const char *find_dangerous(const struct strings *env)
@@ -139,6 +140,41 @@ static const char *find_dangerous(const struct strings *env)
 	return NULL;
 }
 
+static int refuse_zygote(struct cj_error *err, const char *entry, const char *setting)
+{
+	int rc = cj_reject(err, "the profile's %s has %.*s, which a zygote can't use", setting,
+			   (int)strcspn(entry, "="), entry);
+	cj_hint(err, "\"warm\": {\"zygote\": false} in the profile: cejail-profile(5)");
+	return rc;
+}
+
+/*
+ * Without -s or -I Python loads what it finds in the home directory.  In the jail this directory is
+ * new; outside it may be anyone's, such as /tmp.  Options with a value are no such cluster.
+ */
+static bool has_no_user_modules(const char *argument)
+{
+	const char *letters = argument + 1;
+	return argument[0] == '-' && letters[strspn(letters, "bBdEhiIOPqRsSuvx")] == '\0' &&
+	       strpbrk(letters, "sI");
+}
+
+static int check_options(const struct config *c, struct cj_error *err)
+{
+	bool is_safe = false;
+	const size_t before = arguments_before_file(c);
+	for (size_t i = 1; i < before; i++) {
+		is_safe |= has_no_user_modules(c->command.items[i]);
+		if (strstr(c->command.items[i], "pycache_prefix"))
+			return refuse_zygote(err, c->command.items[i], "command");
+	}
+	if (is_safe)
+		return 0;
+	int rc = cj_reject(err, "the profile's command would load modules from the home directory");
+	cj_hint(err, "put -s before {file} in the command: cejail-profile(5)");
+	return rc;
+}
+
 bool plan_wants_zygote(const struct config *c)
 {
 	return c->zygote && launchers[c->launcher].is_zygote && arguments_before_file(c) > 0;
@@ -152,11 +188,8 @@ int plan_zygote(struct config *c, const struct plan *plan, struct program *out,
 	if (out->argv.count == 0 || !plan_wants_zygote(c))
 		return cj_reject(err, "profile '%s' has no launcher that forks",
 				 plan->profile_name);
+	if (check_options(c, err) < 0)
+		return -err->code;
 	const char *entry = find_dangerous(&out->env);
-	if (!entry)
-		return 0;
-	int rc = cj_reject(err, "the profile's env has %.*s, which a zygote can't use",
-			   (int)strcspn(entry, "="), entry);
-	cj_hint(err, "\"warm\": {\"zygote\": false} in the profile: cejail-profile(5)");
-	return rc;
+	return entry ? refuse_zygote(err, entry, "env") : 0;
 }

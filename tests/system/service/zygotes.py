@@ -7,6 +7,7 @@ import glob
 import json
 import os
 import signal
+import sys
 
 from harness import *  # noqa: F403
 from pools import tier_of, wait_full
@@ -262,6 +263,17 @@ def _():
         assert_falls_back({"ro_bind": [f"{f.folder('empty')}:/opt/empty"]}, "a bind changes the directories")
     assert_falls_back({"env": {"PYTHONPATH": "/box/lib"}}, "PYTHONPATH")
     assert_falls_back({"writable": True}, "writable")
+
+
+@test("a zygote never loads a module from the home directory that a profile names")
+def _():
+    with Folder() as f:
+        packages = f"{f.path}/.local/lib/python{sys.version_info[0]}.{sys.version_info[1]}/site-packages"
+        os.makedirs(packages)
+        f.file(f"{packages}/own.pth", f"import os; os.mkdir({f.path + '/loaded'!r})\n")
+        assert_falls_back({"env": {"HOME": f.path}, "command": ["python3", "{file}", "{args}"]}, "put -s before {file}")
+        assert_falls_back({"command": ["python3", "-s", "-X", "pycache_prefix=/tmp/x", "{file}"]}, "pycache_prefix")
+        true(not os.path.exists(f"{f.path}/loaded"), "no code of the directory ran")
 
 
 @test("without numpy, pandas and matplotlib python-data is python; with them they are there at once")

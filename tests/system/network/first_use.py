@@ -241,16 +241,15 @@ signal.siginterrupt(signal.SIGALRM, %s)
 signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
 while signals[0] < 3:
     pass
-interrupted = 0
 while True:
     try:
         socket.socket().close()
         break
     except InterruptedError:
-        interrupted += 1
+        pass
 seen = links()
 signal.setitimer(signal.ITIMER_REAL, 0)
-print(json.dumps([interrupted < 20, seen, attempt("tcp", "20.30.40.50", 80)]))
+print(json.dumps([seen, attempt("tcp", "20.30.40.50", 80)]))
 """
 for restarts, way in ((False, "with"), (True, "without")):
 
@@ -259,7 +258,7 @@ for restarts, way in ((False, "with"), (True, "without")):
         with Internet() as net:
             for _ in range(5):
                 value = net.run(STORM % restarts, *uplink)
-                equal(said(value), [True, AFTER, "answered"], "few interrupted calls, the links, and an attempt")
+                equal(said(value), [AFTER, "answered"], "the links, and an attempt")
                 was_ready(value, uplink[-1])
 
 

@@ -49,6 +49,16 @@ def _():
             equal(kinds - {"start", "stdout", "stderr", "denied", "dropped", "result"}, set(), "kinds of events")
 
 
+@test("a caller learns that the first socket of a program has built its network, in prepared jails and in new ones")
+def _():
+    with Service(config={"pool": {"python": {"jails": 1, "interpreters": 1}}}) as s:
+        for _ in range(4):
+            body = {"profile": "python", "code": "import socket; socket.socket(); print(1)"}
+            events = [event for _, event in stream(s, body)]
+            equal([event["type"] for event in events], ["start", "network", "stdout", "result"], "kinds of events")
+            equal(events[1]["state"], events[-1]["result"]["network"]["state"], "the state of the network")
+
+
 @test("a character is never split, and bytes that are not UTF-8 arrive as base64")
 def _():
     code = "import os, time\nfor b in '\u20ac\u00e9'.encode(): os.write(1, bytes([b])); time.sleep(0.05)\nos.write(1, b'\\xff')"

@@ -97,7 +97,8 @@ static void forward_event(struct execution *e, const char *text, size_t size)
 
 static void on_line(struct worker_conn *conn, const char *text, size_t size)
 {
-	static const char *const events[] = { "start", "stdout", "stderr", "denied", "dropped" };
+	static const char *const events[] = { "start",  "stdout",  "stderr",
+					      "denied", "network", "dropped" };
 	struct execution *e = conn->owner;
 	struct readiness_line said;
 	char type[16];

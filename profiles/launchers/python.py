@@ -19,6 +19,7 @@ loaders = sys.modules["_frozen_importlib_external"]
 ModuleType = type(sys)
 
 LINK = 3
+SCRATCH = 4  # a zygote has it
 NULL = "/dev/null"
 HAS_OWN_DIRECTORY = not (sys.flags.isolated or getattr(sys.flags, "safe_path", False))
 
@@ -36,21 +37,13 @@ def preload(names):
 # --- a zygote --------------------------------------------------------------------------------
 
 
-def remove(directory):
-    for place, directories, files in os.walk(directory, topdown=False):
-        for name in files:
-            os.unlink(os.path.join(place, name))
-        os.rmdir(place)
-
-
 def preload_outside(names):
     """
     The zygote is not in a jail.  Here /box and /tmp are the host's, where modules must not write
-    or find anything: the variables that name them name a directory of the zygote's own meanwhile.
+    or find anything: the variables that name them name the empty directory that is descriptor 4.
     """
-    place = f"/tmp/cejail-zygote-{os.urandom(16).hex()}"
+    place = f"/proc/self/fd/{SCRATCH}"
     variables = dict(os.environ)
-    os.mkdir(place, 0o700)
     try:
         for name, value in {**variables, "HOME": "/box", "TMPDIR": "/tmp"}.items():
             if f"{value}/".startswith(("/box/", "/tmp/", "/var/tmp/", "/dev/shm/")):
@@ -59,7 +52,7 @@ def preload_outside(names):
     finally:
         os.environ.clear()
         os.environ.update(variables)
-        remove(place)
+        os.close(SCRATCH)
     if tempfile := sys.modules.get("tempfile"):
         tempfile.tempdir = None
 

@@ -33,7 +33,7 @@
 
 /* What the child needs before execve(2). */
 struct start_up {
-	int sock_fd, program_fd, log_fd;
+	int sock_fd, scratch_fd, program_fd, log_fd;
 	char *const *argv, *const *env;
 };
 
@@ -58,8 +58,8 @@ static int place_streams(int log_fd, struct cj_error *err)
 /* The order of descriptors is that of zygote_serve.h; the program's closes at execve(2). */
 static int execute(struct start_up *s, struct cj_error *err)
 {
-	int fds[] = { s->sock_fd, s->program_fd };
-	if (place_streams(s->log_fd, err) < 0 || child_keep_only(fds, 2, err) < 0)
+	int fds[] = { s->sock_fd, s->scratch_fd, s->program_fd };
+	if (place_streams(s->log_fd, err) < 0 || child_keep_only(fds, 3, err) < 0)
 		return -err->code;
 	s->sock_fd = fds[0];
 	if (child_die_with_parent(s->sock_fd, err) < 0 || child_start_session(err) < 0)
@@ -68,9 +68,9 @@ static int execute(struct start_up *s, struct cj_error *err)
 	if (child_unblock_signals(err) < 0)
 		return -err->code;
 	umask(022);
-	if (chdir("/") < 0 || fcntl(s->sock_fd, F_SETFD, 0) < 0)
+	if (chdir("/") < 0 || fcntl(fds[0], F_SETFD, 0) < 0 || fcntl(fds[1], F_SETFD, 0) < 0)
 		return cj_fail(err, errno, "start in directory '/'");
-	(void)syscall(SYS_execveat, fds[1], "", s->argv, s->env, AT_EMPTY_PATH);
+	(void)syscall(SYS_execveat, fds[2], "", s->argv, s->env, AT_EMPTY_PATH);
 	return cj_fail(err, errno, "execute '%s'", s->argv[0]);
 }
 
@@ -153,12 +153,9 @@ static int send_script(int sock_fd, const char *script, struct cj_error *err)
 
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
 
-static int open_interpreter(const struct program *launcher, struct cj_error *err)
+static int open_interpreter(const struct program *launcher, int tree_fd, struct cj_error *err)
 {
 	const char *path = value_of(&launcher->env, "PATH");
-	auto_fd int tree_fd = zygote_tree_open(err);
-	if (tree_fd < 0)
-		return tree_fd;
 	return zygote_tree_find(tree_fd, launcher->argv.items[0], path ? path : DEFAULT_PATH, err);
 }
 
@@ -175,12 +172,15 @@ static int spawn(const struct program *launcher, int log_fd, struct zygote *out,
 		return -err->code;
 
 	int ends[2];
-	auto_fd int program_fd = open_interpreter(launcher, err);
+	auto_zygote_tree tree = ZYGOTE_TREE_NULL;
+	if (zygote_tree_open(&tree, err) < 0)
+		return -err->code;
+	auto_fd int program_fd = open_interpreter(launcher, tree.tree_fd, err);
 	if (program_fd < 0 || step_pair(ends, STEP_TIMEOUT_MS, err) < 0)
 		return -err->code;
 	auto_fd int near_fd = ends[0], far_fd = ends[1];
-	struct start_up start_up = { far_fd, program_fd, log_fd, (char *const *)argv,
-				     (char *const *)env };
+	struct start_up start_up = { far_fd, tree.scratch_fd,     program_fd,
+				     log_fd, (char *const *)argv, (char *const *)env };
 	if (send_script(near_fd, launcher->script, err) < 0 || fork_late(&start_up, out, err) < 0)
 		return -err->code;
 	out->sock_fd = take_fd(&near_fd);

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A read-only copy of the mount tree.  Acts. */
+/* A read-only copy of the mount tree, and an empty directory.  Acts. */
 #include "runtime/jail/zygote/zygote_tree.h"
 
 #include <fcntl.h>
 #include <linux/mount.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "rootfs/mounts.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
@@ -37,19 +39,61 @@ static int copy_tree(struct cj_error *err)
 	return take_fd(&tree_fd);
 }
 
+/* The caller's own ids are all that exist in the namespace: files can be created. */
+static int map_ids(uid_t uid, gid_t gid, struct cj_error *err)
+{
+	char uids[40], gids[40];
+	(void)snprintf(uids, sizeof(uids), "%u %u 1", uid, uid);
+	(void)snprintf(gids, sizeof(gids), "%u %u 1", gid, gid);
+	if (fd_put_file(AT_FDCWD, "/proc/self/setgroups", "deny", err) < 0 ||
+	    fd_put_file(AT_FDCWD, "/proc/self/uid_map", uids, err) < 0 ||
+	    fd_put_file(AT_FDCWD, "/proc/self/gid_map", gids, err) < 0)
+		return cj_wrap(err, "map the ids of the zygote");
+	return 0;
+}
+
+static int make_scratch(struct cj_error *err)
+{
+	static const struct mounts_option options[] = {
+		{ "size", ZYGOTE_SCRATCH_SIZE },
+		{ "mode", "0700" },
+	};
+	return mounts_create("tmpfs", options, sizeof(options) / sizeof(options[0]),
+			     MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, err);
+}
+
 /* From here: the child, in namespaces of its own. */
-static _Noreturn void tree_main(int sock_fd)
+static int make_both(const struct step_link *link, uid_t uid, gid_t gid, struct cj_error *err)
+{
+	auto_fd int tree_fd = copy_tree(err);
+	if (tree_fd < 0 || map_ids(uid, gid, err) < 0)
+		return -err->code;
+	auto_fd int scratch_fd = make_scratch(err);
+	if (scratch_fd < 0)
+		return scratch_fd;
+	const int fds[] = { tree_fd, scratch_fd };
+	return step_tell(link, TREE_MADE, NULL, 0, fds, 2, err);
+}
+
+static _Noreturn void tree_main(int sock_fd, uid_t uid, gid_t gid)
 {
 	const struct step_link link = { sock_fd, "the supervisor", tree_step_names };
 	struct cj_error err = { 0 };
-	int tree_fd = copy_tree(&err);
-	if (tree_fd < 0 || step_tell(&link, TREE_MADE, NULL, 0, &tree_fd, 1, &err) < 0)
+	if (make_both(&link, uid, gid, &err) < 0)
 		step_abort(&link, &err);
 	_exit(EXIT_SUCCESS);
 }
 
-int zygote_tree_open(struct cj_error *err)
+void zygote_tree_close(struct zygote_tree *t)
 {
+	cj_close(&t->tree_fd);
+	cj_close(&t->scratch_fd);
+}
+
+int zygote_tree_open(struct zygote_tree *out, struct cj_error *err)
+{
+	const uid_t uid = geteuid();
+	const gid_t gid = getegid();
 	int ends[2];
 	if (step_pair(ends, TREE_TIMEOUT_MS, err) < 0)
 		return -err->code;
@@ -64,7 +108,7 @@ int zygote_tree_open(struct cj_error *err)
 	if (pid < 0)
 		return cj_fail(err, errno, "create a mount namespace");
 	if (pid == 0)
-		tree_main(far_fd);
+		tree_main(far_fd, uid, gid);
 	cj_close(&far_fd);
 
 	const struct step_link link = { near_fd, "the process that copies mounts",
@@ -72,9 +116,10 @@ int zygote_tree_open(struct cj_error *err)
 	auto_step_msg struct step_msg made = { 0 };
 	if (step_await(&link, TREE_MADE, &made, err) < 0)
 		return -err->code;
-	if (made.nfds != 1)
+	if (made.nfds != 2)
 		return cj_fail(err, EPROTO, "receive a copy of the mount tree");
-	return take_fd(&made.fds[0]);
+	*out = (struct zygote_tree){ take_fd(&made.fds[0]), take_fd(&made.fds[1]) };
+	return 0;
 }
 
 /* Links are followed as if the copy were the root.  -1 and errno when it is no program. */

@@ -208,11 +208,11 @@ static void a_file_of_the_tree_stays_read_only_without_it(void **state)
 	(void)state;
 	struct cj_error err = { 0 };
 	char path[64];
-	int tree_fd = zygote_tree_open(&err);
-	assert_true(tree_fd >= 0);
-	int fd = zygote_tree_find(tree_fd, "sh", "/bin", &err);
+	struct zygote_tree tree;
+	assert_int_equal(zygote_tree_open(&tree, &err), 0);
+	int fd = zygote_tree_find(tree.tree_fd, "sh", "/bin", &err);
 	assert_true(fd >= 0);
-	close(tree_fd);
+	zygote_tree_close(&tree);
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	assert_int_equal(chmod(path, 0755), -1);
 	assert_int_equal(errno, EROFS);
@@ -224,16 +224,34 @@ static void a_program_outside_usr_is_refused(void **state)
 {
 	(void)state;
 	struct cj_error err = { 0 };
-	int tree_fd = zygote_tree_open(&err);
-	assert_true(tree_fd >= 0);
+	auto_zygote_tree tree;
+	assert_int_equal(zygote_tree_open(&tree, &err), 0);
 	char self[PATH_MAX];
 	ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	assert_true(size > 0);
 	self[size] = '\0';
 	if (strncmp(self, "/usr/", 5) != 0)
-		assert_int_equal(zygote_tree_find(tree_fd, self, "", &err), -EINVAL);
-	assert_int_equal(zygote_tree_find(tree_fd, "/proc/self/exe", "", &err), -ELOOP);
-	close(tree_fd);
+		assert_int_equal(zygote_tree_find(tree.tree_fd, self, "", &err), -EINVAL);
+	assert_int_equal(zygote_tree_find(tree.tree_fd, "/proc/self/exe", "", &err), -ELOOP);
+}
+
+static void the_empty_directory_takes_files_and_goes_with_its_descriptor(void **state)
+{
+	(void)state;
+	struct cj_error err = { 0 };
+	struct zygote_tree tree;
+	char path[64];
+	struct stat st, root;
+	assert_int_equal(zygote_tree_open(&tree, &err), 0);
+	assert_int_equal(fstat(tree.scratch_fd, &st), 0);
+	assert_int_equal(stat("/tmp", &root), 0);
+	assert_int_not_equal(st.st_dev, root.st_dev);
+	assert_int_equal(st.st_uid, geteuid());
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d/cache", tree.scratch_fd);
+	assert_int_equal(access(path, F_OK), -1);
+	assert_int_equal(mkdir(path, 0700), 0);
+	zygote_tree_close(&tree);
+	assert_int_equal(access(path, F_OK), -1);
 }
 
 /* --- plans ------------------------------------------------------------------------------ */
@@ -279,6 +297,7 @@ int main(void)
 		cmocka_unit_test(a_call_that_fails_is_reported),
 		cmocka_unit_test(a_file_of_the_tree_stays_read_only_without_it),
 		cmocka_unit_test(a_program_outside_usr_is_refused),
+		cmocka_unit_test(the_empty_directory_takes_files_and_goes_with_its_descriptor),
 		cmocka_unit_test(a_plan_that_changes_the_interpreter_can_have_no_zygote),
 	};
 	return RUN_TESTS_OF_JAILS(tests);

@@ -74,8 +74,9 @@ const char *zygote_refusal(const struct plan *plan);
  * zygote_spawn - execute `launcher` (plan_launcher()) as a zygote.
  *
  * It has the launcher's arguments and environment, its script on descriptor 3, an empty directory
- * for caches on descriptor 4 (no fork has that), "/" as directory, a pipe as input and output, and `log_fd` as standard error (-1: that pipe).  It is executed
- * from a read-only mount, so no program can change the interpreter's file through /proc/self/exe.
+ * for caches on descriptor 4 (no fork has that), "/" as directory, a pipe as input and output, and
+ * `log_fd` as standard error (-1: that pipe).  It is executed from a read-only mount, so no program
+ * can change the interpreter's file through /proc/self/exe.
  * It dies with the calling thread, ends when every copy of out->sock_fd is closed, and its pid is
  * higher than 300: OpenSSL detects a fork by its pid.  It must be a process of the same user, in
  * the same user namespace and, where a cgroup is delegated, below the same delegation as the

@@ -9,6 +9,9 @@
 static const char *const shared[] = { "/usr",   "/bin",    "/sbin", "/lib", "/lib32",
 				      "/lib64", "/libx32", "/opt",  "/etc" };
 
+/* Init opens its side of the adoption beside what it opens for every jail: adoption.h. */
+#define NOFILE_MIN 64
+
 static bool is_beneath(const char *path, const char *directory)
 {
 	size_t size = strlen(directory);
@@ -31,6 +34,8 @@ const char *zygote_refusal(const struct plan *plan)
 		return "its root is not the host's /usr";
 	if (plan->root.writable)
 		return "its root is writable";
+	if (plan->limits.nofile > 0 && plan->limits.nofile < NOFILE_MIN)
+		return "its limit of open files is below 64";
 	for (size_t i = 0; i < plan->root.nbinds; i++)
 		if (changes_shared(plan->root.binds[i].target))
 			return "a bind changes the directories of the interpreter";

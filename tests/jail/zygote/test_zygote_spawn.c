@@ -261,6 +261,10 @@ static void a_plan_that_changes_the_interpreter_can_have_no_zygote(void **state)
 	(void)state;
 	struct plan plan = simple_plan();
 	assert_null(zygote_refusal(&plan));
+	plan.limits.nofile = 16;
+	assert_non_null(zygote_refusal(&plan));
+	plan.limits.nofile = 64;
+	assert_null(zygote_refusal(&plan));
 	plan.tty = true;
 	assert_non_null(zygote_refusal(&plan));
 	plan = simple_plan();

@@ -263,6 +263,7 @@ def _():
         assert_falls_back({"ro_bind": [f"{f.folder('empty')}:/opt/empty"]}, "a bind changes the directories")
     assert_falls_back({"env": {"PYTHONPATH": "/box/lib"}}, "PYTHONPATH")
     assert_falls_back({"writable": True}, "writable")
+    assert_falls_back({"nofile": 16}, "open files")
 
 
 @test("a zygote never loads a module from the home directory that a profile names")

@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 CEJAIL = os.path.abspath(sys.argv[1])
-PAGES = sorted(os.path.join("man", name) for name in os.listdir("man"))
+PAGES = sorted(os.path.join("man", name) for name in os.listdir("man") if name[-1].isdigit())
 failed = []
 
 

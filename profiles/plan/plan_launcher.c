@@ -140,11 +140,13 @@ static const char *find_dangerous(const struct strings *env)
 	return NULL;
 }
 
-static int refuse_zygote(struct cj_error *err, const char *entry, const char *setting)
+static int refuse_zygote(const struct plan *plan, const char *entry, const char *setting,
+			 struct cj_error *err)
 {
-	int rc = cj_reject(err, "the profile's %s has %.*s, which a zygote can't use", setting,
-			   (int)strcspn(entry, "="), entry);
-	cj_hint(err, "\"warm\": {\"zygote\": false} in the profile: cejail-profile(5)");
+	int rc = cj_reject(err, "profile '%s' can't use a zygote: its %s sets %.*s",
+			   plan->profile_name, setting, (int)strcspn(entry, "="), entry);
+	cj_hint(err, "change the profile, or set \"warm\": {\"zygote\": false} in it: "
+		     "cejail-serve(8)");
 	return rc;
 }
 
@@ -159,18 +161,21 @@ static bool has_no_user_modules(const char *argument)
 	       strpbrk(letters, "sI");
 }
 
-static int check_options(const struct config *c, struct cj_error *err)
+static int check_options(const struct config *c, const struct plan *plan, struct cj_error *err)
 {
 	bool is_safe = false;
 	const size_t before = arguments_before_file(c);
 	for (size_t i = 1; i < before; i++) {
 		is_safe |= has_no_user_modules(c->command.items[i]);
 		if (strstr(c->command.items[i], "pycache_prefix"))
-			return refuse_zygote(err, c->command.items[i], "command");
+			return refuse_zygote(plan, c->command.items[i], "command", err);
 	}
 	if (is_safe)
 		return 0;
-	int rc = cj_reject(err, "the profile's command would load modules from the home directory");
+	int rc = cj_reject(err,
+			   "profile '%s' can't use a zygote: its command loads modules from the "
+			   "home directory",
+			   plan->profile_name);
 	cj_hint(err, "put -s before {file} in the command: cejail-profile(5)");
 	return rc;
 }
@@ -188,8 +193,8 @@ int plan_zygote(struct config *c, const struct plan *plan, struct program *out,
 	if (out->argv.count == 0 || !plan_wants_zygote(c))
 		return cj_reject(err, "profile '%s' has no launcher that forks",
 				 plan->profile_name);
-	if (check_options(c, err) < 0)
+	if (check_options(c, plan, err) < 0)
 		return -err->code;
 	const char *entry = find_dangerous(&out->env);
-	return entry ? refuse_zygote(err, entry, "env") : 0;
+	return entry ? refuse_zygote(plan, entry, "env", err) : 0;
 }

@@ -127,7 +127,8 @@ static int check_status(const struct jail *j, pid_t pid, struct cj_error *err)
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
 		if (!has_line(text, lines[i]))
 			return cj_reject_as(err, EPERM,
-					    "the fork of the zygote is not sealed: '%s' is not so",
+					    "the fork of the zygote is not sealed: no '%s' in its "
+					    "status",
 					    lines[i]);
 	return 0;
 }
@@ -181,7 +182,8 @@ static int await_sealed(struct jail *j, const struct step_link *report, struct c
 	if (step_await(report, ZYGOTE_SEALED, &sealed, err) < 0)
 		return -err->code;
 	if (sealed.sender.pid <= 0 || sealed.sender.uid != j->ids.uid)
-		return cj_reject_as(err, EPERM, "the fork of the zygote has not the jail's user");
+		return cj_reject_as(err, EPERM,
+				    "the fork of the zygote does not run as the jail's user");
 	if (check_status(j, sealed.sender.pid, err) < 0 ||
 	    check_cgroup(j, sealed.sender.pid, err) < 0)
 		return -err->code;

@@ -134,7 +134,9 @@ static int join_env(const struct strings *env, const char **out, char preload[PA
 	if (access(path, R_OK) < 0) /* the dynamic linker would only warn */
 		return cj_fail(err, errno, "read '%s'", path);
 	if (path[strcspn(path, " :")] != '\0')
-		return cj_reject(err, "LD_PRELOAD can't name '%s': it has a space or a colon",
+		return cj_reject(err,
+				 "LD_PRELOAD can't name '%s': install cejail below a path "
+				 "without a space or a colon",
 				 path);
 	(void)snprintf(preload, PATH_MAX + 16, "LD_PRELOAD=%s", path);
 	for (size_t i = 0; i < env->count; i++)

@@ -167,8 +167,8 @@ static void a_zygote_ends_when_a_part_of_its_memory_is_killed(void **state)
 static void a_fork_that_is_not_sealed_is_refused(void **state)
 {
 	(void)state;
-	try_broken("", "privileges_drop", EPERM, "'CapPrm:\t0000000000000000' is not so");
-	try_broken("", "filter_load", EPERM, "is not sealed: 'Seccomp:\t2' is not so");
+	try_broken("", "privileges_drop", EPERM, "no 'CapPrm:\t0000000000000000' in its status");
+	try_broken("", "filter_load", EPERM, "is not sealed: no 'Seccomp:\t2' in its status");
 	struct run r;
 	run_init(&r, NULL, "");
 	prepare(&r);

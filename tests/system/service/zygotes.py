@@ -245,9 +245,9 @@ def assert_falls_back(profile, said, **more):
                 equal((s.metric(FALLBACKS), "zygote" in s.said()), (0, False), f"fallbacks, a warning ({s.said()})")
                 return
             true(s.metric(FALLBACKS, reason="unsuitable") >= 2, "fallbacks that are counted")
-            equal(s.said().count("has no zygote"), 1, f"warnings in {s.said()}")
+            equal(s.said().count("without a zygote"), 1, f"warnings in {s.said()}")
             contains(s.said(), said, "the warning")
-            contains(s.said(), "cejail-profile(5)", "the warning")
+            contains(s.said(), "cejail-serve(8)", "the warning")
             checked = cejail("serve", "--check", "--config", s.folder / "serve.json", env=environment(XDG_CONFIG_HOME=f.path), limit=15).exits(0).out
             true("warning: pool: " in checked and said in checked, f"what --check says: {checked!r}")
 

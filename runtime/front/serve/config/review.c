@@ -96,7 +96,7 @@ static void review_zygote(const struct review *r, const char *profile)
 	struct cj_error err = { 0 };
 
 	if (zygote_keeper_check(profile, &err) < 0)
-		say(r, "pool: %s (%s)", err.msg, err.hint);
+		say(r, err.hint[0] ? "pool: %s (%s)" : "pool: %s", err.msg, err.hint);
 }
 
 static void review_pools(const struct review *r)

@@ -85,8 +85,8 @@ static void log_zygote(void *context, const char *profile, const char *why)
 {
 	(void)context;
 	slog(SLOG_WARNING, "",
-	     "profile '%s' has no zygote for now, so interpreters start one by one: %s", profile,
-	     why);
+	     "without a zygote, each interpreter of profile '%s' starts in its own jail: %s",
+	     profile, why);
 }
 
 static uint64_t stamp(void *context, const char *profile)

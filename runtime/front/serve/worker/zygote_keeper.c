@@ -78,8 +78,8 @@ static int open_log(struct keeper *k, int *out_far_fd, struct cj_error *err)
 static int refuse(const struct keeper *k, const char *why, struct cj_error *err)
 {
 	(void)!cj_reject(err, "profile '%s' can't use a zygote: %s", k->order.profile, why);
-	cj_hint(err, "each interpreter starts in its own jail; \"warm\": {\"zygote\": false} in "
-		     "the profile silences this: cejail-profile(5)");
+	cj_hint(err, "change the profile, or set \"warm\": {\"zygote\": false} in it: "
+		     "cejail-serve(8)");
 	return cj_stage(err, ZYGOTE_STAGE_UNSUITABLE);
 }
 
@@ -140,7 +140,8 @@ static int await_ready(struct keeper *k, struct cj_error *err)
 	if (zygote_await_ready(&k->zygote, 1000, err) == 0)
 		return 0;
 	if (err->code == EBUSY)
-		return refuse(k, "a module that it loads in advance starts threads", err);
+		return refuse(k, "a module of warm.preload starts threads or maps shared memory",
+			      err);
 	read_log(k);
 	return k->size > 0 ? cj_wrap(err, "the zygote wrote '%s'", k->line) : -err->code;
 }

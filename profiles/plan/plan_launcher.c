@@ -176,7 +176,7 @@ static int check_options(const struct config *c, const struct plan *plan, struct
 			   "profile '%s' can't use a zygote: its command loads modules from the "
 			   "home directory",
 			   plan->profile_name);
-	cj_hint(err, "put -s before {file} in the command: cejail-profile(5)");
+	cj_hint(err, "put -s before {file} in the command: cejail-serve(8)");
 	return rc;
 }
 

@@ -27,6 +27,12 @@ static size_t each_source(const struct firewall_host_spec *spec, const struct ip
 	return firewall_families_of(&spec->ip6);
 }
 
+/* The addresses of all links share so many bytes. */
+static uint32_t network_bytes(const struct ip *source)
+{
+	return source->family == 6 ? 14 : 2;
+}
+
 static void end_with(struct nft_batch *b, int code, const char *chain)
 {
 	nft_verdict(b, code, chain);
@@ -50,7 +56,7 @@ static void match_source(struct nft_batch *b, const struct firewall_host_spec *s
 		firewall_match_source(b, source);
 		return;
 	}
-	firewall_match_source_network(b, source, source->family == 6 ? 14 : 2);
+	firewall_match_source_network(b, source, network_bytes(source));
 	nft_match_reverse_path(b);
 }
 
@@ -124,6 +130,23 @@ static void add_out(struct nft_batch *b, const struct firewall_host_spec *spec)
 	}
 }
 
+/*
+ * Answers may come when the link of their jail is gone.  Connection tracking still translates their
+ * destination, and the host would send them to its default route.
+ */
+static void drop_late_answers(struct nft_batch *b, const struct firewall_host_spec *spec)
+{
+	const struct ip *sources[2] = { NULL };
+	const size_t count = each_source(spec, sources);
+
+	for (size_t i = 0; i < count; i++) {
+		nft_rule_begin(b, "forward");
+		firewall_match_name_prefix(b, NFT_META_OIFNAME, NFT_CMP_NEQ, spec->every_link);
+		firewall_match_destination_network(b, sources[i], network_bytes(sources[i]));
+		end_with(b, NF_DROP, NULL);
+	}
+}
+
 static void add_forward(struct nft_batch *b, const struct firewall_host_spec *spec)
 {
 	static const struct nft_hook hook = { "forward", "filter", NF_INET_FORWARD, 0, NF_ACCEPT };
@@ -135,6 +158,7 @@ static void add_forward(struct nft_batch *b, const struct firewall_host_spec *sp
 
 	/* "in" comes first: a packet from one jail to another goes into a jail */
 	nft_add_base_chain(b, &hook);
+	drop_late_answers(b, spec);
 	nft_rule_begin(b, "forward");
 	match_link(b, spec, NFT_META_OIFNAME, NFT_CMP_EQ);
 	end_with(b, NFT_GOTO, "in");

@@ -41,6 +41,15 @@ void firewall_match_source_network(struct nft_batch *b, const struct ip *ip, uin
 			  bytes);
 }
 
+void firewall_match_destination_network(struct nft_batch *b, const struct ip *ip, uint32_t bytes)
+{
+	const struct firewall_family *f = &firewall_families[ip->family == 6];
+
+	firewall_match_family(b, f);
+	nft_match_payload(b, NFT_PAYLOAD_NETWORK_HEADER, f->destination_offset, NFT_CMP_EQ,
+			  ip->bytes, bytes);
+}
+
 void firewall_match_protocol(struct nft_batch *b, uint8_t protocol)
 {
 	nft_match_meta(b, NFT_META_L4PROTO, NFT_CMP_EQ, &protocol, sizeof(protocol));

@@ -25,8 +25,9 @@ size_t firewall_families_of(const struct ip *ip6);
 
 void firewall_match_family(struct nft_batch *b, const struct firewall_family *f);
 void firewall_match_source(struct nft_batch *b, const struct ip *ip);
-/* As many bytes of the source, from its first on. */
+/* As many bytes of the source, or of the destination, from its first on. */
 void firewall_match_source_network(struct nft_batch *b, const struct ip *ip, uint32_t bytes);
+void firewall_match_destination_network(struct nft_batch *b, const struct ip *ip, uint32_t bytes);
 void firewall_match_protocol(struct nft_batch *b, uint8_t protocol);
 void firewall_match_echo(struct nft_batch *b, const struct firewall_family *f); /* of its ICMP */
 void firewall_match_name(struct nft_batch *b, enum nft_meta_keys key, enum nft_cmp_ops op,

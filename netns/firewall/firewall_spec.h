@@ -44,8 +44,9 @@ struct firewall_spec {
 struct firewall_host_spec {
 	const char *table; /* unique on this host */
 	const char *link;
-	bool is_shared;
-	struct ip ip4, ip6; /* of the gateway's uplink; ip6 may be null */
+	bool is_shared;         /* `link` is the prefix of many */
+	const char *every_link; /* the prefix of all links of such tables on this host */
+	struct ip ip4, ip6;     /* of the gateway's uplink; ip6 may be null */
 	const struct endpoint *allowed;
 	size_t nallowed;
 };

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "netns/firewall/firewall.h"
+#include "netns/firewall/host_firewall.h"
 #include "netns/host_table/host_table.h"
 #include "netns/uplink/uplink_privileges.h"
 #include "runtime/base/child.h"
@@ -44,6 +45,7 @@ static int load(struct host_table *table, uint32_t number, bool has_ipv6, struct
 	host_table_links(number, links);
 	const struct firewall_host_spec rules = { .table = name,
 						  .link = links,
+						  .every_link = HOST_FIREWALL_LINKS,
 						  .is_shared = true,
 						  .ip4 = network4,
 						  .ip6 = has_ipv6 ? network6 : none };

@@ -245,6 +245,7 @@ static int try_number(struct attempt *a, unsigned number, struct uplink_host *ou
 	const struct ip none = { 0 };
 	const struct firewall_host_spec rules = { .table = table,
 						  .link = name,
+						  .every_link = HOST_FIREWALL_LINKS,
 						  .ip4 = ip4_of(number),
 						  .ip6 = a->has_ipv6 ? ip6_of(number) : none,
 						  .allowed = a->spec->allowed,

@@ -32,6 +32,7 @@ static void open_host(struct host *h, const struct endpoint *allowed, size_t cou
 {
 	const struct firewall_host_spec spec = { .table = TABLE,
 						 .link = is_shared ? "ja" : "jail",
+						 .every_link = "ja",
 						 .is_shared = is_shared,
 						 .ip4 = lab_address("198.18.0.2"),
 						 .ip6 = lab_address("fdce:6a11::2"),

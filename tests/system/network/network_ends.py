@@ -110,6 +110,7 @@ for helper in ("pasta", "slirp4netns"):
             victim = wait_until(lambda: helper_below(jail.process.pid, helper), f"a process {helper} below the run")
             os.kill(victim, signal.SIGKILL)
             wait_until(lambda: "(Z)" in (describe_process(victim) or "(Z)"), "its end")
+            time.sleep(0.3)  # its connections end with it, and that is a packet
             net.forget()
             after = [["tcp", PUBLIC4, 80], ["udp", PUBLIC4, 7], ["tcp", PUBLIC6, 80], ["udp", PUBLIC6, 7]]
             went = json.loads(jail.ask(json.dumps([*CLOSED, *after])))

@@ -263,7 +263,7 @@ for helper in ("pasta", "slirp4netns"):
     def _(helper=helper):
         need(helper)
         for victim_of in (lambda pid: pid, parent_of):  # itself, and its keeper, which watches it
-            with Internet() as net, net.talk("import time; print('ready', flush=True); time.sleep(100)", "--uplink", helper, "-t", str(2 * SLOW)) as jail:
+            with Internet() as net, net.talk("import time; print('ready', flush=True); time.sleep(100)", "--uplink", helper, "--network-start", "early", "-t", str(2 * SLOW)) as jail:
                 child = wait_until(lambda: helper_below(jail.process.pid, helper), f"a process {helper} below the run")
                 stop(victim_of(child))
                 equal(jail.result()["status"], "timeout", "status")

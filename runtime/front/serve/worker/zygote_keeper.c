@@ -53,7 +53,7 @@ static void keep_line(struct keeper *k, const char *bytes, size_t size)
 static void read_log(struct keeper *k)
 {
 	char bytes[4096];
-	ssize_t got;
+	ssize_t got = 0;
 
 	while (k->log_fd >= 0 && (got = sys_read(k->log_fd, bytes, sizeof(bytes))) > 0)
 		keep_line(k, bytes, (size_t)got);

@@ -301,7 +301,10 @@ static void add_counters(const struct nlmsghdr *message, uint64_t counts[static 
 	elements = nfnl_find(message, NFTA_SET_ELEM_LIST_ELEMENTS);
 	if (!elements)
 		return;
-	nla_for_each_nested(element, elements, left) add_counter(element, counts);
+	left = nla_len(elements);
+	for (element = nla_data(elements); nla_ok(element, left);
+	     element = nla_next(element, &left))
+		add_counter(element, counts);
 }
 
 struct dump {

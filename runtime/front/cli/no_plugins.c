@@ -8,6 +8,7 @@
 #include <netdb.h>
 #include <stddef.h>
 
+/* NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): libc's begin with "__" */
 int getaddrinfo(const char *name, const char *service, const struct addrinfo *wanted,
 		struct addrinfo **out)
 {
@@ -26,3 +27,4 @@ struct protoent *getprotobynumber(int number)
 	(void)number;
 	return NULL;
 }
+/* NOLINTEND(readability-inconsistent-declaration-parameter-name) */

@@ -25,7 +25,7 @@ static size_t skipped(const struct sock_filter *insn, uint32_t word)
 	case BPF_JGE:
 		return word >= insn->k ? insn->jt : insn->jf;
 	default: /* BPF_JSET */
-		return word & insn->k ? insn->jt : insn->jf;
+		return (word & insn->k) != 0 ? insn->jt : insn->jf;
 	}
 }
 

@@ -107,7 +107,7 @@ static void try_broken(const char *to_fail, const char *to_skip, int code, const
 	for (int i = 0; i < 2; i++) {
 		r.err = (struct cj_error){ 0 };
 		int rc = warm(&r);
-		/* the first jail's end may have met an intermediate process, and ended the zygote */
+		/* the end of the first jail may have met an intermediate process of the zygote */
 		if (i == 1 && rc == -EPIPE)
 			break;
 		if (rc != -code)

@@ -233,6 +233,7 @@ static void fall_to_slirp4netns(const char *path, const char *words, bool is_sam
 	CHECK(first != 0 && (tap_index(gateway_fd) == first) == is_same_tap, "the tap device");
 
 	auto_fd int world_fd = listen_at(WORLD, PORT);
+	(void)world_fd;
 	int code = from_gateway(gateway_fd, try_connect, WORLD, PATIENCE_MS);
 	CHECK(code == 0, "%s", strerror(code));
 	uplink_stop(&u);

@@ -98,7 +98,7 @@ $(CEJAIL): $(CLISRC:%.c=$(OUT)/%.o) $(FILTER) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(if $(LAUNCH.$(VARIANT)),$(LINK:-pie=-static-pie),$(LINK)) -o $@ $^ $(or $(LAUNCH.$(VARIANT)),$(LIBS))
 # Dynamic, because they load what the host has: libsystemd, the resolver's plug-ins.
-$(OUT)/libexec/cejail/%-helper: $(OUT)/runtime/front/%_helper/main.o $(LIB)
+$(HELPERS): $(OUT)/libexec/cejail/%-helper: $(OUT)/runtime/front/%_helper/main.o $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(LINK) -o $@ $^ $(HELPLIBS)
 # Loads rules, without a shared library: a burst of runs waits for its start.
@@ -217,7 +217,7 @@ uninstall:                       ## what install put there
 # One stamp a source, so that a second time looks at what has changed.  Versions are pinned where
 # another one has other checks.
 STATIC   := build/static
-CHECKED  := $(LIBSRC) $(CLISRC) $(wildcard runtime/front/scope_helper/*.c runtime/front/serve/main.c runtime/front/serve/fake/main.c runtime/jail/zygote/main.c tools/*.c tools/benchmark/*.c)
+CHECKED  := $(LIBSRC) $(CLISRC) $(wildcard runtime/front/*_helper/*.c runtime/front/serve/main.c runtime/front/serve/fake/main.c runtime/jail/zygote/main.c tools/*.c tools/benchmark/*.c)
 LOOK     := -std=gnu11 $(INC)
 # Steps of clang's analyzer in one function, where it gives up: 225000 is its own default, which make
 # proof takes.  0: without this analyzer; gcc's looks at every source in any case.

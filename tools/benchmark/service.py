@@ -116,7 +116,7 @@ class Service:
             time.sleep(0.02)
         else:
             raise NotMeasured(f"the pool is not full after {START_S} s: {self.last_words()}")
-        if self.tier == "zygote" and "has no zygote" in self.log():
+        if self.tier == "zygote" and "without a zygote" in self.log():
             raise NotMeasured(self.last_words())
 
     def log(self):

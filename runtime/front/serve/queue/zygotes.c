@@ -9,15 +9,11 @@
 #include "runtime/base/scope.h"
 #include "runtime/front/serve/worker/zygote_keeper.h"
 
+#define PROFILE_CHECK_MS 1000 /* how often the profiles' files are checked without a request */
+
 static uint64_t now_of(const struct zygotes *z)
 {
 	return z->ops.now_ms(z->ops.context);
-}
-
-static uint64_t stamp_of(const struct zygote_row *row)
-{
-	const struct zygotes *z = row->zygotes;
-	return z->ops.stamp(z->ops.context, row->profile);
 }
 
 static void count(const struct zygote_row *row, enum zygote_event event)
@@ -92,7 +88,7 @@ static void on_line(struct worker_conn *w, const char *text, size_t size)
 	} else if (strcmp(type, "unready") == 0) {
 		ready_read(text, size, &said);
 		if (strcmp(said.stage, ZYGOTE_STAGE_UNSUITABLE) == 0)
-			row->unsuitable_stamp = z->stamp;
+			row->is_unsuitable = true;
 		pause_and_tell(row, said.why);
 	}
 }
@@ -108,6 +104,30 @@ static void on_ended(struct worker_conn *w, const char *why)
 		pause_and_tell(row, why[0] ? why : "it ended by itself");
 }
 
+/* --- profiles ----------------------------------------------------------------- */
+
+static void check_profile(struct zygote_row *row)
+{
+	const struct zygotes_ops *ops = &row->zygotes->ops;
+	uint64_t stamp = ops->stamp(ops->context, row->profile);
+
+	if (stamp == row->stamp)
+		return;
+	row->stamp = stamp;
+	row->is_wanted = ops->is_wanted(ops->context, row->profile);
+	row->is_unsuitable = false;
+}
+
+/* Every PROFILE_CHECK_MS; zygotes_ask() checks the one that it is asked about in any case. */
+static void check_profiles(struct zygotes *z, uint64_t now_ms)
+{
+	if (now_ms < z->checked_ms + PROFILE_CHECK_MS)
+		return;
+	z->checked_ms = now_ms;
+	for (size_t i = 0; i < z->count; i++)
+		check_profile(&z->rows[i]);
+}
+
 /* --- starting ----------------------------------------------------------------- */
 
 static void start(struct zygote_row *row, uint64_t now_ms)
@@ -120,9 +140,8 @@ static void start(struct zygote_row *row, uint64_t now_ms)
 		pause_and_tell(row, "no memory");
 		return;
 	}
-	/* the stamp before the files are read: if they change meanwhile, it is stale */
-	*z =
-	    (struct zygote){ .row = row, .sock_fd = -1, .born_ms = now_ms, .stamp = stamp_of(row) };
+	/* the stamp is from before the keeper reads: if the files change meanwhile, it is stale */
+	*z = (struct zygote){ .row = row, .sock_fd = -1, .born_ms = now_ms, .stamp = row->stamp };
 	if (all->ops.spawn(all->ops.context, row->profile, &z->conn, &err) < 0) {
 		cj_free(&z);
 		pause_and_tell(row, err.msg);
@@ -144,28 +163,23 @@ static bool is_old(const struct zygote *z, uint64_t now_ms, uint64_t times)
 
 static void end_stale(struct zygote_row *row, uint64_t now_ms)
 {
-	uint64_t stamp = stamp_of(row);
-
-	if (row->starting && row->starting->stamp != stamp)
+	if (row->starting && row->starting->stamp != row->stamp)
 		end(&row->starting);
 	/* even if no successor gets ready, an old one does not serve for ever */
-	if (row->serving && (row->serving->stamp != stamp || is_old(row->serving, now_ms, 2)))
+	if (row->serving && (row->serving->stamp != row->stamp || is_old(row->serving, now_ms, 2)))
 		end(&row->serving);
-	if (row->unsuitable_stamp != stamp)
-		row->unsuitable_stamp = 0;
 }
 
 static bool may_start(const struct zygote_row *row, uint64_t now_ms)
 {
-	const struct zygotes *z = row->zygotes;
-	return !row->unsuitable_stamp && now_ms >= row->retry_at_ms &&
-	       z->ops.is_wanted(z->ops.context, row->profile);
+	return row->is_wanted && !row->is_unsuitable && now_ms >= row->retry_at_ms;
 }
 
 void zygotes_tick(struct zygotes *z)
 {
 	uint64_t now_ms = now_of(z);
 
+	check_profiles(z, now_ms);
 	for (size_t i = 0; i < z->count; i++) {
 		struct zygote_row *row = &z->rows[i];
 		end_stale(row, now_ms);
@@ -187,13 +201,11 @@ static struct zygote_row *find(struct zygotes *z, const char *profile)
 
 static enum zygote_answer without(const struct zygote_row *row, uint64_t now_ms)
 {
-	const struct zygotes *z = row->zygotes;
-
 	if (row->starting || may_start(row, now_ms))
 		return ZYGOTE_SOON;
-	if (row->unsuitable_stamp)
+	if (row->is_unsuitable)
 		count(row, ZYGOTE_UNSUITABLE);
-	else if (z->ops.is_wanted(z->ops.context, row->profile))
+	else if (row->is_wanted)
 		count(row, ZYGOTE_MISSING);
 	return ZYGOTE_NONE;
 }
@@ -205,6 +217,7 @@ enum zygote_answer zygotes_ask(struct zygotes *z, const char *profile, int *out_
 
 	if (!row)
 		return ZYGOTE_NONE;
+	check_profile(row);
 	end_stale(row, now_ms);
 	if (!row->serving)
 		return without(row, now_ms);
@@ -246,6 +259,7 @@ void zygotes_configure(struct zygotes *z, const struct pool_config *rows, size_t
 		end(&z->rows[i].starting);
 	}
 	z->count = 0;
+	z->checked_ms = 0;
 	z->limits = *limits;
 	for (size_t i = 0; i < count; i++) {
 		struct zygote_row *row = &z->rows[z->count];

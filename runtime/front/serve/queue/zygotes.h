@@ -63,9 +63,11 @@ struct zygote_row {
 	struct zygotes *zygotes;
 	char profile[64];
 	struct zygote *serving, *starting; /* NULL: none */
+	uint64_t stamp;                    /* of the profile's files when they were checked last */
+	bool is_wanted;                    /* what the profile said then */
+	bool is_unsuitable;                /* it can't use a zygote, until it changes */
 	uint64_t retry_at_ms, backoff_ms;
-	uint64_t unsuitable_stamp; /* the profile as it was when it turned out so; 0: it has not */
-	char problem[512];         /* "": none */
+	char problem[512]; /* "": none */
 };
 
 struct zygotes_limits {
@@ -75,6 +77,7 @@ struct zygotes_limits {
 struct zygotes {
 	struct zygotes_ops ops;
 	struct zygotes_limits limits;
+	uint64_t checked_ms; /* when all profiles were checked last */
 	struct zygote_row rows[POOLS_MAX];
 	size_t count;
 };

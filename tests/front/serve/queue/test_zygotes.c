@@ -17,6 +17,7 @@
 #include "runtime/front/serve/worker/zygote_keeper.h"
 
 #define SPAWNED_MAX 32
+#define CHECKED_MS  1000 /* after so long a changed profile is noticed without a request */
 
 /* Keepers: conns without a process at their end. */
 struct world {
@@ -220,6 +221,7 @@ static void one_whose_files_changed_serves_no_more(void **state)
 	assert_int_equal(zygotes_alive(&w->zygotes), 0);
 	zygotes_tick(&w->zygotes);
 	w->stamp = 9; /* and while one starts */
+	w->now_ms += CHECKED_MS;
 	zygotes_tick(&w->zygotes);
 	assert_int_equal(w->count, 3);
 	be_ready(w, 2);
@@ -287,6 +289,7 @@ static void an_unsuitable_profile_is_tried_again_when_it_has_changed(void **stat
 	assert_int_equal(w->complaints, 1);
 	assert_int_equal(w->events[ZYGOTE_UNSUITABLE], 1);
 	w->stamp = 8;
+	w->now_ms += CHECKED_MS;
 	have_one(w);
 	assert_int_equal(ask(w), ZYGOTE_READY);
 }

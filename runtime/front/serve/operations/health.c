@@ -239,7 +239,7 @@ add_reason(struct reasons *r, enum readiness how_bad, const char *fmt, ...)
 static void find_pool_reasons(const struct pool *p, struct reasons *r)
 {
 	for (size_t i = 0; i < p->count; i++)
-		if (p->buckets[i].problem[0])
+		if (p->buckets[i].backoff.problem[0])
 			add_reason(r, READINESS_DEGRADED,
 				   "no %s of profile '%s' can be prepared ahead",
 				   tier_names[p->buckets[i].tier], p->buckets[i].profile);

@@ -32,14 +32,8 @@ static void fail(struct pool_bucket *bucket, const char *why)
 {
 	struct pool *p = bucket->pool;
 
-	bucket->backoff_ms = bucket->backoff_ms ? 2 * bucket->backoff_ms : POOL_BACKOFF_MIN_MS;
-	if (bucket->backoff_ms > POOL_BACKOFF_MAX_MS)
-		bucket->backoff_ms = POOL_BACKOFF_MAX_MS;
-	bucket->retry_at_ms = p->ops.now_ms(p->ops.context) + bucket->backoff_ms;
-	if (strcmp(why, bucket->problem) == 0)
-		return;
-	(void)snprintf(bucket->problem, sizeof(bucket->problem), "%s", why);
-	p->ops.failed(p->ops.context, bucket->profile, bucket->tier, why);
+	if (backoff_fail(&bucket->backoff, p->ops.now_ms(p->ops.context), why))
+		p->ops.failed(p->ops.context, bucket->profile, bucket->tier, why);
 }
 
 static void become_ready(struct slot *s, const struct readiness_line *how)
@@ -51,8 +45,7 @@ static void become_ready(struct slot *s, const struct readiness_line *how)
 	bucket->starting--;
 	bucket->ready++;
 	bucket->is_quick = how->is_of_zygote;
-	bucket->backoff_ms = 0;
-	bucket->problem[0] = '\0';
+	backoff_succeed(&bucket->backoff);
 	ops->ready(ops->context, bucket->profile, bucket->tier, how);
 }
 
@@ -79,7 +72,7 @@ static void on_ended(struct worker_conn *w, const char *why)
 	struct pool_bucket *bucket = s->bucket;
 
 	end_slot(s);
-	if (bucket->retry_at_ms <= bucket->pool->ops.now_ms(bucket->pool->ops.context))
+	if (backoff_is_over(&bucket->backoff, bucket->pool->ops.now_ms(bucket->pool->ops.context)))
 		fail(bucket, why[0] ? why : "it ended by itself");
 }
 
@@ -297,7 +290,8 @@ static void end_all_stale(struct pool *p, uint64_t now_ms)
 
 static bool is_short(const struct pool_bucket *bucket, uint64_t now_ms)
 {
-	return bucket->starting + bucket->ready < bucket->wanted && now_ms >= bucket->retry_at_ms;
+	return bucket->starting + bucket->ready < bucket->wanted &&
+	       backoff_is_over(&bucket->backoff, now_ms);
 }
 
 /*

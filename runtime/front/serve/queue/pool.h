@@ -19,13 +19,12 @@
 #include "runtime/front/serve/worker/job.h"
 #include "runtime/front/serve/api/request.h"
 #include "runtime/front/serve/config/service_config.h"
+#include "runtime/front/serve/queue/backoff.h"
 #include "runtime/front/serve/worker/worker_conn.h"
 
 #define POOL_STARTING_MAX 2 /* at the same time: the processors are for runs first */
 #define POOL_QUIET_MS                                                                              \
 	20 /* a bucket that is half full is refilled after so long without a request */
-#define POOL_BACKOFF_MIN_MS 1000
-#define POOL_BACKOFF_MAX_MS 60000
 
 /* Why a run of a profile that has a pool got a cold worker. */
 enum pool_bypass {
@@ -72,8 +71,7 @@ struct pool_bucket {
 	unsigned wanted, starting, ready;
 	bool is_quick;          /* the last one came from a zygote: a tenth of the work */
 	struct slot_list slots; /* oldest first */
-	uint64_t retry_at_ms, backoff_ms;
-	char problem[512]; /* why the last worker could not be prepared; "": it could */
+	struct backoff backoff; /* of preparing a worker */
 };
 
 struct pool {

@@ -34,23 +34,16 @@ static void end(struct zygote **z)
 	cj_free(z);
 }
 
-static void tell(struct zygote_row *row, const char *why)
+static void report(const struct zygote_row *row, const char *why)
 {
-	struct zygotes *z = row->zygotes;
-
-	if (strcmp(why, row->problem) == 0)
-		return;
-	(void)snprintf(row->problem, sizeof(row->problem), "%s", why);
+	const struct zygotes *z = row->zygotes;
 	z->ops.failed(z->ops.context, row->profile, why);
 }
 
-static void pause_and_tell(struct zygote_row *row, const char *why)
+static void fail(struct zygote_row *row, const char *why)
 {
-	row->backoff_ms = row->backoff_ms ? 2 * row->backoff_ms : ZYGOTE_BACKOFF_MIN_MS;
-	if (row->backoff_ms > ZYGOTE_BACKOFF_MAX_MS)
-		row->backoff_ms = ZYGOTE_BACKOFF_MAX_MS;
-	row->retry_at_ms = now_of(row->zygotes) + row->backoff_ms;
-	tell(row, why);
+	if (backoff_fail(&row->backoff, now_of(row->zygotes), why))
+		report(row, why);
 }
 
 /* --- what they say ------------------------------------------------------------ */
@@ -63,15 +56,14 @@ static void become_ready(struct zygote_row *row)
 
 	z->sock_fd = ops->take_socket(ops->context, z->conn, &err);
 	if (z->sock_fd < 0) {
-		pause_and_tell(row, err.msg);
+		fail(row, err.msg);
 		z->stamp = ~z->stamp; /* zygotes_tick() ends it */
 		return;
 	}
 	end(&row->serving);
 	row->serving = row->starting;
 	row->starting = NULL;
-	row->backoff_ms = 0;
-	row->problem[0] = '\0';
+	backoff_succeed(&row->backoff);
 	count(row, ZYGOTE_STARTED);
 }
 
@@ -89,7 +81,7 @@ static void on_line(struct worker_conn *w, const char *text, size_t size)
 		ready_read(text, size, &said);
 		if (strcmp(said.stage, ZYGOTE_STAGE_UNSUITABLE) == 0)
 			row->is_unsuitable = true;
-		pause_and_tell(row, said.why);
+		fail(row, said.why);
 	}
 }
 
@@ -97,11 +89,11 @@ static void on_ended(struct worker_conn *w, const char *why)
 {
 	struct zygote *z = w->owner;
 	struct zygote_row *row = z->row;
-	bool is_told = row->retry_at_ms > now_of(row->zygotes);
+	bool is_told = !backoff_is_over(&row->backoff, now_of(row->zygotes));
 
 	end(z == row->serving ? &row->serving : &row->starting);
 	if (!is_told)
-		pause_and_tell(row, why[0] ? why : "it ended by itself");
+		fail(row, why[0] ? why : "it ended by itself");
 }
 
 /* --- profiles ----------------------------------------------------------------- */
@@ -137,14 +129,14 @@ static void start(struct zygote_row *row, uint64_t now_ms)
 	struct zygote *z = calloc(1, sizeof(*z));
 
 	if (!z) {
-		pause_and_tell(row, "no memory");
+		fail(row, "no memory");
 		return;
 	}
 	/* the stamp is from before the keeper reads: if the files change meanwhile, it is stale */
 	*z = (struct zygote){ .row = row, .sock_fd = -1, .born_ms = now_ms, .stamp = row->stamp };
 	if (all->ops.spawn(all->ops.context, row->profile, &z->conn, &err) < 0) {
 		cj_free(&z);
-		pause_and_tell(row, err.msg);
+		fail(row, err.msg);
 		return;
 	}
 	z->conn->owner = z;
@@ -172,7 +164,7 @@ static void end_stale(struct zygote_row *row, uint64_t now_ms)
 
 static bool may_start(const struct zygote_row *row, uint64_t now_ms)
 {
-	return row->is_wanted && !row->is_unsuitable && now_ms >= row->retry_at_ms;
+	return row->is_wanted && !row->is_unsuitable && backoff_is_over(&row->backoff, now_ms);
 }
 
 void zygotes_tick(struct zygotes *z)
@@ -233,15 +225,15 @@ void zygotes_child_ready(struct zygotes *z, const char *profile, const char *why
 	if (!row)
 		return;
 	count(row, why[0] ? ZYGOTE_FAILED : ZYGOTE_CHILD);
-	if (why[0])
-		tell(row, why);
+	if (why[0] && backoff_note(&row->backoff, why))
+		report(row, why);
 	if (!row->serving)
 		return;
 	row->serving->failures = why[0] ? row->serving->failures + 1 : 0;
 	if (row->serving->failures < ZYGOTE_FAILURES_MAX)
 		return;
 	end(&row->serving);
-	pause_and_tell(row, why);
+	fail(row, why);
 }
 
 /* --- the whole ---------------------------------------------------------------- */

@@ -16,11 +16,10 @@
 
 #include "runtime/base/error.h"
 #include "runtime/front/serve/config/service_config.h"
+#include "runtime/front/serve/queue/backoff.h"
 #include "runtime/front/serve/worker/worker_conn.h"
 
-#define ZYGOTE_BACKOFF_MIN_MS 1000
-#define ZYGOTE_BACKOFF_MAX_MS 60000
-#define ZYGOTE_FAILURES_MAX   3 /* children in a row that could not be made: it is ended */
+#define ZYGOTE_FAILURES_MAX 3 /* children in a row that could not be made: it is ended */
 
 /* For metrics. */
 enum zygote_event {
@@ -66,8 +65,7 @@ struct zygote_row {
 	uint64_t stamp;                    /* of the profile's files when they were checked last */
 	bool is_wanted;                    /* what the profile said then */
 	bool is_unsuitable;                /* it can't use a zygote, until it changes */
-	uint64_t retry_at_ms, backoff_ms;
-	char problem[512]; /* "": none */
+	struct backoff backoff;            /* of starting one, or of its children */
 };
 
 struct zygotes_limits {

@@ -351,7 +351,7 @@ static void a_failed_worker_is_retried_after_growing_pauses(void **state)
 	static const char line[] =
 	    "{\"type\":\"unready\",\"stage\":\"root\",\"message\":\"no disk\"}";
 	struct world *w = *state;
-	uint64_t wait_ms = POOL_BACKOFF_MIN_MS;
+	uint64_t wait_ms = BACKOFF_MIN_MS;
 
 	pool_configure(&w->pool, &rows[1], 1, 0);
 	for (int i = 0; i < 8; i++) {
@@ -362,13 +362,13 @@ static void a_failed_worker_is_retried_after_growing_pauses(void **state)
 		(void)pool_tick(&w->pool);
 		assert_int_equal(w->count, i + 1);
 		w->now_ms += 1;
-		wait_ms = 2 * wait_ms < POOL_BACKOFF_MAX_MS ? 2 * wait_ms : POOL_BACKOFF_MAX_MS;
+		wait_ms = 2 * wait_ms < BACKOFF_MAX_MS ? 2 * wait_ms : BACKOFF_MAX_MS;
 	}
 	assert_int_equal(w->complaints, 1);
 	assert_string_equal(w->why, "no disk");
-	assert_string_equal(w->pool.buckets[0].problem, "no disk");
+	assert_string_equal(w->pool.buckets[0].backoff.problem, "no disk");
 	fill(w);
-	assert_string_equal(w->pool.buckets[0].problem, "");
+	assert_string_equal(w->pool.buckets[0].backoff.problem, "");
 }
 
 static void a_spawn_that_fails_is_a_reason_too(void **state)
@@ -382,7 +382,7 @@ static void a_spawn_that_fails_is_a_reason_too(void **state)
 	w->refuses = false;
 	(void)pool_tick(&w->pool);
 	assert_int_equal(w->count, 0);
-	w->now_ms += POOL_BACKOFF_MIN_MS;
+	w->now_ms += BACKOFF_MIN_MS;
 	(void)pool_tick(&w->pool);
 	assert_int_equal(w->count, 1);
 }
@@ -451,7 +451,7 @@ static void a_worker_that_dies_waiting_is_replaced(void **state)
 	w->spawned[0]->ended(w->spawned[0], "");
 	assert_int_equal(total(w), 3);
 	assert_string_equal(w->why, "it ended by itself");
-	w->now_ms += POOL_BACKOFF_MIN_MS;
+	w->now_ms += BACKOFF_MIN_MS;
 	fill(w);
 	assert_int_equal(total(w), 4);
 }

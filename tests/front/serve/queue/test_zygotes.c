@@ -242,7 +242,7 @@ static void one_that_fails_is_retried_after_growing_pauses(void **state)
 {
 	static const char line[] = "{\"type\":\"unready\",\"stage\":\"zygote\",\"message\":\"no\"}";
 	struct world *w = *state;
-	uint64_t wait_ms = ZYGOTE_BACKOFF_MIN_MS;
+	uint64_t wait_ms = BACKOFF_MIN_MS;
 
 	for (unsigned i = 0; i < 8; i++) {
 		zygotes_tick(&w->zygotes);
@@ -253,7 +253,7 @@ static void one_that_fails_is_retried_after_growing_pauses(void **state)
 		zygotes_tick(&w->zygotes);
 		assert_int_equal(w->count, i + 1);
 		w->now_ms++;
-		wait_ms = 2 * wait_ms < ZYGOTE_BACKOFF_MAX_MS ? 2 * wait_ms : ZYGOTE_BACKOFF_MAX_MS;
+		wait_ms = 2 * wait_ms < BACKOFF_MAX_MS ? 2 * wait_ms : BACKOFF_MAX_MS;
 	}
 	assert_int_equal(w->complaints, 1);
 	assert_string_equal(w->why, "no");
@@ -268,7 +268,7 @@ static void one_that_dies_is_replaced_after_a_pause(void **state)
 	w->spawned[0]->ended(w->spawned[0], "");
 	assert_string_equal(w->why, "it ended by itself");
 	assert_int_equal(ask(w), ZYGOTE_NONE);
-	w->now_ms += ZYGOTE_BACKOFF_MIN_MS;
+	w->now_ms += BACKOFF_MIN_MS;
 	assert_int_equal(ask(w), ZYGOTE_SOON);
 	have_one(w);
 	assert_int_equal(ask(w), ZYGOTE_READY);
@@ -282,7 +282,7 @@ static void an_unsuitable_profile_is_tried_again_when_it_has_changed(void **stat
 
 	zygotes_tick(&w->zygotes);
 	fail_one(w, line);
-	w->now_ms += 10ull * ZYGOTE_BACKOFF_MAX_MS;
+	w->now_ms += 10ull * BACKOFF_MAX_MS;
 	zygotes_tick(&w->zygotes);
 	assert_int_equal(ask(w), ZYGOTE_NONE);
 	assert_int_equal(w->count, 1);
@@ -323,7 +323,7 @@ static void one_without_a_socket_does_not_serve(void **state)
 	assert_string_equal(w->why, "no socket came");
 	assert_int_equal(zygotes_alive(&w->zygotes), 0);
 	w->has_no_socket = false;
-	w->now_ms += ZYGOTE_BACKOFF_MIN_MS;
+	w->now_ms += BACKOFF_MIN_MS;
 	have_one(w);
 	assert_int_equal(ask(w), ZYGOTE_READY);
 }

@@ -16,6 +16,11 @@
 #include "runtime/base/text.h"
 #include "runtime/front/report/result.h"
 
+const char *const event_type_names[EVENT_TYPE_COUNT] = {
+	[EVENT_START] = "start",     [EVENT_STDOUT] = "stdout", [EVENT_STDERR] = "stderr",
+	[EVENT_NETWORK] = "network", [EVENT_DENIED] = "denied", [EVENT_DROPPED] = "dropped",
+};
+
 void events_init(struct events *e, int fd)
 {
 	*e = (struct events){ .fd = fd, .patience_ms = EVENTS_PATIENCE_MS };
@@ -114,19 +119,19 @@ static bool has_caught_up(const struct events *e)
 }
 
 /* The start of an object.  Returns: NULL without memory. */
-static struct json_writer *open_event(const char *type)
+static struct json_writer *open_event(enum event_type type)
 {
 	struct json_writer *w = json_writer_create(false);
 	if (!w)
 		return NULL;
 	json_open_object(w);
-	json_member_text(w, "type", type);
+	json_member_text(w, "type", event_type_names[type]);
 	return w;
 }
 
 static void add_dropped(struct events *e)
 {
-	auto_json_writer struct json_writer *w = open_event("dropped");
+	auto_json_writer struct json_writer *w = open_event(EVENT_DROPPED);
 	if (!w)
 		return; /* reported later, with the next ones */
 
@@ -152,7 +157,8 @@ static void add_output(struct events *e, size_t stream, const void *bytes, size_
 		       bool is_last)
 {
 	struct half_character *half = &e->carried[stream];
-	auto_json_writer struct json_writer *w = open_event(stream == 0 ? "stdout" : "stderr");
+	auto_json_writer struct json_writer *w =
+	    open_event(stream == 0 ? EVENT_STDOUT : EVENT_STDERR);
 	uint8_t *joined = malloc(half->size + size + 1);
 
 	if (!w || !joined) {
@@ -178,12 +184,13 @@ static void add_output(struct events *e, size_t stream, const void *bytes, size_
 
 static void add_other(struct events *e, const char *type, const char *text, size_t size)
 {
-	auto_json_writer struct json_writer *w = open_event(type);
+	bool is_start = strcmp(type, event_type_names[EVENT_START]) == 0;
+	auto_json_writer struct json_writer *w = open_event(is_start ? EVENT_START : EVENT_DENIED);
 	if (!w) {
 		e->dropped++;
 		return;
 	}
-	if (strcmp(type, "start") == 0)
+	if (is_start)
 		put_start(w, e, text, size);
 	else
 		json_member_text(w, "syscall", text);
@@ -193,7 +200,7 @@ static void add_other(struct events *e, const char *type, const char *text, size
 
 static void add_network(struct events *e, const struct network_outcome *n)
 {
-	auto_json_writer struct json_writer *w = open_event("network");
+	auto_json_writer struct json_writer *w = open_event(EVENT_NETWORK);
 	if (!w) {
 		e->dropped++;
 		return;
@@ -205,7 +212,7 @@ static void add_network(struct events *e, const struct network_outcome *n)
 
 static void add_denial(struct events *e, const struct denial *d)
 {
-	auto_json_writer struct json_writer *w = open_event("denied");
+	auto_json_writer struct json_writer *w = open_event(EVENT_DENIED);
 	if (!w) {
 		e->dropped++;
 		return;

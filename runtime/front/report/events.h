@@ -20,6 +20,18 @@
 #define EVENTS_QUEUE_MAX   (1u << 20)
 #define EVENTS_PATIENCE_MS 5000 /* default of patience_ms */
 
+/* What a line before the last one is; a new kind needs a row in openapi.json, too. */
+enum event_type {
+	EVENT_START,
+	EVENT_STDOUT,
+	EVENT_STDERR,
+	EVENT_NETWORK,
+	EVENT_DENIED,
+	EVENT_DROPPED,
+	EVENT_TYPE_COUNT
+};
+extern const char *const event_type_names[EVENT_TYPE_COUNT]; /* "start", ...: the member "type" */
+
 struct events {
 	int fd;          /* borrowed; -1: no events are written */
 	int patience_ms; /* how long the last write waits without progress; -1: no limit */

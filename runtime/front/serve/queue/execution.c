@@ -10,6 +10,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
+#include "runtime/front/report/events.h"
 #include "runtime/front/serve/queue/execution_parts.h"
 #include "runtime/front/serve/operations/slog.h"
 
@@ -95,10 +96,16 @@ static void forward_event(struct execution *e, const char *text, size_t size)
 	e->dropped++;
 }
 
+static bool is_event(const char *type)
+{
+	for (size_t i = 0; i < EVENT_TYPE_COUNT; i++)
+		if (strcmp(type, event_type_names[i]) == 0)
+			return true;
+	return false;
+}
+
 static void on_line(struct worker_conn *conn, const char *text, size_t size)
 {
-	static const char *const events[] = { "start",  "stdout",  "stderr",
-					      "denied", "network", "dropped" };
 	struct execution *e = conn->owner;
 	struct readiness_line said;
 	char type[16];
@@ -118,13 +125,9 @@ static void on_line(struct worker_conn *conn, const char *text, size_t size)
 	} else if (strcmp(type, "ready") == 0) {
 		if (e->run->tier == TIER_INTERPRETER)
 			pool_note_ready(e->all->context.pool, e->run->profile, text, size);
+	} else if (is_event(type)) {
+		forward_event(e, text, size);
 	} else {
-		for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
-			if (strcmp(type, events[i]) != 0)
-				continue;
-			forward_event(e, text, size);
-			return;
-		}
 		e->is_broken = e->is_cancelled = true;
 		e->deadline_ms = 1; /* it fails at the next tick */
 	}

@@ -12,7 +12,7 @@
  *	                                                   worker; the end.  A cold worker tells
  *	                                                   what fails ahead of its job as its result
  *	--- after the job ---
- *	{"type":"start"|"stdout"|"stderr"|"denied"|"dropped", ...}  as --events-fd; only if asked
+ *	{"type":"start"|"stdout"|..., ...}                 as --events-fd (events.h); only if asked
  *	{"type":"summary", ...}                            for audit and metrics; no output
  *	{"type":"result","result":{...}}                   last, always; then end of file
  */

@@ -26,13 +26,13 @@ struct spawner {
 		.sock_fd = -1, .pidfd = -1                                                         \
 	}
 
-/* What a worker, or the keeper of a zygote, is told. */
+/* The arguments of a new worker, or of the keeper of a zygote. */
 struct worker_order {
 	const char *profile;
 	enum tier tier; /* of a worker */
 	int sock_fd, control_fd;
 	int zygote_fd; /* of a worker: the socket of the zygote to fork from; -1: none */
-	bool has_job;  /* a job is on its way: if the zygote fails it runs cold */
+	bool has_job;  /* a job waits for it: if the zygote fails, it starts no other interpreter */
 };
 
 /* What a worker does from its fork to its end: worker_main(), or that of --fake. */

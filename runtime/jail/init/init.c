@@ -289,8 +289,10 @@ static int reap(struct jail *j, pid_t main_pid, struct cj_error *err)
 
 static int live(struct jail *j, struct cj_error *err)
 {
-	if (stages_enter(j, init_stages, sizeof(init_stages) / sizeof(init_stages[0]), err) < 0)
+	if (stages_enter(j, init_stages, sizeof(init_stages) / sizeof(init_stages[0]), err) < 0) {
+		net_namespace_explain(&j->init.netns, err);
 		return -err->code;
+	}
 	step_wait_forever(&j->link); /* a prepared jail has no time limit */
 
 	pid_t main_pid = intake_program(j, err);

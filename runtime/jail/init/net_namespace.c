@@ -22,19 +22,20 @@ static const char *const maker_steps[MAKER_STEPS] = { [MAKER_MADE] = "network na
 
 static _Alignas(16) uint8_t stack[32768];
 
+/* Closes nothing: its end does, and cj_close() writes errno. */
 static int make(const struct step_link *link, struct cj_error *err)
 {
 	if (unshare(CLONE_NEWNET) < 0)
 		return cj_fail(err, errno, WHAT);
-	auto_fd int fd = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+	int fd = open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return cj_fail(err, errno, WHAT);
 	return step_tell(link, MAKER_MADE, NULL, 0, &fd, 1, err);
 }
 
 /*
- * Runs beside init in the same memory, on its own stack.  It makes system calls and writes nothing
- * that is init's, but for errno when one fails: then the run fails, too.
+ * Runs beside init in the same memory, on its own stack, and writes nothing that is init's.  errno
+ * is init's, too: system calls write it only when they fail, and net_namespace_explain() knows.
  */
 static int child_main(void *link)
 {
@@ -60,17 +61,40 @@ int net_namespace_begin(struct net_namespace_maker *m, struct cj_error *err)
 	return m->pid < 0 ? cj_fail(err, code, WHAT) : 0;
 }
 
-int net_namespace_enter(struct net_namespace_maker *m, struct cj_error *err)
+/* Waits for the child's end.  Returns the namespace, the caller's to close. */
+static int await_namespace(struct net_namespace_maker *m, struct cj_error *err)
 {
 	const struct step_link link = { m->link_fd, "the child that makes it", maker_steps };
 	auto_step_msg struct step_msg msg = { 0 };
 	int rc = step_await(&link, MAKER_MADE, &msg, err);
 	cj_close(&m->link_fd);
+	pid_t pid = m->pid;
+	m->pid = 0;
 	if (rc < 0)
 		return cj_wrap(err, WHAT);
 	if (msg.nfds != 1)
 		return cj_fail(err, EPROTO, WHAT);
-	while (waitpid(m->pid, NULL, 0) < 0 && errno == EINTR)
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
-	return setns(msg.fds[0], CLONE_NEWNET) < 0 ? cj_fail(err, errno, WHAT) : 0;
+	return take_fd(&msg.fds[0]);
+}
+
+int net_namespace_enter(struct net_namespace_maker *m, struct cj_error *err)
+{
+	auto_fd int fd = await_namespace(m, err);
+	if (fd < 0)
+		return fd;
+	return setns(fd, CLONE_NEWNET) < 0 ? cj_fail(err, errno, WHAT) : 0;
+}
+
+void net_namespace_explain(struct net_namespace_maker *m, struct cj_error *err)
+{
+	if (m->pid <= 0)
+		return;
+	struct cj_error theirs = { 0 };
+	auto_fd int fd = await_namespace(m, &theirs);
+	if (fd < 0) {
+		*err = theirs;
+		cj_stage(err, "network");
+	}
 }

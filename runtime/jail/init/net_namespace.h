@@ -15,8 +15,8 @@
 
 /* The child and our end of its link. */
 struct net_namespace_maker {
-	pid_t pid;
-	int link_fd; /* -1: there is none */
+	pid_t pid; /* 0: there is none */
+	int link_fd;
 };
 
 /* Starts the child.  Runs in: init, with all capabilities over its user namespace. */
@@ -29,3 +29,11 @@ int net_namespace_begin(struct net_namespace_maker *m, struct cj_error *err);
  *        host and must end.
  */
 int net_namespace_enter(struct net_namespace_maker *m, struct cj_error *err);
+
+/*
+ * net_namespace_explain - init fails before net_namespace_enter(): why?
+ *
+ * Waits for the child, if there is one.  If it failed, its error replaces *err: the child shares
+ * init's errno, so init's own failure may have been a consequence.
+ */
+void net_namespace_explain(struct net_namespace_maker *m, struct cj_error *err);

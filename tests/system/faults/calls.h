@@ -36,7 +36,7 @@ static const char *const call_names[CALLS_MAX] = {
 	CALL(ppoll), CALL(prctl), CALL(pread64), CALL(prlimit64), CALL(pwrite64), CALL(read),
 	CALL(readlink), CALL(readlinkat), CALL(recvfrom), CALL(recvmmsg), CALL(recvmsg),
 	CALL(rename), CALL(renameat), CALL(renameat2), CALL(rmdir), CALL(rseq),
-	CALL(rt_sigaction), CALL(rt_sigprocmask), CALL(rt_sigreturn), CALL(rt_sigtimedwait),
+	CALL(restart_syscall), CALL(rt_sigaction), CALL(rt_sigprocmask), CALL(rt_sigreturn), CALL(rt_sigtimedwait),
 	CALL(sched_getaffinity), CALL(sched_yield), CALL(seccomp), CALL(select), CALL(sendfile),
 	CALL(sendmmsg), CALL(sendmsg), CALL(sendto), CALL(set_robust_list), CALL(set_tid_address),
 	CALL(setgid), CALL(setgroups), CALL(sethostname), CALL(setns), CALL(setpgid),

@@ -168,6 +168,7 @@ NEVER_FAIL = {
     "getppid", "getresgid", "getresuid", "getrusage", "getsid", "gettid", "getuid", "rseq", "rt_sigreturn",
     "sched_getaffinity", "set_robust_list", "set_tid_address", "sysinfo", "time", "umask", "uname",
     "clock_gettime", "getrlimit", "personality", "sched_yield", "rt_sigaction", "rt_sigprocmask",
+    "restart_syscall",  # the kernel's own: it resumes a call that a signal interrupted
 }  # fmt: skip
 
 

@@ -11,7 +11,7 @@
 #include "profiles/settings.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/text.h"
-#include "runtime/front/serve/api/request.h"
+#include "runtime/front/request/request.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

@@ -19,7 +19,7 @@
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
 #include "runtime/base/files/sha256.h"
-#include "runtime/front/serve/access/rights.h"
+#include "runtime/front/request/rights.h"
 
 #define CALLERS_MAX     256 /* rows of the configuration */
 #define ACCOUNTS_MAX    1024

@@ -17,7 +17,7 @@
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
 #include "runtime/front/serve/access/account.h"
-#include "runtime/front/serve/api/request.h"
+#include "runtime/front/request/request.h"
 
 #define SERVICE_CONFIG_FILE      "/etc/cejail/serve.json"
 #define SERVICE_CONFIG_BYTES_MAX (1u << 20)

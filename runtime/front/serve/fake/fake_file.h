@@ -14,7 +14,7 @@
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
 #include "runtime/front/serve/api/api_error.h"
-#include "runtime/front/serve/api/request.h"
+#include "runtime/front/request/request.h"
 #include "runtime/jail/outcome.h"
 
 #define FAKE_FILE_BYTES_MAX (16u << 20)

@@ -19,7 +19,7 @@
 
 #include "runtime/front/serve/api/api_error.h"
 #include "runtime/front/serve/queue/pool.h"
-#include "runtime/front/serve/api/request.h"
+#include "runtime/front/request/request.h"
 #include "runtime/front/serve/queue/runs.h"
 
 struct audit;

@@ -17,7 +17,7 @@
 
 #include "runtime/base/error.h"
 #include "runtime/front/serve/worker/job.h"
-#include "runtime/front/serve/api/request.h"
+#include "runtime/front/request/request.h"
 #include "runtime/front/serve/config/service_config.h"
 #include "runtime/front/serve/queue/backoff.h"
 #include "runtime/front/serve/worker/worker_conn.h"

@@ -24,7 +24,7 @@
 #include "profiles/plan/plan.h"
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
-#include "runtime/front/serve/access/rights.h"
+#include "runtime/front/request/rights.h"
 #include "runtime/front/serve/operations/trace.h"
 #include "runtime/jail/outcome.h"
 

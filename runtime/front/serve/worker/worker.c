@@ -27,7 +27,7 @@
 #include "runtime/front/drive/run_driver.h"
 #include "runtime/front/report/explain.h"
 #include "runtime/front/report/result.h"
-#include "runtime/front/serve/api/request.h"
+#include "runtime/front/request/request.h"
 
 /* For ending, draining and reporting after the time limit; a worker that takes longer is stuck. */
 #define GRACE_MS 60000

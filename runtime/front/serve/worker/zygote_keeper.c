@@ -15,7 +15,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
-#include "runtime/front/serve/api/request.h"
+#include "runtime/front/request/request.h"
 #include "runtime/jail/zygote/zygote.h"
 
 #define LINE_MAX_SHOWN 200

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A request's body: what is taken, what is refused and in which words, which jail fits it. */
-#include "tests/front/serve/api/asked.h"
+#include "tests/front/request/asked.h"
 
 #include <fcntl.h>
 

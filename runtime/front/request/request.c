@@ -4,7 +4,7 @@
  * are settings, and go the way a profile's go.  Pure, but for request_plan(), which looks at the
  * host as plan_make() does.
  */
-#include "runtime/front/serve/api/request.h"
+#include "runtime/front/request/request.h"
 
 #include <errno.h>
 #include <stdlib.h>

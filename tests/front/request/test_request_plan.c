@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* WRAP: arena_alloc arena_array arena_strdup arena_strndup arena_printf strings_add */
 /* A request's plan and program; and a request without the memory for it. */
-#include "tests/front/serve/api/asked.h"
+#include "tests/front/request/asked.h"
 
 #include "runtime/base/scope.h"
 #include "tests/no_memory.h"

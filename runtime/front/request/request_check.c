@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "netns/allowlist.h"
-#include "runtime/front/serve/api/request.h"
+#include "runtime/front/request/request.h"
 
 #define NAME "request"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A request's config against its caller's rights.  Pure. */
-#include "runtime/front/serve/access/rights.h"
+#include "runtime/front/request/rights.h"
 
 #include <assert.h>
 #include <inttypes.h>

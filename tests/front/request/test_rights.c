@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a caller may ask for, and what its ceilings clamp. */
-#include "runtime/front/serve/access/rights.h"
+#include "runtime/front/request/rights.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

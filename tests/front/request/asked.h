@@ -2,7 +2,7 @@
 /* asked - what the tests of requests share: one request, what it is applied to, and its refusal. */
 #pragma once
 
-#include "runtime/front/serve/api/request.h"
+#include "runtime/front/request/request.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * oci_linux - "linux" of a config.json as plain data.  Pure.
+ */
+#pragma once
+
+#include "runtime/front/oci/config/oci_resources.h"
+#include "runtime/front/oci/config/oci_seccomp.h"
+#include "runtime/front/oci/config/oci_value.h"
+
+/* In the order in which setns(2) needs them: the user namespace gives the right to the others. */
+enum oci_namespace_type {
+	OCI_NS_USER,
+	OCI_NS_CGROUP,
+	OCI_NS_IPC,
+	OCI_NS_UTS,
+	OCI_NS_NETWORK,
+	OCI_NS_PID,
+	OCI_NS_TIME,
+	OCI_NS_MOUNT,
+	OCI_NS_COUNT
+};
+/* As config.json calls them: "network", "mount". */
+extern const char *const oci_namespace_names[OCI_NS_COUNT];
+
+/* Not wanted: the container stays in the caller's. */
+struct oci_namespace {
+	bool is_wanted;
+	const char *path; /* to join, absolute; NULL: a new one */
+};
+
+struct oci_id_map {
+	uint32_t container_id, host_id, size;
+};
+struct oci_id_maps {
+	const struct oci_id_map *items;
+	size_t count;
+};
+
+/* A node to make in the container. */
+struct oci_device {
+	const char *path; /* absolute */
+	char type;        /* 'c', 'u' (like 'c'), 'b', 'p' */
+	uint32_t major, minor;
+	struct oci_u64 file_mode; /* permission bits; not set: 0666 */
+	struct oci_u64 uid, gid;  /* not set: 0 */
+};
+
+/* Of a new time namespace. */
+struct oci_time_offset {
+	bool is_set;
+	int64_t secs;
+	uint32_t nanosecs;
+};
+
+struct oci_linux {
+	struct oci_namespace namespaces[OCI_NS_COUNT];
+	struct oci_id_maps uid_maps, gid_maps;
+	struct oci_time_offset monotonic, boottime;
+	struct oci_pairs sysctl;
+	const char *cgroups_path; /* "/a/b", "a/b", "slice:prefix:name"; NULL: not given */
+	struct oci_resources resources;
+	const struct oci_device *devices;
+	size_t ndevices;
+	struct oci_seccomp seccomp;
+	unsigned long rootfs_propagation;            /* MS_SLAVE | MS_REC; 0: not given */
+	struct strings masked_paths, readonly_paths; /* absolute, in the container */
+	bool has_personality;
+	unsigned long personality; /* PER_LINUX, PER_LINUX32; personality(2) */
+};
+
+/* The tables of "linux" and of id maps, for oci_config.c. */
+extern const struct json_record oci_linux_record;
+int json_read_oci_id_map(const struct json_reader *in, const struct json_key *k,
+			 const struct json_node *node, void *record, struct cj_error *err);

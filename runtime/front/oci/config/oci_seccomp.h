@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * oci_seccomp - "linux.seccomp" of a config.json as plain data.  Pure.
+ *
+ * Names of system calls stay names.  One that libseccomp does not know is skipped by the compiler,
+ * as each engine's default profile expects.
+ */
+#pragma once
+
+#include "profiles/policy/policy.h"
+#include "runtime/front/oci/config/oci_value.h"
+
+enum oci_seccomp_action {
+	OCI_SECCOMP_NONE,        /* not given */
+	OCI_SECCOMP_KILL_THREAD, /* SCMP_ACT_KILL, too */
+	OCI_SECCOMP_KILL_PROCESS,
+	OCI_SECCOMP_TRAP,
+	OCI_SECCOMP_ERRNO,
+	OCI_SECCOMP_TRACE,
+	OCI_SECCOMP_ALLOW,
+	OCI_SECCOMP_LOG,
+	OCI_SECCOMP_NOTIFY,
+	OCI_SECCOMP_ACTION_COUNT
+};
+/* NULL at OCI_SECCOMP_NONE. */
+extern const char *const oci_seccomp_action_names[OCI_SECCOMP_ACTION_COUNT];
+
+struct oci_seccomp_rule {
+	struct strings names;
+	enum oci_seccomp_action action;
+	struct oci_u64 errno_ret;      /* of ERRNO; the message of TRACE; at most UINT16_MAX */
+	const struct policy_arg *args; /* all must match; no index twice */
+	size_t nargs;
+};
+
+struct oci_seccomp {
+	bool is_given;
+	enum oci_seccomp_action default_action;
+	struct oci_u64 default_errno_ret; /* not set: EPERM */
+	const uint32_t *architectures;    /* SCMP_ARCH_X86_64; none: the native one */
+	size_t narchitectures;
+	uint32_t flags;                /* SECCOMP_FILTER_FLAG_LOG | ... of linux/seccomp.h */
+	const char *listener_path;     /* a unix socket, absolute; NULL: none */
+	const char *listener_metadata; /* NULL: none */
+	const struct oci_seccomp_rule *rules;
+	size_t nrules;
+	bool notifies; /* an action is NOTIFY: listener_path is given */
+};
+
+/* A name and its number, for names in config.json and in `features`. */
+struct oci_name {
+	const char *name;
+	uint32_t value;
+};
+extern const struct oci_name oci_seccomp_archs[], oci_seccomp_flags[];
+extern const size_t oci_seccomp_archs_count, oci_seccomp_flags_count;
+
+/* The table of "seccomp", for oci_linux.c. */
+extern const struct json_record oci_seccomp_record;
+int oci_seccomp_check(const struct json_reader *in, const struct json_node *node,
+		      struct oci_seccomp *seccomp, struct cj_error *err);

@@ -43,6 +43,7 @@ struct endpoints {
 	size_t count;
 	const char *hosts;       /* lines "ADDRESS\tNAME\n" for /etc/hosts, "" without names */
 	struct strings warnings; /* one for each entry that opens a closed range */
+	bool opens_closed_range; /* there is such an entry */
 };
 
 /*

@@ -232,6 +232,7 @@ static int resolve(struct resolving *r, const struct allowlist_entry *t, struct 
 	unsigned classes = 0;
 	int rc = t->name ? resolve_name(r, t, &classes, err) : resolve_net(r, t, &classes, err);
 
+	r->out->opens_closed_range |= classes != 0;
 	if (rc == 0)
 		rc = warn_opened(r, t, classes, err);
 	return rc < 0 ? cj_wrap(err, "--allow '%.100s'", t->text) : 0;

@@ -51,12 +51,6 @@ static int join_links(struct network *n, struct cj_error *err)
 			  &spec, err);
 }
 
-/* A list without such an entry needs no rules on the host: the host may share its table. */
-static bool opens_closed_range(const struct endpoints *e)
-{
-	return e->warnings.count > 0;
-}
-
 static int start_uplink(struct network *n, struct cj_error *err)
 {
 	const struct uplink_spec spec = {
@@ -65,7 +59,8 @@ static int start_uplink(struct network *n, struct cj_error *err)
 		.gateway_fd = n->handles.fds[SLOT_GATEWAY_ROUTE],
 		.has_ipv6 = n->handles.has_ipv6,
 		.allowed = n->endpoints->items,
-		.nallowed = opens_closed_range(n->endpoints) ? n->endpoints->count : 0,
+		/* other lists need no rules on the host: jails with them may share a table there */
+		.nallowed = n->endpoints->opens_closed_range ? n->endpoints->count : 0,
 	};
 	char why[UPLINK_WHY_MAX] = "";
 	if (uplink_start(&spec, &n->uplink, why, err) < 0)

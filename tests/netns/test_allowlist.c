@@ -378,6 +378,7 @@ static void a_name_resolves_to_its_addresses_and_lines_of_hosts(void **state)
 	assert_string_equal(out.hosts,
 			    "1.1.1.1\tpublic.example\n2606:4700::1111\tpublic.example\n");
 	assert_int_equal(out.warnings.count, 0);
+	assert_false(out.opens_closed_range);
 }
 
 static void an_address_or_network_needs_no_name_server(void **state)
@@ -551,6 +552,7 @@ static void allow_private_opens_closed_ranges_with_one_warning_each(void **state
 	assert_int_equal(out.count, 5);
 	expect_endpoint(&out.items[0], "10.1.2.3-10.1.2.3 0-65535");
 	assert_int_equal(out.warnings.count, 3);
+	assert_true(out.opens_closed_range);
 	assert_string_equal(
 	    out.warnings.items[0],
 	    "--allow 'intern.example' opens addresses that are closed by default: private");

@@ -3,7 +3,8 @@
 #include "runtime/jail/zygote/zygote.h"
 
 #include <stdbool.h>
-#include <string.h>
+
+#include "profiles/paths.h"
 
 /* Where an interpreter and its modules lie, and what they read there. */
 static const char *const shared[] = { "/usr",   "/bin",    "/sbin", "/lib", "/lib32",
@@ -12,16 +13,10 @@ static const char *const shared[] = { "/usr",   "/bin",    "/sbin", "/lib", "/li
 /* Init opens its side of the adoption beside what it opens for every jail: adoption.h. */
 #define NOFILE_MIN 64
 
-static bool is_beneath(const char *path, const char *directory)
-{
-	size_t size = strlen(directory);
-	return strncmp(path, directory, size) == 0 && (path[size] == '/' || path[size] == '\0');
-}
-
 static bool changes_shared(const char *target)
 {
 	for (size_t i = 0; i < sizeof(shared) / sizeof(shared[0]); i++)
-		if (is_beneath(target, shared[i]) || is_beneath(shared[i], target))
+		if (paths_is_below(target, shared[i]) || paths_is_below(shared[i], target))
 			return true;
 	return false;
 }

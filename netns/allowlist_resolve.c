@@ -14,6 +14,7 @@
 #include "netns/dns/name_lookup.h"
 #include "netns/ranges.h"
 #include "runtime/base/scope.h"
+#include "runtime/base/text.h"
 
 #define CLASS_TEXT_MAX 160 /* the names of all classes of addresses in a row */
 
@@ -154,32 +155,22 @@ static int keep(struct resolving *r, const struct endpoint *e, struct cj_error *
 	return 0;
 }
 
-/* True when the line is there already; `hosts` holds nothing but such lines. */
-static bool has_line(const char *hosts, const char *line)
-{
-	for (const char *at = hosts; (at = strstr(at, line)); at++) {
-		if (at == hosts || at[-1] == '\n')
-			return true;
-	}
-	return false;
-}
-
 /* `name` has only letters, digits, '-' and '.': allowlist_parse() checked it. */
 static int add_host(struct resolving *r, const char *name, const struct ip *ip,
 		    struct cj_error *err)
 {
-	char address[IP_TEXT_MAX], line[IP_TEXT_MAX + 256 + sizeof("\t\n")];
+	char address[IP_TEXT_MAX], line[IP_TEXT_MAX + 256 + sizeof("\t")];
 
-	(void)snprintf(line, sizeof(line), "%s\t%s\n", ip_format(ip, address), name);
-	if (has_line(r->hosts, line))
+	(void)snprintf(line, sizeof(line), "%s\t%s", ip_format(ip, address), name);
+	if (text_has_line(r->hosts, line))
 		return 0;
 
-	size_t size = strlen(line);
-	if (r->hosts_size + size >= ALLOWLIST_HOSTS_MAX)
+	const size_t size = strlen(line) + 1, room = ALLOWLIST_HOSTS_MAX - r->hosts_size;
+	if (size >= room)
 		return cj_reject_as(err, E2BIG,
 				    "its addresses don't fit into /etc/hosts (%d bytes)",
 				    ALLOWLIST_HOSTS_MAX);
-	memcpy(r->hosts + r->hosts_size, line, size + 1);
+	(void)snprintf(r->hosts + r->hosts_size, room, "%s\n", line);
 	r->hosts_size += size;
 	return 0;
 }

@@ -282,6 +282,17 @@ bool text_ends_with(const char *text, const char *end)
 	return size >= end_size && strcmp(text + size - end_size, end) == 0;
 }
 
+bool text_has_line(const char *text, const char *line)
+{
+	size_t size = strlen(line);
+	for (const char *at = text, *end; *at; at = *end ? end + 1 : end) {
+		end = strchrnul(at, '\n');
+		if ((size_t)(end - at) == size && memcmp(at, line, size) == 0)
+			return true;
+	}
+	return false;
+}
+
 bool is_name(const char *text)
 {
 	size_t size = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_-");

@@ -34,6 +34,9 @@ int parse_bool(const char *text, bool *out, struct cj_error *err);
 
 bool text_ends_with(const char *text, const char *end);
 
+/* Is one of the lines of `text` this one, whole? */
+bool text_has_line(const char *text, const char *line);
+
 /* A profile's or jail's name: [a-z0-9][a-z0-9_-]{0,31}. */
 bool is_name(const char *text);
 

@@ -286,6 +286,23 @@ static void a_name_is_short_lower_case_and_safe_in_a_path(void **state)
 		assert_false(is_name(bad[i]));
 }
 
+static void a_line_is_found_only_whole(void **state)
+{
+	static const char text[] = "first\nUid:\t1\t1\nlast";
+	(void)state;
+
+	assert_true(text_has_line(text, "first"));
+	assert_true(text_has_line(text, "Uid:\t1\t1"));
+	assert_true(text_has_line(text, "last"));
+	assert_true(text_has_line("first\n\nlast", ""));
+	assert_false(text_has_line(text, "Uid:\t1"));
+	assert_false(text_has_line(text, "id:\t1\t1"));
+	assert_false(text_has_line(text, "las"));
+	assert_false(text_has_line(text, "first\n"));
+	assert_false(text_has_line(text, ""));
+	assert_false(text_has_line("", ""));
+}
+
 static void utf8_is_strict(void **state)
 {
 	static const struct {
@@ -571,6 +588,7 @@ int main(void)
 		cmocka_unit_test(a_bool_is_one_of_six_texts),
 		cmocka_unit_test(a_long_value_is_quoted_in_part_and_a_short_one_whole),
 		cmocka_unit_test(a_name_is_short_lower_case_and_safe_in_a_path),
+		cmocka_unit_test(a_line_is_found_only_whole),
 		cmocka_unit_test(utf8_is_strict),
 		cmocka_unit_test(utf8_takes_every_character_and_no_surrogate),
 		cmocka_unit_test(characters_that_move_the_cursor_are_escaped),

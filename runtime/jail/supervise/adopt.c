@@ -14,6 +14,7 @@
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
+#include "runtime/base/text.h"
 #include "runtime/jail/jail_state.h"
 #include "runtime/jail/protocol.h"
 #include "runtime/jail/zygote/zygote_protocol.h"
@@ -85,20 +86,6 @@ static int read_of(pid_t pid, const char *name, char text[static FACTS_BYTES_MAX
 	return size < 0 ? cj_fail(err, (int)-size, "read '%s'", path) : 0;
 }
 
-/* Has the file of lines this one, whole? */
-static bool has_line(const char *text, const char *line)
-{
-	size_t size = strlen(line);
-	const char *at = text;
-	while ((at = strstr(at, line)) != NULL) {
-		bool is_begin = at == text || at[-1] == '\n';
-		if (is_begin && (at[size] == '\n' || at[size] == '\0'))
-			return true;
-		at++;
-	}
-	return false;
-}
-
 #define NO_CAPABILITY "0000000000000000"
 
 /* A child of init, as the jail's user, without a privilege: proc_pid_status(5). */
@@ -125,7 +112,7 @@ static int check_status(const struct jail *j, pid_t pid, struct cj_error *err)
 	if (read_of(pid, "status", text, err) < 0)
 		return -err->code;
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
-		if (!has_line(text, lines[i]))
+		if (!text_has_line(text, lines[i]))
 			return cj_reject_as(err, EPERM,
 					    "the fork of the zygote is not sealed: no '%s' in its "
 					    "status",

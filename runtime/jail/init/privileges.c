@@ -58,14 +58,11 @@ int privileges_limit_counts(struct cj_error *err)
 	return 0;
 }
 
-/* The change of ids made init undumpable, so that /proc/self belongs to another user: proc(5). */
-static int write_maps(uid_t uid, gid_t gid, struct cj_error *err)
+int privileges_map_own(uid_t uid, gid_t gid, struct cj_error *err)
 {
 	char uid_map[32], gid_map[32];
 	(void)snprintf(uid_map, sizeof(uid_map), "%u %u 1", uid, uid);
 	(void)snprintf(gid_map, sizeof(gid_map), "%u %u 1", gid, gid);
-	if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
-		return cj_fail(err, errno, "become dumpable");
 	if (fd_put_file(AT_FDCWD, "/proc/self/setgroups", "deny", err) < 0 ||
 	    fd_put_file(AT_FDCWD, "/proc/self/uid_map", uid_map, err) < 0 ||
 	    fd_put_file(AT_FDCWD, "/proc/self/gid_map", gid_map, err) < 0)
@@ -77,7 +74,11 @@ int privileges_nest(uid_t uid, gid_t gid, struct cj_error *err)
 {
 	if (unshare(CLONE_NEWUSER) < 0)
 		return cj_fail(err, errno, "create a user namespace below the jail's");
-	return write_maps(uid, gid, err);
+	/* The change of ids made init undumpable, so that /proc/self belongs to another user:
+	 * proc(5). */
+	if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+		return cj_fail(err, errno, "become dumpable");
+	return privileges_map_own(uid, gid, err);
 }
 
 int privileges_no_new(struct cj_error *err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * privileges - the privileges that init gives up, in order.  Each function applies to the calling
- * process and cannot be undone.  Runs in init.
+ * process and cannot be undone.  Runs in init, and in the children that a zygote needs.
  */
 #pragma once
 
@@ -32,6 +32,9 @@ int privileges_limit_counts(struct cj_error *err);
  * Follows:  user_namespaces(7), namespaces(7).
  */
 int privileges_nest(uid_t uid, gid_t gid, struct cj_error *err);
+
+/* In a new user namespace: maps one user and one group, each to the same id outside. */
+int privileges_map_own(uid_t uid, gid_t gid, struct cj_error *err);
 int privileges_no_new(struct cj_error *err); /* prctl(2) PR_SET_NO_NEW_PRIVS */
 /*
  * No capability in any set (bounding, inheritable, permitted, effective, ambient), securebits

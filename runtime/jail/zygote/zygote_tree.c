@@ -17,6 +17,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
 #include "runtime/base/sys.h"
+#include "runtime/jail/init/privileges.h"
 
 enum tree_step { TREE_MADE, TREE_STEP_COUNT };
 static const char *const tree_step_names[TREE_STEP_COUNT] = { [TREE_MADE] = "tree" };
@@ -39,19 +40,6 @@ static int copy_tree(struct cj_error *err)
 	return take_fd(&tree_fd);
 }
 
-/* The caller's own ids are all that exist in the namespace: files can be created. */
-static int map_ids(uid_t uid, gid_t gid, struct cj_error *err)
-{
-	char uids[40], gids[40];
-	(void)snprintf(uids, sizeof(uids), "%u %u 1", uid, uid);
-	(void)snprintf(gids, sizeof(gids), "%u %u 1", gid, gid);
-	if (fd_put_file(AT_FDCWD, "/proc/self/setgroups", "deny", err) < 0 ||
-	    fd_put_file(AT_FDCWD, "/proc/self/uid_map", uids, err) < 0 ||
-	    fd_put_file(AT_FDCWD, "/proc/self/gid_map", gids, err) < 0)
-		return cj_wrap(err, "map the ids of the zygote");
-	return 0;
-}
-
 static int make_scratch(struct cj_error *err)
 {
 	static const struct mounts_option options[] = {
@@ -66,8 +54,10 @@ static int make_scratch(struct cj_error *err)
 static int make_both(const struct step_link *link, uid_t uid, gid_t gid, struct cj_error *err)
 {
 	auto_fd int tree_fd = copy_tree(err);
-	if (tree_fd < 0 || map_ids(uid, gid, err) < 0)
-		return -err->code;
+	if (tree_fd < 0)
+		return tree_fd;
+	if (privileges_map_own(uid, gid, err) < 0) /* files need a mapped owner */
+		return cj_wrap(err, "map the ids of the zygote");
 	auto_fd int scratch_fd = make_scratch(err);
 	if (scratch_fd < 0)
 		return scratch_fd;

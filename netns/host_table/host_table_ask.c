@@ -3,7 +3,6 @@
 #include "netns/host_table/host_table_ask.h"
 
 #include <string.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include "netns/host_table/host_table_owner.h"
@@ -26,15 +25,6 @@ static int check_peer(int sock_fd, struct cj_error *err)
 	return 0;
 }
 
-static int set_timeout(int sock_fd, struct cj_error *err)
-{
-	const struct timeval limit = { .tv_sec = WAIT_MS / 1000 };
-	if (setsockopt(sock_fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)) < 0 ||
-	    setsockopt(sock_fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof(limit)) < 0)
-		return cj_fail(err, errno, "limit the wait for the host's table");
-	return 0;
-}
-
 static int connect_holder(bool has_ipv6, struct cj_error *err)
 {
 	struct sockaddr_un address;
@@ -42,8 +32,7 @@ static int connect_holder(bool has_ipv6, struct cj_error *err)
 	auto_fd int sock_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (sock_fd < 0)
 		return cj_fail(err, errno, "create a socket");
-	if (set_timeout(sock_fd, err) < 0)
-		return -err->code;
+	step_limit_wait(sock_fd, WAIT_MS);
 	if (connect(sock_fd, (const struct sockaddr *)&address, size) < 0)
 		return cj_fail(err, errno, "connect to the holder of the host's table");
 	if (check_peer(sock_fd, err) < 0)

@@ -29,7 +29,7 @@ union step_control {
 	char room[CMSG_SPACE(STEP_FDS_MAX * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
 };
 
-static void set_timeouts(int sock_fd, unsigned timeout_ms)
+void step_limit_wait(int sock_fd, unsigned timeout_ms)
 {
 	struct timeval limit = {
 		.tv_sec = timeout_ms / 1000,
@@ -45,8 +45,8 @@ int step_pair(int out_fds[2], unsigned timeout_ms, struct cj_error *err)
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, out_fds) < 0)
 		return cj_fail(err, errno, "create a socket pair");
 
-	set_timeouts(out_fds[0], timeout_ms);
-	set_timeouts(out_fds[1], timeout_ms);
+	step_limit_wait(out_fds[0], timeout_ms);
+	step_limit_wait(out_fds[1], timeout_ms);
 	return 0;
 }
 
@@ -60,7 +60,7 @@ int step_ask_sender(const struct step_link *link, struct cj_error *err)
 
 void step_wait_forever(const struct step_link *link)
 {
-	set_timeouts(link->sock_fd, 0);
+	step_limit_wait(link->sock_fd, 0);
 }
 
 static void attach_fds(struct msghdr *msg, union step_control *control, const int *fds, size_t nfds)

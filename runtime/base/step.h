@@ -47,6 +47,10 @@ int step_pair(int out_fds[2], unsigned timeout_ms, struct cj_error *err);
 /* From here on each message says who sent it: SO_PASSCRED in unix(7). */
 int step_ask_sender(const struct step_link *link, struct cj_error *err);
 
+/* The limit of one end, for a socket that step_pair() has not made: connect(2) obeys it, too.
+ * 0: none. */
+void step_limit_wait(int sock_fd, unsigned timeout_ms);
+
 /* Removes the limit: from here on the wait may last as long as the program runs. */
 void step_wait_forever(const struct step_link *link);
 

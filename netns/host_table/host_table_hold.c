@@ -103,9 +103,9 @@ static void hold(int listen_fd, const struct host_table *loaded, unsigned idle_m
 {
 	struct cj_error ignored; /* nobody reads it: the runs use tables of their own then */
 	int fds[] = { listen_fd, loaded->rules_fd };
-	if (child_null_streams(&ignored) < 0 || child_keep_only(fds, 2, &ignored) < 0 ||
-	    child_start_session(&ignored) < 0 || chdir("/") < 0 ||
-	    child_become_undumpable(&ignored) < 0 || drop_privileges(&ignored) < 0)
+	if (child_reset(fds, 2, &ignored) < 0 || child_start_session(&ignored) < 0 ||
+	    chdir("/") < 0 || child_become_undumpable(&ignored) < 0 ||
+	    drop_privileges(&ignored) < 0)
 		_exit(EXIT_FAILURE);
 	const struct host_table table = { .number = loaded->number, .rules_fd = fds[1] };
 	serve_until_idle(fds[0], &table, idle_ms);

@@ -56,7 +56,7 @@ int child_start_session(struct cj_error *err);
 int child_become_undumpable(struct cj_error *err);
 
 /*
- * child_reset - all that a short-lived child gives up: it keeps fds[] as child_keep_only() does,
- * has /dev/null as its streams, default signal actions and no blocked signal.
+ * child_reset - four of them at once: the child keeps fds[] as child_keep_only() does, has
+ * /dev/null as its streams, default signal actions and no blocked signal.
  */
 int child_reset(int *fds, size_t count, struct cj_error *err);

@@ -12,8 +12,8 @@
  *	supervisor  network_create   takes them; serves the listeners
  *	            network_build    opens the gateway (gateway.h), loads rules, then makes links,
  *	                             then starts the uplink
- *	            network_await    waits until the uplink is ready; or, in a loop that also does
- *	            network_proceed  other work, looks whether it is
+ *	            network_await    waits until the uplink is ready
+ *	            network_proceed  looks whether it is ready, for a loop that also does other work
  *	            network_serve    denials, DNS queries, forwarded ports, new addresses of the
  *	                             host, the end of a helper
  *	            network_report   the denials, by the kernel's own counters
@@ -73,7 +73,7 @@ enum network_slot {
 	SLOT_JAIL_ROUTE,
 	SLOT_JAIL_RULES,
 	SLOT_JAIL_LOG,
-	SLOT_JAIL, /* only shows the opener the jail's namespace; init's, as are the listeners */
+	SLOT_JAIL, /* tells the opener which namespace is the jail's; init opens it and these: */
 	SLOT_LISTENERS, /* one for each port */
 	SLOT_COUNT = SLOT_LISTENERS + NETWORK_PORTS_MAX
 };

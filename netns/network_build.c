@@ -4,8 +4,8 @@
  * first asks for it.  Acts.
  *
  * Order: the rules are loaded in both namespaces before the veth pair between them is up.  So no
- * packet is ever unfiltered.  When a build fails, the jail's rules are told to refuse every
- * packet, and they stay; then the uplink is removed, then the gateway.
+ * packet is ever unfiltered.  When a build fails, the jail's rules are first changed to refuse
+ * every packet, and they stay; then the uplink is removed, then the gateway.
  */
 #include "netns/network.h"
 

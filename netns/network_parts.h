@@ -40,7 +40,7 @@ struct network {
 void network_warn(const struct network *n, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The reason for the result; a shorter text than `fmt` makes is cut. */
+/* Sets NETWORK_FAILED and its reason; a text that is too long is cut. */
 void network_failed(struct network *n, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 int network_watch_fd(struct network *n, enum network_source source, int fd, struct cj_error *err);

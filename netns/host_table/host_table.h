@@ -13,7 +13,7 @@
  *
  * So the kernel counts the users of the table: it is there as long as the holder or a run is, and
  * goes with the last of them, however they end.  The first run on a host that has no holder uses a
- * table of its own.  A run that finds such a table, or its removal, in progress starts the holder.
+ * table of its own.  The next run starts the holder if that table still exists.
  */
 #pragma once
 
@@ -42,5 +42,5 @@ void host_table_links(uint32_t number, char out[static HOST_TABLE_NAME_MAX]); /*
 socklen_t host_table_address(const char *what, struct sockaddr_un *out);
 const char *host_table_what(bool has_ipv6); /* the holder's */
 
-/* The address of host_table_mark(). */
+/* `what` of the address of host_table_mark(). */
 #define HOST_TABLE_ALONE "alone"

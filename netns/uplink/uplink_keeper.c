@@ -209,19 +209,21 @@ static int join_gateway(int gateway_fd, struct cj_error *err)
 	return take_fd(&netns_fd);
 }
 
-/* Once the keeper exists: it stays in the caller's network namespace, this process does not.  The
- * supervisor is told only then that the keeper has started, so that a carrier it sees is the
- * helper's. */
+/*
+ * Runs after the keeper was created: the keeper must stay in the caller's network namespace, which
+ * this process leaves here.  "Started" is sent after the device was made, so a carrier that the
+ * supervisor sees from then on is the helper's.
+ */
 static int make_tap(const struct keeper_order *o, int netns_fd, int keeper_fd, struct cj_error *err)
 {
 	int rc = uplink_tap_make(netns_fd, err);
-	if (rc < 0) /* told before "started": the supervisor then ends the keeper */
+	if (rc < 0) /* before "started", so the supervisor ends the keeper */
 		step_abort(&o->link, err);
 	if (step_tell(&o->link, KEEPER_STARTED, NULL, 0, &keeper_fd, 1, err) < 0)
 		return -err->code;
 	if (rc == 0 && write(o->hold[1], "", 1) < 0)
 		return cj_fail(err, errno, "start the helper");
-	return 0; /* a failure is told */
+	return 0; /* step_abort() has sent a failure */
 }
 
 static int intermediate_run(struct keeper_order *o, struct cj_error *err)

@@ -72,8 +72,8 @@ static size_t read_all(int in_fd, uint8_t *out, size_t max)
 	return size;
 }
 
-static ssize_t judge(const struct libexec_call *call, int wait_status, const uint8_t *bytes,
-		     size_t size, struct cj_error *err)
+static ssize_t take_result(const struct libexec_call *call, int wait_status, const uint8_t *bytes,
+			   size_t size, struct cj_error *err)
 {
 	struct cj_error said;
 	if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGALRM)
@@ -104,7 +104,7 @@ static ssize_t await_helper(const struct libexec_call *call, int in_fd, pid_t pi
 		;
 	if (!bytes)
 		return cj_fail(err, ENOMEM, "read the answer of %s", call->what);
-	return judge(call, wait_status, bytes, size, err);
+	return take_result(call, wait_status, bytes, size, err);
 }
 
 ssize_t libexec_run(const struct libexec_call *call, struct cj_error *err)

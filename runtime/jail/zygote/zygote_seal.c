@@ -117,8 +117,8 @@ static int change_directory(struct sealing *s, struct cj_error *err)
 	return 0;
 }
 
-/* The intermediate process that forked us is about to end; then init is the parent, and may be told
- * that we are ready. */
+/* Init accepts "ready" only from a child of its own (adoption.c).  It becomes our parent when the
+ * intermediate process that forked us ends, which is about to happen. */
 static int await_init(struct sealing *s, struct cj_error *err)
 {
 	(void)s, (void)err;

@@ -13,7 +13,7 @@
  *
  * Returns only in the children, with 0: each is sealed, in its jail, and a child of its init.
  * The zygote ends (exit status 0) when every other end of its socket is closed.
- * A zygote with more than one task answers each request with EBUSY: a fork would have one of them.
+ * A zygote with more than one task answers each request with EBUSY: a fork has only one of them.
  * `fork_now` is fork(3) of the C library.
  */
 pid_t zygote_serve(pid_t (*fork_now)(void));

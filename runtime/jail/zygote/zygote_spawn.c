@@ -25,8 +25,8 @@
 #include "runtime/jail/zygote/zygote_tree.h"
 
 /*
- * OpenSSL takes a process with the pid that seeded its generator for that process.  Pids in a jail
- * begin at 1, and so do the zygote's where the service runs in a new pid namespace.
+ * OpenSSL detects a fork by its pid, so no fork may have the zygote's.  Pids in a jail begin at 1,
+ * and the zygote's may be as low where the service runs in a new pid namespace.
  */
 #define PID_MIN   300
 #define TRIES_MAX (PID_MIN + 100)
@@ -86,7 +86,7 @@ static _Noreturn void zygote_main(struct start_up *s)
 
 /* --- the parent ------------------------------------------------------------------------------ */
 
-/* Ends children until one has a pid that no process of a jail begins with. */
+/* Creates children, and ends each at once, until one has a pid above PID_MIN. */
 static int fork_late(struct start_up *s, struct zygote *out, struct cj_error *err)
 {
 	for (int tries = 0; tries < TRIES_MAX; tries++) {

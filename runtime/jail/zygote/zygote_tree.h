@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * zygote_tree - the mounts that a zygote needs: the host's files through one that can't be written,
- * and an empty directory.
+ * zygote_tree - the mounts that a zygote needs: a read-only copy of the host's, and an empty
+ * directory.
  *
  * Every fork of a zygote can reach the zygote's program through /proc/self/exe.  If that were the
  * host's own mount, a program that owns the file, or runs as root of a container, could change its

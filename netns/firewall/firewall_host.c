@@ -177,12 +177,12 @@ static void add_postrouting(struct nft_batch *b, const struct firewall_host_spec
 	nft_add_base_chain(b, &hook);
 	for (size_t i = 0; i < count; i++) {
 		nft_rule_begin(b, "postrouting");
-		if (spec->is_shared) /* others may use the same networks */
+		if (spec->is_shared) { /* by the link: others may use the same networks */
 			match_link(b, spec, NFT_META_IIFNAME, NFT_CMP_EQ);
-		if (spec->is_shared)
 			firewall_match_family(b, &firewall_families[sources[i]->family == 6]);
-		else
+		} else {
 			firewall_match_source(b, sources[i]);
+		}
 		nft_masquerade(b);
 		nft_rule_end(b);
 	}

@@ -55,7 +55,8 @@
  */
 #define HELD_MAX 256
 
-enum network_state { NETWORK_UNASKED, NETWORK_WANTED, NETWORK_SETTLED };
+/* Calls that open a socket: none has come yet; they wait for the network; they go on at once. */
+enum network_calls { NETWORK_CALLS_NONE, NETWORK_CALLS_WAIT, NETWORK_CALLS_GO_ON };
 
 /* A call that waits for the network. */
 struct held {
@@ -73,8 +74,8 @@ struct filter_watch {
 	struct rate rate;
 	const struct sock_filter *insns; /* borrowed */
 	size_t ninsns;
-	enum network_state network;
-	struct held held[HELD_MAX]; /* with NETWORK_WANTED */
+	enum network_calls network;
+	struct held held[HELD_MAX]; /* with NETWORK_CALLS_WAIT */
 	size_t nheld;
 	unsigned loads; /* filters that were allowed */
 	struct socket_count netlink;
@@ -217,7 +218,7 @@ static const char *answer(struct filter_watch *w, uint64_t id, const struct secc
 
 static bool must_wait(const struct filter_watch *w, enum call_bound bound)
 {
-	return w->network != NETWORK_SETTLED &&
+	return w->network != NETWORK_CALLS_GO_ON &&
 	       (bound == CALL_BOUND_NETWORK || bound == CALL_BOUND_NETLINK);
 }
 
@@ -228,7 +229,7 @@ static const char *answer_one(struct filter_watch *w)
 	enum call_bound bound = bound_of(w, &w->request->data);
 	if (!must_wait(w, bound))
 		return answer(w, w->request->id, &w->request->data, bound);
-	w->network = NETWORK_WANTED;
+	w->network = NETWORK_CALLS_WAIT;
 	w->held[w->nheld++] = (struct held){ w->request->id, w->request->data };
 	return NULL;
 }
@@ -242,12 +243,12 @@ void filter_watch_answer(struct filter_watch *w, const char **out_name)
 
 bool filter_watch_wants_network(const struct filter_watch *w)
 {
-	return w->network == NETWORK_WANTED;
+	return w->network == NETWORK_CALLS_WAIT;
 }
 
 void filter_watch_network_settled(struct filter_watch *w)
 {
-	w->network = NETWORK_SETTLED;
+	w->network = NETWORK_CALLS_GO_ON;
 	for (size_t i = 0; i < w->nheld; i++) { /* a netlink socket may still be refused */
 		const struct held *h = &w->held[i];
 		(void)answer(w, h->id, &h->data, bound_of(w, &h->data));
@@ -290,7 +291,7 @@ int filter_watch_create(int listener_fd, const struct filter *f, struct filter_w
 	w->proc_fd = -1;
 	w->insns = f->insns;
 	w->ninsns = f->ninsns;
-	w->network = f->asks_network ? NETWORK_UNASKED : NETWORK_SETTLED;
+	w->network = f->asks_network ? NETWORK_CALLS_NONE : NETWORK_CALLS_GO_ON;
 	w->is_complete = true;
 	rate_init(&w->rate, ANSWERS_PER_MS, ANSWERS_BURST, clock_ms());
 	w->nnotified = f->nnotified < FILTER_NOTIFIED_MAX ? f->nnotified : FILTER_NOTIFIED_MAX;

@@ -4,6 +4,7 @@
  * The shipped launchers in whole jails: little programs behave in an interpreter that waited, and
  * in a fork of a zygote, as in one of their own, to the byte and to the exit status.
  */
+#include "tests/jail/built_libexec.h"
 #include "tests/jail/whole_jail.h"
 
 #include <string.h>
@@ -21,20 +22,6 @@ struct example {
 
 /* Where the program's interpreter comes from. */
 enum kind { COLD, WAITED, FORKED };
-
-/* zygote.so of this build; tests lie elsewhere than programs. */
-int __wrap_libexec_path_find(const char *name, char out[static PATH_MAX], struct cj_error *err);
-int __wrap_libexec_path_find(const char *name, char out[static PATH_MAX], struct cj_error *err)
-{
-	(void)err;
-	char self[PATH_MAX];
-	ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	assert_true(size > 0);
-	self[size] = '\0';
-	*strstr(self, "/tests/") = '\0';
-	assert_true(snprintf(out, PATH_MAX, "%s/libexec/cejail/%s", self, name) < PATH_MAX);
-	return 0;
-}
 
 /* --- a run of any kind ----------------------------------------------------------------------- */
 

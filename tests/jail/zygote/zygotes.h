@@ -2,6 +2,7 @@
 /* zygotes - a jail whose launcher is a fork of a zygote: of a shell, or of the test itself. */
 #pragma once
 
+#include "tests/jail/built_libexec.h"
 #include "tests/jail/whole_jail.h"
 
 #include <errno.h>
@@ -17,20 +18,6 @@
 #include "runtime/jail/protocol.h"
 #include "runtime/jail/zygote/zygote.h"
 #include "runtime/jail/zygote/zygote_serve.h"
-
-/* zygote.so of this build; tests lie elsewhere than programs. */
-int __wrap_libexec_path_find(const char *name, char out[static PATH_MAX], struct cj_error *err);
-int __wrap_libexec_path_find(const char *name, char out[static PATH_MAX], struct cj_error *err)
-{
-	(void)err;
-	char self[PATH_MAX];
-	ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	assert_true(size > 0);
-	self[size] = '\0';
-	*strstr(self, "/tests/") = '\0';
-	assert_true(snprintf(out, PATH_MAX, "%s/libexec/cejail/%s", self, name) < PATH_MAX);
-	return 0;
-}
 
 #define BECOME "printf . >&3; cat <&3 >/tmp/words; exec 3>&-; . /box/main.sh"
 #define OUTPUT 65536

@@ -130,18 +130,10 @@ static void run_init(struct run *r, const char *launcher, const char *code)
 			.hangup_fd = -1,
 			.event = count_start,
 			.context = r },
-		.launcher_words = { "/bin/sh", "-c",
-				    launcher ? launcher : shell_launcher()->argv.items[2] },
+		.launcher_words = { "/bin/sh", "-c", launcher ? launcher : BECOME },
 		.launcher = { .workdir = "/box", .argv = { r->launcher_words, 3 } },
 		.words = { "/bin/sh", "/box/main.sh", "one", "t w o" },
-		.program = { .workdir = "/box",
-			     .argv = { r->words, 4 },
-			     .code_source = CODE_STRING,
-			     .code_name = "-c",
-			     .code_text = code,
-			     .code_size = strlen(code),
-			     .code_path = "/box/main.sh",
-			     .limits = { .wall_ms = 20000, .output_bytes = 4096 } },
+		.program = shell_program(r->words, 4, code),
 		.descriptors = open_descriptors(),
 	};
 	outcome_init(&r->out, "warm", 4096);
@@ -318,13 +310,12 @@ static void a_launcher_may_wait_longer_than_the_limit_of_a_step(void **state)
 
 /* dash counts about a million such rounds a second */
 #define BURN(rounds) "i=0; while [ $i -lt " #rounds " ]; do i=$((i+1)); done; "
-#define WAIT         "printf . >&3; cat <&3 >/tmp/words; exec 3>&-; . /box/main.sh"
 
 static void the_time_limit_begins_with_the_program(void **state)
 {
 	(void)state;
 	struct run r;
-	run_init(&r, "sleep 1; " WAIT, "echo quick; sleep 100");
+	run_init(&r, "sleep 1; " BECOME, "echo quick; sleep 100");
 	r.program.limits.wall_ms = 900;
 	run_warm(&r);
 	assert_int_equal(r.out.status, STATUS_TIMEOUT);
@@ -337,7 +328,7 @@ static void cpu_time_of_a_launcher_is_not_counted_for_the_program(void **state)
 {
 	(void)state;
 	struct run r;
-	run_init(&r, BURN(200000) WAIT, "exit 0");
+	run_init(&r, BURN(200000) BECOME, "exit 0");
 	r.plan.limits.cpu_ms = 5000;
 	assert_int_equal(warm(&r), 0);
 	uint64_t ready_us = r.jail->warm.cpu_us;
@@ -353,7 +344,7 @@ static void a_limit_of_cpu_time_counts_from_the_start_of_the_program(void **stat
 {
 	(void)state;
 	struct run r;
-	run_init(&r, BURN(400000) WAIT, "while :; do :; done");
+	run_init(&r, BURN(400000) BECOME, "while :; do :; done");
 	r.plan.limits.cpu_ms = 1200;
 	run_warm(&r);
 	assert_int_equal(r.out.status, STATUS_CPU_LIMIT);
@@ -381,7 +372,7 @@ static void denied_calls_do_not_delay_a_launcher(void **state)
 {
 	(void)state;
 	struct run r;
-	run_init(&r, "unshare -U true 2>/dev/null; " WAIT, "exit 0");
+	run_init(&r, "unshare -U true 2>/dev/null; " BECOME, "exit 0");
 	run_warm(&r);
 	assert_exited(&r, 0);
 	if (r.out.layers[LAYER_SYSCALL_REPORT] == LAYER_ON) {

@@ -14,6 +14,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -112,15 +113,28 @@ static inline int run(const struct plan *plan, const char *const *argv, struct o
 	return run_program(plan, &program, out, err);
 }
 
+/* A shell's launcher: it takes its words, and becomes the program, which is a shell's, too. */
+#define BECOME "printf . >&3; cat <&3 >/tmp/words; exec 3>&-; . /box/main.sh"
+
 /* A launcher as small as can be: its program is a shell script, "/bin/sh /box/main.sh". */
 static inline const struct program *shell_launcher(void)
 {
-	static const char *words[] = {
-		"/bin/sh", "-c", "printf . >&3; cat <&3 >/tmp/words; exec 3>&-; . /box/main.sh",
-		NULL
-	};
+	static const char *words[] = { "/bin/sh", "-c", BECOME, NULL };
 	static const struct program launcher = { .workdir = "/box", .argv = { words, 3 } };
 	return &launcher;
+}
+
+/* The program of such a launcher: the code is /box/main.sh, which the first two words name. */
+static inline struct program shell_program(const char **words, size_t count, const char *code)
+{
+	return (struct program){ .workdir = "/box",
+				 .argv = { words, count },
+				 .code_source = CODE_STRING,
+				 .code_name = "-c",
+				 .code_text = code,
+				 .code_size = strlen(code),
+				 .code_path = "/box/main.sh",
+				 .limits = simple_limits };
 }
 
 static inline bool jails_can_be_made(void)

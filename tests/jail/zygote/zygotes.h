@@ -19,7 +19,6 @@
 #include "runtime/jail/zygote/zygote.h"
 #include "runtime/jail/zygote/zygote_serve.h"
 
-#define BECOME "printf . >&3; cat <&3 >/tmp/words; exec 3>&-; . /box/main.sh"
 #define OUTPUT 65536
 
 struct run {
@@ -52,17 +51,11 @@ static inline void run_init(struct run *r, const char *launcher, const char *cod
 		.launcher = { .workdir = "/box", .argv = { r->launcher_words, 3 } },
 		.words = { "/bin/sh", "/box/main.sh", "one", "t w o" },
 		.env = { "PATH=/usr/bin", "COLOUR=red" },
-		.program = { .workdir = "/box",
-			     .argv = { r->words, 4 },
-			     .code_source = CODE_STRING,
-			     .code_name = "-c",
-			     .code_text = code,
-			     .code_size = strlen(code),
-			     .code_path = "/box/main.sh",
-			     .limits = { .wall_ms = 20000, .output_bytes = OUTPUT } },
+		.program = shell_program(r->words, 4, code),
 		.descriptors = open_descriptors(),
 	};
 	r->launcher.env = r->program.env = (struct strings){ .items = r->env, .count = 2 };
+	r->program.limits.output_bytes = OUTPUT;
 	r->plan.uses_zygote = true;
 	outcome_init(&r->out, "zygote", OUTPUT);
 }

@@ -239,9 +239,7 @@ static void the_c_library_knows_its_new_process(void **state)
 {
 	(void)state;
 	struct run r;
-	run_init(&r, NULL, "");
-	spawn_own(&r, NULL, print_own_view);
-	assert_int_equal(zygote_await_ready(&r.zygote, 10000, &r.err), 0);
+	run_own_init(&r, NULL, print_own_view);
 	run_jail(&r);
 	assert_int_equal(r.out.exit_code, 0);
 	assert_output(&r, 0, "1 1 1 1000 1000\n");
@@ -259,11 +257,9 @@ static void a_fork_has_its_network_on_first_use(void **state)
 	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct run r;
-		run_init(&r, NULL, "");
+		run_own_init(&r, NULL, i == 0 ? print_own_view : open_network_socket);
 		r.plan.network.mode = NETWORK_PUBLIC;
 		r.plan.network.uplink = UPLINK_NONE;
-		spawn_own(&r, NULL, i == 0 ? print_own_view : open_network_socket);
-		assert_int_equal(zygote_await_ready(&r.zygote, 10000, &r.err), 0);
 		run_jail(&r);
 		assert_int_equal(r.out.network.state, i == 0 ? NETWORK_UNUSED : NETWORK_READY);
 		assert_output(&r, 0, i == 0 ? "1 1 1 1000 1000\n" : "open");
@@ -305,9 +301,7 @@ static void an_interpreters_signals_stay_as_it_set_them(void **state)
 {
 	(void)state;
 	struct run r;
-	run_init(&r, NULL, "");
-	spawn_own(&r, keep_handler_and_mask, print_signals);
-	assert_int_equal(zygote_await_ready(&r.zygote, 10000, &r.err), 0);
+	run_own_init(&r, keep_handler_and_mask, print_signals);
 	assert_int_equal(kill(r.zygote.pid, SIGUSR1), 0); /* waits in the zygote for ever */
 	run_jail(&r);
 	assert_output(&r, 0, "kept");

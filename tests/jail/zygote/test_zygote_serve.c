@@ -39,9 +39,7 @@ static void a_zygote_keeps_no_descriptor_of_a_request(void **state)
 {
 	(void)state;
 	struct run r;
-	run_init(&r, NULL, "");
-	spawn_own(&r, NULL, print_descriptors);
-	assert_int_equal(zygote_await_ready(&r.zygote, 10000, &r.err), 0);
+	run_own_init(&r, NULL, print_descriptors);
 	for (int i = 0; i < 3; i++) {
 		run_jail(&r);
 		assert_output(&r, 0, "3"); /* nor has the program one of the zygote's */
@@ -65,9 +63,7 @@ static void a_zygote_has_no_children_left(void **state)
 	(void)state;
 	struct run r;
 	char path[96], text[64] = "";
-	run_init(&r, NULL, "");
-	spawn_own(&r, NULL, do_nothing);
-	assert_int_equal(zygote_await_ready(&r.zygote, 10000, &r.err), 0);
+	run_own_init(&r, NULL, do_nothing);
 	for (int i = 0; i < 3; i++) {
 		assert_int_equal(warm(&r), 0);
 		jail_destroy(&r.jail);
@@ -149,9 +145,7 @@ static void requests_of_another_shape_change_nothing(void **state)
 {
 	(void)state;
 	struct run r;
-	run_init(&r, NULL, "");
-	spawn_own(&r, NULL, do_nothing);
-	assert_int_equal(zygote_await_ready(&r.zygote, 10000, &r.err), 0);
+	run_own_init(&r, NULL, do_nothing);
 	char junk[9000] = { 0 };
 	for (size_t size = 1; size < sizeof(junk); size += 1000)
 		assert_int_equal(send(r.zygote.sock_fd, junk, size, 0), (ssize_t)size);
@@ -164,9 +158,7 @@ static void a_jail_that_was_not_prepared_for_it_is_refused(void **state)
 {
 	(void)state;
 	struct run r;
-	run_init(&r, NULL, "");
-	spawn_own(&r, NULL, do_nothing);
-	assert_int_equal(zygote_await_ready(&r.zygote, 10000, &r.err), 0);
+	run_own_init(&r, NULL, do_nothing);
 	r.plan.uses_zygote = false;
 	assert_int_equal(warm(&r), -EINVAL);
 	assert_said(&r, "the jail was not prepared for a zygote");
@@ -177,9 +169,7 @@ static void a_jail_whose_init_has_ended_is_refused(void **state)
 {
 	(void)state;
 	struct run r;
-	run_init(&r, NULL, "");
-	spawn_own(&r, NULL, do_nothing);
-	assert_int_equal(zygote_await_ready(&r.zygote, 10000, &r.err), 0);
+	run_own_init(&r, NULL, do_nothing);
 	prepare(&r);
 	assert_int_equal(kill(r.jail->init_pid, SIGKILL), 0);
 	struct pollfd end = { .fd = r.jail->init_pidfd, .events = POLLIN };
@@ -194,9 +184,7 @@ static void a_zygote_that_has_ended_is_an_error_at_once(void **state)
 {
 	(void)state;
 	struct run r;
-	run_init(&r, NULL, "");
-	spawn_own(&r, NULL, do_nothing);
-	assert_int_equal(zygote_await_ready(&r.zygote, 10000, &r.err), 0);
+	run_own_init(&r, NULL, do_nothing);
 	cj_end_child(&r.zygote.pidfd);
 	assert_int_equal(warm(&r), -EPIPE);
 	assert_said(&r, "the zygote ended before");
@@ -207,9 +195,7 @@ static void a_zygote_that_stops_times_out(void **state)
 {
 	(void)state;
 	struct run r;
-	run_init(&r, NULL, "");
-	spawn_own(&r, NULL, do_nothing);
-	assert_int_equal(zygote_await_ready(&r.zygote, 10000, &r.err), 0);
+	run_own_init(&r, NULL, do_nothing);
 	assert_int_equal(kill(r.zygote.pid, SIGSTOP), 0);
 	prepare(&r);
 	patience_ms = 500;
@@ -223,9 +209,7 @@ static void a_jail_with_room_for_one_process_has_none_for_a_fork(void **state)
 {
 	(void)state;
 	struct run r;
-	run_init(&r, NULL, "");
-	spawn_own(&r, NULL, do_nothing);
-	assert_int_equal(zygote_await_ready(&r.zygote, 10000, &r.err), 0);
+	run_own_init(&r, NULL, do_nothing);
 	prepare(&r);
 	bool has_cgroup = r.jail->cgroup.enforced[CGROUP_PIDS];
 	jail_destroy(&r.jail);

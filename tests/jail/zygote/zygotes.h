@@ -114,6 +114,14 @@ static inline void spawn_own(struct run *r, void (*before)(void), void (*act)(vo
 	assert_true(r->zygote.pidfd >= 0);
 }
 
+/* A run without code, with such a zygote that is ready. */
+static inline void run_own_init(struct run *r, void (*before)(void), void (*act)(void))
+{
+	run_init(r, NULL, "");
+	spawn_own(r, before, act);
+	assert_int_equal(zygote_await_ready(&r->zygote, 10000, &r->err), 0);
+}
+
 static inline int prepare(struct run *r)
 {
 	int rc = jail_prepare(&r->plan, unique_id(), &r->jail, &r->err);

@@ -166,6 +166,16 @@ static void body_failing(void)
 	MUST(strstr(err.msg, "made to fail") && warnings == 0);
 }
 
+static void with_failing(const char *part, int code, void (*body)(void))
+{
+	failing = part;
+	failing_code = code;
+	pretends_uplink = strcmp(part, "resolver_create") == 0; /* else it is not called */
+	in_own_namespace(body);
+	pretends_uplink = false;
+	failing = "";
+}
+
 static void each_failing_part_fails_the_network_and_leaves_nothing(void **state)
 {
 	(void)state;
@@ -173,12 +183,8 @@ static void each_failing_part_fails_the_network_and_leaves_nothing(void **state)
 					     "firewall_apply_jail", "firewall_apply_gateway",
 					     "denials_listen",      "uplink_start",
 					     "links_join",          "forward_create" };
-	failing_code = EIO;
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		failing = parts[i];
-		in_own_namespace(body_failing);
-	}
-	failing = "";
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		with_failing(parts[i], EIO, body_failing);
 }
 
 static void body_failing_late(void)
@@ -195,14 +201,8 @@ static void body_failing_late(void)
 static void a_failure_while_waiting_releases_the_network(void **state)
 {
 	(void)state;
-	failing_code = EIO;
-	failing = "uplink_await";
-	in_own_namespace(body_failing_late);
-	failing = "resolver_create";
-	pretends_uplink = true;
-	in_own_namespace(body_failing_late);
-	pretends_uplink = false;
-	failing = "";
+	with_failing("uplink_await", EIO, body_failing_late);
+	with_failing("resolver_create", EIO, body_failing_late);
 }
 
 /* A network that the program asks for: the ports go on. */
@@ -232,17 +232,10 @@ static void each_failing_part_of_a_late_network_leaves_the_loopback_and_a_reason
 	static const char *const parts[] = { "gateway_open",        "hostaddrs_open",
 					     "firewall_apply_jail", "firewall_apply_gateway",
 					     "denials_listen",      "uplink_start",
-					     "links_join",          "uplink_proceed" };
-	failing_code = EIO;
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		failing = parts[i];
-		in_own_namespace(body_given_up);
-	}
-	failing = "resolver_create";
-	pretends_uplink = true;
-	in_own_namespace(body_given_up);
-	pretends_uplink = false;
-	failing = "";
+					     "links_join",          "uplink_proceed",
+					     "resolver_create" };
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		with_failing(parts[i], EIO, body_given_up);
 }
 
 static void body_unused(void)
@@ -304,12 +297,8 @@ static void a_kernel_without_rules_or_links_gives_no_network_and_a_warning(void 
 	(void)state;
 	static const char *const parts[] = { "firewall_apply_jail", "firewall_apply_gateway",
 					     "links_join" };
-	failing_code = EOPNOTSUPP;
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		failing = parts[i];
-		in_own_namespace(body_lacking);
-	}
-	failing = "";
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		with_failing(parts[i], EOPNOTSUPP, body_lacking);
 }
 
 static void body_none(void)

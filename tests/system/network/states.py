@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The states of a public network, for the tests about its first use."""
+"""The states of a public network, for the tests about its first use and about its failures."""
 
 import json
 import os
@@ -40,6 +40,27 @@ def has_failed(value, *words):
     equal(value["network"]["state"], "failed", f"state ({value['network']})")
     for word in words:
         contains(value["network"]["reason"], word, "reason")
+
+
+CLOSED = [["tcp", "169.254.169.254", 80], ["udp", "10.1.2.3", 7], ["tcp", "fd00:ec2::254", 80], ["tcp", HOST4, 80]]
+OPEN = [["tcp", PUBLIC4, 80], ["udp", PUBLIC4, 7], ["tcp", PUBLIC6, 80], ["udp", PUBLIC6, 7]]
+
+
+def stays_closed(net, went):
+    true(all(word in REFUSED for word in went), f"closed ones: {went}")
+    lacks([key[1] for key in net.seen()], "169.254.169.254", "addresses reached")
+    equal(net.host("hits"), [], "host services reached")
+
+
+def fails_closed(net, options, *words):
+    """The first use fails, at once, for the reason, which a warning has, too; the program goes on."""
+    value = net.run(TRY_ALL, *options, "--args-json", json.dumps([*OPEN, *CLOSED]))
+    stays_closed(net, said(value))
+    has_failed(value, *words)
+    true(value["network"]["uplink"] in ("none", None), f"uplink {value['network']['uplink']}")
+    for word in words:
+        contains(" ".join(value["warnings"]), word, "warnings")
+    equal(net.seen(), {}, "packets")
 
 
 def events(net, code, *options):

@@ -28,15 +28,15 @@ def zygote_of(s):
     return found[0]
 
 
-def in_zygote_jails(s, count, code):
+def in_zygote_jails(s, count, code, profile="python"):
     """What programs say, each in a jail of the zygote's."""
     said = []
     for i in range(count):
         wait_until(lambda: s.metric("cejail_pool_ready", tier="interpreter") >= 1, "an interpreter")
-        value = s.post({"profile": "python", "code": code, "id": f"r{i}"}).result
+        value = s.post({"profile": profile, "code": code, "id": f"r{i}"}).result
         equal((value["status"], value["exit_code"], tier_of(s, f"r{i}")), ("exited", 0, "interpreter"), f"run {i} ({value['stderr']})")
         said.append(value["stdout"]["text"])
-    equal(s.metric(FALLBACKS), 0, "jails that started an interpreter of their own")
+    equal(s.metric(FALLBACKS), 0, f"jails that started an interpreter of their own ({s.said()})")
     return said
 
 
@@ -65,13 +65,7 @@ def _():
     with Folder() as f:
         f.file("cejail/profiles/dice.json", json.dumps({"extends": "python", "memory": "1G", "env": {"OPENBLAS_NUM_THREADS": "1"}, "warm": {"preload": PRELOAD}}))
         with Service(config={"pool": {"dice": {"interpreters": 8}}}, env={"XDG_CONFIG_HOME": f.path}) as s:
-            rows = []
-            for i in range(100):
-                wait_until(lambda: s.metric("cejail_pool_ready", tier="interpreter") >= 1, "an interpreter")
-                value = s.post({"profile": "dice", "code": RANDOM}).result
-                equal(value["exit_code"], 0, f"run {i} ({value['stderr']})")
-                rows.append(json.loads(value["stdout"]["text"]))
-            equal(s.metric(FALLBACKS), 0, f"jails that started an interpreter of their own ({s.said()})")
+            rows = [json.loads(text) for text in in_zygote_jails(s, 100, RANDOM, profile="dice")]
             equal(s.metric(STARTED), 1, "zygotes")
             for key in rows[0]:
                 equal(len({row[key] for row in rows}), 100, f"different values of {key}")
@@ -227,11 +221,9 @@ def _():
 # --- profiles without -----------------------------------------------------------------
 
 
-def assert_falls_back(profile, said, **more):
+def assert_falls_back(profile, said):
     with Folder() as f:
         f.file("cejail/profiles/mine.json", json.dumps({"extends": "python", **profile}))
-        for name, text in more.items():
-            f.file(f"{name}.py", text)
         with Service(config={"pool": {"mine": {"interpreters": 2}}}, env={"XDG_CONFIG_HOME": f.path}) as s:
             wait_full(s)
             for i in range(3):

@@ -20,11 +20,6 @@ def slow(helper):
     return f"#!/bin/sh\nsleep 1.5\nexec /usr/bin/{helper} \"$@\"\n"
 
 
-def nothing_is_left(net):
-    """Of the network; after each test the harness looks for processes, too."""
-    wait_until(lambda: not net.left(), "the host to be as it was", 8)
-
-
 # --- failures -------------------------------------------------------------------
 
 for helper in ("pasta", "slirp4netns"):
@@ -189,13 +184,9 @@ def _(*uplink):
             process = start(*words, **net.inside)
             equal(process.stdout.readline(), b"ready\n", "the program's first word")
             time.sleep(step * 0.001 * SLOW)  # not to wait for something: to hit it in between
-            process.kill()
-            process.wait()
-            process.stdout.close()
-            process.stderr.close()
+            kill(process)
         nothing_is_left(net)
-    wait_until(lambda: not descendants(), "the end of every process")
-    cejail("gc").exits(0)
+    all_have_ended()
     tried(count)
 
 
@@ -205,10 +196,6 @@ def _():
     with Internet(helpers={"pasta": STUCK}) as net:
         process = start("run", "-p", "python", "--network", "public", "--uplink", "pasta", "-c", USE, **net.inside)
         wait_until(lambda: len(descendants_of(process.pid)) > 2, "the helper")
-        process.kill()
-        process.wait()
-        process.stdout.close()
-        process.stderr.close()
+        kill(process)
         nothing_is_left(net)
-    wait_until(lambda: not descendants(), "the end of every process")
-    cejail("gc").exits(0)
+    all_have_ended()

@@ -227,9 +227,8 @@ def _(*uplink):
             is_busy(net)
             jail.process.kill()
             jail.process.wait()
-            wait_until(lambda: not net.left(), "the host to be as it was", 8)
-    wait_until(lambda: not descendants(), "the end of every process")
-    cejail("gc").exits(0)
+            nothing_is_left(net)
+    all_have_ended()
 
 
 @each_uplink("through {} a supervisor killed at any moment of its start leaves nothing in the host")
@@ -240,13 +239,9 @@ def _(*uplink):
             words = ("run", "-p", "base", "--network", "public", *uplink, "--", *program)
             process = start(*words, **net.inside)
             time.sleep(step * 0.006 * SLOW)  # not to wait for something: to hit it in between
-            process.kill()
-            process.wait()
-            process.stdout.close()
-            process.stderr.close()
-        wait_until(lambda: not net.left(), "the host to be as it was", 8)
-    wait_until(lambda: not descendants(), "the end of every process")
-    cejail("gc").exits(0)
+            kill(process)
+        nothing_is_left(net)
+    all_have_ended()
 
 
 def holders(net):
@@ -304,8 +299,7 @@ def _():
                 jail.process.kill()
                 jail.process.wait()
             wait_until(lambda: not net.left() and not holders(net), "the host to be as it was", 8)
-    wait_until(lambda: not descendants(), "the end of every process")
-    cejail("gc").exits(0)
+    all_have_ended()
 
 
 FALSE_HOLDER = """

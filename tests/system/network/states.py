@@ -72,6 +72,25 @@ def events(net, code, *options):
         return [json.loads(line) for line in lines]
 
 
+def nothing_is_left(net):
+    """Of the network; after each test the harness looks for processes, too."""
+    wait_until(lambda: not net.left(), "the host to be as it was", 8)
+
+
+def kill(process):
+    """SIGKILL to a supervisor, which then removes nothing of its run."""
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    process.stderr.close()
+
+
+def all_have_ended():
+    """Of killed supervisors: waits for the processes below them, and removes their records."""
+    wait_until(lambda: not descendants(), "the end of every process")
+    cejail("gc").exits(0)
+
+
 def descendants_of(pid):
     found = children_of(pid)
     return found + [below for one in found for below in descendants_of(one)]

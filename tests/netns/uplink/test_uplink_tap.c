@@ -28,15 +28,21 @@ static int make(int netns_fd)
 	return uplink_tap_make(netns_fd, &err) < 0 ? err.code : 0;
 }
 
-/* As a helper does.  Returns its descriptor. */
-static int attach(int netns_fd)
+/* The process is in the gateway from then on.  Only that needs a capability. */
+static int open_tun(int netns_fd)
 {
-	struct ifreq r = { .ifr_name = LINK_UPLINK };
-	r.ifr_flags = IFF_TAP | IFF_NO_PI;
 	CHECK(setns(netns_fd, CLONE_NEWNET) == 0, "%s", strerror(errno));
 	int fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
 	CHECK(fd >= 0, "%s", strerror(errno));
-	return ioctl(fd, TUNSETIFF, &r) == 0 ? fd : -errno;
+	return fd;
+}
+
+/* As a helper does. */
+static int attach(int tun_fd)
+{
+	struct ifreq r = { .ifr_name = LINK_UPLINK };
+	r.ifr_flags = IFF_TAP | IFF_NO_PI;
+	return ioctl(tun_fd, TUNSETIFF, &r) == 0 ? 0 : errno;
 }
 
 static void drop_capabilities(void)
@@ -50,8 +56,8 @@ static int attach_and_look(int netns_fd)
 {
 	struct ifreq seen = { 0 };
 	unsigned gateway = if_nametoindex(LINK_UPLINK);
-	int fd = attach(netns_fd);
-	CHECK(fd >= 0 && gateway == 0, "%s", strerror(-fd));
+	int fd = open_tun(netns_fd), code = attach(fd);
+	CHECK(code == 0 && gateway == 0, "%s", strerror(code));
 	CHECK(ioctl(fd, TUNGETIFF, &seen) == 0, "%s", strerror(errno));
 	CHECK(strcmp(seen.ifr_name, LINK_UPLINK) == 0, "%s", seen.ifr_name);
 	/* one queue, no header before a frame */
@@ -60,32 +66,25 @@ static int attach_and_look(int netns_fd)
 	return 0;
 }
 
-/* setns(2) needs the capability, attaching does not: so it is dropped in between. */
 static int attach_without_capability(int netns_fd)
 {
-	struct ifreq r = { .ifr_name = LINK_UPLINK };
-	r.ifr_flags = IFF_TAP | IFF_NO_PI;
-	CHECK(setns(netns_fd, CLONE_NEWNET) == 0, "%s", strerror(errno));
-	auto_fd int fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
+	auto_fd int fd = open_tun(netns_fd);
 	drop_capabilities();
-	return ioctl(fd, TUNSETIFF, &r) == 0 ? 0 : errno;
+	return attach(fd);
 }
 
 static int attach_as_a_stranger(int netns_fd)
 {
-	struct ifreq r = { .ifr_name = LINK_UPLINK };
-	r.ifr_flags = IFF_TAP | IFF_NO_PI;
-	CHECK(setns(netns_fd, CLONE_NEWNET) == 0, "%s", strerror(errno));
-	auto_fd int fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
+	auto_fd int fd = open_tun(netns_fd);
 	CHECK(setgroups(0, NULL) == 0 && setresuid(STRANGER, STRANGER, STRANGER) == 0, "%s",
 	      strerror(errno));
-	return ioctl(fd, TUNSETIFF, &r) == 0 ? 0 : errno;
+	return attach(fd);
 }
 
 static int make_while_attached(int netns_fd)
 {
-	int fd = attach(netns_fd);
-	CHECK(fd >= 0, "%s", strerror(-fd));
+	int code = attach(open_tun(netns_fd));
+	CHECK(code == 0, "%s", strerror(code));
 	return make(netns_fd);
 }
 

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * process - what a process becomes before the container's program: one routine for create and exec.
+ *
+ * The calls, in order, and the process that makes them:
+ *
+ *	process_prepare    outside   everything that needs no container: the filter, the sets
+ *	process_describe   outside   the pid is known: the message for a seccomp agent
+ *	process_label      inside    while a trusted procfs is at hand: the AppArmor profile
+ *	process_become     inside    streams, session, groups, user, capabilities, working directory
+ *	process_find       inside    the executable, as that user
+ *	process_adjust     outside   limits and priorities, which need the host's privileges
+ *	process_execute    inside    the filter, execve(2); with create after `start`
+ *
+ * "Inside" is the process itself, in its namespaces and root.  It is single-threaded and not
+ * dumpable all the time, and runs from a sealed copy of this program (own_copy.h).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "runtime/base/arena.h"
+#include "runtime/base/error.h"
+#include "runtime/front/oci/config/oci_config.h"
+
+struct console;
+struct process;
+
+/* Of the container and the command line; zeroed: none of it. */
+struct process_context {
+	bool has_user_namespace; /* its own, so that it has every capability there */
+	bool keeps_keyring;      /* --no-new-keyring */
+	unsigned preserved_fds;  /* --preserve-fds N: 3 to 2 + N stay open */
+};
+
+/*
+ * process_prepare - resolve what the process will be.
+ *
+ * Borrows: config and process for as long as *out is used.  Connects to the seccomp agent if the
+ *          filter has one.  The result lives in the arena, its descriptors until process_close().
+ * Fails:   AppArmor is not enabled; a capability set or a filter that can't be made; no
+ *          descriptor where one is to be preserved; no agent at listenerPath.
+ */
+int process_prepare(const struct oci_config *config, const struct oci_process *process,
+		    const struct process_context *context, struct arena *a, struct process **out,
+		    struct cj_error *err);
+void process_close(struct process **slot);
+#define auto_process __attribute__((cleanup(process_close)))
+
+/* What config.json asks for and this host can't grant, a sentence each: for the log, as the
+ * specification says. */
+const struct strings *process_warnings(const struct process *p);
+
+/* The descriptors that the inside needs besides the streams and preserved ones: O_CLOEXEC; at most
+ * PROCESS_FDS_MAX.  Returns how many. */
+#define PROCESS_FDS_MAX 1
+size_t process_fds(const struct process *p, int out_fds[static PROCESS_FDS_MAX]);
+
+/* The container in a message to a seccomp agent. */
+struct process_state {
+	const char *id, *status, *bundle;
+	pid_t container_pid; /* of its init, on the host */
+};
+
+/*
+ * process_describe - what the agent receives with the listener: the container process state.
+ *
+ * `pid` is the process itself on the host.  The text is in memory that both sides share.  Without
+ * an agent it does nothing.
+ */
+int process_describe(struct process *p, const struct process_state *state, pid_t pid,
+		     struct cj_error *err);
+
+/*
+ * process_label - the AppArmor profile of the next execve(2).
+ *
+ * proc_fd is a directory of a procfs that nobody inside can replace.  A fork inherits the request.
+ * Without a profile it does nothing, and proc_fd may be -1.
+ */
+int process_label(const struct process *p, int proc_fd, struct cj_error *err);
+
+/*
+ * process_become - streams, terminal, keyring, personality, umask, groups, user, capabilities,
+ * no_new_privs, and the working directory as that user; read back and compared.
+ *
+ * `console` is NULL without a terminal.  Afterwards every descriptor is closed or O_CLOEXEC, except
+ * for the streams and the preserved ones.  Must not: run before the root is the container's.
+ * With a filter but without no_new_privs CAP_SYS_ADMIN stays permitted until execve(2): seccomp(2)
+ * needs it, and execve(2) computes the sets without it.
+ */
+int process_become(struct process *p, const struct console *console, struct cj_error *err);
+
+/*
+ * process_find - look for args[0] with the PATH of the container's env, as its user.
+ *
+ * Fails: ENOENT, EACCES, with the texts that podman turns into status 127 and 126.
+ */
+int process_find(struct process *p, struct cj_error *err);
+
+/*
+ * process_adjust - rlimits, oom_score_adj, scheduler and I/O priority of `pid`, a child of the
+ * caller that waits.  They may need privileges that only the host's side has.
+ */
+int process_adjust(const struct process *p, pid_t pid, struct cj_error *err);
+
+/* Loads the filter and executes.  Returns only on failure. */
+int process_execute(struct process *p, struct cj_error *err);

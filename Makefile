@@ -55,6 +55,8 @@ CEJAIL  := $(OUT)/bin/cejail
 HELPERS := $(addprefix $(OUT)/libexec/cejail/,scope-helper name-helper table-helper)
 SERVER  := $(OUT)/libexec/cejail/serve
 FAKE    := $(OUT)/libexec/cejail/serve-fake
+# The OCI runtime: static like the launcher, because engines start it several times for a container.
+OCI     := $(OUT)/bin/cejail-oci
 # What a zygote (runtime/jail/zygote/zygote.h) has of ours: the part of the engine that seals.
 ZYGOTE  := $(OUT)/libexec/cejail/zygote.so
 SEALING := $(addprefix runtime/,base/child.c base/error.c base/step.c base/sys.c base/files/fd.c base/files/system_file.c \
@@ -77,7 +79,7 @@ is_due   = $(or $(filter %00 %50,$(words $(DONE))),$(filter $(STEPS),$(words $(D
 count    = $(eval DONE += .)$(if $(is_due),$(info building $(words $(DONE))/$(STEPS)))
 say      = $(if $(V)$(SILENT),,$(if $(STEPS),$(count),$(info $(1) $@)))$(Q)
 
-all: $(CEJAIL) $(HELPERS) $(SERVER) $(FAKE) $(ZYGOTE) ## build the program and its helpers (default)
+all: $(CEJAIL) $(OCI) $(HELPERS) $(SERVER) $(FAKE) $(ZYGOTE) ## build the program and its helpers (default)
 
 $(LIB): $(LIBSRC:%.c=$(OUT)/%.o)
 	@rm -f $@
@@ -95,6 +97,9 @@ $(FILTER): $(OUT)/gen/default_filter.c
 	$(call say,CC  )$(COMPILE) -c -o $@ $<
 
 $(CEJAIL): $(CLISRC:%.c=$(OUT)/%.o) $(FILTER) $(LIB)
+	@mkdir -p $(@D)
+	$(call say,LINK)$(if $(LAUNCH.$(VARIANT)),$(LINK:-pie=-static-pie),$(LINK)) -o $@ $^ $(or $(LAUNCH.$(VARIANT)),$(LIBS))
+$(OCI): $(OUT)/runtime/front/oci/main.o $(FILTER) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(if $(LAUNCH.$(VARIANT)),$(LINK:-pie=-static-pie),$(LINK)) -o $@ $^ $(or $(LAUNCH.$(VARIANT)),$(LIBS))
 # Dynamic, because they load what the host has: libsystemd, the resolver's plug-ins.
@@ -186,7 +191,7 @@ bench: all                       ## measure and compare with bwrap and others, i
 	tools/bench
 
 install: all                     ## into $(DESTDIR)$(PREFIX)
-	install -Dm755 -t $(DESTDIR)$(PREFIX)/bin $(CEJAIL)
+	install -Dm755 -t $(DESTDIR)$(PREFIX)/bin $(CEJAIL) $(OCI)
 	install -Dm755 -t $(DESTDIR)$(PREFIX)/libexec/cejail $(HELPERS) $(SERVER) $(FAKE)
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/libexec/cejail $(ZYGOTE)
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/profiles profiles/*.json
@@ -206,7 +211,7 @@ install: all                     ## into $(DESTDIR)$(PREFIX)
 uninstall:                       ## what install put there
 	for u in $(UNITS); do rm -f $(DESTDIR)$(PREFIX)/lib/systemd/$$u; done
 	rm -f $(DESTDIR)$(PREFIX)/lib/sysusers.d/cejail.conf $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/cejail.conf
-	rm -f $(DESTDIR)$(PREFIX)/bin/cejail
+	rm -f $(DESTDIR)$(PREFIX)/bin/cejail $(DESTDIR)$(PREFIX)/bin/cejail-oci
 	rm -rf $(DESTDIR)$(PREFIX)/share/cejail $(DESTDIR)$(PREFIX)/libexec/cejail
 	for m in $(MANS); do rm -f $(DESTDIR)$(PREFIX)/share/man/man$${m##*.}/$${m##*/}; done
 	rm -f $(DESTDIR)$(PREFIX)/share/bash-completion/completions/cejail
@@ -217,7 +222,7 @@ uninstall:                       ## what install put there
 # One stamp a source, so that a second time looks at what has changed.  Versions are pinned where
 # another one has other checks.
 STATIC   := build/static
-CHECKED  := $(LIBSRC) $(CLISRC) $(wildcard runtime/front/*_helper/*.c runtime/front/serve/main.c runtime/front/serve/fake/main.c runtime/jail/zygote/main.c tools/*.c tools/benchmark/*.c)
+CHECKED  := $(LIBSRC) $(CLISRC) $(wildcard runtime/front/*_helper/*.c runtime/front/serve/main.c runtime/front/serve/fake/main.c runtime/front/oci/main.c runtime/jail/zygote/main.c tools/*.c tools/benchmark/*.c)
 LOOK     := -std=gnu11 $(INC)
 # Steps of clang's analyzer in one function, where it gives up: 225000 is its own default, which make
 # proof takes.  0: without this analyzer; gcc's looks at every source in any case.

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * container - the verbs that make, start, show, signal and remove a container.
+ *
+ * Theory of operation.  No process of ours stays outside, and none inside but the container's own
+ * pid 1, which becomes the program by execve(2):
+ *
+ *	create                                   init (forked, never executed)
+ *	------                                   -----------------------------
+ *	state directory, lock
+ *	configuration, plan, seccomp program
+ *	record: the cgroup's path
+ *	cgroup
+ *	clone3, into the cgroup ---------------> new namespaces, or joined ones (by path:
+ *	record: pid and start time                 container_namespaces.h)
+ *	id maps
+ *	STEP_IDS_MAPPED -----------------------> root of its user namespace, cgroup namespace,
+ *	                                           host name
+ *	hooks prestart, createRuntime <--------- STEP_NAMESPACES
+ *	STEP_HOOKS_DONE -----------------------> sources, tree, hooks createContainer, pivot, sysctls,
+ *	                                           masked paths, console, executable
+ *	pid file, record: created <------------- STEP_BUILT
+ *	STEP_CREATED --------------------------> accept(2) on the start socket
+ *	exit                                       |
+ *	                                           |
+ *	start: connects, STEP_START -----------> hooks startContainer, privileges, seccomp, execve
+ *	(end of file, or init's error) <--------'
+ *
+ * Init is not dumpable from the id map on until execve(2).  Until STEP_CREATED init ends when
+ * create does.  A failure of create at any place removes all that create has made; what a kill
+ * leaves, `delete --force` removes by the record, which names each thing before it exists.
+ *
+ * The file "waiting" of the state directory is locked by init, with a descriptor that execve(2)
+ * closes.  So who can't get the lock sees a created container, and no kill at any moment makes the
+ * record wrong about it.
+ */
+#pragma once
+
+#include "runtime/front/oci/oci_call.h"
+
+/* Each is the verb of its name: cejail-oci(8). */
+oci_verb container_create, container_start, container_state, container_kill, container_delete,
+    container_run, container_list;

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cejail-oci: an OCI runtime.  Reads the command line, runs a verb, reports its failure. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/files/fd.h"
+#include "runtime/base/log.h"
+#include "runtime/front/oci/oci_log.h"
+#include "runtime/front/oci/oci_verbs.h"
+
+#define STATUS_FAILED 1 /* engines know no other */
+
+static int print_version(void)
+{
+	(void)printf("cejail-oci version %s\nspec: 1.2.0\n", CJ_VERSION);
+	return 0;
+}
+
+static int print_help(const struct oci_options *o)
+{
+	oci_options_print_help(o->verb != OCI_VERB_COUNT, o->verb);
+	return 0;
+}
+
+static int perform(struct oci_call *call, struct cj_error *err)
+{
+	if (call->options->wants_help)
+		return print_help(call->options);
+	if (call->options->wants_version)
+		return print_version();
+	return oci_verbs_run(call, err);
+}
+
+/* A verb's output that is lost is a failure, too. */
+static int flush_output(struct cj_error *err)
+{
+	if (fflush(stdout) != 0 || ferror(stdout))
+		return cj_fail(err, errno ? errno : EIO, "write to standard output");
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	auto_arena struct arena arena = { 0 };
+	struct cj_error err = { 0 };
+	struct oci_options options = { .verb = OCI_VERB_COUNT };
+	struct oci_call call = { .options = &options, .arena = &arena };
+	unsigned were_open;
+
+	(void)argc;
+	if (fd_claim_stdio(&were_open, &err) < 0 ||
+	    oci_options_parse((const char *const *)argv + (argv[0] ? 1 : 0), &arena, &options,
+			      &err) < 0 ||
+	    perform(&call, &err) < 0 || flush_output(&err) < 0) {
+		oci_log_error(&options, &err);
+		return STATUS_FAILED;
+	}
+	return call.exit_status;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * oci_log - the messages of cejail-oci, where engines look for them.
+ *
+ * A failure goes to standard error and, with --log, to that file: a line of text, or with
+ * --log-format=json an object {"level", "msg", "time"}.  The file is appended to, one write(2) for
+ * each line.  Without --log, --log-format=json is the format of standard error.
+ */
+#pragma once
+
+#include "runtime/base/error.h"
+#include "runtime/front/oci/oci_options.h"
+
+/* Reports a failure.  Only main() calls it, once.  A log that can't be written is reported, too. */
+void oci_log_error(const struct oci_options *o, const struct cj_error *err);
+
+/* The same for what does not make the command fail. */
+void oci_log_warning(const struct oci_options *o, const struct cj_error *err);

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of verbs.  A verb of another room is a row here. */
+#include "runtime/front/oci/oci_verbs.h"
+
+#include "runtime/front/oci/container/container.h"
+
+static oci_verb *const verbs[OCI_VERB_COUNT] = {
+	[OCI_STATE] = container_state,
+	[OCI_LIST] = container_list,
+};
+
+int oci_verbs_run(struct oci_call *call, struct cj_error *err)
+{
+	enum oci_verb_id verb = call->options->verb;
+
+	if (!verbs[verb])
+		return cj_reject(err, "the command '%s' is not supported yet",
+				 oci_options_verb_name(verb));
+	return verbs[verb](call, err);
+}

@@ -36,6 +36,8 @@ enum policy_op {
 	POLICY_GT,
 	POLICY_MASKED_EQ
 };
+#define POLICY_OP_COUNT (POLICY_MASKED_EQ + 1)
+extern const char *const policy_op_names[POLICY_OP_COUNT]; /* "SCMP_CMP_EQ" */
 
 struct policy_arg {
 	unsigned index; /* 0..5 */

@@ -40,7 +40,7 @@ struct draft {
 
 /* --- conditions on arguments ------------------------------------------------- */
 
-static const char *const op_names[] = {
+const char *const policy_op_names[POLICY_OP_COUNT] = {
 	[POLICY_NE] = "SCMP_CMP_NE",
 	[POLICY_LT] = "SCMP_CMP_LT",
 	[POLICY_LE] = "SCMP_CMP_LE",
@@ -56,8 +56,8 @@ static const struct json_key arg_keys[] = {
 	  AT(index) },
 	{ "value", JSON_TAKES_NUMBER, .set = json_set_u64, .is_required = true, AT(value) },
 	{ "valueTwo", JSON_TAKES_NUMBER, .set = json_set_u64, AT(value_two) },
-	{ "op", JSON_TAKES_STRING, .set = json_set_name, .detail = op_names,
-	  .max = COUNT_OF(op_names), .is_required = true, AT(op) },
+	{ "op", JSON_TAKES_STRING, .set = json_set_name, .detail = policy_op_names,
+	  .max = POLICY_OP_COUNT, .is_required = true, AT(op) },
 };
 #undef AT
 static const struct json_record arg_record = JSON_RECORD(arg_keys, "a condition");

@@ -11,8 +11,6 @@
 #include "runtime/front/oci/config/oci_linux.h"
 #include "runtime/front/oci/config/oci_process.h"
 
-#define OCI_CONFIG_BYTES_MAX (4u << 20) /* podman's with its default filter has 30 kB */
-
 struct oci_mount {
 	const char *destination;               /* absolute */
 	const char *type, *source;             /* NULL: not given */

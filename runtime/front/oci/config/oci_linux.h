@@ -48,9 +48,15 @@ struct oci_device {
 
 /* Of a new time namespace. */
 struct oci_time_offset {
-	bool is_set;
+	bool is_given;
 	int64_t secs;
 	uint32_t nanosecs;
+};
+
+/* personality(2). */
+struct oci_personality {
+	bool is_given;
+	uint32_t domain; /* PER_LINUX, PER_LINUX32 */
 };
 
 struct oci_linux {
@@ -63,13 +69,10 @@ struct oci_linux {
 	const struct oci_device *devices;
 	size_t ndevices;
 	struct oci_seccomp seccomp;
-	unsigned long rootfs_propagation;            /* MS_SLAVE | MS_REC; 0: not given */
+	uint32_t rootfs_propagation;                 /* MS_SLAVE | MS_REC; 0: not given */
 	struct strings masked_paths, readonly_paths; /* absolute, in the container */
-	bool has_personality;
-	unsigned long personality; /* PER_LINUX, PER_LINUX32; personality(2) */
+	struct oci_personality personality;
 };
 
-/* The tables of "linux" and of id maps, for oci_config.c. */
-extern const struct json_record oci_linux_record;
-int json_read_oci_id_map(const struct json_reader *in, const struct json_key *k,
-			 const struct json_node *node, void *record, struct cj_error *err);
+/* For oci_config.c: "linux", and an item of "uidMappings". */
+extern const struct oci_object oci_linux_object, oci_id_map_object;

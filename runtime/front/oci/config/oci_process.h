@@ -34,7 +34,7 @@ struct oci_scheduler {
 	bool is_given;
 	int policy; /* SCHED_OTHER */
 	int32_t nice, priority;
-	uint64_t flags; /* SCHED_FLAG_* */
+	uint32_t flags; /* SCHED_FLAG_* */
 	uint64_t runtime_ns, deadline_ns, period_ns;
 };
 
@@ -49,7 +49,7 @@ struct oci_process {
 	bool has_terminal;
 	uint32_t console_height, console_width; /* characters; 0: not given */
 	struct oci_user user;
-	struct strings args; /* empty: the config has none, and start is an error */
+	struct strings args; /* one at least */
 	struct strings env;  /* NAME=VALUE */
 	const char *cwd;     /* absolute */
 	struct oci_capabilities capabilities;
@@ -78,5 +78,4 @@ int oci_process_read(const char *name, const char *text, size_t size, struct are
  */
 int oci_user_parse(const char *text, uint32_t *out_uid, uint32_t *out_gid, struct cj_error *err);
 
-/* The table of "process", for oci_config.c. */
-extern const struct json_record oci_process_record;
+extern const struct oci_object oci_process_object; /* "process", for oci_config.c */

@@ -44,17 +44,19 @@ enum oci_throttle {
 	OCI_THROTTLE_COUNT
 };
 struct oci_block_rate {
-	enum oci_throttle kind;
 	uint32_t major, minor;
 	uint64_t rate;
+};
+struct oci_block_rates {
+	const struct oci_block_rate *items;
+	size_t count;
 };
 
 struct oci_block_io {
 	struct oci_u64 weight; /* 10..1000 */
 	const struct oci_block_weight *weights;
 	size_t nweights;
-	const struct oci_block_rate *rates;
-	size_t nrates;
+	struct oci_block_rates rates[OCI_THROTTLE_COUNT];
 };
 
 struct oci_huge_page {
@@ -85,5 +87,4 @@ struct oci_resources {
 int oci_resources_read(const char *name, const char *text, size_t size, struct arena *a,
 		       struct oci_resources *out, struct cj_error *err);
 
-/* The table of "resources", for oci_linux.c. */
-extern const struct json_record oci_resources_record;
+extern const struct oci_object oci_resources_object; /* "resources", for oci_linux.c */

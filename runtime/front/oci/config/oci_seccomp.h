@@ -22,9 +22,6 @@ enum oci_seccomp_action {
 	OCI_SECCOMP_NOTIFY,
 	OCI_SECCOMP_ACTION_COUNT
 };
-/* NULL at OCI_SECCOMP_NONE. */
-extern const char *const oci_seccomp_action_names[OCI_SECCOMP_ACTION_COUNT];
-
 struct oci_seccomp_rule {
 	struct strings names;
 	enum oci_seccomp_action action;
@@ -47,15 +44,7 @@ struct oci_seccomp {
 	bool notifies; /* an action is NOTIFY: listener_path is given */
 };
 
-/* A name and its number, for names in config.json and in `features`. */
-struct oci_name {
-	const char *name;
-	uint32_t value;
-};
-extern const struct oci_name oci_seccomp_archs[], oci_seccomp_flags[];
-extern const size_t oci_seccomp_archs_count, oci_seccomp_flags_count;
+/* As config.json and `features` write them. */
+extern const struct oci_names oci_seccomp_actions, oci_seccomp_archs, oci_seccomp_flags;
 
-/* The table of "seccomp", for oci_linux.c. */
-extern const struct json_record oci_seccomp_record;
-int oci_seccomp_check(const struct json_reader *in, const struct json_node *node,
-		      struct oci_seccomp *seccomp, struct cj_error *err);
+extern const struct oci_object oci_seccomp_object; /* "seccomp", for oci_linux.c */

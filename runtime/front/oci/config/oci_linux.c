@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* "linux" of a config.json as plain data.  Pure. */
+#include "runtime/front/oci/config/oci_linux.h"
+
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/personality.h>
+
+#define NANOSECS_MAX    999999999
+#define FILE_MODE_MAX   0177777 /* containerd 1.6 writes the file's type, too */
+#define PERMISSION_BITS 0777
+
+const char *const oci_namespace_names[OCI_NS_COUNT] = {
+	[OCI_NS_USER] = "user", [OCI_NS_CGROUP] = "cgroup",   [OCI_NS_IPC] = "ipc",
+	[OCI_NS_UTS] = "uts",   [OCI_NS_NETWORK] = "network", [OCI_NS_PID] = "pid",
+	[OCI_NS_TIME] = "time", [OCI_NS_MOUNT] = "mount",
+};
+
+/* --- namespaces -------------------------------------------------------------------- */
+
+struct namespace_item {
+	enum oci_namespace_type type;
+	const char *path;
+};
+static const struct json_key namespace_keys[] = {
+	{ "type", JSON_TAKES_STRING, .set = json_set_name, .detail = oci_namespace_names,
+	  .max = OCI_NS_COUNT, .is_required = true, AT(namespace_item, type) },
+	{ "path", OCI_PATH, AT(namespace_item, path) },
+};
+static const struct json_record namespace_record = OCI_TABLE(namespace_keys);
+
+static int read_namespace(const struct json_reader *in, const struct json_key *k,
+			  const struct json_node *node, void *record, struct cj_error *err)
+{
+	const struct json_reader below = json_below(in, k->name);
+	struct namespace_item item = { 0 };
+	struct oci_linux *on_linux = record;
+
+	if (json_record_read(&below, node, &namespace_record, &item, err) < 0)
+		return -err->code;
+	struct oci_namespace *namespace = &on_linux->namespaces[item.type];
+	if (namespace->is_wanted)
+		return oci_reject(&below, node, err, "the type '%s' stands here twice",
+				  oci_namespace_names[item.type]);
+	*namespace = (struct oci_namespace){ true, item.path };
+	return 0;
+}
+
+/* --- id maps ----------------------------------------------------------------------- */
+
+static const struct json_key id_map_keys[] = {
+	{ "containerID", OCI_ID, .is_required = true, AT(oci_id_map, container_id) },
+	{ "hostID", OCI_ID, .is_required = true, AT(oci_id_map, host_id) },
+	{ "size", JSON_TAKES_NUMBER, .set = json_set_oci_u32, .min = 1, .max = UINT32_MAX,
+	  .is_required = true, AT(oci_id_map, size) },
+};
+static const struct json_record id_map_record = OCI_TABLE(id_map_keys);
+
+static int check_id_map(const struct json_reader *in, const struct json_node *node, void *object,
+			struct cj_error *err)
+{
+	const struct oci_id_map *map = object;
+
+	if (map->size > UINT32_MAX - map->container_id || map->size > UINT32_MAX - map->host_id)
+		return oci_reject(in, node, err, "the range ends above the largest id");
+	return 0;
+}
+const struct oci_object oci_id_map_object = { &id_map_record, sizeof(struct oci_id_map),
+					      check_id_map };
+LIST(oci_id_maps, items, count);
+
+/* --- time, personality -------------------------------------------------------------- */
+
+static const struct json_key offset_keys[] = {
+	{ "secs", OCI_NUMBER, .set = json_set_oci_i64, AT(oci_time_offset, secs) },
+	{ "nanosecs", OCI_NUMBER, .set = json_set_oci_u32, .max = NANOSECS_MAX,
+	  AT(oci_time_offset, nanosecs) },
+};
+static const struct json_record offset_record = OCI_TABLE(offset_keys);
+static const struct oci_object offset_object = { &offset_record, .check = oci_mark_given };
+
+static const struct json_key offsets_keys[] = {
+	{ "monotonic", OCI_RECORD(offset_object), AT(oci_linux, monotonic) },
+	{ "boottime", OCI_RECORD(offset_object), AT(oci_linux, boottime) },
+};
+/* A clock that is not shifted would be a silent skip. */
+static const struct json_record offsets_record = { offsets_keys, COUNT(offsets_keys), "the file",
+						   .ignores_unknown = false };
+static const struct oci_object offsets_object = { &offsets_record };
+
+static const struct oci_name domain_names[] = {
+	{ "LINUX", PER_LINUX },
+	{ "LINUX32", PER_LINUX32 },
+};
+static const struct oci_names domains = NAMES(domain_names);
+static const char no_flags[] = "the specification has no flags of a personality yet";
+
+static const struct json_key personality_keys[] = {
+	{ "domain", OCI_NAME(domains), .is_required = true, AT(oci_personality, domain) },
+	{ "flags", OCI_REFUSED(no_flags) },
+};
+static const struct json_record personality_record = OCI_TABLE(personality_keys);
+static const struct oci_object personality_object = { &personality_record,
+						      .check = oci_mark_given };
+
+/* --- devices ----------------------------------------------------------------------- */
+
+static int set_type(const struct json_reader *in, const struct json_key *k, const char *text,
+		    void *record, struct cj_error *err)
+{
+	(void)in;
+	if (strlen(text) != 1 || !strchr("cubp", text[0]))
+		return cj_reject(err, "'%.16s' must be c, u, b or p", text);
+	*(char *)json_field(k, record) = text[0];
+	return 0;
+}
+
+#define NUMBER OCI_NUMBER, .set = json_set_oci_u32, .max = UINT32_MAX
+static const struct json_key device_keys[] = {
+	{ "path", OCI_PATH, .is_required = true, AT(oci_device, path) },
+	{ "type", JSON_TAKES_STRING, .set = set_type, .is_required = true, AT(oci_device, type) },
+	{ "major", NUMBER, AT(oci_device, major) },
+	{ "minor", NUMBER, AT(oci_device, minor) },
+	{ "fileMode", OCI_NUMBER, .set = json_set_oci_u64, .max = FILE_MODE_MAX,
+	  AT(oci_device, file_mode) },
+	{ "uid", OCI_NUMBER, .set = json_set_oci_u64, .max = OCI_ID_MAX, AT(oci_device, uid) },
+	{ "gid", OCI_NUMBER, .set = json_set_oci_u64, .max = OCI_ID_MAX, AT(oci_device, gid) },
+};
+static const struct json_record device_record = OCI_TABLE(device_keys);
+
+static int check_device(const struct json_reader *in, const struct json_node *node, void *object,
+			struct cj_error *err)
+{
+	struct oci_device *device = object;
+
+	if (!device->path)
+		return oci_reject(in, node, err, "path is empty");
+	if (device->type != 'p' && !(json_get(node, "major") && json_get(node, "minor")))
+		return oci_reject(in, node, err, "'%.64s' needs major and minor", device->path);
+	device->file_mode.value &= PERMISSION_BITS;
+	return 0;
+}
+static const struct oci_object device_object = { &device_record, sizeof(struct oci_device),
+						 check_device };
+
+/* --- all --------------------------------------------------------------------------- */
+
+static const struct oci_name propagation_names[] = {
+	{ "private", MS_PRIVATE },       { "rprivate", MS_PRIVATE | MS_REC },
+	{ "slave", MS_SLAVE },           { "rslave", MS_SLAVE | MS_REC },
+	{ "shared", MS_SHARED },         { "rshared", MS_SHARED | MS_REC },
+	{ "unbindable", MS_UNBINDABLE }, { "runbindable", MS_UNBINDABLE | MS_REC },
+};
+static const struct oci_names propagations = NAMES(propagation_names);
+
+static int set_propagation(const struct json_reader *in, const struct json_key *k, const char *text,
+			   void *record, struct cj_error *err)
+{
+	return text[0] != '\0' ? json_set_oci_name(in, k, text, record, err) : 0;
+}
+
+static const char no_label[] = "cejail-oci has no SELinux labels; see cejail-oci(8), REFUSED";
+static const char no_rdt[] = "cejail-oci has no Intel RDT; see cejail-oci(8), REFUSED";
+static const char no_devices[] =
+    "cejail-oci moves no network device; let a network plugin do it in the namespace";
+static const char no_policy[] = "cejail-oci has no memory policy; see cejail-oci(8), REFUSED";
+
+static const struct json_key linux_keys[] = {
+	{ "namespaces", JSON_TAKES_OBJECT | JSON_NULL_IS_ABSENT, .is_list = true,
+	  .read = read_namespace },
+	{ "uidMappings", OCI_RECORDS(oci_id_map_object), AT(oci_linux, uid_maps) },
+	{ "gidMappings", OCI_RECORDS(oci_id_map_object), AT(oci_linux, gid_maps) },
+	{ "timeOffsets", OCI_RECORD(offsets_object) },
+	{ "sysctl", OCI_PAIRS, AT(oci_linux, sysctl) },
+	{ "cgroupsPath", OCI_TEXT, AT(oci_linux, cgroups_path) },
+	{ "resources", OCI_RECORD(oci_resources_object), AT(oci_linux, resources) },
+	{ "devices", OCI_RECORDS(device_object), AT(oci_linux, devices) },
+	{ "seccomp", OCI_RECORD(oci_seccomp_object), AT(oci_linux, seccomp) },
+	{ "rootfsPropagation", OCI_STRING, .set = set_propagation, .detail = &propagations,
+	  AT(oci_linux, rootfs_propagation) },
+	{ "maskedPaths", OCI_PATHS, AT(oci_linux, masked_paths) },
+	{ "readonlyPaths", OCI_PATHS, AT(oci_linux, readonly_paths) },
+	{ "personality", OCI_RECORD(personality_object), AT(oci_linux, personality) },
+	{ "mountLabel", OCI_REFUSED(no_label) },
+	{ "intelRdt", OCI_REFUSED(no_rdt) },
+	{ "netDevices", OCI_REFUSED(no_devices) },
+	{ "memoryPolicy", OCI_REFUSED(no_policy) },
+};
+static const struct json_record linux_record = OCI_TABLE(linux_keys);
+LIST(oci_linux, devices, ndevices);
+
+static int check_maps(const struct json_reader *in, const struct json_node *node,
+		      const struct oci_linux *l, struct cj_error *err)
+{
+	const struct oci_namespace *user = &l->namespaces[OCI_NS_USER];
+	bool has_maps = l->uid_maps.count > 0 || l->gid_maps.count > 0;
+
+	if (has_maps && (!user->is_wanted || user->path))
+		return oci_reject(in, node, err,
+				  "uidMappings and gidMappings need a new user "
+				  "namespace in namespaces");
+	if (user->is_wanted && !user->path && (l->uid_maps.count == 0 || l->gid_maps.count == 0))
+		return oci_reject(in, node, err,
+				  "a new user namespace needs uidMappings and gidMappings");
+	return 0;
+}
+
+static int check_linux(const struct json_reader *in, const struct json_node *node, void *object,
+		       struct cj_error *err)
+{
+	const struct oci_linux *l = object;
+	const struct oci_namespace *time = &l->namespaces[OCI_NS_TIME];
+
+	if (l->namespaces[OCI_NS_MOUNT].path)
+		return oci_reject(in, node, err,
+				  "cejail-oci builds the root in a mount namespace "
+				  "of its own and joins none");
+	if ((l->monotonic.is_given || l->boottime.is_given) && (!time->is_wanted || time->path))
+		return oci_reject(in, node, err, "timeOffsets needs a new time namespace");
+	return check_maps(in, node, l, err);
+}
+const struct oci_object oci_linux_object = { &linux_record, .check = check_linux };

@@ -8,8 +8,7 @@
 
 #include "runtime/base/text.h"
 
-#define OCI_FILE_BYTES_MAX (4u << 20) /* podman's with its default filter has 40 kB */
-#define REASON_MAX         256
+#define REASON_MAX 256
 
 const char *oci_pairs_get(const struct oci_pairs *pairs, const char *name)
 {
@@ -289,9 +288,9 @@ int oci_file_read(const char *name, const char *text, size_t size, struct arena 
 	const struct json_reader in = { .file = name, .arena = a };
 	const struct json_node *root = NULL;
 
-	if (size > OCI_FILE_BYTES_MAX)
+	if (size > OCI_CONFIG_BYTES_MAX)
 		return cj_reject_as(err, EFBIG, "'%s' has %zu bytes, the maximum is %u", name, size,
-				    OCI_FILE_BYTES_MAX);
+				    OCI_CONFIG_BYTES_MAX);
 	if (json_parse_capped(name, text, size, a, &root, err) < 0)
 		return -err->code;
 	return read_checked(&in, object, root, out, err);

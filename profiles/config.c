@@ -23,6 +23,7 @@ void config_init(struct config *c)
 		.uplink = UPLINK_AUTO,
 		.network_start = NETWORK_START_FIRST_USE,
 		.seccomp = "default",
+		.request_fd = -1,
 		.result_fd = -1,
 		.events_fd = -1,
 		.profile_name = "",

@@ -81,7 +81,8 @@ struct config {
 	bool interactive;          /* connect standard input */
 	bool tty;
 
-	/* how the result comes; options only */
+	/* how a request and its result are passed; options only */
+	int request_fd; /* -1: none */
 	bool json;
 	const char *json_file;    /* NULL: standard output */
 	int result_fd, events_fd; /* -1: none */

@@ -86,7 +86,7 @@ int set_duration(struct config *c, const struct setting *s, const char *text, st
 int set_fd(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
 {
 	uint64_t fd;
-	int rc = parse_u64(text, 1, INT_MAX, &fd, err); /* 0 is the program's input */
+	int rc = parse_u64(text, s->min, s->max, &fd, err);
 	if (rc < 0)
 		return rc;
 	*(int *)field_of(c, s) = (int)fd;

@@ -22,6 +22,8 @@
 #define ARTIFACTS_DEPTH_MAX 16
 #define ARTIFACTS_BYTES_MAX (256ull << 20)
 #define ARTIFACT_NAME_MAX   255
+/* Of all that a result has in it, if the caller names no size. */
+#define ARTIFACTS_INLINE_MAX (16u << 20)
 
 /* A path that the caller named: `inside` dir_fd, a directory of the jail. */
 struct artifact_place {

@@ -28,7 +28,9 @@ static struct jail_io make_io(struct run *r)
 	bool has_tty = r->plan.tty;
 
 	return (struct jail_io){
-		.stdin_fd = r->program.interactive ? STDIN_FILENO : -1,
+		.stdin_fd = !r->program.interactive ? -1
+			    : r->stdin_fd >= 0      ? r->stdin_fd
+						    : STDIN_FILENO,
 		.stdout_fd = passes ? STDOUT_FILENO : -1,
 		.stderr_fd = passes ? STDERR_FILENO : -1,
 		/* with --tty the program may control the terminal */
@@ -53,6 +55,8 @@ static int make_plan(struct run *r, struct cj_error *err)
 		.io = make_io(r),
 		.events = r->delivery.events.fd >= 0 ? &r->delivery.events : NULL,
 		.artifacts_fd = -1,
+		.artifacts_memory_bytes =
+		    r->request.wants_artifacts && !r->config.artifacts ? ARTIFACTS_INLINE_MAX : 0,
 	};
 	run_driver_begin(&r->driver, &r->outcome);
 	log_debug("run %s: profile '%s', %s", r->program.id, r->plan.profile_name,
@@ -211,13 +215,14 @@ static int run_and_report(struct run *r)
 
 static int run_main(const struct cli *cli, bool use_shell)
 {
-	struct run r = { .cli = cli, .use_shell = use_shell, .artifacts_fd = -1 };
+	struct run r = { .cli = cli, .use_shell = use_shell, .stdin_fd = -1, .artifacts_fd = -1 };
 
 	config_init(&r.config);
 	delivery_init(&r.delivery);
 	int status = run_and_report(&r);
 
 	json_writer_destroy(&r.remote_result);
+	cj_close(&r.stdin_fd);
 	cj_close(&r.artifacts_fd);
 	delivery_fini(&r.delivery);
 	outcome_fini(&r.outcome);

@@ -13,13 +13,14 @@
 #define SHELL_PROFILE   "shell" /* for `cejail shell` without --profile */
 
 /* An error before the plan has an id too: that of --id, or a new one. */
-static int begin_outcome(struct run *r, struct cj_error *err)
+int run_begin_outcome(struct run *r, struct cj_error *err)
 {
 	char minted[PLAN_ID_MAX] = "";
 	const char *id = r->config.id;
 
 	if (!id && plan_mint_id(minted, err) < 0)
 		return -err->code;
+	outcome_fini(&r->outcome);
 	outcome_init(&r->outcome, id ? id : minted, REMOTE_TAIL);
 	return 0;
 }
@@ -137,7 +138,7 @@ static int read_options(struct run *r, struct cj_error *err)
 	struct cj_error scan_error = { 0 }, id_error = { 0 };
 	int scanned = options_scan(r->cli->args, &r->config.arena, &r->options, &scan_error);
 	int applied = options_apply_delivery(&r->options, &r->config, err);
-	int begun = begin_outcome(r, &id_error);
+	int begun = run_begin_outcome(r, &id_error);
 
 	log_set_level(level_of(&r->config));
 	if (r->config.no_report)
@@ -148,7 +149,8 @@ static int read_options(struct run *r, struct cj_error *err)
 		*err = id_error;
 		return begun;
 	}
-	if (delivery_open(&r->delivery, &r->config, err) < 0)
+	if (run_request_check(&r->config, err) < 0 ||
+	    delivery_open(&r->delivery, &r->config, err) < 0)
 		return -err->code;
 	if (scanned < 0) {
 		*err = scan_error;
@@ -166,6 +168,8 @@ int run_parse(struct run *r, struct cj_error *err)
 	}
 	if (r->options.wants_help)
 		return 0;
+	if (r->config.request_fd >= 0)
+		return run_request_read(r, err);
 	/* it decides what the operands are, and so comes before the other options */
 	r->config.has_code = options_find(&r->options, "code") != NULL;
 	if (read_operands(r, err) < 0) {

@@ -33,7 +33,8 @@ static void explain_exec(struct run *r)
 	const char *command = r->program.argv.items[0];
 
 	explain_exec_failure(&r->outcome, command);
-	if (r->outcome.exec_errno != ENOENT || !r->invocation.is_command ||
+	/* a request shall not learn which files this host has */
+	if (r->outcome.exec_errno != ENOENT || !r->invocation.is_command || r->request.root ||
 	    !operands_is_file(command))
 		return;
 	r->outcome.error.hint[0] = '\0';
@@ -48,7 +49,8 @@ static void note_call(const struct run *r)
 	const char *file = r->invocation.file;
 	bool reads_input = r->config.interactive || (file && strcmp(file, "-") == 0);
 
-	if (r->outcome.status != STATUS_SETUP_ERROR && r->outcome.exec_errno == 0)
+	if (r->outcome.status != STATUS_SETUP_ERROR && r->outcome.exec_errno == 0 &&
+	    !r->request.root)
 		call_notes_print(r->options.has_separator ? NULL : r->invocation.args, reads_input);
 }
 

@@ -319,7 +319,7 @@ static int check_whole(const struct request *r, struct cj_error *err)
 int request_parse(struct blob body, const struct request_caps *caps, struct arena *a,
 		  struct request *out, struct cj_error *err)
 {
-	struct request request = { .fit = FIT_INTERPRETER };
+	struct request request = { .profile = caps->profile, .fit = FIT_INTERPRETER };
 	struct reading r = {
 		.in = { .file = NAME, .arena = a, .context = (void *)caps },
 		.out = &request,
@@ -418,8 +418,8 @@ static int check_profile(const struct config *c, struct cj_error *err)
 	return rc;
 }
 
-int request_plan(const struct request *r, struct config *c, struct plan *out_plan,
-		 struct program *out_program, struct cj_error *err)
+int request_invoke(const struct request *r, struct config *c, struct invocation *out,
+		   struct cj_error *err)
 {
 	const struct copy_spec *copies = copies_of(r, &c->arena);
 	if (!copies)
@@ -432,15 +432,25 @@ int request_plan(const struct request *r, struct config *c, struct plan *out_pla
 	c->code = r->code.bytes;
 	c->code_size = r->code.size;
 	c->has_code = r->has_code;
-	c->args_json = r->args_json;
-	c->interactive = r->has_stdin;
-	const struct invocation inv = {
+	if (r->args_json)
+		c->args_json = r->args_json;
+	*out = (struct invocation){
 		.args = r->args.items,
 		.is_command = r->is_command,
 		.copies = copies,
 		.ncopies = r->nfiles,
 		.keeps_artifacts = r->wants_artifacts,
 	};
+	return 0;
+}
+
+int request_plan(const struct request *r, struct config *c, struct plan *out_plan,
+		 struct program *out_program, struct cj_error *err)
+{
+	struct invocation inv;
+	if (request_invoke(r, c, &inv, err) < 0)
+		return -err->code;
+	c->interactive = r->has_stdin;
 	return plan_make(c, &inv, out_plan, out_program, err);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * request - the body of POST /v1/runs, taken apart and checked.  Pure.
+ * request - the JSON object of a run, taken apart and checked: the body of POST /v1/runs, and what
+ * --request-fd reads.  Pure.
  *
  * A request is a profile's name, a program, and any of a profile's keys: the same table
  * (profiles/settings.h) reads all three of command line, profile and request.  Schema:
@@ -51,6 +52,7 @@ struct request {
 /* What one request may have; 0 is none at all.  Files: each of them. */
 struct request_caps {
 	size_t body_bytes, code_bytes, file_bytes, stdin_bytes;
+	const char *profile; /* of a request that names none; NULL: it must name one */
 };
 
 /*
@@ -82,7 +84,16 @@ int request_check(const struct request *r, const struct config *c, struct arena 
 bool request_names(const struct request *r, const char *text);
 
 /*
- * request_plan - plan_make() of a request whose settings are applied already.
+ * request_invoke - the program of a request whose settings are applied already, for plan_make().
+ *
+ * Sets the code and the JSON arguments in *c.  *out points into both arenas.
+ * Fails: the profile wants a terminal.
+ */
+int request_invoke(const struct request *r, struct config *c, struct invocation *out,
+		   struct cj_error *err);
+
+/*
+ * request_plan - plan_make() of such a request.
  *
  * Its standard input is the caller's to connect: r->stdin_bytes as a memfd in jail_io.stdin_fd,
  * when out_program->interactive.  *out_plan and *out_program point into both arenas.

@@ -62,6 +62,37 @@ static void a_command_is_run_unchanged(void **state)
 	assert_int_equal(strlen(program.id), 26);
 }
 
+static void a_request_without_a_profile_has_the_callers_default(void **state)
+{
+	struct asked *a = *state;
+	static const char text[] = "{\"command\": [\"ls\"]}";
+	struct request_caps with_default = caps;
+	assert_int_equal(parse(a, text), -EINVAL);
+	assert_non_null(strstr(a->err.msg, "profile is missing"));
+	with_default.profile = "./mine.json";
+	assert_int_equal(request_parse((struct blob){ text, strlen(text) }, &with_default,
+				       &a->arena, &a->request, &a->err),
+			 0);
+	assert_string_equal(a->request.profile, "./mine.json");
+}
+
+/* For a command line beside the request, whose own arguments as JSON and input stay. */
+static void a_request_is_made_an_invocation_that_leaves_other_settings_alone(void **state)
+{
+	struct asked *a = *state;
+	struct invocation inv;
+	a->config.interactive = true;
+	a->config.args_json = "@FILE";
+	assert_taken(a, "{\"profile\": \"p\", \"command\": [\"ls\"], \"artifacts\": true}");
+	assert_int_equal(request_invoke(&a->request, &a->config, &inv, &a->err), 0);
+	assert_true(inv.is_command && inv.keeps_artifacts && a->config.interactive);
+	assert_string_equal(inv.args[0], "ls");
+	assert_string_equal(a->config.args_json, "@FILE");
+	assert_taken(a, "{\"profile\": \"p\", \"command\": [\"ls\"], \"args_json\": null}");
+	assert_int_equal(request_invoke(&a->request, &a->config, &inv, &a->err), 0);
+	assert_string_equal(a->config.args_json, "null");
+}
+
 /* What a profile says for the command line is not the API's. */
 static void a_terminal_and_the_callers_input_are_not_for_requests(void **state)
 {
@@ -163,6 +194,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_request_becomes_a_plan_and_a_program),
 		TEST(a_command_is_run_unchanged),
+		TEST(a_request_without_a_profile_has_the_callers_default),
+		TEST(a_request_is_made_an_invocation_that_leaves_other_settings_alone),
 		TEST(a_terminal_and_the_callers_input_are_not_for_requests),
 		TEST(a_variable_without_a_value_is_refused),
 		TEST(files_do_not_replace_other_files),

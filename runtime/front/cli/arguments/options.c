@@ -14,9 +14,11 @@
 #include "runtime/front/options/help.h"
 #include "runtime/front/options/option_syntax.h"
 
-/* The options that decide where the result goes, and which messages are printed. */
+/* The options that decide where the run comes from, where its result goes, and which messages are
+ * printed. */
 static const char *const delivery_options[] = {
-	"json", "result-fd", "events-fd", "verbose", "quiet", "no-report", "id", "remote",
+	"request-fd", "json",      "result-fd", "events-fd", "verbose",
+	"quiet",      "no-report", "id",        "remote",
 };
 
 struct scan {
@@ -219,15 +221,26 @@ int options_expand(struct options *o, const char *const *caller_env, struct aren
 
 /* --- finding and applying them ------------------------------------------------------ */
 
-const char *options_find(const struct options *o, const char *option)
+static const struct given *find_given(const struct options *o, const char *option)
 {
 	const struct setting *wanted = setting_by_option(option);
 
 	for (size_t i = o->count; wanted && i > 0; i--) {
 		if (o->items[i - 1].setting == wanted)
-			return o->items[i - 1].value;
+			return &o->items[i - 1];
 	}
 	return NULL;
+}
+
+const char *options_find(const struct options *o, const char *option)
+{
+	const struct given *given = find_given(o, option);
+	return given ? given->value : NULL;
+}
+
+bool options_has(const struct options *o, const char *option)
+{
+	return find_given(o, option) != NULL;
 }
 
 static bool is_delivery(const struct setting *s)

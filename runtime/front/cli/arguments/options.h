@@ -50,6 +50,8 @@ int options_expand(struct options *o, const char *const *caller_env, struct aren
 
 /* The value of the last `option` given; NULL: none. */
 const char *options_find(const struct options *o, const char *option);
+/* Was it given, with or without a value? */
+bool options_has(const struct options *o, const char *option);
 
 /*
  * The options of delivery (--json, --result-fd, ...) are applied first, so that a later error is

@@ -53,7 +53,7 @@ struct job {
 };
 
 /* Of all artefacts together, as bytes in the result itself. */
-#define JOB_ARTIFACTS_MAX (16u << 20)
+#define JOB_ARTIFACTS_MAX ARTIFACTS_INLINE_MAX
 
 /* Returns a sealed memfd. */
 int job_write(const struct job *job, struct cj_error *err);

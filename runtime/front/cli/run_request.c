@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * --request-fd: the run comes as the JSON object that a service takes, from a descriptor.  Acts:
+ * reads the descriptor and a profile.
+ *
+ * Who writes the request need not be who wrote the command line.  So the command line is for the
+ * request what a service's configuration is: its profile with its options is the ceiling of every
+ * limit and of the network, and only its options name something of the host.  request.h and
+ * rights.h are the service's own code, with the rights of a caller that has no row of its own.
+ */
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "profiles/profile.h"
+#include "rootfs/files/inputs.h"
+#include "runtime/base/files/fd.h"
+#include "runtime/front/cli/run_state.h"
+#include "runtime/front/request/rights.h"
+
+#define REQUEST_BYTES_MAX (64u << 20)
+
+int run_request_check(const struct config *c, struct cj_error *err)
+{
+	int fd = c->request_fd;
+
+	if (fd < 0)
+		return 0;
+	if (fd == STDOUT_FILENO || fd == STDERR_FILENO || fd == c->result_fd || fd == c->events_fd)
+		return cj_reject(err, "--request-fd %d: this descriptor is for output", fd);
+	int flags = fcntl(fd, F_GETFL);
+	if (flags < 0) {
+		int rc = cj_fail(err, errno, "--request-fd %d", fd);
+		cj_hint(err, "open it for cejail, as in 'cejail run --request-fd %d %d<FILE'", fd,
+			fd);
+		return rc;
+	}
+	if ((flags & O_ACCMODE) == O_WRONLY || (flags & O_PATH))
+		return cj_reject(err, "--request-fd %d: this descriptor is not open for reading",
+				 fd);
+	if (fd > STDERR_FILENO && fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
+		return cj_fail(err, errno, "--request-fd %d", fd);
+	return 0;
+}
+
+/* --- what excludes it --------------------------------------------------------------- */
+
+static int reject_with(const char *other, const char *why, struct cj_error *err)
+{
+	return cj_reject(err, "'--request-fd' and '%s' exclude each other: %s", other, why);
+}
+
+static int check_alone(const struct run *r, struct cj_error *err)
+{
+	static const char why_program[] = "the request has the program";
+	const struct options *o = &r->options;
+
+	if (r->use_shell)
+		return reject_with("cejail shell", "use cejail run", err);
+	if (o->has_separator)
+		return reject_with("-- CMD", why_program, err);
+	if (*o->operands)
+		return reject_with(*o->operands, why_program, err);
+	if (options_find(o, "code"))
+		return reject_with("-c CODE", why_program, err);
+	if (options_has(o, "tty"))
+		return reject_with("--tty", "a request has no terminal", err);
+	if (r->config.request_fd == STDIN_FILENO && options_has(o, "interactive"))
+		return reject_with("--interactive",
+				   "standard input can't be the request and the program's input",
+				   err);
+	if (!r->config.remote)
+		return 0;
+	(void)!reject_with("--remote", "it is the request that a service takes", err);
+	return cj_hint(err, "send it to the service: POST /v1/runs, see cejail-serve(8)");
+}
+
+/* --- reading it --------------------------------------------------------------------- */
+
+static int parse(struct run *r, struct cj_error *err)
+{
+	struct config *c = &r->config;
+	const struct request_caps caps = {
+		.body_bytes = REQUEST_BYTES_MAX,
+		.code_bytes = CODE_BYTES_MAX,
+		.file_bytes = REQUEST_BYTES_MAX,
+		.stdin_bytes = REQUEST_BYTES_MAX,
+		.profile = options_find(&r->options, "profile"),
+	};
+	struct blob body = { 0 };
+	char *text = NULL;
+
+	if (fd_read_all(c->request_fd, REQUEST_BYTES_MAX, &c->arena, &text, &body.size,
+			"the request", err) < 0)
+		return cj_wrap(err, "--request-fd %d", c->request_fd);
+	body.bytes = text;
+	if (request_parse(body, &caps, &c->arena, &r->request, err) < 0)
+		return -err->code;
+	r->profile = r->request.profile;
+	if (caps.profile && strcmp(caps.profile, r->profile) != 0) {
+		(void)!cj_reject_as(err, EACCES, "request: profile '%s' is not that of --profile",
+				    r->profile);
+		return cj_hint(err, "leave it out, or ask for '%s'", caps.profile);
+	}
+	if (!r->request.id)
+		return 0;
+	c->id = r->request.id; /* from here on in every error */
+	return run_begin_outcome(r, err);
+}
+
+/* --- its settings ------------------------------------------------------------------- */
+
+/* The remedies of a service are not those of a command line. */
+static int replace_hint(struct cj_error *err, const char *hint)
+{
+	if (err->code != EACCES)
+		return -err->code;
+	err->hint[0] = '\0';
+	return cj_hint(err, "%s", hint);
+}
+
+static int apply(struct run *r, const struct config *ceiling, struct cj_error *err)
+{
+	static const struct rights rights = { .network = NETWORK_AS_PROFILE };
+	struct rights_clamp none;
+	struct config *c = &r->config;
+
+	if (request_apply(&r->request, false, c, err) < 0)
+		return replace_hint(err, "only options of the command line name something of the "
+					 "host; \"files\" has content");
+	if (request_check(&r->request, c, &c->arena, err) < 0)
+		return -err->code;
+	if (rights_validate(&rights, c, ceiling, &none, err) < 0)
+		return replace_hint(err, "ask for less, or raise it with an option of the command "
+					 "line");
+	return 0;
+}
+
+static int configure(struct run *r, struct cj_error *err)
+{
+	struct config ceiling;
+
+	if (config_copy(&ceiling, &r->config, err) < 0)
+		return -err->code;
+	int rc = apply(r, &ceiling, err);
+	config_fini(&ceiling);
+	return rc;
+}
+
+static int open_stdin(struct run *r, struct cj_error *err)
+{
+	const struct blob *bytes = &r->request.stdin_bytes;
+
+	if (!r->request.has_stdin)
+		return 0;
+	r->stdin_fd = fd_memfd_sealed("stdin", bytes->bytes, bytes->size, err);
+	r->config.interactive = true;
+	return r->stdin_fd < 0 ? -err->code : 0;
+}
+
+static int prepare(struct run *r, struct cj_error *err)
+{
+	if (options_apply_rest(&r->options, &r->config, err) < 0 || configure(r, err) < 0 ||
+	    request_invoke(&r->request, &r->config, &r->invocation, err) < 0)
+		return -err->code;
+	r->invocation.environ = r->cli->environ;
+	return open_stdin(r, err);
+}
+
+int run_request_read(struct run *r, struct cj_error *err)
+{
+	if (check_alone(r, err) < 0 || parse(r, err) < 0) {
+		cj_stage(err, "options");
+		return -err->code;
+	}
+	if (profile_load(&r->config, r->profile, err) < 0) {
+		cj_stage(err, "profile");
+		return -err->code;
+	}
+	if (prepare(r, err) < 0) {
+		cj_stage(err, "options");
+		return -err->code;
+	}
+	return 0;
+}

@@ -52,9 +52,21 @@ def preload_outside(names):
     finally:
         os.environ.clear()
         os.environ.update(variables)
-        os.close(SCRATCH)
+    list_files()
+    os.close(SCRATCH)
     if tempfile := sys.modules.get("tempfile"):
         tempfile.tempdir = None
+
+
+def list_files():
+    """The service replaces the zygote when one of these files changes: zygote_files.h."""
+    files = {getattr(module, "__file__", None) for module in tuple(sys.modules.values())}
+    with open("/proc/self/maps") as maps:
+        files.update(line.rstrip("\n").split(None, 5)[-1] for line in maps)
+    names = [os.fsencode(file) for file in files if isinstance(file, str) and file.startswith("/")]
+    listed = os.open("files", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600, dir_fd=SCRATCH)
+    with open(listed, "wb") as file:
+        file.write(b"\n".join(names))
 
 
 def await_threads():

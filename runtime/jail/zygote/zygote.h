@@ -57,11 +57,12 @@
 #include "runtime/base/error.h"
 
 struct zygote {
-	int sock_fd; /* for jail_warm_from(); may be duplicated and passed to other processes */
-	int pidfd;   /* readable when it has ended */
+	int sock_fd;    /* for jail_warm_from(); may be duplicated and passed to other processes */
+	int pidfd;      /* readable when it has ended */
+	int scratch_fd; /* the empty directory that it began with, and what it wrote there */
 	pid_t pid;
 };
-#define ZYGOTE_NULL ((struct zygote){ .sock_fd = -1, .pidfd = -1 })
+#define ZYGOTE_NULL ((struct zygote){ .sock_fd = -1, .pidfd = -1, .scratch_fd = -1 })
 
 /*
  * Why jails of this plan can't use a zygote: a sentence, lower case, no full stop; NULL: they can.

@@ -186,6 +186,7 @@ static int spawn(const struct program *launcher, int log_fd, struct zygote *out,
 	if (send_script(near_fd, launcher->script, err) < 0 || fork_late(&start_up, out, err) < 0)
 		return -err->code;
 	out->sock_fd = take_fd(&near_fd);
+	out->scratch_fd = take_fd(&tree.scratch_fd);
 	return 0;
 }
 
@@ -224,5 +225,6 @@ void zygote_end(struct zygote *z)
 {
 	cj_end_child(&z->pidfd);
 	cj_close(&z->sock_fd);
+	cj_close(&z->scratch_fd);
 	z->pid = 0;
 }

@@ -110,7 +110,10 @@ static inline void spawn_own(struct run *r, void (*before)(void), void (*act)(vo
 		become(act);
 	}
 	close(ends[1]);
-	r->zygote = (struct zygote){ .sock_fd = ends[0], .pidfd = sys_pidfd_open(pid), .pid = pid };
+	r->zygote = ZYGOTE_NULL;
+	r->zygote.sock_fd = ends[0];
+	r->zygote.pidfd = sys_pidfd_open(pid);
+	r->zygote.pid = pid;
 	assert_true(r->zygote.pidfd >= 0);
 }
 

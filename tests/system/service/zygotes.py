@@ -2,10 +2,12 @@
 """Zygotes: prepared jails whose interpreter is a fork of one that was started once."""
 
 import base64
+import ctypes
 import glob
 import json
 import os
 import signal
+import subprocess
 import sys
 
 from harness import *  # noqa: F403
@@ -113,6 +115,39 @@ def _():
             equal((os.path.exists("/tmp/cejail-no-such-place"), glob.glob("/tmp/*zygote*")), (False, []), "what is left")
 
 
+LIBC = ctypes.CDLL(None, use_errno=True)
+CLONE_NEWNS, MS_REC, MS_PRIVATE = 0x20000, 0x4000, 1 << 18
+
+
+def with_modules_of_its_own(directory):
+    """In the service's process, before it is executed: a mount namespace with one module there."""
+    for rc in (LIBC.unshare(CLONE_NEWNS), LIBC.mount(None, b"/", None, MS_REC | MS_PRIVATE, None),
+               LIBC.mount(b"none", os.fsencode(directory), b"tmpfs", 0, b"mode=0755")):  # fmt: skip
+        if rc < 0:
+            raise OSError(ctypes.get_errno(), "a directory of modules")
+    with open(f"{directory}/upgraded.py", "w", encoding="ascii") as file:
+        file.write("version = 1\n")
+
+
+@test("when a file that a zygote has loaded is replaced, another zygote takes over", who="roots")
+def _():
+    path = subprocess.run(["/usr/bin/python3", "-s", "-c", "import sys; print(sys.path[-1])"], capture_output=True, text=True, check=True).stdout.strip()
+    with Folder() as f:
+        f.file("cejail/profiles/mine.json", json.dumps({"extends": "python", "warm": {"preload": ["upgraded"]}}))
+        code = "import upgraded; print(upgraded.version)"
+        with Service(config={"pool": {"mine": {"interpreters": 1}}}, env={"XDG_CONFIG_HOME": f.path}, preexec_fn=lambda: with_modules_of_its_own(path)) as s:
+            wait_full(s)
+            equal(in_zygote_jails(s, 3, code, profile="mine"), ["1\n"] * 3, "the first version")
+            inside = f"/proc/{s.process.pid}/root{path}"
+            with open(f"{inside}/new", "w", encoding="ascii") as file:
+                file.write("version = 2\n")
+            os.rename(f"{inside}/new", f"{inside}/upgraded.py")
+            wait_until(lambda: s.metric(STARTED) == 2, f"another zygote; the service says {s.said()}", 30)
+            in_zygote_jails(s, 1, code, profile="mine")  # it may have waited since before
+            equal(in_zygote_jails(s, 3, code, profile="mine"), ["2\n"] * 3, "the second version")
+            equal(s.metric(STARTED), 2, "zygotes")
+
+
 @test("every attempt at escape is held in a jail of a zygote, with the answer of a cold one", limit=300)
 def _():
     with Folder() as f:
@@ -144,7 +179,7 @@ def _():
         in_zygote_jails(s, 3, "print(1)")
         wait_full(s)
         equal(descriptors(zygote_of(s)), ["pipe"] * 3 + ["socket"], "the zygote's: its streams, and where jails are asked for")
-        equal(descriptors(keepers(s)[0], 3), ["anon_inode", "pipe", "socket", "socket"], "the keeper's: the zygote's end and output, two to the server")
+        equal(descriptors(keepers(s)[0], 3), ["anon_inode", "anon_inode", "pipe", "socket", "socket"], "the keeper's: the zygote's end, files and output, two to the server")
 
 
 # --- its life ---------------------------------------------------------------------

@@ -48,6 +48,12 @@ static void fail(struct zygote_row *row, const char *why)
 
 /* --- what they say ------------------------------------------------------------ */
 
+/* No profile has this stamp: zygotes_tick() ends it and starts another. */
+static void become_stale(struct zygote *z)
+{
+	z->stamp = ~z->stamp;
+}
+
 static void become_ready(struct zygote_row *row)
 {
 	const struct zygotes_ops *ops = &row->zygotes->ops;
@@ -57,7 +63,7 @@ static void become_ready(struct zygote_row *row)
 	z->sock_fd = ops->take_socket(ops->context, z->conn, &err);
 	if (z->sock_fd < 0) {
 		fail(row, err.msg);
-		z->stamp = ~z->stamp; /* zygotes_tick() ends it */
+		become_stale(z);
 		return;
 	}
 	end(&row->serving);
@@ -77,6 +83,8 @@ static void on_line(struct worker_conn *w, const char *text, size_t size)
 	worker_conn_line_type(text, type);
 	if (strcmp(type, "ready") == 0 && z == row->starting) {
 		become_ready(row);
+	} else if (strcmp(type, "stale") == 0 && z == row->serving) {
+		become_stale(z);
 	} else if (strcmp(type, "unready") == 0) {
 		ready_read(text, size, &said);
 		if (strcmp(said.stage, ZYGOTE_STAGE_UNSUITABLE) == 0)

@@ -321,6 +321,16 @@ void unready_tell(int sock_fd, const struct cj_error *why)
 	(void)!send_line(sock_fd, w, &ignored);
 }
 
+void stale_tell(int sock_fd)
+{
+	struct cj_error ignored; /* the server has gone: the keeper notices */
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	if (!w)
+		return;
+	open_line(w, "stale");
+	(void)!send_line(sock_fd, w, &ignored);
+}
+
 void ready_read(const char *line, size_t size, struct readiness_line *out)
 {
 	auto_arena struct arena a = { 0 };

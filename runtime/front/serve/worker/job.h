@@ -11,6 +11,7 @@
  *	{"type":"unready","stage":S,"message":M,"hint":H}  it could not be built, or not even a
  *	                                                   worker; the end.  A cold worker tells
  *	                                                   what fails ahead of its job as its result
+ *	{"type":"stale"}                                   a zygote's files have changed
  *	--- after the job ---
  *	{"type":"start"|"stdout"|..., ...}                 as --events-fd (events.h); only if asked
  *	{"type":"summary", ...}                            for audit and metrics; no output
@@ -87,6 +88,8 @@ int summary_read(const struct json_node *line, struct summary *out, struct cj_er
 int ready_tell(int sock_fd, bool is_of_zygote, const struct cj_error *zygote_failure,
 	       struct cj_error *err);
 void unready_tell(int sock_fd, const struct cj_error *why);
+/* Of a keeper, after "ready": another zygote should take over (zygote_keeper.h). */
+void stale_tell(int sock_fd);
 
 /* Of either line. */
 struct readiness_line {

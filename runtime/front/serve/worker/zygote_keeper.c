@@ -16,9 +16,12 @@
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
 #include "runtime/front/request/request.h"
+#include "runtime/front/serve/worker/zygote_files.h"
 #include "runtime/jail/zygote/zygote.h"
 
 #define LINE_MAX_SHOWN 200
+
+#define NEVER UINT64_MAX
 
 struct keeper {
 	struct worker_order order;
@@ -26,6 +29,8 @@ struct keeper {
 	struct plan plan;
 	struct program launcher;
 	struct zygote zygote;
+	int files_fd;                  /* zygote_files_watch(); -1: not yet, or no more */
+	uint64_t changed_ms, stale_ms; /* the first change, and when to report it; NEVER */
 	int log_fd;                    /* what it writes to its standard error */
 	char line[LINE_MAX_SHOWN + 1]; /* the last one of it */
 	size_t size;
@@ -75,9 +80,10 @@ static int open_log(struct keeper *k, int *out_far_fd, struct cj_error *err)
 
 /* --- start -------------------------------------------------------------------- */
 
-static int refuse(const struct keeper *k, const char *why, struct cj_error *err)
+/* *err says why. */
+static int refuse(const struct keeper *k, struct cj_error *err)
 {
-	(void)!cj_reject(err, "profile '%s' can't use a zygote: %s", k->order.profile, why);
+	(void)!cj_wrap(err, "profile '%s' can't use a zygote", k->order.profile);
 	cj_hint(err, "change the profile, or set \"warm\": {\"zygote\": false} in it: "
 		     "cejail-serve(8)");
 	return cj_stage(err, ZYGOTE_STAGE_UNSUITABLE);
@@ -90,8 +96,10 @@ static int make_plan(struct keeper *k, struct cj_error *err)
 	if (request_plan_jail(&k->config, &k->plan, err) < 0)
 		return -err->code;
 	const char *why = zygote_refusal(&k->plan);
-	if (why)
-		return refuse(k, why, err);
+	if (why) {
+		(void)!cj_reject(err, "%s", why);
+		return refuse(k, err);
+	}
 	if (plan_zygote(&k->config, &k->plan, &k->launcher, err) == 0)
 		return 0;
 	return err->code == EINVAL ? cj_stage(err, ZYGOTE_STAGE_UNSUITABLE) : -err->code;
@@ -106,20 +114,19 @@ static int start(struct keeper *k, struct cj_error *err)
 	return zygote_spawn(&k->launcher, far_fd, &k->zygote, err);
 }
 
-enum source { SOURCE_SERVER, SOURCE_END, SOURCE_LOG, SOURCE_READY, SOURCE_COUNT };
+enum source { SOURCE_SERVER, SOURCE_END, SOURCE_LOG, SOURCE_FILES, SOURCE_READY, SOURCE_COUNT };
 
 /* Waits until one of the first `count` sources has something; false: the time is over. */
 static bool wait_for(struct keeper *k, struct pollfd sources[SOURCE_COUNT], size_t count,
 		     uint64_t until_ms)
 {
-	const int fds[SOURCE_COUNT] = { k->order.sock_fd, k->zygote.pidfd, k->log_fd,
+	const int fds[SOURCE_COUNT] = { k->order.sock_fd, k->zygote.pidfd, k->log_fd, k->files_fd,
 					k->zygote.sock_fd };
 
 	for (size_t i = 0; i < SOURCE_COUNT; i++)
 		sources[i] = (struct pollfd){ .fd = fds[i], .events = POLLIN };
 	uint64_t now_ms = clock_ms();
-	int wait_ms = until_ms == UINT64_MAX ? -1
-					     : (int)(until_ms > now_ms ? until_ms - now_ms : 0);
+	int wait_ms = until_ms == NEVER ? -1 : (int)(until_ms > now_ms ? until_ms - now_ms : 0);
 	int rc = poll(sources, (nfds_t)count, wait_ms);
 	if (rc > 0 && sources[SOURCE_LOG].revents)
 		read_log(k);
@@ -140,8 +147,7 @@ static int await_ready(struct keeper *k, struct cj_error *err)
 	if (zygote_await_ready(&k->zygote, 1000, err) == 0)
 		return 0;
 	if (err->code == EBUSY)
-		return refuse(k, "a module of warm.preload starts threads or maps shared memory",
-			      err);
+		return refuse(k, err);
 	read_log(k);
 	return k->size > 0 ? cj_wrap(err, "the zygote wrote '%s'", k->line) : -err->code;
 }
@@ -165,28 +171,59 @@ static int describe_end(struct keeper *k, struct cj_error *err)
 	return -err->code;
 }
 
+/* An upgrade changes many files: it is over when none has changed for a while. */
+static void note_change(struct keeper *k)
+{
+	uint64_t now_ms = clock_ms();
+
+	zygote_files_drain(k->files_fd);
+	if (k->stale_ms == NEVER)
+		k->changed_ms = now_ms;
+	k->stale_ms = k->changed_ms + ZYGOTE_CHANGES_MS;
+	if (now_ms + ZYGOTE_QUIET_MS < k->stale_ms)
+		k->stale_ms = now_ms + ZYGOTE_QUIET_MS;
+}
+
+static void report_stale(struct keeper *k)
+{
+	stale_tell(k->order.sock_fd);
+	cj_close(&k->files_fd);
+	k->stale_ms = NEVER;
+}
+
 /* Returns when it has ended, or the server wants it no more. */
 static int watch(struct keeper *k, struct cj_error *err)
 {
 	struct pollfd sources[SOURCE_COUNT];
-	uint64_t until_ms = UINT64_MAX;
+	uint64_t end_ms = NEVER;
 
 	for (;;) {
-		if (!wait_for(k, sources, SOURCE_READY, until_ms))
+		uint64_t until_ms = end_ms < k->stale_ms ? end_ms : k->stale_ms;
+		bool is_over = !wait_for(k, sources, SOURCE_READY, until_ms);
+		if (is_over && clock_ms() >= end_ms)
 			return 0;
+		if (is_over)
+			report_stale(k);
+		if (sources[SOURCE_FILES].revents)
+			note_change(k);
 		if (sources[SOURCE_END].revents)
-			return until_ms == UINT64_MAX ? describe_end(k, err) : 0;
-		if (!sources[SOURCE_SERVER].revents || until_ms != UINT64_MAX)
+			return end_ms == NEVER ? describe_end(k, err) : 0;
+		if (!sources[SOURCE_SERVER].revents || end_ms != NEVER)
 			continue;
-		until_ms = clock_ms() + ZYGOTE_LINGER_MS;
+		end_ms = clock_ms() + ZYGOTE_LINGER_MS;
+		k->stale_ms = NEVER;
+		cj_close(&k->files_fd);
 		k->order.sock_fd = -1; /* poll(2) ignores it */
 	}
 }
 
 static int hand_over(struct keeper *k, struct cj_error *err)
 {
+	k->files_fd = zygote_files_watch(k->zygote.scratch_fd, err);
+	if (k->files_fd < 0)
+		return k->files_fd;
+	cj_close(&k->zygote.scratch_fd);
 	int rc = job_send(k->order.control_fd, k->zygote.sock_fd, err);
-
 	cj_close(&k->zygote.sock_fd); /* it ends when nobody has its socket */
 	return rc < 0 ? rc : ready_tell(k->order.sock_fd, false, NULL, err);
 }
@@ -208,7 +245,13 @@ int zygote_keeper_check(const char *profile, struct cj_error *err)
 
 _Noreturn void zygote_keeper_main(const struct worker_order *order)
 {
-	struct keeper k = { .order = *order, .zygote = ZYGOTE_NULL, .log_fd = -1 };
+	struct keeper k = {
+		.order = *order,
+		.zygote = ZYGOTE_NULL,
+		.files_fd = -1,
+		.stale_ms = NEVER,
+		.log_fd = -1,
+	};
 	struct cj_error err = { 0 };
 
 	config_init(&k.config);

@@ -7,6 +7,9 @@
  * Before "ready" it sends the zygote's socket over control_fd, as job_send() does.  It ends the
  * zygote when the server closes its end of sock_fd: by then workers have had time for their last
  * requests.  Both die with the spawner.
+ *
+ * It says "stale" once, when a file that the zygote has loaded was changed: ZYGOTE_QUIET_MS after
+ * the last change, at most ZYGOTE_CHANGES_MS after the first.
  */
 #pragma once
 
@@ -17,6 +20,9 @@
 
 #define ZYGOTE_START_MS  60000 /* for the modules of its profile to be loaded */
 #define ZYGOTE_LINGER_MS 5000  /* for requests of workers that have its socket already */
+
+#define ZYGOTE_QUIET_MS   1000
+#define ZYGOTE_CHANGES_MS 10000
 
 /* Why a profile can't use a zygote that it asks for, with a hint; 0: it can, or does not ask. */
 int zygote_keeper_check(const char *profile, struct cj_error *err);

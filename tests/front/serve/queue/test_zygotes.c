@@ -166,6 +166,33 @@ static void a_profile_that_wants_none_has_none(void **state)
 		assert_int_equal(w->events[i], 0);
 }
 
+static void one_whose_loaded_files_changed_is_replaced_at_once(void **state)
+{
+	struct world *w = *state;
+
+	have_one(w);
+	say(w, 0, "{\"type\":\"stale\"}");
+	assert_int_equal(ask(w), ZYGOTE_SOON);
+	have_one(w);
+	assert_int_equal(w->count, 2);
+	assert_int_equal(ask(w), ZYGOTE_READY);
+	zygotes_tick(&w->zygotes);
+	assert_int_equal(w->count, 2);
+	assert_int_equal(w->complaints, 0);
+}
+
+static void one_that_is_not_ready_can_not_be_stale(void **state)
+{
+	struct world *w = *state;
+
+	zygotes_tick(&w->zygotes);
+	say(w, 0, "{\"type\":\"stale\"}");
+	zygotes_tick(&w->zygotes);
+	assert_int_equal(w->count, 1);
+	be_ready(w, 0);
+	assert_int_equal(ask(w), ZYGOTE_READY);
+}
+
 static void after_its_children_the_next_one_takes_over_when_it_is_ready(void **state)
 {
 	struct world *w = *state;
@@ -338,6 +365,8 @@ int main(void)
 		ROW(past_its_age_the_next_one_takes_over),
 		ROW(without_a_successor_it_ends_at_twice_its_limits),
 		ROW(one_whose_files_changed_serves_no_more),
+		ROW(one_whose_loaded_files_changed_is_replaced_at_once),
+		ROW(one_that_is_not_ready_can_not_be_stale),
 		ROW(one_that_fails_is_retried_after_growing_pauses),
 		ROW(one_that_dies_is_replaced_after_a_pause),
 		ROW(an_unsuitable_profile_is_tried_again_when_it_has_changed),

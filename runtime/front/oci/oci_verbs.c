@@ -3,10 +3,13 @@
 #include "runtime/front/oci/oci_verbs.h"
 
 #include "runtime/front/oci/container/container.h"
+#include "runtime/front/oci/oci_show.h"
 
 static oci_verb *const verbs[OCI_VERB_COUNT] = {
 	[OCI_STATE] = container_state,
 	[OCI_LIST] = container_list,
+	[OCI_FEATURES] = oci_show_features,
+	[OCI_SPEC] = oci_show_spec,
 };
 
 int oci_verbs_run(struct oci_call *call, struct cj_error *err)

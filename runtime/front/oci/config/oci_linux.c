@@ -199,9 +199,8 @@ static int check_maps(const struct json_reader *in, const struct json_node *node
 		return oci_reject(in, node, err,
 				  "uidMappings and gidMappings need a new user "
 				  "namespace in namespaces");
-	if (user->is_wanted && !user->path && (l->uid_maps.count == 0 || l->gid_maps.count == 0))
-		return oci_reject(in, node, err,
-				  "a new user namespace needs uidMappings and gidMappings");
+	if (has_maps && (l->uid_maps.count == 0 || l->gid_maps.count == 0))
+		return oci_reject(in, node, err, "uidMappings and gidMappings go together");
 	return 0;
 }
 

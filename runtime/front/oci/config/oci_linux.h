@@ -61,7 +61,7 @@ struct oci_personality {
 
 struct oci_linux {
 	struct oci_namespace namespaces[OCI_NS_COUNT];
-	struct oci_id_maps uid_maps, gid_maps;
+	struct oci_id_maps uid_maps, gid_maps; /* of a new user namespace; both or none */
 	struct oci_time_offset monotonic, boottime;
 	struct oci_pairs sysctl;
 	const char *cgroups_path; /* "/a/b", "a/b", "slice:prefix:name"; NULL: not given */

@@ -7,6 +7,7 @@
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
 #include "runtime/front/oci/container/container_config.h"
+#include "runtime/front/oci/oci_show.h"
 #include "runtime/front/oci/state/state_status.h"
 
 /* A container whose configuration is lost still has a state. */
@@ -21,17 +22,6 @@ static void write_state(struct json_writer *w, const struct state *s, struct are
 			   with_owner);
 }
 
-static int print(struct json_writer *w, struct cj_error *err)
-{
-	const char *text;
-	size_t size;
-
-	if (json_writer_take(w, &text, &size, err) < 0)
-		return -err->code;
-	(void)printf("%.*s\n", (int)size, text); /* main() checks standard output */
-	return 0;
-}
-
 int container_state(struct oci_call *call, struct cj_error *err)
 {
 	auto_state struct state s = STATE_NULL;
@@ -42,7 +32,7 @@ int container_state(struct oci_call *call, struct cj_error *err)
 	if (state_open(call->options, false, call->arena, &s, err) < 0)
 		return -err->code;
 	write_state(w, &s, call->arena, false);
-	return print(w, err);
+	return oci_show_json(w, err);
 }
 
 /* --- list ------------------------------------------------------------------------------- */
@@ -95,5 +85,5 @@ int container_list(struct oci_call *call, struct cj_error *err)
 	for (size_t i = 0; i < ids.count; i++)
 		list_one(o, ids.items[i], w);
 	json_close_array(w);
-	return o->is_json && !o->is_quiet ? print(w, err) : 0;
+	return o->is_json && !o->is_quiet ? oci_show_json(w, err) : 0;
 }

@@ -6,7 +6,8 @@
  *
  * What children of one zygote share is bounded: after a number of children, or a time, the next
  * one is started, and serves as soon as it is ready.  A zygote whose profile or loaded files have
- * changed serves no more.  Where there is none, interpreters are started one by one, as without zygotes.
+ * changed serves no more.  Where there is none, interpreters are started one by one, as without
+ * zygotes.
  */
 #pragma once
 

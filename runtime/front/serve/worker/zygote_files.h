@@ -2,8 +2,8 @@
 /*
  * zygote_files - notices when a file that a zygote has loaded is changed, replaced or removed.
  *
- * The launcher writes the names to the file ZYGOTE_FILES_LIST in its empty directory (zygote.h), one
- * absolute path a line, before it calls fork(3).  Follows: inotify(7).
+ * The launcher writes the names to the file ZYGOTE_FILES_LIST in its empty directory (zygote.h),
+ * one absolute path a line, before it calls fork(3).  Follows: inotify(7).
  */
 #pragma once
 

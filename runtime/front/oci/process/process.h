@@ -61,6 +61,7 @@ size_t process_fds(const struct process *p, int out_fds[static PROCESS_FDS_MAX])
 struct process_state {
 	const char *id, *status, *bundle;
 	pid_t container_pid; /* of its init, on the host */
+	const struct oci_pairs *annotations;
 };
 
 /*

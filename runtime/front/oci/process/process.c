@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a process will be, resolved outside; and the last call inside.  Acts. */
+#include "runtime/front/oci/process/process.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/seccomp.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/files/fd.h"
+#include "runtime/base/files/system_file.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/front/oci/process/process_adjust.h"
+#include "runtime/front/oci/process/process_filter.h"
+#include "runtime/front/oci/process/process_parts.h"
+#include "runtime/front/oci/process/process_program.h"
+
+#define FIRST_PRESERVED 3
+
+/* --- prepare: outside --------------------------------------------------------------- */
+
+static int check_preserved(const struct process_context *context, struct cj_error *err)
+{
+	for (unsigned i = 0; i < context->preserved_fds; i++) {
+		int fd = FIRST_PRESERVED + (int)i;
+		/* What was inherited by execve(2) is not close-on-exec; all that we open is. */
+		int flags = fcntl(fd, F_GETFD);
+		if (flags < 0 || flags & FD_CLOEXEC)
+			return cj_reject_as(err, EBADF,
+					    "--preserve-fds %u: descriptor %d is not open",
+					    context->preserved_fds, fd);
+	}
+	return 0;
+}
+
+static int prepare_caps(struct process *p, struct arena *a, struct cj_error *err)
+{
+	uint64_t available;
+	int rc = p->context.has_user_namespace ? process_caps_of_kernel(&available, err)
+					       : process_caps_of_self(&available, err);
+	if (rc < 0)
+		return rc;
+	if (process_caps_resolve(&p->wanted->capabilities, available, a, &p->caps, &p->warnings) <
+	    0)
+		return cj_fail(err, ENOMEM, "resolve the capabilities");
+	return 0;
+}
+
+/* TSYNC is for other threads, and there are none with this filter. */
+static int prepare_filter(struct process *p, const struct oci_seccomp *seccomp, struct arena *a,
+			  struct cj_error *err)
+{
+	if (!seccomp->is_given)
+		return 0;
+	if (process_filter_compile(seccomp, a, &p->filter, err) < 0)
+		return -err->code;
+	p->filter_flags = seccomp->flags &
+			  ~(uint32_t)(SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_TSYNC_ESRCH);
+	if (!p->wanted->no_new_privileges)
+		p->kept_caps = UINT64_C(1) << CAP_SYS_ADMIN;
+
+	if (!seccomp->notifies)
+		return 0;
+	p->filter_flags |= SECCOMP_FILTER_FLAG_NEW_LISTENER;
+	p->listener_metadata = seccomp->listener_metadata;
+	return seccomp_agent_connect(seccomp->listener_path, &p->agent, err);
+}
+
+static int check_apparmor(const struct oci_process *wanted, struct cj_error *err)
+{
+	char enabled[SYSTEM_FILE_SMALL];
+	if (!wanted->apparmor_profile)
+		return 0;
+	ssize_t size = system_file_read(AT_FDCWD, "/sys/module/apparmor/parameters/enabled",
+					enabled, sizeof(enabled));
+	if (size > 0 && enabled[0] == 'Y')
+		return 0;
+	int rc = cj_reject_as(err, ENOTSUP,
+			      "process.apparmorProfile: '%s' can't be applied: AppArmor is "
+			      "not enabled on this host",
+			      wanted->apparmor_profile);
+	(void)cj_hint(err, "boot with apparmor=1, or remove the profile from the configuration");
+	return rc;
+}
+
+static int look_at_own_program(struct process *p, struct cj_error *err)
+{
+	struct stat st;
+	if (stat("/proc/self/exe", &st) < 0)
+		return cj_fail(err, errno, "look at '/proc/self/exe'");
+	p->own_program.device = st.st_dev;
+	p->own_program.inode = st.st_ino;
+	return 0;
+}
+
+/* execve(2) takes pointers to char that it doesn't write. */
+static const char *const *vector_of(const struct strings *list)
+{
+	static const char *const none[] = { NULL };
+	return list->count > 0 ? list->items : none;
+}
+
+int process_prepare(const struct oci_config *config, const struct oci_process *process,
+		    const struct process_context *context, struct arena *a, struct process **out,
+		    struct cj_error *err)
+{
+	auto_process struct process *p = arena_alloc(a, sizeof(*p));
+	if (!p)
+		return cj_fail(err, ENOMEM, "prepare the container's process");
+	*p = (struct process){
+		.wanted = process,
+		.context = *context,
+		.agent = SECCOMP_AGENT_NULL,
+		.oci_version = config->oci_version,
+		.has_personality = config->on_linux.personality.is_given,
+		.personality = config->on_linux.personality.domain,
+		.argv = vector_of(&process->args),
+		.env = vector_of(&process->env),
+	};
+	if (process->args.count == 0)
+		return cj_reject(err, "process.args is empty: there is no program to execute");
+	if (check_preserved(context, err) < 0 || check_apparmor(process, err) < 0 ||
+	    look_at_own_program(p, err) < 0 || prepare_caps(p, a, err) < 0 ||
+	    prepare_filter(p, &config->on_linux.seccomp, a, err) < 0)
+		return -err->code;
+	*out = take_ptr(p);
+	return 0;
+}
+
+void process_close(struct process **slot)
+{
+	if (*slot)
+		seccomp_agent_close(&(*slot)->agent);
+	*slot = NULL;
+}
+
+const struct strings *process_warnings(const struct process *p)
+{
+	return &p->warnings;
+}
+
+size_t process_fds(const struct process *p, int out_fds[static PROCESS_FDS_MAX])
+{
+	out_fds[0] = p->agent.sock_fd;
+	return p->agent.sock_fd >= 0 ? 1 : 0;
+}
+
+/* The "container process state" of config-linux.md. */
+static void write_state(struct json_writer *w, const struct process *p,
+			const struct process_state *state, pid_t pid)
+{
+	json_open_object(w);
+	json_member_text(w, "ociVersion", p->oci_version);
+	json_put_key(w, "fds");
+	json_open_array(w);
+	json_put_string(w, "seccompFd");
+	json_close_array(w);
+	json_member_u64(w, "pid", (uint64_t)pid);
+	if (p->listener_metadata)
+		json_member_text(w, "metadata", p->listener_metadata);
+	json_put_key(w, "state");
+	json_open_object(w);
+	json_member_text(w, "ociVersion", p->oci_version);
+	json_member_text(w, "id", state->id);
+	json_member_text(w, "status", state->status);
+	json_member_u64(w, "pid", (uint64_t)state->container_pid);
+	json_member_text(w, "bundle", state->bundle);
+	if (state->annotations && state->annotations->count > 0) {
+		json_put_key(w, "annotations");
+		json_open_object(w);
+		for (size_t i = 0; i < state->annotations->count; i++)
+			json_member_text(w, state->annotations->items[i].name,
+					 state->annotations->items[i].value);
+		json_close_object(w);
+	}
+	json_close_object(w);
+	json_close_object(w);
+}
+
+int process_describe(struct process *p, const struct process_state *state, pid_t pid,
+		     struct cj_error *err)
+{
+	const char *text;
+	size_t size;
+	if (p->agent.sock_fd < 0)
+		return 0;
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	if (!w)
+		return cj_fail(err, ENOMEM, "describe the process to the seccomp agent");
+	write_state(w, p, state, pid);
+	if (json_writer_take(w, &text, &size, err) < 0)
+		return -err->code;
+	return seccomp_agent_describe(&p->agent, text, size, err);
+}
+
+int process_adjust(const struct process *p, pid_t pid, struct cj_error *err)
+{
+	return process_adjust_pid(p->wanted, pid, err);
+}
+
+/* --- inside ------------------------------------------------------------------------- */
+
+/* Kernels before 5.8 have only the second, which all security modules share. */
+int process_label(const struct process *p, int proc_fd, struct cj_error *err)
+{
+	char text[512];
+	if (!p->wanted->apparmor_profile)
+		return 0;
+	int size = snprintf(text, sizeof(text), "exec %s", p->wanted->apparmor_profile);
+	if (size < 0 || (size_t)size >= sizeof(text))
+		return cj_reject(err, "process.apparmorProfile: the name is too long");
+	int rc = fd_put_file(proc_fd, "thread-self/attr/apparmor/exec", text, err);
+	if (rc == -ENOENT)
+		rc = fd_put_file(proc_fd, "thread-self/attr/exec", text, err);
+	if (rc == -ENOENT)
+		(void)cj_hint(err, "load the profile first: apparmor_parser(8)");
+	return rc < 0 ? cj_wrap(err, "process.apparmorProfile") : 0;
+}
+
+/* The kernel would execute our own program, whose copy is sealed; no container asks for it. */
+static int refuse_ourselves(const struct process *p, struct cj_error *err)
+{
+	struct stat st;
+	if (stat(p->executable, &st) == 0 && st.st_dev == p->own_program.device &&
+	    st.st_ino == p->own_program.inode)
+		return cj_reject_as(err, EACCES,
+				    "open executable '%s': permission denied: it leads to "
+				    "cejail-oci itself",
+				    p->executable);
+	return 0;
+}
+
+int process_find(struct process *p, struct cj_error *err)
+{
+	if (process_program_find(p->argv[0], &p->wanted->env, p->executable, err) < 0)
+		return -err->code;
+	return refuse_ourselves(p, err);
+}
+
+static int load_filter(const void *context)
+{
+	const struct process *p = context;
+	struct sock_fprog filter = p->filter;
+	return sys_seccomp(SECCOMP_SET_MODE_FILTER, p->filter_flags, &filter);
+}
+
+static int load(const struct process *p, struct cj_error *err)
+{
+	if (p->filter.len == 0)
+		return 0;
+	if (p->kept_caps && process_caps_raise(&p->caps, p->kept_caps, err) < 0) {
+		(void)cj_hint(err, "without noNewPrivileges a seccomp filter needs CAP_SYS_ADMIN: "
+				   "seccomp(2)");
+		return cj_wrap(err, "load the seccomp filter");
+	}
+	if (p->agent.sock_fd >= 0)
+		return seccomp_agent_load(&p->agent, load_filter, p, err);
+	if (load_filter(p) < 0)
+		return cj_fail(err, errno, "load the seccomp filter");
+	return 0;
+}
+
+int process_execute(struct process *p, struct cj_error *err)
+{
+	if (load(p, err) < 0)
+		return -err->code;
+	/* From here on the filter applies: nothing else may be called on the way to the program. */
+	execve(p->executable, (char *const *)(uintptr_t)p->argv, (char *const *)(uintptr_t)p->env);
+	int why = errno;
+	int rc = cj_fail(err, why, "execute '%s'", p->executable);
+	if (why == ENOENT)
+		(void)cj_hint(err,
+			      "the file exists; its interpreter, the first line of a script or the "
+			      "dynamic linker, does not");
+	return rc;
+}

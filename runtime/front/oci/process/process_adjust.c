@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Limits and priorities of another process.  Acts. */
+#include "runtime/front/oci/process/process_adjust.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/ioprio.h>
+#include <linux/sched/types.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "runtime/base/files/fd.h"
+
+static int set_rlimits(const struct oci_process *wanted, pid_t pid, struct cj_error *err)
+{
+	for (size_t i = 0; i < wanted->nrlimits; i++) {
+		const struct oci_rlimit *r = &wanted->rlimits[i];
+		const struct rlimit limit = { .rlim_cur = r->soft, .rlim_max = r->hard };
+		if (prlimit(pid, (__rlimit_resource_t)r->resource, &limit, NULL) < 0)
+			return cj_fail(err, errno,
+				       "process.rlimits: set limit %d to %" PRIu64
+				       ", hard %" PRIu64,
+				       r->resource, r->soft, r->hard);
+	}
+	return 0;
+}
+
+static int set_oom_score(const struct oci_process *wanted, pid_t pid, struct cj_error *err)
+{
+	char path[64], score[32];
+	if (!wanted->oom_score_adj.is_set)
+		return 0;
+	(void)snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", pid);
+	(void)snprintf(score, sizeof(score), "%" PRId64, wanted->oom_score_adj.value);
+	if (fd_put_file(AT_FDCWD, path, score, err) < 0) {
+		if (err->code == EACCES)
+			(void)cj_hint(err, "only CAP_SYS_RESOURCE lowers it: proc(5)");
+		return cj_wrap(err, "process.oomScoreAdj");
+	}
+	return 0;
+}
+
+static int set_scheduler(const struct oci_process *wanted, pid_t pid, struct cj_error *err)
+{
+	const struct oci_scheduler *s = &wanted->scheduler;
+	const struct sched_attr attr = {
+		.size = sizeof(attr),
+		.sched_policy = (uint32_t)s->policy,
+		.sched_flags = s->flags,
+		.sched_nice = s->nice,
+		.sched_priority = (uint32_t)s->priority,
+		.sched_runtime = s->runtime_ns,
+		.sched_deadline = s->deadline_ns,
+		.sched_period = s->period_ns,
+	};
+	if (s->is_given && syscall(SYS_sched_setattr, pid, &attr, 0) < 0)
+		return cj_fail(err, errno, "process.scheduler: set the scheduling policy");
+	return 0;
+}
+
+static int set_io_priority(const struct oci_process *wanted, pid_t pid, struct cj_error *err)
+{
+	const struct oci_io_priority *io = &wanted->io_priority;
+	if (io->is_given && syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, pid,
+				    IOPRIO_PRIO_VALUE(io->io_class, (int)io->level)) < 0)
+		return cj_fail(err, errno, "process.ioPriority: set the I/O priority");
+	return 0;
+}
+
+int process_adjust_pid(const struct oci_process *wanted, pid_t pid, struct cj_error *err)
+{
+	/* The limits come last: they may bind the other calls. */
+	if (set_oom_score(wanted, pid, err) < 0 || set_io_priority(wanted, pid, err) < 0 ||
+	    set_scheduler(wanted, pid, err) < 0 || set_rlimits(wanted, pid, err) < 0)
+		return -err->code;
+	return 0;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* process_adjust - what one process sets for another: limits, oom_score_adj, priorities. */
+#pragma once
+
+#include <sys/types.h>
+
+#include "runtime/base/error.h"
+#include "runtime/front/oci/config/oci_process.h"
+
+/* `pid` is a child that nobody has waited for, so that no other process has its number. */
+int process_adjust_pid(const struct oci_process *wanted, pid_t pid, struct cj_error *err);

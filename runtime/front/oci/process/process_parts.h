@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* process_parts - what a struct process consists of, for the files of this room. */
+#pragma once
+
+#include <limits.h>
+#include <linux/filter.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "runtime/front/oci/process/process.h"
+#include "runtime/front/oci/process/process_caps.h"
+#include "runtime/front/oci/process/seccomp_agent.h"
+
+struct process {
+	const struct oci_process *wanted; /* borrowed */
+	struct process_context context;
+	struct process_caps caps;
+	uint64_t kept_caps; /* permitted until execve(2), for seccomp(2) */
+
+	struct sock_fprog filter; /* len 0: none */
+	uint32_t filter_flags;
+	struct seccomp_agent agent;
+	const char *listener_metadata; /* NULL: none */
+	const char *oci_version;
+
+	bool has_personality;
+	unsigned long personality;
+
+	struct {
+		dev_t device;
+		ino_t inode;
+	} own_program; /* which no container executes */
+
+	const char *const *argv, *const *env;
+	char executable[PATH_MAX];
+	struct strings warnings;
+};

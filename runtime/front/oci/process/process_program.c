@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Searches for the executable, as execve(2) will see it.  Acts, but changes nothing. */
+#include "runtime/front/oci/process/process_program.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+static const char *path_of(const struct strings *env)
+{
+	for (size_t i = 0; i < env->count; i++)
+		if (strncmp(env->items[i], "PATH=", 5) == 0)
+			return env->items[i] + 5;
+	return DEFAULT_PATH;
+}
+
+/* 0, or why execve(2) would refuse the file. */
+static int why_not(const char *path)
+{
+	struct stat st;
+	if (stat(path, &st) < 0)
+		return errno;
+	if (!S_ISREG(st.st_mode))
+		return EACCES;
+	return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) < 0 ? errno : 0;
+}
+
+static int find_in_path(const char *name, const char *dirs, char out_path[static PATH_MAX])
+{
+	int verdict = ENOENT;
+	for (const char *dir = dirs, *end; *dir; dir = *end ? end + 1 : end) {
+		end = strchrnul(dir, ':');
+		char file[PATH_MAX];
+		int size = snprintf(file, sizeof(file), "%.*s/%s", (int)(end - dir), dir, name);
+		if (*dir != '/' || size < 0 || (size_t)size >= sizeof(file))
+			continue; /* relative to a directory that the container chooses */
+		int why = why_not(file);
+		if (why == 0) {
+			memcpy(out_path, file, (size_t)size + 1);
+			return 0;
+		}
+		if (why == EACCES)
+			verdict = why;
+	}
+	return verdict;
+}
+
+int process_program_find(const char *name, const struct strings *env,
+			 char out_path[static PATH_MAX], struct cj_error *err)
+{
+	if (!strchr(name, '/')) {
+		int why = *name ? find_in_path(name, path_of(env), out_path) : ENOENT;
+		if (why == ENOENT)
+			return cj_reject_as(err, ENOENT, "executable file not found in $PATH: '%s'",
+					    name);
+		return why == 0 ? 0 : cj_fail(err, why, "open executable '%s' of $PATH", name);
+	}
+
+	size_t size = strlen(name);
+	int why = size < PATH_MAX ? why_not(name) : ENAMETOOLONG;
+	if (why != 0)
+		return cj_fail(err, why, "open executable '%s'", name);
+	memcpy(out_path, name, size + 1);
+	return 0;
+}

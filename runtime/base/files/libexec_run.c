@@ -14,7 +14,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
-#define ARGS_MAX 4
+#define ARGS_MAX 5
 
 /* The helper must not inherit signals that we block or ignore: they could keep it from ending. */
 static int reset_signals(posix_spawnattr_t *attr)

@@ -56,7 +56,7 @@ static bool enforce_number(struct cgroup *c, const char *file, uint64_t value, u
 }
 
 /* Each swap area is a line behind a heading: proc(5). */
-static bool host_has_swap(void)
+bool cgroup_host_has_swap(void)
 {
 	char text[SYSTEM_FILE_SMALL];
 	ssize_t size = system_file_read(AT_FDCWD, "/proc/swaps", text, sizeof(text));
@@ -73,7 +73,7 @@ static bool enforce_memory(struct cgroup *c, const struct cgroup_limits *limits)
 		return false;
 
 	int rc = system_file_write(c->dir_fd, "memory.swap.max", "0");
-	if (rc < 0 && (rc != -ENOENT || host_has_swap())) {
+	if (rc < 0 && (rc != -ENOENT || cgroup_host_has_swap())) {
 		say_why(c, "the jail's memory may be swapped out: boot with swapaccount=1, or turn "
 			   "swap off");
 		return false;

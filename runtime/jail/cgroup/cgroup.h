@@ -59,6 +59,9 @@ int cgroup_find(const char *parent_option, const char *id, struct cgroup *out,
  */
 int cgroup_make(struct cgroup *c, const struct cgroup_limits *limits, struct cj_error *err);
 
+/* Is a swap area in use?  True also when that can't be read. */
+bool cgroup_host_has_swap(void);
+
 /* The leaf's inode number, which no later directory of the same path has; 0: there is no leaf. */
 uint64_t cgroup_inode(const struct cgroup *c);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs the helper that asks the user's systemd.  Acts. */
+/* Runs the helper that asks systemd.  Acts. */
 #include "runtime/jail/cgroup/scope_helper.h"
 
 #include <stdio.h>
@@ -13,15 +13,54 @@ bool scope_helper_is_there(void)
 	return user_bus_is_there();
 }
 
-int scope_helper_enter(const char *id, struct cj_error *err)
+/* The arguments are those of runtime/front/scope_helper/main.c. */
+static int run(const char *const *args, struct cj_error *err)
 {
-	char pid_text[16];
-	(void)snprintf(pid_text, sizeof(pid_text), "%d", getpid());
-	const char *const args[] = { id, pid_text, NULL };
 	const struct libexec_call call = {
 		.name = "scope-helper",
-		.what = "the user manager's helper",
+		.what = "the helper that asks systemd",
 		.args = args,
 	};
 	return libexec_run(&call, err) < 0 ? -err->code : 0;
+}
+
+static const char *put_pid(char out[static 16], pid_t pid)
+{
+	(void)snprintf(out, 16, "%d", (int)pid);
+	return out;
+}
+
+static const char *manager_of(const struct container_scope *scope)
+{
+	return scope->is_system ? "system" : "user";
+}
+
+int scope_helper_enter(const char *id, struct cj_error *err)
+{
+	char pid[16], unit[64];
+	(void)snprintf(unit, sizeof(unit), "cejail-%s.scope", id);
+	return run((const char *const[]){ "enter", "user", unit, put_pid(pid, getpid()), NULL },
+		   err);
+}
+
+int scope_helper_start(const struct container_scope *scope, struct cj_error *err)
+{
+	char pid[16];
+	return run((const char *const[]){ "start", manager_of(scope), scope->unit,
+					  put_pid(pid, getpid()), scope->slice, NULL },
+		   err);
+}
+
+int scope_helper_attach(const struct container_scope *scope, const char *child, pid_t process,
+			struct cj_error *err)
+{
+	char pid[16];
+	return run((const char *const[]){ "attach", manager_of(scope), scope->unit,
+					  put_pid(pid, process), child, NULL },
+		   err);
+}
+
+int scope_helper_stop(const struct container_scope *scope, struct cj_error *err)
+{
+	return run((const char *const[]){ "stop", manager_of(scope), scope->unit, NULL }, err);
 }

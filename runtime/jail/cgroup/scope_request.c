@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asks the user's systemd over sd-bus whether this unit is delegated, and for a scope if it is not.
+ * Asks systemd over sd-bus whether this unit is delegated, for a scope, and for what is done with one.
  * Acts; runs in the helper program (runtime/front/scope_helper), so that cejail links no library
  * for it.
  */
@@ -28,11 +28,12 @@
 
 #define OBJECT_PATH_MAX 800 /* a unit name has at most 255 bytes */
 
-/* The scope, and the process that is to be in it. */
-struct scope_wanted {
-	const char *unit;
-	pid_t pid;
-	int pidfd; /* of pid: readable when it has ended */
+/* What is asked of which connection. */
+struct scope_call {
+	const struct sdbus *lib;
+	struct sd_bus *bus;
+	const struct scope_request *request;
+	int pidfd; /* of the process: readable when it has ended; -1: none */
 };
 
 static int connect_bus(const struct sdbus *lib, const struct user_bus *address, struct sd_bus **out,
@@ -67,7 +68,7 @@ static int await_bus(const struct sdbus *lib, struct sd_bus *bus, struct cj_erro
 		if (rc < 0)
 			break;
 	}
-	return rc < 0 ? cj_fail(err, -rc, "authenticate to the user manager") : 0;
+	return rc < 0 ? cj_fail(err, -rc, "authenticate to systemd") : 0;
 }
 
 /* --- where the process is --------------------------------------------------------- */
@@ -148,35 +149,60 @@ static bool is_delegated(const struct sdbus *lib, struct sd_bus *bus, pid_t pid)
 
 /* --- a scope ------------------------------------------------------------------------ */
 
-static int start_scope(const struct sdbus *lib, struct sd_bus *bus,
-		       const struct scope_wanted *wanted, struct cj_error *err)
+#define SYSTEMD "org.freedesktop.systemd1"
+#define MANAGER SYSTEMD, "/org/freedesktop/systemd1", SYSTEMD ".Manager"
+
+/* Ends the call's error.  `what` is "start", "stop": of which unit follows. */
+static int finish(const struct scope_call *call, struct sdbus_error *error, int rc,
+		  const char *what, struct cj_error *err)
 {
-	struct sdbus_error error = { 0 };
-	int rc = lib->call_method(bus, "org.freedesktop.systemd1", "/org/freedesktop/systemd1",
-				  "org.freedesktop.systemd1.Manager", "StartTransientUnit", &error,
-				  NULL, "ssa(sv)a(sa(sv))", wanted->unit, "fail",
-				  4, /* properties: org.freedesktop.systemd1(5) */
-				  "Description", "s", "a jail of cejail", "PIDs", "au", 1,
-				  (uint32_t)wanted->pid, "Delegate", "b", 1, "CollectMode", "s",
-				  "inactive-or-failed", 0); /* auxiliary units */
 	if (rc < 0)
-		rc = cj_fail(err, -rc, "start '%s'%s%.200s", wanted->unit,
-			     error.message ? ": " : "", error.message ? error.message : "");
-	lib->error_free(&error);
+		rc = cj_fail(err, -rc, "%s '%.255s'%s%.150s", what, call->request->unit,
+			     error->message ? ": " : "", error->message ? error->message : "");
+	call->lib->error_free(error);
 	return rc < 0 ? rc : 0;
 }
 
-/*
- * A scope for a process that is dead already never contains a process, so the manager would keep
- * it. An error means that it is gone.
- */
-static void stop_scope(const struct sdbus *lib, struct sd_bus *bus, const char *unit)
+/* Properties: org.freedesktop.systemd1(5). */
+static int start_jail_scope(const struct scope_call *call, struct cj_error *err)
 {
 	struct sdbus_error error = { 0 };
-	(void)lib->call_method(bus, "org.freedesktop.systemd1", "/org/freedesktop/systemd1",
-			       "org.freedesktop.systemd1.Manager", "StopUnit", &error, NULL, "ss",
-			       unit, "replace");
-	lib->error_free(&error);
+	int rc = call->lib->call_method(
+	    call->bus, MANAGER, "StartTransientUnit", &error, NULL, "ssa(sv)a(sa(sv))",
+	    call->request->unit, "fail", 4, "Description", "s", "a jail of cejail", "PIDs", "au", 1,
+	    (uint32_t)call->request->pid, "Delegate", "b", 1, "CollectMode", "s",
+	    "inactive-or-failed", 0); /* auxiliary units */
+	return finish(call, &error, rc, "start", err);
+}
+
+/* The container's own limit of processes counts, not systemd's default for scopes. */
+static int start_container_scope(const struct scope_call *call, struct cj_error *err)
+{
+	struct sdbus_error error = { 0 };
+	int rc = call->lib->call_method(
+	    call->bus, MANAGER, "StartTransientUnit", &error, NULL, "ssa(sv)a(sa(sv))",
+	    call->request->unit, "fail", 6, "Description", "s", "a container of cejail-oci", "PIDs",
+	    "au", 1, (uint32_t)call->request->pid, "Delegate", "b", 1, "CollectMode", "s",
+	    "inactive-or-failed", "Slice", "s", call->request->slice, "TasksMax", "t", UINT64_MAX,
+	    0); /* auxiliary units */
+	return finish(call, &error, rc, "start", err);
+}
+
+static int attach(const struct scope_call *call, struct cj_error *err)
+{
+	struct sdbus_error error = { 0 };
+	int rc = call->lib->call_method(call->bus, MANAGER, "AttachProcessesToUnit", &error, NULL,
+					"ssau", call->request->unit, call->request->child, 1,
+					(uint32_t)call->request->pid);
+	return finish(call, &error, rc, "move a process into", err);
+}
+
+static int stop(const struct scope_call *call, struct cj_error *err)
+{
+	struct sdbus_error error = { 0 };
+	int rc = call->lib->call_method(call->bus, MANAGER, "StopUnit", &error, NULL, "ss",
+					call->request->unit, "replace");
+	return finish(call, &error, rc, "stop", err);
 }
 
 static bool has_ended(int pidfd)
@@ -186,64 +212,90 @@ static bool has_ended(int pidfd)
 }
 
 /* The answer only says that a job is queued: /proc/PID/cgroup shows when it is done. */
-static int await_scope(const struct sdbus *lib, struct sd_bus *bus,
-		       const struct scope_wanted *wanted, struct cj_error *err)
+static int await_scope(const struct scope_call *call, struct cj_error *err)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
+	const char *unit = call->request->unit;
 	for (unsigned ms = 0; ms < ENTER_LIMIT_MS; ms++) {
-		if (has_ended(wanted->pidfd)) {
-			stop_scope(lib, bus, wanted->unit);
-			return cj_fail(err, ESRCH, "move a process into '%s'", wanted->unit);
+		if (has_ended(call->pidfd)) {
+			/* A scope for a process that is dead already never contains one, so the
+			 * manager would keep it.  An error means that it is gone. */
+			struct cj_error ignored;
+			(void)stop(call, &ignored);
+			return cj_fail(err, ESRCH, "move a process into '%s'", unit);
 		}
-		if (is_in_unit(wanted->pid, wanted->unit))
+		if (is_in_unit(call->request->pid, unit))
 			return 0;
 		(void)nanosleep(&pause, NULL); /* early is fine */
 	}
-	return cj_fail(err, ETIMEDOUT, "wait to be moved into '%s'", wanted->unit);
+	return cj_fail(err, ETIMEDOUT, "wait to be moved into '%s'", unit);
 }
 
-static int try_bus(const struct sdbus *lib, const struct user_bus *address,
-		   const struct scope_wanted *wanted, struct cj_error *err)
+static int start(const struct scope_call *call, struct cj_error *err)
 {
-	struct sd_bus *bus = NULL;
-	int rc = connect_bus(lib, address, &bus, err);
+	const struct scope_request *r = call->request;
+	if (r->keeps_delegated && is_delegated(call->lib, call->bus, r->pid))
+		return 0;
+	/* From here this helper outlives the process it asks for, to stop its scope if it ends. */
+	(void)prctl(PR_SET_PDEATHSIG, 0); /* cannot fail */
+	int rc = r->has_slice ? start_container_scope(call, err) : start_jail_scope(call, err);
+	return rc < 0 ? rc : await_scope(call, err);
+}
+
+/* --- a manager ---------------------------------------------------------------------- */
+
+typedef int scope_action(const struct scope_call *call, struct cj_error *err);
+
+static int try_bus(const struct user_bus *address, struct scope_call *call, scope_action *action,
+		   struct cj_error *err)
+{
+	int rc = connect_bus(call->lib, address, &call->bus, err);
 	if (rc < 0)
 		return rc;
-	rc = await_bus(lib, bus, err);
-	if (rc == 0 && !is_delegated(lib, bus, wanted->pid)) {
-		/* From here this helper outlives the process it asks for, to stop its scope if
-		 * it ends. */
-		(void)prctl(PR_SET_PDEATHSIG, 0); /* cannot fail */
-		rc = start_scope(lib, bus, wanted, err);
-		if (rc == 0)
-			rc = await_scope(lib, bus, wanted, err);
-	}
-	(void)lib->flush_close_unref(bus); /* returns NULL */
+	rc = await_bus(call->lib, call->bus, err);
+	if (rc == 0)
+		rc = action(call, err);
+	(void)call->lib->flush_close_unref(call->bus); /* returns NULL */
 	return rc;
 }
 
-int scope_request_enter(const char *id, pid_t pid, struct cj_error *err)
+static int ask(const struct scope_request *request, int pidfd, scope_action *action,
+	       struct cj_error *err)
 {
 	struct sdbus lib;
 	int rc = sdbus_load(&lib, err);
 	if (rc < 0)
 		return rc;
 
-	auto_fd int pidfd = sys_pidfd_open(pid);
-	if (pidfd < 0)
-		return cj_fail(err, errno, "open process %d", (int)pid);
-	char unit[64];
-	(void)snprintf(unit, sizeof(unit), "cejail-%s.scope", id);
-	const struct scope_wanted wanted = { .unit = unit, .pid = pid, .pidfd = pidfd };
-
-	rc = cj_reject_as(err, ENOENT, "no user manager was found");
+	struct scope_call call = { .lib = &lib, .request = request, .pidfd = pidfd };
+	rc = cj_reject_as(err, ENOENT, "no %s manager was found",
+			  request->is_system ? "system" : "user");
 	for (size_t i = 0; i < USER_BUS_ADDRESSES; i++) {
-		struct user_bus address = user_bus_find(i);
+		struct user_bus address = request->is_system ? system_bus_find(i)
+							     : user_bus_find(i);
 		if (address.address[0] == '\0')
 			continue;
-		rc = try_bus(&lib, &address, &wanted, err);
+		rc = try_bus(&address, &call, action, err);
 		if (rc == 0 || rc == -ETIMEDOUT || rc == -ESRCH)
 			break; /* another address leads to the same manager */
 	}
 	return rc;
+}
+
+int scope_request_start(const struct scope_request *request, struct cj_error *err)
+{
+	auto_fd int pidfd = sys_pidfd_open(request->pid);
+	if (pidfd < 0)
+		return cj_fail(err, errno, "open process %d", (int)request->pid);
+	return ask(request, pidfd, start, err);
+}
+
+int scope_request_attach(const struct scope_request *request, struct cj_error *err)
+{
+	return ask(request, -1, attach, err);
+}
+
+int scope_request_stop(const struct scope_request *request, struct cj_error *err)
+{
+	return ask(request, -1, stop, err);
 }

@@ -1,20 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scope_request - ask the user's systemd for a transient scope around a process:
+ * scope_request - ask a systemd for a transient scope around a process:
  * org.freedesktop.systemd1(5), StartTransientUnit.  The engine reaches it through scope_helper.h.
  */
 #pragma once
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "runtime/base/error.h"
 
+struct scope_request {
+	bool is_system;           /* of the system's manager, else of the user's */
+	bool keeps_delegated;     /* nothing to do in a unit of the manager's that is delegated */
+	bool has_slice;           /* for a container: in this slice, without a limit of tasks */
+	const char *unit, *slice; /* "NAME.scope", "NAME.slice" */
+	const char *child;        /* scope_request_attach(): "/NAME" in the scope */
+	pid_t pid;
+};
+
 /*
- * scope_request_enter - ask for "cejail-ID.scope" with Delegate=yes around `pid` and wait (at most
- * 2 s) until it is in it.  A unit of the manager's that is delegated already is kept: a service
- * would end if its main process left it.
+ * scope_request_start - ask for the scope with Delegate=yes around `pid` and wait (at most 15 s) until
+ * it is in it.  With keeps_delegated, a unit of the manager's that is delegated already is kept: a
+ * service would end if its main process left it.
  *
  * The scope ends with its last process.
- * Fails: ENOENT without a user manager or libsystemd.so.0; what the manager answers; ETIMEDOUT.
+ * Fails: ENOENT without a manager or libsystemd.so.0; what the manager answers; ETIMEDOUT.
  */
-int scope_request_enter(const char *id, pid_t pid, struct cj_error *err);
+int scope_request_start(const struct scope_request *request, struct cj_error *err);
+
+/* Moves `pid` into the child of a scope that exists: AttachProcessesToUnit. */
+int scope_request_attach(const struct scope_request *request, struct cj_error *err);
+
+/* Stops a scope that no process ends: StopUnit.  Kills what is in it. */
+int scope_request_stop(const struct scope_request *request, struct cj_error *err);

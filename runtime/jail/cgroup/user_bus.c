@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the user's systemd listens.  The user's bus comes first, by its address or where
- * sessions have it; the manager's private socket last, as systemctl(1) uses it where no bus
+ * Where systemd listens.  Of the user's manager: the user's bus comes first, by its address or
+ * where sessions have it; the manager's private socket last, as systemctl(1) uses it where no bus
  * daemon runs.
  */
 #include "runtime/jail/cgroup/user_bus.h"
@@ -78,6 +78,23 @@ struct user_bus user_bus_find(size_t i)
 	char runtime_dir[256];
 	find_runtime_dir(runtime_dir, sizeof(runtime_dir));
 	return finders[i](runtime_dir);
+}
+
+struct user_bus system_bus_find(size_t i)
+{
+	/* The manager's own first: it answers without a bus daemon, as systemctl(1) asks it. */
+	static const char *const paths[] = { "/run/systemd/private",
+					     "/run/dbus/system_bus_socket" };
+	struct user_bus bus = { .is_bus = i == 1 };
+	if (i < sizeof(paths) / sizeof(paths[0]))
+		put_unix(&bus, paths[i]);
+	return bus;
+}
+
+bool system_bus_is_there(void)
+{
+	struct stat st;
+	return lstat("/run/systemd/system", &st) == 0 && S_ISDIR(st.st_mode);
 }
 
 bool user_bus_is_there(void)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* user_bus - the addresses of the user's own systemd.  Only looks for sockets; connects to none. */
+/*
+ * user_bus - the addresses of the user's own systemd, and of the system's.  Only looks for sockets;
+ * connects to none.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -14,6 +17,10 @@ struct user_bus {
 };
 
 struct user_bus user_bus_find(size_t i);
+/* The same of the system's manager.  It starts scopes for root only. */
+struct user_bus system_bus_find(size_t i);
 
 /* Is there any? */
 bool user_bus_is_there(void);
+/* Is the system's manager a systemd?  As sd_booted(3) looks. */
+bool system_bus_is_there(void);

@@ -27,8 +27,8 @@
 static struct {
 	const char *script; /* what the helper does */
 	int spawn_code, pipe_code, readlink_code;
-	size_t self_length; /* of the name our program then has; 0: its real one */
-	char path[4200], id[64], pid[16];
+	size_t self_length;          /* of the name our program then has; 0: its real one */
+	char path[4200], words[512]; /* its arguments, a blank before each */
 } play;
 
 int __real_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
@@ -41,9 +41,11 @@ int __wrap_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_acti
 	char *const shell[] = { (char *)"sh", (char *)"-c", (char *)play.script, NULL };
 	assert_string_equal(argv[0], path);
 	(void)snprintf(play.path, sizeof(play.path), "%s", path);
-	(void)snprintf(play.id, sizeof(play.id), "%s", argv[1]);
-	(void)snprintf(play.pid, sizeof(play.pid), "%s", argv[2]);
-	assert_null(argv[3]);
+	play.words[0] = '\0';
+	for (size_t i = 1; argv[i]; i++) {
+		size_t used = strlen(play.words);
+		(void)snprintf(play.words + used, sizeof(play.words) - used, " %s", argv[i]);
+	}
 	if (play.spawn_code != 0)
 		return play.spawn_code;
 	return __real_posix_spawn(pid, "/bin/sh", actions, attributes, shell, envp);
@@ -98,7 +100,7 @@ static void the_helper_in_libexec_gets_the_id_and_our_pid(void **state)
 {
 	(void)state;
 	struct cj_error err;
-	char self[1024], expected[1100], pid[16];
+	char self[1024], expected[1100];
 	assert_int_equal(enter("exit 0", &err), 0);
 
 	ssize_t size = __real_readlink("/proc/self/exe", self, sizeof(self) - 1);
@@ -106,10 +108,33 @@ static void the_helper_in_libexec_gets_the_id_and_our_pid(void **state)
 	self[size] = '\0';
 	*strrchr(self, '/') = '\0';
 	(void)snprintf(expected, sizeof(expected), "%s/../libexec/cejail/scope-helper", self);
-	(void)snprintf(pid, sizeof(pid), "%d", getpid());
 	assert_string_equal(play.path, expected);
-	assert_string_equal(play.id, "some-id");
-	assert_string_equal(play.pid, pid);
+	(void)snprintf(expected, sizeof(expected), " enter user cejail-some-id.scope %d", getpid());
+	assert_string_equal(play.words, expected);
+}
+
+static void a_containers_scope_is_asked_of_the_manager_that_owns_it(void **state)
+{
+	(void)state;
+	struct cj_error err;
+	char expected[128];
+	struct container_scope scope = { .is_system = true,
+					 .unit = "a-b.scope",
+					 .slice = "machine.slice" };
+	play.script = "exit 0";
+	assert_int_equal(scope_helper_start(&scope, &err), 0);
+	(void)snprintf(expected, sizeof(expected), " start system a-b.scope %d machine.slice",
+		       getpid());
+	assert_string_equal(play.words, expected);
+
+	scope.is_system = false;
+	assert_int_equal(scope_helper_attach(&scope, "/container", 77, &err), 0);
+	assert_string_equal(play.words, " attach user a-b.scope 77 /container");
+	assert_int_equal(scope_helper_stop(&scope, &err), 0);
+	assert_string_equal(play.words, " stop user a-b.scope");
+
+	play.script = "exit 1";
+	assert_int_equal(scope_helper_stop(&scope, &err), -EPROTO);
 }
 
 static void the_helpers_error_becomes_ours(void **state)
@@ -138,7 +163,7 @@ static void a_malformed_answer_of_the_helper_is_a_failure(void **state)
 	for (size_t i = 0; i < sizeof(scripts) / sizeof(scripts[0]); i++) {
 		struct cj_error err;
 		assert_int_equal(enter(scripts[i], &err), -EPROTO);
-		assert_string_equal(err.msg, "the user manager's helper ended early");
+		assert_string_equal(err.msg, "the helper that asks systemd ended early");
 	}
 }
 
@@ -157,7 +182,7 @@ static void the_helper_receives_signals_that_we_block_or_ignore(void **state)
 	assert_int_equal(sigprocmask(SIG_SETMASK, &old, NULL), 0);
 	assert_int_equal(sigaction(SIGALRM, &before, NULL), 0);
 	assert_int_equal(rc, -ETIMEDOUT);
-	assert_string_equal(err.msg, "the user manager's helper didn't answer in time");
+	assert_string_equal(err.msg, "the helper that asks systemd didn't answer in time");
 }
 
 /* A whole message, whose code says that nothing failed. */
@@ -200,6 +225,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(the_helper_in_libexec_gets_the_id_and_our_pid, setup),
+		cmocka_unit_test_setup(a_containers_scope_is_asked_of_the_manager_that_owns_it,
+				       setup),
 		cmocka_unit_test_setup(the_helpers_error_becomes_ours, setup),
 		cmocka_unit_test_setup(a_malformed_answer_of_the_helper_is_a_failure, setup),
 		cmocka_unit_test_setup(the_helper_receives_signals_that_we_block_or_ignore, setup),

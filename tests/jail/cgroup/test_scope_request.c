@@ -38,7 +38,8 @@ static struct {
 	int method_rc;
 	unsigned open_buses, errors_freed, sleeps;
 	unsigned moves_after; /* looks at /proc/self/cgroup until we are in the scope */
-	char unit[128], mode[16], types[64], stopped[128];
+	char unit[128], mode[16], types[64], stopped[128], slice[64], child[64];
+	uint64_t tasks_max;
 	uint32_t pid;
 	int delegates;
 	char collect[64];
@@ -98,6 +99,14 @@ static int play_call(struct sd_bus *bus, const char *service, const char *path,
 		va_end(ap);
 		return strcmp(types, "ss") == 0 ? 0 : -EBADMSG;
 	}
+	if (strcmp(member, "AttachProcessesToUnit") == 0) {
+		(void)snprintf(play.unit, sizeof(play.unit), "%s", va_arg(ap, const char *));
+		(void)snprintf(play.child, sizeof(play.child), "%s", va_arg(ap, const char *));
+		if (va_arg(ap, int) == 1)
+			play.pid = va_arg(ap, uint32_t);
+		va_end(ap);
+		return strcmp(types, "ssau") == 0 ? play.method_rc : -EBADMSG;
+	}
 	if (strcmp(member, "StartTransientUnit") != 0) {
 		va_end(ap);
 		return -EBADMSG;
@@ -112,6 +121,11 @@ static int play_call(struct sd_bus *bus, const char *service, const char *path,
 			play.pid = va_arg(ap, uint32_t);
 		else if (strcmp(type, "b") == 0)
 			play.delegates = va_arg(ap, int) && strcmp(name, "Delegate") == 0;
+		else if (strcmp(type, "t") == 0 && strcmp(name, "TasksMax") == 0)
+			play.tasks_max = va_arg(ap, uint64_t);
+		else if (strcmp(name, "Slice") == 0)
+			(void)snprintf(play.slice, sizeof(play.slice), "%s",
+				       va_arg(ap, const char *));
 		else if (strcmp(type, "s") == 0)
 			(void)snprintf(play.collect, sizeof(play.collect), "%s",
 				       va_arg(ap, const char *));
@@ -272,7 +286,12 @@ static int end(void **state)
 static int enter(struct cj_error *err)
 {
 	*err = (struct cj_error){ 0 };
-	return scope_request_enter("J1", getpid(), err);
+	const struct scope_request request = {
+		.keeps_delegated = true,
+		.unit = "cejail-J1.scope",
+		.pid = getpid(),
+	};
+	return scope_request_start(&request, err);
 }
 
 static void a_delegated_scope_around_this_process_is_asked_for(void **state)
@@ -294,6 +313,49 @@ static void a_delegated_scope_around_this_process_is_asked_for(void **state)
 	assert_int_equal(play.open_buses, 0);
 }
 
+static void a_containers_scope_is_in_its_slice_without_a_limit_of_tasks(void **state)
+{
+	(void)state;
+	struct cj_error err = { 0 };
+	const struct scope_request request = { .has_slice = true,
+					       .unit = "cejail-J1.scope",
+					       .slice = "machine.slice",
+					       .pid = getpid() };
+	listen_at("bus");
+	/* Another unit that is delegated does not do: the container needs its own. */
+	play.unit_delegates = 1;
+	assert_int_equal(scope_request_start(&request, &err), 0);
+	assert_string_equal(play.asked_path, "");
+	assert_string_equal(play.types, "ssa(sv)a(sa(sv))");
+	assert_string_equal(play.unit, "cejail-J1.scope");
+	assert_string_equal(play.slice, "machine.slice");
+	assert_true(play.tasks_max == UINT64_MAX);
+	assert_true(play.delegates);
+	assert_int_equal(play.pid, getpid());
+	assert_int_equal(play.open_buses, 0);
+}
+
+static void a_process_is_attached_to_a_cgroup_in_the_scope(void **state)
+{
+	(void)state;
+	struct cj_error err = { 0 };
+	const struct scope_request request = { .unit = "a.scope",
+					       .child = "/container",
+					       .pid = 77 };
+	listen_at("bus");
+	assert_int_equal(scope_request_attach(&request, &err), 0);
+	assert_string_equal(play.unit, "a.scope");
+	assert_string_equal(play.child, "/container");
+	assert_int_equal(play.pid, 77);
+	play.tried = 0;
+	play.method_rc = -EACCES;
+	assert_int_equal(scope_request_attach(&request, &err), -EACCES);
+	assert_non_null(strstr(err.msg, "'a.scope'"));
+	play.tried = 0;
+	assert_int_equal(scope_request_stop(&request, &err), 0);
+	assert_string_equal(play.stopped, "a.scope");
+}
+
 static void a_bus_that_refuses_authentication_is_named_and_gets_no_request(void **state)
 {
 	(void)state;
@@ -301,7 +363,7 @@ static void a_bus_that_refuses_authentication_is_named_and_gets_no_request(void 
 	listen_at("bus");
 	play.wait_rc = -ECONNRESET;
 	assert_int_equal(enter(&err), -ECONNRESET);
-	assert_non_null(strstr(err.msg, "authenticate to the user manager"));
+	assert_non_null(strstr(err.msg, "authenticate to systemd"));
 	play.tried = 0;
 	play.ready_rc = -ENOTCONN;
 	assert_int_equal(enter(&err), -ENOTCONN);
@@ -322,7 +384,12 @@ static void a_scope_for_a_dead_process_is_stopped(void **state)
 	siginfo_t ended;
 	assert_int_equal(waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOWAIT), 0);
 
-	assert_int_equal(scope_request_enter("J1", pid, &err), -ESRCH);
+	const struct scope_request request = {
+		.keeps_delegated = true,
+		.unit = "cejail-J1.scope",
+		.pid = pid,
+	};
+	assert_int_equal(scope_request_start(&request, &err), -ESRCH);
 	assert_string_equal(play.unit, "cejail-J1.scope");
 	assert_string_equal(play.stopped, "cejail-J1.scope");
 	assert_int_equal(play.tried, 1);
@@ -526,6 +593,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_delegated_scope_around_this_process_is_asked_for),
+		TEST(a_containers_scope_is_in_its_slice_without_a_limit_of_tasks),
+		TEST(a_process_is_attached_to_a_cgroup_in_the_scope),
 		TEST(a_bus_that_refuses_authentication_is_named_and_gets_no_request),
 		TEST(a_scope_for_a_dead_process_is_stopped),
 		TEST(the_environments_address_comes_first_and_the_private_socket_last),

@@ -52,6 +52,7 @@ struct container_cgroup {
 	enum cgroup_manager manager;
 	struct container_cgroup_record record;
 	char slice[CONTAINER_UNIT_MAX]; /* of the scope to start; "": systemd's default */
+	bool is_below_own;              /* below a cgroup that is delegated to us */
 	char why_none[256]; /* the container runs without a cgroup, though none was disabled */
 };
 #define CONTAINER_CGROUP_NULL ((struct container_cgroup){ .dir_fd = -1 })

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cgroup_tree - a cgroup and all below it: the container may have made cgroups of its own.  Acts.
+ *
+ * Names below the container's cgroup are the container's.  Each is opened beneath its parent's
+ * descriptor, never by path.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "runtime/base/arena.h"
+#include "runtime/base/error.h"
+
+/*
+ * The processes in the cgroup and below it.  One of another pid namespace is left out: it has no
+ * number here.
+ */
+int cgroup_tree_pids(int dir_fd, struct arena *a, pid_t **out, size_t *out_count,
+		     struct cj_error *err);
+
+/* The number behind `key` in cgroup.events is not 0; false when the directory is removed. */
+bool cgroup_tree_event(int dir_fd, const char *key);
+
+/*
+ * Writes cgroup.freeze and waits until cgroup.events says that it is done: -ETIMEDOUT, or another
+ * -errno.
+ */
+int cgroup_tree_freeze(int dir_fd, bool frozen, unsigned timeout_ms);
+
+/*
+ * Sends the signal once to each process.  One that is forked meanwhile may miss it, unless the
+ * cgroup is frozen.  Signals go through pidfds, so no other process gets one.
+ */
+int cgroup_tree_signal(int dir_fd, int signal, struct cj_error *err);
+
+/*
+ * Removes the cgroup `name` in parent_fd with all below it: 0, also if it is gone, or -errno.
+ * -EBUSY: one of them contains a process.
+ */
+int cgroup_tree_remove(int parent_fd, const char *name);

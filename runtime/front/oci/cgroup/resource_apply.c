@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Enables controllers and writes limits.  Acts. */
+#include "runtime/front/oci/cgroup/resource_apply.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/files/system_file.h"
+#include "runtime/jail/cgroup/cgroup.h"
+#include "runtime/jail/cgroup/cgroup_subtree.h"
+#include "runtime/jail/cgroup/cgroup_text.h"
+
+const struct resource_write *resource_first_limit(const struct resource_writes *writes)
+{
+	for (size_t i = 0; i < writes->count; i++)
+		if (!writes->items[i].is_optional &&
+		    strcmp(writes->items[i].controller, "cgroup") != 0)
+			return &writes->items[i];
+	return NULL;
+}
+
+/* The write that needs the controller; NULL: none does. */
+static const struct resource_write *needs(const struct resource_writes *writes, const char *name)
+{
+	for (size_t i = 0; i < writes->count; i++)
+		if (!writes->items[i].is_optional && strcmp(writes->items[i].controller, name) == 0)
+			return &writes->items[i];
+	return NULL;
+}
+
+static bool is_on_v1(const char *controller)
+{
+	char text[SYSTEM_FILE_SMALL];
+	struct cgroup_self self;
+	if (system_file_read(AT_FDCWD, "/proc/self/cgroup", text, sizeof(text)) < 0)
+		return false;
+	cgroup_text_self(text, &self);
+	for (size_t i = 0; i < CGROUP_CONTROLLER_COUNT; i++)
+		if (strcmp(cgroup_controller_names[i], controller) == 0)
+			return self.on_v1[i];
+	return self.on_v1[CGROUP_MEMORY]; /* the others go with it */
+}
+
+int resource_hint(const char *controller, struct cj_error *err)
+{
+	if (is_on_v1(controller))
+		return cj_hint(err,
+			       "this host mounts the cgroup v1 controllers: boot with "
+			       "systemd.unified_cgroup_hierarchy=1, ask for no such limit, or use "
+			       "--cgroup-manager disabled");
+	return cj_hint(err,
+		       "enable the controller '%s' above, or name it in the unit's Delegate=; else "
+		       "ask for no such limit, or use --cgroup-manager disabled",
+		       controller);
+}
+
+/* --- controllers ---------------------------------------------------------------------- */
+
+/* The next word of a list in place; NULL: no more. */
+static char *next_word(char **at)
+{
+	*at += strspn(*at, " \n");
+	if (**at == '\0')
+		return NULL;
+	char *word = *at;
+	*at += strcspn(*at, " \n");
+	if (**at)
+		*(*at)++ = '\0';
+	return word;
+}
+
+static int enable_one(int dir_fd, const char *path, const char *name,
+		      const struct resource_write *user, struct cj_error *err)
+{
+	char word[64];
+	(void)snprintf(word, sizeof(word), "+%.60s", name);
+	int rc = system_file_write(dir_fd, "cgroup.subtree_control", word);
+	if (rc == 0 || !user)
+		return 0; /* nobody needs it; its counters will be missing */
+	rc = cj_fail(err, -rc, "linux.resources.%s: enable the controller '%s' in '%.200s'",
+		     user->field, name, path);
+	if (err->code == EBUSY)
+		return cj_hint(err, "a cgroup with controllers for its children may contain no "
+				    "process: cgroups(7); start cejail-oci in a cgroup of its own");
+	return resource_hint(name, err);
+}
+
+int resource_enable(int dir_fd, const char *path, const struct resource_writes *writes,
+		    struct cj_error *err)
+{
+	char available[SYSTEM_FILE_SMALL], enabled[SYSTEM_FILE_SMALL], *at = available;
+	if (!cgroup_subtree_read(dir_fd, "cgroup.controllers", available) ||
+	    !cgroup_subtree_read(dir_fd, "cgroup.subtree_control", enabled))
+		return 0; /* what is needed fails later, by its file */
+	for (const char *name; (name = next_word(&at)) != NULL;) {
+		if (cgroup_text_has_word(enabled, name))
+			continue;
+		int rc = enable_one(dir_fd, path, name, needs(writes, name), err);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+/* --- limits ------------------------------------------------------------------------------ */
+
+/* Without swap accounting there is no file.  On a host without swap nothing is lost by that. */
+static bool is_held_anyway(const struct resource_write *w)
+{
+	return w->is_optional ||
+	       (strcmp(w->file, "memory.swap.max") == 0 && !cgroup_host_has_swap());
+}
+
+static int apply(int dir_fd, const struct resource_write *w, struct cj_error *err)
+{
+	const char *file = w->file, *value = w->value;
+	int rc = system_file_write(dir_fd, file, value);
+	if (rc == -ENOENT && w->other_file) {
+		file = w->other_file;
+		value = w->other_value;
+		rc = system_file_write(dir_fd, file, value);
+	}
+	if (rc == 0 || (rc == -ENOENT && is_held_anyway(w)))
+		return 0;
+	if (rc != -ENOENT)
+		return cj_fail(err, -rc, "linux.resources.%s: write '%.100s' to '%s'", w->field,
+			       value, file);
+	rc = cj_reject_as(err, ENOENT,
+			  "linux.resources.%s can't be enforced: the cgroup has no '%s'", w->field,
+			  file);
+	return rc < 0 ? resource_hint(w->controller, err) : rc;
+}
+
+int resource_apply(int dir_fd, const struct resource_writes *writes, struct cj_error *err)
+{
+	for (size_t i = 0; i < writes->count; i++) {
+		int rc = apply(dir_fd, &writes->items[i], err);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+int resource_check_usage(int dir_fd, const struct oci_resources *resources, struct cj_error *err)
+{
+	char text[64];
+	uint64_t used;
+	const struct oci_memory *m = &resources->memory;
+	if (!m->check_before_update || !m->limit.is_set || m->limit.value <= 0)
+		return 0;
+	if (system_file_read(dir_fd, "memory.current", text, sizeof(text)) <= 0 ||
+	    !cgroup_text_number(text, &used) || used <= (uint64_t)m->limit.value)
+		return 0;
+	return cj_reject_as(err, EBUSY,
+			    "linux.resources.memory.limit: %" PRId64 " is below the %" PRIu64
+			    " bytes in use, and checkBeforeUpdate is set",
+			    m->limit.value, used);
+}

@@ -91,6 +91,19 @@ int child_become_undumpable(struct cj_error *err)
 	return 0;
 }
 
+/* The kernel stores both in one run of strings, arguments first. */
+void child_wipe_arguments(void)
+{
+	char *begin = program_invocation_name, *end = begin + strlen(begin) + 1;
+	for (char **e = environ; *e; e++)
+		if (*e >= begin && *e + strlen(*e) + 1 > end)
+			end = *e + strlen(*e) + 1;
+	explicit_bzero(begin, (size_t)(end - begin));
+
+	static char *nothing[] = { NULL };
+	environ = nothing;
+}
+
 int child_reset(int *fds, size_t count, struct cj_error *err)
 {
 	if (child_keep_only(fds, count, err) < 0 || child_null_streams(err) < 0)

@@ -56,6 +56,14 @@ int child_start_session(struct cj_error *err);
 int child_become_undumpable(struct cj_error *err);
 
 /*
+ * child_wipe_arguments - overwrite the command line and the environment, and leave environ empty.
+ *
+ * Every process inside can read the command line of pid 1 (proc(5)), which names host paths and
+ * --env values.  The environment is the caller's secret.  No string of either may be used afterwards.
+ */
+void child_wipe_arguments(void);
+
+/*
  * child_reset - four of them at once: the child keeps fds[] as child_keep_only() does, has
  * /dev/null as its streams, default signal actions and no blocked signal.
  */

@@ -39,29 +39,12 @@
 
 /* --- the stages, in order ------------------------------------------------------ */
 
-/*
- * Our memory is a copy of the supervisor's.  Every process inside can read the command line of pid
- * 1 (proc(5)), which names host paths and --env values.  The environment is the caller's secret.
- * The kernel stores both in one run of strings, arguments first.
- */
-static void wipe_arguments_and_environment(void)
-{
-	char *begin = program_invocation_name, *end = begin + strlen(begin) + 1;
-	for (char **e = environ; *e; e++)
-		if (*e >= begin && *e + strlen(*e) + 1 > end)
-			end = *e + strlen(*e) + 1;
-	explicit_bzero(begin, (size_t)(end - begin));
-
-	static char *nothing[] = { NULL };
-	environ = nothing;
-}
-
 static int detach_enter(struct jail *j, struct cj_error *err)
 {
 	if (child_keep_only(&j->link.sock_fd, 1, err) < 0 || child_null_streams(err) < 0 ||
 	    child_die_with_parent(j->link.sock_fd, err) < 0)
 		return -err->code;
-	wipe_arguments_and_environment();
+	child_wipe_arguments();
 	if (net_namespace_begin(&j->init.netns, err) < 0)
 		return -err->code;
 	child_default_signals(); /* the payload must not inherit what our caller ignores */

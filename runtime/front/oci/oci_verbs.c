@@ -6,9 +6,10 @@
 #include "runtime/front/oci/oci_show.h"
 
 static oci_verb *const verbs[OCI_VERB_COUNT] = {
-	[OCI_STATE] = container_state,
-	[OCI_LIST] = container_list,
-	[OCI_FEATURES] = oci_show_features,
+	[OCI_CREATE] = container_create, [OCI_START] = container_start,
+	[OCI_KILL] = container_kill,     [OCI_DELETE] = container_delete,
+	[OCI_RUN] = container_run,       [OCI_STATE] = container_state,
+	[OCI_LIST] = container_list,     [OCI_FEATURES] = oci_show_features,
 	[OCI_SPEC] = oci_show_spec,
 };
 

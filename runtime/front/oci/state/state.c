@@ -66,6 +66,11 @@ static int wait_for_lock(int fd)
 	return 0;
 }
 
+void state_unlock(const struct state *s)
+{
+	(void)flock(s->dir_fd, LOCK_UN); /* cannot fail for a lock of ours */
+}
+
 static int reject_missing(const char *id, struct cj_error *err)
 {
 	return cj_reject_as(err, ENOENT, "container '%s' does not exist", id);

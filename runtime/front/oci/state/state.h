@@ -47,6 +47,9 @@ struct state {
 void state_close(struct state *s);
 #define auto_state __attribute__((cleanup(state_close)))
 
+/* Lets other commands change the container; the record stays readable. */
+void state_unlock(const struct state *s);
+
 /* [A-Za-z0-9_+.-], without a leading dot, at most STATE_ID_MAX bytes. */
 int state_check_id(const char *id, struct cj_error *err);
 

@@ -26,6 +26,15 @@ static bool is_waiting(const struct state *s)
 	return fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
 }
 
+static bool is_frozen(const struct state *s)
+{
+	struct cj_error err = { 0 };
+	auto_container_cgroup struct container_cgroup cgroup = CONTAINER_CGROUP_NULL;
+
+	return container_cgroup_open(&s->record.cgroup, &cgroup, &err) == 0 &&
+	       container_cgroup_is_frozen(&cgroup);
+}
+
 enum state_status state_status_of(const struct state *s)
 {
 	struct cj_error err = { 0 };
@@ -37,6 +46,8 @@ enum state_status state_status_of(const struct state *s)
 		return pidfd >= 0 || s->record.pid == 0 ? STATE_CREATING : STATE_STOPPED;
 	if (pidfd < 0)
 		return STATE_STOPPED;
+	if (is_frozen(s))
+		return STATE_PAUSED;
 	return is_waiting(s) ? STATE_CREATED : STATE_RUNNING;
 }
 

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* create, outside: what init needs, made in the order that container.h draws.  Acts. */
+#include "runtime/front/oci/container/container.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/log.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/front/oci/container/container_hooks.h"
+#include "runtime/front/oci/container/container_ids.h"
+#include "runtime/front/oci/container/container_spawn.h"
+#include "runtime/front/oci/container/creation.h"
+#include "runtime/front/oci/oci_log.h"
+#include "runtime/front/oci/pid_file.h"
+#include "runtime/front/oci/process/console.h"
+#include "runtime/front/oci/state/state_status.h"
+
+#define FIRST_FD    3 /* behind the standard streams */
+#define START_QUEUE 8 /* connections of start that may wait: one is accepted */
+
+const char *const creation_step_names[] = {
+	[CREATION_IDS_MAPPED] = "ids mapped",     [CREATION_NAMESPACES] = "namespaces",
+	[CREATION_HOOKS_DONE] = "hooks done",     [CREATION_BUILT] = "container built",
+	[CREATION_CREATED] = "container created", [CREATION_START] = "start",
+};
+
+/* --- the stages ---------------------------------------------------------------------------- */
+
+/*
+ * Descriptors that the engine leaked are neither ours nor the container's (conmon leaks its pipes).
+ * First of all, so that none of ours gets the number of a preserved one.
+ */
+static int streams_enter(struct creation *c, struct cj_error *err)
+{
+	int end = FIRST_FD + (int)c->options->preserve_fds;
+
+	for (int fd = FIRST_FD; fd < end; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			return cj_fail(err, errno, "preserve descriptor %d (--preserve-fds %llu)",
+				       fd, (unsigned long long)c->options->preserve_fds);
+	if (sys_close_range((unsigned)end, ~0u, 0) < 0)
+		return cj_fail(err, errno, "close inherited descriptors");
+	return 0;
+}
+
+static int check_namespaces(const struct creation *c, struct cj_error *err)
+{
+	const struct oci_namespace *ns = creation_namespaces(c);
+
+	if (!ns[OCI_NS_MOUNT].is_wanted)
+		return cj_reject(err, "linux.namespaces has no mount namespace; "
+				      "without one the host's mounts would change");
+	if (ns[OCI_NS_MOUNT].path)
+		return cj_reject(err,
+				 "linux.namespaces: a mount namespace by path is not supported");
+	if (geteuid() != 0 && !ns[OCI_NS_USER].is_wanted) {
+		int rc = cj_reject_as(err, EPERM, "linux.namespaces has no user namespace");
+		cj_hint(err, "an ordinary user needs one; cejail-oci spec --rootless writes it");
+		return rc;
+	}
+	/* Init is dumpable until its id map is written, and a process of the same user could
+	 * attach to it: ptrace(2). */
+	if (geteuid() != 0 && !ns[OCI_NS_USER].path && ns[OCI_NS_PID].path)
+		return cj_reject(err, "an ordinary user can't join a pid namespace with a new user "
+				      "namespace");
+	return 0;
+}
+
+static int bundle_enter(struct creation *c, struct cj_error *err)
+{
+	if (container_config_bundle(c->options, c->arena, &c->bundle, err) < 0)
+		return -err->code;
+	return check_namespaces(c, err);
+}
+
+static int tree_plan_enter(struct creation *c, struct cj_error *err)
+{
+	if (oci_tree_plan(&c->bundle.config, c->arena, &c->tree, err) < 0)
+		return -err->code;
+	return tree_open_outside(&c->tree.tree, &c->sources, err);
+}
+
+static int process_enter(struct creation *c, struct cj_error *err)
+{
+	const struct oci_config *config = &c->bundle.config;
+	const struct process_context context = {
+		.has_user_namespace = creation_namespaces(c)[OCI_NS_USER].is_wanted,
+		.keeps_keyring = c->options->no_new_keyring,
+		.preserved_fds = (unsigned)c->options->preserve_fds,
+	};
+
+	if (!config->has_process)
+		return 0;
+	return process_prepare(config, &config->process, &context, c->arena, &c->process, err);
+}
+
+static int console_enter_socket(struct creation *c, struct cj_error *err)
+{
+	const struct oci_config *config = &c->bundle.config;
+
+	if (!config->has_process || !config->process.has_terminal)
+		return 0;
+	if (!c->options->console_socket) {
+		int rc = cj_reject(err, "process.terminal needs a console socket");
+		cj_hint(err, "give one with --console-socket, or set process.terminal to false");
+		return rc;
+	}
+	c->console_fd = console_connect(c->options->console_socket, err);
+	return c->console_fd < 0 ? c->console_fd : 0;
+}
+
+static int fill_record(struct creation *c, struct cj_error *err)
+{
+	struct state_record *r = &c->state.record;
+
+	*r = (struct state_record){
+		.id = arena_strdup(c->arena, c->options->id), /* init wipes the arguments */
+		.bundle = c->bundle.path,
+		.rootfs = c->bundle.rootfs,
+		.created_ms = clock_epoch_ms(),
+		.owner_uid = geteuid(),
+		.cgroup = c->cgroup.record,
+	};
+	return r->id ? 0 : cj_fail(err, ENOMEM, "make the record");
+}
+
+/* The record names the cgroup before it exists. */
+static int state_enter(struct creation *c, struct cj_error *err)
+{
+	c->wanted_cgroup = (struct container_cgroup_wanted){
+		.manager = c->options->has_no_cgroup  ? CGROUP_MANAGER_DISABLED
+			   : c->options->uses_systemd ? CGROUP_MANAGER_SYSTEMD
+						      : CGROUP_MANAGER_CGROUPFS,
+		.id = c->options->id,
+		.path = c->bundle.config.on_linux.cgroups_path,
+		.resources = &c->bundle.config.on_linux.resources,
+	};
+	if (container_cgroup_find(&c->wanted_cgroup, &c->cgroup, err) < 0 ||
+	    state_create(c->options, &c->state, err) < 0 || fill_record(c, err) < 0 ||
+	    state_write(&c->state, err) < 0)
+		return -err->code;
+	return state_put_file(&c->state, STATE_CONFIG, c->bundle.text, c->bundle.size, err);
+}
+
+static int listen_at(int sock_fd, int dir_fd, struct cj_error *err)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+	/* by descriptor, because a path may be longer than sun_path: unix(7) */
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/" STATE_SOCKET,
+		       dir_fd);
+	if (bind(sock_fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+		return cj_fail(err, errno, "make the start socket");
+	if (listen(sock_fd, START_QUEUE) < 0)
+		return cj_fail(err, errno, "listen on the start socket");
+	return 0;
+}
+
+static int waiting_enter(struct creation *c, struct cj_error *err)
+{
+	c->start_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (c->start_fd < 0)
+		return cj_fail(err, errno, "make the start socket");
+	if (listen_at(c->start_fd, c->state.dir_fd, err) < 0)
+		return -err->code;
+	c->waiting_fd = openat(c->state.dir_fd, STATE_WAITING,
+			       O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
+	if (c->waiting_fd < 0 || flock(c->waiting_fd, LOCK_EX | LOCK_NB) < 0)
+		return cj_fail(err, errno, "lock the file '" STATE_WAITING "' of the state");
+	return 0;
+}
+
+static int cgroup_enter(struct creation *c, struct cj_error *err)
+{
+	if (container_cgroup_make(&c->wanted_cgroup, &c->cgroup, err) < 0)
+		return -err->code;
+	if (c->cgroup.why_none[0] != '\0') {
+		struct cj_error why = { 0 };
+		(void)!cj_reject(&why, "no cgroup: %s", c->cgroup.why_none);
+		oci_log_warning(c->options, &why);
+	}
+	c->state.record.cgroup = c->cgroup.record;
+	return state_write(&c->state, err);
+}
+
+/* An init that gets no id map yet ends with the link, so a kill between clone3 and the record
+ * leaves no process. */
+static int init_enter(struct creation *c, struct cj_error *err)
+{
+	int socks[2];
+
+	if (step_pair(socks, 0, err) < 0)
+		return -err->code;
+	c->link = (struct step_link){ socks[0], "the container's init", creation_step_names };
+	c->init_sock_fd = socks[1];
+	if (container_spawn(c, err) < 0)
+		return -err->code;
+	cj_close(&c->init_sock_fd);
+	c->state.record.pid = c->init_pid;
+	int rc = state_process_start(c->init_pid, &c->state.record.pid_start);
+	if (rc < 0)
+		return cj_fail(err, -rc, "read when process %d began", (int)c->init_pid);
+	return state_write(&c->state, err);
+}
+
+static int ids_enter(struct creation *c, struct cj_error *err)
+{
+	const struct oci_namespace *user = &creation_namespaces(c)[OCI_NS_USER];
+
+	if (user->is_wanted && !user->path &&
+	    container_ids_write(&c->bundle.config.on_linux, c->init_pid, err) < 0)
+		return -err->code;
+	return step_tell(&c->link, CREATION_IDS_MAPPED, NULL, 0, NULL, 0, err);
+}
+
+static int hooks_enter(struct creation *c, struct cj_error *err)
+{
+	static const enum oci_hook_kind kinds[] = { OCI_HOOK_PRESTART, OCI_HOOK_CREATE_RUNTIME };
+	auto_step_msg struct step_msg msg = { 0 };
+
+	if (step_await(&c->link, CREATION_NAMESPACES, &msg, err) < 0)
+		return -err->code;
+	c->has_run_hooks = true;
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (container_hooks_run(&c->bundle.config, kinds[i], &c->state, STATE_CREATING,
+					err) < 0)
+			return -err->code;
+	return step_tell(&c->link, CREATION_HOOKS_DONE, NULL, 0, NULL, 0, err);
+}
+
+static int describe(struct creation *c, struct cj_error *err)
+{
+	const struct process_state state = {
+		.id = c->state.record.id,
+		.status = state_status_name(STATE_CREATING),
+		.bundle = c->bundle.path,
+		.container_pid = c->init_pid,
+	};
+
+	if (!c->process)
+		return 0;
+	if (process_adjust(c->process, c->init_pid, err) < 0)
+		return -err->code;
+	return process_describe(c->process, &state, c->init_pid, err);
+}
+
+static int built_enter(struct creation *c, struct cj_error *err)
+{
+	auto_step_msg struct step_msg msg = { 0 };
+
+	if (step_await(&c->link, CREATION_BUILT, &msg, err) < 0)
+		return -err->code;
+	return describe(c, err);
+}
+
+static int created_enter(struct creation *c, struct cj_error *err)
+{
+	if (c->options->pid_file) {
+		if (pid_file_write(c->options->pid_file, c->init_pid, err) < 0)
+			return -err->code;
+		c->has_pid_file = true;
+	}
+	c->state.record.is_created = true;
+	if (state_write(&c->state, err) < 0)
+		return -err->code;
+	return step_tell(&c->link, CREATION_CREATED, NULL, 0, NULL, 0, err);
+}
+
+static const struct {
+	const char *name;
+	int (*enter)(struct creation *c, struct cj_error *err);
+} stages[] = {
+	{ "streams", streams_enter }, /* before any descriptor of ours exists */
+	{ "bundle", bundle_enter },   /* a bad configuration leaves nothing to undo */
+	{ "plan", tree_plan_enter },  /* likewise */
+	{ "process", process_enter }, /* likewise */
+	{ "console", console_enter_socket },
+	{ "state", state_enter }, /* the record, before what it names */
+	{ "start socket", waiting_enter },
+	{ "cgroup", cgroup_enter }, /* limits exist before init does */
+	{ "init", init_enter },     /* born into the cgroup */
+	{ "id map", ids_enter },    /* init needs its ids before it makes anything */
+	{ "hooks", hooks_enter },   /* the namespaces exist, the root is not entered */
+	{ "container", built_enter },
+	{ "created", created_enter }, /* the pid file, when init is ready for start */
+};
+
+/* --- failure -------------------------------------------------------------------------------- */
+
+static void end_init(struct creation *c)
+{
+	if (c->init_pid > 0) {
+		(void)kill(c->init_pid, SIGKILL); /* our child, not reaped: the id is its own */
+		while (waitpid(c->init_pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	c->init_pid = 0;
+}
+
+void creation_undo(struct creation *c)
+{
+	struct cj_error later = { 0 };
+
+	end_init(c);
+	if (c->has_pid_file)
+		(void)unlink(c->options->pid_file); /* it names a process that has ended */
+	if (c->state.dir_fd < 0)
+		return; /* the container is another one's, or none exists */
+	if (container_cgroup_remove(&c->cgroup, &later) < 0)
+		oci_log_warning(c->options, &later);
+	if (c->has_run_hooks && container_hooks_run(&c->bundle.config, OCI_HOOK_POSTSTOP, &c->state,
+						    STATE_STOPPED, &later) < 0)
+		oci_log_warning(c->options, &later);
+	if (state_remove(&c->state, &later) < 0)
+		oci_log_warning(c->options, &later);
+}
+
+void creation_close(struct creation *c)
+{
+	cj_close(&c->start_fd);
+	cj_close(&c->waiting_fd);
+	cj_close(&c->console_fd);
+	cj_close(&c->init_sock_fd);
+	cj_close(&c->link.sock_fd);
+	cj_close(&c->init_pidfd);
+	tree_close(&c->sources);
+	process_close(&c->process);
+	container_cgroup_close(&c->cgroup);
+	state_close(&c->state);
+}
+
+int creation_make(struct oci_call *call, struct creation *c, struct cj_error *err)
+{
+	*c = (struct creation){
+		.options = call->options,
+		.arena = call->arena,
+		.state = STATE_NULL,
+		.cgroup = CONTAINER_CGROUP_NULL,
+		.start_fd = -1,
+		.waiting_fd = -1,
+		.console_fd = -1,
+		.init_sock_fd = -1,
+		.link = { .sock_fd = -1 },
+		.init_pidfd = -1,
+	};
+	for (size_t i = 0; i < sizeof(stages) / sizeof(stages[0]); i++) {
+		if (c->options->is_debug)
+			log_note("create: %s", stages[i].name);
+		if (stages[i].enter(c, err) < 0) {
+			creation_undo(c);
+			creation_close(c);
+			return -err->code;
+		}
+	}
+	return 0;
+}
+
+int container_create(struct oci_call *call, struct cj_error *err)
+{
+	struct creation c;
+
+	if (creation_make(call, &c, err) < 0)
+		return -err->code;
+	creation_close(&c);
+	return 0;
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The verb start.  Acts. */
+#include "runtime/front/oci/container/container_start.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "runtime/base/scope.h"
+#include "runtime/base/step.h"
+#include "runtime/base/sys.h"
+#include "runtime/front/oci/container/container.h"
+#include "runtime/front/oci/container/container_config.h"
+#include "runtime/front/oci/container/container_hooks.h"
+#include "runtime/front/oci/container/creation.h"
+#include "runtime/front/oci/oci_log.h"
+
+static int connect_to(const struct state *s, struct cj_error *err)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	auto_fd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return cj_fail(err, errno, "make a socket");
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/" STATE_SOCKET,
+		       s->dir_fd);
+	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
+		return cj_fail(err, errno, "connect to the container's init");
+	return take_fd(&fd);
+}
+
+static int check_created(const struct state *s, struct cj_error *err)
+{
+	enum state_status status = state_status_of(s);
+
+	if (status == STATE_CREATED)
+		return 0;
+	return cj_reject(err, "cannot start container '%s' in the state '%s'", s->id,
+			 state_status_name(status));
+}
+
+int container_start_init(const struct state *s, struct cj_error *err)
+{
+	auto_step_msg struct step_msg msg = { 0 };
+
+	if (check_created(s, err) < 0)
+		return -err->code;
+	auto_fd int fd = connect_to(s, err);
+	if (fd < 0)
+		return fd;
+	const struct step_link link = { fd, "the container's init", creation_step_names };
+	if (step_tell(&link, CREATION_START, NULL, 0, NULL, 0, err) < 0)
+		return -err->code;
+	/* Init sends nothing but an error; execve(2) closes its end. */
+	if (step_next(&link, &msg, err) == 0)
+		return cj_fail(err, EPROTO, "start the container");
+	if (err->code != EPIPE)
+		return -err->code;
+	*err = (struct cj_error){ 0 };
+	return 0;
+}
+
+/* "1.3.0" and later. */
+static bool is_poststart_strict(const struct oci_config *config)
+{
+	unsigned minor = 0;
+
+	return sscanf(config->oci_version, "1.%3u", &minor) == 1 && minor >= 3;
+}
+
+int container_start_hooks(const struct oci_options *o, const struct oci_config *config,
+			  const struct state *s, struct cj_error *err)
+{
+	struct cj_error failed = { 0 };
+
+	if (container_hooks_run(config, OCI_HOOK_POSTSTART, s, STATE_RUNNING, &failed) == 0)
+		return 0;
+	if (!is_poststart_strict(config)) {
+		oci_log_warning(o, &failed);
+		return 0;
+	}
+	*err = failed;
+	return -err->code;
+}
+
+int container_start(struct oci_call *call, struct cj_error *err)
+{
+	auto_state struct state s = STATE_NULL;
+	struct oci_config config;
+
+	if (state_open(call->options, true, call->arena, &s, err) < 0 ||
+	    container_config_stored(&s, call->arena, &config, err) < 0 ||
+	    container_start_init(&s, err) < 0)
+		return -err->code;
+	state_unlock(&s); /* a hook may delete the container */
+	if (container_start_hooks(call->options, &config, &s, err) < 0) {
+		struct cj_error ended = { 0 };
+		auto_fd int pidfd = state_open_init(&s, &ended);
+		if (pidfd >= 0)
+			(void)sys_pidfd_send_signal(pidfd, SIGKILL); /* it may have ended */
+		return -err->code;
+	}
+	return 0;
+}

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* creation - what create and run hold of a container while they make it, and the steps of init. */
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "rootfs/tree/tree.h"
+#include "runtime/base/step.h"
+#include "runtime/front/oci/cgroup/container_cgroup.h"
+#include "runtime/front/oci/container/container_config.h"
+#include "runtime/front/oci/oci_call.h"
+#include "runtime/front/oci/plan/oci_tree.h"
+#include "runtime/front/oci/process/process.h"
+#include "runtime/front/oci/state/state.h"
+
+/* Between create and init, in this order: container.h draws them. */
+enum creation_step {
+	CREATION_IDS_MAPPED,
+	CREATION_NAMESPACES,
+	CREATION_HOOKS_DONE,
+	CREATION_BUILT,
+	CREATION_CREATED,
+	/* from start, over its own connection */
+	CREATION_START,
+	CREATION_STEP_COUNT
+};
+extern const char *const creation_step_names[CREATION_STEP_COUNT];
+
+struct creation {
+	const struct oci_options *options;
+	struct arena *arena;
+
+	struct container_bundle bundle;
+	struct oci_tree tree;
+	struct process *process; /* NULL: config.json has no process */
+	struct container_cgroup_wanted wanted_cgroup;
+
+	struct state state;
+	struct container_cgroup cgroup;
+	struct tree_sources *sources;
+	int start_fd;   /* the socket on which init will wait for start; listening */
+	int waiting_fd; /* locked */
+	int console_fd; /* connected to the engine; -1: no terminal */
+
+	int init_sock_fd;      /* init's end of the link */
+	struct step_link link; /* in create: to init; in init: to create */
+	pid_t init_pid;        /* 0: none */
+	int init_pidfd;
+	bool has_run_hooks; /* of the runtime: then a failure runs poststop */
+	bool has_pid_file;
+};
+
+static inline const struct oci_namespace *creation_namespaces(const struct creation *c)
+{
+	return c->bundle.config.on_linux.namespaces;
+}
+
+/*
+ * creation_make - the whole of create: on success init waits for start.
+ *
+ * On failure nothing is left: no process, cgroup, mount or state.
+ */
+int creation_make(struct oci_call *call, struct creation *c, struct cj_error *err);
+
+/* Closes the descriptors; the container stays. */
+void creation_close(struct creation *c);
+
+/*
+ * creation_undo - end and remove the container, as far as it is made: for a failure after
+ * creation_make().
+ */
+void creation_undo(struct creation *c);

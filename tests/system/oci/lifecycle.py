@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cejail-oci: create, start, state, kill, delete, run and list, as engines call them."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+
+from bundles import *  # noqa: F403
+from harness import *  # noqa: F403
+
+
+@test("a_created_container_waits_and_start_lets_it_run")
+def _():
+    with Bundle("echo hello; exit 7") as b:
+        id = b.created("--pid-file", b / "pid")
+        state = b.state(id)
+        equal(state["status"], "created", "status")
+        with open(b / "pid", encoding="ascii") as file:
+            equal(file.read(), str(state["pid"]), "the pid file")
+        time.sleep(0.1)
+        equal(b.output(id), "", "output before start")
+        b.oci("start", id).exits(0).says("")
+        b.ended(id, 7)
+        equal(b.output(id), "hello\n", "output")
+        equal(b.state(id)["pid"], 0, "pid of a stopped container")
+        b.delete(id).exits(0)
+        nothing_is_left(b, id)
+
+
+@test("the_program_is_process_1_and_no_process_of_ours_stays")
+def _():
+    with Bundle("echo $$; cat /proc/1/comm; sleep 60") as b:
+        id = b.started()
+        pid = b.state(id)["pid"]
+        wait_until(lambda: b.output(id).count("\n") == 2, "output")
+        equal(b.output(id), "1\nsh\n", "output")
+        ours = [words for words in descendants().values() if "cejail" in words]
+        equal(ours, [], "processes of cejail-oci")
+        equal(os.readlink(f"/proc/{pid}/exe").rpartition("/")[2], "busybox", "the executable")
+        b.delete(id, "--force").exits(0)
+        nothing_is_left(b, id)
+
+
+@test("the_state_has_what_the_specification_asks_for")
+def _():
+    with Bundle("sleep 60") as b:
+        b.config["annotations"] = {"a.b/c": "d e"}
+        id = b.created()
+        state = b.state(id)
+        equal(sorted(state), ["annotations", "bundle", "created", "id", "ociVersion", "pid", "rootfs", "status"], "keys")
+        equal(state["annotations"], {"a.b/c": "d e"}, "annotations")
+        equal((state["bundle"], state["rootfs"], state["id"]), (b.path, f"{b.path}/rootfs", id), "places")
+        true(state["created"].endswith("Z") and state["created"][4] == "-", f"created is {state['created']}")
+        b.oci("start", id).exits(0)
+        equal(b.status(id), "running", "status")
+        b.oci("kill", id, "KILL").exits(0)
+        b.ended(id, 137)
+
+
+@test("kill_takes_names_and_numbers_and_works_before_start")
+def _():
+    with Bundle("sleep 60") as b:
+        for name, status in (("9", 137), ("SIGKILL", 137), ("kill", 137), ("TERM", 143), ("15", 143)):
+            id = b.created()
+            b.oci("kill", id, name).exits(0)
+            b.ended(id, status)
+            b.delete(id).exits(0)
+        id = b.created()
+        refused_oci(b.oci("kill", id, "SIGNONE"), "SIGNONE")
+        refused_oci(b.oci("kill", id, "0"), "0")
+        equal(b.status(id), "created", "status")
+
+
+@test("kill_of_an_ended_container_says_that_it_is_not_running")
+def _():
+    with Bundle() as b:
+        id = b.started()
+        b.ended(id, 0)
+        refused_oci(b.oci("kill", id, "9"), "container not running")
+        refused_oci(b.oci("start", id), "stopped")
+
+
+@test("an_unknown_container_does_not_exist_and_delete_force_accepts_that")
+def _():
+    with Bundle() as b:
+        for verb in ("state", "start", "kill", "delete"):
+            refused_oci(b.oci(verb, "nobody"), "does not exist")
+        b.oci("delete", "--force", "nobody").exits(0)
+        b.oci("delete", "nobody", "-f").exits(0)
+
+
+@test("delete_refuses_a_running_container_and_force_kills_it")
+def _():
+    with Bundle("sleep 60") as b:
+        id = b.started()
+        pid = b.state(id)["pid"]
+        refused_oci(b.delete(id), "not stopped")
+        true(alive(pid), "delete without --force killed it")
+        b.delete(id, "--force").exits(0)
+        true(not alive(pid), "the process lives")
+        id = b.created()
+        b.delete(id).exits(0)
+        nothing_is_left(b, id)
+
+
+@test("an_id_is_used_once_and_has_no_strange_bytes")
+def _():
+    with Bundle() as b:
+        id = b.created()
+        refused_oci(b.create(id=id)[1], "exists already")
+        equal(b.status(id), "created", "the first container")
+        for bad in ("", ".", "..", ".x", "a/b", "a b", "é", "x" * 256):
+            refused_oci(b.create(id=bad)[1] if "/" not in bad and len(bad) < 200 else b.oci("create", "--bundle", b.path, bad), "id")
+        for good in ("A_b+c.d-1", "x" * 255):
+            b.save()
+            b.oci("create", "--bundle", b.path, good, stdout=None) if False else None
+            b.run(id=good).exits(0)
+
+
+@test("run_returns_the_status_and_leaves_nothing")
+def _():
+    with Bundle("echo out; echo err >&2; exit 3") as b:
+        done = b.run().exits(3)
+        equal((done.out, done.err), ("out\n", "err\n"), "streams")
+        equal(os.listdir(b.root), [], "states")
+        b.process["args"] = ["/bin/sh", "-c", "kill -KILL $$; exit 4"]
+        b.run().exits(4)  # process 1 does not get its own signal
+
+
+@test("run_forwards_signals_to_the_program")
+def _():
+    with Bundle("trap 'echo got; exit 5' TERM; echo ready; while :; do sleep 0.1; done") as b:
+        b.save()
+        process = subprocess.Popen([OCI, "--root", b.root, "run", "--bundle", b.path, "fw"], env=environment(),
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
+        equal(process.stdout.readline(), b"ready\n", "first line")
+        process.terminate()
+        finish(process).exits(5).says("got\n")
+
+
+@test("run_detached_returns_while_the_program_runs")
+def _():
+    with Bundle("sleep 60") as b:
+        b.save()
+        with open(b / "log", "wb") as log:
+            words = [OCI, "--root", b.root, "run", "-d", "--pid-file", b / "pid", "-b", b.path, "det"]
+            finish(subprocess.Popen(words, env=environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log)).exits(0)
+        equal(b.status("det"), "running", "status")
+        b.delete("det", "--force").exits(0)
+
+
+@test("list_shows_each_container_as_table_ids_and_json")
+def _():
+    with Bundle("sleep 60") as b:
+        equal(json.loads(b.oci("list", "--format", "json").exits(0).out), [], "without containers")
+        first, second = b.created(), b.started()
+        rows = json.loads(b.oci("list", "-f", "json").exits(0).out)
+        equal([(row["id"], row["status"]) for row in rows], [(first, "created"), (second, "running")], "rows")
+        true(all("owner" in row for row in rows), "no owner")
+        equal(b.oci("list", "-q").exits(0).out.split(), [first, second], "ids")
+        table = b.oci("list").exits(0).out.splitlines()
+        equal(len(table), 3, "lines of the table")
+        contains(table[0], "STATUS", "the heading")
+
+
+@test("the_log_is_json_or_text_and_the_error_is_on_standard_error_too")
+def _():
+    with Bundle() as b:
+        for _ in range(2):
+            done = b.oci("--log", b / "log", "--log-format", "json", "state", "nobody").exits(1)
+            contains(done.err, "does not exist", "standard error")
+        with open(b / "log", encoding="utf-8") as file:
+            rows = [json.loads(line) for line in file]
+        equal([sorted(row) for row in rows], [["level", "msg", "time"]] * 2, "keys")
+        equal(rows[0]["level"], "error", "level")
+        contains(rows[0]["msg"], "does not exist", "msg")
+        b.oci(f"--log={b / 'text'}", "--log-format=text", "state", "nobody").exits(1)
+        with open(b / "text", encoding="utf-8") as file:
+            contains(file.read(), "does not exist", "the text log")
+
+
+@test("a_bad_executable_fails_at_create_with_the_texts_that_podman_knows")
+def _():
+    with Bundle() as b:
+        cases = ((["/bin/nothing"], "no such file or directory"), (["nothing"], "executable file not found in"),
+                 (["/etc"], "permission denied"))  # fmt: skip
+        for args, text in cases:
+            b.process["args"] = args
+            id, done = b.create()
+            refused_oci(done)
+            contains(done.err.lower(), text, "the message")
+            nothing_is_left(b, id)
+        b.file("rootfs/plain", "x", 0o644)
+        b.process["args"] = ["/plain"]
+        contains(b.create()[1].exits(1).err.lower(), "permission denied", "the message")
+
+
+@test("standard_streams_are_the_containers_and_leaked_descriptors_are_closed")
+def _():
+    with Bundle("ls /proc/self/fd | wc -l; sleep 60") as b:
+        reader, writer = os.pipe()
+        os.set_inheritable(writer, True)
+        id = b.created(pass_fds=(writer,))
+        os.close(writer)
+        os.set_blocking(reader, False)
+        equal(os.read(reader, 1), b"", "the leaked pipe, whose other end is open")  # end of file
+        os.close(reader)
+        b.oci("start", id).exits(0)
+        wait_until(lambda: b.output(id), "output")
+        equal(b.output(id), "4\n", "descriptors (0, 1, 2 and the directory)")
+
+
+@test("preserved_descriptors_arrive_and_a_missing_one_is_an_error")
+def _():
+    with Bundle("echo three >&3; echo four >&4; ls /proc/self/fd | wc -l") as b:
+        b.save()
+        with open(b / "a", "wb") as first, open(b / "b", "wb") as second:
+            words = ["/bin/sh", "-c", 'exec "$@" 3>a 4>b 5>c', "sh", OCI, "--root", b.root, "run", "--preserve-fds", "2", "-b", b.path, "p"]
+            done = finish(subprocess.Popen(words, cwd=b.path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+        done.exits(0).says("6\n")
+        for name, text in (("a", "three\n"), ("b", "four\n"), ("c", "")):
+            with open(b / name, encoding="ascii") as file:
+                equal(file.read(), text, f"file {name}")
+        refused_oci(b.run("--preserve-fds=20"), "preserve")
+
+
+@test("relative_paths_are_the_callers_not_the_bundles")
+def _():
+    with Bundle("sleep 60") as b:
+        b.folder("elsewhere")
+        id = b.created("--pid-file", "x.pid", cwd=b / "elsewhere")
+        true(os.path.exists(b / "elsewhere/x.pid"), "the pid file is elsewhere")
+        b.delete(id, "--force").exits(0)
+
+
+@test("an_engines_empty_environment_is_enough")
+def _():
+    with Bundle("sleep 60") as b:
+        id = b.started(env={"XDG_RUNTIME_DIR": ""})
+        b.oci("delete", "--force", id, env={"XDG_RUNTIME_DIR": ""}).exits(0)
+
+
+@test("a_container_of_one_users_map_belongs_to_the_caller", who="user")
+def _():
+    with Bundle("id -u; cat /proc/self/setgroups; echo x > /tmp/file") as b:
+        b.run().exits(0).says("0\ndeny\n")
+        equal(os.stat(f"{b.rootfs}/tmp/file").st_uid, os.geteuid(), "owner")
+        del b.linux["uidMappings"], b.linux["gidMappings"]
+        b.linux["namespaces"] = [one for one in b.linux["namespaces"] if one["type"] != "user"]
+        refused_oci(b.run(), "user namespace")
+
+
+@test("options_have_both_forms_and_unknown_ones_are_refused")
+def _():
+    with Bundle() as b:
+        id = b.created(f"--pid-file={b / 'one'}", "--no-pivot") if False else b.created(f"--pid-file={b / 'one'}")
+        b.oci("start", "--", id).exits(0)
+        refused_oci(b.oci("create", "--bundel", "x", "y"), "--bundle")
+        refused_oci(b.oci("creat"), "create")
+        refused_oci(b.oci("state"), "id")
+        refused_oci(b.oci("state", id, "more"), "more")
+        contains(b.oci("--version").exits(0).out, "cejail-oci version", "--version")
+        contains(b.oci("create", "--help").exits(0).out, "--pid-file", "--help")

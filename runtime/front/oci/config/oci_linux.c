@@ -72,7 +72,7 @@ LIST(oci_id_maps, items, count);
 /* --- time, personality -------------------------------------------------------------- */
 
 static const struct json_key offset_keys[] = {
-	{ "secs", OCI_NUMBER, .set = json_set_oci_i64, AT(oci_time_offset, secs) },
+	{ "secs", OCI_NUMBER, .set = json_set_oci_s64, AT(oci_time_offset, secs) },
 	{ "nanosecs", OCI_NUMBER, .set = json_set_oci_u32, .max = NANOSECS_MAX,
 	  AT(oci_time_offset, nanosecs) },
 };

@@ -114,6 +114,12 @@ JSON_SETTER(oci_u32)
 	return rc;
 }
 
+JSON_SETTER(oci_s64)
+{
+	(void)in;
+	return oci_parse_i64(text, json_field(k, record), err);
+}
+
 JSON_SETTER(oci_i32)
 {
 	int64_t value = 0;

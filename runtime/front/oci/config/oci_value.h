@@ -90,6 +90,7 @@ struct oci_names {
 JSON_SETTER(oci_u64);    /* struct oci_u64 within min..max */
 JSON_SETTER(oci_i64);    /* struct oci_i64 */
 JSON_SETTER(oci_u32);    /* uint32_t within min..max; max 0: OCI_ID_MAX */
+JSON_SETTER(oci_s64);    /* int64_t */
 JSON_SETTER(oci_i32);    /* int32_t */
 JSON_SETTER(oci_text);   /* const char *; empty: NULL */
 JSON_SETTER(oci_path);   /* likewise, absolute */

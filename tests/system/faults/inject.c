@@ -10,7 +10,8 @@
  *	ROLE, VICTIM  supervisor, init, netns-maker (of init), payload (until it is executed),
  *	              gateway (the process that opens it), intermediate, keeper, helper (pasta or
  *	              slirp4netns until it is executed), scope-helper; "intermediate2" is the
- *	              second intermediate of a run
+ *	              second intermediate of a run; a helper of libexec is a "scope-helper", and what
+ *	              it leaves behind a "holder" (of the table that runs share on the host)
  *	CALL          the number of the role's call, or openat#3, the third of that name.  A role's
  *	              first call is the first after the dynamic loader has given up control: the
  *	              calls counted are ours and the libraries'
@@ -35,6 +36,9 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/rtnetlink.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -145,6 +149,8 @@ static const char *role_of_child(const struct task *parent, pid_t pid, int event
 		return "helper";
 	if (strcmp(parent->role, "intermediate") == 0 || strcmp(parent->role, "intermediate2") == 0)
 		return "keeper";
+	if (strcmp(parent->role, "scope-helper") == 0)
+		return "holder";
 	if (strcmp(parent->role, "supervisor") != 0)
 		return "other";
 	if (event == PTRACE_EVENT_VFORK)
@@ -221,23 +227,51 @@ static long now_ms(void)
 
 /* --- arguments ------------------------------------------------------------------------------ */
 
+static size_t read_memory(pid_t pid, uint64_t from, void *to, size_t room)
+{
+	size_t page = 4096 - from % 4096; /* the next page may not be there */
+	struct iovec into = { to, room }, out = { (void *)from, room < page ? room : page };
+	ssize_t got = process_vm_readv(pid, &into, 1, &out, 1, 0);
+	return got < 0 ? 0 : (size_t)got;
+}
+
+/* A request of netlink(7) whose failure has a meaning of its own in trial.py; NULL: another. */
+static const char *netlink_request(const struct task *t, const struct __ptrace_syscall_info *info)
+{
+	struct {
+		struct nlmsghdr first;
+		struct nfgenmsg header;
+		struct nlmsghdr second;
+	} sent = { 0 };
+	(void)read_memory(t->pid, info->entry.args[1], &sent, sizeof(sent));
+	if (sent.first.nlmsg_type == RTM_GETLINK)
+		return "getlink";
+	bool is_batch = sent.first.nlmsg_type == NFNL_MSG_BATCH_BEGIN &&
+			sent.first.nlmsg_len == sizeof(sent.first) + sizeof(sent.header);
+	if (is_batch && sent.second.nlmsg_type == (NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_DELTABLE))
+		return "delete-table";
+	return NULL;
+}
+
 /* One word.  A process that may not be read (it is not dumpable, and we are not root) has "?". */
 static void read_argument(struct task *t, const struct __ptrace_syscall_info *info)
 {
 	int at = text_argument(t->call_nr);
+	const char *request = t->call_nr == SYS_sendto ? netlink_request(t, info) : NULL;
+	if (request) {
+		(void)snprintf(t->argument, sizeof(t->argument), "%s", request);
+		return;
+	}
 	if (at < 0) {
 		(void)snprintf(t->argument, sizeof(t->argument), "%lld",
 			       (long long)(int)info->entry.args[0]);
 		return;
 	}
 	char bytes[sizeof(t->argument)] = "";
-	uintptr_t from = info->entry.args[at];
-	size_t room = sizeof(bytes) - 1,
-	       page = 4096 - from % 4096; /* the next page may not be there */
+	size_t room = sizeof(bytes) - 1;
 	if (t->call_nr == SYS_write && info->entry.args[2] < room)
 		room = info->entry.args[2];
-	struct iovec into = { bytes, room }, out = { (void *)from, room < page ? room : page };
-	if (process_vm_readv(t->pid, &into, 1, &out, 1, 0) < 0)
+	if (read_memory(t->pid, info->entry.args[at], bytes, room) == 0)
 		bytes[0] = '?';
 	for (char *c = bytes; *c; c++)
 		if (!isgraph((unsigned char)*c))

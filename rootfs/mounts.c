@@ -126,7 +126,7 @@ int mounts_attach_at(int tree_fd, int root_fd, const char *path, struct cj_error
 	return mounts_attach(tree_fd, place_fd, path, err);
 }
 
-int mounts_pivot(int root_fd, struct cj_error *err)
+static int swap_roots(int root_fd, struct cj_error *err)
 {
 	if (fchdir(root_fd) < 0)
 		return cj_fail(err, errno, "enter the new root");
@@ -135,9 +135,30 @@ int mounts_pivot(int root_fd, struct cj_error *err)
 	 * pivot_root(2), NOTES. */
 	if (sys_pivot_root(".", ".") < 0)
 		return cj_fail(err, errno, "pivot to the new root");
+	return 0;
+}
+
+static int detach_old_root(struct cj_error *err)
+{
 	if (umount2(".", MNT_DETACH) < 0)
 		return cj_fail(err, errno, "detach the old root");
 	if (chdir("/") < 0)
 		return cj_fail(err, errno, "enter '/'");
 	return 0;
+}
+
+int mounts_pivot(int root_fd, struct cj_error *err)
+{
+	int rc = swap_roots(root_fd, err);
+	return rc < 0 ? rc : detach_old_root(err);
+}
+
+int mounts_pivot_from_peers(int root_fd, struct cj_error *err)
+{
+	int rc = swap_roots(root_fd, err);
+	if (rc < 0)
+		return rc;
+	if (mount(NULL, ".", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+		return cj_fail(err, errno, "make the mounts of the old root private");
+	return detach_old_root(err);
 }

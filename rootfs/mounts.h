@@ -69,3 +69,7 @@ int mounts_attach_at(int tree_fd, int root_fd, const char *path, struct cj_error
  * The working directory is the new root afterwards.
  */
 int mounts_pivot(int root_fd, struct cj_error *err);
+
+/* The same where mounts of the old root are peers of another namespace's: they are no more before
+ * the old root is detached, or those would be unmounted, too.  mount_namespaces(7) */
+int mounts_pivot_from_peers(int root_fd, struct cj_error *err);

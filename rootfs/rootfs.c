@@ -231,18 +231,20 @@ int rootfs_build(const struct rootfs_spec *spec, struct rootfs_sources **sources
 	return root_fd;
 }
 
-int rootfs_enter(int root_fd, struct cj_error *err)
+int rootfs_check_entered(struct cj_error *err)
 {
-	int rc = mounts_pivot(root_fd, err);
-	if (rc < 0)
-		return rc;
-
 	char where[PATH_MAX];
 	if (!getcwd(where, sizeof(where)))
 		return cj_fail(err, errno, "get the working directory");
 	if (strcmp(where, "/") != 0) /* "(unreachable)...": getcwd(2) */
 		return cj_reject(err, "the new root is not '/' but '%s'", where);
 	return 0;
+}
+
+int rootfs_enter(int root_fd, struct cj_error *err)
+{
+	int rc = mounts_pivot(root_fd, err);
+	return rc < 0 ? rc : rootfs_check_entered(err);
 }
 
 int rootfs_mask_proc(struct cj_error *err)

@@ -58,6 +58,8 @@ int rootfs_build(const struct rootfs_spec *spec, struct rootfs_sources **sources
 
 /* Makes root_fd the root, detaches the old one, changes to "/" and checks that. */
 int rootfs_enter(int root_fd, struct cj_error *err);
+/* The check alone, after another way in. */
+int rootfs_check_entered(struct cj_error *err);
 
 /* After rootfs_enter and the sysctls init writes: /proc/sys and friends go read-only, the rest is
  * masked. */

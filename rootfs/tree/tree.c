@@ -1,51 +1,444 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Mounts on a root file system that may be hostile.  Acts. */
+/*
+ * Mounts on a root file system that may be hostile.  Acts.
+ *
+ * Theory of operation.  Kernels before 6.15 attach mounts only beneath mounts of the caller's
+ * namespace.  So the root is cloned and attached on its own directory first; everything else goes
+ * beneath that clone, by descriptor.
+ *
+ * A mount at /dev, /proc or /sys is remembered by its descriptor, its anchor.  From then on every
+ * path below it begins there, not at the root: another container that shares the root may rename
+ * these directories between two steps, and a mask would miss its procfs.
+ */
 #include "rootfs/tree/tree.h"
 
-static int refuse(struct cj_error *err)
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "rootfs/rootfs.h"
+#include "rootfs/tree/tree_copy.h"
+#include "rootfs/tree/tree_mask.h"
+#include "rootfs/tree/tree_mount.h"
+#include "rootfs/tree/tree_node.h"
+#include "rootfs/tree/tree_place.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+
+/* Places where only real directories count, and what may be mounted there; 0: anything. */
+static const struct {
+	const char *path;
+	long magic;
+	const char *what;
+} anchor_rows[] = {
+	{ "/dev", 0, NULL },
+	{ "/proc", PROC_SUPER_MAGIC, "a procfs" },
+	{ "/sys", SYSFS_MAGIC, "a sysfs" },
+};
+#define ANCHORS (sizeof(anchor_rows) / sizeof(anchor_rows[0]))
+
+/* The only files of a procfs that something else may be mounted over: they inform, and a program of
+ * ours writes none of them. */
+static const char *const proc_files[] = {
+	"/proc/cpuinfo",  "/proc/diskstats", "/proc/loadavg", "/proc/meminfo",
+	"/proc/slabinfo", "/proc/stat",      "/proc/swaps",   "/proc/uptime",
+};
+
+struct tree_sources {
+	int root_fd; /* the directory, before it is mounted on itself */
+	struct tree_masks masks;
+	int anchor_fds[ANCHORS]; /* what we mounted there; -1: nothing */
+	int *mount_fds;          /* for each operation, a detached mount; -1: none */
+	size_t count;
+};
+
+void tree_close(struct tree_sources **sources)
 {
-	return cj_reject(err, "a given root file system is not supported yet");
+	struct tree_sources *s = *sources;
+	if (!s)
+		return;
+	cj_close(&s->root_fd);
+	tree_mask_close(&s->masks);
+	for (size_t i = 0; i < ANCHORS; i++)
+		cj_close(&s->anchor_fds[i]);
+	for (size_t i = 0; i < s->count; i++)
+		cj_close(&s->mount_fds[i]);
+	free(s->mount_fds);
+	free(s);
+	*sources = NULL;
 }
+
+#define auto_tree __attribute__((cleanup(tree_close)))
+
+static struct tree_sources *sources_new(const struct tree_spec *spec)
+{
+	auto_tree struct tree_sources *s = calloc(1, sizeof(*s));
+	if (!s)
+		return NULL;
+	s->root_fd = -1;
+	s->masks = TREE_MASKS_NULL;
+	for (size_t i = 0; i < ANCHORS; i++)
+		s->anchor_fds[i] = -1;
+	s->mount_fds = calloc(spec->nops + 1, sizeof(*s->mount_fds));
+	if (!s->mount_fds)
+		return NULL;
+	for (s->count = 0; s->count < spec->nops; s->count++)
+		s->mount_fds[s->count] = -1;
+	return take_ptr(s);
+}
+
+/* --- sources ---------------------------------------------------------------------------- */
 
 int tree_open_outside(const struct tree_spec *spec, struct tree_sources **out, struct cj_error *err)
 {
-	(void)spec, (void)out;
-	return refuse(err);
+	auto_tree struct tree_sources *s = sources_new(spec);
+	if (!s)
+		return cj_fail(err, ENOMEM, "list the mounts");
+	for (size_t i = 0; i < spec->nops; i++) {
+		if (!spec->ops[i].ids.uid_map)
+			continue;
+		s->mount_fds[i] = tree_mount_bind(&spec->ops[i], err);
+		if (s->mount_fds[i] < 0)
+			return cj_wrap(err, "mount '%s'", spec->ops[i].path);
+	}
+	*out = take_ptr(s);
+	return 0;
 }
 
-int tree_open_sources(const struct tree_spec *spec, struct tree_sources *sources,
+/* As peers of the host's, the mounts of this namespace would take ours to the host; as slaves they
+ * still receive its mounts, for a bind with rslave. */
+static int stop_propagation(const struct tree_spec *spec, struct cj_error *err)
+{
+	if (!spec->keeps_peers && mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
+		return cj_fail(err, errno, "make the mounts of '/' slaves");
+	return 0;
+}
+
+static int open_dev(struct tree_sources *s, struct cj_error *err)
+{
+	auto_fd int dev_fd = open("/dev", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (dev_fd < 0)
+		return cj_fail(err, errno, "open '/dev'");
+	return tree_mask_open(&s->masks, dev_fd, err);
+}
+
+int tree_open_sources(const struct tree_spec *spec, struct tree_sources *s, struct cj_error *err)
+{
+	int rc = stop_propagation(spec, err);
+	if (rc == 0)
+		rc = open_dev(s, err);
+	if (rc < 0)
+		return rc;
+	s->root_fd =
+	    sys_openat2(AT_FDCWD, spec->root, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_MAGICLINKS);
+	if (s->root_fd < 0)
+		return cj_fail(err, errno, "open the root file system '%s'", spec->root);
+	for (size_t i = 0; i < spec->nops; i++) {
+		if (spec->ops[i].kind != TREE_BIND || s->mount_fds[i] >= 0)
+			continue;
+		s->mount_fds[i] = tree_mount_bind(&spec->ops[i], err);
+		if (s->mount_fds[i] < 0)
+			return cj_wrap(err, "mount '%s'", spec->ops[i].path);
+	}
+	return 0;
+}
+
+/* --- the root ----------------------------------------------------------------------------- */
+
+/* A descriptor of the root of the mount that fd lies in. */
+static int open_mount_root(int fd, struct cj_error *err)
+{
+	auto_fd int at_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	for (;;) {
+		struct statx st;
+		if (at_fd < 0 || statx(at_fd, "", AT_EMPTY_PATH, STATX_TYPE, &st) < 0)
+			return cj_fail(err, errno, "find the mount of the root file system");
+		if (st.stx_attributes & STATX_ATTR_MOUNT_ROOT)
+			return take_fd(&at_fd);
+		int up_fd = openat(at_fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		cj_close(&at_fd);
+		at_fd = up_fd;
+	}
+}
+
+/*
+ * With peers on the host: what is attached in a peer appears on the host, and pivot_root(2) refuses
+ * peers.  So the two mounts that matter are private: "/" and the one below the root.
+ */
+static int leave_peers(const struct tree_spec *spec, const struct tree_sources *s,
+		       struct cj_error *err)
+{
+	if (!spec->keeps_peers)
+		return 0;
+	auto_fd int mount_fd = open_mount_root(s->root_fd, err);
+	if (mount_fd < 0)
+		return mount_fd;
+	struct mount_attr wanted = { .propagation = MS_PRIVATE };
+	if (sys_mount_setattr(mount_fd, "", AT_EMPTY_PATH, &wanted) < 0 ||
+	    mount(NULL, "/", NULL, MS_PRIVATE, NULL) < 0)
+		return cj_fail(err, errno, "make the mount of the root file system private");
+	return 0;
+}
+
+/* As a slave it receives the host's mounts below the root, but never sends ours. */
+static int mount_root(const struct tree_spec *spec, const struct tree_sources *s,
 		      struct cj_error *err)
 {
-	(void)spec, (void)sources;
-	return refuse(err);
+	int rc = leave_peers(spec, s, err);
+	if (rc < 0)
+		return rc;
+	auto_fd int tree_fd = tree_mount_clone(s->root_fd, true, spec->root, err);
+	if (tree_fd < 0)
+		return tree_fd;
+	const struct tree_attrs attrs = {
+		.propagation = spec->propagation == MS_SLAVE ? MS_SLAVE : MS_PRIVATE,
+		.propagates_below = true,
+	};
+	rc = tree_mount_restrict(tree_fd, &attrs, spec->root, err);
+	if (rc == 0)
+		rc = mounts_attach(tree_fd, s->root_fd, spec->root, err);
+	return rc < 0 ? rc : take_fd(&tree_fd);
 }
 
-int tree_build(const struct tree_spec *spec, struct tree_sources *sources, struct cj_error *err)
+/* --- places -------------------------------------------------------------------------------- */
+
+/* Is `path` this place, or below it?  Then *out_rest is "" or begins with '/'. */
+static bool is_at(const char *path, const char *place, const char **out_rest)
 {
-	(void)spec, (void)sources;
-	return refuse(err);
+	size_t length = strlen(place);
+	if (strncmp(path, place, length) != 0 || (path[length] != '\0' && path[length] != '/'))
+		return false;
+	*out_rest = path + length;
+	return true;
 }
 
-int tree_finish(const struct tree_spec *spec, const struct tree_sources *sources, int root_fd,
+/* Where the resolution of a path begins. */
+struct start {
+	int fd;
+	const char *path;
+	bool follows_links;
+};
+
+static struct start find_start(const struct tree_sources *s, int root_fd, const char *path)
+{
+	const char *rest = NULL;
+	for (size_t i = 0; i < ANCHORS; i++) {
+		if (!is_at(path, anchor_rows[i].path, &rest))
+			continue;
+		if (s->anchor_fds[i] >= 0 && *rest == '/')
+			return (struct start){ s->anchor_fds[i], rest, false };
+		return (struct start){ root_fd, path, false };
+	}
+	return (struct start){ root_fd, path, true };
+}
+
+static int open_place(const struct tree_sources *s, int root_fd, const char *path,
+		      enum tree_place place, struct cj_error *err)
+{
+	const struct start start = find_start(s, root_fd, path);
+	return tree_place_open(start.fd, start.path, place, start.follows_links, err);
+}
+
+static int get_magic(int fd, const char *name, long *out, struct cj_error *err)
+{
+	struct statfs fs;
+	if (fstatfs(fd, &fs) < 0)
+		return cj_fail(err, errno, "look at '%s'", name);
+	*out = fs.f_type;
+	return 0;
+}
+
+static bool is_proc_file(const char *path)
+{
+	for (size_t i = 0; i < sizeof(proc_files) / sizeof(proc_files[0]); i++)
+		if (strcmp(path, proc_files[i]) == 0)
+			return true;
+	return false;
+}
+
+/* What is mounted at /proc and /sys, and what is mounted in a procfs and sysfs. */
+static int check_mount(const struct tree_op *op, int tree_fd, int place_fd, struct cj_error *err)
+{
+	long tree = 0, place = 0;
+	if (get_magic(tree_fd, op->path, &tree, err) < 0 ||
+	    get_magic(place_fd, op->path, &place, err) < 0)
+		return -err->code;
+	const char *rest = NULL;
+	for (size_t i = 0; i < ANCHORS; i++)
+		if (strcmp(op->path, anchor_rows[i].path) == 0 && anchor_rows[i].magic &&
+		    tree != anchor_rows[i].magic)
+			return cj_reject(err, "at '%s' there may only be %s", op->path,
+					 anchor_rows[i].what);
+	if (place == PROC_SUPER_MAGIC && strcmp(op->path, "/proc") != 0 && !is_proc_file(op->path))
+		return cj_reject(err, "'%s' is in a procfs: nothing may be mounted there",
+				 op->path);
+	if (place == SYSFS_MAGIC && !is_at(op->path, "/sys", &rest))
+		return cj_reject(err, "a link leads '%s' into a sysfs", op->path);
+	return 0;
+}
+
+/* --- operations ---------------------------------------------------------------------------- */
+
+/* Keeps the mount's descriptor when it is an anchor; takes *tree_fd then. */
+static void keep_anchor(struct tree_sources *s, const char *path, int *tree_fd)
+{
+	for (size_t i = 0; i < ANCHORS; i++) {
+		if (strcmp(path, anchor_rows[i].path) != 0)
+			continue;
+		cj_close(&s->anchor_fds[i]);
+		s->anchor_fds[i] = take_fd(tree_fd);
+	}
+}
+
+static int copy_up(const struct tree_op *op, int place_fd, int tree_fd, struct cj_error *err)
+{
+	auto_fd int from_fd = openat(place_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_fd int to_fd = openat(tree_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (from_fd < 0 || to_fd < 0)
+		return cj_fail(err, errno, "open '%s' of the root file system", op->path);
+	int rc = tree_copy(from_fd, to_fd, op->path, err);
+	if (rc < 0 || !(op->attrs.set & MOUNT_ATTR_RDONLY))
+		return rc;
+	return mounts_restrict(tree_fd, MOUNT_ATTR_RDONLY, op->path, err);
+}
+
+static int is_directory(int fd, bool *out, const char *name, struct cj_error *err)
+{
+	struct stat st;
+	if (fstat(fd, &st) < 0)
+		return cj_fail(err, errno, "look at '%s'", name);
+	*out = S_ISDIR(st.st_mode);
+	return 0;
+}
+
+static int attach(const struct tree_op *op, struct tree_sources *s, int root_fd, int *tree_fd,
+		  struct cj_error *err)
+{
+	bool is_dir = true;
+	if (is_directory(*tree_fd, &is_dir, op->path, err) < 0)
+		return -err->code;
+	enum tree_place kind = is_dir ? TREE_PLACE_DIRECTORY : TREE_PLACE_FILE;
+	auto_fd int place_fd = open_place(s, root_fd, op->path, kind, err);
+	if (place_fd < 0)
+		return place_fd;
+	int rc = check_mount(op, *tree_fd, place_fd, err);
+	if (rc == 0 && op->copies_up)
+		rc = copy_up(op, place_fd, *tree_fd, err);
+	if (rc == 0)
+		rc = mounts_attach(*tree_fd, place_fd, op->path, err);
+	if (rc == 0)
+		keep_anchor(s, op->path, tree_fd);
+	return rc;
+}
+
+static int do_place(const struct tree_op *op, struct tree_sources *s, int root_fd,
+		    struct cj_error *err)
+{
+	enum tree_place kind = op->kind == TREE_DIRECTORY ? TREE_PLACE_DIRECTORY : TREE_PLACE_FILE;
+	auto_fd int fd = open_place(s, root_fd, op->path, kind, err);
+	return fd < 0 ? fd : 0;
+}
+
+static int do_operation(const struct tree_op *op, struct tree_sources *s, int *mount_fd,
+			int root_fd, struct cj_error *err)
+{
+	const struct start start = find_start(s, root_fd, op->path);
+	switch (op->kind) {
+	case TREE_DIRECTORY:
+	case TREE_FILE:
+		return do_place(op, s, root_fd, err);
+	case TREE_LINK:
+		return tree_node_add_link(start.fd, start.path, op->source, err);
+	case TREE_DEVICE:
+		return tree_node_add_device(start.fd, start.path, op, err);
+	case TREE_FS:
+		*mount_fd = tree_mount_create(op, err);
+		return *mount_fd < 0 ? *mount_fd : attach(op, s, root_fd, mount_fd, err);
+	case TREE_BIND:
+		return attach(op, s, root_fd, mount_fd, err);
+	default:
+		return cj_reject(err, "'%s': no such operation", op->path);
+	}
+}
+
+static int do_operations(const struct tree_spec *spec, struct tree_sources *s, int root_fd,
+			 struct cj_error *err)
+{
+	for (size_t i = 0; i < spec->nops; i++) {
+		int rc = do_operation(&spec->ops[i], s, &s->mount_fds[i], root_fd, err);
+		if (rc < 0)
+			return cj_wrap(err, "mount '%s'", spec->ops[i].path);
+		cj_close(&s->mount_fds[i]);
+	}
+	return 0;
+}
+
+int tree_build(const struct tree_spec *spec, struct tree_sources *s, struct cj_error *err)
+{
+	mode_t saved = umask(0); /* modes here are exact */
+	auto_fd int root_fd = mount_root(spec, s, err);
+	int rc = root_fd < 0 ? root_fd : do_operations(spec, s, root_fd, err);
+	(void)umask(saved);
+	return rc < 0 ? rc : take_fd(&root_fd);
+}
+
+/* --- the end ------------------------------------------------------------------------------- */
+
+/* Returns a place, -ENOENT without an error where there is none, or an error. */
+static int open_existing(const struct tree_sources *s, int root_fd, const char *path,
+			 struct cj_error *err)
+{
+	int fd = open_place(s, root_fd, path, TREE_PLACE_GIVEN, err);
+	if (fd == -ENOENT || fd == -ENOTDIR) {
+		*err = (struct cj_error){ 0 };
+		return -ENOENT;
+	}
+	return fd;
+}
+
+int tree_finish(const struct tree_spec *spec, struct tree_sources *s, int root_fd,
 		struct cj_error *err)
 {
-	(void)spec, (void)sources, (void)root_fd;
-	return refuse(err);
+	for (size_t i = 0; i < spec->read_only.count; i++) {
+		const char *path = spec->read_only.items[i];
+		auto_fd int fd = open_existing(s, root_fd, path, err);
+		if (fd < 0 && fd != -ENOENT)
+			return cj_wrap(err, "make read-only");
+		if (fd >= 0 && tree_mask_make_read_only(fd, path, err) < 0)
+			return cj_wrap(err, "make read-only");
+	}
+	for (size_t i = 0; i < spec->masked.count; i++) {
+		const char *path = spec->masked.items[i];
+		auto_fd int fd = open_existing(s, root_fd, path, err);
+		if (fd < 0 && fd != -ENOENT)
+			return cj_wrap(err, "mask");
+		if (fd >= 0 && tree_mask_cover(&s->masks, fd, path, err) < 0)
+			return cj_wrap(err, "mask");
+	}
+	return 0;
 }
 
 int tree_enter(const struct tree_spec *spec, int root_fd, struct cj_error *err)
 {
-	(void)spec, (void)root_fd;
-	return refuse(err);
+	if (!spec->keeps_peers)
+		return rootfs_enter(root_fd, err);
+	int rc = mounts_pivot_from_peers(root_fd, err);
+	return rc < 0 ? rc : rootfs_check_entered(err);
 }
 
 int tree_seal(const struct tree_spec *spec, struct cj_error *err)
 {
-	(void)spec;
-	return refuse(err);
-}
-
-void tree_close(struct tree_sources **sources)
-{
-	*sources = NULL;
+	const struct tree_attrs attrs = {
+		.set = spec->is_read_only ? MOUNT_ATTR_RDONLY : 0,
+		.propagation = spec->propagation ? spec->propagation : MS_PRIVATE,
+	};
+	auto_fd int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root_fd < 0)
+		return cj_fail(err, errno, "open '/'");
+	return tree_mount_restrict(root_fd, &attrs, "/", err);
 }

@@ -70,7 +70,7 @@ int tree_build(const struct tree_spec *spec, struct tree_sources *sources, struc
  *
  * Must not: run before the hooks that may mount something below root_fd.
  */
-int tree_finish(const struct tree_spec *spec, const struct tree_sources *sources, int root_fd,
+int tree_finish(const struct tree_spec *spec, struct tree_sources *sources, int root_fd,
 		struct cj_error *err);
 
 /* Makes root_fd the root, detaches the old one without a trace on the host, checks that "/" is the

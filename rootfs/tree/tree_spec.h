@@ -23,7 +23,6 @@ enum tree_kind {
 	TREE_DEVICE,    /* a device node or fifo; an equal one stays */
 	TREE_BIND,      /* a clone of the host's `source` */
 	TREE_FS,        /* a new file system of `type` */
-	TREE_OVERLAY,   /* a new overlay of host directories */
 	TREE_KIND_COUNT
 };
 
@@ -53,19 +52,16 @@ struct tree_device {
 
 struct tree_op {
 	enum tree_kind kind;
-	const char *path; /* in the tree: absolute, without "." and ".." */
-	const char
-	    *source;       /* bind: of the host; link: its target; file system: its name, or NULL */
-	const char *type;  /* of the file system */
-	bool is_recursive; /* bind: with the mounts below `source` */
-	bool copies_up;    /* file system: begins with what is at `path` (tmpcopyup) */
+	const char *path;   /* in the tree: absolute, without "." and ".." */
+	const char *source; /* bind: of the host; link: its target */
+	const char *type;   /* of the file system */
+	bool is_recursive;  /* bind: with the mounts below `source` */
+	bool copies_up;     /* file system: begins with what is at `path` (tmpcopyup) */
 	struct tree_attrs attrs;
 	struct tree_ids ids;
 	struct tree_device device;
 	const struct mounts_option *options; /* of the file system */
 	size_t noptions;
-	struct strings lowers;          /* overlay: host directories, the first on top */
-	const char *upper, *upper_work; /* overlay: host directories; NULL: read-only */
 };
 
 struct tree_spec {

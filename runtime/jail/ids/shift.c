@@ -6,64 +6,19 @@
 #include <stdio.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 
+#include "rootfs/id_namespace.h"
 #include "rootfs/mounts.h"
-#include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
-/* Lives until the last copy of the pipe's other end is closed. */
-static _Noreturn void hold_namespace(int pipe_fds[2])
-{
-	char byte;
-	cj_close(&pipe_fds[1]);
-	(void)sys_read(pipe_fds[0], &byte, 1);
-	_exit(EXIT_SUCCESS);
-}
-
-static int put_map(pid_t pid, const char *name, unsigned from, unsigned to, struct cj_error *err)
-{
-	char path[48], line[48];
-	(void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-	(void)snprintf(line, sizeof(line), "%u %u 1", from, to);
-	int rc = system_file_write(AT_FDCWD, path, line);
-	return rc < 0 ? cj_fail(err, -rc, "write '%s' to '%s'", line, name) : 0;
-}
-
-static int open_namespace(pid_t pid, const struct stat *owner, const struct idmap *ids,
-			  struct cj_error *err)
-{
-	if (put_map(pid, "uid_map", owner->st_uid, ids->uid, err) < 0 ||
-	    put_map(pid, "gid_map", owner->st_gid, ids->gid, err) < 0)
-		return -err->code;
-	char path[48];
-	(void)snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd < 0 ? cj_fail(err, errno, "open the user namespace of a helper") : fd;
-}
-
-/* A user namespace that only serves as a map from one owner to the jail's user. */
+/* A map from one owner to the jail's user. */
 static int create_namespace(const struct stat *owner, const struct idmap *ids, struct cj_error *err)
 {
-	int ends[2], pidfd = -1;
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return cj_fail(err, errno, "create a pipe");
-	const struct clone_args args = {
-		.flags = CLONE_NEWUSER | CLONE_PIDFD,
-		.pidfd = (uintptr_t)&pidfd,
-		.exit_signal = SIGCHLD,
-	};
-	pid_t pid = sys_clone3(&args);
-	if (pid == 0)
-		hold_namespace(ends);
-	int code = errno;
-	cj_close(&ends[0]);
-	int fd = pid < 0 ? cj_fail(err, code, "create a user namespace")
-			 : open_namespace(pid, owner, ids, err);
-	cj_close(&ends[1]);
-	cj_end_child(&pidfd);
-	return fd;
+	char uid_map[32], gid_map[32];
+	(void)snprintf(uid_map, sizeof(uid_map), "%u %u 1", owner->st_uid, ids->uid);
+	(void)snprintf(gid_map, sizeof(gid_map), "%u %u 1", owner->st_gid, ids->gid);
+	return id_namespace_open(uid_map, gid_map, err);
 }
 
 static int set_ids(int tree_fd, const struct stat *owner, const struct idmap *ids,

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* User namespaces that are maps.  Acts. */
+#include "rootfs/id_namespace.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "runtime/base/files/system_file.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+
+/* Lives until the last copy of the pipe's other end is closed. */
+static _Noreturn void hold_namespace(int pipe_fds[2])
+{
+	char byte;
+	cj_close(&pipe_fds[1]);
+	(void)sys_read(pipe_fds[0], &byte, 1);
+	_exit(EXIT_SUCCESS);
+}
+
+static int put_map(pid_t pid, const char *name, const char *map, struct cj_error *err)
+{
+	char path[48];
+	(void)snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
+	int rc = system_file_write(AT_FDCWD, path, map);
+	return rc < 0 ? cj_fail(err, -rc, "write '%s' to '%s'", map, path) : 0;
+}
+
+static int open_namespace(pid_t pid, const char *uid_map, const char *gid_map, struct cj_error *err)
+{
+	if (put_map(pid, "uid_map", uid_map, err) < 0 || put_map(pid, "gid_map", gid_map, err) < 0)
+		return -err->code;
+	char path[48];
+	(void)snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? cj_fail(err, errno, "open the user namespace of a helper") : fd;
+}
+
+int id_namespace_open(const char *uid_map, const char *gid_map, struct cj_error *err)
+{
+	int ends[2], pidfd = -1;
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return cj_fail(err, errno, "create a pipe");
+	const struct clone_args args = {
+		.flags = CLONE_NEWUSER | CLONE_PIDFD,
+		.pidfd = (uintptr_t)&pidfd,
+		.exit_signal = SIGCHLD,
+	};
+	pid_t pid = sys_clone3(&args);
+	if (pid == 0)
+		hold_namespace(ends);
+	int code = errno;
+	cj_close(&ends[0]);
+	int fd = pid < 0 ? cj_fail(err, code, "create a user namespace")
+			 : open_namespace(pid, uid_map, gid_map, err);
+	cj_close(&ends[1]);
+	cj_end_child(&pidfd);
+	return fd;
+}

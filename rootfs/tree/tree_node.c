@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Device nodes and links in a tree.  Acts. */
+#include "rootfs/tree/tree_node.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "rootfs/mounts.h"
+#include "rootfs/tree/tree_mount.h"
+#include "rootfs/tree/tree_place.h"
+#include "runtime/base/scope.h"
+
+/* Read-only does not forbid writing to a device, but protects the mode and owner of the host's. */
+static const struct tree_attrs bound_device = {
+	.set = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC,
+	.clear = MOUNT_ATTR_NODEV,
+};
+
+static bool is_device(const struct stat *st, const struct tree_device *device)
+{
+	if ((st->st_mode & S_IFMT) != device->type)
+		return false;
+	return device->type == S_IFIFO ||
+	       st->st_rdev == makedev(device->major_number, device->minor_number);
+}
+
+static int check_existing(int dir_fd, const char *name, const struct tree_op *op,
+			  struct cj_error *err)
+{
+	struct stat st;
+	if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return cj_fail(err, errno, "look at the device '%s'", op->path);
+	if (is_device(&st, &op->device))
+		return 0;
+	return cj_reject_as(err, EEXIST, "'%s' exists and is not the device %u:%u", op->path,
+			    op->device.major_number, op->device.minor_number);
+}
+
+static int open_host_device(const struct tree_op *op, struct cj_error *err)
+{
+	auto_fd int fd = open(op->path, O_PATH | O_CLOEXEC);
+	struct stat st;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return cj_fail(err, errno, "open the host's device '%s'", op->path);
+	if (!is_device(&st, &op->device))
+		return cj_reject(err, "the host's '%s' is not the device %u:%u", op->path,
+				 op->device.major_number, op->device.minor_number);
+	auto_fd int tree_fd = tree_mount_clone(fd, false, op->path, err);
+	if (tree_fd < 0)
+		return tree_fd;
+	int rc = tree_mount_restrict(tree_fd, &bound_device, op->path, err);
+	return rc < 0 ? rc : take_fd(&tree_fd);
+}
+
+static int bind_device(int dir_fd, const char *path, const struct tree_op *op, struct cj_error *err)
+{
+	auto_fd int tree_fd = open_host_device(op, err);
+	if (tree_fd < 0) {
+		cj_hint(err, "mknod(2) is not permitted here, so the host's device is bound");
+		return tree_fd;
+	}
+	auto_fd int place_fd = tree_place_open(dir_fd, path, TREE_PLACE_FILE, false, err);
+	if (place_fd < 0)
+		return place_fd;
+	return mounts_attach(tree_fd, place_fd, op->path, err);
+}
+
+/* The node is ours: nobody else can have made it between the two calls on a new tmpfs, and
+ * elsewhere mknodat(2) would have failed with EEXIST. */
+static int give_away(int dir_fd, const char *name, const struct tree_op *op, struct cj_error *err)
+{
+	const struct tree_device *device = &op->device;
+	if (device->uid == geteuid() && device->gid == getegid())
+		return 0;
+	if (fchownat(dir_fd, name, device->uid, device->gid, AT_SYMLINK_NOFOLLOW) < 0)
+		return cj_fail(err, errno, "give the device '%s' to %u:%u", op->path, device->uid,
+			       device->gid);
+	return 0;
+}
+
+int tree_node_add_device(int dir_fd, const char *path, const struct tree_op *op,
+			 struct cj_error *err)
+{
+	const struct tree_device *device = &op->device;
+	const char *name = NULL;
+	auto_fd int parent_fd = tree_place_open_parent(dir_fd, path, &name, err);
+	if (parent_fd < 0)
+		return parent_fd;
+	if (device->is_given)
+		return check_existing(parent_fd, name, op, err);
+
+	dev_t number =
+	    device->type == S_IFIFO ? 0 : makedev(device->major_number, device->minor_number);
+	if (mknodat(parent_fd, name, device->type | device->mode, number) == 0)
+		return give_away(parent_fd, name, op, err);
+	if (errno == EEXIST)
+		return check_existing(parent_fd, name, op, err);
+	if (errno == EPERM && device->type != S_IFIFO)
+		return bind_device(dir_fd, path, op, err);
+	return cj_fail(err, errno, "make the device '%s'", op->path);
+}
+
+int tree_node_add_link(int dir_fd, const char *path, const char *target, struct cj_error *err)
+{
+	const char *name = NULL;
+	auto_fd int parent_fd = tree_place_open_parent(dir_fd, path, &name, err);
+	if (parent_fd < 0)
+		return parent_fd;
+	if (symlinkat(target, parent_fd, name) == 0)
+		return 0;
+	if (errno != EEXIST)
+		return cj_fail(err, errno, "make the link '%s'", path);
+
+	char found[PATH_MAX];
+	ssize_t size = readlinkat(parent_fd, name, found, sizeof(found) - 1);
+	if (size >= 0 && (size_t)size == strlen(target) && memcmp(found, target, (size_t)size) == 0)
+		return 0;
+	return cj_reject_as(err, EEXIST, "'%s' exists and is not a link to '%s'", path, target);
+}

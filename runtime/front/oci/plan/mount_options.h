@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mount_options - the options of a mount in config.json.  Pure.
+ *
+ * Those that are no options of mounts are data of the file system, as config.md of the runtime
+ * specification says: "mode=755".
+ */
+#pragma once
+
+#include <stdbool.h>
+
+#include "rootfs/tree/tree_spec.h"
+
+struct mount_options {
+	bool is_bind, is_recursive; /* bind, rbind */
+	bool copies_up;             /* tmpcopyup */
+	bool has_idmap, idmap_is_recursive;
+	bool is_read_only, is_writable; /* ro, rw: written out */
+	struct tree_attrs attrs;
+	/* Of the file system; a bind has none. */
+	struct mounts_option *data;
+	size_t ndata;
+	const char
+	    *super_flag; /* the last one of `data` that is the kernel's own: "sync"; NULL: none */
+};
+
+/*
+ * mount_options_parse - all options of one mount.
+ *
+ * `out->data` lives in the arena and has room for two more: "source", "ro".
+ * Fails: EINVAL when two options contradict each other: "ro" and "rw", two propagation types.
+ */
+int mount_options_parse(const struct strings *options, struct arena *a, struct mount_options *out,
+			struct cj_error *err);

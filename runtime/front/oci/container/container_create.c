@@ -86,7 +86,8 @@ static int bundle_enter(struct creation *c, struct cj_error *err)
 
 static int tree_plan_enter(struct creation *c, struct cj_error *err)
 {
-	if (oci_tree_plan(&c->bundle.config, c->arena, &c->tree, err) < 0)
+	if (oci_tree_plan(&c->bundle.config, c->arena, &c->tree, err) < 0 ||
+	    sysctls_look_at_host(&c->host_spaces, err) < 0)
 		return -err->code;
 	return tree_open_outside(&c->tree.tree, &c->sources, err);
 }

@@ -191,7 +191,9 @@ static int console_enter_stage(struct init *in, struct cj_error *err)
 
 static int sysctls_enter(struct init *in, struct cj_error *err)
 {
-	return sysctls_write(in->c->tree.sysctls, in->c->tree.nsysctls, err);
+	const struct oci_tree *plan = &in->c->tree;
+
+	return sysctls_write(plan->sysctls, plan->nsysctls, &in->c->host_spaces, err);
 }
 
 /* While the host's procfs is still there: none of the container's is trusted. */

@@ -33,6 +33,7 @@ struct creation {
 
 	struct container_bundle bundle;
 	struct oci_tree tree;
+	struct sysctl_host host_spaces;
 	struct process *process; /* NULL: config.json has no process */
 	struct container_cgroup_wanted wanted_cgroup;
 

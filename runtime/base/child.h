@@ -59,7 +59,7 @@ int child_become_undumpable(struct cj_error *err);
  * child_wipe_arguments - overwrite the command line and the environment, and leave environ empty.
  *
  * Every process inside can read the command line of pid 1 (proc(5)), which names host paths and
- * --env values.  The environment is the caller's secret.  No string of either may be used afterwards.
+ * --env values.  The environment is the caller's secret.  No string of either may be used after.
  */
 void child_wipe_arguments(void);
 

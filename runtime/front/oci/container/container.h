@@ -12,13 +12,13 @@
  *	record: the cgroup's path
  *	cgroup
  *	clone3, into the cgroup ---------------> new namespaces, or joined ones (by path:
- *	record: pid and start time                 container_namespaces.h)
+ *	record: pid and start time                 container_spawn.h)
  *	id maps
  *	STEP_IDS_MAPPED -----------------------> root of its user namespace, cgroup namespace,
  *	                                           host name
  *	hooks prestart, createRuntime <--------- STEP_NAMESPACES
- *	STEP_HOOKS_DONE -----------------------> sources, tree, hooks createContainer, pivot, sysctls,
- *	                                           masked paths, console, executable
+ *	STEP_HOOKS_DONE -----------------------> sources, tree, hooks createContainer,
+ *	                                           masks, sysctls, pivot, console, executable
  *	pid file, record: created <------------- STEP_BUILT
  *	STEP_CREATED --------------------------> accept(2) on the start socket
  *	exit                                       |

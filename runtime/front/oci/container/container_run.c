@@ -9,7 +9,7 @@
 #include "runtime/base/sys.h"
 #include "runtime/front/oci/container/container_delete.h"
 #include "runtime/front/oci/container/container_start.h"
-#include "runtime/front/oci/container/creation.h"
+#include "runtime/front/oci/create/creation.h"
 #include "runtime/front/oci/oci_log.h"
 
 /* Signals that a user or an engine sends to the program by sending them to us. */

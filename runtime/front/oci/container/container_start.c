@@ -13,7 +13,7 @@
 #include "runtime/front/oci/container/container.h"
 #include "runtime/front/oci/container/container_config.h"
 #include "runtime/front/oci/container/container_hooks.h"
-#include "runtime/front/oci/container/creation.h"
+#include "runtime/front/oci/create/creation.h"
 #include "runtime/front/oci/oci_log.h"
 
 static int connect_to(const struct state *s, struct cj_error *err)

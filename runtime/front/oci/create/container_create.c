@@ -18,9 +18,9 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/front/oci/container/container_hooks.h"
-#include "runtime/front/oci/container/container_ids.h"
-#include "runtime/front/oci/container/container_spawn.h"
-#include "runtime/front/oci/container/creation.h"
+#include "runtime/front/oci/create/container_ids.h"
+#include "runtime/front/oci/create/container_spawn.h"
+#include "runtime/front/oci/create/creation.h"
 #include "runtime/front/oci/oci_log.h"
 #include "runtime/front/oci/pid_file.h"
 #include "runtime/front/oci/process/console.h"
@@ -195,6 +195,15 @@ static int cgroup_enter(struct creation *c, struct cj_error *err)
 	return state_write(&c->state, err);
 }
 
+/* Init's alone from now on: its execve(2) must be the last close. */
+static void close_inside(struct creation *c)
+{
+	cj_close(&c->init_sock_fd);
+	cj_close(&c->start_fd);
+	cj_close(&c->waiting_fd);
+	cj_close(&c->console_fd);
+}
+
 /* An init that gets no id map yet ends with the link, so a kill between clone3 and the record
  * leaves no process. */
 static int init_enter(struct creation *c, struct cj_error *err)
@@ -207,7 +216,7 @@ static int init_enter(struct creation *c, struct cj_error *err)
 	c->init_sock_fd = socks[1];
 	if (container_spawn(c, err) < 0)
 		return -err->code;
-	cj_close(&c->init_sock_fd);
+	close_inside(c);
 	c->state.record.pid = c->init_pid;
 	int rc = state_process_start(c->init_pid, &c->state.record.pid_start);
 	if (rc < 0)

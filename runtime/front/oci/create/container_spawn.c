@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes init.  Acts. */
-#include "runtime/front/oci/container/container_spawn.h"
+#include "runtime/front/oci/create/container_spawn.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -12,8 +12,8 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/front/oci/container/container_init.h"
-#include "runtime/front/oci/container/creation.h"
+#include "runtime/front/oci/create/container_init.h"
+#include "runtime/front/oci/create/creation.h"
 
 #ifndef CLONE_NEWTIME
 #define CLONE_NEWTIME 0x00000080

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The container's init.  Acts. */
-#include "runtime/front/oci/container/container_init.h"
+#include "runtime/front/oci/create/container_init.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -16,7 +16,7 @@
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/front/oci/container/container_hooks.h"
-#include "runtime/front/oci/container/creation.h"
+#include "runtime/front/oci/create/creation.h"
 #include "runtime/front/oci/process/console.h"
 
 #define STATUS_FAILED 1

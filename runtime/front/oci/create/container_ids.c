@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes id maps.  Acts. */
-#include "runtime/front/oci/container/container_ids.h"
+#include "runtime/front/oci/create/container_ids.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -83,7 +83,7 @@ static void write_words(struct json_writer *w, const char *at, uint64_t major, u
 void cgroup_stat_write_io(struct json_writer *w, const char *text, enum cgroup_stat_kind kind)
 {
 	for (; *text; text = next_line(text)) {
-		uint64_t major, minor;
+		uint64_t major = 0, minor = 0;
 		const char *at = take_digits(text, ":", &major);
 		at = at && *at == ':' ? take_digits(at + 1, " \n", &minor) : NULL;
 		if (at)

@@ -8,6 +8,7 @@
 #include "runtime/base/log.h"
 #include "runtime/front/oci/oci_log.h"
 #include "runtime/front/oci/oci_verbs.h"
+#include "runtime/front/oci/process/own_copy.h"
 
 #define STATUS_FAILED 1 /* engines know no other */
 
@@ -23,12 +24,20 @@ static int print_help(const struct oci_options *o)
 	return 0;
 }
 
-static int perform(struct oci_call *call, struct cj_error *err)
+/* A process of these enters a container. */
+static bool needs_copy(enum oci_verb_id verb)
+{
+	return verb == OCI_CREATE || verb == OCI_RUN || verb == OCI_EXEC;
+}
+
+static int perform(struct oci_call *call, char *const argv[], struct cj_error *err)
 {
 	if (call->options->wants_help)
 		return print_help(call->options);
 	if (call->options->wants_version)
 		return print_version();
+	if (needs_copy(call->options->verb) && own_copy_enter(argv, err) < 0)
+		return -err->code;
 	return oci_verbs_run(call, err);
 }
 
@@ -52,7 +61,7 @@ int main(int argc, char **argv)
 	if (fd_claim_stdio(&were_open, &err) < 0 ||
 	    oci_options_parse((const char *const *)argv + (argv[0] ? 1 : 0), &arena, &options,
 			      &err) < 0 ||
-	    perform(&call, &err) < 0 || flush_output(&err) < 0) {
+	    perform(&call, argv, &err) < 0 || flush_output(&err) < 0) {
 		oci_log_error(&options, &err);
 		return STATUS_FAILED;
 	}

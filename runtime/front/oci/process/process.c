@@ -123,8 +123,8 @@ int process_prepare(const struct oci_config *config, const struct oci_process *p
 	if (process->args.count == 0)
 		return cj_reject(err, "process.args is empty: there is no program to execute");
 	if (check_preserved(context, err) < 0 || check_apparmor(process, err) < 0 ||
-	    look_at_own_program(p, err) < 0 || prepare_caps(p, a, err) < 0 ||
-	    prepare_filter(p, &config->on_linux.seccomp, a, err) < 0)
+	    process_adjust_self(process, err) < 0 || look_at_own_program(p, err) < 0 ||
+	    prepare_caps(p, a, err) < 0 || prepare_filter(p, &config->on_linux.seccomp, a, err) < 0)
 		return -err->code;
 	*out = take_ptr(p);
 	return 0;

@@ -7,10 +7,12 @@
 #include <linux/ioprio.h>
 #include <linux/sched/types.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "runtime/base/child.h"
 #include "runtime/base/files/fd.h"
 
 static int set_rlimits(const struct oci_process *wanted, pid_t pid, struct cj_error *err)
@@ -27,19 +29,37 @@ static int set_rlimits(const struct oci_process *wanted, pid_t pid, struct cj_er
 	return 0;
 }
 
+static int put_oom_score(const struct oci_process *wanted, const char *path, struct cj_error *err)
+{
+	char score[32];
+	(void)snprintf(score, sizeof(score), "%" PRId64, wanted->oom_score_adj.value);
+	if (fd_put_file(AT_FDCWD, path, score, err) == 0)
+		return 0;
+	if (err->code == EACCES)
+		(void)cj_hint(err, "only CAP_SYS_RESOURCE lowers it: proc(5)");
+	return cj_wrap(err, "process.oomScoreAdj");
+}
+
+int process_adjust_self(const struct oci_process *wanted, struct cj_error *err)
+{
+	if (!wanted->oom_score_adj.is_set || geteuid() == 0)
+		return 0;
+	int was = prctl(PR_GET_DUMPABLE, 0, 0, 0, 0);
+	if (was < 0 || prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+		return cj_fail(err, errno, "become dumpable");
+	int rc = put_oom_score(wanted, "/proc/self/oom_score_adj", err);
+	if (was != 1 && child_become_undumpable(err) < 0)
+		return -err->code;
+	return rc;
+}
+
 static int set_oom_score(const struct oci_process *wanted, pid_t pid, struct cj_error *err)
 {
-	char path[64], score[32];
-	if (!wanted->oom_score_adj.is_set)
+	char path[64];
+	if (!wanted->oom_score_adj.is_set || geteuid() != 0)
 		return 0;
 	(void)snprintf(path, sizeof(path), "/proc/%d/oom_score_adj", pid);
-	(void)snprintf(score, sizeof(score), "%" PRId64, wanted->oom_score_adj.value);
-	if (fd_put_file(AT_FDCWD, path, score, err) < 0) {
-		if (err->code == EACCES)
-			(void)cj_hint(err, "only CAP_SYS_RESOURCE lowers it: proc(5)");
-		return cj_wrap(err, "process.oomScoreAdj");
-	}
-	return 0;
+	return put_oom_score(wanted, path, err);
 }
 
 static int set_scheduler(const struct oci_process *wanted, pid_t pid, struct cj_error *err)

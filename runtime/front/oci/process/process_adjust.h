@@ -7,5 +7,11 @@
 #include "runtime/base/error.h"
 #include "runtime/front/oci/config/oci_process.h"
 
+/*
+ * The part of an ordinary user: its own oom_score_adj, which a child inherits.  It can't write that of
+ * the child, which is not dumpable, so that its files in /proc belong to root: proc(5).
+ */
+int process_adjust_self(const struct oci_process *wanted, struct cj_error *err);
+
 /* `pid` is a child that nobody has waited for, so that no other process has its number. */
 int process_adjust_pid(const struct oci_process *wanted, pid_t pid, struct cj_error *err);

@@ -3,6 +3,7 @@
 #include "rootfs/tree/tree_mount.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/mount.h>
 
@@ -103,6 +104,16 @@ static void add_hint(const struct tree_op *op, int rc, struct cj_error *err)
 			cj_hint(err, "%s", hints[i].hint);
 }
 
+/*
+ * In a user namespace the kernel shows only the hierarchy of a cgroup namespace that belongs to it:
+ * cgroup_namespaces(7).  So a container that was to stay in the caller's gets one of its own; init
+ * is in its final cgroup by now.
+ */
+static bool may_retry(const struct tree_op *op, int rc)
+{
+	return rc == -EPERM && strcmp(op->type, "cgroup2") == 0 && unshare(CLONE_NEWCGROUP) == 0;
+}
+
 int tree_mount_create(const struct tree_op *op, struct cj_error *err)
 {
 	const struct tree_attrs *attrs = &op->attrs;
@@ -110,6 +121,10 @@ int tree_mount_create(const struct tree_op *op, struct cj_error *err)
 	if (op->copies_up)
 		set_now &= ~(uint64_t)MOUNT_ATTR_RDONLY;
 	auto_fd int tree_fd = mounts_create(op->type, op->options, op->noptions, set_now, err);
+	if (tree_fd < 0 && may_retry(op, tree_fd)) {
+		*err = (struct cj_error){ 0 };
+		tree_fd = mounts_create(op->type, op->options, op->noptions, set_now, err);
+	}
 	if (tree_fd < 0) {
 		add_hint(op, tree_fd, err);
 		return tree_fd;

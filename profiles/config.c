@@ -18,6 +18,7 @@ void config_init(struct config *c)
 		.rootfs = "host",
 		.hostname = "cejail",
 		.workdir = "/box",
+		.value_path = "/box/out/result.json",
 		.zygote = true,
 		.network = NETWORK_NONE,
 		.uplink = UPLINK_AUTO,

@@ -48,7 +48,8 @@ struct config {
 	struct strings overlays;
 	struct strings tmpfs; /* "DST[:SIZE]" as written */
 	struct strings artifact_paths;
-	struct strings files; /* "SRC[:DST]" as written */
+	const char *value_path; /* of the return value; NULL: none */
+	struct strings files;   /* "SRC[:DST]" as written */
 
 	/* the program */
 	struct strings command; /* template: {file} and {args} are places */

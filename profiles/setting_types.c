@@ -153,6 +153,17 @@ int set_directory(struct config *c, const struct setting *s, const char *text, s
 	return paths_inside(text, &c->arena, field_of(c, s), err);
 }
 
+#define NO_VALUE "none"
+
+int set_value_path(struct config *c, const struct setting *s, const char *text,
+		   struct cj_error *err)
+{
+	if (strcmp(text, NO_VALUE) != 0)
+		return set_directory(c, s, text, err);
+	*(const char **)field_of(c, s) = NULL;
+	return 0;
+}
+
 static bool is_name_char(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -477,6 +488,13 @@ void put_text(struct json_writer *w, const struct config *c, const struct settin
 		return;
 	put_key(w, s);
 	json_put_string(w, text);
+}
+
+void put_value_path(struct json_writer *w, const struct config *c, const struct setting *s)
+{
+	const char *path = *(const char *const *)value_of(c, s);
+	put_key(w, s);
+	json_put_string(w, path ? path : NO_VALUE);
 }
 
 void put_network(struct json_writer *w, const struct config *c, const struct setting *s)

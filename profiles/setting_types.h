@@ -21,6 +21,8 @@ int check_text(struct config *c, const struct setting *s, const char *text,
 int set_hostname(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 int set_directory(struct config *c, const struct setting *s, const char *text,
 		  struct cj_error *err); /* in the jail: absolute, normalised */
+int set_value_path(struct config *c, const struct setting *s, const char *text,
+		   struct cj_error *err); /* in the jail: absolute, normalised; or "none" */
 int set_file_name(struct config *c, const struct setting *s, const char *text,
 		  struct cj_error *err);
 int set_id(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
@@ -58,6 +60,7 @@ void put_count(struct json_writer *w, const struct config *c, const struct setti
 void put_cpus(struct json_writer *w, const struct config *c, const struct setting *s);
 void put_duration(struct json_writer *w, const struct config *c, const struct setting *s);
 void put_text(struct json_writer *w, const struct config *c, const struct setting *s);
+void put_value_path(struct json_writer *w, const struct config *c, const struct setting *s);
 void put_network(struct json_writer *w, const struct config *c, const struct setting *s);
 void put_uplink(struct json_writer *w, const struct config *c, const struct setting *s);
 void put_launcher(struct json_writer *w, const struct config *c, const struct setting *s);

@@ -115,6 +115,9 @@ const struct setting settings[] = {
 	{ "artifact-path", "artifact_path", 0, LIST(artifact_paths, add_text), .value = "PATH",
 	  .scope = SCOPE_RUN,
 	  .help = "with --artifacts: also copy this path out, from below /box or an overlay" },
+	{ "value-path", "value_path", 0, SETTING_VALUE, "PATH|none", .parse = set_value_path,
+	  .write = put_value_path, AT(value_path), .scope = SCOPE_RUN,
+	  .help = "file of the program with its return value, as JSON (see RESULT in cejail(1))" },
 	{ "artifacts", NULL, 'o', TEXT(artifacts, set_text), .value = "DIR",
 	  .help = "after the run, copy regular files from /box/out to DIR" },
 

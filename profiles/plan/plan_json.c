@@ -159,6 +159,7 @@ static void put_program(struct json_writer *w, const struct program *program)
 	put_files(w, program);
 	json_member_bool(w, "interactive", program->interactive);
 	put_strings(w, "artifact_paths", &program->artifact_paths);
+	json_member_text(w, "value_path", program->value_path);
 	json_member_bool(w, "collect_artifacts", program->collect_artifacts);
 	json_close_object(w);
 }

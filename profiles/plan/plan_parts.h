@@ -27,6 +27,7 @@ int plan_places(struct planner *p, struct cj_error *err);
 
 /* plan_artifacts.c: what is copied out besides /box/out; after plan_places. */
 int plan_artifacts(struct planner *p, struct cj_error *err);
+int plan_value(struct planner *p, struct cj_error *err);
 
 /* plan_network.c: the network, and the end points that are ports. */
 int plan_network(struct planner *p, struct cj_error *err);

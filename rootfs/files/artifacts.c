@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "rootfs/files/autorun.h"
+#include "rootfs/files/jail_file.h"
 #include "rootfs/files/types.h"
 #include "runtime/base/files/atomic_file.h"
 #include "runtime/base/scope.h"
@@ -116,20 +117,6 @@ static const char *name_fault(const char *name)
 		return "its name has control characters";
 	if (name[0] == '-')
 		return "its name begins with '-', like an option";
-	return NULL;
-}
-
-/* Why it may not be copied (a directory: entered); NULL: it may. */
-static const char *type_fault(const struct stat *st)
-{
-	if (S_ISLNK(st->st_mode))
-		return "it is a symbolic link";
-	if (S_ISDIR(st->st_mode))
-		return NULL;
-	if (!S_ISREG(st->st_mode))
-		return "it is neither a file nor a directory";
-	if (st->st_nlink != 1)
-		return "it has more than one hard link";
 	return NULL;
 }
 
@@ -321,15 +308,6 @@ static int collect_file(struct collector *c, int fd, struct place *place, const 
 
 /* --- the walk ---------------------------------------------------------------- */
 
-/* Opens an entry of the jail's own tree; -1 and errno. */
-static int open_entry(int dir_fd, const char *name, int more_flags)
-{
-	const uint64_t resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS |
-				 RESOLVE_NO_XDEV;
-	return sys_openat2(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | more_flags,
-			   0, resolve);
-}
-
 /* Is a name directly below /box/out the first component of a path that the caller named? */
 static bool is_reserved(const struct collector *c, const char *name)
 {
@@ -355,7 +333,7 @@ static int collect_entry(struct collector *c, int dir_fd, const char *name, stru
 	if (!fault && fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		fault = strerror(errno);
 	if (!fault)
-		fault = type_fault(&st);
+		fault = jail_file_fault(&st);
 	if (fault)
 		return skip(c, err, "%s", fault);
 
@@ -363,10 +341,10 @@ static int collect_entry(struct collector *c, int dir_fd, const char *name, stru
 	if (is_dir && depth >= ARTIFACTS_DEPTH_MAX)
 		return skip(c, err, "it lies more than %d directories deep", ARTIFACTS_DEPTH_MAX);
 
-	auto_fd int fd = open_entry(dir_fd, name, is_dir ? O_DIRECTORY : 0);
+	auto_fd int fd = jail_file_open(dir_fd, name, is_dir ? O_DIRECTORY : 0);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return skip(c, err, "open: %s", strerror(errno));
-	fault = type_fault(&st);
+	fault = jail_file_fault(&st);
 	if (fault || is_dir != S_ISDIR(st.st_mode))
 		return skip(c, err, "%s", fault ? fault : "it changed");
 	if (!is_dir)
@@ -422,22 +400,6 @@ static int by_path(const void *a, const void *b)
 
 /* --- paths that the caller named ---------------------------------------------------- */
 
-/* The directory that the last component of `inside` lies in, and that component. */
-static int open_parent(const struct artifact_place *from, struct arena *a, const char **out_name)
-{
-	const char *slash = strrchr(from->inside, '/');
-	const char *parent =
-	    slash ? arena_printf(a, "%.*s", (int)(slash - from->inside), from->inside) : ".";
-	if (!parent) {
-		errno = ENOMEM;
-		return -1;
-	}
-	*out_name = slash ? slash + 1 : from->inside;
-	return sys_openat2(from->dir_fd, parent, O_PATH | O_DIRECTORY, 0,
-			   RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS |
-			       RESOLVE_NO_XDEV);
-}
-
 /*
  * Fills `chain` with the parent directories of `path` in the destination, below `top`; splits
  * `path` at its slashes.  Returns how many; ARTIFACTS_DEPTH_MAX: the file can't be copied.
@@ -472,7 +434,7 @@ static int collect_named(struct collector *c, const struct artifact_place *from,
 	unsigned depth = make_chain(path, top, chain);
 	if (depth == ARTIFACTS_DEPTH_MAX)
 		return skip(c, err, "its path is too deep, or has a name that is not copied");
-	auto_fd int parent_fd = open_parent(from, c->arena, &name);
+	auto_fd int parent_fd = jail_file_parent(from->dir_fd, from->inside, c->arena, &name);
 	if (parent_fd < 0)
 		return skip(c, err, "%s", strerror(errno));
 	struct place *place = depth > 0 ? &chain[depth - 1] : top;
@@ -497,7 +459,7 @@ static int collect_places(struct collector *c, struct place *top, struct cj_erro
 
 static int collect_out(struct collector *c, struct place *place, struct cj_error *err)
 {
-	int out_fd = open_entry(c->from->box_fd, "out", O_DIRECTORY);
+	int out_fd = jail_file_open(c->from->box_fd, "out", O_DIRECTORY);
 	if (out_fd < 0 && errno == ENOENT)
 		return 0; /* the program made nothing of it */
 	if (out_fd < 0)

@@ -281,6 +281,11 @@ int jail_collect_memory(struct jail *j, uint64_t max_bytes, struct outcome *out,
 	return collect_into_memory(j, max_bytes, out, err);
 }
 
+void jail_read_value(const struct jail *j, struct outcome *out)
+{
+	collect_value(j, out);
+}
+
 void jail_destroy(struct jail **j)
 {
 	if (!*j)

@@ -78,6 +78,10 @@ int jail_collect(struct jail *j, int dest_fd, struct outcome *out, struct cj_err
 int jail_collect_memory(struct jail *j, uint64_t max_bytes, struct outcome *out,
 			struct cj_error *err);
 
+/* After jail_wait: the program's return value (return_value.h) into out->value, or a warning why it
+ * is not used. */
+void jail_read_value(const struct jail *j, struct outcome *out);
+
 void jail_destroy(struct jail **j);
 
 /* The signals that cancel a run of this process: TERM, and of the above those that would end it. */

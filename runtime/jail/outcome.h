@@ -12,6 +12,7 @@
 #include "netns/network.h"
 #include "profiles/plan/plan.h"
 #include "rootfs/files/artifacts.h"
+#include "runtime/base/json/json.h"
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
 #include "runtime/base/files/sha256.h"
@@ -137,6 +138,7 @@ struct outcome {
 	size_t ndenied;
 	struct network_outcome network;
 	struct artifacts artifacts;
+	const struct json_node *value; /* of the program; untrusted; NULL: none */
 	struct strings warnings;
 	char code_sha256[SHA256_HEX_MAX]; /* "" without code */
 	const char *code_real;            /* the file that was opened as code; NULL: not known */

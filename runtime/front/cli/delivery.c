@@ -106,7 +106,7 @@ static int (*const senders[])(struct delivery *d, const char *text, size_t size,
 	send_stdout, send_descriptor, send_file, send_events, /* last: it may wait for its reader */
 };
 
-static bool is_wanted(const struct delivery *d)
+bool delivery_is_wanted(const struct delivery *d)
 {
 	return d->to_stdout || d->result_fd >= 0 || d->file.dir_fd >= 0 || d->events.fd >= 0;
 }
@@ -127,7 +127,7 @@ int delivery_send_text(struct delivery *d, const char *text, size_t size, struct
 int delivery_send(struct delivery *d, const struct outcome *o, const struct result_about *about,
 		  struct cj_error *err)
 {
-	if (!is_wanted(d))
+	if (!delivery_is_wanted(d))
 		return 0;
 
 	auto_json_writer struct json_writer *w = json_writer_create(false);

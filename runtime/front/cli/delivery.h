@@ -25,6 +25,9 @@ void delivery_fini(struct delivery *d);
  * written. */
 int delivery_open(struct delivery *d, const struct config *c, struct cj_error *err);
 
+/* Is there a place for the result? */
+bool delivery_is_wanted(const struct delivery *d);
+
 /* The descriptor whose reader, when it goes away, cancels the run; -1: none.  The engine watches
  * the readers of output that is passed through. */
 int delivery_hangup_fd(const struct delivery *d);

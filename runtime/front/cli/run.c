@@ -54,6 +54,7 @@ static int make_plan(struct run *r, struct cj_error *err)
 		.jail_name = r->program.id,
 		.io = make_io(r),
 		.events = r->delivery.events.fd >= 0 ? &r->delivery.events : NULL,
+		.wants_value = delivery_is_wanted(&r->delivery),
 		.artifacts_fd = -1,
 		.artifacts_memory_bytes =
 		    r->request.wants_artifacts && !r->config.artifacts ? ARTIFACTS_INLINE_MAX : 0,

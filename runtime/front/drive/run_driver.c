@@ -85,5 +85,7 @@ int run_driver_finish(struct run_driver *d, struct outcome *out, bool *out_colle
 	if (jail_wait(d->jail, out, err) < 0)
 		return -err->code;
 	*out_collected = collect(d, out);
+	if (d->wants_value && out->exec_errno == 0)
+		jail_read_value(d->jail, out);
 	return 0;
 }

@@ -6,7 +6,7 @@
  *
  *	run_driver_begin()     start an outcome with the warnings of the plan
  *	run_driver_start()     prepare the jail, unless it was prepared earlier; start the program
- *	run_driver_finish()    wait for the outcome, collect the artefacts
+ *	run_driver_finish()    wait for the outcome, collect the artefacts and the return value
  *	jail_destroy()         by the caller, who may report the outcome first
  *
  * Runs in the supervisor's process.
@@ -28,6 +28,7 @@ struct run_driver {
 	struct jail_io io;     /* streams and descriptors; the driver sets the callbacks */
 	struct events *events; /* NULL: none are written */
 	bool waits_for_events; /* stop reading output while the reader of events is behind */
+	bool wants_value;      /* read the program's return value */
 	int artifacts_fd;      /* the directory that artefacts are copied into; -1: none */
 	uint64_t artifacts_memory_bytes; /* keep at most so many of artefacts in memory; 0: none */
 };
@@ -39,10 +40,10 @@ void run_driver_begin(const struct run_driver *d, struct outcome *out);
 int run_driver_start(struct run_driver *d, struct cj_error *err);
 
 /*
- * run_driver_finish - wait for the outcome, and collect the artefacts.
+ * run_driver_finish - wait for the outcome, and collect the artefacts and the return value.
  *
  * An artefact that cannot be collected is a warning and does not change the status; *out_collected
- * is then false.
+ * is then false.  A return value that cannot be used is a warning alone.
  * Fails: as jail_wait().
  */
 int run_driver_finish(struct run_driver *d, struct outcome *out, bool *out_collected,

@@ -168,6 +168,16 @@ static void put_denied(struct json_writer *w, const struct outcome *o)
 	json_close_array(w);
 }
 
+/* null: there is none, or the program wrote null. */
+static void put_value(struct json_writer *w, const struct outcome *o)
+{
+	json_put_key(w, "value");
+	if (o->value)
+		json_put_node(w, o->value);
+	else
+		json_put_null(w);
+}
+
 void result_put_artifacts(struct json_writer *w, const struct artifacts *a)
 {
 	json_put_key(w, "artifacts");
@@ -222,6 +232,7 @@ int result_write(struct json_writer *w, const struct outcome *o, const struct re
 	put_layers(w, o);
 	put_network(w, &o->network, about->network);
 	put_denied(w, o);
+	put_value(w, o);
 	result_put_artifacts(w, &o->artifacts);
 	result_put_warnings(w, &o->warnings);
 	result_put_time(w, "started_at", &o->started_at);

@@ -6,6 +6,7 @@
 
 #include "profiles/paths.h"
 #include "rootfs/files/artifacts.h"
+#include "rootfs/files/return_value_file.h"
 #include "runtime/jail/jail_state.h"
 
 /* The innermost writable tree that contains the path: an overlay, or else /box. */
@@ -56,4 +57,16 @@ int collect_into_memory(struct jail *j, uint64_t max_bytes, struct outcome *out,
 	if (find_all(j, &out->arena, &from, err) < 0)
 		return -err->code;
 	return artifacts_keep(&from, max_bytes, &out->arena, &out->artifacts, err);
+}
+
+void collect_value(const struct jail *j, struct outcome *out)
+{
+	const char *path = j->run.program->value_path;
+	struct cj_error err = { 0 };
+
+	if (!path)
+		return;
+	const struct artifact_place place = find_place(j, path);
+	if (value_read(&place, &out->arena, &out->value, &err) < 0)
+		outcome_warn(out, "the return value in '%s' is not used: %s", path, err.msg);
 }

@@ -319,6 +319,18 @@ static void a_run_over_the_api_has_its_requests_names_and_files(void **state)
 	assert_null(strstr(w.text, "traceparent"));
 }
 
+static void the_value_is_what_the_program_left_or_null(void **state)
+{
+	(void)state;
+	auto_outcome struct outcome o;
+	struct cj_error err = { 0 };
+	static const char text[] = "{ \"a\": [1.50, null] }";
+	outcome_init(&o, "a", 10);
+	assert_has(&o, &python, "\"value\":null,\"artifacts\":[]");
+	assert_int_equal(json_parse("v", text, strlen(text), &o.arena, &o.value, &err), 0);
+	assert_has(&o, &python, "\"value\":{\"a\":[1.50,null]},\"artifacts\":[]");
+}
+
 static void put_one(FILE *to, enum status status, bool is_full, int exec_errno)
 {
 	auto_outcome struct outcome o;
@@ -399,6 +411,7 @@ int main(void)
 		cmocka_unit_test(a_network_has_its_uplink_and_its_denied_packets),
 		cmocka_unit_test(a_network_that_failed_has_the_reason),
 		cmocka_unit_test(without_a_network_there_is_no_uplink),
+		cmocka_unit_test(the_value_is_what_the_program_left_or_null),
 		cmocka_unit_test(a_run_over_the_api_has_its_requests_names_and_files),
 		cmocka_unit_test(every_way_to_end_fits_the_schema),
 	};

@@ -290,6 +290,36 @@ static void paths_of_artifacts_lie_below_the_box_or_an_overlay(void **state)
 	assert_int_equal(r->program.artifact_paths.count, 1);
 }
 
+static void a_value_lies_below_the_box_or_an_overlay(void **state)
+{
+	static const char *const rows[][2] = {
+		{ "/box/out/result.json", NULL },
+		{ "/box/v", NULL },
+		{ "/o/v", NULL },
+		{ "/box", "'/box' is neither below /box nor below an --overlay" },
+		{ "/tmp/v", "'/tmp/v' is neither below /box nor below an --overlay" },
+		{ "/o", "'/o' is neither below /box nor below an --overlay" },
+	};
+	struct request *r = *state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		config_fini(&r->c);
+		use_command(r);
+		set(r, "overlay", "dir:/o");
+		set(r, "value-path", rows[i][0]);
+		if (rows[i][1]) {
+			assert_refused(r, rows[i][1]);
+			continue;
+		}
+		assert_made(r);
+		assert_string_equal(r->program.value_path, rows[i][0]);
+	}
+	config_fini(&r->c);
+	use_command(r);
+	set(r, "value-path", "none");
+	assert_made(r);
+	assert_null(r->program.value_path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -306,6 +336,7 @@ int main(void)
 		REQUEST_TEST(copies_of_a_request_go_to_the_box_by_default),
 		REQUEST_TEST(nothing_lands_on_anything_else),
 		REQUEST_TEST(paths_of_artifacts_lie_below_the_box_or_an_overlay),
+		REQUEST_TEST(a_value_lies_below_the_box_or_an_overlay),
 		REQUEST_TEST(the_code_can_not_be_the_directory_out),
 	};
 	return cmocka_run_group_tests(tests, tree_setup, tree_teardown);

@@ -107,6 +107,7 @@ static int perform(struct fake_run *r, struct cj_error *err)
 	outcome_decide(o, goes_on ? a->status : STATUS_CANCELLED);
 	o->exit_code = a->exit_code;
 	o->signal = goes_on ? a->signal : 0;
+	o->value = goes_on ? a->value : NULL;
 	if (r->request.wants_artifacts && goes_on) {
 		o->artifacts.items = (struct artifact *)a->artifacts;
 		o->artifacts.count = a->nartifacts;

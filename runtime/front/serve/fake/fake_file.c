@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "rootfs/files/return_value.h"
 #include "rootfs/files/types.h"
 #include "runtime/base/files/sha256.h"
 #include "runtime/base/json/json_record.h"
@@ -107,6 +108,18 @@ static int read_artifact(const struct json_reader *in, const struct json_key *k,
 	return 0;
 }
 
+/* Within the limits of a program's value. */
+static int read_result_value(const struct json_reader *in, const struct json_key *k,
+			     const struct json_node *node, void *record, struct cj_error *err)
+{
+	struct fake_answer *a = record;
+	(void)k;
+	if (value_check(node, err) < 0)
+		return cj_wrap(err, "%s:%u:%u: value", in->file, node->line, node->column);
+	a->value = node;
+	return 0;
+}
+
 /* --- an answer -------------------------------------------------------------- */
 
 static int set_failure(const struct json_reader *in, const struct json_key *k, const char *text,
@@ -158,6 +171,7 @@ static const struct json_key result_keys[] = {
 	{ "exit_code", JSON_TAKES_NUMBER, .set = json_set_int, AT(exit_code), .max = 255 },
 	{ "signal", JSON_TAKES_NUMBER, .set = json_set_int, AT(signal), .min = 1, .max = 64 },
 	{ "message", JSON_TAKES_STRING, .set = set_failure, AT(error) },
+	{ "value", .read = read_result_value },
 	{ "artifacts", OBJECTS, .read = read_artifact },
 	{ "warnings", JSON_TAKES_STRING, .is_list = true, .set = json_set_strings, AT(warnings),
 	  .min = 1 },

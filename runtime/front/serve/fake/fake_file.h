@@ -47,6 +47,7 @@ struct fake_answer {
 	struct cj_error error; /* STATUS_SETUP_ERROR */
 	const struct artifact *artifacts;
 	size_t nartifacts;
+	const struct json_node *value; /* NULL: none */
 	struct strings warnings;
 };
 

@@ -298,6 +298,7 @@ static void set_driver(struct work *w)
 		.events = w->job.wants_events ? &w->events : NULL,
 		/* The server stops reading when its caller does. */
 		.waits_for_events = true,
+		.wants_value = true,
 		.artifacts_fd = -1,
 		.artifacts_memory_bytes = w->request.wants_artifacts ? JOB_ARTIFACTS_MAX : 0,
 	};

@@ -62,6 +62,7 @@ static void an_answer_has_what_the_file_says(void **state)
 	    " \"events\": [{\"stdout\": \"x\"}, {\"after\": 2, \"stderr\": {\"base64\": \"AA==\"}},"
 	    "  {\"denied\": \"mount\"}],"
 	    " \"result\": {\"status\": \"signaled\", \"signal\": 9, \"warnings\": [\"w\"],"
+	    "  \"value\": {\"v\": 1},"
 	    "  \"artifacts\": [{\"path\": \"d/a.png\", \"content\": \"abc\"}]}},"
 	    " {\"error\": {\"code\": \"queue_full\", \"message\": \"m\", \"hint\": \"h\","
 	    "  \"retry_after\": \"3s\"}}]}");
@@ -77,6 +78,7 @@ static void an_answer_has_what_the_file_says(void **state)
 	assert_int_equal(a->status, STATUS_SIGNALED);
 	assert_int_equal(a->signal, 9);
 	assert_string_equal(a->warnings.items[0], "w");
+	assert_string_equal(json_get(a->value, "v")->text, "1");
 	assert_int_equal(a->nartifacts, 1);
 	assert_string_equal(a->artifacts[0].type, "image/png");
 	assert_string_equal(a->artifacts[0].sha256,

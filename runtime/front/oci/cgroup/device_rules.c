@@ -2,18 +2,24 @@
 /*
  * Emits the BPF program of device rules.  Pure.
  *
- * Registers: r2 the device's type, r3 the rights that no rule has decided yet, r4 major, r5 minor.
- * The rules follow from the last to the first.  Each of them skips itself unless it matches; then
- * one that allows takes its rights out of r3, and the program ends with 1 when none is left; one
- * that denies ends it with 0 when r3 contains one of its rights.  Behind the first rule: 0.
+ * A section for each right.  It is skipped when the right is not asked for.  Else its rules follow
+ * from the last to the first: one that matches and allows goes on with the next section, one that
+ * denies ends the program with 0, and so does the section's end.  Behind the last section: 1.
+ *
+ * Each comparison loads its number anew.  Otherwise the kernel's verifier would follow every rule
+ * with every number that a rule before it has left in a register, and refuse long lists.
  */
 #include "runtime/front/oci/cgroup/device_rules.h"
 
 #include <assert.h>
+#include <stddef.h>
 
-#define RULE_INSNS_MAX 9 /* type, major, minor, three for the rights, two for the end, one spare */
-#define FRAME_INSNS    12
-#define ALL_RIGHTS     (BPF_DEVCG_ACC_MKNOD | BPF_DEVCG_ACC_READ | BPF_DEVCG_ACC_WRITE)
+#define RULE_INSNS_MAX  7 /* type 1, major 2, minor 2, the end 2 */
+#define FRAME_INSNS_MAX 8 /* of a section: rights and type 6, its end 2 */
+#define RIGHTS          3
+
+#define REG_TYPE   BPF_REG_2
+#define REG_NUMBER BPF_REG_3
 
 /* clang-format off */
 #define EVERY { false, 0 }
@@ -65,13 +71,6 @@ static void emit_constant(struct emitter *e, uint8_t operation, unsigned reg, ui
 				   .imm = (int32_t)value });
 }
 
-static void emit_copy(struct emitter *e, unsigned to, unsigned from)
-{
-	emit(e, (struct bpf_insn){ .code = BPF_ALU | BPF_MOV | BPF_X,
-				   .dst_reg = to & 15u,
-				   .src_reg = from & 15u });
-}
-
 /* The target follows: land_here() knows it. */
 static size_t emit_jump(struct emitter *e, uint8_t condition, unsigned reg, uint32_t value)
 {
@@ -83,6 +82,8 @@ static size_t emit_jump(struct emitter *e, uint8_t condition, unsigned reg, uint
 
 static void land_here(struct emitter *e, size_t jump)
 {
+	static_assert((DEVICE_RULES_MAX + ALWAYS) * RULE_INSNS_MAX + FRAME_INSNS_MAX < INT16_MAX,
+		      "an offset holds the longest section");
 	e->insns[jump].off = (int16_t)(e->count - jump - 1);
 }
 
@@ -92,11 +93,11 @@ static void emit_verdict(struct emitter *e, uint32_t verdict)
 	emit(e, (struct bpf_insn){ .code = BPF_JMP | BPF_EXIT });
 }
 
-static uint32_t rights_of(const struct oci_device_rule *rule)
+static bool covers(const struct oci_device_rule *rule, uint32_t right)
 {
-	return (rule->may_read ? BPF_DEVCG_ACC_READ : 0u) |
-	       (rule->may_write ? BPF_DEVCG_ACC_WRITE : 0u) |
-	       (rule->may_mknod ? BPF_DEVCG_ACC_MKNOD : 0u);
+	return right == BPF_DEVCG_ACC_READ    ? rule->may_read
+	       : right == BPF_DEVCG_ACC_WRITE ? rule->may_write
+					      : rule->may_mknod;
 }
 
 static bool is_every(struct oci_i64 number)
@@ -104,53 +105,82 @@ static bool is_every(struct oci_i64 number)
 	return !number.is_set || number.value == -1;
 }
 
-/* A number that no device has never matches: the kernel's have 32 bits. */
+/* The kernel's numbers have 32 bits: others never match. */
 static bool is_number(struct oci_i64 number)
 {
 	return is_every(number) || (number.value >= 0 && number.value <= UINT32_MAX);
 }
 
-static void emit_rule(struct emitter *e, const struct oci_device_rule *rule)
-{
-	uint32_t rights = rights_of(rule);
-	size_t skips[3], nskips = 0;
-	if (rights == 0 || !is_number(rule->major) || !is_number(rule->minor))
-		return;
-	if (rule->type != 'a')
-		skips[nskips++] =
-		    emit_jump(e, BPF_JNE, BPF_REG_2,
-			      rule->type == 'b' ? BPF_DEVCG_DEV_BLOCK : BPF_DEVCG_DEV_CHAR);
-	if (!is_every(rule->major))
-		skips[nskips++] = emit_jump(e, BPF_JNE, BPF_REG_4, (uint32_t)rule->major.value);
-	if (!is_every(rule->minor))
-		skips[nskips++] = emit_jump(e, BPF_JNE, BPF_REG_5, (uint32_t)rule->minor.value);
+/* Jumps that lead to one place, which follows. */
+struct jumps {
+	size_t *items;
+	size_t count;
+};
 
-	size_t goes_on;
-	if (rule->allow) {
-		emit_constant(e, BPF_AND, BPF_REG_3, ~rights & ALL_RIGHTS);
-		goes_on = emit_jump(e, BPF_JNE, BPF_REG_3, 0);
-	} else {
-		emit_copy(e, BPF_REG_1, BPF_REG_3);
-		emit_constant(e, BPF_AND, BPF_REG_1, rights);
-		goes_on = emit_jump(e, BPF_JEQ, BPF_REG_1, 0);
-	}
-	emit_verdict(e, rule->allow);
-	land_here(e, goes_on);
-	for (size_t i = 0; i < nskips; i++)
-		land_here(e, skips[i]);
+static void emit_compare(struct emitter *e, struct jumps *skips, int16_t offset,
+			 struct oci_i64 number)
+{
+	if (is_every(number))
+		return;
+	emit_load(e, REG_NUMBER, offset);
+	skips->items[skips->count++] = emit_jump(e, BPF_JNE, REG_NUMBER, (uint32_t)number.value);
 }
 
-static void emit_begin(struct emitter *e)
+/* True: the rule matches every device, so that nothing behind it can be reached. */
+static bool emit_rule(struct emitter *e, const struct oci_device_rule *rule, struct jumps *allowed)
 {
-	emit_load(e, BPF_REG_2, offsetof(struct bpf_cgroup_dev_ctx, access_type));
-	emit_load(e, BPF_REG_4, offsetof(struct bpf_cgroup_dev_ctx, major));
-	emit_load(e, BPF_REG_5, offsetof(struct bpf_cgroup_dev_ctx, minor));
-	emit_copy(e, BPF_REG_3, BPF_REG_2);
-	emit_constant(e, BPF_RSH, BPF_REG_3, 16);
-	emit_constant(e, BPF_AND, BPF_REG_2, 0xffff);
-	size_t asks = emit_jump(e, BPF_JNE, BPF_REG_3, 0);
-	emit_verdict(e, 1); /* no right is asked for: stat(2), a search */
-	land_here(e, asks);
+	size_t places[3];
+	struct jumps skips = { .items = places };
+	if (!is_number(rule->major) || !is_number(rule->minor))
+		return false;
+	if (rule->type != 'a')
+		skips.items[skips.count++] =
+		    emit_jump(e, BPF_JNE, REG_TYPE,
+			      rule->type == 'b' ? BPF_DEVCG_DEV_BLOCK : BPF_DEVCG_DEV_CHAR);
+	emit_compare(e, &skips, offsetof(struct bpf_cgroup_dev_ctx, major), rule->major);
+	emit_compare(e, &skips, offsetof(struct bpf_cgroup_dev_ctx, minor), rule->minor);
+	if (rule->allow) {
+		emit(e, (struct bpf_insn){ .code = BPF_JMP | BPF_JA });
+		allowed->items[allowed->count++] = e->count - 1;
+	} else {
+		emit_verdict(e, 0);
+	}
+	for (size_t i = 0; i < skips.count; i++)
+		land_here(e, skips.items[i]);
+	return skips.count == 0;
+}
+
+struct rule_list {
+	const struct oci_device_rule *items;
+	size_t count;
+};
+
+/* From the last to the first; ours are behind the caller's.  True as emit_rule(). */
+static bool emit_rules(struct emitter *e, const struct rule_list *lists, uint32_t right,
+		       struct jumps *allowed)
+{
+	for (size_t list = 2; list-- > 0;)
+		for (size_t i = lists[list].count; i-- > 0;)
+			if (covers(&lists[list].items[i], right) &&
+			    emit_rule(e, &lists[list].items[i], allowed))
+				return true;
+	return false;
+}
+
+static void emit_section(struct emitter *e, const struct rule_list *lists, uint32_t right,
+			 size_t *places)
+{
+	struct jumps allowed = { .items = places };
+	int16_t offset = offsetof(struct bpf_cgroup_dev_ctx, access_type);
+	emit_load(e, REG_NUMBER, offset);
+	emit_constant(e, BPF_AND, REG_NUMBER, right << 16);
+	allowed.items[allowed.count++] = emit_jump(e, BPF_JEQ, REG_NUMBER, 0);
+	emit_load(e, REG_TYPE, offset);
+	emit_constant(e, BPF_AND, REG_TYPE, 0xffff);
+	if (!emit_rules(e, lists, right, &allowed))
+		emit_verdict(e, 0);
+	for (size_t i = 0; i < allowed.count; i++)
+		land_here(e, allowed.items[i]);
 }
 
 int device_rules_compile(const struct oci_device_rule *rules, size_t count, struct arena *a,
@@ -159,17 +189,18 @@ int device_rules_compile(const struct oci_device_rule *rules, size_t count, stru
 	if (count > DEVICE_RULES_MAX)
 		return cj_reject(err, "linux.resources.devices has %zu rules, more than %d", count,
 				 DEVICE_RULES_MAX);
-	struct emitter e = { .max = FRAME_INSNS + (count + ALWAYS) * RULE_INSNS_MAX };
+	const struct rule_list lists[] = { { rules, count }, { always, ALWAYS } };
+	struct emitter e = { .max = RIGHTS * (FRAME_INSNS_MAX + (count + ALWAYS) * RULE_INSNS_MAX) +
+				    2 };
 	e.insns = arena_array(a, e.max, sizeof(*e.insns));
-	if (!e.insns)
+	size_t *places = arena_array(a, count + ALWAYS + 1, sizeof(*places));
+	if (!e.insns || !places)
 		return cj_fail(err, ENOMEM, "compile the device rules");
 
-	emit_begin(&e);
-	for (size_t i = ALWAYS; i-- > 0;)
-		emit_rule(&e, &always[i]);
-	for (size_t i = count; i-- > 0;)
-		emit_rule(&e, &rules[i]);
-	emit_verdict(&e, 0);
+	emit_section(&e, lists, BPF_DEVCG_ACC_READ, places);
+	emit_section(&e, lists, BPF_DEVCG_ACC_WRITE, places);
+	emit_section(&e, lists, BPF_DEVCG_ACC_MKNOD, places);
+	emit_verdict(&e, 1); /* no right is denied; with none asked for, this is stat(2) */
 	*out = (struct device_program){ .insns = e.insns, .count = e.count };
 	return 0;
 }

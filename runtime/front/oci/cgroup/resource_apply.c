@@ -58,6 +58,12 @@ int resource_hint(const char *controller, struct cj_error *err)
 
 /* --- controllers ---------------------------------------------------------------------- */
 
+/* Engines read their counters and update their limits.  The others are enabled for a limit only. */
+static bool is_for_counters(const char *name)
+{
+	return cgroup_text_has_word("cpuset cpu io memory pids", name);
+}
+
 /* The next word of a list in place; NULL: no more. */
 static char *next_word(char **at)
 {
@@ -95,9 +101,10 @@ int resource_enable(int dir_fd, const char *path, const struct resource_writes *
 	    !cgroup_subtree_read(dir_fd, "cgroup.subtree_control", enabled))
 		return 0; /* what is needed fails later, by its file */
 	for (const char *name; (name = next_word(&at)) != NULL;) {
-		if (cgroup_text_has_word(enabled, name))
+		const struct resource_write *user = needs(writes, name);
+		if (cgroup_text_has_word(enabled, name) || (!user && !is_for_counters(name)))
 			continue;
-		int rc = enable_one(dir_fd, path, name, needs(writes, name), err);
+		int rc = enable_one(dir_fd, path, name, user, err);
 		if (rc < 0)
 			return rc;
 	}

@@ -7,7 +7,8 @@
 #include "runtime/front/oci/cgroup/resource_writes.h"
 
 /*
- * resource_enable - enable in this cgroup, for its children, every controller that it has.
+ * resource_enable - enable in this cgroup, for its children, the controllers that the writes need,
+ * and of those that it has cpuset, cpu, io, memory and pids, for counters and updates.
  *
  * One that the writes need and that can't be enabled is an error with the limit and the remedy.
  * `path` is for messages.

@@ -61,14 +61,29 @@ static void write_text(int fd, const char *level, const struct cj_error *err)
 	(void)sys_write(fd, line, (size_t)used); /* likewise */
 }
 
-static void report(const struct oci_options *o, const char *level, const struct cj_error *err)
+/* The streams of these verbs become the container's. */
+static bool has_containers_streams(const struct oci_options *o)
+{
+	return o->verb == OCI_CREATE || o->verb == OCI_RUN || o->verb == OCI_EXEC;
+}
+
+static void write_standard_error(const struct oci_options *o, const char *level, bool is_error,
+				 const struct cj_error *err)
 {
 	if (o->is_log_json && !o->log)
 		write_json(STDERR_FILENO, level, err);
-	else if (strcmp(level, "error") == 0)
+	else if (is_error)
 		log_error(err);
 	else
 		log_warning("%s", err->msg);
+}
+
+static void report(const struct oci_options *o, const char *level, const struct cj_error *err)
+{
+	bool is_error = strcmp(level, "error") == 0;
+
+	if (is_error || !has_containers_streams(o) || o->is_debug)
+		write_standard_error(o, level, is_error, err);
 	if (!o->log)
 		return;
 

@@ -14,5 +14,8 @@
 /* Reports a failure.  Only main() calls it, once.  A log that can't be written is reported, too. */
 void oci_log_error(const struct oci_options *o, const struct cj_error *err);
 
-/* The same for what does not make the command fail. */
+/*
+ * The same for what does not make the command fail.  The standard error of create, run and exec is
+ * the container's: there a warning goes only to the log, and with --debug to both.
+ */
 void oci_log_warning(const struct oci_options *o, const struct cj_error *err);

@@ -11,7 +11,7 @@ from bundles import *  # noqa: F403
 from harness import *  # noqa: F403
 
 
-@test("a_created_container_waits_and_start_lets_it_run")
+@test("a created container waits and start lets it run")
 def _():
     with Bundle("echo hello; exit 7") as b:
         id = b.created("--pid-file", b / "pid")
@@ -29,7 +29,7 @@ def _():
         nothing_is_left(b, id)
 
 
-@test("the_program_is_process_1_and_no_process_of_ours_stays")
+@test("the program is process 1 and no process of ours stays")
 def _():
     with Bundle("echo $$; cat /proc/1/comm; sleep 60") as b:
         id = b.started()
@@ -43,7 +43,7 @@ def _():
         nothing_is_left(b, id)
 
 
-@test("the_state_has_what_the_specification_asks_for")
+@test("the state has what the specification asks for")
 def _():
     with Bundle("sleep 60") as b:
         b.config["annotations"] = {"a.b/c": "d e"}
@@ -59,7 +59,7 @@ def _():
         b.ended(id, 137)
 
 
-@test("kill_takes_names_and_numbers_and_works_before_start")
+@test("kill takes names and numbers and works before start")
 def _():
     with Bundle("sleep 60") as b:
         for name, status in (("9", 137), ("SIGKILL", 137), ("kill", 137), ("TERM", 143), ("15", 143)):
@@ -73,7 +73,7 @@ def _():
         equal(b.status(id), "created", "status")
 
 
-@test("kill_of_an_ended_container_says_that_it_is_not_running")
+@test("kill of an ended container says that it is not running")
 def _():
     with Bundle() as b:
         id = b.started()
@@ -82,7 +82,7 @@ def _():
         refused_oci(b.oci("start", id), "stopped")
 
 
-@test("an_unknown_container_does_not_exist_and_delete_force_accepts_that")
+@test("an unknown container does not exist and delete force accepts that")
 def _():
     with Bundle() as b:
         for verb in ("state", "start", "kill", "delete"):
@@ -91,7 +91,7 @@ def _():
         b.oci("delete", "nobody", "-f").exits(0)
 
 
-@test("delete_refuses_a_running_container_and_force_kills_it")
+@test("delete refuses a running container and force kills it")
 def _():
     with Bundle("sleep 60") as b:
         id = b.started()
@@ -105,21 +105,19 @@ def _():
         nothing_is_left(b, id)
 
 
-@test("an_id_is_used_once_and_has_no_strange_bytes")
+@test("an id is used once and has no strange bytes")
 def _():
     with Bundle() as b:
         id = b.created()
         refused_oci(b.create(id=id)[1], "exists already")
         equal(b.status(id), "created", "the first container")
-        for bad in ("", ".", "..", ".x", "a/b", "a b", "é", "x" * 256):
-            refused_oci(b.create(id=bad)[1] if "/" not in bad and len(bad) < 200 else b.oci("create", "--bundle", b.path, bad), "id")
+        for bad in ("", ".", "..", ".x", "a/b", "a b", "\u00e9", "x" * 256):
+            refused_oci(b.oci("create", "--bundle", b.path, bad), "container id")
         for good in ("A_b+c.d-1", "x" * 255):
-            b.save()
-            b.oci("create", "--bundle", b.path, good, stdout=None) if False else None
             b.run(id=good).exits(0)
 
 
-@test("run_returns_the_status_and_leaves_nothing")
+@test("run returns the status and leaves nothing")
 def _():
     with Bundle("echo out; echo err >&2; exit 3") as b:
         done = b.run().exits(3)
@@ -129,7 +127,7 @@ def _():
         b.run().exits(4)  # process 1 does not get its own signal
 
 
-@test("run_forwards_signals_to_the_program")
+@test("run forwards signals to the program")
 def _():
     with Bundle("trap 'echo got; exit 5' TERM; echo ready; while :; do sleep 0.1; done") as b:
         b.save()
@@ -140,7 +138,7 @@ def _():
         finish(process).exits(5).says("got\n")
 
 
-@test("run_detached_returns_while_the_program_runs")
+@test("run detached returns while the program runs")
 def _():
     with Bundle("sleep 60") as b:
         b.save()
@@ -151,7 +149,7 @@ def _():
         b.delete("det", "--force").exits(0)
 
 
-@test("list_shows_each_container_as_table_ids_and_json")
+@test("list shows each container as table ids and json")
 def _():
     with Bundle("sleep 60") as b:
         equal(json.loads(b.oci("list", "--format", "json").exits(0).out), [], "without containers")
@@ -165,7 +163,7 @@ def _():
         contains(table[0], "STATUS", "the heading")
 
 
-@test("the_log_is_json_or_text_and_the_error_is_on_standard_error_too")
+@test("the log is json or text and the error is on standard error too")
 def _():
     with Bundle() as b:
         for _ in range(2):
@@ -181,7 +179,7 @@ def _():
             contains(file.read(), "does not exist", "the text log")
 
 
-@test("a_bad_executable_fails_at_create_with_the_texts_that_podman_knows")
+@test("a bad executable fails at create with the texts that podman knows")
 def _():
     with Bundle() as b:
         cases = ((["/bin/nothing"], "no such file or directory"), (["nothing"], "executable file not found in"),
@@ -197,7 +195,7 @@ def _():
         contains(b.create()[1].exits(1).err.lower(), "permission denied", "the message")
 
 
-@test("standard_streams_are_the_containers_and_leaked_descriptors_are_closed")
+@test("standard streams are the containers and leaked descriptors are closed")
 def _():
     with Bundle("ls /proc/self/fd | wc -l; sleep 60") as b:
         reader, writer = os.pipe()
@@ -212,7 +210,7 @@ def _():
         equal(b.output(id), "4\n", "descriptors (0, 1, 2 and the directory)")
 
 
-@test("preserved_descriptors_arrive_and_a_missing_one_is_an_error")
+@test("preserved descriptors arrive and a missing one is an error")
 def _():
     with Bundle("echo three >&3; echo four >&4; ls /proc/self/fd | wc -l") as b:
         b.save()
@@ -226,7 +224,7 @@ def _():
         refused_oci(b.run("--preserve-fds=20"), "preserve")
 
 
-@test("relative_paths_are_the_callers_not_the_bundles")
+@test("relative paths are the callers not the bundles")
 def _():
     with Bundle("sleep 60") as b:
         b.folder("elsewhere")
@@ -235,14 +233,14 @@ def _():
         b.delete(id, "--force").exits(0)
 
 
-@test("an_engines_empty_environment_is_enough")
+@test("an engines empty environment is enough")
 def _():
     with Bundle("sleep 60") as b:
         id = b.started(env={"XDG_RUNTIME_DIR": ""})
         b.oci("delete", "--force", id, env={"XDG_RUNTIME_DIR": ""}).exits(0)
 
 
-@test("a_container_of_one_users_map_belongs_to_the_caller", who="user")
+@test("a container of one users map belongs to the caller", who="user")
 def _():
     with Bundle("id -u; cat /proc/self/setgroups; echo x > /tmp/file") as b:
         b.run().exits(0).says("0\ndeny\n")
@@ -252,10 +250,10 @@ def _():
         refused_oci(b.run(), "user namespace")
 
 
-@test("options_have_both_forms_and_unknown_ones_are_refused")
+@test("options have both forms and unknown ones are refused")
 def _():
     with Bundle() as b:
-        id = b.created(f"--pid-file={b / 'one'}", "--no-pivot") if False else b.created(f"--pid-file={b / 'one'}")
+        id = b.created(f"--pid-file={b / 'one'}")
         b.oci("start", "--", id).exits(0)
         refused_oci(b.oci("create", "--bundel", "x", "y"), "--bundle")
         refused_oci(b.oci("creat"), "create")

@@ -99,81 +99,133 @@ static int add_name(scmp_filter_ctx ctx, const char *name, uint32_t action,
 	return 0;
 }
 
-/* libseccomp refuses a rule that does what the default does anyway. */
-static int add_rules(scmp_filter_ctx ctx, const struct oci_seccomp *seccomp, struct cj_error *err)
-{
-	uint32_t by_default = to_action(seccomp->default_action, &seccomp->default_errno_ret);
-	for (size_t i = 0; i < seccomp->nrules; i++) {
-		const struct oci_seccomp_rule *rule = &seccomp->rules[i];
-		uint32_t action = to_action(rule->action, &rule->errno_ret);
-		if (check_errno(rule->action, &rule->errno_ret, "errnoRet", err) < 0)
-			return -err->code;
-		for (size_t n = 0; action != by_default && n < rule->names.count; n++)
-			if (add_name(ctx, rule->names.items[n], action, rule, err) < 0)
-				return -err->code;
-	}
-	return 0;
-}
+/* --- several rules for one call ---------------------------------------------------------- */
 
-/* --- rules that libseccomp would ignore ------------------------------------------------ */
-
+/* A rule's name.  Strictness is the kernel's: seccomp(2), "the highest-precedence value". */
 struct use {
 	const char *name;
 	uint32_t action;
+	unsigned strictness;
 	bool has_conditions;
 };
+struct uses {
+	struct use
+	    *items; /* by name; those without conditions first, the strictest of them before */
+	size_t count;
+};
 
-/* By name; those without conditions first. */
+static unsigned strictness_of(enum oci_seccomp_action action)
+{
+	static const enum oci_seccomp_action order[] = {
+		OCI_SECCOMP_ALLOW,       OCI_SECCOMP_LOG,          OCI_SECCOMP_TRACE,
+		OCI_SECCOMP_NOTIFY,      OCI_SECCOMP_ERRNO,        OCI_SECCOMP_TRAP,
+		OCI_SECCOMP_KILL_THREAD, OCI_SECCOMP_KILL_PROCESS,
+	};
+	unsigned rank = 0;
+
+	while (rank < sizeof(order) / sizeof(order[0]) && order[rank] != action)
+		rank++;
+	return rank;
+}
+
 static int compare_uses(const void *one, const void *other)
 {
 	const struct use *a = one, *b = other;
 	int order = strcmp(a->name, b->name);
-	return order != 0 ? order : (int)a->has_conditions - (int)b->has_conditions;
+
+	if (order == 0)
+		order = (int)a->has_conditions - (int)b->has_conditions;
+	if (order == 0)
+		order = (int)b->strictness - (int)a->strictness;
+	return order != 0 ? order : (a->action > b->action) - (a->action < b->action);
 }
 
-static size_t list_uses(const struct oci_seccomp *seccomp, struct use *out)
+static int list_uses(const struct oci_seccomp *seccomp, struct arena *a, struct uses *out,
+		     struct cj_error *err)
 {
-	uint32_t by_default = to_action(seccomp->default_action, &seccomp->default_errno_ret);
-	size_t count = 0;
+	size_t most = 0;
+
+	for (size_t i = 0; i < seccomp->nrules; i++)
+		most += seccomp->rules[i].names.count;
+	*out = (struct uses){ .items = arena_array(a, most + 1, sizeof(*out->items)) };
+	if (!out->items)
+		return cj_fail(err, ENOMEM, "compile the seccomp filter");
 	for (size_t i = 0; i < seccomp->nrules; i++) {
 		const struct oci_seccomp_rule *rule = &seccomp->rules[i];
-		uint32_t action = to_action(rule->action, &rule->errno_ret);
-		for (size_t n = 0; action != by_default && n < rule->names.count; n++)
-			out[count++] = (struct use){ .name = rule->names.items[n],
-						     .action = action,
-						     .has_conditions = rule->nargs > 0 };
+		for (size_t n = 0; n < rule->names.count; n++)
+			out->items[out->count++] = (struct use){
+				.name = rule->names.items[n],
+				.action = to_action(rule->action, &rule->errno_ret),
+				.strictness = strictness_of(rule->action),
+				.has_conditions = rule->nargs > 0,
+			};
 	}
-	return count;
+	qsort(out->items, out->count, sizeof(*out->items), compare_uses);
+	return 0;
+}
+
+/* The strictest rule without conditions for this call, or NULL. */
+static const struct use *find_plain(const struct uses *uses, const char *name)
+{
+	size_t low = 0, high = uses->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		if (strcmp(uses->items[middle].name, name) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	const struct use *first = low < uses->count ? &uses->items[low] : NULL;
+	return first && strcmp(first->name, name) == 0 && !first->has_conditions ? first : NULL;
 }
 
 /*
  * Beside a rule without conditions libseccomp drops all others for that call, and says nothing.  An
  * engine whose profile refuses one ioctl(2) and allows the rest would believe that it is refused.
  */
-static int refuse_ignored(const struct oci_seccomp *seccomp, struct arena *a, struct cj_error *err)
+static int refuse_ignored(const struct uses *uses, struct cj_error *err)
 {
-	size_t most = 0;
-	for (size_t i = 0; i < seccomp->nrules; i++)
-		most += seccomp->rules[i].names.count;
-	struct use *uses = arena_array(a, most + 1, sizeof(*uses));
-	if (!uses)
-		return cj_fail(err, ENOMEM, "compile the seccomp filter");
-
-	size_t count = list_uses(seccomp, uses);
-	qsort(uses, count, sizeof(*uses), compare_uses);
-	for (size_t i = 0, first = 0; i < count; i++) {
-		if (strcmp(uses[i].name, uses[first].name) != 0)
-			first = i;
-		if (uses[first].has_conditions || uses[first].action == uses[i].action)
+	for (size_t i = 0; i < uses->count; i++) {
+		const struct use *use = &uses->items[i];
+		const struct use *plain = find_plain(uses, use->name);
+		if (!use->has_conditions || !plain || plain->action == use->action)
 			continue;
 		int rc = cj_reject(err,
 				   "seccomp: '%.64s' has a rule without args, and another rule "
 				   "with another action",
-				   uses[i].name);
+				   use->name);
 		(void)cj_hint(err,
 			      "libseccomp would ignore the other rule; write args that exclude "
 			      "each other, or remove one of them");
 		return rc;
+	}
+	return 0;
+}
+
+/*
+ * Of two rules without conditions the stricter one counts: podman's default profile allows setns(2)
+ * and refuses it, without CAP_SYS_ADMIN, some rules later.  libseccomp would take the first one.
+ * It refuses a rule that does what the default does anyway.
+ */
+static int add_rules(scmp_filter_ctx ctx, const struct oci_seccomp *seccomp,
+		     const struct uses *uses, struct cj_error *err)
+{
+	uint32_t by_default = to_action(seccomp->default_action, &seccomp->default_errno_ret);
+
+	for (size_t i = 0; i < seccomp->nrules; i++) {
+		const struct oci_seccomp_rule *rule = &seccomp->rules[i];
+		uint32_t action = to_action(rule->action, &rule->errno_ret);
+		if (check_errno(rule->action, &rule->errno_ret, "errnoRet", err) < 0)
+			return -err->code;
+		for (size_t n = 0; action != by_default && n < rule->names.count; n++) {
+			const char *name = rule->names.items[n];
+			const struct use *plain = find_plain(uses, name);
+			if (plain && plain->action != action)
+				continue;
+			if (add_name(ctx, name, action, rule, err) < 0)
+				return -err->code;
+		}
 	}
 	return 0;
 }
@@ -217,16 +269,18 @@ static int export(scmp_filter_ctx ctx, struct arena *a, struct sock_fprog *out,
 int process_filter_compile(const struct oci_seccomp *seccomp, struct arena *a,
 			   struct sock_fprog *out, struct cj_error *err)
 {
+	struct uses uses;
+
 	if (check_errno(seccomp->default_action, &seccomp->default_errno_ret, "defaultErrnoRet",
 			err) < 0 ||
-	    refuse_ignored(seccomp, a, err) < 0)
+	    list_uses(seccomp, a, &uses, err) < 0 || refuse_ignored(&uses, err) < 0)
 		return -err->code;
 
 	auto_filter scmp_filter_ctx ctx =
 	    seccomp_init(to_action(seccomp->default_action, &seccomp->default_errno_ret));
 	if (!ctx)
 		return cj_fail(err, ENOMEM, "compile the seccomp filter");
-	if (add_architectures(ctx, seccomp, err) < 0 || add_rules(ctx, seccomp, err) < 0)
+	if (add_architectures(ctx, seccomp, err) < 0 || add_rules(ctx, seccomp, &uses, err) < 0)
 		return -err->code;
 	return export(ctx, a, out, err);
 }

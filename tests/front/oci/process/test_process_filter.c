@@ -248,14 +248,33 @@ static void a_rule_that_libseccomp_would_ignore_is_refused(void **state)
 					     RULES(rules) };
 	(void)state;
 	refuses(&seccomp, "'getpid' has a rule without args");
+}
 
-	rules[0].nargs = 0; /* two without conditions */
-	refuses(&seccomp, "'getpid' has a rule without args");
-	rules[0].action = OCI_SECCOMP_ALLOW; /* which agree */
-	assert_int_equal(
-	    try_call(&(struct oci_seccomp){ .default_action = OCI_SECCOMP_LOG, RULES(rules) }, 0,
-		     0),
-	    0);
+static void of_two_rules_without_conditions_the_stricter_counts(void **state)
+{
+	static const char *exit_name[] = { "exit_group", NULL };
+	const struct oci_seccomp_rule allowed = { .names = TEXTS(getpid_name),
+						  .action = OCI_SECCOMP_ALLOW };
+	const struct oci_seccomp_rule refused = { .names = TEXTS(both_names),
+						  .action = OCI_SECCOMP_ERRNO,
+						  .errno_ret = { true, 77 } };
+	struct oci_seccomp_rule rules[] = {
+		allowed, refused, { .names = TEXTS(exit_name), .action = OCI_SECCOMP_ALLOW }
+	};
+	struct oci_seccomp seccomp = { .is_given = true,
+				       .default_action = OCI_SECCOMP_LOG,
+				       RULES(rules) };
+	(void)state;
+	assert_int_equal(try_call(&seccomp, 0, 0), 77);
+	seccomp.default_action = OCI_SECCOMP_ERRNO; /* as the refusing rule has it */
+	seccomp.default_errno_ret = (struct oci_u64){ true, 77 };
+	assert_int_equal(try_call(&seccomp, 0, 0), 77);
+
+	rules[0] = refused;
+	rules[1] = allowed;
+	assert_int_equal(try_call(&seccomp, 0, 0), 77);
+	seccomp.default_action = OCI_SECCOMP_LOG;
+	assert_int_equal(try_call(&seccomp, 0, 0), 77);
 }
 
 static void an_errno_for_an_action_without_one_is_refused(void **state)
@@ -285,6 +304,7 @@ int main(void)
 		cmocka_unit_test(a_rule_that_repeats_the_default_changes_nothing),
 		cmocka_unit_test(architectures_are_added),
 		cmocka_unit_test(a_rule_that_libseccomp_would_ignore_is_refused),
+		cmocka_unit_test(of_two_rules_without_conditions_the_stricter_counts),
 		cmocka_unit_test(an_errno_for_an_action_without_one_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -184,12 +184,13 @@ static const struct use *find_plain(const struct uses *uses, const char *name)
  * Beside a rule without conditions libseccomp drops all others for that call, and says nothing.  An
  * engine whose profile refuses one ioctl(2) and allows the rest would believe that it is refused.
  */
-static int refuse_ignored(const struct uses *uses, struct cj_error *err)
+static int refuse_ignored(const struct uses *uses, uint32_t by_default, struct cj_error *err)
 {
 	for (size_t i = 0; i < uses->count; i++) {
 		const struct use *use = &uses->items[i];
 		const struct use *plain = find_plain(uses, use->name);
-		if (!use->has_conditions || !plain || plain->action == use->action)
+		if (!use->has_conditions || !plain || plain->action == use->action ||
+		    plain->action == by_default) /* add_rules() leaves that one out */
 			continue;
 		int rc = cj_reject(err,
 				   "seccomp: '%.64s' has a rule without args, and another rule "
@@ -209,10 +210,8 @@ static int refuse_ignored(const struct uses *uses, struct cj_error *err)
  * It refuses a rule that does what the default does anyway.
  */
 static int add_rules(scmp_filter_ctx ctx, const struct oci_seccomp *seccomp,
-		     const struct uses *uses, struct cj_error *err)
+		     const struct uses *uses, uint32_t by_default, struct cj_error *err)
 {
-	uint32_t by_default = to_action(seccomp->default_action, &seccomp->default_errno_ret);
-
 	for (size_t i = 0; i < seccomp->nrules; i++) {
 		const struct oci_seccomp_rule *rule = &seccomp->rules[i];
 		uint32_t action = to_action(rule->action, &rule->errno_ret);
@@ -269,18 +268,19 @@ static int export(scmp_filter_ctx ctx, struct arena *a, struct sock_fprog *out,
 int process_filter_compile(const struct oci_seccomp *seccomp, struct arena *a,
 			   struct sock_fprog *out, struct cj_error *err)
 {
+	uint32_t by_default = to_action(seccomp->default_action, &seccomp->default_errno_ret);
 	struct uses uses;
 
 	if (check_errno(seccomp->default_action, &seccomp->default_errno_ret, "defaultErrnoRet",
 			err) < 0 ||
-	    list_uses(seccomp, a, &uses, err) < 0 || refuse_ignored(&uses, err) < 0)
+	    list_uses(seccomp, a, &uses, err) < 0 || refuse_ignored(&uses, by_default, err) < 0)
 		return -err->code;
 
-	auto_filter scmp_filter_ctx ctx =
-	    seccomp_init(to_action(seccomp->default_action, &seccomp->default_errno_ret));
+	auto_filter scmp_filter_ctx ctx = seccomp_init(by_default);
 	if (!ctx)
 		return cj_fail(err, ENOMEM, "compile the seccomp filter");
-	if (add_architectures(ctx, seccomp, err) < 0 || add_rules(ctx, seccomp, &uses, err) < 0)
+	if (add_architectures(ctx, seccomp, err) < 0 ||
+	    add_rules(ctx, seccomp, &uses, by_default, err) < 0)
 		return -err->code;
 	return export(ctx, a, out, err);
 }

@@ -12,7 +12,7 @@ import shutil
 import signal
 import subprocess
 
-from harness import CEJAIL, WHO, Folder, contains, environment, equal, finish, need_root_tree, true, wait_until
+from harness import CEJAIL, WHO, Folder, contains, descendants, environment, equal, finish, need_root_tree, true, wait_until
 
 OCI = os.path.join(os.path.dirname(CEJAIL), "cejail-oci")
 APPLETS = ("sh true false sleep ls cat echo id ps mount umount kill env stat readlink head tail tr sort wc "
@@ -99,8 +99,10 @@ class Bundle(Folder):
         return self
 
     def __exit__(self, *unused):
-        for name in os.listdir(self.root) if os.path.isdir(self.root) else ():
+        # the last first: a pod's first container ends when the others' processes are reaped
+        for name in (*reversed(self.ids), *(os.listdir(self.root) if os.path.isdir(self.root) else ())):
             self.oci("delete", "--force", name)
+            descendants()
         super().__exit__(*unused)
 
     # --- the configuration ---

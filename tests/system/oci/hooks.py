@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cejail-oci: hooks of all six kinds, with their state, their order, their failures and their timeouts."""
+
+import json
+import os
+import time
+
+from bundles import *  # noqa: F403
+from harness import *  # noqa: F403
+
+KINDS = ("prestart", "createRuntime", "createContainer", "startContainer", "poststart", "poststop")
+STATUS = dict(zip(KINDS, ("creating", "creating", "creating", "created", "running", "stopped")))
+
+
+def hook(b, kind, extra="", **more):
+    """A shell on the host that appends its standard input and what it sees to log/KIND.  startContainer runs
+    inside the root, where the log is a bind mount."""
+    inside = kind == "startContainer"
+    log = "/log" if inside else b / "log"
+    script = f"{{ cat; echo; }} >> {log}/{kind}; echo {kind} >> {log}/order; {extra}"
+    return {"path": "/bin/sh", "args": ["sh", "-c", script], "env": ["PATH=/usr/bin:/bin", "A=b"], **more}
+
+
+def with_hooks(b, *kinds, **more):
+    if not os.path.isdir(b / "log"):
+        b.folder("log")
+        os.chmod(b / "log", 0o777)
+        b.config["mounts"].append({"destination": "/log", "type": "bind", "source": b / "log", "options": ["rbind", "rw"]})
+    b.config["hooks"] = {kind: [hook(b, kind, **more.get(kind, {}))] for kind in kinds}
+
+
+def lines(b, name):
+    try:
+        with open(b / f"log/{name}", encoding="utf-8") as file:
+            return file.read().splitlines()
+    except FileNotFoundError:
+        return []
+
+
+@test("all six hooks run once in their order with the state on standard input")
+def _():
+    with Bundle("echo program >> /log/order") as b:
+        with_hooks(b, *KINDS)
+        b.config["annotations"] = {"k": "v"}
+        id = b.created()
+        pid = b.state(id)["pid"]
+        equal(lines(b, "order"), list(KINDS[:3]), "after create")
+        b.oci("start", id).exits(0)
+        b.ended(id, 0)
+        wait_until(lambda: len(lines(b, "order")) == 6, "poststart")
+        equal(lines(b, "order")[3], "startContainer", "before the program")
+        equal(sorted(lines(b, "order")[4:]), ["poststart", "program"], "after it")
+        b.delete(id).exits(0)
+        equal(lines(b, "order")[-1], "poststop", "at the end")
+        for kind in KINDS:
+            state = json.loads(lines(b, kind)[0])
+            equal((state["id"], state["status"], state["bundle"]), (id, STATUS[kind], b.path), f"state of {kind}")
+            equal(state["annotations"], {"k": "v"}, f"annotations of {kind}")
+            wanted = {"createContainer": 1, "startContainer": 1, "poststop": 0}.get(kind, pid)
+            equal(state["pid"], wanted, f"pid of {kind}")
+
+
+@test("a hook that fails undoes the container and its output is in the message")
+def _():
+    for kind in KINDS[:3]:
+        with Bundle() as b:
+            with_hooks(b, kind, "poststop", **{kind: {"extra": "echo no such luck >&2; exit 3"}})
+            id, done = b.create("--pid-file", b / "pid")
+            refused_oci(done, kind, "exit status 3", "no such luck")
+            nothing_is_left(b, id)
+            true(not os.path.exists(b / "pid"), "the pid file is left")
+            if kind != "createContainer" or True:
+                equal(lines(b, "order"), [kind, "poststop"], f"hooks after {kind}")
+
+
+@test("a startContainer hook that fails makes start fail and the program does not run")
+def _():
+    with Bundle("echo program >> /log/order") as b:
+        with_hooks(b, "startContainer", "poststop", startContainer={"extra": "exit 3"})
+        id = b.created()
+        refused_oci(b.oci("start", id), "startContainer", "exit status 3")
+        b.ended(id, 1)
+        equal(lines(b, "order"), ["startContainer"], "order")
+        b.delete(id).exits(0)
+        equal(lines(b, "order"), ["startContainer", "poststop"], "order")
+
+
+@test("a hook beyond its timeout is killed with what it started")
+def _():
+    with Bundle() as b:
+        with_hooks(b, "createRuntime", createRuntime={"extra": "sleep 987 & sleep 987", "timeout": 1})
+        began = time.monotonic()
+        id, done = b.create()
+        refused_oci(done, "createRuntime", "1 s")
+        between(time.monotonic() - began, 0.9, 8 * SLOW, "seconds")
+        nothing_is_left(b, id)
+        wait_until(lambda: not any("sleep" in words and "(Z)" not in words for words in descendants().values()), "the end of its processes")
+
+
+@test("a missing hook is named and hooks see neither our descriptors nor our environment")
+def _():
+    with Bundle() as b:
+        with_hooks(b, "prestart", prestart={"extra": f"ls /proc/self/fd | wc -l > {b / 'fds'}; env > {b / 'env'}"})
+        b.run(env=environment(SECRET_OF_CALLER="x")).exits(0)
+        with open(b / "fds", encoding="ascii") as file:
+            equal(file.read().strip(), "4", "descriptors of a hook (0, 1, 2 and ls's own)")
+        with open(b / "env", encoding="utf-8") as file:
+            seen = file.read()
+        contains(seen, "A=b", "the environment")
+        lacks(seen, "SECRET_OF_CALLER", "the environment")
+        b.config["hooks"]["prestart"] = [{"path": "/no/hook"}]
+        refused_oci(b.run(), "prestart", "/no/hook", "No such file")
+
+
+@test("a failing poststart hook is a warning before version 1.3 and stops the container from then on")
+def _():
+    for version, code in (("1.2.0", 0), ("1.3.0", 1)):
+        with Bundle("sleep 60") as b:
+            with_hooks(b, "poststart", poststart={"extra": "exit 3"})
+            b.config["ociVersion"] = version
+            id = b.created()
+            done = b.oci("start", id).exits(code)
+            contains(done.err, "poststart", "the message")
+            if code:
+                wait_until(lambda: b.status(id) == "stopped", "the end")
+            else:
+                equal(b.status(id), "running", "status")
+
+
+@test("a hook may call state and kill of its own container")
+def _():
+    with Bundle("sleep 60") as b:
+        with_hooks(b, "createRuntime", "poststart", createRuntime={"extra": f"{OCI} --root {b.path}/states state $(ls {b.path}/states) > {b.path}/seen"},
+                   poststart={"extra": f"{OCI} --root {b.path}/states kill $(ls {b.path}/states) KILL"})  # fmt: skip
+        id = b.started()
+        with open(b / "seen", encoding="utf-8") as file:
+            equal(json.load(file)["status"], "creating", "status as the hook sees it")
+        b.ended(id, 137)

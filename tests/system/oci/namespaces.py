@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cejail-oci: namespaces, new, left out and joined by path, as pods use them."""
+
+import os
+
+from bundles import *  # noqa: F403
+from harness import *  # noqa: F403
+
+SHARED = ("pid", "ipc", "uts", "network")
+FILE = {"network": "net", "mount": "mnt"}
+
+
+def inode(pid, kind):
+    return os.stat(f"/proc/{pid}/ns/{FILE.get(kind, kind)}").st_ino
+
+
+@test("two containers share pid ipc uts and network as a pod does")
+def _():
+    with Bundle("sleep 60; exit") as b:
+        first = b.started()
+        pid = b.state(first)["pid"]
+        for kind in SHARED + (("user",) if WHO == "user" else ()):
+            b.namespace(kind, f"/proc/{pid}/ns/{FILE.get(kind, kind)}")
+        if WHO == "user":
+            del b.linux["uidMappings"], b.linux["gidMappings"]
+        del b.config["hostname"]  # its uts namespace is the first one's
+        b.process["args"] = ["/bin/sh", "-c", "hostname; cat /proc/1/comm; ls /proc/1/fd | wc -l; echo $$; sleep 60"]
+        second = b.started()
+        other = b.state(second)["pid"]
+        for kind in SHARED:
+            equal(inode(other, kind), inode(pid, kind), kind)
+        for kind in ("mount", "cgroup"):
+            true(inode(other, kind) != inode(pid, kind), f"the {kind} namespace is shared, too")
+        wait_until(lambda: b.output(second).count("\n") >= 3, "output")
+        equal(b.output(second).split()[:2], ["box", "sh"], "what the second sees of the first")
+        b.oci("kill", first, "KILL").exits(0)
+        # the first one ends when every process of its pid namespace is reaped: pid_namespaces(7)
+        for id in (second, first):
+            wait_until(lambda: descendants() is not None and b.status(id) == "stopped", "the end of the pod's pid namespace")
+
+
+@test("without a namespace in the list the container stays in the callers")
+def _():
+    with Bundle("sleep 60") as b:
+        b.namespace("ipc")
+        b.config["mounts"] = [one for one in b.config["mounts"] if one["type"] != "mqueue"]
+        id = b.started()
+        pid = b.state(id)["pid"]
+        equal(inode(pid, "ipc"), inode("self", "ipc"), "ipc")
+        true(inode(pid, "uts") != inode("self", "uts"), "uts is the caller's")
+
+
+@test("every namespace of the list is new")
+def _():
+    with Bundle("sleep 60") as b:
+        id = b.started()
+        pid = b.state(id)["pid"]
+        for kind in NEW + (("user",) if WHO == "user" else ()):
+            true(inode(pid, kind) != inode("self", kind), f"{kind} is the caller's")
+        with open(f"/proc/{pid}/cgroup", encoding="ascii") as file:
+            outside = file.read()
+        b.process["args"] = ["/bin/cat", "/proc/self/cgroup"]
+        seen = b.run().exits(0).out
+        if [line for line in outside.splitlines() if line.startswith("0::/")]:
+            contains(seen, "0::/\n", "the cgroup as the container sees it")
+
+
+@test("a wrong path of a namespace is an error that names it and leaves nothing")
+def _():
+    with Bundle() as b:
+        for path, text in (("/proc/self/ns/nothing", "No such file"), (b.rootfs, "join the network namespace"),
+                           ("/proc/self/ns/uts", "join the network namespace")):  # fmt: skip
+            b.namespace("network", path)
+            id, done = b.create()
+            refused_oci(done, path, text)
+            nothing_is_left(b, id)
+
+
+@test("a container without a mount namespace or with one by path is refused")
+def _():
+    with Bundle() as b:
+        b.namespace("mount")
+        refused_oci(b.run(), "mount namespace")
+        b.namespace("mount", "/proc/self/ns/mnt")
+        refused_oci(b.run(), "mount namespace")
+
+
+@test("a map of many ids gives the container users of its own", who="root")
+def _():
+    with Bundle("id -u; cat /proc/self/uid_map | tr -s ' '; touch /tmp/file; chown 5:6 /tmp/file; stat -c %u:%g /tmp/file; sleep 60") as b:
+        b.linux["namespaces"].append({"type": "user"})
+        for kind in ("uidMappings", "gidMappings"):
+            b.linux[kind] = [{"containerID": 0, "hostID": 200000, "size": 65536}]
+        os.chmod(b.path, 0o755)
+        for base, names, files in os.walk(b.rootfs):
+            for name in [*names, *files]:
+                os.chown(os.path.join(base, name), 200000, 200000, follow_symlinks=False)
+        os.chown(b.rootfs, 200000, 200000)
+        id = b.started()
+        wait_until(lambda: b.output(id).count("\n") == 3, f"output ({b.errors(id)})")
+        equal(b.output(id), "0\n 0 200000 65536\n5:6\n", "output")
+        equal(os.stat(f"{b.rootfs}/tmp/file").st_uid, 200005, "the owner on the host")
+        pid = b.state(id)["pid"]
+        equal(os.stat(f"/proc/{pid}").st_uid, 200000, "the owner of process 1")
+
+
+@test("a user namespace needs maps and an ordinary user may map only itself")
+def _():
+    with Bundle() as b:
+        if WHO != "user":
+            b.linux["namespaces"].append({"type": "user"})
+            refused_oci(b.run(), "Mappings")
+            return
+        b.linux["uidMappings"] = [{"containerID": 0, "hostID": 100000, "size": 10}]
+        refused_oci(b.run(), "uid_map", "its own")
+
+
+@test("a time namespace has its offsets", who="root")
+def _():
+    if not os.path.exists("/proc/self/ns/time"):
+        raise Skip("this kernel has no time namespaces")
+    with Bundle("cat /proc/uptime | cut -d. -f1") as b:
+        b.linux["namespaces"].append({"type": "time"})
+        b.linux["timeOffsets"] = {"boottime": {"secs": 1000000}, "monotonic": {"secs": 1000000}}
+        seen = int(b.run().exits(0).out)
+        with open("/proc/uptime", encoding="ascii") as file:
+            between(seen - float(file.read().split()[0]), 999000, 1001000, "offset")
+
+
+@test("the kernels names of host and domain are the containers")
+def _():
+    with Bundle("hostname; cat /proc/sys/kernel/domainname") as b:
+        b.config["hostname"] = "one"
+        b.config["domainname"] = "two.example"
+        b.run().exits(0).says("one\ntwo.example\n")

@@ -106,3 +106,12 @@ void oci_log_warning(const struct oci_options *o, const struct cj_error *err)
 {
 	report(o, "warning", err);
 }
+
+void oci_log_warnings(const struct oci_options *o, const struct strings *texts)
+{
+	for (size_t i = 0; i < texts->count; i++) {
+		struct cj_error warning = { 0 };
+		(void)!cj_reject(&warning, "%s", texts->items[i]);
+		oci_log_warning(o, &warning);
+	}
+}

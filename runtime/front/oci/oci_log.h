@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "runtime/base/arena.h"
 #include "runtime/base/error.h"
 #include "runtime/front/oci/oci_options.h"
 
@@ -19,3 +20,6 @@ void oci_log_error(const struct oci_options *o, const struct cj_error *err);
  * the container's: there a warning goes only to the log, and with --debug to both.
  */
 void oci_log_warning(const struct oci_options *o, const struct cj_error *err);
+
+/* A warning for each sentence. */
+void oci_log_warnings(const struct oci_options *o, const struct strings *texts);

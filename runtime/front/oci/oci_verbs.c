@@ -4,16 +4,18 @@
 
 #include "runtime/front/oci/container/container.h"
 #include "runtime/front/oci/control/control.h"
+#include "runtime/front/oci/exec/exec.h"
 #include "runtime/front/oci/oci_show.h"
 
 static oci_verb *const verbs[OCI_VERB_COUNT] = {
-	[OCI_CREATE] = container_create,    [OCI_START] = container_start,
-	[OCI_STATE] = container_state,      [OCI_KILL] = container_kill,
-	[OCI_DELETE] = container_delete,    [OCI_RUN] = container_run,
-	[OCI_LIST] = container_list,        [OCI_PS] = control_ps,
-	[OCI_PAUSE] = control_pause,        [OCI_RESUME] = control_resume,
-	[OCI_UPDATE] = control_update,      [OCI_EVENTS] = control_events,
-	[OCI_FEATURES] = oci_show_features, [OCI_SPEC] = oci_show_spec,
+	[OCI_CREATE] = container_create, [OCI_START] = container_start,
+	[OCI_STATE] = container_state,   [OCI_KILL] = container_kill,
+	[OCI_DELETE] = container_delete, [OCI_RUN] = container_run,
+	[OCI_LIST] = container_list,     [OCI_PS] = control_ps,
+	[OCI_PAUSE] = control_pause,     [OCI_RESUME] = control_resume,
+	[OCI_UPDATE] = control_update,   [OCI_EVENTS] = control_events,
+	[OCI_EXEC] = exec_run,           [OCI_FEATURES] = oci_show_features,
+	[OCI_SPEC] = oci_show_spec,
 };
 
 int oci_verbs_run(struct oci_call *call, struct cj_error *err)

@@ -26,7 +26,6 @@
 #include "runtime/front/oci/process/console.h"
 #include "runtime/front/oci/state/state_status.h"
 
-#define FIRST_FD    3 /* behind the standard streams */
 #define START_QUEUE 8 /* connections of start that may wait: one is accepted */
 
 const char *const creation_step_names[] = {
@@ -43,15 +42,7 @@ const char *const creation_step_names[] = {
  */
 static int streams_enter(struct creation *c, struct cj_error *err)
 {
-	int end = FIRST_FD + (int)c->options->preserve_fds;
-
-	for (int fd = FIRST_FD; fd < end; fd++)
-		if (fcntl(fd, F_GETFD) < 0)
-			return cj_fail(err, errno, "preserve descriptor %d (--preserve-fds %llu)",
-				       fd, (unsigned long long)c->options->preserve_fds);
-	if (sys_close_range((unsigned)end, ~0u, 0) < 0)
-		return cj_fail(err, errno, "close inherited descriptors");
-	return 0;
+	return process_keep_fds((unsigned)c->options->preserve_fds, err);
 }
 
 static int check_namespaces(const struct creation *c, struct cj_error *err)
@@ -103,7 +94,10 @@ static int process_enter(struct creation *c, struct cj_error *err)
 
 	if (!config->has_process)
 		return 0;
-	return process_prepare(config, &config->process, &context, c->arena, &c->process, err);
+	if (process_prepare(config, &config->process, &context, c->arena, &c->process, err) < 0)
+		return -err->code;
+	oci_log_warnings(c->options, process_warnings(c->process));
+	return 0;
 }
 
 static int console_enter_socket(struct creation *c, struct cj_error *err)
@@ -256,6 +250,7 @@ static int describe(struct creation *c, struct cj_error *err)
 		.status = state_status_name(STATE_CREATING),
 		.bundle = c->bundle.path,
 		.container_pid = c->init_pid,
+		.annotations = &c->bundle.config.annotations,
 	};
 
 	if (!c->process)

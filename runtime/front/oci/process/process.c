@@ -22,17 +22,26 @@
 
 /* --- prepare: outside --------------------------------------------------------------- */
 
-static int check_preserved(const struct process_context *context, struct cj_error *err)
+/* What was inherited by execve(2) is not close-on-exec; all that we open is. */
+static int check_preserved(unsigned preserved, struct cj_error *err)
 {
-	for (unsigned i = 0; i < context->preserved_fds; i++) {
+	for (unsigned i = 0; i < preserved; i++) {
 		int fd = FIRST_PRESERVED + (int)i;
-		/* What was inherited by execve(2) is not close-on-exec; all that we open is. */
 		int flags = fcntl(fd, F_GETFD);
 		if (flags < 0 || flags & FD_CLOEXEC)
 			return cj_reject_as(err, EBADF,
 					    "--preserve-fds %u: descriptor %d is not open",
-					    context->preserved_fds, fd);
+					    preserved, fd);
 	}
+	return 0;
+}
+
+int process_keep_fds(unsigned preserved, struct cj_error *err)
+{
+	if (check_preserved(preserved, err) < 0)
+		return -err->code;
+	if (sys_close_range(FIRST_PRESERVED + preserved, ~0u, 0) < 0)
+		return cj_fail(err, errno, "close inherited descriptors");
 	return 0;
 }
 
@@ -122,7 +131,7 @@ int process_prepare(const struct oci_config *config, const struct oci_process *p
 	};
 	if (process->args.count == 0)
 		return cj_reject(err, "process.args is empty: there is no program to execute");
-	if (check_preserved(context, err) < 0 || check_apparmor(process, err) < 0 ||
+	if (check_preserved(context->preserved_fds, err) < 0 || check_apparmor(process, err) < 0 ||
 	    process_adjust_self(process, err) < 0 || look_at_own_program(p, err) < 0 ||
 	    prepare_caps(p, a, err) < 0 || prepare_filter(p, &config->on_linux.seccomp, a, err) < 0)
 		return -err->code;

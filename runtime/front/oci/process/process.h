@@ -35,6 +35,14 @@ struct process_context {
 };
 
 /*
+ * process_keep_fds - close all descriptors but the streams and 3 to 2 + `preserved`.
+ *
+ * An engine leaks some that are neither ours nor the container's.  Before this program opens any of
+ * its own.  Fails: EBADF when one is to be preserved that is not open.
+ */
+int process_keep_fds(unsigned preserved, struct cj_error *err);
+
+/*
  * process_prepare - resolve what the process will be.
  *
  * Borrows: config and process for as long as *out is used.  Connects to the seccomp agent if the

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Enters a container.  Acts. */
+#include "runtime/front/oci/exec/exec_join.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/base/child.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/front/oci/process/console.h"
+
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME 0x00000080 /* not in glibc 2.36 */
+#endif
+
+const char *const exec_step_names[] = {
+	[EXEC_SPAWNED] = "process spawned",
+	[EXEC_READY] = "process ready",
+	[EXEC_GO] = "go",
+};
+static_assert(sizeof(exec_step_names) / sizeof(exec_step_names[0]) == EXEC_STEP_COUNT,
+	      "a name for each step");
+
+/* --- outside ------------------------------------------------------------------------------ */
+
+/* A kernel without the namespace has no such file, and every process is in the same one. */
+static int differs(pid_t init_pid, const char *name, struct cj_error *err)
+{
+	char path[64];
+	struct stat ours, theirs;
+	(void)snprintf(path, sizeof(path), "/proc/self/ns/%s", name);
+	if (stat(path, &ours) < 0)
+		return errno == ENOENT ? 0 : cj_fail(err, errno, "look at '%s'", path);
+	(void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", init_pid, name);
+	if (stat(path, &theirs) < 0)
+		return cj_fail(err, errno, "look at the container's %s namespace", name);
+	return ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino;
+}
+
+int exec_join_namespaces(pid_t init_pid, int init_pidfd, int *out_flags, struct cj_error *err)
+{
+	static const struct {
+		const char *name;
+		int flag;
+	} all[] = {
+		{ "user", CLONE_NEWUSER }, { "cgroup", CLONE_NEWCGROUP }, { "ipc", CLONE_NEWIPC },
+		{ "uts", CLONE_NEWUTS },   { "net", CLONE_NEWNET },       { "pid", CLONE_NEWPID },
+		{ "time", CLONE_NEWTIME }, { "mnt", CLONE_NEWNS },
+	};
+	int flags = 0, rc = 0;
+	for (size_t i = 0; rc >= 0 && i < sizeof(all) / sizeof(all[0]); i++) {
+		rc = differs(init_pid, all[i].name, err);
+		flags |= rc > 0 ? all[i].flag : 0;
+	}
+	/* If it lives, the number was its own all the time. */
+	if (sys_pidfd_send_signal(init_pidfd, 0) < 0 && errno == ESRCH)
+		return cj_reject_as(err, ESRCH, "container not running");
+	if (rc < 0)
+		return rc;
+	/* A process that shares the host's tree is none that exec may enter. */
+	if (!(flags & CLONE_NEWNS))
+		return cj_reject(err, "the container has no mount namespace of its own");
+	*out_flags = flags;
+	return 0;
+}
+
+static int reap(pid_t pid)
+{
+	int status = 0;
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return status;
+}
+
+static _Noreturn void joiner_main(const struct exec_join *join, int sock_fd);
+
+int exec_join_start(const struct exec_join *join, int sock_fd, const struct step_link *link,
+		    pid_t *out_pid, struct cj_error *err)
+{
+	auto_step_msg struct step_msg msg = { 0 };
+	pid_t joiner = fork();
+	if (joiner < 0)
+		return cj_fail(err, errno, "fork the process that joins the container");
+	if (joiner == 0)
+		joiner_main(join, sock_fd);
+	(void)close(sock_fd); /* or its end would never be seen */
+
+	int rc = step_await(link, EXEC_SPAWNED, &msg, err);
+	(void)reap(joiner); /* it ends at once, whatever became of it */
+	if (rc < 0)
+		return rc;
+	if (msg.size != sizeof(*out_pid))
+		return cj_fail(err, EPROTO, "read the pid of the container's new process");
+	memcpy(out_pid, msg.data, sizeof(*out_pid));
+	return 0;
+}
+
+/* --- the joiner --------------------------------------------------------------------------- */
+
+/* What the process needs besides the streams and preserved descriptors. */
+struct kept {
+	int fds[PROCESS_FDS_MAX + 3];
+	size_t count;
+};
+
+static void keep(struct kept *k, int fd)
+{
+	size_t i = k->count;
+	if (fd < 0)
+		return;
+	for (; i > 0 && k->fds[i - 1] > fd; i--)
+		k->fds[i] = k->fds[i - 1];
+	k->fds[i] = fd;
+	k->count++;
+}
+
+/* Everything behind the preserved descriptors goes, in the gaps between those that are kept. */
+static int close_others(const struct exec_join *join, int sock_fd, struct cj_error *err)
+{
+	struct kept k = { 0 };
+	int of_process[PROCESS_FDS_MAX];
+	size_t count = process_fds(join->process, of_process);
+	for (size_t i = 0; i < count; i++)
+		keep(&k, of_process[i]);
+	keep(&k, sock_fd);
+	keep(&k, join->console_fd);
+	keep(&k, join->init_pidfd);
+
+	unsigned from = CHILD_FIRST_FD + join->preserved_fds;
+	for (size_t i = 0; i < k.count; i++) {
+		unsigned fd = (unsigned)k.fds[i];
+		if (fd > from && sys_close_range(from, fd - 1, 0) < 0)
+			return cj_fail(err, errno, "close the descriptors of the host");
+		from = fd + 1;
+	}
+	if (sys_close_range(from, ~0u, 0) < 0)
+		return cj_fail(err, errno, "close the descriptors of the host");
+	return 0;
+}
+
+static int join_cgroup(const struct exec_join *join, struct cj_error *err)
+{
+	return container_cgroup_join(join->cgroup, 0, join->init_pid, err);
+}
+
+/* The host's procfs is still there: none of the container's is trusted. */
+static int label(const struct exec_join *join, struct cj_error *err)
+{
+	auto_fd int proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return process_label(join->process, proc_fd, err);
+}
+
+static int join_namespaces(const struct exec_join *join, struct cj_error *err)
+{
+	int pidfd = join->init_pidfd;
+	if (setns(pidfd, join->setns_flags) < 0)
+		return cj_fail(err, errno, "join the container's namespaces");
+	cj_close(&pidfd);
+	/* Files that are opened or made belong to root of the container's user namespace. */
+	if (join->setns_flags & CLONE_NEWUSER && (setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0))
+		return cj_fail(err, errno, "become root of the container's user namespace");
+	return child_become_undumpable(err); /* setns(2) and the new ids may have changed it */
+}
+
+static _Noreturn void process_main(const struct exec_join *join, const struct step_link *link);
+
+static int spawn(const struct exec_join *join, const struct step_link *link, struct cj_error *err)
+{
+	const struct clone_args args = { .flags = CLONE_PARENT }; /* a child of exec, like us */
+	pid_t pid = sys_clone3(&args);
+	if (pid < 0) {
+		int rc = cj_fail(err, errno, "fork into the container");
+		if (err->code == ENOMEM)
+			(void)cj_hint(err, "the container's first process may have ended: "
+					   "pid_namespaces(7)");
+		return rc;
+	}
+	if (pid == 0)
+		process_main(join, link);
+	return step_tell(link, EXEC_SPAWNED, &pid, sizeof(pid), NULL, 0, err);
+}
+
+/* From here: the joiner. */
+static _Noreturn void joiner_main(const struct exec_join *join, int sock_fd)
+{
+	struct cj_error err = { 0 };
+	const struct step_link link = { sock_fd, "cejail-oci exec", exec_step_names };
+	child_wipe_arguments(); /* what is in /proc/PID/cmdline can be read inside */
+	if (join_cgroup(join, &err) < 0 || label(join, &err) < 0 ||
+	    close_others(join, sock_fd, &err) < 0 || join_namespaces(join, &err) < 0 ||
+	    spawn(join, &link, &err) < 0)
+		step_abort(&link, &err);
+	_exit(0);
+}
+
+/* --- the process --------------------------------------------------------------------------- */
+
+static int enter_console(const struct exec_join *join, struct console *c, struct cj_error *err)
+{
+	int console_fd = join->console_fd;
+	if (console_fd < 0)
+		return 0;
+	auto_fd int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root_fd < 0)
+		return cj_fail(err, errno, "open the container's root");
+	if (console_open(root_fd, join->wanted, c, err) < 0 || console_send(console_fd, c, err) < 0)
+		return -err->code;
+	cj_close(&console_fd);
+	return 0;
+}
+
+static int become(const struct exec_join *join, const struct step_link *link, struct cj_error *err)
+{
+	auto_step_msg struct step_msg msg = { 0 };
+	auto_console struct console console = CONSOLE_NULL;
+	if (enter_console(join, &console, err) < 0 ||
+	    process_become(join->process, join->console_fd >= 0 ? &console : NULL, err) < 0 ||
+	    process_find(join->process, err) < 0 ||
+	    step_tell(link, EXEC_READY, NULL, 0, NULL, 0, err) < 0)
+		return -err->code;
+	return step_await(link, EXEC_GO, &msg, err);
+}
+
+/* From here: the process in the container.  The link's end says that the program is executed. */
+static _Noreturn void process_main(const struct exec_join *join, const struct step_link *link)
+{
+	struct cj_error err = { 0 };
+	(void)prctl(PR_SET_NAME, "cejail-oci-exec", 0, 0, 0); /* only what ps(1) shows */
+	if (become(join, link, &err) == 0)
+		(void)!process_execute(join->process, &err);
+	step_abort(link, &err);
+	_exit(1);
+}

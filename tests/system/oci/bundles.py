@@ -61,9 +61,9 @@ def base_config():
     return config
 
 
-def oci(*args, root=None, limit=30, given=None, env=None, **options):
-    """One command of cejail-oci to its end; not for what leaves a container with its streams."""
-    words = [OCI, *(("--root", root) if root else ()), *args]
+def oci(*args, root=None, limit=30, given=None, env=None, through=(), **options):
+    """One command of cejail-oci to its end, `through` another program; not for what leaves a container with its streams."""
+    words = [*through, OCI, *(("--root", root) if root else ()), *args]
     if given is not None:
         options["stdin"] = subprocess.PIPE
         given = given.encode() if isinstance(given, str) else given

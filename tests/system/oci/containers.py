@@ -224,6 +224,17 @@ def _():
         refused_oci(b.run("--preserve-fds=20"), "preserve")
 
 
+@test("the limits of another user are lowered without CAP_SYS_RESOURCE and raised by nobody", who="root")
+def _():
+    with Bundle("ulimit -n; ulimit -Hn") as b:
+        b.process["user"] = {"uid": 5, "gid": 6}
+        b.process["rlimits"] = [{"type": "RLIMIT_NOFILE", "soft": 100, "hard": 200}]
+        less = ("setpriv", "--bounding-set=-sys_resource")
+        b.run(through=less).exits(0).says("100\n200\n")
+        b.process["rlimits"][0]["hard"] = 2**31
+        refused_oci(b.run(through=less), "process.rlimits", "CAP_SYS_RESOURCE")
+
+
 @test("relative paths are the callers not the bundles")
 def _():
     with Bundle("sleep 60") as b:

@@ -274,7 +274,7 @@ static int load(const struct process *p, struct cj_error *err)
 
 int process_execute(struct process *p, struct cj_error *err)
 {
-	if (load(p, err) < 0)
+	if (process_adjust_own_limits(p->wanted, err) < 0 || load(p, err) < 0)
 		return -err->code;
 	/* From here on the filter applies: nothing else may be called on the way to the program. */
 	execve(p->executable, (char *const *)(uintptr_t)p->argv, (char *const *)(uintptr_t)p->env);

@@ -2,6 +2,7 @@
 /* Limits and priorities of another process.  Acts. */
 #include "runtime/front/oci/process/process_adjust.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/ioprio.h>
@@ -15,16 +16,46 @@
 #include "runtime/base/child.h"
 #include "runtime/base/files/fd.h"
 
+static int set_rlimit(const struct oci_rlimit *r, pid_t pid)
+{
+	const struct rlimit limit = { .rlim_cur = r->soft, .rlim_max = r->hard };
+	return prlimit(pid, (__rlimit_resource_t)r->resource, &limit, NULL) < 0 ? -errno : 0;
+}
+
+static int fail_rlimit(const struct oci_rlimit *r, int code, struct cj_error *err)
+{
+	int rc = cj_fail(err, code, "process.rlimits: set limit %d to %" PRIu64 ", hard %" PRIu64,
+			 r->resource, r->soft, r->hard);
+	if (code == EPERM)
+		(void)cj_hint(err, "only CAP_SYS_RESOURCE raises a hard limit: getrlimit(2)");
+	return rc;
+}
+
+/* A process may lower its own limits.  It has those of this process. */
+static bool may_set_own(const struct oci_rlimit *r)
+{
+	struct rlimit now;
+	return getrlimit((__rlimit_resource_t)r->resource, &now) == 0 && r->hard <= now.rlim_max;
+}
+
+/* Without CAP_SYS_RESOURCE the kernel lets nobody set the limits of a process of another user. */
 static int set_rlimits(const struct oci_process *wanted, pid_t pid, struct cj_error *err)
 {
 	for (size_t i = 0; i < wanted->nrlimits; i++) {
 		const struct oci_rlimit *r = &wanted->rlimits[i];
-		const struct rlimit limit = { .rlim_cur = r->soft, .rlim_max = r->hard };
-		if (prlimit(pid, (__rlimit_resource_t)r->resource, &limit, NULL) < 0)
-			return cj_fail(err, errno,
-				       "process.rlimits: set limit %d to %" PRIu64
-				       ", hard %" PRIu64,
-				       r->resource, r->soft, r->hard);
+		int rc = set_rlimit(r, pid);
+		if (rc < 0 && !(rc == -EPERM && may_set_own(r)))
+			return fail_rlimit(r, -rc, err);
+	}
+	return 0;
+}
+
+int process_adjust_own_limits(const struct oci_process *wanted, struct cj_error *err)
+{
+	for (size_t i = 0; i < wanted->nrlimits; i++) {
+		int rc = set_rlimit(&wanted->rlimits[i], 0);
+		if (rc < 0)
+			return fail_rlimit(&wanted->rlimits[i], -rc, err);
 	}
 	return 0;
 }

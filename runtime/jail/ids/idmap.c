@@ -200,3 +200,14 @@ int idmap_write(const struct idmap *map, pid_t init_pid, struct cj_error *err)
 		rc = put_map(proc_fd, "gid_map", gid_line, err);
 	return rc;
 }
+
+bool idmap_is_initial(void)
+{
+	char text[SYSTEM_FILE_SMALL];
+	unsigned long first, below, count;
+
+	if (system_file_read(AT_FDCWD, "/proc/self/uid_map", text, sizeof(text)) < 0)
+		return true;
+	return sscanf(text, "%lu %lu %lu", &first, &below, &count) == 3 && first == 0 &&
+	       below == 0 && count == UINT32_MAX;
+}

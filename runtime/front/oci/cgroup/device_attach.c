@@ -9,9 +9,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/jail/ids/idmap.h"
 
 #define ATTACHED_MAX 64 /* BPF_CGROUP_MAX_PROGS of the kernel */
 
@@ -20,20 +20,9 @@ static int sys_bpf(enum bpf_cmd command, union bpf_attr *attr)
 	return (int)syscall(SYS_bpf, command, attr, sizeof(*attr));
 }
 
-/* An identity map of all ids: user_namespaces(7).  Unreadable: assume that it is. */
-static bool is_initial_user_namespace(void)
-{
-	char text[SYSTEM_FILE_SMALL];
-	unsigned long first, below, count;
-	if (system_file_read(AT_FDCWD, "/proc/self/uid_map", text, sizeof(text)) < 0)
-		return true;
-	return sscanf(text, "%lu %lu %lu", &first, &below, &count) == 3 && first == 0 &&
-	       below == 0 && count == UINT32_MAX;
-}
-
 bool device_attach_is_possible(void)
 {
-	return geteuid() == 0 && is_initial_user_namespace();
+	return geteuid() == 0 && idmap_is_initial();
 }
 
 static int load(const struct device_program *program)

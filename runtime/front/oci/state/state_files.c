@@ -11,6 +11,7 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/json/json_record.h"
 #include "runtime/base/scope.h"
+#include "runtime/jail/ids/idmap.h"
 
 #define RECORD     "record.json"
 #define RECORD_MAX (64u << 10) /* three paths and some numbers */
@@ -23,7 +24,10 @@ static const char *standard_root(char out[static PATH_MAX], struct cj_error *err
 {
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
 
-	if (geteuid() == 0)
+	bool is_root = geteuid() == 0;
+
+	/* The root of a user namespace, as podman makes one for an ordinary user, is that user. */
+	if (is_root && (idmap_is_initial() || !runtime || runtime[0] == '\0'))
 		return "/run/cejail-oci";
 	if (runtime && runtime[0] == '/' &&
 	    snprintf(out, PATH_MAX, "%s/cejail-oci", runtime) < PATH_MAX)

@@ -75,11 +75,12 @@ struct config {
 
 	/* the run */
 	const char *description;
-	const char *cgroup_parent; /* NULL: found by cgroup.h's order */
-	const char *id;            /* NULL: minted */
-	const char *args_json;     /* JSON text or "@FILE" */
-	const char *artifacts;     /* directory, or NULL */
-	bool interactive;          /* connect standard input */
+	const char *cgroup_parent;       /* NULL: found by cgroup.h's order */
+	const char *id;                  /* NULL: minted */
+	const char *args_json;           /* JSON text or "@FILE" */
+	const char *artifacts;           /* directory, or NULL */
+	uint64_t artifacts_inline_bytes; /* at most so many in the result; 0: none */
+	bool interactive;                /* connect standard input */
 	bool tty;
 
 	/* how a request and its result are passed; options only */

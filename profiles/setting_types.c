@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "profiles/paths.h"
+#include "rootfs/files/artifacts.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/text.h"
 
@@ -151,6 +152,35 @@ int set_directory(struct config *c, const struct setting *s, const char *text, s
 		return rc;
 	}
 	return paths_inside(text, &c->arena, field_of(c, s), err);
+}
+
+int parse_inline(const char *text, uint64_t *out_bytes, struct cj_error *err)
+{
+	static const char keyword[] = "inline";
+	const size_t size = sizeof(keyword) - 1;
+
+	*out_bytes = 0;
+	if (strncmp(text, keyword, size) != 0 || (text[size] != ':' && text[size] != '\0'))
+		return 0;
+	*out_bytes = ARTIFACTS_INLINE_MAX;
+	if (text[size] == '\0')
+		return 0;
+	return parse_size_within(text + size + 1, 1, ARTIFACTS_INLINE_MAX, out_bytes, err);
+}
+
+/* The last one counts, whichever kind. */
+int set_artifacts(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
+{
+	uint64_t bytes;
+
+	if (parse_inline(text, &bytes, err) < 0)
+		return -err->code;
+	if (bytes == 0 && set_text(c, s, text, err) < 0)
+		return -err->code;
+	if (bytes > 0)
+		*(const char **)field_of(c, s) = NULL;
+	c->artifacts_inline_bytes = bytes;
+	return 0;
 }
 
 #define NO_VALUE "none"

@@ -23,6 +23,8 @@ int set_directory(struct config *c, const struct setting *s, const char *text,
 		  struct cj_error *err); /* in the jail: absolute, normalised */
 int set_value_path(struct config *c, const struct setting *s, const char *text,
 		   struct cj_error *err); /* in the jail: absolute, normalised; or "none" */
+int set_artifacts(struct config *c, const struct setting *s, const char *text,
+		  struct cj_error *err); /* a directory, or "inline[:SIZE]" */
 int set_file_name(struct config *c, const struct setting *s, const char *text,
 		  struct cj_error *err);
 int set_id(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
@@ -69,6 +71,9 @@ void put_output_policy(struct json_writer *w, const struct config *c, const stru
 void put_audit(struct json_writer *w, const struct config *c, const struct setting *s);
 void put_list(struct json_writer *w, const struct config *c, const struct setting *s);
 void put_env(struct json_writer *w, const struct config *c, const struct setting *s);
+
+/* Reads "inline[:SIZE]"; *out stays 0 for another text.  Fails: a SIZE above the maximum. */
+int parse_inline(const char *text, uint64_t *out_bytes, struct cj_error *err);
 
 /* The names of the values, indexed by their enum; plan_json.c shows them, too. */
 extern const char *const output_policy_names[OUTPUT_POLICY_COUNT];

@@ -118,8 +118,9 @@ const struct setting settings[] = {
 	{ "value-path", "value_path", 0, SETTING_VALUE, "PATH|none", .parse = set_value_path,
 	  .write = put_value_path, AT(value_path), .scope = SCOPE_RUN,
 	  .help = "file of the program with its return value, as JSON (see RESULT in cejail(1))" },
-	{ "artifacts", NULL, 'o', TEXT(artifacts, set_text), .value = "DIR",
-	  .help = "after the run, copy regular files from /box/out to DIR" },
+	{ "artifacts", NULL, 'o', SETTING_VALUE, "DIR|inline[:SIZE]", .parse = set_artifacts,
+	  AT(artifacts),
+	  .help = "after the run, copy regular files from /box/out to DIR, or into the result" },
 
 	/* network, files and system calls */
 	{ "network", "network.mode", 0, SETTING_VALUE, "public|none", .parse = set_network,

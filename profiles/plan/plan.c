@@ -260,7 +260,8 @@ static int plan_identity(struct planner *p, struct cj_error *err)
 	p->plan.tty = c->tty;
 	p->program.workdir = c->workdir;
 	p->program.interactive = c->interactive;
-	p->program.collect_artifacts = c->artifacts || p->inv->keeps_artifacts;
+	p->program.collect_artifacts = c->artifacts || c->artifacts_inline_bytes > 0 ||
+				       p->inv->keeps_artifacts;
 
 	if (!c->id)
 		return plan_mint_id(p->program.id, err);

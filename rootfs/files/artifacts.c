@@ -15,6 +15,7 @@
  */
 #include "rootfs/files/artifacts.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -190,7 +191,18 @@ static int put_bytes(struct collector *c, const struct target *to, uint64_t at, 
 	return COPIED;
 }
 
-/* Copies until the end or until all files together are too large; *item gets size and hash. */
+/* A file that is as large as a whole piece may go on: then the rest of it does not decide. */
+static void set_type(const struct collector *c, struct artifact *item, size_t size)
+{
+	static_assert(COPY_BYTES == TYPE_HEAD_MAX, "the first piece decides");
+	const char *slash = strrchr(item->path, '/');
+	if (!item->type)
+		item->type =
+		    type_of(slash ? slash + 1 : item->path, c->buf, size, size < sizeof(c->buf));
+}
+
+/* Copies until the end or until all files together are too large; *item gets size, hash and type.
+ */
 static int copy_bytes(struct collector *c, int from_fd, const struct target *to,
 		      struct artifact *item, struct cj_error *err)
 {
@@ -202,6 +214,7 @@ static int copy_bytes(struct collector *c, int from_fd, const struct target *to,
 			int rc = skip(c, err, "read: %s", strerror(errno));
 			return rc < 0 ? rc : COPY_SKIPPED;
 		}
+		set_type(c, item, (size_t)got);
 		if (got == 0)
 			break;
 		c->bytes += (uint64_t)got;
@@ -249,8 +262,7 @@ static int publish(struct collector *c, int dir_fd, struct atomic_file *to, cons
 static int copy_to(struct collector *c, int from_fd, int dir_fd, const char *name,
 		   struct cj_error *err)
 {
-	struct artifact item = { .path = arena_strdup(c->arena, c->path),
-				 .type = type_of_name(name) };
+	struct artifact item = { .path = arena_strdup(c->arena, c->path) };
 	if (!item.path)
 		return cj_fail(err, ENOMEM, "list the artefacts");
 
@@ -269,11 +281,9 @@ static int copy_to(struct collector *c, int from_fd, int dir_fd, const char *nam
 	return add_item(c, &item, err);
 }
 
-static int copy_to_memory(struct collector *c, int from_fd, const char *name, uint64_t size,
-			  struct cj_error *err)
+static int copy_to_memory(struct collector *c, int from_fd, uint64_t size, struct cj_error *err)
 {
-	struct artifact item = { .path = arena_strdup(c->arena, c->path),
-				 .type = type_of_name(name) };
+	struct artifact item = { .path = arena_strdup(c->arena, c->path) };
 	/* one byte more: an empty file has content, too */
 	const struct target target = { -1, arena_alloc(c->arena, (size_t)size + 1), size };
 	if (!item.path || !target.bytes)
@@ -296,7 +306,7 @@ static int collect_file(struct collector *c, int fd, struct place *place, const 
 		return skip(c, err, "all files together may have %llu bytes",
 			    (unsigned long long)c->max_bytes);
 	if (!place)
-		return copy_to_memory(c, fd, name, (uint64_t)st->st_size, err);
+		return copy_to_memory(c, fd, (uint64_t)st->st_size, err);
 
 	int dir_fd = place_open(place);
 	if (dir_fd < 0 && (errno == ELOOP || errno == ENOTDIR))

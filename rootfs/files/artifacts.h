@@ -22,7 +22,7 @@
 #define ARTIFACTS_DEPTH_MAX 16
 #define ARTIFACTS_BYTES_MAX (256ull << 20)
 #define ARTIFACT_NAME_MAX   255
-/* Of all that a result has in it, if the caller names no size. */
+/* Of all that a result has in it. */
 #define ARTIFACTS_INLINE_MAX (16u << 20)
 
 /* A path that the caller named: `inside` dir_fd, a directory of the jail. */
@@ -48,7 +48,7 @@ struct artifact {
 	const char *path; /* relative */
 	uint64_t bytes;
 	char sha256[SHA256_HEX_MAX];
-	const char *type;    /* by file name: "image/png"; "application/octet-stream" */
+	const char *type;    /* types.h: "image/png"; "application/octet-stream" */
 	const void *content; /* `bytes` of it, in the arena; NULL: it is in the directory */
 };
 

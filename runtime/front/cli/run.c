@@ -41,6 +41,16 @@ static struct jail_io make_io(struct run *r)
 	};
 }
 
+/* Of artefacts in the result: what the request asks for, at most what the option says. */
+static uint64_t inline_bytes(const struct run *r)
+{
+	uint64_t asked = r->request.artifacts_bytes, most = r->config.artifacts_inline_bytes;
+
+	if (r->config.artifacts)
+		return 0;
+	return most > 0 && (asked == 0 || most < asked) ? most : asked;
+}
+
 static int make_plan(struct run *r, struct cj_error *err)
 {
 	if (plan_make(&r->config, &r->invocation, &r->plan, &r->program, err) < 0) {
@@ -56,8 +66,7 @@ static int make_plan(struct run *r, struct cj_error *err)
 		.events = r->delivery.events.fd >= 0 ? &r->delivery.events : NULL,
 		.wants_value = delivery_is_wanted(&r->delivery),
 		.artifacts_fd = -1,
-		.artifacts_memory_bytes =
-		    r->request.wants_artifacts && !r->config.artifacts ? ARTIFACTS_INLINE_MAX : 0,
+		.artifacts_memory_bytes = inline_bytes(r),
 	};
 	run_driver_begin(&r->driver, &r->outcome);
 	log_debug("run %s: profile '%s', %s", r->program.id, r->plan.profile_name,
@@ -86,6 +95,11 @@ static int print_plan(const struct run *r, struct cj_error *err)
 static int open_artifacts(struct run *r, struct cj_error *err)
 {
 	const char *path = r->config.artifacts;
+	if (r->config.artifacts_inline_bytes > 0 && !delivery_is_wanted(&r->delivery)) {
+		(void)!cj_reject(err, "--artifacts inline: nothing delivers the result, which has "
+				      "the files");
+		return cj_hint(err, "add --json, --result-fd or --events-fd");
+	}
 	if (!path)
 		return 0;
 

@@ -12,7 +12,9 @@
 
 #include "profiles/paths.h"
 #include "profiles/profile.h"
+#include "profiles/setting_types.h"
 #include "profiles/settings.h"
+#include "rootfs/files/artifacts.h"
 #include "rootfs/files/inputs.h"
 #include "runtime/base/text.h"
 
@@ -33,8 +35,8 @@ static int set_profile(const struct json_reader *in, const struct json_key *k, c
 	return json_set_string(in, k, text, record, err);
 }
 
-static int set_id(const struct json_reader *in, const struct json_key *k, const char *text,
-		  void *record, struct cj_error *err)
+static int set_run_id(const struct json_reader *in, const struct json_key *k, const char *text,
+		      void *record, struct cj_error *err)
 {
 	const struct setting *id = setting_by_option("id");
 	struct config scratch;
@@ -98,6 +100,23 @@ static int read_args_json(const struct json_reader *in, const struct json_key *k
 				    node->column, k->name, (unsigned)ARGS_JSON_MAX);
 	r->args_json = arena_strndup(in->arena, text, size);
 	return r->args_json ? 0 : no_memory(err);
+}
+
+/* true and "inline" are the same. */
+static int read_artifacts(const struct json_reader *in, const struct json_key *k,
+			  const struct json_node *node, void *record, struct cj_error *err)
+{
+	struct request *r = record;
+	uint64_t bytes = node->boolean ? ARTIFACTS_INLINE_MAX : 0;
+
+	if (node->type == JSON_STRING && parse_inline(node->text, &bytes, err) < 0)
+		return cj_wrap(err, "%s:%u:%u: %s", in->file, node->line, node->column, k->name);
+	if (node->type == JSON_STRING && bytes == 0)
+		return json_reject(in->file, node, err, "%s: '%.64s' is not 'inline[:SIZE]'",
+				   k->name, node->text);
+	r->artifacts_bytes = bytes;
+	r->wants_artifacts = bytes > 0;
+	return 0;
 }
 
 /* --- files ------------------------------------------------------------------------ */
@@ -221,7 +240,7 @@ static int check_files(const struct request *r, struct cj_error *err)
 #define AT(field) .offset = offsetof(struct request, field)
 static const struct json_key own_keys[] = {
 	{ "profile", JSON_TAKES_STRING, .set = set_profile, AT(profile) },
-	{ "id", JSON_TAKES_STRING, .set = set_id, AT(id) },
+	{ "id", JSON_TAKES_STRING, .set = set_run_id, AT(id) },
 	{ "code", .read = read_code, AT(code) },
 	{ "command", JSON_TAKES_STRING, .is_list = true, .if_empty = "it begins with the program",
 	  .set = set_command, AT(args) },
@@ -229,7 +248,7 @@ static const struct json_key own_keys[] = {
 	{ "args_json", .read = read_args_json },
 	{ "stdin", .read = read_stdin, AT(stdin_bytes) },
 	{ "files", JSON_TAKES_OBJECT, .is_list = true, .read = read_file },
-	{ "artifacts", JSON_TAKES_BOOL, .set = json_set_bool, AT(wants_artifacts) },
+	{ "artifacts", JSON_TAKES_BOOL | JSON_TAKES_STRING, .read = read_artifacts },
 };
 #undef AT
 #define OWN_KEYS (sizeof(own_keys) / sizeof(own_keys[0]))

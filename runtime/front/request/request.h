@@ -45,6 +45,7 @@ struct request {
 	struct request_file *files; /* sorted by path, none twice */
 	size_t nfiles;
 	bool wants_artifacts;
+	uint64_t artifacts_bytes; /* at most so many in the result; 0: none */
 	enum request_fit fit;
 	const struct json_node *root; /* the whole; request_apply reads the settings in it */
 };

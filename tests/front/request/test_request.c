@@ -357,6 +357,41 @@ static void what_a_profile_insists_on_stays(void **state)
 	assert_non_null(strstr(a->err.msg, "noexec is the profile's"));
 }
 
+static void the_artifacts_of_a_request_have_a_size(void **state)
+{
+	static const struct {
+		const char *rest;
+		uint64_t bytes;
+		const char *msg; /* NULL: it is taken */
+	} rows[] = {
+		{ "\"artifacts\": true", 16u << 20, NULL },
+		{ "\"artifacts\": false", 0, NULL },
+		{ "\"artifacts\": \"inline\"", 16u << 20, NULL },
+		{ "\"artifacts\": \"inline:2K\"", 2048, NULL },
+		{ "\"artifacts\": \"inline:16M\"", 16u << 20, NULL },
+		{ "\"artifacts\": \"inline:17M\"", 0, "artifacts: '17M'" },
+		{ "\"artifacts\": \"inline:0\"", 0, "artifacts: " },
+		{ "\"artifacts\": \"inline:\"", 0, "artifacts: " },
+		{ "\"artifacts\": \"inlined\"", 0, "artifacts: 'inlined' is not 'inline[:SIZE]'" },
+		{ "\"artifacts\": \"true\"", 0, "artifacts: 'true' is not 'inline[:SIZE]'" },
+		{ "\"artifacts\": \"/dir\"", 0, "is not 'inline[:SIZE]'" },
+		{ "\"artifacts\": 1", 0, "artifacts must be a string or true or false" },
+	};
+	struct asked *a = *state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		int rc = parse(a, with(a, rows[i].rest));
+		if (rows[i].msg) {
+			assert_true(rc < 0);
+			if (!strstr(a->err.msg, rows[i].msg))
+				fail_msg("%s: %s", rows[i].rest, a->err.msg);
+			continue;
+		}
+		assert_int_equal(rc, 0);
+		assert_int_equal(a->request.artifacts_bytes, rows[i].bytes);
+		assert_int_equal(a->request.wants_artifacts, rows[i].bytes > 0);
+	}
+}
+
 static void the_fit_of_a_request_is_reported(void **state)
 {
 	static const struct {
@@ -400,6 +435,7 @@ int main(void)
 		TEST(a_bad_value_is_reported_with_its_place),
 		TEST(host_paths_need_the_right_to_name_them),
 		TEST(what_a_profile_insists_on_stays),
+		TEST(the_artifacts_of_a_request_have_a_size),
 		TEST(the_fit_of_a_request_is_reported),
 	};
 	return cmocka_run_group_tests_name("request", tests, NULL, NULL);

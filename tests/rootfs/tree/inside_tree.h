@@ -20,9 +20,10 @@ struct tree_case {
 	struct tree_spec spec;
 	const struct sysctl *sysctls;
 	size_t nsysctls;
-	void (*attack)(void *); /* in the runtime, before the child exists; what it starts dies with it */
-	void (*hook)(void *);   /* in init, between tree_build() and tree_finish() */
-	void (*body)(void *);   /* in init, at the end */
+	void (*attack)(
+	    void *); /* in the runtime, before the child exists; what it starts dies with it */
+	void (*hook)(void *); /* in init, between tree_build() and tree_finish() */
+	void (*body)(void *); /* in init, at the end */
 	void *arg;
 	int kept_namespaces; /* CLONE_NEW* that init does not get */
 };
@@ -30,8 +31,14 @@ struct tree_case {
 #define OPS(list) (list), sizeof(list) / sizeof((list)[0])
 
 /* An operation on a new file system, or a bind. */
-#define FS(where, what, ...)       { .kind = TREE_FS, .path = (where), .type = (what), __VA_ARGS__ }
-#define BIND_AT(where, from, ...) { .kind = TREE_BIND, .path = (where), .source = (from), __VA_ARGS__ }
+#define FS(where, what, ...)                                                                       \
+	{                                                                                          \
+		.kind = TREE_FS, .path = (where), .type = (what), __VA_ARGS__                      \
+	}
+#define BIND_AT(where, from, ...)                                                                  \
+	{                                                                                          \
+		.kind = TREE_BIND, .path = (where), .source = (from), __VA_ARGS__                  \
+	}
 
 /* The four that every container has. */
 #define USUAL_MOUNTS                                                                               \

@@ -20,7 +20,7 @@ ANSWERS = {
         {
             "when": {"code_contains": "plot"},
             "events": [{"stdout": "one\n"}, {"after": "2s", "stdout": "two\n"}, {"stderr": {"base64": "/w=="}}, {"denied": "mount"}],
-            "result": {"exit_code": 4, "artifacts": [{"path": "a.png", "content": {"base64": "AAE="}}], "warnings": ["careful"]},
+            "result": {"exit_code": 4, "artifacts": [{"path": "a.png", "content": {"base64": "iVBORw0KGgo="}}], "warnings": ["careful"]},
         },
     ]
 }
@@ -47,7 +47,7 @@ def _():
         value = s.run("plot()", artifacts=True, id="mine").result
         equal((value["exit_code"], value["stdout"]["text"], value["stderr"]["base64"]), (4, "one\ntwo\n", "/w=="), "the result")
         equal((value["id"], value["profile"]["name"]), ("mine", "python"), "id and profile")
-        equal([(a["path"], a["type"], a["base64"]) for a in value["artifacts"]], [("a.png", "image/png", "AAE=")], "artefacts")
+        equal([(a["path"], a["type"], a["base64"]) for a in value["artifacts"]], [("a.png", "image/png", "iVBORw0KGgo=")], "artefacts")
         equal(value["denied_syscalls"], [{"name": "mount", "count": 1}], "denied")
         contains(json.dumps(value["warnings"]), "careful", "warnings")
         contains(json.dumps(value["warnings"]), "--fake", "warnings")

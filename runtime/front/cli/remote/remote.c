@@ -302,7 +302,7 @@ static int finish(struct remote *r, const struct strings *warnings, struct json_
 	struct json_writer *w = json_writer_create(false);
 	if (!w)
 		return cj_fail(err, ENOMEM, "write the result");
-	remote_result_write(w, r->result, o);
+	remote_result_write(w, r->result, o, r->call->config->artifacts_inline_bytes > 0);
 	*out_result = w;
 	return 0;
 }

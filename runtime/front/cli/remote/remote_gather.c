@@ -9,6 +9,7 @@
 
 #include "profiles/paths.h"
 #include "profiles/profile.h"
+#include "rootfs/files/artifacts.h"
 #include "rootfs/files/inputs.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/log.h"
@@ -316,7 +317,7 @@ int remote_gather(const struct remote_call *call, struct remote_request *out,
 	out->config = c;
 	out->is_command = inv->is_command;
 	out->args = inv->args;
-	out->wants_artifacts = c->artifacts != NULL;
+	out->artifacts_bytes = c->artifacts ? ARTIFACTS_INLINE_MAX : c->artifacts_inline_bytes;
 	for (const char *const *arg = inv->args; arg && *arg; arg++) {
 		if (check_text("argument", *arg, err) < 0)
 			return -err->code;

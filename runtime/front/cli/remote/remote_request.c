@@ -2,9 +2,12 @@
 /* The body of POST /v1/runs.  Pure. */
 #include "runtime/front/cli/remote/remote_request.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "profiles/profile.h"
+#include "rootfs/files/artifacts.h"
 #include "runtime/base/text.h"
 
 static bool is_text(const struct remote_bytes *b)
@@ -55,6 +58,19 @@ static void put_files(struct json_writer *w, const struct remote_request *r)
 	json_close_array(w);
 }
 
+/* true is what every service knows; only a smaller size needs words. */
+static void put_artifacts(struct json_writer *w, uint64_t bytes)
+{
+	char text[32];
+
+	(void)snprintf(text, sizeof(text), "inline:%" PRIu64, bytes);
+	if (bytes == ARTIFACTS_INLINE_MAX) {
+		json_member_bool(w, "artifacts", true);
+	} else if (bytes > 0) {
+		json_member_text(w, "artifacts", text);
+	}
+}
+
 static void put_program(struct json_writer *w, const struct remote_request *r)
 {
 	if (r->is_command) {
@@ -73,9 +89,7 @@ static void put_program(struct json_writer *w, const struct remote_request *r)
 		json_put_key(w, "args_json");
 		json_put_node(w, r->args_json);
 	}
-	if (r->wants_artifacts) {
-		json_member_bool(w, "artifacts", true);
-	}
+	put_artifacts(w, r->artifacts_bytes);
 }
 
 void remote_request_write(struct json_writer *w, const struct remote_request *r)

@@ -36,7 +36,7 @@ struct remote_request {
 	const struct json_node *args_json;
 	const struct remote_file *files;
 	size_t nfiles;
-	bool wants_artifacts;
+	uint64_t artifacts_bytes; /* at most so many; 0: none */
 };
 
 void remote_request_write(struct json_writer *w, const struct remote_request *r);

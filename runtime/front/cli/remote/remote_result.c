@@ -194,9 +194,10 @@ int remote_result_read(const struct json_node *result, struct outcome *o, struct
 
 /* --- the result that is passed on --------------------------------------------------- */
 
-static void put_member(struct json_writer *w, const struct json_node *m, const struct outcome *o)
+static void put_member(struct json_writer *w, const struct json_node *m, const struct outcome *o,
+		       bool passes_artifacts)
 {
-	if (strcmp(m->key, "artifacts") == 0) {
+	if (!passes_artifacts && strcmp(m->key, "artifacts") == 0) {
 		result_put_artifacts(w, &o->artifacts);
 	} else if (strcmp(m->key, "warnings") == 0) {
 		result_put_warnings(w, &o->warnings);
@@ -207,11 +208,11 @@ static void put_member(struct json_writer *w, const struct json_node *m, const s
 }
 
 void remote_result_write(struct json_writer *w, const struct json_node *result,
-			 const struct outcome *o)
+			 const struct outcome *o, bool passes_artifacts)
 {
 	json_open_object(w);
 	for (const struct json_node *m = result->child; m; m = m->next)
-		put_member(w, m, o);
+		put_member(w, m, o, passes_artifacts);
 	json_close_object(w);
 }
 

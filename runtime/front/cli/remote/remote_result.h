@@ -18,10 +18,11 @@ int remote_result_read(const struct json_node *result, struct outcome *o, struct
 
 /*
  * remote_result_write - write the service's result with the artefacts and the warnings of *o: those
- * stored here, and those issued here.
+ * stored here, and those issued here.  `passes_artifacts`: the artefacts stay those of the service,
+ * with their content.
  */
 void remote_result_write(struct json_writer *w, const struct json_node *result,
-			 const struct outcome *o);
+			 const struct outcome *o, bool passes_artifacts);
 
 /* Converts an error answer, {"error":{"code","message","hint","request_id"}}, to *err. */
 int remote_refusal_read(unsigned http_status, uint64_t retry_after, const char *body, size_t size,

@@ -101,9 +101,9 @@ static int read_artifact(const struct json_reader *in, const struct json_key *k,
 	struct artifact *item = &items[a->nartifacts++];
 	const char *slash = strrchr(draft.path, '/');
 	item->path = draft.path;
-	item->type = type_of_name(slash ? slash + 1 : draft.path);
 	item->content = draft.content.bytes;
 	item->bytes = draft.content.size;
+	item->type = type_of(slash ? slash + 1 : draft.path, item->content, item->bytes, true);
 	sha256_hex(draft.content.bytes, draft.content.size, item->sha256);
 	return 0;
 }

@@ -300,7 +300,7 @@ static void set_driver(struct work *w)
 		.waits_for_events = true,
 		.wants_value = true,
 		.artifacts_fd = -1,
-		.artifacts_memory_bytes = w->request.wants_artifacts ? JOB_ARTIFACTS_MAX : 0,
+		.artifacts_memory_bytes = w->request.artifacts_bytes,
 	};
 }
 

@@ -85,12 +85,21 @@ static void bytes_that_are_not_utf8_are_sent_as_base64(void **state)
 					  .input = { "a\0b", 3 },
 					  .files = files,
 					  .nfiles = 2,
-					  .wants_artifacts = true };
+					  .artifacts_bytes = ARTIFACTS_INLINE_MAX };
 	assert_request(&r, "{\"profile\":\"base\",\"id\":\"ID\",\"command\":[\"cat\"],"
 			   "\"stdin\":{\"base64\":\"YQBi\"},"
 			   "\"files\":[{\"path\":\"/box/a\",\"text\":\"x\"},"
 			   "{\"path\":\"/box/b\",\"base64\":\"/w==\",\"executable\":true}],"
 			   "\"artifacts\":true}");
+	const struct remote_request few = { .profile = "base",
+					    .id = "ID",
+					    .config = &c,
+					    .wanted = wanted,
+					    .is_command = true,
+					    .args = words,
+					    .artifacts_bytes = 9 };
+	assert_request(&few, "{\"profile\":\"base\",\"id\":\"ID\",\"command\":[\"cat\"],"
+			     "\"artifacts\":\"inline:9\"}");
 	free(wanted);
 	config_fini(&c);
 }
@@ -268,13 +277,31 @@ static void the_delivered_result_has_the_artefacts_stored_here(void **state)
 	a.outcome.artifacts.items = &stored;
 	a.outcome.artifacts.count = 1;
 	outcome_warn(&a.outcome, "ours");
-	remote_result_write(w, a.root, &a.outcome);
+	remote_result_write(w, a.root, &a.outcome, false);
 	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
 	assert_string_equal(
 	    text,
 	    RESULT("\"status\":\"exited\",\"exit_code\":0,\"cpus\":0.25,\"request_id\":\"r\","
 		   "\"artifacts\":[{\"path\":\"b\",\"bytes\":1,\"sha256\":\"h\",\"type\":\"t\"}],"
 		   "\"warnings\":[\"theirs\",\"ours\"]"));
+}
+
+static void artefacts_in_the_result_are_passed_on_with_their_content(void **state)
+{
+	(void)state;
+	static const char sent[] =
+	    RESULT("\"status\":\"exited\",\"artifacts\":[{\"path\":\"a\",\"text\":\"x\"}],"
+		   "\"warnings\":[]");
+	auto_answer struct answer a = answer_of(sent);
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	struct cj_error err = { 0 };
+	const char *text = NULL;
+	size_t size = 0;
+
+	assert_non_null(w);
+	remote_result_write(w, a.root, &a.outcome, true);
+	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
+	assert_string_equal(text, sent);
 }
 
 static void a_refusal_is_one_error_with_code_and_hint(void **state)
@@ -324,6 +351,7 @@ int main(void)
 		cmocka_unit_test(limits_denials_and_warnings_are_read_back),
 		cmocka_unit_test(json_that_is_not_a_result_is_refused),
 		cmocka_unit_test(the_delivered_result_has_the_artefacts_stored_here),
+		cmocka_unit_test(artefacts_in_the_result_are_passed_on_with_their_content),
 		cmocka_unit_test(a_refusal_is_one_error_with_code_and_hint),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

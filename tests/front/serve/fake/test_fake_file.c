@@ -80,7 +80,7 @@ static void an_answer_has_what_the_file_says(void **state)
 	assert_string_equal(a->warnings.items[0], "w");
 	assert_string_equal(json_get(a->value, "v")->text, "1");
 	assert_int_equal(a->nartifacts, 1);
-	assert_string_equal(a->artifacts[0].type, "image/png");
+	assert_string_equal(a->artifacts[0].type, "text/plain");
 	assert_string_equal(a->artifacts[0].sha256,
 			    "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 

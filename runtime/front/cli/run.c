@@ -195,7 +195,7 @@ static int print_help(const struct run *r)
 			   "       cejail run [OPTION...] - [ARG...]\n"
 			   "       cejail run [OPTION...] -- COMMAND [ARG...]\n\n"
 			   "Runs an untrusted program in a jail and reports how it ended.\n\n");
-	options_print_help();
+	options_print_help(NULL);
 	(void)printf(
 	    "\nExit status:\n"
 	    "  124                         the run reached a time limit\n"

@@ -299,12 +299,11 @@ static int print_name(const struct setting *s)
 	return width;
 }
 
-void options_print_help(void)
+void options_print_help(bool (*wanted)(const struct setting *s))
 {
 	for (size_t i = 0; i < settings_count; i++) {
 		const struct setting *s = &settings[i];
-		if (!s->option)
-			continue;
-		help_print(print_name(s), s->help);
+		if (s->option && (!wanted || wanted(s)))
+			help_print(print_name(s), s->help);
 	}
 }

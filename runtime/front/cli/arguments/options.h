@@ -60,5 +60,5 @@ bool options_has(const struct options *o, const char *option);
 int options_apply_delivery(const struct options *o, struct config *c, struct cj_error *err);
 int options_apply_rest(const struct options *o, struct config *c, struct cj_error *err);
 
-/* Prints the options for `cejail run --help` in 80 columns. */
-void options_print_help(void);
+/* Prints the options for `cejail run --help` in 80 columns: all, or those that are `wanted`. */
+void options_print_help(bool (*wanted)(const struct setting *s));

@@ -56,7 +56,8 @@ static int check_text(const char *named, const char *text, struct cj_error *err)
 	return rc;
 }
 
-static int choose_settings(struct gather *g, const struct options *o, struct cj_error *err)
+static int choose_settings(struct gather *g, const struct options *o, const bool **out_wanted,
+			   struct cj_error *err)
 {
 	bool *wanted = arena_array(&g->c->arena, settings_count, sizeof(*wanted));
 	if (!wanted)
@@ -70,7 +71,7 @@ static int choose_settings(struct gather *g, const struct options *o, struct cj_
 		if (given->value && check_text(given->named, given->value, err) < 0)
 			return -err->code;
 	}
-	g->out->wanted = wanted;
+	*out_wanted = wanted;
 	return 0;
 }
 
@@ -131,6 +132,16 @@ static int make_all_absolute(struct gather *g, struct cj_error *err)
 	if (rc == 0 && strchr(c->seccomp, '/'))
 		rc = paths_absolute(c->seccomp, &c->arena, &c->seccomp, err);
 	return rc;
+}
+
+int remote_gather_settings(struct config *c, const struct options *o, const bool **out_wanted,
+			   struct cj_error *err)
+{
+	struct gather g = { .c = c };
+
+	if (choose_settings(&g, o, out_wanted, err) < 0 || take_variables(&g, err) < 0)
+		return -err->code;
+	return make_all_absolute(&g, err);
 }
 
 /* --- files -------------------------------------------------------------------------- */
@@ -322,9 +333,9 @@ int remote_gather(const struct remote_call *call, struct remote_request *out,
 		if (check_text("argument", *arg, err) < 0)
 			return -err->code;
 	}
-	if (choose_settings(&g, call->options, err) < 0 || take_variables(&g, err) < 0 ||
-	    make_all_absolute(&g, err) < 0 || gather_code(&g, inv->file, err) < 0 ||
-	    gather_files(&g, err) < 0 || gather_args_json(&g, err) < 0)
+	if (remote_gather_settings(c, call->options, &out->wanted, err) < 0 ||
+	    gather_code(&g, inv->file, err) < 0 || gather_files(&g, err) < 0 ||
+	    gather_args_json(&g, err) < 0)
 		return -err->code;
 	return c->interactive ? read_stream(&g, STDIN_FILENO, REMOTE_INPUT_MAX, "standard input",
 					    &out->input, err)

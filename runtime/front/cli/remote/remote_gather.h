@@ -20,3 +20,12 @@
  */
 int remote_gather(const struct remote_call *call, struct remote_request *out,
 		  struct strings *warnings, struct cj_error *err);
+
+/*
+ * remote_gather_settings - the options as settings of a request, without contents of files.
+ *
+ * Variables get their values, and host paths become absolute.  *out_wanted has the rows of
+ * settings[] that were given; it lives in the arena of `c`.
+ */
+int remote_gather_settings(struct config *c, const struct options *o, const bool **out_wanted,
+			   struct cj_error *err);

@@ -77,6 +77,8 @@ static void forward_event(struct execution *e, const char *text, size_t size)
 {
 	struct exchange *x = e->exchange;
 
+	if (e->on_event && e->terms.wants_events)
+		e->on_event(e->context, text, size);
 	if (!x || !e->terms.wants_events)
 		return;
 	begin_stream(e);
@@ -306,6 +308,7 @@ int execution_begin(struct executions *all, const struct execution_order *order,
 				 .code_bytes = order->code.size,
 				 .body = order->body,
 				 .body_size = order->body_size,
+				 .on_event = order->on_event,
 				 .on_complete = order->on_complete,
 				 .context = order->context };
 	e->begun_us = order->exchange ? exchange_whole_us(order->exchange) : clock_us();

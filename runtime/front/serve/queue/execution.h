@@ -50,7 +50,9 @@ struct execution_order {
 	struct blob code; /* for the audit: its hash and size */
 	char *body;       /* malloc'ed, taken */
 	size_t body_size;
-	/* Instead of an exchange: the result's JSON, or NULL and the reason why there is none. */
+	/* Instead of an exchange: a line for each event, if the terms want them; at last the
+	 * result's JSON, or NULL and the reason why there is none. */
+	void (*on_event)(void *context, const char *line, size_t size);
 	void (*on_complete)(void *context, const char *result, size_t size, enum api_code why);
 	void *context;
 };

@@ -21,6 +21,7 @@ struct execution {
 	char request_sha256[SHA256_HEX_MAX]; /* for the audit; "" where there is none */
 	size_t code_bytes, body_size;
 	char *body; /* until the worker has it */
+	void (*on_event)(void *context, const char *line, size_t size);
 	void (*on_complete)(void *context, const char *result, size_t size, enum api_code why);
 	void *context;
 	struct worker_conn *conn;

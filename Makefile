@@ -47,7 +47,7 @@ LINK     = $(CC) $(FLAGS.$(VARIANT)) $(LINK.$(VARIANT)) $(CFLAGS) $(LDFLAGS)
 LIB     := $(OUT)/libcejail.a
 # The sources below folders, without the programs' own main.c.
 below    = $(filter-out %/main.c,$(sort $(shell find $(1) -name '*.c')))
-LIBSRC  := $(call below,runtime/base rootfs netns profiles runtime/jail runtime/front/drive runtime/front/options runtime/front/report runtime/front/request runtime/front/serve runtime/front/oci)
+LIBSRC  := $(call below,runtime/base rootfs netns profiles runtime/jail runtime/front/drive runtime/front/options runtime/front/report runtime/front/request runtime/front/serve runtime/front/oci runtime/front/mcp)
 LIBSRC  += $(if $(filter coverage,$(VARIANT)),tests/cover/counters.c)
 CLISRC  := $(call below,runtime/front/cli) runtime/front/cli/main.c
 FILTER  := $(OUT)/gen/default_filter.o

@@ -1,0 +1,575 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Results of runs as results of tools.  Pure. */
+#include "runtime/front/mcp/protocol/mcp_answer.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/scope.h"
+#include "runtime/base/text.h"
+#include "runtime/jail/outcome.h"
+
+#define SENTENCE_MAX 1024
+#define MAGIC_MAX    12             /* bytes of a file that say what it is */
+#define REPLACEMENT  "\xef\xbf\xbd" /* U+FFFD */
+
+/* Of the program's files, what became part of the answer so far. */
+struct putting {
+	struct json_writer *w;
+	const struct mcp_answer *answer;
+	uint64_t embedded;
+};
+
+/* --- members of the result --------------------------------------------------------- */
+
+static const char *text_of(const struct json_node *object, const char *key)
+{
+	const char *text = json_get_text(object, key);
+	return text ? text : "";
+}
+
+static uint64_t number_of(const struct json_node *object, const char *key)
+{
+	uint64_t value = 0;
+
+	(void)json_get_u64(object, key, &value);
+	return value;
+}
+
+static const struct json_node *list_of(const struct json_node *object, const char *key)
+{
+	const struct json_node *list = json_get_typed(object, key, JSON_ARRAY);
+	return list ? list->child : NULL;
+}
+
+static bool is_true(const struct json_node *object, const char *key)
+{
+	const struct json_node *node = json_get_typed(object, key, JSON_BOOL);
+	return node && node->boolean;
+}
+
+/* --- output ------------------------------------------------------------------------ */
+
+/* Bytes that are not UTF-8, and NULs, become U+FFFD: a tool's output is text. */
+static char *printable(const char *bytes, size_t size)
+{
+	char *text = malloc(3 * size + 1), *to = text;
+
+	for (size_t at = 0; text && at < size;) {
+		const char *nul = memchr(bytes + at, '\0', size - at);
+		size_t whole =
+		    utf8_prefix(bytes + at, nul ? (size_t)(nul - bytes) - at : size - at);
+		memcpy(to, bytes + at, whole);
+		to += whole;
+		at += whole;
+		if (at == size)
+			break;
+		memcpy(to, REPLACEMENT, 3);
+		to += 3;
+		at++;
+	}
+	if (text)
+		*to = '\0';
+	return text;
+}
+
+static void put_base64_text(struct json_writer *w, const char *base64)
+{
+	size_t size = 0, room = strlen(base64);
+	auto_free char *bytes = malloc(TEXT_BASE64_ROOM(room) + 1);
+	auto_free char *text = NULL;
+
+	if (bytes && text_base64_decode(base64, room, bytes, &size) == 0)
+		text = printable(bytes, size);
+	json_put_string(w, text ? text : "");
+}
+
+static void put_stream(struct json_writer *w, const struct json_node *result, const char *name)
+{
+	const struct json_node *stream = mcp_member(result, name);
+	const char *text = json_get_text(stream, "text");
+	const char *base64 = json_get_text(stream, "base64");
+
+	json_put_key(w, name);
+	if (!text && base64)
+		put_base64_text(w, base64);
+	else
+		json_put_string(w, text ? text : "");
+}
+
+static bool is_truncated(const struct json_node *result)
+{
+	return is_true(mcp_member(result, "stdout"), "truncated") ||
+	       is_true(mcp_member(result, "stderr"), "truncated");
+}
+
+/* --- the sentence ------------------------------------------------------------------ */
+
+struct sentence {
+	char text[SENTENCE_MAX];
+	size_t size;
+};
+
+static void say(struct sentence *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void say(struct sentence *s, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	int size = vsnprintf(s->text + s->size, sizeof(s->text) - s->size, fmt, ap);
+	va_end(ap);
+	if (size > 0)
+		s->size += (size_t)size;
+	if (s->size >= sizeof(s->text))
+		s->size = sizeof(s->text) - 1;
+}
+
+static void say_timeout(struct sentence *s, const struct json_node *result,
+			const struct mcp_tool *tool)
+{
+	uint64_t ms = number_of(mcp_member(mcp_member(result, "limits"), "wall"), "value");
+	char used[32], most[32];
+
+	text_format_duration(ms, used, sizeof(used));
+	text_format_duration(tool->wall_ms, most, sizeof(most));
+	say(s, "The time limit of %s ended the program; ", used);
+	if (tool->wall_ms > ms)
+		say(s, "raise timeout_seconds (at most %s), or do less in one call", most);
+	else
+		say(s, "do less in one call, or make it faster");
+}
+
+static void say_oom(struct sentence *s, const struct json_node *result)
+{
+	uint64_t bytes = number_of(mcp_member(mcp_member(result, "limits"), "memory"), "value");
+	char text[32];
+
+	text_format_size(bytes, text, sizeof(text));
+	say(s,
+	    "The program needed more than its memory limit of %s; process the data in smaller "
+	    "parts",
+	    text);
+}
+
+static void say_setup_error(struct sentence *s, const struct json_node *result)
+{
+	const struct json_node *error = mcp_member(result, "error");
+	const char *hint = json_get_text(error, "hint");
+
+	say(s, "The program did not start: %.600s", text_of(error, "message"));
+	if (hint)
+		say(s, " (%.256s)", hint);
+}
+
+static void say_exit(struct sentence *s, const struct json_node *result)
+{
+	uint64_t code = number_of(result, "exit_code");
+	const char *message = json_get_text(mcp_member(result, "error"), "message");
+
+	if (message)
+		say(s, "The interpreter could not be executed: %.600s", message);
+	else if (code == 0)
+		say(s, "The program exited with status 0");
+	else
+		say(s, "The program exited with status %d; stderr says why", (int)code);
+}
+
+static bool has_denials(const struct json_node *result)
+{
+	return list_of(result, "denied_syscalls") ||
+	       list_of(mcp_member(result, "network"), "denied");
+}
+
+static void say_all(struct sentence *s, const struct mcp_answer *a)
+{
+	const struct json_node *result = a->result;
+	const char *status = text_of(result, "status");
+
+	if (strcmp(status, "exited") == 0)
+		say_exit(s, result);
+	else if (strcmp(status, "signaled") == 0)
+		say(s, "Signal %d ended the program", (int)number_of(result, "signal"));
+	else if (strcmp(status, "timeout") == 0)
+		say_timeout(s, result, a->tool);
+	else if (strcmp(status, "oom") == 0)
+		say_oom(s, result);
+	else if (strcmp(status, "cpu_limit") == 0)
+		say(s, "The limit of CPU time ended the program; compute less in one call");
+	else if (strcmp(status, "output_limit") == 0)
+		say(s, "The program wrote more output than allowed; print less");
+	else if (strcmp(status, "setup_error") == 0)
+		say_setup_error(s, result);
+	else
+		say(s, "The run was cancelled");
+	if (is_truncated(result))
+		say(s, "; the middle of the output is missing, so print less");
+	if (has_denials(result))
+		say(s, "; 'denied' lists what the sandbox refused");
+	say(s, ".");
+}
+
+/* --- limits, denials ---------------------------------------------------------------- */
+
+static void put_limits_hit(struct json_writer *w, const struct json_node *result)
+{
+	const struct json_node *limits = json_get_typed(result, "limits", JSON_OBJECT);
+
+	json_put_key(w, "limits_hit");
+	json_open_array(w);
+	for (const struct json_node *m = limits ? limits->child : NULL; m; m = m->next)
+		if (is_true(m, "hit"))
+			json_put_string(w, m->key);
+	json_close_array(w);
+}
+
+static void put_denied_packet(struct json_writer *w, const struct json_node *row)
+{
+	const char *address = json_get_text(row, "address");
+	uint64_t port = number_of(row, "port");
+	struct sentence s = { .size = 0 };
+
+	say(&s, "network: %.32s", text_of(row, "class"));
+	if (address)
+		say(&s, ", %.16s to %.64s", text_of(row, "protocol"), address);
+	if (address && port > 0)
+		say(&s, " port %u", (unsigned)port);
+	json_put_string(w, s.text);
+}
+
+static void put_denied(struct json_writer *w, const struct json_node *result)
+{
+	const struct json_node *packets = list_of(mcp_member(result, "network"), "denied");
+
+	json_put_key(w, "denied");
+	json_open_array(w);
+	for (const struct json_node *m = list_of(result, "denied_syscalls"); m; m = m->next) {
+		struct sentence s = { .size = 0 };
+		say(&s, "system call: %.64s", text_of(m, "name"));
+		json_put_string(w, s.text);
+	}
+	for (const struct json_node *m = packets; m; m = m->next)
+		put_denied_packet(w, m);
+	json_close_array(w);
+}
+
+static void put_usage(struct json_writer *w, const struct json_node *result)
+{
+	const struct json_node *usage = mcp_member(result, "usage");
+	uint64_t peak = 0;
+
+	json_put_key(w, "usage");
+	json_open_object(w);
+	json_member_u64(w, "wall_ms", number_of(usage, "wall_ms"));
+	json_member_u64(w, "cpu_ms",
+			number_of(usage, "cpu_user_ms") + number_of(usage, "cpu_system_ms"));
+	if (json_get_u64(usage, "memory_peak_bytes", &peak))
+		json_member_u64(w, "memory_peak_bytes", peak);
+	json_close_object(w);
+}
+
+/* --- files -------------------------------------------------------------------------- */
+
+/* A path as part of a URI: RFC 3986, section 3.3. */
+static char *put_path(char *to, const char *path)
+{
+	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				    "0123456789-._~/";
+	static const char hex[] = "0123456789ABCDEF";
+
+	for (; *path; path++) {
+		unsigned byte = (unsigned char)*path;
+		if (strchr(plain, *path)) {
+			*to++ = *path;
+			continue;
+		}
+		*to++ = '%';
+		*to++ = hex[byte >> 4];
+		*to++ = hex[byte & 0xf];
+	}
+	return to;
+}
+
+static char *join_uri(const char *before, const char *directory, const char *path)
+{
+	size_t room = strlen(before) + 3 * (strlen(directory) + strlen(path)) + 2;
+	char *uri = malloc(room), *to = uri;
+
+	if (!uri)
+		return NULL;
+	memcpy(to, before, strlen(before));
+	to = put_path(to + strlen(before), directory);
+	*to++ = '/';
+	to = put_path(to, path);
+	*to = '\0';
+	return uri;
+}
+
+char *mcp_answer_file_uri(const char *directory, const char *path)
+{
+	return join_uri("file://", directory, path);
+}
+
+static const struct magic {
+	const char *type;
+	size_t at, size;
+	const char *bytes;
+} magics[] = {
+	{ "image/png", 0, 8, "\x89PNG\r\n\x1a\n" },
+	{ "image/jpeg", 0, 3, "\xff\xd8\xff" },
+	{ "image/gif", 0, 4, "GIF8" },
+	{ "image/webp", 8, 4, "WEBP" },
+};
+
+/* A model's API may refuse a whole conversation for an image that is none. */
+static bool is_image(const struct json_node *file)
+{
+	const char *type = text_of(file, "type"), *base64 = json_get_text(file, "base64");
+	char head[MAGIC_MAX];
+	size_t size = 0;
+
+	if (!base64 || strlen(base64) < 4 * MAGIC_MAX / 3 ||
+	    text_base64_decode(base64, 4 * MAGIC_MAX / 3, head, &size) < 0)
+		return false;
+	for (size_t i = 0; i < sizeof(magics) / sizeof(magics[0]); i++) {
+		const struct magic *m = &magics[i];
+		if (strcmp(m->type, type) == 0 && size >= m->at + m->size &&
+		    memcmp(head + m->at, m->bytes, m->size) == 0)
+			return true;
+	}
+	return false;
+}
+
+enum placement { AS_IMAGE, AS_RESOURCE, AS_LINK, NOWHERE };
+
+static enum placement place(const struct mcp_answer *a, const struct json_node *file,
+			    uint64_t embedded)
+{
+	uint64_t bytes = number_of(file, "bytes");
+	bool has_room = embedded + bytes <= MCP_FILES_MAX;
+	bool has_content = json_get_text(file, "text") || json_get_text(file, "base64");
+
+	if (has_content && has_room && bytes <= MCP_IMAGE_MAX && is_image(file))
+		return AS_IMAGE;
+	if (has_content && has_room && bytes <= MCP_FILE_MAX)
+		return AS_RESOURCE;
+	return a->directory ? AS_LINK : NOWHERE;
+}
+
+/* malloc'ed; NULL: none, or no memory. */
+static char *make_uri(const struct mcp_answer *a, const struct json_node *file,
+		      enum placement placement)
+{
+	const char *path = text_of(file, "path");
+
+	if (a->directory)
+		return mcp_answer_file_uri(a->directory, path);
+	return placement == NOWHERE ? NULL
+				    : join_uri("cejail://run/", text_of(a->result, "id"), path);
+}
+
+static void list_files(struct json_writer *w, const struct mcp_answer *a)
+{
+	uint64_t embedded = 0;
+
+	json_put_key(w, "files");
+	json_open_array(w);
+	for (const struct json_node *m = list_of(a->result, "artifacts"); m; m = m->next) {
+		enum placement placement = place(a, m, embedded);
+		auto_free char *uri = make_uri(a, m, placement);
+		if (placement <= AS_RESOURCE)
+			embedded += number_of(m, "bytes");
+		json_open_object(w);
+		json_member_text(w, "path", text_of(m, "path"));
+		json_member_u64(w, "bytes", number_of(m, "bytes"));
+		json_member_text(w, "type", text_of(m, "type"));
+		if (uri)
+			json_member_text(w, "uri", uri);
+		json_close_object(w);
+	}
+	json_close_array(w);
+}
+
+static void put_image(struct json_writer *w, const struct json_node *file)
+{
+	json_member_text(w, "type", "image");
+	json_member_text(w, "data", text_of(file, "base64"));
+	json_member_text(w, "mimeType", text_of(file, "type"));
+}
+
+static void put_resource(struct json_writer *w, const struct json_node *file, const char *uri)
+{
+	const char *text = json_get_text(file, "text");
+
+	json_member_text(w, "type", "resource");
+	json_put_key(w, "resource");
+	json_open_object(w);
+	json_member_text(w, "uri", uri);
+	json_member_text(w, "mimeType", text_of(file, "type"));
+	json_member_text(w, text ? "text" : "blob", text ? text : text_of(file, "base64"));
+	json_close_object(w);
+}
+
+static void put_link(struct json_writer *w, const struct json_node *file, const char *uri)
+{
+	json_member_text(w, "type", "resource_link");
+	json_member_text(w, "uri", uri);
+	json_member_text(w, "name", text_of(file, "path"));
+	json_member_text(w, "mimeType", text_of(file, "type"));
+	json_member_u64(w, "size", number_of(file, "bytes"));
+}
+
+/* Clients of before 2025-06-18 have no links. */
+static void put_file(struct putting *p, const struct json_node *file)
+{
+	const struct mcp_answer *a = p->answer;
+	enum placement placement = place(a, file, p->embedded);
+	auto_free char *uri = make_uri(a, file, placement);
+
+	if (placement <= AS_RESOURCE)
+		p->embedded += number_of(file, "bytes");
+	if (!uri || (placement == AS_LINK && a->era == MCP_ERA_OLD))
+		return;
+	json_open_object(p->w);
+	if (placement == AS_IMAGE)
+		put_image(p->w, file);
+	else if (placement == AS_RESOURCE)
+		put_resource(p->w, file, uri);
+	else
+		put_link(p->w, file, uri);
+	json_close_object(p->w);
+}
+
+/* --- the whole ---------------------------------------------------------------------- */
+
+/* A file that nobody gets: the sentence says what the user can do. */
+static void warn_of_lost_files(struct json_writer *w, const struct mcp_answer *a)
+{
+	uint64_t embedded = 0;
+
+	for (const struct json_node *m = list_of(a->result, "artifacts"); m; m = m->next) {
+		struct sentence s = { .size = 0 };
+		enum placement placement = place(a, m, embedded);
+		if (placement <= AS_RESOURCE)
+			embedded += number_of(m, "bytes");
+		if (placement != NOWHERE)
+			continue;
+		say(&s,
+		    "file '%.200s' is too large for an answer; write a smaller one, or ask the "
+		    "user to start 'cejail mcp' with --files",
+		    text_of(m, "path"));
+		json_put_string(w, s.text);
+	}
+}
+
+bool mcp_answer_is_for_user(const char *warning)
+{
+	enum degraded what = degraded_of(warning);
+
+	return what != DEGRADED_COUNT && what != DEGRADED_NETWORK;
+}
+
+static void put_warnings(struct json_writer *w, const struct mcp_answer *a)
+{
+	json_put_key(w, "warnings");
+	json_open_array(w);
+	for (const struct json_node *m = list_of(a->result, "warnings"); m; m = m->next)
+		if (m->type == JSON_STRING && !mcp_answer_is_for_user(m->text))
+			json_put_string(w, m->text);
+	for (size_t i = 0; a->warnings && i < a->warnings->count; i++)
+		json_put_string(w, a->warnings->items[i]);
+	warn_of_lost_files(w, a);
+	json_close_array(w);
+}
+
+static void put_end(struct json_writer *w, const struct json_node *result)
+{
+	uint64_t value = 0;
+
+	json_member_text(w, "status", text_of(result, "status"));
+	if (json_get_u64(result, "exit_code", &value))
+		json_member_u64(w, "exit_code", value);
+	if (json_get_u64(result, "signal", &value))
+		json_member_u64(w, "signal", value);
+}
+
+static void put_facts(struct json_writer *w, const struct mcp_answer *a)
+{
+	const struct json_node *result = a->result, *returned = mcp_member(result, "value");
+	struct sentence message = { .size = 0 };
+
+	say_all(&message, a);
+	json_open_object(w);
+	json_member_text(w, "message", message.text);
+	put_end(w, result);
+	put_stream(w, result, "stdout");
+	put_stream(w, result, "stderr");
+	json_member_bool(w, "truncated", is_truncated(result));
+	if (returned && returned->type != JSON_NULL) {
+		json_put_key(w, "value");
+		json_put_node(w, returned);
+	}
+	list_files(w, a);
+	put_usage(w, result);
+	put_limits_hit(w, result);
+	put_denied(w, result);
+	put_warnings(w, a);
+	json_member_text(w, "run_id", text_of(result, "id"));
+	json_close_object(w);
+}
+
+static void put_text(struct json_writer *w, const char *text)
+{
+	json_open_object(w);
+	json_member_text(w, "type", "text");
+	json_member_text(w, "text", text);
+	json_close_object(w);
+}
+
+/* The facts as the text of the first block. */
+static void put_facts_as_text(struct json_writer *w, const struct mcp_answer *a)
+{
+	auto_json_writer struct json_writer *facts = json_writer_create(false);
+	struct cj_error err = { 0 };
+	const char *text = NULL;
+	size_t size = 0;
+
+	if (facts)
+		put_facts(facts, a);
+	if (!facts || json_writer_take(facts, &text, &size, &err) < 0)
+		text = "no memory for the answer";
+	put_text(w, text);
+}
+
+void mcp_answer_put(struct json_writer *w, const struct mcp_answer *answer)
+{
+	struct putting p = { .w = w, .answer = answer };
+	uint64_t exit_code = 1;
+	bool succeeded = json_get_u64(answer->result, "exit_code", &exit_code) && exit_code == 0;
+
+	mcp_begin_result(w, &answer->id, answer->era);
+	json_put_key(w, "content");
+	json_open_array(w);
+	put_facts_as_text(w, answer);
+	for (const struct json_node *m = list_of(answer->result, "artifacts"); m; m = m->next)
+		put_file(&p, m);
+	json_close_array(w);
+	if (answer->era != MCP_ERA_OLD) {
+		json_put_key(w, "structuredContent");
+		put_facts(w, answer);
+	}
+	json_member_bool(w, "isError", !succeeded);
+	mcp_end(w);
+}
+
+void mcp_answer_put_refusal(struct json_writer *w, const struct mcp_id *id, enum mcp_era era,
+			    const char *text)
+{
+	mcp_begin_result(w, id, era);
+	json_put_key(w, "content");
+	json_open_array(w);
+	put_text(w, text);
+	json_close_array(w);
+	json_member_bool(w, "isError", true);
+	mcp_end(w);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mcp_arguments - the arguments of a call become the request of a run.  Pure.
+ *
+ * The request is the body of POST /v1/runs (profiles/schema/request.json).  A call chooses the
+ * program and its data, and may only lower limits.  Everything of the host in the request (paths,
+ * connections, the environment) is from the command line.
+ */
+#pragma once
+
+#include "profiles/config.h"
+#include "runtime/base/json/json.h"
+#include "runtime/front/mcp/protocol/mcp_tool.h"
+
+/* What the command line gives to every run. */
+struct mcp_given {
+	const struct config *config; /* the options alone, without a profile */
+	const bool *wanted;          /* rows of settings[] that were given */
+};
+
+/*
+ * mcp_arguments_write - write the request of a call.
+ *
+ * `arguments`: an object, or NULL.  `run_id`: of the new run.
+ * Fails: an argument is missing, unknown, of another type, or above a limit.  The message is for
+ * the model: it says what to change.  The writer is unusable then.
+ */
+int mcp_arguments_write(struct json_writer *w, const struct mcp_tool *tool,
+			const struct mcp_given *given, const struct json_node *arguments,
+			const char *run_id, struct cj_error *err);

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* JSON-RPC messages, read and written.  Pure. */
+#include "runtime/front/mcp/protocol/mcp_message.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define INTEGER_DIGITS_MAX 19 /* so that any client can hold it in 64 bits */
+#define META_SERVER_INFO   "io.modelcontextprotocol/serverInfo"
+
+const struct json_node *mcp_member(const struct json_node *object, const char *key)
+{
+	return object && object->type == JSON_OBJECT ? json_get(object, key) : NULL;
+}
+
+/* --- ids ------------------------------------------------------------------------ */
+
+/* "-12", without a fraction or an exponent. */
+static bool is_integer(const char *text)
+{
+	size_t digits = strspn(text + (text[0] == '-'), "0123456789");
+
+	return digits > 0 && digits <= INTEGER_DIGITS_MAX &&
+	       text[digits + (text[0] == '-')] == '\0';
+}
+
+bool mcp_id_read(const struct json_node *node, struct mcp_id *out)
+{
+	enum mcp_id_kind kind = MCP_ID_NONE;
+
+	if (!node)
+		return false;
+	if (node->type == JSON_NUMBER && is_integer(node->text))
+		kind = MCP_ID_NUMBER;
+	else if (node->type == JSON_STRING && strlen(node->text) <= MCP_ID_MAX)
+		kind = MCP_ID_STRING;
+	if (kind == MCP_ID_NONE)
+		return false;
+	*out = (struct mcp_id){ .kind = kind };
+	memcpy(out->text, node->text, strlen(node->text));
+	return true;
+}
+
+bool mcp_id_equals(const struct mcp_id *a, const struct mcp_id *b)
+{
+	return a->kind == b->kind && strcmp(a->text, b->text) == 0;
+}
+
+void mcp_id_put(struct json_writer *w, const char *key, const struct mcp_id *id)
+{
+	const struct json_node number = { .type = JSON_NUMBER, .text = id->text };
+
+	json_put_key(w, key);
+	if (id->kind == MCP_ID_NUMBER)
+		json_put_node(w, &number);
+	else
+		json_put_string(w, id->text);
+}
+
+/* --- reading -------------------------------------------------------------------- */
+
+int mcp_refuse(struct mcp_fault *fault, enum mcp_code code, const char *fmt, ...)
+{
+	va_list ap;
+
+	fault->code = code;
+	va_start(ap, fmt);
+	(void)vsnprintf(fault->text, sizeof(fault->text), fmt, ap);
+	va_end(ap);
+	return -EINVAL;
+}
+
+static int read_id(const struct json_node *root, struct mcp_message *out, struct mcp_fault *fault)
+{
+	const struct json_node *id = mcp_member(root, "id");
+
+	if (!id || mcp_id_read(id, &out->id))
+		return 0;
+	return mcp_refuse(fault, MCP_INVALID_REQUEST,
+			  "\"id\" must be an integer, or a string of at most %d bytes", MCP_ID_MAX);
+}
+
+static int read_params(const struct json_node *root, struct mcp_message *out,
+		       struct mcp_fault *fault)
+{
+	const struct json_node *params = mcp_member(root, "params");
+	const struct json_node *meta = mcp_member(params, "_meta");
+
+	if (params && params->type != JSON_OBJECT)
+		return mcp_refuse(fault, MCP_INVALID_PARAMS, "\"params\" must be an object");
+	if (meta && meta->type != JSON_OBJECT)
+		return mcp_refuse(fault, MCP_INVALID_PARAMS, "\"_meta\" must be an object");
+	out->params = params;
+	out->meta = meta;
+	return 0;
+}
+
+static int read_object(const struct json_node *root, struct mcp_message *out,
+		       struct mcp_fault *fault)
+{
+	const char *version = json_get_text(root, "jsonrpc");
+
+	if (read_id(root, out, fault) < 0)
+		return -EINVAL;
+	if (!version || strcmp(version, "2.0") != 0)
+		return mcp_refuse(fault, MCP_INVALID_REQUEST, "\"jsonrpc\" must be \"2.0\"");
+	const struct json_node *method = mcp_member(root, "method");
+	if (!method && (mcp_member(root, "result") || mcp_member(root, "error"))) {
+		out->kind = MCP_RESPONSE;
+		return 0;
+	}
+	if (!method || method->type != JSON_STRING)
+		return mcp_refuse(fault, MCP_INVALID_REQUEST, "\"method\" must be a string");
+	out->method = method->text;
+	out->kind = out->id.kind == MCP_ID_NONE ? MCP_NOTIFICATION : MCP_REQUEST;
+	return read_params(root, out, fault);
+}
+
+int mcp_message_read(const char *line, size_t size, struct arena *a, struct mcp_message *out,
+		     struct mcp_fault *fault)
+{
+	const struct json_node *root = NULL;
+	struct cj_error err = { 0 };
+
+	*out = (struct mcp_message){ .kind = MCP_NOTIFICATION };
+	if (size > MCP_LINE_MAX)
+		return mcp_refuse(fault, MCP_INVALID_REQUEST, "the message is larger than %u bytes",
+				  MCP_LINE_MAX);
+	int rc = json_parse_capped("message", line, size, a, &root, &err);
+	if (rc == -ENOMEM)
+		return mcp_refuse(fault, MCP_INTERNAL_ERROR, "no memory for the message");
+	if (rc < 0)
+		return mcp_refuse(fault, MCP_PARSE_ERROR, "%s", err.msg);
+	if (root->type == JSON_ARRAY)
+		return mcp_refuse(fault, MCP_INVALID_REQUEST,
+				  "batches are not supported: send one message in each line");
+	if (root->type != JSON_OBJECT)
+		return mcp_refuse(fault, MCP_INVALID_REQUEST, "a message is an object");
+	return read_object(root, out, fault);
+}
+
+/* --- writing -------------------------------------------------------------------- */
+
+static void begin(struct json_writer *w)
+{
+	json_open_object(w);
+	json_member_text(w, "jsonrpc", "2.0");
+}
+
+void mcp_put_implementation(struct json_writer *w, const char *key)
+{
+	json_put_key(w, key);
+	json_open_object(w);
+	json_member_text(w, "name", "cejail");
+	json_member_text(w, "version", CJ_VERSION);
+	json_close_object(w);
+}
+
+void mcp_begin_result(struct json_writer *w, const struct mcp_id *id, enum mcp_era era)
+{
+	begin(w);
+	mcp_id_put(w, "id", id);
+	json_put_key(w, "result");
+	json_open_object(w);
+	if (era != MCP_ERA_MODERN)
+		return;
+	json_member_text(w, "resultType", "complete");
+	json_put_key(w, "_meta");
+	json_open_object(w);
+	mcp_put_implementation(w, META_SERVER_INFO);
+	json_close_object(w);
+}
+
+void mcp_begin_notification(struct json_writer *w, const char *method)
+{
+	begin(w);
+	json_member_text(w, "method", method);
+	json_put_key(w, "params");
+	json_open_object(w);
+}
+
+void mcp_end(struct json_writer *w)
+{
+	json_close_object(w);
+	json_close_object(w);
+}
+
+static void begin_error(struct json_writer *w, const struct mcp_id *id, enum mcp_code code,
+			const char *text)
+{
+	begin(w);
+	if (id->kind != MCP_ID_NONE)
+		mcp_id_put(w, "id", id);
+	json_put_key(w, "error");
+	json_open_object(w);
+	json_put_key(w, "code");
+	json_put_i64(w, code);
+	json_member_text(w, "message", text);
+}
+
+void mcp_put_fault(struct json_writer *w, const struct mcp_id *id, const struct mcp_fault *fault)
+{
+	begin_error(w, id, fault->code, fault->text);
+	mcp_end(w);
+}
+
+void mcp_put_version_fault(struct json_writer *w, const struct mcp_id *id,
+			   const char *const *supported, const char *requested)
+{
+	begin_error(w, id, MCP_UNSUPPORTED_VERSION, "the protocol version is not supported");
+	json_put_key(w, "data");
+	json_open_object(w);
+	json_put_key(w, "supported");
+	json_open_array(w);
+	for (; *supported; supported++)
+		json_put_string(w, *supported);
+	json_close_array(w);
+	json_member_text(w, "requested", requested);
+	json_close_object(w);
+	mcp_end(w);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mcp_message - the lines of the Model Context Protocol: JSON-RPC 2.0 over stdio.  Pure.
+ *
+ * A message is one line of JSON.  The protocol has two eras: up to 2025-11-25 a connection begins
+ * with `initialize`; from 2026-07-28 on every request names its version in params._meta.
+ * https://modelcontextprotocol.io/specification, https://www.jsonrpc.org/specification
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "runtime/base/arena.h"
+#include "runtime/base/error.h"
+#include "runtime/base/json/json.h"
+
+#define MCP_LINE_MAX (16u << 20) /* of a message; code and files are in it */
+#define MCP_ID_MAX   256         /* bytes of an id or a progress token */
+
+/* Codes of JSON-RPC and, below -32020, of MCP. */
+enum mcp_code {
+	MCP_PARSE_ERROR = -32700,
+	MCP_INVALID_REQUEST = -32600,
+	MCP_METHOD_NOT_FOUND = -32601,
+	MCP_INVALID_PARAMS = -32602,
+	MCP_INTERNAL_ERROR = -32603,
+	MCP_UNSUPPORTED_VERSION = -32022,
+};
+
+/* The member of any type; NULL: there is none, or `object` is NULL or not an object. */
+const struct json_node *mcp_member(const struct json_node *object, const char *key);
+
+/* An id, or a progress token: a string or an integer. */
+enum mcp_id_kind { MCP_ID_NONE, MCP_ID_NUMBER, MCP_ID_STRING };
+struct mcp_id {
+	enum mcp_id_kind kind;
+	char text[MCP_ID_MAX + 1]; /* the string, or the digits as the client wrote them */
+};
+/* False: the node is neither, or too long. */
+bool mcp_id_read(const struct json_node *node, struct mcp_id *out);
+bool mcp_id_equals(const struct mcp_id *a, const struct mcp_id *b);
+void mcp_id_put(struct json_writer *w, const char *key, const struct mcp_id *id);
+
+enum mcp_kind { MCP_REQUEST, MCP_NOTIFICATION, MCP_RESPONSE };
+
+/* It points into the arena of the tree. */
+struct mcp_message {
+	enum mcp_kind kind;
+	struct mcp_id id; /* of a request */
+	const char *method;
+	const struct json_node *params; /* an object; NULL: none */
+	const struct json_node *meta;   /* its "_meta", an object; NULL: none */
+};
+
+/* What is wrong with a message: the error that answers it. */
+struct mcp_fault {
+	enum mcp_code code;
+	char text[CJ_ERROR_MSG_MAX];
+};
+/* Fills *fault; returns -EINVAL. */
+int mcp_refuse(struct mcp_fault *fault, enum mcp_code code, const char *fmt, ...)
+    __attribute__((warn_unused_result, format(printf, 3, 4)));
+
+/*
+ * mcp_message_read - one line without its newline.
+ *
+ * Fails: *fault says why; out->id is the id of the request if it could be read.
+ */
+int mcp_message_read(const char *line, size_t size, struct arena *a, struct mcp_message *out,
+		     struct mcp_fault *fault);
+
+/* --- messages of the server; each is one object ---------------------------------- */
+
+enum mcp_era {
+	MCP_ERA_OLD,    /* before 2025-06-18: no structured results, no links to resources */
+	MCP_ERA_LEGACY, /* up to 2025-11-25 */
+	MCP_ERA_MODERN, /* 2026-07-28 */
+};
+
+/* {"jsonrpc":"2.0","id":ID,"result":{ and what each result of the era has; mcp_end() closes it. */
+void mcp_begin_result(struct json_writer *w, const struct mcp_id *id, enum mcp_era era);
+/* {"jsonrpc":"2.0","method":METHOD,"params":{; mcp_end() closes it. */
+void mcp_begin_notification(struct json_writer *w, const char *method);
+void mcp_end(struct json_writer *w);
+
+/* {"jsonrpc":"2.0","id":ID,"error":{"code":...,"message":...}}; an unknown id is left out. */
+void mcp_put_fault(struct json_writer *w, const struct mcp_id *id, const struct mcp_fault *fault);
+/* The same with "data": {"supported": [...], "requested": ...}. */
+void mcp_put_version_fault(struct json_writer *w, const struct mcp_id *id,
+			   const char *const *supported, const char *requested);
+
+/* "name" and "version" of this server, as the member `key`. */
+void mcp_put_implementation(struct json_writer *w, const char *key);

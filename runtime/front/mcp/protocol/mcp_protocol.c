@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The methods, by a table.  Pure. */
+#include "runtime/front/mcp/protocol/mcp_protocol.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define META_VERSION      "io.modelcontextprotocol/protocolVersion"
+#define META_CAPABILITIES "io.modelcontextprotocol/clientCapabilities"
+
+#define LIST_TTL_MS 60000 /* the tools change only with the profiles */
+
+/* Newest first. */
+static const char *const legacy_versions[] = { "2025-11-25", "2025-06-18", "2025-03-26",
+					       "2024-11-05", NULL };
+static const char *const modern_versions[] = { "2026-07-28", NULL };
+static const char structured_since[] = "2025-06-18"; /* as dates, versions sort as text */
+
+static const char instructions[] =
+    "Each tool runs a program in a sandbox on the user's machine. A call begins with an empty "
+    "sandbox, so put all code and data of a task into one call. Read 'message' first: it says what "
+    "happened, and what to change.";
+
+/* A request while it is answered. */
+struct request {
+	struct mcp_protocol *protocol;
+	const struct mcp_message *message;
+	enum mcp_era era;
+	struct json_writer *w;
+	struct mcp_asked *out;
+};
+
+static bool is_one_of(const char *const *names, const char *name)
+{
+	for (; *names; names++)
+		if (strcmp(*names, name) == 0)
+			return true;
+	return false;
+}
+
+static int refuse_params(struct mcp_fault *fault, const char *text)
+{
+	return mcp_refuse(fault, MCP_INVALID_PARAMS, "%s", text);
+}
+
+/* --- methods --------------------------------------------------------------------- */
+
+static void put_capabilities(struct json_writer *w)
+{
+	json_put_key(w, "capabilities");
+	json_open_object(w);
+	json_put_key(w, "tools");
+	json_open_object(w);
+	json_close_object(w);
+	json_close_object(w);
+}
+
+static void put_caching(const struct request *r)
+{
+	if (r->era != MCP_ERA_MODERN)
+		return;
+	json_member_u64(r->w, "ttlMs", LIST_TTL_MS);
+	json_member_text(r->w, "cacheScope", "private");
+}
+
+static int initialize(struct request *r, struct mcp_fault *fault)
+{
+	const char *asked = json_get_text(r->message->params, "protocolVersion");
+
+	if (!asked)
+		return refuse_params(fault, "\"protocolVersion\" is missing");
+	const char *version = is_one_of(legacy_versions, asked) ? asked : legacy_versions[0];
+	(void)snprintf(r->protocol->version, sizeof(r->protocol->version), "%s", version);
+	mcp_begin_result(r->w, &r->message->id, MCP_ERA_LEGACY);
+	json_member_text(r->w, "protocolVersion", version);
+	put_capabilities(r->w);
+	mcp_put_implementation(r->w, "serverInfo");
+	json_member_text(r->w, "instructions", instructions);
+	mcp_end(r->w);
+	return 0;
+}
+
+static int discover(struct request *r, struct mcp_fault *fault)
+{
+	(void)fault;
+	mcp_begin_result(r->w, &r->message->id, r->era);
+	json_put_key(r->w, "supportedVersions");
+	json_open_array(r->w);
+	for (const char *const *v = modern_versions; *v; v++)
+		json_put_string(r->w, *v);
+	for (const char *const *v = legacy_versions; *v; v++)
+		json_put_string(r->w, *v);
+	json_close_array(r->w);
+	put_capabilities(r->w);
+	json_member_text(r->w, "instructions", instructions);
+	put_caching(r);
+	mcp_end(r->w);
+	return 0;
+}
+
+static int ping(struct request *r, struct mcp_fault *fault)
+{
+	(void)fault;
+	mcp_begin_result(r->w, &r->message->id, r->era);
+	mcp_end(r->w);
+	return 0;
+}
+
+static int list_tools(struct request *r, struct mcp_fault *fault)
+{
+	const struct mcp_protocol *p = r->protocol;
+
+	if (mcp_member(r->message->params, "cursor"))
+		return refuse_params(fault, "\"cursor\" is not valid: all tools are in one page");
+	mcp_begin_result(r->w, &r->message->id, r->era);
+	json_put_key(r->w, "tools");
+	json_open_array(r->w);
+	for (size_t i = 0; i < p->ntools; i++)
+		mcp_tool_put(r->w, &p->tools[i], r->era);
+	json_close_array(r->w);
+	put_caching(r);
+	mcp_end(r->w);
+	return 0;
+}
+
+static const struct mcp_tool *find_tool(const struct mcp_protocol *p, const char *name)
+{
+	for (size_t i = 0; i < p->ntools; i++)
+		if (strcmp(p->tools[i].name, name) == 0)
+			return &p->tools[i];
+	return NULL;
+}
+
+static int call_tool(struct request *r, struct mcp_fault *fault)
+{
+	const struct mcp_message *m = r->message;
+	const char *name = json_get_text(m->params, "name");
+	const struct json_node *arguments = mcp_member(m->params, "arguments");
+	const struct json_node *token = mcp_member(m->meta, "progressToken");
+	struct mcp_asked *out = r->out;
+
+	if (!name)
+		return refuse_params(fault, "\"name\" must be the name of a tool");
+	out->tool = find_tool(r->protocol, name);
+	if (!out->tool)
+		return mcp_refuse(fault, MCP_INVALID_PARAMS, "unknown tool: %.64s", name);
+	if (arguments && arguments->type != JSON_OBJECT)
+		return refuse_params(fault, "\"arguments\" must be an object");
+	if (token && !mcp_id_read(token, &out->progress))
+		return refuse_params(fault, "\"progressToken\" must be an integer or a string");
+	out->action = MCP_CALL;
+	out->era = r->era;
+	out->arguments = arguments;
+	out->traceparent = json_get_text(m->meta, "traceparent");
+	return 0;
+}
+
+static const struct method {
+	const char *name;
+	int (*answer)(struct request *r, struct mcp_fault *fault);
+	bool is_legacy, is_modern;
+} methods[] = {
+	{ "initialize", initialize, true, false },    { "ping", ping, true, false },
+	{ "server/discover", discover, false, true }, { "tools/list", list_tools, true, true },
+	{ "tools/call", call_tool, true, true },
+};
+
+/* --- eras ------------------------------------------------------------------------ */
+
+static enum mcp_era legacy_era(const char *version)
+{
+	return strcmp(version, structured_since) < 0 ? MCP_ERA_OLD : MCP_ERA_LEGACY;
+}
+
+/* A legacy request; `initialize` and `ping` may come first. */
+static int check_legacy(const struct request *r, struct mcp_fault *fault)
+{
+	const char *method = r->message->method;
+
+	if (r->protocol->version[0] || strcmp(method, "initialize") == 0 ||
+	    strcmp(method, "ping") == 0)
+		return 0;
+	return refuse_params(fault, "the request has no \"" META_VERSION "\" in \"_meta\", and "
+				    "there was no \"initialize\" before");
+}
+
+/* 1: the version fault is written. */
+static int choose_era(struct request *r, struct mcp_fault *fault)
+{
+	const struct json_node *meta = r->message->meta;
+	const struct json_node *version = mcp_member(meta, META_VERSION);
+
+	if (!version) {
+		r->era =
+		    legacy_era(r->protocol->version[0] ? r->protocol->version : legacy_versions[0]);
+		return check_legacy(r, fault);
+	}
+	r->era = MCP_ERA_MODERN;
+	if (version->type != JSON_STRING)
+		return refuse_params(fault, "\"" META_VERSION "\" must be a string");
+	if (!is_one_of(modern_versions, version->text)) {
+		mcp_put_version_fault(r->w, &r->message->id, modern_versions, version->text);
+		return 1;
+	}
+	if (!json_get_typed(meta, META_CAPABILITIES, JSON_OBJECT))
+		return refuse_params(fault, "\"" META_CAPABILITIES "\" is missing in \"_meta\"");
+	return 0;
+}
+
+/* --- a message ------------------------------------------------------------------- */
+
+static int answer_request(struct request *r, struct mcp_fault *fault)
+{
+	const char *method = r->message->method;
+	bool is_modern;
+
+	int rc = choose_era(r, fault);
+	if (rc != 0)
+		return rc < 0 ? rc : 0;
+	is_modern = r->era == MCP_ERA_MODERN;
+	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
+		if (strcmp(methods[i].name, method) == 0 &&
+		    (is_modern ? methods[i].is_modern : methods[i].is_legacy))
+			return methods[i].answer(r, fault);
+	return mcp_refuse(fault, MCP_METHOD_NOT_FOUND, "unknown method: %.64s", method);
+}
+
+static void take_notification(const struct mcp_message *m, struct mcp_asked *out)
+{
+	if (strcmp(m->method, "notifications/cancelled") == 0 &&
+	    mcp_id_read(mcp_member(m->params, "requestId"), &out->id))
+		out->action = MCP_CANCEL;
+}
+
+void mcp_protocol_take(struct mcp_protocol *p, const char *line, size_t size, struct arena *a,
+		       struct json_writer *w, struct mcp_asked *out)
+{
+	struct mcp_message message;
+	struct mcp_fault fault;
+	struct request r = { .protocol = p, .message = &message, .w = w, .out = out };
+
+	*out = (struct mcp_asked){ .action = MCP_NOTHING };
+	int rc = mcp_message_read(line, size, a, &message, &fault);
+	out->id = message.id;
+	if (rc == 0 && message.kind == MCP_RESPONSE)
+		return;
+	if (rc == 0 && message.kind == MCP_NOTIFICATION) {
+		take_notification(&message, out);
+		return;
+	}
+	out->action = MCP_ANSWER;
+	if (rc == 0)
+		rc = answer_request(&r, &fault);
+	if (rc < 0) {
+		out->action = MCP_ANSWER;
+		mcp_put_fault(w, &message.id, &fault);
+	}
+}

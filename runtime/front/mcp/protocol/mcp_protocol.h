@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mcp_protocol - what a message asks for, and the answers that need no run.  Pure.
+ *
+ * The era is chosen for each request: with a version in params._meta it is modern; otherwise the
+ * client must have sent `initialize`, which selects a legacy version for this process.
+ */
+#pragma once
+
+#include "runtime/front/mcp/protocol/mcp_message.h"
+#include "runtime/front/mcp/protocol/mcp_tool.h"
+
+#define MCP_VERSION_MAX 16
+
+/* The state of one connection. */
+struct mcp_protocol {
+	const struct mcp_tool *tools; /* borrowed */
+	size_t ntools;
+	char version[MCP_VERSION_MAX]; /* that `initialize` has chosen; "": none yet */
+};
+
+enum mcp_action {
+	MCP_NOTHING, /* no answer */
+	MCP_ANSWER,  /* the writer has the answer */
+	MCP_CALL,    /* tools/call: run it, and answer later */
+	MCP_CANCEL,  /* of the request `id` */
+};
+
+/* Texts and nodes point into the arena. */
+struct mcp_asked {
+	enum mcp_action action;
+	struct mcp_id id;
+	/* of MCP_CALL */
+	enum mcp_era era;
+	const struct mcp_tool *tool;
+	const struct json_node *arguments; /* an object; NULL: none */
+	struct mcp_id progress;            /* MCP_ID_NONE: the client wants no progress */
+	const char *traceparent;           /* NULL: none */
+};
+
+/* A line without its newline.  The writer is empty before. */
+void mcp_protocol_take(struct mcp_protocol *p, const char *line, size_t size, struct arena *a,
+		       struct json_writer *w, struct mcp_asked *out);

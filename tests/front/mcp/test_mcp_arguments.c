@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A call becomes a request that has nothing of the host, and no more than the tool's limits. */
+#include "runtime/front/mcp/protocol/mcp_arguments.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "profiles/settings.h"
+#include "runtime/base/scope.h"
+#include "runtime/front/request/request.h"
+
+static const struct mcp_tool tool = { .name = "run_python",
+				      .profile = "python",
+				      .wall_ms = 30000,
+				      .memory_bytes = 512u << 20,
+				      .has_network = true };
+
+struct fixture {
+	struct config config; /* the options of the command line */
+	bool *wanted;
+	char text[4096]; /* the request, or the error */
+};
+
+static int open_fixture(void **state)
+{
+	struct fixture *f = calloc(1, sizeof(*f));
+
+	config_init(&f->config);
+	f->wanted = calloc(settings_count, sizeof(*f->wanted));
+	*state = f;
+	return 0;
+}
+
+static int close_fixture(void **state)
+{
+	struct fixture *f = *state;
+
+	config_fini(&f->config);
+	free(f->wanted);
+	free(f);
+	return 0;
+}
+
+static void give(struct fixture *f, const char *option, const char *value)
+{
+	const struct setting *s = setting_by_option(option);
+	struct cj_error err = { 0 };
+
+	assert_int_equal(setting_set(&f->config, s, option, value, &err), 0);
+	f->wanted[s - settings] = true;
+}
+
+static int write_call(struct fixture *f, const char *arguments)
+{
+	auto_arena struct arena a = { 0 };
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	const struct mcp_given given = { &f->config, f->wanted };
+	const struct json_node *node = NULL;
+	struct cj_error err = { 0 };
+	const char *text = NULL;
+	size_t size = 0;
+
+	assert_int_equal(json_parse("arguments", arguments, strlen(arguments), &a, &node, &err), 0);
+	int rc = mcp_arguments_write(w, &tool, &given, node, "ID", &err);
+	if (rc < 0) {
+		assert_true(err.code > 0);
+		memcpy(f->text, err.msg, strlen(err.msg) + 1);
+		return rc;
+	}
+	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
+	memcpy(f->text, text, size + 1);
+	return 0;
+}
+
+static void a_call_becomes_a_request(void **state)
+{
+	static const struct request_caps caps = { SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX };
+	struct fixture *f = *state;
+	auto_arena struct arena a = { 0 };
+	struct request r;
+	struct cj_error err = { 0 };
+
+	assert_int_equal(
+	    write_call(f, "{\"code\":\"print(1)\",\"argv\":[\"a\"],\"args\":{\"x\":[1,null]},"
+			  "\"stdin\":\"in\",\"files\":[{\"path\":\"d.txt\",\"text\":\"t\"}]}"),
+	    0);
+	assert_int_equal(
+	    request_parse((struct blob){ f->text, strlen(f->text) }, &caps, &a, &r, &err), 0);
+	assert_string_equal(r.profile, "python");
+	assert_string_equal(r.id, "ID");
+	assert_string_equal(r.args_json, "{\"x\":[1,null]}");
+	assert_string_equal(r.args.items[0], "a");
+	assert_int_equal(r.stdin_bytes.size, 2);
+	assert_string_equal(r.files[0].path, "/box/d.txt");
+	assert_true(r.wants_artifacts);
+	assert_int_equal(r.fit, FIT_INTERPRETER);
+}
+
+static void wrong_arguments_are_refused_with_what_to_change(void **state)
+{
+	static const struct {
+		const char *arguments, *part;
+	} rows[] = {
+		{ "{}", "'code' is missing" },
+		{ "{\"code\":3}", "'code' must be a string" },
+		{ "{\"code\":\"x\",\"argv\":\"a\"}", "'argv' must be an array" },
+		{ "{\"code\":\"x\",\"argv\":[1]}", "each item of argv" },
+		{ "{\"code\":\"x\",\"stdin\":{}}", "'stdin' must be a string" },
+		{ "{\"code\":\"x\",\"files\":[{\"text\":\"t\"}]}", "no 'path'" },
+		{ "{\"code\":\"x\",\"files\":[{\"path\":\"p\"}]}", "either 'text' or 'base64'" },
+		{ "{\"code\":\"x\",\"files\":[{\"path\":\"p\",\"text\":\"t\",\"base64\":\"\"}]}",
+		  "either 'text' or 'base64'" },
+		{ "{\"code\":\"x\",\"files\":[{\"path\":\"p\",\"source\":\"/etc/passwd\"}]}",
+		  "not 'source'" },
+		{ "{\"code\":\"x\",\"files\":[{\"path\":1,\"text\":\"t\"}]}",
+		  "'path' must be a string" },
+		{ "{\"code\":\"x\",\"timeout_seconds\":\"3\"}", "must be a number" },
+		{ "{\"code\":\"x\",\"timeout_seconds\":-1}", "above 0" },
+		{ "{\"code\":\"x\",\"timeout_seconds\":0}", "above 0" },
+		{ "{\"code\":\"x\",\"timeout_seconds\":30.5}", "limit of this tool, which is 30s" },
+		{ "{\"code\":\"x\",\"memory\":\"1G\"}", "limit of this tool, which is 512M" },
+		{ "{\"code\":\"x\",\"memory\":\"much\"}", "memory" },
+		{ "{\"code\":\"x\",\"network\":\"public\"}", "can only be \"none\"" },
+		{ "{\"code\":\"x\",\"session\":\"s\"}", "there are no sessions" },
+		{ "{\"code\":\"x\",\"cod\":\"s\"}", "did you mean 'code'" },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct fixture *f = *state;
+		if (write_call(f, rows[i].arguments) == 0 || !strstr(f->text, rows[i].part))
+			fail_msg("%s: %s", rows[i].arguments, f->text);
+	}
+}
+
+/* Every row of the settings, and every key of a request, as an argument. */
+static void a_call_names_nothing_of_the_host(void **state)
+{
+	static const char *const keys[] = { "profile",    "id",        "command", "artifacts",
+					    "executable", "args_json", "file",    "timeout" };
+	struct fixture *f = *state;
+	char arguments[256];
+
+	for (size_t i = 0; i < settings_count; i++) {
+		if (!settings[i].key || strcmp(settings[i].key, "memory") == 0)
+			continue;
+		(void)snprintf(arguments, sizeof(arguments), "{\"code\":\"x\",\"%s\":\"/etc\"}",
+			       settings[i].key);
+		assert_int_equal(write_call(f, arguments), -EINVAL);
+	}
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		(void)snprintf(arguments, sizeof(arguments), "{\"code\":\"x\",\"%s\":\"y\"}",
+			       keys[i]);
+		assert_int_equal(write_call(f, arguments), -EINVAL);
+	}
+}
+
+static void the_command_line_is_part_of_every_request(void **state)
+{
+	struct fixture *f = *state;
+
+	give(f, "ro-bind", "/srv/data");
+	give(f, "env", "A=b");
+	give(f, "allow", "example.org");
+	assert_int_equal(write_call(f, "{\"code\":\"x\"}"), 0);
+	assert_non_null(strstr(f->text, "\"ro_bind\":[\"/srv/data\"]"));
+	assert_non_null(strstr(f->text, "\"env\":{\"A\":\"b\"}"));
+	assert_non_null(strstr(f->text, "\"allow\":[\"example.org\"]"));
+	assert_null(strstr(f->text, "\"memory\""));
+}
+
+static void a_call_lowers_what_the_command_line_gives(void **state)
+{
+	struct fixture *f = *state;
+
+	give(f, "timeout", "20s");
+	give(f, "allow", "example.org");
+	assert_int_equal(write_call(f, "{\"code\":\"x\",\"timeout_seconds\":1.5,\"memory\":\"64M\","
+				       "\"network\":\"none\"}"),
+			 0);
+	assert_non_null(strstr(f->text, "\"timeout\":\"1500ms\""));
+	assert_non_null(strstr(f->text, "\"memory\":\"64M\""));
+	assert_non_null(strstr(f->text, "\"network\":{\"mode\":\"none\"}"));
+	/* the next call has the command line's values again */
+	assert_int_equal(write_call(f, "{\"code\":\"x\"}"), 0);
+	assert_non_null(strstr(f->text, "\"timeout\":\"20s\""));
+	assert_non_null(strstr(f->text, "example.org"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, open_fixture, close_fixture)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(a_call_becomes_a_request),
+		TEST(wrong_arguments_are_refused_with_what_to_change),
+		TEST(a_call_names_nothing_of_the_host),
+		TEST(the_command_line_is_part_of_every_request),
+		TEST(a_call_lowers_what_the_command_line_gives),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -57,6 +57,7 @@ SERVER  := $(OUT)/libexec/cejail/serve
 FAKE    := $(OUT)/libexec/cejail/serve-fake
 # The OCI runtime: static like the launcher, because engines start it several times for a container.
 OCI     := $(OUT)/bin/cejail-oci
+MCP     := $(OUT)/libexec/cejail/mcp
 # What a zygote (runtime/jail/zygote/zygote.h) has of ours: the part of the engine that seals.
 ZYGOTE  := $(OUT)/libexec/cejail/zygote.so
 SEALING := $(addprefix runtime/,base/child.c base/error.c base/step.c base/sys.c base/files/fd.c base/files/system_file.c \
@@ -79,7 +80,7 @@ is_due   = $(or $(filter %00 %50,$(words $(DONE))),$(filter $(STEPS),$(words $(D
 count    = $(eval DONE += .)$(if $(is_due),$(info building $(words $(DONE))/$(STEPS)))
 say      = $(if $(V)$(SILENT),,$(if $(STEPS),$(count),$(info $(1) $@)))$(Q)
 
-all: $(CEJAIL) $(OCI) $(HELPERS) $(SERVER) $(FAKE) $(ZYGOTE) ## build the program and its helpers (default)
+all: $(CEJAIL) $(OCI) $(HELPERS) $(SERVER) $(FAKE) $(MCP) $(ZYGOTE) ## build the program and its helpers (default)
 
 $(LIB): $(LIBSRC:%.c=$(OUT)/%.o)
 	@rm -f $@
@@ -114,6 +115,12 @@ $(OUT)/libexec/cejail/table-helper: HELPLIBS = $(or $(STATIC.$(VARIANT)),$(LIBS)
 $(SERVER): $(OUT)/runtime/front/serve/main.o
 $(FAKE): $(OUT)/runtime/front/serve/fake/main.o
 $(SERVER) $(FAKE): $(FILTER) $(LIB)
+	@mkdir -p $(@D)
+	$(call say,LINK)$(LINK) -o $@ $(filter %.o,$^) $(LIB) $(or $(STATIC.$(VARIANT)),$(LIBS))
+
+# The MCP server has the options of `run`, and is a client of the service: these parts of the launcher.
+MCPCLI  := $(addprefix runtime/front/cli/,arguments/options.c arguments/habits.c $(patsubst %,remote/%.c,http_answer remote_artifacts remote_gather remote_link remote_request remote_result))
+$(MCP): $(OUT)/runtime/front/mcp/main.o $(MCPCLI:%.c=$(OUT)/%.o) $(FILTER) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(LINK) -o $@ $(filter %.o,$^) $(LIB) $(or $(STATIC.$(VARIANT)),$(LIBS))
 
@@ -192,7 +199,7 @@ bench: all                       ## measure and compare with bwrap and others, i
 
 install: all                     ## into $(DESTDIR)$(PREFIX)
 	install -Dm755 -t $(DESTDIR)$(PREFIX)/bin $(CEJAIL) $(OCI)
-	install -Dm755 -t $(DESTDIR)$(PREFIX)/libexec/cejail $(HELPERS) $(SERVER) $(FAKE)
+	install -Dm755 -t $(DESTDIR)$(PREFIX)/libexec/cejail $(HELPERS) $(SERVER) $(FAKE) $(MCP)
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/libexec/cejail $(ZYGOTE)
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/profiles profiles/*.json
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/profiles/schema profiles/schema/*.json
@@ -222,7 +229,7 @@ uninstall:                       ## what install put there
 # One stamp a source, so that a second time looks at what has changed.  Versions are pinned where
 # another one has other checks.
 STATIC   := build/static
-CHECKED  := $(LIBSRC) $(CLISRC) $(wildcard runtime/front/*_helper/*.c runtime/front/serve/main.c runtime/front/serve/fake/main.c runtime/front/oci/main.c runtime/jail/zygote/main.c tools/*.c tools/benchmark/*.c)
+CHECKED  := $(LIBSRC) $(CLISRC) $(wildcard runtime/front/*_helper/*.c runtime/front/serve/main.c runtime/front/serve/fake/main.c runtime/front/oci/main.c runtime/front/mcp/main.c runtime/jail/zygote/main.c tools/*.c tools/benchmark/*.c)
 LOOK     := -std=gnu11 $(INC)
 # Steps of clang's analyzer in one function, where it gives up: 225000 is its own default, which make
 # proof takes.  0: without this analyzer; gcc's looks at every source in any case.

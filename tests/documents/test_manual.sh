@@ -210,8 +210,36 @@ same "$SERVICE names every route, as the OpenAPI file does" \
 same "$SERVICE names every variable that is read" "$(environment runtime/front/serve)" \
 	"$(MANUAL=$SERVICE chapter ENVIRONMENT | sed -n 's/^\.It Ev //p' | tr -d ' ' | tr , '\n' | sort)"
 
+# --- the MCP server -------------------------------------------------------------------
+
+MCP=man/cejail-mcp.1
+mcp=$(dirname "$CEJAIL")/../libexec/cejail/mcp
+# The first list of `cejail mcp --help`: the options that `run` does not have.
+mcp_help() {
+	"$mcp" mcp --help | sed -n '/^Options of/q; s/^ *\(--[a-z-]*\).*/\1/p' | sort
+}
+mcp_arguments() {
+	sed -n '/} known\[\] = {/,/^};/p' runtime/front/mcp/protocol/mcp_arguments.c |
+		grep -o '{ "[a-z_]*"' | cut -d'"' -f2 | grep -vx session | sort
+}
+if [ -x "$mcp" ]; then
+	same "$MCP names every option of its own" "$(mcp_help)" \
+		"$(MANUAL=$MCP chapter OPTIONS | sed -n 's/^\.It Fl -\([a-z-]*\).*/--\1/p' | grep -vx -- --remote | sort)"
+else
+	skip "$MCP names every option of its own" "the MCP server is not built"
+fi
+same "$MCP names every host of --print-config" \
+	"$(sed -n '/} hosts\[\] = {/,/^};/s/^\t{ "\([a-z-]*\)".*/\1/p' runtime/front/mcp/mcp_hosts.c | sort)" \
+	"$(MANUAL=$MCP chapter OPTIONS | sed -n 's/^\.Cm \([a-z-]*\).*/\1/p' | sort)"
+same "$MCP names every argument of a tool" "$(mcp_arguments)" \
+	"$(MANUAL=$MCP chapter TOOLS | sed '/^The answer has/,$d' | sed -n 's/^\.It Va //p' | sort)"
+same "$MCP names every member of an answer" \
+	"$(sed -n '/^static void put_facts(/,/^}/p; /^static void put_end(/,/^}/p' runtime/front/mcp/protocol/mcp_answer.c |
+		grep -oE '(member_[a-z0-9]+|put_key|put_stream)\(w, (result, )?"[a-z_]*"' | cut -d'"' -f2 | cat - <(printf '%s\n' files usage limits_hit denied warnings) | sort)" \
+	"$(MANUAL=$MCP chapter TOOLS | sed -n '/^The answer has/,/^\.El/s/^\.It Va //p' | tr -d ' ' | tr , '\n' | sort)"
+
 if command -v mandoc >/dev/null; then
-	for page in "$MANUAL" "$SERVICE"; do
+	for page in "$MANUAL" "$SERVICE" "$MCP"; do
 		complaints=$(mandoc -Tlint -Wwarning "$page" 2>/dev/null || true)
 		same "mandoc has no complaint about $page" none "${complaints:-none}"
 	done

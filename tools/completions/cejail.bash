@@ -13,6 +13,10 @@ _cejail_serve_options() {
 	cejail serve --help 2>/dev/null | sed -n 's/^  \(--[a-z-]*\).*/\1/p'
 }
 
+_cejail_mcp_options() {
+	cejail mcp --help 2>/dev/null | sed -n 's/^ .*\(--[a-z][a-z-]*\).*/\1/p'
+}
+
 _cejail_words() {
 	mapfile -t COMPREPLY < <(compgen -W "$1" -- "$2")
 }
@@ -52,7 +56,7 @@ _cejail() {
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_cejail_words "run shell profile serve ps kill gc doctor version help" "$word"
+		_cejail_words "run shell profile serve mcp ps kill gc doctor version help" "$word"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -79,6 +83,10 @@ _cejail() {
 		else
 			_cejail_files -f -- "$word"
 		fi
+		;;
+	mcp)
+		_cejail_value "$before" "$word" && return
+		_cejail_words "$(_cejail_mcp_options)" "$word"
 		;;
 	ps | doctor) _cejail_words "--json --help" "$word" ;;
 	gc | version) _cejail_words "--help" "$word" ;;

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * libexec/cejail/mcp: the MCP server, as `cejail mcp` executes it, with the launcher's path as its
+ * name and the arguments of the launcher.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/files/fd.h"
+#include "runtime/base/log.h"
+#include "runtime/base/scope.h"
+#include "runtime/front/mcp/mcp_hosts.h"
+#include "runtime/front/mcp/mcp_options.h"
+#include "runtime/front/mcp/mcp_server.h"
+#include "runtime/front/mcp/mcp_setup.h"
+#include "runtime/front/serve/worker/worker.h"
+
+#define MCP_FAILED 125 /* as for every failure of cejail itself */
+
+static int fail(const struct cj_error *err)
+{
+	log_error(err);
+	return MCP_FAILED;
+}
+
+static int print_config(const struct mcp_options *o, const char *program, struct cj_error *err)
+{
+	auto_free char *text = NULL;
+	const char *file = NULL;
+
+	if (mcp_hosts_write(o->host, program, o->others, &text, &file, err) < 0)
+		return -err->code;
+	log_note("add this to %s", file);
+	(void)printf("%s\n", text);
+	return fflush(stdout) == 0 ? 0 : cj_fail(err, errno, "write to standard output");
+}
+
+/* The spawner is forked before anything of the client is read. */
+static int serve(const struct mcp_options *o, struct cj_error *err)
+{
+	const struct worker_life life = { .main = worker_main };
+	struct spawner spawner = SPAWNER_NULL;
+	struct mcp_setup setup;
+
+	int rc = mcp_setup_read(&setup, o, err);
+	if (rc == 0 && !setup.socket)
+		rc = spawner_start(&spawner, &life, err);
+	if (rc == 0)
+		rc = mcp_server_run(o, &setup, &spawner, err);
+	mcp_setup_fini(&setup);
+	return rc;
+}
+
+static int run(const struct mcp_options *o, const char *program, struct cj_error *err)
+{
+	if (o->wants_help) {
+		mcp_options_print_help();
+		return fflush(stdout) == 0 ? 0 : cj_fail(err, errno, "write to standard output");
+	}
+	return o->host ? print_config(o, program, err) : serve(o, err);
+}
+
+int main(int argc, char **argv)
+{
+	static const char *const none[] = { NULL };
+	const char *const *args = argc > 2 ? (const char *const *)argv + 2 : none;
+	struct mcp_options options;
+	struct cj_error err = { 0 };
+	unsigned open_streams = 0;
+
+	if (fd_claim_stdio(&open_streams, &err) < 0)
+		return fail(&err);
+	(void)signal(SIGPIPE, SIG_IGN); /* write(2) fails with EPIPE instead; cannot fail */
+	if (setenv("TZ", "UTC0", 1) < 0) {
+		(void)!cj_fail(&err, errno, "set TZ");
+		return fail(&err);
+	}
+	int rc = mcp_options_parse(args, (const char *const *)environ, &options, &err);
+	if (rc == 0)
+		rc = run(&options, argc > 0 ? argv[0] : "cejail", &err);
+	mcp_options_fini(&options);
+	return rc < 0 ? fail(&err) : EXIT_SUCCESS;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mcp_local - runs of the MCP server on this machine, by the queue, the pool and the workers of the
+ * service.  Acts.
+ *
+ * A profile that has been called once gets a jail prepared ahead, so that its next call is fast.
+ */
+#pragma once
+
+#include "runtime/front/mcp/mcp_run.h"
+#include "runtime/front/serve/loop.h"
+#include "runtime/front/serve/queue/pool.h"
+#include "runtime/front/serve/worker/spawner.h"
+
+struct mcp_local_options {
+	struct loop *loop;
+	struct spawner *spawner; /* taken */
+	/* What of a jail can be prepared ahead: FIT_COLD is nothing. */
+	enum request_fit fit;
+};
+
+/* *out is to be closed with its `close`.  Takes the spawner, also when it fails. */
+int mcp_local_open(const struct mcp_local_options *o, struct mcp_place *out, struct cj_error *err);

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Options of the server, and those of `run` that describe a jail. */
+#include "runtime/front/mcp/mcp_options.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/base/text.h"
+#include "runtime/front/cli/remote/remote_gather.h"
+#include "runtime/front/options/help.h"
+#include "runtime/front/options/option_syntax.h"
+
+#define PREFIX_MAX 64
+
+static const struct own_option {
+	const char *name, *value, *help;
+	size_t offset; /* of a string; without a value of a bool */
+} own_options[] = {
+	{ "tool-prefix", "TEXT", "begin the names of the tools with this",
+	  offsetof(struct mcp_options, prefix) },
+	{ "files", "DIR", "store the files of each run in this directory, and link them",
+	  offsetof(struct mcp_options, files) },
+	{ "print-config", "HOST",
+	  "print the configuration for this program, and exit: claude, claude-code, vscode, "
+	  "cursor, ...",
+	  offsetof(struct mcp_options, host) },
+	{ "help", NULL, "this text", offsetof(struct mcp_options, wants_help) },
+};
+
+/* Options of `run` that describe no jail, and are useful here. */
+static const char *const run_options[] = { "profile", "remote", "env-file", NULL };
+
+static int no_memory(struct cj_error *err)
+{
+	return cj_fail(err, ENOMEM, "read the options");
+}
+
+static bool is_usable(const struct setting *s)
+{
+	for (size_t i = 0; run_options[i]; i++)
+		if (strcmp(run_options[i], s->option) == 0)
+			return true;
+	return s->scope != SCOPE_NO_REQUEST;
+}
+
+/* --- our own options ---------------------------------------------------------------- */
+
+struct scan {
+	const char *const *next;
+	struct mcp_options *out;
+	const char **rest; /* arguments for options_scan() */
+	size_t nrest, nothers;
+};
+
+static const struct own_option *find_own(const struct long_option *o)
+{
+	for (size_t i = 0; i < sizeof(own_options) / sizeof(own_options[0]); i++)
+		if (option_has_name(o, own_options[i].name))
+			return &own_options[i];
+	return NULL;
+}
+
+static int take_own(struct scan *s, const struct own_option *own, const struct long_option *o,
+		    struct cj_error *err)
+{
+	void *field = (char *)s->out + own->offset;
+	char named[32];
+
+	(void)snprintf(named, sizeof(named), "--%s", own->name);
+	if (own->value)
+		return option_take_value(o->value, &s->next, named, own->value, "mcp", field, err);
+	if (o->value)
+		return cj_reject(err, "option '%s' takes no value", named);
+	*(bool *)field = true;
+	return 0;
+}
+
+/* Does the next argument belong to this option of `run`? */
+static bool takes_next(const char *arg)
+{
+	const struct setting *s = NULL;
+
+	if (strncmp(arg, "--", 2) == 0)
+		s = setting_by_option(arg + 2);
+	else if (arg[0] == '-' && arg[1] && !arg[2])
+		s = setting_by_letter(arg[1]);
+	return s && s->kind != SETTING_FLAG && !s->value_optional;
+}
+
+static int take_argument(struct scan *s, struct cj_error *err)
+{
+	const char *const *begin = s->next;
+	const char *arg = *s->next++;
+	struct long_option o;
+	const struct own_option *own = option_split(arg, &o) ? find_own(&o) : NULL;
+
+	if (own) {
+		if (take_own(s, own, &o, err) < 0)
+			return -err->code;
+	} else {
+		s->rest[s->nrest++] = arg;
+		if (takes_next(arg) && *s->next)
+			s->rest[s->nrest++] = *s->next++;
+	}
+	for (; begin < s->next && !(own && strcmp(own->name, "print-config") == 0); begin++)
+		s->out->others[s->nothers++] = *begin;
+	return 0;
+}
+
+static int split(const char *const *args, struct mcp_options *o, const char ***out_rest,
+		 struct cj_error *err)
+{
+	struct arena *a = &o->config.arena;
+	size_t count = 0;
+
+	while (args[count])
+		count++;
+	o->others = arena_array(a, count + 1, sizeof(*o->others));
+	struct scan s = { .next = args,
+			  .out = o,
+			  .rest = arena_array(a, count + 1, sizeof(*s.rest)) };
+	if (!s.rest || !o->others)
+		return no_memory(err);
+	while (*s.next)
+		if (take_argument(&s, err) < 0)
+			return -err->code;
+	*out_rest = s.rest;
+	return 0;
+}
+
+/* --- the options of `run` ------------------------------------------------------------- */
+
+static int take_profiles(struct mcp_options *o, struct cj_error *err)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < o->run.count; i++) {
+		const char *name = o->run.items[i].value;
+		if (strcmp(o->run.items[i].setting->option, "profile") != 0)
+			continue;
+		if (!is_name(name)) {
+			int rc = cj_reject(err, "--profile: '%s' is not a name", name);
+			cj_hint(err, "save the profile in ~/.config/cejail/profiles, and give its "
+				     "name");
+			return rc;
+		}
+		if (count == MCP_PROFILES_MAX)
+			return cj_reject(err, "more than %d profiles", MCP_PROFILES_MAX);
+		for (size_t k = 0; k < count; k++)
+			if (strcmp(o->profiles[k], name) == 0)
+				return cj_reject(err, "--profile: '%s' is given twice", name);
+		o->profiles[count++] = name;
+	}
+	return 0;
+}
+
+static int check_usable(const struct mcp_options *o, struct cj_error *err)
+{
+	const struct options *run = &o->run;
+
+	if (*run->operands || run->has_separator) {
+		int rc = cj_reject(err, "'cejail mcp' takes no program: its client sends it");
+		cj_hint(err, "see 'cejail mcp --help'");
+		return rc;
+	}
+	for (size_t i = 0; i < run->count; i++)
+		if (!is_usable(run->items[i].setting)) {
+			int rc = cj_reject(err, "option '%s' is not for 'cejail mcp'",
+					   run->items[i].named);
+			cj_hint(err, "see 'cejail mcp --help'");
+			return rc;
+		}
+	return 0;
+}
+
+/* [A-Za-z0-9_.-] is what MCP allows in names of tools. */
+static int check_prefix(const char *prefix, struct cj_error *err)
+{
+	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				      "0123456789_.-";
+
+	if (strlen(prefix) <= PREFIX_MAX && strspn(prefix, allowed) == strlen(prefix))
+		return 0;
+	return cj_reject(err, "--tool-prefix: '%s' is not at most %d of A-Z a-z 0-9 _ . -", prefix,
+			 PREFIX_MAX);
+}
+
+/* Files are read anew for each call, by the process that runs it. */
+static int want_files(struct mcp_options *o, struct cj_error *err)
+{
+	struct config *c = &o->config;
+	bool *wanted = arena_array(&c->arena, settings_count, sizeof(*wanted));
+	char dir[PATH_MAX];
+
+	if (!wanted)
+		return no_memory(err);
+	if (!getcwd(dir, sizeof(dir)))
+		return cj_fail(err, errno, "find the current directory");
+	memcpy(wanted, o->given.wanted, settings_count * sizeof(*wanted));
+	wanted[setting_by_option("file") - settings] = c->files.count > 0;
+	o->given.wanted = wanted;
+	for (size_t i = 0; i < c->files.count; i++) {
+		c->files.items[i] = remote_absolute(c->files.items[i], 0, false,
+						    strcmp(dir, "/") == 0 ? "" : dir, &c->arena);
+		if (!c->files.items[i])
+			return no_memory(err);
+	}
+	return 0;
+}
+
+static int read_run_options(struct mcp_options *o, const char *const *rest,
+			    const char *const *caller_env, struct cj_error *err)
+{
+	struct config *c = &o->config;
+
+	if (options_scan(rest, &c->arena, &o->run, err) < 0 || check_usable(o, err) < 0 ||
+	    options_expand(&o->run, caller_env, &c->arena, err) < 0 || take_profiles(o, err) < 0)
+		return -err->code;
+	if (options_apply_delivery(&o->run, c, err) < 0 || options_apply_rest(&o->run, c, err) < 0)
+		return -err->code;
+	if (remote_gather_settings(c, &o->run, &o->given.wanted, err) < 0)
+		return -err->code;
+	o->given.config = c;
+	return want_files(o, err);
+}
+
+int mcp_options_parse(const char *const *args, const char *const *caller_env, struct mcp_options *o,
+		      struct cj_error *err)
+{
+	const char **rest = NULL;
+
+	*o = (struct mcp_options){ .prefix = "" };
+	config_init(&o->config);
+	if (split(args, o, &rest, err) < 0 || o->wants_help)
+		return -err->code;
+	if (check_prefix(o->prefix, err) < 0)
+		return -err->code;
+	return read_run_options(o, rest, caller_env, err);
+}
+
+void mcp_options_fini(struct mcp_options *o)
+{
+	config_fini(&o->config);
+}
+
+/* --- the help text ---------------------------------------------------------------------- */
+
+void mcp_options_print_help(void)
+{
+	(void)printf("Usage: cejail mcp [OPTION...]\n\n"
+		     "Gives AI agents tools that run code in jails. Speaks the Model Context "
+		     "Protocol on\nstandard input and output; an MCP client starts it.\n\n");
+	for (size_t i = 0; i < sizeof(own_options) / sizeof(own_options[0]); i++) {
+		const struct own_option *o = &own_options[i];
+		int width = printf("      --%s%s%s", o->name, o->value ? " " : "",
+				   o->value ? o->value : "");
+		help_print(width, o->help);
+	}
+	(void)printf("\nOptions of 'cejail run' that apply to every call. A call can only lower "
+		     "limits.\n");
+	options_print_help(is_usable);
+	(void)printf("\nThe manual is cejail-mcp(1).\n");
+}

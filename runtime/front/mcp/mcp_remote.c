@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A client of the service with many requests at once.  Acts. */
+#include "runtime/front/mcp/mcp_remote.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/queue.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/front/cli/remote/http_answer.h"
+#include "runtime/front/cli/remote/remote_link.h"
+#include "runtime/front/cli/remote/remote_result.h"
+
+#define CHUNK         65536
+#define HEAD_MAX      512
+#define CALLS_MAX     64
+#define LIST_MAX      (1u << 20)
+#define ANSWER_MAX    (768u << 20) /* two streams of 256M in base64, and more */
+#define RESULT_BEFORE "{\"type\":\"result\",\"result\":"
+#define ERROR_BEFORE  "{\"type\":\"error\","
+
+struct call {
+	LIST_ENTRY(call) link;
+	struct remote *remote;
+	struct mcp_run *run;
+	struct watch watch;
+	int fd;
+	char head[HEAD_MAX];
+	char *request; /* the body */
+	size_t head_size, size, sent;
+	struct http_answer answer;
+	char *text; /* [0, kept): an incomplete line, or the body so far */
+	size_t kept, room;
+	bool is_done;
+};
+
+struct remote {
+	struct loop *loop;
+	const char *path;
+	LIST_HEAD(, call) calls;
+	size_t count;
+};
+
+/* --- the end of a call ---------------------------------------------------------------- */
+
+static void destroy(struct call *c)
+{
+	LIST_REMOVE(c, link);
+	c->remote->count--;
+	loop_unwatch(c->remote->loop, &c->watch);
+	cj_close(&c->fd);
+	free(c->request);
+	free(c->text);
+	free(c);
+}
+
+static void finish(struct call *c, const char *result, size_t size, const char *why)
+{
+	if (c->is_done)
+		return;
+	c->is_done = true;
+	c->run->done(c->run, result, size, why);
+}
+
+static void fail(struct call *c, const struct cj_error *err)
+{
+	char why[CJ_ERROR_MSG_MAX + CJ_ERROR_HINT_MAX + 4];
+
+	(void)snprintf(why, sizeof(why), err->hint[0] ? "%s (%s)" : "%s%s", err->msg, err->hint);
+	finish(c, NULL, 0, why);
+}
+
+static void fail_refused(struct call *c, const char *body, size_t size)
+{
+	struct cj_error err = { 0 };
+
+	(void)!remote_refusal_read(c->answer.status, c->answer.retry_after, body, size, &err);
+	fail(c, &err);
+}
+
+/* --- the answer ------------------------------------------------------------------------ */
+
+static bool begins_with(const char *text, const char *with)
+{
+	return strncmp(text, with, strlen(with)) == 0;
+}
+
+static void take_line(struct call *c, const char *line, size_t size)
+{
+	size_t before = sizeof(RESULT_BEFORE) - 1;
+
+	if (begins_with(line, RESULT_BEFORE) && size > before + 1)
+		finish(c, line + before, size - before - 1, NULL);
+	else if (begins_with(line, ERROR_BEFORE))
+		fail_refused(c, line, size);
+	else if (!c->is_done)
+		c->run->event(c->run, line, size);
+}
+
+static void take_lines(struct call *c)
+{
+	char *at = c->text, *limit = c->text + c->kept, *newline;
+
+	while ((newline = memchr(at, '\n', (size_t)(limit - at))) != NULL) {
+		*newline = '\0';
+		take_line(c, at, (size_t)(newline - at));
+		at = newline + 1;
+	}
+	c->kept = (size_t)(limit - at);
+	if (c->kept > 0 && at != c->text)
+		memmove(c->text, at, c->kept);
+}
+
+static int keep(void *context, const char *bytes, size_t size, struct cj_error *err)
+{
+	struct call *c = context;
+
+	if (c->kept + size >= ANSWER_MAX)
+		return cj_reject(err, "the service's answer is larger than %u MiB",
+				 ANSWER_MAX >> 20);
+	if (c->room - c->kept <= size) {
+		size_t room = 2 * (c->kept + size) + CHUNK;
+		char *grown = realloc(c->text, room);
+		if (!grown)
+			return cj_fail(err, ENOMEM, "read the service's answer");
+		c->text = grown;
+		c->room = room;
+	}
+	memcpy(c->text + c->kept, bytes, size);
+	c->kept += size;
+	c->text[c->kept] = '\0';
+	if (c->answer.status == 200 && c->run->wants_events && memchr(bytes, '\n', size))
+		take_lines(c);
+	return 0;
+}
+
+/* The whole answer is here. */
+static void take_body(struct call *c)
+{
+	struct cj_error err = { 0 };
+
+	if (c->answer.status != 200) {
+		fail_refused(c, c->text, c->kept);
+	} else if (!c->run->wants_events) {
+		finish(c, c->text, c->kept, NULL);
+	} else {
+		(void)!cj_reject(&err, "the service closed the connection before the result");
+		fail(c, &err);
+	}
+}
+
+/* True: the call has ended. */
+static bool read_answer(struct call *c)
+{
+	char buf[CHUNK];
+	struct cj_error err = { 0 };
+	ssize_t got = sys_read(c->fd, buf, sizeof(buf));
+
+	if (got < 0 && errno == EAGAIN)
+		return false;
+	if (got < 0)
+		(void)!cj_fail(&err, errno, "read the service's answer");
+	else if (got == 0)
+		(void)!http_answer_end(&c->answer, &err);
+	else
+		(void)!http_answer_feed(&c->answer, buf, (size_t)got, keep, c, &err);
+	if (err.code)
+		fail(c, &err);
+	else if (got == 0 || c->answer.part == HTTP_DONE)
+		take_body(c);
+	return c->is_done;
+}
+
+/* --- the request ------------------------------------------------------------------------ */
+
+/* False: the service closed the connection; its answer may say why. */
+static bool send_request(struct call *c)
+{
+	while (c->sent < c->head_size + c->size) {
+		bool is_head = c->sent < c->head_size;
+		const char *from = is_head ? c->head + c->sent
+					   : c->request + (c->sent - c->head_size);
+		size_t size = is_head ? c->head_size - c->sent : c->size - (c->sent - c->head_size);
+		ssize_t put = send(c->fd, from, size, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put < 0)
+			return errno == EAGAIN;
+		c->sent += (size_t)put;
+	}
+	return true;
+}
+
+static void on_ready(struct watch *w, uint32_t events)
+{
+	struct call *c = watch_owner(w, struct call, watch);
+	bool is_sent = c->sent == c->head_size + c->size;
+
+	if (!is_sent && (events & EPOLLOUT)) {
+		if (!send_request(c))
+			c->sent = c->head_size + c->size;
+		is_sent = c->sent == c->head_size + c->size;
+		loop_rewatch(c->remote->loop, w, is_sent ? EPOLLIN : EPOLLIN | EPOLLOUT);
+	}
+	if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) && read_answer(c))
+		destroy(c);
+}
+
+static void write_head(struct call *c)
+{
+	const char *trace = c->run->traceparent;
+	/* a value with other characters would be another header */
+	bool has_trace = trace && strspn(trace, "0123456789abcdef-") == strlen(trace) &&
+			 strlen(trace) < 128;
+	int size = snprintf(c->head, sizeof(c->head),
+			    "POST /v1/runs HTTP/1.1\r\nHost: cejail\r\nConnection: close\r\n"
+			    "User-Agent: cejail-mcp/%s\r\nAccept: %s\r\n%s%s%s"
+			    "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n",
+			    CJ_VERSION,
+			    c->run->wants_events ? "application/x-ndjson" : "application/json",
+			    has_trace ? "Traceparent: " : "", has_trace ? trace : "",
+			    has_trace ? "\r\n" : "", c->size);
+	c->head_size = (size_t)size;
+}
+
+static int connect_to(const char *path, struct cj_error *err)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return cj_reject(err, "--remote: '%s' is longer than %zu characters: unix(7)", path,
+				 sizeof(address.sun_path) - 1);
+	memcpy(address.sun_path, path, strlen(path));
+	auto_fd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return cj_fail(err, errno, "create a socket");
+	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0) {
+		int rc = cj_fail(err, errno, "connect to the service at '%s'", path);
+		cj_hint(err, "ask the user to start 'cejail serve'");
+		return rc;
+	}
+	return take_fd(&fd);
+}
+
+static int begin(struct remote *remote, struct call *c, struct cj_error *err)
+{
+	if (remote->count > CALLS_MAX)
+		return cj_reject(err, "%d calls are waiting already; wait for their answers",
+				 CALLS_MAX);
+	c->fd = connect_to(remote->path, err);
+	if (c->fd < 0 || loop_watch(remote->loop, &c->watch, c->fd, on_ready, err) < 0)
+		return -err->code;
+	loop_rewatch(remote->loop, &c->watch, EPOLLIN | EPOLLOUT);
+	return 0;
+}
+
+static int start(void *context, struct mcp_run *r, char *request, size_t size, struct cj_error *err)
+{
+	struct remote *remote = context;
+	struct call *c = calloc(1, sizeof(*c));
+
+	if (!c) {
+		free(request);
+		return cj_fail(err, ENOMEM, "send the request");
+	}
+	c->remote = remote;
+	c->run = r;
+	c->watch = (struct watch)WATCH_NULL;
+	c->fd = -1;
+	c->request = request;
+	c->size = size;
+	http_answer_init(&c->answer);
+	write_head(c);
+	LIST_INSERT_HEAD(&remote->calls, c, link);
+	remote->count++;
+	r->state = c;
+	if (begin(remote, c, err) == 0)
+		return 0;
+	destroy(c);
+	return -err->code;
+}
+
+static void cancel(void *context, struct mcp_run *r)
+{
+	struct call *c = r->state;
+
+	(void)context;
+	finish(c, NULL, 0, "cancelled");
+	destroy(c);
+}
+
+static int tick(void *context)
+{
+	(void)context;
+	return -1;
+}
+
+static void close_remote(void *context)
+{
+	struct remote *remote = context;
+	struct call *c;
+
+	while ((c = LIST_FIRST(&remote->calls)) != NULL) {
+		finish(c, NULL, 0, "the server ends");
+		destroy(c);
+	}
+	free(remote);
+}
+
+int mcp_remote_open(struct loop *loop, const char *socket_path, struct mcp_place *out,
+		    struct cj_error *err)
+{
+	struct remote *remote = calloc(1, sizeof(*remote));
+
+	if (!remote)
+		return cj_fail(err, ENOMEM, "start the server");
+	remote->loop = loop;
+	remote->path = socket_path;
+	LIST_INIT(&remote->calls);
+	*out = (struct mcp_place){ .context = remote,
+				   .start = start,
+				   .cancel = cancel,
+				   .tick = tick,
+				   .close = close_remote };
+	return 0;
+}
+
+/* --- the profiles of the service ---------------------------------------------------------- */
+
+struct list {
+	char *text;
+	size_t size;
+};
+
+static int keep_list(void *context, const char *bytes, size_t size, struct cj_error *err)
+{
+	struct list *l = context;
+
+	if (l->size + size > LIST_MAX)
+		return cj_reject(err, "the service's list of profiles is too long");
+	memcpy(l->text + l->size, bytes, size);
+	l->size += size;
+	return 0;
+}
+
+static int read_list(int fd, struct http_answer *answer, struct list *l, struct cj_error *err)
+{
+	const struct timeval patience = { .tv_sec = REMOTE_PATIENCE_S };
+	char buf[4096];
+
+	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	http_answer_init(answer);
+	while (answer->part != HTTP_DONE) {
+		ssize_t got = sys_read(fd, buf, sizeof(buf));
+		if (got < 0)
+			return cj_fail(err, errno, "--remote: read the profiles of the service");
+		if (got == 0)
+			return http_answer_end(answer, err);
+		if (http_answer_feed(answer, buf, (size_t)got, keep_list, l, err) < 0)
+			return -err->code;
+	}
+	return 0;
+}
+
+int mcp_remote_list_profiles(const char *socket_path, struct arena *a, const struct json_node **out,
+			     struct cj_error *err)
+{
+	const struct remote_message message = {
+		.method = "GET", .path = "/v1/profiles", .accept = "application/json", .body = ""
+	};
+	struct list l = { .text = arena_alloc(a, LIST_MAX) };
+	struct http_answer answer;
+	const struct json_node *root = NULL;
+
+	if (!l.text)
+		return cj_fail(err, ENOMEM, "--remote: read the profiles of the service");
+	auto_fd int fd = remote_link_ask(socket_path, &message, err);
+	if (fd < 0 || read_list(fd, &answer, &l, err) < 0)
+		return -err->code;
+	if (answer.status != 200)
+		return remote_refusal_read(answer.status, answer.retry_after, l.text, l.size, err);
+	if (json_parse("the service's answer", l.text, l.size, a, &root, err) < 0)
+		return -err->code;
+	*out = json_get_typed(root, "profiles", JSON_ARRAY);
+	return *out ? 0 : cj_reject(err, "--remote: the service sent no list of profiles");
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mcp_run - a run as the server sees it, wherever it takes place.
+ *
+ * mcp_local.h runs it here, mcp_remote.h at a service.  Both take the same request, and call back
+ * from the event loop.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "profiles/plan/plan.h"
+#include "runtime/base/error.h"
+
+/* The owner has set all of it. */
+struct mcp_run {
+	char id[PLAN_ID_MAX];
+	const char *profile;
+	bool wants_events;
+	uint64_t wall_ms, output_bytes; /* the most that it may use; 0: no limit */
+	const char *traceparent;        /* of the client; NULL: none.  Only read at the start */
+
+	/* An event: a line of JSON, as for --events-fd. */
+	void (*event)(struct mcp_run *r, const char *line, size_t size);
+	/* The end, exactly once, unless the start failed: the result's JSON; or NULL, and `why`. */
+	void (*done)(struct mcp_run *r, const char *result, size_t size, const char *why);
+	void *state; /* of the side that runs it */
+};
+
+/* Where runs take place. */
+struct mcp_place {
+	void *context;
+	/* Takes the malloc'ed request.  May call `done` before it returns. */
+	int (*start)(void *context, struct mcp_run *r, char *request, size_t size,
+		     struct cj_error *err);
+	/* `done` follows, maybe before this returns. */
+	void (*cancel)(void *context, struct mcp_run *r);
+	/* Time has passed.  Returns the time in ms until there is more to do, or -1. */
+	int (*tick)(void *context);
+	void (*close)(void *context); /* ends all runs */
+};

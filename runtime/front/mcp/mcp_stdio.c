@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Standard input and output as streams of lines.  Acts. */
+#include "runtime/front/mcp/mcp_stdio.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/front/mcp/protocol/mcp_message.h"
+#include "runtime/jail/supervise/relay.h"
+
+#define CHUNK 65536
+
+static size_t waiting(const struct mcp_stdio *s)
+{
+	return s->end - s->start;
+}
+
+/* --- output ------------------------------------------------------------------------ */
+
+/* A pipe that poll(2) calls writable takes PIPE_BUF bytes without blocking: pipe(7). */
+static ssize_t write_piece(const char *bytes, size_t size)
+{
+	struct pollfd p = { .fd = STDOUT_FILENO, .events = POLLOUT };
+
+	if (poll(&p, 1, 0) <= 0) {
+		errno = EAGAIN;
+		return -1;
+	}
+	return sys_write(STDOUT_FILENO, bytes, size < PIPE_BUF ? size : PIPE_BUF);
+}
+
+static ssize_t write_some(struct mcp_stdio *s, const char *bytes, size_t size)
+{
+	if (s->is_socket)
+		return send(STDOUT_FILENO, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+	return s->own_out_fd >= 0 ? sys_write(s->own_out_fd, bytes, size)
+				  : write_piece(bytes, size);
+}
+
+static void flush(struct mcp_stdio *s)
+{
+	while (waiting(s) > 0) {
+		ssize_t put = write_some(s, s->queue + s->start, waiting(s));
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put < 0) {
+			s->is_over = s->is_over || errno != EAGAIN;
+			break;
+		}
+		s->start += (size_t)put;
+	}
+	if (waiting(s) == 0)
+		s->start = s->end = 0;
+	loop_rewatch(s->loop, &s->out, waiting(s) > 0 ? EPOLLOUT : 0);
+}
+
+static bool make_room(struct mcp_stdio *s, size_t more)
+{
+	if (s->queue_room - s->end >= more)
+		return true;
+	if (s->start > 0)
+		memmove(s->queue, s->queue + s->start, waiting(s));
+	s->end -= s->start;
+	s->start = 0;
+	if (s->queue_room - s->end >= more)
+		return true;
+	char *grown = realloc(s->queue, s->end + more + CHUNK);
+	if (!grown)
+		return false;
+	s->queue = grown;
+	s->queue_room = s->end + more + CHUNK;
+	return true;
+}
+
+static void pause_input(struct mcp_stdio *s, bool is_paused)
+{
+	if (s->is_paused == is_paused)
+		return;
+	s->is_paused = is_paused;
+	loop_rewatch(s->loop, &s->in, is_paused ? 0 : EPOLLIN);
+}
+
+void mcp_stdio_put(struct mcp_stdio *s, const char *text, size_t size, bool may_drop)
+{
+	if (s->is_over || (may_drop && waiting(s) > MCP_QUEUE_SHORT))
+		return;
+	if (!make_room(s, size + 1)) {
+		s->is_over = true; /* an answer that is lost would leave the client waiting */
+		return;
+	}
+	memcpy(s->queue + s->end, text, size);
+	s->queue[s->end + size] = '\n';
+	s->end += size + 1;
+	flush(s);
+	if (waiting(s) > MCP_QUEUE_FULL)
+		pause_input(s, true);
+}
+
+/* --- input ------------------------------------------------------------------------- */
+
+/* Calls back for whole lines until the input is paused, and keeps the rest. */
+static void handle_lines(struct mcp_stdio *s)
+{
+	char *begin = s->buffer, *limit = s->buffer + s->size, *newline;
+
+	while (!s->is_paused && !s->is_over && begin < limit &&
+	       (newline = memchr(begin + s->searched, '\n',
+				 (size_t)(limit - begin) - s->searched)) != NULL) {
+		*newline = '\0';
+		s->searched = 0;
+		if (!s->is_skipping)
+			s->line(s, begin, (size_t)(newline - begin));
+		s->is_skipping = false;
+		begin = newline + 1;
+	}
+	s->size = (size_t)(limit - begin);
+	if (begin != s->buffer && s->size > 0)
+		memmove(s->buffer, begin, s->size);
+	if (!s->is_paused)
+		s->searched = s->size;
+}
+
+/* The buffer has no newline. */
+static void check_length(struct mcp_stdio *s)
+{
+	if (s->is_paused || (!s->is_skipping && s->size <= MCP_LINE_MAX))
+		return;
+	if (!s->is_skipping)
+		s->line(s, NULL, s->size);
+	s->is_skipping = true;
+	s->size = s->searched = 0;
+}
+
+static bool make_input_room(struct mcp_stdio *s)
+{
+	if (s->room - s->size >= CHUNK)
+		return true;
+	size_t room = s->room < CHUNK ? 2 * CHUNK : 2 * s->room;
+	char *grown = realloc(s->buffer, room);
+	if (!grown)
+		return false;
+	s->buffer = grown;
+	s->room = room;
+	return true;
+}
+
+static void read_input(struct mcp_stdio *s)
+{
+	if (!make_input_room(s)) {
+		s->is_over = true;
+		return;
+	}
+	ssize_t got = sys_read(STDIN_FILENO, s->buffer + s->size, CHUNK);
+	if (got < 0 && errno == EAGAIN)
+		return;
+	if (got <= 0) {
+		s->is_over = true;
+		return;
+	}
+	s->size += (size_t)got;
+	handle_lines(s);
+	check_length(s);
+}
+
+/* EPOLLHUP comes also while paused: the client is gone, and needs no answers. */
+static void on_input(struct watch *w, uint32_t events)
+{
+	struct mcp_stdio *s = watch_owner(w, struct mcp_stdio, in);
+
+	if (s->is_paused)
+		s->is_over = (events & (EPOLLHUP | EPOLLERR)) != 0;
+	else
+		read_input(s);
+}
+
+static void on_output(struct watch *w, uint32_t events)
+{
+	struct mcp_stdio *s = watch_owner(w, struct mcp_stdio, out);
+
+	if (events & EPOLLERR) { /* nobody reads any more */
+		s->is_over = true;
+		return;
+	}
+	flush(s);
+	if (!s->is_paused || waiting(s) > MCP_QUEUE_FULL / 2)
+		return;
+	pause_input(s, false);
+	handle_lines(s);
+}
+
+/* --- open, close ------------------------------------------------------------------- */
+
+/* epoll(7) cannot watch a file: what is in it is a client that does not wait for answers. */
+static int watch_input(struct mcp_stdio *s, struct cj_error *err)
+{
+	if (loop_watch(s->loop, &s->in, STDIN_FILENO, on_input, err) == 0)
+		return 0;
+	if (err->code == EPERM) {
+		(void)!cj_reject(err, "standard input is a file, and no MCP client");
+		cj_hint(err, "a client starts 'cejail mcp' and talks to it through pipes; see "
+			     "cejail-mcp(1)");
+	}
+	return -err->code;
+}
+
+/* A file takes all at once, so nothing waits for it. */
+static int watch_output(struct mcp_stdio *s, struct cj_error *err)
+{
+	struct cj_error why = { 0 };
+
+	if (loop_watch(s->loop, &s->out, STDOUT_FILENO, on_output, &why) < 0 && why.code != EPERM) {
+		*err = why;
+		return -err->code;
+	}
+	loop_rewatch(s->loop, &s->out, 0);
+	return 0;
+}
+
+int mcp_stdio_open(struct mcp_stdio *s, struct cj_error *err)
+{
+	struct stat st;
+
+	s->in = s->out = (struct watch)WATCH_NULL;
+	s->own_out_fd = relay_open_own(STDOUT_FILENO);
+	s->is_socket = fstat(STDOUT_FILENO, &st) == 0 && S_ISSOCK(st.st_mode);
+	if (watch_input(s, err) < 0)
+		return -err->code;
+	return watch_output(s, err);
+}
+
+void mcp_stdio_close(struct mcp_stdio *s)
+{
+	loop_unwatch(s->loop, &s->in);
+	loop_unwatch(s->loop, &s->out);
+	cj_close(&s->own_out_fd);
+	free(take_ptr(s->buffer));
+	free(take_ptr(s->queue));
+}

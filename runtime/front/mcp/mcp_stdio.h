@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mcp_stdio - lines from standard input, and lines to standard output.  Acts.
+ *
+ * Nothing here blocks.  Lines to the client wait in a queue; while the queue is long, no further
+ * line is read, so a client that does not read cannot fill the memory.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "runtime/base/error.h"
+#include "runtime/front/serve/loop.h"
+
+#define MCP_QUEUE_FULL  (8u << 20)  /* above: no line is read */
+#define MCP_QUEUE_SHORT (64u << 10) /* above: lines that may be lost are dropped */
+
+struct mcp_stdio {
+	struct loop *loop;
+	struct watch in, out;
+	int own_out_fd; /* standard output as a non-blocking file of our own; -1: none */
+	bool is_socket; /* standard output */
+	char *buffer;   /* [0, size): an incomplete line, or lines that wait */
+	size_t size, room, searched;
+	char *queue; /* [start, end) is to be written */
+	size_t start, end, queue_room;
+	bool is_skipping; /* the rest of a line that was too long */
+	bool is_paused;
+	bool is_over; /* the client closed its end */
+
+	void *owner;
+	/* A line without its newline, with a NUL.  NULL: it was longer than MCP_LINE_MAX. */
+	void (*line)(struct mcp_stdio *s, const char *text, size_t size);
+};
+
+/* The caller has set `loop`, `owner` and `line`, all else is zero. */
+int mcp_stdio_open(struct mcp_stdio *s, struct cj_error *err);
+void mcp_stdio_close(struct mcp_stdio *s);
+
+/* Queues a line.  `may_drop`: not while the queue is longer than MCP_QUEUE_SHORT. */
+void mcp_stdio_put(struct mcp_stdio *s, const char *text, size_t size, bool may_drop);

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How calls and the server of `cejail mcp` end: cancelled, end of input, signals, a tiny environment."""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+
+from harness import *  # noqa: F403
+from mcp_client import Server, facts_of
+
+SHELL = ("-p", "shell", "--network", "none")
+
+
+@test("mcp: a cancelled call is killed and has no answer; others go on")
+def _():
+    with Server(*SHELL) as s:
+        kept = s.call_later("run_shell", code="sleep 2; echo kept")
+        number = s.call_later("run_shell", progress=1, code="exec sleep 61")
+        wait_until(lambda: any("sleep" in (describe_process(pid) or "") for pid in s.below()), "the program")
+        s.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number, "reason": "test"}})
+        equal(facts_of(s.result(kept))["stdout"], "kept\n", "the other call")
+        true(s.is_silent(1), "a message after the cancellation")
+        wait_until(lambda: not any("sleep" in (describe_process(pid) or "") for pid in s.below()), "the end of the program")
+        s.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "none"}})
+        equal(facts_of(s.call("run_shell", code="echo on"))["stdout"], "on\n", "the next call")
+
+
+@test("mcp: the end of standard input ends all jails within two seconds")
+def _():
+    with Server(*SHELL) as s:
+        for _ in range(3):
+            s.call_later("run_shell", code="sleep 62")
+        s.await_sleep()
+        began, pids = time.monotonic(), s.below()
+        s.process.stdin.close()
+        s.process.wait(10 * SLOW)
+        wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") and " (Z)" not in (describe_process(pid) or "(Z)") for pid in pids), "the end of all processes")
+        true(time.monotonic() - began < 2 * SLOW, f"it took {time.monotonic() - began:.1f} s")
+
+
+@test("mcp: SIGTERM, SIGINT and SIGHUP end the server and its jails, with status 0")
+def _():
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        with Server(*SHELL) as s:
+            s.call_later("run_shell", code="sleep 63")
+            s.await_sleep()
+            s.signal(number)
+            equal(s.process.wait(10 * SLOW), 0, "the exit status")
+
+
+@test("mcp: a killed server leaves no jail running")
+def _():
+    with Server(*SHELL) as s:
+        s.call_later("run_shell", code="sleep 64")
+        s.await_sleep()
+        pids = s.below()
+        s.signal(signal.SIGKILL)
+        s.process.wait()
+        wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") and " (Z)" not in (describe_process(pid) or "(Z)") for pid in pids), "the end of all processes", 20)
+        s.process.returncode = 0  # looked at
+
+
+@test("mcp: a reader of the output that goes away ends the server")
+def _():
+    with Server(*SHELL) as s:
+        s.call_later("run_shell", code="sleep 65")
+        s.await_sleep()
+        s.process.stdout.close()
+        equal(s.process.wait(10 * SLOW), 0, "the exit status")
+
+
+@test("mcp: the environment of the official client is enough")
+def _():
+    kept = {name: os.environ[name] for name in ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER") if name in os.environ}
+    for env in (kept, {}):
+        with Server(*SHELL, env=env) as s:
+            equal(facts_of(s.call("run_shell", code="echo ok"))["stdout"], "ok\n", "the output")
+
+
+@test("mcp: sockets serve as standard streams, as Node.js uses them")
+def _():
+    ours, theirs = socket.socketpair()
+    process = start("mcp", *SHELL, stdin=theirs, stdout=theirs)
+    theirs.close()
+    with ours, ours.makefile("rwb") as stream:
+        stream.write(b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
+        stream.flush()
+        equal(stream.readline(), b'{"jsonrpc":"2.0","id":1,"result":{}}\n', "the answer")
+        ours.shutdown(socket.SHUT_WR)
+        equal(process.wait(10 * SLOW), 0, "the exit status")
+    process.stderr.close()
+
+
+@test("mcp: a file as standard input is refused in one line")
+def _():
+    with Folder() as folder:
+        with open(folder.file("in", b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'), "rb") as file:
+            refused(finish(start("mcp", *SHELL, stdin=file)), "is a file")
+
+
+@test("mcp: after the first call a jail waits for the next one, and is not used twice")
+def _():
+    with Server("-p", "python", "--env", "A=b", "--network", "none") as s:
+        facts_of(s.call("run_python", code="open('/box/x', 'w').write('1')"))
+        for _ in range(4):
+            facts = facts_of(s.call("run_python", code="import os; print(os.path.exists('/box/x'), os.environ['A']); open('/box/x', 'w')"))
+            equal(facts["stdout"], "False b\n", facts["stderr"])
+    with Server("-p", "python") as s:
+        facts_of(s.call("run_python", code="1"))
+        wait_until(lambda: "ready" in cejail("ps").out, "a prepared jail")
+        equal(facts_of(s.call("run_python", code="print(2)"))["stdout"], "2\n", "the output")

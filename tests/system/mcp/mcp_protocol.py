@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`cejail mcp` as a client sees it: messages, eras, errors, several calls at once, a slow client."""
+
+import json
+import os
+import time
+
+from harness import *  # noqa: F403
+from mcp_client import META, MODERN, Server, facts_of
+
+VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+BASE = ("-p", "base", "--network", "none")  # its command is none: tools of it run only where a test says how
+SHELL = ("-p", "shell", "--network", "none")
+
+
+@test("mcp: a client of each version lists the tools and runs code")
+def _():
+    for version in (*VERSIONS, MODERN):
+        with Server(*SHELL, version=version) as s:
+            tools = s.ask("tools/list")["result"]["tools"]
+            equal([tool["name"] for tool in tools], ["run_shell"], "the tools")
+            done = s.call("run_shell", code="echo $((6 * 7))")
+            equal(json.loads(done["content"][0]["text"])["stdout"], "42\n", f"the output with version {version}")
+            equal("structuredContent" in done, version >= "2025-06-18", f"a structured result with {version}")
+            equal("outputSchema" in tools[0], version >= "2025-06-18", f"an output schema with {version}")
+            equal(done.get("resultType"), "complete" if version == MODERN else None, "the type of the result")
+            if version != MODERN:
+                equal(s.opened["result"]["protocolVersion"], version, "the version")
+                equal(s.opened["result"]["serverInfo"]["name"], "cejail", "the name")
+
+
+@test("mcp: a modern client needs no initialize, and discovers versions and capabilities")
+def _():
+    with Server(*SHELL, version=MODERN) as s:
+        found = s.ask("server/discover")["result"]
+        contains(found["supportedVersions"], MODERN, "the versions")
+        equal(found["capabilities"], {"tools": {}}, "the capabilities")
+        equal(found["_meta"][META + "serverInfo"]["name"], "cejail", "the name")
+        wrong = {META + "protocolVersion": "2099-01-01", META + "clientCapabilities": {}}
+        s.send({"jsonrpc": "2.0", "id": "v", "method": "tools/list", "params": {"_meta": wrong}})
+        error = s.answer("v")["error"]
+        equal((error["code"], error["data"]["requested"]), (-32022, "2099-01-01"), "the error")
+        contains(error["data"]["supported"], MODERN, "the supported versions")
+
+
+@test("mcp: what is not a valid message gets the error of JSON-RPC, and the connection goes on")
+def _():
+    rows = [
+        (b"no json\n", -32700),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping"\n', -32700),
+        (b'{"jsonrpc":"2.0","id":1,"method":"a","params":' + b"[" * 5000 + b"\n", -32700),
+        (b"\xff\xfe\n", -32700),
+        (b"[]\n", -32600),
+        (b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]\n', -32600),
+        (b'{"jsonrpc":"1.0","id":1,"method":"ping"}\n', -32600),
+        (b'{"jsonrpc":"2.0","id":null,"method":"ping"}\n', -32600),
+        (b'{"jsonrpc":"2.0","id":[],"method":"ping"}\n', -32600),
+        (b'{"jsonrpc":"2.0","id":1,"method":"prompts/list"}\n', -32601),
+        (b'{"jsonrpc":"2.0","id":1,"method":"tools/list","params":[]}\n', -32602),
+        (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"none"}}\n', -32602),
+        (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"run_shell","arguments":7}}\n', -32602),
+    ]
+    with Server(*SHELL) as s:
+        for line, code in rows:
+            s.write(line)
+            equal(s.line()["error"]["code"], code, f"the error of {line[:60]!r}")
+            tried()
+        equal(s.ask("ping")["result"], {}, "the answer to ping")
+
+
+@test("mcp: a message above the limit is refused, and the next one is read")
+def _():
+    with Server(*SHELL) as s:
+        s.write(b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"' + b"y" * (17 << 20) + b'"}}\n')
+        message = s.line(60)
+        equal((message["error"]["code"], "id" in message), (-32600, False), "the error")
+        equal(s.ask("ping")["result"], {}, "the answer to ping")
+
+
+@test("mcp: a request before initialize, without a version, is refused")
+def _():
+    with Server(*SHELL, version=None) as s:
+        equal(s.ask("tools/list")["error"]["code"], -32602, "the error")
+        equal(s.ask("ping")["result"], {}, "the answer to ping")
+
+
+@test("mcp: several calls run at the same time, and a short one does not wait for a long one")
+def _():
+    with Server(*SHELL) as s:
+        long = s.call_later("run_shell", code="sleep 3; echo long")
+        began = time.monotonic()
+        equal(facts_of(s.call("run_shell", code="echo short"))["stdout"], "short\n", "the short call")
+        true(time.monotonic() - began < 2.5 * SLOW, "the short call waited for the long one")
+        equal(facts_of(s.result(long))["stdout"], "long\n", "the long call")
+
+
+@test("mcp: two requests with one id: the second is refused, the first is answered")
+def _():
+    with Server(*SHELL) as s:
+        first = s.call_later("run_shell", code="sleep 1; echo first")
+        s.number -= 1
+        s.call_later("run_shell", code="echo second")
+        equal(s.line()["error"]["code"], -32600, "the error")
+        equal(facts_of(s.result(first))["stdout"], "first\n", "the answer")
+
+
+@test("mcp: output arrives as progress that increases, and never after the answer")
+def _():
+    with Server(*SHELL) as s:
+        number = s.call_later("run_shell", progress="t-1", code="for i in 1 2 3; do echo line $i; sleep 0.4; done")
+        s.result(number)
+        notes = [note["params"] for note in s.notifications()]
+        true(len(notes) >= 2, f"progress {notes}")
+        equal({note["progressToken"] for note in notes}, {"t-1"}, "the token")
+        values = [note["progress"] for note in notes]
+        equal(values, sorted(set(values)), "the progress")
+        contains([note.get("message") for note in notes], "line 2", "the messages")
+        true(s.is_silent(0.5), "a message after the answer")
+
+
+@test("mcp: a silent program makes progress, too", limit=90)
+def _():
+    with Server(*SHELL) as s:
+        s.result(s.call_later("run_shell", progress=7, code="sleep 6"))
+        equal([note["params"]["progressToken"] for note in s.notifications()], [7], "the notifications")
+
+
+@test("mcp: without a token there is no progress")
+def _():
+    with Server(*SHELL) as s:
+        s.result(s.call_later("run_shell", code="for i in 1 2 3; do echo $i; sleep 0.3; done"))
+        equal(s.notifications(), [], "the notifications")
+
+
+@test("mcp: a client that does not read stops no other call, and loses no answer")
+def _():
+    with Server(*SHELL, "--max-output", "4M") as s:
+        code = "head -c 3000000 /dev/zero | tr '\\0' x"
+        numbers = [s.call_later("run_shell", code=code) for _ in range(4)]
+        marks = [s.call_later("run_shell", code="echo done") for _ in range(3)]
+        wait_until(lambda: not any("sh (" in (describe_process(pid) or "") for pid in s.below()), "all programs to end", 30)
+        time.sleep(1)
+        for number in numbers:
+            equal(len(facts_of(s.result(number))["stdout"]), 3000000, "the output")
+        for number in marks:
+            equal(facts_of(s.result(number))["stdout"], "done\n", "the output")
+
+
+def memory_of(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as file:
+        return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmRSS:"))
+
+
+@test("mcp: a client that sends and never reads is not read any more, and the server stays small")
+def _():
+    with Server(*SHELL) as s:
+        before = memory_of(s.process.pid)
+        os.set_blocking(s.process.stdin.fileno(), False)
+        line = b'{"jsonrpc":"2.0","id":"%d","method":"tools/list"}\n'
+        sent, end = 0, time.monotonic() + 1
+        while time.monotonic() < end and sent < 100000:
+            try:
+                os.write(s.process.stdin.fileno(), line % sent)
+                sent, end = sent + 1, time.monotonic() + 1
+            except BlockingIOError:
+                time.sleep(0.01)
+        true(sent < 100000, "the server read everything")
+        true(memory_of(s.process.pid) - before < 40 << 20, f"the server grew to {memory_of(s.process.pid)} bytes")
+        seen = [s.line()["id"] for _ in range(sent)]
+        equal(seen, [str(number) for number in range(sent)], "the answers")

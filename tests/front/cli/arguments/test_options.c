@@ -308,7 +308,7 @@ static void the_help_fits_80_columns(void **state)
 	assert_non_null(file);
 	(void)fflush(stdout);
 	assert_true(dup2(fileno(file), STDOUT_FILENO) >= 0);
-	options_print_help();
+	options_print_help(NULL);
 	(void)fflush(stdout);
 	assert_true(dup2(saved, STDOUT_FILENO) >= 0);
 	(void)close(saved);

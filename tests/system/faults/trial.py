@@ -451,7 +451,7 @@ def judge(seen, base, call, name):
     is_by_libc = is_abort_of_libc(seen, call)
     if bad and not is_by_libc:
         return f"died of a signal: {bad}"
-    if seen.left and (seen.stays or not is_release(call)):
+    if seen.left and (seen.stays or not is_release(seen, call)):
         return f"left behind: {seen.left}, after gc: {seen.stays}"
     if is_by_libc:
         return None
@@ -469,10 +469,11 @@ def is_abort_of_libc(seen, call):
     return is_call and seen.code == 134 and any("malloc assertion failure in sysmalloc" in line for line in seen.err)
 
 
-def is_release(call):
+def is_release(seen, call):
     """A record or a cgroup that can't be removed, or that can't be seen to be ours still, is left to the next
-    run, or to gc: jail.c says so."""
-    return call.phase == "after" and call.name in ("unlinkat", "rmdir", "flock", "newfstatat", "fstat")
+    run, or to gc: jail.c says so.  On a busy machine a time limit ends a run before its program."""
+    is_end = call.phase == "after" or seen.code == 124
+    return is_end and call.name in ("unlinkat", "rmdir", "flock", "newfstatat", "fstat")
 
 
 def judge_same(seen, base, call, name):

@@ -10,12 +10,13 @@
 
 #include "runtime/jail/cgroup/cgroup_text.h"
 
-#define SHARES_MIN  2u
-#define SHARES_MAX  262144u
-#define WEIGHT_MIN  10u
-#define WEIGHT_MAX  1000u
-#define CPU_PERIOD  100000u /* the kernel's, in microseconds */
-#define CONTROL_MAX 32      /* length of a controller's name */
+#define SHARES_MIN     2u
+#define SHARES_MAX     262144u
+#define WEIGHT_MIN     10u
+#define WEIGHT_MAX     1000u
+#define SHARES_DEFAULT 1024u   /* what every group has: ctr writes it always */
+#define CPU_PERIOD     100000u /* the kernel's, in microseconds */
+#define CONTROL_MAX    32      /* length of a controller's name */
 
 uint64_t resource_cpu_weight(uint64_t shares)
 {
@@ -212,9 +213,11 @@ static int plan_shares(struct planner *p, const struct oci_cpu *c, struct cj_err
 		w->is_optional = c->idle.value == 0;
 	}
 	bool is_idle = c->idle.is_set && c->idle.value == 1;
-	if (c->shares.is_set && c->shares.value != 0 && !is_idle)
-		add(p, "cpu.shares", "cpu", "cpu.weight")->value =
-		    text(p, "%" PRIu64, resource_cpu_weight(c->shares.value));
+	if (c->shares.is_set && c->shares.value != 0 && !is_idle) {
+		struct resource_write *w = add(p, "cpu.shares", "cpu", "cpu.weight");
+		w->value = text(p, "%" PRIu64, resource_cpu_weight(c->shares.value));
+		w->is_optional = c->shares.value == SHARES_DEFAULT;
+	}
 	return 0;
 }
 

@@ -52,7 +52,7 @@ static void each_field_becomes_its_file(void **state)
 		  "memory.swap.max=max?;memory.max=100;" },
 		{ "{\"memory\":{\"reservation\":50}}", "memory.low=50;" },
 		{ "{\"cpu\":{\"shares\":1024}}", "cpu.weight=39?;" },
-		{ "{\"cpu\":{\"shares\":1025}}", "cpu.weight=39;" },
+		{ "{\"cpu\":{\"shares\":1025}}", "cpu.weight=40;" },
 		{ "{\"cpu\":{\"shares\":0,\"quota\":0,\"period\":0}}", "" },
 		{ "{\"cpu\":{\"quota\":50000}}", "cpu.max=50000 100000;" },
 		{ "{\"cpu\":{\"quota\":20000,\"period\":10000}}", "cpu.max=20000 10000;" },

@@ -16,6 +16,7 @@
  *	                      clone3, CLONE_PARENT -------> in the pid namespace: from here on a
  *	EXEC_SPAWNED <------- its pid                         hostile process can see it
  *	reaps it              exit
+ *	EXEC_SEEN ----------------------------------------> (both use one end of the link)
  *	                                                    console, process_become(), executable
  *	limits, pid file  <-------------------------------- EXEC_READY
  *	EXEC_GO ------------------------------------------> filter, execve(2)

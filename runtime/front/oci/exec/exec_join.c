@@ -23,6 +23,7 @@
 
 const char *const exec_step_names[] = {
 	[EXEC_SPAWNED] = "process spawned",
+	[EXEC_SEEN] = "process seen",
 	[EXEC_READY] = "process ready",
 	[EXEC_GO] = "go",
 };
@@ -40,8 +41,12 @@ static int differs(pid_t init_pid, const char *name, struct cj_error *err)
 	if (stat(path, &ours) < 0)
 		return errno == ENOENT ? 0 : cj_fail(err, errno, "look at '%s'", path);
 	(void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", init_pid, name);
-	if (stat(path, &theirs) < 0)
-		return cj_fail(err, errno, "look at the container's %s namespace", name);
+	if (stat(path, &theirs) < 0) {
+		int rc = cj_fail(err, errno, "look at the container's %s namespace", name);
+		if (err->code == EACCES && geteuid() != 0)
+			(void)cj_hint(err, "an ordinary user must start the container first");
+		return rc;
+	}
 	return ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino;
 }
 
@@ -101,7 +106,7 @@ int exec_join_start(const struct exec_join *join, int sock_fd, const struct step
 	if (msg.size != sizeof(*out_pid))
 		return cj_fail(err, EPROTO, "read the pid of the container's new process");
 	memcpy(out_pid, msg.data, sizeof(*out_pid));
-	return 0;
+	return step_tell(link, EXEC_SEEN, NULL, 0, NULL, 0, err);
 }
 
 /* --- the joiner --------------------------------------------------------------------------- */
@@ -222,7 +227,7 @@ static int become(const struct exec_join *join, const struct step_link *link, st
 {
 	auto_step_msg struct step_msg msg = { 0 };
 	auto_console struct console console = CONSOLE_NULL;
-	if (enter_console(join, &console, err) < 0 ||
+	if (step_await(link, EXEC_SEEN, &msg, err) < 0 || enter_console(join, &console, err) < 0 ||
 	    process_become(join->process, join->console_fd >= 0 ? &console : NULL, err) < 0 ||
 	    process_find(join->process, err) < 0 ||
 	    step_tell(link, EXEC_READY, NULL, 0, NULL, 0, err) < 0)

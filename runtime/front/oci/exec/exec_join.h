@@ -13,6 +13,7 @@
 
 enum exec_step {
 	EXEC_SPAWNED, /* joiner -> exec: the pid of the process, a pid_t */
+	EXEC_SEEN,    /* exec -> process: the joiner is reaped, the next step is the process' own */
 	EXEC_READY,   /* process -> exec: it is what it should be, and its program was found */
 	EXEC_GO,      /* exec -> process: limits and pid file are there */
 	EXEC_STEP_COUNT

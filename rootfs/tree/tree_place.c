@@ -5,11 +5,14 @@
  * Every descriptor here was opened by the kernel inside the root, whatever somebody exchanges
  * meanwhile: each prefix of a path is resolved from root_fd, and a missing component is made in
  * the descriptor of its parent.  From the first component that we made on, a link is an attack.
+ * A link that leads to nothing is replaced by its target, and the walk begins again: an image's
+ * /etc/resolv.conf often is one.
  */
 #include "rootfs/tree/tree_place.h"
 
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,6 +20,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
+#define LINKS_MAX   40 /* as path_resolution(7) */
 #define RESOLVE_NEW (RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS)
 
 static uint64_t resolve_flags(bool follows_links)
@@ -28,8 +32,8 @@ static int fail_open(const char *path, int code, struct cj_error *err)
 {
 	int rc = cj_fail(err, code, "find '%s' in the root file system", path);
 	if (code == ELOOP)
-		cj_hint(err, "a symbolic link there leads to nothing, or may not be followed: at "
-			     "and below /dev, /proc and /sys there must be real directories");
+		cj_hint(err, "a symbolic link there may not be followed: at and below /dev, /proc "
+			     "and /sys there must be real directories");
 	return rc;
 }
 
@@ -50,18 +54,79 @@ static int make_entry(int dir_fd, const char *name, bool is_dir)
 	return sys_openat2(dir_fd, name, O_PATH | (is_dir ? O_DIRECTORY : 0), 0, RESOLVE_NEW);
 }
 
-/* One component further.  `prefix` ends with the component `name`. */
-static int step(int root_fd, int dir_fd, const char *prefix, const char *name, bool is_dir,
-		bool *has_made, uint64_t resolve)
+/* A walk along a path whose end is missing. */
+struct walk {
+	int root_fd;
+	bool is_dir; /* what the last component shall be */
+	bool follows_links;
+	bool has_made; /* a component, since the walk began */
+	char path[PATH_MAX];
+};
+
+/* One component further: w->path ends with `name` for now. */
+static int step(struct walk *w, int dir_fd, const char *name, bool is_dir)
 {
-	if (!*has_made) {
-		int fd =
-		    sys_openat2(root_fd, prefix, O_PATH | (is_dir ? O_DIRECTORY : 0), 0, resolve);
+	if (!w->has_made) {
+		int fd = sys_openat2(w->root_fd, w->path, O_PATH | (is_dir ? O_DIRECTORY : 0), 0,
+				     resolve_flags(w->follows_links));
 		if (fd >= 0 || errno != ENOENT)
 			return fd;
-		*has_made = true;
 	}
-	return make_entry(dir_fd, name, is_dir);
+	int fd = make_entry(dir_fd, name, is_dir);
+	w->has_made = w->has_made || fd >= 0;
+	return fd;
+}
+
+/*
+ * Replaces the component `name` of w->path by what the link of this name holds; `rest` follows it.
+ * The link itself is opened, so that what is read is no other object.
+ */
+static int insert_target(struct walk *w, int dir_fd, const char *name, const char *rest)
+{
+	char target[PATH_MAX], path[PATH_MAX];
+	auto_fd int link_fd = openat(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	ssize_t size = link_fd < 0 ? -1 : readlinkat(link_fd, "", target, sizeof(target) - 1);
+	if (size < 0)
+		return -errno;
+	target[size] = '\0';
+	int parent = target[0] == '/' ? 0 : (int)(name - w->path);
+	int length = snprintf(path, sizeof(path), "%.*s/%s%s", parent, w->path, target, rest);
+	if (length < 0 || (size_t)length >= sizeof(path))
+		return -ENAMETOOLONG;
+	memcpy(w->path, path, (size_t)length + 1);
+	return -EAGAIN;
+}
+
+/* Returns a descriptor, -EAGAIN when a link that leads to nothing has been replaced by its target,
+ * or another -errno. */
+static int walk_once(struct walk *w)
+{
+	auto_fd int dir_fd = fcntl(w->root_fd, F_DUPFD_CLOEXEC, 0);
+	if (dir_fd < 0)
+		return -errno;
+	for (char *name = w->path; *name == '/';) {
+		name += strspn(name, "/");
+		char *end = strchrnul(name, '/'), cut = *end;
+		if (name == end)
+			break;
+		*end = '\0';
+		int next_fd = step(w, dir_fd, name, cut == '/' || w->is_dir);
+		int code = errno;
+		if (next_fd < 0 && code == ELOOP && w->follows_links && !w->has_made) {
+			char rest[PATH_MAX];
+			*end = cut;
+			memcpy(rest, end, strlen(end) + 1);
+			*end = '\0';
+			return insert_target(w, dir_fd, name, rest);
+		}
+		*end = cut;
+		if (next_fd < 0)
+			return -code;
+		cj_close(&dir_fd);
+		dir_fd = next_fd;
+		name = end;
+	}
+	return take_fd(&dir_fd);
 }
 
 static int fail_make(const char *path, int code, struct cj_error *err)
@@ -74,33 +139,19 @@ static int fail_make(const char *path, int code, struct cj_error *err)
 	return rc;
 }
 
-static int make_path(int root_fd, const char *path, bool is_dir, uint64_t resolve,
+static int make_path(int root_fd, const char *path, bool is_dir, bool follows_links,
 		     struct cj_error *err)
 {
-	char prefix[PATH_MAX];
-	if (strlen(path) >= sizeof(prefix))
+	struct walk w = { .root_fd = root_fd, .is_dir = is_dir, .follows_links = follows_links };
+	size_t size = strlen(path) + 1;
+	if (size > sizeof(w.path))
 		return cj_fail(err, ENAMETOOLONG, "find '%s'", path);
-	memcpy(prefix, path, strlen(path) + 1);
+	memcpy(w.path, path, size);
 
-	auto_fd int dir_fd = fcntl(root_fd, F_DUPFD_CLOEXEC, 0);
-	if (dir_fd < 0)
-		return cj_fail(err, errno, "duplicate the root's descriptor");
-	bool has_made = false;
-	for (char *name = prefix; *name == '/';) {
-		char *end = strchrnul(++name, '/');
-		bool is_last = *end == '\0';
-		*end = '\0';
-		int next_fd =
-		    step(root_fd, dir_fd, prefix, name, !is_last || is_dir, &has_made, resolve);
-		if (next_fd < 0)
-			return fail_make(path, errno, err);
-		cj_close(&dir_fd);
-		dir_fd = next_fd;
-		if (!is_last)
-			*end = '/';
-		name = end;
-	}
-	return take_fd(&dir_fd);
+	int fd = -EAGAIN;
+	for (int links = 0; fd == -EAGAIN && links <= LINKS_MAX; links++)
+		fd = walk_once(&w);
+	return fd < 0 ? fail_make(path, fd == -EAGAIN ? ELOOP : -fd, err) : fd;
 }
 
 /* A mount on the root itself would lie above it, and the container below. */
@@ -134,10 +185,9 @@ static int check_place(int root_fd, int fd, const char *path, enum tree_place pl
 int tree_place_open(int root_fd, const char *path, enum tree_place place, bool follows_links,
 		    struct cj_error *err)
 {
-	const uint64_t resolve = resolve_flags(follows_links);
-	auto_fd int fd = sys_openat2(root_fd, path, O_PATH, 0, resolve);
+	auto_fd int fd = sys_openat2(root_fd, path, O_PATH, 0, resolve_flags(follows_links));
 	if (fd < 0 && errno == ENOENT && place != TREE_PLACE_GIVEN) {
-		fd = make_path(root_fd, path, place == TREE_PLACE_DIRECTORY, resolve, err);
+		fd = make_path(root_fd, path, place == TREE_PLACE_DIRECTORY, follows_links, err);
 		if (fd < 0)
 			return fd;
 	}
@@ -157,5 +207,5 @@ int tree_place_open_parent(int root_fd, const char *path, const char **out_name,
 	auto_free char *parent = strndup(path, (size_t)(slash - path));
 	if (!parent)
 		return cj_fail(err, ENOMEM, "find '%s'", path);
-	return make_path(root_fd, parent, true, resolve_flags(false), err);
+	return make_path(root_fd, parent, true, false, err);
 }

@@ -113,6 +113,10 @@ static int plan_bind(const struct oci_mount *mount, const struct mount_options *
 	op->kind = TREE_BIND;
 	op->source = mount->source;
 	op->is_recursive = options->is_recursive;
+	/* The host's cgroups come along with its /sys: what is read-only there is so as a whole
+	 * (CVE-2023-25809). */
+	if (strcmp(op->path, "/sys") == 0 && options->is_read_only)
+		op->attrs.set_below |= MOUNT_ATTR_RDONLY;
 	return 0;
 }
 

@@ -155,10 +155,14 @@ int mounts_pivot(int root_fd, struct cj_error *err)
 
 int mounts_pivot_from_peers(int root_fd, struct cj_error *err)
 {
+	auto_fd int old_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (old_fd < 0)
+		return cj_fail(err, errno, "open '/'");
 	int rc = swap_roots(root_fd, err);
 	if (rc < 0)
 		return rc;
-	if (mount(NULL, ".", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
+	/* mount(2) takes "." for the working directory itself, not for what lies on it. */
+	if (fchdir(old_fd) < 0 || mount(NULL, ".", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 		return cj_fail(err, errno, "make the mounts of the old root private");
 	return detach_old_root(err);
 }

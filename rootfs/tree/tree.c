@@ -217,31 +217,29 @@ static bool is_at(const char *path, const char *place, const char **out_rest)
 	return true;
 }
 
-/* Where the resolution of a path begins. */
-struct start {
-	int fd;
-	const char *path;
-	bool follows_links;
-};
-
-static struct start find_start(const struct tree_sources *s, int root_fd, const char *path)
+/* A path begins at the anchor above it, if there is one.  A device or link at an anchor's place
+ * follows no link, either. */
+static struct tree_path find_start(const struct tree_sources *s, int root_fd, const char *path)
 {
+	struct tree_path at = { root_fd, path, path, true };
 	const char *rest = NULL;
 	for (size_t i = 0; i < ANCHORS; i++) {
 		if (!is_at(path, anchor_rows[i].path, &rest))
 			continue;
-		if (s->anchor_fds[i] >= 0 && *rest == '/')
-			return (struct start){ s->anchor_fds[i], rest, false };
-		return (struct start){ root_fd, path, false };
+		at.follows_links = false;
+		if (s->anchor_fds[i] >= 0 && *rest == '/') {
+			at.dir_fd = s->anchor_fds[i];
+			at.path = rest;
+		}
 	}
-	return (struct start){ root_fd, path, true };
+	return at;
 }
 
 static int open_place(const struct tree_sources *s, int root_fd, const char *path,
 		      enum tree_place place, struct cj_error *err)
 {
-	const struct start start = find_start(s, root_fd, path);
-	return tree_place_open(start.fd, start.path, place, start.follows_links, err);
+	const struct tree_path at = find_start(s, root_fd, path);
+	return tree_place_open(&at, place, err);
 }
 
 static int get_magic(int fd, const char *name, long *out, struct cj_error *err)
@@ -347,15 +345,15 @@ static int do_place(const struct tree_op *op, struct tree_sources *s, int root_f
 static int do_operation(const struct tree_op *op, struct tree_sources *s, int *mount_fd,
 			int root_fd, struct cj_error *err)
 {
-	const struct start start = find_start(s, root_fd, op->path);
+	const struct tree_path at = find_start(s, root_fd, op->path);
 	switch (op->kind) {
 	case TREE_DIRECTORY:
 	case TREE_FILE:
 		return do_place(op, s, root_fd, err);
 	case TREE_LINK:
-		return tree_node_add_link(start.fd, start.path, op->source, err);
+		return tree_node_add_link(&at, op->source, err);
 	case TREE_DEVICE:
-		return tree_node_add_device(start.fd, start.path, op, err);
+		return tree_node_add_device(&at, op, err);
 	case TREE_FS:
 		*mount_fd = tree_mount_create(op, err);
 		return *mount_fd < 0 ? *mount_fd : attach(op, s, root_fd, mount_fd, err);

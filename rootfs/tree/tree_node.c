@@ -12,7 +12,6 @@
 
 #include "rootfs/mounts.h"
 #include "rootfs/tree/tree_mount.h"
-#include "rootfs/tree/tree_place.h"
 #include "runtime/base/scope.h"
 
 /* Read-only does not forbid writing to a device, but protects the mode and owner of the host's. */
@@ -57,14 +56,14 @@ static int open_host_device(const struct tree_op *op, struct cj_error *err)
 	return rc < 0 ? rc : take_fd(&tree_fd);
 }
 
-static int bind_device(int dir_fd, const char *path, const struct tree_op *op, struct cj_error *err)
+static int bind_device(const struct tree_path *at, const struct tree_op *op, struct cj_error *err)
 {
 	auto_fd int tree_fd = open_host_device(op, err);
 	if (tree_fd < 0) {
 		cj_hint(err, "mknod(2) is not permitted here, so the host's device is bound");
 		return tree_fd;
 	}
-	auto_fd int place_fd = tree_place_open(dir_fd, path, TREE_PLACE_FILE, false, err);
+	auto_fd int place_fd = tree_place_open(at, TREE_PLACE_FILE, err);
 	if (place_fd < 0)
 		return place_fd;
 	return mounts_attach(tree_fd, place_fd, op->path, err);
@@ -83,12 +82,11 @@ static int give_away(int dir_fd, const char *name, const struct tree_op *op, str
 	return 0;
 }
 
-int tree_node_add_device(int dir_fd, const char *path, const struct tree_op *op,
-			 struct cj_error *err)
+int tree_node_add_device(const struct tree_path *at, const struct tree_op *op, struct cj_error *err)
 {
 	const struct tree_device *device = &op->device;
 	const char *name = NULL;
-	auto_fd int parent_fd = tree_place_open_parent(dir_fd, path, &name, err);
+	auto_fd int parent_fd = tree_place_open_parent(at, &name, err);
 	if (parent_fd < 0)
 		return parent_fd;
 	if (device->is_given)
@@ -101,24 +99,24 @@ int tree_node_add_device(int dir_fd, const char *path, const struct tree_op *op,
 	if (errno == EEXIST)
 		return check_existing(parent_fd, name, op, err);
 	if (errno == EPERM && device->type != S_IFIFO)
-		return bind_device(dir_fd, path, op, err);
+		return bind_device(at, op, err);
 	return cj_fail(err, errno, "make the device '%s'", op->path);
 }
 
-int tree_node_add_link(int dir_fd, const char *path, const char *target, struct cj_error *err)
+int tree_node_add_link(const struct tree_path *at, const char *target, struct cj_error *err)
 {
 	const char *name = NULL;
-	auto_fd int parent_fd = tree_place_open_parent(dir_fd, path, &name, err);
+	auto_fd int parent_fd = tree_place_open_parent(at, &name, err);
 	if (parent_fd < 0)
 		return parent_fd;
 	if (symlinkat(target, parent_fd, name) == 0)
 		return 0;
 	if (errno != EEXIST)
-		return cj_fail(err, errno, "make the link '%s'", path);
+		return cj_fail(err, errno, "make the link '%s'", at->name);
 
 	char found[PATH_MAX];
 	ssize_t size = readlinkat(parent_fd, name, found, sizeof(found) - 1);
 	if (size >= 0 && (size_t)size == strlen(target) && memcmp(found, target, (size_t)size) == 0)
 		return 0;
-	return cj_reject_as(err, EEXIST, "'%s' exists and is not a link to '%s'", path, target);
+	return cj_reject_as(err, EEXIST, "'%s' exists and is not a link to '%s'", at->name, target);
 }

@@ -7,18 +7,18 @@
  */
 #pragma once
 
+#include "rootfs/tree/tree_place.h"
 #include "rootfs/tree/tree_spec.h"
 #include "runtime/base/error.h"
 
 /*
- * tree_node_add_device - make the operation's node below dir_fd at `path` (absolute: from dir_fd
- * on).  Where mknod(2) is not permitted, as in a user namespace, the host's device is bound:
+ * tree_node_add_device - make the operation's node; `at` is its path.  Where mknod(2) is not permitted, as in a user namespace, the host's device is bound:
  * the one at the operation's path, checked by type and number.
  *
  * Runs in: the container's init before pivot_root(2), with umask 0.
  */
-int tree_node_add_device(int dir_fd, const char *path, const struct tree_op *op,
+int tree_node_add_device(const struct tree_path *at, const struct tree_op *op,
 			 struct cj_error *err);
 
-/* A symbolic link at `path` below dir_fd. */
-int tree_node_add_link(int dir_fd, const char *path, const char *target, struct cj_error *err);
+/* A symbolic link. */
+int tree_node_add_link(const struct tree_path *at, const char *target, struct cj_error *err);

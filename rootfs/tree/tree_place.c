@@ -28,9 +28,9 @@ static uint64_t resolve_flags(bool follows_links)
 	return RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | (follows_links ? 0 : RESOLVE_NO_SYMLINKS);
 }
 
-static int fail_open(const char *path, int code, struct cj_error *err)
+static int fail_open(const char *name, int code, struct cj_error *err)
 {
-	int rc = cj_fail(err, code, "find '%s' in the root file system", path);
+	int rc = cj_fail(err, code, "find '%s' in the root file system", name);
 	if (code == ELOOP)
 		cj_hint(err, "a symbolic link there may not be followed: at and below /dev, /proc "
 			     "and /sys there must be real directories");
@@ -129,29 +129,32 @@ static int walk_once(struct walk *w)
 	return take_fd(&dir_fd);
 }
 
-static int fail_make(const char *path, int code, struct cj_error *err)
+static int fail_make(const char *name, int code, struct cj_error *err)
 {
 	int rc = code == ELOOP || code == ENOTDIR
-		     ? fail_open(path, code, err)
-		     : cj_fail(err, code, "make '%s' in the root file system", path);
+		     ? fail_open(name, code, err)
+		     : cj_fail(err, code, "make '%s' in the root file system", name);
 	if (code == EROFS || code == EACCES || code == EPERM)
 		cj_hint(err, "the mount point is missing and can't be made: make it in the image");
 	return rc;
 }
 
-static int make_path(int root_fd, const char *path, bool is_dir, bool follows_links,
-		     struct cj_error *err)
+static int make_path(const struct tree_path *at, bool is_dir, struct cj_error *err)
 {
-	struct walk w = { .root_fd = root_fd, .is_dir = is_dir, .follows_links = follows_links };
-	size_t size = strlen(path) + 1;
+	struct walk w = {
+		.root_fd = at->dir_fd,
+		.is_dir = is_dir,
+		.follows_links = at->follows_links,
+	};
+	size_t size = strlen(at->path) + 1;
 	if (size > sizeof(w.path))
-		return cj_fail(err, ENAMETOOLONG, "find '%s'", path);
-	memcpy(w.path, path, size);
+		return cj_fail(err, ENAMETOOLONG, "find '%s'", at->name);
+	memcpy(w.path, at->path, size);
 
 	int fd = -EAGAIN;
 	for (int links = 0; fd == -EAGAIN && links <= LINKS_MAX; links++)
 		fd = walk_once(&w);
-	return fd < 0 ? fail_make(path, fd == -EAGAIN ? ELOOP : -fd, err) : fd;
+	return fd < 0 ? fail_make(at->name, fd == -EAGAIN ? ELOOP : -fd, err) : fd;
 }
 
 /* A mount on the root itself would lie above it, and the container below. */
@@ -165,47 +168,47 @@ static int is_root(int root_fd, int fd, bool *out)
 	return 0;
 }
 
-static int check_place(int root_fd, int fd, const char *path, enum tree_place place,
+static int check_place(const struct tree_path *at, int fd, enum tree_place place,
 		       struct cj_error *err)
 {
 	struct stat st;
 	bool is_the_root = true;
-	int rc = is_root(root_fd, fd, &is_the_root);
+	int rc = is_root(at->dir_fd, fd, &is_the_root);
 	if (rc < 0 || fstat(fd, &st) < 0)
-		return cj_fail(err, rc < 0 ? -rc : errno, "look at '%s'", path);
+		return cj_fail(err, rc < 0 ? -rc : errno, "look at '%s'", at->name);
 	if (is_the_root)
-		return cj_reject_as(err, EBUSY, "'%s' leads to the root itself", path);
+		return cj_reject_as(err, EBUSY, "'%s' leads to the root itself", at->name);
 	if (place == TREE_PLACE_DIRECTORY && !S_ISDIR(st.st_mode))
-		return cj_fail(err, ENOTDIR, "'%s' of the root file system", path);
+		return cj_fail(err, ENOTDIR, "'%s' of the root file system", at->name);
 	if (place == TREE_PLACE_FILE && S_ISDIR(st.st_mode))
-		return cj_fail(err, EISDIR, "'%s' of the root file system", path);
+		return cj_fail(err, EISDIR, "'%s' of the root file system", at->name);
 	return 0;
 }
 
-int tree_place_open(int root_fd, const char *path, enum tree_place place, bool follows_links,
-		    struct cj_error *err)
+int tree_place_open(const struct tree_path *at, enum tree_place place, struct cj_error *err)
 {
-	auto_fd int fd = sys_openat2(root_fd, path, O_PATH, 0, resolve_flags(follows_links));
+	auto_fd int fd =
+	    sys_openat2(at->dir_fd, at->path, O_PATH, 0, resolve_flags(at->follows_links));
 	if (fd < 0 && errno == ENOENT && place != TREE_PLACE_GIVEN) {
-		fd = make_path(root_fd, path, place == TREE_PLACE_DIRECTORY, follows_links, err);
+		fd = make_path(at, place == TREE_PLACE_DIRECTORY, err);
 		if (fd < 0)
 			return fd;
 	}
 	if (fd < 0)
-		return fail_open(path, errno, err);
-	int rc = check_place(root_fd, fd, path, place, err);
+		return fail_open(at->name, errno, err);
+	int rc = check_place(at, fd, place, err);
 	return rc < 0 ? rc : take_fd(&fd);
 }
 
-int tree_place_open_parent(int root_fd, const char *path, const char **out_name,
-			   struct cj_error *err)
+int tree_place_open_parent(const struct tree_path *at, const char **out_name, struct cj_error *err)
 {
-	const char *slash = strrchr(path, '/');
+	const char *slash = strrchr(at->path, '/');
 	if (!slash || slash[1] == '\0')
-		return cj_reject(err, "'%s' is not the absolute path of a file", path);
+		return cj_reject(err, "'%s' is not the absolute path of a file", at->name);
 	*out_name = slash + 1;
-	auto_free char *parent = strndup(path, (size_t)(slash - path));
+	auto_free char *parent = strndup(at->path, (size_t)(slash - at->path));
 	if (!parent)
-		return cj_fail(err, ENOMEM, "find '%s'", path);
-	return make_path(root_fd, parent, true, false, err);
+		return cj_fail(err, ENOMEM, "find '%s'", at->name);
+	const struct tree_path above = { .dir_fd = at->dir_fd, .path = parent, .name = at->name };
+	return make_path(&above, true, err);
 }

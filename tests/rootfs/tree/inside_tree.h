@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include <signal.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -20,10 +21,12 @@ struct tree_case {
 	struct tree_spec spec;
 	const struct sysctl *sysctls;
 	size_t nsysctls;
-	void (*attack)(
-	    void *); /* in the runtime, before the child exists; what it starts dies with it */
-	void (*hook)(void *); /* in init, between tree_build() and tree_finish() */
-	void (*body)(void *); /* in init, at the end */
+	void (*host)(void *); /* in the runtime, in a mount namespace that plays the host */
+	pid_t (*attack)(
+	    void *);           /* in the runtime, before the child exists; this process is killed */
+	void (*after)(void *); /* in the runtime, after the child's end */
+	void (*hook)(void *);  /* in init, between tree_build() and tree_finish() */
+	void (*body)(void *);  /* in init, at the end */
 	void *arg;
 	int kept_namespaces; /* CLONE_NEW* that init does not get */
 };
@@ -99,17 +102,12 @@ static inline int enter_user_namespace(void)
 	return 0;
 }
 
-static inline void tree_runtime(const struct tree_case *c, bool has_user_ns)
+/* Between the runtime and init: makes the namespaces. */
+static inline void tree_middle(const struct tree_case *c, bool has_user_ns,
+			       struct tree_sources *sources, const struct sysctl_host *host,
+			       int before)
 {
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-	struct cj_error err = { 0 };
-	struct sysctl_host host;
-	struct tree_sources *sources = NULL;
-	int before = open_count();
-	tree_stage("host", sysctls_look_at_host(&host, &err), &err, before);
-	tree_stage("outside", tree_open_outside(&c->spec, &sources, &err), &err, before);
-	if (c->attack)
-		c->attack(c->arg);
 	if (has_user_ns && enter_user_namespace() < 0)
 		_exit(2);
 	if (unshare(TREE_NAMESPACES & ~c->kept_namespaces) < 0)
@@ -117,10 +115,36 @@ static inline void tree_runtime(const struct tree_case *c, bool has_user_ns)
 	pid_t pid = fork();
 	if (pid == 0) {
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-		tree_init(c, sources, &host, before);
+		tree_init(c, sources, host, before);
 	}
 	int status;
 	_exit(pid > 0 && waitpid(pid, &status, 0) == pid ? 0 : 1);
+}
+
+static inline void tree_runtime(const struct tree_case *c, bool has_user_ns)
+{
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	struct cj_error err = { 0 };
+	struct sysctl_host host;
+	struct tree_sources *sources = NULL;
+	if (c->host && unshare(CLONE_NEWNS) < 0)
+		_exit(2);
+	if (c->host)
+		c->host(c->arg);
+	int before = open_count();
+	tree_stage("host", sysctls_look_at_host(&host, &err), &err, before);
+	tree_stage("outside", tree_open_outside(&c->spec, &sources, &err), &err, before);
+	pid_t attacker = c->attack ? c->attack(c->arg) : -1;
+	pid_t pid = fork();
+	if (pid == 0)
+		tree_middle(c, has_user_ns, sources, &host, before);
+	int status;
+	bool has_ended = pid > 0 && waitpid(pid, &status, 0) == pid;
+	if (attacker > 0)
+		(void)kill(attacker, SIGKILL);
+	if (has_ended && c->after && inside_result->end == ENDED_FINE)
+		c->after(c->arg);
+	_exit(has_ended ? 0 : 1);
 }
 
 static inline void try_tree(const struct tree_case *c, bool has_user_ns)

@@ -25,6 +25,20 @@ static bool is_same(int fd, const char *path)
 	       found.st_dev == expected.st_dev && found.st_ino == expected.st_ino;
 }
 
+static int open_at(int root_fd, const char *path, enum tree_place place, bool follows_links,
+		   struct cj_error *err)
+{
+	const struct tree_path at_path = { root_fd, path, path, follows_links };
+	return tree_place_open(&at_path, place, err);
+}
+
+static int open_parent_at(int root_fd, const char *path, const char **out_name,
+			  struct cj_error *err)
+{
+	const struct tree_path at_path = { root_fd, path, path, false };
+	return tree_place_open_parent(&at_path, out_name, err);
+}
+
 /* The place is `expected`, below the root's directory. */
 static void expect_place(const char *root, const char *path, enum tree_place place,
 			 const char *expected)
@@ -32,7 +46,7 @@ static void expect_place(const char *root, const char *path, enum tree_place pla
 	struct cj_error err = { 0 };
 	int root_fd = open_root(root);
 	int before = open_count();
-	int fd = tree_place_open(root_fd, path, place, true, &err);
+	int fd = open_at(root_fd, path, place, true, &err);
 	if (fd < 0)
 		print_error("%s: %s\n", path, err.msg);
 	assert_true(fd >= 0);
@@ -48,7 +62,7 @@ static void expect_refusal(const char *root, const char *path, enum tree_place p
 	struct cj_error err = { 0 };
 	int root_fd = open_root(root);
 	int before = open_count();
-	int rc = tree_place_open(root_fd, path, place, follows_links, &err);
+	int rc = open_at(root_fd, path, place, follows_links, &err);
 	if (rc != -code)
 		print_error("%s: %d, %s\n", path, rc, err.msg);
 	assert_int_equal(rc, -code);
@@ -186,18 +200,18 @@ static void a_parent_is_reached_without_links(void **state)
 	struct cj_error err = { 0 };
 	const char *name = NULL;
 	int root_fd = open_root(at(place, "r"));
-	int fd = tree_place_open_parent(root_fd, "/new/sub/null", &name, &err);
+	int fd = open_parent_at(root_fd, "/new/sub/null", &name, &err);
 	assert_true(fd >= 0);
 	assert_true(is_same(fd, at(place, "r/new/sub")));
 	assert_string_equal(name, "null");
 	close(fd);
-	fd = tree_place_open_parent(root_fd, "/null", &name, &err);
+	fd = open_parent_at(root_fd, "/null", &name, &err);
 	assert_true(is_same(fd, at(place, "r")));
 	close(fd);
 	link_to(place, "r/link", "dir");
-	assert_int_equal(tree_place_open_parent(root_fd, "/link/null", &name, &err), -ELOOP);
-	assert_int_equal(tree_place_open_parent(root_fd, "/dir/", &name, &err), -EINVAL);
-	assert_int_equal(tree_place_open_parent(root_fd, "null", &name, &err), -EINVAL);
+	assert_int_equal(open_parent_at(root_fd, "/link/null", &name, &err), -ELOOP);
+	assert_int_equal(open_parent_at(root_fd, "/dir/", &name, &err), -EINVAL);
+	assert_int_equal(open_parent_at(root_fd, "null", &name, &err), -EINVAL);
 	close(root_fd);
 	end_place(place);
 }
@@ -244,7 +258,7 @@ static void an_exchanged_link_never_leads_outside(void **state)
 		struct cj_error err = { 0 };
 		char path[64];
 		(void)snprintf(path, sizeof(path), "/swap/%d/x", i % 64);
-		int fd = tree_place_open(root_fd, path, TREE_PLACE_DIRECTORY, i % 2, &err);
+		int fd = open_at(root_fd, path, TREE_PLACE_DIRECTORY, i % 2, &err);
 		fd >= 0 ? found++ : refused++;
 		cj_close(&fd);
 	}
@@ -280,7 +294,7 @@ static void directories_that_appear_meanwhile_are_used(void **state)
 		struct cj_error err = { 0 };
 		char path[64];
 		(void)snprintf(path, sizeof(path), "/m%d/x", i);
-		int fd = tree_place_open(root_fd, path, TREE_PLACE_DIRECTORY, true, &err);
+		int fd = open_at(root_fd, path, TREE_PLACE_DIRECTORY, true, &err);
 		if (fd < 0)
 			print_error("%s\n", err.msg);
 		assert_true(fd >= 0);

@@ -17,7 +17,7 @@
 #include "runtime/jail/cgroup/user_bus.h"
 
 #define RUNTIME_CHILD   "runtime"
-#define END_WAIT_MS     2000
+#define END_WAIT_MS     5000 /* a busy manager is late; twice, when it must be asked */
 #define DIRECTORY_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 /* Root of the host asks the system's manager. */
@@ -99,18 +99,27 @@ int cgroup_scope_attach(const struct container_cgroup *c, pid_t pid, struct cj_e
 	return scope_helper_attach(&scope, "/" CGROUP_SCOPE_CONTAINER, pid, err);
 }
 
+/* False: the scope is there still. */
+static bool await_end(int scope_fd)
+{
+	for (unsigned ms = 0; ms < END_WAIT_MS; ms++) {
+		if (faccessat(scope_fd, "cgroup.events", F_OK, 0) < 0)
+			return true;
+		(void)nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	}
+	return false;
+}
+
 void cgroup_scope_end(const struct container_cgroup *c, int scope_fd)
 {
 	(void)unlinkat(scope_fd, RUNTIME_CHILD, AT_REMOVEDIR); /* create may be in it still */
 	if (cgroup_tree_event(scope_fd, "populated"))
 		return; /* `run` is in it, and its end is the scope's */
 
-	for (unsigned ms = 0; ms < END_WAIT_MS; ms++) {
-		if (faccessat(scope_fd, "cgroup.events", F_OK, 0) < 0)
-			return;
-		(void)nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
-	}
+	if (await_end(scope_fd))
+		return;
 	struct cj_error ignored; /* the container is gone, and the scope is empty */
 	const struct container_scope scope = scope_of(c);
 	(void)scope_helper_stop(&scope, &ignored);
+	(void)await_end(scope_fd); /* its name is taken until then, which the next create says */
 }

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/base/files/system_file.h"
 #include "runtime/jail/cgroup/cgroup.h"
@@ -87,10 +88,44 @@ static int enable_one(int dir_fd, const char *path, const char *name,
 		return 0; /* nobody needs it; its counters will be missing */
 	rc = cj_fail(err, -rc, "linux.resources.%s: enable the controller '%s' in '%.200s'",
 		     user->field, name, path);
-	if (err->code == EBUSY)
-		return cj_hint(err, "a cgroup with controllers for its children may contain no "
-				    "process: cgroups(7); start cejail-oci in a cgroup of its own");
-	return resource_hint(name, err);
+	(void)resource_hint(name, err);
+	return rc;
+}
+
+/* The controllers of `available` that are to be enabled, one after the other; NULL: no more. */
+static const char *next_missing(char **at, const char *enabled,
+				const struct resource_writes *writes,
+				const struct resource_write **out_user)
+{
+	for (const char *name; (name = next_word(at)) != NULL;) {
+		*out_user = needs(writes, name);
+		if (!cgroup_text_has_word(enabled, name) && (*out_user || is_for_counters(name)))
+			return name;
+	}
+	return NULL;
+}
+
+/*
+ * Only the root of all cgroups may contain processes beside children with controllers.  Any other
+ * would become a threaded domain by some controllers, and its children would take no process:
+ * cgroups(7), "Thread mode".
+ */
+static bool contains_processes(int dir_fd)
+{
+	pid_t pid;
+	return faccessat(dir_fd, "cgroup.type", F_OK, 0) == 0 &&
+	       cgroup_subtree_pids(dir_fd, &pid, 1) > 0;
+}
+
+static int reject_busy(const char *path, const struct resource_write *user, struct cj_error *err)
+{
+	int rc = cj_reject_as(err, EBUSY,
+			      "linux.resources.%s: '%.200s' contains processes, so that its "
+			      "children get no controller '%s'",
+			      user->field, path, user->controller);
+	(void)cj_hint(err, "see cgroups(7), no internal processes; choose another cgroupsPath, or "
+			   "start cejail-oci in a unit with Delegate=yes");
+	return rc;
 }
 
 int resource_enable(int dir_fd, const char *path, const struct resource_writes *writes,
@@ -100,11 +135,14 @@ int resource_enable(int dir_fd, const char *path, const struct resource_writes *
 	if (!cgroup_subtree_read(dir_fd, "cgroup.controllers", available) ||
 	    !cgroup_subtree_read(dir_fd, "cgroup.subtree_control", enabled))
 		return 0; /* what is needed fails later, by its file */
-	for (const char *name; (name = next_word(&at)) != NULL;) {
-		const struct resource_write *user = needs(writes, name);
-		if (cgroup_text_has_word(enabled, name) || (!user && !is_for_counters(name)))
-			continue;
-		int rc = enable_one(dir_fd, path, name, user, err);
+	bool is_busy = contains_processes(dir_fd);
+	const struct resource_write *user;
+	for (const char *name; (name = next_missing(&at, enabled, writes, &user)) != NULL;) {
+		int rc = 0;
+		if (!is_busy)
+			rc = enable_one(dir_fd, path, name, user, err);
+		else if (user)
+			rc = reject_busy(path, user, err);
 		if (rc < 0)
 			return rc;
 	}

@@ -10,7 +10,8 @@
  * resource_enable - enable in this cgroup, for its children, the controllers that the writes need,
  * and of those that it has cpuset, cpu, io, memory and pids, for counters and updates.
  *
- * One that the writes need and that can't be enabled is an error with the limit and the remedy.
+ * One that the writes need and that can't be enabled is an error with the limit and the remedy;
+ * EBUSY: the cgroup contains processes itself.
  * `path` is for messages.
  */
 int resource_enable(int dir_fd, const char *path, const struct resource_writes *writes,

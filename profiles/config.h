@@ -48,8 +48,9 @@ struct config {
 	struct strings overlays;
 	struct strings tmpfs; /* "DST[:SIZE]" as written */
 	struct strings artifact_paths;
-	const char *value_path; /* of the return value; NULL: none */
-	struct strings files;   /* "SRC[:DST]" as written */
+	const char *value_path;    /* of the return value; NULL: none */
+	struct strings files;      /* "SRC[:DST]" as written; SRC "-": standard input */
+	struct strings file_texts; /* "DST=TEXT" as written */
 
 	/* the program */
 	struct strings command; /* template: {file} and {args} are places */

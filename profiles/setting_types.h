@@ -10,6 +10,9 @@
 
 #include "profiles/settings.h"
 
+#define VALUE_PATH_NONE "none" /* the text of a value_path that is NULL */
+#define ENV_NAME_LEN    255    /* bytes in the name of a variable */
+
 int set_flag(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 int set_size(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 int set_count(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
@@ -54,6 +57,8 @@ int add_argument(
 int add_module(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 int add_target(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 int add_tmpfs(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
+int add_file_text(struct config *c, const struct setting *s, const char *text,
+		  struct cj_error *err);
 int add_connect(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 
 void put_flag(struct json_writer *w, const struct config *c, const struct setting *s);
@@ -76,5 +81,6 @@ void put_env(struct json_writer *w, const struct config *c, const struct setting
 int parse_inline(const char *text, uint64_t *out_bytes, struct cj_error *err);
 
 /* The names of the values, indexed by their enum; plan_json.c shows them, too. */
+extern const char *const launcher_names[LAUNCHER_COUNT];
 extern const char *const output_policy_names[OUTPUT_POLICY_COUNT];
 extern const char *const network_start_names[NETWORK_START_COUNT];

@@ -40,6 +40,14 @@ static bool has_stdin_code(const struct planner *p)
 	return p->inv->file && strcmp(p->inv->file, "-") == 0;
 }
 
+static bool has_stdin_file(const struct planner *p)
+{
+	size_t count = 0;
+	for (size_t i = 0; i < p->c->files.count; i++)
+		count += plan_is_stdin(p->c->files.items[i]);
+	return count > 0;
+}
+
 static bool has_command(const struct planner *p)
 {
 	return p->inv->is_command;
@@ -112,6 +120,12 @@ static const struct exclusion {
 	  "standard input can't be the program and its input" },
 	{ has_stdin_code, "-", has_tty, "--tty",
 	  "standard input can't be the program and its terminal" },
+	{ has_stdin_file, "--file -", has_stdin_code, "-",
+	  "standard input can't be a file and the program" },
+	{ has_stdin_file, "--file -", has_interactive, "--interactive",
+	  "standard input can't be a file and the program's input" },
+	{ has_stdin_file, "--file -", has_tty, "--tty",
+	  "standard input can't be a file and the program's terminal" },
 	{ has_json_on_stdout, "--json", has_tty, "--tty",
 	  "the terminal shows the program; use --json=FILE" },
 	{ has_verbose, "--verbose", has_quiet, "--quiet", "choose one" },

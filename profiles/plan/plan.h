@@ -48,6 +48,7 @@ enum code_source { CODE_NONE, CODE_FILE, CODE_STRING, CODE_STDIN };
 /* A copy into the jail: SRC on the host, or bytes that came with the request; DST inside. */
 struct copy_spec {
 	const char *source; /* NULL: the bytes */
+	bool is_stdin;      /* standard input to its end; `source` is "-" */
 	const char *target;
 	const void *bytes; /* borrowed */
 	size_t size;
@@ -83,6 +84,7 @@ struct invocation {
 	bool is_command;            /* "--": args is CMD and its arguments, file is NULL */
 	bool use_shell;             /* cejail shell: the profile's "shell" */
 	const char *const *environ; /* the caller's, for --env NAME */
+	bool has_stdin;             /* standard input is the caller's, for --file - */
 	/* A request's, beside --file and --artifacts; targets as there. */
 	const struct copy_spec *copies;
 	size_t ncopies;
@@ -120,6 +122,15 @@ int plan_zygote(struct config *c, const struct plan *plan, struct program *out,
 
 /* What {file} is called inside, for this file of the caller's (NULL: none).  NULL: no memory. */
 const char *plan_code_name(const struct config *c, const char *file, struct arena *a);
+
+/* Is this --file standard input: "-" or "-:DST"? */
+bool plan_is_stdin(const char *file);
+
+/* --file-text: the target, normalised, and the bytes. */
+int plan_file_text(const char *text, struct arena *a, struct copy_spec *out, struct cj_error *err);
+
+/* --file -:DST: the target, normalised. */
+int plan_stdin_target(const char *text, struct arena *a, const char **out, struct cj_error *err);
 
 /* Only what excludes what; for a run that takes place elsewhere. */
 int plan_check(struct config *c, const struct invocation *inv, struct cj_error *err);

@@ -347,20 +347,55 @@ static int find_inline_copy(const struct planner *p, const struct copy_spec *ask
 	return rc < 0 ? rc : check_copy_target(p, copy->target, false, err);
 }
 
+static int find_stdin_copy(const struct planner *p, const char *text, struct copy_spec *copy,
+			   struct cj_error *err)
+{
+	if (!p->inv->has_stdin)
+		return cj_reject(err, "'%s': standard input is not the caller's here", text);
+	*copy = (struct copy_spec){ .source = "-", .is_stdin = true };
+	int rc = plan_stdin_target(text, &p->c->arena, &copy->target, err);
+	return rc < 0 ? rc : check_copy_target(p, copy->target, false, err);
+}
+
+static int find_text(const struct planner *p, const char *text, struct copy_spec *copy,
+		     struct cj_error *err)
+{
+	int rc = plan_file_text(text, &p->c->arena, copy, err);
+	return rc < 0 ? rc : check_copy_target(p, copy->target, false, err);
+}
+
+static int add_copies(struct planner *p, struct copy_spec *files, struct cj_error *err)
+{
+	const struct strings *paths = &p->c->files, *texts = &p->c->file_texts;
+	size_t n = 0, inputs = 0;
+
+	for (size_t i = 0; i < paths->count; i++, n++) {
+		const char *text = paths->items[i];
+		bool is_stdin = plan_is_stdin(text);
+		int rc = is_stdin ? find_stdin_copy(p, text, &files[n], err)
+				  : find_copy(p, text, &files[n], err);
+		if (rc == 0 && is_stdin && ++inputs > 1)
+			rc = cj_reject(err, "'%s': standard input can be one file only", text);
+		if (rc < 0)
+			return cj_wrap(err, "--file");
+	}
+	for (size_t i = 0; i < texts->count; i++, n++)
+		if (find_text(p, texts->items[i], &files[n], err) < 0)
+			return cj_wrap(err, "--file-text");
+	for (size_t i = 0; i < p->inv->ncopies; i++, n++)
+		if (find_inline_copy(p, &p->inv->copies[i], &files[n], err) < 0)
+			return cj_wrap(err, "files");
+	return 0;
+}
+
 static int plan_copies(struct planner *p, struct cj_error *err)
 {
-	const struct strings *texts = &p->c->files;
-	size_t count = texts->count + p->inv->ncopies;
+	size_t count = p->c->files.count + p->c->file_texts.count + p->inv->ncopies;
 	struct copy_spec *files = arena_array(&p->c->arena, count + 1, sizeof(*files));
 	if (!files)
 		return no_memory(err);
-
-	for (size_t i = 0; i < texts->count; i++)
-		if (find_copy(p, texts->items[i], &files[i], err) < 0)
-			return cj_wrap(err, "--file");
-	for (size_t i = 0; i < p->inv->ncopies; i++)
-		if (find_inline_copy(p, &p->inv->copies[i], &files[texts->count + i], err) < 0)
-			return cj_wrap(err, "files");
+	if (add_copies(p, files, err) < 0)
+		return -err->code;
 	p->program.files = files;
 	p->program.nfiles = count;
 	return 0;

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 
 #include "profiles/paths.h"
+#include "profiles/plan/plan.h"
 #include "rootfs/skeleton.h"
 #include "runtime/base/scope.h"
 #include "tests/fuzz/bytes.h"
@@ -99,12 +100,29 @@ static const char *check_reader(paths_read *read, const char *text, struct arena
 	return path;
 }
 
+/* The text of --file-text DST=TEXT is what stands behind the first '='. */
+static void check_file_text(const char *text, struct arena *a)
+{
+	struct copy_spec copy = { 0 };
+	struct cj_error err = { 0 };
+	int rc = plan_file_text(text, a, &copy, &err);
+	if (rc < 0) {
+		check_refusal(rc, &err);
+		return;
+	}
+	check_normal(copy.target);
+	const char *rest = strchr(text, '=');
+	assert(rest && copy.size == strlen(rest + 1) &&
+	       memcmp(copy.bytes, rest + 1, copy.size) == 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
 	auto_free char *text = bytes_text((struct bytes){ bytes, size });
 	auto_arena struct arena a = { 0 };
 	check_split(text, &a);
 	check_split_all(text, &a);
+	check_file_text(text, &a);
 	(void)check_reader(paths_absolute, text, &a);
 	const char *inside = check_reader(paths_inside, text, &a);
 	const char *target = check_reader(paths_target, text, &a);

@@ -50,6 +50,7 @@ static int read_operands(struct run *r, struct cj_error *err)
 		.is_command = r->options.has_separator && !r->config.has_code && !r->use_shell,
 		.use_shell = r->use_shell,
 		.environ = r->cli->environ,
+		.has_stdin = true,
 	};
 	if (r->use_shell && *operands)
 		return reject_shell_operand(*operands, err);

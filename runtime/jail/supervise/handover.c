@@ -133,13 +133,26 @@ static int send_bytes(struct jail *j, const struct copy_spec *copy, struct cj_er
 	return send_file(j, &file, fd, err);
 }
 
+/* To its end, into a memfd: init can't wait for the process that writes it. */
+static int send_stdin(struct jail *j, const struct copy_spec *copy, struct cj_error *err)
+{
+	uint64_t most = j->plan->root.scratch_bytes;
+	size_t size = 0;
+	auto_fd int fd = fd_memfd_copy("file", STDIN_FILENO, most, &size, "standard input", err);
+	if (fd < 0)
+		return fd;
+	const struct sent_file file = { copy->target, 0644, most };
+	return send_file(j, &file, fd, err);
+}
+
 static int send_copy(struct jail *j, const struct copy_spec *copy, struct cj_error *err)
 {
 	if (!copy->source)
 		return send_bytes(j, copy, err);
 
-	int rc = inputs_walk(copy->source, copy->target, j->plan->root.scratch_bytes, send_input, j,
-			     err);
+	int rc = copy->is_stdin ? send_stdin(j, copy, err)
+				: inputs_walk(copy->source, copy->target,
+					      j->plan->root.scratch_bytes, send_input, j, err);
 	if (rc == -EFBIG)
 		cj_hint(err, "copied files count in --disk; hand larger data in with --ro-bind");
 	return rc;

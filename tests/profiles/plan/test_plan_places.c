@@ -320,6 +320,70 @@ static void a_value_lies_below_the_box_or_an_overlay(void **state)
 	assert_null(r->program.value_path);
 }
 
+static void a_text_becomes_a_file_of_the_box(void **state)
+{
+	static const struct {
+		const char *text, *target, *content;
+	} good[] = {
+		{ "a=b", "/box/a", "b" },
+		{ "d/a=", "/box/d/a", "" },
+		{ "/tmp/a==b=c\n", "/tmp/a", "=b=c\n" },
+	};
+	static const char *const bad[][2] = {
+		{ "d/=b", "'d/=b' is not DST=TEXT" },
+		{ "../a=b", "'..'" },
+		{ "/proc/a=b", "/proc" },
+		{ "/usr/a=b", "lies in the read-only root" },
+		{ "/box/out=b", "/box/out" },
+	};
+	struct request *r = *state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		config_fini(&r->c);
+		use_command(r);
+		set(r, "file-text", good[i].text);
+		assert_made(r);
+		const struct copy_spec *copy = &r->program.files[0];
+		assert_null(copy->source);
+		assert_string_equal(copy->target, good[i].target);
+		assert_int_equal(copy->size, strlen(good[i].content));
+		assert_memory_equal(copy->bytes, good[i].content, copy->size);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		config_fini(&r->c);
+		use_command(r);
+		set(r, "file-text", bad[i][0]);
+		assert_refused(r, bad[i][1]);
+	}
+}
+
+static void standard_input_is_one_file_and_only_the_callers(void **state)
+{
+	struct request *r = *state;
+	use_command(r);
+	set(r, "file", "-:in");
+	assert_refused(r, "standard input is not the caller's here");
+	r->inv.has_stdin = true;
+	assert_made(r);
+	assert_true(r->program.files[0].is_stdin);
+	assert_string_equal(r->program.files[0].target, "/box/in");
+	set(r, "file", "-:other");
+	assert_refused(r, "standard input can be one file only");
+	config_fini(&r->c);
+	set(r, "file", "-");
+	assert_refused(r, "'-' has no name for the file in the jail");
+	config_fini(&r->c);
+	set(r, "file", "-:dir/");
+	assert_refused(r, "has no name for the file");
+	config_fini(&r->c);
+	set(r, "file", "-:in");
+	set(r, "interactive", NULL);
+	assert_refused(r, "'--file -' and '--interactive' exclude each other");
+	config_fini(&r->c);
+	set(r, "file", "a.txt:in");
+	set(r, "file-text", "in=x");
+	assert_refused(r, "both want '/box/in'");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -336,6 +400,8 @@ int main(void)
 		REQUEST_TEST(copies_of_a_request_go_to_the_box_by_default),
 		REQUEST_TEST(nothing_lands_on_anything_else),
 		REQUEST_TEST(paths_of_artifacts_lie_below_the_box_or_an_overlay),
+		REQUEST_TEST(a_text_becomes_a_file_of_the_box),
+		REQUEST_TEST(standard_input_is_one_file_and_only_the_callers),
 		REQUEST_TEST(a_value_lies_below_the_box_or_an_overlay),
 		REQUEST_TEST(the_code_can_not_be_the_directory_out),
 	};

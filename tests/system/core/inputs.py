@@ -386,3 +386,34 @@ def _():
     first, second = result("-p", "base", "--", "true"), result("-p", "python", "-c", "")
     true(first["profile"]["sha256"] != second["profile"]["sha256"], "both profiles have the same hash")
     equal(json.dumps([first["profile"]["name"], second["profile"]["name"]]), '["base", "python"]', "names")
+
+
+@test("--file-text creates a file with a text, and only the first '=' divides it")
+def _():
+    done = sh("cat d/a.txt; cat /tmp/b; wc -c <empty", "--file-text", "d/a.txt=x=y\n", "--file-text", "/tmp/b=$HOME `id`\n", "--file-text", "empty=")
+    equal(done.exits(0).out, "x=y\n$HOME `id`\n0\n", "contents")
+    for text, word in (("nothing", "DST=TEXT"), ("=x", "DST=TEXT"), ("../x=1", ".."), ("/proc/x=1", "/proc"), ("/etc/x=1", "read-only root")):
+        refused(sh("true", "--file-text", text), "--file-text", word)
+        tried()
+
+
+@test("--file -:DST copies standard input to its end, whatever its bytes are")
+def _():
+    content = bytes(range(256)) * 4096
+    done = sh("sha256sum in | cut -c 1-64; stat -c %a in; cat", "--file", "-:in", given=content)
+    equal(done.exits(0).out, f"{hashlib.sha256(content).hexdigest()}\n644\n", "content")
+    sh("wc -c </tmp/in", "--file", "-:/tmp/in", given="").exits(0).says("0\n")
+    refused(sh("true", "--file", "-", given=""), "--file", "has no name")
+    refused(sh("true", "--file", "-:in", "-i", given=""), "'--file -' and '--interactive'")
+    refused(run("-p", "python", "--file", "-:in", "-", given=""), "'--file -' and '-'")
+    with Folder() as folder:
+        folder.file("-", "dash")
+        sh("cat ./-", "--file", folder / "-").exits(0).says("dash")
+
+
+@test("standard input that does not fit --disk is an error, and nothing is left")
+def _():
+    if REMOTE:
+        return  # the service's own caps come first: service/malformed.py
+    done = sh("true", "--disk", "1M", "--file", "-:in", given=b"x" * (2 << 20))
+    refused(done, "standard input", "1M")

@@ -224,11 +224,49 @@ static int gather_file(struct gather *g, const char *text, struct cj_error *err)
 	return rc < 0 ? rc : end_directory(g, err);
 }
 
-static int gather_files(struct gather *g, struct cj_error *err)
+static int gather_stdin(struct gather *g, const char *text, struct cj_error *err)
+{
+	struct input in = { .kind = INPUT_FILE };
+	const char *target;
+
+	if (plan_stdin_target(text, &g->c->arena, &target, err) < 0)
+		return -err->code;
+	if (strlen(target) >= sizeof(in.path))
+		return cj_fail(err, ENAMETOOLONG, "copy '%.64s...'", text);
+	memcpy(in.path, target, strlen(target) + 1);
+	return read_file(g, &in, STDIN_FILENO, err);
+}
+
+static int gather_text(struct gather *g, const char *text, struct cj_error *err)
+{
+	struct copy_spec copy;
+
+	if (plan_file_text(text, &g->c->arena, &copy, err) < 0)
+		return -err->code;
+	const struct remote_file file = { .path = copy.target,
+					  .content = { copy.bytes, copy.size } };
+	return keep_file(g, &file, err);
+}
+
+static int gather_copies(struct gather *g, struct cj_error *err)
 {
 	for (size_t i = 0; i < g->c->files.count; i++) {
-		if (gather_file(g, g->c->files.items[i], err) < 0)
+		const char *text = g->c->files.items[i];
+		int rc = plan_is_stdin(text) ? gather_stdin(g, text, err)
+					     : gather_file(g, text, err);
+		if (rc < 0)
 			return cj_wrap(err, "--file");
+	}
+	return 0;
+}
+
+static int gather_files(struct gather *g, struct cj_error *err)
+{
+	if (gather_copies(g, err) < 0)
+		return -err->code;
+	for (size_t i = 0; i < g->c->file_texts.count; i++) {
+		if (gather_text(g, g->c->file_texts.items[i], err) < 0)
+			return cj_wrap(err, "--file-text");
 	}
 	g->out->files = g->files;
 	g->out->nfiles = g->count;

@@ -205,6 +205,7 @@ def _():
         found = {profile["name"]: profile for profile in listed["profiles"]}
         true({"base", "python", "shell"} <= set(found), f"profiles {list(found)}")
         equal((found["python"]["warm"], found["base"]["warm"]), (True, False), "warm")
+        equal(found["python"]["network"], "public", "the network")
         equal(found["python"]["sha256"], s.run().result["profile"]["sha256"], "the hash")
 
 

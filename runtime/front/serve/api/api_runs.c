@@ -351,7 +351,7 @@ static bool is_warm(const struct pool *pool, const char *profile)
 	return pool_wanted_tier(pool, profile, FIT_INTERPRETER) > TIER_COLD;
 }
 
-static void put_limits(struct json_writer *w, const struct config *c)
+static void put_settings(struct json_writer *w, const struct config *c)
 {
 	json_put_key(w, "limits");
 	json_open_object(w);
@@ -363,6 +363,7 @@ static void put_limits(struct json_writer *w, const struct config *c)
 	json_member_u64(w, "disk_bytes", c->disk_bytes);
 	json_member_u64(w, "max_output_bytes", c->output_bytes);
 	json_close_object(w);
+	json_member_text(w, "network", network_mode_names[c->network]);
 }
 
 /* Only a caller with host_paths may read what is wrong with a profile: it names paths. */
@@ -379,7 +380,7 @@ static void put_profile(struct json_writer *w, struct api_call *c, const struct 
 	json_member_text(w, "sha256", is_good ? config->profile_sha256 : NULL);
 	json_member_bool(w, "warm", is_warm(c->api->pool, e->name));
 	if (is_good)
-		put_limits(w, config);
+		put_settings(w, config);
 	else if (c->account->rights->host_paths)
 		json_member_text(w, "problem", e->problem ? e->problem : err.msg);
 	else

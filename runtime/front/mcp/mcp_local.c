@@ -23,6 +23,7 @@
 #define QUEUE_MAX    64
 #define QUEUE_MS     600000
 #define POOL_AGE_MS  3600000
+#define QUIET_MS     500 /* after the start of a run, the processors are for it */
 
 struct local {
 	struct loop *loop;
@@ -37,12 +38,13 @@ struct local {
 	struct profile_cache *profiles;
 	struct runs runs;
 	struct pool pool;
-	struct zygotes zygotes; /* none */
+	struct zygotes zygotes;
 	struct preparing preparing;
 	struct executions *executions;
 	enum request_fit fit;
 	struct pool_config pools[POOLS_MAX];
 	size_t npools;
+	uint64_t started_ms; /* the last run */
 };
 
 /* --- the pool ----------------------------------------------------------------------- */
@@ -55,6 +57,8 @@ static bool has_launcher(struct local *l, const char *profile)
 	return profile_cache_get(l->profiles, profile, &c, &ignored) == 0 &&
 	       c->launcher != LAUNCHER_NONE;
 }
+
+static const struct zygotes_limits zygotes_limits = { .children = 1000, .age_ms = 3600000 };
 
 /* From the first call of a profile on, one jail of it waits. */
 static void keep_warm(struct local *l, const char *profile)
@@ -72,6 +76,7 @@ static void keep_warm(struct local *l, const char *profile)
 				     .interpreters = is_interpreter };
 	l->npools++;
 	pool_configure(&l->pool, l->pools, l->npools, POOL_AGE_MS);
+	zygotes_configure(&l->zygotes, l->pools, l->npools, &zygotes_limits);
 }
 
 /* --- runs ---------------------------------------------------------------------------- */
@@ -147,7 +152,8 @@ static int start(void *context, struct mcp_run *r, char *request, size_t size, s
 	free(request);
 	if (rc < 0)
 		return rc;
-	(void)executions_tick(l->executions, clock_ms()); /* the run may end here */
+	l->started_ms = clock_ms();
+	(void)executions_tick(l->executions, l->started_ms); /* the run may end here */
 	keep_warm(l, profile);
 	return 0;
 }
@@ -161,15 +167,24 @@ static void cancel(void *context, struct mcp_run *r)
 		execution_cancel(run);
 }
 
+static int sooner(int wait_ms, int other_ms)
+{
+	if (other_ms < 0)
+		return wait_ms;
+	return wait_ms < 0 || other_ms < wait_ms ? other_ms : wait_ms;
+}
+
+/* A jail is prepared after the answer to a call, not while the call runs. */
 static int tick(void *context)
 {
 	struct local *l = context;
-	int wait_ms = executions_tick(l->executions, clock_ms());
-	int pool_ms = pool_tick(&l->pool);
+	uint64_t now = clock_ms(), quiet_ms = l->started_ms + QUIET_MS;
+	int wait_ms = executions_tick(l->executions, now);
 
-	if (pool_ms < 0)
-		return wait_ms;
-	return wait_ms < 0 || pool_ms < wait_ms ? pool_ms : wait_ms;
+	if (l->runs.counts[RUN_RUNNING] > 0 && now < quiet_ms)
+		return sooner(wait_ms, (int)(quiet_ms - now));
+	zygotes_tick(&l->zygotes);
+	return sooner(wait_ms, pool_tick(&l->pool));
 }
 
 /* --- open, close ---------------------------------------------------------------------- */
@@ -237,6 +252,7 @@ static void close_local(void *context)
 	}
 	executions_destroy(&l->executions);
 	pool_configure(&l->pool, NULL, 0, 0);
+	zygotes_configure(&l->zygotes, NULL, 0, &zygotes_limits);
 	runs_fini(&l->runs);
 	metrics_destroy(&l->metrics);
 	profile_cache_destroy(&l->profiles);

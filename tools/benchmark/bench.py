@@ -35,6 +35,7 @@ COLUMNS = {
     "over_bwrap": ("over bwrap", "ratio"),
     "over_none": ("over none", "ratio"),
     "over_root": ("over root", "ratio"),
+    "over_service": ("over service", "ratio"),
     "refused": ("refused", "count"),
     "lost": ("lost", "count"),
 }

@@ -93,6 +93,7 @@ PUBLISHED = {
     "request": ("first_ms", "first_p99_ms", "over_bare"),
     "refill": ("rate", "over_bare", "cpu_ms"),
     "burst": ("total_s", "first_ms"),
+    "call": ("whole_ms", "whole_p99_ms", "over_service"),
     "memory": ("memory_kib", "page_tables_kib"),
 }
 

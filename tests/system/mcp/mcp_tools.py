@@ -183,6 +183,8 @@ def _():
     from service import Service
 
     with Service() as service, Server("--remote", service.socket, "-p", "shell") as s:
+        tool, = s.ask("tools/list")["result"]["tools"]
+        true(tool["annotations"]["openWorldHint"], "the service's profile has a network")
         facts = facts_of(s.call("run_shell", code="echo here; echo x > /box/out/f; exit 4", network="none"))
         equal((facts["exit_code"], facts["stdout"], facts["files"][0]["path"]), (4, "here\n", "f"), "the answer")
         number = s.call_later("run_shell", progress=1, code="for i in 1 2 3; do echo $i; sleep 0.3; done", network="none")

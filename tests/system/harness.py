@@ -50,7 +50,7 @@ class Skip(Exception):
 
 
 def test(sentence, who="anybody", limit=60):
-    """Register a test. who: "root" or "user" when the sentence is only about them, "roots" for
+    """Register a test. who: "root" or "user" when the sentence is only about them, "accounts" for both, "roots" for
     root and the root of a container; "machine root" only on the test machine, whose systemd may be asked."""
 
     def register(function):

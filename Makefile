@@ -9,7 +9,7 @@ VARIANT ?= release
 CC      ?= cc
 OUT     := build/$(VARIANT)$(if $(filter clang%,$(notdir $(CC))),-clang)
 PREFIX  ?= /usr/local
-PKGS    := libseccomp libcap yajl libnl-route-3.0
+PKGS    := libseccomp libcap yajl libnl-route-3.0 libarchive
 IS_CLANG := $(findstring clang,$(shell $(CC) --version 2>/dev/null))
 WARN     = -Wall -Wextra -Wshadow -Wvla -Wformat=2 -Wstrict-prototypes -Wmissing-prototypes \
 	   -Walloca -Wpointer-arith -Wwrite-strings -Wno-missing-field-initializers -Werror \
@@ -47,7 +47,7 @@ LINK     = $(CC) $(FLAGS.$(VARIANT)) $(LINK.$(VARIANT)) $(CFLAGS) $(LDFLAGS)
 LIB     := $(OUT)/libcejail.a
 # The sources below folders, without the programs' own main.c.
 below    = $(filter-out %/main.c,$(sort $(shell find $(1) -name '*.c')))
-LIBSRC  := $(call below,runtime/base rootfs netns profiles runtime/jail runtime/front/drive runtime/front/options runtime/front/report runtime/front/request runtime/front/serve runtime/front/oci runtime/front/mcp)
+LIBSRC  := $(call below,runtime/base rootfs netns profiles runtime/jail runtime/front/drive runtime/front/options runtime/front/report runtime/front/request runtime/front/image runtime/front/serve runtime/front/oci runtime/front/mcp)
 LIBSRC  += $(if $(filter coverage,$(VARIANT)),tests/cover/counters.c)
 CLISRC  := $(call below,runtime/front/cli) runtime/front/cli/main.c
 FILTER  := $(OUT)/gen/default_filter.o
@@ -58,6 +58,7 @@ FAKE    := $(OUT)/libexec/cejail/serve-fake
 # The OCI runtime: static like the launcher, because engines start it several times for a container.
 OCI     := $(OUT)/bin/cejail-oci
 MCP     := $(OUT)/libexec/cejail/mcp
+IMAGE   := $(OUT)/libexec/cejail/image
 # What a zygote (runtime/jail/zygote/zygote.h) has of ours: the part of the engine that seals.
 ZYGOTE  := $(OUT)/libexec/cejail/zygote.so
 SEALING := $(addprefix runtime/,base/child.c base/error.c base/step.c base/sys.c base/files/fd.c base/files/system_file.c \
@@ -80,7 +81,7 @@ is_due   = $(or $(filter %00 %50,$(words $(DONE))),$(filter $(STEPS),$(words $(D
 count    = $(eval DONE += .)$(if $(is_due),$(info building $(words $(DONE))/$(STEPS)))
 say      = $(if $(V)$(SILENT),,$(if $(STEPS),$(count),$(info $(1) $@)))$(Q)
 
-all: $(CEJAIL) $(OCI) $(HELPERS) $(SERVER) $(FAKE) $(MCP) $(ZYGOTE) ## build the program and its helpers (default)
+all: $(CEJAIL) $(OCI) $(HELPERS) $(IMAGE) $(SERVER) $(FAKE) $(MCP) $(ZYGOTE) ## build the program and its helpers (default)
 
 $(LIB): $(LIBSRC:%.c=$(OUT)/%.o)
 	@rm -f $@
@@ -109,6 +110,11 @@ $(HELPERS): $(OUT)/libexec/cejail/%-helper: $(OUT)/runtime/front/%_helper/main.o
 	$(call say,LINK)$(LINK) -o $@ $^ $(HELPLIBS)
 # Loads rules, without a shared library: a burst of runs waits for its start.
 $(OUT)/libexec/cejail/table-helper: HELPLIBS = $(or $(STATIC.$(VARIANT)),$(LIBS))
+
+# Dynamic, too: libarchive is in no other program of ours.
+$(IMAGE): $(OUT)/runtime/front/image/main.o $(LIB)
+	@mkdir -p $(@D)
+	$(call say,LINK)$(LINK) -o $@ $^ $(LIBS)
 
 # The service is a program of its own: its code would cost every run.  --fake is another one, so that
 # the real service contains no made-up answers.
@@ -199,7 +205,7 @@ bench: all                       ## measure and compare with bwrap and others, i
 
 install: all                     ## into $(DESTDIR)$(PREFIX)
 	install -Dm755 -t $(DESTDIR)$(PREFIX)/bin $(CEJAIL) $(OCI)
-	install -Dm755 -t $(DESTDIR)$(PREFIX)/libexec/cejail $(HELPERS) $(SERVER) $(FAKE) $(MCP)
+	install -Dm755 -t $(DESTDIR)$(PREFIX)/libexec/cejail $(HELPERS) $(IMAGE) $(SERVER) $(FAKE) $(MCP)
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/libexec/cejail $(ZYGOTE)
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/profiles profiles/*.json
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/profiles/schema profiles/schema/*.json
@@ -229,7 +235,7 @@ uninstall:                       ## what install put there
 # One stamp a source, so that a second time looks at what has changed.  Versions are pinned where
 # another one has other checks.
 STATIC   := build/static
-CHECKED  := $(LIBSRC) $(CLISRC) $(wildcard runtime/front/*_helper/*.c runtime/front/serve/main.c runtime/front/serve/fake/main.c runtime/front/oci/main.c runtime/front/mcp/main.c runtime/jail/zygote/main.c tools/*.c tools/benchmark/*.c)
+CHECKED  := $(LIBSRC) $(CLISRC) $(wildcard runtime/front/*_helper/*.c runtime/front/image/main.c runtime/front/serve/main.c runtime/front/serve/fake/main.c runtime/front/oci/main.c runtime/front/mcp/main.c runtime/jail/zygote/main.c tools/*.c tools/benchmark/*.c)
 LOOK     := -std=gnu11 $(INC)
 # Steps of clang's analyzer in one function, where it gives up: 225000 is its own default, which make
 # proof takes.  0: without this analyzer; gcc's looks at every source in any case.

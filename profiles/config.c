@@ -6,6 +6,8 @@
 
 void config_init(struct config *c)
 {
+	static const char box[] = "/box";
+
 	*c = (struct config){
 		.memory_bytes = 512ull << 20,
 		.millicpus = 1000,
@@ -17,7 +19,8 @@ void config_init(struct config *c)
 		.on_output_limit = OUTPUT_TRUNCATE,
 		.rootfs = "host",
 		.hostname = "cejail",
-		.workdir = "/box",
+		.workdir = box,
+		.base_workdir = box,
 		.value_path = "/box/out/result.json",
 		.zygote = true,
 		.network = NETWORK_NONE,
@@ -42,7 +45,7 @@ static const size_t lists[] = {
 #define AT(field) offsetof(struct config, field)
 	AT(ro_binds), AT(binds),    AT(connects),   AT(files),          AT(file_texts),
 	AT(command),  AT(shell),    AT(extensions), AT(preload),        AT(env),
-	AT(allow),    AT(overlays), AT(tmpfs),      AT(artifact_paths),
+	AT(allow),    AT(overlays), AT(tmpfs),      AT(artifact_paths), AT(base_env),
 #undef AT
 };
 

@@ -61,6 +61,9 @@ struct config {
 	bool zygote;            /* one started interpreter may be forked into many jails */
 	struct strings env;     /* "NAME=VALUE"; later ones win */
 	const char *workdir;
+	/* what of `env` and `workdir` comes from the profile base: an image's settings go above */
+	struct strings base_env;
+	const char *base_workdir;
 	const char *file_name; /* what {file} is called inside: /box/NAME, e.g. "main.py" */
 
 	/* layers */

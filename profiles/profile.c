@@ -273,6 +273,20 @@ static int read_chain(struct arena *a, const char *name, struct chain *chain, st
 	return 0;
 }
 
+#define BASE_PROFILE "base"
+
+/* The defaults of all profiles: what an image says counts more, every other profile yet more. */
+static int note_base(struct config *c, const struct link *link, struct cj_error *err)
+{
+	if (strcmp(link->source.name, BASE_PROFILE) != 0)
+		return 0;
+	for (size_t i = 0; i < c->env.count; i++)
+		if (strings_add(&c->base_env, &c->arena, c->env.items[i]) < 0)
+			return cj_fail(err, ENOMEM, "keep the environment");
+	c->base_workdir = c->workdir;
+	return 0;
+}
+
 int profile_load(struct config *c, const char *name, struct cj_error *err)
 {
 	const char *kept = arena_strdup(&c->arena, name);
@@ -289,6 +303,8 @@ int profile_load(struct config *c, const char *name, struct cj_error *err)
 	for (size_t i = chain.count; i-- > 0;) {
 		const struct link *link = &chain.links[i];
 		rc = apply_profile(c, link->source.path, link->root, err);
+		if (rc == 0)
+			rc = note_base(c, link, err);
 		if (rc < 0)
 			return rc;
 		sha256_update(&hash, link->source.text, link->source.size);

@@ -10,10 +10,8 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <time.h>
 
-#include "profiles/paths.h"
 #include "profiles/plan/plan_parts.h"
 
 /* The jail's user; IDMAP_INSIDE_UID of runtime/jail/ids/idmap.h, which lies above us. */
@@ -201,41 +199,6 @@ static uint64_t inodes_for(uint64_t disk_bytes)
 	return inodes > INODES_MAX ? INODES_MAX : inodes;
 }
 
-static int add_layer(struct planner *p, const char *text, struct cj_error *err)
-{
-	struct arena *a = &p->c->arena;
-	const char *path;
-	int rc = paths_resolve(text, a, &path, err);
-	if (rc < 0)
-		return rc;
-
-	struct stat st;
-	if (stat(path, &st) < 0)
-		return cj_fail(err, errno, "stat '%s'", path);
-	if (!S_ISDIR(st.st_mode))
-		return cj_reject(err, "'%s' is not a directory", text);
-	if (strings_add(&p->plan.root.layers, a, path) < 0)
-		return cj_fail(err, ENOMEM, "keep '%s'", path);
-	return 0;
-}
-
-static int plan_layers(struct planner *p, struct cj_error *err)
-{
-	const char *rootfs = p->c->rootfs;
-	if (!strchr(rootfs, '/')) {
-		int rc = cj_reject(err, "there is no installed image '%s'", rootfs);
-		cj_hint(err, "images are not there yet; for a directory write its path: './%s'",
-			rootfs);
-		return rc;
-	}
-
-	struct strings parts;
-	int rc = paths_split_all(rootfs, &p->c->arena, &parts, err);
-	for (size_t i = 0; rc == 0 && i < parts.count; i++)
-		rc = add_layer(p, parts.items[i], err);
-	return rc;
-}
-
 static int plan_root(struct planner *p, struct cj_error *err)
 {
 	const struct config *c = p->c;
@@ -272,11 +235,12 @@ static int plan_identity(struct planner *p, struct cj_error *err)
 	p->plan.cgroup_parent = c->cgroup_parent;
 	p->plan.strict = c->strict;
 	p->plan.tty = c->tty;
-	p->program.workdir = c->workdir;
 	p->program.interactive = c->interactive;
 	p->program.collect_artifacts = c->artifacts || c->artifacts_inline_bytes > 0 ||
 				       p->inv->keeps_artifacts;
 
+	if (plan_image_workdir(p, err) < 0)
+		return -err->code;
 	if (!c->id)
 		return plan_mint_id(p->program.id, err);
 	if (strlen(c->id) >= sizeof(p->program.id))

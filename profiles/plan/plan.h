@@ -10,6 +10,7 @@
 
 #include "profiles/config.h"
 #include "profiles/policy/policy.h"
+#include "rootfs/image/image_record.h"
 #include "rootfs/rootfs.h"
 #include "runtime/base/json/json.h"
 
@@ -32,6 +33,7 @@ struct plan {
 	const char *profile_name;
 	const char *profile_sha256;
 	struct rootfs_spec root;
+	const struct image_record *image; /* whose layers the root has; NULL: it is no image */
 	struct limits_spec limits;
 	struct network_spec network;
 	const struct policy *policy; /* the seccomp file, parsed; NULL: the built-in filter */
@@ -82,6 +84,7 @@ struct invocation {
 	const char *file;           /* FILE operand, "-" for stdin, or NULL */
 	const char *const *args;    /* what follows it; NULL-terminated */
 	bool is_command;            /* "--": args is CMD and its arguments, file is NULL */
+	bool is_image_command;      /* nothing is named: the image of --rootfs has a command */
 	bool use_shell;             /* cejail shell: the profile's "shell" */
 	const char *const *environ; /* the caller's, for --env NAME */
 	bool has_stdin;             /* standard input is the caller's, for --file - */
@@ -131,6 +134,9 @@ int plan_file_text(const char *text, struct arena *a, struct copy_spec *out, str
 
 /* --file -:DST: the target, normalised. */
 int plan_stdin_target(const char *text, struct arena *a, const char **out, struct cj_error *err);
+
+/* Is this --rootfs the name of an image, not "host" and not directories? */
+bool plan_names_image(const char *rootfs);
 
 /* Only what excludes what; for a run that takes place elsewhere. */
 int plan_check(struct config *c, const struct invocation *inv, struct cj_error *err);

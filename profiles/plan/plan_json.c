@@ -44,11 +44,29 @@ static void put_binds(struct json_writer *w, const struct rootfs_spec *root)
 	json_close_array(w);
 }
 
-static void put_root(struct json_writer *w, const struct rootfs_spec *root)
+/* USER is shown, and decides nothing: a jail has one user, who has no privilege. */
+static void put_image(struct json_writer *w, const struct image_record *image)
+{
+	json_put_key(w, "image");
+	if (!image) {
+		json_put_null(w);
+		return;
+	}
+	json_open_object(w);
+	json_member_text(w, "name", image->name);
+	json_member_text(w, "digest", image->digest);
+	json_member_filled(w, "user", image->user);
+	json_member_u64(w, "uid", image->uid);
+	json_close_object(w);
+}
+
+static void put_root(struct json_writer *w, const struct rootfs_spec *root,
+		     const struct image_record *image)
 {
 	json_put_key(w, "root");
 	json_open_object(w);
 	json_member_text(w, "kind", root_kind_names[root->kind]);
+	put_image(w, image);
 	put_strings(w, "layers", &root->layers);
 	json_member_bool(w, "writable", root->writable);
 	json_member_bool(w, "noexec_scratch", root->noexec_scratch);
@@ -173,7 +191,7 @@ void plan_write(struct json_writer *w, const struct plan *plan, const struct pro
 	json_member_text(w, "name", plan->profile_name);
 	json_member_text(w, "sha256", plan->profile_sha256);
 	json_close_object(w);
-	put_root(w, &plan->root);
+	put_root(w, &plan->root, plan->image);
 	put_limits(w, &plan->limits, &program->limits);
 	put_plan_network(w, &plan->network);
 	put_policy(w, plan->policy);

@@ -89,10 +89,15 @@ static int add_own_arguments(struct strings *argv, struct config *c, bool is_zyg
 static int plan_interpreter(struct config *c, const struct plan *plan, bool is_zygote,
 			    struct program *out, struct cj_error *err)
 {
-	struct planner p = { .c = c, .inv = &(struct invocation){ 0 } };
+	struct planner p = {
+		.c = c,
+		.inv = &(struct invocation){ 0 },
+		.plan.image = plan->image,
+	};
 	struct strings *argv = &p.program.argv;
 	size_t before = c->launcher == LAUNCHER_NONE || plan->tty ? 0 : arguments_before_file(c);
-	p.program.workdir = c->workdir;
+	if (plan_image_workdir(&p, err) < 0)
+		return -err->code;
 	if (before == 0) {
 		*out = p.program;
 		return 0;

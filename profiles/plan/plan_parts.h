@@ -16,6 +16,12 @@ struct planner {
 	struct program program;
 };
 
+/* plan_image.c: the root of --rootfs, and what an image adds to the program. */
+int plan_layers(struct planner *p, struct cj_error *err);
+int plan_image_env(struct planner *p, struct cj_error *err);
+int plan_image_workdir(struct planner *p, struct cj_error *err);
+int plan_image_command(struct planner *p, struct cj_error *err);
+
 /* plan_program.c: code, command line, environment, arguments as data. */
 int plan_code(struct planner *p, struct cj_error *err);
 int plan_argv(struct planner *p, struct cj_error *err);

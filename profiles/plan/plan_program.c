@@ -178,6 +178,8 @@ int plan_argv(struct planner *p, struct cj_error *err)
 	int rc;
 	if (p->inv->use_shell)
 		rc = expand_template(p, &p->c->shell, err);
+	else if (p->inv->is_image_command)
+		rc = plan_image_command(p, err);
 	else if (!p->inv->is_command)
 		rc = expand_template(p, &p->c->command, err);
 	else if (!p->inv->args || !p->inv->args[0] || p->inv->args[0][0] == '\0')
@@ -213,6 +215,8 @@ int plan_env(struct planner *p, struct cj_error *err)
 	int rc = 0;
 	for (size_t i = 0; rc == 0 && i < p->c->env.count; i++)
 		rc = add_variable(p, p->c->env.items[i], err);
+	if (rc == 0)
+		rc = plan_image_env(p, err);
 	/* A terminal needs a type; the caller's own is not the jail's to know. */
 	if (rc == 0 && p->c->tty && !has_variable(env, "TERM"))
 		rc = add_variable(p, "TERM=xterm", err);

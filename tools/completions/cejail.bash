@@ -9,6 +9,10 @@ _cejail_ids() {
 	cejail ps 2>/dev/null | sed -n '2,$s/ .*//p'
 }
 
+_cejail_images() {
+	cejail image list 2>/dev/null | sed -n '2,$s/ .*//p'
+}
+
 _cejail_serve_options() {
 	cejail serve --help 2>/dev/null | sed -n 's/^  \(--[a-z-]*\).*/\1/p'
 }
@@ -40,7 +44,7 @@ _cejail_value() {
 	--network) _cejail_words "public none" "$2" ;;
 	--uplink) _cejail_words "auto host pasta slirp4netns none" "$2" ;;
 	--network-start) _cejail_words "first-use early" "$2" ;;
-	--rootfs) _cejail_files -W host -d -- "$2" ;;
+	--rootfs) _cejail_files -W "host $(_cejail_images)" -d -- "$2" ;;
 	--seccomp) _cejail_files -W default -f -- "$2" ;;
 	*) return 1 ;;
 	esac
@@ -56,7 +60,7 @@ _cejail() {
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_cejail_words "run shell profile serve mcp ps kill gc doctor version help" "$word"
+		_cejail_words "run shell profile image serve mcp ps kill gc doctor version help" "$word"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -74,6 +78,15 @@ _cejail() {
 		*:list) _cejail_words "--names" "$word" ;;
 		*:show) _cejail_words "$(_cejail_profiles)" "$word" ;;
 		*) _cejail_files -f -- "$word" ;;
+		esac
+		;;
+	image)
+		case $COMP_CWORD:${COMP_WORDS[2]} in
+		2:*) _cejail_words "import list rm" "$word" ;;
+		3:import) ;;
+		*:import) _cejail_files -f -- "$word" ;;
+		*:list) _cejail_words "--json" "$word" ;;
+		*:rm) _cejail_words "$(_cejail_images)" "$word" ;;
 		esac
 		;;
 	kill) _cejail_words "$(_cejail_ids) --help" "$word" ;;

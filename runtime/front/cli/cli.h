@@ -27,6 +27,7 @@ int shell_verb(const struct cli *cli);
 int profile_verb(const struct cli *cli);
 int doctor_verb(const struct cli *cli);
 int serve_verb(const struct cli *cli);
+int image_verb(const struct cli *cli);
 int mcp_verb(const struct cli *cli);
 int ps_verb(const struct cli *cli);
 int kill_verb(const struct cli *cli);

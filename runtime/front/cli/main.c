@@ -34,6 +34,7 @@ static const struct verb {
 	{ "run", run_verb, "run a file, a string or a command in a jail", NULL, NULL },
 	{ "shell", shell_verb, "run an interactive command in a jail", NULL, NULL },
 	{ "profile", profile_verb, "list, show or check profiles", NULL, NULL },
+	{ "image", image_verb, "import, list or remove images, for --rootfs", NULL, NULL },
 	{ "serve", serve_verb, "run jails for other programs, over a socket", NULL, NULL },
 	{ "mcp", mcp_verb, "run jails for AI agents, as a server of their tools", NULL, NULL },
 	{ "ps", ps_verb, "list the jails of this user", "[--json]",

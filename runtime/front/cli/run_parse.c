@@ -39,6 +39,13 @@ static int reject_shell_operand(const char *operand, struct cj_error *err)
 	return rc;
 }
 
+/* A service's images are its own. */
+static bool has_image(const struct run *r)
+{
+	const char *rootfs = options_find(&r->options, "rootfs");
+	return rootfs && plan_names_image(rootfs) && !r->config.remote;
+}
+
 /* What precedes the operands decides what they are: see SYNOPSIS in cejail(1). */
 static int read_operands(struct run *r, struct cj_error *err)
 {
@@ -56,6 +63,10 @@ static int read_operands(struct run *r, struct cj_error *err)
 		return reject_shell_operand(*operands, err);
 	if (r->use_shell || r->config.has_code)
 		return 0;
+	if (!*operands && has_image(r)) {
+		inv->is_image_command = inv->is_command = true;
+		return 0;
+	}
 	if (!*operands) {
 		int rc =
 		    cj_reject(err, "nothing to run: a FILE, -c CODE, or -- COMMAND is missing");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `cejail serve` and `cejail mcp`: each executes a program of its own (runtime/front/serve/ and
- * runtime/front/mcp/).  In this program, their code would slow down the start of every run.
+ * `cejail serve`, `cejail mcp` and `cejail image`: each executes a program of its own
+ * (runtime/front/serve/, runtime/front/mcp/, runtime/front/image/).  In this program, their code
+ * and libraries would slow down the start of every run.
  */
 #include <signal.h>
 #include <stdlib.h>
@@ -62,5 +63,14 @@ int mcp_verb(const struct cli *cli)
 	}
 	self[size] = '\0';
 	(void)exec_program(cli, "mcp", first, &err);
+	return cli_fail(&err);
+}
+
+int image_verb(const struct cli *cli)
+{
+	static const char *const first[2] = { "cejail-image" };
+	struct cj_error err = { 0 };
+
+	(void)exec_program(cli, "image", first, &err);
 	return cli_fail(&err);
 }

@@ -43,6 +43,8 @@ struct ruleset_attr {
 	 LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SOCK |                              \
 	 LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_SYM)
 #define FS_OF_A_FILE (FS_WRITE | FS_IOCTL_DEV) /* the only rights for a rule on a file */
+#define FS_READ      (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
+#define NET_TCP      (3ULL << 0) /* ABI 4, 6.7: bind and connect */
 
 /* The writable places of every jail. */
 static const struct place {
@@ -63,10 +65,9 @@ int landlock_abi(void)
 	return abi < ABI_MIN ? 0 : (int)abi;
 }
 
-/* The rights that this kernel can restrict. */
-static uint64_t access_of(int abi)
+/* Those of `access` that this kernel can restrict. */
+static uint64_t known_access(uint64_t access, int abi)
 {
-	uint64_t access = LANDLOCK_ACCESS_FS_EXECUTE | FS_CHANGE | FS_MAKE_DEVICES;
 	if (abi < 3)
 		access &= ~FS_TRUNCATE;
 	if (abi < 5)
@@ -74,10 +75,17 @@ static uint64_t access_of(int abi)
 	return access;
 }
 
-static int create_ruleset(int abi, struct cj_error *err)
+/* What a jail's ruleset handles. */
+static uint64_t access_of(int abi)
+{
+	return known_access(LANDLOCK_ACCESS_FS_EXECUTE | FS_CHANGE | FS_MAKE_DEVICES, abi);
+}
+
+static int create_ruleset(uint64_t access_fs, uint64_t access_net, int abi, struct cj_error *err)
 {
 	struct ruleset_attr attr = {
-		.handled_access_fs = access_of(abi),
+		.handled_access_fs = access_fs,
+		.handled_access_net = abi >= 4 ? access_net : 0,
 		.scoped = abi >= 6 ? SCOPE_ABSTRACT_SOCKET | SCOPE_SIGNAL : 0,
 	};
 	/* an older kernel takes a longer struct whose rest is zero: landlock(7) */
@@ -85,6 +93,14 @@ static int create_ruleset(int abi, struct cj_error *err)
 	if (fd < 0)
 		return cj_fail(err, errno, "landlock_create_ruleset(2)");
 	return fd;
+}
+
+static int add_rule(int ruleset_fd, int fd, uint64_t access, const char *name, struct cj_error *err)
+{
+	struct landlock_path_beneath_attr rule = { .allowed_access = access, .parent_fd = fd };
+	if (syscall(SYS_landlock_add_rule, ruleset_fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)
+		return cj_fail(err, errno, "landlock_add_rule(2) '%s'", name);
+	return 0;
 }
 
 static int allow(int ruleset_fd, int abi, const char *path, uint64_t access, struct cj_error *err)
@@ -95,14 +111,7 @@ static int allow(int ruleset_fd, int abi, const char *path, uint64_t access, str
 		return cj_fail(err, errno, "open '%s'", path);
 	if (!S_ISDIR(st.st_mode))
 		access &= FS_OF_A_FILE;
-
-	struct landlock_path_beneath_attr rule = {
-		.allowed_access = access & access_of(abi),
-		.parent_fd = fd,
-	};
-	if (syscall(SYS_landlock_add_rule, ruleset_fd, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)
-		return cj_fail(err, errno, "landlock_add_rule(2) '%s'", path);
-	return 0;
+	return add_rule(ruleset_fd, fd, access & access_of(abi), path, err);
 }
 
 static int allow_places(int ruleset_fd, int abi, const struct rootfs_spec *root,
@@ -144,7 +153,7 @@ int landlock_apply_and_keep(const struct rootfs_spec *root, int *out_ruleset_fd,
 	if (abi == 0)
 		return 0;
 
-	auto_fd int ruleset_fd = create_ruleset(abi, err);
+	auto_fd int ruleset_fd = create_ruleset(access_of(abi), 0, abi, err);
 	if (ruleset_fd < 0 || allow_places(ruleset_fd, abi, root, err) < 0 ||
 	    restrict_self(ruleset_fd, abi, err) < 0)
 		return -err->code;
@@ -156,4 +165,24 @@ int landlock_apply(const struct rootfs_spec *root, struct cj_error *err)
 {
 	auto_fd int ruleset_fd = -1;
 	return landlock_apply_and_keep(root, &ruleset_fd, err);
+}
+
+int landlock_allow_only(const struct landlock_rule *rules, size_t count, struct cj_error *err)
+{
+	int abi = landlock_abi();
+	if (abi == 0)
+		return cj_fail(err, ENOSYS, "Landlock");
+
+	const uint64_t change = FS_CHANGE | LANDLOCK_ACCESS_FS_MAKE_CHAR;
+	uint64_t handled =
+	    known_access(LANDLOCK_ACCESS_FS_EXECUTE | FS_READ | FS_CHANGE | FS_MAKE_DEVICES, abi);
+	auto_fd int ruleset_fd = create_ruleset(handled, NET_TCP, abi, err);
+	if (ruleset_fd < 0)
+		return -err->code;
+	for (size_t i = 0; i < count; i++) {
+		uint64_t access = (FS_READ | (rules[i].may_change ? change : 0)) & handled;
+		if (add_rule(ruleset_fd, rules[i].fd, access, "a directory", err) < 0)
+			return -err->code;
+	}
+	return restrict_self(ruleset_fd, abi, err);
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "rootfs/rootfs.h"
 #include "runtime/base/error.h"
@@ -30,3 +31,20 @@ int landlock_apply_and_keep(const struct rootfs_spec *root, int *out_ruleset_fd,
 
 /* Restricts the calling process with a ruleset of landlock_apply_and_keep(). */
 int landlock_restrict(int ruleset_fd, struct cj_error *err);
+
+/* A directory whose files may be read; or also created, changed and removed, overlayfs's whiteouts
+ * included (character device 0:0). */
+struct landlock_rule {
+	int fd;
+	bool may_change;
+};
+
+/*
+ * landlock_allow_only - for a helper that reads hostile data: no other file can be opened or
+ * changed, no program executed, no TCP port reached, as far as this kernel's Landlock restricts it.
+ *
+ * Descriptors that are open stay usable.  A right that this kernel does not know is not restricted.
+ * Must not: be called before no_new_privs.
+ * Fails:    ENOSYS when landlock_abi() is 0.
+ */
+int landlock_allow_only(const struct landlock_rule *rules, size_t count, struct cj_error *err);

@@ -154,3 +154,22 @@ int privileges_drop(struct cj_error *err)
 		return cj_fail(err, EPERM, "verify that no capability is left");
 	return 0;
 }
+
+int privileges_keep_only(int capability, struct cj_error *err)
+{
+	cap_value_t kept = capability;
+	cap_flag_value_t has = CAP_CLEAR;
+	cap_t now = cap_get_proc(), wanted = cap_init();
+	int rc = 0;
+
+	if (!now || !wanted ||
+	    (capability >= 0 && cap_get_flag(now, kept, CAP_PERMITTED, &has) < 0) ||
+	    (has == CAP_SET && (cap_set_flag(wanted, CAP_PERMITTED, 1, &kept, CAP_SET) < 0 ||
+				cap_set_flag(wanted, CAP_EFFECTIVE, 1, &kept, CAP_SET) < 0)) ||
+	    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 ||
+	    cap_set_proc(wanted) < 0)
+		rc = cj_fail(err, errno, "drop capabilities");
+	(void)cap_free(now); /* frees memory; nothing else can go wrong */
+	(void)cap_free(wanted);
+	return rc;
+}

@@ -41,3 +41,7 @@ int privileges_no_new(struct cj_error *err); /* prctl(2) PR_SET_NO_NEW_PRIVS */
  * locked, not dumpable; read back and compared: an error if anything is left.  capabilities(7)
  */
 int privileges_drop(struct cj_error *err);
+
+/* Keeps this one capability where the process has it (-1: none) and gives up all others: a helper
+ * that executes nothing.  capabilities(7) */
+int privileges_keep_only(int capability, struct cj_error *err);

@@ -319,9 +319,9 @@ def _():
         refused(sh("true", "--seccomp", f.file("p.json", json.dumps(policy))), "no_such_call", "p.json")
 
 
-@test("--rootfs with an image name says that images do not exist yet")
+@test("--rootfs with the name of an image that does not exist says how to see the images")
 def _():
-    refused(sh("true", "--rootfs", "debian"), "--rootfs", "debian", "yet")
+    refused(sh("true", "--rootfs", "debian"), "--rootfs", "no installed image 'debian'", "cejail image list", "./debian")
 
 
 @test("set-up errors are one result, too: with stage, message and hint")

@@ -55,7 +55,7 @@ def _():
     with Folder() as f:
         f.file("x.py", "print('fine')")
         for words, answer in (
-            ("ubuntu bash", "'cejail run -- bash'"), ("python:3.12 python", "does not use container images"), ("ubuntu", "'cejail shell'"),
+            ("ubuntu bash", "'cejail run -- bash'"), ("python:3.12 python", "an image is named with --rootfs"), ("ubuntu", "'cejail shell'"),
             ("ls", "'cejail run -- ls'"), ("python3 x.py", "'cejail run x.py'"), ("-p python ls", "'cejail run -- ls'"),
             ("no-such-command", "'--'"),
         ):  # fmt: skip

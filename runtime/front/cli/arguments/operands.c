@@ -93,16 +93,15 @@ static int reject_command(const char *command, const char *next, struct cj_error
 
 static int reject_image(const char *image, const char *next, struct cj_error *err)
 {
-	int rc =
-	    cj_reject(err, "'%s' is not a file, and cejail does not use container images", image);
+	int rc = cj_reject(err, "'%s' is not a file; an image is named with --rootfs", image);
 	if (next)
 		cj_hint(err,
 			"write 'cejail run -- %s' for the programs of this host, or add "
-			"--rootfs DIR for another file system",
+			"--rootfs NAME for an image: cejail-image(1)",
 			next);
 	else
 		cj_hint(err, "write 'cejail shell' for the programs of this host, or add --rootfs "
-			     "DIR for another file system");
+			     "NAME for an image: cejail-image(1)");
 	return rc;
 }
 

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The root that --rootfs names: directories, or the layers of an image; and what else an image
+ * says.  Acts: looks at the host, changes nothing.
+ *
+ * A text with a slash is directories, one without is the name of an image.
+ */
+#include <string.h>
+#include <sys/stat.h>
+
+#include "profiles/paths.h"
+#include "profiles/plan/env_file.h"
+#include "profiles/plan/plan_parts.h"
+#include "rootfs/image/image_name.h"
+#include "rootfs/image/image_store.h"
+
+static int no_memory(struct cj_error *err)
+{
+	return cj_fail(err, ENOMEM, "plan the image");
+}
+
+bool plan_names_image(const char *rootfs)
+{
+	return !strchr(rootfs, '/') && strcmp(rootfs, "host") != 0;
+}
+
+/* --- the layers --------------------------------------------------------------------- */
+
+static int add_layer(struct planner *p, const char *text, struct cj_error *err)
+{
+	struct arena *a = &p->c->arena;
+	const char *path;
+	int rc = paths_resolve(text, a, &path, err);
+	if (rc < 0)
+		return rc;
+
+	struct stat st;
+	if (stat(path, &st) < 0)
+		return cj_fail(err, errno, "stat '%s'", path);
+	if (!S_ISDIR(st.st_mode))
+		return cj_reject(err, "'%s' is not a directory", text);
+	if (strings_add(&p->plan.root.layers, a, path) < 0)
+		return cj_fail(err, ENOMEM, "keep '%s'", path);
+	return 0;
+}
+
+static int add_directories(struct planner *p, struct cj_error *err)
+{
+	struct strings parts;
+	int rc = paths_split_all(p->c->rootfs, &p->c->arena, &parts, err);
+	for (size_t i = 0; rc == 0 && i < parts.count; i++)
+		rc = add_layer(p, parts.items[i], err);
+	return rc;
+}
+
+static int add_image_layers(struct planner *p, const struct image_store *store,
+			    const struct image_record *image, struct cj_error *err)
+{
+	for (size_t i = 0; i < image->layers.count; i++) {
+		const char *path = image_store_layer(store, image->layers.items[i], &p->c->arena);
+		if (!path)
+			return no_memory(err);
+		if (add_layer(p, path, err) < 0) {
+			cj_hint(err, "import it again: cejail image rm %s", image->name);
+			return cj_wrap(err, "image '%s'", image->name);
+		}
+	}
+	return 0;
+}
+
+static int add_image(struct planner *p, struct cj_error *err)
+{
+	auto_image_store struct image_store store = IMAGE_STORE_NULL;
+	struct image_record *image = arena_alloc(&p->c->arena, sizeof(*image));
+	if (!image)
+		return no_memory(err);
+	/* without a store image_store_read() says that there is no such image */
+	int rc = image_store_open(&store, err);
+	if (rc < 0 && rc != -ENOENT)
+		return rc;
+	*err = (struct cj_error){ 0 };
+	if (image_store_read(&store, p->c->rootfs, &p->c->arena, image, err) < 0 ||
+	    add_image_layers(p, &store, image, err) < 0)
+		return -err->code;
+	p->plan.image = image;
+	return 0;
+}
+
+int plan_layers(struct planner *p, struct cj_error *err)
+{
+	return plan_names_image(p->c->rootfs) ? add_image(p, err) : add_directories(p, err);
+}
+
+/* --- the program ------------------------------------------------------------------------- */
+
+static bool has_pointer(const struct strings *list, const char *text)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (list->items[i] == text)
+			return true;
+	return false;
+}
+
+static const char **find_variable(struct strings *env, const char *text)
+{
+	size_t size = strcspn(text, "=") + 1;
+	for (size_t i = 0; i < env->count; i++)
+		if (strncmp(env->items[i], text, size) == 0)
+			return &env->items[i];
+	return NULL;
+}
+
+/* Above the defaults of the profile base, below other profiles and --env. */
+int plan_image_env(struct planner *p, struct cj_error *err)
+{
+	const struct image_record *image = p->plan.image;
+	for (size_t i = 0; image && i < image->env.count; i++) {
+		const char *text = image->env.items[i];
+		const char **there = find_variable(&p->program.env, text);
+		if (there && has_pointer(&p->c->base_env, *there))
+			*there = text;
+		else if (!there && strings_add(&p->program.env, &p->c->arena, text) < 0)
+			return no_memory(err);
+	}
+	return 0;
+}
+
+/* "/" says nothing: builders write it where an image names none. */
+int plan_image_workdir(struct planner *p, struct cj_error *err)
+{
+	const struct image_record *image = p->plan.image;
+	p->program.workdir = p->c->workdir;
+	if (!image || image->workdir[0] == '\0' || strcmp(image->workdir, "/") == 0 ||
+	    p->c->workdir != p->c->base_workdir)
+		return 0;
+	if (paths_inside(image->workdir, &p->c->arena, &p->program.workdir, err) < 0)
+		return cj_wrap(err, "the working directory of image '%s'", image->name);
+	return 0;
+}
+
+int plan_image_command(struct planner *p, struct cj_error *err)
+{
+	const struct image_record *image = p->plan.image;
+	if (!image || image->command.count == 0) {
+		int rc = cj_reject(err, "image '%s' has no command of its own", p->c->rootfs);
+		cj_hint(err, "name one: cejail run --rootfs %s -- COMMAND", p->c->rootfs);
+		return rc;
+	}
+	for (size_t i = 0; i < image->command.count; i++)
+		if (strings_add(&p->program.argv, &p->c->arena, image->command.items[i]) < 0)
+			return no_memory(err);
+	return 0;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * image_passwd - whom USER of an image means.  Pure.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/base/error.h"
+
+/*
+ * image_passwd_find - the id of `user`: "NAME", "UID", "NAME:GROUP" or "UID:GROUP"; "" is 0.
+ *
+ * `passwd` is /etc/passwd of the image, with a NUL behind its bytes; NULL: it has none.  A name is
+ * looked up there, a number needs no entry.  The group is not looked up: a jail has one group.
+ * Fails: a name without an entry, an id above 2^32 - 2.
+ * Follows: passwd(5); config.md of the OCI image specification, "User".
+ */
+int image_passwd_find(const char *user, const char *passwd, uint32_t *out_uid,
+		      struct cj_error *err);

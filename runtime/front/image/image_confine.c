@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the unpacker gives up.  Acts. */
+#include "runtime/front/image/image_confine.h"
+
+#include <linux/audit.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdbool.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#include "runtime/base/child.h"
+#include "runtime/base/sys.h"
+#include "runtime/jail/init/landlock.h"
+#include "runtime/jail/init/privileges.h"
+
+#define MEMORY_BYTES (1ull << 30) /* a zstd window is at most 128 MiB, a JSON document 1 MiB */
+#define FILES_MAX    64           /* descriptors; a directory that is read takes one each level */
+#define FILES_OF_DIR 1024
+
+#if defined(__SANITIZE_ADDRESS__)
+#define HAS_SHADOW 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define HAS_SHADOW 1
+#endif
+#endif
+#ifndef HAS_SHADOW
+#define HAS_SHADOW 0 /* of a sanitizer: terabytes of addresses */
+#endif
+
+#if defined(__x86_64__)
+#define ARCH_NATIVE AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define ARCH_NATIVE AUDIT_ARCH_AARCH64
+#else
+#error "the audit architecture of this machine: <linux/audit.h>"
+#endif
+
+/* --- limits -------------------------------------------------------------------- */
+
+static int limit(int resource, uint64_t most, const char *name, struct cj_error *err)
+{
+	struct rlimit now;
+	if (getrlimit((__rlimit_resource_t)resource, &now) < 0)
+		return cj_fail(err, errno, "getrlimit %s", name);
+	if (now.rlim_cur > most)
+		now.rlim_cur = most;
+	if (now.rlim_max > most)
+		now.rlim_max = most;
+	if (setrlimit((__rlimit_resource_t)resource, &now) < 0)
+		return cj_fail(err, errno, "setrlimit %s", name);
+	return 0;
+}
+
+static int set_limits(const struct image_confinement *c, struct cj_error *err)
+{
+	uint64_t files = c->source_fd >= 0 ? FILES_OF_DIR : FILES_MAX;
+	if (limit(RLIMIT_FSIZE, c->file_bytes, "RLIMIT_FSIZE", err) < 0 ||
+	    limit(RLIMIT_NOFILE, files, "RLIMIT_NOFILE", err) < 0)
+		return -err->code;
+	return HAS_SHADOW ? 0 : limit(RLIMIT_AS, MEMORY_BYTES, "RLIMIT_AS", err);
+}
+
+/* --- the filter ----------------------------------------------------------------- */
+
+/* Memory, time, its own descriptors and signals, and files by descriptor. */
+static const unsigned allowed[] = {
+	SYS_read,
+	SYS_write,
+	SYS_pread64,
+	SYS_pwrite64,
+	SYS_readv,
+	SYS_writev,
+	SYS_lseek,
+	SYS_close,
+	SYS_fstat,
+	SYS_newfstatat,
+	SYS_statx,
+	SYS_fstatfs,
+	SYS_getdents64,
+	SYS_openat,
+	SYS_openat2,
+	SYS_readlinkat,
+	SYS_faccessat,
+	SYS_faccessat2,
+	SYS_fadvise64,
+	SYS_fcntl,
+	SYS_dup,
+	SYS_fchdir,
+	SYS_mkdirat,
+	SYS_symlinkat,
+	SYS_linkat,
+	SYS_unlinkat,
+	SYS_fchmod,
+	SYS_utimensat,
+	SYS_ftruncate,
+	SYS_fsetxattr,
+	SYS_fgetxattr,
+	SYS_mmap,
+	SYS_munmap,
+	SYS_mremap,
+	SYS_mprotect,
+	SYS_madvise,
+	SYS_brk,
+	SYS_futex,
+	SYS_getrandom,
+	SYS_clock_gettime,
+	SYS_gettimeofday,
+	SYS_getpid,
+	SYS_gettid,
+	SYS_getuid,
+	SYS_geteuid,
+	SYS_getgid,
+	SYS_getegid,
+	SYS_umask,
+	SYS_sched_yield,
+	SYS_rt_sigaction,
+	SYS_rt_sigprocmask,
+	SYS_rt_sigreturn,
+	SYS_restart_syscall,
+	SYS_exit,
+	SYS_exit_group,
+#ifdef SYS_renameat
+	SYS_renameat,
+#endif
+	SYS_renameat2,
+#ifdef SYS_stat
+	SYS_stat,
+	SYS_lstat,
+	SYS_readlink,
+	SYS_access,
+#endif
+};
+
+#define ALLOWED     (sizeof(allowed) / sizeof(allowed[0]))
+#define WORD(field) (unsigned)offsetof(struct seccomp_data, field)
+
+#define HEAD_INSNS  4
+#define MKNOD_INSNS 7
+#define FILTER_SIZE (HEAD_INSNS + 2 * ALLOWED + MKNOD_INSNS + 1)
+
+static void put(struct sock_filter *program, unsigned short *count, struct sock_filter insn)
+{
+	program[(*count)++] = insn;
+}
+
+#define STMT(code, k)       ((struct sock_filter)BPF_STMT((code), (k)))
+#define JUMP(code, k, t, f) ((struct sock_filter)BPF_JUMP((code), (k), (t), (f)))
+#define REFUSE              (SECCOMP_RET_ERRNO | EPERM)
+
+/* mknodat(dir, name, S_IFCHR | mode, 0): a whiteout, which needs no privilege either. */
+static void put_mknod(struct sock_filter *program, unsigned short *n)
+{
+	put(program, n, JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_mknodat, 0, MKNOD_INSNS - 1));
+	put(program, n, STMT(BPF_LD | BPF_W | BPF_ABS, WORD(args[2])));
+	put(program, n, STMT(BPF_ALU | BPF_AND | BPF_K, S_IFMT));
+	put(program, n, JUMP(BPF_JMP | BPF_JEQ | BPF_K, S_IFCHR, 0, MKNOD_INSNS - 4));
+	put(program, n, STMT(BPF_LD | BPF_W | BPF_ABS, WORD(args[3])));
+	put(program, n, JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1));
+	put(program, n, STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+}
+
+static int load_filter(struct cj_error *err)
+{
+	struct sock_filter program[FILTER_SIZE];
+	unsigned short n = 0;
+
+	put(program, &n, STMT(BPF_LD | BPF_W | BPF_ABS, WORD(arch)));
+	put(program, &n, JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH_NATIVE, 1, 0));
+	put(program, &n, STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS));
+	put(program, &n, STMT(BPF_LD | BPF_W | BPF_ABS, WORD(nr)));
+	for (size_t i = 0; i < ALLOWED; i++) { /* an x32 number equals none of these */
+		put(program, &n, JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed[i], 0, 1));
+		put(program, &n, STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
+	}
+	put_mknod(program, &n);
+	put(program, &n, STMT(BPF_RET | BPF_K, REFUSE));
+
+	const struct sock_fprog filter = { .len = n, .filter = program };
+	if (sys_seccomp(SECCOMP_SET_MODE_FILTER, 0, (void *)&filter) < 0)
+		return cj_fail(err, errno, "load the unpacker's seccomp filter");
+	return 0;
+}
+
+/* --- all of it ------------------------------------------------------------------- */
+
+static int restrict_files(const struct image_confinement *c, struct cj_error *err)
+{
+	const struct landlock_rule rules[] = {
+		{ .fd = c->work_fd, .may_change = true },
+		{ .fd = c->layers_fd },
+		{ .fd = c->source_fd },
+	};
+	int rc = landlock_allow_only(rules, c->source_fd >= 0 ? 3 : 2, err);
+	if (rc == -ENOSYS)
+		cj_hint(err, "the unpacker of images needs Landlock: Linux 5.19, with 'landlock' "
+			     "in /sys/kernel/security/lsm");
+	return rc;
+}
+
+int image_confine(const struct image_confinement *c, struct cj_error *err)
+{
+	/* A directory that root imports may have files of other users; the store's are root's. */
+	int capability = c->source_fd >= 0 ? CAP_DAC_READ_SEARCH : -1;
+	if (privileges_no_new(err) < 0 || restrict_files(c, err) < 0 ||
+	    privileges_keep_only(capability, err) < 0 || child_become_undumpable(err) < 0 ||
+	    set_limits(c, err) < 0)
+		return -err->code;
+	return load_filter(err);
+}

@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The store's side of an import.  Acts. */
+#include "runtime/front/image/image_import.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "rootfs/image/image_limits.h"
+#include "rootfs/image/image_name.h"
+#include "rootfs/image/image_store.h"
+#include "runtime/base/child.h"
+#include "runtime/base/files/fd.h"
+#include "runtime/base/log.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/front/image/image_confine.h"
+#include "runtime/front/image/image_job.h"
+#include "runtime/front/image/image_remove.h"
+
+#define DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+#define WORK      "tmp/import"
+
+/* --- the store ------------------------------------------------------------------------- */
+
+/* Each directory of the path that is missing; the last one for this user only. */
+static int make_path(const char *path, struct cj_error *err)
+{
+	char part[PATH_MAX];
+	for (const char *end = path; *end;) {
+		end += strcspn(end + 1, "/") + 1;
+		size_t size = (size_t)(end - path);
+		memcpy(part, path, size);
+		part[size] = '\0';
+		if (mkdir(part, *end ? 0755 : 0700) < 0 && errno != EEXIST)
+			return cj_fail(err, errno, "create '%s'", part);
+	}
+	return 0;
+}
+
+static int make_store(struct image_store *out, struct cj_error *err)
+{
+	static const char *const dirs[] = { "images", "layers", "tmp" };
+	auto_image_store struct image_store store = IMAGE_STORE_NULL;
+	char path[PATH_MAX];
+	if (image_store_find(path, err) < 0 || make_path(path, err) < 0 ||
+	    image_store_open(&store, err) < 0)
+		return -err->code;
+	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++)
+		if (mkdirat(store.fd, dirs[i], 0700) < 0 && errno != EEXIST)
+			return cj_fail(err, errno, "create '%s/%s'", store.path, dirs[i]);
+	*out = store;
+	store.fd = -1;
+	return 0;
+}
+
+static int lock(int fd, int operation)
+{
+	int rc;
+	do
+		rc = flock(fd, operation);
+	while (rc < 0 && errno == EINTR);
+	return rc;
+}
+
+/* Until the descriptor is closed. */
+static int lock_store(const struct image_store *store, struct cj_error *err)
+{
+	if (lock(store->fd, LOCK_EX | LOCK_NB) == 0)
+		return 0;
+	if (errno == EWOULDBLOCK) {
+		log_note("waiting for another import or removal");
+		if (lock(store->fd, LOCK_EX) == 0)
+			return 0;
+	}
+	return cj_fail(err, errno, "lock '%s'", store->path);
+}
+
+static int record_name(const char *name, char out[static NAME_MAX], struct cj_error *err)
+{
+	if (!image_is_name(name)) {
+		int rc = cj_reject(err, "'%s' can't be the name of an image", name);
+		cj_hint(err,
+			"a name has at most %d of a-z 0-9 . _ : -, and begins with a letter "
+			"or a digit; 'host' is taken",
+			IMAGE_NAME_MAX);
+		return rc;
+	}
+	(void)snprintf(out, NAME_MAX, "images/%s.json", name);
+	return 0;
+}
+
+/* --- the child --------------------------------------------------------------------------- */
+
+/* Gives up everything but the descriptors of the job, whose numbers change. */
+static int confine(struct image_job *job, int *out_fd, int link_fd, struct cj_error *err)
+{
+	int fds[] = { *out_fd, job->work_fd, job->layers_fd, job->source_fd };
+	if (child_die_with_parent(link_fd, err) < 0 || child_null_streams(err) < 0 ||
+	    child_keep_only(fds, sizeof(fds) / sizeof(fds[0]), err) < 0)
+		return -err->code;
+	*out_fd = fds[0];
+	job->work_fd = fds[1];
+	job->layers_fd = fds[2];
+	job->source_fd = fds[3];
+	const struct image_confinement c = {
+		.work_fd = job->work_fd,
+		.layers_fd = job->layers_fd,
+		.source_fd = job->source_is_dir ? job->source_fd : -1,
+		.file_bytes = job->bytes_max,
+	};
+	return image_confine(&c, err);
+}
+
+/* Its answer is how it went, in one piece: PIPE_BUF, pipe(7). */
+static _Noreturn void child_main(const struct image_job *asked, int out_fd, int link_fd)
+{
+	struct cj_error err = { 0 };
+	struct image_job job = *asked;
+	(void)umask(0); /* image_tree.h sets the permissions */
+	if (confine(&job, &out_fd, link_fd, &err) == 0)
+		(void)image_job_run(&job, &err);
+	_exit(sys_write(out_fd, &err, sizeof(err)) == sizeof(err) ? 0 : 1);
+}
+
+static int read_end(int in_fd, pid_t pid, struct cj_error *err)
+{
+	struct cj_error theirs = { 0 };
+	size_t size = 0;
+	int status = 0;
+	while (size < sizeof(theirs)) {
+		ssize_t got = sys_read(in_fd, (char *)&theirs + size, sizeof(theirs) - size);
+		if (got <= 0)
+			break;
+		size += (size_t)got;
+	}
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (WIFSIGNALED(status))
+		return cj_reject_as(err, EPROTO, "the unpacker was ended by signal %d",
+				    WTERMSIG(status));
+	if (size != sizeof(theirs) || status != 0)
+		return cj_reject_as(err, EPROTO, "the unpacker ended without an answer");
+	return theirs.code == 0 ? 0 : cj_adopt(err, &theirs, "the unpacker");
+}
+
+static int unpack(const struct image_job *job, struct cj_error *err)
+{
+	int answer[2], alive[2];
+	if (pipe2(answer, O_CLOEXEC) < 0)
+		return cj_fail(err, errno, "create a pipe");
+	auto_fd int in_fd = answer[0];
+	auto_fd int out_fd = answer[1];
+	if (pipe2(alive, O_CLOEXEC) < 0)
+		return cj_fail(err, errno, "create a pipe");
+	auto_fd int link_fd = alive[0];
+	auto_fd int held_fd = alive[1]; /* closed by our end */
+	pid_t pid = fork();
+	if (pid < 0)
+		return cj_fail(err, errno, "fork the unpacker");
+	if (pid == 0) {
+		cj_close(&held_fd);
+		child_main(job, out_fd, link_fd);
+	}
+	cj_close(&out_fd);
+	return read_end(in_fd, pid, err);
+}
+
+/* --- publishing ---------------------------------------------------------------------------- */
+
+/* What the child wrote is checked like any other file: it read hostile data. */
+static int read_record(int work_fd, const char *name, struct arena *a, struct image_record *out,
+		       struct cj_error *err)
+{
+	char *text;
+	size_t size;
+	if (fd_read_file(work_fd, IMAGE_JOB_RECORD, IMAGE_RECORD_MAX, a, &text, &size, err) < 0 ||
+	    image_record_parse(IMAGE_JOB_RECORD, text, size, a, out, err) < 0)
+		return -err->code;
+	return strcmp(out->name, name) == 0
+		   ? 0
+		   : cj_reject_as(err, EPROTO, "the record is of '%s'", out->name);
+}
+
+static int publish_layer(const struct image_store *store, int work_fd, const char *name,
+			 size_t *added, struct cj_error *err)
+{
+	char to[sizeof("layers/") + 64];
+	struct stat st;
+	(void)snprintf(to, sizeof(to), "layers/%s", name);
+	if (fstatat(store->fd, to, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
+		return 0;
+	if (fstatat(work_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
+		return cj_reject_as(err, EPROTO, "the unpacker left no layer '%s'", name);
+	auto_fd int fd = openat(work_fd, name, DIRECTORY);
+	/* a jail of root sees the root as any user: image_tree.h */
+	if (fd < 0 || fchmod(fd, 0755) < 0 || renameat(work_fd, name, store->fd, to) < 0)
+		return cj_fail(err, errno, "keep the layer '%s'", name);
+	++*added;
+	return 0;
+}
+
+/* The record comes last, and after the files are on the disk. */
+static int publish(const struct image_store *store, int work_fd, const struct image_record *r,
+		   size_t *added, struct cj_error *err)
+{
+	char to[NAME_MAX];
+	*added = 0;
+	for (size_t i = 0; i < r->layers.count; i++)
+		if (publish_layer(store, work_fd, r->layers.items[i], added, err) < 0)
+			return -err->code;
+	if (syncfs(store->fd) < 0)
+		return cj_fail(err, errno, "sync '%s'", store->path);
+	if (record_name(r->name, to, err) < 0)
+		return -err->code;
+	if (renameat(work_fd, IMAGE_JOB_RECORD, store->fd, to) < 0)
+		return cj_fail(err, errno, "keep the record '%s'", to);
+	return 0;
+}
+
+/* --- an import -------------------------------------------------------------------------------- */
+
+/* A fifo would block the import for ever. */
+static int open_source(const char *path, bool *out_is_dir, struct cj_error *err)
+{
+	struct stat st;
+	auto_fd int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return cj_fail(err, errno, "open '%s'", path);
+	if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
+		int rc = cj_reject(err, "'%s' is neither a file nor a directory", path);
+		cj_hint(err, "an archive is read twice: write it to a file first");
+		return rc;
+	}
+	*out_is_dir = S_ISDIR(st.st_mode);
+	return take_fd(&fd);
+}
+
+static int check_absent(const struct image_store *store, const char *name, struct cj_error *err)
+{
+	char file[NAME_MAX];
+	if (record_name(name, file, err) < 0)
+		return -err->code;
+	if (faccessat(store->fd, file, F_OK, 0) < 0)
+		return errno == ENOENT ? 0 : cj_fail(err, errno, "look for '%s'", file);
+	int rc = cj_reject_as(err, EEXIST, "there is an image '%s' already", name);
+	cj_hint(err, "remove it first: cejail image rm %s", name);
+	return rc;
+}
+
+static int unpack_and_publish(const struct image_store *store, const struct image_import *what,
+			      struct arena *a, struct image_record *out, size_t *added,
+			      struct cj_error *err)
+{
+	bool is_dir = false;
+	auto_fd int source_fd = open_source(what->path, &is_dir, err);
+	if (source_fd < 0)
+		return source_fd;
+	if (mkdirat(store->fd, WORK, 0700) < 0)
+		return cj_fail(err, errno, "create '%s/" WORK "'", store->path);
+	auto_fd int work_fd = openat(store->fd, WORK, DIRECTORY);
+	auto_fd int layers_fd = openat(store->fd, "layers", DIRECTORY);
+	if (work_fd < 0 || layers_fd < 0)
+		return cj_fail(err, errno, "open '%s'", store->path);
+
+	const struct image_job job = { .name = what->name,
+				       .ref = what->ref,
+				       .bytes_max = what->bytes_max,
+				       .source_fd = source_fd,
+				       .source_is_dir = is_dir,
+				       .layers_fd = layers_fd,
+				       .work_fd = work_fd };
+	if (unpack(&job, err) < 0)
+		return cj_wrap(err, "import '%s'", what->path);
+	if (read_record(work_fd, what->name, a, out, err) < 0)
+		return -err->code;
+	return publish(store, work_fd, out, added, err);
+}
+
+int image_import(const struct image_import *what, struct arena *a, struct image_record *out_record,
+		 size_t *out_added, struct cj_error *err)
+{
+	auto_image_store struct image_store store = IMAGE_STORE_NULL;
+	struct cj_error cleanup = { 0 };
+	char unused[NAME_MAX];
+
+	if (record_name(what->name, unused, err) < 0 || make_store(&store, err) < 0 ||
+	    lock_store(&store, err) < 0 || image_remove_unused(&store, err) < 0 ||
+	    check_absent(&store, what->name, err) < 0)
+		return -err->code;
+	int rc = unpack_and_publish(&store, what, a, out_record, out_added, err);
+	/* after a failure layers that got their names have no image */
+	if (image_remove_unused(&store, &cleanup) < 0)
+		log_warning("%s", cleanup.msg);
+	return rc;
+}
+
+int image_import_undo(const char *name, struct cj_error *err)
+{
+	auto_image_store struct image_store store = IMAGE_STORE_NULL;
+	char file[NAME_MAX];
+
+	if (record_name(name, file, err) < 0)
+		return -err->code;
+	int rc = image_store_open(&store, err);
+	if (rc == -ENOENT)
+		return cj_reject_as(err, ENOENT, "there is no installed image '%s'", name);
+	if (rc < 0 || lock_store(&store, err) < 0)
+		return -err->code;
+	if (unlinkat(store.fd, file, 0) < 0)
+		return errno == ENOENT
+			   ? cj_reject_as(err, ENOENT, "there is no installed image '%s'", name)
+			   : cj_fail(err, errno, "remove '%s/%s'", store.path, file);
+	return image_remove_unused(&store, err);
+}

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One import, as the process that unpacks sees it.  Acts. */
+#include "runtime/front/image/image_job.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "rootfs/image/image_limits.h"
+#include "rootfs/image/image_manifest.h"
+#include "rootfs/image/image_name.h"
+#include "rootfs/image/image_record.h"
+#include "runtime/base/files/fd.h"
+#include "runtime/base/scope.h"
+#include "runtime/front/image/image_source.h"
+#include "runtime/front/image/image_unpack.h"
+#include "runtime/front/image/image_user.h"
+
+/* A layer as the source has it. */
+struct layer {
+	const char *path;    /* in the source; NULL: the source itself */
+	const char *sha256;  /* of the file; NULL: the source does not say */
+	const char *diff_id; /* of its uncompressed bytes; NULL: likewise */
+	uint64_t size;       /* of the file, where sha256 is known */
+};
+
+struct job {
+	const struct image_job *asked;
+	struct arena arena;
+	struct image_source source;
+	struct image_budget budget;
+	struct image_config config;
+	struct image_record record;
+	struct layer layers[IMAGE_LAYERS_MAX]; /* first at the bottom */
+	size_t nlayers;
+};
+
+static int no_memory(struct cj_error *err)
+{
+	return cj_fail(err, ENOMEM, "import the image");
+}
+
+/* --- documents ----------------------------------------------------------------- */
+
+struct document {
+	const char *name; /* for messages */
+	char *text;
+	size_t size;
+};
+
+static int read_document(struct job *j, const char *path, struct document *out,
+			 struct cj_error *err)
+{
+	auto_fd int fd = image_source_file(&j->source, path, err);
+	if (fd < 0)
+		return fd;
+	out->name = path;
+	return fd_read_all(fd, JSON_BYTES_MAX, &j->arena, &out->text, &out->size, path, err);
+}
+
+static int check_hash(const char *what, const char *seen, const char *wanted, struct cj_error *err)
+{
+	if (strcmp(seen, wanted) == 0)
+		return 0;
+	return cj_reject_as(err, EBADMSG, "%s has the SHA-256 %s, but %s is promised", what, seen,
+			    wanted);
+}
+
+static const char *blob_path(struct job *j, const char *sha256)
+{
+	return arena_printf(&j->arena, "blobs/sha256/%s", sha256);
+}
+
+/* A document by its descriptor: size and hash are checked before it is parsed. */
+static int read_blob(struct job *j, const struct image_descriptor *d, struct document *out,
+		     struct cj_error *err)
+{
+	char hex[SHA256_HEX_MAX];
+	const char *path = blob_path(j, d->sha256);
+	if (!path)
+		return no_memory(err);
+	if (read_document(j, path, out, err) < 0)
+		return -err->code;
+	if (out->size != d->size)
+		return cj_reject_as(err, EBADMSG, "'%s' has %zu bytes, but %llu are promised", path,
+				    out->size, (unsigned long long)d->size);
+	sha256_hex(out->text, out->size, hex);
+	return check_hash(path, hex, d->sha256, err);
+}
+
+/* --- what the image consists of ------------------------------------------------ */
+
+static int read_config(struct job *j, const struct document *doc, struct cj_error *err)
+{
+	struct image_config *c = &j->config;
+	if (image_config_parse(doc->name, doc->text, doc->size, &j->arena, c, err) < 0)
+		return -err->code;
+	bool is_other = (c->os[0] && strcmp(c->os, "linux") != 0) ||
+			(c->architecture[0] && strcmp(c->architecture, image_architecture()) != 0);
+	if (is_other)
+		return cj_reject(err,
+				 "the image is for %.32s on %.32s, this machine is %s on linux",
+				 c->architecture, c->os, image_architecture());
+	if (c->workdir[0] && c->workdir[0] != '/')
+		return cj_reject(err, "the image's working directory '%.80s' is not absolute",
+				 c->workdir);
+	return 0;
+}
+
+/* The configuration says what each layer is when it is unpacked. */
+static int pair_layers(struct job *j, size_t count, struct cj_error *err)
+{
+	if (count != j->config.diff_ids.count)
+		return cj_reject(err, "the manifest has %zu layers, the configuration %zu", count,
+				 j->config.diff_ids.count);
+	if (count == 0)
+		return cj_reject(err, "the image has no layers");
+	for (size_t i = 0; i < count; i++)
+		j->layers[i].diff_id = j->config.diff_ids.items[i];
+	j->nlayers = count;
+	return 0;
+}
+
+static int read_manifest(struct job *j, const struct image_descriptor *d, struct cj_error *err)
+{
+	struct document doc;
+	struct image_manifest m;
+	if (read_blob(j, d, &doc, err) < 0 ||
+	    image_manifest_parse(doc.name, doc.text, doc.size, &j->arena, &m, err) < 0 ||
+	    read_blob(j, &m.config, &doc, err) < 0 || read_config(j, &doc, err) < 0)
+		return -err->code;
+	j->record.digest = d->sha256;
+	for (size_t i = 0; i < m.layers.count; i++) {
+		const struct image_descriptor *layer = &m.layers.items[i];
+		j->layers[i] = (struct layer){ .path = blob_path(j, layer->sha256),
+					       .sha256 = layer->sha256,
+					       .size = layer->size };
+		if (!j->layers[i].path)
+			return no_memory(err);
+	}
+	return pair_layers(j, m.layers.count, err);
+}
+
+/* Down to a manifest: an index may list other indexes, one for each tag or platform. */
+static int read_layout(struct job *j, struct cj_error *err)
+{
+	struct document doc;
+	struct image_descriptors list;
+	const char *ref = j->asked->ref;
+	size_t chosen;
+
+	if (read_document(j, "oci-layout", &doc, err) < 0 ||
+	    image_layout_parse(doc.name, doc.text, doc.size, err) < 0 ||
+	    read_document(j, "index.json", &doc, err) < 0)
+		return -err->code;
+	for (unsigned depth = 0; depth < IMAGE_NESTED_MAX; depth++) {
+		if (image_index_parse(doc.name, doc.text, doc.size, &j->arena, &list, err) < 0)
+			return -err->code;
+		if (image_choose(&list, ref, &chosen, err) < 0)
+			return cj_wrap(err, "%s", doc.name);
+		const struct image_descriptor *d = &list.items[chosen];
+		enum image_media media = image_media_of(d->media_type);
+		if (media == IMAGE_MEDIA_MANIFEST)
+			return read_manifest(j, d, err);
+		if (media != IMAGE_MEDIA_INDEX)
+			return cj_reject(err, "%s: '%.80s' is not the media type of an image",
+					 doc.name, d->media_type);
+		if (read_blob(j, d, &doc, err) < 0)
+			return -err->code;
+		ref = NULL; /* a name belongs to the outermost list */
+	}
+	return cj_reject(err, "more than %d indexes lead to one another", IMAGE_NESTED_MAX);
+}
+
+/* "SHA256.json" or "blobs/sha256/SHA256": the name is the hash of the content. */
+static int check_config_name(const char *path, const char *hex, struct cj_error *err)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	char wanted[SHA256_HEX_MAX];
+	if (strspn(name, "0123456789abcdef") != 64)
+		return cj_reject(err, "the configuration '%.80s' is not named by its SHA-256",
+				 path);
+	memcpy(wanted, name, sizeof(wanted) - 1);
+	wanted[sizeof(wanted) - 1] = '\0';
+	return check_hash(path, hex, wanted, err);
+}
+
+static int read_docker(struct job *j, struct cj_error *err)
+{
+	struct document doc;
+	struct image_archive list;
+	size_t chosen;
+	char *hex = arena_alloc(&j->arena, SHA256_HEX_MAX);
+
+	if (!hex)
+		return no_memory(err);
+	if (read_document(j, "manifest.json", &doc, err) < 0 ||
+	    image_archive_parse(doc.name, doc.text, doc.size, &j->arena, &list, err) < 0)
+		return -err->code;
+	if (image_choose_archived(&list, j->asked->ref, &chosen, err) < 0)
+		return cj_wrap(err, "%s", doc.name);
+	const struct image_archived *image = &list.items[chosen];
+	if (read_document(j, image->config, &doc, err) < 0)
+		return -err->code;
+	sha256_hex(doc.text, doc.size, hex);
+	if (check_config_name(image->config, hex, err) < 0 || read_config(j, &doc, err) < 0)
+		return -err->code;
+	j->record.digest = hex;
+	for (size_t i = 0; i < image->layers.count; i++)
+		j->layers[i] = (struct layer){ .path = image->layers.items[i] };
+	return pair_layers(j, image->layers.count, err);
+}
+
+static int read_root(struct job *j, struct cj_error *err)
+{
+	if (j->asked->ref)
+		return cj_reject(err, "a root file system has no image '%s'", j->asked->ref);
+	j->config =
+	    (struct image_config){ .architecture = "", .os = "", .user = "", .workdir = "" };
+	j->layers[0] = (struct layer){ 0 };
+	j->nlayers = 1;
+	return 0;
+}
+
+/* --- layers -------------------------------------------------------------------- */
+
+static int open_layer(struct job *j, const struct layer *l, struct image_stream **out,
+		      struct cj_error *err)
+{
+	struct stat st;
+	if (!l->path && j->source.is_dir)
+		return image_stream_open_dir(j->source.fd, &j->budget, out, err);
+	auto_fd int fd = l->path ? image_source_file(&j->source, l->path, err) : -1;
+	if (l->path && fd < 0)
+		return fd;
+	if (l->sha256 && fstat(fd, &st) < 0)
+		return cj_fail(err, errno, "stat '%s'", l->path);
+	if (l->sha256 && (uint64_t)st.st_size != l->size)
+		return cj_reject_as(err, EBADMSG, "it has %lld bytes, but %llu are promised",
+				    (long long)st.st_size, (unsigned long long)l->size);
+	return image_stream_open(l->path ? fd : j->source.fd, &j->budget, out, err);
+}
+
+static int unpack_into(struct job *j, const struct layer *l, int dir_fd,
+		       char out_plain[static SHA256_HEX_MAX], struct cj_error *err)
+{
+	auto_image_stream struct image_stream *stream = NULL;
+	char file_hex[SHA256_HEX_MAX];
+	if (open_layer(j, l, &stream, err) < 0 ||
+	    image_unpack(stream, dir_fd, &j->budget, err) < 0 ||
+	    image_stream_finish(stream, file_hex, out_plain, err) < 0)
+		return -err->code;
+	if (l->sha256 && check_hash("the layer", file_hex, l->sha256, err) < 0)
+		return -err->code;
+	return l->diff_id ? check_hash("the unpacked layer", out_plain, l->diff_id, err) : 0;
+}
+
+/* Under a name of its own until its hash is known. */
+static int unpack_layer(struct job *j, const struct layer *l, char out_hex[static SHA256_HEX_MAX],
+			struct cj_error *err)
+{
+	static const char temporary[] = "layer";
+	int work_fd = j->asked->work_fd;
+	if (mkdirat(work_fd, temporary, 0755) < 0)
+		return cj_fail(err, errno, "create a directory for the layer");
+	auto_fd int fd =
+	    openat(work_fd, temporary, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return cj_fail(err, errno, "open the layer's directory");
+	if (unpack_into(j, l, fd, out_hex, err) < 0)
+		return -err->code;
+	if (renameat(work_fd, temporary, work_fd, out_hex) < 0)
+		return cj_fail(err, errno, "name the layer");
+	return 0;
+}
+
+static bool is_there(int dir_fd, const char *name)
+{
+	struct stat st;
+	return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* From the bottom; the record has the top first. */
+static int unpack_all(struct job *j, struct cj_error *err)
+{
+	const char *names[IMAGE_LAYERS_MAX];
+	for (size_t i = 0; i < j->nlayers; i++) {
+		const struct layer *l = &j->layers[i];
+		names[i] = l->diff_id;
+		if (l->diff_id && (is_there(j->asked->layers_fd, l->diff_id) ||
+				   is_there(j->asked->work_fd, l->diff_id)))
+			continue; /* another image has it: it was checked then */
+		char *hex = arena_alloc(&j->arena, SHA256_HEX_MAX);
+		if (!hex)
+			return no_memory(err);
+		if (unpack_layer(j, l, hex, err) < 0)
+			return cj_wrap(err, "layer %zu", i + 1);
+		names[i] = hex;
+	}
+	for (size_t i = j->nlayers; i-- > 0;)
+		if (strings_add(&j->record.layers, &j->arena, names[i]) < 0)
+			return no_memory(err);
+	if (!j->record.digest)
+		j->record.digest = names[0];
+	return 0;
+}
+
+/* --- the record ---------------------------------------------------------------- */
+
+static int fill_command(struct job *j, struct cj_error *err)
+{
+	const struct strings *lists[] = { &j->config.entrypoint, &j->config.cmd };
+	for (size_t i = 0; i < 2; i++)
+		for (size_t k = 0; k < lists[i]->count; k++)
+			if (strings_add(&j->record.command, &j->arena, lists[i]->items[k]) < 0)
+				return no_memory(err);
+	return 0;
+}
+
+static int find_user(struct job *j, struct cj_error *err)
+{
+	const struct image_user_dirs dirs = { .layers_fd = j->asked->layers_fd,
+					      .work_fd = j->asked->work_fd,
+					      .names = &j->record.layers };
+	uint32_t uid;
+	if (image_user_find(&dirs, j->config.user, &uid, err) < 0)
+		return -err->code;
+	j->record.uid = uid;
+	return 0;
+}
+
+static int write_record(struct job *j, struct cj_error *err)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(true);
+	const char *text;
+	size_t size;
+	if (!w)
+		return no_memory(err);
+	image_record_write(w, &j->record);
+	if (json_writer_take(w, &text, &size, err) < 0)
+		return -err->code;
+	auto_fd int fd = openat(j->asked->work_fd, IMAGE_JOB_RECORD,
+				O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return cj_fail(err, errno, "create the image's record");
+	if (size >= IMAGE_RECORD_MAX)
+		return cj_reject_as(err, EFBIG, "the image's settings are larger than %u KiB",
+				    IMAGE_RECORD_MAX >> 10);
+	return fd_write_all(fd, text, size, "the image's record", err);
+}
+
+static int fill_record(struct job *j, struct cj_error *err)
+{
+	struct image_record *r = &j->record;
+	r->schema = IMAGE_SCHEMA;
+	r->name = j->asked->name;
+	r->architecture = j->config.architecture;
+	r->imported_s = (uint64_t)time(NULL);
+	r->bytes = j->budget.unpacked_bytes;
+	r->entries = j->budget.entries;
+	r->left_out = j->budget.left_out;
+	r->env = j->config.env;
+	r->workdir = j->config.workdir;
+	r->user = j->config.user;
+	if (fill_command(j, err) < 0 || find_user(j, err) < 0)
+		return -err->code;
+	return write_record(j, err);
+}
+
+static int read_source(struct job *j, struct cj_error *err)
+{
+	if (image_source_open(j->asked->source_fd, j->asked->work_fd, &j->budget, &j->arena,
+			      &j->source, err) < 0)
+		return -err->code;
+	switch (j->source.kind) {
+	case IMAGE_SOURCE_OCI:
+		return read_layout(j, err);
+	case IMAGE_SOURCE_DOCKER:
+		return read_docker(j, err);
+	default:
+		return read_root(j, err);
+	}
+}
+
+int image_job_run(const struct image_job *asked, struct cj_error *err)
+{
+	auto_arena struct arena arena = { 0 };
+	struct job *j = arena_alloc(&arena, sizeof(*j));
+	if (!j)
+		return no_memory(err);
+	j->asked = asked;
+	j->budget.bytes_max = asked->bytes_max;
+	j->source.staged_fd = -1;
+	int rc = read_source(j, err);
+	if (rc == 0)
+		rc = unpack_all(j, err);
+	if (rc == 0)
+		rc = fill_record(j, err);
+	image_source_close(&j->source);
+	arena_fini(&j->arena);
+	return rc;
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * cejail-image: `cejail image import|list|rm`.  A program of its own, because of libarchive.
+ *
+ * Acts through image_import.h; prints to the standard streams.
+ */
+#include <locale.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "rootfs/image/image_limits.h"
+#include "rootfs/image/image_store.h"
+#include "runtime/base/files/fd.h"
+#include "runtime/base/log.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/text.h"
+#include "runtime/front/image/image_import.h"
+#include "runtime/front/options/option_syntax.h"
+
+#define FAILED      125
+#define LIST_SCHEMA "cejail.images/1"
+#define SIZE_MIN    (1u << 20)
+#define SIZE_MAX_   (1ull << 44)
+
+static int fail(const struct cj_error *err)
+{
+	log_error(err);
+	return FAILED;
+}
+
+/* What was printed must have arrived. */
+static int finish(int status)
+{
+	struct cj_error err = { 0 };
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	(void)!cj_fail(&err, errno, "write to standard output");
+	return fail(&err);
+}
+
+static int reject_argument(const char *action, const char *arg, struct cj_error *err)
+{
+	int rc = cj_reject(err, "unknown argument '%s'", arg);
+	cj_hint(err, "see 'cejail image --help': %s", action);
+	return rc;
+}
+
+/* --- import ---------------------------------------------------------------------------- */
+
+static int take_option(const char *arg, const struct long_option *o, const char *const **next,
+		       struct image_import *what, struct cj_error *err)
+{
+	const char *value;
+	if (option_has_name(o, "ref"))
+		return option_take_value(o->value, next, "--ref", "NAME", "image", &what->ref, err);
+	if (!option_has_name(o, "max-size"))
+		return option_reject_unknown(arg, NULL, "image", err);
+	if (option_take_value(o->value, next, "--max-size", "SIZE", "image", &value, err) < 0)
+		return -err->code;
+	if (parse_size_within(value, SIZE_MIN, SIZE_MAX_, &what->bytes_max, err) < 0)
+		return cj_wrap(err, "--max-size");
+	return 0;
+}
+
+static int parse_import(const char *const *args, struct image_import *out, struct cj_error *err)
+{
+	struct image_import what = { .bytes_max = IMAGE_BYTES_MAX };
+	const char **operands[] = { &what.name, &what.path };
+	size_t count = 0;
+
+	while (*args) {
+		struct long_option o;
+		const char *arg = *args++;
+		if (option_split(arg, &o)) {
+			if (take_option(arg, &o, &args, &what, err) < 0)
+				return -err->code;
+		} else if (count == 2 || (arg[0] == '-' && arg[1] != '\0')) {
+			return reject_argument("import", arg, err);
+		} else {
+			*operands[count++] = arg;
+		}
+	}
+	if (count < 2) {
+		int rc = cj_reject(err, "'cejail image import' needs a NAME and a SOURCE");
+		cj_hint(err, "write 'cejail image import NAME image.tar'");
+		return rc;
+	}
+	*out = what;
+	return 0;
+}
+
+static int import_action(const char *const *args)
+{
+	auto_arena struct arena a = { 0 };
+	struct cj_error err = { 0 };
+	struct image_import what;
+	struct image_record r;
+	char size[32];
+	size_t added = 0;
+
+	if (parse_import(args, &what, &err) < 0 || image_import(&what, &a, &r, &added, &err) < 0)
+		return fail(&err);
+	text_format_size(r.bytes, size, sizeof(size));
+	(void)printf("%s: %zu layer%s, %zu new: %llu files, %s\n", r.name, r.layers.count,
+		     r.layers.count == 1 ? "" : "s", added, (unsigned long long)r.entries,
+		     r.bytes > 0 ? size : "0");
+	if (r.left_out > 0)
+		log_note("%llu device nodes, sockets and pipes were left out: a jail has its own "
+			 "/dev",
+			 (unsigned long long)r.left_out);
+	return finish(0);
+}
+
+/* --- list ------------------------------------------------------------------------------- */
+
+/* Without a store there are no images. */
+static int open_store(struct image_store *out, struct cj_error *err)
+{
+	int rc = image_store_open(out, err);
+	return rc == -ENOENT ? 0 : rc;
+}
+
+static void print_line(const struct image_record *r)
+{
+	char size[32], when[32] = "-";
+	time_t imported = (time_t)r->imported_s;
+	struct tm tm;
+	text_format_size(r->bytes, size, sizeof(size));
+	if (gmtime_r(&imported, &tm))
+		(void)strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	(void)printf("%-32s  %.12s  %6zu  %7s  %s\n", r->name, r->digest, r->layers.count,
+		     r->bytes > 0 ? size : "0", when);
+}
+
+static int print_json(const struct image_record *records, size_t count, struct cj_error *err)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	const char *text;
+	size_t size;
+	if (!w)
+		return cj_fail(err, ENOMEM, "write the list");
+	json_open_object(w);
+	json_member_text(w, "schema", LIST_SCHEMA);
+	json_put_key(w, "images");
+	json_open_array(w);
+	for (size_t i = 0; i < count; i++)
+		image_record_write(w, &records[i]);
+	json_close_array(w);
+	json_close_object(w);
+	if (json_writer_take(w, &text, &size, err) < 0)
+		return -err->code;
+	(void)printf("%s\n", text);
+	return 0;
+}
+
+/* One that can't be read is reported; the others are listed. */
+static int read_records(const struct image_store *store, struct arena *a, struct image_record **out,
+			size_t *out_count, int *out_status, struct cj_error *err)
+{
+	struct strings names = { 0 };
+	if (store->fd >= 0 && image_store_list(store, a, &names, err) < 0)
+		return -err->code;
+	struct image_record *records = arena_array(a, names.count + 1, sizeof(*records));
+	if (!records)
+		return cj_fail(err, ENOMEM, "list the images");
+	size_t count = 0;
+	for (size_t i = 0; i < names.count; i++) {
+		struct cj_error bad = { 0 };
+		if (image_store_read(store, names.items[i], a, &records[count], &bad) == 0)
+			count++;
+		else
+			*out_status = fail(&bad);
+	}
+	*out = records;
+	*out_count = count;
+	return 0;
+}
+
+static int list_action(const char *const *args)
+{
+	auto_image_store struct image_store store = IMAGE_STORE_NULL;
+	auto_arena struct arena a = { 0 };
+	struct image_record *records = NULL;
+	struct cj_error err = { 0 };
+	size_t count = 0;
+	int status = 0;
+	bool as_json = args[0] && strcmp(args[0], "--json") == 0;
+
+	if (args[0] && (!as_json || args[1])) {
+		(void)!reject_argument("list", args[as_json], &err);
+		return fail(&err);
+	}
+	if (open_store(&store, &err) < 0 ||
+	    read_records(&store, &a, &records, &count, &status, &err) < 0)
+		return fail(&err);
+	if (as_json) {
+		if (print_json(records, count, &err) < 0)
+			return fail(&err);
+		return finish(status);
+	}
+	(void)printf("%-32s  %-12s  %6s  %7s  %s\n", "NAME", "DIGEST", "LAYERS", "SIZE",
+		     "IMPORTED");
+	for (size_t i = 0; i < count; i++)
+		print_line(&records[i]);
+	return finish(status);
+}
+
+/* --- rm ---------------------------------------------------------------------------------- */
+
+static int remove_action(const char *const *args)
+{
+	int status = 0;
+	if (!args[0]) {
+		struct cj_error err = { 0 };
+		(void)!cj_reject(&err, "'cejail image rm' needs a NAME");
+		cj_hint(&err, "'cejail image list' shows the names");
+		return fail(&err);
+	}
+	for (; *args; args++) {
+		struct cj_error err = { 0 };
+		if (image_import_undo(*args, &err) < 0)
+			status = fail(&err);
+	}
+	return finish(status);
+}
+
+/* --- the program --------------------------------------------------------------------------- */
+
+static const struct action {
+	const char *name, *arguments;
+	int (*run)(const char *const *args);
+	const char *help;
+} actions[] = {
+	{ "import", "NAME SOURCE", import_action,
+	  "add an image: a tar of an OCI layout, of docker save or of\n"
+	  "                        a root file system, or a directory with one of these" },
+	{ "list", "[--json]", list_action, "list the images" },
+	{ "rm", "NAME...", remove_action, "remove images" },
+};
+
+static void print_usage(FILE *to)
+{
+	(void)fprintf(to, "Usage: cejail image ACTION ...\n\n");
+	for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++)
+		(void)fprintf(to, "  %-6s %-13s  %s\n", actions[i].name, actions[i].arguments,
+			      actions[i].help);
+	(void)fprintf(to, "\nOptions of import:\n"
+			  "  --ref NAME            choose one of several images in the source\n"
+			  "  --max-size SIZE       refuse an image that is larger when unpacked "
+			  "(default: 16G)\n"
+			  "\n'cejail run --rootfs NAME' uses an image. The manual is "
+			  "cejail-image(1).\n");
+}
+
+static bool is_help(const char *arg)
+{
+	return strcmp(arg, "--help") == 0 || strcmp(arg, "-h") == 0;
+}
+
+static const struct action *find_action(const char *name)
+{
+	for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++)
+		if (strcmp(actions[i].name, name) == 0)
+			return &actions[i];
+	return NULL;
+}
+
+int main(int argc, char **argv)
+{
+	const char *const *args = (const char *const *)argv + 1;
+	struct cj_error err = { 0 };
+	unsigned open_streams;
+
+	if (fd_claim_stdio(&open_streams, &err) < 0)
+		return fail(&err);
+	(void)signal(SIGPIPE, SIG_IGN); /* a write to a closed pipe then fails with EPIPE */
+	(void)signal(SIGXFSZ, SIG_IGN);
+	/* libarchive hands out names in the locale's encoding, and names are UTF-8 mostly */
+	(void)setlocale(LC_CTYPE, "C.UTF-8");
+	if (argc < 2) {
+		print_usage(stderr);
+		return FAILED;
+	}
+	if (is_help(args[0]) || (args[1] && is_help(args[1]))) {
+		print_usage(stdout);
+		return finish(0);
+	}
+	const struct action *action = find_action(args[0]);
+	if (action)
+		return action->run(args + 1);
+	(void)!cj_reject(&err, "unknown action '%s'", args[0]);
+	cj_hint(&err, "write import, list or rm: see 'cejail image --help'");
+	return fail(&err);
+}

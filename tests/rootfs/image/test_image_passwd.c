@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whom USER of an image means. */
+#include "rootfs/image/image_passwd.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+static const char passwd[] = "root:x:0:0:root:/root:/bin/sh\n"
+			     "bad\n"
+			     "short:x:\n"
+			     "app:x:1234:99::/app:/bin/sh\n"
+			     "app:x:1:1::/second:/bin/sh\n"
+			     "huge:x:4294967295:1::/:\n"
+			     "text:x:12a:1::/:\n"
+			     "last:x:77:1::/:/bin/sh";
+
+static int find(const char *user, const char *text, uint32_t *uid, struct cj_error *err)
+{
+	*err = (struct cj_error){ 0 };
+	*uid = 4711;
+	return image_passwd_find(user, text, uid, err);
+}
+
+static void a_name_is_looked_up_and_a_number_is_taken(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *user;
+		uint32_t uid;
+	} rows[] = { { "", 0 },      { "root", 0 },    { "app", 1234 },       { "app:staff", 1234 },
+		     { "last", 77 }, { "5000", 5000 }, { "5000:6000", 5000 }, { "0", 0 } };
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct cj_error err;
+		uint32_t uid;
+		assert_int_equal(find(rows[i].user, passwd, &uid, &err), 0);
+		assert_int_equal(uid, rows[i].uid);
+	}
+}
+
+static void a_name_without_an_id_is_refused(void **state)
+{
+	(void)state;
+	static const char *const rows[] = { "nobody", "ap", "appx", "bad", "short", "text" };
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct cj_error err;
+		uint32_t uid;
+		assert_int_equal(find(rows[i], passwd, &uid, &err), -EINVAL);
+		assert_non_null(strstr(err.msg, rows[i]));
+		assert_int_equal(uid, 4711);
+	}
+	struct cj_error err;
+	uint32_t uid;
+	assert_int_equal(find("huge", passwd, &uid, &err), -EINVAL);
+	assert_int_equal(find("4294967295", passwd, &uid, &err), -EINVAL);
+	assert_int_equal(find("app", NULL, &uid, &err), -EINVAL);
+	assert_int_equal(find("12", NULL, &uid, &err), 0);
+}
+
+static void a_long_user_is_refused(void **state)
+{
+	(void)state;
+	char user[300];
+	struct cj_error err;
+	uint32_t uid;
+	memset(user, 'a', sizeof(user));
+	user[sizeof(user) - 1] = '\0';
+	assert_int_equal(find(user, passwd, &uid, &err), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_name_is_looked_up_and_a_number_is_taken),
+		cmocka_unit_test(a_name_without_an_id_is_refused),
+		cmocka_unit_test(a_long_user_is_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -254,6 +254,8 @@ static int unpack_into(struct job *j, const struct layer *l, int dir_fd,
 	    image_unpack(stream, dir_fd, &j->budget, err) < 0 ||
 	    image_stream_finish(stream, file_hex, out_plain, err) < 0)
 		return -err->code;
+	if (!l->path && j->budget.entries == 0)
+		return cj_reject(err, "it has no files");
 	if (l->sha256 && check_hash("the layer", file_hex, l->sha256, err) < 0)
 		return -err->code;
 	return l->diff_id ? check_hash("the unpacked layer", out_plain, l->diff_id, err) : 0;
@@ -284,7 +286,30 @@ static bool is_there(int dir_fd, const char *name)
 	return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* From the bottom; the record has the top first. */
+static bool has_name(const struct strings *list, const char *name)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (strcmp(list->items[i], name) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * The record has the top first.  overlayfs takes no directory twice; and of a layer that an image
+ * has twice, the upper one covers everything that the lower one has.
+ */
+static int list_layers(struct job *j, const char *const *names, struct cj_error *err)
+{
+	for (size_t i = j->nlayers; i-- > 0;)
+		if (!has_name(&j->record.layers, names[i]) &&
+		    strings_add(&j->record.layers, &j->arena, names[i]) < 0)
+			return no_memory(err);
+	if (!j->record.digest)
+		j->record.digest = names[0];
+	return 0;
+}
+
+/* From the bottom. */
 static int unpack_all(struct job *j, struct cj_error *err)
 {
 	const char *names[IMAGE_LAYERS_MAX];
@@ -301,12 +326,7 @@ static int unpack_all(struct job *j, struct cj_error *err)
 			return cj_wrap(err, "layer %zu", i + 1);
 		names[i] = hex;
 	}
-	for (size_t i = j->nlayers; i-- > 0;)
-		if (strings_add(&j->record.layers, &j->arena, names[i]) < 0)
-			return no_memory(err);
-	if (!j->record.digest)
-		j->record.digest = names[0];
-	return 0;
+	return list_layers(j, names, err);
 }
 
 /* --- the record ---------------------------------------------------------------- */

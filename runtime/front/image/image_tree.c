@@ -201,8 +201,10 @@ int image_tree_make_hard_link(struct image_tree *t, const struct image_file *f,
 	if (strcmp(f->dir, target_dir) == 0 && strcmp(f->name, target_name) == 0)
 		return cj_reject(err, "it is a hard link to itself");
 	auto_fd int target_fd = open_beneath(t, target_dir, O_PATH);
-	if (target_fd < 0)
-		return reject_parent(errno, target_dir, err);
+	if (target_fd < 0) {
+		(void)!reject_parent(errno, target_dir, err);
+		return cj_wrap(err, "hard link to '%s/%s'", target_dir, target_name);
+	}
 	if (fstatat(target_fd, target_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return cj_fail(err, errno, "find '%s/%s' in this layer, to which it is a hard link",
 			       target_dir, target_name);

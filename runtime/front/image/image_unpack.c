@@ -168,9 +168,14 @@ static int unpack_plain(struct unpacker *u, const struct image_file *f, struct a
 		return image_tree_make_dir(&u->tree, f, err);
 	case AE_IFLNK:
 		return unpack_link(u, f, e, err);
-	default:
+	case AE_IFCHR:
+	case AE_IFBLK:
+	case AE_IFIFO:
+	case AE_IFSOCK:
 		u->budget->left_out++;
 		return 0;
+	default:
+		return cj_reject(err, "its type is not known");
 	}
 }
 

@@ -2,7 +2,7 @@
 /*
  * exec - the verb exec: one more process in a running container.
  *
- * Theory of operation.  Three processes, all forked from the sealed copy (own_copy.h), none dumpable:
+ * Theory of operation.  Three processes, all of the sealed copy (own_copy.h), none dumpable:
  *
  *	exec (outside)        joiner                        process
  *	--------------        ------                        -------
@@ -22,9 +22,9 @@
  *	EXEC_GO ------------------------------------------> filter, execve(2)
  *	(end of file, or the process' error) <------------'
  *
- * The joiner is in no pid namespace of the container, so nobody inside sees it.  The process has the
- * streams, the preserved descriptors and one end of the link: no file of the host to take over
- * (CVE-2016-9962, CVE-2024-21626).  Until EXEC_GO it ends when exec does.
+ * The joiner is in no pid namespace of the container, so nobody inside sees it.  The process has
+ * the streams, the preserved descriptors and one end of the link: no file of the host to take
+ * over (CVE-2016-9962, CVE-2024-21626).  Until EXEC_GO it ends when exec does.
  */
 #pragma once
 

@@ -9,8 +9,8 @@
 #include "runtime/front/oci/oci_options.h"
 
 /*
- * exec_process_read - reads the file of --process.  All of *out is in the arena, so that the command
- * line may be wiped.
+ * exec_process_read - reads the file of --process.  All of *out is in the arena, so that the
+ * command line may be wiped.
  *
  * Fails: EINVAL without a command; for a flag that --process has in itself; for --process-label and
  *        --cgroup, which are not supported.

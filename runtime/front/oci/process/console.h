@@ -4,8 +4,8 @@
  * over a unix socket.
  *
  * Every file is reached by descriptor in the container's root; a link there is an error, and each
- * file system and device is checked.  So a hostile root can't pass off another file as the terminal,
- * or have /dev/console mounted elsewhere (CVE-2025-52565).
+ * file system and device is checked.  So a hostile root can't pass off another file as the
+ * terminal, or have /dev/console mounted elsewhere (CVE-2025-52565).
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * own_copy - cejail-oci runs from a sealed copy in memory whenever a process of it enters a container.
+ * own_copy - cejail-oci runs from a sealed copy in memory when a process of it enters a container.
  *
  * There a hostile process may find /proc/PID/exe, or have /proc/self/exe executed in the place of
  * the program.  What it reaches is a memfd that nobody can write, not the file on the host

@@ -7,10 +7,10 @@
  *	process_prepare    outside   everything that needs no container: the filter, the sets
  *	process_describe   outside   the pid is known: the message for a seccomp agent
  *	process_label      inside    while a trusted procfs is at hand: the AppArmor profile
- *	process_become     inside    streams, session, groups, user, capabilities, working directory
+ *	process_become     inside    streams, session, user, capabilities, working directory
  *	process_find       inside    the executable, as that user
  *	process_adjust     outside   limits and priorities, which need the host's privileges
- *	process_execute    inside    limits again, the filter, execve(2); with create after `start`
+ *	process_execute    inside    limits again, filter, execve(2); with create after `start`
  *
  * "Inside" is the process itself, in its namespaces and root.  It is single-threaded and not
  * dumpable all the time, and runs from a sealed copy of this program (own_copy.h).

@@ -8,14 +8,14 @@
 #include "runtime/front/oci/config/oci_process.h"
 
 /*
- * The part of an ordinary user: its own oom_score_adj, which a child inherits.  It can't write that of
- * the child, which is not dumpable, so that its files in /proc belong to root: proc(5).
+ * The part of an ordinary user: its own oom_score_adj, which a child inherits.  It can't write that
+ * of the child, which is not dumpable, so that its files in /proc belong to root: proc(5).
  */
 int process_adjust_self(const struct oci_process *wanted, struct cj_error *err);
 
 /* `pid` is a child that nobody has waited for, so that no other process has its number. */
 int process_adjust_pid(const struct oci_process *wanted, pid_t pid, struct cj_error *err);
 
-/* In the process itself, as the last call before the filter: the limits that process_adjust_pid() left
- * to it; the others are set already, and this changes nothing. */
+/* In the process itself, as the last call before the filter: the limits that process_adjust_pid()
+ * left to it; the others are set already, and this changes nothing. */
 int process_adjust_own_limits(const struct oci_process *wanted, struct cj_error *err);

@@ -60,7 +60,7 @@ static int give_streams(struct becoming *b, struct cj_error *err)
 		/* Not a device or a file of the host: nobody made /dev/null for this container. */
 		if (!S_ISFIFO(st.st_mode) && !S_ISSOCK(st.st_mode))
 			continue;
-		/* Best effort: the owner may not be mapped here.  The open descriptor works anyway. */
+		/* Best effort: the owner may not be mapped.  The open descriptor works anyway. */
 		int rc = st.st_uid != user->uid ? fchown(fd, user->uid, (gid_t)-1) : 0;
 		(void)rc;
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * process_caps - the five capability sets of a process: from the names of config.json to the kernel.
+ * process_caps - the five capability sets of a process: from the names in config.json to the
+ * kernel.
  *
  * A set that config.json does not name is empty.  So nothing is inheritable or ambient unless the
  * engine asks for it (CVE-2022-29162, CVE-2022-27650).  capabilities(7)
@@ -25,8 +26,8 @@ uint64_t process_caps_bit(const char *name);
 /*
  * process_caps_resolve - names to sets.  Pure.
  *
- * A capability that is unknown, or not in `available`, or whose set needs another set that lacks it,
- * is left out, with a warning: the specification wants no error.  -ENOMEM.
+ * A capability that is unknown, or not in `available`, or whose set needs another set that lacks
+ * it, is left out, with a warning: the specification wants no error.  -ENOMEM.
  */
 int process_caps_resolve(const struct oci_capabilities *wanted, uint64_t available, struct arena *a,
 			 struct process_caps *out, struct strings *warnings);

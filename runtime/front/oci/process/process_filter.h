@@ -3,8 +3,8 @@
  * process_filter - "linux.seccomp" compiled by libseccomp.  No system call but those on a memfd.
  *
  * Names that libseccomp does not know are skipped: each engine's profile names calls of other
- * architectures and newer kernels.  Several rules for a call are alternatives; the conditions of one
- * rule must all be true.
+ * architectures and newer kernels.  Several rules for a call are alternatives; the conditions of
+ * one rule must all be true.
  */
 #pragma once
 

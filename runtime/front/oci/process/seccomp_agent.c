@@ -99,7 +99,7 @@ int seccomp_agent_load(const struct seccomp_agent *agent, int (*load)(const void
 		(void)pthread_join(thread, NULL); /* it ends at once */
 		return cj_fail(err, why, "load the seccomp filter");
 	}
-	/* From here on any system call may be notified, and the agent does not have the listener. */
+	/* From here on any call may be notified, and the agent does not have the listener. */
 	atomic_store(&sending.listener, listener);
 	int result;
 	while ((result = atomic_load(&sending.result)) == RESULT_AWAITED)

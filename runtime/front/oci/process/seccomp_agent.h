@@ -3,8 +3,8 @@
  * seccomp_agent - the program that answers notified system calls: it receives the filter's listener
  * over its unix socket, with a message about the process.
  *
- * The process can't send the listener itself: the filter may notify just that call, and nobody would
- * answer.  So a thread that the filter does not apply to sends it, and execve(2) ends the thread.
+ * The process can't send the listener itself: the filter may notify just that call, and nobody
+ * would answer.  So a thread without the filter sends it, and execve(2) ends the thread.
  */
 #pragma once
 
@@ -32,8 +32,8 @@ int seccomp_agent_describe(const struct seccomp_agent *agent, const char *text, 
 /*
  * seccomp_agent_load - load the filter on this process, and send its listener.
  *
- * `load` makes the seccomp(2) call and returns the listener or -1 with errno.  Returns when the agent's
- * socket has the message.  This process makes no system call after `load`.
+ * `load` makes the seccomp(2) call and returns the listener or -1 with errno.  Returns when the
+ * agent's socket has the message.  This process makes no system call after `load`.
  * Fails: what `load` says; EPIPE and others of the socket.
  */
 int seccomp_agent_load(const struct seccomp_agent *agent, int (*load)(const void *context),

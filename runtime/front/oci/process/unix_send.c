@@ -14,7 +14,7 @@
 int unix_connect(const char *path, struct cj_error *err)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	/* By the descriptor of the socket's file: any length of path, and what is checked is used. */
+	/* By the descriptor of the socket's file, because a path may be longer than sun_path. */
 	auto_fd int file_fd = open(path, O_PATH | O_CLOEXEC);
 	if (file_fd < 0)
 		return cj_fail(err, errno, "open the socket '%s'", path);

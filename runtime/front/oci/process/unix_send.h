@@ -11,5 +11,6 @@
 /* A stream socket connected to the path, which may be longer than sun_path: unix(7). */
 int unix_connect(const char *path, struct cj_error *err);
 
-/* Sends all bytes, the descriptor with the first of them.  0 or an errno.  Makes system calls only. */
+/* Sends all bytes, the descriptor with the first of them.  Makes system calls only.  0 or an
+ * errno. */
 int unix_send(int sock_fd, const void *bytes, size_t size, int fd);

@@ -9,8 +9,8 @@
 #define OCI_VERSION_MIN "1.0.0"
 #define OCI_VERSION_MAX "1.2.1"
 
-/* NULL-terminated: "CAP_CHOWN", "rro". */
-extern const char *const oci_features_capabilities[], *const oci_features_mount_options[];
+/* In the order of their numbers, NULL-terminated: "CAP_CHOWN". */
+extern const char *const oci_features_capabilities[];
 
 /* The features object of the specification, as one value: features.md, features-linux.md. */
 void oci_features_write(struct json_writer *w);

@@ -227,3 +227,11 @@ int mount_options_parse(const struct strings *options, struct arena *a, struct m
 	}
 	return 0;
 }
+
+const char *mount_options_name(size_t index)
+{
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		if (rows[i].action != REFUSED && index-- == 0)
+			return rows[i].name;
+	return NULL;
+}

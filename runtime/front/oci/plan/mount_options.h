@@ -32,3 +32,6 @@ struct mount_options {
  */
 int mount_options_parse(const struct strings *options, struct arena *a, struct mount_options *out,
 			struct cj_error *err);
+
+/* The name of option number `index`, for `features`; NULL: there are no more. */
+const char *mount_options_name(size_t index);

@@ -12,7 +12,7 @@
 /* clang-format off */
 static const char *const call_names[CALLS_MAX] = {
 #define CALL(name) [SYS_##name] = #name
-	CALL(accept4), CALL(access), CALL(alarm), CALL(arch_prctl), CALL(bind), CALL(brk),
+	CALL(accept4), CALL(access), CALL(alarm), CALL(arch_prctl), CALL(bind), CALL(bpf), CALL(brk),
 	CALL(capget), CALL(capset), CALL(chdir), CALL(chmod), CALL(chown), CALL(clock_gettime),
 	CALL(clock_nanosleep), CALL(clone), CALL(clone3), CALL(close), CALL(close_range),
 	CALL(connect), CALL(copy_file_range), CALL(creat), CALL(dup), CALL(dup2), CALL(dup3),

@@ -31,6 +31,7 @@ ERRORS = {
     "accept4": ("EMFILE", "ENOMEM", "ECONNABORTED", "EINTR"),
     "access": ("EACCES", "ENOENT"),
     "bind": ("EADDRINUSE", "ENOMEM"),
+    "bpf": ("EPERM", "ENOMEM", "EINVAL"),
     "brk": ("ENOMEM",),
     "capget": ("EPERM",),
     "capset": ("EPERM",),

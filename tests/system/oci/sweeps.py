@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cejail-oci run, whose system calls fail one by one, or in which create or init is killed at one of them.
+
+A fault ends in one line that names it, and in nothing left; or in the same container, which then is as strong as
+without the fault.  After a kill `delete --force` removes what is left.  inject (tests/system/faults/inject.c) makes
+both; "supervisor" is its name for the process of cejail-oci.
+"""
+
+import errno
+import os
+import re
+import subprocess
+import time
+
+import trial
+from bundles import *  # noqa: F403
+from harness import *  # noqa: F403
+
+INJECT = f"{PROBES}/inject"
+STATUS = 7
+# What makes a container strong, and the same in each run.
+POSTURE = f"""
+grep -E '^(Uid|Gid|Groups|Cap|NoNewPrivs|Seccomp:)' /proc/self/status
+cut -d' ' -f4- /proc/self/mountinfo
+cat /proc/self/limits /proc/self/uid_map /proc/self/setgroups /proc/self/oom_score_adj /proc/self/cgroup
+hostname; umask; ls -l /dev /proc/sys/kernel/core_pattern; cat /proc/sys/net/ipv4/ip_unprivileged_port_start
+ls -l /proc/self/fd | grep -c .; ls -ld /sys/firmware /proc/kcore; pwd; env
+exit {STATUS}
+"""
+FILTER = {
+    "defaultAction": "SCMP_ACT_ALLOW",
+    "syscalls": [{"names": ["ptrace", "mount"], "action": "SCMP_ACT_ERRNO", "errnoRet": 1}],
+}
+# Of devices and inodes: what depends on how many there were before.
+CHANGING = re.compile(r"\b[0-9]+:[0-9]+\b|inode=[0-9]+|[A-Z][a-z]{2} +[0-9]+ [0-9:]{5}|t[0-9]+-[0-9]+")
+
+
+def prepare(b):
+    b.process["args"] = ["/bin/sh", "-c", POSTURE]
+    b.process["rlimits"] = [{"type": "RLIMIT_NOFILE", "soft": 100, "hard": 200}]
+    b.process["oomScoreAdj"] = 500 if WHO != "root" else 100
+    b.process["user"]["umask"] = 0o027
+    b.linux["seccomp"] = FILTER
+    b.linux["sysctl"] = {"net.ipv4.ip_unprivileged_port_start": "80"}
+    b.config["root"]["readonly"] = True
+    b.save()
+
+
+class Trial:
+    def __init__(self, b, *orders):
+        self.id = b.new_id()
+        report = b / f"{self.id}.report"
+        words = [INJECT, report, *orders, "--", OCI, "--root", b.root, "run", "--bundle", b.path, self.id]
+        self.before = set(descendants())
+        process = subprocess.Popen(words, env=environment(MALLOC_PERTURB_="165"), stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
+        self.done = finish(process, 30, args=orders)
+        with open(report, encoding="utf-8") as file:
+            self.report = file.read().splitlines()
+        os.unlink(report)
+        self.posture = CHANGING.sub("N", self.done.out)
+        self.is_reached = any(line.startswith("done ") for line in self.report)
+        self.place = os.path.join(b.root, self.id)
+
+    def left(self):
+        found = [words for pid, words in descendants().items() if pid not in self.before and "(Z)" not in words]
+        found += [path for path in our_cgroups() if path.endswith(self.id)]
+        return found + ([self.place] if os.path.exists(self.place) else [])
+
+    def left_after(self, seconds=2):
+        end = time.monotonic() + seconds * SLOW
+        while self.left() and time.monotonic() < end:
+            time.sleep(0.01)
+        return self.left()
+
+
+def calls_of(b):
+    base = Trial(b, "list")
+    equal(base.done.code, STATUS, f"exit status of an undisturbed run ({base.done.err})")
+    equal(base.left_after(), [], "left by it")
+    return base, [trial.Call(line) for line in base.report if line.startswith("call ")]
+
+
+def one_of_each(calls, step):
+    """Each kind of call at each kind of place, and of those every step-th."""
+    kinds = {}
+    for call in calls:
+        kinds.setdefault(call.place(), call)
+    return list(kinds.values())[:: 1 if LONG else step]
+
+
+def faults_of(calls, step):
+    turn = {}
+    for call in one_of_each(calls, step) if not LONG else calls:
+        if call.name in trial.NEVER_FAIL:
+            continue
+        names = trial.ERRORS[call.name]
+        for name in names if LONG else names[turn.get(call.name, 0) % len(names) :][:1]:
+            if call.returned != str(-getattr(errno, name)):
+                yield call, name
+        turn[call.name] = turn.get(call.name, 0) + 1
+
+
+def is_as_strong(call, name):
+    """Without the right to make a device node, the host's own node is bound there.  What does not exist is not
+    masked: config-linux.md of the specification."""
+    return (call.role, call.name, name) in (("init", "mknodat", "EPERM"), ("init", "openat2", "ENOENT"))
+
+
+def is_before_main(call, seen):
+    """The C library ends a static program that it can't relocate or give a heap."""
+    return call.role == "supervisor" and call.name in ("brk", "mprotect") and seen.done.code in (127, -6, -11, 134, 139)
+
+
+def difference(seen, base):
+    return set(seen.posture.splitlines()) ^ set(base.posture.splitlines())
+
+
+def is_right(b, base, call, name):
+    seen = Trial(b, "fail", call.role, call.mark, str(getattr(errno, name)))
+    if not seen.is_reached:
+        return
+    tried()
+    what = f"{call!r} fails with {name}"
+    left = seen.left_after()
+    if left:
+        b.oci("delete", "--force", seen.id)
+        equal(seen.left_after(), [], f"left after delete --force where {what}; before: {left}, {seen.done!r}")
+    if is_before_main(call, seen):
+        return
+    if seen.done.code == STATUS:
+        true(seen.posture == base.posture or is_as_strong(call, name), f"the container where {what}: {difference(seen, base)}")
+    else:
+        equal(seen.done.code, 1, f"exit status where {what} ({seen.done.err})")
+        lines = [line for line in seen.done.err.splitlines() if line.startswith("cejail: ") and "warning" not in line]
+        equal(len(lines), 1, f"errors of {seen.done.err!r} where {what}")
+    true(not left or seen.done.err, f"left without a word where {what}: {left}")
+
+
+@test("each system call of run fails once and the container is whole or refused and nothing is left", limit=900)
+def _():
+    with Bundle() as b:
+        prepare(b)
+        base, calls = calls_of(b)
+        problems = []
+        for call, name in faults_of(calls, 30 if SLOW > 5 else 4):
+            try:
+                is_right(b, base, call, name)
+            except Failure as failure:
+                problems.append(str(failure))
+        true(not problems, "\n".join(problems))
+
+
+def is_swept(b, call, victim):
+    seen = Trial(b, "kill", call.role, str(call.number), victim)
+    if not seen.is_reached or any(line.startswith("miss") for line in seen.report):
+        return
+    tried()
+    what = f"{victim} is killed at {call!r}"
+    b.oci("delete", "--force", seen.id).exits(0)
+    equal(seen.left_after(), [], f"left after delete --force where {what}")
+    with open("/proc/self/mounts", encoding="utf-8") as file:
+        lacks(file.read(), b.path, f"the mounts where {what}")
+
+
+def kill_at_each(victim, step):
+    with Bundle() as b:
+        prepare(b)
+        _, calls = calls_of(b)
+        for call in one_of_each(calls, step):
+            is_swept(b, call, victim)
+
+
+@test("when create is killed at any system call of either process delete force leaves nothing", limit=900)
+def _():
+    kill_at_each("supervisor", 60 if SLOW > 5 else 8)
+
+
+@test("when init is killed at any system call of either process nothing is left", limit=900)
+def _():
+    kill_at_each("init", 60 if SLOW > 5 else 12)

@@ -238,6 +238,51 @@ same "$MCP names every member of an answer" \
 		grep -oE '(member_[a-z0-9]+|put_key|put_stream)\(w, (result, )?"[a-z_]*"' | cut -d'"' -f2 | cat - <(printf '%s\n' files usage limits_hit denied warnings) | sort)" \
 	"$(MANUAL=$MCP chapter TOOLS | sed -n '/^The answer has/,/^\.El/s/^\.It Va //p' | tr -d ' ' | tr , '\n' | sort)"
 
+# --- the OCI runtime --------------------------------------------------------------------
+
+OCI=man/cejail-oci.8
+OCI_PROGRAM=$(dirname "$CEJAIL")/cejail-oci
+
+# "VERB -x --option VALUE" of each --help; "-" where there is no verb, letter or value.
+oci_help() {
+	local verb
+	for verb in "" $(oci_verbs); do
+		# shellcheck disable=SC2086 # no word for the program's own options
+		"$OCI_PROGRAM" $verb --help | awk -v verb="${verb:--}" '
+			/^  (-[a-zA-Z], )?--/ {
+				letter = $1 ~ /^-[a-zA-Z],$/ ? substr($1, 1, 2) : "-"
+				name = letter == "-" ? 1 : 2
+				if (verb != "-" && $name == "--help") next
+				print verb, letter, $name, $(name + 1) ~ /^[A-Z][]A-Z:=[]*$/ ? $(name + 1) : "-" }'
+	done
+}
+oci_verbs() {
+	"$OCI_PROGRAM" --help | awk '/^Commands:/ { inside = 1; next } /^$/ { inside = 0 } inside && /^  [a-z]/ { print $1 }'
+}
+# run has the options of create, too; the page says so.
+oci_manual() {
+	MANUAL=$OCI chapter OPTIONS | oci_rows -
+	MANUAL=$OCI chapter VERBS | awk '/^\.It Cm / { verb = $3 } { print verb, $0 }' | while read -r verb line; do
+		oci_rows "$verb" <<< "$line"
+	done
+	MANUAL=$OCI chapter VERBS | sed -n '/^\.It Cm create/,/^\.It Cm start/p' | oci_rows run
+}
+oci_rows() {
+	sed -n 's/^\.It Fl //p' | sed 's/ Ns Op : Ns Ar GID/[:GID]/; s/ Ns = Ns Ar VALUE/=VALUE/' | awk -v verb="$1" '{
+		letter = "-"; i = 1
+		if ($1 !~ /^-/) { letter = "-" $1; i = 4 }
+		print verb, letter, "-" $i, $(i + 1) == "Ar" ? $(i + 2) : "-" }'
+}
+
+if [ -x "$OCI_PROGRAM" ]; then
+	same "$OCI names every verb" "$(oci_verbs | sort)" "$(MANUAL=$OCI manual_verbs)"
+	same "$OCI names every option of every verb with its letter and value" "$(oci_help | sort)" "$(oci_manual | sort)"
+else
+	skip "$OCI names every verb and option" "cejail-oci is not built"
+fi
+same "$OCI names every variable that is read" "$(environment runtime/front/oci)" \
+	"$(MANUAL=$OCI chapter ENVIRONMENT | sed -n 's/^\.It Ev //p' | tr -d ' ' | tr , '\n' | sort)"
+
 if command -v mandoc >/dev/null; then
 	for page in "$MANUAL" "$SERVICE" "$MCP"; do
 		complaints=$(mandoc -Tlint -Wwarning "$page" 2>/dev/null || true)

@@ -147,8 +147,9 @@ with open("README.md") as file, tempfile.TemporaryDirectory(prefix="cejail-examp
     report(len(programs) > 0, "README.md has a program")
     for program in programs:
         path = f"{os.path.dirname(CEJAIL)}:/usr/bin:/bin"
+        library = os.path.abspath("tools/clients/python")
         done = subprocess.run(["/usr/bin/python3", "-c", program], cwd=folder, capture_output=True, text=True,
-                              env={**os.environ, "PATH": path}, stdin=subprocess.DEVNULL)  # fmt: skip
+                              env={**os.environ, "PATH": path, "PYTHONPATH": library, "PYTHONDONTWRITEBYTECODE": "1"}, stdin=subprocess.DEVNULL)  # fmt: skip
         report(done.stdout == "exited 144\n\n", "README.md: the Python program runs", done.stdout + done.stderr)
 
 sys.exit(1 if failed else 0)

@@ -32,7 +32,9 @@ def project(folder):
 
 @test("each example of tools/examples has a test")
 def _():
-    tested = {"one-liners.sh", "run.py", "tool_handler.py", "service.py", "service.js", "jail.mk", "ci-job.yml"}
+    tested = {
+        "one-liners.sh", "run.py", "tool_handler.py", "service.py", "service.js", "client.py", "client.mjs", "jail.mk", "ci-job.yml",
+    }  # fmt: skip
     equal(set(os.listdir(EXAMPLES)), tested, "the examples")
 
 
@@ -87,6 +89,23 @@ def _():
     ], "the lines")  # fmt: skip
 
 
+def check_client(lines, streamed):
+    equal(lines[0].replace(" ", "").replace("'", '"'), 'value{"mean":2.0}' if "2.0" in lines[0] else 'value{"mean":2}', "the value")
+    contains(lines[1], "1.0", "the file")
+    equal([line.split()[0] for line in lines[2:-3]], ["streamed"] * len(lines[2:-3]), "the streamed lines")
+    equal("".join(c for line in lines[2:-3] for c in line if c.isdigit()), streamed, "the output")
+    equal(lines[-3], "ended: exited", "the end")
+    contains(lines[-2], "refused: memory: 64T is above", "the refusal")
+    equal("".join(c for c in lines[-1] if c.isdigit()), "0149", "the runs at once")
+
+
+@test("the example of the client library in Python runs over a command and over a service")
+def _():
+    check_client(example("client.py").splitlines(), "012")
+    with Service(config={"callers": {f"uid:{os.geteuid()}": {}}}) as s:
+        check_client(example("client.py", s.socket).splitlines(), "012")
+
+
 # Node is no package of tools/setup: a host without it has nothing to test.
 if shutil.which("node"):
 
@@ -96,6 +115,12 @@ if shutil.which("node"):
             lines = example("service.js", s.socket, with_=shutil.which("node")).splitlines()
         equal(lines[:2], ["exited 42", "timeout"], "the results")
         contains(lines[2], "no-such-profile", "the error")
+
+    @test("the example of the client library in Node runs over a command and over a service")
+    def _():
+        check_client(example("client.mjs", with_=shutil.which("node")).splitlines(), "012")
+        with Service(config={"callers": {f"uid:{os.geteuid()}": {}}}) as s:
+            check_client(example("client.mjs", s.socket, with_=shutil.which("node")).splitlines(), "012")
 
 
 @test("the example of a Makefile builds in a jail, keeps the named files and changes nothing else")

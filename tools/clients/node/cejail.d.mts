@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// The types of cejail.mjs.
+
+export type Content = string | Uint8Array;
+
+/** A run: the program, and any setting of a profile that a request may have (schema/request.json). */
+export interface Run {
+  code?: Content;
+  command?: string[];
+  /** Without it: "python", and "base" for a command. */
+  profile?: string;
+  args?: string[];
+  args_json?: unknown;
+  stdin?: Content;
+  files?: Record<string, Content | { content: Content; executable?: boolean }>;
+  /** true or "inline:SIZE": the result has the files of /box/out. */
+  artifacts?: boolean | string;
+  id?: string;
+  timeout?: string | number;
+  memory?: string | number;
+  network?: "public" | "none" | Record<string, unknown>;
+  env?: Record<string, string>;
+  /** Aborting it cancels the run. */
+  signal?: AbortSignal;
+  [setting: string]: unknown;
+}
+
+export type Status = "exited" | "signaled" | "timeout" | "cpu_limit" | "oom" | "output_limit" | "cancelled";
+
+export class Result {
+  constructor(raw: Record<string, any>);
+  /** The whole result: schema/result.json. */
+  readonly raw: Record<string, any>;
+  readonly id: string;
+  readonly status: Status;
+  /** null unless the status is "exited". */
+  readonly exitCode: number | null;
+  readonly signal: number | null;
+  /** The program exited with 0. */
+  readonly ok: boolean;
+  readonly stdout: string;
+  readonly stderr: string;
+  readonly stdoutBytes: Uint8Array;
+  readonly stderrBytes: Uint8Array;
+  readonly truncated: boolean;
+  /** The JSON that the program left in /box/out/result.json: untrusted; null without it. */
+  readonly value: unknown;
+  /** The files of /box/out by their path, with `artifacts`.  Check names before you write them. */
+  readonly artifacts: Map<string, Uint8Array>;
+  readonly limitsHit: string[];
+  readonly usage: Record<string, number | null>;
+  readonly warnings: string[];
+}
+
+/** A line of the events: EVENTS in cejail(1). */
+export type Event =
+  | { type: "result"; data: Record<string, any>; result: Result }
+  | { type: string; data: Record<string, any>; content: Uint8Array; result?: undefined };
+
+/** cejail failed or refused the request: no program ran, or its result was lost. */
+export class CejailError extends Error {
+  /** The service's code ("queue_full"), or the stage that failed ("options"). */
+  readonly code: string | null;
+  readonly hint: string | null;
+  /** The result with the status "setup_error", if there is one. */
+  readonly result: Result | null;
+  /** Seconds. */
+  readonly retryAfter: number | null;
+}
+
+export interface ClientOptions {
+  /** The Unix socket of a service. */
+  socket?: string;
+  /** "http://127.0.0.1:PORT" of a service, with `token`. */
+  url?: string;
+  token?: string;
+  /** The path of cejail, for runs over `cejail run`. */
+  program?: string;
+  /** More options of `cejail run`: the ceilings of its requests, such as ["--memory", "2G"]. */
+  options?: string[];
+}
+
+export class Client {
+  constructor(options?: ClientOptions);
+  run(run: Run): Promise<Result>;
+  stream(run: Run): AsyncGenerator<Event, void, void>;
+}
+
+export function request(run: Run): Record<string, unknown>;
+export function run(run: Run): Promise<Result>;
+export function stream(run: Run): AsyncGenerator<Event, void, void>;

@@ -42,8 +42,8 @@ static int print_json(const pid_t *pids, size_t count, struct cj_error *err)
 int control_ps(struct oci_call *call, struct cj_error *err)
 {
 	auto_control_target struct control_target t = CONTROL_TARGET_NULL;
-	pid_t *pids;
-	size_t count;
+	pid_t *pids = NULL;
+	size_t count = 0;
 	if (call->options->operands.count > 0)
 		return cj_reject(err, "ps takes no options of ps(1): print the pids and give them "
 				      "to 'ps -p'");

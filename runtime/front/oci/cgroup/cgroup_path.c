@@ -47,8 +47,8 @@ int cgroup_path_clean(const char *path, char out[static CGROUP_PATH_MAX], struct
 		size_t size = strcspn(at, "/");
 		if (size == 2 && memcmp(at, "..", 2) == 0)
 			return cj_reject(err, "cgroupsPath '%.200s' contains '..'", path);
-		bool is_name = size > 0 && !(size == 1 && at[0] == '.');
-		if (is_name && !append(out, &used, path[0] == '/', at, size))
+		bool is_real = size > 0 && !(size == 1 && at[0] == '.');
+		if (is_real && !append(out, &used, path[0] == '/', at, size))
 			return cj_reject(err, "cgroupsPath '%.100s...' is too long", path);
 		at += size + (at[size] == '/');
 	}

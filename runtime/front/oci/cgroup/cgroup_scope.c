@@ -17,6 +17,7 @@
 #include "runtime/jail/cgroup/user_bus.h"
 
 #define RUNTIME_CHILD   "runtime"
+#define MANAGER_MS      1000 /* in which systemd removes an empty scope itself */
 #define END_WAIT_MS     5000 /* a busy manager is late; twice, when it must be asked */
 #define DIRECTORY_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
@@ -99,12 +100,18 @@ int cgroup_scope_attach(const struct container_cgroup *c, pid_t pid, struct cj_e
 	return scope_helper_attach(&scope, "/" CGROUP_SCOPE_CONTAINER, pid, err);
 }
 
-/* False: the scope is there still. */
-static bool await_end(int scope_fd)
+/*
+ * False: the scope is there still.  A manager that looked while we removed the container's cgroups
+ * found it in use and has forgotten it since.  So we remove it, after the manager had its time.
+ */
+static bool await_end(int scope_fd, const char *unit)
 {
+	auto_fd int parent_fd = openat(scope_fd, "..", DIRECTORY_FLAGS);
 	for (unsigned ms = 0; ms < END_WAIT_MS; ms++) {
 		if (faccessat(scope_fd, "cgroup.events", F_OK, 0) < 0)
 			return true;
+		if (ms >= MANAGER_MS && parent_fd >= 0)
+			(void)unlinkat(parent_fd, unit, AT_REMOVEDIR); /* EBUSY: again */
 		(void)nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	}
 	return false;
@@ -116,10 +123,12 @@ void cgroup_scope_end(const struct container_cgroup *c, int scope_fd)
 	if (cgroup_tree_event(scope_fd, "populated"))
 		return; /* `run` is in it, and its end is the scope's */
 
-	if (await_end(scope_fd))
+	if (await_end(scope_fd, c->record.unit))
 		return;
 	struct cj_error ignored; /* the container is gone, and the scope is empty */
 	const struct container_scope scope = scope_of(c);
 	(void)scope_helper_stop(&scope, &ignored);
-	(void)await_end(scope_fd); /* its name is taken until then, which the next create says */
+	(void)await_end(
+	    scope_fd,
+	    c->record.unit); /* its name is taken until then, which the next create says */
 }

@@ -2,7 +2,7 @@
 /*
  * cgroup_scope - the systemd scope of a container, and its two children.  Acts.
  *
- *	SCOPE/runtime      create moves itself there, so that it may clone into the scope; then it ends
+ *	SCOPE/runtime      create moves itself there, to be allowed to clone into the scope
  *	SCOPE/container    the container, with its limits
  *
  * The scope is delegated, so systemd writes to neither.  Root asks the system's manager; an

@@ -82,7 +82,7 @@ static int add_pids(int dir_fd, struct pid_list *list, struct cj_error *err)
 	return 0;
 }
 
-/* Recursive: DEPTH_MAX is its limit. */
+/* At most DEPTH_MAX deep; NOLINTNEXTLINE(misc-no-recursion) */
 static int walk_pids(int dir_fd, unsigned depth, struct pid_list *list, struct cj_error *err)
 {
 	if (depth > DEPTH_MAX)
@@ -91,6 +91,8 @@ static int walk_pids(int dir_fd, unsigned depth, struct pid_list *list, struct c
 				    DEPTH_MAX);
 	int rc = add_pids(dir_fd, list, err);
 	auto_dir DIR *dir = rc < 0 ? NULL : open_dir(dir_fd);
+	if (rc == 0 && !dir && errno != ENOENT && errno != ENODEV)
+		rc = cj_fail(err, errno, "list the cgroups below the container's");
 	for (const char *name; rc == 0 && dir && (name = next_child(dir)) != NULL;) {
 		auto_fd int child_fd = openat(dir_fd, name, TREE_DIRECTORY);
 		if (child_fd >= 0) /* else it was removed meanwhile */

@@ -5,8 +5,9 @@
  *
  * Managers:
  *
- *	cgroupfs   "/a/b" is below the root of the hierarchy; "a/b" is below the delegated cgroup that
- *	           this process is in, else below the root.  Without a path: "cejail-oci.ID".
+ *	cgroupfs   "/a/b" is below the root of the hierarchy; "a/b" is below the delegated cgroup
+ *	           that this process is in, else below the root.  Without a path: "cejail-oci.ID".
+ *	           An ordinary user without either gets a scope of the user's manager.
  *	systemd    "slice:prefix:name" is the scope "prefix-name.scope" of the system's manager, or
  *	           of the user's manager for an ordinary user.  The container is in its child
  *	           "container", which systemd never writes to.
@@ -85,7 +86,7 @@ int container_cgroup_find(const struct container_cgroup_wanted *wanted,
  *
  * With the manager systemd this process itself moves to the scope's child "runtime", so that it
  * may clone into the scope.  It must end when the container is created, or the scope never does.
- * An ordinary user whom the hierarchy refuses gets none, if no limit is asked for; why_none says it.
+ * An ordinary user whom the hierarchy refuses gets none, if no limit is asked for: why_none.
  *
  * Must not: leave anything if it fails.
  * Fails: EBUSY when the cgroup contains processes; else with the limit and the remedy.

@@ -36,8 +36,8 @@ static int put_process(int dir_fd, pid_t pid)
 }
 
 /*
- * The directory below the container's cgroup in which `pid` is.  The container chose its name, so it
- * is opened beneath ours.
+ * The directory below the container's cgroup in which `pid` is.  The container chose its name, so
+ * it is opened beneath ours.
  */
 static int open_cgroup_of(const struct container_cgroup *c, pid_t pid)
 {

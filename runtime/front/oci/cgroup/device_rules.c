@@ -129,7 +129,7 @@ static void emit_compare(struct emitter *e, struct jumps *skips, int16_t offset,
 /* True: the rule matches every device, so that nothing behind it can be reached. */
 static bool emit_rule(struct emitter *e, const struct oci_device_rule *rule, struct jumps *allowed)
 {
-	size_t places[3];
+	size_t places[3] = { 0 };
 	struct jumps skips = { .items = places };
 	if (!is_number(rule->major) || !is_number(rule->minor))
 		return false;

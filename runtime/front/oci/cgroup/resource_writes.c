@@ -36,7 +36,7 @@ uint64_t resource_io_weight(uint64_t weight)
 	return 1 + (weight - WEIGHT_MIN) * 9999 / (WEIGHT_MAX - WEIGHT_MIN);
 }
 
-/* --- the list ------------------------------------------------------------------------ */
+/* --- the list ----------------------------------------------------------------------- */
 
 struct planner {
 	struct arena *arena;
@@ -84,7 +84,7 @@ static void add_limit(struct planner *p, const char *field, const char *controll
 	w->value = value < 0 ? "max" : text(p, "%" PRId64, value);
 }
 
-/* --- memory -------------------------------------------------------------------------- */
+/* --- memory ------------------------------------------------------------------------- */
 
 static int check_at_least(const char *field, struct oci_i64 number, int64_t min,
 			  struct cj_error *err)
@@ -163,7 +163,7 @@ static int plan_memory(struct planner *p, const struct oci_resources *r, struct 
 	return 0;
 }
 
-/* --- cpu ------------------------------------------------------------------------------- */
+/* --- cpu ---------------------------------------------------------------------------- */
 
 /* "QUOTA PERIOD" of cpu.max; what is not there stays as it is. */
 static void read_cpu_max(const struct planner *p, char quota[static 24], uint64_t *period)
@@ -248,7 +248,7 @@ static int plan_cpuset(struct planner *p, const struct oci_resources *r, struct 
 	return rc < 0 ? rc : plan_list(p, r->cpu.mems, "cpu.mems", "cpuset.mems", err);
 }
 
-/* --- pids, hugetlb, rdma ------------------------------------------------------------------ */
+/* --- pids, hugetlb, rdma ------------------------------------------------------------ */
 
 static int plan_pids(struct planner *p, const struct oci_resources *r, struct cj_error *err)
 {
@@ -311,7 +311,7 @@ static int plan_rdma(struct planner *p, const struct oci_resources *r, struct cj
 	return 0;
 }
 
-/* --- io ------------------------------------------------------------------------------------ */
+/* --- io ----------------------------------------------------------------------------- */
 
 /* The BFQ scheduler has a file of its own, in the units of cgroup v1. */
 static int plan_weight(struct planner *p, const char *device, uint64_t weight, struct cj_error *err)
@@ -372,7 +372,7 @@ static int plan_io(struct planner *p, const struct oci_resources *r, struct cj_e
 	return 0;
 }
 
-/* --- unified ---------------------------------------------------------------------------------- */
+/* --- unified ------------------------------------------------------------------------ */
 
 /*
  * A file of a controller: "memory.high".  Files of the core that move processes, freeze or kill
@@ -418,7 +418,7 @@ static int plan_unified(struct planner *p, const struct oci_resources *r, struct
 	return 0;
 }
 
-/* --- all --------------------------------------------------------------------------------------- */
+/* --- all ---------------------------------------------------------------------------- */
 
 /* `unified` is last: it overrides. */
 static int (*const plans[])(struct planner *, const struct oci_resources *, struct cj_error *) = {

@@ -48,7 +48,7 @@ static int check_device(int fd, const char *name, struct stat *out, struct cj_er
 
 static int open_master(int root_fd, struct cj_error *err)
 {
-	struct stat st;
+	struct stat st = { 0 };
 	auto_fd int pts_fd = mounts_resolve(root_fd, "/dev/pts", err);
 	if (pts_fd < 0) {
 		(void)cj_hint(err, "a terminal needs a mount of type devpts at /dev/pts");
@@ -77,7 +77,7 @@ static int open_master(int root_fd, struct cj_error *err)
 
 static int open_slave(int master_fd, struct cj_error *err)
 {
-	struct stat st;
+	struct stat st = { 0 };
 	int unlock = 0;
 	if (ioctl(master_fd, TIOCSPTLCK, &unlock) < 0)
 		return cj_fail(err, errno, "unlock the container's pty");

@@ -277,7 +277,7 @@ int process_execute(struct process *p, struct cj_error *err)
 	if (process_adjust_own_limits(p->wanted, err) < 0 || load(p, err) < 0)
 		return -err->code;
 	/* From here on the filter applies: nothing else may be called on the way to the program. */
-	execve(p->executable, (char *const *)(uintptr_t)p->argv, (char *const *)(uintptr_t)p->env);
+	execve(p->executable, (char *const *)p->argv, (char *const *)p->env);
 	int why = errno;
 	int rc = cj_fail(err, why, "execute '%s'", p->executable);
 	if (why == ENOENT)

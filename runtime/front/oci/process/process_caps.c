@@ -105,7 +105,7 @@ static int read_bounding(uint64_t *out_known, uint64_t *out_bounding, struct cj_
 
 int process_caps_of_kernel(uint64_t *out, struct cj_error *err)
 {
-	uint64_t bounding;
+	uint64_t bounding = 0;
 	return read_bounding(out, &bounding, err);
 }
 
@@ -131,7 +131,7 @@ static int read_sets(struct process_caps *out, struct cj_error *err)
 bool process_caps_is_effective(unsigned cap)
 {
 	struct cj_error err;
-	struct process_caps now;
+	struct process_caps now = { 0 };
 	return read_sets(&now, &err) == 0 && now.effective >> cap & 1;
 }
 
@@ -151,8 +151,8 @@ static int write_sets(const struct process_caps *caps, struct cj_error *err)
 
 int process_caps_of_self(uint64_t *out, struct cj_error *err)
 {
-	uint64_t known, bounding;
-	struct process_caps sets;
+	uint64_t known = 0, bounding = 0;
+	struct process_caps sets = { 0 };
 	if (read_bounding(&known, &bounding, err) < 0 || read_sets(&sets, err) < 0)
 		return -err->code;
 	*out = bounding & sets.permitted;
@@ -161,7 +161,7 @@ int process_caps_of_self(uint64_t *out, struct cj_error *err)
 
 int process_caps_bound(const struct process_caps *caps, struct cj_error *err)
 {
-	uint64_t known, bounding;
+	uint64_t known = 0, bounding = 0;
 	if (read_bounding(&known, &bounding, err) < 0)
 		return -err->code;
 	for (unsigned long cap = 0; cap < CAPS_MAX; cap++)
@@ -190,7 +190,7 @@ static int raise_ambient(uint64_t ambient, struct cj_error *err)
 
 int process_caps_apply(const struct process_caps *caps, uint64_t kept, struct cj_error *err)
 {
-	struct process_caps sets = *caps, now;
+	struct process_caps sets = *caps, now = { 0 };
 	sets.permitted |= kept;
 	if (write_sets(&sets, err) < 0 || raise_ambient(caps->ambient, err) < 0 ||
 	    read_sets(&now, err) < 0)

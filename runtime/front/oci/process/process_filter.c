@@ -220,7 +220,7 @@ static int add_rules(scmp_filter_ctx ctx, const struct oci_seccomp *seccomp,
 		for (size_t n = 0; action != by_default && n < rule->names.count; n++) {
 			const char *name = rule->names.items[n];
 			const struct use *plain = find_plain(uses, name);
-			if (rule->nargs == 0 && plain->action != action)
+			if (rule->nargs == 0 && plain && plain->action != action)
 				continue;
 			if (add_name(ctx, name, action, rule, err) < 0)
 				return -err->code;

@@ -101,8 +101,8 @@ int seccomp_agent_load(const struct seccomp_agent *agent, int (*load)(const void
 	}
 	/* From here on any call may be notified, and the agent does not have the listener. */
 	atomic_store(&sending.listener, listener);
-	int result;
-	while ((result = atomic_load(&sending.result)) == RESULT_AWAITED)
-		continue;
+	int result = RESULT_AWAITED;
+	while (result == RESULT_AWAITED)
+		result = atomic_load(&sending.result);
 	return result == 0 ? 0 : cj_fail(err, result, "send the listener to the seccomp agent");
 }

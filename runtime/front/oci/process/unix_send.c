@@ -3,7 +3,6 @@
 #include "runtime/front/oci/process/unix_send.h"
 
 #include <fcntl.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -54,7 +53,7 @@ static ssize_t send_first(int sock_fd, struct iovec *bytes, int fd)
 
 int unix_send(int sock_fd, const void *bytes, size_t size, int fd)
 {
-	struct iovec all = { .iov_base = (void *)(uintptr_t)bytes, .iov_len = size };
+	struct iovec all = { .iov_base = (void *)bytes, .iov_len = size };
 	ssize_t sent = send_first(sock_fd, &all, fd);
 	for (size_t done = 0; sent >= 0;
 	     sent = send(sock_fd, (const char *)bytes + done, size - done, MSG_NOSIGNAL)) {

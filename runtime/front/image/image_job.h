@@ -24,4 +24,4 @@ struct image_job {
 };
 
 /* Returns 0 when layers and record are complete. */
-int image_job_run(const struct image_job *job, struct cj_error *err);
+int image_job_run(const struct image_job *asked, struct cj_error *err);

@@ -27,7 +27,7 @@ struct hook_call {
 	int output_fd;
 };
 
-/* --- the hook's process ------------------------------------------------------------------------ */
+/* --- the hook's process -------------------------------------------------------------------- */
 
 static int take_streams(const struct hook_call *call)
 {
@@ -64,7 +64,7 @@ static _Noreturn void hook_main(const struct hook_call *call, int failed_fd)
 	_exit(127);
 }
 
-/* --- waiting for it ------------------------------------------------------------------------------ */
+/* --- waiting for it ------------------------------------------------------------------------ */
 
 /* 0, or -ETIMEDOUT after which it is killed. */
 static int await_end(pid_t pid, int pidfd, uint32_t timeout_secs, int *out_status)
@@ -151,7 +151,7 @@ static int run_hook(const struct hook_call *call, struct cj_error *err)
 	return 0;
 }
 
-/* --- all of a kind ----------------------------------------------------------------------------- */
+/* --- all of a kind ------------------------------------------------------------------------- */
 
 static int state_memfd(const struct oci_config *config, const struct state *s,
 		       enum state_status status, struct cj_error *err)

@@ -301,7 +301,7 @@ static const struct {
 	{ "created", created_enter }, /* the pid file, when init is ready for start */
 };
 
-/* --- failure -------------------------------------------------------------------------------- */
+/* --- failure ------------------------------------------------------------------------------- */
 
 static void end_init(struct creation *c)
 {

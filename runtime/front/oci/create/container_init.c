@@ -31,7 +31,7 @@ struct init {
 	struct console console;
 };
 
-/* --- the stages, in order ----------------------------------------------------------------------- */
+/* --- the stages, in order ------------------------------------------------------------------ */
 
 /* What only create needs.  No descriptor of the host's stays for a process inside to reach. */
 static void close_outside(struct creation *c)
@@ -265,7 +265,7 @@ static const struct {
 	{ "created", created_enter },
 };
 
-/* --- waiting for start ---------------------------------------------------------------------------- */
+/* --- waiting for start --------------------------------------------------------------------- */
 
 /* The first process of a pid namespace ignores a signal without a handler: pid_namespaces(7).
  * Before start it ends as any process does. */

@@ -26,7 +26,7 @@ static const uint64_t clone_flags[OCI_NS_COUNT] = {
 	[OCI_NS_TIME] = CLONE_NEWTIME,   [OCI_NS_MOUNT] = CLONE_NEWNS,
 };
 
-/* --- new namespaces -------------------------------------------------------------------------- */
+/* --- new namespaces ------------------------------------------------------------------------ */
 
 /* The root of a cgroup namespace is the cgroup of the process that makes it, and a time namespace
  * needs its offsets before a process is in it: init makes both. */
@@ -66,7 +66,7 @@ static int reject_clone(const struct creation *c, int code, struct cj_error *err
 	return rc;
 }
 
-/* --- joined namespaces ------------------------------------------------------------------------ */
+/* --- joined namespaces --------------------------------------------------------------------- */
 
 struct joined {
 	int fds[OCI_NS_COUNT]; /* -1: not joined by path, or joined already */
@@ -108,7 +108,7 @@ static int join(const struct creation *c, struct joined *j, int type, struct cj_
 	return 0;
 }
 
-/* What the caller may join comes first; what belongs to the container's user namespace, after it. */
+/* What the caller may join comes first; what belongs to the container's user namespace, later. */
 static int join_all(const struct creation *c, struct joined *j, struct cj_error *err)
 {
 	bool joins_user = j->fds[OCI_NS_USER] >= 0;
@@ -171,7 +171,7 @@ static int spawn_joined(struct creation *c, struct joined *j, struct cj_error *e
 	return rc;
 }
 
-/* --- both ------------------------------------------------------------------------------------- */
+/* --- both ---------------------------------------------------------------------------------- */
 
 static int spawn_direct(struct creation *c, struct cj_error *err)
 {

@@ -36,6 +36,13 @@ void state_close(struct state *s)
 	cj_close(&s->root_fd);
 }
 
+static struct state take_state(struct state *s)
+{
+	struct state taken = *s;
+	*s = (struct state)STATE_NULL;
+	return taken;
+}
+
 int state_check_id(const char *id, struct cj_error *err)
 {
 	static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
@@ -127,8 +134,7 @@ int state_open(const struct oci_options *o, bool is_locked, struct arena *a, str
 		(void)!cj_wrap(err, "container '%s'", o->id);
 		return cj_hint(err, "its state is lost; remove the rest with 'delete --force'");
 	}
-	*out = s;
-	s = (struct state)STATE_NULL;
+	*out = take_state(&s);
 	return 0;
 }
 
@@ -141,8 +147,7 @@ int state_open_any(const struct oci_options *o, struct arena *a, struct state *o
 	if (open_dir(o, &s, err) < 0 || lock_dir(&s, err) < 0)
 		return -err->code;
 	s.is_lost = state_files_read(s.dir_fd, a, &s.record, &lost) < 0;
-	*out = s;
-	s = (struct state)STATE_NULL;
+	*out = take_state(&s);
 	return 0;
 }
 
@@ -170,12 +175,11 @@ int state_create(const struct oci_options *o, struct state *out, struct cj_error
 	/* A delete --force may remove it before this lock: then it does not exist. */
 	if (lock_dir(&s, err) < 0)
 		return -err->code;
-	*out = s;
-	s = (struct state)STATE_NULL;
+	*out = take_state(&s);
 	return 0;
 }
 
-/* --- writing, removing ---------------------------------------------------------------------- */
+/* --- writing, removing --------------------------------------------------------------------- */
 
 int state_write(const struct state *s, struct cj_error *err)
 {
@@ -215,7 +219,7 @@ int state_remove(struct state *s, struct cj_error *err)
 	return 0;
 }
 
-/* --- the first process ------------------------------------------------------------------------ */
+/* --- the first process --------------------------------------------------------------------- */
 
 static int reject_stopped(const struct state *s, struct cj_error *err)
 {
@@ -239,7 +243,7 @@ int state_process_start(pid_t pid, uint64_t *out)
 
 int state_open_init(const struct state *s, struct cj_error *err)
 {
-	uint64_t start;
+	uint64_t start = 0;
 
 	if (s->record.pid <= 0)
 		return reject_stopped(s, err);
@@ -261,7 +265,7 @@ int state_open_init(const struct state *s, struct cj_error *err)
 	return take_fd(&pidfd);
 }
 
-/* --- all of them ------------------------------------------------------------------------------- */
+/* --- all of them --------------------------------------------------------------------------- */
 
 static int compare(const void *a, const void *b)
 {

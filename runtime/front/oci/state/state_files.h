@@ -7,8 +7,9 @@
 /*
  * state_files_root - the directory of all states; made, with its parents, if `make`.
  *
- * `root` NULL: /run/cejail-oci for root, else cejail-oci in XDG_RUNTIME_DIR.  In a user namespace root
- * counts as a user who has that variable, if it is set.  An empty variable is not set.  Refused: a directory of another user.
+ * `root` NULL: /run/cejail-oci for root, else cejail-oci in XDG_RUNTIME_DIR.  In a user namespace
+ * root counts as a user who has that variable, if it is set.  An empty variable is not set.
+ * Refused: a directory of another user.
  */
 int state_files_root(const char *root, bool make, struct cj_error *err);
 

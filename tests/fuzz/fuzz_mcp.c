@@ -26,6 +26,9 @@ static const struct mcp_tool tool = { .name = "run_python",
 				      .memory_bytes = 512u << 20,
 				      .has_network = true };
 
+static const char *stored_paths[] = { "a.png", "b", "", NULL };
+static const struct strings stored = { stored_paths, 3 };
+
 /* One line of JSON with a version. */
 static void check_message(struct json_writer *w)
 {
@@ -110,6 +113,7 @@ static void take_result(struct bytes in)
 
 	answer.era = in.left % 3;
 	answer.directory = in.left % 2 ? "/srv/files" : NULL;
+	answer.stored = &stored;
 	if (json_parse("result", text, in.left, &a, &answer.result, &err) < 0)
 		return;
 	mcp_answer_put(w, &answer);

@@ -35,34 +35,36 @@ static int open_run_dir(const struct mcp_files *f, const char *id, struct cj_err
 	return fd < 0 ? cj_fail(err, errno, "--files: open '%s/%s'", f->path, id) : fd;
 }
 
-static void warn(struct strings *warnings, struct arena *a, const char *text)
+static void keep(struct strings *list, struct arena *a, const char *text)
 {
 	const char *copy = arena_strdup(a, text);
 
 	if (copy)
-		(void)!strings_add(warnings, a, copy); /* without memory: one warning less */
+		(void)!strings_add(list, a, copy); /* without memory: one less */
 }
 
 void mcp_files_store(const struct mcp_files *f, const struct json_node *result, struct arena *a,
-		     const char **out_directory, struct strings *out_warnings)
+		     struct mcp_stored *out)
 {
 	const struct json_node *list = json_get_typed(result, "artifacts", JSON_ARRAY);
 	const char *id = json_get_text(result, "id");
 	struct cj_error err = { 0 };
 	struct outcome o;
 
-	*out_directory = NULL;
+	*out = (struct mcp_stored){ .directory = NULL };
 	if (f->dir_fd < 0 || !list || list->count == 0 || !id || strchr(id, '/'))
 		return;
 	auto_fd int run_fd = open_run_dir(f, id, &err);
 	if (run_fd < 0) {
-		warn(out_warnings, a, err.msg);
+		keep(&out->warnings, a, err.msg);
 		return;
 	}
 	outcome_init(&o, id, 0);
-	(void)remote_artifacts_store(result, run_fd, &o);
+	(void)remote_artifacts_store(result, run_fd, &o); /* a failure is a warning */
+	for (size_t i = 0; i < o.artifacts.count; i++)
+		keep(&out->paths, a, o.artifacts.items[i].path);
 	for (size_t i = 0; i < o.warnings.count; i++)
-		warn(out_warnings, a, o.warnings.items[i]);
+		keep(&out->warnings, a, o.warnings.items[i]);
 	outcome_fini(&o);
-	*out_directory = arena_printf(a, "%s/%s", f->path, id);
+	out->directory = arena_printf(a, "%s/%s", f->path, id);
 }

@@ -23,8 +23,11 @@ void mcp_files_close(struct mcp_files *f);
 /*
  * mcp_files_store - store the files of a result.
  *
- * *out_directory is where they are, NULL if none was stored; *out_warnings says what was not.
- * Both live in the arena.
+ * *out has what was stored, and a warning for each file that was not.  It lives in the arena.
  */
+struct mcp_stored {
+	const char *directory; /* NULL: nothing was stored */
+	struct strings paths, warnings;
+};
 void mcp_files_store(const struct mcp_files *f, const struct json_node *result, struct arena *a,
-		     const char **out_directory, struct strings *out_warnings);
+		     struct mcp_stored *out);

@@ -125,7 +125,7 @@ static void send_result(struct call *c, const char *text, size_t size)
 	auto_arena struct arena a = { 0 };
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	struct mcp_answer answer = { .id = c->id, .era = c->era, .tool = c->tool };
-	struct strings warnings = { 0 };
+	struct mcp_stored stored;
 	struct cj_error err = { 0 };
 
 	if (!w || read_result(text, size, &a, &answer.result, &err) < 0) {
@@ -135,8 +135,10 @@ static void send_result(struct call *c, const char *text, size_t size)
 		return;
 	}
 	warn_user(c->server, answer.result);
-	mcp_files_store(&c->server->files, answer.result, &a, &answer.directory, &warnings);
-	answer.warnings = &warnings;
+	mcp_files_store(&c->server->files, answer.result, &a, &stored);
+	answer.directory = stored.directory;
+	answer.stored = &stored.paths;
+	answer.warnings = &stored.warnings;
 	mcp_answer_put(w, &answer);
 	send_line(c->server, w, false);
 }

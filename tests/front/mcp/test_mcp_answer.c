@@ -35,13 +35,20 @@ static const char *result_of(const char *end, const char *stdout_text, const cha
 	return text;
 }
 
+static const char *stored_paths[] = { "a b.txt", "big", NULL };
+static const struct strings stored = { stored_paths, 2 };
+
 static const char *answer_to(const char *result, enum mcp_era era, const char *directory)
 {
 	static char out[65536];
 	auto_arena struct arena a = { 0 };
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	struct mcp_answer answer = {
-		.id = { MCP_ID_NUMBER, "5" }, .era = era, .tool = &tool, .directory = directory
+		.id = { MCP_ID_NUMBER, "5" },
+		.era = era,
+		.tool = &tool,
+		.directory = directory,
+		.stored = &stored,
 	};
 	struct cj_error err = { 0 };
 	const char *text = NULL;
@@ -156,6 +163,10 @@ static void small_files_are_resources_and_large_ones_are_links(void **state)
 	text = answer_to(result, MCP_ERA_LEGACY, NULL);
 	assert_null(strstr(text, "resource_link"));
 	has(text, "file 'big' is too large for an answer");
+	stored_paths[1] = "another";
+	text = answer_to(result, MCP_ERA_LEGACY, "/srv/R1"); /* it could not be stored */
+	assert_null(strstr(text, "resource_link"));
+	stored_paths[1] = "big";
 	text = answer_to(result, MCP_ERA_OLD, "/srv/R1");
 	assert_null(strstr(text, "resource_link"));
 	assert_null(strstr(text, "structuredContent"));

@@ -340,6 +340,16 @@ static bool is_image(const struct json_node *file)
 	return false;
 }
 
+static bool is_stored(const struct mcp_answer *a, const struct json_node *file)
+{
+	const char *path = text_of(file, "path");
+
+	for (size_t i = 0; a->directory && a->stored && i < a->stored->count; i++)
+		if (strcmp(a->stored->items[i], path) == 0)
+			return true;
+	return false;
+}
+
 enum placement { AS_IMAGE, AS_RESOURCE, AS_LINK, NOWHERE };
 
 static enum placement place(const struct mcp_answer *a, const struct json_node *file,
@@ -353,7 +363,7 @@ static enum placement place(const struct mcp_answer *a, const struct json_node *
 		return AS_IMAGE;
 	if (has_content && has_room && bytes <= MCP_FILE_MAX)
 		return AS_RESOURCE;
-	return a->directory ? AS_LINK : NOWHERE;
+	return is_stored(a, file) ? AS_LINK : NOWHERE;
 }
 
 /* malloc'ed; NULL: none, or no memory. */
@@ -362,7 +372,7 @@ static char *make_uri(const struct mcp_answer *a, const struct json_node *file,
 {
 	const char *path = text_of(file, "path");
 
-	if (a->directory)
+	if (is_stored(a, file))
 		return mcp_answer_file_uri(a->directory, path);
 	return placement == NOWHERE ? NULL
 				    : join_uri("cejail://run/", text_of(a->result, "id"), path);

@@ -17,7 +17,8 @@ struct mcp_answer {
 	enum mcp_era era;
 	const struct mcp_tool *tool;
 	const struct json_node *result; /* profiles/schema/result.json */
-	const char *directory;          /* where the files are stored, absolute; NULL: nowhere */
+	const char *directory;          /* where files are stored, absolute; NULL: nowhere */
+	const struct strings *stored;   /* their paths below it; may be NULL */
 	const struct strings *warnings; /* in addition to those of the result; may be NULL */
 };
 

@@ -46,6 +46,8 @@ static int serve(const struct mcp_options *o, struct cj_error *err)
 	struct spawner spawner = SPAWNER_NULL;
 	struct mcp_setup setup;
 
+	if (isatty(STDIN_FILENO))
+		log_note("waiting for messages of an MCP client; see 'cejail mcp --help'");
 	int rc = mcp_setup_read(&setup, o, err);
 	if (rc == 0 && !setup.socket)
 		rc = spawner_start(&spawner, &life, err);

@@ -26,7 +26,8 @@ static struct mcp_tool *add_tool(struct mcp_setup *s, const struct mcp_options *
 	return t;
 }
 
-static void describe_config(struct mcp_tool *t, const struct config *c)
+static int describe_config(struct mcp_setup *s, struct mcp_tool *t, const struct config *c,
+			   const char *about, struct cj_error *err)
 {
 	t->memory_bytes = c->memory_bytes;
 	t->millicpus = c->millicpus;
@@ -37,6 +38,11 @@ static void describe_config(struct mcp_tool *t, const struct config *c)
 	t->has_allow_list = c->allow.count > 0;
 	t->writes_host = c->binds.count > 0;
 	t->reaches_host = c->connects.count > 0;
+	t->about = about ? arena_strdup(&s->arena, about) : NULL;
+	t->value_path = c->value_path ? arena_strdup(&s->arena, c->value_path) : NULL;
+	if ((about && !t->about) || (c->value_path && !t->value_path))
+		return cj_fail(err, ENOMEM, "describe the tools");
+	return 0;
 }
 
 /* --- here --------------------------------------------------------------------------- */
@@ -69,11 +75,8 @@ static int add_local(struct mcp_setup *s, const struct mcp_options *o, const cha
 	int rc = profile_load(&c, profile, err);
 	if (rc == 0)
 		rc = options_apply_rest(&o->run, &c, err);
-	if (rc == 0 && (!is_standard || has_interpreter(&c))) {
-		struct mcp_tool *t = add_tool(s, o, profile);
-		describe_config(t, &c);
-		t->about = c.description ? arena_strdup(&s->arena, c.description) : NULL;
-	}
+	if (rc == 0 && (!is_standard || has_interpreter(&c)))
+		rc = describe_config(s, add_tool(s, o, profile), &c, c.description, err);
 	config_fini(&c);
 	return rc;
 }
@@ -120,11 +123,8 @@ static int describe_remote(struct mcp_setup *s, struct mcp_tool *t, const struct
 		(void)!parse_cpus(cpus->text, &c.millicpus, &ignored);
 	c.network = network && strcmp(network, "none") == 0 ? NETWORK_NONE : NETWORK_PUBLIC;
 	int rc = options_apply_rest(&o->run, &c, err);
-	if (rc == 0) {
-		const char *about = json_get_text(profile, "description");
-		describe_config(t, &c);
-		t->about = about ? arena_strdup(&s->arena, about) : NULL;
-	}
+	if (rc == 0)
+		rc = describe_config(s, t, &c, json_get_text(profile, "description"), err);
 	config_fini(&c);
 	return rc;
 }

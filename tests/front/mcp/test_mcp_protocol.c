@@ -343,6 +343,7 @@ static void a_tool_says_its_limits_and_its_network(void **state)
 
 	(void)state;
 	describe(&tool, text);
+	assert_null(strstr(text, "To return a value"));
 	assert_non_null(strstr(text, "Profile 'p': for tests."));
 	assert_non_null(strstr(text, "memory: 64M"));
 	assert_non_null(strstr(text, "\"maximum\":90"));

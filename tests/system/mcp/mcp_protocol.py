@@ -165,6 +165,6 @@ def _():
             except BlockingIOError:
                 time.sleep(0.01)
         true(sent < 100000, "the server read everything")
-        true(memory_of(s.process.pid) - before < 40 << 20, f"the server grew to {memory_of(s.process.pid)} bytes")
+        true("asan" in CEJAIL or memory_of(s.process.pid) - before < 40 << 20, f"the server grew to {memory_of(s.process.pid)} bytes")
         seen = [s.line()["id"] for _ in range(sent)]
         equal(seen, [str(number) for number in range(sent)], "the answers")

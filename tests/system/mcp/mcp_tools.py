@@ -83,6 +83,22 @@ print(json.load(open('/box/args.json')), sys.argv[1:], sys.stdin.read(), open('/
         equal(facts["stdout"], "{'n': [1, None, '\u20ac']} ['one', 'two words'] in\n text b'\\x00\\xff'\n", facts["stderr"])
 
 
+@test("mcp: a value that the program returns is part of the answer, and of the schema")
+def _():
+    code = "import json; json.dump({'n': [1, 2.5, 'x']}, open('/box/out/result.json', 'w'))"
+    with Server(*PYTHON_TOOL) as s:
+        tool, = s.ask("tools/list")["result"]["tools"]
+        contains(tool["description"], "/box/out/result.json", "the description")
+        facts = facts_of(s.python(code))
+        equal(facts["value"], {"n": [1, 2.5, "x"]}, "the value")
+        check_schema(facts, tool["outputSchema"], "the result")
+        facts = facts_of(s.python("open('/box/out/result.json', 'w').write('{')"))
+        true("value" not in facts and facts["warnings"], f"a value that is no JSON: {facts}")
+    with Server(*PYTHON_TOOL, "--value-path", "none") as s:
+        tool, = s.ask("tools/list")["result"]["tools"]
+        lacks(tool["description"], "return a value", "the description")
+
+
 @test("mcp: images are images, small files resources, large ones links that lead to the file")
 def _():
     code = f"""import os
@@ -182,7 +198,7 @@ def _():
     sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "service"))
     from service import Service
 
-    with Service() as service, Server("--remote", service.socket, "-p", "shell") as s:
+    with Folder() as folder, Service(config={"audit": {"file": folder / "audit"}}) as service, Server("--remote", service.socket, "-p", "shell") as s:
         tool, = s.ask("tools/list")["result"]["tools"]
         true(tool["annotations"]["openWorldHint"], "the service's profile has a network")
         facts = facts_of(s.call("run_shell", code="echo here; echo x > /box/out/f; exit 4", network="none"))
@@ -192,6 +208,8 @@ def _():
         true(s.notifications(), "no progress")
         trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
         s.result(s.call_later("run_shell", meta={"traceparent": trace}, code="true", network="none"))
+        with open(folder / "audit", encoding="utf-8") as file:
+            contains(file.read(), trace[3:35], "the audit")
         number = s.call_later("run_shell", code="sleep 60", network="none")
         service.await_sleep()
         s.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": number}})

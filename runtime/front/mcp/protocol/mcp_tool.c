@@ -84,6 +84,8 @@ static void describe(struct prose *p, const struct mcp_tool *t)
 	       "The answer contains the files that it writes to /box/out.");
 	if (t->stores_files)
 		say(p, " Larger files are linked.");
+	if (t->value_path)
+		say(p, " To return a value, the program writes it as JSON to %s.", t->value_path);
 	say_limits(p, t);
 	say_network(p, t);
 }
@@ -236,7 +238,7 @@ static void put_usage_output(struct json_writer *w)
 	json_close_object(w);
 }
 
-static void put_output_schema(struct json_writer *w)
+static void put_output_schema(struct json_writer *w, const struct mcp_tool *t)
 {
 	static const char *const required[] = { "status",  "stdout", "stderr",     "truncated",
 						"files",   "usage",  "limits_hit", "denied",
@@ -252,7 +254,8 @@ static void put_output_schema(struct json_writer *w)
 	put_property(w, "stdout", "string", NULL);
 	put_property(w, "stderr", "string", NULL);
 	put_property(w, "truncated", "boolean", "The middle of stdout or of stderr is missing.");
-	put_property(w, "value", NULL, "The value that the program returned.");
+	if (t->value_path)
+		put_property(w, "value", NULL, "The value that the program returned.");
 	put_files_output(w);
 	put_usage_output(w);
 	put_list(w, "limits_hit", "The limits that the program reached.");
@@ -294,7 +297,7 @@ void mcp_tool_put(struct json_writer *w, const struct mcp_tool *tool, enum mcp_e
 	json_member_text(w, "description", text.text);
 	put_input_schema(w, tool);
 	if (era != MCP_ERA_OLD)
-		put_output_schema(w);
+		put_output_schema(w, tool);
 	put_annotations(w, tool);
 	json_close_object(w);
 }

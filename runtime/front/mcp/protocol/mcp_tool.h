@@ -21,7 +21,8 @@
 struct mcp_tool {
 	char name[MCP_TOOL_NAME_MAX + 1]; /* "run_python" */
 	const char *profile;
-	const char *about; /* the profile's description; NULL: none */
+	const char *about;      /* the profile's description; NULL: none */
+	const char *value_path; /* where the program leaves its return value; NULL: nowhere */
 	/* 0: no limit, or the service did not say */
 	uint64_t memory_bytes, millicpus, wall_ms, disk_bytes, output_bytes;
 	bool has_network;    /* the public one */

@@ -8,6 +8,8 @@
 # "## Not promised" is the title of such an item in SECURITY.md.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+# shellcheck source=tests/documents/proof_names.sh
+. tests/documents/proof_names.sh
 
 SECURITY=${1:-SECURITY.md}
 PROOFS=${2:-tests/PROOFS.md}
@@ -33,35 +35,9 @@ limits() {
 	awk '/^## /{ inside = /^## Not promised/ } inside' "$SECURITY" | sed -n 's/^- \*\*\([^*]*\)\*\*.*/\1/p' | sed 's/\.$//'
 }
 
-# PROOFS.md as "SECTION<TAB>KIND<TAB>TEXT": an entry, which is a promise or a title, or one of its tests.
-entries() {
-	awk '
-		function flush() { if (text) print section "\t" kind "\t" text; text = "" }
-		/^(#|$|- )/ { flush() }
-		/^## / { section = substr($0, 4); next }
-		!section || /^$/ { next }
-		/^- `.*`$/ { print section "\ttest\t" substr($0, 4, length($0) - 4); next }
-		/^- / { print section "\tno test\t" substr($0, 3); next }
-		!text { kind = section !~ /^(Not promised|Data)/ ? "promise" : /^\*\*.*\*\*$/ ? "title" : "note" }
-		{ text = text (text ? " " : "") $0 }
-		END { flush() }' "$PROOFS"
-}
-
-# exists SUBJECT SENTENCE, exists "unit TEST" NAME, exists "fuzz NAME"
-exists() {
-	local pattern="\"$2\"" matching=-F files name
-	case $1 in
-	fuzz\ *) name=fuzz_${1#fuzz }.c pattern=LLVMFuzzerTestOneInput ;;
-	unit\ *) name=${1#unit }.c pattern="^static void $2\(void" matching=-E ;;
-	*) name=$1.py ;;
-	esac
-	mapfile -t files < <(find tests -name "$name")
-	[ ${#files[@]} -gt 0 ] && grep -qs $matching -e "$pattern" "${files[@]}"
-}
-
 # --- the two documents say the same ------------------------------------------
 
-repeated=$(entries | awk -F'\t' '$2 == "promise" { print $3 }')
+repeated=$(proof_entries "$PROOFS" | awk -F'\t' '$2 == "promise" { print $3 }')
 while IFS= read -r promise; do
 	report FAIL "$PROOFS has no tests for the promise '$promise'"
 done < <(promises | grep -vxFf <(echo "$repeated") || true)
@@ -70,29 +46,26 @@ while IFS= read -r promise; do
 done < <(grep -vxFf <(promises) <<< "$repeated" || true)
 while IFS= read -r title; do
 	report FAIL "$SECURITY has no limit '$title', which $PROOFS names"
-done < <(entries | awk -F'\t' '$1 == "Not promised" && $2 == "title" { gsub(/\*\*/, "", $3); print $3 }' | grep -vxFf <(limits) || true)
+done < <(proof_entries "$PROOFS" | awk -F'\t' '$1 == "Not promised" && $2 == "title" { gsub(/\*\*/, "", $3); print $3 }' | grep -vxFf <(limits) || true)
 
 # --- each entry has tests, and they exist ------------------------------------
 
 while IFS= read -r entry; do
 	report FAIL "no test stands below '$entry'"
-done < <(entries | awk -F'\t' '
-	$2 == "test" { tests++ }
-	$2 == "promise" || $2 == "title" { if (last && !tests) print last; last = $3; tests = 0 }
-	END { if (last && !tests) print last }')
+done < <(proof_entries "$PROOFS" | proof_missing)
 while IFS= read -r item; do
 	report FAIL "'$item' in $PROOFS is not a test in backquotes"
-done < <(entries | awk -F'\t' '$2 == "no test" { print $3 }')
+done < <(proof_entries "$PROOFS" | awk -F'\t' '$2 == "no test" { print $3 }')
 
 named=0
 while IFS= read -r proof; do
 	named=$((named + 1))
-	exists "${proof%%: *}" "${proof#*: }" || report FAIL "there is no test '$proof'"
-done < <(entries | awk -F'\t' '$2 == "test" { print $3 }')
+	proof_exists "${proof%%: *}" "${proof#*: }" || report FAIL "there is no test '$proof'"
+done < <(proof_entries "$PROOFS" | awk -F'\t' '$2 == "test" { print $3 }')
 
 # Rows of threats point to tests in C, too.
 while IFS= read -r proof; do
-	exists "${proof%%: *}" "${proof#*: }" || report FAIL "there is no test '$proof', which tests/system/escape names"
+	proof_exists "${proof%%: *}" "${proof#*: }" || report FAIL "there is no test '$proof', which tests/system/escape names"
 done < <(grep -ohE '"unit [a-z_]+: [a-z_0-9]+"' tests/system/escape/*.py | tr -d '"')
 
 count=$(promises | wc -l)

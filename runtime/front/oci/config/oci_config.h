@@ -2,9 +2,10 @@
 /*
  * oci_config - a bundle's config.json as plain data.  Pure.
  *
- * runtime-spec 1.2; every 1.x is accepted, with suffixes ("1.0.2-dev").  Unknown fields are ignored, as
- * the specification wants.  A known field that cejail-oci can't honour is an error that names it.
- * The file is trusted: engines write it.  What it names inside the root file system is not.
+ * runtime-spec 1.2; every 1.x is accepted, with suffixes ("1.0.2-dev").  Unknown fields are
+ * ignored, as the specification wants.  A known field that cejail-oci can't honour is an error that
+ * names it.  The file is trusted: engines write it.  What it names inside the root file system is
+ * not.
  */
 #pragma once
 

@@ -192,6 +192,24 @@ def _():
         equal(os.listdir(f"{b.rootfs}/etc"), [], "etc of the image")
 
 
+@test("a missing working directory is made inside the root by create and not by exec")
+def _():
+    with Bundle("pwd; exec sleep 100") as b:
+        os.symlink("/tmp", f"{b.rootfs}/link")
+        b.process["cwd"] = "/link/../link/new//deep/"
+        id = b.started()
+        wait_until(lambda: b.output(id) == "/tmp/new/deep\n", "output")
+        equal(os.stat(f"{b.rootfs}/tmp/new/deep").st_mode & 0o777, 0o755, "mode")
+        refused_oci(b.oci("exec", "--cwd", "/tmp/other", id, "true"), "process.cwd", "No such file")
+        true(not os.path.exists(f"{b.rootfs}/tmp/other"), "exec made a directory")
+        for bad in ("/bin/busybox/x", "/proc/self/fd/0/x", "/proc/self/cwd/../x/y", "/" + "n" * 300):
+            b.process["cwd"] = bad
+            refused_oci(b.run(), "process.cwd")
+        b.config["root"]["readonly"] = True
+        b.process["cwd"] = "/tmp/readonly"
+        refused_oci(b.run(), "process.cwd", "Read-only")
+
+
 def digest(path):
     with open(path, "rb") as file:
         return hashlib.sha256(file.read()).hexdigest()

@@ -89,6 +89,7 @@ static int process_enter(struct creation *c, struct cj_error *err)
 	const struct process_context context = {
 		.has_user_namespace = creation_namespaces(c)[OCI_NS_USER].is_wanted,
 		.keeps_keyring = c->options->no_new_keyring,
+		.makes_cwd = true,
 		.preserved_fds = (unsigned)c->options->preserve_fds,
 	};
 

@@ -100,7 +100,9 @@ int exec_join_start(const struct exec_join *join, int sock_fd, const struct step
 	(void)close(sock_fd); /* or its end would never be seen */
 
 	int rc = step_await(link, EXEC_SPAWNED, &msg, err);
-	(void)reap(joiner); /* it ends at once, whatever became of it */
+	if (rc < 0)
+		(void)kill(joiner, SIGKILL); /* it may be frozen with the container */
+	(void)reap(joiner);                  /* else it ends at once, whatever became of it */
 	if (rc < 0)
 		return rc;
 	if (msg.size != sizeof(*out_pid))

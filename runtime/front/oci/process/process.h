@@ -31,6 +31,7 @@ struct process;
 struct process_context {
 	bool has_user_namespace; /* its own, so that it has every capability there */
 	bool keeps_keyring;      /* --no-new-keyring */
+	bool makes_cwd;          /* a working directory that does not exist is made, as by runc */
 	unsigned preserved_fds;  /* --preserve-fds N: 3 to 2 + N stay open */
 };
 

@@ -17,6 +17,9 @@
 #include <limits.h>
 #include <linux/capability.h>
 #include <linux/close_range.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -24,6 +27,7 @@
 #include <unistd.h>
 
 #include "runtime/base/child.h"
+#include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/front/oci/process/console.h"
 #include "runtime/front/oci/process/process_parts.h"
@@ -100,10 +104,39 @@ static int bound_caps(struct becoming *b, struct cj_error *err)
 	return process_caps_bound(&b->p->caps, err);
 }
 
+/* One component at a time, and never by a link of /proc, which leads out of the root. */
+static int make_directories(const char *path)
+{
+	auto_fd int fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	for (const char *end; fd >= 0 && *path; path = end) {
+		char name[NAME_MAX + 1];
+		path += strspn(path, "/");
+		end = strchrnul(path, '/');
+		if (end == path)
+			break;
+		int size = snprintf(name, sizeof(name), "%.*s", (int)(end - path), path);
+		if (size < 0 || (size_t)size >= sizeof(name))
+			return -ENAMETOOLONG;
+		if (mkdirat(fd, name, 0755) < 0 && errno != EEXIST)
+			return -errno;
+		int next = sys_openat2(fd, name, O_PATH | O_DIRECTORY, 0, RESOLVE_NO_MAGICLINKS);
+		cj_close(&fd);
+		fd = next;
+	}
+	return fd < 0 ? -errno : 0;
+}
+
 static int try_cwd(struct becoming *b, struct cj_error *err)
 {
-	(void)err; /* the second try reports it */
-	b->cwd_errno = chdir(b->p->wanted->cwd) < 0 ? errno : 0;
+	const char *cwd = b->p->wanted->cwd;
+	int rc = chdir(cwd) < 0 ? -errno : 0;
+	if (rc == -ENOENT && b->p->context.makes_cwd) {
+		rc = make_directories(cwd);
+		if (rc < 0)
+			return cj_fail(err, -rc, "process.cwd: make '%s'", cwd);
+		rc = chdir(cwd) < 0 ? -errno : 0;
+	}
+	b->cwd_errno = -rc; /* the second try reports it */
 	return 0;
 }
 

@@ -141,6 +141,7 @@ static void refuse_all(int root_fd)
 
 	/* a file or a device of another file system as ptmx */
 	auto_fd int file_fd = open("dev/pts/ptmx", O_CREAT | O_WRONLY | O_CLOEXEC, 0666);
+	CHECK(file_fd >= 0);
 	CHECK(console_open(root_fd, &process, &c, &err) == -EPERM);
 	CHECK(strstr(err.msg, "not a device of a devpts"));
 	CHECK(mount("/dev/null", "dev/pts/ptmx", NULL, MS_BIND, NULL) == 0);

@@ -24,6 +24,7 @@ ROWS = (
     ("isolation", "two jails of root have", ELSEWHERE),
     ("images", "", "the service's images are its own, and its callers name no files of the host"),
     ("hostile_images", "", "an import has no service"),
+    ("podman_images", "", "an import has no service"),
     ("network", "", OTHER_NET),
     ("network_closed", "", OTHER_NET),
     ("network_allow", "", OTHER_NET),

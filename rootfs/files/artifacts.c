@@ -15,7 +15,6 @@
  */
 #include "rootfs/files/artifacts.h"
 
-#include <assert.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -37,7 +36,7 @@
 #define SKIPPED_MAX 100                        /* warnings; a payload could cause a million */
 #define SHOWN_MAX   256                        /* bytes of a path in a warning */
 #define PATH_BYTES  ((ARTIFACTS_DEPTH_MAX + 1) * (size_t)(ARTIFACT_NAME_MAX + 1))
-#define COPY_BYTES  (64u << 10)
+#define COPY_BYTES  TYPE_HEAD_MAX /* the first piece decides the type */
 
 /* A directory of the destination, made with its first file; NULL: memory. */
 struct place {
@@ -194,7 +193,6 @@ static int put_bytes(struct collector *c, const struct target *to, uint64_t at, 
 /* A file that is as large as a whole piece may go on: then the rest of it does not decide. */
 static void set_type(const struct collector *c, struct artifact *item, size_t size)
 {
-	static_assert(COPY_BYTES == TYPE_HEAD_MAX, "the first piece decides");
 	const char *slash = strrchr(item->path, '/');
 	if (!item->type)
 		item->type =

@@ -133,12 +133,19 @@ static bool begins_with(const char *text, size_t size, const char *word)
 	return size >= count && strncasecmp(text, word, count) == 0;
 }
 
+/* "<svg" and then the end of the name. */
+static bool begins_with_tag(const char *text, size_t size, const char *tag)
+{
+	size_t count = strlen(tag);
+	return begins_with(text, size, tag) && (size == count || strchr(BLANKS ">/", text[count]));
+}
+
 /* Text that begins with '<'. */
 static const char *markup_type(const char *name, const char *text, size_t size)
 {
-	if (begins_with(text, size, "<!doctype html") || begins_with(text, size, "<html"))
+	if (begins_with(text, size, "<!doctype html") || begins_with_tag(text, size, "<html"))
 		return TYPE_HTML;
-	if (begins_with(text, size, "<svg"))
+	if (begins_with_tag(text, size, "<svg"))
 		return TYPE_SVG;
 	/* an XML declaration, comments and a document type may come first */
 	if (memmem(text, size, BYTES("<svg")) &&

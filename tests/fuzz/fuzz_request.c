@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "profiles/settings.h"
+#include "rootfs/files/artifacts.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/text.h"
 #include "runtime/front/request/request.h"
@@ -82,6 +83,8 @@ static void check_plan(const struct request *r, struct config *c)
 	assert(plan.root.kind == ROOT_HOST && !plan.policy && !plan.cgroup_parent);
 	assert(program.interactive == r->has_stdin && program.code_size == r->code.size);
 	assert(program.collect_artifacts == r->wants_artifacts);
+	assert(r->wants_artifacts == (r->artifacts_bytes > 0));
+	assert(r->artifacts_bytes <= ARTIFACTS_INLINE_MAX);
 }
 
 /* With the right it is the same or more; without it nothing of the host is in the config. */

@@ -56,15 +56,15 @@ static int create_empty(struct cj_error *err)
 
 /* Attaches the mount itself the first time; from then on it is one of this namespace, which
  * open_tree(2) clones. */
-static int attach_copy(int *tree_fd, bool *is_attached, int place_fd, const char *name,
+static int attach_copy(int tree_fd, bool *is_attached, int place_fd, const char *name,
 		       struct cj_error *err)
 {
 	if (!*is_attached) {
-		int rc = mounts_attach(*tree_fd, place_fd, name, err);
+		int rc = mounts_attach(tree_fd, place_fd, name, err);
 		*is_attached = rc == 0;
 		return rc;
 	}
-	auto_fd int copy_fd = tree_mount_clone(*tree_fd, false, name, err);
+	auto_fd int copy_fd = tree_mount_clone(tree_fd, false, name, err);
 	return copy_fd < 0 ? copy_fd : mounts_attach(copy_fd, place_fd, name, err);
 }
 
@@ -74,12 +74,12 @@ int tree_mask_cover(struct tree_masks *masks, int place_fd, const char *name, st
 	if (fstat(place_fd, &st) < 0)
 		return cj_fail(err, errno, "look at '%s'", name);
 	if (!S_ISDIR(st.st_mode))
-		return attach_copy(&masks->null_fd, &masks->null_is_attached, place_fd, name, err);
+		return attach_copy(masks->null_fd, &masks->null_is_attached, place_fd, name, err);
 	if (masks->empty_fd < 0)
 		masks->empty_fd = create_empty(err);
 	if (masks->empty_fd < 0)
 		return masks->empty_fd;
-	return attach_copy(&masks->empty_fd, &masks->empty_is_attached, place_fd, name, err);
+	return attach_copy(masks->empty_fd, &masks->empty_is_attached, place_fd, name, err);
 }
 
 int tree_mask_make_read_only(int place_fd, const char *name, struct cj_error *err)

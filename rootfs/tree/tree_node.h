@@ -12,8 +12,9 @@
 #include "runtime/base/error.h"
 
 /*
- * tree_node_add_device - make the operation's node; `at` is its path.  Where mknod(2) is not permitted, as in a user namespace, the host's device is bound:
- * the one at the operation's path, checked by type and number.
+ * tree_node_add_device - make the operation's node; `at` is its path.  Where mknod(2) is not
+ * permitted, as in a user namespace, the host's device is bound: the one at the operation's path,
+ * checked by type and number.
  *
  * Runs in: the container's init before pivot_root(2), with umask 0.
  */

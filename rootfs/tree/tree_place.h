@@ -21,8 +21,8 @@ struct tree_path {
 	int dir_fd;       /* where it begins: the root, or the mount at /dev, /proc or /sys */
 	const char *path; /* absolute: from dir_fd on */
 	const char *name; /* of the whole path, for messages */
-	/* Links are followed inside dir_fd (RESOLVE_IN_ROOT), else a link is an error.  Links of procfs
-	 * that lead elsewhere ("/proc/self/root") are never followed. */
+	/* Links are followed inside dir_fd (RESOLVE_IN_ROOT), else a link is an error.  Links of
+	 * procfs that lead elsewhere ("/proc/self/root") are never followed. */
 	bool follows_links;
 };
 

@@ -41,30 +41,34 @@ struct list {
 	size_t count;
 };
 
-/* One more, zeroed.  `field` has a pointer of its own type: hence the copies. */
-static int add_item(const struct json_reader *in, void *field, size_t size, void **out,
-		    struct cj_error *err)
+/* One more, zeroed; NULL: no memory.  `field` has a pointer of its own type: hence the copies. */
+static void *add_item(const struct json_reader *in, void *field, size_t size)
 {
 	struct list list;
 
 	memcpy(&list, field, sizeof(list));
 	char *items = arena_grow(in->arena, list.items, list.count, size);
 	if (!items)
-		return cj_fail(err, ENOMEM, "read '%s'", in->file);
-	*out = memset(items + list.count * size, 0, size);
+		return NULL;
+	void *item = items + list.count * size;
 	list = (struct list){ items, list.count + 1 };
 	memcpy(field, &list, sizeof(list));
-	return 0;
+	return memset(item, 0, size);
+}
+
+static int no_memory(const struct json_reader *in, struct cj_error *err)
+{
+	return cj_fail(err, ENOMEM, "read '%s'", in->file);
 }
 
 static int add_u32(const struct json_reader *in, void *field, uint32_t value, struct cj_error *err)
 {
-	void *item = NULL;
-	int rc = add_item(in, field, sizeof(value), &item, err);
+	uint32_t *item = add_item(in, field, sizeof(value));
 
-	if (rc == 0)
-		*(uint32_t *)item = value;
-	return rc;
+	if (!item)
+		return no_memory(in, err);
+	*item = value;
+	return 0;
 }
 
 /* --- numbers ----------------------------------------------------------------------- */
@@ -234,10 +238,9 @@ int json_read_oci_item(const struct json_reader *in, const struct json_key *k,
 {
 	const struct oci_object *object = k->detail;
 	const struct json_reader below = json_below(in, k->name);
-	void *item = NULL;
-	int rc = add_item(in, json_field(k, record), object->size, &item, err);
+	void *item = add_item(in, json_field(k, record), object->size);
 
-	return rc < 0 ? rc : read_checked(&below, object, node, item, err);
+	return item ? read_checked(&below, object, node, item, err) : no_memory(in, err);
 }
 
 int json_read_oci_pairs(const struct json_reader *in, const struct json_key *k,
@@ -251,10 +254,10 @@ int json_read_oci_pairs(const struct json_reader *in, const struct json_key *k,
 		if (n->type != JSON_STRING)
 			return oci_reject(&below, n, err, "'%.64s' must be a string, not %s",
 					  n->key, json_type_name(n->type));
-		void *item = NULL;
-		if (add_item(in, json_field(k, record), sizeof(struct oci_pair), &item, err) < 0)
-			return -err->code;
-		*(struct oci_pair *)item = (struct oci_pair){ n->key, n->text };
+		struct oci_pair *pair = add_item(in, json_field(k, record), sizeof(*pair));
+		if (!pair)
+			return no_memory(in, err);
+		*pair = (struct oci_pair){ n->key, n->text };
 	}
 	return 0;
 }

@@ -33,6 +33,7 @@ COLUMNS = {
     "over_bare": ("over bare", "ratio"),
     "p99_over_bare": ("p99 over bare", "ratio"),
     "over_bwrap": ("over bwrap", "ratio"),
+    "over_crun": ("over crun", "ratio"),
     "over_none": ("over none", "ratio"),
     "over_root": ("over root", "ratio"),
     "over_service": ("over service", "ratio"),

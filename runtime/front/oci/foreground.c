@@ -32,7 +32,9 @@ int foreground_wait(pid_t pid, int *out_status, struct cj_error *err)
 	fill_set(&set);
 	for (;;) {
 		pid_t ended = waitpid(pid, &status, WNOHANG);
-		if (ended < 0 && errno != EINTR)
+		if (ended < 0 && errno == EINTR)
+			continue; /* its SIGCHLD may be taken already */
+		if (ended < 0)
 			return cj_fail(err, errno, "wait for the program");
 		if (ended == pid)
 			break;

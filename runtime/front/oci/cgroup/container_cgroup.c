@@ -197,8 +197,11 @@ static int make_level(int parent_fd, const char *name, bool *out_is_new)
 		int fd = openat(parent_fd, name, DIRECTORY_FLAGS);
 		if (fd >= 0)
 			return fd;
-		if (errno != ENOENT)
-			return -errno;
+		rc = -errno;
+		if (*out_is_new)
+			(void)unlinkat(parent_fd, name, AT_REMOVEDIR); /* ours, and empty */
+		if (rc != -ENOENT)
+			return rc;
 	}
 	return -ENOENT;
 }

@@ -50,9 +50,11 @@ int container_start_init(const struct state *s, struct cj_error *err)
 	if (fd < 0)
 		return fd;
 	const struct step_link link = { fd, "the container's init", creation_step_names };
-	if (step_tell(&link, CREATION_START, NULL, 0, NULL, 0, err) < 0)
+	if (step_tell(&link, CREATION_START, NULL, 0, NULL, 0, err) < 0 ||
+	    step_await(&link, CREATION_STARTING, &msg, err) < 0)
 		return -err->code;
-	/* Init sends nothing but an error; execve(2) closes its end. */
+	step_msg_fini(&msg);
+	/* From here on init sends nothing but an error; execve(2) closes its end. */
 	if (step_next(&link, &msg, err) == 0)
 		return cj_fail(err, EPROTO, "start the container");
 	if (err->code != EPIPE)

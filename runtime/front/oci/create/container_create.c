@@ -32,6 +32,7 @@ const char *const creation_step_names[] = {
 	[CREATION_IDS_MAPPED] = "ids mapped",     [CREATION_NAMESPACES] = "namespaces",
 	[CREATION_HOOKS_DONE] = "hooks done",     [CREATION_BUILT] = "container built",
 	[CREATION_CREATED] = "container created", [CREATION_START] = "start",
+	[CREATION_STARTING] = "starting",
 };
 
 /* --- the stages ---------------------------------------------------------------------------- */

@@ -285,13 +285,14 @@ static void handle_signals(void (*handler)(int))
 		(void)sigaction(ending[i], &action, NULL); /* cannot fail for these */
 }
 
-/* True when the peer wants the program to start; one that only looks is not waited for. */
+/* True when the peer wants the program to start, and knows that it does. */
 static bool is_start(const struct step_link *link)
 {
 	struct cj_error ignored = { 0 };
 	auto_step_msg struct step_msg msg = { 0 };
 
-	return step_await(link, CREATION_START, &msg, &ignored) == 0;
+	return step_await(link, CREATION_START, &msg, &ignored) == 0 &&
+	       step_tell(link, CREATION_STARTING, NULL, 0, NULL, 0, &ignored) == 0;
 }
 
 /* The link is start's afterwards.  Its end says that the program is executed. */

@@ -21,8 +21,9 @@ enum creation_step {
 	CREATION_HOOKS_DONE,
 	CREATION_BUILT,
 	CREATION_CREATED,
-	/* from start, over its own connection */
+	/* over start's own connection; the end of file after the second one is execve(2) */
 	CREATION_START,
+	CREATION_STARTING,
 	CREATION_STEP_COUNT
 };
 extern const char *const creation_step_names[CREATION_STEP_COUNT];

@@ -51,7 +51,8 @@ static int try_call(const struct oci_seccomp *seccomp, uint64_t one, uint64_t tw
 			_exit(255);
 		errno = 0;
 		long rc = syscall(SYS_getpid, one, two);
-		_exit(rc < 0 ? errno : 0);
+		/* Not _exit(2): a sanitizer's looks for leaks, under this filter. */
+		(void)syscall(SYS_exit_group, rc < 0 ? errno : 0);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	arena_fini(&arena);

@@ -51,12 +51,12 @@ int scope_helper_start(const struct container_scope *scope, struct cj_error *err
 		   err);
 }
 
-int scope_helper_attach(const struct container_scope *scope, const char *child, pid_t process,
+int scope_helper_attach(const struct container_scope *scope, const char *child, pid_t pid,
 			struct cj_error *err)
 {
-	char pid[16];
+	char text[16];
 	return run((const char *const[]){ "attach", manager_of(scope), scope->unit,
-					  put_pid(pid, process), child, NULL },
+					  put_pid(text, pid), child, NULL },
 		   err);
 }
 

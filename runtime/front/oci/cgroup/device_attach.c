@@ -38,17 +38,22 @@ static int load(const struct device_program *program)
 	return sys_bpf(BPF_PROG_LOAD, &attr);
 }
 
-static int list(int cgroup_fd, uint32_t ids[static ATTACHED_MAX], size_t *out_count)
+struct attached {
+	uint32_t ids[ATTACHED_MAX];
+	size_t count;
+};
+
+static int list(int cgroup_fd, struct attached *out)
 {
 	union bpf_attr attr = {
 		.query = { .target_fd = (uint32_t)cgroup_fd,
 			   .attach_type = BPF_CGROUP_DEVICE,
-			   .prog_ids = (uintptr_t)ids,
+			   .prog_ids = (uintptr_t)out->ids,
 			   .prog_cnt = ATTACHED_MAX },
 	};
 	if (sys_bpf(BPF_PROG_QUERY, &attr) < 0)
 		return -errno;
-	*out_count = attr.query.prog_cnt;
+	out->count = attr.query.prog_cnt;
 	return 0;
 }
 
@@ -79,16 +84,15 @@ static int detach(int cgroup_fd, uint32_t id)
 
 static int replace(int cgroup_fd, int program_fd, struct cj_error *err)
 {
-	uint32_t ids[ATTACHED_MAX] = { 0 };
-	size_t count = 0;
-	int rc = list(cgroup_fd, ids, &count);
+	struct attached before = { 0 };
+	int rc = list(cgroup_fd, &before);
 	if (rc < 0)
 		return cj_fail(err, -rc, "list the cgroup's device programs");
 	rc = attach(cgroup_fd, program_fd);
 	if (rc < 0)
 		return cj_fail(err, -rc, "attach the device program to the cgroup");
-	for (size_t i = 0; i < count; i++) {
-		rc = detach(cgroup_fd, ids[i]);
+	for (size_t i = 0; i < before.count; i++) {
+		rc = detach(cgroup_fd, before.ids[i]);
 		if (rc < 0)
 			return cj_fail(err, -rc, "detach the cgroup's former device program");
 	}

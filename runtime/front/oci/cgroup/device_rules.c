@@ -22,25 +22,24 @@
 #define REG_NUMBER BPF_REG_3
 
 /* clang-format off */
-#define EVERY { false, 0 }
-#define NUMBER(n) { true, n }
 #define NODE(major_, minor_) \
-	{ .allow = true, .type = 'c', .major = major_, .minor = minor_, \
+	{ .allow = true, .type = 'c', .major = { true, (major_) }, .minor = { true, (minor_) }, \
 	  .may_read = true, .may_write = true, .may_mknod = true }
 
 /* The kernel's Documentation/admin-guide/devices.txt.  Each is made or bound by the runtime. */
 static const struct oci_device_rule always[] = {
 	{ .allow = true, .type = 'c', .may_mknod = true },
 	{ .allow = true, .type = 'b', .may_mknod = true },
-	NODE(NUMBER(1), NUMBER(3)), /* null */
-	NODE(NUMBER(1), NUMBER(5)), /* zero */
-	NODE(NUMBER(1), NUMBER(7)), /* full */
-	NODE(NUMBER(1), NUMBER(8)), /* random */
-	NODE(NUMBER(1), NUMBER(9)), /* urandom */
-	NODE(NUMBER(5), NUMBER(0)), /* tty */
-	NODE(NUMBER(5), NUMBER(1)), /* console */
-	NODE(NUMBER(5), NUMBER(2)), /* ptmx */
-	NODE(NUMBER(136), EVERY),   /* the terminals of devpts */
+	NODE(1, 3), /* null */
+	NODE(1, 5), /* zero */
+	NODE(1, 7), /* full */
+	NODE(1, 8), /* random */
+	NODE(1, 9), /* urandom */
+	NODE(5, 0), /* tty */
+	NODE(5, 1), /* console */
+	NODE(5, 2), /* ptmx */
+	{ .allow = true, .type = 'c', .major = { true, 136 }, .may_read = true, .may_write = true,
+	  .may_mknod = true }, /* the terminals of devpts */
 };
 /* clang-format on */
 #define ALWAYS (sizeof(always) / sizeof(always[0]))
@@ -168,19 +167,19 @@ static bool emit_rules(struct emitter *e, const struct rule_list *lists, uint32_
 }
 
 static void emit_section(struct emitter *e, const struct rule_list *lists, uint32_t right,
-			 size_t *places)
+			 struct jumps *allowed)
 {
-	struct jumps allowed = { .items = places };
+	allowed->count = 0;
 	int16_t offset = offsetof(struct bpf_cgroup_dev_ctx, access_type);
 	emit_load(e, REG_NUMBER, offset);
 	emit_constant(e, BPF_AND, REG_NUMBER, right << 16);
-	allowed.items[allowed.count++] = emit_jump(e, BPF_JEQ, REG_NUMBER, 0);
+	allowed->items[allowed->count++] = emit_jump(e, BPF_JEQ, REG_NUMBER, 0);
 	emit_load(e, REG_TYPE, offset);
 	emit_constant(e, BPF_AND, REG_TYPE, 0xffff);
-	if (!emit_rules(e, lists, right, &allowed))
+	if (!emit_rules(e, lists, right, allowed))
 		emit_verdict(e, 0);
-	for (size_t i = 0; i < allowed.count; i++)
-		land_here(e, allowed.items[i]);
+	for (size_t i = 0; i < allowed->count; i++)
+		land_here(e, allowed->items[i]);
 }
 
 int device_rules_compile(const struct oci_device_rule *rules, size_t count, struct arena *a,
@@ -193,13 +192,13 @@ int device_rules_compile(const struct oci_device_rule *rules, size_t count, stru
 	struct emitter e = { .max = RIGHTS * (FRAME_INSNS_MAX + (count + ALWAYS) * RULE_INSNS_MAX) +
 				    2 };
 	e.insns = arena_array(a, e.max, sizeof(*e.insns));
-	size_t *places = arena_array(a, count + ALWAYS + 1, sizeof(*places));
-	if (!e.insns || !places)
+	struct jumps allowed = { .items = arena_array(a, count + ALWAYS + 1, sizeof(size_t)) };
+	if (!e.insns || !allowed.items)
 		return cj_fail(err, ENOMEM, "compile the device rules");
 
-	emit_section(&e, lists, BPF_DEVCG_ACC_READ, places);
-	emit_section(&e, lists, BPF_DEVCG_ACC_WRITE, places);
-	emit_section(&e, lists, BPF_DEVCG_ACC_MKNOD, places);
+	emit_section(&e, lists, BPF_DEVCG_ACC_READ, &allowed);
+	emit_section(&e, lists, BPF_DEVCG_ACC_WRITE, &allowed);
+	emit_section(&e, lists, BPF_DEVCG_ACC_MKNOD, &allowed);
 	emit_verdict(&e, 1); /* no right is denied; with none asked for, this is stat(2) */
 	*out = (struct device_program){ .insns = e.insns, .count = e.count };
 	return 0;

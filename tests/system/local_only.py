@@ -52,6 +52,7 @@ ROWS = (
     ("habits", "a bind or a socket that hands out", "HOME and SSH_AUTH_SOCK are the caller's, and not sent"),
     ("habits", "a file after -- that is on the host", "the message is the service's, which has no such file"),
     ("requests", "", "a service takes the same request itself: service/api.py"),
+    *((subject, "", "its runs are of the MCP server, which has --remote: mcp/mcp_tools.py") for subject in ("mcp_protocol", "mcp_tools", "mcp_ends", "mcp_sdk")),
     ("profiles", "in the user's own directory", ITS_OWN),
     ("profiles", "an option overrides the profile", ITS_OWN),
     ("profiles", "{args} is replaced by", ITS_OWN),

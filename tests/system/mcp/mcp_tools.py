@@ -4,6 +4,7 @@
 import base64
 import json
 import os
+import subprocess
 import urllib.parse
 
 from harness import *  # noqa: F403
@@ -122,6 +123,19 @@ open('/box/out/big', 'w').write('x' * 300000)"""
             equal(len(file.read()), 300000, "the size of the linked file")
         true(path.startswith(f"{folder.path}/out/{facts['run_id']}/"), f"the place {path}")
         equal(sorted(file["path"] for file in facts["files"]), ["a.png", "big", "false.png", "n \u20ac.txt"], "the files")
+
+
+@test("mcp: a matplotlib figure of python-data comes back as an image")
+def _():
+    if subprocess.run([PYTHON, "-c", "import matplotlib"], capture_output=True, check=False).returncode:
+        raise Skip("matplotlib is not installed")
+    code = """import matplotlib.pyplot as plt
+plt.plot([1, 4, 2])
+plt.savefig('/box/out/figure.png')"""
+    with Server("-p", "python-data", "--network", "none") as s:
+        result = s.call("run_python-data", code=code)
+        equal([block["type"] for block in result["content"]], ["text", "image"], facts_of(result))
+        equal(base64.b64decode(result["content"][1]["data"])[:4], b"\x89PNG", "the image")
 
 
 @test("mcp: without --files a large file is a warning that says what to do")

@@ -142,7 +142,7 @@ def _():
         b.folder("states")
         wins = 0
         for options in [f"size=64k,nr_inodes={count}" for count in range(1, 12)] + ["size=4k", "size=8k", "size=12k"]:
-            script = (f"mount -t tmpfs -o {options} none {b.path}/states && {OCI} --root {b.path}/states run -b {b.path} full; "
+            script = (f"mount -t tmpfs -o mode=700,{options} none {b.path}/states && {OCI} --root {b.path}/states run -b {b.path} full; "
                       f"code=$?; test -z \"$(ls {b.path}/states)\" || code=99; exit $code")  # fmt: skip
             words = ["unshare", "-m", "/bin/sh", "-c", script]
             done = finish(subprocess.Popen(words, env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE), args=words)
@@ -152,6 +152,14 @@ def _():
             tried()
         between(wins, 1, 13, "sizes that are enough")
         equal([path for path in our_cgroups() if path.endswith("oci.full")], [], "cgroups")
+
+
+@test("a state directory that every user may write to is refused")
+def _():
+    with Bundle() as b:
+        b.folder("states")
+        os.chmod(b.root, 0o1777)
+        refused_oci(b.run(), "every user may write")
 
 
 @test("a state directory of another user is refused", who="root")

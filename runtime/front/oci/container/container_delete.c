@@ -60,7 +60,7 @@ int container_delete_all(const struct oci_options *o, struct state *s, struct ar
 	if (!s->is_lost) {
 		if (end_init(s, err) < 0 || remove_cgroup(s, err) < 0)
 			return -err->code;
-		if (s->record.is_created)
+		if (s->record.pid > 0) /* hooks of create may have run, also if it was killed */
 			run_poststop(o, s, a);
 	}
 	return state_remove(s, err);

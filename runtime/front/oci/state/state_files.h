@@ -9,7 +9,7 @@
  *
  * `root` NULL: /run/cejail-oci for root, else cejail-oci in XDG_RUNTIME_DIR.  In a user namespace
  * root counts as a user who has that variable, if it is set.  An empty variable is not set.
- * Refused: a directory of another user.
+ * Refused: a directory of another user, and one that every user may write to.
  */
 int state_files_root(const char *root, bool make, struct cj_error *err);
 

@@ -9,7 +9,7 @@ import time
 
 from bundles import *  # noqa: F403
 from harness import *  # noqa: F403
-from process import Engine, caps_of, digest, errno_rule, read_pty, KILL_AND_CHOWN, SETS
+from inside import KILL_AND_CHOWN, SETS, Engine, caps_of, digest, errno_rule, read_pty
 
 SPACES = ("cgroup", "ipc", "mnt", "net", "pid", "user", "uts")
 

@@ -50,7 +50,7 @@ class Trial:
     def __init__(self, b, *orders):
         self.id = b.new_id()
         report = b / f"{self.id}.report"
-        words = [INJECT, report, *orders, "--", OCI, "--root", b.root, "run", "--bundle", b.path, self.id]
+        words = [INJECT, report, *orders, "--", OCI, "--root", b.root, *self.command(b)]
         self.before = set(descendants())
         process = subprocess.Popen(words, env=environment(MALLOC_PERTURB_="165"), stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
@@ -61,6 +61,9 @@ class Trial:
         self.posture = CHANGING.sub("N", self.done.out)
         self.is_reached = any(line.startswith("done ") for line in self.report)
         self.place = os.path.join(b.root, self.id)
+
+    def command(self, b):
+        return ["run", "--bundle", b.path, self.id]
 
     def left(self):
         found = [words for pid, words in descendants().items() if pid not in self.before and "(Z)" not in words]
@@ -74,8 +77,8 @@ class Trial:
         return self.left()
 
 
-def calls_of(b):
-    base = Trial(b, "list")
+def calls_of(b, kind=Trial):
+    base = kind(b, "list")
     equal(base.done.code, STATUS, f"exit status of an undisturbed run ({base.done.err})")
     equal(base.left_after(), [], "left by it")
     return base, [trial.Call(line) for line in base.report if line.startswith("call ")]
@@ -117,7 +120,7 @@ def difference(seen, base):
 
 
 def is_right(b, base, call, name):
-    seen = Trial(b, "fail", call.role, call.mark, str(getattr(errno, name)))
+    seen = type(base)(b, "fail", call.role, call.mark, str(getattr(errno, name)))
     if not seen.is_reached:
         return
     tried()
@@ -181,3 +184,58 @@ def _():
 @test("when init is killed at any system call of either process nothing is left", limit=900)
 def _():
     kill_at_each("init", 60 if SLOW > 5 else 12)
+
+
+# --- exec ---
+
+# inject's names for the process that joins the container and for the one that it forks there.
+EXEC_ROLES = ("supervisor", "gateway", "other")
+
+
+class ExecTrial(Trial):
+    """An exec in the container that is running."""
+
+    def command(self, b):
+        return ["exec", b.ids[-1], "/bin/sh", "-c", POSTURE]
+
+
+def calls_of_exec(b):
+    base, calls = calls_of(b, ExecTrial)
+    for role in EXEC_ROLES:
+        true(any(call.role == role for call in calls), f"no call of {role}")
+    return base, calls
+
+
+def sleeping(b):
+    prepare(b)
+    b.process["args"] = ["/bin/sleep", "1000"]
+    return b.started()
+
+
+@test("each system call of exec fails once and the process is whole or refused and nothing is left", limit=900)
+def _():
+    with Bundle() as b:
+        id = sleeping(b)
+        base, calls = calls_of_exec(b)
+        problems = []
+        for call, name in faults_of(calls, 30 if SLOW > 5 else 3):
+            try:
+                is_right(b, base, call, name)
+                equal(b.status(id), "running", f"the container where {call!r} fails with {name}")
+            except Failure as failure:
+                problems.append(str(failure))
+        true(not problems, "\n".join(problems))
+
+
+@test("when a process of exec is killed at any system call nothing is left in the container", limit=900)
+def _():
+    with Bundle() as b:
+        id = sleeping(b)
+        _, calls = calls_of_exec(b)
+        for victim in EXEC_ROLES:
+            for call in one_of_each(calls, 60 if SLOW > 5 else 12):
+                seen = ExecTrial(b, "kill", call.role, str(call.number), victim)
+                if seen.is_reached and not any(line.startswith("miss") for line in seen.report):
+                    tried()
+                    equal(seen.left_after(), [], f"left where {victim} is killed at {call!r}")
+        equal(b.status(id), "running", "the container")

@@ -197,17 +197,21 @@ static bool send_request(struct call *c)
 	return true;
 }
 
+/* Sends what the socket takes now, and waits for room only if it did not take all. */
+static void continue_sending(struct call *c)
+{
+	if (!send_request(c))
+		c->sent = c->head_size + c->size;
+	bool is_sent = c->sent == c->head_size + c->size;
+	loop_rewatch(c->remote->loop, &c->watch, is_sent ? EPOLLIN : EPOLLIN | EPOLLOUT);
+}
+
 static void on_ready(struct watch *w, uint32_t events)
 {
 	struct call *c = watch_owner(w, struct call, watch);
-	bool is_sent = c->sent == c->head_size + c->size;
 
-	if (!is_sent && (events & EPOLLOUT)) {
-		if (!send_request(c))
-			c->sent = c->head_size + c->size;
-		is_sent = c->sent == c->head_size + c->size;
-		loop_rewatch(c->remote->loop, w, is_sent ? EPOLLIN : EPOLLIN | EPOLLOUT);
-	}
+	if (events & EPOLLOUT)
+		continue_sending(c);
 	if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) && read_answer(c))
 		destroy(c);
 }
@@ -256,7 +260,7 @@ static int begin(struct remote *remote, struct call *c, struct cj_error *err)
 	c->fd = connect_to(remote->path, err);
 	if (c->fd < 0 || loop_watch(remote->loop, &c->watch, c->fd, on_ready, err) < 0)
 		return -err->code;
-	loop_rewatch(remote->loop, &c->watch, EPOLLIN | EPOLLOUT);
+	continue_sending(c);
 	return 0;
 }
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples of the manual pages and of the README: examples.py CEJAIL
 
-Each `cejail run` is planned (--dry-run) in a directory that has the files it names; each JSON file is read by
-the command that would read it.  A page's quotation marks must not be nested: that is how mdoc(7) shows a
+Each `cejail run` is planned (--dry-run) in a directory that has the files it names, and the options of each
+`cejail mcp` are read; each JSON file is read by the command that would read it.  A page's quotation marks must not be nested: that is how mdoc(7) shows a
 macro that was meant to be a word.
 """
 
@@ -84,6 +84,18 @@ def plan(command, folder):
     return "" if done.returncode == 0 else done.stderr or f"exit status {done.returncode}"
 
 
+def configure(command):
+    """Why `cejail mcp` would refuse these options, or ""."""
+    words = shlex.split(command.replace("\\\n", " "), comments=True)
+    words = words[words.index("cejail") :]
+    if ">" in words:
+        words = words[: words.index(">")]
+    if "--print-config" not in words:
+        words += ["--print-config", "claude"]
+    done = subprocess.run([CEJAIL, *words[1:]], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    return "" if done.returncode == 0 else done.stderr or f"exit status {done.returncode}"
+
+
 def check_json(text, folder):
     """Why the command that reads such a file refuses it, or ""."""
     path = os.path.join(folder, "numbers.json")
@@ -139,6 +151,10 @@ with tempfile.TemporaryDirectory(prefix="cejail-examples.") as folder:
                 if re.search(r"\bcejail run ", command):
                     tried += 1
                     why = plan(command, folder)
+                    report(not why, f"{page}: {' '.join(command.split())}", why)
+                elif re.search(r"\bcejail mcp ", command):
+                    tried += 1
+                    why = configure(command)
                     report(not why, f"{page}: {' '.join(command.split())}", why)
         report(tried > 0, f"{page} has examples")
 

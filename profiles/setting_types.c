@@ -68,14 +68,25 @@ int set_duration(struct config *c, const struct setting *s, const char *text, st
 	return parse_duration(text, field_of(c, s), err);
 }
 
-int set_fd(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
+static int read_fd(struct config *c, const struct setting *s, const char *text, uint64_t min,
+		   struct cj_error *err)
 {
 	uint64_t fd;
-	int rc = parse_u64(text, s->min, s->max, &fd, err);
+	int rc = parse_u64(text, min, INT_MAX, &fd, err);
 	if (rc < 0)
 		return rc;
 	*(int *)field_of(c, s) = (int)fd;
 	return 0;
+}
+
+int set_fd(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
+{
+	return read_fd(c, s, text, 1, err); /* 0 is the program's input */
+}
+
+int set_input_fd(struct config *c, const struct setting *s, const char *text, struct cj_error *err)
+{
+	return read_fd(c, s, text, 0, err);
 }
 
 /* --- texts ------------------------------------------------------------------ */

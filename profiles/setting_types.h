@@ -32,6 +32,7 @@ int set_file_name(struct config *c, const struct setting *s, const char *text,
 		  struct cj_error *err);
 int set_id(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 int set_fd(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
+int set_input_fd(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 int set_code(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 int set_json(struct config *c, const struct setting *s, const char *text, struct cj_error *err);
 int set_remote(struct config *c, const struct setting *s, const char *text, struct cj_error *err);

@@ -3,7 +3,6 @@
 #include "profiles/settings.h"
 
 #include <assert.h>
-#include <limits.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -159,16 +158,15 @@ const struct setting settings[] = {
 	  .help = "for 'cejail serve': refuse a run that cannot be recorded, or run it anyway" },
 
 	/* requests and results */
-	{ "request-fd", NULL, 0, SETTING_VALUE, "N", .max = INT_MAX, .parse = set_fd,
-	  AT(request_fd),
+	{ "request-fd", NULL, 0, SETTING_VALUE, "N", .parse = set_input_fd, AT(request_fd),
 	  .help =
 	      "read the run as JSON from this open file descriptor; see REQUESTS in cejail(1)" },
 	{ "json", NULL, 0, SETTING_VALUE, "FILE", .value_optional = true, .parse = set_json,
 	  AT(json_file), .help = "write the result as JSON, to standard output or to FILE" },
-	{ "result-fd", NULL, 0, SETTING_VALUE, "N", .min = 1, .max = INT_MAX, .parse = set_fd,
-	  AT(result_fd), .help = "write the result to this open file descriptor" },
-	{ "events-fd", NULL, 0, SETTING_VALUE, "N", .min = 1, .max = INT_MAX, .parse = set_fd,
-	  AT(events_fd), .help = "write events to this open file descriptor, as JSON lines" },
+	{ "result-fd", NULL, 0, SETTING_VALUE, "N", .parse = set_fd, AT(result_fd),
+	  .help = "write the result to this open file descriptor" },
+	{ "events-fd", NULL, 0, SETTING_VALUE, "N", .parse = set_fd, AT(events_fd),
+	  .help = "write events to this open file descriptor, as JSON lines" },
 
 	/* other options */
 	{ "cgroup-parent", "cgroup_parent", 0, TEXT(cgroup_parent, set_text), .value = "PATH",

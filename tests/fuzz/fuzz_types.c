@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fuzz_types - any bytes as the beginning of a file of any name: a byte for "this is all", the name,
- * NUL, the bytes.
+ * fuzz_types - any bytes as the beginning of a file of any name: a byte for "this is all", the
+ * name, NUL, the bytes.
  *
  * Asserted: there is a type in the form of RFC 6838; text, JSON, HTML and SVG are UTF-8; an image
  * or a PDF begins like one, whatever its name is.

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 
 #include "runtime/base/clock.h"
@@ -16,6 +17,7 @@
 #define DEPTH_MAX      64          /* of cgroups whose processes are listed: one descriptor each */
 #define PROCS_MAX      (32u << 20) /* 4194304 pids (PID_MAX_LIMIT) of 8 bytes */
 #define STEPS_MAX      1000000     /* of a removal */
+#define KILL_FREEZE_MS 1000
 #define SIGNAL_BATCH   64
 #define POLL_SLICE_MS  50 /* in case a notification is missed */
 #define TREE_DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
@@ -190,18 +192,34 @@ int cgroup_tree_freeze(int dir_fd, bool frozen, unsigned timeout_ms)
 	}
 }
 
+int cgroup_tree_kill(int dir_fd, struct cj_error *err)
+{
+	int rc = system_file_write(dir_fd, "cgroup.kill", "1");
+	if (rc == 0 || rc == -ENODEV) /* ENODEV: the directory is removed */
+		return 0;
+	if (rc != -ENOENT)
+		return cj_fail(err, -rc, "kill the processes of the container's cgroup");
+	/* A process in the kernel stops late, and must not fork meanwhile; SIGKILL waits for it. */
+	(void)cgroup_tree_freeze(dir_fd, true, KILL_FREEZE_MS);
+	rc = cgroup_tree_signal(dir_fd, SIGKILL, err);
+	(void)system_file_write(dir_fd, "cgroup.freeze", "0"); /* an empty cgroup doesn't care */
+	return rc;
+}
+
 /* --- its end ------------------------------------------------------------------------------ */
 
 /*
  * Removes the children of *fd that can be, and moves *fd to the first that can't.  1: moved; 0: no
- * child is left; or -errno.
+ * child is left, and *out_any says whether there was one; or -errno.
  */
-static int clear_level(int *fd)
+static int clear_level(int *fd, bool *out_any)
 {
 	auto_dir DIR *dir = open_dir(*fd);
 	if (!dir)
 		return -errno;
+	*out_any = false;
 	for (const char *name; (name = next_child(dir)) != NULL;) {
+		*out_any = true;
 		if (unlinkat(*fd, name, AT_REMOVEDIR) == 0 || errno == ENOENT)
 			continue;
 		if (errno != EBUSY)
@@ -239,10 +257,11 @@ static int clear(int top_fd)
 		return -errno;
 	bool is_new = false;
 	for (unsigned depth = 0, step = 0; step < STEPS_MAX; step++) {
-		int rc = clear_level(&fd);
+		bool had_any = false;
+		int rc = clear_level(&fd, &had_any);
 		if (rc < 0)
 			return rc;
-		if (rc == 0 && is_new)
+		if (rc == 0 && is_new && !had_any)
 			return -EBUSY;
 		if (rc == 0 && depth == 0)
 			return 0;

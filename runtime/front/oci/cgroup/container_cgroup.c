@@ -384,14 +384,15 @@ int container_cgroup_open(const struct container_cgroup_record *record,
 }
 
 /* A record without an inode number was written before the cgroup was made: it may be another's. */
-static void end_processes(const struct container_cgroup *c)
+static int end_processes(const struct container_cgroup *c, struct cj_error *err)
 {
 	struct cgroup leaf = CGROUP_NULL;
 	if (c->record.inode == 0)
-		return;
-	leaf.dir_fd = c->dir_fd; /* borrowed */
-	cgroup_kill(&leaf);
+		return 0;
+	int rc = cgroup_tree_kill(c->dir_fd, err);
+	leaf.dir_fd = c->dir_fd;                       /* borrowed */
 	(void)cgroup_wait_empty(&leaf, EMPTY_WAIT_MS); /* removing it says whether it is */
+	return rc;
 }
 
 static int remove_tree(int parent_fd, const char *name)
@@ -409,7 +410,8 @@ int container_cgroup_remove(const struct container_cgroup *c, struct cj_error *e
 {
 	if (c->dir_fd < 0)
 		return 0;
-	end_processes(c);
+	if (end_processes(c, err) < 0)
+		return -err->code;
 	auto_fd int parent_fd = openat(c->dir_fd, "..", DIRECTORY_FLAGS);
 	if (parent_fd < 0 && (errno == ENODEV || errno == ENOENT))
 		return 0;

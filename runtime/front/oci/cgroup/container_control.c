@@ -14,7 +14,6 @@
 #include "runtime/front/oci/cgroup/container_cgroup.h"
 #include "runtime/front/oci/cgroup/device_attach.h"
 #include "runtime/front/oci/cgroup/resource_apply.h"
-#include "runtime/jail/cgroup/cgroup.h"
 #include "runtime/jail/cgroup/cgroup_parent.h"
 
 #define FREEZE_WAIT_MS 10000 /* a process in uninterruptible sleep stops late */
@@ -172,12 +171,10 @@ bool container_cgroup_is_frozen(const struct container_cgroup *c)
 int container_cgroup_kill(const struct container_cgroup *c, int signal, struct cj_error *err)
 {
 	int rc = need_cgroup(c, "kill --all", err);
-	if (rc < 0 || signal != SIGKILL)
-		return rc < 0 ? rc : cgroup_tree_signal(c->dir_fd, signal, err);
-	struct cgroup leaf = CGROUP_NULL;
-	leaf.dir_fd = c->dir_fd; /* borrowed */
-	cgroup_kill(&leaf);
-	return 0;
+	if (rc < 0)
+		return rc;
+	return signal == SIGKILL ? cgroup_tree_kill(c->dir_fd, err)
+				 : cgroup_tree_signal(c->dir_fd, signal, err);
 }
 
 bool container_cgroup_is_populated(const struct container_cgroup *c)

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nested cgroups on this host's cgroupfs, where this user may make some. */
+#include "runtime/front/oci/cgroup/cgroup_tree.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "runtime/base/files/system_file.h"
+#include "runtime/base/scope.h"
+#include "runtime/jail/cgroup/cgroup_parent.h"
+
+/* WRAP: system_file_write */
+
+static char top[CGROUP_PATH_MAX + 64]; /* "": none can be made here */
+static const char *missing;            /* this file is, as on an older kernel */
+
+int __real_system_file_write(int dir_fd, const char *name, const char *text);
+int __wrap_system_file_write(int dir_fd, const char *name, const char *text);
+int __wrap_system_file_write(int dir_fd, const char *name, const char *text)
+{
+	if (missing && strcmp(name, missing) == 0)
+		return -ENOENT;
+	return __real_system_file_write(dir_fd, name, text);
+}
+
+static int make_level(const char *tail)
+{
+	char path[sizeof(top) + 64];
+	(void)snprintf(path, sizeof(path), "%s%s", top, tail);
+	return mkdir(path, 0755);
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	struct cgroup_host host;
+	cgroup_host_read(&host);
+	missing = NULL;
+	(void)snprintf(top, sizeof(top), "%s/cejail-test-%d-1", host.mount.point, (int)getpid());
+	if (host.mount.point[0] == '\0' || make_level("") < 0)
+		top[0] = '\0';
+	return 0;
+}
+
+static int open_top(void)
+{
+	if (top[0] == '\0')
+		skip();
+	int fd = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static int remove_top(void)
+{
+	char parent[sizeof(top)];
+	memcpy(parent, top, sizeof(top));
+	char *slash = strrchr(parent, '/');
+	*slash = '\0';
+	auto_fd int fd = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return cgroup_tree_remove(fd, slash + 1);
+}
+
+static int end(void **state)
+{
+	(void)state;
+	return top[0] == '\0' ? 0 : remove_top();
+}
+
+/* A process that waits in the cgroup top/tail. */
+static pid_t spawn(const char *tail)
+{
+	char path[sizeof(top) + 64], text[16];
+	pid_t pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		for (;;)
+			(void)pause();
+	(void)snprintf(path, sizeof(path), "%s%s/cgroup.procs", top, tail);
+	(void)snprintf(text, sizeof(text), "%d", (int)pid);
+	assert_int_equal(__real_system_file_write(AT_FDCWD, path, text), 0);
+	return pid;
+}
+
+static void reap(pid_t pid, int signal)
+{
+	int status = 0;
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), signal);
+}
+
+static void processes_of_every_level_are_listed_signalled_and_killed(void **state)
+{
+	(void)state;
+	auto_fd int fd = open_top();
+	assert_int_equal(make_level("/a"), 0);
+	assert_int_equal(make_level("/a/b"), 0);
+	for (unsigned old_kernel = 0; old_kernel < 2; old_kernel++) {
+		auto_arena struct arena a = { 0 };
+		struct cj_error err = { 0 };
+		pid_t *pids = NULL, inner = spawn("/a/b"), outer = spawn("");
+		size_t count = 0;
+		assert_int_equal(cgroup_tree_pids(fd, &a, &pids, &count, &err), 0);
+		assert_int_equal(count, 2);
+		assert_true((pids[0] == outer && pids[1] == inner));
+		assert_true(cgroup_tree_event(fd, "populated"));
+		assert_int_equal(remove_top(), -EBUSY);
+
+		missing = old_kernel ? "cgroup.kill" : NULL;
+		assert_int_equal(cgroup_tree_kill(fd, &err), 0);
+		reap(inner, SIGKILL);
+		reap(outer, SIGKILL);
+		assert_false(cgroup_tree_event(fd, "populated"));
+		assert_false(cgroup_tree_event(fd, "frozen"));
+	}
+	struct cj_error err = { 0 };
+	pid_t pid = spawn("/a/b");
+	assert_int_equal(cgroup_tree_signal(fd, SIGTERM, &err), 0);
+	reap(pid, SIGTERM);
+}
+
+static void a_frozen_cgroup_thaws(void **state)
+{
+	(void)state;
+	struct cj_error err = { 0 };
+	auto_fd int fd = open_top();
+	pid_t pid = spawn("");
+	assert_int_equal(cgroup_tree_freeze(fd, true, 5000), 0);
+	assert_true(cgroup_tree_event(fd, "frozen"));
+	assert_int_equal(cgroup_tree_freeze(fd, false, 5000), 0);
+	assert_false(cgroup_tree_event(fd, "frozen"));
+	assert_int_equal(cgroup_tree_kill(fd, &err), 0);
+	reap(pid, SIGKILL);
+}
+
+static void a_tree_that_is_gone_is_no_error(void **state)
+{
+	(void)state;
+	auto_fd int fd = open_top();
+	assert_int_equal(make_level("/a"), 0);
+	assert_int_equal(make_level("/a/b"), 0);
+	assert_int_equal(make_level("/c"), 0);
+	assert_int_equal(remove_top(), 0);
+	assert_int_equal(remove_top(), 0);
+	struct cj_error err = { 0 };
+	assert_int_equal(cgroup_tree_kill(fd, &err), 0);
+	assert_false(cgroup_tree_event(fd, "populated"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(processes_of_every_level_are_listed_signalled_and_killed),
+		TEST(a_frozen_cgroup_thaws),
+		TEST(a_tree_that_is_gone_is_no_error),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

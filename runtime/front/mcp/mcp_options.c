@@ -252,17 +252,18 @@ void mcp_options_fini(struct mcp_options *o)
 
 void mcp_options_print_help(void)
 {
-	(void)printf("Usage: cejail mcp [OPTION...]\n\n"
-		     "Gives AI agents tools that run code in jails. Speaks the Model Context "
-		     "Protocol on\nstandard input and output; an MCP client starts it.\n\n");
+	(void)printf(
+	    "Usage: cejail mcp [OPTION...]\n\n"
+	    "Gives AI agents tools that run code in jails. An MCP client starts it, and "
+	    "speaks\nthe Model Context Protocol with it on standard input and output.\n\n");
 	for (size_t i = 0; i < sizeof(own_options) / sizeof(own_options[0]); i++) {
 		const struct own_option *o = &own_options[i];
 		int width = printf("      --%s%s%s", o->name, o->value ? " " : "",
 				   o->value ? o->value : "");
 		help_print(width, o->help);
 	}
-	(void)printf("\nOptions of 'cejail run' that apply to every call. A call can only lower "
-		     "limits.\n");
+	(void)printf("\nOptions of 'cejail run' that apply to every call. A call can only lower\n"
+		     "limits:\n");
 	options_print_help(is_usable);
 	(void)printf("\nThe manual is cejail-mcp(1).\n");
 }

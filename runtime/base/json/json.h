@@ -111,6 +111,9 @@ void json_member_u64(struct json_writer *w, const char *key, uint64_t value);
 void json_member_known(struct json_writer *w, const char *key, bool is_known,
 		       uint64_t value); /* null when it is not known: not 0 */
 void json_member_bool(struct json_writer *w, const char *key, bool value);
+/* An array of at most `count` strings; a NULL among them ends it. */
+void json_member_texts(struct json_writer *w, const char *key, const char *const *texts,
+		       size_t count);
 
 /* Inside an object: "text": ... when the bytes are strict UTF-8 without NUL, else "base64": ... */
 void json_put_bytes(struct json_writer *w, const void *bytes, size_t size);

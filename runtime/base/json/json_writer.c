@@ -335,6 +335,16 @@ void json_member_bool(struct json_writer *w, const char *key, bool value)
 	json_put_bool(w, value);
 }
 
+void json_member_texts(struct json_writer *w, const char *key, const char *const *texts,
+		       size_t count)
+{
+	json_put_key(w, key);
+	json_open_array(w);
+	for (size_t i = 0; i < count && texts[i]; i++)
+		json_put_string(w, texts[i]);
+	json_close_array(w);
+}
+
 void json_put_bytes(struct json_writer *w, const void *bytes, size_t size)
 {
 	if (is_utf8(bytes, size) && (size == 0 || !memchr(bytes, '\0', size))) {

@@ -50,16 +50,6 @@ const char *const oci_features_capabilities[] = {
 	NULL,
 };
 
-static void put_texts(struct json_writer *w, const char *key, const char *const *texts,
-		      size_t count)
-{
-	json_put_key(w, key);
-	json_open_array(w);
-	for (size_t i = 0; i < count && texts[i]; i++)
-		json_put_string(w, texts[i]);
-	json_close_array(w);
-}
-
 static void put_names(struct json_writer *w, const char *key, const struct oci_names *names)
 {
 	json_put_key(w, key);
@@ -84,7 +74,7 @@ static void put_seccomp(struct json_writer *w)
 	json_open_object(w);
 	json_member_bool(w, "enabled", true);
 	put_names(w, "actions", &oci_seccomp_actions);
-	put_texts(w, "operators", policy_op_names, POLICY_OP_COUNT);
+	json_member_texts(w, "operators", policy_op_names, POLICY_OP_COUNT);
 	put_names(w, "archs", &oci_seccomp_archs);
 	put_names(w, "knownFlags", &oci_seccomp_flags);
 	put_names(w, "supportedFlags", &oci_seccomp_flags);
@@ -108,8 +98,8 @@ static void put_linux(struct json_writer *w)
 {
 	json_put_key(w, "linux");
 	json_open_object(w);
-	put_texts(w, "namespaces", oci_namespace_names, OCI_NS_COUNT);
-	put_texts(w, "capabilities", oci_features_capabilities, SIZE_MAX);
+	json_member_texts(w, "namespaces", oci_namespace_names, OCI_NS_COUNT);
+	json_member_texts(w, "capabilities", oci_features_capabilities, SIZE_MAX);
 	put_cgroup(w);
 	put_seccomp(w);
 	put_enabled(w, "apparmor", true);
@@ -139,7 +129,7 @@ void oci_features_write(struct json_writer *w)
 	json_open_object(w);
 	json_member_text(w, "ociVersionMin", OCI_VERSION_MIN);
 	json_member_text(w, "ociVersionMax", OCI_VERSION_MAX);
-	put_texts(w, "hooks", oci_hook_names, OCI_HOOK_COUNT);
+	json_member_texts(w, "hooks", oci_hook_names, OCI_HOOK_COUNT);
 	put_mount_options(w);
 	put_linux(w);
 	json_close_object(w);

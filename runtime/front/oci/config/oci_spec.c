@@ -54,15 +54,6 @@ static const enum oci_namespace_type namespaces[] = {
 	OCI_NS_PID, OCI_NS_NETWORK, OCI_NS_IPC, OCI_NS_UTS, OCI_NS_MOUNT, OCI_NS_CGROUP,
 };
 
-static void put_texts(struct json_writer *w, const char *key, const char *const *texts)
-{
-	json_put_key(w, key);
-	json_open_array(w);
-	for (; *texts; texts++)
-		json_put_string(w, *texts);
-	json_close_array(w);
-}
-
 static void put_process(struct json_writer *w)
 {
 	json_put_key(w, "process");
@@ -73,13 +64,13 @@ static void put_process(struct json_writer *w)
 	json_member_u64(w, "uid", 0);
 	json_member_u64(w, "gid", 0);
 	json_close_object(w);
-	put_texts(w, "args", arguments);
-	put_texts(w, "env", environment);
+	json_member_texts(w, "args", arguments, SIZE_MAX);
+	json_member_texts(w, "env", environment, SIZE_MAX);
 	json_member_text(w, "cwd", "/");
 	json_put_key(w, "capabilities");
 	json_open_object(w);
 	for (size_t i = 0; i < COUNT(capability_sets); i++)
-		put_texts(w, capability_sets[i], capabilities);
+		json_member_texts(w, capability_sets[i], capabilities, SIZE_MAX);
 	json_close_object(w);
 	json_put_key(w, "rlimits");
 	json_open_array(w);
@@ -102,7 +93,7 @@ static void put_mounts(struct json_writer *w)
 		json_member_text(w, "destination", mounts[i].destination);
 		json_member_text(w, "type", mounts[i].type);
 		json_member_text(w, "source", mounts[i].type);
-		put_texts(w, "options", mounts[i].options);
+		json_member_texts(w, "options", mounts[i].options, SIZE_MAX);
 		json_close_object(w);
 	}
 	json_close_array(w);
@@ -159,8 +150,8 @@ static void put_linux(struct json_writer *w, const struct oci_spec_caller *calle
 	} else {
 		put_resources(w);
 	}
-	put_texts(w, "maskedPaths", masked_paths);
-	put_texts(w, "readonlyPaths", readonly_paths);
+	json_member_texts(w, "maskedPaths", masked_paths, SIZE_MAX);
+	json_member_texts(w, "readonlyPaths", readonly_paths, SIZE_MAX);
 	json_close_object(w);
 }
 

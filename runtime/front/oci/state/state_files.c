@@ -75,8 +75,8 @@ int state_files_root(const char *root, bool make, struct cj_error *err)
 		return cj_reject_as(err, EPERM, "the states' directory '%s' belongs to user %u",
 				    path, st.st_uid);
 	if (st.st_mode & S_IWOTH) {
-		int rc = cj_reject_as(err, EPERM, "every user may write to the states' directory '%s'",
-				      path);
+		int rc = cj_reject_as(err, EPERM,
+				      "every user may write to the states' directory '%s'", path);
 		cj_hint(err, "chmod o-w '%s', or give another one with --root", path);
 		return rc;
 	}

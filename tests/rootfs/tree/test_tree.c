@@ -275,6 +275,10 @@ static void share_source(void *arg)
 	check(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0);
 	check(mount(source, source, NULL, MS_BIND, NULL) == 0);
 	check(mount(NULL, source, NULL, MS_SHARED, NULL) == 0);
+	/* lost, if the old root is detached while its mounts are peers */
+	check(mkdir(at(source, "kept"), 0755) == 0 || errno == EEXIST);
+	check(mount("tmpfs", at(source, "kept"), "tmpfs", 0, NULL) == 0);
+	check(may_create(at(source, "kept/file")));
 	check(mount(NULL, "/", NULL, MS_SHARED, NULL) == 0);
 }
 
@@ -300,6 +304,7 @@ static bool is_mounted(const char *part)
 static void look_from_host(void *arg)
 {
 	check(exists(at(source, "below/from-inside")) == (arg != NULL));
+	check(exists(at(source, "kept/file")));
 	/* of all the other mounts the host has none, and it has lost none of its own */
 	check(!is_mounted(root));
 	check(has_magic("/proc", PROC_SUPER_MAGIC) && exists("/dev/null"));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * scope_helper - a delegated cgroup from systemd: a transient scope that this process is moved into.
+ * scope_helper - a delegated cgroup from systemd: a transient scope that this process is moved
+ * into.
  *
  * The call is made by a helper of ours (libexec_run.h), because it loads libsystemd.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Asks systemd over sd-bus whether this unit is delegated, for a scope, and for what is done with one.
- * Acts; runs in the helper program (runtime/front/scope_helper), so that cejail links no library
- * for it.
+ * Asks systemd over sd-bus whether this unit is delegated, for a scope, and for what is done with
+ * one.  Acts; runs in the helper program (runtime/front/scope_helper), so that cejail links no
+ * library for it.
  */
 #include "runtime/jail/cgroup/scope_request.h"
 

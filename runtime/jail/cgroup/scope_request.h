@@ -20,9 +20,9 @@ struct scope_request {
 };
 
 /*
- * scope_request_start - ask for the scope with Delegate=yes around `pid` and wait (at most 15 s) until
- * it is in it.  With keeps_delegated, a unit of the manager's that is delegated already is kept: a
- * service would end if its main process left it.
+ * scope_request_start - ask for the scope with Delegate=yes around `pid` and wait (at most 15 s)
+ * until it is in it.  With keeps_delegated, a unit of the manager's that is delegated already is
+ * kept: a service would end if its main process left it.
  *
  * The scope ends with its last process.
  * Fails: ENOENT without a manager or libsystemd.so.0; what the manager answers; ETIMEDOUT.

@@ -252,10 +252,9 @@ void mcp_options_fini(struct mcp_options *o)
 
 void mcp_options_print_help(void)
 {
-	(void)printf(
-	    "Usage: cejail mcp [OPTION...]\n\n"
-	    "Gives AI agents tools that run code in jails. An MCP client starts it, and "
-	    "speaks\nthe Model Context Protocol with it on standard input and output.\n\n");
+	(void)printf("Usage: cejail mcp [OPTION...]\n\n"
+		     "Gives AI agents tools that run code in jails. An MCP client starts it, and\n"
+		     "speaks the Model Context Protocol with it on standard input and output.\n\n");
 	for (size_t i = 0; i < sizeof(own_options) / sizeof(own_options[0]); i++) {
 		const struct own_option *o = &own_options[i];
 		int width = printf("      --%s%s%s", o->name, o->value ? " " : "",

@@ -246,6 +246,16 @@ def _():
     refused(cejail("mcp", "--remote", "/none.sock"), "/none.sock")
 
 
+@test("mcp: --help and -h list the options in 80 columns, and none that describes no jail")
+def _():
+    for option in ("--help", "-h"):
+        out = cejail("mcp", option).exits(0).out
+        equal([line for line in out.splitlines() if len(line) > 80], [], "long lines")
+        contains(out, "--tool-prefix", "the help")
+        contains(out, "--memory", "the help")
+        lacks(out, "--json", "the help")
+
+
 @test("mcp: --print-config prints the configuration of each known host")
 def _():
     for host, key in (("claude", "mcpServers"), ("claude-code", "mcpServers"), ("vscode", "servers"), ("cursor", "mcpServers"),

@@ -127,6 +127,10 @@ class Podman(Engine):
         words = " ".join([*map(str, self.globals), *(f"'{arg}'" for arg in args)])
         return self.call("script", "-qec", words, "/dev/null")
 
+    def import_image(self, name):
+        self.call("tar", "-C", self.rootfs, "-cf", self / "root.tar", ".").exits(0)
+        self.podman("import", self / "root.tar", name).exits(0)
+
     def value(self, name, template):
         return self.podman("inspect", "--format", template, name).exits(0).out.strip()
 

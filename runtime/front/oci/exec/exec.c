@@ -18,9 +18,6 @@
 #include "runtime/front/oci/process/console.h"
 #include "runtime/front/oci/state/state_status.h"
 
-/* A file system of the container may never answer chdir(2): then the engine gets an error. */
-#define LINK_TIMEOUT_MS 120000
-
 struct execution {
 	const struct oci_options *options;
 	struct arena *arena;
@@ -73,7 +70,14 @@ static int open_container(struct execution *e, struct cj_error *err)
 							   &e->join.setns_flags, err) < 0)
 		return -err->code;
 	e->join.cgroup = &e->cgroup;
-	return container_cgroup_open(&e->state.record.cgroup, &e->cgroup, err);
+	if (container_cgroup_open(&e->state.record.cgroup, &e->cgroup, err) < 0)
+		return -err->code;
+	/* Its process would stay in the caller's cgroup, without the container's limits. */
+	if (e->state.record.cgroup.path[0] && e->cgroup.dir_fd < 0)
+		return cj_reject_as(err, ENOENT,
+				    "the container's cgroup '%s' does not exist any more",
+				    e->state.record.cgroup.path);
+	return 0;
 }
 
 static int connect_console(struct execution *e, struct cj_error *err)
@@ -107,7 +111,7 @@ static int prepare(struct execution *e, struct cj_error *err)
 static int spawn(struct execution *e, struct cj_error *err)
 {
 	int socks[2];
-	if (step_pair(socks, LINK_TIMEOUT_MS, err) < 0)
+	if (step_pair(socks, EXEC_TIMEOUT_MS, err) < 0)
 		return -err->code;
 	e->link = (struct step_link){ socks[0], "the process in the container", exec_step_names };
 	return exec_join_start(&e->join, socks[1], &e->link, &e->pid, err);

@@ -3,6 +3,7 @@
 #include "runtime/front/oci/exec/exec_join.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -32,21 +33,32 @@ static_assert(sizeof(exec_step_names) / sizeof(exec_step_names[0]) == EXEC_STEP_
 
 /* --- outside ------------------------------------------------------------------------------ */
 
-/* A kernel without the namespace has no such file, and every process is in the same one. */
-static int differs(pid_t init_pid, const char *name, struct cj_error *err)
+/* The namespace of a process in *out; a kernel without such namespaces leaves it zeroed. */
+static int look(const char *process, const char *name, struct stat *out, struct cj_error *err)
 {
 	char path[64];
-	struct stat ours, theirs;
-	(void)snprintf(path, sizeof(path), "/proc/self/ns/%s", name);
-	if (stat(path, &ours) < 0)
-		return errno == ENOENT ? 0 : cj_fail(err, errno, "look at '%s'", path);
-	(void)snprintf(path, sizeof(path), "/proc/%d/ns/%s", init_pid, name);
-	if (stat(path, &theirs) < 0) {
-		int rc = cj_fail(err, errno, "look at the container's %s namespace", name);
-		if (err->code == EACCES && geteuid() != 0)
-			(void)cj_hint(err, "an ordinary user must start the container first");
-		return rc;
-	}
+	(void)snprintf(path, sizeof(path), "/proc/%s/ns/%s", process, name);
+	if (stat(path, out) == 0)
+		return 0;
+	*out = (struct stat){ 0 };
+	if (errno == ENOENT)
+		return 0;
+	int rc = cj_fail(err, errno, "look at the %s namespace of process %s", name, process);
+	if (err->code == EACCES && geteuid() != 0)
+		(void)cj_hint(err, "an ordinary user must start the container first");
+	return rc;
+}
+
+/* A file that only one of the two has is an error: else the process would stay outside. */
+static int differs(pid_t init_pid, const char *name, struct cj_error *err)
+{
+	char init[16];
+	struct stat ours = { 0 }, theirs = { 0 };
+	(void)snprintf(init, sizeof(init), "%d", init_pid);
+	if (look("self", name, &ours, err) < 0 || look(init, name, &theirs, err) < 0)
+		return -err->code;
+	if ((ours.st_ino == 0) != (theirs.st_ino == 0))
+		return cj_fail(err, ENOENT, "compare the container's %s namespace", name);
 	return ours.st_dev != theirs.st_dev || ours.st_ino != theirs.st_ino;
 }
 
@@ -88,6 +100,29 @@ static int reap(pid_t pid)
 
 static _Noreturn void joiner_main(const struct exec_join *join, int sock_fd);
 
+/*
+ * Until the joiner has sent its message or its error.  Its end alone is no end of file: the process
+ * that it has forked holds the same end of the link, and waits for us.
+ */
+static int await_joiner(pid_t joiner, const struct step_link *link, struct cj_error *err)
+{
+	auto_fd int pidfd = sys_pidfd_open(joiner);
+	struct pollfd fds[] = { { .fd = link->sock_fd, .events = POLLIN },
+				{ .fd = pidfd, .events = POLLIN } };
+	int rc;
+	if (pidfd < 0)
+		return cj_fail(err, errno, "watch the process that joins the container");
+	do
+		rc = poll(fds, sizeof(fds) / sizeof(fds[0]), EXEC_TIMEOUT_MS);
+	while (rc < 0 && errno == EINTR);
+	if (rc <= 0)
+		return cj_fail(err, rc < 0 ? errno : ETIMEDOUT,
+			       "wait for the process that joins the container");
+	if (!fds[0].revents)
+		return cj_fail(err, ECHILD, "the process that joins the container was killed");
+	return 0;
+}
+
 int exec_join_start(const struct exec_join *join, int sock_fd, const struct step_link *link,
 		    pid_t *out_pid, struct cj_error *err)
 {
@@ -99,7 +134,9 @@ int exec_join_start(const struct exec_join *join, int sock_fd, const struct step
 		joiner_main(join, sock_fd);
 	(void)close(sock_fd); /* or its end would never be seen */
 
-	int rc = step_await(link, EXEC_SPAWNED, &msg, err);
+	int rc = await_joiner(joiner, link, err);
+	if (rc == 0)
+		rc = step_await(link, EXEC_SPAWNED, &msg, err);
 	if (rc < 0)
 		(void)kill(joiner, SIGKILL); /* it may be frozen with the container */
 	(void)reap(joiner);                  /* else it ends at once, whatever became of it */

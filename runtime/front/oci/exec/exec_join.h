@@ -18,6 +18,9 @@ enum exec_step {
 	EXEC_GO,      /* exec -> process: limits and pid file are there */
 	EXEC_STEP_COUNT
 };
+
+/* A file system of the container may never answer chdir(2): then the engine gets an error. */
+#define EXEC_TIMEOUT_MS 120000
 extern const char *const exec_step_names[EXEC_STEP_COUNT];
 
 struct exec_join {

@@ -85,18 +85,21 @@ int process_caps_resolve(const struct oci_capabilities *wanted, uint64_t availab
 	return 0;
 }
 
-/* EINVAL comes at the first that this kernel does not know: PR_CAPBSET_READ(2const). */
+/* EINVAL comes at the first that this kernel does not know, and at all after it:
+ * PR_CAPBSET_READ(2const).  An end in the middle would hide capabilities that are there. */
 static int read_bounding(uint64_t *out_known, uint64_t *out_bounding, struct cj_error *err)
 {
 	uint64_t known = 0, bounding = 0;
+	bool is_over = false;
 	for (unsigned long cap = 0; cap < CAPS_MAX; cap++) {
 		int rc = prctl(PR_CAPBSET_READ, cap, 0, 0, 0);
-		if (rc < 0 && errno == EINVAL && cap > 0)
-			break;
-		if (rc < 0)
-			return cj_fail(err, errno, "read the bounding set of capabilities");
-		known |= UINT64_C(1) << cap;
-		bounding |= (uint64_t)(unsigned)rc << cap;
+		bool is_unknown = rc < 0 && errno == EINVAL && cap > 0;
+		if (!is_unknown && (rc < 0 || is_over))
+			return cj_fail(err, rc < 0 ? errno : EINVAL,
+				       "read the bounding set of capabilities");
+		is_over = is_unknown;
+		known |= is_over ? 0 : UINT64_C(1) << cap;
+		bounding |= is_over ? 0 : (uint64_t)(unsigned)rc << cap;
 	}
 	*out_known = known;
 	*out_bounding = bounding;

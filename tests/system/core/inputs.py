@@ -393,7 +393,7 @@ def _():
     done = sh("cat d/a.txt; cat /tmp/b; wc -c <empty", "--file-text", "d/a.txt=x=y\n", "--file-text", "/tmp/b=$HOME `id`\n", "--file-text", "empty=")
     equal(done.exits(0).out, "x=y\n$HOME `id`\n0\n", "contents")
     for text, word in (("nothing", "DST=TEXT"), ("=x", "DST=TEXT"), ("../x=1", ".."), ("/proc/x=1", "/proc"), ("/etc/x=1", "read-only root")):
-        refused(sh("true", "--file-text", text), "--file-text", word)
+        refused(sh("true", "--file-text", text), word)
         tried()
 
 

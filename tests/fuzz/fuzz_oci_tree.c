@@ -2,8 +2,8 @@
 /*
  * fuzz_oci_tree - any text as what config.json says about mounts: options, a path, a sysctl.
  *
- * Asserted: a clean path is absolute, has no ".." and stays as it is; an attribute is not both set and
- * cleared; a sysctl that is taken stays below the directories of its namespace.
+ * Asserted: a clean path is absolute, has no ".." and stays as it is; an attribute is not both set
+ * and cleared; a sysctl that is taken stays below the directories of its namespace.
  */
 #include "runtime/front/oci/plan/oci_tree.h"
 

@@ -239,3 +239,56 @@ def _():
                     tried()
                     equal(seen.left_after(), [], f"left where {victim} is killed at {call!r}")
         equal(b.status(id), "running", "the container")
+
+
+# --- start and delete, which find a container ------------------------------------------------------
+
+
+def command_under(b, orders, *words):
+    """cejail-oci WORDS under inject: its calls, or what it did."""
+    report = b / "command.report"
+    argv = [INJECT, report, *orders, "--", OCI, "--root", b.root, *words]
+    process = subprocess.Popen(argv, env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    done = finish(process, 30, args=argv)
+    with open(report, encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    os.unlink(report)
+    return done, lines
+
+
+def kill_at_each_call_of(verb, *options, then):
+    with Bundle("sleep 60") as b:
+        done, lines = command_under(b, ("list",), verb, *options, b.created())
+        done.exits(0)
+        calls = [trial.Call(line) for line in lines if line.startswith("call supervisor ")]
+        for call in one_of_each(calls, 40 if SLOW > 5 else 4):
+            id = b.created()
+            before = set(descendants())
+            _, lines = command_under(b, ("kill", "supervisor", str(call.number), "supervisor"), verb, *options, id)
+            if not any(line.startswith("done ") for line in lines):
+                continue
+            tried()
+            what = f"{verb} is killed at {call!r}"
+            then(b, id, what)
+            b.delete(id, "--force").exits(0)
+            equal([path for path in our_cgroups() if path.endswith(id)], [], f"cgroups where {what}")
+            true(not os.path.exists(f"{b.root}/{id}"), f"the state is left where {what}")
+            wait_until(lambda: not set(descendants()) - before, f"the end of its processes where {what}")
+
+
+@test("when start is killed at any system call the container is created or runs and can be started or deleted", limit=300)
+def _():
+    def then(b, id, what):
+        status = wait_until(lambda: b.status(id), "a state")
+        true(status in ("created", "running"), f"status is {status} where {what}")
+        if status == "created":
+            done = b.oci("start", id)
+            # init has received the step, and was not executed when the state was read
+            true(done.code == 0 or b.status(id) == "running", f"a second start fails where {what}: {done!r}")
+
+    kill_at_each_call_of("start", then=then)
+
+
+@test("when delete is killed at any system call a second delete removes the rest", limit=300)
+def _():
+    kill_at_each_call_of("delete", "--force", then=lambda b, id, what: None)

@@ -6,12 +6,15 @@ Each `cejail run` is planned (--dry-run) in a directory that has the files it na
 macro that was meant to be a word.
 """
 
+import hashlib
+import io
 import json
 import os
 import re
 import shlex
 import subprocess
 import sys
+import tarfile
 import tempfile
 
 CEJAIL = os.path.abspath(sys.argv[1])
@@ -80,7 +83,7 @@ def plan(command, folder):
             return "it opens one port and, by the shipped profiles, the Internet: say --network none"
         words = [word.replace("unix:/run/tools/api.sock", f"unix:{folder}/api.sock") for word in words]
     done = subprocess.run([CEJAIL, "run", "--dry-run", *words[2:]], cwd=folder, capture_output=True, text=True,
-                          env={**os.environ, "XDG_CONFIG_HOME": folder}, stdin=subprocess.DEVNULL)  # fmt: skip
+                          env={**os.environ, "XDG_CONFIG_HOME": folder, "XDG_DATA_HOME": folder}, stdin=subprocess.DEVNULL)  # fmt: skip
     return "" if done.returncode == 0 else done.stderr or f"exit status {done.returncode}"
 
 
@@ -114,12 +117,37 @@ def check_json(text, folder):
     return "" if done.returncode == 0 else done.stdout + done.stderr
 
 
+def archive(files):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as made:
+        for name, data in files.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            made.addfile(info, io.BytesIO(data))
+    return out.getvalue()
+
+
+def import_images(folder):
+    """An image with a command, under each name that the examples use."""
+    layer = archive({"bin/app": b"#!/bin/sh\n"})
+    config = {"rootfs": {"diff_ids": ["sha256:" + hashlib.sha256(layer).hexdigest()]}, "config": {"Cmd": ["/bin/app"]}}
+    text = json.dumps(config).encode()
+    name = hashlib.sha256(text).hexdigest() + ".json"
+    manifest = json.dumps([{"Config": name, "Layers": ["layer.tar"]}]).encode()
+    with open(f"{folder}/image.tar", "wb") as file:
+        file.write(archive({"manifest.json": manifest, name: text, "layer.tar": layer}))
+    for image in ("python", "debian", "app"):
+        subprocess.run([CEJAIL, "image", "import", image, f"{folder}/image.tar"], check=True, stdout=subprocess.DEVNULL,
+                       env={**os.environ, "XDG_DATA_HOME": folder})  # fmt: skip
+
+
 def prepare(folder):
     """What the examples expect to be there."""
     import socket
 
     os.chmod(folder, 0o755)
     os.makedirs(f"{folder}/cejail/profiles")
+    import_images(folder)
     with open(f"{folder}/cejail/profiles/numbers.json", "w") as file:
         file.write('{"extends": "python"}')
     with open(os.open(f"{folder}/token", os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:

@@ -66,8 +66,10 @@ static int set_limits(const struct image_confinement *c, struct cj_error *err)
 
 /* --- the filter ----------------------------------------------------------------- */
 
-/* Memory, time, its own descriptors and signals, and files by descriptor.  AddressSanitizer asks for
- * the signal stack before a function that does not return. */
+/*
+ * Memory, time, its own descriptors and signals, and files by descriptor.  AddressSanitizer asks
+ * for the signal stack before a function that does not return.
+ */
 static const unsigned allowed[] = {
 	SYS_read,         SYS_write,           SYS_pread64,      SYS_pwrite64,
 	SYS_readv,        SYS_writev,          SYS_lseek,        SYS_close,

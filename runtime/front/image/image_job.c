@@ -176,11 +176,13 @@ static int read_layout(struct job *j, struct cj_error *err)
 	return cj_reject(err, "more than %d indexes lead to one another", IMAGE_NESTED_MAX);
 }
 
-/* "SHA256.json" or "blobs/sha256/SHA256": the name is the hash of the content. */
+/* "SHA256.json", "sha256:SHA256", "blobs/sha256/SHA256": the name is the hash of the content. */
 static int check_config_name(const char *path, const char *hex, struct cj_error *err)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	char wanted[SHA256_HEX_MAX];
+	if (strncmp(name, "sha256:", 7) == 0)
+		name += 7;
 	if (strspn(name, "0123456789abcdef") != 64)
 		return cj_reject(err, "the configuration '%.80s' is not named by its SHA-256",
 				 path);

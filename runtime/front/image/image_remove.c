@@ -16,16 +16,14 @@
 /* A layer's tree, and tmp/WORK/LAYER above it. */
 #define DEPTH_MAX (IMAGE_DEPTH_MAX + 8)
 
-static int open_dir(int dir_fd, const char *name, DIR **out)
+/* NULL: errno says why. */
+static DIR *open_dir(int dir_fd, const char *name)
 {
 	auto_fd int fd = openat(dir_fd, name, DIRECTORY);
-	if (fd < 0)
-		return -errno;
-	*out = fdopendir(fd);
-	if (!*out)
-		return -errno;
-	(void)take_fd(&fd); /* the DIR's */
-	return 0;
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	if (dir)
+		(void)take_fd(&fd); /* the DIR's */
+	return dir;
 }
 
 static bool is_self(const char *name)
@@ -38,10 +36,9 @@ static int remove_any(int dir_fd, const char *name, unsigned depth, struct cj_er
 /* NOLINTNEXTLINE(misc-no-recursion): DEPTH_MAX */
 static int remove_content(int dir_fd, const char *name, unsigned depth, struct cj_error *err)
 {
-	auto_dir DIR *dir = NULL;
-	int rc = open_dir(dir_fd, name, &dir);
-	if (rc < 0)
-		return cj_fail(err, -rc, "open '%s' to remove it", name);
+	auto_dir DIR *dir = open_dir(dir_fd, name);
+	if (!dir)
+		return cj_fail(err, errno, "open '%s' to remove it", name);
 	if (depth >= DEPTH_MAX)
 		return cj_fail(err, ELOOP, "remove '%s'", name);
 	for (const struct dirent *e; (e = readdir(dir)) != NULL;)
@@ -99,10 +96,9 @@ static bool has(const struct strings *list, const char *name)
 static int retire_unused(const struct image_store *store, const struct strings *used,
 			 struct cj_error *err)
 {
-	auto_dir DIR *dir = NULL;
-	int rc = open_dir(store->fd, "layers", &dir);
-	if (rc < 0)
-		return cj_fail(err, -rc, "open '%s/layers'", store->path);
+	auto_dir DIR *dir = open_dir(store->fd, "layers");
+	if (!dir)
+		return cj_fail(err, errno, "open '%s/layers'", store->path);
 	for (const struct dirent *e; (e = readdir(dir)) != NULL;) {
 		char to[sizeof("tmp/") + NAME_MAX];
 		if (!image_is_sha256(e->d_name) || has(used, e->d_name))

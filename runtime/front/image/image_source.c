@@ -45,8 +45,9 @@ static bool is_of_layout(const char *path)
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strlen(names[i]) == size && strncmp(path, names[i], size) == 0)
 			return true;
-	/* "SHA256/layer.tar", "SHA256.tar", "SHA256.json" */
-	return size >= 64 && strspn(path, "0123456789abcdef") == 64;
+	/* "SHA256/layer.tar", "SHA256.tar", "SHA256.json", "sha256:SHA256" */
+	size_t prefix = strncmp(path, "sha256:", 7) == 0 ? 7 : 0;
+	return strspn(path + prefix, "0123456789abcdef") == 64;
 }
 
 /* From the names at its start: a root file system has others. */
@@ -68,8 +69,10 @@ static int find_kind(int in_fd, struct image_budget *budget, enum image_source_k
 			return 0; /* a root, and what is wrong with the name is said later */
 		if (path[0] == '\0')
 			continue;
-		if (!is_of_layout(path))
+		if (!is_of_layout(path)) {
+			*out = has_manifest ? IMAGE_SOURCE_DOCKER : IMAGE_SOURCE_ROOT;
 			return 0;
+		}
 		if (strcmp(path, OCI_MARK) == 0) {
 			*out = IMAGE_SOURCE_OCI;
 			return 0;

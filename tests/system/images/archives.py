@@ -90,7 +90,7 @@ class Layout:
         return self.path
 
 
-def docker_archive(layers, config=None, tags=("test:1",)):
+def docker_archive(layers, config=None, tags=("test:1",), name="{}.json"):
     """What docker save wrote for years: a configuration named by its hash, layers in directories, and a link for a
     layer that the image has twice."""
     body = {
@@ -98,16 +98,17 @@ def docker_archive(layers, config=None, tags=("test:1",)):
         "rootfs": {"type": "layers", "diff_ids": ["sha256:" + sha256(layer) for layer in layers]},
     }  # fmt: skip
     text = json.dumps(body).encode()
-    members, names, seen = [entry(sha256(text) + ".json", text)], [], {}
+    config_name = name.format(sha256(text))
+    members, names, seen = [entry(config_name, text)], [], {}
     for number, layer in enumerate(layers):
-        name = sha256(f"{number}".encode()) + "/layer.tar"
-        names.append(name)
+        path = sha256(f"{number}".encode()) + "/layer.tar"
+        names.append(path)
         if layer in seen:
-            members.append(entry(name, kind="link", target=f"../{seen[layer]}"))
+            members.append(entry(path, kind="link", target=f"../{seen[layer]}"))
         else:
-            members.append(entry(name, layer))
-        seen.setdefault(layer, name)
-    manifest = [{"Config": sha256(text) + ".json", "RepoTags": list(tags), "Layers": names}]
+            members.append(entry(path, layer))
+        seen.setdefault(layer, path)
+    manifest = [{"Config": config_name, "RepoTags": list(tags), "Layers": names}]
     return tar(*members, entry("manifest.json", json.dumps(manifest).encode()))
 
 

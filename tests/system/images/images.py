@@ -32,7 +32,7 @@ def _():
         archive = subprocess.run(["tar", "-C", layout, "-c", "."], capture_output=True, check=True).stdout
         sources = {
             "oci": layout, "oci.tar": archive, "oci.tgz": gzip.compress(archive),
-            "docker": docker_archive(layers, CONFIG), "docker.tgz": gzip.compress(docker_archive(layers, CONFIG)),
+            "docker": docker_archive(layers, CONFIG), "docker.named": docker_archive(layers, CONFIG, name="sha256:{}"), "docker.tgz": gzip.compress(docker_archive(layers, CONFIG)),
         }  # fmt: skip
         for name, source in sources.items():
             s.add(name, source).exits(0)

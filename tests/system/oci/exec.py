@@ -325,6 +325,11 @@ def joining(exec_pid):
     return None
 
 
+def state_of(pid):
+    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+        return file.read().rpartition(")")[2].split()[0]
+
+
 def stopped_exec(b, id):
     """An exec that is stopped while its process waits inside; it is woken at the end."""
     words = [OCI, "--root", b.root, "exec", id, "/bin/true"]
@@ -334,8 +339,10 @@ def stopped_exec(b, id):
             inside = joining(process.pid)
             if inside:
                 process.send_signal(signal.SIGSTOP)
+                wait_until(lambda pid=process.pid: state_of(pid) == "T", "exec to stop")
                 time.sleep(0.05)
-                if joining(process.pid) == inside:
+                # Asleep: it waits for a step.  One that has got it would run.
+                if joining(process.pid) == inside and state_of(inside) == "S":
                     return process
                 break
         process.send_signal(signal.SIGCONT)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program runs from a sealed copy of itself.  This test executes itself: with an argument it enters
- * the copy and says what it finds there.
+ * A program runs from a sealed copy of itself.  This test executes itself: with an argument it
+ * enters the copy and says what it finds there.
  */
 #include "runtime/front/oci/process/own_copy.h"
 

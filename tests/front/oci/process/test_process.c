@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A child becomes what a configuration says, in a user namespace of its own, and executes programs of
- * this host that show what came of it.
+ * A child becomes what a configuration says, in a user namespace of its own, and executes programs
+ * of this host that show what came of it.
  */
 #include "runtime/front/oci/process/process.h"
 

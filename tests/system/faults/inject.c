@@ -10,8 +10,8 @@
  *	ROLE, VICTIM  supervisor, init, netns-maker (of init), payload (until it is executed),
  *	              gateway (the process that opens it), intermediate, keeper, helper (pasta or
  *	              slirp4netns until it is executed), scope-helper; "intermediate2" is the
- *	              second intermediate of a run; a helper of libexec is a "scope-helper", and what
- *	              it leaves behind a "holder" (of the table that runs share on the host)
+ *	              second intermediate of a run; a helper of libexec is a "scope-helper", and
+ *	              what it leaves behind a "holder" (of the table that runs share on the host)
  *	CALL          the number of the role's call, or openat#3, the third of that name.  A role's
  *	              first call is the first after the dynamic loader has given up control: the
  *	              calls counted are ours and the libraries'

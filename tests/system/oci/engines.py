@@ -2,7 +2,6 @@
 """podman and containerd with cejail-oci as their runtime, in folders of their own: no registry, no configuration of the host."""
 
 import glob
-import json
 import os
 import pwd
 import shutil
@@ -43,9 +42,31 @@ def has_cgroups():
 
 
 class Engine(Bundle):
-    """A root file system for an engine, and a command line of its own."""
+    """A root file system for an engine, and a command line of its own.
+
+    root's engines run in a mount namespace whose /run nobody else sees: their mounts would be in the inventory of tests
+    that run at the same time.
+    """
+
+    enter = ()
+
+    def separate(self, command, output=subprocess.DEVNULL):
+        """Keep a mount namespace by a process that executes `command`; every call enters it."""
+        script = 'mount -t tmpfs -o mode=755 none /run && touch /run/ready && exec "$@"'
+        self.keeper = subprocess.Popen(
+            ["unshare", "-m", "--propagation", "private", "sh", "-c", script, "sh", *command],
+            env=self.env, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
+        )  # fmt: skip
+        self.inside = f"/proc/{self.keeper.pid}/root"
+        wait_until(lambda: os.path.exists(f"{self.inside}/run/ready"), "the mount namespace")
+        self.enter = ("nsenter", "-m", "-t", str(self.keeper.pid))
+
+    def end_separation(self):
+        self.keeper.terminate()
+        self.keeper.wait(20)
 
     def call(self, *words, given=None, limit=60, **options):
+        words = (*self.enter, *words)
         if given is not None:
             options["stdin"] = subprocess.PIPE
         options.setdefault("stdin", subprocess.DEVNULL)
@@ -85,7 +106,10 @@ class Podman(Engine):
         os.chmod(self / "runtime", 0o700)
         self.globals = ["podman", "--root", self / "store", "--runroot", self / "runroot", "--tmpdir", self / "tmp"]
         # Not with --runtime-flag root=...: podman's cleanup process calls the runtime without it.
-        self.root = "/run/cejail-oci" if WHO == "root" else self / "runtime/cejail-oci"
+        self.root = self / "runtime/cejail-oci"
+        if WHO == "root":
+            self.separate(["sleep", "infinity"])
+            self.root = f"{self.inside}/run/cejail-oci"
         return self
 
     def __exit__(self, *unused):
@@ -94,21 +118,14 @@ class Podman(Engine):
         if WHO == "user":  # files of subordinate ids, and the process that keeps podman's namespaces
             self.podman("unshare", "rm", "-rf", self / "store")
             self.podman("system", "migrate")
+        if WHO == "root":
+            self.end_separation()
         self.root = self / "states"
         super().__exit__(*unused)
-        try:
-            os.rmdir("/run/cejail-oci")
-        except OSError:
-            pass  # somebody else's, or with somebody else's containers
 
     def states(self):
-        """Of our containers: others of this host may have theirs beside them."""
-        found = []
-        for path in glob.glob(f"{self.root}/*/record.json"):
-            with open(path, encoding="utf-8") as file:
-                if json.load(file)["bundle"].startswith(self.path):
-                    found.append(path)
-        return found
+        """Ids of containers that have one."""
+        return [os.path.basename(path) for path in glob.glob(f"{self.root}/*")]
 
     def podman(self, *args, **options):
         return self.call(*self.globals, *args, **options)
@@ -136,7 +153,7 @@ class Podman(Engine):
 
 
 class Containerd(Engine):
-    """A containerd in a mount namespace of its own, whose /run nobody else sees."""
+    """A containerd; its namespace ends with it."""
 
     def __enter__(self):
         for program in ("containerd", "ctr", "containerd-shim-runc-v2"):
@@ -148,12 +165,8 @@ class Containerd(Engine):
             f'version = 2\nroot = "{self.path}/root"\nstate = "/run/containerd"\n'
             'disabled_plugins = ["io.containerd.grpc.v1.cri"]\n',
         )
-        script = 'mount -t tmpfs -o mode=755 none /run && exec containerd --config "$1"'
         with open(self / "log", "wb") as log:
-            self.daemon = subprocess.Popen(
-                ["unshare", "-m", "--propagation", "private", "sh", "-c", script, "sh", self / "config.toml"],
-                env=self.env, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            )  # fmt: skip
+            self.separate(["containerd", "--config", self / "config.toml"], log)
         wait_until(lambda: self.ctr("version").code == 0, "containerd", 20)
         return self
 
@@ -162,16 +175,15 @@ class Containerd(Engine):
             self.ctr("task", "kill", "-s", "9", name)
             self.ctr("task", "rm", "-f", name)
             self.ctr("container", "rm", name)
-        self.daemon.terminate()
-        self.daemon.wait(20)
+        self.end_separation()
         super().__exit__(*unused)
 
     def ctr(self, *args, **options):
-        return self.call("nsenter", "-m", "-t", str(self.daemon.pid), "ctr", *args, **options)
+        return self.call("ctr", *args, **options)
 
     def task(self, *args, options=(), **more):
         return self.ctr("run", "--rm", "--runc-binary", OCI, *options, "--rootfs", self.rootfs, self.new_id(), *args, **more)
 
     def in_terminal(self, *args):
-        words = " ".join(f"'{arg}'" for arg in ("nsenter", "-m", "-t", self.daemon.pid, "ctr", *args))
+        words = " ".join(f"'{arg}'" for arg in ("ctr", *args))
         return self.call("script", "-qec", words, "/dev/null")

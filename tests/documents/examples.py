@@ -19,6 +19,7 @@ import tempfile
 
 CEJAIL = os.path.abspath(sys.argv[1])
 PAGES = sorted(os.path.join("man", name) for name in os.listdir("man") if name[-1].isdigit())
+OF_ENGINES = ("man/cejail-oci.8",)  # its examples configure podman, containerd and Kubernetes: tests/system/oci
 failed = []
 
 
@@ -184,7 +185,8 @@ with tempfile.TemporaryDirectory(prefix="cejail-examples.") as folder:
                     tried += 1
                     why = configure(command)
                     report(not why, f"{page}: {' '.join(command.split())}", why)
-        report(tried > 0, f"{page} has examples")
+        if page not in OF_ENGINES:
+            report(tried > 0, f"{page} has examples")
 
 with open("README.md") as file, tempfile.TemporaryDirectory(prefix="cejail-examples.") as folder:
     programs = re.findall(r"^```python\n(.*?)^```", file.read(), re.M | re.S)

@@ -330,9 +330,9 @@ def state_of(pid):
         return file.read().rpartition(")")[2].split()[0]
 
 
-def stopped_exec(b, id):
+def stopped_exec(b, id, *program):
     """An exec that is stopped while its process waits inside; it is woken at the end."""
-    words = [OCI, "--root", b.root, "exec", id, "/bin/true"]
+    words = [OCI, "--root", b.root, "exec", id, *(program or ("/bin/true",))]
     for _ in range(100):
         process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
         while process.poll() is None:
@@ -400,7 +400,7 @@ def _():
         host_links(b)
         id = b.started()
         wait_until(lambda: "ready" in b.output(id), "the container")
-        process = stopped_exec(b, id)
+        process = stopped_exec(b, id, "/bin/sleep", "100")
         b.oci("kill", id, "KILL").exits(0)
         process.send_signal(signal.SIGCONT)  # it reaps its process, for which the pid namespace waits
         b.ended(id, 137)
@@ -415,7 +415,7 @@ def _():
         host_links(b)
         id = b.started()
         wait_until(lambda: "ready" in b.output(id), "the container")
-        process = stopped_exec(b, id)
+        process = stopped_exec(b, id, "/bin/sleep", "100")
         inside = joining(process.pid)
         process.kill()
         finish(process)

@@ -101,7 +101,7 @@ manual_words() {
 }
 
 manual_verbs() {
-	chapter VERBS | sed -n 's/^\.It Cm \([a-z]*\).*/\1/p' | sort -u
+	chapter "${1:-VERBS}" | sed -n 's/^\.It Cm \([a-z]*\).*/\1/p' | sort -u
 }
 
 # --- what --help and the completions name -------------------------------------------
@@ -262,10 +262,10 @@ oci_verbs() {
 # run has the options of create, too; the page says so.
 oci_manual() {
 	MANUAL=$OCI chapter OPTIONS | oci_rows -
-	MANUAL=$OCI chapter VERBS | awk '/^\.It Cm / { verb = $3 } { print verb, $0 }' | while read -r verb line; do
+	MANUAL=$OCI chapter COMMANDS | awk '/^\.It Cm / { verb = $3 } { print verb, $0 }' | while read -r verb line; do
 		oci_rows "$verb" <<< "$line"
 	done
-	MANUAL=$OCI chapter VERBS | sed -n '/^\.It Cm create/,/^\.It Cm start/p' | oci_rows run
+	MANUAL=$OCI chapter COMMANDS | sed -n '/^\.It Cm create/,/^\.It Cm start/p' | oci_rows run
 }
 oci_rows() {
 	sed -n 's/^\.It Fl //p' | sed 's/ Ns Op : Ns Ar GID/[:GID]/; s/ Ns = Ns Ar VALUE/=VALUE/' | awk -v verb="$1" '{
@@ -275,10 +275,10 @@ oci_rows() {
 }
 
 if [ -x "$OCI_PROGRAM" ]; then
-	same "$OCI names every verb" "$(oci_verbs | sort)" "$(MANUAL=$OCI manual_verbs)"
-	same "$OCI names every option of every verb with its letter and value" "$(oci_help | sort)" "$(oci_manual | sort)"
+	same "$OCI names every command" "$(oci_verbs | sort)" "$(MANUAL=$OCI manual_verbs COMMANDS)"
+	same "$OCI names every option of every command with its letter and value" "$(oci_help | sort)" "$(oci_manual | sort)"
 else
-	skip "$OCI names every verb and option" "cejail-oci is not built"
+	skip "$OCI names every command and option" "cejail-oci is not built"
 fi
 same "$OCI names every variable that is read" "$(environment runtime/front/oci)" \
 	"$(MANUAL=$OCI chapter ENVIRONMENT | sed -n 's/^\.It Ev //p' | tr -d ' ' | tr , '\n' | sort)"

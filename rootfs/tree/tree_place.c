@@ -34,6 +34,8 @@ static int fail_open(const char *name, int code, struct cj_error *err)
 	if (code == ELOOP)
 		cj_hint(err, "a symbolic link there may not be followed: at and below /dev, /proc "
 			     "and /sys there must be real directories");
+	if (code == EAGAIN) /* openat2(2), after all its tries */
+		cj_hint(err, "other processes rename or mount without a pause: try again");
 	return rc;
 }
 
@@ -59,7 +61,8 @@ struct walk {
 	int root_fd;
 	bool is_dir; /* what the last component shall be */
 	bool follows_links;
-	bool has_made; /* a component, since the walk began */
+	bool has_made;     /* a component, since the walk began */
+	bool has_new_path; /* a link that leads to nothing was replaced by its target */
 	char path[PATH_MAX];
 };
 
@@ -94,13 +97,14 @@ static int insert_target(struct walk *w, int dir_fd, const char *name, const cha
 	if (length < 0 || (size_t)length >= sizeof(path))
 		return -ENAMETOOLONG;
 	memcpy(w->path, path, (size_t)length + 1);
-	return -EAGAIN;
+	w->has_new_path = true;
+	return -ELOOP; /* unless the walk along the new path succeeds */
 }
 
-/* Returns a descriptor, -EAGAIN when a link that leads to nothing has been replaced by its target,
- * or another -errno. */
+/* Returns a descriptor or -errno.  With has_new_path the walk must begin again. */
 static int walk_once(struct walk *w)
 {
+	w->has_new_path = false;
 	auto_fd int dir_fd = fcntl(w->root_fd, F_DUPFD_CLOEXEC, 0);
 	if (dir_fd < 0)
 		return -errno;
@@ -131,7 +135,7 @@ static int walk_once(struct walk *w)
 
 static int fail_make(const char *name, int code, struct cj_error *err)
 {
-	int rc = code == ELOOP || code == ENOTDIR
+	int rc = code == ELOOP || code == ENOTDIR || code == EAGAIN
 		     ? fail_open(name, code, err)
 		     : cj_fail(err, code, "make '%s' in the root file system", name);
 	if (code == EROFS || code == EACCES || code == EPERM)
@@ -151,10 +155,10 @@ static int make_path(const struct tree_path *at, bool is_dir, struct cj_error *e
 		return cj_fail(err, ENAMETOOLONG, "find '%s'", at->name);
 	memcpy(w.path, at->path, size);
 
-	int fd = -EAGAIN;
-	for (int links = 0; fd == -EAGAIN && links <= LINKS_MAX; links++)
+	int fd = walk_once(&w);
+	for (int links = 0; w.has_new_path && links < LINKS_MAX; links++)
 		fd = walk_once(&w);
-	return fd < 0 ? fail_make(at->name, fd == -EAGAIN ? ELOOP : -fd, err) : fd;
+	return fd < 0 ? fail_make(at->name, -fd, err) : fd;
 }
 
 /* A mount on the root itself would lie above it, and the container below. */

@@ -29,6 +29,9 @@ int sys_close_range(unsigned first, unsigned last, unsigned flags)
 	return (int)syscall(SYS_close_range, first, last, flags);
 }
 
+/* Each try takes microseconds.  Two loops of renames fail most single tries. */
+#define BENEATH_TRIES 1000
+
 int sys_openat2(int dir_fd, const char *path, int flags, mode_t mode, uint64_t resolve)
 {
 	struct open_how how = {
@@ -36,7 +39,12 @@ int sys_openat2(int dir_fd, const char *path, int flags, mode_t mode, uint64_t r
 		.mode = mode,
 		.resolve = resolve,
 	};
-	return (int)syscall(SYS_openat2, dir_fd, path, &how, sizeof(how));
+	unsigned tries = resolve & (RESOLVE_BENEATH | RESOLVE_IN_ROOT) ? BENEATH_TRIES : 1;
+	int fd;
+	do
+		fd = (int)syscall(SYS_openat2, dir_fd, path, &how, sizeof(how));
+	while (fd < 0 && errno == EAGAIN && --tries > 0);
+	return fd;
 }
 
 int sys_open_tree(int dir_fd, const char *path, unsigned flags)

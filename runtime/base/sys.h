@@ -26,6 +26,10 @@ int sys_close_range(unsigned first, unsigned last, unsigned flags);
 /*
  * openat2(2).  `resolve` is RESOLVE_*; O_CLOEXEC is added.  Paths from outside
  * are opened with RESOLVE_BENEATH or RESOLVE_IN_ROOT, or at least NO_MAGICLINKS.
+ *
+ * With these two, the kernel answers EAGAIN to ".." after any rename or mount on the machine.  The
+ * call is repeated then, at most 1000 times.  EAGAIN after that: the machine never pauses, or
+ * O_NONBLOCK met a lease of fcntl(2).
  */
 int sys_openat2(int dir_fd, const char *path, int flags, mode_t mode, uint64_t resolve);
 

@@ -141,7 +141,8 @@ static int search(int tree_fd, const char *name, const char *path)
 		if (*dir != '/' || size < 0 || (size_t)size >= sizeof(file))
 			continue;
 		int fd = open_program(tree_fd, file);
-		if (fd >= 0)
+		/* EAGAIN: not found out, and the next directory's program would be another one */
+		if (fd >= 0 || errno == EAGAIN)
 			return fd;
 	}
 	errno = ENOENT;

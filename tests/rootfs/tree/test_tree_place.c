@@ -275,6 +275,37 @@ static void an_exchanged_link_never_leads_outside(void **state)
 	end_place(place);
 }
 
+/* openat2(2) answers EAGAIN to ".." after any rename on the machine. */
+static void renames_elsewhere_are_no_error(void **state)
+{
+	(void)state;
+	char *place = make_root();
+	make_file(at(place, "one"), ""), make_file(at(place, "other"), "");
+	make_file(at(place, "two"), ""), make_file(at(place, "another"), "");
+	make_file(at(place, "r/dir/resolv"), "");
+	assert_int_equal(mkdir(at(place, "r/etc"), 0755), 0);
+	link_to(place, "r/etc/found", "../etc/../dir/../dir/resolv");
+	link_to(place, "r/etc/missing", "../etc/../dir/new");
+	int root_fd = open_root(at(place, "r"));
+	pid_t pids[] = { start_exchange(place, "one", "other"),
+			 start_exchange(place, "two", "another") };
+	for (int i = 0; i < RACE_ROUNDS; i++) {
+		struct cj_error err = { 0 };
+		bool is_missing = i % 2;
+		int fd = open_at(root_fd, is_missing ? "/etc/missing" : "/etc/found",
+				 TREE_PLACE_FILE, true, &err);
+		if (fd < 0)
+			print_error("round %d: %s\n", i, err.msg);
+		assert_true(fd >= 0);
+		close(fd);
+		if (is_missing)
+			assert_int_equal(unlink(at(place, "r/dir/new")), 0);
+	}
+	stop(pids[0]), stop(pids[1]);
+	close(root_fd);
+	end_place(place);
+}
+
 /* Another container that makes the same directories is no error. */
 static void directories_that_appear_meanwhile_are_used(void **state)
 {
@@ -317,6 +348,7 @@ int main(void)
 		cmocka_unit_test(an_entry_of_another_type_is_refused),
 		cmocka_unit_test(a_parent_is_reached_without_links),
 		cmocka_unit_test(an_exchanged_link_never_leads_outside),
+		cmocka_unit_test(renames_elsewhere_are_no_error),
 		cmocka_unit_test(directories_that_appear_meanwhile_are_used),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,6 +40,14 @@ static int copy_owner(struct copier *c, int to_fd, const struct stat *st, struct
 	return 0;
 }
 
+static int fail_open(const struct copier *c, const char *entry, int code, struct cj_error *err)
+{
+	int rc = cj_fail(err, code, "copy '%s' below '%s'", entry, c->name);
+	if (code == EWOULDBLOCK)
+		cj_hint(err, "another process has a lease on the file: F_SETLEASE in fcntl(2)");
+	return rc;
+}
+
 static int copy_bytes(struct copier *c, int from_fd, int to_fd, struct cj_error *err)
 {
 	for (;;) {
@@ -51,16 +59,21 @@ static int copy_bytes(struct copier *c, int from_fd, int to_fd, struct cj_error 
 	}
 }
 
-/* Opened for reading only after it is known to be a regular file: to open a device can act on it.
- * The descriptor of the object itself is opened again, not its name. */
+/*
+ * Opened for reading only after it is known to be a regular file: to open a device can act on it.
+ * The descriptor of the object itself is opened again, not its name.  Without O_NONBLOCK, another
+ * container's lease (F_SETLEASE in fcntl(2)) blocks the open for 45 seconds.
+ */
 static int copy_file(struct copier *c, int path_fd, int to_dir_fd, const char *entry,
 		     const struct stat *st, struct cj_error *err)
 {
 	char again[32];
 	(void)snprintf(again, sizeof(again), "/proc/self/fd/%d", path_fd);
-	auto_fd int from_fd = open(again, O_RDONLY | O_CLOEXEC);
+	auto_fd int from_fd = open(again, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (from_fd < 0)
+		return fail_open(c, entry, errno, err);
 	auto_fd int to_fd = openat(to_dir_fd, entry, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (from_fd < 0 || to_fd < 0)
+	if (to_fd < 0)
 		return cj_fail(err, errno, "copy '%s' below '%s'", entry, c->name);
 	int rc = copy_bytes(c, from_fd, to_fd, err);
 	return rc < 0 ? rc : copy_owner(c, to_fd, st, err);

@@ -3,6 +3,7 @@
 #include "rootfs/tree/tree.h"
 
 #include <linux/magic.h>
+#include <time.h>
 
 #include "tests/rootfs/tree/inside_tree.h"
 
@@ -483,6 +484,27 @@ static void tmpcopyup_opens_no_device_and_no_fifo(void **state)
 	end_place(place);
 }
 
+/* fcntl(2): without O_NONBLOCK the open waits for /proc/sys/fs/lease-break-time, 45 s. */
+static void tmpcopyup_waits_for_no_lease(void **state)
+{
+	(void)state;
+	char *place = make_place();
+	make_dir(place, "var");
+	make_file(at(place, "var/leased"), "text");
+	void (*saved)(int) = signal(SIGIO, SIG_IGN);
+	int fd = open(at(place, "var/leased"), O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(fcntl(fd, F_SETLEASE, F_WRLCK), 0);
+	static const struct tree_op ops[] = { FS("/var", "tmpfs", .copies_up = true) };
+	const struct tree_case c = { .spec = { .root = place, OPS(ops) } };
+	time_t began = time(NULL);
+	expect_tree_failure(&c, "build", "copy 'leased' below");
+	assert_true(time(NULL) - began < 20);
+	close(fd);
+	(void)signal(SIGIO, saved);
+	end_place(place);
+}
+
 static void tmpcopyup_ends_at_the_size_of_the_tmpfs_and_at_a_depth(void **state)
 {
 	(void)state;
@@ -565,6 +587,7 @@ int main(void)
 		cmocka_unit_test(a_read_only_root_has_its_mount_points_all_the_same),
 		cmocka_unit_test(tmpcopyup_begins_with_what_was_there),
 		cmocka_unit_test(tmpcopyup_opens_no_device_and_no_fifo),
+		cmocka_unit_test(tmpcopyup_waits_for_no_lease),
 		cmocka_unit_test(tmpcopyup_ends_at_the_size_of_the_tmpfs_and_at_a_depth),
 		cmocka_unit_test(a_bind_has_the_ids_of_its_map),
 		cmocka_unit_test(a_map_that_the_kernel_refuses_is_an_error),

@@ -148,7 +148,7 @@ def _():
         b.delete(id, "--force").exits(0)
 
 
-@test_with("cgroup", "cgroups nested deeper than descriptors last are removed")
+@test_with("cgroup", "cgroups nested deep are listed, signalled and removed")
 def _():
     with Bundle("sleep 60") as b:
         id = b.started()
@@ -158,6 +158,14 @@ def _():
             deep += "/n"
             os.mkdir(deep)
         tried(200)
+        if WHO == "root":
+            moved = subprocess.Popen(["/bin/sleep", "60"])
+            with open(f"{deep}/cgroup.procs", "w", encoding="ascii") as file:
+                file.write(str(moved.pid))
+            true(moved.pid in json.loads(b.oci("ps", "--format=json", id).exits(0).out), "ps lacks a nested process")
+            b.oci("kill", "--all", id, "TERM").exits(0)
+            equal(moved.wait(), -15, "status of the nested process")
+        b.oci("ps", id).exits(0)
         b.delete(id, "--force").exits(0)
         true(not os.path.exists(path), f"'{path}' is left")
 

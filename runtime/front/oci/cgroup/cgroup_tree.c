@@ -14,9 +14,8 @@
 #include "runtime/base/sys.h"
 #include "runtime/jail/cgroup/cgroup_text.h"
 
-#define DEPTH_MAX      64          /* of cgroups whose processes are listed: one descriptor each */
 #define PROCS_MAX      (32u << 20) /* 4194304 pids (PID_MAX_LIMIT) of 8 bytes */
-#define STEPS_MAX      1000000     /* of a removal */
+#define STEPS_MAX      1000000     /* of a walk or a removal */
 #define KILL_FREEZE_MS 1000
 #define SIGNAL_BATCH   64
 #define POLL_SLICE_MS  50 /* in case a notification is missed */
@@ -41,6 +40,16 @@ static const char *next_child(DIR *dir)
 	return NULL;
 }
 
+static int go_up(int *fd)
+{
+	int parent_fd = openat(*fd, "..", TREE_DIRECTORY);
+	if (parent_fd < 0)
+		return -errno;
+	cj_close(fd);
+	*fd = parent_fd;
+	return 0;
+}
+
 /* --- its processes -------------------------------------------------------------------- */
 
 struct pid_list {
@@ -48,6 +57,11 @@ struct pid_list {
 	pid_t *items;
 	size_t count;
 };
+
+static int no_memory(struct cj_error *err)
+{
+	return cj_fail(err, ENOMEM, "list the container's processes");
+}
 
 static size_t count_lines(const char *text)
 {
@@ -70,37 +84,116 @@ static int add_pids(int dir_fd, struct pid_list *list, struct cj_error *err)
 		return rc;
 
 	size_t lines = count_lines(text);
-	pid_t *grown = arena_array(list->arena, list->count + lines + 1, sizeof(*grown));
-	if (!grown)
-		return cj_fail(err, ENOMEM, "list the container's processes");
-	if (list->count > 0)
-		memcpy(grown, list->items, list->count * sizeof(*grown));
-	size_t found = cgroup_text_pids(text, grown + list->count, lines), kept = list->count;
-	for (size_t i = list->count; i < list->count + found; i++)
-		if (grown[i] != 0)
-			grown[kept++] = grown[i];
-	list->items = grown;
-	list->count = kept;
+	pid_t *pids = arena_array(&scratch, lines + 1, sizeof(*pids));
+	if (!pids)
+		return no_memory(err);
+	size_t found = cgroup_text_pids(text, pids, lines);
+	for (size_t i = 0; i < found; i++) {
+		pid_t *grown = arena_grow(list->arena, list->items, list->count, sizeof(*grown));
+		if (!grown)
+			return no_memory(err);
+		list->items = grown;
+		if (pids[i] != 0) /* of a process in another pid namespace */
+			grown[list->count++] = pids[i];
+	}
 	return 0;
 }
 
-/* At most DEPTH_MAX deep; NOLINTNEXTLINE(misc-no-recursion) */
-static int walk_pids(int dir_fd, unsigned depth, struct pid_list *list, struct cj_error *err)
+/*
+ * A walk that holds one descriptor, however deep the container nests its cgroups.  The names of a
+ * level are read at once: a position in a directory is a hash of a name, and the container can
+ * choose names of one hash.
+ */
+struct child {
+	struct child *next;
+	const char *name;
+};
+
+struct level {
+	struct level *above;
+	struct child *left; /* still to be entered */
+};
+
+struct pid_walk {
+	struct arena arena;
+	int fd; /* of the lowest level */
+	struct level *level;
+	struct pid_list *list;
+};
+
+static void pid_walk_fini(struct pid_walk *w)
 {
-	if (depth > DEPTH_MAX)
-		return cj_reject_as(err, ELOOP,
-				    "the container's cgroups are nested deeper than %d levels",
-				    DEPTH_MAX);
-	int rc = add_pids(dir_fd, list, err);
-	auto_dir DIR *dir = rc < 0 ? NULL : open_dir(dir_fd);
-	if (rc == 0 && !dir && errno != ENOENT && errno != ENODEV)
-		rc = cj_fail(err, errno, "list the cgroups below the container's");
-	for (const char *name; rc == 0 && dir && (name = next_child(dir)) != NULL;) {
-		auto_fd int child_fd = openat(dir_fd, name, TREE_DIRECTORY);
-		if (child_fd >= 0) /* else it was removed meanwhile */
-			rc = walk_pids(child_fd, depth + 1, list, err);
-		else if (errno != ENOENT)
-			rc = cj_fail(err, errno, "open the container's cgroup '%.200s'", name);
+	cj_close(&w->fd);
+	arena_fini(&w->arena);
+}
+
+static int add_children(struct pid_walk *w, struct level *level, struct cj_error *err)
+{
+	auto_dir DIR *dir = open_dir(w->fd);
+	if (!dir)
+		return errno == ENOENT || errno == ENODEV
+			   ? 0
+			   : cj_fail(err, errno, "list the cgroups below the container's");
+	for (const char *name; (name = next_child(dir)) != NULL;) {
+		struct child *child = arena_alloc(&w->arena, sizeof(*child));
+		const char *kept = arena_strdup(&w->arena, name);
+		if (!child || !kept)
+			return no_memory(err);
+		*child = (struct child){ level->left, kept };
+		level->left = child;
+	}
+	return 0;
+}
+
+/* w->fd is a cgroup that was not visited yet. */
+static int visit(struct pid_walk *w, struct cj_error *err)
+{
+	struct level *level = arena_alloc(&w->arena, sizeof(*level));
+	if (!level)
+		return no_memory(err);
+	*level = (struct level){ .above = w->level };
+	w->level = level;
+	int rc = add_pids(w->fd, w->list, err);
+	return rc < 0 ? rc : add_children(w, level, err);
+}
+
+static int enter(struct pid_walk *w, const char *name, struct cj_error *err)
+{
+	int child_fd = openat(w->fd, name, TREE_DIRECTORY);
+	if (child_fd < 0 && (errno == ENOENT || errno == ENODEV))
+		return 0; /* removed meanwhile */
+	if (child_fd < 0)
+		return cj_fail(err, errno, "open the container's cgroup '%.200s'", name);
+	cj_close(&w->fd);
+	w->fd = child_fd;
+	return visit(w, err);
+}
+
+static int leave(struct pid_walk *w, struct cj_error *err)
+{
+	w->level = w->level->above;
+	int rc = w->level ? go_up(&w->fd) : 0;
+	return rc < 0 ? cj_fail(err, -rc, "go up from a cgroup of the container") : 0;
+}
+
+static int walk_pids(int dir_fd, struct pid_list *list, struct cj_error *err)
+{
+	__attribute__((cleanup(pid_walk_fini))) struct pid_walk w = { .fd = -1, .list = list };
+	w.fd = openat(dir_fd, ".", TREE_DIRECTORY);
+	if (w.fd < 0)
+		return errno == ENOENT || errno == ENODEV
+			   ? 0
+			   : cj_fail(err, errno, "open the container's cgroup");
+	int rc = visit(&w, err);
+	for (unsigned step = 0; rc == 0 && w.level; step++) {
+		struct child *child = w.level->left;
+		if (step == STEPS_MAX)
+			return cj_reject_as(err, ELOOP,
+					    "the container has more than %d nested cgroups",
+					    STEPS_MAX / 2);
+		if (child)
+			w.level->left = child->next;
+		rc = child ? enter(&w, child->name, err) : leave(&w, err);
 	}
 	return rc;
 }
@@ -109,7 +202,7 @@ int cgroup_tree_pids(int dir_fd, struct arena *a, pid_t **out, size_t *out_count
 		     struct cj_error *err)
 {
 	struct pid_list list = { .arena = a };
-	int rc = walk_pids(dir_fd, 0, &list, err);
+	int rc = walk_pids(dir_fd, &list, err);
 	*out = list.items;
 	*out_count = list.count;
 	return rc;
@@ -233,16 +326,6 @@ static int clear_level(int *fd, bool *out_any)
 		*fd = child_fd;
 		return 1;
 	}
-	return 0;
-}
-
-static int go_up(int *fd)
-{
-	int parent_fd = openat(*fd, "..", TREE_DIRECTORY);
-	if (parent_fd < 0)
-		return -errno;
-	cj_close(fd);
-	*fd = parent_fd;
 	return 0;
 }
 

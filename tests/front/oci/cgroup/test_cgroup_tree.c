@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,6 +22,8 @@
 #include "runtime/jail/cgroup/cgroup_parent.h"
 
 /* WRAP: system_file_write */
+
+#define TAIL_MAX 512
 
 static char top[CGROUP_PATH_MAX + 64]; /* "": none can be made here */
 static const char *missing;            /* this file is, as on an older kernel */
@@ -36,7 +39,7 @@ int __wrap_system_file_write(int dir_fd, const char *name, const char *text)
 
 static int make_level(const char *tail)
 {
-	char path[sizeof(top) + 64];
+	char path[sizeof(top) + TAIL_MAX];
 	(void)snprintf(path, sizeof(path), "%s%s", top, tail);
 	return mkdir(path, 0755);
 }
@@ -81,7 +84,7 @@ static int end(void **state)
 /* A process that waits in the cgroup top/tail. */
 static pid_t spawn(const char *tail)
 {
-	char path[sizeof(top) + 64], text[16];
+	char path[sizeof(top) + TAIL_MAX], text[16];
 	pid_t pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0)
@@ -131,6 +134,42 @@ static void processes_of_every_level_are_listed_signalled_and_killed(void **stat
 	reap(pid, SIGTERM);
 }
 
+#define LEVELS 200
+
+/* The container decides how deep; two cgroups beside each level are visited, too. */
+static void any_depth_is_walked_with_one_descriptor(void **state)
+{
+	(void)state;
+	auto_fd int fd = open_top();
+	char tail[TAIL_MAX] = "";
+	for (int i = 0; i < LEVELS; i++) {
+		(void)snprintf(tail + strlen(tail), sizeof(tail) - strlen(tail), "/n");
+		assert_int_equal(make_level(tail), 0);
+	}
+	assert_int_equal(make_level("/n/n/a"), 0);
+	assert_int_equal(make_level("/n/z"), 0);
+	const pid_t made[] = { spawn(tail), spawn("/n/n/a"), spawn("/n/z"), spawn("") };
+	const size_t nmade = sizeof(made) / sizeof(made[0]);
+
+	auto_arena struct arena a = { 0 };
+	struct cj_error err = { 0 };
+	pid_t *pids = NULL;
+	size_t count = 0;
+	struct rlimit saved, few;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &saved), 0);
+	few = saved;
+	few.rlim_cur = 40;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	int rc = cgroup_tree_pids(fd, &a, &pids, &count, &err);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &saved), 0);
+	assert_int_equal(rc, 0);
+	assert_int_equal(count, nmade);
+	assert_int_equal(pids[0], made[nmade - 1]);
+	assert_int_equal(cgroup_tree_signal(fd, SIGTERM, &err), 0);
+	for (size_t i = 0; i < nmade; i++)
+		reap(made[i], SIGTERM);
+}
+
 static void a_frozen_cgroup_thaws(void **state)
 {
 	(void)state;
@@ -165,6 +204,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(processes_of_every_level_are_listed_signalled_and_killed),
+		TEST(any_depth_is_walked_with_one_descriptor),
 		TEST(a_frozen_cgroup_thaws),
 		TEST(a_tree_that_is_gone_is_no_error),
 	};

@@ -36,7 +36,7 @@ static const struct verb {
 	{ "profile", profile_verb, "list, show or check profiles", NULL, NULL },
 	{ "image", image_verb, "import, list or remove images, for --rootfs", NULL, NULL },
 	{ "serve", serve_verb, "run jails for other programs, over a socket", NULL, NULL },
-	{ "mcp", mcp_verb, "run jails for AI agents, as a server of their tools", NULL, NULL },
+	{ "mcp", mcp_verb, "MCP server that runs code in jails, for AI agents", NULL, NULL },
 	{ "ps", ps_verb, "list the jails of this user", "[--json]",
 	  "Lists the jails of this user, one per line: id, profile, process id of cejail, age\n"
 	  "and state. The states are:\n"

@@ -89,7 +89,7 @@ static const struct option_row rows[] = {
 
 	{ "help", 'h', NULL, ~0u, FLAG(wants_help), "this text" },
 	{ "bundle", 'b', "DIR", MAKING | BIT(OCI_SPEC), TEXT(bundle),
-	  "the bundle; standard: the working directory" },
+	  "the bundle; default: the working directory" },
 	{ "config", 'f', "FILE", MAKING, TEXT(config), "read this in place of config.json" },
 	{ "pid-file", 0, "FILE", JOINING, TEXT(pid_file), "write the process id to this file" },
 	{ "console-socket", 0, "SOCKET", JOINING, TEXT(console_socket),

@@ -18,6 +18,8 @@
 
 static const struct mcp_tool tool = { .name = "run_python", .profile = "python", .wall_ms = 30000 };
 
+static const char *stderr_text = "";
+
 /* A result: the members that every test needs, then those of the test. */
 static const char *result_of(const char *end, const char *stdout_text, const char *files)
 {
@@ -26,12 +28,12 @@ static const char *result_of(const char *end, const char *stdout_text, const cha
 	(void)snprintf(
 	    text, sizeof(text),
 	    "{\"id\":\"R1\",%s,\"stdout\":{%s,\"truncated\":false},"
-	    "\"stderr\":{\"text\":\"\",\"truncated\":false},\"usage\":{\"wall_ms\":7,"
+	    "\"stderr\":{\"text\":\"%s\",\"truncated\":false},\"usage\":{\"wall_ms\":7,"
 	    "\"cpu_user_ms\":2,\"cpu_system_ms\":1,\"memory_peak_bytes\":null},"
 	    "\"limits\":{\"memory\":{\"value\":67108864,\"hit\":true},"
 	    "\"wall\":{\"value\":2000,\"hit\":false}},\"network\":{\"denied\":[]},"
 	    "\"denied_syscalls\":[],\"artifacts\":[%s],\"warnings\":[\"limits: x\",\"other\"]}",
-	    end, stdout_text, files);
+	    end, stdout_text, stderr_text, files);
 	return text;
 }
 
@@ -92,7 +94,7 @@ static void each_way_to_end_has_its_sentence(void **state)
 		const char *end, *part;
 	} rows[] = {
 		{ "\"status\":\"exited\",\"exit_code\":3",
-		  "exited with status 3; stderr says why" },
+		  "\"message\":\"The program exited with status 3.\"" },
 		{ "\"status\":\"signaled\",\"signal\":11", "Signal 11 ended the program" },
 		{ "\"status\":\"timeout\"", "raise timeout_seconds (at most 30s)" },
 		{ "\"status\":\"oom\"", "memory limit of 64M" },
@@ -113,6 +115,17 @@ static void each_way_to_end_has_its_sentence(void **state)
 		has(text, "\"isError\":true");
 		has(text, "\"resultType\":\"complete\"");
 	}
+}
+
+static void the_sentence_names_stderr_if_there_is_one(void **state)
+{
+	(void)state;
+	stderr_text = "no such key";
+	const char *text = answer_to(
+	    result_of("\"status\":\"exited\",\"exit_code\":3", "\"text\":\"\"", ""),
+	    MCP_ERA_LEGACY, NULL);
+	stderr_text = "";
+	has(text, "exited with status 3; stderr says why.");
 }
 
 static void output_that_is_no_text_becomes_text(void **state)
@@ -206,6 +219,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(success_is_no_error_and_says_the_same_twice),
 		cmocka_unit_test(each_way_to_end_has_its_sentence),
+		cmocka_unit_test(the_sentence_names_stderr_if_there_is_one),
 		cmocka_unit_test(output_that_is_no_text_becomes_text),
 		cmocka_unit_test(an_image_begins_as_its_type_says),
 		cmocka_unit_test(small_files_are_resources_and_large_ones_are_links),

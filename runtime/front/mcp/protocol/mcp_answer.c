@@ -98,6 +98,12 @@ static void put_stream(struct json_writer *w, const struct json_node *result, co
 		json_put_string(w, text ? text : "");
 }
 
+static bool has_output(const struct json_node *result, const char *name)
+{
+	const struct json_node *stream = mcp_member(result, name);
+	return text_of(stream, "text")[0] != '\0' || text_of(stream, "base64")[0] != '\0';
+}
+
 static bool is_truncated(const struct json_node *result)
 {
 	return is_true(mcp_member(result, "stdout"), "truncated") ||
@@ -172,7 +178,8 @@ static void say_exit(struct sentence *s, const struct json_node *result)
 	else if (code == 0)
 		say(s, "The program exited with status 0");
 	else
-		say(s, "The program exited with status %d; stderr says why", (int)code);
+		say(s, "The program exited with status %d%s", (int)code,
+		    has_output(result, "stderr") ? "; stderr says why" : "");
 }
 
 static bool has_denials(const struct json_node *result)

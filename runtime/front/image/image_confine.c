@@ -19,6 +19,7 @@
 #define MEMORY_BYTES (1ull << 30) /* a zstd window is at most 128 MiB, a JSON document 1 MiB */
 #define FILES_MAX    64           /* descriptors; a directory that is read takes one each level */
 #define FILES_OF_DIR 1024
+#define CPU_GRACE_S  5
 
 #if defined(__SANITIZE_ADDRESS__)
 #define HAS_SHADOW 1
@@ -55,11 +56,26 @@ static int limit(int resource, uint64_t most, const char *name, struct cj_error 
 	return 0;
 }
 
+/* SIGXCPU at the soft limit says why; SIGKILL at the hard one ends a process that ignores it. */
+static int limit_cpu(uint64_t most_s, struct cj_error *err)
+{
+	struct rlimit now;
+	if (limit(RLIMIT_CPU, most_s + CPU_GRACE_S, "RLIMIT_CPU", err) < 0)
+		return -err->code;
+	if (getrlimit(RLIMIT_CPU, &now) < 0)
+		return cj_fail(err, errno, "getrlimit RLIMIT_CPU");
+	if (now.rlim_cur > most_s)
+		now.rlim_cur = most_s;
+	if (setrlimit(RLIMIT_CPU, &now) < 0)
+		return cj_fail(err, errno, "setrlimit RLIMIT_CPU");
+	return 0;
+}
+
 static int set_limits(const struct image_confinement *c, struct cj_error *err)
 {
 	uint64_t files = c->source_fd >= 0 ? FILES_OF_DIR : FILES_MAX;
 	if (limit(RLIMIT_FSIZE, c->file_bytes, "RLIMIT_FSIZE", err) < 0 ||
-	    limit(RLIMIT_NOFILE, files, "RLIMIT_NOFILE", err) < 0)
+	    limit(RLIMIT_NOFILE, files, "RLIMIT_NOFILE", err) < 0 || limit_cpu(c->cpu_s, err) < 0)
 		return -err->code;
 	return HAS_SHADOW ? 0 : limit(RLIMIT_AS, MEMORY_BYTES, "RLIMIT_AS", err);
 }

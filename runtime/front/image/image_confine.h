@@ -23,6 +23,7 @@ struct image_confinement {
 	int layers_fd;       /* a directory to read */
 	int source_fd;       /* a directory to read; -1: the source is a file that is open */
 	uint64_t file_bytes; /* the largest file that may be written */
+	uint64_t cpu_s;      /* CPU time, after which SIGXCPU ends the process */
 };
 
 /*

@@ -26,6 +26,9 @@
 #define DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 #define WORK      "tmp/import"
 
+#define CPU_BASE_S         600 /* a million entries */
+#define CPU_BYTES_A_SECOND (4u << 20)
+
 /* --- the store ------------------------------------------------------------------------- */
 
 /* Each directory of the path that is missing; the last one for this user only. */
@@ -97,6 +100,15 @@ static int record_name(const char *name, char out[static NAME_MAX], struct cj_er
 
 /* --- the child --------------------------------------------------------------------------- */
 
+/*
+ * The last bound of an import: a slow machine reads, hashes and writes 4 MiB in a second many times
+ * over, and an archive is read three times at most.
+ */
+static uint64_t cpu_seconds(uint64_t bytes_max)
+{
+	return CPU_BASE_S + bytes_max / CPU_BYTES_A_SECOND;
+}
+
 /* Gives up everything but the descriptors of the job, whose numbers change. */
 static int confine(struct image_job *job, int *out_fd, int link_fd, struct cj_error *err)
 {
@@ -113,6 +125,7 @@ static int confine(struct image_job *job, int *out_fd, int link_fd, struct cj_er
 		.layers_fd = job->layers_fd,
 		.source_fd = job->source_is_dir ? job->source_fd : -1,
 		.file_bytes = job->bytes_max,
+		.cpu_s = cpu_seconds(job->bytes_max),
 	};
 	return image_confine(&c, err);
 }
@@ -141,6 +154,8 @@ static int read_end(int in_fd, pid_t pid, struct cj_error *err)
 	}
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
+		return cj_reject_as(err, ETIME, "the unpacker needed too much CPU time");
 	if (WIFSIGNALED(status))
 		return cj_reject_as(err, EPROTO, "the unpacker was ended by signal %d",
 				    WTERMSIG(status));

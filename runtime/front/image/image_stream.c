@@ -12,7 +12,8 @@
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
 
-#define BUFFER_BYTES (64u << 10)
+#define BUFFER_BYTES       (64u << 10)
+#define FILE_HEADERS_BYTES (1u << 20)
 
 struct image_stream {
 	struct image_budget *budget;
@@ -22,6 +23,7 @@ struct image_stream {
 	struct archive_entry *entry;              /* of a directory */
 	struct archive_entry_linkresolver *links; /* likewise: names of one file */
 	bool is_over_budget;
+	uint64_t file_bytes; /* read from fd */
 	struct sha256 file_hash, plain_hash;
 	uint8_t in[BUFFER_BYTES], plain[BUFFER_BYTES];
 };
@@ -50,12 +52,19 @@ static int fail_archive(const struct image_stream *s, struct archive *a, struct 
 	if (code == ENOMEM)
 		return no_memory(err);
 	int rc = cj_reject(err, "%s", text ? text : "the archive is damaged");
-	cj_hint(err, "an archive is a tar, plain or compressed with gzip%s",
+	cj_hint(err, "an archive is a tar, plain or compressed once with gzip%s",
 		image_stream_has_zstd() ? " or zstd" : "; this libarchive has no zstd");
 	return rc;
 }
 
 /* --- the two readers ------------------------------------------------------------------ */
+
+/* A compressed file may be larger than its content by its headers. */
+static uint64_t file_bytes_max(const struct image_budget *budget)
+{
+	uint64_t more = budget->bytes_max / 16 + FILE_HEADERS_BYTES;
+	return budget->bytes_max > UINT64_MAX - more ? UINT64_MAX : budget->bytes_max + more;
+}
 
 static la_ssize_t read_file(struct archive *a, void *data, const void **out)
 {
@@ -65,6 +74,10 @@ static la_ssize_t read_file(struct archive *a, void *data, const void **out)
 		archive_set_error(a, errno, "read: %s", strerror(errno));
 		return ARCHIVE_FATAL;
 	}
+	s->file_bytes += (uint64_t)got;
+	s->is_over_budget |= s->file_bytes > file_bytes_max(s->budget);
+	if (s->is_over_budget)
+		return ARCHIVE_FATAL;
 	sha256_update(&s->file_hash, s->in, (size_t)got);
 	*out = s->in;
 	return got;
@@ -94,19 +107,39 @@ static la_ssize_t read_plain(struct archive *a, void *data, const void **out)
 	return got;
 }
 
+/*
+ * Adds the one filter that the file's first bytes ask for.  archive_read_support_filter_gzip(3)
+ * and its like would add filters while the content looks compressed, 25 in a row, and read from
+ * them for as long as they give nothing.
+ */
+static int add_filter(struct image_stream *s, struct archive *a, struct cj_error *err)
+{
+	static const uint8_t gzip[] = { 0x1f, 0x8b }, zstd[] = { 0x28, 0xb5, 0x2f, 0xfd };
+	uint8_t head[sizeof(zstd)] = { 0 };
+	int rc = ARCHIVE_OK;
+	if (pread(s->fd, head, sizeof(head), 0) < 0)
+		return cj_fail(err, errno, "read the archive");
+	if (memcmp(head, gzip, sizeof(gzip)) == 0)
+		rc = archive_read_append_filter(a, ARCHIVE_FILTER_GZIP);
+	else if (memcmp(head, zstd, sizeof(zstd)) == 0 && image_stream_has_zstd())
+		rc = archive_read_append_filter(a, ARCHIVE_FILTER_ZSTD);
+	return rc == ARCHIVE_OK ? 0 : no_memory(err);
+}
+
 static int open_packed(struct image_stream *s, struct cj_error *err)
 {
 	struct archive_entry *whole;
 	struct archive *a = s->packed = archive_read_new();
-	/* Not archive_read_support_filter_all(): some filters start programs. */
 	if (!a || archive_read_support_format_raw(a) != ARCHIVE_OK ||
-	    archive_read_support_format_empty(a) != ARCHIVE_OK ||
-	    archive_read_support_filter_gzip(a) != ARCHIVE_OK ||
-	    (image_stream_has_zstd() && archive_read_support_filter_zstd(a) != ARCHIVE_OK))
+	    archive_read_support_format_empty(a) != ARCHIVE_OK)
 		return no_memory(err);
+	if (add_filter(s, a, err) < 0)
+		return -err->code;
 	if (archive_read_open(a, s, NULL, read_file, NULL) != ARCHIVE_OK)
 		return fail_archive(s, a, err);
 	int rc = archive_read_next_header(a, &whole);
+	if (rc != ARCHIVE_OK && s->is_over_budget)
+		return fail_archive(s, a, err);
 	return rc == ARCHIVE_OK ? 0 : cj_reject(err, "the archive is empty or damaged");
 }
 

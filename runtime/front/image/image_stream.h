@@ -3,6 +3,9 @@
  * image_stream - a tar archive, plain or compressed with gzip or zstd, read once and hashed on the
  * way; and a directory as if it were one.  Acts; runs confined (image_confine.h).
  *
+ * One compression at most.  Several in a row can hide any amount of work in a few KiB: an empty
+ * gzip member is 20 bytes, gives none, and a hundred filters would multiply them.
+ *
  * Two readers of libarchive in a row: the first decompresses, the second reads the tar.  Between
  * them stands our hash of the uncompressed bytes, before them that of the file's.
  */

@@ -115,6 +115,7 @@ static _Noreturn void child_main(void)
 		.layers_fd = open_at("layers", O_RDONLY | O_DIRECTORY),
 		.source_fd = open_at("source", O_RDONLY | O_DIRECTORY),
 		.file_bytes = 1 << 20,
+		.cpu_s = 60,
 	};
 	TRY(image_confine(&c, &err) == 0);
 	try_files(c.work_fd);

@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import subprocess
+import time
 
 from archives import *  # noqa: F403
 
@@ -113,6 +114,24 @@ def _():
         subprocess.run(["tar", "-C", s.f.path, "--sparse", "-cf", s.f / "sparse.tar", "sparse"], check=True)
         s.refuses(s.f / "sparse.tar", "more than 16G")
         s.refuses(Layout(s.f / "oci", [tar(entry("f", bytes(16 << 20)))]).write(), "more than 4M", options=("--max-size", "4M"))
+
+
+@test("an archive is compressed once: filters in a row do much work and give nothing")
+def _():
+    with store() as s:
+        empty = gzip.compress(b"", mtime=0)
+        inner = gzip.compress(empty * ((64 << 20) // len(empty)))
+        began = time.monotonic()
+        s.refuses(gzip.compress(inner * 100), "compressed once")
+        s.refuses(gzip.compress(gzip.compress(tar(entry("f", b"1")))), "compressed once")
+        between(time.monotonic() - began, 0, 30, "seconds")
+
+
+@test("a compressed file that has no content is read up to the limit")
+def _():
+    with store() as s:
+        empty = gzip.compress(b"", mtime=0)
+        s.refuses(empty * ((4 << 20) // len(empty)), "more than 1M", options=("--max-size", "1M"))
 
 
 @test("a million files are the limit, whatever their names", limit=120)

@@ -121,9 +121,9 @@ static void the_sentence_names_stderr_if_there_is_one(void **state)
 {
 	(void)state;
 	stderr_text = "no such key";
-	const char *text = answer_to(
-	    result_of("\"status\":\"exited\",\"exit_code\":3", "\"text\":\"\"", ""),
-	    MCP_ERA_LEGACY, NULL);
+	const char *text =
+	    answer_to(result_of("\"status\":\"exited\",\"exit_code\":3", "\"text\":\"\"", ""),
+		      MCP_ERA_LEGACY, NULL);
 	stderr_text = "";
 	has(text, "exited with status 3; stderr says why.");
 }

@@ -39,7 +39,7 @@ int sys_openat2(int dir_fd, const char *path, int flags, mode_t mode, uint64_t r
 		.mode = mode,
 		.resolve = resolve,
 	};
-	unsigned tries = resolve & (RESOLVE_BENEATH | RESOLVE_IN_ROOT) ? BENEATH_TRIES : 1;
+	unsigned tries = (resolve & (RESOLVE_BENEATH | RESOLVE_IN_ROOT)) != 0 ? BENEATH_TRIES : 1;
 	int fd;
 	do
 		fd = (int)syscall(SYS_openat2, dir_fd, path, &how, sizeof(how));

@@ -90,14 +90,6 @@ int profile_list(struct arena *a, struct profile_entry **out, size_t *out_count,
 
 /* --- profile_for_file ------------------------------------------------------- */
 
-static bool list_has(const struct strings *list, const char *text)
-{
-	for (size_t i = 0; i < list->count; i++)
-		if (strcmp(list->items[i], text) == 0)
-			return true;
-	return false;
-}
-
 /*
  * The extensions in the profile's own file: a child does not inherit them for this, else
  * "mine extends python" would make every .py file ambiguous.
@@ -127,7 +119,7 @@ static void search_profile(struct search *search, const char *name)
 	if (own_extensions(name, &scratch, &problem) < 0) {
 		if (search->problem.code == 0 || problem.code == ENOMEM)
 			search->problem = problem;
-	} else if (list_has(&scratch.extensions, search->extension)) {
+	} else if (strings_has(&scratch.extensions, search->extension)) {
 		if (!search->found)
 			search->found = name;
 		else

@@ -22,14 +22,6 @@ static int no_memory(struct cj_error *err)
 
 /* --- code ------------------------------------------------------------------- */
 
-static bool list_has(const struct strings *list, const char *text)
-{
-	for (size_t i = 0; i < list->count; i++)
-		if (strcmp(list->items[i], text) == 0)
-			return true;
-	return false;
-}
-
 /*
  * A file keeps its extension where the profile knows it (node takes .mjs and .js for two
  * languages), and nothing else of its name: the caller's names do not reach the program.
@@ -38,7 +30,7 @@ const char *plan_code_name(const struct config *c, const char *file, struct aren
 {
 	const char *name = c->file_name ? c->file_name : DEFAULT_STEM;
 	const char *extension = file ? strrchr(paths_name(file), '.') : NULL;
-	if (!extension || !list_has(&c->extensions, extension))
+	if (!extension || !strings_has(&c->extensions, extension))
 		return name;
 
 	const char *dot = strrchr(name, '.');
@@ -160,10 +152,10 @@ static int expand_template(struct planner *p, const struct strings *argv, struct
 		return reject_no_command(p, err);
 	if (check_interpreter(p, argv, err) < 0)
 		return -err->code;
-	if (p->program.code_source != CODE_NONE && !list_has(argv, "{file}"))
+	if (p->program.code_source != CODE_NONE && !strings_has(argv, "{file}"))
 		return cj_reject(err, "the command of profile '%s' has no place for {file}",
 				 p->c->profile_name);
-	if (has_arguments && !list_has(argv, "{args}"))
+	if (has_arguments && !strings_has(argv, "{args}"))
 		return cj_reject(err, "the command of profile '%s' has no place for {args}",
 				 p->c->profile_name);
 

@@ -390,20 +390,12 @@ int image_choose(const struct image_descriptors *list, const char *ref, size_t *
 	return 0;
 }
 
-static bool has_tag(const struct strings *tags, const char *ref)
-{
-	for (size_t i = 0; i < tags->count; i++)
-		if (strcmp(tags->items[i], ref) == 0)
-			return true;
-	return false;
-}
-
 int image_choose_archived(const struct image_archive *list, const char *ref, size_t *out_index,
 			  struct cj_error *err)
 {
 	size_t found = 0, count = 0;
 	for (size_t i = 0; i < list->count; i++) {
-		if (ref && !has_tag(&list->items[i].tags, ref))
+		if (ref && !strings_has(&list->items[i].tags, ref))
 			continue;
 		found = i;
 		count++;

@@ -129,6 +129,14 @@ int strings_add(struct strings *list, struct arena *a, const char *text)
 	return 0;
 }
 
+bool strings_has(const struct strings *list, const char *text)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (strcmp(list->items[i], text) == 0)
+			return true;
+	return false;
+}
+
 int strings_vprintf(struct strings *list, struct arena *a, const char *fmt, va_list ap)
 {
 	char sentence[STRINGS_SENTENCE_MAX];

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 struct arena_block;
@@ -51,6 +52,9 @@ struct strings {
 /* Appends `text` itself (borrowed; it must live as long as the arena).  -ENOMEM. */
 int strings_add(struct strings *list, struct arena *a, const char *text)
     __attribute__((warn_unused_result));
+
+/* Is one of them this text? */
+bool strings_has(const struct strings *list, const char *text);
 
 #define STRINGS_SENTENCE_MAX 512 /* with its NUL; it may quote names of the program */
 

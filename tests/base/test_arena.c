@@ -112,6 +112,21 @@ static void a_list_keeps_its_order_and_ends_in_null(void **state)
 		assert_ptr_equal(list.items[i], texts[i % 3]); /* borrowed, not copied */
 }
 
+static void a_list_has_the_texts_that_were_added(void **state)
+{
+	auto_arena struct arena a = { 0 };
+	struct strings list = { 0 };
+	(void)state;
+
+	assert_false(strings_has(&list, "one"));
+	assert_int_equal(strings_add(&list, &a, "one"), 0);
+	assert_int_equal(strings_add(&list, &a, "two"), 0);
+	assert_true(strings_has(&list, "one"));
+	assert_true(strings_has(&list, "two"));
+	assert_false(strings_has(&list, "tw"));
+	assert_false(strings_has(&list, ""));
+}
+
 static void an_array_grows_and_keeps_its_items(void **state)
 {
 	auto_arena struct arena a = { 0 };
@@ -178,6 +193,7 @@ int main(void)
 		cmocka_unit_test(texts_are_copied),
 		cmocka_unit_test(an_empty_arena_is_usable_again),
 		cmocka_unit_test(a_list_keeps_its_order_and_ends_in_null),
+		cmocka_unit_test(a_list_has_the_texts_that_were_added),
 		cmocka_unit_test(a_sentence_is_kept_and_a_long_one_is_cut),
 		cmocka_unit_test(an_array_grows_and_keeps_its_items),
 		cmocka_unit_test(without_memory_a_list_stays_as_it_was),

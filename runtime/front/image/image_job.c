@@ -288,14 +288,6 @@ static bool is_there(int dir_fd, const char *name)
 	return fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 }
 
-static bool has_name(const struct strings *list, const char *name)
-{
-	for (size_t i = 0; i < list->count; i++)
-		if (strcmp(list->items[i], name) == 0)
-			return true;
-	return false;
-}
-
 /*
  * The record has the top first.  overlayfs takes no directory twice; and of a layer that an image
  * has twice, the upper one covers everything that the lower one has.
@@ -303,7 +295,7 @@ static bool has_name(const struct strings *list, const char *name)
 static int list_layers(struct job *j, const char *const *names, struct cj_error *err)
 {
 	for (size_t i = j->nlayers; i-- > 0;)
-		if (!has_name(&j->record.layers, names[i]) &&
+		if (!strings_has(&j->record.layers, names[i]) &&
 		    strings_add(&j->record.layers, &j->arena, names[i]) < 0)
 			return no_memory(err);
 	if (!j->record.digest)

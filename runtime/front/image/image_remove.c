@@ -85,14 +85,6 @@ static int list_used(const struct image_store *store, struct arena *a, struct st
 	return 0;
 }
 
-static bool has(const struct strings *list, const char *name)
-{
-	for (size_t i = 0; i < list->count; i++)
-		if (strcmp(list->items[i], name) == 0)
-			return true;
-	return false;
-}
-
 static int retire_unused(const struct image_store *store, const struct strings *used,
 			 struct cj_error *err)
 {
@@ -101,7 +93,7 @@ static int retire_unused(const struct image_store *store, const struct strings *
 		return cj_fail(err, errno, "open '%s/layers'", store->path);
 	for (const struct dirent *e; (e = readdir(dir)) != NULL;) {
 		char to[sizeof("tmp/") + NAME_MAX];
-		if (!image_is_sha256(e->d_name) || has(used, e->d_name))
+		if (!image_is_sha256(e->d_name) || strings_has(used, e->d_name))
 			continue;
 		(void)snprintf(to, sizeof(to), "tmp/%s", e->d_name);
 		if (renameat(dirfd(dir), e->d_name, store->fd, to) < 0)

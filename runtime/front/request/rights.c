@@ -13,10 +13,7 @@
 
 bool rights_has_profile(const struct rights *r, const char *profile)
 {
-	for (size_t i = 0; i < r->profiles.count; i++)
-		if (strcmp(r->profiles.items[i], profile) == 0)
-			return true;
-	return r->profiles.count == 0;
+	return r->profiles.count == 0 || strings_has(&r->profiles, profile);
 }
 
 static void format_count(uint64_t value, char *out, size_t out_size)
@@ -120,13 +117,9 @@ static bool wants_more_network(const struct config *asked, const struct config *
 		return asked->network != NETWORK_NONE;
 	if (asked->network == NETWORK_NONE || profile->allow.count == 0)
 		return false;
-	for (size_t i = 0; i < asked->allow.count; i++) {
-		bool is_profiles = false;
-		for (size_t k = 0; k < profile->allow.count && !is_profiles; k++)
-			is_profiles = strcmp(asked->allow.items[i], profile->allow.items[k]) == 0;
-		if (!is_profiles)
+	for (size_t i = 0; i < asked->allow.count; i++)
+		if (!strings_has(&profile->allow, asked->allow.items[i]))
 			return true;
-	}
 	return asked->allow.count == 0;
 }
 

@@ -349,12 +349,7 @@ static bool is_image(const struct json_node *file)
 
 static bool is_stored(const struct mcp_answer *a, const struct json_node *file)
 {
-	const char *path = text_of(file, "path");
-
-	for (size_t i = 0; a->directory && a->stored && i < a->stored->count; i++)
-		if (strcmp(a->stored->items[i], path) == 0)
-			return true;
-	return false;
+	return a->directory && a->stored && strings_has(a->stored, text_of(file, "path"));
 }
 
 enum placement { AS_IMAGE, AS_RESOURCE, AS_LINK, NOWHERE };

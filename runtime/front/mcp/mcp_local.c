@@ -167,13 +167,6 @@ static void cancel(void *context, struct mcp_run *r)
 		execution_cancel(run);
 }
 
-static int sooner(int wait_ms, int other_ms)
-{
-	if (other_ms < 0)
-		return wait_ms;
-	return wait_ms < 0 || other_ms < wait_ms ? other_ms : wait_ms;
-}
-
 /* A jail is prepared after the answer to a call, not while the call runs. */
 static int tick(void *context)
 {
@@ -182,9 +175,9 @@ static int tick(void *context)
 	int wait_ms = executions_tick(l->executions, now);
 
 	if (l->runs.counts[RUN_RUNNING] > 0 && now < quiet_ms)
-		return sooner(wait_ms, (int)(quiet_ms - now));
+		return loop_sooner(wait_ms, (int)(quiet_ms - now));
 	zygotes_tick(&l->zygotes);
-	return sooner(wait_ms, pool_tick(&l->pool));
+	return loop_sooner(wait_ms, pool_tick(&l->pool));
 }
 
 /* --- open, close ---------------------------------------------------------------------- */

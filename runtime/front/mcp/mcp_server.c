@@ -3,12 +3,10 @@
 #include "runtime/front/mcp/mcp_server.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
-#include <sys/signalfd.h>
 
 #include "profiles/settings.h"
 #include "runtime/base/clock.h"
@@ -293,13 +291,6 @@ static void on_line(struct mcp_stdio *s, const char *text, size_t size)
 
 /* --- the loop ------------------------------------------------------------------------------ */
 
-static int sooner(int wait_ms, int other_ms)
-{
-	if (other_ms < 0)
-		return wait_ms;
-	return wait_ms < 0 || other_ms < wait_ms ? other_ms : wait_ms;
-}
-
 /* A client that counts progress does not give up on a program that is silent. */
 static int tick_progress(struct server *v)
 {
@@ -314,7 +305,7 @@ static int tick_progress(struct server *v)
 			continue;
 		if (mcp_progress_beat(&c->progress, now, w))
 			send_line(v, w, true);
-		wait_ms = sooner(wait_ms, mcp_progress_wait(&c->progress, now));
+		wait_ms = loop_sooner(wait_ms, mcp_progress_wait(&c->progress, now));
 	}
 	return wait_ms;
 }
@@ -329,18 +320,8 @@ static void on_signal(struct watch *w, uint32_t events)
 
 static int watch_signals(struct server *v, struct cj_error *err)
 {
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGHUP);
-	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-		return cj_fail(err, errno, "block signals");
-	v->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-	if (v->signal_fd < 0)
-		return cj_fail(err, errno, "open a descriptor for signals");
-	return loop_watch(&v->loop, &v->signals, v->signal_fd, on_signal, err);
+	v->signal_fd = loop_watch_signals(&v->loop, &v->signals, on_signal, err);
+	return v->signal_fd < 0 ? v->signal_fd : 0;
 }
 
 /* What a jail of these options has in common with others of its profile. */
@@ -406,7 +387,7 @@ static int turn_until_over(struct server *v, struct cj_error *err)
 {
 	while (!v->is_over && !v->stdio.is_over) {
 		int wait_ms = v->place.tick(v->place.context);
-		wait_ms = sooner(wait_ms, tick_progress(v));
+		wait_ms = loop_sooner(wait_ms, tick_progress(v));
 		if (loop_turn(&v->loop, wait_ms, err) < 0)
 			return -err->code;
 	}

@@ -2,6 +2,9 @@
 /* The event loop.  Acts: epoll(7). */
 #include "runtime/front/serve/loop.h"
 
+#include <signal.h>
+#include <sys/signalfd.h>
+
 #include "runtime/base/scope.h"
 
 int loop_open(struct loop *l, struct cj_error *err)
@@ -46,6 +49,30 @@ void loop_unwatch(struct loop *l, struct watch *w)
 	for (int i = 0; i < l->count; i++)
 		if (l->batch[i].data.ptr == w)
 			l->batch[i].data.ptr = NULL;
+}
+
+int loop_watch_signals(struct loop *l, struct watch *w,
+		       void (*ready)(struct watch *w, uint32_t events), struct cj_error *err)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+		return cj_fail(err, errno, "block signals");
+	auto_fd int fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+	if (fd < 0)
+		return cj_fail(err, errno, "open a descriptor for signals");
+	return loop_watch(l, w, fd, ready, err) < 0 ? -err->code : take_fd(&fd);
+}
+
+int loop_sooner(int wait_ms, int other_ms)
+{
+	if (other_ms < 0)
+		return wait_ms;
+	return wait_ms < 0 || other_ms < wait_ms ? other_ms : wait_ms;
 }
 
 int loop_turn(struct loop *l, int timeout_ms, struct cj_error *err)

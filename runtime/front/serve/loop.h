@@ -50,5 +50,16 @@ int loop_watch(struct loop *l, struct watch *w, int fd,
 void loop_rewatch(struct loop *l, struct watch *w, uint32_t events);
 void loop_unwatch(struct loop *l, struct watch *w);
 
+/*
+ * loop_watch_signals - block SIGTERM, SIGINT and SIGHUP, and call `ready` when one arrives.
+ *
+ * Returns: the signalfd(2), the caller's to read and to close.
+ */
+int loop_watch_signals(struct loop *l, struct watch *w,
+		       void (*ready)(struct watch *w, uint32_t events), struct cj_error *err);
+
+/* The shorter of two times to wait in ms; -1 is for ever. */
+int loop_sooner(int wait_ms, int other_ms);
+
 /* Waits at most timeout_ms (-1: for ever) and calls the callbacks of ready watches. */
 int loop_turn(struct loop *l, int timeout_ms, struct cj_error *err);

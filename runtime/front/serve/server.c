@@ -258,13 +258,6 @@ static void on_spawner_end(struct watch *w, uint32_t events)
 
 /* --- time ------------------------------------------------------------------------------ */
 
-static int sooner(int wait_ms, int other_ms)
-{
-	if (other_ms < 0)
-		return wait_ms;
-	return wait_ms < 0 || other_ms < wait_ms ? other_ms : wait_ms;
-}
-
 static int tick_drain(struct server *v, uint64_t now)
 {
 	bool has_runs = executions_count(v->executions) > 0;
@@ -316,15 +309,15 @@ static int tick(struct server *v)
 	if (v->has_paused_listeners && now >= v->accept_at_ms)
 		pause_listeners(v, false);
 	int wait_ms = http_tick(v->http, now);
-	wait_ms = sooner(wait_ms, executions_tick(v->executions, now));
-	wait_ms = sooner(wait_ms, http_tick(v->http, now)); /* sends the refusals of just now */
-	wait_ms = sooner(wait_ms, health_tick(&v->health, now));
+	wait_ms = loop_sooner(wait_ms, executions_tick(v->executions, now));
+	wait_ms = loop_sooner(wait_ms, http_tick(v->http, now)); /* sends new refusals */
+	wait_ms = loop_sooner(wait_ms, health_tick(&v->health, now));
 	zygotes_tick(&v->zygotes);
-	wait_ms = sooner(wait_ms, pool_tick(&v->pool));
-	wait_ms = sooner(wait_ms, tick_watchdog(v, now));
-	wait_ms = sooner(wait_ms, tick_drain(v, now));
+	wait_ms = loop_sooner(wait_ms, pool_tick(&v->pool));
+	wait_ms = loop_sooner(wait_ms, tick_watchdog(v, now));
+	wait_ms = loop_sooner(wait_ms, tick_drain(v, now));
 	tick_ready(v);
-	return v->has_paused_listeners ? sooner(wait_ms, ACCEPT_PAUSE_MS) : wait_ms;
+	return v->has_paused_listeners ? loop_sooner(wait_ms, ACCEPT_PAUSE_MS) : wait_ms;
 }
 
 /* --- start, end ---------------------------------------------------------------------------- */
@@ -355,18 +348,8 @@ static void sweep(void)
 
 static int watch_signals(struct server *v, struct cj_error *err)
 {
-	static const int signals[] = { SIGTERM, SIGINT, SIGHUP };
-	sigset_t set;
-
-	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
-		sigaddset(&set, signals[i]);
-	if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-		return cj_fail(err, errno, "block signals");
-	v->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
-	if (v->signal_fd < 0)
-		return cj_fail(err, errno, "open a descriptor for signals");
-	return loop_watch(&v->loop, &v->signals, v->signal_fd, on_signal, err);
+	v->signal_fd = loop_watch_signals(&v->loop, &v->signals, on_signal, err);
+	return v->signal_fd < 0 ? v->signal_fd : 0;
 }
 
 static int watch_listeners(struct server *v, struct cj_error *err)

@@ -329,14 +329,9 @@ static enum request_fit fit_of(const struct mcp_given *given)
 {
 	enum request_fit fit = FIT_INTERPRETER;
 
-	for (size_t i = 0; i < settings_count; i++) {
-		if (!given->wanted[i])
-			continue;
-		if (settings[i].scope == SCOPE_JAIL || settings[i].scope == SCOPE_HOST)
-			return FIT_COLD;
-		if (settings[i].scope == SCOPE_EXEC)
-			fit = FIT_JAIL;
-	}
+	for (size_t i = 0; i < settings_count; i++)
+		if (given->wanted[i] && request_fit_of(&settings[i]) > fit)
+			fit = request_fit_of(&settings[i]);
 	return fit;
 }
 

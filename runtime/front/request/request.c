@@ -13,7 +13,6 @@
 #include "profiles/paths.h"
 #include "profiles/profile.h"
 #include "profiles/setting_types.h"
-#include "profiles/settings.h"
 #include "rootfs/files/artifacts.h"
 #include "rootfs/files/inputs.h"
 #include "runtime/base/text.h"
@@ -263,7 +262,7 @@ static const struct json_key *own_key_of(const char *name)
 
 /* --- the keys that are settings ---------------------------------------------------- */
 
-static enum request_fit fit_of(const struct setting *s)
+enum request_fit request_fit_of(const struct setting *s)
 {
 	if (s->scope == SCOPE_RUN)
 		return FIT_INTERPRETER;
@@ -309,8 +308,8 @@ static int read_key(void *context, const char *key, const struct setting *s,
 		return json_key_read(&r->in, own, node, r->out, err);
 	if (!s || s->scope == SCOPE_NO_REQUEST)
 		return refuse_key(key, s, node, err);
-	if (fit_of(s) > r->out->fit)
-		r->out->fit = fit_of(s);
+	if (request_fit_of(s) > r->out->fit)
+		r->out->fit = request_fit_of(s);
 	return 0;
 }
 

@@ -14,6 +14,7 @@
 #include <stddef.h>
 
 #include "profiles/plan/plan.h"
+#include "profiles/settings.h"
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
 #include "runtime/base/json/json_record.h"
@@ -32,6 +33,8 @@ enum request_fit {
 	FIT_JAIL,        /* also its environment, workdir or command: TIER_JAIL or TIER_COLD */
 	FIT_COLD,        /* it changes the jail: memory, network, ... */
 };
+/* How much is left to a request that has this setting. */
+enum request_fit request_fit_of(const struct setting *s);
 
 struct request {
 	const char *profile;

@@ -193,10 +193,8 @@ static int put_bytes(struct collector *c, const struct target *to, uint64_t at, 
 /* A file that is as large as a whole piece may go on: then the rest of it does not decide. */
 static void set_type(const struct collector *c, struct artifact *item, size_t size)
 {
-	const char *slash = strrchr(item->path, '/');
 	if (!item->type)
-		item->type =
-		    type_of(slash ? slash + 1 : item->path, c->buf, size, size < sizeof(c->buf));
+		item->type = type_of(item->path, c->buf, size, size < sizeof(c->buf));
 }
 
 /* Copies until the end or until all files together are too large; *item gets size, hash and type.

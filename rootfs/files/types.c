@@ -68,6 +68,7 @@ static const struct named binaries[] = {
 	{ "zip", "application/zip" },
 };
 
+/* A dot in a directory's name has a slash behind it, which no extension has. */
 static bool has_extension(const char *name, const char *extension)
 {
 	const char *dot = strrchr(name, '.');
@@ -103,12 +104,12 @@ static const struct signature {
 	{ 0, BYTES("%PDF-"), "application/pdf" },
 };
 
-static bool has_at(const char *head, size_t size, size_t at, const char *bytes, size_t count)
+static bool has_at(const void *head, size_t size, size_t at, const char *bytes, size_t count)
 {
-	return size >= at + count && memcmp(head + at, bytes, count) == 0;
+	return size >= at + count && memcmp((const char *)head + at, bytes, count) == 0;
 }
 
-static const char *find_signature(const char *head, size_t size)
+const char *type_of_signature(const void *head, size_t size)
 {
 	for (size_t i = 0; i < LENGTH(signatures); i++) {
 		const struct signature *s = &signatures[i];
@@ -197,7 +198,7 @@ static const char *text_type(const char *name, const char *head, size_t size, bo
 
 const char *type_of(const char *name, const void *head, size_t size, bool is_whole)
 {
-	const char *type = find_signature(head, size);
+	const char *type = type_of_signature(head, size);
 
 	if (type)
 		return type;

@@ -15,8 +15,11 @@
 /* As much of a file as decides. */
 #define TYPE_HEAD_MAX (64u << 10)
 
+/* The type of content that begins with a signature: "image/png"; NULL: it has none. */
+const char *type_of_signature(const void *head, size_t size);
+
 /*
- * type_of - the type of a file with this name, whose first `size` bytes these are.
+ * type_of - the type of a file whose first `size` bytes these are.  `name`: it may be a path.
  * `is_whole`: there are no more.  "application/octet-stream" if nothing is known.
  */
 const char *type_of(const char *name, const void *head, size_t size, bool is_whole);

@@ -114,6 +114,7 @@ static void a_name_chooses_among_texts_and_among_other_files(void **state)
 		ROW("csv", "a", "text/plain"),
 		ROW("x.", "a", "text/plain"),
 		ROW("x.csvx", "a", "text/plain"),
+		ROW("x.csv/a", "a", "text/plain"),
 	};
 	(void)state;
 	ASSERT_ROWS(rows);

@@ -6,13 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "rootfs/files/types.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 #include "runtime/jail/outcome.h"
 
-#define SENTENCE_MAX 1024
-#define MAGIC_MAX    12             /* bytes of a file that say what it is */
-#define REPLACEMENT  "\xef\xbf\xbd" /* U+FFFD */
+#define SENTENCE_MAX  1024
+#define SIGNATURE_MAX 12             /* bytes of an image that say what it is */
+#define REPLACEMENT   "\xef\xbf\xbd" /* U+FFFD */
 
 /* Of the program's files, what became part of the answer so far. */
 struct putting {
@@ -317,34 +318,18 @@ char *mcp_answer_file_uri(const char *directory, const char *path)
 	return join_uri("file://", directory, path);
 }
 
-static const struct magic {
-	const char *type;
-	size_t at, size;
-	const char *bytes;
-} magics[] = {
-	{ "image/png", 0, 8, "\x89PNG\r\n\x1a\n" },
-	{ "image/jpeg", 0, 3, "\xff\xd8\xff" },
-	{ "image/gif", 0, 4, "GIF8" },
-	{ "image/webp", 8, 4, "WEBP" },
-};
-
 /* A model's API may refuse a whole conversation for an image that is none. */
 static bool is_image(const struct json_node *file)
 {
 	const char *type = text_of(file, "type"), *base64 = json_get_text(file, "base64");
-	char head[MAGIC_MAX];
+	char head[SIGNATURE_MAX];
 	size_t size = 0;
 
-	if (!base64 || strlen(base64) < 4 * MAGIC_MAX / 3 ||
-	    text_base64_decode(base64, 4 * MAGIC_MAX / 3, head, &size) < 0)
+	if (strncmp(type, "image/", 6) != 0 || !base64 || strlen(base64) < 4 * SIGNATURE_MAX / 3 ||
+	    text_base64_decode(base64, 4 * SIGNATURE_MAX / 3, head, &size) < 0)
 		return false;
-	for (size_t i = 0; i < sizeof(magics) / sizeof(magics[0]); i++) {
-		const struct magic *m = &magics[i];
-		if (strcmp(m->type, type) == 0 && size >= m->at + m->size &&
-		    memcmp(head + m->at, m->bytes, m->size) == 0)
-			return true;
-	}
-	return false;
+	const char *found = type_of_signature(head, size);
+	return found && strcmp(found, type) == 0;
 }
 
 static bool is_stored(const struct mcp_answer *a, const struct json_node *file)

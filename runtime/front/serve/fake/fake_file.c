@@ -99,11 +99,10 @@ static int read_artifact(const struct json_reader *in, const struct json_key *k,
 		return no_memory(err);
 	a->artifacts = items;
 	struct artifact *item = &items[a->nartifacts++];
-	const char *slash = strrchr(draft.path, '/');
 	item->path = draft.path;
 	item->content = draft.content.bytes;
 	item->bytes = draft.content.size;
-	item->type = type_of(slash ? slash + 1 : draft.path, item->content, item->bytes, true);
+	item->type = type_of(item->path, item->content, item->bytes, true);
 	sha256_hex(draft.content.bytes, draft.content.size, item->sha256);
 	return 0;
 }

@@ -2,16 +2,14 @@
 /* Results of runs as results of tools.  Pure. */
 #include "runtime/front/mcp/protocol/mcp_answer.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "rootfs/files/types.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
+#include "runtime/front/mcp/protocol/mcp_prose.h"
 #include "runtime/jail/outcome.h"
 
-#define SENTENCE_MAX  1024
 #define SIGNATURE_MAX 12             /* bytes of an image that say what it is */
 #define REPLACEMENT   "\xef\xbf\xbd" /* U+FFFD */
 
@@ -113,26 +111,7 @@ static bool is_truncated(const struct json_node *result)
 
 /* --- the sentence ------------------------------------------------------------------ */
 
-struct sentence {
-	char text[SENTENCE_MAX];
-	size_t size;
-};
-
-static void say(struct sentence *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void say(struct sentence *s, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	int size = vsnprintf(s->text + s->size, sizeof(s->text) - s->size, fmt, ap);
-	va_end(ap);
-	if (size > 0)
-		s->size += (size_t)size;
-	if (s->size >= sizeof(s->text))
-		s->size = sizeof(s->text) - 1;
-}
-
-static void say_timeout(struct sentence *s, const struct json_node *result,
+static void say_timeout(struct mcp_prose *s, const struct json_node *result,
 			const struct mcp_tool *tool)
 {
 	uint64_t ms = number_of(mcp_member(mcp_member(result, "limits"), "wall"), "value");
@@ -140,47 +119,47 @@ static void say_timeout(struct sentence *s, const struct json_node *result,
 
 	text_format_duration(ms, used, sizeof(used));
 	text_format_duration(tool->wall_ms, most, sizeof(most));
-	say(s, "The time limit of %s ended the program; ", used);
+	mcp_say(s, "The time limit of %s ended the program; ", used);
 	if (tool->wall_ms > ms)
-		say(s, "raise timeout_seconds (at most %s), or do less in one call", most);
+		mcp_say(s, "raise timeout_seconds (at most %s), or do less in one call", most);
 	else
-		say(s, "do less in one call, or make it faster");
+		mcp_say(s, "do less in one call, or make it faster");
 }
 
-static void say_oom(struct sentence *s, const struct json_node *result)
+static void say_oom(struct mcp_prose *s, const struct json_node *result)
 {
 	uint64_t bytes = number_of(mcp_member(mcp_member(result, "limits"), "memory"), "value");
 	char text[32];
 
 	text_format_size(bytes, text, sizeof(text));
-	say(s,
-	    "The program needed more than its memory limit of %s; process the data in smaller "
-	    "parts",
-	    text);
+	mcp_say(s,
+		"The program needed more than its memory limit of %s; process the data in smaller "
+		"parts",
+		text);
 }
 
-static void say_setup_error(struct sentence *s, const struct json_node *result)
+static void say_setup_error(struct mcp_prose *s, const struct json_node *result)
 {
 	const struct json_node *error = mcp_member(result, "error");
 	const char *hint = json_get_text(error, "hint");
 
-	say(s, "The program did not start: %.600s", text_of(error, "message"));
+	mcp_say(s, "The program did not start: %.600s", text_of(error, "message"));
 	if (hint)
-		say(s, " (%.256s)", hint);
+		mcp_say(s, " (%.256s)", hint);
 }
 
-static void say_exit(struct sentence *s, const struct json_node *result)
+static void say_exit(struct mcp_prose *s, const struct json_node *result)
 {
 	uint64_t code = number_of(result, "exit_code");
 	const char *message = json_get_text(mcp_member(result, "error"), "message");
 
 	if (message)
-		say(s, "The interpreter could not be executed: %.600s", message);
+		mcp_say(s, "The interpreter could not be executed: %.600s", message);
 	else if (code == 0)
-		say(s, "The program exited with status 0");
+		mcp_say(s, "The program exited with status 0");
 	else
-		say(s, "The program exited with status %d%s", (int)code,
-		    has_output(result, "stderr") ? "; stderr says why" : "");
+		mcp_say(s, "The program exited with status %d%s", (int)code,
+			has_output(result, "stderr") ? "; stderr says why" : "");
 }
 
 static bool has_denials(const struct json_node *result)
@@ -189,7 +168,7 @@ static bool has_denials(const struct json_node *result)
 	       list_of(mcp_member(result, "network"), "denied");
 }
 
-static void say_all(struct sentence *s, const struct mcp_answer *a)
+static void say_all(struct mcp_prose *s, const struct mcp_answer *a)
 {
 	const struct json_node *result = a->result;
 	const char *status = text_of(result, "status");
@@ -197,24 +176,24 @@ static void say_all(struct sentence *s, const struct mcp_answer *a)
 	if (strcmp(status, "exited") == 0)
 		say_exit(s, result);
 	else if (strcmp(status, "signaled") == 0)
-		say(s, "Signal %d ended the program", (int)number_of(result, "signal"));
+		mcp_say(s, "Signal %d ended the program", (int)number_of(result, "signal"));
 	else if (strcmp(status, "timeout") == 0)
 		say_timeout(s, result, a->tool);
 	else if (strcmp(status, "oom") == 0)
 		say_oom(s, result);
 	else if (strcmp(status, "cpu_limit") == 0)
-		say(s, "The limit of CPU time ended the program; compute less in one call");
+		mcp_say(s, "The limit of CPU time ended the program; compute less in one call");
 	else if (strcmp(status, "output_limit") == 0)
-		say(s, "The program wrote more output than allowed; print less");
+		mcp_say(s, "The program wrote more output than allowed; print less");
 	else if (strcmp(status, "setup_error") == 0)
 		say_setup_error(s, result);
 	else
-		say(s, "The run was cancelled");
+		mcp_say(s, "The run was cancelled");
 	if (is_truncated(result))
-		say(s, "; the middle of the output is missing, so print less");
+		mcp_say(s, "; the middle of the output is missing, so print less");
 	if (has_denials(result))
-		say(s, "; 'denied' lists what the sandbox refused");
-	say(s, ".");
+		mcp_say(s, "; 'denied' lists what the sandbox refused");
+	mcp_say(s, ".");
 }
 
 /* --- limits, denials ---------------------------------------------------------------- */
@@ -235,13 +214,13 @@ static void put_denied_packet(struct json_writer *w, const struct json_node *row
 {
 	const char *address = json_get_text(row, "address");
 	uint64_t port = number_of(row, "port");
-	struct sentence s = { .size = 0 };
+	struct mcp_prose s = { .size = 0 };
 
-	say(&s, "network: %.32s", text_of(row, "class"));
+	mcp_say(&s, "network: %.32s", text_of(row, "class"));
 	if (address)
-		say(&s, ", %.16s to %.64s", text_of(row, "protocol"), address);
+		mcp_say(&s, ", %.16s to %.64s", text_of(row, "protocol"), address);
 	if (address && port > 0)
-		say(&s, " port %u", (unsigned)port);
+		mcp_say(&s, " port %u", (unsigned)port);
 	json_put_string(w, s.text);
 }
 
@@ -252,8 +231,8 @@ static void put_denied(struct json_writer *w, const struct json_node *result)
 	json_put_key(w, "denied");
 	json_open_array(w);
 	for (const struct json_node *m = list_of(result, "denied_syscalls"); m; m = m->next) {
-		struct sentence s = { .size = 0 };
-		say(&s, "system call: %.64s", text_of(m, "name"));
+		struct mcp_prose s = { .size = 0 };
+		mcp_say(&s, "system call: %.64s", text_of(m, "name"));
 		json_put_string(w, s.text);
 	}
 	for (const struct json_node *m = packets; m; m = m->next)
@@ -445,16 +424,16 @@ static void warn_of_lost_files(struct json_writer *w, const struct mcp_answer *a
 	uint64_t embedded = 0;
 
 	for (const struct json_node *m = list_of(a->result, "artifacts"); m; m = m->next) {
-		struct sentence s = { .size = 0 };
+		struct mcp_prose s = { .size = 0 };
 		enum placement placement = place(a, m, embedded);
 		if (placement <= AS_RESOURCE)
 			embedded += number_of(m, "bytes");
 		if (placement != NOWHERE)
 			continue;
-		say(&s,
-		    "file '%.200s' is too large for an answer; write a smaller one, or ask the "
-		    "user to start 'cejail mcp' with --files",
-		    text_of(m, "path"));
+		mcp_say(&s,
+			"file '%.200s' is too large for an answer; write a smaller one, or ask the "
+			"user to start 'cejail mcp' with --files",
+			text_of(m, "path"));
 		json_put_string(w, s.text);
 	}
 }
@@ -493,7 +472,7 @@ static void put_end(struct json_writer *w, const struct json_node *result)
 static void put_facts(struct json_writer *w, const struct mcp_answer *a)
 {
 	const struct json_node *result = a->result, *returned = mcp_member(result, "value");
-	struct sentence message = { .size = 0 };
+	struct mcp_prose message = { .size = 0 };
 
 	say_all(&message, a);
 	json_open_object(w);

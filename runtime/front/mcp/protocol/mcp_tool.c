@@ -3,89 +3,70 @@
 #include "runtime/front/mcp/protocol/mcp_tool.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "runtime/base/text.h"
-
-#define DESCRIPTION_MAX 2048
+#include "runtime/front/mcp/protocol/mcp_prose.h"
 
 /* --- the description ------------------------------------------------------------- */
 
-struct prose {
-	char text[DESCRIPTION_MAX];
-	size_t size;
-};
-
-static void say(struct prose *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void say(struct prose *p, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	int size = vsnprintf(p->text + p->size, sizeof(p->text) - p->size, fmt, ap);
-	va_end(ap);
-	if (size > 0)
-		p->size += (size_t)size;
-	if (p->size >= sizeof(p->text))
-		p->size = sizeof(p->text) - 1;
-}
-
-static void say_size(struct prose *p, const char *what, uint64_t bytes)
+static void say_size(struct mcp_prose *p, const char *what, uint64_t bytes)
 {
 	char text[32];
 
 	if (bytes == 0)
 		return;
 	text_format_size(bytes, text, sizeof(text));
-	say(p, "; %s: %s", what, text);
+	mcp_say(p, "; %s: %s", what, text);
 }
 
-static void say_limits(struct prose *p, const struct mcp_tool *t)
+static void say_limits(struct mcp_prose *p, const struct mcp_tool *t)
 {
 	char text[32];
 
-	say(p, " Limits of a call: time: ");
+	mcp_say(p, " Limits of a call: time: ");
 	if (t->wall_ms > 0) {
 		text_format_duration(t->wall_ms, text, sizeof(text));
-		say(p, "%s", text);
+		mcp_say(p, "%s", text);
 	} else {
-		say(p, "none");
+		mcp_say(p, "none");
 	}
 	if (t->millicpus > 0)
-		say(p, "; CPUs: %" PRIu64 ".%02" PRIu64, t->millicpus / 1000,
-		    t->millicpus % 1000 / 10);
+		mcp_say(p, "; CPUs: %" PRIu64 ".%02" PRIu64, t->millicpus / 1000,
+			t->millicpus % 1000 / 10);
 	say_size(p, "memory", t->memory_bytes);
 	say_size(p, "files", t->disk_bytes);
 	say_size(p, "output kept of stdout and of stderr", t->output_bytes);
-	say(p, ".");
+	mcp_say(p, ".");
 }
 
-static void say_network(struct prose *p, const struct mcp_tool *t)
+static void say_network(struct mcp_prose *p, const struct mcp_tool *t)
 {
 	if (!t->has_network)
-		say(p, " There is no network.");
+		mcp_say(p, " There is no network.");
 	else if (t->has_allow_list)
-		say(p, " The network reaches only destinations that the user has allowed.");
+		mcp_say(p, " The network reaches only destinations that the user has allowed.");
 	else
-		say(p, " The network reaches the public Internet, but no private or local "
-		       "addresses.");
+		mcp_say(p, " The network reaches the public Internet, but no private or local "
+			   "addresses.");
 }
 
-static void describe(struct prose *p, const struct mcp_tool *t)
+static void describe(struct mcp_prose *p, const struct mcp_tool *t)
 {
-	say(p, "Runs code in a sandbox and returns its output");
+	mcp_say(p, "Runs code in a sandbox and returns its output");
 	if (t->about)
-		say(p, ". Profile '%s': %s", t->profile, t->about);
-	say(p, ". Each call starts in a new, empty sandbox: nothing remains of an earlier call. "
-	       "Write results to standard output.");
-	say(p, " The program finds 'files' below /box, and 'args' as JSON in /box/args.json. "
-	       "The answer contains the files that it writes to /box/out.");
+		mcp_say(p, ". Profile '%s': %s", t->profile, t->about);
+	mcp_say(p,
+		". Each call starts in a new, empty sandbox: nothing remains of an earlier call. "
+		"Write results to standard output.");
+	mcp_say(p, " The program finds 'files' below /box, and 'args' as JSON in /box/args.json. "
+		   "The answer contains the files that it writes to /box/out.");
 	if (t->stores_files)
-		say(p, " Larger files are linked.");
+		mcp_say(p, " Larger files are linked.");
 	if (t->value_path)
-		say(p, " To return a value, the program writes it as JSON to %s.", t->value_path);
+		mcp_say(p, " To return a value, the program writes it as JSON to %s.",
+			t->value_path);
 	say_limits(p, t);
 	say_network(p, t);
 }
@@ -285,7 +266,7 @@ static void put_annotations(struct json_writer *w, const struct mcp_tool *t)
 
 void mcp_tool_put(struct json_writer *w, const struct mcp_tool *tool, enum mcp_era era)
 {
-	struct prose text = { .size = 0 };
+	struct mcp_prose text = { .size = 0 };
 	char title[96];
 
 	describe(&text, tool);

@@ -13,13 +13,6 @@
 #define SIGNATURE_MAX 12             /* bytes of an image that say what it is */
 #define REPLACEMENT   "\xef\xbf\xbd" /* U+FFFD */
 
-/* Of the program's files, what became part of the answer so far. */
-struct putting {
-	struct json_writer *w;
-	const struct mcp_answer *answer;
-	uint64_t embedded;
-};
-
 /* --- members of the result --------------------------------------------------------- */
 
 static const char *text_of(const struct json_node *object, const char *key)
@@ -318,8 +311,8 @@ static bool is_stored(const struct mcp_answer *a, const struct json_node *file)
 
 enum placement { AS_IMAGE, AS_RESOURCE, AS_LINK, NOWHERE };
 
-static enum placement place(const struct mcp_answer *a, const struct json_node *file,
-			    uint64_t embedded)
+static enum placement find_placement(const struct mcp_answer *a, const struct json_node *file,
+				     uint64_t embedded)
 {
 	uint64_t bytes = number_of(file, "bytes");
 	bool has_room = embedded + bytes <= MCP_FILES_MAX;
@@ -330,6 +323,17 @@ static enum placement place(const struct mcp_answer *a, const struct json_node *
 	if (has_content && has_room && bytes <= MCP_FILE_MAX)
 		return AS_RESOURCE;
 	return is_stored(a, file) ? AS_LINK : NOWHERE;
+}
+
+/* *embedded: bytes of the files before this one that are part of the answer. */
+static enum placement place(const struct mcp_answer *a, const struct json_node *file,
+			    uint64_t *embedded)
+{
+	enum placement placement = find_placement(a, file, *embedded);
+
+	if (placement <= AS_RESOURCE)
+		*embedded += number_of(file, "bytes");
+	return placement;
 }
 
 /* malloc'ed; NULL: none, or no memory. */
@@ -351,10 +355,8 @@ static void list_files(struct json_writer *w, const struct mcp_answer *a)
 	json_put_key(w, "files");
 	json_open_array(w);
 	for (const struct json_node *m = list_of(a->result, "artifacts"); m; m = m->next) {
-		enum placement placement = place(a, m, embedded);
+		enum placement placement = place(a, m, &embedded);
 		auto_free char *uri = make_uri(a, m, placement);
-		if (placement <= AS_RESOURCE)
-			embedded += number_of(m, "bytes");
 		json_open_object(w);
 		json_member_text(w, "path", text_of(m, "path"));
 		json_member_u64(w, "bytes", number_of(m, "bytes"));
@@ -396,24 +398,29 @@ static void put_link(struct json_writer *w, const struct json_node *file, const 
 }
 
 /* Clients of before 2025-06-18 have no links. */
-static void put_file(struct putting *p, const struct json_node *file)
+static void put_file(struct json_writer *w, const struct mcp_answer *a,
+		     const struct json_node *file, enum placement placement)
 {
-	const struct mcp_answer *a = p->answer;
-	enum placement placement = place(a, file, p->embedded);
 	auto_free char *uri = make_uri(a, file, placement);
 
-	if (placement <= AS_RESOURCE)
-		p->embedded += number_of(file, "bytes");
 	if (!uri || (placement == AS_LINK && a->era == MCP_ERA_OLD))
 		return;
-	json_open_object(p->w);
+	json_open_object(w);
 	if (placement == AS_IMAGE)
-		put_image(p->w, file);
+		put_image(w, file);
 	else if (placement == AS_RESOURCE)
-		put_resource(p->w, file, uri);
+		put_resource(w, file, uri);
 	else
-		put_link(p->w, file, uri);
-	json_close_object(p->w);
+		put_link(w, file, uri);
+	json_close_object(w);
+}
+
+static void put_files(struct json_writer *w, const struct mcp_answer *a)
+{
+	uint64_t embedded = 0;
+
+	for (const struct json_node *m = list_of(a->result, "artifacts"); m; m = m->next)
+		put_file(w, a, m, place(a, m, &embedded));
 }
 
 /* --- the whole ---------------------------------------------------------------------- */
@@ -425,10 +432,7 @@ static void warn_of_lost_files(struct json_writer *w, const struct mcp_answer *a
 
 	for (const struct json_node *m = list_of(a->result, "artifacts"); m; m = m->next) {
 		struct mcp_prose s = { .size = 0 };
-		enum placement placement = place(a, m, embedded);
-		if (placement <= AS_RESOURCE)
-			embedded += number_of(m, "bytes");
-		if (placement != NOWHERE)
+		if (place(a, m, &embedded) != NOWHERE)
 			continue;
 		mcp_say(&s,
 			"file '%.200s' is too large for an answer; write a smaller one, or ask the "
@@ -519,7 +523,6 @@ static void put_facts_as_text(struct json_writer *w, const struct mcp_answer *a)
 
 void mcp_answer_put(struct json_writer *w, const struct mcp_answer *answer)
 {
-	struct putting p = { .w = w, .answer = answer };
 	uint64_t exit_code = 1;
 	bool succeeded = json_get_u64(answer->result, "exit_code", &exit_code) && exit_code == 0;
 
@@ -527,8 +530,7 @@ void mcp_answer_put(struct json_writer *w, const struct mcp_answer *answer)
 	json_put_key(w, "content");
 	json_open_array(w);
 	put_facts_as_text(w, answer);
-	for (const struct json_node *m = list_of(answer->result, "artifacts"); m; m = m->next)
-		put_file(&p, m);
+	put_files(w, answer);
 	json_close_array(w);
 	if (answer->era != MCP_ERA_OLD) {
 		json_put_key(w, "structuredContent");

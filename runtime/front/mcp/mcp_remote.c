@@ -8,7 +8,6 @@
 #include <sys/queue.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "runtime/base/scope.h"
@@ -18,7 +17,6 @@
 #include "runtime/front/cli/remote/remote_result.h"
 
 #define CHUNK         65536
-#define HEAD_MAX      512
 #define CALLS_MAX     64
 #define LIST_MAX      (1u << 20)
 #define ANSWER_MAX    (768u << 20) /* two streams of 256M in base64, and more */
@@ -31,7 +29,7 @@ struct call {
 	struct mcp_run *run;
 	struct watch watch;
 	int fd;
-	char head[HEAD_MAX];
+	char head[REMOTE_HEAD_MAX];
 	char *request; /* the body */
 	size_t head_size, size, sent;
 	struct http_answer answer;
@@ -218,29 +216,25 @@ static void on_ready(struct watch *w, uint32_t events)
 
 static void write_head(struct call *c)
 {
-	const char *trace = c->run->traceparent;
-	/* a value with other characters would be another header */
-	bool has_trace = trace && strspn(trace, "0123456789abcdef-") == strlen(trace) &&
-			 strlen(trace) < 128;
-	int size = snprintf(c->head, sizeof(c->head),
-			    "POST /v1/runs HTTP/1.1\r\nHost: cejail\r\nConnection: close\r\n"
-			    "User-Agent: cejail-mcp/%s\r\nAccept: %s\r\n%s%s%s"
-			    "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n",
-			    CJ_VERSION,
-			    c->run->wants_events ? "application/x-ndjson" : "application/json",
-			    has_trace ? "Traceparent: " : "", has_trace ? trace : "",
-			    has_trace ? "\r\n" : "", c->size);
-	c->head_size = (size_t)size;
+	const struct remote_message message = {
+		.method = "POST",
+		.path = "/v1/runs",
+		.accept = c->run->wants_events ? "application/x-ndjson" : "application/json",
+		.body = c->request,
+		.size = c->size,
+		.agent = "cejail-mcp",
+		.traceparent = c->run->traceparent,
+	};
+
+	c->head_size = remote_link_write_head(&message, c->head);
 }
 
 static int connect_to(const char *path, struct cj_error *err)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct sockaddr_un address;
 
-	if (strlen(path) >= sizeof(address.sun_path))
-		return cj_reject(err, "--remote: '%s' is longer than %zu characters: unix(7)", path,
-				 sizeof(address.sun_path) - 1);
-	memcpy(address.sun_path, path, strlen(path));
+	if (remote_link_address(path, &address, err) < 0)
+		return -err->code;
 	auto_fd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return cj_fail(err, errno, "create a socket");

@@ -6,7 +6,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "runtime/base/scope.h"
@@ -15,7 +14,7 @@
 #include "runtime/front/cli/remote/remote.h"
 #include "runtime/jail/record.h"
 
-#define HEAD_MAX 512
+#define TRACEPARENT_MAX 128
 
 static int fail_connect(const char *path, int code, struct cj_error *err)
 {
@@ -46,16 +45,24 @@ int remote_find_socket(struct arena *a, const char **out_path, struct cj_error *
 	return cj_hint(err, "start one: cejail serve; or name its socket: --remote=SOCKET");
 }
 
+int remote_link_address(const char *socket_path, struct sockaddr_un *out, struct cj_error *err)
+{
+	*out = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	if (strlen(socket_path) >= sizeof(out->sun_path))
+		return cj_reject(err, "--remote: '%s' is longer than %zu characters: unix(7)",
+				 socket_path, sizeof(out->sun_path) - 1);
+	memcpy(out->sun_path, socket_path, strlen(socket_path));
+	return 0;
+}
+
 /* unix(7): if the queue is full, connect(2) waits for at most SO_SNDTIMEO. */
 static int connect_to(const char *path, struct cj_error *err)
 {
 	const struct timeval patience = { .tv_sec = REMOTE_PATIENCE_S };
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct sockaddr_un address;
 
-	if (strlen(path) >= sizeof(address.sun_path))
-		return cj_reject(err, "--remote: '%s' is longer than %zu characters: unix(7)", path,
-				 sizeof(address.sun_path) - 1);
-	memcpy(address.sun_path, path, strlen(path));
+	if (remote_link_address(path, &address, err) < 0)
+		return -err->code;
 	auto_fd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return cj_fail(err, errno, "--remote: create a socket");
@@ -87,19 +94,31 @@ static int send_all(int fd, const char *bytes, size_t size, struct cj_error *err
 	return 0;
 }
 
+size_t remote_link_write_head(const struct remote_message *message,
+			      char out[static REMOTE_HEAD_MAX])
+{
+	const char *trace = message->traceparent;
+	bool has_trace = trace && strspn(trace, "0123456789abcdef-") == strlen(trace) &&
+			 strlen(trace) < TRACEPARENT_MAX;
+
+	return (size_t)snprintf(out, REMOTE_HEAD_MAX,
+				"%s %s HTTP/1.1\r\nHost: cejail\r\nConnection: close\r\n"
+				"User-Agent: %s/%s\r\nAccept: %s\r\n%s%s%s"
+				"Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n",
+				message->method, message->path,
+				message->agent ? message->agent : "cejail", CJ_VERSION,
+				message->accept, has_trace ? "Traceparent: " : "",
+				has_trace ? trace : "", has_trace ? "\r\n" : "", message->size);
+}
+
 int remote_link_ask(const char *socket_path, const struct remote_message *message,
 		    struct cj_error *err)
 {
-	char head[HEAD_MAX];
-	int length = snprintf(head, sizeof(head),
-			      "%s %s HTTP/1.1\r\nHost: cejail\r\nConnection: close\r\n"
-			      "User-Agent: cejail/%s\r\nAccept: %s\r\n"
-			      "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n",
-			      message->method, message->path, CJ_VERSION, message->accept,
-			      message->size);
+	char head[REMOTE_HEAD_MAX];
+	size_t length = remote_link_write_head(message, head);
 	auto_fd int fd = connect_to(socket_path, err);
 
-	if (fd < 0 || send_all(fd, head, (size_t)length, err) < 0 ||
+	if (fd < 0 || send_all(fd, head, length, err) < 0 ||
 	    send_all(fd, message->body, message->size, err) < 0)
 		return -err->code;
 	return take_fd(&fd);

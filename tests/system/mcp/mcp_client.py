@@ -110,7 +110,7 @@ class Server:
         return self.request("tools/call", progress, meta, name=tool, arguments=arguments)
 
     def call(self, tool, **arguments):
-        """The result of a tool, checked against the tool's own schema."""
+        """The result of a tool."""
         return self.result(self.call_later(tool, **arguments))
 
     def result(self, number):
@@ -141,6 +141,13 @@ class Server:
             return any(" sleep " in (harness.describe_process(pid) or "") for pid in self.below())
 
         harness.wait_until(sleeps, "the program to sleep")
+
+    @staticmethod
+    def await_end(pids, seconds=10):
+        def runs(pid):
+            return os.path.exists(f"/proc/{pid}") and " (Z)" not in (harness.describe_process(pid) or "(Z)")
+
+        harness.wait_until(lambda: not any(map(runs, pids)), "the end of all processes", seconds)
 
     def signal(self, number=signal.SIGTERM):
         self.process.send_signal(number)

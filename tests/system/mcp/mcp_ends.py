@@ -36,7 +36,7 @@ def _():
         began, pids = time.monotonic(), s.below()
         s.process.stdin.close()
         s.process.wait(10 * SLOW)
-        wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") and " (Z)" not in (describe_process(pid) or "(Z)") for pid in pids), "the end of all processes")
+        s.await_end(pids)
         true(time.monotonic() - began < 2 * SLOW, f"it took {time.monotonic() - began:.1f} s")
 
 
@@ -58,7 +58,7 @@ def _():
         pids = s.below()
         s.signal(signal.SIGKILL)
         s.process.wait()
-        wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") and " (Z)" not in (describe_process(pid) or "(Z)") for pid in pids), "the end of all processes", 20)
+        s.await_end(pids, 20)
         s.process.returncode = 0  # looked at
 
 

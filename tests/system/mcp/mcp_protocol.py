@@ -9,7 +9,6 @@ from harness import *  # noqa: F403
 from mcp_client import META, MODERN, Server, facts_of
 
 VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-BASE = ("-p", "base", "--network", "none")  # its command is none: tools of it run only where a test says how
 SHELL = ("-p", "shell", "--network", "none")
 
 

@@ -243,11 +243,8 @@ class _Process:
                 os.close(writer)
         self.body = body
 
-    def _end(self, has_answer: bool) -> None:
-        said = self.process.stderr.read().decode(errors="replace").strip()  # type: ignore[union-attr]
-        self.process.wait()
-        if not has_answer:
-            raise Error(said or f"cejail ended with {self.process.returncode} and no result")
+    def _no_answer(self, said: bytes) -> Error:
+        return Error(said.decode(errors="replace").strip() or f"cejail ended with {self.process.returncode} and no result")
 
     def result(self) -> Result:
         try:
@@ -257,7 +254,7 @@ class _Process:
             self.process.communicate()
             raise
         if not out:
-            raise Error(err.decode(errors="replace").strip() or f"cejail ended with {self.process.returncode} and no result")
+            raise self._no_answer(err)
         return _checked(_parse(out))
 
     def lines(self) -> Iterator[bytes]:
@@ -273,7 +270,10 @@ class _Process:
                 for line in events:
                     has_line = True
                     yield line
-                self._end(has_line)
+                said = self.process.stderr.read()  # type: ignore[union-attr]
+                self.process.wait()
+                if not has_line:
+                    raise self._no_answer(said)
             finally:
                 self.cancel()
 
@@ -440,9 +440,7 @@ class AsyncClient(_Base):
                 yield event
         finally:
             run.cancel()
-            if step is not None and step.cancelled():  # its thread ends with the run
-                pass
-            else:
+            if step is None or not step.cancelled():  # else its thread ends with the run
                 events.close()  # type: ignore[attr-defined]
 
 

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <linux/keyctl.h>
 #include <linux/openat2.h>
+#include <sys/file.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -90,4 +91,13 @@ ssize_t sys_write(int fd, const void *buf, size_t size)
 		put = write(fd, buf, size);
 	while (put < 0 && errno == EINTR);
 	return put;
+}
+
+int sys_flock(int fd, int operation)
+{
+	int rc;
+	do
+		rc = flock(fd, operation);
+	while (rc < 0 && errno == EINTR);
+	return rc;
 }

@@ -129,15 +129,6 @@ static int write_record(int fd, const struct record *r, struct cj_error *err)
 
 /* --- locks ----------------------------------------------------------------------------- */
 
-static int lock(int fd, int operation)
-{
-	int rc;
-	do
-		rc = flock(fd, operation);
-	while (rc < 0 && errno == EINTR);
-	return rc < 0 ? -errno : 0;
-}
-
 static bool is_linked(int fd)
 {
 	struct stat st;
@@ -154,7 +145,7 @@ static int make_locked(int dir_fd, const char *name)
 	    openat(dir_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -1;
-	if (lock(fd, LOCK_EX) < 0)
+	if (sys_flock(fd, LOCK_EX) < 0)
 		return -1;
 	if (!is_linked(fd)) { /* a sweep removed it in between */
 		errno = EEXIST;

@@ -62,23 +62,14 @@ static int make_store(struct image_store *out, struct cj_error *err)
 	return 0;
 }
 
-static int lock(int fd, int operation)
-{
-	int rc;
-	do
-		rc = flock(fd, operation);
-	while (rc < 0 && errno == EINTR);
-	return rc;
-}
-
 /* Until the descriptor is closed. */
 static int lock_store(const struct image_store *store, struct cj_error *err)
 {
-	if (lock(store->fd, LOCK_EX | LOCK_NB) == 0)
+	if (sys_flock(store->fd, LOCK_EX | LOCK_NB) == 0)
 		return 0;
 	if (errno == EWOULDBLOCK) {
 		log_note("waiting for another import or removal");
-		if (lock(store->fd, LOCK_EX) == 0)
+		if (sys_flock(store->fd, LOCK_EX) == 0)
 			return 0;
 	}
 	return cj_fail(err, errno, "lock '%s'", store->path);

@@ -31,27 +31,12 @@
 
 /* --- the store ------------------------------------------------------------------------- */
 
-/* Each directory of the path that is missing; the last one for this user only. */
-static int make_path(const char *path, struct cj_error *err)
-{
-	char part[PATH_MAX];
-	for (const char *end = path; *end;) {
-		end += strcspn(end + 1, "/") + 1;
-		size_t size = (size_t)(end - path);
-		memcpy(part, path, size);
-		part[size] = '\0';
-		if (mkdir(part, *end ? 0755 : 0700) < 0 && errno != EEXIST)
-			return cj_fail(err, errno, "create '%s'", part);
-	}
-	return 0;
-}
-
 static int make_store(struct image_store *out, struct cj_error *err)
 {
 	static const char *const dirs[] = { "images", "layers", "tmp" };
 	auto_image_store struct image_store store = IMAGE_STORE_NULL;
 	char path[PATH_MAX];
-	if (image_store_find(path, err) < 0 || make_path(path, err) < 0 ||
+	if (image_store_find(path, err) < 0 || fd_make_dirs(path, 0755, 0700, err) < 0 ||
 	    image_store_open(&store, err) < 0)
 		return -err->code;
 	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++)

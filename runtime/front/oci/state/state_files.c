@@ -38,23 +38,6 @@ static const char *standard_root(char out[static PATH_MAX], struct cj_error *err
 	return NULL;
 }
 
-/* Every missing directory of the path, the last one included. */
-static int make_parents(const char *path, struct cj_error *err)
-{
-	char part[PATH_MAX];
-
-	for (const char *slash = strchr(path + 1, '/');; slash = strchr(slash + 1, '/')) {
-		size_t size = slash ? (size_t)(slash - path) : strlen(path);
-		if (size >= sizeof(part))
-			return cj_fail(err, ENAMETOOLONG, "create '%s'", path);
-		(void)snprintf(part, sizeof(part), "%.*s", (int)size, path);
-		if (mkdir(part, ROOT_MODE) < 0 && errno != EEXIST)
-			return cj_fail(err, errno, "create '%s'", part);
-		if (!slash)
-			return 0;
-	}
-}
-
 int state_files_root(const char *root, bool make, struct cj_error *err)
 {
 	char buf[PATH_MAX];
@@ -65,7 +48,7 @@ int state_files_root(const char *root, bool make, struct cj_error *err)
 		return -err->code;
 	auto_fd int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT && make) {
-		if (make_parents(path, err) < 0)
+		if (fd_make_dirs(path, ROOT_MODE, ROOT_MODE, err) < 0)
 			return -err->code;
 		fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	}

@@ -5,7 +5,7 @@
  *
  * "--name=value", "--name value", "-n value"; names cannot be abbreviated.  Global options stand
  * before the verb.  Options and operands of a verb may be mixed, as crun accepts them, except for
- * exec and spec'd commands: there the first operand ends the options.  "--" ends them everywhere.
+ * exec: there the first operand, the id, ends the options.  "--" ends them everywhere.
  */
 #pragma once
 

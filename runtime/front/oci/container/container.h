@@ -7,26 +7,26 @@
  *
  *	create                                   init (forked, never executed)
  *	------                                   -----------------------------
- *	state directory, lock
  *	configuration, plan, seccomp program
+ *	state directory, lock
  *	record: the cgroup's path
  *	cgroup
  *	clone3, into the cgroup ---------------> new namespaces, or joined ones (by path:
  *	record: pid and start time                 container_spawn.h)
  *	id maps
- *	STEP_IDS_MAPPED -----------------------> root of its user namespace, cgroup namespace,
- *	                                           host name
- *	hooks prestart, createRuntime <--------- STEP_NAMESPACES
- *	STEP_HOOKS_DONE -----------------------> sources, tree, hooks createContainer,
- *	                                           masks, sysctls, pivot, console, executable
- *	pid file, record: created <------------- STEP_BUILT
- *	STEP_CREATED --------------------------> accept(2) on the start socket
+ *	CREATION_IDS_MAPPED -------------------> cgroup namespace, time namespace
+ *	hooks prestart, createRuntime <--------- CREATION_NAMESPACES
+ *	CREATION_HOOKS_DONE -------------------> sources, root of its user namespace, host name,
+ *	                                           tree, hooks createContainer, console, masks,
+ *	                                           sysctls, pivot, user, privileges, executable
+ *	limits, pid file, record: created <----- CREATION_BUILT
+ *	CREATION_CREATED ----------------------> accept(2) on the start socket
  *	exit                                       |
  *	                                           |
- *	start: connects, STEP_START -----------> hooks startContainer, privileges, seccomp, execve
- *	(end of file, or init's error) <--------'
+ *	start: connects, CREATION_START -------> CREATION_STARTING, hooks startContainer,
+ *	(end of file, or init's error) <--------'  seccomp, execve
  *
- * Init is not dumpable from the id map on until execve(2).  Until STEP_CREATED init ends when
+ * Init is not dumpable from the id map on until execve(2).  Until CREATION_CREATED init ends when
  * create does.  A failure of create at any place removes all that create has made; what a kill
  * leaves, `delete --force` removes by the record, which names each thing before it exists.
  *

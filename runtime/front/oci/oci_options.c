@@ -424,11 +424,6 @@ int oci_options_parse(const char *const *args, struct arena *a, struct oci_optio
 	return check_whole(&p, out, err);
 }
 
-const char *oci_options_verb_name(enum oci_verb_id verb)
-{
-	return verbs[verb].name;
-}
-
 /* --- the help texts ---------------------------------------------------------------------- */
 
 static void print_rows(unsigned verb_bit)

@@ -98,8 +98,5 @@ struct oci_options {
 int oci_options_parse(const char *const *args, struct arena *a, struct oci_options *out,
 		      struct cj_error *err);
 
-/* "create", "start", ... */
-const char *oci_options_verb_name(enum oci_verb_id verb);
-
 /* The text of --help: of the verb, or of the program where `has_verb` is false. */
 void oci_options_print_help(bool has_verb, enum oci_verb_id verb);

@@ -4,5 +4,5 @@
 
 #include "runtime/front/oci/oci_call.h"
 
-/* Runs the verb of call->options.  Fails also for a verb that this version does not have. */
+/* Runs the verb of call->options. */
 int oci_verbs_run(struct oci_call *call, struct cj_error *err);

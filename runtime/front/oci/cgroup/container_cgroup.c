@@ -32,12 +32,6 @@
 #define REMOVE_TRIES    1000 /* of 1 ms: rmdir may say EBUSY shortly after the last process left */
 #define DIRECTORY_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
-const char *const cgroup_manager_names[CGROUP_MANAGER_COUNT] = {
-	[CGROUP_MANAGER_CGROUPFS] = "cgroupfs",
-	[CGROUP_MANAGER_SYSTEMD] = "systemd",
-	[CGROUP_MANAGER_DISABLED] = "disabled",
-};
-
 void container_cgroup_close(struct container_cgroup *c)
 {
 	cj_close(&c->dir_fd);

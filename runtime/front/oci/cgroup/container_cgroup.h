@@ -34,10 +34,7 @@ enum cgroup_manager {
 	CGROUP_MANAGER_CGROUPFS,
 	CGROUP_MANAGER_SYSTEMD,
 	CGROUP_MANAGER_DISABLED,
-	CGROUP_MANAGER_COUNT
 };
-/* As --cgroup-manager has them: "cgroupfs", "systemd", "disabled". */
-extern const char *const cgroup_manager_names[CGROUP_MANAGER_COUNT];
 
 #define CONTAINER_UNIT_MAX 256 /* systemd.unit(5), with a NUL */
 

@@ -10,14 +10,6 @@
 
 #define REASON_MAX 256
 
-const char *oci_pairs_get(const struct oci_pairs *pairs, const char *name)
-{
-	for (size_t i = 0; i < pairs->count; i++)
-		if (strcmp(pairs->items[i].name, name) == 0)
-			return pairs->items[i].value;
-	return NULL;
-}
-
 /* --- messages ---------------------------------------------------------------------- */
 
 int oci_reject(const struct json_reader *in, const struct json_node *node, struct cj_error *err,

@@ -33,9 +33,6 @@ struct oci_pairs {
 	size_t count;
 };
 
-/* The value of `name`, or NULL. */
-const char *oci_pairs_get(const struct oci_pairs *pairs, const char *name);
-
 #define OCI_CONFIG_BYTES_MAX (4u << 20)       /* podman's with its default filter has 40 kB */
 #define OCI_ID_MAX           (UINT32_MAX - 1) /* UINT32_MAX is (uid_t)-1: "do not change" for chown(2) */
 

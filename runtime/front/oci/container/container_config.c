@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "runtime/base/files/fd.h"
@@ -28,7 +27,7 @@ int container_config_bundle(const struct oci_options *o, struct arena *a,
 			    struct container_bundle *out, struct cj_error *err)
 {
 	struct container_bundle b = { 0 };
-	char resolved[PATH_MAX], name[PATH_MAX + 16], *text;
+	char resolved[PATH_MAX], *text;
 	const char *given = o->bundle && o->bundle[0] != '\0' ? o->bundle : ".";
 	const char *config = o->config ? o->config : CONFIG;
 
@@ -46,9 +45,8 @@ int container_config_bundle(const struct oci_options *o, struct arena *a,
 		return cj_fail(err, errno, "open '%s' of the bundle '%s'", config, b.path);
 	if (fd_read_all(fd, OCI_CONFIG_BYTES_MAX, a, &text, &b.size, config, err) < 0)
 		return -err->code;
-	(void)snprintf(name, sizeof(name), "%s", config);
 	b.text = text;
-	if (oci_config_read(name, b.text, b.size, a, &b.config, err) < 0 ||
+	if (oci_config_read(config, b.text, b.size, a, &b.config, err) < 0 ||
 	    find_rootfs(&b, a, err) < 0)
 		return -err->code;
 	*out = b;

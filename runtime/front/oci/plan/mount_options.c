@@ -197,7 +197,6 @@ static int apply(const struct row *row, struct arena *a, struct mount_options *o
 		out->idmap_is_recursive = out->idmap_is_recursive || row->is_recursive;
 		return 0;
 	case SUPER:
-		out->super_flag = row->name;
 		return add_data(row->name, a, out, err);
 	case REFUSED:
 	default:

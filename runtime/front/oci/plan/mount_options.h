@@ -20,8 +20,6 @@ struct mount_options {
 	/* Of the file system; a bind has none. */
 	struct mounts_option *data;
 	size_t ndata;
-	const char
-	    *super_flag; /* the last one of `data` that is the kernel's own: "sync"; NULL: none */
 };
 
 /*

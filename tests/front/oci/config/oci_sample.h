@@ -25,6 +25,15 @@ static inline const char *sample_or(const char *text, const char *usual)
 	return text ? text : usual;
 }
 
+/* The value of `name`, or NULL. */
+static inline const char *oci_pairs_get(const struct oci_pairs *pairs, const char *name)
+{
+	for (size_t i = 0; i < pairs->count; i++)
+		if (strcmp(pairs->items[i].name, name) == 0)
+			return pairs->items[i].value;
+	return NULL;
+}
+
 static inline void sample_write(const struct sample *s, char out[SAMPLE_MAX])
 {
 	(void)snprintf(out, SAMPLE_MAX,

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "runtime/base/scope.h"
+#include "tests/front/oci/config/oci_sample.h"
 
 static struct arena arena;
 static struct cj_error err;

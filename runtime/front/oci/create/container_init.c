@@ -3,6 +3,7 @@
 #include "runtime/front/oci/create/container_init.h"
 
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,9 +21,6 @@
 #include "runtime/front/oci/process/console.h"
 
 #define STATUS_FAILED 1
-#ifndef CLONE_NEWTIME
-#define CLONE_NEWTIME 0x00000080
-#endif
 
 struct init {
 	struct creation *c;

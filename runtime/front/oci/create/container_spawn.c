@@ -15,10 +15,6 @@
 #include "runtime/front/oci/create/container_init.h"
 #include "runtime/front/oci/create/creation.h"
 
-#ifndef CLONE_NEWTIME
-#define CLONE_NEWTIME 0x00000080
-#endif
-
 static const uint64_t clone_flags[OCI_NS_COUNT] = {
 	[OCI_NS_USER] = CLONE_NEWUSER,   [OCI_NS_CGROUP] = CLONE_NEWCGROUP,
 	[OCI_NS_IPC] = CLONE_NEWIPC,     [OCI_NS_UTS] = CLONE_NEWUTS,

@@ -18,10 +18,6 @@
 #include "runtime/base/sys.h"
 #include "runtime/front/oci/process/console.h"
 
-#ifndef CLONE_NEWTIME
-#define CLONE_NEWTIME 0x00000080 /* not in glibc 2.36 */
-#endif
-
 const char *const exec_step_names[] = {
 	[EXEC_SPAWNED] = "process spawned",
 	[EXEC_SEEN] = "process seen",

@@ -15,8 +15,6 @@ static int find_rootfs(struct container_bundle *b, struct arena *a, struct cj_er
 {
 	const char *root = b->config.root_path;
 
-	if (!root)
-		return cj_reject(err, "%s/" CONFIG ": root.path is missing", b->path);
 	b->rootfs = root[0] == '/' ? root : arena_printf(a, "%s/%s", b->path, root);
 	if (!b->rootfs)
 		return cj_fail(err, ENOMEM, "read the bundle");

@@ -46,16 +46,11 @@ static int streams_enter(struct creation *c, struct cj_error *err)
 	return process_keep_fds((unsigned)c->options->preserve_fds, err);
 }
 
+/* What the caller may make; what config.json may ask for, its parser has checked. */
 static int check_namespaces(const struct creation *c, struct cj_error *err)
 {
 	const struct oci_namespace *ns = creation_namespaces(c);
 
-	if (!ns[OCI_NS_MOUNT].is_wanted)
-		return cj_reject(err, "linux.namespaces has no mount namespace; "
-				      "without one the host's mounts would change");
-	if (ns[OCI_NS_MOUNT].path)
-		return cj_reject(err,
-				 "linux.namespaces: a mount namespace by path is not supported");
 	if (geteuid() != 0 && !ns[OCI_NS_USER].is_wanted) {
 		int rc = cj_reject_as(err, EPERM, "linux.namespaces has no user namespace");
 		cj_hint(err, "an ordinary user needs one; cejail-oci spec --rootless writes it");

@@ -53,14 +53,7 @@ int container_start_init(const struct state *s, struct cj_error *err)
 	if (step_tell(&link, CREATION_START, NULL, 0, NULL, 0, err) < 0 ||
 	    step_await(&link, CREATION_STARTING, &msg, err) < 0)
 		return -err->code;
-	step_msg_fini(&msg);
-	/* From here on init sends nothing but an error; execve(2) closes its end. */
-	if (step_next(&link, &msg, err) == 0)
-		return cj_fail(err, EPROTO, "start the container");
-	if (err->code != EPIPE)
-		return -err->code;
-	*err = (struct cj_error){ 0 };
-	return 0;
+	return process_await(&link, "start the container", err);
 }
 
 /* "1.3.0" and later. */

@@ -135,24 +135,12 @@ static int let_go(struct execution *e, struct cj_error *err)
 	return step_tell(&e->link, EXEC_GO, NULL, 0, NULL, 0, err);
 }
 
-/* The process sends nothing but an error; execve(2) closes its end. */
-static int await_execve(struct execution *e, struct cj_error *err)
-{
-	auto_step_msg struct step_msg msg = { 0 };
-	if (step_next(&e->link, &msg, err) == 0)
-		return cj_fail(err, EPROTO, "start the process");
-	if (err->code != EPIPE)
-		return -err->code;
-	*err = (struct cj_error){ 0 };
-	return 0;
-}
-
 static int start(struct execution *e, struct cj_error *err)
 {
 	if (read_state(e, err) < 0 || open_container(e, err) < 0 || prepare(e, err) < 0 ||
 	    spawn(e, err) < 0 || let_go(e, err) < 0)
 		return -err->code;
-	if (await_execve(e, err) == 0)
+	if (process_await(&e->link, "start the process", err) == 0)
 		return 0;
 	if (e->options->pid_file)
 		(void)unlink(e->options->pid_file); /* it names a process that has ended */

@@ -12,6 +12,7 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
+#include "runtime/base/step.h"
 #include "runtime/base/sys.h"
 #include "runtime/front/oci/process/process_adjust.h"
 #include "runtime/front/oci/process/process_filter.h"
@@ -208,6 +209,17 @@ int process_describe(struct process *p, const struct process_state *state, pid_t
 int process_adjust(const struct process *p, pid_t pid, struct cj_error *err)
 {
 	return process_adjust_pid(p->wanted, pid, err);
+}
+
+int process_await(const struct step_link *link, const char *what, struct cj_error *err)
+{
+	auto_step_msg struct step_msg msg = { 0 };
+	if (step_next(link, &msg, err) == 0)
+		return cj_fail(err, EPROTO, "%s", what);
+	if (err->code != EPIPE)
+		return -err->code;
+	*err = (struct cj_error){ 0 };
+	return 0;
 }
 
 /* --- inside ------------------------------------------------------------------------- */

@@ -11,6 +11,7 @@
  *	process_find       inside    the executable, as that user
  *	process_adjust     outside   limits and priorities, which need the host's privileges
  *	process_execute    inside    limits again, filter, execve(2); with create after `start`
+ *	process_await      outside   until it has executed the program, or its error
  *
  * "Inside" is the process itself, in its namespaces and root.  It is single-threaded and not
  * dumpable all the time, and runs from a sealed copy of this program (own_copy.h).
@@ -26,6 +27,7 @@
 
 struct console;
 struct process;
+struct step_link;
 
 /* Of the container and the command line; zeroed: none of it. */
 struct process_context {
@@ -116,3 +118,11 @@ int process_adjust(const struct process *p, pid_t pid, struct cj_error *err);
 
 /* Loads the filter and executes.  Returns only on failure. */
 int process_execute(struct process *p, struct cj_error *err);
+
+/*
+ * process_await - outside: until execve(2) has closed the process' end of the link.
+ *
+ * After its last step the process sends nothing but an error, which is the caller's then.  `what`
+ * is for messages: "start the container".
+ */
+int process_await(const struct step_link *link, const char *what, struct cj_error *err);

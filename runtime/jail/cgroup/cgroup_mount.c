@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds the cgroup2 mount.  Acts.
+ * Finds the cgroup2 mount, and the cgroup of a process.  Acts.
  *
  * /proc/self/mountinfo costs a run 2 us for each mount of the host.  Since Linux 6.8 statmount(2)
  * tells the same of one mount: it is asked for the two usual places.  Any answer but a plain yes
@@ -10,12 +10,14 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "runtime/base/files/fd.h"
+#include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 
 #define MOUNTINFO_MAX (4u << 20)
@@ -93,4 +95,16 @@ void cgroup_mount_find(struct cgroup_mount *out)
 	if (fd_read_file(AT_FDCWD, "/proc/self/mountinfo", MOUNTINFO_MAX, &a, &text, &size,
 			 &ignored) == 0)
 		cgroup_text_mount(text, out);
+}
+
+int cgroup_self_read(pid_t pid, struct cgroup_self *out)
+{
+	char path[40] = "/proc/self/cgroup", text[SYSTEM_FILE_SMALL];
+	if (pid > 0)
+		(void)snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+	ssize_t size = system_file_read(AT_FDCWD, path, text, sizeof(text));
+	if (size < 0)
+		text[0] = '\0';
+	cgroup_text_self(text, out);
+	return size < 0 ? (int)size : 0;
 }

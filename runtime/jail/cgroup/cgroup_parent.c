@@ -25,10 +25,7 @@
 
 static void read_self(struct cgroup_host *out)
 {
-	char text[SYSTEM_FILE_SMALL];
-	if (system_file_read(AT_FDCWD, "/proc/self/cgroup", text, sizeof(text)) < 0)
-		text[0] = '\0'; /* as on a kernel without cgroups */
-	cgroup_text_self(text, &out->self);
+	(void)cgroup_self_read(0, &out->self); /* unreadable: as on a kernel without cgroups */
 	if (!cgroup_text_locate(&out->mount, out->self.path, out->own_path))
 		out->own_path[0] = '\0';
 }

@@ -6,7 +6,6 @@
  */
 #include "runtime/jail/cgroup/scope_request.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,10 +13,9 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-#include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/jail/cgroup/cgroup_text.h"
+#include "runtime/jail/cgroup/cgroup_mount.h"
 #include "runtime/jail/cgroup/sdbus.h"
 #include "runtime/jail/cgroup/user_bus.h"
 
@@ -73,19 +71,10 @@ static int await_bus(const struct sdbus *lib, struct sd_bus *bus, struct cj_erro
 
 /* --- where the process is --------------------------------------------------------- */
 
-static void read_cgroup(pid_t pid, struct cgroup_self *out)
-{
-	char path[40], text[SYSTEM_FILE_SMALL];
-	(void)snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
-	if (system_file_read(AT_FDCWD, path, text, sizeof(text)) < 0)
-		text[0] = '\0'; /* unknown: in no unit */
-	cgroup_text_self(text, out);
-}
-
 static bool is_in_unit(pid_t pid, const char *unit)
 {
 	struct cgroup_self self;
-	read_cgroup(pid, &self);
+	(void)cgroup_self_read(pid, &self); /* unreadable: in no unit */
 	const char *last = strrchr(self.path, '/');
 	return last && strcmp(last + 1, unit) == 0;
 }
@@ -132,7 +121,7 @@ static const char *interface_of(const char *unit)
 static bool is_delegated(const struct sdbus *lib, struct sd_bus *bus, pid_t pid)
 {
 	struct cgroup_self self;
-	read_cgroup(pid, &self);
+	(void)cgroup_self_read(pid, &self);      /* likewise */
 	cgroup_text_leave_supervisor(self.path); /* another cejail may have moved us there */
 	const char *unit = managed_unit(&self), *interface = unit ? interface_of(unit) : NULL;
 	char path[OBJECT_PATH_MAX];

@@ -15,6 +15,7 @@
 #include "runtime/front/oci/cgroup/device_attach.h"
 #include "runtime/front/oci/cgroup/resource_apply.h"
 #include "runtime/jail/cgroup/cgroup_parent.h"
+#include "runtime/jail/cgroup/cgroup_mount.h"
 
 #define FREEZE_WAIT_MS 10000 /* a process in uninterruptible sleep stops late */
 
@@ -40,16 +41,14 @@ static int put_process(int dir_fd, pid_t pid)
  */
 static int open_cgroup_of(const struct container_cgroup *c, pid_t pid)
 {
-	char file[40], text[SYSTEM_FILE_SMALL], path[CGROUP_PATH_MAX];
+	char path[CGROUP_PATH_MAX];
 	struct cgroup_host host;
 	struct cgroup_self self;
 	size_t size = strlen(c->record.path);
-	(void)snprintf(file, sizeof(file), "/proc/%d/cgroup", (int)pid);
-	ssize_t got = system_file_read(AT_FDCWD, file, text, sizeof(text));
-	if (got < 0)
-		return (int)got;
+	int rc = cgroup_self_read(pid, &self);
+	if (rc < 0)
+		return rc;
 	cgroup_host_read(&host);
-	cgroup_text_self(text, &self);
 	if (!cgroup_text_locate(&host.mount, self.path, path) ||
 	    strncmp(path, c->record.path, size) != 0 || path[size] != '/')
 		return -ENOENT;

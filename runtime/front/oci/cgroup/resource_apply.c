@@ -10,6 +10,7 @@
 
 #include "runtime/base/files/system_file.h"
 #include "runtime/jail/cgroup/cgroup.h"
+#include "runtime/jail/cgroup/cgroup_mount.h"
 #include "runtime/jail/cgroup/cgroup_subtree.h"
 #include "runtime/jail/cgroup/cgroup_text.h"
 
@@ -33,11 +34,9 @@ static const struct resource_write *needs(const struct resource_writes *writes, 
 
 static bool is_on_v1(const char *controller)
 {
-	char text[SYSTEM_FILE_SMALL];
 	struct cgroup_self self;
-	if (system_file_read(AT_FDCWD, "/proc/self/cgroup", text, sizeof(text)) < 0)
+	if (cgroup_self_read(0, &self) < 0)
 		return false;
-	cgroup_text_self(text, &self);
 	for (size_t i = 0; i < CGROUP_CONTROLLER_COUNT; i++)
 		if (strcmp(cgroup_controller_names[i], controller) == 0)
 			return self.on_v1[i];

@@ -19,7 +19,7 @@ static int signal_init(const struct state *s, int number, struct cj_error *err)
 	if (sys_pidfd_send_signal(pidfd, number) == 0)
 		return 0;
 	if (errno == ESRCH)
-		return cj_reject_as(err, ESRCH, "container '%s': container not running", s->id);
+		return state_reject_stopped(s, err);
 	return cj_fail(err, errno, "send signal %d to the container '%s'", number, s->id);
 }
 
@@ -33,7 +33,7 @@ static int signal_all(const struct state *s, int number, struct cj_error *err)
 	if (cgroup.dir_fd < 0) /* no cgroup: what init is not the parent of can't be found */
 		return signal_init(s, number, err);
 	if (!container_cgroup_is_populated(&cgroup))
-		return cj_reject_as(err, ESRCH, "container '%s': container not running", s->id);
+		return state_reject_stopped(s, err);
 	return container_cgroup_kill(&cgroup, number, err);
 }
 

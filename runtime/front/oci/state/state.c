@@ -221,7 +221,7 @@ int state_remove(struct state *s, struct cj_error *err)
 
 /* --- the first process --------------------------------------------------------------------- */
 
-static int reject_stopped(const struct state *s, struct cj_error *err)
+int state_reject_stopped(const struct state *s, struct cj_error *err)
 {
 	return cj_reject_as(err, ESRCH, "container '%s': container not running", s->id);
 }
@@ -246,22 +246,22 @@ int state_open_init(const struct state *s, struct cj_error *err)
 	uint64_t start = 0;
 
 	if (s->record.pid <= 0)
-		return reject_stopped(s, err);
+		return state_reject_stopped(s, err);
 	auto_fd int pidfd = sys_pidfd_open(s->record.pid);
 	if (pidfd < 0)
 		return errno == ESRCH || errno == EINVAL /* a thread's id now */
-			   ? reject_stopped(s, err)
+			   ? state_reject_stopped(s, err)
 			   : cj_fail(err, errno, "open process %d", (int)s->record.pid);
 	/* Read after the pidfd: a process that began at this time is the one behind it. */
 	int rc = state_process_start(s->record.pid, &start);
 	if (rc == -ENOENT || rc == -ESRCH || (rc == 0 && start != s->record.pid_start))
-		return reject_stopped(s, err);
+		return state_reject_stopped(s, err);
 	if (rc < 0)
 		return cj_fail(err, -rc, "read when process %d began", (int)s->record.pid);
 	/* A zombie is a dead container, unless other threads of its first process live. */
 	struct pollfd ended = { .fd = pidfd, .events = POLLIN };
 	if (poll(&ended, 1, 0) > 0)
-		return reject_stopped(s, err);
+		return state_reject_stopped(s, err);
 	return take_fd(&pidfd);
 }
 

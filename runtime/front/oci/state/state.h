@@ -92,6 +92,9 @@ int state_get_file(const struct state *s, const char *name, struct arena *a, cha
  */
 int state_open_init(const struct state *s, struct cj_error *err);
 
+/* ESRCH "container not running", with the id: what state_open_init() says. */
+int state_reject_stopped(const struct state *s, struct cj_error *err);
+
 /* When a process began, in clock ticks since boot: proc_pid_stat(5).  0 or -errno. */
 int state_process_start(pid_t pid, uint64_t *out);
 

@@ -26,7 +26,7 @@
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
 #include "runtime/base/json/json.h"
-#include "runtime/jail/cgroup/cgroup_text.h"
+#include "runtime/front/oci/cgroup/cgroup_path.h"
 
 struct oci_resources;
 
@@ -36,21 +36,19 @@ enum cgroup_manager {
 	CGROUP_MANAGER_DISABLED,
 };
 
-#define CONTAINER_UNIT_MAX 256 /* systemd.unit(5), with a NUL */
-
 /* What the state record keeps of a cgroup. */
 struct container_cgroup_record {
-	char path[CGROUP_PATH_MAX];    /* absolute, as mounted here; "": the container has none */
-	uint64_t inode;                /* of that directory; no later one has the same number */
-	char unit[CONTAINER_UNIT_MAX]; /* the systemd scope; "": none */
+	char path[CGROUP_PATH_MAX]; /* absolute, as mounted here; "": the container has none */
+	uint64_t inode;             /* of that directory; no later one has the same number */
+	char unit[CGROUP_UNIT_MAX]; /* the systemd scope; "": none */
 };
 
 struct container_cgroup {
 	int dir_fd; /* for CLONE_INTO_CGROUP; O_CLOEXEC; -1: none, or not made yet */
 	enum cgroup_manager manager;
 	struct container_cgroup_record record;
-	char slice[CONTAINER_UNIT_MAX]; /* of the scope to start; "": systemd's default */
-	bool is_below_own;              /* below a cgroup that is delegated to us */
+	char slice[CGROUP_UNIT_MAX]; /* of the scope to start; "": systemd's default */
+	bool is_below_own;           /* below a cgroup that is delegated to us */
 	char why_none[256]; /* the container runs without a cgroup, though none was disabled */
 };
 #define CONTAINER_CGROUP_NULL ((struct container_cgroup){ .dir_fd = -1 })
@@ -99,6 +97,9 @@ int container_cgroup_make(const struct container_cgroup_wanted *wanted, struct c
  */
 int container_cgroup_open(const struct container_cgroup_record *record,
 			  struct container_cgroup *out, struct cj_error *err);
+
+/* ENOENT without a cgroup: "the container has no cgroup, which 'WHAT' needs". */
+int container_cgroup_need(const struct container_cgroup *c, const char *what, struct cj_error *err);
 
 /*
  * container_cgroup_join - move process `pid` (0: this one) into the container's cgroup, for exec.

@@ -19,7 +19,7 @@
 
 #define FREEZE_WAIT_MS 10000 /* a process in uninterruptible sleep stops late */
 
-static int need_cgroup(const struct container_cgroup *c, const char *what, struct cj_error *err)
+int container_cgroup_need(const struct container_cgroup *c, const char *what, struct cj_error *err)
 {
 	if (c->dir_fd >= 0)
 		return 0;
@@ -117,7 +117,7 @@ int container_cgroup_update(const struct container_cgroup *c, const struct oci_r
 {
 	auto_arena struct arena a = { 0 };
 	struct resource_writes writes;
-	int rc = need_cgroup(c, "update", err);
+	int rc = container_cgroup_need(c, "update", err);
 	if (rc == 0)
 		rc = plan_update(c, resources, &a, &writes, err);
 	if (rc == 0)
@@ -139,7 +139,7 @@ int container_cgroup_update(const struct container_cgroup *c, const struct oci_r
 
 int container_cgroup_freeze(const struct container_cgroup *c, struct cj_error *err)
 {
-	int rc = need_cgroup(c, "pause", err);
+	int rc = container_cgroup_need(c, "pause", err);
 	if (rc < 0)
 		return rc;
 	rc = cgroup_tree_freeze(c->dir_fd, true, FREEZE_WAIT_MS);
@@ -150,7 +150,7 @@ int container_cgroup_freeze(const struct container_cgroup *c, struct cj_error *e
 
 int container_cgroup_thaw(const struct container_cgroup *c, struct cj_error *err)
 {
-	int rc = need_cgroup(c, "resume", err);
+	int rc = container_cgroup_need(c, "resume", err);
 	if (rc < 0)
 		return rc;
 	rc = cgroup_tree_freeze(c->dir_fd, false, FREEZE_WAIT_MS);
@@ -169,7 +169,7 @@ bool container_cgroup_is_frozen(const struct container_cgroup *c)
 
 int container_cgroup_kill(const struct container_cgroup *c, int signal, struct cj_error *err)
 {
-	int rc = need_cgroup(c, "kill --all", err);
+	int rc = container_cgroup_need(c, "kill --all", err);
 	if (rc < 0)
 		return rc;
 	return signal == SIGKILL ? cgroup_tree_kill(c->dir_fd, err)
@@ -184,6 +184,6 @@ bool container_cgroup_is_populated(const struct container_cgroup *c)
 int container_cgroup_pids(const struct container_cgroup *c, struct arena *a, pid_t **out,
 			  size_t *out_count, struct cj_error *err)
 {
-	int rc = need_cgroup(c, "ps", err);
+	int rc = container_cgroup_need(c, "ps", err);
 	return rc < 0 ? rc : cgroup_tree_pids(c->dir_fd, a, out, out_count, err);
 }

@@ -101,12 +101,10 @@ int control_events(struct oci_call *call, struct cj_error *err)
 	if (o->interval && parse_duration(o->interval, &interval, err) < 0)
 		return cj_wrap(err, "--interval");
 	int rc = control_target_open(call, false, &t, err);
+	if (rc == 0)
+		rc = container_cgroup_need(&t.cgroup, "events", err);
 	if (rc < 0)
 		return rc;
-	if (t.cgroup.dir_fd < 0)
-		return cj_reject_as(err, ENOENT,
-				    "the container has no cgroup, which 'events' "
-				    "needs");
 
 	struct watch watch = { .id = o->id, .cgroup = &t.cgroup, .events_fd = -1, .memory_fd = -1 };
 	if (o->stats_once)

@@ -2,12 +2,14 @@
 /* "linux" of a config.json as plain data.  Pure. */
 #include "runtime/front/oci/config/oci_linux.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/personality.h>
 
 #define NANOSECS_MAX    999999999
 #define FILE_MODE_MAX   0177777 /* containerd 1.6 writes the file's type, too */
+#define ID_MAP_LINE     33      /* three numbers of ten digits, two blanks, newline */
 #define PERMISSION_BITS 0777
 
 const char *const oci_namespace_names[OCI_NS_COUNT] = {
@@ -68,6 +70,22 @@ static int check_id_map(const struct json_reader *in, const struct json_node *no
 const struct oci_object oci_id_map_object = { &id_map_record, sizeof(struct oci_id_map),
 					      check_id_map };
 LIST(oci_id_maps, items, count);
+
+const char *oci_id_maps_format(const struct oci_id_maps *maps, struct arena *a)
+{
+	size_t size = maps->count * ID_MAP_LINE + 1, used = 0;
+	char *text = arena_alloc(a, size);
+
+	if (!text)
+		return NULL;
+	text[0] = '\0';
+	for (size_t i = 0; i < maps->count; i++) {
+		const struct oci_id_map *map = &maps->items[i];
+		used += (size_t)snprintf(text + used, size - used, "%u %u %u\n", map->container_id,
+					 map->host_id, map->size);
+	}
+	return text;
+}
 
 /* --- time, personality -------------------------------------------------------------- */
 

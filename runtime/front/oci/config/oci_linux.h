@@ -74,5 +74,11 @@ struct oci_linux {
 	struct oci_personality personality;
 };
 
+/*
+ * oci_id_maps_format - the lines of uid_map or gid_map: user_namespaces(7).  In the arena; NULL: no
+ * memory.
+ */
+const char *oci_id_maps_format(const struct oci_id_maps *maps, struct arena *a);
+
 /* For oci_config.c: "linux", and an item of "uidMappings". */
 extern const struct oci_object oci_linux_object, oci_id_map_object;

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "runtime/base/files/system_file.h"
@@ -11,33 +12,28 @@
 
 #define MAP_MAX 4096 /* the kernel takes one write of less than a page: user_namespaces(7) */
 
-static int format_map(const struct oci_id_maps *maps, const char *name, char out[static MAP_MAX],
-		      struct cj_error *err)
+static int format_map(const struct oci_id_maps *maps, const char *name, struct arena *a,
+		      const char **out, struct cj_error *err)
 {
-	size_t used = 0;
-
 	if (maps->count == 0)
 		return cj_reject(err, "a new user namespace needs linux.%s",
 				 name[0] == 'u' ? "uidMappings" : "gidMappings");
-	for (size_t i = 0; i < maps->count; i++) {
-		const struct oci_id_map *m = &maps->items[i];
-		int size = snprintf(out + used, MAP_MAX - used, "%u %u %u\n", m->container_id,
-				    m->host_id, m->size);
-		used += (size_t)size;
-		if (used >= MAP_MAX)
-			return cj_reject(err,
-					 "%s has %zu ranges, which is more than the kernel takes",
-					 name, maps->count);
-	}
+	*out = oci_id_maps_format(maps, a);
+	if (!*out)
+		return cj_fail(err, ENOMEM, "format the %s of the container", name);
+	if (strlen(*out) >= MAP_MAX)
+		return cj_reject(err, "%s has %zu ranges, which is more than the kernel takes",
+				 name, maps->count);
 	return 0;
 }
 
 static int write_map(int proc_fd, const struct oci_id_maps *maps, const char *name,
 		     struct cj_error *err)
 {
-	char text[MAP_MAX];
+	auto_arena struct arena a = { 0 };
+	const char *text = NULL;
 
-	if (format_map(maps, name, text, err) < 0)
+	if (format_map(maps, name, &a, &text, err) < 0)
 		return -err->code;
 	int rc = system_file_write(proc_fd, name, text);
 	if (rc == 0)

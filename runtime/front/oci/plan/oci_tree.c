@@ -2,7 +2,6 @@
 /* The plan of a container's file tree.  Pure. */
 #include "runtime/front/oci/plan/oci_tree.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -12,7 +11,6 @@
 #include "runtime/front/oci/plan/oci_sysctls.h"
 
 #define ID_MAPS_MAX 340 /* lines; user_namespaces(7) */
-#define ID_MAP_LINE 34  /* three numbers of ten digits, two blanks, newline, NUL */
 #define OPTION_MAX  255 /* bytes that fsconfig(2) takes */
 
 /* config-linux.md, "Default Devices"; numbers: Documentation/admin-guide/devices.txt. */
@@ -65,18 +63,8 @@ static int format_maps(const struct oci_id_maps *maps, struct arena *a, const ch
 {
 	if (maps->count > ID_MAPS_MAX)
 		return cj_reject(err, "an id map has more than %d lines", ID_MAPS_MAX);
-	size_t size = maps->count * ID_MAP_LINE + 1, used = 0;
-	char *text = arena_alloc(a, size);
-	if (!text)
-		return cj_fail(err, ENOMEM, "format an id map");
-	for (size_t i = 0; i < maps->count; i++) {
-		const struct oci_id_map *map = &maps->items[i];
-		int length = snprintf(text + used, size - used, "%u %u %u\n", map->container_id,
-				      map->host_id, map->size);
-		used += (size_t)length;
-	}
-	*out = text;
-	return 0;
+	*out = oci_id_maps_format(maps, a);
+	return *out ? 0 : cj_fail(err, ENOMEM, "format an id map");
 }
 
 /* The mount's own maps, or the container's: config.md, "idmap". */

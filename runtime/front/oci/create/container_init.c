@@ -197,11 +197,7 @@ static int sysctls_enter(struct init *in, struct cj_error *err)
 /* While the host's procfs is still there: none of the container's is trusted. */
 static int label_enter(struct init *in, struct cj_error *err)
 {
-	auto_fd int proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
-
-	if (!in->c->process)
-		return 0;
-	return process_label(in->c->process, proc_fd, err);
+	return in->c->process ? process_label(in->c->process, err) : 0;
 }
 
 static int pivot_enter(struct init *in, struct cj_error *err)

@@ -192,13 +192,6 @@ static int join_cgroup(const struct exec_join *join, struct cj_error *err)
 	return container_cgroup_join(join->cgroup, 0, join->init_pid, err);
 }
 
-/* The host's procfs is still there: none of the container's is trusted. */
-static int label(const struct exec_join *join, struct cj_error *err)
-{
-	auto_fd int proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return process_label(join->process, proc_fd, err);
-}
-
 static int join_namespaces(const struct exec_join *join, struct cj_error *err)
 {
 	int pidfd = join->init_pidfd;
@@ -235,7 +228,8 @@ static _Noreturn void joiner_main(const struct exec_join *join, int sock_fd)
 	struct cj_error err = { 0 };
 	const struct step_link link = { sock_fd, "cejail-oci exec", exec_step_names };
 	child_wipe_arguments(); /* what is in /proc/PID/cmdline can be read inside */
-	if (join_cgroup(join, &err) < 0 || label(join, &err) < 0 ||
+	/* The label while the host's procfs is there: none of the container's is trusted. */
+	if (join_cgroup(join, &err) < 0 || process_label(join->process, &err) < 0 ||
 	    close_others(join, sock_fd, &err) < 0 || join_namespaces(join, &err) < 0 ||
 	    spawn(join, &link, &err) < 0)
 		step_abort(&link, &err);

@@ -225,7 +225,7 @@ int process_await(const struct step_link *link, const char *what, struct cj_erro
 /* --- inside ------------------------------------------------------------------------- */
 
 /* Kernels before 5.8 have only the second, which all security modules share. */
-int process_label(const struct process *p, int proc_fd, struct cj_error *err)
+int process_label(const struct process *p, struct cj_error *err)
 {
 	char text[512];
 	if (!p->wanted->apparmor_profile)
@@ -233,9 +233,9 @@ int process_label(const struct process *p, int proc_fd, struct cj_error *err)
 	int size = snprintf(text, sizeof(text), "exec %s", p->wanted->apparmor_profile);
 	if (size < 0 || (size_t)size >= sizeof(text))
 		return cj_reject(err, "process.apparmorProfile: the name is too long");
-	int rc = fd_put_file(proc_fd, "thread-self/attr/apparmor/exec", text, err);
+	int rc = fd_put_file(AT_FDCWD, "/proc/thread-self/attr/apparmor/exec", text, err);
 	if (rc == -ENOENT)
-		rc = fd_put_file(proc_fd, "thread-self/attr/exec", text, err);
+		rc = fd_put_file(AT_FDCWD, "/proc/thread-self/attr/exec", text, err);
 	if (rc == -ENOENT)
 		(void)cj_hint(err, "load the profile first: apparmor_parser(8)");
 	return rc < 0 ? cj_wrap(err, "process.apparmorProfile") : 0;

@@ -87,10 +87,10 @@ int process_describe(struct process *p, const struct process_state *state, pid_t
 /*
  * process_label - the AppArmor profile of the next execve(2).
  *
- * proc_fd is a directory of a procfs that nobody inside can replace.  A fork inherits the request.
- * Without a profile it does nothing, and proc_fd may be -1.
+ * Must not: run when "/proc" is the container's, which something inside can replace.
+ * A fork inherits the request.  Without a profile it does nothing.
  */
-int process_label(const struct process *p, int proc_fd, struct cj_error *err);
+int process_label(const struct process *p, struct cj_error *err);
 
 /*
  * process_become - streams, terminal, keyring, personality, umask, groups, user, capabilities,

@@ -3,6 +3,7 @@
 #include "runtime/front/oci/container/container_hooks.h"
 
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -52,7 +53,7 @@ static _Noreturn void hook_main(const struct hook_call *call, int failed_fd)
 		code = child_unblock_signals(&err);
 	if (code == 0 && call->dir && chdir(call->dir) < 0)
 		code = -errno;
-	if (code == 0 && sys_close_range(3, ~0u, 1u << 2 /* CLOSE_RANGE_CLOEXEC */) < 0)
+	if (code == 0 && sys_close_range(CHILD_FIRST_FD, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
 		code = -errno;
 	if (code == 0) {
 		(void)execve(hook->path,

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/child.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
@@ -19,15 +20,13 @@
 #include "runtime/front/oci/process/process_parts.h"
 #include "runtime/front/oci/process/process_program.h"
 
-#define FIRST_PRESERVED 3
-
 /* --- prepare: outside --------------------------------------------------------------- */
 
 /* What was inherited by execve(2) is not close-on-exec; all that we open is. */
 static int check_preserved(unsigned preserved, struct cj_error *err)
 {
 	for (unsigned i = 0; i < preserved; i++) {
-		int fd = FIRST_PRESERVED + (int)i;
+		int fd = CHILD_FIRST_FD + (int)i;
 		int flags = fcntl(fd, F_GETFD);
 		if (flags < 0 || flags & FD_CLOEXEC)
 			return cj_reject_as(err, EBADF,
@@ -41,7 +40,7 @@ int process_keep_fds(unsigned preserved, struct cj_error *err)
 {
 	if (check_preserved(preserved, err) < 0)
 		return -err->code;
-	if (sys_close_range(FIRST_PRESERVED + preserved, ~0u, 0) < 0)
+	if (sys_close_range(CHILD_FIRST_FD + preserved, ~0u, 0) < 0)
 		return cj_fail(err, errno, "close inherited descriptors");
 	return 0;
 }

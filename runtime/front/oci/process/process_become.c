@@ -73,7 +73,7 @@ static int give_streams(struct becoming *b, struct cj_error *err)
 
 static int close_others(struct becoming *b, struct cj_error *err)
 {
-	unsigned first = STDERR_FILENO + 1 + b->p->context.preserved_fds;
+	unsigned first = CHILD_FIRST_FD + b->p->context.preserved_fds;
 	if (sys_close_range(first, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
 		return cj_fail(err, errno, "close all other descriptors at execve(2)");
 	return 0;

@@ -8,6 +8,7 @@
 #include <linux/openat2.h>
 #include <sys/file.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 pid_t sys_clone3(const struct clone_args *args)
@@ -73,6 +74,15 @@ int sys_seccomp(unsigned operation, unsigned flags, void *args)
 long sys_keyctl_join_session_keyring(void)
 {
 	return syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL, 0, 0, 0);
+}
+
+pid_t sys_waitpid(pid_t pid, int *out_status, int options)
+{
+	pid_t ended;
+	do
+		ended = waitpid(pid, out_status, options);
+	while (ended < 0 && errno == EINTR);
+	return ended;
 }
 
 ssize_t sys_read(int fd, void *buf, size_t size)

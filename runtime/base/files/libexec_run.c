@@ -99,9 +99,8 @@ static ssize_t await_helper(const struct libexec_call *call, int in_fd, pid_t pi
 	auto_free uint8_t *bytes = malloc(max);
 	size_t size = bytes ? read_all(in_fd, bytes, max) : 0;
 	int wait_status = 0;
-	cj_close(&in_fd); /* it does not wait for a reader of more */
-	while (waitpid(pid, &wait_status, 0) < 0 && errno == EINTR)
-		;
+	cj_close(&in_fd);                        /* it does not wait for a reader of more */
+	(void)sys_waitpid(pid, &wait_status, 0); /* our child */
 	if (!bytes)
 		return cj_fail(err, ENOMEM, "read the answer of %s", call->what);
 	return take_result(call, wait_status, bytes, size, err);

@@ -128,8 +128,7 @@ static int read_end(int in_fd, pid_t pid, struct cj_error *err)
 			break;
 		size += (size_t)got;
 	}
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
+	(void)sys_waitpid(pid, &status, 0); /* our child */
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
 		return cj_reject_as(err, ETIME, "the unpacker needed too much CPU time");
 	if (WIFSIGNALED(status))

@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "runtime/base/sys.h"
+
 /* Signals that a user or an engine sends to the program by sending them to us. */
 static const int forwarded[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT };
 
@@ -31,9 +33,7 @@ int foreground_wait(pid_t pid, int *out_status, struct cj_error *err)
 	int status = 0;
 	fill_set(&set);
 	for (;;) {
-		pid_t ended = waitpid(pid, &status, WNOHANG);
-		if (ended < 0 && errno == EINTR)
-			continue; /* its SIGCHLD may be taken already */
+		pid_t ended = sys_waitpid(pid, &status, WNOHANG);
 		if (ended < 0)
 			return cj_fail(err, errno, "wait for the program");
 		if (ended == pid)

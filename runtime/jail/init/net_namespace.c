@@ -7,10 +7,10 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
-#include <sys/wait.h>
 
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
+#include "runtime/base/sys.h"
 #include "runtime/jail/protocol.h"
 
 #define WHAT "make the jail's network namespace"
@@ -74,8 +74,7 @@ static int await_namespace(struct net_namespace_maker *m, struct cj_error *err)
 		return cj_wrap(err, WHAT);
 	if (msg.nfds != 1)
 		return cj_fail(err, EPROTO, WHAT);
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	(void)sys_waitpid(pid, NULL, 0); /* our child */
 	return take_fd(&msg.fds[0]);
 }
 

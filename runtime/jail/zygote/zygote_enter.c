@@ -128,8 +128,7 @@ static pid_t clone_child(const struct entry *e, int cgroup_fd, void (*run)(const
 static bool reap(pid_t pid)
 {
 	int status = 0;
-	while (waitpid(pid, &status, __WALL) < 0 && errno == EINTR)
-		;
+	(void)sys_waitpid(pid, &status, __WALL); /* our child */
 	return WIFSIGNALED(status);
 }
 

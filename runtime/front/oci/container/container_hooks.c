@@ -88,10 +88,7 @@ static int await_end(pid_t pid, int pidfd, uint32_t timeout_secs, int *out_statu
 			break;
 		}
 	}
-	while (waitpid(pid, out_status, __WALL) < 0)
-		if (errno != EINTR)
-			return -errno;
-	return rc;
+	return sys_waitpid(pid, out_status, __WALL) < 0 ? -errno : rc;
 }
 
 /* The end of what the hook printed, on one line. */

@@ -5,13 +5,10 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/file.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <sys/wait.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/log.h"
@@ -304,8 +301,7 @@ static void end_init(struct creation *c)
 {
 	if (c->init_pid > 0) {
 		(void)kill(c->init_pid, SIGKILL); /* our child, not reaped: the id is its own */
-		while (waitpid(c->init_pid, NULL, 0) < 0 && errno == EINTR)
-			;
+		(void)sys_waitpid(c->init_pid, NULL, 0); /* as above */
 	}
 	c->init_pid = 0;
 }

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
@@ -149,7 +148,6 @@ static int spawn_joined(struct creation *c, struct joined *j, struct cj_error *e
 {
 	struct answer *answer =
 	    mmap(NULL, sizeof(*answer), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	int status = 0;
 
 	if (answer == MAP_FAILED)
 		return cj_fail(err, errno, "map memory for the intermediate process");
@@ -157,8 +155,8 @@ static int spawn_joined(struct creation *c, struct joined *j, struct cj_error *e
 	if (pid == 0)
 		intermediate_main(c, j, answer);
 	int rc = pid < 0 ? reject_clone(c, errno, err) : 0;
-	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
+	if (pid > 0)
+		(void)sys_waitpid(pid, NULL, 0); /* the answer says how it went */
 	c->init_pid = answer->init_pid;
 	if (rc == 0 && c->init_pid <= 0)
 		rc = answer->err.code ? cj_adopt(err, &answer->err, "the intermediate process")

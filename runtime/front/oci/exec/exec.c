@@ -4,7 +4,6 @@
 
 #include <signal.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "runtime/base/scope.h"
@@ -151,9 +150,8 @@ static void end_process(struct execution *e)
 {
 	if (e->pid <= 0)
 		return;
-	(void)kill(e->pid, SIGKILL); /* our child, not reaped: the id is its own */
-	while (waitpid(e->pid, NULL, 0) < 0 && errno == EINTR)
-		;
+	(void)kill(e->pid, SIGKILL);        /* our child, not reaped: the id is its own */
+	(void)sys_waitpid(e->pid, NULL, 0); /* as above */
 	e->pid = 0;
 }
 

@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "runtime/base/child.h"
@@ -85,15 +84,6 @@ int exec_join_namespaces(pid_t init_pid, int init_pidfd, int *out_flags, struct 
 	return 0;
 }
 
-static int reap(pid_t pid)
-{
-	int status = 0;
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return -errno;
-	return status;
-}
-
 static _Noreturn void joiner_main(const struct exec_join *join, int sock_fd);
 
 /*
@@ -135,7 +125,7 @@ int exec_join_start(const struct exec_join *join, int sock_fd, const struct step
 		rc = step_await(link, EXEC_SPAWNED, &msg, err);
 	if (rc < 0)
 		(void)kill(joiner, SIGKILL); /* it may be frozen with the container */
-	(void)reap(joiner);                  /* else it ends at once, whatever became of it */
+	(void)sys_waitpid(joiner, NULL, 0);  /* else it ends at once, whatever became of it */
 	if (rc < 0)
 		return rc;
 	if (msg.size != sizeof(*out_pid))

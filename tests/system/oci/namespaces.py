@@ -133,3 +133,103 @@ def _():
         b.config["hostname"] = "one"
         b.config["domainname"] = "two.example"
         b.run().exits(0).says("one\ntwo.example\n")
+
+
+# --- beside a hostile process of the same user namespace ---
+
+# Runs inside, from the host's python, with CAP_SYS_PTRACE: looks for the init of another container and reads the host's
+# files through it.  Arguments: the procfs, the file, "stop" in a pid namespace that has only the two containers.
+HOSTILE = """
+import ctypes, os, signal, sys, time
+libc = ctypes.CDLL(None)
+place, secret, way = sys.argv[1:]
+
+def attempt(pid):
+    for _ in range(100):
+        try:
+            with open(f"{place}/{pid}/root{secret}") as file:
+                print("got", file.read(), flush=True)
+        except OSError:
+            pass
+        if libc.ptrace(0x4206, pid, 0, 0) == 0:  # PTRACE_SEIZE
+            print("seized", pid, flush=True)
+            os._exit(1)  # else the traced process would stay stopped
+        if not os.path.exists(f"{place}/{pid}"):
+            break
+    print("tried", pid, flush=True)
+
+def next_of_two(last):
+    while True:
+        for pid in range(last + 1, last + 4):
+            try:
+                os.kill(pid, signal.SIGSTOP)
+                return pid
+            except OSError:
+                pass
+
+def is_ours(pid):
+    try:
+        with open(f"{place}/{pid}/comm") as file:
+            return file.read().startswith("cejail-oci")
+    except OSError:
+        return False
+
+print("ready", flush=True)
+last = 1
+while way == "stop":
+    last = next_of_two(last)
+    attempt(last)
+    os.kill(last, signal.SIGCONT)
+known = set(os.listdir(place))
+while True:
+    new = [name for name in os.listdir(place) if name.isdigit() and name not in known]
+    for name in new:
+        if is_ours(name):
+            attempt(int(name))
+    known.update(new)
+"""
+
+
+def with_hostile(kinds, place, way):
+    """Containers that join `kinds` of a hostile one, which sees their processes below `place`."""
+    with Bundle() as b:
+        b.file("secret", "of the host")
+        for name in ("lib", "lib64"):
+            os.symlink(f"usr/{name}", f"{b.rootfs}/{name}")
+        b.linux["maskedPaths"] = b.linux["readonlyPaths"] = []
+        if "pid" not in kinds:
+            b.namespace("pid")
+            b.config["mounts"] = [one for one in b.config["mounts"] if one["type"] != "proc"]
+            b.config["mounts"].append(mount_of("bind", place, "/proc", "rbind"))
+        b.config["mounts"].append(mount_of("bind", "/usr", "/usr", "rbind", "ro"))
+        caps = {kind: ["CAP_KILL", "CAP_SYS_PTRACE", "CAP_DAC_OVERRIDE"] for kind in ("bounding", "permitted", "effective")}
+        b.process.update(args=["/usr/bin/python3", "-c", HOSTILE, place, f"{b.path}/secret", way], capabilities=caps)
+        hostile = b.started()
+        wait_until(lambda: "ready" in b.output(hostile), f"the hostile process ({b.errors(hostile)})")
+        pid = b.state(hostile)["pid"]
+        b.config["mounts"] = base_config()["mounts"]
+        b.linux["namespaces"] = base_config()["linux"]["namespaces"]
+        for kind in kinds:
+            b.namespace(kind, f"/proc/{pid}/ns/{kind}")
+        del b.linux["uidMappings"], b.linux["gidMappings"]
+        b.process.update(args=["/bin/true"])
+        for number in range(ROUNDS):
+            id = b.created()
+            wait_until(lambda number=number: b.output(hostile).count("tried") > number, "the hostile process")
+            b.delete(id, "--force").exits(0)
+        wins = [line for line in b.output(hostile).splitlines() if line.startswith(("got", "seized"))]
+        equal(wins, [], "what it got of the host")
+        tried(ROUNDS)
+
+
+ROUNDS = 10
+
+
+@test("a process of a joined user namespace never reads the host through a new init", who="user")
+def _():
+    with_hostile(("user", "pid"), "/proc", "stop")
+
+
+@test("a process of a joined user namespace and the hosts pid namespace does not either", who="user")
+def _():
+    with_hostile(("user",), "/hostproc", "look")

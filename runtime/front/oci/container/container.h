@@ -26,8 +26,9 @@
  *	start: connects, CREATION_START -------> CREATION_STARTING, hooks startContainer,
  *	(end of file, or init's error) <--------'  seccomp, execve
  *
- * Init is not dumpable from the id map on until execve(2).  Until CREATION_CREATED init ends when
- * create does.  A failure of create at any place removes all that create has made; what a kill
+ * Init is not dumpable until execve(2), with one exception: before the id map it is, in a new user
+ * namespace of an ordinary user.  No process has a right there yet.  Until CREATION_CREATED init
+ * ends when create does.  A failure of create removes all that create has made; what a kill
  * leaves, `delete --force` removes by the record, which names each thing before it exists.
  *
  * The file "waiting" of the state directory is locked by init, with a descriptor that execve(2)

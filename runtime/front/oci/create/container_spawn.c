@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 
+#include "runtime/base/child.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/front/oci/create/container_init.h"
@@ -134,6 +135,9 @@ static _Noreturn void intermediate_main(struct creation *c, struct joined *j, st
 	if (join_all(c, j, &answer->err) < 0)
 		_exit(1);
 	joined_fini(j); /* init must not have them */
+	/* Init begins as a copy of this process, and the namespace's processes see it at once. */
+	if (child_become_undumpable(&answer->err) < 0)
+		_exit(1);
 	pid_t pid = clone_into(c, new_flags(c) | CLONE_PARENT, 0);
 	if (pid == 0)
 		container_init_main(c);
@@ -179,6 +183,18 @@ static int spawn_direct(struct creation *c, struct cj_error *err)
 	return 0;
 }
 
+/*
+ * An ordinary user can't open the id maps of a process that is not dumpable: proc(5).  No process
+ * has a right in a user namespace that is new.  In a joined one others may have CAP_SYS_PTRACE, and
+ * init still has the host's root: there it is never dumpable.
+ */
+static bool must_be_dumpable(const struct creation *c)
+{
+	const struct oci_namespace *user = &creation_namespaces(c)[OCI_NS_USER];
+
+	return geteuid() != 0 && user->is_wanted && !user->path;
+}
+
 int container_spawn(struct creation *c, struct cj_error *err)
 {
 	auto_joined struct joined j;
@@ -188,12 +204,11 @@ int container_spawn(struct creation *c, struct cj_error *err)
 		return -err->code;
 	for (int i = 0; i < OCI_NS_COUNT; i++)
 		has_path = has_path || j.fds[i] >= 0;
-	/* An ordinary user can't open the id maps of a process that is not dumpable: proc(5). */
-	bool is_user = geteuid() != 0;
-	if (is_user && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+	bool writes_map = must_be_dumpable(c);
+	if (writes_map && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
 		return cj_fail(err, errno, "become dumpable");
 	int rc = has_path ? spawn_joined(c, &j, err) : spawn_direct(c, err);
-	if (is_user)
+	if (writes_map)
 		(void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* cannot fail with these arguments */
 	if (rc < 0)
 		return rc;

@@ -6,6 +6,7 @@
 
 #include "runtime/base/files/fd.h"
 #include "runtime/base/log.h"
+#include "runtime/front/oci/config/oci_features.h"
 #include "runtime/front/oci/oci_log.h"
 #include "runtime/front/oci/oci_verbs.h"
 #include "runtime/front/oci/process/own_copy.h"
@@ -14,7 +15,7 @@
 
 static int print_version(void)
 {
-	(void)printf("cejail-oci version %s\nspec: 1.2.0\n", CJ_VERSION);
+	(void)printf("cejail-oci version %s\nspec: " OCI_VERSION_MAX "\n", CJ_VERSION);
 	return 0;
 }
 

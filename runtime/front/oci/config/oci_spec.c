@@ -2,11 +2,11 @@
 /* The config.json that the verb `spec` writes.  Pure. */
 #include "runtime/front/oci/config/oci_spec.h"
 
+#include "runtime/front/oci/config/oci_features.h"
 #include "runtime/front/oci/config/oci_linux.h"
 
-#define SPEC_VERSION "1.2.0"
-#define OPEN_FILES   1024
-#define OPTIONS_MAX  7
+#define OPEN_FILES  1024
+#define OPTIONS_MAX 7
 
 static const char *const capability_sets[] = { "bounding", "effective", "permitted" };
 static const char *const capabilities[] = { "CAP_AUDIT_WRITE", "CAP_KILL", "CAP_NET_BIND_SERVICE",
@@ -158,7 +158,7 @@ static void put_linux(struct json_writer *w, const struct oci_spec_caller *calle
 void oci_spec_write(struct json_writer *w, const struct oci_spec_caller *caller)
 {
 	json_open_object(w);
-	json_member_text(w, "ociVersion", SPEC_VERSION);
+	json_member_text(w, "ociVersion", OCI_VERSION_MAX);
 	put_process(w);
 	json_put_key(w, "root");
 	json_open_object(w);

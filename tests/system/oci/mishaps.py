@@ -5,6 +5,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 
 from bundles import *  # noqa: F403
 from harness import *  # noqa: F403
@@ -191,3 +192,93 @@ def _():
         os.kill(pid, signal.SIGSTOP)
         equal(b.status(id), "running", "status")
         b.delete(id, "--force").exits(0)
+
+
+# --- an init that a process of a joined pid namespace has stopped ---
+
+STOPPER = """
+import os, signal, sys
+print("ready", flush=True)
+for wanted in range(int(sys.argv[1])):
+    pid = 2 + wanted
+    while True:
+        try:
+            os.kill(pid, signal.SIGSTOP)
+            break
+        except OSError:
+            pass
+signal.pause()
+"""
+
+
+def beside_stopper(b, count):
+    """A container that stops each new init of its namespaces at its birth; b.config then joins these."""
+    for name in ("lib", "lib64"):
+        os.symlink(f"usr/{name}", f"{b.rootfs}/{name}")
+    b.config["mounts"].append(mount_of("bind", "/usr", "/usr", "rbind", "ro"))
+    b.process["args"] = ["/usr/bin/python3", "-c", STOPPER, str(count)]
+    stopper = b.started()
+    wait_until(lambda: "ready" in b.output(stopper), f"the stopping process ({b.errors(stopper)})")
+    pid = b.state(stopper)["pid"]
+    for kind in ("pid",) + (("user",) if WHO == "user" else ()):
+        b.namespace(kind, f"/proc/{pid}/ns/{kind}")
+    if WHO == "user":
+        del b.linux["uidMappings"], b.linux["gidMappings"]
+    b.process["args"] = ["/bin/true"]
+    b.save()
+
+
+def is_stopped(pid):
+    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+        return file.read().rpartition(")")[2].split()[0] == "T"
+
+
+def creating(b, id):
+    """A create whose init is stopped.  Returns (create, init)."""
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    process = subprocess.Popen([OCI, "--root", b.root, "create", "-b", b.path, id], env=environment(), **quiet)
+
+    def init():
+        return next((pid for pid in children_of(process.pid) if is_stopped(pid)), None)
+
+    return process, wait_until(init, "a stopped init")
+
+
+@test("delete force ends a container whose init is stopped whether create lives or is killed", limit=120)
+def _():
+    for is_killed in (False, True):
+        with Bundle() as b:
+            beside_stopper(b, 1)
+            process, init = creating(b, "one")
+            wait_until(lambda: b.state("one")["pid"] == init, "the record")
+            if is_killed:
+                process.kill()
+                process.wait(10)
+            begin = time.monotonic()
+            b.delete("one", "--force").exits(0)
+            between(time.monotonic() - begin, 0, 2 * SLOW, "seconds")
+            finish(process)
+            nothing_is_left(b, "one")
+            true(not alive(init), "init lives")
+            descendants()  # reaps it, or its pid namespace would not end
+
+
+@test("start and create give up an init that is stopped after 30 seconds", limit=240)
+def _():
+    with Bundle() as b:
+        id = b.created()
+        pid = b.state(id)["pid"]
+        os.kill(pid, signal.SIGSTOP)
+        begin = time.monotonic()
+        process = subprocess.Popen([OCI, "--root", b.root, "start", id], env=environment(), stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
+        time.sleep(1)
+        true(process.poll() is None, "start does not wait")
+        beside_stopper(b, 1)
+        create, init = creating(b, "one")
+        refused_oci(finish(process, 60), "init")
+        between(time.monotonic() - begin, 29, 40 * SLOW, "seconds")
+        b.delete(id, "--force").exits(0)
+        refused_oci(finish(create, 60), "init", "timed out")
+        nothing_is_left(b, "one")
+        true(not alive(init), "init lives")

@@ -66,6 +66,25 @@ int container_delete_all(const struct oci_options *o, struct state *s, struct ar
 	return state_remove(s, err);
 }
 
+/*
+ * Before the lock: a command that waits for init, or init itself, may be stopped while it has it.
+ * What can't be read or killed here is reported under the lock.
+ */
+static void kill_unlocked(const struct oci_options *o, struct arena *a)
+{
+	struct cj_error later = { 0 };
+	auto_state struct state s = STATE_NULL;
+	auto_container_cgroup struct container_cgroup cgroup = CONTAINER_CGROUP_NULL;
+
+	if (state_open(o, false, a, &s, &later) < 0)
+		return;
+	auto_fd int pidfd = state_open_init(&s, &later);
+	if (pidfd >= 0)
+		(void)sys_pidfd_send_signal(pidfd, SIGKILL); /* it may have ended */
+	if (container_cgroup_open(&s.record.cgroup, &cgroup, &later) == 0 && cgroup.dir_fd >= 0)
+		(void)!container_cgroup_kill(&cgroup, SIGKILL, &later);
+}
+
 /* Without --force only what does not run. */
 static int check_status(const struct state *s, struct cj_error *err)
 {
@@ -83,6 +102,9 @@ int container_delete(struct oci_call *call, struct cj_error *err)
 {
 	const struct oci_options *o = call->options;
 	auto_state struct state s = STATE_NULL;
+
+	if (o->force)
+		kill_unlocked(o, call->arena);
 	int rc = o->force ? state_open_any(o, call->arena, &s, err)
 			  : state_open(o, true, call->arena, &s, err);
 

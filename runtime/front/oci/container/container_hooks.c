@@ -3,6 +3,7 @@
 #include "runtime/front/oci/container/container_hooks.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/close_range.h>
 #include <poll.h>
 #include <signal.h>
@@ -19,7 +20,8 @@
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
 
-#define OUTPUT_TAIL 160 /* bytes of a hook's output in a message */
+#define INIT_WAIT_MS 30000 /* cejail-oci(8) says so */
+#define OUTPUT_TAIL  160   /* bytes of a hook's output in a message */
 
 struct hook_call {
 	const struct oci_hook *hook;
@@ -200,4 +202,17 @@ int container_hooks_run_inside(const struct oci_config *config, enum oci_hook_ki
 			       struct cj_error *err)
 {
 	return run_all(config, kind, s, status, NULL, err);
+}
+
+unsigned container_hooks_wait_ms(const struct oci_config *config, enum oci_hook_kind kind)
+{
+	const struct oci_hooks *hooks = &config->hooks[kind];
+	uint64_t wait_ms = INIT_WAIT_MS;
+
+	for (size_t i = 0; i < hooks->count; i++) {
+		if (hooks->items[i].timeout_secs == 0)
+			return 0;
+		wait_ms += (uint64_t)hooks->items[i].timeout_secs * 1000;
+	}
+	return wait_ms <= UINT_MAX ? (unsigned)wait_ms : 0;
 }

@@ -27,3 +27,9 @@ int container_hooks_run(const struct oci_config *config, enum oci_hook_kind kind
 int container_hooks_run_inside(const struct oci_config *config, enum oci_hook_kind kind,
 			       const struct state *s, enum state_status status,
 			       struct cj_error *err);
+
+/*
+ * container_hooks_wait_ms - how long to wait for a step of an init that runs hooks of `kind`: 30 s,
+ * and the timeouts of these hooks.  0, no limit: one of them has no timeout.
+ */
+unsigned container_hooks_wait_ms(const struct oci_config *config, enum oci_hook_kind kind);

@@ -9,7 +9,7 @@
 
 static int start_and_wait(struct oci_call *call, struct creation *c, struct cj_error *err)
 {
-	if (container_start_init(&c->state, err) < 0 ||
+	if (container_start_init(&c->state, &c->bundle.config, err) < 0 ||
 	    container_start_hooks(call->options, &c->bundle.config, &c->state, err) < 0)
 		return -err->code;
 	if (call->options->is_detached)

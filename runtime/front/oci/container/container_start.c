@@ -40,7 +40,18 @@ static int check_created(const struct state *s, struct cj_error *err)
 			 state_status_name(status));
 }
 
-int container_start_init(const struct state *s, struct cj_error *err)
+/* No program runs whose start has failed. */
+static void kill_late(const struct state *s)
+{
+	struct cj_error ended = { 0 };
+	auto_fd int pidfd = state_open_init(s, &ended);
+
+	if (pidfd >= 0)
+		(void)sys_pidfd_send_signal(pidfd, SIGKILL); /* it may have ended */
+}
+
+int container_start_init(const struct state *s, const struct oci_config *config,
+			 struct cj_error *err)
 {
 	auto_step_msg struct step_msg msg = { 0 };
 
@@ -50,10 +61,15 @@ int container_start_init(const struct state *s, struct cj_error *err)
 	if (fd < 0)
 		return fd;
 	const struct step_link link = { fd, "the container's init", creation_step_names };
-	if (step_tell(&link, CREATION_START, NULL, 0, NULL, 0, err) < 0 ||
-	    step_await(&link, CREATION_STARTING, &msg, err) < 0)
+	step_limit_wait(fd, container_hooks_wait_ms(config, OCI_HOOK_START_CONTAINER));
+	if (step_tell(&link, CREATION_START, NULL, 0, NULL, 0, err) < 0)
 		return -err->code;
-	return process_await(&link, "start the container", err);
+	if (step_await(&link, CREATION_STARTING, &msg, err) < 0)
+		return -err->code;
+	int rc = process_await(&link, "start the container", err);
+	if (rc == -ETIMEDOUT)
+		kill_late(s);
+	return rc;
 }
 
 /* "1.3.0" and later. */
@@ -86,14 +102,11 @@ int container_start(struct oci_call *call, struct cj_error *err)
 
 	if (state_open(call->options, true, call->arena, &s, err) < 0 ||
 	    container_config_stored(&s, call->arena, &config, err) < 0 ||
-	    container_start_init(&s, err) < 0)
+	    container_start_init(&s, &config, err) < 0)
 		return -err->code;
 	state_unlock(&s); /* a hook may delete the container */
 	if (container_start_hooks(call->options, &config, &s, err) < 0) {
-		struct cj_error ended = { 0 };
-		auto_fd int pidfd = state_open_init(&s, &ended);
-		if (pidfd >= 0)
-			(void)sys_pidfd_send_signal(pidfd, SIGKILL); /* it may have ended */
+		kill_late(&s);
 		return -err->code;
 	}
 	return 0;

@@ -8,9 +8,11 @@
 /*
  * container_start_init - returns when the program is executed, or with init's error.
  *
- * Fails: EINVAL when the container is not in the state "created".
+ * Fails: EINVAL when the container is not in the state "created"; ETIMEDOUT when init does nothing
+ *        for container_hooks_wait_ms().  No program runs after a failure.
  */
-int container_start_init(const struct state *s, struct cj_error *err);
+int container_start_init(const struct state *s, const struct oci_config *config,
+			 struct cj_error *err);
 
 /*
  * container_start_hooks - the hooks poststart.

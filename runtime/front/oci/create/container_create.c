@@ -11,6 +11,7 @@
 #include <sys/un.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/files/system_file.h"
 #include "runtime/base/log.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
@@ -43,6 +44,23 @@ static int streams_enter(struct creation *c, struct cj_error *err)
 	return process_keep_fds((unsigned)c->options->preserve_fds, err);
 }
 
+/* With it setns(2) and setresuid(2) make a process dumpable, until its next call undoes that. */
+static int check_dumpable(struct cj_error *err)
+{
+	static const char path[] = "/proc/sys/fs/suid_dumpable";
+	char text[SYSTEM_FILE_SMALL];
+	ssize_t size = system_file_read(AT_FDCWD, path, text, sizeof(text));
+
+	if (size < 0)
+		return cj_fail(err, (int)-size, "read '%s'", path);
+	if (text[0] != '1')
+		return 0;
+	int rc = cj_reject_as(err, EPERM, "a container can't join a user namespace: its processes "
+					  "could trace init");
+	cj_hint(err, "set the sysctl fs.suid_dumpable to 0 or 2");
+	return rc;
+}
+
 /* What the caller may make; what config.json may ask for, its parser has checked. */
 static int check_namespaces(const struct creation *c, struct cj_error *err)
 {
@@ -58,7 +76,7 @@ static int check_namespaces(const struct creation *c, struct cj_error *err)
 	if (geteuid() != 0 && !ns[OCI_NS_USER].path && ns[OCI_NS_PID].path)
 		return cj_reject(err, "an ordinary user can't join a pid namespace with a new user "
 				      "namespace");
-	return 0;
+	return ns[OCI_NS_USER].path ? check_dumpable(err) : 0;
 }
 
 static int bundle_enter(struct creation *c, struct cj_error *err)
@@ -192,6 +210,21 @@ static void close_inside(struct creation *c)
 	cj_close(&c->console_fd);
 }
 
+/* A process of a joined pid namespace may stop init, and a kill may end create then: init has no
+ * lock at any time. */
+static int spawn_unlocked(struct creation *c, struct cj_error *err)
+{
+	struct cj_error unspawned = { 0 };
+
+	state_unlock(&c->state);
+	int rc = container_spawn(c, &unspawned);
+	if (state_lock_alone(&c->state, err) < 0)
+		return -err->code;
+	if (rc < 0)
+		*err = unspawned;
+	return rc;
+}
+
 /* An init that gets no id map yet ends with the link, so a kill between clone3 and the record
  * leaves no process. */
 static int init_enter(struct creation *c, struct cj_error *err)
@@ -202,7 +235,9 @@ static int init_enter(struct creation *c, struct cj_error *err)
 		return -err->code;
 	c->link = (struct step_link){ socks[0], "the container's init", creation_step_names };
 	c->init_sock_fd = socks[1];
-	if (container_spawn(c, err) < 0)
+	step_limit_wait(socks[0],
+			container_hooks_wait_ms(&c->bundle.config, OCI_HOOK_CREATE_CONTAINER));
+	if (spawn_unlocked(c, err) < 0)
 		return -err->code;
 	close_inside(c);
 	c->state.record.pid = c->init_pid;

@@ -98,10 +98,26 @@ static int lock_dir(const struct state *s, struct cj_error *err)
 		return cj_fail(err, -rc, "lock the state of '%s'", s->id);
 	if (fstat(s->dir_fd, &ours) < 0)
 		return cj_fail(err, errno, "look at the state of '%s'", s->id);
-	if (fstatat(s->root_fd, s->id, &named, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    ours.st_ino != named.st_ino || ours.st_dev != named.st_dev)
+	if (fstatat(s->root_fd, s->id, &named, AT_SYMLINK_NOFOLLOW) < 0)
+		return errno == ENOENT ? reject_missing(s->id, err)
+				       : cj_fail(err, errno, "look at the state of '%s'", s->id);
+	if (ours.st_ino != named.st_ino || ours.st_dev != named.st_dev)
 		return reject_missing(s->id, err);
 	return 0;
+}
+
+int state_lock_alone(struct state *s, struct cj_error *err)
+{
+	int alone_fd = openat(s->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (alone_fd < 0)
+		return cj_fail(err, errno, "open the state of '%s' again", s->id);
+	cj_close(&s->dir_fd);
+	s->dir_fd = alone_fd;
+	int rc = lock_dir(s, err);
+	if (rc == -ENOENT || rc == -EBUSY)
+		cj_close(&s->dir_fd); /* another command removes the container */
+	return rc;
 }
 
 /* --- opening ------------------------------------------------------------------------------ */

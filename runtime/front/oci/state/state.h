@@ -50,6 +50,16 @@ void state_close(struct state *s);
 /* Lets other commands change the container; the record stays readable. */
 void state_unlock(const struct state *s);
 
+/*
+ * state_lock_alone - the lock anew, after state_unlock(), by a descriptor that no other process has.
+ *
+ * A process that was forked in between has the old descriptor only.  So it never holds the lock,
+ * even if it is stopped for ever: flock(2).  The caller has the lock afterwards, or, if another
+ * command has removed the container meanwhile or keeps the lock, no dir_fd.
+ * Fails: ENOENT, EBUSY: state_open().
+ */
+int state_lock_alone(struct state *s, struct cj_error *err);
+
 /* [A-Za-z0-9_+.-], without a leading dot, at most STATE_ID_MAX bytes. */
 int state_check_id(const char *id, struct cj_error *err);
 

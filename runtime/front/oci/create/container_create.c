@@ -55,8 +55,8 @@ static int check_dumpable(struct cj_error *err)
 		return cj_fail(err, (int)-size, "read '%s'", path);
 	if (text[0] != '1')
 		return 0;
-	int rc = cj_reject_as(err, EPERM, "a container can't join a user namespace: its processes "
-					  "could trace init");
+	int rc =
+	    cj_reject_as(err, EPERM, "a user namespace by path: its processes could trace init");
 	cj_hint(err, "set the sysctl fs.suid_dumpable to 0 or 2");
 	return rc;
 }

@@ -241,9 +241,9 @@ int process_label(const struct process *p, struct cj_error *err)
 }
 
 /*
- * The usual mistake and the usual attack get a clear message.  This is no barrier: the image may have
- * a "#!" line that leads to /proc/self/exe, or exchange the file before execve(2).  Then the sealed
- * copy runs as the container's program, without a right or a descriptor that this one would not
+ * The usual mistake and the usual attack get a clear message.  This is no barrier: a "#!" line of
+ * the image may lead to /proc/self/exe, or the file be exchanged before execve(2).  Then the sealed
+ * copy runs as the container's program.  It has no right and no descriptor that this one would not
  * have, and can't be written to.  execveat(2) of a checked descriptor would take "$0" from scripts.
  */
 static int refuse_ourselves(const struct process *p, struct cj_error *err)

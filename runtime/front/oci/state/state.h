@@ -51,11 +51,11 @@ void state_close(struct state *s);
 void state_unlock(const struct state *s);
 
 /*
- * state_lock_alone - the lock anew, after state_unlock(), by a descriptor that no other process has.
+ * state_lock_alone - take the lock again, by a descriptor of this process only.
  *
- * A process that was forked in between has the old descriptor only.  So it never holds the lock,
- * even if it is stopped for ever: flock(2).  The caller has the lock afterwards, or, if another
- * command has removed the container meanwhile or keeps the lock, no dir_fd.
+ * A process that was forked between the two calls has the old descriptor.  So it never holds the
+ * lock, even if it is stopped for ever: flock(2).  If another command has removed the container
+ * meanwhile, or keeps the lock, *s has no dir_fd afterwards.
  * Fails: ENOENT, EBUSY: state_open().
  */
 int state_lock_alone(struct state *s, struct cj_error *err);

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,7 +108,7 @@ static void try_processes(void)
 	TRY(memory != MAP_FAILED);
 }
 
-static _Noreturn void child_main(void)
+static _Noreturn void child_main(uint64_t cpu_s)
 {
 	struct cj_error err = { 0 };
 	const struct image_confinement c = {
@@ -115,9 +116,11 @@ static _Noreturn void child_main(void)
 		.layers_fd = open_at("layers", O_RDONLY | O_DIRECTORY),
 		.source_fd = open_at("source", O_RDONLY | O_DIRECTORY),
 		.file_bytes = 1 << 20,
-		.cpu_s = 60,
+		.cpu_s = cpu_s,
 	};
 	TRY(image_confine(&c, &err) == 0);
+	for (volatile bool spins = cpu_s == 1; spins;)
+		;
 	try_files(c.work_fd);
 	try_processes();
 	_exit(0);
@@ -132,10 +135,25 @@ static void a_confined_process_has_its_two_directories_and_nothing_else(void **s
 	pid_t pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0)
-		child_main();
+		child_main(60);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0); /* else the line that failed */
+}
+
+static void too_much_cpu_time_ends_it_with_a_signal_of_its_own(void **state)
+{
+	int status = 0;
+	(void)state;
+	if (landlock_abi() < 3)
+		skip();
+	pid_t pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		child_main(1);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	assert_int_equal(WTERMSIG(status), SIGXCPU);
 }
 
 int main(void)
@@ -143,6 +161,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 		    a_confined_process_has_its_two_directories_and_nothing_else, setup, teardown),
+		cmocka_unit_test_setup_teardown(too_much_cpu_time_ends_it_with_a_signal_of_its_own,
+						setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

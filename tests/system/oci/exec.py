@@ -325,9 +325,21 @@ def joining(exec_pid):
     return None
 
 
+def has_program(exec_pid):
+    """The process inside has become the program: it was faster than its observer."""
+    try:
+        return any(not os.readlink(f"/proc/{pid}/exe").startswith("/memfd:") for pid in children_of(exec_pid))
+    except OSError:
+        return False
+
+
 def state_of(pid):
-    with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-        return file.read().rpartition(")")[2].split()[0]
+    """"": it has ended."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
 
 
 def stopped_exec(b, id, *program):
@@ -335,17 +347,20 @@ def stopped_exec(b, id, *program):
     words = [OCI, "--root", b.root, "exec", id, *(program or ("/bin/true",))]
     for _ in range(100):
         process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment())
-        while process.poll() is None:
+        while process.poll() is None and not has_program(process.pid):
             inside = joining(process.pid)
             if inside:
                 process.send_signal(signal.SIGSTOP)
-                wait_until(lambda pid=process.pid: state_of(pid) == "T", "exec to stop")
+                wait_until(lambda pid=process.pid: state_of(pid) in ("T", "Z"), "exec to stop")
                 time.sleep(0.05)
                 # Asleep: it waits for a step.  One that has got it would run.
                 if joining(process.pid) == inside and state_of(inside) == "S":
                     return process
                 break
         process.send_signal(signal.SIGCONT)
+        wait_until(lambda made=process: made.poll() is not None or has_program(made.pid), "exec to go on")
+        for pid in children_of(process.pid):
+            os.kill(pid, signal.SIGKILL)
         finish(process)
     raise Failure("exec was always faster than its observer")
 

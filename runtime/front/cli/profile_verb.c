@@ -8,6 +8,7 @@
 
 #include "profiles/policy/policy.h"
 #include "profiles/profile.h"
+#include "runtime/base/json/json_print.h"
 #include "runtime/base/log.h"
 #include "runtime/front/cli/cli.h"
 
@@ -67,16 +68,11 @@ static int list_profiles(const struct cli *cli)
 static int print_config(const struct config *c, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(true);
-	const char *text = NULL;
-	size_t size = 0;
 
 	if (!w)
 		return cj_fail(err, ENOMEM, "show '%s'", c->profile_name);
 	profile_write(w, c);
-	if (json_writer_take(w, &text, &size, err) < 0)
-		return -err->code;
-	(void)printf("%s\n", text);
-	return 0;
+	return json_print(w, err);
 }
 
 static int show_profile(const struct cli *cli)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "runtime/base/json/json_print.h"
 #include "runtime/base/log.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
@@ -70,8 +71,6 @@ static void put_entry(struct json_writer *w, const struct record_entry *e)
 static int print_entries(const struct record_entry *entries, size_t count, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	const char *text = NULL;
-	size_t size = 0;
 
 	if (!w)
 		return cj_fail(err, ENOMEM, "write the list");
@@ -83,10 +82,7 @@ static int print_entries(const struct record_entry *entries, size_t count, struc
 		put_entry(w, &entries[i]);
 	json_close_array(w);
 	json_close_object(w);
-	if (json_writer_take(w, &text, &size, err) < 0)
-		return -err->code;
-	(void)printf("%s\n", text);
-	return 0;
+	return json_print(w, err);
 }
 
 int ps_verb(const struct cli *cli)

@@ -14,6 +14,7 @@
 #include "rootfs/image/image_limits.h"
 #include "rootfs/image/image_store.h"
 #include "runtime/base/files/fd.h"
+#include "runtime/base/json/json_print.h"
 #include "runtime/base/log.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
@@ -138,8 +139,6 @@ static void print_line(const struct image_record *r)
 static int print_json(const struct image_record *records, size_t count, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	const char *text;
-	size_t size;
 	if (!w)
 		return cj_fail(err, ENOMEM, "write the list");
 	json_open_object(w);
@@ -150,10 +149,7 @@ static int print_json(const struct image_record *records, size_t count, struct c
 		image_record_write(w, &records[i]);
 	json_close_array(w);
 	json_close_object(w);
-	if (json_writer_take(w, &text, &size, err) < 0)
-		return -err->code;
-	(void)printf("%s\n", text);
-	return 0;
+	return json_print(w, err);
 }
 
 /* One that can't be read is reported; the others are listed. */

@@ -3,27 +3,16 @@
 #include "runtime/front/oci/oci_show.h"
 
 #include <fcntl.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "runtime/base/files/fd.h"
+#include "runtime/base/json/json_print.h"
 #include "runtime/base/scope.h"
 #include "runtime/front/oci/config/oci_features.h"
 #include "runtime/front/oci/config/oci_spec.h"
 
 #define SPEC_NAME "config.json"
 #define SPEC_MODE 0666 /* under the umask */
-
-int oci_show_json(struct json_writer *w, struct cj_error *err)
-{
-	const char *text = NULL;
-	size_t size = 0;
-
-	if (json_writer_take(w, &text, &size, err) < 0)
-		return -err->code;
-	(void)printf("%.*s\n", (int)size, text);
-	return 0;
-}
 
 int oci_show_features(struct oci_call *call, struct cj_error *err)
 {
@@ -33,7 +22,7 @@ int oci_show_features(struct oci_call *call, struct cj_error *err)
 	if (!w)
 		return cj_fail(err, ENOMEM, "print the features");
 	oci_features_write(w);
-	return oci_show_json(w, err);
+	return json_print(w, err);
 }
 
 static int write_new(int dir_fd, const char *text, size_t size, struct cj_error *err)

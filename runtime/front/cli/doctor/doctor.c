@@ -11,7 +11,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "runtime/base/json/json.h"
+#include "runtime/base/json/json_print.h"
 #include "runtime/front/cli/cli.h"
 
 #define DOCTOR_SCHEMA "cejail.doctor/1"
@@ -98,8 +98,6 @@ static int print_json(const struct finding *findings, enum finding_level worst,
 		      struct cj_error *err)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	const char *text = NULL;
-	size_t size = 0;
 
 	if (!w)
 		return cj_fail(err, ENOMEM, "write the findings");
@@ -118,10 +116,7 @@ static int print_json(const struct finding *findings, enum finding_level worst,
 	}
 	json_close_array(w);
 	json_close_object(w);
-	if (json_writer_take(w, &text, &size, err) < 0)
-		return -err->code;
-	(void)printf("%s\n", text);
-	return 0;
+	return json_print(w, err);
 }
 
 int doctor_verb(const struct cli *cli)

@@ -4,10 +4,9 @@
 
 #include <stdio.h>
 
-#include "runtime/base/json/json.h"
+#include "runtime/base/json/json_print.h"
 #include "runtime/base/scope.h"
 #include "runtime/front/oci/container/container_config.h"
-#include "runtime/front/oci/oci_show.h"
 #include "runtime/front/oci/state/state_status.h"
 
 /* A container whose configuration is lost still has a state. */
@@ -32,7 +31,7 @@ int container_state(struct oci_call *call, struct cj_error *err)
 	if (state_open(call->options, false, call->arena, &s, err) < 0)
 		return -err->code;
 	write_state(w, &s, call->arena, false);
-	return oci_show_json(w, err);
+	return json_print(w, err);
 }
 
 /* --- list ------------------------------------------------------------------------------- */
@@ -85,5 +84,5 @@ int container_list(struct oci_call *call, struct cj_error *err)
 	for (size_t i = 0; i < ids.count; i++)
 		list_one(o, ids.items[i], w);
 	json_close_array(w);
-	return o->is_json && !o->is_quiet ? oci_show_json(w, err) : 0;
+	return o->is_json && !o->is_quiet ? json_print(w, err) : 0;
 }

@@ -9,11 +9,11 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/files/system_file.h"
+#include "runtime/base/json/json_print.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 #include "runtime/front/oci/control/control.h"
 #include "runtime/front/oci/control/control_target.h"
-#include "runtime/front/oci/oci_show.h"
 
 #define INTERVAL_MS   5000 /* of other runtimes, too */
 #define POLL_SLICE_MS 1000 /* in case a notification is missed */
@@ -40,7 +40,7 @@ static int print_line(const struct watch *watch, const char *type, bool has_data
 		container_cgroup_stats_write(watch->cgroup, w);
 	}
 	json_close_object(w);
-	int rc = oci_show_json(w, err);
+	int rc = json_print(w, err);
 	if (rc == 0 && fflush(stdout) != 0)
 		rc = cj_fail(err, errno, "write to standard output");
 	return rc;

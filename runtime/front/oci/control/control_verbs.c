@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "runtime/base/files/fd.h"
+#include "runtime/base/json/json_print.h"
 #include "runtime/base/scope.h"
 #include "runtime/front/oci/control/control.h"
 #include "runtime/front/oci/control/control_target.h"
 #include "runtime/front/oci/control/update_flags.h"
-#include "runtime/front/oci/oci_show.h"
 
 int control_pause(struct oci_call *call, struct cj_error *err)
 {
@@ -36,7 +36,7 @@ static int print_json(const pid_t *pids, size_t count, struct cj_error *err)
 	for (size_t i = 0; i < count; i++)
 		json_put_u64(w, (uint64_t)pids[i]);
 	json_close_array(w);
-	return oci_show_json(w, err);
+	return json_print(w, err);
 }
 
 int control_ps(struct oci_call *call, struct cj_error *err)

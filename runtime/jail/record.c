@@ -18,13 +18,12 @@
 #include <sys/stat.h>
 
 #include "runtime/base/files/fd.h"
-#include "runtime/base/files/system_file.h"
 #include "runtime/base/json/json_record.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
 #include "runtime/jail/cgroup/cgroup.h"
-#include "runtime/jail/usage/process_usage_text.h"
+#include "runtime/jail/usage/process_start.h"
 
 #define ID_MAX          32
 #define SUFFIX          ".json"
@@ -67,16 +66,11 @@ static bool id_of(const char *file, char out[static ID_MAX + 1])
 
 /* --- writing ------------------------------------------------------------------------- */
 
-/* When a process began, in clock ticks since boot: proc_pid_stat(5).  0: there is none. */
+/* When a process began; 0: there is none. */
 static uint64_t start_of(pid_t pid)
 {
-	char path[32], text[SYSTEM_FILE_SMALL];
-	struct sample_stat stat;
-	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	if (system_file_read(AT_FDCWD, path, text, sizeof(text)) <= 0 ||
-	    !process_usage_text_stat(text, &stat))
-		return 0;
-	return stat.start_ticks;
+	uint64_t ticks;
+	return process_start_ticks(pid, &ticks) < 0 ? 0 : ticks;
 }
 
 /* A digit and not true or false: record_complete() writes over the old text. */

@@ -23,6 +23,7 @@
 #include "runtime/front/oci/pid_file.h"
 #include "runtime/front/oci/process/console.h"
 #include "runtime/front/oci/state/state_status.h"
+#include "runtime/jail/usage/process_start.h"
 
 #define START_QUEUE 8 /* connections of start that may wait: one is accepted */
 
@@ -241,7 +242,7 @@ static int init_enter(struct creation *c, struct cj_error *err)
 		return -err->code;
 	close_inside(c);
 	c->state.record.pid = c->init_pid;
-	int rc = state_process_start(c->init_pid, &c->state.record.pid_start);
+	int rc = process_start_ticks(c->init_pid, &c->state.record.pid_start);
 	if (rc < 0)
 		return cj_fail(err, -rc, "read when process %d began", (int)c->init_pid);
 	return state_write(&c->state, err);

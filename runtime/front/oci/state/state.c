@@ -18,11 +18,10 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"
-#include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/front/oci/state/state_files.h"
-#include "runtime/jail/usage/process_usage_text.h"
+#include "runtime/jail/usage/process_start.h"
 
 #define LOCK_WAIT_MS 10000
 #define LOCK_STEP_NS 2000000
@@ -242,21 +241,6 @@ int state_reject_stopped(const struct state *s, struct cj_error *err)
 	return cj_reject_as(err, ESRCH, "container '%s': container not running", s->id);
 }
 
-int state_process_start(pid_t pid, uint64_t *out)
-{
-	char path[32], text[SYSTEM_FILE_SMALL];
-	struct sample_stat stat;
-
-	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	ssize_t size = system_file_read(AT_FDCWD, path, text, sizeof(text));
-	if (size < 0)
-		return (int)size;
-	if (!process_usage_text_stat(text, &stat))
-		return -EPROTO;
-	*out = stat.start_ticks;
-	return 0;
-}
-
 int state_open_init(const struct state *s, struct cj_error *err)
 {
 	uint64_t start = 0;
@@ -269,7 +253,7 @@ int state_open_init(const struct state *s, struct cj_error *err)
 			   ? state_reject_stopped(s, err)
 			   : cj_fail(err, errno, "open process %d", (int)s->record.pid);
 	/* Read after the pidfd: a process that began at this time is the one behind it. */
-	int rc = state_process_start(s->record.pid, &start);
+	int rc = process_start_ticks(s->record.pid, &start);
 	if (rc == -ENOENT || rc == -ESRCH || (rc == 0 && start != s->record.pid_start))
 		return state_reject_stopped(s, err);
 	if (rc < 0)

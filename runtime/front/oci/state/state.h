@@ -105,9 +105,6 @@ int state_open_init(const struct state *s, struct cj_error *err);
 /* ESRCH "container not running", with the id: what state_open_init() says. */
 int state_reject_stopped(const struct state *s, struct cj_error *err);
 
-/* When a process began, in clock ticks since boot: proc_pid_stat(5).  0 or -errno. */
-int state_process_start(pid_t pid, uint64_t *out);
-
 /* Every id below o->root, sorted: names only, a half-made one, too. */
 int state_list(const struct oci_options *o, struct arena *a, struct strings *out,
 	       struct cj_error *err);

@@ -15,6 +15,7 @@
 #include "runtime/front/oci/state/state.h"
 #include "runtime/front/oci/state/state_files.h"
 #include "runtime/front/oci/state/state_status.h"
+#include "runtime/jail/usage/process_start.h"
 #include "tests/temp_dir.h"
 
 static struct arena arena;
@@ -48,7 +49,7 @@ static struct state_record record_of_us(void)
 				  .created_ms = 1763874000123,
 				  .owner_uid = 7 };
 
-	assert_int_equal(state_process_start(r.pid, &r.pid_start), 0);
+	assert_int_equal(process_start_ticks(r.pid, &r.pid_start), 0);
 	(void)snprintf(r.cgroup.path, sizeof(r.cgroup.path), "/sys/fs/cgroup/x");
 	r.cgroup.inode = 4711;
 	return r;
@@ -201,7 +202,7 @@ static void a_zombie_is_a_stopped_container(void **state)
 		_exit(0);
 	assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
 	s.record.pid = child;
-	assert_int_equal(state_process_start(child, &s.record.pid_start), 0);
+	assert_int_equal(process_start_ticks(child, &s.record.pid_start), 0);
 	assert_int_equal(state_open_init(&s, &err), -ESRCH);
 	assert_int_equal(state_status_of(&s), STATE_STOPPED);
 	assert_int_equal(waitpid(child, NULL, 0), child);

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <linux/keyctl.h>
 #include <linux/openat2.h>
+#include <sched.h>
 #include <sys/file.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -110,4 +111,13 @@ int sys_flock(int fd, int operation)
 		rc = flock(fd, operation);
 	while (rc < 0 && errno == EINTR);
 	return rc;
+}
+
+unsigned sys_cpus(void)
+{
+	cpu_set_t cpus;
+	CPU_ZERO(&cpus);
+	if (sched_getaffinity(0, sizeof(cpus), &cpus) < 0)
+		return 1;
+	return (unsigned)CPU_COUNT(&cpus);
 }

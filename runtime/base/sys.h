@@ -41,6 +41,9 @@ int sys_pivot_root(const char *new_root, const char *put_old);
 int sys_seccomp(unsigned operation, unsigned flags, void *args);
 long sys_keyctl_join_session_keyring(void);
 
+/* The processors that this process may use; 1 with over a thousand: sched_getaffinity(2). */
+unsigned sys_cpus(void);
+
 /* read(2), write(2), flock(2), waitpid(2) that retry EINTR. */
 ssize_t sys_read(int fd, void *buf, size_t size);
 ssize_t sys_write(int fd, const void *buf, size_t size);

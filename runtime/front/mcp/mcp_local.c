@@ -2,7 +2,6 @@
 /* The service's executions without its callers.  Acts. */
 #include "runtime/front/mcp/mcp_local.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
 #include "runtime/front/serve/access/account.h"
 #include "runtime/front/serve/access/audit.h"
 #include "runtime/front/serve/config/profile_cache.h"
@@ -192,16 +192,6 @@ static void on_spawner_end(struct watch *w, uint32_t events)
 	loop_unwatch(l->loop, &l->spawner_end);
 }
 
-static unsigned choose_concurrency(void)
-{
-	cpu_set_t cpus;
-
-	CPU_ZERO(&cpus);
-	if (sched_getaffinity(0, sizeof(cpus), &cpus) < 0)
-		return RUNS_PER_CPU; /* over a thousand CPUs */
-	return RUNS_PER_CPU * (unsigned)CPU_COUNT(&cpus);
-}
-
 static int create_parts(struct local *l)
 {
 	const struct executions_context context = {
@@ -210,7 +200,7 @@ static int create_parts(struct local *l)
 		.metrics = metrics_create(),
 		.audit = &l->audit,
 	};
-	const struct executions_limits limits = { .concurrency = choose_concurrency(),
+	const struct executions_limits limits = { .concurrency = RUNS_PER_CPU * sys_cpus(),
 						  .queue = QUEUE_MAX,
 						  .queue_ms = QUEUE_MS };
 

@@ -10,7 +10,6 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,14 +83,8 @@ struct server {
 
 static unsigned choose_concurrency(const struct service_config *c)
 {
-	cpu_set_t cpus;
-
-	if (c->concurrency > 0)
-		return c->concurrency;
-	CPU_ZERO(&cpus);
-	if (sched_getaffinity(0, sizeof(cpus), &cpus) < 0)
-		return RUNS_PER_CPU; /* over a thousand CPUs: the configuration must say */
-	return RUNS_PER_CPU * (unsigned)CPU_COUNT(&cpus);
+	/* with over a thousand CPUs the configuration must say */
+	return c->concurrency > 0 ? c->concurrency : RUNS_PER_CPU * sys_cpus();
 }
 
 /* Gives the new configuration to every part that depends on it. */

@@ -126,32 +126,32 @@ static _Noreturn void child_main(uint64_t cpu_s)
 	_exit(0);
 }
 
-static void a_confined_process_has_its_two_directories_and_nothing_else(void **state)
+/* How a confined process ends. */
+static int status_of_child(uint64_t cpu_s)
 {
 	int status = 0;
-	(void)state;
 	if (landlock_abi() < 3)
 		skip();
 	pid_t pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0)
-		child_main(60);
+		child_main(cpu_s);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+static void a_confined_process_has_its_two_directories_and_nothing_else(void **state)
+{
+	(void)state;
+	int status = status_of_child(60);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0); /* else the line that failed */
 }
 
 static void too_much_cpu_time_ends_it_with_a_signal_of_its_own(void **state)
 {
-	int status = 0;
 	(void)state;
-	if (landlock_abi() < 3)
-		skip();
-	pid_t pid = fork();
-	assert_true(pid >= 0);
-	if (pid == 0)
-		child_main(1);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
+	int status = status_of_child(1);
 	assert_true(WIFSIGNALED(status));
 	assert_int_equal(WTERMSIG(status), SIGXCPU);
 }

@@ -131,9 +131,9 @@ static int await_init(struct sealing *s, struct cj_error *err)
 #define RSEQ_BYTES_MIN 32
 
 /*
- * The kernel forgets the registration in a clone with CLONE_VM, and the C library would read the
- * zygote's processor number for ever.  If it can't be registered, the library is told to ask the
- * kernel each time.
+ * The kernel drops the registration in a clone with CLONE_VM, and the C library would read the
+ * zygote's processor number for ever.  If the kernel refuses a new one, this writes the value that
+ * makes the library call getcpu(2) each time.
  */
 static int register_rseq(struct sealing *s, struct cj_error *err)
 {

@@ -101,6 +101,25 @@ static int read_args_json(const struct json_reader *in, const struct json_key *k
 	return r->args_json ? 0 : no_memory(err);
 }
 
+static int set_time(const struct json_reader *in, const struct json_key *k, const char *text,
+		    void *record, struct cj_error *err)
+{
+	(void)in;
+	return parse_duration(text, json_field(k, record), err);
+}
+
+static int set_context(const struct json_reader *in, const struct json_key *k, const char *text,
+		       void *record, struct cj_error *err)
+{
+	(void)in;
+	bool is_repl = strcmp(text, "repl") == 0;
+
+	if (!is_repl && strcmp(text, "none") != 0)
+		return cj_reject(err, "'%.64s' is neither 'none' nor 'repl'", text);
+	*(bool *)json_field(k, record) = is_repl;
+	return 0;
+}
+
 /* true and "inline" are the same. */
 static int read_artifacts(const struct json_reader *in, const struct json_key *k,
 			  const struct json_node *node, void *record, struct cj_error *err)
@@ -237,26 +256,45 @@ static int check_files(const struct request *r, struct cj_error *err)
 }
 
 #define AT(field) .offset = offsetof(struct request, field)
-static const struct json_key own_keys[] = {
-	{ "profile", JSON_TAKES_STRING, .set = set_profile, AT(profile) },
-	{ "id", JSON_TAKES_STRING, .set = set_run_id, AT(id) },
-	{ "code", .read = read_code, AT(code) },
-	{ "command", JSON_TAKES_STRING, .is_list = true, .if_empty = "it begins with the program",
-	  .set = set_command, AT(args) },
-	{ "args", JSON_TAKES_STRING, .is_list = true, .set = json_set_strings, AT(args) },
-	{ "args_json", .read = read_args_json },
-	{ "stdin", .read = read_stdin, AT(stdin_bytes) },
-	{ "files", JSON_TAKES_OBJECT, .is_list = true, .read = read_file },
-	{ "artifacts", JSON_TAKES_BOOL | JSON_TAKES_STRING, .read = read_artifacts },
+#define RUN       (1u << REQUEST_RUN)
+#define SESSION   (1u << REQUEST_SESSION)
+#define EXEC      (1u << REQUEST_EXEC)
+#define STRING    JSON_TAKES_STRING
+static const struct own_key {
+	unsigned kinds; /* that have it */
+	struct json_key key;
+} own_keys[] = {
+	{ RUN | SESSION | EXEC, { "profile", STRING, .set = set_profile, AT(profile) } },
+	{ RUN | EXEC, { "id", STRING, .set = set_run_id, AT(id) } },
+	{ RUN | EXEC, { "code", .read = read_code, AT(code) } },
+	{ RUN | EXEC,
+	  { "command", STRING, .is_list = true, .if_empty = "it begins with the program",
+	    .set = set_command, AT(args) } },
+	{ RUN | EXEC, { "args", STRING, .is_list = true, .set = json_set_strings, AT(args) } },
+	{ RUN | EXEC, { "args_json", .read = read_args_json } },
+	{ RUN | EXEC, { "stdin", .read = read_stdin, AT(stdin_bytes) } },
+	{ RUN | EXEC, { "files", JSON_TAKES_OBJECT, .is_list = true, .read = read_file } },
+	{ RUN | EXEC, { "artifacts", JSON_TAKES_BOOL | STRING, .read = read_artifacts } },
+	{ SESSION, { "context", STRING, .set = set_context, AT(wants_repl) } },
+	{ SESSION, { "lease", JSON_TAKES_NUMBER | STRING, .set = set_time, AT(lease_ms) } },
+	{ SESSION, { "idle", JSON_TAKES_NUMBER | STRING, .set = set_time, AT(idle_ms) } },
+	{ EXEC, { "detach", JSON_TAKES_BOOL, .set = json_set_bool, AT(detach) } },
+	{ EXEC, { "interrupt", JSON_TAKES_BOOL, .set = json_set_bool, AT(interrupt) } },
+	{ EXEC, { "open_stdin", JSON_TAKES_BOOL, .set = json_set_bool, AT(open_stdin) } },
 };
 #undef AT
 #define OWN_KEYS (sizeof(own_keys) / sizeof(own_keys[0]))
 
-static const struct json_key *own_key_of(const char *name)
+static bool has_key(const struct own_key *own, enum request_kind kind)
+{
+	return (own->kinds & (1u << kind)) != 0;
+}
+
+static const struct json_key *own_key_of(const char *name, enum request_kind kind)
 {
 	for (size_t i = 0; i < OWN_KEYS; i++)
-		if (strcmp(own_keys[i].name, name) == 0)
-			return &own_keys[i];
+		if (has_key(&own_keys[i], kind) && strcmp(own_keys[i].key.name, name) == 0)
+			return &own_keys[i].key;
 	return NULL;
 }
 
@@ -270,28 +308,37 @@ enum request_fit request_fit_of(const struct setting *s)
 }
 
 /* The nearest that may stand in a request; NULL: none is near. */
-static const char *suggest_key(const char *key)
+static const char *suggest_key(const char *key, enum request_kind kind)
 {
 	const char *names[OWN_KEYS + 2] = { NULL };
+	size_t count = 0;
 	for (size_t i = 0; i < OWN_KEYS; i++)
-		names[i] = own_keys[i].name;
+		if (has_key(&own_keys[i], kind))
+			names[count++] = own_keys[i].key.name;
 
 	const char *near = setting_suggest_key(key);
 	const struct setting *s = near ? setting_by_key(near) : NULL;
 	if (s && s->scope != SCOPE_NO_REQUEST)
-		names[OWN_KEYS] = near;
+		names[count] = near;
 	return text_nearest(key, names);
 }
 
 static int refuse_key(const char *key, const struct setting *s, const struct json_node *node,
-		      struct cj_error *err)
+		      enum request_kind kind, struct cj_error *err)
 {
 	if (s) {
 		int rc = json_reject_key(NAME, node, err, "%s can't be asked for", key);
 		cj_hint(err, "it is the profile's or the command line's");
 		return rc;
 	}
-	return json_reject_unknown(NAME, node, key, suggest_key(key), err);
+	return json_reject_unknown(NAME, node, key, suggest_key(key, kind), err);
+}
+
+static int refuse_change(const char *key, const struct json_node *node, struct cj_error *err)
+{
+	int rc = json_reject_key(NAME, node, err, "%s: it would change the session's jail", key);
+	cj_hint(err, "set it when the session is created");
+	return rc;
 }
 
 struct reading {
@@ -303,11 +350,14 @@ static int read_key(void *context, const char *key, const struct setting *s,
 		    const struct json_node *node, struct cj_error *err)
 {
 	const struct reading *r = context;
-	const struct json_key *own = own_key_of(key);
+	enum request_kind kind = ((const struct request_caps *)r->in.context)->kind;
+	const struct json_key *own = own_key_of(key, kind);
 	if (own)
 		return json_key_read(&r->in, own, node, r->out, err);
 	if (!s || s->scope == SCOPE_NO_REQUEST)
-		return refuse_key(key, s, node, err);
+		return refuse_key(key, s, node, kind, err);
+	if (kind == REQUEST_EXEC && request_fit_of(s) == FIT_COLD)
+		return refuse_change(key, node, err);
 	if (request_fit_of(s) > r->out->fit)
 		r->out->fit = request_fit_of(s);
 	return 0;
@@ -315,12 +365,29 @@ static int read_key(void *context, const char *key, const struct setting *s,
 
 /* --- the whole ----------------------------------------------------------------------- */
 
-static int check_whole(const struct request *r, struct cj_error *err)
+static int check_exec(const struct request *r, const struct request_caps *caps,
+		      struct cj_error *err)
+{
+	if (strcmp(r->profile, caps->profile) != 0)
+		return json_reject(NAME, json_get(r->root, "profile"), err,
+				   "profile: the session's is '%s'", caps->profile);
+	if (r->open_stdin && r->has_stdin)
+		return json_reject(NAME, json_get(r->root, "stdin"), err,
+				   "stdin and open_stdin exclude each other");
+	return 0;
+}
+
+static int check_whole(const struct request *r, const struct request_caps *caps,
+		       struct cj_error *err)
 {
 	const struct json_node *workdir = json_get(r->root, "workdir");
 
 	if (!r->profile)
 		return json_reject(NAME, r->root, err, "profile is missing");
+	if (caps->kind == REQUEST_SESSION)
+		return 0;
+	if (caps->kind == REQUEST_EXEC && check_exec(r, caps, err) < 0)
+		return -err->code;
 	if (r->has_code && r->is_command)
 		return json_reject(NAME, r->root, err, "code and command exclude each other");
 	if (!r->has_code && !r->is_command)
@@ -337,7 +404,9 @@ static int check_whole(const struct request *r, struct cj_error *err)
 int request_parse(struct blob body, const struct request_caps *caps, struct arena *a,
 		  struct request *out, struct cj_error *err)
 {
-	struct request request = { .profile = caps->profile, .fit = FIT_INTERPRETER };
+	struct request request = { .kind = caps->kind,
+				   .profile = caps->profile,
+				   .fit = FIT_INTERPRETER };
 	struct reading r = {
 		.in = { .file = NAME, .arena = a, .context = (void *)caps },
 		.out = &request,
@@ -351,7 +420,7 @@ int request_parse(struct blob body, const struct request_caps *caps, struct aren
 		return json_reject(NAME, request.root, err, "a request is an object, not %s",
 				   json_type_name(request.root->type));
 	if (profile_walk(NAME, request.root, read_key, &r, err) < 0 ||
-	    check_files(&request, err) < 0 || check_whole(&request, err) < 0)
+	    check_files(&request, err) < 0 || check_whole(&request, caps, err) < 0)
 		return -err->code;
 	if (request.is_command && request.fit < FIT_JAIL)
 		request.fit = FIT_JAIL;
@@ -364,6 +433,7 @@ int request_parse(struct blob body, const struct request_caps *caps, struct aren
 struct applying {
 	struct config *c;
 	bool may_name_host_paths;
+	enum request_kind kind;
 };
 
 static int refuse_host(const char *key, const struct json_node *node, struct cj_error *err)
@@ -379,10 +449,10 @@ static int apply_key(void *context, const char *key, const struct setting *s,
 		     const struct json_node *node, struct cj_error *err)
 {
 	const struct applying *to = context;
-	if (own_key_of(key))
+	if (own_key_of(key, to->kind))
 		return 0;
 	if (!s || s->scope == SCOPE_NO_REQUEST)
-		return refuse_key(key, s, node, err);
+		return refuse_key(key, s, node, to->kind, err);
 	if (s->scope == SCOPE_HOST && !to->may_name_host_paths)
 		return refuse_host(key, node, err);
 	return profile_apply(to->c, NAME, s, node, err);
@@ -402,7 +472,7 @@ static int check_kept(const char *key, bool was, bool is, struct cj_error *err)
 int request_apply(const struct request *r, bool may_name_host_paths, struct config *c,
 		  struct cj_error *err)
 {
-	struct applying to = { .c = c, .may_name_host_paths = may_name_host_paths };
+	struct applying to = { c, may_name_host_paths, r->kind };
 	bool was_strict = c->strict, was_noexec = c->noexec;
 	int rc = profile_walk(NAME, r->root, apply_key, &to, err);
 	if (rc == 0)

@@ -36,7 +36,15 @@ enum request_fit {
 /* How much is left to a request that has this setting. */
 enum request_fit request_fit_of(const struct setting *s);
 
+/* What a body asks for. */
+enum request_kind {
+	REQUEST_RUN,
+	REQUEST_SESSION, /* the jail of a session: no program */
+	REQUEST_EXEC,    /* a program in a session's jail, which it can't change */
+};
+
 struct request {
+	enum request_kind kind;
 	const char *profile;
 	const char *id; /* NULL: minted */
 	bool has_code, is_command;
@@ -50,6 +58,11 @@ struct request {
 	bool wants_artifacts;
 	uint64_t artifacts_bytes; /* at most so many in the result; 0: none */
 	enum request_fit fit;
+	/* Of REQUEST_SESSION; 0: the service's default. */
+	bool wants_repl;
+	uint64_t lease_ms, idle_ms;
+	/* Of REQUEST_EXEC. */
+	bool detach, interrupt, open_stdin;
 	const struct json_node *root; /* the whole; request_apply reads the settings in it */
 };
 
@@ -57,6 +70,8 @@ struct request {
 struct request_caps {
 	size_t body_bytes, code_bytes, file_bytes, stdin_bytes;
 	const char *profile; /* of a request that names none; NULL: it must name one */
+	enum request_kind
+	    kind; /* REQUEST_EXEC: `profile` is the session's, and no other may stand */
 };
 
 /*

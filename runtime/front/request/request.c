@@ -538,7 +538,7 @@ int request_plan(const struct request *r, struct config *c, struct plan *out_pla
 	struct invocation inv;
 	if (request_invoke(r, c, &inv, err) < 0)
 		return -err->code;
-	c->interactive = r->has_stdin;
+	c->interactive = r->has_stdin || r->open_stdin;
 	return plan_make(c, &inv, out_plan, out_program, err);
 }
 

@@ -33,6 +33,15 @@ const char *const tier_names[] = {
 };
 static_assert(sizeof(tier_names) / sizeof(tier_names[0]) == TIER_COUNT, "every tier has a name");
 
+const char *const job_kind_names[] = {
+	[JOB_RUN] = "run",
+	[JOB_SESSION] = "session",
+	[JOB_EXEC] = "exec",
+	[JOB_FILE] = "file",
+};
+static_assert(sizeof(job_kind_names) / sizeof(job_kind_names[0]) == JOB_KIND_COUNT,
+	      "every kind of job has a name");
+
 /* --- the messages' members -------------------------------------------------------- */
 
 #define U64  JSON_TAKES_NUMBER, .set = json_set_u64, .write = json_write_u64, .is_required = true
@@ -56,6 +65,8 @@ static_assert(sizeof(tier_names) / sizeof(tier_names[0]) == TIER_COUNT, "every t
 
 #define AT(member) .offset = offsetof(struct job, member)
 static const struct json_key job_keys[] = {
+	{ "kind", JSON_TAKES_STRING, .set = json_set_name, .write = json_write_name,
+	  .is_required = true, .detail = job_kind_names, .max = JOB_KIND_COUNT, AT(kind) },
 	{ "id", CHARS(job, id) },
 	{ "request_id", CHARS(job, trace.request_id) },
 	{ "traceparent", CHARS(job, trace.traceparent) },
@@ -274,14 +285,12 @@ int summary_read(const struct json_node *line, struct summary *out, struct cj_er
 	return 0;
 }
 
-/* In one piece: the socket is empty, and the line shorter than its buffer. */
-static int send_line(int sock_fd, struct json_writer *w, struct cj_error *err)
+int job_send_line(int sock_fd, struct json_writer *w, struct cj_error *err)
 {
 	const char *text = NULL;
 	char newline[] = "\n";
 	size_t size = 0;
 
-	json_close_object(w);
 	if (json_writer_take(w, &text, &size, err) < 0)
 		return -err->code;
 	const struct iovec parts[] = { { (void *)text, size }, { newline, 1 } };
@@ -307,7 +316,8 @@ int ready_tell(int sock_fd, bool is_of_zygote, const struct cj_error *zygote_fai
 	json_member_bool(w, "zygote", is_of_zygote);
 	if (zygote_failure)
 		put_reason(w, zygote_failure);
-	return send_line(sock_fd, w, err);
+	json_close_object(w);
+	return job_send_line(sock_fd, w, err);
 }
 
 void unready_tell(int sock_fd, const struct cj_error *why)
@@ -318,7 +328,8 @@ void unready_tell(int sock_fd, const struct cj_error *why)
 		return;
 	open_line(w, "unready");
 	put_reason(w, why);
-	(void)!send_line(sock_fd, w, &ignored);
+	json_close_object(w);
+	(void)!job_send_line(sock_fd, w, &ignored);
 }
 
 void stale_tell(int sock_fd)
@@ -328,7 +339,8 @@ void stale_tell(int sock_fd)
 	if (!w)
 		return;
 	open_line(w, "stale");
-	(void)!send_line(sock_fd, w, &ignored);
+	json_close_object(w);
+	(void)!job_send_line(sock_fd, w, &ignored);
 }
 
 void ready_read(const char *line, size_t size, struct readiness_line *out)

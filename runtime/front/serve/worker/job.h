@@ -38,8 +38,19 @@ enum tier {
 };
 extern const char *const tier_names[TIER_COUNT]; /* "cold", "jail", "interpreter" */
 
+/* What the worker that receives a job is to do; its body is a request (request.h) or a file_job. */
+enum job_kind {
+	JOB_RUN,     /* run one program in a jail of its own */
+	JOB_SESSION, /* keep a jail for the execs of a session: the request names no program */
+	JOB_EXEC,    /* run one program in the session's jail; to a worker of a keeper */
+	JOB_FILE,    /* one operation on a file of the session's jail; likewise */
+	JOB_KIND_COUNT
+};
+extern const char *const job_kind_names[JOB_KIND_COUNT]; /* "run", "session", "exec", "file" */
+
 struct job {
-	char id[PLAN_ID_MAX]; /* the run's */
+	enum job_kind kind;
+	char id[PLAN_ID_MAX]; /* the run's; of a JOB_SESSION the session's */
 	struct trace trace;
 	bool wants_events;
 	bool may_name_host_paths;
@@ -83,6 +94,12 @@ struct json_writer;
 void summary_write(struct json_writer *w, const struct summary *s); /* the whole line's object */
 struct json_node;
 int summary_read(const struct json_node *line, struct summary *out, struct cj_error *err);
+
+/*
+ * job_send_line - write one line in one piece: it is shorter than the socket's buffer.
+ * Fails: EAGAIN when a non-blocking socket has no room; nothing is written then.
+ */
+int job_send_line(int sock_fd, struct json_writer *w, struct cj_error *err);
 
 /* The first line.  `zygote_failure`: why the interpreter is not of the zygote, or NULL. */
 int ready_tell(int sock_fd, bool is_of_zygote, const struct cj_error *zygote_failure,

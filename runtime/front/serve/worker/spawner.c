@@ -197,24 +197,29 @@ void spawner_end(struct spawner *s)
 	cj_end_child(&s->pidfd);
 }
 
-static int open_ends(struct worker *near, int far[ORDER_FD_MIN], bool is_zygote,
-		     struct cj_error *err)
+static int open_pair(struct worker *near, int *out_sock_fd, int *out_control_fd,
+		     bool sends_descriptors, struct cj_error *err)
 {
 	int sock[2], control[2];
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sock) < 0)
 		return cj_fail(err, errno, "create a worker's socket");
 	near->sock_fd = sock[0];
-	far[ORDER_SOCK] = sock[1];
+	*out_sock_fd = sock[1];
 	fd_set_nonblocking(near->sock_fd);
-	/* the keeper of a zygote sends the zygote's socket */
-	if (is_zygote ? socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control) < 0
-		      : pipe2(control, O_CLOEXEC) < 0)
+	if (sends_descriptors ? socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control) < 0
+			      : pipe2(control, O_CLOEXEC) < 0)
 		return cj_fail(err, errno, "create a worker's control pipe");
 	near->control_fd = control[1];
-	far[ORDER_CONTROL] = control[0];
+	*out_control_fd = control[0];
 	fd_set_nonblocking(near->control_fd);
 	return 0;
+}
+
+int worker_open_ends(struct worker *near, int *out_sock_fd, int *out_control_fd,
+		     struct cj_error *err)
+{
+	return open_pair(near, out_sock_fd, out_control_fd, false, err);
 }
 
 static int send_order(struct spawner *s, struct order *order, const char *profile, int zygote_fd,
@@ -227,7 +232,8 @@ static int send_order(struct spawner *s, struct order *order, const char *profil
 	if (strlen(profile) >= sizeof(order->profile))
 		return cj_reject(err, "the name of profile '%.32s...' is too long", profile);
 	memcpy(order->profile, profile, strlen(profile) + 1);
-	int rc = open_ends(&near, far, order->is_zygote, err);
+	/* the keeper of a zygote sends the zygote's socket */
+	int rc = open_pair(&near, &far[ORDER_SOCK], &far[ORDER_CONTROL], order->is_zygote, err);
 	if (rc == 0)
 		rc = step_tell(&link, STEP_ORDER, order, sizeof(*order), far,
 			       zygote_fd >= 0 ? ORDER_FD_COUNT : ORDER_FD_MIN, err);

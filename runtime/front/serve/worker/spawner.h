@@ -57,6 +57,13 @@ struct worker {
 		.sock_fd = -1, .control_fd = -1                                                    \
 	}
 
+/*
+ * Makes both ends of a worker's descriptors, for one that another process forks.  On failure the
+ * caller closes what is there.
+ */
+int worker_open_ends(struct worker *near, int *out_sock_fd, int *out_control_fd,
+		     struct cj_error *err);
+
 /* What worker is wanted. */
 struct worker_wish {
 	const char *profile;

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * file_job - one operation on a file in a session's jail: the body of a JOB_FILE, and its answer.
+ * Pure.
+ *
+ *	{"op":"get","path":"/box/a","max_bytes":N}      {"bytes":N,"base64":"..."}
+ *	{"op":"put","path":"/box/a","base64":"...",     {"bytes":N}
+ *	 "executable":false}
+ *	{"op":"list","path":"/box","max_entries":N}     {"entries":[{"path","type","bytes","mode",
+ *	                                                "mtime"}],"truncated":false}
+ *	{"op":"stat","path":"/box/a"}                   one entry, as of a list
+ *	{"op":"remove","path":"/box/a","tree":true}     {"removed":N}
+ *
+ * The answer is one line: {"type":"file","result":{...}}, or
+ * {"type":"file","error":{"code":"not_found","message":"..."}}.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/base/arena.h"
+#include "runtime/base/error.h"
+#include "runtime/base/json/json_record.h"
+
+enum file_op { FILE_GET, FILE_PUT, FILE_LIST, FILE_STAT, FILE_REMOVE, FILE_OP_COUNT };
+extern const char *const file_op_names[FILE_OP_COUNT]; /* "get", "put", ... */
+
+struct file_job {
+	enum file_op op;
+	const char *path;                /* in the jail, absolute: below /box or /tmp */
+	uint64_t max_bytes, max_entries; /* of get, of list; 0: the largest there is */
+	struct blob content;             /* of put */
+	bool is_executable;              /* of put */
+	bool is_tree;                    /* of remove: a directory with all that is in it */
+};
+
+/* Of both a get and a put: one line in memory of each process. */
+#define FILE_BYTES_MAX   (64u << 20)
+#define FILE_ENTRIES_MAX 10000
+
+/* The body of a JOB_FILE; malloc'ed, the caller's. */
+int file_job_write(const struct file_job *job, char **out, size_t *out_size, struct cj_error *err);
+/* The bytes and the path live in the arena. */
+int file_job_read(struct blob body, struct arena *a, struct file_job *out, struct cj_error *err);
+
+enum file_error {
+	FILE_NOT_FOUND,
+	FILE_NOT_REGULAR, /* a FIFO, a device, a socket; a directory where a file is wanted */
+	FILE_TOO_LARGE,
+	FILE_OUTSIDE, /* not below /box or /tmp, or a symbolic link on the way */
+	FILE_NO_SPACE,
+	FILE_DENIED, /* the program took the access away, or the directory is not empty */
+	FILE_FAILED, /* the session has ended, or cejail failed */
+	FILE_ERROR_COUNT
+};
+/* "not_found", "not_regular", "too_large", "outside", "no_space", "denied", "failed" */
+extern const char *const file_error_names[FILE_ERROR_COUNT];
+
+/* By the error's code. */
+enum file_error file_error_of(const struct cj_error *err);
+
+#define FILE_ANSWER_MAX (FILE_BYTES_MAX / 3 * 4 + (16u << 20)) /* of the line, with its JSON */
+
+/* The line of a worker, taken apart. */
+struct file_answer {
+	bool is_ok;
+	const struct json_node *result; /* an object; in the arena */
+	enum file_error error;
+	const char *message;
+};
+/* Fails when the line is another one. */
+int file_answer_read(const char *line, size_t size, struct arena *a, struct file_answer *out,
+		     struct cj_error *err);

@@ -6,10 +6,9 @@
  *	{"op":"get","path":"/box/a","max_bytes":N}      {"bytes":N,"base64":"..."}
  *	{"op":"put","path":"/box/a","base64":"...",     {"bytes":N}
  *	 "executable":false}
- *	{"op":"list","path":"/box","max_entries":N}     {"entries":[{"path","type","bytes","mode",
+ *	{"op":"list","path":"/box"}                     {"entries":[{"path","type","bytes","mode",
  *	                                                "mtime"}],"truncated":false}
- *	{"op":"stat","path":"/box/a"}                   one entry, as of a list
- *	{"op":"remove","path":"/box/a","tree":true}     {"removed":N}
+ *	{"op":"remove","path":"/box/a"}                 {}, a directory with all that is in it
  *
  * The answer is one line: {"type":"file","result":{...}}, or
  * {"type":"file","error":{"code":"not_found","message":"..."}}.
@@ -24,21 +23,19 @@
 #include "runtime/base/error.h"
 #include "runtime/base/json/json_record.h"
 
-enum file_op { FILE_GET, FILE_PUT, FILE_LIST, FILE_STAT, FILE_REMOVE, FILE_OP_COUNT };
+enum file_op { FILE_GET, FILE_PUT, FILE_LIST, FILE_REMOVE, FILE_OP_COUNT };
 extern const char *const file_op_names[FILE_OP_COUNT]; /* "get", "put", ... */
 
 struct file_job {
 	enum file_op op;
-	const char *path;                /* in the jail, absolute: below /box or /tmp */
-	uint64_t max_bytes, max_entries; /* of get, of list; 0: the largest there is */
-	struct blob content;             /* of put */
-	bool is_executable;              /* of put */
-	bool is_tree;                    /* of remove: a directory with all that is in it */
+	const char *path;    /* in the jail, absolute: below /box or /tmp */
+	uint64_t max_bytes;  /* of get; 0: FILE_BYTES_MAX */
+	struct blob content; /* of put */
+	bool is_executable;  /* of put */
 };
 
 /* Of both a get and a put: one line in memory of each process. */
-#define FILE_BYTES_MAX   (64u << 20)
-#define FILE_ENTRIES_MAX 10000
+#define FILE_BYTES_MAX (64u << 20)
 
 /* The body of a JOB_FILE; malloc'ed, the caller's. */
 int file_job_write(const struct file_job *job, char **out, size_t *out_size, struct cj_error *err);
@@ -51,7 +48,7 @@ enum file_error {
 	FILE_TOO_LARGE,
 	FILE_OUTSIDE, /* not below /box or /tmp, or a symbolic link on the way */
 	FILE_NO_SPACE,
-	FILE_DENIED, /* the program took the access away, or the directory is not empty */
+	FILE_DENIED, /* the jail's user has no access */
 	FILE_FAILED, /* the session has ended, or cejail failed */
 	FILE_ERROR_COUNT
 };

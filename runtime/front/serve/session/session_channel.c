@@ -202,9 +202,6 @@ static_assert(LENGTH(session_reason_names) == SESSION_REASON_COUNT, "every reaso
 #define AT(member)   .offset = offsetof(struct session_line, member)
 #define U64          NEEDED(NUMBER), .set = json_set_u64, .write = json_write_u64
 #define FLAG         NEEDED(BOOL), .set = json_set_bool, .write = json_write_bool
-#define KNOWN                                                                                      \
-	(JSON_TAKES_NUMBER | JSON_TAKES_NULL), .is_required = true, .set = json_set_known_u64,     \
-					       .write = json_write_known_u64
 #define CUT(member)                                                                                \
 	NEEDED(STRING), .set = json_set_chars_cut, .write = json_write_chars, AT(member),          \
 			.max = sizeof(((struct session_line *)0)->member) - 1
@@ -223,13 +220,9 @@ static const struct json_key lives_keys[] = {
 };
 static const struct json_key status_keys[] = {
 	{ TYPE },
-	{ "wall_ms", U64, AT(usage.wall_ms) },
-	{ "cpu_user_ms", U64, AT(usage.cpu_user_ms) },
-	{ "cpu_system_ms", U64, AT(usage.cpu_system_ms) },
-	{ "memory_peak_bytes", KNOWN, AT(usage.memory_peak_bytes),
-	  .known = offsetof(struct session_line, usage.has_memory_peak) },
-	{ "pids_peak", KNOWN, AT(usage.pids_peak),
-	  .known = offsetof(struct session_line, usage.has_pids_peak) },
+	{ "cpu_ms", U64, AT(cpu_ms) },
+	{ "memory_bytes", U64, AT(memory_bytes) },
+	{ "pids", U64, AT(pids) },
 	{ "denied_syscalls", U64, AT(denied_syscalls) },
 	{ "denied_packets", U64, AT(denied_packets) },
 };

@@ -99,7 +99,7 @@ struct session_line {
 	/* "session" */
 	bool is_isolated; /* execs can't reach each other's processes: Landlock is in force */
 	/* "status" */
-	struct usage usage; /* of the whole jail */
+	uint64_t cpu_ms, memory_bytes, pids; /* of the whole jail, now */
 	uint64_t denied_syscalls, denied_packets;
 	/* "ended" */
 	enum session_reason reason;

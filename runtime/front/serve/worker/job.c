@@ -65,9 +65,9 @@ static_assert(sizeof(job_kind_names) / sizeof(job_kind_names[0]) == JOB_KIND_COU
 
 #define AT(member) .offset = offsetof(struct job, member)
 static const struct json_key job_keys[] = {
+	{ "id", CHARS(job, id) },
 	{ "kind", JSON_TAKES_STRING, .set = json_set_name, .write = json_write_name,
 	  .is_required = true, .detail = job_kind_names, .max = JOB_KIND_COUNT, AT(kind) },
-	{ "id", CHARS(job, id) },
 	{ "request_id", CHARS(job, trace.request_id) },
 	{ "traceparent", CHARS(job, trace.traceparent) },
 	{ "sent_us", U64, AT(sent_us) },

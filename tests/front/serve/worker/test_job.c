@@ -22,6 +22,7 @@
 static struct job some_job(void)
 {
 	return (struct job){
+		.kind = JOB_EXEC,
 		.id = "01J0000000000000000000000",
 		.trace = { "req-1", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" },
 		.wants_events = true,
@@ -35,6 +36,7 @@ static struct job some_job(void)
 
 static void assert_same_job(const struct job *a, const struct job *b)
 {
+	assert_int_equal(a->kind, b->kind);
 	assert_string_equal(a->id, b->id);
 	assert_string_equal(a->trace.request_id, b->trace.request_id);
 	assert_string_equal(a->trace.traceparent, b->trace.traceparent);
@@ -151,6 +153,7 @@ static void each_member_of_a_header_is_checked(void **state)
 	assert_refused(altered("\"pids\":0,", "\"pids\":0,\"pids\":0,"), "job:1:");
 	assert_refused(altered("\"wants_events\":true", "\"wants_events\":1"),
 		       "wants_events must be true or false");
+	assert_refused(altered("\"kind\":\"exec\"", "\"kind\":\"fork\""), "kind: ");
 	assert_refused(altered("\"id\":\"01J", "\"id\":\"0000000000000000001J"), "job:1:7: id: '");
 }
 

@@ -42,7 +42,7 @@ static void check_head(const struct http_head *head)
 	const char *length = http_head_get(head, "Content-Length");
 
 	assert(head->method[0] && is_printable(head->method, " \t:"));
-	assert(is_printable(head->path, ""));
+	assert(is_printable(head->path, "") && is_printable(head->query, ""));
 	assert(head->count <= HTTP_FIELDS_MAX);
 	for (size_t i = 0; i < head->count; i++) {
 		const struct http_field *f = &head->fields[i];

@@ -27,7 +27,7 @@ static void show_alive(struct api_call *c);
 static void show_readiness(struct api_call *c);
 static void show_metrics(struct api_call *c);
 
-/* A '*' at the end of a path matches one segment. */
+/* The paths are patterns of api_path_fits(). */
 static const struct route {
 	const char *method, *path;
 	void (*handle)(struct api_call *c);
@@ -41,22 +41,8 @@ static const struct route {
 
 #define ROUTE_COUNT (sizeof(routes) / sizeof(routes[0]))
 
-static bool path_fits(const char *pattern, const char *path, const char **out_name)
-{
-	size_t size = strlen(pattern);
-
-	*out_name = "";
-	if (pattern[size - 1] != '*')
-		return strcmp(pattern, path) == 0;
-	if (strncmp(pattern, path, size - 1) != 0 || path[size - 1] == '\0' ||
-	    strchr(path + size - 1, '/'))
-		return false;
-	*out_name = path + size - 1;
-	return true;
-}
-
 /* NULL: no such path, or (`allow` filled) no such method for it. */
-static const struct route *find_route(const char *method, const char *path, const char **out_name,
+static const struct route *find_route(const char *method, const char *path, struct api_names *out,
 				      char *allow, size_t room)
 {
 	size_t used = 0;
@@ -65,7 +51,7 @@ static const struct route *find_route(const char *method, const char *path, cons
 	if (strcmp(method, "HEAD") == 0)
 		method = "GET"; /* http_reply.c omits the body */
 	for (size_t i = 0; i < ROUTE_COUNT; i++) {
-		if (!path_fits(routes[i].path, path, out_name))
+		if (!api_path_fits(routes[i].path, path, out))
 			continue;
 		if (strcmp(routes[i].method, method) == 0)
 			return &routes[i];
@@ -187,11 +173,10 @@ static const struct route *check_access(struct api *api, struct exchange *x, boo
 					struct api_call *out)
 {
 	char allow[64];
-	const char *name = "";
-	const struct route *route =
-	    find_route(exchange_method(x), exchange_path(x), &name, allow, sizeof(allow));
 
-	*out = (struct api_call){ .api = api, .exchange = x, .name = name };
+	*out = (struct api_call){ .api = api, .exchange = x };
+	const struct route *route =
+	    find_route(exchange_method(x), exchange_path(x), &out->names, allow, sizeof(allow));
 	if (!has_safe_origin(x)) {
 		exchange_refuse(x, API_FORBIDDEN_ORIGIN, NULL, NULL, 0);
 		return NULL;

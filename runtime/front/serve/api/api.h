@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "runtime/front/serve/api/api_target.h"
 #include "runtime/front/serve/http/http.h"
 
 struct account;
@@ -55,7 +56,7 @@ struct api_call {
 	struct api *api;
 	struct exchange *exchange;
 	struct account *account;
-	const char *name; /* the segment that matches * in the route's path, or "" */
+	struct api_names names;
 };
 
 void api_post_run(struct api_call *c);

@@ -311,7 +311,7 @@ static void reply_run(struct api_call *c, const struct run *run)
 /* The run of another caller is not found, as one that never existed. */
 void api_show_run(struct api_call *c)
 {
-	const struct run *run = runs_find(c->api->runs, c->account->name, c->name);
+	const struct run *run = runs_find(c->api->runs, c->account->name, c->names.ids[0]);
 
 	if (run)
 		reply_run(c, run);
@@ -321,7 +321,7 @@ void api_show_run(struct api_call *c)
 
 void api_cancel_run(struct api_call *c)
 {
-	struct run *run = runs_find(c->api->runs, c->account->name, c->name);
+	struct run *run = runs_find(c->api->runs, c->account->name, c->names.ids[0]);
 
 	if (!run) {
 		exchange_refuse(c->exchange, API_NOT_FOUND, NULL, NULL, 0);
@@ -334,10 +334,10 @@ void api_cancel_run(struct api_call *c)
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	execution_cancel(run);
 	/* a queued run is finished now, and may be removed from the list already */
-	run = runs_find(c->api->runs, c->account->name, c->name);
+	run = runs_find(c->api->runs, c->account->name, c->names.ids[0]);
 	if (w) {
 		json_open_object(w);
-		json_member_text(w, "id", c->name);
+		json_member_text(w, "id", c->names.ids[0]);
 		json_member_text(w, "state", run_state_names[run ? run->state : RUN_FINISHED]);
 		json_close_object(w);
 	}

@@ -82,7 +82,8 @@ size_t http_unfinished(const struct http *h);
 /* --- the request ------------------------------------------------------------ */
 
 const char *exchange_method(const struct exchange *x);
-const char *exchange_path(const struct exchange *x);                     /* without a query */
+const char *exchange_path(const struct exchange *x);  /* decoded, without a query */
+const char *exchange_query(const struct exchange *x); /* as it came; "": none */
 const char *exchange_header(const struct exchange *x, const char *name); /* NULL: none */
 struct http_caller exchange_caller(const struct exchange *x);
 const struct trace *exchange_trace(const struct exchange *x);

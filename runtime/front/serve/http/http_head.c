@@ -66,7 +66,7 @@ static int hex_of(char c)
 }
 
 /* Decodes one byte of a path at *text; negative: a byte that is not allowed. */
-static int next_byte(const char **text)
+static int next_byte(char **text)
 {
 	const char *t = *text;
 	int byte = (unsigned char)t[0];
@@ -82,23 +82,30 @@ static int next_byte(const char **text)
 	return is_control((char)byte) ? -1 : byte;
 }
 
-static int read_target(const char *target, struct http_head *out, struct cj_error *err)
+/* In place: a decoded path is never longer. */
+static int read_target(char *target, struct http_head *out, struct cj_error *err)
 {
-	size_t used = 0;
+	char *end = target;
 
 	for (const char *c = target; *c; c++)
 		if ((unsigned char)*c <= 0x20 || (unsigned char)*c >= 0x7f)
 			return cj_reject(
 			    err, "the request's target has a byte that must be percent-encoded");
-	for (const char *c = target; *c && *c != '?';) {
+	if (target[0] == '\0')
+		return cj_reject(err, "the request line has no target");
+	char *query = strchr(target, '?');
+	out->query = query ? query + 1 : "";
+	if (query)
+		*query = '\0';
+	for (char *c = target; *c;) {
 		int byte = next_byte(&c);
 		if (byte < 0)
 			return cj_reject(err, "the request's target has a wrong percent-encoding");
-		if (used < sizeof(out->path))
-			out->path[used++] = (char)byte;
+		*end++ = (char)byte;
 	}
-	out->path[used < sizeof(out->path) ? used : 0] = '\0';
-	return target[0] ? 0 : cj_reject(err, "the request line has no target");
+	*end = '\0';
+	out->path = target;
+	return 0;
 }
 
 static int read_request_line(char *line, struct http_head *out, struct cj_error *err)

@@ -18,7 +18,6 @@
 #define HTTP_HEAD_MAX   (32u << 10)
 #define HTTP_FIELDS_MAX 100
 #define HTTP_METHOD_MAX 16
-#define HTTP_PATH_MAX   256
 
 struct http_field {
 	const char *name, *value; /* the value without blanks around it */
@@ -26,8 +25,9 @@ struct http_field {
 
 struct http_head {
 	char method[HTTP_METHOD_MAX];
-	char path[HTTP_PATH_MAX]; /* decoded, without a query; "": longer than any route */
-	bool is_1_1;              /* else HTTP/1.0 */
+	const char *path;  /* decoded once: it has no control character, and no NUL */
+	const char *query; /* behind the first "?", as it came; "": none */
+	bool is_1_1;       /* else HTTP/1.0 */
 	struct http_field fields[HTTP_FIELDS_MAX];
 	size_t count;
 	bool is_chunked;

@@ -24,7 +24,12 @@ const char *exchange_method(const struct exchange *x)
 
 const char *exchange_path(const struct exchange *x)
 {
-	return x->head.path;
+	return x->head.path ? x->head.path : "";
+}
+
+const char *exchange_query(const struct exchange *x)
+{
+	return x->head.query ? x->head.query : "";
 }
 
 const char *exchange_header(const struct exchange *x, const char *name)
@@ -121,6 +126,7 @@ static const char *reason_of(unsigned status)
 		const char *reason;
 	} rows[] = {
 		{ 200, "OK" },
+		{ 201, "Created" },
 		{ 202, "Accepted" },
 		{ 400, "Bad Request" },
 		{ 401, "Unauthorized" },

@@ -123,6 +123,17 @@ bool plan_wants_zygote(const struct config *c);
 int plan_zygote(struct config *c, const struct plan *plan, struct program *out,
 		struct cj_error *err);
 
+/* Has the profile an interpreter that can run the cells of a session? */
+bool plan_has_repl(const struct config *c);
+
+/*
+ * plan_repl - the profile's own interpreter with our REPL, for a session with "context": "repl".
+ *
+ * It is started like a program, with a socket as descriptor 3; the caller sends out->script on it
+ * before the start.  Fails (EINVAL, with a remedy): where plan_has_repl() is false.
+ */
+int plan_repl(struct config *c, const struct plan *plan, struct program *out, struct cj_error *err);
+
 /* What {file} is called inside, for this file of the caller's (NULL: none).  NULL: no memory. */
 const char *plan_code_name(const struct config *c, const char *file, struct arena *a);
 

@@ -19,14 +19,16 @@ static const struct {
 	const char *option;      /* runs a text */
 	const char *line;        /* that text; START_SCRIPT_MAX bytes at most */
 	const char *file;        /* below the shipped profiles */
+	const char *repl_file;   /* the same for a REPL: plan_repl() */
 	bool is_zygote;          /* with "--zygote" it forks one of itself for each jail */
 } launchers[LAUNCHER_COUNT] = {
 	[LAUNCHER_PYTHON] = { "python", "-c", "exec(__import__('os').read(3, 65536))",
-			      "launchers/python.py", .is_zygote = true },
+			      "launchers/python.py", "launchers/python-repl.py",
+			      .is_zygote = true },
 	[LAUNCHER_NODE] = { "node", "-e",
 			    "{ const b = Buffer.alloc(65536); require('vm').runInThisContext("
 			    "b.toString('utf8', 0, require('fs').readSync(3, b))) }",
-			    "launchers/node.js" },
+			    "launchers/node.js", "launchers/node-repl.js" },
 };
 
 /*
@@ -60,11 +62,11 @@ static int add_arguments(struct strings *to, struct arena *a, const struct strin
 	return 0;
 }
 
-static int read_script(struct config *c, const char **out_text, struct cj_error *err)
+static int read_script(struct config *c, const char *file, const char **out_text,
+		       struct cj_error *err)
 {
 	struct profile_source source;
-	const char *path =
-	    arena_printf(&c->arena, "%s/%s", profile_shipped_dir(), launchers[c->launcher].file);
+	const char *path = arena_printf(&c->arena, "%s/%s", profile_shipped_dir(), file);
 	if (!path)
 		return cj_fail(err, ENOMEM, "plan the launcher");
 	if (profile_source_read(path, &c->arena, &source, err) < 0)
@@ -86,8 +88,8 @@ static int add_own_arguments(struct strings *argv, struct config *c, bool is_zyg
 	return 0;
 }
 
-static int plan_interpreter(struct config *c, const struct plan *plan, bool is_zygote,
-			    struct program *out, struct cj_error *err)
+static int plan_interpreter(struct config *c, const struct plan *plan, const char *file,
+			    bool is_zygote, struct program *out, struct cj_error *err)
 {
 	struct planner p = {
 		.c = c,
@@ -103,7 +105,7 @@ static int plan_interpreter(struct config *c, const struct plan *plan, bool is_z
 		return 0;
 	}
 
-	if (read_script(c, &p.program.script, err) < 0)
+	if (read_script(c, file, &p.program.script, err) < 0)
 		return -err->code;
 	if (add_arguments(argv, &c->arena, &c->command, before, err) < 0 ||
 	    add_own_arguments(argv, c, is_zygote, err) < 0 || plan_env(&p, err) < 0)
@@ -115,7 +117,27 @@ static int plan_interpreter(struct config *c, const struct plan *plan, bool is_z
 int plan_launcher(struct config *c, const struct plan *plan, struct program *out,
 		  struct cj_error *err)
 {
-	return plan_interpreter(c, plan, false, out, err);
+	return plan_interpreter(c, plan, launchers[c->launcher].file, false, out, err);
+}
+
+/* --- a REPL ------------------------------------------------------------------- */
+
+bool plan_has_repl(const struct config *c)
+{
+	return c->launcher != LAUNCHER_NONE && launchers[c->launcher].repl_file &&
+	       arguments_before_file(c) > 0;
+}
+
+int plan_repl(struct config *c, const struct plan *plan, struct program *out, struct cj_error *err)
+{
+	if (plan->tty || !plan_has_repl(c)) {
+		int rc = cj_reject(err, "profile '%s' has no interpreter that keeps variables",
+				   plan->profile_name);
+		cj_hint(err, "leave out \"context\": \"repl\", or use a profile such as python or "
+			     "node: cejail-serve(8), Sessions");
+		return rc;
+	}
+	return plan_interpreter(c, plan, launchers[c->launcher].repl_file, false, out, err);
 }
 
 /* --- a zygote ----------------------------------------------------------------- */
@@ -193,7 +215,7 @@ bool plan_wants_zygote(const struct config *c)
 int plan_zygote(struct config *c, const struct plan *plan, struct program *out,
 		struct cj_error *err)
 {
-	if (plan_interpreter(c, plan, true, out, err) < 0)
+	if (plan_interpreter(c, plan, launchers[c->launcher].file, true, out, err) < 0)
 		return -err->code;
 	if (out->argv.count == 0 || !plan_wants_zygote(c))
 		return cj_reject(err, "profile '%s' has no launcher that forks",

@@ -15,6 +15,7 @@ struct jail_io {
 	int stderr_fd;
 	bool escape[2]; /* stdout, stderr are terminals: show control characters as \xNN */
 	int tty_fd;     /* --tty: the caller's terminal; -1: none */
+	int channel_fd; /* becomes descriptor 3 of the program: a session's REPL; 0: none */
 	/* Something happened: "start", "stdout", "stderr", "denied"; for --events-fd. */
 	void (*event)(void *context, const char *type, const void *bytes, size_t size);
 	/* A packet was refused: its row, counted so far.  At most as often as the kernel logs. */

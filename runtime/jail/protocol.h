@@ -54,7 +54,8 @@ struct sealed {
 /*
  * With STEP_START: the first descriptor is a sealed memfd of NUL-terminated strings: the working
  * directory, a launcher's script if it has one, argc arguments, envc variables, ownc arguments.
- * Then stdin, stdout and stderr, unless the program gets a terminal.
+ * Then stdin, stdout and stderr, unless the program gets a terminal; behind them the channel of a
+ * REPL, which becomes its descriptor 3.
  */
 struct start {
 	uint32_t argc, envc, wants_tty, has_script;

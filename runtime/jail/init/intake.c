@@ -129,10 +129,12 @@ static int prepare_stdio(const struct start *start, struct step_msg *msg, struct
 {
 	if (start->wants_tty)
 		return open_terminal(p, out_master_fd, err);
-	if (msg->nfds != 4)
+	if (msg->nfds != 4 && msg->nfds != 5)
 		return cj_fail(err, EPROTO, "take the program's standard streams");
 	for (int i = 0; i < 3; i++)
 		p->stdio[i] = take_fd(&msg->fds[i + 1]);
+	if (msg->nfds == 5 && p->channel_fd < 0)
+		p->channel_fd = msg->fds[4]; /* the message closes it */
 	return 0;
 }
 
@@ -169,7 +171,7 @@ static pid_t start_payload(struct step_msg *msg, const struct launcher_ends *end
 	auto_arena struct arena arena = { 0 };
 	struct start start;
 	struct command command = { 0 };
-	struct payload payload = { .stdio = { -1, -1, -1 }, .launcher_fd = ends->its_fd };
+	struct payload payload = { .stdio = { -1, -1, -1 }, .channel_fd = ends->its_fd };
 	if (msg->size != sizeof(start) || msg->nfds < 1)
 		return cj_fail(err, EPROTO, "read the program");
 	memcpy(&start, msg->data, sizeof(start));

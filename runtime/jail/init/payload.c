@@ -150,16 +150,16 @@ static int place_stdio(const struct payload *p)
 	return 0;
 }
 
-#define LAUNCHER_FD (STDERR_FILENO + 1) /* what our launchers' sources say, too */
+#define CHANNEL_FD (STDERR_FILENO + 1) /* the sources of our launchers and REPLs have it, too */
 
-static int place_launcher_fd(const struct payload *p)
+static int place_channel(const struct payload *p)
 {
-	return p->launcher_fd >= 0 ? dup2(p->launcher_fd, LAUNCHER_FD) : 0;
+	return p->channel_fd >= 0 ? dup2(p->channel_fd, CHANNEL_FD) : 0;
 }
 
 static int close_others(const struct payload *p)
 {
-	unsigned kept = p->launcher_fd >= 0 ? LAUNCHER_FD : STDERR_FILENO;
+	unsigned kept = p->channel_fd >= 0 ? CHANNEL_FD : STDERR_FILENO;
 	return sys_close_range(kept + 1, ~0u, 0);
 }
 
@@ -179,7 +179,7 @@ static const struct {
 	{ "start the program's session", start_session },
 	{ "give the program its terminal", take_terminal },
 	{ "give the program its standard streams", place_stdio },
-	{ "give the launcher its socket", place_launcher_fd },
+	{ "give the interpreter its socket", place_channel },
 	{ "close all other descriptors of the program", close_others },
 	{ "unblock the program's signals", unblock_signals },
 };

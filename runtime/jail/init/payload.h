@@ -12,8 +12,8 @@ struct payload {
 	char *const *argv, *const *env;
 	char *const *own_argv; /* tried first: by the interpreter of its "#!" line; NULL: none */
 	int stdio[3];
-	int launcher_fd; /* becomes descriptor 3 of a launcher; -1: a program gets none */
-	bool has_tty;    /* stdio is a terminal of its own, to become the controlling one */
+	int channel_fd; /* becomes descriptor 3 of a launcher or a REPL; -1: a program gets none */
+	bool has_tty;   /* stdio is a terminal of its own, to become the controlling one */
 };
 
 /* Returns its pid once it runs; 0 when execve(2) failed, with the reason in *out. */

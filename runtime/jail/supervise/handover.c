@@ -236,8 +236,9 @@ int handover_start(struct jail *j, enum step step, const struct program *p, cons
 	if (strings_fd < 0)
 		return strings_fd;
 
-	const int fds[] = { strings_fd, stdio[0], stdio[1], stdio[2] };
-	return step_tell(&j->link, step, &start, sizeof(start), fds, j->plan->tty ? 1 : 4, err);
+	const int fds[] = { strings_fd, stdio[0], stdio[1], stdio[2], j->run.io.channel_fd };
+	const size_t nfds = j->run.io.channel_fd > 0 ? 5 : 4;
+	return step_tell(&j->link, step, &start, sizeof(start), fds, j->plan->tty ? 1 : nfds, err);
 }
 
 static bool has_same_strings(const struct strings *a, const struct strings *b, size_t count)

@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+// The Node.js of a session with "context": "repl": node ... -e LINE [MODULE...]
+// LINE reads this text from descriptor 3 and runs it: plan_launcher.c.  Descriptor 3 then carries
+// frames in both directions: one byte for the kind, four for the size (little endian), the data.  To
+// us come the parts of a cell, its code last; we answer with what the cell shows, its value or its
+// exception, and its end: repl_channel.h lists the kinds.
+// V8's own REPL mode evaluates a cell: const and let may be declared again, await stands at the top.
+// The code of a cell runs in this process, so whatever we send is data and no evidence.
+{
+	const fs = require("fs");
+	const inspector = require("inspector");
+	const Module = require("module");
+	const path = require("path");
+	const util = require("util");
+	const vm = require("vm");
+	const CHANNEL = 3;
+	const VALUE_MAX = 60 << 10; // bytes; all limits are below those of repl_channel.h
+	const MESSAGE_MAX = 16 << 10;
+	const TRACEBACK_MAX = 60 << 10;
+	const DISPLAYS_MAX = 32;
+	const DISPLAY_MAX = 4 << 20;
+	const DISPLAYS_BYTES_MAX = 8 << 20;
+	const INTERRUPTED = Symbol("interrupted");
+
+	// --- the channel ---------------------------------------------------------------------
+
+	const frame = (kind, data) => {
+		const head = Buffer.alloc(5);
+		head.write(kind, 0, "latin1");
+		head.writeUInt32LE(data.length, 1);
+		return Buffer.concat([head, data]);
+	};
+	// Descriptor 3 does not block for reading, which this process does while its timers go on.
+	const pause = new Int32Array(new SharedArrayBuffer(4));
+	const send = (kind, data = Buffer.alloc(0)) => {
+		let rest = frame(kind, data);
+		while (rest.length > 0) {
+			try {
+				rest = rest.subarray(fs.writeSync(CHANNEL, rest));
+			} catch (error) {
+				if (error.code !== "EAGAIN") process.reallyExit(1); // closed by the cell
+				Atomics.wait(pause, 0, 0, 1);
+			}
+		}
+	};
+
+	const toBytes = (text, limit) => {
+		const clean = text.slice(0, limit).toWellFormed?.() ?? text.slice(0, limit);
+		const data = Buffer.from(clean.replaceAll("\0", "\\x00"));
+		if (text.length <= limit && data.length <= limit) return data;
+		let end = limit - 3;
+		while (end > 0 && (data[end] & 0xc0) === 0x80) end--;
+		return Buffer.concat([data.subarray(0, end), Buffer.from("…")]);
+	};
+
+	// --- what a cell shows ---------------------------------------------------------------
+
+	let displays = { count: 0, size: 0, dropped: 0 };
+	const addDisplay = (mime, value) => {
+		const data = Buffer.from(value);
+		const isTooMuch = displays.count >= DISPLAYS_MAX || data.length > DISPLAY_MAX;
+		if (isTooMuch || displays.size + data.length > DISPLAYS_BYTES_MAX) {
+			displays.dropped++;
+			return;
+		}
+		displays.count++;
+		displays.size += data.length;
+		send("D", Buffer.concat([Buffer.from(mime + "\0"), data]));
+	};
+
+	// The methods that Deno's Jupyter kernel and tslab have made customary.
+	const BUNDLE = Symbol.for("Jupyter.display");
+	const TYPES = [
+		"text/html", "text/markdown", "image/svg+xml", "image/png", "image/jpeg",
+		"text/latex", "application/json",
+	];
+	const IS_BASE64 = new Set(["image/png", "image/jpeg"]);
+	const bundleOf = (value) => {
+		try {
+			const method = value?.[BUNDLE] ?? value?.toMimeBundle;
+			return typeof method === "function" ? method.call(value) : null;
+		} catch {
+			return null;
+		}
+	};
+	const formOf = (mime, data) => {
+		if (IS_BASE64.has(mime) && typeof data === "string") return Buffer.from(data, "base64");
+		if (mime === "application/json" && typeof data !== "string") return JSON.stringify(data);
+		return data;
+	};
+	const showRich = (value) => {
+		const bundle = bundleOf(value);
+		if (bundle === null || typeof bundle !== "object") return false;
+		let isShown = false;
+		for (const mime of TYPES) {
+			if (bundle[mime] === undefined) continue;
+			const data = formOf(mime, bundle[mime]);
+			if (typeof data !== "string" && !ArrayBuffer.isView(data)) continue;
+			addDisplay(mime, data);
+			isShown = true;
+		}
+		return isShown;
+	};
+	const inspect = (value) =>
+		util.inspect(value, { depth: 4, maxArrayLength: 1000, maxStringLength: VALUE_MAX });
+	const display = (...values) => {
+		for (const value of values) if (!showRich(value)) console.log(inspect(value));
+	};
+
+	// --- evaluation ----------------------------------------------------------------------
+
+	const session = new inspector.Session();
+	session.connect();
+	const post = (method, parameters) =>
+		new Promise((resolve, reject) => {
+			session.post(method, parameters, (error, answer) => {
+				error ? reject(error) : resolve(answer);
+			});
+		});
+
+	// What the inspector calls by a name, as an object of ours.
+	const taken = { value: undefined };
+	let takenId;
+	const learnTakenId = () => {
+		const name = "__cejail_taken";
+		globalThis[name] = taken;
+		session.post("Runtime.evaluate", { expression: name }, (error, answer) => {
+			takenId = answer.result.objectId;
+		});
+		delete globalThis[name];
+	};
+	const localOf = (remote) => {
+		if (remote.objectId === undefined) {
+			if (remote.unserializableValue === undefined) return remote.value;
+			return vm.runInThisContext(`(${remote.unserializableValue})`); // -0, NaN, 1n
+		}
+		session.post("Runtime.callFunctionOn", {
+			objectId: takenId,
+			functionDeclaration: "function (value) { this.value = value; }",
+			arguments: [{ objectId: remote.objectId }],
+		});
+		session.post("Runtime.releaseObject", { objectId: remote.objectId });
+		const value = taken.value;
+		taken.value = undefined;
+		return value;
+	};
+
+	// A SIGINT ends what vm has started; while the cell awaits, the handler does.
+	let interrupt = () => {};
+	process.on("SIGINT", () => interrupt());
+	const interrupted = () => Object.assign(new Error("interrupted"), { name: "Interrupt", [INTERRUPTED]: true });
+	const GO = "__cejail_go";
+	const go = new vm.Script(`${GO}()`, { filename: "cejail" });
+	const guarded = (act) => {
+		let made;
+		Object.defineProperty(globalThis, GO, {
+			configurable: true,
+			value: () => {
+				delete globalThis[GO];
+				made = act();
+			},
+		});
+		try {
+			go.runInThisContext({ breakOnSigint: true, displayErrors: false });
+		} catch (error) {
+			if (error?.code === "ERR_SCRIPT_EXECUTION_INTERRUPTED") throw interrupted();
+			throw error;
+		}
+		return made;
+	};
+
+	const evaluate = async (code, name) => {
+		const stopped = new Promise((resolve, reject) => {
+			interrupt = () => reject(interrupted());
+		});
+		const answered = guarded(() =>
+			post("Runtime.evaluate", {
+				expression: `${code}\n//# sourceURL=${name}`,
+				replMode: true,
+				awaitPromise: true,
+			}),
+		);
+		try {
+			const answer = await Promise.race([answered, stopped]);
+			const value = localOf(answer.exceptionDetails?.exception ?? answer.result);
+			return { isThrown: answer.exceptionDetails !== undefined, value, answer };
+		} finally {
+			interrupt = () => {};
+			stopped.catch(() => {});
+			answered.catch(() => {});
+		}
+	};
+
+	// --- a cell --------------------------------------------------------------------------
+
+	const cleanStack = (stack) => {
+		const lines = stack.split("\n");
+		const ours = lines.findIndex((line) => /^ {4}at .*\bSession\.post\b.*node:inspector/.test(line));
+		return (ours < 0 ? lines : lines.slice(0, ours)).join("\n");
+	};
+	const describe = (error) => {
+		if (!util.types.isNativeError(error))
+			return ["Uncaught", String(inspect(error)), `Uncaught ${inspect(error)}`];
+		const type = String(error.name ?? "Error"), message = String(error.message ?? "");
+		if (error[INTERRUPTED]) return [type, message, `${type}: ${message}`];
+		if (typeof error.stack === "string") error.stack = cleanStack(error.stack);
+		return [type, message, inspect(error)];
+	};
+	const sendException = (error, details) => {
+		let parts;
+		try {
+			parts = guarded(() => describe(error));
+		} catch {
+			parts = ["Error", "", "an exception that can't be shown"];
+		}
+		if (parts[0] === "SyntaxError" && details)
+			parts[2] += `\n    at line ${details.lineNumber + 1}, column ${details.columnNumber + 1} of the cell`;
+		process.stderr.write(`${parts[2]}\n`);
+		const limits = [256, MESSAGE_MAX, TRACEBACK_MAX];
+		const data = parts.map((part, i) => toBytes(part, limits[i]));
+		send("X", Buffer.concat([data[0], Buffer.from([0]), data[1], Buffer.from([0]), data[2]]));
+	};
+
+	const writeFile = (data) => {
+		const end = data.indexOf(0), name = data.toString("utf8", 0, end);
+		fs.mkdirSync(path.dirname(name), { recursive: true });
+		fs.writeFileSync(name, data.subarray(end + 1));
+	};
+
+	const execute = async (code, name, parts) => {
+		try {
+			parts.files.forEach(writeFile);
+			const { isThrown, value, answer } = await evaluate(code, name);
+			if (isThrown) {
+				sendException(value, answer.exceptionDetails);
+				return true;
+			}
+			if (value !== undefined) {
+				const text = guarded(() => (showRich(value), inspect(value)));
+				send("V", toBytes(text, VALUE_MAX));
+			}
+			return false;
+		} catch (error) {
+			sendException(error);
+			return true;
+		}
+	};
+
+	const runCell = async (number, code, parts) => {
+		displays = { count: 0, size: 0, dropped: 0 };
+		process.argv.splice(1, Infinity, "", ...parts.args);
+		const isThrown = await execute(code, `cell-${number}`, parts);
+		const end = Buffer.alloc(6);
+		end.writeUInt32LE(number, 0);
+		end[4] = isThrown ? 1 : 0;
+		end[5] = Math.min(displays.dropped, 255);
+		send("E", end);
+	};
+
+	let parts = { args: [], files: [] };
+	const takeFrame = async (kind, data) => {
+		if (kind === "a") parts.args.push(data.toString());
+		if (kind === "f") parts.files.push(Buffer.from(data));
+		if (kind !== "c") return;
+		const mine = parts;
+		parts = { args: [], files: [] };
+		await runCell(data.readUInt32LE(0), data.toString("utf8", 4), mine);
+	};
+
+	// Frames are taken one after the other: one cell at a time.
+	let buffer = Buffer.alloc(0), isBusy = false;
+	const takeFrames = async () => {
+		if (isBusy) return;
+		isBusy = true;
+		while (buffer.length >= 5 && buffer.length >= 5 + buffer.readUInt32LE(1)) {
+			const size = buffer.readUInt32LE(1);
+			const kind = buffer.toString("latin1", 0, 1), data = buffer.subarray(5, 5 + size);
+			buffer = buffer.subarray(5 + size);
+			await takeFrame(kind, data);
+		}
+		isBusy = false;
+	};
+
+	// --- the start -----------------------------------------------------------------------
+
+	// What an uncaught error of a timer does in Node's own REPL: it is shown, and the process stays.
+	process.on("uncaughtException", (error) => {
+		process.stderr.write(`Uncaught ${inspect(error)}\n`);
+	});
+
+	for (const name of process.argv.slice(1)) {
+		try {
+			require(name);
+		} catch (error) {
+			if (error.code !== "MODULE_NOT_FOUND") throw error; // an older Node
+		}
+	}
+	process.stdout, process.stderr; // made when they are first asked for
+	for (const name of ["module", "exports", "__filename", "__dirname"]) delete globalThis[name];
+	delete process._eval;
+	process.execArgv.splice(process.execArgv.indexOf("-e"), 2);
+	globalThis.require = Module.createRequire(path.join(process.cwd(), "cell.js"));
+	Object.defineProperty(globalThis, "display", { value: display, writable: true, configurable: true });
+	setImmediate(() => delete globalThis.module); // which -e puts back at its end
+	learnTakenId();
+
+	const input = new (require("net").Socket)({ fd: CHANNEL, readable: true, writable: false });
+	input.on("data", (data) => {
+		buffer = buffer.length > 0 ? Buffer.concat([buffer, data]) : data;
+		takeFrames();
+	});
+	input.on("end", () => process.reallyExit(0));
+	input.on("error", () => process.reallyExit(1));
+	send("R");
+}

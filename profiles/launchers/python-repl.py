@@ -1,0 +1,500 @@
+# SPDX-License-Identifier: Apache-2.0
+# The Python of a session with "context": "repl": python3 ... -c LINE [MODULE...]
+# LINE reads this text from descriptor 3 and executes it: plan_launcher.c.
+# Descriptor 3 then carries frames in both directions: one byte for the kind, four for the size
+# (little endian), the data.  To us come the parts of a cell, its code last; we answer with what the
+# cell shows, its value or its exception, and its end: repl_channel.h lists the kinds.
+# The code of a cell runs in this process, so whatever we send is data and no evidence.
+import sys
+
+main_dict = {"__name__": "__main__", "__doc__": None, "__builtins__": __builtins__}
+
+import ast
+import builtins
+import gc
+import io
+import linecache
+import os
+import signal
+import traceback
+import types
+import warnings
+from base64 import b64encode
+from itertools import islice
+from json import dumps
+
+CHANNEL = 3
+VALUE_MAX = 60 << 10  # bytes; all limits are below those of repl_channel.h
+ITEMS_MAX = 10000  # of a list, in its repr
+MESSAGE_MAX = 16 << 10
+TRACEBACK_MAX = 60 << 10
+DISPLAYS_MAX = 32
+DISPLAY_MAX = 4 << 20
+DISPLAYS_BYTES_MAX = 8 << 20
+SOURCES_MAX = 4 << 20  # of old cells, for tracebacks
+NOT_SHOWN = "Figure.* is non-interactive, and thus cannot be shown|FigureCanvasAgg is non-interactive.*"
+IS_MODULE_COROUTINE = 0x80  # CO_COROUTINE: inspect
+
+own_globals = globals()
+
+
+# --- the channel -----------------------------------------------------------------------------
+
+
+class ChannelEnd(BaseException):
+    pass
+
+
+def read_exactly(size):
+    parts = []
+    while size > 0:
+        part = os.read(CHANNEL, min(size, 1 << 20))
+        if not part:
+            raise ChannelEnd
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def read_frame():
+    head = read_exactly(5)
+    return head[:1], read_exactly(int.from_bytes(head[1:], "little"))
+
+
+def send(kind, data=b""):
+    rest = memoryview(kind + len(data).to_bytes(4, "little") + data)
+    try:
+        while rest:
+            rest = rest[os.write(CHANNEL, rest) :]
+    except OSError:
+        raise ChannelEnd from None  # the cell has closed it, or the session has ended
+
+
+def to_bytes(text, limit):
+    """UTF-8 without NUL, at most `limit` bytes; lone surrogates are escaped."""
+    data = text[:limit].encode("utf-8", "backslashreplace").replace(b"\0", b"\\x00")
+    if len(text) <= limit and len(data) <= limit:
+        return data
+    cut = data[: limit - 3].decode("utf-8", "ignore")
+    return cut.encode() + "…".encode()
+
+
+# --- what a cell shows -----------------------------------------------------------------------
+
+
+class Displays:
+    """Of one cell."""
+
+    def __init__(self):
+        self.count = self.size = self.dropped = 0
+
+    def add(self, mime, data):
+        if isinstance(data, str):
+            data = data.encode("utf-8", "backslashreplace")
+        size = len(data)
+        if self.count >= DISPLAYS_MAX or size > DISPLAY_MAX or self.size + size > DISPLAYS_BYTES_MAX:
+            self.dropped += 1
+            return
+        self.count += 1
+        self.size += size
+        send(b"D", mime.encode() + b"\0" + bytes(data))
+
+
+# The methods that IPython has made customary.
+METHODS = {
+    "_repr_html_": "text/html",
+    "_repr_markdown_": "text/markdown",
+    "_repr_svg_": "image/svg+xml",
+    "_repr_png_": "image/png",
+    "_repr_jpeg_": "image/jpeg",
+    "_repr_latex_": "text/latex",
+    "_repr_json_": "application/json",
+}
+BUNDLE_TYPES = set(METHODS.values())
+
+
+def call_method(value, name):
+    """What value.name() returns; None where there is no such method, or it fails."""
+    if isinstance(value, type):
+        return None
+    try:
+        method = getattr(value, name, None)
+        made = method() if callable(method) else None
+        return made[0] if isinstance(made, tuple) and made else made
+    except Exception:
+        return None
+
+
+def rich_forms(value):
+    """Pairs of a media type and its data."""
+    bundle = call_method(value, "_repr_mimebundle_")
+    if isinstance(bundle, dict):
+        yield from ((m, d) for m, d in bundle.items() if m in BUNDLE_TYPES)
+    for name, mime in METHODS.items():
+        if not (isinstance(bundle, dict) and mime in bundle):
+            yield mime, call_method(value, name)
+
+
+def show_rich(value):
+    """False: the value has only its repr."""
+    is_shown = False
+    for mime, data in rich_forms(value):
+        if mime == "application/json" and data is not None and not isinstance(data, (str, bytes)):
+            data = dumps(data)
+        if isinstance(data, (str, bytes, bytearray)):
+            displays.add(mime, data)
+            is_shown = True
+    return is_shown
+
+
+def is_figure(value):
+    figure = sys.modules.get("matplotlib.figure")
+    return figure is not None and isinstance(value, figure.Figure)
+
+
+def show_figure(figure):
+    image = io.BytesIO()
+    figure.savefig(image, format="png", bbox_inches="tight")
+    displays.add("image/png", image.getvalue())
+
+
+def show_open_figures():
+    """They are closed then, so that each is shown once."""
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    if not hasattr(pyplot, "get_fignums"):
+        return
+    try:
+        for number in pyplot.get_fignums():
+            show_figure(pyplot.figure(number))
+    finally:
+        pyplot.close("all")
+
+
+def display(*values):
+    """Shows the values: rich forms as displays of the cell, others on standard output."""
+    for value in values:
+        if is_figure(value):
+            show_figure(value)
+        elif not show_rich(value):
+            print(shorten(value))
+
+
+def shorten(value):
+    """repr(value); of a long list only its beginning, which would otherwise take very long."""
+    kind = type(value)
+    if kind in (list, tuple) and len(value) > ITEMS_MAX:
+        return repr(value[:ITEMS_MAX])[:-1] + f", … {len(value) - ITEMS_MAX} more" + repr(kind())[-1]
+    if kind is dict and len(value) > ITEMS_MAX:
+        return repr(dict(islice(value.items(), ITEMS_MAX)))[:-1] + f", … {len(value) - ITEMS_MAX} more}}"
+    if kind in (set, frozenset) and len(value) > ITEMS_MAX:
+        return repr(kind(islice(value, ITEMS_MAX))) + f" … {len(value) - ITEMS_MAX} more"
+    if kind in (str, bytes, bytearray) and len(value) > VALUE_MAX:
+        return repr(value[:VALUE_MAX]) + "…"
+    return repr(value)
+
+
+def send_value(value):
+    main_dict["_"] = value
+    text = shorten(value)
+    if not is_figure(value):
+        show_rich(value)
+    send(b"V", to_bytes(text, VALUE_MAX))
+
+
+# --- a cell ----------------------------------------------------------------------------------
+
+
+class Sources:
+    """The lines of cells, where tracebacks find them; the oldest are forgotten."""
+
+    def __init__(self):
+        self.sizes = {}
+        self.total = 0
+
+    def add(self, name, code):
+        lines = code.splitlines(True)
+        linecache.cache[name] = (len(code), None, lines, name)
+        self.sizes[name] = len(code)
+        self.total += len(code)
+        while self.total > SOURCES_MAX and len(self.sizes) > 1:
+            oldest = next(iter(self.sizes))
+            linecache.cache.pop(oldest, None)
+            self.total -= self.sizes.pop(oldest)
+
+
+FUTURE_FLAGS = 0
+for feature in __import__("__future__").all_feature_names:
+    FUTURE_FLAGS |= getattr(__import__("__future__"), feature).compiler_flag
+kept_flags = 0  # of `from __future__ import` in earlier cells
+
+
+def compile_part(tree, name, mode):
+    global kept_flags
+    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | kept_flags
+    code = compile(tree, name, mode, flags=flags, dont_inherit=True)
+    kept_flags |= code.co_flags & FUTURE_FLAGS
+    return code
+
+
+def ends_with_semicolon(code, last):
+    """As in notebooks, `f();` shows no value."""
+    lines = code.splitlines()[last.end_lineno - 1 :]
+    rest = lines[0].encode()[last.end_col_offset :].decode() if lines else ""
+    return rest.lstrip(" \t)").startswith(";")
+
+
+def compile_cell(code, name):
+    """Its statements, and the expression that ends it; either may be None."""
+    flags = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | kept_flags
+    tree = compile(code, name, "exec", flags=flags, dont_inherit=True)
+    last = tree.body[-1] if tree.body else None
+    expression = None
+    if isinstance(last, ast.Expr) and not ends_with_semicolon(code, last):
+        tree.body.pop()
+        expression = ast.Expression(last.value)
+    body = compile_part(tree, name, "exec") if tree.body else None
+    return body, compile_part(expression, name, "eval") if expression else None
+
+
+loop = None
+
+
+def run_async(coroutine):
+    """In one loop for all cells, so that what a cell begins can be awaited in another."""
+    global loop
+    import asyncio
+
+    if loop is None or loop.is_closed():
+        loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    task = loop.create_task(coroutine)
+    try:
+        return loop.run_until_complete(task)
+    except KeyboardInterrupt:
+        if not task.done():
+            task.cancel()
+            try:
+                loop.run_until_complete(task)
+            except asyncio.CancelledError:
+                pass
+        raise KeyboardInterrupt from None  # without the frames of the loop
+
+
+def run_code(code):
+    made = eval(code, main_dict)
+    return run_async(made) if code.co_flags & IS_MODULE_COROUTINE else made
+
+
+def execute(code, name):
+    body, expression = compile_cell(code, name)
+    if body:
+        run_code(body)
+    value = run_code(expression) if expression else None
+    if value is not None:
+        send_value(value)
+    show_open_figures()
+
+
+def without_own_frames(trace):
+    """Ours are the first ones and, of an interrupt and of input(), the last one."""
+    while trace and trace.tb_frame.f_globals is own_globals:
+        trace = trace.tb_next
+    at = trace
+    while at and at.tb_next:
+        if at.tb_next.tb_frame.f_globals is own_globals and not at.tb_next.tb_next:
+            at.tb_next = None
+        at = at.tb_next
+    return trace
+
+
+def trim(error):
+    """Our frames are above those of the cell, and in a chain of exceptions perhaps in each."""
+    seen = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        error.__traceback__ = without_own_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
+
+
+def text_of(error):
+    try:
+        return str(error)
+    except Exception:
+        return "<exception str() failed>"
+
+
+def send_exception(error):
+    trim(error)
+    sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
+    try:
+        trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    except Exception:
+        trace = f"{type(error).__name__}: {text_of(error)}\n"
+    try:
+        if sys.excepthook is sys.__excepthook__:
+            sys.stderr.write(trace)
+        else:
+            sys.excepthook(type(error), error, error.__traceback__)
+    except Exception:
+        pass  # the program has closed or replaced it
+    parts = (type(error).__name__, text_of(error), trace)
+    limits = (256, MESSAGE_MAX, TRACEBACK_MAX)
+    send(b"X", b"\0".join(to_bytes(part, limit) for part, limit in zip(parts, limits)))
+
+
+def refuse_input(prompt="", /):
+    raise EOFError("input() is not available in a session: pass the values in the code, or as the cell's stdin")
+
+
+def set_input(data):
+    if data is None:
+        builtins.input = refuse_input
+        sys.stdin = sys.__stdin__
+        return
+    builtins.input = real_input
+    sys.stdin = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", errors="surrogateescape")
+
+
+def write_file(data):
+    path, content = data.split(b"\0", 1)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(content)
+
+
+def flush_streams():
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:
+            pass  # closed, or no stream at all
+
+
+def on_interrupt(number, frame):
+    if is_running:
+        raise KeyboardInterrupt
+
+
+def run_guarded(act):
+    """None, or the exception that ended it.  Only here an interrupt is an exception."""
+    global is_running
+    try:
+        is_running = True
+        act()
+        is_running = False
+    except BaseException as error:
+        is_running = False
+        return error
+    return None
+
+
+def leave_child():
+    """A child that the cell has forked came to the cell's end: it is no interpreter of the session."""
+    flush_streams()
+    os._exit(0)
+
+
+def run_cell(number, parts, code):
+    global displays
+    displays = Displays()
+    name = f"<cell {number}>"
+    set_input(parts.get("stdin"))
+    sys.argv[:] = ["", *parts["args"]]
+    text = code.decode("utf-8", "surrogateescape")
+    sources.add(name, text)
+
+    def act():
+        for data in parts["files"]:
+            write_file(data)
+        execute(text, name)
+
+    error = run_guarded(act)
+    if isinstance(error, SystemExit) and is_child:
+        os._exit(error.code if isinstance(error.code, int) else 0 if error.code is None else 1)
+    if isinstance(error, SystemExit):
+        raise error
+    if error is not None:
+        second = run_guarded(lambda: send_exception(error))
+        if second is not None:
+            run_guarded(lambda: send(b"X", b"\0".join([type(error).__name__.encode(), b"", b""])))
+    if is_child:
+        leave_child()
+    flush_streams()
+    send(b"E", number.to_bytes(4, "little") + bytes([error is not None, min(displays.dropped, 255)]))
+
+
+def take_cell():
+    """The parts of the next cell; the frame with its code is the last one."""
+    parts = {"args": [], "files": []}
+    while True:
+        kind, data = read_frame()
+        if kind == b"a":
+            parts["args"].append(os.fsdecode(data))
+        elif kind == b"f":
+            parts["files"].append(data)
+        elif kind == b"i":
+            parts["stdin"] = data
+        elif kind == b"c":
+            return int.from_bytes(data[:4], "little"), parts, data[4:]
+
+
+def on_fork():
+    """The channel is the interpreter's, not its children's."""
+    global is_child
+    is_child = True
+    try:
+        os.close(CHANNEL)
+    except OSError:
+        pass
+
+
+# --- the start -------------------------------------------------------------------------------
+
+
+def preload(names):
+    place = sys.path[0] == "" and sys.path.pop(0) == ""  # the working directory is the program's
+    for name in names:
+        try:
+            __import__(name)
+        except ImportError:  # this host's Python is a smaller one
+            pass
+    if place:
+        sys.path.insert(0, "")
+
+
+def make_main():
+    global main_dict
+    main = types.ModuleType("__main__")
+    main.__dict__.update(main_dict)
+    sys.modules["__main__"] = main
+    main_dict = main.__dict__
+
+
+def prepare():
+    os.set_inheritable(CHANNEL, False)
+    os.environ.setdefault("MPLBACKEND", "agg")
+    preload(sys.argv[1:])
+    warnings.filterwarnings("ignore", message=NOT_SHOWN)
+    sys.stdout.reconfigure(line_buffering=True)
+    getattr(linecache, "_interactive_cache", {}).clear()
+    sys.orig_argv[sys.orig_argv.index("-c") :] = []
+    builtins.display = display
+    os.register_at_fork(after_in_child=on_fork)
+    signal.signal(signal.SIGINT, on_interrupt)
+    make_main()
+    gc.collect()
+    gc.freeze()
+
+
+is_child = is_running = False
+real_input = builtins.input
+sources = Sources()
+displays = Displays()
+prepare()
+send(b"R")
+try:
+    while True:
+        run_cell(*take_cell())
+except ChannelEnd:
+    flush_streams()
+    os._exit(1)

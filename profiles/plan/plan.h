@@ -27,6 +27,7 @@ struct run_limits {
 	uint64_t wall_ms;      /* 0: not limited */
 	uint64_t output_bytes; /* kept of stdout and of stderr, each */
 	bool kill_on_output_limit;
+	bool interrupts; /* of a session: the time limit first sends SIGINT, and waits 2 s */
 };
 
 struct plan {

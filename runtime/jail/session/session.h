@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * session - a prepared jail that stays, and runs more than one program, one after another or at
+ * once.
+ *
+ * The *keeper* is the process that has prepared the jail.  For each program (an *exec*) it forks an
+ * *exec worker*, which uses the four functions of jail.h on a view of the jail:
+ *
+ *	keeper                                  exec worker (a fork of the keeper)
+ *	jail_prepare(plan, &jail)
+ *	session_begin(jail, &session)
+ *	session_exec_reserve(session, &slot)
+ *	fork()  ------------------------------> session_exec_open(session, slot, id, &view)
+ *	session_serve(session, ...) ...         jail_start(view), jail_wait(view), jail_collect(view)
+ *	                                        jail_destroy(&view), _exit()
+ *	session_exec_done(session, slot) <----- SIGCHLD, or its pidfd
+ *	session_finish(&session)
+ *	jail_destroy(&jail)
+ *
+ * Inside, init forks a *reaper* for each exec: our own code, sealed like init.  It is the subreaper
+ * of all processes of its exec, so "the processes of an exec" are the descendants of its reaper.
+ * session_init.c opens with the protocol, SECURITY.md has the trust model.
+ */
+#pragma once
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "runtime/base/error.h"
+#include "runtime/jail/outcome.h"
+
+struct jail;
+struct session;
+
+/* Execs that run or have left processes behind, at a time.  Each has a reaper, which counts as one
+ * of the jail's processes. */
+#define SESSION_EXECS_MAX 32
+
+/* Why a session ended; its name in the service's answers. */
+enum session_end {
+	SESSION_LIVES,
+	SESSION_OOM,           /* all execs together used more memory than the session may */
+	SESSION_INIT_KILLED,   /* init has ended */
+	SESSION_STUCK,         /* an exec's processes could not be killed within 5 s */
+	SESSION_REAPER_KILLED, /* a program killed its reaper: its processes can't be told apart */
+	SESSION_FAILED,        /* cejail itself failed; the error says why */
+	SESSION_END_COUNT
+};
+extern const char *const session_end_names[SESSION_END_COUNT];
+
+/* How far the kernel keeps the execs of one session apart.  SECURITY.md, "Sessions". */
+enum session_isolation {
+	SESSION_SHARED,   /* no Landlock: each exec may trace, read and signal all others */
+	SESSION_UNTRACED, /* Landlock before Linux 6.12: may signal all others, and kill reapers */
+	SESSION_ISOLATED, /* an exec can neither open another's /proc files nor signal it */
+	SESSION_ISOLATION_COUNT
+};
+
+/*
+ * session_begin - make a session of a sealed jail that has no launcher and no program.
+ *
+ * Borrows j until session_finish().  Moves init into a cgroup of its own below the jail's, where
+ * there is one.  A warning about a lack of isolation is added to the jail's own (jail_warn()) and
+ * so is in the outcome of each exec.
+ * Fails: with plan->strict where the execs would not be SESSION_ISOLATED; EBUSY when a launcher or
+ * a program is in the jail; then destroy the jail.
+ */
+int session_begin(struct jail *j, struct session **out, struct cj_error *err);
+
+enum session_isolation session_isolation(const struct session *s);
+
+/*
+ * session_serve - one round: waits for the session's own sources and the caller's, at most
+ * timeout_ms (-1: no limit), and answers what came.
+ *
+ * Answers notified system calls, builds the network on first use, samples the usage of the whole
+ * jail, goes on killing what session_exec_done() began to kill, and frees slots.
+ * Returns how many of fds[] have revents.  -ECANCELED: the session has ended, *end says why, and
+ * *err has one sentence for the user; kill it with session_finish() and jail_destroy().
+ * Runs in: the keeper.
+ */
+int session_serve(struct session *s, struct pollfd *fds, size_t nfds, int timeout_ms,
+		  enum session_end *end, struct cj_error *err);
+
+/*
+ * session_exec_reserve - ask init for a reaper, before the exec worker is forked.
+ *
+ * Fails: EBUSY when SESSION_EXECS_MAX slots are in use; EPIPE when init has ended.
+ * Runs in: the keeper.  Release the slot with session_exec_done() in any case.
+ */
+int session_exec_reserve(struct session *s, unsigned *out_slot, struct cj_error *err);
+
+/*
+ * session_exec_open - a view of the jail for one exec: plan, layers and handles are the session's,
+ * link, usage and streams are its own.
+ *
+ * jail_start(), jail_wait(), jail_collect(), jail_read_value() and jail_destroy() work on it.
+ * jail_wait() kills the exec's processes unless its main process ended by itself.  The time limit
+ * with program->limits.interrupts first sends SIGINT to the main process, and waits 2 s.
+ * In an exec worker, also closes the descriptors that only the keeper needs.
+ * The program's code_path must not be that of another running exec: files of inputs are replaced.
+ *
+ * Runs in: the exec worker; or in the keeper, for a program that the keeper holds itself.
+ * Fails: init's or the reaper's own error, e.g. EAGAIN when no further process is allowed.
+ */
+int session_exec_open(struct session *s, unsigned slot, const char *id, struct jail **out,
+		      struct cj_error *err);
+
+/*
+ * session_exec_channel - before jail_start(): the program gets this descriptor as its descriptor 3.
+ * Borrows fd until jail_start() returns.  What the program writes there is untrusted data.
+ */
+void session_exec_channel(struct jail *view, int fd);
+
+/*
+ * session_exec_signal - a signal to the exec's main process; when that has ended, to each process
+ * that it left behind.
+ *
+ * Fails: ESRCH when there is none (it has not started, or has ended); EINVAL for a bad number.
+ * Runs in: the keeper.
+ */
+int session_exec_signal(struct session *s, unsigned slot, int signo, struct cj_error *err);
+
+/*
+ * session_exec_done - after the exec worker ended, however it ended.
+ *
+ * If it did not finish its jail_wait(), what it left is killed in the following rounds of
+ * session_serve().  The slot is freed there when nothing of the exec lives; processes that a
+ * program left behind, such as a server, keep it.
+ * Runs in: the keeper.  Never blocks.
+ */
+void session_exec_done(struct session *s, unsigned slot);
+
+/* The slot is used again only for a new exec: so many processes of this one may live (0: none). */
+bool session_exec_lives(const struct session *s, unsigned slot);
+
+/* What the whole session used and was refused, since its begin. */
+struct session_status {
+	struct usage usage;
+	const struct denied_syscall *denied; /* valid until the next session_serve() */
+	size_t ndenied;
+	bool denied_is_complete;
+	unsigned execs; /* slots in use */
+	enum session_isolation isolation;
+	enum network_state network;
+};
+void session_status(struct session *s, struct session_status *out);
+
+/* Kills the whole jail, releases what belongs to the session.  Then destroy the jail. */
+void session_finish(struct session **s);

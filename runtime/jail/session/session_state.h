@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * session_state - what a session holds; private to this folder.
+ *
+ * The keeper's memory, except struct session_shared: the keeper and its exec workers map it
+ * together.  A row has one writer for each member, named beside it; no process of the jail can
+ * reach it.
+ */
+#pragma once
+
+#include <stdatomic.h>
+
+#include "runtime/jail/cgroup/cgroup.h"
+#include "runtime/jail/jail_state.h"
+#include "runtime/jail/seccomp/filter_name.h"
+#include "runtime/jail/session/session.h"
+#include "runtime/jail/usage/process_usage.h"
+#include "runtime/jail/usage/sampler.h"
+
+#define SESSION_DENIED_MAX 32 /* of different refused calls that are counted for one exec */
+
+/* How far an exec has come.  Written by its worker; EXEC_RESERVED by the keeper. */
+enum exec_state {
+	EXEC_RESERVED,      /* its worker has not finished */
+	EXEC_LEFT,          /* finished; the main process ended, others may have stayed */
+	EXEC_EMPTY,         /* finished, and none of its processes lives */
+	EXEC_STUCK,         /* a process did not die in time */
+	EXEC_REAPER_KILLED, /* the reaper ended before its last child did */
+};
+
+/* Written by the keeper, read by the exec's worker: a count is raised after its name is there. */
+struct session_denied_row {
+	char name[FILTER_NAME_MAX];
+	_Atomic unsigned count;
+};
+
+struct session_row {
+	_Atomic unsigned state; /* enum exec_state */
+	/* The exec's worker writes these.  0: not known yet. */
+	_Atomic pid_t reaper_pid;      /* in the jail's pid namespace */
+	_Atomic pid_t reaper_host_pid; /* in the keeper's */
+	_Atomic pid_t main_pid;        /* in the jail's; 0 again when it has ended */
+	_Atomic bool is_started;       /* the program was sent: the reaper may have children */
+	/* The keeper writes these (session_denied.c). */
+	_Atomic unsigned ndenied;
+	_Atomic bool denied_is_incomplete;
+	struct session_denied_row denied[SESSION_DENIED_MAX];
+};
+
+struct session_shared {
+	_Atomic unsigned network; /* enum network_state; the keeper writes it */
+	_Atomic unsigned uplink;  /* enum uplink_kind; the keeper writes it */
+	struct session_row rows[SESSION_EXECS_MAX];
+};
+
+/* The keeper's part of an exec. */
+struct session_slot {
+	bool is_used;
+	bool is_done;    /* its worker has ended: the keeper reads the link */
+	bool is_killing; /* what it left is being killed, until deadline_ms on clock_ms() */
+	uint64_t deadline_ms, next_ms;
+	int link_fd;        /* the near end of the reaper's link; -1: closed */
+	struct cgroup leaf; /* its own, below the jail's; CGROUP_NULL where there is none */
+};
+
+struct session {
+	struct jail *jail; /* borrowed */
+	pid_t keeper_pid;
+	enum session_isolation isolation;
+	struct session_shared *shared;
+	struct session_slot slots[SESSION_EXECS_MAX];
+	uint64_t execs_begun;      /* numbers the leaves: e1, e2, ... */
+	struct session_keep *keep; /* session_keep.c's own */
+};
+
+/* --- session_exec.c, for session_keep.c ------------------------------------------------- */
+
+/* Sends STEP_SESSION and takes the answer: out_isolation. */
+int session_ask_init(struct jail *j, enum session_isolation *out_isolation, struct cj_error *err);
+
+/* One for each slot, in its order; fd -1: not watched. */
+void session_slots_watch(const struct session *s, struct pollfd fds[static SESSION_EXECS_MAX]);
+/* When session_slots_turn() has something to do without an event: in ms for poll(2); -1: never. */
+int session_slots_timeout_ms(const struct session *s);
+/*
+ * After each poll(2): reads the links of finished execs, goes on killing, frees slots.  Anything
+ * but SESSION_LIVES: *err says why the session must end.
+ */
+enum session_end session_slots_turn(struct session *s,
+				    const struct pollfd fds[static SESSION_EXECS_MAX],
+				    struct cj_error *err);
+/* Closes the links and removes the leaves, once init is dead. */
+void session_slots_fini(struct session *s);
+
+/* --- session_cgroup.c, for session_exec.c ------------------------------------------------ */
+
+/*
+ * Moves init into the child "init" of the jail's cgroup, enables the jail's controllers below it,
+ * and clears memory.oom.group of the jail's own leaf: the kernel kills the highest group that has
+ * it.  No cgroup, or one that can't be divided, is no failure: execs have no leaf then.
+ */
+void session_cgroup_begin(struct session *s);
+/* A new leaf below the jail's, with memory.oom.group 1; CGROUP_NULL where there is none.  Its
+ * `offered` and `enforced` are the jail's where the leaf has the controller. */
+void session_cgroup_add(struct session *s, struct cgroup *out);
+/* Moves a process by its pid in our namespace.  Returns 0 or a negative errno. */
+int session_cgroup_join(const struct cgroup *leaf, pid_t pid);
+/* Removes what session_cgroup_begin() and _add() made; the processes are dead. */
+void session_cgroup_end(struct session *s);
+
+/* --- session_denied.c, for session_exec.c ------------------------------------------------ */
+
+/* The calls that this exec was refused, into the outcome; read from its row. */
+int session_denied_read(const struct session_row *row, struct outcome *out, struct cj_error *err);

@@ -33,6 +33,7 @@ struct rights {
 	/* May name paths and end points of the host, and raise what has no ceiling. */
 	bool host_paths;
 	unsigned concurrent, queued;     /* 0: as many as the service has */
+	unsigned sessions;               /* live ones; 0: none */
 	unsigned rate_per_minute, burst; /* rate 0: not limited; else burst is at least 1 */
 };
 

@@ -15,11 +15,13 @@ void callers_init(struct callers *c)
 	*c = (struct callers){
 		.standard = { .concurrent = CONCURRENT_HALF,
 			      .queued = 64,
+			      .sessions = 8,
 			      .rate_per_minute = 600,
 			      .burst = 100 },
 		.own = { .ceilings = { CEILING_NONE, CEILING_NONE, CEILING_NONE, CEILING_NONE,
 				       CEILING_NONE, CEILING_NONE },
 			 .network = NETWORK_ANY,
+			 .sessions = UINT_MAX,
 			 .host_paths = true },
 	};
 }
@@ -139,7 +141,7 @@ void accounts_adopt(struct accounts *a, const struct callers *callers, uid_t own
 /* An idle account has the same state as a new one, so it can be dropped. */
 static bool is_idle(struct account *a, uint64_t now_ms)
 {
-	if (a->running > 0 || a->queued > 0)
+	if (a->running > 0 || a->queued > 0 || a->sessions > 0)
 		return false;
 	refill(a, now_ms);
 	return a->credit == full_credit(a->rights);

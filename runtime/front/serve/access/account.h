@@ -54,6 +54,7 @@ struct account {
 	char name[CALLER_NAME_MAX];
 	const struct rights *rights; /* of the configuration in force */
 	unsigned running, queued;
+	unsigned sessions;            /* that have not ended */
 	uint64_t credit, refilled_ms; /* the token bucket: CREDIT_OF_REQUEST is one request */
 	uint64_t seen_ms;
 	uint64_t turn; /* when one of its runs was started last: runs.h counts */
@@ -71,7 +72,8 @@ void accounts_adopt(struct accounts *a, const struct callers *callers, uid_t own
 
 /*
  * The account of a uid (`own_uid` is the service's), or of a row; NULL: the table is full of busy
- * ones.  The pointer holds as long as something of it runs or is queued, else until the next call:
+ * ones.  The pointer holds as long as something of it runs or is queued or a session
+ * of it lives, else until the next call:
  * keep its name for longer.
  */
 struct account *account_of_uid(struct accounts *a, const struct callers *c, uid_t uid,

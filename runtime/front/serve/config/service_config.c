@@ -15,6 +15,7 @@
 #define CONCURRENCY_MAX 4096
 #define QUEUE_MAX       65536
 #define PREPARED_MAX    64 /* of one profile and kind */
+#define SESSIONS_MAX    1024
 #define RATE_MAX        1000000
 #define CHILDREN_MAX    1000000
 #define BODY_MIN        1024
@@ -72,6 +73,15 @@ static const struct service_key file_keys[] = {
 	{ "pool", NULL, SERVICE_OBJECT, "PROFILE: {...}", .read = read_pool,
 	  .standard = "python: 1 jail, 2 interpreters",
 	  .help = "workers prepared ahead, by profile; replaces the whole default" },
+	{ "sessions", NULL, NUMBER("N", count, 0, SESSIONS_MAX), AT(sessions), .standard = "64",
+	  .help = "maximum sessions at once; 0: none" },
+	{ "session_lease", NULL, NUMBER("DUR", duration, 1000, 365 * DAY_MS), AT(session_lease_ms),
+	  .standard = "1h", .help = "maximum lease of a session" },
+	{ "session_idle", NULL, NUMBER("DUR", duration, 1000, 365 * DAY_MS), AT(session_idle_ms),
+	  .standard = "10m", .help = "maximum time of a session without an exec, and the default" },
+	{ "session_memory", NULL, NUMBER("SIZE", bytes, 1u << 20, 1ull << 50), AT(session_memory),
+	  .standard = "(half of the host's)",
+	  .help = "maximum memory of all sessions together, by their limits" },
 	{ "pool_age", NULL, NUMBER("DUR", duration, 1000, 365 * DAY_MS), AT(pool_age_ms),
 	  .standard = "10m", .help = "maximum age of a prepared jail" },
 	{ "zygote_age", NULL, NUMBER("DUR", duration, 1000, 365 * DAY_MS), AT(zygote_age_ms),
@@ -141,6 +151,8 @@ static const struct service_key caller_keys[] = {
 	  .standard = "(half of concurrency)", .help = "maximum concurrent runs of the caller" },
 	{ "queued", NULL, NUMBER("N", count, 1, QUEUE_MAX), AT(rights.queued), .standard = "64",
 	  .help = "maximum queued runs of the caller" },
+	{ "sessions", NULL, NUMBER("N", count, 0, SESSIONS_MAX), AT(rights.sessions),
+	  .standard = "8", .help = "maximum sessions of the caller at once; 0: none" },
 	{ "rate_per_minute", NULL, NUMBER("N", count, 0, RATE_MAX), AT(rights.rate_per_minute),
 	  .standard = "600",
 	  .help = "requests a minute; each MiB sent counts as one; 0: no limit" },
@@ -173,6 +185,9 @@ void service_config_init(struct service_config *c)
 			  .stdin_bytes = 8u << 20 },
 		.pools = { { "python", .jails = 1, .interpreters = 2 } },
 		.npools = 1,
+		.sessions = 64,
+		.session_lease_ms = 60 * 60 * 1000,
+		.session_idle_ms = 10 * 60 * 1000,
 		.pool_age_ms = 10 * 60 * 1000,
 		.zygote_age_ms = 10 * 60 * 1000,
 		.zygote_children = 1000,

@@ -24,6 +24,11 @@ const char *jail_file_fault(const struct stat *st)
 	return NULL;
 }
 
+int jail_file_look(int dir_fd, const char *name)
+{
+	return sys_openat2(dir_fd, name, O_PATH | O_NOFOLLOW, 0, RESOLVE_STRICTLY);
+}
+
 int jail_file_open(int dir_fd, const char *name, int more_flags)
 {
 	return sys_openat2(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | more_flags,

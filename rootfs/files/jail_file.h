@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jail_file - opens what a dead jail left: by descriptor, one name at a time, across no link and no
- * other mount, and never blocking.
+ * jail_file - opens what programs of a jail left: by descriptor, one name at a time, across no link
+ * and no other mount, and never blocking.
  *
  * The payload chose every name and type.  Check an entry before it is opened, because opening a
  * device has effects, and again by its descriptor.
@@ -14,6 +14,9 @@
 
 /* Why it is not read (a directory: entered); NULL: it may be. */
 const char *jail_file_fault(const struct stat *st);
+
+/* Opens an entry (O_PATH) to look at it, a symbolic link itself.  Returns: -1 and errno. */
+int jail_file_look(int dir_fd, const char *name);
 
 /* Opens an entry for reading.  Returns: -1 and errno. */
 int jail_file_open(int dir_fd, const char *name, int more_flags);

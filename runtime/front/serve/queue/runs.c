@@ -31,6 +31,8 @@ static void take_out(struct runs *r, struct run *run)
 		run->account->queued--;
 	else if (run->state == RUN_RUNNING)
 		run->account->running--;
+	if (run->state == RUN_RUNNING && run->gate)
+		run->gate->running--;
 }
 
 static void put_into(struct runs *r, struct run *run, enum run_state state)
@@ -42,6 +44,8 @@ static void put_into(struct runs *r, struct run *run, enum run_state state)
 		run->account->queued++;
 	else if (state == RUN_RUNNING)
 		run->account->running++;
+	if (state == RUN_RUNNING && run->gate)
+		run->gate->running++;
 }
 
 void runs_drop(struct runs *r, struct run *run)
@@ -77,10 +81,17 @@ struct run *runs_add(struct runs *r, const struct run_order *o)
 	(void)snprintf(run->profile, sizeof(run->profile), "%s", o->profile);
 	run->trace = *o->trace;
 	run->account = o->account;
+	run->gate = o->gate;
 	run->created_ms = o->epoch_ms;
 	run->queued_until_ms = o->now_ms + o->queue_ms;
 	put_into(r, run, RUN_QUEUED);
 	return run;
+}
+
+static bool may_start(const struct run *run)
+{
+	return account_may_run(run->account) &&
+	       (!run->gate || run->gate->running < run->gate->most);
 }
 
 struct run *runs_next(const struct runs *r, unsigned concurrency)
@@ -90,8 +101,7 @@ struct run *runs_next(const struct runs *r, unsigned concurrency)
 	if (r->counts[RUN_RUNNING] >= concurrency)
 		return NULL;
 	TAILQ_FOREACH(run, &r->lists[RUN_QUEUED], link)
-		if (account_may_run(run->account) &&
-		    (!best || run->account->turn < best->account->turn))
+		if (may_start(run) && (!best || run->account->turn < best->account->turn))
 			best = run;
 	return best;
 }
@@ -129,6 +139,7 @@ void runs_finish(struct runs *r, struct run *run, uint64_t wall_ms)
 	take_out(r, run);
 	run->ended_ms = wall_ms;
 	run->account = NULL;
+	run->gate = NULL;
 	run->execution = NULL;
 	put_into(r, run, RUN_FINISHED);
 	forget_one(r, run->caller);

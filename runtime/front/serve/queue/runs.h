@@ -26,6 +26,11 @@
 enum run_state { RUN_QUEUED, RUN_RUNNING, RUN_FINISHED, RUN_STATE_COUNT };
 extern const char *const run_state_names[RUN_STATE_COUNT];
 
+/* A limit that some runs share, beside those of the service and of their caller. */
+struct run_gate {
+	unsigned running, most;
+};
+
 struct execution;
 struct run {
 	TAILQ_ENTRY(run) link;
@@ -39,6 +44,7 @@ struct run {
 	struct account *account;                   /* NULL: finished */
 	uint64_t created_ms, started_ms, ended_ms; /* since the epoch; 0: not yet */
 	uint64_t queued_until_ms;                  /* monotonic */
+	struct run_gate *gate;                     /* NULL: none; borrowed */
 	struct summary summary;
 	struct execution *execution; /* of an unfinished run: execution.h */
 };
@@ -61,9 +67,10 @@ struct run_order {
 	const char *id, *profile;
 	struct account *account;
 	const struct trace *trace;
-	uint64_t now_ms;   /* monotonic */
-	uint64_t epoch_ms; /* the time of day */
-	uint64_t queue_ms; /* the longest time that it waits */
+	struct run_gate *gate; /* NULL: none; outlives the run's being unfinished */
+	uint64_t now_ms;       /* monotonic */
+	uint64_t epoch_ms;     /* the time of day */
+	uint64_t queue_ms;     /* the longest time that it waits */
 };
 /* Queued.  NULL: no memory. */
 struct run *runs_add(struct runs *r, const struct run_order *o);

@@ -259,6 +259,32 @@ static void many_callers_together_are_bounded(void **state)
 	assert_int_equal(w->runs.counts[RUN_FINISHED], RUNS_REMEMBERED_MAX);
 }
 
+static void runs_that_share_a_gate_start_as_it_allows(void **state)
+{
+	struct world *w = *state;
+	struct run_gate gate = { .most = 1 };
+	struct run_order order = { .profile = "python",
+				   .account = &w->a,
+				   .trace = &w->trace,
+				   .gate = &gate,
+				   .queue_ms = 500 };
+	order.id = "first";
+	struct run *first = runs_add(&w->runs, &order);
+	order.id = "second";
+	struct run *second = runs_add(&w->runs, &order);
+	struct run *other = add(w, &w->a);
+
+	runs_start(&w->runs, runs_next(&w->runs, 10), 1);
+	assert_int_equal(first->state, RUN_RUNNING);
+	assert_ptr_equal(runs_next(&w->runs, 10), other); /* it waits for nobody */
+	runs_start(&w->runs, other, 1);
+	assert_null(runs_next(&w->runs, 10));
+	runs_finish(&w->runs, first, 2);
+	assert_int_equal(gate.running, 0);
+	assert_ptr_equal(runs_next(&w->runs, 10), second);
+	runs_finish(&w->runs, second, 3);
+}
+
 int main(void)
 {
 #define ROW(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
@@ -276,6 +302,7 @@ int main(void)
 		ROW(of_two_with_one_id_the_newer_is_found),
 		ROW(a_caller_with_many_runs_evicts_only_its_own),
 		ROW(many_callers_together_are_bounded),
+		ROW(runs_that_share_a_gate_start_as_it_allows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -125,7 +125,7 @@ $(SERVER) $(FAKE): $(FILTER) $(LIB)
 	$(call say,LINK)$(LINK) -o $@ $(filter %.o,$^) $(LIB) $(or $(STATIC.$(VARIANT)),$(LIBS))
 
 # The MCP server has the options of `run`, and is a client of the service: these parts of the launcher.
-MCPCLI  := $(addprefix runtime/front/cli/,arguments/options.c arguments/habits.c $(patsubst %,remote/%.c,http_answer remote_artifacts remote_gather remote_link remote_request remote_result))
+MCPCLI  := $(addprefix runtime/front/cli/,arguments/options.c arguments/own_options.c arguments/habits.c $(patsubst %,remote/%.c,http_answer remote_artifacts remote_gather remote_link remote_request remote_result))
 $(MCP): $(OUT)/runtime/front/mcp/main.o $(MCPCLI:%.c=$(OUT)/%.o) $(FILTER) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(LINK) -o $@ $(filter %.o,$^) $(LIB) $(or $(STATIC.$(VARIANT)),$(LIBS))

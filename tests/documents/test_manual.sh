@@ -238,6 +238,40 @@ same "$MCP names every member of an answer" \
 		grep -oE '(member_[a-z0-9]+|put_key|put_stream)\(w, (result, )?"[a-z_]*"' | cut -d'"' -f2 | cat - <(printf '%s\n' files usage limits_hit denied warnings) | sort)" \
 	"$(MANUAL=$MCP chapter TOOLS | sed -n '/^The answer has/,/^\.El/s/^\.It Va //p' | tr -d ' ' | tr , '\n' | sort)"
 
+# --- sessions -------------------------------------------------------------------------
+
+SESSION=man/cejail-session.1
+session_verbs() {
+	"$CEJAIL" session --help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p'
+}
+# "VERB -x --option" of the first list of each --help.
+session_help() {
+	local verb
+	for verb in $(session_verbs); do
+		"$CEJAIL" session "$verb" --help | awk -v verb="$verb" '
+			/^Options of/ { exit }
+			/^  (-[a-z],|   ) --/ {
+				letter = $1 ~ /^-[a-z],$/ ? substr($1, 1, 2) : "-"
+				name = letter == "-" ? $1 : $2
+				if (name != "--help") print verb, letter, name }'
+	done
+}
+session_manual() {
+	MANUAL=$SESSION chapter VERBS | awk '
+		/^\.It Cm / { verb = $3 }
+		/^Each verb has/ { exit }
+		/^\.It Fl / {
+			letter = $3 ~ /^-/ ? "-" : "-" $3
+			print verb, letter, "-" (letter == "-" ? $3 : $6) }'
+}
+if [ -x "$CEJAIL" ]; then
+	same "$SESSION names every verb" "$(session_verbs | sort)" "$(MANUAL=$SESSION manual_verbs)"
+	same "$SESSION names every option of its verbs with its letter" \
+		"$(session_help | sort)" "$(session_manual | grep -v -- '--profile$' | sort)"
+else
+	skip "$SESSION names every verb and option" "'$CEJAIL' is not built"
+fi
+
 # --- the OCI runtime --------------------------------------------------------------------
 
 OCI=man/cejail-oci.8
@@ -284,7 +318,7 @@ same "$OCI names every variable that is read" "$(environment runtime/front/oci)"
 	"$(MANUAL=$OCI chapter ENVIRONMENT | sed -n 's/^\.It Ev //p' | tr -d ' ' | tr , '\n' | sort)"
 
 if command -v mandoc >/dev/null; then
-	for page in "$MANUAL" "$SERVICE" "$MCP"; do
+	for page in "$MANUAL" "$SERVICE" "$MCP" "$SESSION"; do
 		complaints=$(mandoc -Tlint -Wwarning "$page" 2>/dev/null || true)
 		same "mandoc has no complaint about $page" none "${complaints:-none}"
 	done

@@ -21,6 +21,18 @@ _cejail_mcp_options() {
 	cejail mcp --help 2>/dev/null | sed -n 's/^ .*\(--[a-z][a-z-]*\).*/\1/p'
 }
 
+_cejail_session_verbs() {
+	cejail session --help 2>/dev/null | sed -n 's/^  \([a-z]*\) .*/\1/p'
+}
+
+_cejail_session_options() {
+	cejail session "$1" --help 2>/dev/null | sed -n 's/^ .*\(--[a-z][a-z-]*\).*/\1/p'
+}
+
+_cejail_sessions() {
+	cejail session list 2>/dev/null | awk '$4 == "live" { print $1 }'
+}
+
 _cejail_words() {
 	mapfile -t COMPREPLY < <(compgen -W "$1" -- "$2")
 }
@@ -60,7 +72,7 @@ _cejail() {
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_cejail_words "run shell profile image serve mcp ps kill gc doctor version help" "$word"
+		_cejail_words "run shell profile image serve mcp session ps kill gc doctor version help" "$word"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -100,6 +112,15 @@ _cejail() {
 	mcp)
 		_cejail_value "$before" "$word" && return
 		_cejail_words "$(_cejail_mcp_options)" "$word"
+		;;
+	session)
+		if [ "$COMP_CWORD" -eq 2 ]; then
+			_cejail_words "$(_cejail_session_verbs)" "$word"
+		elif [[ $word == -* ]]; then
+			_cejail_words "$(_cejail_session_options "${COMP_WORDS[2]}")" "$word"
+		elif ! _cejail_value "$before" "$word"; then
+			_cejail_files -W "$(_cejail_sessions)" -f -- "$word"
+		fi
 		;;
 	ps | doctor) _cejail_words "--json --help" "$word" ;;
 	gc | version) _cejail_words "--help" "$word" ;;

@@ -29,9 +29,15 @@ int doctor_verb(const struct cli *cli);
 int serve_verb(const struct cli *cli);
 int image_verb(const struct cli *cli);
 int mcp_verb(const struct cli *cli);
+int session_verb(const struct cli *cli);
 int ps_verb(const struct cli *cli);
 int kill_verb(const struct cli *cli);
 int gc_verb(const struct cli *cli);
+
+/* `cejail session exec` and `wait`: a run in a session of a service.  cli->args are the arguments
+ * without the session. */
+struct remote_exec;
+int run_in_session(const struct cli *cli, const struct remote_exec *exec);
 
 /* Is this argument --help or -h? */
 bool cli_is_help(const char *arg);

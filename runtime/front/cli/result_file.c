@@ -92,13 +92,18 @@ int result_file_open(const char *path, struct result_file *out, struct cj_error 
 	return 0;
 }
 
+int result_file_publish(struct result_file *f, struct cj_error *err)
+{
+	int rc = f->is_in_place ? 0 : atomic_file_publish(&f->new, f->dir_fd, f->name);
+	return rc < 0 ? cj_fail(err, -rc, "rename the new file to '%s'", f->name) : 0;
+}
+
 int result_file_commit(struct result_file *f, const char *text, size_t size, struct cj_error *err)
 {
 	if (fd_write_all(f->new.fd, text, size, f->name, err) < 0 ||
 	    fd_write_all(f->new.fd, "\n", 1, f->name, err) < 0)
 		return -err->code;
-	int rc = f->is_in_place ? 0 : atomic_file_publish(&f->new, f->dir_fd, f->name);
-	return rc < 0 ? cj_fail(err, -rc, "rename the new file to '%s'", f->name) : 0;
+	return result_file_publish(f, err);
 }
 
 void result_file_fini(struct result_file *f)

@@ -28,6 +28,9 @@ struct result_file {
 
 int result_file_open(const char *path, struct result_file *out, struct cj_error *err);
 
+/* Makes what was written to new.fd visible as FILE. */
+int result_file_publish(struct result_file *f, struct cj_error *err);
+
 /* Writes the text and a newline, and makes the file visible as FILE. */
 int result_file_commit(struct result_file *f, const char *text, size_t size, struct cj_error *err);
 

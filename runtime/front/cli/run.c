@@ -13,9 +13,9 @@
 #include <unistd.h>
 
 #include "runtime/base/files/fd.h"
+#include "runtime/base/json/json_print.h"
 #include "runtime/base/log.h"
 #include "runtime/base/scope.h"
-#include "runtime/front/cli/remote/remote.h"
 #include "runtime/front/cli/run_state.h"
 #include "runtime/front/cli/terminal.h"
 
@@ -154,10 +154,31 @@ static int carry_out(struct run *r, bool *out_collected, struct cj_error *err)
 	return rc;
 }
 
+/* Prints the exec's id, or with --json what the service says of it. */
+static int start_detached(struct run *r, const struct remote_call *call, struct cj_error *err)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	const struct json_node *exec = NULL;
+
+	if (!w)
+		return cj_fail(err, ENOMEM, "write the answer");
+	if (remote_start_detached(call, r->outcome.id, &exec, err) < 0) {
+		cj_stage(err, "service");
+		return -err->code;
+	}
+	r->is_detached = true;
+	json_put_node(w, exec);
+	if (r->delivery.to_stdout)
+		return json_print(w, err);
+	(void)printf("%s\n", r->outcome.id);
+	return 0;
+}
+
 /* With --remote: the service reads the profile and makes the plan. */
 static int carry_out_remotely(struct run *r, bool *out_complete, struct cj_error *err)
 {
 	struct remote_call call = {
+		.exec = r->exec,
 		.config = &r->config,
 		.options = &r->options,
 		.invocation = &r->invocation,
@@ -165,7 +186,7 @@ static int carry_out_remotely(struct run *r, bool *out_complete, struct cj_error
 		.delivery = &r->delivery,
 	};
 
-	if (plan_check(&r->config, &r->invocation, err) < 0) {
+	if (!r->exec && plan_check(&r->config, &r->invocation, err) < 0) {
 		cj_stage(err, "plan");
 		return -err->code;
 	}
@@ -179,6 +200,10 @@ static int carry_out_remotely(struct run *r, bool *out_complete, struct cj_error
 		return -err->code;
 	}
 	call.artifacts_fd = r->artifacts_fd;
+	if (r->exec && r->exec->kind == REMOTE_EXEC_DETACHED)
+		return start_detached(r, &call, err);
+	if (r->exec && r->exec->kind == REMOTE_EXEC_AWAITED)
+		return remote_await(&call, &r->outcome, &r->remote_result, out_complete, err);
 	return remote_run(&call, &r->outcome, &r->remote_result, out_complete, err);
 }
 
@@ -225,12 +250,16 @@ static int run_and_report(struct run *r)
 			       : carry_out(r, &is_complete, &err);
 	if (rc < 0)
 		outcome_fail(&r->outcome, &err);
+	else if (r->is_detached)
+		return cli_finish(0);
 	return run_report(r, is_complete);
 }
 
-static int run_main(const struct cli *cli, bool use_shell)
+static int run_main(const struct cli *cli, bool use_shell, const struct remote_exec *exec)
 {
-	struct run r = { .cli = cli, .use_shell = use_shell, .stdin_fd = -1, .artifacts_fd = -1 };
+	struct run r = {
+		.cli = cli, .use_shell = use_shell, .exec = exec, .stdin_fd = -1, .artifacts_fd = -1
+	};
 
 	config_init(&r.config);
 	delivery_init(&r.delivery);
@@ -247,10 +276,15 @@ static int run_main(const struct cli *cli, bool use_shell)
 
 int run_verb(const struct cli *cli)
 {
-	return run_main(cli, false);
+	return run_main(cli, false, NULL);
 }
 
 int shell_verb(const struct cli *cli)
 {
-	return run_main(cli, true);
+	return run_main(cli, true, NULL);
+}
+
+int run_in_session(const struct cli *cli, const struct remote_exec *exec)
+{
+	return run_main(cli, false, exec);
 }

@@ -7,6 +7,7 @@
 #include "runtime/front/cli/arguments/habits.h"
 #include "runtime/front/cli/arguments/operands.h"
 #include "runtime/front/cli/run_state.h"
+#include "runtime/front/cli/session/session_options.h"
 
 #define REMOTE_TAIL     16      /* bytes kept of a service's output: only the last one matters */
 #define COMMAND_PROFILE "base"  /* for `-- CMD` without --profile */
@@ -39,6 +40,13 @@ static int reject_shell_operand(const char *operand, struct cj_error *err)
 	return rc;
 }
 
+static int reject_exec_operand(const char *operand, struct cj_error *err)
+{
+	(void)!cj_reject(err, "there is no file '%s' here", operand);
+	return cj_hint(err, "for a command of the jail, write 'cejail session exec ID -- %s'",
+		       operand);
+}
+
 /* A service's images are its own. */
 static bool has_image(const struct run *r)
 {
@@ -52,6 +60,8 @@ static int read_operands(struct run *r, struct cj_error *err)
 	const char *const *operands = r->options.operands;
 	struct invocation *inv = &r->invocation;
 
+	if (r->exec && r->exec->kind == REMOTE_EXEC_AWAITED)
+		return 0; /* the program is known to the service */
 	*inv = (struct invocation){
 		.args = operands,
 		.is_command = r->options.has_separator && !r->config.has_code && !r->use_shell,
@@ -70,13 +80,15 @@ static int read_operands(struct run *r, struct cj_error *err)
 	if (!*operands) {
 		int rc =
 		    cj_reject(err, "nothing to run: a FILE, -c CODE, or -- COMMAND is missing");
-		cj_hint(err, "see 'cejail run --help'");
+		cj_hint(err, "see 'cejail %s --help'", r->exec ? "session exec" : "run");
 		return rc;
 	}
 	if (inv->is_command)
 		return 0;
 	inv->file = *inv->args++;
-	return operands_is_file(inv->file) ? 0 : operands_explain(&r->options, err);
+	if (operands_is_file(inv->file))
+		return 0;
+	return r->exec ? reject_exec_operand(inv->file, err) : operands_explain(&r->options, err);
 }
 
 static int choose_profile(struct run *r, const char **out_name, struct cj_error *err)
@@ -123,7 +135,7 @@ static int blame_options(struct run *r, struct cj_error *err)
 /* With --remote the service reads the profile, which is its own. */
 static int read_settings(struct run *r, struct cj_error *err)
 {
-	if (choose_profile(r, &r->profile, err) < 0) {
+	if (!r->exec && choose_profile(r, &r->profile, err) < 0) {
 		(void)blame_options(r, err);
 		cj_stage(err, "profile");
 		return -err->code;
@@ -150,6 +162,8 @@ static int read_options(struct run *r, struct cj_error *err)
 	struct cj_error scan_error = { 0 }, id_error = { 0 };
 	int scanned = options_scan(r->cli->args, &r->config.arena, &r->options, &scan_error);
 	int applied = options_apply_delivery(&r->options, &r->config, err);
+	if (r->exec && r->exec->id)
+		r->config.id = r->exec->id;
 	int begun = run_begin_outcome(r, &id_error);
 
 	log_set_level(level_of(&r->config));
@@ -171,6 +185,16 @@ static int read_options(struct run *r, struct cj_error *err)
 	return options_expand(&r->options, r->cli->environ, &r->config.arena, err);
 }
 
+/* The session has a profile, and a jail. */
+static int begin_exec(struct run *r, struct cj_error *err)
+{
+	if (session_check_options(&r->options, r->exec, err) < 0)
+		return -err->code;
+	if (!r->config.remote)
+		r->config.remote = ""; /* the service of this user */
+	return 0;
+}
+
 int run_parse(struct run *r, struct cj_error *err)
 {
 	if (read_options(r, err) < 0 ||
@@ -180,6 +204,10 @@ int run_parse(struct run *r, struct cj_error *err)
 	}
 	if (r->options.wants_help)
 		return 0;
+	if (r->exec && begin_exec(r, err) < 0) {
+		cj_stage(err, "options");
+		return -err->code;
+	}
 	if (r->config.request_fd >= 0)
 		return run_request_read(r, err);
 	/* it decides what the operands are, and so comes before the other options */

@@ -13,12 +13,14 @@
 #include "runtime/front/cli/arguments/options.h"
 #include "runtime/front/cli/cli.h"
 #include "runtime/front/cli/delivery.h"
+#include "runtime/front/cli/remote/remote.h"
 #include "runtime/front/drive/run_driver.h"
 #include "runtime/front/request/request.h"
 
 struct run {
 	const struct cli *cli;
-	bool use_shell; /* `cejail shell` */
+	bool use_shell;                 /* `cejail shell` */
+	const struct remote_exec *exec; /* `cejail session exec`; NULL: another verb */
 	struct options options;
 	struct config config;
 	struct invocation invocation;
@@ -30,6 +32,7 @@ struct run {
 	struct run_driver driver; /* not used with --remote */
 	int artifacts_fd;         /* the directory of --artifacts; -1: not given */
 	const char *profile;
+	bool is_detached;                  /* an exec was started, and has no result yet */
 	struct json_writer *remote_result; /* of the service; NULL: write the result from outcome */
 	struct outcome outcome;
 };

@@ -8,26 +8,24 @@
 #include <unistd.h>
 
 #include "runtime/base/text.h"
+#include "runtime/front/cli/arguments/own_options.h"
 #include "runtime/front/cli/remote/remote_gather.h"
-#include "runtime/front/options/help.h"
-#include "runtime/front/options/option_syntax.h"
 
 #define PREFIX_MAX 64
 
-static const struct own_option {
-	const char *name, *value, *help;
-	size_t offset; /* of a string; without a value of a bool */
-} own_options[] = {
-	{ "tool-prefix", "TEXT", "begin the names of the tools with this",
+static const struct own_option own_rows[] = {
+	{ "tool-prefix", 0, "TEXT", "begin the names of the tools with this",
 	  offsetof(struct mcp_options, prefix) },
-	{ "files", "DIR", "store the files of each run in this directory, and link them",
+	{ "files", 0, "DIR", "store the files of each run in this directory, and link them",
 	  offsetof(struct mcp_options, files) },
-	{ "print-config", "HOST",
+	{ "print-config", 0, "HOST",
 	  "print the configuration for this program, and exit: claude, claude-code, vscode, "
 	  "cursor, ...",
 	  offsetof(struct mcp_options, host) },
-	{ "help", NULL, "this text", offsetof(struct mcp_options, wants_help) },
+	{ "help", 0, NULL, "this text", offsetof(struct mcp_options, wants_help) },
 };
+
+#define OWN_COUNT (sizeof(own_rows) / sizeof(own_rows[0]))
 
 /* Options of `run` that describe no jail, and are useful here. */
 static const char *const run_options[] = { "profile", "remote", "env-file", NULL };
@@ -47,86 +45,25 @@ static bool is_usable(const struct setting *s)
 
 /* --- our own options ---------------------------------------------------------------- */
 
-struct scan {
-	const char *const *next;
-	struct mcp_options *out;
-	const char **rest; /* arguments for options_scan() */
-	size_t nrest, nothers;
-};
-
-static const struct own_option *find_own(const struct long_option *o)
-{
-	for (size_t i = 0; i < sizeof(own_options) / sizeof(own_options[0]); i++)
-		if (option_has_name(o, own_options[i].name))
-			return &own_options[i];
-	return NULL;
-}
-
-static int take_own(struct scan *s, const struct own_option *own, const struct long_option *o,
-		    struct cj_error *err)
-{
-	void *field = (char *)s->out + own->offset;
-	char named[32];
-
-	(void)snprintf(named, sizeof(named), "--%s", own->name);
-	if (own->value)
-		return option_take_value(o->value, &s->next, named, own->value, "mcp", field, err);
-	if (o->value)
-		return cj_reject(err, "option '%s' takes no value", named);
-	*(bool *)field = true;
-	return 0;
-}
-
-/* Does the next argument belong to this option of `run`? */
-static bool takes_next(const char *arg)
-{
-	const struct setting *s = NULL;
-
-	if (strncmp(arg, "--", 2) == 0)
-		s = setting_by_option(arg + 2);
-	else if (arg[0] == '-' && arg[1] && !arg[2])
-		s = setting_by_letter(arg[1]);
-	return s && s->kind != SETTING_FLAG && !s->value_optional;
-}
-
-static int take_argument(struct scan *s, struct cj_error *err)
-{
-	const char *const *begin = s->next;
-	const char *arg = *s->next++;
-	struct long_option o;
-	const struct own_option *own = option_split(arg, &o) ? find_own(&o) : NULL;
-
-	if (own) {
-		if (take_own(s, own, &o, err) < 0)
-			return -err->code;
-	} else {
-		s->rest[s->nrest++] = arg;
-		if (takes_next(arg) && *s->next)
-			s->rest[s->nrest++] = *s->next++;
-	}
-	for (; begin < s->next && !(own && strcmp(own->name, "print-config") == 0); begin++)
-		s->out->others[s->nothers++] = *begin;
-	return 0;
-}
-
+/* Operands stay in *out_rest, where they are refused later. */
 static int split(const char *const *args, struct mcp_options *o, const char ***out_rest,
 		 struct cj_error *err)
 {
-	struct arena *a = &o->config.arena;
-	size_t count = 0;
+	const struct own_options own = {
+		.verb = "mcp", .rows = own_rows, .count = OWN_COUNT, .out = o
+	};
+	struct own_rest rest = { 0 }, others = { 0 };
 
-	while (args[count])
-		count++;
-	o->others = arena_array(a, count + 1, sizeof(*o->others));
-	struct scan s = { .next = args,
-			  .out = o,
-			  .rest = arena_array(a, count + 1, sizeof(*s.rest)) };
-	if (!s.rest || !o->others)
-		return no_memory(err);
-	while (*s.next)
-		if (take_argument(&s, err) < 0)
-			return -err->code;
-	*out_rest = s.rest;
+	if (own_rest_init(&others, args, &o->config.arena, err) < 0 ||
+	    own_rest_init(&rest, args, &o->config.arena, err) < 0)
+		return -err->code;
+	rest.all = o->others = others.args;
+	rest.left_out = "print-config";
+	if (own_options_take(&own, &args, &rest, err) < 0)
+		return -err->code;
+	while (*args)
+		rest.args[rest.count++] = *args++;
+	*out_rest = rest.args;
 	return 0;
 }
 
@@ -255,12 +192,7 @@ void mcp_options_print_help(void)
 	(void)printf("Usage: cejail mcp [OPTION...]\n\n"
 		     "Gives AI agents tools that run code in jails. An MCP client starts it, and\n"
 		     "speaks the Model Context Protocol with it on standard input and output.\n\n");
-	for (size_t i = 0; i < sizeof(own_options) / sizeof(own_options[0]); i++) {
-		const struct own_option *o = &own_options[i];
-		int width = printf("      --%s%s%s", o->name, o->value ? " " : "",
-				   o->value ? o->value : "");
-		help_print(width, o->help);
-	}
+	own_options_print_help(own_rows, OWN_COUNT);
 	(void)printf("\nOptions of 'cejail run' that apply to every call. A call can only lower\n"
 		     "limits:\n");
 	options_print_help(is_usable);

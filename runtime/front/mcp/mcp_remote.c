@@ -7,7 +7,6 @@
 #include <string.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <unistd.h>
 
 #include "runtime/base/scope.h"
@@ -18,7 +17,6 @@
 
 #define CHUNK         65536
 #define CALLS_MAX     64
-#define LIST_MAX      (1u << 20)
 #define ANSWER_MAX    (768u << 20) /* two streams of 256M in base64, and more */
 #define RESULT_BEFORE "{\"type\":\"result\",\"result\":"
 #define ERROR_BEFORE  "{\"type\":\"error\","
@@ -331,59 +329,19 @@ int mcp_remote_open(struct loop *loop, const char *socket_path, struct mcp_place
 
 /* --- the profiles of the service ---------------------------------------------------------- */
 
-struct list {
-	char *text;
-	size_t size;
-};
-
-static int keep_list(void *context, const char *bytes, size_t size, struct cj_error *err)
-{
-	struct list *l = context;
-
-	if (l->size + size > LIST_MAX)
-		return cj_reject(err, "the service's list of profiles is too long");
-	memcpy(l->text + l->size, bytes, size);
-	l->size += size;
-	return 0;
-}
-
-static int read_list(int fd, struct http_answer *answer, struct list *l, struct cj_error *err)
-{
-	const struct timeval patience = { .tv_sec = REMOTE_PATIENCE_S };
-	char buf[4096];
-
-	(void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	http_answer_init(answer);
-	while (answer->part != HTTP_DONE) {
-		ssize_t got = sys_read(fd, buf, sizeof(buf));
-		if (got < 0)
-			return cj_fail(err, errno, "--remote: read the profiles of the service");
-		if (got == 0)
-			return http_answer_end(answer, err);
-		if (http_answer_feed(answer, buf, (size_t)got, keep_list, l, err) < 0)
-			return -err->code;
-	}
-	return 0;
-}
-
 int mcp_remote_list_profiles(const char *socket_path, struct arena *a, const struct json_node **out,
 			     struct cj_error *err)
 {
-	const struct remote_message message = {
-		.method = "GET", .path = "/v1/profiles", .accept = "application/json", .body = ""
+	const struct remote_fetch fetch = {
+		.socket = socket_path,
+		.message = { .method = "GET",
+			     .path = "/v1/profiles",
+			     .accept = "application/json" },
+		.patience_s = REMOTE_PATIENCE_S,
 	};
-	struct list l = { .text = arena_alloc(a, LIST_MAX) };
-	struct http_answer answer;
 	const struct json_node *root = NULL;
 
-	if (!l.text)
-		return cj_fail(err, ENOMEM, "--remote: read the profiles of the service");
-	auto_fd int fd = remote_link_ask(socket_path, &message, err);
-	if (fd < 0 || read_list(fd, &answer, &l, err) < 0)
-		return -err->code;
-	if (answer.status != 200)
-		return remote_refusal_read(answer.status, answer.retry_after, l.text, l.size, err);
-	if (json_parse("the service's answer", l.text, l.size, a, &root, err) < 0)
+	if (remote_fetch_json(&fetch, a, &root, err) < 0)
 		return -err->code;
 	*out = json_get_typed(root, "profiles", JSON_ARRAY);
 	return *out ? 0 : cj_reject(err, "--remote: the service sent no list of profiles");

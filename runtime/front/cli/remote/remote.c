@@ -17,22 +17,22 @@
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/log.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
 #include "runtime/front/cli/remote/remote_artifacts.h"
-#include "runtime/front/cli/remote/remote_gather.h"
 #include "runtime/front/cli/remote/remote_link.h"
+#include "runtime/front/cli/remote/remote_gather.h"
 #include "runtime/front/cli/remote/remote_result.h"
 #include "runtime/front/cli/remote/remote_state.h"
 #include "runtime/jail/jail.h"
 #include "runtime/jail/supervise/relay.h"
 
-#define RUNS_PATH     "/v1/runs"
 #define ANSWER_MAX    (768u << 20) /* two streams of 256M in base64, and more */
 #define CHUNK         65536
-#define CANCEL_MS     10000 /* how long to wait for the result of a cancelled run */
 #define LINE_ROOM_MIN 4096
+#define AWAIT_QUERY   "?wait=60s"      /* the longest wait of one request */
 #define LIMIT_MS_MAX  (UINT64_MAX / 4) /* of timeout_ms in the event "start" */
 
 int remote_ms_until(uint64_t at_ms)
@@ -41,32 +41,6 @@ int remote_ms_until(uint64_t at_ms)
 	uint64_t left = at_ms > now ? at_ms - now : 0;
 
 	return left < INT_MAX ? (int)left : INT_MAX;
-}
-
-/* --- cancelling --------------------------------------------------------------------- */
-
-void remote_cancel(struct remote *r, int signal)
-{
-	struct cj_error err = { 0 };
-
-	if (r->is_cancelled) {
-		r->gave_up = signal != 0; /* the second signal */
-		return;
-	}
-	r->is_cancelled = true;
-	r->outcome->cancel_signal = signal;
-	r->run_ended_ms = clock_ms();
-	r->deadline_ms = r->run_ended_ms + CANCEL_MS;
-	if (remote_link_cancel(r->call->config->remote, r->outcome->id, &err) < 0)
-		r->gave_up = true; /* closing the connection cancels the run, too */
-}
-
-void remote_read_signals(struct remote *r)
-{
-	struct signalfd_siginfo info;
-
-	while (sys_read(r->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
-		remote_cancel(r, (int)info.ssi_signo);
 }
 
 /* --- lines -------------------------------------------------------------------------- */
@@ -105,8 +79,11 @@ static int take_event(struct remote *r, const struct json_node *event, const cha
 		if (!r->has_gap && remote_bytes_of(event, tree, &bytes, &size))
 			remote_output_write(r, i, bytes, size);
 	}
-	if (strcmp(type, "start") == 0)
+	if (strcmp(type, "start") == 0) {
 		read_timeout(r, event);
+		if (r->stdin_url[0] != '\0')
+			r->input.fd = STDIN_FILENO;
+	}
 	if (strcmp(type, "dropped") == 0)
 		r->has_gap = true;
 	if (strcmp(type, "error") == 0)
@@ -188,7 +165,37 @@ static int read_some(struct remote *r, struct cj_error *err)
 	return r->answer.part == HTTP_DONE;
 }
 
-enum { ON_SOCKET, ON_SIGNAL, ON_STDOUT, ON_STDERR, ON_READER, ON_COUNT };
+enum {
+	ON_SOCKET,
+	ON_SIGNAL,
+	ON_STDOUT,
+	ON_STDERR,
+	ON_READER,
+	ON_INPUT,
+	ON_COUNT = ON_INPUT + REMOTE_INPUT_FDS
+};
+
+static int wait_ms(const struct remote *r)
+{
+	uint64_t due_ms = remote_input_due_ms(&r->input), until_ms = r->deadline_ms;
+
+	if (until_ms == 0 || (due_ms > 0 && due_ms < until_ms))
+		until_ms = due_ms;
+	return until_ms > 0 ? remote_ms_until(until_ms) : -1;
+}
+
+static int serve(struct remote *r, const struct pollfd fds[static ON_COUNT], struct cj_error *err)
+{
+	if (fds[ON_SIGNAL].revents)
+		remote_read_signals(r);
+	for (size_t i = ON_STDOUT; i < ON_INPUT; i++) {
+		if (fds[i].revents & (POLLERR | POLLHUP))
+			remote_cancel(r, 0);
+	}
+	if (remote_input_serve(&r->input, fds + ON_INPUT, err) < 0)
+		return -err->code;
+	return fds[ON_SOCKET].revents && !r->gave_up ? read_some(r, err) : 0;
+}
 
 static int poll_once(struct remote *r, struct cj_error *err)
 {
@@ -201,21 +208,14 @@ static int poll_once(struct remote *r, struct cj_error *err)
 		[ON_READER] = { .fd = r->is_cancelled ? -1
 						      : delivery_hangup_fd(r->call->delivery) },
 	};
-	int ready = poll(fds, ON_COUNT, r->deadline_ms > 0 ? remote_ms_until(r->deadline_ms) : -1);
 
-	if (ready < 0 && errno != EINTR)
-		return cj_fail(err, errno, "wait for the service");
-	if (ready == 0)
+	remote_input_watch(&r->input, fds + ON_INPUT);
+	int ready = poll(fds, ON_COUNT, wait_ms(r));
+	if (ready < 0)
+		return errno == EINTR ? 0 : cj_fail(err, errno, "wait for the service");
+	if (r->deadline_ms > 0 && remote_ms_until(r->deadline_ms) == 0)
 		r->gave_up = true;
-	if (ready <= 0)
-		return 0;
-	if (fds[ON_SIGNAL].revents)
-		remote_read_signals(r);
-	for (size_t i = ON_STDOUT; i < ON_COUNT; i++) {
-		if (fds[i].revents & (POLLERR | POLLHUP))
-			remote_cancel(r, 0);
-	}
-	return fds[ON_SOCKET].revents && !r->gave_up ? read_some(r, err) : 0;
+	return r->gave_up ? 0 : serve(r, fds, err);
 }
 
 static int receive(struct remote *r, struct cj_error *err)
@@ -238,30 +238,38 @@ static int receive(struct remote *r, struct cj_error *err)
 
 /* --- the request -------------------------------------------------------------------- */
 
-static int send_request(struct remote *r, struct strings *warnings, struct cj_error *err)
+/* *message borrows from the writer and the URL. */
+static int make_message(const struct remote_call *call, const char *id, struct json_writer *w,
+			char url[static REMOTE_URL_MAX], struct strings *warnings,
+			struct remote_message *message, struct cj_error *err)
 {
-	const struct remote_call *call = r->call;
-	bool wants_events = r->streams[0].fd >= 0 || r->streams[1].fd >= 0 ||
-			    call->delivery->events.fd >= 0;
-	struct remote_request request = { .profile = call->profile, .id = r->outcome->id };
-	auto_json_writer struct json_writer *w = json_writer_create(false);
-	const char *body = NULL;
-	size_t size = 0;
+	struct remote_request request = { .profile = call->profile, .id = id };
 
 	if (!w)
 		return cj_fail(err, ENOMEM, "prepare the request");
-	if (remote_gather(call, &request, warnings, err) < 0)
+	if (remote_gather(call, &request, warnings, err) < 0 ||
+	    remote_write_list_url(call, url, err) < 0)
 		return -err->code;
 	remote_request_write(w, &request);
-	if (json_writer_take(w, &body, &size, err) < 0)
+	*message =
+	    (struct remote_message){ .method = "POST", .path = url, .accept = "application/json" };
+	return json_writer_take(w, &message->body, &message->size, err);
+}
+
+static int send_request(struct remote *r, struct strings *warnings, struct cj_error *err)
+{
+	const struct remote_call *call = r->call;
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	char url[REMOTE_URL_MAX];
+	struct remote_message message;
+
+	if (remote_write_urls(r, err) < 0 ||
+	    make_message(call, r->outcome->id, w, url, warnings, &message, err) < 0)
 		return -err->code;
-	const struct remote_message message = {
-		.method = "POST",
-		.path = RUNS_PATH,
-		.accept = wants_events ? "application/x-ndjson" : "application/json",
-		.body = body,
-		.size = size,
-	};
+	/* an exec whose standard input is forwarded must say when it begins */
+	if (r->streams[0].fd >= 0 || r->streams[1].fd >= 0 || call->delivery->events.fd >= 0 ||
+	    r->stdin_url[0] != '\0')
+		message.accept = "application/x-ndjson";
 	r->sock_fd = remote_link_ask(call->config->remote, &message, err);
 	return r->sock_fd < 0 ? r->sock_fd : 0;
 }
@@ -307,17 +315,48 @@ static int finish(struct remote *r, const struct strings *warnings, struct json_
 	return 0;
 }
 
+static struct remote *create(const struct remote_call *call, struct outcome *o,
+			     struct cj_error *err)
+{
+	struct remote *r = calloc(1, sizeof(*r));
+
+	if (!r) {
+		(void)!cj_fail(err, ENOMEM, "ask the service");
+		return NULL;
+	}
+	r->call = call;
+	r->outcome = o;
+	r->sock_fd = r->signal_fd = -1;
+	r->input = (struct remote_input)REMOTE_INPUT_NULL;
+	r->input.socket = call->config->remote;
+	r->input.url = r->stdin_url;
+	http_answer_init(&r->answer);
+	remote_output_open(r);
+	return r;
+}
+
+static int destroy(struct remote *r, int rc, struct cj_error *err)
+{
+	if (rc < 0)
+		cj_stage(err, "service");
+	remote_output_close(r);
+	remote_input_fini(&r->input);
+	cj_close(&r->sock_fd);
+	cj_close(&r->signal_fd);
+	free(r->line);
+	arena_fini(&r->tree);
+	free(r);
+	return rc;
+}
+
 int remote_run(const struct remote_call *call, struct outcome *o, struct json_writer **out_result,
 	       bool *out_complete, struct cj_error *err)
 {
-	auto_free struct remote *r = calloc(1, sizeof(*r));
+	struct remote *r = create(call, o, err);
 	struct strings warnings = { 0 };
 
 	if (!r)
-		return cj_fail(err, ENOMEM, "ask the service");
-	*r = (struct remote){ .call = call, .outcome = o, .sock_fd = -1, .signal_fd = -1 };
-	http_answer_init(&r->answer);
-	remote_output_open(r);
+		return -err->code;
 	int rc = send_request(r, &warnings, err);
 	if (rc == 0)
 		rc = watch_signals(r, err);
@@ -325,12 +364,88 @@ int remote_run(const struct remote_call *call, struct outcome *o, struct json_wr
 		rc = receive(r, err);
 	if (rc == 0)
 		rc = finish(r, &warnings, out_result, out_complete, err);
-	if (rc < 0)
-		cj_stage(err, "service");
-	remote_output_close(r);
-	cj_close(&r->sock_fd);
-	cj_close(&r->signal_fd);
-	free(r->line);
-	arena_fini(&r->tree);
-	return rc;
+	return destroy(r, rc, err);
+}
+
+/* --- detached execs ----------------------------------------------------------------- */
+
+/* Why a finished exec has no result. */
+static int explain_missing(const struct json_node *exec, struct cj_error *err)
+{
+	const struct json_node *dropped = json_get_typed(exec, "result_dropped", JSON_BOOL);
+	const struct json_node *error = json_get_typed(exec, "error", JSON_OBJECT);
+	const struct json_node *detached = json_get_typed(exec, "detached", JSON_BOOL);
+	const char *why = json_get_text(error, "message");
+
+	if (why)
+		return cj_reject_as(err, EREMOTEIO, "the service: %s", why);
+	if (dropped && dropped->boolean)
+		return cj_reject_as(err, ENODATA,
+				    "the service does not keep the result any more: "
+				    "cejail-serve(8), Sessions");
+	if (!detached || !detached->boolean)
+		return cj_reject_as(err, ENODATA,
+				    "the exec was not detached: its caller has its result");
+	return cj_reject_as(err, ENODATA, "the service sent no result");
+}
+
+static int await_end(struct remote *r, const char *url, struct cj_error *err)
+{
+	const struct remote_fetch fetch = {
+		.socket = r->call->config->remote,
+		.message = { .method = "GET", .path = url, .accept = "application/json" },
+	};
+
+	while (!r->result) {
+		auto_arena struct arena tree = { 0 };
+		const struct json_node *exec = NULL;
+		if (remote_fetch_json(&fetch, &tree, &exec, err) < 0)
+			return -err->code;
+		const char *state = json_get_text(exec, "state");
+		const struct json_node *result = json_get_typed(exec, "result", JSON_OBJECT);
+		if (!state)
+			return cj_reject(err, "the service's answer is not an exec");
+		if (result)
+			return take_result(r, result, &tree, err);
+		if (strcmp(state, "finished") == 0)
+			return explain_missing(exec, err);
+	}
+	return 0;
+}
+
+int remote_await(const struct remote_call *call, struct outcome *o, struct json_writer **out_result,
+		 bool *out_complete, struct cj_error *err)
+{
+	const struct strings none = { 0 };
+	char url[REMOTE_URL_MAX] = "";
+	struct remote *r = create(call, o, err);
+
+	if (!r)
+		return -err->code;
+	r->signal_fd = -1; /* poll(2) ignores it: signals have their default action */
+	int rc = remote_write_urls(r, err);
+	if (rc == 0)
+		rc = remote_url(url, r->url, err);
+	if (rc == 0 && strlen(url) + sizeof(AWAIT_QUERY) <= sizeof(url))
+		memcpy(url + strlen(url), AWAIT_QUERY, sizeof(AWAIT_QUERY));
+	if (rc == 0)
+		rc = await_end(r, url, err);
+	if (rc == 0)
+		rc = finish(r, &none, out_result, out_complete, err);
+	return destroy(r, rc, err);
+}
+
+int remote_start_detached(const struct remote_call *call, const char *id,
+			  const struct json_node **out, struct cj_error *err)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	char url[REMOTE_URL_MAX];
+	struct strings warnings = { 0 };
+	struct remote_fetch fetch = { .socket = call->config->remote };
+
+	if (make_message(call, id, w, url, &warnings, &fetch.message, err) < 0)
+		return -err->code;
+	for (size_t i = 0; i < warnings.count; i++)
+		log_warning("%s", warnings.items[i]);
+	return remote_fetch_json(&fetch, &call->config->arena, out, err);
 }

@@ -12,12 +12,27 @@
 #include "runtime/front/cli/arguments/options.h"
 #include "runtime/jail/outcome.h"
 
+enum remote_exec_kind {
+	REMOTE_EXEC_STREAMED, /* output comes here while the program runs */
+	REMOTE_EXEC_DETACHED, /* nobody waits for its end */
+	REMOTE_EXEC_AWAITED,  /* it was started detached: wait for its end, and take the result */
+};
+
+/* The run takes place in a session of the service. */
+struct remote_exec {
+	enum remote_exec_kind kind;
+	const char *session;
+	const char *id;  /* REMOTE_EXEC_AWAITED: the exec's */
+	bool interrupts; /* the timeout sends SIGINT first */
+};
+
 struct remote_call {
 	struct config *config; /* the options without a profile */
 	const struct options *options;
 	const struct invocation *invocation;
-	const char *profile;
-	int artifacts_fd; /* -1: none are wanted */
+	const char *profile;            /* NULL with `exec`: the session has one */
+	const struct remote_exec *exec; /* NULL: a run */
+	int artifacts_fd;               /* -1: none are wanted */
 	struct delivery *delivery;
 };
 
@@ -25,10 +40,19 @@ struct remote_call {
 int remote_find_socket(struct arena *a, const char **out_path, struct cj_error *err);
 
 /*
+ * remote_start_detached - start an exec and do not wait for its end.
+ *
+ * Owns: *out, the answer {"id","state"}, lives in the arena of call->config.
+ */
+int remote_start_detached(const struct remote_call *call, const char *id,
+			  const struct json_node **out, struct cj_error *err);
+
+/*
  * remote_run - send the request, forward output and events, wait for the result.
  *
  * After a signal it asks the service to cancel the run, and waits for the result.  It stops waiting
- * after a second signal, or if the service does not answer.
+ * after a second signal, or if the service does not answer.  In a session, the program receives the
+ * first SIGINT, and the next signal cancels the exec.
  * Owns:  the caller has called outcome_init() with the run's id; data read lives in its arena.
  *        *out_result is the result to deliver; it stays NULL if the run was cancelled and the
  *        service sent no result.
@@ -36,3 +60,11 @@ int remote_find_socket(struct arena *a, const char **out_path, struct cj_error *
  */
 int remote_run(const struct remote_call *call, struct outcome *o, struct json_writer **out_result,
 	       bool *out_complete, struct cj_error *err);
+
+/*
+ * remote_await - wait for the end of a detached exec, then write its output and store its files.
+ *
+ * Owns, Fails: as remote_run().  A signal ends the wait and not the exec.
+ */
+int remote_await(const struct remote_call *call, struct outcome *o, struct json_writer **out_result,
+		 bool *out_complete, struct cj_error *err);

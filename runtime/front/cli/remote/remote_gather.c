@@ -295,8 +295,12 @@ static int choose_file_name(struct gather *g, const char *file, struct cj_error 
 	struct cj_error ignored = { 0 };
 	struct config here;
 
+	const char *profile = g->out->profile;
+
 	config_init(&here);
-	if (profile_load(&here, g->out->profile, &ignored) == 0) {
+	if (!profile && profile_for_file(&here, file, &profile, &ignored) < 0)
+		profile = NULL;
+	if (profile && profile_load(&here, profile, &ignored) == 0) {
 		const char *plain = plan_code_name(&here, NULL, &here.arena);
 		const char *name = plan_code_name(&here, file, &g->c->arena);
 		if (!name || !plain)
@@ -355,7 +359,7 @@ int remote_gather(const struct remote_call *call, struct remote_request *out,
 	const struct invocation *inv = call->invocation;
 	struct gather g = { .c = c, .out = out, .warnings = warnings };
 
-	if (strchr(out->profile, '/')) {
+	if (out->profile && strchr(out->profile, '/')) {
 		int rc = cj_reject(
 		    err, "--profile: '%s' is a file, but a service uses only its own profiles",
 		    out->profile);
@@ -364,6 +368,11 @@ int remote_gather(const struct remote_call *call, struct remote_request *out,
 		return rc;
 	}
 	out->config = c;
+	if (call->exec) {
+		out->interrupts = call->exec->interrupts;
+		out->is_detached = call->exec->kind == REMOTE_EXEC_DETACHED;
+		out->has_open_stdin = c->interactive && !out->is_detached;
+	}
 	out->is_command = inv->is_command;
 	out->args = inv->args;
 	out->artifacts_bytes = c->artifacts ? ARTIFACTS_INLINE_MAX : c->artifacts_inline_bytes;
@@ -375,7 +384,7 @@ int remote_gather(const struct remote_call *call, struct remote_request *out,
 	    gather_code(&g, inv->file, err) < 0 || gather_files(&g, err) < 0 ||
 	    gather_args_json(&g, err) < 0)
 		return -err->code;
-	return c->interactive ? read_stream(&g, STDIN_FILENO, REMOTE_INPUT_MAX, "standard input",
-					    &out->input, err)
-			      : 0;
+	return c->interactive && !call->exec ? read_stream(&g, STDIN_FILENO, REMOTE_INPUT_MAX,
+							   "standard input", &out->input, err)
+					     : 0;
 }

@@ -15,7 +15,7 @@
  * remote_gather - fill *out.
  *
  * Data read lives in the arena of call->config, which has no profile.  An empty directory is not
- * sent, and *warnings says so.
+ * sent, and *warnings says so.  Standard input of an exec is not read: remote_input.h sends it.
  * Fails: among others, a symbolic link in a directory, whose target the service could not know.
  */
 int remote_gather(const struct remote_call *call, struct remote_request *out,

@@ -92,13 +92,26 @@ static void put_program(struct json_writer *w, const struct remote_request *r)
 	put_artifacts(w, r->artifacts_bytes);
 }
 
+static void put_exec(struct json_writer *w, const struct remote_request *r)
+{
+	if (r->interrupts)
+		json_member_bool(w, "interrupt", true);
+	if (r->is_detached)
+		json_member_bool(w, "detach", true);
+	if (r->has_open_stdin)
+		json_member_bool(w, "open_stdin", true);
+}
+
 void remote_request_write(struct json_writer *w, const struct remote_request *r)
 {
 	json_open_object(w);
-	json_member_text(w, "profile", r->profile);
-	json_member_text(w, "id", r->id);
+	if (r->profile)
+		json_member_text(w, "profile", r->profile);
+	if (r->id)
+		json_member_text(w, "id", r->id);
 	put_program(w, r);
 	profile_put(w, r->config, r->wanted);
+	put_exec(w, r);
 	json_close_object(w);
 }
 

@@ -26,7 +26,8 @@ struct remote_file {
 };
 
 struct remote_request {
-	const char *profile, *id;
+	const char *profile; /* NULL: that of the session */
+	const char *id;
 	const char *file_name; /* name of the code in the jail; NULL: the profile chooses it */
 	const struct config *config; /* the values of the options */
 	const bool *wanted;          /* rows of settings[] that go into the request */
@@ -36,7 +37,8 @@ struct remote_request {
 	const struct json_node *args_json;
 	const struct remote_file *files;
 	size_t nfiles;
-	uint64_t artifacts_bytes; /* at most so many; 0: none */
+	uint64_t artifacts_bytes;                     /* at most so many; 0: none */
+	bool interrupts, is_detached, has_open_stdin; /* of an exec in a session */
 };
 
 void remote_request_write(struct json_writer *w, const struct remote_request *r);

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * remote_state - one run at a service, while it takes place.  Internal to remote.c, which reads the
- * service's answer, and to remote_output.c, which writes the program's output here.
+ * service's answer, to remote_cancel.c, and to remote_output.c, which writes the program's output
+ * here.
  */
 #pragma once
 
 #include "runtime/base/clock.h"
 #include "runtime/front/cli/remote/http_answer.h"
 #include "runtime/front/cli/remote/remote.h"
+#include "runtime/front/cli/remote/remote_input.h"
+#include "runtime/front/cli/remote/remote_link.h"
 
 /* stdout or stderr of the program, written to ours. */
 struct remote_stream {
@@ -21,6 +24,10 @@ struct remote_stream {
 struct remote {
 	const struct remote_call *call;
 	struct outcome *outcome;
+	char url[REMOTE_URL_MAX];       /* of this run or exec */
+	char stdin_url[REMOTE_URL_MAX]; /* "": standard input is in the request, or not wanted */
+	struct remote_input input;
+	bool is_interrupted; /* the program of an exec has received SIGINT */
 	int sock_fd, signal_fd;
 	struct http_answer answer;
 	char *line; /* [0, size): an unfinished line, or the body of an error */
@@ -34,11 +41,18 @@ struct remote {
 	uint64_t run_ended_ms; /* when the run ends, or was cancelled; 0: not known */
 };
 
+/* remote_cancel.c: "/v1/runs" or "/v1/sessions/ID/execs". */
+int remote_write_list_url(const struct remote_call *call, char url[static REMOTE_URL_MAX],
+			  struct cj_error *err);
+/* Fills r->url and r->stdin_url. */
+int remote_write_urls(struct remote *r, struct cj_error *err);
+
 /* Asks the service to cancel the run.  `signal`: 0 when a reader went away.  The second signal ends
  * the wait. */
 void remote_cancel(struct remote *r, int signal);
 
-/* The signals that arrived at signal_fd cancel the run. */
+/* The signals that arrived at signal_fd cancel the run; but the first SIGINT goes to the program of
+ * an exec. */
 void remote_read_signals(struct remote *r);
 
 /* The time until `at_ms`, for poll(2). */

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `cejail session`: sessions at a service, cejail-session(1).  A table of verbs; pure, except that
+ * it prints.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/log.h"
+#include "runtime/base/text.h"
+#include "runtime/front/cli/session/session_options.h"
+#include "runtime/front/cli/session/session_verbs.h"
+
+#define VERB_NAME_MAX 32
+
+/* clang-format off */
+#define HELP_ROW { "help", 'h', NULL, "this text", offsetof(struct session_call, help) }
+/* clang-format on */
+
+static const struct own_option plain_rows[] = { HELP_ROW };
+static const struct own_option create_rows[] = {
+	{ "lease", 0, "DUR", "end the session after this time, unless the lease is renewed",
+	  offsetof(struct session_call, lease) },
+	{ "idle", 0, "DUR", "end the session when it has not been used for this time",
+	  offsetof(struct session_call, idle) },
+	{ "context", 0, "none|repl", "repl: one interpreter runs all code, and keeps variables",
+	  offsetof(struct session_call, context) },
+	HELP_ROW,
+};
+static const struct own_option exec_rows[] = {
+	{ "detach", 'd', NULL, "print the id of the exec, and do not wait for its end",
+	  offsetof(struct session_call, detach) },
+	{ "interrupt", 0, NULL, "at the timeout, send SIGINT, and kill 2 seconds later",
+	  offsetof(struct session_call, interrupt) },
+	HELP_ROW,
+};
+static const struct own_option kill_rows[] = {
+	{ "signal", 's', "SIGNAL", "send this signal, such as INT, instead of cancelling",
+	  offsetof(struct session_call, signal) },
+	HELP_ROW,
+};
+
+#define ROWS(table)  .rows = (table), .nrows = sizeof(table) / sizeof((table)[0])
+#define ANY_OPERANDS SIZE_MAX
+
+/* clang-format off */
+static const struct verb {
+	const char *name, *usage, *help;
+	size_t least, most; /* operands */
+	int (*run)(struct session_call *c, struct cj_error *err);
+	int (*report)(struct session_call *c); /* instead of `run`; returns the exit status */
+	bool (*takes)(const struct setting *s);
+	const struct own_option *rows;
+	size_t nrows;
+} verbs[] = {
+	{ "create", "[OPTION...]", "create a session, and print its id", 0, 0,
+	  session_create, NULL, session_create_takes, ROWS(create_rows) },
+	{ "exec", "[OPTION...] ID FILE|-|-c CODE|-- COMMAND [ARG...]",
+	  "run a program in a session", 1, ANY_OPERANDS,
+	  NULL, session_exec, session_exec_takes, ROWS(exec_rows) },
+	{ "wait", "[OPTION...] ID EXEC", "wait for a detached exec, and print its output", 2, 2,
+	  NULL, session_wait, session_wait_takes, ROWS(plain_rows) },
+	{ "kill", "[OPTION...] ID EXEC", "cancel an exec, or send it a signal", 2, 2,
+	  session_kill, NULL, session_verb_takes, ROWS(kill_rows) },
+	{ "put", "[OPTION...] ID SRC|- [DST]", "copy a file or a directory into a session", 2, 3,
+	  session_put, NULL, session_verb_takes, ROWS(plain_rows) },
+	{ "get", "[OPTION...] ID SRC [DST|-]", "copy a file out of a session", 2, 3,
+	  session_get, NULL, session_verb_takes, ROWS(plain_rows) },
+	{ "ls", "[OPTION...] ID [DIR]", "list the files of a session", 1, 2,
+	  session_ls, NULL, session_verb_takes, ROWS(plain_rows) },
+	{ "rm", "[OPTION...] ID PATH...", "remove files and directories of a session", 2, ANY_OPERANDS,
+	  session_rm, NULL, session_verb_takes, ROWS(plain_rows) },
+	{ "list", "[OPTION...] [ID]", "list your sessions, or the execs of one", 0, 1,
+	  session_list, NULL, session_verb_takes, ROWS(plain_rows) },
+	{ "lease", "[OPTION...] ID DUR", "let a session live this long from now", 2, 2,
+	  session_lease, NULL, session_verb_takes, ROWS(plain_rows) },
+	{ "end", "[OPTION...] ID...", "end sessions and everything in them", 1, ANY_OPERANDS,
+	  session_end, NULL, session_verb_takes, ROWS(plain_rows) },
+};
+/* clang-format on */
+
+#define VERB_COUNT (sizeof(verbs) / sizeof(verbs[0]))
+
+/* --- help ----------------------------------------------------------------------------- */
+
+static int print_verbs(void)
+{
+	(void)printf(
+	    "Usage: cejail session VERB [OPTION...] [ARG...]\n\n"
+	    "Jails that stay: a session keeps its files and processes between programs.\n\n");
+	for (size_t i = 0; i < VERB_COUNT; i++)
+		(void)printf("  %-7s %s\n", verbs[i].name, verbs[i].help);
+	(void)printf("\n'cejail session VERB --help' prints the options of a verb. The manual is\n"
+		     "cejail-session(1).\n");
+	return cli_finish(0);
+}
+
+static int print_help(const struct verb *v)
+{
+	(void)printf("Usage: cejail session %s %s\n\nTo %s.\n\n", v->name, v->usage, v->help);
+	own_options_print_help(v->rows, v->nrows);
+	(void)printf("\nOptions of 'cejail run' that are valid here:\n");
+	options_print_help(v->takes);
+	(void)printf("\nThe manual is cejail-session(1).\n");
+	return cli_finish(0);
+}
+
+/* --- arguments ------------------------------------------------------------------------ */
+
+static int take_options(const struct verb *v, struct session_call *c, const char *const **next,
+			struct cj_error *err)
+{
+	const struct own_options own = {
+		.verb = c->verb, .rows = v->rows, .count = v->nrows, .out = c
+	};
+
+	return own_options_take(&own, next, &c->rest, err);
+}
+
+/* A program's arguments begin after the session: they are left for the options of `run`. */
+static int take_program(const struct verb *v, struct session_call *c, const char *const *next,
+			struct cj_error *err)
+{
+	if (take_options(v, c, &next, err) < 0)
+		return -err->code;
+	while (*next)
+		c->rest.args[c->rest.count++] = *next++;
+	return 0;
+}
+
+/* Options may stand between the operands. */
+static int take_arguments(const struct verb *v, struct session_call *c, const char *const *next,
+			  struct cj_error *err)
+{
+	bool only_operands = false;
+
+	while (*next) {
+		if (!only_operands && take_options(v, c, &next, err) < 0)
+			return -err->code;
+		if (*next && !only_operands && strcmp(*next, "--") == 0) {
+			if (v->run == NULL && c->count == 0)
+				break; /* `exec -- COMMAND`: the session is missing */
+			only_operands = true;
+			next++;
+			continue;
+		}
+		if (*next)
+			c->operands[c->count++] = *next++;
+		if (v->report == session_exec && c->count == 1)
+			return take_program(v, c, next, err);
+	}
+	return 0;
+}
+
+static int check_count(const struct verb *v, const struct session_call *c, struct cj_error *err)
+{
+	if (c->count < v->least)
+		(void)!cj_reject(err, "'cejail %s' needs %s", c->verb, v->usage);
+	else if (c->count > v->most)
+		(void)!cj_reject(err, "unexpected argument '%s'", c->operands[v->most]);
+	else
+		return 0;
+	return cj_hint(err, "see 'cejail %s --help'", c->verb);
+}
+
+static int check_options(const struct verb *v, const struct session_call *c, struct cj_error *err)
+{
+	for (size_t i = 0; i < c->options.count; i++) {
+		const struct given *g = &c->options.items[i];
+		if (v->takes(g->setting))
+			continue;
+		(void)!cj_reject(err, "option '%s' is not for 'cejail %s'", g->named, c->verb);
+		return cj_hint(err, "see 'cejail %s --help'", c->verb);
+	}
+	return 0;
+}
+
+static int read_options(const struct verb *v, struct session_call *c, struct cj_error *err)
+{
+	struct config *config = &c->config;
+
+	if (options_scan(c->rest.args, &config->arena, &c->options, err) < 0 ||
+	    check_options(v, c, err) < 0 ||
+	    options_expand(&c->options, c->cli->environ, &config->arena, err) < 0 ||
+	    options_apply_delivery(&c->options, config, err) < 0 ||
+	    options_apply_rest(&c->options, config, err) < 0)
+		return -err->code;
+	log_set_level(config->quiet ? LOG_QUIET : config->verbose ? LOG_VERBOSE : LOG_NORMAL);
+	return cli_need_stdout(c->cli, err);
+}
+
+/* --- dispatch ------------------------------------------------------------------------- */
+
+static int call(const struct verb *v, struct session_call *c)
+{
+	const char *const *args = c->cli->args + 1;
+	struct own_rest operands = { 0 };
+	struct cj_error err = { 0 };
+
+	if (own_rest_init(&c->rest, args, &c->config.arena, &err) < 0 ||
+	    own_rest_init(&operands, args, &c->config.arena, &err) < 0)
+		return cli_fail(&err);
+	c->operands = operands.args;
+	if (take_arguments(v, c, args, &err) < 0)
+		return cli_fail(&err);
+	if (c->help)
+		return print_help(v);
+	if (check_count(v, c, &err) < 0)
+		return cli_fail(&err);
+	if (v->report)
+		return v->report(c);
+	if (read_options(v, c, &err) < 0 || v->run(c, &err) < 0)
+		return cli_fail(&err);
+	return cli_finish(0);
+}
+
+static int reject_verb(const char *name)
+{
+	const char *names[VERB_COUNT + 1] = { NULL };
+	struct cj_error err = { 0 };
+
+	for (size_t i = 0; i < VERB_COUNT; i++)
+		names[i] = verbs[i].name;
+	const char *near = text_nearest(name, names);
+	(void)!cj_reject(&err, "unknown verb '%s' of 'cejail session'", name);
+	if (near)
+		cj_hint(&err, "did you mean '%s'?", near);
+	else
+		cj_hint(&err, "see 'cejail session --help'");
+	return cli_fail(&err);
+}
+
+int session_verb(const struct cli *cli)
+{
+	const char *name = cli->args[0];
+	char text[VERB_NAME_MAX];
+	struct cj_error err = { 0 };
+
+	if (!name) {
+		(void)!cj_reject(&err, "a verb is missing");
+		cj_hint(&err, "see 'cejail session --help'");
+		return cli_fail(&err);
+	}
+	if (cli_is_help(name))
+		return print_verbs();
+	for (size_t i = 0; i < VERB_COUNT; i++) {
+		if (strcmp(verbs[i].name, name) != 0)
+			continue;
+		struct session_call c = { .cli = cli, .verb = text };
+		(void)snprintf(text, sizeof(text), "session %s", name);
+		config_init(&c.config);
+		int status = call(&verbs[i], &c);
+		config_fini(&c.config);
+		return status;
+	}
+	return reject_verb(name);
+}

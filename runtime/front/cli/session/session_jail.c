@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `cejail session create`, `list`, `lease` and `end`.  Acts on the service's socket. */
+#include <stdio.h>
+#include <string.h>
+
+#include "profiles/profile.h"
+#include "runtime/base/scope.h"
+#include "runtime/front/cli/remote/remote_gather.h"
+#include "runtime/front/cli/session/session_service.h"
+#include "runtime/front/cli/session/session_verbs.h"
+
+static struct json_writer *begin_body(struct cj_error *err)
+{
+	struct json_writer *w = json_writer_create(false);
+
+	if (!w)
+		(void)!cj_fail(err, ENOMEM, "write the request");
+	return w;
+}
+
+static int no_session(struct cj_error *err)
+{
+	return cj_reject(err, "the service's answer is not a session");
+}
+
+/* --- create --------------------------------------------------------------------------- */
+
+static int check_profile(const struct session_call *c, const char **out, struct cj_error *err)
+{
+	const char *name = options_find(&c->options, "profile");
+
+	*out = name;
+	if (!name) {
+		(void)!cj_reject(err, "a session needs a profile");
+		return cj_hint(err,
+			       "add --profile python, or another one of 'cejail profile list'");
+	}
+	if (strchr(name, '/')) {
+		(void)!cj_reject(err,
+				 "--profile: '%s' is a file, but a service uses only its own "
+				 "profiles",
+				 name);
+		return cj_hint(err, "write the name of a profile of the service");
+	}
+	return 0;
+}
+
+static int write_request(struct session_call *c, struct json_writer *w, struct cj_error *err)
+{
+	const char *profile = NULL;
+	const bool *wanted = NULL;
+
+	if (check_profile(c, &profile, err) < 0 ||
+	    remote_gather_settings(&c->config, &c->options, &wanted, err) < 0)
+		return -err->code;
+	json_open_object(w);
+	json_member_text(w, "profile", profile);
+	if (c->lease)
+		json_member_text(w, "lease", c->lease);
+	if (c->idle)
+		json_member_text(w, "idle", c->idle);
+	if (c->context)
+		json_member_text(w, "context", c->context);
+	profile_put(w, &c->config, wanted);
+	json_close_object(w);
+	return 0;
+}
+
+int session_create(struct session_call *c, struct cj_error *err)
+{
+	auto_json_writer struct json_writer *body = begin_body(err);
+	const char *const parts[] = { NULL };
+	const struct json_node *session = NULL;
+	char url[REMOTE_URL_MAX];
+	bool wants_json = false;
+
+	if (!body || session_wants_json(c, &wants_json, err) < 0 ||
+	    write_request(c, body, err) < 0 || session_url(url, parts, err) < 0 ||
+	    session_service_find(c, err) < 0 ||
+	    session_ask(c, "POST", url, body, &session, err) < 0)
+		return -err->code;
+	const char *id = json_get_text(session, "id");
+	if (!id)
+		return no_session(err);
+	if (wants_json)
+		return session_print_json(session, err);
+	session_print_text(id);
+	(void)printf("\n");
+	return 0;
+}
+
+/* --- list ----------------------------------------------------------------------------- */
+
+struct column {
+	const char *title, *key;
+	int width; /* 0: the last one */
+};
+
+/* Numbers, too: json_node keeps them as text. */
+static const char *text_of(const struct json_node *row, const char *key)
+{
+	const struct json_node *value = json_get(row, key);
+
+	return value && (value->type == JSON_STRING || value->type == JSON_NUMBER) ? value->text
+										   : "-";
+}
+
+static void print_row(const struct column *columns, size_t count, const struct json_node *row)
+{
+	for (size_t i = 0; i < count; i++) {
+		const char *text = row ? text_of(row, columns[i].key) : columns[i].title;
+		int room = columns[i].width - (int)strlen(text);
+		session_print_text(text);
+		(void)printf("%*s", columns[i].width == 0 ? 0 : room > 0 ? room + 2 : 2, "");
+	}
+	(void)printf("\n");
+}
+
+static void print_rows(const struct column *columns, size_t count, const struct json_node *list)
+{
+	print_row(columns, count, NULL);
+	for (const struct json_node *row = list->child; row; row = row->next)
+		print_row(columns, count, row);
+}
+
+static const struct column session_columns[] = {
+	{ "ID", "id", 26 },      { "PROFILE", "profile", 10 }, { "CONTEXT", "context", 7 },
+	{ "STATE", "state", 8 }, { "REASON", "reason", 6 },    { "LEASE UNTIL", "lease_until", 0 },
+};
+static const struct column exec_columns[] = {
+	{ "ID", "id", 26 },         { "STATE", "state", 8 },        { "STATUS", "status", 12 },
+	{ "EXIT", "exit_code", 4 }, { "CREATED", "created_at", 0 },
+};
+
+int session_list(struct session_call *c, struct cj_error *err)
+{
+	bool of_session = c->count > 0, wants_json = false;
+	const char *const parts[] = { c->operands[0], of_session ? "execs" : NULL, NULL };
+	const struct json_node *answer = NULL;
+	char url[REMOTE_URL_MAX];
+
+	if (session_wants_json(c, &wants_json, err) < 0 || session_find_service(c, err) < 0 ||
+	    session_url(url, parts, err) < 0 || session_ask(c, "GET", url, NULL, &answer, err) < 0)
+		return -err->code;
+	const struct json_node *list =
+	    json_get_typed(answer, of_session ? "execs" : "sessions", JSON_ARRAY);
+	if (!list)
+		return cj_reject(err, "the service's answer is not a list");
+	if (wants_json)
+		return session_print_json(answer, err);
+	if (of_session)
+		print_rows(exec_columns, sizeof(exec_columns) / sizeof(exec_columns[0]), list);
+	else
+		print_rows(session_columns, sizeof(session_columns) / sizeof(session_columns[0]),
+			   list);
+	return 0;
+}
+
+/* --- lease, end ----------------------------------------------------------------------- */
+
+int session_lease(struct session_call *c, struct cj_error *err)
+{
+	auto_json_writer struct json_writer *body = begin_body(err);
+	const char *const parts[] = { c->operands[0], "lease", NULL };
+	const struct json_node *session = NULL;
+	char url[REMOTE_URL_MAX];
+	bool wants_json = false;
+
+	if (!body || session_wants_json(c, &wants_json, err) < 0)
+		return -err->code;
+	json_open_object(body);
+	json_member_text(body, "lease", c->operands[1]);
+	json_close_object(body);
+	if (session_find_service(c, err) < 0 || session_url(url, parts, err) < 0 ||
+	    session_ask(c, "POST", url, body, &session, err) < 0)
+		return -err->code;
+	if (wants_json)
+		return session_print_json(session, err);
+	session_print_text(text_of(session, "lease_until"));
+	(void)printf("\n");
+	return 0;
+}
+
+static int end_one(struct session_call *c, const char *id, struct cj_error *err)
+{
+	const char *const parts[] = { id, NULL };
+	char url[REMOTE_URL_MAX];
+
+	if (session_url(url, parts, err) < 0)
+		return -err->code;
+	return session_tell(c, "DELETE", url, NULL, err);
+}
+
+/* All are tried; the first failure is reported at the end. */
+int session_end(struct session_call *c, struct cj_error *err)
+{
+	if (session_find_service(c, err) < 0)
+		return -err->code;
+	for (size_t i = 0; i < c->count; i++) {
+		struct cj_error failure = { 0 };
+		if (end_one(c, c->operands[i], &failure) < 0 && err->code == 0) {
+			*err = failure;
+			(void)!cj_wrap(err, "end session '%s'", c->operands[i]);
+		}
+	}
+	return -err->code;
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Acts: connects, forks. */
+#include "runtime/front/cli/session/session_service.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/base/child.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/files/fd.h"
+#include "runtime/base/files/libexec_path.h"
+#include "runtime/base/log.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/front/cli/remote/remote.h"
+#include "runtime/jail/record.h"
+
+#define SYSTEM_SOCKET "/run/cejail/" RECORD_SOCKET
+#define LOG_FILE      "serve.log"
+#define LOG_MAX       (64u << 10)
+#define START_MS      30000 /* for a new service to listen */
+#define LOOK_MS       20    /* between two attempts to connect */
+
+static const char *const systemctls[] = { "/usr/bin/systemctl", "/bin/systemctl" };
+
+/* --- is there one? -------------------------------------------------------------------- */
+
+/* A socket file without a listener, or one that this user may not use, is no service. */
+static bool answers(const char *path)
+{
+	struct cj_error ignored = { 0 };
+	auto_fd int fd = path ? remote_link_connect(path, &ignored) : -1;
+
+	return fd >= 0;
+}
+
+/* NULL: none of this user's. */
+static int find_own(struct session_call *c, const char **out, struct cj_error *err)
+{
+	char dirs[RECORD_DIRS_MAX];
+	char *path = NULL;
+
+	if (record_find(RECORD_SOCKET, &c->config.arena, &path, dirs, err) < 0)
+		return -err->code;
+	*out = path;
+	return 0;
+}
+
+static int find_running(struct session_call *c, struct cj_error *err)
+{
+	const char *own = NULL;
+
+	if (find_own(c, &own, err) < 0)
+		return -err->code;
+	if (answers(own))
+		c->socket = own;
+	else if (answers(SYSTEM_SOCKET))
+		c->socket = SYSTEM_SOCKET;
+	return 0;
+}
+
+/* --- systemd -------------------------------------------------------------------------- */
+
+static void exec_systemctl(void)
+{
+	static const char *const args[] = { "systemctl", "--user",        "--quiet",
+					    "start",     "cejail.socket", NULL };
+	struct cj_error ignored = { 0 };
+
+	if (child_null_streams(&ignored) < 0)
+		_exit(1);
+	for (size_t i = 0; i < sizeof(systemctls) / sizeof(systemctls[0]); i++)
+		(void)execv(systemctls[i], (char *const *)args);
+	_exit(1);
+}
+
+/* Only where systemd manages this user's units.  Root's own units are the administrator's. */
+static bool has_user_systemd(void)
+{
+	char path[PATH_MAX];
+	const char *dir = getenv("XDG_RUNTIME_DIR"); /* NOLINT(concurrency-mt-unsafe) */
+
+	if (!dir || geteuid() == 0 ||
+	    snprintf(path, sizeof(path), "%s/systemd/private", dir) >= (int)sizeof(path))
+		return false;
+	return access(path, F_OK) == 0;
+}
+
+/* False: there is no such unit, or it cannot be started. */
+static bool start_unit(void)
+{
+	int status = 0;
+
+	if (!has_user_systemd())
+		return false;
+	pid_t pid = fork();
+	if (pid == 0)
+		exec_systemctl();
+	if (pid < 0)
+		return false;
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return false;
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* --- a process of our own --------------------------------------------------------------- */
+
+/* In the new process.  It keeps the environment, which the profiles of this user depend on. */
+static void become_service(const char *path, int log_fd)
+{
+	static const char *const args[] = { "cejail-serve", "--until-idle", NULL };
+	struct cj_error ignored = { 0 };
+	int fds[] = { log_fd };
+
+	if (child_reset(fds, 1, &ignored) < 0 || child_start_session(&ignored) < 0 ||
+	    chdir("/") < 0 || dup2(fds[0], STDOUT_FILENO) < 0 || dup2(fds[0], STDERR_FILENO) < 0)
+		_exit(CLI_FAILED);
+	(void)execv(path, (char *const *)args);
+	_exit(CLI_FAILED);
+}
+
+/* The service's messages.  A service that could not start leaves its reason there. */
+static int open_log(struct cj_error *err)
+{
+	auto_fd int dir_fd = record_open_dir(err);
+
+	if (dir_fd < 0)
+		return dir_fd;
+	int fd = openat(dir_fd, LOG_FILE,
+			O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
+	return fd < 0 ? cj_fail(err, errno, "open the log of the new service") : fd;
+}
+
+/* The last line of what the service has written since `from`. */
+static int explain_end(struct session_call *c, int log_fd, off_t from, struct cj_error *err)
+{
+	char *text = NULL;
+	size_t size = 0;
+
+	(void)!cj_reject_as(err, ECHILD, "the new service ended at once");
+	struct cj_error ignored = { 0 };
+	if (lseek(log_fd, from, SEEK_SET) < 0 ||
+	    fd_read_all(log_fd, LOG_MAX, &c->config.arena, &text, &size, LOG_FILE, &ignored) < 0)
+		return -err->code;
+	while (size > 0 && text[size - 1] == '\n')
+		text[--size] = '\0';
+	const char *line = strrchr(text, '\n');
+	line = line ? line + 1 : text;
+	return *line ? cj_reject_as(err, ECHILD, "the new service ended: %s", line) : -err->code;
+}
+
+/* Another service may have taken the socket meanwhile: then ours ends, and that one answers. */
+static int await_service(struct session_call *c, int pid_fd, struct cj_error *err)
+{
+	uint64_t until_ms = clock_ms() + START_MS;
+
+	for (;;) {
+		struct pollfd end = { .fd = pid_fd, .events = POLLIN };
+		bool has_ended = poll(&end, 1, LOOK_MS) > 0;
+		if (find_running(c, err) < 0 || c->socket)
+			return -err->code;
+		if (has_ended)
+			return -ECHILD;
+		if (clock_ms() > until_ms)
+			return cj_reject_as(err, ETIMEDOUT,
+					    "the new service does not listen after %d s",
+					    START_MS / 1000);
+	}
+}
+
+static int start_process(struct session_call *c, struct cj_error *err)
+{
+	char path[PATH_MAX];
+	auto_fd int log_fd = open_log(err);
+
+	if (log_fd < 0 || libexec_path_find("serve", path, err) < 0)
+		return -err->code;
+	off_t from = lseek(log_fd, 0, SEEK_END);
+	pid_t pid = fork();
+	if (pid == 0)
+		become_service(path, log_fd);
+	if (pid < 0)
+		return cj_fail(err, errno, "start a service");
+	auto_fd int pid_fd = sys_pidfd_open(pid);
+	if (pid_fd < 0)
+		return cj_fail(err, errno, "watch the new service");
+	log_debug("started a service for this user, process %d", (int)pid);
+	int rc = await_service(c, pid_fd, err);
+	return rc < 0 && err->code == 0 ? explain_end(c, log_fd, from, err) : rc;
+}
+
+/* --- the interface ---------------------------------------------------------------------- */
+
+int session_service_find(struct session_call *c, struct cj_error *err)
+{
+	c->socket = NULL;
+	if (c->config.remote)
+		return session_find_service(c, err);
+	if (find_running(c, err) < 0 || c->socket)
+		return -err->code;
+	if (start_unit() && (find_running(c, err) < 0 || c->socket))
+		return -err->code;
+	if (start_process(c, err) < 0) {
+		(void)!cj_wrap(err, "no service listens, and none can be started");
+		return cj_hint(err, "start one: cejail serve");
+	}
+	return 0;
+}

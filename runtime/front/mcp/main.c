@@ -16,6 +16,7 @@
 #include "runtime/front/mcp/mcp_options.h"
 #include "runtime/front/mcp/mcp_server.h"
 #include "runtime/front/mcp/mcp_setup.h"
+#include "runtime/front/serve/session/session_keeper.h"
 #include "runtime/front/serve/worker/worker.h"
 #include "runtime/front/serve/worker/zygote_keeper.h"
 
@@ -42,7 +43,10 @@ static int print_config(const struct mcp_options *o, const char *program, struct
 /* The spawner is forked before anything of the client is read. */
 static int serve(const struct mcp_options *o, struct cj_error *err)
 {
-	const struct worker_life life = { .main = worker_main, .keep_zygote = zygote_keeper_main };
+	struct worker_context jobs = { .keep_session = session_keep };
+	const struct worker_life life = { .main = worker_main,
+					  .keep_zygote = zygote_keeper_main,
+					  .context = &jobs };
 	struct spawner spawner = SPAWNER_NULL;
 	struct mcp_setup setup;
 

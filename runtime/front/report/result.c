@@ -236,6 +236,8 @@ int result_write(struct json_writer *w, const struct outcome *o, const struct re
 	result_put_artifacts(w, &o->artifacts);
 	result_put_warnings(w, &o->warnings);
 	result_put_time(w, "started_at", &o->started_at);
+	if (about->session)
+		json_member_filled(w, "session", about->session);
 	if (about->request_id)
 		json_member_filled(w, "request_id", about->request_id);
 	if (about->traceparent)

@@ -16,6 +16,7 @@ struct result_about {
 	enum network_mode network;
 	/* For a run over the API of the service; otherwise NULL. */
 	const char *request_id, *traceparent;
+	const char *session; /* of an exec: its session; else NULL */
 };
 
 /*

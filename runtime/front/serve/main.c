@@ -4,6 +4,7 @@
 
 #include "runtime/base/files/libexec_path.h"
 #include "runtime/front/serve/serve_main.h"
+#include "runtime/front/serve/session/session_keeper.h"
 #include "runtime/front/serve/worker/worker.h"
 #include "runtime/front/serve/worker/zygote_keeper.h"
 
@@ -30,9 +31,11 @@ static int prepare(void *context, const struct serve_options *options, char **ar
 
 int main(int argc, char **argv)
 {
+	struct worker_context jobs = { .keep_session = session_keep };
 	const struct serve_program program = { .prepare = prepare,
 					       .worker = { .main = worker_main,
-							   .keep_zygote = zygote_keeper_main } };
+							   .keep_zygote = zygote_keeper_main,
+							   .context = &jobs } };
 
 	return serve_main(argc, argv, &program);
 }

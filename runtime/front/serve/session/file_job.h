@@ -4,13 +4,13 @@
  * Pure.
  *
  *	{"op":"get","path":"/box/a","max_bytes":N}      {"bytes":N,"base64":"..."}
- *	{"op":"put","path":"/box/a","base64":"...",     {"bytes":N}
- *	 "executable":false}
+ *	{"op":"put","path":"/box/a","executable":false} {"bytes":N}; the bytes follow the object
  *	{"op":"list","path":"/box"}                     {"entries":[{"path","type","bytes","mode",
  *	                                                "mtime"}],"truncated":false}
  *	{"op":"remove","path":"/box/a"}                 {}, a directory with all that is in it
  *
- * The answer is one line: {"type":"file","result":{...}}, or
+ * The body is one line of JSON with all four members, and the bytes of a put.  The answer is one
+ * line: {"type":"file","result":{...}}, or
  * {"type":"file","error":{"code":"not_found","message":"..."}}.
  */
 #pragma once
@@ -34,7 +34,7 @@ struct file_job {
 	bool is_executable;  /* of put */
 };
 
-/* Of both a get and a put: one line in memory of each process. */
+/* Of both a get and a put: all of it is in memory of each process. */
 #define FILE_BYTES_MAX (64u << 20)
 
 /* The body of a JOB_FILE; malloc'ed, the caller's. */
@@ -52,11 +52,8 @@ enum file_error {
 	FILE_FAILED, /* the session has ended, or cejail failed */
 	FILE_ERROR_COUNT
 };
-/* "not_found", "not_regular", "too_large", "outside", "no_space", "denied", "failed" */
+/* As session_file_fault() names them: "not_found", "not_regular", ... */
 extern const char *const file_error_names[FILE_ERROR_COUNT];
-
-/* By the error's code. */
-enum file_error file_error_of(const struct cj_error *err);
 
 #define FILE_ANSWER_MAX (FILE_BYTES_MAX / 3 * 4 + (16u << 20)) /* of the line, with its JSON */
 

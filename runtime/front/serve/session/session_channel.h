@@ -14,11 +14,12 @@
  * A session that can't be built has an "ended" line with the reason "failed" and no "session" line.
  * End of file without "ended": the keeper was killed, and its jail with it.
  *
- * A worker of a keeper gets its own job from the server, over its own socket.  One for an exec sends
- * what a worker of a run sends; one for a file sends one line (file_job.h).  If the keeper can't
- * start it, it sends "unready" on that socket.  Closing the control pipe of an exec cancels it;
- * closing that of the keeper ends the session: execs are cancelled, they send their results, then
- * the jail is destroyed.
+ * A worker of a keeper gets its own job from the server, over its own socket.  One for an exec
+ * sends what a worker of a run sends, without "ready"; one for a file sends one line (file_job.h).
+ * If the keeper can't start it, it sends "unready" on that socket.
+ *
+ * Closing the control pipe of an exec cancels it.  Closing that of the keeper ends the session:
+ * execs are cancelled, they send their results, then the jail is destroyed.
  */
 #pragma once
 
@@ -29,14 +30,15 @@
 #include "runtime/front/serve/worker/job.h"
 #include "runtime/front/serve/worker/spawner.h"
 
-#define SESSION_WORKERS_MAX 32 /* of one session at once: execs and files; then "unready" */
+#define SESSION_WORKERS_MAX 64 /* of one session at once: execs and files; then "unready" */
 
 /* --- the server's side ------------------------------------------------------------- */
 
 enum session_worker {
 	SESSION_WORKER_EXEC,
 	SESSION_WORKER_CELL, /* an exec whose code runs in the session's interpreter */
-	SESSION_WORKER_FILE,
+	SESSION_WORKER_FILE, /* get, list and remove (file_job.h) */
+	SESSION_WORKER_PUT,  /* put: it needs a process in the jail, as an exec does */
 	SESSION_WORKER_COUNT
 };
 
@@ -70,6 +72,11 @@ struct session_request {
 	int sock_fd, control_fd, stdin_fd; /* of a worker; stdin_fd -1: none.  The receiver's */
 };
 
+#define SESSION_REQUEST_NULL                                                                       \
+	{                                                                                          \
+		.sock_fd = -1, .control_fd = -1, .stdin_fd = -1                                    \
+	}
+
 /* One request.  Returns 1, or 0 when there is none now.  Fails: EPIPE when the server has ended. */
 int session_receive(int sock_fd, struct session_request *out, struct cj_error *err);
 void session_request_fini(struct session_request *r);
@@ -87,7 +94,7 @@ enum session_reason {
 	SESSION_CLOSED, /* the server closed the control pipe */
 	SESSION_OUT_OF_MEMORY,
 	SESSION_KILLED,    /* init was killed */
-	SESSION_UNENDABLE, /* the processes of an exec could not be ended */
+	SESSION_UNENDABLE, /* the processes of an exec could not be killed, or not be found */
 	SESSION_BROKEN,    /* it could not be built or kept */
 	SESSION_REASON_COUNT
 };
@@ -104,7 +111,7 @@ struct session_line {
 	/* "ended" */
 	enum session_reason reason;
 	char stage[32];
-	char message[CJ_ERROR_MSG_MAX + CJ_ERROR_HINT_MAX]; /* names the host: for the log */
+	char message[CJ_ERROR_MSG_MAX + CJ_ERROR_HINT_MAX + 4]; /* names the host: for the log */
 	bool is_callers_own; /* the caller's mistake: it may see the message */
 };
 

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * exec_worker - the processes that a keeper forks: one for each exec, one for each operation on a
+ * file.  An exec worker is the worker of a run (work.h), on a view of the session's jail.
+ */
+#pragma once
+
+#include "runtime/front/serve/session/session_channel.h"
+#include "runtime/front/serve/worker/work.h"
+#include "runtime/jail/session/session.h"
+
+/* What a worker has of its keeper, in its own copy of the keeper's memory. */
+struct exec_order {
+	const struct work *keeper; /* the session's config, plan and job */
+	struct session *session;
+	unsigned slot; /* of an exec, and of a file that is written */
+	int signal_fd;
+	struct session_request *request; /* its descriptors are the worker's */
+};
+
+/* Runs in: a fork of the keeper that has closed what is not its own.  Sends a run's lines. */
+void exec_worker_run(const struct exec_order *order);
+
+/* Likewise, one line (file_job.h). */
+void file_worker_run(const struct exec_order *order);

@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The keeper of a session.  Acts.
+ *
+ * Theory of operation
+ *
+ *	begin    the job's settings onto the profile's, the plan, jail_prepare() (a worker of the
+ *	         pool has done that), session_begin(), the line "session"
+ *	serve    one round of session_serve() after another.  A request of the server is a fork or a
+ *	         signal.  The end of a worker is session_exec_done()
+ *	end      by the server (it closes the control pipe or ends), by SIGTERM, or by the engine
+ *	         (the jail can't live on).  In the first two cases the workers get SIGTERM, which
+ *	         cancels their execs; the rounds go on until they have ended.  In the third case the
+ *	         jail is killed first, which ends the execs with what they see.  Workers that are
+ *	         left after SESSION_END_MS are killed.  Then the jail is destroyed, and the line
+ *	         "ended" says why.
+ *
+ * Nothing here blocks: requests and lines are sent and received without waiting, workers are forks,
+ * and the time of the end is limited, at last by a timer of the kernel.
+ */
+#include "runtime/front/serve/session/session_keeper.h"
+
+#include <assert.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "runtime/base/child.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/files/fd.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/front/request/request.h"
+#include "runtime/front/serve/session/exec_worker.h"
+#include "runtime/front/serve/session/session_channel.h"
+#include "runtime/front/serve/worker/work_result.h"
+#include "runtime/jail/jail.h"
+#include "runtime/jail/session/session.h"
+
+#define NO_SLOT      SESSION_EXECS_MAX
+#define SIGNALS_MS   20 /* between attempts to deliver a signal to a program that starts */
+#define REQUESTS_MAX 8  /* of one round: the engine's sources are served in between */
+
+/* A worker of this keeper. */
+struct child {
+	int pidfd; /* -1: the row is free */
+	unsigned slot;
+	char id[PLAN_ID_MAX]; /* of an exec; else "" */
+	uint64_t signals;     /* bit N: signal N is to be delivered once its program runs */
+};
+
+enum source { SOURCE_SERVER, SOURCE_CONTROL, SOURCE_SIGNALS, SOURCE_CHILDREN };
+#define SOURCE_COUNT (SOURCE_CHILDREN + SESSION_WORKERS_MAX)
+
+struct keeper {
+	struct work *work;
+	int signal_fd;
+	struct session *session; /* NULL: not begun, or finished */
+	struct child children[SESSION_WORKERS_MAX];
+	struct pollfd fds[SOURCE_COUNT];
+	bool is_ending;
+	uint64_t end_ms; /* workers are killed then */
+	enum session_reason reason;
+	struct cj_error why; /* of a reason but SESSION_CLOSED */
+	uint64_t status_ms;  /* when the next line may be sent */
+	bool is_quiet;       /* nothing has happened since the last line */
+};
+
+/* --- begin ---------------------------------------------------------------------- */
+
+/* The jail of a worker that was prepared ahead, or a new one. */
+static int prepare(struct keeper *k, struct cj_error *err)
+{
+	struct work *w = k->work;
+
+	if (w->tier == TIER_INTERPRETER) {
+		(void)!cj_reject(err, "a jail with a waiting interpreter can't be a session's");
+		return cj_stage(err, "worker");
+	}
+	if (work_configure(w, err) < 0)
+		return -err->code;
+	if (w->driver.jail)
+		return 0;
+	if (request_plan_jail(&w->config, &w->plan, err) < 0) {
+		cj_stage(err, "plan");
+		return -err->code;
+	}
+	return jail_prepare(&w->plan, w->jail_name, &w->driver.jail, err);
+}
+
+static int send_begin(const struct keeper *k, struct cj_error *err)
+{
+	const struct session_line line = {
+		.type = SESSION_LINE_LIVES,
+		.is_isolated = session_isolation(k->session) == SESSION_ISOLATED,
+	};
+
+	return session_line_send(k->work->sock_fd, &line, err);
+}
+
+static int begin(struct keeper *k, const struct cj_error *early, struct cj_error *err)
+{
+	if (early->code != 0) {
+		*err = *early;
+		return -err->code;
+	}
+	if (prepare(k, err) < 0)
+		return -err->code;
+	if (session_begin(k->work->driver.jail, &k->session, err) < 0) {
+		cj_stage(err, "session");
+		return -err->code;
+	}
+	return send_begin(k, err);
+}
+
+/* --- the end ---------------------------------------------------------------------- */
+
+static enum session_reason reason_of(enum session_end end)
+{
+	switch (end) {
+	case SESSION_OOM:
+		return SESSION_OUT_OF_MEMORY;
+	case SESSION_INIT_KILLED:
+		return SESSION_KILLED;
+	case SESSION_STUCK:
+	case SESSION_REAPER_KILLED:
+		return SESSION_UNENDABLE;
+	default:
+		return SESSION_BROKEN;
+	}
+}
+
+static void start_end(struct keeper *k, enum session_reason reason)
+{
+	struct cj_error ignored = { 0 }; /* without the timer, only the server limits the end */
+
+	if (k->is_ending)
+		return;
+	k->is_ending = true;
+	k->reason = reason;
+	k->end_ms = clock_ms() + SESSION_END_MS;
+	(void)!work_limit_life(SESSION_END_MS, &ignored);
+}
+
+/* The server closed the control pipe, or `cejail kill` sent SIGTERM: the execs are cancelled. */
+static void cancel(struct keeper *k, enum session_reason reason)
+{
+	if (k->is_ending)
+		return;
+	start_end(k, reason);
+	for (size_t i = 0; i < SESSION_WORKERS_MAX; i++)
+		if (k->children[i].pidfd >= 0)
+			(void)sys_pidfd_send_signal(k->children[i].pidfd, SIGTERM);
+}
+
+/* The engine can't keep the jail: its programs die now, and the workers see it. */
+static void give_up(struct keeper *k, enum session_end end)
+{
+	session_finish(&k->session);
+	start_end(k, reason_of(end));
+}
+
+/* --- workers ---------------------------------------------------------------------- */
+
+static struct child *find_child(struct keeper *k, const char *id)
+{
+	for (size_t i = 0; id[0] && i < SESSION_WORKERS_MAX; i++)
+		if (k->children[i].pidfd >= 0 && strcmp(k->children[i].id, id) == 0)
+			return &k->children[i];
+	return NULL;
+}
+
+static struct child *find_free(struct keeper *k)
+{
+	for (size_t i = 0; i < SESSION_WORKERS_MAX; i++)
+		if (k->children[i].pidfd < 0)
+			return &k->children[i];
+	return NULL;
+}
+
+static bool has_children(const struct keeper *k)
+{
+	for (size_t i = 0; i < SESSION_WORKERS_MAX; i++)
+		if (k->children[i].pidfd >= 0)
+			return true;
+	return false;
+}
+
+/*
+ * From here: a worker.  It has no way to the server but its own, or the end of a session would not
+ * be seen; and it dies with the keeper, as init does.
+ */
+static _Noreturn void become_worker(struct keeper *k, unsigned slot, struct session_request *r,
+				    pid_t keeper_pid)
+{
+	struct cj_error err = { 0 };
+	const struct exec_order order = { k->work, k->session, slot, k->signal_fd, r };
+
+	if (child_die_with_parent(-1, &err) < 0 || getppid() != keeper_pid)
+		_exit(EXIT_FAILURE);
+	cj_close(&k->work->sock_fd);
+	cj_close(&k->work->control_fd);
+	for (size_t i = 0; i < SESSION_WORKERS_MAX; i++)
+		cj_close(&k->children[i].pidfd);
+	bool is_file = r->worker == SESSION_WORKER_FILE || r->worker == SESSION_WORKER_PUT;
+	(void)prctl(PR_SET_NAME, is_file ? "cejail-file" : "cejail-exec", 0, 0,
+		    0); /* only what ps(1) shows */
+	if (is_file)
+		file_worker_run(&order);
+	else
+		exec_worker_run(&order);
+	_exit(EXIT_SUCCESS);
+}
+
+static int fork_worker(struct keeper *k, struct child *c, struct session_request *r,
+		       struct cj_error *err)
+{
+	pid_t self = getpid(), pid = fork();
+
+	if (pid == 0)
+		become_worker(k, c->slot, r, self);
+	if (pid < 0)
+		return cj_fail(err, errno, "fork a worker of the session");
+	c->pidfd = sys_pidfd_open(pid);
+	if (c->pidfd >= 0)
+		return 0;
+	int code = errno;
+	(void)kill(pid, SIGKILL); /* it is ours, and not reaped yet */
+	(void)waitpid(pid, NULL, 0);
+	return cj_fail(err, code, "watch a worker of the session");
+}
+
+static int add_worker(struct keeper *k, struct session_request *r, struct cj_error *err)
+{
+	struct child *c = find_free(k);
+	bool needs_slot = r->worker != SESSION_WORKER_FILE;
+
+	if (!c)
+		return cj_reject_as(err, EBUSY, "the session has %d workers already",
+				    SESSION_WORKERS_MAX);
+	if (r->worker == SESSION_WORKER_CELL)
+		return cj_reject_as(err, EOPNOTSUPP, "the session has no interpreter");
+	*c = (struct child){ .pidfd = -1, .slot = NO_SLOT };
+	if (needs_slot && session_exec_reserve(k->session, &c->slot, err) < 0)
+		return -err->code;
+	memcpy(c->id, r->id, sizeof(c->id));
+	int rc = fork_worker(k, c, r, err);
+	if (rc < 0 && needs_slot)
+		session_exec_done(k->session, c->slot);
+	return rc;
+}
+
+/* Its last line is in its socket; only the kernel still knows it. */
+static void end_child(struct keeper *k, struct child *c)
+{
+	siginfo_t ignored = {
+		0
+	}; /* a worker that died sends no result, and the server sees that */
+
+	(void)waitid(P_PIDFD, (id_t)c->pidfd, &ignored, WEXITED | WNOHANG);
+	cj_close(&c->pidfd);
+	if (c->slot != NO_SLOT && k->session)
+		session_exec_done(k->session, c->slot);
+	k->is_quiet = false;
+}
+
+static void kill_children(struct keeper *k)
+{
+	for (size_t i = 0; i < SESSION_WORKERS_MAX; i++)
+		cj_end_child(&k->children[i].pidfd);
+}
+
+/* --- signals to a program ----------------------------------------------------------- */
+
+/* ESRCH: its program does not run yet, or has ended, and then its worker ends soon, too. */
+static void deliver_signals(struct keeper *k, struct child *c)
+{
+	for (int signo = 1; c->signals != 0 && signo < NSIG; signo++) {
+		struct cj_error err = { 0 };
+		uint64_t bit = UINT64_C(1) << (signo - 1);
+		if ((c->signals & bit) == 0)
+			continue;
+		if (session_exec_signal(k->session, c->slot, signo, &err) == 0 || err.code != ESRCH)
+			c->signals &= ~bit;
+	}
+}
+
+static void add_signal(struct keeper *k, const struct session_request *r)
+{
+	struct child *c = find_child(k, r->id);
+
+	if (!c || c->slot == NO_SLOT)
+		return; /* it has ended meanwhile */
+	c->signals |= UINT64_C(1) << (r->signo - 1);
+	deliver_signals(k, c);
+}
+
+/* --- the loop ----------------------------------------------------------------------- */
+
+static void carry_out(struct keeper *k, struct session_request *r)
+{
+	struct cj_error err = { 0 };
+
+	k->is_quiet = false;
+	if (r->kind == SESSION_REQUEST_SIGNAL) {
+		add_signal(k, r);
+		return;
+	}
+	if (add_worker(k, r, &err) < 0) {
+		cj_stage(&err, "session");
+		fd_set_nonblocking(r->sock_fd);
+		unready_tell(r->sock_fd, &err);
+	}
+}
+
+static void read_requests(struct keeper *k)
+{
+	for (int i = 0; i < REQUESTS_MAX && !k->is_ending; i++) {
+		__attribute__((cleanup(session_request_fini))) struct session_request r =
+		    SESSION_REQUEST_NULL;
+		struct cj_error err = { 0 };
+		int rc = session_receive(k->work->sock_fd, &r, &err);
+		if (rc == 0)
+			return;
+		if (rc < 0) {
+			cancel(k, SESSION_CLOSED);
+			return;
+		}
+		carry_out(k, &r);
+	}
+}
+
+static void on_sigterm(struct keeper *k)
+{
+	struct signalfd_siginfo info;
+
+	(void)sys_read(k->signal_fd, &info, sizeof(info)); /* it would be reported again */
+	(void)!cj_reject_as(&k->why, ECANCELED, "signal %s ended the session", "SIGTERM");
+	cancel(k, SESSION_KILLED);
+}
+
+/* The next reason to wake up without an event; -1: none. */
+static int timeout_ms(const struct keeper *k)
+{
+	uint64_t now_ms = clock_ms(), at_ms = UINT64_MAX;
+
+	if (k->is_ending)
+		at_ms = k->end_ms;
+	else if (!k->is_quiet)
+		at_ms = k->status_ms;
+	for (size_t i = 0; i < SESSION_WORKERS_MAX; i++)
+		if (k->children[i].pidfd >= 0 && k->children[i].signals != 0 &&
+		    now_ms + SIGNALS_MS < at_ms)
+			at_ms = now_ms + SIGNALS_MS;
+	if (at_ms == UINT64_MAX)
+		return -1;
+	return at_ms > now_ms ? (int)(at_ms - now_ms) : 0;
+}
+
+static void watch(struct keeper *k)
+{
+	bool is_open = !k->is_ending;
+
+	k->fds[SOURCE_SERVER] =
+	    (struct pollfd){ .fd = is_open ? k->work->sock_fd : -1, .events = POLLIN };
+	k->fds[SOURCE_CONTROL] = (struct pollfd){ .fd = is_open ? k->work->control_fd : -1 };
+	k->fds[SOURCE_SIGNALS] =
+	    (struct pollfd){ .fd = is_open ? k->signal_fd : -1, .events = POLLIN };
+	for (size_t i = 0; i < SESSION_WORKERS_MAX; i++)
+		k->fds[SOURCE_CHILDREN + i] =
+		    (struct pollfd){ .fd = k->children[i].pidfd, .events = POLLIN };
+}
+
+/* One round; without a session only the ends of the workers are awaited. */
+static void wait_round(struct keeper *k)
+{
+	enum session_end end = SESSION_LIVES;
+	struct cj_error err = { 0 };
+
+	watch(k);
+	if (!k->session) {
+		if (poll(k->fds, SOURCE_COUNT, timeout_ms(k)) <= 0)
+			memset(k->fds, 0, sizeof(k->fds));
+		return;
+	}
+	int rc = session_serve(k->session, k->fds, SOURCE_COUNT, timeout_ms(k), &end, &err);
+	if (rc >= 0)
+		return;
+	memset(k->fds, 0, sizeof(k->fds));
+	if (k->why.code == 0)
+		k->why = err;
+	give_up(k, rc == -ECANCELED ? end : SESSION_FAILED);
+}
+
+static void send_status(struct keeper *k)
+{
+	struct session_status now = { 0 };
+	struct cj_error ignored = { 0 }; /* the server does not read: the next line says more */
+
+	if (k->is_quiet || k->is_ending || clock_ms() < k->status_ms)
+		return;
+	session_status(k->session, &now);
+	struct session_line line = {
+		.type = SESSION_LINE_STATUS,
+		.cpu_ms = now.usage.cpu_user_ms + now.usage.cpu_system_ms,
+		.memory_bytes = now.usage.memory_peak_bytes,
+		.pids = now.usage.pids_peak,
+	};
+	for (size_t i = 0; i < now.ndenied; i++)
+		line.denied_syscalls += now.denied[i].count;
+	(void)!session_line_send(k->work->sock_fd, &line, &ignored);
+	k->status_ms = clock_ms() + SESSION_STATUS_MS;
+	k->is_quiet = now.execs == 0;
+}
+
+static void handle(struct keeper *k)
+{
+	for (size_t i = 0; i < SESSION_WORKERS_MAX; i++)
+		if (k->children[i].pidfd >= 0 && k->fds[SOURCE_CHILDREN + i].revents)
+			end_child(k, &k->children[i]);
+	if (k->fds[SOURCE_SERVER].revents)
+		read_requests(k);
+	if (k->fds[SOURCE_SIGNALS].revents)
+		on_sigterm(k);
+	if (k->fds[SOURCE_CONTROL].revents)
+		cancel(k, SESSION_CLOSED);
+	for (size_t i = 0; k->session && i < SESSION_WORKERS_MAX; i++)
+		if (k->children[i].pidfd >= 0)
+			deliver_signals(k, &k->children[i]);
+	send_status(k);
+}
+
+static void serve(struct keeper *k)
+{
+	while (!k->is_ending || (has_children(k) && clock_ms() < k->end_ms)) {
+		wait_round(k);
+		handle(k);
+	}
+	kill_children(k);
+	session_finish(&k->session);
+}
+
+/* The socket is not blocking: a server that does not read for a while loses the reason. */
+static void send_end(const struct keeper *k, bool is_callers_own)
+{
+	struct session_line line = {
+		.type = SESSION_LINE_ENDED,
+		.reason = k->reason,
+		.is_callers_own = is_callers_own,
+	};
+	struct pollfd server = { .fd = k->work->sock_fd, .events = POLLOUT };
+	struct cj_error ignored = { 0 };
+
+	(void)snprintf(line.stage, sizeof(line.stage), "%s", k->why.stage);
+	if (k->why.hint[0])
+		(void)snprintf(line.message, sizeof(line.message), "%s (%s)", k->why.msg,
+			       k->why.hint);
+	else
+		(void)snprintf(line.message, sizeof(line.message), "%s", k->why.msg);
+	if (session_line_send(k->work->sock_fd, &line, &ignored) == 0 || ignored.code != EAGAIN)
+		return;
+	if (poll(&server, 1, SESSION_END_MS) > 0)
+		(void)!session_line_send(k->work->sock_fd, &line, &ignored);
+}
+
+void session_keep(struct work *w, int signal_fd, const struct cj_error *early)
+{
+	struct keeper k = { .work = w, .signal_fd = signal_fd, .reason = SESSION_BROKEN };
+	bool is_callers_own = false;
+
+	(void)prctl(PR_SET_NAME, "cejail-session", 0, 0, 0); /* only what ps(1) shows */
+	fd_set_nonblocking(w->sock_fd);
+	for (size_t i = 0; i < SESSION_WORKERS_MAX; i++)
+		k.children[i].pidfd = -1;
+	if (begin(&k, early, &k.why) == 0) {
+		serve(&k);
+	} else {
+		is_callers_own = work_is_callers_own(w, &k.why);
+		session_finish(&k.session);
+	}
+	jail_destroy(&w->driver.jail);
+	send_end(&k, is_callers_own);
+}

@@ -33,6 +33,7 @@
 #include "runtime/front/serve/listen.h"
 #include "runtime/front/serve/loop.h"
 #include "runtime/front/serve/operations/health.h"
+#include "runtime/front/serve/operations/idle.h"
 #include "runtime/front/serve/operations/metrics.h"
 #include "runtime/front/serve/operations/notify.h"
 #include "runtime/front/serve/operations/slog.h"
@@ -76,6 +77,7 @@ struct server {
 	bool has_paused_listeners;
 	bool is_ready, has_cancelled, is_over;
 	uint64_t drain_until_ms, watchdog_ms, watchdog_at_ms, accept_at_ms;
+	struct idle idle;
 	struct cj_error failure; /* why it is over, unless a signal ended it */
 };
 
@@ -285,6 +287,22 @@ static int tick_watchdog(struct server *v, uint64_t now)
 	return (int)(v->watchdog_at_ms - now);
 }
 
+/* A probe is no use. */
+static int tick_idle(struct server *v, uint64_t now)
+{
+	size_t own_runs = v->health.is_probing ? 1 : 0;
+	bool is_used = executions_count(v->executions) > own_runs || http_unfinished(v->http) > 0;
+
+	if (!v->options->until_idle || executions_is_draining(v->executions))
+		return -1;
+	int wait_ms = idle_tick(&v->idle, is_used, now);
+	if (wait_ms == 0) {
+		slog(SLOG_NOTICE, "", "no session and no run, ending");
+		drain(v);
+	}
+	return wait_ms;
+}
+
 static void tick_ready(struct server *v)
 {
 	if (v->is_ready || !v->health.succeeded || executions_is_draining(v->executions))
@@ -308,6 +326,7 @@ static int tick(struct server *v)
 	zygotes_tick(&v->zygotes);
 	wait_ms = loop_sooner(wait_ms, pool_tick(&v->pool));
 	wait_ms = loop_sooner(wait_ms, tick_watchdog(v, now));
+	wait_ms = loop_sooner(wait_ms, tick_idle(v, now));
 	wait_ms = loop_sooner(wait_ms, tick_drain(v, now));
 	tick_ready(v);
 	return v->has_paused_listeners ? loop_sooner(wait_ms, ACCEPT_PAUSE_MS) : wait_ms;

@@ -225,8 +225,9 @@ static int report_refusal(const struct json_node *error, const char *message, ui
 	const char *hint = json_get_text(error, "hint"),
 		   *request_id = json_get_text(error, "request_id");
 
-	int rc =
-	    cj_reject_as(err, EREMOTEIO, "the service: %s [%s]", message, code ? code : "no code");
+	bool is_draining = code && strcmp(code, "draining") == 0;
+	int rc = cj_reject_as(err, is_draining ? ESHUTDOWN : EREMOTEIO, "the service: %s [%s]",
+			      message, code ? code : "no code");
 	if (hint && retry_after > 0)
 		cj_hint(err, "%s; try again in %llu s", hint, (unsigned long long)retry_after);
 	else if (hint)

@@ -24,7 +24,8 @@ int remote_result_read(const struct json_node *result, struct outcome *o, struct
 void remote_result_write(struct json_writer *w, const struct json_node *result,
 			 const struct outcome *o, bool passes_artifacts);
 
-/* Converts an error answer, {"error":{"code","message","hint","request_id"}}, to *err. */
+/* Converts an error answer, {"error":{"code","message","hint","request_id"}}, to *err.  Its code is
+ * ESHUTDOWN if the service is about to stop. */
 int remote_refusal_read(unsigned http_status, uint64_t retry_after, const char *body, size_t size,
 			struct cj_error *err);
 

@@ -23,6 +23,8 @@ static const struct own_option {
 	  offsetof(struct serve_options, fake) },
 	{ "check", NULL, "read and check the configuration, run nothing",
 	  offsetof(struct serve_options, check_only) },
+	{ "until-idle", NULL, "end when there has been no session and no run for 10 seconds",
+	  offsetof(struct serve_options, until_idle) },
 	{ "help", NULL, "this text", offsetof(struct serve_options, wants_help) },
 };
 

@@ -25,6 +25,7 @@ struct serve_options {
 	const char *fake;   /* takes the answers from this file, and runs nothing */
 	bool wants_help;
 	bool check_only; /* read and check the configuration, run nothing */
+	bool until_idle; /* end when nobody uses it: idle.h */
 	struct serve_option given[SERVE_OPTIONS_MAX];
 	size_t count;
 };

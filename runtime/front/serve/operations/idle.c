@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pure. */
+#include "runtime/front/serve/operations/idle.h"
+
+int idle_tick(struct idle *i, bool is_used, uint64_t now_ms)
+{
+	if (is_used || i->since_ms == 0)
+		i->since_ms = now_ms > 0 ? now_ms : 1;
+	uint64_t passed_ms = now_ms > i->since_ms ? now_ms - i->since_ms : 0;
+
+	return passed_ms < IDLE_PATIENCE_MS ? (int)(IDLE_PATIENCE_MS - passed_ms) : 0;
+}

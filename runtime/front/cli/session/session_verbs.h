@@ -9,19 +9,19 @@
 
 #include "runtime/front/cli/session/session_call.h"
 
-/* session_jail.c */
+/* session_verb_jail.c */
 int session_create(struct session_call *c, struct cj_error *err);
 int session_list(struct session_call *c, struct cj_error *err);
 int session_lease(struct session_call *c, struct cj_error *err);
 int session_end(struct session_call *c, struct cj_error *err);
 
-/* session_files.c */
+/* session_verb_files.c */
 int session_put(struct session_call *c, struct cj_error *err);
 int session_get(struct session_call *c, struct cj_error *err);
 int session_ls(struct session_call *c, struct cj_error *err);
 int session_rm(struct session_call *c, struct cj_error *err);
 
-/* session_exec.c */
+/* session_verb_exec.c */
 int session_exec(struct session_call *c);
 int session_wait(struct session_call *c);
 int session_kill(struct session_call *c, struct cj_error *err);

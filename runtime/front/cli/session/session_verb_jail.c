@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `cejail session create`, `list`, `lease` and `end`.  Acts on the service's socket. */
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "profiles/profile.h"
+#include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/front/cli/remote/remote_gather.h"
 #include "runtime/front/cli/session/session_service.h"
 #include "runtime/front/cli/session/session_verbs.h"
+
+#define RETRY_MS      5000 /* for a service that is about to stop, and for its successor */
+#define RETRY_STEP_MS 50
 
 static struct json_writer *begin_body(struct cj_error *err)
 {
@@ -66,18 +71,42 @@ static int write_request(struct session_call *c, struct json_writer *w, struct c
 	return 0;
 }
 
+/* A service that ends when it is idle may be about to end: then the next attempt starts another. */
+static bool may_retry(const struct session_call *c, const struct cj_error *err)
+{
+	return !c->config.remote && (err->code == ESHUTDOWN || err->code == ECONNREFUSED ||
+				     err->code == ENOENT || err->code == ECONNRESET);
+}
+
+static int ask_for_session(struct session_call *c, struct json_writer *body,
+			   const struct json_node **out, struct cj_error *err)
+{
+	const char *const parts[] = { NULL };
+	uint64_t until_ms = clock_ms() + RETRY_MS;
+	char url[REMOTE_URL_MAX];
+
+	if (session_url(url, parts, err) < 0)
+		return -err->code;
+	for (;;) {
+		*err = (struct cj_error){ 0 };
+		if (session_service_find(c, err) < 0)
+			return -err->code;
+		if (session_ask(c, "POST", url, body, out, err) == 0)
+			return 0;
+		if (!may_retry(c, err) || clock_ms() > until_ms)
+			return -err->code;
+		(void)poll(NULL, 0, RETRY_STEP_MS);
+	}
+}
+
 int session_create(struct session_call *c, struct cj_error *err)
 {
 	auto_json_writer struct json_writer *body = begin_body(err);
-	const char *const parts[] = { NULL };
 	const struct json_node *session = NULL;
-	char url[REMOTE_URL_MAX];
 	bool wants_json = false;
 
 	if (!body || session_wants_json(c, &wants_json, err) < 0 ||
-	    write_request(c, body, err) < 0 || session_url(url, parts, err) < 0 ||
-	    session_service_find(c, err) < 0 ||
-	    session_ask(c, "POST", url, body, &session, err) < 0)
+	    write_request(c, body, err) < 0 || ask_for_session(c, body, &session, err) < 0)
 		return -err->code;
 	const char *id = json_get_text(session, "id");
 	if (!id)

@@ -2,36 +2,27 @@
 /* Calls of tools, and the loop.  Acts. */
 #include "runtime/front/mcp/mcp_server.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/queue.h>
 
 #include "profiles/settings.h"
-#include "runtime/base/clock.h"
 #include "runtime/base/log.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/front/mcp/mcp_files.h"
-#include "runtime/front/mcp/mcp_local.h"
-#include "runtime/front/mcp/protocol/mcp_progress.h"
-#include "runtime/front/mcp/mcp_remote.h"
+#include "runtime/front/mcp/calls/mcp_call.h"
+#include "runtime/front/mcp/calls/mcp_files.h"
+#include "runtime/front/mcp/calls/mcp_local.h"
+#include "runtime/front/mcp/calls/mcp_remote.h"
 #include "runtime/front/mcp/mcp_stdio.h"
 #include "runtime/front/mcp/protocol/mcp_answer.h"
-#include "runtime/front/mcp/protocol/mcp_arguments.h"
 #include "runtime/front/mcp/protocol/mcp_protocol.h"
 #include "runtime/jail/outcome.h"
 
 struct call {
 	LIST_ENTRY(call) link;
 	struct server *server;
-	struct mcp_id id;
-	enum mcp_era era;
-	const struct mcp_tool *tool;
-	struct mcp_run run;
-	struct mcp_progress progress;
-	bool is_cancelled; /* no answer */
+	struct mcp_call of;
 };
 
 struct server {
@@ -63,51 +54,28 @@ static void send_line(struct server *v, struct json_writer *w, bool may_drop)
 		mcp_stdio_put(&v->stdio, text, size, may_drop);
 }
 
-/* A call that did not run, or has no result. */
-static void send_refusal(struct server *v, const struct mcp_id *id, enum mcp_era era,
-			 const struct cj_error *why)
-{
-	auto_json_writer struct json_writer *w = json_writer_create(false);
-	char text[CJ_ERROR_MSG_MAX + CJ_ERROR_HINT_MAX + 8];
+/* --- calls -------------------------------------------------------------------------------- */
 
-	if (!w) {
+static struct call *call_of(struct mcp_call *c)
+{
+	return watch_owner(c, struct call, of);
+}
+
+static void on_message(struct mcp_call *c, struct json_writer *w, bool may_drop)
+{
+	struct server *v = call_of(c)->server;
+
+	if (w)
+		send_line(v, w, may_drop);
+	else
 		v->is_over = true;
-		return;
-	}
-	(void)snprintf(text, sizeof(text), why->hint[0] ? "%s (%s)" : "%s%s", why->msg, why->hint);
-	mcp_answer_put_refusal(w, id, era, text);
-	send_line(v, w, false);
 }
 
-/* --- a call: its events and its end ---------------------------------------------------- */
-
-static void destroy_call(struct call *c)
-{
-	LIST_REMOVE(c, link);
-	free(c);
-}
-
-static void on_event(struct mcp_run *r, const char *line, size_t size)
-{
-	struct call *c = watch_owner(r, struct call, run);
-	auto_json_writer struct json_writer *w = json_writer_create(false);
-
-	if (w && !c->is_cancelled && mcp_progress_note(&c->progress, line, size, clock_ms(), w))
-		send_line(c->server, w, true);
-}
-
-static int read_result(const char *text, size_t size, struct arena *a, const struct json_node **out,
-		       struct cj_error *err)
-{
-	if (json_parse_capped("the result", text, size, a, out, err) < 0)
-		return -err->code;
-	return json_get_text(*out, "status") ? 0 : cj_reject(err, "the result has no status");
-}
-
-/* Once for each kind, on standard error. */
-static void warn_user(struct server *v, const struct json_node *result)
+/* Warns the user about this host: once for each kind, on standard error. */
+static void on_result(struct mcp_call *c, const struct json_node *result)
 {
 	const struct json_node *list = json_get_typed(result, "warnings", JSON_ARRAY);
+	struct server *v = call_of(c)->server;
 
 	for (const struct json_node *m = list ? list->child : NULL; m; m = m->next) {
 		if (m->type != JSON_STRING || !mcp_answer_is_for_user(m->text) ||
@@ -118,115 +86,28 @@ static void warn_user(struct server *v, const struct json_node *result)
 	}
 }
 
-static void send_result(struct call *c, const char *text, size_t size)
+static void on_over(struct mcp_call *c)
 {
-	auto_arena struct arena a = { 0 };
-	auto_json_writer struct json_writer *w = json_writer_create(false);
-	struct mcp_answer answer = { .id = c->id, .era = c->era, .tool = c->tool };
-	struct mcp_stored stored;
-	struct cj_error err = { 0 };
+	struct call *call = call_of(c);
 
-	if (!w || read_result(text, size, &a, &answer.result, &err) < 0) {
-		if (!w)
-			(void)!cj_fail(&err, ENOMEM, "write the answer");
-		send_refusal(c->server, &c->id, c->era, &err);
-		return;
-	}
-	warn_user(c->server, answer.result);
-	mcp_files_store(&c->server->files, answer.result, &a, &stored);
-	answer.directory = stored.directory;
-	answer.stored = &stored.paths;
-	answer.warnings = &stored.warnings;
-	mcp_answer_put(w, &answer);
-	send_line(c->server, w, false);
+	LIST_REMOVE(call, link);
+	free(call);
 }
 
-static void on_done(struct mcp_run *r, const char *result, size_t size, const char *why)
-{
-	struct call *c = watch_owner(r, struct call, run);
-	struct cj_error err = { 0 };
-
-	if (!c->is_cancelled && result) {
-		send_result(c, result, size);
-	} else if (!c->is_cancelled) {
-		(void)!cj_reject(&err, "the run has no result: %s", why);
-		send_refusal(c->server, &c->id, c->era, &err);
-	}
-	destroy_call(c);
-}
-
-/* --- a call: its start ------------------------------------------------------------------ */
-
-static int write_request(struct server *v, const struct mcp_asked *asked, const char *run_id,
-			 char **out, size_t *out_size, struct cj_error *err)
-{
-	auto_json_writer struct json_writer *w = json_writer_create(false);
-	const char *text = NULL;
-
-	if (!w)
-		return cj_fail(err, ENOMEM, "read the arguments");
-	if (mcp_arguments_write(w, asked->tool, v->given, asked->arguments, run_id, err) < 0 ||
-	    json_writer_take(w, &text, out_size, err) < 0)
-		return -err->code;
-	*out = strndup(text, *out_size);
-	return *out ? 0 : cj_fail(err, ENOMEM, "read the arguments");
-}
-
-static struct call *create_call(struct server *v, const struct mcp_asked *asked)
-{
-	struct call *c = calloc(1, sizeof(*c));
-
-	if (!c)
-		return NULL;
-	c->server = v;
-	c->id = asked->id;
-	c->era = asked->era;
-	c->tool = asked->tool;
-	mcp_progress_init(&c->progress, &asked->progress, asked->tool->wall_ms, clock_ms());
-	c->run = (struct mcp_run){ .profile = asked->tool->profile,
-				   .wants_events = asked->progress.kind != MCP_ID_NONE,
-				   .wall_ms = asked->tool->wall_ms,
-				   .output_bytes = asked->tool->output_bytes,
-				   .traceparent = asked->traceparent,
-				   .event = on_event,
-				   .done = on_done };
-	LIST_INSERT_HEAD(&v->calls, c, link);
-	return c;
-}
-
-static int begin_call(struct server *v, const struct mcp_asked *asked, struct cj_error *err)
-{
-	char run_id[PLAN_ID_MAX], *request = NULL;
-	size_t size = 0;
-
-	if (plan_mint_id(run_id, err) < 0 ||
-	    write_request(v, asked, run_id, &request, &size, err) < 0)
-		return -err->code;
-	struct call *c = create_call(v, asked);
-	if (!c) {
-		free(request);
-		return cj_fail(err, ENOMEM, "start the run");
-	}
-	memcpy(c->run.id, run_id, sizeof(run_id));
-	int rc = v->place.start(v->place.context, &c->run, request, size, err);
-	if (rc < 0)
-		destroy_call(c);
-	return rc;
-}
+static const struct mcp_call_ops call_ops = { on_message, on_result, on_over };
 
 static struct call *find_call(struct server *v, const struct mcp_id *id)
 {
 	struct call *c;
 
 	LIST_FOREACH(c, &v->calls, link)
-	if (!c->is_cancelled && mcp_id_equals(&c->id, id))
+	if (!c->of.is_cancelled && mcp_id_equals(&c->of.id, id))
 		return c;
 	return NULL;
 }
 
 static void start_call(struct server *v, const struct mcp_asked *asked, struct json_writer *w)
 {
-	struct cj_error err = { 0 };
 	struct mcp_fault fault;
 
 	if (find_call(v, &asked->id)) {
@@ -236,18 +117,23 @@ static void start_call(struct server *v, const struct mcp_asked *asked, struct j
 		send_line(v, w, false);
 		return;
 	}
-	if (begin_call(v, asked, &err) < 0)
-		send_refusal(v, &asked->id, asked->era, &err);
+	struct call *c = calloc(1, sizeof(*c));
+	if (!c) {
+		v->is_over = true;
+		return;
+	}
+	c->server = v;
+	c->of = (struct mcp_call){ .ops = &call_ops, .place = &v->place, .files = &v->files };
+	LIST_INSERT_HEAD(&v->calls, c, link);
+	mcp_call_begin(&c->of, asked, v->given);
 }
 
 static void cancel_call(struct server *v, const struct mcp_id *id)
 {
 	struct call *c = find_call(v, id);
 
-	if (!c)
-		return; /* answered already, or never asked */
-	c->is_cancelled = true;
-	v->place.cancel(v->place.context, &c->run);
+	if (c) /* else it is answered already, or was never asked */
+		mcp_call_cancel(&c->of);
 }
 
 /* --- lines from the client --------------------------------------------------------------- */
@@ -291,22 +177,13 @@ static void on_line(struct mcp_stdio *s, const char *text, size_t size)
 
 /* --- the loop ------------------------------------------------------------------------------ */
 
-/* A client that counts progress does not give up on a program that is silent. */
 static int tick_progress(struct server *v)
 {
-	uint64_t now = clock_ms();
 	int wait_ms = -1;
 	struct call *c;
 
 	LIST_FOREACH(c, &v->calls, link)
-	{
-		auto_json_writer struct json_writer *w = json_writer_create(false);
-		if (c->is_cancelled || !c->run.wants_events || !w)
-			continue;
-		if (mcp_progress_beat(&c->progress, now, w))
-			send_line(v, w, true);
-		wait_ms = loop_sooner(wait_ms, mcp_progress_wait(&c->progress, now));
-	}
+	wait_ms = loop_sooner(wait_ms, mcp_call_beat(&c->of));
 	return wait_ms;
 }
 
@@ -364,13 +241,13 @@ static void close_server(struct server *v)
 	struct call *c;
 
 	LIST_FOREACH(c, &v->calls, link)
-	c->is_cancelled = true;
+	c->of.is_cancelled = true;
 	if (v->stdio.loop)
 		mcp_stdio_close(&v->stdio);
 	if (v->place.close)
 		v->place.close(v->place.context);
 	while ((c = LIST_FIRST(&v->calls)) != NULL)
-		destroy_call(c);
+		on_over(&c->of);
 	mcp_files_close(&v->files);
 	loop_unwatch(&v->loop, &v->signals);
 	cj_close(&v->signal_fd);

@@ -11,7 +11,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 #include "runtime/front/cli/remote/remote.h"
-#include "runtime/front/mcp/mcp_remote.h"
+#include "runtime/front/mcp/calls/mcp_remote.h"
 
 static const char *const standard_profiles[] = { "python", "node", "shell", NULL };
 

@@ -9,7 +9,7 @@
 
 #include "runtime/base/arena.h"
 #include "runtime/base/json/json.h"
-#include "runtime/front/mcp/mcp_run.h"
+#include "runtime/front/mcp/calls/mcp_run.h"
 #include "runtime/front/serve/loop.h"
 
 /* *out is to be closed with its `close`.  Borrows the path. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Acts on the directory of --files. */
-#include "runtime/front/mcp/mcp_files.h"
+#include "runtime/front/mcp/calls/mcp_files.h"
 
 #include <fcntl.h>
 #include <string.h>

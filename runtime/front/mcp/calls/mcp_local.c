@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The service's executions without its callers.  Acts. */
-#include "runtime/front/mcp/mcp_local.h"
+#include "runtime/front/mcp/calls/mcp_local.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "runtime/front/mcp/mcp_run.h"
+#include "runtime/front/mcp/calls/mcp_run.h"
 #include "runtime/front/serve/loop.h"
 #include "runtime/front/serve/queue/pool.h"
 #include "runtime/front/serve/worker/spawner.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A client of the service with many requests at once.  Acts. */
-#include "runtime/front/mcp/mcp_remote.h"
+#include "runtime/front/mcp/calls/mcp_remote.h"
 
 #include <stdio.h>
 #include <stdlib.h>

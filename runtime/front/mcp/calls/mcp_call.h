@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mcp_call - a call of a tool, from its arguments to its answer, wherever it runs and whatever
+ * carries its messages.  Acts: starts a run, stores files.
+ *
+ * The owner sends the messages: mcp_server.h as lines on standard output, api_mcp.c over HTTP.
+ */
+#pragma once
+
+#include "runtime/base/json/json.h"
+#include "runtime/front/mcp/calls/mcp_files.h"
+#include "runtime/front/mcp/calls/mcp_run.h"
+#include "runtime/front/mcp/protocol/mcp_arguments.h"
+#include "runtime/front/mcp/protocol/mcp_progress.h"
+#include "runtime/front/mcp/protocol/mcp_protocol.h"
+
+/* How the owner serves its calls. */
+struct mcp_call;
+struct mcp_call_ops {
+	/* A message to the client.  `may_drop`: nobody waits for it.  NULL: there is no memory for
+	 * an answer that the client waits for. */
+	void (*send)(struct mcp_call *c, struct json_writer *w, bool may_drop);
+	/* A result, before its answer; may be NULL. */
+	void (*see)(struct mcp_call *c, const struct json_node *result);
+	/* The last callback: frees the call. */
+	void (*over)(struct mcp_call *c);
+};
+
+/* A member of its owner's struct. */
+struct mcp_call {
+	/* from the owner */
+	const struct mcp_call_ops *ops;
+	const struct mcp_place *place;
+	const struct mcp_files *files; /* NULL: the files of the run are not stored */
+
+	struct mcp_id id;
+	enum mcp_era era;
+	struct mcp_tool tool; /* its texts are the owner's */
+	struct mcp_run run;
+	struct mcp_progress progress;
+	bool is_cancelled; /* no answer */
+};
+
+/*
+ * mcp_call_begin - start the call.
+ *
+ * Owns: `given` and what `asked` points to are only read here.  A call that cannot start is
+ * answered with the reason.  May end the call before it returns.
+ */
+void mcp_call_begin(struct mcp_call *c, const struct mcp_asked *asked,
+		    const struct mcp_given *given);
+
+/* Ends its run, without an answer.  May end the call before it returns. */
+void mcp_call_cancel(struct mcp_call *c);
+
+/*
+ * Sends progress if there was none for a long time: a client that counts progress does not give up
+ * on a program that is silent.  Returns the time in ms until the next, or -1.
+ */
+int mcp_call_beat(struct mcp_call *c);

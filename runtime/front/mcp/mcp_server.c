@@ -72,10 +72,9 @@ static void on_message(struct mcp_call *c, struct json_writer *w, bool may_drop)
 }
 
 /* Warns the user about this host: once for each kind, on standard error. */
-static void on_result(struct mcp_call *c, const struct json_node *result)
+static void warn_user(struct server *v, const struct json_node *result)
 {
 	const struct json_node *list = json_get_typed(result, "warnings", JSON_ARRAY);
-	struct server *v = call_of(c)->server;
 
 	for (const struct json_node *m = list ? list->child : NULL; m; m = m->next) {
 		if (m->type != JSON_STRING || !mcp_answer_is_for_user(m->text) ||
@@ -84,6 +83,15 @@ static void on_result(struct mcp_call *c, const struct json_node *result)
 		v->has_warned[degraded_of(m->text)] = true;
 		log_warning("%s", m->text);
 	}
+}
+
+static void on_result(struct mcp_call *c, const struct json_node *result, struct arena *a,
+		      struct mcp_stored *stored)
+{
+	struct server *v = call_of(c)->server;
+
+	warn_user(v, result);
+	mcp_files_store(&v->files, result, a, stored);
 }
 
 static void on_over(struct mcp_call *c)
@@ -123,7 +131,7 @@ static void start_call(struct server *v, const struct mcp_asked *asked, struct j
 		return;
 	}
 	c->server = v;
-	c->of = (struct mcp_call){ .ops = &call_ops, .place = &v->place, .files = &v->files };
+	c->of = (struct mcp_call){ .ops = &call_ops, .place = &v->place };
 	LIST_INSERT_HEAD(&v->calls, c, link);
 	mcp_call_begin(&c->of, asked, v->given);
 }

@@ -2,69 +2,27 @@
 /* From profiles to tools.  Acts. */
 #include "runtime/front/mcp/mcp_setup.h"
 
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "profiles/profile.h"
 #include "profiles/settings.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 #include "runtime/front/cli/remote/remote.h"
+#include "runtime/front/mcp/mcp_profiles.h"
 #include "runtime/front/mcp/calls/mcp_remote.h"
 
-static const char *const standard_profiles[] = { "python", "node", "shell", NULL };
-
-/* The next tool, with a name and what the command line decides. */
-static struct mcp_tool *add_tool(struct mcp_setup *s, const struct mcp_options *o,
-				 const char *profile)
+/* The next tool: what the settings and the command line decide. */
+static int add_tool(struct mcp_setup *s, const struct mcp_options *o, const char *profile,
+		    const struct config *c, const char *about, struct cj_error *err)
 {
 	struct mcp_tool *t = &s->tools[s->count++];
 
-	*t = (struct mcp_tool){ .profile = profile, .stores_files = o->files != NULL };
-	(void)snprintf(t->name, sizeof(t->name), "%srun_%s", o->prefix, profile);
-	return t;
-}
-
-static int describe_config(struct mcp_setup *s, struct mcp_tool *t, const struct config *c,
-			   const char *about, struct cj_error *err)
-{
-	t->memory_bytes = c->memory_bytes;
-	t->millicpus = c->millicpus;
-	t->wall_ms = c->wall_ms;
-	t->disk_bytes = c->disk_bytes;
-	t->output_bytes = c->output_bytes;
-	t->has_network = c->network == NETWORK_PUBLIC;
-	t->has_allow_list = c->allow.count > 0;
-	t->writes_host = c->binds.count > 0;
-	t->reaches_host = c->connects.count > 0;
-	t->about = about ? arena_strdup(&s->arena, about) : NULL;
-	t->value_path = c->value_path ? arena_strdup(&s->arena, c->value_path) : NULL;
-	if ((about && !t->about) || (c->value_path && !t->value_path))
-		return cj_fail(err, ENOMEM, "describe the tools");
-	return 0;
+	*t = (struct mcp_tool){ .stores_files = o->files != NULL };
+	return mcp_profiles_describe(t, o->prefix, profile, c, about, &s->arena, err);
 }
 
 /* --- here --------------------------------------------------------------------------- */
-
-/* In a tree of its own, the interpreter may be anywhere. */
-static bool has_interpreter(const struct config *c)
-{
-	static const char *const places[] = { "/usr/local/bin", "/usr/bin", "/bin" };
-	const char *name = c->command.count > 0 ? c->command.items[0] : NULL;
-	char path[128];
-
-	if (name && name[0] == '{')
-		name = c->command.items[1];
-	if (!name || strchr(name, '/') || strcmp(c->rootfs, "host") != 0)
-		return true;
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		(void)snprintf(path, sizeof(path), "%s/%s", places[i], name);
-		if (access(path, X_OK) == 0)
-			return true;
-	}
-	return false;
-}
 
 static int add_local(struct mcp_setup *s, const struct mcp_options *o, const char *profile,
 		     bool is_standard, struct cj_error *err)
@@ -75,8 +33,8 @@ static int add_local(struct mcp_setup *s, const struct mcp_options *o, const cha
 	int rc = profile_load(&c, profile, err);
 	if (rc == 0)
 		rc = options_apply_rest(&o->run, &c, err);
-	if (rc == 0 && (!is_standard || has_interpreter(&c)))
-		rc = describe_config(s, add_tool(s, o, profile), &c, c.description, err);
+	if (rc == 0 && (!is_standard || mcp_profiles_has_interpreter(&c)))
+		rc = add_tool(s, o, profile, &c, c.description, err);
 	config_fini(&c);
 	return rc;
 }
@@ -84,7 +42,7 @@ static int add_local(struct mcp_setup *s, const struct mcp_options *o, const cha
 static int add_all_local(struct mcp_setup *s, const struct mcp_options *o, struct cj_error *err)
 {
 	bool is_standard = !o->profiles[0];
-	const char *const *names = is_standard ? standard_profiles : o->profiles;
+	const char *const *names = is_standard ? mcp_profiles_standard : o->profiles;
 
 	for (; *names; names++)
 		if (add_local(s, o, *names, is_standard, err) < 0)
@@ -105,8 +63,8 @@ static const struct json_node *find_profile(const struct json_node *list, const 
 }
 
 /* The service's values, where the command line has none of its own. */
-static int describe_remote(struct mcp_setup *s, struct mcp_tool *t, const struct mcp_options *o,
-			   const struct json_node *profile, struct cj_error *err)
+static int add_remote(struct mcp_setup *s, const struct mcp_options *o, const char *name,
+		      const struct json_node *profile, struct cj_error *err)
 {
 	const struct json_node *limits = mcp_member(profile, "limits"),
 			       *cpus = mcp_member(limits, "cpus");
@@ -124,7 +82,7 @@ static int describe_remote(struct mcp_setup *s, struct mcp_tool *t, const struct
 	c.network = network && strcmp(network, "none") == 0 ? NETWORK_NONE : NETWORK_PUBLIC;
 	int rc = options_apply_rest(&o->run, &c, err);
 	if (rc == 0)
-		rc = describe_config(s, t, &c, json_get_text(profile, "description"), err);
+		rc = add_tool(s, o, name, &c, json_get_text(profile, "description"), err);
 	config_fini(&c);
 	return rc;
 }
@@ -132,7 +90,7 @@ static int describe_remote(struct mcp_setup *s, struct mcp_tool *t, const struct
 static int add_all_remote(struct mcp_setup *s, const struct mcp_options *o, struct cj_error *err)
 {
 	bool is_standard = !o->profiles[0];
-	const char *const *names = is_standard ? standard_profiles : o->profiles;
+	const char *const *names = is_standard ? mcp_profiles_standard : o->profiles;
 	const struct json_node *list = NULL;
 
 	s->socket = o->config.remote;
@@ -149,7 +107,7 @@ static int add_all_remote(struct mcp_setup *s, const struct mcp_options *o, stru
 					 "--profile: the service has no profile '%s' for this "
 					 "user",
 					 *names);
-		if (describe_remote(s, add_tool(s, o, *names), o, profile, err) < 0)
+		if (add_remote(s, o, *names, profile, err) < 0)
 			return -err->code;
 	}
 	return 0;

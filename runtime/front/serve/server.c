@@ -321,6 +321,7 @@ static int tick(struct server *v)
 		pause_listeners(v, false);
 	int wait_ms = http_tick(v->http, now);
 	wait_ms = loop_sooner(wait_ms, executions_tick(v->executions, now));
+	wait_ms = loop_sooner(wait_ms, api_tick(&v->api, now));
 	wait_ms = loop_sooner(wait_ms, http_tick(v->http, now)); /* sends new refusals */
 	wait_ms = loop_sooner(wait_ms, health_tick(&v->health, now));
 	zygotes_tick(&v->zygotes);

@@ -352,6 +352,23 @@ def provoke_plain(c, s):
     ask("POST", "/v1/runs", "<a/>", Content_Type="text/xml").has(415, "unsupported_media_type")
 
 
+def provoke_mcp(c, s):
+    def ask(body, **headers):
+        headers = {"Content-Type": "application/json", **{k.replace("_", "-"): v for k, v in headers.items()}}
+        return c.check("POST", "/mcp", s.call("POST", "/mcp", body, headers))
+
+    ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    ask(ping).has(200)
+    equal(ask(ping, Accept="text/event-stream").headers["Content-Type"], "text/event-stream", "the type")
+    equal(ask({"jsonrpc": "2.0", "method": "notifications/initialized"}).status, 202, "of a notification")
+    equal(ask("{").status, 400, "of no message")
+    modern = {"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}}
+    equal(ask({**ping, "params": {"_meta": modern}}, MCP_Protocol_Version="2026-07-28", Mcp_Method="ping").status, 404, "of no method")
+    ask(ping, Accept="text/html").has(406, "not_acceptable")
+    ask("x" * 40000).has(413, "too_large")
+    ask(ping, Content_Type="text/xml").has(415, "unsupported_media_type")
+
+
 def provoke_waiting(c, s):
     """One at a time, one of the caller's may wait, two of all."""
 
@@ -380,6 +397,7 @@ def _():
         port = int(json.load(open(s.folder / "serve.json"))["tcp"].split(":")[1])
         provoke_gate(c, s)
         provoke_plain(c, s)
+        provoke_mcp(c, s)
         provoke_waiting(c, s)
         for pattern, item in c.api["paths"].items():
             for method in item:

@@ -56,9 +56,7 @@ static void send_result(struct mcp_call *c, const char *text, size_t size)
 	}
 	if (w) {
 		if (c->ops->see)
-			c->ops->see(c, answer.result);
-		if (c->files)
-			mcp_files_store(c->files, answer.result, &a, &stored);
+			c->ops->see(c, answer.result, &a, &stored);
 		answer.directory = stored.directory;
 		answer.stored = &stored.paths;
 		answer.warnings = &stored.warnings;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * mcp_call - a call of a tool, from its arguments to its answer, wherever it runs and whatever
- * carries its messages.  Acts: starts a run, stores files.
+ * carries its messages.  Acts: starts a run.
  *
  * The owner sends the messages: mcp_server.h as lines on standard output, api_mcp.c over HTTP.
  */
@@ -20,18 +20,18 @@ struct mcp_call_ops {
 	/* A message to the client.  `may_drop`: nobody waits for it.  NULL: there is no memory for
 	 * an answer that the client waits for. */
 	void (*send)(struct mcp_call *c, struct json_writer *w, bool may_drop);
-	/* A result, before its answer; may be NULL. */
-	void (*see)(struct mcp_call *c, const struct json_node *result);
+	/* A result, before its answer.  *stored says which files are stored, in the arena.  May be
+	 * NULL: none are. */
+	void (*see)(struct mcp_call *c, const struct json_node *result, struct arena *a,
+		    struct mcp_stored *stored);
 	/* The last callback: frees the call. */
 	void (*over)(struct mcp_call *c);
 };
 
-/* A member of its owner's struct. */
+/* A member of its owner's struct; the owner sets the first two. */
 struct mcp_call {
-	/* from the owner */
 	const struct mcp_call_ops *ops;
 	const struct mcp_place *place;
-	const struct mcp_files *files; /* NULL: the files of the run are not stored */
 
 	struct mcp_id id;
 	enum mcp_era era;

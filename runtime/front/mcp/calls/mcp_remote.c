@@ -14,26 +14,21 @@
 #include "runtime/front/cli/remote/http_answer.h"
 #include "runtime/front/cli/remote/remote_link.h"
 #include "runtime/front/cli/remote/remote_result.h"
+#include "runtime/front/mcp/calls/mcp_reply.h"
 
-#define CHUNK         65536
-#define CALLS_MAX     64
-#define ANSWER_MAX    (768u << 20) /* two streams of 256M in base64, and more */
-#define RESULT_BEFORE "{\"type\":\"result\",\"result\":"
-#define ERROR_BEFORE  "{\"type\":\"error\","
+#define CHUNK     65536
+#define CALLS_MAX 64
 
 struct call {
 	LIST_ENTRY(call) link;
 	struct remote *remote;
-	struct mcp_run *run;
 	struct watch watch;
 	int fd;
 	char head[REMOTE_HEAD_MAX];
 	char *request; /* the body */
 	size_t head_size, size, sent;
 	struct http_answer answer;
-	char *text; /* [0, kept): an incomplete line, or the body so far */
-	size_t kept, room;
-	bool is_done;
+	struct mcp_reply reply;
 };
 
 struct remote {
@@ -52,103 +47,24 @@ static void destroy(struct call *c)
 	loop_unwatch(c->remote->loop, &c->watch);
 	cj_close(&c->fd);
 	free(c->request);
-	free(c->text);
+	mcp_reply_fini(&c->reply);
 	free(c);
 }
 
-static void finish(struct call *c, const char *result, size_t size, const char *why)
-{
-	if (c->is_done)
-		return;
-	c->is_done = true;
-	c->run->done(c->run, result, size, why);
-}
-
-static void fail(struct call *c, const struct cj_error *err)
-{
-	char why[CJ_ERROR_MSG_MAX + CJ_ERROR_HINT_MAX + 4];
-
-	(void)snprintf(why, sizeof(why), err->hint[0] ? "%s (%s)" : "%s%s", err->msg, err->hint);
-	finish(c, NULL, 0, why);
-}
-
-static void fail_refused(struct call *c, const char *body, size_t size)
+static void finish(struct call *c, const char *why)
 {
 	struct cj_error err = { 0 };
 
-	(void)!remote_refusal_read(c->answer.status, c->answer.retry_after, body, size, &err);
-	fail(c, &err);
+	(void)!cj_reject(&err, "%s", why);
+	mcp_reply_fail(&c->reply, &err);
 }
 
 /* --- the answer ------------------------------------------------------------------------ */
 
-static bool begins_with(const char *text, const char *with)
-{
-	return strncmp(text, with, strlen(with)) == 0;
-}
-
-static void take_line(struct call *c, const char *line, size_t size)
-{
-	size_t before = sizeof(RESULT_BEFORE) - 1;
-
-	if (begins_with(line, RESULT_BEFORE) && size > before + 1)
-		finish(c, line + before, size - before - 1, NULL);
-	else if (begins_with(line, ERROR_BEFORE))
-		fail_refused(c, line, size);
-	else if (!c->is_done)
-		c->run->event(c->run, line, size);
-}
-
-static void take_lines(struct call *c)
-{
-	char *at = c->text, *limit = c->text + c->kept, *newline;
-
-	while ((newline = memchr(at, '\n', (size_t)(limit - at))) != NULL) {
-		*newline = '\0';
-		take_line(c, at, (size_t)(newline - at));
-		at = newline + 1;
-	}
-	c->kept = (size_t)(limit - at);
-	if (c->kept > 0 && at != c->text)
-		memmove(c->text, at, c->kept);
-}
-
 static int keep(void *context, const char *bytes, size_t size, struct cj_error *err)
 {
 	struct call *c = context;
-
-	if (c->kept + size >= ANSWER_MAX)
-		return cj_reject(err, "the service's answer is larger than %u MiB",
-				 ANSWER_MAX >> 20);
-	if (c->room - c->kept <= size) {
-		size_t room = 2 * (c->kept + size) + CHUNK;
-		char *grown = realloc(c->text, room);
-		if (!grown)
-			return cj_fail(err, ENOMEM, "read the service's answer");
-		c->text = grown;
-		c->room = room;
-	}
-	memcpy(c->text + c->kept, bytes, size);
-	c->kept += size;
-	c->text[c->kept] = '\0';
-	if (c->answer.status == 200 && c->run->wants_events && memchr(bytes, '\n', size))
-		take_lines(c);
-	return 0;
-}
-
-/* The whole answer is here. */
-static void take_body(struct call *c)
-{
-	struct cj_error err = { 0 };
-
-	if (c->answer.status != 200) {
-		fail_refused(c, c->text, c->kept);
-	} else if (!c->run->wants_events) {
-		finish(c, c->text, c->kept, NULL);
-	} else {
-		(void)!cj_reject(&err, "the service closed the connection before the result");
-		fail(c, &err);
-	}
+	return mcp_reply_keep(&c->reply, c->answer.status, bytes, size, err);
 }
 
 /* True: the call has ended. */
@@ -167,10 +83,10 @@ static bool read_answer(struct call *c)
 	else
 		(void)!http_answer_feed(&c->answer, buf, (size_t)got, keep, c, &err);
 	if (err.code)
-		fail(c, &err);
+		mcp_reply_fail(&c->reply, &err);
 	else if (got == 0 || c->answer.part == HTTP_DONE)
-		take_body(c);
-	return c->is_done;
+		mcp_reply_end(&c->reply, c->answer.status, c->answer.retry_after);
+	return c->reply.is_done;
 }
 
 /* --- the request ------------------------------------------------------------------------ */
@@ -217,11 +133,11 @@ static void write_head(struct call *c)
 	const struct remote_message message = {
 		.method = "POST",
 		.path = "/v1/runs",
-		.accept = c->run->wants_events ? "application/x-ndjson" : "application/json",
+		.accept = c->reply.run->wants_events ? "application/x-ndjson" : "application/json",
 		.body = c->request,
 		.size = c->size,
 		.agent = "cejail-mcp",
-		.traceparent = c->run->traceparent,
+		.traceparent = c->reply.run->traceparent,
 	};
 
 	c->head_size = remote_link_write_head(&message, c->head);
@@ -266,7 +182,7 @@ static int start(void *context, struct mcp_run *r, char *request, size_t size, s
 		return cj_fail(err, ENOMEM, "send the request");
 	}
 	c->remote = remote;
-	c->run = r;
+	c->reply.run = r;
 	c->watch = (struct watch)WATCH_NULL;
 	c->fd = -1;
 	c->request = request;
@@ -287,7 +203,7 @@ static void cancel(void *context, struct mcp_run *r)
 	struct call *c = r->state;
 
 	(void)context;
-	finish(c, NULL, 0, "cancelled");
+	finish(c, "cancelled");
 	destroy(c);
 }
 
@@ -303,7 +219,7 @@ static void close_remote(void *context)
 	struct call *c;
 
 	while ((c = LIST_FIRST(&remote->calls)) != NULL) {
-		finish(c, NULL, 0, "the server ends");
+		finish(c, "the server ends");
 		destroy(c);
 	}
 	free(remote);

@@ -134,7 +134,7 @@ int mcp_message_read(const char *line, size_t size, struct arena *a, struct mcp_
 		return mcp_refuse(fault, MCP_PARSE_ERROR, "%s", err.msg);
 	if (root->type == JSON_ARRAY)
 		return mcp_refuse(fault, MCP_INVALID_REQUEST,
-				  "batches are not supported: send one message in each line");
+				  "batches are not supported: send one message at a time");
 	if (root->type != JSON_OBJECT)
 		return mcp_refuse(fault, MCP_INVALID_REQUEST, "a message is an object");
 	return read_object(root, out, fault);

@@ -14,6 +14,7 @@
 static const char *const legacy_versions[] = { "2025-11-25", "2025-06-18", "2025-03-26",
 					       "2024-11-05", NULL };
 static const char *const modern_versions[] = { "2026-07-28", NULL };
+static const char first_over_http[] = "2025-03-26";
 static const char structured_since[] = "2025-06-18"; /* as dates, versions sort as text */
 
 static const char instructions[] =
@@ -71,6 +72,7 @@ static int initialize(struct request *r, struct mcp_fault *fault)
 		return refuse_params(fault, "\"protocolVersion\" is missing");
 	const char *version = is_one_of(legacy_versions, asked) ? asked : legacy_versions[0];
 	(void)snprintf(r->protocol->version, sizeof(r->protocol->version), "%s", version);
+	r->protocol->was_opened = true;
 	mcp_begin_result(r->w, &r->message->id, MCP_ERA_LEGACY);
 	json_member_text(r->w, "protocolVersion", version);
 	put_capabilities(r->w);
@@ -106,10 +108,21 @@ static int ping(struct request *r, struct mcp_fault *fault)
 	return 0;
 }
 
+static int load_tools(struct mcp_protocol *p, struct mcp_fault *fault)
+{
+	struct cj_error err = { 0 };
+
+	if (p->tools || !p->load || p->load(p, &err) == 0)
+		return 0;
+	return mcp_refuse(fault, MCP_INTERNAL_ERROR, "%s", err.msg);
+}
+
 static int list_tools(struct request *r, struct mcp_fault *fault)
 {
 	const struct mcp_protocol *p = r->protocol;
 
+	if (load_tools(r->protocol, fault) < 0)
+		return -EINVAL;
 	if (mcp_member(r->message->params, "cursor"))
 		return refuse_params(fault, "\"cursor\" is not valid: all tools are in one page");
 	mcp_begin_result(r->w, &r->message->id, r->era);
@@ -139,6 +152,8 @@ static int call_tool(struct request *r, struct mcp_fault *fault)
 	const struct json_node *token = mcp_member(m->meta, "progressToken");
 	struct mcp_asked *out = r->out;
 
+	if (load_tools(r->protocol, fault) < 0)
+		return -EINVAL;
 	if (!name)
 		return refuse_params(fault, "\"name\" must be the name of a tool");
 	out->tool = find_tool(r->protocol, name);
@@ -184,20 +199,47 @@ static int check_legacy(const struct request *r, struct mcp_fault *fault)
 				    "there was no \"initialize\" before");
 }
 
+/* Over HTTP the header says which version was selected; a request without one is of the first. */
+static int adopt_header(struct request *r, struct mcp_fault *fault)
+{
+	const char *version = r->protocol->headers->version;
+
+	if (!version)
+		version = strcmp(r->message->method, "initialize") == 0 ? "" : first_over_http;
+	if (is_one_of(modern_versions, version))
+		return refuse_params(fault, "\"" META_VERSION "\" is missing in \"_meta\"");
+	if (version[0] && !is_one_of(legacy_versions, version)) {
+		mcp_put_version_fault(r->w, &r->message->id, modern_versions, version);
+		return 1;
+	}
+	(void)snprintf(r->protocol->version, sizeof(r->protocol->version), "%s", version);
+	return 0;
+}
+
+static int choose_legacy(struct request *r, struct mcp_fault *fault)
+{
+	int rc = r->protocol->headers ? adopt_header(r, fault) : 0;
+
+	if (rc != 0)
+		return rc;
+	r->era = legacy_era(r->protocol->version[0] ? r->protocol->version : legacy_versions[0]);
+	return check_legacy(r, fault);
+}
+
 /* 1: the version fault is written. */
 static int choose_era(struct request *r, struct mcp_fault *fault)
 {
 	const struct json_node *meta = r->message->meta;
 	const struct json_node *version = mcp_member(meta, META_VERSION);
 
-	if (!version) {
-		r->era =
-		    legacy_era(r->protocol->version[0] ? r->protocol->version : legacy_versions[0]);
-		return check_legacy(r, fault);
-	}
+	if (!version)
+		return choose_legacy(r, fault);
 	r->era = MCP_ERA_MODERN;
 	if (version->type != JSON_STRING)
 		return refuse_params(fault, "\"" META_VERSION "\" must be a string");
+	if (r->protocol->headers &&
+	    mcp_headers_check(r->protocol->headers, r->message, version->text, fault) < 0)
+		return -EINVAL;
 	if (!is_one_of(modern_versions, version->text)) {
 		mcp_put_version_fault(r->w, &r->message->id, modern_versions, version->text);
 		return 1;
@@ -209,20 +251,29 @@ static int choose_era(struct request *r, struct mcp_fault *fault)
 
 /* --- a message ------------------------------------------------------------------- */
 
+static const struct method *find_method(const struct request *r)
+{
+	bool is_modern = r->era == MCP_ERA_MODERN;
+
+	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
+		if (strcmp(methods[i].name, r->message->method) == 0 &&
+		    (is_modern ? methods[i].is_modern : methods[i].is_legacy))
+			return &methods[i];
+	return NULL;
+}
+
+/* Over HTTP an error of the request's envelope has a status of its own; one of a method has not. */
 static int answer_request(struct request *r, struct mcp_fault *fault)
 {
-	const char *method = r->message->method;
-	bool is_modern;
-
+	r->out->http_status = 400;
 	int rc = choose_era(r, fault);
 	if (rc != 0)
 		return rc < 0 ? rc : 0;
-	is_modern = r->era == MCP_ERA_MODERN;
-	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
-		if (strcmp(methods[i].name, method) == 0 &&
-		    (is_modern ? methods[i].is_modern : methods[i].is_legacy))
-			return methods[i].answer(r, fault);
-	return mcp_refuse(fault, MCP_METHOD_NOT_FOUND, "unknown method: %.64s", method);
+	const struct method *method = find_method(r);
+	r->out->http_status = method || r->era != MCP_ERA_MODERN ? 200 : 404;
+	if (method)
+		return method->answer(r, fault);
+	return mcp_refuse(fault, MCP_METHOD_NOT_FOUND, "unknown method: %.64s", r->message->method);
 }
 
 static void take_notification(const struct mcp_message *m, struct mcp_asked *out)
@@ -239,7 +290,7 @@ void mcp_protocol_take(struct mcp_protocol *p, const char *line, size_t size, st
 	struct mcp_fault fault;
 	struct request r = { .protocol = p, .message = &message, .w = w, .out = out };
 
-	*out = (struct mcp_asked){ .action = MCP_NOTHING };
+	*out = (struct mcp_asked){ .action = MCP_NOTHING, .http_status = 202 };
 	int rc = mcp_message_read(line, size, a, &message, &fault);
 	out->id = message.id;
 	if (rc == 0 && message.kind == MCP_RESPONSE)
@@ -249,6 +300,7 @@ void mcp_protocol_take(struct mcp_protocol *p, const char *line, size_t size, st
 		return;
 	}
 	out->action = MCP_ANSWER;
+	out->http_status = 400;
 	if (rc == 0)
 		rc = answer_request(&r, &fault);
 	if (rc < 0) {

@@ -3,20 +3,26 @@
  * mcp_protocol - what a message asks for, and the answers that need no run.  Pure.
  *
  * The era is chosen for each request: with a version in params._meta it is modern; otherwise the
- * client must have sent `initialize`, which selects a legacy version for this process.
+ * client must have sent `initialize`, which selects a legacy version for this process.  Over HTTP,
+ * where each request may come on its own connection, the headers say what was selected.
  */
 #pragma once
 
+#include "runtime/front/mcp/protocol/mcp_headers.h"
 #include "runtime/front/mcp/protocol/mcp_message.h"
 #include "runtime/front/mcp/protocol/mcp_tool.h"
 
 #define MCP_VERSION_MAX 16
 
-/* The state of one connection. */
+/* The state of one connection, or of one request over HTTP. */
 struct mcp_protocol {
 	const struct mcp_tool *tools; /* borrowed */
 	size_t ntools;
-	char version[MCP_VERSION_MAX]; /* that `initialize` has chosen; "": none yet */
+	/* Fills the two before they are used for the first time; may be NULL. */
+	int (*load)(struct mcp_protocol *p, struct cj_error *err);
+	const struct mcp_headers *headers; /* NULL: stdio */
+	char version[MCP_VERSION_MAX];     /* that `initialize` has chosen; "": none yet */
+	bool was_opened;                   /* this message was an `initialize` */
 };
 
 enum mcp_action {
@@ -30,6 +36,7 @@ enum mcp_action {
 struct mcp_asked {
 	enum mcp_action action;
 	struct mcp_id id;
+	unsigned http_status; /* of the answer; 202 where there is none */
 	/* of MCP_CALL */
 	enum mcp_era era;
 	const struct mcp_tool *tool;

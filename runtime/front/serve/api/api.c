@@ -17,6 +17,7 @@
 #include "runtime/base/json/json.h"
 #include "runtime/base/text.h"
 #include "runtime/front/serve/access/account.h"
+#include "runtime/front/serve/api/api_mcp.h"
 #include "runtime/front/serve/config/service_config.h"
 #include "runtime/front/serve/operations/health.h"
 #include "runtime/front/serve/operations/metrics.h"
@@ -33,10 +34,15 @@ static const struct route {
 	void (*handle)(struct api_call *c);
 	bool is_open; /* without a token, too */
 } routes[] = {
-	{ "POST", "/v1/runs", api_post_run },         { "GET", "/v1/runs", api_list_runs },
-	{ "GET", "/v1/runs/*", api_show_run },        { "DELETE", "/v1/runs/*", api_cancel_run },
-	{ "GET", "/v1/profiles", api_list_profiles }, { "GET", "/livez", show_alive, true },
-	{ "GET", "/readyz", show_readiness },         { "GET", "/metrics", show_metrics },
+	{ "POST", "/v1/runs", api_post_run },
+	{ "GET", "/v1/runs", api_list_runs },
+	{ "GET", "/v1/runs/*", api_show_run },
+	{ "DELETE", "/v1/runs/*", api_cancel_run },
+	{ "GET", "/v1/profiles", api_list_profiles },
+	{ "GET", "/livez", show_alive, true },
+	{ "GET", "/readyz", show_readiness },
+	{ "GET", "/metrics", show_metrics },
+	{ "POST", "/mcp", api_post_mcp },
 };
 
 #define ROUTE_COUNT (sizeof(routes) / sizeof(routes[0]))
@@ -162,6 +168,8 @@ static bool is_within_rate(struct api_call *c)
 {
 	uint64_t retry_ms = 0;
 
+	if (exchange_is_inner(c->exchange))
+		return true; /* the request that it is made for counts */
 	if (account_take(c->account, exchange_body_size(c->exchange), clock_ms(), &retry_ms))
 		return true;
 	exchange_refuse(c->exchange, API_RATE_LIMITED, NULL, NULL, retry_ms);
@@ -211,7 +219,8 @@ static void on_replied(void *context, unsigned status, enum api_code code)
 {
 	struct api *a = context;
 
-	metrics_count_http(a->metrics, status);
+	if (status > 0)
+		metrics_count_http(a->metrics, status);
 	if (code < API_CODE_COUNT)
 		metrics_count_refusal(a->metrics, code);
 }

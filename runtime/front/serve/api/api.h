@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stdint.h>
+#include <sys/queue.h>
 #include <sys/types.h>
 
 #include "runtime/front/serve/api/api_target.h"
@@ -32,7 +33,7 @@ struct api_filter {
 /* What the handlers use; all of it is borrowed.  The server fills it before the first request. */
 struct api {
 	const struct service_config *config; /* the one in force */
-	const struct http *http;
+	struct http *http;
 	struct accounts *accounts;
 	struct runs *runs;
 	struct executions *executions;
@@ -44,10 +45,13 @@ struct api {
 	struct api_filter filter;
 	uid_t own_uid;       /* of the service */
 	uint64_t started_ms; /* since the epoch */
+	LIST_HEAD(api_mcp_calls, api_mcp_call) mcp_calls;
 };
 
 /* What http.h calls. */
 struct http_ops api_ops(struct api *a);
+/* Time has passed.  Returns the time in ms until there is more to do, or -1. */
+int api_tick(struct api *a, uint64_t now_ms);
 
 /* --- shared by api*.c only ------------------------------------------------------- */
 

@@ -24,6 +24,8 @@ const struct api_row api_rows[API_CODE_COUNT] = {
 	[API_NOT_FOUND] = { "not_found", 404, "there is nothing at this path" },
 	[API_METHOD_NOT_ALLOWED] = { "method_not_allowed", 405,
 				     "this path does not have this method" },
+	[API_NOT_ACCEPTABLE] = { "not_acceptable", 406,
+				 "the header Accept allows no type that this path answers with" },
 	[API_RECEIVE_TIMEOUT] = { "receive_timeout", 408, "the request did not arrive in time" },
 	[API_ID_IN_USE] = { "id_in_use", 409, "an unfinished run of this caller has this id" },
 	[API_SESSION_ENDED] = { "session_ended", 409, "the session has ended" },

@@ -31,6 +31,8 @@ static int read_callers(const struct json_reader *in, const struct json_node *no
 			struct cj_error *err);
 static int read_audit(const struct json_reader *in, const struct json_node *node,
 		      struct cj_error *err);
+static int read_mcp(const struct json_reader *in, const struct json_node *node,
+		    struct cj_error *err);
 
 /* --- the tables ------------------------------------------------------------- */
 
@@ -93,6 +95,8 @@ static const struct service_key file_keys[] = {
 	  .help = "per-caller permissions: \"default\", \"uid:N\", \"token:NAME\"" },
 	{ "audit", NULL, SERVICE_OBJECT, "{...}", .read = read_audit, .standard = "(none)",
 	  .help = "where to write a line before and after each run" },
+	{ "mcp", NULL, SERVICE_OBJECT, "{...}", .read = read_mcp, .standard = "(standard tools)",
+	  .help = "tools of the Model Context Protocol at POST /mcp" },
 
 	{ "drain", NULL, NUMBER("DUR", duration, 1, DAY_MS), AT(drain_ms), .standard = "30s",
 	  .help = "after SIGTERM, the time for running programs to end" },
@@ -121,6 +125,14 @@ static const struct service_key audit_keys[] = {
 	  .help = "write structured entries to systemd's journal" },
 	{ "sync", NULL, SERVICE_FLAG, .set = service_set_flag, AT(sync), .standard = "false",
 	  .help = "write each line to the disk before its run goes on" },
+};
+
+#undef AT
+#define AT(field) .offset = offsetof(struct mcp_config, field)
+static const struct service_key mcp_keys[] = {
+	{ "profiles", NULL, SERVICE_LIST, "PROFILE", .set = service_add_profile, AT(profiles),
+	  .standard = "(python, node, shell, where installed)",
+	  .help = "profiles that get a tool, for callers that may use them" },
 };
 
 #undef AT
@@ -162,13 +174,14 @@ static const struct service_key caller_keys[] = {
 	  .standard = "(none)", .help = "file with the token of a caller \"token:NAME\"" },
 };
 
-enum { TABLE_FILE, TABLE_POOL, TABLE_CALLER, TABLE_AUDIT };
+enum { TABLE_FILE, TABLE_POOL, TABLE_CALLER, TABLE_AUDIT, TABLE_MCP };
 
 const struct service_table service_tables[] = {
 	[TABLE_FILE] = { "", file_keys, LENGTH(file_keys) },
 	[TABLE_POOL] = { "pool.PROFILE", pool_keys, LENGTH(pool_keys) },
 	[TABLE_CALLER] = { "callers.NAME", caller_keys, LENGTH(caller_keys) },
 	[TABLE_AUDIT] = { "audit", audit_keys, LENGTH(audit_keys) },
+	[TABLE_MCP] = { "mcp", mcp_keys, LENGTH(mcp_keys) },
 };
 const size_t service_tables_count = LENGTH(service_tables);
 
@@ -273,6 +286,14 @@ static int read_audit(const struct json_reader *in, const struct json_node *node
 	struct service_config *c = in->context;
 	const struct json_reader below = json_below(in, node->key);
 	return read_object(&below, node, &service_tables[TABLE_AUDIT], &c->audit, err);
+}
+
+static int read_mcp(const struct json_reader *in, const struct json_node *node,
+		    struct cj_error *err)
+{
+	struct service_config *c = in->context;
+	const struct json_reader below = json_below(in, node->key);
+	return read_object(&below, node, &service_tables[TABLE_MCP], &c->mcp, err);
 }
 
 static int read_one_pool(const struct json_reader *in, const struct json_node *node,

@@ -34,6 +34,10 @@ struct audit_config {
 	bool sync; /* fdatasync(2) each line */
 };
 
+struct mcp_config {
+	struct strings profiles; /* count 0: the standard ones */
+};
+
 struct service_config {
 	struct arena arena;
 	const char *socket; /* NULL: the default of who runs us; ignored with socket activation */
@@ -57,6 +61,7 @@ struct service_config {
 	unsigned zygote_children;
 	struct callers callers;
 	struct audit_config audit;
+	struct mcp_config mcp;
 	uint64_t drain_ms;         /* after SIGTERM, running ones may go on for so long */
 	uint64_t probe_ms;         /* between two probe runs */
 	const char *probe_profile; /* NULL: the strictest, health.h */

@@ -5,7 +5,8 @@
  *
  * Each connection has one state (enum phase), which alone decides the events that it waits for
  * (events_of).  A change from outside its own turn only marks the connection as due, and
- * http_tick() continues it: no function of http.h calls back into its caller.
+ * http_tick() continues it: no function of http.h calls back into its caller.  Requests of the
+ * service's own (http_inner.c) have no connection: pieces of their streams go to the asker at once.
  */
 #include "runtime/front/serve/http/http.h"
 
@@ -193,6 +194,7 @@ int http_tick(struct http *h, uint64_t now_ms)
 	end_all_late(h, now_ms);
 	for (int i = 0; h->has_due && i < 4; i++) {
 		h->has_due = false;
+		http_deliver_inners(h);
 		for (struct exchange *x = h->exchanges, *next = NULL; x; x = next) {
 			next = x->next;
 			if (x->is_due)
@@ -312,6 +314,7 @@ void http_close(struct http **h)
 		return;
 	while ((*h)->exchanges)
 		destroy_exchange((*h)->exchanges);
+	http_drop_inners(*h);
 	free(*h);
 	*h = NULL;
 }

@@ -57,7 +57,7 @@ struct http_ops {
 	void (*begun)(void *context, struct exchange *x);
 	/* The request is whole: answer it or hold it. */
 	void (*whole)(void *context, struct exchange *x);
-	/* API_CODE_COUNT: the request was not refused. */
+	/* API_CODE_COUNT: the request was not refused.  Status 0: one of the service's own. */
 	void (*replied)(void *context, unsigned status, enum api_code code);
 	void *context;
 };
@@ -78,6 +78,33 @@ int http_tick(struct http *h, uint64_t now_ms);
 size_t http_connections(const struct http *h);
 /* Connections with a reply that is not sent yet. */
 size_t http_unfinished(const struct http *h);
+
+/* --- a request of the service's own ---------------------------------------- */
+
+/*
+ * A request to the same API without a connection: for a protocol on top of it, such as MCP.  It has
+ * the rights of the exchange that it is made for, and runs through the same handlers.
+ */
+struct http_inner {
+	const struct exchange *outer; /* its caller, token and request id; only read at the start */
+	const char *method, *target;
+	const char *accept, *content_type; /* the latter NULL: JSON */
+	const char *traceparent;           /* NULL: that of the outer request */
+	char *body;                        /* malloc'ed, taken; NULL: none */
+	size_t body_size;
+
+	/* A piece of a stream, from within exchange_put(). */
+	void (*piece)(void *context, const char *bytes, size_t size);
+	/* The last callback, from http_tick().  Of a stream the text is empty. */
+	void (*replied)(void *context, const struct http_reply *reply);
+	void *context;
+};
+
+/* *out is gone after `replied`, or with http_drop_inner(): its holder is notified. */
+int http_ask_inner(struct http *h, const struct http_inner *ask, struct exchange **out,
+		   struct cj_error *err);
+void http_drop_inner(struct exchange **x);
+bool exchange_is_inner(const struct exchange *x);
 
 /* --- the request ------------------------------------------------------------ */
 
@@ -106,12 +133,17 @@ void exchange_refuse(struct exchange *x, enum api_code code, const char *message
 		     uint64_t retry_after_ms);
 /* The connection ends after the next reply. */
 void exchange_end_after(struct exchange *x);
+/* One more line of the next reply's head.  Both live until then; few and short. */
+void exchange_add_header(struct exchange *x, const char *name, const char *value);
 
 /* `gone` is called if the caller disconnects before the reply; x must not be used afterwards. */
 void exchange_hold(struct exchange *x, void (*gone)(void *holder), void *holder);
 
 /* 200, then lines of JSON until the end.  `taken` is called each time all of them are sent. */
 void exchange_begin_stream(struct exchange *x, void (*taken)(void *holder));
+/* The same with pieces of another type; `taken` may be NULL. */
+void exchange_begin_stream_of(struct exchange *x, const char *content_type,
+			      void (*taken)(void *holder));
 bool exchange_is_streaming(const struct exchange *x);
 /* So much is unsent that the holder should wait for taken() before it puts more. */
 bool exchange_is_behind(const struct exchange *x);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * http_parts - what the files of http.h share: http.c (connections), http_receive.c (requests),
- * http_reply.c (replies), http_send.c (their bytes), http_share.c.
+ * http_reply.c (replies), http_send.c (their bytes), http_share.c, http_inner.c (without a
+ * connection).
  */
 #pragma once
 
@@ -11,6 +12,7 @@
 #include "runtime/front/serve/http/http_head.h"
 
 #define HTTP_REPLY_HEAD_MAX 1024
+#define HTTP_MORE_HEADERS   4
 #define HTTP_RETRY_MS       1000 /* for Retry-After, when there is no room now */
 
 enum phase {
@@ -74,12 +76,20 @@ struct exchange {
 	char *reply;
 	size_t reply_size, reply_sent;
 	struct stream stream;
+	struct http_field more[HTTP_MORE_HEADERS];
+	size_t nmore;
+
+	/* Of a request of the service's own: then there is no connection. */
+	bool is_inner;
+	struct http_inner inner;
+	struct http_reply inner_reply;
 };
 
 struct http {
 	struct loop *loop;
 	struct http_ops ops;
 	struct exchange *exchanges; /* newest first */
+	struct exchange *inners;    /* of the service's own requests */
 	size_t count;
 	size_t body_max;
 	uint64_t receive_ms, scan_at_ms;
@@ -104,6 +114,12 @@ void exchange_drop_input(struct exchange *x);
 /* Sends as much as the socket takes; true: the whole reply is sent. */
 bool exchange_send(struct exchange *x);
 bool exchange_has_output(const struct exchange *x);
+
+/* http_tick() delivers the replies to the service's own requests. */
+void http_deliver_inners(struct http *h);
+void http_drop_inners(struct http *h);
+/* The reply to such a request; takes its text. */
+void exchange_keep_inner_reply(struct exchange *x, const struct http_reply *reply);
 
 /* http_tick() continues it. */
 void exchange_set_due(struct exchange *x);

@@ -114,6 +114,7 @@ void exchange_clear(struct exchange *x)
 	x->size = x->room = x->body_held = x->reply_held = 0;
 	x->reply_head_size = x->reply_head_sent = x->reply_size = x->reply_sent = 0;
 	x->phase = PHASE_IDLE;
+	x->nmore = 0;
 	x->is_answered = x->ends_after = false;
 }
 
@@ -133,6 +134,7 @@ static const char *reason_of(unsigned status)
 		{ 403, "Forbidden" },
 		{ 404, "Not Found" },
 		{ 405, "Method Not Allowed" },
+		{ 406, "Not Acceptable" },
 		{ 408, "Request Timeout" },
 		{ 409, "Conflict" },
 		{ 413, "Content Too Large" },
@@ -203,6 +205,8 @@ static void begin_head(struct exchange *x, unsigned status, const char *content_
 	add_line(x, "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n");
 	if (status == 401)
 		add_line(x, "WWW-Authenticate: Bearer\r\n");
+	for (size_t i = 0; i < x->nmore; i++)
+		add_line(x, "%s: %s\r\n", x->more[i].name, x->more[i].value);
 	add_connection(x);
 }
 
@@ -231,8 +235,17 @@ void exchange_end_after(struct exchange *x)
 	x->ends_after = true;
 }
 
+void exchange_add_header(struct exchange *x, const char *name, const char *value)
+{
+	assert(x->nmore < HTTP_MORE_HEADERS);
+	x->more[x->nmore++] = (struct http_field){ name, value };
+}
+
+/* Of a request of the service's own, only the refusal counts. */
 static void count(struct exchange *x, unsigned status, enum api_code code)
 {
+	if (x->is_inner)
+		status = 0;
 	x->http->ops.replied(x->http->ops.context, status, code);
 }
 
@@ -240,6 +253,10 @@ static void count(struct exchange *x, unsigned status, enum api_code code)
 static void send_reply(struct exchange *x, const struct http_reply *reply)
 {
 	x->holder = NULL;
+	if (x->is_inner) {
+		exchange_keep_inner_reply(x, reply);
+		return;
+	}
 	if (!reply->text) {
 		x->is_abandoned = true; /* no memory: end the connection */
 		exchange_set_due(x);
@@ -290,15 +307,28 @@ void exchange_refuse(struct exchange *x, enum api_code code, const char *message
 
 /* --- streams ---------------------------------------------------------------- */
 
+static void ignore_taken(void *holder)
+{
+	(void)holder;
+}
+
 void exchange_begin_stream(struct exchange *x, void (*taken)(void *holder))
 {
+	exchange_begin_stream_of(x, "application/x-ndjson", taken);
+}
+
+void exchange_begin_stream_of(struct exchange *x, const char *content_type,
+			      void (*taken)(void *holder))
+{
 	x->stream.is_on = true;
-	x->stream.taken = taken;
+	x->stream.taken = taken ? taken : ignore_taken;
+	if (x->is_inner)
+		return;
 	if (!x->head.is_1_1)
 		x->ends_after =
 		    true; /* HTTP/1.0 knows the end of the body only by the end of the connection */
 	count(x, 200, API_CODE_COUNT);
-	begin_head(x, 200, "application/x-ndjson");
+	begin_head(x, 200, content_type);
 	if (x->head.is_1_1)
 		add_line(x, "Transfer-Encoding: chunked\r\n");
 	end_head(x);
@@ -350,6 +380,10 @@ bool exchange_put(struct exchange *x, const char *bytes, size_t size, bool must)
 		return false;
 	if (size == 0)
 		return true; /* an empty chunk would end the stream */
+	if (x->is_inner) {
+		x->inner.piece(x->inner.context, bytes, size);
+		return true;
+	}
 	if (!make_stream_room(s, size + FRAME_MAX))
 		return false;
 	if (x->head.is_1_1)
@@ -365,6 +399,10 @@ void exchange_end_stream(struct exchange *x)
 {
 	x->stream.has_ended = true;
 	x->holder = NULL; /* no holder needs to know if the caller disconnects from now on */
+	if (x->is_inner) {
+		exchange_keep_inner_reply(x, &(struct http_reply){ .status = 200 });
+		return;
+	}
 	exchange_set_deadline(x);
 	exchange_set_due(x);
 }

@@ -35,6 +35,8 @@ enum api_code http_may_connect(const struct exchange *x)
 {
 	struct holding h = { 0 };
 
+	if (x->is_inner)
+		return API_CODE_COUNT; /* the request it is made for counts */
 	for (const struct exchange *e = x->http->exchanges; e; e = e->next) {
 		if (e == x || e->is_extra)
 			continue;
@@ -55,7 +57,7 @@ enum api_code http_may_hold(const struct exchange *x, size_t more)
 {
 	struct holding h = { 0 };
 
-	if (more <= HTTP_SMALL)
+	if (more <= HTTP_SMALL || x->is_inner)
 		return API_CODE_COUNT;
 	for (const struct exchange *e = x->http->exchanges; e; e = e->next) {
 		size_t bytes = e->body_held + e->reply_held + e->stream.room;

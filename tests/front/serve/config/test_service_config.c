@@ -74,6 +74,8 @@ static void *base_of(struct service_config *c, const char *table, struct caller_
 {
 	if (strcmp(table, "audit") == 0)
 		return &c->audit;
+	if (strcmp(table, "mcp") == 0)
+		return &c->mcp;
 	if (strcmp(table, "callers.NAME") == 0)
 		return row;
 	return strcmp(table, "pool.PROFILE") == 0 ? (void *)pool : c;
@@ -146,6 +148,7 @@ static void the_schema_has_the_tables_keys_in_order(void **state)
 		at(at(at(file, "pool"), "additionalProperties"), "properties"),
 		at(at(at(root, "$defs"), "caller"), "properties"),
 		at(at(file, "audit"), "properties"),
+		at(at(file, "mcp"), "properties"),
 	};
 	assert_int_equal(service_tables_count, sizeof(objects) / sizeof(objects[0]));
 	for (size_t t = 0; t < service_tables_count; t++) {
@@ -198,6 +201,7 @@ static void values_arrive_in_their_fields(void **state)
 		 " \"stdin_max\": \"10K\", \"pool_age\": \"11s\", \"drain\": \"12s\","
 		 " \"probe_interval\": \"13s\", \"probe_profile\": \"p\","
 		 " \"audit\": {\"file\": \"/a\", \"journal\": true, \"sync\": true},"
+		 " \"mcp\": {\"profiles\": [\"node\", \"x\"]},"
 		 " \"pool\": {\"node\": {\"jails\": 1}, \"x\": {\"interpreters\": 2}}}");
 	assert_string_equal(c.socket, "/run/a.sock");
 	assert_int_equal(c.socket_mode, 0660);
@@ -218,6 +222,8 @@ static void values_arrive_in_their_fields(void **state)
 	assert_string_equal(c.probe_profile, "p");
 	assert_string_equal(c.audit.file, "/a");
 	assert_true(c.audit.journal && c.audit.sync);
+	assert_int_equal(c.mcp.profiles.count, 2);
+	assert_string_equal(c.mcp.profiles.items[1], "x");
 	assert_int_equal(c.npools, 2);
 	assert_string_equal(c.pools[0].profile, "node");
 	assert_int_equal(c.pools[0].jails, 1);

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Profiles as tools.  Acts. */
+#include "runtime/front/mcp/mcp_profiles.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+const char *const mcp_profiles_standard[] = { "python", "node", "shell", NULL };
+
+bool mcp_profiles_has_interpreter(const struct config *c)
+{
+	static const char *const places[] = { "/usr/local/bin", "/usr/bin", "/bin" };
+	const char *name = c->command.count > 0 ? c->command.items[0] : NULL;
+	char path[128];
+
+	if (name && name[0] == '{')
+		name = c->command.items[1];
+	if (!name || strchr(name, '/') || strcmp(c->rootfs, "host") != 0)
+		return true;
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		(void)snprintf(path, sizeof(path), "%s/%s", places[i], name);
+		if (access(path, X_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+int mcp_profiles_describe(struct mcp_tool *t, const char *prefix, const char *profile,
+			  const struct config *c, const char *about, struct arena *a,
+			  struct cj_error *err)
+{
+	(void)snprintf(t->name, sizeof(t->name), "%srun_%s", prefix, profile);
+	t->profile = profile;
+	t->memory_bytes = c->memory_bytes;
+	t->millicpus = c->millicpus;
+	t->wall_ms = c->wall_ms;
+	t->disk_bytes = c->disk_bytes;
+	t->output_bytes = c->output_bytes;
+	t->has_network = c->network == NETWORK_PUBLIC;
+	t->has_allow_list = c->allow.count > 0;
+	t->writes_host = c->binds.count > 0;
+	t->reaches_host = c->connects.count > 0;
+	t->about = about ? arena_strdup(a, about) : NULL;
+	t->value_path = c->value_path ? arena_strdup(a, c->value_path) : NULL;
+	if ((about && !t->about) || (c->value_path && !t->value_path))
+		return cj_fail(err, ENOMEM, "describe the tools");
+	return 0;
+}

@@ -29,12 +29,17 @@ END = START | {
     "usage": USAGE, "setup_us": 1, "stdout_bytes": 0, "stderr_bytes": 0, "artifacts": 0,
     "network_state": "unused", "denied_packets": 0, "denied_syscalls": 0,
 }
-LINES = [START, END]
+NO_SESSION = {"code_sha256", "code_bytes", "tier"}
+SESSION_START = {k: v for k, v in START.items() if k not in NO_SESSION} | {"event": "session_start", "context": "repl"}
+SESSION_END = SESSION_START | {"event": "session_end", "reason": "oom", "execs": 3, "duration_ms": 9, "cpu_ms": 2}
+LINES = [START, END, START | {"session": "s1", "tier": "session"}, START | {"session": None}, SESSION_START, SESSION_END]
 NO_LINES = [
     START | {"event": "stop"}, START | {"code": "print(1)"}, START | {"status": "exited"},
     END | {"network_state": "off"}, START | {"traceparent": ""}, END | {"usage": {}}, END | {"exit_code": -1},
     {k: v for k, v in END.items() if k != "status"}, {k: v for k, v in START.items() if k != "id"},
-    {k: v for k, v in START.items() if k != "request_sha256"},
+    {k: v for k, v in START.items() if k != "request_sha256"}, {k: v for k, v in START.items() if k != "tier"},
+    SESSION_START | {"tier": "cold"}, SESSION_START | {"reason": "oom"}, SESSION_END | {"status": "exited"},
+    SESSION_END | {"reason": "bored"}, {k: v for k, v in SESSION_END.items() if k != "execs"}, START | {"context": "none"},
 ]
 
 failures = 0

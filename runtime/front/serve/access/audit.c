@@ -29,23 +29,36 @@
 
 struct record {
 	const struct audit_run *run;
-	const struct summary *end; /* NULL: the run is about to start */
+	const struct summary *end;           /* NULL: the run is about to start */
+	const struct audit_session *session; /* instead of a run */
 	struct timespec time;
 	char trace_id[33];
 };
 
+static void stamp(struct record *r, const struct trace *trace)
+{
+	(void)clock_gettime(CLOCK_REALTIME, &r->time); /* cannot fail: clock_gettime(2) */
+	(void)snprintf(r->trace_id, sizeof(r->trace_id), "%.32s", trace->traceparent + 3);
+}
+
 static struct record record_of(const struct audit_run *run, const struct summary *end)
 {
 	struct record r = { .run = run, .end = end };
-	(void)clock_gettime(CLOCK_REALTIME, &r.time); /* cannot fail: clock_gettime(2) */
-	(void)snprintf(r.trace_id, sizeof(r.trace_id), "%.32s", run->trace->traceparent + 3);
+	stamp(&r, run->trace);
 	return r;
 }
 
 /* The same name in the file and in the journal. */
 static const char *event_of(const struct record *r)
 {
+	if (r->session)
+		return r->session->reason ? "session_end" : "session_start";
 	return r->end ? "end" : "start";
+}
+
+static const char *tier_of(const struct audit_run *run)
+{
+	return run->session ? "session" : tier_names[run->tier];
 }
 
 /* --- the line --------------------------------------------------------------------- */
@@ -92,11 +105,41 @@ static void put_line(struct json_writer *w, const struct record *r)
 	put_text(w, "code_sha256", r->run->code_sha256);
 	json_member_u64(w, "code_bytes", r->run->code_bytes);
 	put_text(w, "request_sha256", r->run->request_sha256);
-	put_text(w, "tier", tier_names[r->run->tier]);
+	put_text(w, "tier", tier_of(r->run));
+	put_text(w, "session", r->run->session ? r->run->session : "");
 	put_text(w, "request_id", r->run->trace->request_id);
 	put_text(w, "traceparent", r->run->trace->traceparent);
 	if (r->end)
 		put_end(w, r->end);
+	json_close_object(w);
+}
+
+static void put_session_end(struct json_writer *w, const struct audit_session *s)
+{
+	put_text(w, "reason", s->reason);
+	json_member_u64(w, "execs", s->execs);
+	json_member_u64(w, "duration_ms", s->duration_ms);
+	json_member_u64(w, "cpu_ms", s->cpu_ms);
+}
+
+static void put_session_line(struct json_writer *w, const struct record *r)
+{
+	const struct audit_session *s = r->session;
+
+	json_open_object(w);
+	put_text(w, "schema", "cejail.audit/1");
+	put_text(w, "event", event_of(r));
+	result_put_time(w, "time", &r->time);
+	put_text(w, "id", s->id);
+	put_text(w, "caller", s->caller);
+	put_text(w, "profile", s->profile);
+	put_text(w, "profile_sha256", s->profile_sha256);
+	put_text(w, "request_sha256", s->request_sha256);
+	put_text(w, "request_id", s->trace->request_id);
+	put_text(w, "traceparent", s->trace->traceparent);
+	put_text(w, "context", s->context);
+	if (s->reason)
+		put_session_end(w, s);
 	json_close_object(w);
 }
 
@@ -128,7 +171,10 @@ static int write_file(struct audit *a, const struct record *r, struct cj_error *
 
 	if (!w)
 		return cj_fail(err, ENOMEM, "write '%s'", a->path);
-	put_line(w, r);
+	if (r->session)
+		put_session_line(w, r);
+	else
+		put_line(w, r);
 	int rc = json_writer_take(w, &text, &size, err);
 	if (rc < 0)
 		return cj_wrap(err, "write '%s'", a->path);
@@ -238,11 +284,40 @@ static void put_entry(struct entry *e, const struct record *r)
 	put_if(e, "CEJAIL_CODE_SHA256", run->code_sha256);
 	put_number(e, "CEJAIL_CODE_BYTES", run->code_bytes);
 	put_if(e, "CEJAIL_REQUEST_SHA256", run->request_sha256);
-	put_field(e, "CEJAIL_TIER", tier_names[run->tier]);
+	put_field(e, "CEJAIL_TIER", tier_of(run));
+	if (run->session)
+		put_field(e, "CEJAIL_SESSION", run->session);
 	put_field(e, "CEJAIL_REQUEST_ID", run->trace->request_id);
 	put_if(e, "TRACE_ID", r->trace_id);
 	if (r->end)
 		put_end_fields(e, r->end);
+}
+
+static void put_session_entry(struct entry *e, const struct record *r)
+{
+	const struct audit_session *s = r->session;
+	char message[TEXT_MAX];
+
+	(void)snprintf(message, sizeof(message), "session %.64s of %.64s %s%.32s", s->id, s->caller,
+		       s->reason ? "ended: " : "starts", s->reason ? s->reason : "");
+	put_field(e, "MESSAGE", message);
+	put_field(e, "MESSAGE_ID",
+		  s->reason ? AUDIT_MESSAGE_SESSION_END : AUDIT_MESSAGE_SESSION_START);
+	put_number(e, "PRIORITY", LOG_INFO);
+	put_field(e, "SYSLOG_IDENTIFIER", "cejail");
+	put_field(e, "CEJAIL_EVENT", event_of(r));
+	put_field(e, "CEJAIL_SESSION", s->id);
+	put_field(e, "CEJAIL_CALLER", s->caller);
+	put_field(e, "CEJAIL_PROFILE", s->profile);
+	put_if(e, "CEJAIL_PROFILE_SHA256", s->profile_sha256);
+	put_if(e, "CEJAIL_REQUEST_SHA256", s->request_sha256);
+	put_field(e, "CEJAIL_REQUEST_ID", s->trace->request_id);
+	put_if(e, "TRACE_ID", r->trace_id);
+	if (!s->reason)
+		return;
+	put_field(e, "CEJAIL_REASON", s->reason);
+	put_number(e, "CEJAIL_EXECS", s->execs);
+	put_number(e, "CEJAIL_CPU_USEC", s->cpu_ms * 1000);
 }
 
 static const struct sockaddr_un journal_address = {
@@ -303,7 +378,10 @@ static int send_entry(int sock_fd, struct entry *e, struct cj_error *err)
 static int write_journal(const struct audit *a, const struct record *r, struct cj_error *err)
 {
 	struct entry e = { .used = 0 };
-	put_entry(&e, r);
+	if (r->session)
+		put_session_entry(&e, r);
+	else
+		put_entry(&e, r);
 	if (e.is_full)
 		return cj_fail(err, E2BIG, "send to '%s'", JOURNAL_SOCKET);
 	return send_entry(a->journal_fd, &e, err);
@@ -403,5 +481,12 @@ int audit_end(struct audit *a, const struct audit_run *run, const struct summary
 	      struct cj_error *err)
 {
 	const struct record r = record_of(run, s);
+	return write_record(a, &r, err);
+}
+
+int audit_session(struct audit *a, const struct audit_session *session, struct cj_error *err)
+{
+	struct record r = { .session = session };
+	stamp(&r, session->trace);
 	return write_record(a, &r, err);
 }

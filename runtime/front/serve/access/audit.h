@@ -17,8 +17,10 @@
 #include "runtime/front/serve/config/service_config.h"
 
 /* journalctl MESSAGE_ID=... */
-#define AUDIT_MESSAGE_START "1b41698ec8044d88b5fa31b06e526685"
-#define AUDIT_MESSAGE_END   "b028be82e496421eb109fc5ca2e86901"
+#define AUDIT_MESSAGE_SESSION_START "5a6d3c0f9be44f1c8d2a7e15b06c94d3"
+#define AUDIT_MESSAGE_SESSION_END   "c1f0874e2d6b4a9b93e5f7a80c3d1b62"
+#define AUDIT_MESSAGE_START         "1b41698ec8044d88b5fa31b06e526685"
+#define AUDIT_MESSAGE_END           "b028be82e496421eb109fc5ca2e86901"
 
 struct audit {
 	int file_fd, journal_fd; /* -1: not in use */
@@ -47,6 +49,7 @@ struct audit_run {
 	uint64_t code_bytes;
 	const struct trace *trace;
 	enum tier tier;
+	const char *session; /* the id of the session that it is an exec of, or NULL */
 };
 /*
  * Fails: a sink did not get the whole line.  A profile with "audit": "required" does not run then.
@@ -54,3 +57,14 @@ struct audit_run {
 int audit_start(struct audit *a, const struct audit_run *run, struct cj_error *err);
 int audit_end(struct audit *a, const struct audit_run *run, const struct summary *s,
 	      struct cj_error *err);
+
+/* A session, whose execs are runs. */
+struct audit_session {
+	const char *id, *caller, *profile;
+	const char *profile_sha256, *request_sha256;
+	const char *context; /* "none" or "repl" */
+	const struct trace *trace;
+	const char *reason; /* of the end; NULL: it is about to start */
+	uint64_t execs, duration_ms, cpu_ms;
+};
+int audit_session(struct audit *a, const struct audit_session *session, struct cj_error *err);

@@ -95,7 +95,8 @@ char *api_error_text(enum api_code code, const char *message, const char *hint,
 	return finish(w, out_size);
 }
 
-char *api_error_line(enum api_code code, const char *request_id, size_t *out_size)
+char *api_error_line(enum api_code code, const char *message, const char *request_id,
+		     size_t *out_size)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 
@@ -103,7 +104,7 @@ char *api_error_line(enum api_code code, const char *request_id, size_t *out_siz
 		return NULL;
 	json_open_object(w);
 	json_member_text(w, "type", "error");
-	put_error(w, code, NULL, NULL, request_id);
+	put_error(w, code, message, NULL, request_id);
 	json_close_object(w);
 	return finish(w, out_size);
 }

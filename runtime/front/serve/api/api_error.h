@@ -51,4 +51,5 @@ extern const struct api_row api_rows[API_CODE_COUNT];
 char *api_error_text(enum api_code code, const char *message, const char *hint,
 		     const char *request_id, size_t *out_size);
 /* {"type":"error","error":{...}}: the last line of a stream of events. */
-char *api_error_line(enum api_code code, const char *request_id, size_t *out_size);
+char *api_error_line(enum api_code code, const char *message, const char *request_id,
+		     size_t *out_size);

@@ -269,6 +269,8 @@ static void put_run(struct json_writer *w, const struct run *run)
 	json_open_object(w);
 	json_member_text(w, "id", run->id);
 	json_member_text(w, "profile", run->profile);
+	if (run->session[0])
+		json_member_text(w, "session", run->session);
 	json_member_text(w, "state", run_state_names[run->state]);
 	json_member_text(w, "tier", run->has_tier ? tier_names[run->tier] : NULL);
 	json_member_text(w, "request_id", run->trace.request_id);

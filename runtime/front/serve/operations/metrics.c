@@ -72,7 +72,7 @@ struct metrics {
 	uint64_t zygotes[METRICS_PROFILES_MAX + 1][ZYGOTE_EVENT_COUNT];
 	uint64_t refusals[API_CODE_COUNT];
 	uint64_t http[HTTP_STATUS_MAX + 1];
-	struct histogram run, memory, setup[TIER_COUNT], request[TIER_COUNT];
+	struct histogram run, memory, setup[TIER_COUNT + 1], request[TIER_COUNT + 1];
 	uint64_t cpu_us, denied_packets, denied_syscalls, audit_failures;
 };
 
@@ -339,9 +339,10 @@ static void put_histogram(struct page *p, const char *name, const char *label,
 
 static void put_tiers(struct page *p, const char *name, const struct histogram *tiers)
 {
-	for (size_t i = 0; i < TIER_COUNT; i++) {
+	for (size_t i = 0; i <= TIER_COUNT; i++) {
 		char label[48];
-		(void)snprintf(label, sizeof(label), "tier=\"%s\",", tier_names[i]);
+		(void)snprintf(label, sizeof(label), "tier=\"%s\",",
+			       i == METRICS_IN_SESSION ? "session" : tier_names[i]);
 		put_histogram(p, name, label, &tiers[i], &times);
 	}
 }

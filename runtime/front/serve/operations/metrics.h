@@ -24,6 +24,7 @@ struct metrics;
 struct metrics *metrics_create(void); /* NULL: no memory */
 void metrics_destroy(struct metrics **m);
 
+#define METRICS_IN_SESSION TIER_COUNT /* in place of a tier: an exec of a session */
 void metrics_count_run(struct metrics *m, const char *profile, enum tier tier,
 		       const struct summary *s,
 		       uint64_t request_us); /* from the whole request to its result */

@@ -34,10 +34,12 @@ void execution_report_dropped(struct execution *e)
 		e->dropped = 0;
 }
 
-static void put_error(const struct execution *e, struct exchange *x, enum api_code why)
+/* `message` NULL: the code's. */
+static void put_error(const struct execution *e, struct exchange *x, enum api_code why,
+		      const char *message)
 {
 	size_t size = 0;
-	auto_free char *line = api_error_line(why, execution_request_id(e), &size);
+	auto_free char *line = api_error_line(why, message, execution_request_id(e), &size);
 
 	if (line)
 		(void)exchange_put(x, line, size, true);
@@ -45,15 +47,16 @@ static void put_error(const struct execution *e, struct exchange *x, enum api_co
 
 static void answer_failure(struct execution *e, enum api_code why)
 {
+	const char *message = why == API_SESSION_ENDED ? e->host_ended : NULL;
 	struct exchange *x = take_ptr(e->exchange);
 
 	if (e->on_complete)
 		e->on_complete(e->context, NULL, 0, why);
 	if (x && exchange_is_streaming(x)) {
-		put_error(e, x, why);
+		put_error(e, x, why, message);
 		exchange_end_stream(x);
 	} else if (x) {
-		exchange_refuse(x, why, NULL, NULL,
+		exchange_refuse(x, why, message, NULL,
 				api_rows[why].http_status == 503 ? RETRY_SOON_MS : 0);
 	}
 }
@@ -77,7 +80,7 @@ static void answer_result(struct execution *e, const char *line, size_t size)
 		if (exchange_put(x, line, size, true))
 			(void)exchange_put(x, "\n", 1, true);
 		else
-			put_error(e, x, API_TOO_MANY_WAITING);
+			put_error(e, x, API_TOO_MANY_WAITING, NULL);
 		exchange_end_stream(x);
 	} else {
 		reply.text = malloc(size + 1);
@@ -104,6 +107,7 @@ static struct audit_run about(const struct execution *e)
 		.code_bytes = e->code_bytes,
 		.trace = &e->run->trace,
 		.tier = e->run->tier,
+		.session = e->host.session ? e->run->session : NULL,
 	};
 }
 
@@ -133,7 +137,8 @@ static void finish_run(struct execution *e)
 	struct executions *all = e->all;
 	uint64_t request_us = clock_us() - e->begun_us;
 
-	metrics_count_run(all->context.metrics, e->run->profile, e->run->tier, &e->run->summary,
+	metrics_count_run(all->context.metrics, e->run->profile,
+			  e->host.session ? METRICS_IN_SESSION : e->run->tier, &e->run->summary,
 			  request_us);
 	runs_finish(all->context.runs, e->run, clock_epoch_ms());
 	e->run = NULL;
@@ -150,7 +155,9 @@ static void log_failure(const struct execution *e)
 {
 	const struct summary *s = &e->run->summary;
 
-	if (s->status == STATUS_SETUP_ERROR && !s->is_callers_own && !e->on_complete)
+	bool is_probe = e->on_complete && !e->host.session;
+
+	if (s->status == STATUS_SETUP_ERROR && !s->is_callers_own && !is_probe)
 		slog(SLOG_ERROR, execution_request_id(e), "run %s (%s): %s: %s", e->run->id,
 		     e->run->profile, s->error_stage, s->error_message);
 }
@@ -189,12 +196,22 @@ void execution_fail(struct execution *e, const char *why)
 	finish_run(e);
 }
 
+void execution_fail_with_host(struct execution *e)
+{
+	const struct summary s = { .status = STATUS_CANCELLED, .exit_code = -1 };
+
+	use_own_summary(e, &s);
+	answer_failure(e, API_SESSION_ENDED);
+	finish_run(e);
+}
+
 /* The result of a run that was cancelled before a worker could write it. */
 static char *write_cancelled(const struct execution *e, size_t *out_size)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
 	const struct result_about profile = { .profile_name = e->run->profile,
-					      .profile_sha256 = e->profile_sha256 };
+					      .profile_sha256 = e->profile_sha256,
+					      .session = e->host.session ? e->run->session : NULL };
 	struct cj_error err = { 0 };
 	struct outcome o;
 	const char *text = NULL;

@@ -125,7 +125,7 @@ static void on_line(struct worker_conn *conn, const char *text, size_t size)
 		ready_read(text, size, &said);
 		execution_fail(e, said.why);
 	} else if (strcmp(type, "ready") == 0) {
-		if (e->run->tier == TIER_INTERPRETER)
+		if (!e->host.session && e->run->tier == TIER_INTERPRETER)
 			pool_note_ready(e->all->context.pool, e->run->profile, text, size);
 	} else if (is_event(type)) {
 		forward_event(e, text, size);
@@ -147,7 +147,15 @@ static void on_ended(struct worker_conn *conn, const char *why)
 	struct execution *e = conn->owner;
 	char text[128];
 
-	if (e->run) {
+	/* The reason may be on its way: the end of the session. */
+	if (e->run && e->host.session && !e->host_ended) {
+		e->is_lost = e->is_cancelled = true;
+		e->deadline_ms = clock_ms() + EXECUTION_LOST_MS;
+		return;
+	}
+	if (e->run && e->host_ended) {
+		execution_fail_with_host(e);
+	} else if (e->run) {
 		(void)snprintf(text, sizeof(text), "its worker ended without a result%s%s",
 			       why[0] ? ": " : "", why);
 		execution_fail(e, text);
@@ -168,6 +176,7 @@ static void close_control(struct execution *e)
 static int send_job(struct execution *e, struct cj_error *err)
 {
 	struct job job = {
+		.kind = e->host.session ? JOB_EXEC : JOB_RUN,
 		.trace = e->run->trace,
 		.wants_events = e->terms.wants_events,
 		.may_name_host_paths = e->terms.may_name_host_paths,
@@ -187,11 +196,25 @@ static int find_worker(struct execution *e, struct cj_error *err)
 	struct pool *pool = e->all->context.pool;
 
 	e->run->tier = TIER_COLD;
+	if (e->host.session)
+		return e->host.spawn(e->host.context, &e->conn, err);
 	e->run->has_tier = true;
 	e->conn = pool_take(pool, e->run->profile, e->terms.fit, &e->run->tier);
 	if (e->conn)
 		return 0;
 	return pool_spawn_new(pool, e->run->profile, e->terms.fit, &e->conn, &e->run->tier, err);
+}
+
+/* Which tier it got, and why. */
+static void count_tier(const struct execution *e)
+{
+	const struct executions_context *c = &e->all->context;
+
+	metrics_count_pool(c->metrics, e->run->profile,
+			   pool_wanted_tier(c->pool, e->run->profile, e->terms.fit), e->run->tier);
+	metrics_count_bypass(c->metrics, e->run->profile,
+			     pool_bypass_of(c->pool, e->run->profile, e->terms.fit,
+					    e->terms.why_cold, e->run->tier));
 }
 
 /*
@@ -200,8 +223,6 @@ static int find_worker(struct execution *e, struct cj_error *err)
  */
 static int hand_over(struct execution *e, struct cj_error *err)
 {
-	const struct executions_context *c = &e->all->context;
-
 	while (send_job(e, err) < 0) {
 		bool was_cold = e->run->tier == TIER_COLD;
 		if (was_cold && err->code == EPIPE)
@@ -214,11 +235,8 @@ static int hand_over(struct execution *e, struct cj_error *err)
 	e->conn->line = on_line;
 	e->conn->ended = on_ended;
 	e->conn->line_max = LINE_MAX_OF(e->terms.output_bytes);
-	metrics_count_pool(c->metrics, e->run->profile,
-			   pool_wanted_tier(c->pool, e->run->profile, e->terms.fit), e->run->tier);
-	metrics_count_bypass(c->metrics, e->run->profile,
-			     pool_bypass_of(c->pool, e->run->profile, e->terms.fit,
-					    e->terms.why_cold, e->run->tier));
+	if (!e->host.session)
+		count_tier(e);
 	return 0;
 }
 
@@ -245,6 +263,12 @@ static void start(struct execution *e, uint64_t now_ms)
 		return;
 	}
 	runs_start(e->all->context.runs, e->run, clock_epoch_ms());
+	if (rc < 0 && e->host.session && err.code == EPIPE) {
+		e->host_ended = "the session has ended";
+		execution_fail_with_host(e);
+		execution_destroy(e);
+		return;
+	}
 	if (rc < 0) {
 		char why[CJ_ERROR_MSG_MAX + 64];
 		(void)snprintf(why, sizeof(why), "no worker for it: %s", err.msg);
@@ -283,6 +307,8 @@ static struct run *add_run(struct executions *all, const struct execution_order 
 				     .profile = order->profile,
 				     .account = order->account,
 				     .trace = order->trace,
+				     .session = order->host.session,
+				     .gate = order->host.gate,
 				     .now_ms = clock_ms(),
 				     .epoch_ms = clock_epoch_ms(),
 				     .queue_ms = all->limits.queue_ms };
@@ -305,6 +331,7 @@ int execution_begin(struct executions *all, const struct execution_order *order,
 				 .run = run,
 				 .exchange = order->exchange,
 				 .terms = order->terms,
+				 .host = order->host,
 				 .code_bytes = order->code.size,
 				 .body = order->body,
 				 .body_size = order->body_size,
@@ -333,6 +360,24 @@ void execution_cancel(struct run *run)
 	} else if (run->state == RUN_RUNNING && !e->is_cancelled) {
 		close_control(e);
 		e->deadline_ms = clock_ms() + EXECUTION_GRACE_MS;
+	}
+}
+
+void execution_host_ended(struct run *run, const char *message)
+{
+	struct execution *e = run->execution;
+
+	e->host_ended = message;
+	if (run->state == RUN_QUEUED) {
+		execution_fail_with_host(e);
+		execution_destroy(e);
+	} else if (e->is_lost) {
+		execution_fail_with_host(e);
+		remove_exiting(e);
+	} else {
+		e->is_cancelled = true;
+		worker_conn_pause(e->conn, false);
+		e->deadline_ms = clock_ms() + EXECUTION_CANCEL_MS;
 	}
 }
 
@@ -378,8 +423,13 @@ static void enforce_deadline(struct execution *e, uint64_t now_ms)
 		e->deadline_ms = now_ms + EXECUTION_CANCEL_MS;
 		return;
 	}
-	execution_fail(e, e->is_broken ? "its worker sent a line that the protocol does not have"
-				       : "deadline exceeded, and its worker did not exit");
+	if (e->host_ended)
+		execution_fail_with_host(e);
+	else
+		execution_fail(e, e->is_lost ? "its worker ended without a result"
+				  : e->is_broken
+				      ? "its worker sent a line that the protocol does not have"
+				      : "deadline exceeded, and its worker did not exit");
 	remove_exiting(e);
 }
 

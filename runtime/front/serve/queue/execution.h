@@ -29,6 +29,7 @@ struct metrics;
 
 #define EXECUTION_GRACE_MS  30000 /* for set-up and clean-up, in addition to the time limit */
 #define EXECUTION_CANCEL_MS 5000  /* from closing the control pipe to closing the socket */
+#define EXECUTION_LOST_MS   2000  /* from the end of a worker in a session to the session's */
 #define EXECUTION_EXIT_MS   15000 /* for a worker to exit after its result */
 
 /* What the server has decided about a request that it accepted. */
@@ -40,6 +41,15 @@ struct execution_terms {
 	uint64_t wall_ms, output_bytes; /* the limits in force */
 };
 
+/* What its worker comes from, if not from the pool: a session.  Copied, but for what it points to. */
+struct execution_host {
+	const char *session;   /* the id of a session; NULL: none, the run has a jail of its own */
+	struct run_gate *gate; /* runs.h */
+	/* A worker that takes a JOB_EXEC. */
+	int (*spawn)(void *context, struct worker_conn **out, struct cj_error *err);
+	void *context;
+};
+
 /* A run as it is accepted.  All of it is copied, except what is marked as taken. */
 struct execution_order {
 	struct exchange *exchange; /* NULL: nobody waits for an answer; taken */
@@ -47,11 +57,12 @@ struct execution_order {
 	const char *id, *profile, *profile_sha256;
 	const struct trace *trace;
 	struct execution_terms terms;
+	struct execution_host host;
 	struct blob code; /* for the audit: its hash and size */
 	char *body;       /* malloc'ed, taken */
 	size_t body_size;
-	/* Instead of an exchange: a line for each event, if the terms want them; at last the
-	 * result's JSON, or NULL and the reason why there is none. */
+	/* Beside or instead of an exchange: a line for each event, if the terms want them; at last
+	 * the result's JSON, or NULL and the reason why there is none. */
 	void (*on_event)(void *context, const char *line, size_t size);
 	void (*on_complete)(void *context, const char *result, size_t size, enum api_code why);
 	void *context;
@@ -82,6 +93,13 @@ int execution_begin(struct executions *all, const struct execution_order *order,
 		    struct cj_error *err);
 /* A queued run completes at once; the worker of a running one still sends its result. */
 void execution_cancel(struct run *run);
+/*
+ * execution_host_ended - the session of an unfinished run has ended, as `message` tells its caller.
+ *
+ * A queued run completes at once, with API_SESSION_ENDED.  The worker of a running one may still
+ * send its result for a moment.  Keeps the pointer until the run is complete.
+ */
+void execution_host_ended(struct run *run, const char *message);
 void executions_cancel_all(struct executions *e);
 
 /* From now on the service is shutting down: no new runs. */

@@ -17,6 +17,9 @@ struct execution {
 	struct run *run;           /* NULL: complete, and the worker has not exited yet */
 	struct exchange *exchange; /* NULL: none, answered, or the caller is gone */
 	struct execution_terms terms;
+	struct execution_host host;
+	const char *host_ended; /* how the host has ended; NULL: it has not */
+	bool is_lost;           /* the worker in the host has ended without a result */
 	char profile_sha256[SHA256_HEX_MAX], code_sha256[SHA256_HEX_MAX];
 	char request_sha256[SHA256_HEX_MAX]; /* for the audit; "" where there is none */
 	size_t code_bytes, body_size;
@@ -58,10 +61,11 @@ void execution_report_dropped(struct execution *e);
 bool execution_audit(struct execution *e, const struct summary *s);
 
 /*
- * The ways a run completes.  Each answers the caller.  After the first three the worker, if there
+ * The ways a run completes.  Each answers the caller.  After the first four the worker, if there
  * is one, is in the list `exiting`; the last one frees the execution.
  */
 void execution_complete(struct execution *e, const char *line, size_t size);
 void execution_fail(struct execution *e, const char *why);
+void execution_fail_with_host(struct execution *e);     /* because of e->host_ended */
 void execution_complete_cancelled(struct execution *e); /* without a result from the worker */
 void execution_refuse(struct execution *e, enum api_code why); /* no record of the run is kept */

@@ -79,6 +79,8 @@ struct run *runs_add(struct runs *r, const struct run_order *o)
 	(void)snprintf(run->id, sizeof(run->id), "%s", o->id);
 	(void)snprintf(run->caller, sizeof(run->caller), "%s", o->account->name);
 	(void)snprintf(run->profile, sizeof(run->profile), "%s", o->profile);
+	if (o->session)
+		(void)snprintf(run->session, sizeof(run->session), "%s", o->session);
 	run->trace = *o->trace;
 	run->account = o->account;
 	run->gate = o->gate;

@@ -37,6 +37,7 @@ struct run {
 	char id[PLAN_ID_MAX];
 	char caller[CALLER_NAME_MAX];
 	char profile[RUN_PROFILE_MAX];
+	char session[PLAN_ID_MAX]; /* that it is an exec of; "": none */
 	struct trace trace;
 	enum run_state state;
 	bool has_tier, has_summary;
@@ -65,6 +66,7 @@ enum api_code runs_admit(const struct runs *r, const struct account *a, unsigned
 /* A new run; all of it is copied, but for the account. */
 struct run_order {
 	const char *id, *profile;
+	const char *session; /* NULL: none */
 	struct account *account;
 	const struct trace *trace;
 	struct run_gate *gate; /* NULL: none; outlives the run's being unfinished */

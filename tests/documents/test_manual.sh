@@ -249,8 +249,8 @@ session_help() {
 	local verb
 	for verb in $(session_verbs); do
 		"$CEJAIL" session "$verb" --help | awk -v verb="$verb" '
-			/^Options of/ { exit }
-			/^  (-[a-z],|   ) --/ {
+			/^Options of/ { over = 1 }
+			!over && /^  (-[a-z],|   ) --/ {
 				letter = $1 ~ /^-[a-z],$/ ? substr($1, 1, 2) : "-"
 				name = letter == "-" ? $1 : $2
 				if (name != "--help") print verb, letter, name }'
@@ -259,8 +259,8 @@ session_help() {
 session_manual() {
 	MANUAL=$SESSION chapter VERBS | awk '
 		/^\.It Cm / { verb = $3 }
-		/^Each verb has/ { exit }
-		/^\.It Fl / {
+		/^Each verb has/ { over = 1 }
+		!over && /^\.It Fl / {
 			letter = $3 ~ /^-/ ? "-" : "-" $3
 			print verb, letter, "-" (letter == "-" ? $3 : $6) }'
 }

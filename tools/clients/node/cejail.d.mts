@@ -27,6 +27,16 @@ export interface Run {
 
 export type Status = "exited" | "signaled" | "timeout" | "cpu_limit" | "oom" | "output_limit" | "cancelled";
 
+/** What a cell of a session with context "repl" leaves besides its output.  All of it is untrusted. */
+export class Cell {
+  constructor(raw: Record<string, any>);
+  readonly raw: Record<string, any>;
+  /** The repr of the last expression; null without one. */
+  readonly value: string | null;
+  readonly displays: { type: string; content: Uint8Array }[];
+  readonly exception: Record<string, any> | null;
+}
+
 export class Result {
   constructor(raw: Record<string, any>);
   /** The whole result: schema/result.json. */
@@ -47,6 +57,8 @@ export class Result {
   readonly value: unknown;
   /** The files of /box/out by their path, with `artifacts`.  Check names before you write them. */
   readonly artifacts: Map<string, Uint8Array>;
+  /** Of a session with context "repl". */
+  readonly cell: Cell | null;
   readonly limitsHit: string[];
   readonly usage: Record<string, number | null>;
   readonly warnings: string[];
@@ -84,8 +96,65 @@ export class Client {
   constructor(options?: ClientOptions);
   run(run: Run): Promise<Result>;
   stream(run: Run): AsyncGenerator<Event, void, void>;
+  /** Without a socket or url: at the service of this user, which cejail starts if none listens. */
+  session(settings?: SessionSettings): Promise<Session>;
+  attach(id: string): Promise<Session>;
+  sessions(): Promise<Record<string, any>[]>;
+}
+
+/** A session, and any setting of a jail that a request may have. */
+export interface SessionSettings {
+  profile?: string;
+  /** Such as "10m". */
+  lease?: string;
+  idle?: string;
+  context?: "none" | "repl";
+  [setting: string]: unknown;
+}
+
+/** A program in a session. */
+export interface ExecOptions extends Omit<Run, "profile"> {
+  /** At the timeout, SIGINT, and SIGKILL 2 seconds later. */
+  interrupt?: boolean;
+}
+
+export interface Entry {
+  path: string;
+  type: "file" | "directory" | "symlink" | "other";
+  bytes: number;
+  mode?: string;
+  mtime?: string;
+}
+
+/** A jail that stays.  Paths are those of the jail; a relative one begins at /box. */
+export class Session {
+  private constructor();
+  readonly id: string;
+  exec(program: ExecOptions): Promise<Result>;
+  stream(program: ExecOptions): AsyncGenerator<Event, void, void>;
+  start(program: ExecOptions & { open_stdin?: boolean }): Promise<Exec>;
+  execs(): Promise<Record<string, any>[]>;
+  put(path: string, content: Content, options?: { executable?: boolean }): Promise<void>;
+  get(path: string): Promise<Uint8Array>;
+  list(path?: string): Promise<Entry[]>;
+  remove(path: string): Promise<void>;
+  lease(duration: string): Promise<Record<string, any>>;
+  info(): Promise<Record<string, any>>;
+  end(): Promise<void>;
+}
+
+/** A program that Session.start() has started. */
+export class Exec {
+  private constructor();
+  readonly id: string;
+  wait(): Promise<Result>;
+  poll(): Promise<Result | null>;
+  signal(name: string): Promise<void>;
+  write(content: Content, options?: { eof?: boolean }): Promise<void>;
+  cancel(): Promise<void>;
 }
 
 export function request(run: Run): Record<string, unknown>;
 export function run(run: Run): Promise<Result>;
 export function stream(run: Run): AsyncGenerator<Event, void, void>;
+export function session(settings?: SessionSettings): Promise<Session>;

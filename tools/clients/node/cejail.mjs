@@ -10,12 +10,21 @@
 //	const client = new Client({ socket: "/run/cejail/api.sock" });
 //	for await (const event of client.stream({ code: "print('now')", timeout: "5s" })) ...
 //
+// A session is a jail that stays, at a service, for several programs:
+//
+//	const session = await client.session({ profile: "python", context: "repl" });
+//	await session.exec({ code: "x = 20" });
+//	console.log((await session.exec({ code: "x + 1" })).cell.value);
+//	await session.end();
+//
 // The members of a request are those of schema/request.json; cejail.d.mts has the types.  The profile is
 // the ceiling of the limits; `options` of a Client raise it, for runs over `cejail run`.
 import { spawn } from "node:child_process";
 import http from "node:http";
 
 const PROFILE = "python";
+const HOME = "/box";
+const WAIT = "30s"; // of one request for the end of an exec; the service waits at most 60 s
 
 /** cejail failed or refused the request: no program ran, or its result was lost. */
 export class CejailError extends Error {
@@ -27,6 +36,14 @@ export class CejailError extends Error {
 }
 
 const bytesOf = (part) => ("base64" in part ? Buffer.from(part.base64, "base64") : Buffer.from(part.text ?? ""));
+
+/** What a cell of a session with context "repl" leaves besides its output.  All of it is untrusted. */
+export class Cell {
+  constructor(raw) { this.raw = raw; }
+  get value() { return this.raw.value ?? null; }
+  get displays() { return (this.raw.displays ?? []).map((row) => ({ type: row.type, content: bytesOf(row) })); }
+  get exception() { return this.raw.exception ?? null; }
+}
 
 /** How a run ended.  `raw` is the whole result: schema/result.json. */
 export class Result {
@@ -42,6 +59,7 @@ export class Result {
   get stderr() { return this.stderrBytes.toString(); }
   get truncated() { return this.raw.stdout.truncated || this.raw.stderr.truncated; }
   get value() { return this.raw.value ?? null; }
+  get cell() { return this.raw.cell ? new Cell(this.raw.cell) : null; }
   get artifacts() {
     const rows = this.raw.artifacts.filter((row) => "text" in row || "base64" in row);
     return new Map(rows.map((row) => [row.path, bytesOf(row)]));
@@ -63,8 +81,12 @@ function fileOf(path, file) {
 }
 
 /** The JSON object of a run.  Members that are undefined are left out. */
-export function request({ code, command, profile, stdin, files, ...rest }) {
-  const made = { profile: profile ?? (command ? "base" : PROFILE) };
+export function request({ profile, ...rest }) {
+  return { profile: profile ?? (rest.command ? "base" : PROFILE), ...programOf(rest) };
+}
+
+function programOf({ code, command, stdin, files, ...rest }) {
+  const made = {};
   if (code !== undefined) made.code = blob(code);
   if (command !== undefined) made.command = command;
   if (stdin !== undefined) made.stdin = blob(stdin);
@@ -142,16 +164,15 @@ function refusal(response, text) {
   return new CejailError(error.message, { code: error.code, hint: error.hint, retryAfter: after > 0 ? after : null });
 }
 
-/** One POST /v1/runs.  The service cancels a run whose connection is closed. */
-async function startCall({ socket, url, token }, body, wantsEvents, signal) {
+/** One request.  The service cancels a run whose connection is closed. */
+async function startCall({ socket, url, token }, { method = "POST", path = "/v1/runs", body, type = "application/json", accept = "application/json" }, signal) {
   const headers = {
-    "Content-Type": "application/json",
-    "Content-Length": Buffer.byteLength(body),
-    Accept: wantsEvents ? "application/x-ndjson" : "application/json",
+    ...(body === undefined ? {} : { "Content-Type": type, "Content-Length": Buffer.byteLength(body) }),
+    Accept: accept,
     ...(token ? { Authorization: `Bearer ${token}` } : {}),
   };
   const where = socket ? { socketPath: socket } : { host: url.hostname, port: url.port || 80 };
-  const call = http.request({ ...where, method: "POST", path: "/v1/runs", headers, agent: false });
+  const call = http.request({ ...where, method, path, headers, agent: false });
   const cancel = () => { call.destroy(); };
   signal?.addEventListener("abort", cancel, { once: true }); // without events the response comes at the end
   const response = await new Promise((resolve, reject) => {
@@ -160,7 +181,7 @@ async function startCall({ socket, url, token }, body, wantsEvents, signal) {
     call.end(body);
   }).finally(() => signal?.removeEventListener("abort", cancel));
   call.on("error", () => {}); // the response has the same error
-  if (response.statusCode !== 200) throw refusal(response, await textOf(response));
+  if (response.statusCode < 200 || response.statusCode > 299) throw refusal(response, await textOf(response));
   return {
     answer: response,
     cancel,
@@ -169,7 +190,58 @@ async function startCall({ socket, url, token }, body, wantsEvents, signal) {
   };
 }
 
+/** Of a run over a process or a connection: `start` makes { answer, cancel, explain, end }. */
+async function startOne(start, signal) {
+  signal?.throwIfAborted();
+  const one = await start().catch((problem) => {
+    signal?.throwIfAborted();
+    throw problem;
+  });
+  if (signal?.aborted) one.cancel();
+  signal?.addEventListener("abort", one.cancel, { once: true });
+  return one;
+}
+
+async function resultOf(start, signal) {
+  const one = await startOne(start, signal);
+  try {
+    const text = await textOf(one.answer).catch(() => "");
+    signal?.throwIfAborted();
+    if (text === "") await one.explain();
+    return checked(parse(text));
+  } finally {
+    signal?.removeEventListener("abort", one.cancel);
+    await one.end();
+  }
+}
+
+async function* eventsOf(start, signal) {
+  const one = await startOne(start, signal);
+  let isWhole = false;
+  try {
+    for await (const line of linesOf(one.answer)) {
+      const data = parse(line);
+      if (data.type === "error") throw new CejailError(data.error.message, data.error);
+      isWhole = data.type === "result";
+      if (isWhole) yield { type: "result", data, result: checked(data.result) };
+      else yield { type: data.type, data, content: bytesOf(data) };
+    }
+    signal?.throwIfAborted();
+    if (!isWhole) await one.explain();
+  } catch (problem) {
+    signal?.throwIfAborted();
+    if (problem instanceof CejailError) throw problem;
+    await one.explain();
+  } finally {
+    signal?.removeEventListener("abort", one.cancel);
+    if (!isWhole) one.cancel();
+    await one.end();
+  }
+}
+
 // --- clients ------------------------------------------------------------------------------
+
+const EVENTS = "application/x-ndjson";
 
 export class Client {
   #to;
@@ -182,60 +254,201 @@ export class Client {
     if (url && this.#to.url.protocol !== "http:") throw new TypeError(`'${url}' is not http://HOST:PORT`);
   }
 
-  async #start(asked, wantsEvents, signal) {
-    signal?.throwIfAborted();
+  #start(asked, wantsEvents, signal) {
     const body = JSON.stringify(request(asked));
-    const isService = this.#to.socket || this.#to.url;
-    const one = isService
-      ? await startCall(this.#to, body, wantsEvents, signal).catch((problem) => {
-          signal?.throwIfAborted();
-          throw problem;
-        })
-      : startProcess(this.#to, body, wantsEvents);
-    if (signal?.aborted) one.cancel();
-    signal?.addEventListener("abort", one.cancel, { once: true });
-    return one;
+    if (!this.#to.socket && !this.#to.url) return async () => startProcess(this.#to, body, wantsEvents);
+    return () => startCall(this.#to, { body, ...(wantsEvents ? { accept: EVENTS } : {}) }, signal);
   }
 
   /** Runs a program to its end.  Rejects if cejail failed or refused; how the program ended is in the result. */
   async run({ signal, ...asked }) {
-    const one = await this.#start(asked, false, signal);
-    try {
-      const text = await textOf(one.answer).catch(() => "");
-      signal?.throwIfAborted();
-      if (text === "") await one.explain();
-      return checked(parse(text));
-    } finally {
-      signal?.removeEventListener("abort", one.cancel);
-      await one.end();
-    }
+    return resultOf(this.#start(asked, false, signal), signal);
   }
 
   /** Yields what happens; the last event has the result.  Leaving the loop cancels the run. */
   async *stream({ signal, ...asked }) {
-    const one = await this.#start(asked, true, signal);
-    let isWhole = false;
+    yield* eventsOf(this.#start(asked, true, signal), signal);
+  }
+
+  /** Without a socket: the service of this user, which cejail starts if none listens. */
+  async #service() {
+    const { socket, url, token, program } = this.#to;
+    if (socket || url) return new Service({ socket, url, token });
+    const child = spawn(program, ["session", "socket"], { stdio: ["ignore", "pipe", "pipe"] });
+    const failed = new Promise((resolve) => child.once("error", resolve));
+    const ended = new Promise((resolve) => child.once("close", resolve));
+    const texts = Promise.all([textOf(child.stdout), textOf(child.stderr)]).catch(() => ["", ""]);
+    const status = await Promise.race([failed, ended]);
+    if (status instanceof Error) throw new CejailError(`start '${program}': ${status.message}`);
+    const [path, said] = await texts;
+    if (status !== 0) throw new CejailError(said.trim() || "cejail found no service");
+    return new Service({ socket: path.trimEnd() });
+  }
+
+  /** Creates a session.  Members: profile, lease, idle, context, and the settings of a jail. */
+  async session({ profile = PROFILE, ...settings } = {}) {
+    const service = await this.#service();
+    return new Session(service, (await service.ask("POST", "/v1/sessions", { profile, ...settings })).id);
+  }
+
+  /** A session that exists, for example one of `cejail session create`. */
+  async attach(id) {
+    const session = new Session(await this.#service(), id);
+    await session.info();
+    return session;
+  }
+
+  /** The caller's sessions, also those that ended a short time ago. */
+  async sessions() {
+    return (await (await this.#service()).ask("GET", "/v1/sessions")).sessions;
+  }
+}
+
+// --- sessions -----------------------------------------------------------------------------
+
+class Service {
+  constructor(to) { this.to = to; }
+
+  start(path, body, wantsEvents, signal) {
+    return () => startCall(this.to, { path, body: JSON.stringify(body), ...(wantsEvents ? { accept: EVENTS } : {}) }, signal);
+  }
+
+  /** The bytes of the answer. */
+  async fetch(call) {
+    const parts = [];
+    const one = await startCall(this.to, call);
     try {
-      for await (const line of linesOf(one.answer)) {
-        const data = parse(line);
-        if (data.type === "error") throw new CejailError(data.error.message, data.error);
-        isWhole = data.type === "result";
-        if (isWhole) yield { type: "result", data, result: checked(data.result) };
-        else yield { type: data.type, data, content: bytesOf(data) };
-      }
-      signal?.throwIfAborted();
-      if (!isWhole) await one.explain();
-    } catch (problem) {
-      signal?.throwIfAborted();
-      if (problem instanceof CejailError) throw problem;
+      for await (const part of one.answer) parts.push(part);
+    } catch {
       await one.explain();
-    } finally {
-      signal?.removeEventListener("abort", one.cancel);
-      if (!isWhole) one.cancel();
-      await one.end();
+    }
+    return Buffer.concat(parts);
+  }
+
+  /** The JSON of the answer. */
+  async ask(method, path, body) {
+    return parse((await this.fetch({ method, path, body: body && JSON.stringify(body) })).toString());
+  }
+}
+
+/**
+ * A jail that stays.  Its files, background processes and (with context "repl") variables remain between execs.
+ * Paths are those of the jail; a relative one begins at /box.  Client.session() makes one.
+ */
+export class Session {
+  #service;
+  #path;
+
+  constructor(service, id) {
+    this.id = id;
+    this.#service = service;
+    this.#path = `/v1/sessions/${encodeURIComponent(id)}`;
+  }
+
+  #file(path) {
+    const whole = path.startsWith("/") ? path : `${HOME}/${path}`;
+    return `${this.#path}/files${whole.split("/").map(encodeURIComponent).join("/")}`;
+  }
+
+  /** Runs code or a command to its end.  With context "repl", code is a cell: see Result.cell. */
+  async exec({ signal, ...asked }) {
+    return resultOf(this.#service.start(`${this.#path}/execs`, programOf(asked), false, signal), signal);
+  }
+
+  /** As Client.stream(). */
+  async *stream({ signal, ...asked }) {
+    yield* eventsOf(this.#service.start(`${this.#path}/execs`, programOf(asked), true, signal), signal);
+  }
+
+  /** Runs it without waiting for its end.  With open_stdin, Exec.write() feeds it. */
+  async start(asked) {
+    const { id } = await this.#service.ask("POST", `${this.#path}/execs`, { ...programOf(asked), detach: true });
+    return new Exec(this.#service, `${this.#path}/execs/${encodeURIComponent(id)}`, id);
+  }
+
+  async execs() { return (await this.#service.ask("GET", `${this.#path}/execs`)).execs; }
+
+  /** Writes a file; missing directories are created. */
+  async put(path, content, { executable = false } = {}) {
+    const body = typeof content === "string" ? content : Buffer.from(content);
+    const query = executable ? "?executable" : "";
+    await this.#service.fetch({ method: "PUT", path: this.#file(path) + query, body, type: "application/octet-stream" });
+  }
+
+  /** The bytes of a regular file.  They are untrusted. */
+  async get(path) {
+    return this.#service.fetch({ method: "GET", path: this.#file(path), accept: "application/octet-stream" });
+  }
+
+  /** All entries below a directory. */
+  async list(path = HOME) {
+    const answer = await this.#service.ask("GET", `${this.#file(path).replace(/\/+$/, "")}/?list`);
+    if (answer.truncated) throw new CejailError(`'${path}' has more entries than the service lists`, { code: "truncated" });
+    return answer.entries;
+  }
+
+  /** Removes a file, or a directory with everything in it. */
+  async remove(path) { await this.#service.ask("DELETE", this.#file(path)); }
+
+  /** Lets the session live this long from now: "10m". */
+  async lease(duration) { return this.#service.ask("POST", `${this.#path}/lease`, { lease: duration }); }
+
+  /** The session as the service describes it: state, reason, lease_until, usage, ... */
+  async info() { return this.#service.ask("GET", this.#path); }
+
+  /** Ends the session with everything in it.  Does nothing if it has ended. */
+  async end() {
+    await this.#service.ask("DELETE", this.#path).catch((problem) => {
+      if (problem.code !== "not_found" && problem.code !== "session_ended") throw problem;
+    });
+  }
+
+  async [Symbol.asyncDispose ?? "asyncDispose"]() { await this.end(); }
+}
+
+/** A program that Session.start() has started. */
+export class Exec {
+  #service;
+  #path;
+
+  constructor(service, path, id) {
+    this.id = id;
+    this.#service = service;
+    this.#path = path;
+  }
+
+  async #askEnd(wait) {
+    const answer = await this.#service.ask("GET", `${this.#path}?wait=${wait}`);
+    if (answer.state !== "finished") return null;
+    if (answer.result) return checked(answer.result);
+    const { message = "the service does not keep the result any more", code = "result_dropped", hint = null } = answer.error ?? {};
+    throw new CejailError(message, { code, hint });
+  }
+
+  /** Waits for its end. */
+  async wait() {
+    for (;;) {
+      const result = await this.#askEnd(WAIT);
+      if (result) return result;
     }
   }
+
+  /** The result; null: it has not ended. */
+  async poll() { return this.#askEnd("1ms"); }
+
+  /** Sends "INT", "TERM", ... to its main process. */
+  async signal(name) { await this.#service.ask("POST", `${this.#path}/signal`, { signal: name }); }
+
+  /** Feeds its standard input; with `eof`, this is the end.  Rejects with "too_many_waiting" if it does not read. */
+  async write(content, { eof = false } = {}) {
+    const body = typeof content === "string" ? { text: content } : blob(content);
+    await this.#service.ask("POST", `${this.#path}/stdin`, { ...body, ...(eof ? { eof } : {}) });
+  }
+
+  /** Ends it with all its processes. */
+  async cancel() { await this.#service.ask("DELETE", this.#path); }
 }
 
 export const run = (asked) => new Client().run(asked);
 export const stream = (asked) => new Client().stream(asked);
+export const session = (settings) => new Client().session(settings);

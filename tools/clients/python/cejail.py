@@ -12,6 +12,13 @@ A run goes over `cejail run`, or over the socket of a service (cejail-serve(8)):
     for event in client.stream("print('now')", timeout="5s"):
         ...
 
+A session is a jail that stays, at a service, for several programs:
+
+    with client.session(profile="python", context="repl") as session:
+        session.put("numbers.txt", "1 2 3")
+        session.exec("numbers = [int(n) for n in open('numbers.txt').read().split()]")
+        print(session.exec("sum(numbers)").cell.value)
+
 AsyncClient has the same methods for asyncio.  The keywords of run() and stream() are the keys of a
 request: schema/request.json, cejail-profile(5).  The profile is the ceiling of the limits; the
 options of Client(options=...) raise it, for runs over `cejail run`.
@@ -27,14 +34,19 @@ import os
 import socket
 import subprocess
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar, Union
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
-__all__ = ["AsyncClient", "Client", "Error", "Event", "File", "Result", "arun", "astream", "run", "stream"]
+__all__ = [
+    "AsyncClient", "AsyncExec", "AsyncSession", "Cell", "Client", "Display", "Entry", "Error", "Event", "Exec", "File",
+    "Result", "Session", "arun", "asession", "astream", "run", "session", "stream",
+]  # fmt: skip
 
 PROFILE = "python"
+HOME = "/box"
+_WAIT_S = 30  # of one request for the end of an exec; the service waits at most 60 s
 _MISSING: Any = object()
 _T = TypeVar("_T")
 
@@ -67,6 +79,33 @@ def _bytes_of(part: Mapping[str, Any]) -> bytes:
     if "base64" in part:
         return base64.b64decode(part["base64"], validate=True)
     return str(part.get("text", "")).encode()
+
+
+class Display(NamedTuple):
+    """A picture, a table or a value that a cell has shown."""
+
+    type: str  # "image/png", "text/html", ...
+    content: bytes
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a cell of a session with context="repl" leaves besides its output.  All of it is untrusted."""
+
+    raw: dict[str, Any]
+
+    @property
+    def value(self) -> str | None:
+        """The repr of the last expression; None without one."""
+        return self.raw.get("value")
+
+    @property
+    def displays(self) -> list[Display]:
+        return [Display(row["type"], _bytes_of(row)) for row in self.raw.get("displays", [])]
+
+    @property
+    def exception(self) -> dict[str, Any] | None:
+        return self.raw.get("exception")
 
 
 @dataclass(frozen=True)
@@ -123,6 +162,11 @@ class Result:
     def value(self) -> Any:
         """The JSON that the program left in /box/out/result.json: untrusted; None without it."""
         return self.raw.get("value")
+
+    @property
+    def cell(self) -> Cell | None:
+        """Of a session with context="repl"."""
+        return Cell(self.raw["cell"]) if "cell" in self.raw else None
 
     @property
     def artifacts(self) -> dict[str, bytes]:
@@ -183,6 +227,14 @@ def request(code: Union[str, bytes, None] = None, *, command: Sequence[str] | No
             args_json: Any = _MISSING, artifacts: Union[bool, str] = False, **settings: Any) -> dict[str, Any]:  # fmt: skip
     """The JSON object of a run.  Settings that are None are left out."""
     made: dict[str, Any] = {"profile": profile or ("base" if command is not None else PROFILE)}
+    made.update(_program(code, command, args, stdin, files, args_json, artifacts, settings))
+    return made
+
+
+def _program(code: Union[str, bytes, None] = None, command: Sequence[str] | None = None, args: Sequence[str] = (),
+             stdin: Union[str, bytes, None] = None, files: Files | None = None, args_json: Any = _MISSING,
+             artifacts: Union[bool, str] = False, settings: Mapping[str, Any] = {}) -> dict[str, Any]:  # fmt: skip # noqa: B006
+    made: dict[str, Any] = {}
     if code is not None:
         made["code"] = _blob(code)
     if command is not None:
@@ -293,24 +345,52 @@ class _UnixConnection(http.client.HTTPConnection):
         self.sock.connect(self.path)
 
 
-class _Call:
-    """One POST /v1/runs.  The service cancels a run whose connection is closed."""
+class _Service:
+    """Where a service listens, and who calls it."""
 
-    def __init__(self, connection: http.client.HTTPConnection, token: str | None, body: bytes, wants_events: bool) -> None:
-        self.connection = connection
-        self.is_cancelled = False
-        headers = {"Content-Type": "application/json", "Accept": "application/x-ndjson" if wants_events else "application/json"}
-        if token:
-            headers["Authorization"] = f"Bearer {token}"
+    def __init__(self, socket: str | None, url: str | None, token: str | None) -> None:
+        self.socket, self.url, self.token = socket, url, token
+        if url:
+            to = urlsplit(url)
+            if to.scheme != "http" or not to.hostname:
+                raise ValueError(f"'{url}' is not http://HOST:PORT")
+            self.host, self.port = to.hostname, to.port or 80
+
+    def connect(self) -> http.client.HTTPConnection:
+        return _UnixConnection(self.socket) if self.socket else http.client.HTTPConnection(self.host, self.port)
+
+    def start(self, body: Any, wants_events: bool = False, path: str = "/v1/runs") -> _Call:
+        """A run or an exec."""
+        accept = "application/x-ndjson" if wants_events else "application/json"
+        return _Call(self, "POST", path, json.dumps(body).encode(), accept=accept)
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """The JSON of the answer."""
+        return _parse(_Call(self, method, path, None if body is None else json.dumps(body).encode()).content())
+
+
+class _Call:
+    """One request.  The service cancels a run whose connection is closed."""
+
+    def __init__(self, service: _Service, method: str, path: str, body: bytes | None = None,
+                 type: str = "application/json", accept: str = "application/json") -> None:  # fmt: skip
+        self.connection = service.connect()
+        headers = {"Accept": accept}
+        if body is not None:
+            headers["Content-Type"] = type
+        if service.token:
+            headers["Authorization"] = f"Bearer {service.token}"
         try:
-            connection.request("POST", "/v1/runs", body, headers)
+            self.connection.request(method, path, body, headers)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # the service refuses early; its answer says why
         except OSError as problem:
-            connection.close()
+            self.connection.close()
             raise Error(f"connect to the service: {problem.strerror or problem}") from problem
 
     def _response(self) -> http.client.HTTPResponse:
         response = self.connection.getresponse()
-        if response.status == 200:
+        if 200 <= response.status < 300:
             return response
         body = response.read()
         try:
@@ -320,13 +400,17 @@ class _Call:
         after = response.headers.get("Retry-After", "")
         raise Error(error["message"], error["code"], error["hint"], None, float(after) if after.isdigit() else None)
 
-    def result(self) -> Result:
+    def content(self) -> bytes:
+        """The whole answer."""
         try:
-            return _checked(_parse(self._response().read()))
+            return self._response().read()
         except (OSError, http.client.HTTPException) as problem:
             raise Error("the connection to the service ended without a result") from problem
         finally:
             self.connection.close()
+
+    def result(self) -> Result:
+        return _checked(_parse(self.content()))
 
     def lines(self) -> Iterator[bytes]:
         try:
@@ -384,18 +468,26 @@ class _Base:
             raise ValueError("a service has a socket or a url")
         if (socket or url) and options:
             raise ValueError("the options are those of `cejail run`; a service has its own configuration")
-        self._socket, self._url, self._token, self._words = socket, url, token, [program, *options]
+        self._words = [program, *options]
+        self._service = _Service(socket, url, token) if socket or url else None
 
     def _start(self, request: Mapping[str, Any], wants_events: bool) -> _Run:
-        body = json.dumps(request).encode()
-        if self._socket:
-            return _Call(_UnixConnection(self._socket), self._token, body, wants_events)
-        if self._url:
-            to = urlsplit(self._url)
-            if to.scheme != "http" or not to.hostname:
-                raise ValueError(f"'{self._url}' is not http://HOST:PORT")
-            return _Call(http.client.HTTPConnection(to.hostname, to.port or 80), self._token, body, wants_events)
-        return _Process(self._words, body, wants_events)
+        if self._service:
+            return self._service.start(request, wants_events)
+        return _Process(self._words, json.dumps(request).encode(), wants_events)
+
+    def _sessions(self) -> _Service:
+        """Without a socket: the service of this user, which cejail starts if none listens."""
+        if self._service:
+            return self._service
+        words = [self._words[0], "session", "socket"]
+        try:
+            done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        except OSError as problem:
+            raise Error(f"start '{words[0]}': {problem.strerror}") from problem
+        if done.returncode != 0:
+            raise Error(done.stderr.strip() or "cejail found no service")
+        return _Service(done.stdout.rstrip("\n"), None, None)
 
 
 class Client(_Base):
@@ -413,35 +505,362 @@ class Client(_Base):
         cancels the run."""
         return _events(self._start(request(code, **more), True))
 
+    def session(self, profile: str | None = None, **settings: Any) -> Session:
+        """Create a session.  Settings: lease, idle, context, and those of a jail; cejail-session(1).
+
+        Without a socket or url, the session is at the service of this user; cejail starts one if none listens.
+        """
+        service = self._sessions()
+        return Session(service, service.ask("POST", "/v1/sessions", _order(profile, settings))["id"])
+
+    def attach(self, id: str) -> Session:
+        """A session that exists, for example one of `cejail session create`."""
+        session = Session(self._sessions(), id)
+        session.info()
+        return session
+
+    def sessions(self) -> list[dict[str, Any]]:
+        """The caller's sessions, also those that ended a short time ago."""
+        return self._sessions().ask("GET", "/v1/sessions")["sessions"]
+
 
 class AsyncClient(_Base):
     """The same for asyncio: each run has a thread.  Cancelling the task cancels the run."""
 
     async def run(self, code: Union[str, bytes, None] = None, **more: Any) -> Result:
         made = request(code, **more)
-        run = await _in_thread(lambda: self._start(made, False))
-        try:
-            return await _in_thread(run.result)
-        except asyncio.CancelledError:
-            run.cancel()
-            raise
+        return await _finish(lambda: self._start(made, False))
 
-    async def stream(self, code: Union[str, bytes, None] = None, **more: Any) -> AsyncIterator[Event]:
+    def stream(self, code: Union[str, bytes, None] = None, **more: Any) -> AsyncIterator[Event]:
         made = request(code, **more)
-        run = await _in_thread(lambda: self._start(made, True))
-        events = _events(run)
-        step: asyncio.Future[Event | None] | None = None
+        return _astream(lambda: self._start(made, True))
+
+    def session(self, profile: str | None = None, **settings: Any) -> _Opening:
+        """`await` it, or use it with `async with`, which also ends the session."""
+        return _Opening(self, profile, settings)
+
+    async def attach(self, id: str) -> AsyncSession:
+        session = AsyncSession(await _in_thread(self._sessions), id)
+        await session.info()
+        return session
+
+    async def sessions(self) -> list[dict[str, Any]]:
+        return await _in_thread(lambda: self._sessions().ask("GET", "/v1/sessions")["sessions"])
+
+
+# --- sessions -----------------------------------------------------------------------------
+
+
+class Entry(NamedTuple):
+    """A file of a session.  A program of the session has chosen its path."""
+
+    path: str
+    type: str  # file, directory, symlink or other
+    bytes: int
+
+
+_Rows = list[dict[str, Any]]  # in a class with a method `list`
+_Entries = list[Entry]
+
+
+def _order(profile: str | None, settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {"profile": profile or PROFILE, **{key: value for key, value in settings.items() if value is not None}}
+
+
+def _exec(code: Union[str, bytes, None], command: Sequence[str] | None, more: dict[str, Any]) -> dict[str, Any]:
+    taken = {key: more.pop(key) for key in ("args", "stdin", "files", "args_json", "artifacts") if key in more}
+    return _program(code, command, settings=more, **taken)
+
+
+class _Session:
+    """The requests of a session."""
+
+    def __init__(self, service: _Service, id: str) -> None:
+        self.id = id
+        self._service = service
+        self._path = f"/v1/sessions/{quote(id, safe='')}"
+
+    def _file(self, path: str) -> str:
+        whole = path if path.startswith("/") else f"{HOME}/{path}"
+        return f"{self._path}/files{quote(whole)}"
+
+    def _start(self, code: Union[str, bytes, None], command: Sequence[str] | None, more: dict[str, Any],
+               wants_events: bool = False) -> _Call:  # fmt: skip
+        return self._service.start(_exec(code, command, more), wants_events, f"{self._path}/execs")
+
+    def _detach(self, code: Union[str, bytes, None], command: Sequence[str] | None, more: dict[str, Any]) -> str:
+        body = {**_exec(code, command, more), "detach": True}
+        return self._service.ask("POST", f"{self._path}/execs", body)["id"]
+
+    def _exec_path(self, id: str) -> str:
+        return f"{self._path}/execs/{quote(id, safe='')}"
+
+    def _info(self) -> dict[str, Any]:
+        return self._service.ask("GET", self._path)
+
+    def _execs(self) -> list[dict[str, Any]]:
+        return self._service.ask("GET", f"{self._path}/execs")["execs"]
+
+    def _put(self, path: str, content: Union[str, bytes], executable: bool) -> None:
+        body = content.encode() if isinstance(content, str) else content
+        query = "?executable" if executable else ""
+        _Call(self._service, "PUT", self._file(path) + query, body, "application/octet-stream").content()
+
+    def _get(self, path: str) -> bytes:
+        return _Call(self._service, "GET", self._file(path), accept="application/octet-stream").content()
+
+    def _list(self, path: str) -> list[Entry]:
+        answer = self._service.ask("GET", f"{self._file(path).rstrip('/')}/?list")
+        if answer["truncated"]:
+            raise Error(f"'{path}' has more entries than the service lists", "truncated")
+        return [Entry(row["path"], row["type"], row["bytes"]) for row in answer["entries"]]
+
+    def _remove(self, path: str) -> None:
+        self._service.ask("DELETE", self._file(path))
+
+    def _lease(self, duration: str) -> dict[str, Any]:
+        return self._service.ask("POST", f"{self._path}/lease", {"lease": duration})
+
+    def _end(self) -> None:
         try:
-            while True:
-                step = _in_thread(lambda: next(events, None))
-                event = await step
-                if event is None:
-                    return
-                yield event
-        finally:
-            run.cancel()
-            if step is None or not step.cancelled():  # else its thread ends with the run
-                events.close()  # type: ignore[attr-defined]
+            self._service.ask("DELETE", self._path)
+        except Error as problem:
+            if problem.code not in ("not_found", "session_ended"):
+                raise
+
+
+class Session(_Session):
+    """A jail that stays.  Its files, background processes and (with context="repl") variables remain between execs.
+
+    Paths are those of the jail; a relative one begins at /box.  Client.session() makes one.
+    """
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def exec(self, code: Union[str, bytes, None] = None, *, command: Sequence[str] | None = None, **more: Any) -> Result:
+        """Run code or a command to its end.  Keywords: those of request(), timeout, env, interrupt, ...
+
+        With context="repl", code is a cell: see Result.cell.
+        """
+        return self._start(code, command, more).result()
+
+    def stream(self, code: Union[str, bytes, None] = None, *, command: Sequence[str] | None = None,
+               **more: Any) -> Iterator[Event]:  # fmt: skip
+        """As Client.stream()."""
+        return _events(self._start(code, command, more, True))
+
+    def start(self, code: Union[str, bytes, None] = None, *, command: Sequence[str] | None = None, **more: Any) -> Exec:
+        """Run it without waiting for its end.  With open_stdin=True, Exec.write() feeds it."""
+        return Exec(self, self._detach(code, command, more))
+
+    def execs(self) -> _Rows:
+        return self._execs()
+
+    def put(self, path: str, content: Union[str, bytes], executable: bool = False) -> None:
+        """Write a file; missing directories are created."""
+        self._put(path, content, executable)
+
+    def get(self, path: str) -> bytes:
+        """The bytes of a regular file.  They are untrusted."""
+        return self._get(path)
+
+    def list(self, path: str = HOME) -> _Entries:
+        """All entries below a directory."""
+        return self._list(path)
+
+    def remove(self, path: str) -> None:
+        """Remove a file, or a directory with everything in it."""
+        self._remove(path)
+
+    def lease(self, duration: str) -> dict[str, Any]:
+        """Let the session live this long from now: "10m"."""
+        return self._lease(duration)
+
+    def info(self) -> dict[str, Any]:
+        """The session as the service describes it: state, reason, lease_until, usage, ..."""
+        return self._info()
+
+    def end(self) -> None:
+        """End the session with everything in it.  Does nothing if it has ended."""
+        self._end()
+
+
+class _Exec:
+    """The requests of a detached exec."""
+
+    def __init__(self, session: _Session, id: str) -> None:
+        self.id, self._session = id, session
+        self._service, self._path = session._service, session._exec_path(id)
+
+    def _ask_end(self, wait_s: float) -> Result | None:
+        """None: it has not ended after this time."""
+        answer = self._service.ask("GET", f"{self._path}?wait={max(1, int(wait_s * 1000))}ms")
+        if answer["state"] != "finished":
+            return None
+        if "result" in answer:
+            return _checked(answer["result"])
+        error = answer.get("error") or {"message": "the service does not keep the result any more", "code": "result_dropped"}
+        raise Error(error["message"], error["code"], error.get("hint"))
+
+    def _signal(self, name: str) -> None:
+        self._service.ask("POST", f"{self._path}/signal", {"signal": name})
+
+    def _write(self, content: Union[str, bytes], eof: bool) -> None:
+        body = {"text": content} if isinstance(content, str) else _blob(content)
+        self._service.ask("POST", f"{self._path}/stdin", {**body, **({"eof": True} if eof else {})})
+
+    def _cancel(self) -> None:
+        self._service.ask("DELETE", self._path)
+
+
+class Exec(_Exec):
+    """A program that Session.start() has started."""
+
+    def wait(self) -> Result:
+        """Wait for its end."""
+        while True:
+            result = self._ask_end(_WAIT_S)
+            if result:
+                return result
+
+    def poll(self) -> Result | None:
+        """The result; None: it has not ended."""
+        return self._ask_end(0)
+
+    def signal(self, name: str) -> None:
+        """Send "INT", "TERM", ... to its main process."""
+        self._signal(name)
+
+    def write(self, content: Union[str, bytes], eof: bool = False) -> None:
+        """Feed its standard input; with `eof`, this is the end.  Raises Error("too_many_waiting") if it does not read."""
+        self._write(content, eof)
+
+    def cancel(self) -> None:
+        """End it with all its processes."""
+        self._cancel()
+
+
+class AsyncSession(_Session):
+    """The same for asyncio.  Cancelling a task cancels its exec."""
+
+    async def __aenter__(self) -> AsyncSession:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.end()
+
+    async def exec(self, code: Union[str, bytes, None] = None, *, command: Sequence[str] | None = None,
+                   **more: Any) -> Result:  # fmt: skip
+        return await _finish(lambda: self._start(code, command, more))
+
+    def stream(self, code: Union[str, bytes, None] = None, *, command: Sequence[str] | None = None,
+               **more: Any) -> AsyncIterator[Event]:  # fmt: skip
+        return _astream(lambda: self._start(code, command, more, True))
+
+    async def start(self, code: Union[str, bytes, None] = None, *, command: Sequence[str] | None = None,
+                    **more: Any) -> AsyncExec:  # fmt: skip
+        return AsyncExec(self, await _in_thread(lambda: self._detach(code, command, more)))
+
+    async def execs(self) -> _Rows:
+        return await _in_thread(self._execs)
+
+    async def put(self, path: str, content: Union[str, bytes], executable: bool = False) -> None:
+        await _in_thread(lambda: self._put(path, content, executable))
+
+    async def get(self, path: str) -> bytes:
+        return await _in_thread(lambda: self._get(path))
+
+    async def list(self, path: str = HOME) -> _Entries:
+        return await _in_thread(lambda: self._list(path))
+
+    async def remove(self, path: str) -> None:
+        await _in_thread(lambda: self._remove(path))
+
+    async def lease(self, duration: str) -> dict[str, Any]:
+        return await _in_thread(lambda: self._lease(duration))
+
+    async def info(self) -> dict[str, Any]:
+        return await _in_thread(self._info)
+
+    async def end(self) -> None:
+        await _in_thread(self._end)
+
+
+class AsyncExec(_Exec):
+    async def wait(self) -> Result:
+        while True:
+            result = await _in_thread(lambda: self._ask_end(_WAIT_S))
+            if result:
+                return result
+
+    async def poll(self) -> Result | None:
+        return await _in_thread(lambda: self._ask_end(0))
+
+    async def signal(self, name: str) -> None:
+        await _in_thread(lambda: self._signal(name))
+
+    async def write(self, content: Union[str, bytes], eof: bool = False) -> None:
+        await _in_thread(lambda: self._write(content, eof))
+
+    async def cancel(self) -> None:
+        await _in_thread(self._cancel)
+
+
+class _Opening:
+    """An AsyncSession that is to be created."""
+
+    def __init__(self, client: AsyncClient, profile: str | None, settings: Mapping[str, Any]) -> None:
+        self._client, self._order = client, _order(profile, settings)
+        self._session: AsyncSession | None = None
+
+    def _open(self) -> AsyncSession:
+        service = self._client._sessions()
+        return AsyncSession(service, service.ask("POST", "/v1/sessions", self._order)["id"])
+
+    def __await__(self) -> Generator[Any, None, AsyncSession]:
+        return _in_thread(self._open).__await__()
+
+    async def __aenter__(self) -> AsyncSession:
+        self._session = await self
+        return self._session
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._session:
+            await self._session.end()
+
+
+# --- asyncio ------------------------------------------------------------------------------
+
+
+async def _finish(start: Callable[[], _Run]) -> Result:
+    """Its result; cancelling the task cancels the run."""
+    run = await _in_thread(start)
+    try:
+        return await _in_thread(run.result)
+    except asyncio.CancelledError:
+        run.cancel()
+        raise
+
+
+async def _astream(start: Callable[[], _Run]) -> AsyncIterator[Event]:
+    run = await _in_thread(start)
+    events = _events(run)
+    step: asyncio.Future[Event | None] | None = None
+    try:
+        while True:
+            step = _in_thread(lambda: next(events, None))
+            event = await step
+            if event is None:
+                return
+            yield event
+    finally:
+        run.cancel()
+        if step is None or not step.cancelled():  # else its thread ends with the run
+            events.close()  # type: ignore[attr-defined]
 
 
 def _in_thread(work: Callable[[], _T]) -> asyncio.Future[_T]:
@@ -487,3 +906,13 @@ async def arun(code: Union[str, bytes, None] = None, **more: Any) -> Result:
 def astream(code: Union[str, bytes, None] = None, **more: Any) -> AsyncIterator[Event]:
     """AsyncClient().stream()"""
     return AsyncClient().stream(code, **more)
+
+
+def session(profile: str | None = None, **settings: Any) -> Session:
+    """Client().session()"""
+    return Client().session(profile, **settings)
+
+
+def asession(profile: str | None = None, **settings: Any) -> _Opening:
+    """AsyncClient().session()"""
+    return AsyncClient().session(profile, **settings)

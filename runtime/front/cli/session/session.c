@@ -76,6 +76,8 @@ static const struct verb {
 	  session_lease, NULL, session_verb_takes, ROWS(plain_rows) },
 	{ "end", "[OPTION...] ID...", "end sessions and everything in them", 1, ANY_OPERANDS,
 	  session_end, NULL, session_verb_takes, ROWS(plain_rows) },
+	{ "socket", "[OPTION...]", "print the socket of the service, and start one if none listens", 0, 0,
+	  session_socket, NULL, session_verb_takes, ROWS(plain_rows) },
 };
 /* clang-format on */
 

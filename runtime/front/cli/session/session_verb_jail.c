@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `cejail session create`, `list`, `lease` and `end`.  Acts on the service's socket. */
+/* `cejail session create`, `list`, `lease`, `end` and `socket`.  Acts on the service's socket. */
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -185,7 +185,7 @@ int session_list(struct session_call *c, struct cj_error *err)
 	return 0;
 }
 
-/* --- lease, end ----------------------------------------------------------------------- */
+/* --- lease, end, socket ----------------------------------------------------------------------- */
 
 int session_lease(struct session_call *c, struct cj_error *err)
 {
@@ -233,4 +233,12 @@ int session_end(struct session_call *c, struct cj_error *err)
 		}
 	}
 	return -err->code;
+}
+
+int session_socket(struct session_call *c, struct cj_error *err)
+{
+	if (session_service_find(c, err) < 0)
+		return -err->code;
+	(void)printf("%s\n", c->socket);
+	return 0;
 }

@@ -14,6 +14,7 @@ int session_create(struct session_call *c, struct cj_error *err);
 int session_list(struct session_call *c, struct cj_error *err);
 int session_lease(struct session_call *c, struct cj_error *err);
 int session_end(struct session_call *c, struct cj_error *err);
+int session_socket(struct session_call *c, struct cj_error *err);
 
 /* session_verb_files.c */
 int session_put(struct session_call *c, struct cj_error *err);

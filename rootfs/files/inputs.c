@@ -348,8 +348,8 @@ static int finish(int fd, const struct input *in, struct cj_error *err)
 	return 0;
 }
 
-static int write_file(int dir_fd, const char *name, const struct input *in, int fd,
-		      struct cj_error *err)
+static int write_new_file(int dir_fd, const char *name, const struct input *in, int fd,
+			  struct cj_error *err)
 {
 	auto_fd int out_fd =
 	    openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -360,6 +360,29 @@ static int write_file(int dir_fd, const char *name, const struct input *in, int 
 	if (rc < 0)
 		return rc;
 	return finish(out_fd, in, err);
+}
+
+/* Programs may run meanwhile: they see the old file or the new one.  Our pid makes the name ours
+ * among all that write inputs. */
+static int write_over_file(int dir_fd, const char *name, const struct input *in, int fd,
+			   struct cj_error *err)
+{
+	char fresh[40];
+	(void)snprintf(fresh, sizeof(fresh), ".cejail-input-%d", getpid());
+	(void)unlinkat(dir_fd, fresh, 0); /* left by a reaper that was killed; ENOENT else */
+	int rc = write_new_file(dir_fd, fresh, in, fd, err);
+	if (rc == 0 && renameat(dir_fd, fresh, dir_fd, name) < 0)
+		rc = fail_write(in, errno, "replace", err);
+	if (rc < 0)
+		(void)unlinkat(dir_fd, fresh, 0);
+	return rc;
+}
+
+static int write_file(int dir_fd, const char *name, const struct input *in, int fd,
+		      struct cj_error *err)
+{
+	return in->replaces ? write_over_file(dir_fd, name, in, fd, err)
+			    : write_new_file(dir_fd, name, in, fd, err);
 }
 
 /* An existing directory is not changed: --file DIR:/box adds to it. */
@@ -391,6 +414,8 @@ static int end_directory(int dir_fd, const char *name, const struct input *in, s
 static int write_link(int dir_fd, const char *name, const struct input *in, struct cj_error *err)
 {
 	const struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, in->mtime };
+	if (in->replaces)
+		(void)unlinkat(dir_fd, name, 0); /* a directory stays: EEXIST below */
 	if (symlinkat(in->target, dir_fd, name) < 0)
 		return fail_write(in, errno, "make the link", err);
 	if (in->has_time && utimensat(dir_fd, name, times, AT_SYMLINK_NOFOLLOW) < 0)

@@ -39,6 +39,7 @@ struct input {
 	mode_t mode;   /* permission bits to give it */
 	bool is_open;  /* INPUT_DIRECTORY: INPUT_DIRECTORY_END follows */
 	bool has_time; /* `mtime` is set; else the copy keeps its own time */
+	bool replaces; /* a file or link of that name is replaced; else it is an error */
 	struct timespec mtime;
 	uint64_t max_bytes;              /* INPUT_FILE: more than this is an error */
 	char path[INPUT_PATH_MAX];       /* absolute, in the jail */
@@ -58,7 +59,8 @@ int inputs_walk(const char *source, const char *target, uint64_t max_bytes, inpu
 /*
  * input_write - create one input below `root_fd` and give it its bytes from `fd`.
  *
- * Runs in:  init, sealed, as the jail's user.  Missing parents are made.  O_EXCL and
+ * Runs in:  init, sealed, as the jail's user.  Missing parents are made.  With `replaces` a file
+ * appears under its name when it is complete.  O_EXCL and
  * RESOLVE_IN_ROOT|NO_SYMLINKS|NO_MAGICLINKS throughout.
  * Fails:    ENOSPC with the hint to raise --disk; EFBIG past max_bytes.
  */

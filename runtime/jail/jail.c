@@ -74,6 +74,7 @@
 #include "runtime/jail/prepare/jail_init.h"
 #include "runtime/jail/prepare/jail_network.h"
 #include "runtime/jail/prepare/jail_record.h"
+#include "runtime/jail/session/exec_view.h"
 #include "runtime/jail/stage.h"
 #include "runtime/jail/supervise/bind_watch.h"
 #include "runtime/jail/supervise/collect.h"
@@ -294,6 +295,10 @@ void jail_destroy(struct jail **j)
 		relay_fini(&(*j)->run.relays[i]);
 	cj_close(&(*j)->run.master_fd);
 	bind_watch_end(&(*j)->run.binds);
+	if ((*j)->exec) {
+		session_exec_close(j);
+		return;
+	}
 	stages_leave(*j, supervisor_stages, SUPERVISOR_STAGES);
 	jail_state_free(j);
 }

@@ -20,6 +20,7 @@ struct jail *jail_state_create(const struct plan *plan, const char *id)
 	j->handles.box_fd = j->handles.tmp_fd = j->handles.proc_fd = -1;
 	j->init.oom_fd = j->run.master_fd = -1;
 	j->init.adoption = ADOPTION_NULL;
+	j->init.domain_fd = -1;
 	for (size_t i = 0; i < RELAY_COUNT; i++)
 		relay_init(&j->run.relays[i]);
 	return j;

@@ -29,6 +29,7 @@ struct jail_init {
 	struct net_namespace_maker netns;
 	int oom_fd; /* its oom_score_adj, opened while init may still open it; -1: none */
 	struct adoption adoption;
+	int domain_fd; /* of a session: the ruleset of each exec's domain; -1: none */
 };
 
 /* The launcher.  What it uses until the program comes does not count as the program's usage. */
@@ -84,6 +85,7 @@ struct jail {
 	struct jail_init init;
 	struct jail_warm warm;
 	struct jail_run run;
+	struct session_exec *exec; /* this is the view of an exec of a session; NULL: it is not */
 };
 
 /* A jail in which nothing is held.  NULL: no memory. */

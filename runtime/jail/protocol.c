@@ -9,5 +9,7 @@ const char *const step_names[STEP_COUNT] = {
 	[STEP_WARMED] = "warmed",   [STEP_INPUT] = "input",
 	[STEP_START] = "start",     [STEP_GO] = "go",
 	[STEP_STARTED] = "started", [STEP_EXEC_FAILED] = "exec failed",
-	[STEP_ENDED] = "ended",
+	[STEP_ENDED] = "ended",     [STEP_SESSION] = "session",
+	[STEP_SERVING] = "serving", [STEP_EXEC] = "exec",
+	[STEP_REAPER] = "reaper",   [STEP_EMPTY] = "empty",
 };

@@ -25,6 +25,13 @@ enum step {
 			 execve(2) succeeded; with a tty its master end */
 	STEP_EXEC_FAILED, /* init -> supervisor: struct executed; the program has not run */
 	STEP_ENDED,       /* init -> supervisor: struct ended; the main process has ended */
+	/* Of a session (session/session_init.c).  "Supervisor" and "init" of the steps from
+	 * STEP_INPUT to STEP_ENDED are an exec's worker and its reaper then. */
+	STEP_SESSION, /* supervisor -> init: instead of STEP_START; programs will come one by one */
+	STEP_SERVING, /* init -> supervisor: struct serving */
+	STEP_EXEC,    /* supervisor -> init: fork a reaper, with this end of a socket pair */
+	STEP_REAPER,  /* reaper -> exec worker: struct reaper; it waits for its program */
+	STEP_EMPTY,   /* reaper -> exec worker: it has no child left and ends */
 	STEP_COUNT
 };
 
@@ -75,6 +82,7 @@ struct start {
 struct executed {
 	int32_t exec_errno; /* 0: it runs */
 	int32_t own_errno;  /* why the interpreter of its "#!" line could not run it; 0: it does */
+	int32_t main_pid;   /* in the jail's pid namespace; 0: it doesn't run */
 };
 
 struct warmed {
@@ -86,4 +94,13 @@ struct ended {
 	uint32_t is_alone;   /* init is the only process in the pid namespace, so none can fork */
 	uint64_t cpu_user_us, cpu_system_us; /* of all that init has reaped */
 	uint64_t max_rss_bytes;              /* of the largest of them: getrusage(2) */
+};
+
+/* With STEP_SERVING. */
+struct serving {
+	uint32_t isolation; /* enum session_isolation */
+};
+
+struct reaper {
+	int32_t pid; /* in the jail's pid namespace */
 };

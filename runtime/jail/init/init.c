@@ -11,14 +11,11 @@
 #include "runtime/jail/init/init.h"
 
 #include <fcntl.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "rootfs/files/inputs.h"
@@ -33,8 +30,10 @@
 #include "runtime/jail/init/limits.h"
 #include "runtime/jail/init/net_namespace.h"
 #include "runtime/jail/init/privileges.h"
+#include "runtime/jail/reap.h"
 #include "runtime/jail/jail_state.h"
 #include "runtime/jail/protocol.h"
+#include "runtime/jail/session/session_init.h"
 #include "runtime/jail/stage.h"
 
 /* --- the stages, in order ------------------------------------------------------ */
@@ -235,43 +234,6 @@ static const struct stage init_stages[] = {
 
 /* --- while the program runs ---------------------------------------------------- */
 
-static uint64_t microseconds(struct timeval t)
-{
-	return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec;
-}
-
-static int report_ended(struct jail *j, int wait_status, struct cj_error *err)
-{
-	struct rusage all = { 0 };
-	(void)getrusage(RUSAGE_CHILDREN, &all); /* cannot fail with these arguments */
-	const struct ended ended = {
-		.wait_status = wait_status,
-		.is_alone = waitpid(-1, NULL, WNOHANG | __WALL) < 0 && errno == ECHILD,
-		.cpu_user_us = microseconds(all.ru_utime),
-		.cpu_system_us = microseconds(all.ru_stime),
-		.max_rss_bytes = (uint64_t)all.ru_maxrss * 1024,
-	};
-	return step_tell(&j->link, STEP_ENDED, &ended, sizeof(ended), NULL, 0, err);
-}
-
-/*
- * Reaps every process that ends, until the main process has: orphans of the payload become our
- * children.  Then init ends too, and the kernel first kills every process that is left in its pid
- * namespace: pid_namespaces(7).
- */
-static int reap(struct jail *j, pid_t main_pid, struct cj_error *err)
-{
-	for (;;) {
-		int wait_status;
-		pid_t pid = waitpid(-1, &wait_status, __WALL);
-		if (pid < 0 && errno != EINTR)
-			return cj_fail(err, errno, "wait for the program");
-		/* A caller's filter may allow PTRACE_TRACEME: a traced stop is no end.  wait(2) */
-		if (pid == main_pid && !WIFSTOPPED(wait_status))
-			return report_ended(j, wait_status, err);
-	}
-}
-
 static int live(struct jail *j, struct cj_error *err)
 {
 	if (stages_enter(j, init_stages, sizeof(init_stages) / sizeof(init_stages[0]), err) < 0) {
@@ -285,7 +247,11 @@ static int live(struct jail *j, struct cj_error *err)
 		cj_stage(err, "program");
 		return main_pid;
 	}
-	return main_pid == 0 ? 0 : reap(j, main_pid, err);
+	if (main_pid == INTAKE_SESSION)
+		return session_init_serve(j, err);
+	/* Then init ends, too, and the kernel first kills every process that is left in its pid
+	 * namespace: pid_namespaces(7). */
+	return main_pid == 0 ? 0 : reap_until_ended(&j->link, main_pid, err);
 }
 
 _Noreturn void init_main(struct jail *j)

@@ -150,6 +150,7 @@ static int report_started(struct jail *j, const struct executed *how, int master
 /* A launcher's socket pair; both -1: it is the payload. */
 struct launcher_ends {
 	int our_fd, its_fd;
+	int domain_fd; /* of a program of a session; -1: none */
 };
 
 /* The whole script is in the socket before the launcher starts. */
@@ -171,7 +172,9 @@ static pid_t start_payload(struct step_msg *msg, const struct launcher_ends *end
 	auto_arena struct arena arena = { 0 };
 	struct start start;
 	struct command command = { 0 };
-	struct payload payload = { .stdio = { -1, -1, -1 }, .channel_fd = ends->its_fd };
+	struct payload payload = { .stdio = { -1, -1, -1 },
+				   .channel_fd = ends->its_fd,
+				   .domain_fd = ends->domain_fd };
 	if (msg->size != sizeof(start) || msg->nfds < 1)
 		return cj_fail(err, EPROTO, "read the program");
 	memcpy(&start, msg->data, sizeof(start));
@@ -190,6 +193,7 @@ static pid_t start_payload(struct step_msg *msg, const struct launcher_ends *end
 	payload.env = command.env;
 	payload.own_argv = command.own_argv;
 	pid_t pid = payload_start(&payload, out_how, err);
+	out_how->main_pid = pid > 0 ? pid : 0;
 	for (int i = 0; i < (payload.has_tty ? 1 : 3); i++)
 		cj_close(&payload.stdio[i]); /* or end of file would wait for us */
 	return pid;
@@ -227,7 +231,7 @@ static pid_t start_program(struct jail *j, struct step_msg *msg, struct cj_error
 	raise_oom_scores(j, 0);
 	auto_fd int master_fd = -1;
 	struct executed how = { 0 };
-	const struct launcher_ends none = { -1, -1 };
+	const struct launcher_ends none = { -1, -1, j->init.domain_fd };
 	pid_t pid = start_payload(msg, &none, &how, &master_fd, err);
 	if (pid < 0 || report_started(j, &how, master_fd, err) < 0)
 		return -err->code;
@@ -303,7 +307,7 @@ static int start_launcher(struct jail *j, struct step_msg *msg, struct launcher 
 
 	l->fd = ends[0];
 	auto_fd int far_fd = ends[1];
-	const struct launcher_ends both = { l->fd, far_fd };
+	const struct launcher_ends both = { l->fd, far_fd, -1 };
 	l->pid = start_payload(msg, &both, &how, &master_fd, err);
 	cj_close(&far_fd); /* else we would not see the launcher end */
 	if (l->pid < 0)
@@ -358,6 +362,13 @@ static int next_step(struct jail *j, const struct launcher *l, struct step_msg *
 	return step_next(&j->link, msg, err);
 }
 
+/* Reapers and programs inherit the score. */
+static pid_t begin_session(struct jail *j)
+{
+	raise_oom_scores(j, 0);
+	return INTAKE_SESSION;
+}
+
 pid_t intake_program(struct jail *j, struct cj_error *err)
 {
 	__attribute__((cleanup(launcher_fini))) struct launcher launcher = { .fd = -1 };
@@ -373,6 +384,8 @@ pid_t intake_program(struct jail *j, struct cj_error *err)
 			rc = start_launcher(j, &msg, &launcher, err);
 		else if (msg.step == STEP_ADOPT && !is_warm)
 			rc = adopt_launcher(j, &launcher, err);
+		else if (msg.step == STEP_SESSION && !is_warm)
+			return begin_session(j);
 		else if (msg.step == STEP_START && !is_warm)
 			return start_program(j, &msg, err);
 		else if (msg.step == STEP_GO && is_warm)

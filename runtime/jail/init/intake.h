@@ -8,5 +8,8 @@
 
 struct jail;
 
-/* Returns the pid of the main process; 0 when the program could not be executed. */
+/* Instead of a pid: STEP_SESSION came, and no program yet.  It is init's own pid. */
+#define INTAKE_SESSION 1
+
+/* Returns the pid of the main process; 0 when the program could not be executed; INTAKE_SESSION. */
 pid_t intake_program(struct jail *j, struct cj_error *err);

@@ -29,8 +29,19 @@ int landlock_apply(const struct rootfs_spec *root, struct cj_error *err);
 int landlock_apply_and_keep(const struct rootfs_spec *root, int *out_ruleset_fd,
 			    struct cj_error *err);
 
-/* Restricts the calling process with a ruleset of landlock_apply_and_keep(). */
+/* Restricts the calling process with a ruleset of landlock_apply_and_keep(), or of
+ * landlock_domain_ruleset(). */
 int landlock_restrict(int ruleset_fd, struct cj_error *err);
+
+/*
+ * landlock_domain_ruleset - a ruleset that restricts no file, for a domain of its own.
+ *
+ * A process in a domain can trace, and open the /proc files of, only processes in that domain;
+ * *out_has_scopes: and signal only these (Linux 6.12).
+ * Runs in:  init, inside the root.
+ * Returns the descriptor; -ENOSYS where landlock_abi() is 0.
+ */
+int landlock_domain_ruleset(bool *out_has_scopes, struct cj_error *err);
 
 /* A directory whose files may be read; or also created, changed and removed, overlayfs's whiteouts
  * included (character device 0:0). */

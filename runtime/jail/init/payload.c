@@ -21,6 +21,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/jail/init/elf_interpreter.h"
+#include "runtime/jail/init/landlock.h"
 #include "runtime/jail/init/script.h"
 
 #define DEFAULT_PATH "/usr/local/bin:/usr/bin:/bin"
@@ -80,9 +81,11 @@ static int follow_script(char name[SCRIPT_LINE_MAX + 1], const char *file, const
 /*
  * Refuses to execute cejail itself.  Until execve(2) this process is cejail, and /proc/self/exe
  * leads out of the jail to our own program, which the caller may be able to write (CVE-2019-5736).
- * A link in an image, a "#!" line or an ELF file's interpreter may lead there.  No other process
- * runs in the jail yet, so the files can't change between check and use.  A file that can't be read
- * can't be checked.  Returns the errno of the refusal, or 0.
+ * A link in an image, a "#!" line or an ELF file's interpreter may lead there.  In a run no other
+ * process is in the jail yet, so the files can't change between check and use.  In a session they
+ * can.  There, Landlock refuses to execute a file outside of the jail's tree (landlock.c), and
+ * init, which executes the same file and outlives all programs, keeps it from being written
+ * (ETXTBSY).  A file that can't be read can't be checked.  Returns the errno of the refusal, or 0.
  */
 static int refuse_ourselves(const char *file)
 {
@@ -157,6 +160,16 @@ static int place_channel(const struct payload *p)
 	return p->channel_fd >= 0 ? dup2(p->channel_fd, CHANNEL_FD) : 0;
 }
 
+/* Each call makes another domain, even with the same ruleset: landlock(7). */
+static int enter_domain(const struct payload *p)
+{
+	struct cj_error err;
+	if (p->domain_fd < 0 || landlock_restrict(p->domain_fd, &err) == 0)
+		return 0;
+	errno = err.code;
+	return -1;
+}
+
 static int close_others(const struct payload *p)
 {
 	unsigned kept = p->channel_fd >= 0 ? CHANNEL_FD : STDERR_FILENO;
@@ -180,6 +193,7 @@ static const struct {
 	{ "give the program its terminal", take_terminal },
 	{ "give the program its standard streams", place_stdio },
 	{ "give the interpreter its socket", place_channel },
+	{ "give the program its Landlock domain", enter_domain },
 	{ "close all other descriptors of the program", close_others },
 	{ "unblock the program's signals", unblock_signals },
 };

@@ -11,7 +11,7 @@
  *	session_begin(jail, &session)
  *	session_exec_reserve(session, &slot)
  *	fork()  ------------------------------> session_exec_open(session, slot, id, &view)
- *	session_serve(session, ...) ...         jail_start(view), jail_wait(view), jail_collect(view)
+ *	session_serve(session, ...) ...         jail_start(view), jail_wait(view), ...
  *	                                        jail_destroy(&view), _exit()
  *	session_exec_done(session, slot) <----- SIGCHLD, or its pidfd
  *	session_finish(&session)
@@ -108,12 +108,6 @@ int session_exec_reserve(struct session *s, unsigned *out_slot, struct cj_error 
  */
 int session_exec_open(struct session *s, unsigned slot, const char *id, struct jail **out,
 		      struct cj_error *err);
-
-/*
- * session_exec_channel - before jail_start(): the program gets this descriptor as its descriptor 3.
- * Borrows fd until jail_start() returns.  What the program writes there is untrusted data.
- */
-void session_exec_channel(struct jail *view, int fd);
 
 /*
  * session_exec_signal - a signal to the exec's main process; when that has ended, to each process

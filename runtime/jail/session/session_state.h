@@ -48,8 +48,11 @@ struct session_row {
 };
 
 struct session_shared {
-	_Atomic unsigned network; /* enum network_state; the keeper writes it */
-	_Atomic unsigned uplink;  /* enum uplink_kind; the keeper writes it */
+	/* The keeper writes these; the first two before it kills init. */
+	_Atomic unsigned end;     /* enum session_end */
+	_Atomic bool is_closing;  /* the session is closed, which cancels its execs */
+	_Atomic unsigned network; /* enum network_state */
+	_Atomic unsigned uplink;  /* enum uplink_kind */
 	struct session_row rows[SESSION_EXECS_MAX];
 };
 
@@ -58,7 +61,9 @@ struct session_slot {
 	bool is_used;
 	bool is_done;    /* its worker has ended: the keeper reads the link */
 	bool is_killing; /* what it left is being killed, until deadline_ms on clock_ms() */
-	uint64_t deadline_ms, next_ms;
+	bool is_empty;   /* the reaper said that it has no child left */
+	uint64_t deadline_ms;
+	uint64_t next_ms;   /* when to look again, on clock_ms(); 0: when the link has a message */
 	int link_fd;        /* the near end of the reaper's link; -1: closed */
 	struct cgroup leaf; /* its own, below the jail's; CGROUP_NULL where there is none */
 };
@@ -73,9 +78,9 @@ struct session {
 	struct session_keep *keep; /* session_keep.c's own */
 };
 
-/* --- session_exec.c, for session_keep.c ------------------------------------------------- */
+/* --- session_slots.c, for session_keep.c ------------------------------------------------ */
 
-/* Sends STEP_SESSION and takes the answer: out_isolation. */
+/* Sends STEP_SESSION and takes the answer. */
 int session_ask_init(struct jail *j, enum session_isolation *out_isolation, struct cj_error *err);
 
 /* One for each slot, in its order; fd -1: not watched. */
@@ -86,9 +91,7 @@ int session_slots_timeout_ms(const struct session *s);
  * After each poll(2): reads the links of finished execs, goes on killing, frees slots.  Anything
  * but SESSION_LIVES: *err says why the session must end.
  */
-enum session_end session_slots_turn(struct session *s,
-				    const struct pollfd fds[static SESSION_EXECS_MAX],
-				    struct cj_error *err);
+enum session_end session_slots_turn(struct session *s, struct cj_error *err);
 /* Closes the links and removes the leaves, once init is dead. */
 void session_slots_fini(struct session *s);
 

@@ -6,6 +6,7 @@
 #include <sys/vfs.h>
 
 #include "runtime/jail/jail_state.h"
+#include "runtime/jail/session/exec_view.h"
 
 static uint64_t without_init(uint64_t pids)
 {
@@ -116,6 +117,8 @@ static enum limit_hit pids_hit_of_cgroup(struct jail *j, const struct cgroup_usa
 	uint64_t limit = j->limits[LIMIT_PIDS].value + 1; /* init counts, too */
 	if (cg->pids_max_hits <= j->warm.before.pids_max_hits)
 		return HIT_NO;
+	if (j->exec)
+		return HIT_UNKNOWN; /* by this exec or by another */
 	if (cg->has_pids_peak ? cg->pids_peak >= limit : cgroup_has_room_above(&j->cgroup, limit))
 		return HIT_YES;
 	jail_warn(j,
@@ -131,10 +134,13 @@ static enum limit_hit hit_uncounted(const struct limit_state *limit)
 	return limit->value > 0 ? HIT_UNKNOWN : HIT_NO;
 }
 
-static void read_hits(struct jail *j, const struct watched *seen, const struct cgroup_usage *cg,
+static void read_hits(struct jail *j, const struct watched *seen, struct cgroup_usage counted,
 		      struct outcome *out)
 {
 	struct limit_state *limits = out->limits;
+	if (j->exec)
+		session_exec_count(j, &counted);
+	const struct cgroup_usage *cg = &counted;
 	limits[LIMIT_MEMORY].hit = limits[LIMIT_MEMORY].enforced_by == ENFORCED_BY_CGROUP
 				       ? memory_hit_of_cgroup(j, cg, out)
 				       : memory_hit_of_samples(j, seen, out);
@@ -227,7 +233,9 @@ int evidence_read(struct jail *j, const struct watched *seen, struct outcome *ou
 	evidence_adopt(j, out);
 	read_usage(seen, &cg, &out->usage);
 	read_cpu(j, seen, &cg, &out->usage);
-	read_hits(j, seen, &cg, out);
+	read_hits(j, seen, cg, out);
+	if (j->exec)
+		return session_exec_evidence(j, out, err);
 	if (read_network(j, out, err) < 0)
 		return -err->code;
 	return read_denied(j, out, err);

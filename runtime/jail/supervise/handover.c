@@ -21,7 +21,9 @@
 static int send_input(void *context, const struct input *in, int fd, struct cj_error *err)
 {
 	const struct jail *j = context;
-	return step_tell(&j->link, STEP_INPUT, in, sizeof(*in), &fd, fd >= 0, err);
+	struct input sent = *in;
+	sent.replaces = j->exec != NULL; /* an earlier program may have left a file of that name */
+	return step_tell(&j->link, STEP_INPUT, &sent, sizeof(sent), &fd, fd >= 0, err);
 }
 
 /* A regular file in the jail. */

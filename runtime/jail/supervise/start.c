@@ -22,6 +22,7 @@
 #include "runtime/jail/prepare/jail_network.h"
 #include "runtime/jail/prepare/jail_record.h"
 #include "runtime/jail/protocol.h"
+#include "runtime/jail/session/exec_view.h"
 #include "runtime/jail/supervise/adopt.h"
 #include "runtime/jail/supervise/bind_watch.h"
 #include "runtime/jail/supervise/handover.h"
@@ -127,6 +128,8 @@ static int await_started(struct jail *j, struct cj_error *err)
 		j->run.exec_errno = how.exec_errno;
 		return 0;
 	}
+	if (j->exec)
+		session_exec_started(j, how.main_pid);
 	return j->plan->tty ? connect_terminal(j, &msg, err) : 0;
 }
 
@@ -140,6 +143,8 @@ static int start(struct jail *j, int far[3], struct cj_error *err)
 
 	(void)clock_gettime(CLOCK_REALTIME, &j->run.started_at); /* cannot fail for this clock */
 	j->run.started_ms = clock_ms();
+	if (j->exec)
+		session_exec_starting(j);
 	int rc = j->warm.launcher ? handover_go(j, err)
 				  : handover_start(j, STEP_START, j->run.program, far, err);
 	if (rc < 0)
@@ -273,7 +278,7 @@ static int start_any_launcher(struct jail *j, int zygote_fd, const struct progra
 			      struct cj_error *err)
 {
 	int far[3] = { -1, -1, -1 };
-	if (j->warm.launcher || j->run.program)
+	if (j->warm.launcher || j->run.program || j->exec)
 		return refuse_second(err);
 	j->warm.launcher = launcher;
 	int rc = warm(j, zygote_fd, far, err);

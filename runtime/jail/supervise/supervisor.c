@@ -28,11 +28,14 @@
 #include "runtime/jail/jail_state.h"
 #include "runtime/jail/prepare/jail_network.h"
 #include "runtime/jail/protocol.h"
+#include "runtime/jail/session/exec_view.h"
 #include "runtime/jail/supervise/evidence.h"
 #include "runtime/jail/supervise/verdict.h"
 #include "runtime/jail/usage/usage_watch.h"
 
 #define KILL_WAIT_MS 5000 /* a process in an uninterruptible call ends late, not never */
+/* so long may a main process take to end after SIGINT at its time limit */
+#define INTERRUPT_MS 2000
 #define READER_MS    5000 /* past the time limit: so long may the output's reader take nothing */
 
 /* In the order in which the events of one poll(2) are handled. */
@@ -56,10 +59,11 @@ struct watch {
 	uint64_t wall_at_ms;             /* on clock_ms(); 0: never */
 	struct usage_watch usage;
 	struct watched seen;
-	bool was_signalled; /* do not wait for a slow reader */
-	bool is_rushed;     /* do not wait for room for events either */
-	bool is_late;       /* the time limit has passed */
-	bool is_idle;       /* and no event has come for READER_MS */
+	bool was_signalled;  /* do not wait for a slow reader */
+	bool is_rushed;      /* do not wait for room for events either */
+	bool is_late;        /* the time limit has passed */
+	bool is_interrupted; /* it has passed, and the main process may still end by SIGINT */
+	bool is_idle;        /* and no event has come for READER_MS */
 };
 
 /* --- what is watched ---------------------------------------------------------------- */
@@ -118,6 +122,10 @@ static void decide_without_init(struct watch *w)
 {
 	if (w->out->has_status)
 		return;
+	if (w->j->exec) {
+		session_exec_lost(w->j, w->out);
+		return;
+	}
 	if (!verdict_was_oom_killed(w->j))
 		jail_warn(w->j, "init was killed from outside; the program's own end is not known");
 	verdict_decide(w->j, &w->seen.ended, SIGKILL, w->out);
@@ -140,6 +148,8 @@ static int on_link(struct watch *w, struct cj_error *err)
 			       msg.step);
 	memcpy(&w->seen.ended, msg.data, sizeof(w->seen.ended));
 	w->seen.has_ended = true;
+	if (w->is_interrupted)
+		outcome_decide(w->out, STATUS_TIMEOUT);
 	verdict_decide(w->j, &w->seen.ended, w->seen.ended.wait_status, w->out);
 	return 0;
 }
@@ -174,8 +184,22 @@ static int on_signals(struct watch *w, struct cj_error *err)
 	return 0;
 }
 
+/* Of an exec, once: its main process may end, as by Ctrl-C, before it is killed. */
+static bool may_interrupt(struct watch *w)
+{
+	if (!w->j->exec || !w->j->run.program->limits.interrupts || w->is_interrupted ||
+	    w->out->has_status)
+		return false;
+	w->is_interrupted = session_exec_interrupt(w->j);
+	return w->is_interrupted;
+}
+
 static void on_wall(struct watch *w)
 {
+	if (may_interrupt(w)) {
+		w->wall_at_ms = clock_ms() + INTERRUPT_MS;
+		return;
+	}
 	w->wall_at_ms = 0;
 	w->is_late = true;
 	outcome_decide(w->out, STATUS_TIMEOUT);
@@ -436,7 +460,7 @@ static bool wait_for_init(int pidfd)
  * The kernel kills every process in the pid namespace when init dies, and lets init go last:
  * pid_namespaces(7).  So when init is dead the jail is empty.
  */
-static bool end_everything(struct jail *j, bool is_alone)
+static bool end_jail(struct jail *j, bool is_alone)
 {
 	if (j->init_pidfd >= 0)
 		(void)sys_pidfd_send_signal(j->init_pidfd, SIGKILL); /* ESRCH: dead already */
@@ -449,6 +473,16 @@ static bool end_everything(struct jail *j, bool is_alone)
 	jail_warn(j, "a process of the jail did not die within %d s", 2 * KILL_WAIT_MS / 1000);
 	cj_close(&j->init_pidfd); /* a killed process runs no more code of its program */
 	return false;
+}
+
+/* Of an exec: the processes of a main process that ended by itself may stay. */
+static bool end_everything(struct watch *w)
+{
+	if (!w->j->exec)
+		return end_jail(w->j, w->seen.ended.is_alone);
+	bool has_ended_itself = w->seen.has_ended && (w->out->status == STATUS_EXITED ||
+						      w->out->status == STATUS_SIGNALED);
+	return session_exec_end(w->j, w->out->has_status && has_ended_itself);
 }
 
 static bool has_output_left(const struct jail *j)
@@ -524,12 +558,12 @@ int supervisor_watch(struct jail *j, struct outcome *out, struct cj_error *err)
 	struct watch w = { .j = j, .out = out };
 	int rc = watch_until_decided(&w, err);
 	w.seen.wall_ms = clock_ms() - j->run.started_ms;
-	if (out->has_status && out->status == STATUS_OOM)
+	if (out->has_status && out->status == STATUS_OOM && !j->exec)
 		process_usage_kill(j->handles.proc_fd); /* its memory may still grow: at once */
 	else if (!w.seen.has_ended)
 		usage_watch_last(&w.usage, j);
 	w.seen.peak = w.usage.peak;
-	if (!end_everything(j, w.seen.ended.is_alone))
+	if (!end_everything(&w))
 		w.was_signalled =
 		    true; /* a living process may hold the pipes: read what is there */
 	if (rc == 0)

@@ -42,8 +42,9 @@ struct walk {
 	struct process_usage sum;
 	struct related related[RELATED_MAX];
 	size_t nrelated;
-	bool is_there; /* a process */
-	bool is_blind; /* a process could not be read */
+	const char *reaper; /* its own time is ours; what it reaped counts as the program's */
+	bool is_there;      /* a process */
+	bool is_blind;      /* a process could not be read */
 };
 
 static bool is_pid(const char *name)
@@ -198,7 +199,7 @@ static void add_process(struct walk *w, int proc_fd, const char *pid)
 
 	w->is_there = true;
 	add_cpu(w, stat.children_ticks, stat.children_system_ticks);
-	if (strcmp(pid, "1") == 0) { /* init: only what it reaped counts as the program's */
+	if (strcmp(pid, w->reaper) == 0) {
 		remember(w, pid, &stat, 0);
 		return;
 	}
@@ -227,6 +228,21 @@ static void lift(uint64_t *peak, uint64_t now)
 	*peak = now > *peak ? now : *peak;
 }
 
+/* The sum, and whether it is of every process. */
+static bool conclude(struct walk *w, struct sampler *s, bool is_all, struct process_usage *out)
+{
+	subtract_vforked(w);
+	bool is_whole = w->is_there && !w->is_blind;
+	if (s) {
+		sampler_turn(s, is_whole && is_all, clock_us());
+		w->sum.cpu_user_us += sampler_unreaped_us(s);
+		uint64_t grown_us = sampler_grown_us(s), sum_us = process_usage_cpu_us(&w->sum);
+		w->sum.cpu_user_us += grown_us > sum_us ? grown_us - sum_us : 0;
+	}
+	*out = w->sum;
+	return is_whole;
+}
+
 bool process_usage_take(int proc_fd, int box_fd, struct sampler *s, struct process_usage *out)
 {
 	*out = (struct process_usage){ 0 };
@@ -238,24 +254,29 @@ bool process_usage_take(int proc_fd, int box_fd, struct sampler *s, struct proce
 	(void)take_fd(&fd); /* dir's now: fdopendir(3) */
 
 	unsigned seen = 0;
-	struct walk w = { .past = s };
+	struct walk w = { .past = s, .reaper = "1" };
 	for (struct dirent *e; seen < SAMPLE_PIDS_MAX && (e = readdir(dir)) != NULL;) {
 		if (!is_pid(e->d_name))
 			continue;
 		seen++;
 		add_process(&w, proc_fd, e->d_name);
 	}
-	subtract_vforked(&w);
 	w.sum.memory_bytes += used_bytes(box_fd);
-	bool is_whole = w.is_there && !w.is_blind;
-	if (s) {
-		sampler_turn(s, is_whole && seen < SAMPLE_PIDS_MAX, clock_us());
-		w.sum.cpu_user_us += sampler_unreaped_us(s);
-		uint64_t grown_us = sampler_grown_us(s), sum_us = process_usage_cpu_us(&w.sum);
-		w.sum.cpu_user_us += grown_us > sum_us ? grown_us - sum_us : 0;
+	return conclude(&w, s, seen < SAMPLE_PIDS_MAX, out);
+}
+
+bool process_usage_take_of(int proc_fd, const struct process_group *group, struct sampler *s,
+			   struct process_usage *out)
+{
+	char name[16], reaper[16];
+	struct walk w = { .past = s, .reaper = reaper };
+	(void)snprintf(reaper, sizeof(reaper), "%d", group->reaper_pid);
+	add_process(&w, proc_fd, reaper);
+	for (size_t i = 0; i < group->count; i++) {
+		(void)snprintf(name, sizeof(name), "%d", group->pids[i]);
+		add_process(&w, proc_fd, name);
 	}
-	*out = w.sum;
-	return is_whole;
+	return conclude(&w, s, group->is_whole, out);
 }
 
 void process_usage_kill(int proc_fd)

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "runtime/jail/usage/sampler.h"
 
@@ -28,6 +29,18 @@ struct process_usage {
  * False: a process could not be read, or none is left; *out has what was found.
  */
 bool process_usage_take(int proc_fd, int box_fd, struct sampler *s, struct process_usage *out);
+
+/* A part of a jail: a process that only reaps for others, and those below it. */
+struct process_group {
+	pid_t reaper_pid;
+	const pid_t *pids;
+	size_t count;
+	bool is_whole; /* no process of the group is missing */
+};
+
+/* The same of a group; the scratch is not counted. */
+bool process_usage_take_of(int proc_fd, const struct process_group *group, struct sampler *s,
+			   struct process_usage *out);
 
 static inline uint64_t process_usage_cpu_us(const struct process_usage *s)
 {

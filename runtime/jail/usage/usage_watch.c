@@ -6,6 +6,8 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/jail/jail_state.h"
+#include "runtime/jail/session/exec_view.h"
+#include "runtime/jail/session/session_tree.h"
 
 #define PAUSE_MAX_MS 20
 #define BLIND_MAX_MS 1000
@@ -81,12 +83,25 @@ static bool is_out_of_memory(struct usage_watch *w, const struct jail *j,
 	return is_over && is_proven;
 }
 
+/* Its own processes; the scratch belongs to all of the session. */
+static bool take_of_exec(struct usage_watch *w, const struct jail *j, struct process_usage *now)
+{
+	struct session_tree tree;
+	pid_t reaper_pid = session_exec_reaper(j);
+	if (!session_tree_list(j->handles.proc_fd, reaper_pid, &tree))
+		return false;
+	const struct process_group group = { reaper_pid, tree.pids, tree.count, tree.is_whole };
+	return process_usage_take_of(j->handles.proc_fd, &group, w->sampler, now);
+}
+
 static void take(struct usage_watch *w, const struct jail *j, struct process_usage *now)
 {
 	*now = (struct process_usage){ 0 };
 	if (!w->reads_proc)
 		return;
-	bool is_whole = process_usage_take(j->handles.proc_fd, j->handles.box_fd, w->sampler, now);
+	bool is_whole =
+	    j->exec ? take_of_exec(w, j, now)
+		    : process_usage_take(j->handles.proc_fd, j->handles.box_fd, w->sampler, now);
 	if (is_whole)
 		w->blind_since_ms = 0;
 	else if (w->blind_since_ms == 0)

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The execs of a session, as their keeper has them: reserved, running, ended, killed.  Acts.
+ *
+ * While an exec's worker lives, only the worker reads the reaper's link.  After that the keeper
+ * does.  Nothing here waits.
+ */
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/scope.h"
+#include "runtime/jail/protocol.h"
+#include "runtime/jail/session/session_kill.h"
+#include "runtime/jail/session/session_state.h"
+#include "runtime/jail/session/session_tree.h"
+
+#define ORPHAN_LOOK_MS 100 /* at the cgroup of an exec whose reaper was killed */
+
+int session_ask_init(struct jail *j, enum session_isolation *out_isolation, struct cj_error *err)
+{
+	auto_step_msg struct step_msg msg = { 0 };
+	struct serving serving;
+	if (j->exec || j->warm.launcher || j->run.program)
+		return cj_reject_as(err, EBUSY, "a jail with a program can't become a session");
+	if (step_tell(&j->link, STEP_SESSION, NULL, 0, NULL, 0, err) < 0 ||
+	    step_await(&j->link, STEP_SERVING, &msg, err) < 0)
+		return -err->code;
+	if (msg.size != sizeof(serving))
+		return cj_fail(err, EPROTO, "begin the session");
+	memcpy(&serving, msg.data, sizeof(serving));
+	if (serving.isolation >= SESSION_ISOLATION_COUNT)
+		return cj_fail(err, EPROTO, "begin the session");
+	*out_isolation = (enum session_isolation)serving.isolation;
+	return 0;
+}
+
+static struct session_target target_of(const struct session *s, unsigned slot)
+{
+	return (struct session_target){
+		.row = &s->shared->rows[slot],
+		.leaf = &s->slots[slot].leaf,
+		.proc_fd = s->jail->handles.proc_fd,
+		.link_fd = s->slots[slot].link_fd,
+	};
+}
+
+/* --- reserve ------------------------------------------------------------------------------- */
+
+static unsigned find_free(const struct session *s)
+{
+	unsigned slot = 0;
+	while (slot < SESSION_EXECS_MAX && s->slots[slot].is_used)
+		slot++;
+	return slot;
+}
+
+/* The far end goes to init, which gives it to the reaper; nobody else has it. */
+static int ask_for_reaper(struct session *s, int *out_near, struct cj_error *err)
+{
+	int ends[2];
+	if (step_pair(ends, STEP_TIMEOUT_MS, err) < 0)
+		return -err->code;
+	auto_fd int near_fd = ends[0], far_fd = ends[1];
+	const struct step_link near = { near_fd, "the reaper", step_names };
+	if (step_ask_sender(&near, err) < 0 ||
+	    step_tell(&s->jail->link, STEP_EXEC, NULL, 0, &far_fd, 1, err) < 0)
+		return -err->code;
+	*out_near = take_fd(&near_fd);
+	return 0;
+}
+
+int session_exec_reserve(struct session *s, unsigned *out_slot, struct cj_error *err)
+{
+	unsigned slot = find_free(s);
+	if (slot == SESSION_EXECS_MAX)
+		return cj_reject_as(err, EBUSY,
+				    "%d programs of the session run or have left "
+				    "processes behind",
+				    SESSION_EXECS_MAX);
+	struct session_slot fresh = { .is_used = true, .link_fd = -1, .leaf = CGROUP_NULL };
+	memset(&s->shared->rows[slot], 0, sizeof(s->shared->rows[slot])); /* EXEC_RESERVED */
+	if (ask_for_reaper(s, &fresh.link_fd, err) < 0)
+		return cj_wrap(err, "exec");
+	session_cgroup_add(s, &fresh.leaf);
+	s->slots[slot] = fresh;
+	*out_slot = slot;
+	return 0;
+}
+
+/* --- signal -------------------------------------------------------------------------------- */
+
+static int signal_rest(int proc_fd, pid_t reaper_pid, int signo)
+{
+	struct session_tree tree;
+	int rc = -ESRCH;
+	if (!session_tree_list(proc_fd, reaper_pid, &tree))
+		return rc;
+	for (size_t i = 0; i < tree.count; i++)
+		if (session_tree_signal(proc_fd, tree.pids[i], reaper_pid, signo) == 0)
+			rc = 0;
+	return rc;
+}
+
+int session_exec_signal(struct session *s, unsigned slot, int signo, struct cj_error *err)
+{
+	if (signo <= 0 || signo > SIGRTMAX)
+		return cj_reject(err, "%d is no signal", signo);
+	const struct session_row *row = &s->shared->rows[slot];
+	pid_t reaper_pid = atomic_load(&row->reaper_pid), main_pid = atomic_load(&row->main_pid);
+	int proc_fd = s->jail->handles.proc_fd, rc = -ESRCH;
+	if (s->slots[slot].is_used && reaper_pid > 0 && atomic_load(&row->is_started))
+		rc = main_pid > 0 ? session_tree_signal(proc_fd, main_pid, reaper_pid, signo)
+				  : signal_rest(proc_fd, reaper_pid, signo);
+	return rc < 0 ? cj_fail(err, -rc, "signal %d to the program", signo) : 0;
+}
+
+/* --- the end ------------------------------------------------------------------------------- */
+
+bool session_exec_lives(const struct session *s, unsigned slot)
+{
+	return s->slots[slot].is_used;
+}
+
+void session_exec_done(struct session *s, unsigned slot)
+{
+	struct session_slot *it = &s->slots[slot];
+	if (!it->is_used || it->is_done)
+		return;
+	it->is_done = true;
+	it->is_killing = atomic_load(&s->shared->rows[slot].state) == EXEC_RESERVED;
+	it->next_ms = clock_ms();
+	it->deadline_ms = it->next_ms + SESSION_KILL_MS;
+	atomic_store(&s->shared->rows[slot].main_pid, 0);
+}
+
+void session_slots_watch(const struct session *s, struct pollfd fds[static SESSION_EXECS_MAX])
+{
+	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++) {
+		const struct session_slot *slot = &s->slots[i];
+		bool is_ours = slot->is_used && slot->is_done && slot->next_ms == 0;
+		fds[i] = (struct pollfd){ .fd = is_ours ? slot->link_fd : -1, .events = POLLIN };
+	}
+}
+
+int session_slots_timeout_ms(const struct session *s)
+{
+	uint64_t now_ms = clock_ms(), at_ms = UINT64_MAX;
+	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++) {
+		const struct session_slot *slot = &s->slots[i];
+		if (slot->is_used && slot->next_ms > 0 && slot->next_ms < at_ms)
+			at_ms = slot->next_ms;
+	}
+	if (at_ms == UINT64_MAX)
+		return -1;
+	return at_ms > now_ms ? (int)(at_ms - now_ms) : 0;
+}
+
+static void free_slot(struct session_slot *slot)
+{
+	(void)cgroup_destroy(&slot->leaf); /* one that stays ends with the session's */
+	cj_close(&slot->link_fd);
+	*slot = (struct session_slot){ .link_fd = -1, .leaf = CGROUP_NULL };
+}
+
+static enum session_end fail_stuck(struct cj_error *err)
+{
+	return cj_reject_as(err, ETIMEDOUT, "a program's processes could not be killed within %d s",
+			    SESSION_KILL_MS / 1000) < 0
+		   ? SESSION_STUCK
+		   : SESSION_LIVES;
+}
+
+static enum session_end fail_reaper(struct cj_error *err)
+{
+	return cj_reject_as(err, ECHILD,
+			    "the reaper of a program was killed, so the processes that "
+			    "it left can't be told apart from others") < 0
+		   ? SESSION_REAPER_KILLED
+		   : SESSION_LIVES;
+}
+
+/* SOME: they are killed, or stay; then a killed reaper is noticed by its cgroup, without events. */
+static enum session_end go_on(struct session_slot *slot, const struct session_target *t,
+			      struct cj_error *err)
+{
+	if (!slot->is_killing) {
+		char byte;
+		bool is_closed = recv(t->link_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+		slot->next_ms = is_closed ? clock_ms() + ORPHAN_LOOK_MS : 0;
+		return SESSION_LIVES;
+	}
+	if (clock_ms() >= slot->deadline_ms)
+		return fail_stuck(err);
+	session_kill_round(t);
+	slot->next_ms = clock_ms() + SESSION_ROUND_MS;
+	return SESSION_LIVES;
+}
+
+static enum session_end turn(struct session *s, unsigned i, struct cj_error *err)
+{
+	struct session_slot *slot = &s->slots[i];
+	const struct session_target t = target_of(s, i);
+	switch ((enum exec_state)atomic_load(&t.row->state)) {
+	case EXEC_STUCK:
+		return fail_stuck(err);
+	case EXEC_REAPER_KILLED:
+		return fail_reaper(err);
+	case EXEC_EMPTY:
+		free_slot(slot);
+		return SESSION_LIVES;
+	case EXEC_RESERVED:
+	case EXEC_LEFT:
+		break;
+	}
+	switch (session_look(&t, &slot->is_empty)) {
+	case LEFT_NONE:
+		free_slot(slot);
+		return SESSION_LIVES;
+	case LEFT_UNKNOWN:
+		return fail_reaper(err);
+	case LEFT_SOME:
+		break;
+	}
+	return go_on(slot, &t, err);
+}
+
+enum session_end session_slots_turn(struct session *s, struct cj_error *err)
+{
+	enum session_end end = SESSION_LIVES;
+	for (unsigned i = 0; i < SESSION_EXECS_MAX && end == SESSION_LIVES; i++) {
+		const struct session_slot *slot = &s->slots[i];
+		bool is_early = slot->next_ms > clock_ms();
+		if (slot->is_used && slot->is_done && !is_early)
+			end = turn(s, i, err);
+	}
+	return end;
+}
+
+void session_slots_fini(struct session *s)
+{
+	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
+		if (s->slots[i].is_used)
+			free_slot(&s->slots[i]);
+}

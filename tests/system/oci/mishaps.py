@@ -239,6 +239,7 @@ def creating(b, id):
     process = subprocess.Popen([OCI, "--root", b.root, "create", "-b", b.path, id], env=environment(), **quiet)
 
     def init():
+        true(process.poll() is None, f"create has ended: {process.poll() is not None and process.stderr.read()}")
         return next((pid for pid in children_of(process.pid) if is_stopped(pid)), None)
 
     return process, wait_until(init, "a stopped init")

@@ -83,3 +83,16 @@ def fill(place, how):
         "inodes": f"i=0; while touch {place}/filler$i 2>/dev/null; do i=$((i+1)); done",
         "read-only": f"mount -o remount,bind,ro {place}",
     }[how]
+
+
+def read_result(path):
+    with open(path, encoding="utf-8") as file:
+        return parse_result(file.read())
+
+
+def running(f, name, script, *options):
+    """A run whose script has said its first word, and the path of its result."""
+    path = f / name
+    process = start("run", "-p", "base", "--network", "none", f"--json={path}", *options, "--", "/bin/sh", "-c", f"echo ready; {script}")
+    wait_until(lambda: b"ready" in process.stdout.read1(100), "the program's first word", 20)
+    return process, path

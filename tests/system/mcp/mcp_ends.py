@@ -111,3 +111,21 @@ def _():
         facts_of(s.call("run_python", code="1"))
         wait_until(lambda: "ready" in cejail("ps").out, "a prepared jail")
         equal(facts_of(s.call("run_python", code="print(2)"))["stdout"], "2\n", "the output")
+
+
+@test("mcp: an idle server sleeps, also with a prepared jail")
+def _():
+    def wakes(pid):
+        with open(f"/proc/{pid}/status", encoding="ascii") as file:
+            return [line for line in file if line.startswith("voluntary_ctxt_switches")]
+
+    def sleeps(pid):
+        before = wakes(pid)
+        time.sleep(3)
+        return wakes(pid) == before
+
+    with Server(*SHELL) as s:
+        s.call("run_shell", code="true")
+        wait_until(lambda: len(s.below()) > 2, "a prepared jail")
+        wait_until(lambda: sleeps(s.process.pid), "three seconds in which the server does nothing", 60)
+        equal(facts_of(s.call("run_shell", code="echo on"))["stdout"], "on\n", "the next call")

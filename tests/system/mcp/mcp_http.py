@@ -225,6 +225,10 @@ def _():
             post().has(401, "unauthorized")
             post(Authorization="Bearer " + "x" * 40).has(401, "unauthorized")
             post(Authorization=f"Bearer {TOKEN}", Host="evil.example.com").has(403, "forbidden_origin")
+            for origin in ("http://localhost", f"https://localhost:{port}", "null", f"http://localhost:{port}.example.com"):
+                post(Authorization=f"Bearer {TOKEN}", Host=f"localhost:{port}", Origin=origin).has(403, "forbidden_origin")
+            post(Authorization=f"Bearer {TOKEN}", Host=f"localhost:{port}", Origin=f"http://localhost:{port}").has(200)
+            post(Host=f"localhost:{port}", Origin=f"http://localhost:{port}").has(401, "unauthorized")
             equal(result_of(post(Authorization=f"Bearer {TOKEN}"))["tools"][0]["name"], "run_shell", "the tool")
 
 

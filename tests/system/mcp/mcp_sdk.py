@@ -16,13 +16,17 @@ CLIENTS = os.environ.get("CEJAIL_MCP_CLIENTS", f"{PROBES}/../packages")
 SHELL = ("-p", "shell", "--network", "none")
 
 
-def node(*words):
+def find_node():
     program = shutil.which("node")
     if not program:
         raise Skip("node is not installed")
     if not os.path.exists(f"{CLIENTS}/fetched"):
         raise Skip("the MCP clients are not here: tests/packages fetches them")
-    done = finish(subprocess.Popen([program, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    return program
+
+
+def node(*words):
+    done = finish(subprocess.Popen([find_node(), *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    env=environment(CEJAIL_MCP_CLIENTS=CLIENTS)), 60, None, words)
     return json.loads(done.exits(0).out)
 

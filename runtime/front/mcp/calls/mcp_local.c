@@ -216,6 +216,7 @@ static int create_parts(struct local *l)
 					   .profiles = l->profiles,
 					   .metrics = l->metrics };
 	preparing_init(&l->preparing, &l->pool);
+	l->pool.check_ms = POOL_AGE_MS; /* an idle server sleeps */
 	l->executions = executions_create(&context);
 	if (!l->metrics || !l->profiles || !l->executions)
 		return -ENOMEM;

@@ -86,11 +86,25 @@ static bool is_loopback(const char *host)
 	return false;
 }
 
+/*
+ * A page of our own address; there is none, but the protocol wants it accepted.  It still needs a
+ * token, as only TCP has it.
+ */
+static bool is_own_origin(const struct exchange *x, const char *host)
+{
+	static const char scheme[] = "http://";
+	const char *origin = exchange_header(x, "Origin");
+
+	return strcmp(exchange_path(x), "/mcp") == 0 && exchange_caller(x).is_tcp && host &&
+	       strncmp(origin, scheme, sizeof(scheme) - 1) == 0 &&
+	       strcasecmp(origin + sizeof(scheme) - 1, host) == 0;
+}
+
 static bool has_safe_origin(struct exchange *x)
 {
 	const char *host = exchange_header(x, "Host");
 
-	if (exchange_header(x, "Origin"))
+	if (exchange_header(x, "Origin") && !is_own_origin(x, host))
 		return false;
 	return !exchange_caller(x).is_tcp || (host && is_loopback(host));
 }

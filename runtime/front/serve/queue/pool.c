@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STALE_CHECK_MS 1000 /* how often ages and profile files are checked without a request */
+#define CHECK_MS 1000 /* the default; also how often a missing worker is tried again */
 
 /* --- slots ------------------------------------------------------------------ */
 
@@ -88,7 +88,7 @@ static bool is_stale(const struct slot *s, uint64_t now_ms)
 
 void pool_init(struct pool *p, const struct pool_ops *ops)
 {
-	*p = (struct pool){ .ops = *ops };
+	*p = (struct pool){ .ops = *ops, .check_ms = CHECK_MS };
 }
 
 static void empty_bucket(struct pool_bucket *bucket)
@@ -278,10 +278,10 @@ static void end_stale(struct pool_bucket *bucket, uint64_t now_ms)
 	}
 }
 
-/* Every STALE_CHECK_MS; pool_take() checks what it takes in any case. */
+/* Every check_ms; pool_take() checks what it takes in any case. */
 static void end_all_stale(struct pool *p, uint64_t now_ms)
 {
-	if (now_ms < p->stale_checked_ms + STALE_CHECK_MS)
+	if (now_ms < p->stale_checked_ms + p->check_ms)
 		return;
 	p->stale_checked_ms = now_ms;
 	for (size_t i = 0; i < p->count; i++)
@@ -304,11 +304,22 @@ static bool can_wait(const struct pool_bucket *bucket, uint64_t now_ms)
 	       2 * (bucket->starting + bucket->ready) >= bucket->wanted;
 }
 
+/* Until the next check, or sooner where a worker could not be spawned. */
+static int next_check(const struct pool *p)
+{
+	uint64_t wait_ms = p->check_ms;
+
+	for (size_t i = 0; i < p->count; i++)
+		if (p->buckets[i].starting + p->buckets[i].ready < p->buckets[i].wanted)
+			wait_ms = CHECK_MS;
+	return p->count > 0 ? (int)wait_ms : -1;
+}
+
 int pool_tick(struct pool *p)
 {
 	uint64_t now_ms = p->ops.now_ms(p->ops.context);
 	unsigned starting = 0;
-	int wait_ms = p->count > 0 ? STALE_CHECK_MS : -1;
+	int wait_ms = -1;
 
 	end_all_stale(p, now_ms);
 	for (size_t i = 0; i < p->count; i++)
@@ -324,7 +335,7 @@ int pool_tick(struct pool *p)
 				break;
 		}
 	}
-	return wait_ms;
+	return wait_ms < 0 ? next_check(p) : wait_ms;
 }
 
 size_t pool_ready(const struct pool *p, enum tier tier)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Drives `cejail mcp` with an official client: client.mjs SDK MODE CEJAIL ARGUMENT...
+// Or POST /mcp of a service, with a token: client.mjs SDK MODE URL TOKEN
 //
 // SDK is 1 or 2.  MODE is legacy, auto or a version to insist on; SDK 1 knows the legacy era only.
 // Prints one JSON object.
@@ -10,10 +11,11 @@ const require = createRequire(process.env.CEJAIL_MCP_CLIENTS + "/");
 const load = (name) => import(pathToFileURL(require.resolve(name)));
 const [sdk, mode, command, ...args] = process.argv.slice(2);
 const names = sdk === "1"
-	? ["@modelcontextprotocol/sdk/client/index.js", "@modelcontextprotocol/sdk/client/stdio.js"]
-	: ["@modelcontextprotocol/client", "@modelcontextprotocol/client/stdio"];
+	? ["index.js", "stdio.js", "streamableHttp.js"].map((name) => `@modelcontextprotocol/sdk/client/${name}`)
+	: ["@modelcontextprotocol/client", "@modelcontextprotocol/client/stdio", "@modelcontextprotocol/client"];
 const { Client } = await load(names[0]);
 const { StdioClientTransport } = await load(names[1]);
+const { StreamableHTTPClientTransport } = await load(names[2]);
 
 const versionNegotiation = { mode: mode === "legacy" || mode === "auto" ? mode : { pin: mode } };
 const client = new Client({ name: "test", version: "1" }, { versionNegotiation });
@@ -21,7 +23,9 @@ const call = (params, options) => (sdk === "1" ? client.callTool(params, undefin
 const run = (code, options, more) => call({ name: "run_shell", arguments: { code, ...more } }, options);
 const failure = (promise) => promise.then(() => null, (error) => ({ code: error.code ?? null, text: String(error) }));
 
-const transport = new StdioClientTransport({ command, args: ["mcp", ...args] });
+const transport = command.startsWith("http:")
+	? new StreamableHTTPClientTransport(new URL(command), { requestInit: { headers: { Authorization: `Bearer ${args[0]}` } } })
+	: new StdioClientTransport({ command, args: ["mcp", ...args] });
 await client.connect(transport);
 const seen = { server: client.getServerVersion() };
 seen.tools = (await client.listTools()).tools.map((tool) => tool.name);

@@ -56,6 +56,16 @@ refuses_after() { # COMMAND WORDS
 	return $status
 }
 
+sets_version() {
+	tools/release --set 9.8.7 &&
+		[ "$(git diff --numstat | sort)" = "$(printf '1\t1\t%s\n' Makefile tools/clients/node/package.json tools/clients/python/pyproject.toml)" ] &&
+		grep -qx 'VERSION := 9.8.7' Makefile && grep -qx 'version = "9.8.7"' tools/clients/python/pyproject.toml &&
+		python3 -c 'import json; assert json.load(open("tools/clients/node/package.json"))["version"] == "9.8.7"'
+	local status=$?
+	git reset -q --hard start
+	return $status
+}
+
 commit='git commit -qam change'
 version=$(sed -n 's/^VERSION := //p' Makefile)
 name=cejail-$version.tar.gz
@@ -66,7 +76,11 @@ git branch start
 check "a changed file is refused" refuses_after 'echo >> README.md' 'not committed'
 check "a file that git does not know is refused" refuses_after 'touch new' 'not committed'
 check "a version without an entry in NEWS is refused" \
-	refuses_after "sed -i 's/^VERSION := .*/VERSION := 9.9.9/' Makefile; $commit" "no entry 'cejail 9.9.9"
+	refuses_after "tools/release --set 9.9.9; $commit" "no entry 'cejail 9.9.9"
+check "a client whose version is another one is refused" \
+	refuses_after "sed -i 's/^VERSION := .*/VERSION := 9.9.9/' Makefile; $commit" "pyproject.toml is '$version'"
+check "a version that is not three numbers is refused" refuses "not three numbers" --set 9.9
+check "--set writes the version to the Makefile and to both clients, and nothing else" sets_version
 check "an entry without a date is refused" \
 	refuses_after "sed -i 's/^cejail $version (.*/cejail $version (unreleased)/' NEWS; $commit" 'no date'
 check "a version that is no number is refused" \

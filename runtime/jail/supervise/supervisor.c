@@ -158,7 +158,8 @@ static int on_link(struct watch *w, struct cj_error *err)
 static int on_init(struct watch *w, struct cj_error *err)
 {
 	unwatch(w, SOURCE_INIT);
-	return w->fds[SOURCE_LINK].fd >= 0 ? on_link(w, err) : 0;
+	bool may_say_more = w->fds[SOURCE_LINK].fd >= 0 && !w->seen.has_ended;
+	return may_say_more ? on_link(w, err) : 0;
 }
 
 static void resize_terminal(struct jail *j)

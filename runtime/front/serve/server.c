@@ -17,6 +17,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/sysinfo.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -42,6 +43,7 @@
 #include "runtime/front/serve/queue/preparing.h"
 #include "runtime/front/serve/queue/runs.h"
 #include "runtime/front/serve/queue/zygotes.h"
+#include "runtime/front/serve/sessions/keepers.h"
 #include "runtime/front/serve/worker/worker_conn.h"
 #include "runtime/jail/cgroup/cgroup.h"
 #include "runtime/jail/record.h"
@@ -68,6 +70,8 @@ struct server {
 	struct zygotes zygotes;
 	struct preparing preparing;
 	struct executions *executions;
+	struct sessions sessions;
+	struct keepers *keepers;
 	struct health health;
 	struct api api;
 
@@ -89,6 +93,14 @@ static unsigned choose_concurrency(const struct service_config *c)
 	return c->concurrency > 0 ? c->concurrency : RUNS_PER_CPU * sys_cpus();
 }
 
+/* What sessions may reserve, unless the configuration says. */
+static uint64_t half_of_memory(void)
+{
+	struct sysinfo host;
+
+	return sysinfo(&host) == 0 ? (uint64_t)host.totalram * host.mem_unit / 2 : 0;
+}
+
 /* Gives the new configuration to every part that depends on it. */
 static int adopt(struct server *v, struct service_config *c, struct cj_error *err)
 {
@@ -104,6 +116,12 @@ static int adopt(struct server *v, struct service_config *c, struct cj_error *er
 	v->audit = audit;
 	callers_settle(&c->callers, limits.concurrency);
 	accounts_adopt(&v->accounts, &c->callers, v->api.own_uid);
+	v->sessions.limits = (struct sessions_limits){
+		.count = c->sessions,
+		.memory_bytes = c->session_memory ? c->session_memory : half_of_memory(),
+		.lease_ms = c->session_lease_ms,
+		.idle_ms = c->session_idle_ms,
+	};
 	const struct zygotes_limits zygotes = { c->zygote_children, c->zygote_age_ms };
 	pool_configure(&v->pool, c->pools, c->npools, c->pool_age_ms);
 	zygotes_configure(&v->zygotes, c->pools, c->npools, &zygotes);
@@ -224,7 +242,8 @@ static void drain(struct server *v)
 	/* systemd's TimeoutStopSec= does not know our configuration: sd_notify(3) */
 	notify_send("STOPPING=1\nSTATUS=draining\nEXTEND_TIMEOUT_USEC=%" PRIu64,
 		    (drain_ms + CANCEL_MS + SPAWNER_END_MS + REPLY_MS) * 1000);
-	slog(SLOG_NOTICE, "", "draining: %zu unfinished runs", runs_unfinished(&v->runs));
+	slog(SLOG_NOTICE, "", "draining: %zu unfinished runs, %zu sessions",
+	     runs_unfinished(&v->runs), v->sessions.live);
 }
 
 static void on_signal(struct watch *w, uint32_t events)
@@ -255,7 +274,7 @@ static void on_spawner_end(struct watch *w, uint32_t events)
 
 static int tick_drain(struct server *v, uint64_t now)
 {
-	bool has_runs = executions_count(v->executions) > 0;
+	bool has_runs = executions_count(v->executions) > 0 || v->sessions.live > 0;
 
 	if (!executions_is_draining(v->executions))
 		return -1;
@@ -268,9 +287,10 @@ static int tick_drain(struct server *v, uint64_t now)
 		return 0;
 	}
 	if (has_runs)
-		slog(SLOG_NOTICE, "", "drain timeout: cancelling %zu runs",
-		     runs_unfinished(&v->runs));
+		slog(SLOG_NOTICE, "", "drain timeout: cancelling %zu runs, ending %zu sessions",
+		     runs_unfinished(&v->runs), v->sessions.live);
 	executions_cancel_all(v->executions);
+	keepers_end_all(v->keepers, ENDED_DRAIN);
 	v->has_cancelled = true;
 	v->drain_until_ms = now + (has_runs ? CANCEL_MS : REPLY_MS);
 	return 0;
@@ -322,6 +342,8 @@ static int tick(struct server *v)
 	int wait_ms = http_tick(v->http, now);
 	wait_ms = loop_sooner(wait_ms, executions_tick(v->executions, now));
 	wait_ms = loop_sooner(wait_ms, api_tick(&v->api, now));
+	wait_ms = loop_sooner(wait_ms,
+			      keepers_tick(v->keepers, executions_is_draining(v->executions), now));
 	wait_ms = loop_sooner(wait_ms, http_tick(v->http, now)); /* sends new refusals */
 	wait_ms = loop_sooner(wait_ms, health_tick(&v->health, now));
 	zygotes_tick(&v->zygotes);
@@ -399,7 +421,15 @@ static int create_parts(struct server *v)
 					   .metrics = v->metrics };
 	preparing_init(&v->preparing, &v->pool);
 	v->executions = executions_create(&context);
-	return v->metrics && v->profiles && v->executions ? 0 : -ENOMEM;
+	sessions_init(&v->sessions);
+	const struct keepers_context keepers = { .sessions = &v->sessions,
+						 .executions = v->executions,
+						 .pool = &v->pool,
+						 .metrics = v->metrics,
+						 .audit = &v->audit,
+						 .loop = &v->loop };
+	v->keepers = keepers_create(&keepers);
+	return v->metrics && v->profiles && v->executions && v->keepers ? 0 : -ENOMEM;
 }
 
 /* Tells the parts about each other. */
@@ -416,6 +446,8 @@ static void connect_parts(struct server *v, const struct api_filter *filter)
 			       .accounts = &v->accounts,
 			       .runs = &v->runs,
 			       .executions = v->executions,
+			       .sessions = &v->sessions,
+			       .keepers = v->keepers,
 			       .profiles = v->profiles,
 			       .metrics = v->metrics,
 			       .pool = &v->pool,
@@ -448,11 +480,13 @@ static void close_server(struct server *v)
 	if (v->executions)
 		executions_cancel_all(v->executions);
 	executions_destroy(&v->executions);
+	keepers_destroy(&v->keepers);
 	if (v->http)
 		(void)http_tick(v->http, clock_ms());
 	http_close(&v->http);
 	end_prepared(v);
 	runs_fini(&v->runs);
+	sessions_fini(&v->sessions);
 	audit_close(&v->audit);
 	metrics_destroy(&v->metrics);
 	profile_cache_destroy(&v->profiles);

@@ -140,7 +140,7 @@ static int queue_run(struct local *l, struct mcp_run *r, char **request, size_t 
 		.on_complete = on_complete,
 		.context = r,
 	};
-	return execution_begin(l->executions, &order, err);
+	return execution_begin(l->executions, &order, NULL, err);
 }
 
 static int start(void *context, struct mcp_run *r, char *request, size_t size, struct cj_error *err)

@@ -23,6 +23,7 @@
 #include "runtime/front/serve/operations/metrics.h"
 #include "runtime/front/serve/operations/slog.h"
 #include "runtime/front/serve/queue/execution.h"
+#include "runtime/front/serve/sessions/sessions.h"
 
 static void show_alive(struct api_call *c);
 static void show_readiness(struct api_call *c);
@@ -248,24 +249,6 @@ struct http_ops api_ops(struct api *a)
 
 /* --- small pages ------------------------------------------------------------ */
 
-void api_reply_json(struct exchange *x, unsigned status, struct json_writer *w)
-{
-	struct http_reply reply = { .status = status, .content_type = "application/json" };
-	struct cj_error err = { 0 };
-	const char *text = NULL;
-
-	if (!w || json_writer_take(w, &text, &reply.size, &err) < 0) {
-		exchange_refuse(x, API_INTERNAL, NULL, NULL, 0);
-		return;
-	}
-	reply.text = malloc(reply.size + 1);
-	if (reply.text) {
-		memcpy(reply.text, text, reply.size);
-		reply.text[reply.size++] = '\n';
-	}
-	exchange_reply(x, &reply);
-}
-
 static void show_alive(struct api_call *c)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
@@ -297,6 +280,9 @@ static void show_metrics(struct api_call *c)
 		.pool_jails = pool_ready(a->pool, TIER_JAIL),
 		.pool_interpreters = pool_ready(a->pool, TIER_INTERPRETER),
 		.zygotes = zygotes_alive(a->zygotes),
+		.sessions = a->sessions->live,
+		.sessions_max = a->sessions->limits.count,
+		.sessions_reserved_bytes = a->sessions->reserved_bytes,
 		.in_flight_max = load.running_max,
 		.queued_max = load.queued_max,
 		.started_ms = a->started_ms,

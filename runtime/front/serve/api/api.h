@@ -9,12 +9,15 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
+#include "runtime/front/serve/api/api_reply.h"
 #include "runtime/front/serve/api/api_target.h"
 #include "runtime/front/serve/http/http.h"
 
 struct account;
 struct accounts;
 struct executions;
+struct keepers;
+struct sessions;
 struct health;
 struct json_writer;
 struct metrics;
@@ -37,6 +40,8 @@ struct api {
 	struct accounts *accounts;
 	struct runs *runs;
 	struct executions *executions;
+	struct sessions *sessions;
+	struct keepers *keepers;
 	struct profile_cache *profiles;
 	struct metrics *metrics;
 	const struct pool *pool;
@@ -68,6 +73,3 @@ void api_list_runs(struct api_call *c);
 void api_show_run(struct api_call *c);
 void api_cancel_run(struct api_call *c);
 void api_list_profiles(struct api_call *c);
-
-/* The writer's value as the reply; NULL, or a writer that failed, is an internal error. */
-void api_reply_json(struct exchange *x, unsigned status, struct json_writer *w);

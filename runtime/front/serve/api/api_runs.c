@@ -210,7 +210,7 @@ static void take(struct posted *p, const char *id)
 	};
 
 	p->body = NULL; /* taken */
-	if (execution_begin(c->api->executions, &order, &err) < 0)
+	if (execution_begin(c->api->executions, &order, NULL, &err) < 0)
 		fail(p, &err, "queue a run");
 }
 

@@ -194,7 +194,7 @@ static int begin_probe(struct health *h, struct cj_error *err)
 		.on_complete = on_complete,
 		.context = h,
 	};
-	return execution_begin(h->context.executions, &order, err);
+	return execution_begin(h->context.executions, &order, NULL, err);
 }
 
 int health_tick(struct health *h, uint64_t now_ms)

@@ -13,11 +13,12 @@
 
 #define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
 
-#define NAME_MAX_SIZE   33 /* is_name() */
-#define OTHER           METRICS_PROFILES_MAX
-#define HTTP_STATUS_MIN 100
-#define HTTP_STATUS_MAX 599
-#define MICROS          1000000
+#define NAME_MAX_SIZE    33 /* is_name() */
+#define OTHER            METRICS_PROFILES_MAX
+#define HTTP_STATUS_MIN  100
+#define HTTP_STATUS_MAX  599
+#define MICROS           1000000
+#define SESSION_ENDS_MAX 16 /* more than there are reasons */
 
 /* --- buckets ------------------------------------------------------------------ */
 
@@ -70,6 +71,12 @@ struct metrics {
 	uint64_t bypassed[METRICS_PROFILES_MAX + 1][BYPASS_COUNT];
 	uint64_t networks[NETWORK_STATE_COUNT];
 	uint64_t zygotes[METRICS_PROFILES_MAX + 1][ZYGOTE_EVENT_COUNT];
+	uint64_t sessions[METRICS_PROFILES_MAX + 1];
+	struct {
+		const char *reason; /* borrowed: a constant */
+		uint64_t count;
+	} session_ends[SESSION_ENDS_MAX];
+	uint64_t execs;
 	uint64_t refusals[API_CODE_COUNT];
 	uint64_t http[HTTP_STATUS_MAX + 1];
 	struct histogram run, memory, setup[TIER_COUNT + 1], request[TIER_COUNT + 1];
@@ -102,6 +109,7 @@ void metrics_count_run(struct metrics *m, const char *profile, enum tier tier,
 		       const struct summary *s, uint64_t request_us)
 {
 	m->runs[place_of(m, profile)][s->status]++;
+	m->execs += tier == METRICS_IN_SESSION;
 	observe(&m->request[tier], &times, request_us);
 	m->denied_packets += s->denied_packets;
 	m->denied_syscalls += s->denied_syscalls;
@@ -114,6 +122,22 @@ void metrics_count_run(struct metrics *m, const char *profile, enum tier tier,
 	observe(&m->setup[tier], &times, s->setup_us);
 	if (s->usage.has_memory_peak)
 		observe(&m->memory, &sizes, s->usage.memory_peak_bytes);
+}
+
+void metrics_count_session(struct metrics *m, const char *profile)
+{
+	m->sessions[place_of(m, profile)]++;
+}
+
+void metrics_count_session_end(struct metrics *m, const char *reason)
+{
+	size_t i = 0;
+
+	while (i < SESSION_ENDS_MAX - 1 && m->session_ends[i].reason &&
+	       strcmp(m->session_ends[i].reason, reason) != 0)
+		i++;
+	m->session_ends[i].reason = reason;
+	m->session_ends[i].count++;
 }
 
 void metrics_count_refusal(struct metrics *m, enum api_code why)
@@ -281,6 +305,41 @@ static void put_zygote_fallbacks(struct page *p, const char *name)
 static void put_zygotes(struct page *p, const char *name)
 {
 	put_u64(p, name, p->g->zygotes);
+}
+
+static void put_sessions(struct page *p, const char *name)
+{
+	put_u64(p, name, p->g->sessions);
+}
+
+static void put_sessions_max(struct page *p, const char *name)
+{
+	put_u64(p, name, p->g->sessions_max);
+}
+
+static void put_sessions_memory(struct page *p, const char *name)
+{
+	put_u64(p, name, p->g->sessions_reserved_bytes);
+}
+
+static void put_sessions_created(struct page *p, const char *name)
+{
+	for (size_t i = 0; i <= OTHER; i++)
+		if (p->m->sessions[i] > 0)
+			(void)fprintf(p->out, "%s{profile=\"%s\"} %" PRIu64 "\n", name,
+				      profile_name(p->m, i), p->m->sessions[i]);
+}
+
+static void put_sessions_ended(struct page *p, const char *name)
+{
+	for (size_t i = 0; i < SESSION_ENDS_MAX && p->m->session_ends[i].reason; i++)
+		(void)fprintf(p->out, "%s{reason=\"%s\"} %" PRIu64 "\n", name,
+			      p->m->session_ends[i].reason, p->m->session_ends[i].count);
+}
+
+static void put_execs(struct page *p, const char *name)
+{
+	put_u64(p, name, p->m->execs);
 }
 
 static void put_refusals(struct page *p, const char *name)
@@ -497,6 +556,16 @@ static const struct family {
 	{ "cejail_zygote_fallbacks_total", "counter",
 	  "Interpreters that had no zygote although their profile wants one, by reason.",
 	  put_zygote_fallbacks },
+	{ "cejail_sessions", "gauge", "Sessions that have not ended.", put_sessions },
+	{ "cejail_sessions_limit", "gauge", "Maximum number of sessions.", put_sessions_max },
+	{ "cejail_sessions_reserved_bytes", "gauge", "Memory limits of all sessions together.",
+	  put_sessions_memory },
+	{ "cejail_sessions_created_total", "counter", "Sessions that were created, by profile.",
+	  put_sessions_created },
+	{ "cejail_sessions_ended_total", "counter", "Sessions that have ended, by reason.",
+	  put_sessions_ended },
+	{ "cejail_session_execs_total", "counter", "Execs of sessions that have ended.",
+	  put_execs },
 	{ "cejail_audit_failures_total", "counter", "Audit lines that could not be written.",
 	  put_audit_failures },
 	{ "cejail_http_responses_total", "counter", "HTTP responses by status code.",

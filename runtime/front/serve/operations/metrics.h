@@ -28,6 +28,9 @@ void metrics_destroy(struct metrics **m);
 void metrics_count_run(struct metrics *m, const char *profile, enum tier tier,
 		       const struct summary *s,
 		       uint64_t request_us); /* from the whole request to its result */
+void metrics_count_session(struct metrics *m, const char *profile);
+/* `reason` is of a fixed set: sessions.h. */
+void metrics_count_session_end(struct metrics *m, const char *reason);
 void metrics_count_refusal(struct metrics *m, enum api_code why);
 void metrics_count_pool(struct metrics *m, const char *profile, enum tier wanted, enum tier got);
 /* BYPASS_COUNT: not bypassed, nothing is counted. */
@@ -43,6 +46,7 @@ void metrics_count_http(struct metrics *m, unsigned http_status);
 /* Values that are read when the page is requested. */
 struct gauges {
 	uint64_t in_flight, queued, connections, pool_jails, pool_interpreters, zygotes;
+	uint64_t sessions, sessions_max, sessions_reserved_bytes;
 	uint64_t in_flight_max, queued_max; /* 0: left out */
 	uint64_t started_ms;                /* of the service, since the epoch */
 	bool has_probed, probe_succeeded;

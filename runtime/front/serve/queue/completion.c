@@ -205,6 +205,17 @@ void execution_fail_with_host(struct execution *e)
 	finish_run(e);
 }
 
+void execution_fail_at_host(struct execution *e, const char *why)
+{
+	const struct summary s = { .status = STATUS_CANCELLED, .exit_code = -1 };
+
+	slog(SLOG_WARNING, execution_request_id(e), "exec %s of session %s: %s", e->run->id,
+	     e->run->session, why);
+	use_own_summary(e, &s);
+	answer_failure(e, API_TOO_MANY_WAITING);
+	finish_run(e);
+}
+
 /* The result of a run that was cancelled before a worker could write it. */
 static char *write_cancelled(const struct execution *e, size_t *out_size)
 {

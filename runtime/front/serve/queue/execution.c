@@ -123,7 +123,10 @@ static void on_line(struct worker_conn *conn, const char *text, size_t size)
 		execution_complete(e, text, size);
 	} else if (strcmp(type, "unready") == 0) {
 		ready_read(text, size, &said);
-		execution_fail(e, said.why);
+		if (e->host.session)
+			execution_fail_at_host(e, said.why);
+		else
+			execution_fail(e, said.why);
 	} else if (strcmp(type, "ready") == 0) {
 		if (!e->host.session && e->run->tier == TIER_INTERPRETER)
 			pool_note_ready(e->all->context.pool, e->run->profile, text, size);
@@ -317,7 +320,7 @@ static struct run *add_run(struct executions *all, const struct execution_order 
 }
 
 int execution_begin(struct executions *all, const struct execution_order *order,
-		    struct cj_error *err)
+		    const struct run **out_run, struct cj_error *err)
 {
 	struct execution *e = calloc(1, sizeof(*e));
 	struct run *run = e ? add_run(all, order) : NULL;
@@ -347,6 +350,8 @@ int execution_begin(struct executions *all, const struct execution_order *order,
 	run->execution = e;
 	if (order->exchange)
 		exchange_hold(order->exchange, on_caller_gone, e);
+	if (out_run)
+		*out_run = run;
 	return 0;
 }
 

@@ -89,8 +89,9 @@ void executions_set_limits(struct executions *e, struct executions_limits limits
 
 /* May this caller queue one more run?  API_CODE_COUNT: yes. */
 enum api_code executions_admit(const struct executions *e, const struct account *a);
+/* out_run may be NULL. */
 int execution_begin(struct executions *all, const struct execution_order *order,
-		    struct cj_error *err);
+		    const struct run **out_run, struct cj_error *err);
 /* A queued run completes at once; the worker of a running one still sends its result. */
 void execution_cancel(struct run *run);
 /*

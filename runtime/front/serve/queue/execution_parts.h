@@ -61,11 +61,12 @@ void execution_report_dropped(struct execution *e);
 bool execution_audit(struct execution *e, const struct summary *s);
 
 /*
- * The ways a run completes.  Each answers the caller.  After the first four the worker, if there
+ * The ways a run completes.  Each answers the caller.  After the first five the worker, if there
  * is one, is in the list `exiting`; the last one frees the execution.
  */
 void execution_complete(struct execution *e, const char *line, size_t size);
 void execution_fail(struct execution *e, const char *why);
-void execution_fail_with_host(struct execution *e);     /* because of e->host_ended */
+void execution_fail_with_host(struct execution *e);                /* because of e->host_ended */
+void execution_fail_at_host(struct execution *e, const char *why); /* it has no room for it */
 void execution_complete_cancelled(struct execution *e); /* without a result from the worker */
 void execution_refuse(struct execution *e, enum api_code why); /* no record of the run is kept */

@@ -190,7 +190,7 @@ static bool is_success(const struct http_answer *answer)
 	return answer->status >= 200 && answer->status <= 299;
 }
 
-static int take_body(void *context, const char *bytes, size_t size, struct cj_error *err)
+static int take_bytes(void *context, const char *bytes, size_t size, struct cj_error *err)
 {
 	struct reading *r = context;
 
@@ -211,7 +211,7 @@ static int read_answer(int fd, struct reading *r, struct cj_error *err)
 			return cj_fail(err, errno, "--remote: read the answer of the service");
 		if (got <= 0)
 			return http_answer_end(&r->answer, err);
-		if (http_answer_feed(&r->answer, buf, (size_t)got, take_body, r, err) < 0)
+		if (http_answer_feed(&r->answer, buf, (size_t)got, take_bytes, r, err) < 0)
 			return -err->code;
 	}
 	return 0;

@@ -131,6 +131,9 @@ void session_exec_done(struct session *s, unsigned slot);
 /* The slot is used again only for a new exec: so many processes of this one may live (0: none). */
 bool session_exec_lives(const struct session *s, unsigned slot);
 
+/* Its exec worker has not finished jail_wait(): the program may run, or has not begun. */
+bool session_exec_runs(const struct session *s, unsigned slot);
+
 /* What the whole session used and was refused, since its begin. */
 struct session_status {
 	struct usage usage;

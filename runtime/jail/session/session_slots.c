@@ -123,6 +123,12 @@ bool session_exec_lives(const struct session *s, unsigned slot)
 	return s->slots[slot].is_used;
 }
 
+bool session_exec_runs(const struct session *s, unsigned slot)
+{
+	return s->slots[slot].is_used && !s->slots[slot].is_done &&
+	       atomic_load(&s->shared->rows[slot].state) == EXEC_RESERVED;
+}
+
 void session_exec_done(struct session *s, unsigned slot)
 {
 	struct session_slot *it = &s->slots[slot];

@@ -7,6 +7,7 @@
  */
 #include "runtime/front/serve/session/exec_worker.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/base/scope.h"
@@ -22,7 +23,7 @@ static struct work make_work(const struct exec_order *order)
 		.control_fd = order->request->control_fd,
 		.stdin_fd = order->request->stdin_fd,
 		.session_id = keeper->job.id,
-		.exec_slot = order->slot,
+		.exec_number = order->number,
 		.config = keeper->config,
 		.plan = keeper->plan,
 	};
@@ -38,7 +39,7 @@ void exec_worker_run(const struct exec_order *order)
 	struct cj_error early = { 0 }, err = { 0 };
 
 	if (session_exec_open(order->session, order->slot, order->request->id, &view, &early) < 0)
-		cj_stage(&early, "session");
+		(void)snprintf(early.stage, sizeof(early.stage), "session");
 	/* A reaper that has ended is the result of the job, which comes in any case. */
 	if (!work_await_job(&w, order->signal_fd) || work_read_job(&w, &err) < 0)
 		return;

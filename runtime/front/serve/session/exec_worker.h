@@ -14,6 +14,7 @@ struct exec_order {
 	const struct work *keeper; /* the session's config, plan and job */
 	struct session *session;
 	unsigned slot; /* of an exec, and of a file that is written */
+	unsigned number; /* of an exec: as struct work has it */
 	int signal_fd;
 	struct session_request *request; /* its descriptors are the worker's */
 };

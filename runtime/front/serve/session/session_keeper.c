@@ -41,8 +41,8 @@
 #include "runtime/front/serve/worker/work_result.h"
 #include "runtime/jail/jail.h"
 #include "runtime/jail/session/session.h"
+#include "runtime/jail/session/session_fork.h"
 
-#define NO_SLOT      SESSION_EXECS_MAX
 #define SIGNALS_MS   20 /* between attempts to deliver a signal to a program that starts */
 #define REQUESTS_MAX 8  /* of one round: the engine's sources are served in between */
 
@@ -50,6 +50,7 @@
 struct child {
 	int pidfd; /* -1: the row is free */
 	unsigned slot;
+	unsigned number;      /* of an exec (work.h) */
 	char id[PLAN_ID_MAX]; /* of an exec; else "" */
 	uint64_t signals;     /* bit N: signal N is to be delivered once its program runs */
 };
@@ -192,21 +193,21 @@ static bool has_children(const struct keeper *k)
 }
 
 /*
- * From here: a worker.  It has no way to the server but its own, or the end of a session would not
- * be seen; and it dies with the keeper, as init does.
+ * From here: a worker.  It has no descriptor of the keeper's: a copy of the keeper's socket would
+ * hide the end of the session.  And it dies with the keeper, as init does.
  */
-static _Noreturn void become_worker(struct keeper *k, unsigned slot, struct session_request *r,
-				    pid_t keeper_pid)
+static _Noreturn void become_worker(struct keeper *k, const struct child *self,
+				    struct session_request *r, pid_t keeper_pid)
 {
 	struct cj_error err = { 0 };
-	const struct exec_order order = { k->work, k->session, slot, k->signal_fd, r };
+	const struct exec_order order = { k->work,      k->session,   self->slot,
+					  self->number, k->signal_fd, r };
 
 	if (child_die_with_parent(-1, &err) < 0 || getppid() != keeper_pid)
 		_exit(EXIT_FAILURE);
-	cj_close(&k->work->sock_fd);
-	cj_close(&k->work->control_fd);
-	for (size_t i = 0; i < SESSION_WORKERS_MAX; i++)
-		cj_close(&k->children[i].pidfd);
+	const int own[] = { r->sock_fd, r->control_fd, r->stdin_fd, k->signal_fd };
+	if (session_fork_keep(k->session, self->slot, own, sizeof(own) / sizeof(own[0]), &err) < 0)
+		_exit(EXIT_FAILURE);
 	bool is_file = r->worker == SESSION_WORKER_FILE || r->worker == SESSION_WORKER_PUT;
 	(void)prctl(PR_SET_NAME, is_file ? "cejail-file" : "cejail-exec", 0, 0,
 		    0); /* only what ps(1) shows */
@@ -223,7 +224,7 @@ static int fork_worker(struct keeper *k, struct child *c, struct session_request
 	pid_t self = getpid(), pid = fork();
 
 	if (pid == 0)
-		become_worker(k, c->slot, r, self);
+		become_worker(k, c, r, self);
 	if (pid < 0)
 		return cj_fail(err, errno, "fork a worker of the session");
 	c->pidfd = sys_pidfd_open(pid);
@@ -233,6 +234,27 @@ static int fork_worker(struct keeper *k, struct child *c, struct session_request
 	(void)kill(pid, SIGKILL); /* it is ours, and not reaped yet */
 	(void)waitpid(pid, NULL, 0);
 	return cj_fail(err, code, "watch a worker of the session");
+}
+
+/* A worker that has sent its result may not have exited yet. */
+static bool has_number(const struct keeper *k, unsigned number)
+{
+	for (size_t i = 0; i < SESSION_WORKERS_MAX; i++) {
+		const struct child *c = &k->children[i];
+		if (c->pidfd >= 0 && c->number == number && c->slot != SESSION_NO_SLOT &&
+		    session_exec_runs(k->session, c->slot))
+			return true;
+	}
+	return false;
+}
+
+static unsigned free_number(const struct keeper *k)
+{
+	unsigned number = 0;
+
+	while (has_number(k, number))
+		number++;
+	return number;
 }
 
 static int add_worker(struct keeper *k, struct session_request *r, struct cj_error *err)
@@ -245,7 +267,7 @@ static int add_worker(struct keeper *k, struct session_request *r, struct cj_err
 				    SESSION_WORKERS_MAX);
 	if (r->worker == SESSION_WORKER_CELL)
 		return cj_reject_as(err, EOPNOTSUPP, "the session has no interpreter");
-	*c = (struct child){ .pidfd = -1, .slot = NO_SLOT };
+	*c = (struct child){ .pidfd = -1, .slot = SESSION_NO_SLOT, .number = free_number(k) };
 	if (needs_slot && session_exec_reserve(k->session, &c->slot, err) < 0)
 		return -err->code;
 	memcpy(c->id, r->id, sizeof(c->id));
@@ -264,7 +286,7 @@ static void end_child(struct keeper *k, struct child *c)
 
 	(void)waitid(P_PIDFD, (id_t)c->pidfd, &ignored, WEXITED | WNOHANG);
 	cj_close(&c->pidfd);
-	if (c->slot != NO_SLOT && k->session)
+	if (c->slot != SESSION_NO_SLOT && k->session)
 		session_exec_done(k->session, c->slot);
 	k->is_quiet = false;
 }
@@ -294,7 +316,7 @@ static void add_signal(struct keeper *k, const struct session_request *r)
 {
 	struct child *c = find_child(k, r->id);
 
-	if (!c || c->slot == NO_SLOT)
+	if (!c || c->slot == SESSION_NO_SLOT)
 		return; /* it has ended meanwhile */
 	c->signals |= UINT64_C(1) << (r->signo - 1);
 	deliver_signals(k, c);

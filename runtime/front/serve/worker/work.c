@@ -161,13 +161,13 @@ static int name_code(struct work *w, struct cj_error *err)
 {
 	struct config *c = &w->config;
 
-	if (w->exec_slot == 0 || !w->request.has_code || json_get(w->request.root, "file_name"))
+	if (w->exec_number == 0 || !w->request.has_code || json_get(w->request.root, "file_name"))
 		return 0;
 	const char *name = plan_code_name(c, NULL, &c->arena);
 	const char *dot = strrchr(name, '.');
 	size_t stem = dot ? (size_t)(dot - name) : strlen(name);
 	c->file_name =
-	    arena_printf(&c->arena, "%.*s-%u%s", (int)stem, name, w->exec_slot, dot ? dot : "");
+	    arena_printf(&c->arena, "%.*s-%u%s", (int)stem, name, w->exec_number, dot ? dot : "");
 	return c->file_name ? 0 : cj_fail(err, ENOMEM, "name the code's file");
 }
 

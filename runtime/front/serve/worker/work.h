@@ -27,7 +27,7 @@ struct work {
 	int stdin_fd;                /* the program's input; -1: made of the request's */
 	char jail_name[PLAN_ID_MAX]; /* of the record and the cgroup */
 	const char *session_id;      /* of an exec: its session; else NULL */
-	unsigned exec_slot;          /* likewise: which of those that run at once */
+	unsigned exec_number;        /* likewise: a small one that no other running exec has */
 
 	struct config
 	    config;       /* the profile's, or the session's; then with the request's settings */

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session_fork - what a fork of the keeper closes before anything else. */
+#pragma once
+
+#include <stddef.h>
+
+#include "runtime/base/error.h"
+#include "runtime/jail/session/session.h"
+
+#define SESSION_NO_SLOT      SESSION_EXECS_MAX
+#define SESSION_FORK_FDS_MAX 8
+
+/*
+ * session_fork_keep - close all descriptors but the standard streams, fds[], and what is needed to
+ * look at the jail's files and, with a slot, to open that exec.
+ *
+ * The link to init, above all: init obeys whoever has it.  And a copy of a socket of the network
+ * would keep its connection open, and in the keeper's epoll, after the keeper has closed it:
+ * epoll(7).  Entries of fds[] may be -1.
+ * Runs in: a fork of the keeper, first.
+ */
+int session_fork_keep(struct session *s, unsigned slot, const int *fds, size_t nfds,
+		      struct cj_error *err);

@@ -1,0 +1,623 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* WRAP: fork */
+/*
+ * The keeper of a session and its workers, as the server sees them: each exec has its own result,
+ * and nothing outlives the session, wherever it ends.
+ */
+#include "runtime/front/serve/session/session_keeper.h"
+
+#include <sys/mman.h>
+
+#include "runtime/base/text.h"
+#include "runtime/front/serve/session/file_job.h"
+#include "runtime/front/serve/session/session_channel.h"
+#include "tests/front/serve/worker/workers.h"
+
+static int *forks_left; /* shared with the keeper; below 0: as many as one likes */
+
+pid_t __real_fork(void);
+pid_t __wrap_fork(void);
+pid_t __wrap_fork(void)
+{
+	if (forks_left && *forks_left == 0) {
+		errno = EAGAIN;
+		return -1;
+	}
+	return __real_fork();
+}
+
+static struct worker_context jobs = { .keep_session = session_keep };
+static const struct worker_life life = { .main = worker_main, .context = &jobs };
+
+/* --- a session, as the server sees it --- */
+
+struct side {
+	struct spawner spawner;
+	struct worker keeper;
+	struct runs runs;
+	char line[4096]; /* the keeper's last one */
+};
+
+/* False: end of file. */
+static bool read_line(int fd, char *out, size_t room)
+{
+	for (size_t size = 0; size < room; size++) {
+		assert_true(wait_readable(fd));
+		ssize_t got = read(fd, out + size, 1);
+		if (got <= 0)
+			return false;
+		if (out[size] == '\n') {
+			out[size] = '\0';
+			return true;
+		}
+	}
+	fail_msg("a line is too long");
+	return false;
+}
+
+/* The keeper's next line that is no status. */
+static struct session_line next_line(struct side *side)
+{
+	struct session_line line;
+
+	do {
+		if (!read_line(side->keeper.sock_fd, side->line, sizeof(side->line)))
+			fail_msg("the keeper ended without a line");
+		session_line_read(side->line, strlen(side->line), &line);
+	} while (line.type == SESSION_LINE_STATUS);
+	return line;
+}
+
+static void send_kind(struct worker *w, enum job_kind kind, const char *body, size_t size,
+		      bool wants_events)
+{
+	struct cj_error err = { 0 };
+	struct job job = {
+		.kind = kind,
+		.trace = { "req-7", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" },
+		.wants_events = wants_events,
+		.body = body,
+		.body_size = size,
+	};
+
+	(void)snprintf(job.id, sizeof(job.id), "%s",
+		       kind == JOB_SESSION ? "the-session" : "the-run");
+	if (worker_send_job(w, &job, &err) < 0)
+		fail_msg("%s", err.msg);
+}
+
+static struct side asked(enum tier tier, const char *name, const char *body)
+{
+	struct side side = { .spawner = started() };
+
+	side.keeper = asked_for(&side.spawner, name, tier);
+	send_kind(&side.keeper, JOB_SESSION, body, strlen(body), false);
+	assert_true(read_line(side.keeper.sock_fd, side.line, sizeof(side.line)));
+	assert_non_null(strstr(side.line, "\"ready\""));
+	return side;
+}
+
+static struct side opened_by(enum tier tier)
+{
+	struct side side = asked(tier, profile, "{\"profile\":\"test\"}");
+
+	if (next_line(&side).type != SESSION_LINE_LIVES)
+		fail_msg("no session: %s", side.line);
+	side.runs = await_runs(1);
+	return side;
+}
+
+static struct side opened(void)
+{
+	return opened_by(TIER_COLD);
+}
+
+static void assert_ended(struct side *side, enum session_reason reason)
+{
+	char byte;
+	struct session_line line = next_line(side);
+
+	if (line.type != SESSION_LINE_ENDED || line.reason != reason)
+		fail_msg("not '%s': %s", session_reason_names[reason], side->line);
+	assert_true(wait_readable(side->keeper.sock_fd));
+	assert_true(read(side->keeper.sock_fd, &byte, 1) <= 0);
+}
+
+static void close_side(struct side *side)
+{
+	worker_close(&side->keeper);
+	spawner_end(&side->spawner);
+	assert_nothing_left(&side->runs);
+}
+
+static void end_orderly(struct side *side)
+{
+	cj_close(&side->keeper.control_fd);
+	assert_ended(side, SESSION_CLOSED);
+	close_side(side);
+}
+
+static struct worker asked_exec(struct side *side, const char *id, const char *body,
+				bool wants_events)
+{
+	struct worker w = WORKER_NULL;
+	struct cj_error err = { 0 };
+
+	if (session_send_worker(&side->keeper, SESSION_WORKER_EXEC, id, &w, NULL, &err) < 0)
+		fail_msg("%s", err.msg);
+	send_kind(&w, JOB_EXEC, body, strlen(body), wants_events);
+	return w;
+}
+
+#define SHELL(script) "{\"command\":[\"sh\",\"-c\",\"" script "\"]}"
+
+static struct said run_exec(struct side *side, const char *body)
+{
+	struct worker w = asked_exec(side, "x", body, false);
+	return hear(&w);
+}
+
+static void assert_output(struct said *said, const char *text)
+{
+	assert_status(said, "exited");
+	const char *got = word(json_get(result_of(said), "stdout"), "text");
+	if (strcmp(got, text) != 0)
+		fail_msg("not '%s': %s", text, said->text);
+	arena_fini(&said->arena);
+}
+
+/* --- execs --- */
+
+static void execs_share_the_files_of_the_session(void **state)
+{
+	(void)state;
+	static const enum tier tiers[] = { TIER_COLD, TIER_JAIL };
+
+	for (size_t i = 0; i < 2; i++) {
+		struct side side = opened_by(tiers[i]);
+		struct said said = run_exec(&side, SHELL("echo kept > /box/a; echo first"));
+		assert_string_equal(word(result_of(&said), "session"), "the-session");
+		assert_output(&said, "first\n");
+		said = run_exec(&side, SHELL("cat /box/a"));
+		assert_output(&said, "kept\n");
+		end_orderly(&side);
+	}
+}
+
+static void the_settings_of_an_exec_are_the_sessions_and_its_own(void **state)
+{
+	(void)state;
+	struct side side = asked(TIER_COLD, profile,
+				 "{\"profile\":\"test\",\"env\":{\"A\":\"session\"},"
+				 "\"lease\":\"5m\"}");
+
+	assert_int_equal(next_line(&side).type, SESSION_LINE_LIVES);
+	struct said said = run_exec(&side, SHELL("echo $A"));
+	assert_output(&said, "session\n");
+	said = run_exec(&side,
+			"{\"command\":[\"sh\",\"-c\",\"echo $A $PWD\"],\"env\":{\"A\":\"its\"},"
+			"\"workdir\":\"/tmp\"}");
+	assert_output(&said, "its /tmp\n");
+	said = run_exec(&side, SHELL("echo $A"));
+	assert_output(&said, "session\n");
+	said = run_exec(&side, "{\"command\":[\"true\"],\"memory\":\"77M\"}");
+	assert_status(&said, "setup_error");
+	assert_non_null(strstr(said.text, "memory"));
+	arena_fini(&said.arena);
+	end_orderly(&side);
+}
+
+static void code_and_input_reach_each_exec(void **state)
+{
+	(void)state;
+	struct side side = opened();
+
+	for (int i = 0; i < 3; i++) {
+		struct said said =
+		    run_exec(&side, "{\"code\":\"cat; echo $0\",\"stdin\":\"in\\n\"}");
+		assert_output(&said, "in\n/box/main\n");
+	}
+	end_orderly(&side);
+}
+
+static void sixteen_execs_run_at_once(void **state)
+{
+	(void)state;
+	enum { MANY = 16 };
+	struct side side = opened();
+	struct worker w[MANY];
+	char body[256], id[16], wanted[16];
+
+	/* Each waits until all have begun. */
+	for (int i = 0; i < MANY; i++) {
+		(void)snprintf(id, sizeof(id), "e%d", i);
+		(void)snprintf(
+		    body, sizeof(body),
+		    "{\"code\":\"touch /tmp/begun.%d; while [ $(ls /tmp | grep -c begun) "
+		    "-lt %d ]; do sleep 0.05; done; echo %d\"}",
+		    i, MANY, i);
+		w[i] = asked_exec(&side, id, body, false);
+	}
+	for (int i = 0; i < MANY; i++) {
+		struct said said = hear(&w[i]);
+		(void)snprintf(wanted, sizeof(wanted), "%d\n", i);
+		assert_output(&said, wanted);
+	}
+	end_orderly(&side);
+}
+
+static void events_of_an_exec_come_as_those_of_a_run(void **state)
+{
+	(void)state;
+	struct side side = opened();
+	struct worker w = asked_exec(&side, "x", SHELL("printf out"), true);
+	struct said said = hear(&w);
+
+	assert_string_equal(word(said.line[0], "type"), "start");
+	assert_string_equal(word(said.line[1], "type"), "stdout");
+	assert_output(&said, "out");
+	end_orderly(&side);
+}
+
+static void closing_its_control_pipe_cancels_one_exec(void **state)
+{
+	(void)state;
+	struct side side = opened();
+	struct worker stays = asked_exec(
+	    &side, "stays", SHELL("until [ -e /box/go ]; do sleep 0.05; done; echo stayed"), false);
+	struct worker goes = asked_exec(&side, "goes", SHELL("echo begun; sleep 1000"), true);
+
+	await_output(&goes, "begun");
+	cj_close(&goes.control_fd);
+	struct said said = hear(&goes);
+	assert_status(&said, "cancelled");
+	arena_fini(&said.arena);
+	said = run_exec(&side, SHELL("touch /box/go; echo ok"));
+	assert_output(&said, "ok\n");
+	said = hear(&stays);
+	assert_output(&said, "stayed\n");
+	end_orderly(&side);
+}
+
+static void a_signal_reaches_the_main_process_even_before_it_runs(void **state)
+{
+	(void)state;
+	struct side side = opened();
+	struct cj_error err = { 0 };
+	struct worker w = asked_exec(&side, "x", SHELL("sleep 1000"), false);
+
+	assert_int_equal(session_send_signal(&side.keeper, "none", SIGINT, &err), 0);
+	assert_int_equal(session_send_signal(&side.keeper, "x", SIGUSR1, &err), 0);
+	struct said said = hear(&w);
+	assert_status(&said, "signaled");
+	assert_int_equal(summary_of(&said).signal, SIGUSR1);
+	arena_fini(&said.arena);
+	end_orderly(&side);
+}
+
+static void an_open_input_is_written_in_parts(void **state)
+{
+	(void)state;
+	static const char body[] = "{\"command\":[\"cat\"],\"open_stdin\":true}";
+	struct side side = opened();
+	struct worker w = WORKER_NULL;
+	struct cj_error err = { 0 };
+	int stdin_fd = -1;
+
+	assert_int_equal(
+	    session_send_worker(&side.keeper, SESSION_WORKER_EXEC, "x", &w, &stdin_fd, &err), 0);
+	send_kind(&w, JOB_EXEC, body, strlen(body), true);
+	assert_int_equal(write(stdin_fd, "one ", 4), 4);
+	await_output(&w, "one ");
+	assert_int_equal(write(stdin_fd, "two", 3), 3);
+	cj_close(&stdin_fd);
+	struct said said = hear(&w);
+	assert_output(&said, "one two");
+	end_orderly(&side);
+}
+
+/* --- files --- */
+
+static struct file_answer operate(struct side *side, const struct file_job *job, struct arena *a)
+{
+	struct worker w = WORKER_NULL;
+	struct cj_error err = { 0 };
+	struct file_answer answer = { 0 };
+	auto_free char *body = NULL;
+	size_t size = 0;
+	char *line = arena_alloc(a, 1 << 20);
+
+	assert_int_equal(file_job_write(job, &body, &size, &err), 0);
+	assert_int_equal(
+	    session_send_worker(&side->keeper,
+				job->op == FILE_PUT ? SESSION_WORKER_PUT : SESSION_WORKER_FILE, "",
+				&w, NULL, &err),
+	    0);
+	send_kind(&w, JOB_FILE, body, size, false);
+	assert_true(read_line(w.sock_fd, line, 1 << 20));
+	if (file_answer_read(line, strlen(line), a, &answer, &err) < 0)
+		fail_msg("%s: %s", err.msg, line);
+	worker_close(&w);
+	return answer;
+}
+
+static void a_file_is_put_got_listed_and_removed(void **state)
+{
+	(void)state;
+	static const char bytes[] = "\0\n\xff binary \x80";
+	auto_arena struct arena a = { 0 };
+	struct side side = opened();
+	struct file_job put = { .op = FILE_PUT,
+				.path = "/box/new/dir/a",
+				.content = { bytes, sizeof(bytes) } };
+	const struct file_job get = { .op = FILE_GET, .path = put.path };
+	const struct file_job list = { .op = FILE_LIST, .path = "/box/new" };
+	const struct file_job removed = { .op = FILE_REMOVE, .path = "/box/new" };
+	char decoded[64];
+	size_t size = sizeof(decoded);
+
+	for (int i = 0; i < 2; i++) { /* the second one replaces the first */
+		struct file_answer got = operate(&side, &put, &a);
+		if (!got.is_ok)
+			fail_msg("put: %s", got.message);
+		got = operate(&side, &get, &a);
+		if (!got.is_ok)
+			fail_msg("get: %s", got.message);
+		const char *text = word(got.result, "base64");
+		assert_int_equal(text_base64_decode(text, strlen(text), decoded, &size), 0);
+		assert_int_equal(size, put.content.size);
+		assert_memory_equal(decoded, put.content.bytes, size);
+		put.content = (struct blob){ "", 0 };
+	}
+	struct file_answer listed = operate(&side, &list, &a);
+	assert_true(listed.is_ok);
+	const struct json_node *entries = json_get(listed.result, "entries");
+	assert_int_equal(entries->count, 2);
+	assert_string_equal(word(entries->child, "path"), "/box/new/dir");
+	assert_string_equal(word(entries->child, "type"), "directory");
+	assert_true(operate(&side, &removed, &a).is_ok);
+	struct file_answer gone = operate(&side, &get, &a);
+	assert_false(gone.is_ok);
+	assert_int_equal(gone.error, FILE_NOT_FOUND);
+	struct said said = run_exec(&side, SHELL("ls /box"));
+	assert_output(&said, "out\n");
+	end_orderly(&side);
+}
+
+static void a_file_outside_or_of_another_kind_is_refused(void **state)
+{
+	(void)state;
+	auto_arena struct arena a = { 0 };
+	struct side side = opened();
+	struct said said = run_exec(&side, SHELL("mkfifo /box/fifo; ln -s /etc /box/link; "
+						 "ln -s /etc/passwd /box/file; mkdir /box/d"));
+	arena_fini(&said.arena);
+	static const struct {
+		const char *path;
+		enum file_error error;
+	} rows[] = {
+		{ "/etc/passwd", FILE_OUTSIDE },      { "/box/../etc/passwd", FILE_OUTSIDE },
+		{ "/box/link/passwd", FILE_OUTSIDE }, { "/box/file", FILE_NOT_REGULAR },
+		{ "/box/fifo", FILE_NOT_REGULAR },    { "/box/d", FILE_NOT_REGULAR },
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct file_job get = { .op = FILE_GET, .path = rows[i].path };
+		struct file_answer answer = operate(&side, &get, &a);
+		assert_false(answer.is_ok);
+		if (answer.error != rows[i].error)
+			fail_msg("%s: %s: %s", rows[i].path, file_error_names[answer.error],
+				 answer.message);
+	}
+	const struct file_job out = { .op = FILE_PUT, .path = "/etc/x", .content = { "x", 1 } };
+	assert_int_equal(operate(&side, &out, &a).error, FILE_OUTSIDE);
+	end_orderly(&side);
+}
+
+/* --- what fails --- */
+
+static void a_session_that_cannot_be_built_says_why(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *profile, *body, *stage;
+		bool is_callers_own;
+	} rows[] = {
+		{ "none-such", "{\"profile\":\"none-such\"}", "profile", false },
+		{ NULL, "{\"profile\":", "options", true },
+		{ NULL, "{\"profile\":\"test\",\"command\":[\"true\"]}", "options", true },
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct side side =
+		    asked(TIER_COLD, rows[i].profile ? rows[i].profile : profile, rows[i].body);
+		struct session_line line = next_line(&side);
+		assert_int_equal(line.type, SESSION_LINE_ENDED);
+		assert_int_equal(line.reason, SESSION_BROKEN);
+		assert_string_equal(line.stage, rows[i].stage);
+		assert_int_equal(line.is_callers_own, rows[i].is_callers_own);
+		close_side(&side);
+	}
+}
+
+static void an_exec_that_fails_leaves_the_session(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *body, *stage;
+	} rows[] = {
+		{ "", "options" },
+		{ "{\"command\":[\"true\"],\"lease\":\"1m\"}", "options" },
+		{ "{\"command\":[\"/no/such/program\"]}", "exec" },
+		{ "{\"profile\":\"python\",\"command\":[\"true\"]}", "options" },
+	};
+	struct side side = opened();
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct said said = run_exec(&side, rows[i].body);
+		assert_string_equal(word(json_get(result_of(&said), "error"), "stage"),
+				    rows[i].stage);
+		arena_fini(&said.arena);
+	}
+	struct said said = run_exec(&side, SHELL("echo lives"));
+	assert_output(&said, "lives\n");
+	end_orderly(&side);
+}
+
+static void a_worker_that_cannot_be_forked_is_reported(void **state)
+{
+	(void)state;
+	struct side side = opened();
+
+	*forks_left = 0;
+	for (int i = 0; i < 40; i++) { /* more than there are slots */
+		struct worker w = asked_exec(&side, "x", SHELL("true"), false);
+		struct said said = hear(&w);
+		assert_int_equal(said.lines, 1);
+		assert_string_equal(word(said.line[0], "type"), "unready");
+		assert_non_null(strstr(word(said.line[0], "message"), "fork a worker"));
+		arena_fini(&said.arena);
+	}
+	*forks_left = -1;
+	struct said said = run_exec(&side, SHELL("echo lives"));
+	assert_output(&said, "lives\n");
+	end_orderly(&side);
+}
+
+/* --- ends --- */
+
+static void closing_the_control_pipe_cancels_every_exec_and_their_results_arrive(void **state)
+{
+	(void)state;
+	struct side side = opened();
+	struct worker w[3];
+
+	for (int i = 0; i < 3; i++) {
+		w[i] =
+		    asked_exec(&side, "x", SHELL("trap '' INT TERM; echo begun; sleep 1000"), true);
+		await_output(&w[i], "begun");
+	}
+	cj_close(&side.keeper.control_fd);
+	for (int i = 0; i < 3; i++) {
+		struct said said = hear(&w[i]);
+		assert_status(&said, "cancelled");
+		arena_fini(&said.arena);
+	}
+	assert_ended(&side, SESSION_CLOSED);
+	close_side(&side);
+}
+
+static void a_session_that_waits_ends_when_its_server_does(void **state)
+{
+	(void)state;
+	struct side side = opened();
+
+	worker_close(&side.keeper);
+	close_side(&side);
+}
+
+static void a_worker_without_a_job_does_not_delay_the_end(void **state)
+{
+	(void)state;
+	struct side side = opened();
+	struct worker w[2] = { WORKER_NULL, WORKER_NULL };
+	struct cj_error err = { 0 };
+
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(session_send_worker(&side.keeper,
+						     i ? SESSION_WORKER_FILE : SESSION_WORKER_EXEC,
+						     "x", &w[i], NULL, &err),
+				 0);
+	struct said said = run_exec(&side, SHELL("echo between"));
+	assert_output(&said, "between\n");
+	end_orderly(&side);
+	for (int i = 0; i < 2; i++) {
+		said = hear(&w[i]);
+		assert_int_equal(said.lines, 0);
+		arena_fini(&said.arena);
+	}
+}
+
+static void an_init_that_is_killed_ends_the_session_and_its_execs(void **state)
+{
+	(void)state;
+	struct side side = opened();
+	struct worker w = asked_exec(&side, "x", SHELL("echo begun; sleep 1000"), true);
+
+	await_output(&w, "begun");
+	assert_int_equal(kill(side.runs.init[0], SIGKILL), 0);
+	struct said said = hear(&w);
+	assert_int_equal(said.results, 1);
+	arena_fini(&said.arena);
+	assert_ended(&side, SESSION_KILLED);
+	close_side(&side);
+}
+
+static void sigterm_to_the_keeper_ends_the_session(void **state)
+{
+	(void)state;
+	struct side side = opened();
+	struct worker w = asked_exec(&side, "x", SHELL("echo begun; sleep 1000"), true);
+
+	await_output(&w, "begun");
+	assert_int_equal(kill(side.runs.worker[0], SIGTERM), 0);
+	struct said said = hear(&w);
+	assert_status(&said, "cancelled");
+	arena_fini(&said.arena);
+	assert_ended(&side, SESSION_KILLED);
+	close_side(&side);
+}
+
+static void a_keeper_that_is_killed_leaves_nothing(void **state)
+{
+	(void)state;
+	struct side side = opened();
+	struct worker w =
+	    asked_exec(&side, "x", SHELL("echo begun; sleep 1000 & sleep 1000"), true);
+
+	await_output(&w, "begun");
+	assert_int_equal(kill(side.runs.worker[0], SIGKILL), 0);
+	struct said said = hear(&w);
+	assert_int_equal(said.results, 0);
+	arena_fini(&said.arena);
+	worker_close(&side.keeper);
+	spawner_end(&side.spawner);
+	sweep();
+	assert_nothing_left(&side.runs);
+}
+
+/* --- set-up --- */
+
+static int share_forks(void **state)
+{
+	forks_left = mmap(NULL, sizeof(*forks_left), PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (forks_left == MAP_FAILED)
+		return 1;
+	*forks_left = -1;
+	return can_make_jails(state);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(execs_share_the_files_of_the_session),
+		TEST(the_settings_of_an_exec_are_the_sessions_and_its_own),
+		TEST(code_and_input_reach_each_exec),
+		TEST(sixteen_execs_run_at_once),
+		TEST(events_of_an_exec_come_as_those_of_a_run),
+		TEST(closing_its_control_pipe_cancels_one_exec),
+		TEST(a_signal_reaches_the_main_process_even_before_it_runs),
+		TEST(an_open_input_is_written_in_parts),
+		TEST(a_file_is_put_got_listed_and_removed),
+		TEST(a_file_outside_or_of_another_kind_is_refused),
+		TEST(a_session_that_cannot_be_built_says_why),
+		TEST(an_exec_that_fails_leaves_the_session),
+		TEST(a_worker_that_cannot_be_forked_is_reported),
+		TEST(closing_the_control_pipe_cancels_every_exec_and_their_results_arrive),
+		TEST(a_session_that_waits_ends_when_its_server_does),
+		TEST(a_worker_without_a_job_does_not_delay_the_end),
+		TEST(an_init_that_is_killed_ends_the_session_and_its_execs),
+		TEST(sigterm_to_the_keeper_ends_the_session),
+		TEST(a_keeper_that_is_killed_leaves_nothing),
+	};
+	return cmocka_run_group_tests_name("session keeper", tests, share_forks, remove_home);
+}

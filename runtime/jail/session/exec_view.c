@@ -157,10 +157,12 @@ static void decide_with_session(struct jail *view, enum session_end end, struct 
 	} else if (end == SESSION_LIVES && atomic_load(&shared->is_closing)) {
 		outcome_decide(out, STATUS_CANCELLED);
 	} else {
-		jail_warn(view,
-			  "the session ended (%s), or a program killed the reaper of this one; its "
-			  "own end is not known",
-			  session_end_names[end]);
+		if (end == SESSION_LIVES)
+			jail_warn(view, "a program killed the reaper of this one, so its own end "
+					"is not known");
+		else
+			jail_warn(view, "the session ended (%s) before the program did",
+				  session_end_names[end]);
 		out->signal = SIGKILL;
 		outcome_decide(out, STATUS_SIGNALED);
 	}

@@ -11,7 +11,8 @@
 #include "runtime/jail/protocol.h"
 #include "runtime/jail/session/session_tree.h"
 
-#define INIT_PID 1
+#define INIT_PID    1
+#define STUBBORN_MS 500
 
 /* Before the program was sent, a reaper has no child, so its end leaves none. */
 static bool has_begun(const struct session_target *t)
@@ -59,7 +60,19 @@ enum session_left session_look(const struct session_target *t, bool *is_empty)
 	}
 }
 
-void session_kill_round(const struct session_target *t)
+/* The other programs of the session can't fork either while the limit is reached: only when needed,
+ * and no longer than until none is seen alive. */
+static void kill_below(const struct session_target *t, pid_t reaper_pid, uint64_t since_ms)
+{
+	bool is_stubborn = since_ms >= STUBBORN_MS;
+	if (is_stubborn)
+		(void)session_tree_signal(t->proc_fd, reaper_pid, INIT_PID, SIGSTOP);
+	size_t living = session_tree_kill(t->proc_fd, reaper_pid);
+	if (is_stubborn && living == 0)
+		(void)session_tree_signal(t->proc_fd, reaper_pid, INIT_PID, SIGCONT);
+}
+
+void session_kill_round(const struct session_target *t, uint64_t since_ms)
 {
 	pid_t reaper_pid = atomic_load(&t->row->reaper_pid);
 	(void)shutdown(t->link_fd, SHUT_WR); /* the reaper starts nothing more */
@@ -68,17 +81,18 @@ void session_kill_round(const struct session_target *t)
 	if (!has_begun(t) && reaper_pid > 0) /* it may write an input, and wait for space */
 		(void)session_tree_signal(t->proc_fd, reaper_pid, INIT_PID, SIGKILL);
 	else if (t->leaf->dir_fd < 0 && reaper_pid > 0)
-		(void)session_tree_kill(t->proc_fd, reaper_pid);
+		kill_below(t, reaper_pid, since_ms);
 }
 
 enum session_left session_kill_all(const struct session_target *t, bool *is_empty)
 {
-	const uint64_t deadline = clock_ms() + SESSION_KILL_MS;
+	const uint64_t begin_ms = clock_ms();
 	for (;;) {
 		enum session_left left = session_look(t, is_empty);
-		if (left != LEFT_SOME || clock_ms() >= deadline)
+		uint64_t since_ms = clock_ms() - begin_ms;
+		if (left != LEFT_SOME || since_ms >= SESSION_KILL_MS)
 			return left;
-		session_kill_round(t);
+		session_kill_round(t, since_ms);
 		struct pollfd p = { .fd = t->link_fd, .events = POLLIN };
 		(void)poll(&p, 1, SESSION_ROUND_MS);
 	}

@@ -36,8 +36,14 @@ enum session_left {
  */
 enum session_left session_look(const struct session_target *t, bool *is_empty);
 
-/* One round: kills what is there.  Never waits for a process. */
-void session_kill_round(const struct session_target *t);
+/*
+ * One round: kills what is there.  Never waits for a process.
+ *
+ * A chain of processes, each of which forks the next and ends, may be faster than a round.  When
+ * `since_ms` have passed since the first round, the reaper is stopped meanwhile: the dead are not
+ * reaped then, and the limit of processes ends the chain.
+ */
+void session_kill_round(const struct session_target *t, uint64_t since_ms);
 
 /* Rounds, until none is left or SESSION_KILL_MS have passed. */
 enum session_left session_kill_all(const struct session_target *t, bool *is_empty);

@@ -197,9 +197,10 @@ static enum session_end go_on(struct session_slot *slot, const struct session_ta
 		slot->next_ms = is_closed ? clock_ms() + ORPHAN_LOOK_MS : 0;
 		return SESSION_LIVES;
 	}
-	if (clock_ms() >= slot->deadline_ms)
+	const uint64_t now_ms = clock_ms();
+	if (now_ms >= slot->deadline_ms)
 		return fail_stuck(err);
-	session_kill_round(t);
+	session_kill_round(t, now_ms + SESSION_KILL_MS - slot->deadline_ms);
 	slot->next_ms = clock_ms() + SESSION_ROUND_MS;
 	return SESSION_LIVES;
 }

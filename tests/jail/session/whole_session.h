@@ -10,6 +10,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/jail/jail_state.h"
 #include "tests/jail/whole_jail.h"
 
 #define TEST_PATIENCE_MS 60000 /* on a loaded machine; no test waits so long for what comes */
@@ -69,6 +70,11 @@ static inline void end_session(struct whole_session *w)
 		session_finish(&w->session);
 	jail_destroy(&w->jail);
 	assert_nothing_held(w->descriptors_before);
+}
+
+static inline bool has_cgroup(const struct whole_session *w)
+{
+	return w->jail->cgroup.dir_fd >= 0;
 }
 
 /* --- the worker of one exec ------------------------------------------------------------ */

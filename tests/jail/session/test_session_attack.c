@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a program of a session tries against its reaper, the other execs and the keeper. */
+/* WRAP: landlock_domain_ruleset */
+#include "tests/jail/session/whole_session.h"
+
+#include "runtime/jail/init/landlock.h"
+
+static bool has_no_landlock;
+
+int __real_landlock_domain_ruleset(bool *out_has_scopes, struct cj_error *err);
+int __wrap_landlock_domain_ruleset(bool *out_has_scopes, struct cj_error *err);
+int __wrap_landlock_domain_ruleset(bool *out_has_scopes, struct cj_error *err)
+{
+	if (has_no_landlock)
+		return cj_fail(err, ENOSYS, "Landlock");
+	return __real_landlock_domain_ruleset(out_has_scopes, err);
+}
+
+/* A program that waits in the session; its pid is in /box/victim. */
+#define VICTIM "echo $$ > /box/victim; until [ -e /box/go ]; do sleep 0.01; done; echo alive"
+#define FIND_VICTIM                                                                                \
+	"until [ -s /box/victim ]; do sleep 0.01; done; v=$(cat /box/victim); "                    \
+	"r=$(sed -n 's/^PPid:.//p' /proc/$v/status); "
+
+static bool is_isolated(const struct whole_session *w)
+{
+	return session_isolation(w->session) == SESSION_ISOLATED;
+}
+
+/* `attack` runs beside a victim, with the victim's pid in $v and its reaper's in $r. */
+static struct exec_result attack_victim(struct whole_session *w, const char *attack)
+{
+	char script[2048];
+	struct exec_handle victim = start_shell(w, VICTIM, NULL);
+	(void)snprintf(script, sizeof(script), FIND_VICTIM "%s", attack);
+	struct exec_result r = run_shell(w, script, NULL);
+	struct exec_result go = run_shell(w, ": > /box/go", NULL);
+	assert_exited(&go, 0);
+	struct exec_result alive = finish_exec(w, &victim);
+	assert_exited(&alive, 0);
+	assert_string_equal(alive.out, "alive\n");
+	return r;
+}
+
+static void no_exec_can_signal_another_or_a_reaper(void **state)
+{
+	(void)state;
+	struct whole_session w;
+	const struct plan plan = session_plan();
+	begin_session(&w, &plan);
+	if (is_isolated(&w)) {
+		struct exec_result r =
+		    attack_victim(&w, "for p in $v $r $PPID 1; do for s in KILL STOP TERM; do "
+				      "kill -$s $p 2>/dev/null && echo signalled $p; done; done; "
+				      "kill -KILL -1 2>/dev/null; :");
+		assert_exited(&r, 0);
+		assert_string_equal(r.out, "");
+	}
+	end_session(&w);
+}
+
+static void no_exec_can_open_the_proc_files_of_another(void **state)
+{
+	(void)state;
+	struct whole_session w;
+	const struct plan plan = session_plan();
+	begin_session(&w, &plan);
+	if (session_isolation(w.session) != SESSION_SHARED) {
+		struct exec_result r = attack_victim(
+		    &w, "for p in $v $r $PPID 1; do for f in mem environ maps auxv; do "
+			"head -c 1 /proc/$p/$f >/dev/null 2>&1 && echo read $f; done; "
+			"for f in exe cwd root; do readlink /proc/$p/$f; done; "
+			"for f in 0 1 2 3 4 5; do ls /proc/$p/fd/$f 2>/dev/null; "
+			"echo forged 2>/dev/null >/proc/$p/fd/$f; done; done; :");
+		assert_exited(&r, 0);
+		assert_string_equal(r.out, "");
+	}
+	end_session(&w);
+}
+
+static void a_program_gets_its_three_streams_and_no_other_descriptor(void **state)
+{
+	(void)state;
+	struct whole_session w;
+	const struct plan plan = session_plan();
+	begin_session(&w, &plan);
+	struct exec_handle other = start_shell(&w, VICTIM, NULL);
+	struct exec_result r = run_shell(&w,
+					 "for i in 3 4 5 6 7 8 9 10 11 12; do "
+					 "[ -e /proc/$$/fd/$i ] && echo $i; done; : > /box/go",
+					 NULL);
+	assert_exited(&r, 0);
+	assert_string_equal(r.out, "");
+	struct exec_result alive = finish_exec(&w, &other);
+	assert_exited(&alive, 0);
+	end_session(&w);
+}
+
+static void a_move_to_another_directory_still_works(void **state)
+{
+	(void)state;
+	struct whole_session w;
+	const struct plan plan = session_plan();
+	begin_session(&w, &plan);
+	struct exec_result r = run_shell(
+	    &w,
+	    "mkdir /box/a /box/b && echo 1 > /box/a/f && mv -n /box/a/f /box/b/f && "
+	    "ln /box/b/f /box/a/g && python3 -c 'import os; os.rename(\"/box/a\", \"/box/b/a\")' "
+	    "&& cat /box/b/a/g",
+	    NULL);
+	assert_exited(&r, 0);
+	assert_string_equal(r.out, "1\n");
+	end_session(&w);
+}
+
+/* --- processes that do not want to end ----------------------------------------------------- */
+
+static const struct run_limits short_limits = { .wall_ms = 400, .output_bytes = 1024 };
+
+static const char *const stubborn[] = {
+	/* a fork bomb */
+	"b() { b | b & }; b; sleep 1000",
+	/* every process in a session of its own, without a living parent */
+	"for i in 1 2 3 4 5; do setsid sh -c '(sleep 1000 &) &'; done; sleep 1000",
+	/* each forks the next and ends */
+	"c() { (c) & exit; }; c & c & sleep 1000",
+	/* a subreaper, whose children outlive their parents */
+	"exec python3 -c 'import ctypes, os, time\n"
+	"ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)\n"
+	"for i in range(5):\n"
+	"  if os.fork() == 0:\n"
+	"    os.fork(); os.fork() or time.sleep(1000)\n"
+	"    os._exit(0)\n"
+	"time.sleep(1000)'",
+	/* CLONE_PARENT: a sibling of the main process, which is the reaper's own child */
+	"exec python3 -c 'import ctypes, time\n"
+	"ctypes.CDLL(None).syscall(56, 0x8000 | 17, 0, 0, 0, 0)\n"
+	"time.sleep(1000)'",
+	/* stopped processes, and one that ignores all it can */
+	"trap '' TERM INT HUP; (kill -STOP $$) & sh -c 'kill -STOP $$' & sleep 1000",
+};
+
+static void a_timeout_ends_every_process_however_it_was_made(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(stubborn) / sizeof(stubborn[0]); i++) {
+		struct whole_session w;
+		const struct plan plan = session_plan();
+		begin_session(&w, &plan);
+		struct exec_handle h = start_shell(&w, stubborn[i], &short_limits);
+		struct exec_result r = finish_exec(&w, &h);
+		assert_int_equal(r.status, STATUS_TIMEOUT);
+		assert_true(serve_until_gone(&w, h.slot));
+		struct exec_result after =
+		    run_shell(&w,
+			      "for p in /proc/[0-9]*; do grep -q cejail $p/comm || "
+			      "cat $p/comm; done | grep -v '^sh$\\|^cat$\\|^grep$'",
+			      NULL);
+		if (after.out[0])
+			fail_msg("case %zu left %s", i, after.out);
+		end_session(&w);
+	}
+}
+
+static void a_worker_that_is_killed_leaves_no_fork_bomb(void **state)
+{
+	(void)state;
+	struct whole_session w;
+	const struct plan plan = session_plan();
+	begin_session(&w, &plan);
+	struct exec_handle h = start_shell(&w, "b() { b | b & }; b; sleep 1000", NULL);
+	(void)nanosleep(&(struct timespec){ .tv_nsec = 200000000 }, NULL);
+	assert_int_equal(kill(h.pid, SIGKILL), 0);
+	(void)finish_exec(&w, &h);
+	assert_true(serve_until_gone(&w, h.slot));
+	struct exec_result after = run_shell(&w, "echo fine", NULL);
+	assert_exited(&after, 0);
+	end_session(&w);
+}
+
+/* --- without Landlock ------------------------------------------------------------------------ */
+
+static void without_landlock_each_exec_warns_and_strict_refuses(void **state)
+{
+	(void)state;
+	struct whole_session w;
+	struct plan plan = session_plan();
+	has_no_landlock = true;
+	begin_session(&w, &plan);
+	assert_int_equal(session_isolation(w.session), SESSION_SHARED);
+	struct exec_result r = run_shell(&w, "exit 0", NULL);
+	assert_exited(&r, 0);
+	assert_non_null(strstr(r.warnings, "isolat"));
+	end_session(&w);
+
+	plan.strict = true;
+	assert_true(try_session(&w, &plan) < 0);
+	end_session(&w);
+	has_no_landlock = false;
+}
+
+static void a_killed_reaper_ends_the_session(void **state)
+{
+	(void)state;
+	struct whole_session w;
+	const struct plan plan = session_plan();
+	has_no_landlock = true;
+	begin_session(&w, &plan);
+	struct exec_handle h =
+	    start_shell(&w, "(setsid sleep 1000 &); kill -KILL $PPID; sleep 1000", NULL);
+	struct exec_result r = finish_exec(&w, &h);
+	assert_int_equal(r.status, STATUS_SIGNALED);
+	assert_non_null(strstr(r.warnings, "reaper"));
+	if (serve_until_gone(&w, h.slot)) /* it had a cgroup of its own, which was killed */
+		assert_true(has_cgroup(&w));
+	else
+		assert_int_equal(w.end, SESSION_REAPER_KILLED);
+	end_session(&w);
+	has_no_landlock = false;
+}
+
+/* When init is dead, so is every process of its pid namespace: pid_namespaces(7). */
+static void a_keeper_that_is_killed_leaves_no_process(void **state)
+{
+	(void)state;
+	int ends[2];
+	pid_t init = 0;
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	pid_t keeper = fork();
+	assert_true(keeper >= 0);
+	if (keeper == 0) {
+		struct whole_session w;
+		const struct plan plan = session_plan();
+		begin_session(&w, &plan);
+		(void)start_shell(&w, VICTIM, NULL);
+		struct exec_result r = run_shell(&w, FIND_VICTIM, NULL);
+		assert_exited(&r, 0);
+		if (write(ends[1], &w.jail->init_pid, sizeof(init)) == (ssize_t)sizeof(init))
+			(void)raise(SIGKILL);
+		_exit(1);
+	}
+	assert_int_equal(read(ends[0], &init, sizeof(init)), sizeof(init));
+	assert_int_equal(waitpid(keeper, NULL, 0), keeper);
+	const uint64_t deadline = clock_ms() + TEST_PATIENCE_MS;
+	while (kill(init, 0) == 0 && clock_ms() < deadline)
+		(void)nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	assert_true(kill(init, 0) < 0);
+	(void)close(ends[0]);
+	(void)close(ends[1]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_exec_can_signal_another_or_a_reaper),
+		cmocka_unit_test(no_exec_can_open_the_proc_files_of_another),
+		cmocka_unit_test(a_program_gets_its_three_streams_and_no_other_descriptor),
+		cmocka_unit_test(a_move_to_another_directory_still_works),
+		cmocka_unit_test(a_timeout_ends_every_process_however_it_was_made),
+		cmocka_unit_test(a_worker_that_is_killed_leaves_no_fork_bomb),
+		cmocka_unit_test(without_landlock_each_exec_warns_and_strict_refuses),
+		cmocka_unit_test(a_killed_reaper_ends_the_session),
+		cmocka_unit_test(a_keeper_that_is_killed_leaves_no_process),
+	};
+	return RUN_TESTS_OF_JAILS(tests);
+}

@@ -13,6 +13,7 @@
 
 #include "profiles/profile.h"
 #include "runtime/base/files/fd.h"
+#include "runtime/base/files/libexec_path.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
@@ -58,12 +59,11 @@ static char *find_build(char *path)
 static bool find_beside_program(char *out, size_t out_size)
 {
 	char exe[PATH_MAX], prefix[PATH_MAX];
-	ssize_t size = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
-	if (size <= 0)
+	struct cj_error unknown = { 0 };
+	if (libexec_path_self(exe, &unknown) < 0)
 		return false;
-	exe[size] = '\0';
 
-	memcpy(prefix, exe, (size_t)size + 1);
+	memcpy(prefix, exe, strlen(exe) + 1);
 	cut_components(prefix, 1);
 	cut_components(prefix, text_ends_with(prefix, "/libexec/cejail") ? 2 : 1);
 	int n = snprintf(out, out_size, "%s/share/cejail/profiles", prefix);

@@ -14,12 +14,14 @@
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netlink.h>
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "netns/firewall/firewall_build.h"
 #include "netns/firewall/firewall_match.h"
 #include "netns/nftables/nfnl.h"
+#include "runtime/base/files/sha256.h"
 
 #define ANSWER_WAIT_MS 5000
 #define ANSWER_BYTES   (32 * 1024) /* the kernel fills at most this much of a dump at a time */
@@ -198,6 +200,20 @@ int firewall_apply_host(int nft_fd, const struct firewall_host_spec *spec, struc
 	return load_new(nft_fd, b, err);
 }
 
+int firewall_apply_container(int nft_fd, const struct firewall_container_spec *spec,
+			     char out_table[static FIREWALL_TABLE_MAX], struct cj_error *err)
+{
+	char digits[SHA256_HEX_MAX];
+	auto_nft_batch struct nft_batch *b = nft_batch_create();
+
+	if (b && firewall_build_container(b, FIREWALL_TABLE, spec) == 0) {
+		sha256_hex(b->bytes, b->size, digits);
+		(void)snprintf(out_table, FIREWALL_TABLE_MAX, FIREWALL_TABLE "-%.16s", digits);
+		(void)firewall_build_container(b, out_table, spec); /* as below */
+	}
+	return load_new(nft_fd, b, err); /* checks b->error */
+}
+
 void firewall_remove(int nft_fd, const char *table)
 {
 	struct cj_error ignored;
@@ -329,24 +345,24 @@ static void take_dump(const struct nlmsghdr *message, struct dump *d)
 	add_counters(message, d->counts);
 }
 
-static int ask_counters(int nft_fd, uint32_t seq, struct cj_error *err)
+static int ask_counters(int nft_fd, const char *table, uint32_t seq, struct cj_error *err)
 {
 	auto_nl_msg *message = nfnl_create(&(struct nfnl_head){ .subsystem = NFNL_SUBSYS_NFTABLES,
 								.message = NFT_MSG_GETSETELEM,
 								.flags = NLM_F_DUMP,
 								.seq = seq,
 								.family = NFPROTO_INET });
-	if (!message || nla_put_string(message, NFTA_SET_ELEM_LIST_TABLE, FIREWALL_TABLE) < 0 ||
+	if (!message || nla_put_string(message, NFTA_SET_ELEM_LIST_TABLE, table) < 0 ||
 	    nla_put_string(message, NFTA_SET_ELEM_LIST_SET, FIREWALL_COUNTERS) < 0)
 		return cj_fail(err, ENOMEM, "ask for the counters");
 	return send_all(nft_fd, nlmsg_hdr(message), nlmsg_hdr(message)->nlmsg_len, err);
 }
 
-static int read_dump(int nft_fd, struct dump *d, struct cj_error *err)
+static int read_dump(int nft_fd, const char *table, struct dump *d, struct cj_error *err)
 {
 	_Alignas(struct nlmsghdr) char buffer[ANSWER_BYTES];
 
-	if (ask_counters(nft_fd, d->seq, err) < 0 || port_of(nft_fd, &d->port, err) < 0)
+	if (ask_counters(nft_fd, table, d->seq, err) < 0 || port_of(nft_fd, &d->port, err) < 0)
 		return -err->code;
 	while (!d->is_done && d->code == 0) {
 		ssize_t got = receive(nft_fd, buffer, sizeof(buffer), err);
@@ -368,10 +384,16 @@ static int read_dump(int nft_fd, struct dump *d, struct cj_error *err)
 int firewall_read_counters(int nft_fd, uint64_t counts[static NET_CLASS_COUNT],
 			   struct cj_error *err)
 {
+	return firewall_read_table(nft_fd, FIREWALL_TABLE, counts, err);
+}
+
+int firewall_read_table(int nft_fd, const char *table, uint64_t counts[static NET_CLASS_COUNT],
+			struct cj_error *err)
+{
 	for (uint32_t attempt = 1; attempt <= DUMP_ATTEMPTS; attempt++) {
 		struct dump dump = { .seq = attempt };
 
-		if (read_dump(nft_fd, &dump, err) < 0)
+		if (read_dump(nft_fd, table, &dump, err) < 0)
 			return cj_wrap(err, "read the counters of the rules");
 		if (dump.is_spoilt)
 			continue;

@@ -12,6 +12,7 @@
 #include "netns/ip.h"
 
 #define FIREWALL_TABLE       "cejail"
+#define FIREWALL_TABLE_MAX   24        /* "cejail-", 16 digits, a NUL: a container's */
 #define FIREWALL_COUNTERS    "refused" /* a set: a mark, its counter */
 #define FIREWALL_LOG_GROUP   1
 #define FIREWALL_LOG_PREFIX  "cejail"
@@ -27,6 +28,22 @@ struct firewall_spec {
 	bool is_list; /* --allow: only `allowed` is open; else all that ranges[] does not close */
 	const struct endpoint *allowed;
 	size_t nallowed;
+	const struct ip *host; /* the host's own addresses: closed, also when listed */
+	size_t nhost;
+};
+
+#define FIREWALL_NAME_SERVERS_MAX 8
+
+/*
+ * A network namespace that another program made, with addresses of any kind: a container's.  Port
+ * 53 of `name_servers` is open, also in a closed range.
+ */
+struct firewall_container_spec {
+	bool is_list; /* only `allowed` is open; else all that ranges[] does not close */
+	const struct endpoint *allowed;
+	size_t nallowed;
+	const struct ip *name_servers;
+	size_t nname_servers;
 	const struct ip *host; /* the host's own addresses: closed, also when listed */
 	size_t nhost;
 };

@@ -138,6 +138,12 @@ void nft_add_table(struct nft_batch *b, uint32_t flags)
 	nft_message_end(b);
 }
 
+void nft_ensure_table(struct nft_batch *b)
+{
+	nft_message_begin(b, NFT_MSG_NEWTABLE, NLM_F_CREATE);
+	nft_message_end(b);
+}
+
 void nft_delete_table(struct nft_batch *b)
 {
 	nft_message_begin(b, NFT_MSG_DELTABLE, 0);

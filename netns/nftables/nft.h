@@ -36,6 +36,7 @@ void nft_batch_describe(const struct nft_batch *b, uint32_t seq, char *out, size
 /* --- objects (nft.c) --- */
 
 void nft_add_table(struct nft_batch *b, uint32_t flags);
+void nft_ensure_table(struct nft_batch *b); /* unless it exists */
 void nft_delete_table(struct nft_batch *b); /* with all that is in it */
 void nft_add_chain(struct nft_batch *b, const char *name);
 
@@ -100,6 +101,8 @@ void nft_match_payload(struct nft_batch *b, enum nft_payload_bases base, uint32_
 void nft_match_payload_bits(struct nft_batch *b, enum nft_payload_bases base, uint32_t offset,
 			    uint8_t bits, uint8_t value);
 void nft_match_ct_state(struct nft_batch *b, uint32_t states); /* any of them */
+/* Matches a packet of a known connection that goes to the side which opened it. */
+void nft_match_ct_reply(struct nft_batch *b);
 
 void nft_match_range(struct nft_batch *b, const void *first, const void *last, uint32_t bytes);
 

@@ -3,6 +3,7 @@
 #include "netns/nftables/nft.h"
 
 #include <linux/netfilter/nf_conntrack_common.h>
+#include <linux/netfilter/nf_conntrack_tuple_common.h>
 #include <linux/netlink.h>
 
 #include "netns/nftables/nft_write.h"
@@ -162,6 +163,17 @@ void nft_match_ct_state(struct nft_batch *b, uint32_t states)
 	end(b, e);
 	mask(b, &states, &none, sizeof(states));
 	nft_compare(b, NFT_CMP_NEQ, &none, sizeof(none));
+}
+
+void nft_match_ct_reply(struct nft_batch *b)
+{
+	const uint8_t reply = IP_CT_DIR_REPLY;
+
+	struct expression e = begin(b, "ct");
+	nft_put_u32(b, NFTA_CT_KEY, NFT_CT_DIRECTION);
+	nft_put_u32(b, NFTA_CT_DREG, SCRATCH);
+	end(b, e);
+	nft_compare(b, NFT_CMP_EQ, &reply, sizeof(reply));
 }
 
 void nft_match_set(struct nft_batch *b, const char *set)

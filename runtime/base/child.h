@@ -12,7 +12,7 @@
 #include "runtime/base/error.h"
 
 #define CHILD_FIRST_FD 3 /* behind the standard streams */
-#define CHILD_FDS_MAX  4
+#define CHILD_FDS_MAX  8
 
 /*
  * child_keep_only - move fds[] to 3, 4, ... with O_CLOEXEC, and close all other descriptors.

@@ -14,23 +14,30 @@
 #define COPY_END   " (deleted)"
 
 /* cejail-oci runs from a copy in memory that has the program's path as its name: own_copy.h. */
-static char *without_copy(char *self)
+static void remove_copy(char *self)
 {
 	const size_t begin = strlen(COPY_BEGIN), size = strlen(self);
 	if (strncmp(self, COPY_BEGIN "/", begin + 1) != 0 || !text_ends_with(self, COPY_END))
-		return self;
+		return;
 	self[size - strlen(COPY_END)] = '\0';
-	return self + begin;
+	memmove(self, self + begin, strlen(self + begin) + 1);
+}
+
+int libexec_path_self(char out[static PATH_MAX], struct cj_error *err)
+{
+	ssize_t size = readlink("/proc/self/exe", out, PATH_MAX - 1);
+	if (size < 0)
+		return cj_fail(err, errno, "read '/proc/self/exe'");
+	out[size] = '\0';
+	remove_copy(out);
+	return 0;
 }
 
 int libexec_path_find(const char *name, char out[static PATH_MAX], struct cj_error *err)
 {
-	char link[PATH_MAX];
-	ssize_t size = readlink("/proc/self/exe", link, sizeof(link) - 1);
-	if (size < 0)
-		return cj_fail(err, errno, "read '/proc/self/exe'");
-	link[size] = '\0';
-	char *self = without_copy(link);
+	char self[PATH_MAX];
+	if (libexec_path_self(self, err) < 0)
+		return -err->code;
 
 	char *slash = strrchr(self, '/');
 	if (slash)

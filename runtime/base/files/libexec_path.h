@@ -9,5 +9,8 @@
 
 #include "runtime/base/error.h"
 
+/* The path of the running program, also when that is a copy in memory: own_copy.h. */
+int libexec_path_self(char out[static PATH_MAX], struct cj_error *err);
+
 /* The path of the helper `name`. */
 int libexec_path_find(const char *name, char out[static PATH_MAX], struct cj_error *err);

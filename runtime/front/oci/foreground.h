@@ -15,6 +15,8 @@ int foreground_prepare(struct cj_error *err);
 /*
  * foreground_wait - until the child `pid` ends.
  *
+ * It is reaped after before_reap(context), which may be NULL: until then its status can be read.
  * *out_status is the program's as a shell has it: 128 and the signal's number where one ended it.
  */
-int foreground_wait(pid_t pid, int *out_status, struct cj_error *err);
+int foreground_wait(pid_t pid, void (*before_reap)(const void *context), const void *context,
+		    int *out_status, struct cj_error *err);

@@ -81,6 +81,8 @@ static const struct option_row rows[] = {
 	{ "log-format", 0, "FORMAT", 0, 0, set_log_format, "text or json" },
 	{ "systemd-cgroup", 0, NULL, 0, FLAG(uses_systemd), "ask systemd for the cgroup" },
 	{ "cgroup-manager", 0, "NAME", 0, 0, set_manager, "cgroupfs, systemd or disabled" },
+	{ "result-dir", 0, "DIR", 0, TEXT(result_dir),
+	  "the directory of files that io.cejail.result names" },
 	{ "rootless", 0, "VALUE", 0, 0, set_nothing,
 	  "accepted: whether the caller is root is found out" },
 	{ "debug", 0, NULL, 0, FLAG(is_debug), "name each step on standard error" },

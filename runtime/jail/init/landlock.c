@@ -81,12 +81,13 @@ static uint64_t access_of(int abi)
 	return known_access(LANDLOCK_ACCESS_FS_EXECUTE | FS_CHANGE | FS_MAKE_DEVICES, abi);
 }
 
-static int create_ruleset(uint64_t access_fs, uint64_t access_net, int abi, struct cj_error *err)
+static int create_ruleset(uint64_t access_fs, uint64_t access_net, bool is_scoped, int abi,
+			  struct cj_error *err)
 {
 	struct ruleset_attr attr = {
 		.handled_access_fs = access_fs,
 		.handled_access_net = abi >= 4 ? access_net : 0,
-		.scoped = abi >= 6 ? SCOPE_ABSTRACT_SOCKET | SCOPE_SIGNAL : 0,
+		.scoped = is_scoped && abi >= 6 ? SCOPE_ABSTRACT_SOCKET | SCOPE_SIGNAL : 0,
 	};
 	/* an older kernel takes a longer struct whose rest is zero: landlock(7) */
 	int fd = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof(attr), 0);
@@ -153,7 +154,7 @@ int landlock_apply_and_keep(const struct rootfs_spec *root, int *out_ruleset_fd,
 	if (abi == 0)
 		return 0;
 
-	auto_fd int ruleset_fd = create_ruleset(access_of(abi), 0, abi, err);
+	auto_fd int ruleset_fd = create_ruleset(access_of(abi), 0, true, abi, err);
 	if (ruleset_fd < 0 || allow_places(ruleset_fd, abi, root, err) < 0 ||
 	    restrict_self(ruleset_fd, abi, err) < 0)
 		return -err->code;
@@ -176,7 +177,7 @@ int landlock_domain_ruleset(bool *out_has_scopes, struct cj_error *err)
 	int abi = landlock_abi();
 	if (abi == 0)
 		return cj_fail(err, ENOSYS, "Landlock");
-	auto_fd int ruleset_fd = create_ruleset(FS_REFER, 0, abi, err);
+	auto_fd int ruleset_fd = create_ruleset(FS_REFER, 0, true, abi, err);
 	if (ruleset_fd < 0)
 		return ruleset_fd;
 	auto_fd int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -188,6 +189,22 @@ int landlock_domain_ruleset(bool *out_has_scopes, struct cj_error *err)
 	return take_fd(&ruleset_fd);
 }
 
+int landlock_apply_tree(struct cj_error *err)
+{
+	const uint64_t allowed = LANDLOCK_ACCESS_FS_EXECUTE | FS_REFER;
+	int abi = landlock_abi();
+	if (abi == 0)
+		return 0;
+	auto_fd int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root_fd < 0)
+		return cj_fail(err, errno, "open '/'");
+	auto_fd int ruleset_fd = create_ruleset(allowed | FS_MAKE_DEVICES, 0, false, abi, err);
+	if (ruleset_fd < 0 || add_rule(ruleset_fd, root_fd, allowed, "/", err) < 0 ||
+	    restrict_self(ruleset_fd, abi, err) < 0)
+		return -err->code;
+	return 1;
+}
+
 int landlock_allow_only(const struct landlock_rule *rules, size_t count, struct cj_error *err)
 {
 	int abi = landlock_abi();
@@ -197,7 +214,7 @@ int landlock_allow_only(const struct landlock_rule *rules, size_t count, struct 
 	const uint64_t change = FS_CHANGE | LANDLOCK_ACCESS_FS_MAKE_CHAR;
 	uint64_t handled =
 	    known_access(LANDLOCK_ACCESS_FS_EXECUTE | FS_READ | FS_CHANGE | FS_MAKE_DEVICES, abi);
-	auto_fd int ruleset_fd = create_ruleset(handled, NET_TCP, abi, err);
+	auto_fd int ruleset_fd = create_ruleset(handled, NET_TCP, true, abi, err);
 	if (ruleset_fd < 0)
 		return -err->code;
 	for (size_t i = 0; i < count; i++) {

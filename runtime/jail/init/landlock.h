@@ -43,6 +43,14 @@ int landlock_restrict(int ruleset_fd, struct cj_error *err);
  */
 int landlock_domain_ruleset(bool *out_has_scopes, struct cj_error *err);
 
+/*
+ * landlock_apply_tree - restrict the calling process, whose root is the container's: no program
+ * from outside of that tree is executed, such as a memfd, and no device node is created.
+ *
+ * Needs no_new_privs.  Returns 1, or 0 when landlock_abi() is 0.
+ */
+int landlock_apply_tree(struct cj_error *err);
+
 /* A directory whose files may be read; or also created, changed and removed, overlayfs's whiteouts
  * included (character device 0:0). */
 struct landlock_rule {

@@ -16,7 +16,7 @@ from harness import CEJAIL, WHO, Folder, contains, descendants, environment, equ
 
 OCI = os.path.join(os.path.dirname(CEJAIL), "cejail-oci")
 APPLETS = ("sh true false sleep ls cat echo id ps mount umount kill env stat readlink head tail tr sort wc "
-           "mkdir touch rm hostname ulimit dd test expr date tty stty grep sed awk cut nc find printf chmod mknod").split()  # fmt: skip
+           "mkdir touch rm hostname ulimit dd test expr date tty stty grep sed awk cut nc find printf chmod mknod cp mv").split()  # fmt: skip
 NEW = ("pid", "ipc", "uts", "mount", "network", "cgroup")
 CAPABILITIES = ["CAP_KILL", "CAP_NET_BIND_SERVICE", "CAP_SETGID", "CAP_SETUID", "CAP_CHOWN", "CAP_DAC_OVERRIDE"]
 

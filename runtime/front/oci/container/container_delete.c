@@ -54,11 +54,23 @@ static void run_poststop(const struct oci_options *o, const struct state *s, str
 		oci_log_warning(o, &failed);
 }
 
+/* Who writes it reads the cgroup.  The result must not keep a container from being removed. */
+static void await_result(const struct oci_options *o, const struct state *s)
+{
+	struct cj_error late = { 0 };
+
+	if (state_await_file(s, STATE_RESULT, &late) < 0)
+		oci_log_warning(o, &late);
+}
+
 int container_delete_all(const struct oci_options *o, struct state *s, struct arena *a,
 			 struct cj_error *err)
 {
 	if (!s->is_lost) {
-		if (end_init(s, err) < 0 || remove_cgroup(s, err) < 0)
+		if (end_init(s, err) < 0)
+			return -err->code;
+		await_result(o, s);
+		if (remove_cgroup(s, err) < 0)
 			return -err->code;
 		if (s->record.pid > 0) /* hooks of create may have run, also if it was killed */
 			run_poststop(o, s, a);

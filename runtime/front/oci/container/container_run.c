@@ -7,6 +7,15 @@
 #include "runtime/front/oci/create/creation.h"
 #include "runtime/front/oci/foreground.h"
 
+/* The process that writes the result reads the exit status from the zombie, on kernels before 6.15.
+ */
+static void await_result(const void *context)
+{
+	struct cj_error late = { 0 };
+
+	(void)!state_await_file(context, STATE_RESULT, &late); /* then it has no status */
+}
+
 static int start_and_wait(struct oci_call *call, struct creation *c, struct cj_error *err)
 {
 	if (container_start_init(&c->state, &c->bundle.config, err) < 0 ||
@@ -14,7 +23,7 @@ static int start_and_wait(struct oci_call *call, struct creation *c, struct cj_e
 		return -err->code;
 	if (call->options->is_detached)
 		return 0;
-	if (foreground_wait(c->init_pid, &call->exit_status, err) < 0)
+	if (foreground_wait(c->init_pid, await_result, &c->state, &call->exit_status, err) < 0)
 		return -err->code;
 	c->init_pid = 0;
 	return 0;

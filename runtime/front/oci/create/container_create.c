@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -15,6 +16,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/front/oci/annotation/result_watch.h"
 #include "runtime/front/oci/container/container_hooks.h"
 #include "runtime/front/oci/create/container_ids.h"
 #include "runtime/front/oci/create/container_spawn.h"
@@ -28,10 +30,10 @@
 #define START_QUEUE 8 /* connections of start that may wait: one is accepted */
 
 const char *const creation_step_names[] = {
-	[CREATION_IDS_MAPPED] = "ids mapped",     [CREATION_NAMESPACES] = "namespaces",
-	[CREATION_HOOKS_DONE] = "hooks done",     [CREATION_BUILT] = "container built",
-	[CREATION_CREATED] = "container created", [CREATION_START] = "start",
-	[CREATION_STARTING] = "starting",
+	[CREATION_IDS_MAPPED] = "ids mapped", [CREATION_NAMESPACES] = "namespaces",
+	[CREATION_HOOKS_DONE] = "hooks done", [CREATION_RULES] = "network rules",
+	[CREATION_BUILT] = "container built", [CREATION_CREATED] = "container created",
+	[CREATION_START] = "start",           [CREATION_STARTING] = "starting",
 };
 
 /* --- the stages ---------------------------------------------------------------------------- */
@@ -87,6 +89,34 @@ static int bundle_enter(struct creation *c, struct cj_error *err)
 	return check_namespaces(c, err);
 }
 
+static int network_plan(struct creation *c, struct cj_error *err)
+{
+	const struct oci_config *config = &c->bundle.config;
+	const struct oci_process *process = config->has_process ? &config->process : NULL;
+	struct strings warnings = { 0 };
+
+	if (!c->annotations.has_network)
+		return 0;
+	if (network_rules_check(config, process, err) < 0 ||
+	    network_rules_prepare(&c->annotations, c->arena, &c->rules, &warnings, err) < 0)
+		return -err->code;
+	oci_log_warnings(c->options, &warnings);
+	return 0;
+}
+
+static int annotations_enter(struct creation *c, struct cj_error *err)
+{
+	if (annotations_read(&c->bundle.config.annotations, c->arena, &c->annotations, err) < 0 ||
+	    network_plan(c, err) < 0)
+		return -err->code;
+	if (!c->annotations.result)
+		return 0;
+	if (state_check_id(c->options->id, err) < 0) /* it may be a part of the path */
+		return -err->code;
+	return result_file_find(c->annotations.result, c->options->result_dir, c->options->id,
+				c->arena, &c->result, err);
+}
+
 static int tree_plan_enter(struct creation *c, struct cj_error *err)
 {
 	if (oci_tree_plan(&c->bundle.config, c->arena, &c->tree, err) < 0 ||
@@ -101,6 +131,7 @@ static int process_enter(struct creation *c, struct cj_error *err)
 	const struct process_context context = {
 		.has_user_namespace = creation_namespaces(c)[OCI_NS_USER].is_wanted,
 		.keeps_keyring = c->options->no_new_keyring,
+		.profile = c->annotations.profile,
 		.makes_cwd = true,
 		.preserved_fds = (unsigned)c->options->preserve_fds,
 	};
@@ -273,6 +304,23 @@ static int hooks_enter(struct creation *c, struct cj_error *err)
 	return step_tell(&c->link, CREATION_HOOKS_DONE, NULL, 0, NULL, 0, err);
 }
 
+/* The rules are loaded when every hook that makes a network has run, or by path before. */
+static int rules_enter(struct creation *c, struct cj_error *err)
+{
+	auto_step_msg struct step_msg msg = { 0 };
+
+	if (!c->annotations.has_network)
+		return 0;
+	if (step_await(&c->link, CREATION_RULES, &msg, err) < 0)
+		return -err->code;
+	if (msg.nfds != 2 || msg.size != sizeof(c->network.table))
+		return cj_fail(err, EPROTO, "receive the sockets of the network rules");
+	memcpy(c->network.table, msg.data, msg.size);
+	c->network.rules_fd = take_fd(&msg.fds[0]);
+	c->network.log_fd = take_fd(&msg.fds[1]);
+	return 0;
+}
+
 static int describe(struct creation *c, struct cj_error *err)
 {
 	const struct process_state state = {
@@ -299,6 +347,41 @@ static int built_enter(struct creation *c, struct cj_error *err)
 	return describe(c, err);
 }
 
+static int lock_result(struct creation *c, struct cj_error *err)
+{
+	c->result_lock_fd = openat(c->state.dir_fd, STATE_RESULT,
+				   O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
+	if (c->result_lock_fd < 0 || flock(c->result_lock_fd, LOCK_EX | LOCK_NB) < 0)
+		return cj_fail(err, errno, "lock the file '" STATE_RESULT "' of the state");
+	return 0;
+}
+
+static int start_result(struct creation *c, struct cj_error *err)
+{
+	const struct result_watch watch = {
+		.id = c->state.record.id,
+		.created_ms = c->state.record.created_ms,
+		.pid = c->init_pid,
+		.pidfd = c->init_pidfd,
+		.cgroup_fd = c->cgroup.dir_fd,
+		.file = &c->result,
+		.network = &c->network,
+		.lock_fd = c->result_lock_fd,
+	};
+
+	if (result_watch_start(&watch, &c->result_go_fd, err) < 0)
+		return -err->code;
+	cj_close(&c->result_lock_fd); /* that process' alone: its end releases the lock */
+	return 0;
+}
+
+static int result_enter(struct creation *c, struct cj_error *err)
+{
+	if (!c->annotations.result)
+		return 0;
+	return lock_result(c, err) < 0 ? -err->code : start_result(c, err);
+}
+
 static int created_enter(struct creation *c, struct cj_error *err)
 {
 	if (c->options->pid_file) {
@@ -307,27 +390,31 @@ static int created_enter(struct creation *c, struct cj_error *err)
 		c->has_pid_file = true;
 	}
 	c->state.record.is_created = true;
-	if (state_write(&c->state, err) < 0)
+	if (state_write(&c->state, err) < 0 ||
+	    step_tell(&c->link, CREATION_CREATED, NULL, 0, NULL, 0, err) < 0)
 		return -err->code;
-	return step_tell(&c->link, CREATION_CREATED, NULL, 0, NULL, 0, err);
+	return c->result_go_fd >= 0 ? result_watch_go(c->result_go_fd, err) : 0;
 }
 
 static const struct {
 	const char *name;
 	int (*enter)(struct creation *c, struct cj_error *err);
 } stages[] = {
-	{ "streams", streams_enter }, /* before any descriptor of ours exists */
-	{ "bundle", bundle_enter },   /* a bad configuration leaves nothing to undo */
-	{ "plan", tree_plan_enter },  /* likewise */
-	{ "process", process_enter }, /* likewise */
+	{ "streams", streams_enter },         /* before any descriptor of ours exists */
+	{ "bundle", bundle_enter },           /* a bad configuration leaves nothing to undo */
+	{ "annotations", annotations_enter }, /* likewise */
+	{ "plan", tree_plan_enter },          /* likewise */
+	{ "process", process_enter },         /* likewise */
 	{ "console", console_enter_socket },
 	{ "state", state_enter }, /* the record, before what it names */
 	{ "start socket", waiting_enter },
-	{ "cgroup", cgroup_enter }, /* limits exist before init does */
-	{ "init", init_enter },     /* born into the cgroup */
-	{ "id map", ids_enter },    /* init needs its ids before it makes anything */
-	{ "hooks", hooks_enter },   /* the namespaces exist, the root is not entered */
+	{ "cgroup", cgroup_enter },       /* limits exist before init does */
+	{ "init", init_enter },           /* born into the cgroup */
+	{ "id map", ids_enter },          /* init needs its ids before it makes anything */
+	{ "hooks", hooks_enter },         /* the namespaces exist, the root is not entered */
+	{ "network rules", rules_enter }, /* the network exists, the program does not run */
 	{ "container", built_enter },
+	{ "result", result_enter },   /* the cgroup and the sockets that it reads exist */
 	{ "created", created_enter }, /* the pid file, when init is ready for start */
 };
 
@@ -368,6 +455,10 @@ void creation_close(struct creation *c)
 	cj_close(&c->init_sock_fd);
 	cj_close(&c->link.sock_fd);
 	cj_close(&c->init_pidfd);
+	network_handle_close(&c->network);
+	result_file_close(&c->result);
+	cj_close(&c->result_lock_fd);
+	cj_close(&c->result_go_fd);
 	tree_close(&c->sources);
 	process_close(&c->process);
 	container_cgroup_close(&c->cgroup);
@@ -387,6 +478,10 @@ int creation_make(struct oci_call *call, struct creation *c, struct cj_error *er
 		.init_sock_fd = -1,
 		.link = { .sock_fd = -1 },
 		.init_pidfd = -1,
+		.network = NETWORK_HANDLE_NULL,
+		.result = RESULT_FILE_NULL,
+		.result_lock_fd = -1,
+		.result_go_fd = -1,
 	};
 	for (size_t i = 0; i < sizeof(stages) / sizeof(stages[0]); i++) {
 		if (c->options->is_debug)

@@ -37,6 +37,7 @@ static void close_outside(struct creation *c)
 	cj_close(&c->link.sock_fd);
 	state_close(&c->state);
 	container_cgroup_close(&c->cgroup);
+	result_file_close(&c->result);
 }
 
 static int detach_enter(struct init *in, struct cj_error *err)
@@ -113,6 +114,22 @@ static int hooks_enter(struct init *in, struct cj_error *err)
 	if (step_tell(&in->link, CREATION_NAMESPACES, NULL, 0, NULL, 0, err) < 0)
 		return -err->code;
 	return step_await(&in->link, CREATION_HOOKS_DONE, &msg, err);
+}
+
+/* By path they are loaded already: container_spawn.h. */
+static int rules_enter(struct init *in, struct cj_error *err)
+{
+	struct network_handle *network = &in->c->network;
+
+	if (!in->c->annotations.has_network)
+		return 0;
+	if (network->rules_fd < 0 && network_rules_load(&in->c->rules, network, err) < 0)
+		return -err->code;
+	const int fds[] = { network->rules_fd, network->log_fd };
+	int rc = step_tell(&in->link, CREATION_RULES, network->table, sizeof(network->table), fds,
+			   2, err);
+	network_handle_close(network);
+	return rc;
 }
 
 static int sources_enter(struct init *in, struct cj_error *err)
@@ -244,6 +261,7 @@ static const struct {
 	{ "cgroup namespace", cgroup_enter }, /* in the final cgroup, which becomes its root */
 	{ "time namespace", time_enter },
 	{ "hooks", hooks_enter },         /* create's, when every namespace exists */
+	{ "network rules", rules_enter }, /* a hook may have made the network */
 	{ "sources", sources_enter },     /* with the caller's ids */
 	{ "root user", root_user_enter }, /* makes files, so after the sources */
 	{ "host name", host_name_enter }, /* needs a capability over the uts namespace */

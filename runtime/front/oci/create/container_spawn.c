@@ -104,8 +104,27 @@ static int join(const struct creation *c, struct joined *j, int type, struct cj_
 	return 0;
 }
 
+/*
+ * In a network namespace by path: with the caller's own rights, or, if it belongs to the user
+ * namespace that is joined, with the rights there.  Init has none over a network of the host's.
+ */
+static int load_rules(struct creation *c, bool is_last, struct cj_error *err)
+{
+	const struct oci_namespace *net = &creation_namespaces(c)[OCI_NS_NETWORK];
+	struct cj_error refused = { 0 };
+
+	if (!c->annotations.has_network || !net->path || c->network.rules_fd >= 0)
+		return 0;
+	if (network_rules_load(&c->rules, &c->network, &refused) == 0)
+		return 0;
+	if (!is_last && refused.code == EPERM)
+		return 0;
+	*err = refused;
+	return -err->code;
+}
+
 /* What the caller may join comes first; what belongs to the container's user namespace, later. */
-static int join_all(const struct creation *c, struct joined *j, struct cj_error *err)
+static int join_all(struct creation *c, struct joined *j, struct cj_error *err)
 {
 	bool joins_user = j->fds[OCI_NS_USER] >= 0;
 
@@ -118,10 +137,12 @@ static int join_all(const struct creation *c, struct joined *j, struct cj_error 
 			return -err->code;
 		}
 	}
+	if (j->fds[OCI_NS_NETWORK] < 0 && load_rules(c, !joins_user, err) < 0)
+		return -err->code;
 	for (int i = OCI_NS_USER; i < OCI_NS_COUNT; i++)
 		if (join(c, j, i, err) < 0)
 			return -err->code;
-	return 0;
+	return load_rules(c, true, err);
 }
 
 /* Shared with the intermediate process. */

@@ -7,6 +7,9 @@
 
 #include "rootfs/tree/tree.h"
 #include "runtime/base/step.h"
+#include "runtime/front/oci/annotation/annotations.h"
+#include "runtime/front/oci/annotation/network_rules.h"
+#include "runtime/front/oci/annotation/result_file.h"
 #include "runtime/front/oci/cgroup/container_cgroup.h"
 #include "runtime/front/oci/container/container_config.h"
 #include "runtime/front/oci/oci_call.h"
@@ -19,6 +22,7 @@ enum creation_step {
 	CREATION_IDS_MAPPED,
 	CREATION_NAMESPACES,
 	CREATION_HOOKS_DONE,
+	CREATION_RULES, /* with io.cejail.network: init's sockets, and the name of the table */
 	CREATION_BUILT,
 	CREATION_CREATED,
 	/* over start's own connection; the end of file after the second one is execve(2) */
@@ -44,6 +48,12 @@ struct creation {
 	int start_fd;   /* the socket on which init will wait for start; listening */
 	int waiting_fd; /* locked */
 	int console_fd; /* connected to the engine; -1: no terminal */
+
+	struct annotations annotations;
+	struct firewall_container_spec rules;
+	struct network_handle network; /* in init until CREATION_RULES, then in create */
+	struct result_file result;
+	int result_lock_fd, result_go_fd; /* -1: no result is asked for */
 
 	int init_sock_fd;      /* init's end of the link */
 	struct step_link link; /* in create: to init; in init: to create */

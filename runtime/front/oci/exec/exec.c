@@ -8,6 +8,8 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/front/oci/annotation/annotations.h"
+#include "runtime/front/oci/annotation/network_rules.h"
 #include "runtime/front/oci/container/container_config.h"
 #include "runtime/front/oci/exec/exec_join.h"
 #include "runtime/front/oci/exec/exec_process.h"
@@ -23,6 +25,7 @@ struct execution {
 	struct state state;
 	struct container_cgroup cgroup;
 	struct oci_config config;
+	struct annotations annotations;
 	struct oci_process wanted;
 	struct process *process;
 	struct exec_join join;
@@ -61,6 +64,14 @@ static int read_state(struct execution *e, struct cj_error *err)
 	return exec_process_read(e->options, &e->config, e->arena, &e->wanted, err);
 }
 
+/* The process must not have a right that create would have refused. */
+static int check_annotations(struct execution *e, struct cj_error *err)
+{
+	if (annotations_read(&e->config.annotations, e->arena, &e->annotations, err) < 0)
+		return -err->code;
+	return e->annotations.has_network ? network_rules_check_process(&e->wanted, err) : 0;
+}
+
 static int open_container(struct execution *e, struct cj_error *err)
 {
 	e->join.init_pid = e->state.record.pid;
@@ -96,6 +107,7 @@ static int prepare(struct execution *e, struct cj_error *err)
 {
 	const struct process_context context = {
 		.has_user_namespace = e->config.on_linux.namespaces[OCI_NS_USER].is_wanted,
+		.profile = e->annotations.profile,
 		.preserved_fds = (unsigned)e->options->preserve_fds,
 	};
 	if (process_prepare(&e->config, &e->wanted, &context, e->arena, &e->process, err) < 0)
@@ -136,8 +148,8 @@ static int let_go(struct execution *e, struct cj_error *err)
 
 static int start(struct execution *e, struct cj_error *err)
 {
-	if (read_state(e, err) < 0 || open_container(e, err) < 0 || prepare(e, err) < 0 ||
-	    spawn(e, err) < 0 || let_go(e, err) < 0)
+	if (read_state(e, err) < 0 || check_annotations(e, err) < 0 || open_container(e, err) < 0 ||
+	    prepare(e, err) < 0 || spawn(e, err) < 0 || let_go(e, err) < 0)
 		return -err->code;
 	if (process_await(&e->link, "start the process", err) == 0)
 		return 0;
@@ -183,7 +195,7 @@ int exec_run(struct oci_call *call, struct cj_error *err)
 	if (rc < 0)
 		end_process(&e);
 	else if (waits)
-		rc = foreground_wait(e.pid, &call->exit_status, err);
+		rc = foreground_wait(e.pid, NULL, NULL, &call->exit_status, err);
 	release(&e);
 	return rc;
 }

@@ -19,6 +19,7 @@
 #include "runtime/front/oci/process/process_filter.h"
 #include "runtime/front/oci/process/process_parts.h"
 #include "runtime/front/oci/process/process_program.h"
+#include "runtime/front/oci/process/process_tighten.h"
 
 /* --- prepare: outside --------------------------------------------------------------- */
 
@@ -68,7 +69,7 @@ static int prepare_filter(struct process *p, const struct oci_seccomp *seccomp, 
 		return -err->code;
 	p->filter_flags = seccomp->flags &
 			  ~(uint32_t)(SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_TSYNC_ESRCH);
-	if (!p->wanted->no_new_privileges)
+	if (!p->no_new_privileges)
 		p->kept_caps = UINT64_C(1) << CAP_SYS_ADMIN;
 
 	if (!seccomp->notifies)
@@ -76,6 +77,18 @@ static int prepare_filter(struct process *p, const struct oci_seccomp *seccomp, 
 	p->filter_flags |= SECCOMP_FILTER_FLAG_NEW_LISTENER;
 	p->listener_metadata = seccomp->listener_metadata;
 	return seccomp_agent_connect(seccomp->listener_path, &p->agent, err);
+}
+
+/* With an agent no call of ours can follow its filter: seccomp_agent.h. */
+static int prepare_profile(struct process *p, const struct oci_config *config, struct arena *a,
+			   struct cj_error *err)
+{
+	if (!p->context.profile)
+		return 0;
+	if (config->on_linux.seccomp.notifies)
+		return cj_reject(err, "a profile and a seccomp filter with SCMP_ACT_NOTIFY exclude "
+				      "each other");
+	return process_tighten_prepare(p->context.profile, a, &p->tight_filter, &p->warnings, err);
 }
 
 static int check_apparmor(const struct oci_process *wanted, struct cj_error *err)
@@ -122,6 +135,7 @@ int process_prepare(const struct oci_config *config, const struct oci_process *p
 	*p = (struct process){
 		.wanted = process,
 		.context = *context,
+		.no_new_privileges = process->no_new_privileges || context->profile,
 		.agent = SECCOMP_AGENT_NULL,
 		.oci_version = config->oci_version,
 		.has_personality = config->on_linux.personality.is_given,
@@ -133,7 +147,8 @@ int process_prepare(const struct oci_config *config, const struct oci_process *p
 		return cj_reject(err, "process.args is empty: there is no program to execute");
 	if (check_preserved(context->preserved_fds, err) < 0 || check_apparmor(process, err) < 0 ||
 	    process_adjust_self(process, err) < 0 || look_at_own_program(p, err) < 0 ||
-	    prepare_caps(p, a, err) < 0 || prepare_filter(p, &config->on_linux.seccomp, a, err) < 0)
+	    prepare_caps(p, a, err) < 0 || prepare_profile(p, config, a, err) < 0 ||
+	    prepare_filter(p, &config->on_linux.seccomp, a, err) < 0)
 		return -err->code;
 	*out = take_ptr(p);
 	return 0;
@@ -290,7 +305,10 @@ static int load(const struct process *p, struct cj_error *err)
 
 int process_execute(struct process *p, struct cj_error *err)
 {
-	if (process_adjust_own_limits(p->wanted, err) < 0 || load(p, err) < 0)
+	if (process_adjust_own_limits(p->wanted, err) < 0 ||
+	    (p->context.profile && process_tighten_tree(err) < 0) || load(p, err) < 0)
+		return -err->code;
+	if (p->context.profile && process_tighten_load(&p->tight_filter, err) < 0)
 		return -err->code;
 	/* From here on the filter applies: nothing else may be called on the way to the program. */
 	execve(p->executable, (char *const *)p->argv, (char *const *)p->env);

@@ -190,7 +190,7 @@ static int apply_caps(struct becoming *b, struct cj_error *err)
 
 static int no_new_privileges(struct becoming *b, struct cj_error *err)
 {
-	return b->p->wanted->no_new_privileges ? privileges_no_new(err) : 0;
+	return b->p->no_new_privileges ? privileges_no_new(err) : 0;
 }
 
 /*

@@ -17,7 +17,9 @@ struct process {
 	struct process_caps caps;
 	uint64_t kept_caps; /* permitted until execve(2), for seccomp(2) */
 
-	struct sock_fprog filter; /* len 0: none */
+	bool no_new_privileges;
+	struct sock_fprog tight_filter; /* of the profile, besides the other; len 0: none */
+	struct sock_fprog filter;       /* len 0: none */
 	uint32_t filter_flags;
 	struct seccomp_agent agent;
 	const char *listener_metadata; /* NULL: none */

@@ -6,6 +6,7 @@
  *	config.json   the configuration as create read it
  *	start         a socket on which init waits for start
  *	waiting       locked by init until its execve(2)
+ *	result        locked by the process that writes the container's result: result_watch.h
  *
  * The flock(2) on the directory belongs to the command that changes the container.  state, list and
  * kill read without it, because a hook of create or start may call them.
@@ -94,6 +95,14 @@ int state_get_file(const struct state *s, const char *name, struct arena *a, cha
 #define STATE_CONFIG  "config.json"
 #define STATE_SOCKET  "start"
 #define STATE_WAITING "waiting"
+#define STATE_RESULT  "result"
+
+/*
+ * state_await_file - until no process has the lock of this file of the state directory.
+ *
+ * No such file is success.  Fails: EBUSY after 10 s.
+ */
+int state_await_file(const struct state *s, const char *name, struct cj_error *err);
 
 /*
  * state_open_init - a pidfd of the container's first process, checked against its start time.

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rules in a container's network namespace, which an engine made and connected.  Pure.
+ *
+ * They filter what the container sends.  Packets that answer an incoming connection pass: the
+ * engine decides which ports are published.  Every packet of a connection that the container opens
+ * is filtered, also when the connection is older than these rules.
+ */
+#include "netns/firewall/firewall_build.h"
+
+#include "netns/firewall/firewall_rules.h"
+
+#define LOOPBACK_INDEX 1u /* of `lo` in every namespace: linux/net.h LOOPBACK_IFINDEX */
+
+/* RFC 4861 4.1, 4.3, 4.4.  Without CAP_NET_RAW only the kernel sends these. */
+static const uint8_t neighbour_types[] = { 133, 135, 136 };
+
+static void accept_loopback(struct nft_batch *b)
+{
+	const uint32_t index = LOOPBACK_INDEX;
+
+	nft_rule_begin(b, "output");
+	nft_match_meta(b, NFT_META_OIF, NFT_CMP_EQ, &index, sizeof(index));
+	firewall_accept(b);
+	nft_rule_end(b);
+}
+
+static void accept_answers(struct nft_batch *b)
+{
+	nft_rule_begin(b, "output");
+	nft_match_ct_reply(b);
+	firewall_accept(b);
+	nft_rule_end(b);
+}
+
+static void accept_neighbours(struct nft_batch *b)
+{
+	for (size_t i = 0; i < sizeof(neighbour_types); i++) {
+		nft_rule_begin(b, "output");
+		firewall_match_protocol(b, IPPROTO_ICMPV6);
+		nft_match_payload(b, NFT_PAYLOAD_TRANSPORT_HEADER, 0, NFT_CMP_EQ,
+				  &neighbour_types[i], sizeof(neighbour_types[i]));
+		firewall_accept(b);
+		nft_rule_end(b);
+	}
+}
+
+/* Multicast reports and errors come from the kernel: they are not reported as denials. */
+static void drop_kernel_icmp(struct nft_batch *b, const struct firewall_family *f)
+{
+	nft_rule_begin(b, "output");
+	firewall_match_family(b, f);
+	firewall_match_protocol(b, f->icmp);
+	nft_match_payload(b, NFT_PAYLOAD_TRANSPORT_HEADER, 0, NFT_CMP_NEQ, &f->echo_request,
+			  sizeof(f->echo_request));
+	nft_verdict(b, NF_DROP, NULL);
+	nft_rule_end(b);
+}
+
+static void add_output(struct nft_batch *b, const struct firewall_container_spec *spec)
+{
+	static const struct nft_hook output = { "output", "filter", NF_INET_LOCAL_OUT, 0, NF_DROP };
+
+	nft_add_base_chain(b, &output);
+	accept_loopback(b);
+	accept_answers(b);
+	accept_neighbours(b);
+	for (size_t i = 0; i < FIREWALL_FAMILIES; i++)
+		drop_kernel_icmp(b, &firewall_families[i]);
+	for (size_t i = 0; i < spec->nname_servers; i++)
+		firewall_add_dns(b, "output", &spec->name_servers[i], firewall_accept);
+
+	nft_rule_begin(b, "output");
+	nft_verdict(b, NFT_JUMP, "filter");
+	nft_rule_end(b);
+	nft_rule_begin(b, "output");
+	firewall_accept(b);
+	nft_rule_end(b);
+}
+
+/* The first two messages are for a table that exists already, with the objects of another load. */
+int firewall_build_container(struct nft_batch *b, const char *table,
+			     const struct firewall_container_spec *spec)
+{
+	const struct firewall_spec rules = {
+		.addresses = addresses_make(true), /* both families */
+		.is_list = spec->is_list,
+		.allowed = spec->allowed,
+		.nallowed = spec->nallowed,
+		.host = spec->host,
+		.nhost = spec->nhost,
+	};
+
+	nft_batch_begin(b, table);
+	nft_ensure_table(b);
+	nft_delete_table(b);
+	nft_add_table(b, 0);
+	firewall_add_refusal(b);
+	firewall_add_rules(b, &rules);
+	add_output(b, spec);
+	return nft_batch_end(b);
+}

@@ -17,6 +17,7 @@
 #include "runtime/base/json/json.h"
 #include "runtime/base/text.h"
 #include "runtime/front/serve/access/account.h"
+#include "runtime/front/serve/api/api_sessions.h"
 #include "runtime/front/serve/api/api_mcp.h"
 #include "runtime/front/serve/config/service_config.h"
 #include "runtime/front/serve/operations/health.h"
@@ -39,6 +40,20 @@ static const struct route {
 	{ "GET", "/v1/runs", api_list_runs },
 	{ "GET", "/v1/runs/*", api_show_run },
 	{ "DELETE", "/v1/runs/*", api_cancel_run },
+	{ "POST", "/v1/sessions", api_post_session },
+	{ "GET", "/v1/sessions", api_list_sessions },
+	{ "GET", "/v1/sessions/*", api_show_session },
+	{ "DELETE", "/v1/sessions/*", api_end_session },
+	{ "POST", "/v1/sessions/*/lease", api_renew_session },
+	{ "POST", "/v1/sessions/*/execs", api_post_exec },
+	{ "GET", "/v1/sessions/*/execs", api_list_execs },
+	{ "GET", "/v1/sessions/*/execs/*", api_show_exec },
+	{ "DELETE", "/v1/sessions/*/execs/*", api_cancel_exec },
+	{ "POST", "/v1/sessions/*/execs/*/signal", api_signal_exec },
+	{ "POST", "/v1/sessions/*/execs/*/stdin", api_feed_exec },
+	{ "GET", "/v1/sessions/*/files/**", api_get_file },
+	{ "PUT", "/v1/sessions/*/files/**", api_put_file },
+	{ "DELETE", "/v1/sessions/*/files/**", api_remove_file },
 	{ "GET", "/v1/profiles", api_list_profiles },
 	{ "GET", "/livez", show_alive, true },
 	{ "GET", "/readyz", show_readiness },

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * /v1/runs and /v1/profiles.  Acts: reads profiles, queues runs, replies.
- *
- * A new run is validated here before a process is made for it: its JSON and its sizes, the profile,
- * the rights and ceilings of its caller, the room in the queue.
- */
+/* /v1/runs and /v1/profiles.  Acts: reads profiles, queues runs, replies. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,222 +13,32 @@
 #include "runtime/base/text.h"
 #include "runtime/front/report/result.h"
 #include "runtime/front/serve/api/api.h"
+#include "runtime/front/serve/api/api_posted.h"
 #include "runtime/front/serve/config/profile_cache.h"
 #include "runtime/front/serve/config/service_config.h"
 #include "runtime/front/serve/queue/execution.h"
 #include "runtime/front/serve/operations/slog.h"
 
-#define RETRY_SOON_MS  1000
-#define DRAIN_RETRY_MS 5000
-
-/* A request for a run, while it is validated. */
-struct posted {
-	struct api_call *call;
-	struct arena arena;
-	char *body;
-	size_t size;
-	struct request request;
-	const struct config *profile; /* borrowed from profile_cache.h */
-	struct config asked;          /* the profile with the request's settings */
-	struct rights_clamp clamp;
-};
-
-static void refuse(struct posted *p, enum api_code code, const struct cj_error *err,
-		   uint64_t retry_ms)
-{
-	exchange_refuse(p->call->exchange, code, err ? err->msg : NULL, err ? err->hint : NULL,
-			retry_ms);
-}
-
-/* The caller is not at fault: the reason only goes to the log. */
-static void fail(struct posted *p, const struct cj_error *err, const char *what)
-{
-	slog_failure(SLOG_ERROR, exchange_trace(p->call->exchange)->request_id, err, what);
-	refuse(p, API_INTERNAL, NULL, 0);
-}
-
-static bool is_type(const char *content_type, const char *wanted)
-{
-	size_t size = strlen(wanted);
-
-	return strncasecmp(content_type, wanted, size) == 0 &&
-	       strchr("; \t", content_type[size]) != NULL;
-}
-
-/* The default type of `curl -d` is accepted, but not on TCP: web forms send it, too. */
-static bool is_json(const struct exchange *x)
-{
-	const char *type = exchange_header(x, "Content-Type");
-
-	return !type || is_type(type, "application/json") ||
-	       (!exchange_caller(x).is_tcp && is_type(type, "application/x-www-form-urlencoded"));
-}
-
-/* --- validation, step by step; false: the request is refused ---------------------- */
-
-static bool is_accepting(struct posted *p)
-{
-	bool is_draining = executions_is_draining(p->call->api->executions);
-
-	if (is_draining)
-		refuse(p, API_DRAINING, NULL, DRAIN_RETRY_MS);
-	return !is_draining;
-}
-
-static bool is_valid(struct posted *p)
-{
-	struct api_call *c = p->call;
-	struct cj_error err = { 0 };
-
-	if (!is_json(c->exchange)) {
-		refuse(p, API_UNSUPPORTED_MEDIA_TYPE, NULL, 0);
-		return false;
-	}
-	const struct blob body = { p->body ? p->body : "", p->size };
-	int rc = request_parse(body, &c->api->config->caps, &p->arena, &p->request, &err);
-	if (rc == -EFBIG)
-		refuse(p, API_TOO_LARGE, &err, 0);
-	else if (rc == -ENOMEM)
-		fail(p, &err, "read a request");
-	else if (rc < 0)
-		refuse(p, API_BAD_REQUEST, &err, 0);
-	return rc == 0;
-}
-
-static bool may_use_profile(struct posted *p)
-{
-	struct api_call *c = p->call;
-	const char *name = p->request.profile;
-	struct cj_error err = { 0 };
-
-	if (!is_name(name)) {
-		(void)!cj_reject(&err, "profile: '%s' is not a profile's name", name);
-		refuse(p, API_BAD_REQUEST, &err, 0);
-		return false;
-	}
-	if (!rights_has_profile(c->account->rights, name)) {
-		refuse(p, API_FORBIDDEN_PROFILE, NULL, 0);
-		return false;
-	}
-	int rc = profile_cache_get(c->api->profiles, name, &p->profile, &err);
-	if (rc == -ENOENT) {
-		(void)!cj_reject(&err, "profile: there is no '%s'", name);
-		cj_hint(&err, "GET /v1/profiles lists them");
-		refuse(p, API_BAD_REQUEST, &err, 0);
-	} else if (rc < 0) {
-		fail(p, &err, "read a profile");
-	}
-	return rc == 0;
-}
-
-/* The request against the rights and ceilings of its caller. */
-static bool is_within_rights(struct posted *p)
-{
-	const struct rights *rights = p->call->account->rights;
-	struct cj_error err = { 0 };
-
-	if (config_copy(&p->asked, p->profile, &err) < 0) {
-		fail(p, &err, "validate a request");
-		return false;
-	}
-	int rc = request_apply(&p->request, rights->host_paths, &p->asked, &err);
-	if (rc == 0)
-		rc = request_check(&p->request, &p->asked, &p->arena, &err);
-	if (rc < 0) {
-		refuse(p,
-		       rc == -EACCES  ? API_FORBIDDEN_HOST_PATH
-		       : rc == -EPERM ? API_ABOVE_CEILING
-				      : API_BAD_REQUEST,
-		       &err, 0);
-		return false;
-	}
-	rc = rights_validate(rights, &p->asked, p->profile, &p->clamp, &err);
-	if (rc == 0 && p->clamp.no_network && json_get(p->request.root, "network"))
-		rc = rights_refuse_network(&err);
-	if (rc < 0)
-		refuse(p, API_ABOVE_CEILING, &err, 0);
-	else
-		rights_clamp_apply(&p->clamp, &p->asked);
-	return rc == 0;
-}
-
-static bool has_room(struct posted *p, char id[static PLAN_ID_MAX])
-{
-	struct api *api = p->call->api;
-	struct cj_error err = { 0 };
-
-	if (p->request.id) {
-		(void)snprintf(id, PLAN_ID_MAX, "%s", p->request.id);
-	} else if (plan_mint_id(id, &err) < 0) {
-		fail(p, &err, "mint an id");
-		return false;
-	}
-	if (runs_has_live(api->runs, p->call->account->name, id)) {
-		refuse(p, API_ID_IN_USE, NULL, 0);
-		return false;
-	}
-	enum api_code why = executions_admit(api->executions, p->call->account);
-	if (why != API_CODE_COUNT)
-		refuse(p, why, NULL, RETRY_SOON_MS);
-	return why == API_CODE_COUNT;
-}
-
-static bool wants_events(const struct exchange *x)
-{
-	const char *accept = exchange_header(x, "Accept");
-	return accept && strcasestr(accept, "application/x-ndjson") != NULL;
-}
-
 static void take(struct posted *p, const char *id)
 {
-	struct api_call *c = p->call;
+	const struct execution_order order = posted_order(p, id);
 	struct cj_error err = { 0 };
-	bool is_cold = p->request.fit == FIT_COLD;
-	const struct execution_order order = {
-		.exchange = c->exchange,
-		.account = c->account,
-		.id = id,
-		.profile = p->request.profile,
-		.profile_sha256 = p->profile->profile_sha256,
-		.trace = exchange_trace(c->exchange),
-		.terms = { .fit = rights_clamp_changes_shape(&p->clamp) ? FIT_COLD : p->request.fit,
-			   .why_cold = is_cold ? BYPASS_REQUEST : BYPASS_CEILING,
-			   .wants_events = wants_events(c->exchange),
-			   .may_name_host_paths = c->account->rights->host_paths,
-			   .audit_required = p->profile->audit_required || p->asked.audit_required,
-			   .clamp = p->clamp,
-			   .wall_ms = p->asked.wall_ms,
-			   .output_bytes = p->asked.output_bytes },
-		.code = p->request.code,
-		.body = p->body,
-		.body_size = p->size,
-	};
 
-	p->body = NULL; /* taken */
-	if (execution_begin(c->api->executions, &order, NULL, &err) < 0)
-		fail(p, &err, "queue a run");
-}
-
-static bool passes_filter(struct posted *p)
-{
-	const struct api_filter *f = &p->call->api->filter;
-
-	return !f->refuses || !f->refuses(f->context, p->call->exchange, &p->request);
+	if (execution_begin(p->call->api->executions, &order, NULL, &err) < 0)
+		posted_fail(p, &err, "queue a run");
 }
 
 void api_post_run(struct api_call *c)
 {
-	struct posted p = { .call = c };
+	struct posted p;
 	char id[PLAN_ID_MAX];
 
-	config_init(&p.asked);
-	p.body = exchange_take_body(c->exchange, &p.size);
-	if (is_accepting(&p) && is_valid(&p) && may_use_profile(&p) && is_within_rights(&p) &&
-	    passes_filter(&p) && has_room(&p, id))
+	posted_init(&p, c);
+	if (posted_is_accepted(&p) && posted_parse(&p, REQUEST_RUN, NULL) &&
+	    posted_find_profile(&p) && posted_validate(&p, p.profile) && posted_passes_filter(&p) &&
+	    posted_has_room(&p, id))
 		take(&p, id);
-	free(p.body);
-	config_fini(&p.asked);
-	arena_fini(&p.arena);
+	posted_fini(&p);
 }
 
 /* --- GET and DELETE of runs --------------------------------------------------- */
@@ -368,6 +173,14 @@ static void put_settings(struct json_writer *w, const struct config *c)
 	json_member_text(w, "network", network_mode_names[c->network]);
 }
 
+/* What a session of the profile may have. */
+static void put_contexts(struct json_writer *w, const struct config *c)
+{
+	const char *const contexts[] = { "none", "repl" };
+
+	json_member_texts(w, "contexts", contexts, plan_has_repl(c) ? 2 : 1);
+}
+
 /* Only a caller with host_paths may read what is wrong with a profile: it names paths. */
 static void put_profile(struct json_writer *w, struct api_call *c, const struct profile_entry *e)
 {
@@ -381,9 +194,10 @@ static void put_profile(struct json_writer *w, struct api_call *c, const struct 
 	json_member_text(w, "description", e->description);
 	json_member_text(w, "sha256", is_good ? config->profile_sha256 : NULL);
 	json_member_bool(w, "warm", is_warm(c->api->pool, e->name));
-	if (is_good)
+	if (is_good) {
 		put_settings(w, config);
-	else if (c->account->rights->host_paths)
+		put_contexts(w, config);
+	} else if (c->account->rights->host_paths)
 		json_member_text(w, "problem", e->problem ? e->problem : err.msg);
 	else
 		json_member_text(w, "problem",

@@ -240,7 +240,7 @@ STATIC   := build/static
 CHECKED  := $(LIBSRC) $(CLISRC) $(wildcard runtime/front/*_helper/*.c runtime/front/image/main.c runtime/front/serve/main.c runtime/front/serve/fake/main.c runtime/front/oci/main.c runtime/front/mcp/main.c runtime/jail/zygote/main.c tools/*.c tools/benchmark/*.c)
 LOOK     := -std=gnu11 $(INC)
 # Steps of clang's analyzer in one function, where it gives up: 225000 is its own default, which make
-# proof takes.  0: without this analyzer; gcc's looks at every source in any case.
+# proof takes.  0: without this analyzer.
 NODES    ?= 0
 TIDY     := $(CHECKED:%.c=$(STATIC)/tidy-$(NODES)/%.ok)
 ANALYZED := $(CHECKED:%.c=$(STATIC)/analyze/%.ok)

@@ -356,6 +356,15 @@ def describe_process(pid):
         return None
 
 
+def wait_of(pid):
+    """What it was started as, and the kernel function that it waits in."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as line, open(f"/proc/{pid}/wchan", encoding="ascii") as wait:
+            return f"{line.read(300)!r} {wait.read()}"
+    except OSError as error:
+        return str(error)
+
+
 def descendants():
     """Living processes below us; dead ones are collected on the way."""
     found, todo = {}, children_of(os.getpid())

@@ -75,6 +75,12 @@ bool cgroup_wait_empty(const struct cgroup *c, unsigned timeout_ms);
  * still there, and a sweep will find it by its path. */
 bool cgroup_destroy(struct cgroup *c);
 
+/*
+ * cgroup_remove_children - remove the empty children of a session's leaf.
+ * Returns how many are left, because they have processes.
+ */
+unsigned cgroup_remove_children(int dir_fd);
+
 /* Counters.  One that the kernel does not have stays 0, and its `has` member is false. */
 struct cgroup_usage {
 	bool has_memory_peak, has_pids_peak, has_cpu;

@@ -5,6 +5,7 @@
  */
 #include "runtime/jail/cgroup/cgroup.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
@@ -24,6 +25,7 @@
 
 #define EMPTY_WAIT_MS   700  /* killed processes leave within a few; a loaded host takes longer */
 #define REMOVE_LIMIT_MS 1000 /* rmdir may say EBUSY shortly after the last process left */
+#define CHILDREN_MS     300  /* of which is taken for the children of a session's leaf */
 #define POLL_SLICE_MS   50   /* in case a notification is missed */
 #define KILL_LIMIT_MS   500
 #define KILL_BATCH      64
@@ -62,11 +64,45 @@ static bool kill_batch(int dir_fd)
 	return count > 0;
 }
 
+/* --- the children of a session's leaf -------------------------------------------------- */
+
+/* Calls act() for each.  Returns for how many it was true. */
+static unsigned for_each_child(int dir_fd, bool (*act)(int dir_fd, const char *name))
+{
+	auto_fd int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_dir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	if (!dir)
+		return 0;
+	(void)take_fd(&fd); /* dir's now: fdopendir(3) */
+
+	unsigned count = 0;
+	for (struct dirent *e; (e = readdir(dir)) != NULL;)
+		count += cgroup_text_is_child(e->d_name) && act(dir_fd, e->d_name);
+	return count;
+}
+
+static bool is_kept(int dir_fd, const char *name)
+{
+	return unlinkat(dir_fd, name, AT_REMOVEDIR) < 0 && errno != ENOENT;
+}
+
+unsigned cgroup_remove_children(int dir_fd)
+{
+	return for_each_child(dir_fd, is_kept);
+}
+
+static bool kill_child(int dir_fd, const char *name)
+{
+	auto_fd int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return fd >= 0 && kill_batch(fd);
+}
+
 /* For kernels before 5.14, without cgroup.kill.  A frozen fork bomb can't fork faster than this. */
 static void kill_one_by_one(int dir_fd)
 {
 	(void)system_file_write(dir_fd, "cgroup.freeze", "1"); /* the rounds also work without it */
-	for (uint64_t end = clock_ms() + KILL_LIMIT_MS; kill_batch(dir_fd) && clock_ms() < end;)
+	for (uint64_t end = clock_ms() + KILL_LIMIT_MS;
+	     (kill_batch(dir_fd) || for_each_child(dir_fd, kill_child) > 0) && clock_ms() < end;)
 		sleep_ms(1);
 	(void)system_file_write(dir_fd, "cgroup.freeze", "0"); /* an empty cgroup doesn't care */
 }
@@ -122,13 +158,19 @@ static int remove_dir(const char *path)
 	}
 }
 
-/* Takes at most REMOVE_LIMIT_MS.  The next sweep finds a leaf that is left. */
+/*
+ * Takes at most REMOVE_LIMIT_MS, and CHILDREN_MS more of a session.  The next sweep finds a leaf
+ * that is left.
+ */
 static int end_leaf(const struct cgroup *c)
 {
 	if (rmdir(c->path) == 0)
 		return 0; /* the usual end: init was the last, and has been reaped */
 	cgroup_kill(c);
 	(void)cgroup_wait_empty(c, EMPTY_WAIT_MS); /* rmdir says whether it is */
+	for (uint64_t end = clock_ms() + CHILDREN_MS;
+	     cgroup_remove_children(c->dir_fd) > 0 && clock_ms() < end;)
+		sleep_ms(1); /* EBUSY, as below */
 	return remove_dir(c->path);
 }
 

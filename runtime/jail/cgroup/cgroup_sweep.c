@@ -20,8 +20,14 @@ static bool remove_abandoned(int parent_fd, const char *name)
 {
 	struct stat st;
 	auto_fd int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() &&
-	       flock(fd, LOCK_EX | LOCK_NB) == 0 && unlinkat(parent_fd, name, AT_REMOVEDIR) == 0;
+	if (fd < 0 || fstat(fd, &st) < 0 || st.st_uid != geteuid() ||
+	    flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return false;
+	if (unlinkat(parent_fd, name, AT_REMOVEDIR) == 0)
+		return true;
+	/* A session's leaf has children. */
+	return errno == EBUSY && cgroup_remove_children(fd) == 0 &&
+	       unlinkat(parent_fd, name, AT_REMOVEDIR) == 0;
 }
 
 unsigned cgroup_sweep_in(int parent_fd)

@@ -33,6 +33,15 @@ const char *cgroup_text_leaf_id(const char *path)
 	return cgroup_text_is_leaf_id(name + prefix) ? name + prefix : NULL;
 }
 
+bool cgroup_text_is_child(const char *name)
+{
+	size_t prefix = strlen(CGROUP_EXEC_PREFIX);
+	if (strcmp(name, CGROUP_INIT_LEAF) == 0)
+		return true;
+	return strncmp(name, CGROUP_EXEC_PREFIX, prefix) == 0 && name[prefix] != '\0' &&
+	       name[prefix + strspn(name + prefix, "0123456789")] == '\0';
+}
+
 void cgroup_text_leave_supervisor(char *path)
 {
 	char *slash = strrchr(path, '/');

@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "profiles/policy/policy.h"
 #include "runtime/base/error.h"
@@ -99,6 +100,27 @@ int filter_watch_create(int listener_fd, const struct filter *f, struct filter_w
 void filter_watch_destroy(struct filter_watch **slot);
 /* Where to count the jail's netlink sockets.  Borrows proc_fd, the jail's /proc. */
 void filter_watch_set_proc(struct filter_watch *w, int proc_fd);
+
+#define FILTER_GROUPS_MAX 32 /* of callers; SESSION_EXECS_MAX */
+
+/*
+ * filter_watch_split - the jail's programs are several groups of callers: the execs of a session.
+ *
+ * `find` returns the group of a process or thread, named by its pid here; -1: not known.  It sets
+ * *out_price to the number of files that it has read, because reading costs as much as answering.
+ * The caller of the system call is stopped meanwhile, unless it is killed.
+ * `refused` is called with the group before the call is answered.  Filters that are loaded count
+ * for each group (FILTER_LOADS_MAX).
+ */
+struct filter_groups {
+	int (*find)(void *context, pid_t pid, unsigned *out_price);
+	void (*refused)(void *context, int group, const char *name);
+	void *context;
+};
+void filter_watch_split(struct filter_watch *w, const struct filter_groups *groups);
+/* The group is empty; its number may be used again. */
+void filter_watch_forget(struct filter_watch *w, int group);
+
 /*
  * For the next poll(2).  -1: closed, or many calls wait for the network, or answering pauses, see
  * filter_watch_paused_until_ms().

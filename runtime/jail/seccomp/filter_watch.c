@@ -58,9 +58,10 @@
 /* Calls that open a socket: none has come yet; they wait for the network; they go on at once. */
 enum network_calls { NETWORK_CALLS_NONE, NETWORK_CALLS_WAIT, NETWORK_CALLS_GO_ON };
 
-/* A call that waits for the network. */
+/* A call that was received; it may wait for the network. */
 struct held {
 	uint64_t id;
+	pid_t pid;
 	struct seccomp_data data;
 };
 
@@ -77,7 +78,9 @@ struct filter_watch {
 	enum network_calls network;
 	struct held held[HELD_MAX]; /* with NETWORK_CALLS_WAIT */
 	size_t nheld;
-	unsigned loads; /* filters that were allowed */
+	struct filter_groups groups; /* find NULL: all callers are one */
+	unsigned
+	    loads[FILTER_GROUPS_MAX + 1]; /* filters that were allowed; last: not known whose */
 	struct socket_count netlink;
 	int proc_fd; /* borrowed */
 	bool is_complete;
@@ -181,12 +184,40 @@ static int decide_netlink(struct filter_watch *w)
 	return may_open ? 0 : EMFILE;
 }
 
+#define NO_GROUP FILTER_GROUPS_MAX
+
+/* Only of a session. */
+static unsigned find_group(struct filter_watch *w, pid_t pid)
+{
+	unsigned price = 0;
+	int group = w->groups.find ? w->groups.find(w->groups.context, pid, &price) : -1;
+	rate_take(&w->rate, price);
+	return group >= 0 && group < FILTER_GROUPS_MAX ? (unsigned)group : NO_GROUP;
+}
+
+/* False: the caller is dead, so its pid may have named another process already. */
+static bool is_valid(const struct filter_watch *w, uint64_t id)
+{
+	return w->listener_fd >= 0 && ioctl(w->listener_fd, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
+}
+
+/* Before the call is answered: who waits for the program's end then finds it counted. */
+static void tell_group(struct filter_watch *w, const struct held *call, const char *name)
+{
+	if (!w->groups.refused)
+		return;
+	unsigned group = find_group(w, call->pid);
+	if (is_valid(w, call->id))
+		w->groups.refused(w->groups.context, group == NO_GROUP ? -1 : (int)group, name);
+}
+
 /* The errno of a bounded call, 0 while there is room. */
-static int decide(struct filter_watch *w, const struct seccomp_data *data, enum call_bound bound)
+static int decide(struct filter_watch *w, const struct seccomp_data *data, enum call_bound bound,
+		  unsigned group)
 {
 	switch (bound) {
 	case CALL_BOUND_FILTERS:
-		return w->loads < FILTER_LOADS_MAX ? 0 : EPERM;
+		return w->loads[group] < FILTER_LOADS_MAX ? 0 : EPERM;
 	case CALL_BOUND_NETLINK:
 		return decide_netlink(w);
 	case CALL_BOUND_NETWORK:
@@ -202,17 +233,19 @@ static enum call_bound bound_of(const struct filter_watch *w, const struct secco
 	return filter_bound_of(filter_run(w->insns, w->ninsns, data));
 }
 
-static const char *answer(struct filter_watch *w, uint64_t id, const struct seccomp_data *data,
-			  enum call_bound bound)
+static const char *answer(struct filter_watch *w, const struct held *call, enum call_bound bound)
 {
-	int errno_value = decide(w, data, bound);
-	bool is_sent = send_answer(w, id, errno_value);
+	unsigned group = bound == CALL_BOUND_FILTERS ? find_group(w, call->pid) : NO_GROUP;
+	int errno_value = decide(w, &call->data, bound, group);
 	if (errno_value == 0) {
-		w->loads += is_sent && bound == CALL_BOUND_FILTERS;
+		bool is_sent = send_answer(w, call->id, 0);
+		w->loads[group] += is_sent && bound == CALL_BOUND_FILTERS;
 		return NULL;
 	}
 	char name[FILTER_NAME_MAX];
-	filter_name_call(data, name);
+	filter_name_call(&call->data, name);
+	tell_group(w, call, name);
+	(void)send_answer(w, call->id, errno_value); /* its caller may be gone */
 	return count_name(w, name);
 }
 
@@ -226,11 +259,12 @@ static const char *answer_one(struct filter_watch *w)
 {
 	if (!take_request(w))
 		return NULL;
-	enum call_bound bound = bound_of(w, &w->request->data);
+	const struct held call = { w->request->id, (pid_t)w->request->pid, w->request->data };
+	enum call_bound bound = bound_of(w, &call.data);
 	if (!must_wait(w, bound))
-		return answer(w, w->request->id, &w->request->data, bound);
+		return answer(w, &call, bound);
 	w->network = NETWORK_CALLS_WAIT;
-	w->held[w->nheld++] = (struct held){ w->request->id, w->request->data };
+	w->held[w->nheld++] = call;
 	return NULL;
 }
 
@@ -251,7 +285,7 @@ void filter_watch_network_settled(struct filter_watch *w)
 	w->network = NETWORK_CALLS_GO_ON;
 	for (size_t i = 0; i < w->nheld; i++) { /* a netlink socket may still be refused */
 		const struct held *h = &w->held[i];
-		(void)answer(w, h->id, &h->data, bound_of(w, &h->data));
+		(void)answer(w, h, bound_of(w, &h->data));
 	}
 	w->nheld = 0;
 }
@@ -314,6 +348,16 @@ void filter_watch_destroy(struct filter_watch **slot)
 	cj_free(&w->request);
 	cj_free(&w->response);
 	cj_free(slot);
+}
+
+void filter_watch_split(struct filter_watch *w, const struct filter_groups *groups)
+{
+	w->groups = *groups;
+}
+
+void filter_watch_forget(struct filter_watch *w, int group)
+{
+	w->loads[group] = 0;
 }
 
 void filter_watch_set_proc(struct filter_watch *w, int proc_fd)

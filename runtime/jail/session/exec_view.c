@@ -139,6 +139,11 @@ pid_t session_exec_reaper(const struct jail *view)
 	return atomic_load(&row_of(view)->reaper_pid);
 }
 
+bool session_exec_was_oom_killed(const struct jail *view)
+{
+	return atomic_load(&row_of(view)->is_oom_killed);
+}
+
 bool session_exec_interrupt(const struct jail *view)
 {
 	const struct session_row *row = row_of(view);
@@ -172,7 +177,7 @@ void session_exec_lost(struct jail *view, struct outcome *out)
 {
 	struct cgroup_usage own = { 0 };
 	cgroup_read_usage(&view->cgroup, &own);
-	if (own.oom_kills > 0) {
+	if (own.oom_kills > 0 || session_exec_was_oom_killed(view)) {
 		out->signal = SIGKILL;
 		outcome_decide(out, STATUS_OOM);
 		return;

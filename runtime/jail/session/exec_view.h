@@ -27,6 +27,9 @@ void session_exec_started(struct jail *view, pid_t main_pid);
 /* The reaper, in the jail's pid namespace. */
 pid_t session_exec_reaper(const struct jail *view);
 
+/* The keeper killed it, because it used most of the session's memory. */
+bool session_exec_was_oom_killed(const struct jail *view);
+
 /* SIGINT to the main process.  False: there is none. */
 bool session_exec_interrupt(const struct jail *view);
 

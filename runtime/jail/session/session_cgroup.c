@@ -1,25 +1,143 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cgroups of a session below its jail's.  Acts. */
+/*
+ * The cgroups of a session below its jail's.  Acts.
+ *
+ *	cejail-ID            the limits of the session; no process
+ *	cejail-ID/init       init
+ *	cejail-ID/e1, e2...  one for each exec: its reaper and all of its processes
+ *
+ * A cgroup that enables controllers for its children contains no process: cgroups(7).  So init
+ * moves first.  Each exec's leaf repeats the session's limits: then a limit that one exec reaches
+ * alone is counted there.
+ *
+ * memory.oom.group of the session's own cgroup is cleared: the kernel kills the highest group that
+ * has it, and that shall be one exec.
+ *
+ * Without controllers the leaves still serve to kill the processes of one exec and to count their
+ * CPU time.
+ */
 #include "runtime/jail/session/session_state.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/files/system_file.h"
+#include "runtime/base/scope.h"
+#include "runtime/jail/cgroup/cgroup_subtree.h"
+
+static bool has_controller(int dir_fd, enum cgroup_controller which)
+{
+	char list[SYSTEM_FILE_SMALL];
+	return cgroup_subtree_read(dir_fd, "cgroup.subtree_control", list) &&
+	       cgroup_text_has_word(list, cgroup_controller_names[which]);
+}
+
+static int move_init(const struct session *s)
+{
+	char pid[16];
+	int dir_fd = s->jail->cgroup.dir_fd;
+	int rc = system_file_make_dir(dir_fd, CGROUP_INIT_LEAF);
+	if (rc < 0 && rc != -EEXIST)
+		return rc;
+	(void)snprintf(pid, sizeof(pid), "%d", (int)s->jail->init_pid);
+	rc = system_file_write(dir_fd, CGROUP_INIT_LEAF "/cgroup.procs", pid);
+	if (rc < 0)
+		(void)unlinkat(dir_fd, CGROUP_INIT_LEAF, AT_REMOVEDIR); /* empty */
+	return rc;
+}
 
 void session_cgroup_begin(struct session *s)
 {
-	(void)s;
+	const struct cgroup *c = &s->jail->cgroup;
+	s->is_divided = c->dir_fd >= 0 && move_init(s) == 0;
+	if (!s->is_divided)
+		return;
+	/* -EBUSY: a process of somebody else is in it.  The leaves lack controllers then. */
+	(void)cgroup_subtree_enable(c->dir_fd);
+	if (has_controller(c->dir_fd, CGROUP_MEMORY))
+		(void)system_file_write(c->dir_fd, "memory.oom.group",
+					"0"); /* was written before */
+}
+
+/* The new leaf, not made yet. */
+static bool place_leaf(const struct session *s, uint64_t number, struct cgroup *out)
+{
+	const struct cgroup *above = &s->jail->cgroup;
+	int size = snprintf(out->path, sizeof(out->path), "%s/" CGROUP_EXEC_PREFIX "%" PRIu64,
+			    above->path, number);
+	if (size < 0 || (size_t)size >= sizeof(out->path))
+		return false;
+	for (size_t i = 0; i < CGROUP_CONTROLLER_COUNT; i++)
+		out->offered[i] = above->enforced[i] && has_controller(above->dir_fd, i);
+	out->parent_fd = openat(above->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	out->origin = above->origin;
+	return out->parent_fd >= 0;
 }
 
 void session_cgroup_add(struct session *s, struct cgroup *out)
 {
-	(void)s;
+	const struct limits_spec *plan = &s->jail->plan->limits;
+	const struct cgroup_limits limits = {
+		.memory_bytes = plan->memory_bytes,
+		.millicpus = plan->millicpus,
+		.pids = plan->pids, /* its reaper counts as one of the session's processes */
+	};
+	struct cgroup leaf = CGROUP_NULL;
+	struct cj_error ignored; /* an exec without a leaf is killed by its descendants */
 	*out = CGROUP_NULL;
+	if (!s->is_divided || !place_leaf(s, s->execs_begun, &leaf))
+		return;
+	if (cgroup_make(&leaf, &limits, &ignored) < 0) {
+		(void)cgroup_destroy(&leaf);
+		return;
+	}
+	*out = leaf;
 }
 
 int session_cgroup_join(const struct cgroup *leaf, pid_t pid)
 {
-	(void)leaf, (void)pid;
-	return -ENOSYS;
+	char text[16];
+	(void)snprintf(text, sizeof(text), "%d", (int)pid);
+	return system_file_write(leaf->dir_fd, "cgroup.procs", text);
 }
 
-void session_cgroup_end(struct session *s)
+static uint64_t read_current(const struct cgroup *leaf)
 {
-	(void)s;
+	char text[64];
+	uint64_t bytes = 0;
+	if (leaf->dir_fd >= 0 &&
+	    system_file_read(leaf->dir_fd, "memory.current", text, sizeof(text)) > 0)
+		(void)cgroup_text_number(text, &bytes);
+	return bytes;
+}
+
+/* A leaf in which the kernel has killed. */
+static bool is_victim(const struct cgroup *leaf, uint64_t *out_peak_bytes)
+{
+	struct cgroup_usage usage;
+	cgroup_read_usage(leaf, &usage);
+	*out_peak_bytes = usage.has_memory_peak ? usage.memory_peak_bytes : UINT64_MAX;
+	return usage.oom_kills > 0;
+}
+
+bool session_cgroup_is_out_of_memory(struct session *s)
+{
+	uint64_t largest_bytes = 0, others_bytes = 0;
+	bool is_new = false;
+	for (size_t i = 0; i < SESSION_EXECS_MAX; i++) {
+		struct session_slot *slot = &s->slots[i];
+		uint64_t peak_bytes = 0;
+		if (!slot->is_used || slot->leaf.dir_fd < 0)
+			continue;
+		if (!is_victim(&slot->leaf, &peak_bytes)) {
+			others_bytes += read_current(&slot->leaf);
+			continue;
+		}
+		is_new |= !slot->was_oom_killed;
+		slot->was_oom_killed = true;
+		largest_bytes = peak_bytes > largest_bytes ? peak_bytes : largest_bytes;
+	}
+	return is_new && others_bytes > largest_bytes;
 }

@@ -1,6 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keeper's loop.  Acts. */
+/*
+ * The keeper's loop.  Acts.
+ *
+ * One thread, one poll(2).  The caller's descriptors wait in the same call.  The loop uses no epoll
+ * and no timers, for the reason that supervise/supervisor.c names.
+ *
+ * The limits of the session are the kernel's where its cgroup has them.  Else the keeper samples
+ * the memory of the whole jail while execs live; the execs' workers sample their own.
+ */
 #include "runtime/jail/session/session.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/files/fd.h"
+#include "runtime/base/files/system_file.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
+#include "runtime/jail/prepare/jail_network.h"
+#include "runtime/jail/protocol.h"
+#include "runtime/jail/session/session_memory.h"
+#include "runtime/jail/session/session_state.h"
+#include "runtime/jail/usage/usage_watch.h"
+
+#define KILL_WAIT_MS 5000 /* a process in an uninterruptible call ends late, not never */
+#define INIT_LOOK_MS 200  /* the session ends in any case: for the reason */
+#define CALLERS_MAX  1024 /* descriptors of the caller */
 
 const char *const session_end_names[SESSION_END_COUNT] = {
 	[SESSION_LIVES] = "lives",
@@ -11,33 +42,334 @@ const char *const session_end_names[SESSION_END_COUNT] = {
 	[SESSION_FAILED] = "failed",
 };
 
+enum source {
+	SOURCE_MEMORY,   /* the kernel's OOM killer was active */
+	SOURCE_INIT,     /* init has ended */
+	SOURCE_SYSCALLS, /* notifications of system calls */
+	SOURCE_NETWORK,  /* denials, names, forwards, the uplink; once it is built */
+	SOURCE_SLOTS,    /* the links of finished execs */
+	SOURCE_CALLER = SOURCE_SLOTS + SESSION_EXECS_MAX
+};
+
+struct session_keep {
+	struct pollfd *fds; /* SOURCE_CALLER and as many as the caller had at most */
+	size_t room;
+	struct session_memory memory;
+	uint64_t began_ms;
+};
+
+/* --- begin and end ---------------------------------------------------------------------- */
+
+static struct session *create(struct jail *j)
+{
+	struct session *s = calloc(1, sizeof(*s));
+	struct session_keep *k = calloc(1, sizeof(*k));
+	void *shared = mmap(NULL, sizeof(*s->shared), PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (!s || !k || shared == MAP_FAILED) {
+		free(s);
+		free(k);
+		if (shared != MAP_FAILED)
+			(void)munmap(shared, sizeof(*s->shared));
+		return NULL;
+	}
+	*s = (struct session){ .jail = j, .keeper_pid = getpid(), .shared = shared, .keep = k };
+	for (size_t i = 0; i < SESSION_EXECS_MAX; i++) {
+		s->slots[i].link_fd = -1;
+		s->slots[i].leaf = CGROUP_NULL;
+	}
+	s->host_proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	k->began_ms = clock_ms();
+	return s;
+}
+
+static void release(struct session **slot)
+{
+	struct session *s = *slot;
+	session_memory_fini(&s->keep->memory);
+	cj_close(&s->host_proc_fd);
+	(void)munmap(s->shared, sizeof(*s->shared));
+	free(s->keep->fds);
+	free(s->keep);
+	cj_free(slot);
+}
+
+/* What the execs of this session can do to each other is in the warnings of each of them. */
+static int assess(struct session *s, struct cj_error *err)
+{
+	static const char *const lacks[SESSION_ISOLATION_COUNT] = {
+		[SESSION_SHARED] = "the programs of this session are not isolated from each other: "
+				   "this kernel has no Landlock",
+		[SESSION_UNTRACED] = "the programs of this session can signal each other: Landlock "
+				     "isolates signals from Linux 6.12 on",
+	};
+	const char *lack = lacks[s->isolation];
+	if (!lack)
+		return 0;
+	if (s->jail->plan->strict) {
+		int rc = cj_reject(err, "--strict: %s", lack);
+		cj_hint(err, "'cejail doctor' says what this host lacks");
+		return rc;
+	}
+	jail_degrade(s->jail, DEGRADED_LANDLOCK, "%s", lack);
+	return 0;
+}
+
+static void publish_network(struct session *s)
+{
+	const char *why;
+	if (!s->jail->network)
+		return;
+	atomic_store(&s->shared->uplink, network_uplink(s->jail->network));
+	atomic_store(&s->shared->network, network_state(s->jail->network, &why));
+}
+
 int session_begin(struct jail *j, struct session **out, struct cj_error *err)
 {
-	(void)j, (void)out;
-	return cj_fail(err, ENOSYS, "begin a session");
+	if (j->warm.launcher || j->run.program)
+		return cj_reject_as(err, EBUSY,
+				    "begin a session: a program is in the jail already");
+	struct session *s = create(j);
+	if (!s)
+		return cj_fail(err, ENOMEM, "begin a session");
+	if (session_ask_init(j, &s->isolation, err) < 0 || assess(s, err) < 0) {
+		release(&s);
+		return -err->code;
+	}
+	session_cgroup_begin(s);
+	session_memory_init(&s->keep->memory, s);
+	session_denied_begin(s);
+	publish_network(s);
+	*out = s;
+	return 0;
 }
 
 enum session_isolation session_isolation(const struct session *s)
 {
-	(void)s;
-	return SESSION_SHARED;
+	return s->isolation;
+}
+
+static bool wait_for_init(int pidfd)
+{
+	struct pollfd p = { .fd = pidfd, .events = POLLIN };
+	return pidfd < 0 || poll(&p, 1, KILL_WAIT_MS) > 0;
+}
+
+/* The kernel kills every process in the pid namespace first: pid_namespaces(7). */
+static void kill_jail(struct jail *j)
+{
+	if (j->init_pidfd >= 0)
+		(void)sys_pidfd_send_signal(j->init_pidfd, SIGKILL); /* ESRCH: dead already */
+	if (wait_for_init(j->init_pidfd))
+		return;
+	cgroup_kill(&j->cgroup);
+	(void)wait_for_init(j->init_pidfd); /* else the leaves stay for a sweep */
+}
+
+void session_finish(struct session **slot)
+{
+	struct session *s = *slot;
+	if (!s)
+		return;
+	if (getpid() == s->keeper_pid) {
+		atomic_store(&s->shared->is_closing, true); /* its workers see why init ended */
+		kill_jail(s->jail);
+		if (s->jail->watch)
+			filter_watch_split(s->jail->watch, &(struct filter_groups){ 0 });
+	}
+	session_slots_fini(s);
+	release(slot);
+}
+
+/* --- what is watched --------------------------------------------------------------------- */
+
+static void watch_fd(struct session *s, unsigned source, int fd, short events)
+{
+	s->keep->fds[source] = (struct pollfd){ .fd = fd, .events = events };
+}
+
+static void watch_all(struct session *s, const struct pollfd *fds, size_t nfds)
+{
+	struct jail *j = s->jail;
+	watch_fd(s, SOURCE_MEMORY, s->keep->memory.events_fd, POLLPRI);
+	watch_fd(s, SOURCE_INIT, j->init_pidfd, POLLIN);
+	watch_fd(s, SOURCE_SYSCALLS, j->watch ? filter_watch_fd(j->watch) : -1, POLLIN);
+	watch_fd(s, SOURCE_NETWORK, j->network ? network_fd(j->network) : -1, POLLIN);
+	session_slots_watch(s, s->keep->fds + SOURCE_SLOTS);
+	if (nfds > 0)
+		memcpy(s->keep->fds + SOURCE_CALLER, fds, nfds * sizeof(*fds));
+}
+
+static int make_room(struct session_keep *k, size_t nfds, struct cj_error *err)
+{
+	if (nfds > CALLERS_MAX)
+		return cj_fail(err, EINVAL, "watch %zu descriptors", nfds);
+	if (SOURCE_CALLER + nfds <= k->room)
+		return 0;
+	struct pollfd *fds = realloc(k->fds, (SOURCE_CALLER + nfds) * sizeof(*fds));
+	if (!fds)
+		return cj_fail(err, ENOMEM, "watch %zu descriptors", nfds);
+	k->fds = fds;
+	k->room = SOURCE_CALLER + nfds;
+	return 0;
+}
+
+static bool is_network_wanted(const struct session *s)
+{
+	return s->jail->watch && filter_watch_wants_network(s->jail->watch);
+}
+
+/* The time until a moment on clock_ms(), for poll(2); 0: no such moment. */
+static int ms_until(uint64_t at_ms)
+{
+	uint64_t now_ms = clock_ms();
+	if (at_ms == 0)
+		return -1;
+	uint64_t left_ms = at_ms > now_ms ? at_ms - now_ms : 0;
+	return left_ms < INT_MAX ? (int)left_ms : INT_MAX;
+}
+
+static int shorter(int timeout_ms, int other_ms)
+{
+	if (timeout_ms < 0 || (other_ms >= 0 && other_ms < timeout_ms))
+		return other_ms;
+	return timeout_ms;
+}
+
+static int poll_timeout(const struct session *s, int timeout_ms)
+{
+	const struct filter_watch *calls = s->jail->watch;
+	timeout_ms = shorter(timeout_ms, session_slots_timeout_ms(s));
+	timeout_ms = shorter(timeout_ms, ms_until(session_memory_next_ms(&s->keep->memory)));
+	timeout_ms = shorter(timeout_ms, ms_until(calls ? filter_watch_paused_until_ms(calls) : 0));
+	return is_network_wanted(s) ? shorter(timeout_ms, NETWORK_LOOK_MS) : timeout_ms;
+}
+
+/* --- events --------------------------------------------------------------------------------- */
+
+/* Init's own error, if it sent one before it ended; it never waits: the other end is closed. */
+static enum session_end take_init_error(struct session *s, struct cj_error *err)
+{
+	for (;;) {
+		auto_step_msg struct step_msg msg = { 0 };
+		int rc = step_next(&s->jail->link, &msg, err);
+		if (rc == -EPIPE)
+			break;
+		if (rc < 0)
+			return SESSION_FAILED;
+	}
+	*err = (struct cj_error){ 0 };
+	(void)!cj_reject_as(err, ECANCELED, "the session's init was killed");
+	return SESSION_INIT_KILLED;
+}
+
+static enum session_end on_init(struct session *s, struct cj_error *err)
+{
+	if (session_memory_killed_init(s))
+		return session_memory_fail(err);
+	return take_init_error(s, err);
+}
+
+static enum session_end on_network(struct session *s, struct cj_error *err)
+{
+	int rc = network_serve(s->jail->network, err);
+	publish_network(s);
+	return rc < 0 ? SESSION_FAILED : SESSION_LIVES;
+}
+
+/* All that asks for the network until it is there goes on together. */
+static void advance_network(struct session *s)
+{
+	if (!is_network_wanted(s))
+		return;
+	(void)jail_network_advance(s->jail);
+	publish_network(s);
+}
+
+/* When init dies, the kernel kills all reapers before it reports init's end. */
+static enum session_end look_at_init(struct session *s, struct cj_error *err)
+{
+	struct pollfd init = { .fd = s->jail->init_pidfd, .events = POLLIN };
+	return poll(&init, 1, INIT_LOOK_MS) > 0 ? on_init(s, err) : SESSION_REAPER_KILLED;
+}
+
+static enum session_end handle(struct session *s, struct cj_error *err)
+{
+	const struct pollfd *fds = s->keep->fds;
+	const char *name;
+	enum session_end end =
+	    session_memory_turn(s, &s->keep->memory, fds[SOURCE_MEMORY].revents != 0, err);
+	if (end == SESSION_LIVES && fds[SOURCE_INIT].revents != 0)
+		end = on_init(s, err);
+	if (end == SESSION_LIVES && fds[SOURCE_SYSCALLS].revents != 0)
+		filter_watch_answer(s->jail->watch, &name);
+	if (end == SESSION_LIVES && fds[SOURCE_NETWORK].revents != 0)
+		end = on_network(s, err);
+	if (end != SESSION_LIVES)
+		return end;
+	advance_network(s);
+	end = session_slots_turn(s, err);
+	return end == SESSION_REAPER_KILLED ? look_at_init(s, err) : end;
+}
+
+static int count_ready(struct pollfd *fds, size_t nfds, const struct pollfd *polled)
+{
+	int count = 0;
+	for (size_t i = 0; i < nfds; i++) {
+		fds[i].revents = polled[i].revents;
+		count += fds[i].revents != 0;
+	}
+	return count;
+}
+
+static int serve_once(struct session *s, struct pollfd *fds, size_t nfds, int timeout_ms,
+		      enum session_end *end, struct cj_error *err)
+{
+	*end = SESSION_FAILED;
+	if (make_room(s->keep, nfds, err) < 0)
+		return -err->code;
+	watch_all(s, fds, nfds);
+	struct pollfd *polled = s->keep->fds;
+	if (poll(polled, SOURCE_CALLER + nfds, poll_timeout(s, timeout_ms)) < 0) {
+		if (errno != EINTR)
+			return cj_fail(err, errno, "wait for events of the session");
+		for (size_t i = 0; i < SOURCE_CALLER + nfds; i++)
+			polled[i].revents = 0;
+	}
+	*end = handle(s, err);
+	return *end == SESSION_LIVES ? count_ready(fds, nfds, polled + SOURCE_CALLER) : -ECANCELED;
 }
 
 int session_serve(struct session *s, struct pollfd *fds, size_t nfds, int timeout_ms,
 		  enum session_end *end, struct cj_error *err)
 {
-	(void)s, (void)fds, (void)nfds, (void)timeout_ms;
-	*end = SESSION_FAILED;
-	return cj_fail(err, ENOSYS, "serve a session");
+	int rc = serve_once(s, fds, nfds, timeout_ms, end, err);
+	if (rc < 0)
+		atomic_store(&s->shared->end, *end);
+	return rc < 0 ? -ECANCELED : rc;
+}
+
+/* --- status ---------------------------------------------------------------------------------- */
+
+static unsigned count_execs(const struct session *s)
+{
+	unsigned count = 0;
+	for (size_t i = 0; i < SESSION_EXECS_MAX; i++)
+		count += s->slots[i].is_used;
+	return count;
 }
 
 void session_status(struct session *s, struct session_status *out)
 {
-	(void)s;
-	*out = (struct session_status){ 0 };
-}
-
-void session_finish(struct session **s)
-{
-	*s = NULL;
+	*out = (struct session_status){
+		.execs = count_execs(s),
+		.isolation = s->isolation,
+		.network = atomic_load(&s->shared->network),
+		.denied_is_complete = true,
+	};
+	if (s->jail->watch)
+		out->denied =
+		    filter_watch_denied(s->jail->watch, &out->ndenied, &out->denied_is_complete);
+	session_memory_usage(s, &s->keep->memory, &out->usage);
+	out->usage.wall_ms = clock_ms() - s->keep->began_ms;
 }

@@ -83,6 +83,8 @@ int session_exec_reserve(struct session *s, unsigned *out_slot, struct cj_error 
 	memset(&s->shared->rows[slot], 0, sizeof(s->shared->rows[slot])); /* EXEC_RESERVED */
 	if (ask_for_reaper(s, &fresh.link_fd, err) < 0)
 		return cj_wrap(err, "exec");
+	session_denied_clear(s, slot);
+	s->execs_begun++;
 	session_cgroup_add(s, &fresh.leaf);
 	s->slots[slot] = fresh;
 	*out_slot = slot;

@@ -44,6 +44,7 @@ struct session_row {
 	/* The keeper writes these (session_denied.c). */
 	_Atomic unsigned ndenied;
 	_Atomic bool denied_is_incomplete;
+	_Atomic bool is_oom_killed; /* the keeper killed it: it used most of the session's memory */
 	struct session_denied_row denied[SESSION_DENIED_MAX];
 };
 
@@ -59,9 +60,10 @@ struct session_shared {
 /* The keeper's part of an exec. */
 struct session_slot {
 	bool is_used;
-	bool is_done;    /* its worker has ended: the keeper reads the link */
-	bool is_killing; /* what it left is being killed, until deadline_ms on clock_ms() */
-	bool is_empty;   /* the reaper said that it has no child left */
+	bool was_oom_killed; /* the kernel has killed in its leaf (session_cgroup.c) */
+	bool is_done;        /* its worker has ended: the keeper reads the link */
+	bool is_killing;     /* what it left is being killed, until deadline_ms on clock_ms() */
+	bool is_empty;       /* the reaper said that it has no child left */
 	uint64_t deadline_ms;
 	uint64_t next_ms;   /* when to look again, on clock_ms(); 0: when the link has a message */
 	int link_fd;        /* the near end of the reaper's link; -1: closed */
@@ -75,6 +77,8 @@ struct session {
 	struct session_shared *shared;
 	struct session_slot slots[SESSION_EXECS_MAX];
 	uint64_t execs_begun;      /* numbers the leaves: e1, e2, ... */
+	bool is_divided;           /* the jail's cgroup has a child for init (session_cgroup.c) */
+	int host_proc_fd;          /* /proc of the keeper's pid namespace; -1: none */
 	struct session_keep *keep; /* session_keep.c's own */
 };
 
@@ -95,7 +99,7 @@ enum session_end session_slots_turn(struct session *s, struct cj_error *err);
 /* Closes the links and removes the leaves, once init is dead. */
 void session_slots_fini(struct session *s);
 
-/* --- session_cgroup.c, for session_exec.c ------------------------------------------------ */
+/* --- session_cgroup.c --------------------------------------------------------------------- */
 
 /*
  * Moves init into the child "init" of the jail's cgroup, enables the jail's controllers below it,
@@ -103,15 +107,29 @@ void session_slots_fini(struct session *s);
  * it.  No cgroup, or one that can't be divided, is no failure: execs have no leaf then.
  */
 void session_cgroup_begin(struct session *s);
-/* A new leaf below the jail's, with memory.oom.group 1; CGROUP_NULL where there is none.  Its
- * `offered` and `enforced` are the jail's where the leaf has the controller. */
+/*
+ * A new leaf below the jail's, "eN" with N of s->execs_begun, with the session's limits and
+ * memory.oom.group 1; CGROUP_NULL where there is none.
+ */
 void session_cgroup_add(struct session *s, struct cgroup *out);
 /* Moves a process by its pid in our namespace.  Returns 0 or a negative errno. */
 int session_cgroup_join(const struct cgroup *leaf, pid_t pid);
-/* Removes what session_cgroup_begin() and _add() made; the processes are dead. */
-void session_cgroup_end(struct session *s);
+/*
+ * The kernel's OOM killer was active: must the session end?  The kernel kills one exec.  If that
+ * used at least as much memory as all other execs together, it is the cause, and the others live
+ * on.  Else all of them are: true.
+ */
+bool session_cgroup_is_out_of_memory(struct session *s);
 
-/* --- session_denied.c, for session_exec.c ------------------------------------------------ */
+/* --- session_denied.c --------------------------------------------------------------------- */
 
-/* The calls that this exec was refused, into the outcome; read from its row. */
+/* From now on each refused call is counted in a row.  Runs in: the keeper. */
+void session_denied_begin(struct session *s);
+/* An empty row for a new exec.  Runs in: the keeper, when the slot is reserved. */
+void session_denied_clear(struct session *s, unsigned slot);
+/*
+ * The calls that this exec was refused, into the outcome, and a warning if some are not counted:
+ * more than SESSION_DENIED_MAX different ones, or a caller whose exec could not be found.
+ * Runs in: the exec's worker.
+ */
 int session_denied_read(const struct session_row *row, struct outcome *out, struct cj_error *err);

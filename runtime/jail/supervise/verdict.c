@@ -6,10 +6,13 @@
 #include <sys/wait.h>
 
 #include "runtime/jail/jail_state.h"
+#include "runtime/jail/session/exec_view.h"
 
 bool verdict_was_oom_killed(const struct jail *j)
 {
 	struct cgroup_usage usage = { 0 };
+	if (j->exec && session_exec_was_oom_killed(j))
+		return true;
 	cgroup_read_usage(&j->cgroup, &usage);
 	return usage.oom_kills > 0;
 }

@@ -117,6 +117,25 @@ static uint64_t pause_after(const struct usage_watch *w, const struct jail *j,
 	return usage_watch_pause_ms(room_below_limit(j, now->memory_bytes), cost_us);
 }
 
+static int refuse_blindness(const struct usage_watch *w, struct cj_error *err)
+{
+	if (w->blind_since_ms == 0 || clock_ms() - w->blind_since_ms < BLIND_MAX_MS)
+		return 0;
+	return cj_reject_as(
+	    err, EIO, "the jail's processes can't be sampled, so its limits are not enforced");
+}
+
+int usage_watch_sample_memory(struct usage_watch *w, const struct jail *j, bool *out_is_over,
+			      struct cj_error *err)
+{
+	uint64_t began_us = clock_us();
+	struct process_usage now;
+	take(w, j, &now);
+	*out_is_over = is_out_of_memory(w, j, &now);
+	w->next_at_ms = clock_ms() + pause_after(w, j, &now, clock_us() - began_us);
+	return refuse_blindness(w, err);
+}
+
 int usage_watch_sample(struct usage_watch *w, const struct jail *j, struct outcome *out,
 		       struct cj_error *err)
 {
@@ -130,11 +149,7 @@ int usage_watch_sample(struct usage_watch *w, const struct jail *j, struct outco
 		outcome_decide(out, STATUS_CPU_LIMIT);
 
 	w->next_at_ms = clock_ms() + pause_after(w, j, &now, clock_us() - began_us);
-	bool is_blind = w->blind_since_ms > 0 && clock_ms() - w->blind_since_ms >= BLIND_MAX_MS;
-	if (!is_blind || out->has_status)
-		return 0;
-	return cj_reject_as(
-	    err, EIO, "the jail's processes can't be sampled, so its limits are not enforced");
+	return out->has_status ? 0 : refuse_blindness(w, err);
 }
 
 void usage_watch_last(struct usage_watch *w, const struct jail *j)

@@ -35,6 +35,10 @@ void usage_watch_fini(struct usage_watch *w);
 int usage_watch_sample(struct usage_watch *w, const struct jail *j, struct outcome *out,
 		       struct cj_error *err);
 
+/* The same for the memory limit alone; *out_is_over: the jail is proven to be above it. */
+int usage_watch_sample_memory(struct usage_watch *w, const struct jail *j, bool *out_is_over,
+			      struct cj_error *err);
+
 /* A last sample, for the usage in the result.  Call it before the jail's processes are killed. */
 void usage_watch_last(struct usage_watch *w, const struct jail *j);
 

@@ -2,8 +2,8 @@
 /*
  * One operation on a file of a session.  Acts.
  *
- * A file is read from outside while untrusted programs run: jail/session/session_files.h has the
- * rules.  It is written inside, by a process that has the rights of a program (STEP_INPUT), as the
+ * A file is read from outside while untrusted programs run: jail/session/files/session_files.h has
+ * the rules.  It is written inside, by a process that has the rights of a program (STEP_INPUT), as the
  * input of a "program" that can't be executed.  So its failure to execute says that the file is
  * written, and no protocol of its own is needed.
  */
@@ -22,8 +22,8 @@
 #include "runtime/front/serve/session/exec_worker.h"
 #include "runtime/front/serve/session/file_job.h"
 #include "runtime/jail/jail.h"
-#include "runtime/jail/session/session_files.h"
-#include "runtime/jail/session/session_remove.h"
+#include "runtime/jail/session/files/session_files.h"
+#include "runtime/jail/session/files/session_remove.h"
 
 #define LIST_DEPTH   8
 #define LIST_ENTRIES 1000

@@ -17,7 +17,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/front/report/explain.h"
 #include "runtime/front/serve/worker/work_result.h"
-#include "runtime/jail/session/session_remove.h"
+#include "runtime/jail/session/files/session_remove.h"
 
 /* --- the job --- */
 

@@ -11,7 +11,7 @@
  * limit.  A directory that was moved elsewhere after it was opened may still lose its entries: they
  * lie on the jail's own tmpfs, where every program of the session may remove them as well.
  */
-#include "runtime/jail/session/session_remove.h"
+#include "runtime/jail/session/files/session_remove.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 
 #include "rootfs/files/jail_file.h"
 #include "runtime/base/scope.h"
-#include "runtime/jail/session/session_path.h"
+#include "runtime/jail/session/files/session_path.h"
 
 #define ROUNDS_MAX 10000 /* through the top; each but the last finds an entry */
 

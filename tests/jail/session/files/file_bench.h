@@ -9,8 +9,8 @@
 #include <sys/un.h>
 
 #include "runtime/jail/jail_state.h"
-#include "runtime/jail/session/session_files.h"
-#include "runtime/jail/session/session_remove.h"
+#include "runtime/jail/session/files/session_files.h"
+#include "runtime/jail/session/files/session_remove.h"
 
 #define ROUNDS 3000 /* of an operation, while a program attacks it */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opens paths below /box and /tmp of a jail in which programs run.  Acts. */
-#include "runtime/jail/session/session_path.h"
+#include "runtime/jail/session/files/session_path.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of a session from outside: what a hostile tree, and a program that changes it, can't do. */
-#include "tests/jail/session/file_bench.h"
+#include "tests/jail/session/files/file_bench.h"
 
 /* --- looking and reading ------------------------------------------------------------------ */
 

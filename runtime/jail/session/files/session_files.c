@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Looks at, reads and lists files of a jail in which programs run.  Acts. */
-#include "runtime/jail/session/session_files.h"
+#include "runtime/jail/session/files/session_files.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
-#include "runtime/jail/session/session_path.h"
+#include "runtime/jail/session/files/session_path.h"
 
 const char *const session_file_kind_names[SESSION_FILE_KIND_COUNT] = {
 	[SESSION_FILE_REGULAR] = "file",    [SESSION_FILE_DIRECTORY] = "directory",

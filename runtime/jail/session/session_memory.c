@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The memory limit and the usage of a whole session.  Acts. */
+#include "runtime/jail/session/session_memory.h"
+
+#include <fcntl.h>
+
+#include "runtime/base/clock.h"
+#include "runtime/base/files/system_file.h"
+#include "runtime/base/scope.h"
+#include "runtime/jail/session/session_tree.h"
+
+/* kernfs reports a change once the file was read: cgroup-v2.rst, "memory.events". */
+static void arm(const struct session_memory *m)
+{
+	char text[SYSTEM_FILE_SMALL];
+	if (m->events_fd >= 0)
+		(void)!system_file_reread(m->events_fd, text, sizeof(text));
+}
+
+void session_memory_init(struct session_memory *m, const struct session *s)
+{
+	const struct jail *j = s->jail;
+	*m = (struct session_memory){ .events_fd = -1 };
+	usage_watch_init(&m->usage, j);
+	m->usage.next_at_ms = 0;
+	m->is_sampled = j->limits[LIMIT_MEMORY].enforced_by == ENFORCED_BY_SUPERVISOR &&
+			j->plan->limits.memory_bytes > 0;
+	if (j->cgroup.enforced[CGROUP_MEMORY])
+		m->events_fd = openat(j->cgroup.dir_fd, "memory.events", O_RDONLY | O_CLOEXEC);
+	arm(m);
+}
+
+void session_memory_fini(struct session_memory *m)
+{
+	cj_close(&m->events_fd);
+	usage_watch_fini(&m->usage);
+}
+
+uint64_t session_memory_next_ms(const struct session_memory *m)
+{
+	return m->usage.next_at_ms;
+}
+
+enum session_end session_memory_fail(struct cj_error *err)
+{
+	(void)!cj_reject_as(err, ENOMEM,
+			    "the programs of the session together needed more memory "
+			    "than it may have");
+	cj_hint(err, "raise --memory, or run fewer programs at once");
+	return SESSION_OOM;
+}
+
+bool session_memory_killed_init(const struct session *s)
+{
+	struct cgroup_usage usage;
+	struct cgroup init = s->jail->cgroup;
+	auto_fd int dir_fd = -1;
+	if (s->is_divided) { /* the jail's own counters include those of all execs */
+		dir_fd = openat(init.dir_fd, CGROUP_INIT_LEAF, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		init.dir_fd = dir_fd;
+		init.cpu_fd = -1;
+	}
+	cgroup_read_usage(&init, &usage);
+	return usage.oom_kills > 0;
+}
+
+/* --- the keeper enforces the limit -------------------------------------------------------- */
+
+/* By the parents in /proc: an exec's cgroup, if it has one, does not count memory here. */
+static uint64_t bytes_of(const struct session *s, unsigned slot)
+{
+	pid_t reaper_pid = atomic_load(&s->shared->rows[slot].reaper_pid);
+	auto_free struct session_tree *tree = malloc(sizeof(*tree));
+	int proc_fd = s->jail->handles.proc_fd;
+	struct process_usage now;
+	if (!tree || reaper_pid <= 0 || !session_tree_list(proc_fd, reaper_pid, tree))
+		return 0;
+	const struct process_group group = { reaper_pid, tree->pids, tree->count, true };
+	(void)process_usage_take_of(proc_fd, &group, NULL, &now); /* what can be read */
+	return now.memory_bytes;
+}
+
+static void kill_exec(struct session *s, unsigned slot)
+{
+	struct session_row *row = &s->shared->rows[slot];
+	atomic_store(&row->is_oom_killed, true); /* before its worker sees the end */
+	if (s->slots[slot].leaf.dir_fd >= 0)
+		cgroup_kill(&s->slots[slot].leaf);
+	else
+		(void)session_tree_kill(s->jail->handles.proc_fd, atomic_load(&row->reaper_pid));
+}
+
+/* What was killed may still have memory at the next sample; then it is killed once more. */
+static enum session_end end_largest(struct session *s, struct cj_error *err)
+{
+	uint64_t largest_bytes = 0, all_bytes = 0;
+	unsigned largest = 0;
+	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++) {
+		uint64_t bytes = s->slots[i].is_used ? bytes_of(s, i) : 0;
+		all_bytes += bytes;
+		if (bytes > largest_bytes) {
+			largest = i;
+			largest_bytes = bytes;
+		}
+	}
+	if (largest_bytes == 0 || largest_bytes < all_bytes - largest_bytes)
+		return session_memory_fail(err);
+	kill_exec(s, largest);
+	return SESSION_LIVES;
+}
+
+static bool has_execs(const struct session *s)
+{
+	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
+		if (s->slots[i].is_used)
+			return true;
+	return false;
+}
+
+/* Files of /box count as memory, but without an exec they do not grow. */
+static enum session_end sample(struct session *s, struct session_memory *m, struct cj_error *err)
+{
+	bool is_over = false;
+	if (!m->is_sampled)
+		return SESSION_LIVES;
+	if (!has_execs(s)) {
+		m->usage.next_at_ms = 0;
+		return SESSION_LIVES;
+	}
+	if (clock_ms() < m->usage.next_at_ms)
+		return SESSION_LIVES;
+	if (usage_watch_sample_memory(&m->usage, s->jail, &is_over, err) < 0)
+		return SESSION_FAILED;
+	return is_over ? end_largest(s, err) : SESSION_LIVES;
+}
+
+enum session_end session_memory_turn(struct session *s, struct session_memory *m, bool is_event,
+				     struct cj_error *err)
+{
+	if (!is_event)
+		return sample(s, m, err);
+	arm(m);
+	return session_cgroup_is_out_of_memory(s) ? session_memory_fail(err) : SESSION_LIVES;
+}
+
+/* --- usage ------------------------------------------------------------------------------------ */
+
+static void use_sample(struct session *s, struct session_memory *m, struct usage *out)
+{
+	usage_watch_last(&m->usage, s->jail); /* reads nothing where a cgroup counts */
+	out->cpu_user_ms = m->usage.peak.cpu_user_us / 1000;
+	out->cpu_system_ms = m->usage.peak.cpu_system_us / 1000;
+	out->memory_peak_bytes = m->usage.peak.memory_bytes;
+	out->pids_peak = m->usage.peak.processes;
+	out->has_memory_peak = out->has_pids_peak = m->usage.reads_proc;
+}
+
+void session_memory_usage(struct session *s, struct session_memory *m, struct usage *out)
+{
+	struct cgroup_usage cg = { 0 };
+	cgroup_read_usage(&s->jail->cgroup, &cg);
+	use_sample(s, m, out);
+	if (cg.has_cpu) {
+		out->cpu_user_ms = cg.cpu_user_us / 1000;
+		out->cpu_system_ms = cg.cpu_system_us / 1000;
+	}
+	if (cg.has_memory_peak) {
+		out->memory_peak_bytes = cg.memory_peak_bytes;
+		out->has_memory_peak = true;
+	}
+	if (cg.has_pids_peak) {
+		out->pids_peak = cg.pids_peak > 0 ? cg.pids_peak - 1 : 0; /* without init */
+		out->has_pids_peak = true;
+	}
+}

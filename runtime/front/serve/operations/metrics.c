@@ -10,6 +10,7 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
+#include "runtime/front/serve/operations/histogram.h"
 
 #define LENGTH(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -19,47 +20,6 @@
 #define HTTP_STATUS_MAX  599
 #define MICROS           1000000
 #define SESSION_ENDS_MAX 16 /* more than there are reasons */
-
-/* --- buckets ------------------------------------------------------------------ */
-
-/* Upper bounds: microseconds, or bytes; shown in seconds, or bytes. */
-static const uint64_t time_bounds[] = {
-	500,    1000,    2500,    5000,    10000,    25000,    50000,    100000,    250000,
-	500000, 1000000, 2500000, 5000000, 10000000, 30000000, 60000000, 120000000, 300000000,
-};
-static const uint64_t memory_bounds[] = {
-	4ull << 20,   8ull << 20,   16ull << 20,   32ull << 20,   64ull << 20,   128ull << 20,
-	256ull << 20, 512ull << 20, 1024ull << 20, 2048ull << 20, 4096ull << 20, 8192ull << 20,
-};
-#define BUCKETS_MAX 18
-static_assert(LENGTH(time_bounds) <= BUCKETS_MAX && LENGTH(memory_bounds) <= BUCKETS_MAX,
-	      "every bound has a bucket");
-
-/* `unit`: 1 for bytes, MICROS for microseconds that are shown in seconds. */
-struct scale {
-	const uint64_t *bounds;
-	size_t count;
-	uint64_t unit;
-};
-static const struct scale times = { time_bounds, LENGTH(time_bounds), MICROS };
-static const struct scale sizes = { memory_bounds, LENGTH(memory_bounds), 1 };
-
-struct histogram {
-	uint64_t buckets[BUCKETS_MAX]; /* not cumulative */
-	uint64_t count, sum;
-};
-
-static void observe(struct histogram *h, const struct scale *scale, uint64_t value)
-{
-	h->count++;
-	h->sum += value;
-	for (size_t i = 0; i < scale->count; i++) {
-		if (value <= scale->bounds[i]) {
-			h->buckets[i]++;
-			return;
-		}
-	}
-}
 
 /* --- counting ------------------------------------------------------------------ */
 
@@ -110,7 +70,7 @@ void metrics_count_run(struct metrics *m, const char *profile, enum tier tier,
 {
 	m->runs[place_of(m, profile)][s->status]++;
 	m->execs += tier == METRICS_IN_SESSION;
-	observe(&m->request[tier], &times, request_us);
+	histogram_observe(&m->request[tier], &histogram_times, request_us);
 	m->denied_packets += s->denied_packets;
 	m->denied_syscalls += s->denied_syscalls;
 	m->cpu_us += (s->usage.cpu_user_ms + s->usage.cpu_system_ms) * 1000;
@@ -118,10 +78,10 @@ void metrics_count_run(struct metrics *m, const char *profile, enum tier tier,
 		return; /* the program never ran: cancelled in the queue */
 	if (s->has_network)
 		m->networks[s->network_state]++;
-	observe(&m->run, &times, s->usage.wall_ms * 1000);
-	observe(&m->setup[tier], &times, s->setup_us);
+	histogram_observe(&m->run, &histogram_times, s->usage.wall_ms * 1000);
+	histogram_observe(&m->setup[tier], &histogram_times, s->setup_us);
 	if (s->usage.has_memory_peak)
-		observe(&m->memory, &sizes, s->usage.memory_peak_bytes);
+		histogram_observe(&m->memory, &histogram_sizes, s->usage.memory_peak_bytes);
 }
 
 void metrics_count_session(struct metrics *m, const char *profile)
@@ -368,47 +328,19 @@ static void put_pool_ready(struct page *p, const char *name)
 			      ready[i]);
 }
 
-static void put_scaled(struct page *p, uint64_t value, uint64_t unit)
-{
-	if (unit == 1)
-		(void)fprintf(p->out, "%" PRIu64, value);
-	else
-		(void)fprintf(p->out, "%" PRIu64 ".%06" PRIu64, value / unit, value % unit);
-}
-
-/* `label` is "" or `tier="cold",`. */
-static void put_histogram(struct page *p, const char *name, const char *label,
-			  const struct histogram *h, const struct scale *scale)
-{
-	uint64_t cumulative = 0;
-	char braces[64] = "";
-	for (size_t i = 0; i < scale->count; i++) {
-		cumulative += h->buckets[i];
-		(void)fprintf(p->out, "%s_bucket{%sle=\"", name, label);
-		put_scaled(p, scale->bounds[i], scale->unit);
-		(void)fprintf(p->out, "\"} %" PRIu64 "\n", cumulative);
-	}
-	if (label[0] != '\0')
-		(void)snprintf(braces, sizeof(braces), "{%.*s}", (int)strlen(label) - 1, label);
-	(void)fprintf(p->out, "%s_bucket{%sle=\"+Inf\"} %" PRIu64 "\n%s_sum%s ", name, label,
-		      h->count, name, braces);
-	put_scaled(p, h->sum, scale->unit);
-	(void)fprintf(p->out, "\n%s_count%s %" PRIu64 "\n", name, braces, h->count);
-}
-
 static void put_tiers(struct page *p, const char *name, const struct histogram *tiers)
 {
 	for (size_t i = 0; i <= TIER_COUNT; i++) {
 		char label[48];
 		(void)snprintf(label, sizeof(label), "tier=\"%s\",",
 			       i == METRICS_IN_SESSION ? "session" : tier_names[i]);
-		put_histogram(p, name, label, &tiers[i], &times);
+		histogram_put(p->out, name, label, &tiers[i], &histogram_times);
 	}
 }
 
 static void put_run_times(struct page *p, const char *name)
 {
-	put_histogram(p, name, "", &p->m->run, &times);
+	histogram_put(p->out, name, "", &p->m->run, &histogram_times);
 }
 
 static void put_request_times(struct page *p, const char *name)
@@ -423,7 +355,7 @@ static void put_setup_times(struct page *p, const char *name)
 
 static void put_memory(struct page *p, const char *name)
 {
-	put_histogram(p, name, "", &p->m->memory, &sizes);
+	histogram_put(p->out, name, "", &p->m->memory, &histogram_sizes);
 }
 
 static void put_cpu(struct page *p, const char *name)

@@ -41,7 +41,7 @@ struct execution_terms {
 	uint64_t wall_ms, output_bytes; /* the limits in force */
 };
 
-/* What its worker comes from, if not from the pool: a session.  Copied, but for what it points to. */
+/* Where a worker comes from, if not from the pool: a session.  The texts are borrowed. */
 struct execution_host {
 	const char *session;   /* the id of a session; NULL: none, the run has a jail of its own */
 	struct run_gate *gate; /* runs.h */

@@ -2,9 +2,9 @@
 /*
  * keepers - the acting half of sessions: their keepers, execs, files, audit lines.  Acts.
  *
- *	keeper_begin     a worker of the pool or a new one gets a JOB_SESSION; its jail is the session's
+ *	keeper_begin     a worker of the pool or a new one gets a JOB_SESSION
  *	"session"        the jail is built: the session lives, its caller is answered
- *	keeper_exec      an exec is queued as a run (execution.h), whose worker comes from the keeper
+ *	keeper_exec      an exec is queued as a run (execution.h); its worker is the keeper's
  *	keeper_end       the control pipe is closed: the keeper cancels the execs, destroys the jail
  *	"ended"          nothing of the jail is left; waiting callers are told why
  *

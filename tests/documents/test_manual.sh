@@ -205,7 +205,7 @@ same "the error's schema has every code" \
 	"$(sed -n 's/.*= { "\([a-z_]*\)", [0-9]*,.*/\1/p' runtime/front/serve/api/api_error.c | sort)" \
 	"$(schema error.json "schema['properties']['error']['properties']['code']['enum']" | sort)"
 same "$SERVICE names every route, as the OpenAPI file does" \
-	"$(schema openapi.json "sorted(f'{m.upper()} {p}' for p, i in schema['paths'].items() for m in i)" | sed 's/{id}/ID/' | sort)" \
+	"$(schema openapi.json "sorted(f'{m.upper()} {p}' for p, i in schema['paths'].items() for m in i)" | sed 's/{\([a-z]*\)}/\U\1/g' | sort)" \
 	"$(MANUAL=$SERVICE chapter "THE API" | sed -n 's/^\.It Cm \([A-Z]* \/.*\)/\1/p' | sort)"
 same "$SERVICE names every variable that is read" "$(environment runtime/front/serve)" \
 	"$(MANUAL=$SERVICE chapter ENVIRONMENT | sed -n 's/^\.It Ev //p' | tr -d ' ' | tr , '\n' | sort)"

@@ -2,6 +2,11 @@
 /* The bodies of a session and of an exec in it: which members each takes. */
 #include "tests/front/request/asked.h"
 
+#include <fcntl.h>
+
+#include "runtime/base/files/fd.h"
+#include "runtime/base/scope.h"
+
 static int parse_as(struct asked *a, enum request_kind kind, const char *text)
 {
 	struct request_caps of_kind = caps;
@@ -110,6 +115,55 @@ static void a_run_has_nothing_of_a_session(void **state)
 	}
 }
 
+/* --- the schemas ------------------------------------------------------------------ */
+
+static const struct json_node *properties_of(const char *path, struct arena *a)
+{
+	char *text;
+	size_t size;
+	const struct json_node *root = NULL;
+	struct cj_error err = { 0 };
+	if (fd_read_file(AT_FDCWD, path, JSON_BYTES_MAX, a, &text, &size, &err) < 0 ||
+	    json_parse(path, text, size, a, &root, &err) < 0)
+		fail_msg("%s (run from the top of the tree)", err.msg);
+	return json_get(root, "properties");
+}
+
+/* The own keys, then the settings that such a request may have. */
+static void check_schema(const char *path, const char *const *own, size_t count,
+			 enum request_fit coldest)
+{
+	auto_arena struct arena arena = { 0 };
+	const struct json_node *keys = properties_of(path, &arena);
+
+	for (size_t i = 0; i < count; i++)
+		if (!json_get(keys, own[i]))
+			fail_msg("%s has no '%s'", path, own[i]);
+	bool has_network = false;
+	for (size_t i = 0; i < settings_count; i++) {
+		const struct setting *s = &settings[i];
+		if (s->scope == SCOPE_NO_REQUEST || request_fit_of(s) > coldest)
+			continue;
+		bool is_network = strncmp(s->key, "network.", 8) == 0;
+		if (!json_get(keys, is_network ? "network" : s->key))
+			fail_msg("%s has no '%s'", path, s->key);
+		count += !is_network || !has_network;
+		has_network |= is_network;
+	}
+	assert_int_equal(keys->count, count);
+}
+
+static void the_schemas_name_each_key_and_nothing_more(void **state)
+{
+	static const char *const session[] = { "profile", "context", "lease", "idle" };
+	static const char *const exec[] = { "profile",   "id",     "code",      "command",
+					    "args",      "stdin",  "args_json", "files",
+					    "artifacts", "detach", "interrupt", "open_stdin" };
+	(void)state;
+	check_schema("profiles/schema/session-request.json", session, COUNT(session), FIT_COLD);
+	check_schema("profiles/schema/exec-request.json", exec, COUNT(exec), FIT_JAIL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -118,6 +172,7 @@ int main(void)
 		TEST(an_exec_has_a_program_and_the_profile_of_its_session),
 		TEST(an_exec_can_not_change_the_jail),
 		TEST(a_run_has_nothing_of_a_session),
+		TEST(the_schemas_name_each_key_and_nothing_more),
 	};
 	return cmocka_run_group_tests_name("request_kind", tests, NULL, NULL);
 }

@@ -191,6 +191,17 @@
 		}
 	};
 
+	// --- its input -----------------------------------------------------------------------
+
+	// The lowest free descriptor is what open(2) returns: standard input's.
+	const openInput = (data) => {
+		const name = data ? `/tmp/.stdin-${process.pid}` : "/dev/null";
+		if (data) fs.writeFileSync(name, data);
+		fs.closeSync(0);
+		fs.openSync(name, "r");
+		if (data) fs.unlinkSync(name);
+	};
+
 	// --- a cell --------------------------------------------------------------------------
 
 	const cleanStack = (stack) => {
@@ -230,13 +241,17 @@
 	const execute = async (code, name, parts) => {
 		try {
 			parts.files.forEach(writeFile);
+			if (parts.input || hasInput) openInput(parts.input);
+			hasInput = parts.input !== undefined;
 			const { isThrown, value, answer } = await evaluate(code, name);
 			if (isThrown) {
 				sendException(value, answer.exceptionDetails);
 				return true;
 			}
 			if (value !== undefined) {
-				const text = guarded(() => (showRich(value), inspect(value)));
+				const isPlain = typeof value !== "object" && typeof value !== "function";
+				const show = () => (isPlain || showRich(value), inspect(value));
+				const text = isPlain ? show() : guarded(show);
 				send("V", toBytes(text, VALUE_MAX));
 			}
 			return false;
@@ -257,10 +272,12 @@
 		send("E", end);
 	};
 
+	let hasInput = false;
 	let parts = { args: [], files: [] };
 	const takeFrame = async (kind, data) => {
 		if (kind === "a") parts.args.push(data.toString());
 		if (kind === "f") parts.files.push(Buffer.from(data));
+		if (kind === "i") parts.input = Buffer.from(data);
 		if (kind !== "c") return;
 		const mine = parts;
 		parts = { args: [], files: [] };

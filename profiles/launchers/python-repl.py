@@ -62,6 +62,8 @@ def read_frame():
 
 
 def send(kind, data=b""):
+    if is_child:
+        return
     rest = memoryview(kind + len(data).to_bytes(4, "little") + data)
     try:
         while rest:
@@ -280,26 +282,45 @@ def run_async(coroutine):
         raise KeyboardInterrupt from None  # without the frames of the loop
 
 
-def run_code(code):
-    made = eval(code, main_dict)
-    return run_async(made) if code.co_flags & IS_MODULE_COROUTINE else made
+def awaits(code):
+    return code is not None and code.co_flags & IS_MODULE_COROUTINE
+
+
+async def evaluate_async(parts):
+    made = None
+    for part in parts:
+        made = eval(part, main_dict)
+        if awaits(part):
+            made = await made
+    return made
+
+
+def evaluate(body, expression):
+    """The value of the expression, or None."""
+    parts = [part for part in (body, expression) if part]
+    if awaits(body) or awaits(expression):
+        made = run_async(evaluate_async(parts))
+        return made if expression else None
+    if body:
+        eval(body, main_dict)
+    return eval(expression, main_dict) if expression else None
 
 
 def execute(code, name):
-    body, expression = compile_cell(code, name)
-    if body:
-        run_code(body)
-    value = run_code(expression) if expression else None
+    value = evaluate(*compile_cell(code, name))
     if value is not None:
         send_value(value)
     show_open_figures()
 
 
 def without_own_frames(trace):
-    """Ours are the first ones and, of an interrupt and of input(), the last one."""
+    """Ours, and asyncio's, are above the cell's; of an interrupt and of input() the last one is, too."""
+    first = trace
+    while first and not first.tb_frame.f_code.co_filename.startswith("<cell "):
+        first = first.tb_next
     while trace and trace.tb_frame.f_globals is own_globals:
         trace = trace.tb_next
-    at = trace
+    at = trace = first or trace
     while at and at.tb_next:
         if at.tb_next.tb_frame.f_globals is own_globals and not at.tb_next.tb_next:
             at.tb_next = None

@@ -46,6 +46,7 @@ struct jail_run {
 	enum network_state network_reported; /* to io.network */
 	struct relay relays[RELAY_COUNT];
 	int master_fd;             /* of the program's terminal */
+	struct session_cell *cell; /* NULL: it is no cell; borrowed */
 	struct bind_watch *binds;  /* NULL: the program may write no directory of the host */
 	int exec_errno;            /* why execve(2) failed; 0: the program runs */
 	struct script script_line; /* the code's "#!" line, if the plan wants it obeyed */

@@ -120,6 +120,8 @@ struct network_outcome {
 	size_t ndenied;
 };
 
+struct cell_outcome; /* session/repl/repl_channel.h */
+
 struct outcome {
 	struct arena arena; /* what the pointers below point into */
 	char id[PLAN_ID_MAX];
@@ -138,7 +140,8 @@ struct outcome {
 	size_t ndenied;
 	struct network_outcome network;
 	struct artifacts artifacts;
-	const struct json_node *value; /* of the program; untrusted; NULL: none */
+	const struct json_node *value;   /* of the program; untrusted; NULL: none */
+	const struct cell_outcome *cell; /* likewise, of a cell in a session; NULL: it was none */
 	struct strings warnings;
 	char code_sha256[SHA256_HEX_MAX]; /* "" without code */
 	const char *code_real;            /* the file that was opened as code; NULL: not known */

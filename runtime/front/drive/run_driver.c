@@ -56,6 +56,9 @@ int run_driver_start(struct run_driver *d, struct cj_error *err)
 	d->io.network = d->events ? on_network : NULL;
 	d->io.has_room = d->events && d->waits_for_events ? has_room : NULL;
 
+	if (d->interpreter)
+		return session_cell_start(d->interpreter, d->program, &d->io, d->cell_input,
+					  &d->cell, err);
 	if (!d->jail && jail_prepare(d->plan, d->jail_name, &d->jail, err) < 0)
 		return -err->code;
 	if (d->events)
@@ -79,11 +82,32 @@ static bool collect(const struct run_driver *d, struct outcome *out)
 	return rc == 0;
 }
 
+static void take_cell(struct run_driver *d, struct outcome *out)
+{
+	struct cell_outcome *cell = &d->cell.outcome;
+
+	cell->is_lost = !session_cell_lives(&d->cell);
+	out->cell = cell;
+	if (cell->is_new)
+		outcome_warn(out,
+			     "the session's interpreter is a new one: the variables of earlier "
+			     "cells are gone");
+	if (cell->is_lost)
+		outcome_warn(out,
+			     "the session's interpreter has ended: its variables are gone, and "
+			     "the next cell gets a new one");
+	if (cell->left_out > 0)
+		outcome_warn(out, "the cell showed too much: %u displays were left out",
+			     cell->left_out);
+}
+
 int run_driver_finish(struct run_driver *d, struct outcome *out, bool *out_collected,
 		      struct cj_error *err)
 {
 	if (jail_wait(d->jail, out, err) < 0)
 		return -err->code;
+	if (d->interpreter)
+		take_cell(d, out);
 	*out_collected = collect(d, out);
 	if (d->wants_value && out->exec_errno == 0)
 		jail_read_value(d->jail, out);

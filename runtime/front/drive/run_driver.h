@@ -17,6 +17,7 @@
 #include "runtime/base/error.h"
 #include "runtime/front/report/events.h"
 #include "runtime/jail/jail.h"
+#include "runtime/jail/session/repl/session_interpreter.h"
 
 /* Every pointer and descriptor is borrowed, except `jail`. */
 struct run_driver {
@@ -31,6 +32,10 @@ struct run_driver {
 	bool wants_value;      /* read the program's return value */
 	int artifacts_fd;      /* the directory that artefacts are copied into; -1: none */
 	uint64_t artifacts_memory_bytes; /* keep at most so many of artefacts in memory; 0: none */
+	/* For a cell of a session; NULL: it is none.  `jail` is then session_interpreter_jail(). */
+	struct session_interpreter *interpreter;
+	struct blob cell_input; /* its whole standard input; bytes NULL: none */
+	struct session_cell cell;
 };
 
 /* Replaces *out by a new outcome, with the warnings of the plan and of its seccomp policy. */

@@ -5,6 +5,8 @@
  */
 #include "runtime/front/report/result.h"
 
+#include "runtime/front/report/result_cell.h"
+
 #include <stdio.h>
 #include <time.h>
 
@@ -233,6 +235,8 @@ int result_write(struct json_writer *w, const struct outcome *o, const struct re
 	put_network(w, &o->network, about->network);
 	put_denied(w, o);
 	put_value(w, o);
+	if (o->cell)
+		result_put_cell(w, o->cell);
 	result_put_artifacts(w, &o->artifacts);
 	result_put_warnings(w, &o->warnings);
 	result_put_time(w, "started_at", &o->started_at);

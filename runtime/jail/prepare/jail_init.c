@@ -143,3 +143,26 @@ void jail_init_seal_leave(struct jail *j)
 	while (j->handles.noverlays > 0)
 		cj_close(&j->handles.overlay_fds[--j->handles.noverlays]);
 }
+
+#define KILL_WAIT_MS 5000 /* a process in an uninterruptible call ends late, not never */
+
+static bool wait_for_init(int pidfd)
+{
+	struct pollfd p = { .fd = pidfd, .events = POLLIN };
+	return pidfd < 0 || poll(&p, 1, KILL_WAIT_MS) > 0;
+}
+
+bool jail_init_kill(struct jail *j, bool is_alone)
+{
+	if (j->init_pidfd >= 0)
+		(void)sys_pidfd_send_signal(j->init_pidfd, SIGKILL); /* ESRCH: dead already */
+	/* No process is left that could write, so there is no need to wait 0.25 ms for init. */
+	if (is_alone || wait_for_init(j->init_pidfd))
+		return true;
+	cgroup_kill(&j->cgroup);
+	if (wait_for_init(j->init_pidfd))
+		return true;
+	jail_warn(j, "a process of the jail did not die within %d s", 2 * KILL_WAIT_MS / 1000);
+	cj_close(&j->init_pidfd); /* a killed process runs no more code of its program */
+	return false;
+}

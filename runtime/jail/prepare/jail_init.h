@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jail_init - the supervisor's stages of init: its process, its ids, and what it hands out. */
+/* jail_init - the supervisor's stages of init: its process, its ids, what it hands out. */
 #pragma once
+
+#include <stdbool.h>
 
 #include "runtime/base/error.h"
 
@@ -20,3 +22,12 @@ int jail_init_map_enter(struct jail *j, struct cj_error *err);
 /* Waits for STEP_SEALED and takes over its descriptors. */
 int jail_init_seal_enter(struct jail *j, struct cj_error *err);
 void jail_init_seal_leave(struct jail *j);
+
+/*
+ * jail_init_kill - kill every process of the jail, at the end of a run.  False: one still lives.
+ *
+ * The kernel kills every process in the pid namespace when init dies, and lets init go last:
+ * pid_namespaces(7).  So when init is dead the jail is empty.  is_alone: init has said that no
+ * other process is left.
+ */
+bool jail_init_kill(struct jail *j, bool is_alone);

@@ -122,6 +122,11 @@ int session_exec_open(struct session *s, unsigned slot, const char *id, struct j
 	return 0;
 }
 
+void session_exec_begin_cell(struct jail *view)
+{
+	cgroup_read_usage(&view->exec->session->jail->cgroup, &view->exec->before);
+}
+
 /* --- while it runs --------------------------------------------------------------------- */
 
 void session_exec_starting(struct jail *view)

@@ -20,6 +20,9 @@ struct session_exec {
 	struct cgroup_usage before; /* of the whole session, when this exec began */
 };
 
+/* A cell begins: what was counted until now is not its own. */
+void session_exec_begin_cell(struct jail *view);
+
 /* Around STEP_START: from here on the reaper may have children; the program runs. */
 void session_exec_starting(struct jail *view);
 void session_exec_started(struct jail *view, pid_t main_pid);

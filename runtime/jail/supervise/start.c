@@ -26,6 +26,7 @@
 #include "runtime/jail/supervise/adopt.h"
 #include "runtime/jail/supervise/bind_watch.h"
 #include "runtime/jail/supervise/handover.h"
+#include "runtime/jail/usage/usage_watch.h"
 
 /* One pipe: the relay has the near end, which is non-blocking; the payload gets the far end. */
 static int open_pipe(struct relay *r, bool is_input, int *out_far, struct cj_error *err)
@@ -312,6 +313,39 @@ static void note_run_limits(struct jail *j)
 	    (struct limit_state){ l->output_bytes, ENFORCED_BY_SUPERVISOR, HIT_NO };
 }
 
+static void send_started(const struct jail *j)
+{
+	const struct jail_io *io = &j->run.io;
+	if (io->event)
+		io->event(io->context, "start", j->id, strlen(j->id));
+}
+
+/* What the interpreter used before does not count as the cell's. */
+static void note_usage_before(struct jail *j)
+{
+	struct usage_watch usage;
+	session_exec_begin_cell(j);
+	cgroup_read_usage(&j->cgroup, &j->warm.before);
+	usage_watch_init(&usage, j);
+	usage_watch_last(&usage, j);
+	j->warm.cpu_us = process_usage_cpu_us(&usage.peak);
+	usage_watch_fini(&usage);
+}
+
+void start_cell(struct jail *j, struct session_cell *cell, const struct program *program,
+		const struct jail_io *io)
+{
+	j->run.program = program;
+	j->run.io = *io;
+	j->run.cell = cell;
+	note_run_limits(j);
+	note_usage_before(j);
+	connect_relays(j);
+	(void)clock_gettime(CLOCK_REALTIME, &j->run.started_at); /* cannot fail for this clock */
+	j->run.started_ms = clock_ms();
+	send_started(j);
+}
+
 int start_program(struct jail *j, const struct program *program, const struct jail_io *io,
 		  struct cj_error *err)
 {
@@ -331,7 +365,7 @@ int start_program(struct jail *j, const struct program *program, const struct ja
 		return cj_wrap(err, "program");
 	}
 	step_wait_forever(&j->link);
-	if (j->run.exec_errno == 0 && io->event)
-		io->event(io->context, "start", j->id, strlen(j->id));
+	if (j->run.exec_errno == 0)
+		send_started(j);
 	return 0;
 }

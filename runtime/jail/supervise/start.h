@@ -7,6 +7,7 @@
 
 struct jail;
 struct program;
+struct session_cell;
 
 int start_launcher(struct jail *j, const struct program *launcher, struct cj_error *err);
 /* jail_warm_from() */
@@ -14,3 +15,6 @@ int start_launcher_from(struct jail *j, int zygote_fd, const struct program *lau
 			struct cj_error *err);
 int start_program(struct jail *j, const struct program *program, const struct jail_io *io,
 		  struct cj_error *err);
+/* session_cell_start(): the interpreter runs already, and `cell` has what it is to be sent. */
+void start_cell(struct jail *j, struct session_cell *cell, const struct program *program,
+		const struct jail_io *io);

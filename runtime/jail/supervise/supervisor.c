@@ -26,14 +26,15 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/jail/jail_state.h"
+#include "runtime/jail/prepare/jail_init.h"
 #include "runtime/jail/prepare/jail_network.h"
 #include "runtime/jail/protocol.h"
 #include "runtime/jail/session/exec_view.h"
+#include "runtime/jail/session/repl/session_cell.h"
 #include "runtime/jail/supervise/evidence.h"
 #include "runtime/jail/supervise/verdict.h"
 #include "runtime/jail/usage/usage_watch.h"
 
-#define KILL_WAIT_MS 5000 /* a process in an uninterruptible call ends late, not never */
 /* so long may a main process take to end after SIGINT at its time limit */
 #define INTERRUPT_MS 2000
 #define READER_MS    5000 /* past the time limit: so long may the output's reader take nothing */
@@ -42,7 +43,8 @@
 enum source {
 	SOURCE_RELAYS, /* two for each: its in side, its out side; before SOURCE_LINK, so that
 			  output written before the end is read before it */
-	SOURCE_LINK = SOURCE_RELAYS + 2 * RELAY_COUNT, /* init reports the main process' end */
+	SOURCE_CELL = SOURCE_RELAYS + 2 * RELAY_COUNT, /* the channel of a session's interpreter */
+	SOURCE_LINK,                                   /* init reports the main process' end */
 	SOURCE_INIT,                                   /* init has ended */
 	SOURCE_SIGNALS,  /* INT, TERM, HUP to us; WINCH with a terminal */
 	SOURCE_SYSCALLS, /* notifications of refused system calls */
@@ -57,6 +59,7 @@ struct watch {
 	struct outcome *out;
 	struct pollfd fds[SOURCE_COUNT]; /* fd -1: not watched */
 	uint64_t wall_at_ms;             /* on clock_ms(); 0: never */
+	uint64_t grace_at_ms;            /* an interrupted cell is killed then; 0: there is none */
 	struct usage_watch usage;
 	struct watched seen;
 	bool was_signalled;  /* do not wait for a slow reader */
@@ -188,9 +191,9 @@ static int on_signals(struct watch *w, struct cj_error *err)
 /* Of an exec, once: its main process may end, as by Ctrl-C, before it is killed. */
 static bool may_interrupt(struct watch *w)
 {
-	if (!w->j->exec || !w->j->run.program->limits.interrupts || w->is_interrupted ||
-	    w->out->has_status)
-		return false;
+	if (!w->j->exec || w->j->run.cell || !w->j->run.program->limits.interrupts ||
+	    w->is_interrupted || w->out->has_status)
+		return false; /* a cell: interrupt_cell() */
 	w->is_interrupted = session_exec_interrupt(w->j);
 	return w->is_interrupted;
 }
@@ -213,6 +216,13 @@ static int on_syscalls(struct watch *w, struct cj_error *err)
 	filter_watch_answer(w->j->watch, &name);
 	if (name)
 		send_event(w, "denied", name, strlen(name));
+	return 0;
+}
+
+static int on_cell(struct watch *w, struct cj_error *err)
+{
+	(void)err;
+	session_cell_serve(w->j, w->out);
 	return 0;
 }
 
@@ -365,10 +375,10 @@ static void on_relay(struct watch *w, unsigned source, short events)
 /* --- the loop ----------------------------------------------------------------------- */
 
 static int (*const handlers[SOURCE_COUNT])(struct watch *w, struct cj_error *err) = {
-	[SOURCE_LINK] = on_link,       [SOURCE_INIT] = on_init,
-	[SOURCE_SIGNALS] = on_signals, [SOURCE_SYSCALLS] = on_syscalls,
-	[SOURCE_NETWORK] = on_network, [SOURCE_HANGUP] = on_hangup,
-	[SOURCE_ROOM] = on_room,
+	[SOURCE_CELL] = on_cell,         [SOURCE_LINK] = on_link,
+	[SOURCE_INIT] = on_init,         [SOURCE_SIGNALS] = on_signals,
+	[SOURCE_SYSCALLS] = on_syscalls, [SOURCE_NETWORK] = on_network,
+	[SOURCE_HANGUP] = on_hangup,     [SOURCE_ROOM] = on_room,
 };
 
 static int handle(struct watch *w, unsigned source, struct cj_error *err)
@@ -396,6 +406,7 @@ static int poll_timeout(const struct watch *w)
 		at_ms = now_ms + READER_MS;
 	if (is_network_wanted(w))
 		at_ms = now_ms + NETWORK_LOOK_MS;
+	at_ms = earlier(at_ms, w->grace_at_ms);
 	if (at_ms == UINT64_MAX)
 		return -1;
 	uint64_t left_ms = at_ms > now_ms ? at_ms - now_ms : 0;
@@ -417,6 +428,8 @@ static int wait_once(struct watch *w, struct cj_error *err)
 	bool was_late = w->is_late;
 	watch_room(w);
 	watch_syscalls(w);
+	watch_fd(w, SOURCE_CELL, session_cell_fd(w->j->run.cell),
+		 session_cell_events(w->j->run.cell));
 	for (size_t i = 0; i < RELAY_COUNT; i++)
 		watch_relay(w, i);
 
@@ -451,36 +464,11 @@ static void open_watch(struct watch *w)
 
 /* --- the end -------------------------------------------------------------------------- */
 
-static bool wait_for_init(int pidfd)
-{
-	struct pollfd p = { .fd = pidfd, .events = POLLIN };
-	return pidfd < 0 || poll(&p, 1, KILL_WAIT_MS) > 0;
-}
-
-/*
- * The kernel kills every process in the pid namespace when init dies, and lets init go last:
- * pid_namespaces(7).  So when init is dead the jail is empty.
- */
-static bool end_jail(struct jail *j, bool is_alone)
-{
-	if (j->init_pidfd >= 0)
-		(void)sys_pidfd_send_signal(j->init_pidfd, SIGKILL); /* ESRCH: dead already */
-	/* No process is left that could write, so there is no need to wait 0.25 ms for init. */
-	if (is_alone || wait_for_init(j->init_pidfd))
-		return true;
-	cgroup_kill(&j->cgroup);
-	if (wait_for_init(j->init_pidfd))
-		return true;
-	jail_warn(j, "a process of the jail did not die within %d s", 2 * KILL_WAIT_MS / 1000);
-	cj_close(&j->init_pidfd); /* a killed process runs no more code of its program */
-	return false;
-}
-
 /* Of an exec: the processes of a main process that ended by itself may stay. */
 static bool end_everything(struct watch *w)
 {
 	if (!w->j->exec)
-		return end_jail(w->j, w->seen.ended.is_alone);
+		return jail_init_kill(w->j, w->seen.ended.is_alone);
 	bool has_ended_itself = w->seen.has_ended && (w->out->status == STATUS_EXITED ||
 						      w->out->status == STATUS_SIGNALED);
 	return session_exec_end(w->j, w->out->has_status && has_ended_itself);
@@ -544,6 +532,21 @@ static int drain(struct watch *w, struct cj_error *err)
 	return 0;
 }
 
+/* A cell that does not end is killed afterwards. */
+static int interrupt_cell(struct watch *w, struct cj_error *err)
+{
+	if (!session_cell_begin_end(w->j, w->out))
+		return 0;
+	w->is_rushed = true; /* else a write may block the interpreter */
+	w->grace_at_ms = clock_ms() + CELL_INTERRUPT_MS;
+	while (!session_cell_lives(w->j->run.cell) && !w->seen.has_ended &&
+	       w->fds[SOURCE_LINK].fd >= 0 && clock_ms() < w->grace_at_ms)
+		if (wait_once(w, err) < 0)
+			return -err->code;
+	w->grace_at_ms = 0;
+	return 0;
+}
+
 static int watch_until_decided(struct watch *w, struct cj_error *err)
 {
 	open_watch(w);
@@ -551,7 +554,7 @@ static int watch_until_decided(struct watch *w, struct cj_error *err)
 	while (!w->out->has_status)
 		if (wait_once(w, err) < 0)
 			return -err->code;
-	return 0;
+	return interrupt_cell(w, err);
 }
 
 int supervisor_watch(struct jail *j, struct outcome *out, struct cj_error *err)
@@ -564,7 +567,7 @@ int supervisor_watch(struct jail *j, struct outcome *out, struct cj_error *err)
 	else if (!w.seen.has_ended)
 		usage_watch_last(&w.usage, j);
 	w.seen.peak = w.usage.peak;
-	if (!end_everything(&w))
+	if (!session_cell_lives(j->run.cell) && !end_everything(&w))
 		w.was_signalled =
 		    true; /* a living process may hold the pipes: read what is there */
 	if (rc == 0)

@@ -32,6 +32,36 @@ static struct work make_work(const struct exec_order *order)
 	return w;
 }
 
+/* The cell had not begun, or the interpreter waits for the next one. */
+static bool is_kept(const struct work *w)
+{
+	return !w->driver.cell.outcome.number || session_cell_lives(&w->driver.cell);
+}
+
+static int check_cell(const struct work *w, struct cj_error *err)
+{
+	if (w->stdin_fd < 0)
+		return 0;
+	(void)!cj_reject(err, "a cell can't have open_stdin: its stdin is in the request");
+	return cj_stage(err, "options");
+}
+
+bool cell_worker_run(const struct exec_order *order)
+{
+	struct work w = make_work(order);
+	struct cj_error early = { 0 }, err = { 0 };
+
+	w.interpreter = order->interpreter;
+	if (order->early)
+		early = *order->early;
+	else if (check_cell(&w, &early) == 0)
+		w.driver.jail = session_interpreter_jail(order->interpreter);
+	if (!work_await_job(&w, order->signal_fd) || work_read_job(&w, &err) < 0)
+		return true;
+	work_serve(&w, &early);
+	return is_kept(&w);
+}
+
 void exec_worker_run(const struct exec_order *order)
 {
 	struct work w = make_work(order);

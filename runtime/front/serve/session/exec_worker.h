@@ -13,14 +13,22 @@
 struct exec_order {
 	const struct work *keeper; /* the session's config, plan and job */
 	struct session *session;
-	unsigned slot; /* of an exec, and of a file that is written */
-	unsigned number; /* of an exec: as struct work has it */
+	unsigned slot;                           /* of an exec, and of a file that is written */
+	unsigned number;                         /* of an exec: as struct work has it */
+	struct session_interpreter *interpreter; /* of a cell */
+	const struct cj_error *early;            /* of a cell: why there is no interpreter */
 	int signal_fd;
 	struct session_request *request; /* its descriptors are the worker's */
 };
 
 /* Runs in: a fork of the keeper that has closed what is not its own.  Sends a run's lines. */
 void exec_worker_run(const struct exec_order *order);
+
+/*
+ * Likewise, for a cell.  False: the interpreter is lost, and the keeper is to end it.
+ * Without an interpreter the result is `early`.
+ */
+bool cell_worker_run(const struct exec_order *order);
 
 /* Likewise, one line (file_job.h). */
 void file_worker_run(const struct exec_order *order);

@@ -21,6 +21,7 @@
 #include "runtime/front/serve/session/session_keeper.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -38,6 +39,7 @@
 #include "runtime/front/request/request.h"
 #include "runtime/front/serve/session/exec_worker.h"
 #include "runtime/front/serve/session/session_channel.h"
+#include "runtime/front/serve/session/session_repl.h"
 #include "runtime/front/serve/worker/work_result.h"
 #include "runtime/jail/jail.h"
 #include "runtime/jail/session/session.h"
@@ -46,6 +48,8 @@
 #define SIGNALS_MS   20 /* between attempts to deliver a signal to a program that starts */
 #define REQUESTS_MAX 8  /* of one round: the engine's sources are served in between */
 
+#define NO_NUMBER UINT_MAX /* the code of a cell is no file */
+
 /* A worker of this keeper. */
 struct child {
 	int pidfd; /* -1: the row is free */
@@ -53,15 +57,23 @@ struct child {
 	unsigned number;      /* of an exec (work.h) */
 	char id[PLAN_ID_MAX]; /* of an exec; else "" */
 	uint64_t signals;     /* bit N: signal N is to be delivered once its program runs */
+	bool is_cell;         /* the slot is that of the session's interpreter */
 };
 
-enum source { SOURCE_SERVER, SOURCE_CONTROL, SOURCE_SIGNALS, SOURCE_CHILDREN };
+enum source {
+	SOURCE_SERVER,
+	SOURCE_CONTROL,
+	SOURCE_SIGNALS,
+	SOURCE_REPL,
+	SOURCE_CHILDREN = SOURCE_REPL + INTERPRETER_FDS
+};
 #define SOURCE_COUNT (SOURCE_CHILDREN + SESSION_WORKERS_MAX)
 
 struct keeper {
 	struct work *work;
 	int signal_fd;
-	struct session *session; /* NULL: not begun, or finished */
+	struct session *session;   /* NULL: not begun, or finished */
+	struct session_repl *repl; /* NULL: its context is "none" */
 	struct child children[SESSION_WORKERS_MAX];
 	struct pollfd fds[SOURCE_COUNT];
 	bool is_ending;
@@ -116,6 +128,9 @@ static int begin(struct keeper *k, const struct cj_error *early, struct cj_error
 		cj_stage(err, "session");
 		return -err->code;
 	}
+	if (k->work->request.wants_repl &&
+	    session_repl_create(k->work, k->session, &k->repl, err) < 0)
+		return -err->code;
 	return send_begin(k, err);
 }
 
@@ -153,6 +168,7 @@ static void cancel(struct keeper *k, enum session_reason reason)
 {
 	if (k->is_ending)
 		return;
+	session_repl_refuse(k->repl);
 	start_end(k, reason);
 	for (size_t i = 0; i < SESSION_WORKERS_MAX; i++)
 		if (k->children[i].pidfd >= 0)
@@ -162,6 +178,7 @@ static void cancel(struct keeper *k, enum session_reason reason)
 /* The engine can't keep the jail: its programs die now, and the workers see it. */
 static void give_up(struct keeper *k, enum session_end end)
 {
+	session_repl_destroy(&k->repl);
 	session_finish(&k->session);
 	start_end(k, reason_of(end));
 }
@@ -196,35 +213,39 @@ static bool has_children(const struct keeper *k)
  * From here: a worker.  It has no descriptor of the keeper's: a copy of the keeper's socket would
  * hide the end of the session.  And it dies with the keeper, as init does.
  */
-static _Noreturn void become_worker(struct keeper *k, const struct child *self,
-				    struct session_request *r, pid_t keeper_pid)
+static _Noreturn void become_worker(struct keeper *k, const struct exec_order *order,
+				    pid_t keeper_pid)
 {
+	const struct session_request *r = order->request;
 	struct cj_error err = { 0 };
-	const struct exec_order order = { k->work,      k->session,   self->slot,
-					  self->number, k->signal_fd, r };
+	int own[4 + INTERPRETER_OWN] = { r->sock_fd, r->control_fd, r->stdin_fd, k->signal_fd };
+	size_t count = 4;
 
 	if (child_die_with_parent(-1, &err) < 0 || getppid() != keeper_pid)
 		_exit(EXIT_FAILURE);
-	const int own[] = { r->sock_fd, r->control_fd, r->stdin_fd, k->signal_fd };
-	if (session_fork_keep(k->session, self->slot, own, sizeof(own) / sizeof(own[0]), &err) < 0)
+	if (order->interpreter)
+		count += session_interpreter_own(order->interpreter, own + count);
+	if (session_fork_keep(k->session, order->slot, own, count, &err) < 0)
 		_exit(EXIT_FAILURE);
 	bool is_file = r->worker == SESSION_WORKER_FILE || r->worker == SESSION_WORKER_PUT;
 	(void)prctl(PR_SET_NAME, is_file ? "cejail-file" : "cejail-exec", 0, 0,
 		    0); /* only what ps(1) shows */
 	if (is_file)
-		file_worker_run(&order);
+		file_worker_run(order);
+	else if (r->worker == SESSION_WORKER_CELL)
+		_exit(cell_worker_run(order) ? EXIT_SUCCESS : EXIT_FAILURE);
 	else
-		exec_worker_run(&order);
+		exec_worker_run(order);
 	_exit(EXIT_SUCCESS);
 }
 
-static int fork_worker(struct keeper *k, struct child *c, struct session_request *r,
+static int fork_worker(struct keeper *k, struct child *c, const struct exec_order *order,
 		       struct cj_error *err)
 {
 	pid_t self = getpid(), pid = fork();
 
 	if (pid == 0)
-		become_worker(k, c, r, self);
+		become_worker(k, order, self);
 	if (pid < 0)
 		return cj_fail(err, errno, "fork a worker of the session");
 	c->pidfd = sys_pidfd_open(pid);
@@ -257,6 +278,13 @@ static unsigned free_number(const struct keeper *k)
 	return number;
 }
 
+static int add_cell(struct keeper *k, struct session_request *r, struct cj_error *err)
+{
+	if (k->repl)
+		return session_repl_add(k->repl, r, err);
+	return cj_reject_as(err, EOPNOTSUPP, "the session has no interpreter");
+}
+
 static int add_worker(struct keeper *k, struct session_request *r, struct cj_error *err)
 {
 	struct child *c = find_free(k);
@@ -265,28 +293,71 @@ static int add_worker(struct keeper *k, struct session_request *r, struct cj_err
 	if (!c)
 		return cj_reject_as(err, EBUSY, "the session has %d workers already",
 				    SESSION_WORKERS_MAX);
-	if (r->worker == SESSION_WORKER_CELL)
-		return cj_reject_as(err, EOPNOTSUPP, "the session has no interpreter");
 	*c = (struct child){ .pidfd = -1, .slot = SESSION_NO_SLOT, .number = free_number(k) };
 	if (needs_slot && session_exec_reserve(k->session, &c->slot, err) < 0)
 		return -err->code;
 	memcpy(c->id, r->id, sizeof(c->id));
-	int rc = fork_worker(k, c, r, err);
+	const struct exec_order order = { .keeper = k->work,
+					  .session = k->session,
+					  .slot = c->slot,
+					  .number = c->number,
+					  .signal_fd = k->signal_fd,
+					  .request = r };
+	int rc = fork_worker(k, c, &order, err);
 	if (rc < 0 && needs_slot)
 		session_exec_done(k->session, c->slot);
 	return rc;
 }
 
+/* The interpreter waits for this one. */
+static int start_cell_worker(struct keeper *k, struct repl_cell *cell, struct cj_error *err)
+{
+	struct child *c = find_free(k);
+
+	if (!c)
+		return cj_reject_as(err, EBUSY, "the session has %d workers already",
+				    SESSION_WORKERS_MAX);
+	*c =
+	    (struct child){ .pidfd = -1, .slot = cell->slot, .number = NO_NUMBER, .is_cell = true };
+	memcpy(c->id, cell->request.id, sizeof(c->id));
+	const struct exec_order order = { .keeper = k->work,
+					  .session = k->session,
+					  .slot = cell->slot,
+					  .interpreter = cell->interpreter,
+					  .early = cell->early,
+					  .signal_fd = k->signal_fd,
+					  .request = &cell->request };
+	return fork_worker(k, c, &order, err);
+}
+
+static void serve_repl(struct keeper *k)
+{
+	struct repl_cell cell;
+	struct cj_error err = { 0 };
+
+	if (!k->repl || k->is_ending || !session_repl_turn(k->repl, &cell))
+		return;
+	k->is_quiet = false;
+	if (start_cell_worker(k, &cell, &err) < 0) {
+		cj_stage(&err, "session");
+		fd_set_nonblocking(cell.request.sock_fd);
+		unready_tell(cell.request.sock_fd, &err);
+		session_repl_end_cell(k->repl, true);
+	}
+	session_request_fini(&cell.request);
+}
+
 /* Its last line is in its socket; only the kernel still knows it. */
 static void end_child(struct keeper *k, struct child *c)
 {
-	siginfo_t ignored = {
-		0
-	}; /* a worker that died sends no result, and the server sees that */
+	siginfo_t how = { 0 }; /* a worker that died sends no result, and the server sees that */
 
-	(void)waitid(P_PIDFD, (id_t)c->pidfd, &ignored, WEXITED | WNOHANG);
+	(void)waitid(P_PIDFD, (id_t)c->pidfd, &how, WEXITED | WNOHANG);
 	cj_close(&c->pidfd);
-	if (c->slot != SESSION_NO_SLOT && k->session)
+	bool is_kept = how.si_code == CLD_EXITED && how.si_status == EXIT_SUCCESS;
+	if (c->is_cell && k->repl)
+		session_repl_end_cell(k->repl, is_kept);
+	else if (!c->is_cell && c->slot != SESSION_NO_SLOT && k->session)
 		session_exec_done(k->session, c->slot);
 	k->is_quiet = false;
 }
@@ -333,7 +404,8 @@ static void carry_out(struct keeper *k, struct session_request *r)
 		add_signal(k, r);
 		return;
 	}
-	if (add_worker(k, r, &err) < 0) {
+	int rc = r->worker == SESSION_WORKER_CELL ? add_cell(k, r, &err) : add_worker(k, r, &err);
+	if (rc < 0) {
 		cj_stage(&err, "session");
 		fd_set_nonblocking(r->sock_fd);
 		unready_tell(r->sock_fd, &err);
@@ -375,6 +447,8 @@ static int timeout_ms(const struct keeper *k)
 		at_ms = k->end_ms;
 	else if (!k->is_quiet)
 		at_ms = k->status_ms;
+	if (k->repl && !k->is_ending && session_repl_at_ms(k->repl) < at_ms)
+		at_ms = session_repl_at_ms(k->repl);
 	for (size_t i = 0; i < SESSION_WORKERS_MAX; i++)
 		if (k->children[i].pidfd >= 0 && k->children[i].signals != 0 &&
 		    now_ms + SIGNALS_MS < at_ms)
@@ -393,6 +467,10 @@ static void watch(struct keeper *k)
 	k->fds[SOURCE_CONTROL] = (struct pollfd){ .fd = is_open ? k->work->control_fd : -1 };
 	k->fds[SOURCE_SIGNALS] =
 	    (struct pollfd){ .fd = is_open ? k->signal_fd : -1, .events = POLLIN };
+	for (int i = 0; i < INTERPRETER_FDS; i++)
+		k->fds[SOURCE_REPL + i] = (struct pollfd){ .fd = -1 };
+	if (k->repl)
+		session_repl_watch(k->repl, &k->fds[SOURCE_REPL]);
 	for (size_t i = 0; i < SESSION_WORKERS_MAX; i++)
 		k->fds[SOURCE_CHILDREN + i] =
 		    (struct pollfd){ .fd = k->children[i].pidfd, .events = POLLIN };
@@ -451,6 +529,7 @@ static void handle(struct keeper *k)
 		on_sigterm(k);
 	if (k->fds[SOURCE_CONTROL].revents)
 		cancel(k, SESSION_CLOSED);
+	serve_repl(k);
 	for (size_t i = 0; k->session && i < SESSION_WORKERS_MAX; i++)
 		if (k->children[i].pidfd >= 0)
 			deliver_signals(k, &k->children[i]);
@@ -464,6 +543,7 @@ static void serve(struct keeper *k)
 		handle(k);
 	}
 	kill_children(k);
+	session_repl_destroy(&k->repl);
 	session_finish(&k->session);
 }
 

@@ -209,7 +209,7 @@ static int open_stdin(struct work *w, struct cj_error *err)
 {
 	const struct blob *bytes = &w->request.stdin_bytes;
 
-	if (!w->program.interactive || w->stdin_fd >= 0)
+	if (!w->program.interactive || w->stdin_fd >= 0 || w->interpreter)
 		return 0;
 	w->stdin_fd = fd_memfd_sealed("stdin", bytes->bytes, bytes->size, err);
 	return w->stdin_fd < 0 ? -err->code : 0;
@@ -220,7 +220,10 @@ static int open_stdin(struct work *w, struct cj_error *err)
 static void set_driver(struct work *w)
 {
 	struct jail *prepared = w->driver.jail;
+	struct blob input = { NULL, 0 };
 
+	if (w->program.interactive)
+		input = w->request.stdin_bytes;
 	w->driver = (struct run_driver){
 		.plan = &w->asked,
 		.program = &w->program,
@@ -233,6 +236,9 @@ static void set_driver(struct work *w)
 		.wants_value = true,
 		.artifacts_fd = -1,
 		.artifacts_memory_bytes = w->request.artifacts_bytes,
+		.interpreter = w->interpreter,
+		.cell_input = input,
+		.cell = SESSION_CELL_NULL,
 	};
 }
 

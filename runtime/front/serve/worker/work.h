@@ -28,6 +28,7 @@ struct work {
 	char jail_name[PLAN_ID_MAX]; /* of the record and the cgroup */
 	const char *session_id;      /* of an exec: its session; else NULL */
 	unsigned exec_number;        /* likewise: a small one that no other running exec has */
+	struct session_interpreter *interpreter; /* of a cell: it runs in this one; else NULL */
 
 	struct config
 	    config;       /* the profile's, or the session's; then with the request's settings */

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* result_cell - the member "cell" of a result: what a cell of a session showed.  Pure. */
+#pragma once
+
+struct cell_outcome;
+struct json_writer;
+
+/* Everything of it comes from the program; what is no UTF-8 is replaced, or base64. */
+void result_put_cell(struct json_writer *w, const struct cell_outcome *cell);

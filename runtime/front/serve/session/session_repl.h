@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * session_repl - the cells of a session with the context "repl": which one is next, and in which
+ * interpreter.
+ *
+ * The keeper has one interpreter, which starts in the background.  A cell waits until it is ready
+ * and no other cell runs; cells run in the order in which they came.  When a cell has ended its
+ * interpreter, another one starts at once.  When none can be started, the next cell has the reason
+ * as its result, and the cell after it makes another attempt.
+ */
+#pragma once
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "runtime/base/error.h"
+#include "runtime/front/serve/session/session_channel.h"
+#include "runtime/front/serve/worker/work.h"
+#include "runtime/jail/session/repl/session_interpreter.h"
+
+struct session;
+struct session_repl;
+
+/*
+ * session_repl_create - find the profile's interpreter; starts nothing.
+ * Fails: EINVAL with the stage "options" where the profile has none.
+ */
+int session_repl_create(struct work *keeper, struct session *s, struct session_repl **out,
+			struct cj_error *err);
+/* Ends the interpreter, and refuses the cells that wait. */
+void session_repl_destroy(struct session_repl **r);
+
+/* The session ends: refuses the cells that wait.  r may be NULL. */
+void session_repl_refuse(struct session_repl *r);
+
+/* Takes the request's descriptors.  Fails: EBUSY when too many wait. */
+int session_repl_add(struct session_repl *r, struct session_request *request, struct cj_error *err);
+
+void session_repl_watch(const struct session_repl *r, struct pollfd out[INTERPRETER_FDS]);
+/* On clock_ms(), when session_repl_turn() has something to do without an event. */
+uint64_t session_repl_at_ms(const struct session_repl *r);
+
+/* What the worker of the next cell gets. */
+struct repl_cell {
+	struct session_request request;          /* the receiver's */
+	struct session_interpreter *interpreter; /* borrowed */
+	const struct cj_error *early;            /* why there is none, or NULL */
+	unsigned slot;                           /* for session_exec_signal() */
+};
+
+/*
+ * session_repl_turn - after each poll(2): starts an interpreter where one is wanted.
+ * True: a worker is to be forked for *out.  Call session_repl_end_cell() when it has ended, or if
+ * it can't be forked.
+ */
+bool session_repl_turn(struct session_repl *r, struct repl_cell *out);
+void session_repl_end_cell(struct session_repl *r, bool is_kept);

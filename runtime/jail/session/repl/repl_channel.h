@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * repl_channel - what the worker of a cell and a session's interpreter send each other.  Pure.
+ *
+ * A stream of frames in both directions: one byte for the kind, four bytes for the size of the data
+ * (little endian), the data.  To the interpreter, for one cell:
+ *
+ *	'a'  one argument
+ *	'f'  a file to write: its path, NUL, its bytes
+ *	'i'  the whole standard input; without it there is none
+ *	'c'  the number of the cell (4 bytes, little endian), its code; the last frame of a cell
+ *
+ * From the interpreter:
+ *
+ *	'R'  it is ready for its first cell; no data
+ *	'D'  a display: its media type, NUL, its bytes
+ *	'V'  the value of the last expression, as text
+ *	'X'  the exception: its type, NUL, its message, NUL, the whole traceback
+ *	'E'  the end: the number of the cell, a byte that is 1 after an exception, a byte with the
+ *	     number of displays that were left out
+ *
+ * The code of a cell runs in the same process and may write any byte here.  So the reader limits
+ * each frame before it allocates, and what it reads is data: it decides neither a verdict nor what
+ * is killed.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "runtime/base/arena.h"
+#include "runtime/base/error.h"
+
+#define CELL_DISPLAYS_MAX       32
+#define CELL_DISPLAY_BYTES_MAX  ((4u << 20) + 256) /* with its type */
+#define CELL_DISPLAYS_BYTES_MAX (9u << 20)         /* of all together */
+#define CELL_VALUE_MAX          (64u << 10)
+#define CELL_EXCEPTION_MAX      (160u << 10)
+#define CELL_FRAMES_MAX         64 /* of one cell */
+
+struct cell_display {
+	const char *type; /* one of a closed set, such as "image/png" */
+	const uint8_t *bytes;
+	size_t size;
+};
+
+/* What a cell showed.  Untrusted; the texts may be no UTF-8. */
+struct cell_outcome {
+	uint32_t number;
+	bool is_new; /* its interpreter replaced another one: variables of earlier cells are gone */
+	bool is_lost;      /* its interpreter has ended: so are its own */
+	const char *value; /* NULL: none */
+	struct cell_display displays[CELL_DISPLAYS_MAX];
+	size_t ndisplays;
+	unsigned left_out; /* displays beyond the limits */
+	bool has_exception;
+	const char *exception_type, *exception_message, *traceback; /* NULL: none was sent */
+};
+
+enum repl_progress {
+	REPL_GOES_ON,
+	REPL_READY, /* the interpreter has started */
+	REPL_ENDED, /* the cell has */
+};
+
+struct repl_reader {
+	struct arena *arena; /* borrowed: the data of frames */
+	struct cell_outcome *cell;
+	uint8_t head[5];
+	size_t head_size;
+	uint8_t *data; /* of the current frame, with a NUL behind it */
+	size_t size, filled;
+	size_t frames, display_bytes;
+};
+
+/* Of a cell with this number.  cell NULL: only 'R' is expected. */
+void repl_reader_init(struct repl_reader *r, struct arena *a, struct cell_outcome *cell);
+
+/*
+ * repl_reader_take - the next bytes that were read.  Bytes behind the end of a cell are refused.
+ * Returns an enum repl_progress.  Fails: EPROTO for anything that our REPLs do not send; ENOMEM.
+ */
+int repl_reader_take(struct repl_reader *r, const void *bytes, size_t size, struct cj_error *err);
+
+struct cell_file {
+	const char *path;
+	const void *bytes;
+	size_t size;
+};
+
+/* What is to run. */
+struct cell_request {
+	uint32_t number;
+	const char *code;
+	size_t code_size;
+	const char *const *args;
+	size_t nargs;
+	const struct cell_file *files;
+	size_t nfiles;
+	const void *input; /* NULL: none */
+	size_t input_size;
+};
+
+/* All frames of a cell, malloc'ed.  NULL: no memory, or more than CELL_REQUEST_MAX bytes. */
+#define CELL_REQUEST_MAX (128u << 20)
+uint8_t *repl_request_write(const struct cell_request *request, size_t *out_size);

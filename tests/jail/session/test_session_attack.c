@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a program of a session tries against its reaper, the other execs and the keeper. */
-/* WRAP: landlock_domain_ruleset */
+/* WRAP: landlock_domain_ruleset session_tree_kill cgroup_kill */
 #include "tests/jail/session/whole_session.h"
 
 #include "runtime/jail/init/landlock.h"
+#include "runtime/jail/session/session_tree.h"
 
 static bool has_no_landlock;
 
@@ -14,6 +15,23 @@ int __wrap_landlock_domain_ruleset(bool *out_has_scopes, struct cj_error *err)
 	if (has_no_landlock)
 		return cj_fail(err, ENOSYS, "Landlock");
 	return __real_landlock_domain_ruleset(out_has_scopes, err);
+}
+
+static bool no_kill_works;
+
+size_t __real_session_tree_kill(int proc_fd, pid_t root_pid);
+size_t __wrap_session_tree_kill(int proc_fd, pid_t root_pid);
+size_t __wrap_session_tree_kill(int proc_fd, pid_t root_pid)
+{
+	return no_kill_works ? 1 : __real_session_tree_kill(proc_fd, root_pid);
+}
+
+void __real_cgroup_kill(const struct cgroup *c);
+void __wrap_cgroup_kill(const struct cgroup *c);
+void __wrap_cgroup_kill(const struct cgroup *c)
+{
+	if (!no_kill_works)
+		__real_cgroup_kill(c);
 }
 
 /* A program that waits in the session; its pid is in /box/victim. */
@@ -219,6 +237,24 @@ static void a_killed_reaper_ends_the_session(void **state)
 	has_no_landlock = false;
 }
 
+/* As if a process were in an uninterruptible call. */
+static void a_process_that_does_not_die_in_time_ends_the_session(void **state)
+{
+	(void)state;
+	struct whole_session w;
+	const struct plan plan = session_plan();
+	begin_session(&w, &plan);
+	no_kill_works = true;
+	struct exec_handle h = start_shell(&w, "sleep 1000", &short_limits);
+	struct exec_result r = finish_exec(&w, &h);
+	assert_int_equal(r.status, STATUS_TIMEOUT);
+	assert_non_null(strstr(r.warnings, "did not die"));
+	assert_false(serve_until_gone(&w, h.slot));
+	assert_int_equal(w.end, SESSION_STUCK);
+	no_kill_works = false;
+	end_session(&w);
+}
+
 /* When init is dead, so is every process of its pid namespace: pid_namespaces(7). */
 static void a_keeper_that_is_killed_leaves_no_process(void **state)
 {
@@ -260,6 +296,7 @@ int main(void)
 		cmocka_unit_test(a_worker_that_is_killed_leaves_no_fork_bomb),
 		cmocka_unit_test(without_landlock_each_exec_warns_and_strict_refuses),
 		cmocka_unit_test(a_killed_reaper_ends_the_session),
+		cmocka_unit_test(a_process_that_does_not_die_in_time_ends_the_session),
 		cmocka_unit_test(a_keeper_that_is_killed_leaves_no_process),
 	};
 	return RUN_TESTS_OF_JAILS(tests);

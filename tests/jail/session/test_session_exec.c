@@ -35,6 +35,33 @@ static void an_exec_ends_as_a_run_does(void **state)
 	end_session(&w);
 }
 
+/* What a run's program sees of itself, and the same of an exec's. */
+static void a_program_of_a_session_has_the_restrictions_of_a_run(void **state)
+{
+	(void)state;
+	static const char look[] =
+	    "grep -E '^(Uid|Gid|Groups|Cap|NoNewPrivs|Seccomp|SigBlk|SigIgn)' /proc/self/status; "
+	    "ulimit -a; cut -d' ' -f2-4 /proc/mounts | sed s/,.id=.*//; ls /dev; id; unshare -U true; mount -t tmpfs t /tmp; :";
+	const char *argv[] = { "/bin/sh", "-c", look, NULL };
+	struct whole_session w;
+	const struct plan plan = session_plan();
+	const struct program program = simple_program(argv);
+	struct outcome out;
+	struct cj_error err = { 0 };
+	size_t size, kept;
+	outcome_init(&out, "run", sizeof(((struct exec_result *)NULL)->out) - 1);
+	if (run_program(&plan, &program, &out, &err) < 0)
+		fail_msg("%s", err.msg);
+	auto_free char *of_run = capture_text(&out.output[0], &size, &kept);
+
+	begin_session(&w, &plan);
+	struct exec_result r = run_shell(&w, look, NULL);
+	assert_exited(&r, 0);
+	assert_string_equal(r.out, of_run);
+	outcome_fini(&out);
+	end_session(&w);
+}
+
 static void two_execs_run_at_once(void **state)
 {
 	(void)state;
@@ -276,6 +303,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(files_of_one_exec_are_there_for_the_next),
 		cmocka_unit_test(an_exec_ends_as_a_run_does),
+		cmocka_unit_test(a_program_of_a_session_has_the_restrictions_of_a_run),
 		cmocka_unit_test(two_execs_run_at_once),
 		cmocka_unit_test(a_file_of_an_earlier_exec_is_replaced),
 		cmocka_unit_test(a_server_stays_after_its_exec_until_it_is_signalled),

@@ -33,7 +33,7 @@ struct exec_result {
 	uint64_t cpu_ms, memory_peak_bytes;
 	enum limit_hit memory_hit;
 	unsigned denied;
-	char out[1024], message[CJ_ERROR_MSG_MAX], warnings[512];
+	char out[8192], message[CJ_ERROR_MSG_MAX], warnings[512];
 };
 
 struct exec_handle {

@@ -252,5 +252,8 @@ static inline bool was_denied(const struct exec_result *r, const char *name, uns
 	for (size_t i = 0; i < r->ndenied; i++)
 		if (strcmp(r->denied[i].name, name) == 0)
 			return r->denied[i].count == count;
+	for (size_t i = 0; i < r->ndenied; i++)
+		print_error("denied: %s %u\n", r->denied[i].name, r->denied[i].count);
+	print_error("%s", r->warnings);
 	return false;
 }

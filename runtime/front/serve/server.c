@@ -439,7 +439,8 @@ static void connect_parts(struct server *v, const struct api_filter *filter)
 					       .profiles = v->profiles,
 					       .pool = &v->pool,
 					       .metrics = v->metrics,
-					       .audit = &v->audit };
+					       .audit = &v->audit,
+					       .sessions = &v->sessions };
 
 	health_init(&v->health, &health);
 	v->api = (struct api){ .filter = *filter,

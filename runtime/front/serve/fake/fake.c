@@ -243,8 +243,11 @@ void fake_main(void *context, const struct worker_order *order)
 
 bool fake_refuses(void *context, struct exchange *x, const struct request *r)
 {
+	if (r->kind == REQUEST_SESSION) {
+		exchange_refuse(x, API_BAD_REQUEST, "--fake has no sessions", NULL, 0);
+		return true;
+	}
 	const struct fake_answer *a = fake_file_find(context, r);
-
 	if (a->is_refusal)
 		exchange_refuse(x, a->code, a->message, a->hint, a->retry_after_ms);
 	return a->is_refusal;

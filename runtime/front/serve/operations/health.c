@@ -11,6 +11,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/json/json.h"
 #include "runtime/front/serve/queue/execution.h"
+#include "runtime/front/serve/sessions/sessions.h"
 #include "runtime/front/serve/access/audit.h"
 #include "runtime/front/serve/config/profile_cache.h"
 #include "runtime/front/serve/config/service_config.h"
@@ -248,6 +249,7 @@ static void find_pool_reasons(const struct pool *p, struct reasons *r)
 static void find_reasons(const struct health *h, struct reasons *r)
 {
 	const struct executions_load load = executions_load(h->context.executions);
+	const struct sessions *s = h->context.sessions;
 	uint64_t age_ms = clock_ms() - h->probed_ms;
 
 	if (executions_is_draining(h->context.executions))
@@ -265,6 +267,8 @@ static void find_reasons(const struct health *h, struct reasons *r)
 		add_reason(r, READINESS_DEGRADED, "the last audit line could not be written");
 	if (load.queued >= load.queued_max)
 		add_reason(r, READINESS_DEGRADED, "the queue is full");
+	if (s->limits.count > 0 && s->live >= s->limits.count)
+		add_reason(r, READINESS_DEGRADED, "there are as many sessions as there may be");
 	find_pool_reasons(h->context.pool, r);
 }
 

@@ -21,6 +21,7 @@ struct json_writer;
 struct metrics;
 struct pool;
 struct profile_cache;
+struct sessions;
 struct service_config;
 
 #define HEALTH_PROFILE_MAX 64
@@ -32,6 +33,7 @@ struct health_context {
 	const struct pool *pool;
 	const struct metrics *metrics;
 	const struct audit *audit;
+	const struct sessions *sessions;
 };
 
 struct health {

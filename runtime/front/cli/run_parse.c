@@ -88,7 +88,9 @@ static int read_operands(struct run *r, struct cj_error *err)
 	inv->file = *inv->args++;
 	if (operands_is_file(inv->file))
 		return 0;
-	return r->exec ? reject_exec_operand(inv->file, err) : operands_explain(&r->options, err);
+	if (r->exec && strcmp(inv->file, "-") != 0)
+		return reject_exec_operand(inv->file, err);
+	return operands_explain(&r->options, err);
 }
 
 static int choose_profile(struct run *r, const char **out_name, struct cj_error *err)

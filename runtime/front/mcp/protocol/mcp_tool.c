@@ -8,6 +8,7 @@
 
 #include "runtime/base/text.h"
 #include "runtime/front/mcp/protocol/mcp_prose.h"
+#include "runtime/front/mcp/protocol/mcp_schema.h"
 
 /* --- the description ------------------------------------------------------------- */
 
@@ -73,73 +74,26 @@ static void describe(struct mcp_prose *p, const struct mcp_tool *t)
 
 /* --- the schemas ----------------------------------------------------------------- */
 
-/* "KEY": {"type": TYPE, "description": TEXT; the caller closes it.  NULL: any type. */
-static void open_property(struct json_writer *w, const char *key, const char *type,
-			  const char *text)
-{
-	json_put_key(w, key);
-	json_open_object(w);
-	if (type)
-		json_member_text(w, "type", type);
-	if (text)
-		json_member_text(w, "description", text);
-}
-
-static void put_property(struct json_writer *w, const char *key, const char *type, const char *text)
-{
-	open_property(w, key, type, text);
-	json_close_object(w);
-}
-
-static void put_list(struct json_writer *w, const char *key, const char *text)
-{
-	open_property(w, key, "array", text);
-	json_put_key(w, "items");
-	json_open_object(w);
-	json_member_text(w, "type", "string");
-	json_close_object(w);
-	json_close_object(w);
-}
-
-/* "required": the names, which a NULL ends; then nothing else is allowed. */
-static void put_required(struct json_writer *w, const char *const *names)
-{
-	json_put_key(w, "required");
-	json_open_array(w);
-	for (; *names; names++)
-		json_put_string(w, *names);
-	json_close_array(w);
-	json_member_bool(w, "additionalProperties", false);
-}
-
-static void open_object_schema(struct json_writer *w)
-{
-	json_open_object(w);
-	json_member_text(w, "type", "object");
-	json_put_key(w, "properties");
-	json_open_object(w);
-}
-
 static void put_file_schema(struct json_writer *w)
 {
 	static const char *const required[] = { "path", NULL };
 
-	open_property(w, "files", "array", "Files to create before the program starts.");
+	mcp_schema_open(w, "files", "array", "Files to create before the program starts.");
 	json_put_key(w, "items");
-	open_object_schema(w);
-	put_property(w, "path", "string", "Absolute, or relative to /box.");
-	put_property(w, "text", "string", "The content; or give base64.");
-	put_property(w, "base64", "string", "The content of a binary file.");
+	mcp_schema_open_object(w);
+	mcp_schema_put(w, "path", "string", "Absolute, or relative to /box.");
+	mcp_schema_put(w, "text", "string", "The content; or give base64.");
+	mcp_schema_put(w, "base64", "string", "The content of a binary file.");
 	json_close_object(w);
-	put_required(w, required);
+	mcp_schema_put_required(w, required);
 	json_close_object(w);
 	json_close_object(w);
 }
 
 static void put_timeout_schema(struct json_writer *w, const struct mcp_tool *t)
 {
-	open_property(w, "timeout_seconds", "number",
-		      "Ends the program earlier than the limit of this tool would.");
+	mcp_schema_open(w, "timeout_seconds", "number",
+			"Ends the program earlier than the limit of this tool would.");
 	json_put_key(w, "exclusiveMinimum");
 	json_put_u64(w, 0);
 	if (t->wall_ms > 0) {
@@ -151,20 +105,17 @@ static void put_timeout_schema(struct json_writer *w, const struct mcp_tool *t)
 
 static void put_memory_schema(struct json_writer *w)
 {
-	open_property(w, "memory", "string",
-		      "A lower memory limit than that of this tool: \"64M\".");
+	mcp_schema_open(w, "memory", "string",
+			"A lower memory limit than that of this tool: \"64M\".");
 	json_member_text(w, "pattern", "^[0-9]+[KMG]?$");
 	json_close_object(w);
 }
 
 static void put_network_schema(struct json_writer *w)
 {
-	open_property(w, "network", "string", "\"none\": run without a network.");
-	json_put_key(w, "enum");
-	json_open_array(w);
-	json_put_string(w, "none");
-	json_close_array(w);
-	json_close_object(w);
+	static const char *const values[] = { "none", NULL };
+
+	mcp_schema_put_enum(w, "network", values, "\"none\": run without a network.");
 }
 
 static void put_input_schema(struct json_writer *w, const struct mcp_tool *t)
@@ -172,19 +123,19 @@ static void put_input_schema(struct json_writer *w, const struct mcp_tool *t)
 	static const char *const required[] = { "code", NULL };
 
 	json_put_key(w, "inputSchema");
-	open_object_schema(w);
-	put_property(w, "code", "string", "The whole program.");
-	put_property(w, "args", NULL,
-		     "Data for the program: any JSON value, written to /box/args.json.");
-	put_list(w, "argv", "Command line arguments of the program.");
-	put_property(w, "stdin", "string", "Standard input of the program.");
+	mcp_schema_open_object(w);
+	mcp_schema_put(w, "code", "string", "The whole program.");
+	mcp_schema_put(w, "args", NULL,
+		       "Data for the program: any JSON value, written to /box/args.json.");
+	mcp_schema_put_list(w, "argv", "Command line arguments of the program.");
+	mcp_schema_put(w, "stdin", "string", "Standard input of the program.");
 	put_file_schema(w);
 	put_timeout_schema(w, t);
 	put_memory_schema(w);
 	if (t->has_network)
 		put_network_schema(w);
 	json_close_object(w);
-	put_required(w, required);
+	mcp_schema_put_required(w, required);
 	json_close_object(w);
 }
 
@@ -192,15 +143,15 @@ static void put_files_output(struct json_writer *w)
 {
 	static const char *const required[] = { "path", "bytes", "type", NULL };
 
-	open_property(w, "files", "array", "The files that the program left in /box/out.");
+	mcp_schema_open(w, "files", "array", "The files that the program left in /box/out.");
 	json_put_key(w, "items");
-	open_object_schema(w);
-	put_property(w, "path", "string", NULL);
-	put_property(w, "bytes", "integer", NULL);
-	put_property(w, "type", "string", "The media type, by content.");
-	put_property(w, "uri", "string", "Where the file is.");
+	mcp_schema_open_object(w);
+	mcp_schema_put(w, "path", "string", NULL);
+	mcp_schema_put(w, "bytes", "integer", NULL);
+	mcp_schema_put(w, "type", "string", "The media type, by content.");
+	mcp_schema_put(w, "uri", "string", "Where the file is.");
 	json_close_object(w);
-	put_required(w, required);
+	mcp_schema_put_required(w, required);
 	json_close_object(w);
 	json_close_object(w);
 }
@@ -210,12 +161,12 @@ static void put_usage_output(struct json_writer *w)
 	static const char *const required[] = { "wall_ms", "cpu_ms", NULL };
 
 	json_put_key(w, "usage");
-	open_object_schema(w);
-	put_property(w, "wall_ms", "integer", NULL);
-	put_property(w, "cpu_ms", "integer", NULL);
-	put_property(w, "memory_peak_bytes", "integer", NULL);
+	mcp_schema_open_object(w);
+	mcp_schema_put(w, "wall_ms", "integer", NULL);
+	mcp_schema_put(w, "cpu_ms", "integer", NULL);
+	mcp_schema_put(w, "memory_peak_bytes", "integer", NULL);
 	json_close_object(w);
-	put_required(w, required);
+	mcp_schema_put_required(w, required);
 	json_close_object(w);
 }
 
@@ -226,26 +177,26 @@ static void put_output_schema(struct json_writer *w, const struct mcp_tool *t)
 						"message", "run_id", NULL };
 
 	json_put_key(w, "outputSchema");
-	open_object_schema(w);
-	put_property(w, "status", "string",
-		     "exited, signaled, timeout, cpu_limit, oom, output_limit, cancelled or "
-		     "setup_error.");
-	put_property(w, "exit_code", "integer", "Only with the status exited.");
-	put_property(w, "signal", "integer", "Only with the status signaled.");
-	put_property(w, "stdout", "string", NULL);
-	put_property(w, "stderr", "string", NULL);
-	put_property(w, "truncated", "boolean", "The middle of stdout or of stderr is missing.");
+	mcp_schema_open_object(w);
+	mcp_schema_put(w, "status", "string",
+		       "exited, signaled, timeout, cpu_limit, oom, output_limit, cancelled or "
+		       "setup_error.");
+	mcp_schema_put(w, "exit_code", "integer", "Only with the status exited.");
+	mcp_schema_put(w, "signal", "integer", "Only with the status signaled.");
+	mcp_schema_put(w, "stdout", "string", NULL);
+	mcp_schema_put(w, "stderr", "string", NULL);
+	mcp_schema_put(w, "truncated", "boolean", "The middle of stdout or of stderr is missing.");
 	if (t->value_path)
-		put_property(w, "value", NULL, "The value that the program returned.");
+		mcp_schema_put(w, "value", NULL, "The value that the program returned.");
 	put_files_output(w);
 	put_usage_output(w);
-	put_list(w, "limits_hit", "The limits that the program reached.");
-	put_list(w, "denied", "What the sandbox refused.");
-	put_list(w, "warnings", NULL);
-	put_property(w, "message", "string", "What happened, and what to change.");
-	put_property(w, "run_id", "string", NULL);
+	mcp_schema_put_list(w, "limits_hit", "The limits that the program reached.");
+	mcp_schema_put_list(w, "denied", "What the sandbox refused.");
+	mcp_schema_put_list(w, "warnings", NULL);
+	mcp_schema_put(w, "message", "string", "What happened, and what to change.");
+	mcp_schema_put(w, "run_id", "string", NULL);
 	json_close_object(w);
-	put_required(w, required);
+	mcp_schema_put_required(w, required);
 	json_close_object(w);
 }
 

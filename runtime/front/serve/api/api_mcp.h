@@ -9,7 +9,7 @@
  *
  * Nothing is kept between two requests.  A client that opens with `initialize` gets a session id
  * that only labels its calls, so that notifications/cancelled finds them.  A client that disconnects
- * cancels its call, in all versions: no stream can be resumed, so nobody would get the answer.
+ * cancels its call, in all versions: no stream can be resumed, so the answer would be lost.
  */
 #pragma once
 

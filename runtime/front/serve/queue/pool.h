@@ -76,7 +76,7 @@ struct pool_bucket {
 
 struct pool {
 	struct pool_ops ops;
-	uint64_t age_ms;                     /* 0: no limit */
+	uint64_t age_ms;   /* 0: no limit */
 	uint64_t check_ms; /* how often ages and profile files are checked without a request */
 	uint64_t taken_ms, stale_checked_ms; /* the last time */
 	struct pool_bucket buckets[2 * POOLS_MAX];

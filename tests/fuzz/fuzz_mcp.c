@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Any bytes as lines of an MCP client, or as the result of a run.  Each answer is one line of JSON;
- * a call that is taken becomes a request that the service's parser reads, without a host path.
+ * Any bytes as lines of an MCP client, as headers over HTTP, or as replies of the service.  Each
+ * answer is one line of JSON; a call that is taken becomes a request that the service's parser
+ * reads, without a host path.
  */
 #undef NDEBUG
 #include <assert.h>
@@ -12,8 +13,12 @@
 #include "runtime/base/scope.h"
 #include "runtime/front/mcp/protocol/mcp_answer.h"
 #include "runtime/front/mcp/protocol/mcp_arguments.h"
+#include "runtime/front/mcp/protocol/mcp_headers.h"
 #include "runtime/front/mcp/protocol/mcp_progress.h"
 #include "runtime/front/mcp/protocol/mcp_protocol.h"
+#include "runtime/front/mcp/protocol/mcp_request.h"
+#include "runtime/front/mcp/protocol/mcp_session_answer.h"
+#include "runtime/front/mcp/protocol/mcp_session_tool.h"
 #include "runtime/front/request/request.h"
 #include "tests/fuzz/bytes.h"
 
@@ -45,9 +50,15 @@ static void check_message(struct json_writer *w)
 	assert(json_get(root, "result") || json_get(root, "error") || json_get(root, "method"));
 }
 
-static void check_request(const char *text, size_t size)
+/* The service's parser reads it. */
+static void check_request(const char *text, size_t size, enum request_kind kind)
 {
-	static const struct request_caps caps = { SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX };
+	const struct request_caps caps = { .body_bytes = SIZE_MAX,
+					   .code_bytes = SIZE_MAX,
+					   .file_bytes = SIZE_MAX,
+					   .stdin_bytes = SIZE_MAX,
+					   .kind = kind,
+					   .profile = kind == REQUEST_EXEC ? "python" : NULL };
 	auto_arena struct arena a = { 0 };
 	struct request r;
 	struct cj_error err = { 0 };
@@ -57,38 +68,62 @@ static void check_request(const char *text, size_t size)
 		assert(err.msg[0]); /* too large, or a path that cannot be: the model reads why */
 		return;
 	}
-	assert(strcmp(r.profile, "python") == 0 && strcmp(r.id, "ID") == 0 && r.has_code);
+	assert(strcmp(r.profile, "python") == 0);
+	if (kind != REQUEST_SESSION)
+		assert(strcmp(r.id, "ID") == 0 && r.has_code != r.is_command);
 	config_init(&c);
 	int rc = request_apply(&r, false, &c, &err);
-	assert(rc == 0 && c.wall_ms <= 30000 && c.memory_bytes <= 512u << 20);
+	assert(rc == 0);
+	/* the service knows the limits of a session */
+	if (kind == REQUEST_RUN)
+		assert(c.wall_ms <= 30000 && c.memory_bytes <= 512u << 20);
 	config_fini(&c);
+}
+
+/* Nothing of it can end the line of an HTTP request, or leave the path of its session. */
+static void check_target(const char *target)
+{
+	assert(strncmp(target, "/v1/", 4) == 0 && strlen(target) < MCP_TARGET_MAX);
+	for (; *target; target++)
+		assert(*target > ' ' && *target < 0x7f && *target != '#');
+}
+
+static enum request_kind kind_of(const struct mcp_request *r)
+{
+	if (!r->has_result)
+		return REQUEST_SESSION;
+	return strcmp(r->target, "/v1/runs") == 0 ? REQUEST_RUN : REQUEST_EXEC;
 }
 
 static void check_call(const struct mcp_asked *asked)
 {
-	auto_json_writer struct json_writer *w = json_writer_create(false);
 	auto_free bool *wanted = calloc(settings_count, sizeof(*wanted));
 	struct config options;
 	const struct mcp_given given = { &options, wanted };
+	struct mcp_request request;
 	struct cj_error err = { 0 };
-	const char *text = NULL;
-	size_t size = 0;
 
 	config_init(&options);
-	if (mcp_arguments_write(w, asked->tool, &given, asked->arguments, "ID", &err) < 0) {
+	if (mcp_request_write(&request, asked->tool, &given, asked->arguments, "ID", &err) < 0) {
 		assert(err.code > 0 && err.msg[0]);
 	} else {
-		int rc = json_writer_take(w, &text, &size, &err);
-		assert(rc == 0);
-		check_request(text, size);
+		check_target(request.target);
+		if (strcmp(request.method, "POST") == 0)
+			check_request(request.body, request.size, kind_of(&request));
 	}
+	mcp_request_fini(&request);
 	config_fini(&options);
 }
 
 static void take_lines(struct bytes in)
 {
-	struct mcp_protocol p = { .tools = &tool, .ntools = 1 };
+	static const char *const profiles[] = { "python", NULL };
+	struct mcp_tool tools[MCP_TOOL_KIND_COUNT] = { tool };
+	struct mcp_protocol p = { .tools = tools, .ntools = MCP_TOOL_KIND_COUNT };
 
+	tools[0].has_sessions = true;
+	for (size_t i = 1; i < MCP_TOOL_KIND_COUNT; i++)
+		mcp_session_tool_init(&tools[i], (enum mcp_tool_kind)i, "", profiles);
 	while (in.left > 0) {
 		auto_arena struct arena a = { 0 };
 		auto_json_writer struct json_writer *w = json_writer_create(false);
@@ -120,6 +155,49 @@ static void take_result(struct bytes in)
 	check_message(w);
 }
 
+/* Three headers and Accept, a line each, then a message. */
+static void take_headers(struct bytes in)
+{
+	auto_free char *version = bytes_text(bytes_until(&in, '\n'));
+	auto_free char *method = bytes_text(bytes_until(&in, '\n'));
+	auto_free char *name = bytes_text(bytes_until(&in, '\n'));
+	auto_free char *accept = bytes_text(bytes_until(&in, '\n'));
+	auto_free char *text = bytes_text(in);
+	const struct mcp_headers headers = { version, method, name };
+	struct mcp_protocol p = { .tools = &tool, .ntools = 1, .headers = &headers };
+	auto_arena struct arena a = { 0 };
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	struct mcp_asked asked;
+
+	(void)mcp_headers_accept(accept, "application/json");
+	mcp_protocol_take(&p, text, in.left, &a, w, &asked);
+	assert(asked.http_status == 200 || asked.http_status == 202 || asked.http_status == 400 ||
+	       asked.http_status == 404);
+	if (asked.action == MCP_ANSWER)
+		check_message(w);
+}
+
+/* The kind of a tool, then a reply of the service. */
+static void take_reply(struct bytes in)
+{
+	uint8_t kind = bytes_u8(&in) % MCP_TOOL_KIND_COUNT;
+	auto_free char *text = bytes_text(in);
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	const struct mcp_session_answer answer = { .id = { MCP_ID_NUMBER, "1" },
+						   .era = in.left % 3,
+						   .kind = kind,
+						   .session = "S",
+						   .path = "/box/a" };
+	struct cj_error err = { 0 };
+
+	if (kind == MCP_TOOL_RUN || kind == MCP_TOOL_SESSION_EXEC)
+		return;
+	if (mcp_session_answer_put(w, &answer, text, in.left, &err) == 0)
+		check_message(w);
+	else
+		assert(err.msg[0]);
+}
+
 static void take_event(struct bytes in)
 {
 	auto_json_writer struct json_writer *w = json_writer_create(false);
@@ -137,7 +215,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	struct bytes in = { bytes, size };
 	uint8_t mode = bytes_u8(&in);
 
-	if (mode == 'R')
+	if (mode == 'H')
+		take_headers(in);
+	else if (mode == 'S')
+		take_reply(in);
+	else if (mode == 'R')
 		take_result(in);
 	else if (mode == 'E')
 		take_event(in);

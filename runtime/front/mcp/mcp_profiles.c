@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/front/mcp/protocol/mcp_session_tool.h"
+
 const char *const mcp_profiles_standard[] = { "python", "node", "shell", NULL };
 
 bool mcp_profiles_has_interpreter(const struct config *c)
@@ -45,5 +47,21 @@ int mcp_profiles_describe(struct mcp_tool *t, const char *prefix, const char *pr
 	t->value_path = c->value_path ? arena_strdup(a, c->value_path) : NULL;
 	if ((about && !t->about) || (c->value_path && !t->value_path))
 		return cj_fail(err, ENOMEM, "describe the tools");
+	return 0;
+}
+
+int mcp_profiles_add_sessions(struct mcp_tool *tools, size_t *count, const char *prefix,
+			      struct arena *a, struct cj_error *err)
+{
+	const char **names = arena_array(a, *count + 1, sizeof(*names));
+
+	if (!names)
+		return cj_fail(err, ENOMEM, "describe the tools");
+	for (size_t i = 0; i < *count; i++) {
+		names[i] = tools[i].profile;
+		tools[i].has_sessions = true;
+	}
+	for (size_t i = MCP_TOOL_SESSION_CREATE; i < MCP_TOOL_KIND_COUNT; i++)
+		mcp_session_tool_init(&tools[(*count)++], (enum mcp_tool_kind)i, prefix, names);
 	return 0;
 }

@@ -14,6 +14,15 @@ extern const char *const mcp_profiles_standard[];
 /* Is the first word of its command on this host?  In a tree of its own, it may be anywhere. */
 bool mcp_profiles_has_interpreter(const struct config *c);
 
+/*
+ * mcp_profiles_add_sessions - the tools of sessions, after those of the profiles.
+ *
+ * `tools` has room for MCP_SESSION_TOOLS more; *count goes on from those of the profiles, which can
+ * then run in a session, too.  The list of names lives in the arena.
+ */
+int mcp_profiles_add_sessions(struct mcp_tool *tools, size_t *count, const char *prefix,
+			      struct arena *a, struct cj_error *err);
+
 /* The name, and what the settings say.  Texts are copied into the arena, but for `profile`. */
 int mcp_profiles_describe(struct mcp_tool *t, const char *prefix, const char *profile,
 			  const struct config *c, const char *about, struct arena *a,

@@ -110,7 +110,9 @@ static int add_all_remote(struct mcp_setup *s, const struct mcp_options *o, stru
 		if (add_remote(s, o, *names, profile, err) < 0)
 			return -err->code;
 	}
-	return 0;
+	return s->count > 0
+		   ? mcp_profiles_add_sessions(s->tools, &s->count, o->prefix, &s->arena, err)
+		   : 0;
 }
 
 int mcp_setup_read(struct mcp_setup *s, const struct mcp_options *o, struct cj_error *err)

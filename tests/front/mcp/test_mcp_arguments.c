@@ -25,6 +25,8 @@ struct fixture {
 	struct config config; /* the options of the command line */
 	bool *wanted;
 	char text[4096]; /* the request, or the error */
+	const struct mcp_tool *tool;
+	struct mcp_plan plan;
 };
 
 static int open_fixture(void **state)
@@ -33,6 +35,8 @@ static int open_fixture(void **state)
 
 	config_init(&f->config);
 	f->wanted = calloc(settings_count, sizeof(*f->wanted));
+	f->tool = &tool;
+	f->plan.run_id = "ID";
 	*state = f;
 	return 0;
 }
@@ -67,7 +71,7 @@ static int write_call(struct fixture *f, const char *arguments)
 	size_t size = 0;
 
 	assert_int_equal(json_parse("arguments", arguments, strlen(arguments), &a, &node, &err), 0);
-	int rc = mcp_arguments_write(w, &tool, &given, node, "ID", &err);
+	int rc = mcp_arguments_write(w, f->tool, &given, node, &f->plan, &err);
 	if (rc < 0) {
 		assert_true(err.code > 0);
 		memcpy(f->text, err.msg, strlen(err.msg) + 1);

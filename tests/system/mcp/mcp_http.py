@@ -13,6 +13,7 @@ from service import TOKEN, Background, Service, one_token_config, tcp_call
 LEGACY = "2025-11-25"
 BOTH = "application/json, text/event-stream"
 SHELL = {"mcp": {"profiles": ["shell"]}}
+SESSION_TOOLS = ["session_create", "session_exec", "session_put_file", "session_get_file", "session_list_files", "session_end"]
 
 
 def message(method, number=1, version=None, progress=None, **params):
@@ -69,8 +70,8 @@ def _():
     with Service(config=SHELL) as service:
         found = result_of(ask(service, message("server/discover", version=MODERN)))
         contains(found["supportedVersions"], MODERN, "the versions")
-        tool, = result_of(ask(service, message("tools/list", version=MODERN)))["tools"]
-        equal(tool["name"], "run_shell", "the tool")
+        tool, *others = result_of(ask(service, message("tools/list", version=MODERN)))["tools"]
+        equal([tool["name"], *(other["name"] for other in others)], ["run_shell", *SESSION_TOOLS], "the tools")
         result = result_of(run(service, "echo $((6 * 7))"))
         equal((result["isError"], result["resultType"]), (False, "complete"), "the result")
         check_schema(facts_of(result), tool["outputSchema"], "the result")
@@ -191,7 +192,7 @@ def _():
 def _():
     rights = {"profiles": ["shell"], "timeout": "5s", "memory": "64M", "network": "none"}
     with Service(config={**SHELL, "callers": {f"uid:{os.geteuid()}": rights}}) as service:
-        tool, = result_of(ask(service, message("tools/list", version=MODERN)))["tools"]
+        tool, *_others = result_of(ask(service, message("tools/list", version=MODERN)))["tools"]
         equal(tool["inputSchema"]["properties"]["timeout_seconds"]["maximum"], 5, "the ceiling in the schema")
         contains(tool["description"], "no network", "the description")
         above = result_of(run(service, "true", timeout_seconds=6))
@@ -205,7 +206,7 @@ def _():
 
 @test("mcp http: a caller has tools only of profiles that it may use")
 def _():
-    with Service(config={"mcp": {"profiles": ["shell", "python"]}, "callers": {f"uid:{os.geteuid()}": {"profiles": ["python"]}}}) as service:
+    with Service(config={"mcp": {"profiles": ["shell", "python"]}, "callers": {f"uid:{os.geteuid()}": {"profiles": ["python"], "sessions": 0}}}) as service:
         tools = result_of(ask(service, message("tools/list", version=MODERN)))["tools"]
         equal([tool["name"] for tool in tools], ["run_python"], "the tools")
         refused = run(service, "true").has(200).json

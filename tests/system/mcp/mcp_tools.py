@@ -40,7 +40,7 @@ def _():
             ("print('x' * 3000000)", {}), ("import os; os.write(1, b'\\xff\\0')", {})]
     for version in ("2025-11-25", MODERN):
         with Server(*PYTHON_TOOL, version=version) as s:
-            tool, = s.ask("tools/list")["result"]["tools"]
+            tool, *_others = s.ask("tools/list")["result"]["tools"]
             for code, more in rows:
                 result = s.python(code, **more)
                 facts = facts_of(result)
@@ -64,7 +64,7 @@ def _():
             (("--network", "none", "--connect", "tcp:127.0.0.1:9"), (False, True, True))]
     for options, (read_only, destructive, open_world) in rows:
         with Server("-p", "shell", *options) as s:
-            tool, = s.ask("tools/list")["result"]["tools"]
+            tool, *_others = s.ask("tools/list")["result"]["tools"]
             walk(tool["inputSchema"])
             walk(tool["outputSchema"])
             hints = tool["annotations"]
@@ -88,7 +88,7 @@ print(json.load(open('/box/args.json')), sys.argv[1:], sys.stdin.read(), open('/
 def _():
     code = "import json; json.dump({'n': [1, 2.5, 'x']}, open('/box/out/result.json', 'w'))"
     with Server(*PYTHON_TOOL) as s:
-        tool, = s.ask("tools/list")["result"]["tools"]
+        tool, *_others = s.ask("tools/list")["result"]["tools"]
         contains(tool["description"], "/box/out/result.json", "the description")
         facts = facts_of(s.python(code))
         equal(facts["value"], {"n": [1, 2.5, "x"]}, "the value")
@@ -96,7 +96,7 @@ def _():
         facts = facts_of(s.python("open('/box/out/result.json', 'w').write('{')"))
         true("value" not in facts and facts["warnings"], f"a value that is no JSON: {facts}")
     with Server(*PYTHON_TOOL, "--value-path", "none") as s:
-        tool, = s.ask("tools/list")["result"]["tools"]
+        tool, *_others = s.ask("tools/list")["result"]["tools"]
         lacks(tool["description"], "return a value", "the description")
 
 
@@ -213,7 +213,7 @@ def _():
     from service import Service
 
     with Folder() as folder, Service(config={"audit": {"file": folder / "audit"}}) as service, Server("--remote", service.socket, "-p", "shell") as s:
-        tool, = s.ask("tools/list")["result"]["tools"]
+        tool, *_others = s.ask("tools/list")["result"]["tools"]
         true(tool["annotations"]["openWorldHint"], "the service's profile has a network")
         facts = facts_of(s.call("run_shell", code="echo here; echo x > /box/out/f; exit 4", network="none"))
         equal((facts["exit_code"], facts["stdout"], facts["files"][0]["path"]), (4, "here\n", "f"), "the answer")

@@ -9,6 +9,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/front/mcp/protocol/mcp_answer.h"
+#include "runtime/front/mcp/protocol/mcp_session_answer.h"
 #include "runtime/front/serve/loop.h"
 
 /* A call that did not run, or has no result. */
@@ -65,15 +66,39 @@ static void send_result(struct mcp_call *c, const char *text, size_t size)
 	c->ops->send(c, w, false);
 }
 
-static void on_done(struct mcp_run *r, const char *result, size_t size, const char *why)
+/* Of a tool that runs no program. */
+static void send_reply(struct mcp_call *c, const char *reply, size_t size)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	const struct mcp_session_answer answer = { .id = c->id,
+						   .era = c->era,
+						   .kind = c->tool.kind,
+						   .session = c->session,
+						   .path = c->path };
+	struct cj_error err = { 0 };
+
+	if (w && mcp_session_answer_put(w, &answer, reply, size, &err) < 0)
+		send_refusal(c, &err);
+	else
+		c->ops->send(c, w, false);
+}
+
+static bool has_result(const struct mcp_call *c)
+{
+	return c->tool.kind == MCP_TOOL_RUN || c->tool.kind == MCP_TOOL_SESSION_EXEC;
+}
+
+static void on_done(struct mcp_run *r, const char *reply, size_t size, const char *why)
 {
 	struct mcp_call *c = watch_owner(r, struct mcp_call, run);
 	struct cj_error err = { 0 };
 
-	if (!c->is_cancelled && result) {
-		send_result(c, result, size);
+	if (!c->is_cancelled && reply && has_result(c)) {
+		send_result(c, reply, size);
+	} else if (!c->is_cancelled && reply) {
+		send_reply(c, reply, size);
 	} else if (!c->is_cancelled) {
-		(void)!cj_reject(&err, "the run has no result: %s", why);
+		(void)!cj_reject(&err, "%s%s", has_result(c) ? "the run has no result: " : "", why);
 		send_refusal(c, &err);
 	}
 	c->ops->over(c);
@@ -81,32 +106,34 @@ static void on_done(struct mcp_run *r, const char *result, size_t size, const ch
 
 /* --- the start --------------------------------------------------------------------------- */
 
-static int write_request(struct mcp_call *c, const struct mcp_asked *asked,
-			 const struct mcp_given *given, char **out, size_t *out_size,
-			 struct cj_error *err)
+/* What the answer repeats. */
+static void keep_arguments(struct mcp_call *c, const struct json_node *arguments)
 {
-	auto_json_writer struct json_writer *w = json_writer_create(false);
-	const char *text = NULL;
+	const char *session = json_get_text(arguments, "session");
+	const char *path = json_get_text(arguments, "path");
 
-	if (!w)
-		return cj_fail(err, ENOMEM, "read the arguments");
-	if (mcp_arguments_write(w, &c->tool, given, asked->arguments, c->run.id, err) < 0 ||
-	    json_writer_take(w, &text, out_size, err) < 0)
-		return -err->code;
-	*out = strndup(text, *out_size);
-	return *out ? 0 : cj_fail(err, ENOMEM, "read the arguments");
+	(void)snprintf(c->session, sizeof(c->session), "%s", session ? session : "");
+	(void)snprintf(c->path, sizeof(c->path), "%s", path ? path : "");
 }
 
 static int start(struct mcp_call *c, const struct mcp_asked *asked, const struct mcp_given *given,
 		 struct cj_error *err)
 {
-	char *request = NULL;
-	size_t size = 0;
+	struct mcp_request request = { .method = NULL };
 
-	if (plan_mint_id(c->run.id, err) < 0 ||
-	    write_request(c, asked, given, &request, &size, err) < 0)
-		return -err->code;
-	return c->place->start(c->place->context, &c->run, request, size, err);
+	int rc = plan_mint_id(c->run.id, err);
+	if (rc == 0)
+		rc = mcp_request_write(&request, &c->tool, given, asked->arguments, c->run.id, err);
+	if (rc == 0) {
+		keep_arguments(c, asked->arguments);
+		c->run.method = request.method;
+		c->run.target = request.target;
+		c->run.content_type = request.content_type;
+		rc = c->place->start(c->place->context, &c->run, take_ptr(request.body),
+				     request.size, err);
+	}
+	mcp_request_fini(&request);
+	return rc;
 }
 
 void mcp_call_begin(struct mcp_call *c, const struct mcp_asked *asked,
@@ -118,13 +145,14 @@ void mcp_call_begin(struct mcp_call *c, const struct mcp_asked *asked,
 	c->era = asked->era;
 	c->tool = *asked->tool;
 	mcp_progress_init(&c->progress, &asked->progress, c->tool.wall_ms, clock_ms());
-	c->run = (struct mcp_run){ .profile = c->tool.profile,
-				   .wants_events = asked->progress.kind != MCP_ID_NONE,
-				   .wall_ms = c->tool.wall_ms,
-				   .output_bytes = c->tool.output_bytes,
-				   .traceparent = asked->traceparent,
-				   .event = on_event,
-				   .done = on_done };
+	c->run =
+	    (struct mcp_run){ .profile = c->tool.profile,
+			      .wants_events = has_result(c) && asked->progress.kind != MCP_ID_NONE,
+			      .wall_ms = c->tool.wall_ms,
+			      .output_bytes = c->tool.output_bytes,
+			      .traceparent = asked->traceparent,
+			      .event = on_event,
+			      .done = on_done };
 	if (start(c, asked, given, &err) == 0)
 		return;
 	send_refusal(c, &err);

@@ -10,9 +10,9 @@
 #include "runtime/base/json/json.h"
 #include "runtime/front/mcp/calls/mcp_files.h"
 #include "runtime/front/mcp/calls/mcp_run.h"
-#include "runtime/front/mcp/protocol/mcp_arguments.h"
 #include "runtime/front/mcp/protocol/mcp_progress.h"
 #include "runtime/front/mcp/protocol/mcp_protocol.h"
+#include "runtime/front/mcp/protocol/mcp_request.h"
 
 /* How the owner serves its calls. */
 struct mcp_call;
@@ -38,7 +38,8 @@ struct mcp_call {
 	struct mcp_tool tool; /* its texts are the owner's */
 	struct mcp_run run;
 	struct mcp_progress progress;
-	bool is_cancelled; /* no answer */
+	bool is_cancelled;                                 /* no answer */
+	char session[PLAN_ID_MAX], path[MCP_PATH_MAX + 1]; /* arguments; "": not given */
 };
 
 /*

@@ -131,9 +131,10 @@ static void on_ready(struct watch *w, uint32_t events)
 static void write_head(struct call *c)
 {
 	const struct remote_message message = {
-		.method = "POST",
-		.path = "/v1/runs",
-		.accept = c->reply.run->wants_events ? "application/x-ndjson" : "application/json",
+		.method = c->reply.run->method,
+		.path = c->reply.run->target,
+		.accept = c->reply.run->wants_events ? "application/x-ndjson" : "*/*",
+		.type = c->reply.run->content_type,
 		.body = c->request,
 		.size = c->size,
 		.agent = "cejail-mcp",

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mcp_run - a run as the server sees it, wherever it takes place.
+ * mcp_run - a request to the API of the service as the server sees it, wherever it is answered.
  *
- * mcp_local.h runs it here, mcp_remote.h at a service.  Both take the same request, and call back
- * from the event loop.
+ * mcp_local.h runs a program here, mcp_remote.h asks a service, api_mcp_call.c is part of one.  All
+ * take the same request, and call back from the event loop.
  */
 #pragma once
 
@@ -18,13 +18,16 @@
 struct mcp_run {
 	char id[PLAN_ID_MAX];
 	const char *profile;
+	/* of the API, only read at the start; content_type NULL: no body */
+	const char *method, *target, *content_type;
 	bool wants_events;
 	uint64_t wall_ms, output_bytes; /* the most that it may use; 0: no limit */
 	const char *traceparent;        /* of the client; NULL: none.  Only read at the start */
 
 	/* An event: a line of JSON, as for --events-fd. */
 	void (*event)(struct mcp_run *r, const char *line, size_t size);
-	/* The end, exactly once, unless the start failed: the result's JSON; or NULL, and `why`. */
+	/* The end, exactly once, unless the start failed: the reply's body with a NUL behind it; or
+	 * NULL, and `why`. */
 	void (*done)(struct mcp_run *r, const char *result, size_t size, const char *why);
 	void *state; /* of the side that runs it */
 };

@@ -2,12 +2,14 @@
 /* Results of runs as results of tools.  Pure. */
 #include "runtime/front/mcp/protocol/mcp_answer.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "rootfs/files/types.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
-#include "runtime/front/mcp/protocol/mcp_prose.h"
+#include "runtime/front/mcp/text/mcp_prose.h"
+#include "runtime/front/mcp/text/mcp_uri.h"
 #include "runtime/jail/outcome.h"
 
 #define SIGNATURE_MAX 12             /* bytes of an image that say what it is */
@@ -250,44 +252,9 @@ static void put_usage(struct json_writer *w, const struct json_node *result)
 
 /* --- files -------------------------------------------------------------------------- */
 
-/* A path as part of a URI: RFC 3986, section 3.3. */
-static char *put_path(char *to, const char *path)
-{
-	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-				    "0123456789-._~/";
-	static const char hex[] = "0123456789ABCDEF";
-
-	for (; *path; path++) {
-		unsigned byte = (unsigned char)*path;
-		if (strchr(plain, *path)) {
-			*to++ = *path;
-			continue;
-		}
-		*to++ = '%';
-		*to++ = hex[byte >> 4];
-		*to++ = hex[byte & 0xf];
-	}
-	return to;
-}
-
-static char *join_uri(const char *before, const char *directory, const char *path)
-{
-	size_t room = strlen(before) + 3 * (strlen(directory) + strlen(path)) + 2;
-	char *uri = malloc(room), *to = uri;
-
-	if (!uri)
-		return NULL;
-	memcpy(to, before, strlen(before));
-	to = put_path(to + strlen(before), directory);
-	*to++ = '/';
-	to = put_path(to, path);
-	*to = '\0';
-	return uri;
-}
-
 char *mcp_answer_file_uri(const char *directory, const char *path)
 {
-	return join_uri("file://", directory, path);
+	return mcp_uri_join("file://", directory, path);
 }
 
 /* A model's API may refuse a whole conversation for an image that is none. */
@@ -345,7 +312,7 @@ static char *make_uri(const struct mcp_answer *a, const struct json_node *file,
 	if (is_stored(a, file))
 		return mcp_answer_file_uri(a->directory, path);
 	return placement == NOWHERE ? NULL
-				    : join_uri("cejail://run/", text_of(a->result, "id"), path);
+				    : mcp_uri_join("cejail://run/", text_of(a->result, "id"), path);
 }
 
 static void list_files(struct json_writer *w, const struct mcp_answer *a)
@@ -423,6 +390,50 @@ static void put_files(struct json_writer *w, const struct mcp_answer *a)
 		put_file(w, a, m, place(a, m, &embedded));
 }
 
+/* --- what an interpreter displays ------------------------------------------------------ */
+
+/* "cejail://cell/ID/1" */
+static char *display_uri(const struct json_node *result, size_t number)
+{
+	char name[24];
+
+	(void)snprintf(name, sizeof(name), "%zu", number);
+	return mcp_uri_join("cejail://cell/", text_of(result, "id"), name);
+}
+
+/* As files are: images as images, all else as a resource.  What is too large is left out. */
+static void put_display(struct json_writer *w, const struct json_node *display, const char *uri,
+			uint64_t *room)
+{
+	const char *text = json_get_text(display, "text");
+	const char *base64 = json_get_text(display, "base64");
+	size_t size = text ? strlen(text) : base64 ? TEXT_BASE64_ROOM(strlen(base64)) : 0;
+	bool is_shown_image = !text && is_image(display) && size <= MCP_IMAGE_MAX;
+
+	if ((!text && !base64) || size > *room || (!is_shown_image && size > MCP_FILE_MAX))
+		return;
+	*room -= size;
+	json_open_object(w);
+	if (is_shown_image)
+		put_image(w, display);
+	else
+		put_resource(w, display, uri);
+	json_close_object(w);
+}
+
+static void put_displays(struct json_writer *w, const struct json_node *result)
+{
+	uint64_t room = MCP_FILES_MAX;
+	size_t number = 0;
+
+	for (const struct json_node *m = list_of(mcp_member(result, "cell"), "displays"); m;
+	     m = m->next) {
+		auto_free char *uri = display_uri(result, ++number);
+		if (uri)
+			put_display(w, m, uri, &room);
+	}
+}
+
 /* --- the whole ---------------------------------------------------------------------- */
 
 /* A file that nobody gets: the sentence says what the user can do. */
@@ -473,6 +484,18 @@ static void put_end(struct json_writer *w, const struct json_node *result)
 		json_member_u64(w, "signal", value);
 }
 
+/* Of a program in a session, and in its interpreter. */
+static void put_session(struct json_writer *w, const struct json_node *result)
+{
+	const char *session = json_get_text(result, "session");
+	const char *last = json_get_text(mcp_member(result, "cell"), "value");
+
+	if (session)
+		json_member_text(w, "session", session);
+	if (last)
+		json_member_text(w, "last_value", last);
+}
+
 static void put_facts(struct json_writer *w, const struct mcp_answer *a)
 {
 	const struct json_node *result = a->result, *returned = mcp_member(result, "value");
@@ -489,6 +512,7 @@ static void put_facts(struct json_writer *w, const struct mcp_answer *a)
 		json_put_key(w, "value");
 		json_put_node(w, returned);
 	}
+	put_session(w, result);
 	list_files(w, a);
 	put_usage(w, result);
 	put_limits_hit(w, result);
@@ -530,6 +554,7 @@ void mcp_answer_put(struct json_writer *w, const struct mcp_answer *answer)
 	json_put_key(w, "content");
 	json_open_array(w);
 	put_facts_as_text(w, answer);
+	put_displays(w, answer->result);
 	put_files(w, answer);
 	json_close_array(w);
 	if (answer->era != MCP_ERA_OLD) {

@@ -16,6 +16,7 @@ struct call {
 	struct config config; /* the command line's, with what the call lowers */
 	bool *wanted;
 	struct json_writer *w;
+	struct mcp_plan *plan;
 };
 
 static int no_memory(struct cj_error *err)
@@ -159,32 +160,115 @@ static int lower_network(struct call *c, const struct json_node *node, struct cj
 	return want(c, "network.mode", "none", err);
 }
 
-static int refuse_session(struct call *c, const struct json_node *node, struct cj_error *err)
+/* --- sessions ---------------------------------------------------------------------- */
+
+int mcp_arguments_take_session(const struct json_node *node, char out[static PLAN_ID_MAX],
+			       struct cj_error *err)
 {
-	(void)c;
-	(void)node;
-	return cj_reject(err, "'session': there are no sessions in this version; put all code and "
-			      "data into one call, and leave 'session' out");
+	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				      "0123456789_-";
+
+	if (need_type(node, node->key, JSON_STRING, err) < 0)
+		return -err->code;
+	size_t size = strlen(node->text);
+	if (size == 0 || size >= PLAN_ID_MAX || strspn(node->text, allowed) != size)
+		return cj_reject(err, "'session' must be an id that session_create has returned");
+	memcpy(out, node->text, size + 1);
+	return 0;
 }
+
+static int take_session(struct call *c, const struct json_node *node, struct cj_error *err)
+{
+	if (c->tool->kind == MCP_TOOL_RUN && !c->tool->has_sessions)
+		return cj_reject(err, "'session': there are no sessions here; put all code and "
+				      "data into one call, and leave 'session' out");
+	return mcp_arguments_take_session(node, c->plan->session, err);
+}
+
+static int put_profile(struct call *c, const struct json_node *node, struct cj_error *err)
+{
+	const char *const *names = c->tool->profiles;
+
+	if (need_type(node, node->key, JSON_STRING, err) < 0)
+		return -err->code;
+	while (*names && strcmp(*names, node->text) != 0)
+		names++;
+	if (!*names)
+		return cj_reject(err, "'profile' must be one of those in the input schema");
+	put_as(c->w, node->key, node);
+	return 0;
+}
+
+static int put_context(struct call *c, const struct json_node *node, struct cj_error *err)
+{
+	if (need_type(node, node->key, JSON_STRING, err) < 0)
+		return -err->code;
+	if (strcmp(node->text, "none") != 0 && strcmp(node->text, "repl") != 0)
+		return cj_reject(err, "'context' must be \"none\" or \"repl\"");
+	put_as(c->w, node->key, node);
+	return 0;
+}
+
+/* The service reads a bare number as seconds, and has the limit. */
+static int put_lease(struct call *c, const struct json_node *node, struct cj_error *err)
+{
+	if (need_type(node, node->key, JSON_NUMBER, err) < 0)
+		return -err->code;
+	json_member_text(c->w, "lease", node->text);
+	return 0;
+}
+
+static int put_command(struct call *c, const struct json_node *node, struct cj_error *err)
+{
+	if (need_type(node, node->key, JSON_ARRAY, err) < 0)
+		return -err->code;
+	for (const struct json_node *m = node->child; m; m = m->next)
+		if (need_type(m, "each item of command", JSON_STRING, err) < 0)
+			return -err->code;
+	put_as(c->w, node->key, node);
+	return 0;
+}
+
+/* --- the table ----------------------------------------------------------------------- */
+
+#define RUN    (1u << MCP_TOOL_RUN)
+#define EXEC   (1u << MCP_TOOL_SESSION_EXEC)
+#define CREATE (1u << MCP_TOOL_SESSION_CREATE)
 
 static const struct argument {
 	const char *name;
 	int (*take)(struct call *c, const struct json_node *node, struct cj_error *err);
+	unsigned kinds; /* of tools */
 } known[] = {
-	{ "code", put_text },          { "args", put_args },
-	{ "argv", put_argv },          { "stdin", put_text },
-	{ "files", put_files },        { "timeout_seconds", lower_timeout },
-	{ "memory", lower_memory },    { "network", lower_network },
-	{ "session", refuse_session },
+	{ "code", put_text, RUN | EXEC },
+	{ "command", put_command, EXEC },
+	{ "args", put_args, RUN | EXEC },
+	{ "argv", put_argv, RUN | EXEC },
+	{ "stdin", put_text, RUN | EXEC },
+	{ "files", put_files, RUN | EXEC },
+	{ "timeout_seconds", lower_timeout, RUN | EXEC },
+	{ "memory", lower_memory, RUN | CREATE },
+	{ "network", lower_network, RUN | CREATE },
+	{ "profile", put_profile, CREATE },
+	{ "context", put_context, CREATE },
+	{ "lease_seconds", put_lease, CREATE },
+	{ "session", take_session, RUN | EXEC },
 };
 #define KNOWN (sizeof(known) / sizeof(known[0]))
 
-static int refuse_unknown(const char *name, struct cj_error *err)
+static bool has_argument(const struct mcp_tool *tool, const struct argument *a)
+{
+	return (a->kinds & (1u << tool->kind)) != 0;
+}
+
+static int refuse_unknown(const struct mcp_tool *tool, const char *name, struct cj_error *err)
 {
 	const char *names[KNOWN + 1] = { NULL };
+	size_t count = 0;
 
 	for (size_t i = 0; i < KNOWN; i++)
-		names[i] = known[i].name;
+		if (has_argument(tool, &known[i]))
+			names[count++] = known[i].name;
 	const char *near = text_nearest(name, names);
 	if (near)
 		return cj_reject(err, "unknown argument '%.64s'; did you mean '%s'?", name, near);
@@ -194,43 +278,105 @@ static int refuse_unknown(const char *name, struct cj_error *err)
 static int take_argument(struct call *c, const struct json_node *node, struct cj_error *err)
 {
 	for (size_t i = 0; i < KNOWN; i++)
-		if (strcmp(known[i].name, node->key) == 0)
+		if (has_argument(c->tool, &known[i]) && strcmp(known[i].name, node->key) == 0)
 			return known[i].take(c, node, err);
-	return refuse_unknown(node->key, err);
+	return refuse_unknown(c->tool, node->key, err);
 }
 
 /* --- the request ------------------------------------------------------------------ */
 
-static int write_request(struct call *c, const struct json_node *arguments, const char *run_id,
-			 struct cj_error *err)
+static int check_required(const struct mcp_tool *tool, const struct json_node *arguments,
+			  struct cj_error *err)
 {
-	if (!mcp_member(arguments, "code"))
-		return cj_reject(err, "'code' is missing: it is the whole program");
+	bool has_code = mcp_member(arguments, "code") != NULL;
+	bool has_command = mcp_member(arguments, "command") != NULL;
+
+	if (tool->kind == MCP_TOOL_SESSION_CREATE)
+		return mcp_member(arguments, "profile")
+			   ? 0
+			   : cj_reject(err, "'profile' is missing: it says what runs");
+	if (tool->kind == MCP_TOOL_RUN)
+		return has_code ? 0 : cj_reject(err, "'code' is missing: it is the whole program");
+	if (!mcp_member(arguments, "session"))
+		return cj_reject(err, "'session' is missing: session_create returns one");
+	if (has_code == has_command)
+		return cj_reject(err, "give either 'code' or 'command'");
+	return 0;
+}
+
+/* The jail of a session has its settings already. */
+static int check_session(const struct json_node *arguments, struct cj_error *err)
+{
+	static const char *const fixed[] = { "memory", "network" };
+
+	for (size_t i = 0; i < sizeof(fixed) / sizeof(fixed[0]); i++)
+		if (mcp_member(arguments, fixed[i]))
+			return cj_reject(err,
+					 "'%s' cannot change in a session; give it to "
+					 "session_create",
+					 fixed[i]);
+	return 0;
+}
+
+static void keep_only(bool *wanted, const struct setting *s)
+{
+	bool is_wanted = wanted[s - settings];
+
+	memset(wanted, 0, settings_count * sizeof(*wanted));
+	wanted[s - settings] = is_wanted;
+}
+
+/* After the arguments: whether there is a session is known then. */
+static int put_rest(struct call *c, const struct json_node *arguments, struct cj_error *err)
+{
+	bool is_exec = c->plan->session[0] != '\0';
+
+	if (is_exec && check_session(arguments, err) < 0)
+		return -err->code;
+	if (!is_exec && c->tool->kind == MCP_TOOL_RUN)
+		json_member_text(c->w, "profile", c->tool->profile);
+	if (c->tool->kind != MCP_TOOL_SESSION_CREATE) {
+		json_member_text(c->w, "id", c->plan->run_id);
+		json_member_bool(c->w, "artifacts", true);
+	} else {
+		c->wanted[setting_by_key("file") - settings] = false; /* of programs */
+	}
+	if (is_exec) {
+		json_member_bool(c->w, "interrupt", true);
+		keep_only(c->wanted, setting_by_key("timeout"));
+	}
+	profile_put(c->w, &c->config, c->wanted);
+	return 0;
+}
+
+static int write_request(struct call *c, const struct json_node *arguments, struct cj_error *err)
+{
+	if (check_required(c->tool, arguments, err) < 0)
+		return -err->code;
 	json_open_object(c->w);
-	json_member_text(c->w, "profile", c->tool->profile);
-	json_member_text(c->w, "id", run_id);
 	for (const struct json_node *m = arguments->child; m; m = m->next)
 		if (take_argument(c, m, err) < 0)
 			return -err->code;
-	json_member_bool(c->w, "artifacts", true);
-	profile_put(c->w, &c->config, c->wanted);
+	if (put_rest(c, arguments, err) < 0)
+		return -err->code;
 	json_close_object(c->w);
 	return 0;
 }
 
 int mcp_arguments_write(struct json_writer *w, const struct mcp_tool *tool,
 			const struct mcp_given *given, const struct json_node *arguments,
-			const char *run_id, struct cj_error *err)
+			struct mcp_plan *plan, struct cj_error *err)
 {
 	auto_free bool *wanted = calloc(settings_count, sizeof(*wanted));
-	struct call c = { .tool = tool, .wanted = wanted, .w = w };
+	struct call c = { .tool = tool, .wanted = wanted, .w = w, .plan = plan };
 
+	plan->session[0] = '\0';
 	if (!wanted)
 		return no_memory(err);
 	memcpy(wanted, given->wanted, settings_count * sizeof(*wanted));
 	int rc = config_copy(&c.config, given->config, err);
 	if (rc == 0)
-		rc = write_request(&c, arguments, run_id, err);
+		rc = write_request(&c, arguments, err);
 	config_fini(&c.config);
 	return rc;
 }

@@ -7,8 +7,9 @@
 #include <string.h>
 
 #include "runtime/base/text.h"
-#include "runtime/front/mcp/protocol/mcp_prose.h"
-#include "runtime/front/mcp/protocol/mcp_schema.h"
+#include "runtime/front/mcp/text/mcp_prose.h"
+#include "runtime/front/mcp/text/mcp_schema.h"
+#include "runtime/front/mcp/protocol/mcp_session_tool.h"
 
 /* --- the description ------------------------------------------------------------- */
 
@@ -59,8 +60,9 @@ static void describe(struct mcp_prose *p, const struct mcp_tool *t)
 	if (t->about)
 		mcp_say(p, ". Profile '%s': %s", t->profile, t->about);
 	mcp_say(p,
-		". Each call starts in a new, empty sandbox: nothing remains of an earlier call. "
-		"Write results to standard output.");
+		". Each call starts in a new, empty sandbox: nothing remains of an earlier call%s. "
+		"Write results to standard output.",
+		t->has_sessions ? ", unless 'session' names one" : "");
 	mcp_say(p, " The program finds 'files' below /box, and 'args' as JSON in /box/args.json. "
 		   "The answer contains the files that it writes to /box/out.");
 	if (t->stores_files)
@@ -118,6 +120,16 @@ static void put_network_schema(struct json_writer *w)
 	mcp_schema_put_enum(w, "network", values, "\"none\": run without a network.");
 }
 
+void mcp_tool_put_program_input(struct json_writer *w, const struct mcp_tool *t)
+{
+	mcp_schema_put(w, "args", NULL,
+		       "Data for the program: any JSON value, written to /box/args.json.");
+	mcp_schema_put_list(w, "argv", "Command line arguments of the program.");
+	mcp_schema_put(w, "stdin", "string", "Standard input of the program.");
+	put_file_schema(w);
+	put_timeout_schema(w, t);
+}
+
 static void put_input_schema(struct json_writer *w, const struct mcp_tool *t)
 {
 	static const char *const required[] = { "code", NULL };
@@ -125,15 +137,13 @@ static void put_input_schema(struct json_writer *w, const struct mcp_tool *t)
 	json_put_key(w, "inputSchema");
 	mcp_schema_open_object(w);
 	mcp_schema_put(w, "code", "string", "The whole program.");
-	mcp_schema_put(w, "args", NULL,
-		       "Data for the program: any JSON value, written to /box/args.json.");
-	mcp_schema_put_list(w, "argv", "Command line arguments of the program.");
-	mcp_schema_put(w, "stdin", "string", "Standard input of the program.");
-	put_file_schema(w);
-	put_timeout_schema(w, t);
+	mcp_tool_put_program_input(w, t);
 	put_memory_schema(w);
 	if (t->has_network)
 		put_network_schema(w);
+	if (t->has_sessions)
+		mcp_schema_put(w, "session", "string",
+			       "Run in this session, which session_create has made.");
 	json_close_object(w);
 	mcp_schema_put_required(w, required);
 	json_close_object(w);
@@ -170,7 +180,14 @@ static void put_usage_output(struct json_writer *w)
 	json_close_object(w);
 }
 
-static void put_output_schema(struct json_writer *w, const struct mcp_tool *t)
+static void put_session_output(struct json_writer *w)
+{
+	mcp_schema_put(w, "session", "string", "The session that the program ran in.");
+	mcp_schema_put(w, "last_value", "string",
+		       "In an interpreter: the value of the last expression, as text.");
+}
+
+void mcp_tool_put_result_output(struct json_writer *w, const struct mcp_tool *t)
 {
 	static const char *const required[] = { "status",  "stdout", "stderr",     "truncated",
 						"files",   "usage",  "limits_hit", "denied",
@@ -188,6 +205,8 @@ static void put_output_schema(struct json_writer *w, const struct mcp_tool *t)
 	mcp_schema_put(w, "truncated", "boolean", "The middle of stdout or of stderr is missing.");
 	if (t->value_path)
 		mcp_schema_put(w, "value", NULL, "The value that the program returned.");
+	if (t->has_sessions)
+		put_session_output(w);
 	put_files_output(w);
 	put_usage_output(w);
 	mcp_schema_put_list(w, "limits_hit", "The limits that the program reached.");
@@ -220,6 +239,10 @@ void mcp_tool_put(struct json_writer *w, const struct mcp_tool *tool, enum mcp_e
 	struct mcp_prose text = { .size = 0 };
 	char title[96];
 
+	if (tool->kind != MCP_TOOL_RUN) {
+		mcp_session_tool_put(w, tool, era);
+		return;
+	}
 	describe(&text, tool);
 	(void)snprintf(title, sizeof(title), "Run code (%.32s) in a sandbox", tool->profile);
 	json_open_object(w);
@@ -229,7 +252,7 @@ void mcp_tool_put(struct json_writer *w, const struct mcp_tool *tool, enum mcp_e
 	json_member_text(w, "description", text.text);
 	put_input_schema(w, tool);
 	if (era != MCP_ERA_OLD)
-		put_output_schema(w, tool);
+		mcp_tool_put_result_output(w, tool);
 	put_annotations(w, tool);
 	json_close_object(w);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mcp_tool - a tool as tools/list shows it: one for each profile.  Pure.
+ * mcp_tool - a tool as tools/list shows it: one for each profile, and those of sessions.  Pure.
  *
  * Title, description, schemas and annotations are made from the settings that are in force: the
  * profile's, with the options of the command line.
@@ -18,19 +18,39 @@
 #define MCP_IMAGE_MAX     (4u << 20)
 #define MCP_FILES_MAX     (8u << 20) /* files and images of one answer together */
 
+/* Tools of sessions come after those of runs. */
+enum mcp_tool_kind {
+	MCP_TOOL_RUN,
+	MCP_TOOL_SESSION_CREATE,
+	MCP_TOOL_SESSION_EXEC,
+	MCP_TOOL_SESSION_PUT_FILE,
+	MCP_TOOL_SESSION_GET_FILE,
+	MCP_TOOL_SESSION_LIST_FILES,
+	MCP_TOOL_SESSION_END,
+	MCP_TOOL_KIND_COUNT
+};
+#define MCP_SESSION_TOOLS (MCP_TOOL_KIND_COUNT - MCP_TOOL_SESSION_CREATE)
+
 struct mcp_tool {
+	enum mcp_tool_kind kind;
 	char name[MCP_TOOL_NAME_MAX + 1]; /* "run_python" */
 	const char *profile;
 	const char *about;      /* the profile's description; NULL: none */
 	const char *value_path; /* where the program leaves its return value; NULL: nowhere */
 	/* 0: no limit, or the service did not say */
 	uint64_t memory_bytes, millicpus, wall_ms, disk_bytes, output_bytes;
-	bool has_network;    /* the public one */
-	bool has_allow_list; /* only some destinations of it */
-	bool writes_host;    /* a host directory is mounted writable */
-	bool reaches_host;   /* it may connect to an end point of the host */
-	bool stores_files;   /* the server has a directory for files */
+	bool has_network;            /* the public one */
+	bool has_allow_list;         /* only some destinations of it */
+	bool writes_host;            /* a host directory is mounted writable */
+	bool reaches_host;           /* it may connect to an end point of the host */
+	bool stores_files;           /* the server has a directory for files */
+	bool has_sessions;           /* of a run: it may take place in a session */
+	const char *const *profiles; /* of session_create, NULL-terminated */
 };
 
 /* One element of "tools". */
 void mcp_tool_put(struct json_writer *w, const struct mcp_tool *tool, enum mcp_era era);
+
+/* Schemas of a run, which an exec in a session has, too. */
+void mcp_tool_put_program_input(struct json_writer *w, const struct mcp_tool *tool);
+void mcp_tool_put_result_output(struct json_writer *w, const struct mcp_tool *tool);

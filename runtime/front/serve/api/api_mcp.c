@@ -21,7 +21,7 @@ struct posted {
 	struct mcp_protocol protocol; /* the first member: load_tools() finds the rest */
 	struct api_call *call;
 	struct arena arena;
-	struct mcp_tool tools[API_MCP_TOOLS_MAX];
+	struct mcp_tool tools[API_MCP_TOOLS_MAX + MCP_SESSION_TOOLS];
 };
 
 /* --- the tools of a caller ---------------------------------------------------------- */
@@ -61,6 +61,11 @@ static int add_tool(struct posted *p, const char *name, bool is_standard, struct
 	return rc;
 }
 
+static bool may_have_sessions(const struct api_call *c)
+{
+	return c->api->config->sessions > 0 && c->account->rights->sessions > 0;
+}
+
 static int load_tools(struct mcp_protocol *protocol, struct cj_error *err)
 {
 	struct posted *p = (struct posted *)(void *)protocol;
@@ -72,6 +77,8 @@ static int load_tools(struct mcp_protocol *protocol, struct cj_error *err)
 		rc = add_tool(p, chosen->items[i], false, err);
 	for (size_t i = 0; chosen->count == 0 && mcp_profiles_standard[i] && rc == 0; i++)
 		rc = add_tool(p, mcp_profiles_standard[i], true, err);
+	if (rc == 0 && protocol->ntools > 0 && may_have_sessions(p->call))
+		rc = mcp_profiles_add_sessions(p->tools, &protocol->ntools, "", &p->arena, err);
 	return rc;
 }
 

@@ -8,8 +8,8 @@
  * request.  The answer is JSON; if it takes long, or there is progress, a stream of events.
  *
  * Nothing is kept between two requests.  A client that opens with `initialize` gets a session id
- * that only labels its calls, so that notifications/cancelled finds them.  A client that disconnects
- * cancels its call, in all versions: no stream can be resumed, so the answer would be lost.
+ * that only labels its calls, so that notifications/cancelled finds them.  A client that closes the
+ * connection cancels its call, in all versions: no stream can be resumed, and the answer is lost.
  */
 #pragma once
 

@@ -152,9 +152,10 @@ static int start(void *context, struct mcp_run *r, char *request, size_t size, s
 	struct api_mcp_call *call = context;
 	const struct http_inner ask = {
 		.outer = call->outer,
-		.method = "POST",
-		.target = "/v1/runs",
-		.accept = r->wants_events ? "application/x-ndjson" : "application/json",
+		.method = r->method,
+		.target = r->target,
+		.accept = r->wants_events ? "application/x-ndjson" : "*/*",
+		.content_type = r->content_type,
 		.traceparent = r->traceparent,
 		.body = request,
 		.body_size = size,

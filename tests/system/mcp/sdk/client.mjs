@@ -33,7 +33,7 @@ seen.tools = (await client.listTools()).tools.map((tool) => tool.name);
 seen.progress = [];
 seen.result = await run("echo one; sleep 0.3; echo two; sleep 0.3; echo x > /box/out/f.txt", { onprogress: (note) => seen.progress.push(note) });
 seen.failed = await run("exit 3");
-seen.refused = await run("true", undefined, { session: "s" });
+seen.refused = await run("true", undefined, { sesion: "s" });
 seen.unknown = await failure(call({ name: "none", arguments: {} }));
 
 const stop = new AbortController();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of JSON schemas.  Pure. */
-#include "runtime/front/mcp/protocol/mcp_schema.h"
+#include "runtime/front/mcp/text/mcp_schema.h"
 
 void mcp_schema_open(struct json_writer *w, const char *key, const char *type, const char *text)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Text in a buffer.  Pure. */
-#include "runtime/front/mcp/protocol/mcp_prose.h"
+#include "runtime/front/mcp/text/mcp_prose.h"
 
 #include <stdarg.h>
 #include <stdio.h>

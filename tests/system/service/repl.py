@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions with the context "repl": variables stay from cell to cell, whatever a cell does."""
+
+import base64
+import json
+import threading
+
+from harness import *  # noqa: F403
+from service import Service, call
+
+LIMITED = {"timeout": "60s"}
+
+
+class Repl:
+    """One session of a service."""
+
+    def __init__(self, service, profile="python", **more):
+        self.service = service
+        made = service.post({"profile": profile, "context": "repl", **more}, path="/v1/sessions")
+        made.has(201)
+        self.id = made.json["id"]
+        equal(made.json["context"], "repl", "the context")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *unused):
+        self.service.call("DELETE", f"/v1/sessions/{self.id}")
+
+    def exec(self, code, **more):
+        return self.service.call("POST", f"/v1/sessions/{self.id}/execs", {"code": code, **more})
+
+    def cell(self, code, status="exited", exit_code=0, **more):
+        value = self.exec(code, **LIMITED | more).result
+        seen = (value["status"], value["exit_code"])
+        equal(seen, (status, exit_code), f"the end of {code!r}, which said {value['stderr']} {value.get('cell')} {value['warnings']}")
+        equal(value["session"], self.id, "the session")
+        return value
+
+    def value(self, code, **more):
+        return self.cell(code, **more)["cell"]["value"]
+
+    def show(self):
+        return self.service.get(f"/v1/sessions/{self.id}").json
+
+
+def text_of(stream):
+    return stream["text"]
+
+
+@test("variables survive from cell to cell, and each cell has its value, its output and no other one's")
+def _():
+    with Service() as s:
+        for profile, code in (("python", "x = 40\nprint('a')"), ("node", "const x = 40; console.log('a')")):
+            with Repl(s, profile) as r:
+                first = r.cell(code)
+                equal((text_of(first["stdout"]), first["cell"]["number"]), ("a\n", 1), "the first cell")
+                second = r.cell("x + 2")
+                equal((text_of(second["stdout"]), second["cell"]["value"], second["cell"]["number"]), ("", "42", 2), "the second cell")
+                equal((second["cell"]["exception"], second["cell"]["restarted"], second["cell"]["lost"]), (None, False, False), "the second cell")
+                true(second["usage"]["wall_ms"] >= 0 and second["code_sha256"], f"{second}")
+                gone = r.cell("1/0" if profile == "python" else "null.x", exit_code=1)
+                equal(gone["cell"]["exception"]["type"], "ZeroDivisionError" if profile == "python" else "TypeError", "the exception")
+                equal(text_of(gone["stderr"]).strip(), gone["cell"]["exception"]["traceback"].strip(), "standard error")
+                equal(r.value("x"), "40", "x")
+
+
+@test("a pandas table lives over three cells, and a figure comes as an image")
+def _():
+    with Service() as s, Repl(s, "python-data") as r:
+        if r.exec("import pandas, matplotlib", **LIMITED).result["exit_code"] != 0:
+            raise Skip("pandas or matplotlib is not installed")
+        r.cell("import pandas as pd\ndf = pd.DataFrame({'a': [1, 2, 3]})")
+        r.cell("df['b'] = df.a ** 2")
+        shown = r.cell("df")["cell"]
+        equal([d["type"] for d in shown["displays"]], ["text/html"], "displays")
+        true("<table" in shown["displays"][0]["text"] and "9" in shown["value"], f"{shown}")
+        shown = r.cell("import matplotlib.pyplot as plt\nplt.plot(df.a, df.b)\nplt.show()")
+        equal([d["type"] for d in shown["cell"]["displays"]], ["image/png"], "displays")
+        true(base64.b64decode(shown["cell"]["displays"][0]["base64"]).startswith(b"\x89PNG"), "an image")
+        equal(text_of(shown["stderr"]), "", "standard error")
+
+
+@test("a time limit interrupts the cell, and variables survive")
+def _():
+    with Service() as s:
+        for profile, loop in (("python", "while True: pass"), ("node", "for (;;);")):
+            with Repl(s, profile) as r:
+                r.cell("x = 1")
+                late = r.cell(loop, status="timeout", exit_code=None, timeout="300ms")
+                equal((late["cell"]["lost"], late["limits"]["wall"]["hit"]), (False, True), "the late cell")
+                equal(r.value("x"), "1", "x")
+
+
+@test("a cell that ignores the interrupt is killed, and the next one has a new interpreter")
+def _():
+    with Service() as s, Repl(s) as r:
+        r.cell("x = 1\nimport subprocess\np = subprocess.Popen(['sleep', '1000'])")
+        code = "import signal, time\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True: time.sleep(1)"
+        late = r.cell(code, status="timeout", exit_code=None, timeout="300ms")
+        equal(late["cell"]["lost"], True, "lost")
+        true(any("its variables are gone" in w for w in late["warnings"]), f"warnings: {late['warnings']}")
+        after = r.cell("'x' in globals()")
+        equal((after["cell"]["value"], after["cell"]["restarted"]), ("False", True), "the next cell")
+        true(any("is a new one" in w for w in after["warnings"]), f"warnings: {after['warnings']}")
+        equal(r.cell("1")["cell"]["restarted"], False, "the cell behind it")
+        left = "import os\n[c for n in os.listdir('/proc') if n.isdigit() for c in [open(f'/proc/{n}/cmdline').read()] if 'sleep' in c]"
+        equal(r.value(left), "[]", "processes of the old interpreter")
+
+
+@test("a signal interrupts a cell, and so does closing the connection")
+def _():
+    with Service() as s, Repl(s) as r:
+        r.cell("x = 1")
+        done = []
+        mark = "import time\nopen('/box/%s', 'w').close()\ntime.sleep(600)"
+        thread = threading.Thread(target=lambda: done.append(r.exec(mark % "a", id="slow", **LIMITED)))
+        thread.start()
+        wait_until(lambda: s.get(f"/v1/sessions/{r.id}/files/box/a").status == 200, "the cell")
+        s.call("POST", f"/v1/sessions/{r.id}/execs/slow/signal", {"signal": "INT"}).has(202)
+        thread.join()
+        value = done[0].result
+        equal((value["status"], value["exit_code"], value["cell"]["exception"]["type"]), ("exited", 1, "KeyboardInterrupt"), "the cell")
+        equal(r.value("x"), "1", "x")
+
+        c = s.connect()
+        c.request("POST", f"/v1/sessions/{r.id}/execs", json.dumps({"code": mark % "b"}))
+        wait_until(lambda: s.get(f"/v1/sessions/{r.id}/files/box/b").status == 200, "the cell")
+        c.close()
+        equal(r.value("x"), "1", "x")
+
+
+@test("a cell that ends or kills its interpreter has its status, and the next one says that variables are gone")
+def _():
+    with Service() as s, Repl(s) as r:
+        for code, status, exit_code in (("exit(3)", "exited", 3), ("import os; os._exit(4)", "exited", 4), ("import os; os.kill(os.getpid(), 9)", "signaled", None)):
+            r.cell("x = 1")
+            lost = r.cell(code, status=status, exit_code=exit_code)
+            equal(lost["cell"]["lost"], True, f"lost by {code}")
+            after = r.cell("'x' in globals()")
+            equal((after["cell"]["value"], after["cell"]["restarted"]), ("False", True), f"the cell behind {code}")
+        r.cell("import threading, os, time\ne = threading.Event()\nthreading.Thread(target=lambda: (e.wait(), time.sleep(0.1), os._exit(5))).start()")
+        r.cell("e.set()")
+        wait_until(lambda: r.cell("'e' in globals()")["cell"]["value"] == "False", "a new interpreter after one that ended between two cells")
+
+
+@test("what a cell writes on the channel is data: it can't forge a verdict, and loses its interpreter")
+def _():
+    with Service() as s, Repl(s) as r:
+        for junk in ("b'hello'", "b'V' + (2 ** 32 - 1).to_bytes(4, 'little')", "b'E' + (6).to_bytes(4, 'little') + bytes(6)"):
+            broken = r.cell(f"import os, time\nos.write(3, {junk})\ntime.sleep(600)", status="signaled", exit_code=None)
+            equal((broken["signal"], broken["cell"]["lost"]), (9, True), "the cell")
+            true(any("channel" in w for w in broken["warnings"]), f"warnings: {broken['warnings']}")
+            equal(r.cell("1")["cell"]["restarted"], True, "the next cell")
+        forged = "import os\nn = (%d).to_bytes(4, 'little')\nos.write(3, b'E' + (6).to_bytes(4, 'little') + n + bytes(2))\nwhile True: pass"
+        equal(r.cell(forged % 2)["cell"]["lost"], False, "a forged end ends its own cell alone")
+        r.cell("1", status="timeout", exit_code=None, timeout="300ms")
+        equal(r.cell("1")["cell"]["value"], "1", "a cell behind it")
+        for code in ("import os; os.close(3)", "import os; os.dup2(0, 3)"):
+            lost = r.cell(code, exit_code=1)
+            equal(lost["cell"]["lost"], True, f"lost by {code}")
+        r.cell("import os, time\nos.close(3)\nwhile True: time.sleep(1)", status="timeout", exit_code=None, timeout="300ms")
+        equal(r.value("2"), "2", "the next cell")
+
+
+@test("a cell that uses too much memory, or prints too much, ends with that status")
+def _():
+    with Service() as s, Repl(s, memory="256M") as r:
+        full = r.cell("a = bytearray(1 << 20)\nwhile True: a += a", status="oom" if is_held_by_cgroup("memory") else "oom", exit_code=None)
+        equal(full["cell"]["lost"], True, "lost")
+        r.cell("x = 1")
+        loud = r.cell("while True: print('y' * 1000)", status="output_limit", exit_code=None, max_output="64K", on_output_limit="kill")
+        equal((loud["cell"]["lost"], loud["stdout"]["truncated"]), (False, True), "the loud cell")
+        equal(r.value("x"), "1", "x")
+        cut = r.cell("print('y' * 1000000)", max_output="64K")
+        equal((cut["stdout"]["truncated"], cut["stdout"]["bytes"]), (True, 1000001), "the cut output")
+
+
+@test("cells of one session run one after the other, in the order in which they came")
+def _():
+    with Service() as s, Repl(s) as r:
+        r.cell("l = []")
+        for n in range(8):
+            r.exec(f"import time\nl.append({n})\ntime.sleep(0.05)\nl.append({n})", id=f"c{n}", detach=True).has(202)
+        for n in range(8):
+            wait_until(lambda: s.get(f"/v1/sessions/{r.id}/execs/c{n}?wait=5s").json["state"] == "finished", f"cell {n}", 30)
+        equal(r.value("l"), str([n // 2 for n in range(16)]), "the order")
+
+
+@test("two sessions see nothing of each other")
+def _():
+    with Service() as s, Repl(s) as one, Repl(s) as other:
+        one.cell("x = 1\nopen('/box/a', 'w').write('secret')")
+        other.cell("x", exit_code=1)
+        equal(other.value("import os; (os.path.exists('/box/a'), [n for n in os.listdir('/proc') if n.isdigit() and 'x = 1' in open(f'/proc/{n}/cmdline').read()])"), "(False, [])", "the other session")
+        equal(one.value("x"), "1", "x")
+
+
+@test("output of a thread between two cells comes with the next cell")
+def _():
+    with Service() as s, Repl(s) as r:
+        r.cell("import threading, time\ne = threading.Event()\nt = threading.Thread(target=lambda: (e.wait(), print('late')))\nt.start()")
+        late = r.cell("e.set(); t.join()")
+        equal(text_of(late["stdout"]), "late\n", "standard output")
+
+
+@test("a cell has arguments, files and a standard input of its own, and refuses what a running interpreter can't take")
+def _():
+    with Service() as s, Repl(s) as r:
+        given = r.cell("import sys\n(sys.argv[1:], input(), open('/box/in/a').read(), open('/box/args.json').read())", args=["p"], stdin="q\n", files={"/box/in/a": "text"}, args_json={"k": 1})
+        equal(given["cell"]["value"], "(['p'], 'q', 'text', '{\"k\":1}')", "the cell")
+        cell = r.cell("input()", exit_code=1)["cell"]
+        equal(cell["exception"]["type"], "EOFError", "input()")
+        for wrong in ({"env": {"A": "b"}}, {"workdir": "/tmp"}):
+            reply = r.exec("1", **wrong)
+            true(reply.status == 400 or reply.json["status"] == "setup_error", f"{wrong}: {reply!r}")
+        equal(r.value("2"), "2", "the next cell")
+
+
+@test("a command in a session with an interpreter is a process of its own")
+def _():
+    with Service() as s, Repl(s) as r:
+        r.cell("open('/box/a', 'w').write('text'); x = 1")
+        value = s.call("POST", f"/v1/sessions/{r.id}/execs", {"command": ["cat", "/box/a"]}).result
+        equal((value["status"], text_of(value["stdout"]), "cell" in value), ("exited", "text", False), "the command")
+        equal(r.value("x"), "1", "x")
+
+
+@test("a profile without an interpreter is refused, with a remedy")
+def _():
+    with Service() as s:
+        reply = s.call("POST", "/v1/sessions", {"profile": "shell", "context": "repl"})
+        reply.has(400)
+        true("interpreter" in reply.json["error"]["message"], f"{reply!r}")
+
+
+@test("a thousand cells in a row")
+def _():
+    with Service() as s, Repl(s) as r:
+        r.cell("n = 0")
+        connection = s.connect()
+        for n in range(1000):
+            value = call(connection, "POST", f"/v1/sessions/{r.id}/execs", {"code": "n += 1\nn"}).result
+            equal(value["cell"]["value"], str(n + 1), "n")
+        connection.close()

@@ -15,9 +15,15 @@
 #define LOG_TEXT_MAX 2048 /* before escaping */
 #define LOG_CUT      " ..."
 
+static const char *log_program = "cejail";
 static enum log_level log_level = LOG_NORMAL;
 static bool is_line_unfinished;
 static bool is_report_hidden;
+
+void log_set_program(const char *name)
+{
+	log_program = name;
+}
 
 void log_set_level(enum log_level level)
 {
@@ -36,7 +42,7 @@ static void put_line(const char *prefix, const char *text)
 	int saved = errno;
 	size_t size = strlen(text);
 	const char *before = is_line_unfinished ? "\n" : "";
-	size_t used = (size_t)snprintf(line, sizeof(line), "%scejail: %s", before, prefix);
+	size_t used = (size_t)snprintf(line, sizeof(line), "%s%s: %s", before, log_program, prefix);
 	size_t room = sizeof(line) - used - sizeof(LOG_CUT "\n") + 1;
 	size_t taken = text_escape(text, size, false, line + used, room);
 

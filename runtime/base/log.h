@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * log - cejail's own messages to its terminal: one line each, "cejail: " in front.
+ * log - cejail's own messages to its terminal: one line each, the program's name in front.
  *
  * Only the process that owns the terminal calls these (front ends); lower layers
  * return a struct cj_error or add to a list of warnings.  Untrusted bytes
@@ -12,6 +12,7 @@
 
 enum log_level { LOG_QUIET, LOG_NORMAL, LOG_VERBOSE };
 
+void log_set_program(const char *name); /* "cejail" without; borrowed, set once in main() */
 void log_set_level(enum log_level level); /* the one process-wide setting; set once in main() */
 
 /* Another process left a line of the terminal unfinished: the next message begins a new one. */

@@ -59,6 +59,7 @@ int main(int argc, char **argv)
 	unsigned were_open;
 
 	(void)argc;
+	log_set_program("cejail-oci");
 	if (fd_claim_stdio(&were_open, &err) < 0 ||
 	    oci_options_parse((const char *const *)argv + (argv[0] ? 1 : 0), &arena, &options,
 			      &err) < 0 ||

@@ -137,7 +137,7 @@ def is_right(b, base, call, name):
         true(seen.posture == base.posture or is_as_strong(call, name), f"the container where {what}: {difference(seen, base)}")
     else:
         equal(seen.done.code, 1, f"exit status where {what} ({seen.done.err})")
-        lines = [line for line in seen.done.err.splitlines() if line.startswith("cejail: ") and "warning" not in line]
+        lines = [line for line in seen.done.err.splitlines() if line.startswith("cejail-oci: ") and "warning" not in line]
         equal(len(lines), 1, f"errors of {seen.done.err!r} where {what}")
     true(not left or seen.done.err, f"left without a word where {what}: {left}")
 

@@ -5,7 +5,7 @@
  *	io.cejail.network                public, or allow:HOST[:PORT],...
  *	io.cejail.network.name-servers   ADDRESS,...: port 53 of these is open, too
  *	io.cejail.network.allow-private  true: "allow:" may name private addresses
- *	io.cejail.result                 the file of the result: result_file.h
+ *	io.cejail.result                 the file of the result: result_place.h
  *	io.cejail.profile                a profile whose seccomp filter applies, too, with Landlock
  *
  * Each of them only restricts the container or reports about it.  An unknown name that begins with

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 
 #include "runtime/base/text.h"
-#include "runtime/front/oci/annotation/result_file.h"
+#include "runtime/front/oci/annotation/result_place.h"
 #include "runtime/front/oci/state/state_status.h"
 #include "runtime/front/report/result.h"
 

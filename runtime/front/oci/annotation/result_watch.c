@@ -132,7 +132,7 @@ static void settle_denials(struct watcher *w)
 
 static int write_result(struct watcher *w, struct result_facts *f, struct cj_error *err)
 {
-	const struct result_file file = { w->fds[HELD_DIR], w->watch->file->name };
+	const struct result_place file = { w->fds[HELD_DIR], w->watch->file->name };
 	auto_json_writer struct json_writer *writer = json_writer_create(false);
 	const char *text;
 	size_t size;
@@ -142,7 +142,7 @@ static int write_result(struct watcher *w, struct result_facts *f, struct cj_err
 	result_text_write(writer, f);
 	if (json_writer_take(writer, &text, &size, err) < 0)
 		return -err->code;
-	return result_file_write(&file, text, size, err);
+	return result_place_write(&file, text, size, err);
 }
 
 static int report(struct watcher *w, struct cj_error *err)

@@ -23,7 +23,7 @@
 #include <sys/types.h>
 
 #include "runtime/front/oci/annotation/network_rules.h"
-#include "runtime/front/oci/annotation/result_file.h"
+#include "runtime/front/oci/annotation/result_place.h"
 
 struct result_watch {
 	const char *id;
@@ -32,7 +32,7 @@ struct result_watch {
 	int pidfd;     /* these are borrowed */
 	int cgroup_fd; /* -1: none */
 	int lock_fd;   /* STATE_RESULT, locked */
-	const struct result_file *file;
+	const struct result_place *file;
 	const struct network_handle *network; /* table "": no rules */
 };
 

@@ -4,8 +4,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
@@ -15,20 +13,7 @@
 #include "runtime/front/oci/container/container_hooks.h"
 #include "runtime/front/oci/create/creation.h"
 #include "runtime/front/oci/oci_log.h"
-
-static int connect_to(const struct state *s, struct cj_error *err)
-{
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	auto_fd int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-	if (fd < 0)
-		return cj_fail(err, errno, "make a socket");
-	(void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/" STATE_SOCKET,
-		       s->dir_fd);
-	if (connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0)
-		return cj_fail(err, errno, "connect to the container's init");
-	return take_fd(&fd);
-}
+#include "runtime/front/oci/state/state_socket.h"
 
 static int check_created(const struct state *s, struct cj_error *err)
 {
@@ -57,7 +42,7 @@ int container_start_init(const struct state *s, const struct oci_config *config,
 
 	if (check_created(s, err) < 0)
 		return -err->code;
-	auto_fd int fd = connect_to(s, err);
+	auto_fd int fd = state_socket_connect(s, err);
 	if (fd < 0)
 		return fd;
 	const struct step_link link = { fd, "the container's init", creation_step_names };

@@ -7,9 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/files/system_file.h"
@@ -24,10 +22,9 @@
 #include "runtime/front/oci/oci_log.h"
 #include "runtime/front/oci/pid_file.h"
 #include "runtime/front/oci/process/console.h"
+#include "runtime/front/oci/state/state_socket.h"
 #include "runtime/front/oci/state/state_status.h"
 #include "runtime/jail/usage/process_start.h"
-
-#define START_QUEUE 8 /* connections of start that may wait: one is accepted */
 
 const char *const creation_step_names[] = {
 	[CREATION_IDS_MAPPED] = "ids mapped", [CREATION_NAMESPACES] = "namespaces",
@@ -113,8 +110,8 @@ static int annotations_enter(struct creation *c, struct cj_error *err)
 		return 0;
 	if (state_check_id(c->options->id, err) < 0) /* it may be a part of the path */
 		return -err->code;
-	return result_file_find(c->annotations.result, c->options->result_dir, c->options->id,
-				c->arena, &c->result, err);
+	return result_place_find(c->annotations.result, c->options->result_dir, c->options->id,
+				 c->arena, &c->result, err);
 }
 
 static int tree_plan_enter(struct creation *c, struct cj_error *err)
@@ -192,27 +189,11 @@ static int state_enter(struct creation *c, struct cj_error *err)
 	return state_put_file(&c->state, STATE_CONFIG, c->bundle.text, c->bundle.size, err);
 }
 
-static int listen_at(int sock_fd, int dir_fd, struct cj_error *err)
-{
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-
-	/* by descriptor, because a path may be longer than sun_path: unix(7) */
-	(void)snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/" STATE_SOCKET,
-		       dir_fd);
-	if (bind(sock_fd, (struct sockaddr *)&address, sizeof(address)) < 0)
-		return cj_fail(err, errno, "make the start socket");
-	if (listen(sock_fd, START_QUEUE) < 0)
-		return cj_fail(err, errno, "listen on the start socket");
-	return 0;
-}
-
 static int waiting_enter(struct creation *c, struct cj_error *err)
 {
-	c->start_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	c->start_fd = state_socket_listen(&c->state, err);
 	if (c->start_fd < 0)
-		return cj_fail(err, errno, "make the start socket");
-	if (listen_at(c->start_fd, c->state.dir_fd, err) < 0)
-		return -err->code;
+		return c->start_fd;
 	c->waiting_fd = openat(c->state.dir_fd, STATE_WAITING,
 			       O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
 	if (c->waiting_fd < 0 || flock(c->waiting_fd, LOCK_EX | LOCK_NB) < 0)
@@ -456,7 +437,7 @@ void creation_close(struct creation *c)
 	cj_close(&c->link.sock_fd);
 	cj_close(&c->init_pidfd);
 	network_handle_close(&c->network);
-	result_file_close(&c->result);
+	result_place_close(&c->result);
 	cj_close(&c->result_lock_fd);
 	cj_close(&c->result_go_fd);
 	tree_close(&c->sources);
@@ -479,7 +460,7 @@ int creation_make(struct oci_call *call, struct creation *c, struct cj_error *er
 		.link = { .sock_fd = -1 },
 		.init_pidfd = -1,
 		.network = NETWORK_HANDLE_NULL,
-		.result = RESULT_FILE_NULL,
+		.result = RESULT_PLACE_NULL,
 		.result_lock_fd = -1,
 		.result_go_fd = -1,
 	};

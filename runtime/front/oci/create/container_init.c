@@ -37,7 +37,7 @@ static void close_outside(struct creation *c)
 	cj_close(&c->link.sock_fd);
 	state_close(&c->state);
 	container_cgroup_close(&c->cgroup);
-	result_file_close(&c->result);
+	result_place_close(&c->result);
 }
 
 static int detach_enter(struct init *in, struct cj_error *err)

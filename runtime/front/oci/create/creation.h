@@ -9,7 +9,7 @@
 #include "runtime/base/step.h"
 #include "runtime/front/oci/annotation/annotations.h"
 #include "runtime/front/oci/annotation/network_rules.h"
-#include "runtime/front/oci/annotation/result_file.h"
+#include "runtime/front/oci/annotation/result_place.h"
 #include "runtime/front/oci/cgroup/container_cgroup.h"
 #include "runtime/front/oci/container/container_config.h"
 #include "runtime/front/oci/oci_call.h"
@@ -52,7 +52,7 @@ struct creation {
 	struct annotations annotations;
 	struct firewall_container_spec rules;
 	struct network_handle network; /* in init until CREATION_RULES, then in create */
-	struct result_file result;
+	struct result_place result;
 	int result_lock_fd, result_go_fd; /* -1: no result is asked for */
 
 	int init_sock_fd;      /* init's end of the link */

@@ -19,7 +19,7 @@
 #include "runtime/front/oci/process/process_filter.h"
 #include "runtime/front/oci/process/process_parts.h"
 #include "runtime/front/oci/process/process_program.h"
-#include "runtime/front/oci/process/process_tighten.h"
+#include "runtime/front/oci/annotation/tighten.h"
 
 /* --- prepare: outside --------------------------------------------------------------- */
 
@@ -88,7 +88,7 @@ static int prepare_profile(struct process *p, const struct oci_config *config, s
 	if (config->on_linux.seccomp.notifies)
 		return cj_reject(err, "a profile and a seccomp filter with SCMP_ACT_NOTIFY exclude "
 				      "each other");
-	return process_tighten_prepare(p->context.profile, a, &p->tight_filter, &p->warnings, err);
+	return tighten_prepare(p->context.profile, a, &p->tight_filter, &p->warnings, err);
 }
 
 static int check_apparmor(const struct oci_process *wanted, struct cj_error *err)
@@ -306,9 +306,9 @@ static int load(const struct process *p, struct cj_error *err)
 int process_execute(struct process *p, struct cj_error *err)
 {
 	if (process_adjust_own_limits(p->wanted, err) < 0 ||
-	    (p->context.profile && process_tighten_tree(err) < 0) || load(p, err) < 0)
+	    (p->context.profile && tighten_tree(err) < 0) || load(p, err) < 0)
 		return -err->code;
-	if (p->context.profile && process_tighten_load(&p->tight_filter, err) < 0)
+	if (p->context.profile && tighten_load(&p->tight_filter, err) < 0)
 		return -err->code;
 	/* From here on the filter applies: nothing else may be called on the way to the program. */
 	execve(p->executable, (char *const *)p->argv, (char *const *)p->env);

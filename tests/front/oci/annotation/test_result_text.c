@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "runtime/front/oci/annotation/result_file.h"
+#include "runtime/front/oci/annotation/result_place.h"
 
 static void assert_number(const char *text, const char *key, bool is_set, uint64_t value)
 {

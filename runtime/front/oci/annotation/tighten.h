@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * process_tighten - the annotation io.cejail.profile: what a profile adds to config.json.
+ * tighten - the annotation io.cejail.profile: what a profile adds to config.json.
  *
  * The profile's seccomp filter is loaded besides the one of config.json, so that a call must pass
  * both.  A call that `cejail run` would report to its supervisor is refused with EPERM.  Landlock
@@ -15,15 +15,15 @@
 #include "runtime/base/error.h"
 
 /*
- * process_tighten_prepare - outside: finds the profile, and compiles its filter into the arena.
+ * tighten_prepare - outside: finds the profile, and compiles its filter into the arena.
  *
  * A kernel without Landlock is a warning.
  */
-int process_tighten_prepare(const char *profile, struct arena *a, struct sock_fprog *out,
-			    struct strings *warnings, struct cj_error *err);
+int tighten_prepare(const char *profile, struct arena *a, struct sock_fprog *out,
+		    struct strings *warnings, struct cj_error *err);
 
 /* Inside, before any filter: Landlock. */
-int process_tighten_tree(struct cj_error *err);
+int tighten_tree(struct cj_error *err);
 
 /* Inside, after the filter of config.json, which must allow seccomp(2). */
-int process_tighten_load(const struct sock_fprog *filter, struct cj_error *err);
+int tighten_load(const struct sock_fprog *filter, struct cj_error *err);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The restrictions of a profile.  Acts. */
-#include "runtime/front/oci/process/process_tighten.h"
+#include "runtime/front/oci/annotation/tighten.h"
 
 #include <linux/seccomp.h>
 #include <string.h>
@@ -49,8 +49,8 @@ static int compile(const struct config *c, struct arena *a, struct sock_fprog *o
 	return copy_filter(&filter, a, out, err);
 }
 
-int process_tighten_prepare(const char *profile, struct arena *a, struct sock_fprog *out,
-			    struct strings *warnings, struct cj_error *err)
+int tighten_prepare(const char *profile, struct arena *a, struct sock_fprog *out,
+		    struct strings *warnings, struct cj_error *err)
 {
 	__attribute__((cleanup(config_fini))) struct config c;
 
@@ -63,14 +63,14 @@ int process_tighten_prepare(const char *profile, struct arena *a, struct sock_fp
 	return 0;
 }
 
-int process_tighten_tree(struct cj_error *err)
+int tighten_tree(struct cj_error *err)
 {
 	int rc = landlock_apply_tree(err);
 
 	return rc < 0 ? cj_wrap(err, "annotation 'io.cejail.profile'") : 0;
 }
 
-int process_tighten_load(const struct sock_fprog *filter, struct cj_error *err)
+int tighten_load(const struct sock_fprog *filter, struct cj_error *err)
 {
 	struct sock_fprog loaded = *filter;
 

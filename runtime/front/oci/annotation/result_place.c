@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the place of a result.  Acts. */
-#include "runtime/front/oci/annotation/result_file.h"
+#include "runtime/front/oci/annotation/result_place.h"
 
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -19,7 +19,7 @@
 
 #define FILE_MODE 0644
 
-void result_file_close(struct result_file *f)
+void result_place_close(struct result_place *f)
 {
 	cj_close(&f->dir_fd);
 }
@@ -111,7 +111,7 @@ static int split(const char *path, struct arena *a, const char **out_dir, const 
 }
 
 static int open_dir(const char *wanted, const char *result_dir, struct arena *a,
-		    struct result_file *out, struct cj_error *err)
+		    struct result_place *out, struct cj_error *err)
 {
 	const char *base = result_dir ? result_dir : RESULT_DIR_DEFAULT;
 	bool is_free = !result_dir && is_ordinary_user();
@@ -134,7 +134,7 @@ static int open_dir(const char *wanted, const char *result_dir, struct arena *a,
 }
 
 /* A result may be replaced, because an engine starts a container again with the same annotation. */
-static int check_old(const struct result_file *f, struct cj_error *err)
+static int check_old(const struct result_place *f, struct cj_error *err)
 {
 	char begin[sizeof(OCI_RESULT_BEGIN)] = "";
 	struct stat st;
@@ -152,7 +152,7 @@ static int check_old(const struct result_file *f, struct cj_error *err)
 	return rc;
 }
 
-static int check_writable(const struct result_file *f, struct cj_error *err)
+static int check_writable(const struct result_place *f, struct cj_error *err)
 {
 	struct atomic_file probe = NEWFILE_NULL;
 	int rc = atomic_file_open(f->dir_fd, FILE_MODE, &probe);
@@ -161,10 +161,10 @@ static int check_writable(const struct result_file *f, struct cj_error *err)
 	return rc < 0 ? cj_fail(err, -rc, "write a file '%s'", f->name) : 0;
 }
 
-int result_file_find(const char *wanted, const char *result_dir, const char *id, struct arena *a,
-		     struct result_file *out, struct cj_error *err)
+int result_place_find(const char *wanted, const char *result_dir, const char *id, struct arena *a,
+		      struct result_place *out, struct cj_error *err)
 {
-	struct result_file f = RESULT_FILE_NULL;
+	struct result_place f = RESULT_PLACE_NULL;
 	size_t size = strlen(wanted);
 	const char *path =
 	    size > 0 && wanted[size - 1] == '/' ? arena_printf(a, "%s%s.json", wanted, id) : wanted;
@@ -173,15 +173,15 @@ int result_file_find(const char *wanted, const char *result_dir, const char *id,
 		return cj_fail(err, ENOMEM, "find the result");
 	if (open_dir(path, result_dir, a, &f, err) < 0 || check_old(&f, err) < 0 ||
 	    check_writable(&f, err) < 0) {
-		result_file_close(&f);
+		result_place_close(&f);
 		return cj_wrap(err, "annotation '" ANNOTATION_RESULT "'");
 	}
 	*out = f;
 	return 0;
 }
 
-int result_file_write(const struct result_file *f, const char *text, size_t size,
-		      struct cj_error *err)
+int result_place_write(const struct result_place *f, const char *text, size_t size,
+		       struct cj_error *err)
 {
 	struct atomic_file made = NEWFILE_NULL;
 	int rc = atomic_file_open(f->dir_fd, FILE_MODE, &made);

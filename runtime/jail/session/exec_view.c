@@ -27,20 +27,6 @@ static struct session_row *row_of(const struct jail *view)
 
 /* --- open ------------------------------------------------------------------------------- */
 
-/*
- * In an exec worker: copies of what only the keeper uses.  The link to init, above all: init obeys
- * whoever has it.
- */
-static void close_keepers_own(struct session *s, unsigned slot)
-{
-	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
-		if (i != slot && s->slots[i].is_used)
-			cj_close(&s->slots[i].link_fd);
-	cj_close(&s->jail->link.sock_fd);
-	cj_close(&s->jail->init_pidfd);
-	filter_watch_destroy(&s->jail->watch);
-}
-
 /* The pid comes from the kernel.  The link is open after the pidfd is: so the reaper lived, and the
  * number was still its own. */
 static int open_reaper(struct jail *view, pid_t host_pid, struct cj_error *err)
@@ -111,8 +97,6 @@ int session_exec_open(struct session *s, unsigned slot, const char *id, struct j
 	struct jail *view = create_view(s, slot, id);
 	if (!view)
 		return cj_fail(err, ENOMEM, "create a view of the session's jail");
-	if (getpid() != s->keeper_pid)
-		close_keepers_own(s, slot);
 	if (meet_reaper(view, err) < 0) {
 		session_exec_close(&view);
 		cj_stage(err, "exec");

@@ -100,7 +100,7 @@ int session_exec_reserve(struct session *s, unsigned *out_slot, struct cj_error 
  * jail_start(), jail_wait(), jail_collect(), jail_read_value() and jail_destroy() work on it.
  * jail_wait() kills the exec's processes unless its main process ended by itself.  The time limit
  * with program->limits.interrupts first sends SIGINT to the main process, and waits 2 s.
- * In an exec worker, also closes the descriptors that only the keeper needs.
+ * An exec worker first calls session_fork_keep() (session_fork.h).
  * The program's code_path must not be that of another running exec: files of inputs are replaced.
  *
  * Runs in: the exec worker; or in the keeper, for a program that the keeper holds itself.

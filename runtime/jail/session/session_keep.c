@@ -99,7 +99,7 @@ static int assess(struct session *s, struct cj_error *err)
 {
 	static const char *const lacks[SESSION_ISOLATION_COUNT] = {
 		[SESSION_SHARED] = "the programs of this session are not isolated from each other: "
-				   "this kernel has no Landlock",
+				   "this kernel has no Landlock, or the seccomp policy refuses it",
 		[SESSION_UNTRACED] = "the programs of this session can signal each other: Landlock "
 				     "isolates signals from Linux 6.12 on",
 	};

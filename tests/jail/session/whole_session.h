@@ -11,6 +11,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/jail/jail_state.h"
+#include "runtime/jail/session/session_fork.h"
 #include "tests/jail/whole_jail.h"
 
 #define TEST_PATIENCE_MS 60000 /* on a loaded machine; no test waits so long for what comes */
@@ -135,6 +136,8 @@ static inline struct exec_handle start_program(struct whole_session *w,
 	if (h.pid == 0) {
 		struct exec_result r = { .is_there = true };
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+		if (session_fork_keep(w->session, h.slot, &ends[1], 1, &w->err) < 0)
+			_exit(1);
 		r.rc = work(w, h.slot, program, &r);
 		_exit(write(ends[1], &r, sizeof(r)) == (ssize_t)sizeof(r) ? 0 : 1);
 	}

@@ -146,10 +146,15 @@ static void say_setup_error(struct mcp_prose *s, const struct json_node *result)
 static void say_exit(struct mcp_prose *s, const struct json_node *result)
 {
 	uint64_t code = number_of(result, "exit_code");
+	bool is_cell = mcp_member(result, "cell") != NULL;
 	const char *message = json_get_text(mcp_member(result, "error"), "message");
 
 	if (message)
 		mcp_say(s, "The interpreter could not be executed: %.600s", message);
+	else if (is_cell)
+		mcp_say(s, code == 0 ? "The code has run"
+				     : "The code raised an exception; stderr has it, and the "
+				       "interpreter goes on");
 	else if (code == 0)
 		mcp_say(s, "The program exited with status 0");
 	else

@@ -333,7 +333,7 @@ static int put_rest(struct call *c, const struct json_node *arguments, struct cj
 
 	if (is_exec && check_session(arguments, err) < 0)
 		return -err->code;
-	if (!is_exec && c->tool->kind == MCP_TOOL_RUN)
+	if (c->tool->kind == MCP_TOOL_RUN) /* a session of another one refuses it */
 		json_member_text(c->w, "profile", c->tool->profile);
 	if (c->tool->kind != MCP_TOOL_SESSION_CREATE) {
 		json_member_text(c->w, "id", c->plan->run_id);

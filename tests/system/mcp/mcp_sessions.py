@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The session tools of both MCP servers: over HTTP, on stdio with --remote, and on stdio alone."""
+
+import base64
+import contextlib
+import os
+import subprocess
+
+from harness import *  # noqa: F403
+from mcp_client import MODERN, Server, check_schema
+from mcp_http import SESSION_TOOLS, ask, message
+from service import OTHER_UID, Service, as_uid
+
+PROFILES = ["python", "shell"]
+
+
+class OverHttp:
+    def __init__(self, service):
+        self.service = service
+
+    def call(self, tool, **arguments):
+        return self.answer("tools/call", name=tool, arguments=arguments)
+
+    def answer(self, method, **params):
+        return ask(self.service, message(method, version=MODERN, **params)).has(200).json["result"]
+
+
+class OnStdio:
+    def __init__(self, server):
+        self.server = server
+
+    def call(self, tool, **arguments):
+        return self.server.call(tool, **arguments)
+
+    def answer(self, method, **params):
+        return self.server.ask(method, **params)["result"]
+
+
+@contextlib.contextmanager
+def client_of(kind, profiles=PROFILES, callers=None):
+    """A client with the tools of these profiles, and the service behind it, if there is one."""
+    options = [word for profile in profiles for word in ("-p", profile)]
+    if kind == "stdio":
+        with Server(*options) as server:
+            yield OnStdio(server)
+        return
+    with Service(config={"mcp": {"profiles": profiles}, "callers": callers or {}}) as service:
+        if kind == "http":
+            yield OverHttp(service)
+        else:
+            with Server(*options, f"--remote={service.socket}") as server:
+                yield OnStdio(server)
+
+
+KINDS = ("http", "remote", "stdio")
+
+
+def facts_of(result):
+    true(not result["isError"], f"refused: {result['content'][0]['text']}")
+    return result["structuredContent"]
+
+
+def refused(result, *words):
+    equal(result["isError"], True, "isError")
+    for word in words:
+        contains(result["content"][0]["text"], word, "the reason")
+
+
+def create(client, profile="shell", **more):
+    return facts_of(client.call("session_create", profile=profile, network="none", **more))["session"]
+
+
+def needs_python(*modules):
+    done = subprocess.run(["/usr/bin/python3", "-c", f"import {', '.join(modules)}"], capture_output=True, check=False)
+    if done.returncode != 0:
+        raise Skip(f"python3 has no {' or '.join(modules)}")
+
+
+for kind in KINDS:
+
+    @test(f"mcp sessions ({kind}): files and processes stay from call to call, and nothing stays after the end", limit=120)
+    def _(kind=kind):
+        with client_of(kind) as client:
+            tools = {tool["name"]: tool for tool in client.answer("tools/list")["tools"]}
+            equal([name for name in tools if name in SESSION_TOOLS], SESSION_TOOLS, "the tools")
+
+            def call(tool, **arguments):
+                facts = facts_of(client.call(tool, **arguments))
+                check_schema(facts, tools[tool]["outputSchema"], f"the result of {tool}")
+                return facts
+
+            session = call("session_create", profile="shell", network="none")["session"]
+            equal(call("session_exec", session=session, code="echo one > a; sleep 60 & echo $!")["status"], "exited", "the status")
+            equal(call("run_shell", session=session, code="cat a; kill -0 %1 2>/dev/null; pgrep -c sleep || true")["stdout"][:4], "one\n", "the file")
+            equal(call("session_exec", session=session, command=["cat", "/box/a"])["stdout"], "one\n", "the output of a command")
+            put = call("session_put_file", session=session, path="d/x y", base64=base64.b64encode(b"\0\xff").decode())
+            equal((put["path"], put["bytes"]), ("/box/d/x y", 2), "the written file")
+            listed = {entry["path"]: entry for entry in call("session_list_files", session=session)["entries"]}
+            equal(listed["/box/d/x y"]["bytes"], 2, "the listed file")
+            read = client.call("session_get_file", session=session, path="/box/d/x y")
+            equal(base64.b64decode(read["content"][1]["resource"]["blob"]), b"\0\xff", "the file")
+            equal(call("session_get_file", session=session, path="a")["text"], "one\n", "the text")
+            equal(call("session_end", session=session)["state"], "ended", "the state")
+            refused(client.call("session_exec", session=session, code="true"), "closed")
+
+    @test(f"mcp sessions ({kind}): an interpreter keeps its variables over a timeout and an exception", limit=120)
+    def _(kind=kind):
+        with client_of(kind) as client:
+            session = create(client, "python", context="repl")
+            equal(facts_of(client.call("run_python", session=session, code="x = 41\nx + 1"))["last_value"], "42", "the value")
+            late = client.call("run_python", session=session, code="while True: pass", timeout_seconds=0.5)
+            equal((late["isError"], late["structuredContent"]["status"]), (True, "timeout"), "the endless loop")
+            failed = client.call("run_python", session=session, code="1 / 0")
+            contains(failed["structuredContent"]["stderr"], "ZeroDivisionError", "stderr")
+            contains(failed["structuredContent"]["message"], "exception", "the message")
+            equal(facts_of(client.call("run_python", session=session, code="x"))["last_value"], "41", "the variable")
+
+    @test(f"mcp sessions ({kind}): a matplotlib figure comes back as an image, and a table stays over three cells", limit=120)
+    def _(kind=kind):
+        needs_python("matplotlib", "pandas")
+        with client_of(kind, ["python-data"]) as client:
+            session = create(client, "python-data", context="repl")
+
+            def run(code):
+                result = client.call("run_python-data", session=session, code=code)
+                return facts_of(result), result["content"][1:]
+
+            run("import pandas\ntable = pandas.DataFrame({'n': [1, 2]})")
+            run("table['m'] = table.n * 10")
+            facts, content = run("table")
+            contains(facts["last_value"], "20", "the table")
+            equal(content[0]["resource"]["mimeType"], "text/html", "the type of the table")
+            _, (image, *_more) = run("import matplotlib.pyplot as plot\nfigure, axes = plot.subplots()\naxes.plot([1, 3, 2])\nfigure")
+            equal((image["type"], image["mimeType"]), ("image", "image/png"), "the figure")
+            true(base64.b64decode(image["data"]).startswith(b"\x89PNG\r\n"), "no PNG")
+
+    @test(f"mcp sessions ({kind}): what cannot be is refused, and the reason says what to change", limit=120)
+    def _(kind=kind):
+        with client_of(kind) as client:
+            session = create(client)
+            for tool, arguments, *words in (
+                ("session_create", {}, "profile", "missing"),
+                ("session_create", {"profile": "base"}, "profile"),
+                ("session_create", {"profile": "shell", "code": "true"}, "unknown argument 'code'"),
+                ("session_create", {"profile": "shell", "lease_seconds": 10 ** 9}, "lease"),
+                ("session_exec", {"code": "true"}, "session"),
+                ("session_exec", {"session": session}, "either"),
+                ("session_exec", {"session": session, "code": "true", "memory": "1M"}, "unknown argument 'memory'"),
+                ("run_shell", {"session": session, "code": "true", "memory": "1M"}, "cannot change in a session"),
+                ("run_python", {"session": session, "code": "1"}, "shell"),
+                ("session_exec", {"session": "../runs", "code": "true"}, "session_create"),
+                ("session_exec", {"session": "none", "code": "true"}, "nothing"),
+                ("session_get_file", {"session": session, "path": "/etc/passwd"}, ""),
+                ("session_get_file", {"session": session, "path": "../x"}, ""),
+                ("session_get_file", {"session": session, "path": "x?list#"}, ""),
+                ("session_put_file", {"session": session, "path": "x"}, "text"),
+                ("session_put_file", {"session": session, "path": "x", "base64": "!"}, "base64"),
+                ("session_put_file", {"session": session, "path": "x" * 2000, "text": ""}, "longer"),
+                ("session_end", {"session": session, "path": "x"}, "unknown argument"),
+            ):  # fmt: skip
+                refused(client.call(tool, **arguments), *words)
+            equal(facts_of(client.call("session_exec", session=session, code="echo still"))["stdout"], "still\n", "the session")
+
+
+@test("mcp sessions: another caller's session looks like none", who="root")
+def _():
+    with client_of("http") as client:
+        session = create(client)
+        for tool, more in (("session_exec", {"code": "true"}), ("session_list_files", {}), ("session_end", {})):
+            body = message("tools/call", version=MODERN, name=tool, arguments={"session": session, **more})
+            other = as_uid(OTHER_UID, lambda body=body: ask(client.service, body))
+            refused(other.json["result"], "nothing")
+        equal(facts_of(client.call("session_exec", session=session, code="echo on"))["stdout"], "on\n", "the session")
+
+
+@test("mcp sessions: the number of sessions of a caller is limited")
+def _():
+    with client_of("http", callers={f"uid:{os.geteuid()}": {"sessions": 1}}) as client:
+        session = create(client)
+        refused(client.call("session_create", profile="shell"), "sessions")
+        facts_of(client.call("session_end", session=session))
+        create(client)
+
+
+@test("mcp sessions: the end of standard input ends the sessions of a server without a service")
+def _():
+    with Server("-p", "shell") as server:
+        client = OnStdio(server)
+        session = create(client)
+        facts_of(client.call("session_exec", session=session, code="sleep 77 > /dev/null & echo"))
+        pids = server.below()
+        true(pids, "no processes")
+    Server.await_end(pids)

@@ -17,38 +17,28 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/sysinfo.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/front/serve/access/account.h"
-#include "runtime/front/serve/access/audit.h"
 #include "runtime/front/serve/access/tokens.h"
-#include "runtime/front/serve/api/api.h"
-#include "runtime/front/serve/config/profile_cache.h"
 #include "runtime/front/serve/config/setup.h"
 #include "runtime/front/serve/http/http.h"
 #include "runtime/front/serve/listen.h"
-#include "runtime/front/serve/loop.h"
 #include "runtime/front/serve/operations/health.h"
 #include "runtime/front/serve/operations/idle.h"
-#include "runtime/front/serve/operations/metrics.h"
 #include "runtime/front/serve/operations/notify.h"
 #include "runtime/front/serve/operations/slog.h"
+#include "runtime/front/serve/parts.h"
 #include "runtime/front/serve/queue/execution.h"
-#include "runtime/front/serve/queue/pool.h"
-#include "runtime/front/serve/queue/preparing.h"
 #include "runtime/front/serve/queue/runs.h"
-#include "runtime/front/serve/queue/zygotes.h"
 #include "runtime/front/serve/sessions/keepers.h"
 #include "runtime/front/serve/worker/worker_conn.h"
 #include "runtime/jail/cgroup/cgroup.h"
 #include "runtime/jail/record.h"
 
-#define RUNS_PER_CPU    4
 #define ACCEPT_BATCH    32
 #define ACCEPT_PAUSE_MS 100   /* when no descriptors are left */
 #define CANCEL_MS       20000 /* for cancelled runs to send their results */
@@ -60,20 +50,8 @@ struct server {
 	struct spawner spawner;
 
 	struct loop loop;
-	struct http *http;
-	struct accounts accounts;
-	struct metrics *metrics;
-	struct audit audit;
-	struct profile_cache *profiles;
-	struct runs runs;
-	struct pool pool;
-	struct zygotes zygotes;
-	struct preparing preparing;
-	struct executions *executions;
-	struct sessions sessions;
-	struct keepers *keepers;
+	struct serve_parts parts;
 	struct health health;
-	struct api api;
 
 	struct listeners listeners;
 	struct watch signals, spawner_end;
@@ -87,60 +65,16 @@ struct server {
 
 /* --- the configuration --------------------------------------------------------- */
 
-static unsigned choose_concurrency(const struct service_config *c)
-{
-	/* with over a thousand CPUs the configuration must say */
-	return c->concurrency > 0 ? c->concurrency : RUNS_PER_CPU * sys_cpus();
-}
-
-/* What sessions may reserve, unless the configuration says. */
-static uint64_t half_of_memory(void)
-{
-	struct sysinfo host;
-
-	return sysinfo(&host) == 0 ? (uint64_t)host.totalram * host.mem_unit / 2 : 0;
-}
-
 /* Gives the new configuration to every part that depends on it. */
 static int adopt(struct server *v, struct service_config *c, struct cj_error *err)
 {
-	const struct executions_limits limits = { .concurrency = choose_concurrency(c),
-						  .queue = c->queue,
-						  .queue_ms = c->queue_ms };
-	struct audit audit = AUDIT_NULL;
-
-	if (audit_open(&c->audit, &audit, err) < 0)
+	if (serve_parts_adopt(&v->parts, c, err) < 0)
 		return -err->code;
-	audit.failures = v->audit.failures;
-	audit_close(&v->audit);
-	v->audit = audit;
-	callers_settle(&c->callers, limits.concurrency);
-	accounts_adopt(&v->accounts, &c->callers, v->api.own_uid);
-	v->sessions.limits = (struct sessions_limits){
-		.count = c->sessions,
-		.memory_bytes = c->session_memory ? c->session_memory : half_of_memory(),
-		.lease_ms = c->session_lease_ms,
-		.idle_ms = c->session_idle_ms,
-	};
-	const struct zygotes_limits zygotes = { c->zygote_children, c->zygote_age_ms };
-	pool_configure(&v->pool, c->pools, c->npools, c->pool_age_ms);
-	zygotes_configure(&v->zygotes, c->pools, c->npools, &zygotes);
-	executions_set_limits(v->executions, limits);
-	http_set_limits(v->http, c->caps.body_bytes, c->receive_ms);
 	struct service_config *old = v->config;
 	v->config = c;
-	v->api.config = c;
 	if (old != c)
 		setup_free(&old);
 	return health_adopt(&v->health, c, err);
-}
-
-static void end_prepared(struct server *v)
-{
-	const struct zygotes_limits none = { 0 };
-
-	pool_configure(&v->pool, NULL, 0, 0);
-	zygotes_configure(&v->zygotes, NULL, 0, &none);
 }
 
 /* SIGHUP always opens the audit file again: log rotation relies on it. */
@@ -148,7 +82,7 @@ static void reopen_audit(struct server *v)
 {
 	struct cj_error err = { 0 };
 
-	if (audit_reopen(&v->audit, &err) < 0)
+	if (audit_reopen(&v->parts.audit, &err) < 0)
 		slog_failure(SLOG_ERROR, "", &err,
 			     "audit lines still go to the file that was open before");
 }
@@ -175,7 +109,7 @@ static void reload_config(struct server *v)
  */
 static void reload(struct server *v)
 {
-	if (executions_is_draining(v->executions)) {
+	if (executions_is_draining(v->parts.executions)) {
 		reopen_audit(v);
 		slog(SLOG_NOTICE, "", "draining, so the configuration is not reloaded");
 		return;
@@ -213,7 +147,7 @@ static void on_connection(struct watch *w, uint32_t events)
 	for (int i = 0; i < ACCEPT_BATCH; i++) {
 		int fd = accept4(l->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd >= 0) {
-			http_add(v->http, fd, l->is_tcp);
+			http_add(v->parts.http, fd, l->is_tcp);
 		} else if (is_shortage(errno)) {
 			slog(SLOG_WARNING, "", "accepting no connections for now: %s",
 			     strerror(errno));
@@ -231,19 +165,19 @@ static void drain(struct server *v)
 {
 	uint64_t drain_ms = v->config->drain_ms;
 
-	if (executions_is_draining(v->executions)) {
+	if (executions_is_draining(v->parts.executions)) {
 		slog(SLOG_NOTICE, "", "second signal, ending now");
 		v->is_over = true;
 		return;
 	}
-	executions_drain(v->executions);
+	executions_drain(v->parts.executions);
 	v->drain_until_ms = clock_ms() + drain_ms;
-	end_prepared(v);
+	serve_parts_end_prepared(&v->parts);
 	/* systemd's TimeoutStopSec= does not know our configuration: sd_notify(3) */
 	notify_send("STOPPING=1\nSTATUS=draining\nEXTEND_TIMEOUT_USEC=%" PRIu64,
 		    (drain_ms + CANCEL_MS + SPAWNER_END_MS + REPLY_MS) * 1000);
 	slog(SLOG_NOTICE, "", "draining: %zu unfinished runs, %zu sessions",
-	     runs_unfinished(&v->runs), v->sessions.live);
+	     runs_unfinished(&v->parts.runs), v->parts.sessions.live);
 }
 
 static void on_signal(struct watch *w, uint32_t events)
@@ -274,11 +208,11 @@ static void on_spawner_end(struct watch *w, uint32_t events)
 
 static int tick_drain(struct server *v, uint64_t now)
 {
-	bool has_runs = executions_count(v->executions) > 0 || v->sessions.live > 0;
+	bool has_runs = executions_count(v->parts.executions) > 0 || v->parts.sessions.live > 0;
 
-	if (!executions_is_draining(v->executions))
+	if (!executions_is_draining(v->parts.executions))
 		return -1;
-	if (!has_runs && http_unfinished(v->http) == 0)
+	if (!has_runs && http_unfinished(v->parts.http) == 0)
 		v->is_over = true;
 	if (now < v->drain_until_ms)
 		return has_runs ? (int)(v->drain_until_ms - now) : 10;
@@ -288,9 +222,9 @@ static int tick_drain(struct server *v, uint64_t now)
 	}
 	if (has_runs)
 		slog(SLOG_NOTICE, "", "drain timeout: cancelling %zu runs, ending %zu sessions",
-		     runs_unfinished(&v->runs), v->sessions.live);
-	executions_cancel_all(v->executions);
-	keepers_end_all(v->keepers, ENDED_DRAIN);
+		     runs_unfinished(&v->parts.runs), v->parts.sessions.live);
+	executions_cancel_all(v->parts.executions);
+	keepers_end_all(v->parts.keepers, ENDED_DRAIN);
 	v->has_cancelled = true;
 	v->drain_until_ms = now + (has_runs ? CANCEL_MS : REPLY_MS);
 	return 0;
@@ -311,9 +245,10 @@ static int tick_watchdog(struct server *v, uint64_t now)
 static int tick_idle(struct server *v, uint64_t now)
 {
 	size_t own_runs = v->health.is_probing ? 1 : 0;
-	bool is_used = executions_count(v->executions) > own_runs || http_unfinished(v->http) > 0;
+	bool is_used = executions_count(v->parts.executions) > own_runs ||
+		       http_unfinished(v->parts.http) > 0;
 
-	if (!v->options->until_idle || executions_is_draining(v->executions))
+	if (!v->options->until_idle || executions_is_draining(v->parts.executions))
 		return -1;
 	int wait_ms = idle_tick(&v->idle, is_used, now);
 	if (wait_ms == 0) {
@@ -325,7 +260,7 @@ static int tick_idle(struct server *v, uint64_t now)
 
 static void tick_ready(struct server *v)
 {
-	if (v->is_ready || !v->health.succeeded || executions_is_draining(v->executions))
+	if (v->is_ready || !v->health.succeeded || executions_is_draining(v->parts.executions))
 		return;
 	v->is_ready = true;
 	notify_send("READY=1\nSTATUS=ready");
@@ -339,15 +274,9 @@ static int tick(struct server *v)
 
 	if (v->has_paused_listeners && now >= v->accept_at_ms)
 		pause_listeners(v, false);
-	int wait_ms = http_tick(v->http, now);
-	wait_ms = loop_sooner(wait_ms, executions_tick(v->executions, now));
-	wait_ms = loop_sooner(wait_ms, api_tick(&v->api, now));
-	wait_ms = loop_sooner(wait_ms,
-			      keepers_tick(v->keepers, executions_is_draining(v->executions), now));
-	wait_ms = loop_sooner(wait_ms, http_tick(v->http, now)); /* sends new refusals */
+	int wait_ms = serve_parts_tick(&v->parts, now);
 	wait_ms = loop_sooner(wait_ms, health_tick(&v->health, now));
-	zygotes_tick(&v->zygotes);
-	wait_ms = loop_sooner(wait_ms, pool_tick(&v->pool));
+	wait_ms = loop_sooner(wait_ms, serve_parts_prepare(&v->parts));
 	wait_ms = loop_sooner(wait_ms, tick_watchdog(v, now));
 	wait_ms = loop_sooner(wait_ms, tick_idle(v, now));
 	wait_ms = loop_sooner(wait_ms, tick_drain(v, now));
@@ -400,75 +329,26 @@ static int watch_listeners(struct server *v, struct cj_error *err)
 	return rc;
 }
 
-/* The parts that need no descriptor. */
-static int create_parts(struct server *v)
+static void connect_health(struct server *v)
 {
-	const struct executions_context context = {
-		.runs = &v->runs,
-		.pool = &v->pool,
-		.metrics = metrics_create(),
-		.audit = &v->audit,
-	};
+	struct serve_parts *p = &v->parts;
+	const struct health_context context = { .executions = p->executions,
+						.profiles = p->profiles,
+						.pool = &p->pool,
+						.metrics = p->metrics,
+						.audit = &p->audit,
+						.sessions = &p->sessions };
 
-	v->metrics = context.metrics;
-	accounts_init(&v->accounts);
-	runs_init(&v->runs);
-	v->profiles = profile_cache_create();
-	v->preparing = (struct preparing){ .loop = &v->loop,
-					   .spawner = &v->spawner,
-					   .zygotes = &v->zygotes,
-					   .profiles = v->profiles,
-					   .metrics = v->metrics };
-	preparing_init(&v->preparing, &v->pool);
-	v->executions = executions_create(&context);
-	sessions_init(&v->sessions);
-	const struct keepers_context keepers = { .sessions = &v->sessions,
-						 .executions = v->executions,
-						 .pool = &v->pool,
-						 .metrics = v->metrics,
-						 .audit = &v->audit,
-						 .loop = &v->loop };
-	v->keepers = keepers_create(&keepers);
-	return v->metrics && v->profiles && v->executions && v->keepers ? 0 : -ENOMEM;
-}
-
-/* Tells the parts about each other. */
-static void connect_parts(struct server *v, const struct api_filter *filter)
-{
-	const struct health_context health = { .executions = v->executions,
-					       .profiles = v->profiles,
-					       .pool = &v->pool,
-					       .metrics = v->metrics,
-					       .audit = &v->audit,
-					       .sessions = &v->sessions };
-
-	health_init(&v->health, &health);
-	v->api = (struct api){ .filter = *filter,
-			       .accounts = &v->accounts,
-			       .runs = &v->runs,
-			       .executions = v->executions,
-			       .sessions = &v->sessions,
-			       .keepers = v->keepers,
-			       .profiles = v->profiles,
-			       .metrics = v->metrics,
-			       .pool = &v->pool,
-			       .zygotes = &v->zygotes,
-			       .health = &v->health,
-			       .own_uid = geteuid(),
-			       .started_ms = clock_epoch_ms() };
+	health_init(&v->health, &context);
+	p->api.health = &v->health;
 }
 
 static int open_server(struct server *v, const struct api_filter *filter, struct cj_error *err)
 {
-	const struct http_ops http_ops = api_ops(&v->api);
-
-	if (create_parts(v) < 0)
-		return cj_fail(err, ENOMEM, "start the service");
-	connect_parts(v, filter);
 	if (loop_open(&v->loop, err) < 0 || watch_signals(v, err) < 0 ||
-	    http_open(&v->loop, &http_ops, &v->http, err) < 0)
+	    serve_parts_open(&v->parts, &v->loop, &v->spawner, filter, err) < 0)
 		return -err->code;
-	v->api.http = v->http;
+	connect_health(v);
 	if (adopt(v, v->config, err) < 0 || watch_listeners(v, err) < 0)
 		return -err->code;
 	return loop_watch(&v->loop, &v->spawner_end, v->spawner.pidfd, on_spawner_end, err);
@@ -478,19 +358,7 @@ static int open_server(struct server *v, const struct api_filter *filter, struct
 static void close_server(struct server *v)
 {
 	listeners_close(&v->listeners);
-	if (v->executions)
-		executions_cancel_all(v->executions);
-	executions_destroy(&v->executions);
-	keepers_destroy(&v->keepers);
-	if (v->http)
-		(void)http_tick(v->http, clock_ms());
-	http_close(&v->http);
-	end_prepared(v);
-	runs_fini(&v->runs);
-	sessions_fini(&v->sessions);
-	audit_close(&v->audit);
-	metrics_destroy(&v->metrics);
-	profile_cache_destroy(&v->profiles);
+	serve_parts_close(&v->parts);
 	health_fini(&v->health);
 	setup_free(&v->config);
 	cj_close(&v->signal_fd);
@@ -521,7 +389,6 @@ int server_run(const struct serve_options *o, struct service_config *config,
 			      .config = config,
 			      .spawner = *spawner,
 			      .loop = LOOP_NULL,
-			      .audit = AUDIT_NULL,
 			      .signals = WATCH_NULL,
 			      .spawner_end = WATCH_NULL,
 			      .signal_fd = -1 };

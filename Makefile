@@ -220,6 +220,7 @@ install: all                     ## into $(DESTDIR)$(PREFIX)
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/examples tools/examples/*
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/clients/python tools/clients/python/*.py tools/clients/python/pyproject.toml
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/clients/node tools/clients/node/*
+	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/clients tools/clients/README.md
 	install -Dm644 tools/completions/cejail.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/cejail
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/zsh/site-functions tools/completions/_cejail
 

@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The examples of tools/examples, as they are installed: each runs as its first comment says, and prints what it should."""
 
+import abc
+import asyncio
+import collections
+import importlib.util
 import json
 import os
 import re
 import shutil
 import subprocess
+import sys
+import types
 
 from harness import *  # noqa: F403
 from service import Service
@@ -34,6 +40,7 @@ def project(folder):
 def _():
     tested = {
         "one-liners.sh", "run.py", "tool_handler.py", "service.py", "service.js", "client.py", "client.mjs", "jail.mk", "ci-job.yml",
+        "session.py", "session.mjs", "deepagents_backend.py", "inspect_sandbox.py",
     }  # fmt: skip
     equal(set(os.listdir(EXAMPLES)), tested, "the examples")
 
@@ -106,8 +113,158 @@ def _():
         check_client(example("client.py", s.socket).splitlines(), "012")
 
 
+def check_session(lines):
+    equal([re.sub(r"[\[\],']", "", line) for line in lines if not line.startswith("streamed")], [
+        "sorted 1 2 3", "files /box/numbers.txt /box/sorted.txt", "too long: timeout", "background: STILL HERE", "ended: closed",
+    ], "the lines")  # fmt: skip
+    equal("".join(c for line in lines if line.startswith("streamed") for c in line if c.isdigit()), "012", "the streamed output")
+
+
+@test("the example of a session in Python keeps files, a program in the background and itself after a limit")
+def _():
+    with Service() as s:
+        check_session(example("session.py", s.socket).splitlines())
+
+
+def load(name):
+    """An example as a module, as its users import it."""
+    spec = importlib.util.spec_from_file_location(name, f"{EXAMPLES}/{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class Framework:
+    """Stands for a framework that is not installed: modules with the names that an adapter imports."""
+
+    def __init__(self, **modules):
+        self.modules = {name.replace("__", "."): types.SimpleNamespace(**members) for name, members in modules.items()}
+
+    def __enter__(self):
+        self.before = dict(sys.modules)
+        sys.modules.update(self.modules)
+
+    def __exit__(self, *unused):
+        for name in set(sys.modules) - set(self.before):
+            del sys.modules[name]
+
+
+@test("the adapter for deep agents has the four members of their sandboxes")
+def _():
+    with Service() as s:
+        said = example("deepagents_backend.py", s.socket).splitlines()
+        equal(said[0], "uploaded [None, 'invalid_path']", "the upload")
+        contains(said[1], "output='2\\n', exit_code=3, truncated=False", "the command")
+        contains(said[2], "content=b'one\\ntwo\\n', error=None", "the download")
+        contains(said[2], "content=None, error='file_not_found'", "the failed download")
+        equal(said[3], "too long 124", "the timeout")
+
+        class Base(abc.ABC):
+            """What the framework's base class wants, and what it does with it."""
+
+            @property
+            @abc.abstractmethod
+            def id(self): ...
+
+            @abc.abstractmethod
+            def execute(self, command, *, timeout=None): ...
+
+            @abc.abstractmethod
+            def upload_files(self, files): ...
+
+            @abc.abstractmethod
+            def download_files(self, paths): ...
+
+            def ls(self, path):
+                return self.execute(f"ls {path}").output.split()
+
+        answers = {name: collections.namedtuple(name, fields) for name, fields in (
+            ("ExecuteResponse", "output exit_code truncated"), ("FileUploadResponse", "path error"), ("FileDownloadResponse", "path content error"))}  # fmt: skip
+        with Framework(deepagents={}, deepagents__backends={}, deepagents__backends__protocol=answers, deepagents__backends__sandbox={"BaseSandbox": Base}):
+            module = load("deepagents_backend")
+            with module.CejailBackend(module.cejail.Client(s.socket), network="none", memory="200M") as backend:
+                true(isinstance(backend, Base), "it is not one of the framework's sandboxes")
+                equal(backend.upload_files([("/box/a", b"\xff"), ("/box/sub/b", b"x"), ("relative", b"y")]), [("/box/a", None), ("/box/sub/b", None), ("relative", None)], "the uploads")
+                equal(sorted(backend.ls("/box")), ["a", "out", "relative", "sub"], "what the framework makes of it")
+                equal(backend.download_files(["/box/a", "/box/sub", "/etc/passwd"]), [("/box/a", b"\xff", None), ("/box/sub", None, "is_directory"), ("/etc/passwd", None, "invalid_path")], "the downloads")
+                equal(backend.execute("echo out; echo err >&2; exit 2"), ("out\nerr\n", 2, False), "a command")
+                ended = backend.execute("kill -9 $$")
+                equal(ended.exit_code, 137, "a killed command")
+                contains(ended.output, "signaled", "what the model reads")
+                equal(backend.id, backend.session.id, "id")
+            equal(backend.session.info()["state"], "ended", "the session after the block")
+
+
+@test("the adapter for Inspect runs commands, copies files, and raises what the framework expects")
+def _():
+    with Service() as s:
+        said = example("inspect_sandbox.py", s.socket).splitlines()
+        contains(said[0], "ExecResult(success=True, returncode=0, stdout='two\\none\\n', stderr='')", "the command")
+        equal(said[1], r"read 'one\ntwo\n' b'one\ntwo\n'", "the file")
+        equal(said[2:], ["failed FileNotFoundError", "failed TimeoutError"], "the errors")
+
+        class Base(abc.ABC):
+            @classmethod
+            @abc.abstractmethod
+            async def sample_cleanup(cls, task_name, config, environments, interrupted): ...
+
+            @abc.abstractmethod
+            async def exec(self, cmd, input=None, cwd=None, env=None, user=None, timeout=None): ...
+
+            @abc.abstractmethod
+            async def write_file(self, file, contents): ...
+
+            @abc.abstractmethod
+            async def read_file(self, file, text=True): ...
+
+        class Limit(Exception):
+            def __init__(self, limit_str, truncated_output):
+                self.limit_str, self.truncated_output = limit_str, truncated_output
+
+        registered = {}
+        members = {
+            "ExecResult": collections.namedtuple("ExecResult", "success returncode stdout stderr"), "OutputLimitExceededError": Limit,
+            "SandboxEnvironment": Base, "sandboxenv": lambda name: lambda cls: registered.setdefault(name, cls),
+        }  # fmt: skip
+
+        async def use(sandbox):
+            for what, problem in (
+                (sandbox.read_file("none"), FileNotFoundError), (sandbox.read_file("out"), IsADirectoryError), (sandbox.write_file("out", "x"), IsADirectoryError),
+                (sandbox.exec(["sleep", "60"], timeout=1), TimeoutError), (sandbox.exec(["true"], user="root"), PermissionError),
+                (sandbox.exec(["printf", "\\377"]), UnicodeDecodeError), (sandbox.exec(["/etc/hosts"]), PermissionError), (sandbox.exec(["head", "-c", "2000000", "/dev/zero"]), Limit),
+            ):  # fmt: skip
+                try:
+                    await what
+                    raise Failure(f"there was no {problem}")
+                except problem:
+                    tried()
+            await sandbox.write_file("deep/er/a", b"\xff")
+            equal(await sandbox.read_file("deep/er/a", text=False), b"\xff", "a file")
+            equal(await sandbox.exec(["sh", "-c", "cat; pwd; echo $A >&2; exit 3"], input="in\n", cwd="deep", env={"A": "B"}), (False, 3, "in\n/box/deep\n", "B\n"), "a command")
+            equal((await sandbox.exec(["sh", "-c", "kill -9 $$"])).returncode, 137, "a killed command")
+
+        async def sample(cls, path):
+            made = await cls.sample_init("task", path, {})
+            try:
+                await use(made["default"])
+            finally:
+                await cls.sample_cleanup("task", path, made, False)
+            return await made["default"].session.info()
+
+        with Framework(inspect_ai={}, inspect_ai__util=members), Folder() as f:
+            cls = load("inspect_sandbox").CejailSandbox
+            equal(registered, {"cejail": cls}, "what is registered")
+            path = f.file("session.json", json.dumps({"socket": s.socket, "network": "none", "profile": "python"}))
+            equal(asyncio.run(sample(cls, path))["reason"], "closed", "the session after the sample")
+
+
 # Node is no package of tools/setup: a host without it has nothing to test.
 if shutil.which("node"):
+
+    @test("the example of a session in Node keeps files, a program in the background and itself after a limit")
+    def _():
+        with Service() as s:
+            check_session(example("session.mjs", s.socket, with_=shutil.which("node")).splitlines())
 
     @test("the example of a client of the service in Node gets results and the code of an error")
     def _():

@@ -5,6 +5,7 @@ import asyncio
 import importlib.util
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import threading
 import time
 
 from harness import *  # noqa: F403
-from service import Service
+from service import TOKEN, Service, one_token_config
 
 CLIENTS = os.path.join(os.path.dirname(os.path.dirname(CEJAIL)), "share/cejail/clients")
 
@@ -181,6 +182,196 @@ def _():
             time.sleep(0.5 * SLOW)  # the threads of cancelled runs end with them
 
 
+# --- sessions ---------------------------------------------------------------------------
+
+
+class Sessions:
+    """A service, and a client of it that may have sessions."""
+
+    def __init__(self, kind=lib.Client, config=None):
+        self.kind, self.service = kind, Service(config=config)
+
+    def __enter__(self):
+        self.service.__enter__()
+        return self.kind(self.service.socket)
+
+    def __exit__(self, *why):
+        self.service.__exit__(*why)
+
+
+@test("a session keeps files between execs, and an exec has a result as a run has")
+def _():
+    with Sessions() as client, client.session(profile="python", network="none", memory="200M") as session:
+        session.put("d é/n.bin", b"\0\xff")
+        session.put("run", "#!/bin/sh\necho ran $A\n", executable=True)
+        result = session.exec("import sys; print(sys.argv[1:], open('d é/n.bin', 'rb').read()); open('made', 'w').write('x'); sys.exit(3)", args=["a b"])
+        equal((result.stdout, result.status, result.exit_code), ("['a b'] b'\\x00\\xff'\n", "exited", 3), "the result")
+        check_schema(result.raw, "result.json")
+        equal(result.raw["session"], session.id, "session")
+        equal(session.exec(command=["./run"], env={"A": "B"}).stdout, "ran B\n", "a command")
+        equal(session.exec("import sys; print(sys.stdin.read())", stdin=b"in").stdout, "in\n", "stdin")
+        equal(session.exec("import json; print(json.load(open('args.json')))", args_json=[1]).stdout, "[1]\n", "args.json")
+        equal(session.exec("open('out/a', 'w').write('art')", artifacts=True).artifacts, {"a": b"art"}, "artifacts")
+        equal(session.exec("while True: pass", timeout="1s").status, "timeout", "a limit")
+        equal(session.get("made"), b"x", "a file")
+        found = {entry.path: (entry.type, entry.bytes) for entry in session.list()}
+        equal((found["/box/made"], found["/box/d é"][0]), (("file", 1), "directory"), "the list")
+        equal([entry.path for entry in session.list("/box/d é/")], ["/box/d é/n.bin"], "the list of a directory")
+        session.remove("d é")
+        lacks([entry.path for entry in session.list()], "/box/d é", "the list")
+        equal(result.raw["limits"]["memory"]["value"], 200 << 20, "the limit of the jail")
+
+
+@test("a session streams output, and closing the iterator cancels that exec only")
+def _():
+    with Sessions() as client, client.session(network="none") as session:
+        events = list(session.stream("print('a')"))
+        equal([event.type for event in events], ["start", "stdout", "result"], "the events")
+        equal((events[1].text, events[-1].result.exit_code), ("a\n", 0), "what they have")
+        events = session.stream("import time\nprint(1, flush=True)\ntime.sleep(60)")
+        while next(events).type != "stdout":
+            pass
+        events.close()
+        wait_until(lambda: session.info()["execs"] == 0, "the end of the exec", 30)
+        equal(session.exec("print(2)").stdout, "2\n", "another exec")
+
+
+@test("start() gives an exec that can be polled, fed, signalled, cancelled and waited for")
+def _():
+    with Sessions() as client, client.session(network="none") as session:
+        cat = session.start("import sys; print(sys.stdin.read().upper())", open_stdin=True)
+        equal(cat.poll(), None, "the result of one that runs")
+        wait_until(lambda: {row["id"]: row["state"] for row in session.execs()}[cat.id] == "running", "the exec to run", 30)
+        cat.write("one ")
+        cat.write(b"two\xff", eof=True)
+        equal(cat.wait().stdout, "ONE TWO\udcff\n".encode(errors="surrogateescape").decode(errors="replace"), "the output")
+        equal(cat.poll().ok, True, "the result of one that ended")
+        sleeping = session.start("import signal, time\nopen('ready', 'w')\ntime.sleep(60)")
+        wait_until(lambda: "/box/ready" in [entry.path for entry in session.list()], "the program to begin", 30)
+        sleeping.signal("TERM")
+        equal((sleeping.wait().status, sleeping.wait().signal), ("signaled", 15), "after a signal")
+        other = session.start(command=["sleep", "60"], id="other")
+        equal(other.id, "other", "the id")
+        other.cancel()
+        equal(other.wait().status, "cancelled", "after cancel()")
+        equal(failure(other.write, "late").code, "not_running", "the error's code")
+
+
+@test("cells keep variables, and have a value, displays and an exception")
+def _():
+    with Sessions() as client, client.session(context="repl", network="none") as session:
+        equal(session.exec("x = 20").cell.value, None, "no value")
+        result = session.exec("print('out'); x + 1")
+        equal((result.stdout, result.cell.value, result.cell.exception), ("out\n", "21", None), "a cell")
+        shows = "class Shown:\n    def _repr_html_(self): return '<b>x</b>'\nShown()"
+        equal(session.exec(shows).cell.displays, [lib.Display("text/html", b"<b>x</b>")], "the displays")
+        result = session.exec("1 / 0")
+        equal((result.exit_code, result.cell.exception["type"]), (1, "ZeroDivisionError"), "an exception")
+        contains(result.stderr, "ZeroDivisionError", "stderr")
+        cell = session.exec("x").cell
+        equal((cell.value, cell.lost, cell.restarted), ("20", False, False), "the variable afterwards")
+        equal(session.exec("import os; os._exit(1)").cell.lost, True, "lost, of a cell that ends the interpreter")
+        equal(session.exec("2").cell.restarted, True, "restarted, of the next one")
+
+
+@test("an Error of a session has the service's code, and end() can be called twice")
+def _():
+    with Sessions() as client:
+        session = client.session(network="none", lease="10m")
+        equal(session.info()["state"], "live", "the state")
+        true(session.lease("20m")["lease_ms"] == 20 * 60000, "the lease")
+        for work, arguments, more, code in (
+            (session.get, ("none",), {}, "not_found"), (session.get, ("/etc/passwd",), {}, None), (session.exec, ("1",), {"memory": "1G"}, "bad_request"),
+            (client.session, ("no-such",), {}, "bad_request"), (client.attach, ("no-such",), {}, "not_found"), (client.session, (), {"lease": "999h"}, "above_ceiling"),
+        ):  # fmt: skip
+            problem = failure(work, *arguments, **more)
+            true(problem.code == code or code is None and problem.code, f"{arguments} {more}: {problem.code}: {problem}")
+            tried()
+        equal(client.attach(session.id).exec("print(1)").stdout, "1\n", "an attached session")
+        equal([row["id"] for row in client.sessions()], [session.id], "the sessions")
+        session.end()
+        session.end()
+        problem = failure(session.exec, "1")
+        equal((problem.code, session.info()["reason"]), ("session_ended", "closed"), "after the end")
+
+
+@test("AsyncClient has sessions, many execs at once, and cancelling a task cancels its exec only")
+def _():
+    async def use(client):
+        async with client.session(network="none") as session:
+            results = await asyncio.gather(*(session.exec(f"print({i})") for i in range(5)))
+            equal([result.stdout for result in results], [f"{i}\n" for i in range(5)], "the outputs")
+            equal([event.type async for event in session.stream("print(1)")], ["start", "stdout", "result"], "the events")
+            await session.put("a", b"1")
+            equal((await session.get("a"), [entry.path for entry in await session.list("/box") if entry.path == "/box/a"]), (b"1", ["/box/a"]), "a file")
+            await session.remove("a")
+            started = await session.start("import sys; print(sys.stdin.read())", open_stdin=True)
+            equal(await started.poll(), None, "a running exec")
+            wanted = {started.id}
+            while wanted - {row["id"] for row in await session.execs() if row["state"] == "running"}:
+                await asyncio.sleep(0.05)
+            await started.write("in", eof=True)
+            equal((await started.wait()).stdout, "in\n", "a fed exec")
+            other = await session.start(command=["sleep", "60"])
+            await other.cancel()
+            equal((await other.wait()).status, "cancelled", "a cancelled exec")
+            try:
+                await asyncio.wait_for(session.exec("import time; time.sleep(60)"), 1)
+                raise Failure("it was not cancelled")
+            except asyncio.TimeoutError:
+                pass
+            while (await session.info())["execs"] > 0:
+                await asyncio.sleep(0.05)
+            equal((await session.exec("print(2)")).stdout, "2\n", "another exec")
+            await session.lease("1m")
+            attached = await client.attach(session.id)
+            equal(attached.id, session.id, "an attached session")
+        equal((await session.info())["reason"], "closed", "after the block")
+        opened = await client.session(network="none")
+        await opened.end()
+        equal(len(await client.sessions()), 2, "the sessions")
+
+    with Sessions(lib.AsyncClient) as client:
+        asyncio.run(use(client))
+
+
+@test("a client with a url and a token has runs and sessions; a wrong token is refused")
+def _():
+    with Folder() as f:
+        config = one_token_config(f)
+        url = f"http://{config['tcp']}"
+        with Service(config=config):
+            client = lib.Client(url=url, token=TOKEN)
+            equal(client.run("print(1)", network="none").stdout, "1\n", "a run")
+            with client.session(network="none") as session:
+                session.put("a", "x")
+                equal((session.exec("print(open('a').read())").stdout, session.get("a")), ("x\n", b"x"), "a session")
+                equal([event.type for event in session.stream("1")], ["start", "result"], "the events")
+            for token in (None, "wrong" + TOKEN[5:]):
+                other = lib.Client(url=url, token=token)
+                for work, arguments in ((other.run, ("1",)), (other.stream, ("1",)), (other.session, ()), (other.attach, (session.id,))):
+                    equal(failure(work, *arguments).code, "unauthorized", "the error's code")
+                    tried()
+    for more, word in (({"url": "https://x"}, "http://"), ({"url": "x"}, "http://"), ({"url": url, "socket": "x"}, "socket or a url"), ({"url": url, "options": ["-m", "1G"]}, "options")):
+        try:
+            lib.Client(**more)
+            raise Failure("there was no ValueError")
+        except ValueError as problem:
+            contains(str(problem), word, "the message")
+    contains(str(failure(lib.Client(url="http://127.0.0.1:1").session)), "connect to the service", "the message")
+
+
+@test("a client without a socket has its sessions where `cejail session socket` says")
+def _():
+    with Service() as s:
+        program = s.folder.file("program", f"#!/bin/sh\n[ \"$*\" = 'session socket' ] && echo {s.socket}\n", 0o755)
+        with lib.Client(program=program).session(network="none") as session:
+            equal(session.exec("print(1)").stdout, "1\n", "the output")
+        program = s.folder.file("failing", "#!/bin/sh\necho no service >&2; exit 125\n", 0o755)
+        contains(str(failure(lib.Client(program=program).session)), "no service", "the message")
+        contains(str(failure(lib.Client(program="/no/such").session)), "/no/such", "the message")
+
+
 @test("the library has no dependency but the standard library, and its metadata names this version")
 def _():
     with open(f"{CLIENTS}/python/pyproject.toml", encoding="utf-8") as file:
@@ -243,3 +434,115 @@ if shutil.which("node"):
                 equal(part[2:5], [[True, "string", True]] * 3, "errors")
                 equal(part[5], [1, "TimeoutError", True], "cancelling")
                 equal(part[6], ["0\n", "1\n", "2\n"], "runs at once")
+
+
+def readme(language):
+    """The programs of the clients' README, as their callers have them."""
+    with open(f"{CLIENTS}/README.md", encoding="utf-8") as file:
+        return re.findall(rf"```{language}\n(.*?)```", file.read(), re.S)
+
+
+def run_readme(words, folder, service, name, edit, **more):
+    """With cejail in PATH, whose sessions are at the test's service."""
+    program = folder.file(f"bin-{name}/cejail", f"#!/bin/sh\ncase $1 in session) echo {service.socket} ;; *) exec {CEJAIL} \"$@\" ;; esac\n", 0o755)
+    said = []
+    for i, text in enumerate(readme(name)):
+        script = folder.file(f"{name}/{i}.{'py' if name == 'python' else 'mjs'}", edit(text))
+        done = subprocess.run([*words, script], capture_output=True, text=True, timeout=60 * SLOW, check=False,
+                              env=environment(PATH=f"{os.path.dirname(program)}:/usr/bin:/bin", **more))  # fmt: skip
+        equal((done.returncode, done.stderr), (0, ""), f"the exit status of program {i}")
+        said.append(done.stdout.splitlines())
+    return said
+
+
+README_SAYS = [["exited 0 text", "streamed now"], ["6", "timeout", "1"]]
+
+
+@test("the Python programs of the clients' README run, and print what they should")
+def _():
+    with Folder() as f, Service() as s:
+        said = run_readme([PYTHON], f, s, "python", str, PYTHONPATH=f"{CLIENTS}/python", PYTHONDONTWRITEBYTECODE="1")
+    equal(said.pop()[:3], README_SAYS[1], "the session")
+    equal(said, README_SAYS[:1], "the runs")
+
+
+if shutil.which("node"):
+
+    @test("the Node programs of the clients' README run, and print what they should")
+    def _():
+        with Folder() as f, Service() as s:
+            said = run_readme([shutil.which("node")], f, s, "js", lambda text: text.replace('from "cejail"', f'from "{CLIENTS}/node/cejail.mjs"'))
+        equal(said, README_SAYS, "what they print")
+
+
+NODE_SESSIONS = """
+import { Client, CejailError } from "%s";
+const [socket, url, token, program] = process.argv.slice(2);
+const said = [];
+for (const client of [new Client({ socket }), new Client({ url, token }), new Client({ program })]) {
+  const session = await client.session({ profile: "python", network: "none", lease: "10m" });
+  await session.put("d é/n", new Uint8Array([0, 255]));
+  await session.put("run", "#!/bin/sh\\necho ran $A\\n", { executable: true });
+  const r = await session.exec({ code: "import sys; print(open('d é/n', 'rb').read()); sys.exit(3)" });
+  const c = await session.exec({ command: ["./run"], env: { A: "B" } });
+  said.push([r.stdout, r.exitCode, r.raw.session === session.id, c.stdout, [...await session.get("d é/n")]]);
+  const types = [];
+  for await (const event of session.stream({ code: "print(1)" })) types.push(event.type);
+  for await (const event of session.stream({ code: "import time; print(1, flush=True); time.sleep(60)" })) if (event.type === "stdout") break;
+  while ((await session.info()).execs > 0) await new Promise((resolve) => setTimeout(resolve, 50));
+  said.push([types, (await session.list("/box/d é")).map((entry) => [entry.path, entry.type, entry.bytes])]);
+  const cat = await session.start({ code: "import sys; print(sys.stdin.read())", open_stdin: true });
+  const early = await cat.poll();
+  while ((await session.execs()).find((row) => row.id === cat.id).state !== "running") await new Promise((resolve) => setTimeout(resolve, 50));
+  await cat.write("in");
+  await cat.write(new Uint8Array([65]), { eof: true });
+  const sleeping = await session.start({ command: ["sleep", "60"] });
+  await sleeping.cancel();
+  const told = await session.start({ code: "open('ready', 'w'); import time; time.sleep(60)" });
+  while (!(await session.list()).some((entry) => entry.path === "/box/ready")) await new Promise((resolve) => setTimeout(resolve, 50));
+  await told.signal("TERM");
+  said.push([early, (await cat.wait()).stdout, (await sleeping.wait()).status, (await told.wait()).signal]);
+  const aborted = await session.exec({ code: "import time; time.sleep(60)", signal: AbortSignal.timeout(1000) }).catch((e) => e.name);
+  await session.remove("d é");
+  const codes = [];
+  for (const work of [() => session.get("d é/n"), () => session.exec({ code: "1", memory: "1G" }), () => client.session({ profile: "no-such" }), () => client.attach("none")])
+    codes.push(await work().catch((e) => e instanceof CejailError && e.code));
+  const lease = await session.lease("20m");
+  await session.end();
+  await session.end();
+  const late = await session.exec({ code: "1" }).catch((e) => e.code);
+  said.push([aborted, codes, lease.lease_ms, late, (await session.info()).reason, (await client.sessions()).some((one) => one.id === session.id)]);
+  const repl = await client.session({ profile: "python", context: "repl", network: "none" });
+  await repl.exec({ code: "x = 1" });
+  const cell = (await repl.exec({ code: "x + 1" })).cell;
+  said.push([cell.value, cell.displays, cell.exception, (await repl.exec({ code: "1 / 0" })).cell.exception.type]);
+  await repl.end();
+}
+const wrong = await new Client({ url, token: "wrong" }).session().catch((e) => e.code);
+const none = await new Client({ program: "/no/such" }).session().catch((e) => e.message.includes("/no/such"));
+said.push([wrong, none]);
+console.log(JSON.stringify(said));
+"""
+
+if shutil.which("node"):
+
+    @test("the library for Node has sessions: over a socket, over a url with a token, and where cejail says", limit=120)
+    def _():
+        with Folder() as folder:
+            config = one_token_config(folder)
+            with Service(config={**config, "callers": {**config.get("callers", {}), f"uid:{os.geteuid()}": {}}}) as s:
+                script = folder.file("use.mjs", NODE_SESSIONS % f"{CLIENTS}/node/cejail.mjs")
+                program = folder.file("program", f"#!/bin/sh\n[ \"$*\" = 'session socket' ] && echo {s.socket}\n", 0o755)
+                words = [shutil.which("node"), script, s.socket, f"http://{config['tcp']}", TOKEN, program]
+                done = subprocess.run(words, capture_output=True, text=True, timeout=100 * SLOW, check=False, env=environment())
+        equal((done.returncode, done.stderr), (0, ""), "the exit status")
+        *said, last = json.loads(done.stdout)
+        equal(last, ["unauthorized", True], "clients of nothing")
+        for part in (said[:5], said[5:10], said[10:]):
+            equal(part, [
+                ["b'\\x00\\xff'\n", 3, True, "ran B\n", [0, 255]],
+                [["start", "stdout", "result"], [["/box/d é/n", "file", 2]]],
+                [None, "inA\n", "cancelled", 15],
+                ["TimeoutError", ["not_found", "bad_request", "bad_request", "not_found"], 1200000, "session_ended", "closed", True],
+                ["2", [], None, "ZeroDivisionError"],
+            ], "what it said")  # fmt: skip

@@ -34,7 +34,11 @@ export class Cell {
   /** The repr of the last expression; null without one. */
   readonly value: string | null;
   readonly displays: { type: string; content: Uint8Array }[];
-  readonly exception: Record<string, any> | null;
+  readonly exception: { type: string; message: string; traceback: string } | null;
+  /** The interpreter ended in this cell: its variables are gone. */
+  readonly lost: boolean;
+  /** The interpreter is a new one: the variables of earlier cells are gone. */
+  readonly restarted: boolean;
 }
 
 export class Result {

@@ -43,6 +43,8 @@ export class Cell {
   get value() { return this.raw.value ?? null; }
   get displays() { return (this.raw.displays ?? []).map((row) => ({ type: row.type, content: bytesOf(row) })); }
   get exception() { return this.raw.exception ?? null; }
+  get lost() { return this.raw.lost ?? false; }
+  get restarted() { return this.raw.restarted ?? false; }
 }
 
 /** How a run ended.  `raw` is the whole result: schema/result.json. */

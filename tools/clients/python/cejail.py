@@ -105,7 +105,18 @@ class Cell:
 
     @property
     def exception(self) -> dict[str, Any] | None:
+        """type, message and traceback."""
         return self.raw.get("exception")
+
+    @property
+    def lost(self) -> bool:
+        """The interpreter ended in this cell: its variables are gone."""
+        return self.raw.get("lost", False)
+
+    @property
+    def restarted(self) -> bool:
+        """The interpreter is a new one: the variables of earlier cells are gone."""
+        return self.raw.get("restarted", False)
 
 
 @dataclass(frozen=True)

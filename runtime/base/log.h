@@ -12,7 +12,7 @@
 
 enum log_level { LOG_QUIET, LOG_NORMAL, LOG_VERBOSE };
 
-void log_set_program(const char *name); /* "cejail" without; borrowed, set once in main() */
+void log_set_program(const char *name);   /* "cejail" without; borrowed, set once in main() */
 void log_set_level(enum log_level level); /* the one process-wide setting; set once in main() */
 
 /* Another process left a line of the terminal unfinished: the next message begins a new one. */

@@ -155,18 +155,23 @@ class Podman(Engine):
 class Containerd(Engine):
     """A containerd; its namespace ends with it."""
 
-    def __enter__(self):
-        for program in ("containerd", "ctr", "containerd-shim-runc-v2"):
-            need(program)
-        super().__enter__()
-        self.env = environment()
+    def begin(self):
+        """Writes config.toml; what stands before containerd's command."""
         self.file(
             "config.toml",
             f'version = 2\nroot = "{self.path}/root"\nstate = "/run/containerd"\n'
             'disabled_plugins = ["io.containerd.grpc.v1.cri"]\n',
         )
+        return []
+
+    def __enter__(self):
+        for program in ("containerd", "ctr", "containerd-shim-runc-v2"):
+            need(program)
+        super().__enter__()
+        self.env = environment()
+        before = self.begin()
         with open(self / "log", "wb") as log:
-            self.separate(["containerd", "--config", self / "config.toml"], log)
+            self.separate([*before, "containerd", "--config", self / "config.toml"], log)
         wait_until(lambda: self.ctr("version").code == 0, "containerd", 20)
         return self
 

@@ -166,14 +166,33 @@ static int read_pair(const struct oci_pair *pair, struct arena *a, struct annota
 	return reject_unknown(pair->name, err);
 }
 
+/* containerd and CRI-O mark the container that only keeps a pod's namespaces. */
+static bool is_sandbox(const struct oci_pair *pair)
+{
+	static const struct oci_pair marks[] = {
+		{ "io.kubernetes.cri.container-type", "sandbox" },
+		{ "io.kubernetes.cri-o.ContainerType", "sandbox" },
+	};
+
+	for (size_t i = 0; i < LENGTH(marks); i++)
+		if (strcmp(pair->name, marks[i].name) == 0 &&
+		    strcmp(pair->value, marks[i].value) == 0)
+			return true;
+	return false;
+}
+
 int annotations_read(const struct oci_pairs *pairs, struct arena *a, struct annotations *out,
 		     struct cj_error *err)
 {
 	struct annotations read = { 0 };
 
-	for (size_t i = 0; i < pairs->count; i++)
+	for (size_t i = 0; i < pairs->count; i++) {
 		if (read_pair(&pairs->items[i], a, &read, err) < 0)
 			return -err->code;
+		read.is_sandbox = read.is_sandbox || is_sandbox(&pairs->items[i]);
+	}
+	if (read.is_sandbox)
+		read.result = NULL;
 	if (!read.has_network && (read.nname_servers > 0 || read.may_be_private))
 		return cj_reject(err,
 				 "annotation '%s' is missing: the others of the network need "

@@ -19,6 +19,7 @@
 #include "runtime/front/oci/config/oci_value.h"
 
 struct annotations {
+	bool is_sandbox; /* of a pod: the program is the engine's own, and has no result */
 	bool has_network;
 	bool is_list; /* allow: */
 	const struct allowlist_entry *allow;

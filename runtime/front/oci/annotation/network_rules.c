@@ -51,22 +51,6 @@ int network_rules_check_process(const struct oci_process *process, struct cj_err
 	return rc;
 }
 
-/* The program of a pod's sandbox is the engine's own; containerd leaves it CAP_NET_RAW. */
-static bool is_sandbox(const struct oci_config *config)
-{
-	static const struct oci_pair kinds[] = {
-		{ "io.kubernetes.cri.container-type", "sandbox" },
-		{ "io.kubernetes.cri-o.ContainerType", "sandbox" },
-	};
-
-	for (size_t i = 0; i < config->annotations.count; i++)
-		for (size_t k = 0; k < LENGTH(kinds); k++)
-			if (strcmp(config->annotations.items[i].name, kinds[k].name) == 0 &&
-			    strcmp(config->annotations.items[i].value, kinds[k].value) == 0)
-				return true;
-	return false;
-}
-
 static bool is_same(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
@@ -134,7 +118,7 @@ int network_rules_check(const struct oci_config *config, const struct oci_proces
 			     "hostNetwork in Kubernetes");
 		return rc;
 	}
-	if (process && !is_sandbox(config) && network_rules_check_process(process, err) < 0)
+	if (process && network_rules_check_process(process, err) < 0)
 		return -err->code;
 	return ns[OCI_NS_NETWORK].path ? check_joined(&ns[OCI_NS_NETWORK], &ns[OCI_NS_USER], err)
 				       : 0;

@@ -16,7 +16,7 @@
 #include "runtime/front/oci/config/oci_config.h"
 
 /*
- * network_rules_check - for create; `process` may be NULL.
+ * network_rules_check - for create; `process` is NULL if the program is trusted.
  *
  * Fails: EPERM without a network namespace; with the caller's own; with one that belongs to a user
  *        namespace below the container's; for a capability that changes the rules, that sends

@@ -89,7 +89,8 @@ static int bundle_enter(struct creation *c, struct cj_error *err)
 static int network_plan(struct creation *c, struct cj_error *err)
 {
 	const struct oci_config *config = &c->bundle.config;
-	const struct oci_process *process = config->has_process ? &config->process : NULL;
+	const struct oci_process *process =
+	    config->has_process && !c->annotations.is_sandbox ? &config->process : NULL;
 	struct strings warnings = { 0 };
 
 	if (!c->annotations.has_network)

@@ -62,6 +62,29 @@ static void all_of_them_are_read(void **state)
 	assert_string_equal(out.profile, "base");
 }
 
+static void the_sandbox_of_a_pod_has_no_result(void **state)
+{
+	static const struct oci_pair items[] = {
+		{ ANNOTATION_RESULT, "./" },
+		{ "io.kubernetes.cri.container-type", "sandbox" },
+	};
+	static const struct oci_pair other[] = {
+		{ ANNOTATION_RESULT, "./" },
+		{ "io.kubernetes.cri.container-type", "container" },
+	};
+	auto_arena struct arena a = { 0 };
+	struct annotations out;
+	struct cj_error err = { 0 };
+
+	(void)state;
+	assert_int_equal(read_all(items, 2, &a, &out, &err), 0);
+	assert_true(out.is_sandbox);
+	assert_null(out.result);
+	assert_int_equal(read_all(other, 2, &a, &out, &err), 0);
+	assert_false(out.is_sandbox);
+	assert_non_null(out.result);
+}
+
 static void what_can_not_be_honoured_is_refused(void **state)
 {
 	static const struct {
@@ -107,6 +130,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(without_annotations_nothing_is_asked_for),
 		cmocka_unit_test(all_of_them_are_read),
+		cmocka_unit_test(the_sandbox_of_a_pod_has_no_result),
 		cmocka_unit_test(what_can_not_be_honoured_is_refused),
 	};
 

@@ -70,7 +70,8 @@ static bool place_leaf(const struct session *s, uint64_t number, struct cgroup *
 	if (size < 0 || (size_t)size >= sizeof(out->path))
 		return false;
 	for (size_t i = 0; i < CGROUP_CONTROLLER_COUNT; i++)
-		out->offered[i] = above->enforced[i] && has_controller(above->dir_fd, (enum cgroup_controller)i);
+		out->offered[i] = above->enforced[i] &&
+				  has_controller(above->dir_fd, (enum cgroup_controller)i);
 	out->parent_fd = openat(above->dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	out->origin = above->origin;
 	return out->parent_fd >= 0;

@@ -326,6 +326,8 @@ static void note_usage_before(struct jail *j)
 	struct usage_watch usage;
 	session_exec_begin_cell(j);
 	cgroup_read_usage(&j->cgroup, &j->warm.before);
+	if (j->warm.before.has_cpu)
+		return;
 	usage_watch_init(&usage, j);
 	usage_watch_last(&usage, j);
 	j->warm.cpu_us = process_usage_cpu_us(&usage.peak);

@@ -94,11 +94,16 @@ void session_denied_begin(struct session *s)
 				   &(struct filter_groups){ find_exec, count_call, s });
 }
 
-void session_denied_clear(struct session *s, unsigned slot)
+void session_denied_restart(struct session *s, unsigned slot)
 {
 	struct session_row *row = &s->shared->rows[slot];
 	atomic_store(&row->ndenied, 0);
 	atomic_store(&row->denied_is_incomplete, false);
+}
+
+void session_denied_clear(struct session *s, unsigned slot)
+{
+	session_denied_restart(s, slot);
 	if (s->jail->watch)
 		filter_watch_forget(s->jail->watch, (int)slot);
 }

@@ -127,6 +127,8 @@ bool session_cgroup_is_out_of_memory(struct session *s);
 void session_denied_begin(struct session *s);
 /* An empty row for a new exec.  Runs in: the keeper, when the slot is reserved. */
 void session_denied_clear(struct session *s, unsigned slot);
+/* A cell begins in this slot: what was counted until now is not its own. */
+void session_denied_restart(struct session *s, unsigned slot);
 /*
  * The calls that this exec was refused, into the outcome, and a warning if some are not counted:
  * more than SESSION_DENIED_MAX different ones, or a caller whose exec could not be found.

@@ -141,7 +141,7 @@ def _():
             equal((after["cell"]["value"], after["cell"]["restarted"]), ("False", True), f"the cell behind {code}")
         r.cell("import threading, os, time\ne = threading.Event()\nthreading.Thread(target=lambda: (e.wait(), time.sleep(0.1), os._exit(5))).start()")
         r.cell("e.set()")
-        wait_until(lambda: r.cell("'e' in globals()")["cell"]["value"] == "False", "a new interpreter after one that ended between two cells")
+        wait_until(lambda: r.exec("'e' in globals()").result["cell"]["value"] == "False", "a new interpreter after one that ended between two cells")
 
 
 @test("what a cell writes on the channel is data: it can't forge a verdict, and loses its interpreter")

@@ -15,6 +15,7 @@
 #include "runtime/jail/jail.h"
 #include "runtime/jail/jail_state.h"
 #include "runtime/jail/session/session.h"
+#include "runtime/jail/session/session_state.h"
 #include "runtime/jail/supervise/start.h"
 
 #define NO_SLOT SESSION_EXECS_MAX
@@ -176,6 +177,7 @@ void session_interpreter_begin_cell(struct session_interpreter *i)
 {
 	i->state = INTERPRETER_RUNS;
 	i->cells++;
+	session_denied_restart(i->session, i->slot);
 }
 
 void session_interpreter_end_cell(struct session_interpreter *i, bool lives)

@@ -209,7 +209,11 @@
 		const ours = lines.findIndex((line) => /^ {4}at .*\bSession\.post\b.*node:inspector/.test(line));
 		return (ours < 0 ? lines : lines.slice(0, ours)).join("\n");
 	};
+	// V8's REPL mode has no loader of modules.
+	const NO_IMPORT = /^(A dynamic import callback was not specified|Cannot use import statement)/;
 	const describe = (error) => {
+		if (error instanceof Error && NO_IMPORT.test(error.message))
+			error.message += ": a cell loads modules with require()";
 		if (!util.types.isNativeError(error))
 			return ["Uncaught", String(inspect(error)), `Uncaught ${inspect(error)}`];
 		const type = String(error.name ?? "Error"), message = String(error.message ?? "");

@@ -178,6 +178,8 @@ def _():
     with Interpreter(NODE) as i:
         i.value("const p = new Promise(r => setTimeout(r, 1, 6)); undefined")
         equal(i.value("await p"), "6", "another cell")
+        for code in ("import fs from 'fs'", "await import('fs')"):
+            contains(i.cell(code).exception[1], "require()", f"the message of {code}")
         cell = i.cell("await Promise.reject(new Error('no'))")
         equal(cell.exception[:2], ["Error", "no"], "the exception")
 

@@ -353,31 +353,107 @@ def owner_of(path):
         return int.from_bytes(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)[:4], "little")
 
 
+def has_ended(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] == "Z"  # nobody waits for it
+    except FileNotFoundError:
+        return True
+
+
+class OwnService:
+    """The service that `cejail session` starts for this user; it ends in the block, and leaves a log."""
+
+    def __enter__(self):
+        self.folder = Folder().__enter__()
+        self.env = environment(XDG_RUNTIME_DIR=self.folder.path)
+        self.path = self.pid = None
+        return self
+
+    def session(self, *words):
+        return cejail("session", *words, env=self.env)
+
+    def create(self):
+        return self.session("create", "-p", "base", "--network", "none").exits(0).out.strip()
+
+    def look(self):
+        """It listens: which process?"""
+        self.path = self.session("socket").exits(0).out.strip()
+        self.pid = owner_of(self.path)
+        return self.pid
+
+    def said(self):
+        with open(os.path.join(os.path.dirname(self.path), "serve.log"), encoding="utf-8") as file:
+            return file.read()
+
+    def await_end(self):
+        wait_until(lambda: has_ended(self.pid), f"the end of the service; it says {self.said()!r}", 60)
+        equal(os.path.exists(self.path), False, "the socket is there")
+
+    def __exit__(self, kind, *unused):
+        try:
+            if self.pid and not has_ended(self.pid):
+                os.kill(self.pid, signal.SIGTERM)
+                self.await_end()
+            if self.path:
+                os.unlink(os.path.join(os.path.dirname(self.path), "serve.log"))
+        finally:
+            self.folder.__exit__()
+
+
 @test("create starts a service if none listens, and that one ends after its last session", limit=120)
 def _():
-    with Folder() as f:
-        env = environment(XDG_RUNTIME_DIR=f.path)
-        refused(cejail("session", "list", env=env), "no service listens")
-        refused(cejail("session", "create", "-p", "base", f"--remote={f / 'none'}", env=env), "no service listens")
-        name = cejail("session", "create", "-p", "base", "--network", "none", env=env).exits(0).out.strip()
-        path = cejail("session", "socket", env=env).exits(0).out.strip()
-        pid = owner_of(path)
-        try:
-            cejail("session", "exec", name, "--", "echo", "hi", env=env).exits(0).says("hi\n")
-            second = cejail("session", "create", "-p", "base", "--network", "none", env=env).exits(0).out.strip()
-            equal(owner_of(path), pid, "the process that listens")
-            cejail("session", "end", name, second, env=env).exits(0)
-            wait_until(lambda: not os.path.exists(path), "the end of the service", 60)
-        except BaseException:
-            os.kill(pid, signal.SIGKILL)
-            raise
-        wait_until(lambda: not os.path.exists(f"/proc/{pid}") or " Z " in open(f"/proc/{pid}/stat", encoding="ascii").read(), "the end of the process", 30)
-        log = os.path.join(os.path.dirname(path), "serve.log")
-        with open(log, encoding="utf-8") as file:
-            contains(file.read(), "no session and no run, ending", "the log")
-        os.unlink(log)
-        if os.path.dirname(path).startswith("/run/cejail"):
-            os.rmdir("/run/cejail/runs") if os.path.isdir("/run/cejail/runs") else None
+    with OwnService() as own:
+        refused(own.session("list"), "no service listens")
+        refused(own.session("create", "-p", "base", "--remote=/no/such"), "no service listens")
+        name = own.create()
+        pid = own.look()
+        own.session("exec", name, "--", "echo", "hi").exits(0).says("hi\n")
+        second = own.create()
+        equal(own.look(), pid, "the process that listens")
+        own.session("end", name, second).exits(0)
+        own.await_end()
+        contains(own.said(), "no session and no run, ending", "the log")
+
+
+@test("several that create a session at once start one service")
+def _():
+    with OwnService() as own:
+        started = [start("session", "create", "-p", "base", "--network", "none", env=own.env) for _ in range(4)]
+        names = [finish(process, 60).exits(0).out.strip() for process in started]
+        own.look()
+        equal(sorted(row["id"] for row in json.loads(own.session("list", "--json").exits(0).out)["sessions"]), sorted(names), "the sessions")
+        own.session("end", *names).exits(0)
+
+
+@test("create waits for a service that is about to end, and starts another")
+def _():
+    with OwnService() as own:
+        name = own.create()
+        pid = own.look()
+        process = start("session", "exec", name, "--", "/bin/sh", "-c", "echo ready; until [ -e go ]; do sleep 0.05; done", env=own.env)
+        equal(line(process), "ready\n", "the first line")
+        os.kill(pid, signal.SIGTERM)  # it drains: the exec may end
+        wait_until(lambda: "draining" in own.said(), "the drain", 30)
+        waiting = start("session", "create", "-p", "base", "--network", "none", env=own.env)
+        own.session("put", name, "/etc/hostname", "go")
+        finish(process)
+        second = finish(waiting, 60).exits(0).out.strip()
+        true(own.look() != pid, "the same process listens")
+        own.session("exec", second, "--", "true").exits(0)
+
+
+@test("if no service can be started, the message has its reason", who="user")
+def _():
+    with OwnService() as own:
+        config = own.folder.file("home/.config/cejail/serve.json", '{"nonsense": 1}')
+        own.env["HOME"] = own.folder / "home"
+        own.env["XDG_CONFIG_HOME"] = os.path.dirname(os.path.dirname(config))
+        refused(own.session("create", "-p", "base"), "none can be started", "nonsense")
+        for place in (own.folder / "cejail", f"/dev/shm/cejail-{os.geteuid()}", f"/run/user/{os.geteuid()}/cejail", "/run/cejail"):
+            log = os.path.join(place, "serve.log")
+            if os.path.exists(log):
+                os.unlink(log)
 
 
 class Liar:

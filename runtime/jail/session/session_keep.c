@@ -79,6 +79,7 @@ static struct session *create(struct jail *j)
 		s->slots[i].leaf = CGROUP_NULL;
 	}
 	s->host_proc_fd = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	k->memory.events_fd = -1;
 	k->began_ms = clock_ms();
 	return s;
 }

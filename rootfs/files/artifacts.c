@@ -5,8 +5,9 @@
  * After a run the jail is dead and its tree no longer changes; in a session, other programs may
  * change it meanwhile.  The payload chose every name, type, mode and size in it.  So paths are
  * opened one component at a time by descriptor, across no link and no other mount.  Each entry is
- * checked before and after it is opened, and the bytes read are counted.  Others may use the destination, too: no link in it is followed, and a name appears
- * there only when its file is complete.
+ * checked before and after it is opened, and the bytes read are counted.  Others may use the
+ * destination, too: no link in it is followed, and a name appears there only when its file is
+ * complete.
  *
  * Into memory there is no destination; all else is the same.
  *

@@ -46,8 +46,8 @@
  * The notification only says when to build: the packet filter decides what the program reaches.
  *
  * A prepared jail can also become a session: after STEP_SESSION init forks a reaper for each
- * program, which goes on from STEP_INPUT as init does here.  The jail ends when the session does.  See
- * session/session.h, and session/session_init.c for its part of the diagram.
+ * program, which goes on from STEP_INPUT as init does here.  The jail ends when the session does.
+ * See session/session.h, and session/session_init.c for its part of the diagram.
  *
  * Init's rights shrink with each row of its table.  When it writes input files it has no more
  * rights than the payload will have.  Init parses nothing that the payload writes.  The launcher's

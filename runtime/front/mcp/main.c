@@ -16,6 +16,9 @@
 #include "runtime/front/mcp/mcp_options.h"
 #include "runtime/front/mcp/mcp_server.h"
 #include "runtime/front/mcp/mcp_setup.h"
+#include "runtime/front/serve/operations/slog.h"
+#include "runtime/front/serve/session/session_keeper.h"
+#include "runtime/front/serve/operations/slog.h"
 #include "runtime/front/serve/session/session_keeper.h"
 #include "runtime/front/serve/worker/worker.h"
 #include "runtime/front/serve/worker/zygote_keeper.h"
@@ -85,6 +88,7 @@ int main(int argc, char **argv)
 		(void)!cj_fail(&err, errno, "set TZ");
 		return fail(&err);
 	}
+	slog_limit(SLOG_WARNING); /* each call is no news on the client's screen */
 	int rc = mcp_options_parse(args, (const char *const *)environ, &options, &err);
 	if (rc == 0)
 		rc = run(&options, argc > 0 ? argv[0] : "cejail", &err);

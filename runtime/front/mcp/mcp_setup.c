@@ -110,9 +110,7 @@ static int add_all_remote(struct mcp_setup *s, const struct mcp_options *o, stru
 		if (add_remote(s, o, *names, profile, err) < 0)
 			return -err->code;
 	}
-	return s->count > 0
-		   ? mcp_profiles_add_sessions(s->tools, &s->count, o->prefix, &s->arena, err)
-		   : 0;
+	return 0;
 }
 
 int mcp_setup_read(struct mcp_setup *s, const struct mcp_options *o, struct cj_error *err)
@@ -122,7 +120,7 @@ int mcp_setup_read(struct mcp_setup *s, const struct mcp_options *o, struct cj_e
 	if (rc < 0)
 		return rc;
 	if (s->count > 0)
-		return 0;
+		return mcp_profiles_add_sessions(s->tools, &s->count, o->prefix, &s->arena, err);
 	(void)!cj_reject(err, "there is no interpreter for the profiles python, node and shell");
 	return cj_hint(err, "install python3, or name a profile: --profile NAME");
 }

@@ -2,8 +2,8 @@
 /*
  * parts - what runs programs and sessions, and the API in front of it.
  *
- * server.h adds sockets to listen on, signals and probes.  mcp_local.h has the same parts in the MCP
- * server's own process, and asks the API only by http_ask_inner().
+ * server.h adds sockets to listen on, signals and probes.  mcp_local.h has the same parts in the
+ * process of the MCP server, and asks the API only by http_ask_inner().
  */
 #pragma once
 

@@ -124,7 +124,7 @@ def _():
         time.sleep(3)
         return wakes(pid) == before
 
-    with Server(*SHELL) as s:
+    with Server("-p", "shell") as s:  # an option would change the jail, and none would be prepared
         s.call("run_shell", code="true")
         wait_until(lambda: len(s.below()) > 2, "a prepared jail")
         wait_until(lambda: sleeps(s.process.pid), "three seconds in which the server does nothing", 60)

@@ -146,10 +146,10 @@ for kind in KINDS:
                 ("session_exec", {"code": "true"}, "session"),
                 ("session_exec", {"session": session}, "either"),
                 ("session_exec", {"session": session, "code": "true", "memory": "1M"}, "unknown argument 'memory'"),
-                ("run_shell", {"session": session, "code": "true", "memory": "1M"}, "cannot change in a session"),
+                ("run_shell", {"session": session, "code": "true", "memory": "8M"}, "cannot change in a session"),
                 ("run_python", {"session": session, "code": "1"}, "shell"),
                 ("session_exec", {"session": "../runs", "code": "true"}, "session_create"),
-                ("session_exec", {"session": "none", "code": "true"}, "nothing"),
+                ("session_exec", {"session": "none", "code": "true"}, "no session with this id"),
                 ("session_get_file", {"session": session, "path": "/etc/passwd"}, ""),
                 ("session_get_file", {"session": session, "path": "../x"}, ""),
                 ("session_get_file", {"session": session, "path": "x?list#"}, ""),
@@ -169,7 +169,7 @@ def _():
         for tool, more in (("session_exec", {"code": "true"}), ("session_list_files", {}), ("session_end", {})):
             body = message("tools/call", version=MODERN, name=tool, arguments={"session": session, **more})
             other = as_uid(OTHER_UID, lambda body=body: ask(client.service, body))
-            refused(other.json["result"], "nothing")
+            refused(other.json["result"], "no session with this id")
         equal(facts_of(client.call("session_exec", session=session, code="echo on"))["stdout"], "on\n", "the session")
 
 

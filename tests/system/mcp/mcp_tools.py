@@ -28,9 +28,10 @@ def _():
     wanted = [f"run_{name}" for name, program in (("python", "python3"), ("node", "node"), ("shell", "sh"))
               if any(os.access(f"{place}/{program}", os.X_OK) for place in ("/usr/local/bin", "/usr/bin", "/bin"))]
     with Server() as s:
-        equal([tool["name"] for tool in s.ask("tools/list")["result"]["tools"]], wanted, "the tools")
+        equal([tool["name"] for tool in s.ask("tools/list")["result"]["tools"] if not tool["name"].startswith("session_")], wanted, "the tools")
     with Server(*SHELL, "--tool-prefix", "my-") as s:
-        equal([tool["name"] for tool in s.ask("tools/list")["result"]["tools"]], ["my-run_shell"], "with a prefix")
+        names = [tool["name"] for tool in s.ask("tools/list")["result"]["tools"]]
+        equal((names[0], {name[:3] for name in names}), ("my-run_shell", {"my-"}), "with a prefix")
 
 
 @test("mcp: every result is as the output schema of its tool says, and has no null")
@@ -148,7 +149,7 @@ def _():
 
 @test("mcp: wrong arguments are an error of the tool that says what to change")
 def _():
-    rows = [({}, "'code' is missing"), ({"code": 1}, "must be a string"), ({"code": "x", "session": "s"}, "no sessions"),
+    rows = [({}, "'code' is missing"), ({"code": 1}, "must be a string"), ({"code": "x", "session": "s"}, "no session with this id"),
             ({"code": "x", "cmd": "y"}, "unknown argument"), ({"code": "x", "timeout_seconds": 3600}, "limit of this tool"),
             ({"code": "x", "memory": "64G"}, "limit of this tool"), ({"code": "x", "network": "public"}, '"none"'),
             ({"code": "x", "files": [{"path": "/proc/x", "text": ""}]}, "/proc"),

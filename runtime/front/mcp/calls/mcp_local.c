@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The service's executions without its callers.  Acts. */
+/* The service without its callers: this server is the only one.  Acts. */
 #include "runtime/front/mcp/calls/mcp_local.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
-#include "runtime/front/serve/access/account.h"
-#include "runtime/front/serve/access/audit.h"
+#include "runtime/front/mcp/calls/mcp_inner.h"
+#include "runtime/front/mcp/protocol/mcp_message.h"
 #include "runtime/front/serve/config/profile_cache.h"
-#include "runtime/front/serve/operations/metrics.h"
+#include "runtime/front/serve/config/service_config.h"
+#include "runtime/front/serve/parts.h"
 #include "runtime/front/serve/queue/execution.h"
-#include "runtime/front/serve/queue/preparing.h"
-#include "runtime/front/serve/queue/runs.h"
-#include "runtime/front/serve/queue/zygotes.h"
 
 #define RUNS_PER_CPU 2
 #define QUEUE_MAX    64
@@ -30,21 +27,17 @@ struct local {
 	struct spawner spawner;
 	struct watch spawner_end;
 	bool has_spawner;
-	struct callers callers;
-	struct accounts accounts;
-	struct account *account;
-	struct audit audit; /* none */
-	struct metrics *metrics;
-	struct profile_cache *profiles;
-	struct runs runs;
-	struct pool pool;
-	struct zygotes zygotes;
-	struct preparing preparing;
-	struct executions *executions;
+	struct service_config config;
+	struct serve_parts parts;
+	LIST_HEAD(, asked_run) requests;
 	enum request_fit fit;
-	struct pool_config pools[POOLS_MAX];
-	size_t npools;
 	uint64_t started_ms; /* the last run */
+};
+
+/* A request to the API, until its reply. */
+struct asked_run {
+	LIST_ENTRY(asked_run) link;
+	struct mcp_inner inner;
 };
 
 /* --- the pool ----------------------------------------------------------------------- */
@@ -54,117 +47,87 @@ static bool has_launcher(struct local *l, const char *profile)
 	const struct config *c = NULL;
 	struct cj_error ignored = { 0 }; /* the run reports it */
 
-	return profile_cache_get(l->profiles, profile, &c, &ignored) == 0 &&
+	return profile_cache_get(l->parts.profiles, profile, &c, &ignored) == 0 &&
 	       c->launcher != LAUNCHER_NONE;
 }
-
-static const struct zygotes_limits zygotes_limits = { .children = 1000, .age_ms = 3600000 };
 
 /* From the first call of a profile on, one jail of it waits. */
 static void keep_warm(struct local *l, const char *profile)
 {
-	struct pool_config *row = &l->pools[l->npools];
+	struct service_config *c = &l->config;
+	struct pool_config *row = &c->pools[c->npools];
+	const struct zygotes_limits limits = { c->zygote_children, c->zygote_age_ms };
 
-	for (size_t i = 0; i < l->npools; i++)
-		if (strcmp(l->pools[i].profile, profile) == 0)
+	for (size_t i = 0; i < c->npools; i++)
+		if (strcmp(c->pools[i].profile, profile) == 0)
 			return;
-	if (l->fit == FIT_COLD || l->npools == POOLS_MAX)
+	if (l->fit == FIT_COLD || c->npools == POOLS_MAX)
 		return;
 	bool is_interpreter = l->fit == FIT_INTERPRETER && has_launcher(l, profile);
 	*row = (struct pool_config){ .profile = profile,
 				     .jails = !is_interpreter,
 				     .interpreters = is_interpreter };
-	l->npools++;
-	pool_configure(&l->pool, l->pools, l->npools, POOL_AGE_MS);
-	zygotes_configure(&l->zygotes, l->pools, l->npools, &zygotes_limits);
+	c->npools++;
+	pool_configure(&l->parts.pool, c->pools, c->npools, c->pool_age_ms);
+	zygotes_configure(&l->parts.zygotes, c->pools, c->npools, &limits);
 }
 
-/* --- runs ---------------------------------------------------------------------------- */
+/* --- requests ------------------------------------------------------------------------ */
 
-static void on_event(void *context, const char *line, size_t size)
+static void destroy_request(struct asked_run *q)
 {
-	struct mcp_run *r = context;
-	r->event(r, line, size);
+	LIST_REMOVE(q, link);
+	mcp_inner_fini(&q->inner);
+	free(q);
 }
 
-static void on_complete(void *context, const char *result, size_t size, enum api_code why)
+static void on_ended(struct mcp_inner *i)
 {
-	struct mcp_run *r = context;
-	r->done(r, result, size, why == API_CODE_COUNT ? NULL : api_rows[why].message);
+	destroy_request(watch_owner(i, struct asked_run, inner));
 }
 
-/* The same parser as in the worker; its message is about the arguments of the call. */
-static int find_fit(const char *request, size_t size, enum request_fit *out, struct cj_error *err)
+static struct asked_run *create_request(struct local *l)
 {
-	static const struct request_caps caps = { SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX };
-	auto_arena struct arena a = { 0 };
-	struct request parsed;
+	struct asked_run *q = calloc(1, sizeof(*q));
 
-	if (request_parse((struct blob){ request, size }, &caps, &a, &parsed, err) < 0)
-		return -err->code;
-	*out = parsed.fit;
-	return 0;
+	if (!q)
+		return NULL;
+	q->inner.ended = on_ended;
+	LIST_INSERT_HEAD(&l->requests, q, link);
+	return q;
 }
 
-static int queue_run(struct local *l, struct mcp_run *r, char **request, size_t size,
-		     struct cj_error *err)
-{
-	enum request_fit fit = FIT_COLD;
-	struct trace trace;
-
-	if (!l->has_spawner)
-		return cj_reject(err,
-				 "the process that starts jails has ended; restart 'cejail mcp'");
-	if (executions_admit(l->executions, l->account) != API_CODE_COUNT)
-		return cj_reject(err, "%d calls are waiting already; wait for their answers",
-				 QUEUE_MAX);
-	if (find_fit(*request, size, &fit, err) < 0 ||
-	    trace_adopt(NULL, r->traceparent, &trace, err) < 0)
-		return -err->code;
-	const struct execution_order order = {
-		.account = l->account,
-		.id = r->id,
-		.profile = r->profile,
-		.profile_sha256 = "",
-		.trace = &trace,
-		.terms = { .fit = fit,
-			   .why_cold = BYPASS_REQUEST,
-			   .wants_events = r->wants_events,
-			   /* only the command line names any */
-			   .may_name_host_paths = true,
-			   .wall_ms = r->wall_ms,
-			   .output_bytes = r->output_bytes },
-		.body = take_ptr(*request),
-		.body_size = size,
-		.on_event = on_event,
-		.on_complete = on_complete,
-		.context = r,
-	};
-	return execution_begin(l->executions, &order, NULL, err);
-}
-
-static int start(void *context, struct mcp_run *r, char *request, size_t size, struct cj_error *err)
+static int start(void *context, struct mcp_run *r, char *body, size_t size, struct cj_error *err)
 {
 	struct local *l = context;
 	const char *profile = r->profile;
-	int rc = queue_run(l, r, &request, size, err);
+	struct asked_run *q = l->has_spawner ? create_request(l) : NULL;
 
-	free(request);
-	if (rc < 0)
-		return rc;
+	if (!q) {
+		free(body);
+		return l->has_spawner ? cj_fail(err, ENOMEM, "start the run")
+				      : cj_reject(err, "the process that starts jails has ended; "
+						       "restart 'cejail mcp'");
+	}
+	r->state = q;
+	if (mcp_inner_ask(&q->inner, l->parts.http, NULL, r, body, size, err) < 0) {
+		destroy_request(q);
+		return -err->code;
+	}
 	l->started_ms = clock_ms();
-	(void)executions_tick(l->executions, l->started_ms); /* the run may end here */
-	keep_warm(l, profile);
+	(void)executions_tick(l->parts.executions, l->started_ms); /* the run may end here */
+	if (profile)
+		keep_warm(l, profile);
 	return 0;
 }
 
 static void cancel(void *context, struct mcp_run *r)
 {
-	struct local *l = context;
-	struct run *run = runs_find(&l->runs, l->account->name, r->id);
+	struct asked_run *q = r->state;
 
-	if (run)
-		execution_cancel(run);
+	(void)context;
+	mcp_inner_cancel(&q->inner);
+	destroy_request(q);
 }
 
 /* A jail is prepared after the answer to a call, not while the call runs. */
@@ -172,12 +135,11 @@ static int tick(void *context)
 {
 	struct local *l = context;
 	uint64_t now = clock_ms(), quiet_ms = l->started_ms + QUIET_MS;
-	int wait_ms = executions_tick(l->executions, now);
+	int wait_ms = serve_parts_tick(&l->parts, now);
 
-	if (l->runs.counts[RUN_RUNNING] > 0 && now < quiet_ms)
+	if (l->parts.runs.counts[RUN_RUNNING] > 0 && now < quiet_ms)
 		return loop_sooner(wait_ms, (int)(quiet_ms - now));
-	zygotes_tick(&l->zygotes);
-	return loop_sooner(wait_ms, pool_tick(&l->pool));
+	return loop_sooner(wait_ms, serve_parts_prepare(&l->parts));
 }
 
 /* --- open, close ---------------------------------------------------------------------- */
@@ -192,57 +154,50 @@ static void on_spawner_end(struct watch *w, uint32_t events)
 	loop_unwatch(l->loop, &l->spawner_end);
 }
 
-static int create_parts(struct local *l)
+/* What the client sends is limited by the length of its messages. */
+static void configure(struct service_config *c)
 {
-	const struct executions_context context = {
-		.runs = &l->runs,
-		.pool = &l->pool,
-		.metrics = metrics_create(),
-		.audit = &l->audit,
-	};
-	const struct executions_limits limits = { .concurrency = RUNS_PER_CPU * sys_cpus(),
-						  .queue = QUEUE_MAX,
-						  .queue_ms = QUEUE_MS };
-
-	l->metrics = context.metrics;
-	callers_init(&l->callers);
-	callers_settle(&l->callers, limits.concurrency);
-	accounts_init(&l->accounts);
-	runs_init(&l->runs);
-	l->profiles = profile_cache_create();
-	l->preparing = (struct preparing){ .loop = l->loop,
-					   .spawner = &l->spawner,
-					   .zygotes = &l->zygotes,
-					   .profiles = l->profiles,
-					   .metrics = l->metrics };
-	preparing_init(&l->preparing, &l->pool);
-	l->pool.check_ms = POOL_AGE_MS; /* an idle server sleeps */
-	l->executions = executions_create(&context);
-	if (!l->metrics || !l->profiles || !l->executions)
-		return -ENOMEM;
-	executions_set_limits(l->executions, limits);
-	l->account = account_of_uid(&l->accounts, &l->callers, geteuid(), geteuid(), clock_ms());
-	return l->account ? 0 : -ENOMEM;
+	service_config_init(c);
+	c->npools = 0; /* keep_warm() adds some */
+	c->pool_age_ms = c->zygote_age_ms = POOL_AGE_MS;
+	c->concurrency = RUNS_PER_CPU * sys_cpus();
+	c->queue = QUEUE_MAX;
+	c->queue_ms = QUEUE_MS;
+	c->caps = (struct request_caps){ .body_bytes = 2 * MCP_LINE_MAX,
+					 .code_bytes = MCP_LINE_MAX,
+					 .file_bytes = MCP_LINE_MAX,
+					 .stdin_bytes = MCP_LINE_MAX };
+	c->callers.own.concurrent = c->concurrency;
+	c->callers.own.queued = QUEUE_MAX;
 }
 
 /* Cancelled workers kill their jails; the spawner waits for them. */
 static void close_local(void *context)
 {
 	struct local *l = context;
+	struct asked_run *q;
 
-	if (l->executions) {
-		executions_drain(l->executions);
-		executions_cancel_all(l->executions);
-	}
-	executions_destroy(&l->executions);
-	pool_configure(&l->pool, NULL, 0, 0);
-	zygotes_configure(&l->zygotes, NULL, 0, &zygotes_limits);
-	runs_fini(&l->runs);
-	metrics_destroy(&l->metrics);
-	profile_cache_destroy(&l->profiles);
+	if (l->parts.executions)
+		executions_drain(l->parts.executions);
+	serve_parts_close(&l->parts);
+	while ((q = LIST_FIRST(&l->requests)) != NULL)
+		destroy_request(q);
+	service_config_fini(&l->config);
 	loop_unwatch(l->loop, &l->spawner_end);
 	spawner_end(&l->spawner);
 	free(l);
+}
+
+static int open_parts(struct local *l, struct cj_error *err)
+{
+	static const struct api_filter none = { .refuses = NULL };
+
+	configure(&l->config);
+	if (serve_parts_open(&l->parts, l->loop, &l->spawner, &none, err) < 0 ||
+	    serve_parts_adopt(&l->parts, &l->config, err) < 0)
+		return -err->code;
+	l->parts.pool.check_ms = POOL_AGE_MS; /* an idle server sleeps */
+	return loop_watch(l->loop, &l->spawner_end, l->spawner.pidfd, on_spawner_end, err);
 }
 
 int mcp_local_open(const struct mcp_local_options *o, struct mcp_place *out, struct cj_error *err)
@@ -257,17 +212,11 @@ int mcp_local_open(const struct mcp_local_options *o, struct mcp_place *out, str
 	l->fit = o->fit;
 	l->spawner = *o->spawner;
 	l->spawner_end = (struct watch)WATCH_NULL;
-	l->audit = (struct audit)AUDIT_NULL;
 	*o->spawner = (struct spawner)SPAWNER_NULL;
-	int rc = create_parts(l);
-	if (rc < 0)
-		rc = cj_fail(err, -rc, "start the server");
-	else
-		rc = loop_watch(l->loop, &l->spawner_end, l->spawner.pidfd, on_spawner_end, err);
-	l->has_spawner = rc == 0;
-	if (rc < 0) {
+	l->has_spawner = open_parts(l, err) == 0;
+	if (!l->has_spawner) {
 		close_local(l);
-		return rc;
+		return -err->code;
 	}
 	*out = (struct mcp_place){
 		.context = l, .start = start, .cancel = cancel, .tick = tick, .close = close_local

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mcp_local - runs of the MCP server on this machine, by the queue, the pool and the workers of the
- * service.  Acts.
+ * mcp_local - runs and sessions of the MCP server on this machine, by the parts of the service in
+ * the same process.  They end with it.  Acts.
  *
  * A profile that has been called once gets a jail prepared ahead, so that its next call is fast.
  */

@@ -7,22 +7,20 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
 #include "runtime/front/mcp/calls/mcp_call.h"
-#include "runtime/front/mcp/calls/mcp_reply.h"
+#include "runtime/front/mcp/calls/mcp_inner.h"
 #include "runtime/front/serve/access/account.h"
 #include "runtime/front/serve/api/api_mcp.h"
 
 #define STREAM_MS 15000 /* then a reply that has not come becomes a stream, and says so again */
 
-/* Ends with the run's reply: `inner` is NULL by then. */
 struct api_mcp_call {
 	LIST_ENTRY(api_mcp_call) link;
 	struct api *api;
 	struct exchange *outer; /* NULL: answered, or the client is gone */
-	struct exchange *inner; /* NULL: not asked yet, or replied */
-	struct mcp_reply reply;
+	struct mcp_inner inner;
 	struct mcp_place place;
 	struct mcp_call of;
-	bool has_ended; /* answered, while the handler still uses `inner` */
+	bool has_ended; /* answered; it is freed when `inner` has ended */
 	bool takes_events;
 	uint64_t quiet_until_ms;
 	struct arena arena; /* the texts of its tool */
@@ -96,7 +94,7 @@ static void on_message(struct mcp_call *c, struct json_writer *w, bool may_drop)
 static void destroy(struct api_mcp_call *call)
 {
 	LIST_REMOVE(call, link);
-	mcp_reply_fini(&call->reply);
+	mcp_inner_fini(&call->inner);
 	arena_fini(&call->arena);
 	free(call);
 }
@@ -115,7 +113,7 @@ static void on_over(struct mcp_call *c)
 	if (call->outer)
 		end_unanswered(call);
 	call->has_ended = true;
-	if (!call->inner)
+	if (!call->inner.exchange)
 		destroy(call);
 }
 
@@ -123,61 +121,23 @@ static const struct mcp_call_ops call_ops = { .send = on_message, .over = on_ove
 
 /* --- the run, by the API ---------------------------------------------------------------- */
 
-static void on_piece(void *context, const char *bytes, size_t size)
+static void on_ended(struct mcp_inner *i)
 {
-	struct api_mcp_call *call = context;
-	struct cj_error err = { 0 };
-
-	if (mcp_reply_keep(&call->reply, 200, bytes, size, &err) < 0)
-		mcp_reply_fail(&call->reply, &err);
-}
-
-static void on_replied(void *context, const struct http_reply *reply)
-{
-	struct api_mcp_call *call = context;
-	struct cj_error err = { 0 };
-	uint64_t retry_s = (reply->retry_after_ms + 999) / 1000;
-
-	if (reply->text && mcp_reply_keep(&call->reply, reply->status, reply->text + reply->skip,
-					  reply->size, &err) < 0)
-		mcp_reply_fail(&call->reply, &err);
-	/* The call ends here, unless it has ended; it must outlive mcp_reply_end(). */
-	mcp_reply_end(&call->reply, reply->status, retry_s);
-	call->inner = NULL;
-	destroy(call);
+	destroy(watch_owner(i, struct api_mcp_call, inner));
 }
 
 static int start(void *context, struct mcp_run *r, char *request, size_t size, struct cj_error *err)
 {
 	struct api_mcp_call *call = context;
-	const struct http_inner ask = {
-		.outer = call->outer,
-		.method = r->method,
-		.target = r->target,
-		.accept = r->wants_events ? "application/x-ndjson" : "*/*",
-		.content_type = r->content_type,
-		.traceparent = r->traceparent,
-		.body = request,
-		.body_size = size,
-		.piece = on_piece,
-		.replied = on_replied,
-		.context = call,
-	};
-
-	call->reply.run = r;
-	return http_ask_inner(call->api->http, &ask, &call->inner, err);
+	return mcp_inner_ask(&call->inner, call->api->http, call->outer, r, request, size, err);
 }
 
-/* Dropping the request cancels its run. */
 static void cancel(void *context, struct mcp_run *r)
 {
 	struct api_mcp_call *call = context;
-	struct cj_error err = { 0 };
 
 	(void)r;
-	http_drop_inner(&call->inner);
-	(void)!cj_reject(&err, "cancelled");
-	mcp_reply_fail(&call->reply, &err);
+	mcp_inner_cancel(&call->inner);
 }
 
 static void on_client_gone(void *holder)
@@ -221,6 +181,7 @@ static struct api_mcp_call *create(struct api_call *c, struct mcp_tool *tool)
 	*call = (struct api_mcp_call){
 		.api = c->api,
 		.outer = c->exchange,
+		.inner = { .ended = on_ended },
 		.place = { .context = call, .start = start, .cancel = cancel },
 		.of = { .ops = &call_ops, .place = &call->place },
 		.takes_events = accept && mcp_headers_accept(accept, API_MCP_EVENTS),

@@ -25,7 +25,8 @@ struct session_entry *api_find_session(struct api_call *c)
 	    sessions_find(c->api->sessions, c->account->name, c->names.ids[0]);
 
 	if (!e)
-		exchange_refuse(c->exchange, API_NOT_FOUND, NULL, NULL, 0);
+		exchange_refuse(c->exchange, API_NOT_FOUND, "there is no session with this id",
+				"create one; an ended session is forgotten after a while", 0);
 	return e;
 }
 

@@ -86,7 +86,8 @@ size_t http_unfinished(const struct http *h);
  * the rights of the exchange that it is made for, and runs through the same handlers.
  */
 struct http_inner {
-	const struct exchange *outer; /* its caller, token and request id; only read at the start */
+	/* Its caller, token and request id; only read at the start.  NULL: this process' own. */
+	const struct exchange *outer;
 	const char *method, *target;
 	const char *accept, *content_type; /* the latter NULL: JSON */
 	const char *traceparent;           /* NULL: that of the outer request */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
@@ -40,7 +41,7 @@ static const char *or_empty(const char *text)
  */
 static char *write_head(const struct http_inner *ask, size_t *out_size)
 {
-	const char *token = exchange_header(ask->outer, "Authorization");
+	const char *token = ask->outer ? exchange_header(ask->outer, "Authorization") : NULL;
 	const char *type = ask->content_type ? ask->content_type : "application/json";
 	char *text = NULL;
 
@@ -91,16 +92,30 @@ static void destroy(struct exchange *x)
 static int take_trace(struct exchange *x, struct cj_error *err)
 {
 	const struct http_inner *ask = &x->inner;
-	const struct trace *outer = &ask->outer->trace;
+	const char *request_id = ask->outer ? ask->outer->trace.request_id : NULL;
 
-	x->trace = *outer;
-	return ask->traceparent ? trace_adopt(outer->request_id, ask->traceparent, &x->trace, err)
-				: 0;
+	if (ask->outer && !ask->traceparent) {
+		x->trace = ask->outer->trace;
+		return 0;
+	}
+	return trace_adopt(request_id, ask->traceparent, &x->trace, err);
+}
+
+static void take_caller(struct exchange *x, const struct exchange *outer)
+{
+	x->caller = (struct http_caller){ .uid = geteuid() };
+	x->is_ours = true;
+	x->whole_us = clock_us();
+	if (!outer)
+		return;
+	x->caller = outer->caller;
+	x->is_ours = outer->is_ours;
+	x->whole_us = outer->whole_us;
+	memcpy(x->token_name, outer->token_name, sizeof(x->token_name));
 }
 
 static struct exchange *create(struct http *h, const struct http_inner *ask)
 {
-	const struct exchange *outer = ask->outer;
 	struct exchange *x = calloc(1, sizeof(*x));
 
 	if (!x)
@@ -108,16 +123,13 @@ static struct exchange *create(struct http *h, const struct http_inner *ask)
 	*x = (struct exchange){ .http = h,
 				.is_inner = true,
 				.inner = *ask,
-				.caller = outer->caller,
-				.is_ours = outer->is_ours,
 				.no_room = API_CODE_COUNT,
 				.fd = -1,
 				.watch = WATCH_NULL,
 				.phase = PHASE_WHOLE,
-				.whole_us = outer->whole_us,
 				.body = ask->body,
 				.size = ask->body_size };
-	memcpy(x->token_name, outer->token_name, sizeof(x->token_name));
+	take_caller(x, ask->outer);
 	return x;
 }
 

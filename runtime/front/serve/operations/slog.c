@@ -17,7 +17,9 @@
 #define SLOG_TEXT_MAX 1536 /* before escaping */
 #define SLOG_LINE_MAX 4096
 
-static bool is_journal; /* set once, in main() */
+/* Both are set once, in main(). */
+static bool is_journal;
+static enum slog_level least_serious = SLOG_INFO;
 
 /* systemd.exec(5): $JOURNAL_STREAM is "DEVICE:INODE" of the stream, to be compared with ours. */
 void slog_init(void)
@@ -81,11 +83,18 @@ static void put_plain(enum slog_level level, const char *request_id, const struc
 	(void)sys_write(STDERR_FILENO, line, used); /* a failure can't be reported anywhere */
 }
 
+void slog_limit(enum slog_level least)
+{
+	least_serious = least;
+}
+
 static void put(enum slog_level level, const char *request_id, const struct cj_error *err,
 		const char *text)
 {
 	int saved = errno;
 
+	if (level > least_serious)
+		return;
 	if (is_journal)
 		put_json(level, request_id, err, text);
 	else

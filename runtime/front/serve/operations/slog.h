@@ -17,6 +17,8 @@ enum slog_level { SLOG_ERROR = 3, SLOG_WARNING = 4, SLOG_NOTICE = 5, SLOG_INFO =
 
 /* Finds out where standard error goes; call it once, in main(). */
 void slog_init(void);
+/* From now on only what is at least so serious. */
+void slog_limit(enum slog_level least);
 
 /* `request_id`: "" if no request is the cause. */
 void slog(enum slog_level level, const char *request_id, const char *fmt, ...)

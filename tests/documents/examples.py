@@ -100,6 +100,36 @@ def configure(command):
     return "" if done.returncode == 0 else done.stderr or f"exit status {done.returncode}"
 
 
+def ask_nobody(command, folder):
+    """Why `cejail session` would refuse these arguments, or "": else it fails to connect."""
+    command = re.sub(r"^[a-z]+=\$\((.*)\)$", r"\1", command.strip()).replace("$id", "ID").replace("$exec", "EXEC")
+    words = shlex.split(command, comments=True)
+    words = words[: words.index("<")] if "<" in words else words
+    for name in ("numbers.csv", "names.txt"):
+        with open(os.path.join(folder, name), "w"):
+            pass
+    done = subprocess.run([CEJAIL, *words[1:3], "--remote=/no/such.sock", *words[3:]], cwd=folder, capture_output=True, text=True,
+                          stdin=subprocess.DEVNULL)  # fmt: skip
+    return "" if "connect to '/no/such.sock'" in done.stderr else done.stderr or f"exit status {done.returncode}"
+
+
+# A member that only such an answer of the service has, and its schema.
+ANSWERS = {"lease_until": "session", "detached": "exec", "entries": "file-list", "displays": "result"}
+
+
+def check_answer(answer, name):
+    """Why the schema refuses an answer of the service, or ""."""
+    try:
+        import jsonschema
+    except ImportError:
+        return ""
+    with open(f"profiles/schema/{name}.json") as file:
+        schema = json.load(file)
+    if name == "result":
+        schema = {**schema["properties"]["cell"], "$defs": schema["$defs"]}
+    return "\n".join(problem.message for problem in jsonschema.Draft202012Validator(schema).iter_errors(answer))
+
+
 def check_json(text, folder):
     """Why the command that reads such a file refuses it, or ""."""
     path = os.path.join(folder, "numbers.json")
@@ -107,7 +137,9 @@ def check_json(text, folder):
     text = text.replace("/srv/numbers", folder)
     with open(path, "w") as file:
         file.write(text)
-    known = json.loads(text)
+    known = json.loads(re.sub(r',\s*"[a-z]+": \{\.\.\.\}', "", text))
+    for member in ANSWERS.keys() & known:
+        return check_answer(known, ANSWERS[member])
     if "answers" in known:
         words = ["serve", "--fake", path, "--check"]
     elif "callers" in known:
@@ -180,6 +212,10 @@ with tempfile.TemporaryDirectory(prefix="cejail-examples.") as folder:
                 if re.search(r"\bcejail run ", command):
                     tried += 1
                     why = plan(command, folder)
+                    report(not why, f"{page}: {' '.join(command.split())}", why)
+                elif re.search(r"\bcejail session ", command):
+                    tried += 1
+                    why = ask_nobody(command, folder)
                     report(not why, f"{page}: {' '.join(command.split())}", why)
                 elif re.search(r"\bcejail mcp ", command):
                     tried += 1

@@ -14,8 +14,9 @@
 #include "runtime/front/serve/config/service_config.h"
 #include "runtime/front/serve/operations/slog.h"
 
-#define RETRY_SOON_MS  1000
-#define DRAIN_RETRY_MS 5000
+#define RETRY_SOON_MS    1000
+#define DRAIN_RETRY_MS   5000
+#define SESSION_BODY_MAX (256u << 10) /* its settings stay in memory for as long as it lives */
 
 void posted_refuse(struct posted *p, enum api_code code, const struct cj_error *err,
 		   uint64_t retry_ms)
@@ -90,6 +91,8 @@ bool posted_parse(struct posted *p, enum request_kind kind, const char *profile)
 	struct request_caps caps = c->api->config->caps;
 
 	caps.kind = kind;
+	if (kind == REQUEST_SESSION && caps.body_bytes > SESSION_BODY_MAX)
+		caps.body_bytes = SESSION_BODY_MAX;
 	caps.profile = profile;
 	if (!posted_is_json(p))
 		return false;

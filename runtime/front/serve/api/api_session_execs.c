@@ -78,8 +78,11 @@ static void take(struct posted *p, struct session_entry *e, const char *id)
 		order.run.exchange = NULL;
 		order.run.terms.wants_events = false;
 	}
-	if (keeper_exec(c->api->keepers, e, &order, &x, &err) < 0)
+	enum api_code why = keeper_exec(c->api->keepers, e, &order, &x, &err);
+	if (why == API_INTERNAL)
 		posted_fail(p, &err, "queue an exec");
+	else if (why != API_CODE_COUNT)
+		posted_refuse(p, why, NULL, RETRY_SOON_MS);
 	else if (is_detached)
 		reply(c, 202, x);
 }

@@ -33,7 +33,7 @@ struct pool;
 #define SESSION_FILE_MS       30000
 #define SESSION_STDIN_MAX     (1u << 20) /* buffered for an exec that does not read */
 #define SESSION_FILES_MAX     8          /* operations of a caller at once */
-#define SESSION_ALL_FILES_MAX 32
+#define SESSION_ALL_FILES_MAX 16
 
 struct keepers;
 
@@ -92,9 +92,15 @@ struct exec_order {
 	struct execution_order run; /* its exchange is NULL of a detached one */
 	bool is_detached, is_cell, has_stdin;
 };
-/* Takes the run's body.  *out is the exec; of one that is not detached the exchange is held. */
-int keeper_exec(struct keepers *all, struct session_entry *e, const struct exec_order *order,
-		struct exec_entry **out, struct cj_error *err);
+/*
+ * keeper_exec - queue an exec; takes the run's body.
+ *
+ * *out is the exec; of one that is not detached the exchange is held.  API_CODE_COUNT: it is
+ * queued; API_INTERNAL: *err says why it is not.
+ */
+enum api_code keeper_exec(struct keepers *all, struct session_entry *e,
+			  const struct exec_order *order, struct exec_entry **out,
+			  struct cj_error *err);
 /* Answers the exchange when the exec is finished, or at `until_ms`. */
 void keeper_await_exec(struct keepers *all, struct exec_entry *x, struct exchange *exchange,
 		       uint64_t until_ms);

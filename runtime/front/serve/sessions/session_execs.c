@@ -30,11 +30,17 @@ struct input {
 };
 
 struct exec_acts {
+	size_t body_size; /* that is counted: of a detached exec, until its worker has it */
 	struct exec_entry *exec;
 	struct keeper *keeper;
 	struct exec_waiters waiters;
 	struct input input;
 };
+
+static struct sessions *sessions_of(const struct exec_acts *acts)
+{
+	return acts->keeper->all->context.sessions;
+}
 
 /* --- standard input ------------------------------------------------------------- */
 
@@ -45,6 +51,7 @@ static void close_input(struct exec_acts *acts)
 	loop_unwatch(acts->keeper->all->context.loop, &in->watch);
 	cj_close(&in->fd);
 	cj_free(&in->bytes);
+	sessions_release(sessions_of(acts), acts->exec, in->end - in->start);
 	in->start = in->end = in->room = 0;
 	in->is_open = false;
 }
@@ -63,6 +70,7 @@ static void flush_input(struct exec_acts *acts)
 			return;
 		}
 		in->start += (size_t)put;
+		sessions_release(sessions_of(acts), acts->exec, (size_t)put);
 	}
 	if (in->fd < 0)
 		return;
@@ -127,8 +135,13 @@ enum api_code keeper_feed_exec(struct exec_entry *x, const struct exec_input *by
 	size_t waiting = in->end - in->start;
 	if (bytes->size > SESSION_STDIN_MAX - waiting)
 		return waiting > 0 ? API_TOO_MANY_WAITING : API_TOO_LARGE;
-	if (bytes->size > 0 && !append_input(in, bytes->bytes, bytes->size))
+	enum api_code why = sessions_hold(sessions_of(x->acts), x, bytes->size);
+	if (why != API_CODE_COUNT)
+		return why;
+	if (bytes->size > 0 && !append_input(in, bytes->bytes, bytes->size)) {
+		sessions_release(sessions_of(x->acts), x, bytes->size);
 		return API_QUEUE_FULL;
+	}
 	in->is_open = !bytes->is_end;
 	flush_input(x->acts);
 	*out_buffered = in->end - in->start;
@@ -234,6 +247,8 @@ static int spawn(void *context, struct worker_conn **out, struct cj_error *err)
 		return -err->code;
 	}
 	*out = worker_conn_create(k->all->context.loop, &worker, err);
+	sessions_release(sessions_of(acts), acts->exec, acts->body_size);
+	acts->body_size = 0;
 	return *out ? 0 : -err->code;
 }
 
@@ -265,8 +280,28 @@ static struct exec_acts *create_acts(struct keeper *k, struct exec_entry *x, boo
 	return acts;
 }
 
-int keeper_exec(struct keepers *all, struct session_entry *e, const struct exec_order *order,
-		struct exec_entry **out, struct cj_error *err)
+/* Nobody's connection counts for the request of a detached exec. */
+static enum api_code hold_body(struct exec_acts *acts, const struct exec_order *order)
+{
+	if (!order->is_detached)
+		return API_CODE_COUNT;
+	enum api_code why = sessions_hold(sessions_of(acts), acts->exec, order->run.body_size);
+	if (why == API_CODE_COUNT)
+		acts->body_size = order->run.body_size;
+	return why;
+}
+
+static enum api_code refuse_exec(struct exec_acts *acts, char *body, enum api_code why)
+{
+	sessions_drop_exec(sessions_of(acts), acts->exec);
+	free(acts);
+	free(body);
+	return why;
+}
+
+enum api_code keeper_exec(struct keepers *all, struct session_entry *e,
+			  const struct exec_order *order, struct exec_entry **out,
+			  struct cj_error *err)
 {
 	struct execution_order run = order->run;
 	struct exec_entry *x = session_entry_add_exec(e, run.id);
@@ -276,8 +311,12 @@ int keeper_exec(struct keepers *all, struct session_entry *e, const struct exec_
 		if (x)
 			sessions_drop_exec(all->context.sessions, x);
 		free(run.body);
-		return cj_fail(err, ENOMEM, "queue an exec");
+		(void)!cj_fail(err, ENOMEM, "queue an exec");
+		return API_INTERNAL;
 	}
+	enum api_code why = hold_body(acts, order);
+	if (why != API_CODE_COUNT)
+		return refuse_exec(acts, run.body, why);
 	x->acts = acts;
 	x->is_detached = order->is_detached;
 	x->is_cell = order->is_cell;
@@ -287,14 +326,11 @@ int keeper_exec(struct keepers *all, struct session_entry *e, const struct exec_
 					    .context = acts };
 	run.on_complete = on_complete;
 	run.context = acts;
-	if (execution_begin(all->context.executions, &run, &x->run, err) < 0) {
-		sessions_drop_exec(all->context.sessions, x);
-		free(acts);
-		return -err->code;
-	}
+	if (execution_begin(all->context.executions, &run, &x->run, err) < 0)
+		return refuse_exec(acts, NULL, API_INTERNAL); /* the body was taken */
 	session_entry_touch(e, clock_ms());
 	*out = x;
-	return 0;
+	return API_CODE_COUNT;
 }
 
 enum api_code keeper_signal_exec(struct exec_entry *x, int signo)

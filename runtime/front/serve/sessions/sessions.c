@@ -53,6 +53,13 @@ static void drop_result(struct sessions *s, struct exec_entry *x)
 	cj_free(&x->result);
 }
 
+void sessions_release(struct sessions *s, struct exec_entry *x, size_t bytes)
+{
+	assert(bytes <= x->held_bytes);
+	x->held_bytes -= bytes;
+	s->held_bytes -= bytes;
+}
+
 void sessions_drop_exec(struct sessions *s, struct exec_entry *x)
 {
 	struct session_entry *e = x->session;
@@ -63,6 +70,7 @@ void sessions_drop_exec(struct sessions *s, struct exec_entry *x)
 	else
 		e->unfinished--;
 	drop_result(s, x);
+	sessions_release(s, x, x->held_bytes);
 	free(x);
 }
 
@@ -295,6 +303,30 @@ struct exec_entry *session_entry_find_exec(const struct session_entry *e, const 
 	return NULL;
 }
 
+static uint64_t held_of(const struct sessions *s, const char *caller)
+{
+	const struct session_entry *e;
+	const struct exec_entry *x;
+	uint64_t bytes = 0;
+
+	TAILQ_FOREACH(e, &s->entries, link)
+		if (e->unfinished > 0 && strcmp(e->caller, caller) == 0)
+			TAILQ_FOREACH(x, &e->execs, link)
+				bytes += x->held_bytes;
+	return bytes;
+}
+
+enum api_code sessions_hold(struct sessions *s, struct exec_entry *x, size_t bytes)
+{
+	if (bytes > SESSION_HELD_MAX || held_of(s, x->session->caller) + bytes > SESSION_HELD_MAX)
+		return API_TOO_MANY_WAITING;
+	if (s->held_bytes + bytes > SESSION_ALL_HELD_MAX)
+		return API_QUEUE_FULL;
+	x->held_bytes += bytes;
+	s->held_bytes += bytes;
+	return API_CODE_COUNT;
+}
+
 /* NULL caller: of all.  The result that was kept first, or NULL. */
 static struct exec_entry *oldest_result(const struct sessions *s, const char *caller,
 					uint64_t *out_bytes)
@@ -367,6 +399,7 @@ void sessions_finish_exec(struct sessions *s, struct exec_entry *x, const char *
 	x->is_finished = true;
 	x->session->unfinished--;
 	x->session->finished++;
+	sessions_release(s, x, x->held_bytes);
 	session_entry_touch(x->session, now_ms);
 	if (result && x->is_detached)
 		keep_result(s, x, result, size, now_ms);
@@ -378,6 +411,8 @@ void sessions_expire_results(struct sessions *s, uint64_t now_ms, uint64_t *wait
 	struct session_entry *e;
 	struct exec_entry *x;
 
+	if (s->results_bytes == 0)
+		return;
 	TAILQ_FOREACH(e, &s->entries, link)
 		TAILQ_FOREACH(x, &e->execs, link) {
 			if (!x->result)

@@ -29,6 +29,8 @@
 #define SESSION_RESULT_MS        (10 * 60 * 1000)
 #define SESSION_RESULTS_MAX      (32u << 20) /* bytes of a caller */
 #define SESSION_ALL_RESULTS_MAX  (128u << 20)
+#define SESSION_HELD_MAX         (32u << 20) /* bytes of a caller on their way to programs */
+#define SESSION_ALL_HELD_MAX     (256u << 20)
 
 enum entry_state { ENTRY_STARTING, ENTRY_LIVE, ENTRY_ENDING, ENTRY_ENDED, ENTRY_STATE_COUNT };
 extern const char *const entry_state_names[ENTRY_STATE_COUNT];
@@ -64,6 +66,8 @@ struct exec_entry {
 	char *result;        /* of a detached one; NULL: not kept, or no longer */
 	size_t result_size;
 	uint64_t kept_until_ms; /* monotonic */
+	/* Of an unfinished one: of a detached one's request, and of its input. */
+	size_t held_bytes;
 	struct exec_acts *acts; /* of an unfinished one, and while callers wait: keepers.h */
 };
 TAILQ_HEAD(exec_list, exec_entry);
@@ -100,7 +104,7 @@ struct sessions_limits {
 struct sessions {
 	struct session_list entries; /* oldest first, in any state */
 	size_t live, ended;          /* live: that have not ended */
-	uint64_t reserved_bytes, results_bytes;
+	uint64_t reserved_bytes, results_bytes, held_bytes;
 	struct sessions_limits limits;
 };
 
@@ -160,5 +164,12 @@ struct exec_entry *session_entry_find_exec(const struct session_entry *e, const 
  */
 void sessions_finish_exec(struct sessions *s, struct exec_entry *x, const char *result, size_t size,
 			  enum api_code error, uint64_t now_ms, uint64_t epoch_ms);
+/*
+ * sessions_hold - count bytes that wait in memory for an exec; finishing it releases the rest.
+ *
+ * API_CODE_COUNT: there is room.
+ */
+enum api_code sessions_hold(struct sessions *s, struct exec_entry *x, size_t bytes);
+void sessions_release(struct sessions *s, struct exec_entry *x, size_t bytes);
 /* Drops results that are too old; lowers *wait_ms to the time until the next. */
 void sessions_expire_results(struct sessions *s, uint64_t now_ms, uint64_t *wait_ms);

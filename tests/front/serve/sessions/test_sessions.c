@@ -378,6 +378,25 @@ static void a_result_is_dropped_after_a_while(void **state)
 	assert_null(x->result);
 }
 
+static void what_waits_for_programs_is_bounded(void **state)
+{
+	struct world *w = *state;
+	struct session_entry *e = add_live(w, &w->a, 0, 0), *other = add_live(w, &w->b, 0, 0);
+	struct exec_entry *x = begin(w, e, "x"), *y = begin(w, e, "y"), *z = begin(w, other, "z");
+
+	assert_int_equal(sessions_hold(&w->sessions, x, SESSION_HELD_MAX - 1), API_CODE_COUNT);
+	assert_int_equal(sessions_hold(&w->sessions, y, 2), API_TOO_MANY_WAITING);
+	assert_int_equal(sessions_hold(&w->sessions, y, SIZE_MAX), API_TOO_MANY_WAITING);
+	assert_int_equal(sessions_hold(&w->sessions, z, SESSION_HELD_MAX), API_CODE_COUNT);
+	sessions_release(&w->sessions, x, MIB);
+	assert_int_equal(sessions_hold(&w->sessions, y, MIB + 1), API_CODE_COUNT);
+	finish(w, x, NULL, 0, 1);
+	assert_int_equal(w->sessions.held_bytes, SESSION_HELD_MAX + MIB + 1);
+	sessions_drop_exec(&w->sessions, y);
+	finish(w, z, NULL, 0, 1);
+	assert_int_equal(w->sessions.held_bytes, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -400,6 +419,7 @@ int main(void)
 		TEST(only_the_result_of_a_detached_exec_is_kept),
 		TEST(results_are_bounded_and_the_oldest_goes_first),
 		TEST(a_result_is_dropped_after_a_while),
+		TEST(what_waits_for_programs_is_bounded),
 	};
 	return cmocka_run_group_tests_name("sessions", tests, NULL, NULL);
 }

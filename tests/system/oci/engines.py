@@ -52,7 +52,11 @@ class Engine(Bundle):
 
     def separate(self, command, output=subprocess.DEVNULL):
         """Keep a mount namespace by a process that executes `command`; every call enters it."""
-        script = 'mount -t tmpfs -o mode=755 none /run && touch /run/ready && exec "$@"'
+        # systemd's sockets stay: podman's manager "systemd" and our helper ask it
+        script = (
+            'exec 9</run && mount -t tmpfs -o mode=755 none /run && for d in dbus systemd; do mkdir /run/$d; '
+            'test ! -d /proc/self/fd/9/$d || mount --rbind /proc/self/fd/9/$d /run/$d; done; exec 9<&-; touch /run/ready && exec "$@"'
+        )
         self.keeper = subprocess.Popen(
             ["unshare", "-m", "--propagation", "private", "sh", "-c", script, "sh", *command],
             env=self.env, stdin=subprocess.DEVNULL, stdout=output, stderr=output,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """podman with cejail-oci as its runtime: as root, and as an ordinary user with subordinate ids."""
 
+import json
 import os
 
 from engines import *  # noqa: F403
@@ -176,3 +177,35 @@ def _():
             words = [*map(str, p.globals), "run", "--rm", "--preserve-fds", "1", *p.options(), "sh", "-c", "cat <&3"]
             done = p.call("sh", "-c", 'exec 3<&0 0</dev/null; exec "$@"', "sh", *words, stdin=file)
         done.exits(0).says("from a descriptor\n")
+
+
+@test("podman with the cgroup manager systemd has its containers in limited scopes", who="machine root", limit=180)
+def _():
+    with Podman() as p:
+        p.globals += ["--cgroup-manager", "systemd"]
+        p.podman("run", "-d", "--name", "one", "--memory", "64m", "--pids-limit", "20", *p.options(), "sleep", "1000").exits(0)
+        with open(f"/proc/{p.value('one', '{{.State.Pid}}')}/cgroup", encoding="ascii") as file:
+            cgroup = file.read().rpartition("::")[2].strip()
+        contains(cgroup, "/machine.slice/libpod-", "the scope")
+        for name, value in (("memory.max", str(64 << 20)), ("pids.max", "20")):
+            with open(f"/sys/fs/cgroup{cgroup}/{name}", encoding="ascii") as file:
+                equal(file.read().strip(), value, name)
+        p.podman("exec", "one", "true").exits(0)
+        p.podman("pause", "one").exits(0)
+        p.podman("unpause", "one").exits(0)
+        p.podman("rm", "-f", "-t", "0", "one").exits(0)
+        wait_until(lambda: not os.path.exists(f"/sys/fs/cgroup{cgroup}"), "the end of the scope")
+        equal(p.states(), [], "states that are left")
+
+
+@test("podman passes annotations and a result names the end of its container", who="accounts", limit=120)
+def _():
+    with Podman() as p:
+        wanted = [("io.cejail.result", p / "result.json")]
+        words = [word for name, value in wanted for word in ("--annotation", f"{name}={value}")]
+        flags = ("--runtime-flag", f"result-dir={p.path}") if WHO == "root" else ()
+        p.podman(*flags, "run", "--rm", *words, *p.options(), "sh", "-c", "exit 5").exits(5)
+        wait_until(lambda: os.path.exists(p / "result.json"), "the result")
+        with open(p / "result.json", encoding="utf-8") as file:
+            result = json.load(file)
+        true((result["status"], result["exit_code"]) in (("exited", 5), (None, None)), f"the end: {result}")

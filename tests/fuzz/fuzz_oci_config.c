@@ -7,8 +7,10 @@
  */
 #include "runtime/front/oci/config/oci_config.h"
 
+#include "netns/firewall/firewall_spec.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
+#include "runtime/front/oci/annotation/annotations.h"
 #include "tests/fuzz/bytes.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
@@ -111,6 +113,20 @@ static void check_config(const struct oci_config *c)
 	check_linux(&c->on_linux);
 }
 
+static void check_annotations(const struct oci_config *c, struct arena *a)
+{
+	struct annotations read;
+	struct cj_error err = { 0 };
+
+	if (annotations_read(&c->annotations, a, &read, &err) < 0) {
+		assert(strstr(err.msg, "annotation"));
+		return;
+	}
+	assert(!read.is_list || (read.has_network && read.nallow > 0));
+	assert(read.nname_servers <= FIREWALL_NAME_SERVERS_MAX);
+	assert(!read.profile || !strchr(read.profile, '/'));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
 	auto_free char *text = bytes_text((struct bytes){ bytes, size });
@@ -123,5 +139,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 		assert(err.code == -rc && strstr(err.msg, "config.json"));
 	else
 		check_config(&config);
+	if (rc == 0)
+		check_annotations(&config, &arena);
 	return 0;
 }

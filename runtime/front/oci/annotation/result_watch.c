@@ -248,7 +248,7 @@ static _Noreturn void watch_main(struct watcher *w)
 	if (w->fds[HELD_LOG] >= 0 && denials_listen(w->fds[HELD_LOG], &err) < 0)
 		cj_close(&w->fds[HELD_LOG]); /* another container's process listens: pods */
 	wait_for_end(w);
-	_exit(report(w, &err) < 0); /* nobody is there to be told */
+	_exit(report(w, &err) < 0 ? 1 : 0); /* nobody is there to be told */
 }
 
 static int open_stat(pid_t pid, struct cj_error *err)

@@ -17,11 +17,16 @@ bool verdict_was_oom_killed(const struct jail *j)
 	return usage.oom_kills > 0;
 }
 
-/* Any process inside can send a signal; no process can forge the CPU time used. */
+/*
+ * Any process inside can send a signal; no process can forge the CPU time used.  RLIMIT_CPU counts
+ * from the start of an interpreter, not of its cell.
+ */
 static bool is_cpu_time_used_up(const struct jail *j, const struct ended *ended)
 {
 	uint64_t limit_us = j->plan->limits.cpu_ms * 1000;
 	uint64_t reaped_us = ended->cpu_user_us + ended->cpu_system_us;
+	if (j->run.cell)
+		return limit_us > 0 && reaped_us >= limit_us;
 	return limit_us > 0 && (jail_program_cpu_us(j, cgroup_cpu_us(&j->cgroup)) >= limit_us ||
 				jail_program_cpu_us(j, reaped_us) >= limit_us);
 }

@@ -196,6 +196,31 @@ def _():
         equal(one.value("x"), "1", "x")
 
 
+@test("what a cell prints is streamed while it runs, and its result has the cell")
+def _():
+    with Service() as s, Repl(s) as r:
+        connection = s.connect()
+        code = "import os, time\nprint('first')\nwhile not os.path.exists('/box/go'): time.sleep(0.01)\n7"
+        connection.request("POST", f"/v1/sessions/{r.id}/execs", json.dumps({"code": code, **LIMITED}), {"Accept": "application/x-ndjson"})
+        response = connection.getresponse()
+        lines = []
+        while not lines or lines[-1]["type"] != "stdout":
+            lines.append(json.loads(response.readline()))
+        equal(lines[-1]["text"], "first\n", "the first line, while the cell runs")
+        true(s.call("PUT", f"/v1/sessions/{r.id}/files/box/go", "x").status < 300, "a file for the cell")
+        while lines[-1]["type"] != "result":
+            lines.append(json.loads(response.readline()))
+        equal(lines[-1]["result"]["cell"]["value"], "7", "the value")
+        connection.close()
+
+
+@test("a cell that uses up cpu_time is ended with that status")
+def _():
+    with Service() as s, Repl(s, cpu_time="1s") as r:
+        r.cell("while True: pass", status="cpu_limit", exit_code=None)
+        equal(r.value("1"), "1", "the next cell")
+
+
 @test("output of a thread between two cells comes with the next cell")
 def _():
     with Service() as s, Repl(s) as r:

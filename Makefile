@@ -101,7 +101,7 @@ $(FILTER): $(OUT)/gen/default_filter.c
 $(CEJAIL): $(CLISRC:%.c=$(OUT)/%.o) $(FILTER) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(if $(LAUNCH.$(VARIANT)),$(LINK:-pie=-static-pie),$(LINK)) -o $@ $^ $(or $(LAUNCH.$(VARIANT)),$(LIBS))
-$(OCI): $(OUT)/runtime/front/oci/main.o $(FILTER) $(LIB)
+$(OCI): $(OUT)/runtime/front/oci/main.o $(OUT)/runtime/front/cli/no_plugins.o $(FILTER) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(if $(LAUNCH.$(VARIANT)),$(LINK:-pie=-static-pie),$(LINK)) -o $@ $^ $(or $(LAUNCH.$(VARIANT)),$(LIBS))
 # Dynamic, because they load what the host has: libsystemd, the resolver's plug-ins.

@@ -226,14 +226,21 @@ static uint64_t growth(uint64_t before, uint64_t now)
 	return now > before ? now - before : 0;
 }
 
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
 void session_exec_count(const struct jail *view, struct cgroup_usage *cg)
 {
 	struct cgroup_usage all = { 0 };
 	const struct cgroup_usage *before = &view->exec->before;
 	cgroup_read_usage(&view->exec->session->jail->cgroup, &all);
 	cg->own_ooms = growth(before->own_ooms, all.own_ooms);
-	cg->pids_max_hits = growth(before->pids_max_hits, all.pids_max_hits);
-	cg->throttled_us = growth(before->throttled_us, all.throttled_us);
+	/* A refused fork counts where the limit is, before Linux 6.11 in the exec's own cgroup. */
+	cg->pids_max_hits =
+	    larger(cg->pids_max_hits, growth(before->pids_max_hits, all.pids_max_hits));
+	cg->throttled_us = larger(cg->throttled_us, growth(before->throttled_us, all.throttled_us));
 }
 
 void session_exec_close(struct jail **view)

@@ -117,8 +117,8 @@ static enum limit_hit pids_hit_of_cgroup(struct jail *j, const struct cgroup_usa
 	uint64_t limit = j->limits[LIMIT_PIDS].value + 1; /* init counts, too */
 	if (cg->pids_max_hits <= j->warm.before.pids_max_hits)
 		return HIT_NO;
-	if (j->exec)
-		return HIT_UNKNOWN; /* by this exec or by another */
+	if (j->exec) /* its cgroup has the same limit; else it may be another exec that was refused */
+		return cg->has_pids_peak && cg->pids_peak + 1 >= limit ? HIT_YES : HIT_UNKNOWN;
 	if (cg->has_pids_peak ? cg->pids_peak >= limit : cgroup_has_room_above(&j->cgroup, limit))
 		return HIT_YES;
 	jail_warn(j,

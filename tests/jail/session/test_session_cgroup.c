@@ -8,7 +8,7 @@
 
 #include "tests/jail/cgroup/fake_cgroup.h"
 
-/* --- on a fake cgroupfs ------------------------------------------------------------------------ */
+/* --- on a fake cgroupfs -------------------------------------------------------------- */
 
 struct bench {
 	struct plan plan;
@@ -175,7 +175,7 @@ static void the_exec_that_used_most_is_the_cause(void **state)
 	end_bench(&b);
 }
 
-/* --- on the real one ---------------------------------------------------------------------------- */
+/* --- on the real one ----------------------------------------------------------------- */
 
 static void need_real(const struct whole_session *w)
 {

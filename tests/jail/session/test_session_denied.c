@@ -115,7 +115,7 @@ static void filters_that_are_loaded_count_for_each_exec(void **state)
 	end_session(&w);
 }
 
-/* --- rows -------------------------------------------------------------------------------------- */
+/* --- rows ---------------------------------------------------------------------------- */
 
 static struct session_row *row_of(unsigned count)
 {

@@ -3,9 +3,9 @@
  * One operation on a file of a session.  Acts.
  *
  * A file is read from outside while untrusted programs run: jail/session/files/session_files.h has
- * the rules.  It is written inside, by a process that has the rights of a program (STEP_INPUT), as the
- * input of a "program" that can't be executed.  So its failure to execute says that the file is
- * written, and no protocol of its own is needed.
+ * the rules.  It is written inside, by a process that has the rights of a program (STEP_INPUT), as
+ * the input of a "program" that can't be executed.  So its failure to execute says that the file
+ * is written, and no protocol of its own is needed.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -218,9 +218,10 @@ mcp=$(dirname "$CEJAIL")/../libexec/cejail/mcp
 mcp_help() {
 	"$mcp" mcp --help | sed -n '/^Options of/q; s/^ *\(--[a-z-]*\).*/\1/p' | sort
 }
+# The arguments of tools whose kinds match $1.
 mcp_arguments() {
 	sed -n '/} known\[\] = {/,/^};/p' runtime/front/mcp/protocol/mcp_arguments.c |
-		grep -o '{ "[a-z_]*"' | cut -d'"' -f2 | grep -vx session | sort
+		grep -E "$1" | grep -o '{ "[a-z_]*"' | cut -d'"' -f2 | sort
 }
 if [ -x "$mcp" ]; then
 	same "$MCP names every option of its own" "$(mcp_help)" \
@@ -231,10 +232,15 @@ fi
 same "$MCP names every host of --print-config" \
 	"$(sed -n '/} hosts\[\] = {/,/^};/s/^\t{ "\([a-z-]*\)".*/\1/p' runtime/front/mcp/mcp_hosts.c | sort)" \
 	"$(MANUAL=$MCP chapter OPTIONS | sed -n 's/^\.Cm \([a-z-]*\).*/\1/p' | sort)"
-same "$MCP names every argument of a tool" "$(mcp_arguments)" \
+same "$MCP names every argument of a session's tools" "$(mcp_arguments 'EXEC|CREATE' | grep -vxE "$(mcp_arguments RUN | paste -sd'|')")" \
+	"$(MANUAL=$MCP chapter SESSIONS | sed -n 's/^\.Va \([a-z_]*\).*/\1/p' | grep -xE 'profile|context|lease_seconds|command' | sort -u)"
+same "$MCP names every tool of sessions" \
+	"$(grep -oE '"session_[a-z_]+", "[A-Z]' runtime/front/mcp/protocol/mcp_session_tool.c | cut -d'"' -f2 | sort)" \
+	"$(MANUAL=$MCP chapter SESSIONS | sed -n 's/^\.It Cm //p' | sort)"
+same "$MCP names every argument of a tool" "$(mcp_arguments RUN)" \
 	"$(MANUAL=$MCP chapter TOOLS | sed '/^The answer has/,$d' | sed -n 's/^\.It Va //p' | sort)"
 same "$MCP names every member of an answer" \
-	"$(sed -n '/^static void put_facts(/,/^}/p; /^static void put_end(/,/^}/p' runtime/front/mcp/protocol/mcp_answer.c |
+	"$(sed -n '/^static void put_facts(/,/^}/p; /^static void put_end(/,/^}/p; /^static void put_session(/,/^}/p' runtime/front/mcp/protocol/mcp_answer.c |
 		grep -oE '(member_[a-z0-9]+|put_key|put_stream)\(w, (result, )?"[a-z_]*"' | cut -d'"' -f2 | cat - <(printf '%s\n' files usage limits_hit denied warnings) | sort)" \
 	"$(MANUAL=$MCP chapter TOOLS | sed -n '/^The answer has/,/^\.El/s/^\.It Va //p' | tr -d ' ' | tr , '\n' | sort)"
 

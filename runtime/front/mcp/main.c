@@ -33,10 +33,11 @@ static int fail(const struct cj_error *err)
 
 static int print_config(const struct mcp_options *o, const char *program, struct cj_error *err)
 {
+	const struct mcp_hosts_server server = { program, o->others, o->url };
 	auto_free char *text = NULL;
 	const char *file = NULL;
 
-	if (mcp_hosts_write(o->host, program, o->others, &text, &file, err) < 0)
+	if (mcp_hosts_write(o->host, &server, &text, &file, err) < 0)
 		return -err->code;
 	log_note("add this to %s", file);
 	(void)printf("%s\n", text);

@@ -22,6 +22,8 @@ static const struct own_option own_rows[] = {
 	  "print the configuration for this program, and exit: claude, claude-code, vscode, "
 	  "cursor, ...",
 	  offsetof(struct mcp_options, host) },
+	{ "url", 0, "URL", "with --print-config: of a service's /mcp, in place of this program",
+	  offsetof(struct mcp_options, url) },
 	{ "help", 0, NULL, "this text", offsetof(struct mcp_options, wants_help) },
 };
 
@@ -177,6 +179,8 @@ int mcp_options_parse(const char *const *args, const char *const *caller_env, st
 		return -err->code;
 	if (check_prefix(o->prefix, err) < 0)
 		return -err->code;
+	if (o->url && !o->host)
+		return cj_reject(err, "--url: it needs --print-config HOST");
 	return read_run_options(o, rest, caller_env, err);
 }
 

@@ -24,6 +24,7 @@ struct mcp_options {
 	const char *prefix;                         /* of the tools' names; "": none */
 	const char *files;                          /* NULL: none */
 	const char *host;                           /* --print-config; NULL: not given */
+	const char *url;                            /* for it; NULL: not given */
 	const char **others;                        /* the arguments without --print-config */
 	bool wants_help;
 };

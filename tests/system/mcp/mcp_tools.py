@@ -267,3 +267,11 @@ def _():
         equal(os.path.realpath(server["command"]), os.path.realpath(CEJAIL), "the command")
         tried()
     refused(cejail("mcp", "--print-config", "emacs"), "vscode")
+    url = "http://127.0.0.1:8080/mcp"
+    for host, key in (("claude-code", "url"), ("vscode", "url"), ("cursor", "url"), ("windsurf", "serverUrl"), ("gemini", "httpUrl"), ("zed", "url")):
+        servers, = json.loads(cejail("mcp", "--print-config", host, "--url", url).exits(0).out).values()
+        equal(servers["cejail"][key], url, "the URL")
+        true(servers["cejail"]["headers"]["Authorization"].startswith("Bearer "), "no token")
+    refused(cejail("mcp", "--print-config", "claude", "--url", url), "--remote")
+    refused(cejail("mcp", "--print-config", "zed", "--url", "ftp://x"), "http://")
+    refused(cejail("mcp", "--url", url), "--print-config")

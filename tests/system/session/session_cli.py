@@ -342,7 +342,9 @@ def _():
         c.exec(c.id, "-c", "while True: pass", "-t", "1s", "--interrupt").exits(124)
         value = c.result(c.exec(c.id, "--json", "-c", "print('out'); x + 2").exits(0))
         equal((value["stdout"]["text"], value["cell"]["value"]), ("out\n", "42"), "the cell")
+        equal(c.exec(c.id, "-c", "print('out'); x + 2").exits(0).out, "out\n42\n", "what the cell shows")
         done = c.exec(c.id, "-c", "1 / 0").exits(1)
+        equal(done.out, "", "what it shows without a value")
         contains(done.err, "ZeroDivisionError", "stderr")
 
 

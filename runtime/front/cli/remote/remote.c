@@ -289,6 +289,19 @@ static int watch_signals(struct remote *r, struct cj_error *err)
 
 /* --- the end ------------------------------------------------------------------------ */
 
+/* As an interpreter at a terminal does: the value of a cell, on a line of its own. */
+static bool show_value(struct remote *r)
+{
+	const struct json_node *cell = json_get_typed(r->result, "cell", JSON_OBJECT);
+	const struct json_node *value = json_get_typed(cell, "value", JSON_STRING);
+
+	if (!value)
+		return true;
+	remote_output_write(r, 0, value->text, strlen(value->text));
+	remote_output_write(r, 0, "\n", 1);
+	return remote_output_complete(r, 0);
+}
+
 static int finish(struct remote *r, const struct strings *warnings, struct json_writer **out_result,
 		  bool *out_complete, struct cj_error *err)
 {
@@ -304,6 +317,7 @@ static int finish(struct remote *r, const struct strings *warnings, struct json_
 		outcome_warn(o, "%s", warnings->items[i]);
 	for (size_t i = 0; i < 2; i++)
 		*out_complete = remote_output_complete(r, i) && *out_complete;
+	*out_complete = show_value(r) && *out_complete;
 	if (!remote_artifacts_store(r->result, r->call->artifacts_fd, o))
 		*out_complete = false;
 

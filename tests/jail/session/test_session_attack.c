@@ -6,7 +6,7 @@
 #include "runtime/jail/init/landlock.h"
 #include "runtime/jail/session/session_tree.h"
 
-static bool has_no_landlock;
+static bool has_no_landlock, has_no_scopes; /* ABI 0; 2 to 5 */
 
 int __real_landlock_domain_ruleset(bool *out_has_scopes, struct cj_error *err);
 int __wrap_landlock_domain_ruleset(bool *out_has_scopes, struct cj_error *err);
@@ -14,7 +14,9 @@ int __wrap_landlock_domain_ruleset(bool *out_has_scopes, struct cj_error *err)
 {
 	if (has_no_landlock)
 		return cj_fail(err, ENOSYS, "Landlock");
-	return __real_landlock_domain_ruleset(out_has_scopes, err);
+	int ruleset_fd = __real_landlock_domain_ruleset(out_has_scopes, err);
+	*out_has_scopes = *out_has_scopes && !has_no_scopes;
+	return ruleset_fd;
 }
 
 static bool no_kill_works;
@@ -217,6 +219,27 @@ static void without_landlock_each_exec_warns_and_strict_refuses(void **state)
 	has_no_landlock = false;
 }
 
+static void without_scopes_each_exec_warns_and_strict_refuses(void **state)
+{
+	(void)state;
+	struct whole_session w;
+	struct plan plan = session_plan();
+	has_no_scopes = true;
+	begin_session(&w, &plan);
+	if (landlock_abi() > 0)
+		assert_int_equal(session_isolation(w.session), SESSION_UNTRACED);
+	struct exec_result r = run_shell(&w, "exit 0", NULL);
+	assert_exited(&r, 0);
+	if (landlock_abi() > 0)
+		assert_non_null(strstr(r.warnings, "signal each other"));
+	end_session(&w);
+
+	plan.strict = true;
+	assert_true(try_session(&w, &plan) < 0);
+	end_session(&w);
+	has_no_scopes = false;
+}
+
 static void a_killed_reaper_ends_the_session(void **state)
 {
 	(void)state;
@@ -295,6 +318,7 @@ int main(void)
 		cmocka_unit_test(a_timeout_ends_every_process_however_it_was_made),
 		cmocka_unit_test(a_worker_that_is_killed_leaves_no_fork_bomb),
 		cmocka_unit_test(without_landlock_each_exec_warns_and_strict_refuses),
+		cmocka_unit_test(without_scopes_each_exec_warns_and_strict_refuses),
 		cmocka_unit_test(a_killed_reaper_ends_the_session),
 		cmocka_unit_test(a_process_that_does_not_die_in_time_ends_the_session),
 		cmocka_unit_test(a_keeper_that_is_killed_leaves_no_process),

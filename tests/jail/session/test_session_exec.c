@@ -126,6 +126,39 @@ static void a_server_stays_after_its_exec_until_it_is_signalled(void **state)
 	end_session(&w);
 }
 
+/* Its later output is lost; the result does not wait for it. */
+static void a_server_that_holds_the_output_does_not_delay_the_result(void **state)
+{
+	(void)state;
+	struct whole_session w;
+	const struct plan plan = session_plan();
+	begin_session(&w, &plan);
+	struct exec_handle h = start_shell(&w, "sleep 1000 & echo started", NULL);
+	struct exec_result r = finish_exec(&w, &h);
+	assert_exited(&r, 0);
+	assert_string_equal(r.out, "started\n");
+	assert_true(session_exec_lives(w.session, h.slot));
+	end_session(&w);
+}
+
+static const struct run_limits noisy_limits = { .wall_ms = 20000,
+						.output_bytes = 1024,
+						.kill_on_output_limit = true };
+
+static void an_exec_above_its_output_limit_ends_with_all_its_processes(void **state)
+{
+	(void)state;
+	struct whole_session w;
+	const struct plan plan = session_plan();
+	begin_session(&w, &plan);
+	struct exec_handle h =
+	    start_shell(&w, "sleep 1000 & while :; do echo 0123456789abcdef; done", &noisy_limits);
+	struct exec_result r = finish_exec(&w, &h);
+	assert_int_equal(r.status, STATUS_OUTPUT_LIMIT);
+	assert_true(serve_until_gone(&w, h.slot));
+	end_session(&w);
+}
+
 static const struct run_limits short_limits = { .wall_ms = 300, .output_bytes = 1024 };
 static const struct run_limits interrupting = { .wall_ms = 300,
 						.output_bytes = 1024,
@@ -309,6 +342,8 @@ int main(void)
 		cmocka_unit_test(two_execs_run_at_once),
 		cmocka_unit_test(a_file_of_an_earlier_exec_is_replaced),
 		cmocka_unit_test(a_server_stays_after_its_exec_until_it_is_signalled),
+		cmocka_unit_test(a_server_that_holds_the_output_does_not_delay_the_result),
+		cmocka_unit_test(an_exec_above_its_output_limit_ends_with_all_its_processes),
 		cmocka_unit_test(a_timeout_kills_every_process_of_its_exec_and_no_other),
 		cmocka_unit_test(a_timeout_that_interrupts_lets_the_main_process_end),
 		cmocka_unit_test(an_exec_whose_worker_is_killed_leaves_no_process),

@@ -56,7 +56,7 @@ measure() {
 }
 cold=(true python stages options oci) served=(request call)
 if [ "${CEJAIL_TEST_LONG:-}" = 1 ]; then
-	cold+=(two-workers network throughput) served+=(network-two-workers refill burst memory)
+	cold+=(two-workers network throughput) served+=(network-two-workers refill burst session memory)
 fi
 check "what a run costs is measured" measure --also "other=$program" "${cold[@]}"
 check "the service is measured" measure "${served[@]}"

@@ -167,7 +167,7 @@ static int refuse_second(struct cj_error *err)
 #define LAST_OUTPUT_READS 32
 
 /* The launcher's output is not the program's.  Its last line goes into the error as a hint. */
-static void take_last_line(struct jail *j, struct cj_error *err)
+void start_take_last_line(struct jail *j, struct cj_error *err)
 {
 	char text[LAST_OUTPUT_MAX], line[CJ_ERROR_HINT_MAX - 16];
 	ssize_t size = 0;
@@ -271,7 +271,7 @@ static int warm(struct jail *j, int zygote_fd, int far[3], struct cj_error *err)
 	for (int i = 0; i < 3; i++)
 		cj_close(&far[i]); /* our copies would delay the end of file */
 	int rc = await_warmed(j, err);
-	take_last_line(j, err);
+	start_take_last_line(j, err);
 	return rc;
 }
 

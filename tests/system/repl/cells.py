@@ -3,6 +3,8 @@
 
 import base64
 import json
+import os
+import signal
 import threading
 
 from harness import *  # noqa: F403
@@ -268,3 +270,53 @@ def _():
             value = call(connection, "POST", f"/v1/sessions/{r.id}/execs", {"code": "n += 1\nn"}).result
             equal(value["cell"]["value"], str(n + 1), "n")
         connection.close()
+
+
+@test("a cell whose worker is killed has an error, and the next one has a new interpreter")
+def _():
+    with Service() as s, Repl(s) as r:
+        r.cell("x = 1")
+        slow = s.background(r.exec, "open('/box/a', 'w').close()\nwhile True: pass", **LIMITED)
+        wait_until(lambda: s.get(f"/v1/sessions/{r.id}/files/box/a").status == 200, "the cell")
+        workers = [pid for pid in s.workers() if "cejail-exec" in (describe_process(pid) or "")]
+        equal(len(workers), 1, "workers of cells")
+        os.kill(workers[0], signal.SIGKILL)
+        true(slow.finish().status >= 500, "the answer")
+        equal(r.cell("'x' in globals()")["cell"]["restarted"], True, "the next cell")
+
+
+@test("an interpreter that can't start is the result of the next cell, and the session stays")
+def _():
+    with Folder() as f:
+        f.file("cejail/profiles/broken.json", json.dumps({"extends": "python", "command": ["python3", "-s", "--no-such-option", "{file}", "{args}"]}))
+        with Service(env={"XDG_CONFIG_HOME": f.path}) as s, Repl(s, "broken") as r:
+            for _ in range(2):
+                reply = r.exec("1", **LIMITED)
+                value = reply.result
+                equal((value["status"], value.get("cell")), ("setup_error", None), "the cell")
+                true("interpreter" in value["error"]["message"] or "log" in value["error"]["message"], f"{value['error']}")
+            wait_until(lambda: "no-such-option" in s.said() or "nknown option" in s.said(), f"the reason in the log: {s.said()}")
+            value = s.call("POST", f"/v1/sessions/{r.id}/execs", {"command": ["echo", "text"]}).result
+            equal(text_of(value["stdout"]), "text\n", "a command")
+
+
+@test("the end of the session and of its lease ends a cell that runs and those that wait")
+def _():
+    loop = "open('/box/a', 'w').close()\nwhile True: pass"
+
+    def ended_by(act, service, r):
+        first = service.background(r.exec, loop, **LIMITED)
+        wait_until(lambda: service.get(f"/v1/sessions/{r.id}/files/box/a").status == 200, "the cell")
+        second = service.background(r.exec, "1", **LIMITED)
+        wait_until(lambda: r.show()["execs"] >= 1, "the second cell")
+        act()
+        equal(first.finish().result["status"], "cancelled", "the cell that ran")
+        reply = second.finish()
+        true(reply.status >= 400 or reply.result["status"] == "cancelled", f"the cell that waited: {reply!r}")
+
+    with Service() as s:
+        with Repl(s) as r:
+            ended_by(lambda: s.call("DELETE", f"/v1/sessions/{r.id}"), s, r)
+            equal(r.show()["state"], "ended", "the state")
+        with Repl(s) as r:
+            ended_by(lambda: s.call("POST", f"/v1/sessions/{r.id}/lease", {"lease": "1s"}), s, r)

@@ -12,6 +12,9 @@
 
 #define LOOPBACK_INDEX 1u /* of `lo` in every namespace: linux/net.h LOOPBACK_IFINDEX */
 
+#define IPV4_NO_OPTIONS  0x45 /* version 4, five words: RFC 791 3.1 */
+#define IPV6_NEXT_HEADER 6    /* its offset: RFC 8200 3 */
+
 /* RFC 4861 4.1, 4.3, 4.4.  Without CAP_NET_RAW only the kernel sends these. */
 static const uint8_t neighbour_types[] = { 133, 135, 136 };
 
@@ -57,6 +60,30 @@ static void drop_kernel_icmp(struct nft_batch *b, const struct firewall_family *
 	nft_rule_end(b);
 }
 
+/*
+ * A source route in the options of IPv4, or in an extension header of IPv6, leads to another
+ * destination than the one that is filtered.  RFC 791 3.1, RFC 8200 4.4
+ */
+static void refuse_odd_headers(struct nft_batch *b)
+{
+	const uint8_t plain4 = IPV4_NO_OPTIONS;
+	static const uint8_t next6[] = { IPPROTO_TCP, IPPROTO_UDP, IPPROTO_ICMPV6 };
+
+	nft_rule_begin(b, "output");
+	firewall_match_family(b, &firewall_families[0]);
+	nft_match_payload(b, NFT_PAYLOAD_NETWORK_HEADER, 0, NFT_CMP_NEQ, &plain4, sizeof(plain4));
+	firewall_end_refused(b, "refuse", NET_PROTOCOL);
+	nft_rule_end(b);
+
+	nft_rule_begin(b, "output");
+	firewall_match_family(b, &firewall_families[1]);
+	for (size_t i = 0; i < sizeof(next6); i++)
+		nft_match_payload(b, NFT_PAYLOAD_NETWORK_HEADER, IPV6_NEXT_HEADER, NFT_CMP_NEQ,
+				  &next6[i], sizeof(next6[i]));
+	firewall_end_refused(b, "refuse", NET_PROTOCOL);
+	nft_rule_end(b);
+}
+
 static void add_output(struct nft_batch *b, const struct firewall_container_spec *spec)
 {
 	static const struct nft_hook output = { "output", "filter", NF_INET_LOCAL_OUT, 0, NF_DROP };
@@ -67,6 +94,7 @@ static void add_output(struct nft_batch *b, const struct firewall_container_spec
 	accept_neighbours(b);
 	for (size_t i = 0; i < FIREWALL_FAMILIES; i++)
 		drop_kernel_icmp(b, &firewall_families[i]);
+	refuse_odd_headers(b);
 	for (size_t i = 0; i < spec->nname_servers; i++)
 		firewall_add_dns(b, "output", &spec->name_servers[i], firewall_accept);
 

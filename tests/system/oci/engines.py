@@ -54,11 +54,11 @@ class Engine(Bundle):
         """Keep a mount namespace by a process that executes `command`; every call enters it."""
         # systemd's sockets stay: podman's manager "systemd" and our helper ask it
         script = (
-            'exec 9</run && mount -t tmpfs -o mode=755 none /run && for d in dbus systemd; do mkdir /run/$d; '
-            'test ! -d /proc/self/fd/9/$d || mount --rbind /proc/self/fd/9/$d /run/$d; done; exec 9<&-; touch /run/ready && exec "$@"'
+            'mount --rbind /run "$1" && mount -t tmpfs -o mode=755 none /run && for d in dbus systemd; do mkdir /run/$d; '
+            'test ! -d "$1/$d" || mount --rbind "$1/$d" /run/$d; done; umount -l "$1" && touch /run/ready && shift && exec "$@"'
         )
         self.keeper = subprocess.Popen(
-            ["unshare", "-m", "--propagation", "private", "sh", "-c", script, "sh", *command],
+            ["unshare", "-m", "--propagation", "private", "sh", "-c", script, "sh", self.folder("run-of-host"), *command],
             env=self.env, stdin=subprocess.DEVNULL, stdout=output, stderr=output,
         )  # fmt: skip
         self.inside = f"/proc/{self.keeper.pid}/root"

@@ -215,7 +215,14 @@ static int begin(struct watcher *w, struct cj_error *err)
 {
 	if (child_start_session(err) < 0 || keep(w, err) < 0 || give_up_rights(err) < 0)
 		return -err->code;
-	return chdir("/") < 0 ? cj_fail(err, errno, "change to '/'") : 0;
+	if (chdir("/") < 0)
+		return cj_fail(err, errno, "change to '/'");
+	/* Before the program can send a packet.  In a pod the process of another container may
+	 * listen already; then the counters have to do. */
+	struct cj_error taken = { 0 };
+	if (w->fds[HELD_LOG] >= 0 && denials_listen(w->fds[HELD_LOG], &taken) < 0)
+		cj_close(&w->fds[HELD_LOG]);
+	return 0;
 }
 
 /* The end of create instead: the container is not created. */
@@ -245,8 +252,6 @@ static _Noreturn void watch_main(struct watcher *w)
 	}
 	if (!is_told_to_go(w))
 		_exit(1);
-	if (w->fds[HELD_LOG] >= 0 && denials_listen(w->fds[HELD_LOG], &err) < 0)
-		cj_close(&w->fds[HELD_LOG]); /* another container's process listens: pods */
 	wait_for_end(w);
 	_exit(report(w, &err) < 0 ? 1 : 0); /* nobody is there to be told */
 }

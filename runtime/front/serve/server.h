@@ -9,6 +9,8 @@
  *	    worker   one for each run: the supervisor of one jail
  *	      init     pid 1 of the jail
  *	        payload  the untrusted program
+ *	    keeper   one for each session: the supervisor of a jail that stays
+ *	      worker   one for each exec and each file operation in it
  *
  * A request's way through them:
  *
@@ -40,12 +42,17 @@
  * one request.  It takes no parsed request from the server: it parses the caller's bytes itself,
  * and takes from the server only what the caller may do.
  *
+ * A session (sessions/) goes the same way once: a worker of the pool, or a cold one, gets a job that
+ * makes it the keeper.  Its execs are runs: queued, audited, counted and answered as above, but
+ * queue/ asks the keeper for their worker in place of the pool.
+ *
  * The life of the server:
  *
  *	start    sockets, pool, first probe; READY=1 when that probe has succeeded
  *	reload   SIGHUP: the new configuration; if it is bad, the old one stays, and the log says so
- *	drain    SIGTERM, SIGINT: new runs are refused, unfinished ones may end, for a while
- *	end      no run is left, or the drain time is over, or a second signal came; whatever still
+ *	drain    SIGTERM, SIGINT: new runs are refused, unfinished ones may end, for a while; a
+ *	         session ends when its last exec has ended
+ *	end      no run and no session is left, or the drain time is over, or a second signal came; whatever still
  *	         runs is cancelled
  */
 #pragma once

@@ -68,7 +68,7 @@ BAKE    := $(OUT)/bin/bake-filter
 RANGES  := $(OUT)/bin/print-ranges
 TESTS   := $(patsubst %.c,$(OUT)/%,$(sort $(shell find tests -name 'test_*.c')))
 PROBES  := $(patsubst %.c,$(OUT)/%,$(wildcard $(addsuffix /*.c,tests/system/probes tests/system/escape/probes tests/system/faults)))
-CALLER  := $(OUT)/tests/system/pressure/caller
+CALLER  := $(addprefix $(OUT)/tests/system/pressure/,caller keeper)
 FUZZERS := $(patsubst %.c,$(OUT)/%,$(wildcard tests/fuzz/fuzz_*.c))
 MANS    := $(wildcard man/*.[1-9])
 UNITS   := $(patsubst tools/systemd/%,%,$(wildcard tools/systemd/*/*.service tools/systemd/*/*.socket))
@@ -172,8 +172,8 @@ compile_commands.json: Makefile  ## how each source is compiled, for clangd and 
 $(RANGES): $(addprefix $(OUT)/,tools/print-ranges.o netns/ranges.o netns/ip.o)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(LINK) -o $@ $^
-# A process that lives long and uses the engine, as a service will.
-$(CALLER): $(OUT)/tests/system/pressure/caller.o $(FILTER) $(LIB)
+# A process that lives long and uses the engine, as a service does, and the keeper of one session.
+$(CALLER): %: %.o $(FILTER) $(LIB)
 	$(call say,LINK)$(LINK) -o $@ $^ $(or $(STATIC.$(VARIANT)),$(LIBS))
 probes: $(PROBES) $(RANGES) $(CALLER)
 fuzzers: $(FUZZERS)              ## build the fuzzers (make fuzzers VARIANT=asan CC=clang)

@@ -79,16 +79,16 @@ def try_fault(way, folder, base, call, name):
     return row
 
 
-def work(way, folder, base, faults, out):
+def work(way, folder, base, faults, out, attempt):
     """A worker process: its share, a line of JSON each."""
     harness.become_subreaper()
     for call, name in faults:
-        row = try_fault(way, folder, base, call, name)
+        row = attempt(way, folder, base, call, name)
         out.write(json.dumps(row) + "\n")
         out.flush()
 
 
-def in_workers(way, folder, base, faults, count):
+def in_workers(way, folder, base, faults, count, attempt=try_fault):
     """Rows of all workers' faults; one that dies is a failure."""
     pipes, rows = [], []
     for number in range(count):
@@ -99,7 +99,7 @@ def in_workers(way, folder, base, faults, count):
             try:
                 os.close(near)
                 with os.fdopen(far, "w") as out:
-                    work(way, folder, base, faults[number::count], out)
+                    work(way, folder, base, faults[number::count], out, attempt)
                 status = 0
             except BaseException:
                 traceback.print_exc()

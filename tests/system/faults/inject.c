@@ -12,6 +12,8 @@
  *	              slirp4netns until it is executed), scope-helper; "intermediate2" is the
  *	              second intermediate of a run; a helper of libexec is a "scope-helper", and
  *	              what it leaves behind a "holder" (of the table that runs share on the host)
+ *	              Of the keeper of a session (keeper.c), which is the supervisor: worker,
+ *	              worker2, ... (of files and execs), reaper, reaper2, ... (of init)
  *	CALL          the number of the role's call, or openat#3, the third of that name.  A role's
  *	              first call is the first after the dynamic loader has given up control: the
  *	              calls counted are ours and the libraries'
@@ -92,6 +94,7 @@ static struct {
 	unsigned call_number, call_nth; /* either */
 	int error;
 	bool is_done, is_after; /* injected; the payload has been executed */
+	bool is_session;        /* the program is tests/system/pressure/keeper.c */
 	long done_at_ms;
 	FILE *report;
 	struct task tasks[TASKS_MAX]; /* pid 0: free */
@@ -141,8 +144,27 @@ static struct task *find_role(const char *role)
 	return NULL;
 }
 
+/* Of the keeper of a session, whose first child is its server. */
+static const char *role_in_session(const struct task *parent, pid_t pid, int event)
+{
+	static bool has_server;
+	if (strcmp(parent->role, "init") == 0)
+		return "reaper";
+	if (strncmp(parent->role, "reaper", 6) == 0)
+		return "payload";
+	if (event == PTRACE_EVENT_VFORK)
+		return "scope-helper";
+	if (pid_depth(pid) > pid_depth(parent->pid))
+		return "init";
+	const char *role = has_server ? "worker" : "server";
+	has_server = true;
+	return role;
+}
+
 static const char *role_of_child(const struct task *parent, pid_t pid, int event)
 {
+	if (the.is_session)
+		return role_in_session(parent, pid, event);
 	if (strcmp(parent->role, "init") == 0)
 		return event == PTRACE_EVENT_VFORK ? "payload" : "netns-maker";
 	if (strcmp(parent->role, "keeper") == 0)
@@ -418,7 +440,7 @@ static bool on_breakpoint(struct task *t)
 static void on_exec(struct task *t)
 {
 	bool is_ours = t->pid == the.supervisor || strncmp(t->role, "scope-helper", 12) == 0;
-	if (strcmp(t->role, "payload") == 0)
+	if (strncmp(t->role, "payload", 7) == 0)
 		the.is_after = true;
 	t->is_entered = t->is_chosen = false;
 	if (is_ours) {
@@ -444,7 +466,7 @@ static void on_birth(struct task *parent, int event)
 	if (!child)
 		child = add_task((pid_t)pid);
 	name_task(child, role_of_child(parent, (pid_t)pid, event));
-	child->is_counted = parent->is_counted;
+	child->is_counted = parent->is_counted && strcmp(child->role, "server") != 0;
 	if (child->waits_for_event) {
 		child->waits_for_event = false;
 		go_on(child, 0);
@@ -632,6 +654,8 @@ int main(int argc, char **argv)
 	const struct sigaction once = { .sa_handler = on_alarm };
 	(void)sigaction(SIGALRM, &once, NULL);
 
+	const char *slash = strrchr(argv[at], '/');
+	the.is_session = strcmp(slash ? slash + 1 : argv[at], "keeper") == 0;
 	stay_on_one_processor();
 	start(argv + at);
 	follow();

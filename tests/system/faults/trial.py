@@ -149,6 +149,8 @@ ERRORS = {
     "statx": ("EACCES", "ENOMEM"),
     "symlink": ("EACCES", "ENOSPC"),
     "symlinkat": ("EPERM", "ENOSPC"),
+    "timer_create": ("EAGAIN", "ENOMEM"),
+    "timer_settime": ("EINVAL",),
     "timerfd_create": ("EMFILE", "ENOMEM"),
     "timerfd_settime": ("EINVAL",),
     "umount2": ("EBUSY", "EPERM"),

@@ -317,7 +317,8 @@ def _():
         for n in range(2):
             session.await_file(f"/box/{n}")
         session.call("DELETE", "").has(200)
-        equal(keepers(s), [], "keepers")
+        true(not any("sleep" in (describe_process(pid) or "") for pid in s.workers()), "a program is left")
+        wait_until(lambda: not keepers(s), "the keeper to exit")
         for one in running:
             equal(one.finish()["status"], "cancelled", "status")
 
@@ -423,4 +424,4 @@ def _():
         ending = [s.background(session.call, "DELETE", "") for session in sessions]
         for one in ending:
             equal(one.finish(200).has(200).json["reason"], "closed", "the reason")
-        equal(keepers(s), [], "keepers")
+        wait_until(lambda: not keepers(s), "the keepers to exit")

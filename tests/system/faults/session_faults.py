@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The keeper of a session and its processes: each system call fails once, and each role is killed at each call.
+
+tests/system/pressure/keeper.c is the keeper, with a server that puts a file, runs it twice, reads another file and
+closes the session.  Whatever fails, the server is told, the programs are as isolated as without the fault, and
+nothing is left.
+"""
+
+import errno
+import os
+import re
+import signal
+import subprocess
+
+import faults
+import harness
+import trial
+from harness import Failure, test, tried
+from trial import Call, Way
+
+KEEPER = f"{harness.PROBES}/keeper"
+PROFILE = os.path.join(os.path.dirname(harness.CEJAIL), "../share/cejail/profiles/base.json")
+SCRIPT = "/mnt/posture; code=$?; echo kept > /box/kept; exit $code"
+
+
+class SessionWay(Way):
+    """One session; its output is what its server was told."""
+
+    def __init__(self):
+        super().__init__("a session", status=0)
+
+    def run(self, folder, *orders):
+        self.runs += 1
+        run_id = f"fault-{os.getpid()}-s{self.runs}"
+        report = os.path.join(folder, run_id)
+        before = set(harness.descendants())
+        command = [trial.INJECT, report, *orders, "--", KEEPER, run_id, PROFILE, f"{harness.PROBES}/posture"]
+        seen = self.start([*command, "/bin/sh", "-c", SCRIPT])
+        seen.report = (trial.words_of(report) or "").splitlines()
+        # the number of a process depends on how many there were before
+        seen.out = seen.result = re.sub(r"^parent [0-9]+,", "parent N,", seen.out, flags=re.M)
+        os.unlink(report)
+        is_killed = orders[0] == "kill" and orders[-1] == "supervisor"  # its record and its cgroup stay: do not wait
+        seen.left = [] if is_killed else trial.what_is_left(run_id, before)
+        if seen.left or is_killed:
+            subprocess.run([harness.CEJAIL, "gc"], env=harness.environment(), capture_output=True, check=False)
+            seen.stays = trial.what_is_left(run_id, before)
+        return seen
+
+
+# What the server is told of a failure, in the words of keeper.c.
+TOLD = re.compile(
+    r"lives: not isolated|exec: setup_error|exec: [a-z ]+: .+|exec: (signaled|cancelled|oom)|file: [a-z_]+: .+|"
+    r"unready: .+|worker: .+|ended: [a-z]+: [a-z ]*: .+|ended: without a line|warning: .+"
+)
+# A call that protects, whose failure changes nothing.
+HARMLESS = {
+    "worker[0-9]* E.* prctl 15",  # the name that ps(1) shows
+    "supervisor E.* prctl 15",
+    "reaper[0-9]* E.* prctl 15",
+    "(reaper|payload)[0-9]* E.* landlock_create_ruleset 0",  # asks for the version, for flags of the audit log
+}
+
+
+def lost_lines(seen, base):
+    """Lines of the session without a fault that are missing, and new ones that tell nothing."""
+    mine, theirs = seen.out.splitlines(), base.out.splitlines()
+    new = [line for line in mine if line not in theirs]
+    return [line for line in theirs if mine.count(line) < theirs.count(line)], new
+
+
+def judge(seen, base, call, name):
+    """None when the session ended as promised, else what is wrong."""
+    if not isinstance(seen.code, int):
+        return f"{seen.code}"
+    if seen.lines("left"):
+        return f"roles outlived the keeper: {seen.lines('left')}"
+    bad = [line for line in seen.lines("end") if line[2] == "killed" and line[3] not in ("9", str(int(signal.SIGTERM)))]
+    if bad:
+        return f"died of a signal: {bad}"
+    if seen.left and (seen.stays or not is_release(call)):
+        return f"left behind: {seen.left}, after gc: {seen.stays}"
+    if seen.code != 0:
+        return f"the keeper's exit status is {seen.code}: {seen.err}"
+    lost, new = lost_lines(seen, base)
+    # without Landlock, which the session and each exec say, programs reach each other's processes
+    is_told = any(line.startswith(("lives: not isolated", "warning: ")) for line in new)
+    weaker = [line for line in new if not TOLD.match(line) and not is_explained(call, line)]
+    if weaker and not (is_told and all(line.startswith("kill 1: ") for line in weaker)):
+        return f"not as strong, or not told: {weaker[:4]}"
+    if lost and not new:
+        return f"lost, and nothing is said: {lost[:4]}"
+    words = f"{call.role} {name} {call.name} {call.argument}"
+    if lost or new or name == "EINTR" or call.name not in trial.PROTECTIVE or not seen.is_reached():
+        return None
+    if call.name in ("sendmsg", "sendto", "close_range") or any(re.fullmatch(p, words) for p in HARMLESS) or trial.is_harmless(call, name):
+        return None
+    return "it protects, failed, and nobody was told"
+
+
+# Lines that a fault explains: (role, call, line).
+EXPLAINED = (
+    ("payload", ".*", "exec: exited 12[67]$"),  # what the program needs isn't there
+    ("supervisor", "ioctl", "[a-z 0-9]+: ENOSYS$"),  # a refused call that can't be answered is still refused
+    ("worker", "read", "exec: exited 141$"),  # its output can't be read: a warning says so
+    ("worker", "writev?", "bad line: |{"),  # its lines can't be written: the service sees that they are not whole
+)
+
+
+def is_explained(call, line):
+    return any(
+        re.fullmatch(role + "[0-9]*", call.role) and re.fullmatch(name, call.name) and re.match(text, line)
+        for role, name, text in EXPLAINED
+    )
+
+
+def is_release(call):
+    return call.name in ("unlinkat", "rmdir", "flock", "newfstatat", "fstat", "openat", "read", "pidfd_send_signal")
+
+
+def calls_of(way, folder):
+    """The session as it is without faults, and the calls of its own: those until it lives are also a run's."""
+    base = way.run(folder, "list")
+    again = way.run(folder, "list")
+    if base.code != 0 or base.left or "ended: closed" not in base.out:
+        raise Failure(f"without a fault: {base!r}, left {base.left}, told {base.out[-500:]}")
+    harness.equal(again.out, base.out, "what the same session tells again")
+    calls = [Call(line) for line in base.report if line.startswith("call ")]
+    first = next(i for i, call in enumerate(calls) if call.role == "worker")
+    return base, calls[max(0, first - 60) :]
+
+
+def try_fault(way, folder, base, call, name):
+    for _ in range(3):
+        seen = way.run(folder, "fail", call.role, call.mark, str(getattr(errno, name)))
+        if seen.is_reached():
+            break
+    call = call.reached(next(iter(seen.lines("done")), None))
+    lost, new = lost_lines(seen, base)
+    kind = ("refused" if lost or new else "same") if seen.is_reached() else "missed"
+    problem = judge(seen, base, call, name)
+    return {"call": repr(call), "error": name, "problem": problem, "kind": kind, "said": new[:4], "seconds": seen.seconds}
+
+
+@test("each call of a session's keeper, workers and reapers fails once: its server is told, and nothing is left", limit=900)
+def session_faults():
+    way = SessionWay()
+    with harness.Folder() as f:
+        os.chmod(f.path, 0o755)
+        base, calls = calls_of(way, f.path)
+        chosen = list(faults.every_fault(calls))
+        if not harness.LONG:
+            chosen = faults.sample(chosen)
+        rows = faults.in_workers(way, f.path, base, chosen, faults.WORKERS, try_fault)
+    faults.tell(way, rows)
+
+
+def try_kill(way, folder, place, victim, number):
+    role, mark = place
+    seen = way.run(folder, "kill", role, mark, victim)
+    if not seen.is_reached() or seen.lines("miss"):
+        return None
+    tried()
+    if not isinstance(seen.code, int):
+        return f"{seen.code}"
+    if seen.lines("left"):
+        return f"outlived the keeper: {seen.lines('left')}"
+    living = [line for line in seen.left if line.startswith("process")]
+    if living or seen.stays:
+        return f"left behind: {living}, after gc: {seen.stays}"
+    if victim != "supervisor" and seen.left:
+        return f"left behind, though the keeper lives: {seen.left}"
+    if victim == "supervisor":
+        return None if seen.code == 128 + signal.SIGKILL else f"exit status {seen.code}"
+    last = seen.out.splitlines()[-1:] or [""]
+    if seen.code != 0 or not last[0].startswith("ended: "):
+        return f"exit status {seen.code}, the last line is {last}"
+    if victim.startswith(("worker", "reaper", "payload")) and not re.match("ended: (closed|stuck)", last[0]):
+        return f"an exec's end became the session's: {last}"
+    return None
+
+
+def kill_at_each(victims, wanted):
+    way, problems = SessionWay(), []
+    with harness.Folder() as f:
+        os.chmod(f.path, 0o755)
+        _, calls = calls_of(way, f.path)
+        for victim in victims:
+            places = [(call.role, call.mark) for call in calls if victim == "supervisor" or call.role == victim or wanted > 100]
+            if not harness.LONG and len(places) > wanted:
+                places = [places[i * len(places) // wanted] for i in range(wanted)]
+            for number, place in enumerate(places):
+                problem = try_kill(way, f.path, place, victim, number)
+                if problem:
+                    problems.append(f"{victim} killed at {place[1]} of {place[0]}: {problem}")
+    if problems:
+        raise Failure(f"{len(problems)}:\n" + "\n".join(problems[:30]))
+
+
+@test("a keeper killed at any call of any of its processes leaves nothing that gc doesn't sweep", limit=600)
+def keeper_kills():
+    kill_at_each(("supervisor",), 80)
+
+
+@test("a worker or a reaper of a session that is killed at any call leaves nothing, and the keeper lives", limit=600)
+def worker_kills():
+    kill_at_each(("worker", "worker2", "worker3", "worker4", "reaper3", "reaper4", "reaper5"), 14)

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * keeper - one session with its keeper, its workers and a server that is a child: for fault
+ * injection (tests/system/faults/inject.c).  Acts.
+ *
+ *	keeper ID PROFILE FILE COMMAND [ARG...]
+ *
+ * This process becomes the keeper of a session whose jail is called ID.  FILE is in the jail as
+ * /mnt/posture.  The child, the "server", puts FILE there as /box/file, runs COMMAND twice, and
+ * reads /box/kept.  It prints a line for each, and the output of each exec; then it closes the
+ * session and prints how it ended.
+ */
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "profiles/profile.h"
+#include "runtime/base/files/fd.h"
+#include "runtime/base/json/json.h"
+#include "runtime/base/scope.h"
+#include "runtime/front/serve/session/file_job.h"
+#include "runtime/front/serve/session/session_channel.h"
+#include "runtime/front/serve/session/session_keeper.h"
+#include "runtime/front/serve/worker/work.h"
+
+#define LINE_ROOM (1u << 20)
+
+struct server {
+	struct worker keeper;
+	const char *file;
+	char **command;
+};
+
+/* --- the server ---------------------------------------------------------------------- */
+
+/* The next line, or NULL at the end. */
+static char *read_line(FILE *file, char *line)
+{
+	if (!fgets(line, LINE_ROOM, file))
+		return NULL;
+	line[strcspn(line, "\n")] = '\0';
+	return line;
+}
+
+static FILE *open_lines(int fd)
+{
+	(void)fcntl(fd, F_SETFL, 0); /* the server's end does not block; this one may wait */
+	return fdopen(fd, "r");
+}
+
+static const char *text_of(const struct json_node *object, const char *key)
+{
+	const char *text = json_get_text(object, key);
+	return text ? text : "";
+}
+
+static void tell(const char *what, const struct json_node *error)
+{
+	(void)printf("%s: %s: %s\n", what,
+		     text_of(error, json_get_text(error, "stage") ? "stage" : "code"),
+		     text_of(error, "message"));
+}
+
+static void tell_result(const struct json_node *result)
+{
+	const struct json_node *error = json_get_typed(result, "error", JSON_OBJECT);
+
+	const struct json_node *code = json_get_typed(result, "exit_code", JSON_NUMBER);
+	(void)printf("exec: %s %s\n", text_of(result, "status"), code ? code->text : "");
+	if (error)
+		tell("exec", error);
+	(void)printf("%s", text_of(json_get(result, "stdout"), "text"));
+	(void)printf("%s", text_of(json_get(result, "stderr"), "text"));
+	const struct json_node *warnings = json_get_typed(result, "warnings", JSON_ARRAY);
+	for (const struct json_node *w = warnings ? warnings->child : NULL; w; w = w->next)
+		(void)printf("warning: %s\n", w->text);
+}
+
+/* Prints what the lines of a worker say. */
+static void read_worker(struct worker *w)
+{
+	FILE *lines = open_lines(w->sock_fd);
+	char *room = malloc(LINE_ROOM), *line;
+	bool is_told = false;
+
+	while (lines && room && (line = read_line(lines, room)) != NULL) {
+		auto_arena struct arena a = { 0 };
+		const struct json_node *root = NULL;
+		struct cj_error err = { 0 };
+		if (json_parse("line", line, strlen(line), &a, &root, &err) < 0)
+			(void)printf("bad line: %s\n", err.msg);
+		const char *type = text_of(root, "type");
+		const struct json_node *error = json_get_typed(root, "error", JSON_OBJECT);
+		if (strcmp(type, "summary") == 0)
+			continue;
+		is_told = true;
+		if (strcmp(type, "result") == 0)
+			tell_result(json_get(root, "result"));
+		else if (strcmp(type, "unready") == 0)
+			tell("unready", root);
+		else if (error)
+			tell("file", error);
+		else
+			(void)printf("%s\n", line);
+	}
+	if (!is_told)
+		(void)printf("worker: ended without a line\n");
+	(void)fclose(lines);
+	w->sock_fd = -1;
+	worker_close(w);
+	free(room);
+}
+
+static void ask(const struct server *s, enum session_worker kind, enum job_kind job_kind,
+		const char *body, size_t size)
+{
+	struct worker w = WORKER_NULL;
+	struct cj_error err = { 0 };
+	const struct job job = { .kind = job_kind,
+				 .id = "exec",
+				 .body = body,
+				 .body_size = size,
+				 .may_name_host_paths = true };
+
+	if (session_send_worker(&s->keeper, kind, "exec", &w, NULL, &err) < 0 ||
+	    worker_send_job(&w, &job, &err) < 0) {
+		(void)printf("worker: %s\n", err.code == EPIPE ? "ended without a line" : err.msg);
+		worker_close(&w);
+		return;
+	}
+	read_worker(&w);
+}
+
+static void ask_file(const struct server *s, const struct file_job *job)
+{
+	char *body = NULL;
+	size_t size = 0;
+	struct cj_error err = { 0 };
+
+	if (file_job_write(job, &body, &size, &err) < 0)
+		(void)printf("file: %s\n", err.msg);
+	else
+		ask(s, job->op == FILE_PUT ? SESSION_WORKER_PUT : SESSION_WORKER_FILE, JOB_FILE,
+		    body, size);
+	free(body);
+}
+
+static void put_file(const struct server *s)
+{
+	struct arena a = { 0 };
+	struct cj_error err = { 0 };
+	struct file_job job = { .op = FILE_PUT, .path = "/box/file", .is_executable = true };
+	char *text = NULL;
+
+	if (fd_read_file(AT_FDCWD, s->file, FILE_BYTES_MAX, &a, &text, &job.content.size, &err) < 0)
+		(void)printf("server: %s\n", err.msg);
+	job.content.bytes = text;
+	ask_file(s, &job);
+	arena_fini(&a);
+}
+
+static void run_command(const struct server *s)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	struct cj_error err = { 0 };
+	const char *body = NULL;
+	size_t size = 0;
+
+	json_open_object(w);
+	json_put_key(w, "command");
+	json_open_array(w);
+	for (char **word = s->command; *word; word++)
+		json_put_string(w, *word);
+	json_close_array(w);
+	json_close_object(w);
+	if (json_writer_take(w, &body, &size, &err) == 0)
+		ask(s, SESSION_WORKER_EXEC, JOB_EXEC, body, size);
+}
+
+static enum session_line_type next_line(FILE *lines, char *room, struct session_line *out)
+{
+	char *line;
+
+	*out = (struct session_line){ .type = SESSION_LINE_NONE };
+	while ((line = read_line(lines, room)) != NULL) {
+		session_line_read(line, strlen(line), out);
+		if (out->type == SESSION_LINE_LIVES || out->type == SESSION_LINE_ENDED)
+			return out->type;
+	}
+	return SESSION_LINE_NONE;
+}
+
+static void tell_end(enum session_line_type type, const struct session_line *line)
+{
+	if (type != SESSION_LINE_ENDED)
+		(void)printf("ended: without a line\n");
+	else if (line->reason == SESSION_CLOSED)
+		(void)printf("ended: closed\n");
+	else
+		(void)printf("ended: %s: %s: %s\n", session_reason_names[line->reason], line->stage,
+			     line->message);
+}
+
+static int serve(struct server *s)
+{
+	FILE *lines = open_lines(s->keeper.sock_fd);
+	char *room = malloc(LINE_ROOM);
+	struct session_line line;
+	struct cj_error err = { 0 };
+	char body[512];
+
+	if (!lines || !room)
+		return 99;
+	(void)snprintf(body, sizeof(body),
+		       "{\"profile\":\"base\",\"network\":\"none\","
+		       "\"ro_bind\":[\"%s:/mnt/posture\"]}",
+		       s->file);
+	const struct job job = { .kind = JOB_SESSION,
+				 .id = "the-session",
+				 .body = body,
+				 .body_size = strlen(body),
+				 .may_name_host_paths = true };
+	if (worker_send_job(&s->keeper, &job, &err) < 0)
+		return 99;
+	enum session_line_type type = next_line(lines, room, &line);
+	if (type == SESSION_LINE_LIVES) {
+		(void)printf("lives: %s\n", line.is_isolated ? "isolated" : "not isolated");
+		put_file(s);
+		run_command(s);
+		run_command(s);
+		ask_file(s, &(struct file_job){ .op = FILE_GET, .path = "/box/kept" });
+		cj_close(&s->keeper.control_fd);
+		type = next_line(lines, room, &line);
+	}
+	tell_end(type, &line);
+	(void)fflush(stdout);
+	return 0;
+}
+
+/* --- the keeper ---------------------------------------------------------------------- */
+
+static void keep(struct worker *far, const char *id, const char *profile)
+{
+	struct work w = { .profile = profile,
+			  .tier = TIER_COLD,
+			  .sock_fd = far->sock_fd,
+			  .control_fd = far->control_fd,
+			  .stdin_fd = -1 };
+	struct cj_error early = { 0 };
+	sigset_t term;
+
+	(void)signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&term);
+	sigaddset(&term, SIGTERM);
+	(void)sigprocmask(SIG_BLOCK, &term, NULL);
+	int signal_fd = signalfd(-1, &term, SFD_CLOEXEC);
+	(void)snprintf(w.jail_name, sizeof(w.jail_name), "%s", id);
+	config_init(&w.config);
+	if (signal_fd < 0)
+		(void)!cj_fail(&early, errno, "open a descriptor for signals");
+	else if (profile_load(&w.config, profile, &early) < 0)
+		cj_stage(&early, "profile");
+	if (work_await_job(&w, signal_fd) && work_read_job(&w, &early) == 0)
+		session_keep(&w, signal_fd, &early);
+}
+
+int main(int argc, char **argv)
+{
+	struct worker near = WORKER_NULL, far = WORKER_NULL;
+	struct cj_error err = { 0 };
+
+	if (argc < 5)
+		return 99;
+	if (worker_open_ends(&near, &far.sock_fd, &far.control_fd, &err) < 0)
+		return 99;
+	pid_t pid = fork();
+	if (pid < 0)
+		return 99;
+	if (pid == 0) {
+		struct server s = { near, argv[3], argv + 4 };
+		worker_close(&far);
+		_exit(serve(&s));
+	}
+	worker_close(&near);
+	keep(&far, argv[1], argv[2]);
+	return 0;
+}

@@ -20,6 +20,7 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/front/report/result.h"
+#include "runtime/jail/session/repl/repl_channel.h"
 
 /* WRAP: malloc */
 static bool no_memory;
@@ -259,6 +260,19 @@ static void without_a_network_there_is_no_uplink(void **state)
 
 /* --- the schema ------------------------------------------------------------- */
 
+static const struct cell_outcome shown = {
+	.number = 3,
+	.value = "4\xff",
+	.displays = { { "text/html", (const uint8_t *)"<b>", 3 },
+		      { "image/png", (const uint8_t *)"\x89PNG", 4 } },
+	.ndisplays = 2,
+	.left_out = 2,
+	.has_exception = true,
+	.exception_type = "E",
+	.exception_message = "m",
+	.traceback = "t",
+};
+
 static void fill(struct outcome *o)
 {
 	static struct artifact files[] = { { "plots/a.png", 3, "", "image/png",
@@ -289,6 +303,7 @@ static void fill(struct outcome *o)
 	for (enum layer i = 0; i < LAYER_COUNT; i++)
 		o->layers[i] = (unsigned)i % LAYER_STATE_COUNT;
 	outcome_warn(o, "something is not at its best");
+	o->cell = &shown;
 	assert_int_equal(capture_add(&o->output[0], "\xff", 1), 0);
 	assert_int_equal(capture_add(&o->output[1], "text", 4), 0);
 }
@@ -329,6 +344,28 @@ static void the_value_is_what_the_program_left_or_null(void **state)
 	assert_has(&o, &python, "\"value\":null,\"artifacts\":[]");
 	assert_int_equal(json_parse("v", text, strlen(text), &o.arena, &o.value, &err), 0);
 	assert_has(&o, &python, "\"value\":{\"a\":[1.50,null]},\"artifacts\":[]");
+}
+
+static void a_cell_has_its_value_displays_and_exception(void **state)
+{
+	(void)state;
+	auto_outcome struct outcome o;
+	const struct cell_outcome quiet = { .number = 1, .is_new = true, .is_lost = true };
+	outcome_init(&o, "a", 10);
+	o.cell = &shown;
+	assert_has(&o, &python,
+		   "\"cell\":{\"number\":3,\"value\":\"4\xef\xbf\xbd\",\"displays\":["
+		   "{\"type\":\"text/html\",\"text\":\"<b>\"},"
+		   "{\"type\":\"image/png\",\"base64\":\"iVBORw==\"}],\"displays_left_out\":2,"
+		   "\"exception\":{\"type\":\"E\",\"message\":\"m\",\"traceback\":\"t\"},"
+		   "\"restarted\":false,\"lost\":false}");
+	o.cell = &quiet;
+	assert_has(&o, &python,
+		   "\"value\":null,\"displays\":[],\"displays_left_out\":0,\"exception\":null,"
+		   "\"restarted\":true,\"lost\":true}");
+	o.cell = NULL;
+	auto_written struct written w = write_result(&o, &python);
+	assert_null(strstr(w.text, "cell"));
 }
 
 static void put_one(FILE *to, enum status status, bool is_full, int exec_errno)
@@ -412,6 +449,7 @@ int main(void)
 		cmocka_unit_test(a_network_that_failed_has_the_reason),
 		cmocka_unit_test(without_a_network_there_is_no_uplink),
 		cmocka_unit_test(the_value_is_what_the_program_left_or_null),
+		cmocka_unit_test(a_cell_has_its_value_displays_and_exception),
 		cmocka_unit_test(a_run_over_the_api_has_its_requests_names_and_files),
 		cmocka_unit_test(every_way_to_end_fits_the_schema),
 	};

@@ -130,8 +130,10 @@ struct outcome {
 	int exit_code;     /* of the program, or -1 */
 	int signal;        /* or 0 */
 	int cancel_signal; /* STATUS_CANCELLED: the signal; 0: the reader of the output closed it */
-	int exec_errno;    /* the command could not be executed: ENOENT, EACCES, ...; else 0 */
-	struct cj_error error;    /* STATUS_SETUP_ERROR */
+	bool is_cancelled_elsewhere; /* STATUS_CANCELLED at a service, by another request: a warning
+				      * says why */
+	int exec_errno;        /* the command could not be executed: ENOENT, EACCES, ...; else 0 */
+	struct cj_error error; /* STATUS_SETUP_ERROR */
 	struct capture output[2]; /* stdout, stderr */
 	struct usage usage;
 	struct limit_state limits[LIMIT_COUNT];

@@ -37,6 +37,9 @@ static void note_signal(const struct outcome *o)
 
 static void note_cancel(const struct outcome *o)
 {
+	if (o->is_cancelled_elsewhere)
+		return;
+
 	bool by_signal = o->cancel_signal != 0 && o->cancel_signal != SIGPIPE;
 	const char *name = by_signal ? sigabbrev_np(o->cancel_signal) : NULL;
 

@@ -313,6 +313,8 @@ static int finish(struct remote *r, const struct strings *warnings, struct json_
 	}
 	if (remote_result_read(r->result, o, err) < 0)
 		return -err->code;
+	if (o->status == STATUS_CANCELLED && !r->is_cancelled)
+		remote_explain_cancel(r);
 	for (size_t i = 0; i < warnings->count; i++)
 		outcome_warn(o, "%s", warnings->items[i]);
 	for (size_t i = 0; i < 2; i++)

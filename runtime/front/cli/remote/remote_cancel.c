@@ -3,6 +3,7 @@
 #include <sys/signalfd.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/front/cli/remote/remote_link.h"
 #include "runtime/front/cli/remote/remote_state.h"
@@ -96,4 +97,38 @@ void remote_read_signals(struct remote *r)
 		if (!may_interrupt || !interrupt(r)) /* an exec that still waits takes no signal */
 			remote_cancel(r, (int)info.ssi_signo);
 	}
+}
+
+/* --- cancelled by others -------------------------------------------------------------- */
+
+/* NULL: the session lives, or the service does not say. */
+static const char *reason_of_session(const struct remote *r, struct arena *a)
+{
+	char url[REMOTE_URL_MAX] = "";
+	struct cj_error ignored = { 0 };
+	const struct json_node *session = NULL;
+
+	if (!r->call->exec || remote_url(url, "/v1/sessions/", &ignored) < 0 ||
+	    remote_url(url, r->call->exec->session, &ignored) < 0)
+		return NULL;
+	const struct remote_fetch fetch = {
+		.socket = r->call->config->remote,
+		.message = { .method = "GET", .path = url, .accept = "application/json" },
+		.patience_s = REMOTE_PATIENCE_S,
+	};
+	if (remote_fetch_json(&fetch, a, &session, &ignored) < 0)
+		return NULL;
+	return json_get_text(session, "message");
+}
+
+/* The exit status is that of a run which `cejail kill` cancels. */
+void remote_explain_cancel(struct remote *r)
+{
+	auto_arena struct arena a = { 0 };
+	const char *why = reason_of_session(r, &a);
+
+	r->outcome->cancel_signal = SIGTERM;
+	r->outcome->is_cancelled_elsewhere = true;
+	outcome_warn(r->outcome, "cancelled: %s",
+		     why ? why : "another request to the service cancelled it");
 }

@@ -47,6 +47,9 @@ int remote_write_list_url(const struct remote_call *call, char url[static REMOTE
 /* Fills r->url and r->stdin_url. */
 int remote_write_urls(struct remote *r, struct cj_error *err);
 
+/* Adds a warning that says why another request, or the end of the session, cancelled the run. */
+void remote_explain_cancel(struct remote *r);
+
 /* Asks the service to cancel the run.  `signal`: 0 when a reader went away.  The second signal ends
  * the wait. */
 void remote_cancel(struct remote *r, int signal);

@@ -156,8 +156,8 @@ def _():
         true(not problems, "\n".join(problems))
 
 
-def is_swept(b, call, victim):
-    seen = Trial(b, "kill", call.role, str(call.number), victim)
+def is_swept(b, call, victim, kind=Trial):
+    seen = kind(b, "kill", call.role, str(call.number), victim)
     if not seen.is_reached or any(line.startswith("miss") for line in seen.report):
         return
     tried()
@@ -184,6 +184,46 @@ def _():
 @test("when init is killed at any system call of either process nothing is left", limit=900)
 def _():
     kill_at_each("init", 60 if SLOW > 5 else 12)
+
+
+# --- annotations ---
+
+
+class AnnotatedTrial(Trial):
+    """A run with rules, a profile, and a process that writes the result."""
+
+    def command(self, b):
+        return ["--result-dir", b.path, *super().command(b)]
+
+
+def prepare_annotated(b):
+    values = {"network": "public", "network.name-servers": "10.96.0.10", "profile": "base", "result": b / "result.json"}
+    b.config["annotations"] = {f"io.cejail.{name}": value for name, value in values.items()}
+    prepare(b)
+
+
+@test("each system call of a run with annotations fails once and the container is whole or refused and nothing is left", limit=900)
+def _():
+    with Bundle() as b:
+        prepare_annotated(b)
+        base, calls = calls_of(b, AnnotatedTrial)
+        problems = []
+        for call, name in faults_of(calls, 60 if SLOW > 5 else 6):
+            try:
+                is_right(b, base, call, name)
+            except Failure as failure:
+                problems.append(str(failure))
+        true(not problems, "\n".join(problems))
+
+
+@test("when a process of a run with annotations is killed at any system call delete force leaves nothing", limit=900)
+def _():
+    with Bundle() as b:
+        prepare_annotated(b)
+        _, calls = calls_of(b, AnnotatedTrial)
+        for victim in ("supervisor", "other"):
+            for call in one_of_each(calls, 80 if SLOW > 5 else 16):
+                is_swept(b, call, victim, AnnotatedTrial)
 
 
 # --- exec ---

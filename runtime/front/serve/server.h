@@ -42,7 +42,7 @@
  * one request.  It takes no parsed request from the server: it parses the caller's bytes itself,
  * and takes from the server only what the caller may do.
  *
- * A session (sessions/) goes the same way once: a worker of the pool, or a cold one, gets a job that
+ * A session (sessions/) goes this way once: a worker of the pool, or a cold one, gets a job that
  * makes it the keeper.  Its execs are runs: queued, audited, counted and answered as above, but
  * queue/ asks the keeper for their worker in place of the pool.
  *
@@ -52,8 +52,8 @@
  *	reload   SIGHUP: the new configuration; if it is bad, the old one stays, and the log says so
  *	drain    SIGTERM, SIGINT: new runs are refused, unfinished ones may end, for a while; a
  *	         session ends when its last exec has ended
- *	end      no run and no session is left, or the drain time is over, or a second signal came; whatever still
- *	         runs is cancelled
+ *	end      no run and no session is left, or the drain time is over, or a second signal
+ *	         came; whatever still runs is cancelled
  */
 #pragma once
 

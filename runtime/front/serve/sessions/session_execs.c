@@ -103,48 +103,55 @@ static int adopt_input(struct exec_acts *acts, int *fd, struct cj_error *err)
 	return 0;
 }
 
-static bool append_input(struct input *in, const char *bytes, size_t size)
+static char *grow_input(struct input *in, size_t size)
 {
-	size_t waiting = in->end - in->start;
-
-	if (in->end + size > in->room) {
-		char *grown = malloc(waiting + size);
-		if (!grown)
-			return false;
-		if (waiting > 0)
-			memcpy(grown, in->bytes + in->start, waiting);
-		free(in->bytes);
-		in->bytes = grown;
+	if (in->start > 0) {
+		in->end -= in->start;
+		memmove(in->bytes, in->bytes + in->start, in->end);
 		in->start = 0;
-		in->end = waiting;
-		in->room = waiting + size;
 	}
-	if (size > 0)
-		memcpy(in->bytes + in->end, bytes, size);
-	in->end += size;
-	return true;
+	if (in->end + size <= in->room)
+		return in->bytes;
+	char *grown = realloc(in->bytes, in->end + size);
+	if (grown)
+		in->room = in->end + size;
+	return grown;
 }
 
-enum api_code keeper_feed_exec(struct exec_entry *x, const struct exec_input *bytes,
-			       size_t *out_buffered)
+static enum api_code take_input(struct exec_acts *acts, const struct exec_input *bytes)
 {
-	struct input *in = x->acts ? &x->acts->input : NULL;
+	struct input *in = &acts->input;
+	enum api_code why = sessions_hold(sessions_of(acts), acts->exec, bytes->size);
 
-	if (!in || !in->is_open || x->is_finished)
-		return API_NOT_RUNNING;
-	size_t waiting = in->end - in->start;
-	if (bytes->size > SESSION_STDIN_MAX - waiting)
-		return waiting > 0 ? API_TOO_MANY_WAITING : API_TOO_LARGE;
-	enum api_code why = sessions_hold(sessions_of(x->acts), x, bytes->size);
-	if (why != API_CODE_COUNT)
+	if (why != API_CODE_COUNT || bytes->size == 0)
 		return why;
-	if (bytes->size > 0 && !append_input(in, bytes->bytes, bytes->size)) {
-		sessions_release(sessions_of(x->acts), x, bytes->size);
+	char *grown = grow_input(in, bytes->size);
+	if (!grown) {
+		sessions_release(sessions_of(acts), acts->exec, bytes->size);
 		return API_QUEUE_FULL;
 	}
-	in->is_open = !bytes->is_end;
+	in->bytes = grown;
+	memcpy(in->bytes + in->end, bytes->bytes, bytes->size);
+	in->end += bytes->size;
+	return API_CODE_COUNT;
+}
+
+enum api_code keeper_feed_exec(struct exec_entry *x, const struct exec_input *in,
+			       size_t *out_buffered)
+{
+	struct input *input = x->acts ? &x->acts->input : NULL;
+
+	if (!input || !input->is_open || x->is_finished)
+		return API_NOT_RUNNING;
+	size_t waiting = input->end - input->start;
+	if (in->size > SESSION_STDIN_MAX - waiting)
+		return waiting > 0 ? API_TOO_MANY_WAITING : API_TOO_LARGE;
+	enum api_code why = take_input(x->acts, in);
+	if (why != API_CODE_COUNT)
+		return why;
+	input->is_open = !in->is_end;
 	flush_input(x->acts);
-	*out_buffered = in->end - in->start;
+	*out_buffered = input->end - input->start;
 	return API_CODE_COUNT;
 }
 

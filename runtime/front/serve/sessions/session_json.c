@@ -158,7 +158,7 @@ char *session_json_exec(const struct exec_entry *x, size_t *out_size)
 		memcpy(whole + at, x->result, x->result_size);
 		at += x->result_size;
 	}
-	memcpy(whole + at, "}\n", 2);
+	memcpy(whole + at, "}\n", 3);
 	*out_size = at + 2;
 	return whole;
 }

@@ -76,10 +76,12 @@ void sessions_drop_exec(struct sessions *s, struct exec_entry *x)
 
 void sessions_drop(struct sessions *s, struct session_entry *e)
 {
-	struct exec_entry *x;
+	struct exec_entry *x, *next;
 
-	while ((x = TAILQ_FIRST(&e->execs)) != NULL)
+	for (x = TAILQ_FIRST(&e->execs); x; x = next) {
+		next = TAILQ_NEXT(x, link);
 		sessions_drop_exec(s, x);
+	}
 	TAILQ_REMOVE(&s->entries, e, link);
 	if (e->state == ENTRY_ENDED) {
 		s->ended--;
@@ -223,9 +225,9 @@ static void forget_one(struct sessions *s, const char *caller)
 		callers_oldest = callers_oldest || !is_same ? callers_oldest : e;
 		same += is_same;
 	}
-	if (same > SESSIONS_OF_A_CALLER_MAX)
+	if (callers_oldest && same > SESSIONS_OF_A_CALLER_MAX)
 		sessions_drop(s, callers_oldest);
-	else if (s->ended > SESSIONS_REMEMBERED_MAX)
+	else if (oldest && s->ended > SESSIONS_REMEMBERED_MAX)
 		sessions_drop(s, oldest);
 }
 

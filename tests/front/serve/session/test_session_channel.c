@@ -227,8 +227,8 @@ static void another_line_has_no_type(void **state)
 		"{\"type\":\"session\"}",
 		"{\"type\":\"session\",\"isolated\":1}",
 		"{\"type\":\"session\",\"isolated\":true,\"more\":1}",
-		"{\"type\":\"ended\",\"reason\":\"bored\",\"stage\":\"\",\"message\":\"\","
-		"\"is_callers_own\":false}",
+		("{\"type\":\"ended\",\"reason\":\"bored\",\"stage\":\"\",\"message\":\"\","
+		 "\"is_callers_own\":false}"),
 	};
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {

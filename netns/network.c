@@ -239,6 +239,15 @@ static void receive_the_rest(struct network *n, int log_fd)
 		;
 }
 
+uint64_t network_denied_so_far(const struct network *n)
+{
+	uint64_t all = 0;
+
+	for (unsigned i = 0; i < NET_CLASS_COUNT; i++)
+		all += n->denials.counted[i];
+	return all;
+}
+
 const struct denials *network_report(struct network *n)
 {
 	/* At the end of the run network_serve() is no longer called. */

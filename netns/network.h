@@ -176,4 +176,7 @@ int network_serve(struct network *n, struct cj_error *err);
  */
 const struct denials *network_report(struct network *n);
 
+/* The packets that were refused so far, as far as the kernel has logged them. */
+uint64_t network_denied_so_far(const struct network *n);
+
 void network_destroy(struct network **n);

@@ -140,7 +140,8 @@ struct session_status {
 	const struct denied_syscall *denied; /* valid until the next session_serve() */
 	size_t ndenied;
 	bool denied_is_complete;
-	unsigned execs; /* slots in use */
+	uint64_t denied_packets; /* as far as the kernel has logged them */
+	unsigned execs;          /* slots in use */
 	enum session_isolation isolation;
 	enum network_state network;
 };

@@ -24,6 +24,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/jail/prepare/jail_network.h"
+#include "runtime/jail/prepare/jail_record.h"
 #include "runtime/jail/protocol.h"
 #include "runtime/jail/session/session_memory.h"
 #include "runtime/jail/session/session_state.h"
@@ -141,6 +142,7 @@ int session_begin(struct jail *j, struct session **out, struct cj_error *err)
 	session_memory_init(&s->keep->memory, s);
 	session_denied_begin(s);
 	publish_network(s);
+	jail_record_started(j); /* it no longer waits for a program: cejail list */
 	*out = s;
 	return 0;
 }
@@ -371,6 +373,8 @@ void session_status(struct session *s, struct session_status *out)
 	if (s->jail->watch)
 		out->denied =
 		    filter_watch_denied(s->jail->watch, &out->ndenied, &out->denied_is_complete);
+	if (s->jail->network)
+		out->denied_packets = network_denied_so_far(s->jail->network);
 	session_memory_usage(s, &s->keep->memory, &out->usage);
 	out->usage.wall_ms = clock_ms() - s->keep->began_ms;
 }

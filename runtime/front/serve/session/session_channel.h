@@ -106,7 +106,8 @@ struct session_line {
 	/* "session" */
 	bool is_isolated; /* execs can't reach each other's processes: Landlock is in force */
 	/* "status" */
-	uint64_t cpu_ms, memory_bytes, pids; /* of the whole jail, now */
+	uint64_t cpu_ms;             /* of the whole jail */
+	uint64_t memory_bytes, pids; /* the highest so far */
 	uint64_t denied_syscalls, denied_packets;
 	/* "ended" */
 	enum session_reason reason;

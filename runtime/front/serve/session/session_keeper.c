@@ -510,6 +510,7 @@ static void send_status(struct keeper *k)
 		.cpu_ms = now.usage.cpu_user_ms + now.usage.cpu_system_ms,
 		.memory_bytes = now.usage.memory_peak_bytes,
 		.pids = now.usage.pids_peak,
+		.denied_packets = now.denied_packets,
 	};
 	for (size_t i = 0; i < now.ndenied; i++)
 		line.denied_syscalls += now.denied[i].count;

@@ -236,10 +236,11 @@
 		send("X", Buffer.concat([data[0], Buffer.from([0]), data[1], Buffer.from([0]), data[2]]));
 	};
 
-	const writeFile = (data) => {
+	const writeFile = ({ data, mode }) => {
 		const end = data.indexOf(0), name = data.toString("utf8", 0, end);
 		fs.mkdirSync(path.dirname(name), { recursive: true });
 		fs.writeFileSync(name, data.subarray(end + 1));
+		fs.chmodSync(name, mode);
 	};
 
 	const execute = async (code, name, parts) => {
@@ -280,7 +281,8 @@
 	let parts = { args: [], files: [] };
 	const takeFrame = async (kind, data) => {
 		if (kind === "a") parts.args.push(data.toString());
-		if (kind === "f") parts.files.push(Buffer.from(data));
+		if (kind === "f") parts.files.push({ data: Buffer.from(data), mode: 0o644 });
+		if (kind === "F") parts.files.push({ data: Buffer.from(data), mode: 0o755 });
 		if (kind === "i") parts.input = Buffer.from(data);
 		if (kind !== "c") return;
 		const mine = parts;

@@ -376,11 +376,12 @@ def set_input(data):
     sys.stdin = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8", errors="surrogateescape")
 
 
-def write_file(data):
+def write_file(data, mode):
     path, content = data.split(b"\0", 1)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "wb") as file:
         file.write(content)
+    os.chmod(path, mode)
 
 
 def flush_streams():
@@ -425,8 +426,8 @@ def run_cell(number, parts, code):
     sources.add(name, text)
 
     def act():
-        for data in parts["files"]:
-            write_file(data)
+        for data, mode in parts["files"]:
+            write_file(data, mode)
         execute(text, name)
 
     error = run_guarded(act)
@@ -451,8 +452,8 @@ def take_cell():
         kind, data = read_frame()
         if kind == b"a":
             parts["args"].append(os.fsdecode(data))
-        elif kind == b"f":
-            parts["files"].append(data)
+        elif kind in (b"f", b"F"):
+            parts["files"].append((data, 0o644 if kind == b"f" else 0o755))
         elif kind == b"i":
             parts["stdin"] = data
         elif kind == b"c":

@@ -236,6 +236,9 @@ def _():
     with Service() as s, Repl(s) as r:
         given = r.cell("import sys\n(sys.argv[1:], input(), open('/box/in/a').read(), open('/box/args.json').read())", args=["p"], stdin="q\n", files=[{"path": "/box/in/a", "text": "text"}], args_json={"k": 1})
         equal(given["cell"]["value"], "(['p'], 'q', 'text', '{\"k\":1}')", "the cell")
+        tool = [{"path": "/box/tool", "text": "#!/bin/sh\necho run\n", "executable": True}]
+        said = r.cell("import subprocess; subprocess.run(['/box/tool'], capture_output=True, text=True, check=True).stdout", files=tool)
+        equal(said["cell"]["value"], r"'run\n'", "an executable file")
         cell = r.cell("input()", exit_code=1)["cell"]
         equal(cell["exception"]["type"], "EOFError", "input()")
         for wrong in ({"env": {"A": "b"}}, {"workdir": "/tmp"}):

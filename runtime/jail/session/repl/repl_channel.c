@@ -220,13 +220,16 @@ static size_t put_request(uint8_t *out, const struct cell_request *request)
 	size_t at = 0;
 	for (size_t i = 0; i < request->nargs; i++) {
 		const char *arg = request->args[i];
-		at = put_frame(out, at, 'a', (struct cell_file){ NULL, arg, strlen(arg) });
+		at = put_frame(out, at, 'a',
+			       (struct cell_file){ .bytes = arg, .size = strlen(arg) });
 	}
 	for (size_t i = 0; i < request->nfiles; i++)
-		at = put_frame(out, at, 'f', request->files[i]);
+		at = put_frame(out, at, request->files[i].is_executable ? 'F' : 'f',
+			       request->files[i]);
 	if (request->input)
-		at = put_frame(out, at, 'i',
-			       (struct cell_file){ NULL, request->input, request->input_size });
+		at = put_frame(
+		    out, at, 'i',
+		    (struct cell_file){ .bytes = request->input, .size = request->input_size });
 	return put_code(out, at, request);
 }
 

@@ -6,7 +6,7 @@
  * (little endian), the data.  To the interpreter, for one cell:
  *
  *	'a'  one argument
- *	'f'  a file to write: its path, NUL, its bytes
+ *	'f'  a file to write: its path, NUL, its bytes; 'F': one that can be executed
  *	'i'  the whole standard input; without it there is none
  *	'c'  the number of the cell (4 bytes, little endian), its code; the last frame of a cell
  *
@@ -87,6 +87,7 @@ struct cell_file {
 	const char *path;
 	const void *bytes;
 	size_t size;
+	bool is_executable;
 };
 
 /* What is to run. */

@@ -258,8 +258,8 @@ static struct cell_file *files_of(const struct program *p, struct arena *a, size
 	if (!files)
 		return NULL;
 	for (size_t k = 0; k < p->nfiles; k++)
-		files[k] =
-		    (struct cell_file){ p->files[k].target, p->files[k].bytes, p->files[k].size };
+		files[k] = (struct cell_file){ p->files[k].target, p->files[k].bytes,
+					       p->files[k].size, p->files[k].is_executable };
 	*out_count = p->nfiles;
 	if (p->args_json)
 		files[(*out_count)++] =

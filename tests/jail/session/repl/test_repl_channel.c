@@ -194,18 +194,20 @@ static void a_request_ends_with_its_code(void **state)
 {
 	(void)state;
 	static const char *const args[] = { "a" };
-	static const struct cell_file files[] = { { "/box/f", "xy", 2 } };
+	static const struct cell_file files[] = { { "/box/f", "xy", 2, false },
+						  { "/box/F", "", 0, true } };
 	const struct cell_request request = { .number = 258,
 					      .code = "1+1",
 					      .code_size = 3,
 					      .args = args,
 					      .nargs = 1,
 					      .files = files,
-					      .nfiles = 1,
+					      .nfiles = 2,
 					      .input = "",
 					      .input_size = 0 };
 	static const char expected[] = "a\1\0\0\0a"
 				       "f\x09\0\0\0/box/f\0xy"
+				       "F\7\0\0\0/box/F\0"
 				       "i\0\0\0\0"
 				       "c\7\0\0\0\2\1\0\0"
 				       "1+1";

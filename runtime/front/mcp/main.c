@@ -18,8 +18,6 @@
 #include "runtime/front/mcp/mcp_setup.h"
 #include "runtime/front/serve/operations/slog.h"
 #include "runtime/front/serve/session/session_keeper.h"
-#include "runtime/front/serve/operations/slog.h"
-#include "runtime/front/serve/session/session_keeper.h"
 #include "runtime/front/serve/worker/worker.h"
 #include "runtime/front/serve/worker/zygote_keeper.h"
 

@@ -31,20 +31,20 @@ static void on_replied(void *context, const struct http_reply *reply)
 int mcp_inner_ask(struct mcp_inner *i, struct http *http, const struct exchange *outer,
 		  struct mcp_run *r, char *body, size_t size, struct cj_error *err)
 {
-	const struct http_inner ask = {
+	struct http_inner ask = {
 		.outer = outer,
 		.method = r->method,
 		.target = r->target,
 		.accept = r->wants_events ? "application/x-ndjson" : "*/*",
 		.content_type = r->content_type,
 		.traceparent = r->traceparent,
-		.body = body,
 		.body_size = size,
 		.piece = on_piece,
 		.replied = on_replied,
 		.context = i,
 	};
 
+	ask.body = body;
 	i->reply.run = r;
 	return http_ask_inner(http, &ask, &i->exchange, err);
 }

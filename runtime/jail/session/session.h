@@ -128,6 +128,14 @@ int session_exec_signal(struct session *s, unsigned slot, int signo, struct cj_e
  */
 void session_exec_done(struct session *s, unsigned slot);
 
+/*
+ * session_exec_kill_left - kill what the ended exec `id` left behind, as session_exec_done() kills
+ * what a dead worker left.  False: nothing is left, or the exec runs.
+ * session_exec_name gives the exec of a slot its id.
+ */
+void session_exec_name(struct session *s, unsigned slot, const char *id);
+bool session_exec_kill_left(struct session *s, const char *id);
+
 /* The slot is used again only for a new exec: so many processes of this one may live (0: none). */
 bool session_exec_lives(const struct session *s, unsigned slot);
 

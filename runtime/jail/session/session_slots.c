@@ -6,6 +6,7 @@
  * does.  Nothing here waits.
  */
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -131,6 +132,31 @@ bool session_exec_runs(const struct session *s, unsigned slot)
 	       atomic_load(&s->shared->rows[slot].state) == EXEC_RESERVED;
 }
 
+static void begin_turns(struct session_slot *slot)
+{
+	slot->next_ms = clock_ms();
+	slot->deadline_ms = slot->next_ms + SESSION_KILL_MS;
+}
+
+void session_exec_name(struct session *s, unsigned slot, const char *id)
+{
+	(void)snprintf(s->slots[slot].id, sizeof(s->slots[slot].id), "%s", id);
+}
+
+bool session_exec_kill_left(struct session *s, const char *id)
+{
+	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++) {
+		struct session_slot *slot = &s->slots[i];
+		if (!slot->is_used || !slot->is_done || strcmp(slot->id, id) != 0)
+			continue;
+		if (!slot->is_killing)
+			begin_turns(slot);
+		slot->is_killing = true;
+		return true;
+	}
+	return false;
+}
+
 void session_exec_done(struct session *s, unsigned slot)
 {
 	struct session_slot *it = &s->slots[slot];
@@ -138,8 +164,7 @@ void session_exec_done(struct session *s, unsigned slot)
 		return;
 	it->is_done = true;
 	it->is_killing = atomic_load(&s->shared->rows[slot].state) == EXEC_RESERVED;
-	it->next_ms = clock_ms();
-	it->deadline_ms = it->next_ms + SESSION_KILL_MS;
+	begin_turns(it);
 	atomic_store(&s->shared->rows[slot].main_pid, 0);
 }
 

@@ -126,6 +126,24 @@ static void a_server_stays_after_its_exec_until_it_is_signalled(void **state)
 	end_session(&w);
 }
 
+static void what_an_ended_exec_left_can_be_killed_by_its_name(void **state)
+{
+	(void)state;
+	struct whole_session w;
+	const struct plan plan = session_plan();
+	begin_session(&w, &plan);
+	struct exec_handle h = start_shell(&w, START_SERVER "; (setsid sleep 1000 &)", NULL);
+	session_exec_name(w.session, h.slot, "server");
+	assert_false(session_exec_kill_left(w.session, "server")); /* it runs */
+	struct exec_result r = finish_exec(&w, &h);
+	assert_exited(&r, 0);
+	assert_false(session_exec_kill_left(w.session, "other"));
+	assert_true(session_exec_kill_left(w.session, "server"));
+	assert_true(serve_until_gone(&w, h.slot));
+	assert_false(session_exec_kill_left(w.session, "server"));
+	end_session(&w);
+}
+
 /* Its later output is lost; the result does not wait for it. */
 static void a_server_that_holds_the_output_does_not_delay_the_result(void **state)
 {
@@ -342,6 +360,7 @@ int main(void)
 		cmocka_unit_test(two_execs_run_at_once),
 		cmocka_unit_test(a_file_of_an_earlier_exec_is_replaced),
 		cmocka_unit_test(a_server_stays_after_its_exec_until_it_is_signalled),
+		cmocka_unit_test(what_an_ended_exec_left_can_be_killed_by_its_name),
 		cmocka_unit_test(a_server_that_holds_the_output_does_not_delay_the_result),
 		cmocka_unit_test(an_exec_above_its_output_limit_ends_with_all_its_processes),
 		cmocka_unit_test(a_timeout_kills_every_process_of_its_exec_and_no_other),

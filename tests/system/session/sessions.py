@@ -177,6 +177,18 @@ def _():
         session.await_file("/box/alive")
 
 
+@test("deleting a finished exec kills what it left in the background, and nothing else")
+def _():
+    leave = "sleep 1000 >/dev/null 2>&1 & echo $! > /box/"
+    look = "for p in one other; do [ -d /proc/$(cat /box/$p) ] && echo $p; done; :"
+    with Service() as s, Session(s) as session:
+        one = session.sh(leave + "one")["id"]
+        session.sh(leave + "other")
+        session.says(look, "one\nother\n")
+        session.call("DELETE", f"/execs/{one}").has(200)
+        wait_until(lambda: session.sh(look)["stdout"]["text"] == "other\n", "the one process to end", 30)
+
+
 @test("a caller that disconnects cancels its exec and nothing else")
 def _():
     with Service(config={"concurrency": 4}) as s, Session(s) as session:

@@ -147,6 +147,7 @@ void api_cancel_exec(struct api_call *c)
 	if (!x)
 		return;
 	if (x->is_finished) {
+		keeper_kill_left(x);
 		reply(c, 200, x);
 		return;
 	}

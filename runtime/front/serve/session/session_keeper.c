@@ -297,6 +297,8 @@ static int add_worker(struct keeper *k, struct session_request *r, struct cj_err
 	if (needs_slot && session_exec_reserve(k->session, &c->slot, err) < 0)
 		return -err->code;
 	memcpy(c->id, r->id, sizeof(c->id));
+	if (needs_slot)
+		session_exec_name(k->session, c->slot, c->id);
 	const struct exec_order order = { .keeper = k->work,
 					  .session = k->session,
 					  .slot = c->slot,
@@ -387,6 +389,8 @@ static void add_signal(struct keeper *k, const struct session_request *r)
 {
 	struct child *c = find_child(k, r->id);
 
+	if (!c && r->signo == SIGKILL && k->session)
+		(void)session_exec_kill_left(k->session, r->id); /* its background processes */
 	if (!c || c->slot == SESSION_NO_SLOT)
 		return; /* it has ended meanwhile */
 	c->signals |= UINT64_C(1) << (r->signo - 1);

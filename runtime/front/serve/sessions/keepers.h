@@ -106,6 +106,8 @@ void keeper_await_exec(struct keepers *all, struct exec_entry *x, struct exchang
 		       uint64_t until_ms);
 /* API_CODE_COUNT: it is sent. */
 enum api_code keeper_signal_exec(struct exec_entry *x, int signo);
+/* Kills the processes that a finished exec left in the background, if there are any. */
+void keeper_kill_left(const struct exec_entry *x);
 
 struct exec_input {
 	const char *bytes;

@@ -353,6 +353,15 @@ enum api_code keeper_signal_exec(struct exec_entry *x, int signo)
 	return err.code == EAGAIN ? API_QUEUE_FULL : API_NOT_RUNNING;
 }
 
+void keeper_kill_left(const struct exec_entry *x)
+{
+	struct keeper *k = x->session->keeper;
+	struct cj_error err = { 0 };
+
+	if (keeper_is_live(k) && session_send_signal(&k->conn->worker, x->id, SIGKILL, &err) < 0)
+		slog_failure(SLOG_WARNING, "", &err, "kill what an exec left");
+}
+
 /* --- the end of the session ------------------------------------------------------------ */
 
 /* The first that is to be told.  Its end may remove others from the list. */

@@ -243,7 +243,7 @@ static int poll_timeout(const struct session *s, int timeout_ms)
 {
 	const struct filter_watch *calls = s->jail->watch;
 	timeout_ms = shorter(timeout_ms, session_slots_timeout_ms(s));
-	timeout_ms = shorter(timeout_ms, ms_until(session_memory_next_ms(&s->keep->memory)));
+	timeout_ms = shorter(timeout_ms, ms_until(session_memory_next_ms(s, &s->keep->memory)));
 	timeout_ms = shorter(timeout_ms, ms_until(calls ? filter_watch_paused_until_ms(calls) : 0));
 	return is_network_wanted(s) ? shorter(timeout_ms, NETWORK_LOOK_MS) : timeout_ms;
 }

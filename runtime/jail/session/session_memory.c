@@ -9,6 +9,8 @@
 #include "runtime/base/scope.h"
 #include "runtime/jail/session/session_tree.h"
 
+#define DYING_MAX_MS 1000 /* a killed exec that still has memory then: the session ends */
+
 /* kernfs reports a change once the file was read: cgroup-v2.rst, "memory.events". */
 static void arm(const struct session_memory *m)
 {
@@ -36,9 +38,19 @@ void session_memory_fini(struct session_memory *m)
 	usage_watch_fini(&m->usage);
 }
 
-uint64_t session_memory_next_ms(const struct session_memory *m)
+static bool has_execs(const struct session *s)
 {
-	return m->usage.next_at_ms;
+	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
+		if (s->slots[i].is_used)
+			return true;
+	return false;
+}
+
+uint64_t session_memory_next_ms(const struct session *s, const struct session_memory *m)
+{
+	if (!m->is_sampled || !has_execs(s))
+		return 0;
+	return m->usage.next_at_ms > 0 ? m->usage.next_at_ms : 1; /* the first one: at once */
 }
 
 enum session_end session_memory_fail(struct cj_error *err)
@@ -54,10 +66,11 @@ bool session_memory_killed_init(const struct session *s)
 {
 	struct cgroup_usage usage;
 	struct cgroup init = s->jail->cgroup;
-	auto_fd int dir_fd = -1;
+	auto_fd int child_fd =
+	    s->is_divided ? openat(init.dir_fd, CGROUP_INIT_LEAF, O_PATH | O_DIRECTORY | O_CLOEXEC)
+			  : -1;
 	if (s->is_divided) { /* the jail's own counters include those of all execs */
-		dir_fd = openat(init.dir_fd, CGROUP_INIT_LEAF, O_PATH | O_DIRECTORY | O_CLOEXEC);
-		init.dir_fd = dir_fd;
+		init.dir_fd = child_fd;
 		init.cpu_fd = -1;
 	}
 	cgroup_read_usage(&init, &usage);
@@ -90,11 +103,47 @@ static void kill_exec(struct session *s, unsigned slot)
 		(void)session_tree_kill(s->jail->handles.proc_fd, atomic_load(&row->reaper_pid));
 }
 
-/* What was killed may still have memory at the next sample; then it is killed once more. */
-static enum session_end end_largest(struct session *s, struct cj_error *err)
+/* What was seen above the limit may have ended since; what is left is not the cause. */
+static bool is_still_over(const struct jail *j)
+{
+	struct process_usage now;
+	(void)process_usage_take(j->handles.proc_fd, j->handles.box_fd, NULL, &now);
+	return now.memory_bytes > j->plan->limits.memory_bytes;
+}
+
+/*
+ * An exec that was killed still has memory until its last process has ended.  If its reaper was
+ * killed with it, its part is not known; the others are not the cause.
+ */
+static bool is_dying(const struct session *s, unsigned slot)
+{
+	const struct cgroup *leaf = &s->slots[slot].leaf;
+	pid_t reaper_pid = atomic_load(&s->shared->rows[slot].reaper_pid);
+	return s->slots[slot].is_used && leaf->dir_fd >= 0 && reaper_pid > 0 &&
+	       session_tree_parent(s->jail->handles.proc_fd, reaper_pid) == 0 &&
+	       !cgroup_wait_empty(leaf, 0);
+}
+
+/* For some time: the kernel takes long only where a process is in an uninterruptible call. */
+static bool may_wait(const struct session *s, struct session_memory *m)
+{
+	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++) {
+		if (!is_dying(s, i))
+			continue;
+		m->dying_ms = m->dying_ms > 0 ? m->dying_ms : clock_ms();
+		return clock_ms() < m->dying_ms + DYING_MAX_MS;
+	}
+	m->dying_ms = 0;
+	return false;
+}
+
+static enum session_end end_largest(struct session *s, struct session_memory *m,
+				    struct cj_error *err)
 {
 	uint64_t largest_bytes = 0, all_bytes = 0;
 	unsigned largest = 0;
+	if (may_wait(s, m))
+		return SESSION_LIVES;
 	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++) {
 		uint64_t bytes = s->slots[i].is_used ? bytes_of(s, i) : 0;
 		all_bytes += bytes;
@@ -103,18 +152,12 @@ static enum session_end end_largest(struct session *s, struct cj_error *err)
 			largest_bytes = bytes;
 		}
 	}
+	if (!is_still_over(s->jail))
+		return SESSION_LIVES;
 	if (largest_bytes == 0 || largest_bytes < all_bytes - largest_bytes)
 		return session_memory_fail(err);
 	kill_exec(s, largest);
 	return SESSION_LIVES;
-}
-
-static bool has_execs(const struct session *s)
-{
-	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
-		if (s->slots[i].is_used)
-			return true;
-	return false;
 }
 
 /* Files of /box count as memory, but without an exec they do not grow. */
@@ -131,7 +174,7 @@ static enum session_end sample(struct session *s, struct session_memory *m, stru
 		return SESSION_LIVES;
 	if (usage_watch_sample_memory(&m->usage, s->jail, &is_over, err) < 0)
 		return SESSION_FAILED;
-	return is_over ? end_largest(s, err) : SESSION_LIVES;
+	return is_over ? end_largest(s, m, err) : SESSION_LIVES;
 }
 
 enum session_end session_memory_turn(struct session *s, struct session_memory *m, bool is_event,

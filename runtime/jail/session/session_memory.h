@@ -15,13 +15,14 @@ struct session_memory {
 	int events_fd;            /* memory.events of the jail's cgroup; -1: none */
 	struct usage_watch usage; /* where no cgroup counts */
 	bool is_sampled;          /* the keeper enforces the limit */
+	uint64_t dying_ms; /* since then a killed exec still has memory, on clock_ms(); 0: none */
 };
 
 void session_memory_init(struct session_memory *m, const struct session *s);
 void session_memory_fini(struct session_memory *m);
 
 /* When the next sample is due, on clock_ms(); 0: never.  Without execs there is none. */
-uint64_t session_memory_next_ms(const struct session_memory *m);
+uint64_t session_memory_next_ms(const struct session *s, const struct session_memory *m);
 
 /* After each poll(2); `is_event`: memory.events has changed. */
 enum session_end session_memory_turn(struct session *s, struct session_memory *m, bool is_event,

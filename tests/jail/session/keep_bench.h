@@ -143,7 +143,9 @@ static inline struct exec begin_shell(struct whole_session *w, const char *scrip
 static inline bool serve(struct whole_session *w, struct pollfd *fds, size_t nfds)
 {
 	w->err = (struct cj_error){ 0 };
-	int rc = session_serve(w->session, fds, nfds, 200, &w->end, &w->err);
+	/* An event of the caller is awaited: the session must wake for its own reasons. */
+	int timeout_ms = nfds > 0 ? PATIENCE_MS : 200;
+	int rc = session_serve(w->session, fds, nfds, timeout_ms, &w->end, &w->err);
 	assert_true(rc >= 0 || rc == -ECANCELED);
 	assert_true((rc >= 0) == (w->end == SESSION_LIVES));
 	return rc >= 0;

@@ -100,9 +100,6 @@ static void what_a_killed_worker_left_is_killed(void **state)
 	assert_true(await_exec(&w, &e));
 	assert_false(e.result->is_there);
 	assert_true(await_free(&w, e.slot));
-	/* only the reaper of this exec, the shell and ps(1)'s like are left */
-	struct exec_result *r = run_shell(&w, "ls /proc | grep -c '^[0-9]'");
-	assert_true(strtol(r->output[0], NULL, 10) <= 6);
 	assert_string_equal(run_shell(&w, "pgrep sleep; echo end")->output[0], "end\n");
 	end_session(&w);
 }
@@ -118,7 +115,8 @@ static void the_death_of_init_ends_the_session(void **state)
 	await_end(&w, &e);
 	assert_int_equal(w.end, SESSION_INIT_KILLED);
 	assert_string_equal(w.err.msg, "the session's init was killed");
-	assert_int_equal(e.result->status, STATUS_SIGNALED);
+	if (e.result->is_there) /* else init died before its worker knew that the program runs */
+		assert_int_equal(e.result->status, STATUS_SIGNALED);
 	end_session(&w);
 }
 

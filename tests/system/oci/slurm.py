@@ -24,7 +24,10 @@ def configure():
     node = os.uname().nodename
     memory = next(int(line.split()[1]) for line in open("/proc/meminfo", encoding="ascii") if line.startswith("MemTotal")) // 1024
     with open(f"{EXAMPLES}/slurm.conf", encoding="ascii") as file:
-        text = file.read().replace("NODE", node).replace("CPUs=2", f"CPUs={os.cpu_count()}").replace("RealMemory=900", f"RealMemory={memory - 50}")
+        text = file.read()
+    # the name of this machine need not have an address
+    text = text.replace("SlurmctldHost=NODE", "SlurmctldHost=NODE(127.0.0.1)").replace("NodeName=NODE", "NodeName=NODE NodeAddr=127.0.0.1")
+    text = text.replace("NODE", node).replace("CPUs=2", f"CPUs={os.cpu_count()}").replace("RealMemory=900", f"RealMemory={memory - 50}")
     os.makedirs("/etc/slurm", exist_ok=True)
     with open("/etc/slurm/slurm.conf", "w", encoding="ascii") as file:
         file.write(text)
@@ -45,8 +48,18 @@ class Slurm(Folder):
         configure()
         for unit in ("munge", "slurmctld", "slurmd"):
             command("systemctl", "restart", unit, limit=120).exits(0)
-        wait_until(lambda: "idle" in command("sinfo", "-h", "-o", "%T").out, "an idle node", 120, 1)
+        try:
+            wait_until(lambda: "idle" in command("sinfo", "-h", "-o", "%T").out, "an idle node", 20, 1)
+        except Failure as failure:
+            raise Failure(f"{failure}\n{self.logs()}") from None
         return self
+
+    def logs(self):
+        """What the daemons said at last."""
+        out = ""
+        for name in ("slurmctld", "slurmd"):
+            out += command("tail", "-n", "12", f"/var/log/slurm/{name}.log").out + command("journalctl", "-n", "6", "-u", name).out
+        return out + command("sinfo", "-R").out
 
     def __exit__(self, *unused):
         for unit in ("slurmd", "slurmctld", "munge"):
@@ -104,12 +117,12 @@ def _():
         jobs["endless"] = s.submit("endless", "trap '' TERM; while :; do sleep 1; done", *usual[:1], "--time=1")
         done = {name: finish(process, 1200) for name, process in jobs.items()}
         for i in range(JOBS - 3):
-            equal((done[f"job{i}"].out, done[f"job{i}"].code), (f"{i}\n", i % 3), f"job {i} ({done[f'job{i}']!r})")
+            equal((done[f"job{i}"].out, done[f"job{i}"].code), (f"{i}\n", i % 3), f"job {i} ({done[f'job{i}']!r}; {s.logs()})")
         wait_until(lambda: command("squeue", "-h").out == "", "an empty queue", 120, 1)
         states = s.states()
         wanted = {f"job{i}": "COMPLETED" if i % 3 == 0 else "FAILED" for i in range(JOBS - 3)}
         wanted.update(memory="OUT_OF_MEMORY", forks="TIMEOUT", endless="TIMEOUT")
-        equal(states, wanted, "the states of the jobs")
+        true(states == wanted, f"states of jobs: {set(states.items()) ^ set(wanted.items())}\n{s.logs()}")
         equal(glob.glob("/run/slurm-oci/*/*"), [], "states of containers that are left")
         worker = str(pwd.getpwnam(WORKER).pw_uid)
         wait_until(lambda: command("pgrep", "-u", worker, "-x", "sh|sleep|tail|cejail-oci").out == "", "the end of all processes", 60)

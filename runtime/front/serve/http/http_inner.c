@@ -41,7 +41,8 @@ static const char *or_empty(const char *text)
  */
 static char *write_head(const struct http_inner *ask, size_t *out_size)
 {
-	const char *token = ask->outer ? exchange_header(ask->outer, "Authorization") : NULL;
+	bool has_token = ask->outer && ask->outer->caller.is_tcp;
+	const char *token = has_token ? exchange_header(ask->outer, "Authorization") : NULL;
 	const char *type = ask->content_type ? ask->content_type : "application/json";
 	char *text = NULL;
 

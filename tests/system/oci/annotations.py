@@ -288,7 +288,7 @@ def _():
 def _():
     with Bundle("grep -E '^(Seccomp|Seccomp_filters|NoNewPrivs):' /proc/self/status; unshare -U true || echo refused; chmod 600 /tmp") as b:
         b.process["noNewPrivileges"] = False
-        if WHO != "root":  # without no_new_privs a filter needs a right in the namespace, which these have
+
             b.process["noNewPrivileges"] = True
         b.process["args"] = ["/bin/busybox", "sh", "-c", b.process["args"][2].replace("unshare", "/bin/busybox unshare")]
         b.linux["seccomp"] = {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [
@@ -337,3 +337,16 @@ def _():
         b.linux["seccomp"] = {"defaultAction": "SCMP_ACT_ALLOW", "listenerPath": b / "agent",
                               "syscalls": [{"names": ["mkdir"], "action": "SCMP_ACT_NOTIFY"}]}  # fmt: skip
         refused_oci(run(b), "exclude each other")
+
+
+@test("the annotations of the example for Kubernetes are accepted")
+def _():
+    path = os.path.join(os.path.dirname(CEJAIL), "../share/cejail/examples/kubernetes.yml")
+    with open(path, encoding="utf-8") as file:
+        pairs = [line.strip().split(": ", 1) for line in file if line.strip().startswith("io.cejail.")]
+    equal(len(pairs), 4, "annotations of the example")
+    with Bundle("true") as b:
+        b.config["annotations"] = dict(pairs)
+        run(b).exits(0)
+        (result,) = [name for name in os.listdir(b.path) if name.startswith("t") and name.endswith(".json")]
+        equal(read(b, result)["status"], "exited", "the end")

@@ -58,3 +58,12 @@ def _():
             result = json.load(file)
         seen = {one["address"] for one in result["network"]["denied"]}
         true({"10.9.9.9", "169.254.169.254"} <= seen and "8.8.8.8" not in seen, f"denials: {result['network']}")
+
+
+@test("containerd accepts its example configuration", who="root")
+def _():
+    path = os.path.join(os.path.dirname(CEJAIL), "../share/cejail/examples/containerd.toml")
+    with Cri() as c:
+        done = c.call("containerd", "--config", path, "config", "dump").exits(0)
+        for line in ('pod_annotations = ["io.cejail.*"]', 'BinaryName = "/usr/local/bin/cejail-oci"', "SystemdCgroup = true"):
+            contains(done.out, line, "the configuration that containerd reads")

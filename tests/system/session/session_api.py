@@ -14,7 +14,7 @@ import urllib.parse
 from harness import *  # noqa: F403
 import harness
 from contract import Contract, check_with_refs
-from service import OTHER_UID, Service, TOKEN, as_uid, bearer, call, gone, one_token_config, tcp_call
+from service import FullDisk, OTHER_UID, Service, TOKEN, as_uid, bearer, call, gone, one_token_config, tcp_call
 
 MIB = 1 << 20
 SMALL = {"profile": "base", "network": "none", "memory": "64M"}
@@ -715,6 +715,20 @@ def _():
             lacks(text + s.said(), word, "record and log")
 
 
+@test("a profile that requires the audit record has no session without it", who="root")
+def _():
+    with Folder() as f:
+        f.file("config/cejail/profiles/x.json", '{"extends": "base", "audit": "required"}')
+        env = {"XDG_CONFIG_HOME": f / "config"}
+        body = {"profile": "x", "network": "none"}
+        with serving(env=env) as s:
+            s.call("POST", "/v1/sessions", body).has(503, "audit_unavailable")
+        with FullDisk(f) as log, serving({"audit": {"file": log}}, env=env) as s:
+            s.call("POST", "/v1/sessions", body).has(503, "audit_unavailable")
+            equal(sessions_of(s), [], "the list")
+            Session(s)  # another profile does not mind
+
+
 @test("the metrics count sessions and their execs")
 def _():
     with serving() as s:
@@ -847,6 +861,8 @@ def _():
         s.get("/v1/sessions")
         for method, path in of_all(c):
             ask(method, path, None, None, 429, "rate_limited")
-    hard = {"internal", "queue_timeout", "draining", "no_space", "forbidden_file"}  # the other tests have most of them
-    missing = {row for row in c.missing() if row[3] not in hard and (row[0], row[3]) != ("/v1/sessions/{id}/execs", "too_many_waiting")}
+    # what needs a fault, a race or a crowd; the tests above have most of them
+    hard = {"internal", "queue_timeout", "queue_full", "draining", "audit_unavailable", "no_space", "forbidden_file", "too_many_waiting"}
+    files = "/v1/sessions/{id}/files/{path}"
+    missing = {row for row in c.missing() if row[3] not in hard and not (row[3] == "not_running" and "{exec}" not in row[0]) and row != (files, "PUT", 409, "not_regular")}
     equal(missing, set(), "answers that the file has and nobody got")

@@ -139,11 +139,11 @@ static const struct run_limits short_limits = { .wall_ms = 400, .output_bytes = 
 
 static const char *const stubborn[] = {
 	/* a fork bomb */
-	"b() { b | b & }; b; sleep 1000",
+	"b() { b | b & }; b; exec sleep 1000",
 	/* every process in a session of its own, without a living parent */
 	"for i in 1 2 3 4 5; do setsid sh -c '(sleep 1000 &) &'; done; sleep 1000",
 	/* each forks the next and ends */
-	"c() { (c) & exit; }; c & c & sleep 1000",
+	"c() { (c) & exit; }; c & c & exec sleep 1000",
 	/* a subreaper, whose children outlive their parents */
 	"exec python3 -c 'import ctypes, os, time\n"
 	"ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)\n"
@@ -165,7 +165,8 @@ static void a_timeout_ends_every_process_however_it_was_made(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(stubborn) / sizeof(stubborn[0]); i++) {
 		struct whole_session w;
-		const struct plan plan = session_plan();
+		struct plan plan = session_plan();
+		plan.limits.memory_bytes *= 4; /* a page of several processes counts for each */
 		begin_session(&w, &plan);
 		struct exec_handle h = start_shell(&w, stubborn[i], &short_limits);
 		struct exec_result r = finish_exec(&w, &h);
@@ -188,7 +189,7 @@ static void a_worker_that_is_killed_leaves_no_fork_bomb(void **state)
 	struct whole_session w;
 	const struct plan plan = session_plan();
 	begin_session(&w, &plan);
-	struct exec_handle h = start_shell(&w, "b() { b | b & }; b; sleep 1000", NULL);
+	struct exec_handle h = start_shell(&w, "b() { b | b & }; b; exec sleep 1000", NULL);
 	(void)nanosleep(&(struct timespec){ .tv_nsec = 200000000 }, NULL);
 	assert_int_equal(kill(h.pid, SIGKILL), 0);
 	(void)finish_exec(&w, &h);

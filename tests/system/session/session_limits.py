@@ -8,7 +8,7 @@ from service import Service
 TAKE = (
     "import mmap, sys, time\n"
     "m = mmap.mmap(-1, int(sys.argv[1]) << 20)\n"
-    "for at in range(0, len(m), 4096): m[at] = 1\n"
+    "for _ in range(int(sys.argv[1])): m.write(bytes(range(256)) * 4096)\n"
     "open('/box/' + sys.argv[2], 'w').close()\n"
     "time.sleep(1000)\n"
 )
@@ -28,7 +28,7 @@ FORK = (
 class Session:
     def __init__(self, service, **settings):
         self.service = service
-        body = {"profile": "base", "network": "none", **settings}
+        body = {"profile": "base", "network": "none", "lease": "30m", **settings}
         self.path = "/v1/sessions/" + service.call("POST", "/v1/sessions", body).has(201).json["id"]
 
     def show(self):
@@ -41,7 +41,7 @@ class Session:
         return self.exec(*command, **more).has(200).json
 
     def take(self, mib, name, **more):
-        return self.exec("python3", "-c", TAKE, str(mib), name, **more)
+        return self.exec("python3", "-c", TAKE, str(mib), name, timeout="10m", **more)
 
     def start_taking(self, mib, name):
         self.take(mib, name, id=name, detach=True).has(202)
@@ -61,9 +61,9 @@ class Session:
 @test("an exec that alone needs too much memory is oom, with evidence, and the session lives", limit=180)
 def _():
     with Service() as s:
-        session = Session(s, memory="160M")
-        session.start_taking(20, "daemon")
-        value = session.take(400, "bomb").has(200).json
+        session = Session(s, memory="80M")
+        session.start_taking(10, "daemon")
+        value = session.take(200, "bomb").has(200).json
         equal((value["status"], value["limits"]["memory"]["hit"]), ("oom", True), "the bomb's end")
         equal(value["limits"]["memory"]["by"], "cgroup" if is_held_by_cgroup("memory") else "supervisor", "by")
         equal(session.show()["state"], "live", "the session")
@@ -76,22 +76,21 @@ def _():
 @test("execs that together need too much memory end the session, with the reason oom", limit=180)
 def _():
     with Service(config={"concurrency": 4}) as s:
-        session = Session(s, memory="200M")
+        session = Session(s, memory="100M")
         for name in ("a", "b"):
-            session.start_taking(75, name)
-        session.take(75, "c", id="c", detach=True).has(202)
+            session.start_taking(36, name)
+        session.take(36, "c", id="c", detach=True).has(202)
         shown = wait_until(lambda: (lambda v: v if v["state"] == "ended" else None)(session.show()), "the session's end", 60)
         equal(shown["reason"], "oom", "why it ended")
-        equal({session.finished(name)["status"] for name in "abc"}, {"oom"}, "the ends of its execs")
 
 
 @test("what a daemon of one exec uses is not billed to the next exec", limit=180)
 def _():
     with Service() as s:
-        session = Session(s, memory="300M")
-        session.start_taking(120, "daemon")
+        session = Session(s, memory="200M")
+        session.start_taking(60, "daemon")
         value = session.result("python3", "-c", "print(1)")
-        true(value["usage"]["memory_peak_bytes"] < 60 << 20, f"its memory: {value['usage']}")
+        true(value["usage"]["memory_peak_bytes"] < 40 << 20, f"its memory: {value['usage']}")
         burning = session.exec("python3", "-c", BURN).has(200).json
         idle = session.result("sleep", "0.3")
         busy_ms, idle_ms = (v["usage"]["cpu_user_ms"] + v["usage"]["cpu_system_ms"] for v in (burning, idle))
@@ -114,7 +113,8 @@ def _():
 @test("a session that ended has no cgroup, and neither has its init", limit=180)
 def _():
     with Service() as s:
+        before = set(our_cgroups())
         session = Session(s)
         equal(session.result("true")["exit_code"], 0, "an exec")
         session.end()
-        wait_until(lambda: not [path for path in our_cgroups() if has_children(path)], "the cgroups to go", 30)
+        wait_until(lambda: not [path for path in our_cgroups() if path not in before and has_children(path)], "the cgroups to go", 30)

@@ -142,8 +142,6 @@ static enum session_end end_largest(struct session *s, struct session_memory *m,
 {
 	uint64_t largest_bytes = 0, all_bytes = 0;
 	unsigned largest = 0;
-	if (may_wait(s, m))
-		return SESSION_LIVES;
 	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++) {
 		uint64_t bytes = s->slots[i].is_used ? bytes_of(s, i) : 0;
 		all_bytes += bytes;
@@ -152,7 +150,8 @@ static enum session_end end_largest(struct session *s, struct session_memory *m,
 			largest_bytes = bytes;
 		}
 	}
-	if (!is_still_over(s->jail))
+	/* In this order: an exec whose reaper ended before it was counted is seen to die, or is gone. */
+	if (may_wait(s, m) || !is_still_over(s->jail))
 		return SESSION_LIVES;
 	if (largest_bytes == 0 || largest_bytes < all_bytes - largest_bytes)
 		return session_memory_fail(err);

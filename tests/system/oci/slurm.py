@@ -45,6 +45,17 @@ class Slurm(Folder):
         if not shutil.which("slurmctld", path=environment()["PATH"]) or not has_cgroups():
             raise Skip("Slurm is not installed here: the test machine of the long form has it")
         super().__enter__()
+        try:
+            self.begin()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def begin(self):
+        # getaddrinfo(3) with AI_ADDRCONFIG, as Slurm calls it, wants an interface besides lo
+        for words in ("link add slurm0 type dummy", "addr add 10.55.0.1/24 dev slurm0", "link set slurm0 up"):
+            command("ip", *words.split())
         configure()
         for unit in ("munge", "slurmctld", "slurmd"):
             command("systemctl", "restart", unit, limit=120).exits(0)
@@ -52,7 +63,6 @@ class Slurm(Folder):
             wait_until(lambda: "idle" in command("sinfo", "-h", "-o", "%T").out, "an idle node", 20, 1)
         except Failure as failure:
             raise Failure(f"{failure}\n{self.logs()}") from None
-        return self
 
     def logs(self):
         """What the daemons said at last."""
@@ -66,6 +76,7 @@ class Slurm(Folder):
             command("systemctl", "stop", unit, limit=120)
         for path in ("/run/slurm-oci", "/etc/slurm", "/var/lib/slurm", "/var/log/slurm"):
             shutil.rmtree(path, ignore_errors=True)
+        command("ip", "link", "del", "slurm0")
         super().__exit__(*unused)
 
     def bundle(self):

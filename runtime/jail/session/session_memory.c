@@ -150,7 +150,7 @@ static enum session_end end_largest(struct session *s, struct session_memory *m,
 			largest_bytes = bytes;
 		}
 	}
-	/* In this order: an exec whose reaper ended before it was counted is seen to die, or is gone. */
+	/* In this order: an exec whose reaper ended before it was counted is dying, or gone. */
 	if (may_wait(s, m) || !is_still_over(s->jail))
 		return SESSION_LIVES;
 	if (largest_bytes == 0 || largest_bytes < all_bytes - largest_bytes)

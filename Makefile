@@ -74,10 +74,10 @@ MANS    := $(wildcard man/*.[1-9])
 UNITS   := $(patsubst tools/systemd/%,%,$(wildcard tools/systemd/*/*.service tools/systemd/*/*.socket))
 
 # One line for each step; V=1 shows the commands, make -s nothing.  With STEPS=N, as `make demo` counts
-# them, a line for every 50 of N.
+# them, a line for every 100 of N.
 Q       := $(if $(V),,@)
 SILENT  := $(findstring s,$(filter-out --%,$(firstword -$(MAKEFLAGS))))
-is_due   = $(or $(filter %00 %50,$(words $(DONE))),$(filter $(STEPS),$(words $(DONE))))
+is_due   = $(or $(filter %00,$(words $(DONE))),$(filter $(STEPS),$(words $(DONE))))
 count    = $(eval DONE += .)$(if $(is_due),$(info building $(words $(DONE))/$(STEPS)))
 say      = $(if $(V)$(SILENT),,$(if $(STEPS),$(count),$(info $(1) $@)))$(Q)
 

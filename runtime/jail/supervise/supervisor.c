@@ -532,19 +532,37 @@ static int drain(struct watch *w, struct cj_error *err)
 	return 0;
 }
 
-/* A cell that does not end is killed afterwards. */
+static bool is_cell_running(const struct watch *w)
+{
+	return !session_cell_lives(w->j->run.cell) && !w->seen.has_ended &&
+	       w->fds[SOURCE_LINK].fd >= 0;
+}
+
+static int await_cell(struct watch *w, uint64_t until_ms, struct cj_error *err)
+{
+	w->grace_at_ms = until_ms;
+	while (is_cell_running(w) && clock_ms() < until_ms)
+		if (wait_once(w, err) < 0)
+			return -err->code;
+	w->grace_at_ms = 0;
+	return 0;
+}
+
+/*
+ * A cell that does not end is killed afterwards.  An interpreter that had not begun the cell yet
+ * has ignored the first signal: so there is a second one.
+ */
 static int interrupt_cell(struct watch *w, struct cj_error *err)
 {
 	if (!session_cell_begin_end(w->j, w->out))
 		return 0;
 	w->is_rushed = true; /* else a write may block the interpreter */
-	w->grace_at_ms = clock_ms() + CELL_INTERRUPT_MS;
-	while (!session_cell_lives(w->j->run.cell) && !w->seen.has_ended &&
-	       w->fds[SOURCE_LINK].fd >= 0 && clock_ms() < w->grace_at_ms)
-		if (wait_once(w, err) < 0)
-			return -err->code;
-	w->grace_at_ms = 0;
-	return 0;
+	const uint64_t begin_ms = clock_ms();
+	if (await_cell(w, begin_ms + CELL_INTERRUPT_MS / 2, err) < 0)
+		return -err->code;
+	if (is_cell_running(w))
+		(void)session_exec_interrupt(w->j);
+	return await_cell(w, begin_ms + CELL_INTERRUPT_MS, err);
 }
 
 static int watch_until_decided(struct watch *w, struct cj_error *err)

@@ -6,6 +6,7 @@
  * it as any program, and the channel beside it: there the interpreter says that the cell has ended.
  * Whatever else ends a cell (its time limit, its caller, its output limit) first sends SIGINT to
  * the interpreter, which has CELL_INTERRUPT_MS to end the cell; else its processes are killed.
+ * After half of that time SIGINT is sent once more.
  */
 #pragma once
 

@@ -172,7 +172,8 @@ static void assert_cell(const struct cell_result *c, enum status status, bool li
 			 c->warnings);
 }
 
-#define LONG_MS 60000
+#define LONG_MS  60000
+#define SHORT_MS 1500 /* a loaded machine has begun the cell by then */
 
 static void variables_stay_from_cell_to_cell(void **state)
 {
@@ -198,10 +199,33 @@ static void a_late_cell_is_interrupted_and_variables_stay(void **state)
 	struct repl r;
 	begin_repl(&r);
 	struct cell_result c = run_cell(&r, "x = 1", LONG_MS);
-	c = run_cell(&r, "while True: pass", 100);
+	c = run_cell(&r, "while True: pass", SHORT_MS);
 	assert_cell(&c, STATUS_TIMEOUT, true);
 	c = run_cell(&r, "x", LONG_MS);
 	assert_string_equal(c.value, "1");
+	end_repl(&r);
+}
+
+/* As the interpreter does when the signal comes before it has begun the cell. */
+static void a_cell_that_missed_the_first_interrupt_gets_a_second(void **state)
+{
+	(void)state;
+	struct repl r;
+	begin_repl(&r);
+	struct cell_result c = run_cell(&r,
+					"import signal\n"
+					"interrupts = 0\n"
+					"def on_interrupt(*unused):\n"
+					"    global interrupts\n"
+					"    interrupts += 1\n"
+					"    if interrupts > 1: raise KeyboardInterrupt\n"
+					"_ = signal.signal(signal.SIGINT, on_interrupt)\n",
+					LONG_MS);
+	assert_cell(&c, STATUS_EXITED, true);
+	c = run_cell(&r, "while True: pass", SHORT_MS);
+	assert_cell(&c, STATUS_TIMEOUT, true);
+	c = run_cell(&r, "interrupts", LONG_MS);
+	assert_string_equal(c.value, "2");
 	end_repl(&r);
 }
 
@@ -214,7 +238,7 @@ static void a_cell_that_ignores_the_interrupt_is_killed_and_replaced(void **stat
 					"import signal, time\n"
 					"signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
 					"while True: time.sleep(1)",
-					100);
+					SHORT_MS);
 	assert_cell(&c, STATUS_TIMEOUT, false);
 	assert_int_equal(session_interpreter_state(r.interpreter), INTERPRETER_ENDED);
 	const unsigned slot = session_interpreter_slot(r.interpreter);
@@ -332,6 +356,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(variables_stay_from_cell_to_cell),
 		cmocka_unit_test(a_late_cell_is_interrupted_and_variables_stay),
+		cmocka_unit_test(a_cell_that_missed_the_first_interrupt_gets_a_second),
 		cmocka_unit_test(a_cell_that_ignores_the_interrupt_is_killed_and_replaced),
 		cmocka_unit_test(junk_on_the_channel_kills_the_interpreter),
 		cmocka_unit_test(an_interpreter_that_exits_has_its_own_status),

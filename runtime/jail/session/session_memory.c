@@ -7,9 +7,8 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
+#include "runtime/jail/session/session_kill.h"
 #include "runtime/jail/session/session_tree.h"
-
-#define DYING_MAX_MS 1000 /* a killed exec that still has memory then: the session ends */
 
 /* kernfs reports a change once the file was read: cgroup-v2.rst, "memory.events". */
 static void arm(const struct session_memory *m)
@@ -124,14 +123,14 @@ static bool is_dying(const struct session *s, unsigned slot)
 	       !cgroup_wait_empty(leaf, 0);
 }
 
-/* For some time: the kernel takes long only where a process is in an uninterruptible call. */
+/* No longer than for any other exec that is killed. */
 static bool may_wait(const struct session *s, struct session_memory *m)
 {
 	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++) {
 		if (!is_dying(s, i))
 			continue;
 		m->dying_ms = m->dying_ms > 0 ? m->dying_ms : clock_ms();
-		return clock_ms() < m->dying_ms + DYING_MAX_MS;
+		return clock_ms() < m->dying_ms + SESSION_KILL_MS;
 	}
 	m->dying_ms = 0;
 	return false;
@@ -150,8 +149,10 @@ static enum session_end end_largest(struct session *s, struct session_memory *m,
 			largest_bytes = bytes;
 		}
 	}
-	/* In this order: an exec whose reaper ended before it was counted is dying, or gone. */
-	if (may_wait(s, m) || !is_still_over(s->jail))
+	/* In this order: an exec whose reaper ended before it was counted is dying, or gone.
+	 * What the others use has its limit meanwhile. */
+	bool waits = may_wait(s, m) && all_bytes <= s->jail->plan->limits.memory_bytes;
+	if (waits || !is_still_over(s->jail))
 		return SESSION_LIVES;
 	if (largest_bytes == 0 || largest_bytes < all_bytes - largest_bytes)
 		return session_memory_fail(err);

@@ -65,7 +65,11 @@ bool cgroup_host_has_swap(void);
 /* The leaf's inode number, which no later directory of the same path has; 0: there is no leaf. */
 uint64_t cgroup_inode(const struct cgroup *c);
 
-/* Kills by cgroup.kill; before Linux 5.14 by SIGKILL to each process until none is left. */
+/*
+ * Kills by cgroup.kill; before Linux 5.14 by SIGKILL to each process until none is left.
+ * Of processes whose first thread has exited, one call may leave some: call it again until the
+ * cgroup is empty.
+ */
 void cgroup_kill(const struct cgroup *c);
 
 /* Waits until no process is left, at most timeout_ms.  False: some are left. */

@@ -107,12 +107,24 @@ static void kill_one_by_one(int dir_fd)
 	(void)system_file_write(dir_fd, "cgroup.freeze", "0"); /* an empty cgroup doesn't care */
 }
 
+/*
+ * cgroup.kill signals the first thread of each process.  If that has exited, the others live on:
+ * a signal to the process ends them (seen with Linux 6.18).
+ */
+static void kill_by_pid(int dir_fd)
+{
+	(void)kill_batch(dir_fd);
+	(void)for_each_child(dir_fd, kill_child);
+}
+
 void cgroup_kill(const struct cgroup *c)
 {
 	if (c->dir_fd < 0)
 		return;
 	int rc = system_file_write(c->dir_fd, "cgroup.kill", "1");
-	if (rc < 0 && rc != -ENODEV) /* ENODEV: the directory is removed */
+	if (rc == 0)
+		kill_by_pid(c->dir_fd);
+	else if (rc != -ENODEV) /* ENODEV: the directory is removed */
 		kill_one_by_one(c->dir_fd);
 }
 
@@ -158,6 +170,14 @@ static int remove_dir(const char *path)
 	}
 }
 
+static void kill_all(const struct cgroup *c)
+{
+	const uint64_t end = clock_ms() + EMPTY_WAIT_MS;
+	do
+		cgroup_kill(c);
+	while (!cgroup_wait_empty(c, POLL_SLICE_MS) && clock_ms() < end);
+}
+
 /*
  * Takes at most REMOVE_LIMIT_MS, and CHILDREN_MS more of a session.  The next sweep finds a leaf
  * that is left.
@@ -166,8 +186,7 @@ static int end_leaf(const struct cgroup *c)
 {
 	if (rmdir(c->path) == 0)
 		return 0; /* the usual end: init was the last, and has been reaped */
-	cgroup_kill(c);
-	(void)cgroup_wait_empty(c, EMPTY_WAIT_MS); /* rmdir says whether it is */
+	kill_all(c);      /* rmdir says whether it is empty */
 	for (uint64_t end = clock_ms() + CHILDREN_MS;
 	     cgroup_remove_children(c->dir_fd) > 0 && clock_ms() < end;)
 		sleep_ms(1); /* EBUSY, as below */

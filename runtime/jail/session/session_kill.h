@@ -2,7 +2,7 @@
 /*
  * session_kill - kills exactly the processes of one exec, and proves that none is left.
  *
- * With a cgroup of its own, by cgroup.kill: the kernel leaves none alive, the reaper included.
+ * With a cgroup of its own, by cgroup_kill(): none is left alive, the reaper included.
  * Without one, by rounds over the descendants of the reaper: the reaper itself ends when it has no
  * child left, and says so with STEP_EMPTY.
  */

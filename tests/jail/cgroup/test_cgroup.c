@@ -5,6 +5,7 @@
  */
 #include "runtime/jail/cgroup/cgroup.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -13,6 +14,7 @@
 #include <stdint.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -308,7 +310,8 @@ static int64_t ms_since(const struct timespec *start)
 }
 
 /* A process in the cgroup with `count` children that burn a little CPU and then wait. */
-static pid_t spawn_into(const struct cgroup *c, int count)
+/* fork(2) into the cgroup. */
+static pid_t enter_cgroup(const struct cgroup *c)
 {
 	struct clone_args args = {
 		.flags = CLONE_INTO_CGROUP,
@@ -316,10 +319,29 @@ static pid_t spawn_into(const struct cgroup *c, int count)
 		.cgroup = (uint64_t)c->dir_fd,
 	};
 	pid_t pid = sys_clone3(&args);
+	/* After a failed test it must not keep the test's output open. */
+	if (pid == 0)
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	return pid;
+}
+
+/* proc_pid_stat(5): the state of the first thread. */
+static void await_zombie(pid_t pid)
+{
+	char path[32], text[512] = "";
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	for (int i = 0; i < 3000 && !strstr(text, ") Z "); i++) {
+		(void)usleep(10000);
+		(void)!system_file_read(AT_FDCWD, path, text, sizeof(text));
+	}
+	assert_non_null(strstr(text, ") Z "));
+}
+
+static pid_t spawn_into(const struct cgroup *c, int count)
+{
+	pid_t pid = enter_cgroup(c);
 	if (pid != 0)
 		return pid;
-	/* After a failed test it must not keep the test's output open. */
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	for (int i = 0; i < count; i++) {
 		if (fork() == 0) {
 			(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
@@ -384,6 +406,47 @@ static void all_processes_die_and_their_cpu_time_is_counted(void **state)
 	assert_true(usage.has_cpu);
 	assert_true(usage.cpu_user_us > 0);
 	cgroup_destroy(&c);
+}
+
+static void *wait_for_ever(void *unused)
+{
+	for (;;)
+		(void)pause();
+	return unused;
+}
+
+static pid_t spawn_without_first_thread(const struct cgroup *c)
+{
+	pthread_t thread;
+	siginfo_t ended = { 0 };
+	pid_t pid = enter_cgroup(c);
+	if (pid == 0) {
+		if (pthread_create(&thread, NULL, wait_for_ever, NULL) == 0)
+			(void)syscall(SYS_exit, 0);
+		_exit(1);
+	}
+	await_zombie(pid);
+	assert_int_equal(waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOHANG | WNOWAIT), 0);
+	assert_int_equal(ended.si_pid, 0); /* the second one lives */
+	return pid;
+}
+
+/* cgroup.kill alone leaves it alive. */
+static void a_process_without_its_first_thread_dies(void **state)
+{
+	(void)state;
+	need_real();
+	struct cgroup c = create(real_parent);
+	pid_t pid = spawn_without_first_thread(&c);
+	cgroup_kill(&c);
+	assert_true(cgroup_wait_empty(&c, 5000));
+	reap(pid);
+	assert_true(cgroup_destroy(&c));
+
+	c = create(real_parent);
+	pid = spawn_without_first_thread(&c);
+	assert_true(cgroup_destroy(&c));
+	reap(pid);
 }
 
 static void a_kernel_without_cgroup_kill_kills_as_well(void **state)
@@ -737,6 +800,7 @@ int main(void)
 		FAKE(evidence_that_is_not_there_is_not_claimed),
 		REAL(a_real_leaf_comes_and_goes),
 		REAL(all_processes_die_and_their_cpu_time_is_counted),
+		REAL(a_process_without_its_first_thread_dies),
 		REAL(a_kernel_without_cgroup_kill_kills_as_well),
 		REAL(destroy_ends_what_is_inside_within_its_limit),
 		REAL(destroy_gives_up_on_what_does_not_die),

@@ -12,11 +12,13 @@
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/jail/cgroup/cgroup.h"
 #include "runtime/jail/cgroup/cgroup_text.h"
 
 #define PROCS_MAX      (32u << 20) /* 4194304 pids (PID_MAX_LIMIT) of 8 bytes */
 #define STEPS_MAX      1000000     /* of a walk or a removal */
 #define KILL_FREEZE_MS 1000
+#define KILL_WAIT_MS   100 /* killed processes leave within a few */
 #define SIGNAL_BATCH   64
 #define POLL_SLICE_MS  50 /* in case a notification is missed */
 #define TREE_DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
@@ -285,12 +287,20 @@ int cgroup_tree_freeze(int dir_fd, bool frozen, unsigned timeout_ms)
 	}
 }
 
+/* cgroup.kill signals the first thread of each process.  If that has exited, the others live on:
+ * seen with Linux 6.18. */
+static bool is_soon_empty(int dir_fd)
+{
+	const struct cgroup tree = { .dir_fd = dir_fd, .cpu_fd = -1, .parent_fd = -1 };
+	return cgroup_wait_empty(&tree, KILL_WAIT_MS);
+}
+
 int cgroup_tree_kill(int dir_fd, struct cj_error *err)
 {
 	int rc = system_file_write(dir_fd, "cgroup.kill", "1");
-	if (rc == 0 || rc == -ENODEV) /* ENODEV: the directory is removed */
+	if (rc == -ENODEV || (rc == 0 && is_soon_empty(dir_fd))) /* ENODEV: it is removed */
 		return 0;
-	if (rc != -ENOENT)
+	if (rc < 0 && rc != -ENOENT)
 		return cj_fail(err, -rc, "kill the processes of the container's cgroup");
 	/* A process in the kernel stops late, and must not fork meanwhile; SIGKILL waits for it. */
 	(void)cgroup_tree_freeze(dir_fd, true, KILL_FREEZE_MS);

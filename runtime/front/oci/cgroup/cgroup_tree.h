@@ -37,8 +37,8 @@ int cgroup_tree_freeze(int dir_fd, bool frozen, unsigned timeout_ms);
 int cgroup_tree_signal(int dir_fd, int signal, struct cj_error *err);
 
 /*
- * SIGKILL to every process, by cgroup.kill, which no fork escapes.  Before Linux 5.14: to each
- * process of the frozen cgroup.
+ * SIGKILL to every process, by cgroup.kill, which no fork escapes.  Before Linux 5.14, and if
+ * that leaves some (their first thread has exited): to each process of the frozen cgroup.
  */
 int cgroup_tree_kill(int dir_fd, struct cj_error *err);
 

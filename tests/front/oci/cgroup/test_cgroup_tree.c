@@ -3,6 +3,7 @@
 #include "runtime/front/oci/cgroup/cgroup_tree.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -81,6 +83,13 @@ static int end(void **state)
 	return top[0] == '\0' ? 0 : remove_top();
 }
 
+static void *wait_for_ever(void *unused)
+{
+	for (;;)
+		(void)pause();
+	return unused;
+}
+
 /* A process that waits in the cgroup top/tail. */
 static pid_t spawn(const char *tail)
 {
@@ -88,8 +97,7 @@ static pid_t spawn(const char *tail)
 	pid_t pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0)
-		for (;;)
-			(void)pause();
+		(void)wait_for_ever(NULL);
 	(void)snprintf(path, sizeof(path), "%s%s/cgroup.procs", top, tail);
 	(void)snprintf(text, sizeof(text), "%d", (int)pid);
 	assert_int_equal(__real_system_file_write(AT_FDCWD, path, text), 0);
@@ -132,6 +140,43 @@ static void processes_of_every_level_are_listed_signalled_and_killed(void **stat
 	pid_t pid = spawn("/a/b");
 	assert_int_equal(cgroup_tree_signal(fd, SIGTERM, &err), 0);
 	reap(pid, SIGTERM);
+}
+
+static void exit_first_thread(int unused)
+{
+	pthread_t thread;
+	(void)unused;
+	if (pthread_create(&thread, NULL, wait_for_ever, NULL) == 0)
+		(void)syscall(SYS_exit, 0);
+	_exit(1);
+}
+
+/* proc_pid_stat(5): the state of the first thread. */
+static void await_zombie(pid_t pid)
+{
+	char path[32], text[512] = "";
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	for (int i = 0; i < 3000 && !strstr(text, ") Z "); i++) {
+		(void)usleep(10000);
+		(void)!system_file_read(AT_FDCWD, path, text, sizeof(text));
+	}
+	assert_non_null(strstr(text, ") Z "));
+}
+
+/* cgroup.kill alone leaves it alive. */
+static void a_process_without_its_first_thread_is_killed(void **state)
+{
+	(void)state;
+	auto_fd int fd = open_top();
+	struct cj_error err = { 0 };
+	assert_int_equal(make_level("/a"), 0);
+	assert_true(signal(SIGUSR1, exit_first_thread) != SIG_ERR); /* children inherit it */
+	pid_t pid = spawn("/a");
+	assert_int_equal(kill(pid, SIGUSR1), 0);
+	await_zombie(pid);
+	assert_int_equal(cgroup_tree_kill(fd, &err), 0);
+	reap(pid, SIGKILL);
+	assert_false(cgroup_tree_event(fd, "frozen"));
 }
 
 #define LEVELS 200
@@ -204,6 +249,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(processes_of_every_level_are_listed_signalled_and_killed),
+		TEST(a_process_without_its_first_thread_is_killed),
 		TEST(any_depth_is_walked_with_one_descriptor),
 		TEST(a_frozen_cgroup_thaws),
 		TEST(a_tree_that_is_gone_is_no_error),

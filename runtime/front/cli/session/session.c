@@ -3,6 +3,7 @@
  * `cejail session`: sessions at a service, cejail-session(1).  A table of verbs; pure, except that
  * it prints.
  */
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,16 +20,17 @@
 
 static const struct own_option plain_rows[] = { HELP_ROW };
 static const struct own_option create_rows[] = {
-	{ "lease", 0, "DUR", "end the session after this time, unless the lease is renewed",
+	{ "lease", 0, "DUR",
+	  "end the session after this time, unless 'lease' renews it (default: 5m)",
 	  offsetof(struct session_call, lease) },
-	{ "idle", 0, "DUR", "end the session when it has not been used for this time",
+	{ "idle", 0, "DUR", "end the session when nothing has used it for this time",
 	  offsetof(struct session_call, idle) },
 	{ "context", 0, "none|repl", "repl: one interpreter runs all code, and keeps variables",
 	  offsetof(struct session_call, context) },
 	HELP_ROW,
 };
 static const struct own_option exec_rows[] = {
-	{ "detach", 'd', NULL, "print the id of the exec, and do not wait for its end",
+	{ "detach", 'd', NULL, "print the id of the exec, and do not wait for its end; see wait",
 	  offsetof(struct session_call, detach) },
 	{ "interrupt", 0, NULL, "at the timeout, send SIGINT, and kill 2 seconds later",
 	  offsetof(struct session_call, interrupt) },
@@ -53,7 +55,7 @@ static const struct verb {
 	const struct own_option *rows;
 	size_t nrows;
 } verbs[] = {
-	{ "create", "[OPTION...]", "create a session, and print its id", 0, 0,
+	{ "create", "--profile NAME [OPTION...]", "create a session, and print its id", 0, 0,
 	  session_create, NULL, session_create_takes, ROWS(create_rows) },
 	{ "exec", "[OPTION...] ID FILE|-|-c CODE|-- COMMAND [ARG...]",
 	  "run a program in a session", 1, ANY_OPERANDS,
@@ -70,13 +72,13 @@ static const struct verb {
 	  session_ls, NULL, session_verb_takes, ROWS(plain_rows) },
 	{ "rm", "[OPTION...] ID PATH...", "remove files and directories of a session", 2, ANY_OPERANDS,
 	  session_rm, NULL, session_verb_takes, ROWS(plain_rows) },
-	{ "list", "[OPTION...] [ID]", "list your sessions, or the execs of one", 0, 1,
+	{ "list", "[OPTION...] [ID]", "list your sessions, or the execs of session ID", 0, 1,
 	  session_list, NULL, session_verb_takes, ROWS(plain_rows) },
-	{ "lease", "[OPTION...] ID DUR", "let a session live this long from now", 2, 2,
+	{ "lease", "[OPTION...] ID DUR", "let a session end this long from now", 2, 2,
 	  session_lease, NULL, session_verb_takes, ROWS(plain_rows) },
 	{ "end", "[OPTION...] ID...", "end sessions and everything in them", 1, ANY_OPERANDS,
 	  session_end, NULL, session_verb_takes, ROWS(plain_rows) },
-	{ "socket", "[OPTION...]", "print the socket of the service, and start one if none listens", 0, 0,
+	{ "socket", "[OPTION...]", "print the path of the service's socket; start one if none listens", 0, 0,
 	  session_socket, NULL, session_verb_takes, ROWS(plain_rows) },
 };
 /* clang-format on */
@@ -99,7 +101,8 @@ static int print_verbs(void)
 
 static int print_help(const struct verb *v)
 {
-	(void)printf("Usage: cejail session %s %s\n\nTo %s.\n\n", v->name, v->usage, v->help);
+	(void)printf("Usage: cejail session %s %s\n\n%c%s.\n\n", v->name, v->usage,
+		     toupper((unsigned char)v->help[0]), v->help + 1);
 	own_options_print_help(v->rows, v->nrows);
 	(void)printf("\nOptions of 'cejail run' that are valid here:\n");
 	options_print_help(v->takes);
@@ -157,7 +160,7 @@ static int take_arguments(const struct verb *v, struct session_call *c, const ch
 static int check_count(const struct verb *v, const struct session_call *c, struct cj_error *err)
 {
 	if (c->count < v->least)
-		(void)!cj_reject(err, "'cejail %s' needs %s", c->verb, v->usage);
+		(void)!cj_reject(err, "arguments are missing: cejail %s %s", c->verb, v->usage);
 	else if (c->count > v->most)
 		(void)!cj_reject(err, "unexpected argument '%s'", c->operands[v->most]);
 	else

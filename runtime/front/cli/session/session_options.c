@@ -49,7 +49,9 @@ static int reject(const struct given *g, const char *verb, struct cj_error *err)
 {
 	int rc = cj_reject(err, "option '%s' is not for 'cejail session %s'", g->named, verb);
 
-	if (session_create_takes(g->setting))
+	if (session_exec_takes(g->setting))
+		cj_hint(err, "it belongs to the exec: give it to 'cejail session exec'");
+	else if (session_create_takes(g->setting))
 		cj_hint(err, "it belongs to the jail: give it to 'cejail session create'");
 	else
 		cj_hint(err, "see 'cejail session %s --help'", verb);

@@ -19,8 +19,8 @@ static const char structured_since[] = "2025-06-18"; /* as dates, versions sort 
 
 static const char instructions[] =
     "Each tool runs a program in a sandbox on the user's machine. A call begins with an empty "
-    "sandbox, so put all code and data of a task into one call. Read 'message' first: it says what "
-    "happened, and what to change.";
+    "sandbox, unless it names a session. So put all code and data of a task into one call, or "
+    "create a session. Read 'message' first: it says what happened, and what to change.";
 
 /* A request while it is answered. */
 struct request {

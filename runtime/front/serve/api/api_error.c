@@ -44,7 +44,7 @@ const struct api_row api_rows[API_CODE_COUNT] = {
 	[API_QUEUE_FULL] = { "queue_full", 503,
 			     "too much is waiting: requests, runs, or unread replies" },
 	[API_SESSIONS_FULL] = { "sessions_full", 503,
-				"the service has as many sessions as it may have" },
+				"the service has no room for the session: sessions, or memory reserved for them" },
 	[API_DRAINING] = { "draining", 503, "the service is shutting down" },
 	[API_QUEUE_TIMEOUT] = { "queue_timeout", 503, "the run waited too long in the queue" },
 	[API_AUDIT_UNAVAILABLE] = { "audit_unavailable", 503,

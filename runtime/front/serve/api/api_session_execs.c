@@ -21,7 +21,8 @@ static struct exec_entry *find_exec(struct api_call *c)
 	struct exec_entry *x = e ? session_entry_find_exec(e, c->names.ids[1]) : NULL;
 
 	if (e && !x)
-		exchange_refuse(c->exchange, API_NOT_FOUND, NULL, NULL, 0);
+		exchange_refuse(c->exchange, API_NOT_FOUND, "the session has no such exec",
+				"it remembers its last 32 finished execs", 0);
 	return x;
 }
 
@@ -158,7 +159,8 @@ void api_cancel_exec(struct api_call *c)
 	if (x)
 		reply(c, 202, x);
 	else
-		exchange_refuse(c->exchange, API_NOT_FOUND, NULL, NULL, 0);
+		exchange_refuse(c->exchange, API_NOT_FOUND, "the session has no such exec",
+				"it remembers its last 32 finished execs", 0);
 }
 
 void api_signal_exec(struct api_call *c)

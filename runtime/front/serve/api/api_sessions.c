@@ -40,7 +40,8 @@ struct session_entry *api_find_live_session(struct api_call *c)
 		exchange_refuse(c->exchange, API_NOT_RUNNING, "the session is not ready yet", NULL,
 				0);
 	else
-		exchange_refuse(c->exchange, API_SESSION_ENDED, e->message, NULL, 0);
+		exchange_refuse(c->exchange, API_SESSION_ENDED, e->message, "create a new session",
+				0);
 	return NULL;
 }
 

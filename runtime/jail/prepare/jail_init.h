@@ -24,7 +24,8 @@ int jail_init_seal_enter(struct jail *j, struct cj_error *err);
 void jail_init_seal_leave(struct jail *j);
 
 /*
- * jail_init_kill - kill every process of the jail, at the end of a run.  False: one still lives.
+ * jail_init_kill - kill every process of the jail, at the end of a run or a session.  False: one
+ * still lives.
  *
  * The kernel kills every process in the pid namespace when init dies, and lets init go last:
  * pid_namespaces(7).  So when init is dead the jail is empty.  is_alone: init has said that no

@@ -22,7 +22,7 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
-#include "runtime/base/sys.h"
+#include "runtime/jail/prepare/jail_init.h"
 #include "runtime/jail/prepare/jail_network.h"
 #include "runtime/jail/prepare/jail_record.h"
 #include "runtime/jail/protocol.h"
@@ -30,7 +30,6 @@
 #include "runtime/jail/session/session_state.h"
 #include "runtime/jail/usage/usage_watch.h"
 
-#define KILL_WAIT_MS 5000 /* a process in an uninterruptible call ends late, not never */
 #define INIT_LOOK_MS 200  /* the session ends in any case: for the reason */
 #define CALLERS_MAX  1024 /* descriptors of the caller */
 
@@ -152,23 +151,6 @@ enum session_isolation session_isolation(const struct session *s)
 	return s->isolation;
 }
 
-static bool wait_for_init(int pidfd)
-{
-	struct pollfd p = { .fd = pidfd, .events = POLLIN };
-	return pidfd < 0 || poll(&p, 1, KILL_WAIT_MS) > 0;
-}
-
-/* The kernel kills every process in the pid namespace first: pid_namespaces(7). */
-static void kill_jail(struct jail *j)
-{
-	if (j->init_pidfd >= 0)
-		(void)sys_pidfd_send_signal(j->init_pidfd, SIGKILL); /* ESRCH: dead already */
-	if (wait_for_init(j->init_pidfd))
-		return;
-	cgroup_kill(&j->cgroup);
-	(void)wait_for_init(j->init_pidfd); /* else the leaves stay for a sweep */
-}
-
 void session_finish(struct session **slot)
 {
 	struct session *s = *slot;
@@ -176,7 +158,8 @@ void session_finish(struct session **slot)
 		return;
 	if (getpid() == s->keeper_pid) {
 		atomic_store(&s->shared->is_closing, true); /* its workers see why init ended */
-		kill_jail(s->jail);
+		/* False: a sweep removes the leaves later. */
+		(void)jail_init_kill(s->jail, false);
 		if (s->jail->watch)
 			filter_watch_split(s->jail->watch, &(struct filter_groups){ 0 });
 	}

@@ -473,7 +473,7 @@ static void watch(struct keeper *k)
 	    (struct pollfd){ .fd = is_open ? k->signal_fd : -1, .events = POLLIN };
 	for (int i = 0; i < INTERPRETER_FDS; i++)
 		k->fds[SOURCE_REPL + i] = (struct pollfd){ .fd = -1 };
-	if (k->repl)
+	if (k->repl && is_open)
 		session_repl_watch(k->repl, &k->fds[SOURCE_REPL]);
 	for (size_t i = 0; i < SESSION_WORKERS_MAX; i++)
 		k->fds[SOURCE_CHILDREN + i] =

@@ -16,7 +16,7 @@
 #include "runtime/front/serve/worker/work.h"
 
 /* From the end of a session until its workers are killed: they send their results meanwhile. */
-#define SESSION_END_MS 7000
+#define SESSION_END_MS 10000
 
 /* Not more often than this a "status" line is sent. */
 #define SESSION_STATUS_MS 1000

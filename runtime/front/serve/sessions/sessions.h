@@ -24,7 +24,6 @@
 #define SESSION_EXECS_AT_ONCE    16 /* session_channel.h has room for these, a cell and files */
 #define SESSION_EXECS_WAITING    32
 #define SESSION_EXECS_REMEMBERED 32
-#define SESSION_FILES_AT_ONCE    4
 #define SESSION_LEASE_MS         (5 * 60 * 1000) /* of a session that asks for none */
 #define SESSION_RESULT_MS        (10 * 60 * 1000)
 #define SESSION_RESULTS_MAX      (32u << 20) /* bytes of a caller */

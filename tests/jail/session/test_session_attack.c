@@ -189,8 +189,11 @@ static void a_worker_that_is_killed_leaves_no_fork_bomb(void **state)
 	struct whole_session w;
 	const struct plan plan = session_plan();
 	begin_session(&w, &plan);
-	struct exec_handle h = start_shell(&w, "b() { b | b & }; b; exec sleep 1000", NULL);
-	(void)nanosleep(&(struct timespec){ .tv_nsec = 200000000 }, NULL);
+	struct exec_handle h =
+	    start_shell(&w, "b() { : > /box/bombs; b | b & }; b; exec sleep 1000", NULL);
+	struct exec_result bombs =
+	    run_shell(&w, "until [ -e /box/bombs ]; do sleep 0.01; done", NULL);
+	assert_exited(&bombs, 0);
 	assert_int_equal(kill(h.pid, SIGKILL), 0);
 	(void)finish_exec(&w, &h);
 	assert_true(serve_until_gone(&w, h.slot));

@@ -90,8 +90,8 @@ for role, ends_call, ends_session in (("worker", True, False), ("keeper", False,
     def _(role=role, ends_call=ends_call, ends_session=ends_session):
         with Server("-p", "shell") as server:
             session = open_session(server)
-            call = server.call_later("run_shell", code="sleep 3; echo slept" if not ends_call else "sleep 73")
-            wait_until(lambda: runs_in(server.below(), "sleep", "73" if ends_call else "3"), "the program")
+            call = server.call_later("run_shell", code="sleep 15; echo slept" if not ends_call else "sleep 73")
+            wait_until(lambda: runs_in(server.below(), "sleep", "73" if ends_call else "15"), "the program")
             kill(server.below(), role)
             equal(server.result(call)["isError"], ends_call, "the call")
             if ends_session:

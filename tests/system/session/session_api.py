@@ -167,9 +167,9 @@ def _():
         equal((end["reason"], end["state"]), ("lease", "ended"), "the end")
         contains(one.sh("true").has(409, "session_ended").json["error"]["message"], "lease", "the message")
         one.call("POST", "/lease", {"lease": "1m"}).has(409, "session_ended")
-        other = Session(s, lease="2s")
+        other = Session(s, lease="6s")
         other.call("POST", "/lease", {"lease": "1h"}).has(200)
-        Session(s, lease="3s").ended()
+        Session(s, lease="7s").ended()
         equal(other.show()["state"], "live", "the one that was renewed")
 
 
@@ -191,9 +191,9 @@ def _():
         one = Session(s, idle="2s", lease="1h")
         equal(one.made["idle_ms"], 2000, "the time")
         equal(one.ended()["reason"], "idle", "the reason")
-        other = Session(s, idle="3s", lease="1h")
+        other = Session(s, idle="6s", lease="1h")
         other.detached("sleep 600", "long")
-        Session(s, idle="4s", lease="1h").ended()
+        Session(s, idle="7s", lease="1h").ended()
         lacks(str(other.show()), "idle_until", "the session, while its exec runs")
         equal(other.show()["state"], "live", "the one that is used")
 
@@ -316,6 +316,7 @@ def _():
         equal((x["status"], x["exit_code"], x["result"]["stdout"]["text"]), ("exited", 3, "done\n"), "at the end")
         equal(x["result"]["session"], one.id, "the result's session")
         one.detached("sleep 600", "long")
+        one.is_sleeping("long")
         equal(one.exec("long", "100ms")["state"], "running", "a wait that is too short")
         for query in ("wait=61s", "wait", "wait=x", "list", "wait=1s&wait=1s", "x=1"):
             one.call("GET", f"/execs/long?{query}").has(400, "bad_request")

@@ -186,7 +186,7 @@ def _():
 @test("--interrupt gives the program two seconds after SIGINT at the timeout")
 def _():
     with Client() as c:
-        done = c.sh('trap "echo caught; exit 0" INT; while :; do sleep 0.1; done', "-t", "1s", "--interrupt", "--json").exits(124)
+        done = c.sh('trap "echo caught; exit 0" INT; while :; do sleep 0.1; done', "-t", "3s", "--interrupt", "--json").exits(124)
         value = c.result(done)
         equal((value["status"], value["stdout"]["text"]), ("timeout", "caught\n"), "the result")
         value = c.result(c.sh('trap "" INT; while :; do sleep 0.1; done', "-t", "1s", "--interrupt", "--json").exits(124))
@@ -284,9 +284,9 @@ def _():
 
 @test("a session ends with its lease, which can be renewed, and every later verb says so")
 def _():
-    with Client("--lease", "2s") as c:
+    with Client("--lease", "6s") as c:
         true(c.session("lease", c.id, "1h").exits(0).out.strip().endswith("Z"), "no time is printed")
-        c.sh("sleep 3").exits(0)
+        c.sh("sleep 7").exits(0)
         process = ready(c, "echo ready; sleep 60")
         c.session("lease", c.id, "100ms").exits(0)
         contains(finish(process).exits(128 + signal.SIGTERM).err, "cancelled: the session's lease is over", "stderr")

@@ -164,7 +164,7 @@ def _():
 @test("an exec with interrupt receives SIGINT at its time limit and may clean up")
 def _():
     with Service() as s, Session(s) as session:
-        value = session.sh("trap 'echo cleaned; exit 0' INT; while :; do sleep 0.1; done", timeout="1s", interrupt=True)
+        value = session.sh("trap 'echo cleaned; exit 0' INT; while :; do sleep 0.1; done", timeout="3s", interrupt=True)
         equal((value["status"], value["stdout"]["text"]), ("timeout", "cleaned\n"), "the result")
 
 
@@ -310,15 +310,15 @@ def _():
 
 @test("a renewed lease lets a session live on")
 def _():
-    with Service() as s, Session(s, lease="2s") as session:
+    with Service() as s, Session(s, lease="6s") as session:
         session.call("POST", "/lease", {"lease": "10m"}).has(200)
-        session.says("sleep 3; echo lives", "lives\n")
+        session.says("sleep 7; echo lives", "lives\n")
 
 
 @test("a session ends when it is idle, but not while an exec runs")
 def _():
-    with Service() as s, Session(s, idle="1s") as session:
-        session.says("sleep 3; echo lives", "lives\n")
+    with Service() as s, Session(s, idle="6s") as session:
+        session.says("sleep 7; echo lives", "lives\n")
         session.await_end("idle")
 
 

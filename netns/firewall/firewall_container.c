@@ -48,18 +48,6 @@ static void accept_neighbours(struct nft_batch *b)
 	}
 }
 
-/* Multicast reports and errors come from the kernel: they are not reported as denials. */
-static void drop_kernel_icmp(struct nft_batch *b, const struct firewall_family *f)
-{
-	nft_rule_begin(b, "output");
-	firewall_match_family(b, f);
-	firewall_match_protocol(b, f->icmp);
-	nft_match_payload(b, NFT_PAYLOAD_TRANSPORT_HEADER, 0, NFT_CMP_NEQ, &f->echo_request,
-			  sizeof(f->echo_request));
-	nft_verdict(b, NF_DROP, NULL);
-	nft_rule_end(b);
-}
-
 /*
  * A source route in the options of IPv4, or in an extension header of IPv6, leads to another
  * destination than the one that is filtered.  RFC 791 3.1, RFC 8200 4.4
@@ -93,7 +81,7 @@ static void add_output(struct nft_batch *b, const struct firewall_container_spec
 	accept_answers(b);
 	accept_neighbours(b);
 	for (size_t i = 0; i < FIREWALL_FAMILIES; i++)
-		drop_kernel_icmp(b, &firewall_families[i]);
+		firewall_drop_kernel_icmp(b, &firewall_families[i]);
 	refuse_odd_headers(b);
 	for (size_t i = 0; i < spec->nname_servers; i++)
 		firewall_add_dns(b, "output", &spec->name_servers[i], firewall_accept);

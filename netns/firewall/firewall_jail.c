@@ -31,20 +31,6 @@ static void accept_loopback(struct nft_batch *b, const char *chain, enum nft_met
 	nft_rule_end(b);
 }
 
-/* These come from the kernel itself: multicast reports when a link comes up, errors about late
- * answers.  A program can't send them, so they are not reported as denials.  The kernel also
- * reports groups of IPv6 on a link that has no address of that family. */
-static void drop_kernel_icmp(struct nft_batch *b, const struct firewall_family *f)
-{
-	nft_rule_begin(b, "output");
-	firewall_match_family(b, f);
-	firewall_match_protocol(b, f->icmp);
-	nft_match_payload(b, NFT_PAYLOAD_TRANSPORT_HEADER, 0, NFT_CMP_NEQ, &f->echo_request,
-			  sizeof(f->echo_request));
-	nft_verdict(b, NF_DROP, NULL);
-	nft_rule_end(b);
-}
-
 /*
  * Packets that the gateway could not route are rejected here.  The gateway's ICMP error would
  * arrive while connect(2) locks the socket, and then TCP only retries, for minutes.
@@ -74,7 +60,7 @@ static void add_output(struct nft_batch *b, const struct firewall_spec *spec)
 	nft_add_base_chain(b, &output);
 	accept_loopback(b, "output", NFT_META_OIF);
 	for (size_t i = 0; i < FIREWALL_FAMILIES; i++)
-		drop_kernel_icmp(b, &firewall_families[i]);
+		firewall_drop_kernel_icmp(b, &firewall_families[i]);
 	if (spec->has_dns)
 		firewall_add_dns(b, "output", &spec->addresses.gateway4, firewall_accept);
 

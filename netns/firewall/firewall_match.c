@@ -114,3 +114,14 @@ void firewall_add_dns(struct nft_batch *b, const char *chain, const struct ip *s
 		nft_rule_end(b);
 	}
 }
+
+void firewall_drop_kernel_icmp(struct nft_batch *b, const struct firewall_family *f)
+{
+	nft_rule_begin(b, "output");
+	firewall_match_family(b, f);
+	firewall_match_protocol(b, f->icmp);
+	nft_match_payload(b, NFT_PAYLOAD_TRANSPORT_HEADER, 0, NFT_CMP_NEQ, &f->echo_request,
+			  sizeof(f->echo_request));
+	nft_verdict(b, NF_DROP, NULL);
+	nft_rule_end(b);
+}

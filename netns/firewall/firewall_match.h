@@ -47,3 +47,10 @@ void firewall_accept(struct nft_batch *b);
 
 /* In the jail's table: the set of the families without a way out, by their NFPROTO_*. */
 #define FIREWALL_UNREACHABLE "unreachable"
+
+/*
+ * A whole rule of the chain "output".  These come from the kernel itself: multicast reports when a
+ * link comes up, errors about late answers.  A program can't send them, so they are not reported as
+ * denials.  The kernel also reports groups of IPv6 on a link that has no address of that family.
+ */
+void firewall_drop_kernel_icmp(struct nft_batch *b, const struct firewall_family *f);

@@ -243,3 +243,12 @@ int http_answer_end(const struct http_answer *r, struct cj_error *err)
 			    r->status == 0 ? "the connection ended without an answer"
 					   : "the connection ended within the answer");
 }
+
+int http_ignore(void *context, const char *bytes, size_t size, struct cj_error *err)
+{
+	(void)context;
+	(void)bytes;
+	(void)size;
+	(void)err;
+	return 0;
+}

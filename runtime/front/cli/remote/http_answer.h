@@ -42,6 +42,8 @@ struct http_answer {
 
 /* Receives the body, piece by piece. */
 typedef int (*http_sink)(void *context, const char *bytes, size_t size, struct cj_error *err);
+/* A sink: the body is not wanted. */
+int http_ignore(void *context, const char *bytes, size_t size, struct cj_error *err);
 
 void http_answer_init(struct http_answer *r);
 

@@ -87,15 +87,6 @@ static int read_piece(struct remote_input *in, struct cj_error *err)
 	return send_piece(in, err);
 }
 
-static int ignore(void *context, const char *bytes, size_t size, struct cj_error *err)
-{
-	(void)context;
-	(void)bytes;
-	(void)size;
-	(void)err;
-	return 0;
-}
-
 /* The exec has ended, or has closed its input: then the rest of ours is not wanted. */
 static void end_request(struct remote_input *in)
 {
@@ -120,7 +111,7 @@ static int read_answer(struct remote_input *in, struct cj_error *err)
 		return cj_fail(err, errno, "send standard input: read the service's answer");
 	if (got <= 0 && http_answer_end(&in->answer, err) < 0)
 		return -err->code;
-	if (got > 0 && http_answer_feed(&in->answer, buf, (size_t)got, ignore, NULL, err) < 0)
+	if (got > 0 && http_answer_feed(&in->answer, buf, (size_t)got, http_ignore, NULL, err) < 0)
 		return -err->code;
 	if (got <= 0 || in->answer.part == HTTP_DONE)
 		end_request(in);

@@ -255,16 +255,7 @@ int remote_fetch_json(const struct remote_fetch *f, struct arena *a, const struc
 	return 0;
 }
 
-static int ignore(void *context, const char *bytes, size_t size, struct cj_error *err)
-{
-	(void)context;
-	(void)bytes;
-	(void)size;
-	(void)err;
-	return 0;
-}
-
 int remote_fetch_nothing(const struct remote_fetch *f, struct cj_error *err)
 {
-	return remote_fetch(f, ignore, NULL, err);
+	return remote_fetch(f, http_ignore, NULL, err);
 }

@@ -5,19 +5,19 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "profiles/plan/plan.h"
 #include "runtime/base/scope.h"
 #include "runtime/front/mcp/mcp_profiles.h"
 #include "runtime/front/serve/access/account.h"
+#include "runtime/front/serve/api/api_posted.h"
 #include "runtime/front/serve/config/profile_cache.h"
 #include "runtime/front/serve/config/service_config.h"
 
 #define JSON_TYPE "application/json"
 
 /* A message while it is answered. */
-struct posted {
+struct message {
 	struct mcp_protocol protocol; /* the first member: load_tools() finds the rest */
 	struct api_call *call;
 	struct arena arena;
@@ -40,7 +40,7 @@ static int clamp(const struct rights *rights, const struct config *profile, stru
 }
 
 /* A profile that cannot be read has no tool; the service's log says why when it is listed. */
-static int add_tool(struct posted *p, const char *name, bool is_standard, struct cj_error *err)
+static int add_tool(struct message *p, const char *name, bool is_standard, struct cj_error *err)
 {
 	struct api_call *c = p->call;
 	const struct config *profile = NULL;
@@ -68,7 +68,7 @@ static bool may_have_sessions(const struct api_call *c)
 
 static int load_tools(struct mcp_protocol *protocol, struct cj_error *err)
 {
-	struct posted *p = (struct posted *)(void *)protocol;
+	struct message *p = (struct message *)(void *)protocol;
 	const struct strings *chosen = &p->call->api->config->mcp.profiles;
 	int rc = 0;
 
@@ -123,19 +123,12 @@ static void reply_accepted(struct exchange *x)
 
 /* --- the request ------------------------------------------------------------------------ */
 
-static bool is_json(const struct exchange *x)
-{
-	const char *type = exchange_header(x, "Content-Type");
-	size_t size = sizeof(JSON_TYPE) - 1;
-
-	return type && strncasecmp(type, JSON_TYPE, size) == 0 && strchr("; \t", type[size]);
-}
-
 static bool is_acceptable(struct exchange *x)
 {
 	const char *accept = exchange_header(x, "Accept");
+	const char *type = exchange_header(x, "Content-Type");
 
-	if (!is_json(x)) {
+	if (!type || !posted_is_type(type, JSON_TYPE)) {
 		exchange_refuse(x, API_UNSUPPORTED_MEDIA_TYPE, NULL, NULL, 0);
 		return false;
 	}
@@ -157,7 +150,7 @@ static bool open_session(struct exchange *x, char label[static PLAN_ID_MAX])
 	return true;
 }
 
-static void answer(struct posted *p, const struct mcp_asked *asked, struct json_writer *w)
+static void answer(struct message *p, const struct mcp_asked *asked, struct json_writer *w)
 {
 	struct exchange *x = p->call->exchange;
 	char label[PLAN_ID_MAX];
@@ -168,7 +161,7 @@ static void answer(struct posted *p, const struct mcp_asked *asked, struct json_
 		api_mcp_reply(x, asked->http_status, w);
 }
 
-static void act(struct posted *p, const char *body, size_t size, struct json_writer *w)
+static void act(struct message *p, const char *body, size_t size, struct json_writer *w)
 {
 	struct mcp_asked asked;
 
@@ -191,7 +184,7 @@ void api_post_mcp(struct api_call *c)
 					     .method = exchange_header(x, "Mcp-Method"),
 					     .name = exchange_header(x, "Mcp-Name") };
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	struct posted *p = calloc(1, sizeof(*p));
+	struct message *p = calloc(1, sizeof(*p));
 	size_t size = 0;
 
 	if (!p || !w) {

@@ -32,7 +32,7 @@ void posted_fail(struct posted *p, const struct cj_error *err, const char *what)
 	posted_refuse(p, API_INTERNAL, NULL, 0);
 }
 
-static bool is_type(const char *content_type, const char *wanted)
+bool posted_is_type(const char *content_type, const char *wanted)
 {
 	size_t size = strlen(wanted);
 
@@ -45,8 +45,9 @@ static bool is_json(const struct exchange *x)
 {
 	const char *type = exchange_header(x, "Content-Type");
 
-	return !type || is_type(type, "application/json") ||
-	       (!exchange_caller(x).is_tcp && is_type(type, "application/x-www-form-urlencoded"));
+	return !type || posted_is_type(type, "application/json") ||
+	       (!exchange_caller(x).is_tcp &&
+		posted_is_type(type, "application/x-www-form-urlencoded"));
 }
 
 void posted_init(struct posted *p, struct api_call *call)

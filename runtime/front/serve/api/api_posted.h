@@ -33,6 +33,8 @@ void posted_fini(struct posted *p);
 bool posted_is_accepted(struct posted *p);
 /* `profile`: the session's, of REQUEST_EXEC. */
 bool posted_parse(struct posted *p, enum request_kind kind, const char *profile);
+/* Is the header Content-Type this type, with or without parameters? */
+bool posted_is_type(const char *content_type, const char *wanted);
 /* Is the body of a small request JSON by its Content-Type? */
 bool posted_is_json(struct posted *p);
 /* Sets p->profile. */

@@ -241,16 +241,18 @@ static int tick_watchdog(struct server *v, uint64_t now)
 	return (int)(v->watchdog_at_ms - now);
 }
 
-/* A probe is no use. */
 static int tick_idle(struct server *v, uint64_t now)
 {
-	size_t own_runs = v->health.is_probing ? 1 : 0;
-	bool is_used = executions_count(v->parts.executions) > own_runs ||
-		       http_unfinished(v->parts.http) > 0;
+	const struct idle_uses uses = {
+		.runs = executions_count(v->parts.executions),
+		.own_runs = v->health.is_probing ? 1 : 0,
+		.requests = http_unfinished(v->parts.http),
+		.sessions = v->parts.sessions.live,
+	};
 
 	if (!v->options->until_idle || executions_is_draining(v->parts.executions))
 		return -1;
-	int wait_ms = idle_tick(&v->idle, is_used, now);
+	int wait_ms = idle_tick(&v->idle, idle_is_used(&uses), now);
 	if (wait_ms == 0) {
 		slog(SLOG_NOTICE, "", "no session and no run, ending");
 		drain(v);

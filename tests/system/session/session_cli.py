@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 
 from harness import *  # noqa: F403
 from service import Service
@@ -414,6 +415,9 @@ def _():
         own.session("exec", name, "--", "echo", "hi").exits(0).says("hi\n")
         second = own.create()
         equal(own.look(), pid, "the process that listens")
+        if LONG:
+            time.sleep(12)  # longer than the service waits without a session
+            own.session("exec", name, "--", "echo", "still").exits(0).says("still\n")
         own.session("end", name, second).exits(0)
         own.await_end()
         contains(own.said(), "no session and no run, ending", "the log")

@@ -2,6 +2,11 @@
 /* Pure. */
 #include "runtime/front/serve/operations/idle.h"
 
+bool idle_is_used(const struct idle_uses *u)
+{
+	return u->runs > u->own_runs || u->requests > 0 || u->sessions > 0;
+}
+
 int idle_tick(struct idle *i, bool is_used, uint64_t now_ms)
 {
 	if (is_used || i->since_ms == 0)

@@ -405,13 +405,16 @@ static int explain_missing(const struct json_node *exec, struct cj_error *err)
 	return cj_reject_as(err, ENODATA, "the service sent no result");
 }
 
-static int await_end(struct remote *r, const char *url, struct cj_error *err)
+static int await_end(struct remote *r, struct cj_error *err)
 {
+	char url[REMOTE_URL_MAX];
 	const struct remote_fetch fetch = {
 		.socket = r->call->config->remote,
 		.message = { .method = "GET", .path = url, .accept = "application/json" },
 	};
 
+	if (snprintf(url, sizeof(url), "%s" AWAIT_QUERY, r->url) >= (int)sizeof(url))
+		return cj_fail(err, ENAMETOOLONG, "write the URL of the request");
 	while (!r->result) {
 		auto_arena struct arena tree = { 0 };
 		const struct json_node *exec = NULL;
@@ -433,7 +436,6 @@ int remote_await(const struct remote_call *call, struct outcome *o, struct json_
 		 bool *out_complete, struct cj_error *err)
 {
 	const struct strings none = { 0 };
-	char url[REMOTE_URL_MAX] = "";
 	struct remote *r = create(call, o, err);
 
 	if (!r)
@@ -441,11 +443,7 @@ int remote_await(const struct remote_call *call, struct outcome *o, struct json_
 	r->signal_fd = -1; /* poll(2) ignores it: signals have their default action */
 	int rc = remote_write_urls(r, err);
 	if (rc == 0)
-		rc = remote_url(url, r->url, err);
-	if (rc == 0 && strlen(url) + sizeof(AWAIT_QUERY) <= sizeof(url))
-		memcpy(url + strlen(url), AWAIT_QUERY, sizeof(AWAIT_QUERY));
-	if (rc == 0)
-		rc = await_end(r, url, err);
+		rc = await_end(r, err);
 	if (rc == 0)
 		rc = finish(r, &none, out_result, out_complete, err);
 	return destroy(r, rc, err);

@@ -152,40 +152,57 @@ static bool is_valid(const struct wire *wire, size_t nfds)
 	       nfds >= WIRE_FD_MIN;
 }
 
-int session_receive(int sock_fd, struct session_request *out, struct cj_error *err)
+/* One message as it came. */
+struct received {
+	struct wire wire;
+	int fds[WIRE_FD_COUNT];
+	size_t nfds;
+	bool is_whole;
+};
+
+/* Returns 0 at the end of the stream, or a negative errno. */
+static ssize_t receive_wire(int sock_fd, struct received *out)
 {
-	struct wire wire = { 0 };
-	struct iovec bytes = { &wire, sizeof(wire) };
+	struct iovec bytes = { &out->wire, sizeof(out->wire) };
 	union descriptors_room control = { 0 };
 	struct msghdr msg = { .msg_iov = &bytes,
 			      .msg_iovlen = 1,
 			      .msg_control = &control,
 			      .msg_controllen = sizeof(control) };
-	int fds[WIRE_FD_COUNT] = { -1, -1, -1 };
 
 	ssize_t got;
 	do
 		got = recvmsg(sock_fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
 	while (got < 0 && errno == EINTR);
-	if (got < 0 && errno == EAGAIN)
+	if (got < 0)
+		return -errno;
+	out->nfds = take_descriptors(&msg, out->fds);
+	out->is_whole = got == (ssize_t)sizeof(out->wire) && !(msg.msg_flags & MSG_CTRUNC);
+	return got;
+}
+
+int session_receive(int sock_fd, struct session_request *out, struct cj_error *err)
+{
+	struct received r = { .fds = { -1, -1, -1 } };
+	ssize_t got = receive_wire(sock_fd, &r);
+
+	if (got == -EAGAIN)
 		return 0;
 	if (got < 0)
-		return cj_fail(err, errno, "read from the server");
+		return cj_fail(err, (int)-got, "read from the server");
 	if (got == 0)
 		return cj_reject_as(err, EPIPE, "the server has ended");
-	size_t nfds = take_descriptors(&msg, fds);
-	struct session_request request = { .kind = wire.kind,
-					   .worker = wire.worker,
-					   .signo = wire.signo,
-					   .sock_fd = fds[WIRE_SOCK],
-					   .control_fd = fds[WIRE_CONTROL],
-					   .stdin_fd = fds[WIRE_STDIN] };
-	if (got != (ssize_t)sizeof(wire) || (msg.msg_flags & MSG_CTRUNC) ||
-	    !is_valid(&wire, nfds)) {
+	struct session_request request = { .kind = r.wire.kind,
+					   .worker = r.wire.worker,
+					   .signo = r.wire.signo,
+					   .sock_fd = r.fds[WIRE_SOCK],
+					   .control_fd = r.fds[WIRE_CONTROL],
+					   .stdin_fd = r.fds[WIRE_STDIN] };
+	if (!r.is_whole || !is_valid(&r.wire, r.nfds)) {
 		session_request_fini(&request);
 		return cj_reject_as(err, EPROTO, "the server sent a message that is not whole");
 	}
-	memcpy(request.id, wire.id, sizeof(request.id));
+	memcpy(request.id, r.wire.id, sizeof(request.id));
 	*out = request;
 	return 1;
 }

@@ -69,6 +69,8 @@ static void hold(struct keeper *k, struct exchange *x, bool is_creator)
 
 	if (!waiter) {
 		exchange_refuse(x, API_INTERNAL, NULL, NULL, 0);
+		if (is_creator)
+			keeper_end(k->all, k->entry, ENDED_CLOSED, NULL);
 		return;
 	}
 	*waiter = (struct session_waiter){ .keeper = k, .exchange = x, .is_creator = is_creator };

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A session in Python: variables and files stay, a program in the background, a limit that ends one exec only.
+"""A session in Python: files stay, a program in the background, a limit that ends one exec only.
 
     python3 tools/examples/session.py [SOCKET]
 

@@ -37,7 +37,7 @@ static const struct verb {
 	{ "image", image_verb, "import, list or remove images, for --rootfs", NULL, NULL },
 	{ "serve", serve_verb, "run jails for other programs, over a socket", NULL, NULL },
 	{ "mcp", mcp_verb, "MCP server that runs code in jails, for AI agents", NULL, NULL },
-	{ "session", session_verb, "jails that stay, for more than one program", NULL, NULL },
+	{ "session", session_verb, "run several programs in one jail", NULL, NULL },
 	{ "ps", ps_verb, "list the jails of this user", "[--json]",
 	  "Lists the jails of this user, one per line: id, profile, process id of cejail, age\n"
 	  "and state. The states are:\n"

@@ -91,7 +91,8 @@ static int print_verbs(void)
 {
 	(void)printf(
 	    "Usage: cejail session VERB [OPTION...] [ARG...]\n\n"
-	    "Jails that stay: a session keeps its files and processes between programs.\n\n");
+	    "A session is a jail that runs several programs. Its files and background processes\n"
+	    "stay until it ends.\n\n");
 	for (size_t i = 0; i < VERB_COUNT; i++)
 		(void)printf("  %-7s %s\n", verbs[i].name, verbs[i].help);
 	(void)printf("\n'cejail session VERB --help' prints the options of a verb. The manual is\n"

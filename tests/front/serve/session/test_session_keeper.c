@@ -235,7 +235,7 @@ static void sixteen_execs_run_at_once(void **state)
 		(void)snprintf(
 		    body, sizeof(body),
 		    "{\"code\":\"touch /tmp/begun.%d; while [ $(ls /tmp | grep -c begun) "
-		    "-lt %d ]; do sleep 0.05; done; echo %d\"}",
+		    "-lt %d ]; do sleep 0.2; done; echo %d\"}",
 		    i, MANY, i);
 		w[i] = asked_exec(&side, id, body, false);
 	}

@@ -30,7 +30,7 @@
 #include "runtime/base/sys.h"
 #include "runtime/jail/record.h"
 
-#define PATIENCE_MS 20000
+#define PATIENCE_MS 60000
 
 /* A sanitizer's shadow is counted where no cgroup holds the memory: init would end. */
 #if defined(__SANITIZE_ADDRESS__)

@@ -20,7 +20,7 @@ static int check(const char *body, const char *version, const char *method, cons
 	const struct mcp_headers headers = { version, method, name };
 	auto_arena struct arena a = { 0 };
 	struct mcp_message message;
-	struct mcp_fault fault = { 0 };
+	struct mcp_fault fault;
 
 	assert_int_equal(mcp_message_read(body, strlen(body), &a, &message, &fault), 0);
 	int rc = mcp_headers_check(&headers, &message, VERSION, &fault);

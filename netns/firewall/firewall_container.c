@@ -8,15 +8,44 @@
  */
 #include "netns/firewall/firewall_build.h"
 
+#include <linux/netfilter/nf_conntrack_common.h>
+#include <linux/rtnetlink.h>
+
 #include "netns/firewall/firewall_rules.h"
 
 #define LOOPBACK_INDEX 1u /* of `lo` in every namespace: linux/net.h LOOPBACK_IFINDEX */
 
 #define IPV4_NO_OPTIONS  0x45 /* version 4, five words: RFC 791 3.1 */
 #define IPV6_NEXT_HEADER 6    /* its offset: RFC 8200 3 */
+#define IPV6_SOURCE      8    /* as well */
 
 /* RFC 4861 4.1, 4.3, 4.4.  Without CAP_NET_RAW only the kernel sends these. */
 static const uint8_t neighbour_types[] = { 133, 135, 136 };
+
+/*
+ * A socket of IPv6 may have any source: ipv6(7), IPV6_FREEBIND.  Sent to an address of the
+ * container's own, such a packet would begin a connection that comes from outside, and what goes to
+ * that source would be its answers.  The kernel alone sends from "::", and what it refuses by a
+ * reset or by ICMP comes from the refused destination, related to the refused packet.
+ */
+static void refuse_foreign_sources(struct nft_batch *b)
+{
+	const uint32_t local = RTN_LOCAL;
+	const uint32_t not_related = NF_CT_STATE_BIT(IP_CT_NEW) |
+				     NF_CT_STATE_BIT(IP_CT_ESTABLISHED) | NF_CT_STATE_INVALID_BIT |
+				     NF_CT_STATE_UNTRACKED_BIT;
+	static const uint8_t unspecified[16];
+
+	nft_rule_begin(b, "output");
+	firewall_match_family(b, &firewall_families[1]);
+	nft_match_payload(b, NFT_PAYLOAD_NETWORK_HEADER, IPV6_SOURCE, NFT_CMP_NEQ, unspecified,
+			  sizeof(unspecified));
+	nft_match_ct_state(b, not_related);
+	nft_load_source_type(b);
+	nft_compare(b, NFT_CMP_NEQ, &local, sizeof(local));
+	firewall_end_refused(b, "refuse", NET_PROTOCOL);
+	nft_rule_end(b);
+}
 
 static void accept_loopback(struct nft_batch *b)
 {
@@ -77,6 +106,7 @@ static void add_output(struct nft_batch *b, const struct firewall_container_spec
 	static const struct nft_hook output = { "output", "filter", NF_INET_LOCAL_OUT, 0, NF_DROP };
 
 	nft_add_base_chain(b, &output);
+	refuse_foreign_sources(b);
 	accept_loopback(b);
 	accept_answers(b);
 	accept_neighbours(b);

@@ -84,8 +84,9 @@ void nft_load_payload(struct nft_batch *b, enum nft_payload_bases base, uint32_t
 		      uint32_t bytes, uint32_t reg);
 void nft_load_value(struct nft_batch *b, const void *value, uint32_t bytes, uint32_t reg);
 
-/* `fib daddr type`, as RTN_* of rtnetlink(7). */
+/* `fib daddr type` and `fib saddr type`, as RTN_* of rtnetlink(7). */
 void nft_load_destination_type(struct nft_batch *b);
+void nft_load_source_type(struct nft_batch *b);
 
 /* Matches a packet that came in on the link that an answer to its source would leave by: `fib saddr
  * . iif oif exists`. */

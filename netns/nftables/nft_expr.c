@@ -78,13 +78,23 @@ void nft_load_value(struct nft_batch *b, const void *value, uint32_t bytes, uint
 	end(b, e);
 }
 
-void nft_load_destination_type(struct nft_batch *b)
+static void load_address_type(struct nft_batch *b, uint32_t which)
 {
 	struct expression e = begin(b, "fib");
 	nft_put_u32(b, NFTA_FIB_DREG, SCRATCH);
 	nft_put_u32(b, NFTA_FIB_RESULT, NFT_FIB_RESULT_ADDRTYPE);
-	nft_put_u32(b, NFTA_FIB_FLAGS, NFTA_FIB_F_DADDR);
+	nft_put_u32(b, NFTA_FIB_FLAGS, which);
 	end(b, e);
+}
+
+void nft_load_destination_type(struct nft_batch *b)
+{
+	load_address_type(b, NFTA_FIB_F_DADDR);
+}
+
+void nft_load_source_type(struct nft_batch *b)
+{
+	load_address_type(b, NFTA_FIB_F_SADDR);
 }
 
 void nft_match_reverse_path(struct nft_batch *b)

@@ -144,6 +144,47 @@ static void a_source_route_is_refused(void **state)
 	lab_close(&lab);
 }
 
+/* A socket of IPv6 with this source, which needs no right; 0 or an errno. */
+static int send_from(const char *source, uint16_t source_port, const char *to, uint16_t to_port)
+{
+	struct sockaddr_in6 from = { .sin6_family = AF_INET6, .sin6_port = htons(source_port) };
+	struct sockaddr_in6 peer = { .sin6_family = AF_INET6, .sin6_port = htons(to_port) };
+	const int on = 1;
+	int fd = socket(AF_INET6, SOCK_DGRAM, 0);
+
+	if (fd < 0 || inet_pton(AF_INET6, source, &from.sin6_addr) != 1 ||
+	    inet_pton(AF_INET6, to, &peer.sin6_addr) != 1 ||
+	    setsockopt(fd, IPPROTO_IPV6, IPV6_FREEBIND, &on, sizeof(on)) < 0 ||
+	    bind(fd, (struct sockaddr *)&from, sizeof(from)) < 0)
+		return EIO;
+	int code = sendto(fd, "x", 1, 0, (struct sockaddr *)&peer, sizeof(peer)) < 0 ? errno : 0;
+	close(fd);
+	return code;
+}
+
+static void a_foreign_source_makes_no_packet_an_answer(void **state)
+{
+	static const char own[] = "fdce:6a11::2", closed[] = "fd00:ec2::254";
+	const struct firewall_container_spec spec = { 0 };
+	struct lab lab;
+	int status = 0;
+
+	(void)state;
+	open_container(&lab, &spec);
+	pid_t pid = fork();
+	if (pid == 0) {
+		bool is_in = setns(lab.jail, CLONE_NEWNET) == 0 &&
+			     send_from(closed, 5353, own, 5353) != EIO &&
+			     send_from(own, 5353, closed, 5353) != EIO;
+		_exit(is_in ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(count_of(&lab, NET_PROTOCOL), 1);
+	assert_int_equal(count_of(&lab, NET_METADATA), 1);
+	lab_close(&lab);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -152,6 +193,7 @@ int main(void)
 		cmocka_unit_test(the_host_is_closed_also_when_it_is_listed),
 		cmocka_unit_test(loading_again_replaces_the_same_table_and_keeps_another),
 		cmocka_unit_test(a_source_route_is_refused),
+		cmocka_unit_test(a_foreign_source_makes_no_packet_an_answer),
 	};
 
 	no_lab = lab_enter_user();

@@ -63,19 +63,19 @@ static void on_waiter_gone(void *holder)
 		keeper_end(k->all, k->entry, ENDED_CLOSED, NULL);
 }
 
-static void hold(struct keeper *k, struct exchange *x, bool is_creator)
+/* False: there is no memory for it, and it was told so. */
+static bool hold(struct keeper *k, struct exchange *x, bool is_creator)
 {
 	struct session_waiter *waiter = calloc(1, sizeof(*waiter));
 
 	if (!waiter) {
 		exchange_refuse(x, API_INTERNAL, NULL, NULL, 0);
-		if (is_creator)
-			keeper_end(k->all, k->entry, ENDED_CLOSED, NULL);
-		return;
+		return false;
 	}
 	*waiter = (struct session_waiter){ .keeper = k, .exchange = x, .is_creator = is_creator };
 	TAILQ_INSERT_TAIL(&k->waiters, waiter, link);
 	exchange_hold(x, on_waiter_gone, waiter);
+	return true;
 }
 
 static void reply(struct exchange *x, unsigned status, const struct session_entry *e)
@@ -345,7 +345,8 @@ int keeper_begin(struct keepers *all, const struct keeper_order *order, struct c
 		return cj_wrap(err, "create a session");
 	}
 	metrics_count_session(all->context.metrics, k->entry->profile);
-	hold(k, order->exchange, true);
+	if (!hold(k, order->exchange, true)) /* nobody knows the id */
+		keeper_end(all, k->entry, ENDED_CLOSED, NULL);
 	return 0;
 }
 
@@ -358,7 +359,7 @@ void keeper_end(struct keepers *all, struct session_entry *e, enum entry_reason 
 
 	(void)all;
 	if (x)
-		hold(k, x, false);
+		(void)hold(k, x, false);
 	if (e->state >= ENTRY_ENDING)
 		return;
 	slog(SLOG_INFO, k->trace.request_id, "session %s (%s) ends: %s", e->id, e->profile,

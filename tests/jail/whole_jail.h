@@ -28,7 +28,10 @@
 #define TEST_MEMORY_BYTES (1ull << 47)
 #endif
 #endif
-#ifndef TEST_MEMORY_BYTES
+#ifdef TEST_MEMORY_BYTES
+#define HAS_SANITIZER true
+#else
+#define HAS_SANITIZER	  false
 #define TEST_MEMORY_BYTES (64ull << 20)
 #endif
 

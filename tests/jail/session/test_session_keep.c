@@ -173,14 +173,15 @@ static struct exec take(struct whole_session *w, unsigned mib, unsigned number)
 
 static bool is_sampled(const struct whole_session *w)
 {
-	return w->jail->limits[LIMIT_MEMORY].enforced_by == ENFORCED_BY_SUPERVISOR &&
-	       TEST_MEMORY_BYTES < 1ull << 40; /* the sanitizer's jail has no limit to speak of */
+	return w->jail->limits[LIMIT_MEMORY].enforced_by == ENFORCED_BY_SUPERVISOR;
 }
 
 static void one_exec_that_needs_too_much_memory_ends_and_the_others_live(void **state)
 {
 	(void)state;
 	struct whole_session w = simple_session();
+	if (HAS_SANITIZER) /* there is no limit that can be reached */
+		return;
 	w.plan.limits.memory_bytes = TEST_MEMORY_BYTES * 4;
 	begin_session(&w);
 	if (!is_sampled(&w)) {
@@ -204,6 +205,8 @@ static void execs_that_together_need_too_much_memory_end_the_session(void **stat
 {
 	(void)state;
 	struct whole_session w = simple_session();
+	if (HAS_SANITIZER) /* there is no limit that can be reached */
+		return;
 	w.plan.limits.memory_bytes = TEST_MEMORY_BYTES * 4;
 	begin_session(&w);
 	if (!is_sampled(&w)) {

@@ -239,47 +239,48 @@ def creating(b, id):
     process = subprocess.Popen([OCI, "--root", b.root, "create", "-b", b.path, id], env=environment(), **quiet)
 
     def init():
-        true(process.poll() is None, f"create has ended: {process.poll() is not None and process.stderr.read()}")
+        true(process.poll() is None, f"create has ended with status {process.returncode}")
         return next((pid for pid in children_of(process.pid) if is_stopped(pid)), None)
 
     return process, wait_until(init, "a stopped init")
 
 
-@test("delete force ends a container whose init is stopped whether create lives or is killed", limit=120)
-def _():
-    for is_killed in (False, True):
+if LONG:  # half a minute each
+
+    @test("delete force ends a container whose init is stopped whether create lives or is killed", limit=120)
+    def _():
+        for is_killed in (False, True):
+            with Bundle() as b:
+                beside_stopper(b, 1)
+                process, init = creating(b, "one")
+                wait_until(lambda: b.state("one")["pid"] == init, "the record")
+                if is_killed:
+                    process.kill()
+                    process.wait(10)
+                begin = time.monotonic()
+                b.delete("one", "--force").exits(0)
+                between(time.monotonic() - begin, 0, 2 * SLOW, "seconds")
+                finish(process)
+                nothing_is_left(b, "one")
+                true(not alive(init), "init lives")
+                descendants()  # reaps it, or its pid namespace would not end
+
+    @test("start and create give up an init that is stopped after 30 seconds", limit=240)
+    def _():
         with Bundle() as b:
-            beside_stopper(b, 1)
-            process, init = creating(b, "one")
-            wait_until(lambda: b.state("one")["pid"] == init, "the record")
-            if is_killed:
-                process.kill()
-                process.wait(10)
+            id = b.created()
+            pid = b.state(id)["pid"]
+            os.kill(pid, signal.SIGSTOP)
             begin = time.monotonic()
-            b.delete("one", "--force").exits(0)
-            between(time.monotonic() - begin, 0, 2 * SLOW, "seconds")
-            finish(process)
+            process = subprocess.Popen([OCI, "--root", b.root, "start", id], env=environment(), stdin=subprocess.DEVNULL,
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
+            time.sleep(1)
+            true(process.poll() is None, "start does not wait")
+            beside_stopper(b, 1)
+            create, init = creating(b, "one")
+            refused_oci(finish(process, 60), "init")
+            between(time.monotonic() - begin, 29, 40 * SLOW, "seconds")
+            b.delete(id, "--force").exits(0)
+            refused_oci(finish(create, 60), "init", "timed out")
             nothing_is_left(b, "one")
             true(not alive(init), "init lives")
-            descendants()  # reaps it, or its pid namespace would not end
-
-
-@test("start and create give up an init that is stopped after 30 seconds", limit=240)
-def _():
-    with Bundle() as b:
-        id = b.created()
-        pid = b.state(id)["pid"]
-        os.kill(pid, signal.SIGSTOP)
-        begin = time.monotonic()
-        process = subprocess.Popen([OCI, "--root", b.root, "start", id], env=environment(), stdin=subprocess.DEVNULL,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
-        time.sleep(1)
-        true(process.poll() is None, "start does not wait")
-        beside_stopper(b, 1)
-        create, init = creating(b, "one")
-        refused_oci(finish(process, 60), "init")
-        between(time.monotonic() - begin, 29, 40 * SLOW, "seconds")
-        b.delete(id, "--force").exits(0)
-        refused_oci(finish(create, 60), "init", "timed out")
-        nothing_is_left(b, "one")
-        true(not alive(init), "init lives")

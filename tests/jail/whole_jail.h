@@ -31,7 +31,7 @@
 #ifdef TEST_MEMORY_BYTES
 #define HAS_SANITIZER true
 #else
-#define HAS_SANITIZER	  false
+#define HAS_SANITIZER     false
 #define TEST_MEMORY_BYTES (64ull << 20)
 #endif
 

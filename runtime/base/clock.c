@@ -2,6 +2,7 @@
 /* Now.  Acts: reads the clock. */
 #include "runtime/base/clock.h"
 
+#include <limits.h>
 #include <time.h>
 
 uint64_t clock_us(void)
@@ -21,4 +22,20 @@ uint64_t clock_epoch_ms(void)
 	struct timespec now = { 0 };
 	(void)clock_gettime(CLOCK_REALTIME, &now); /* cannot fail for this clock */
 	return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+uint64_t clock_earlier(uint64_t one_ms, uint64_t other_ms)
+{
+	if (one_ms == 0 || other_ms == 0)
+		return one_ms | other_ms;
+	return one_ms < other_ms ? one_ms : other_ms;
+}
+
+int clock_ms_until(uint64_t at_ms)
+{
+	uint64_t now_ms = clock_ms();
+	if (at_ms == 0)
+		return -1;
+	uint64_t left_ms = at_ms > now_ms ? at_ms - now_ms : 0;
+	return left_ms < INT_MAX ? (int)left_ms : INT_MAX;
 }

@@ -10,3 +10,8 @@
 uint64_t clock_us(void);
 uint64_t clock_ms(void);
 uint64_t clock_epoch_ms(void); /* the time of day: since 1970, UTC */
+
+/* Moments on clock_ms(); 0: no such moment. */
+uint64_t clock_earlier(uint64_t one_ms, uint64_t other_ms);
+/* The time until it, for poll(2): at most INT_MAX; -1 if there is no such moment. */
+int clock_ms_until(uint64_t at_ms);

@@ -11,7 +11,6 @@
 #include "runtime/jail/session/session.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -205,16 +204,6 @@ static bool is_network_wanted(const struct session *s)
 	return s->jail->watch && filter_watch_wants_network(s->jail->watch);
 }
 
-/* The time until a moment on clock_ms(), for poll(2); 0: no such moment. */
-static int ms_until(uint64_t at_ms)
-{
-	uint64_t now_ms = clock_ms();
-	if (at_ms == 0)
-		return -1;
-	uint64_t left_ms = at_ms > now_ms ? at_ms - now_ms : 0;
-	return left_ms < INT_MAX ? (int)left_ms : INT_MAX;
-}
-
 static int shorter(int timeout_ms, int other_ms)
 {
 	if (timeout_ms < 0 || (other_ms >= 0 && other_ms < timeout_ms))
@@ -225,9 +214,10 @@ static int shorter(int timeout_ms, int other_ms)
 static int poll_timeout(const struct session *s, int timeout_ms)
 {
 	const struct filter_watch *calls = s->jail->watch;
-	timeout_ms = shorter(timeout_ms, session_slots_timeout_ms(s));
-	timeout_ms = shorter(timeout_ms, ms_until(session_memory_next_ms(s, &s->keep->memory)));
-	timeout_ms = shorter(timeout_ms, ms_until(calls ? filter_watch_paused_until_ms(calls) : 0));
+	uint64_t at_ms = session_slots_next_ms(s);
+	at_ms = clock_earlier(at_ms, session_memory_next_ms(s, &s->keep->memory));
+	at_ms = clock_earlier(at_ms, calls ? filter_watch_paused_until_ms(calls) : 0);
+	timeout_ms = shorter(timeout_ms, clock_ms_until(at_ms));
 	return is_network_wanted(s) ? shorter(timeout_ms, NETWORK_LOOK_MS) : timeout_ms;
 }
 

@@ -177,17 +177,13 @@ void session_slots_watch(const struct session *s, struct pollfd fds[static SESSI
 	}
 }
 
-int session_slots_timeout_ms(const struct session *s)
+uint64_t session_slots_next_ms(const struct session *s)
 {
-	uint64_t now_ms = clock_ms(), at_ms = UINT64_MAX;
-	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++) {
-		const struct session_slot *slot = &s->slots[i];
-		if (slot->is_used && slot->next_ms > 0 && slot->next_ms < at_ms)
-			at_ms = slot->next_ms;
-	}
-	if (at_ms == UINT64_MAX)
-		return -1;
-	return at_ms > now_ms ? (int)(at_ms - now_ms) : 0;
+	uint64_t at_ms = 0;
+	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
+		if (s->slots[i].is_used)
+			at_ms = clock_earlier(at_ms, s->slots[i].next_ms);
+	return at_ms;
 }
 
 static void free_slot(struct session_slot *slot)

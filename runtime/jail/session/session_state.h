@@ -90,8 +90,8 @@ int session_ask_init(struct jail *j, enum session_isolation *out_isolation, stru
 
 /* One for each slot, in its order; fd -1: not watched. */
 void session_slots_watch(const struct session *s, struct pollfd fds[static SESSION_EXECS_MAX]);
-/* When session_slots_turn() has something to do without an event: in ms for poll(2); -1: never. */
-int session_slots_timeout_ms(const struct session *s);
+/* When session_slots_turn() has something to do without an event, on clock_ms(); 0: never. */
+uint64_t session_slots_next_ms(const struct session *s);
 /*
  * After each poll(2): reads the links of finished execs, goes on killing, frees slots.  Anything
  * but SESSION_LIVES: *err says why the session must end.

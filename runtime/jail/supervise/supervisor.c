@@ -14,7 +14,6 @@
  */
 #include "runtime/jail/supervise/supervisor.h"
 
-#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -389,28 +388,16 @@ static int handle(struct watch *w, unsigned source, struct cj_error *err)
 	return 0;
 }
 
-/* The earlier of a deadline and another; 0: there is no other. */
-static uint64_t earlier(uint64_t at_ms, uint64_t other_ms)
-{
-	return other_ms > 0 && other_ms < at_ms ? other_ms : at_ms;
-}
-
 /* In ms, for poll(2): the time until the next deadline. */
 static int poll_timeout(const struct watch *w)
 {
-	uint64_t now_ms = clock_ms(), at_ms = UINT64_MAX;
-	at_ms = earlier(at_ms, w->usage.next_at_ms);
-	at_ms = earlier(at_ms, w->wall_at_ms);
-	at_ms = earlier(at_ms, w->j->watch ? filter_watch_paused_until_ms(w->j->watch) : 0);
+	uint64_t at_ms = clock_earlier(w->usage.next_at_ms, w->wall_at_ms);
+	at_ms = clock_earlier(at_ms, w->j->watch ? filter_watch_paused_until_ms(w->j->watch) : 0);
 	if (w->is_late)
-		at_ms = now_ms + READER_MS;
+		at_ms = clock_ms() + READER_MS;
 	if (is_network_wanted(w))
-		at_ms = now_ms + NETWORK_LOOK_MS;
-	at_ms = earlier(at_ms, w->grace_at_ms);
-	if (at_ms == UINT64_MAX)
-		return -1;
-	uint64_t left_ms = at_ms > now_ms ? at_ms - now_ms : 0;
-	return left_ms < INT_MAX ? (int)left_ms : INT_MAX;
+		at_ms = clock_ms() + NETWORK_LOOK_MS;
+	return clock_ms_until(clock_earlier(at_ms, w->grace_at_ms));
 }
 
 static int look_at_clock(struct watch *w, struct cj_error *err)

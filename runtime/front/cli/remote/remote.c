@@ -9,7 +9,6 @@
  */
 #include "runtime/front/cli/remote/remote.h"
 
-#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,14 +33,6 @@
 #define LINE_ROOM_MIN 4096
 #define AWAIT_QUERY   "?wait=60s"      /* the longest wait of one request */
 #define LIMIT_MS_MAX  (UINT64_MAX / 4) /* of timeout_ms in the event "start" */
-
-int remote_ms_until(uint64_t at_ms)
-{
-	uint64_t now = clock_ms();
-	uint64_t left = at_ms > now ? at_ms - now : 0;
-
-	return left < INT_MAX ? (int)left : INT_MAX;
-}
 
 /* --- lines -------------------------------------------------------------------------- */
 
@@ -177,11 +168,7 @@ enum {
 
 static int wait_ms(const struct remote *r)
 {
-	uint64_t due_ms = remote_input_due_ms(&r->input), until_ms = r->deadline_ms;
-
-	if (until_ms == 0 || (due_ms > 0 && due_ms < until_ms))
-		until_ms = due_ms;
-	return until_ms > 0 ? remote_ms_until(until_ms) : -1;
+	return clock_ms_until(clock_earlier(r->deadline_ms, remote_input_due_ms(&r->input)));
 }
 
 static int serve(struct remote *r, const struct pollfd fds[static ON_COUNT], struct cj_error *err)
@@ -213,7 +200,7 @@ static int poll_once(struct remote *r, struct cj_error *err)
 	int ready = poll(fds, ON_COUNT, wait_ms(r));
 	if (ready < 0)
 		return errno == EINTR ? 0 : cj_fail(err, errno, "wait for the service");
-	if (r->deadline_ms > 0 && remote_ms_until(r->deadline_ms) == 0)
+	if (r->deadline_ms > 0 && clock_ms_until(r->deadline_ms) == 0)
 		r->gave_up = true;
 	return r->gave_up ? 0 : serve(r, fds, err);
 }

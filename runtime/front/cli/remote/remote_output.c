@@ -30,8 +30,8 @@ static int patience_ms_of(const struct remote *r, uint64_t taken_ms)
 {
 	if (r->run_ended_ms == 0)
 		return -1;
-	return remote_ms_until((taken_ms > r->run_ended_ms ? taken_ms : r->run_ended_ms) +
-			       EVENTS_PATIENCE_MS);
+	return clock_ms_until((taken_ms > r->run_ended_ms ? taken_ms : r->run_ended_ms) +
+			      EVENTS_PATIENCE_MS);
 }
 
 static void write_bytes(struct remote *r, struct remote_stream *s, const char *bytes, size_t size)

@@ -58,9 +58,6 @@ void remote_cancel(struct remote *r, int signal);
  * an exec. */
 void remote_read_signals(struct remote *r);
 
-/* The time until `at_ms`, for poll(2). */
-int remote_ms_until(uint64_t at_ms);
-
 /* remote_output.c: `which` is 0 for stdout, 1 for stderr. */
 void remote_output_open(struct remote *r);
 void remote_output_close(struct remote *r);

@@ -92,13 +92,18 @@ static void put_end(struct json_writer *w, const struct summary *s)
 	json_member_u64(w, "denied_syscalls", s->denied_syscalls);
 }
 
-static void put_line(struct json_writer *w, const struct record *r)
+static void put_line_head(struct json_writer *w, const struct record *r, const char *id)
 {
 	json_open_object(w);
 	put_text(w, "schema", "cejail.audit/1");
 	put_text(w, "event", event_of(r));
 	result_put_time(w, "time", &r->time);
-	put_text(w, "id", r->run->id);
+	put_text(w, "id", id);
+}
+
+static void put_line(struct json_writer *w, const struct record *r)
+{
+	put_line_head(w, r, r->run->id);
 	put_text(w, "caller", r->run->caller);
 	put_text(w, "profile", r->run->profile);
 	put_text(w, "profile_sha256", r->run->profile_sha256);
@@ -126,11 +131,7 @@ static void put_session_line(struct json_writer *w, const struct record *r)
 {
 	const struct audit_session *s = r->session;
 
-	json_open_object(w);
-	put_text(w, "schema", "cejail.audit/1");
-	put_text(w, "event", event_of(r));
-	result_put_time(w, "time", &r->time);
-	put_text(w, "id", s->id);
+	put_line_head(w, r, s->id);
 	put_text(w, "caller", s->caller);
 	put_text(w, "profile", s->profile);
 	put_text(w, "profile_sha256", s->profile_sha256);
@@ -262,6 +263,16 @@ static void put_end_fields(struct entry *e, const struct summary *s)
 	put_number(e, "CEJAIL_DENIED_SYSCALLS", s->denied_syscalls);
 }
 
+static void put_entry_head(struct entry *e, const struct record *r, const char *message,
+			   const char *message_id)
+{
+	put_field(e, "MESSAGE", message);
+	put_field(e, "MESSAGE_ID", message_id);
+	put_number(e, "PRIORITY", LOG_INFO);
+	put_field(e, "SYSLOG_IDENTIFIER", "cejail");
+	put_field(e, "CEJAIL_EVENT", event_of(r));
+}
+
 static void put_entry(struct entry *e, const struct record *r)
 {
 	const struct audit_run *run = r->run;
@@ -272,11 +283,7 @@ static void put_entry(struct entry *e, const struct record *r)
 	else
 		(void)snprintf(message, sizeof(message), "run %.64s of %.64s starts", run->id,
 			       run->caller);
-	put_field(e, "MESSAGE", message);
-	put_field(e, "MESSAGE_ID", r->end ? AUDIT_MESSAGE_END : AUDIT_MESSAGE_START);
-	put_number(e, "PRIORITY", LOG_INFO);
-	put_field(e, "SYSLOG_IDENTIFIER", "cejail");
-	put_field(e, "CEJAIL_EVENT", event_of(r));
+	put_entry_head(e, r, message, r->end ? AUDIT_MESSAGE_END : AUDIT_MESSAGE_START);
 	put_field(e, "CEJAIL_RUN_ID", run->id);
 	put_field(e, "CEJAIL_CALLER", run->caller);
 	put_field(e, "CEJAIL_PROFILE", run->profile);
@@ -300,12 +307,8 @@ static void put_session_entry(struct entry *e, const struct record *r)
 
 	(void)snprintf(message, sizeof(message), "session %.64s of %.64s %s%.32s", s->id, s->caller,
 		       s->reason ? "ended: " : "starts", s->reason ? s->reason : "");
-	put_field(e, "MESSAGE", message);
-	put_field(e, "MESSAGE_ID",
-		  s->reason ? AUDIT_MESSAGE_SESSION_END : AUDIT_MESSAGE_SESSION_START);
-	put_number(e, "PRIORITY", LOG_INFO);
-	put_field(e, "SYSLOG_IDENTIFIER", "cejail");
-	put_field(e, "CEJAIL_EVENT", event_of(r));
+	put_entry_head(e, r, message,
+		       s->reason ? AUDIT_MESSAGE_SESSION_END : AUDIT_MESSAGE_SESSION_START);
 	put_field(e, "CEJAIL_SESSION", s->id);
 	put_field(e, "CEJAIL_CALLER", s->caller);
 	put_field(e, "CEJAIL_PROFILE", s->profile);

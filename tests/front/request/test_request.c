@@ -5,8 +5,8 @@
 #include <fcntl.h>
 
 #include "rootfs/files/inputs.h"
-#include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
+#include "tests/json_file.h"
 
 static void assert_refused(struct asked *a, const char *text, int code, const char *message)
 {
@@ -17,18 +17,6 @@ static void assert_refused(struct asked *a, const char *text, int code, const ch
 }
 
 /* --- the examples that the schema's test reads, too ------------------------------------ */
-
-static const struct json_node *read_json(const char *path, struct arena *a)
-{
-	char *text;
-	size_t size;
-	const struct json_node *root = NULL;
-	struct cj_error err = { 0 };
-	if (fd_read_file(AT_FDCWD, path, JSON_BYTES_MAX, a, &text, &size, &err) < 0 ||
-	    json_parse(path, text, size, a, &root, &err) < 0)
-		fail_msg("%s (run from the top of the tree)", err.msg);
-	return root;
-}
 
 /* Both halves of reading: the form, and the values of the settings. */
 static int read_whole(struct asked *a, const struct json_node *example)
@@ -50,7 +38,7 @@ static void the_reader_agrees_with_the_schema(void **state)
 {
 	struct asked *a = *state;
 	auto_arena struct arena arena = { 0 };
-	const struct json_node *examples = read_json("tests/front/serve/requests.json", &arena);
+	const struct json_node *examples = json_of_file("tests/front/serve/requests.json", &arena);
 	const struct json_node *good = json_get(examples, "good"), *bad = json_get(examples, "bad");
 	assert_true(good->count > 10 && bad->count > 50);
 	for (const struct json_node *n = good->child; n; n = n->next)
@@ -68,7 +56,7 @@ static void the_schema_names_each_key_and_nothing_more(void **state)
 					   "stdin",   "args_json", "files", "artifacts" };
 	(void)state;
 	auto_arena struct arena arena = { 0 };
-	const struct json_node *root = read_json("profiles/schema/request.json", &arena);
+	const struct json_node *root = json_of_file("profiles/schema/request.json", &arena);
 	const struct json_node *keys = json_get(root, "properties");
 	const struct json_node *network =
 	    json_get(json_get(json_get(keys, "network"), "oneOf")->child->next, "properties");

@@ -4,8 +4,8 @@
 
 #include <fcntl.h>
 
-#include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
+#include "tests/json_file.h"
 
 static int parse_as(struct asked *a, enum request_kind kind, const char *text)
 {
@@ -119,14 +119,7 @@ static void a_run_has_nothing_of_a_session(void **state)
 
 static const struct json_node *properties_of(const char *path, struct arena *a)
 {
-	char *text;
-	size_t size;
-	const struct json_node *root = NULL;
-	struct cj_error err = { 0 };
-	if (fd_read_file(AT_FDCWD, path, JSON_BYTES_MAX, a, &text, &size, &err) < 0 ||
-	    json_parse(path, text, size, a, &root, &err) < 0)
-		fail_msg("%s (run from the top of the tree)", err.msg);
-	return json_get(root, "properties");
+	return json_get(json_of_file(path, a), "properties");
 }
 
 /* The own keys, then the settings that such a request may have. */

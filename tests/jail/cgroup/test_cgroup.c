@@ -5,7 +5,6 @@
  */
 #include "runtime/jail/cgroup/cgroup.h"
 
-#include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -25,6 +24,7 @@
 
 /* WRAP: mkdirat rmdir fstatfs system_file_write cgroup_host_read flock */
 #include "tests/jail/cgroup/fake_cgroup.h"
+#include "tests/first_thread.h"
 
 static struct cgroup_host host;
 static char real_parent[CGROUP_PATH_MAX]; /* on the real cgroupfs; "": there is none to use */
@@ -325,18 +325,6 @@ static pid_t enter_cgroup(const struct cgroup *c)
 	return pid;
 }
 
-/* proc_pid_stat(5): the state of the first thread. */
-static void await_zombie(pid_t pid)
-{
-	char path[32], text[512] = "";
-	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	for (int i = 0; i < 3000 && !strstr(text, ") Z "); i++) {
-		(void)usleep(10000);
-		(void)!system_file_read(AT_FDCWD, path, text, sizeof(text));
-	}
-	assert_non_null(strstr(text, ") Z "));
-}
-
 static pid_t spawn_into(const struct cgroup *c, int count)
 {
 	pid_t pid = enter_cgroup(c);
@@ -408,23 +396,12 @@ static void all_processes_die_and_their_cpu_time_is_counted(void **state)
 	cgroup_destroy(&c);
 }
 
-static void *wait_for_ever(void *unused)
-{
-	for (;;)
-		(void)pause();
-	return unused;
-}
-
 static pid_t spawn_without_first_thread(const struct cgroup *c)
 {
-	pthread_t thread;
 	siginfo_t ended = { 0 };
 	pid_t pid = enter_cgroup(c);
-	if (pid == 0) {
-		if (pthread_create(&thread, NULL, wait_for_ever, NULL) == 0)
-			(void)syscall(SYS_exit, 0);
-		_exit(1);
-	}
+	if (pid == 0)
+		end_first_thread();
 	await_zombie(pid);
 	assert_int_equal(waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOHANG | WNOWAIT), 0);
 	assert_int_equal(ended.si_pid, 0); /* the second one lives */

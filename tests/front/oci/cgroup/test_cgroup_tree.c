@@ -3,7 +3,6 @@
 #include "runtime/front/oci/cgroup/cgroup_tree.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -22,6 +21,7 @@
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/jail/cgroup/cgroup_parent.h"
+#include "tests/first_thread.h"
 
 /* WRAP: system_file_write */
 
@@ -83,13 +83,6 @@ static int end(void **state)
 	return top[0] == '\0' ? 0 : remove_top();
 }
 
-static void *wait_for_ever(void *unused)
-{
-	for (;;)
-		(void)pause();
-	return unused;
-}
-
 /* A process that waits in the cgroup top/tail. */
 static pid_t spawn(const char *tail)
 {
@@ -144,23 +137,8 @@ static void processes_of_every_level_are_listed_signalled_and_killed(void **stat
 
 static void exit_first_thread(int unused)
 {
-	pthread_t thread;
 	(void)unused;
-	if (pthread_create(&thread, NULL, wait_for_ever, NULL) == 0)
-		(void)syscall(SYS_exit, 0);
-	_exit(1);
-}
-
-/* proc_pid_stat(5): the state of the first thread. */
-static void await_zombie(pid_t pid)
-{
-	char path[32], text[512] = "";
-	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	for (int i = 0; i < 3000 && !strstr(text, ") Z "); i++) {
-		(void)usleep(10000);
-		(void)!system_file_read(AT_FDCWD, path, text, sizeof(text));
-	}
-	assert_non_null(strstr(text, ") Z "));
+	end_first_thread();
 }
 
 /* cgroup.kill alone leaves it alive. */

@@ -21,9 +21,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "runtime/base/files/fd.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
+#include "tests/json_file.h"
 
 #define REAL_JOURNAL "/run/systemd/journal/socket"
 #define SECRET       "MARKED-value-that-no-record-may-have"
@@ -332,17 +332,10 @@ static void the_schema_has_the_lines_members_in_order(void **state)
 {
 	(void)state;
 	struct lines l;
-	char *text = NULL;
-	size_t size = 0;
-	const struct json_node *schema = NULL;
-	struct cj_error err = { 0 };
 	struct audit a = open_audit(true, false, false);
 	write_both(&a);
 	read_lines(&l, "log");
-	if (fd_read_file(AT_FDCWD, "profiles/schema/audit.json", JSON_BYTES_MAX, &l.arena, &text,
-			 &size, &err) < 0 ||
-	    json_parse("schema", text, size, &l.arena, &schema, &err) < 0)
-		fail_msg("%s (run from the top of the tree)", err.msg);
+	const struct json_node *schema = json_of_file("profiles/schema/audit.json", &l.arena);
 	size_t required = json_get(schema, "required")->count;
 	check_members(l.items[0], schema, required + 4); /* what only a run has */
 	check_members(l.items[1], schema, required + 5);

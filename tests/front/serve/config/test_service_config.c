@@ -14,9 +14,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/base/files/fd.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/scope.h"
+#include "tests/json_file.h"
 
 static int read_text(struct service_config *c, const char *text, struct cj_error *err)
 {
@@ -118,18 +118,6 @@ static void what_the_tables_say_is_the_default_is_it(void **state)
 	service_config_fini(&c);
 }
 
-static const struct json_node *open_document(struct arena *a, const char *path)
-{
-	struct cj_error err = { 0 };
-	const struct json_node *root = NULL;
-	char *text = NULL;
-	size_t size = 0;
-	if (fd_read_file(AT_FDCWD, path, JSON_BYTES_MAX, a, &text, &size, &err) < 0 ||
-	    json_parse(path, text, size, a, &root, &err) < 0)
-		fail_msg("%s (run from the top of the tree)", err.msg);
-	return root;
-}
-
 static const struct json_node *at(const struct json_node *node, const char *key)
 {
 	node = json_get(node, key);
@@ -141,7 +129,7 @@ static void the_schema_has_the_tables_keys_in_order(void **state)
 {
 	(void)state;
 	auto_arena struct arena a = { 0 };
-	const struct json_node *root = open_document(&a, "profiles/schema/serve.json");
+	const struct json_node *root = json_of_file("profiles/schema/serve.json", &a);
 	const struct json_node *file = at(root, "properties");
 	const struct json_node *objects[] = {
 		file,
@@ -166,7 +154,7 @@ static void the_examples_are_taken_and_refused(void **state)
 {
 	(void)state;
 	auto_arena struct arena a = { 0 };
-	const struct json_node *root = open_document(&a, "tests/front/serve/configs.json");
+	const struct json_node *root = json_of_file("tests/front/serve/configs.json", &a);
 	static const char *const kinds[] = { "good", "bad" };
 	for (size_t i = 0; i < 2; i++) {
 		for (const struct json_node *n = at(root, kinds[i])->child; n; n = n->next) {

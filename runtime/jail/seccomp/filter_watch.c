@@ -201,7 +201,7 @@ static bool is_valid(const struct filter_watch *w, uint64_t id)
 	return w->listener_fd >= 0 && ioctl(w->listener_fd, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
 }
 
-/* Before the call is answered: who waits for the program's end then finds it counted. */
+/* Before the call is answered, so that it is counted when the program ends. */
 static void tell_group(struct filter_watch *w, const struct held *call, const char *name)
 {
 	if (!w->groups.refused)

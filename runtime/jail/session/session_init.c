@@ -54,7 +54,7 @@ static bool can_enter(int ruleset_fd)
 	return pid > 0 && sys_waitpid(pid, &status, 0) == pid && status == 0;
 }
 
-/* A ruleset that can't be made or used is no failure: the keeper is told, and warns or refuses. */
+/* If a ruleset can't be made or used, the answer says so, and the keeper warns or refuses. */
 static enum session_isolation open_domain(struct jail *j)
 {
 	bool has_scopes = false;

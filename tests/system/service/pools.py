@@ -123,10 +123,10 @@ def _():
         wait_full(s)
         found = set()
         for pid in s.workers():
-            with open(f"/proc/{pid}/cmdline", "rb") as file:
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(f"/proc/{pid}/cmdline", "rb") as file:
                 command = file.read().split(b"\0")
-            true(max(map(len, command)) < 200, f"process {pid} is shown as {command}")
-            found |= {profile for profile in profiles if profile.encode() in command[0]}
+                true(max(map(len, command)) < 200, f"process {pid} is shown as {command}")
+                found |= {profile for profile in profiles if profile.encode() in command[0]}
         equal(found, set(profiles), "interpreters that were seen")
 
 

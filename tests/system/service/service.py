@@ -106,9 +106,10 @@ class Service:
         self.folder.file("serve.json", json.dumps({"probe_interval": "1h", "socket_mode": "0666", "pool": {}, **config}))
 
     def reload(self, config):
+        before = self.said().count("configuration reloaded")
         self.write_config(config)
         self.signal(signal.SIGHUP)
-        harness.wait_until(lambda: "configuration reloaded" in self.said(), "the reload")
+        harness.wait_until(lambda: self.said().count("configuration reloaded") > before, "the reload")
 
     def start(self):
         words = ["serve", "--socket", self.socket, "--config", self.folder / "serve.json", *self.options]

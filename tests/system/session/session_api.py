@@ -177,7 +177,7 @@ def _():
 def _():
     with serving() as s:
         one = Session(s, lease="1h")
-        waiting = s.background(one.sh, "echo begun; sleep 600", id="long", timeout="20s")
+        waiting = s.background(one.sh, "echo begun; sleep 600", id="long", timeout="10m")
         one.is_sleeping("long")
         one.call("POST", "/lease", {"lease": "1s"}).has(200)
         value = waiting.finish().result

@@ -187,7 +187,8 @@ def _():
                 b.linux["rootfsPropagation"] = option
                 before = options_of(open("/proc/self/mountinfo", encoding="utf-8").read())
                 id = b.started()
-                wait_until(lambda: "below" in open(f"/proc/{b.state(id)['pid']}/mountinfo", encoding="utf-8").read(), "the mount inside")  # noqa: B023
+                root = f"/proc/{b.state(id)['pid']}/root"
+                wait_until(lambda: os.path.exists(f"{root}/data/below/inside"), "the mount inside")  # noqa: B023
                 equal(os.path.exists(f"{source}/below/inside"), is_seen, f"{option}: the mount is seen on the host")
                 b.delete(id, "--force").exits(0)
                 libc.umount2(f"{source}/below".encode(), detach)

@@ -24,7 +24,12 @@
 static bool is_readable(int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
-	return poll(&p, 1, 0) > 0;
+	int ready;
+
+	do
+		ready = poll(&p, 1, 0);
+	while (ready < 0 && errno == EINTR);
+	return ready > 0;
 }
 
 bool work_await_job(const struct work *w, int signal_fd)

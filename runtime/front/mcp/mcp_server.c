@@ -37,8 +37,16 @@ struct server {
 	struct watch signals;
 	int signal_fd;
 	bool is_over;
+	struct cj_error failure; /* why it is over; code 0: a signal ended it */
 	bool has_warned[DEGRADED_COUNT];
 };
+
+/* No memory for an answer: the client would wait for ever. */
+static void fail_answer(struct server *v)
+{
+	v->is_over = true;
+	(void)!cj_fail(&v->failure, ENOMEM, "answer");
+}
 
 /* --- lines to the client -------------------------------------------------------------- */
 
@@ -49,7 +57,7 @@ static void send_line(struct server *v, struct json_writer *w, bool may_drop)
 	size_t size = 0;
 
 	if (json_writer_take(w, &text, &size, &err) < 0)
-		v->is_over = true; /* no memory: the client would wait for ever */
+		fail_answer(v);
 	else
 		mcp_stdio_put(&v->stdio, text, size, may_drop);
 }
@@ -68,7 +76,7 @@ static void on_message(struct mcp_call *c, struct json_writer *w, bool may_drop)
 	if (w)
 		send_line(v, w, may_drop);
 	else
-		v->is_over = true;
+		fail_answer(v);
 }
 
 /* Warns the user about this host: once for each kind, on standard error. */
@@ -127,7 +135,7 @@ static void start_call(struct server *v, const struct mcp_asked *asked, struct j
 	}
 	struct call *c = calloc(1, sizeof(*c));
 	if (!c) {
-		v->is_over = true;
+		fail_answer(v);
 		return;
 	}
 	c->server = v;
@@ -165,7 +173,7 @@ static void on_line(struct mcp_stdio *s, const char *text, size_t size)
 	struct mcp_asked asked;
 
 	if (!w) {
-		v->is_over = true;
+		fail_answer(v);
 		return;
 	}
 	if (!text) {
@@ -271,7 +279,10 @@ static int turn_until_over(struct server *v, struct cj_error *err)
 		if (loop_turn(&v->loop, wait_ms, err) < 0)
 			return -err->code;
 	}
-	return 0;
+	if (v->failure.code == 0)
+		v->failure = v->stdio.failure;
+	*err = v->failure;
+	return -v->failure.code;
 }
 
 int mcp_server_run(const struct mcp_options *o, const struct mcp_setup *setup,

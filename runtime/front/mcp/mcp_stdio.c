@@ -18,6 +18,14 @@
 
 #define CHUNK 65536
 
+/* An answer that is lost would leave the client waiting. */
+static void fail_stream(struct mcp_stdio *s, int code, const char *what)
+{
+	s->is_over = true;
+	if (code != EPIPE && code != ECONNRESET) /* else the client has ended */
+		(void)!cj_fail(&s->failure, code, "%s", what);
+}
+
 static size_t waiting(const struct mcp_stdio *s)
 {
 	return s->end - s->start;
@@ -51,10 +59,10 @@ static void flush(struct mcp_stdio *s)
 		ssize_t put = write_some(s, s->queue + s->start, waiting(s));
 		if (put < 0 && errno == EINTR)
 			continue;
-		if (put < 0) {
-			s->is_over = s->is_over || errno != EAGAIN;
+		if (put < 0 && errno != EAGAIN)
+			fail_stream(s, errno, "write to standard output");
+		if (put < 0)
 			break;
-		}
 		s->start += (size_t)put;
 	}
 	if (waiting(s) == 0)
@@ -93,7 +101,7 @@ void mcp_stdio_put(struct mcp_stdio *s, const char *text, size_t size, bool may_
 	if (s->is_over || (may_drop && waiting(s) > MCP_QUEUE_SHORT))
 		return;
 	if (!make_room(s, size + 1)) {
-		s->is_over = true; /* an answer that is lost would leave the client waiting */
+		fail_stream(s, ENOMEM, "answer");
 		return;
 	}
 	memcpy(s->queue + s->end, text, size);
@@ -155,12 +163,14 @@ static bool make_input_room(struct mcp_stdio *s)
 static void read_input(struct mcp_stdio *s)
 {
 	if (!make_input_room(s)) {
-		s->is_over = true;
+		fail_stream(s, ENOMEM, "read standard input");
 		return;
 	}
 	ssize_t got = sys_read(STDIN_FILENO, s->buffer + s->size, CHUNK);
 	if (got < 0 && errno == EAGAIN)
 		return;
+	if (got < 0)
+		fail_stream(s, errno, "read standard input");
 	if (got <= 0) {
 		s->is_over = true;
 		return;

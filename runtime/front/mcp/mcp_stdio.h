@@ -27,7 +27,8 @@ struct mcp_stdio {
 	size_t start, end, queue_room;
 	bool is_skipping; /* the rest of a line that was too long */
 	bool is_paused;
-	bool is_over; /* the client closed its end */
+	bool is_over;            /* the client closed its end, or: */
+	struct cj_error failure; /* code 0: none */
 
 	void *owner;
 	/* A line without its newline, with a NUL.  NULL: it was longer than MCP_LINE_MAX. */

@@ -103,6 +103,9 @@ static void each_way_to_end_has_its_sentence(void **state)
 		{ "\"status\":\"cancelled\"", "cancelled" },
 		{ "\"status\":\"setup_error\",\"error\":{\"message\":\"no x\",\"hint\":\"do y\"}",
 		  "did not start: no x (do y)" },
+		{ "\"status\":\"setup_error\",\"error\":{\"stage\":\"supervisor\","
+		  "\"message\":\"no x\"}",
+		  "The program ran, but the run failed: no x" },
 		{ "\"status\":\"exited\",\"exit_code\":127,\"error\":{\"message\":\"no node\"}",
 		  "could not be executed: no node" },
 	};

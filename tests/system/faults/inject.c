@@ -14,6 +14,9 @@
  *	              what it leaves behind a "holder" (of the table that runs share on the host)
  *	              Of the keeper of a session (keeper.c), which is the supervisor: worker,
  *	              worker2, ... (of files and execs), reaper, reaper2, ... (of init)
+ *	              Of `cejail mcp`, which is the supervisor: spawner, and its children: worker,
+ *	              worker2, ... (of runs and of sessions), and theirs: init, init2, ..., and
+ *	              "exec" (of a keeper); reaper (of any init), payload
  *	CALL          the number of the role's call, or openat#3, the third of that name.  A role's
  *	              first call is the first after the dynamic loader has given up control: the
  *	              calls counted are ours and the libraries'
@@ -95,6 +98,7 @@ static struct {
 	int error;
 	bool is_done, is_after; /* injected; the payload has been executed */
 	bool is_session;        /* the program is tests/system/pressure/keeper.c */
+	bool is_mcp;            /* the program is `cejail mcp` */
 	long done_at_ms;
 	FILE *report;
 	struct task tasks[TASKS_MAX]; /* pid 0: free */
@@ -161,10 +165,28 @@ static const char *role_in_session(const struct task *parent, pid_t pid, int eve
 	return role;
 }
 
+/* Of the MCP server: each of its jails has a worker, a child of the spawner. */
+static const char *role_in_mcp(const struct task *parent, pid_t pid, int event)
+{
+	if (strcmp(parent->role, "supervisor") == 0)
+		return event == PTRACE_EVENT_VFORK ? "scope-helper" : "spawner";
+	if (strcmp(parent->role, "spawner") == 0)
+		return "worker";
+	if (strncmp(parent->role, "init", 4) == 0)
+		return event == PTRACE_EVENT_VFORK ? "payload" : "reaper";
+	if (strncmp(parent->role, "reaper", 6) == 0)
+		return "payload";
+	if (event == PTRACE_EVENT_VFORK)
+		return "scope-helper";
+	return pid_depth(pid) > pid_depth(parent->pid) ? "init" : "exec";
+}
+
 static const char *role_of_child(const struct task *parent, pid_t pid, int event)
 {
 	if (the.is_session)
 		return role_in_session(parent, pid, event);
+	if (the.is_mcp)
+		return role_in_mcp(parent, pid, event);
 	if (strcmp(parent->role, "init") == 0)
 		return event == PTRACE_EVENT_VFORK ? "payload" : "netns-maker";
 	if (strcmp(parent->role, "keeper") == 0)
@@ -656,6 +678,7 @@ int main(int argc, char **argv)
 
 	const char *slash = strrchr(argv[at], '/');
 	the.is_session = strcmp(slash ? slash + 1 : argv[at], "keeper") == 0;
+	the.is_mcp = argv[at + 1] && strcmp(argv[at + 1], "mcp") == 0;
 	stay_on_one_processor();
 	start(argv + at);
 	follow();

@@ -50,6 +50,16 @@ def _():
             equal(s.process.wait(10 * SLOW), 0, "the exit status")
 
 
+@test("mcp: a server that cannot write its answers ends with one line and status 125")
+def _():
+    with open("/dev/full", "wb") as full:
+        server = start("mcp", *SHELL, stdin=subprocess.PIPE, stdout=full)
+        given = b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n'
+        _, err = server.communicate(given, timeout=30 * SLOW)
+    equal(server.returncode, 125, "the exit status")
+    equal(err.decode(), "cejail: write to standard output: No space left on device\n", "the line")
+
+
 @test("mcp: a killed server leaves no jail running")
 def _():
     with Server(*SHELL) as s:

@@ -137,8 +137,10 @@ static void say_setup_error(struct mcp_prose *s, const struct json_node *result)
 {
 	const struct json_node *error = mcp_member(result, "error");
 	const char *hint = json_get_text(error, "hint");
+	bool has_run = strcmp(text_of(error, "stage"), "supervisor") == 0;
 
-	mcp_say(s, "The program did not start: %.600s", text_of(error, "message"));
+	mcp_say(s, "The program %s: %.600s", has_run ? "ran, but the run failed" : "did not start",
+		text_of(error, "message"));
 	if (hint)
 		mcp_say(s, " (%.256s)", hint);
 }

@@ -1,0 +1,254 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`cejail mcp`: each system call of the server, its spawner and its workers fails once.
+
+The client opens the connection, lists the tools, runs a program, uses a session and ends its input.  Whatever fails,
+each request has an answer: the one without the fault, or one that says what failed.  Or the server ends, with one
+line and status 125.  Nothing is left.
+"""
+
+import errno
+import json
+import os
+import re
+import select
+import signal
+import subprocess
+import tempfile
+import time
+
+import faults
+import harness
+import trial
+from harness import Failure, test
+from trial import Call, Seen, Way
+
+# How strong the jail is, and that its output is whole.
+CODE = r"""
+import re
+print(*re.findall("^(?:CapEff|CapBnd|NoNewPrivs|Seccomp):.*", open("/proc/self/status").read(), re.M), "complete")
+"""
+
+
+class Client:
+    """Sends one request after the other, and keeps what is the same in every run of each answer."""
+
+    def __init__(self, process):
+        self.process, self.buffer, self.number, self.told = process, b"", 0, []
+        self.end = time.monotonic() + trial.LIMIT * harness.SLOW
+
+    def line(self):
+        """None: the output has ended."""
+        while b"\n" not in self.buffer:
+            if not select.select([self.process.stdout], [], [], max(0, self.end - time.monotonic()))[0]:
+                raise TimeoutError
+            piece = os.read(self.process.stdout.fileno(), 65536)
+            if not piece:
+                return None
+            self.buffer += piece
+        text, self.buffer = self.buffer.split(b"\n", 1)
+        return text
+
+    def ask(self, method, **params):
+        """The result; None: an error, or the server has ended."""
+        self.number += 1
+        request = {"jsonrpc": "2.0", "id": self.number, "method": method, "params": params}
+        try:
+            self.process.stdin.write(json.dumps(request).encode() + b"\n")
+        except BrokenPipeError:
+            return None
+        text = self.line()
+        if text is None:
+            return None
+        answer = json.loads(text)
+        if answer.get("jsonrpc") != "2.0" or answer.get("id") != self.number or ("error" in answer) == ("result" in answer):
+            self.told.append(f"{self.name_of(params, method)}: no answer to it: {text[:200]}")
+            return None
+        if "error" in answer:
+            self.told.append(f"{self.name_of(params, method)}: error: {answer['error']['message']}")
+            return None
+        self.told += [f"{self.name_of(params, method)}: {words}" for words in facts_of(answer["result"])]
+        return answer["result"]
+
+    @staticmethod
+    def name_of(params, method):
+        return params.get("name", method)
+
+    def call(self, tool, **arguments):
+        result = self.ask("tools/call", name=tool, arguments=arguments)
+        return None if not result or result["isError"] else result["structuredContent"]
+
+    def talk(self):
+        about = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+        self.ask("initialize", **about)
+        self.ask("tools/list")
+        self.call("run_python", code=CODE)
+        session = self.call("session_create", profile="python")
+        if session:
+            self.call("session_exec", session=session["session"], code=CODE)
+            self.call("session_end", session=session["session"])
+        self.process.stdin.close()
+        if self.line() is not None:
+            self.told.append("a message that nobody asked for")
+
+
+def facts_of(result):
+    """Lines."""
+    if "content" not in result:
+        tools = [tool["name"] for tool in result.get("tools", [])]
+        return [f"{' '.join(sorted(result))} {' '.join(tools)}"]
+    text, facts = result["content"][0]["text"], result.get("structuredContent")
+    if not facts:
+        return [f"refused: {text}"]
+    if "run_id" not in facts:
+        return [f"{facts.get('state')}"]
+    rows = [f"{facts['status']} {facts.get('exit_code', '')} {facts['stdout']!r} {facts['stderr']!r}"]
+    if result["isError"]:
+        rows.append(f"failed: {facts['message']}")
+    return rows + [f"warning: {words}" for words in facts.get("warnings", [])]
+
+
+class McpWay(Way):
+    """One server; `out` is what the client was told."""
+
+    def __init__(self):
+        # a jail of these options is not prepared: the processes are the same in every run
+        super().__init__("an MCP server", "-p", "python", "--network", "none", "--hostname", "other", status=0)
+
+    def run(self, folder, *orders):
+        self.runs += 1
+        report = os.path.join(folder, f"report-{self.runs}")
+        before = set(harness.descendants()), things()
+        seen = self.start([trial.INJECT, report, *orders, "--", harness.CEJAIL, "mcp", *self.args])
+        seen.report = (trial.words_of(report) or "").splitlines()
+        os.unlink(report)
+        seen.left = what_is_left(*before)
+        if seen.left:
+            subprocess.run([harness.CEJAIL, "gc"], env=harness.environment(), capture_output=True, check=False)
+            seen.stays = what_is_left(*before)
+        return seen
+
+    def start(self, command):
+        env = harness.environment(MALLOC_PERTURB_="165")  # as for a run: trial.py
+        began = time.monotonic()
+        with tempfile.TemporaryFile() as err:
+            with subprocess.Popen(command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=err, bufsize=0) as process:
+                client = Client(process)
+                try:
+                    client.talk()
+                    code = process.wait(max(1, client.end - time.monotonic()))
+                except (TimeoutError, subprocess.TimeoutExpired):
+                    process.kill()
+                    code = f"it hangs after {client.told[-1:]}"
+            err.seek(0)
+            said = err.read().decode(errors="replace").splitlines()
+        told = "\n".join(client.told)
+        return Seen(code, told, said, told, [], [], time.monotonic() - began)
+
+
+def things():
+    """Records and cgroups: no other run exists beside us, see tests/system/alone."""
+    found = {f"cgroup {path}" for path in harness.our_cgroups()}
+    for place in harness.runtime_dirs():
+        found |= {f"record {path}" for path in harness.glob.glob(f"{place}/runs/*")}
+    return found
+
+
+def what_is_left(processes, before):
+    end = time.monotonic() + 2 * harness.SLOW
+    while True:
+        found = [f"process {words}" for pid, words in harness.descendants().items() if pid not in processes]
+        found += sorted(things() - before)
+        if not found or time.monotonic() > end:
+            return found
+        time.sleep(0.01)
+
+
+# --- the verdict ------------------------------------------------------------------------------
+
+REFUSED = re.compile(r"[a-z/_]+: (error|refused|failed|warning): .+")
+
+
+def judge(seen, base, call, name):
+    """None when the server answered or ended as promised, else what is wrong."""
+    if not isinstance(seen.code, int):
+        return f"{seen.code}"
+    if seen.lines("left"):
+        return f"roles outlived the server: {seen.lines('left')}"
+    bad = [line for line in seen.lines("end") if line[2] == "killed" and line[3] not in ("9", str(int(signal.SIGTERM)))]
+    if bad and not trial.is_abort_of_libc(seen, call):
+        return f"died of a signal: {bad}"
+    if seen.left and (seen.stays or not is_release(call)):
+        return f"left behind: {seen.left}, after gc: {seen.stays}"
+    if bad or trial.is_documented(seen, call, name):
+        return None
+    mine, theirs = seen.out.splitlines(), base.out.splitlines()
+    new = [line for line in mine if line not in theirs]
+    lost = [line for line in theirs if line not in mine]
+    odd = [line for line in new if not REFUSED.match(line) and not is_failed_run(line, new)]
+    if odd:
+        return f"another answer: {odd[:3]}"
+    if seen.code != 0:
+        return judge_end(seen)
+    if lost and not new:
+        return f"no answer, and nothing is said: {lost[:3]}"
+    if name == "EINTR" and call.name in trial.RETRIED and (lost or new):
+        return f"a signal changed an answer: {new[:3]}"
+    return None
+
+
+def is_failed_run(line, new):
+    """How a run ended that is told to have failed."""
+    tool = line.split(":")[0]
+    return any(other.startswith((f"{tool}: failed: ", f"{tool}: warning: ")) for other in new)
+
+
+def judge_end(seen):
+    """The server could not start, or go on: 125 and one line that says why."""
+    lines = [line for line in seen.err if line.startswith("cejail: ") and not trial.is_note(line)]
+    if seen.code != 125 or len(lines) != 1:
+        return f"exit status {seen.code}: {seen.err}"
+    return None
+
+
+def is_release(call):
+    return call.name in ("unlinkat", "rmdir", "flock", "newfstatat", "fstat", "openat", "read", "pidfd_send_signal")
+
+
+def calls_of(way, folder):
+    base, again = way.run(folder, "list"), way.run(folder, "list")
+    if base.code != 0 or base.left or "session_end: ended" not in base.out:
+        raise Failure(f"without a fault: {base!r}, left {base.left}, told {base.out[-1000:]}")
+    harness.equal(again.out, base.out, "what the same server answers")
+    return base, [Call(line) for line in base.report if line.startswith("call ")]
+
+
+def try_fault(way, folder, base, call, name):
+    for _ in range(3):
+        seen = way.run(folder, "fail", call.role, call.mark, str(getattr(errno, name)))
+        if seen.is_reached():
+            break
+    call = call.reached(next(iter(seen.lines("done")), None))
+    new = [line for line in seen.out.splitlines() if line not in base.out.splitlines()]
+    kind = ("refused" if new or seen.code != 0 else "same") if seen.is_reached() else "missed"
+    said = [line for line in seen.err if line.startswith("cejail: ")]
+    problem = judge(seen, base, call, name) if seen.is_reached() else None
+    return {"call": repr(call), "error": name, "problem": problem, "kind": kind, "said": said + new[:4], "seconds": seen.seconds}
+
+
+def is_own(call):
+    """Init and what is below it are those of runs and sessions: faults.py and session_faults.py."""
+    roles = "supervisor|spawner|worker[0-9]*|exec[0-9]*" if harness.LONG else "supervisor|spawner"
+    return re.fullmatch(roles, call.role)
+
+
+@test("each call of an MCP server fails once: each request is answered or the server ends with a line, and nothing is left", limit=3600)
+def mcp_faults():
+    way = McpWay()
+    with harness.Folder() as f:
+        os.chmod(f.path, 0o755)
+        base, calls = calls_of(way, f.path)
+        chosen = list(faults.every_fault([call for call in calls if is_own(call)]))
+        if not harness.LONG:
+            chosen = faults.sample(chosen)[::8]
+        rows = faults.in_workers(way, f.path, base, chosen, 1, try_fault)  # one: what is left has no name of its own
+    faults.tell(way, rows)

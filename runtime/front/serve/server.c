@@ -8,6 +8,7 @@
  */
 #include "runtime/front/serve/server.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -43,6 +44,7 @@
 #define ACCEPT_PAUSE_MS 100   /* when no descriptors are left */
 #define CANCEL_MS       20000 /* for cancelled runs to send their results */
 #define REPLY_MS        2000  /* for callers to read the last replies */
+static_assert(CANCEL_MS > EXECUTION_CANCEL_MS, "a result arrives before the service gives up");
 
 struct server {
 	const struct serve_options *options;

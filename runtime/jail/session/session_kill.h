@@ -12,9 +12,9 @@
 #include <stdint.h>
 
 #include "runtime/jail/session/session_state.h"
+#include "runtime/jail/session/session_times.h"
 
-#define SESSION_KILL_MS  5000 /* a process in an uninterruptible call ends late, not never */
-#define SESSION_ROUND_MS 5    /* between two rounds */
+#define SESSION_ROUND_MS 5 /* between two rounds */
 
 /* The exec of one slot, seen by its worker or by the keeper. */
 struct session_target {

@@ -7,8 +7,10 @@
 #include "runtime/base/sys.h"
 #include "runtime/front/cli/remote/remote_link.h"
 #include "runtime/front/cli/remote/remote_state.h"
+#include "runtime/jail/session/session_times.h"
 
-#define CANCEL_MS 10000 /* how long to wait for the result of a cancelled run */
+/* How long to wait for the result of a cancelled run. */
+#define CANCEL_MS (CELL_CANCEL_MS + 3000)
 
 /* --- URLs --------------------------------------------------------------------------- */
 

@@ -21,6 +21,7 @@
 #include "runtime/front/serve/queue/pool.h"
 #include "runtime/front/request/request.h"
 #include "runtime/front/serve/queue/runs.h"
+#include "runtime/jail/session/session_times.h"
 
 struct audit;
 struct exchange;
@@ -28,7 +29,8 @@ struct executions;
 struct metrics;
 
 #define EXECUTION_GRACE_MS  30000 /* for set-up and clean-up, in addition to the time limit */
-#define EXECUTION_CANCEL_MS 5000  /* from closing the control pipe to closing the socket */
+/* From closing the control pipe to closing the socket: the end of a cell, and its result. */
+#define EXECUTION_CANCEL_MS (CELL_CANCEL_MS + 3000)
 #define EXECUTION_LOST_MS   2000  /* from the end of a worker in a session to the session's */
 #define EXECUTION_EXIT_MS   15000 /* for a worker to exit after its result */
 

@@ -12,11 +12,15 @@
  */
 #pragma once
 
+#include <assert.h>
+
 #include "runtime/base/error.h"
 #include "runtime/front/serve/worker/work.h"
+#include "runtime/jail/session/session_times.h"
 
 /* From the end of a session until its workers are killed: they send their results meanwhile. */
 #define SESSION_END_MS 10000
+static_assert(SESSION_END_MS > CELL_CANCEL_MS, "a cell that is cancelled has time for its result");
 
 /* Not more often than this a "status" line is sent. */
 #define SESSION_STATUS_MS 1000

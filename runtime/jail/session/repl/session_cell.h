@@ -16,11 +16,10 @@
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
 #include "runtime/jail/session/repl/repl_channel.h"
+#include "runtime/jail/session/session_times.h"
 
 struct jail;
 struct outcome;
-
-#define CELL_INTERRUPT_MS 2000
 
 struct session_cell {
 	int channel_fd;   /* borrowed, non-blocking; -1: its end was reached */

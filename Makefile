@@ -31,6 +31,8 @@ LAUNCH.release := $(ARCHIVES)
 # By clang the code also tells a fuzzer which way it took.
 FLAGS.asan     := -O1 $(if $(IS_CLANG),-gline-tables-only,-g) -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer \
 		  $(if $(IS_CLANG),-fsanitize=fuzzer-no-link)
+# The sanitizers' many symbols: three times as fast by lld, where it is installed.
+LINK.asan      := $(if $(IS_CLANG),$(if $(shell command -v ld.lld),-fuse-ld=lld))
 # Counters in a file that forks share and no end of a process can lose: tests/cover/counters.c.
 COUNTERS       ?= $(CURDIR)/build/counters
 FLAGS.coverage := -O0 -g -fprofile-instr-generate=/dev/null -fcoverage-mapping -mllvm -runtime-counter-relocation \

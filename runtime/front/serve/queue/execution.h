@@ -28,7 +28,7 @@ struct exchange;
 struct executions;
 struct metrics;
 
-#define EXECUTION_GRACE_MS  30000 /* for set-up and clean-up, in addition to the time limit */
+#define EXECUTION_GRACE_MS 30000 /* for set-up and clean-up, in addition to the time limit */
 /* From closing the control pipe to closing the socket: the end of a cell, and its result. */
 #define EXECUTION_CANCEL_MS (CELL_CANCEL_MS + 3000)
 #define EXECUTION_LOST_MS   2000  /* from the end of a worker in a session to the session's */

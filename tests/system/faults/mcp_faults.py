@@ -211,7 +211,7 @@ def judge_end(seen):
 
 
 def is_release(call):
-    return call.name in ("unlinkat", "rmdir", "flock", "newfstatat", "fstat", "openat", "read", "pidfd_send_signal")
+    return call.name in ("unlinkat", "rmdir", "flock", "newfstatat", "fstat", "openat", "fcntl", "getdents64", "read", "pidfd_send_signal")
 
 
 def calls_of(way, folder):

@@ -278,6 +278,7 @@ static const struct own_key {
 	{ SESSION, { "context", STRING, .set = set_context, AT(wants_repl) } },
 	{ SESSION, { "lease", JSON_TAKES_NUMBER | STRING, .set = set_time, AT(lease_ms) } },
 	{ SESSION, { "idle", JSON_TAKES_NUMBER | STRING, .set = set_time, AT(idle_ms) } },
+	{ SESSION, { "renew_on_use", JSON_TAKES_BOOL, .set = json_set_bool, AT(renew_on_use) } },
 	{ EXEC, { "detach", JSON_TAKES_BOOL, .set = json_set_bool, AT(detach) } },
 	{ EXEC, { "interrupt", JSON_TAKES_BOOL, .set = json_set_bool, AT(interrupt) } },
 	{ EXEC, { "open_stdin", JSON_TAKES_BOOL, .set = json_set_bool, AT(open_stdin) } },

@@ -61,6 +61,7 @@ struct request {
 	/* Of REQUEST_SESSION; 0: the service's default. */
 	bool wants_repl;
 	uint64_t lease_ms, idle_ms;
+	bool renew_on_use;
 	/* Of REQUEST_EXEC. */
 	bool detach, interrupt, open_stdin;
 	const struct json_node *root; /* the whole; request_apply reads the settings in it */

@@ -42,6 +42,10 @@ static void a_session_has_a_profile_settings_and_times(void **state)
 	assert_int_equal(
 	    parse_as(a, REQUEST_SESSION, "{\"profile\": \"python\", \"context\": \"none\"}"), 0);
 	assert_false(a->request.wants_repl);
+	assert_false(a->request.renew_on_use);
+	assert_int_equal(
+	    parse_as(a, REQUEST_SESSION, "{\"profile\": \"python\", \"renew_on_use\": true}"), 0);
+	assert_true(a->request.renew_on_use);
 }
 
 static void a_session_has_no_program(void **state)
@@ -105,7 +109,7 @@ static void an_exec_can_not_change_the_jail(void **state)
 
 static void a_run_has_nothing_of_a_session(void **state)
 {
-	static const char *const members[] = { "context", "lease",     "idle",
+	static const char *const members[] = { "context", "lease",     "idle",      "renew_on_use",
 					       "detach",  "interrupt", "open_stdin" };
 	char text[128];
 
@@ -148,7 +152,8 @@ static void check_schema(const char *path, const char *const *own, size_t count,
 
 static void the_schemas_name_each_key_and_nothing_more(void **state)
 {
-	static const char *const session[] = { "profile", "context", "lease", "idle" };
+	static const char *const session[] = { "profile", "context", "lease", "idle",
+					       "renew_on_use" };
 	static const char *const exec[] = { "profile",   "id",     "code",      "command",
 					    "args",      "stdin",  "args_json", "files",
 					    "artifacts", "detach", "interrupt", "open_stdin" };

@@ -191,3 +191,17 @@ def _():
         pids = server.below()
         true(pids, "no processes")
     Server.await_end(pids)
+
+
+@test("mcp sessions: each call that uses a session renews its lease")
+def _():
+    with Service(config={"mcp": {"profiles": PROFILES}}) as service:
+        client = OverHttp(service)
+        created = facts_of(client.call("session_create", profile="shell", network="none", lease_seconds=60))
+        contains(created["message"], f"ends at {created['lease_until']}, unless a call uses it", "the message")
+        until = created["lease_until"]
+        for tool, arguments in (("session_exec", {"code": "true"}), ("session_put_file", {"path": "a", "text": "b"}), ("session_list_files", {})):
+            facts_of(client.call(tool, session=created["session"], **arguments))
+            later = service.call("GET", f"/v1/sessions/{created['session']}").json["lease_until"]
+            true(later > until, f"{tool} left the lease at {later}")
+            until = later

@@ -163,6 +163,7 @@ static void configure(struct service_config *c)
 	c->concurrency = RUNS_PER_CPU * sys_cpus();
 	c->queue = QUEUE_MAX;
 	c->queue_ms = QUEUE_MS;
+	c->session_idle_ms = c->session_lease_ms; /* a user may think for longer than a program */
 	c->caps = (struct request_caps){ .body_bytes = 2 * MCP_LINE_MAX,
 					 .code_bytes = MCP_LINE_MAX,
 					 .file_bytes = MCP_LINE_MAX,

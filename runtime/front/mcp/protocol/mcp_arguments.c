@@ -340,6 +340,7 @@ static int put_rest(struct call *c, const struct json_node *arguments, struct cj
 		json_member_bool(c->w, "artifacts", true);
 	} else {
 		c->wanted[setting_by_key("file") - settings] = false; /* of programs */
+		json_member_bool(c->w, "renew_on_use", true);         /* no tool renews the lease */
 	}
 	if (is_exec) {
 		json_member_bool(c->w, "interrupt", true);

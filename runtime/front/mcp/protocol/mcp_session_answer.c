@@ -44,18 +44,29 @@ static void put_message(struct json_writer *w, const char *text)
 	json_member_text(w, "message", text);
 }
 
+/* The lease or the idle time, whichever is over first: two times of one format. */
+static const char *end_of(const struct json_node *session)
+{
+	const char *lease = text_of(session, "lease_until"), *idle = text_of(session, "idle_until");
+
+	return idle[0] && strcmp(idle, lease) < 0 ? idle : lease;
+}
+
 static void put_create(struct json_writer *w, const struct reply *r)
 {
 	struct mcp_prose s = { .size = 0 };
 
-	mcp_say(&s, "The session is ready: pass \"%.40s\" as 'session'. It ends at %.40s.",
-		text_of(r->root, "id"), text_of(r->root, "lease_until"));
+	mcp_say(
+	    &s,
+	    "The session is ready: pass \"%.40s\" as 'session'. It ends at %.40s, unless a call "
+	    "uses it before: each call renews its lease.",
+	    text_of(r->root, "id"), end_of(r->root));
 	put_message(w, s.text);
 	json_member_text(w, "session", text_of(r->root, "id"));
 	json_member_text(w, "profile", text_of(r->root, "profile"));
 	json_member_text(w, "context", text_of(r->root, "context"));
 	json_member_text(w, "state", text_of(r->root, "state"));
-	json_member_text(w, "lease_until", text_of(r->root, "lease_until"));
+	json_member_text(w, "lease_until", end_of(r->root));
 }
 
 static void put_end(struct json_writer *w, const struct reply *r)

@@ -23,8 +23,10 @@ static void put_create_input(struct json_writer *w, const struct mcp_tool *t)
 	mcp_schema_put_enum(w, "context", contexts,
 			    "\"repl\": one interpreter runs all code, so that variables remain. "
 			    "\"none\", the default: each program is a new process.");
-	mcp_schema_put(w, "lease_seconds", "number",
-		       "How long the session lives at most; the default is 300.");
+	mcp_schema_put(
+	    w, "lease_seconds", "number",
+	    "The session ends when no call has used it for this time. The default and the "
+	    "maximum are 3600, or what the service allows.");
 	mcp_schema_put(w, "memory", "string", "A lower memory limit: \"64M\".");
 	mcp_schema_put_enum(w, "network", networks, "\"none\": no network in the session.");
 	json_close_object(w);
@@ -103,7 +105,8 @@ static void put_create_output(struct json_writer *w)
 	mcp_schema_put(w, "profile", "string", NULL);
 	mcp_schema_put(w, "context", "string", NULL);
 	mcp_schema_put(w, "state", "string", "live");
-	mcp_schema_put(w, "lease_until", "string", "When the session ends at the latest.");
+	mcp_schema_put(w, "lease_until", "string",
+		       "When the session ends, unless a call uses it before.");
 	json_close_object(w);
 	mcp_schema_put_required(w, required);
 }
@@ -175,7 +178,8 @@ static const struct row {
 	[MCP_TOOL_SESSION_CREATE] = { "session_create", "Create a sandbox session",
 				      "Creates a sandbox that stays: files in /box and /tmp and background processes remain "
 				      "from call to call. Pass the returned id as 'session' to the other tools. Limits are "
-				      "those of the profile. The session ends with session_end, or when its lease is over.",
+				      "those of the profile. Each call that uses the session renews its lease; it ends with "
+				      "session_end, or when no call has used it for lease_seconds.",
 				      put_create_input, put_create_output, false, false, false },
 	[MCP_TOOL_SESSION_EXEC] = { "session_exec", "Run code or a command in a session",
 				    "Runs code of the session's profile, or a command, in a session and returns its output. "

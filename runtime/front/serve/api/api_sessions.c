@@ -107,6 +107,7 @@ static void create(struct posted *p, struct config *own)
 			     .memory_bytes = p->asked.memory_bytes,
 			     .lease_ms = p->request.lease_ms,
 			     .idle_ms = p->request.idle_ms,
+			     .renew_on_use = p->request.renew_on_use,
 			     .now_ms = clock_ms(),
 			     .epoch_ms = clock_epoch_ms() },
 		.trace = exchange_trace(c->exchange),

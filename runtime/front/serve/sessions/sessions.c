@@ -142,6 +142,11 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+static uint64_t default_lease(const struct sessions *s, const struct session_order *o)
+{
+	return least(o->renew_on_use ? s->limits.idle_ms : SESSION_LEASE_MS, s->limits.lease_ms);
+}
+
 struct session_entry *sessions_add(struct sessions *s, const struct session_order *o)
 {
 	struct session_entry *e = calloc(1, sizeof(*e));
@@ -155,7 +160,8 @@ struct session_entry *sessions_add(struct sessions *s, const struct session_orde
 	e->is_repl = o->is_repl;
 	e->account = o->account;
 	e->memory_bytes = o->memory_bytes;
-	e->lease_ms = o->lease_ms ? o->lease_ms : least(SESSION_LEASE_MS, s->limits.lease_ms);
+	e->renew_on_use = o->renew_on_use;
+	e->lease_ms = o->lease_ms ? o->lease_ms : default_lease(s, o);
 	e->idle_ms = o->idle_ms ? o->idle_ms : s->limits.idle_ms;
 	e->created_ms = o->epoch_ms;
 	e->lease_until_ms = o->now_ms + e->lease_ms;
@@ -191,6 +197,8 @@ void session_entry_live(struct session_entry *e, uint64_t now_ms)
 void session_entry_touch(struct session_entry *e, uint64_t now_ms)
 {
 	e->idle_until_ms = now_ms + e->idle_ms;
+	if (e->renew_on_use)
+		e->lease_until_ms = now_ms + e->lease_ms;
 }
 
 void session_entry_renew(struct session_entry *e, uint64_t lease_ms, uint64_t now_ms)
@@ -260,7 +268,7 @@ struct session_entry *sessions_due(const struct sessions *s, uint64_t now_ms,
 	struct session_entry *e;
 
 	TAILQ_FOREACH(e, &s->entries, link) {
-		if (e->state != ENTRY_LIVE)
+		if (e->state != ENTRY_LIVE || (e->renew_on_use && is_busy(e)))
 			continue;
 		bool is_lease = is_busy(e) || e->lease_until_ms <= e->idle_until_ms;
 		uint64_t until_ms = is_lease ? e->lease_until_ms : e->idle_until_ms;

@@ -82,6 +82,7 @@ struct session_entry {
 	struct account *account; /* NULL: ended */
 	uint64_t memory_bytes;   /* reserved */
 	uint64_t lease_ms, idle_ms;
+	bool renew_on_use; /* what begins the idle time again also renews the lease */
 	uint64_t lease_until_ms, idle_until_ms; /* monotonic */
 	uint64_t created_ms, ended_ms;          /* since the epoch */
 	struct exec_list execs;                 /* oldest first */
@@ -115,6 +116,7 @@ struct session_order {
 	struct account *account;
 	bool is_repl;
 	uint64_t memory_bytes, lease_ms, idle_ms; /* 0: the default */
+	bool renew_on_use;
 	uint64_t now_ms, epoch_ms;
 };
 /* A lease or idle time above the limits: EPERM, and the message names it. */
@@ -130,7 +132,7 @@ struct session_entry *sessions_add(struct sessions *s, const struct session_orde
 struct session_entry *sessions_find(const struct sessions *s, const char *caller, const char *id);
 
 void session_entry_live(struct session_entry *e, uint64_t now_ms);
-/* The caller did something with it: its idle time begins again. */
+/* The caller did something with it: its idle time begins again, and so may its lease. */
 void session_entry_touch(struct session_entry *e, uint64_t now_ms);
 void session_entry_renew(struct session_entry *e, uint64_t lease_ms, uint64_t now_ms);
 /* From starting or live, once; later ones change nothing.  `message` NULL: the reason's. */

@@ -204,6 +204,24 @@ static void a_renewed_session_lives_on(void **state)
 	assert_due(w, 1700, e, ENDED_LEASE);
 }
 
+static void a_use_renews_the_lease_if_the_session_wants_it(void **state)
+{
+	struct world *w = *state;
+	struct session_entry *other = add_live(w, &w->a, 300, 600);
+	struct session_entry *e = add_live(w, &w->a, 300, 600);
+
+	e->renew_on_use = true;
+	session_entry_touch(other, 1200);
+	session_entry_touch(e, 1200);
+	assert_due(w, 1300, other, ENDED_LEASE);
+	end(w, other);
+	struct exec_entry *x = begin(w, e, "x");
+	assert_due(w, 1500, NULL, ENDED_REASON_COUNT); /* in use */
+	finish(w, x, NULL, 0, 2000);
+	assert_due(w, 2299, NULL, ENDED_REASON_COUNT);
+	assert_due(w, 2300, e, ENDED_LEASE);
+}
+
 static void an_exec_keeps_a_session_from_being_idle(void **state)
 {
 	struct world *w = *state;
@@ -408,6 +426,7 @@ int main(void)
 		TEST(times_above_the_limits_are_refused),
 		TEST(a_lease_and_an_idle_time_end),
 		TEST(a_renewed_session_lives_on),
+		TEST(a_use_renews_the_lease_if_the_session_wants_it),
 		TEST(an_exec_keeps_a_session_from_being_idle),
 		TEST(a_session_that_starts_or_ends_is_not_due),
 		TEST(the_first_reason_stays),

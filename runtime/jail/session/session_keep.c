@@ -25,10 +25,13 @@
 #include "runtime/jail/prepare/jail_network.h"
 #include "runtime/jail/prepare/jail_record.h"
 #include "runtime/jail/protocol.h"
+#include "runtime/jail/session/session_kill.h"
 #include "runtime/jail/session/session_memory.h"
 #include "runtime/jail/session/session_state.h"
+#include "runtime/jail/session/session_tree.h"
 #include "runtime/jail/usage/usage_watch.h"
 
+#define INIT_PID     1
 #define INIT_LOOK_MS 200  /* the session ends in any case: for the reason */
 #define CALLERS_MAX  1024 /* descriptors of the caller */
 
@@ -266,7 +269,10 @@ static void advance_network(struct session *s)
 static enum session_end look_at_init(struct session *s, struct cj_error *err)
 {
 	struct pollfd init = { .fd = s->jail->init_pidfd, .events = POLLIN };
-	return poll(&init, 1, INIT_LOOK_MS) > 0 ? on_init(s, err) : SESSION_REAPER_KILLED;
+	int ready = poll(&init, 1, INIT_LOOK_MS);
+	if (ready == 0 && session_tree_is_ending(s->jail->handles.proc_fd, INIT_PID))
+		ready = poll(&init, 1, SESSION_KILL_MS);
+	return ready > 0 ? on_init(s, err) : SESSION_REAPER_KILLED;
 }
 
 static enum session_end handle(struct session *s, struct cj_error *err)

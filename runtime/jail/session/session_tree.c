@@ -58,6 +58,14 @@ pid_t session_tree_parent(int proc_fd, pid_t pid)
 	return read_stat(proc_fd, name, &stat) ? (pid_t)stat.parent_pid : 0;
 }
 
+bool session_tree_is_ending(int proc_fd, pid_t pid)
+{
+	char name[32];
+	struct sample_stat stat;
+	(void)snprintf(name, sizeof(name), "%d/stat", pid);
+	return read_stat(proc_fd, name, &stat) && stat.is_ending;
+}
+
 static int open_process(int proc_fd, pid_t pid)
 {
 	char name[32];

@@ -26,6 +26,9 @@ bool session_tree_list(int proc_fd, pid_t root_pid, struct session_tree *out);
 /* The parent of a process; 0: there is no such process, or its parent is outside. */
 pid_t session_tree_parent(int proc_fd, pid_t pid);
 
+/* Has it begun to end?  Init ends when all processes of its namespace have: pid_namespaces(7). */
+bool session_tree_is_ending(int proc_fd, pid_t pid);
+
 /* Does pid descend from root_pid, at most SESSION_TREE_MAX steps up? */
 bool session_tree_is_below(int proc_fd, pid_t pid, pid_t root_pid);
 

@@ -22,7 +22,9 @@ enum {
 	FIELD_END
 };
 
-#define FLAG_NOT_EXECUTED 0x40u /* PF_FORKNOEXEC of include/linux/sched.h */
+/* PF_EXITING and PF_FORKNOEXEC of include/linux/sched.h */
+#define FLAG_EXITING      0x4u
+#define FLAG_NOT_EXECUTED 0x40u
 
 static const char *take_u64(const char *at, uint64_t *out)
 {
@@ -63,6 +65,7 @@ bool process_usage_text_stat(const char *text, struct sample_stat *out)
 		.state = state,
 		.parent_pid = fields[FIELD_PARENT],
 		.has_executed = (fields[FIELD_FLAGS] & FLAG_NOT_EXECUTED) == 0,
+		.is_ending = (fields[FIELD_FLAGS] & FLAG_EXITING) != 0,
 		.own_system_ticks = fields[FIELD_STIME],
 		.children_system_ticks = fields[FIELD_CSTIME],
 		.threads = fields[FIELD_THREADS],

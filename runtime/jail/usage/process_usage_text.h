@@ -15,6 +15,7 @@ struct sample_stat {
 	char state; /* 'R', 'D', ...: of the first thread */
 	uint64_t parent_pid;
 	bool has_executed;                              /* execve(2) since it was forked */
+	bool is_ending;                                 /* it will not return from its exit */
 	uint64_t own_ticks, own_system_ticks;           /* utime + stime; stime alone */
 	uint64_t children_ticks, children_system_ticks; /* the same of those it has reaped */
 	uint64_t threads;

@@ -79,6 +79,16 @@ static void descendants_are_listed_and_the_root_is_not(void **state)
 	assert_int_equal(tree.count, 0);
 }
 
+static void a_process_is_ending_once_it_was_killed(void **state)
+{
+	const struct family *f = *state;
+	siginfo_t info;
+	assert_false(session_tree_is_ending(f->proc_fd, f->child));
+	(void)kill(f->child, SIGKILL);
+	assert_int_equal(waitid(P_PID, (id_t)f->child, &info, WEXITED | WNOWAIT), 0);
+	assert_true(session_tree_is_ending(f->proc_fd, f->child));
+}
+
 static void a_process_is_below_its_ancestors_and_nobody_else(void **state)
 {
 	const struct family *f = *state;
@@ -132,6 +142,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(descendants_are_listed_and_the_root_is_not, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(a_process_is_ending_once_it_was_killed, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(a_process_is_below_its_ancestors_and_nobody_else,
 						set_up, tear_down),

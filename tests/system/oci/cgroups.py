@@ -486,13 +486,16 @@ def _():
     with limited("while true; do :; done", memory={"limit": 64 * MIB}, cpu={"quota": 10000}, pids={"limit": 9}) as b:
         id = b.started()
         place_of(b, id)
-        time.sleep(0.5)
-        data = json.loads(b.oci("events", "--stats", id).exits(0).out)["data"]
+
+        def stats():
+            return json.loads(b.oci("events", "--stats", id).exits(0).out)["data"]
+
+        wait_until(lambda: stats()["cpu"]["throttling"]["throttledTime"] > 0, "throttled time")
+        data = stats()
         equal(data["memory"]["usage"]["limit"], 64 * MIB, "memory limit")
         between(data["memory"]["usage"]["usage"], 1, 64 * MIB, "memory")
         true(data["memory"]["raw"]["anon"] > 0, "raw.anon is 0")
         equal(data["pids"], {"current": 1, "limit": 9}, "pids")
-        true(data["cpu"]["throttling"]["throttledTime"] > 0, f"no throttled time: {data['cpu']}")
 
 
 # --- systemd -----------------------------------------------------------------------------------

@@ -469,4 +469,7 @@ def sweep():
             os.kill(pid, signal.SIGKILL)
         except OSError:
             pass
+    end = time.monotonic() + 10 * SLOW
+    while descendants() and time.monotonic() < end:  # a dying init holds its record
+        time.sleep(0.01)
     subprocess.run([CEJAIL, "gc"], env=environment(), stdin=subprocess.DEVNULL, capture_output=True, timeout=30 * SLOW)

@@ -4,8 +4,11 @@
  * The cgroups of a session: limits and the verdict about memory on a fake cgroupfs with every
  * controller; birth and death on this host's real one.
  */
-#include "tests/jail/session/keep_bench.h"
+#include "tests/jail/session/whole_session.h"
 
+#include <sys/mman.h>
+
+#include "runtime/jail/session/session_state.h"
 #include "tests/jail/cgroup/fake_cgroup.h"
 
 /* --- on a fake cgroupfs -------------------------------------------------------------- */
@@ -179,7 +182,7 @@ static void the_exec_that_used_most_is_the_cause(void **state)
 
 static void need_real(const struct whole_session *w)
 {
-	if (w->jail->cgroup.dir_fd >= 0)
+	if (has_cgroup(w))
 		return;
 	print_message("skipped: no cgroup v2 that this user may write to\n");
 	skip();
@@ -195,22 +198,22 @@ static bool exists(const char *path, const char *name)
 static void a_leaf_is_there_as_long_as_its_exec(void **state)
 {
 	(void)state;
-	struct whole_session w = { .plan = simple_plan() };
-	w.plan.limits.pids = 40;
-	begin_session(&w);
+	struct whole_session w;
+	const struct plan plan = session_plan();
+	begin_session(&w, &plan);
 	need_real(&w);
 	char path[512];
 	memcpy(path, w.jail->cgroup.path, sizeof(path));
 	assert_true(exists(path, "init"));
-	struct exec e = begin_shell(&w, "(sleep 1000 >/dev/null 2>&1 &); >/box/up; exit 0");
-	assert_true(await_exec(&w, &e));
+	struct exec_handle e = start_shell(&w, "(sleep 1000 >/dev/null 2>&1 &); exit 0", NULL);
+	struct exec_result r = finish_exec(&w, &e);
+	assert_exited(&r, 0);
 	assert_true(exists(path, "e1")); /* a process stays */
 	assert_false(cgroup_wait_empty(&w.session->slots[e.slot].leaf, 0));
-	assert_int_equal(run_shell(&w, "true")->exit_code, 0);
-	struct session_status status;
-	session_status(w.session, &status);
+	r = run_shell(&w, "true", NULL);
+	assert_exited(&r, 0);
 	assert_int_equal(session_exec_signal(w.session, e.slot, SIGKILL, &w.err), 0);
-	assert_true(await_free(&w, e.slot));
+	assert_true(serve_until_gone(&w, e.slot));
 	assert_false(exists(path, "e1"));
 	end_session(&w);
 	assert_false(exists(path, ""));
@@ -227,9 +230,9 @@ static void the_leaves_of_a_killed_keeper_are_swept(void **state)
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
 	pid_t keeper = fork();
 	if (keeper == 0) {
-		w->plan = simple_plan();
-		begin_session(w);
-		(void)begin_shell(w, "sleep 1000");
+		const struct plan plan = session_plan();
+		begin_session(w, &plan);
+		(void)start_shell(w, "sleep 1000", NULL);
 		(void)session_serve(w->session, NULL, 0, 0, &w->end, &w->err);
 		*copy = w->jail->cgroup;
 		inode = cgroup_inode(copy);
@@ -249,8 +252,9 @@ static void the_leaves_of_a_killed_keeper_are_swept(void **state)
 static void a_sweep_removes_the_empty_leaves_of_a_session(void **state)
 {
 	(void)state;
-	struct whole_session w = { .plan = simple_plan() };
-	begin_session(&w);
+	struct whole_session w;
+	const struct plan plan = session_plan();
+	begin_session(&w, &plan);
 	need_real(&w);
 	char place[512]; /* where no other process sweeps */
 	memcpy(place, w.jail->cgroup.path, sizeof(place));

@@ -1,38 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A refused system call is reported by the exec that made it, and by no other. */
-#include "tests/jail/session/keep_bench.h"
+#include "tests/jail/session/whole_session.h"
+
+#include "runtime/jail/session/session_state.h"
 
 /* unshare(1) is refused its system call; the shell goes on. */
 #define CALL    "unshare(CLONE_NEWUSER)"
 #define REFUSED "unshare -U true 2>/dev/null; "
 
-static struct whole_session simple_session(void)
+static void begin_watched(struct whole_session *w)
 {
-	struct whole_session w = { .plan = simple_plan() };
-	w.plan.limits.pids = 40;
-	begin_session(&w);
-	if (!w.jail->watch) {
-		end_session(&w);
+	const struct plan plan = session_plan();
+	begin_session(w, &plan);
+	if (!w->jail->watch) {
+		end_session(w);
 		print_message("skipped: an outer sandbox has the listener\n");
 		skip();
 	}
-	return w;
+}
+
+static bool was_denied(const struct exec_result *r, const char *name, unsigned count)
+{
+	for (size_t i = 0; i < r->ndenied; i++)
+		if (strcmp(r->denied[i].name, name) == 0)
+			return r->denied[i].count == count;
+	for (size_t i = 0; i < r->ndenied; i++)
+		print_error("denied: %s %u\n", r->denied[i].name, r->denied[i].count);
+	print_error("%s%s", r->message, r->warnings);
+	return false;
 }
 
 static void a_call_is_counted_for_its_exec_alone(void **state)
 {
 	(void)state;
-	struct whole_session w = simple_session();
-	struct exec bad = begin_shell(&w, REFUSED REFUSED REFUSED ">/box/up; sleep 1000");
-	assert_true(await_file(&w, "up"));
-	struct exec_result *good = run_shell(&w, "echo fine");
-	assert_int_equal(good->ndenied, 0);
-	struct exec_result *other = run_shell(&w, "(sh -c '" REFUSED "'); setsid " REFUSED "true");
-	assert_true(was_denied(other, CALL, 2));
-	assert_int_equal(session_exec_signal(w.session, bad.slot, SIGKILL, &w.err), 0);
-	assert_true(await_exec(&w, &bad));
-	assert_true(was_denied(bad.result, CALL, 3));
-	assert_int_equal(bad.result->ndenied, 1);
+	struct whole_session w;
+	begin_watched(&w);
+	struct exec_handle h =
+	    start_shell(&w, REFUSED REFUSED REFUSED ">/box/up; sleep 1000", NULL);
+	serve_until_file(&w, "up");
+	struct exec_result good = run_shell(&w, "echo fine", NULL);
+	assert_exited(&good, 0);
+	assert_int_equal(good.ndenied, 0);
+	struct exec_result other =
+	    run_shell(&w, "(sh -c '" REFUSED "'); setsid " REFUSED "true", NULL);
+	assert_true(was_denied(&other, CALL, 2));
+	assert_int_equal(session_exec_signal(w.session, h.slot, SIGKILL, &w.err), 0);
+	struct exec_result bad = finish_exec(&w, &h);
+	assert_true(was_denied(&bad, CALL, 3));
+	assert_int_equal(bad.ndenied, 1);
 
 	struct session_status status;
 	session_status(w.session, &status);
@@ -47,9 +62,12 @@ static void a_call_is_counted_for_its_exec_alone(void **state)
 static void the_last_call_of_a_program_is_in_its_result(void **state)
 {
 	(void)state;
-	struct whole_session w = simple_session();
-	for (unsigned i = 0; i < 20; i++)
-		assert_true(was_denied(run_shell(&w, "exec unshare -U true"), CALL, 1));
+	struct whole_session w;
+	begin_watched(&w);
+	for (unsigned i = 0; i < 20; i++) {
+		struct exec_result r = run_shell(&w, "exec unshare -U true", NULL);
+		assert_true(was_denied(&r, CALL, 1));
+	}
 	end_session(&w);
 }
 
@@ -57,17 +75,21 @@ static void the_last_call_of_a_program_is_in_its_result(void **state)
 static void a_call_of_an_orphan_belongs_to_its_exec(void **state)
 {
 	(void)state;
-	struct whole_session w = simple_session();
-	struct exec first = begin_shell(&w, "(sh -c '(while [ ! -e /box/go ]; do sleep 0.02; done; "
-					    "unshare -U true; >/box/done) & true') 2>/dev/null; "
-					    ">/box/up; sleep 1000");
-	assert_true(await_file(&w, "up"));
-	struct exec_result *second =
-	    run_shell(&w, ">/box/go; while [ ! -e /box/done ]; do sleep 0.02; done");
-	assert_int_equal(second->ndenied, 0);
-	assert_int_equal(session_exec_signal(w.session, first.slot, SIGKILL, &w.err), 0);
-	assert_true(await_exec(&w, &first));
-	assert_true(was_denied(first.result, CALL, 1));
+	struct whole_session w;
+	begin_watched(&w);
+	struct exec_handle h = start_shell(&w,
+					   "(sh -c '(while [ ! -e /box/go ]; do sleep 0.02; done; "
+					   "unshare -U true; >/box/done) & true') 2>/dev/null; "
+					   ">/box/up; sleep 1000",
+					   NULL);
+	serve_until_file(&w, "up");
+	struct exec_result second =
+	    run_shell(&w, ">/box/go; while [ ! -e /box/done ]; do sleep 0.02; done", NULL);
+	assert_exited(&second, 0);
+	assert_int_equal(second.ndenied, 0);
+	assert_int_equal(session_exec_signal(w.session, h.slot, SIGKILL, &w.err), 0);
+	struct exec_result first = finish_exec(&w, &h);
+	assert_true(was_denied(&first, CALL, 1));
 	end_session(&w);
 }
 
@@ -77,14 +99,16 @@ static void a_caller_that_is_too_deep_is_missing_in_every_exec(void **state)
 	(void)state;
 	static const char deep[] = "d() { if [ $1 -gt 0 ]; then (d $(($1 - 1)); true); "
 				   "else unshare -U true 2>/dev/null; fi; }; d 160";
-	struct whole_session w = { .plan = simple_plan() };
-	w.plan.limits.pids = 300;
-	begin_session(&w);
-	struct exec_result *r = run_shell(&w, deep);
-	assert_int_equal(r->ndenied, 0);
-	assert_non_null(strstr(r->warnings, "some denied system calls were not counted"));
-	r = run_shell(&w, "true"); /* a new row */
-	assert_null(strstr(r->warnings, "some denied system calls were not counted"));
+	struct whole_session w;
+	struct plan plan = session_plan();
+	plan.limits.pids = 300;
+	begin_session(&w, &plan);
+	struct exec_result r = run_shell(&w, deep, NULL);
+	assert_int_equal(r.ndenied, 0);
+	assert_non_null(strstr(r.warnings, "some denied system calls were not counted"));
+	r = run_shell(&w, "true", NULL); /* a new row */
+	assert_exited(&r, 0);
+	assert_null(strstr(r.warnings, "some denied system calls were not counted"));
 	end_session(&w);
 }
 
@@ -107,11 +131,12 @@ static void filters_that_are_loaded_count_for_each_exec(void **state)
 	    "  if os.waitpid(pid, 0)[1] != 0: break\n"
 	    "  n += 1\n"
 	    "print(n)'";
-	struct whole_session w = simple_session();
+	struct whole_session w;
+	begin_watched(&w);
 	char expected[16];
 	(void)snprintf(expected, sizeof(expected), "%d\n", FILTER_LOADS_MAX);
 	for (unsigned i = 0; i < 3; i++)
-		assert_string_equal(run_shell(&w, load)->output[0], expected);
+		assert_string_equal(run_shell(&w, load, NULL).out, expected);
 	end_session(&w);
 }
 

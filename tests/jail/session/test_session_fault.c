@@ -15,6 +15,7 @@
 
 #include "runtime/base/files/system_file.h"
 #include "runtime/jail/init/landlock.h"
+#include "tests/failing.h"
 
 enum role { KEEPER, WORKER, INIT, REAPER, ROLE_COUNT };
 static const char *const role_names[ROLE_COUNT] = { "keeper", "worker", "init", "reaper" };
@@ -23,7 +24,7 @@ static const char *const role_names[ROLE_COUNT] = { "keeper", "worker", "init", 
 static struct trial {
 	enum role role;
 	bool is_armed, dies;
-	int at, calls;
+	int calls;
 	pid_t keeper, worker, init;
 } * trial;
 
@@ -37,26 +38,19 @@ static enum role my_role(void)
 	return pid == trial->worker ? WORKER : REAPER;
 }
 
-/* Counts a call; true: it is to fail, and errno says why. */
-static bool is_next(int code)
+static bool is_of_role(void)
 {
-	if (!trial || !trial->is_armed || my_role() != trial->role || ++trial->calls != trial->at)
-		return false;
-	if (trial->dies && trial->role == INIT)
-		_exit(1); /* a signal of its own does not kill it: pid_namespaces(7) */
-	if (trial->dies)
-		(void)kill(getpid(), SIGKILL);
-	errno = code;
-	return true;
+	return trial->is_armed && my_role() == trial->role;
 }
 
-#define FAILS(type, name, parameters, arguments, failure, code)                                    \
-	type __real_##name parameters;                                                             \
-	type __wrap_##name parameters;                                                             \
-	type __wrap_##name parameters                                                              \
-	{                                                                                          \
-		return is_next(code) ? (failure) : __real_##name arguments;                        \
-	}
+static void die(void)
+{
+	if (!trial->dies)
+		return;
+	if (trial->role == INIT)
+		_exit(1); /* a signal of its own does not kill it: pid_namespaces(7) */
+	(void)kill(getpid(), SIGKILL);
+}
 
 FAILS(pid_t, fork, (void), (), -1, EAGAIN)
 FAILS(int, socketpair, (int domain, int kind, int protocol, int ends[2]),
@@ -193,7 +187,7 @@ static int try_once(const struct plan *plan)
 {
 	struct whole_session w = { .plan = *plan, .descriptors_before = open_descriptors() };
 	struct exec_result r = { 0 };
-	trial->calls = 0;
+	*calls = 0;
 	if (jail_prepare(&w.plan, unique_id(), &w.jail, &w.err) < 0)
 		fail_msg("no jail: %s", w.err.msg);
 	trial->init = w.jail->init_pid;
@@ -208,9 +202,9 @@ static int try_once(const struct plan *plan)
 	session_finish(&w.session);
 	jail_destroy(&w.jail);
 	if (open_descriptors() != w.descriptors_before)
-		print_error("%s, call %d: %s\n", role_names[trial->role], trial->at, w.err.msg);
+		print_error("%s, call %d: %s\n", role_names[trial->role], fail_at, w.err.msg);
 	assert_nothing_held(w.descriptors_before);
-	return trial->calls;
+	return *calls;
 }
 
 /* Until a role makes fewer calls. */
@@ -220,11 +214,11 @@ static void try_each_call(enum role role, bool dies)
 	trial->role = role;
 	trial->dies = dies;
 	trial->keeper = getpid();
-	for (trial->at = 1; trial->at < 2000; trial->at++) {
-		int calls = try_once(&plan);
-		if (calls < trial->at) {
-			print_message("%s: %d calls\n", role_names[role], calls);
-			assert_true(trial->at > 3);
+	for (fail_at = 1; fail_at < 2000; fail_at++) {
+		int made = try_once(&plan);
+		if (made < fail_at) {
+			print_message("%s: %d calls\n", role_names[role], made);
+			assert_true(fail_at > 3);
 			return;
 		}
 	}
@@ -288,7 +282,7 @@ static void a_keeper_that_dies_at_any_call_leaves_no_process(void **state)
 	const struct plan plan = session_plan();
 	trial->role = KEEPER;
 	trial->dies = true;
-	for (trial->at = 1; trial->at < 2000; trial->at++) {
+	for (fail_at = 1; fail_at < 2000; fail_at++) {
 		int status;
 		pid_t pid = __real_fork();
 		assert_true(pid >= 0);
@@ -323,5 +317,9 @@ int main(void)
 			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (trial == MAP_FAILED)
 		return 1;
+	calls = &trial->calls;
+	is_counted = is_of_role;
+	on_failure = die;
+	is_armed = true;
 	return RUN_TESTS_OF_JAILS(tests);
 }

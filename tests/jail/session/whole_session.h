@@ -25,16 +25,21 @@ struct whole_session {
 	unsigned long descriptors_before;
 };
 
+#define KEPT_DENIALS 8
+
 /* What an exec worker sends back: of one writer, in one write(2). */
 struct exec_result {
 	bool is_there;
 	int rc; /* of open, start and wait */
 	enum status status;
 	int exit_code, signal, exec_errno;
-	uint64_t cpu_ms, memory_peak_bytes;
 	enum limit_hit memory_hit;
-	unsigned denied;
-	char out[8192], message[CJ_ERROR_MSG_MAX], warnings[512];
+	char out[8192], message[CJ_ERROR_MSG_MAX], warnings[2048];
+	struct {
+		char name[48];
+		unsigned count;
+	} denied[KEPT_DENIALS];
+	size_t ndenied;
 };
 
 struct exec_handle {
@@ -86,11 +91,12 @@ static inline void note_outcome(const struct outcome *out, struct exec_result *r
 	r->exit_code = out->exit_code;
 	r->signal = out->signal;
 	r->exec_errno = out->exec_errno;
-	r->cpu_ms = out->usage.cpu_user_ms + out->usage.cpu_system_ms;
-	r->memory_peak_bytes = out->usage.memory_peak_bytes;
 	r->memory_hit = out->limits[LIMIT_MEMORY].hit;
-	for (size_t i = 0; i < out->ndenied; i++)
-		r->denied += out->denied[i].count;
+	for (size_t i = 0; i < out->ndenied && i < KEPT_DENIALS; i++, r->ndenied++) {
+		(void)snprintf(r->denied[i].name, sizeof(r->denied[i].name), "%s",
+			       out->denied[i].name);
+		r->denied[i].count = out->denied[i].count;
+	}
 	size_t size, kept;
 	auto_free char *text = capture_text(&out->output[0], &size, &kept);
 	(void)snprintf(r->out, sizeof(r->out), "%s", text ? text : "");
@@ -164,12 +170,37 @@ static inline bool serve_until(struct whole_session *w, int fd)
 	const uint64_t deadline = clock_ms() + TEST_PATIENCE_MS;
 	while (w->end == SESSION_LIVES && clock_ms() < deadline) {
 		struct pollfd p = { .fd = fd, .events = POLLIN };
-		if (session_serve(w->session, &p, 1, 100, &w->end, &w->err) > 0)
+		/* The session has to wake for its own reasons. */
+		if (session_serve(w->session, &p, 1, TEST_PATIENCE_MS, &w->end, &w->err) > 0)
 			return true;
 	}
 	if (w->end == SESSION_LIVES)
 		fail_msg("nothing came");
 	return false;
+}
+
+/* Serves until a file is in /box. */
+static inline void serve_until_file(struct whole_session *w, const char *name)
+{
+	const uint64_t deadline = clock_ms() + TEST_PATIENCE_MS;
+	while (faccessat(w->jail->handles.box_fd, name, F_OK, 0) < 0) {
+		struct pollfd none = { .fd = -1 };
+		if (session_serve(w->session, &none, 1, 10, &w->end, &w->err) < 0)
+			fail_msg("the session ended: %s", w->err.msg);
+		assert_true(clock_ms() < deadline);
+	}
+}
+
+/* Serves until the session has ended: w->end and w->err say why. */
+static inline void serve_until_end(struct whole_session *w)
+{
+	const uint64_t deadline = clock_ms() + TEST_PATIENCE_MS;
+	int rc = 0;
+	while (w->end == SESSION_LIVES && clock_ms() < deadline) {
+		rc = session_serve(w->session, NULL, 0, 100, &w->end, &w->err);
+		assert_true((rc >= 0) == (w->end == SESSION_LIVES));
+	}
+	assert_int_equal(rc, -ECANCELED);
 }
 
 /* Its result, without one (is_there is false) if the worker died. */
@@ -180,7 +211,8 @@ static inline struct exec_result finish_exec(struct whole_session *w, struct exe
 	if (read(h->result_fd, &r, sizeof(r)) != (ssize_t)sizeof(r))
 		r.is_there = false;
 	assert_int_equal(waitpid(h->pid, NULL, 0), h->pid);
-	session_exec_done(w->session, h->slot);
+	if (w->session)
+		session_exec_done(w->session, h->slot);
 	cj_close(&h->result_fd);
 	cj_close(&h->pidfd);
 	return r;

@@ -42,7 +42,7 @@ def _():
         "one-liners.sh", "run.py", "tool_handler.py", "service.py", "service.js", "client.py", "client.mjs", "jail.mk", "ci-job.yml",
         "session.py", "session.mjs", "deepagents_backend.py", "inspect_sandbox.py",
         # of engines: tests/system/oci
-        "containerd.toml", "kubernetes.yml", "nomad.hcl", "slurm.conf", "slurm-cgroup.conf", "slurm-oci.conf", "slurm-prolog.sh",
+        "containerd.toml", "kubernetes.yml", "nomad.hcl", "slurm.conf", "slurm-cgroup.conf", "slurm-oci.conf", "slurm-prolog.sh", "slurm-epilog.sh",
     }  # fmt: skip
     equal(set(os.listdir(EXAMPLES)), tested, "the examples")
 

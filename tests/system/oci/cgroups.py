@@ -5,6 +5,7 @@ Limits need a hierarchy with controllers, which the test machine has.  Elsewhere
 """
 
 import functools
+import glob
 import json
 import os
 import subprocess
@@ -412,6 +413,42 @@ def _():
             equal(read(path, name), wanted, name)
         if os.path.exists(f"{path}/memory.swap.max"):
             equal(read(path, "memory.swap.max"), str(32 * MIB), "memory.swap.max")
+
+
+@test("limits of io and huge pages are those of config json and an rdma device that is missing is refused", who="machine root")
+def _():
+    with open(min(glob.glob("/sys/block/*/dev")), encoding="ascii") as file:
+        device = file.read().strip()
+    disk = dict(zip(("major", "minor"), map(int, device.split(":"))))
+    resources = {
+        "blockIO": {
+            "weight": 500,
+            "throttleReadBpsDevice": [{**disk, "rate": 1 << 20}],
+            "throttleWriteBpsDevice": [{**disk, "rate": 2 << 20}],
+            "throttleReadIOPSDevice": [{**disk, "rate": 300}],
+            "throttleWriteIOPSDevice": [{**disk, "rate": 400}],
+        },
+        "hugepageLimits": [{"pageSize": "2MB", "limit": 4 * MIB}],
+    }
+    with limited("sleep 60", **resources) as b:
+        # from the root, because systemd delegates no huge pages
+        top = f"cejail-oci-{os.getpid()}"
+        b.linux["cgroupsPath"] = f"/{top}/limits"
+        id = b.created()
+        path = place_of(b, id)
+        for name, wanted in (
+            ("io.weight", "default 4950"),
+            ("io.max", f"{device} rbps={1 << 20} wbps={2 << 20} riops=300 wiops=400"),
+            ("hugetlb.2MB.max", str(4 * MIB)),
+            ("hugetlb.2MB.rsvd.max", str(4 * MIB)),
+        ):
+            equal(read(path, name), wanted, name)
+        b.oci("update", "--resources=-", id, given=json.dumps({"blockIO": {"throttleReadBpsDevice": [{**disk, "rate": 0}]}})).exits(0)
+        equal(read(path, "io.max"), f"{device} rbps=max wbps={2 << 20} riops=300 wiops=400", "io.max after the update")
+        b.delete(id, "--force").exits(0)
+        b.linux["resources"] = {"rdma": {"nosuch0": {"hcaHandles": 3}}}
+        refused_oci(b.create()[1], "linux.resources.rdma", "nosuch0")
+        os.rmdir(f"{mount_point()}/{top}")
 
 
 @test_with("controllers", "a memory bomb ends as oom, and the counters say so", limit=120)

@@ -13,12 +13,13 @@
 #include "runtime/front/serve/api/api_posted.h"
 #include "runtime/front/serve/config/profile_cache.h"
 #include "runtime/front/serve/config/service_config.h"
+#include "runtime/front/serve/loop.h"
 
 #define JSON_TYPE "application/json"
 
 /* A message while it is answered. */
 struct message {
-	struct mcp_protocol protocol; /* the first member: load_tools() finds the rest */
+	struct mcp_protocol protocol;
 	struct api_call *call;
 	struct arena arena;
 	struct mcp_tool tools[API_MCP_TOOLS_MAX + MCP_SESSION_TOOLS];
@@ -68,7 +69,7 @@ static bool may_have_sessions(const struct api_call *c)
 
 static int load_tools(struct mcp_protocol *protocol, struct cj_error *err)
 {
-	struct message *p = (struct message *)(void *)protocol;
+	struct message *p = watch_owner(protocol, struct message, protocol);
 	const struct strings *chosen = &p->call->api->config->mcp.profiles;
 	int rc = 0;
 

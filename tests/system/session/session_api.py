@@ -236,6 +236,7 @@ def _():
         Session(s, memory="100M")
         equal(s.metric("cejail_sessions_reserved_bytes"), 200 * MIB, "reserved")
         s.call("POST", "/v1/sessions", {**SMALL, "memory": "4M"}).has(503, "sessions_full")
+        s.call("POST", "/v1/sessions", {**SMALL, "memory": "201M"}).has(403, "above_ceiling")
         first.end()
         Session(s, memory="64M")
 

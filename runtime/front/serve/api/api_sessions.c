@@ -83,7 +83,7 @@ static bool has_room(struct posted *p, const struct session_order *o)
 	struct sessions *sessions = p->call->api->sessions;
 	struct cj_error err = { 0 };
 
-	if (sessions_check_times(sessions, o, &err) < 0) {
+	if (sessions_check_ceilings(sessions, o, &err) < 0) {
 		posted_refuse(p, API_ABOVE_CEILING, &err, 0);
 		return false;
 	}
@@ -206,7 +206,7 @@ void api_renew_session(struct api_call *c)
 		exchange_refuse(c->exchange, API_BAD_REQUEST, err.msg, err.hint, 0);
 		return;
 	}
-	if (sessions_check_times(c->api->sessions, &asked, &err) < 0) {
+	if (sessions_check_ceilings(c->api->sessions, &asked, &err) < 0) {
 		exchange_refuse(c->exchange, API_ABOVE_CEILING, err.msg, NULL, 0);
 		return;
 	}

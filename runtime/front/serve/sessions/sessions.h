@@ -119,9 +119,9 @@ struct session_order {
 	bool renew_on_use;
 	uint64_t now_ms, epoch_ms;
 };
-/* A lease or idle time above the limits: EPERM, and the message names it. */
-int sessions_check_times(const struct sessions *s, const struct session_order *o,
-			 struct cj_error *err);
+/* A lease, an idle time or a memory limit above the limits: EPERM, and the message names it. */
+int sessions_check_ceilings(const struct sessions *s, const struct session_order *o,
+			    struct cj_error *err);
 /* May this caller have one more?  API_CODE_COUNT: yes. */
 enum api_code sessions_admit(const struct sessions *s, const struct account *a,
 			     uint64_t memory_bytes);

@@ -150,20 +150,27 @@ static void a_dropped_session_counts_no_more(void **state)
 	assert_int_equal(w->sessions.reserved_bytes, 0);
 }
 
-static void times_above_the_limits_are_refused(void **state)
+static void what_is_above_the_limits_is_refused(void **state)
 {
 	struct world *w = *state;
 	struct session_order o = { .lease_ms = 10000, .idle_ms = 600 };
 	struct cj_error err = { 0 };
 
-	assert_int_equal(sessions_check_times(&w->sessions, &o, &err), 0);
+	assert_int_equal(sessions_check_ceilings(&w->sessions, &o, &err), 0);
 	o.lease_ms = 10001;
-	assert_int_equal(sessions_check_times(&w->sessions, &o, &err), -EPERM);
+	assert_int_equal(sessions_check_ceilings(&w->sessions, &o, &err), -EPERM);
 	assert_non_null(strstr(err.msg, "lease: "));
 	o.lease_ms = 1;
 	o.idle_ms = 601;
-	assert_int_equal(sessions_check_times(&w->sessions, &o, &err), -EPERM);
+	assert_int_equal(sessions_check_ceilings(&w->sessions, &o, &err), -EPERM);
 	assert_non_null(strstr(err.msg, "idle: "));
+	o.idle_ms = 1;
+	o.memory_bytes = 1000;
+	assert_int_equal(sessions_check_ceilings(&w->sessions, &o, &err), 0);
+	o.memory_bytes = 1001;
+	assert_int_equal(sessions_check_ceilings(&w->sessions, &o, &err), -EPERM);
+	assert_non_null(strstr(err.msg, "memory: "));
+	assert_non_null(strstr(err.hint, "less memory"));
 }
 
 /* --- time --------------------------------------------------------------------- */
@@ -423,7 +430,7 @@ int main(void)
 		TEST(a_caller_has_as_many_as_its_rights_say),
 		TEST(the_service_has_as_many_as_its_limits_say),
 		TEST(a_dropped_session_counts_no_more),
-		TEST(times_above_the_limits_are_refused),
+		TEST(what_is_above_the_limits_is_refused),
 		TEST(a_lease_and_an_idle_time_end),
 		TEST(a_renewed_session_lives_on),
 		TEST(a_use_renews_the_lease_if_the_session_wants_it),

@@ -155,6 +155,13 @@ static int read_settings(struct run *r, struct cj_error *err)
 	return 0;
 }
 
+static const char *verb_of(const struct run *r)
+{
+	if (!r->exec)
+		return "run";
+	return r->exec->kind == REMOTE_EXEC_AWAITED ? "session wait" : "session exec";
+}
+
 /*
  * The options of delivery are applied first, even when a later option is unknown: they decide
  * where the error is reported.
@@ -162,7 +169,7 @@ static int read_settings(struct run *r, struct cj_error *err)
 static int read_options(struct run *r, struct cj_error *err)
 {
 	struct cj_error scan_error = { 0 }, id_error = { 0 };
-	int scanned = options_scan(r->cli->args, &r->config.arena, &r->options, &scan_error);
+	int scanned = options_scan(verb_of(r), r->cli->args, &r->config.arena, &r->options, &scan_error);
 	int applied = options_apply_delivery(&r->options, &r->config, err);
 	if (r->exec && r->exec->id)
 		r->config.id = r->exec->id;

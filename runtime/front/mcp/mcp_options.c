@@ -154,7 +154,7 @@ static int read_run_options(struct mcp_options *o, const char *const *rest,
 {
 	struct config *c = &o->config;
 
-	if (options_scan(rest, &c->arena, &o->run, err) < 0)
+	if (options_scan("mcp", rest, &c->arena, &o->run, err) < 0)
 		return -err->code;
 	o->wants_help = o->run.wants_help;
 	if (check_usable(o, err) < 0 || options_expand(&o->run, caller_env, &c->arena, err) < 0 ||

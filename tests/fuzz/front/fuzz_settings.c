@@ -121,7 +121,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 	struct config c;
 
 	size_t count = split(text, argv);
-	int rc = options_scan(argv, &arena, &options, &err);
+	int rc = options_scan("run", argv, &arena, &options, &err);
 	if (rc < 0)
 		check_refusal(rc, &err);
 	else

@@ -306,9 +306,24 @@ def _():
         process = ready(c, "echo ready; sleep 60")
         contains(c.session("end", c.id, "no-such", other).exits(125).err, "no-such", "the message")
         contains(finish(process).exits(128 + signal.SIGTERM).err, "cancelled: the session was closed", "stderr")
+        ended = [json.loads(line) for line in c.session("end", "--json", c.id, other).exits(0).out.splitlines()]
+        equal([(one["id"], one["state"]) for one in ended], [(c.id, "ended"), (other, "ended")], "end --json")
         for name in (c.id, other):
             equal(c.service.get(f"/v1/sessions/{name}").has(200).json["reason"], "closed", "the reason")
         equal(json.loads(c.session("list", "--json").exits(0).out)["sessions"][0]["state"], "ended", "the state")
+
+
+@test("an unknown option names the help of its verb, and more memory than sessions may have its maximum")
+def _():
+    for verb, words in (("create", ()), ("exec", ("ID",)), ("wait", ("ID", "EXEC")), ("put", ("ID", "SRC")), ("end", ("ID",))):
+        equal(
+            cejail("session", verb, *words, "--xyzzyplugh").exits(125).err,
+            f"cejail: unknown option '--xyzzyplugh' (see 'cejail session {verb} --help')\n", verb,
+        )  # fmt: skip
+    with Client(config={"session_memory": "1G"}) as c:
+        said = c.session("create", "-p", "base", "-m", "2G").exits(125).err
+        contains(said, "memory: 2G is more than 1G", "the message")
+        contains(said, "session_memory", "the remedy")
 
 
 @test("two sessions see nothing of each other")

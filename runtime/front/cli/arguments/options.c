@@ -22,6 +22,7 @@ static const char *const delivery_options[] = {
 };
 
 struct scan {
+	const char *verb;        /* whose --help a hint names */
 	const char *const *next; /* the argument to be read */
 	struct arena *arena;
 	struct options *out;
@@ -45,7 +46,7 @@ static int add_given(struct scan *s, const struct setting *setting, const char *
 static int take_value(struct scan *s, const struct setting *setting, const char *named,
 		      const char **out_value, struct cj_error *err)
 {
-	return option_take_value(NULL, &s->next, named, setting->value, "run", out_value, err);
+	return option_take_value(NULL, &s->next, named, setting->value, s->verb, out_value, err);
 }
 
 static bool wants_value(const struct setting *s)
@@ -53,13 +54,13 @@ static bool wants_value(const struct setting *s)
 	return s->kind != SETTING_FLAG && !s->value_optional;
 }
 
-static int reject_long(const char *name, const char *arg, struct cj_error *err)
+static int reject_long(const char *verb, const char *name, const char *arg, struct cj_error *err)
 {
 	const char *habit = habit_for_option(arg);
 	if (habit)
 		return cj_reject(err, "unknown option '%s': %s", arg, habit);
 
-	return option_reject_unknown(arg, setting_suggest_option(name), "run", err);
+	return option_reject_unknown(arg, setting_suggest_option(name), verb, err);
 }
 
 static int scan_long(struct scan *s, const char *arg, struct cj_error *err)
@@ -77,7 +78,7 @@ static int scan_long(struct scan *s, const char *arg, struct cj_error *err)
 
 	const struct setting *setting = setting_by_option(named + 2);
 	if (!setting)
-		return reject_long(named + 2, named, err);
+		return reject_long(s->verb, named + 2, named, err);
 
 	const char *value = o.value;
 	if (!value && setting->value_end && *s->next &&
@@ -88,7 +89,8 @@ static int scan_long(struct scan *s, const char *arg, struct cj_error *err)
 	return add_given(s, setting, named, value, err);
 }
 
-static int reject_letter(const char *arg, const char *at, const char *named, struct cj_error *err)
+static int reject_letter(const char *verb, const char *arg, const char *at, const char *named,
+			 struct cj_error *err)
 {
 	const char *habit = habit_for_option(named);
 	if (habit)
@@ -99,7 +101,7 @@ static int reject_letter(const char *arg, const char *at, const char *named, str
 		return rc;
 	}
 	int rc = cj_reject(err, "unknown option '%s' in '%s'", named, arg);
-	cj_hint(err, "see 'cejail run --help'");
+	cj_hint(err, "see 'cejail %s --help'", verb);
 	return rc;
 }
 
@@ -132,7 +134,7 @@ static int scan_letters(struct scan *s, const char *arg, struct cj_error *err)
 		if (!named)
 			return cj_fail(err, ENOMEM, "read the options");
 		if (!setting)
-			return reject_letter(arg, at, named, err);
+			return reject_letter(s->verb, arg, at, named, err);
 		if (setting->kind == SETTING_FLAG) {
 			if (add_given(s, setting, named, NULL, err) < 0)
 				return -err->code;
@@ -149,10 +151,10 @@ static int scan_letters(struct scan *s, const char *arg, struct cj_error *err)
 	return 0;
 }
 
-int options_scan(const char *const *args, struct arena *a, struct options *out,
+int options_scan(const char *verb, const char *const *args, struct arena *a, struct options *out,
 		 struct cj_error *err)
 {
-	struct scan s = { .next = args, .arena = a, .out = out };
+	struct scan s = { .verb = verb, .next = args, .arena = a, .out = out };
 
 	*out = (struct options){ 0 };
 	while (*s.next) {

@@ -33,10 +33,11 @@ struct options {
 /*
  * options_scan - split the arguments; values are not checked yet.
  *
+ * `verb`: the command of cejail that takes them, for hints.
  * Fails: an unknown option (with the nearest one as the hint), a missing value.  *out then has the
  * options before it: they may say where the error is to be delivered.
  */
-int options_scan(const char *const *args, struct arena *a, struct options *out,
+int options_scan(const char *verb, const char *const *args, struct arena *a, struct options *out,
 		 struct cj_error *err);
 
 /*

@@ -185,7 +185,7 @@ static int read_options(const struct verb *v, struct session_call *c, struct cj_
 {
 	struct config *config = &c->config;
 
-	if (options_scan(c->rest.args, &config->arena, &c->options, err) < 0 ||
+	if (options_scan(c->verb, c->rest.args, &config->arena, &c->options, err) < 0 ||
 	    check_options(v, c, err) < 0 ||
 	    options_expand(&c->options, c->cli->environ, &config->arena, err) < 0 ||
 	    options_apply_delivery(&c->options, config, err) < 0 ||

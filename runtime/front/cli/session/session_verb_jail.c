@@ -210,24 +210,31 @@ int session_lease(struct session_call *c, struct cj_error *err)
 	return 0;
 }
 
-static int end_one(struct session_call *c, const char *id, struct cj_error *err)
+static int end_one(struct session_call *c, const char *id, bool wants_json, struct cj_error *err)
 {
 	const char *const parts[] = { id, NULL };
+	const struct json_node *ended = NULL;
 	char url[REMOTE_URL_MAX];
 
 	if (session_url(url, parts, err) < 0)
 		return -err->code;
-	return session_tell(c, "DELETE", url, NULL, err);
+	if (!wants_json)
+		return session_tell(c, "DELETE", url, NULL, err);
+	if (session_ask(c, "DELETE", url, NULL, &ended, err) < 0)
+		return -err->code;
+	return session_print_json(ended, err);
 }
 
 /* All are tried; the first failure is reported at the end. */
 int session_end(struct session_call *c, struct cj_error *err)
 {
-	if (session_find_service(c, err) < 0)
+	bool wants_json = false;
+
+	if (session_wants_json(c, &wants_json, err) < 0 || session_find_service(c, err) < 0)
 		return -err->code;
 	for (size_t i = 0; i < c->count; i++) {
 		struct cj_error failure = { 0 };
-		if (end_one(c, c->operands[i], &failure) < 0 && err->code == 0) {
+		if (end_one(c, c->operands[i], wants_json, &failure) < 0 && err->code == 0) {
 			*err = failure;
 			(void)!cj_wrap(err, "end session '%s'", c->operands[i]);
 		}

@@ -32,7 +32,7 @@ static void fixture_fini(struct fixture *f)
 static struct fixture scan_words(const char *const *words)
 {
 	struct fixture f = { .rc = 0 };
-	f.rc = options_scan(words, &f.arena, &f.options, &f.err);
+	f.rc = options_scan("session put", words, &f.arena, &f.options, &f.err);
 	return f;
 }
 
@@ -164,7 +164,7 @@ static void an_unknown_option_names_the_nearest(void **state)
 	assert_string_equal(f.err.hint, "did you mean '--memory'?");
 
 	auto_fixture struct fixture far = SCAN("--xyzzyplugh");
-	assert_string_equal(far.err.hint, "see 'cejail run --help'");
+	assert_string_equal(far.err.hint, "see 'cejail session put --help'");
 
 	auto_fixture struct fixture letter = SCAN("-iX");
 	assert_string_equal(letter.err.msg, "unknown option '-X' in '-iX'");

@@ -67,7 +67,7 @@ static int check(const char *const *words, enum remote_exec_kind kind, struct cj
 	const struct remote_exec exec = { .kind = kind, .session = "S" };
 	struct options o;
 
-	assert_int_equal(options_scan(words, &a, &o, err), 0);
+	assert_int_equal(options_scan("session exec", words, &a, &o, err), 0);
 	return session_check_options(&o, &exec, err);
 }
 

@@ -169,7 +169,8 @@ static const char *verb_of(const struct run *r)
 static int read_options(struct run *r, struct cj_error *err)
 {
 	struct cj_error scan_error = { 0 }, id_error = { 0 };
-	int scanned = options_scan(verb_of(r), r->cli->args, &r->config.arena, &r->options, &scan_error);
+	int scanned =
+	    options_scan(verb_of(r), r->cli->args, &r->config.arena, &r->options, &scan_error);
 	int applied = options_apply_delivery(&r->options, &r->config, err);
 	if (r->exec && r->exec->id)
 		r->config.id = r->exec->id;

@@ -80,7 +80,8 @@ def _():
         b.process.update(
             rlimits=[{"type": "RLIMIT_NOFILE", "soft": 20, "hard": 30}, {"type": "RLIMIT_CORE", "soft": 0, "hard": 1 << 20}],
             oomScoreAdj=500,
-            scheduler={"policy": "SCHED_BATCH"},
+            # an ordinary user may not lower the nice value that the tests run with
+            scheduler={"policy": "SCHED_BATCH", "nice": os.getpriority(os.PRIO_PROCESS, 0)},
             ioPriority={"class": "IOPRIO_CLASS_IDLE", "priority": 0},
         )
         b.linux["personality"] = {"domain": "LINUX32"}

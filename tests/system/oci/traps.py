@@ -257,6 +257,27 @@ def _():
             true(options.startswith("ro"), f"{place} is {options}")
 
 
+@test("only a privileged container has the hosts cgroups writable")
+def _():
+    """CVE-2023-25809, without a cgroup namespace or with the host's by path."""
+    with Bundle("cat /proc/self/mountinfo") as b:
+        b.config["mounts"].append(mount_of("cgroup", "/sys/fs/cgroup", "cgroup", "rw"))
+        contains(b.run().exits(0).out, " /sys/fs/cgroup rw", "with a cgroup namespace")
+        for path in (None, f"/proc/{os.getpid()}/ns/cgroup"):
+            b.namespace("cgroup", path)
+            if WHO == "user":  # the container gets a cgroup namespace
+                contains(b.run().exits(0).out, " / /sys/fs/cgroup rw", "with a user namespace")
+                continue
+            refused_oci(b.run(id="once"), "mount '/sys/fs/cgroup'", "it has no cgroup namespace")
+            nothing_is_left(b, "once")
+        b.config["mounts"][-1]["options"] = ["ro"]
+        contains(b.run().exits(0).out, " /sys/fs/cgroup ro", "read-only")
+        b.config["mounts"][-1]["options"] = ["rw"]
+        for kind in ("bounding", "effective", "permitted"):
+            b.process["capabilities"][kind].append("CAP_SYS_ADMIN")
+        contains(b.run().exits(0).out, " /sys/fs/cgroup rw", "of a privileged container")
+
+
 @test("a copied directory of an image opens no device and no fifo")
 def _():
     with Bundle("true") as b:

@@ -61,6 +61,21 @@ static int check_dumpable(struct cj_error *err)
 	return rc;
 }
 
+/* The plan of the mounts asks for a cgroup namespace that is not the caller's. */
+static int leave_out_own_cgroups(struct creation *c, struct cj_error *err)
+{
+	struct oci_namespace *ns = &c->bundle.config.on_linux.namespaces[OCI_NS_CGROUP];
+	struct stat ours, theirs;
+
+	if (!ns->path)
+		return 0;
+	if (stat("/proc/self/ns/cgroup", &ours) < 0 || stat(ns->path, &theirs) < 0)
+		return cj_fail(err, errno, "look at the cgroup namespace '%s'", ns->path);
+	if (ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino)
+		*ns = (struct oci_namespace){ 0 };
+	return 0;
+}
+
 /* What the caller may make; what config.json may ask for, its parser has checked. */
 static int check_namespaces(const struct creation *c, struct cj_error *err)
 {
@@ -83,7 +98,8 @@ static int bundle_enter(struct creation *c, struct cj_error *err)
 {
 	if (container_config_bundle(c->options, c->arena, &c->bundle, err) < 0)
 		return -err->code;
-	return check_namespaces(c, err);
+	int rc = check_namespaces(c, err);
+	return rc < 0 ? rc : leave_out_own_cgroups(c, err);
 }
 
 static int network_plan(struct creation *c, struct cj_error *err)

@@ -154,6 +154,31 @@ static int plan_file_system(const struct oci_mount *mount, struct mount_options 
 	return 0;
 }
 
+/*
+ * Without a cgroup namespace the mount shows the host's whole hierarchy.  A process with
+ * CAP_SYS_ADMIN in the host's user namespace could mount it anyway, so "rw" gives it nothing more;
+ * privileged pods ask for it.  A container with a user namespace gets a cgroup namespace from
+ * rootfs/tree/tree_mount.c.
+ */
+static bool may_write_cgroups(const struct oci_config *config)
+{
+	const struct oci_namespace *spaces = config->on_linux.namespaces;
+	return spaces[OCI_NS_CGROUP].is_wanted || spaces[OCI_NS_USER].is_wanted ||
+	       strings_has(&config->process.capabilities.bounding, "CAP_SYS_ADMIN");
+}
+
+static int check_cgroups(const struct planner *p, const struct tree_op *op, struct cj_error *err)
+{
+	if (op->kind != TREE_FS || strcmp(op->type, "cgroup2") != 0 ||
+	    op->attrs.set & MOUNT_ATTR_RDONLY || may_write_cgroups(p->config))
+		return 0;
+	int rc = cj_reject(err,
+			   "with 'rw' the container could change the host's cgroups: it has no "
+			   "cgroup namespace");
+	cj_hint(err, "add a cgroup namespace to linux.namespaces, or mount it with 'ro'");
+	return rc;
+}
+
 static bool is_bind(const struct oci_mount *mount, const struct mount_options *options)
 {
 	return options->is_bind || (mount->type && strcmp(mount->type, "bind") == 0);
@@ -176,6 +201,8 @@ static int plan_mount(struct planner *p, const struct oci_mount *mount, struct c
 				      : plan_file_system(mount, &options, op, err);
 	if (rc == 0)
 		rc = plan_ids(p, mount, &options, op, err);
+	if (rc == 0)
+		rc = check_cgroups(p, op, err);
 	if (rc < 0)
 		return rc;
 	if (strcmp(op->path, "/dev") == 0)

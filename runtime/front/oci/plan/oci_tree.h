@@ -5,7 +5,8 @@
  * Decisions that the runtime specification leaves open:
  *  - A bind without a propagation option is rprivate.
  *  - "cgroup" mounts the container's cgroup v2 hierarchy, also on hosts with cgroup v1 or both; it
- *    is read-only unless the options have "rw".
+ *    is read-only unless the options have "rw".  Without a cgroup namespace a container may have
+ *    "rw" only with CAP_SYS_ADMIN or with a user namespace.
  *  - Without a mount at /dev, a tmpfs is mounted there first: no device node is made in an image.
  *  - With a bind at /dev nothing is made in it: each device of linux.devices must be there.
  *  - "rw" never takes away that the source's own mount is read-only.

@@ -155,7 +155,8 @@ static void a_cgroup_mount_is_version_2_and_read_only_unless_rw(void **state)
 		{ .destination = "/b", .type = "cgroup2", .options = OPTIONS("rw") },
 		{ .destination = "/c", .type = "cgroup", .options = OPTIONS("ro") },
 	};
-	const struct oci_config config = { NAMESPACES, MOUNTS(mounts) };
+	struct oci_config config = { NAMESPACES, MOUNTS(mounts) };
+	config.on_linux.namespaces[OCI_NS_CGROUP].is_wanted = true;
 	struct oci_tree tree = plan(&config, &a);
 	assert_string_equal(find(&tree, "/a")->type, "cgroup2");
 	assert_int_equal(find(&tree, "/a")->attrs.set, MOUNT_ATTR_NOSUID | MOUNT_ATTR_RDONLY);
@@ -164,6 +165,30 @@ static void a_cgroup_mount_is_version_2_and_read_only_unless_rw(void **state)
 	/* "ro" is the mount's: the superblock is the host's, too */
 	assert_int_equal(find(&tree, "/c")->attrs.set, MOUNT_ATTR_RDONLY);
 	assert_null(option(find(&tree, "/c"), "ro"));
+	arena_fini(&a);
+}
+
+/* CVE-2023-25809 */
+static void without_a_cgroup_namespace_only_a_privileged_container_may_write(void **state)
+{
+	(void)state;
+	static const char *one[] = { "CAP_KILL" }, *two[] = { "CAP_KILL", "CAP_SYS_ADMIN" };
+	struct arena a = { 0 };
+	const struct oci_mount mounts[] = {
+		{ .destination = "/a", .type = "cgroup", .options = OPTIONS("rw"), .line = 3 },
+	};
+	struct oci_config config = { NAMESPACES, MOUNTS(mounts) };
+	struct strings *bounding = &config.process.capabilities.bounding;
+	refuse(&config, "line 3: mount '/a': with 'rw' the container could change the host's");
+	*bounding = (struct strings){ one, 1 };
+	refuse(&config, "it has no cgroup namespace");
+	*bounding = (struct strings){ two, 2 };
+	struct oci_tree tree = plan(&config, &a);
+	assert_int_equal(find(&tree, "/a")->attrs.set, 0);
+	*bounding = (struct strings){ 0 };
+	config.on_linux.namespaces[OCI_NS_USER].is_wanted = true; /* then it gets one */
+	tree = plan(&config, &a);
+	assert_int_equal(find(&tree, "/a")->attrs.set, 0);
 	arena_fini(&a);
 }
 
@@ -472,6 +497,7 @@ int main(void)
 		cmocka_unit_test(mounts_keep_their_order_and_paths_are_clean),
 		cmocka_unit_test(a_bind_is_one_by_type_or_option),
 		cmocka_unit_test(a_cgroup_mount_is_version_2_and_read_only_unless_rw),
+		cmocka_unit_test(without_a_cgroup_namespace_only_a_privileged_container_may_write),
 		cmocka_unit_test(other_file_systems_are_read_only_themselves),
 		cmocka_unit_test(a_read_only_bind_of_sys_is_so_as_a_whole),
 		cmocka_unit_test(mounts_that_mean_nothing_are_refused),

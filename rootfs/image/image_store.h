@@ -7,7 +7,8 @@
  *	$HOME/.local/share/cejail/images of other users
  *
  *	images/NAME.json   the record of an image: image_record.h
- *	layers/SHA256/     the files of a layer; the name is the hash of its uncompressed tar
+ *	layers/SHA256/     the files of a layer; the name is the hash of its uncompressed tar.
+ *	                   A jail holds a lock on it: image_use.h
  *	tmp/               what an import unpacks, and what is about to be removed
  *
  * The store has mode 0700: its files have the contents and permissions of other people's images.

@@ -144,6 +144,21 @@ static void signals_leave(struct jail *j)
 	(void)sigprocmask(SIG_SETMASK, &j->old_signals, NULL); /* cannot fail: it was in force */
 }
 
+static bool image_is_wanted(const struct jail *j)
+{
+	return j->plan->image != NULL;
+}
+
+static int image_enter(struct jail *j, struct cj_error *err)
+{
+	return image_use_begin(&j->image, &j->plan->root.layers, &j->arena, err);
+}
+
+static void image_leave(struct jail *j)
+{
+	image_use_end(&j->image);
+}
+
 /* Before init exists: it loads the filter that is compiled here. */
 static int filter_enter(struct jail *j, struct cj_error *err)
 {
@@ -178,6 +193,9 @@ static const struct stage supervisor_stages[] = {
 		/* limits exist before the first process of the jail */
 	{ "seccomp", NULL, filter_enter, NULL },
 		/* init inherits the compiled filter; it is only memory */
+	{ "image", image_is_wanted, image_enter, image_leave },
+		/* before init opens the layers, and until it has ended: none is removed
+		 * meanwhile */
 	{ "init", NULL, jail_init_enter, jail_init_leave },
 		/* created in the cgroup: clone3(2) CLONE_INTO_CGROUP */
 	{ "ids", NULL, jail_init_ids_enter, jail_init_ids_leave },

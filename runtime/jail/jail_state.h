@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "netns/network.h"
+#include "rootfs/image/image_use.h"
 #include "runtime/base/step.h"
 #include "runtime/jail/cgroup/cgroup.h"
 #include "runtime/jail/ids/idmap.h"
@@ -73,6 +74,7 @@ struct jail {
 	sigset_t old_signals;
 	int signal_fd;
 	int runtime_dir_fd;
+	struct image_use image; /* the layers of --rootfs NAME */
 	struct idmap ids;
 	struct cgroup cgroup;
 	pid_t init_pid;

@@ -278,14 +278,15 @@ int image_import(const struct image_import *what, struct arena *a, struct image_
 	auto_image_store struct image_store store = IMAGE_STORE_NULL;
 	struct cj_error cleanup = { 0 };
 	char unused[NAME_MAX];
+	size_t kept; /* by jails; their image is gone */
 
 	if (record_name(what->name, unused, err) < 0 || make_store(&store, err) < 0 ||
-	    lock_store(&store, err) < 0 || image_remove_unused(&store, err) < 0 ||
+	    lock_store(&store, err) < 0 || image_remove_unused(&store, &kept, err) < 0 ||
 	    check_absent(&store, what->name, err) < 0)
 		return -err->code;
 	int rc = unpack_and_publish(&store, what, a, out_record, out_added, err);
 	/* after a failure layers that got their names have no image */
-	if (image_remove_unused(&store, &cleanup) < 0)
+	if (image_remove_unused(&store, &kept, &cleanup) < 0)
 		log_warning("%s", cleanup.msg);
 	return rc;
 }
@@ -294,6 +295,7 @@ int image_import_undo(const char *name, struct cj_error *err)
 {
 	auto_image_store struct image_store store = IMAGE_STORE_NULL;
 	char file[NAME_MAX];
+	size_t kept = 0;
 
 	if (record_name(name, file, err) < 0)
 		return -err->code;
@@ -306,5 +308,12 @@ int image_import_undo(const char *name, struct cj_error *err)
 		return errno == ENOENT
 			   ? cj_reject_as(err, ENOENT, "there is no installed image '%s'", name)
 			   : cj_fail(err, errno, "remove '%s/%s'", store.path, file);
-	return image_remove_unused(&store, err);
+	if (image_remove_unused(&store, &kept, err) < 0)
+		return -err->code;
+	if (kept > 0)
+		log_note(
+		    "running jails use %zu layer%s: the next import or removal after their end "
+		    "deletes %s",
+		    kept, kept == 1 ? "" : "s", kept == 1 ? "it" : "them");
+	return 0;
 }

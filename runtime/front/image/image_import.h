@@ -28,5 +28,6 @@ struct image_import {
 int image_import(const struct image_import *what, struct arena *a, struct image_record *out_record,
 		 size_t *out_added, struct cj_error *err);
 
-/* Removes the image, and the layers that no other image has. */
+/* Removes the image, and the layers that no other image has and no jail uses.  A layer in use goes
+ * with the next import or removal after the end of its jails. */
 int image_import_undo(const char *name, struct cj_error *err);

@@ -10,6 +10,7 @@
 
 #include "rootfs/image/image_limits.h"
 #include "rootfs/image/image_name.h"
+#include "rootfs/image/image_use.h"
 #include "runtime/base/scope.h"
 
 #define DIRECTORY (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
@@ -85,29 +86,46 @@ static int list_used(const struct image_store *store, struct arena *a, struct st
 	return 0;
 }
 
-static int retire_unused(const struct image_store *store, const struct strings *used,
+/* Moves the layer into tmp/, unless a jail uses it. */
+static int retire(const struct image_store *store, int layers_fd, const char *name, size_t *kept,
+		  struct cj_error *err)
+{
+	char to[sizeof("tmp/") + NAME_MAX];
+	auto_fd int claimed_fd = -1;
+	if (image_use_claim(layers_fd, name, &claimed_fd, err) < 0)
+		return -err->code;
+	if (claimed_fd < 0) {
+		++*kept;
+		return 0;
+	}
+	(void)snprintf(to, sizeof(to), "tmp/%s", name);
+	if (renameat(layers_fd, name, store->fd, to) < 0)
+		return cj_fail(err, errno, "remove the layer '%s'", name);
+	return 0;
+}
+
+static int retire_unused(const struct image_store *store, const struct strings *used, size_t *kept,
 			 struct cj_error *err)
 {
 	auto_dir DIR *dir = open_dir(store->fd, "layers");
 	if (!dir)
 		return cj_fail(err, errno, "open '%s/layers'", store->path);
 	for (const struct dirent *e; (e = readdir(dir)) != NULL;) {
-		char to[sizeof("tmp/") + NAME_MAX];
 		if (!image_is_sha256(e->d_name) || strings_has(used, e->d_name))
 			continue;
-		(void)snprintf(to, sizeof(to), "tmp/%s", e->d_name);
-		if (renameat(dirfd(dir), e->d_name, store->fd, to) < 0)
-			return cj_fail(err, errno, "remove the layer '%s'", e->d_name);
+		if (retire(store, dirfd(dir), e->d_name, kept, err) < 0)
+			return -err->code;
 	}
 	return 0;
 }
 
-int image_remove_unused(const struct image_store *store, struct cj_error *err)
+int image_remove_unused(const struct image_store *store, size_t *out_kept, struct cj_error *err)
 {
 	auto_arena struct arena a = { 0 };
 	struct strings used = { 0 };
+	*out_kept = 0;
 	if (list_used(store, &a, &used, err) < 0 || remove_content(store->fd, "tmp", 0, err) < 0 ||
-	    retire_unused(store, &used, err) < 0)
+	    retire_unused(store, &used, out_kept, err) < 0)
 		return -err->code;
 	return remove_content(store->fd, "tmp", 0, err);
 }

@@ -15,6 +15,7 @@ int image_remove_tree(int dir_fd, const char *name, struct cj_error *err);
 /*
  * image_remove_unused - empty tmp/, and remove each layer that is in no record.
  *
+ * A layer that a jail uses stays: *out_kept counts these.
  * Must not: run without the store's lock.
  */
-int image_remove_unused(const struct image_store *store, struct cj_error *err);
+int image_remove_unused(const struct image_store *store, size_t *out_kept, struct cj_error *err);

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`cejail image`, and runs in an image."""
 
+import contextlib
 import gzip
 import json
 import os
@@ -238,6 +239,66 @@ def _():
         for i in range(4):
             s.sh(f"i{i}", "cat /n").exits(0).says(f"{i}\n")
         equal((len(os.listdir(s.path + "/layers")), os.listdir(s.path + "/tmp")), (4, []), "layers and tmp")
+
+
+@contextlib.contextmanager
+def reader(s, name):
+    """A jail of the image, before it reads a file: end(p) lets it."""
+    script = "echo ready; read line; cat /work/old; ls /work"
+    options = ("--network", "none", "--rootfs", name, "-i", "--timeout", "10m")
+    process = start("run", *options, "--", "/bin/sh", "-c", script, env=s.env, stdin=subprocess.PIPE)
+    try:
+        true(process.stdout.readline() == b"ready\n", "the jail did not start")
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@test("a running jail keeps its files when its image is removed")
+def _():
+    with store() as s:
+        s.add("old", Layout(s.f / "one", [base()]).write()).exits(0)
+        s.add("new", Layout(s.f / "two", [base(), change()]).write()).exits(0)
+        with reader(s, "old") as process:
+            s.image("rm", "old").exits(0)
+            done = s.image("rm", "new").exits(0)
+            contains(done.err, "running jails use 1 layer", "stderr")
+            equal((s.records(), len(os.listdir(s.path + "/layers"))), ([], 1), "images and layers")
+            refused(s.run("old", "--", "/bin/true"), "no installed image 'old'")
+            s.add("third", tar(*busybox())).exits(0)  # it clears the store, but not this layer
+            equal(len(os.listdir(s.path + "/layers")), 2, "layers")
+            finish(process, given=b"go\n").exits(0).says("old\nold\n")
+        s.image("rm", "third").exits(0).says("")
+        s.is_empty()
+
+
+if LONG:
+
+    @test("a killed removal leaves the image or none, and a running jail its files")
+    def _():
+        with store() as s:
+            old = s.f.file("old.tar", base())
+            s.add("old", old).exits(0)
+            files = [entry(f"f{i}") for i in range(300)]
+            layout = Layout(s.f / "oci", [base(), tar(*files)]).write()
+            with reader(s, "old") as process:
+                for pause in (0, 0.002, 0.004, 0.008, 0.016, 0.03):
+                    s.image("rm", "big")  # which may be left
+                    s.add("big", layout).exits(0)
+                    removal = start("image", "rm", "big", "old", env=s.env)
+                    time.sleep(pause)
+                    removal.send_signal(signal.SIGKILL)
+                    removal.communicate()
+                    for name in ("big", "old"):
+                        done = s.run(name, "--", "/bin/cat", "/work/old")
+                        true(done.code == 0 and done.out == "old\n" or "no installed image" in done.err, f"{name}: {done!r}")
+                finish(process, given=b"go\n").exits(0).says("old\nold\n")
+            for name in ("big", "old"):
+                s.image("rm", name)
+            s.add("last", old).exits(0)
+            s.image("rm", "last").exits(0)
+            s.is_empty()
 
 
 @test("a killed import leaves no image, and the next one removes its files")

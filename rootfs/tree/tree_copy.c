@@ -6,19 +6,37 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
 #define CHUNK_BYTES (1u << 20)
+#define LINKS_TRIES 100
+
+/* Extended attributes that mean the same in a tmpfs.  Others belong to a security module or to the
+ * file system that they lie in. */
+static const char *const attributes[] = {
+	"user.*",
+	"security.capability",
+	"system.posix_acl_access",
+	"system.posix_acl_default",
+};
 
 struct copier {
 	const char *name; /* for messages */
 	unsigned entries;
+	int from_fd, to_fd; /* where it began; borrowed */
+	/* While it copies, a directory in the copy has a link to each file that has several, with
+	 * its device and inode number as the name. */
+	char links_name[32];
+	int links_fd; /* -1: none yet */
+	char names[XATTR_LIST_MAX], value[XATTR_SIZE_MAX];
 };
 
 static int copy_directory(struct copier *c, int from_fd, int to_fd, unsigned depth,
@@ -30,15 +48,133 @@ static int open_entry(int dir_fd, const char *name)
 	return sys_openat2(dir_fd, name, O_PATH | O_NOFOLLOW, 0, RESOLVE_BENEATH | RESOLVE_NO_XDEV);
 }
 
-/* Owner before mode: chown(2) clears the setuid bit. */
-static int copy_owner(struct copier *c, int to_fd, const struct stat *st, struct cj_error *err)
+/* --- what a file has beside its content ---------------------------------------------------- */
+
+static bool is_copied(const char *attribute)
 {
-	const struct timespec times[] = { st->st_atim, st->st_mtim };
-	if (fchown(to_fd, st->st_uid, st->st_gid) < 0 || fchmod(to_fd, st->st_mode & 07777) < 0 ||
-	    futimens(to_fd, times) < 0)
-		return cj_fail(err, errno, "copy the owner, mode or times below '%s'", c->name);
+	for (size_t i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++) {
+		size_t size = strcspn(attributes[i], "*");
+		bool is_prefix = attributes[i][size] == '*';
+		if (strncmp(attribute, attributes[i], size) == 0 &&
+		    (is_prefix || attribute[size] == '\0'))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * ENODATA: removed meanwhile.  EOVERFLOW: a capability for another user namespace, without effect
+ * in this one.  EOPNOTSUPP: not in a tmpfs of this kernel, as user.* before Linux 6.6.
+ */
+static int copy_attribute(struct copier *c, int from_fd, int to_fd, const char *attribute,
+			  struct cj_error *err)
+{
+	ssize_t size = fgetxattr(from_fd, attribute, c->value, sizeof(c->value));
+	if (size < 0 && (errno == ENODATA || errno == EOVERFLOW))
+		return 0;
+	if (size < 0 ||
+	    (fsetxattr(to_fd, attribute, c->value, (size_t)size, 0) < 0 && errno != EOPNOTSUPP))
+		return cj_fail(err, errno, "copy the attribute '%.64s' below '%s'", attribute,
+			       c->name);
 	return 0;
 }
+
+static int copy_attributes(struct copier *c, int from_fd, int to_fd, struct cj_error *err)
+{
+	ssize_t size = flistxattr(from_fd, c->names, sizeof(c->names));
+	if (size < 0 && errno != EOPNOTSUPP)
+		return cj_fail(err, errno, "list the attributes of a file below '%s'", c->name);
+	for (ssize_t at = 0; at < size; at += (ssize_t)strlen(c->names + at) + 1)
+		if (is_copied(c->names + at) &&
+		    copy_attribute(c, from_fd, to_fd, c->names + at, err) < 0)
+			return -err->code;
+	return 0;
+}
+
+/* Owner before mode and attributes: chown(2) clears the setuid bit and file capabilities. */
+static int copy_owner(struct copier *c, int from_fd, int to_fd, const struct stat *st,
+		      struct cj_error *err)
+{
+	const struct timespec times[] = { st->st_atim, st->st_mtim };
+	if (fchown(to_fd, st->st_uid, st->st_gid) < 0 || fchmod(to_fd, st->st_mode & 07777) < 0)
+		return cj_fail(err, errno, "copy the owner or mode of a file below '%s'", c->name);
+	if (copy_attributes(c, from_fd, to_fd, err) < 0)
+		return -err->code;
+	if (futimens(to_fd, times) < 0)
+		return cj_fail(err, errno, "copy the times of a file below '%s'", c->name);
+	return 0;
+}
+
+/* --- hard links ------------------------------------------------------------------------------ */
+
+/* Its name must be free in the source: that is copied into the same directory. */
+static int make_links(struct copier *c, struct cj_error *err)
+{
+	struct stat st;
+	for (unsigned i = 0; i < LINKS_TRIES; i++) {
+		(void)snprintf(c->links_name, sizeof(c->links_name), ".cejail-links.%u", i);
+		if (fstatat(c->from_fd, c->links_name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+			continue;
+		if (mkdirat(c->to_fd, c->links_name, 0700) < 0)
+			break;
+		c->links_fd = openat(c->to_fd, c->links_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		return c->links_fd < 0 ? cj_fail(err, errno, "open '%s'", c->links_name) : 0;
+	}
+	return cj_fail(err, errno, "create a directory for hard links in '%s'", c->name);
+}
+
+static int remove_links(struct copier *c, struct cj_error *err)
+{
+	if (c->links_fd < 0)
+		return 0;
+	auto_dir DIR *dir = fdopendir(c->links_fd);
+	if (!dir)
+		return cj_fail(err, errno, "list '%s'", c->links_name);
+	(void)take_fd(&c->links_fd); /* closedir(3) closes it */
+	for (const struct dirent *e; (e = readdir(dir)) != NULL;)
+		if (e->d_name[0] != '.' && unlinkat(dirfd(dir), e->d_name, 0) < 0)
+			return cj_fail(err, errno, "remove a link in '%s'", c->links_name);
+	if (unlinkat(c->to_fd, c->links_name, AT_REMOVEDIR) < 0)
+		return cj_fail(err, errno, "remove '%s'", c->links_name);
+	return 0;
+}
+
+#define LINK_NAME_MAX 40 /* two numbers of 64 bits, in hexadecimal */
+
+static void name_link(const struct stat *st, char out[static LINK_NAME_MAX])
+{
+	(void)snprintf(out, LINK_NAME_MAX, "%llx-%llx", (unsigned long long)st->st_dev,
+		       (unsigned long long)st->st_ino);
+}
+
+/* *out_done: the file was copied before, and has one more name now. */
+static int link_again(struct copier *c, int to_dir_fd, const char *entry, const struct stat *st,
+		      bool *out_done, struct cj_error *err)
+{
+	char name[LINK_NAME_MAX];
+	*out_done = false;
+	if (st->st_nlink == 1)
+		return 0;
+	if (c->links_fd < 0 && make_links(c, err) < 0)
+		return -err->code;
+	name_link(st, name);
+	*out_done = linkat(c->links_fd, name, to_dir_fd, entry, 0) == 0;
+	if (*out_done || errno == ENOENT)
+		return 0;
+	return cj_fail(err, errno, "link '%s' below '%s'", entry, c->name);
+}
+
+static int keep_link(struct copier *c, int to_dir_fd, const char *entry, const struct stat *st,
+		     struct cj_error *err)
+{
+	char name[LINK_NAME_MAX];
+	name_link(st, name);
+	if (st->st_nlink == 1 || linkat(to_dir_fd, entry, c->links_fd, name, 0) == 0)
+		return 0;
+	return cj_fail(err, errno, "link '%s' below '%s'", entry, c->name);
+}
+
+/* --- one entry ------------------------------------------------------------------------------- */
 
 static int fail_open(const struct copier *c, const char *entry, int code, struct cj_error *err)
 {
@@ -68,6 +204,11 @@ static int copy_file(struct copier *c, int path_fd, int to_dir_fd, const char *e
 		     const struct stat *st, struct cj_error *err)
 {
 	char again[32];
+	bool is_done;
+	if (link_again(c, to_dir_fd, entry, st, &is_done, err) < 0)
+		return -err->code;
+	if (is_done)
+		return 0;
 	(void)snprintf(again, sizeof(again), "/proc/self/fd/%d", path_fd);
 	auto_fd int from_fd = open(again, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	if (from_fd < 0)
@@ -76,19 +217,23 @@ static int copy_file(struct copier *c, int path_fd, int to_dir_fd, const char *e
 	if (to_fd < 0)
 		return cj_fail(err, errno, "copy '%s' below '%s'", entry, c->name);
 	int rc = copy_bytes(c, from_fd, to_fd, err);
-	return rc < 0 ? rc : copy_owner(c, to_fd, st, err);
+	if (rc == 0)
+		rc = copy_owner(c, from_fd, to_fd, st, err);
+	return rc < 0 ? rc : keep_link(c, to_dir_fd, entry, st, err);
 }
 
 static int copy_link(struct copier *c, int path_fd, int to_dir_fd, const char *entry,
 		     const struct stat *st, struct cj_error *err)
 {
+	const struct timespec times[] = { st->st_atim, st->st_mtim };
 	char target[PATH_MAX];
 	ssize_t size = readlinkat(path_fd, "", target, sizeof(target) - 1);
 	if (size < 0)
 		return cj_fail(err, errno, "copy the link '%s' below '%s'", entry, c->name);
 	target[size] = '\0';
 	if (symlinkat(target, to_dir_fd, entry) < 0 ||
-	    fchownat(to_dir_fd, entry, st->st_uid, st->st_gid, AT_SYMLINK_NOFOLLOW) < 0)
+	    fchownat(to_dir_fd, entry, st->st_uid, st->st_gid, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    utimensat(to_dir_fd, entry, times, AT_SYMLINK_NOFOLLOW) < 0)
 		return cj_fail(err, errno, "copy the link '%s' below '%s'", entry, c->name);
 	return 0;
 }
@@ -163,11 +308,21 @@ static int copy_directory(struct copier *c, int from_fd, int to_fd, unsigned dep
 		return cj_fail(err, errno, "list '%s'", c->name);
 	(void)take_fd(&list_fd); /* closedir(3) closes it */
 	int rc = copy_entries(c, dir, to_fd, depth, err);
-	return rc < 0 ? rc : copy_owner(c, to_fd, &st, err);
+	if (rc == 0 && depth == 0)
+		rc = remove_links(c, err);
+	return rc < 0 ? rc : copy_owner(c, from_fd, to_fd, &st, err);
 }
 
 int tree_copy(int from_fd, int to_fd, const char *name, struct cj_error *err)
 {
-	struct copier copier = { .name = name };
-	return copy_directory(&copier, from_fd, to_fd, 0, err);
+	auto_free struct copier *c = calloc(1, sizeof(*c));
+	if (!c)
+		return cj_fail(err, ENOMEM, "copy '%s'", name);
+	c->name = name;
+	c->from_fd = from_fd;
+	c->to_fd = to_fd;
+	c->links_fd = -1;
+	int rc = copy_directory(c, from_fd, to_fd, 0, err);
+	cj_close(&c->links_fd);
+	return rc;
 }

@@ -10,11 +10,12 @@
 #define TREE_COPY_ENTRIES_MAX 100000
 
 /*
- * tree_copy - directories, regular files and links below from_fd, with mode, owner and times.
+ * tree_copy - directories, regular files and links below from_fd, with owner, mode, times and hard
+ * links; of the extended attributes user.*, file capabilities and ACLs.
  *
  * The directory to_fd itself gets mode and owner of from_fd.  No link is followed, no device or
  * fifo is opened, and no other mount is entered.  How many bytes are copied is limited by the size
- * of the file system that to_fd is in.  Extended attributes are not copied.
+ * of the file system that to_fd is in.  An attribute that a tmpfs can't have is omitted.
  *
  * Runs in: the container's init before pivot_root(2): it uses the host's /proc/self/fd.
  * Fails:   for devices, fifos and sockets; E2BIG past a limit; ENOSPC.

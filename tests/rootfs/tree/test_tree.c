@@ -3,6 +3,8 @@
 #include "rootfs/tree/tree.h"
 
 #include <linux/magic.h>
+#include <sys/mman.h>
+#include <sys/xattr.h>
 #include <time.h>
 
 #include "tests/rootfs/tree/inside_tree.h"
@@ -454,6 +456,76 @@ static void look_at_copy(void *arg)
 	check(!may_create("/var/new") && errno == EROFS);
 }
 
+static const struct timespec copy_times[] = { { 1000000000, 1 }, { 1000000002, 3 } };
+static bool has_user_attribute, has_capability;
+
+static bool is_of_that_time(const char *path)
+{
+	struct stat st;
+	return lstat(path, &st) == 0 && st.st_mtim.tv_sec == copy_times[1].tv_sec &&
+	       st.st_mtim.tv_nsec == copy_times[1].tv_nsec;
+}
+
+static void look_at_properties(void *arg)
+{
+	(void)arg;
+	char value[64];
+	struct stat one, two, three;
+	check(is_of_that_time("/var/file") && is_of_that_time("/var/link") &&
+	      is_of_that_time("/var/sub") && is_of_that_time("/var"));
+	check(stat("/var/file", &one) == 0 && stat("/var/sub/again", &two) == 0 &&
+	      stat("/var/sub/third", &three) == 0);
+	check(one.st_ino == two.st_ino && one.st_ino == three.st_ino && one.st_nlink == 3);
+	check(access("/var/.cejail-links.0", F_OK) == 0); /* the image's */
+	check(access("/var/.cejail-links.1", F_OK) < 0);
+	check(getxattr("/var/file", "user.mark", value, sizeof(value)) ==
+	      (has_user_attribute ? 4 : -1));
+	check(getxattr("/var/file", "security.capability", value, sizeof(value)) ==
+	      (has_capability ? 20 : -1));
+}
+
+/* The effective CAP_NET_RAW, as setcap(8) writes it: <linux/capability.h>, version 2. */
+static bool set_capability(const char *path)
+{
+	static const uint32_t value[5] = { 0x02000001, 1u << 13, 0, 0, 0 };
+	return setxattr(path, "security.capability", value, sizeof(value), 0) == 0;
+}
+
+/* Older kernels have no user.* in a tmpfs: Linux 6.6 added it. */
+static bool has_tmpfs_user_attributes(void)
+{
+	int fd = memfd_create("attributes", MFD_CLOEXEC);
+	bool has = fd >= 0 && fsetxattr(fd, "user.mark", "x", 1, 0) == 0;
+	close(fd);
+	return has;
+}
+
+static void tmpcopyup_copies_links_times_and_attributes(void **state)
+{
+	(void)state;
+	char *place = make_place();
+	make_dir(place, "var"), make_dir(place, "var/sub"), make_dir(place, "var/.cejail-links.0");
+	make_file(at(place, "var/file"), "text");
+	char *file = strdup(at(place, "var/file"));
+	assert_int_equal(link(file, at(place, "var/sub/again")), 0);
+	assert_int_equal(link(file, at(place, "var/sub/third")), 0);
+	assert_int_equal(symlink("file", at(place, "var/link")), 0);
+	has_user_attribute = setxattr(file, "user.mark", "here", 4, 0) == 0 &&
+			     has_tmpfs_user_attributes();
+	has_capability = set_capability(file);
+	for (const char *const *name =
+		 (const char *const[]){ "var/file", "var/link", "var/sub", "var", NULL };
+	     *name; name++)
+		assert_int_equal(
+		    utimensat(AT_FDCWD, at(place, *name), copy_times, AT_SYMLINK_NOFOLLOW), 0);
+	static const struct tree_op ops[] = { FS("/var", "tmpfs", .copies_up = true) };
+	const struct tree_case c = { .spec = { .root = place, OPS(ops) },
+				     .body = look_at_properties };
+	run_tree(&c);
+	free(file);
+	end_place(place);
+}
+
 static void tmpcopyup_begins_with_what_was_there(void **state)
 {
 	(void)state;
@@ -586,6 +658,7 @@ int main(void)
 		cmocka_unit_test(masked_and_read_only_paths_are_so),
 		cmocka_unit_test(a_read_only_root_has_its_mount_points_all_the_same),
 		cmocka_unit_test(tmpcopyup_begins_with_what_was_there),
+		cmocka_unit_test(tmpcopyup_copies_links_times_and_attributes),
 		cmocka_unit_test(tmpcopyup_opens_no_device_and_no_fifo),
 		cmocka_unit_test(tmpcopyup_waits_for_no_lease),
 		cmocka_unit_test(tmpcopyup_ends_at_the_size_of_the_tmpfs_and_at_a_depth),

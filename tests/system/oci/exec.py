@@ -420,6 +420,119 @@ def _():
     equal(digest(OCI), before, "the program on the host")
 
 
+# Looks at each process of cejail-oci from the first moment to the last.  What it gets counts if the
+# process still executes the sealed copy: after execve(2) the program is like any other.
+WATCHER = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+SEIZE, INTERRUPT, DETACH, WALL = 0x4206, 0x4207, 17, 0x40000000
+
+def is_copy(pid):
+    try:
+        return "memfd:" in os.readlink(f"/proc/{pid}/exe")
+    except OSError:
+        return False
+
+def maps(pid):
+    with open(f"/proc/{pid}/maps") as file:
+        return "memfd:" in file.read()
+
+def memory(pid):
+    os.close(os.open(f"/proc/{pid}/mem", os.O_RDWR))
+    return is_copy(pid)
+
+def link(name):
+    return lambda pid: os.readlink(f"/proc/{pid}/{name}") and is_copy(pid)
+
+def opened(name):
+    def look(pid):
+        os.close(os.open(f"/proc/{pid}/{name}", os.O_RDONLY | os.O_NONBLOCK))
+        return is_copy(pid)
+    return look
+
+def trace(pid):
+    if libc.ptrace(SEIZE, pid, 0, 0) < 0:
+        raise OSError
+    libc.ptrace(INTERRUPT, pid, 0, 0)
+    os.waitpid(pid, WALL)
+    found = is_copy(pid)
+    libc.ptrace(DETACH, pid, 0, 0)
+    return found
+
+attempts = {"exe": is_copy, "maps": maps, "mem": memory, "root": link("root"), "cwd": link("cwd"), "fd": link("fd/0"),
+            "root/": opened("root"), "cwd/": opened("cwd"), "fd/": opened("fd"), "fd/3": opened("fd/3"), "trace": trace}
+
+if sys.argv[1] != "0":
+    os.setgroups([]), os.setresgid(*[int(sys.argv[1])] * 3), os.setresuid(*[int(sys.argv[1])] * 3)
+print("ready", flush=True)
+others, seen = {str(os.getpid())}, set()
+while True:
+    for pid in os.listdir("/proc"):
+        if not pid.isdigit() or pid in others:
+            continue
+        try:
+            with open(f"/proc/{pid}/comm") as file:
+                if not file.read().startswith("cejail-oci"):
+                    others.add(pid)
+                    continue
+            if pid not in seen:
+                seen.add(pid)
+                print("seen", flush=True)
+            for name, attempt in attempts.items():
+                try:
+                    if attempt(int(pid)):
+                        print("GOT", name, flush=True)
+                except OSError:
+                    pass
+        except OSError:
+            others.add(pid)
+"""
+
+
+@test("no moment of a joining process is open to a process of the container")
+def _():
+    """Also between its change of user and execve(2), and to a process with the same ids and capabilities."""
+    for uid in ("0", "1000") if WHO == "root" else ("0",):
+        with hostile(CAPABILITIES) as b:
+            b.process["args"] = [PYTHON, "-c", WATCHER, uid]
+            if WHO == "root" and uid == "0":
+                b.namespace("pid")  # then it sees every process of exec
+            host_links(b)
+            id = b.started()
+            wait_until(lambda: "ready" in b.output(id), f"the watcher ({b.errors(id)})")  # noqa: B023
+            b.process.update(args=["/bin/true"], user={"uid": int(uid), "gid": int(uid)})
+            b.process["capabilities"] = {} if uid != "0" else b.process["capabilities"]
+            file = b.file("process.json", json.dumps(b.process))
+            for _ in range(200):
+                b.oci("exec", "--process", file, id).exits(0)
+                if b.output(id).count("seen") >= (40 if LONG else 5):
+                    break
+            lines = b.output(id).splitlines()
+            true("seen" in lines, "the watcher was never fast enough")
+            equal([line for line in lines if line not in ("ready", "seen")], [], f"what user {uid} got")
+
+
+@test("a user namespace is not joined where a change of user makes processes dumpable", who="root")
+def _():
+    """With fs.suid_dumpable=1, here in a mount namespace of the test's own."""
+    with sleeping() as b:
+        b.linux["namespaces"].append({"type": "user"})
+        ids = [{"containerID": 0, "hostID": 100000, "size": 1000}]
+        b.linux["uidMappings"] = b.linux["gidMappings"] = ids
+        subprocess.run(["chown", "-R", "100000:100000", b.rootfs], check=True)
+        os.chmod(b.path, 0o755)
+        id = b.started()
+        value = b.file("one", "1\n")
+        script = 'mount --bind "$0" /proc/sys/fs/suid_dumpable && exec "$@"'
+        through = ("unshare", "-m", "sh", "-c", script, value)
+        b.oci("exec", id, "true").exits(0)
+        refused_oci(b.oci("exec", id, "true", through=through), "fs.suid_dumpable to 0 or 2")
+        b.namespace("user", f"/proc/{b.state(id)['pid']}/ns/user")
+        del b.linux["uidMappings"], b.linux["gidMappings"]
+        refused_oci(b.run(id="once", through=through), "fs.suid_dumpable to 0 or 2")
+        nothing_is_left(b, "once")
+
+
 @test("a container that ends while exec joins is an error and leaves nothing")
 def _():
     with hostile(CAPABILITIES) as b:

@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/base/files/system_file.h"
 #include "runtime/base/log.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
@@ -44,23 +43,6 @@ static int streams_enter(struct creation *c, struct cj_error *err)
 	return process_keep_fds((unsigned)c->options->preserve_fds, err);
 }
 
-/* With it setns(2) and setresuid(2) make a process dumpable, until its next call undoes that. */
-static int check_dumpable(struct cj_error *err)
-{
-	static const char path[] = "/proc/sys/fs/suid_dumpable";
-	char text[SYSTEM_FILE_SMALL];
-	ssize_t size = system_file_read(AT_FDCWD, path, text, sizeof(text));
-
-	if (size < 0)
-		return cj_fail(err, (int)-size, "read '%s'", path);
-	if (text[0] != '1')
-		return 0;
-	int rc =
-	    cj_reject_as(err, EPERM, "a user namespace by path: its processes could trace init");
-	cj_hint(err, "set the sysctl fs.suid_dumpable to 0 or 2");
-	return rc;
-}
-
 /* The plan of the mounts asks for a cgroup namespace that is not the caller's. */
 static int leave_out_own_cgroups(struct creation *c, struct cj_error *err)
 {
@@ -91,7 +73,7 @@ static int check_namespaces(const struct creation *c, struct cj_error *err)
 	if (geteuid() != 0 && !ns[OCI_NS_USER].path && ns[OCI_NS_PID].path)
 		return cj_reject(err, "an ordinary user can't join a pid namespace with a new user "
 				      "namespace");
-	return ns[OCI_NS_USER].path ? check_dumpable(err) : 0;
+	return ns[OCI_NS_USER].path ? process_check_dumpable(err) : 0;
 }
 
 static int bundle_enter(struct creation *c, struct cj_error *err)

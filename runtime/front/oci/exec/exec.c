@@ -2,6 +2,7 @@
 /* The verb exec, outside.  Acts. */
 #include "runtime/front/oci/exec/exec.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>
@@ -78,6 +79,8 @@ static int open_container(struct execution *e, struct cj_error *err)
 	e->join.init_pidfd = state_open_init(&e->state, err);
 	if (e->join.init_pidfd < 0 || exec_join_namespaces(e->join.init_pid, e->join.init_pidfd,
 							   &e->join.setns_flags, err) < 0)
+		return -err->code;
+	if (e->join.setns_flags & CLONE_NEWUSER && process_check_dumpable(err) < 0)
 		return -err->code;
 	e->join.cgroup = &e->cgroup;
 	if (container_cgroup_open(&e->state.record.cgroup, &e->cgroup, err) < 0)

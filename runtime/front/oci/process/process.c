@@ -46,6 +46,21 @@ int process_keep_fds(unsigned preserved, struct cj_error *err)
 	return 0;
 }
 
+int process_check_dumpable(struct cj_error *err)
+{
+	static const char path[] = "/proc/sys/fs/suid_dumpable";
+	char text[SYSTEM_FILE_SMALL];
+	ssize_t size = system_file_read(AT_FDCWD, path, text, sizeof(text));
+	if (size < 0)
+		return cj_fail(err, (int)-size, "read '%s'", path);
+	if (text[0] != '1')
+		return 0;
+	int rc = cj_reject_as(err, EPERM,
+			      "a process of the user namespace could trace one that joins it");
+	cj_hint(err, "set the sysctl fs.suid_dumpable to 0 or 2");
+	return rc;
+}
+
 static int prepare_caps(struct process *p, struct arena *a, struct cj_error *err)
 {
 	uint64_t available;

@@ -47,6 +47,14 @@ struct process_context {
 int process_keep_fds(unsigned preserved, struct cj_error *err);
 
 /*
+ * process_check_dumpable - refuse to join a user namespace on a host with fs.suid_dumpable=1.
+ *
+ * There setns(2) and setresuid(2) make a process dumpable until its next call undoes that, and it
+ * has every capability in the namespace: commit_creds() of the kernel.
+ */
+int process_check_dumpable(struct cj_error *err);
+
+/*
  * process_prepare - resolve what the process will be.
  *
  * Borrows: config and process for as long as *out is used.  Connects to the seccomp agent if the

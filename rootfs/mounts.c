@@ -133,9 +133,13 @@ static int swap_roots(int root_fd, struct cj_error *err)
 
 	/* Both names are ".": the old root is stacked on the new one, and umount2(2) removes it:
 	 * pivot_root(2), NOTES. */
-	if (sys_pivot_root(".", ".") < 0)
-		return cj_fail(err, errno, "pivot to the new root");
-	return 0;
+	if (sys_pivot_root(".", ".") == 0)
+		return 0;
+	int rc = cj_fail(err, errno, "pivot to the new root");
+	if (rc == -EINVAL)
+		cj_hint(err,
+			"it cannot replace an initramfs: leave that with switch_root(8) first");
+	return rc;
 }
 
 static int detach_old_root(struct cj_error *err)

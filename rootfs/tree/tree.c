@@ -114,9 +114,13 @@ int tree_open_outside(const struct tree_spec *spec, struct tree_sources **out, s
  * still receive its mounts, for a bind with rslave. */
 static int stop_propagation(const struct tree_spec *spec, struct cj_error *err)
 {
-	if (!spec->keeps_peers && mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
-		return cj_fail(err, errno, "make the mounts of '/' slaves");
-	return 0;
+	if (spec->keeps_peers || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) == 0)
+		return 0;
+	int rc = cj_fail(err, errno, "make the mounts of '/' slaves");
+	if (rc == -EINVAL)
+		cj_hint(err, "'/' must be a mount point: before chroot(8), mount the directory on "
+			     "itself");
+	return rc;
 }
 
 static int open_dev(struct tree_sources *s, struct cj_error *err)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Mount points and devices: nothing that looks like one is taken for one. */
+/* WRAP: sys_pivot_root */
 #include "rootfs/mounts.h"
 
 #include "tests/rootfs/inside.h"
 
+#include <string.h>
 #include <sys/mount.h>
 #include <sys/sysmacros.h>
 
@@ -148,10 +150,38 @@ static void an_error_of_the_kernel_has_the_kernels_message(void **state)
 	assert_non_null(strstr(err.msg, "cejail-no-such-option"));
 }
 
+/* --- the root ----------------------------------------------------------------------------- */
+
+/* Then pivot_root(2) fails as it does for a process whose root is an initramfs. */
+static bool is_initramfs;
+int __real_sys_pivot_root(const char *new_root, const char *put_old);
+int __wrap_sys_pivot_root(const char *new_root, const char *put_old);
+int __wrap_sys_pivot_root(const char *new_root, const char *put_old)
+{
+	if (!is_initramfs)
+		return __real_sys_pivot_root(new_root, put_old);
+	errno = EINVAL;
+	return -1;
+}
+
+static void an_initramfs_is_refused_with_the_remedy(void **state)
+{
+	(void)state;
+	struct cj_error err = { 0 };
+	auto_fd int here_fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	assert_true(here_fd >= 0);
+	is_initramfs = true;
+	assert_int_equal(mounts_pivot(here_fd, &err), -EINVAL);
+	is_initramfs = false;
+	assert_non_null(strstr(err.msg, "pivot to the new root: Invalid argument"));
+	assert_non_null(strstr(err.hint, "switch_root(8)"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_link_is_followed_to_a_mount_point),
+		cmocka_unit_test(an_initramfs_is_refused_with_the_remedy),
 		cmocka_unit_test(dot_dot_does_not_leave_the_root),
 		cmocka_unit_test(a_device_is_checked_by_its_number_not_by_its_name),
 		cmocka_unit_test(a_device_is_checked_by_number_and_type),

@@ -212,3 +212,18 @@ def _():
         equal(os.listdir(dev), ["null"], "entries of the host's directory")
         b.linux["devices"][0]["minor"] = 5
         refused_oci(b.run(), "'/dev/null' exists and is not the device 1:5")
+
+
+@test("in a chroot that is no mount point create fails with the remedy also with no-pivot", who="root")
+def _():
+    with Bundle("echo inside") as b:
+        # in a mount namespace of its own: all of the host's root below another directory
+        copy = ('for d in /*; do if [ -L "$d" ]; then cp -P "$d" "$0$d"; elif [ -d "$d" ]; then '
+                'mkdir -p "$0$d" && mount --rbind "$d" "$0$d"; fi; done; exec chroot "$0" "$@"')  # fmt: skip
+        b.save()
+        through = ("unshare", "-m", "sh", "-c", copy, b.folder("plain"))
+        done = b.oci("run", "--bundle", b.path, "--no-pivot", "once", through=through)
+        refused_oci(done, "'/' must be a mount point")
+        nothing_is_left(b, "once")
+        through = ("unshare", "-m", "sh", "-c", f'mount --bind "$0" "$0" && {copy}', b.folder("mounted"))
+        b.oci("run", "--bundle", b.path, "--no-pivot", b.new_id(), through=through).exits(0).says("inside\n")

@@ -70,6 +70,9 @@ enum session_isolation {
  */
 int session_begin(struct jail *j, struct session **out, struct cj_error *err);
 
+/* It has its caller: cejail ps shows its jail as one that runs, no longer as one that waits. */
+void session_taken(struct session *s);
+
 enum session_isolation session_isolation(const struct session *s);
 
 /*

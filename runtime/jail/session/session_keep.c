@@ -143,9 +143,13 @@ int session_begin(struct jail *j, struct session **out, struct cj_error *err)
 	session_memory_init(&s->keep->memory, s);
 	session_denied_begin(s);
 	publish_network(s);
-	jail_record_started(j); /* it no longer waits for a program: cejail list */
 	*out = s;
 	return 0;
+}
+
+void session_taken(struct session *s)
+{
+	jail_record_started(s->jail);
 }
 
 enum session_isolation session_isolation(const struct session *s)

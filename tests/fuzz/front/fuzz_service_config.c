@@ -63,6 +63,7 @@ static void check_file(const struct service_config *c)
 		assert(is_name(c->pools[i].profile));
 		check_bound("pool.PROFILE", "jails", c->pools[i].jails);
 		check_bound("pool.PROFILE", "interpreters", c->pools[i].interpreters);
+		check_bound("pool.PROFILE", "repls", c->pools[i].repls);
 	}
 }
 

@@ -294,6 +294,7 @@ static void show_metrics(struct api_call *c)
 		.connections = http_connections(a->http),
 		.pool_jails = pool_ready(a->pool, TIER_JAIL),
 		.pool_interpreters = pool_ready(a->pool, TIER_INTERPRETER),
+		.pool_repls = pool_ready(a->pool, TIER_REPL),
 		.zygotes = zygotes_alive(a->zygotes),
 		.sessions = a->sessions->live,
 		.sessions_max = a->sessions->limits.count,

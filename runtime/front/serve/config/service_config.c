@@ -114,6 +114,8 @@ static const struct service_key pool_keys[] = {
 	  .help = "number of prepared jails" },
 	{ "interpreters", NULL, NUMBER("N", count, 0, PREPARED_MAX), AT(interpreters),
 	  .standard = "0", .help = "number of prepared jails with the interpreter started" },
+	{ "repls", NULL, NUMBER("N", count, 0, PREPARED_MAX), AT(repls), .standard = "0",
+	  .help = "number of prepared sessions with the context \"repl\"" },
 };
 
 #undef AT

@@ -25,7 +25,7 @@
 
 struct pool_config {
 	const char *profile;
-	unsigned jails, interpreters; /* prepared ahead, each */
+	unsigned jails, interpreters, repls; /* prepared ahead, each */
 };
 
 struct audit_config {

@@ -322,6 +322,7 @@ static void put_pool_ready(struct page *p, const char *name)
 	const uint64_t ready[TIER_COUNT] = {
 		[TIER_JAIL] = p->g->pool_jails,
 		[TIER_INTERPRETER] = p->g->pool_interpreters,
+		[TIER_REPL] = p->g->pool_repls,
 	};
 	for (size_t i = TIER_COLD + 1; i < TIER_COUNT; i++)
 		(void)fprintf(p->out, "%s{tier=\"%s\"} %" PRIu64 "\n", name, tier_names[i],
@@ -332,6 +333,8 @@ static void put_tiers(struct page *p, const char *name, const struct histogram *
 {
 	for (size_t i = 0; i <= TIER_COUNT; i++) {
 		char label[48];
+		if (i == TIER_REPL) /* of sessions, not of runs */
+			continue;
 		(void)snprintf(label, sizeof(label), "tier=\"%s\",",
 			       i == METRICS_IN_SESSION ? "session" : tier_names[i]);
 		histogram_put(p->out, name, label, &tiers[i], &histogram_times);

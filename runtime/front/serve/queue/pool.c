@@ -120,6 +120,7 @@ void pool_configure(struct pool *p, const struct pool_config *rows, size_t count
 	for (size_t i = 0; i < count; i++) {
 		add_bucket(p, rows[i].profile, TIER_INTERPRETER, rows[i].interpreters);
 		add_bucket(p, rows[i].profile, TIER_JAIL, rows[i].jails);
+		add_bucket(p, rows[i].profile, TIER_REPL, rows[i].repls);
 	}
 }
 
@@ -178,6 +179,14 @@ struct worker_conn *pool_take(struct pool *p, const char *profile, enum request_
 		}
 	}
 	return NULL;
+}
+
+struct worker_conn *pool_take_repl(struct pool *p, const char *profile)
+{
+	struct pool_bucket *bucket = find_bucket(p, profile, TIER_REPL);
+
+	p->taken_ms = p->ops.now_ms(p->ops.context);
+	return bucket ? take_from(bucket, p->taken_ms) : NULL;
 }
 
 int pool_spawn_new(struct pool *p, const char *profile, enum request_fit fit,

@@ -79,7 +79,7 @@ struct pool {
 	uint64_t age_ms;   /* 0: no limit */
 	uint64_t check_ms; /* how often ages and profile files are checked without a request */
 	uint64_t taken_ms, stale_checked_ms; /* the last time */
-	struct pool_bucket buckets[2 * POOLS_MAX];
+	struct pool_bucket buckets[(TIER_COUNT - 1) * POOLS_MAX];
 	size_t count;
 };
 
@@ -90,6 +90,8 @@ void pool_configure(struct pool *p, const struct pool_config *rows, size_t count
 /* The ready worker that is prepared furthest for such a request, or NULL.  The caller owns it. */
 struct worker_conn *pool_take(struct pool *p, const char *profile, enum request_fit fit,
 			      enum tier *out_tier);
+/* A ready worker with TIER_REPL for a session with that context, or NULL.  The caller owns it. */
+struct worker_conn *pool_take_repl(struct pool *p, const char *profile);
 /* A new worker that is not of the pool; the caller owns it.  TIER_COLD, but where a zygote makes
  * it faster.
  */

@@ -10,9 +10,11 @@
 
 #include <assert.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -282,6 +284,29 @@ static enum session_line_type type_of(const struct json_node *root)
 		if (strcmp(type, line_kinds[i].type) == 0)
 			return (enum session_line_type)i;
 	return SESSION_LINE_NONE;
+}
+
+/* The socket is not blocking: a server that does not read for a while loses the reason. */
+void session_end_send(int sock_fd, enum session_reason reason, const struct cj_error *why,
+		      bool is_callers_own, int wait_ms)
+{
+	struct session_line line = {
+		.type = SESSION_LINE_ENDED,
+		.reason = reason,
+		.is_callers_own = is_callers_own,
+	};
+	struct pollfd server = { .fd = sock_fd, .events = POLLOUT };
+	struct cj_error ignored = { 0 };
+
+	(void)snprintf(line.stage, sizeof(line.stage), "%s", why->stage);
+	if (why->hint[0])
+		(void)snprintf(line.message, sizeof(line.message), "%s (%s)", why->msg, why->hint);
+	else
+		(void)snprintf(line.message, sizeof(line.message), "%s", why->msg);
+	if (session_line_send(sock_fd, &line, &ignored) == 0 || ignored.code != EAGAIN)
+		return;
+	if (poll(&server, 1, wait_ms) > 0)
+		(void)!session_line_send(sock_fd, &line, &ignored);
 }
 
 void session_line_read(const char *text, size_t size, struct session_line *out)

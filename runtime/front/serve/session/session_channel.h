@@ -2,7 +2,7 @@
 /*
  * session_channel - what the server and the keeper of a session send each other.  Acts.
  *
- * A keeper is a worker (spawner_ask(), TIER_COLD or TIER_JAIL) that received a job of the kind
+ * A keeper is a worker (spawner_ask(), not TIER_INTERPRETER) that received a job of the kind
  * JOB_SESSION.  To the keeper, over its socket after the job: messages of one size, some with
  * descriptors.  To the server: JSON lines, in this order:
  *
@@ -118,4 +118,7 @@ struct session_line {
 
 /* Writes the line; never blocks.  Fails: EAGAIN when the server does not read. */
 int session_line_send(int sock_fd, const struct session_line *line, struct cj_error *err);
+/* The line "ended", with why->stage and its message.  Waits `wait_ms` for room at most. */
+void session_end_send(int sock_fd, enum session_reason reason, const struct cj_error *why,
+		      bool is_callers_own, int wait_ms);
 void session_line_read(const char *text, size_t size, struct session_line *out);

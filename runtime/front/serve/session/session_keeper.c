@@ -5,7 +5,8 @@
  * Theory of operation
  *
  *	begin    the job's settings onto the profile's, the plan, jail_prepare() (a worker of the
- *	         pool has done that), session_begin(), the line "session"
+ *	         pool has done that), session_begin(), the line "session".  A worker with TIER_REPL
+ *	         begins before its job: session_ahead.h
  *	serve    one round of session_serve() after another.  A request of the server is a fork or a
  *	         signal.  The end of a worker is session_exec_done()
  *	end      by the server (it closes the control pipe or ends), by SIGTERM, or by the engine
@@ -38,6 +39,7 @@
 #include "runtime/base/sys.h"
 #include "runtime/front/request/request.h"
 #include "runtime/front/serve/session/exec_worker.h"
+#include "runtime/front/serve/session/session_ahead.h"
 #include "runtime/front/serve/session/session_channel.h"
 #include "runtime/front/serve/session/session_repl.h"
 #include "runtime/front/serve/worker/work_result.h"
@@ -116,21 +118,30 @@ static int send_begin(const struct keeper *k, struct cj_error *err)
 	return session_line_send(k->work->sock_fd, &line, err);
 }
 
+static int begin_session(struct keeper *k, struct cj_error *err)
+{
+	struct work *w = k->work;
+
+	if (k->session && !w->request.wants_repl)
+		return cj_reject(err, "an interpreter was prepared, the session wants none");
+	if (k->session)
+		return 0;
+	if (session_begin(w->driver.jail, &k->session, err) < 0) {
+		cj_stage(err, "session");
+		return -err->code;
+	}
+	return w->request.wants_repl ? session_repl_create(w, k->session, &k->repl, err) : 0;
+}
+
 static int begin(struct keeper *k, const struct cj_error *early, struct cj_error *err)
 {
 	if (early->code != 0) {
 		*err = *early;
 		return -err->code;
 	}
-	if (prepare(k, err) < 0)
+	if (prepare(k, err) < 0 || begin_session(k, err) < 0)
 		return -err->code;
-	if (session_begin(k->work->driver.jail, &k->session, err) < 0) {
-		cj_stage(err, "session");
-		return -err->code;
-	}
-	if (k->work->request.wants_repl &&
-	    session_repl_create(k->work, k->session, &k->repl, err) < 0)
-		return -err->code;
+	session_taken(k->session);
 	return send_begin(k, err);
 }
 
@@ -175,11 +186,16 @@ static void cancel(struct keeper *k, enum session_reason reason)
 			(void)sys_pidfd_send_signal(k->children[i].pidfd, SIGTERM);
 }
 
-/* The engine can't keep the jail: its programs die now, and the workers see it. */
-static void give_up(struct keeper *k, enum session_end end)
+static void end_session(struct keeper *k)
 {
 	session_repl_destroy(&k->repl);
 	session_finish(&k->session);
+}
+
+/* The engine can't keep the jail: its programs die now, and the workers see it. */
+static void give_up(struct keeper *k, enum session_end end)
+{
+	end_session(k);
 	start_end(k, reason_of(end));
 }
 
@@ -548,48 +564,29 @@ static void serve(struct keeper *k)
 		handle(k);
 	}
 	kill_children(k);
-	session_repl_destroy(&k->repl);
-	session_finish(&k->session);
-}
-
-/* The socket is not blocking: a server that does not read for a while loses the reason. */
-static void send_end(const struct keeper *k, bool is_callers_own)
-{
-	struct session_line line = {
-		.type = SESSION_LINE_ENDED,
-		.reason = k->reason,
-		.is_callers_own = is_callers_own,
-	};
-	struct pollfd server = { .fd = k->work->sock_fd, .events = POLLOUT };
-	struct cj_error ignored = { 0 };
-
-	(void)snprintf(line.stage, sizeof(line.stage), "%s", k->why.stage);
-	if (k->why.hint[0])
-		(void)snprintf(line.message, sizeof(line.message), "%s (%s)", k->why.msg,
-			       k->why.hint);
-	else
-		(void)snprintf(line.message, sizeof(line.message), "%s", k->why.msg);
-	if (session_line_send(k->work->sock_fd, &line, &ignored) == 0 || ignored.code != EAGAIN)
-		return;
-	if (poll(&server, 1, SESSION_END_MS) > 0)
-		(void)!session_line_send(k->work->sock_fd, &line, &ignored);
+	end_session(k);
 }
 
 void session_keep(struct work *w, int signal_fd, const struct cj_error *early)
 {
 	struct keeper k = { .work = w, .signal_fd = signal_fd, .reason = SESSION_BROKEN };
 	bool is_callers_own = false;
+	struct cj_error late = *early;
 
+	if (w->tier == TIER_REPL && !session_ahead_take(w, signal_fd, &k.session, &k.repl, &late)) {
+		end_session(&k);
+		return;
+	}
 	(void)prctl(PR_SET_NAME, "cejail-session", 0, 0, 0); /* only what ps(1) shows */
 	fd_set_nonblocking(w->sock_fd);
 	for (size_t i = 0; i < SESSION_WORKERS_MAX; i++)
 		k.children[i].pidfd = -1;
-	if (begin(&k, early, &k.why) == 0) {
+	if (begin(&k, &late, &k.why) == 0) {
 		serve(&k);
 	} else {
 		is_callers_own = work_is_callers_own(w, &k.why);
-		session_finish(&k.session);
+		end_session(&k);
 	}
 	jail_destroy(&w->driver.jail);
-	send_end(&k, is_callers_own);
+	session_end_send(w->sock_fd, k.reason, &k.why, is_callers_own, SESSION_END_MS);
 }

@@ -13,7 +13,7 @@ struct session_repl {
 	struct program launcher;
 	struct session_interpreter *interpreter; /* NULL: none now */
 	bool is_wanted;                          /* start one without a cell that waits for it */
-	bool had_one;            /* an earlier one was ready: the next is a replacement */
+	bool had_cell;           /* an earlier one had a cell: the next is a replacement */
 	bool has_cell;           /* a worker runs */
 	struct cj_error failure; /* of the last start; code 0: none */
 	struct session_request waiting[SESSION_WORKERS_MAX]; /* the oldest first */
@@ -105,8 +105,8 @@ static void start(struct session_repl *r)
 {
 	struct cj_error err = { 0 };
 
-	if (session_interpreter_start(r->session, &r->launcher, r->had_one, &r->interpreter, &err) <
-	    0)
+	if (session_interpreter_start(r->session, &r->launcher, r->had_cell, &r->interpreter,
+				      &err) < 0)
 		fail(r, &err);
 }
 
@@ -122,8 +122,6 @@ static void look_at(struct session_repl *r)
 	if (!r->interpreter)
 		return;
 	session_interpreter_turn(r->interpreter, &why);
-	if (was_starting && state_of(r) == INTERPRETER_WAITS)
-		r->had_one = true;
 	if (state_of(r) != INTERPRETER_ENDED)
 		return;
 	if (was_starting) {
@@ -152,6 +150,16 @@ uint64_t session_repl_at_ms(const struct session_repl *r)
 	return r->interpreter ? session_interpreter_at_ms(r->interpreter) : UINT64_MAX;
 }
 
+int session_repl_prepare(struct session_repl *r, struct cj_error *err)
+{
+	r->failure = (struct cj_error){ 0 };
+	look_at(r);
+	if (!r->interpreter && r->failure.code == 0)
+		start(r);
+	*err = r->failure;
+	return r->failure.code != 0 ? -r->failure.code : state_of(r) == INTERPRETER_WAITS;
+}
+
 bool session_repl_turn(struct session_repl *r, struct repl_cell *out)
 {
 	look_at(r);
@@ -173,6 +181,7 @@ bool session_repl_turn(struct session_repl *r, struct repl_cell *out)
 		return true;
 	}
 	out->slot = session_interpreter_slot(r->interpreter);
+	r->had_cell = true;
 	session_interpreter_begin_cell(r->interpreter);
 	return true;
 }

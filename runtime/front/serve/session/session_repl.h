@@ -50,6 +50,13 @@ struct repl_cell {
 };
 
 /*
+ * session_repl_prepare - before there are cells: starts the interpreter, also in the place of one
+ * that has ended.
+ * Returns 1: it waits; 0: not yet.  Fails: it can't be started; the next call tries again.
+ */
+int session_repl_prepare(struct session_repl *r, struct cj_error *err);
+
+/*
  * session_repl_turn - after each poll(2): starts an interpreter where one is wanted.
  * True: a worker is to be forked for *out.  Call session_repl_end_cell() when it has ended, or if
  * it can't be forked.

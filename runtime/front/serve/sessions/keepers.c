@@ -259,7 +259,21 @@ static int send_job(struct keeper *k, const struct keeper_order *o, struct cj_er
 	return worker_send_job(&k->conn->worker, &job, err);
 }
 
-/* A prepared jail, else a cold worker; one that has died meanwhile is replaced. */
+static struct worker_conn *take_prepared(const struct keeper *k, enum request_fit fit,
+					 enum tier *tier)
+{
+	struct pool *pool = k->all->context.pool;
+	struct worker_conn *repl = NULL;
+
+	if (k->entry->is_repl && fit == FIT_INTERPRETER)
+		repl = pool_take_repl(pool, k->entry->profile);
+	if (!repl)
+		return pool_take(pool, k->entry->profile, fit == FIT_COLD ? fit : FIT_JAIL, tier);
+	*tier = TIER_REPL;
+	return repl;
+}
+
+/* A prepared session or jail, else a cold worker; one that has died meanwhile is replaced. */
 static int find_worker(struct keeper *k, const struct keeper_order *o, struct cj_error *err)
 {
 	struct pool *pool = k->all->context.pool;
@@ -267,7 +281,7 @@ static int find_worker(struct keeper *k, const struct keeper_order *o, struct cj
 
 	for (;;) {
 		enum tier tier = TIER_COLD;
-		k->conn = pool_take(pool, k->entry->profile, fit, &tier);
+		k->conn = take_prepared(k, o->fit, &tier);
 		if (!k->conn &&
 		    pool_spawn_new(pool, k->entry->profile, fit, &k->conn, &tier, err) < 0)
 			return -err->code;

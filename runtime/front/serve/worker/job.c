@@ -30,6 +30,7 @@ const char *const tier_names[] = {
 	[TIER_COLD] = "cold",
 	[TIER_JAIL] = "jail",
 	[TIER_INTERPRETER] = "interpreter",
+	[TIER_REPL] = "repl",
 };
 static_assert(sizeof(tier_names) / sizeof(tier_names[0]) == TIER_COUNT, "every tier has a name");
 

@@ -34,9 +34,10 @@ enum tier {
 	TIER_COLD,        /* not at all */
 	TIER_JAIL,        /* sealed */
 	TIER_INTERPRETER, /* sealed, and the profile's interpreter waits inside */
+	TIER_REPL,        /* a session in it, whose interpreter waits for its first cell */
 	TIER_COUNT
 };
-extern const char *const tier_names[TIER_COUNT]; /* "cold", "jail", "interpreter" */
+extern const char *const tier_names[TIER_COUNT]; /* "cold", "jail", "interpreter", "repl" */
 
 /* What the worker that receives a job is to do; its body is a request (request.h) or a file_job. */
 enum job_kind {

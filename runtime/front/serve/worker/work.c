@@ -122,7 +122,7 @@ static const struct part {
 /* The server chooses the tier; this fails only if it chose wrongly. */
 static int check_shape(const struct work *w, const struct config *before, struct cj_error *err)
 {
-	size_t parts = w->tier == TIER_INTERPRETER ? PARTS : PARTS - INTERPRETER_PARTS;
+	size_t parts = w->tier >= TIER_INTERPRETER ? PARTS : PARTS - INTERPRETER_PARTS;
 
 	for (size_t i = 0; w->tier != TIER_COLD && i < parts; i++)
 		if (memcmp((const char *)before + shape[i].offset,

@@ -93,7 +93,7 @@ static int prepare_ahead(struct waiting *w, struct cj_error *err)
 	}
 	if (jail_prepare(&w->work.plan, w->work.jail_name, &w->work.driver.jail, err) < 0)
 		return -err->code;
-	return w->work.tier < TIER_INTERPRETER ? 0 : start_interpreter(w, err);
+	return w->work.tier == TIER_INTERPRETER ? start_interpreter(w, err) : 0;
 }
 
 static int get_ready(struct waiting *w, struct cj_error *err)
@@ -127,6 +127,23 @@ static void serve(struct waiting *w, const struct worker_context *context)
 		work_serve(&w->work, &err);
 }
 
+static void await_job(struct waiting *w, const struct worker_context *context)
+{
+	const struct cj_error *failure = w->zygote_failure.code ? &w->zygote_failure : NULL;
+	struct cj_error err = { 0 };
+
+	if (ready_tell(w->work.sock_fd, w->work.plan.uses_zygote, failure, &err) == 0 &&
+	    work_await_job(&w->work, w->signal_fd))
+		serve(w, context);
+}
+
+/* The keeper of a session waits for the job itself. */
+static void keep_ahead(struct waiting *w, const struct worker_context *context)
+{
+	if (context && context->keep_session)
+		context->keep_session(&w->work, w->signal_fd, &w->early);
+}
+
 _Noreturn void worker_main(void *context, const struct worker_order *order)
 {
 	struct waiting w = {
@@ -140,7 +157,6 @@ _Noreturn void worker_main(void *context, const struct worker_order *order)
 		.signal_fd = -1,
 	};
 	struct work *work = &w.work;
-	struct cj_error err = { 0 };
 
 	config_init(&work->config);
 	int rc = get_ready(&w, &w.early);
@@ -148,10 +164,10 @@ _Noreturn void worker_main(void *context, const struct worker_order *order)
 		unready_tell(work->sock_fd, &w.early);
 		_exit(EXIT_FAILURE);
 	}
-	const struct cj_error *failure = w.zygote_failure.code ? &w.zygote_failure : NULL;
-	if (ready_tell(work->sock_fd, work->plan.uses_zygote, failure, &err) == 0 &&
-	    work_await_job(work, w.signal_fd))
-		serve(&w, context);
+	if (work->tier == TIER_REPL)
+		keep_ahead(&w, context);
+	else
+		await_job(&w, context);
 	cj_close(&work->sock_fd); /* the server can answer now and does not wait for the clean-up */
 	jail_destroy(&work->driver.jail);
 	_exit(EXIT_SUCCESS);

@@ -111,9 +111,9 @@ void session_interpreter_watch(const struct session_interpreter *i,
 			       struct pollfd out[INTERPRETER_FDS])
 {
 	bool is_ours = i->state == INTERPRETER_STARTS || i->state == INTERPRETER_WAITS;
-	bool starts = i->state == INTERPRETER_STARTS;
+	const short events = i->state == INTERPRETER_STARTS ? POLLIN : 0; /* its end in any case */
 	out[0] = (struct pollfd){ .fd = is_ours ? i->view->link.sock_fd : -1, .events = POLLIN };
-	out[1] = (struct pollfd){ .fd = starts ? i->channel_fd : -1, .events = POLLIN };
+	out[1] = (struct pollfd){ .fd = is_ours ? i->channel_fd : -1, .events = events };
 }
 
 uint64_t session_interpreter_at_ms(const struct session_interpreter *i)
@@ -153,17 +153,25 @@ static bool is_readable(int fd)
 	return poll(&p, 1, 0) > 0;
 }
 
+static bool has_hung_up(int fd)
+{
+	struct pollfd p = { .fd = fd };
+	return poll(&p, 1, 0) > 0;
+}
+
 void session_interpreter_turn(struct session_interpreter *i, struct cj_error *err)
 {
 	if (i->state == INTERPRETER_STARTS && read_ready(i, err) < 0) {
 		(void)!fail_to_start(i, err);
 		return;
 	}
-	bool is_ours = i->state == INTERPRETER_STARTS || i->state == INTERPRETER_WAITS;
-	if (!is_ours || !is_readable(i->view->link.sock_fd))
-		return;
-	(void)!cj_reject_as(err, ECHILD, "it ended");
-	(void)!fail_to_start(i, err);
+	bool has_ended = is_readable(i->view->link.sock_fd);
+	if (i->state == INTERPRETER_STARTS && has_ended) {
+		(void)!cj_reject_as(err, ECHILD, "it ended");
+		(void)!fail_to_start(i, err);
+	} else if (i->state == INTERPRETER_WAITS && (has_ended || has_hung_up(i->channel_fd))) {
+		i->state = INTERPRETER_ENDED; /* its reaper may not have said so yet */
+	}
 }
 
 size_t session_interpreter_own(const struct session_interpreter *i, int out[INTERPRETER_OWN])

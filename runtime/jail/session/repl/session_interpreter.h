@@ -64,7 +64,7 @@ void session_interpreter_watch(const struct session_interpreter *i,
 			       struct pollfd out[INTERPRETER_FDS]);
 /* On clock_ms(), when session_interpreter_turn() has something to do; UINT64_MAX: never. */
 uint64_t session_interpreter_at_ms(const struct session_interpreter *i);
-/* After poll(2): it may be ready now, or have ended; *err then says why. */
+/* After poll(2): it may be ready now, or have ended; *err says why it could not start. */
 void session_interpreter_turn(struct session_interpreter *i, struct cj_error *err);
 
 /* Before the worker is forked, and after it has ended. */

@@ -182,15 +182,16 @@ static void values_arrive_in_their_fields(void **state)
 {
 	static struct service_config c;
 	(void)state;
-	load(&c, "{\"socket\": \"/run/a.sock\", \"socket_mode\": \"0660\", \"socket_group\": \"g\","
-		 " \"tcp\": \"127.0.0.1:80\", \"token_file\": \"/t\", \"concurrency\": 3,"
-		 " \"queue\": 4, \"queue_wait\": 5, \"receive_timeout\": \"600ms\","
-		 " \"body_max\": \"7K\", \"code_max\": \"8K\", \"file_max\": \"9K\","
-		 " \"stdin_max\": \"10K\", \"pool_age\": \"11s\", \"drain\": \"12s\","
-		 " \"probe_interval\": \"13s\", \"probe_profile\": \"p\","
-		 " \"audit\": {\"file\": \"/a\", \"journal\": true, \"sync\": true},"
-		 " \"mcp\": {\"profiles\": [\"node\", \"x\"]},"
-		 " \"pool\": {\"node\": {\"jails\": 1}, \"x\": {\"interpreters\": 2}}}");
+	load(&c,
+	     "{\"socket\": \"/run/a.sock\", \"socket_mode\": \"0660\", \"socket_group\": \"g\","
+	     " \"tcp\": \"127.0.0.1:80\", \"token_file\": \"/t\", \"concurrency\": 3,"
+	     " \"queue\": 4, \"queue_wait\": 5, \"receive_timeout\": \"600ms\","
+	     " \"body_max\": \"7K\", \"code_max\": \"8K\", \"file_max\": \"9K\","
+	     " \"stdin_max\": \"10K\", \"pool_age\": \"11s\", \"drain\": \"12s\","
+	     " \"probe_interval\": \"13s\", \"probe_profile\": \"p\","
+	     " \"audit\": {\"file\": \"/a\", \"journal\": true, \"sync\": true},"
+	     " \"mcp\": {\"profiles\": [\"node\", \"x\"]},"
+	     " \"pool\": {\"node\": {\"jails\": 1}, \"x\": {\"interpreters\": 2, \"repls\": 3}}}");
 	assert_string_equal(c.socket, "/run/a.sock");
 	assert_int_equal(c.socket_mode, 0660);
 	assert_string_equal(c.socket_group, "g");
@@ -218,6 +219,7 @@ static void values_arrive_in_their_fields(void **state)
 	assert_int_equal(c.pools[0].interpreters, 0);
 	assert_string_equal(c.pools[1].profile, "x");
 	assert_int_equal(c.pools[1].interpreters, 2);
+	assert_int_equal(c.pools[1].repls, 3);
 	service_config_fini(&c);
 }
 

@@ -312,6 +312,7 @@ static void all_else_is_shown(void **state)
 				  .connections = 3,
 				  .pool_jails = 4,
 				  .pool_interpreters = 5,
+				  .pool_repls = 9,
 				  .in_flight_max = 6,
 				  .queued_max = 7,
 				  .has_probed = true,
@@ -333,6 +334,7 @@ static void all_else_is_shown(void **state)
 	assert_has(page, "cejail_connections 3");
 	assert_has(page, "cejail_pool_ready{tier=\"jail\"} 4");
 	assert_has(page, "cejail_pool_ready{tier=\"interpreter\"} 5");
+	assert_has(page, "cejail_pool_ready{tier=\"repl\"} 9");
 	assert_has(page, "cejail_runs_in_flight_limit 6");
 	assert_has(page, "cejail_queue_limit 7");
 	assert_has(page, "cejail_probe_success 1");

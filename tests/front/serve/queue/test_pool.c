@@ -251,6 +251,27 @@ static void a_request_gets_the_best_that_fits_it(void **state)
 	}
 }
 
+static void a_session_with_an_interpreter_is_taken_by_its_own_kind_only(void **state)
+{
+	static const struct pool_config one = { .profile = "python", .repls = 1 };
+	struct world *w = *state;
+	enum tier tier;
+
+	pool_configure(&w->pool, &one, 1, 60000);
+	fill(w);
+	assert_int_equal(pool_ready(&w->pool, TIER_REPL), 1);
+	assert_null(take(w, "python", FIT_INTERPRETER, &tier));
+	assert_int_equal(pool_wanted_tier(&w->pool, "python", FIT_INTERPRETER), TIER_COLD);
+	assert_null(pool_take_repl(&w->pool, "node"));
+	struct worker_conn *conn = pool_take_repl(&w->pool, "python");
+	assert_non_null(conn);
+	assert_null(pool_take_repl(&w->pool, "python"));
+	fill(w);
+	w->stamp++; /* its profile changes */
+	assert_null(pool_take_repl(&w->pool, "python"));
+	worker_conn_destroy(&conn);
+}
+
 static void each_prepared_worker_is_taken_once_and_replaced(void **state)
 {
 	struct world *w = *state;
@@ -502,6 +523,7 @@ int main(void)
 		ROW(only_a_few_start_at_once),
 		ROW(a_worker_that_is_not_ready_is_not_taken),
 		ROW(a_request_gets_the_best_that_fits_it),
+		ROW(a_session_with_an_interpreter_is_taken_by_its_own_kind_only),
 		ROW(each_prepared_worker_is_taken_once_and_replaced),
 		ROW(the_wanted_tier_is_known_when_no_worker_is_ready),
 		ROW(a_profile_that_changed_makes_its_workers_stale),

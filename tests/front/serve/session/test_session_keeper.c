@@ -585,6 +585,183 @@ static void a_keeper_that_is_killed_leaves_nothing(void **state)
 	assert_nothing_left(&side.runs);
 }
 
+/* --- prepared ahead --- */
+
+#define REPL "{\"profile\":\"python\",\"context\":\"repl\"}"
+
+static struct side prepared(const char *name)
+{
+	struct side side = { .spawner = started() };
+
+	side.keeper = asked_for(&side.spawner, name, TIER_REPL);
+	assert_true(read_line(side.keeper.sock_fd, side.line, sizeof(side.line)));
+	return side;
+}
+
+static struct side prepared_python(void)
+{
+	struct side side = prepared(python);
+
+	if (!strstr(side.line, "\"ready\""))
+		fail_msg("not ready: %s", side.line);
+	side.runs = await_runs(1);
+	return side;
+}
+
+static void take(struct side *side, const char *body)
+{
+	send_kind(&side->keeper, JOB_SESSION, body, strlen(body), false);
+}
+
+static struct said run_cell(struct side *side, const char *body)
+{
+	struct worker w = WORKER_NULL;
+	struct cj_error err = { 0 };
+
+	if (session_send_worker(&side->keeper, SESSION_WORKER_CELL, "cell", &w, NULL, &err) < 0)
+		fail_msg("%s", err.msg);
+	send_kind(&w, JOB_EXEC, body, strlen(body), false);
+	return hear(&w);
+}
+
+/* Its first cell: no other was there before. */
+static void assert_session_works(struct side *side)
+{
+	if (next_line(side).type != SESSION_LINE_LIVES)
+		fail_msg("no session: %s", side->line);
+	struct said said = run_cell(side, "{\"code\":\"1 + 1\",\"timeout\":\"60s\"}");
+	assert_status(&said, "exited");
+	const struct json_node *cell = json_get(result_of(&said), "cell");
+	assert_string_equal(word(cell, "value"), "2");
+	assert_non_null(strstr(said.text, "\"restarted\":false"));
+	arena_fini(&said.arena);
+}
+
+/* The end of the line of first children: init, the reaper, the interpreter. */
+static pid_t last_below(pid_t pid)
+{
+	char path[64];
+
+	for (int child = pid; child > 0;) {
+		pid = child;
+		child = 0;
+		(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+		auto_file FILE *children = fopen(path, "re");
+		if (!children || fscanf(children, "%d", &child) != 1)
+			child = 0;
+	}
+	return pid;
+}
+
+static void a_prepared_session_has_an_interpreter_that_waits(void **state)
+{
+	(void)state;
+	struct side side = prepared_python();
+	pid_t interpreter = last_below(side.runs.init[0]);
+
+	assert_int_not_equal(interpreter, side.runs.init[0]);
+	take(&side, REPL);
+	assert_session_works(&side);
+	assert_int_equal(last_below(side.runs.init[0]), interpreter);
+	end_orderly(&side);
+}
+
+static void a_prepared_interpreter_that_was_killed_is_replaced(void **state)
+{
+	(void)state;
+	struct side side = prepared_python();
+	pid_t interpreter = last_below(side.runs.init[0]);
+
+	int pidfd = sys_pidfd_open(interpreter);
+
+	assert_int_not_equal(interpreter, side.runs.init[0]);
+	assert_int_equal(kill(interpreter, SIGKILL), 0);
+	assert_true(wait_readable(pidfd));
+	cj_close(&pidfd);
+	take(&side, REPL);
+	assert_session_works(&side);
+	end_orderly(&side);
+}
+
+/* The keeper is stopped, and sees both when it goes on. */
+static void a_job_that_finds_the_prepared_jail_dead_gets_a_new_one(void **state)
+{
+	(void)state;
+	struct side side = prepared_python();
+	int pidfd = sys_pidfd_open(last_below(side.runs.init[0]));
+
+	assert_int_equal(kill(side.runs.worker[0], SIGSTOP), 0);
+	assert_int_equal(kill(side.runs.init[0], SIGKILL), 0);
+	assert_true(wait_readable(pidfd)); /* the interpreter has ended */
+	cj_close(&pidfd);
+	take(&side, REPL);
+	assert_int_equal(kill(side.runs.worker[0], SIGCONT), 0);
+	assert_session_works(&side);
+	end_orderly(&side);
+}
+
+static void a_prepared_session_that_dies_says_so_and_ends(void **state)
+{
+	(void)state;
+	struct side side = prepared_python();
+	char byte;
+
+	assert_int_equal(kill(side.runs.init[0], SIGKILL), 0);
+	assert_true(read_line(side.keeper.sock_fd, side.line, sizeof(side.line)));
+	assert_non_null(strstr(side.line, "\"unready\""));
+	assert_true(wait_readable(side.keeper.sock_fd));
+	assert_true(read(side.keeper.sock_fd, &byte, 1) <= 0);
+	close_side(&side);
+}
+
+static void a_prepared_session_that_nobody_takes_ends_quietly(void **state)
+{
+	(void)state;
+
+	for (int i = 0; i < 3; i++) {
+		struct side side = prepared_python();
+		if (i == 0)
+			cj_close(&side.keeper.control_fd);
+		else if (i == 1)
+			assert_int_equal(kill(side.runs.worker[0], SIGTERM), 0);
+		else
+			worker_close(&side.keeper);
+		if (side.keeper.sock_fd >= 0)
+			assert_false(read_line(side.keeper.sock_fd, side.line, sizeof(side.line)));
+		close_side(&side);
+	}
+}
+
+static void a_prepared_session_takes_no_other_job(void **state)
+{
+	(void)state;
+	static const char *const bodies[][2] = {
+		{ "{\"profile\":\"python\",\"context\":\"repl\",\"memory\":\"77M\"}", "memory" },
+		{ "{\"profile\":\"python\",\"context\":\"repl\",\"env\":{\"A\":\"1\"}}", "env" },
+		{ "{\"profile\":\"python\"}", "wants none" },
+	};
+
+	for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
+		struct side side = prepared_python();
+		take(&side, bodies[i][0]);
+		assert_ended(&side, SESSION_BROKEN);
+		if (!strstr(side.line, bodies[i][1]))
+			fail_msg("no '%s': %s", bodies[i][1], side.line);
+		close_side(&side);
+	}
+}
+
+static void an_interpreter_that_can_not_start_ahead_is_a_reason(void **state)
+{
+	(void)state;
+	struct side side = prepared(profile); /* its command is a shell */
+
+	assert_non_null(strstr(side.line, "\"unready\""));
+	assert_non_null(strstr(side.line, "interpreter"));
+	worker_close(&side.keeper);
+	spawner_end(&side.spawner);
+}
+
 /* --- set-up --- */
 
 static int share_forks(void **state)
@@ -619,6 +796,13 @@ int main(void)
 		TEST(an_init_that_is_killed_ends_the_session_and_its_execs),
 		TEST(sigterm_to_the_keeper_ends_the_session),
 		TEST(a_keeper_that_is_killed_leaves_nothing),
+		TEST(a_prepared_session_has_an_interpreter_that_waits),
+		TEST(a_prepared_interpreter_that_was_killed_is_replaced),
+		TEST(a_job_that_finds_the_prepared_jail_dead_gets_a_new_one),
+		TEST(a_prepared_session_that_dies_says_so_and_ends),
+		TEST(a_prepared_session_that_nobody_takes_ends_quietly),
+		TEST(a_prepared_session_takes_no_other_job),
+		TEST(an_interpreter_that_can_not_start_ahead_is_a_reason),
 	};
 	return cmocka_run_group_tests_name("session keeper", tests, share_forks, remove_home);
 }

@@ -243,10 +243,30 @@ static int process_enter(struct init *in, struct cj_error *err)
 	return process_find(p, err);
 }
 
+/* The first process of a pid namespace ignores a signal without a handler: pid_namespaces(7).
+ * Before start it ends as any process does. */
+static void end_by_signal(int signal)
+{
+	_exit(128 + signal);
+}
+
+static void handle_signals(void (*handler)(int))
+{
+	static const int ending[] = { SIGHUP,  SIGINT,  SIGQUIT, SIGABRT, SIGPIPE,
+				      SIGALRM, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM,
+				      SIGPROF, SIGIO,   SIGXCPU, SIGXFSZ };
+	struct sigaction action = { .sa_handler = handler };
+
+	for (size_t i = 0; i < sizeof(ending) / sizeof(ending[0]); i++)
+		(void)sigaction(ending[i], &action, NULL); /* cannot fail for these */
+}
+
+/* Who calls create may send a signal as soon as it returns, so the handlers are there before. */
 static int created_enter(struct init *in, struct cj_error *err)
 {
 	auto_step_msg struct step_msg msg = { 0 };
 
+	handle_signals(end_by_signal);
 	if (step_tell(&in->link, CREATION_BUILT, NULL, 0, NULL, 0, err) < 0)
 		return -err->code;
 	return step_await(&in->link, CREATION_CREATED, &msg, err);
@@ -279,24 +299,6 @@ static const struct {
 
 /* --- waiting for start --------------------------------------------------------------------- */
 
-/* The first process of a pid namespace ignores a signal without a handler: pid_namespaces(7).
- * Before start it ends as any process does. */
-static void end_by_signal(int signal)
-{
-	_exit(128 + signal);
-}
-
-static void handle_signals(void (*handler)(int))
-{
-	static const int ending[] = { SIGHUP,  SIGINT,  SIGQUIT, SIGABRT, SIGPIPE,
-				      SIGALRM, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM,
-				      SIGPROF, SIGIO,   SIGXCPU, SIGXFSZ };
-	struct sigaction action = { .sa_handler = handler };
-
-	for (size_t i = 0; i < sizeof(ending) / sizeof(ending[0]); i++)
-		(void)sigaction(ending[i], &action, NULL); /* cannot fail for these */
-}
-
 /* True when the peer wants the program to start, and knows that it does. */
 static bool is_start(const struct step_link *link)
 {
@@ -311,7 +313,6 @@ static bool is_start(const struct step_link *link)
 static void await_start(struct init *in)
 {
 	cj_close(&in->link.sock_fd);
-	handle_signals(end_by_signal);
 	for (;;) {
 		in->link.sock_fd = accept4(in->c->start_fd, NULL, NULL, SOCK_CLOEXEC);
 		if (in->link.sock_fd >= 0 && is_start(&in->link))

@@ -30,8 +30,9 @@ struct tree_path {
  * tree_place_open - open a path; what is missing is made, one component at a time.
  *
  * Returns: an O_PATH descriptor, the caller's to close; mounts_attach() takes it.
- * Fails:   -ENOENT with TREE_PLACE_GIVEN; -ENOTDIR, -EISDIR when something of another type is
- *          there; -ELOOP for a link; -EBUSY when the path leads to dir_fd itself.
+ * Fails:   -ENOENT with TREE_PLACE_GIVEN, only if the path leads to nothing; -ENOTDIR, -EISDIR
+ *          when something of another type is there; -ELOOP for a link; -EBUSY when the path leads
+ *          to dir_fd itself.
  * Follows: openat2(2).
  */
 int tree_place_open(const struct tree_path *at, enum tree_place place, struct cj_error *err);

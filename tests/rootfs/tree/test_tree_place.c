@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* WRAP: fstat statx */
 /* Places in a hostile tree: nothing outside is opened or made, whatever is exchanged meanwhile. */
 #include "rootfs/tree/tree_place.h"
 
@@ -8,6 +9,33 @@
 #include <time.h>
 
 #include "tests/rootfs/inside.h"
+
+/* --- system calls that fail on demand -------------------------------------------------------- */
+
+static int fstat_error, statx_error; /* 0: none */
+
+int __real_fstat(int fd, struct stat *out);
+int __wrap_fstat(int fd, struct stat *out);
+int __wrap_fstat(int fd, struct stat *out)
+{
+	errno = fstat_error;
+	return fstat_error ? -1 : __real_fstat(fd, out);
+}
+
+int __real_statx(int dir_fd, const char *path, int flags, unsigned mask, struct statx *out);
+int __wrap_statx(int dir_fd, const char *path, int flags, unsigned mask, struct statx *out);
+int __wrap_statx(int dir_fd, const char *path, int flags, unsigned mask, struct statx *out)
+{
+	errno = statx_error;
+	return statx_error ? -1 : __real_statx(dir_fd, path, flags, mask, out);
+}
+
+static int end_failures(void **state)
+{
+	(void)state;
+	fstat_error = statx_error = 0;
+	return 0;
+}
 
 /* --- helpers ------------------------------------------------------------------------------ */
 
@@ -193,6 +221,24 @@ static void an_entry_of_another_type_is_refused(void **state)
 	end_place(place);
 }
 
+static void only_a_path_that_leads_to_nothing_is_missing(void **state)
+{
+	(void)state;
+	static const int codes[] = { ENOENT, ENOTDIR };
+	char *place = make_root();
+	expect_refusal(at(place, "r"), "/none", TREE_PLACE_GIVEN, true, ENOENT);
+	expect_refusal(at(place, "r"), "/file/none", TREE_PLACE_GIVEN, true, ENOTDIR);
+	for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+		fstat_error = codes[i];
+		expect_refusal(at(place, "r"), "/file", TREE_PLACE_GIVEN, true, ESTALE);
+		fstat_error = 0;
+		statx_error = codes[i];
+		expect_refusal(at(place, "r"), "/file", TREE_PLACE_GIVEN, true, ESTALE);
+		statx_error = 0;
+	}
+	end_place(place);
+}
+
 static void a_parent_is_reached_without_links(void **state)
 {
 	(void)state;
@@ -346,6 +392,8 @@ int main(void)
 		cmocka_unit_test(links_of_procfs_are_never_followed),
 		cmocka_unit_test(the_root_itself_is_no_place),
 		cmocka_unit_test(an_entry_of_another_type_is_refused),
+		cmocka_unit_test_teardown(only_a_path_that_leads_to_nothing_is_missing,
+					  end_failures),
 		cmocka_unit_test(a_parent_is_reached_without_links),
 		cmocka_unit_test(an_exchanged_link_never_leads_outside),
 		cmocka_unit_test(renames_elsewhere_are_no_error),

@@ -115,7 +115,7 @@ def is_explained(call, line):
 
 
 def is_release(call):
-    return call.name in ("unlinkat", "rmdir", "flock", "newfstatat", "fstat", "openat", "read", "pidfd_send_signal")
+    return call.name in ("unlinkat", "rmdir", "flock", "newfstatat", "fstat", "openat", "getdents64", "read", "pidfd_send_signal")
 
 
 def calls_of(way, folder):

@@ -29,9 +29,10 @@ enum step {
 	 * STEP_INPUT to STEP_ENDED are an exec's worker and its reaper then. */
 	STEP_SESSION, /* supervisor -> init: instead of STEP_START; programs will come one by one */
 	STEP_SERVING, /* init -> supervisor: struct serving */
-	STEP_EXEC,    /* supervisor -> init: fork a reaper, with this end of a socket pair */
-	STEP_REAPER,  /* reaper -> exec worker: struct reaper; it waits for its program */
-	STEP_EMPTY,   /* reaper -> exec worker: it has no child left and ends */
+	STEP_EXEC,   /* supervisor -> init: fork a reaper, with this end of a socket pair and, where
+			 the exec has a cgroup, its cgroup.procs, open for writing */
+	STEP_REAPER, /* reaper -> exec worker: struct reaper; it waits for its program */
+	STEP_EMPTY,  /* reaper -> exec worker: it has no child left and ends */
 	STEP_COUNT
 };
 

@@ -18,6 +18,7 @@
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/jail/cgroup/cgroup_parent.h"
+#include "runtime/jail/cgroup/cgroup_subtree.h"
 #include "runtime/jail/cgroup/cgroup_text.h"
 
 #define CPU_PERIOD_US 100000
@@ -229,6 +230,24 @@ int cgroup_make(struct cgroup *c, const struct cgroup_limits *limits, struct cj_
 	return 0;
 }
 
+void cgroup_divide(struct cgroup *c)
+{
+	int rc = c->dir_fd < 0 ? -EBADF : system_file_make_dir(c->dir_fd, CGROUP_INIT_LEAF);
+	if (rc < 0)
+		return;
+	c->init_fd =
+	    openat(c->dir_fd, CGROUP_INIT_LEAF, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (c->init_fd < 0)
+		(void)unlinkat(c->dir_fd, CGROUP_INIT_LEAF, AT_REMOVEDIR); /* empty */
+	else
+		(void)cgroup_subtree_enable(c->dir_fd); /* -EBUSY: somebody put a process there */
+}
+
+int cgroup_birth_fd(const struct cgroup *c)
+{
+	return c->init_fd >= 0 ? c->init_fd : c->dir_fd;
+}
+
 uint64_t cgroup_inode(const struct cgroup *c)
 {
 	struct stat st;
@@ -258,12 +277,22 @@ static void read_memory(int dir_fd, struct cgroup_usage *out)
 		out->oom_kills = group_kills;
 }
 
-static void read_pids(int dir_fd, struct cgroup_usage *out)
+static uint64_t read_pids_max_hits(int dir_fd)
 {
 	char text[SYSTEM_FILE_SMALL];
-	out->has_pids_peak = read_number(dir_fd, "pids.peak", &out->pids_peak);
-	if (system_file_read(dir_fd, "pids.events", text, sizeof(text)) > 0)
-		(void)cgroup_text_value(text, "max", &out->pids_max_hits); /* absent: stays 0 */
+	uint64_t hits = 0;
+	if (dir_fd >= 0 && system_file_read(dir_fd, "pids.events", text, sizeof(text)) > 0)
+		(void)cgroup_text_value(text, "max", &hits); /* absent: stays 0 */
+	return hits;
+}
+
+/* Before Linux 6.11 a refusal counts where the process is, not where the limit is. */
+static void read_pids(const struct cgroup *c, struct cgroup_usage *out)
+{
+	uint64_t of_init = read_pids_max_hits(c->init_fd);
+	out->has_pids_peak = read_number(c->dir_fd, "pids.peak", &out->pids_peak);
+	out->pids_max_hits = read_pids_max_hits(c->dir_fd);
+	out->pids_max_hits = of_init > out->pids_max_hits ? of_init : out->pids_max_hits;
 }
 
 static void read_cpu(int cpu_fd, struct cgroup_usage *out)
@@ -282,7 +311,7 @@ void cgroup_read_usage(const struct cgroup *c, struct cgroup_usage *out)
 	if (c->dir_fd < 0)
 		return;
 	read_memory(c->dir_fd, out);
-	read_pids(c->dir_fd, out);
+	read_pids(c, out);
 	read_cpu(c->cpu_fd, out);
 }
 

@@ -31,6 +31,7 @@ struct cgroup_limits {
 
 struct cgroup {
 	int dir_fd;         /* the leaf; -1: none, or not made yet */
+	int init_fd;        /* its child "init"; -1: none (cgroup_divide()) */
 	int cpu_fd;         /* its cpu.stat, kept open; -1: none */
 	int parent_fd;      /* where the leaf will be made; -1: nowhere, or it has been */
 	char path[512];     /* absolute, as mounted here; for the record and for messages */
@@ -41,7 +42,7 @@ struct cgroup {
 };
 
 /* No cgroup; also the value after cgroup_destroy(). */
-#define CGROUP_NULL ((struct cgroup){ .dir_fd = -1, .cpu_fd = -1, .parent_fd = -1 })
+#define CGROUP_NULL ((struct cgroup){ .dir_fd = -1, .init_fd = -1, .cpu_fd = -1, .parent_fd = -1 })
 
 /*
  * cgroup_find - where the leaf "cejail-ID" will be: its path, known before it exists.
@@ -58,6 +59,19 @@ int cgroup_find(const char *parent_option, const char *id, struct cgroup *out,
  * memory.max, memory.swap.max 0, memory.oom.group 1, pids.max, cpu.max (period 100 ms).
  */
 int cgroup_make(struct cgroup *c, const struct cgroup_limits *limits, struct cj_error *err);
+
+/*
+ * cgroup_divide - create the leaf's child "init", and enable the leaf's controllers for children.
+ *
+ * Call it while no process is in the leaf: then init is born in the child, and no process ever
+ * moves.  A move by cgroup.procs waits 8 to 17 ms for an RCU grace period, and so does every use of
+ * the host's cgroups meanwhile.
+ * A leaf that can't be divided stays as it is, and init_fd is -1.
+ */
+void cgroup_divide(struct cgroup *c);
+
+/* Where a process of the jail is born, by CLONE_INTO_CGROUP; -1: nowhere. */
+int cgroup_birth_fd(const struct cgroup *c);
 
 /* Is a swap area in use?  True also when that can't be read. */
 bool cgroup_host_has_swap(void);

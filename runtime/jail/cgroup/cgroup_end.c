@@ -186,6 +186,8 @@ static int end_leaf(const struct cgroup *c)
 {
 	if (rmdir(c->path) == 0)
 		return 0; /* the usual end: init was the last, and has been reaped */
+	if (cgroup_remove_children(c->dir_fd) == 0 && rmdir(c->path) == 0)
+		return 0; /* the same, of a leaf that was divided */
 	kill_all(c);      /* rmdir says whether it is empty */
 	for (uint64_t end = clock_ms() + CHILDREN_MS;
 	     cgroup_remove_children(c->dir_fd) > 0 && clock_ms() < end;)
@@ -197,6 +199,7 @@ bool cgroup_destroy(struct cgroup *c)
 {
 	bool is_gone = c->dir_fd < 0 || end_leaf(c) == 0;
 	cj_close(&c->cpu_fd);
+	cj_close(&c->init_fd);
 	cj_close(&c->dir_fd);
 	cj_close(&c->parent_fd);
 	*c = CGROUP_NULL;

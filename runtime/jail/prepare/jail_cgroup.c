@@ -16,7 +16,11 @@ int jail_cgroup_enter(struct jail *j, struct cj_error *err)
 		.millicpus = j->plan->limits.millicpus,
 		.pids = j->plan->limits.pids > 0 ? j->plan->limits.pids + 1 : 0, /* and init */
 	};
-	return cgroup_make(&j->cgroup, &limits, err);
+	if (cgroup_make(&j->cgroup, &limits, err) < 0)
+		return -err->code;
+	if (j->plan->is_divided)
+		cgroup_divide(&j->cgroup); /* before init is in it */
+	return 0;
 }
 
 void jail_cgroup_leave(struct jail *j)

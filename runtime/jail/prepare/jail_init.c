@@ -33,12 +33,12 @@ int jail_init_enter(struct jail *j, struct cj_error *err)
 	if (step_pair(ends, STEP_TIMEOUT_MS, err) < 0)
 		return -err->code;
 
-	bool has_cgroup = j->cgroup.dir_fd >= 0;
+	int cgroup_fd = cgroup_birth_fd(&j->cgroup);
 	const struct clone_args args = {
-		.flags = JAIL_NAMESPACES | CLONE_PIDFD | (has_cgroup ? CLONE_INTO_CGROUP : 0),
+		.flags = JAIL_NAMESPACES | CLONE_PIDFD | (cgroup_fd >= 0 ? CLONE_INTO_CGROUP : 0),
 		.pidfd = (uintptr_t)&j->init_pidfd,
 		.exit_signal = SIGCHLD,
-		.cgroup = has_cgroup ? (uint64_t)j->cgroup.dir_fd : 0,
+		.cgroup = cgroup_fd >= 0 ? (uint64_t)cgroup_fd : 0,
 	};
 	pid_t pid = sys_clone3(&args);
 	if (pid == 0) {

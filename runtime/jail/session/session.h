@@ -62,9 +62,9 @@ enum session_isolation {
 /*
  * session_begin - make a session of a sealed jail that has no launcher and no program.
  *
- * Borrows j until session_finish().  Moves init into a cgroup of its own below the jail's, where
- * there is one.  A warning about a lack of isolation is added to the jail's own (jail_warn()) and
- * so is in the outcome of each exec.
+ * Borrows j until session_finish().  The execs have cgroups of their own below the jail's if its
+ * plan is_divided.  A warning about a lack of isolation is added to the jail's own (jail_warn())
+ * and so is in the outcome of each exec.
  * Fails: with plan->strict where the execs would not be SESSION_ISOLATED; EBUSY when a launcher or
  * a program is in the jail; then destroy the jail.
  */

@@ -6,9 +6,13 @@
  *	cejail-ID/init       init
  *	cejail-ID/e1, e2...  one for each exec: its reaper and all of its processes
  *
- * A cgroup that enables controllers for its children contains no process: cgroups(7).  So init
- * moves first.  Each exec's leaf repeats the session's limits: then a limit that one exec reaches
- * alone is counted there.
+ * A cgroup that enables controllers for its children contains no process: cgroups(7).  So init is
+ * born in a child (cgroup_divide()).  Each exec's leaf repeats the session's limits: then a limit
+ * that one exec reaches alone is counted there.
+ *
+ * Init forks the reapers and may not write to a cgroup.  So a reaper gets the file "cgroup.procs"
+ * of its leaf from the keeper, open for writing, and moves itself before it announces itself.  Such
+ * a move waits 8 to 17 ms for an RCU grace period; session_slots.c has one reaper do that ahead.
  *
  * memory.oom.group of the session's own cgroup is cleared: the kernel kills the highest group that
  * has it, and that shall be one exec.
@@ -34,29 +38,11 @@ static bool has_controller(int dir_fd, enum cgroup_controller which)
 	       cgroup_text_has_word(list, cgroup_controller_names[which]);
 }
 
-static int move_init(const struct session *s)
-{
-	char pid[16];
-	int dir_fd = s->jail->cgroup.dir_fd;
-	int rc = system_file_make_dir(dir_fd, CGROUP_INIT_LEAF);
-	if (rc < 0 && rc != -EEXIST)
-		return rc;
-	(void)snprintf(pid, sizeof(pid), "%d", (int)s->jail->init_pid);
-	rc = system_file_write(dir_fd, CGROUP_INIT_LEAF "/cgroup.procs", pid);
-	if (rc < 0)
-		(void)unlinkat(dir_fd, CGROUP_INIT_LEAF, AT_REMOVEDIR); /* empty */
-	return rc;
-}
-
 void session_cgroup_begin(struct session *s)
 {
-	const struct cgroup *c = &s->jail->cgroup;
-	s->is_divided = c->dir_fd >= 0 && move_init(s) == 0;
-	if (!s->is_divided)
-		return;
-	/* -EBUSY: a process of somebody else is in it.  The leaves lack controllers then. */
-	(void)cgroup_subtree_enable(c->dir_fd);
-	if (has_controller(c->dir_fd, CGROUP_MEMORY))
+	struct cgroup *c = &s->jail->cgroup;
+	s->init_cgroup_fd = take_fd(&c->init_fd);
+	if (s->init_cgroup_fd >= 0 && has_controller(c->dir_fd, CGROUP_MEMORY))
 		(void)system_file_write(c->dir_fd, "memory.oom.group",
 					"0"); /* was written before */
 }
@@ -88,7 +74,7 @@ void session_cgroup_add(struct session *s, struct cgroup *out)
 	struct cgroup leaf = CGROUP_NULL;
 	struct cj_error ignored; /* an exec without a leaf is killed by its descendants */
 	*out = CGROUP_NULL;
-	if (!s->is_divided || !place_leaf(s, s->execs_begun, &leaf))
+	if (s->init_cgroup_fd < 0 || !place_leaf(s, s->execs_begun, &leaf))
 		return;
 	if (cgroup_make(&leaf, &limits, &ignored) < 0) {
 		(void)cgroup_destroy(&leaf);
@@ -97,9 +83,17 @@ void session_cgroup_add(struct session *s, struct cgroup *out)
 	*out = leaf;
 }
 
+int session_cgroup_door(const struct cgroup *leaf)
+{
+	return leaf->dir_fd < 0 ? -1 : openat(leaf->dir_fd, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+}
+
 int session_cgroup_join(const struct cgroup *leaf, pid_t pid)
 {
 	char text[16];
+	pid_t alone;
+	if (cgroup_subtree_pids(leaf->dir_fd, &alone, 1) == 1 && alone == pid)
+		return 0;
 	(void)snprintf(text, sizeof(text), "%d", (int)pid);
 	return system_file_write(leaf->dir_fd, "cgroup.procs", text);
 }
@@ -130,7 +124,7 @@ bool session_cgroup_is_out_of_memory(struct session *s)
 	for (size_t i = 0; i < SESSION_EXECS_MAX; i++) {
 		struct session_slot *slot = &s->slots[i];
 		uint64_t peak_bytes = 0;
-		if (!slot->is_used || slot->leaf.dir_fd < 0)
+		if (!session_slot_has_exec(slot) || slot->leaf.dir_fd < 0)
 			continue;
 		if (!is_victim(&slot->leaf, &peak_bytes)) {
 			others_bytes += read_current(&slot->leaf);

@@ -31,7 +31,7 @@ static_assert(FILTER_GROUPS_MAX == SESSION_EXECS_MAX, "a group for each slot");
 static int slot_of_reaper(const struct session *s, pid_t host_pid)
 {
 	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
-		if (s->slots[i].is_used &&
+		if (session_slot_has_exec(&s->slots[i]) &&
 		    atomic_load(&s->shared->rows[i].reaper_host_pid) == host_pid)
 			return (int)i;
 	return -1;
@@ -83,7 +83,7 @@ static void count_call(void *context, int slot, const char *name)
 		return;
 	}
 	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
-		if (s->slots[i].is_used)
+		if (session_slot_has_exec(&s->slots[i]))
 			atomic_store(&s->shared->rows[i].denied_is_incomplete, true);
 }
 

@@ -5,7 +5,8 @@
  *	keeper                     init
  *	STEP_SESSION ------------> ignore SIGCHLD, try a Landlock domain
  *	       <----- STEP_SERVING
- *	STEP_EXEC ---------------> fork a reaper, which keeps only its end of the socket pair
+ *	STEP_EXEC ---------------> fork a reaper, which moves itself into the cgroup of its exec and
+ *	                           keeps only its end of the socket pair
  *
  *	exec worker                reaper
  *	       <------ STEP_REAPER
@@ -80,8 +81,10 @@ static int keep_only_own(struct jail *j, int link_fd, struct cj_error *err)
 	return 0;
 }
 
-static int begin_reaper(struct jail *j, int link_fd, struct cj_error *err)
+static int begin_reaper(struct jail *j, int link_fd, int door_fd, struct cj_error *err)
 {
+	if (door_fd >= 0)
+		(void)!sys_write(door_fd, "0", 1); /* the exec worker sees whether it has moved */
 	if (keep_only_own(j, link_fd, err) < 0)
 		return -err->code;
 	child_default_signals(); /* SIGCHLD: a reaper waits for its children */
@@ -92,9 +95,9 @@ static int begin_reaper(struct jail *j, int link_fd, struct cj_error *err)
 	return step_tell(&j->link, STEP_REAPER, &self, sizeof(self), NULL, 0, err);
 }
 
-static int live(struct jail *j, int link_fd, struct cj_error *err)
+static int live(struct jail *j, int link_fd, int door_fd, struct cj_error *err)
 {
-	if (begin_reaper(j, link_fd, err) < 0)
+	if (begin_reaper(j, link_fd, door_fd, err) < 0)
 		return -err->code;
 	step_wait_forever(&j->link);
 	pid_t main_pid = intake_program(j, err);
@@ -108,10 +111,10 @@ static int live(struct jail *j, int link_fd, struct cj_error *err)
 }
 
 /* Also after a failure the program may run: its processes must not become init's children. */
-_Noreturn static void reaper_main(struct jail *j, int link_fd)
+_Noreturn static void reaper_main(struct jail *j, int link_fd, int door_fd)
 {
 	struct cj_error err = { 0 };
-	if (live(j, link_fd, &err) < 0)
+	if (live(j, link_fd, door_fd, &err) < 0)
 		step_abort(&j->link, &err);
 	reap_all();
 	(void)!step_tell(&j->link, STEP_EMPTY, NULL, 0, NULL, 0, &err); /* nobody may listen */
@@ -121,11 +124,11 @@ _Noreturn static void reaper_main(struct jail *j, int link_fd)
 /* --- init ------------------------------------------------------------------------------------ */
 
 /* A failure is the exec's, not the session's: too many processes. */
-static void fork_reaper(struct jail *j, int link_fd)
+static void fork_reaper(struct jail *j, int link_fd, int door_fd)
 {
 	pid_t pid = fork();
 	if (pid == 0)
-		reaper_main(j, link_fd);
+		reaper_main(j, link_fd, door_fd);
 	if (pid > 0)
 		return;
 	struct cj_error err = { 0 };
@@ -155,8 +158,8 @@ int session_init_serve(struct jail *j, struct cj_error *err)
 		auto_step_msg struct step_msg msg = { 0 };
 		if (step_await(&j->link, STEP_EXEC, &msg, err) < 0)
 			return -err->code;
-		if (msg.nfds != 1)
+		if (msg.nfds < 1 || msg.nfds > 2)
 			return cj_fail(err, EPROTO, "take the link of an exec");
-		fork_reaper(j, msg.fds[0]);
+		fork_reaper(j, msg.fds[0], msg.nfds == 2 ? msg.fds[1] : -1);
 	}
 }

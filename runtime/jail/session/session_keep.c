@@ -75,7 +75,9 @@ static struct session *create(struct jail *j)
 			(void)munmap(shared, sizeof(*s->shared));
 		return NULL;
 	}
-	*s = (struct session){ .jail = j, .keeper_pid = getpid(), .shared = shared, .keep = k };
+	*s = (struct session){
+		.jail = j, .keeper_pid = getpid(), .shared = shared, .init_cgroup_fd = -1, .keep = k
+	};
 	for (size_t i = 0; i < SESSION_EXECS_MAX; i++) {
 		s->slots[i].link_fd = -1;
 		s->slots[i].leaf = CGROUP_NULL;
@@ -91,6 +93,7 @@ static void release(struct session **slot)
 	struct session *s = *slot;
 	session_memory_fini(&s->keep->memory);
 	cj_close(&s->host_proc_fd);
+	cj_close(&s->init_cgroup_fd);
 	(void)munmap(s->shared, sizeof(*s->shared));
 	free(s->keep->fds);
 	free(s->keep);
@@ -140,6 +143,7 @@ int session_begin(struct jail *j, struct session **out, struct cj_error *err)
 		return -err->code;
 	}
 	session_cgroup_begin(s);
+	session_slots_begin(s);
 	session_memory_init(&s->keep->memory, s);
 	session_denied_begin(s);
 	publish_network(s);
@@ -341,7 +345,7 @@ static unsigned count_execs(const struct session *s)
 {
 	unsigned count = 0;
 	for (size_t i = 0; i < SESSION_EXECS_MAX; i++)
-		count += s->slots[i].is_used;
+		count += session_slot_has_exec(&s->slots[i]);
 	return count;
 }
 

@@ -40,7 +40,7 @@ void session_memory_fini(struct session_memory *m)
 static bool has_execs(const struct session *s)
 {
 	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
-		if (s->slots[i].is_used)
+		if (session_slot_has_exec(&s->slots[i]))
 			return true;
 	return false;
 }
@@ -65,11 +65,8 @@ bool session_memory_killed_init(const struct session *s)
 {
 	struct cgroup_usage usage;
 	struct cgroup init = s->jail->cgroup;
-	auto_fd int child_fd =
-	    s->is_divided ? openat(init.dir_fd, CGROUP_INIT_LEAF, O_PATH | O_DIRECTORY | O_CLOEXEC)
-			  : -1;
-	if (s->is_divided) { /* the jail's own counters include those of all execs */
-		init.dir_fd = child_fd;
+	if (s->init_cgroup_fd >= 0) { /* the jail's own counters include those of all execs */
+		init.dir_fd = s->init_cgroup_fd;
 		init.cpu_fd = -1;
 	}
 	cgroup_read_usage(&init, &usage);
@@ -142,7 +139,7 @@ static enum session_end end_largest(struct session *s, struct session_memory *m,
 	uint64_t largest_bytes = 0, all_bytes = 0;
 	unsigned largest = 0;
 	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++) {
-		uint64_t bytes = s->slots[i].is_used ? bytes_of(s, i) : 0;
+		uint64_t bytes = session_slot_has_exec(&s->slots[i]) ? bytes_of(s, i) : 0;
 		all_bytes += bytes;
 		if (bytes > largest_bytes) {
 			largest = i;

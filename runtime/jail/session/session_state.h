@@ -60,6 +60,7 @@ struct session_shared {
 /* The keeper's part of an exec. */
 struct session_slot {
 	bool is_used;
+	bool is_spare;        /* its reaper waits for the next exec */
 	char id[PLAN_ID_MAX]; /* session_exec_name() */
 	bool was_oom_killed;  /* the kernel has killed in its leaf (session_cgroup.c) */
 	bool is_done;         /* its worker has ended: the keeper reads the link */
@@ -78,16 +79,24 @@ struct session {
 	struct session_shared *shared;
 	struct session_slot slots[SESSION_EXECS_MAX];
 	uint64_t execs_begun;      /* numbers the leaves: e1, e2, ... */
-	bool is_divided;           /* the jail's cgroup has a child for init (session_cgroup.c) */
+	uint64_t spare_at_ms;      /* when to ask for a spare reaper, on clock_ms(); 0: not now */
+	int init_cgroup_fd;        /* init's child of the jail's cgroup; -1: no exec has a leaf */
 	int host_proc_fd;          /* /proc of the keeper's pid namespace; -1: none */
 	struct session_keep *keep; /* session_keep.c's own */
 };
+
+static inline bool session_slot_has_exec(const struct session_slot *slot)
+{
+	return slot->is_used && !slot->is_spare;
+}
 
 /* --- session_slots.c, for session_keep.c ------------------------------------------------ */
 
 /* Sends STEP_SESSION and takes the answer. */
 int session_ask_init(struct jail *j, enum session_isolation *out_isolation, struct cj_error *err);
 
+/* Once it is known whether execs have cgroups: a spare will be made. */
+void session_slots_begin(struct session *s);
 /* One for each slot, in its order; fd -1: not watched. */
 void session_slots_watch(const struct session *s, struct pollfd fds[static SESSION_EXECS_MAX]);
 /* When session_slots_turn() has something to do without an event, on clock_ms(); 0: never. */
@@ -103,9 +112,9 @@ void session_slots_fini(struct session *s);
 /* --- session_cgroup.c --------------------------------------------------------------------- */
 
 /*
- * Moves init into the child "init" of the jail's cgroup, enables the jail's controllers below it,
- * and clears memory.oom.group of the jail's own leaf: the kernel kills the highest group that has
- * it.  No cgroup, or one that can't be divided, is no failure: execs have no leaf then.
+ * Takes the jail's cgroup.init_fd, and clears memory.oom.group of the jail's own leaf: the kernel
+ * kills the highest group that has it.  No cgroup, or one that could not be divided, is no failure:
+ * execs have no leaf then.
  */
 void session_cgroup_begin(struct session *s);
 /*
@@ -113,7 +122,15 @@ void session_cgroup_begin(struct session *s);
  * memory.oom.group 1; CGROUP_NULL where there is none.
  */
 void session_cgroup_add(struct session *s, struct cgroup *out);
-/* Moves a process by its pid in our namespace.  Returns 0 or a negative errno. */
+/*
+ * A descriptor through which a process that may not write to the leaf moves itself there: it writes
+ * "0".  The kernel checks the rights of the opener, since Linux 5.16.  -1: none.
+ */
+int session_cgroup_door(const struct cgroup *leaf);
+/*
+ * The process, by its pid in our namespace, is the only one in the leaf, or is moved there.
+ * Returns 0 or a negative errno.
+ */
 int session_cgroup_join(const struct cgroup *leaf, pid_t pid);
 /*
  * The kernel's OOM killer was active: must the session end?  The kernel kills one exec.  If that

@@ -65,7 +65,7 @@ static int send_request(struct jail *j, int zygote_fd, int report_fd, const int 
 		.link_fd = adopted->fds[0],
 		.stdio = { stdio[0], stdio[1], stdio[2] },
 		.ruleset_fd = -1,
-		.cgroup_fd = j->cgroup.dir_fd,
+		.cgroup_fd = cgroup_birth_fd(&j->cgroup),
 	};
 	memcpy(job.namespace_fds, adopted->fds + 1, sizeof(job.namespace_fds));
 	if (adopted->nfds > 1 + ZYGOTE_NAMESPACES)

@@ -8,6 +8,7 @@
 
 #include <sys/mman.h>
 
+#include "runtime/jail/cgroup/cgroup_subtree.h"
 #include "runtime/jail/session/session_state.h"
 #include "tests/jail/cgroup/fake_cgroup.h"
 
@@ -52,14 +53,16 @@ static void begin_bench(struct bench *b, const char *controllers)
 		c->offered[i] = strstr(controllers, cgroup_controller_names[i]) != NULL;
 	const struct cgroup_limits limits = { 64u << 20, 1000, 17 };
 	assert_int_equal(cgroup_make(c, &limits, &err), 0);
-	b->jail->init_pid = 4242;
-	fake_put(c->dir_fd, "cgroup.procs", "4242\n");
+	cgroup_divide(c);
+	b->session.init_cgroup_fd = -1;
 }
 
 static void end_bench(struct bench *b)
 {
 	for (size_t i = 0; i < SESSION_EXECS_MAX; i++)
 		(void)cgroup_destroy(&b->session.slots[i].leaf);
+	cj_close(&b->session.init_cgroup_fd);
+	cj_close(&b->jail->cgroup.init_fd);
 	cj_close(&b->jail->cgroup.dir_fd);
 	cj_close(&b->jail->cgroup.cpu_fd);
 	jail_state_free(&b->jail);
@@ -72,17 +75,17 @@ static void add(struct bench *b, unsigned slot)
 	session_cgroup_add(&b->session, &b->session.slots[slot].leaf);
 }
 
-static void init_moves_into_a_leaf_and_the_session_keeps_the_limits(void **state)
+static void init_is_born_in_a_leaf_and_the_session_keeps_the_limits(void **state)
 {
 	(void)state;
 	struct bench b;
 	begin_bench(&b, "cpu memory pids\n");
 	int dir_fd = b.jail->cgroup.dir_fd;
 	assert_string_equal(fake_get(dir_fd, "memory.oom.group"), "1\n");
+	assert_int_equal(cgroup_birth_fd(&b.jail->cgroup), b.jail->cgroup.init_fd);
 	session_cgroup_begin(&b.session);
-	assert_true(b.session.is_divided);
-	assert_string_equal(fake_get(dir_fd, "cgroup.procs"), "");
-	assert_string_equal(fake_get(dir_fd, "init/cgroup.procs"), "4242\n");
+	assert_true(b.session.init_cgroup_fd >= 0);
+	assert_int_equal(b.jail->cgroup.init_fd, -1);
 	assert_string_equal(fake_get(dir_fd, "memory.oom.group"), "0\n");
 	assert_string_equal(fake_get(dir_fd, "memory.max"), "67108864\n");
 	assert_string_equal(fake_get(dir_fd, "pids.max"), "17\n");
@@ -128,22 +131,18 @@ static void without_controllers_a_leaf_serves_to_kill(void **state)
 static void a_cgroup_that_cannot_be_divided_gives_no_leaves(void **state)
 {
 	(void)state;
-	static const char *const refused[] = { "init", "init/cgroup.procs" };
-	for (size_t i = 0; i < 2; i++) {
-		struct bench b;
-		begin_bench(&b, "cpu memory pids\n");
-		fake.refuse = refused[i];
-		fake.refuse_errno = EACCES;
-		session_cgroup_begin(&b.session);
-		fake.refuse = NULL;
-		assert_false(b.session.is_divided);
-		assert_string_equal(fake_get(b.jail->cgroup.dir_fd, "memory.oom.group"), "1\n");
-		add(&b, 0);
-		assert_int_equal(b.session.slots[0].leaf.dir_fd, -1);
-		end_bench(&b);
-		fake_end();
-		fake_begin("cpu memory pids\n");
-	}
+	struct bench b;
+	fake.refuse = "init";
+	fake.refuse_errno = EACCES;
+	begin_bench(&b, "cpu memory pids\n");
+	fake.refuse = NULL;
+	assert_int_equal(cgroup_birth_fd(&b.jail->cgroup), b.jail->cgroup.dir_fd);
+	session_cgroup_begin(&b.session);
+	assert_int_equal(b.session.init_cgroup_fd, -1);
+	assert_string_equal(fake_get(b.jail->cgroup.dir_fd, "memory.oom.group"), "1\n");
+	add(&b, 0);
+	assert_int_equal(b.session.slots[0].leaf.dir_fd, -1);
+	end_bench(&b);
 }
 
 static void use(const struct bench *b, unsigned slot, unsigned mib, bool is_killed)
@@ -219,6 +218,138 @@ static void a_leaf_is_there_as_long_as_its_exec(void **state)
 	assert_false(exists(path, ""));
 }
 
+static size_t pids_in(const char *path, const char *name, pid_t *out, size_t max)
+{
+	char full[600];
+	(void)snprintf(full, sizeof(full), "%s/%s", path, name);
+	auto_fd int fd = open(full, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return fd < 0 ? 0 : cgroup_subtree_pids(fd, out, max);
+}
+
+static void init_is_where_a_session_needs_it_before_there_is_one(void **state)
+{
+	(void)state;
+	struct whole_session w = { .plan = session_plan(),
+				   .descriptors_before = open_descriptors() };
+	pid_t pids[4];
+	assert_int_equal(jail_prepare(&w.plan, unique_id(), &w.jail, &w.err), 0);
+	need_real(&w);
+	const char *path = w.jail->cgroup.path;
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(pids_in(path, "", pids, 4), 0);
+		assert_int_equal(pids_in(path, "init", pids, 4), 1);
+		assert_int_equal(pids[0], w.jail->init_pid);
+		if (i == 0)
+			assert_int_equal(session_begin(w.jail, &w.session, &w.err), 0);
+	}
+	end_session(&w);
+}
+
+static void a_program_may_use_a_jail_that_was_divided(void **state)
+{
+	(void)state;
+	struct whole_session w = { .plan = session_plan() };
+	char path[512];
+	assert_int_equal(jail_prepare(&w.plan, unique_id(), &w.jail, &w.err), 0);
+	need_real(&w);
+	memcpy(path, w.jail->cgroup.path, sizeof(path));
+	const char *argv[] = { "/bin/sh", "-c", "exit 7", NULL };
+	const struct program program = simple_program(argv);
+	const struct jail_io io = {
+		.stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1, .tty_fd = -1, .hangup_fd = -1
+	};
+	struct outcome out;
+	outcome_init(&out, unique_id(), 4096);
+	assert_int_equal(jail_start(w.jail, &program, &io, &w.err), 0);
+	assert_int_equal(jail_wait(w.jail, &out, &w.err), 0);
+	assert_int_equal(out.exit_code, 7);
+	outcome_fini(&out);
+	jail_destroy(&w.jail);
+	assert_false(exists(path, ""));
+}
+
+/* Serves until a spare reaper is in its cgroup.  Returns its pid. */
+static pid_t await_spare(struct whole_session *w)
+{
+	const struct session_slot *slot = &w->session->slots[0];
+	pid_t pid = 0;
+	for (uint64_t end_ms = clock_ms() + TEST_PATIENCE_MS; pid == 0;) {
+		assert_true(clock_ms() < end_ms);
+		struct pollfd none = { .fd = -1 };
+		assert_true(session_serve(w->session, &none, 1, 10, &w->end, &w->err) >= 0);
+		if (slot->is_spare)
+			(void)cgroup_subtree_pids(slot->leaf.dir_fd, &pid, 1);
+	}
+	return pid;
+}
+
+static void a_reaper_waits_in_its_cgroup_for_the_next_exec(void **state)
+{
+	(void)state;
+	const struct plan plan = session_plan();
+	struct whole_session w;
+	begin_session(&w, &plan);
+	need_real(&w);
+	for (unsigned i = 0; i < 2; i++) {
+		struct session_status status;
+		pid_t pid = await_spare(&w);
+		session_status(w.session, &status);
+		assert_int_equal(status.execs, 0);
+		assert_false(session_exec_lives(w.session, 0));
+		struct exec_handle e = start_shell(&w, "exit 3", NULL);
+		assert_int_equal(e.slot, 0);
+		assert_false(w.session->slots[0].is_spare);
+		assert_int_equal(session_serve(w.session, NULL, 0, 0, &w.end, &w.err), 0);
+		for (unsigned k = 0; k < SESSION_EXECS_MAX; k++)
+			assert_false(w.session->slots[k].is_spare);
+		struct exec_result done = finish_exec(&w, &e);
+		assert_exited(&done, 3);
+		assert_int_equal(atomic_load(&w.session->shared->rows[0].reaper_host_pid), pid);
+	}
+	end_session(&w);
+}
+
+static void a_spare_reaper_that_was_killed_is_replaced(void **state)
+{
+	(void)state;
+	const struct plan plan = session_plan();
+	struct whole_session w;
+	begin_session(&w, &plan);
+	need_real(&w);
+	assert_int_equal(kill(await_spare(&w), SIGKILL), 0);
+	assert_true(cgroup_wait_empty(&w.session->slots[0].leaf, TEST_PATIENCE_MS));
+	struct exec_result done = run_shell(&w, "exit 4", NULL);
+	assert_exited(&done, 4);
+	assert_false(exists(w.jail->cgroup.path, "e1"));
+	end_session(&w);
+}
+
+/* As before Linux 5.16. */
+static void a_reaper_that_may_not_move_itself_is_moved(void **state)
+{
+	(void)state;
+	const struct plan plan = session_plan();
+	struct whole_session w;
+	begin_session(&w, &plan);
+	need_real(&w);
+	pid_t self = fork();
+	if (self == 0)
+		pause();
+	w.session->execs_begun++;
+	struct cgroup leaf;
+	session_cgroup_add(w.session, &leaf);
+	pid_t found = 0;
+	for (unsigned i = 0; i < 2; i++) { /* the second time it is there already */
+		assert_int_equal(session_cgroup_join(&leaf, self), 0);
+		assert_int_equal(cgroup_subtree_pids(leaf.dir_fd, &found, 1), 1);
+		assert_int_equal(found, self);
+	}
+	assert_int_equal(kill(self, SIGKILL), 0);
+	assert_int_equal(waitpid(self, NULL, 0), self);
+	assert_true(cgroup_destroy(&leaf));
+	end_session(&w);
+}
+
 static void the_leaves_of_a_killed_keeper_are_swept(void **state)
 {
 	(void)state;
@@ -285,7 +416,7 @@ static void only_names_of_ours_are_children(void **state)
 int main(void)
 {
 	const struct CMUnitTest fakes[] = {
-		FAKE(init_moves_into_a_leaf_and_the_session_keeps_the_limits),
+		FAKE(init_is_born_in_a_leaf_and_the_session_keeps_the_limits),
 		FAKE(an_exec_has_a_leaf_that_the_kernel_kills_as_one),
 		FAKE(without_controllers_a_leaf_serves_to_kill),
 		FAKE(a_cgroup_that_cannot_be_divided_gives_no_leaves),
@@ -294,6 +425,11 @@ int main(void)
 	};
 	const struct CMUnitTest real[] = {
 		cmocka_unit_test(a_leaf_is_there_as_long_as_its_exec),
+		cmocka_unit_test(init_is_where_a_session_needs_it_before_there_is_one),
+		cmocka_unit_test(a_program_may_use_a_jail_that_was_divided),
+		cmocka_unit_test(a_reaper_waits_in_its_cgroup_for_the_next_exec),
+		cmocka_unit_test(a_spare_reaper_that_was_killed_is_replaced),
+		cmocka_unit_test(a_reaper_that_may_not_move_itself_is_moved),
 		cmocka_unit_test(the_leaves_of_a_killed_keeper_are_swept),
 		cmocka_unit_test(a_sweep_removes_the_empty_leaves_of_a_session),
 	};

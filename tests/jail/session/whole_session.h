@@ -52,6 +52,7 @@ static inline struct plan session_plan(void)
 {
 	struct plan plan = simple_plan();
 	plan.limits.pids = 64;
+	plan.is_divided = true;
 	return plan;
 }
 

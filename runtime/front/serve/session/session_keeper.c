@@ -105,6 +105,7 @@ static int prepare(struct keeper *k, struct cj_error *err)
 		cj_stage(err, "plan");
 		return -err->code;
 	}
+	w->plan.is_divided = true;
 	return jail_prepare(&w->plan, w->jail_name, &w->driver.jail, err);
 }
 

@@ -222,17 +222,30 @@ static const struct stage supervisor_stages[] = {
 
 /* --- the four functions -------------------------------------------------------------- */
 
-int jail_prepare(const struct plan *plan, const char *id, struct jail **out, struct cj_error *err)
+/* *out_again: it may succeed with an init that is moved into its cgroup. */
+static int prepare(const struct plan *plan, const char *id, bool moves_init, struct jail **out,
+		   bool *out_again, struct cj_error *err)
 {
 	struct jail *j = jail_state_create(plan, id);
 	if (!j)
 		return cj_fail(err, ENOMEM, "create a jail");
+	j->moves_init = moves_init;
 	if (stages_enter(j, supervisor_stages, SUPERVISOR_STAGES, err) < 0) {
+		*out_again = j->is_killed_born;
 		jail_state_free(&j);
 		return -err->code;
 	}
 	*out = j;
 	return 0;
+}
+
+int jail_prepare(const struct plan *plan, const char *id, struct jail **out, struct cj_error *err)
+{
+	bool again = false;
+	if (prepare(plan, id, false, out, &again, err) == 0 || !again)
+		return -err->code;
+	*err = (struct cj_error){ 0 };
+	return prepare(plan, id, true, out, &again, err);
 }
 
 int jail_warm(struct jail *j, const struct program *launcher, struct cj_error *err)

@@ -77,8 +77,11 @@ struct jail {
 	struct image_use image; /* the layers of --rootfs NAME */
 	struct idmap ids;
 	struct cgroup cgroup;
+	bool moves_init;     /* into its cgroup, instead of making it there */
+	bool is_killed_born; /* why: cgroup_kills_births() */
 	pid_t init_pid;
 	int init_pidfd;
+	bool is_sealed;       /* init has said so */
 	struct record record; /* its strings are the plan's and our own */
 	int record_fd;
 	bool leaf_stays; /* the cgroup could not be removed: its record stays for a sweep */

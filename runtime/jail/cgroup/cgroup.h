@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "runtime/base/arena.h"
 #include "runtime/base/error.h"
@@ -72,6 +73,19 @@ void cgroup_divide(struct cgroup *c);
 
 /* Where a process of the jail is born, by CLONE_INTO_CGROUP; -1: nowhere. */
 int cgroup_birth_fd(const struct cgroup *c);
+
+/*
+ * cgroup_kills_births - does the kernel kill what CLONE_INTO_CGROUP makes in this cgroup?
+ *
+ * Linux since 6.14 counts the uses of cgroup.kill.  If the caller's cgroup and this one have
+ * different counts, however old, the kernel takes that for a kill during the clone, and the child
+ * gets SIGKILL before its first instruction.  Such a cgroup gets its processes by cgroup_move().
+ * Tries it with a process that ends at once: only for the way of an error.
+ */
+bool cgroup_kills_births(int dir_fd);
+
+/* Moves the process into the cgroup: 0, or -errno of the write to cgroup.procs. */
+int cgroup_move(int dir_fd, pid_t pid);
 
 /* Is a swap area in use?  True also when that can't be read. */
 bool cgroup_host_has_swap(void);

@@ -27,13 +27,25 @@ static int explain_clone(struct cj_error *err, int code)
 	return rc;
 }
 
+/* It does nothing before it has its id map. */
+static int move_init(struct jail *j, struct cj_error *err)
+{
+	int cgroup_fd = cgroup_birth_fd(&j->cgroup);
+	int rc = cgroup_fd >= 0 ? cgroup_move(cgroup_fd, j->init_pid) : 0;
+	if (rc < 0) {
+		jail_init_leave(j);
+		return cj_fail(err, -rc, "move init into the cgroup '%s'", j->cgroup.path);
+	}
+	return 0;
+}
+
 int jail_init_enter(struct jail *j, struct cj_error *err)
 {
 	int ends[2];
 	if (step_pair(ends, STEP_TIMEOUT_MS, err) < 0)
 		return -err->code;
 
-	int cgroup_fd = cgroup_birth_fd(&j->cgroup);
+	int cgroup_fd = j->moves_init ? -1 : cgroup_birth_fd(&j->cgroup);
 	const struct clone_args args = {
 		.flags = JAIL_NAMESPACES | CLONE_PIDFD | (cgroup_fd >= 0 ? CLONE_INTO_CGROUP : 0),
 		.pidfd = (uintptr_t)&j->init_pidfd,
@@ -54,11 +66,15 @@ int jail_init_enter(struct jail *j, struct cj_error *err)
 	}
 	j->init_pid = pid;
 	j->link = (struct step_link){ ends[0], "init", step_names };
-	return 0;
+	return j->moves_init ? move_init(j, err) : 0;
 }
 
+/* Until init has sealed itself, its end may be the kernel's doing. */
 void jail_init_leave(struct jail *j)
 {
+	int cgroup_fd = cgroup_birth_fd(&j->cgroup);
+	if (!j->is_sealed && !j->moves_init && cgroup_fd >= 0)
+		j->is_killed_born = cgroup_kills_births(cgroup_fd);
 	cj_close(&j->link.sock_fd);
 	cj_end_child(&j->init_pidfd);
 	j->init_pid = 0;
@@ -131,6 +147,7 @@ int jail_init_seal_enter(struct jail *j, struct cj_error *err)
 	else
 		j->layers[LAYER_SYSCALL_REPORT] = j->watch ? LAYER_ON : LAYER_ABSENT;
 	j->layers[LAYER_LANDLOCK] = sealed.has_landlock ? LAYER_ON : LAYER_ABSENT;
+	j->is_sealed = true;
 	return 0;
 }
 

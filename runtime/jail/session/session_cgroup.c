@@ -90,12 +90,10 @@ int session_cgroup_door(const struct cgroup *leaf)
 
 int session_cgroup_join(const struct cgroup *leaf, pid_t pid)
 {
-	char text[16];
 	pid_t alone;
 	if (cgroup_subtree_pids(leaf->dir_fd, &alone, 1) == 1 && alone == pid)
 		return 0;
-	(void)snprintf(text, sizeof(text), "%d", (int)pid);
-	return system_file_write(leaf->dir_fd, "cgroup.procs", text);
+	return cgroup_move(leaf->dir_fd, pid);
 }
 
 static uint64_t read_current(const struct cgroup *leaf)

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import time
 
 from harness import *  # noqa: F403
@@ -48,6 +49,28 @@ def _():
         with open(f / "r", encoding="utf-8") as file:
             value = parse_result(file.read())
         equal((value["status"], value["stdout"]["text"]), ("cancelled", "ready\n"), "result")
+
+
+@test("a caller in a cgroup that was emptied by a kill runs jails", who="root")
+def _():
+    # Linux since 6.14 kills what clone3(2) makes in another cgroup from there.
+    if not cgroup_roots():
+        raise Skip("no cgroup v2 hierarchy is mounted here")
+    with open("/proc/self/cgroup", encoding="utf-8") as file:
+        own = next(line[3:].strip() for line in file if line.startswith("0::"))
+    place = f"{cgroup_roots()[0]}{own.rstrip('/')}/killed-{os.getpid()}"
+    os.mkdir(place)
+    try:
+        with open(f"{place}/cgroup.kill", "w", encoding="utf-8") as file:
+            file.write("1")
+        for options in ((), ("--network", "public")):
+            enter = f'echo 0 > {place}/cgroup.procs && exec "$@"'
+            command = ["/bin/sh", "-c", enter, "sh", CEJAIL, "run", "-p", "base", *options, "--", "/bin/echo", "in"]
+            done = subprocess.run(command, env=environment(), stdin=subprocess.DEVNULL, capture_output=True, timeout=60 * SLOW)
+            equal((done.returncode, done.stdout), (0, b"in\n"), f"{options}: {done.stderr}")
+    finally:
+        wait_until(lambda: open(f"{place}/cgroup.events", encoding="utf-8").read().startswith("populated 0"), "an empty cgroup")
+        os.rmdir(place)
 
 
 @test("many signals at once cancel once")

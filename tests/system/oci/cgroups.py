@@ -206,6 +206,27 @@ def _():
         os.rmdir(path)
 
 
+@test("a cgroup whose last processes were killed takes a new container", who="root")
+def _():
+    # Linux since 6.14 kills what clone3(2) makes there.
+    for joins in (False, True):
+        with Bundle("sleep 60") as b:
+            path = f"{mount_point()}/cejail-oci-{os.getpid()}"
+            os.mkdir(path)
+            with open(f"{path}/cgroup.kill", "w", encoding="utf-8") as file:
+                file.write("1")
+            b.linux["cgroupsPath"] = path[len(mount_point()) :]
+            if joins:
+                b.namespace("ipc", f"/proc/{os.getpid()}/ns/ipc")
+            id = b.created()
+            equal(cgroup_of(b.state(id)["pid"]), path, "cgroup")
+            b.oci("start", id).exits(0)
+            b.delete(id, "--force").exits(0)
+            nothing_is_left(b, id)
+            if os.path.exists(path):
+                os.rmdir(path)
+
+
 @test("a create that fails leaves no cgroup", who="root")
 def _():
     with Bundle() as b:

@@ -14,6 +14,7 @@
 #include "runtime/front/oci/cgroup/container_cgroup.h"
 #include "runtime/front/oci/cgroup/device_attach.h"
 #include "runtime/front/oci/cgroup/resource_apply.h"
+#include "runtime/jail/cgroup/cgroup.h"
 #include "runtime/jail/cgroup/cgroup_parent.h"
 #include "runtime/jail/cgroup/cgroup_mount.h"
 
@@ -27,13 +28,6 @@ int container_cgroup_need(const struct container_cgroup *c, const char *what, st
 }
 
 /* --- join ------------------------------------------------------------------------------ */
-
-static int put_process(int dir_fd, pid_t pid)
-{
-	char text[16];
-	(void)snprintf(text, sizeof(text), "%d", (int)pid);
-	return system_file_write(dir_fd, "cgroup.procs", text);
-}
 
 /*
  * The directory below the container's cgroup in which `pid` is.  The container chose its name, so
@@ -60,7 +54,7 @@ static int open_cgroup_of(const struct container_cgroup *c, pid_t pid)
 static int join_beside(const struct container_cgroup *c, pid_t pid, pid_t init_pid)
 {
 	auto_fd int fd = open_cgroup_of(c, init_pid);
-	return fd < 0 ? fd : put_process(fd, pid);
+	return fd < 0 ? fd : cgroup_move(fd, pid);
 }
 
 int container_cgroup_join(const struct container_cgroup *c, pid_t pid, pid_t init_pid,
@@ -68,7 +62,7 @@ int container_cgroup_join(const struct container_cgroup *c, pid_t pid, pid_t ini
 {
 	if (c->dir_fd < 0)
 		return 0;
-	int rc = put_process(c->dir_fd, pid);
+	int rc = cgroup_move(c->dir_fd, pid);
 	if (rc == -EBUSY && init_pid > 0)
 		rc = join_beside(c, pid, init_pid);
 	if (rc == -EACCES && c->record.unit[0] != '\0')

@@ -23,6 +23,7 @@
 #include "runtime/front/oci/process/console.h"
 #include "runtime/front/oci/state/state_socket.h"
 #include "runtime/front/oci/state/state_status.h"
+#include "runtime/jail/cgroup/cgroup.h"
 #include "runtime/jail/usage/process_start.h"
 
 const char *const creation_step_names[] = {
@@ -216,7 +217,6 @@ static int cgroup_enter(struct creation *c, struct cj_error *err)
 /* Init's alone from now on: its execve(2) must be the last close. */
 static void close_inside(struct creation *c)
 {
-	cj_close(&c->init_sock_fd);
 	cj_close(&c->start_fd);
 	cj_close(&c->waiting_fd);
 	cj_close(&c->console_fd);
@@ -237,9 +237,18 @@ static int spawn_unlocked(struct creation *c, struct cj_error *err)
 	return rc;
 }
 
+/* It does nothing before it has its id map. */
+static int move_init(struct creation *c, struct cj_error *err)
+{
+	int rc = cgroup_move(c->cgroup.dir_fd, c->init_pid);
+
+	return rc < 0 ? cj_fail(err, -rc, "move init into the cgroup '%s'", c->cgroup.record.path)
+		      : 0;
+}
+
 /* An init that gets no id map yet ends with the link, so a kill between clone3 and the record
  * leaves no process. */
-static int init_enter(struct creation *c, struct cj_error *err)
+static int make_init(struct creation *c, struct cj_error *err)
 {
 	int socks[2];
 
@@ -249,9 +258,9 @@ static int init_enter(struct creation *c, struct cj_error *err)
 	c->init_sock_fd = socks[1];
 	step_limit_wait(socks[0],
 			container_hooks_wait_ms(&c->bundle.config, OCI_HOOK_CREATE_CONTAINER));
-	if (spawn_unlocked(c, err) < 0)
+	if (spawn_unlocked(c, err) < 0 || (c->moves_init && move_init(c, err) < 0))
 		return -err->code;
-	close_inside(c);
+	cj_close(&c->init_sock_fd);
 	c->state.record.pid = c->init_pid;
 	int rc = process_start_ticks(c->init_pid, &c->state.record.pid_start);
 	if (rc < 0)
@@ -259,23 +268,52 @@ static int init_enter(struct creation *c, struct cj_error *err)
 	return state_write(&c->state, err);
 }
 
-static int ids_enter(struct creation *c, struct cj_error *err)
+/* Init needs its ids before it makes anything. */
+static int map_ids(struct creation *c, struct cj_error *err)
 {
 	const struct oci_namespace *user = &creation_namespaces(c)[OCI_NS_USER];
+	auto_step_msg struct step_msg msg = { 0 };
 
 	if (user->is_wanted && !user->path &&
 	    container_ids_write(&c->bundle.config.on_linux, c->init_pid, err) < 0)
 		return -err->code;
-	return step_tell(&c->link, CREATION_IDS_MAPPED, NULL, 0, NULL, 0, err);
+	if (step_tell(&c->link, CREATION_IDS_MAPPED, NULL, 0, NULL, 0, err) < 0)
+		return -err->code;
+	return step_await(&c->link, CREATION_NAMESPACES, &msg, err);
+}
+
+static void end_init(struct creation *c)
+{
+	if (c->init_pid > 0) {
+		(void)kill(c->init_pid, SIGKILL); /* our child, not reaped: the id is its own */
+		(void)sys_waitpid(c->init_pid, NULL, 0); /* as above */
+	}
+	c->init_pid = 0;
+}
+
+/* Once more, if the kernel kills what is born in the cgroup. */
+static int init_enter(struct creation *c, struct cj_error *err)
+{
+	if (make_init(c, err) < 0 || map_ids(c, err) < 0) {
+		if (c->cgroup.dir_fd < 0 || !cgroup_kills_births(c->cgroup.dir_fd))
+			return -err->code;
+		end_init(c);
+		cj_close(&c->init_pidfd);
+		cj_close(&c->init_sock_fd);
+		cj_close(&c->link.sock_fd);
+		*err = (struct cj_error){ 0 };
+		c->moves_init = true;
+		if (make_init(c, err) < 0 || map_ids(c, err) < 0)
+			return -err->code;
+	}
+	close_inside(c);
+	return 0;
 }
 
 static int hooks_enter(struct creation *c, struct cj_error *err)
 {
 	static const enum oci_hook_kind kinds[] = { OCI_HOOK_PRESTART, OCI_HOOK_CREATE_RUNTIME };
-	auto_step_msg struct step_msg msg = { 0 };
 
-	if (step_await(&c->link, CREATION_NAMESPACES, &msg, err) < 0)
-		return -err->code;
 	c->has_run_hooks = true;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (container_hooks_run(&c->bundle.config, kinds[i], &c->state, STATE_CREATING,
@@ -389,8 +427,7 @@ static const struct {
 	{ "state", state_enter }, /* the record, before what it names */
 	{ "start socket", waiting_enter },
 	{ "cgroup", cgroup_enter },       /* limits exist before init does */
-	{ "init", init_enter },           /* born into the cgroup */
-	{ "id map", ids_enter },          /* init needs its ids before it makes anything */
+	{ "init", init_enter },           /* born into the cgroup, as a rule */
 	{ "hooks", hooks_enter },         /* the namespaces exist, the root is not entered */
 	{ "network rules", rules_enter }, /* the network exists, the program does not run */
 	{ "container", built_enter },
@@ -399,15 +436,6 @@ static const struct {
 };
 
 /* --- failure ------------------------------------------------------------------------------- */
-
-static void end_init(struct creation *c)
-{
-	if (c->init_pid > 0) {
-		(void)kill(c->init_pid, SIGKILL); /* our child, not reaped: the id is its own */
-		(void)sys_waitpid(c->init_pid, NULL, 0); /* as above */
-	}
-	c->init_pid = 0;
-}
 
 void creation_undo(struct creation *c)
 {

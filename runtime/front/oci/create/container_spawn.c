@@ -41,7 +41,7 @@ static pid_t clone_into(const struct creation *c, uint64_t flags, int signal_at_
 {
 	struct clone_args args = { .flags = flags, .exit_signal = (uint64_t)signal_at_end };
 
-	if (c->cgroup.dir_fd >= 0 && !(flags & CLONE_PARENT)) {
+	if (c->cgroup.dir_fd >= 0 && !c->moves_init && !(flags & CLONE_PARENT)) {
 		args.flags |= CLONE_INTO_CGROUP;
 		args.cgroup = (uint64_t)c->cgroup.dir_fd;
 	}

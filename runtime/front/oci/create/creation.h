@@ -55,6 +55,7 @@ struct creation {
 	struct result_place result;
 	int result_lock_fd, result_go_fd; /* -1: no result is asked for */
 
+	bool moves_init;       /* into its cgroup: cgroup_kills_births() */
 	int init_sock_fd;      /* init's end of the link */
 	struct step_link link; /* in create: to init; in init: to create */
 	pid_t init_pid;        /* 0: none */

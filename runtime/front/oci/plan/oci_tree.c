@@ -54,6 +54,7 @@ struct planner {
 	size_t nops;
 	enum { DEV_ABSENT, DEV_FILE_SYSTEM, DEV_BIND } dev; /* the last mount at /dev */
 	bool keeps_peers;
+	struct strings warnings;
 };
 
 /* --- one mount ----------------------------------------------------------------------------- */
@@ -167,16 +168,20 @@ static bool may_write_cgroups(const struct oci_config *config)
 	       strings_has(&config->process.capabilities.bounding, "CAP_SYS_ADMIN");
 }
 
-static int check_cgroups(const struct planner *p, const struct tree_op *op, struct cj_error *err)
+/* Engines that build images ask for "rw" without need. */
+static int limit_cgroups(struct planner *p, struct tree_op *op, struct cj_error *err)
 {
 	if (op->kind != TREE_FS || strcmp(op->type, "cgroup2") != 0 ||
 	    op->attrs.set & MOUNT_ATTR_RDONLY || may_write_cgroups(p->config))
 		return 0;
-	int rc = cj_reject(err,
-			   "with 'rw' the container could change the host's cgroups: it has no "
-			   "cgroup namespace");
-	cj_hint(err, "add a cgroup namespace to linux.namespaces, or mount it with 'ro'");
-	return rc;
+	op->attrs.set |= MOUNT_ATTR_RDONLY;
+	const char *text = arena_printf(p->arena,
+					"mount '%s' is read-only in spite of 'rw': without a "
+					"cgroup namespace it shows the host's cgroups",
+					op->path);
+	return text && strings_add(&p->warnings, p->arena, text) == 0
+		   ? 0
+		   : cj_fail(err, ENOMEM, "list the mounts");
 }
 
 static bool is_bind(const struct oci_mount *mount, const struct mount_options *options)
@@ -202,7 +207,7 @@ static int plan_mount(struct planner *p, const struct oci_mount *mount, struct c
 	if (rc == 0)
 		rc = plan_ids(p, mount, &options, op, err);
 	if (rc == 0)
-		rc = check_cgroups(p, op, err);
+		rc = limit_cgroups(p, op, err);
 	if (rc < 0)
 		return rc;
 	if (strcmp(op->path, "/dev") == 0)
@@ -359,6 +364,7 @@ int oci_tree_plan(const struct oci_config *config, struct arena *a, struct oci_t
 	plan.tree.is_read_only = config->root_is_readonly;
 	plan.tree.propagation = on_linux->rootfs_propagation & ~(unsigned long)MS_REC;
 	plan.tree.keeps_peers = planner.keeps_peers;
+	plan.warnings = planner.warnings;
 	*out = plan;
 	return 0;
 }

@@ -6,7 +6,7 @@
  *  - A bind without a propagation option is rprivate.
  *  - "cgroup" mounts the container's cgroup v2 hierarchy, also on hosts with cgroup v1 or both; it
  *    is read-only unless the options have "rw".  Without a cgroup namespace a container may have
- *    "rw" only with CAP_SYS_ADMIN or with a user namespace.
+ *    "rw" only with CAP_SYS_ADMIN or with a user namespace; others have it read-only.
  *  - Without a mount at /dev, a tmpfs is mounted there first: no device node is made in an image.
  *  - With a bind at /dev nothing is made in it: each device of linux.devices must be there.
  *  - "rw" never takes away that the source's own mount is read-only.
@@ -21,6 +21,7 @@ struct oci_tree {
 	struct tree_spec tree;
 	const struct sysctl *sysctls;
 	size_t nsysctls;
+	struct strings warnings; /* what is stricter than config.json asks for */
 };
 
 /*

@@ -45,11 +45,26 @@ static bool has_execs(const struct session *s)
 	return false;
 }
 
+/* What ended execs have left behind, and an interpreter between two cells, may still use CPU time:
+ * then it is sampled as often as what runs. */
+static bool is_idle(const struct session *s)
+{
+	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
+		if (session_exec_runs(s, i) && !s->slots[i].is_between_cells)
+			return false;
+	return true;
+}
+
+/* At once: the first one, and when an exec or a cell begins. */
+static uint64_t due_ms(const struct session *s, const struct session_memory *m)
+{
+	bool has_begun = m->was_idle && !is_idle(s);
+	return m->usage.next_at_ms > 0 && !has_begun ? m->usage.next_at_ms : 1;
+}
+
 uint64_t session_memory_next_ms(const struct session *s, const struct session_memory *m)
 {
-	if (!m->is_sampled || !has_execs(s))
-		return 0;
-	return m->usage.next_at_ms > 0 ? m->usage.next_at_ms : 1; /* the first one: at once */
+	return m->is_sampled && has_execs(s) ? due_ms(s, m) : 0;
 }
 
 enum session_end session_memory_fail(struct cj_error *err)
@@ -167,9 +182,10 @@ static enum session_end sample(struct session *s, struct session_memory *m, stru
 		m->usage.next_at_ms = 0;
 		return SESSION_LIVES;
 	}
-	if (clock_ms() < m->usage.next_at_ms)
+	if (clock_ms() < due_ms(s, m))
 		return SESSION_LIVES;
-	if (usage_watch_sample_memory(&m->usage, s->jail, &is_over, err) < 0)
+	m->was_idle = is_idle(s);
+	if (usage_watch_sample_memory(&m->usage, s->jail, m->was_idle, &is_over, err) < 0)
 		return SESSION_FAILED;
 	return is_over ? end_largest(s, m, err) : SESSION_LIVES;
 }

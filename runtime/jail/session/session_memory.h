@@ -15,6 +15,7 @@ struct session_memory {
 	int events_fd;            /* memory.events of the jail's cgroup; -1: none */
 	struct usage_watch usage; /* where no cgroup counts */
 	bool is_sampled;          /* the keeper enforces the limit */
+	bool was_idle;            /* at the last sample: no exec and no cell ran */
 	uint64_t dying_ms; /* since then a killed exec still has memory, on clock_ms(); 0: none */
 };
 

@@ -60,12 +60,13 @@ struct session_shared {
 /* The keeper's part of an exec. */
 struct session_slot {
 	bool is_used;
-	bool is_spare;        /* its reaper waits for the next exec */
-	char id[PLAN_ID_MAX]; /* session_exec_name() */
-	bool was_oom_killed;  /* the kernel has killed in its leaf (session_cgroup.c) */
-	bool is_done;         /* its worker has ended: the keeper reads the link */
-	bool is_killing;      /* what it left is being killed, until deadline_ms on clock_ms() */
-	bool is_empty;        /* the reaper said that it has no child left */
+	bool is_spare;         /* its reaper waits for the next exec */
+	bool is_between_cells; /* it is the interpreter's, which waits for a cell */
+	char id[PLAN_ID_MAX];  /* session_exec_name() */
+	bool was_oom_killed;   /* the kernel has killed in its leaf (session_cgroup.c) */
+	bool is_done;          /* its worker has ended: the keeper reads the link */
+	bool is_killing;       /* what it left is being killed, until deadline_ms on clock_ms() */
+	bool is_empty;         /* the reaper said that it has no child left */
 	uint64_t deadline_ms;
 	uint64_t next_ms;   /* when to look again, on clock_ms(); 0: when the link has a message */
 	int link_fd;        /* the near end of the reaper's link; -1: closed */

@@ -9,8 +9,9 @@
 #include "runtime/jail/session/exec_view.h"
 #include "runtime/jail/session/session_tree.h"
 
-#define PAUSE_MAX_MS 20
-#define BLIND_MAX_MS 1000
+#define PAUSE_MAX_MS      20
+#define REST_PAUSE_MAX_MS 200
+#define BLIND_MAX_MS      1000
 
 /*
  * A program can take 1 GiB/s of memory with pages of 4 KiB on two CPUs, 6 GiB/s with huge pages, as
@@ -21,12 +22,17 @@
 /* Sampling takes at most a quarter of one CPU: a pause is three times as long as a sample. */
 #define PAUSES_PER_COST 3
 
-unsigned usage_watch_pause_ms(uint64_t room_bytes, uint64_t cost_us)
+static uint64_t smaller(uint64_t a, uint64_t b)
 {
-	uint64_t until_full_ms = room_bytes / GROWTH_BYTES_PER_MS;
-	uint64_t least_ms = 1 + cost_us * PAUSES_PER_COST / 1000;
-	uint64_t ms = until_full_ms > least_ms ? until_full_ms : least_ms;
-	return ms < PAUSE_MAX_MS ? (unsigned)ms : PAUSE_MAX_MS;
+	return a < b ? a : b;
+}
+
+unsigned usage_watch_pause_ms(uint64_t room_bytes, uint64_t cost_us, bool is_resting)
+{
+	uint64_t max_ms = is_resting ? REST_PAUSE_MAX_MS : PAUSE_MAX_MS;
+	uint64_t until_full_ms = smaller(room_bytes / GROWTH_BYTES_PER_MS, max_ms);
+	uint64_t least_ms = smaller(1 + cost_us * PAUSES_PER_COST / 1000, PAUSE_MAX_MS);
+	return (unsigned)(until_full_ms > least_ms ? until_full_ms : least_ms);
 }
 
 static bool samples_memory(const struct jail *j)
@@ -50,7 +56,7 @@ void usage_watch_init(struct usage_watch *w, const struct jail *j)
 	bool has_cgroup = j->cgroup.dir_fd >= 0;
 	w->reads_proc = samples_memory(j) || !has_cgroup;
 	if (samples_memory(j) || has_cpu_limit)
-		w->next_at_ms = clock_ms() + usage_watch_pause_ms(room_below_limit(j, 0), 0);
+		w->next_at_ms = clock_ms() + usage_watch_pause_ms(room_below_limit(j, 0), 0, false);
 	if (!has_cgroup)
 		w->sampler = sampler_create(); /* NULL: less CPU time is found */
 }
@@ -61,12 +67,18 @@ void usage_watch_fini(struct usage_watch *w)
 	*w = (struct usage_watch){ 0 };
 }
 
-/* The cgroup's count, or else the sample's; without the launcher's part. */
-static uint64_t cpu_ms_of(const struct jail *j, const struct process_usage *now)
+/* The cgroup's count, or else the sample's. */
+static uint64_t cpu_us_of(const struct jail *j, const struct process_usage *now)
 {
-	uint64_t cpu_us = j->cgroup.dir_fd >= 0 ? cgroup_cpu_us(&j->cgroup)
-						: process_usage_cpu_us(now);
-	return jail_program_cpu_us(j, cpu_us) / 1000;
+	return j->cgroup.dir_fd >= 0 ? cgroup_cpu_us(&j->cgroup) : process_usage_cpu_us(now);
+}
+
+/* Has no process run since the last sample? */
+static bool has_rested(struct usage_watch *w, uint64_t cpu_us)
+{
+	bool is_same = cpu_us > 0 && cpu_us == w->cpu_us; /* 0: it could not be read */
+	w->cpu_us = cpu_us;
+	return is_same;
 }
 
 /*
@@ -110,11 +122,11 @@ static void take(struct usage_watch *w, const struct jail *j, struct process_usa
 }
 
 static uint64_t pause_after(const struct usage_watch *w, const struct jail *j,
-			    const struct process_usage *now, uint64_t cost_us)
+			    const struct process_usage *now, uint64_t cost_us, bool is_resting)
 {
 	if (w->was_over)
 		return 1;
-	return usage_watch_pause_ms(room_below_limit(j, now->memory_bytes), cost_us);
+	return usage_watch_pause_ms(room_below_limit(j, now->memory_bytes), cost_us, is_resting);
 }
 
 static int refuse_blindness(const struct usage_watch *w, struct cj_error *err)
@@ -125,14 +137,16 @@ static int refuse_blindness(const struct usage_watch *w, struct cj_error *err)
 	    err, EIO, "the jail's processes can't be sampled, so its limits are not enforced");
 }
 
-int usage_watch_sample_memory(struct usage_watch *w, const struct jail *j, bool *out_is_over,
-			      struct cj_error *err)
+int usage_watch_sample_memory(struct usage_watch *w, const struct jail *j, bool may_rest,
+			      bool *out_is_over, struct cj_error *err)
 {
 	uint64_t began_us = clock_us();
 	struct process_usage now;
 	take(w, j, &now);
 	*out_is_over = is_out_of_memory(w, j, &now);
-	w->next_at_ms = clock_ms() + pause_after(w, j, &now, clock_us() - began_us);
+	bool has_data = w->blind_since_ms == 0;
+	bool is_resting = has_rested(w, cpu_us_of(j, &now)) && may_rest && has_data;
+	w->next_at_ms = clock_ms() + pause_after(w, j, &now, clock_us() - began_us, is_resting);
 	return refuse_blindness(w, err);
 }
 
@@ -145,10 +159,12 @@ int usage_watch_sample(struct usage_watch *w, const struct jail *j, struct outco
 	take(w, j, &now);
 	if (is_out_of_memory(w, j, &now))
 		outcome_decide(out, STATUS_OOM);
-	if (limits->cpu_ms > 0 && cpu_ms_of(j, &now) >= limits->cpu_ms)
+	/* Without the launcher's part. */
+	if (limits->cpu_ms > 0 &&
+	    jail_program_cpu_us(j, cpu_us_of(j, &now)) / 1000 >= limits->cpu_ms)
 		outcome_decide(out, STATUS_CPU_LIMIT);
 
-	w->next_at_ms = clock_ms() + pause_after(w, j, &now, clock_us() - began_us);
+	w->next_at_ms = clock_ms() + pause_after(w, j, &now, clock_us() - began_us, false);
 	return out->has_status ? 0 : refuse_blindness(w, err);
 }
 

@@ -19,6 +19,7 @@ struct usage_watch {
 	bool reads_proc;         /* no cgroup counts memory and CPU time */
 	bool was_over;           /* the last sample was above the memory limit */
 	uint64_t blind_since_ms; /* since then no sample was complete; 0: the last one was */
+	uint64_t cpu_us;         /* at the last sample */
 	struct sampler *sampler;
 	struct process_usage peak; /* the highest seen of each */
 };
@@ -35,9 +36,13 @@ void usage_watch_fini(struct usage_watch *w);
 int usage_watch_sample(struct usage_watch *w, const struct jail *j, struct outcome *out,
 		       struct cj_error *err);
 
-/* The same for the memory limit alone; *out_is_over: the jail is proven to be above it. */
-int usage_watch_sample_memory(struct usage_watch *w, const struct jail *j, bool *out_is_over,
-			      struct cj_error *err);
+/*
+ * The same for the memory limit alone; *out_is_over: the jail is proven to be above it.
+ * With may_rest the next sample may be 200 ms later, if the jail has used no CPU time since the
+ * last one.
+ */
+int usage_watch_sample_memory(struct usage_watch *w, const struct jail *j, bool may_rest,
+			      bool *out_is_over, struct cj_error *err);
 
 /* A last sample, for the usage in the result.  Call it before the jail's processes are killed. */
 void usage_watch_last(struct usage_watch *w, const struct jail *j);
@@ -45,7 +50,8 @@ void usage_watch_last(struct usage_watch *w, const struct jail *j);
 /*
  * usage_watch_pause_ms - how long to wait before the next sample.
  *
- * `room_bytes`: below the memory limit; `cost_us`: the duration of the last sample.
+ * `room_bytes`: below the memory limit; `cost_us`: the duration of the last sample; `is_resting`:
+ * the jail uses no CPU time.
  * Pure.
  */
-unsigned usage_watch_pause_ms(uint64_t room_bytes, uint64_t cost_us);
+unsigned usage_watch_pause_ms(uint64_t room_bytes, uint64_t cost_us, bool is_resting);

@@ -121,6 +121,12 @@ uint64_t session_interpreter_at_ms(const struct session_interpreter *i)
 	return i->state == INTERPRETER_STARTS ? i->at_ms : UINT64_MAX;
 }
 
+static void change_state(struct session_interpreter *i, enum interpreter_state state)
+{
+	i->state = state;
+	i->session->slots[i->slot].is_between_cells = state == INTERPRETER_WAITS;
+}
+
 static int fail_to_start(struct session_interpreter *i, struct cj_error *err)
 {
 	i->state = INTERPRETER_ENDED;
@@ -143,7 +149,7 @@ static int read_ready(struct session_interpreter *i, struct cj_error *err)
 		return cj_reject_as(err, ECHILD, "it ended before it was ready");
 	int rc = repl_reader_take(&i->reader, bytes, (size_t)got, err);
 	if (rc == REPL_READY)
-		i->state = INTERPRETER_WAITS;
+		change_state(i, INTERPRETER_WAITS);
 	return rc;
 }
 
@@ -187,14 +193,14 @@ size_t session_interpreter_own(const struct session_interpreter *i, int out[INTE
 
 void session_interpreter_begin_cell(struct session_interpreter *i)
 {
-	i->state = INTERPRETER_RUNS;
+	change_state(i, INTERPRETER_RUNS);
 	i->cells++;
 	session_denied_restart(i->session, i->slot);
 }
 
 void session_interpreter_end_cell(struct session_interpreter *i, bool lives)
 {
-	i->state = lives ? INTERPRETER_WAITS : INTERPRETER_ENDED;
+	change_state(i, lives ? INTERPRETER_WAITS : INTERPRETER_ENDED);
 }
 
 void session_interpreter_end(struct session_interpreter **i)

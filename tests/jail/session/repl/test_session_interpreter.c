@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include "profiles/profile.h"
+#include "runtime/jail/session/session_state.h"
 #include "tests/jail/session/whole_session.h"
 
 struct repl {
@@ -133,6 +134,11 @@ static struct program program_of(const struct repl *r, const char *code, uint64_
 	};
 }
 
+static bool is_idle(const struct repl *r)
+{
+	return r->whole.session->slots[session_interpreter_slot(r->interpreter)].is_between_cells;
+}
+
 static struct cell_result run_program_of(struct repl *r, const struct program *program)
 {
 	struct whole_session *w = &r->whole;
@@ -140,6 +146,7 @@ static struct cell_result run_program_of(struct repl *r, const struct program *p
 	int ends[2];
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
 	session_interpreter_begin_cell(r->interpreter);
+	assert_false(is_idle(r));
 	pid_t pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
@@ -180,7 +187,9 @@ static void variables_stay_from_cell_to_cell(void **state)
 	(void)state;
 	struct repl r;
 	begin_repl(&r);
+	assert_true(is_idle(&r));
 	struct cell_result c = run_cell(&r, "x = 40; print('a')", LONG_MS);
+	assert_true(is_idle(&r));
 	assert_cell(&c, STATUS_EXITED, true);
 	assert_string_equal(c.out, "a\n");
 	c = run_cell(&r, "x + 2", LONG_MS);

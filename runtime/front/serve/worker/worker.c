@@ -84,7 +84,7 @@ static int prepare_ahead(struct waiting *w, struct cj_error *err)
 		return -err->code;
 	}
 	w->work.plan.is_ahead = true;
-	w->work.plan.is_divided = w->work.tier == TIER_JAIL; /* the only ones for sessions */
+	w->work.plan.is_divided = w->work.tier != TIER_INTERPRETER; /* may become a session */
 	if (w->work.tier == TIER_INTERPRETER && w->zygote_fd >= 0 &&
 	    warm_from_zygote(w, &w->zygote_failure) == 0)
 		return 0;

@@ -666,6 +666,35 @@ static void a_prepared_session_has_an_interpreter_that_waits(void **state)
 	end_orderly(&side);
 }
 
+static void read_cgroup(pid_t pid, char *out, size_t room)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
+	auto_file FILE *file = fopen(path, "re");
+	assert_non_null(file);
+	while (fgets(out, (int)room, file)) /* the last line is that of cgroup v2 */
+		;
+}
+
+/* Else a program out of memory takes the session with it, and limits of one exec count nowhere. */
+static void init_and_the_interpreter_of_a_prepared_session_have_cgroups_of_their_own(void **state)
+{
+	(void)state;
+	struct side side = prepared_python();
+	char of_init[600] = "", of_interpreter[600] = "";
+
+	read_cgroup(side.runs.init[0], of_init, sizeof(of_init));
+	read_cgroup(last_below(side.runs.init[0]), of_interpreter, sizeof(of_interpreter));
+	if (strstr(of_init, "/cejail-")) { /* else the host lets us create none */
+		assert_non_null(strstr(of_init, "/init\n"));
+		assert_non_null(strstr(of_interpreter, "/e1\n"));
+	}
+	take(&side, REPL);
+	assert_session_works(&side);
+	end_orderly(&side);
+}
+
 static void a_prepared_interpreter_that_was_killed_is_replaced(void **state)
 {
 	(void)state;
@@ -797,6 +826,7 @@ int main(void)
 		TEST(sigterm_to_the_keeper_ends_the_session),
 		TEST(a_keeper_that_is_killed_leaves_nothing),
 		TEST(a_prepared_session_has_an_interpreter_that_waits),
+		TEST(init_and_the_interpreter_of_a_prepared_session_have_cgroups_of_their_own),
 		TEST(a_prepared_interpreter_that_was_killed_is_replaced),
 		TEST(a_job_that_finds_the_prepared_jail_dead_gets_a_new_one),
 		TEST(a_prepared_session_that_dies_says_so_and_ends),

@@ -178,6 +178,15 @@ static void kill_all(const struct cgroup *c)
 	while (!cgroup_wait_empty(c, POLL_SLICE_MS) && clock_ms() < end);
 }
 
+/* Fails with EBUSY when a process is in it. */
+static int remove_leaf(const struct cgroup *c)
+{
+	for (uint64_t end = clock_ms() + CHILDREN_MS;
+	     cgroup_remove_children(c->dir_fd) > 0 && clock_ms() < end;)
+		sleep_ms(1); /* EBUSY, as in remove_dir() */
+	return remove_dir(c->path);
+}
+
 /*
  * Takes at most REMOVE_LIMIT_MS, and CHILDREN_MS more of a session.  The next sweep finds a leaf
  * that is left.
@@ -189,10 +198,7 @@ static int end_leaf(const struct cgroup *c)
 	if (cgroup_remove_children(c->dir_fd) == 0 && rmdir(c->path) == 0)
 		return 0; /* the same, of a leaf that was divided */
 	kill_all(c);      /* rmdir says whether it is empty */
-	for (uint64_t end = clock_ms() + CHILDREN_MS;
-	     cgroup_remove_children(c->dir_fd) > 0 && clock_ms() < end;)
-		sleep_ms(1); /* EBUSY, as below */
-	return remove_dir(c->path);
+	return remove_leaf(c);
 }
 
 bool cgroup_destroy(struct cgroup *c)
@@ -237,7 +243,7 @@ int cgroup_remove_path(const char *path, uint64_t inode, struct cj_error *err)
 	if (rc == 0 && inode != 0)
 		rc = end_leaf(&leaf);
 	else if (rc == 0)
-		rc = remove_dir(path);
+		rc = remove_leaf(&leaf); /* killed before its record had the inode */
 	cj_close(&leaf.dir_fd);
 	return rc < 0 ? cj_fail(err, -rc, "remove cgroup '%s'", path) : 0;
 }

@@ -637,6 +637,27 @@ static void a_leaf_of_unknown_inode_is_removed_when_empty_and_never_emptied(void
 	assert_true(cgroup_destroy(&c));
 }
 
+/* Its maker was killed before it had recorded the inode. */
+static void a_divided_leaf_of_unknown_inode_is_removed_when_empty_and_never_emptied(void **state)
+{
+	(void)state;
+	need_real();
+	struct cgroup c = create(real_parent);
+	struct cj_error err = { 0 };
+	cgroup_divide(&c);
+	assert_true(c.init_fd >= 0);
+	struct cgroup child = { .dir_fd = c.init_fd, .init_fd = -1, .cpu_fd = -1, .parent_fd = -1 };
+	pid_t pid = spawn_into(&child, 0);
+	assert_int_equal(cgroup_remove_path(c.path, 0, &err), -EBUSY);
+	assert_false(cgroup_wait_empty(&c, 0));
+	cgroup_kill(&c);
+	reap(pid);
+	assert_true(cgroup_wait_empty(&c, 2000));
+	assert_int_equal(cgroup_remove_path(c.path, 0, &err), 0);
+	assert_int_equal(access(c.path, F_OK), -1);
+	assert_true(cgroup_destroy(&c));
+}
+
 static bool is_there(const char *path)
 {
 	return access(path, F_OK) == 0;
@@ -793,6 +814,7 @@ int main(void)
 		REAL(a_leaf_that_a_sweep_takes_is_made_again),
 		REAL(another_users_lock_does_not_keep_a_run_from_starting),
 		REAL(a_leaf_of_unknown_inode_is_removed_when_empty_and_never_emptied),
+		REAL(a_divided_leaf_of_unknown_inode_is_removed_when_empty_and_never_emptied),
 	};
 	return cmocka_run_group_tests(tests, find_real_parent, remove_real_parent);
 }

@@ -167,7 +167,7 @@ unit:                            ## unit tests of this variant, built and run si
 	@tests/unit $(notdir $(OUT)) $(OUT) | awk '/^[a-zA-Z]/{ n[$$1]++; show = $$1 != "pass" && $$1 != "took" } show; \
 		END { printf "%d passed, %d failed, %d skipped\n", n["pass"], n["FAIL"], n["skip"]; exit n["FAIL"] > 0 || !n["pass"] }'
 test:                            ## the tests that words name: make test T=json, T=limits, T="fork bomb"
-	@tests/one $(T)
+	@OUT=$(OUT) tests/one $(T)
 compile_commands.json: Makefile  ## how each source is compiled, for clangd and other editors' tools
 	@$(MAKE) -nB V=1 all $(TESTS) | tools/compile-commands > $@
 # The table of closed destinations, for tests that try its rows or read the manual.

@@ -14,7 +14,9 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ipc.h>
@@ -646,6 +648,17 @@ static void without_a_network_to_build_inet_sockets_are_not_notified(void **stat
 	filter_watch_destroy(&t.watch);
 }
 
+/* What the process of a trial tells the test: both see this memory. */
+static atomic_bool *is_dead;
+
+static int share_memory(void **state)
+{
+	(void)state;
+	is_dead =
+	    mmap(NULL, sizeof(*is_dead), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	return is_dead == MAP_FAILED ? -1 : 0;
+}
+
 static void die_waiting(void)
 {
 	pid_t pid = fork();
@@ -657,6 +670,7 @@ static void die_waiting(void)
 	CHECK(kill(pid, SIGKILL) == 0);
 	int status;
 	CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
+	*is_dead = true;
 	open_sockets();
 }
 
@@ -666,7 +680,9 @@ static void a_caller_that_dies_waiting_for_the_network_is_skipped(void **state)
 	asks_network = true;
 	struct trial t = begin(die_waiting);
 	serve_until_wanted(&t);
-	usleep(150 * 1000); /* by now it is dead */
+	for (int i = 0; i < 30000 && !*is_dead; i++)
+		usleep(1000);
+	assert_true(*is_dead);
 	filter_watch_network_settled(t.watch);
 	assert_int_equal(serve(&t), 0);
 	assert_int_equal(count_of(&t, "mount"), 1);
@@ -789,22 +805,51 @@ static void other_calls_are_answered_while_one_waits_for_the_network(void **stat
 	filter_watch_destroy(&t.watch);
 }
 
+struct opener {
+	atomic_int tid; /* 0: it does not run yet */
+	int fd;
+};
+
+static void *tell_and_open(void *context)
+{
+	struct opener *o = context;
+	o->tid = gettid();
+	o->fd = socket(AF_INET, SOCK_STREAM, 0);
+	return NULL;
+}
+
+/* Whether the thread is asleep: in its only call, which nobody has answered. */
+static bool waits_for_answer(struct opener *o)
+{
+	char path[64], text[64] = "";
+	(void)snprintf(path, sizeof(path), "/proc/self/task/%d/stat", o->tid);
+	int fd = o->tid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	if (fd < 0)
+		return false;
+	CHECK(read(fd, text, sizeof(text) - 1) > 0);
+	close(fd);
+	return strstr(text, ") S ") != NULL;
+}
+
 /* Handlers without SA_RESTART, as Python's. */
 static void open_under_interrupting_signals(void)
 {
 	const struct sigaction action = { .sa_handler = on_alarm };
+	static struct opener openers[4];
 	pthread_t threads[4];
-	int fds[4];
 	CHECK(sigaction(SIGUSR1, &action, NULL) == 0);
 	for (int i = 0; i < 4; i++)
-		CHECK(pthread_create(&threads[i], NULL, open_in_thread, &fds[i]) == 0);
-	usleep(50 * 1000);
+		CHECK(pthread_create(&threads[i], NULL, tell_and_open, &openers[i]) == 0);
+	for (int i = 0; i < 4; i++) {
+		while (!waits_for_answer(&openers[i]))
+			usleep(1000);
+	}
 	CHECK(fails(mount("x", "/", "tmpfs", 0, NULL), EPERM)); /* the four have been received */
 	for (int i = 0; i < 4; i++)
 		CHECK(pthread_kill(threads[i], SIGUSR1) == 0);
 	CHECK(fails(chroot("/"), EPERM)); /* now they may go on */
 	for (int i = 0; i < 4; i++)
-		CHECK(pthread_join(threads[i], NULL) == 0 && fds[i] >= 0);
+		CHECK(pthread_join(threads[i], NULL) == 0 && openers[i].fd >= 0);
 }
 
 static bool has_killable_waits(void)
@@ -821,7 +866,6 @@ static void signals_do_not_interrupt_calls_that_wait_for_the_network(void **stat
 		skip();
 	asks_network = true;
 	struct trial t = begin(open_under_interrupting_signals);
-	usleep(100 * 1000); /* all four are in the queue, and then mount(2) */
 	for (int i = 0; i < 5000 && count_of(&t, "chroot") == 0; i++)
 		serve_once(&t, 2);
 	assert_true(filter_watch_wants_network(t.watch));
@@ -1037,5 +1081,5 @@ int main(void)
 		TEST(a_filter_that_does_not_hold_is_an_error),
 		TEST(calls_whose_memory_no_cgroup_counts_can_be_refused),
 	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, share_memory, NULL);
 }

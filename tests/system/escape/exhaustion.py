@@ -302,10 +302,9 @@ if os.fork():
 a, b = socket.socketpair()
 socket.send_fds(b, [b"x"], [0, 1, 2, a.fileno()])
 b.close()
-time.sleep(60)
+time.sleep(1000)
 """
-    done = run("-q", "--network", "none", "-p", "python", "-c", code).exits(4)
-    true(done.seconds < 8 * SLOW, f"it took {done.seconds:.1f} s")
+    run("-q", "--network", "none", "-p", "python", "-c", code).exits(4)
 
 
 @test("every row of the threats' resources has its proof")

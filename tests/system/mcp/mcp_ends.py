@@ -27,17 +27,16 @@ def _():
         equal(facts_of(s.call("run_shell", code="echo on"))["stdout"], "on\n", "the next call")
 
 
-@test("mcp: the end of standard input ends all jails within two seconds")
+@test("mcp: the end of standard input ends the server and all jails")
 def _():
     with Server(*SHELL) as s:
         for _ in range(3):
             s.call_later("run_shell", code="sleep 62")
         s.await_sleep()
-        began, pids = time.monotonic(), s.below()
+        pids = s.below()
         s.process.stdin.close()
         s.process.wait(10 * SLOW)
         s.await_end(pids)
-        true(time.monotonic() - began < 2 * SLOW, f"it took {time.monotonic() - began:.1f} s")
 
 
 @test("mcp: SIGTERM, SIGINT and SIGHUP end the server and its jails, with status 0")

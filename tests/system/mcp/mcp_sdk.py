@@ -43,7 +43,6 @@ def check(seen):
     contains(seen["unknown"]["text"], "unknown tool", "the error")
     contains(seen["cancelled"]["text"], "enough", "the cancelled call")
     equal(seen["several"], ["1\n", "2\n", "3\n"], "the calls at one time")
-    true(seen["closed_ms"] < 2000 * SLOW, f"close() took {seen['closed_ms']} ms")
 
 
 for sdk, mode in (("1", "legacy"), ("2", "legacy"), ("2", "auto"), ("2", MODERN)):

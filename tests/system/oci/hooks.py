@@ -3,7 +3,6 @@
 
 import json
 import os
-import time
 
 from bundles import *  # noqa: F403
 from harness import *  # noqa: F403
@@ -89,10 +88,8 @@ def _():
 def _():
     with Bundle() as b:
         with_hooks(b, "createRuntime", createRuntime={"extra": "sleep 987 & sleep 987", "timeout": 1})
-        began = time.monotonic()
         id, done = b.create()
         refused_oci(done, "createRuntime", "1 s")
-        between(time.monotonic() - began, 0.9, 8 * SLOW, "seconds")
         nothing_is_left(b, id)
         wait_until(lambda: not any("sleep" in words and "(Z)" not in words for words in descendants().values()), "the end of its processes")
 

@@ -132,15 +132,13 @@ def _():
 
 @test("a second SIGTERM ends it now, and every caller is answered")
 def _():
-    with Service(config={"drain": "60s"}) as s:
-        first = s.background(s.sh, "sleep 60", id="first")
+    with Service(config={"drain": "1h"}) as s:
+        first = s.background(s.sh, "sleep 3000", id="first", timeout="2000s")
         s.await_state("first", "running")
         s.signal(signal.SIGTERM)
         wait_until(lambda: s.get("/readyz").status == 503, "the drain")
-        began = time.monotonic()
         s.signal(signal.SIGTERM)
         s.process.wait(20 * SLOW)
-        true(time.monotonic() - began < 12 * SLOW, "it took its time")
         equal(first.finish(10).result["status"], "cancelled", "the result's status")
 
 

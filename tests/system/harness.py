@@ -8,6 +8,7 @@ The program under test is $CEJAIL and nothing else of the project is used.
 """
 
 import ctypes
+import errno
 import glob
 import json
 import os
@@ -224,6 +225,11 @@ def check_schema(value, name):
     problems = [f"{'/'.join(map(str, p.absolute_path))}: {p.message}" for p in validator.iter_errors(value)]
     if problems:
         raise Failure(f"not as {name} says: {problems[:5]}")
+
+
+def was_late(done):
+    """A step of the set-up took longer than cejail waits for it: the machine was too busy, which says nothing else."""
+    return done.code == 125 and os.strerror(errno.ETIMEDOUT) in str(done.err)
 
 
 def refused(done, *words, code=125):

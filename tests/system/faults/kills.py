@@ -141,8 +141,11 @@ def no_leaves():
 
 def calls_of(base, net, options):
     """How many system calls each role makes: {role: number}."""
-    run = Run(base, net)
-    run.inject("list", options=options)
+    for _ in range(5):
+        run = Run(base, net)
+        run.inject("list", options=options)
+        if not was_late(run.done):
+            break
     equal(run.done.code, EXIT_CODE, f"exit status of an undisturbed run ({run.done.err})")
     last = {}
     for line in run.lines("call"):
@@ -161,8 +164,11 @@ def sample(last, roles, wanted):
 
 def kill_at(base, net, options, place, victim, count):
     role, number = place
-    run = Run(base, net)
-    run.inject("kill", role, str(number), victim, options=options)
+    for _ in range(3):
+        run = Run(base, net)
+        run.inject("kill", role, str(number), victim, options=options)
+        if not was_late(run.done):
+            break
     if not run.lines("done") or run.lines("miss"):
         return  # the run was shorter this time, or the victim wasn't born
     tried()

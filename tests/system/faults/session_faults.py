@@ -120,8 +120,10 @@ def is_release(call):
 
 def calls_of(way, folder):
     """The session as it is without faults, and the calls of its own: those until it lives are also a run's."""
-    base = way.run(folder, "list")
-    again = way.run(folder, "list")
+    for _ in range(5):
+        base, again = way.run(folder, "list"), way.run(folder, "list")
+        if not base.is_late() and not again.is_late():
+            break
     if base.code != 0 or base.left or "ended: closed" not in base.out:
         raise Failure(f"without a fault: {base!r}, left {base.left}, told {base.out[-500:]}")
     harness.equal(again.out, base.out, "what the same session tells again")
@@ -131,14 +133,9 @@ def calls_of(way, folder):
 
 
 def try_fault(way, folder, base, call, name):
-    for _ in range(3):
-        seen = way.run(folder, "fail", call.role, call.mark, str(getattr(errno, name)))
-        if seen.is_reached():
-            break
-    call = call.reached(next(iter(seen.lines("done")), None))
+    seen, call, problem = faults.tried_again(way, folder, base, call, name, judge)
     lost, new = lost_lines(seen, base)
     kind = ("refused" if lost or new else "same") if seen.is_reached() else "missed"
-    problem = judge(seen, base, call, name)
     return {"call": repr(call), "error": name, "problem": problem, "kind": kind, "said": new[:4], "seconds": seen.seconds}
 
 

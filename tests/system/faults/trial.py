@@ -226,6 +226,11 @@ class Seen:
     def lines(self, word):
         return [line.split(" ") for line in self.report if line.startswith(word + " ")]
 
+    def is_late(self):
+        """Traced on a busy machine a role may need longer for a step than the other one waits."""
+        told = self.out if self.out == self.result else ""  # what a server was told; else it is a program's
+        return os.strerror(errno.ETIMEDOUT) in f"{self.err} {told}"
+
     def is_reached(self):
         return bool(self.lines("done"))
 

@@ -19,6 +19,7 @@ UDP_PORTS = (7, 80, 9000)
 MARK_PORT = 9  # a datagram to it is a mark in the sniffer's record, not traffic
 IP_FREEBIND, IPV6_FREEBIND, IPV6_RECVPKTINFO = 15, 78, 49
 SOL_PACKET, PACKET_STATISTICS, PACKET_OUTGOING, ETH_P_ALL = 263, 6, 4, 3
+PACKET_IGNORE_OUTGOING, SO_RCVBUFFORCE = 23, 33
 
 
 def plain(address):
@@ -234,7 +235,15 @@ class World(Station):
     def do_open(self):
         self.packets, self.marks = collections.Counter(), set()
         self.tap = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-        self.tap.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+        # on a busy machine the sniffer may be late: room for bursts, and none for what the world sends
+        try:
+            self.tap.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 32 << 20)
+        except PermissionError:
+            self.tap.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+        try:
+            self.tap.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
+        except OSError:
+            pass  # before Linux 4.20
         self.tap.bind(("wire", ETH_P_ALL))
         in_background(self.sniff)
         self.listen(serve_http)

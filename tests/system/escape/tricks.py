@@ -5,9 +5,11 @@ program in the tests' own Internet with every power over its network, and no jai
 import hashlib
 import os
 import re
+import signal
 import socket
 import subprocess
 import time
+import uuid
 
 from harness import *  # noqa: F403
 from internet import *  # noqa: F403
@@ -237,11 +239,12 @@ def _(*uplink):
 @test("without a jail it sends on")
 def _():
     with Internet() as net:
-        seconds = str(1 + SLOW)
-        with subprocess.Popen([PYTHON, "-I", "-c", STAY, seconds], env=environment(), preexec_fn=lambda: with_all_powers(net)) as process:
+        with subprocess.Popen([PYTHON, "-I", "-c", STAY, "1000"], env=environment(), preexec_fn=lambda: with_all_powers(net)) as process:
             process.wait(30 * SLOW)
             net.forget()
             wait_until(lambda: net.seen("udp"), "datagrams after the program's end")
+            for pid in descendants_like("python3 -I -c"):
+                os.kill(pid, signal.SIGKILL)
             wait_until(lambda: not descendants_like("python3 -I -c"), "its end")
 
 
@@ -257,7 +260,7 @@ def descendants_like(words):
     return found
 
 
-ABSTRACT = f"cejail-trick-{os.getpid()}"
+ABSTRACT = f"cejail-trick-{uuid.uuid4().hex}"  # places that run at once share abstract sockets, and have the same pids
 REACH = f"import socket; s = socket.socket(socket.AF_UNIX); s.connect('\\0{ABSTRACT}'); print('reached')"
 
 

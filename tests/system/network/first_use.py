@@ -272,8 +272,13 @@ with socket.create_connection(("20.30.40.50", 80), 20) as s:
 """
     count = 200 if LONG else 10
     with Internet() as net:
-        again = [json.loads(net.run(code, *uplink)["stdout"]["text"]) for _ in range(count)]
-        equal(again, [0] * count, "packets that were sent again, by connection")
+
+        def sent_again():
+            return json.loads(net.run(code, *uplink)["stdout"]["text"])
+
+        # a busy machine may answer so late that TCP sends again: the next connection decides
+        lost = [number for number in range(count) if sent_again() and sent_again()]
+        equal(lost, [], "connections for which packets were sent again, and for the next one, too")
     tried(count)
 
 

@@ -20,6 +20,11 @@ def slow(helper):
     return f"#!/bin/sh\nsleep 1.5\nexec /usr/bin/{helper} \"$@\"\n"
 
 
+def stuck_below(pid):
+    """A helper that does what STUCK says."""
+    return any(" sleep " in (describe_process(one) or "") for one in descendants_of(pid))
+
+
 # --- failures -------------------------------------------------------------------
 
 for helper in ("pasta", "slirp4netns"):
@@ -75,7 +80,7 @@ turns = 0
 while not done.wait(0.05):
     turns += 1
     print(".", end="", flush=True)
-print(json.dumps([turns > 3, went, links()]))
+print(json.dumps([turns > 1, went, links()]))
 """
     with Internet(helpers={"pasta": slow("pasta")}) as net:
         value = net.run(code, "--uplink", "pasta")
@@ -107,7 +112,7 @@ print(json.dumps([os.WTERMSIG(os.waitpid(pid, 0)[1]), links(), attempt("tcp", "2
 def _():
     need("pasta")
     with Internet(helpers={"pasta": STUCK}) as net:
-        value = result("-p", "python", "--network", "public", "--uplink", "pasta", "-t", "700ms", "-c", "import socket; socket.socket()", **net.inside)
+        value = result("-p", "python", "--network", "public", "--uplink", "pasta", "-t", "3s", "-c", "import socket; socket.socket()", **net.inside)
         equal(value["status"], "timeout", "status")
         has_failed(value, "the run ended before")
         nothing_is_left(net)
@@ -162,14 +167,18 @@ def _():
     need("pasta")
     code = """
 import os, socket, time
+print("ready", flush=True)
 if os.fork() == 0:
     socket.socket()
     time.sleep(100)
-time.sleep(0.5)
+input()
 os._exit(7)
 """
     with Internet(helpers={"pasta": STUCK}) as net:
-        value = net.run(code, "--uplink", "pasta")
+        with net.talk(code, "--uplink", "pasta") as jail:
+            wait_until(lambda: stuck_below(jail.process.pid), "the helper")
+            jail.send()
+            value = jail.result()
         equal((value["status"], value["exit_code"]), ("exited", 7), "end")
         has_failed(value, "the run ended before")
         nothing_is_left(net)

@@ -336,7 +336,7 @@ def _():
                     stays_closed(net, went[:-1])
                     equal(went[-1], "answered", "the way out")
                 equal([name for name in links(net) if name.startswith("cjs")], [], "links of shared tables")
-            said, _ = false.communicate(timeout=20)
+            said, _ = false.communicate(timeout=20 * SLOW)
             true("from a run: b''" in said, f"no run looked there: {said!r}")
             equal(set(said.splitlines()), {"from a run: b''"}, "what the runs sent")
         finally:

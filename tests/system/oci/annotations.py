@@ -57,7 +57,7 @@ def _():
         done, result = result_of(b, "exit 0")  # replaces its own kind
         equal(result["exit_code"], 0, "the second exit code")
         equal([name for name in os.listdir(b.path) if name.startswith(".")], [], "files that are left")
-        equal(ours(), [], "processes that are left")
+        wait_until(lambda: not ours(), "the end of the result process")
 
 
 @test("a killed program's result has the signal")
@@ -69,13 +69,13 @@ def _():
             words = [OCI, "--root", b.root, "--result-dir", b.path, "run", "--detach", "--bundle", b.path, "killed"]
             finish(subprocess.Popen(words, env=environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log)).exits(0)
         true(not os.path.exists(b / "result.json"), "the result is there before the end")
-        equal(len(ours()), 1, "processes of cejail-oci")
+        wait_until(lambda: len(ours()) == 1, "the result process to be the only one")
         b.delete("killed", "--force").exits(0)  # it returns when the result is written
         result = read(b)
         equal(result["id"], "killed", "the id")
         if result["status"]:  # an older kernel tells it only to who is quick
             equal((result["status"], result["signal"], result["exit_code"]), ("signaled", 9, None), "the end")
-        equal(ours(), [], "processes that are left")
+        wait_until(lambda: not ours(), "the end of the result process")
 
 
 @test("a slash at the end of the result makes the id the name")

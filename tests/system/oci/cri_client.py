@@ -15,7 +15,7 @@ import tarfile
 
 from bundles import OCI
 from engines import Containerd, has_cgroups, need
-from harness import Failure, Skip, wait_until
+from harness import SLOW, Failure, Skip, wait_until
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, SETTINGS, PING, GOAWAY, WINDOW = 0, 1, 4, 6, 7, 8
@@ -113,7 +113,7 @@ def call(path, method, message, limit=60):
         ("content-type", "application/grpc"), ("te", "trailers")))  # fmt: skip
     body = encode(message)
     with socket.socket(socket.AF_UNIX) as sock:
-        sock.settimeout(limit)
+        sock.settimeout(limit * SLOW)
         sock.connect(path)
         sock.sendall(
             PREFACE + frame(SETTINGS, 0, 0, struct.pack(">HI", 4, WIDE)) + frame(WINDOW, 0, 0, struct.pack(">I", WIDE - 65535))

@@ -12,7 +12,8 @@ def _():
         c.task("echo", "hello").exits(0).says("hello\n")
         c.task("sh", "-c", "exit 5").exits(5)
         # ctr 1.6 loses an end of input that comes before its task exists
-        c.call("sh", "-c", '(echo in; sleep 2) | "$@"', "sh", "ctr", "run", "--rm",
+        feed = '(echo in; until grep -q in "$0"; do sleep 0.1; done) | "$@" > "$0" && cat "$0"'
+        c.call("sh", "-c", feed, c.file("out"), "ctr", "run", "--rm",
                "--runc-binary", OCI, "--rootfs", c.rootfs, c.new_id(), "cat").exits(0).says("in\n")  # fmt: skip
         c.task("sh", "-c", "pwd; echo $A", options=("--env", "A=b", "--cwd", "/tmp")).exits(0).says("/tmp\nb\n")
         done = c.task("sh", "-c", "touch /x", options=("--read-only",)).exits(1)
@@ -32,8 +33,11 @@ def _():
         name = c.new_id()
         c.ctr("run", "-d", "--runc-binary", OCI, "--rootfs", c.rootfs, name, "sleep", "1000").exits(0)
         contains(c.ctr("task", "ls").exits(0).out, "RUNNING", "ls")
-        # ctr 1.6 cancels its copy of the output when the process ends: so it ends a moment later
-        c.ctr("task", "exec", "--exec-id", "e1", name, "sh", "-c", "echo inside; sleep 0.5").exits(0).says("inside\n")
+        # ctr 1.6 cancels its copy of the output when the process ends: so it ends when that has come
+        inside = 'echo inside; until [ -e /tmp/seen ]; do sleep 0.1; done'
+        watch = '"$@" > "$0" & until grep -q inside "$0"; do sleep 0.1; done; touch "$SEEN"; wait $! && cat "$0"'
+        c.call("env", f"SEEN={c.rootfs}/tmp/seen", "sh", "-c", watch, c.file("out"),
+               "ctr", "task", "exec", "--exec-id", "e1", name, "sh", "-c", inside).exits(0).says("inside\n")  # fmt: skip
         c.ctr("task", "exec", "--exec-id", "e2", name, "sh", "-c", "exit 4").exits(4)
         contains(c.ctr("task", "exec", "--exec-id", "e3", name, "nosuch").exits(1).err, "executable file not found", "the message")
         contains(c.in_terminal("task", "exec", "-t", "--exec-id", "e4", name, "tty").out, "/dev/pts/", "the terminal")

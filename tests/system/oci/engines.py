@@ -8,7 +8,7 @@ import shutil
 import subprocess
 
 from bundles import OCI, Bundle
-from harness import WHO, Skip, environment, finish, is_held_by_cgroup, wait_until
+from harness import SLOW, WHO, Skip, environment, finish, is_held_by_cgroup, wait_until
 
 CONF = """
 [containers]
@@ -67,7 +67,7 @@ class Engine(Bundle):
 
     def end_separation(self):
         self.keeper.terminate()
-        self.keeper.wait(20)
+        self.keeper.wait(20 * SLOW)
 
     def call(self, *words, given=None, limit=60, **options):
         words = (*self.enter, *words)

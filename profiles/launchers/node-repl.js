@@ -170,25 +170,29 @@
 		return made;
 	};
 
-	const evaluate = async (code, name) => {
+	// 'B' says that an interrupt has an effect from now on.
+	const evaluate = async (number, code) => {
+		const begun = Buffer.alloc(4);
+		begun.writeUInt32LE(number);
 		const stopped = new Promise((resolve, reject) => {
 			interrupt = () => reject(interrupted());
 		});
-		const answered = guarded(() =>
-			post("Runtime.evaluate", {
-				expression: `${code}\n//# sourceURL=${name}`,
-				replMode: true,
-				awaitPromise: true,
-			}),
-		);
 		try {
+			const answered = guarded(() => {
+				send("B", begun);
+				return post("Runtime.evaluate", {
+					expression: `${code}\n//# sourceURL=cell-${number}`,
+					replMode: true,
+					awaitPromise: true,
+				});
+			});
+			answered.catch(() => {});
 			const answer = await Promise.race([answered, stopped]);
 			const value = localOf(answer.exceptionDetails?.exception ?? answer.result);
 			return { isThrown: answer.exceptionDetails !== undefined, value, answer };
 		} finally {
 			interrupt = () => {};
 			stopped.catch(() => {});
-			answered.catch(() => {});
 		}
 	};
 
@@ -244,12 +248,12 @@
 		fs.chmodSync(name, mode);
 	};
 
-	const execute = async (code, name, parts) => {
+	const execute = async (number, code, parts) => {
 		try {
 			parts.files.forEach(writeFile);
 			if (parts.input || hasInput) openInput(parts.input);
 			hasInput = parts.input !== undefined;
-			const { isThrown, value, answer } = await evaluate(code, name);
+			const { isThrown, value, answer } = await evaluate(number, code);
 			if (isThrown) {
 				sendException(value, answer.exceptionDetails);
 				return true;
@@ -270,7 +274,7 @@
 	const runCell = async (number, code, parts) => {
 		displays = { count: 0, size: 0, dropped: 0 };
 		process.argv.splice(1, Infinity, "", ...parts.args);
-		const isThrown = await execute(code, `cell-${number}`, parts);
+		const isThrown = await execute(number, code, parts);
 		const end = Buffer.alloc(6);
 		end.writeUInt32LE(number, 0);
 		end[4] = isThrown ? 1 : 0;

@@ -426,6 +426,7 @@ def run_cell(number, parts, code):
     sources.add(name, text)
 
     def act():
+        send(b"B", number.to_bytes(4, "little"))  # an interrupt that comes from now on has an effect
         for data, mode in parts["files"]:
             write_file(data, mode)
         execute(text, name)

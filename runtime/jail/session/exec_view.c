@@ -111,6 +111,11 @@ void session_exec_begin_cell(struct jail *view)
 	cgroup_read_usage(&view->exec->session->jail->cgroup, &view->exec->before);
 }
 
+void session_exec_set_cell(const struct jail *view, uint32_t number)
+{
+	atomic_store(&row_of(view)->cell, number);
+}
+
 /* --- while it runs --------------------------------------------------------------------- */
 
 void session_exec_starting(struct jail *view)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "runtime/base/error.h"
@@ -22,6 +23,8 @@ struct session_exec {
 
 /* A cell begins: what was counted until now is not its own. */
 void session_exec_begin_cell(struct jail *view);
+/* The cell whose code runs, for session_exec_cell(); 0: none. */
+void session_exec_set_cell(const struct jail *view, uint32_t number);
 
 /* Around STEP_START: from here on the reaper may have children; the program runs. */
 void session_exec_starting(struct jail *view);

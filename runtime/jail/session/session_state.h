@@ -41,6 +41,7 @@ struct session_row {
 	_Atomic pid_t reaper_host_pid; /* in the keeper's */
 	_Atomic pid_t main_pid;        /* in the jail's; 0 again when it has ended */
 	_Atomic bool is_started;       /* the program was sent: the reaper may have children */
+	_Atomic uint32_t cell;         /* whose code the interpreter runs, as it says; 0: none */
 	/* The keeper writes these (session_denied.c). */
 	_Atomic unsigned ndenied;
 	_Atomic bool denied_is_incomplete;

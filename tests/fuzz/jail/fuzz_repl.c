@@ -18,7 +18,7 @@ static size_t add_up(const struct cell_outcome *cell)
 {
 	const char *const texts[] = { cell->value, cell->exception_type, cell->exception_message,
 				      cell->traceback };
-	size_t sum = 0;
+	size_t sum = cell->has_begun;
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		sum += texts[i] ? strlen(texts[i]) : 0;
 	assert(cell->ndisplays <= CELL_DISPLAYS_MAX);

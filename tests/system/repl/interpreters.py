@@ -22,6 +22,7 @@ class Cell:
 
     def __init__(self):
         self.displays, self.value, self.exception, self.end, self.output = [], None, None, None, ""
+        self.begun = None  # its number, as the interpreter says
         self.status = None  # of an interpreter that has ended
 
 
@@ -76,7 +77,7 @@ class Interpreter:
                     break
                 self.said += part
 
-    def cell(self, code, args=(), files=(), stdin=None, interrupted_by=None):
+    def cell(self, code, args=(), files=(), stdin=None, interrupted_by=None, interrupted_at_begin=False):
         self.number += 1
         for arg in args:
             self.send(b"a", arg.encode())
@@ -95,7 +96,12 @@ class Interpreter:
                 cell.status = self.process.wait(60 * SLOW)
                 break
             kind, data = frame
-            if kind == b"D":
+            if kind == b"B":
+                equal((cell.begun, cell.value, cell.exception, cell.displays), (None, None, None, []), "what comes before the begin")
+                cell.begun = struct.unpack("<I", data)[0]
+                if interrupted_at_begin:
+                    self.process.send_signal(signal.SIGINT)
+            elif kind == b"D":
                 cell.displays.append(tuple(data.split(b"\0", 1)))
             elif kind == b"V":
                 cell.value = data.decode()
@@ -104,6 +110,7 @@ class Interpreter:
             else:
                 equal(kind, b"E", "the kind of a frame")
                 cell.end = struct.unpack("<IBB", data)
+                equal(cell.begun, self.number, "the begin of the cell")
                 equal(cell.end[:2], (self.number, cell.exception is not None), "the end of the cell")
         self.drain()
         cell.output, self.said = self.said.decode(), b""
@@ -206,6 +213,24 @@ def _():
         equal(i.value("x"), "1", "x")
 
     both(act)
+
+
+@test("an interrupt ends a cell that has said that it begins")
+def _():
+    def act(i, is_python):
+        for _ in range(20):
+            cell = i.cell("while True: pass" if is_python else "for (;;);", interrupted_at_begin=True)
+            equal(cell.exception[0], "KeyboardInterrupt" if is_python else "Interrupt", "the exception")
+        equal(i.value("1"), "1", "the next cell")
+
+    both(act)
+    with Folder() as f, Interpreter(NODE) as i:
+        code = "const go = () => fs.existsSync(%r) ? (process.emit('SIGINT'), fs.writeFileSync(%r, '')) : setTimeout(go, 1)"
+        i.value("const fs = require('fs')\n" + code % (f / "go", f / "gone") + "\ngo()")
+        equal(i.cell("for (;;);", interrupted_at_begin=True).exception[0], "Interrupt", "the exception")
+        f.file("go", "")
+        wait_until(lambda: os.path.exists(f / "gone"), "an interrupt between two cells")
+        equal(i.cell("1").output, "", "the output of the next cell")
 
 
 @test("an interrupt ends a repr that hangs")

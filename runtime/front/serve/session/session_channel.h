@@ -55,7 +55,8 @@ int session_send_worker(const struct worker *keeper, enum session_worker kind, c
 /*
  * session_send_signal - a signal to the main process of an exec.
  *
- * Best-effort: an exec that has no main process yet, or none any more, does not get it.
+ * The keeper holds it until the program runs, or until the interpreter begins the cell.
+ * Best-effort: an exec that has ended does not get it.
  */
 int session_send_signal(const struct worker *keeper, const char *id, int signo,
 			struct cj_error *err);

@@ -42,13 +42,13 @@
 #include "runtime/front/serve/session/session_ahead.h"
 #include "runtime/front/serve/session/session_channel.h"
 #include "runtime/front/serve/session/session_repl.h"
+#include "runtime/front/serve/session/session_signals.h"
 #include "runtime/front/serve/worker/work_result.h"
 #include "runtime/jail/jail.h"
 #include "runtime/jail/session/session.h"
 #include "runtime/jail/session/session_fork.h"
 
-#define SIGNALS_MS   20 /* between attempts to deliver a signal to a program that starts */
-#define REQUESTS_MAX 8  /* of one round: the engine's sources are served in between */
+#define REQUESTS_MAX 8 /* of one round: the engine's sources are served in between */
 
 #define NO_NUMBER UINT_MAX /* the code of a cell is no file */
 
@@ -58,8 +58,8 @@ struct child {
 	unsigned slot;
 	unsigned number;      /* of an exec (work.h) */
 	char id[PLAN_ID_MAX]; /* of an exec; else "" */
-	uint64_t signals;     /* bit N: signal N is to be delivered once its program runs */
-	bool is_cell;         /* the slot is that of the session's interpreter */
+	struct session_signals signals;
+	bool is_cell; /* the slot is that of the session's interpreter */
 };
 
 enum source {
@@ -339,6 +339,7 @@ static int start_cell_worker(struct keeper *k, struct repl_cell *cell, struct cj
 	*c =
 	    (struct child){ .pidfd = -1, .slot = cell->slot, .number = NO_NUMBER, .is_cell = true };
 	memcpy(c->id, cell->request.id, sizeof(c->id));
+	session_signals_add(&c->signals, cell->signals);
 	const struct exec_order order = { .keeper = k->work,
 					  .session = k->session,
 					  .slot = cell->slot,
@@ -389,28 +390,22 @@ static void kill_children(struct keeper *k)
 
 /* --- signals to a program ----------------------------------------------------------- */
 
-/* ESRCH: its program does not run yet, or has ended, and then its worker ends soon, too. */
 static void deliver_signals(struct keeper *k, struct child *c)
 {
-	for (int signo = 1; c->signals != 0 && signo < NSIG; signo++) {
-		struct cj_error err = { 0 };
-		uint64_t bit = UINT64_C(1) << (signo - 1);
-		if ((c->signals & bit) == 0)
-			continue;
-		if (session_exec_signal(k->session, c->slot, signo, &err) == 0 || err.code != ESRCH)
-			c->signals &= ~bit;
-	}
+	session_signals_deliver(&c->signals, k->session, c->slot, c->is_cell ? k->repl : NULL);
 }
 
 static void add_signal(struct keeper *k, const struct session_request *r)
 {
 	struct child *c = find_child(k, r->id);
 
+	if (!c && session_repl_add_signals(k->repl, r->id, session_signal_bit(r->signo)))
+		return;
 	if (!c && r->signo == SIGKILL && k->session)
 		(void)session_exec_kill_left(k->session, r->id); /* its background processes */
 	if (!c || c->slot == SESSION_NO_SLOT)
 		return; /* it has ended meanwhile */
-	c->signals |= UINT64_C(1) << (r->signo - 1);
+	session_signals_add(&c->signals, session_signal_bit(r->signo));
 	deliver_signals(k, c);
 }
 
@@ -471,9 +466,9 @@ static int timeout_ms(const struct keeper *k)
 	if (k->repl && !k->is_ending && session_repl_at_ms(k->repl) < at_ms)
 		at_ms = session_repl_at_ms(k->repl);
 	for (size_t i = 0; i < SESSION_WORKERS_MAX; i++)
-		if (k->children[i].pidfd >= 0 && k->children[i].signals != 0 &&
-		    now_ms + SIGNALS_MS < at_ms)
-			at_ms = now_ms + SIGNALS_MS;
+		if (k->children[i].pidfd >= 0 && k->children[i].signals.bits != 0 &&
+		    now_ms + SESSION_SIGNALS_MS < at_ms)
+			at_ms = now_ms + SESSION_SIGNALS_MS;
 	if (at_ms == UINT64_MAX)
 		return -1;
 	return at_ms > now_ms ? (int)(at_ms - now_ms) : 0;

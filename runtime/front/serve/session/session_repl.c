@@ -3,6 +3,7 @@
 #include "runtime/front/serve/session/session_repl.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
@@ -18,6 +19,7 @@ struct session_repl {
 	struct cj_error failure; /* of the last start; code 0: none */
 	bool is_waiting;         /* the next cell has come */
 	struct session_request waiting;
+	uint64_t signals; /* for it */
 };
 
 int session_repl_create(struct work *keeper, struct session *s, struct session_repl **out,
@@ -55,6 +57,7 @@ static void refuse_waiting(struct session_repl *r, const char *why)
 	cj_stage(&err, "session");
 	refuse(&r->waiting, &err);
 	r->is_waiting = false;
+	r->signals = 0;
 }
 
 static bool is_cancelled(const struct session_request *request)
@@ -83,6 +86,19 @@ int session_repl_add(struct session_repl *r, struct session_request *request, st
 	r->waiting = *request;
 	*request = (struct session_request)SESSION_REQUEST_NULL;
 	return 0;
+}
+
+bool session_repl_add_signals(struct session_repl *r, const char *id, uint64_t signals)
+{
+	if (!r || !r->is_waiting || strcmp(r->waiting.id, id) != 0)
+		return false;
+	r->signals |= signals;
+	return true;
+}
+
+bool session_repl_runs_code(const struct session_repl *r)
+{
+	return r->interpreter && session_interpreter_runs_code(r->interpreter);
 }
 
 /* --- the interpreter ------------------------------------------------------------------------ */
@@ -172,12 +188,16 @@ bool session_repl_turn(struct session_repl *r, struct repl_cell *out)
 	if (!r->is_waiting || (!has_failed && state_of(r) != INTERPRETER_WAITS))
 		return false;
 
-	*out = (struct repl_cell){ .request = r->waiting, .interpreter = r->interpreter };
+	*out = (struct repl_cell){ .request = r->waiting,
+				   .interpreter = r->interpreter,
+				   .signals = r->signals };
 	r->is_waiting = false;
+	r->signals = 0;
 	r->has_cell = true;
 	if (has_failed) {
 		out->early = &r->failure;
 		out->slot = SESSION_NO_SLOT;
+		out->signals = 0; /* it has its result */
 		return true;
 	}
 	out->slot = session_interpreter_slot(r->interpreter);

@@ -5,9 +5,9 @@
  *
  * The keeper has one interpreter, which starts in the background.  A cell waits until it is ready
  * and the worker of the cell before it has ended.  Only one can wait: the queue is the server's
- * (cell_gate, sessions.h).  When a cell has ended its interpreter, another one starts at once.  When
- * none can be started, the next cell has the reason as its result, and the cell after it makes
- * another attempt.
+ * (cell_gate, sessions.h).  When a cell has ended its interpreter, another one starts at once.
+ * When none can be started, the next cell has the reason as its result, and the cell after it
+ * makes another attempt.
  */
 #pragma once
 
@@ -38,6 +38,11 @@ void session_repl_refuse(struct session_repl *r);
 /* Takes the request's descriptors.  Fails: EBUSY when one waits that is not cancelled. */
 int session_repl_add(struct session_repl *r, struct session_request *request, struct cj_error *err);
 
+/* For the cell that waits.  False: this one does not wait. */
+bool session_repl_add_signals(struct session_repl *r, const char *id, uint64_t signals);
+/* As session_interpreter_runs_code(). */
+bool session_repl_runs_code(const struct session_repl *r);
+
 void session_repl_watch(const struct session_repl *r, struct pollfd out[INTERPRETER_FDS]);
 /* On clock_ms(), when session_repl_turn() has something to do without an event. */
 uint64_t session_repl_at_ms(const struct session_repl *r);
@@ -48,6 +53,7 @@ struct repl_cell {
 	struct session_interpreter *interpreter; /* borrowed */
 	const struct cj_error *early;            /* why there is none, or NULL */
 	unsigned slot;                           /* for session_exec_signal() */
+	uint64_t signals;                        /* came while it waited: bit N-1 is signal N */
 };
 
 /*

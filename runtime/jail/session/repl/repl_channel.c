@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HEAD_SIZE 5 /* the kind, the size */
-#define END_SIZE  6
+#define HEAD_SIZE  5 /* the kind, the size */
+#define BEGIN_SIZE 4
+#define END_SIZE   6
 
 static uint32_t get_u32(const uint8_t *bytes)
 {
@@ -49,6 +50,16 @@ static const char *known_type(const char *type)
 static int take_ready(struct repl_reader *r, struct cj_error *err)
 {
 	return r->cell ? refuse(err, "a second 'ready'") : REPL_READY;
+}
+
+static int take_begin(struct repl_reader *r, struct cj_error *err)
+{
+	if (r->size != BEGIN_SIZE || get_u32(r->data) != r->cell->number)
+		return refuse(err, "the begin of another cell");
+	if (r->cell->has_begun)
+		return refuse(err, "two begins");
+	r->cell->has_begun = true;
+	return REPL_GOES_ON;
 }
 
 static int take_display(struct repl_reader *r, struct cj_error *err)
@@ -106,6 +117,7 @@ static const struct {
 	int (*take)(struct repl_reader *r, struct cj_error *err);
 } kinds[] = {
 	{ 'R', 0, take_ready },
+	{ 'B', BEGIN_SIZE, take_begin },
 	{ 'D', CELL_DISPLAY_BYTES_MAX, take_display },
 	{ 'V', CELL_VALUE_MAX, take_value },
 	{ 'X', CELL_EXCEPTION_MAX, take_exception },

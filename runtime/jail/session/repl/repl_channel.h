@@ -13,6 +13,7 @@
  * From the interpreter:
  *
  *	'R'  it is ready for its first cell; no data
+ *	'B'  the number of the cell (4 bytes): it begins, and SIGINT interrupts it from now on
  *	'D'  a display: its media type, NUL, its bytes
  *	'V'  the value of the last expression, as text
  *	'X'  the exception: its type, NUL, its message, NUL, the whole traceback
@@ -48,6 +49,7 @@ struct cell_display {
 /* What a cell showed.  Untrusted; the texts may be no UTF-8. */
 struct cell_outcome {
 	uint32_t number;
+	bool has_begun; /* its interpreter said so */
 	bool is_new; /* its interpreter replaced another one: variables of earlier cells are gone */
 	bool is_lost;      /* its interpreter has ended: so are its own */
 	const char *value; /* NULL: none */

@@ -77,6 +77,8 @@ void session_cell_serve(struct jail *j, struct outcome *out)
 	struct session_cell *c = j->run.cell;
 	struct cj_error broken = { 0 };
 	int rc = turn(c, &broken);
+	bool runs = c->outcome.has_begun && !c->has_ended;
+	session_exec_set_cell(j, runs ? c->outcome.number : 0);
 	if (out->has_status)
 		return;
 	if (rc < 0) {

@@ -191,6 +191,12 @@ size_t session_interpreter_own(const struct session_interpreter *i, int out[INTE
 	return count;
 }
 
+bool session_interpreter_runs_code(const struct session_interpreter *i)
+{
+	const struct session_row *row = &i->session->shared->rows[i->slot];
+	return i->state == INTERPRETER_RUNS && atomic_load(&row->cell) == i->cells;
+}
+
 void session_interpreter_begin_cell(struct session_interpreter *i)
 {
 	change_state(i, INTERPRETER_RUNS);

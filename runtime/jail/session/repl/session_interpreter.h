@@ -67,6 +67,12 @@ uint64_t session_interpreter_at_ms(const struct session_interpreter *i);
 /* After poll(2): it may be ready now, or have ended; *err says why it could not start. */
 void session_interpreter_turn(struct session_interpreter *i, struct cj_error *err);
 
+/*
+ * The interpreter said that the code of this cell runs, so that a signal reaches the cell.  What it
+ * says is untrusted: it may say so at any time or never.
+ */
+bool session_interpreter_runs_code(const struct session_interpreter *i);
+
 /* Before the worker is forked, and after it has ended. */
 void session_interpreter_begin_cell(struct session_interpreter *i);
 void session_interpreter_end_cell(struct session_interpreter *i, bool lives);

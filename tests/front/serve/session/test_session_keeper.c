@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WRAP: fork */
+/* WRAP: fork clock_ms */
 /*
  * The keeper of a session and its workers, as the server sees them: each exec has its own result,
  * and nothing outlives the session, wherever it ends.
@@ -24,6 +24,15 @@ pid_t __wrap_fork(void)
 		return -1;
 	}
 	return __real_fork();
+}
+
+static uint64_t *clock_ahead_ms; /* shared with the keeper and its workers */
+
+uint64_t __real_clock_ms(void);
+uint64_t __wrap_clock_ms(void);
+uint64_t __wrap_clock_ms(void)
+{
+	return __real_clock_ms() + (clock_ahead_ms ? *clock_ahead_ms : 0);
 }
 
 static struct worker_context jobs = { .keep_session = session_keep };
@@ -613,14 +622,20 @@ static void take(struct side *side, const char *body)
 	send_kind(&side->keeper, JOB_SESSION, body, strlen(body), false);
 }
 
-static struct said run_cell(struct side *side, const char *body)
+static struct worker asked_cell(struct side *side, const char *id, const char *body)
 {
 	struct worker w = WORKER_NULL;
 	struct cj_error err = { 0 };
 
-	if (session_send_worker(&side->keeper, SESSION_WORKER_CELL, "cell", &w, NULL, &err) < 0)
+	if (session_send_worker(&side->keeper, SESSION_WORKER_CELL, id, &w, NULL, &err) < 0)
 		fail_msg("%s", err.msg);
 	send_kind(&w, JOB_EXEC, body, strlen(body), false);
+	return w;
+}
+
+static struct said run_cell(struct side *side, const char *body)
+{
+	struct worker w = asked_cell(side, "cell", body);
 	return hear(&w);
 }
 
@@ -791,14 +806,155 @@ static void an_interpreter_that_can_not_start_ahead_is_a_reason(void **state)
 	spawner_end(&side.spawner);
 }
 
+/* --- signals to cells --- */
+
+#define CELL(code) "{\"code\":\"" code "\",\"timeout\":\"600s\"}"
+#define SLEEPS     "import time\\ntime.sleep(1000)"
+#define UNTIL_GO   "while not os.path.exists('/box/go'): time.sleep(0.01)\\n"
+#define SAY_TAKEN  "open('/box/taken', 'w').close()\\n"
+
+static struct side opened_repl(void)
+{
+	struct side side = prepared_python();
+
+	take(&side, REPL);
+	if (next_line(&side).type != SESSION_LINE_LIVES)
+		fail_msg("no session: %s", side.line);
+	return side;
+}
+
+/* The keeper has handled all earlier requests by then. */
+static void run_shell(struct side *side, const char *body)
+{
+	struct said said = run_exec(side, body);
+	assert_status(&said, "exited");
+	arena_fini(&said.arena);
+}
+#define AWAIT_TAKEN SHELL("until [ -e /box/taken ]; do sleep 0.01; done")
+#define LET_IT_GO   SHELL("touch /box/go")
+
+static void assert_cell_ended(struct said *said, const char *exception)
+{
+	assert_status(said, "exited");
+	const struct json_node *cell = json_get(result_of(said), "cell");
+	const char *type = word(json_get(cell, "exception"), "type");
+	if (strcmp(type, exception) != 0)
+		fail_msg("not '%s': %s", exception, said->text);
+	arena_fini(&said->arena);
+}
+
+static void interrupt(struct side *side, const char *id)
+{
+	struct cj_error err = { 0 };
+	assert_int_equal(session_send_signal(&side->keeper, id, SIGINT, &err), 0);
+}
+
+/* An interpreter that has taken a cell, and begins its code only when it may go. */
+static void a_signal_is_held_until_the_interpreter_begins_the_cell(void **state)
+{
+	(void)state;
+	struct side side = opened_repl();
+	struct said said =
+	    run_cell(&side, CELL("import os, time\\n"
+				 "own = display.__globals__\\n"
+				 "take = own['take_cell']\\n"
+				 "def late():\\n"
+				 "    cell = take()\\n"
+				 "    " SAY_TAKEN "    " UNTIL_GO "    own['take_cell'] = take\\n"
+				 "    return cell\\n"
+				 "own['take_cell'] = late"));
+	assert_cell_ended(&said, "");
+	struct worker w = asked_cell(&side, "late", CELL(SLEEPS));
+	run_shell(&side, AWAIT_TAKEN);
+	interrupt(&side, "late");
+	run_shell(&side, LET_IT_GO);
+	said = hear(&w);
+	assert_cell_ended(&said, "KeyboardInterrupt");
+	end_orderly(&side);
+}
+
+static void a_signal_to_a_cell_that_waits_reaches_it(void **state)
+{
+	(void)state;
+	struct side side = opened_repl();
+	struct worker w = asked_cell(&side, "first", CELL("import os, time\\n" SAY_TAKEN UNTIL_GO));
+
+	run_shell(&side, AWAIT_TAKEN);
+	struct worker next = asked_cell(&side, "next", CELL(SLEEPS));
+	interrupt(&side, "next");
+	run_shell(&side, LET_IT_GO);
+	struct said said = hear(&w);
+	assert_cell_ended(&said, "");
+	said = hear(&next);
+	assert_cell_ended(&said, "KeyboardInterrupt");
+	end_orderly(&side);
+}
+
+/* The program has changed its interpreter. */
+static void a_signal_is_held_for_a_limited_time(void **state)
+{
+	(void)state;
+	struct side side = opened_repl();
+	struct said said = run_cell(
+	    &side, CELL("own = display.__globals__\\n"
+			"send = own['send']\\n"
+			"own['send'] = lambda kind, data=b'': kind == b'B' or send(kind, data)"));
+	assert_cell_ended(&said, "");
+	struct worker w = asked_cell(&side, "silent", CELL(SAY_TAKEN SLEEPS));
+	run_shell(&side, AWAIT_TAKEN);
+	interrupt(&side, "silent");
+	run_shell(&side, LET_IT_GO);
+	*clock_ahead_ms = 60000;
+	said = hear(&w);
+	assert_cell_ended(&said, "KeyboardInterrupt");
+	end_orderly(&side);
+	*clock_ahead_ms = 0;
+}
+
+static void assert_unready(struct worker *w, const char *why)
+{
+	struct said said = hear(w);
+	assert_int_equal(said.lines, 1);
+	assert_string_equal(word(said.line[0], "type"), "unready");
+	assert_non_null(strstr(word(said.line[0], "message"), why));
+	arena_fini(&said.arena);
+}
+
+static void one_cell_may_wait_and_makes_room_when_it_is_cancelled(void **state)
+{
+	(void)state;
+	struct side side = opened_repl();
+	struct worker first =
+	    asked_cell(&side, "first", CELL("import os, time\\n" SAY_TAKEN UNTIL_GO));
+
+	run_shell(&side, AWAIT_TAKEN);
+	struct worker second = asked_cell(&side, "second", CELL("1"));
+	struct worker third = asked_cell(&side, "third", CELL("1"));
+	assert_unready(&third, "waits already");
+	cj_close(&second.control_fd);
+	struct worker fourth = asked_cell(&side, "fourth", CELL("raise KeyError"));
+	assert_unready(&second, "cancelled before it began");
+	run_shell(&side, LET_IT_GO);
+	struct said said = hear(&first);
+	assert_cell_ended(&said, "");
+	said = hear(&fourth);
+	assert_cell_ended(&said, "KeyError");
+	end_orderly(&side);
+}
+
 /* --- set-up --- */
 
 static int share_forks(void **state)
 {
-	forks_left = mmap(NULL, sizeof(*forks_left), PROT_READ | PROT_WRITE,
-			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (forks_left == MAP_FAILED)
+	struct {
+		int forks;
+		uint64_t ahead_ms;
+	} *shared =
+	    mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (shared == MAP_FAILED)
 		return 1;
+	forks_left = &shared->forks;
+	clock_ahead_ms = &shared->ahead_ms;
 	*forks_left = -1;
 	return can_make_jails(state);
 }
@@ -833,6 +989,10 @@ int main(void)
 		TEST(a_prepared_session_that_nobody_takes_ends_quietly),
 		TEST(a_prepared_session_takes_no_other_job),
 		TEST(an_interpreter_that_can_not_start_ahead_is_a_reason),
+		TEST(a_signal_is_held_until_the_interpreter_begins_the_cell),
+		TEST(a_signal_to_a_cell_that_waits_reaches_it),
+		TEST(a_signal_is_held_for_a_limited_time),
+		TEST(one_cell_may_wait_and_makes_room_when_it_is_cancelled),
 	};
 	return cmocka_run_group_tests_name("session keeper", tests, share_forks, remove_home);
 }

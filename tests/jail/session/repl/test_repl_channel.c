@@ -88,6 +88,17 @@ static void an_exception_has_three_parts(void **state)
 	assert_refused(&r, TAKE(&r, 'X', "KeyError\0'k'"), "lacks a part");
 }
 
+static void a_cell_begins_once(void **state)
+{
+	(void)state;
+	struct reading r;
+	begin(&r);
+	assert_false(r.cell.has_begun);
+	assert_int_equal(TAKE(&r, 'B', "\x07\0\0\0"), REPL_GOES_ON);
+	assert_true(r.cell.has_begun);
+	assert_refused(&r, TAKE(&r, 'B', "\x07\0\0\0"), "two begins");
+}
+
 static void bytes_may_come_one_at_a_time(void **state)
 {
 	(void)state;
@@ -133,6 +144,9 @@ static void what_our_interpreters_do_not_send_is_refused(void **state)
 		{ 'E', "\x07\0\0\0\0", 5, "another cell" },
 		{ 'E', "\x07\0\0\0\0\0\0", 7, "too large" },
 		{ 'R', "x", 1, "too large" },
+		{ 'B', "\x08\0\0\0", 4, "another cell" },
+		{ 'B', "\x07\0\0", 3, "another cell" },
+		{ 'B', "\x07\0\0\0\0", 5, "too large" },
 	};
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct reading r;
@@ -231,6 +245,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_cell_has_displays_a_value_and_an_end),
 		cmocka_unit_test(an_exception_has_three_parts),
+		cmocka_unit_test(a_cell_begins_once),
 		cmocka_unit_test(bytes_may_come_one_at_a_time),
 		cmocka_unit_test(the_interpreter_says_once_that_it_is_ready),
 		cmocka_unit_test(what_our_interpreters_do_not_send_is_refused),

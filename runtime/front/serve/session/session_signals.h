@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * session_signals - signals to a program of a session, until they can be delivered.  Acts.
+ *
+ * A program that has not been executed can't get any.  What an interpreter gets before it begins
+ * the code of a cell, or after it, has no effect on the cell, or ends the interpreter.  So signals
+ * are held meanwhile.  Only SIGKILL is not held for a cell.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#define SESSION_SIGNALS_MS 20 /* between attempts */
+/* When an interpreter begins is data from inside: a cell gets its signals after this time. */
+#define SESSION_SIGNALS_HOLD_MS 30000
+
+struct session;
+struct session_repl;
+
+struct session_signals {
+	uint64_t bits;     /* bit N-1: signal N */
+	uint64_t until_ms; /* on clock_ms(): no longer held for a cell */
+};
+
+static inline uint64_t session_signal_bit(int signo)
+{
+	return UINT64_C(1) << (signo - 1);
+}
+
+void session_signals_add(struct session_signals *to, uint64_t bits);
+
+/* repl: of a cell, whose interpreter has this slot; NULL: of another program. */
+void session_signals_deliver(struct session_signals *signals, struct session *s, unsigned slot,
+			     const struct session_repl *repl);

@@ -115,18 +115,19 @@ int serve_parts_adopt(struct serve_parts *p, struct service_config *c, struct cj
 	const struct executions_limits limits = { .concurrency = choose_concurrency(c),
 						  .queue = c->queue,
 						  .queue_ms = c->queue_ms };
+	const struct sessions_limits sessions = {
+		.count = c->sessions,
+		.memory_bytes = c->session_memory ? c->session_memory : half_of_memory(),
+		.lease_ms = c->session_lease_ms,
+		.idle_ms = c->session_idle_ms,
+	};
 	const struct zygotes_limits zygotes = { c->zygote_children, c->zygote_age_ms };
 
 	if (adopt_audit(p, c, err) < 0)
 		return -err->code;
 	callers_settle(&c->callers, limits.concurrency);
 	accounts_adopt(&p->accounts, &c->callers, p->api.own_uid);
-	p->sessions.limits = (struct sessions_limits){
-		.count = c->sessions,
-		.memory_bytes = c->session_memory ? c->session_memory : half_of_memory(),
-		.lease_ms = c->session_lease_ms,
-		.idle_ms = c->session_idle_ms,
-	};
+	sessions_set_limits(&p->sessions, &sessions);
 	pool_configure(&p->pool, c->pools, c->npools, c->pool_age_ms);
 	zygotes_configure(&p->zygotes, c->pools, c->npools, &zygotes);
 	executions_set_limits(p->executions, limits);

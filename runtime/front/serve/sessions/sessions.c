@@ -103,6 +103,22 @@ void sessions_fini(struct sessions *s)
 		sessions_drop(s, e);
 }
 
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+void sessions_set_limits(struct sessions *s, const struct sessions_limits *limits)
+{
+	struct session_entry *e;
+
+	s->limits = *limits;
+	TAILQ_FOREACH(e, &s->entries, link) {
+		e->lease_ms = least(e->lease_ms, limits->lease_ms);
+		e->idle_ms = least(e->idle_ms, limits->idle_ms);
+	}
+}
+
 /* --- a new session ---------------------------------------------------------- */
 
 static int check_time(const char *name, uint64_t ms, uint64_t most_ms, struct cj_error *err)
@@ -153,11 +169,6 @@ enum api_code sessions_admit(const struct sessions *s, const struct account *a,
 	    memory_bytes > l->memory_bytes - s->reserved_bytes)
 		return API_SESSIONS_FULL;
 	return API_CODE_COUNT;
-}
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
 }
 
 static uint64_t default_lease(const struct sessions *s, const struct session_order *o)

@@ -110,6 +110,8 @@ struct sessions {
 
 void sessions_init(struct sessions *s);
 void sessions_fini(struct sessions *s);
+/* At the start and after a reload: each later use of a session renews its times by no more. */
+void sessions_set_limits(struct sessions *s, const struct sessions_limits *limits);
 
 struct session_order {
 	const char *id, *profile;

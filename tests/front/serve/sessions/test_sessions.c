@@ -229,6 +229,26 @@ static void a_use_renews_the_lease_if_the_session_wants_it(void **state)
 	assert_due(w, 2300, e, ENDED_LEASE);
 }
 
+static void a_use_renews_by_no_more_than_the_limits_of_a_reload(void **state)
+{
+	struct world *w = *state;
+	struct session_entry *e = add_live(w, &w->a, 300, 600);
+	struct sessions_limits lower = w->sessions.limits;
+
+	e->renew_on_use = true;
+	lower.lease_ms = 200;
+	lower.idle_ms = 100;
+	sessions_set_limits(&w->sessions, &lower);
+	assert_due(w, 1200, NULL, ENDED_REASON_COUNT); /* what it has, it keeps */
+	struct exec_entry *x = begin(w, e, "x");
+	finish(w, x, NULL, 0, 1250);
+	assert_due(w, 1349, NULL, ENDED_REASON_COUNT);
+	assert_due(w, 1350, e, ENDED_IDLE);
+	e->idle_until_ms = 9000;
+	assert_due(w, 1449, NULL, ENDED_REASON_COUNT);
+	assert_due(w, 1450, e, ENDED_LEASE);
+}
+
 static void an_exec_keeps_a_session_from_being_idle(void **state)
 {
 	struct world *w = *state;
@@ -434,6 +454,7 @@ int main(void)
 		TEST(a_lease_and_an_idle_time_end),
 		TEST(a_renewed_session_lives_on),
 		TEST(a_use_renews_the_lease_if_the_session_wants_it),
+		TEST(a_use_renews_by_no_more_than_the_limits_of_a_reload),
 		TEST(an_exec_keeps_a_session_from_being_idle),
 		TEST(a_session_that_starts_or_ends_is_not_due),
 		TEST(the_first_reason_stays),

@@ -48,12 +48,16 @@ static void read_cpu(const struct jail *j, const struct watched *seen,
 	out->cpu_system_ms = system_us / 1000;
 }
 
-/* Without a cgroup and a sample: the largest process, which is a lower bound. */
+/*
+ * Without a cgroup and a sample: the largest process, which is a lower bound.  A sample that found
+ * only processes that were ending is none: they have released their memory.
+ */
 static void read_memory_peak(const struct watched *seen, const struct cgroup_usage *cg,
 			     struct usage *out)
 {
-	uint64_t own_bytes = seen->peak.processes > 0 ? seen->peak.memory_bytes
-						      : seen->ended.max_rss_bytes;
+	uint64_t own_bytes = seen->peak.memory_bytes;
+	if (!seen->peak.has_memory && seen->ended.max_rss_bytes > own_bytes)
+		own_bytes = seen->ended.max_rss_bytes;
 	out->memory_peak_bytes = cg->has_memory_peak ? cg->memory_peak_bytes : own_bytes;
 	out->has_memory_peak = cg->has_memory_peak || own_bytes > 0;
 }

@@ -212,6 +212,7 @@ static void add_process(struct walk *w, int proc_fd, const char *pid)
 	if (bytes == 0 && stat.threads > 1)
 		bytes = read_memory_of_threads(w, proc_fd, pid);
 	w->sum.memory_bytes += bytes;
+	w->sum.has_memory |= bytes > 0;
 	note_related(w, proc_fd, pid, &stat, bytes);
 }
 
@@ -303,6 +304,7 @@ void process_usage_raise(struct process_usage *peak, const struct process_usage 
 {
 	lift(&peak->memory_bytes, now->memory_bytes);
 	lift(&peak->processes, now->processes);
+	peak->has_memory |= now->has_memory;
 	if (process_usage_cpu_us(now) > process_usage_cpu_us(peak)) {
 		peak->cpu_user_us = now->cpu_user_us;
 		peak->cpu_system_us = now->cpu_system_us;

@@ -22,6 +22,7 @@ struct process_usage {
 	/* Of the living processes, of those that were reaped, and, with a sampler, of others. */
 	uint64_t cpu_user_us, cpu_system_us;
 	uint64_t processes; /* threads included, init not */
+	bool has_memory;    /* of a process; one that is ending shows none */
 };
 
 /*

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* WRAP: poll epoll_create1 epoll_ctl timerfd_create sys_pidfd_send_signal cgroup_kill */
+/* WRAP: process_usage_take */
 /*
  * The supervisor's loop: what cancels a run, what becomes of a jail whose init is killed from
  * outside, a terminal that changes its size, and the loop's waiting that fails.
@@ -20,6 +21,7 @@
 #include "runtime/jail/cgroup/cgroup.h"
 #include "runtime/jail/record.h"
 #include "runtime/jail/supervise/relay.h"
+#include "runtime/jail/usage/process_usage.h"
 #include "tests/failing.h"
 
 /* --- calls that fail ------------------------------------------------------------------ */
@@ -67,6 +69,23 @@ USED_UP(epoll_create1, UNUSED int flags)
 USED_UP(epoll_ctl, UNUSED int epoll_fd, UNUSED int op, UNUSED int fd,
 	UNUSED struct epoll_event *event)
 USED_UP(timerfd_create, UNUSED int clock, UNUSED int flags)
+
+#define SCRATCH_BYTES 4096
+
+static bool only_zombies; /* is what samples find, and a file of the scratch */
+
+bool __real_process_usage_take(int proc_fd, int box_fd, struct sampler *s,
+			       struct process_usage *out);
+bool __wrap_process_usage_take(int proc_fd, int box_fd, struct sampler *s,
+			       struct process_usage *out);
+bool __wrap_process_usage_take(int proc_fd, int box_fd, struct sampler *s,
+			       struct process_usage *out)
+{
+	if (!only_zombies)
+		return __real_process_usage_take(proc_fd, box_fd, s, out);
+	*out = (struct process_usage){ .processes = 1, .memory_bytes = SCRATCH_BYTES };
+	return true;
+}
 
 /* --- runs ------------------------------------------------------------------------------ */
 
@@ -180,6 +199,18 @@ static void an_init_killed_from_outside_is_reported_with_the_usage(void **state)
 	assert_int_equal(r->out.status, STATUS_SIGNALED);
 	assert_int_equal(r->out.signal, SIGKILL);
 	assert_true(has_warning(&r->out, "init was killed from outside"));
+}
+
+/* On a busy host the only sample of a short run may come when its process is ending. */
+static void a_run_whose_samples_find_only_zombies_has_a_memory_peak(void **state)
+{
+	struct run *r = *state;
+	only_zombies = true;
+	assert_int_equal(watch(r, "sleep 0.2"), 0);
+	only_zombies = false;
+	assert_int_equal(r->out.status, STATUS_EXITED);
+	assert_true(r->out.usage.has_memory_peak);
+	assert_true(r->out.usage.memory_peak_bytes > SCRATCH_BYTES);
 }
 
 static int outer_fd = -1; /* our side of the caller's terminal */
@@ -376,6 +407,7 @@ int main(void)
 		TEST(who_asked_going_away_cancels_the_run),
 		TEST(a_regular_file_can_not_hang_up),
 		TEST(an_init_killed_from_outside_is_reported_with_the_usage),
+		TEST(a_run_whose_samples_find_only_zombies_has_a_memory_peak),
 		TEST(the_jails_terminal_follows_the_callers),
 		TEST(a_process_that_does_not_die_is_not_waited_for),
 		TEST(output_waits_for_room_and_none_is_lost),

@@ -98,6 +98,7 @@ static void all_processes_but_init_are_counted(void **state)
 	assert_int_equal(s.processes, 4);
 	assert_int_equal(process_usage_cpu_us(&s) / 1000, 4000); /* init's own time is ours */
 	assert_int_equal(s.memory_bytes, 302 * 1024);
+	assert_true(s.has_memory);
 }
 
 static void a_zombie_counts_as_a_process_without_memory(void **state)
@@ -111,6 +112,11 @@ static void a_zombie_counts_as_a_process_without_memory(void **state)
 	assert_true(process_usage_take(proc_fd, -1, NULL, &s));
 	assert_int_equal(s.processes, 1);
 	assert_int_equal(s.memory_bytes, 0);
+	assert_false(s.has_memory);
+
+	struct process_usage peak = { .has_memory = true };
+	process_usage_raise(&peak, &s);
+	assert_true(peak.has_memory); /* from the sample before */
 }
 
 static void a_process_that_vanishes_is_passed_over(void **state)

@@ -235,15 +235,19 @@ class Service:
 
     def workers(self):
         """Processes below the service's own."""
-        todo, found = [self.process.pid], []
-        while todo:
-            children = harness.children_of(todo.pop())
-            found += children
-            todo += children
-        return found
+        return processes_below(self.process.pid)
 
     def signal(self, number):
         self.process.send_signal(number)
+
+
+def processes_below(pid):
+    todo, found = [pid], []
+    while todo:
+        children = harness.children_of(todo.pop())
+        found += children
+        todo += children
+    return found
 
 
 def read_all(sock):

@@ -20,7 +20,7 @@ IDLE_MAX = 0.1  # busy processors, above which the CPU time of a run cannot be t
 
 # A program: its profile, its code, and the tiers that are worth measuring.
 PROGRAMS = {
-    "print": ("python", "print(1)", tuple(TIERS)),
+    "print": ("python", "print(1)", tuple(tier for tier in TIERS if tier != "repl")),
     "pandas": ("python-data", "import pandas; print(1)", ("interpreter", "zygote")),
 }
 ROUNDS_MIN = {"print": 1, "pandas": 10}  # below, its interpreters take most of the time

@@ -13,13 +13,14 @@ from .turns import PATH, milliseconds, percentile
 START_S = 30  # for a pool with large preloads
 QUEUE = 1024
 
-# What waits for the request: nothing, a jail, a jail with an interpreter that has started, or one with
-# a fork of an interpreter.  A tier's keys in the pool ("N": so many jails), and in the profile.
+# What waits for the request: nothing, a jail, a jail with an interpreter that has started, one with a
+# fork of an interpreter, or a session with an interpreter.  A tier's keys in the pool ("N": so many jails), and in the profile.
 TIERS = {
     "cold": ({"jails": 0, "interpreters": 0}, None),
     "jail": ({"jails": "N", "interpreters": 0}, None),
     "interpreter": ({"jails": 0, "interpreters": "N"}, {"zygote": False}),
     "zygote": ({"jails": 0, "interpreters": "N"}, {"zygote": True}),
+    "repl": ({"repls": "N"}, None),
 }
 
 

@@ -92,6 +92,24 @@ def compute(service, rounds, samples, label):
     service.ask(connection, "DELETE", path)
 
 
+def first(service, rounds, samples, label):
+    """So many sessions with one cell each."""
+    connection = service.open()
+    for number in range(-WARM_UP, rounds):
+        into = samples if number >= 0 else {}
+        service.await_pool()
+        time.sleep(PAUSE_S)
+
+        def begin():
+            path = service.create(connection, context="repl")
+            return path, service.ask(connection, "POST", path + "/execs", {"code": "1 + 1"})
+
+        path, answer = timed(into, f"{label}: create and the first cell", begin)
+        if answer.get("cell", {}).get("value") != "2":
+            raise NotMeasured(f"the cell's value is {answer.get('cell')}")
+        service.ask(connection, "DELETE", path)
+
+
 def measure(bench, name, path, table, base_ms):
     samples = {}
     for tier in ("cold", "jail"):
@@ -99,6 +117,9 @@ def measure(bench, name, path, table, base_ms):
             live(service, bench.count(0.5), samples, f"{name}, {tier}")
             if tier == "cold":
                 compute(service, bench.count(2), samples, name)
+    for tier in ("cold", "repl"):
+        with Sessions(bench, path, "python", tier, 4, "1") as service:
+            first(service, bench.count(0.5), samples, f"{name}, {tier}")
     for who, values in samples.items():
         middle = milliseconds(percentile(values, 50))
         table.add(who, bench.callers[0].name, whole_ms=middle, whole_p99_ms=milliseconds(percentile(values, 99)),

@@ -269,8 +269,9 @@ static void every_row_of_both_tables_fails_once_and_leaves_nothing(void **state)
 {
 	(void)state;
 	struct plan plan = simple_plan();
-	plan.network.mode = NETWORK_PUBLIC;             /* so that every row is wanted */
-	plan.image = &(const struct image_record){ 0 }; /* without a layer */
+	const struct image_record image = { 0 };
+	plan.network.mode = NETWORK_PUBLIC; /* so that every row is wanted */
+	plan.image = &image;                /* it has no layer */
 	plan.network.starts_early = true;
 	plan.network.uplink = UPLINK_NONE;
 	tables =

@@ -242,8 +242,9 @@ static int prepare(const struct plan *plan, const char *id, bool moves_init, str
 int jail_prepare(const struct plan *plan, const char *id, struct jail **out, struct cj_error *err)
 {
 	bool again = false;
-	if (prepare(plan, id, false, out, &again, err) == 0 || !again)
-		return -err->code;
+	int rc = prepare(plan, id, false, out, &again, err);
+	if (rc == 0 || !again)
+		return rc;
 	*err = (struct cj_error){ 0 };
 	return prepare(plan, id, true, out, &again, err);
 }

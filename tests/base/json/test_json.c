@@ -511,7 +511,8 @@ static void every_missing_byte_of_memory_is_an_error(void **state)
 		assert_null(node);
 		failures++;
 	}
-	assert_int_equal(failures, 1 + 21 * 3 + 1); /* object, keys and values, their sorting */
+	/* Object, keys and values, their sorting; lld wraps the calls inside of arena.c, too. */
+	assert_in_range(failures, 1 + 21 * 3 + 1, 2 * (1 + 21 * 3 + 1));
 }
 
 static void a_member_is_found_by_its_type(void **state)

@@ -10,10 +10,8 @@
  * spare becomes an exec's before a second reaper exists, so the session has as many processes as
  * without it.  A program that was left behind also keeps a session from having a spare.
  *
- * An exec that follows at once has no spare: its reaper moves while it waits.  The two execs
- * together take as long as if the first one had moved its reaper.  A move that begins with the
- * first exec would shorten that.  But it would lock the host's cgroups once more for each exec, and
- * the removal of a session after a short exec would wait for it.
+ * An exec that follows at once has no spare: its reaper moves while it waits.  So a burst of execs
+ * still waits for one grace period, with its second exec.
  */
 #include <poll.h>
 #include <signal.h>

@@ -460,7 +460,7 @@ def judge(seen, base, call, name):
     if bad and not is_by_libc:
         return f"died of a signal: {bad}"
     if seen.left and (seen.stays or not is_release(seen, call)):
-        return f"left behind: {seen.left}, after gc: {seen.stays}"
+        return f"left behind: {seen.left}, after gc: {seen.stays} (exit status {seen.code})"
     if is_by_libc:
         return None
     if not seen.is_reached():
@@ -479,8 +479,9 @@ def is_abort_of_libc(seen, call):
 
 def is_release(seen, call):
     """A record or a cgroup that can't be removed, or that can't be seen to be ours still, is left to the next
-    run, or to gc: jail.c says so.  On a busy machine a time limit ends a run before its program."""
-    is_end = call.phase == "after" or seen.code == 124
+    run, or to gc: jail.c says so.  On a busy machine a run may end before its program."""
+    is_record = call.name == "unlinkat" and call.argument.startswith("runs/")
+    is_end = call.phase == "after" or seen.code == 124 or is_record
     return is_end and call.name in ("unlinkat", "rmdir", "flock", "newfstatat", "fstat")
 
 

@@ -199,7 +199,7 @@ static void a_worker_that_is_killed_leaves_no_fork_bomb(void **state)
 	assert_int_equal(kill(h.pid, SIGKILL), 0);
 	(void)finish_exec(&w, &h);
 	assert_true(serve_until_gone(&w, h.slot));
-	struct exec_result after = run_shell(&w, "echo fine", NULL);
+	struct exec_result after = run_shell_after_kill(&w, "echo fine");
 	assert_exited(&after, 0);
 	end_session(&w);
 }
@@ -256,7 +256,9 @@ static void a_killed_reaper_ends_the_session(void **state)
 	struct exec_handle h =
 	    start_shell(&w, "(setsid sleep 1000 &); kill -KILL $PPID; sleep 1000", NULL);
 	struct exec_result r = finish_exec(&w, &h);
-	assert_int_equal(r.status, STATUS_SIGNALED);
+	if (!r.is_there || r.rc != 0 || r.status != STATUS_SIGNALED)
+		fail_msg("is_there %d rc %d status %s: %s; %s", r.is_there, r.rc,
+			 status_names[r.status], r.message, r.warnings);
 	assert_non_null(strstr(r.warnings, "reaper"));
 	if (serve_until_gone(&w, h.slot)) /* it had a cgroup of its own, which was killed */
 		assert_true(has_cgroup(&w));

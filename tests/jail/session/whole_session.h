@@ -226,6 +226,17 @@ static inline struct exec_result run_shell(struct whole_session *w, const char *
 	return finish_exec(w, &h);
 }
 
+/* After a kill: what is dead counts as a process until init has reaped it. */
+static inline struct exec_result run_shell_after_kill(struct whole_session *w, const char *script)
+{
+	const uint64_t deadline = clock_ms() + TEST_PATIENCE_MS;
+	struct exec_result r;
+	do
+		r = run_shell(w, script, NULL);
+	while (r.is_there && r.rc == -EAGAIN && clock_ms() < deadline);
+	return r;
+}
+
 /* Serves until the slot is free: nothing of the exec lives.  False: the session has ended. */
 static inline bool serve_until_gone(struct whole_session *w, unsigned slot)
 {

@@ -212,7 +212,7 @@ UNTIL_STOPPED = """
 import json, os, signal, sys, time
 os.kill(int(sys.argv[1]), signal.SIGCONT)
 pid = json.load(sys.stdin)["pid"]
-while open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0] != "T":
+while open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0] not in "TZX":  # it may be killed, too
     time.sleep(0.01)
 """
 

@@ -634,21 +634,26 @@ static void a_leaf_can_be_opened_whatever_the_umask(void **state)
 	assert_true(cgroup_destroy(&c));
 }
 
+/* `pid` is in it, and a record names it without its inode. */
+static void assert_removed_when_empty(struct cgroup *c, pid_t pid)
+{
+	struct cj_error err = { 0 };
+	assert_int_equal(cgroup_remove_path(c->path, 0, &err), -EBUSY);
+	assert_false(cgroup_wait_empty(c, 0));
+	cgroup_kill(c);
+	reap(pid);
+	assert_true(cgroup_wait_empty(c, 2000));
+	assert_int_equal(cgroup_remove_path(c->path, 0, &err), 0);
+	assert_int_equal(access(c->path, F_OK), -1);
+	assert_true(cgroup_destroy(c));
+}
+
 static void a_leaf_of_unknown_inode_is_removed_when_empty_and_never_emptied(void **state)
 {
 	(void)state;
 	need_real();
 	struct cgroup c = create(real_parent);
-	struct cj_error err = { 0 };
-	pid_t pid = spawn_into(&c, 0);
-	assert_int_equal(cgroup_remove_path(c.path, 0, &err), -EBUSY);
-	assert_false(cgroup_wait_empty(&c, 0));
-	cgroup_kill(&c);
-	reap(pid);
-	assert_true(cgroup_wait_empty(&c, 2000));
-	assert_int_equal(cgroup_remove_path(c.path, 0, &err), 0);
-	assert_int_equal(access(c.path, F_OK), -1);
-	assert_true(cgroup_destroy(&c));
+	assert_removed_when_empty(&c, spawn_into(&c, 0));
 }
 
 /* Its maker was killed before it had recorded the inode. */
@@ -657,19 +662,10 @@ static void a_divided_leaf_of_unknown_inode_is_removed_when_empty_and_never_empt
 	(void)state;
 	need_real();
 	struct cgroup c = create(real_parent);
-	struct cj_error err = { 0 };
 	cgroup_divide(&c);
 	assert_true(c.init_fd >= 0);
 	struct cgroup child = { .dir_fd = c.init_fd, .init_fd = -1, .cpu_fd = -1, .parent_fd = -1 };
-	pid_t pid = spawn_into(&child, 0);
-	assert_int_equal(cgroup_remove_path(c.path, 0, &err), -EBUSY);
-	assert_false(cgroup_wait_empty(&c, 0));
-	cgroup_kill(&c);
-	reap(pid);
-	assert_true(cgroup_wait_empty(&c, 2000));
-	assert_int_equal(cgroup_remove_path(c.path, 0, &err), 0);
-	assert_int_equal(access(c.path, F_OK), -1);
-	assert_true(cgroup_destroy(&c));
+	assert_removed_when_empty(&c, spawn_into(&child, 0));
 }
 
 static bool is_there(const char *path)

@@ -63,6 +63,18 @@ def sample(faults):
     return chosen[:: 15 if trial.IS_EMULATED else 1]
 
 
+def without_fault(way, folder, last_words):
+    """A run that tells what happens in it, twice the same.  `last_words`: what it must tell."""
+    for _ in range(5):
+        base, again = way.run(folder, "list"), way.run(folder, "list")
+        if not base.is_late() and not again.is_late():
+            break
+    if base.code != 0 or base.left or last_words not in base.out:
+        raise Failure(f"without a fault: {base!r}, left {base.left}, told {base.out[-1000:]}")
+    harness.equal(again.out, base.out, "what the same run tells again")
+    return base, [Call(line) for line in base.report if line.startswith("call ")]
+
+
 def tried_again(way, folder, base, call, name, judge):
     """Again when it isn't reached: what happens side by side doesn't always make the same calls.  And when a run that is
     not as it should be was late.  Returns what was seen, the call that the fault has met, and what is wrong."""

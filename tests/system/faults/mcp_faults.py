@@ -20,7 +20,7 @@ import faults
 import harness
 import trial
 from harness import Failure, test
-from trial import Call, Seen, Way
+from trial import Seen, Way
 
 # How strong the jail is, and that its output is whole.
 CODE = r"""
@@ -211,18 +211,7 @@ def judge_end(seen):
 
 
 def is_release(call):
-    return call.name in ("unlinkat", "rmdir", "flock", "newfstatat", "fstat", "openat", "fcntl", "getdents64", "read", "pidfd_send_signal")
-
-
-def calls_of(way, folder):
-    for _ in range(5):
-        base, again = way.run(folder, "list"), way.run(folder, "list")
-        if not base.is_late() and not again.is_late():
-            break
-    if base.code != 0 or base.left or "session_end: ended" not in base.out:
-        raise Failure(f"without a fault: {base!r}, left {base.left}, told {base.out[-1000:]}")
-    harness.equal(again.out, base.out, "what the same server answers")
-    return base, [Call(line) for line in base.report if line.startswith("call ")]
+    return call.name == "fcntl" or trial.releases_session(call)
 
 
 def try_fault(way, folder, base, call, name):
@@ -244,7 +233,7 @@ def mcp_faults():
     way = McpWay()
     with harness.Folder() as f:
         os.chmod(f.path, 0o755)
-        base, calls = calls_of(way, f.path)
+        base, calls = faults.without_fault(way, f.path, "session_end: ended")
         chosen = list(faults.every_fault([call for call in calls if is_own(call)]))
         if not harness.LONG:
             chosen = faults.sample(chosen)[::8]

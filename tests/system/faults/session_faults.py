@@ -16,7 +16,7 @@ import faults
 import harness
 import trial
 from harness import Failure, test, tried
-from trial import Call, Way
+from trial import Way
 
 KEEPER = f"{harness.PROBES}/keeper"
 PROFILE = os.path.join(os.path.dirname(harness.CEJAIL), "../share/cejail/profiles/base.json")
@@ -78,7 +78,7 @@ def judge(seen, base, call, name):
     bad = [line for line in seen.lines("end") if line[2] == "killed" and line[3] not in ("9", str(int(signal.SIGTERM)))]
     if bad:
         return f"died of a signal: {bad}"
-    if seen.left and (seen.stays or not is_release(call)):
+    if seen.left and (seen.stays or not trial.releases_session(call)):
         return f"left behind: {seen.left}, after gc: {seen.stays}"
     if seen.code != 0:
         return f"the keeper's exit status is {seen.code}: {seen.err}"
@@ -114,20 +114,9 @@ def is_explained(call, line):
     )
 
 
-def is_release(call):
-    return call.name in ("unlinkat", "rmdir", "flock", "newfstatat", "fstat", "openat", "getdents64", "read", "pidfd_send_signal")
-
-
 def calls_of(way, folder):
     """The session as it is without faults, and the calls of its own: those until it lives are also a run's."""
-    for _ in range(5):
-        base, again = way.run(folder, "list"), way.run(folder, "list")
-        if not base.is_late() and not again.is_late():
-            break
-    if base.code != 0 or base.left or "ended: closed" not in base.out:
-        raise Failure(f"without a fault: {base!r}, left {base.left}, told {base.out[-500:]}")
-    harness.equal(again.out, base.out, "what the same session tells again")
-    calls = [Call(line) for line in base.report if line.startswith("call ")]
+    base, calls = faults.without_fault(way, folder, "ended: closed")
     first = next(i for i, call in enumerate(calls) if call.role == "worker")
     return base, calls[max(0, first - 60) :]
 

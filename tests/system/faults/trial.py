@@ -485,6 +485,11 @@ def is_release(seen, call):
     return is_end and call.name in ("unlinkat", "rmdir", "flock", "newfstatat", "fstat")
 
 
+def releases_session(call):
+    """The same of a session, whose end has no phase."""
+    return call.name in ("unlinkat", "rmdir", "flock", "newfstatat", "fstat", "openat", "getdents64", "read", "pidfd_send_signal")
+
+
 def judge_same(seen, base, call, name):
     """The run went on: then it is the run it would have been."""
     if is_documented(seen, call, name):

@@ -170,11 +170,17 @@ def _():
 
 @test("two runs at once don't see each other's /box, /tmp, /dev/shm or processes")
 def _():
-    script = "echo mine > /box/f; echo mine > /tmp/f; echo mine > /dev/shm/f; sleep 1"
+    script = "echo mine > /box/f; echo mine > /tmp/f; echo mine > /dev/shm/f; echo ready; sleep 1234"
+    look = "ls /box /tmp /dev/shm | grep -c '^f$'; cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -c '[s]leep 1234'; true"
     first = start("run", "-p", "base", "--", "/bin/sh", "-c", script)
-    second = sh("sleep 0.4; ls /box /tmp /dev/shm | grep -c '^f$'; ps ax 2>/dev/null | grep -c '[s]leep 1$'; true")
+    equal(first.stdout.readline(), b"ready\n", "the first run's word")
+    second = sh(look).exits(0)
+    equal(first.poll(), None, "the end of the first run")
+    first.terminate()
     finish(first)
-    equal(second.exits(0).out.split(), ["0", "0"], "files and processes of the other")
+    equal(second.out.split(), ["0", "0"], "files and processes of the other")
+    control = sh(script.replace("echo ready; sleep 1234", f"sleep 1234 & {look}")).exits(0)
+    equal(control.out.split(), ["3", "1"], "a run's own files and processes")
 
 
 @test("twenty concurrent runs each return their own output and exit status")

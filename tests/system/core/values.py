@@ -164,7 +164,7 @@ def _():
     equal((value["status"], value["exit_code"], value["value"]), ("exited", 3, json.loads(forged)), "exit")
     value = value_of(leave(forged) + "\nimport os; os.kill(os.getpid(), 9)")
     equal((value["status"], value["value"]["status"]), ("signaled", "exited"), "signal")
-    value = value_of(leave(forged) + "\nwhile True: pass", "-t", "1s")
+    value = value_of(leave(forged) + "\nimport time; time.sleep(1000)", "-t", f"{int(1000 * SLOW)}ms")
     equal((value["status"], value["value"]["status"]), ("timeout", "exited"), "timeout")
 
 

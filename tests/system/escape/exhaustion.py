@@ -201,7 +201,7 @@ def refusals(value):
 
 @test("a flood of denied system calls is answered at a bounded rate, and the timeout ends it")
 def _():
-    value = result("-t", "2", *FLOODING, FLOOD + "refused()")
+    value = result("-t", f"{int(500 + 1000 * SLOW)}ms", *FLOODING, FLOOD + "refused()")
     equal((value["status"], list(refusals(value))), ("timeout", ["mount"]), "end")
     seconds = value["usage"]["wall_ms"] / 1000
     counted = refusals(value)["mount"]

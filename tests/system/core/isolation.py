@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import subprocess
+import uuid
 
 from harness import *  # noqa: F403
 
@@ -68,11 +69,11 @@ def payload_of(process):
 def maps_seen_from_outside(count=1):
     """The rows of the id maps of so many jails at once, in the host's ids: inside is one more map."""
     processes = [start("run", "-p", "base", "--", "/bin/sleep", "300") for _ in range(count)]
-    wait_until(lambda: all(map(payload_of, processes)), "the programs to run")
+    programs = [wait_until(lambda process=process: payload_of(process), "the program to run") for process in processes]
     seen = []
-    for process in processes:
+    for process, program in zip(processes, programs):
         for name in ("uid_map", "gid_map"):
-            with open(f"/proc/{payload_of(process)}/{name}", encoding="ascii") as file:
+            with open(f"/proc/{program}/{name}", encoding="ascii") as file:
                 seen += [list(map(int, line.split())) for line in file]
         process.terminate()
         finish(process)
@@ -247,7 +248,7 @@ def _():
 @test("an abstract socket of the host's network can't be reached")
 def _():
     with socket.socket(socket.AF_UNIX) as server:
-        name = f"cejail-test-abstract-{os.getpid()}"
+        name = f"cejail-test-abstract-{uuid.uuid4().hex}"  # places that run at once share them, and have the same pids
         server.bind("\0" + name)
         server.listen()
         code = f"import socket; s=socket.socket(socket.AF_UNIX); s.connect('\\0{name}'); print('reached')"

@@ -194,7 +194,7 @@ static void a_limit_ends_a_run_whose_uplink_is_not_ready(void **state)
 	unsigned long before = open_descriptors();
 	struct outcome out;
 	wrong = UPLINK_HANGS;
-	run_it(&plan, uses, 1000, &out);
+	run_it(&plan, uses, 3000, &out);
 	wrong = NOTHING;
 	assert_int_equal(out.status, STATUS_TIMEOUT);
 	assert_printed(&out, "lo\n");

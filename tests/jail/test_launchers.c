@@ -228,7 +228,7 @@ static const struct example python[] = {
 	{ .code = "import sys, atexit\natexit.register(lambda: print(sys.last_type, sys.last_value))\n1/0" },
 	{ .code = "import sys\ndef h(t, v, tb):\n    print('hook', t, tb.tb_lineno, sys.exc_info())\nsys.excepthook = h\n1/0" },
 	{ .code = "import sys\ndef h(*a):\n    raise KeyError\nsys.excepthook = h\n1/0" },
-	{ .code = "import threading, time\ndef f():\n    time.sleep(.5)\n    print('t', threading.main_thread().is_alive())\nthreading.Thread(target=f).start()\nprint('m')" },
+	{ .code = "import threading, time\ndef f():\n    time.sleep(2)\n    print('t', threading.main_thread().is_alive())\nthreading.Thread(target=f).start()\nprint('m')" },
 	{ .code = "import threading\nthreading.Thread(target=lambda: 1/0, name='x').start()" },
 	{ .code = "import sys\nprint('x')\nsys.stdout.close()" },
 	{ .code = "import sys\nsys.stdout = None" },

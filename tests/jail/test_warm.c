@@ -22,6 +22,7 @@
 
 static const char *failing = ""; /* the call that fails in init, which inherits it */
 static int patience_ms;          /* for what would be waited STEP_TIMEOUT_MS; 0: so long */
+#define WAIT_S 5                 /* for a message of a step, with patience_ms */
 
 int __real_poll(struct pollfd *fds, nfds_t count, int timeout);
 int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout);
@@ -56,7 +57,7 @@ int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t 
 	if (is_limit)
 		memcpy(&limit, value, sizeof(limit));
 	if (limit.tv_sec > 0 && patience_ms > 0)
-		limit = (struct timeval){ .tv_sec = 2 };
+		limit = (struct timeval){ .tv_sec = WAIT_S };
 	return __real_setsockopt(fd, level, name, is_limit ? &limit : value, size);
 }
 
@@ -295,9 +296,9 @@ static void a_launcher_may_wait_longer_than_the_limit_of_a_step(void **state)
 	(void)state;
 	struct run r;
 	run_init(&r, NULL, "echo late");
-	patience_ms = 10000; /* and two seconds for each step: see above */
+	patience_ms = 10000; /* and WAIT_S for each step */
 	assert_int_equal(warm(&r), 0);
-	usleep(2500000);
+	usleep((WAIT_S * 1000 + 500) * 1000);
 	assert_int_equal(start(&r), 0);
 	patience_ms = 0;
 	assert_int_equal(jail_wait(r.jail, &r.out, &r.err), 0);
@@ -315,12 +316,12 @@ static void the_time_limit_begins_with_the_program(void **state)
 {
 	(void)state;
 	struct run r;
-	run_init(&r, "sleep 1; " BECOME, "echo quick; sleep 100");
-	r.program.limits.wall_ms = 900;
+	run_init(&r, "sleep 2; " BECOME, "echo quick; sleep 100");
+	r.program.limits.wall_ms = 1900;
 	run_warm(&r);
 	assert_int_equal(r.out.status, STATUS_TIMEOUT);
 	assert_output(&r, 0, "quick\n");
-	assert_true(r.out.usage.wall_ms >= 900);
+	assert_true(r.out.usage.wall_ms >= 1900);
 	run_fini(&r);
 }
 
@@ -390,7 +391,7 @@ static void a_launcher_that_is_never_ready_times_out(void **state)
 	(void)state;
 	struct run r;
 	run_init(&r, "echo I am slow >&2; sleep 1000", "exit 0");
-	patience_ms = 3000;
+	patience_ms = 4500;
 	assert_int_equal(warm(&r), -ETIMEDOUT);
 	patience_ms = 0;
 	assert_said(&r, "program: interpreter '/bin/sh': wait for the interpreter to be ready");
@@ -452,7 +453,7 @@ static void a_launcher_that_ends_while_it_waits_is_an_error(void **state)
 	assert_int_equal(warm(&r), 0);
 	struct pollfd end = { .fd = jail_waiting_fd(r.jail), .events = POLLIN };
 	assert_int_equal(poll(&end, 1, 0), 0);
-	assert_int_equal(poll(&end, 1, 10000), 1);
+	assert_int_equal(poll(&end, 1, 60000), 1);
 	assert_int_equal(start(&r), -ECHILD);
 	assert_said(&r, "the interpreter ended before its program came (exit status 4)");
 	run_fini(&r);
@@ -584,7 +585,7 @@ static void a_waiting_jail_ends_with_its_supervisor(void **state)
 	assert_int_equal(poll(&end, 1, 0), 0);
 	assert_int_equal(kill(pid, SIGKILL), 0);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
-	assert_int_equal(poll(&end, 1, 10000), 1); /* and all else in its pid namespace before it */
+	assert_int_equal(poll(&end, 1, 60000), 1); /* and all else in its pid namespace before it */
 	close(ends[0]);
 	close(ends[1]);
 }

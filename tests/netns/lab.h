@@ -33,7 +33,7 @@
 #define LAB_PUBLIC6 "2a00:1450:4001::1"
 #define LAB_PORT    80
 #define LAB_END     9 /* UDP to this port of LAB_PUBLIC4 ends a count */
-#define LAB_WAIT_MS 5000
+#define LAB_WAIT_MS 30000
 
 #define MAC_JAIL    "02:00:00:00:00:02"
 #define MAC_GATEWAY "02:00:00:00:00:03"

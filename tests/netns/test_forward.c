@@ -184,7 +184,7 @@ static int connect_inside(uint16_t port)
 static int accept_outside(struct world *w)
 {
 	int fd = -1;
-	for (int i = 0; i < 200 && fd < 0; i++) {
+	for (int i = 0; i < 2000 && fd < 0; i++) {
 		(void)turn(w);
 		fd = __real_accept4(w->server_fd, NULL, NULL, SOCK_CLOEXEC);
 	}
@@ -196,7 +196,7 @@ static void expect_text(struct world *w, int fd, const char *text)
 {
 	char buffer[64] = { 0 };
 	size_t size = 0, wanted = strlen(text);
-	for (int i = 0; i < 200 && size < wanted; i++) {
+	for (int i = 0; i < 2000 && size < wanted; i++) {
 		(void)turn(w);
 		ssize_t n = recv(fd, buffer + size, wanted - size, MSG_DONTWAIT);
 		size += n > 0 ? (size_t)n : 0;

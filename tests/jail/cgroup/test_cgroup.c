@@ -782,10 +782,14 @@ static int remove_real_parent(void **state)
 					    "cejail/cejail-T3", "cejail" };
 	auto_fd int fd = fake_open(real_parent);
 	(void)__real_system_file_write(fd, "cgroup.kill", "1");
-	(void)usleep(50000);
-	for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++)
-		(void)unlinkat(fd, left[i], AT_REMOVEDIR);
-	return rmdir(real_parent);
+	for (int tries = 0; tries < 1000; tries++) { /* what was killed takes a moment */
+		for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++)
+			(void)unlinkat(fd, left[i], AT_REMOVEDIR);
+		if (rmdir(real_parent) == 0)
+			return 0;
+		(void)usleep(10000);
+	}
+	return -1;
 }
 
 #define FAKE(name) cmocka_unit_test_setup_teardown(name, begin_fake, end_fake)

@@ -98,6 +98,8 @@ struct trial {
 	unsigned firsts;            /* names reported when they were new */
 };
 
+#define PATIENCE_MS 60000 /* on a loaded machine */
+
 static bool asks_network; /* of the next trial */
 
 static struct filter the_filter(void)
@@ -134,7 +136,7 @@ static struct trial begin(void (*body)(void))
 	struct cj_error err = { 0 };
 	struct trial t = { 0 };
 	int fds[2];
-	assert_return_code(step_pair(fds, 5000, &err), errno);
+	assert_return_code(step_pair(fds, PATIENCE_MS, &err), errno);
 	t.pid = fork();
 	assert_return_code(t.pid, errno);
 	if (t.pid == 0) {
@@ -580,7 +582,7 @@ static void open_sockets(void)
 /* Serves until a call waits for the network. */
 static void serve_until_wanted(struct trial *t)
 {
-	for (int i = 0; i < 5000 && !filter_watch_wants_network(t->watch); i++)
+	for (int i = 0; i < PATIENCE_MS / 2 && !filter_watch_wants_network(t->watch); i++)
 		serve_once(t, 2);
 	assert_true(filter_watch_wants_network(t->watch));
 }
@@ -771,7 +773,7 @@ static void threads_wait_for_the_same_network(void **state)
 	asks_network = true;
 	struct trial t = begin(open_in_threads);
 	serve_until_wanted(&t);
-	for (int i = 0; i < 5000 && filter_watch_fd(t.watch) >= 0; i++)
+	for (int i = 0; i < PATIENCE_MS / 2 && filter_watch_fd(t.watch) >= 0; i++)
 		serve_once(&t, 2);
 	assert_int_equal(filter_watch_fd(t.watch), -1); /* so many wait */
 	assert_int_equal(filter_watch_paused_until_ms(t.watch), 0);
@@ -796,7 +798,7 @@ static void other_calls_are_answered_while_one_waits_for_the_network(void **stat
 	asks_network = true;
 	struct trial t = begin(open_beside_a_refused_call);
 	serve_until_wanted(&t);
-	for (int i = 0; i < 5000 && count_of(&t, "mount") == 0; i++)
+	for (int i = 0; i < PATIENCE_MS / 2 && count_of(&t, "mount") == 0; i++)
 		serve_once(&t, 2);
 	assert_int_equal(count_of(&t, "mount"), 1);
 	assert_true(filter_watch_wants_network(t.watch));
@@ -866,7 +868,7 @@ static void signals_do_not_interrupt_calls_that_wait_for_the_network(void **stat
 		skip();
 	asks_network = true;
 	struct trial t = begin(open_under_interrupting_signals);
-	for (int i = 0; i < 5000 && count_of(&t, "chroot") == 0; i++)
+	for (int i = 0; i < PATIENCE_MS / 2 && count_of(&t, "chroot") == 0; i++)
 		serve_once(&t, 2);
 	assert_true(filter_watch_wants_network(t.watch));
 	filter_watch_network_settled(t.watch);

@@ -115,7 +115,7 @@ static void try_broken(const char *to_fail, const char *to_skip, int code, const
 	wanted_failing = to_fail;
 	wanted_skipped = to_skip;
 	spawn_own(&r, break_zygote, do_nothing);
-	assert_int_equal(zygote_await_ready(&r.zygote, 10000, &r.err), 0);
+	assert_int_equal(zygote_await_ready(&r.zygote, 60000, &r.err), 0);
 	for (int i = 0; i < 2; i++) {
 		r.err = (struct cj_error){ 0 };
 		int rc = warm(&r);
@@ -168,7 +168,7 @@ static void a_zygote_ends_when_a_part_of_its_memory_is_killed(void **state)
 	wanted_failing = "kill";
 	wanted_skipped = "";
 	spawn_own(&r, break_zygote, do_nothing);
-	assert_int_equal(zygote_await_ready(&r.zygote, 10000, &r.err), 0);
+	assert_int_equal(zygote_await_ready(&r.zygote, 60000, &r.err), 0);
 	assert_int_equal(warm(&r), -EPIPE);
 	assert_said(&r, "the zygote ended before 'sealed'");
 	siginfo_t info = { 0 };

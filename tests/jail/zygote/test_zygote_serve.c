@@ -119,7 +119,7 @@ static void an_interpreter_with_two_threads_is_no_zygote(void **state)
 	struct run r;
 	run_init(&r, NULL, "");
 	spawn_own(&r, start_thread, do_nothing);
-	assert_int_equal(zygote_await_ready(&r.zygote, 10000, &r.err), -EBUSY);
+	assert_int_equal(zygote_await_ready(&r.zygote, 60000, &r.err), -EBUSY);
 	assert_said(&r, "the interpreter has 2 threads, so it can't be forked");
 	r.err = (struct cj_error){ 0 };
 	assert_int_equal(warm(&r), -EPIPE); /* it has ended */
@@ -155,7 +155,7 @@ static void an_interpreter_that_shares_memory_is_no_zygote(void **state)
 		struct run r;
 		run_init(&r, NULL, "");
 		spawn_own(&r, mappings[i], do_nothing);
-		assert_int_equal(zygote_await_ready(&r.zygote, 10000, &r.err), i == 0 ? 0 : -EBUSY);
+		assert_int_equal(zygote_await_ready(&r.zygote, 60000, &r.err), i == 0 ? 0 : -EBUSY);
 		if (i > 0)
 			assert_said(&r, "the interpreter would share memory with its forks");
 		run_fini(&r);
@@ -194,7 +194,7 @@ static void a_jail_whose_init_has_ended_is_refused(void **state)
 	prepare(&r);
 	assert_int_equal(kill(r.jail->init_pid, SIGKILL), 0);
 	struct pollfd end = { .fd = r.jail->init_pidfd, .events = POLLIN };
-	assert_int_equal(poll(&end, 1, 10000), 1);
+	assert_int_equal(poll(&end, 1, 60000), 1);
 	assert_int_equal(jail_warm_from(r.jail, r.zygote.sock_fd, &r.launcher, &r.err), -EPIPE);
 	jail_destroy(&r.jail);
 	run_jail(&r); /* the zygote is as it was */
@@ -219,7 +219,7 @@ static void a_zygote_that_stops_times_out(void **state)
 	run_own_init(&r, NULL, do_nothing);
 	assert_int_equal(kill(r.zygote.pid, SIGSTOP), 0);
 	prepare(&r);
-	patience_ms = 500;
+	patience_ms = 2000;
 	assert_int_equal(jail_warm_from(r.jail, r.zygote.sock_fd, &r.launcher, &r.err), -ETIMEDOUT);
 	patience_ms = 0;
 	assert_said(&r, "wait for the zygote to reach 'sealed'");
@@ -284,7 +284,7 @@ static void a_zygote_dies_with_its_parent(void **state)
 	assert_int_equal(kill(parent, SIGKILL), 0);
 	assert_int_equal(waitpid(parent, NULL, 0), parent);
 	struct pollfd end = { .fd = pidfd, .events = POLLIN };
-	assert_int_equal(poll(&end, 1, 10000), 1);
+	assert_int_equal(poll(&end, 1, 60000), 1);
 	cj_close(&pidfd);
 	close(ends[0]);
 	close(ends[1]);

@@ -118,7 +118,7 @@ static void a_zygotes_error_output_is_the_log(void **state)
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
 	assert_int_equal(zygote_spawn(&r.launcher, ends[1], &r.zygote, &r.err), 0);
 	close(ends[1]);
-	assert_int_equal(zygote_await_ready(&r.zygote, 10000, &r.err), 0);
+	assert_int_equal(zygote_await_ready(&r.zygote, 60000, &r.err), 0);
 	assert_true(read(ends[0], text, sizeof(text) - 1) > 0);
 	assert_string_equal(text, "to the log\n");
 	close(ends[0]);
@@ -131,7 +131,7 @@ static void an_interpreter_that_ends_or_never_forks_is_not_ready(void **state)
 	struct run r;
 	run_init(&r, "exit 3", "");
 	assert_int_equal(zygote_spawn(&r.launcher, -1, &r.zygote, &r.err), 0);
-	assert_int_equal(zygote_await_ready(&r.zygote, 10000, &r.err), -EPIPE);
+	assert_int_equal(zygote_await_ready(&r.zygote, 60000, &r.err), -EPIPE);
 	assert_string_equal(r.err.stage, "zygote");
 	run_fini(&r);
 	run_init(&r, "read -r nothing <&3; :", "");

@@ -63,7 +63,7 @@ static inline void run_init(struct run *r, const char *launcher, const char *cod
 static inline void spawn(struct run *r)
 {
 	if (zygote_spawn(&r->launcher, STDERR_FILENO, &r->zygote, &r->err) < 0 ||
-	    zygote_await_ready(&r->zygote, 10000, &r->err) < 0)
+	    zygote_await_ready(&r->zygote, 60000, &r->err) < 0)
 		fail_msg("%s (%s)", r->err.msg, r->err.hint);
 }
 
@@ -122,7 +122,7 @@ static inline void run_own_init(struct run *r, void (*before)(void), void (*act)
 {
 	run_init(r, NULL, "");
 	spawn_own(r, before, act);
-	assert_int_equal(zygote_await_ready(&r->zygote, 10000, &r->err), 0);
+	assert_int_equal(zygote_await_ready(&r->zygote, 60000, &r->err), 0);
 }
 
 static inline int prepare(struct run *r)

@@ -76,9 +76,9 @@ static void body_idle(void)
 {
 	struct host_table t[3];
 	MUST(!is_held(true));
-	hold_for(true, 3000);
+	hold_for(true, 8000);
 	MUST(count_tables() == 1);
-	hold_for(true, 3000);
+	hold_for(true, 8000);
 	MUST(count_tables() == 1); /* the second holder has ended */
 	for (int i = 0; i < 3; i++) {
 		ask(true, &t[i]);
@@ -214,7 +214,7 @@ static void body_streams(void)
 	pid_t pid = fork();
 	if (pid == 0) {
 		MUST(dup2(ends[1], STDOUT_FILENO) >= 0);
-		hold_for(true, 3000);
+		hold_for(true, 8000);
 		_exit(0);
 	}
 	close(ends[1]);

@@ -13,7 +13,7 @@
 #include "tests/netns/texts.h"
 
 #define ROUNDS     50
-#define CONNECT_MS 300 /* a lost SYN is sent again after 1000 */
+#define CONNECT_MS 900 /* a lost SYN is sent again after 1000 */
 
 static struct links_spec usual_spec(void)
 {

@@ -463,7 +463,7 @@ static int connect_to(const char *text, uint16_t port)
 	int code = connect(fd, (void *)&in4, sizeof(in4)) == 0 ? 0 : errno;
 	struct pollfd wait = { .fd = fd, .events = POLLOUT };
 	socklen_t size = sizeof(code);
-	if (code == EINPROGRESS && poll(&wait, 1, 2000) == 1)
+	if (code == EINPROGRESS && poll(&wait, 1, 20000) == 1)
 		MUST(getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &size) == 0);
 	close(fd);
 	return code;

@@ -46,7 +46,7 @@
 #define PORT        4711
 #define WORLD       "192.0.9.2"
 #define WORLD6      "2001:db9::2"
-#define PATIENCE_MS 10000 /* to give up; nothing is expected to take that long */
+#define PATIENCE_MS 60000 /* to give up; nothing is expected to take that long */
 
 /* --- a lab ------------------------------------------------------------------------------------ */
 
@@ -184,7 +184,7 @@ static inline void run_in_lab(void (*body)(void))
 	pid_t pid = fork();
 	assert_int_not_equal(pid, -1);
 	if (pid == 0) {
-		(void)alarm(60); /* a lab that hangs fails */
+		(void)alarm(240); /* a lab that hangs fails */
 		enter_lab();
 		body();
 		_exit(0);

@@ -477,7 +477,7 @@ static _Noreturn void agent(int listen_fd)
 	memcpy(&listener, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(listener));
 
 	struct pollfd waiting = { .fd = listener, .events = POLLIN };
-	while (poll(&waiting, 1, 10000) == 1 && waiting.revents & POLLIN) {
+	while (poll(&waiting, 1, 60000) == 1 && waiting.revents & POLLIN) {
 		struct seccomp_notif call = { 0 };
 		struct seccomp_notif_resp answer = { 0 };
 		if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &call) < 0)

@@ -134,7 +134,7 @@ static int await_started(struct jail *j, struct cj_error *err)
 	return j->plan->tty ? connect_terminal(j, &msg, err) : 0;
 }
 
-static int start(struct jail *j, int far[3], struct cj_error *err)
+static int send_program(struct jail *j, int far[3], struct cj_error *err)
 {
 	if (handover_inputs(j, err) < 0)
 		return -err->code;
@@ -148,11 +148,9 @@ static int start(struct jail *j, int far[3], struct cj_error *err)
 		session_exec_starting(j);
 	int rc = j->warm.launcher ? handover_go(j, err)
 				  : handover_start(j, STEP_START, j->run.program, far, err);
-	if (rc < 0)
-		return rc;
-	if (!j->plan->tty)
+	if (rc == 0 && !j->plan->tty)
 		connect_relays(j);
-	return await_started(j, err);
+	return rc;
 }
 
 static int refuse_second(struct cj_error *err)
@@ -348,8 +346,14 @@ void start_cell(struct jail *j, struct session_cell *cell, const struct program 
 	send_started(j);
 }
 
-int start_program(struct jail *j, const struct program *program, const struct jail_io *io,
-		  struct cj_error *err)
+static int fail_program(struct cj_error *err)
+{
+	cj_stage(err, "program");
+	return cj_wrap(err, "program");
+}
+
+int start_send(struct jail *j, const struct program *program, const struct jail_io *io,
+	       struct cj_error *err)
 {
 	int far[3] = { -1, -1, -1 };
 	if (j->run.program)
@@ -359,15 +363,26 @@ int start_program(struct jail *j, const struct program *program, const struct ja
 	note_run_limits(j);
 	jail_record_started(j);
 	j->run.binds = bind_watch_begin(&j->plan->root);
-	int rc = start(j, far, err);
+	int rc = send_program(j, far, err);
 	for (int i = 0; i < 3; i++)
 		cj_close(&far[i]); /* our copies would delay the end of file */
-	if (rc < 0) {
-		cj_stage(err, "program");
-		return cj_wrap(err, "program");
-	}
+	return rc < 0 ? fail_program(err) : 0;
+}
+
+int start_await(struct jail *j, struct cj_error *err)
+{
+	if (await_started(j, err) < 0)
+		return fail_program(err);
 	step_wait_forever(&j->link);
 	if (j->run.exec_errno == 0)
 		send_started(j);
 	return 0;
+}
+
+int start_program(struct jail *j, const struct program *program, const struct jail_io *io,
+		  struct cj_error *err)
+{
+	if (start_send(j, program, io, err) < 0)
+		return -err->code;
+	return start_await(j, err);
 }

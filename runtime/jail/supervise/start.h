@@ -15,6 +15,13 @@ int start_launcher_from(struct jail *j, int zygote_fd, const struct program *lau
 			struct cj_error *err);
 int start_program(struct jail *j, const struct program *program, const struct jail_io *io,
 		  struct cj_error *err);
+/*
+ * start_program() in two parts, for a caller that must not wait: start_await() does not block when
+ * the link to init is readable.
+ */
+int start_send(struct jail *j, const struct program *program, const struct jail_io *io,
+	       struct cj_error *err);
+int start_await(struct jail *j, struct cj_error *err);
 /* The last line that an interpreter printed, as a hint of why it failed. */
 void start_take_last_line(struct jail *j, struct cj_error *err);
 /* session_cell_start(): the interpreter runs already, and `cell` has what it is to be sent. */

@@ -20,13 +20,18 @@
 
 #define NO_SLOT SESSION_EXECS_MAX
 
+/* What it waits for in INTERPRETER_STARTS. */
+enum start_step { START_REAPER, START_EXECVE, START_READY };
+
 struct session_interpreter {
 	struct session *session; /* borrowed */
 	struct program program;  /* the launcher's, without its script */
+	const char *script;      /* borrowed */
 	unsigned slot;
-	struct jail *view;
-	int channel_fd; /* the near end, non-blocking */
+	struct jail *view; /* NULL before its reaper has started */
+	int channel_fd;    /* the near end, non-blocking */
 	enum interpreter_state state;
+	enum start_step step;
 	uint32_t cells;     /* begun so far */
 	bool is_new;        /* it has replaced another one */
 	uint64_t at_ms;     /* on clock_ms(): it must be ready then */
@@ -37,29 +42,27 @@ struct session_interpreter {
 /* --- the keeper ---------------------------------------------------------------------------- */
 
 /* The whole script is in the socket before the interpreter starts, which reads it at once. */
-static int open_channel(struct session_interpreter *i, const char *script, int *out_far_fd,
-			struct cj_error *err)
+static int open_channel(struct session_interpreter *i, int *out_far_fd, struct cj_error *err)
 {
 	int ends[2];
-	const size_t size = strlen(script);
+	const size_t size = strlen(i->script);
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
 		return cj_fail(err, errno, "create a socket pair for the interpreter");
 	i->channel_fd = ends[0];
 	*out_far_fd = ends[1];
 	fd_set_nonblocking(i->channel_fd);
-	if (send(i->channel_fd, script, size, MSG_NOSIGNAL) != (ssize_t)size)
+	if (send(i->channel_fd, i->script, size, MSG_NOSIGNAL) != (ssize_t)size)
 		return cj_fail(err, EMSGSIZE, "hand the interpreter its script");
 	return 0;
 }
 
-static int execute(struct session_interpreter *i, const char *script, struct cj_error *err)
+/* The reaper is there: it gets its program. */
+static int send_program(struct session_interpreter *i, struct cj_error *err)
 {
 	auto_fd int far_fd = -1;
 	char id[PLAN_ID_MAX];
-	if (plan_mint_id(id, err) < 0 || open_channel(i, script, &far_fd, err) < 0 ||
-	    session_exec_reserve(i->session, &i->slot, err) < 0)
-		return -err->code;
-	if (session_exec_open(i->session, i->slot, id, &i->view, err) < 0)
+	if (plan_mint_id(id, err) < 0 || open_channel(i, &far_fd, err) < 0 ||
+	    session_exec_open(i->session, i->slot, id, &i->view, err) < 0)
 		return -err->code;
 	const struct jail_io io = { .stdin_fd = -1,
 				    .stdout_fd = -1,
@@ -67,7 +70,12 @@ static int execute(struct session_interpreter *i, const char *script, struct cj_
 				    .tty_fd = -1,
 				    .hangup_fd = -1,
 				    .channel_fd = far_fd };
-	if (jail_start(i->view, &i->program, &io, err) < 0)
+	return start_send(i->view, &i->program, &io, err);
+}
+
+static int take_started(struct session_interpreter *i, struct cj_error *err)
+{
+	if (start_await(i->view, err) < 0)
 		return -err->code;
 	if (i->view->run.exec_errno != 0)
 		return cj_fail(err, i->view->run.exec_errno, "execute '%s'",
@@ -84,12 +92,13 @@ int session_interpreter_start(struct session *s, const struct program *launcher,
 	i->session = s;
 	i->is_new = is_new;
 	i->program = *launcher;
+	i->script = launcher->script;
 	i->program.script = NULL; /* init need not hand it over */
 	i->slot = NO_SLOT;
 	i->channel_fd = -1;
 	i->at_ms = clock_ms() + INTERPRETER_START_MS;
 	repl_reader_init(&i->reader, &i->arena, NULL);
-	if (execute(i, launcher->script, err) < 0) {
+	if (session_exec_reserve(s, &i->slot, err) < 0) {
 		session_interpreter_end(&i);
 		return cj_wrap(err, "the session's interpreter");
 	}
@@ -107,13 +116,20 @@ unsigned session_interpreter_slot(const struct session_interpreter *i)
 	return i->slot;
 }
 
+/* The reaper's: its steps, and its end. */
+static int link_of(const struct session_interpreter *i)
+{
+	return i->session->slots[i->slot].link_fd;
+}
+
 void session_interpreter_watch(const struct session_interpreter *i,
 			       struct pollfd out[INTERPRETER_FDS])
 {
 	bool is_ours = i->state == INTERPRETER_STARTS || i->state == INTERPRETER_WAITS;
 	const short events = i->state == INTERPRETER_STARTS ? POLLIN : 0; /* its end in any case */
-	out[0] = (struct pollfd){ .fd = is_ours ? i->view->link.sock_fd : -1, .events = POLLIN };
-	out[1] = (struct pollfd){ .fd = is_ours ? i->channel_fd : -1, .events = events };
+	out[0] = (struct pollfd){ .fd = is_ours ? link_of(i) : -1, .events = POLLIN };
+	out[1] = (struct pollfd){ .fd = is_ours && i->step == START_READY ? i->channel_fd : -1,
+				  .events = events };
 }
 
 uint64_t session_interpreter_at_ms(const struct session_interpreter *i)
@@ -130,27 +146,12 @@ static void change_state(struct session_interpreter *i, enum interpreter_state s
 static int fail_to_start(struct session_interpreter *i, struct cj_error *err)
 {
 	i->state = INTERPRETER_ENDED;
-	start_take_last_line(i->view, err);
+	if (i->view)
+		start_take_last_line(i->view, err);
 	const struct cj_error why = *err;
 	if (why.hint[0]) /* the log of the service has no hints */
 		(void)!cj_reject_as(err, why.code, "%.300s; %s", why.msg, why.hint);
 	return cj_wrap(err, "the session's interpreter");
-}
-
-/* Reads 'R', which is the first that a REPL of ours sends. */
-static int read_ready(struct session_interpreter *i, struct cj_error *err)
-{
-	uint8_t bytes[16];
-	ssize_t got = recv(i->channel_fd, bytes, sizeof(bytes), MSG_DONTWAIT);
-	if (got < 0 && (errno == EAGAIN || errno == EINTR))
-		return clock_ms() < i->at_ms ? 0
-					     : cj_fail(err, ETIMEDOUT, "wait until it is ready");
-	if (got <= 0)
-		return cj_reject_as(err, ECHILD, "it ended before it was ready");
-	int rc = repl_reader_take(&i->reader, bytes, (size_t)got, err);
-	if (rc == REPL_READY)
-		change_state(i, INTERPRETER_WAITS);
-	return rc;
 }
 
 static bool is_readable(int fd)
@@ -165,19 +166,49 @@ static bool has_hung_up(int fd)
 	return poll(&p, 1, 0) > 0;
 }
 
+/* Reads 'R', which is the first that a REPL of ours sends. */
+static int read_ready(struct session_interpreter *i, struct cj_error *err)
+{
+	uint8_t bytes[16];
+	ssize_t got = recv(i->channel_fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+	if (got < 0 && (errno == EAGAIN || errno == EINTR))
+		return is_readable(link_of(i)) ? cj_reject_as(err, ECHILD, "it ended") : 0;
+	if (got <= 0)
+		return cj_reject_as(err, ECHILD, "it ended before it was ready");
+	int rc = repl_reader_take(&i->reader, bytes, (size_t)got, err);
+	if (rc == REPL_READY)
+		change_state(i, INTERPRETER_WAITS);
+	return rc < 0 ? rc : 0;
+}
+
+/* Takes what has come.  A message of the reaper is whole, so to read it does not block. */
+static int go_on(struct session_interpreter *i, struct cj_error *err)
+{
+	if (i->step == START_READY)
+		return read_ready(i, err);
+	if (!is_readable(link_of(i)))
+		return 0;
+	int rc = i->step == START_REAPER ? send_program(i, err) : take_started(i, err);
+	i->step++;
+	return rc;
+}
+
+static int turn_start(struct session_interpreter *i, struct cj_error *err)
+{
+	if (go_on(i, err) < 0)
+		return -err->code;
+	if (i->state == INTERPRETER_STARTS && clock_ms() >= i->at_ms)
+		return cj_fail(err, ETIMEDOUT, "wait until it is ready");
+	return 0;
+}
+
 void session_interpreter_turn(struct session_interpreter *i, struct cj_error *err)
 {
-	if (i->state == INTERPRETER_STARTS && read_ready(i, err) < 0) {
+	if (i->state == INTERPRETER_STARTS && turn_start(i, err) < 0)
 		(void)!fail_to_start(i, err);
-		return;
-	}
-	bool has_ended = is_readable(i->view->link.sock_fd);
-	if (i->state == INTERPRETER_STARTS && has_ended) {
-		(void)!cj_reject_as(err, ECHILD, "it ended");
-		(void)!fail_to_start(i, err);
-	} else if (i->state == INTERPRETER_WAITS && (has_ended || has_hung_up(i->channel_fd))) {
+	else if (i->state == INTERPRETER_WAITS &&
+		 (is_readable(link_of(i)) || has_hung_up(i->channel_fd)))
 		i->state = INTERPRETER_ENDED; /* its reaper may not have said so yet */
-	}
 }
 
 size_t session_interpreter_own(const struct session_interpreter *i, int out[INTERPRETER_OWN])

@@ -35,20 +35,20 @@ struct session;
 struct session_interpreter;
 
 enum interpreter_state {
-	INTERPRETER_STARTS, /* it loads its modules */
+	INTERPRETER_STARTS, /* its reaper does, or it loads its modules */
 	INTERPRETER_WAITS,  /* for a cell */
 	INTERPRETER_RUNS,   /* a worker has it */
 	INTERPRETER_ENDED,
 };
 
-/* How long it may take to load the profile's modules. */
+/* How long it may take until it waits, with the profile's modules. */
 #define INTERPRETER_START_MS 60000
 
 /*
  * session_interpreter_start - start `launcher` (plan_repl(); borrowed).
- * Waits for its execve(2), not until it is ready.  is_new: it replaces another one, and its first
- * cell says so.
- * Fails: as session_exec_reserve() and jail_start(); ENOENT, EACCES when it can't be executed.
+ * Waits for nothing: session_interpreter_turn() goes on.  is_new: it replaces another one, and its
+ * first cell says so.
+ * Fails: as session_exec_reserve().
  */
 int session_interpreter_start(struct session *s, const struct program *launcher, bool is_new,
 			      struct session_interpreter **out, struct cj_error *err);
@@ -64,7 +64,10 @@ void session_interpreter_watch(const struct session_interpreter *i,
 			       struct pollfd out[INTERPRETER_FDS]);
 /* On clock_ms(), when session_interpreter_turn() has something to do; UINT64_MAX: never. */
 uint64_t session_interpreter_at_ms(const struct session_interpreter *i);
-/* After poll(2): it may be ready now, or have ended; *err says why it could not start. */
+/*
+ * After poll(2): it may be ready now, or have ended; *err says why it could not start, as
+ * session_exec_open() and jail_start() do; ENOENT, EACCES when it can't be executed.  Never blocks.
+ */
 void session_interpreter_turn(struct session_interpreter *i, struct cj_error *err);
 
 /*

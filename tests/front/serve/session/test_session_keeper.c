@@ -942,6 +942,80 @@ static void one_cell_may_wait_and_makes_room_when_it_is_cancelled(void **state)
 	end_orderly(&side);
 }
 
+/* --- while an interpreter starts --- */
+
+/* Its interpreter was killed, and init, which is to start another one, is stopped. */
+static struct side opened_with_stuck_start(void)
+{
+	struct side side = opened_repl();
+	const pid_t interpreter = last_below(side.runs.init[0]);
+	int pidfd = sys_pidfd_open(interpreter);
+
+	assert_int_not_equal(interpreter, side.runs.init[0]);
+	assert_int_equal(kill(side.runs.init[0], SIGSTOP), 0);
+	assert_int_equal(kill(interpreter, SIGKILL), 0);
+	assert_true(wait_readable(pidfd));
+	cj_close(&pidfd);
+	return side;
+}
+
+static void assert_files_are_listed(struct side *side)
+{
+	auto_arena struct arena a = { 0 };
+	const struct file_job list = { .op = FILE_LIST, .path = "/box" };
+	struct file_answer answer = operate(side, &list, &a);
+
+	if (!answer.is_ok)
+		fail_msg("list: %s", answer.message);
+}
+
+static void a_start_that_takes_long_delays_neither_files_nor_signals(void **state)
+{
+	(void)state;
+	struct side side = opened_with_stuck_start();
+	struct worker w = asked_cell(&side, "late", CELL(SLEEPS));
+
+	assert_files_are_listed(&side);
+	interrupt(&side, "late");
+	assert_files_are_listed(&side); /* behind the signal */
+	assert_int_equal(kill(side.runs.init[0], SIGCONT), 0);
+	struct said said = hear(&w);
+	assert_cell_ended(&said, "KeyboardInterrupt");
+	end_orderly(&side);
+}
+
+static void a_session_ends_while_its_interpreter_never_starts(void **state)
+{
+	(void)state;
+	struct side side = opened_with_stuck_start();
+	struct worker w = asked_cell(&side, "never", CELL("1"));
+
+	assert_files_are_listed(&side);
+	cj_close(&side.keeper.control_fd);
+	assert_unready(&w, "ended before the cell began"); /* not: the start failed */
+	assert_ended(&side, SESSION_CLOSED);
+	close_side(&side);
+}
+
+static void a_start_that_takes_too_long_is_the_result_of_the_cell(void **state)
+{
+	(void)state;
+	struct side side = opened_with_stuck_start();
+	struct worker w = asked_cell(&side, "never", CELL("1"));
+
+	assert_files_are_listed(&side);
+	*clock_ahead_ms = 2 * INTERPRETER_START_MS;
+	assert_files_are_listed(&side); /* wakes the keeper */
+	struct said said = hear(&w);
+	assert_status(&said, "setup_error");
+	assert_non_null(strstr(said.text, "wait until it is ready"));
+	arena_fini(&said.arena);
+	*clock_ahead_ms = 0;
+	cj_close(&side.keeper.control_fd);
+	assert_ended(&side, SESSION_CLOSED);
+	close_side(&side);
+}
+
 /* --- set-up --- */
 
 static int share_forks(void **state)
@@ -993,6 +1067,9 @@ int main(void)
 		TEST(a_signal_to_a_cell_that_waits_reaches_it),
 		TEST(a_signal_is_held_for_a_limited_time),
 		TEST(one_cell_may_wait_and_makes_room_when_it_is_cancelled),
+		TEST(a_start_that_takes_long_delays_neither_files_nor_signals),
+		TEST(a_session_ends_while_its_interpreter_never_starts),
+		TEST(a_start_that_takes_too_long_is_the_result_of_the_cell),
 	};
 	return cmocka_run_group_tests_name("session keeper", tests, share_forks, remove_home);
 }

@@ -51,19 +51,34 @@ static void serve(struct repl *r, int timeout_ms)
 	session_interpreter_turn(r->interpreter, &w->err);
 }
 
-static void start_interpreter(struct repl *r, bool is_new)
+static void begin_start(struct repl *r, bool is_new)
 {
 	struct whole_session *w = &r->whole;
-	const uint64_t deadline = clock_ms() + TEST_PATIENCE_MS;
 	if (session_interpreter_start(w->session, &r->launcher, is_new, &r->interpreter, &w->err) <
 	    0)
 		fail_msg("no interpreter: %s", w->err.msg);
+}
+
+static void serve_until_started(struct repl *r)
+{
+	const uint64_t deadline = clock_ms() + TEST_PATIENCE_MS;
 	while (session_interpreter_state(r->interpreter) == INTERPRETER_STARTS) {
 		serve(r, 100);
 		assert_true(clock_ms() < deadline);
 	}
+}
+
+static void assert_waits(const struct repl *r)
+{
 	if (session_interpreter_state(r->interpreter) != INTERPRETER_WAITS)
-		fail_msg("not ready: %s", w->err.msg);
+		fail_msg("not ready: %s", r->whole.err.msg);
+}
+
+static void start_interpreter(struct repl *r, bool is_new)
+{
+	begin_start(r, is_new);
+	serve_until_started(r);
+	assert_waits(r);
 }
 
 static void begin_repl(struct repl *r)
@@ -336,27 +351,81 @@ static void what_a_running_interpreter_cannot_take_is_refused_and_it_stays(void 
 static void one_that_cannot_be_executed_or_ends_at_once_is_an_error(void **state)
 {
 	(void)state;
-	static const char *missing[] = { "/no/such/python", NULL };
-	static const char *ends[] = { "/bin/true", NULL };
+	static const char *const programs[] = { "/no/such/python", "/bin/true" };
+	static const int codes[] = { ENOENT, ECHILD };
 	struct repl r = { .interpreter = NULL };
 	make_plan(&r);
 	begin_session(&r.whole, &r.plan);
-	r.launcher.argv = (struct strings){ missing, 1 };
-	assert_int_equal(session_interpreter_start(r.whole.session, &r.launcher, false,
-						   &r.interpreter, &r.whole.err),
-			 -ENOENT);
-	assert_null(r.interpreter);
-
-	r.launcher.argv = (struct strings){ ends, 1 };
-	assert_int_equal(session_interpreter_start(r.whole.session, &r.launcher, false,
-						   &r.interpreter, &r.whole.err),
-			 0);
-	const uint64_t deadline = clock_ms() + TEST_PATIENCE_MS;
-	while (session_interpreter_state(r.interpreter) == INTERPRETER_STARTS) {
-		serve(&r, 100);
-		assert_true(clock_ms() < deadline);
+	for (size_t k = 0; k < 2; k++) {
+		const char *words[] = { programs[k], NULL };
+		r.launcher.argv = (struct strings){ words, 1 };
+		begin_start(&r, false);
+		serve_until_started(&r);
+		assert_int_equal(session_interpreter_state(r.interpreter), INTERPRETER_ENDED);
+		assert_int_equal(r.whole.err.code, codes[k]);
+		session_interpreter_end(&r.interpreter);
 	}
-	assert_int_equal(session_interpreter_state(r.interpreter), INTERPRETER_ENDED);
+	end_repl(&r);
+}
+
+/* The only child, which the process has just made or will make. */
+static pid_t await_child(pid_t parent)
+{
+	char path[64];
+	int child = 0;
+	(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", parent, parent);
+	for (int i = 0; child == 0 && i < TEST_PATIENCE_MS; i++) {
+		auto_file FILE *children = fopen(path, "re");
+		if (!children || fscanf(children, "%d", &child) != 1)
+			(void)poll(NULL, 0, 1);
+	}
+	assert_true(child > 0);
+	return child;
+}
+
+static void assert_still_starts(struct repl *r)
+{
+	for (int i = 0; i < 3; i++)
+		serve(r, 10);
+	assert_int_equal(session_interpreter_state(r->interpreter), INTERPRETER_STARTS);
+}
+
+static void its_start_waits_neither_for_init_nor_for_its_reaper(void **state)
+{
+	(void)state;
+	struct repl r = { .interpreter = NULL };
+	make_plan(&r);
+	begin_session(&r.whole, &r.plan);
+	const pid_t init_pid = r.whole.jail->init_pid;
+	assert_int_equal(kill(init_pid, SIGSTOP), 0);
+	begin_start(&r, false);
+	assert_still_starts(&r);
+	assert_int_equal(kill(init_pid, SIGCONT), 0);
+	const pid_t reaper_pid = await_child(init_pid);
+	assert_int_equal(kill(reaper_pid, SIGSTOP), 0);
+	assert_still_starts(&r);
+	assert_int_equal(kill(reaper_pid, SIGCONT), 0);
+	serve_until_started(&r);
+	assert_waits(&r);
+	end_repl(&r);
+}
+
+/* In each step of the start: nothing of it stays, and the next start succeeds. */
+static void one_that_is_given_up_while_it_starts_leaves_nothing(void **state)
+{
+	(void)state;
+	struct repl r = { .interpreter = NULL };
+	make_plan(&r);
+	begin_session(&r.whole, &r.plan);
+	for (int rounds = 0; rounds < 4; rounds++) {
+		begin_start(&r, false);
+		const unsigned slot = session_interpreter_slot(r.interpreter);
+		for (int i = 0; i < rounds; i++)
+			serve(&r, TEST_PATIENCE_MS);
+		session_interpreter_end(&r.interpreter);
+		assert_true(serve_until_gone(&r.whole, slot));
+	}
+	start_interpreter(&r, false);
 	end_repl(&r);
 }
 
@@ -372,6 +441,8 @@ int main(void)
 		cmocka_unit_test(an_interpreter_that_ends_between_cells_is_noticed),
 		cmocka_unit_test(what_a_running_interpreter_cannot_take_is_refused_and_it_stays),
 		cmocka_unit_test(one_that_cannot_be_executed_or_ends_at_once_is_an_error),
+		cmocka_unit_test(its_start_waits_neither_for_init_nor_for_its_reaper),
+		cmocka_unit_test(one_that_is_given_up_while_it_starts_leaves_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -189,6 +189,23 @@ def _():
         equal(r.value("l"), str([n // 2 for n in range(16)]), "the order")
 
 
+@test("a signal to a cell that is queued interrupts it when it begins, and no other one")
+def _():
+    with Service() as s, Repl(s) as r:
+        execs = f"/v1/sessions/{r.id}/execs"
+        r.exec("import os, time\nwhile not os.path.exists('/box/go'): time.sleep(0.01)\n'first'", id="first", detach=True).has(202)
+        r.exec("time.sleep(600)", id="next", detach=True, **LIMITED).has(202)
+        r.exec("'last'", id="last", detach=True).has(202)
+        equal(s.call("POST", f"{execs}/next/signal", {"signal": "INT"}).has(202).json["state"], "queued", "the state")
+        true(s.call("PUT", f"/v1/sessions/{r.id}/files/box/go", "x").status < 300, "a file for the cell")
+        cells = []
+        for name in ("first", "next", "last"):
+            wait_until(lambda: s.get(f"{execs}/{name}?wait=5s").json["state"] == "finished", f"the end of {name}", 30)
+            cells.append(s.get(f"{execs}/{name}").json["result"]["cell"])
+        equal([c["value"] for c in cells], ["'first'", None, "'last'"], "the values")
+        equal(cells[1]["exception"]["type"], "KeyboardInterrupt", "the exception")
+
+
 @test("two sessions see nothing of each other")
 def _():
     with Service() as s, Repl(s) as one, Repl(s) as other:

@@ -437,10 +437,23 @@ def _():
         one.detached("cat", "queued", open_stdin=True)
         equal(one.exec("queued")["state"], "queued", "the state")
         one.call("POST", "/execs/queued/stdin", {"text": "early\n", "eof": True}).has(200)
-        one.call("POST", "/execs/queued/signal", {"signal": "INT"}).has(409, "not_running")
         one.call("DELETE", "/execs/first").has(202)
         first.finish()
         equal(one.finished("queued")["result"]["stdout"]["text"], "early\n", "the output")
+
+
+@test("a signal to an exec that is queued waits until its program runs")
+def _():
+    with serving(config={"concurrency": 1}) as s:
+        one = Session(s)
+        first = s.background(one.sh, "sleep 600", id="first")
+        one.is_sleeping("first")
+        one.detached("sleep 600", "queued")
+        equal(one.call("POST", "/execs/queued/signal", {"signal": "USR1"}).has(202).json["state"], "queued", "the state")
+        one.call("DELETE", "/execs/first").has(202)
+        first.finish()
+        result = one.finished("queued")["result"]
+        equal((result["status"], result["signal"]), ("signaled", signal.SIGUSR1), "the end")
 
 
 @test("execs wait in the queue as runs do, and a session has a bounded number of them")

@@ -104,7 +104,7 @@ enum api_code keeper_exec(struct keepers *all, struct session_entry *e,
 /* Answers the exchange when the exec is finished, or at `until_ms`. */
 void keeper_await_exec(struct keepers *all, struct exec_entry *x, struct exchange *exchange,
 		       uint64_t until_ms);
-/* API_CODE_COUNT: it is sent. */
+/* API_CODE_COUNT: it is sent; to a queued exec, when that has its worker. */
 enum api_code keeper_signal_exec(struct exec_entry *x, int signo);
 /* Kills the processes that a finished exec left in the background, if there are any. */
 void keeper_kill_left(const struct exec_entry *x);

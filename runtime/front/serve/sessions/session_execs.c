@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The execs of sessions: their workers, their standard input, callers that wait.  Acts. */
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "runtime/front/serve/http/http.h"
 #include "runtime/front/serve/loop.h"
 #include "runtime/front/serve/operations/slog.h"
+#include "runtime/front/serve/session/session_signals.h"
 #include "runtime/front/serve/sessions/keeper_parts.h"
 #include "runtime/front/serve/sessions/session_json.h"
 
@@ -33,6 +35,7 @@ struct exec_acts {
 	size_t body_size; /* that is counted: of a detached exec, until its worker has it */
 	struct exec_entry *exec;
 	struct keeper *keeper;
+	uint64_t signals; /* came while it was queued: bit N-1 is signal N */
 	struct exec_waiters waiters;
 	struct input input;
 };
@@ -236,6 +239,20 @@ static enum session_worker worker_of(const struct exec_entry *x)
 	return x->is_cell ? SESSION_WORKER_CELL : SESSION_WORKER_EXEC;
 }
 
+/* Behind the request for its worker, so that the keeper holds them until the program runs. */
+static int send_held_signals(struct exec_acts *acts, struct cj_error *err)
+{
+	for (int signo = 1; acts->signals != 0 && signo < NSIG; signo++) {
+		if ((acts->signals & session_signal_bit(signo)) == 0)
+			continue;
+		if (session_send_signal(&acts->keeper->conn->worker, acts->exec->id, signo, err) <
+		    0)
+			return -err->code;
+		acts->signals &= ~session_signal_bit(signo);
+	}
+	return 0;
+}
+
 static int spawn(void *context, struct worker_conn **out, struct cj_error *err)
 {
 	struct exec_acts *acts = context;
@@ -249,7 +266,8 @@ static int spawn(void *context, struct worker_conn **out, struct cj_error *err)
 	if (session_send_worker(&k->conn->worker, worker_of(acts->exec), acts->exec->id, &worker,
 				has_stdin ? &stdin_fd : NULL, err) < 0)
 		return -err->code;
-	if (has_stdin && adopt_input(acts, &stdin_fd, err) < 0) {
+	if (send_held_signals(acts, err) < 0 ||
+	    (has_stdin && adopt_input(acts, &stdin_fd, err) < 0)) {
 		worker_close(&worker);
 		return -err->code;
 	}
@@ -345,8 +363,12 @@ enum api_code keeper_signal_exec(struct exec_entry *x, int signo)
 	struct keeper *k = x->session->keeper;
 	struct cj_error err = { 0 };
 
-	if (x->is_finished || x->run->state != RUN_RUNNING || !keeper_is_live(k))
+	if (x->is_finished || !keeper_is_live(k))
 		return API_NOT_RUNNING;
+	if (x->run->state == RUN_QUEUED) { /* the keeper does not know it yet */
+		x->acts->signals |= session_signal_bit(signo);
+		return API_CODE_COUNT;
+	}
 	if (session_send_signal(&k->conn->worker, x->id, signo, &err) == 0)
 		return API_CODE_COUNT;
 	slog_failure(SLOG_WARNING, x->run->trace.request_id, &err, "send a signal to an exec");

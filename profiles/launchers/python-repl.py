@@ -31,6 +31,7 @@ TRACEBACK_MAX = 60 << 10
 DISPLAYS_MAX = 32
 DISPLAY_MAX = 4 << 20
 DISPLAYS_BYTES_MAX = 8 << 20
+FRAME_ROOM = 4096  # for the head of a frame and the type of a display
 SOURCES_MAX = 4 << 20  # of old cells, for tracebacks
 NOT_SHOWN = "Figure.* is non-interactive, and thus cannot be shown|FigureCanvasAgg is non-interactive.*"
 IS_MODULE_COROUTINE = 0x80  # CO_COROUTINE: inspect
@@ -61,14 +62,24 @@ def read_frame():
     return head[:1], read_exactly(int.from_bytes(head[1:], "little"))
 
 
+def open_output():
+    """
+    It has room for any frame.  So write() copies the frame or raises, and an interrupt of flush()
+    leaves exactly what is not sent.  os.write() would not say how much that is.
+    """
+    return io.BufferedWriter(io.FileIO(CHANNEL, "w", closefd=False), DISPLAY_MAX + FRAME_ROOM)
+
+
 def send(kind, data=b""):
     if is_child:
         return
-    rest = memoryview(kind + len(data).to_bytes(4, "little") + data)
     try:
-        while rest:
-            rest = rest[os.write(CHANNEL, rest) :]
-    except OSError:
+        output.flush()  # what an interrupt has left
+        output.write(kind + len(data).to_bytes(4, "little") + data)
+        output.flush()
+    except OSError as error:
+        if error.errno is None:  # a signal handler of the program has raised it
+            raise
         raise ChannelEnd from None  # the cell has closed it, or the session has ended
 
 
@@ -465,6 +476,7 @@ def on_fork():
     """The channel is the interpreter's, not its children's."""
     global is_child
     is_child = True
+    output.raw.close()  # what the parent has not sent is not the child's
     try:
         os.close(CHANNEL)
     except OSError:
@@ -510,6 +522,7 @@ def prepare():
 
 
 is_child = is_running = False
+output = open_output()
 real_input = builtins.input
 sources = Sources()
 displays = Displays()

@@ -77,7 +77,7 @@ class Interpreter:
                     break
                 self.said += part
 
-    def cell(self, code, args=(), files=(), stdin=None, interrupted_by=None, interrupted_at_begin=False):
+    def cell(self, code, args=(), files=(), stdin=None, interrupted_by=None, interrupted_at_begin=False, interrupted_in_display=False):
         self.number += 1
         for arg in args:
             self.send(b"a", arg.encode())
@@ -101,6 +101,8 @@ class Interpreter:
                 cell.begun = struct.unpack("<I", data)[0]
                 if interrupted_at_begin:
                     self.process.send_signal(signal.SIGINT)
+                if interrupted_in_display:
+                    self.interrupt_in_display()
             elif kind == b"D":
                 cell.displays.append(tuple(data.split(b"\0", 1)))
             elif kind == b"V":
@@ -115,6 +117,19 @@ class Interpreter:
         self.drain()
         cell.output, self.said = self.said.decode(), b""
         return cell
+
+    def interrupt_in_display(self):
+        """The display is larger than the socket's buffer, so the rest of it is not written yet."""
+        while not self.bytes:
+            self.bytes += self.near.recv(1)
+        equal(self.bytes[:1], b"D", "the kind of a frame")
+        self.process.send_signal(signal.SIGINT)
+        wait_until(lambda: not self.is_pending(signal.SIGINT), "the interrupt to be taken")
+
+    def is_pending(self, number):
+        with open(f"/proc/{self.process.pid}/status") as file:
+            fields = dict(line.split(":", 1) for line in file)
+        return any(int(fields[field], 16) >> (number - 1) & 1 for field in ("SigPnd", "ShdPnd"))
 
     def value(self, code, **more):
         cell = self.cell(code, **more)
@@ -299,6 +314,21 @@ def _():
         cell = i.cell("display(H(5 << 20)); display(H(4 << 20)); display(H(4 << 20)); display(H(1))")
         equal((len(cell.displays), cell.end[2]), (2, 2), "large displays and those left out")
         equal(i.value(r"class S:" "\n" r"    def __repr__(self): return '\ud800\0'" "\nS()"), "\\ud800\\x00", "no UTF-8")
+
+
+OWN_HANDLER = "import signal\ndef raise_it(*unused): raise TimeoutError\nsignal.signal(signal.SIGINT, raise_it);"
+
+
+@test("an interrupt while a large display is sent leaves whole frames, and the interpreter goes on")
+def _():
+    with Interpreter(PYTHON) as i:
+        i.cell("class H:\n    def _repr_html_(self): return 'x' * (4 << 20)")
+        for handler, exception in (("1", "KeyboardInterrupt"), (OWN_HANDLER, "TimeoutError")):
+            i.cell(handler)
+            cell = i.cell("display(H())", interrupted_in_display=True)
+            equal((cell.status, [(kind, len(data)) for kind, data in cell.displays]), (None, [(b"text/html", 4 << 20)]), "the display")
+            equal(cell.exception[0], exception, "the exception")
+            equal(i.value("1 + 1"), "2", "the next cell")
 
 
 @test("a child that a cell forks is no interpreter, and output of a thread is not lost")

@@ -145,8 +145,8 @@ $(OUT)/pic/%.o: %.c
 $(OUT)/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC  )$(COMPILE) -c -o $@ $<
-# gcc doesn't know that cmocka's assert_non_null() doesn't return
-$(OUT)/tests/%.o: WARN += -Wno-null-dereference
+# Tests compile in a third of the time without optimization.
+$(TESTS:%=%.o): FLAGS.$(VARIANT) += -O0 -U_FORTIFY_SOURCE
 -include $(shell find $(OUT) -name '*.d' 2>/dev/null)
 
 # --- tests ------------------------------------------------------------------
@@ -160,7 +160,7 @@ $(PROBES): $(OUT)/%: %.c $(wildcard tests/system/escape/probes/*.h tests/system/
 	@mkdir -p $(@D)
 	$(call say,CC  )$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Wextra -Werror -o $@ $<
 $(FUZZERS): $(OUT)/%: $(OUT)/%.o $(FILTER) $(LIB)
-	$(call say,LINK)$(CC) $(FLAGS.$(VARIANT)) -fsanitize=fuzzer $(WRAPPED) -o $@ $^ $(LIBS)
+	$(call say,LINK)$(CC) $(FLAGS.$(VARIANT)) $(LINK.$(VARIANT)) -fsanitize=fuzzer $(WRAPPED) -o $@ $^ $(LIBS)
 
 unit:                            ## unit tests of this variant, built and run side by side
 	@$(MAKE) --no-print-directory $(if $(filter -j% --jobserver%,$(MAKEFLAGS)),,-j$$(nproc)) -s $(TESTS)

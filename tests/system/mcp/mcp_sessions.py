@@ -3,6 +3,7 @@
 
 import base64
 import contextlib
+import json
 import os
 import subprocess
 
@@ -180,6 +181,32 @@ def _():
         refused(client.call("session_create", profile="shell"), "sessions")
         facts_of(client.call("session_end", session=session))
         create(client)
+
+
+@test("mcp sessions: after the first cell of a session, the next session has an interpreter that waits")
+def _():
+    with Server("-p", "python") as server:
+        client = OnStdio(server)
+
+        def jails(state):
+            rows = json.loads(cejail("ps", "--json").exits(0).out)["runs"]
+            return {row["id"] for row in rows if row["state"] == state and row["pid"] in server.below()}
+
+        def takes_prepared(context="repl"):
+            ready = jails("ready")
+            session = facts_of(client.call("session_create", profile="python", context=context))["session"]
+            facts = facts_of(client.call("session_exec", session=session, code="print(sorted(n for n in globals() if n < 'Z'))\nA = 1"))
+            equal((facts["status"], facts["stdout"]), ("exited", "[]\n"), "the first cell")
+            taken = ready & jails("running")
+            facts_of(client.call("session_end", session=session))
+            return taken
+
+        takes_prepared("none")
+        equal(jails("ready"), set(), "what waits after a session without an interpreter")
+        wait_until(takes_prepared, "a session that was prepared", 60)
+        wait_until(lambda: jails("ready"), "the next one")
+        pids = server.below()
+    Server.await_end(pids)
 
 
 @test("mcp sessions: the end of standard input ends the sessions of a server without a service")

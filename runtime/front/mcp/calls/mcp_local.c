@@ -51,25 +51,55 @@ static bool has_launcher(struct local *l, const char *profile)
 	       c->launcher != LAUNCHER_NONE;
 }
 
+/* NULL: there is no room for one more. */
+static struct pool_config *row_of(struct service_config *c, const char *profile)
+{
+	size_t i = 0;
+
+	while (i < c->npools && strcmp(c->pools[i].profile, profile) != 0)
+		i++;
+	if (i < c->npools)
+		return &c->pools[i];
+	const char *name = i < POOLS_MAX ? arena_strdup(&c->arena, profile) : NULL;
+	if (!name)
+		return NULL;
+	c->pools[c->npools++] = (struct pool_config){ .profile = name };
+	return &c->pools[i];
+}
+
+static void configure_pool(struct local *l)
+{
+	const struct service_config *c = &l->config;
+	const struct zygotes_limits limits = { c->zygote_children, c->zygote_age_ms };
+
+	pool_configure(&l->parts.pool, c->pools, c->npools, c->pool_age_ms);
+	zygotes_configure(&l->parts.zygotes, c->pools, c->npools, &limits);
+}
+
 /* From the first call of a profile on, one jail of it waits. */
 static void keep_warm(struct local *l, const char *profile)
 {
-	struct service_config *c = &l->config;
-	struct pool_config *row = &c->pools[c->npools];
-	const struct zygotes_limits limits = { c->zygote_children, c->zygote_age_ms };
+	struct pool_config *row = l->fit == FIT_COLD ? NULL : row_of(&l->config, profile);
 
-	for (size_t i = 0; i < c->npools; i++)
-		if (strcmp(c->pools[i].profile, profile) == 0)
-			return;
-	if (l->fit == FIT_COLD || c->npools == POOLS_MAX)
+	if (!row || row->jails + row->interpreters > 0)
 		return;
 	bool is_interpreter = l->fit == FIT_INTERPRETER && has_launcher(l, profile);
-	*row = (struct pool_config){ .profile = profile,
-				     .jails = !is_interpreter,
-				     .interpreters = is_interpreter };
-	c->npools++;
-	pool_configure(&l->parts.pool, c->pools, c->npools, c->pool_age_ms);
-	zygotes_configure(&l->parts.zygotes, c->pools, c->npools, &limits);
+	row->jails = !is_interpreter;
+	row->interpreters = is_interpreter;
+	configure_pool(l);
+}
+
+/* From the first result of a session with an interpreter on, one such session of its profile
+ * waits. */
+static void keep_repl_warm(struct local *l, const struct session_entry *e)
+{
+	bool is_used = e->is_repl && e->finished > 0 && l->fit == FIT_INTERPRETER;
+	struct pool_config *row = is_used ? row_of(&l->config, e->profile) : NULL;
+
+	if (!row || row->repls > 0)
+		return;
+	row->repls = 1;
+	configure_pool(l);
 }
 
 /* --- requests ------------------------------------------------------------------------ */
@@ -136,7 +166,10 @@ static int tick(void *context)
 	struct local *l = context;
 	uint64_t now = clock_ms(), quiet_ms = l->started_ms + QUIET_MS;
 	int wait_ms = serve_parts_tick(&l->parts, now);
+	const struct session_entry *e;
 
+	TAILQ_FOREACH(e, &l->parts.sessions.entries, link)
+		keep_repl_warm(l, e);
 	if (l->parts.runs.counts[RUN_RUNNING] > 0 && now < quiet_ms)
 		return loop_sooner(wait_ms, (int)(quiet_ms - now));
 	return loop_sooner(wait_ms, serve_parts_prepare(&l->parts));

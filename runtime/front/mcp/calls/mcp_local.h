@@ -4,6 +4,7 @@
  * the same process.  They end with it.  Acts.
  *
  * A profile that has been called once gets a jail prepared ahead, so that its next call is fast.
+ * After the first cell of a session, it also gets a session whose interpreter waits.
  */
 #pragma once
 

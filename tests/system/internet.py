@@ -228,7 +228,7 @@ class Internet:
 
     def reaches(self, protocol, address):
         """Can the host itself, outside any jail, reach the address?"""
-        return self.host("attempt", protocol=protocol, address=address, port=80, timeout=0.3) == "answered"
+        return self.host("attempt", protocol=protocol, address=address, port=80, timeout=1) == "answered"
 
     def connect(self):
         for station in (self.host, self.world):
@@ -399,9 +399,10 @@ class Internet:
 
     @contextlib.contextmanager
     def talk(self, code, *options, **more):
-        """`code` knows attempt(); it says "ready" first."""
+        """`code` knows attempt(); it says "ready" first.  It lives as long as the test may."""
         with harness.Folder() as f:
-            words = ("run", "-i", "-p", "python", "--network", "public", f"--json={f / 'r'}", *options)
+            limit = ("-t", str(int(60 * harness.SLOW)))
+            words = ("run", "-i", "-p", "python", "--network", "public", *limit, f"--json={f / 'r'}", *options)
             process = harness.start(*words, "-c", TRY + code, stdin=subprocess.PIPE, bufsize=0, **self.inside, **more)
             jail = Talk(process, f / "r")
             try:

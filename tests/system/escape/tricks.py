@@ -95,7 +95,7 @@ def patience():
 @each_uplink("through {} no trick leads anywhere")
 def _(*uplink):
     with Internet() as net:
-        options = ("-q", "-p", "python", "--network", "public", *uplink, "-f", f"{TRICK}:/box/trick.py")
+        options = ("-q", "-p", "python", "--network", "public", "-t", str(int(50 * SLOW)), *uplink, "-f", f"{TRICK}:/box/trick.py")
         done = run(*options, "--", "/usr/bin/python3", "-I", "-B", "/box/trick.py", patience(), limit=55, **net.inside)
         found = verdicts(done.exits(0).out)
         escaped = {name: word for name, word in found.items() if word.startswith("ESCAPED") and name not in BY_SIGHT}
@@ -229,7 +229,8 @@ os.read(ready, 1)
 @each_uplink("through {} what a program leaves behind sends nothing any more")
 def _(*uplink):
     with Internet() as net:
-        run("-q", "-p", "python", "--network", "public", *uplink, "-c", STAY, "60", **net.inside).exits(0)
+        limit = ("-t", str(int(30 * SLOW)))
+        run("-q", "-p", "python", "--network", "public", *limit, *uplink, "-c", STAY, str(60 * SLOW), **net.inside).exits(0)
         true(net.seen("udp"), "nothing came during the run")
         net.forget(ended=False)  # nobody closes the connection that travels
         time.sleep(0.2)

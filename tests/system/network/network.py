@@ -176,7 +176,7 @@ import re
 server = re.search(r"nameserver (\\S+)", open("/etc/resolv.conf").read()).group(1)
 query = b"\\x12\\x34\\1\\0\\0\\1\\0\\0\\0\\0\\0\\0\\4four\\4test\\0\\0\\1\\0\\1"
 with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-    s.settimeout(5)
+    s.settimeout(20)
     s.connect((server, 53))
     s.send(query)
     print(len(s.recv(1000)) > len(query), *[attempt(*one) for one in
@@ -230,8 +230,9 @@ with socket.create_connection(server, 9) as tcp, socket.socket(socket.AF_INET, s
         answer = udp.recv(600)
         print(answer[3] & 15, answer[7])
     tcp.send(len(edns).to_bytes(2, "big") + edns)
-    answer = tcp.recv(600)
-    print(answer[5] & 15, answer[9])
+    stream = tcp.makefile("rb")
+    answer = stream.read(int.from_bytes(stream.read(2), "big"))
+    print(answer[3] & 15, answer[7])
 """
     plain = "11220100" + "0001000000000001" + "04666f7572047465737400" + "00010001"
     with Internet() as net:

@@ -144,7 +144,7 @@ def _(*uplink):
 import json, urllib.request
 for target in json.load(open("/box/args.json")):
     try:
-        print(urllib.request.urlopen(f"http://four.test/to?{target}", timeout=5).read())
+        print(urllib.request.urlopen(f"http://four.test/to?{target}", timeout=20).read())
     except OSError as problem:
         print("refused" if "refused" in str(problem) or "unreachable" in str(problem) else problem)
 """

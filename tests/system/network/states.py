@@ -65,7 +65,7 @@ def fails_closed(net, options, *words):
 
 def events(net, code, *options):
     reader, writer = os.pipe()
-    words = ("-p", "python", "--network", "public", "--events-fd", str(writer), *options, "-c", code)
+    words = ("-p", "python", "--network", "public", "-t", str(int(30 * SLOW)), "--events-fd", str(writer), *options, "-c", code)
     run(*words, pass_fds=[writer], **net.inside).exits(0)
     os.close(writer)
     with open(reader, encoding="utf-8") as lines:

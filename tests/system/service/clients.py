@@ -109,7 +109,8 @@ def _():
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     request = b"POST /v1/runs HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 20000\r\n\r\n" + b" " * 20000
-    with Service(config={"callers": {"default": {"rate_per_minute": 0}}}) as s:
+    # a busy machine may take longer than the default for all of them
+    with Service(config={"callers": {"default": {"rate_per_minute": 0}}, "receive_timeout": "10m"}) as s:
         socks = [s.connect_as(OTHER_UID) for _ in range(500)]
         wait_until(lambda: s.metric("cejail_connections") > 500, "all of them to be taken", 20)
         for sock in socks:
@@ -125,7 +126,7 @@ def _():
 def _():
     request = b"GET /v1/runs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer " + TOKEN.encode() + b"\r\n\r\n"
     with Folder() as f:
-        config = one_token_config(f, callers={"token:default": {"rate_per_minute": 0}})
+        config = one_token_config(f, callers={"token:default": {"rate_per_minute": 0}}, receive_timeout="10m")
         with Service(config=config) as s:
             socks = [socket.create_connection(("127.0.0.1", int(config["tcp"].split(":")[1])), timeout=60 * SLOW) for _ in range(500)]
             wait_until(lambda: s.metric("cejail_connections") > 500, "all of them to be taken", 20)

@@ -102,7 +102,7 @@ def _():
 
 @test("stream() yields the output as it comes, and the result last")
 def _():
-    code = "import sys, time\nprint('a', flush=True)\ntime.sleep(1)\nsys.stderr.write('b')"
+    code = "import sys, time\nprint('a', flush=True)\ntime.sleep(4)\nsys.stderr.write('b')"
     with Both() as both:
         for client in both:
             began = time.monotonic()
@@ -176,10 +176,11 @@ def _():
                 pass
             true(time.monotonic() - began < 10 * SLOW, "cancelling took long")
 
+    threads = threading.active_count()
     with Both(lib.AsyncClient) as both:
         for client in both:
             asyncio.run(use(client))
-            time.sleep(0.5 * SLOW)  # the threads of cancelled runs end with them
+            wait_until(lambda: threading.active_count() <= threads, "the end of the threads of cancelled runs")
 
 
 # --- sessions ---------------------------------------------------------------------------

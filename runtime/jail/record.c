@@ -140,7 +140,7 @@ static int make_locked(int dir_fd, const char *name)
 	if (fd < 0)
 		return -1;
 	if (sys_flock(fd, LOCK_EX) < 0)
-		return -1;
+		return -1; /* not unlinked: without the lock the name may be another run's by now */
 	if (!is_linked(fd)) { /* a sweep removed it in between */
 		errno = EEXIST;
 		return -1;

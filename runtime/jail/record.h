@@ -43,7 +43,10 @@ int record_open_dir(struct cj_error *err);
 int record_find(const char *file, struct arena *a, char **out_path,
 		char out_dirs[static RECORD_DIRS_MAX], struct cj_error *err);
 
-/* Writes and locks; returns the descriptor that is the lock.  EEXIST: the id is in use. */
+/*
+ * Writes and locks; returns the descriptor that is the lock.  EEXIST: the id is in use.  A file
+ * that can't be locked is left to the next sweep.
+ */
 int record_create(int dir_fd, const struct record *r, struct cj_error *err);
 /*
  * Writes the record again, with init's pid and the cgroup's inode number.  Also when is_ready

@@ -480,9 +480,9 @@ def is_abort_of_libc(seen, call):
 
 def is_release(seen, call):
     """A record or a cgroup that can't be removed, or that can't be seen to be ours still, is left to the next
-    run, or to gc: jail.c says so.  On a busy machine a run may end before its program."""
-    is_record = call.name == "unlinkat" and call.argument.startswith("runs/")
-    is_end = call.phase == "after" or seen.code == 124 or is_record
+    run, or to gc: jail.c says so.  A run may end before its program starts: on a busy machine, or if it can't start."""
+    is_record = call.name == "flock" or (call.name == "unlinkat" and call.argument.startswith("runs/"))
+    is_end = call.phase == "after" or seen.code in (124, 127) or is_record
     return is_end and call.name in ("unlinkat", "rmdir", "flock", "newfstatat", "fstat")
 
 

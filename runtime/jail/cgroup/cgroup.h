@@ -107,6 +107,9 @@ bool cgroup_wait_empty(const struct cgroup *c, unsigned timeout_ms);
  * still there, and a sweep will find it by its path. */
 bool cgroup_destroy(struct cgroup *c);
 
+/* Only forgets it: it ends with the leaf above.  *c is CGROUP_NULL then. */
+void cgroup_close(struct cgroup *c);
+
 /*
  * cgroup_remove_children - remove the empty children of a session's leaf.
  * Returns how many are left, because they have processes.

@@ -201,14 +201,19 @@ static int end_leaf(const struct cgroup *c)
 	return remove_leaf(c);
 }
 
-bool cgroup_destroy(struct cgroup *c)
+void cgroup_close(struct cgroup *c)
 {
-	bool is_gone = c->dir_fd < 0 || end_leaf(c) == 0;
 	cj_close(&c->cpu_fd);
 	cj_close(&c->init_fd);
 	cj_close(&c->dir_fd);
 	cj_close(&c->parent_fd);
 	*c = CGROUP_NULL;
+}
+
+bool cgroup_destroy(struct cgroup *c)
+{
+	bool is_gone = c->dir_fd < 0 || end_leaf(c) == 0;
+	cgroup_close(c);
 	return is_gone;
 }
 

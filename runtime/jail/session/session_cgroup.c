@@ -31,6 +31,8 @@
 #include "runtime/base/scope.h"
 #include "runtime/jail/cgroup/cgroup_subtree.h"
 
+#define SPARE_PIDS 16 /* of so many processes, a spare reaper may be one */
+
 static bool has_controller(int dir_fd, enum cgroup_controller which)
 {
 	char list[SYSTEM_FILE_SMALL];
@@ -81,6 +83,24 @@ void session_cgroup_add(struct session *s, struct cgroup *out)
 		return;
 	}
 	*out = leaf;
+}
+
+/* A limit by setrlimit(2) counts the spare: no process of a jail may raise its own. */
+bool session_cgroup_has_room(const struct session *s)
+{
+	uint64_t pids = s->jail->plan->limits.pids;
+	return pids == 0 || pids >= SPARE_PIDS || s->jail->cgroup.enforced[CGROUP_PIDS];
+}
+
+void session_cgroup_make_room(struct session *s, bool has_spare)
+{
+	const struct cgroup *c = &s->jail->cgroup;
+	char text[24];
+	if (s->jail->plan->limits.pids == 0 || !c->enforced[CGROUP_PIDS])
+		return;
+	(void)snprintf(text, sizeof(text), "%" PRIu64,
+		       s->jail->plan->limits.pids + 1 + has_spare); /* and init */
+	(void)system_file_write(c->dir_fd, "pids.max", text); /* else the limit is lower by one */
 }
 
 int session_cgroup_door(const struct cgroup *leaf)

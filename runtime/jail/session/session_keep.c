@@ -168,8 +168,9 @@ void session_finish(struct session **slot)
 		return;
 	if (getpid() == s->keeper_pid) {
 		atomic_store(&s->shared->is_closing, true); /* its workers see why init ended */
-		/* False: a sweep removes the leaves later. */
-		(void)jail_init_kill(s->jail, false);
+		/* False: a sweep removes the leaves later.  A spare reaper that moves dies when it
+		 * has moved, so its end is not waited for. */
+		(void)jail_init_kill(s->jail, session_slots_are_empty(s));
 		if (s->jail->watch)
 			filter_watch_split(s->jail->watch, &(struct filter_groups){ 0 });
 	}

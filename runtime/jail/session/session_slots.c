@@ -5,13 +5,18 @@
  * While an exec's worker lives, only the worker reads the reaper's link.  After that the keeper
  * does.  Nothing here waits.
  *
- * A session without execs has a *spare*: a slot with a cgroup and a reaper for the next exec.  The
- * move of a reaper into its cgroup takes 8 to 17 ms, and the next exec need not wait for that.  The
- * spare becomes an exec's before a second reaper exists, so the session has as many processes as
- * without it.  A program that was left behind also keeps a session from having a spare.
+ * A session has a *spare*: a slot with a cgroup and a reaper for the next exec.  The move of a
+ * reaper into its cgroup takes 8 to 17 ms when the host's cgroups have been idle, and the next exec
+ * need not wait for that.  When an exec takes the spare, the next one moves while the exec runs.
+ * An exec that follows at once waits for what is left of that move.  The ones after it do not: for
+ * about 10 ms after a move, the next one takes 0.2 ms.
  *
- * An exec that follows at once has no spare: its reaper moves while it waits.  So a burst of execs
- * still waits for one grace period, with its second exec.
+ * The limit on processes does not count the spare where a cgroup enforces it
+ * (session_cgroup_make_room()).  Where setrlimit(2) does, it counts; if the limit is low, the
+ * session has a spare only while no exec and no process of one lives.
+ *
+ * A move locks all cgroups of the host.  So while a reaper moves, nothing here makes or removes a
+ * cgroup unless an exec needs one: the keeper would wait.
  */
 #include <poll.h>
 #include <signal.h>
@@ -27,10 +32,7 @@
 #include "runtime/jail/session/session_tree.h"
 
 #define ORPHAN_LOOK_MS 100 /* at the cgroup of an exec whose reaper was killed */
-
-/* After the last exec: one that follows at once has a reaper of its own, and the removal of the
- * session does not wait for a move of the spare. */
-#define SPARE_PAUSE_MS 20
+#define MOVE_LOOK_MS   3   /* at a reaper that moves */
 
 int session_ask_init(struct jail *j, enum session_isolation *out_isolation, struct cj_error *err)
 {
@@ -112,26 +114,74 @@ static int fill_slot(struct session *s, unsigned slot, struct cj_error *err)
 
 void session_slots_begin(struct session *s)
 {
-	s->spare_at_ms = clock_ms(); /* in the first round: the session's begin does not wait */
+	s->tidy_at_ms = clock_ms(); /* in the first round: the session's begin does not wait */
 }
 
-static bool has_used(const struct session *s)
+/* The reaper's first message waits in its link, or its exec worker has read that. */
+static bool is_moving(const struct session *s, unsigned i)
+{
+	const struct session_slot *slot = &s->slots[i];
+	const struct session_row *row = &s->shared->rows[i];
+	struct pollfd link = { .fd = slot->link_fd, .events = POLLIN };
+	if (!slot->is_used || slot->has_moved || slot->leaf.dir_fd < 0)
+		return false;
+	if (slot->is_spare)
+		return poll(&link, 1, 0) == 0;
+	return !slot->is_done && atomic_load(&row->reaper_pid) == 0;
+}
+
+static bool has_moving(const struct session *s)
 {
 	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
-		if (s->slots[i].is_used)
+		if (is_moving(s, i))
 			return true;
 	return false;
 }
 
-/* A failure leaves the session without one, until its next exec has ended. */
-static void turn_spare(struct session *s)
+static void free_over(struct session *s)
+{
+	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
+		if (s->slots[i].is_over)
+			free_slot(&s->slots[i]);
+}
+
+static bool may_have_spare(const struct session *s)
+{
+	bool may_stay = session_cgroup_has_room(s);
+	if (s->init_cgroup_fd < 0)
+		return false;
+	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
+		if (s->slots[i].is_spare || (s->slots[i].is_used && !may_stay))
+			return false;
+	return true;
+}
+
+/* A failure leaves the session without one, until its next exec begins or has ended. */
+static void add_spare(struct session *s)
 {
 	struct cj_error ignored = { 0 };
-	if (s->spare_at_ms == 0 || clock_ms() < s->spare_at_ms)
+	unsigned slot = find_free(s);
+	if (slot == SESSION_EXECS_MAX)
 		return;
-	s->spare_at_ms = 0;
-	if (s->init_cgroup_fd >= 0 && !has_used(s) && fill_slot(s, 0, &ignored) == 0)
-		s->slots[0].is_spare = true;
+	session_cgroup_make_room(s, true);
+	if (fill_slot(s, slot, &ignored) == 0)
+		s->slots[slot].is_spare = true;
+	else
+		session_cgroup_make_room(s, false);
+}
+
+/* What needs the host's cgroups, and no exec waits for. */
+static void tidy(struct session *s)
+{
+	if (s->tidy_at_ms == 0 || clock_ms() < s->tidy_at_ms)
+		return;
+	s->tidy_at_ms = clock_ms() + MOVE_LOOK_MS;
+	if (has_moving(s))
+		return;
+	s->tidy_at_ms = 0;
+	free_over(s);
+	if (may_have_spare(s))
+		add_spare(s);
 }
 
 /* A closed link: the reaper was killed, or init could not fork it. */
@@ -142,11 +192,14 @@ static bool take_spare(struct session *s, unsigned *out_slot)
 		i++;
 	if (i == SESSION_EXECS_MAX)
 		return false;
-	struct pollfd link = { .fd = s->slots[i].link_fd };
-	if (poll(&link, 1, 0) != 0) {
+	struct pollfd link = { .fd = s->slots[i].link_fd, .events = POLLIN };
+	bool is_lost = poll(&link, 1, 0) != 0 && (link.revents & ~POLLIN) != 0;
+	session_cgroup_make_room(s, false);
+	if (is_lost) {
 		free_slot(&s->slots[i]);
 		return false;
 	}
+	s->slots[i].has_moved = link.revents != 0;
 	s->slots[i].is_spare = false;
 	*out_slot = i;
 	return true;
@@ -155,8 +208,9 @@ static bool take_spare(struct session *s, unsigned *out_slot)
 int session_exec_reserve(struct session *s, unsigned *out_slot, struct cj_error *err)
 {
 	unsigned slot;
-	s->spare_at_ms = 0;
 	bool is_filled = take_spare(s, &slot);
+	if (!is_filled && find_free(s) == SESSION_EXECS_MAX)
+		free_over(s);
 	if (!is_filled && (slot = find_free(s)) == SESSION_EXECS_MAX)
 		return cj_reject_as(err, EBUSY,
 				    "%d programs of the session run or have left "
@@ -165,6 +219,7 @@ int session_exec_reserve(struct session *s, unsigned *out_slot, struct cj_error 
 	if (!is_filled && fill_slot(s, slot, err) < 0)
 		return cj_wrap(err, "exec");
 	session_denied_clear(s, slot);
+	s->tidy_at_ms = clock_ms();
 	*out_slot = slot;
 	return 0;
 }
@@ -224,7 +279,7 @@ bool session_exec_kill_left(struct session *s, const char *id)
 {
 	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++) {
 		struct session_slot *slot = &s->slots[i];
-		if (!slot->is_used || !slot->is_done || strcmp(slot->id, id) != 0)
+		if (!session_slot_has_exec(slot) || !slot->is_done || strcmp(slot->id, id) != 0)
 			continue;
 		if (!slot->is_killing)
 			begin_turns(slot);
@@ -249,25 +304,26 @@ void session_slots_watch(const struct session *s, struct pollfd fds[static SESSI
 {
 	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++) {
 		const struct session_slot *slot = &s->slots[i];
-		bool is_ours = slot->is_used && slot->is_done && slot->next_ms == 0;
+		bool is_ours = session_slot_has_exec(slot) && slot->is_done && slot->next_ms == 0;
 		fds[i] = (struct pollfd){ .fd = is_ours ? slot->link_fd : -1, .events = POLLIN };
 	}
 }
 
 uint64_t session_slots_next_ms(const struct session *s)
 {
-	uint64_t at_ms = s->spare_at_ms;
+	uint64_t at_ms = s->tidy_at_ms;
 	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
-		if (s->slots[i].is_used)
+		if (session_slot_has_exec(&s->slots[i]))
 			at_ms = clock_earlier(at_ms, s->slots[i].next_ms);
 	return at_ms;
 }
 
+/* Nothing of it lives. */
 static void end_exec(struct session *s, unsigned slot)
 {
-	free_slot(&s->slots[slot]);
-	if (!has_used(s))
-		s->spare_at_ms = clock_ms() + SPARE_PAUSE_MS;
+	cj_close(&s->slots[slot].link_fd);
+	s->slots[slot].is_over = true;
+	s->tidy_at_ms = clock_ms();
 }
 
 static enum session_end fail_stuck(struct cj_error *err)
@@ -339,17 +395,30 @@ enum session_end session_slots_turn(struct session *s, struct cj_error *err)
 	for (unsigned i = 0; i < SESSION_EXECS_MAX && end == SESSION_LIVES; i++) {
 		const struct session_slot *slot = &s->slots[i];
 		bool is_early = slot->next_ms > clock_ms();
-		if (slot->is_used && slot->is_done && !is_early)
+		if (session_slot_has_exec(slot) && slot->is_done && !is_early)
 			end = turn(s, i, err);
 	}
 	if (end == SESSION_LIVES)
-		turn_spare(s);
+		tidy(s);
 	return end;
+}
+
+/* Also of an exec whose worker has told its end, and that has not been looked at since. */
+bool session_slots_are_empty(const struct session *s)
+{
+	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
+		if (session_slot_has_exec(&s->slots[i]) &&
+		    atomic_load(&s->shared->rows[i].state) != EXEC_EMPTY)
+			return false;
+	return true;
 }
 
 void session_slots_fini(struct session *s)
 {
-	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
-		if (s->slots[i].is_used)
-			free_slot(&s->slots[i]);
+	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++) {
+		struct session_slot *slot = &s->slots[i];
+		cj_close(&slot->link_fd);
+		cgroup_close(&slot->leaf);
+		slot->is_used = false;
+	}
 }

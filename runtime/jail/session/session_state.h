@@ -62,6 +62,8 @@ struct session_shared {
 struct session_slot {
 	bool is_used;
 	bool is_spare;         /* its reaper waits for the next exec */
+	bool has_moved;        /* its reaper was in its cgroup when the exec took it */
+	bool is_over;          /* nothing of its exec lives; its cgroup is still there */
 	bool is_between_cells; /* it is the interpreter's, which waits for a cell */
 	char id[PLAN_ID_MAX];  /* session_exec_name() */
 	bool was_oom_killed;   /* the kernel has killed in its leaf (session_cgroup.c) */
@@ -80,8 +82,9 @@ struct session {
 	enum session_isolation isolation;
 	struct session_shared *shared;
 	struct session_slot slots[SESSION_EXECS_MAX];
-	uint64_t execs_begun;      /* numbers the leaves: e1, e2, ... */
-	uint64_t spare_at_ms;      /* when to ask for a spare reaper, on clock_ms(); 0: not now */
+	uint64_t execs_begun; /* numbers the leaves: e1, e2, ... */
+	uint64_t
+	    tidy_at_ms; /* when to look for cgroups to make or remove, on clock_ms(); 0: never */
 	int init_cgroup_fd;        /* init's child of the jail's cgroup; -1: no exec has a leaf */
 	int host_proc_fd;          /* /proc of the keeper's pid namespace; -1: none */
 	struct session_keep *keep; /* session_keep.c's own */
@@ -89,7 +92,7 @@ struct session {
 
 static inline bool session_slot_has_exec(const struct session_slot *slot)
 {
-	return slot->is_used && !slot->is_spare;
+	return slot->is_used && !slot->is_spare && !slot->is_over;
 }
 
 /* --- session_slots.c, for session_keep.c ------------------------------------------------ */
@@ -108,7 +111,9 @@ uint64_t session_slots_next_ms(const struct session *s);
  * but SESSION_LIVES: *err says why the session must end.
  */
 enum session_end session_slots_turn(struct session *s, struct cj_error *err);
-/* Closes the links and removes the leaves, once init is dead. */
+/* No process of an exec lives. */
+bool session_slots_are_empty(const struct session *s);
+/* Closes the links.  The leaves end with the jail's, which no caller waits for. */
 void session_slots_fini(struct session *s);
 
 /* --- session_cgroup.c --------------------------------------------------------------------- */
@@ -124,6 +129,10 @@ void session_cgroup_begin(struct session *s);
  * memory.oom.group 1; CGROUP_NULL where there is none.
  */
 void session_cgroup_add(struct session *s, struct cgroup *out);
+/* Does the limit on processes leave room for a spare reaper beside execs? */
+bool session_cgroup_has_room(const struct session *s);
+/* A spare reaper comes, or has gone: the jail's pids.max grows or shrinks by one. */
+void session_cgroup_make_room(struct session *s, bool has_spare);
 /*
  * A descriptor through which a process that may not write to the leaf moves itself there: it writes
  * "0".  The kernel checks the rights of the opener, since Linux 5.16.  -1: none.

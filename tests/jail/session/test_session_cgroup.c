@@ -114,6 +114,20 @@ static void an_exec_has_a_leaf_that_the_kernel_kills_as_one(void **state)
 	end_bench(&b);
 }
 
+static void a_spare_reaper_is_one_process_more(void **state)
+{
+	(void)state;
+	struct bench b;
+	begin_bench(&b, "cpu memory pids\n");
+	session_cgroup_begin(&b.session);
+	assert_true(session_cgroup_has_room(&b.session));
+	session_cgroup_make_room(&b.session, true);
+	assert_string_equal(fake_get(b.jail->cgroup.dir_fd, "pids.max"), "18\n");
+	session_cgroup_make_room(&b.session, false);
+	assert_string_equal(fake_get(b.jail->cgroup.dir_fd, "pids.max"), "17\n");
+	end_bench(&b);
+}
+
 static void without_controllers_a_leaf_serves_to_kill(void **state)
 {
 	(void)state;
@@ -194,6 +208,25 @@ static bool exists(const char *path, const char *name)
 	return access(full, F_OK) == 0;
 }
 
+/* Not while a reaper moves. */
+static void serve_until_removed(struct whole_session *w, const char *name)
+{
+	const uint64_t end_ms = clock_ms() + TEST_PATIENCE_MS;
+	while (exists(w->jail->cgroup.path, name)) {
+		assert_true(clock_ms() < end_ms);
+		(void)session_serve(w->session, NULL, 0, 10, &w->end, &w->err);
+	}
+	assert_int_equal(w->end, SESSION_LIVES);
+}
+
+static void stop_exec(struct whole_session *w, struct exec_handle *e)
+{
+	assert_int_equal(kill(e->pid, SIGKILL), 0);
+	struct exec_result ended = finish_exec(w, e);
+	assert_false(ended.is_there);
+	assert_true(serve_until_gone(w, e->slot));
+}
+
 static void a_leaf_is_there_as_long_as_its_exec(void **state)
 {
 	(void)state;
@@ -212,8 +245,7 @@ static void a_leaf_is_there_as_long_as_its_exec(void **state)
 	r = run_shell(&w, "true", NULL);
 	assert_exited(&r, 0);
 	assert_int_equal(session_exec_signal(w.session, e.slot, SIGKILL, &w.err), 0);
-	assert_true(serve_until_gone(&w, e.slot));
-	assert_false(exists(path, "e1"));
+	serve_until_removed(&w, "e1");
 	end_session(&w);
 	assert_false(exists(path, ""));
 }
@@ -268,17 +300,30 @@ static void a_program_may_use_a_jail_that_was_divided(void **state)
 	assert_false(exists(path, ""));
 }
 
-/* Serves until a spare reaper is in its cgroup.  Returns its pid. */
-static pid_t await_spare(struct whole_session *w)
+static const struct session_slot *find_spare(const struct whole_session *w)
 {
-	const struct session_slot *slot = &w->session->slots[0];
+	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
+		if (w->session->slots[i].is_spare)
+			return &w->session->slots[i];
+	return NULL;
+}
+
+static void serve_once(struct whole_session *w)
+{
+	struct pollfd none = { .fd = -1 };
+	assert_true(session_serve(w->session, &none, 1, 10, &w->end, &w->err) >= 0);
+}
+
+/* Serves until a spare reaper is in its cgroup.  Returns its pid. */
+static pid_t await_spare(struct whole_session *w, const struct session_slot **out)
+{
 	pid_t pid = 0;
 	for (uint64_t end_ms = clock_ms() + TEST_PATIENCE_MS; pid == 0;) {
 		assert_true(clock_ms() < end_ms);
-		struct pollfd none = { .fd = -1 };
-		assert_true(session_serve(w->session, &none, 1, 10, &w->end, &w->err) >= 0);
-		if (slot->is_spare)
-			(void)cgroup_subtree_pids(slot->leaf.dir_fd, &pid, 1);
+		serve_once(w);
+		*out = find_spare(w);
+		if (*out)
+			(void)cgroup_subtree_pids((*out)->leaf.dir_fd, &pid, 1);
 	}
 	return pid;
 }
@@ -292,20 +337,81 @@ static void a_reaper_waits_in_its_cgroup_for_the_next_exec(void **state)
 	need_real(&w);
 	for (unsigned i = 0; i < 2; i++) {
 		struct session_status status;
-		pid_t pid = await_spare(&w);
+		const struct session_slot *slot;
+		pid_t pid = await_spare(&w, &slot);
+		unsigned number = (unsigned)(slot - w.session->slots);
 		session_status(w.session, &status);
 		assert_int_equal(status.execs, 0);
-		assert_false(session_exec_lives(w.session, 0));
+		assert_false(session_exec_lives(w.session, number));
 		struct exec_handle e = start_shell(&w, "exit 3", NULL);
-		assert_int_equal(e.slot, 0);
-		assert_false(w.session->slots[0].is_spare);
-		assert_int_equal(session_serve(w.session, NULL, 0, 0, &w.end, &w.err), 0);
-		for (unsigned k = 0; k < SESSION_EXECS_MAX; k++)
-			assert_false(w.session->slots[k].is_spare);
+		assert_int_equal(e.slot, number);
+		assert_false(slot->is_spare);
 		struct exec_result done = finish_exec(&w, &e);
 		assert_exited(&done, 3);
-		assert_int_equal(atomic_load(&w.session->shared->rows[0].reaper_host_pid), pid);
+		assert_int_equal(atomic_load(&w.session->shared->rows[number].reaper_host_pid),
+				 pid);
 	}
+	end_session(&w);
+}
+
+static void a_reaper_moves_while_an_exec_runs(void **state)
+{
+	(void)state;
+	const struct plan plan = session_plan();
+	const struct session_slot *slot;
+	struct whole_session w;
+	begin_session(&w, &plan);
+	need_real(&w);
+	struct exec_handle e = start_shell(&w, "sleep 1000", NULL);
+	pid_t pid = await_spare(&w, &slot);
+	struct exec_result done = run_shell(&w, "exit 3", NULL);
+	assert_exited(&done, 3);
+	const struct session_row *row = &w.session->shared->rows[slot - w.session->slots];
+	assert_int_equal(atomic_load(&row->reaper_host_pid), pid);
+	stop_exec(&w, &e);
+	end_session(&w);
+}
+
+/* What only setrlimit(2) limits counts the spare, too. */
+static void a_session_with_few_processes_has_no_reaper_beside_execs(void **state)
+{
+	(void)state;
+	struct plan plan = session_plan();
+	const struct session_slot *slot;
+	struct whole_session w;
+	plan.limits.pids = 15;
+	begin_session(&w, &plan);
+	need_real(&w);
+	w.jail->cgroup.enforced[CGROUP_PIDS] = false;
+	(void)await_spare(&w, &slot);
+	struct exec_handle e = start_shell(&w, "sleep 1000", NULL);
+	serve_once(&w);
+	assert_null(find_spare(&w));
+	stop_exec(&w, &e);
+	(void)await_spare(&w, &slot);
+	end_session(&w);
+}
+
+/* Init is stopped, so the spare is not there for a while. */
+static void no_cgroup_is_removed_while_a_reaper_moves(void **state)
+{
+	(void)state;
+	const struct plan plan = session_plan();
+	const struct session_slot *slot;
+	struct whole_session w;
+	begin_session(&w, &plan);
+	need_real(&w);
+	(void)await_spare(&w, &slot);
+	struct exec_handle e = start_shell(&w, "exit 3", NULL);
+	assert_int_equal(kill(w.jail->init_pid, SIGSTOP), 0);
+	serve_once(&w);
+	assert_non_null(find_spare(&w));
+	struct exec_result done = finish_exec(&w, &e);
+	assert_exited(&done, 3);
+	assert_true(serve_until_gone(&w, e.slot));
+	assert_true(exists(w.jail->cgroup.path, "e1"));
+	assert_int_equal(kill(w.jail->init_pid, SIGCONT), 0);
+	serve_until_removed(&w, "e1");
 	end_session(&w);
 }
 
@@ -316,8 +422,9 @@ static void a_spare_reaper_that_was_killed_is_replaced(void **state)
 	struct whole_session w;
 	begin_session(&w, &plan);
 	need_real(&w);
-	assert_int_equal(kill(await_spare(&w), SIGKILL), 0);
-	assert_true(cgroup_wait_empty(&w.session->slots[0].leaf, TEST_PATIENCE_MS));
+	const struct session_slot *slot;
+	assert_int_equal(kill(await_spare(&w, &slot), SIGKILL), 0);
+	assert_true(cgroup_wait_empty(&slot->leaf, TEST_PATIENCE_MS));
 	struct exec_result done = run_shell(&w, "exit 4", NULL);
 	assert_exited(&done, 4);
 	assert_false(exists(w.jail->cgroup.path, "e1"));
@@ -418,6 +525,7 @@ int main(void)
 	const struct CMUnitTest fakes[] = {
 		FAKE(init_is_born_in_a_leaf_and_the_session_keeps_the_limits),
 		FAKE(an_exec_has_a_leaf_that_the_kernel_kills_as_one),
+		FAKE(a_spare_reaper_is_one_process_more),
 		FAKE(without_controllers_a_leaf_serves_to_kill),
 		FAKE(a_cgroup_that_cannot_be_divided_gives_no_leaves),
 		FAKE(the_exec_that_used_most_is_the_cause),
@@ -428,6 +536,9 @@ int main(void)
 		cmocka_unit_test(init_is_where_a_session_needs_it_before_there_is_one),
 		cmocka_unit_test(a_program_may_use_a_jail_that_was_divided),
 		cmocka_unit_test(a_reaper_waits_in_its_cgroup_for_the_next_exec),
+		cmocka_unit_test(a_reaper_moves_while_an_exec_runs),
+		cmocka_unit_test(a_session_with_few_processes_has_no_reaper_beside_execs),
+		cmocka_unit_test(no_cgroup_is_removed_while_a_reaper_moves),
 		cmocka_unit_test(a_spare_reaper_that_was_killed_is_replaced),
 		cmocka_unit_test(a_reaper_that_may_not_move_itself_is_moved),
 		cmocka_unit_test(the_leaves_of_a_killed_keeper_are_swept),

@@ -69,6 +69,16 @@ def lost_lines(seen, base):
     return [line for line in theirs if mine.count(line) < theirs.count(line)], new
 
 
+def reapers(seen):
+    return sum(line[1].startswith("reaper") for line in seen.lines("end"))
+
+
+def has_no_exec(role, seen, base):
+    """A reaper that fails before an exec takes it: it ends, and the exec, if one comes, has another."""
+    is_taken = any(line[1] == role and line[3].startswith("vfork#") for line in base.lines("call"))
+    return role.startswith("reaper") and (not is_taken or reapers(seen) > reapers(base))
+
+
 def judge(seen, base, call, name):
     """None when the session ended as promised, else what is wrong."""
     if not isinstance(seen.code, int):
@@ -92,6 +102,8 @@ def judge(seen, base, call, name):
         return f"lost, and nothing is said: {lost[:4]}"
     words = f"{call.role} {name} {call.name} {call.argument}"
     if lost or new or name == "EINTR" or call.name not in trial.PROTECTIVE or not seen.is_reached():
+        return None
+    if has_no_exec(call.role, seen, base):
         return None
     if call.name in ("sendmsg", "sendto", "close_range") or any(re.fullmatch(p, words) for p in HARMLESS) or trial.is_harmless(call, name):
         return None

@@ -70,6 +70,14 @@ static void tell(const char *what, const struct json_node *error)
 		     text_of(error, "message"));
 }
 
+/* A program that was killed may have written a part of a line. */
+static void tell_lines(const struct json_node *stream)
+{
+	const char *text = text_of(stream, "text");
+	const char *last = strrchr(text, '\n');
+	(void)printf("%.*s", last ? (int)(last + 1 - text) : 0, text);
+}
+
 static void tell_result(const struct json_node *result)
 {
 	const struct json_node *error = json_get_typed(result, "error", JSON_OBJECT);
@@ -78,8 +86,8 @@ static void tell_result(const struct json_node *result)
 	(void)printf("exec: %s %s\n", text_of(result, "status"), code ? code->text : "");
 	if (error)
 		tell("exec", error);
-	(void)printf("%s", text_of(json_get(result, "stdout"), "text"));
-	(void)printf("%s", text_of(json_get(result, "stderr"), "text"));
+	tell_lines(json_get(result, "stdout"));
+	tell_lines(json_get(result, "stderr"));
 	const struct json_node *warnings = json_get_typed(result, "warnings", JSON_ARRAY);
 	for (const struct json_node *w = warnings ? warnings->child : NULL; w; w = w->next)
 		(void)printf("warning: %s\n", w->text);
@@ -271,6 +279,8 @@ static void keep(struct worker *far, const char *id, const char *profile)
 		cj_stage(&early, "profile");
 	if (work_await_job(&w, signal_fd) && work_read_job(&w, &early) == 0)
 		session_keep(&w, signal_fd, &early);
+	cj_close(&w.sock_fd);
+	jail_destroy(&w.driver.jail);
 }
 
 int main(int argc, char **argv)

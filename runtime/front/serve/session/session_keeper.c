@@ -583,6 +583,5 @@ void session_keep(struct work *w, int signal_fd, const struct cj_error *early)
 		is_callers_own = work_is_callers_own(w, &k.why);
 		end_session(&k);
 	}
-	jail_destroy(&w->driver.jail);
 	session_end_send(w->sock_fd, k.reason, &k.why, is_callers_own, SESSION_END_MS);
 }

@@ -29,7 +29,8 @@ static_assert(SESSION_END_MS > CELL_CANCEL_MS, "a cell that is cancelled has tim
  * session_keep - the life of a session: its jail, its workers, its end.
  *
  * w->job is a JOB_SESSION that was read; `early` is what failed before, or has no code.  signal_fd
- * is readable when SIGTERM asks to end it.  Returns when the jail is destroyed and the line "ended"
- * is sent.  Runs in: a worker, which exits after it.
+ * is readable when SIGTERM asks to end it.  Returns when every program is dead and the line "ended"
+ * is sent.  What is left of the jail is the caller's: the server does not wait for its removal.
+ * Runs in: a worker, which exits after it.
  */
 void session_keep(struct work *w, int signal_fd, const struct cj_error *early);

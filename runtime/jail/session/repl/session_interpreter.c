@@ -102,6 +102,7 @@ int session_interpreter_start(struct session *s, const struct program *launcher,
 		session_interpreter_end(&i);
 		return cj_wrap(err, "the session's interpreter");
 	}
+	s->tidy_at_ms = 0; /* no spare reaper: cells need none */
 	*out = i;
 	return 0;
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WRAP: fork clock_ms */
+/* WRAP: fork clock_ms jail_destroy */
 /*
  * The keeper of a session and its workers, as the server sees them: each exec has its own result,
  * and nothing outlives the session, wherever it ends.
  */
 #include "runtime/front/serve/session/session_keeper.h"
 
+#include <semaphore.h>
 #include <sys/mman.h>
 
 #include "runtime/base/text.h"
@@ -37,6 +38,18 @@ uint64_t __wrap_clock_ms(void)
 
 static struct worker_context jobs = { .keep_session = session_keep };
 static const struct worker_life life = { .main = worker_main, .context = &jobs };
+
+static bool *has_to_wait; /* shared with the keeper: it may destroy its jail after may_destroy */
+static sem_t *may_destroy;
+
+void __real_jail_destroy(struct jail **jail);
+void __wrap_jail_destroy(struct jail **jail);
+void __wrap_jail_destroy(struct jail **jail)
+{
+	while (has_to_wait && *has_to_wait && sem_wait(may_destroy) < 0)
+		;
+	__real_jail_destroy(jail);
+}
 
 /* --- a session, as the server sees it --- */
 
@@ -483,7 +496,8 @@ static void a_worker_that_cannot_be_forked_is_reported(void **state)
 		struct said said = hear(&w);
 		assert_int_equal(said.lines, 1);
 		assert_string_equal(word(said.line[0], "type"), "unready");
-		assert_non_null(strstr(word(said.line[0], "message"), "fork a worker"));
+		if (!strstr(word(said.line[0], "message"), "fork a worker"))
+			fail_msg("exec %d: %s", i, word(said.line[0], "message"));
 		arena_fini(&said.arena);
 	}
 	*forks_left = -1;
@@ -521,6 +535,19 @@ static void a_session_that_waits_ends_when_its_server_does(void **state)
 	struct side side = opened();
 
 	worker_close(&side.keeper);
+	close_side(&side);
+}
+
+static void the_removal_of_the_jail_does_not_delay_the_end(void **state)
+{
+	(void)state;
+	struct side side = opened();
+
+	*has_to_wait = true;
+	cj_close(&side.keeper.control_fd);
+	assert_ended(&side, SESSION_CLOSED);
+	*has_to_wait = false;
+	assert_int_equal(sem_post(may_destroy), 0);
 	close_side(&side);
 }
 
@@ -1023,10 +1050,14 @@ static int share_forks(void **state)
 	struct {
 		int forks;
 		uint64_t ahead_ms;
+		bool has_to_wait;
+		sem_t may_destroy;
 	} *shared =
 	    mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (shared == MAP_FAILED)
+	if (shared == MAP_FAILED || sem_init(&shared->may_destroy, 1, 0) < 0)
 		return 1;
+	has_to_wait = &shared->has_to_wait;
+	may_destroy = &shared->may_destroy;
 	forks_left = &shared->forks;
 	clock_ahead_ms = &shared->ahead_ms;
 	*forks_left = -1;
@@ -1051,6 +1082,7 @@ int main(void)
 		TEST(a_worker_that_cannot_be_forked_is_reported),
 		TEST(closing_the_control_pipe_cancels_every_exec_and_their_results_arrive),
 		TEST(a_session_that_waits_ends_when_its_server_does),
+		TEST(the_removal_of_the_jail_does_not_delay_the_end),
 		TEST(a_worker_without_a_job_does_not_delay_the_end),
 		TEST(an_init_that_is_killed_ends_the_session_and_its_execs),
 		TEST(sigterm_to_the_keeper_ends_the_session),

@@ -98,7 +98,7 @@ static inline void run_attempt(const struct attempt *a)
 	int status = 0;
 	pid_t pid = fork();
 	if (pid == 0) {
-		alarm(10);
+		alarm(60);
 		errno = 0;
 		bool escaped = a->make();
 		_exit(escaped ? 0 : errno ? errno : EINVAL);
@@ -127,7 +127,7 @@ static inline _Noreturn void live_as_pid_1(const struct attempt *a)
 
 static inline _Noreturn void go_outside(const struct attempt *a)
 {
-	alarm(15); /* attempts may wedge their pid 1, which dies with us */
+	alarm(90); /* attempts may wedge their pid 1, which dies with us */
 	if (!leave_host(here)) {
 		report_untried(a->name, "leave the host's namespaces");
 		_exit(0);

@@ -82,9 +82,8 @@ struct session {
 	enum session_isolation isolation;
 	struct session_shared *shared;
 	struct session_slot slots[SESSION_EXECS_MAX];
-	uint64_t execs_begun; /* numbers the leaves: e1, e2, ... */
-	uint64_t
-	    tidy_at_ms; /* when to look for cgroups to make or remove, on clock_ms(); 0: never */
+	uint64_t execs_begun;      /* numbers the leaves: e1, e2, ... */
+	uint64_t tidy_at_ms;       /* when cgroups are made or removed, on clock_ms(); 0: never */
 	int init_cgroup_fd;        /* init's child of the jail's cgroup; -1: no exec has a leaf */
 	int host_proc_fd;          /* /proc of the keeper's pid namespace; -1: none */
 	struct session_keep *keep; /* session_keep.c's own */

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events never wait for their reader, and what is left out is said. */
+/* WRAP: poll */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,6 +29,20 @@ struct reader {
 };
 
 static struct reader reader;
+
+static unsigned signals_left; /* so many waits end by a signal */
+
+int __real_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
+int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
+
+int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
+{
+	if (signals_left == 0)
+		return __real_poll(fds, count, timeout_ms);
+	signals_left--;
+	errno = EINTR;
+	return -1;
+}
 
 static int open_reader(void **state)
 {
@@ -134,6 +151,18 @@ static void an_added_line_follows_all_events_and_precedes_the_result(void **stat
 					"{\"type\":\"stdout\",\"base64\":\"4oI=\"}\n"
 					"{}\n"
 					"{\"type\":\"result\",\"result\":[]}\n");
+}
+
+static void a_signal_while_the_result_is_written_does_not_truncate_it(void **state)
+{
+	(void)state;
+	auto_events struct events e;
+	struct cj_error err = { 0 };
+	events_init(&e, reader.write_fd);
+	signals_left = 2;
+	assert_int_equal(events_finish(&e, "[]", 2, &err), 0);
+	assert_int_equal(signals_left, 0);
+	assert_string_equal(read_now(), "{\"type\":\"result\",\"result\":[]}\n");
 }
 
 static void start_and_denied_events_have_their_own_members(void **state)
@@ -329,6 +358,7 @@ int main(void)
 		WITH_READER(a_character_in_two_pieces_is_joined),
 		WITH_READER(half_a_character_at_the_end_is_not_lost),
 		WITH_READER(an_added_line_follows_all_events_and_precedes_the_result),
+		WITH_READER(a_signal_while_the_result_is_written_does_not_truncate_it),
 		WITH_READER(start_and_denied_events_have_their_own_members),
 		WITH_READER(a_denied_packet_is_an_event_with_its_row),
 		WITH_READER(a_network_that_is_ready_or_failed_is_an_event),

@@ -8,6 +8,7 @@ import functools
 import glob
 import json
 import os
+import socket
 import subprocess
 import time
 
@@ -577,6 +578,25 @@ def _():
             b.linux["cgroupsPath"] = "machine.slice:test:x"
             b.save()
             refused_oci(b.oci("--systemd-cgroup", "run", "--bundle", b.path, b.new_id()), "systemd", "--cgroup-manager cgroupfs")
+
+
+@test("a user manager that has ended is missed only where a limit is asked for", who="user")
+def _():
+    with Bundle("echo hi") as b, socket.socket(socket.AF_UNIX) as listener:
+        os.mkdir(b.folder("run") + "/systemd")
+        listener.bind(b / "run/systemd/private")  # nobody listens
+        env = environment(XDG_RUNTIME_DIR=b / "run")
+        env.pop("DBUS_SESSION_BUS_ADDRESS", None)
+        for wanted, said in ((None, "hi\n"), ({"pids": {"limit": 20}}, "")):
+            b.linux["resources"] = wanted or {}
+            b.save()
+            done = b.oci("run", "--bundle", b.path, b.new_id(), env=env)
+            if offers():  # this user has a cgroup without a manager
+                done.exits(0).says("hi\n")
+                continue
+            equal((done.code == 0, done.out), (wanted is None, said), f"run ({done.err!r})")
+            if wanted:
+                contains(done.err, "systemd/private", "the reason")
 
 
 def create_with_systemd(b, id):

@@ -316,6 +316,12 @@ static int make_scope(struct making *m, struct cj_error *err)
 {
 	int scope_fd = -1;
 	int rc = cgroup_scope_start(m->cgroup, &scope_fd, err);
+	if (rc < 0 && m->wanted->manager != CGROUP_MANAGER_SYSTEMD) {
+		const struct cj_error why = *err; /* a manager that ends, for example */
+		m->cgroup->manager = m->wanted->manager;
+		m->cgroup->record.unit[0] = '\0';
+		return do_without(m->wanted, why.msg, m->cgroup, err);
+	}
 	if (rc < 0)
 		return rc;
 	auto_fd int fd = scope_fd;

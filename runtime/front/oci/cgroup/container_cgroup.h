@@ -81,7 +81,8 @@ int container_cgroup_find(const struct container_cgroup_wanted *wanted,
  *
  * With the manager systemd this process itself moves to the scope's child "runtime", so that it
  * may clone into the scope.  It must end when the container is created, or the scope never does.
- * An ordinary user whom the hierarchy refuses gets none, if no limit is asked for: why_none.
+ * An ordinary user whom the hierarchy refuses gets none, if no limit is asked for: why_none.  So it
+ * is when a user manager that the caller did not name gives no scope.
  *
  * Must not: leave anything if it fails.
  * Fails: EBUSY when the cgroup contains processes; else with the limit and the remedy.

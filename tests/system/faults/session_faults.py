@@ -95,7 +95,7 @@ def judge(seen, base, call, name):
     lost, new = lost_lines(seen, base)
     # without Landlock, which the session and each exec say, programs reach each other's processes
     is_told = any(line.startswith(("lives: not isolated", "warning: ")) for line in new)
-    weaker = [line for line in new if not TOLD.match(line) and not is_explained(call, line)]
+    weaker = [line for line in new if not TOLD.match(line) and not is_explained(call, name, line)]
     if weaker and not (is_told and all(line.startswith("kill 1: ") for line in weaker)):
         return f"not as strong, or not told: {weaker[:4]}"
     if lost and not new:
@@ -110,19 +110,22 @@ def judge(seen, base, call, name):
     return "it protects, failed, and nobody was told"
 
 
-# Lines that a fault explains: (role, call, line).
+# Lines that a fault explains: (role, call and error, line).
 EXPLAINED = (
     ("payload", ".*", "exec: exited 12[67]$"),  # what the program needs isn't there
-    ("supervisor", "ioctl", "[a-z 0-9]+: ENOSYS$"),  # a refused call that can't be answered is still refused
-    ("worker", "read", "exec: exited 141$"),  # its output can't be read: a warning says so
-    ("worker", "writev?", "bad line: |{"),  # its lines can't be written: the service sees that they are not whole
+    ("supervisor", "ioctl .*", "[a-z 0-9]+: ENOSYS$"),  # a refused call that can't be answered is still refused
+    ("worker", "read .*", "exec: exited 141$"),  # its output can't be read: a warning says so
+    # its lines can't be written: the service sees that they are not whole
+    ("worker", "writev? .*|poll ENOMEM", "bad line: |{"),
+    ("init", "seccomp EBUSY", "[a-z 0-9]+: ENOSYS$"),  # refused, but not named: a warning says so
+    ("init", "(pread64|write) .*", "/proc/self/oom_score_adj: 0$"),  # best effort: trial.py
 )
 
 
-def is_explained(call, line):
+def is_explained(call, name, line):
     return any(
-        re.fullmatch(role + "[0-9]*", call.role) and re.fullmatch(name, call.name) and re.match(text, line)
-        for role, name, text in EXPLAINED
+        re.fullmatch(role + "[0-9]*", call.role) and re.fullmatch(fault, f"{call.name} {name}") and re.match(text, line)
+        for role, fault, text in EXPLAINED
     )
 
 

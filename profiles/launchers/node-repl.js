@@ -32,8 +32,7 @@
 	};
 	// Descriptor 3 does not block for reading, which this process does while its timers go on.
 	const pause = new Int32Array(new SharedArrayBuffer(4));
-	const send = (kind, data = Buffer.alloc(0)) => {
-		let rest = frame(kind, data);
+	const write = (rest) => {
 		while (rest.length > 0) {
 			try {
 				rest = rest.subarray(fs.writeSync(CHANNEL, rest));
@@ -43,6 +42,23 @@
 			}
 		}
 	};
+
+	// In guarded() a SIGINT can end a write, and nobody knows how much of the frame is written: there
+	// frames wait.  process.exit() can't wait; if it is ended, its frame is the last one.
+	const waiting = [];
+	let isGuarded = false, isExiting = false;
+	const send = (kind, data = Buffer.alloc(0)) => {
+		waiting.push(frame(kind, data));
+		if (!isGuarded) flush();
+	};
+	const flush = () => {
+		while (waiting.length > 0) write(waiting.shift());
+	};
+	process.on("exit", () => {
+		isExiting = waiting.length > 0;
+		flush();
+		isExiting = false;
+	});
 
 	const toBytes = (text, limit) => {
 		const clean = text.slice(0, limit).toWellFormed?.() ?? text.slice(0, limit);
@@ -161,11 +177,16 @@
 				made = act();
 			},
 		});
+		isGuarded = true;
 		try {
 			go.runInThisContext({ breakOnSigint: true, displayErrors: false });
 		} catch (error) {
 			if (error?.code === "ERR_SCRIPT_EXECUTION_INTERRUPTED") throw interrupted();
 			throw error;
+		} finally {
+			isGuarded = false;
+			if (isExiting) process.reallyExit(process.exitCode ?? 1);
+			flush();
 		}
 		return made;
 	};
@@ -179,7 +200,7 @@
 		});
 		try {
 			const answered = guarded(() => {
-				send("B", begun);
+				write(frame("B", begun)); // it is small: whole, or not at all
 				return post("Runtime.evaluate", {
 					expression: `${code}\n//# sourceURL=cell-${number}`,
 					replMode: true,

@@ -77,7 +77,7 @@ class Interpreter:
                     break
                 self.said += part
 
-    def cell(self, code, args=(), files=(), stdin=None, interrupted_by=None, interrupted_at_begin=False, interrupted_in_display=False):
+    def cell(self, code, args=(), files=(), stdin=None, interrupted_by=None, interrupted_at_begin=False, interrupted_in_display=False, shown_at=None):
         self.number += 1
         for arg in args:
             self.send(b"a", arg.encode())
@@ -102,7 +102,7 @@ class Interpreter:
                 if interrupted_at_begin:
                     self.process.send_signal(signal.SIGINT)
                 if interrupted_in_display:
-                    self.interrupt_in_display()
+                    self.interrupt_in_display(shown_at)
             elif kind == b"D":
                 cell.displays.append(tuple(data.split(b"\0", 1)))
             elif kind == b"V":
@@ -118,11 +118,16 @@ class Interpreter:
         cell.output, self.said = self.said.decode(), b""
         return cell
 
-    def interrupt_in_display(self):
-        """The display is larger than the socket's buffer, so the rest of it is not written yet."""
-        while not self.bytes:
-            self.bytes += self.near.recv(1)
-        equal(self.bytes[:1], b"D", "the kind of a frame")
+    def interrupt_in_display(self, shown_at):
+        """
+        The display is larger than the socket's buffer, so the rest of it is not written yet: or
+        nothing, if the cell has shown it already.
+        """
+        is_shown = lambda: shown_at is not None and os.path.exists(shown_at)
+        wait_until(lambda: self.bytes or select.select([self.near], [], [], 0)[0] or is_shown(), "the display")
+        if not is_shown():
+            self.bytes = self.bytes or self.near.recv(1)
+            equal(self.bytes[:1], b"D", "the kind of a frame")
         self.process.send_signal(signal.SIGINT)
         wait_until(lambda: not self.is_pending(signal.SIGINT), "the interrupt to be taken")
 
@@ -329,6 +334,37 @@ def _():
             equal((cell.status, [(kind, len(data)) for kind, data in cell.displays]), (None, [(b"text/html", 4 << 20)]), "the display")
             equal(cell.exception[0], exception, "the exception")
             equal(i.value("1 + 1"), "2", "the next cell")
+
+
+@test("an interrupt of Node leaves whole displays, in each part of a cell")
+def _():
+    whole = [(b"text/html", 4 << 20)]
+    with Folder() as f, Interpreter(NODE) as i:
+        mark = f / "shown"
+        i.cell("const fs = require('fs'); const h = { toMimeBundle: () => ({ 'text/html': 'x'.repeat(4 << 20) }) }")
+        shown = f"display(h); fs.writeFileSync({mark!r}, '')"
+        for code, exception in (
+            (f"{shown}; for (;;);", "Interrupt"),
+            (f"await null; {shown}; await new Promise(() => {{}})", "Interrupt"),
+            (f"({{ [Symbol.for('nodejs.util.inspect.custom')]() {{ {shown}; for (;;); }} }})", "Interrupt"),
+            ("h", None),
+            ("display(h); await new Promise(() => {})", "Interrupt"),
+        ):
+            cell = i.cell(code, interrupted_in_display=True, shown_at=mark)
+            equal((cell.status, [(kind, len(data)) for kind, data in cell.displays]), (None, whole), f"the display of {code}")
+            equal(cell.exception and cell.exception[0], exception, f"the exception of {code}")
+            equal(i.value("1 + 1"), "2", f"the cell behind {code}")
+            if os.path.exists(mark):
+                os.unlink(mark)
+
+
+@test("what a cell of Node has shown is sent when it exits, and an interrupt does not keep it from that")
+def _():
+    code = "const h = { toMimeBundle: () => ({ 'text/html': 'x'.repeat(4 << 20) }) }; display(h); process.exit(3)"
+    for is_interrupted in (False, True):
+        with Interpreter(NODE) as i:
+            cell = i.cell(code, interrupted_in_display=is_interrupted)
+            equal((cell.status, len(cell.displays)), (3, 0 if is_interrupted else 1), f"the end of the cell, interrupted: {is_interrupted}")
 
 
 @test("a child that a cell forks is no interpreter, and output of a thread is not lost")

@@ -5,6 +5,7 @@
  */
 #include "netns/firewall/firewall.h"
 
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -52,8 +53,10 @@ static void expect_counted(const struct lab *lab, const struct ip *ip)
 						: udp4("198.18.0.2", text, LAB_PORT, 0);
 	const uint64_t before = refused(lab->gateway_rules, class);
 	put_on_wire(lab, &p);
-	if (refused_soon(lab->gateway_rules, class, before + 1) != before + 1)
-		fail_msg("%s: counter '%s' is not one more", text, net_class_names[class]);
+	const uint64_t after = refused_soon(lab->gateway_rules, class, before + 1);
+	if (after != before + 1)
+		fail_msg("%s: counter '%s' is %" PRIu64 " after %" PRIu64, text,
+			 net_class_names[class], after, before);
 }
 
 static void every_closed_range_is_counted_by_the_gateway(void **state)

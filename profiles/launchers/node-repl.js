@@ -60,6 +60,26 @@
 		isExiting = false;
 	});
 
+	// A SIGINT that ends a write of Node's own stream leaves it waiting for that write: nothing that is
+	// written later would come.
+	const writeDirectly = (stream) => {
+		stream.write = (chunk, encoding, done = encoding) => {
+			const charset = typeof encoding === "string" ? encoding : "utf8";
+			let rest = chunk instanceof Uint8Array ? chunk : Buffer.from(chunk, charset);
+			let failure = null;
+			while (rest.length > 0 && !failure) {
+				try {
+					rest = rest.subarray(fs.writeSync(stream.fd, rest));
+				} catch (error) {
+					if (error.code !== "EAGAIN") failure = error;
+					else Atomics.wait(pause, 0, 0, 1);
+				}
+			}
+			if (typeof done === "function") process.nextTick(done, failure);
+			return failure === null;
+		};
+	};
+
 	const toBytes = (text, limit) => {
 		const clean = text.slice(0, limit).toWellFormed?.() ?? text.slice(0, limit);
 		const data = Buffer.from(clean.replaceAll("\0", "\\x00"));
@@ -344,7 +364,7 @@
 			if (error.code !== "MODULE_NOT_FOUND") throw error; // an older Node
 		}
 	}
-	process.stdout, process.stderr; // made when they are first asked for
+	[process.stdout, process.stderr].forEach(writeDirectly);
 	for (const name of ["module", "exports", "__filename", "__dirname"]) delete globalThis[name];
 	delete process._eval;
 	process.execArgv.splice(process.execArgv.indexOf("-e"), 2);

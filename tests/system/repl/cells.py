@@ -94,6 +94,24 @@ def _():
                 equal(r.value("x"), "1", "x")
 
 
+@test("a cell that prints without end leaves the output of the next one, whatever limit ends it")
+def _():
+    timer = "t = setInterval(() => console.log('x'.repeat(1e5)), 1); await new Promise(() => {})"
+    loops = {"python": ("while True: print('x')",), "node": ("for (;;) console.log('x')", "for (;;) console.error('x')", timer)}
+    after = {"python": "import sys; print('a'); print('b', file=sys.stderr)", "node": "clearInterval(t); console.log('a'); console.error('b')"}
+    with Service() as s:
+        for profile in loops:
+            with Repl(s, profile) as r:
+                r.cell("t = None" if profile == "python" else "var t")
+                for code in loops[profile]:
+                    for status, limits in (("timeout", {"timeout": "1s"}), ("output_limit", {"max_output": "64K", "on_output_limit": "kill"})):
+                        late = r.cell(code, status=status, exit_code=None, **limits)
+                        equal(late["cell"]["lost"], False, f"the interpreter of {code}")
+                        behind = r.cell(after[profile])
+                        said = text_of(behind["stdout"])[-2:], text_of(behind["stderr"])[-2:]
+                        equal(said, ("a\n", "b\n"), f"the output behind {code}, {status}")
+
+
 @test("a cell that ignores the interrupt is killed, and the next one has a new interpreter")
 def _():
     with Service() as s, Repl(s) as r:

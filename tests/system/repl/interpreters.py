@@ -115,7 +115,7 @@ class Interpreter:
                 equal(cell.begun, self.number, "the begin of the cell")
                 equal(cell.end[:2], (self.number, cell.exception is not None), "the end of the cell")
         self.drain()
-        cell.output, self.said = self.said.decode(), b""
+        cell.output, self.said = self.said.decode(errors="replace"), b""
         return cell
 
     def interrupt_in_display(self, shown_at):
@@ -356,6 +356,16 @@ def _():
             equal(i.value("1 + 1"), "2", f"the cell behind {code}")
             if os.path.exists(mark):
                 os.unlink(mark)
+
+
+@test("what a cell of Node writes comes in its order, in any form, and what is no text is refused")
+def _():
+    with Interpreter(NODE) as i:
+        equal(i.cell("const o = process.stdout; o.write('6162', 'hex'); o.write(Buffer.from('c')); console.log('d'); o.write('é\\n', 'latin1');").output, "abcd\n\ufffd\n", "the output")
+        equal(i.value("await new Promise(r => o.write('x'.repeat(1 << 20), r))"), "null", "what the callback is told")
+        for no in ("5", "null", "{}"):
+            equal(i.cell(f"o.write({no})").exception[0], "TypeError", f"the exception of {no}")
+        equal(i.cell("const from = require('stream').Readable.from(['a', 'b']); from.pipe(o); await require('stream/promises').finished(from)").output, "ab", "a pipe")
 
 
 @test("what a cell of Node has shown is sent when it exits, and an interrupt does not keep it from that")

@@ -7,6 +7,7 @@
 
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
+#include "runtime/front/serve/session/session_signals.h"
 #include "runtime/jail/session/session_fork.h"
 
 struct session_repl {
@@ -92,7 +93,7 @@ bool session_repl_add_signals(struct session_repl *r, const char *id, uint64_t s
 {
 	if (!r || !r->is_waiting || strcmp(r->waiting.id, id) != 0)
 		return false;
-	r->signals |= signals;
+	r->signals = session_signals_join(r->signals, signals);
 	return true;
 }
 

@@ -13,7 +13,7 @@ void session_signals_add(struct session_signals *to, uint64_t bits)
 {
 	if (to->bits == 0)
 		to->until_ms = clock_ms() + SESSION_SIGNALS_HOLD_MS;
-	to->bits |= bits;
+	to->bits = session_signals_join(to->bits, bits);
 }
 
 /* ESRCH: its program does not run yet, or has ended, and then its worker ends soon, too. */

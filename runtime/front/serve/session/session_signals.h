@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <signal.h>
 #include <stdint.h>
 
 #define SESSION_SIGNALS_MS 20 /* between attempts */
@@ -25,6 +26,18 @@ struct session_signals {
 static inline uint64_t session_signal_bit(int signo)
 {
 	return UINT64_C(1) << (signo - 1);
+}
+
+/* Those that wait, and more.  As in signal(7), STOP and CONT take each other back. */
+static inline uint64_t session_signals_join(uint64_t waiting, uint64_t more)
+{
+	const uint64_t stop = session_signal_bit(SIGSTOP), resume = session_signal_bit(SIGCONT);
+
+	if (more & resume)
+		waiting &= ~stop;
+	if (more & stop)
+		waiting &= ~resume;
+	return waiting | more;
 }
 
 void session_signals_add(struct session_signals *to, uint64_t bits);

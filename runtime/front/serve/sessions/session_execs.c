@@ -366,7 +366,8 @@ enum api_code keeper_signal_exec(struct exec_entry *x, int signo)
 	if (x->is_finished || !keeper_is_live(k))
 		return API_NOT_RUNNING;
 	if (x->run->state == RUN_QUEUED) { /* the keeper does not know it yet */
-		x->acts->signals |= session_signal_bit(signo);
+		x->acts->signals =
+		    session_signals_join(x->acts->signals, session_signal_bit(signo));
 		return API_CODE_COUNT;
 	}
 	if (session_send_signal(&k->conn->worker, x->id, signo, &err) == 0)

@@ -32,7 +32,7 @@
 #include "runtime/jail/session/session_tree.h"
 
 #define ORPHAN_LOOK_MS 100 /* at the cgroup of an exec whose reaper was killed */
-#define MOVE_LOOK_MS   3   /* at a reaper that moves */
+#define MOVE_LOOK_MS   3   /* at the reaper of an exec that moves */
 
 int session_ask_init(struct jail *j, enum session_isolation *out_isolation, struct cj_error *err)
 {
@@ -117,25 +117,43 @@ void session_slots_begin(struct session *s)
 	s->tidy_at_ms = clock_ms(); /* in the first round: the session's begin does not wait */
 }
 
-/* The reaper's first message waits in its link, or its exec worker has read that. */
+/* The reaper's first message is not in its link yet, or its exec worker has not read that. */
 static bool is_moving(const struct session *s, unsigned i)
 {
 	const struct session_slot *slot = &s->slots[i];
 	const struct session_row *row = &s->shared->rows[i];
-	struct pollfd link = { .fd = slot->link_fd, .events = POLLIN };
 	if (!slot->is_used || slot->has_moved || slot->leaf.dir_fd < 0)
 		return false;
-	if (slot->is_spare)
-		return poll(&link, 1, 0) == 0;
-	return !slot->is_done && atomic_load(&row->reaper_pid) == 0;
+	return slot->is_spare || (!slot->is_done && atomic_load(&row->reaper_pid) == 0);
 }
 
-static bool has_moving(const struct session *s)
+/* The link of a spare wakes the keeper, so one that never moves costs nothing.  The link of an exec
+ * is its worker's, which waits no longer than STEP_TIMEOUT_MS. */
+static bool must_wait(struct session *s)
 {
-	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
-		if (is_moving(s, i))
-			return true;
-	return false;
+	bool has_moving = false;
+	s->tidy_at_ms = 0;
+	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++) {
+		if (!is_moving(s, i))
+			continue;
+		has_moving = true;
+		if (!s->slots[i].is_spare)
+			s->tidy_at_ms = clock_ms() + MOVE_LOOK_MS;
+	}
+	return has_moving;
+}
+
+/* It has moved, or was killed.  Its message stays for the worker of its exec. */
+static void look_at_spare(struct session *s)
+{
+	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++) {
+		struct session_slot *slot = &s->slots[i];
+		struct pollfd link = { .fd = slot->link_fd, .events = POLLIN };
+		if (!slot->is_spare || slot->has_moved || poll(&link, 1, 0) == 0)
+			continue;
+		slot->has_moved = true;
+		s->tidy_at_ms = clock_ms();
+	}
 }
 
 static void free_over(struct session *s)
@@ -175,10 +193,8 @@ static void tidy(struct session *s)
 {
 	if (s->tidy_at_ms == 0 || clock_ms() < s->tidy_at_ms)
 		return;
-	s->tidy_at_ms = clock_ms() + MOVE_LOOK_MS;
-	if (has_moving(s))
+	if (must_wait(s))
 		return;
-	s->tidy_at_ms = 0;
 	free_over(s);
 	if (may_have_spare(s))
 		add_spare(s);
@@ -304,7 +320,8 @@ void session_slots_watch(const struct session *s, struct pollfd fds[static SESSI
 {
 	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++) {
 		const struct session_slot *slot = &s->slots[i];
-		bool is_ours = session_slot_has_exec(slot) && slot->is_done && slot->next_ms == 0;
+		bool is_left = session_slot_has_exec(slot) && slot->is_done && slot->next_ms == 0;
+		bool is_ours = is_left || (slot->is_spare && !slot->has_moved);
 		fds[i] = (struct pollfd){ .fd = is_ours ? slot->link_fd : -1, .events = POLLIN };
 	}
 }
@@ -398,8 +415,10 @@ enum session_end session_slots_turn(struct session *s, struct cj_error *err)
 		if (session_slot_has_exec(slot) && slot->is_done && !is_early)
 			end = turn(s, i, err);
 	}
-	if (end == SESSION_LIVES)
+	if (end == SESSION_LIVES) {
+		look_at_spare(s);
 		tidy(s);
+	}
 	return end;
 }
 

@@ -62,7 +62,7 @@ struct session_shared {
 struct session_slot {
 	bool is_used;
 	bool is_spare;         /* its reaper waits for the next exec */
-	bool has_moved;        /* its reaper was in its cgroup when the exec took it */
+	bool has_moved;        /* a spare's reaper is in its cgroup; also after an exec took it */
 	bool is_over;          /* nothing of its exec lives; its cgroup is still there */
 	bool is_between_cells; /* it is the interpreter's, which waits for a cell */
 	char id[PLAN_ID_MAX];  /* session_exec_name() */

@@ -410,6 +410,7 @@ static void no_cgroup_is_removed_while_a_reaper_moves(void **state)
 	assert_exited(&done, 3);
 	assert_true(serve_until_gone(&w, e.slot));
 	assert_true(exists(w.jail->cgroup.path, "e1"));
+	assert_int_equal(session_slots_next_ms(w.session), 0); /* nor does the keeper look again */
 	assert_int_equal(kill(w.jail->init_pid, SIGCONT), 0);
 	serve_until_removed(&w, "e1");
 	end_session(&w);

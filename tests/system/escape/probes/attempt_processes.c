@@ -146,7 +146,7 @@ static bool try_realtime(void)
 }
 static bool try_nice(void)
 {
-	return worked(setpriority(PRIO_PROCESS, 0, -5));
+	return worked(setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) - 5));
 }
 static bool try_oom_score(void)
 {

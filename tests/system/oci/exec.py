@@ -228,7 +228,8 @@ def _():
 
 # Runs inside, from the host's python: waits for a process of cejail-oci and tries all it can.
 HOSTILE = """
-import ctypes, errno, os, sys, time
+import contextlib, ctypes, errno, os, sys, time
+WALL = 0x40000000
 libc = ctypes.CDLL(None, use_errno=True)
 
 class Piece(ctypes.Structure):
@@ -282,6 +283,9 @@ def attack(pid):
 print("ready", flush=True)
 done = set()
 while True:
+    # It may have seized a program, which was killed then: exec waits until its tracer knows.
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG | WALL)
     for name in os.listdir("/proc"):
         if not name.isdigit() or name in done or name == str(os.getpid()):
             continue

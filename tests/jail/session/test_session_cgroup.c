@@ -201,6 +201,12 @@ static void need_real(const struct whole_session *w)
 	skip();
 }
 
+static void begin_real_session(struct whole_session *w, const struct plan *plan)
+{
+	begin_session(w, plan);
+	need_real(w);
+}
+
 static bool exists(const char *path, const char *name)
 {
 	char full[600];
@@ -232,8 +238,7 @@ static void a_leaf_is_there_as_long_as_its_exec(void **state)
 	(void)state;
 	struct whole_session w;
 	const struct plan plan = session_plan();
-	begin_session(&w, &plan);
-	need_real(&w);
+	begin_real_session(&w, &plan);
 	char path[512];
 	memcpy(path, w.jail->cgroup.path, sizeof(path));
 	assert_true(exists(path, "init"));
@@ -333,8 +338,7 @@ static void a_reaper_waits_in_its_cgroup_for_the_next_exec(void **state)
 	(void)state;
 	const struct plan plan = session_plan();
 	struct whole_session w;
-	begin_session(&w, &plan);
-	need_real(&w);
+	begin_real_session(&w, &plan);
 	for (unsigned i = 0; i < 2; i++) {
 		struct session_status status;
 		const struct session_slot *slot;
@@ -360,8 +364,7 @@ static void a_reaper_moves_while_an_exec_runs(void **state)
 	const struct plan plan = session_plan();
 	const struct session_slot *slot;
 	struct whole_session w;
-	begin_session(&w, &plan);
-	need_real(&w);
+	begin_real_session(&w, &plan);
 	struct exec_handle e = start_shell(&w, "sleep 1000", NULL);
 	pid_t pid = await_spare(&w, &slot);
 	struct exec_result done = run_shell(&w, "exit 3", NULL);
@@ -380,8 +383,7 @@ static void a_session_with_few_processes_has_no_reaper_beside_execs(void **state
 	const struct session_slot *slot;
 	struct whole_session w;
 	plan.limits.pids = 15;
-	begin_session(&w, &plan);
-	need_real(&w);
+	begin_real_session(&w, &plan);
 	w.jail->cgroup.enforced[CGROUP_PIDS] = false;
 	(void)await_spare(&w, &slot);
 	struct exec_handle e = start_shell(&w, "sleep 1000", NULL);
@@ -399,8 +401,7 @@ static void no_cgroup_is_removed_while_a_reaper_moves(void **state)
 	const struct plan plan = session_plan();
 	const struct session_slot *slot;
 	struct whole_session w;
-	begin_session(&w, &plan);
-	need_real(&w);
+	begin_real_session(&w, &plan);
 	(void)await_spare(&w, &slot);
 	struct exec_handle e = start_shell(&w, "exit 3", NULL);
 	assert_int_equal(kill(w.jail->init_pid, SIGSTOP), 0);
@@ -421,8 +422,7 @@ static void a_spare_reaper_that_was_killed_is_replaced(void **state)
 	(void)state;
 	const struct plan plan = session_plan();
 	struct whole_session w;
-	begin_session(&w, &plan);
-	need_real(&w);
+	begin_real_session(&w, &plan);
 	const struct session_slot *slot;
 	assert_int_equal(kill(await_spare(&w, &slot), SIGKILL), 0);
 	assert_true(cgroup_wait_empty(&slot->leaf, TEST_PATIENCE_MS));
@@ -438,8 +438,7 @@ static void a_reaper_that_may_not_move_itself_is_moved(void **state)
 	(void)state;
 	const struct plan plan = session_plan();
 	struct whole_session w;
-	begin_session(&w, &plan);
-	need_real(&w);
+	begin_real_session(&w, &plan);
 	pid_t self = fork();
 	if (self == 0)
 		pause();
@@ -493,8 +492,7 @@ static void a_sweep_removes_the_empty_leaves_of_a_session(void **state)
 	(void)state;
 	struct whole_session w;
 	const struct plan plan = session_plan();
-	begin_session(&w, &plan);
-	need_real(&w);
+	begin_real_session(&w, &plan);
 	char place[512]; /* where no other process sweeps */
 	memcpy(place, w.jail->cgroup.path, sizeof(place));
 	end_session(&w);

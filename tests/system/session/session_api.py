@@ -5,6 +5,7 @@ What an exec does in its jail is in sessions.py.
 """
 
 import base64
+import contextlib
 import json
 import os
 import signal
@@ -428,17 +429,24 @@ def _():
         equal(one.finished("x")["status"], "cancelled", "the end")
 
 
+@contextlib.contextmanager
+def queued_behind_another(s, one, script, **options):
+    """The exec "queued" of a service that runs one at a time; it begins when this ends."""
+    first = s.background(one.sh, "sleep 600", id="first")
+    one.is_sleeping("first")
+    one.detached(script, "queued", **options)
+    yield
+    one.call("DELETE", "/execs/first").has(202)
+    first.finish()
+
+
 @test("input that is sent before the program begins is not lost")
 def _():
     with serving(config={"concurrency": 1}) as s:
         one = Session(s)
-        first = s.background(one.sh, "sleep 600", id="first")
-        one.is_sleeping("first")
-        one.detached("cat", "queued", open_stdin=True)
-        equal(one.exec("queued")["state"], "queued", "the state")
-        one.call("POST", "/execs/queued/stdin", {"text": "early\n", "eof": True}).has(200)
-        one.call("DELETE", "/execs/first").has(202)
-        first.finish()
+        with queued_behind_another(s, one, "cat", open_stdin=True):
+            equal(one.exec("queued")["state"], "queued", "the state")
+            one.call("POST", "/execs/queued/stdin", {"text": "early\n", "eof": True}).has(200)
         equal(one.finished("queued")["result"]["stdout"]["text"], "early\n", "the output")
 
 
@@ -446,12 +454,8 @@ def _():
 def _():
     with serving(config={"concurrency": 1}) as s:
         one = Session(s)
-        first = s.background(one.sh, "sleep 600", id="first")
-        one.is_sleeping("first")
-        one.detached("sleep 600", "queued")
-        equal(one.call("POST", "/execs/queued/signal", {"signal": "USR1"}).has(202).json["state"], "queued", "the state")
-        one.call("DELETE", "/execs/first").has(202)
-        first.finish()
+        with queued_behind_another(s, one, "sleep 600"):
+            equal(one.call("POST", "/execs/queued/signal", {"signal": "USR1"}).has(202).json["state"], "queued", "the state")
         result = one.finished("queued")["result"]
         equal((result["status"], result["signal"]), ("signaled", signal.SIGUSR1), "the end")
 

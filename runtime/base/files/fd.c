@@ -63,6 +63,17 @@ void fd_set_nonblocking(int fd)
 	(void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 }
 
+bool fd_await(int fd, short events, int timeout_ms)
+{
+	struct pollfd p = { .fd = fd, .events = events };
+	int ready;
+
+	do
+		ready = poll(&p, 1, timeout_ms);
+	while (ready < 0 && errno == EINTR);
+	return ready > 0;
+}
+
 /* Another process with the same open file may have made it non-blocking: then poll. */
 static bool wait_again(int fd, short events)
 {

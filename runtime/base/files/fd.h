@@ -84,5 +84,11 @@ int fd_make_dirs(const char *path, mode_t above, mode_t last, struct cj_error *e
 /* The kernel's name of the open file now; NULL: unknown.  Only for messages. */
 const char *fd_real_path(int fd, char out[static PATH_MAX]);
 
+/*
+ * fd_await - wait until poll(2) has an event for the descriptor: one of `events`, an error or its
+ * end.  timeout_ms: 0 only looks; a signal begins it anew.  False: there is none.
+ */
+bool fd_await(int fd, short events, int timeout_ms);
+
 /* O_NONBLOCK on; cannot fail on the descriptors we make. */
 void fd_set_nonblocking(int fd);

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "runtime/base/files/fd.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
@@ -38,20 +39,10 @@ static bool is_closed(const struct events *e)
 	return e->fd < 0 || e->is_gone;
 }
 
-static bool is_writable(int fd, int patience_ms)
-{
-	struct pollfd p = { .fd = fd, .events = POLLOUT };
-	int ready;
-	do
-		ready = poll(&p, 1, patience_ms);
-	while (ready < 0 && errno == EINTR);
-	return ready > 0;
-}
-
 /* Writes what is queued; waits up to patience_ms for each piece of progress. */
 static void flush(struct events *e, int patience_ms)
 {
-	while (!is_closed(e) && e->start < e->end && is_writable(e->fd, patience_ms)) {
+	while (!is_closed(e) && e->start < e->end && fd_await(e->fd, POLLOUT, patience_ms)) {
 		size_t size = e->end - e->start;
 		if (size > PIPE_BUF)
 			size = PIPE_BUF; /* pipe(7): what POLLOUT promises */

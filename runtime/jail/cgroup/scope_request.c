@@ -13,6 +13,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/jail/cgroup/cgroup_mount.h"
@@ -194,19 +195,13 @@ static int stop(const struct scope_call *call, struct cj_error *err)
 	return finish(call, &error, rc, "stop", err);
 }
 
-static bool has_ended(int pidfd)
-{
-	struct pollfd p = { .fd = pidfd, .events = POLLIN };
-	return poll(&p, 1, 0) > 0;
-}
-
 /* The answer only says that a job is queued: /proc/PID/cgroup shows when it is done. */
 static int await_scope(const struct scope_call *call, struct cj_error *err)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
 	const char *unit = call->request->unit;
 	for (unsigned ms = 0; ms < ENTER_LIMIT_MS; ms++) {
-		if (has_ended(call->pidfd)) {
+		if (fd_await(call->pidfd, POLLIN, 0)) {
 			/* A scope for a process that is dead already never contains one, so the
 			 * manager would keep it.  An error means that it is gone. */
 			struct cj_error ignored;

@@ -25,6 +25,7 @@
 #include <sys/socket.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/jail/protocol.h"
 #include "runtime/jail/session/session_kill.h"
@@ -148,8 +149,7 @@ static void look_at_spare(struct session *s)
 {
 	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++) {
 		struct session_slot *slot = &s->slots[i];
-		struct pollfd link = { .fd = slot->link_fd, .events = POLLIN };
-		if (!slot->is_spare || slot->has_moved || poll(&link, 1, 0) == 0)
+		if (!slot->is_spare || slot->has_moved || !fd_await(slot->link_fd, POLLIN, 0))
 			continue;
 		slot->has_moved = true;
 		s->tidy_at_ms = clock_ms();

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
@@ -84,12 +85,6 @@ bool relay_wants_more(const struct relay *r)
 	return r->in_fd >= 0 && !r->is_paused && !relay_has_pending(r);
 }
 
-static bool is_ready(int fd, short event)
-{
-	struct pollfd p = { .fd = fd, .events = event };
-	return poll(&p, 1, 0) > 0;
-}
-
 /* Bytes at the end whose escape depends on the next ones: a part of a character, a carriage
  * return. */
 static size_t undecided(const uint8_t *bytes, size_t size)
@@ -144,7 +139,7 @@ enum relay_result relay_fill(struct relay *r, const uint8_t **out_bytes, size_t 
 {
 	if (r->in_fd < 0)
 		return RELAY_END;
-	if (r->is_paused || (r->is_caller_in && !is_ready(r->in_fd, POLLIN)))
+	if (r->is_paused || (r->is_caller_in && !fd_await(r->in_fd, POLLIN, 0)))
 		return RELAY_AGAIN;
 
 	size_t room = sizeof(r->in) - r->carried;
@@ -171,7 +166,7 @@ enum relay_result relay_flush(struct relay *r)
 	while (relay_has_pending(r)) {
 		size_t size = r->end - r->start;
 		if (r->is_caller_out) {
-			if (!is_ready(r->out_fd, POLLOUT))
+			if (!fd_await(r->out_fd, POLLOUT, 0))
 				return result;
 			size = size < PIPE_BUF ? size
 					       : PIPE_BUF; /* pipe(7): what POLLOUT promises */

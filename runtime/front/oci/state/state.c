@@ -271,8 +271,7 @@ int state_open_init(const struct state *s, struct cj_error *err)
 	if (rc < 0)
 		return cj_fail(err, -rc, "read when process %d began", (int)s->record.pid);
 	/* A zombie is a dead container, unless other threads of its first process live. */
-	struct pollfd ended = { .fd = pidfd, .events = POLLIN };
-	if (poll(&ended, 1, 0) > 0)
+	if (fd_await(pidfd, POLLIN, 0))
 		return state_reject_stopped(s, err);
 	return take_fd(&pidfd);
 }

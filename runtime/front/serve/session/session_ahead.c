@@ -6,6 +6,7 @@
 #include <poll.h>
 
 #include "runtime/base/clock.h"
+#include "runtime/base/files/fd.h"
 #include "runtime/front/serve/worker/job.h"
 #include "runtime/jail/jail.h"
 
@@ -19,8 +20,7 @@ enum source { SOURCE_JOB, SOURCE_CONTROL, SOURCE_SIGNALS, SOURCE_REPL };
 
 static bool has_job(const struct work *w)
 {
-	struct pollfd p = { .fd = w->sock_fd, .events = POLLIN };
-	return poll(&p, 1, 0) > 0;
+	return fd_await(w->sock_fd, POLLIN, 0);
 }
 
 static int begin(struct work *w, struct ahead *a, struct cj_error *err)

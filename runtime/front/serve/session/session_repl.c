@@ -63,8 +63,7 @@ static void refuse_waiting(struct session_repl *r, const char *why)
 
 static bool is_cancelled(const struct session_request *request)
 {
-	struct pollfd control = { .fd = request->control_fd };
-	return poll(&control, 1, 0) > 0;
+	return fd_await(request->control_fd, 0, 0);
 }
 
 /* The code of a cell that nobody waits for any more does not run. */

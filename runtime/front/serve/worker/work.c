@@ -21,17 +21,6 @@
 
 /* --- the job --- */
 
-static bool is_readable(int fd)
-{
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-	int ready;
-
-	do
-		ready = poll(&p, 1, 0);
-	while (ready < 0 && errno == EINTR);
-	return ready > 0;
-}
-
 bool work_await_job(const struct work *w, int signal_fd)
 {
 	struct pollfd sources[] = {
@@ -47,7 +36,7 @@ bool work_await_job(const struct work *w, int signal_fd)
 	 * A job that is cancelled at once is still read: it was sent before the control pipe
 	 * closed.
 	 */
-	return is_readable(w->sock_fd);
+	return fd_await(w->sock_fd, POLLIN, 0);
 }
 
 int work_read_job(struct work *w, struct cj_error *err)

@@ -155,16 +155,10 @@ static int fail_to_start(struct session_interpreter *i, struct cj_error *err)
 	return cj_wrap(err, "the session's interpreter");
 }
 
-static bool is_readable(int fd)
+/* Its reaper's message, or its end. */
+static bool has_message(const struct session_interpreter *i)
 {
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-	return poll(&p, 1, 0) > 0;
-}
-
-static bool has_hung_up(int fd)
-{
-	struct pollfd p = { .fd = fd };
-	return poll(&p, 1, 0) > 0;
+	return fd_await(link_of(i), POLLIN, 0);
 }
 
 /* Reads 'R', which is the first that a REPL of ours sends. */
@@ -173,7 +167,7 @@ static int read_ready(struct session_interpreter *i, struct cj_error *err)
 	uint8_t bytes[16];
 	ssize_t got = recv(i->channel_fd, bytes, sizeof(bytes), MSG_DONTWAIT);
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
-		return is_readable(link_of(i)) ? cj_reject_as(err, ECHILD, "it ended") : 0;
+		return has_message(i) ? cj_reject_as(err, ECHILD, "it ended") : 0;
 	if (got <= 0)
 		return cj_reject_as(err, ECHILD, "it ended before it was ready");
 	int rc = repl_reader_take(&i->reader, bytes, (size_t)got, err);
@@ -187,7 +181,7 @@ static int go_on(struct session_interpreter *i, struct cj_error *err)
 {
 	if (i->step == START_READY)
 		return read_ready(i, err);
-	if (!is_readable(link_of(i)))
+	if (!has_message(i))
 		return 0;
 	int rc = i->step == START_REAPER ? send_program(i, err) : take_started(i, err);
 	i->step++;
@@ -207,8 +201,7 @@ void session_interpreter_turn(struct session_interpreter *i, struct cj_error *er
 {
 	if (i->state == INTERPRETER_STARTS && turn_start(i, err) < 0)
 		(void)!fail_to_start(i, err);
-	else if (i->state == INTERPRETER_WAITS &&
-		 (is_readable(link_of(i)) || has_hung_up(i->channel_fd)))
+	else if (i->state == INTERPRETER_WAITS && (has_message(i) || fd_await(i->channel_fd, 0, 0)))
 		i->state = INTERPRETER_ENDED; /* its reaper may not have said so yet */
 }
 

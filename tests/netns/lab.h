@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -216,6 +217,25 @@ static inline void lab_plug(const struct lab *lab)
 	       "route add local ::/0 dev lo table main\n");
 }
 
+/* The kernel notices in a thread of its own that a link has come up, and until then the link drops
+ * packets without a word.  It marks the link, and begins to send, under one lock. */
+static inline void lab_await_link(int ns, const char *link)
+{
+	auto_fd int fd = lab_socket(ns, AF_INET, SOCK_DGRAM, 0);
+	struct ifreq request = { 0 };
+	char line[64];
+
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", link);
+	for (int i = 0; i < LAB_WAIT_MS && !(request.ifr_flags & IFF_RUNNING); i++) {
+		if (ioctl(fd, SIOCGIFFLAGS, &request) < 0)
+			lab_die(link);
+		(void)poll(NULL, 0, 1);
+	}
+	/* this changes nothing, but takes the lock */
+	snprintf(line, sizeof(line), "link set %s up\n", link);
+	lab_ip(ns, line);
+}
+
 static inline void lab_forward(int ns)
 {
 	lab_go(ns);
@@ -229,6 +249,10 @@ static inline void lab_open(struct lab *lab)
 	lab->world = lab_namespace();
 	lab->gateway = lab_namespace();
 	lab_plug(lab);
+	lab_await_link(lab->jail, "eth0");
+	lab_await_link(lab->gateway, "jail");
+	lab_await_link(lab->gateway, "uplink");
+	lab_await_link(lab->world, "world");
 	lab_forward(lab->gateway);
 	lab->jail_rules = lab_socket(lab->jail, AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER);
 	lab->gateway_rules = lab_socket(lab->gateway, AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER);

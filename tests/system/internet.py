@@ -350,7 +350,7 @@ class Internet:
 
     def seen(self, protocol=None):
         """Every packet that came into the world until now: {(protocol, address, port): count}."""
-        for _ in range(20):
+        for _ in range(int(20 * harness.SLOW)):
             mark = uuid.uuid4().hex
             self.host("mark", address=ROUTER4, mark=mark)
             if self.world("has_mark", mark=mark):
@@ -361,6 +361,10 @@ class Internet:
         harness.equal(seen["lost"], 0, "packets the sniffer lost")
         packets = [row for row in seen["packets"] if row[1] not in (TRIAL4, TRIAL6)]
         return {tuple(row[:3]): row[3] for row in packets if protocol in (None, row[0])}
+
+    def openings(self, address, port):
+        """How often a TCP connection to there was asked for; seen() first, so that none is on its way."""
+        return self.world("openings", address=address, port=port)
 
     def open_connections(self):
         """TCP that may still send a packet: it neither listens (0A) nor is in TIME_WAIT (06)."""

@@ -233,7 +233,7 @@ class World(Station):
     """Answers at every address there is, and sees each packet that comes over its link."""
 
     def do_open(self):
-        self.packets, self.marks = collections.Counter(), set()
+        self.packets, self.opened, self.marks = collections.Counter(), collections.Counter(), set()
         self.tap = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         # on a busy machine the sniffer may be late: room for bursts, and none for what the world sends
         try:
@@ -274,6 +274,8 @@ class World(Station):
             self.marks.add(packet[head + 8 :].rstrip(b"\0").decode("ascii", "replace"))
         else:
             self.packets[{6: "tcp", 17: "udp"}.get(protocol, str(protocol)), there, port] += 1
+            if protocol == 6 and not is_later_fragment and packet[head + 13] & 2:  # SYN: RFC 9293 3.1
+                self.opened[there, port] += 1
 
     def do_has_mark(self, mark):
         end = time.monotonic() + 0.5
@@ -285,9 +287,13 @@ class World(Station):
         lost = struct.unpack("II", self.tap.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8))[1]
         return {"lost": lost, "packets": [[*key, count] for key, count in list(self.packets.items())]}
 
+    def do_openings(self, address, port):
+        return self.opened[address, port]
+
     def do_forget(self):
         super().do_forget()
         self.packets.clear()
+        self.opened.clear()
 
 
 class Host(Station):

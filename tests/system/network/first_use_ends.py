@@ -17,7 +17,7 @@ BROKEN = "#!/bin/sh\necho 'the tests broke it' >&2\nexit 3\n"
 
 def slow(helper):
     """Not so slow that cejail gives it up, which it does after five seconds."""
-    return f"#!/bin/sh\nsleep 1.5\nexec /usr/bin/{helper} \"$@\"\n"
+    return f"#!/bin/sh\nsleep 1\nexec /usr/bin/{helper} \"$@\"\n"
 
 
 def stuck_below(pid):

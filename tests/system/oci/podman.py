@@ -98,7 +98,7 @@ def _():
         wait_until(lambda: os.path.exists(f"{p.rootfs}/tmp/made"), "the detached process")
         p.podman("kill", "--signal", "USR1", "one").exits(0)
         wait_until(lambda: "usr1" in p.podman("logs", "one").out, "the signal")
-        p.podman("stop", "one").exits(0)
+        p.podman("stop", "--time", "100", "one").exits(0)
         equal(p.value("one", "{{.State.Status}} {{.State.ExitCode}}"), "exited 3", "inspect")
         p.podman("start", "one").exits(0)
         p.podman("kill", "one").exits(0)

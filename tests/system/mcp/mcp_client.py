@@ -36,7 +36,7 @@ class Server:
         except BrokenPipeError:
             pass
         try:
-            code = self.process.wait(10 * SLOW)
+            code = self.process.wait(30 * SLOW)
         except subprocess.TimeoutExpired as late:
             self.process.kill()
             self.process.wait()
@@ -143,7 +143,7 @@ class Server:
         harness.wait_until(sleeps, "the program to sleep")
 
     @staticmethod
-    def await_end(pids, seconds=10):
+    def await_end(pids, seconds=30):
         def runs(pid):
             return os.path.exists(f"/proc/{pid}") and " (Z)" not in (harness.describe_process(pid) or "(Z)")
 

@@ -35,7 +35,7 @@ def _():
         s.await_sleep()
         pids = s.below()
         s.process.stdin.close()
-        s.process.wait(10 * SLOW)
+        s.process.wait(30 * SLOW)
         s.await_end(pids)
 
 
@@ -46,7 +46,7 @@ def _():
             s.call_later("run_shell", code="sleep 63")
             s.await_sleep()
             s.signal(number)
-            equal(s.process.wait(10 * SLOW), 0, "the exit status")
+            equal(s.process.wait(30 * SLOW), 0, "the exit status")
 
 
 @test("mcp: a server that cannot write its answers ends with one line and status 125")
@@ -67,7 +67,7 @@ def _():
         pids = s.below()
         s.signal(signal.SIGKILL)
         s.process.wait()
-        s.await_end(pids, 20)
+        s.await_end(pids)
         s.process.returncode = 0  # looked at
 
 
@@ -77,7 +77,7 @@ def _():
         s.call_later("run_shell", code="sleep 65")
         s.await_sleep()
         s.process.stdout.close()
-        equal(s.process.wait(10 * SLOW), 0, "the exit status")
+        equal(s.process.wait(30 * SLOW), 0, "the exit status")
 
 
 @test("mcp: the environment of the official client is enough")
@@ -98,7 +98,7 @@ def _():
         stream.flush()
         equal(stream.readline(), b'{"jsonrpc":"2.0","id":1,"result":{}}\n', "the answer")
         ours.shutdown(socket.SHUT_WR)
-        equal(process.wait(10 * SLOW), 0, "the exit status")
+        equal(process.wait(30 * SLOW), 0, "the exit status")
     process.stderr.close()
 
 

@@ -690,8 +690,7 @@ def _():
             connection = s.connect()
             connection.request("POST", "/v1/sessions", json.dumps(SMALL))
             connection.close()
-        wait_until(lambda: all(x["state"] == "ended" for x in sessions_of(s)), "the sessions to end")
-        equal(s.metric("cejail_sessions"), 0, "sessions")
+        wait_until(lambda: all(x["state"] == "ended" for x in sessions_of(s)) and s.metric("cejail_sessions") == 0, "the sessions to end")
 
 
 @test("many sessions at once have what is theirs, and none is left")

@@ -338,7 +338,7 @@ def _():
 
 @test("create takes the options of a jail, as the defaults of its execs")
 def _():
-    with Client("-m", "100M", "-e", "A=jail", "-t", "1s", "-w", "/tmp") as c:
+    with Client("-m", "100M", "-e", "A=jail", "-t", "5s", "-w", "/tmp") as c:
         c.sh("echo $A; pwd").exits(0).says("jail\n/tmp\n")
         c.sh("echo $A", "-e", "A=exec").exits(0).says("exec\n")
         c.sh("sleep 60").exits(124)

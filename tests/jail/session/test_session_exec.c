@@ -269,8 +269,10 @@ static void an_exec_that_uses_too_much_memory_ends_alone(void **state)
 	if (HAS_SANITIZER) /* there is no limit that can be reached */
 		return;
 	begin_session(&w, &plan);
-	struct exec_handle other =
-	    start_shell(&w, "until [ -e /box/go ]; do sleep 0.01; done; echo alive", NULL);
+	struct exec_result made = run_shell(&w, "mkfifo /box/go", NULL);
+	assert_exited(&made, 0);
+	/* it waits without a fork(2), for which there may be no memory */
+	struct exec_handle other = start_shell(&w, "read x < /box/go; echo alive", NULL);
 	struct exec_result greedy =
 	    run_shell(&w, "x=$(head -c 300000000 /dev/zero | tr '\\0' a); sleep 1000", NULL);
 	if (w.end == SESSION_LIVES) {

@@ -143,7 +143,7 @@ def _():
     equal(silent, {}, "roads that were closed outside")
 
 
-def said(name, done):
+def said(done):
     return done.out.strip() or repr(done)
 
 
@@ -227,7 +227,7 @@ def _():
     for name, most in COUNTS.items():
         options = ("-q", "--network", "none", "--pids-limit", "20", *FEW_FILES.get(name, ()))
         done = probe("exhaust_counts", name, str(most), options=options)
-        true(f"{name} HELD (" in done.out, said(name, done))
+        true(f"{name} HELD (" in done.out, said(done))
         tried()
 
 
@@ -237,26 +237,28 @@ def _():
         done = finish(outside(f"{PROBES}/exhaust_counts", name, str(most)), 60, args=(name,))
         if "HELD" in done.out and "not permitted" not in done.out and most > 1000:
             raise Skip(f"this host itself has no more: {done.out.strip()}")
-        true(f"{name} ESCAPED (" in done.out, said(name, done))
+        true(f"{name} ESCAPED (" in done.out, said(done))
         tried()
 
 
-def inotify_instances_to_be_had():
-    """By us, now; no more than half of the 128 that a user has, which tests beside this one need, too."""
-    code = "import ctypes; c = ctypes.CDLL(None); n = 0\nwhile n < 60 and c.inotify_init1(0) >= 0: n += 1\nprint(n)"
+def inotify_instances_to_be_had(most):
+    """By us, now.  All that there are would leave none to the tests beside this one."""
+    code = f"import ctypes; c = ctypes.CDLL(None); n = 0\nwhile n < {most} and c.inotify_init1(0) >= 0: n += 1\nprint(n)"
     return int(subprocess.run([PYTHON, "-I", "-c", code], capture_output=True, check=True).stdout)
 
 
 @test("a jail leaves its caller his inotify instances")
 def _():
     code = "import ctypes, time; c = ctypes.CDLL(None)\nwhile c.inotify_init1(0) >= 0: pass\nprint('ready', flush=True)\ntime.sleep(60)"
-    before = inotify_instances_to_be_had()
+    with open("/proc/sys/fs/inotify/max_user_instances") as limit:
+        most = min(int(limit.read()), 1000) // 2 + 1
+    before = inotify_instances_to_be_had(most)
     process = start("run", "-q", "--network", "none", "-p", "python", "-c", code)
     equal(process.stdout.readline(), b"ready\n", "the program's word")
-    left = inotify_instances_to_be_had()
+    left = inotify_instances_to_be_had(most)
     process.terminate()
     finish(process)
-    true(left > before // 2, f"of {before} instances {left} are left")
+    equal((before, left), (most, most), "instances to be had, before and beside the jail")
 
 
 @test("no place that can be written takes files without end")

@@ -42,8 +42,10 @@ static void count_watches(const char *name, long limit)
 	char dir[] = "/dev/shm/escape-XXXXXX", file[64];
 	long got = 0, made = 0;
 	int code = 0, fd = inotify_init1(IN_CLOEXEC);
-	if (fd < 0 || !mkdtemp(dir) || chdir(dir) < 0)
+	if (fd < 0 || !mkdtemp(dir) || chdir(dir) < 0) {
+		perror(name);
 		exit(2);
+	}
 	for (; got <= limit; got++) {
 		(void)snprintf(file, sizeof(file), "%ld", made);
 		int made_fd = open(file, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);

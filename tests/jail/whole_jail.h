@@ -19,21 +19,10 @@
 #include <unistd.h>
 
 #include "runtime/jail/ids/idmap.h"
+#include "tests/sanitizer.h"
 
-/* RLIMIT_DATA counts the sanitizer's shadow, which is larger than any memory: init would end. */
-#if defined(__SANITIZE_ADDRESS__)
-#define TEST_MEMORY_BYTES (1ull << 47)
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define TEST_MEMORY_BYTES (1ull << 47)
-#endif
-#endif
-#ifdef TEST_MEMORY_BYTES
-#define HAS_SANITIZER true
-#else
-#define HAS_SANITIZER     false
-#define TEST_MEMORY_BYTES (64ull << 20)
-#endif
+/* RLIMIT_DATA counts the sanitizer's shadow: init would end. */
+#define TEST_MEMORY_BYTES (HAS_SANITIZER ? 1ull << 47 : 64ull << 20)
 
 static inline struct plan simple_plan(void)
 {

@@ -15,15 +15,9 @@
 
 #include <cmocka.h>
 
-/* WRAP: setrlimit system_file_read */
+#include "tests/sanitizer.h"
 
-#ifdef __has_feature /* clang's */
-#define HAS_ASAN __has_feature(address_sanitizer)
-#elif defined(__SANITIZE_ADDRESS__) /* gcc's */
-#define HAS_ASAN 1
-#else
-#define HAS_ASAN 0
-#endif
+/* WRAP: setrlimit system_file_read */
 
 static int fails_at = -1; /* the call of setrlimit(2) that fails, from 0 */
 static const char *core_pattern;
@@ -258,7 +252,7 @@ int main(void)
 		cmocka_unit_test(more_files_than_the_hard_limit_is_an_error_with_a_remedy),
 		cmocka_unit_test(a_core_limit_of_0_is_refused_only_where_a_handler_would_run),
 		cmocka_unit_test(the_rlimit_of_cpu_time_is_above_the_supervisors_limit),
-#if !HAS_ASAN /* it reserves address space itself */
+#if !HAS_SANITIZER /* it reserves address space itself */
 		cmocka_unit_test(address_space_can_be_reserved_beyond_the_memory_limit),
 #endif
 		cmocka_unit_test(a_limit_that_cannot_be_set_is_named),

@@ -29,18 +29,14 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/jail/record.h"
+#include "tests/sanitizer.h"
 
 #define PATIENCE_MS 60000
 
-/* A sanitizer's shadow is counted where no cgroup holds the memory: init would end. */
-#if defined(__SANITIZE_ADDRESS__)
+/* The sanitizer's shadow is counted where no cgroup holds the memory: init would end. */
+#if HAS_SANITIZER
 #define MEMORY "128T"
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define MEMORY "128T"
-#endif
-#endif
-#ifndef MEMORY
+#else
 #define MEMORY "256M"
 #endif
 

@@ -60,7 +60,7 @@ def sample(faults):
             seen_places.add(call.place())
             turn[call.name] = turn.get(call.name, 0) + 1
             chosen.append((call, name))
-    return chosen[:: 15 if trial.IS_EMULATED else 1]
+    return chosen[:: 15 if trial.IS_EMULATED else harness.STEP]
 
 
 def without_fault(way, folder, last_words):

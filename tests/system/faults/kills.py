@@ -154,8 +154,8 @@ def calls_of(base, net, options):
 
 
 def sample(last, roles, wanted):
-    """(role, number) of every call; in the short form `wanted` of them, evenly spread, and fewer where it is slow."""
-    wanted = max(5, wanted // (4 if SLOW > 5 else 1))
+    """(role, number) of every call; in the short form `wanted` of them, evenly spread, and fewer where it is slow or not root."""
+    wanted = max(5, wanted // (4 if SLOW > 5 else STEP))
     places = [(role, number) for role in roles for number in range(1, last.get(role, 0) + 1)]
     if LONG or len(places) <= wanted:
         return places

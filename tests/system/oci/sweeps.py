@@ -89,7 +89,7 @@ def one_of_each(calls, step):
     kinds = {}
     for call in calls:
         kinds.setdefault(call.place(), call)
-    return list(kinds.values())[:: 1 if LONG else step]
+    return list(kinds.values())[:: 1 if LONG else step * STEP]
 
 
 def faults_of(calls, step):

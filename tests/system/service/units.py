@@ -2,6 +2,7 @@
 """The service under a real systemd: activation, delegation, drain, watchdog, crash; as a system service
 and as a user's.  Only on the test machine, where there is a systemd to ask."""
 
+import functools
 import json
 import os
 import signal
@@ -20,8 +21,8 @@ CONFIG = "/etc/cejail/serve.json"
 
 
 def wait_until(condition, what, seconds):
-    """Each look starts a program, which is slow in an emulated machine: few looks."""
-    return harness.wait_until(condition, what, seconds, pause=0.3)
+    """Each look starts a program, and systemd answers it with all that it knows of the unit: few looks."""
+    return harness.wait_until(condition, what, seconds, pause=1)
 
 
 def systemctl(*words, user=False, check=True):
@@ -55,6 +56,25 @@ def processes_in(cgroup):
     return found
 
 
+@functools.cache
+def set_up():
+    """The service's user and directories, as the packages' triggers do it."""
+    subprocess.run(["systemd-sysusers"], check=True, capture_output=True)
+    subprocess.run(["systemd-tmpfiles", "--create", "cejail.conf"], check=True, capture_output=True)
+
+
+def set_drop_in(text):
+    """systemd reads the units only when one has changed: in an emulated machine that takes seconds."""
+    if text is None:
+        os.unlink(DROP_IN + "/test.conf")
+        os.rmdir(DROP_IN)
+    else:
+        os.makedirs(DROP_IN, exist_ok=True)
+        with open(DROP_IN + "/test.conf", "w", encoding="utf-8") as file:
+            file.write("[Service]\n" + text)
+    systemctl("daemon-reload")
+
+
 class Service:
     """The units as make install puts them, started by their socket, gone afterwards."""
 
@@ -62,25 +82,19 @@ class Service:
         self.config, self.drop_in = config, drop_in
 
     def __enter__(self):
-        subprocess.run(["systemd-sysusers"], check=True, capture_output=True)
-        subprocess.run(["systemd-tmpfiles", "--create", "cejail.conf"], check=True, capture_output=True)
-        if self.drop_in:
-            os.makedirs(DROP_IN, exist_ok=True)
-            with open(DROP_IN + "/test.conf", "w", encoding="utf-8") as file:
-                file.write("[Service]\n" + self.drop_in)
+        set_up()
         write_config(self.config)
-        systemctl("daemon-reload")
+        if self.drop_in:
+            set_drop_in(self.drop_in)
         systemctl("reset-failed", "cejail.service", check=False)
         systemctl("start", "cejail.socket")
         return self
 
     def __exit__(self, *unused):
         systemctl("stop", "cejail.socket", "cejail.service", check=False)
-        if self.drop_in:
-            os.unlink(DROP_IN + "/test.conf")
-            os.rmdir(DROP_IN)
         write_config(None)
-        systemctl("daemon-reload")
+        if self.drop_in:
+            set_drop_in(None)
 
 
 def write_config(config):

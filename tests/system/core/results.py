@@ -82,7 +82,7 @@ def _():
 def _():
     count = 20000 if SLOW < 5 else 500
     code = f"import ctypes\nlibc = ctypes.CDLL(None)\nfor i in range({count}): libc.mount(b'x', b'/x', b'x', 0, 0)\nprint('done')"
-    value = result("-p", "python", "-t", "55", "-c", code, limit=60)
+    value = result("-p", "python", "-t", str(int(55 * SLOW)), "-c", code, limit=58)
     equal(value["stdout"]["text"], "done\n", "stdout")
     equal(value["denied_syscalls"], [{"name": "mount", "count": count}], "denied")
 

@@ -109,7 +109,7 @@ for kind in KINDS:
         with client_of(kind) as client:
             session = create(client, "python", context="repl")
             equal(facts_of(client.call("run_python", session=session, code="x = 41\nx + 1"))["last_value"], "42", "the value")
-            late = client.call("run_python", session=session, code="while True: pass", timeout_seconds=0.5)
+            late = client.call("run_python", session=session, code="while True: pass", timeout_seconds=2)  # it has begun by then
             equal((late["isError"], late["structuredContent"]["status"]), (True, "timeout"), "the endless loop")
             failed = client.call("run_python", session=session, code="1 / 0")
             contains(failed["structuredContent"]["stderr"], "ZeroDivisionError", "stderr")

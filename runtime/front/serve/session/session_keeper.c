@@ -256,22 +256,26 @@ static _Noreturn void become_worker(struct keeper *k, const struct exec_order *o
 	_exit(EXIT_SUCCESS);
 }
 
+/* With its pidfd in one call: a worker that began without one might answer before it was ended, and
+ * the failure would be a second answer.  fork(2) has no such flag. */
 static int fork_worker(struct keeper *k, struct child *c, const struct exec_order *order,
 		       struct cj_error *err)
 {
-	pid_t self = getpid(), pid = fork();
+	const pid_t self = getpid();
+	int pidfd = -1;
+	const struct clone_args args = {
+		.flags = CLONE_PIDFD,
+		.pidfd = (uintptr_t)&pidfd,
+		.exit_signal = SIGCHLD,
+	};
+	pid_t pid = sys_clone3(&args);
 
 	if (pid == 0)
 		become_worker(k, order, self);
 	if (pid < 0)
 		return cj_fail(err, errno, "fork a worker of the session");
-	c->pidfd = sys_pidfd_open(pid);
-	if (c->pidfd >= 0)
-		return 0;
-	int code = errno;
-	(void)kill(pid, SIGKILL); /* it is ours, and not reaped yet */
-	(void)waitpid(pid, NULL, 0);
-	return cj_fail(err, code, "watch a worker of the session");
+	c->pidfd = pidfd;
+	return 0;
 }
 
 /* A worker that has sent its result may not have exited yet. */

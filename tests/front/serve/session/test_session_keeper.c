@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WRAP: fork clock_ms jail_destroy */
+/* WRAP: sys_clone3 sys_pidfd_open clock_ms jail_destroy */
 /*
  * The keeper of a session and its workers, as the server sees them: each exec has its own result,
  * and nothing outlives the session, wherever it ends.
@@ -14,17 +14,43 @@
 #include "runtime/front/serve/session/session_channel.h"
 #include "tests/front/serve/worker/workers.h"
 
-static int *forks_left; /* shared with the keeper; below 0: as many as one likes */
+static int *forks_left;     /* shared with the keeper; below 0: as many as one likes */
+static bool *refuses_pidfd; /* shared with the keeper: its next one, as of a full table */
 
-pid_t __real_fork(void);
-pid_t __wrap_fork(void);
-pid_t __wrap_fork(void)
+static bool is_refused(void)
 {
-	if (forks_left && *forks_left == 0) {
-		errno = EAGAIN;
+	bool is_it = refuses_pidfd && *refuses_pidfd;
+
+	if (is_it)
+		*refuses_pidfd = false;
+	return is_it;
+}
+
+pid_t __real_sys_clone3(const struct clone_args *args);
+pid_t __wrap_sys_clone3(const struct clone_args *args);
+pid_t __wrap_sys_clone3(const struct clone_args *args)
+{
+	bool is_full = (args->flags & CLONE_PIDFD) && is_refused();
+
+	if (is_full || (forks_left && *forks_left == 0)) {
+		errno = is_full ? EMFILE : EAGAIN;
 		return -1;
 	}
-	return __real_fork();
+	return __real_sys_clone3(args);
+}
+
+/* For a process that runs already, the failure comes when it has done its work. */
+int __real_sys_pidfd_open(pid_t pid);
+int __wrap_sys_pidfd_open(pid_t pid);
+int __wrap_sys_pidfd_open(pid_t pid)
+{
+	siginfo_t ignored;
+
+	if (!is_refused())
+		return __real_sys_pidfd_open(pid);
+	(void)waitid(P_PID, (id_t)pid, &ignored, WEXITED | WNOWAIT);
+	errno = EMFILE;
+	return -1;
 }
 
 static uint64_t *clock_ahead_ms; /* shared with the keeper and its workers */
@@ -438,6 +464,15 @@ static void a_file_outside_or_of_another_kind_is_refused(void **state)
 
 /* --- what fails --- */
 
+static void assert_unready(struct worker *w, const char *why)
+{
+	struct said said = hear(w);
+	assert_int_equal(said.lines, 1);
+	assert_string_equal(word(said.line[0], "type"), "unready");
+	assert_non_null(strstr(word(said.line[0], "message"), why));
+	arena_fini(&said.arena);
+}
+
 static void a_session_that_cannot_be_built_says_why(void **state)
 {
 	(void)state;
@@ -503,6 +538,31 @@ static void a_worker_that_cannot_be_forked_is_reported(void **state)
 	*forks_left = -1;
 	struct said said = run_exec(&side, SHELL("echo lives"));
 	assert_output(&said, "lives\n");
+	end_orderly(&side);
+}
+
+/* If its worker has begun, it has answered, too. */
+static void a_file_request_without_a_free_descriptor_has_one_answer(void **state)
+{
+	(void)state;
+	auto_arena struct arena a = { 0 };
+	struct side side = opened();
+	struct worker w = WORKER_NULL;
+	struct cj_error err = { 0 };
+	auto_free char *body = NULL;
+	size_t size = 0;
+	const struct file_job put = { .op = FILE_PUT, .path = "/box/a", .content = { "x", 1 } };
+	const struct file_job removed = { .op = FILE_REMOVE, .path = put.path };
+	const struct file_job get = { .op = FILE_GET, .path = put.path };
+
+	assert_true(operate(&side, &put, &a).is_ok);
+	*refuses_pidfd = true;
+	assert_int_equal(file_job_write(&removed, &body, &size, &err), 0);
+	assert_int_equal(session_send_worker(&side.keeper, SESSION_WORKER_FILE, "", &w, NULL, &err),
+			 0);
+	send_kind(&w, JOB_FILE, body, size, false);
+	assert_unready(&w, "fork a worker");
+	assert_true(operate(&side, &get, &a).is_ok);
 	end_orderly(&side);
 }
 
@@ -938,15 +998,6 @@ static void a_signal_is_held_for_a_limited_time(void **state)
 	*clock_ahead_ms = 0;
 }
 
-static void assert_unready(struct worker *w, const char *why)
-{
-	struct said said = hear(w);
-	assert_int_equal(said.lines, 1);
-	assert_string_equal(word(said.line[0], "type"), "unready");
-	assert_non_null(strstr(word(said.line[0], "message"), why));
-	arena_fini(&said.arena);
-}
-
 static void one_cell_may_wait_and_makes_room_when_it_is_cancelled(void **state)
 {
 	(void)state;
@@ -1049,6 +1100,7 @@ static int share_forks(void **state)
 {
 	struct {
 		int forks;
+		bool refuses_pidfd;
 		uint64_t ahead_ms;
 		bool has_to_wait;
 		sem_t may_destroy;
@@ -1061,6 +1113,7 @@ static int share_forks(void **state)
 	forks_left = &shared->forks;
 	clock_ahead_ms = &shared->ahead_ms;
 	*forks_left = -1;
+	refuses_pidfd = &shared->refuses_pidfd;
 	return can_make_jails(state);
 }
 
@@ -1080,6 +1133,7 @@ int main(void)
 		TEST(a_session_that_cannot_be_built_says_why),
 		TEST(an_exec_that_fails_leaves_the_session),
 		TEST(a_worker_that_cannot_be_forked_is_reported),
+		TEST(a_file_request_without_a_free_descriptor_has_one_answer),
 		TEST(closing_the_control_pipe_cancels_every_exec_and_their_results_arrive),
 		TEST(a_session_that_waits_ends_when_its_server_does),
 		TEST(the_removal_of_the_jail_does_not_delay_the_end),

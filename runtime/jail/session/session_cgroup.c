@@ -92,10 +92,35 @@ bool session_cgroup_has_room(const struct session *s)
 	return pids == 0 || pids >= SPARE_PIDS || s->jail->cgroup.enforced[CGROUP_PIDS];
 }
 
+static bool read_number(const struct cgroup *c, const char *file, uint64_t *out)
+{
+	char text[64];
+	return c->dir_fd >= 0 && system_file_read(c->dir_fd, file, text, sizeof(text)) > 0 &&
+	       cgroup_text_number(text, out);
+}
+
+/*
+ * The kernel counts the spare, too.  A peak that has grown is from the time since the last call.
+ * If it has not grown, the session may have had as many processes without a spare as before with
+ * one, which is one more than is counted: pids.peak can't show that.
+ */
+void session_cgroup_count_pids(struct session *s, uint64_t peak, bool had_spare)
+{
+	const uint64_t ours = 1 + had_spare; /* and init */
+	if (peak <= s->pids_counted)
+		return;
+	s->pids_counted = peak;
+	if (peak > ours && peak - ours > s->pids_peak)
+		s->pids_peak = peak - ours;
+}
+
 void session_cgroup_make_room(struct session *s, bool has_spare)
 {
 	const struct cgroup *c = &s->jail->cgroup;
+	uint64_t peak = 0;
 	char text[24];
+	if (read_number(c, "pids.peak", &peak))
+		session_cgroup_count_pids(s, peak, !has_spare);
 	if (s->jail->plan->limits.pids == 0 || !c->enforced[CGROUP_PIDS])
 		return;
 	(void)snprintf(text, sizeof(text), "%" PRIu64,
@@ -114,16 +139,6 @@ int session_cgroup_join(const struct cgroup *leaf, pid_t pid)
 	if (cgroup_subtree_pids(leaf->dir_fd, &alone, 1) == 1 && alone == pid)
 		return 0;
 	return cgroup_move(leaf->dir_fd, pid);
-}
-
-static uint64_t read_current(const struct cgroup *leaf)
-{
-	char text[64];
-	uint64_t bytes = 0;
-	if (leaf->dir_fd >= 0 &&
-	    system_file_read(leaf->dir_fd, "memory.current", text, sizeof(text)) > 0)
-		(void)cgroup_text_number(text, &bytes);
-	return bytes;
 }
 
 /* A leaf in which the kernel has killed. */
@@ -145,7 +160,9 @@ bool session_cgroup_is_out_of_memory(struct session *s)
 		if (!session_slot_has_exec(slot) || slot->leaf.dir_fd < 0)
 			continue;
 		if (!is_victim(&slot->leaf, &peak_bytes)) {
-			others_bytes += read_current(&slot->leaf);
+			uint64_t current_bytes = 0;
+			(void)read_number(&slot->leaf, "memory.current", &current_bytes);
+			others_bytes += current_bytes;
 			continue;
 		}
 		is_new |= !slot->was_oom_killed;

@@ -172,6 +172,17 @@ static enum session_end end_largest(struct session *s, struct session_memory *m,
 	return SESSION_LIVES;
 }
 
+/* Each sample by itself: there was a spare reaper, or none. */
+static void count_sample(struct session *s, struct session_memory *m)
+{
+	uint64_t processes = m->usage.peak.processes;
+	m->usage.peak.processes = 0;
+	if (processes > 0 && session_has_spare(s))
+		processes--;
+	if (processes > s->pids_peak)
+		s->pids_peak = processes;
+}
+
 /* Files of /box count as memory, but without an exec they do not grow. */
 static enum session_end sample(struct session *s, struct session_memory *m, struct cj_error *err)
 {
@@ -185,7 +196,9 @@ static enum session_end sample(struct session *s, struct session_memory *m, stru
 	if (clock_ms() < due_ms(s, m))
 		return SESSION_LIVES;
 	m->was_idle = is_idle(s);
-	if (usage_watch_sample_memory(&m->usage, s->jail, m->was_idle, &is_over, err) < 0)
+	int rc = usage_watch_sample_memory(&m->usage, s->jail, m->was_idle, &is_over, err);
+	count_sample(s, m);
+	if (rc < 0)
 		return SESSION_FAILED;
 	return is_over ? end_largest(s, m, err) : SESSION_LIVES;
 }
@@ -204,10 +217,10 @@ enum session_end session_memory_turn(struct session *s, struct session_memory *m
 static void use_sample(struct session *s, struct session_memory *m, struct usage *out)
 {
 	usage_watch_last(&m->usage, s->jail); /* reads nothing where a cgroup counts */
+	count_sample(s, m);
 	out->cpu_user_ms = m->usage.peak.cpu_user_us / 1000;
 	out->cpu_system_ms = m->usage.peak.cpu_system_us / 1000;
 	out->memory_peak_bytes = m->usage.peak.memory_bytes;
-	out->pids_peak = m->usage.peak.processes;
 	out->has_memory_peak = out->has_pids_peak = m->usage.reads_proc;
 }
 
@@ -225,7 +238,8 @@ void session_memory_usage(struct session *s, struct session_memory *m, struct us
 		out->has_memory_peak = true;
 	}
 	if (cg.has_pids_peak) {
-		out->pids_peak = cg.pids_peak > 0 ? cg.pids_peak - 1 : 0; /* without init */
+		session_cgroup_count_pids(s, cg.pids_peak, session_has_spare(s));
 		out->has_pids_peak = true;
 	}
+	out->pids_peak = s->pids_peak;
 }

@@ -13,7 +13,7 @@
  *
  * The limit on processes does not count the spare where a cgroup enforces it
  * (session_cgroup_make_room()).  Where setrlimit(2) does, it counts; if the limit is low, the
- * session has a spare only while no exec and no process of one lives.
+ * session has a spare only while no exec and no process of one lives.  The usage never counts it.
  *
  * A move locks all cgroups of the host.  So while a reaper moves, nothing here makes or removes a
  * cgroup unless an exec needs one: the keeper would wait.
@@ -25,7 +25,6 @@
 #include <sys/socket.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/jail/protocol.h"
 #include "runtime/jail/session/session_kill.h"
@@ -123,7 +122,7 @@ static bool is_moving(const struct session *s, unsigned i)
 {
 	const struct session_slot *slot = &s->slots[i];
 	const struct session_row *row = &s->shared->rows[i];
-	if (!slot->is_used || slot->has_moved || slot->leaf.dir_fd < 0)
+	if (!slot->is_used || slot->is_over || slot->has_moved || slot->leaf.dir_fd < 0)
 		return false;
 	return slot->is_spare || (!slot->is_done && atomic_load(&row->reaper_pid) == 0);
 }
@@ -144,15 +143,41 @@ static bool must_wait(struct session *s)
 	return has_moving;
 }
 
-/* It has moved, or was killed.  Its message stays for the worker of its exec. */
+/* Its link has a message; *out_is_lost: and is closed, for the reaper was killed, or init could not
+ * fork it. */
+static bool has_moved(const struct session_slot *spare, bool *out_is_lost)
+{
+	struct pollfd link = { .fd = spare->link_fd, .events = POLLIN };
+	bool has_event = poll(&link, 1, 0) > 0;
+	*out_is_lost = has_event && (link.revents & ~POLLIN) != 0;
+	return has_event;
+}
+
+/* A program that can kill a spare shall not have cejail move one reaper after another. */
+static void lose_spare(struct session *s, struct session_slot *slot)
+{
+	session_cgroup_make_room(s, false);
+	cj_close(&slot->link_fd);
+	slot->is_spare = false;
+	slot->is_over = true;
+	s->has_lost_spare = true;
+	s->tidy_at_ms = clock_ms();
+}
+
+/* The message of one that has moved stays for the worker of its exec. */
 static void look_at_spare(struct session *s)
 {
 	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++) {
 		struct session_slot *slot = &s->slots[i];
-		if (!slot->is_spare || slot->has_moved || !fd_await(slot->link_fd, POLLIN, 0))
+		bool is_lost = false;
+		if (!slot->is_spare || !has_moved(slot, &is_lost))
 			continue;
-		slot->has_moved = true;
-		s->tidy_at_ms = clock_ms();
+		if (is_lost) {
+			lose_spare(s, slot);
+		} else if (!slot->has_moved) {
+			slot->has_moved = true;
+			s->tidy_at_ms = clock_ms();
+		}
 	}
 }
 
@@ -166,7 +191,7 @@ static void free_over(struct session *s)
 static bool may_have_spare(const struct session *s)
 {
 	bool may_stay = session_cgroup_has_room(s);
-	if (s->init_cgroup_fd < 0)
+	if (s->init_cgroup_fd < 0 || s->has_lost_spare)
 		return false;
 	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
 		if (s->slots[i].is_spare || (s->slots[i].is_used && !may_stay))
@@ -174,7 +199,6 @@ static bool may_have_spare(const struct session *s)
 	return true;
 }
 
-/* A failure leaves the session without one, until its next exec begins or has ended. */
 static void add_spare(struct session *s)
 {
 	struct cj_error ignored = { 0 };
@@ -200,25 +224,31 @@ static void tidy(struct session *s)
 		add_spare(s);
 }
 
-/* A closed link: the reaper was killed, or init could not fork it. */
 static bool take_spare(struct session *s, unsigned *out_slot)
 {
 	unsigned i = 0;
+	bool is_lost = false;
 	while (i < SESSION_EXECS_MAX && !s->slots[i].is_spare)
 		i++;
 	if (i == SESSION_EXECS_MAX)
 		return false;
-	struct pollfd link = { .fd = s->slots[i].link_fd, .events = POLLIN };
-	bool is_lost = poll(&link, 1, 0) != 0 && (link.revents & ~POLLIN) != 0;
+	bool is_there = has_moved(&s->slots[i], &is_lost);
 	session_cgroup_make_room(s, false);
 	if (is_lost) {
 		free_slot(&s->slots[i]);
 		return false;
 	}
-	s->slots[i].has_moved = link.revents != 0;
+	s->slots[i].has_moved = is_there;
 	s->slots[i].is_spare = false;
 	*out_slot = i;
 	return true;
+}
+
+/* A failure to make a spare, and its loss, last until an exec begins or has ended. */
+static void want_spare(struct session *s)
+{
+	s->has_lost_spare = false;
+	s->tidy_at_ms = clock_ms();
 }
 
 int session_exec_reserve(struct session *s, unsigned *out_slot, struct cj_error *err)
@@ -235,7 +265,7 @@ int session_exec_reserve(struct session *s, unsigned *out_slot, struct cj_error 
 	if (!is_filled && fill_slot(s, slot, err) < 0)
 		return cj_wrap(err, "exec");
 	session_denied_clear(s, slot);
-	s->tidy_at_ms = clock_ms();
+	want_spare(s);
 	*out_slot = slot;
 	return 0;
 }
@@ -321,8 +351,10 @@ void session_slots_watch(const struct session *s, struct pollfd fds[static SESSI
 	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++) {
 		const struct session_slot *slot = &s->slots[i];
 		bool is_left = session_slot_has_exec(slot) && slot->is_done && slot->next_ms == 0;
-		bool is_ours = is_left || (slot->is_spare && !slot->has_moved);
-		fds[i] = (struct pollfd){ .fd = is_ours ? slot->link_fd : -1, .events = POLLIN };
+		bool is_ours = is_left || slot->is_spare;
+		/* of a spare that has moved, only the end: poll(2) */
+		short events = slot->is_spare && slot->has_moved ? 0 : POLLIN;
+		fds[i] = (struct pollfd){ .fd = is_ours ? slot->link_fd : -1, .events = events };
 	}
 }
 
@@ -340,7 +372,7 @@ static void end_exec(struct session *s, unsigned slot)
 {
 	cj_close(&s->slots[slot].link_fd);
 	s->slots[slot].is_over = true;
-	s->tidy_at_ms = clock_ms();
+	want_spare(s);
 }
 
 static enum session_end fail_stuck(struct cj_error *err)

@@ -83,11 +83,22 @@ struct session {
 	struct session_shared *shared;
 	struct session_slot slots[SESSION_EXECS_MAX];
 	uint64_t execs_begun;      /* numbers the leaves: e1, e2, ... */
+	bool has_lost_spare;       /* and gets none before an exec begins or has ended */
+	uint64_t pids_counted;     /* the highest count of the cgroup that session_cgroup.c saw */
+	uint64_t pids_peak;        /* of the session's processes, without init and the spare */
 	uint64_t tidy_at_ms;       /* when cgroups are made or removed, on clock_ms(); 0: never */
 	int init_cgroup_fd;        /* init's child of the jail's cgroup; -1: no exec has a leaf */
 	int host_proc_fd;          /* /proc of the keeper's pid namespace; -1: none */
 	struct session_keep *keep; /* session_keep.c's own */
 };
+
+static inline bool session_has_spare(const struct session *s)
+{
+	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
+		if (s->slots[i].is_spare)
+			return true;
+	return false;
+}
 
 static inline bool session_slot_has_exec(const struct session_slot *slot)
 {
@@ -132,6 +143,8 @@ void session_cgroup_add(struct session *s, struct cgroup *out);
 bool session_cgroup_has_room(const struct session *s);
 /* A spare reaper comes, or has gone: the jail's pids.max grows or shrinks by one. */
 void session_cgroup_make_room(struct session *s, bool has_spare);
+/* `peak` of pids.peak raises s->pids_peak; since the last call there was a spare, or none. */
+void session_cgroup_count_pids(struct session *s, uint64_t peak, bool had_spare);
 /*
  * A descriptor through which a process that may not write to the leaf moves itself there: it writes
  * "0".  The kernel checks the rights of the opener, since Linux 5.16.  -1: none.

@@ -7,6 +7,7 @@
 #include "tests/jail/session/whole_session.h"
 
 #include <sys/mman.h>
+#include <sys/socket.h>
 
 #include "runtime/jail/cgroup/cgroup_subtree.h"
 #include "runtime/jail/session/session_state.h"
@@ -17,6 +18,7 @@
 struct bench {
 	struct plan plan;
 	struct jail *jail;
+	struct session_shared shared;
 	struct session session;
 };
 
@@ -42,8 +44,11 @@ static void begin_bench(struct bench *b, const char *controllers)
 	b->plan.limits.pids = 16;
 	b->jail = jail_state_create(&b->plan, "x");
 	b->session.jail = b->jail;
-	for (size_t i = 0; i < SESSION_EXECS_MAX; i++)
+	b->session.shared = &b->shared;
+	for (size_t i = 0; i < SESSION_EXECS_MAX; i++) {
 		b->session.slots[i].leaf = CGROUP_NULL;
+		b->session.slots[i].link_fd = -1;
+	}
 	struct cgroup *c = &b->jail->cgroup;
 	(void)snprintf(c->path, sizeof(c->path), "%s/cejail-x", fake.root);
 	auto_fd int root_fd = fake_open(fake.root);
@@ -125,6 +130,51 @@ static void a_spare_reaper_is_one_process_more(void **state)
 	assert_string_equal(fake_get(b.jail->cgroup.dir_fd, "pids.max"), "18\n");
 	session_cgroup_make_room(&b.session, false);
 	assert_string_equal(fake_get(b.jail->cgroup.dir_fd, "pids.max"), "17\n");
+	end_bench(&b);
+}
+
+/* Slot 0 has a spare whose reaper was killed. */
+static void the_limit_is_the_old_one_when_the_spare_reaper_is_killed(void **state)
+{
+	(void)state;
+	struct bench b;
+	struct cj_error err = { 0 };
+	int ends[2];
+	begin_bench(&b, "cpu memory pids\n");
+	session_cgroup_begin(&b.session);
+	add(&b, 0);
+	session_cgroup_make_room(&b.session, true);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+	b.session.slots[0].link_fd = ends[0];
+	b.session.slots[0].is_spare = b.session.slots[0].has_moved = true;
+	assert_int_equal(session_slots_turn(&b.session, &err), SESSION_LIVES);
+	assert_string_equal(fake_get(b.jail->cgroup.dir_fd, "pids.max"), "18\n");
+	cj_close(&ends[1]);
+	assert_int_equal(session_slots_turn(&b.session, &err), SESSION_LIVES);
+	assert_string_equal(fake_get(b.jail->cgroup.dir_fd, "pids.max"), "17\n");
+	assert_false(b.session.slots[0].is_used);
+	assert_int_equal(session_slots_next_ms(&b.session), 0); /* no other one is made */
+	end_bench(&b);
+}
+
+static uint64_t pids_after(struct bench *b, const char *peak, bool has_spare)
+{
+	fake_put(b->jail->cgroup.dir_fd, "pids.peak", peak);
+	session_cgroup_make_room(&b->session, has_spare);
+	return b->session.pids_peak;
+}
+
+static void the_spare_reaper_is_not_in_the_usage(void **state)
+{
+	(void)state;
+	struct bench b;
+	begin_bench(&b, "cpu memory pids\n");
+	session_cgroup_begin(&b.session);
+	assert_int_equal(pids_after(&b, "1\n", true), 0);  /* init */
+	assert_int_equal(pids_after(&b, "2\n", false), 0); /* and the spare */
+	assert_int_equal(pids_after(&b, "4\n", true), 3);  /* an exec took it */
+	assert_int_equal(pids_after(&b, "5\n", false), 3); /* and there is a new one */
+	assert_int_equal(pids_after(&b, "5\n", true), 3);
 	end_bench(&b);
 }
 
@@ -432,6 +482,24 @@ static void a_spare_reaper_that_was_killed_is_replaced(void **state)
 	end_session(&w);
 }
 
+/* Else a program that can kill it has cejail move one after another. */
+static void after_a_spare_reaper_was_killed_only_an_exec_brings_another(void **state)
+{
+	(void)state;
+	const struct plan plan = session_plan();
+	const struct session_slot *slot;
+	struct whole_session w;
+	begin_real_session(&w, &plan);
+	assert_int_equal(kill(await_spare(&w, &slot), SIGKILL), 0);
+	serve_until_removed(&w, "e1");
+	assert_null(find_spare(&w));
+	assert_int_equal(session_slots_next_ms(w.session), 0);
+	struct exec_result done = run_shell(&w, "exit 4", NULL);
+	assert_exited(&done, 4);
+	(void)await_spare(&w, &slot);
+	end_session(&w);
+}
+
 /* As before Linux 5.16. */
 static void a_reaper_that_may_not_move_itself_is_moved(void **state)
 {
@@ -525,6 +593,8 @@ int main(void)
 		FAKE(init_is_born_in_a_leaf_and_the_session_keeps_the_limits),
 		FAKE(an_exec_has_a_leaf_that_the_kernel_kills_as_one),
 		FAKE(a_spare_reaper_is_one_process_more),
+		FAKE(the_limit_is_the_old_one_when_the_spare_reaper_is_killed),
+		FAKE(the_spare_reaper_is_not_in_the_usage),
 		FAKE(without_controllers_a_leaf_serves_to_kill),
 		FAKE(a_cgroup_that_cannot_be_divided_gives_no_leaves),
 		FAKE(the_exec_that_used_most_is_the_cause),
@@ -539,6 +609,7 @@ int main(void)
 		cmocka_unit_test(a_session_with_few_processes_has_no_reaper_beside_execs),
 		cmocka_unit_test(no_cgroup_is_removed_while_a_reaper_moves),
 		cmocka_unit_test(a_spare_reaper_that_was_killed_is_replaced),
+		cmocka_unit_test(after_a_spare_reaper_was_killed_only_an_exec_brings_another),
 		cmocka_unit_test(a_reaper_that_may_not_move_itself_is_moved),
 		cmocka_unit_test(the_leaves_of_a_killed_keeper_are_swept),
 		cmocka_unit_test(a_sweep_removes_the_empty_leaves_of_a_session),

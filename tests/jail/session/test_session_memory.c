@@ -105,6 +105,26 @@ static void a_session_without_processes_is_not_sampled(void **state)
 	assert_int_equal(samples_of_a_second(m), 0);
 }
 
+static uint64_t pids_with(struct made_up *m, uint64_t processes, bool has_spare)
+{
+	struct usage used = { 0 };
+	usage.processes = processes;
+	m->session.slots[2] = (struct session_slot){ .is_used = has_spare, .is_spare = has_spare };
+	session_memory_usage(&m->session, &m->memory, &used);
+	assert_true(used.has_pids_peak);
+	return used.pids_peak;
+}
+
+static void the_spare_reaper_is_not_in_the_usage(void **state)
+{
+	struct made_up *m = *state;
+	assert_int_equal(pids_with(m, 1, true), 0);
+	assert_int_equal(pids_with(m, 3, true), 2);
+	assert_int_equal(pids_with(m, 3, false), 3);
+	assert_int_equal(pids_with(m, 4, true), 3);
+	assert_int_equal(pids_with(m, 1, true), 3);
+}
+
 static void an_idle_session_is_sampled_every_200_ms(void **state)
 {
 	struct made_up *m = *state;
@@ -161,6 +181,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_session_without_processes_is_not_sampled),
+		TEST(the_spare_reaper_is_not_in_the_usage),
 		TEST(an_idle_session_is_sampled_every_200_ms),
 		TEST(what_an_exec_left_behind_is_idle_too),
 		TEST(a_session_that_uses_cpu_time_is_sampled_every_20_ms),

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How calls and the server of `cejail mcp` end: cancelled, end of input, signals, a tiny environment."""
 
+import json
 import os
 import signal
 import socket
@@ -120,6 +121,22 @@ def _():
         facts_of(s.call("run_python", code="1"))
         wait_until(lambda: "ready" in cejail("ps").out, "a prepared jail")
         equal(facts_of(s.call("run_python", code="print(2)"))["stdout"], "2\n", "the output")
+
+
+@test("mcp: the first call of a profile leaves the jail that waits for another one")
+def _():
+    with Server("-p", "python", "-p", "shell") as s:
+
+        def ready():
+            rows = json.loads(cejail("ps", "--json").exits(0).out)["runs"]
+            return {row["id"] for row in rows if row["state"] == "ready" and row["pid"] in s.below()}
+
+        facts_of(s.call("run_python", code="1"))
+        wait_until(ready, "a prepared jail")
+        before = ready()
+        facts_of(s.call("run_shell", code="true"))
+        wait_until(lambda: len(ready()) == 2, "a prepared jail of the other profile")
+        true(before < ready(), "the first jail is still there")
 
 
 @test("mcp: an idle server sleeps, also with a prepared jail")

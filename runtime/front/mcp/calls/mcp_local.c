@@ -67,13 +67,11 @@ static struct pool_config *row_of(struct service_config *c, const char *profile)
 	return &c->pools[i];
 }
 
-static void configure_pool(struct local *l)
+/* What waits already stays: it is not prepared again. */
+static void add_to_pool(struct local *l, const struct pool_config *row)
 {
-	const struct service_config *c = &l->config;
-	const struct zygotes_limits limits = { c->zygote_children, c->zygote_age_ms };
-
-	pool_configure(&l->parts.pool, c->pools, c->npools, c->pool_age_ms);
-	zygotes_configure(&l->parts.zygotes, c->pools, c->npools, &limits);
+	pool_add(&l->parts.pool, row);
+	zygotes_add(&l->parts.zygotes, row);
 }
 
 /* From the first call of a profile on, one jail of it waits. */
@@ -86,7 +84,7 @@ static void keep_warm(struct local *l, const char *profile)
 	bool is_interpreter = l->fit == FIT_INTERPRETER && has_launcher(l, profile);
 	row->jails = !is_interpreter;
 	row->interpreters = is_interpreter;
-	configure_pool(l);
+	add_to_pool(l, row);
 }
 
 /* From the first result of a session with an interpreter on, one such session of its profile
@@ -99,7 +97,7 @@ static void keep_repl_warm(struct local *l, const struct session_entry *e)
 	if (!row || row->repls > 0)
 		return;
 	row->repls = 1;
-	configure_pool(l);
+	add_to_pool(l, row);
 }
 
 /* --- requests ------------------------------------------------------------------------ */

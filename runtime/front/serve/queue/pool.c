@@ -103,12 +103,19 @@ static void add_bucket(struct pool *p, const char *profile, enum tier tier, unsi
 {
 	struct pool_bucket *bucket = &p->buckets[p->count];
 
-	if (wanted == 0)
+	if (wanted == 0 || p->count == sizeof(p->buckets) / sizeof(p->buckets[0]))
 		return;
 	*bucket = (struct pool_bucket){ .pool = p, .tier = tier, .wanted = wanted };
 	(void)snprintf(bucket->profile, sizeof(bucket->profile), "%s", profile);
 	TAILQ_INIT(&bucket->slots);
 	p->count++;
+}
+
+static void add_row(struct pool *p, const struct pool_config *row)
+{
+	add_bucket(p, row->profile, TIER_INTERPRETER, row->interpreters);
+	add_bucket(p, row->profile, TIER_JAIL, row->jails);
+	add_bucket(p, row->profile, TIER_REPL, row->repls);
 }
 
 void pool_configure(struct pool *p, const struct pool_config *rows, size_t count, uint64_t age_ms)
@@ -117,11 +124,8 @@ void pool_configure(struct pool *p, const struct pool_config *rows, size_t count
 		empty_bucket(&p->buckets[i]);
 	p->count = 0;
 	p->age_ms = age_ms;
-	for (size_t i = 0; i < count; i++) {
-		add_bucket(p, rows[i].profile, TIER_INTERPRETER, rows[i].interpreters);
-		add_bucket(p, rows[i].profile, TIER_JAIL, rows[i].jails);
-		add_bucket(p, rows[i].profile, TIER_REPL, rows[i].repls);
-	}
+	for (size_t i = 0; i < count; i++)
+		add_row(p, &rows[i]);
 }
 
 static struct pool_bucket *find_bucket(const struct pool *p, const char *profile, enum tier tier)
@@ -130,6 +134,20 @@ static struct pool_bucket *find_bucket(const struct pool *p, const char *profile
 		if (p->buckets[i].tier == tier && strcmp(p->buckets[i].profile, profile) == 0)
 			return (struct pool_bucket *)&p->buckets[i];
 	return NULL;
+}
+
+/* Slots point to their buckets, which stay where they are. */
+void pool_add(struct pool *p, const struct pool_config *row)
+{
+	struct pool_config added = *row;
+
+	if (find_bucket(p, row->profile, TIER_INTERPRETER))
+		added.interpreters = 0;
+	if (find_bucket(p, row->profile, TIER_JAIL))
+		added.jails = 0;
+	if (find_bucket(p, row->profile, TIER_REPL))
+		added.repls = 0;
+	add_row(p, &added);
 }
 
 static struct worker_conn *take_from(struct pool_bucket *bucket, uint64_t now_ms)

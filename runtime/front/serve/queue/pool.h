@@ -86,6 +86,8 @@ struct pool {
 void pool_init(struct pool *p, const struct pool_ops *ops);
 /* Ends all prepared workers; pool_tick() prepares new ones.  A count of 0: no pool. */
 void pool_configure(struct pool *p, const struct pool_config *rows, size_t count, uint64_t age_ms);
+/* The kinds of workers in the row that its profile had none of; all that are prepared stay. */
+void pool_add(struct pool *p, const struct pool_config *row);
 
 /* The ready worker that is prepared furthest for such a request, or NULL.  The caller owns it. */
 struct worker_conn *pool_take(struct pool *p, const char *profile, enum request_fit fit,

@@ -251,6 +251,18 @@ void zygotes_init(struct zygotes *z, const struct zygotes_ops *ops)
 	*z = (struct zygotes){ .ops = *ops };
 }
 
+void zygotes_add(struct zygotes *z, const struct pool_config *from)
+{
+	struct zygote_row *row = &z->rows[z->count];
+
+	if (from->interpreters == 0 || find(z, from->profile) || z->count == POOLS_MAX)
+		return;
+	*row = (struct zygote_row){ .zygotes = z };
+	(void)snprintf(row->profile, sizeof(row->profile), "%s", from->profile);
+	z->count++;
+	z->checked_ms = 0;
+}
+
 void zygotes_configure(struct zygotes *z, const struct pool_config *rows, size_t count,
 		       const struct zygotes_limits *limits)
 {
@@ -261,14 +273,8 @@ void zygotes_configure(struct zygotes *z, const struct pool_config *rows, size_t
 	z->count = 0;
 	z->checked_ms = 0;
 	z->limits = *limits;
-	for (size_t i = 0; i < count; i++) {
-		struct zygote_row *row = &z->rows[z->count];
-		if (rows[i].interpreters == 0)
-			continue;
-		*row = (struct zygote_row){ .zygotes = z };
-		(void)snprintf(row->profile, sizeof(row->profile), "%s", rows[i].profile);
-		z->count++;
-	}
+	for (size_t i = 0; i < count; i++)
+		zygotes_add(z, &rows[i]);
 }
 
 size_t zygotes_alive(const struct zygotes *z)

@@ -86,6 +86,9 @@ void zygotes_init(struct zygotes *z, const struct zygotes_ops *ops);
 void zygotes_configure(struct zygotes *z, const struct pool_config *rows, size_t count,
 		       const struct zygotes_limits *limits);
 
+/* The row's profile too, if it has none yet; all zygotes stay. */
+void zygotes_add(struct zygotes *z, const struct pool_config *row);
+
 /* Ends zygotes that serve no more, starts those that are missing. */
 void zygotes_tick(struct zygotes *z);
 

@@ -357,6 +357,41 @@ static void a_new_configuration_replaces_all_prepared_workers(void **state)
 	assert_int_equal(w->tiers[w->count - 1], TIER_JAIL);
 }
 
+static void what_is_added_leaves_the_prepared_workers(void **state)
+{
+	struct world *w = *state;
+	const struct pool_config more = { .profile = "node", .jails = 3, .repls = 1 };
+	const struct pool_config other = { .profile = "shell", .jails = 2 };
+	enum tier tier;
+
+	fill(w);
+	unsigned before = w->count;
+	struct worker_conn *kept = w->spawned[0];
+	pool_add(&w->pool, &more);
+	pool_add(&w->pool, &more);
+	pool_add(&w->pool, &other);
+	assert_int_equal(total(w), before);
+	fill(w);
+	assert_int_equal(w->count, before + 3);
+	assert_int_equal(pool_ready(&w->pool, TIER_REPL), 1);
+	assert_int_equal(pool_ready(&w->pool, TIER_JAIL), 4);
+	struct worker_conn *conn = take(w, "python", FIT_INTERPRETER, &tier);
+	assert_ptr_equal(conn, kept);
+	worker_conn_destroy(&conn);
+}
+
+static void a_full_pool_takes_no_more(void **state)
+{
+	struct world *w = *state;
+	char name[16];
+
+	for (unsigned i = 0; i < 2 * (TIER_COUNT - 1) * POOLS_MAX; i++) {
+		(void)snprintf(name, sizeof(name), "p%u", i);
+		pool_add(&w->pool, &(struct pool_config){ .profile = name, .jails = 1 });
+	}
+	assert_int_equal(w->pool.count, (TIER_COUNT - 1) * POOLS_MAX);
+}
+
 /* --- failing -------------------------------------------------------------------------- */
 
 static void fail_one(struct world *w, const char *line)
@@ -530,6 +565,8 @@ int main(void)
 		ROW(a_profile_that_changes_while_one_starts_makes_it_stale),
 		ROW(none_is_used_past_its_age),
 		ROW(a_new_configuration_replaces_all_prepared_workers),
+		ROW(what_is_added_leaves_the_prepared_workers),
+		ROW(a_full_pool_takes_no_more),
 		ROW(a_failed_worker_is_retried_after_growing_pauses),
 		ROW(a_spawn_that_fails_is_a_reason_too),
 		ROW(a_worker_that_can_not_be_spawned_yet_is_no_failure),

@@ -27,13 +27,14 @@ struct world {
 	struct worker_conn *spawned[SPAWNED_MAX];
 	unsigned count, complaints, events[ZYGOTE_EVENT_COUNT];
 	char why[512];
+	const char *expected; /* the profile of a zygote */
 };
 
 static int spawn(void *context, const char *profile, struct worker_conn **out, struct cj_error *err)
 {
 	struct world *w = context;
 
-	assert_string_equal(profile, "python");
+	assert_string_equal(profile, w->expected);
 	if (w->refuses)
 		return cj_reject(err, "there is nobody");
 	*out = calloc(1, sizeof(**out));
@@ -96,7 +97,7 @@ static int set_up(void **state)
 	const struct zygotes_ops ops = { spawn,  take_socket, is_wanted, stamp,
 					 now_ms, count_event, failed,    &w };
 
-	w = (struct world){ .now_ms = 1000, .stamp = 7 };
+	w = (struct world){ .now_ms = 1000, .stamp = 7, .expected = "python" };
 	zygotes_init(&w.zygotes, &ops);
 	zygotes_configure(&w.zygotes, rows, 2, &limits);
 	*state = &w;
@@ -152,6 +153,23 @@ static void a_profile_with_interpreters_has_one_zygote(void **state)
 	assert_int_equal(w->events[ZYGOTE_STARTED], 1);
 	assert_int_equal(zygotes_ask(&w->zygotes, "base", &fd), ZYGOTE_NONE);
 	assert_int_equal(w->complaints, 0);
+}
+
+static void a_profile_is_added_beside_the_zygotes_that_serve(void **state)
+{
+	struct world *w = *state;
+	const struct pool_config added = { .profile = "node", .interpreters = 1 };
+
+	have_one(w);
+	zygotes_add(&w->zygotes, &added);
+	zygotes_add(&w->zygotes, &added);
+	zygotes_add(&w->zygotes, &(struct pool_config){ .profile = "shell", .jails = 1 });
+	assert_int_equal(ask(w), ZYGOTE_READY);
+	w->expected = "node";
+	zygotes_tick(&w->zygotes);
+	assert_int_equal(w->count, 2);
+	be_ready(w, 1);
+	assert_int_equal(zygotes_alive(&w->zygotes), 2);
 }
 
 static void a_profile_that_wants_none_has_none(void **state)
@@ -360,6 +378,7 @@ int main(void)
 #define ROW(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		ROW(a_profile_with_interpreters_has_one_zygote),
+		ROW(a_profile_is_added_beside_the_zygotes_that_serve),
 		ROW(a_profile_that_wants_none_has_none),
 		ROW(after_its_children_the_next_one_takes_over_when_it_is_ready),
 		ROW(past_its_age_the_next_one_takes_over),

@@ -165,8 +165,7 @@ void jail_init_seal_leave(struct jail *j)
 
 static bool wait_for_init(int pidfd)
 {
-	struct pollfd p = { .fd = pidfd, .events = POLLIN };
-	return pidfd < 0 || poll(&p, 1, KILL_WAIT_MS) > 0;
+	return pidfd < 0 || fd_await(pidfd, POLLIN, KILL_WAIT_MS);
 }
 
 bool jail_init_kill(struct jail *j, bool is_alone)

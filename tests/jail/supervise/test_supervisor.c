@@ -31,10 +31,17 @@ static int code; /* how the loop's waiting fails */
 /* A process that hangs in a call of the kernel's: SIGKILL waits, too. */
 static bool is_stuck;
 
+/* Signals with a handler of the caller's, which come while the end of init is awaited. */
+static unsigned signals_after_kill, signals_left;
+
 int __real_sys_pidfd_send_signal(int pidfd, int signal);
 int __wrap_sys_pidfd_send_signal(int pidfd, int signal);
 int __wrap_sys_pidfd_send_signal(int pidfd, int signal)
 {
+	if (signal == SIGKILL && signals_after_kill > 0) {
+		signals_left = signals_after_kill;
+		signals_after_kill = 0;
+	}
 	return is_stuck ? 0 : __real_sys_pidfd_send_signal(pidfd, signal);
 }
 
@@ -53,6 +60,11 @@ int __wrap_poll(struct pollfd *fds, nfds_t count, int ms)
 {
 	if (is_stuck && count == 1 && ms > 0)
 		return 0;
+	if (signals_left > 0 && count == 1 && ms > 0) {
+		signals_left--;
+		errno = EINTR;
+		return -1;
+	}
 	return count >= RELAY_COUNT && is_next(code) ? -1 : __real_poll(fds, count, ms);
 }
 
@@ -269,6 +281,18 @@ static void a_process_that_does_not_die_is_not_waited_for(void **state)
 	close(dir_fd);
 }
 
+static void a_signal_to_the_caller_does_not_end_the_wait_for_the_jails_end(void **state)
+{
+	struct run *r = *state;
+	r->limits.wall_ms = 100;
+	signals_after_kill = 2;
+	int rc = watch(r, "exec sleep 100");
+	assert_int_equal(rc, 0);
+	assert_int_equal(r->out.status, STATUS_TIMEOUT);
+	assert_int_equal(signals_left, 0);
+	assert_false(has_warning(&r->out, "a process of the jail did not die"));
+}
+
 /* The receiver of events: a pipe that is full until the test empties it. */
 struct hearer {
 	int empty_fd, full_fd;
@@ -410,6 +434,7 @@ int main(void)
 		TEST(a_run_whose_samples_find_only_zombies_has_a_memory_peak),
 		TEST(the_jails_terminal_follows_the_callers),
 		TEST(a_process_that_does_not_die_is_not_waited_for),
+		TEST(a_signal_to_the_caller_does_not_end_the_wait_for_the_jails_end),
 		TEST(output_waits_for_room_and_none_is_lost),
 		TEST(input_that_is_left_and_taken_up_again_needs_nothing_new),
 		TEST(a_failed_wait_is_a_failure_of_cejail),

@@ -19,7 +19,10 @@
  *	              "exec" (of a keeper); reaper (of any init), payload
  *	CALL          the number of the role's call, or openat#3, the third of that name.  A role's
  *	              first call is the first after the dynamic loader has given up control: the
- *	              calls counted are ours and the libraries'
+ *	              calls counted are ours and the libraries'.
+ *	              openat#2.3 is the third in the second sample of the jail's processes, or in
+ *	              the first sample after it that has so many: a clock decides how many samples
+ *	              there are, and what they find, so their calls are counted apart
  *	ERRNO         a number.  The call is not carried out and returns it; close(2) is carried out
  *	              all the same, as Linux does it
  *
@@ -78,13 +81,17 @@ enum mode { MODE_LIST, MODE_FAIL, MODE_KILL };
 
 struct task {
 	pid_t pid;
-	char role[16];           /* "": its parent's event has not come yet */
-	bool waits_for_event;    /* it has stopped at its birth, and we don't know its role */
-	bool is_counted;         /* its calls are ours */
-	bool is_entered;         /* between entry and exit of a call */
-	bool is_chosen;          /* the call it is in is the one */
-	unsigned calls, call_nr; /* how many so far; of the last, the kernel's number */
-	unsigned nth[CALLS_MAX]; /* and of each name */
+	char role[16];               /* "": its parent's event has not come yet */
+	bool waits_for_event;        /* it has stopped at its birth, and we don't know its role */
+	bool is_counted;             /* its calls are ours */
+	bool is_entered;             /* between entry and exit of a call */
+	bool is_chosen;              /* the call it is in is the one */
+	unsigned calls, call_nr;     /* how many so far; of the last, the kernel's number */
+	unsigned nth[CALLS_MAX];     /* and of each name */
+	bool is_sampling, is_listed; /* a sample goes on; its directory is closed */
+	int sample_fd, closed_fd; /* that directory, -1: not opened yet; the call's, of close(2) */
+	unsigned samples;         /* how many so far */
+	unsigned sample_nth[CALLS_MAX]; /* as nth, in this sample */
 	char argument[96];
 	unsigned long long wanted_break; /* of brk(2) */
 	uintptr_t entry;                 /* where the breakpoint is */
@@ -94,7 +101,7 @@ struct task {
 static struct {
 	enum mode mode;
 	const char *role, *call_name, *victim;
-	unsigned call_number, call_nth; /* either */
+	unsigned call_number, call_sample, call_nth; /* a number; or of a name, sample 0: in none */
 	int error;
 	bool is_done, is_after; /* injected; the payload has been executed */
 	bool is_session;        /* the program is tests/system/pressure/keeper.c */
@@ -255,11 +262,23 @@ static const char *name_of(unsigned nr)
 	return number;
 }
 
+/* "3", or "2.3" in the second sample. */
+static const char *number_of(const struct task *t)
+{
+	static char number[32];
+	if (t->is_sampling)
+		(void)snprintf(number, sizeof(number), "%u.%u", t->samples,
+			       t->sample_nth[t->call_nr % CALLS_MAX]);
+	else
+		(void)snprintf(number, sizeof(number), "%u", t->nth[t->call_nr % CALLS_MAX]);
+	return number;
+}
+
 static void tell_call(const char *word, const struct task *t, const char *result)
 {
-	(void)fprintf(the.report, "%s %s %u %s#%u %s %s%s%s\n", word, t->role, t->calls,
-		      name_of(t->call_nr), t->nth[t->call_nr % CALLS_MAX], phase(), result,
-		      result[0] ? " " : "", t->argument);
+	(void)fprintf(the.report, "%s %s %u %s#%s %s %s%s%s\n", word, t->role, t->calls,
+		      name_of(t->call_nr), number_of(t), phase(), result, result[0] ? " " : "",
+		      t->argument);
 }
 
 static long now_ms(void)
@@ -290,6 +309,8 @@ static const char *netlink_request(const struct task *t, const struct __ptrace_s
 	(void)read_memory(t->pid, info->entry.args[1], &sent, sizeof(sent));
 	if (sent.first.nlmsg_type == RTM_GETLINK)
 		return "getlink";
+	if (sent.first.nlmsg_type == (NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_GETTABLE))
+		return "get-table";
 	bool is_batch = sent.first.nlmsg_type == NFNL_MSG_BATCH_BEGIN &&
 			sent.first.nlmsg_len == sizeof(sent.first) + sizeof(sent.header);
 	if (is_batch && sent.second.nlmsg_type == (NFNL_SUBSYS_NFTABLES << 8 | NFT_MSG_DELTABLE))
@@ -331,8 +352,13 @@ static bool is_the_one(const struct task *t)
 		return false;
 	if (!the.call_name)
 		return t->calls == the.call_number;
-	return strcmp(name_of(t->call_nr), the.call_name) == 0 &&
-	       t->nth[t->call_nr % CALLS_MAX] == the.call_nth;
+	if (strcmp(name_of(t->call_nr), the.call_name) != 0 ||
+	    t->is_sampling != (the.call_sample > 0))
+		return false;
+	if (t->is_sampling && t->samples < the.call_sample)
+		return false;
+	const unsigned *nth = t->is_sampling ? t->sample_nth : t->nth;
+	return nth[t->call_nr % CALLS_MAX] == the.call_nth;
 }
 
 static struct user_regs_struct registers(const struct task *t)
@@ -378,12 +404,58 @@ static void kill_victim(void)
 		(void)fprintf(the.report, "miss %s\n", the.victim);
 }
 
+#define WALK_FLAGS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+
+static bool is_of_process(const struct task *t, const struct __ptrace_syscall_info *info)
+{
+	char letter = 0;
+	if (t->call_nr != SYS_openat)
+		return t->call_nr == SYS_pread64 || t->call_nr == SYS_close;
+	(void)read_memory(t->pid, info->entry.args[1], &letter, 1);
+	return isdigit((unsigned char)letter);
+}
+
+/* Only /proc is opened so: other "." are without O_NOFOLLOW. */
+static bool opens_walk(const struct task *t, const struct __ptrace_syscall_info *info)
+{
+	char path[2] = "";
+	return t->call_nr == SYS_openat && info->entry.args[2] == WALK_FLAGS &&
+	       read_memory(t->pid, info->entry.args[1], path, sizeof(path)) == sizeof(path) &&
+	       memcmp(path, ".", sizeof(path)) == 0;
+}
+
+/*
+ * The samples that usage_watch.c takes.  Each opens "." of the jail's /proc anew and lists it; the
+ * files of each process ("4/stat") are read before that is closed, or right after it.
+ */
+static void watch_sample(struct task *t, const struct __ptrace_syscall_info *info)
+{
+	if (t->is_sampling && t->is_listed && !is_of_process(t, info))
+		t->is_sampling = false;
+	if (t->is_sampling || !opens_walk(t, info))
+		return;
+	t->is_sampling = true;
+	t->is_listed = false;
+	t->sample_fd = -1;
+	t->samples++;
+	memset(t->sample_nth, 0, sizeof(t->sample_nth));
+}
+
+static void note_listing(struct task *t, const struct __ptrace_syscall_info *info)
+{
+	if (t->sample_fd < 0)
+		t->sample_fd = (int)info->exit.rval;
+	t->is_listed |= t->sample_fd < 0 || t->closed_fd == t->sample_fd;
+}
+
 static void on_entry(struct task *t, const struct __ptrace_syscall_info *info)
 {
 	t->is_entered = true;
 	t->calls++;
 	t->call_nr = (unsigned)info->entry.nr;
-	t->nth[t->call_nr % CALLS_MAX]++;
+	t->closed_fd = t->call_nr == SYS_close ? (int)info->entry.args[0] : -1;
+	watch_sample(t, info);
+	(t->is_sampling ? t->sample_nth : t->nth)[t->call_nr % CALLS_MAX]++;
 	t->is_chosen = is_the_one(t);
 	if (!t->is_chosen && the.mode != MODE_LIST)
 		return;
@@ -412,6 +484,8 @@ static void on_return(struct task *t, const struct __ptrace_syscall_info *info)
 	(void)snprintf(result, sizeof(result), "%lld", (long long)info->exit.rval);
 	if (the.mode == MODE_LIST)
 		tell_call("call", t, result);
+	if (t->is_sampling)
+		note_listing(t, info);
 }
 
 static void on_call(struct task *t)
@@ -637,7 +711,9 @@ static void parse_call(char *text)
 	if (mark) {
 		*mark = '\0';
 		the.call_name = text;
-		the.call_nth = (unsigned)strtoul(mark + 1, NULL, 10);
+		char *dot = strchr(mark + 1, '.');
+		the.call_sample = dot ? (unsigned)strtoul(mark + 1, NULL, 10) : 0;
+		the.call_nth = (unsigned)strtoul(dot ? dot + 1 : mark + 1, NULL, 10);
 	} else {
 		the.call_number = (unsigned)strtoul(text, NULL, 10);
 	}

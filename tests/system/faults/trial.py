@@ -197,7 +197,9 @@ class Call:
 
     def __init__(self, line):
         _, self.role, self.number, self.mark, self.phase, self.returned, *rest = line.split(" ")
-        self.name = self.mark.split("#")[0]
+        self.name, _, nth = self.mark.partition("#")
+        sample, _, self.nth = nth.rpartition(".")
+        self.sample = int(sample or 0)  # of the jail's processes; 0: in none
         self.argument = rest[0] if rest else ""
 
     def place(self):
@@ -406,6 +408,7 @@ HARMLESS = {
     "init E.* prctl 15",  # the name that ps(1) shows
     "init EINVAL seccomp 1",  # an older kernel's answer to a flag it does not know: loaded without it
     "supervisor E.* sendto getlink",  # asks again and again whether a helper is ready
+    "supervisor E.* sendto get-table",  # a table of the host that can't be identified is not shared: it loads its own
     "supervisor E.* sendto delete-table",  # closing its socket, which follows, removes it, too
     "supervisor EPERM sendto [0-9]+",  # somebody else's table has that name: loaded again under the next number
     "intermediate EPERM setgroups 0",  # a caller without the right keeps its groups, as in whatever else it runs
@@ -460,7 +463,7 @@ def judge(seen, base, call, name):
     is_by_libc = is_abort_of_libc(seen, call)
     if bad and not is_by_libc:
         return f"died of a signal: {bad}"
-    if seen.left and (seen.stays or not is_release(seen, call)):
+    if seen.left and (seen.stays or not (is_by_libc or is_release(seen, call))):  # after an abort, gc removes it
         return f"left behind: {seen.left}, after gc: {seen.stays} (exit status {seen.code})"
     if is_by_libc:
         return None

@@ -177,7 +177,7 @@ def judge(seen, base, call, name):
     bad = [line for line in seen.lines("end") if line[2] == "killed" and line[3] not in ("9", str(int(signal.SIGTERM)))]
     if bad and not trial.is_abort_of_libc(seen, call):
         return f"died of a signal: {bad}"
-    if seen.left and (seen.stays or not is_release(call)):
+    if seen.left and (seen.stays or not is_release(call, name)):
         return f"left behind: {seen.left}, after gc: {seen.stays}"
     if bad or trial.is_documented(seen, call, name):
         return None
@@ -210,8 +210,10 @@ def judge_end(seen):
     return None
 
 
-def is_release(call):
-    return call.name == "fcntl" or trial.releases_session(call)
+def is_release(call, name):
+    """A server that can't wait for the end of its spawner kills it, and leaves the rest to gc."""
+    is_wait = (call.role, call.name, name) == ("supervisor", "poll", "ENOMEM")
+    return is_wait or call.name == "fcntl" or trial.releases_session(call)
 
 
 def try_fault(way, folder, base, call, name):

@@ -189,11 +189,9 @@ int spawner_start(struct spawner *s, const struct worker_life *life, struct cj_e
 
 void spawner_end(struct spawner *s)
 {
-	struct pollfd ended = { .fd = s->pidfd, .events = POLLIN };
-
 	cj_close(&s->sock_fd);
 	if (s->pidfd >= 0)
-		(void)poll(&ended, 1, SPAWNER_END_MS);
+		(void)fd_await(s->pidfd, POLLIN, SPAWNER_END_MS); /* afterwards it is killed */
 	cj_end_child(&s->pidfd);
 }
 

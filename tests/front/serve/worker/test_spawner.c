@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WRAP: fork */
+/* WRAP: fork poll */
 /*
  * The spawner and its workers: each does one job and tells it once, and nothing outlives whoever
  * ends, wherever.
@@ -23,6 +23,20 @@ pid_t __wrap_fork(void)
 	if (forks_left > 0)
 		forks_left--;
 	return __real_fork();
+}
+
+static int interrupts_left; /* of poll(2), in this process */
+
+int __real_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
+int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms);
+int __wrap_poll(struct pollfd *fds, nfds_t count, int timeout_ms)
+{
+	if (interrupts_left > 0) {
+		interrupts_left--;
+		errno = EINTR;
+		return -1;
+	}
+	return __real_poll(fds, count, timeout_ms);
 }
 
 static const struct worker_life life = { .main = worker_main };
@@ -393,7 +407,7 @@ static void a_waiting_worker_exits_on_sigterm(void **state)
 	assert_nothing_left(&runs);
 }
 
-static void a_spawner_that_is_ended_leaves_nothing(void **state)
+static void a_spawner_whose_end_a_signal_interrupts_leaves_nothing(void **state)
 {
 	(void)state;
 	struct spawner s = started();
@@ -404,7 +418,9 @@ static void a_spawner_that_is_ended_leaves_nothing(void **state)
 	struct runs runs = await_runs(2);
 	worker_close(&waiting);
 	worker_close(&running);
+	interrupts_left = 1;
 	spawner_end(&s);
+	interrupts_left = 0;
 	assert_int_equal(s.pidfd, -1);
 	assert_nothing_left(&runs); /* without a sweep */
 }
@@ -585,7 +601,7 @@ int main(void)
 		TEST(a_job_cancelled_at_once_has_a_result),
 		TEST(a_waiting_worker_exits_when_its_control_pipe_closes),
 		TEST(a_waiting_worker_exits_on_sigterm),
-		TEST(a_spawner_that_is_ended_leaves_nothing),
+		TEST(a_spawner_whose_end_a_signal_interrupts_leaves_nothing),
 		TEST(nothing_is_left_behind_by_a_kill_of_any_process),
 		TEST(a_server_that_is_killed_leaves_nothing),
 		TEST(the_spawner_ignores_signals_of_a_terminal),

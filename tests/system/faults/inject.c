@@ -569,6 +569,18 @@ static void on_birth(struct task *parent, int event)
 	}
 }
 
+/* Of a parent that was killed while it forked, no event comes. */
+static void release_orphans(void)
+{
+	for (size_t i = 0; i < TASKS_MAX; i++) {
+		struct task *t = &the.tasks[i];
+		if (t->pid == 0 || !t->waits_for_event)
+			continue;
+		t->waits_for_event = false;
+		go_on(t, 0);
+	}
+}
+
 static void on_end(struct task *t, int status)
 {
 	bool is_exit = WIFEXITED(status);
@@ -582,6 +594,8 @@ static void on_end(struct task *t, int status)
 		(void)alarm(LINGER_SECONDS);
 	}
 	t->pid = 0;
+	if (the.supervisor == 0)
+		release_orphans();
 }
 
 static void on_event(struct task *t, int event, int signal)
@@ -597,7 +611,7 @@ static void on_event(struct task *t, int event, int signal)
 		on_exec(t);
 		return;
 	case PTRACE_EVENT_STOP:
-		if (t->role[0] == '\0')
+		if (t->role[0] == '\0' && the.supervisor != 0)
 			t->waits_for_event = true; /* its parent says who it is */
 		else if (signal != SIGTRAP)
 			(void)ptrace(PTRACE_LISTEN, t->pid, NULL, NULL); /* it stays stopped */

@@ -83,6 +83,7 @@ struct task {
 	pid_t pid;
 	char role[16];               /* "": its parent's event has not come yet */
 	bool waits_for_event;        /* it has stopped at its birth, and we don't know its role */
+	bool is_over;                /* it has ended, and its parent's event has not come yet */
 	bool is_counted;             /* its calls are ours */
 	bool is_entered;             /* between entry and exit of a call */
 	bool is_chosen;              /* the call it is in is the one */
@@ -562,6 +563,10 @@ static void on_birth(struct task *parent, int event)
 	if (!child)
 		child = add_task((pid_t)pid);
 	name_task(child, role_of_child(parent, (pid_t)pid, event));
+	if (child->is_over) {
+		child->pid = 0;
+		return;
+	}
 	child->is_counted = parent->is_counted && strcmp(child->role, "server") != 0;
 	if (child->waits_for_event) {
 		child->waits_for_event = false;
@@ -593,7 +598,10 @@ static void on_end(struct task *t, int status)
 		the.supervisor = 0;
 		(void)alarm(LINGER_SECONDS);
 	}
-	t->pid = 0;
+	t->is_over = t->role[0] == '\0';
+	t->waits_for_event = false;
+	if (!t->is_over)
+		t->pid = 0;
 	if (the.supervisor == 0)
 		release_orphans();
 }
@@ -674,7 +682,7 @@ static void follow(void)
 			on_end(t, status);
 	}
 	for (size_t i = 0; i < TASKS_MAX; i++)
-		if (the.tasks[i].pid != 0)
+		if (the.tasks[i].pid != 0 && !the.tasks[i].is_over)
 			(void)fprintf(the.report, "left %s\n", the.tasks[i].role);
 }
 

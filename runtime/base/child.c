@@ -14,6 +14,16 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 
+pid_t child_fork(int *out_pidfd)
+{
+	const struct clone_args args = {
+		.flags = CLONE_PIDFD,
+		.pidfd = (uintptr_t)out_pidfd,
+		.exit_signal = SIGCHLD,
+	};
+	return sys_clone3(&args);
+}
+
 int child_keep_only(int *fds, size_t count, struct cj_error *err)
 {
 	const int end_fd = CHILD_FIRST_FD + (int)count;

@@ -8,11 +8,20 @@
 #pragma once
 
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "runtime/base/error.h"
 
 #define CHILD_FIRST_FD 3 /* behind the standard streams */
 #define CHILD_FDS_MAX  8
+
+/*
+ * child_fork - fork(2), and the parent's pidfd of the child in the same call: clone3(2).
+ *
+ * A child that runs while its parent fails to get a pidfd could act before it is ended.  The
+ * caller owns the pidfd.  -1 with errno: there is no child.
+ */
+pid_t child_fork(int *out_pidfd);
 
 /*
  * child_keep_only - move fds[] to 3, 4, ... with O_CLOEXEC, and close all other descriptors.

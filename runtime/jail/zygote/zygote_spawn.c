@@ -18,7 +18,6 @@
 #include "runtime/base/files/libexec_path.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
-#include "runtime/base/sys.h"
 #include "runtime/jail/protocol.h"
 #include "runtime/jail/zygote/zygote_protocol.h"
 #include "runtime/jail/zygote/zygote_serve.h"
@@ -91,12 +90,7 @@ static int fork_late(struct start_up *s, struct zygote *out, struct cj_error *er
 {
 	for (int tries = 0; tries < TRIES_MAX; tries++) {
 		int pidfd = -1;
-		const struct clone_args args = {
-			.flags = CLONE_PIDFD,
-			.pidfd = (uintptr_t)&pidfd,
-			.exit_signal = SIGCHLD,
-		};
-		pid_t pid = sys_clone3(&args);
+		pid_t pid = child_fork(&pidfd);
 		if (pid < 0)
 			return cj_fail(err, errno, "fork the zygote");
 		if (pid == 0 && getpid() <= PID_MIN)

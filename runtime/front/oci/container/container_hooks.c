@@ -124,14 +124,11 @@ static int reject_status(const struct hook_call *call, int status, struct cj_err
 static int run_hook(const struct hook_call *call, struct cj_error *err)
 {
 	int failed_fds[2], code = 0, status = 0, pidfd_raw = -1;
-	struct clone_args args = { .flags = CLONE_PIDFD,
-				   .pidfd = (uint64_t)(uintptr_t)&pidfd_raw,
-				   .exit_signal = SIGCHLD };
 
 	if (pipe2(failed_fds, O_CLOEXEC) < 0)
 		return cj_fail(err, errno, "hook %s: make a pipe", call->kind);
 	auto_fd int read_fd = failed_fds[0], write_fd = failed_fds[1];
-	pid_t pid = sys_clone3(&args);
+	pid_t pid = child_fork(&pidfd_raw);
 	if (pid == 0)
 		hook_main(call, write_fd);
 	if (pid < 0)

@@ -256,19 +256,13 @@ static _Noreturn void become_worker(struct keeper *k, const struct exec_order *o
 	_exit(EXIT_SUCCESS);
 }
 
-/* With its pidfd in one call: a worker that began without one might answer before it was ended, and
- * the failure would be a second answer.  fork(2) has no such flag. */
+/* A worker that began without a pidfd might answer, and the failure would be a second answer. */
 static int fork_worker(struct keeper *k, struct child *c, const struct exec_order *order,
 		       struct cj_error *err)
 {
 	const pid_t self = getpid();
 	int pidfd = -1;
-	const struct clone_args args = {
-		.flags = CLONE_PIDFD,
-		.pidfd = (uintptr_t)&pidfd,
-		.exit_signal = SIGCHLD,
-	};
-	pid_t pid = sys_clone3(&args);
+	pid_t pid = child_fork(&pidfd);
 
 	if (pid == 0)
 		become_worker(k, order, self);

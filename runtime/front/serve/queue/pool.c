@@ -99,11 +99,20 @@ static void empty_bucket(struct pool_bucket *bucket)
 		end_slot(s);
 }
 
+static struct pool_bucket *find_bucket(const struct pool *p, const char *profile, enum tier tier)
+{
+	for (size_t i = 0; i < p->count; i++)
+		if (p->buckets[i].tier == tier && strcmp(p->buckets[i].profile, profile) == 0)
+			return (struct pool_bucket *)&p->buckets[i];
+	return NULL;
+}
+
 static void add_bucket(struct pool *p, const char *profile, enum tier tier, unsigned wanted)
 {
 	struct pool_bucket *bucket = &p->buckets[p->count];
 
-	if (wanted == 0 || p->count == sizeof(p->buckets) / sizeof(p->buckets[0]))
+	if (wanted == 0 || find_bucket(p, profile, tier) ||
+	    p->count == sizeof(p->buckets) / sizeof(p->buckets[0]))
 		return;
 	*bucket = (struct pool_bucket){ .pool = p, .tier = tier, .wanted = wanted };
 	(void)snprintf(bucket->profile, sizeof(bucket->profile), "%s", profile);
@@ -111,7 +120,8 @@ static void add_bucket(struct pool *p, const char *profile, enum tier tier, unsi
 	p->count++;
 }
 
-static void add_row(struct pool *p, const struct pool_config *row)
+/* Slots point to their buckets, which stay where they are. */
+void pool_add(struct pool *p, const struct pool_config *row)
 {
 	add_bucket(p, row->profile, TIER_INTERPRETER, row->interpreters);
 	add_bucket(p, row->profile, TIER_JAIL, row->jails);
@@ -125,29 +135,7 @@ void pool_configure(struct pool *p, const struct pool_config *rows, size_t count
 	p->count = 0;
 	p->age_ms = age_ms;
 	for (size_t i = 0; i < count; i++)
-		add_row(p, &rows[i]);
-}
-
-static struct pool_bucket *find_bucket(const struct pool *p, const char *profile, enum tier tier)
-{
-	for (size_t i = 0; i < p->count; i++)
-		if (p->buckets[i].tier == tier && strcmp(p->buckets[i].profile, profile) == 0)
-			return (struct pool_bucket *)&p->buckets[i];
-	return NULL;
-}
-
-/* Slots point to their buckets, which stay where they are. */
-void pool_add(struct pool *p, const struct pool_config *row)
-{
-	struct pool_config added = *row;
-
-	if (find_bucket(p, row->profile, TIER_INTERPRETER))
-		added.interpreters = 0;
-	if (find_bucket(p, row->profile, TIER_JAIL))
-		added.jails = 0;
-	if (find_bucket(p, row->profile, TIER_REPL))
-		added.repls = 0;
-	add_row(p, &added);
+		pool_add(p, &rows[i]);
 }
 
 static struct worker_conn *take_from(struct pool_bucket *bucket, uint64_t now_ms)

@@ -226,10 +226,8 @@ static void tidy(struct session *s)
 
 static bool take_spare(struct session *s, unsigned *out_slot)
 {
-	unsigned i = 0;
+	const unsigned i = session_find_spare(s);
 	bool is_lost = false;
-	while (i < SESSION_EXECS_MAX && !s->slots[i].is_spare)
-		i++;
 	if (i == SESSION_EXECS_MAX)
 		return false;
 	bool is_there = has_moved(&s->slots[i], &is_lost);

@@ -92,12 +92,18 @@ struct session {
 	struct session_keep *keep; /* session_keep.c's own */
 };
 
+/* The slot of the spare reaper; SESSION_EXECS_MAX: there is none. */
+static inline unsigned session_find_spare(const struct session *s)
+{
+	unsigned i = 0;
+	while (i < SESSION_EXECS_MAX && !s->slots[i].is_spare)
+		i++;
+	return i;
+}
+
 static inline bool session_has_spare(const struct session *s)
 {
-	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
-		if (s->slots[i].is_spare)
-			return true;
-	return false;
+	return session_find_spare(s) < SESSION_EXECS_MAX;
 }
 
 static inline bool session_slot_has_exec(const struct session_slot *slot)

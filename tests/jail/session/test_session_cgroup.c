@@ -357,10 +357,8 @@ static void a_program_may_use_a_jail_that_was_divided(void **state)
 
 static const struct session_slot *find_spare(const struct whole_session *w)
 {
-	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
-		if (w->session->slots[i].is_spare)
-			return &w->session->slots[i];
-	return NULL;
+	const unsigned i = session_find_spare(w->session);
+	return i < SESSION_EXECS_MAX ? &w->session->slots[i] : NULL;
 }
 
 static void serve_once(struct whole_session *w)

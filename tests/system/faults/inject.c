@@ -596,14 +596,13 @@ static void on_end(struct task *t, int status)
 	if (t->pid == the.supervisor) {
 		the.status = is_exit ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 		the.supervisor = 0;
+		release_orphans();
 		(void)alarm(LINGER_SECONDS);
 	}
 	t->is_over = t->role[0] == '\0';
 	t->waits_for_event = false;
 	if (!t->is_over)
 		t->pid = 0;
-	if (the.supervisor == 0)
-		release_orphans();
 }
 
 static void on_event(struct task *t, int event, int signal)

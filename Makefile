@@ -1,7 +1,7 @@
 # cejail.  One file, readable top to bottom; a build variant is one line.
 #
 #	make demo      install what the build needs, build, show a jail
-#	make check     the same set-up, then every test
+#	make check     the same set-up, then the tests
 #	make help      every target
 
 VERSION := 0.1.0
@@ -180,7 +180,7 @@ $(CALLER): %: %.o $(FILTER) $(LIB)
 probes: $(PROBES) $(RANGES) $(CALLER)
 fuzzers: $(FUZZERS)              ## build the fuzzers (make fuzzers VARIANT=asan CC=clang)
 
-check:                           ## the set-up, then every test: host, test machine, gcc, clang, asan, lint
+check:                           ## the set-up, then the tests: host, test machine, gcc, clang, asan, lint
 	tools/setup test
 	tests/check
 

@@ -313,6 +313,18 @@ def _():
         true(not os.path.exists(f"{f.path}/loaded"), "no code of the directory ran")
 
 
+@test("numexpr, which pandas loads, does not keep python-data from a zygote")
+def _():
+    if subprocess.run(["/usr/bin/python3", "-c", "import numexpr"], capture_output=True, check=False).returncode != 0:
+        skip("python3-numexpr is not installed")
+    with Folder() as f:
+        f.file("cejail/profiles/numbers.json", json.dumps({"extends": "python-data", "warm": {"preload": ["numexpr"]}}))
+        with Service(config={"pool": {"numbers": {"interpreters": 1}}}, env={"XDG_CONFIG_HOME": f.path}) as s:
+            code = "import os, sys; loaded = 'numexpr' in sys.modules; print(loaded, len(os.listdir('/proc/self/task')))"
+            equal(in_zygote_jails(s, 2, code, profile="numbers"), ["True 1\n"] * 2, "loaded, and threads")
+            equal(s.metric(STARTED), 1, "zygotes")
+
+
 @test("without numpy, pandas and matplotlib python-data is python; with them they are there at once")
 def _():
     code = "import sys; print([name for name in ('numpy', 'pandas', 'matplotlib.pyplot') if name in sys.modules]); import os; print(len(os.listdir('/proc/self/task')))"

@@ -239,6 +239,19 @@ int step_await(const struct step_link *link, unsigned expected, struct step_msg 
 	return rc;
 }
 
+int step_await_end(const struct step_link *link, struct cj_error *err)
+{
+	auto_step_msg struct step_msg msg = { 0 };
+	struct step_header header = { 0 };
+	bool is_truncated = false;
+	int rc = receive_message(link->sock_fd, &header, &msg, &is_truncated);
+	if (rc == -EPIPE)
+		return 0;
+	if (rc == -EAGAIN)
+		rc = -ETIMEDOUT;
+	return cj_fail(err, rc < 0 ? -rc : EPROTO, "wait for the end of %s", link->peer);
+}
+
 void step_msg_fini(struct step_msg *msg)
 {
 	for (size_t i = 0; i < msg->nfds; i++)

@@ -72,6 +72,12 @@ int step_next(const struct step_link *link, struct step_msg *out, struct cj_erro
 int step_await(const struct step_link *link, unsigned expected, struct step_msg *out,
 	       struct cj_error *err);
 
+/*
+ * step_await_end - wait until no process has the other end of the link.
+ * Fails: ETIMEDOUT; EPROTO when there is a message first.
+ */
+int step_await_end(const struct step_link *link, struct cj_error *err);
+
 /* Sent instead of any step: "I failed, and this is why".  Best effort: the peer also sees us end.
  */
 void step_abort(const struct step_link *link, const struct cj_error *why);

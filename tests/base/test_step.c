@@ -75,6 +75,37 @@ static void a_closed_link_is_a_failure_that_names_the_awaited_step(void **state)
 	close_pair(&p);
 }
 
+static void the_end_of_a_link_is_awaited(void **state)
+{
+	(void)state;
+	struct tcp_proxy p = open_pair(10);
+	struct cj_error err = { 0 };
+
+	int copy_fd = dup(p.theirs.sock_fd);
+	assert_true(copy_fd >= 0);
+	cj_close(&p.theirs.sock_fd);
+	assert_int_equal(step_await_end(&p.ours, &err), -ETIMEDOUT);
+	assert_non_null(strstr(err.msg, "wait for the end of init"));
+	close(copy_fd);
+	assert_int_equal(step_await_end(&p.ours, &err), 0);
+	close_pair(&p);
+}
+
+static void a_message_is_not_the_end_of_a_link(void **state)
+{
+	(void)state;
+	struct tcp_proxy p = open_pair(1000);
+	struct cj_error err = { 0 };
+	int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	int before = open_descriptors();
+
+	assert_int_equal(step_tell(&p.theirs, 0, NULL, 0, &null_fd, 1, &err), 0);
+	assert_int_equal(step_await_end(&p.ours, &err), -EPROTO);
+	assert_int_equal(open_descriptors(), before);
+	close(null_fd);
+	close_pair(&p);
+}
+
 static void a_late_peer_is_a_failure(void **state)
 {
 	(void)state;
@@ -220,6 +251,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_step_arrives_with_its_data_and_descriptors),
 		cmocka_unit_test(a_closed_link_is_a_failure_that_names_the_awaited_step),
+		cmocka_unit_test(the_end_of_a_link_is_awaited),
+		cmocka_unit_test(a_message_is_not_the_end_of_a_link),
 		cmocka_unit_test(a_late_peer_is_a_failure),
 		cmocka_unit_test(an_unexpected_step_is_refused_and_its_descriptors_are_closed),
 		cmocka_unit_test(the_peers_failure_becomes_our_own),

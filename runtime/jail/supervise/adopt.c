@@ -177,6 +177,23 @@ static int await_sealed(struct jail *j, const struct step_link *report, struct c
 	return take_listener(j, &sealed, err);
 }
 
+/*
+ * Waits until the zygote's intermediate processes have ended: it closes the report socket after
+ * them.  They are in the jail's cgroup, so the end of the jail would kill them, and the zygote ends
+ * with them (zygote_enter.h).  An error `rc` ends the jail at once.
+ */
+static int await_end_of_report(const struct step_link *report, int rc, struct cj_error *err)
+{
+	struct cj_error second = { 0 };
+	if (rc == -ETIMEDOUT)
+		return rc; /* this wait would be as long */
+	if (rc < 0)
+		(void)step_await_end(report, &second);
+	else
+		rc = step_await_end(report, err);
+	return rc;
+}
+
 int adopt_launcher(struct jail *j, int zygote_fd, const int stdio[3], struct cj_error *err)
 {
 	auto_step_msg struct step_msg adopted = { 0 };
@@ -191,5 +208,5 @@ int adopt_launcher(struct jail *j, int zygote_fd, const int stdio[3], struct cj_
 		return -err->code;
 	cj_close(&far_fd); /* or the end of the fork would not show */
 	step_msg_fini(&adopted);
-	return await_sealed(j, &report, err);
+	return await_end_of_report(&report, await_sealed(j, &report, err), err);
 }

@@ -32,12 +32,15 @@
  *	                        drops every capability, loads the filter
  *	       <------------ ZYGOTE_SEALED, seccomp listener
  *	check P in /proc
+ *	       <------------ end of the report socket: C1 has ended
  *	                     P: the launcher's fork(3) returns 0; "ready" ---> init
  *	       <--------------------------- STEP_WARMED
  *
  * C1 and C2 share the zygote's memory as after vfork(2), so one jail costs one copy of the page
- * tables.  P is sealed by the functions that seal init, in their order, before the launcher runs a
- * line.  A failure ends P and becomes the supervisor's error.
+ * tables.  The supervisor waits for their end before it starts the program or ends the jail: if a
+ * process that shares its memory is killed, the zygote ends, too.  P is sealed by the functions
+ * that seal init, in their order, before the launcher runs a line.  A failure ends P and becomes
+ * the supervisor's error.
  *
  * Why init is not a fork of the zygote itself: pid 1 stays our own small process, the supervisor's
  * child, the same for every jail; and the untrusted program never shares a process with the code

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* WRAP: zygote_check_memory libexec_path_find step_pair */
+/* WRAP: zygote_check_memory libexec_path_find step_pair sys_waitpid fork */
 /*
  * A zygote keeps nothing of a request, serves only while it can be forked, and ends with those who
  * use it.
@@ -18,6 +18,43 @@ int __wrap_step_pair(int out_fds[2], unsigned timeout_ms, struct cj_error *err);
 int __wrap_step_pair(int out_fds[2], unsigned timeout_ms, struct cj_error *err)
 {
 	return __real_step_pair(out_fds, patience_ms > 0 ? patience_ms : timeout_ms, err);
+}
+
+/* The zygote whose intermediate processes end late, as on a busy machine; 0: none does. */
+static pid_t zygote_with_late_children;
+
+pid_t __real_sys_waitpid(pid_t pid, int *out_status, int options);
+pid_t __wrap_sys_waitpid(pid_t pid, int *out_status, int options);
+pid_t __wrap_sys_waitpid(pid_t pid, int *out_status, int options)
+{
+	pid_t ended = __real_sys_waitpid(pid, out_status, options);
+	if (zygote_with_late_children > 0 && getpid() != zygote_with_late_children)
+		(void)usleep(200000);
+	return ended;
+}
+
+static void delay_children(void)
+{
+	zygote_with_late_children = getpid();
+}
+
+static unsigned forks_that_fail; /* the next ones; counted in memory that a zygote's C2 shares */
+
+pid_t __real_fork(void);
+pid_t __wrap_fork(void);
+pid_t __wrap_fork(void)
+{
+	if (forks_that_fail == 0)
+		return __real_fork();
+	forks_that_fail--;
+	errno = EAGAIN;
+	return -1;
+}
+
+static void delay_children_and_fail_the_first_fork(void)
+{
+	delay_children();
+	forks_that_fail = 1;
 }
 
 static void do_nothing(void)
@@ -94,6 +131,31 @@ static void a_zygote_has_no_children_left(void **state)
 		jail_destroy(&r.jail);
 	}
 	assert_comes_to(count_children, r.zygote.pid, 0);
+	run_fini(&r);
+}
+
+static void a_jail_that_ends_as_soon_as_it_waits_leaves_the_zygote(void **state)
+{
+	(void)state;
+	struct run r;
+	run_own_init(&r, delay_children, do_nothing);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(warm(&r), 0);
+		jail_destroy(&r.jail);
+	}
+	run_jail(&r);
+	run_fini(&r);
+}
+
+static void a_jail_that_gets_no_fork_leaves_the_zygote(void **state)
+{
+	(void)state;
+	struct run r;
+	run_own_init(&r, delay_children_and_fail_the_first_fork, do_nothing);
+	assert_int_equal(warm(&r), -EAGAIN);
+	assert_said(&r, "fork into the jail");
+	jail_destroy(&r.jail);
+	run_jail(&r);
 	run_fini(&r);
 }
 
@@ -296,6 +358,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_zygote_keeps_no_descriptor_of_a_request),
 		cmocka_unit_test(a_zygote_has_no_children_left),
+		cmocka_unit_test(a_jail_that_ends_as_soon_as_it_waits_leaves_the_zygote),
+		cmocka_unit_test(a_jail_that_gets_no_fork_leaves_the_zygote),
 		cmocka_unit_test(an_interpreter_with_two_threads_is_no_zygote),
 		cmocka_unit_test(an_interpreter_that_shares_memory_is_no_zygote),
 		cmocka_unit_test(requests_of_another_shape_change_nothing),

@@ -266,6 +266,12 @@ def is_held_by_cgroup(limit):
     return facts()["limits"][limit]["by"] == "cgroup"
 
 
+def no_overlay(path):
+    """Why this directory can't be overlaid; None: it can.  Root's overlays need ID-mapped mounts: the kernel's, and the file system's."""
+    done = run("-p", "base", "--network", "none", "--overlay", f"{path}:/mnt/src", "--", "/bin/true") if WHO == "root" else None
+    return done.err.strip() if done and done.code == 125 and "ID-mapped" in done.err else None
+
+
 def need_root_tree():
     """A root directory that holds a static busybox, for --rootfs DIR."""
     box = shutil.which("busybox") or os.environ.get("CEJAIL_BUSYBOX", "")

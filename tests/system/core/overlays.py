@@ -25,11 +25,9 @@ def state(top):
 
 
 def need_overlay(f):
-    """Root's overlays need ID-mapped mounts: the kernel's, and the file system's."""
-    if WHO == "root":
-        done = sh("true", "--overlay", f"{f.path}:/src")
-        if done.code == 125 and "ID-mapped" in done.err:
-            raise Skip(f"no ID-mapped mounts of {f.path} here: {done.err.strip()}")
+    reason = no_overlay(f.path)
+    if reason:
+        raise Skip(f"no ID-mapped mounts of {f.path} here: {reason}")
 
 
 def tree(f):

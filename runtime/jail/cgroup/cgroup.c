@@ -217,6 +217,13 @@ int cgroup_find(const char *parent_option, const char *id, struct cgroup *out, s
 	return 0;
 }
 
+void cgroup_enter_scope(const char *id)
+{
+	struct cgroup_host host;
+	cgroup_host_read(&host);
+	cgroup_parent_claim(&host, id);
+}
+
 int cgroup_make(struct cgroup *c, const struct cgroup_limits *limits, struct cj_error *err)
 {
 	auto_fd int parent_fd = take_fd(&c->parent_fd);

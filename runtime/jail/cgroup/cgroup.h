@@ -53,6 +53,17 @@ struct cgroup {
  */
 int cgroup_find(const char *parent_option, const char *id, struct cgroup *out,
 		struct cj_error *err);
+
+/*
+ * cgroup_enter_scope - become part of a scope of the user's manager, if jails get theirs from it.
+ *
+ * For a process whose children start jails, before it has any: they find a delegated cgroup, and
+ * none asks the manager again.  A zygote needs it: CLONE_INTO_CGROUP is EACCES for an ordinary user
+ * unless the user may write to the nearest cgroup above both the caller and the leaf.
+ * `id` names the scope.  Needs a SIGCHLD that is not ignored.  A failure is left to cgroup_find().
+ */
+void cgroup_enter_scope(const char *id);
+
 /*
  * cgroup_make - create the leaf in the parent that was found, if any; set its limits and read them
  * back.

@@ -436,6 +436,18 @@ int cgroup_parent_find(const struct cgroup_host *host, const char *option, const
 	return 0;
 }
 
+void cgroup_parent_claim(const struct cgroup_host *host, const char *id)
+{
+	bool is_found = host->mount.point[0] == '\0'; /* nothing to find */
+	for (size_t i = 1; i < WAYS && !is_found; i++) {
+		auto_cgroup_parent struct cgroup_parent parent = { .dir_fd = -1 };
+		if (cgroup_parents[i].claim == claim_user_manager)
+			is_found = prepare(host, &cgroup_parents[i], NULL, id, &parent);
+		else
+			is_found = cgroup_parents[i].look(host, NULL, &parent);
+	}
+}
+
 void cgroup_parent_fini(struct cgroup_parent *parent)
 {
 	cj_close(&parent->dir_fd);

@@ -41,6 +41,15 @@ int cgroup_parent_find(const struct cgroup_host *host, const char *option, const
 void cgroup_parent_fini(struct cgroup_parent *parent);
 #define auto_cgroup_parent __attribute__((cleanup(cgroup_parent_fini)))
 
+/*
+ * cgroup_parent_claim - the user's manager creates the scope "cejail-ID.scope" around this process,
+ * if it is from the manager that this process would get a parent.
+ *
+ * Afterwards this process and its children find the scope as a delegated parent.  A failure leaves
+ * all as it is: each cgroup_parent_find() asks for itself and says why it got none.
+ */
+void cgroup_parent_claim(const struct cgroup_host *host, const char *id);
+
 /* Where root's own subtree is: "<mount>/cejail". */
 bool cgroup_parent_own_path(const struct cgroup_host *host, char out[static CGROUP_PATH_MAX]);
 

@@ -400,6 +400,43 @@ static void a_scope_of_the_user_manager_is_used(void **state)
 	assert_false(was_asked);
 }
 
+static void one_claim_serves_all_children(void **state)
+{
+	(void)state;
+	has_manager = true;
+	moved_to = "/user@1000.service/cejail-T1.scope";
+	make("/user@1000.service", "cpu memory pids\n", "");
+	make(moved_to, "cpu memory pids\n", "10\n");
+	struct cgroup_host host = host_at("/not-there", 1000);
+	cgroup_parent_claim(&host, "T1");
+	assert_true(was_asked);
+	assert_int_equal(fake.moved, 1); /* to the leaf beside those of the jails */
+
+	was_asked = false;
+	host = host_at("/user@1000.service/cejail-T1.scope/cejail-supervisor", 1000);
+	auto_cgroup_parent struct cgroup_parent child = find(&host, NULL);
+	assert_string_equal(child.origin, "delegated");
+	assert_true(is_at(&child, moved_to));
+	cgroup_parent_claim(&host, "T2");
+	assert_false(was_asked);
+}
+
+static void nobody_claims_a_scope_who_needs_none(void **state)
+{
+	(void)state;
+	has_manager = true;
+	make("/own", "cpu memory pids\n", "10\n");
+	mark("/own");
+	struct cgroup_host host = host_at("/own", 1000);
+	cgroup_parent_claim(&host, "T1");
+	assert_false(was_asked);
+	assert_string_equal(get("/own", "cgroup.procs"), "10\n");
+
+	host = host_at("/not-there", 0);
+	cgroup_parent_claim(&host, "T1");
+	assert_false(was_asked);
+}
+
 static void a_unit_that_another_cejail_has_vacated_is_used_as_it_is(void **state)
 {
 	(void)state;
@@ -529,6 +566,8 @@ int main(void)
 		TEST(an_ordinary_user_without_delegation_gets_no_parent_but_a_reason),
 		TEST(a_cgroup_the_user_may_write_serves_unless_a_manager_owns_it),
 		TEST(a_scope_of_the_user_manager_is_used),
+		TEST(one_claim_serves_all_children),
+		TEST(nobody_claims_a_scope_who_needs_none),
 		TEST(a_unit_that_another_cejail_has_vacated_is_used_as_it_is),
 		TEST(a_manager_that_creates_no_scope_is_named_as_the_reason),
 		TEST(a_better_way_that_is_blocked_is_what_there_is_to_mend),

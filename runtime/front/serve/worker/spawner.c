@@ -15,6 +15,9 @@
  * keeps neither them nor a list.  The keeper of a zygote is ordered and ends as a worker.
  * What the server and the worker have to say goes over the worker's own socket.
  *
+ * Before its first order, an ordinary user's spawner gets a scope from the user's manager.  Workers,
+ * zygotes and jails are then in one delegated cgroup.
+ *
  * How it ends.  When the server ends in any way, the kernel closes every control pipe and socket:
  * the workers cancel their runs, clean up and exit.  The spawner reads end of file from its own
  * socket, waits for the workers for a limited time, and exits.  Workers that are left then die with
@@ -27,6 +30,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -40,6 +44,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
 #include "runtime/base/sys.h"
+#include "runtime/jail/cgroup/cgroup.h"
 
 #define PROFILE_NAME_MAX 256
 
@@ -134,9 +139,16 @@ static _Noreturn void linger(void)
 }
 
 /* Signals that a terminal or systemd sends to all processes: only the server acts on them. */
-static const int
-    ignored_signals[] = { SIGINT,  SIGTERM, SIGHUP, SIGQUIT,
-			  SIGPIPE, SIGALRM, SIGCHLD /* so that children leave no zombies */ };
+static const int ignored_signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGALRM };
+
+/* One scope of the user's manager for all jails, and for the zygotes that fork into them. */
+static void enter_scope(void)
+{
+	char id[64];
+	(void)snprintf(id, sizeof(id), "serve-%d-%llu", (int)getpid(),
+		       (unsigned long long)clock_us());
+	cgroup_enter_scope(id);
+}
 
 static _Noreturn void spawner_main(int sock_fd, const struct worker_life *life)
 {
@@ -149,6 +161,10 @@ static _Noreturn void spawner_main(int sock_fd, const struct worker_life *life)
 	(void)!child_start_session(&err); /* just forked, so it leads no group: cannot fail */
 	if (child_unblock_signals(&err) < 0 || child_keep_only(&link.sock_fd, 1, &err) < 0)
 		_exit(EXIT_FAILURE);
+	if (life->keep_zygote)
+		enter_scope();
+	const int child_signal = SIGCHLD;
+	set_signals(&child_signal, 1, SIG_IGN); /* so that children leave no zombies */
 	for (;;) {
 		auto_step_msg struct step_msg msg = { 0 };
 		int rc = step_next(&link, &msg, &err);

@@ -127,11 +127,6 @@ def without_input():
     return null, stdin
 
 
-def rehearse():
-    """A program that does nothing."""
-    exec(compile(b"print('', end='', flush=True)\n", NULL, "exec", dont_inherit=True), {})
-
-
 def read_all(fd):
     parts = []
     while part := os.read(fd, 65536):
@@ -178,7 +173,7 @@ def forget_directories():
 def hides_preloaded(directory):
     """Has the program a module of its own with the name of one that is loaded already?"""
     names = {name.partition(".")[0] for name in os.listdir(directory)}
-    return not names.isdisjoint(set(sys.modules) - started_modules)
+    return not names.isdisjoint(preloaded_modules)
 
 
 def forget_lines():
@@ -268,9 +263,24 @@ def flush_streams():
     return is_written
 
 
+def new_modules():
+    """
+    In a fork, to look at a module's name copies its page.  So look at those that are behind the last
+    known one, if that is all: if their number says that the program has not removed others.
+    """
+    newest = []
+    for name in reversed(sys.modules):
+        if name == last_known:
+            break
+        newest.append(name)
+    if len(newest) == len(sys.modules) - len(known_modules):
+        return newest
+    return set(sys.modules) - known_modules
+
+
 def has_foreign_code():
     """Modules in machine code may have something to do at the very end."""
-    for name in set(sys.modules) - known_modules:
+    for name in new_modules():
         module = sys.modules.get(name)
         loader = module.__dict__.get("__loader__") if type(module) is ModuleType else None
         if isinstance(loader, loaders.ExtensionFileLoader):
@@ -307,18 +317,43 @@ def end():
     atexit._run_exitfuncs()
 
 
+# --- both, once before the program comes ------------------------------------------------------
+
+
+def rehearse():
+    """
+    A program that does nothing, read, run and ended by the functions of the real one.  What they
+    load is there then, and in a fork, the pages that they change are copied.
+    """
+    main = sys.modules["__main__"]
+    os.fsdecode(b"0").split("\0")
+    forget_directories()
+    scope = make_main(NULL)
+    exec(load(NULL), scope)
+    exec(compile(b"print('', end='', flush=True)\n", NULL, "exec", dont_inherit=True), scope)
+    show(None)
+    flush_streams()
+    has_foreign_code()
+    del scope
+    forget([])
+    sys.modules["__main__"] = main
+
+
 is_zygote = sys.argv[1:2] == ["--zygote"]
 if is_zygote:
     preload_outside(sys.argv[2:])
 else:
     preload(sys.argv[1:])
+known_modules, last_known = set(), None
 rehearse()
 known_modules = set(sys.modules)
+last_known = next(reversed(sys.modules))
+preloaded_modules = known_modules - started_modules
 gc.collect()
 gc.freeze()  # never looked at again
 if is_zygote:
     enter_jail()
-    rehearse()  # the pages that a program changes first are copied before it comes
+    rehearse()
 null_fd, null_stdin = without_input()
 os.write(LINK, b".")
 

@@ -311,11 +311,16 @@ static bool is_short(const struct pool_bucket *bucket, uint64_t now_ms)
 
 /*
  * To start an interpreter takes twenty times as long as a request on one that waits: requests go
- * first.  From a zygote it takes little longer than the request, which a fork would delay anyway.
+ * first.  From a zygote it takes as long as a short one, and only that goes first.
  */
+static unsigned quiet_ms(const struct pool_bucket *bucket)
+{
+	return bucket->is_quick ? POOL_QUIET_QUICK_MS : POOL_QUIET_MS;
+}
+
 static bool can_wait(const struct pool_bucket *bucket, uint64_t now_ms)
 {
-	return !bucket->is_quick && now_ms < bucket->pool->taken_ms + POOL_QUIET_MS &&
+	return now_ms < bucket->pool->taken_ms + quiet_ms(bucket) &&
 	       2 * (bucket->starting + bucket->ready) >= bucket->wanted;
 }
 
@@ -328,6 +333,12 @@ static int next_check(const struct pool *p)
 		if (p->buckets[i].starting + p->buckets[i].ready < p->buckets[i].wanted)
 			wait_ms = CHECK_MS;
 	return p->count > 0 ? (int)wait_ms : -1;
+}
+
+/* -1: never */
+static int sooner(int a_ms, int b_ms)
+{
+	return a_ms < 0 || b_ms < a_ms ? b_ms : a_ms;
 }
 
 int pool_tick(struct pool *p)
@@ -343,7 +354,7 @@ int pool_tick(struct pool *p)
 		struct pool_bucket *bucket = &p->buckets[i];
 		for (; starting < POOL_STARTING_MAX && is_short(bucket, now_ms); starting++) {
 			if (can_wait(bucket, now_ms)) {
-				wait_ms = POOL_QUIET_MS;
+				wait_ms = sooner(wait_ms, (int)quiet_ms(bucket));
 				break;
 			}
 			if (!spawn_one(bucket, now_ms))

@@ -23,8 +23,10 @@
 #include "runtime/front/serve/worker/worker_conn.h"
 
 #define POOL_STARTING_MAX 2 /* at the same time: the processors are for runs first */
-#define POOL_QUIET_MS                                                                              \
-	20 /* a bucket that is half full is refilled after so long without a request */
+/* A bucket that is half full is refilled after so long without a request; the second is for
+ * buckets whose last worker came from a zygote. */
+#define POOL_QUIET_MS       20
+#define POOL_QUIET_QUICK_MS 3
 
 /* Why a run of a profile that has a pool got a cold worker. */
 enum pool_bypass {

@@ -15,8 +15,8 @@
  * keeps neither them nor a list.  The keeper of a zygote is ordered and ends as a worker.
  * What the server and the worker have to say goes over the worker's own socket.
  *
- * Before its first order, an ordinary user's spawner gets a scope from the user's manager.  Workers,
- * zygotes and jails are then in one delegated cgroup.
+ * Before its first order, an ordinary user's spawner gets a scope from the user's manager, so that
+ * workers, zygotes and jails are in one delegated cgroup.
  *
  * How it ends.  When the server ends in any way, the kernel closes every control pipe and socket:
  * the workers cancel their runs, clean up and exit.  The spawner reads end of file from its own

@@ -90,11 +90,18 @@ PUBLISHED = {
     "stages": ("build_us", "program_us", "end_us"),
     "options": ("more_us",),
     "network": ("wall_ms", "over_none"),
+    "network-two-workers": ("rate", "over_none"),
     "request": ("first_ms", "first_p99_ms", "over_bare"),
     "refill": ("rate", "over_bare", "cpu_ms"),
     "burst": ("total_s", "first_ms"),
     "call": ("whole_ms", "whole_p99_ms", "over_service"),
     "memory": ("memory_kib", "page_tables_kib"),
+}
+
+# The column that a comparison with another cejail shows of a subject.
+COMPARED = {
+    "true": "wall_ms", "python": "wall_ms", "two-workers": "rate", "network": "wall_ms", "network-two-workers": "rate",
+    "request": "first_ms", "refill": "rate", "burst": "total_s", "memory": "memory_kib",
 }
 
 
@@ -119,6 +126,25 @@ def write_manual(path, tables, others):
             lines = [line for line in lines if line[0].replace(",", "").split(" ")[0] not in others]
             lines = [[line[0].removeprefix("cejail, "), *line[1:]] for line in lines]
             replace_part(path, f'.\\" bench: {subject}', '.\\" end', mdoc_table(lines))
+
+
+def comparison(tables, other):
+    """Rows of text, the headings first: what `other` and cejail needed in the same turns."""
+    lines = [["", "who", other, "now", f"now over {other}"]]
+    for subject, key in COMPARED.items():
+        rows = tables[subject].rows if subject in tables else []
+        values = {(row["name"], row["who"]): row.get(key) for row in rows}
+        for (name, who), now in values.items():
+            what = re.fullmatch(r"cejail\b(.*)", name)
+            if what and now is not None:
+                before = values.get((other + what[1], who))
+                texts = [text_of(value, COLUMNS[key][1]) for value in (before, now)]
+                lines.append([subject + what[1], who, *texts, text_of(before and now / before, "ratio")])
+    return lines
+
+
+def write_comparison(path, tables, other):
+    replace_part(path, '.\\" bench: compared', '.\\" end', mdoc_table(comparison(tables, other)))
 
 
 def replace_part(path, begin, end, lines):

@@ -378,47 +378,49 @@ static void a_cgroup_the_user_may_write_serves_unless_a_manager_owns_it(void **s
 	assert_string_equal(get("/user@1000.service/term.scope", "cgroup.procs"), "20\n");
 }
 
-static void a_scope_of_the_user_manager_is_used(void **state)
+/* A user in no cgroup of ours, and a manager that moves who asks to a scope. */
+static struct cgroup_host host_with_manager(void)
 {
-	(void)state;
 	has_manager = true;
 	moved_to = "/user@1000.service/cejail-T1.scope";
 	make("/user@1000.service", "cpu memory pids\n", "");
 	make(moved_to, "cpu memory pids\n", "10\n");
-	struct cgroup_host host = host_at("/not-there", 1000);
+	return host_at("/not-there", 1000);
+}
+
+/* In the first one's scope no manager is asked again. */
+static void assert_children_find_the_scope(void)
+{
+	was_asked = false;
+	struct cgroup_host host =
+	    host_at("/user@1000.service/cejail-T1.scope/cejail-supervisor", 1000);
+	auto_cgroup_parent struct cgroup_parent again = find(&host, NULL);
+	assert_string_equal(again.origin, "delegated");
+	assert_true(is_at(&again, moved_to));
+	cgroup_parent_claim(&host, "T2");
+	assert_false(was_asked);
+}
+
+static void a_scope_of_the_user_manager_is_used(void **state)
+{
+	(void)state;
+	struct cgroup_host host = host_with_manager();
 	auto_cgroup_parent struct cgroup_parent p = find(&host, NULL);
 	assert_string_equal(p.origin, "user manager");
 	assert_true(is_at(&p, moved_to));
 	assert_true(offers_all(&p));
 	assert_int_equal(fake.moved, 1);
-
-	was_asked = false; /* in the first one's scope no manager is asked again */
-	host = host_at("/user@1000.service/cejail-T1.scope/cejail-supervisor", 1000);
-	auto_cgroup_parent struct cgroup_parent again = find(&host, NULL);
-	assert_string_equal(again.origin, "delegated");
-	assert_true(is_at(&again, moved_to));
-	assert_false(was_asked);
+	assert_children_find_the_scope();
 }
 
 static void one_claim_serves_all_children(void **state)
 {
 	(void)state;
-	has_manager = true;
-	moved_to = "/user@1000.service/cejail-T1.scope";
-	make("/user@1000.service", "cpu memory pids\n", "");
-	make(moved_to, "cpu memory pids\n", "10\n");
-	struct cgroup_host host = host_at("/not-there", 1000);
+	struct cgroup_host host = host_with_manager();
 	cgroup_parent_claim(&host, "T1");
 	assert_true(was_asked);
 	assert_int_equal(fake.moved, 1); /* to the leaf beside those of the jails */
-
-	was_asked = false;
-	host = host_at("/user@1000.service/cejail-T1.scope/cejail-supervisor", 1000);
-	auto_cgroup_parent struct cgroup_parent child = find(&host, NULL);
-	assert_string_equal(child.origin, "delegated");
-	assert_true(is_at(&child, moved_to));
-	cgroup_parent_claim(&host, "T2");
-	assert_false(was_asked);
+	assert_children_find_the_scope();
 }
 
 static void nobody_claims_a_scope_who_needs_none(void **state)

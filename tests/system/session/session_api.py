@@ -414,7 +414,7 @@ def _():
 def _():
     with serving() as s:
         one = Session(s)
-        one.detached("read first; sleep 600", "x", open_stdin=True)
+        one.detached("sleep 600", "x", open_stdin=True)
         block = {"text": "x" * (300 << 10)}
         taken = 0
         for _i in range(20):

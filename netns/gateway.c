@@ -18,7 +18,6 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
-#include "runtime/base/sys.h"
 
 #define OPEN_TIMEOUT_MS 10000
 
@@ -169,12 +168,7 @@ int gateway_open(bool has_dns, struct network_handles *h, struct cj_error *err)
 	if (step_pair(ends, OPEN_TIMEOUT_MS, err) < 0)
 		return -err->code;
 
-	const struct clone_args args = {
-		.flags = CLONE_PIDFD,
-		.pidfd = (uintptr_t)&opener_fd,
-		.exit_signal = SIGCHLD,
-	};
-	pid_t pid = sys_clone3(&args);
+	pid_t pid = child_fork(&opener_fd);
 	if (pid == 0)
 		opener_main(h->fds[SLOT_JAIL], has_dns, ends[1]);
 	int code = errno;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "netns/addresses.h"
+#include "runtime/base/child.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
@@ -182,12 +183,7 @@ static bool read_version(const char *path, char *out, size_t size)
 		return false;
 	auto_fd int in_fd = ends[0];
 	auto_child int child_fd = -1;
-	const struct clone_args args = {
-		.flags = CLONE_PIDFD,
-		.pidfd = (uintptr_t)&child_fd,
-		.exit_signal = SIGCHLD,
-	};
-	pid_t pid = sys_clone3(&args);
+	pid_t pid = child_fork(&child_fd);
 	if (pid == 0) {
 		char *const none[] = { NULL };
 		const char *const argv[] = { path, "--version", NULL };

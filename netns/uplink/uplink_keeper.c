@@ -130,12 +130,7 @@ static int spawn_helper(struct keeper_order *o, int netns_fd, int *out_stderr_fd
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return cj_fail(err, errno, "create a pipe");
 
-	const struct clone_args args = {
-		.flags = CLONE_PIDFD,
-		.pidfd = (uintptr_t)&helper_fd,
-		.exit_signal = SIGCHLD,
-	};
-	pid_t pid = sys_clone3(&args);
+	pid_t pid = child_fork(&helper_fd);
 	if (pid == 0)
 		helper_exec(o, netns_fd, ends[1]);
 	int code = errno;
@@ -288,12 +283,7 @@ int uplink_keeper_start(const struct uplink_keeper_spec *spec, struct uplink_kee
 	if (step_pair(ends, START_TIMEOUT_MS, err) < 0)
 		return -err->code;
 
-	const struct clone_args args = {
-		.flags = CLONE_PIDFD,
-		.pidfd = (uintptr_t)&intermediate_fd,
-		.exit_signal = SIGCHLD,
-	};
-	pid_t pid = sys_clone3(&args);
+	pid_t pid = child_fork(&intermediate_fd);
 	if (pid == 0) {
 		struct keeper_order o = {
 			.spec = spec,

@@ -121,15 +121,21 @@ static void a_zygote_keeps_no_descriptor_of_a_request(void **state)
 	run_fini(&r);
 }
 
+/* Jails that end before they get a program. */
+static void warm_and_end(struct run *r, int count)
+{
+	for (int i = 0; i < count; i++) {
+		assert_int_equal(warm(r), 0);
+		jail_destroy(&r->jail);
+	}
+}
+
 static void a_zygote_has_no_children_left(void **state)
 {
 	(void)state;
 	struct run r;
 	run_own_init(&r, NULL, do_nothing);
-	for (int i = 0; i < 3; i++) {
-		assert_int_equal(warm(&r), 0);
-		jail_destroy(&r.jail);
-	}
+	warm_and_end(&r, 3);
 	assert_comes_to(count_children, r.zygote.pid, 0);
 	run_fini(&r);
 }
@@ -139,10 +145,7 @@ static void a_jail_that_ends_as_soon_as_it_waits_leaves_the_zygote(void **state)
 	(void)state;
 	struct run r;
 	run_own_init(&r, delay_children, do_nothing);
-	for (int i = 0; i < 2; i++) {
-		assert_int_equal(warm(&r), 0);
-		jail_destroy(&r.jail);
-	}
+	warm_and_end(&r, 2);
 	run_jail(&r);
 	run_fini(&r);
 }

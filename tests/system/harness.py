@@ -268,8 +268,16 @@ def is_held_by_cgroup(limit):
 
 def no_overlay(path):
     """Why this directory can't be overlaid; None: it can.  Root's overlays need ID-mapped mounts: the kernel's, and the file system's."""
-    done = run("-p", "base", "--network", "none", "--overlay", f"{path}:/mnt/src", "--", "/bin/true") if WHO == "root" else None
-    return done.err.strip() if done and done.code == 125 and "ID-mapped" in done.err else None
+    if WHO != "root":
+        return None
+    done = run("-p", "base", "--network", "none", "--overlay", f"{path}:/mnt/src", "--", "/bin/true")
+    return done.err.strip() if done.code == 125 and "ID-mapped" in done.err else None
+
+
+def need_python_module(name):
+    """The host's Python has it, or the test is skipped."""
+    if subprocess.run([PYTHON, "-c", f"import {name}"], capture_output=True, check=False).returncode != 0:
+        raise Skip(f"python3-{name} is not installed")
 
 
 def need_root_tree():

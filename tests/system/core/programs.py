@@ -87,7 +87,7 @@ pyplot.savefig("/box/out/plot.png")
 
 @test("matplotlib draws a plot with text, and it comes out as an artefact", limit=150)
 def _():
-    need("python3-matplotlib", PYTHON, "-c", "import matplotlib")
+    need_python_module("matplotlib")
     with Folder() as f:
         value = result("-p", "python", "-t", "120s", "-o", f.folder("out"), "-c", PLOT, limit=140)
         equal((value["exit_code"], value["stderr"]["text"]), (0, ""), "exit code and stderr")

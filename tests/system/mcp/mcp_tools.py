@@ -4,7 +4,6 @@
 import base64
 import json
 import os
-import subprocess
 import urllib.parse
 
 from harness import *  # noqa: F403
@@ -128,8 +127,7 @@ open('/box/out/big', 'w').write('x' * 300000)"""
 
 @test("mcp: a matplotlib figure of python-data comes back as an image")
 def _():
-    if subprocess.run([PYTHON, "-c", "import matplotlib"], capture_output=True, check=False).returncode:
-        raise Skip("matplotlib is not installed")
+    need_python_module("matplotlib")
     code = """import matplotlib.pyplot as plt
 plt.plot([1, 4, 2])
 plt.savefig('/box/out/figure.png')"""

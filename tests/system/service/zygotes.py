@@ -315,8 +315,7 @@ def _():
 
 @test("numexpr, which pandas loads, does not keep python-data from a zygote")
 def _():
-    if subprocess.run(["/usr/bin/python3", "-c", "import numexpr"], capture_output=True, check=False).returncode != 0:
-        raise Skip("python3-numexpr is not installed")
+    need_python_module("numexpr")
     with Folder() as f:
         f.file("cejail/profiles/numbers.json", json.dumps({"extends": "python-data", "warm": {"preload": ["numexpr"]}}))
         with Service(config={"pool": {"numbers": {"interpreters": 1}}}, env={"XDG_CONFIG_HOME": f.path}) as s:

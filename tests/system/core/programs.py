@@ -76,6 +76,8 @@ def _():
 
 
 PLOT = """
+import logging
+logging.disable(logging.WARNING)  # a font cache that takes more than five seconds is one
 import matplotlib
 matplotlib.use("Agg")
 from matplotlib import pyplot

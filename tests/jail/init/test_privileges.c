@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* WRAP: prctl cap_drop_bound cap_get_bound cap_init cap_get_proc cap_set_proc */
+/* WRAP: sys_keyctl_join_session_keyring */
 /*
  * Giving up privileges: each call fails once, and each may lie that it went well; neither goes
  * unnoticed, and at the end nothing is left.
@@ -74,6 +75,15 @@ int __wrap_prctl(int option, ...)
 	return is_lying("prctl") && option != PR_GET_SECUREBITS
 		   ? 0
 		   : __real_prctl(option, value, 0UL, 0UL, 0UL);
+}
+
+static int keyring_code; /* the errno of a session keyring; 0: there is one */
+
+long __wrap_sys_keyctl_join_session_keyring(void);
+long __wrap_sys_keyctl_join_session_keyring(void)
+{
+	errno = keyring_code;
+	return keyring_code ? -1 : 4711;
 }
 
 /* Root of a user namespace of its own: it has all capabilities to lose. */
@@ -158,6 +168,23 @@ static void an_id_that_is_not_mapped_is_named(void **state)
 	assert_string_equal(tried->err.msg, "become group 4711: Invalid argument");
 }
 
+static void a_full_quota_of_keys_is_an_error_with_a_remedy(void **state)
+{
+	(void)state;
+	struct cj_error err = { 0 };
+	keyring_code = EDQUOT;
+	assert_int_equal(privileges_join_keyring(&err), -EDQUOT);
+	assert_non_null(strstr(err.hint, "kernel.keys.maxkeys"));
+	keyring_code = ENOSYS; /* a kernel without keyrings */
+	assert_int_equal(privileges_join_keyring(&err), 0);
+	err = (struct cj_error){ 0 };
+	keyring_code = EACCES;
+	assert_int_equal(privileges_join_keyring(&err), -EACCES);
+	assert_string_equal(err.hint, "");
+	keyring_code = 0;
+	assert_int_equal(privileges_join_keyring(&err), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -166,6 +193,7 @@ int main(void)
 		cmocka_unit_test(
 		    a_privilege_that_is_still_there_after_a_successful_call_is_an_error),
 		cmocka_unit_test(an_id_that_is_not_mapped_is_named),
+		cmocka_unit_test(a_full_quota_of_keys_is_an_error_with_a_remedy),
 	};
 	tried =
 	    mmap(NULL, sizeof(*tried), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

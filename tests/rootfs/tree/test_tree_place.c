@@ -300,7 +300,8 @@ static void an_exchanged_link_never_leads_outside(void **state)
 	int root_fd = open_root(at(place, "r"));
 	pid_t pids[] = { start_exchange(place, "r/swap", "r/evil"),
 			 start_exchange(place, "r/swap", "r/up") };
-	for (int i = 0; i < RACE_ROUNDS; i++) {
+	/* on a busy machine, those who exchange may not have run yet */
+	for (int i = 0; i < RACE_ROUNDS || found == 0 || refused == 0; i++) {
 		struct cj_error err = { 0 };
 		char path[64];
 		(void)snprintf(path, sizeof(path), "/swap/%d/x", i % 64);
@@ -309,8 +310,6 @@ static void an_exchanged_link_never_leads_outside(void **state)
 		cj_close(&fd);
 	}
 	stop(pids[0]), stop(pids[1]);
-	assert_true(found > 0);
-	assert_true(refused > 0);
 	int secret_fd = open(at(place, "secret"), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fdopendir(secret_fd);
 	assert_non_null(dir);

@@ -739,19 +739,22 @@ static void assert_session_works(struct side *side)
 	arena_fini(&said.arena);
 }
 
+/* 0: none. */
+static pid_t first_child(pid_t pid)
+{
+	char path[64];
+	int child = 0;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+	auto_file FILE *children = fopen(path, "re");
+	return children && fscanf(children, "%d", &child) == 1 ? child : 0;
+}
+
 /* The end of the line of first children: init, the reaper, the interpreter. */
 static pid_t last_below(pid_t pid)
 {
-	char path[64];
-
-	for (int child = pid; child > 0;) {
-		pid = child;
-		child = 0;
-		(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
-		auto_file FILE *children = fopen(path, "re");
-		if (!children || fscanf(children, "%d", &child) != 1)
-			child = 0;
-	}
+	for (pid_t child; (child = first_child(pid)) > 0; pid = child)
+		;
 	return pid;
 }
 
@@ -1022,18 +1025,23 @@ static void one_cell_may_wait_and_makes_room_when_it_is_cancelled(void **state)
 
 /* --- while an interpreter starts --- */
 
-/* Its interpreter was killed, and init, which is to start another one, is stopped. */
+/*
+ * Its interpreter was killed, and init, which is to start another one, is stopped.  The reaper has
+ * ended, too: a test that moves the clock would let the keeper believe that it can't be killed.
+ */
 static struct side opened_with_stuck_start(void)
 {
 	struct side side = opened_repl();
-	const pid_t interpreter = last_below(side.runs.init[0]);
-	int pidfd = sys_pidfd_open(interpreter);
+	const pid_t reaper = first_child(side.runs.init[0]), interpreter = last_below(reaper);
+	int pidfds[] = { sys_pidfd_open(reaper), sys_pidfd_open(interpreter) };
 
-	assert_int_not_equal(interpreter, side.runs.init[0]);
+	assert_int_not_equal(interpreter, reaper);
 	assert_int_equal(kill(side.runs.init[0], SIGSTOP), 0);
 	assert_int_equal(kill(interpreter, SIGKILL), 0);
-	assert_true(wait_readable(pidfd));
-	cj_close(&pidfd);
+	for (size_t i = 0; i < 2; i++) {
+		assert_true(wait_readable(pidfds[i]));
+		cj_close(&pidfds[i]);
+	}
 	return side;
 }
 

@@ -159,16 +159,18 @@ def _():
     usage = value["usage"]
     share = (usage["cpu_user_ms"] + usage["cpu_system_ms"]) / usage["wall_ms"]
     between(share, 0.2, 0.9, "CPU time over wall time")
-    equal(value["limits"]["cpus"]["by"], "cgroup", "by")
+    cpus = value["limits"]["cpus"]
+    equal(cpus["by"], "cgroup", "by")
+    true(cpus["hit"] or share < 0.45, f"not held back with {share} CPUs")  # beside others they may get less
 
 
-@test("without a --cpus that binds, the same two loops get more", limit=120)
+@test("a --cpus that does not bind never holds the same two loops back", limit=120)
 def _():
-    if not is_held_by_cgroup("cpus") or (os.cpu_count() or 1) < 2:
+    if not is_held_by_cgroup("cpus"):
         return
-    value = probe_result("load", "busy", "2", "2000", options=("--cpus", "2", "-t", "60"), limit=60)
-    usage = value["usage"]
-    true((usage["cpu_user_ms"] + usage["cpu_system_ms"]) / usage["wall_ms"] > 0.7, f"usage {usage}")
+    # how much they get is up to the programs beside them
+    value = probe_result("load", "busy", "2", "2000", options=("--cpus", "64", "-t", "60"), limit=60)
+    equal(value["limits"]["cpus"]["hit"], False, "hit")
 
 
 @test("--cpu-time ends a busy program long before the wall clock")

@@ -237,7 +237,7 @@ static inline struct runs find_runs(void)
 
 static inline struct runs await_runs(size_t count)
 {
-	for (int i = 0; i < 1000; i++) {
+	for (int i = 0; i < PATIENCE_MS / 10; i++) {
 		struct runs runs = find_runs();
 		if (runs.count == count)
 			return runs;

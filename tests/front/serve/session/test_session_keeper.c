@@ -276,15 +276,16 @@ static void sixteen_execs_run_at_once(void **state)
 	struct side side = opened();
 	struct worker w[MANY];
 	char body[256], id[16], wanted[16];
+	static const char counts[] = "while [ $(ls /tmp | grep -c begun) -lt 16 ]; do sleep 0.2; "
+				     "done; touch /tmp/all;";
 
-	/* Each waits until all have begun. */
+	/* Each waits until all have begun; the last one counts them. */
 	for (int i = 0; i < MANY; i++) {
 		(void)snprintf(id, sizeof(id), "e%d", i);
-		(void)snprintf(
-		    body, sizeof(body),
-		    "{\"code\":\"touch /tmp/begun.%d; while [ $(ls /tmp | grep -c begun) "
-		    "-lt %d ]; do sleep 0.2; done; echo %d\"}",
-		    i, MANY, i);
+		(void)snprintf(body, sizeof(body),
+			       "{\"code\":\"touch /tmp/begun.%d; %s until [ -e /tmp/all ]; do "
+			       "sleep 0.2; done; echo %d\",\"timeout\":\"60s\"}",
+			       i, i < MANY - 1 ? "" : counts, i);
 		w[i] = asked_exec(&side, id, body, false);
 	}
 	for (int i = 0; i < MANY; i++) {

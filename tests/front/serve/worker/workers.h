@@ -321,7 +321,7 @@ static inline int write_profile(char path[64], const char *name, const char *tex
 static inline int write_profiles(void)
 {
 	if (write_profile(profile, "test.json",
-			  "{\"command\": [\"sh\", \"{file}\", \"{args}\"], \"timeout\": \"20s\", "
+			  "{\"command\": [\"sh\", \"{file}\", \"{args}\"], \"timeout\": \"60s\", "
 			  "\"env\": {\"PATH\": \"/usr/bin:/bin\"}, " COMMON "}") < 0)
 		return -1;
 	return write_profile(python, "python.json", "{\"extends\": \"python\", " COMMON "}");

@@ -521,6 +521,18 @@ static void an_exec_that_fails_leaves_the_session(void **state)
 	end_orderly(&side);
 }
 
+/* The reaper of an exec ends in its own time: until then the slot is taken. */
+static struct said run_when_there_is_a_slot(struct side *side, const char *body)
+{
+	for (;;) {
+		struct said said = run_exec(side, body);
+		if (said.lines != 1 ||
+		    !strstr(word(said.line[0], "message"), "left processes behind"))
+			return said;
+		arena_fini(&said.arena);
+	}
+}
+
 static void a_worker_that_cannot_be_forked_is_reported(void **state)
 {
 	(void)state;
@@ -528,8 +540,7 @@ static void a_worker_that_cannot_be_forked_is_reported(void **state)
 
 	*forks_left = 0;
 	for (int i = 0; i < 40; i++) { /* more than there are slots */
-		struct worker w = asked_exec(&side, "x", SHELL("true"), false);
-		struct said said = hear(&w);
+		struct said said = run_when_there_is_a_slot(&side, SHELL("true"));
 		assert_int_equal(said.lines, 1);
 		assert_string_equal(word(said.line[0], "type"), "unready");
 		if (!strstr(word(said.line[0], "message"), "fork a worker"))
@@ -537,7 +548,7 @@ static void a_worker_that_cannot_be_forked_is_reported(void **state)
 		arena_fini(&said.arena);
 	}
 	*forks_left = -1;
-	struct said said = run_exec(&side, SHELL("echo lives"));
+	struct said said = run_when_there_is_a_slot(&side, SHELL("echo lives"));
 	assert_output(&said, "lives\n");
 	end_orderly(&side);
 }

@@ -76,6 +76,7 @@ static int start_helper(struct uplink *u, enum uplink_kind kind)
 			add_why(u, "%s", why);
 		return 1;
 	}
+	uplink_helper_choose_build(h, path);
 	u->has_ipv6 = u->spec.has_ipv6 && h->argv46 && uplink_helper_has_ipv6();
 	const struct uplink_keeper_spec spec = {
 		.path = path,

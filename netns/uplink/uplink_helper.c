@@ -13,6 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#if __has_include(<sys/platform/x86.h>)
+#include <sys/platform/x86.h>
+#endif
+
 #include "netns/addresses.h"
 #include "runtime/base/child.h"
 #include "runtime/base/scope.h"
@@ -80,6 +84,7 @@ static const struct uplink_helper helpers[UPLINK_COUNT] = {
 	[UPLINK_PASTA] = {
 		.name = "pasta",
 		.package = "passt",
+		.avx2_suffix = ".avx2",
 		.argv4 = pasta4,
 		.argv46 = pasta46,
 		/* Since 2024 it ends if it can't bring up "lo".  It drops the capability before it
@@ -115,6 +120,16 @@ static bool is_trusted(const struct stat *st)
 	       (stat("/", &root) == 0 && st->st_uid == root.st_uid);
 }
 
+static bool is_file(const char *path, struct stat *out)
+{
+	return stat(path, out) == 0 && S_ISREG(out->st_mode);
+}
+
+static bool may_run(const char *path, const struct stat *st)
+{
+	return is_trusted(st) && access(path, X_OK) == 0;
+}
+
 bool uplink_helper_find(const struct uplink_helper *h, const char *path,
 			char out_path[static UPLINK_PATH_MAX], char out_why[static UPLINK_WHY_MAX])
 {
@@ -123,10 +138,9 @@ bool uplink_helper_find(const struct uplink_helper *h, const char *path,
 		size_t length = strcspn(at, ":");
 		int size = snprintf(out_path, UPLINK_PATH_MAX, "%.*s/%s", (int)length, at, h->name);
 		at += length + (at[length] == ':');
-		if (out_path[0] != '/' || size >= UPLINK_PATH_MAX || stat(out_path, &st) < 0 ||
-		    !S_ISREG(st.st_mode))
+		if (out_path[0] != '/' || size >= UPLINK_PATH_MAX || !is_file(out_path, &st))
 			continue;
-		if (is_trusted(&st) && access(out_path, X_OK) == 0)
+		if (may_run(out_path, &st))
 			return true;
 		(void)snprintf(out_why, UPLINK_WHY_MAX,
 			       "'%s' is not used: others may change it, or it can't be executed "
@@ -137,6 +151,26 @@ bool uplink_helper_find(const struct uplink_helper *h, const char *path,
 	(void)snprintf(out_why, UPLINK_WHY_MAX, "%s is not installed (apt install %s)", h->name,
 		       h->package);
 	return false;
+}
+
+static bool has_avx2(void)
+{
+#ifdef CPU_FEATURE_ACTIVE
+	return CPU_FEATURE_ACTIVE(AVX2); /* libc has asked: CPUID is slow in virtual machines */
+#else
+	return false;
+#endif
+}
+
+void uplink_helper_choose_build(const struct uplink_helper *h, char path[static UPLINK_PATH_MAX])
+{
+	char build[UPLINK_PATH_MAX];
+	struct stat st;
+	if (!h->avx2_suffix || !has_avx2())
+		return;
+	int size = snprintf(build, sizeof(build), "%s%s", path, h->avx2_suffix);
+	if (size < UPLINK_PATH_MAX && is_file(build, &st) && may_run(build, &st))
+		memcpy(path, build, sizeof(build));
 }
 
 /* Tests with the rights of the helper: the caller's, or, of a root caller, those of "others". */

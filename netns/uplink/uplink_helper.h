@@ -18,6 +18,7 @@
 
 struct uplink_helper {
 	const char *name, *package; /* as apt and dnf know it */
+	const char *avx2_suffix;    /* or NULL: uplink_helper_choose_build() */
 	const char *const *argv4;   /* IPv4 alone */
 	const char *const *argv46;  /* NULL: no reliable IPv6 */
 	bool needs_net_admin;       /* CAP_NET_ADMIN over the gateway, at its start */
@@ -34,6 +35,13 @@ const struct uplink_helper *uplink_helper_of(enum uplink_kind kind);
  */
 bool uplink_helper_find(const struct uplink_helper *h, const char *path,
 			char out_path[static UPLINK_PATH_MAX], char out_why[static UPLINK_WHY_MAX]);
+
+/*
+ * A helper with avx2_suffix executes the file of its own path and this suffix, on a processor with
+ * AVX2 and where there is one.  Puts that path into `path`, which saves an execve(2), under the
+ * conditions of uplink_helper_find().
+ */
+void uplink_helper_choose_build(const struct uplink_helper *h, char path[static UPLINK_PATH_MAX]);
 
 /* May the helper's user open the tun device?  The helper of a root caller is not root. */
 bool uplink_helper_has_tun(char out_why[static UPLINK_WHY_MAX]);

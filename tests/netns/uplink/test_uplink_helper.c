@@ -88,12 +88,13 @@ static void fake_path(char out[static 128], const char *name)
 
 static int remove_fake_dir(void **state)
 {
+	static const char *const names[] = { "pasta", "pasta.avx2", "slirp4netns" };
 	char path[128];
 	(void)state;
-	fake_path(path, "pasta");
-	(void)unlink(path); /* not every test made one */
-	fake_path(path, "slirp4netns");
-	(void)unlink(path);
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		fake_path(path, names[i]);
+		(void)unlink(path); /* not every test made one */
+	}
 	return rmdir(fake_dir);
 }
 
@@ -321,6 +322,38 @@ static void a_helper_that_others_may_write_is_refused(void **state)
 	assert_non_null(strstr(why, "others may change it"));
 }
 
+static bool processor_has_avx2(void)
+{
+	static char text[4096 + 1]; /* the first processor */
+	auto_fd int fd = open("/proc/cpuinfo", O_RDONLY | O_CLOEXEC);
+	return fd >= 0 && read(fd, text, 4096) > 0 && strstr(text, " avx2 ");
+}
+
+static void assert_chosen(enum uplink_kind kind, const char *name)
+{
+	char path[UPLINK_PATH_MAX], wanted[128];
+	fake_path(path, uplink_names[kind]);
+	fake_path(wanted, name);
+	uplink_helper_choose_build(uplink_helper_of(kind), path);
+	assert_string_equal(path, wanted);
+}
+
+static void the_build_of_pasta_for_this_processor_is_executed_at_once(void **state)
+{
+	char path[128];
+	(void)state;
+	fake_path(path, "pasta.avx2");
+	assert_chosen(UPLINK_PASTA, "pasta"); /* it is not there */
+	fake_helper("pasta.avx2", "exit 0");
+	assert_chosen(UPLINK_PASTA, processor_has_avx2() ? "pasta.avx2" : "pasta");
+	assert_chosen(UPLINK_SLIRP4NETNS, "slirp4netns");
+	assert_int_equal(chmod(path, 0777), 0); /* others may change it */
+	assert_chosen(UPLINK_PASTA, "pasta");
+	assert_int_equal(chmod(path, 0644), 0); /* it can't be executed */
+	assert_chosen(UPLINK_PASTA, "pasta");
+	assert_int_equal(unlink(path), 0); /* later tests want the plain one */
+}
+
 /* Root hides a device that everybody may open, in a mount namespace of its own. */
 static bool refuse_tun(void)
 {
@@ -373,6 +406,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_missing_helper_is_named_with_its_package),
 		cmocka_unit_test(a_helper_that_others_may_write_is_refused),
+		cmocka_unit_test(the_build_of_pasta_for_this_processor_is_executed_at_once),
 		cmocka_unit_test(a_refused_tun_device_is_named_with_its_remedy),
 		cmocka_unit_test(a_helpers_version_names_its_path),
 		cmocka_unit_test(a_helper_that_dies_at_its_start_has_the_last_word),

@@ -109,13 +109,13 @@ class Bench:
         """A share of the rounds, at least two."""
         return max(2, round(self.rounds * part))
 
-    def turns(self, table, who, argvs, part=1.0):
-        """Runs {NAME: argv} in turns.  Adds a row for each and returns the rows by name."""
+    def turns(self, table, who, argvs, part=1.0, kind="turns"):
+        """Runs {NAME: argv} in turns, or "apart": each after a pause.  Adds a row for each; {NAME: row}."""
         known = [turns.Command(name, commands.resolve(argv)) for name, argv in argvs.items()]
-        return self.race(table, who, known, part)
+        return self.race(table, who, known, part, kind)
 
-    def race(self, table, who, racers, part):
-        done = turns.race(who, "turns", racers, self.count(part))
+    def race(self, table, who, racers, part, kind="turns"):
+        done = turns.race(who, kind, racers, self.count(part))
         table.skip_all(done["reasons"], who.name)
         rows = {}
         for name, samples in done["samples"].items():

@@ -273,7 +273,7 @@ cppcheck:                        ## cppcheck over every source, and over all of 
 	@cppcheck -q -j2 --enable=warning,performance,portability,style --suppressions-list=.cppcheck \
 		--std=c11 --library=posix --library=gnu --error-exitcode=1 --cppcheck-build-dir=$(STATIC)/cppcheck \
 		-I. --include=$(QUEUE_H) -D_GNU_SOURCE -D__x86_64__ -DCJ_VERSION='""' -DCJ_DATADIR='""' \
-		--template='{file}:{line}: {message} [{id}]' $(CHECKED)
+		-D'CPU_FEATURE_ACTIVE(name)=cpu_has(name)' --template='{file}:{line}: {message} [{id}]' $(CHECKED)
 -include $(TIDY:.ok=.d) $(ANALYZED:.ok=.d)
 
 # --- keeping it in order ----------------------------------------------------

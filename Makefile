@@ -1,7 +1,7 @@
 # cejail.  One file, readable top to bottom; a build variant is one line.
 #
 #	make demo      install what the build needs, build, show a jail
-#	make check     the same set-up, then the tests
+#	make check     install what the short tests need, then run them
 #	make help      every target
 
 VERSION := 0.1.0
@@ -180,9 +180,13 @@ $(CALLER): %: %.o $(FILTER) $(LIB)
 probes: $(PROBES) $(RANGES) $(CALLER)
 fuzzers: $(FUZZERS)              ## build the fuzzers (make fuzzers VARIANT=asan CC=clang)
 
-check:                           ## the set-up, then the tests: host, test machine, gcc, clang, asan, lint
-	tools/setup test
+check:                           ## the tests in their short form: lint, unit tests, system tests as root and as a user
+	tools/setup check
 	tests/check
+
+check-all:                       ## all tests: also sanitizers, static tools, a container, a service, a virtual machine
+	tools/setup test
+	tests/check all
 
 proof:                           ## every proof in full, and a table: tried, held, leaked (takes hours)
 	tools/setup test
@@ -287,5 +291,5 @@ clean:                           ## remove what was built
 help:                            ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
 
-.PHONY: tidy analyze cppcheck all unit test probes fuzzers check proof demo bench install uninstall format clean help
+.PHONY: tidy analyze cppcheck all unit test probes fuzzers check check-all proof demo bench install uninstall format clean help
 .DELETE_ON_ERROR:

@@ -25,18 +25,27 @@ CEJAIL = os.environ.get("CEJAIL", "cejail")
 PROBES = os.environ.get("CEJAIL_PROBES", "build/release/tests/system/probes")
 SCHEMAS = os.environ.get("CEJAIL_SCHEMAS", "profiles/schema")
 PYTHON = "/usr/bin/python3"
-# An emulated machine is about ten times slower: every time limit is multiplied by this.
+# How much slower than a quick idle machine this one is: every limit on waiting is multiplied by this.  Such a limit only
+# ends what hangs; no test asserts a time.
 SLOW = float(os.environ.get("CEJAIL_TEST_SLOW", "1"))
+# What was measured to find that factor, in one sentence; "": nothing was measured.
+SPEED = os.environ.get("CEJAIL_TEST_SPEED", "")
 # "cgroup": this place must hold memory, cpu and pids by cgroup v2; "any": whatever the host has.
 EXPECTED = os.environ.get("CEJAIL_TEST_EXPECT", "any")
+# The test machine, whose processors are emulated: it takes a sample of the sample.
+EMULATED = EXPECTED == "cgroup"
 SECRET = "canary-5f1d7c"
 # The long form tries every case where the short one takes a sample.
 LONG = os.environ.get("CEJAIL_TEST_LONG") == "1"
 # Who runs the tests: the machine's "root", an ordinary "user", or a "container" root with one id.
 WHO = os.environ.get("CEJAIL_TEST_WHO", "root" if os.geteuid() == 0 else "user")
+# Sweeps of a slow machine's short form try so many times fewer cases.
+THIN = 1 if LONG else int(os.environ.get("CEJAIL_TEST_THIN", "1"))
 # In the short form root tries the whole sample of a sweep, and others, whose runs make nearly the same calls,
 # every fourth of it.
-STEP = 1 if LONG or WHO == "root" else 4
+STEP = THIN if LONG or WHO == "root" else 4 * THIN
+# 1: the mounts of this place are its own, and so are /tmp, /var/tmp, /dev/shm and /run (tests/system/alone).
+ALONE = os.environ.get("CEJAIL_TEST_ALONE") == "1"
 
 # A service's socket: every `run` goes there.
 REMOTE = os.environ.get("CEJAIL_TEST_REMOTE")
@@ -68,6 +77,31 @@ def tried(count=1):
     """For tests about many cases: so many more were tried."""
     global tried_cases
     tried_cases += count
+
+
+def share(count, least=1):
+    """How many of so many like cases are tried here."""
+    return max(min(least, count), count // THIN)
+
+
+def thinned(cases, kind=lambda case: None):
+    """Every THINth case of each kind, and at least one of each, in their order."""
+    seen, kept = {}, []
+    for case in cases:
+        count = seen[kind(case)] = seen.get(kind(case), -1) + 1
+        if count % THIN == 0:
+            kept.append(case)
+    return kept
+
+
+def scaled(seconds):
+    """A time limit of cejail's that must not end the program: what it does here takes longer where all is slow."""
+    return f"{int(seconds * SLOW * 1000)}ms"
+
+
+def waited(seconds, what):
+    """The failure of a limit on waiting."""
+    return Failure(f"{what} ({seconds * SLOW:.0f} s)" + (f" [{SPEED}]" if SPEED else ""))
 
 
 # --- expectations -----------------------------------------------------------
@@ -125,7 +159,7 @@ class Done:
 
 def environment(**more):
     """A caller's environment with a secret in it that no jail may see."""
-    kept = ("HOME", "USER", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "ASAN_OPTIONS")
+    kept = ("HOME", "USER", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "ASAN_OPTIONS", "CEJAIL_TEST_SLOW")
     env = {name: os.environ[name] for name in kept if name in os.environ}
     env.update(PATH="/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", LANG="C.UTF-8")
     env.update(CEJAIL_TEST_SECRET=SECRET, LD_LIBRARY_PATH="")
@@ -150,7 +184,7 @@ def finish(process, limit=30, given=None, args=()):
     except subprocess.TimeoutExpired as late:
         process.kill()
         process.communicate()
-        raise Failure(f"{' '.join(map(str, args))}: still running after {limit * SLOW:.0f} s") from late
+        raise waited(limit, f"{' '.join(map(str, args))}: still running at the limit of its time") from late
     return Done(process.returncode, out or b"", err or b"", time.monotonic() - began, list(map(str, args)))
 
 
@@ -332,7 +366,15 @@ def wait_until(condition, what, seconds=10, pause=0.01):
         if value:
             return value
         time.sleep(pause)
-    raise Failure(f"waited {seconds * SLOW:.0f} s in vain for {what}")
+    raise waited(seconds, f"waited in vain for {what}")
+
+
+def await_exit(process, seconds=30):
+    """The exit status of a process that is about to end."""
+    try:
+        return process.wait(seconds * SLOW)
+    except subprocess.TimeoutExpired as late:
+        raise waited(seconds, f"{' '.join(map(str, process.args))}: has not ended") from late
 
 
 # --- who takes the output ---------------------------------------------------
@@ -357,6 +399,19 @@ def become_subreaper():
     """Orphans of a run come to us, so that we can see them."""
     PR_SET_CHILD_SUBREAPER = 36
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def end_when_told():
+    """On SIGTERM the runner says so and ends: whoever limits its time signals all processes, and a test whose processes
+    are gone would only fail.  The first process of a pid namespace is not ended by the signal itself."""
+    runner = os.getpid()
+
+    def end(*unused):
+        if os.getpid() == runner:
+            print(f"FAIL {os.environ.get('CEJAIL_TEST_PLACE', 'here')}: the runner was told to end (SIGTERM)", flush=True)
+        os._exit(128 + signal.SIGTERM)
+
+    signal.signal(signal.SIGTERM, end)
 
 
 def children_of(pid):
@@ -445,12 +500,36 @@ def our_cgroups():
     return found
 
 
+def processes_in(cgroup):
+    """Of it and of the cgroups below; 0 is a process of another pid namespace."""
+    found = []
+    for base, _, _ in os.walk(cgroup):
+        try:
+            with open(f"{base}/cgroup.procs", encoding="ascii") as file:
+                found += [int(line) for line in file]
+        except OSError:
+            pass
+    return found
+
+
 def runtime_dirs():
     uid = os.geteuid()
     places = [f"/run/user/{uid}/cejail", f"/dev/shm/cejail-{uid}"]
     if os.environ.get("XDG_RUNTIME_DIR"):
         places.insert(0, os.environ["XDG_RUNTIME_DIR"] + "/cejail")
     return places + (["/run/cejail"] if uid == 0 else [])
+
+
+def supervisor_of(record):
+    """The process that a record names; None: it is gone, or the record is not whole."""
+    try:
+        with open(record, encoding="utf-8") as file:
+            value = json.load(file)
+        with open(f"/proc/{value['supervisor_pid']}/stat", encoding="utf-8", errors="replace") as file:
+            began = int(file.read().rsplit(")", 1)[1].split()[19])
+        return value["supervisor_pid"] if began == value["supervisor_start"] else None  # else the pid is used again
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def is_ours(path):
@@ -461,27 +540,62 @@ def is_ours(path):
     return not records and not other_tests and not systemds
 
 
+def is_a_tests_file(path):
+    """In a place that others use, too: ours have our process id in their names."""
+    return is_ours(path) and (ALONE or f"-{os.getpid()}-" in path)
+
+
+def identity(path):
+    """The path of an object that may be made anew under the same name, and its number."""
+    try:
+        return f"{path} ({os.lstat(path).st_ino})"
+    except OSError:
+        return path
+
+
 def inventory():
-    """What a run could leave, as a set of words."""
+    """What a run could leave, as a set of words; of other runs of the host, too."""
     found = set()
     with open("/proc/self/mountinfo", encoding="utf-8") as file:
-        found |= {f"mount {line.split(' - ')[0].split(' ', 2)[2].strip()}" for line in file}
-    found |= {f"cgroup {path}" for path in our_cgroups()}
+        mounts = [line.split(" - ")[0].split(" ", 2)[2].strip() for line in file]
+    found |= {f"mount {words}" for words in mounts if ALONE or ("cejail" in words and is_ours(words))}
+    found |= {f"cgroup {identity(path)}" for path in our_cgroups()}
     for place in runtime_dirs():
-        found |= {f"record {path}" for path in glob.glob(place + "/runs/*")}
+        found |= {f"record {identity(path)}" for path in glob.glob(place + "/runs/*")}
     for place in ("/tmp", "/var/tmp", "/dev/shm", "/run"):
-        found |= {f"file {path}" for path in glob.glob(place + "/*cejail*") if is_ours(path)}
+        paths = glob.glob(f"{place}/*cejail*") + (glob.glob(f"{place}/.cejail-*") if ALONE else [])
+        found |= {f"file {identity(path)}" for path in paths if is_a_tests_file(path)}
     return found
 
 
+def is_foreign(words, ours):
+    """A living process that is not below us holds it: it belongs to another cejail of this user.  `ours`: descendants."""
+    kind, path = re.sub(r" \([0-9]+\)$", "", words).split(" ", 1)
+    if kind == "cgroup":
+        pids = processes_in(path)
+        return bool(pids) and not ours.intersection(pids)
+    if kind == "record":
+        pid = supervisor_of(path)
+        return pid is not None and pid not in ours
+    return False
+
+
 def what_is_left(before):
-    """Differences to `before`, after giving the kernel a moment to finish what it does later."""
+    """Differences to `before`, after giving the kernel a moment to finish what it does later.
+
+    First our processes end.  What is left then is what is there, the same, until the end of another wait: others of our
+    user run jails meanwhile, and theirs come and go.
+    """
     end = time.monotonic() + 3 * SLOW
+    while (living := descendants()) and time.monotonic() < end:
+        time.sleep(0.02)
+    left, end = inventory() - before, time.monotonic() + 3 * SLOW
     while True:
         is_over = time.monotonic() > end
-        left = sorted(inventory() - before) + [f"process {words}" for words in descendants().values()]
+        living = descendants()
+        left = {words for words in left & inventory() if not is_foreign(words, set(living))}
         if not left or is_over:
-            return left
+            return sorted(left) + [f"process {words}" for words in living.values()]
         time.sleep(0.02)
 
 

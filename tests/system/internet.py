@@ -228,7 +228,7 @@ class Internet:
 
     def reaches(self, protocol, address):
         """Can the host itself, outside any jail, reach the address?"""
-        return self.host("attempt", protocol=protocol, address=address, port=80, timeout=1) == "answered"
+        return self.host("attempt", protocol=protocol, address=address, port=80, timeout=max(1, harness.SLOW / 3)) == "answered"
 
     def connect(self):
         for station in (self.host, self.world):

@@ -52,7 +52,7 @@ def _():
 
 @test("a memory bomb has the status oom, and the result says what enforces the limit", limit=90)
 def _():
-    value = probe_result("load", "memory", "400", options=("-m", "64M", "-t", "30"), limit=60)
+    value = probe_result("load", "memory", "400", options=("-m", "64M", "-t", scaled(30)), limit=60)
     by = "cgroup" if is_held_by_cgroup("memory") else "supervisor"
     equal((value["status"], value["limits"]["memory"]["by"]), ("oom", by), "status and by")
     equal(value["limits"]["memory"]["hit"], True, "hit")
@@ -62,16 +62,16 @@ def _():
 
 @test("an oom ends with 137")
 def _():
-    probe("load", "memory", "400", options=("-m", "64M", "-t", "30"), limit=60).exits(137)
+    probe("load", "memory", "400", options=("-m", "64M", "-t", scaled(30)), limit=60).exits(137)
 
 
 @test("interpreters that need more than --memory are oom, not an error of their own", limit=90)
 def _():
     python_code = "held = [bytearray(1 << 20) for _ in range(400)]; import time; time.sleep(30)"
-    equal(result("-p", "python", "-m", "64M", "-t", "30", "-c", python_code)["status"], "oom", "Python's status")
+    equal(result("-p", "python", "-m", "64M", "-t", scaled(30), "-c", python_code)["status"], "oom", "Python's status")
     if shutil.which("node", path="/usr/bin:/bin"):
         node_code = "const held = []; for (;;) held.push(Buffer.alloc(1 << 20, 1));"
-        equal(result("-p", "node", "-m", "128M", "-t", "30", "-c", node_code)["status"], "oom", "node's status")
+        equal(result("-p", "node", "-m", "128M", "-t", scaled(30), "-c", node_code)["status"], "oom", "node's status")
 
 
 @test("address space that is reserved and not used does not count as memory")
@@ -91,26 +91,26 @@ def _():
 
 @test("a child of vfork that has not called execve yet counts its parent's memory once")
 def _():
-    value = probe_result("load", "vfork", "40", "300", options=("-m", "64M", "-t", "30"))
+    value = probe_result("load", "vfork", "40", "300", options=("-m", "64M", "-t", scaled(30)))
     equal((value["status"], value["exit_code"]), ("exited", 0), "status")
 
 
 @test("--memory limits all processes together", limit=90)
 def _():
-    value = probe_result("load", "family", "240", "4", options=("-m", "96M", "-t", "30"), limit=60)
+    value = probe_result("load", "family", "240", "4", options=("-m", "96M", "-t", scaled(30)), limit=60)
     equal(value["status"], "oom", "status")
     equal(value["limits"]["memory"]["hit"], True, "hit")
 
 
 @test("memory counts shared memory, too", limit=90)
 def _():
-    value = probe_result("load", "shm", "300", options=("-m", "64M", "--disk", "1G", "-t", "30"), limit=60)
+    value = probe_result("load", "shm", "300", options=("-m", "64M", "--disk", "1G", "-t", scaled(30)), limit=60)
     equal(value["status"], "oom", "status")
 
 
 @test("a memfd is counted by the cgroup, and denied without a cgroup", limit=90)
 def _():
-    value = probe_result("load", "memfd", "300", options=("-m", "64M", "--disk", "1G", "-t", "30"), limit=60)
+    value = probe_result("load", "memfd", "300", options=("-m", "64M", "--disk", "1G", "-t", scaled(30)), limit=60)
     if value["limits"]["memory"]["by"] == "cgroup":
         equal(value["status"], "oom", "status")
     else:
@@ -119,7 +119,7 @@ def _():
 
 @test("memory counts files in the jail, too", limit=90)
 def _():
-    value = probe_result("load", "disk", "/tmp/f", "300", options=("-m", "64M", "--disk", "1G", "-t", "30"), limit=60)
+    value = probe_result("load", "disk", "/tmp/f", "300", options=("-m", "64M", "--disk", "1G", "-t", scaled(30)), limit=60)
     equal(value["status"], "oom", "status")
 
 
@@ -155,13 +155,13 @@ def _():
 def _():
     if not is_held_by_cgroup("cpus"):
         return
-    value = probe_result("load", "busy", "2", str(int(2000 * min(SLOW, 3))), options=("--cpus", "0.5", "-t", "60"), limit=60)
+    value = probe_result("load", "busy", "2", str(int(2000 * min(SLOW, 3))), options=("--cpus", "0.5", "-t", scaled(60)), limit=60)
     usage = value["usage"]
     share = (usage["cpu_user_ms"] + usage["cpu_system_ms"]) / usage["wall_ms"]
-    between(share, 0.2, 0.9, "CPU time over wall time")
+    true(share < 0.9, f"the loops used {share} CPUs")  # beside other programs they may get less
     cpus = value["limits"]["cpus"]
     equal(cpus["by"], "cgroup", "by")
-    true(cpus["hit"] or share < 0.45, f"not held back with {share} CPUs")  # beside others they may get less
+    true(cpus["hit"] or share < 0.45, f"not held back with {share} CPUs")
 
 
 @test("a --cpus that does not bind never holds the same two loops back", limit=120)
@@ -169,20 +169,20 @@ def _():
     if not is_held_by_cgroup("cpus"):
         return
     # how much they get is up to the programs beside them
-    value = probe_result("load", "busy", "2", "2000", options=("--cpus", "64", "-t", "60"), limit=60)
+    value = probe_result("load", "busy", "2", "2000", options=("--cpus", "64", "-t", scaled(60)), limit=60)
     equal(value["limits"]["cpus"]["hit"], False, "hit")
 
 
 @test("--cpu-time ends a busy program long before the wall clock")
 def _():
-    value = probe_result("load", "busy", "1", "60000", options=("--cpu-time", "500ms", "-t", "55"), limit=59)
+    value = probe_result("load", "busy", "1", "60000", options=("--cpu-time", "500ms", "-t", scaled(55)), limit=59)
     equal(value["status"], "cpu_limit", "status")
     equal(value["limits"]["cpu_time"]["hit"], True, "hit")
 
 
 @test("--cpu-time counts all processes together, and ends with 124")
 def _():
-    probe("load", "busy", "4", "60000", options=("--cpu-time", "1", "-t", "55"), limit=59).exits(124)
+    probe("load", "busy", "4", "60000", options=("--cpu-time", "1", "-t", scaled(55)), limit=59).exits(124)
 
 
 @test("--cpu-time counts children that their parent disowns, too", limit=90)
@@ -201,7 +201,7 @@ while True:
     os.read(reader, 1)  # its end closes the pipe: one child at a time, however slow the machine is
     os.close(reader)
 """
-    value = result("-p", "python", "--cpu-time", "2s", "-t", "80", "-c", code, limit=90)
+    value = result("-p", "python", "--cpu-time", "2s", "-t", scaled(80), "-c", code, limit=90)
     equal(value["status"], "cpu_limit", "status")
 
 
@@ -209,7 +209,7 @@ while True:
 def _():
     for ms, how in (("12", "ignore"), ("2", "nocldwait")):
         count = str(12000 // int(ms))  # twelve seconds of CPU time
-        options = ("--cpu-time", "2s", "-t", "110s")
+        options = ("--cpu-time", "2s", "-t", scaled(110))
         value = probe_result("load", "disown", ms, count, how, options=options, limit=120)
         equal(value["status"], "cpu_limit", f"status with children of {ms} ms, {how}")
 
@@ -218,13 +218,17 @@ def _():
 def _():
     count = 50 if SLOW >= 10 else 200  # an emulated processor starts four programs a second
     script = f"i=0; while [ $i -lt {count} ]; do /bin/true; (:); i=$((i + 1)); done; times"
-    value = sh_result(script, "--cpu-time", "1h", "-t", f"{int(110 * SLOW)}s", limit=120)
+    value = sh_result(script, "--cpu-time", "1h", "-t", scaled(110), limit=120)
     equal(value["status"], "exited", "status")
     minutes_seconds = [part.rstrip("s").split("m") for part in value["stdout"]["text"].split()]
     used_ms = sum(int(m) * 60000 + float(s) * 1000 for m, s in minutes_seconds)
-    usage = value["usage"]
-    told_ms = usage["cpu_user_ms"] + usage["cpu_system_ms"]
-    between(told_ms, used_ms * 0.9 - 100, used_ms * 1.1 + 100, "CPU time as the shell sees it, and as it is told")
+    # what the shell does not see: the jail's own start
+    start_ms = cpu_ms(sh_result("true"))
+    between(cpu_ms(value), used_ms * 0.9 - 100, used_ms * 1.1 + 2 * start_ms + 100, "CPU time as the shell sees it, and as it is told")
+
+
+def cpu_ms(value):
+    return value["usage"]["cpu_user_ms"] + value["usage"]["cpu_system_ms"]
 
 
 @test("sleeping costs no CPU time")
@@ -264,7 +268,7 @@ def _():
 
 @test("files without contents are limited, too")
 def _():
-    words = probe("load", "inodes", "/tmp", "1000000", options=("--disk", "1M", "-t", "30")).exits(0).out.split()
+    words = probe("load", "inodes", "/tmp", "1000000", options=("--disk", "1M", "-t", scaled(30))).exits(0).out.split()
     equal(words[2], "ENOSPC", "errno")
     between(int(words[1]), 1, 200000, "files made")
 
@@ -294,7 +298,7 @@ def _():
 
 @test("the result of a run that reached a limit has the usage, too")
 def _():
-    for options, status in ((("-t", f"{int(700 * SLOW)}ms"), "timeout"), (("--cpu-time", "700ms", "-t", "55s"), "cpu_limit")):
+    for options, status in ((("-t", f"{int(700 * SLOW)}ms"), "timeout"), (("--cpu-time", "700ms", "-t", scaled(55)), "cpu_limit")):
         value = probe_result("load", "busy", "1", "60000", options=options, limit=59)
         equal(value["status"], status, "status")
         usage = value["usage"]
@@ -354,7 +358,7 @@ def _():
         return
     done = subprocess.run(
         ["systemd-run", "--quiet", "--wait", "--pipe", "--collect", "-p", "Delegate=yes", "-p", "TasksMax=20",
-         CEJAIL, "run", "--json", "-p", "base", "--network", "none", "--pids-limit", "64", "-t", "30",
+         CEJAIL, "run", "--json", "-p", "base", "--network", "none", "--pids-limit", "64", "-t", scaled(30),
          "-f", f"{PROBES}/load:/box/load", "--", "/box/load", "processes", "500"],
         stdin=subprocess.DEVNULL, capture_output=True, timeout=60 * SLOW, check=False,
     )  # fmt: skip
@@ -370,7 +374,7 @@ def _():
         return
     done = subprocess.run(
         ["systemd-run", "--quiet", "--wait", "--pipe", "--collect", "-p", "Delegate=yes", "-p", "MemoryMax=100M",
-         "-p", "MemorySwapMax=0", CEJAIL, "run", "--json", "-p", "base", "-m", "1G", "-t", "30",
+         "-p", "MemorySwapMax=0", CEJAIL, "run", "--json", "-p", "base", "-m", "1G", "-t", scaled(30),
          "-f", f"{PROBES}/load:/box/load", "--", "/box/load", "memory", "300"],
         stdin=subprocess.DEVNULL, capture_output=True, timeout=60 * SLOW, check=False,
     )  # fmt: skip

@@ -56,7 +56,7 @@ def _():
     count = 0
     while block := process.stdout.read(1 << 20):
         count += len(block)
-    equal((process.wait(60 * SLOW), count), (0, size), "exit status and bytes")
+    equal((await_exit(process, 60), count), (0, size), "exit status and bytes")
 
 
 @test("a hundred megabytes of output to the result are counted, and only --max-output is kept")
@@ -81,7 +81,7 @@ def _():
         process = start("run", "-p", "base", "--", "/bin/sh", "-c", "echo first; yes", stderr=open(f / "err", "wb"))
         equal(process.stdout.read(6), b"first\n", "the first line")
         process.stdout.close()
-        code = process.wait(20 * SLOW)
+        code = await_exit(process, 20)
         true(code != 0, "exit status 0 though the output was lost")
 
 
@@ -132,7 +132,7 @@ def _():
                     stderr=subprocess.DEVNULL)  # fmt: skip
     time.sleep(0.5)
     equal(len(process.stdout.read()), 3000000, "bytes")
-    equal(process.wait(20 * SLOW), 0, "exit status")
+    equal(await_exit(process, 20), 0, "exit status")
 
 
 @test("--quiet leaves only errors and reached limits on standard error, and --no-report hides the limits too")

@@ -91,7 +91,7 @@ pyplot.savefig("/box/out/plot.png")
 def _():
     need_python_module("matplotlib")
     with Folder() as f:
-        value = result("-p", "python", "-t", "120s", "-o", f.folder("out"), "-c", PLOT, limit=140)
+        value = result("-p", "python", "-t", scaled(120), "-o", f.folder("out"), "-c", PLOT, limit=140)
         equal((value["exit_code"], value["stderr"]["text"]), (0, ""), "exit code and stderr")
         listed = [(item["path"], item["type"]) for item in value["artifacts"]]
         equal(listed, [("plot.png", "image/png")], "artefacts")
@@ -112,7 +112,7 @@ public class Hello {
 def _():
     need("default-jdk-headless", "javac", "-J-XX:-UsePerfData", "-version")
     with Folder() as f:
-        options = ("-t", "120s", "-f", f.file("Hello.java", HELLO))
+        options = ("-t", scaled(120), "-f", f.file("Hello.java", HELLO))
         sh("javac Hello.java && java Hello jail", *options, limit=140).exits(0).says("hello jail 32\n")
 
 

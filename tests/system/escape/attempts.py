@@ -411,7 +411,7 @@ answers_cache = {}
 def answers(name, options=(), key="default", names=()):
     """attempt -> "HELD (WHY)" or "ESCAPED", of one run of a probe."""
     if (name, key) not in answers_cache:
-        done = probe(name, *names, options=("-t", str(int(50 * SLOW)), *options), limit=60).exits(0)
+        done = probe(name, *names, options=("-t", scaled(50), "-e", f"CEJAIL_TEST_SLOW={SLOW}", *options), limit=60).exits(0)
         answers_cache[name, key] = dict(line.split(" ", 1) for line in done.out.splitlines())
     return answers_cache[name, key]
 

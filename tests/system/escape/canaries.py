@@ -48,7 +48,7 @@ def hunt_in(profile, flock, *options):
     """Everything in sight, and by name and number all that was planted."""
     words = ["walk=/", "pids=all", *flock.goals]
     done = run(
-        "-q", "--json", "-p", profile, "-t", str(int(50 * SLOW)), *options, "-f", f"{HUNTER}:/box/hunter", "--", "/box/hunter", *words,
+        "-q", "--json", "-p", profile, "-t", scaled(50), "-e", f"CEJAIL_TEST_SLOW={SLOW}", *options, "-f", f"{HUNTER}:/box/hunter", "--", "/box/hunter", *words,
         cwd=flock.cwd, env=environment(**flock.environment), close_fds=False, limit=60,
     )  # fmt: skip
     text = parse_result(done.out, done)["stdout"]["text"]

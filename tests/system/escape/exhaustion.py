@@ -213,10 +213,10 @@ def _():
 
 @test("a flood of denied system calls holds up no output, no allowed call, no signal and no end")
 def _():
-    value = result("-t", "50", *FLOODING, FLOOD + "honest(); print('done', flush=True); os._exit(7)")
+    value = result("-t", scaled(50), *FLOODING, FLOOD + "honest(); print('done', flush=True); os._exit(7)")
     equal((value["stdout"]["text"], value["exit_code"]), ("done\n", 7), "end")
 
-    process = start("run", "-t", "50", *FLOODING, FLOOD + "time.sleep(0.5); print('ready', flush=True); refused()")
+    process = start("run", "-t", scaled(50), *FLOODING, FLOOD + "time.sleep(0.5); print('ready', flush=True); refused()")
     equal(process.stdout.readline(), b"ready\n", "the program's word")
     process.terminate()
     equal(finish(process).code, 143, "status")

@@ -141,7 +141,7 @@ def meddled_with(words):
             return streams.changed()
         finally:
             process.terminate()
-            process.wait(20 * SLOW)
+            await_exit(process, 20)
             streams.close()
 
 
@@ -199,7 +199,7 @@ def on_terminal(words, **options):
     except OSError as problem:
         true(problem.errno == errno.EIO, f"reading the terminal: {problem}")
     os.close(ours)
-    process.wait(30 * SLOW)
+    await_exit(process, 30)
     return out
 
 
@@ -354,7 +354,7 @@ def one_line(raw):
 
 @test("whatever the output, the result is one line of JSON that gives it back")
 def _():
-    pieces = WRITTEN if SLOW < 5 else WRITTEN[::5]
+    pieces = WRITTEN[::5] if EMULATED else thinned(WRITTEN)
     for piece in pieces:
         code = f"import os; os.write(1, {piece!r}); os.write(2, {piece!r} + b'.')"
         done = run("-q", "--json", "--network", "none", "-p", "python", "-c", code)
@@ -390,14 +390,15 @@ def _():
 
 
 # What the kernel does not end a process for, and what stops one.
+CORE = {signal.SIGQUIT, signal.SIGILL, signal.SIGABRT, signal.SIGFPE, signal.SIGSEGV, signal.SIGBUS, signal.SIGSYS, signal.SIGTRAP, signal.SIGXCPU, signal.SIGXFSZ}
 QUIET = {signal.SIGCHLD, signal.SIGURG, signal.SIGWINCH, signal.SIGCONT, signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU}
 
 
 @test("a signal that a program sends itself is told as that signal, and no limit was hit", limit=120)
 def _():
     numbers = [n for n in range(1, 65) if n not in QUIET and n not in (32, 33)]
-    for number in numbers if SLOW < 5 else (9, 14, 24, 25, 31, 34, 64):
-        limits = ("--cpu-time", "20", "-t", "20", "-m", "64M")
+    for number in (9, 14, 24, 25, 31, 34, 64) if EMULATED else thinned(numbers, lambda n: n in CORE or n >= 34):
+        limits = ("--cpu-time", "20", "-t", scaled(20), "-m", "64M")
         value = probe_result("behave", "signal", str(number), options=("-q", "--network", "none", *limits))
         word = value["signal"]
         equal((value["status"], value["exit_code"], word), ("signaled", None, number), f"signal {number}")

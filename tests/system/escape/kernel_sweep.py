@@ -13,7 +13,7 @@ from harness import *  # noqa: F403
 MIB = 1 << 20
 THRESHOLD = 20  # MiB: 64 netlink sockets, which SECURITY.md names, hold up to 16
 FIELDS = ("SUnreclaim", "PageTables", "VmallocUsed", "Percpu")  # VmallocUsed contains KernelStack
-FILL_MS = 600 if SLOW > 5 else 150  # of CPU time, in each of 8 processes
+FILL_MS = 600 if EMULATED else 150  # of CPU time, in each of 8 processes
 SHORT_MS = FILL_MS // 5  # what gives out or sets a number: most rows
 SHORT = ("getsockopt", "ioctl", "fcntl", "prctl")
 SWEEP = f"{PROBES}/sweep_memory"

@@ -70,7 +70,7 @@ def sweep(how):
 def _():
     with trace() as asked:
         for network in ("none", "public"):
-            done = run("-q", "-p", "python", "-t", "200", "--network", network, "-c", sweep("all"), limit=210)
+            done = run("-q", "-p", "python", "-t", scaled(200), "--network", network, "-c", sweep("all"), limit=210)
             equal(done.exits(0).out, "swept\n", f"end ({done.err})")
             equal(asked(), [], f"modules that were looked for, with the network {network}")
 

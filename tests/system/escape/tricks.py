@@ -187,7 +187,7 @@ for there in ("20.30.40.50", "2600:1f00::50"):
 def _():
     with Internet() as net:
         before = sha256("/usr/bin/env")
-        value = net.run(PAGES)
+        value = net.run(PAGES.replace("settimeout(9)", f"settimeout({9 * SLOW})"))
         lines = value["stdout"]["text"].splitlines()
         equal((value["stderr"]["text"], len(lines)), ("", 11), f"ways to send ({lines})")
         equal([line for line in lines if not line.endswith("True")], [], "ways that brought something else")
@@ -202,7 +202,7 @@ def sha256(path):
 # A process that outlives the program and sends on, and a connection that travels in a ring of sockets.
 STAY = """
 import os, socket, sys, time
-flow = socket.create_connection(("20.30.40.50", 80), 20)
+flow = socket.create_connection(("20.30.40.50", 80), float(sys.argv[2]))
 a, b = socket.socketpair()
 socket.send_fds(b, [b"x"], [a.fileno(), flow.fileno()])
 b.close()
@@ -230,7 +230,7 @@ os.read(ready, 1)
 def _(*uplink):
     with Internet() as net:
         limit = ("-t", str(int(30 * SLOW)))
-        run("-q", "-p", "python", "--network", "public", *limit, *uplink, "-c", STAY, str(60 * SLOW), **net.inside).exits(0)
+        run("-q", "-p", "python", "--network", "public", *limit, *uplink, "-c", STAY, str(60 * SLOW), str(20 * SLOW), **net.inside).exits(0)
         true(net.seen("udp"), "nothing came during the run")
         net.forget(ended=False)  # nobody closes the connection that travels
         time.sleep(0.2)
@@ -240,8 +240,8 @@ def _(*uplink):
 @test("without a jail it sends on")
 def _():
     with Internet() as net:
-        with subprocess.Popen([PYTHON, "-I", "-c", STAY, "1000"], env=environment(), preexec_fn=lambda: with_all_powers(net)) as process:
-            process.wait(30 * SLOW)
+        with subprocess.Popen([PYTHON, "-I", "-c", STAY, "1000", str(20 * SLOW)], env=environment(), preexec_fn=lambda: with_all_powers(net)) as process:
+            await_exit(process, 30)
             net.forget(ended=False)
             wait_until(lambda: net.seen("udp"), "datagrams after the program's end")
             for pid in descendants_like("python3 -I -c"):

@@ -27,7 +27,7 @@ def calls_of(way, folder):
         base = way.run(folder, "list")
         if not base.is_late():
             break
-    if base.is_late() and trial.IS_EMULATED:
+    if base.is_late() and trial.IS_SLOW:
         raise harness.Skip("a run that is traced takes longer than a step may here")
     if base.code != way.status or base.left or not base.result:
         raise Failure(f"{way.name}: without a fault: {base!r}, left {base.left}, result {base.result}")
@@ -60,7 +60,7 @@ def sample(faults):
             seen_places.add(call.place())
             turn[call.name] = turn.get(call.name, 0) + 1
             chosen.append((call, name))
-    return chosen[:: 15 if trial.IS_EMULATED else harness.STEP]
+    return chosen[:: 15 if harness.EMULATED else harness.STEP]
 
 
 def without_fault(way, folder, last_words):
@@ -191,13 +191,15 @@ OVERLAY = ("--overlay", "@FOLDER/under:/mnt/under", "--artifact-path", "/mnt/und
 RICH = (
     "many options", "-p", "base", "--network", "none", "-i", "--artifacts", "@ARTIFACTS", "-f", "@FOLDER/copied",
     "--ro-bind", "@FOLDER/shown:/mnt/shown", "--bind", "@FOLDER/written:/mnt/written", "--writable",
-    "--connect", "unix:@FOLDER/socket:/run/socket", "--connect", "tcp:127.0.0.1:9", "-t", "20", "--cpu-time", "10",
+    "--connect", "unix:@FOLDER/socket:/run/socket", "--connect", "tcp:127.0.0.1:9", "-t", harness.scaled(20), "--cpu-time", "10",
     "-m", "64M", "--nofile", "100", "--args-json", '{"a": 1}', "-e", "A=B",
 )  # fmt: skip
 CODE = Way("code", "-p", "python", "--network", "none", program=("-c", "print('complete'); raise SystemExit(7)"))
 
 # Open ones, closed ones, the host's own: how each connection ends is part of the program's output.
 ADDRESSES = (internet.PUBLIC4, internet.PUBLIC6, "10.1.2.3", "169.254.169.254", "fd00:ec2::254", internet.HOST4)
+# How long posture waits for an answer.
+PATIENT = ("-e", f"CEJAIL_TEST_SLOW={harness.SLOW}")
 POSTURE = ("-f", f"{harness.PROBES}/posture:/box/posture", "--", "/box/posture", *ADDRESSES)
 
 
@@ -281,7 +283,7 @@ def code():
 def in_network(*args):
     """The public network, in the tests' own Internet."""
     with internet.Internet() as net:
-        try_all(Way(" ".join(args), "-p", "base", "--network", "public", *args, program=POSTURE, net=net))
+        try_all(Way(" ".join(args), "-p", "base", "--network", "public", *args, *PATIENT, program=POSTURE, net=net))
 
 
 @test("each call of a run in a network that leads nowhere fails once, and nothing is lost or left", limit=900)

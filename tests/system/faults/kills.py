@@ -90,7 +90,8 @@ class Run:
         for what, seconds in ((self.alive, 3), (self.left_in_host, 4)):
             end = time.monotonic() + seconds * SLOW
             while what():
-                true(time.monotonic() < end, f"left {seconds * SLOW} s later: {what()[:5]}")
+                if time.monotonic() > end:
+                    raise waited(seconds, f"left: {what()[:5]}")
                 time.sleep(0.002)
         kept = sorted(os.listdir(self.folder))
         true(set(kept) <= {"report", "result", "out"}, f"left in the caller's folder: {kept}")
@@ -155,7 +156,7 @@ def calls_of(base, net, options):
 
 def sample(last, roles, wanted):
     """(role, number) of every call; in the short form `wanted` of them, evenly spread, and fewer where it is slow or not root."""
-    wanted = max(5, wanted // (4 if SLOW > 5 else STEP))
+    wanted = max(5, wanted // (4 if EMULATED else STEP))
     places = [(role, number) for role in roles for number in range(1, last.get(role, 0) + 1)]
     if LONG or len(places) <= wanted:
         return places
@@ -221,7 +222,7 @@ if EXPECTED == "cgroup":  # where a user manager that gives cgroups is sure to b
 
 
 # Where processors are emulated each of these takes a minute, and the host's own kind is enough.
-TOO_SLOW = ("pasta", "slirp4netns") if SLOW > 5 else ()
+TOO_SLOW = ("pasta", "slirp4netns") if EMULATED else ()
 ROLES_WITH_UPLINK = ("supervisor", "init", "gateway", "intermediate", "keeper", "helper")
 
 
@@ -339,7 +340,7 @@ class Busy(Run):
         super().__init__(base, net)
         code = f"ADDRESS = {PUBLIC4 if net else ''!r}\n" + BUSY
         files = (f"--json={self.folder}/result", "-o", f"{self.folder}/out")
-        words = ("run", "--id", self.id, *files, "-p", "python", *options, "-c", code)
+        words = ("run", "--id", self.id, *files, "-p", "python", "-t", scaled(60), *options, "-c", code)
         with open(f"{self.folder}/stdout", "wb") as out, open(f"{self.folder}/stderr", "wb") as err:
             self.process = start(*words, stdout=out, stderr=err, start_new_session=True, **(net.inside if net else {}))
         wait_until(lambda: os.path.getsize(f"{self.folder}/stdout") > 0, "the program's first word", 20)
@@ -362,7 +363,7 @@ class Busy(Run):
         try:
             code = self.process.wait(limit * SLOW)
         except subprocess.TimeoutExpired as late:
-            raise Failure(f"still running after {limit * SLOW:.0f} s") from late
+            raise waited(limit, "still running") from late
         words = []
         for stream in ("stdout", "stderr"):
             with open(f"{self.folder}/{stream}", "rb") as file:
@@ -411,7 +412,7 @@ def kill_busy(run, role):
 def kill_at_random(net, roles, count, *options):
     dice = random.Random(SEED)
     with Folder(NAMELESS) as f:
-        few = len(roles) if SLOW > 5 else count
+        few = len(roles) if EMULATED else share(count, len(roles))
         for number in range(count * 10 if LONG else few):
             role, pause = roles[number % len(roles)], dice.random() * 0.05 * SLOW
             try:

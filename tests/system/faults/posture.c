@@ -30,6 +30,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "patience.h"
+
 #define OUR_STATUS 7
 
 static const char *word(long rc)
@@ -179,8 +181,9 @@ static void try_address(const char *address)
 	(void)inet_pton(AF_INET, address, &to4.sin_addr);
 	int fd = socket(is6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
 	errno = 0;
-	int code = is6 ? connect_within(fd, (struct sockaddr *)&to6, sizeof(to6), 5000)
-		       : connect_within(fd, (struct sockaddr *)&to4, sizeof(to4), 5000);
+	int ms = (int)patience(5) * 1000;
+	int code = is6 ? connect_within(fd, (struct sockaddr *)&to6, sizeof(to6), ms)
+		       : connect_within(fd, (struct sockaddr *)&to4, sizeof(to4), ms);
 	printf("connect %s: %s\n", address, code == 0 ? "done" : strerrorname_np(code));
 	(void)close(fd);
 }

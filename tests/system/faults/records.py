@@ -191,7 +191,7 @@ def _():
         with open(place.path(run_id), "rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             place("kill", run_id).exits(0)  # so it was these that stopped it above
-        equal(other.wait(10 * SLOW), -signal.SIGTERM, "the end of the process")
+        equal(await_exit(other, 10), -signal.SIGTERM, "the end of the process")
         place("gc").exits(0)
         wait_until(lambda: not os.path.exists(place.path(run_id)), "the end of a dead record", 2)
 
@@ -279,7 +279,7 @@ def _():
     with Folder() as f:
         place = Place(f)
         with sweeping(place) as problems:
-            for number in range(1000 if LONG else 200 if SLOW < 5 else 40):
+            for number in range(1000 if LONG else 40 if EMULATED else share(200)):
                 name = ("--id", "test-again") if number % 2 else ()
                 done = place("run", *name, "-p", "base", *NONE, "--", "/bin/sh", "-c", f"echo {number}")
                 equal((done.code, done.out), (0, f"{number}\n"), f"run {number} ({done.err})")

@@ -209,8 +209,9 @@ def kill_at_each(victims, wanted):
         _, calls = calls_of(way, f.path)
         for victim in victims:
             places = [(call.role, call.mark) for call in calls if victim == "supervisor" or call.role == victim or wanted > 100]
-            if not harness.LONG and len(places) > wanted:
-                places = [places[i * len(places) // wanted] for i in range(wanted)]
+            few = harness.share(wanted, 5)
+            if not harness.LONG and len(places) > few:
+                places = [places[i * len(places) // few] for i in range(few)]
             for number, place in enumerate(places):
                 problem = try_kill(way, f.path, place, victim, number)
                 if problem:

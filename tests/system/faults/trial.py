@@ -19,7 +19,7 @@ import harness
 
 INJECT = f"{harness.PROBES}/inject"
 OUR_STATUS = 7  # posture's
-IS_EMULATED = harness.SLOW > 5  # it takes a sample of the sample, and each run seconds
+IS_SLOW = harness.SLOW > 5  # a run that is traced may take longer than a step of it may
 LIMIT = 30  # seconds; a run takes less than 0.1
 
 # --- which errors ---------------------------------------------------------------------
@@ -623,7 +623,7 @@ MEANINGS = {
 
 def is_told(call, name, line):
     words = f"{call.role} {name} {call.name} {call.argument}"
-    if IS_EMULATED and os.strerror(errno.ETIMEDOUT) in line:
+    if IS_SLOW and os.strerror(errno.ETIMEDOUT) in line:
         return True  # traced and emulated, init may need longer for a step than any machine
     return any(re.fullmatch(pattern, words) and re.search(text, line) for pattern, text in MEANINGS.items())
 

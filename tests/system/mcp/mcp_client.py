@@ -40,7 +40,7 @@ class Server:
         except subprocess.TimeoutExpired as late:
             self.process.kill()
             self.process.wait()
-            raise Failure("the end of standard input did not end the server") from late
+            raise harness.waited(30, "the end of standard input did not end the server") from late
         finally:
             self.error = self.process.stderr.read().decode(errors="replace") if self.process.stderr else ""
             for stream in (self.process.stdout, self.process.stderr):
@@ -64,10 +64,12 @@ class Server:
         while b"\n" not in self.buffer:
             left = end - time.monotonic()
             if left <= 0 or not select.select([self.process.stdout], [], [], left)[0]:
-                raise Failure(f"no message within {seconds * SLOW:.0f} s; so far {self.buffer[:200]!r}")
+                raise harness.waited(seconds, f"no message; so far {self.buffer[:200]!r}")
             piece = os.read(self.process.stdout.fileno(), 1 << 20)
             if not piece:
-                raise Failure(f"the server closed its output: {self.process.stderr.read()!r}")
+                end = harness.await_exit(self.process)
+                said = self.process.stderr.read() if self.process.stderr else b""
+                raise Failure(f"the server closed its output; it ended with {end} and said {said!r}")
             self.buffer += piece
         text, self.buffer = self.buffer.split(b"\n", 1)
         message = json.loads(text, object_pairs_hook=harness.unique_keys)

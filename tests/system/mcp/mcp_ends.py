@@ -36,7 +36,7 @@ def _():
         s.await_sleep()
         pids = s.below()
         s.process.stdin.close()
-        s.process.wait(30 * SLOW)
+        await_exit(s.process, 30)
         s.await_end(pids)
 
 
@@ -47,7 +47,7 @@ def _():
             s.call_later("run_shell", code="sleep 63")
             s.await_sleep()
             s.signal(number)
-            equal(s.process.wait(30 * SLOW), 0, "the exit status")
+            equal(await_exit(s.process, 30), 0, "the exit status")
 
 
 @test("mcp: a server that cannot write its answers ends with one line and status 125")
@@ -78,7 +78,7 @@ def _():
         s.call_later("run_shell", code="sleep 65")
         s.await_sleep()
         s.process.stdout.close()
-        equal(s.process.wait(30 * SLOW), 0, "the exit status")
+        equal(await_exit(s.process, 30), 0, "the exit status")
 
 
 @test("mcp: the environment of the official client is enough")
@@ -99,7 +99,7 @@ def _():
         stream.flush()
         equal(stream.readline(), b'{"jsonrpc":"2.0","id":1,"result":{}}\n', "the answer")
         ours.shutdown(socket.SHUT_WR)
-        equal(process.wait(30 * SLOW), 0, "the exit status")
+        equal(await_exit(process, 30), 0, "the exit status")
     process.stderr.close()
 
 

@@ -236,7 +236,7 @@ def _():
 @test("mcp http: the service shuts down while calls run, and a new call says so")
 def _():
     with Service(config={**SHELL, "drain": "60s"}) as service:
-        slow = Background(run, service, "sleep 2; echo done")
+        slow = Background(run, service, f"sleep {2 * min(harness.SLOW, 10)}; echo done")
         service.await_sleep()
         service.signal(signal.SIGTERM)
         equal(facts_of(result_of(slow.finish()))["stdout"], "done\n", "the running call")

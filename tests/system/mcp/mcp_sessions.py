@@ -108,9 +108,13 @@ for kind in KINDS:
     def _(kind=kind):
         with client_of(kind) as client:
             session = create(client, "python", context="repl")
-            equal(facts_of(client.call("run_python", session=session, code="x = 41\nx + 1"))["last_value"], "42", "the value")
-            late = client.call("run_python", session=session, code="while True: pass", timeout_seconds=2)  # it has begun by then
-            equal((late["isError"], late["structuredContent"]["status"]), (True, "timeout"), "the endless loop")
+            for _ in range(5):
+                equal(facts_of(client.call("run_python", session=session, code="x = 41\nx + 1"))["last_value"], "42", "the value")
+                late = client.call("run_python", session=session, code="while True: pass", timeout_seconds=2)
+                equal((late["isError"], late["structuredContent"]["status"]), (True, "timeout"), "the endless loop")
+                # it has two seconds to end, in which a busy machine may not run it: another turn decides
+                if facts_of(client.call("run_python", session=session, code="'x' in globals()"))["last_value"] == "True":
+                    break
             failed = client.call("run_python", session=session, code="1 / 0")
             contains(failed["structuredContent"]["stderr"], "ZeroDivisionError", "stderr")
             contains(failed["structuredContent"]["message"], "exception", "the message")

@@ -112,7 +112,7 @@ print(json.dumps([os.WTERMSIG(os.waitpid(pid, 0)[1]), links(), attempt("tcp", "2
 def _():
     need("pasta")
     with Internet(helpers={"pasta": STUCK}) as net:
-        value = result("-p", "python", "--network", "public", "--uplink", "pasta", "-t", "3s", "-c", "import socket; socket.socket()", **net.inside)
+        value = result("-p", "python", "--network", "public", "--uplink", "pasta", "-t", scaled(3), "-c", "import socket; socket.socket()", **net.inside)
         equal(value["status"], "timeout", "status")
         has_failed(value, "the run ended before")
         nothing_is_left(net)
@@ -152,14 +152,14 @@ os._exit(7)
 """
     states = set()
     with Internet() as net:
-        for step in range(12):
+        for step in (steps := thinned(range(12))):
             words = ("-p", "python", "--network", "public", *uplink, "-c", code, str(step * 0.002 * SLOW))
             value = result(*words, **net.inside)
             equal((value["status"], value["exit_code"]), ("exited", 7), "end")
             states.add(value["network"]["state"])
             true(value["network"]["state"] != "failed" or value["network"]["reason"], "a failure without a reason")
         nothing_is_left(net)
-    tried(12)
+    tried(len(steps))
 
 
 @test("a main process that ends while a helper starts ends the run, and the helper")
@@ -186,9 +186,9 @@ os._exit(7)
 
 @each_uplink("through {} a supervisor killed at any moment of the first use leaves nothing in the host", limit=120)
 def _(*uplink):
-    count = 60 if LONG else 12
+    steps = thinned(range(60 if LONG else 12))
     with Internet() as net:
-        for step in range(count):
+        for step in steps:
             words = ("run", "-p", "python", "--network", "public", *uplink, "-c", USE)
             process = start(*words, **net.inside)
             equal(process.stdout.readline(), b"ready\n", "the program's first word")
@@ -196,7 +196,7 @@ def _(*uplink):
             kill(process)
         nothing_is_left(net)
     all_have_ended()
-    tried(count)
+    tried(len(steps))
 
 
 @test("a supervisor killed while a helper starts leaves neither the helper nor a link")

@@ -165,16 +165,14 @@ for port in range(1, 2001):
 
 
 # The test machine's emulated processors give several pastas at once no answer within any test's patience.
-EMULATED = EXPECTED == "cgroup"
-
 
 @each_uplink("through {} many jails at once each have their own way out", limit=240, but=("pasta",) if EMULATED else ())
 def _(*uplink):
     # the kernel gives an ordinary user 200 keys, and each jail has one
     many = 200 if WHO == "root" else 100
-    count = many if LONG and uplink[-1] == "host" else 6 if EMULATED else 20
+    count = many if LONG and uplink[-1] == "host" else 6 if EMULATED else share(20, 6)
     # cejail gives a helper five seconds to start: on a busy machine many at a time take longer
-    group = count if uplink[-1] == "host" else 4
+    group = count if uplink[-1] == "host" else 4 if SLOW <= 5 else 1
     wanted = json.dumps([["tcp", "four.test", 80], ["tcp", "169.254.169.254", 80], ["udp", OTHER4, 7]])
     went = ["answered", "ECONNREFUSED", "answered"]
     with Internet() as net, contextlib.ExitStack() as stack:
@@ -194,7 +192,7 @@ FLOOD = """
 import threading, time, urllib.request
 def load():
     while True:
-        urllib.request.urlopen("http://four.test/big?3000000", timeout=30).read()
+        urllib.request.urlopen("http://four.test/big?3000000", timeout=PATIENCE).read()
 threading.Thread(target=load, daemon=True).start()
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.connect(("20.30.40.60", 7))
@@ -205,7 +203,7 @@ while True:
     except OSError:
         pass
     time.sleep(0.001)
-"""
+""".replace("PATIENCE", str(30 * SLOW))
 
 
 def is_busy(net):
@@ -234,7 +232,7 @@ def _(*uplink):
 @each_uplink("through {} a supervisor killed at any moment of its start leaves nothing in the host")
 def _(*uplink):
     with Internet() as net:
-        for step in range(10):
+        for step in thinned(range(10)):
             program = ("python3", "-ISc", "import _socket, time; _socket.socket(); time.sleep(300)")  # which builds it
             words = ("run", "-p", "base", "--network", "public", *uplink, "--", *program)
             process = start(*words, **net.inside)

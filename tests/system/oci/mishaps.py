@@ -10,7 +10,7 @@ import subprocess
 from bundles import *  # noqa: F403
 from harness import *  # noqa: F403
 
-MANY = 100 if LONG or SLOW <= 5 else 20
+MANY = 20 if EMULATED and not LONG else share(100, 20)
 
 
 def at_once(b, *commands):
@@ -46,7 +46,7 @@ def _():
         b.save()
         quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         makers = [subprocess.Popen([OCI, "--root", b.root, "create", "-b", b.path, "one"], env=environment(), **quiet) for _ in range(8)]
-        codes = sorted(process.wait(60 * SLOW) for process in makers)
+        codes = sorted(await_exit(process, 60) for process in makers)
         equal(codes, [0] + [1] * 7, "exit statuses of create")
         dones = at_once(b, *[("start", "one")] * 8)
         equal(sorted(done.code for done in dones), [0] + [1] * 7, "exit statuses of start")
@@ -272,7 +272,7 @@ def _():
             wait_until(lambda: b.state("one")["pid"] == init, "the record")
             if is_killed:
                 process.kill()
-                process.wait(10 * SLOW)
+                await_exit(process, 10)
             b.delete("one", "--force").exits(0)
             finish(process)
             nothing_is_left(b, "one")

@@ -148,7 +148,7 @@ def _():
         prepare(b)
         base, calls = calls_of(b)
         problems = []
-        for call, name in faults_of(calls, 30 if SLOW > 5 else 4):
+        for call, name in faults_of(calls, 30 if EMULATED else 4):
             try:
                 is_right(b, base, call, name)
             except Failure as failure:
@@ -178,12 +178,12 @@ def kill_at_each(victim, step):
 
 @test("when create is killed at any system call of either process delete force leaves nothing", limit=900)
 def _():
-    kill_at_each("supervisor", 60 if SLOW > 5 else 8)
+    kill_at_each("supervisor", 60 if EMULATED else 8)
 
 
 @test("when init is killed at any system call of either process nothing is left", limit=900)
 def _():
-    kill_at_each("init", 60 if SLOW > 5 else 12)
+    kill_at_each("init", 60 if EMULATED else 12)
 
 
 # --- annotations ---
@@ -208,7 +208,7 @@ def _():
         prepare_annotated(b)
         base, calls = calls_of(b, AnnotatedTrial)
         problems = []
-        for call, name in faults_of(calls, 60 if SLOW > 5 else 6):
+        for call, name in faults_of(calls, 60 if EMULATED else 6):
             try:
                 is_right(b, base, call, name)
             except Failure as failure:
@@ -222,7 +222,7 @@ def _():
         prepare_annotated(b)
         _, calls = calls_of(b, AnnotatedTrial)
         for victim in ("supervisor", "other"):
-            for call in one_of_each(calls, 80 if SLOW > 5 else 16):
+            for call in one_of_each(calls, 80 if EMULATED else 16):
                 is_swept(b, call, victim, AnnotatedTrial)
 
 
@@ -258,7 +258,7 @@ def _():
         id = sleeping(b)
         base, calls = calls_of_exec(b)
         problems = []
-        for call, name in faults_of(calls, 30 if SLOW > 5 else 3):
+        for call, name in faults_of(calls, 30 if EMULATED else 3):
             try:
                 is_right(b, base, call, name)
                 equal(b.status(id), "running", f"the container where {call!r} fails with {name}")
@@ -273,7 +273,7 @@ def _():
         id = sleeping(b)
         _, calls = calls_of_exec(b)
         for victim in EXEC_ROLES:
-            for call in one_of_each(calls, 60 if SLOW > 5 else 12):
+            for call in one_of_each(calls, 60 if EMULATED else 12):
                 seen = ExecTrial(b, "kill", call.role, str(call.number), victim)
                 if seen.is_reached and not any(line.startswith("miss") for line in seen.report):
                     tried()
@@ -301,7 +301,7 @@ def kill_at_each_call_of(verb, *options, then):
         done, lines = command_under(b, ("list",), verb, *options, b.created())
         done.exits(0)
         calls = [trial.Call(line) for line in lines if line.startswith("call supervisor ")]
-        for call in one_of_each(calls, 40 if SLOW > 5 else 4):
+        for call in one_of_each(calls, 40 if EMULATED else 4):
             id = b.created()
             before = set(descendants())
             _, lines = command_under(b, ("kill", "supervisor", str(call.number), "supervisor"), verb, *options, id)

@@ -201,7 +201,7 @@ def _():
             pass
         resource.setrlimit(resource.RLIMIT_CPU, (1, resource.getrlimit(resource.RLIMIT_CPU)[1]))
 
-    done = run("--json", "-p", "base", "--network", "none", "-t", "60", "--", "/bin/sh", "-c", "while :; do :; done", preexec_fn=busy, limit=60)
+    done = run("--json", "-p", "base", "--network", "none", "-t", scaled(60), "--", "/bin/sh", "-c", "while :; do :; done", preexec_fn=busy, limit=60)
     tried()
     true(done.code != 0, f"exit status ({done!r})")
     if done.code != -signal.SIGXCPU:

@@ -56,7 +56,7 @@ def one(i, **options):
 @test("one run after another: each has its one result, and nothing grows", limit=900)
 def _():
     one(0)
-    count, before = 1000 if LONG and not MACHINE else 10 if MACHINE else 100, holdings()
+    count, before = 1000 if LONG and not MACHINE else 10 if MACHINE else share(100), holdings()
     ids = {one(i) for i in range(count)}
     tried(count)
     equal(len(ids), count, "different ids")
@@ -65,9 +65,9 @@ def _():
 
 @test("many runs at once: each has its one result, and nothing is left", limit=900)
 def _():
-    count = 200 if LONG and not MACHINE else 6 if MACHINE else 50
+    count = 200 if LONG and not MACHINE else 6 if MACHINE else share(50)
     before = holdings()
-    words = [("run", "--json", "-p", "base", "--network", "none", "-t", "600", *WAYS[i % 3][0], "--", "/bin/sh", "-c", WAYS[i % 3][1])
+    words = [("run", "--json", "-p", "base", "--network", "none", "-t", scaled(600), *WAYS[i % 3][0], "--", "/bin/sh", "-c", WAYS[i % 3][1])
              for i in range(count)]  # fmt: skip
     running = [start(*one) for one in words]
     ended = [finish(process, 300, args=one) for process, one in zip(running, words)]
@@ -87,8 +87,8 @@ def _():
     dice = random.Random(4)
     before = inventory()
     for _ in range(20 if LONG else 3):
-        running = [start("run", "--json", "-p", "base", "--network", "none", "-t", "20", "--", "/bin/sh", "-c", "echo x; sleep 0.3")
-                   for _ in range(4 if MACHINE else 20)]  # fmt: skip
+        running = [start("run", "--json", "-p", "base", "--network", "none", "-t", scaled(20), "--", "/bin/sh", "-c", "echo x; sleep 0.3")
+                   for _ in range(4 if MACHINE else share(20))]  # fmt: skip
         fates = [dice.choice((signal.SIGTERM, signal.SIGINT, signal.SIGKILL, None)) for _ in running]
         for process, fate in zip(running, fates):
             time.sleep(dice.random() * 0.03 * SLOW)  # not to wait for something: to hit it in between
@@ -110,14 +110,14 @@ KINDS = ("user", "pid", "mnt", "net", "ipc", "uts", "cgroup")
 @test("in a user namespace with room for a few namespaces there is no end of runs: each gives all of them back", limit=900)
 def _():
     """The kernel counts what has been made and not yet freed, wherever it is held."""
-    count, room = (1000 if LONG and not MACHINE else 24 if MACHINE else 80), 40 if not MACHINE else 20
+    count, room = (1000 if LONG and not MACHINE else 24 if MACHINE else share(80, 60)), 40 if not MACHINE else 20
     script = f"""
 mount -t tmpfs none /dev/shm || exit 97
 for kind in {' '.join(KINDS)}; do echo {room} > /proc/sys/user/max_${{kind}}_namespaces || exit 98; done
 i=0
 while [ $i -lt {count} ]; do
 	# the kernel gives some back a moment later; what leaks never comes back
-	"$@" run -q -p base --network none -- /bin/true || {{ sleep 2; "$@" run -q -p base --network none -- /bin/true; }} || exit 99
+	"$@" run -q -p base --network none -- /bin/true || {{ sleep {2 * SLOW}; "$@" run -q -p base --network none -- /bin/true; }} || exit 99
 	i=$((i+1))
 done
 echo fine"""
@@ -153,7 +153,7 @@ def _():
 
 @test("runs with a network, one after another, leave no link, route or table in the host", limit=900)
 def _():
-    count = 200 if LONG and not MACHINE else 3 if MACHINE else 20
+    count = 200 if LONG and not MACHINE else 3 if MACHINE else share(20)
     with Internet() as net:
         before = net.left()
         for _ in range(count):
@@ -188,11 +188,11 @@ def is_flat(lines):
 
 @test("a process that uses the engine again and again stays as it is: descriptors, children, memory", limit=900)
 def _():
-    runs = 1000 if LONG and not MACHINE else 24 if MACHINE else 160
+    runs = 1000 if LONG and not MACHINE else 24 if MACHINE else share(160)
     is_flat(caller(runs, runs // 8))
 
 
 @test("a process with many jails at once gives all of them back", limit=900)
 def _():
-    together = 50 if LONG and not MACHINE else 4 if MACHINE else 16
+    together = 50 if LONG and not MACHINE else 4 if MACHINE else share(16)
     is_flat(caller(6 * together, together, together))

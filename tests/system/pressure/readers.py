@@ -89,7 +89,7 @@ def _():
 def _():
     for kind in ("pipe", "socket"):
         away, ours = unread(kind)
-        process = start("run", "-q", "-p", "base", "--network", "none", "-t", "30", "--",
+        process = start("run", "-q", "-p", "base", "--network", "none", "-t", scaled(30), "--",
                         "/bin/sh", "-c", "head -c 300000 /dev/zero; echo end >&2", stdout=away)  # fmt: skip
         os.close(away)
         wait_until(lambda process=process: os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None, "it")
@@ -143,7 +143,7 @@ STEP_TIMEOUT = 10  # seconds: runtime/jail/protocol.h
 def freeze_early(f, i, whom):
     """A run whose supervisor or init is stopped as early as we can hit it, i steps later each time."""
     path = f / f"{whom}-{i}"
-    process = start("run", "-p", "base", "--network", "none", "-t", "60", f"--json={path}", "--", "/bin/echo", "fine")
+    process = start("run", "-p", "base", "--network", "none", "-t", scaled(60), f"--json={path}", "--", "/bin/echo", "fine")
     end = time.monotonic() + 5 * SLOW
     while time.monotonic() < end and process.poll() is None and not children_of(process.pid):
         pass
@@ -217,7 +217,7 @@ def _():
 @test("a supervisor that stood still while its program ended tells that end")
 def _():
     with Folder() as f:
-        process, path = running(f, "r", "sleep 0.1; echo last; exit 3", "-t", "30")
+        process, path = running(f, "r", "sleep 0.1; echo last; exit 3", "-t", scaled(30))
         inside = children_of(process.pid)
         stop(process.pid)
         wait_until(lambda: all("(Z)" in (describe_process(pid) or "(Z)") for pid in inside), "the end of init")
@@ -230,7 +230,7 @@ def _():
 @test("a program that is stopped from outside goes on when it is continued")
 def _():
     with Folder() as f:
-        process, path = running(f, "r", "i=0; while [ $i -lt 200 ]; do i=$((i+1)); echo $i; done; exit 4", "-t", "30")
+        process, path = running(f, "r", "i=0; while [ $i -lt 200 ]; do i=$((i+1)); echo $i; done; exit 4", "-t", scaled(30))
         inside = [pid for init in children_of(process.pid) for pid in children_of(init)]
         for _ in range(20):
             with contextlib.suppress(ProcessLookupError):
@@ -279,9 +279,9 @@ def _():
 
 @test("much output passes through, is counted exactly and costs the supervisor no memory", limit=300)
 def _():
-    size = (10 << 30 if LONG and not MACHINE else 20 << 20 if MACHINE else 400 << 20) // 4096 * 4096
+    size = (10 << 30 if LONG and not MACHINE else 20 << 20 if MACHINE else share(400 << 20)) // 4096 * 4096
     with Folder() as f:
-        process = start("run", "-p", "base", "--network", "none", "-t", "300", f"--json={f / 'r'}", "--",
+        process = start("run", "-p", "base", "--network", "none", "-t", scaled(300), f"--json={f / 'r'}", "--",
                         "/bin/sh", "-c", f"head -c {size} /dev/zero", stderr=subprocess.DEVNULL)  # fmt: skip
         count, peaks = 0, []
         while block := os.read(process.stdout.fileno(), 1 << 20):
@@ -296,9 +296,9 @@ def _():
 
 @test("to a result and to events the same: counted exactly, and no memory", limit=120)
 def _():
-    size = 4 << 20 if MACHINE else 100 << 20
+    size = 4 << 20 if MACHINE else share(100 << 20)
     reader, writer = os.pipe()
-    process = start("run", "--json", "--events-fd", str(writer), "-p", "base", "--network", "none", "-t", "100",
+    process = start("run", "--json", "--events-fd", str(writer), "-p", "base", "--network", "none", "-t", scaled(100),
                     "--max-output", "8K", "--", "/bin/sh", "-c", f"head -c {size} /dev/zero", pass_fds=(writer,), stderr=subprocess.DEVNULL)  # fmt: skip
     os.close(writer)
     events, told, peaks = b"", 0, []
@@ -316,8 +316,8 @@ def _():
 
 @test("thousands of zombies are no obstacle, and go with the run", limit=300)
 def _():
-    count = 10000 if LONG and not MACHINE else 300 if MACHINE else 2000
+    count = 10000 if LONG and not MACHINE else 300 if MACHINE else share(2000)
     value = probe_result("behave", "zombies", str(count), options=(
-        "--network", "none", "--pids-limit", str(count + 10), "-m", "4G", "-t", "200s", "--cpus", "2"), limit=200)  # fmt: skip
+        "--network", "none", "--pids-limit", str(count + 10), "-m", "4G", "-t", scaled(200), "--cpus", "2"), limit=200)  # fmt: skip
     tried(count)
     equal((value["status"], value["exit_code"], value["stdout"]["text"]), ("exited", 0, "parent done\n"), "end")

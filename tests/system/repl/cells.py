@@ -42,6 +42,16 @@ class Repl:
     def value(self, code, **more):
         return self.cell(code, **more)["cell"]["value"]
 
+    def interrupted(self, before, code, **more):
+        """A cell that a limit interrupts, and that ends by it.  The interpreter has two seconds for that, in which a busy
+        machine may not run it: then it is lost, and the cell `before` and this one decide again."""
+        for _ in range(5):
+            self.cell(before)
+            late = self.cell(code, exit_code=None, **more)
+            if not late["cell"]["lost"]:
+                return late
+        raise Failure(f"each of five times, the interpreter of {code!r} was lost: {late}")
+
     def show(self):
         return self.service.get(f"/v1/sessions/{self.id}").json
 
@@ -88,9 +98,8 @@ def _():
     with Service() as s:
         for profile, loop in (("python", "while True: pass"), ("node", "for (;;);")):
             with Repl(s, profile) as r:
-                r.cell("x = 1")
-                late = r.cell(loop, status="timeout", exit_code=None, timeout="2s")
-                equal((late["cell"]["lost"], late["limits"]["wall"]["hit"]), (False, True), "the late cell")
+                late = r.interrupted("x = 1", loop, status="timeout", timeout="2s")
+                equal(late["limits"]["wall"]["hit"], True, "the late cell")
                 equal(r.value("x"), "1", "x")
 
 
@@ -102,11 +111,9 @@ def _():
     with Service() as s:
         for profile in loops:
             with Repl(s, profile) as r:
-                r.cell("t = None" if profile == "python" else "var t")
                 for code in loops[profile]:
                     for status, limits in (("timeout", {"timeout": "1s"}), ("output_limit", {"max_output": "64K", "on_output_limit": "kill"})):
-                        late = r.cell(code, status=status, exit_code=None, **limits)
-                        equal(late["cell"]["lost"], False, f"the interpreter of {code}")
+                        r.interrupted("t = None" if profile == "python" else "var t", code, status=status, **limits)
                         behind = r.cell(after[profile])
                         said = text_of(behind["stdout"])[-2:], text_of(behind["stderr"])[-2:]
                         equal(said, ("a\n", "b\n"), f"the output behind {code}, {status}")
@@ -174,7 +181,7 @@ def _():
             equal(r.cell("1")["cell"]["restarted"], True, "the next cell")
         forged = "import os\nn = (%d).to_bytes(4, 'little')\nos.write(3, b'E' + (6).to_bytes(4, 'little') + n + bytes(2))\nwhile True: pass"
         equal(r.cell(forged % 2)["cell"]["lost"], False, "a forged end ends its own cell alone")
-        r.cell("1", status="timeout", exit_code=None, timeout="2s")
+        r.cell("1", status="timeout", exit_code=None, timeout="2s")  # that cell's code goes on until it is interrupted
         equal(r.cell("1")["cell"]["value"], "1", "a cell behind it")
         for code in ("import os; os.close(3)", "import os; os.dup2(0, 3)"):
             lost = r.cell(code, exit_code=1)
@@ -188,9 +195,8 @@ def _():
     with Service() as s, Repl(s, memory="256M") as r:
         full = r.cell("a = b'x' * (1 << 20)\nwhile True: a += a", status="oom", exit_code=None)
         equal(full["cell"]["lost"], True, "lost")
-        r.cell("x = 1")
-        loud = r.cell("while True: print('y' * 1000)", status="output_limit", exit_code=None, max_output="64K", on_output_limit="kill")
-        equal((loud["cell"]["lost"], loud["stdout"]["truncated"]), (False, True), "the loud cell")
+        loud = r.interrupted("x = 1", "while True: print('y' * 1000)", status="output_limit", max_output="64K", on_output_limit="kill")
+        equal(loud["stdout"]["truncated"], True, "the loud cell")
         equal(r.value("x"), "1", "x")
         cut = r.cell("print('y' * 1000000)", max_output="64K")
         equal((cut["stdout"]["truncated"], cut["stdout"]["bytes"]), (True, 1000001), "the cut output")
@@ -254,7 +260,7 @@ def _():
 @test("a cell that uses up cpu_time is ended with that status")
 def _():
     with Service() as s, Repl(s, cpu_time="1s") as r:
-        r.cell("while True: pass", status="cpu_limit", exit_code=None)
+        r.cell("while True: pass", status="cpu_limit", exit_code=None, timeout=scaled(60))
         equal(r.value("1"), "1", "the next cell")
 
 

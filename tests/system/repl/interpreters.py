@@ -93,7 +93,7 @@ class Interpreter:
         while cell.end is None:
             frame = self.frame()
             if frame is None:
-                cell.status = self.process.wait(60 * SLOW)
+                cell.status = await_exit(self.process, 60)
                 break
             kind, data = frame
             if kind == b"B":
@@ -139,6 +139,7 @@ class Interpreter:
     def value(self, code, **more):
         cell = self.cell(code, **more)
         equal(cell.exception, None, f"the exception of {code!r}")
+        equal(cell.status, None, f"the exit status of the interpreter, which ended in {code!r} and wrote {cell.output[-300:]!r}")
         return cell.value
 
 
@@ -401,7 +402,7 @@ def _():
             equal(i.cell(code).status, 1, f"the status of {code}")
     with Interpreter(PYTHON) as i:
         i.near.shutdown(socket.SHUT_WR)
-        equal(i.process.wait(60 * SLOW), 1, "the status when the session has ended")
+        equal(await_exit(i.process, 60), 1, "the status when the session has ended")
 
 
 @test("a thousand cells in a row")

@@ -12,7 +12,7 @@ import subprocess
 import harness
 from harness import *  # noqa: F403
 from contract import Contract, check_with_refs
-from service import FullDisk, OTHER_UID, Service, TOKEN, as_uid, bearer, one_token_config, tcp_call
+from service import FullDisk, OTHER_UID, RECEIVE, Service, TOKEN, as_uid, bearer, one_token_config, tcp_call
 
 
 @test("a request is answered with the result of its run")
@@ -185,7 +185,7 @@ def _():
 @test("GET /v1/runs lists the caller's runs: queued, running, finished")
 def _():
     with Service(config={"concurrency": 1}) as s:
-        first = s.background(s.sh, f"sleep {2 * min(SLOW, 3)}; exit 5", id="first")
+        first = s.background(s.sh, f"sleep {2 * min(SLOW, 10)}; exit 5", id="first")
         running = s.await_state("first", "running")
         second = s.background(s.sh, "true", id="second")
         s.await_state("second", "queued")
@@ -317,7 +317,7 @@ def _():
     c = Contract(lambda path: not path.startswith("/v1/sessions"))  # session_api.py has these
     body = {"profile": "base", "command": ["true"], "network": "none"}
     rights = {"host_paths": False, "profiles": ["base", "python"], "memory": "1G", "queued": 1}
-    config = {"concurrency": 1, "queue": 2, "queue_wait": f"{2 * SLOW:.0f}s", "body_max": "32K", "receive_timeout": f"{SLOW:.0f}s", "callers": {"default": rights, "uid:0": rights}}
+    config = {"concurrency": 1, "queue": 2, "queue_wait": f"{2 * SLOW:.0f}s", "body_max": "32K", "receive_timeout": RECEIVE, "callers": {"default": rights, "uid:0": rights}}
     with Folder() as f, Service(config={**config, **one_token_config(f)}) as s:
         port = int(json.load(open(s.folder / "serve.json"))["tcp"].split(":")[1])
         provoke_gate(c, s)

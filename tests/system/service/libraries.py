@@ -102,13 +102,14 @@ def _():
 
 @test("stream() yields the output as it comes, and the result last")
 def _():
-    code = "import sys, time\nprint('a', flush=True)\ntime.sleep(4)\nsys.stderr.write('b')"
+    code = "import sys, time\nprint('a', flush=True)\ntime.sleep(0.5)\nsys.stderr.write('b')"
     with Both() as both:
         for client in both:
-            began = time.monotonic()
-            seen = [(event.type, event.text, time.monotonic() - began) for event in client.stream(code, network="none") if event.type != "result"]
-            equal([one[:2] for one in seen], [("start", ""), ("stdout", "a\n"), ("stderr", "b")], "the events")
-            true(seen[2][2] - seen[1][2] > 0.7, f"the first event came with the second: {seen}")
+            seen = [(event.type, event.text) for event in client.stream(code, network="none") if event.type != "result"]
+            equal(seen, [("start", ""), ("stdout", "a\n"), ("stderr", "b")], "the events")
+            endless = client.stream("import time\nprint('a', flush=True)\ntime.sleep(10000)", network="none", timeout="10h")
+            equal([next(endless).type for _ in range(2)], ["start", "stdout"], "the events of a program that does not end")
+            endless.close()
             *_, last = client.stream("print(7)", network="none")
             equal((last.type, last.result.stdout), ("result", "7\n"), "the last event")
 
@@ -121,13 +122,11 @@ def interpreters():
 def _():
     with Both() as both:
         for client in both:
-            events = client.stream("import time\nprint(1, flush=True)\ntime.sleep(60)", network="none", timeout="25s")
+            events = client.stream("import time\nprint(1, flush=True)\ntime.sleep(10000)", network="none", timeout="10h")
             while next(events).type != "stdout":
                 pass
             true(interpreters(), "the program is not seen")
-            began = time.monotonic()
             events.close()
-            true(time.monotonic() - began < 10 * SLOW, "closing took long")
             wait_until(lambda: not interpreters(), "the end of the program")
 
 
@@ -169,17 +168,15 @@ def _():
             contains(str(problem), "nonsense", "the message")
 
         async def stream():
-            async for _ in client.stream("import time; time.sleep(60)", network="none", timeout="25s"):
+            async for _ in client.stream("import time; time.sleep(10000)", network="none", timeout="10h"):
                 pass
 
-        for work in (lambda: client.run("import time; time.sleep(60)", network="none", timeout="25s"), stream):
-            began = time.monotonic()
+        for work in (lambda: client.run("import time; time.sleep(10000)", network="none", timeout="10h"), stream):
             try:
                 await asyncio.wait_for(work(), 1)
                 raise Failure("it was not cancelled")
             except asyncio.TimeoutError:
                 pass
-            true(time.monotonic() - began < 10 * SLOW, "cancelling took long")
 
     threads = threading.active_count()
     with Both(lib.AsyncClient) as both:

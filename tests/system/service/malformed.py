@@ -8,7 +8,7 @@ import socket
 import time
 
 from harness import *  # noqa: F403
-from service import OTHER_UID, Service, TOKEN, as_uid, bearer, call, one_token_config, read_all, tcp_call
+from service import OTHER_UID, RECEIVE, Service, TOKEN, as_uid, bearer, call, one_token_config, read_all, tcp_call
 
 LARGE = {"profile": "base", "command": ["true"], "network": "none"}  # with a stdin
 GOOD = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -30,7 +30,7 @@ def _():
         b"POST /v1/runs HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", b"POST /v1/runs HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n",
         b"POST /v1/runs HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", b"POST /v1/runs HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}",
     )  # fmt: skip
-    with Service(config={"receive_timeout": "1s"}) as s:
+    with Service(config={"receive_timeout": RECEIVE}) as s:
         for row in rows:
             answer = s.raw(row)
             status = status_of(answer)
@@ -139,7 +139,7 @@ def _():
 def _():
     start = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n"
     with Folder() as f:
-        config = one_token_config(f, receive_timeout="60s")
+        config = one_token_config(f, receive_timeout=f"{60 * SLOW:.0f}s")
         with Service(config=config) as s:
             for header in (b"Content-Length: 1", b"Content-Length: 1000000", b"Transfer-Encoding: chunked"):
                 with socket.create_connection(("127.0.0.1", int(config["tcp"].split(":")[1])), timeout=20 * SLOW) as sock:
@@ -208,7 +208,7 @@ def send_most(sock, seconds):
 
 @test("the memory of unfinished requests of one caller is limited; others have room, and it is freed afterwards", who="root", limit=90)
 def _():
-    with Service(config={"body_max": "32M", "stdin_max": "32M", "receive_timeout": "60s"}) as s:
+    with Service(config={"body_max": "32M", "stdin_max": "32M", "receive_timeout": f"{60 * SLOW:.0f}s"}) as s:
         callers = [s.connect_as(OTHER_UID) for _ in range(6)]
         answers = [send_most(sock, 0.2 * SLOW) for sock in callers]
         # 128 MiB have room; each takes 31 to 32, as it happens to come in
@@ -245,7 +245,7 @@ def _():
         true(s.metric("cejail_connections") > len(slow), "another caller waited for the slow ones")
         for sock in slow:
             sock.close()
-    with Service(config={"receive_timeout": "1s"}) as s:
+    with Service(config={"receive_timeout": RECEIVE}) as s:
         for sock in list(slow_callers(s, *starts)):
             answer = read_all(sock)
             true(status_of(answer) in (None, 408), f"the answer is {answer[:200]!r}")
@@ -254,7 +254,7 @@ def _():
 
 @test("sending a byte now and then does not extend the time for a request")
 def _():
-    with Service(config={"receive_timeout": "1s"}) as s:
+    with Service(config={"receive_timeout": RECEIVE}) as s:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
             sock.connect(s.socket)
             sock.sendall(b"POST /v1/runs HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n")
@@ -271,7 +271,7 @@ def _():
 
 @test("an idle connection is closed after a time, and many of them leave room for others")
 def _():
-    with Service(config={"receive_timeout": "1s"}) as s:
+    with Service(config={"receive_timeout": RECEIVE}) as s:
         idle = []
         for _ in range(300):
             sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -287,7 +287,7 @@ def _():
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     with Folder() as f:
-        config = one_token_config(f, receive_timeout="60s")
+        config = one_token_config(f, receive_timeout=f"{60 * SLOW:.0f}s")
         port = int(config["tcp"].split(":")[1])
         with Service(config=config) as s:
             unauthenticated = [socket.create_connection(("127.0.0.1", port)) for _ in range(300)]

@@ -308,7 +308,7 @@ def _():
                 os.close(away)
         late = [run for run in started if run[0].endswith("limit")]
         for _, process in late:
-            process.wait(30 * SLOW)
+            await_exit(process, 30)
         others = [run for run in started if run not in late]
         for _, process in others:  # by now there is more output than nobody has read
             process.send_signal(signal.SIGINT)

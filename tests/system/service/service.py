@@ -25,6 +25,10 @@ OTHER_UID = 64001  # nobody has it; root's tests call as this one
 TOKEN = "0123456789abcdefghijklmnopqrstuvwxyzABCDEF"
 
 
+# How long a service waits for a request in tests in which it has to give one up.
+RECEIVE = f"{max(1, SLOW / 3):.0f}s"
+
+
 class Connection(http.client.HTTPConnection):
     """HTTP over a Unix socket."""
 
@@ -282,7 +286,7 @@ class Background(threading.Thread):
     def finish(self, seconds=60):
         self.join(seconds * SLOW)
         if self.is_alive():
-            raise Failure(f"no answer within {seconds * SLOW:.0f} s")
+            raise harness.waited(seconds, "no answer")
         if self.problem:
             raise self.problem
         return self.value

@@ -83,7 +83,7 @@ def _():
             first.finish(20).has(200)
             with open(f / "log", encoding="ascii") as file:
                 contains(file.read(), '"cancelled"', "the new file of the record")
-            equal(s.process.wait(20 * SLOW), 0, "exit status")
+            equal(await_exit(s.process, 20), 0, "exit status")
             for word in ("READY=1", "RELOADING=1"):
                 lacks(manager.heard(), word, "what systemd was told")
 
@@ -116,7 +116,7 @@ def _():
 @test("SIGTERM: running runs may end, new ones are refused, those past the drain time are cancelled and answered", limit=90)
 def _():
     with Service(config={"drain": f"{3 * SLOW:.0f}s"}) as s:
-        short = s.background(s.sh, "sleep 1; echo done", id="short")
+        short = s.background(s.sh, f"sleep {min(SLOW, 10)}; echo done", id="short")
         long = s.background(s.sh, "echo begun; sleep 60", id="long")
         s.await_state("short", "running")
         s.await_state("long", "running")
@@ -126,7 +126,7 @@ def _():
         equal(short.finish().result["stdout"]["text"], "done\n", "the short one's output")
         value = long.finish(20).result
         equal((value["status"], value["stdout"]["text"]), ("cancelled", "begun\n"), "the long one")
-        equal(s.process.wait(20 * SLOW), 0, "exit status")
+        equal(await_exit(s.process, 20), 0, "exit status")
         true(not os.path.exists(s.socket), "the socket's name is still there")
 
 
@@ -138,7 +138,7 @@ def _():
         s.signal(signal.SIGTERM)
         wait_until(lambda: s.get("/readyz").status == 503, "the drain")
         s.signal(signal.SIGTERM)
-        s.process.wait(20 * SLOW)
+        await_exit(s.process, 20)
         equal(first.finish(10).result["status"], "cancelled", "the result's status")
 
 
@@ -161,7 +161,7 @@ def _():
 @test("running runs survive a reload")
 def _():
     with Service() as s:
-        first = s.background(s.sh, "sleep 1; echo done", id="first")
+        first = s.background(s.sh, f"sleep {min(SLOW, 10)}; echo done", id="first")
         s.await_state("first", "running")
         s.signal(signal.SIGHUP)
         equal(first.finish().result["stdout"]["text"], "done\n", "stdout")
@@ -196,7 +196,7 @@ def _():
         wait_until(lambda: gone(set(alive)), "its workers to be gone", 25)
         reply = first.finish(30)
         true(reply.status in (200, 500), f"the answer is {reply!r}")
-        s.process.wait(20 * SLOW)  # it ends, too: who started it starts it anew
+        await_exit(s.process, 20)  # it ends, too: who started it starts it anew
         s.start()
         equal(s.sh("echo again").result["stdout"]["text"], "again\n", "stdout")
 
@@ -204,7 +204,7 @@ def _():
 @test("kill -9 of a worker ends its jail, its caller is told, the others go on", limit=90)
 def _():
     with Service(config={"pool": {"python": {"jails": 0, "interpreters": 0}}}) as s:  # no workers but the runs'
-        other = s.background(s.sh, "sleep 3; echo other", id="other")
+        other = s.background(s.sh, f"sleep {3 * min(SLOW, 7)}; echo other", id="other")
         s.await_state("other", "running")
         s.await_sleep()
         before = set(s.workers())
@@ -291,6 +291,6 @@ def _():
             equal(s.sh("echo x").result["stdout"]["text"], "x\n", "stdout")
         finally:
             process.terminate()
-            equal(process.wait(20 * SLOW), 0, "exit status")
+            equal(await_exit(process, 20), 0, "exit status")
             process.stderr.close()
             listener.close()

@@ -6,7 +6,7 @@ import re
 import socket
 
 from harness import *  # noqa: F403
-from service import OTHER_UID, Service, as_uid, read_all
+from service import OTHER_UID, RECEIVE, Service, as_uid, read_all
 
 NDJSON = {"Accept": "application/x-ndjson"}
 
@@ -125,7 +125,7 @@ def await_closed(s, why):
 
 @test("a reply that nobody reads is dropped after a time, and GET /v1/runs still has the end of the run")
 def _():
-    with Service(config={"receive_timeout": "1s"}) as s:
+    with Service(config={"receive_timeout": RECEIVE}) as s:
         for size, headers in ((1 << 20, {}), (300 << 10, NDJSON)):  # so few events don't hold up the program
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
                 sock.settimeout(20 * SLOW)

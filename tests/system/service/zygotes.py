@@ -243,7 +243,7 @@ def _():
 def _():
     def end_service(s):
         s.signal(signal.SIGTERM)
-        s.process.wait(20 * SLOW)
+        await_exit(s.process, 20)
 
     def kill_service(s):
         s.process.kill()
@@ -251,7 +251,7 @@ def _():
 
     def kill_spawner(s):
         os.kill(children_of(s.process.pid)[0], signal.SIGKILL)
-        s.process.wait(20 * SLOW)
+        await_exit(s.process, 20)
 
     def kill_keeper(s):
         os.kill(keepers(s)[0], signal.SIGKILL)

@@ -623,7 +623,7 @@ def _():
         one.call("PUT", "/files/box/go", b"").has(200)
         equal(waiting.finish().result["stdout"]["text"], "whole\n", "the exec that ran")
         equal(watching.finish().has(200).json["status"], "exited", "for who waits")
-        equal(s.process.wait(60 * SLOW), 0, "the exit status")
+        equal(await_exit(s.process, 60), 0, "the exit status")
 
 
 @test("a second signal ends everything, and who waits is answered")
@@ -638,7 +638,7 @@ def _():
         s.signal(signal.SIGTERM)
         reply = waiting.finish()
         true(reply.status in (200, 409, 503), f"the reply: {reply!r}")
-        equal(s.process.wait(60 * SLOW), 0, "the exit status")
+        equal(await_exit(s.process, 60), 0, "the exit status")
         wait_until(lambda: gone(processes), f"its processes to end: {processes}")
 
 

@@ -23,7 +23,7 @@ def _():
         for path in sorted(glob.glob(f"{PROBES}/attempt_*")):
             name = os.path.basename(path)
             put_program(session, path)
-            value = session.sh(f"exec /box/{name}", timeout="100s", max_output="1M")
+            value = session.sh(f"exec /box/{name}", timeout=scaled(100), max_output="1M")
             equal((value["status"], value["exit_code"]), ("exited", 0), name)
             answers = dict(line.split(" ", 1) for line in value["stdout"]["text"].splitlines())
             escaped = {attempt: said for attempt, said in answers.items() if not said.startswith("HELD (")}

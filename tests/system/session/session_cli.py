@@ -187,9 +187,13 @@ def _():
 @test("--interrupt gives the program two seconds after SIGINT at the timeout")
 def _():
     with Client() as c:
-        done = c.sh('trap "echo caught; exit 0" INT; while :; do sleep 0.1; done', "-t", "3s", "--interrupt", "--json").exits(124)
-        value = c.result(done)
-        equal((value["status"], value["stdout"]["text"]), ("timeout", "caught\n"), "the result")
+        for _ in range(5):
+            done = c.sh('trap "echo caught; exit 0" INT; while :; do sleep 0.1; done', "-t", scaled(3), "--interrupt", "--json").exits(124)
+            value = c.result(done)
+            equal(value["status"], "timeout", "the result")
+            if value["stdout"]["text"]:  # a busy machine may not run it for two seconds
+                break
+        equal(value["stdout"]["text"], "caught\n", "what the program wrote")
         value = c.result(c.sh('trap "" INT; while :; do sleep 0.1; done', "-t", "1s", "--interrupt", "--json").exits(124))
         equal(value["status"], "timeout", "the status of a program that ignores it")
         c.sh("echo on").exits(0).says("on\n")
@@ -338,10 +342,10 @@ def _():
 
 @test("create takes the options of a jail, as the defaults of its execs")
 def _():
-    with Client("-m", "100M", "-e", "A=jail", "-t", "5s", "-w", "/tmp") as c:
+    with Client("-m", "100M", "-e", "A=jail", "-t", scaled(5), "-w", "/tmp") as c:
         c.sh("echo $A; pwd").exits(0).says("jail\n/tmp\n")
         c.sh("echo $A", "-e", "A=exec").exits(0).says("exec\n")
-        c.sh("sleep 60").exits(124)
+        c.sh("sleep 3000").exits(124)
         value = c.result(c.sh("true", "--json").exits(0))
         equal(value["limits"]["memory"]["value"], 100 << 20, "the memory limit")
         refused(c.session("create", "-p", "base", "--lease", "99999h"), "lease")
@@ -355,9 +359,13 @@ def _():
 @test("with --context repl, variables survive, also a timeout and an interrupt")
 def _():
     with Client("--context", "repl", profile="python") as c:
-        c.exec(c.id, "-c", "x = 40").exits(0)
-        c.exec(c.id, "-c", "while True: pass", "-t", "2s", "--interrupt").exits(124)
-        value = c.result(c.exec(c.id, "--json", "-c", "print('out'); x + 2").exits(0))
+        for _ in range(5):
+            c.exec(c.id, "-c", "x = 40").exits(0)
+            c.exec(c.id, "-c", "while True: pass", "-t", "2s", "--interrupt").exits(124)
+            done = c.exec(c.id, "--json", "-c", "print('out'); x + 2")
+            if done.code == 0:  # a busy machine may not run the interpreter for two seconds: then it is another one
+                break
+        value = c.result(done.exits(0))
         equal((value["stdout"]["text"], value["cell"]["value"]), ("out\n", "42"), "the cell")
         equal(c.exec(c.id, "-c", "print('out'); x + 2").exits(0).out, "out\n42\n", "what the cell shows")
         done = c.exec(c.id, "-c", "1 / 0").exits(1)

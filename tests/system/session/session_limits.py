@@ -103,7 +103,7 @@ def _():
 def _():
     with Service() as s:
         session = Session(s, pids=30)
-        value = session.result("python3", "-c", FORK, timeout="20s")
+        value = session.result("python3", "-c", FORK, timeout=scaled(20))
         equal(value["stdout"]["text"], "refused True\n", "what it saw")
         if is_held_by_cgroup("pids"):
             equal(value["limits"]["pids"]["hit"], True, "hit")

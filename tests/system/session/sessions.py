@@ -164,8 +164,12 @@ def _():
 @test("an exec with interrupt receives SIGINT at its time limit and may clean up")
 def _():
     with Service() as s, Session(s) as session:
-        value = session.sh("trap 'echo cleaned; exit 0' INT; while :; do sleep 0.1; done", timeout="3s", interrupt=True)
-        equal((value["status"], value["stdout"]["text"]), ("timeout", "cleaned\n"), "the result")
+        for _ in range(5):
+            value = session.sh("trap 'echo cleaned; exit 0' INT; while :; do sleep 0.1; done", timeout=scaled(3), interrupt=True)
+            equal(value["status"], "timeout", "the result")
+            if value["stdout"]["text"]:  # a busy machine may not run it for the two seconds it has
+                break
+        equal(value["stdout"]["text"], "cleaned\n", "what the program wrote")
 
 
 @test("a process that an exec leaves in the background stays until the session ends")
@@ -300,6 +304,9 @@ def _():
 # --- the end ----------------------------------------------------------------------------
 
 
+SHORT = int(max(6, min(SLOW, 20)))  # seconds, in which a session is used once; less than an exec may take
+
+
 @test("a session ends when its lease is over, and says so")
 def _():
     with Service() as s, Session(s, lease="1s") as session:
@@ -310,15 +317,15 @@ def _():
 
 @test("a renewed lease lets a session live on")
 def _():
-    with Service() as s, Session(s, lease="6s") as session:
+    with Service() as s, Session(s, lease=f"{SHORT}s") as session:
         session.call("POST", "/lease", {"lease": "10m"}).has(200)
-        session.says("sleep 7; echo lives", "lives\n")
+        session.says(f"sleep {SHORT + 1}; echo lives", "lives\n")
 
 
 @test("a session ends when it is idle, but not while an exec runs")
 def _():
-    with Service() as s, Session(s, idle="6s") as session:
-        session.says("sleep 7; echo lives", "lives\n")
+    with Service() as s, Session(s, idle=f"{SHORT}s") as session:
+        session.says(f"sleep {SHORT + 1}; echo lives", "lives\n")
         session.await_end("idle")
 
 
@@ -388,7 +395,7 @@ def _():
         running = s.background(session.post, f"touch /box/a; {FOREVER}")
         session.await_file("/box/a")
         s.signal(signal.SIGTERM)
-        equal(s.process.wait(60 * SLOW), 0, "exit status")
+        equal(await_exit(s.process, 60), 0, "exit status")
         running.finish()
 
 

@@ -39,6 +39,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../faults/patience.h"
+
 #define WORD_MAX 64 /* of a canary's word, with its mark */
 
 /* The mark of every word, not written as such: else the hunter would find its own text. */
@@ -379,7 +381,7 @@ static void hunt(char *what)
 		fflush(stdout);
 		pid_t pid = fork();
 		if (pid == 0) {
-			alarm(60);
+			alarm(patience(60));
 			hunts[i].hunt(name);
 			exit(0);
 		}

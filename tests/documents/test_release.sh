@@ -90,7 +90,7 @@ check "an unknown option is refused" refuses "unknown option '--now'" --now
 dry_run() {
 	local said
 	said=$(tools/release --dry-run --output "$work/dry") && [ ! -e "$work/dry" ] && [ -z "$(git tag)" ] &&
-		grep -q 'make check' <<< "$said" && grep -q "git tag --annotate v$version" <<< "$said"
+		grep -q 'make check-all' <<< "$said" && grep -q "git tag --annotate v$version" <<< "$said"
 }
 check "--dry-run says what it would do, and does nothing" dry_run
 

@@ -580,16 +580,16 @@ def is_foreign(words, ours):
     return False
 
 
-def what_is_left(before):
+def what_is_left(before, seconds=3):
     """Differences to `before`, after giving the kernel a moment to finish what it does later.
 
     First our processes end.  What is left then is what is there, the same, until the end of another wait: others of our
     user run jails meanwhile, and theirs come and go.
     """
-    end = time.monotonic() + 3 * SLOW
-    while (living := descendants()) and time.monotonic() < end:
+    end = time.monotonic() + seconds * SLOW
+    while descendants() and time.monotonic() < end:
         time.sleep(0.02)
-    left, end = inventory() - before, time.monotonic() + 3 * SLOW
+    left, end = inventory() - before, time.monotonic() + seconds * SLOW
     while True:
         is_over = time.monotonic() > end
         living = descendants()

@@ -2,6 +2,8 @@
 """How runs end: by themselves, by force, by a caller or a supervisor who goes away.  That nothing is
 left is looked at after every test (harness.what_is_left)."""
 
+import contextlib
+import fcntl
 import json
 import os
 import signal
@@ -308,6 +310,66 @@ def _():
     equal(count, 30000000, f"bytes of a run that goes on ({done!r})")
     peak = int(words["VmHWM"].split()[0])
     true("asan" in CEJAIL or peak < 16 * 1024, f"peak {peak} kB")
+
+
+@contextlib.contextmanager
+def locked_record(name, pid):
+    """A record like that of a run whose supervisor is this process."""
+    place = next(place for place in runtime_dirs() if os.path.isdir(f"{place}/runs"))
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        start_ticks = int(file.read().rsplit(")", 1)[1].split()[19])
+    path = f"{place}/runs/{name}.json"
+    with open(path, "w", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # or a sweep removes it
+        json.dump({"id": name, "profile": "base", "cgroup": "", "cgroup_inode": 0, "supervisor_pid": pid,
+                   "supervisor_start": start_ticks, "init_pid": 0, "started_ms": 0}, file)  # fmt: skip
+        file.flush()
+        try:
+            yield path
+        finally:
+            os.unlink(path)
+
+
+@contextlib.contextmanager
+def cgroup_of(name, pid):
+    """A cgroup below our own with this process in it; None where we may not make one."""
+    with open("/proc/self/cgroup", encoding="utf-8") as file:
+        own = next((line[3:].strip() for line in file if line.startswith("0::")), "")
+    path = f"{(cgroup_roots() or [''])[0]}{own.rstrip('/')}/{name}"
+    try:
+        os.mkdir(path)
+    except OSError:
+        yield None
+        return
+    try:
+        with contextlib.suppress(OSError), open(f"{path}/cgroup.procs", "w", encoding="ascii") as file:
+            file.write(str(pid))
+        yield path
+    finally:
+        with contextlib.suppress(OSError), open(f"{path}/../cgroup.procs", "w", encoding="ascii") as file:
+            file.write(str(pid))
+        os.rmdir(path)
+
+
+@test("the tests find what a run leaves: a process, a record, a cgroup, a file; they ignore what another cejail holds")
+def _():
+    sh("true", "--network", "none").exits(0)  # which makes the records' directory
+    before, me = inventory(), os.getpid()
+    planted = subprocess.Popen(["/bin/sleep", "300"])
+    file = f"/tmp/cejail-system-{me}-planted"
+    with contextlib.ExitStack() as stack:
+        stack.callback(lambda: (planted.kill(), planted.wait()))
+        open(file, "w", encoding="ascii").close()
+        stack.callback(os.unlink, file)
+        record = stack.enter_context(locked_record(f"planted-{me}", planted.pid))
+        others = stack.enter_context(locked_record(f"others-{me}", me))  # we are not below ourselves
+        cgroup = stack.enter_context(cgroup_of(f"cejail-planted-{me}", planted.pid))
+        left = what_is_left(before, 0.2)
+        for path in filter(None, (record, cgroup, file)):
+            true(any(f" {path} (" in words for words in left), f"{path} is not found: {left}")
+        true(any(words.startswith(f"process {planted.pid} ") for words in left), f"the process is not found: {left}")
+        true(not any(others in words for words in left), f"found, though a living process holds it: {left}")
+    equal(what_is_left(before), [], "left at the end")
 
 
 @test("--tty gives the program a terminal of its own")

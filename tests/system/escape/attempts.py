@@ -629,7 +629,7 @@ def _():
         words = ("-q", "-p", "base", "--network", "none", "--rootfs", root, "--", "/bin/busybox", "sh", "-c", script)
         for swapper in swappers:
             equal(os.read(swapper.stdout.fileno(), 1), b"!", "the sign that it begins")
-        codes = [run(*words).code for _ in range(100 if LONG else 12)]
+        codes = [run(*words).code for _ in range(100 if LONG else share(12, 4))]
         swaps = [int(swapper.communicate(b"x")[0]) for swapper in swappers]
         tried(len(codes))
         true(min(swaps) > len(codes), f"too few swaps to meet a jail's making: {swaps}")

@@ -112,7 +112,9 @@ print(json.dumps([os.WTERMSIG(os.waitpid(pid, 0)[1]), links(), attempt("tcp", "2
 def _():
     need("pasta")
     with Internet(helpers={"pasta": STUCK}) as net:
-        value = result("-p", "python", "--network", "public", "--uplink", "pasta", "-t", scaled(3), "-c", "import socket; socket.socket()", **net.inside)
+        # soon after the helper's start, and before the five seconds are over that cejail waits for it
+        program = ("-t", "4s", "--", "python3", "-ISc", "import _socket; _socket.socket()")
+        value = result("-p", "base", "--network", "public", "--uplink", "pasta", *program, **net.inside)
         equal(value["status"], "timeout", "status")
         has_failed(value, "the run ended before")
         nothing_is_left(net)

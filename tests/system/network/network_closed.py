@@ -264,6 +264,7 @@ for address in ("10.1.2.3", "169.254.169.254", "fd00:ec2::254", "192.168.77.2"):
 @test("the number of connections of a jail is limited, and excess ones are refused and counted")
 def _():
     code = """
+print("ready", flush=True)
 for port in range(20000, 20800):
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         try:

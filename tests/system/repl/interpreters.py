@@ -7,7 +7,6 @@ import signal
 import socket
 import struct
 import subprocess
-import time
 
 from harness import *  # noqa: F403
 

@@ -3,7 +3,6 @@
 
 import json
 import socket
-import time
 
 from harness import *  # noqa: F403
 from service import Service, Connection, TOKEN, bearer, one_token_config

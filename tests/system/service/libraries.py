@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import threading
-import time
 
 from harness import *  # noqa: F403
 from service import TOKEN, Service, one_token_config
@@ -107,7 +106,7 @@ def _():
         for client in both:
             seen = [(event.type, event.text) for event in client.stream(code, network="none") if event.type != "result"]
             equal(seen, [("start", ""), ("stdout", "a\n"), ("stderr", "b")], "the events")
-            endless = client.stream("import time\nprint('a', flush=True)\ntime.sleep(10000)", network="none", timeout="10h")
+            endless = client.stream("import time\nprint('a', flush=True)\ntime.sleep(10000)", network="none", timeout="25s")
             equal([next(endless).type for _ in range(2)], ["start", "stdout"], "the events of a program that does not end")
             endless.close()
             *_, last = client.stream("print(7)", network="none")
@@ -118,16 +117,23 @@ def interpreters():
     return [words for words in descendants().values() if "python3" in words]
 
 
+def was_cancelled(ways):
+    """The service's run: its time limit did not end it."""
+    ended = wait_until(lambda: not ways.service.runs("running") and ways.service.runs("finished"), "the end of the runs")
+    equal({run["status"] for run in ended} - {"exited"}, {"cancelled"}, "how runs ended")
+
+
 @test("closing the iterator of stream() cancels the run")
 def _():
-    with Both() as both:
+    with (ways := Both()) as both:
         for client in both:
-            events = client.stream("import time\nprint(1, flush=True)\ntime.sleep(10000)", network="none", timeout="10h")
+            events = client.stream("import time\nprint(1, flush=True)\ntime.sleep(10000)", network="none", timeout="25s")
             while next(events).type != "stdout":
                 pass
             true(interpreters(), "the program is not seen")
             events.close()
             wait_until(lambda: not interpreters(), "the end of the program")
+        was_cancelled(ways)
 
 
 @test("a request and a result of several megabytes pass, and a line of an event is never cut")
@@ -168,10 +174,10 @@ def _():
             contains(str(problem), "nonsense", "the message")
 
         async def stream():
-            async for _ in client.stream("import time; time.sleep(10000)", network="none", timeout="10h"):
+            async for _ in client.stream("import time; time.sleep(10000)", network="none", timeout="25s"):
                 pass
 
-        for work in (lambda: client.run("import time; time.sleep(10000)", network="none", timeout="10h"), stream):
+        for work in (lambda: client.run("import time; time.sleep(10000)", network="none", timeout="25s"), stream):
             try:
                 await asyncio.wait_for(work(), 1)
                 raise Failure("it was not cancelled")
@@ -179,10 +185,11 @@ def _():
                 pass
 
     threads = threading.active_count()
-    with Both(lib.AsyncClient) as both:
+    with (ways := Both(lib.AsyncClient)) as both:
         for client in both:
             asyncio.run(use(client))
             wait_until(lambda: threading.active_count() <= threads, "the end of the threads of cancelled runs")
+        was_cancelled(ways)
 
 
 # --- sessions ---------------------------------------------------------------------------

@@ -188,7 +188,7 @@ def _():
 def _():
     with Client() as c:
         for _ in range(5):
-            done = c.sh('trap "echo caught; exit 0" INT; while :; do sleep 0.1; done', "-t", scaled(3), "--interrupt", "--json").exits(124)
+            done = c.sh('trap "echo caught; exit 0" INT; while :; do sleep 0.1; done', "-t", scaled(1), "--interrupt", "--json").exits(124)
             value = c.result(done)
             equal(value["status"], "timeout", "the result")
             if value["stdout"]["text"]:  # a busy machine may not run it for two seconds
@@ -342,7 +342,7 @@ def _():
 
 @test("create takes the options of a jail, as the defaults of its execs")
 def _():
-    with Client("-m", "100M", "-e", "A=jail", "-t", scaled(5), "-w", "/tmp") as c:
+    with Client("-m", "100M", "-e", "A=jail", "-t", scaled(2), "-w", "/tmp") as c:
         c.sh("echo $A; pwd").exits(0).says("jail\n/tmp\n")
         c.sh("echo $A", "-e", "A=exec").exits(0).says("exec\n")
         c.sh("sleep 3000").exits(124)

@@ -4,6 +4,7 @@
 import base64
 import json
 import os
+import shutil
 import signal
 import threading
 
@@ -17,6 +18,8 @@ class Repl:
     """One session of a service."""
 
     def __init__(self, service, profile="python", **more):
+        if profile == "node" and not shutil.which("node"):
+            raise Skip("no node")
         self.service = service
         made = service.call("POST", "/v1/sessions", {"profile": profile, "context": "repl", **more})
         made.has(201)

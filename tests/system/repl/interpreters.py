@@ -3,6 +3,7 @@
 
 import os
 import select
+import shutil
 import signal
 import socket
 import struct
@@ -28,6 +29,8 @@ class Cell:
 class Interpreter:
     def __init__(self, kind, *modules):
         argv, script = kind
+        if not shutil.which(argv[0]):
+            raise Skip(f"no {argv[0]}")
         with open(os.path.join(LAUNCHERS, script), "rb") as file:
             text = file.read()
         true(len(text) < 65536, f"{script} has {len(text)} bytes")

@@ -18,12 +18,13 @@
 #include <cmocka.h>
 
 #include "runtime/base/scope.h"
+#include "tests/forked.h"
 
 /* The exit status of a forked child that runs `life`; 0: all was as it should be. */
 static int run_child(int (*life)(int fd), int fd)
 {
 	int wait_status;
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	if (pid == 0)
 		_exit(life(fd));
 	assert_int_equal(waitpid(pid, &wait_status, 0), pid);

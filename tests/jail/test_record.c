@@ -23,6 +23,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/jail/cgroup/cgroup.h"
 #include "runtime/jail/usage/process_usage_text.h"
+#include "tests/forked.h"
 
 /* WRAP: cgroup_remove_path fd_write_all flock sys_pidfd_open */
 
@@ -62,7 +63,7 @@ int __wrap_fd_write_all(int fd, const void *buf, size_t size, const char *what,
 /* A child that dies with us: after a failed test it must not keep the test's output open. */
 static pid_t fork_child(void)
 {
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	if (pid == 0)
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 	return pid;

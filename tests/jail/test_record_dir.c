@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "runtime/base/scope.h"
+#include "tests/forked.h"
 
 /* WRAP: open geteuid mkdirat */
 
@@ -88,7 +89,7 @@ static int begin(void **state)
 static int end(void **state)
 {
 	(void)state;
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	if (pid == 0)
 		_exit(execl("/bin/rm", "rm", "-rf", "--", base, (char *)NULL));
 	int status = 0;

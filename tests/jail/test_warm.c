@@ -17,6 +17,7 @@
 #include "runtime/base/sys.h"
 #include "runtime/jail/jail_state.h"
 #include "runtime/jail/protocol.h"
+#include "tests/forked.h"
 
 /* --- calls of ours, otherwise than the kernel would answer them ------------------------------ */
 
@@ -587,7 +588,7 @@ static void a_waiting_jail_ends_with_its_supervisor(void **state)
 	int ends[2];
 	pid_t init_pid = 0;
 	assert_int_equal(pipe(ends), 0);
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	assert_true(pid >= 0);
 	if (pid == 0)
 		wait_to_be_killed(ends[1]);

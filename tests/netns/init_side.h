@@ -10,6 +10,7 @@
 #include "netns/network.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/step.h"
+#include "tests/forked.h"
 #include "tests/netns/namespaces.h"
 
 static inline int count_fds(void)
@@ -49,7 +50,7 @@ static inline void open_init_side(const struct network_spec *spec, struct networ
 	int ends[2], status;
 	uint32_t slots;
 	MUST_DO(step_pair(ends, 5000, &err), err);
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	if (pid == 0)
 		init_side_main(spec, ends[1]);
 	MUST(waitpid(pid, &status, 0) == pid && status == 0);

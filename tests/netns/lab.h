@@ -29,6 +29,7 @@
 
 #include "netns/firewall/firewall.h"
 #include "runtime/base/scope.h"
+#include "tests/forked.h"
 
 #define LAB_PUBLIC4 "93.184.216.34"
 #define LAB_PUBLIC6 "2a00:1450:4001::1"
@@ -102,7 +103,7 @@ static inline int lab_run(int ns, const char *input, const char *const argv[])
 	int ends[2];
 	if (pipe(ends) < 0)
 		lab_die("pipe");
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	if (pid == 0) {
 		lab_go(ns);
 		dup2(ends[0], STDIN_FILENO);

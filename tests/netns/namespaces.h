@@ -22,6 +22,8 @@
 
 #include <cmocka.h>
 
+#include "tests/forked.h"
+
 #define BODY_SKIPS 77 /* the body's exit status when this host can't do it */
 
 /* In a body: cmocka's own assertions would return into the parent's test list. */
@@ -64,7 +66,7 @@ static inline bool enter_own_namespace(void)
 
 static inline void in_own_namespace(void (*body)(void))
 {
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		if (!enter_own_namespace())

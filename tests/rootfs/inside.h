@@ -31,6 +31,7 @@
 
 #include "rootfs/rootfs.h"
 #include "runtime/base/scope.h"
+#include "tests/forked.h"
 
 #define INSIDE_ID 1000
 #define HOST_ID   0x70001234 /* what root maps it to, as idmap.c would */
@@ -209,7 +210,7 @@ static inline void inside_outer(const struct rootfs_spec *spec, uid_t caller, co
 	if (write(ready[1], &byte, 1) != 1 || byte != 'y' || read(mapped[0], &byte, 1) != 1)
 		_exit(2);
 
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	if (pid == 0) {
 		close(ready[0]), close(ready[1]), close(mapped[0]), close(mapped[1]);
 		inside_init(spec, may_setgroups, body, arg);
@@ -237,7 +238,7 @@ static inline void try_inside(const struct rootfs_spec *spec, uid_t caller, void
 	int ready[2], mapped[2];
 	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
 	assert_int_equal(pipe2(mapped, O_CLOEXEC), 0);
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	assert_true(pid >= 0);
 	if (pid == 0)
 		inside_outer(spec, caller, ready, mapped, body, arg);

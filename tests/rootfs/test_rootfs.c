@@ -9,6 +9,8 @@
 #include <sys/statvfs.h>
 #include <sys/sysmacros.h>
 
+#include "tests/forked.h"
+
 static bool has_name(const char *const *names, const char *name)
 {
 	for (; *names; names++)
@@ -519,7 +521,7 @@ static bool is_executable(const char *path)
 	check(fd >= 0);
 	check(write(fd, "#!/bin/true\n", 12) == 12);
 	close(fd);
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	if (pid == 0) {
 		(void)snprintf(text, sizeof(text), "%s", path);
 		execve(path, (char *[]){ text, NULL }, (char *[]){ NULL });

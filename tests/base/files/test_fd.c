@@ -27,6 +27,7 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "tests/forked.h"
 #include "tests/temp_dir.h"
 
 #define NOEXEC_SEAL 0x0008U /* MFD_NOEXEC_SEAL */
@@ -89,7 +90,7 @@ static void make_file(const char *name, const char *text)
 /* In a child: closes the streams of the mask, claims, and says what it found. */
 static int claim_without(unsigned closed)
 {
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 
 	assert_true(pid >= 0);
 	if (pid == 0) {
@@ -125,7 +126,7 @@ static void closed_standard_streams_become_dev_null(void **state)
 
 static void a_child_is_ended_and_reaped_with_its_scope(void **state)
 {
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	(void)state;
 
 	assert_true(pid >= 0);
@@ -215,7 +216,7 @@ static int slow_pipe(const char *text, pid_t *out_pid)
 	int ends[2];
 
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-	*out_pid = fork();
+	*out_pid = test_fork();
 	assert_true(*out_pid >= 0);
 	if (*out_pid == 0) {
 		struct timespec pause = { .tv_nsec = 20000000 };
@@ -255,7 +256,7 @@ static void a_full_non_blocking_pipe_is_waited_for(void **state)
 	(void)state;
 
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		size_t total = 0;
@@ -561,7 +562,7 @@ static void an_unreadable_source_is_named(void **state)
 	make_file("secret.py", "pass");
 	assert_int_equal(fchmodat(temp_dir_fd, "secret.py", 0, 0), 0);
 	assert_int_equal(fchmod(temp_dir_fd, 0755), 0);
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		struct cj_error err = { 0 };

@@ -24,6 +24,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/front/image/image_remove.h"
 #include "runtime/jail/init/landlock.h"
+#include "tests/forked.h"
 
 static char top[32];
 
@@ -132,7 +133,7 @@ static int status_of_child(uint64_t cpu_s)
 	int status = 0;
 	if (landlock_abi() < 3)
 		skip();
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	assert_true(pid >= 0);
 	if (pid == 0)
 		child_main(cpu_s);

@@ -19,6 +19,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/front/report/events.h"
 #include "runtime/jail/outcome.h"
+#include "tests/forked.h"
 
 #define auto_events __attribute__((cleanup(events_fini)))
 
@@ -318,7 +319,7 @@ static void a_result_larger_than_the_pipe_is_waited_for(void **state)
 	memset(result, '1', sizeof(result));
 	events_init(&e, reader.write_fd);
 
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	assert_true(pid >= 0);
 	if (pid == 0) { /* a reader that takes its time */
 		static char sink[65536];

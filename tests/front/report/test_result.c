@@ -21,6 +21,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/front/report/result.h"
 #include "runtime/jail/session/repl/repl_channel.h"
+#include "tests/forked.h"
 
 /* WRAP: malloc */
 static bool no_memory;
@@ -398,7 +399,7 @@ static void put_one(FILE *to, enum status status, bool is_full, int exec_errno)
 static int run_python(const char *code, const char *file, const char *count)
 {
 	int status = -1;
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		execlp("python3", "python3", "-c", code, file, count, (char *)NULL);

@@ -22,6 +22,7 @@
 
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
+#include "tests/forked.h"
 
 static struct {
 	char root[64];       /* "": off */
@@ -107,7 +108,7 @@ static void fake_end(void)
 	char tree[sizeof(fake.root)];
 	memcpy(tree, fake.root, sizeof(tree));
 	fake.root[0] = '\0';
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	if (pid == 0)
 		_exit(execl("/bin/rm", "rm", "-rf", "--", tree, (char *)NULL));
 	(void)waitpid(pid, NULL, 0);

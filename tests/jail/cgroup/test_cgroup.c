@@ -23,6 +23,7 @@
 #include "runtime/jail/cgroup/cgroup_parent.h"
 
 /* WRAP: mkdirat rmdir fstatfs system_file_write cgroup_host_read flock */
+#include "tests/forked.h"
 #include "tests/jail/cgroup/fake_cgroup.h"
 #include "tests/first_thread.h"
 
@@ -331,7 +332,7 @@ static pid_t spawn_into(const struct cgroup *c, int count)
 	if (pid != 0)
 		return pid;
 	for (int i = 0; i < count; i++) {
-		if (fork() == 0) {
+		if (test_fork() == 0) {
 			(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 			break;
 		}

@@ -26,6 +26,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/jail/cgroup/sdbus.h"
 #include "runtime/jail/cgroup/user_bus.h"
+#include "tests/forked.h"
 
 /* WRAP: sdbus_load system_file_read nanosleep */
 
@@ -377,7 +378,7 @@ static void a_scope_for_a_dead_process_is_stopped(void **state)
 	(void)state;
 	struct cj_error err = { 0 };
 	listen_at("bus");
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	assert_true(pid >= 0);
 	if (pid == 0)
 		_exit(0);

@@ -21,6 +21,7 @@
 
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "tests/forked.h"
 #include "tests/temp_dir.h"
 
 #define CHILDREN 200
@@ -45,7 +46,7 @@ static void need_real_root(void)
 /* Runs `body` in a child; its return value. */
 static int in_child(int (*body)(void *), void *arg)
 {
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	if (pid == 0)
 		_exit(body(arg));
 	int status = 0;
@@ -101,7 +102,7 @@ static void two_hundred_jails_at_once_get_as_many_ids(void **state)
 	assert_int_equal(pipe(ids), 0);
 	assert_int_equal(pipe(hold), 0);
 	for (int i = 0; i < CHILDREN; i++) {
-		pid_t pid = fork();
+		pid_t pid = test_fork();
 		if (pid == 0) {
 			(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* if the test fails */
 			(void)close(hold[1]);

@@ -28,6 +28,8 @@
 
 #include <cmocka.h>
 
+#include "tests/forked.h"
+
 /* What a child's trial comes to; it leaves by _exit. */
 #define CHECK(condition)                                                                           \
 	do {                                                                                       \
@@ -125,7 +127,7 @@ static void under_landlock(const struct rootfs_spec *spec, void (*body)(void))
 	int status;
 	if (landlock_abi() == 0)
 		skip(); /* this kernel has no Landlock, or it is not among its security modules */
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	assert_return_code(pid, errno);
 	if (pid == 0) {
 		take_namespaces();
@@ -260,7 +262,7 @@ static void a_place_that_is_missing_is_an_error(void **state)
 	int status;
 	if (landlock_abi() == 0)
 		skip();
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	assert_return_code(pid, errno);
 	if (pid == 0) {
 		take_namespaces();
@@ -282,7 +284,7 @@ static pid_t outsider; /* a process from before the ruleset */
 
 static void signal_around(void)
 {
-	pid_t child = fork();
+	pid_t child = test_fork();
 	if (child == 0)
 		for (;;)
 			pause();
@@ -298,7 +300,7 @@ static void signal_around(void)
 static void signals_reach_the_own_domain_and_no_further(void **state)
 {
 	(void)state;
-	outsider = fork();
+	outsider = test_fork();
 	if (outsider == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL); /* also when an assertion fails */
 		for (;;)
@@ -316,7 +318,7 @@ static void signal_a_nested_domain(void)
 	int fds[2];
 	char byte = 0;
 	CHECK(pipe2(fds, O_CLOEXEC) == 0);
-	pid_t child = fork();
+	pid_t child = test_fork();
 	if (child == 0) {
 		apply(&plain);
 		CHECK(write(fds[1], "x", 1) == 1);

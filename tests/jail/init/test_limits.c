@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "tests/forked.h"
 #include "tests/sanitizer.h"
 
 /* WRAP: setrlimit system_file_read */
@@ -53,7 +54,7 @@ static const struct limits_spec usual = {
 
 static int in_child(int (*body)(void))
 {
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	if (pid == 0)
 		_exit(body());
 	int status = 0;
@@ -230,7 +231,7 @@ static void a_limit_that_cannot_be_set_is_named(void **state)
 		struct cj_error err = { 0 };
 		fails_at = row;
 		/* Rows before the failing one were applied: in a child, then. */
-		pid_t pid = fork();
+		pid_t pid = test_fork();
 		if (pid == 0)
 			_exit(limits_apply(&usual, true, &err) == -EPERM &&
 				      strstr(err.msg, names[row])

@@ -18,6 +18,7 @@
 #include <cmocka.h>
 
 #include "tests/failing.h"
+#include "tests/forked.h"
 
 FAILS(int, unshare, (int flags), (flags), -1, ENOSPC)
 
@@ -33,7 +34,7 @@ static void try_in_child(void (*try)(void))
 {
 	*tried = (struct tried){ 0 };
 	fail_at = 0;
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		if (__real_unshare(CLONE_NEWUSER) < 0)

@@ -25,6 +25,7 @@
 #include <sys/prctl.h>
 
 #include "tests/failing.h"
+#include "tests/forked.h"
 
 /* Shared with the child that tries. */
 static struct tried {
@@ -92,7 +93,7 @@ static void try_in_child(int (*give_up)(struct cj_error *err))
 	tried->calls = 0;
 	tried->rc = 1; /* not tried */
 	tried->err = (struct cj_error){ 0 };
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		if (unshare(CLONE_NEWUSER) < 0)

@@ -41,6 +41,7 @@
 #include "runtime/base/step.h"
 #include "runtime/base/sys.h"
 #include "runtime/jail/seccomp/socket_count.h"
+#include "tests/forked.h"
 
 /* What a child's trial comes to; it leaves by _exit. */
 #define CHECK(condition)                                                                           \
@@ -137,7 +138,7 @@ static struct trial begin(void (*body)(void))
 	struct trial t = { 0 };
 	int fds[2];
 	assert_return_code(step_pair(fds, PATIENCE_MS, &err), errno);
-	t.pid = fork();
+	t.pid = test_fork();
 	assert_return_code(t.pid, errno);
 	if (t.pid == 0) {
 		close(fds[0]);
@@ -276,7 +277,7 @@ static void refused_sockets_are_named_by_family_and_type(void **state)
 
 static void try_in_grandchild(void)
 {
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	if (pid == 0)
 		_exit(fails(chroot("/"), EPERM) ? 0 : 1);
 	int status;
@@ -663,7 +664,7 @@ static int share_memory(void **state)
 
 static void die_waiting(void)
 {
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	if (pid == 0) {
 		(void)socket(AF_INET, SOCK_STREAM, 0);
 		_exit(0);
@@ -897,7 +898,7 @@ static void where_another_listens_no_network_is_asked_for(void **state)
 /* A child asks and is killed while it waits for the answer. */
 static void die_asking(void)
 {
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	if (pid == 0) {
 		(void)syscall(SYS_chroot, "/");
 		_exit(0);
@@ -1036,7 +1037,7 @@ static void calls_whose_memory_no_cgroup_counts_can_be_refused(void **state)
 {
 	(void)state;
 	int status;
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	assert_return_code(pid, errno);
 	if (pid == 0)
 		close_uncounted();

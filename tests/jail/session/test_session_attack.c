@@ -5,6 +5,7 @@
 
 #include "runtime/jail/init/landlock.h"
 #include "runtime/jail/session/session_tree.h"
+#include "tests/forked.h"
 
 static bool has_no_landlock, has_no_scopes; /* ABI 0; 2 to 5 */
 
@@ -293,7 +294,7 @@ static void a_keeper_that_is_killed_leaves_no_process(void **state)
 	int ends[2];
 	pid_t init = 0;
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-	pid_t keeper = fork();
+	pid_t keeper = test_fork();
 	assert_true(keeper >= 0);
 	if (keeper == 0) {
 		struct whole_session w;

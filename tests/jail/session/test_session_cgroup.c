@@ -11,6 +11,7 @@
 
 #include "runtime/jail/cgroup/cgroup_subtree.h"
 #include "runtime/jail/session/session_state.h"
+#include "tests/forked.h"
 #include "tests/jail/cgroup/fake_cgroup.h"
 
 /* --- on a fake cgroupfs -------------------------------------------------------------- */
@@ -507,9 +508,10 @@ static void a_reaper_that_may_not_move_itself_is_moved(void **state)
 	const struct plan plan = session_plan();
 	struct whole_session w;
 	begin_real_session(&w, &plan);
-	pid_t self = fork();
+	pid_t self = test_fork();
 	if (self == 0)
-		pause();
+		for (;;)
+			pause();
 	w.session->execs_begun++;
 	struct cgroup leaf;
 	session_cgroup_add(w.session, &leaf);
@@ -534,7 +536,7 @@ static void the_leaves_of_a_killed_keeper_are_swept(void **state)
 	uint64_t inode;
 	int ends[2];
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-	pid_t keeper = fork();
+	pid_t keeper = test_fork();
 	if (keeper == 0) {
 		const struct plan plan = session_plan();
 		begin_session(w, &plan);

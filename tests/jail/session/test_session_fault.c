@@ -16,6 +16,7 @@
 #include "runtime/base/files/system_file.h"
 #include "runtime/jail/init/landlock.h"
 #include "tests/failing.h"
+#include "tests/forked.h"
 
 enum role { KEEPER, WORKER, INIT, REAPER, ROLE_COUNT };
 static const char *const role_names[ROLE_COUNT] = { "keeper", "worker", "init", "reaper" };
@@ -144,6 +145,7 @@ static struct exec_result one_exec(struct whole_session *w)
 	assert_true(h.pid >= 0);
 	if (h.pid == 0) {
 		struct exec_result mine = { .is_there = true };
+		leave_test_runner();
 		trial->worker = getpid();
 		(void)__real_prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 		if (session_fork_keep(w->session, h.slot, &ends[1], 1, &w->err) == 0)
@@ -294,6 +296,7 @@ static void a_keeper_that_dies_at_any_call_leaves_no_process(void **state)
 		pid_t pid = __real_fork();
 		assert_true(pid >= 0);
 		if (pid == 0) {
+			leave_test_runner();
 			trial->keeper = getpid();
 			(void)try_once(&plan);
 			_exit(0);

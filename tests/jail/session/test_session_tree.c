@@ -15,6 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/forked.h"
+
 /* A child that has a child; both live until they are killed. */
 struct family {
 	int proc_fd, ends[2];
@@ -26,9 +28,9 @@ static int set_up(void **state)
 	static struct family f;
 	assert_int_equal(pipe2(f.ends, O_CLOEXEC), 0);
 	f.proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	f.child = fork();
+	f.child = test_fork();
 	if (f.child == 0) {
-		pid_t grandchild = fork();
+		pid_t grandchild = test_fork();
 		if (grandchild > 0 && write(f.ends[1], &grandchild, sizeof(grandchild)) < 0)
 			_exit(1);
 		for (;;)

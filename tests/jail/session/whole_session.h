@@ -12,6 +12,7 @@
 #include "runtime/base/sys.h"
 #include "runtime/jail/jail_state.h"
 #include "runtime/jail/session/session_fork.h"
+#include "tests/forked.h"
 #include "tests/jail/whole_jail.h"
 
 #define TEST_PATIENCE_MS 60000 /* on a loaded machine; no test waits so long for what comes */
@@ -138,7 +139,7 @@ static inline struct exec_handle start_program(struct whole_session *w,
 	if (session_exec_reserve(w->session, &h.slot, &w->err) < 0)
 		fail_msg("no slot: %s", w->err.msg);
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-	h.pid = fork();
+	h.pid = test_fork();
 	assert_true(h.pid >= 0);
 	if (h.pid == 0) {
 		struct exec_result r = { .is_there = true };

@@ -24,6 +24,7 @@
 #include <cmocka.h>
 
 #include "runtime/base/scope.h"
+#include "tests/forked.h"
 #include "tests/temp_dir.h"
 
 static void put(const char *pid, const char *file, const char *text)
@@ -339,7 +340,7 @@ static int live_in_namespace(const char *dir, int ready_fd)
 		return 1;
 	/* After a failed test it must not keep the test's output open. */
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-	if (fork() == 0) {
+	if (test_fork() == 0) {
 		char *memory = mmap(NULL, MEGABYTES << 20, PROT_READ | PROT_WRITE,
 				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		memset(memory, 1, MEGABYTES << 20);
@@ -365,13 +366,13 @@ static void a_real_jail_is_measured_until_it_ends(void **state)
 	int ready[2];
 	char byte, path[128];
 	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
-	pid_t outer = fork();
+	pid_t outer = test_fork();
 	if (outer == 0) {
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
 		if (unshare(CLONE_NEWNS | CLONE_NEWPID) < 0 ||
 		    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
 			_exit(77);
-		pid_t init = fork();
+		pid_t init = test_fork();
 		if (init == 0)
 			_exit(live_in_namespace(temp_dir, ready[1]));
 		(void)close(ready[1]);

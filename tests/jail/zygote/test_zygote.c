@@ -9,6 +9,8 @@
 #include <sched.h>
 #include <sys/syscall.h>
 
+#include "tests/forked.h"
+
 /* --- it becomes the program ------------------------------------------------------------------ */
 
 static void a_fork_of_the_zygote_becomes_the_program(void **state)
@@ -224,7 +226,7 @@ static void print_own_view(void)
 		if (sched_setaffinity(0, sizeof(one), &one) == 0 && sched_getcpu() != i)
 			_exit(3);
 	}
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	if (pid == 0)
 		_exit(getppid() == syscall(SYS_getppid) && getpid() == gettid() ? 0 : 4);
 	int status;

@@ -11,6 +11,8 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
+#include "tests/forked.h"
+
 static unsigned patience_ms; /* for what would be waited STEP_TIMEOUT_MS; 0: so long */
 
 int __real_step_pair(int out_fds[2], unsigned timeout_ms, struct cj_error *err);
@@ -335,12 +337,13 @@ static void a_zygote_dies_with_its_parent(void **state)
 	int ends[2];
 	run_init(&r, NULL, "");
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-	pid_t parent = fork();
+	pid_t parent = test_fork();
 	assert_true(parent >= 0);
 	if (parent == 0) {
 		spawn(&r);
 		(void)!write(ends[1], &r.zygote.pid, sizeof(r.zygote.pid));
-		pause();
+		for (;;)
+			pause();
 	}
 	pid_t zygote;
 	assert_int_equal(read(ends[0], &zygote, sizeof(zygote)), sizeof(zygote));

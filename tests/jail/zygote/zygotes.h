@@ -18,6 +18,7 @@
 #include "runtime/jail/protocol.h"
 #include "runtime/jail/zygote/zygote.h"
 #include "runtime/jail/zygote/zygote_serve.h"
+#include "tests/forked.h"
 
 #define OUTPUT 65536
 
@@ -99,7 +100,7 @@ static inline void spawn_own(struct run *r, void (*before)(void), void (*act)(vo
 	int ends[2];
 	struct cj_error err = { 0 };
 	assert_int_equal(step_pair(ends, STEP_TIMEOUT_MS, &err), 0);
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		if (child_keep_only(&ends[1], 1, &err) < 0)

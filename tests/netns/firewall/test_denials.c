@@ -25,6 +25,7 @@
 
 #include "netns/rtnetlink/loopback.h"
 #include "runtime/base/scope.h"
+#include "tests/forked.h"
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
@@ -523,7 +524,7 @@ static void run_nft(const struct child *c, const char *script, uint64_t *out_pac
 	int in[2], out[2], status = -1;
 	char text[4096] = "";
 	expect(c, pipe(in) == 0 && pipe(out) == 0);
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	expect(c, pid >= 0);
 	if (pid == 0) {
 		(void)dup2(in[0], 0);
@@ -683,7 +684,7 @@ static void in_a_namespace(void (*test)(struct child *c))
 	int words[2], status = -1;
 	char text[512] = "";
 	assert_int_equal(pipe(words), 0);
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		struct child c = { .log_fd = -1, .words_fd = words[1] };

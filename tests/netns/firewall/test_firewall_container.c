@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "tests/forked.h"
 #include "tests/netns/firewall/lab_rules.h"
 
 static char table[FIREWALL_TABLE_MAX];
@@ -116,7 +117,7 @@ static void loading_again_replaces_the_same_table_and_keeps_another(void **state
 static int send_routed(const struct lab *lab)
 {
 	static const uint8_t route[] = { 131, 7, 4, 10, 1, 2, 3, 0 }; /* LSRR by 10.1.2.3 */
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	int status = 0;
 
 	if (pid == 0) {
@@ -171,7 +172,7 @@ static void a_foreign_source_makes_no_packet_an_answer(void **state)
 
 	(void)state;
 	open_container(&lab, &spec);
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	if (pid == 0) {
 		bool is_in = setns(lab.jail, CLONE_NEWNET) == 0 &&
 			     send_from(closed, 5353, own, 5353) != EIO &&

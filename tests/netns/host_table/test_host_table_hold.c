@@ -11,6 +11,7 @@
 #include "netns/firewall/firewall.h"
 #include "netns/host_table/host_table_ask.h"
 #include "netns/nftables/nft.h"
+#include "tests/forked.h"
 #include "tests/netns/tables.h"
 
 /* Of this test: its only child. */
@@ -140,7 +141,7 @@ static void body_killed_early(void)
 	MUST(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0);
 	for (int i = 0; i < 40; i++) {
 		const struct timespec wait = { .tv_nsec = i * 50000 };
-		pid_t pid = fork();
+		pid_t pid = test_fork();
 		MUST(pid >= 0);
 		if (pid == 0) {
 			hold(true);
@@ -211,7 +212,7 @@ static void body_streams(void)
 	int ends[2];
 	char byte;
 	MUST(pipe2(ends, O_CLOEXEC) == 0);
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	if (pid == 0) {
 		MUST(dup2(ends[1], STDOUT_FILENO) >= 0);
 		hold_for(true, 8000);
@@ -275,7 +276,7 @@ static int load_table(const char *name, uint32_t flags)
 /* One client gets this answer. */
 static pid_t answer(int listen_fd, const void *bytes, size_t size, int sent_fd)
 {
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	MUST(pid >= 0);
 	if (pid > 0)
 		return pid;

@@ -2,6 +2,7 @@
 /* uplink: what pasta and slirp4netns lead to, what they do not lead to, and how they end. */
 #include "netns/uplink/uplink.h"
 
+#include "tests/forked.h"
 #include "tests/netns/uplink/uplink_lab.h"
 
 static void every_kind_has_a_name(void **state)
@@ -96,7 +97,7 @@ static void forward_no_port(enum uplink_kind kind)
 	int status = 0;
 	auto_fd int gateway_fd = make_gateway();
 	struct uplink *u = plug(kind, gateway_fd);
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	if (pid == 0)
 		_exit(from_gateway(gateway_fd, hold_listener, "0.0.0.0", 500));
 
@@ -141,7 +142,7 @@ static void die_with_the_supervisor(enum uplink_kind kind)
 	int ends[2], gateway_fd = make_gateway();
 	add_witness(gateway_fd);
 	CHECK(pipe(ends) == 0, "pipe");
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	if (pid == 0) {
 		(void)plug(kind, gateway_fd);
 		CHECK(write(ends[1], "", 1) == 1, "tell");

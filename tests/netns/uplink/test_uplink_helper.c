@@ -5,6 +5,7 @@
 
 #include <sys/mount.h>
 
+#include "tests/forked.h"
 #include "tests/netns/uplink/uplink_lab.h"
 
 int __real_clock_gettime(clockid_t clock, struct timespec *out);
@@ -381,7 +382,7 @@ static void a_refused_tun_device_is_named_with_its_remedy(void **state)
 {
 	int status;
 	(void)state;
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	assert_true(pid >= 0);
 	if (pid == 0)
 		_exit(say_why_not());

@@ -19,6 +19,7 @@
 #include "netns/rtnetlink/links.h"
 #include "netns/rtnetlink/rtmsg.h"
 #include "runtime/base/files/libexec_run.h"
+#include "tests/forked.h"
 #include "tests/netns/namespaces.h"
 #include "tests/netns/tables.h"
 #include "tests/netns/texts.h"
@@ -35,7 +36,7 @@ ssize_t __wrap_libexec_run(const struct libexec_call *call, struct cj_error *err
 	if (!has_helper)
 		return cj_fail(err, ENOENT, "start '%s'", call->name);
 	MUST(strcmp(call->name, "table-helper") == 0 && call->answer_max == 0);
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	MUST(pid >= 0);
 	if (pid == 0)
 		_exit(host_table_hold(strcmp(call->args[0], "46") == 0, 3000, err) == 0 ? 0 : 1);
@@ -217,7 +218,7 @@ static void body_killed(void)
 {
 	struct place h = place_here();
 	set_forwarding("1");
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	MUST(pid >= 0);
 	if (pid == 0) {
 		struct uplink_host u;
@@ -263,7 +264,7 @@ static void body_many(void)
 	set_forwarding("1");
 	MUST(pipe2(done, O_CLOEXEC) == 0 && pipe2(end, O_CLOEXEC) == 0);
 	for (int i = 0; i < CHILDREN; i++) {
-		pid_t pid = fork();
+		pid_t pid = test_fork();
 		MUST(pid >= 0);
 		if (pid == 0) {
 			close(end[1]);
@@ -385,7 +386,7 @@ static void body_shared_killed(void)
 	struct place h = place_here();
 	has_helper = true;
 	set_forwarding("1");
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	MUST(pid >= 0);
 	if (pid == 0) {
 		struct uplink_host u[3];

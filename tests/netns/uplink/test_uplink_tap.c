@@ -5,6 +5,7 @@
 #include <grp.h>
 #include <sys/capability.h>
 
+#include "tests/forked.h"
 #include "tests/netns/uplink/uplink_lab.h"
 
 #define STRANGER 4001
@@ -13,7 +14,7 @@
 static int in_gateway(int gateway_fd, int (*what)(int netns_fd))
 {
 	int status = 0;
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	if (pid == 0) {
 		auto_fd int netns_fd = ioctl(gateway_fd, SIOCGSKNS);
 		_exit(what(netns_fd));

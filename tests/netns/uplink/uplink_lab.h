@@ -41,6 +41,7 @@
 #include "netns/uplink/uplink_helper.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "tests/forked.h"
 
 #define SKIPPED     77
 #define PORT        4711
@@ -181,7 +182,7 @@ static inline void run_in_lab(void (*body)(void))
 {
 	int status = 0;
 	(void)fflush(NULL);
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	assert_int_not_equal(pid, -1);
 	if (pid == 0) {
 		(void)alarm(240); /* a lab that hangs fails */
@@ -242,7 +243,7 @@ static inline int make_gateway(void)
 {
 	int ends[2];
 	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) == 0, "socketpair");
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	if (pid == 0) {
 		if (unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0)
 			_exit(SKIPPED);
@@ -349,7 +350,7 @@ static inline int from_gateway(int gateway_fd, int (*what)(const char *, uint16_
 			       const char *ip, int wait_ms)
 {
 	int status = 0;
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	if (pid == 0) {
 		auto_fd int netns_fd = ioctl(gateway_fd, SIOCGSKNS);
 		CHECK(setns(netns_fd, CLONE_NEWNET) == 0, "%s", strerror(errno));

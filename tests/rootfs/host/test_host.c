@@ -6,6 +6,7 @@
 
 #include "rootfs/host/host.h"
 #include "rootfs/host/public.h"
+#include "tests/forked.h"
 
 static void put_file(const char *path, mode_t mode)
 {
@@ -113,7 +114,7 @@ static void run_with_etc(void (*body)(void))
 	*inside_result = (struct inside_result){ .end = ENDED_NO_NAMESPACES };
 	uid_t uid = geteuid();
 	gid_t gid = getegid();
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		char map[64];

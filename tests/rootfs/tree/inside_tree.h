@@ -15,6 +15,7 @@
 
 #include "rootfs/tree/sysctls.h"
 #include "rootfs/tree/tree.h"
+#include "tests/forked.h"
 #include "tests/rootfs/inside.h"
 
 struct tree_case {
@@ -112,7 +113,7 @@ static inline void tree_middle(const struct tree_case *c, bool has_user_ns,
 		_exit(2);
 	if (unshare(TREE_NAMESPACES & ~c->kept_namespaces) < 0)
 		_exit(2);
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	if (pid == 0) {
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 		tree_init(c, sources, host, before);
@@ -135,7 +136,7 @@ static inline void tree_runtime(const struct tree_case *c, bool has_user_ns)
 	tree_stage("host", sysctls_look_at_host(&host, &err), &err, before);
 	tree_stage("outside", tree_open_outside(&c->spec, &sources, &err), &err, before);
 	pid_t attacker = c->attack ? c->attack(c->arg) : -1;
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	if (pid == 0)
 		tree_middle(c, has_user_ns, sources, &host, before);
 	int status;
@@ -151,7 +152,7 @@ static inline void try_tree(const struct tree_case *c, bool has_user_ns)
 {
 	share_result();
 	*inside_result = (struct inside_result){ .end = ENDED_NO_NAMESPACES };
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	assert_true(pid >= 0);
 	if (pid == 0)
 		tree_runtime(c, has_user_ns);

@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <time.h>
 
+#include "tests/forked.h"
 #include "tests/rootfs/inside.h"
 
 /* --- system calls that fail on demand -------------------------------------------------------- */
@@ -267,7 +268,7 @@ static void a_parent_is_reached_without_links(void **state)
 /* Exchanges two entries as fast as it can, until it is killed. */
 static pid_t start_exchange(const char *place, const char *one, const char *other)
 {
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	if (pid != 0)
 		return pid;
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -357,7 +358,7 @@ static void directories_that_appear_meanwhile_are_used(void **state)
 	(void)state;
 	char *place = make_root();
 	int root_fd = open_root(at(place, "r"));
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	if (pid == 0) {
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 		for (int i = 0;; i = (i + 1) % 1000) {

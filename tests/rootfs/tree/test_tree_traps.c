@@ -6,6 +6,7 @@
 #include <linux/magic.h>
 #include <sys/syscall.h>
 
+#include "tests/forked.h"
 #include "tests/rootfs/tree/inside_tree.h"
 
 /* A root, and beside it what the root must not reach. */
@@ -202,7 +203,7 @@ static pid_t exchange_for_ever(void *arg)
 	char one[PATH_MAX], other[PATH_MAX];
 	(void)snprintf(one, sizeof(one), "%s/%s", root, x->one);
 	(void)snprintf(other, sizeof(other), "%s/%s", root, x->other);
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	if (pid != 0)
 		return pid;
 	for (;;)
@@ -290,7 +291,7 @@ static pid_t rename_proc(void *arg)
 	char from[80], to[80];
 	(void)snprintf(from, sizeof(from), "%s/proc", root);
 	(void)snprintf(to, sizeof(to), "%s/evil", root);
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	if (pid != 0)
 		return pid;
 	while (!__atomic_load_n(go, __ATOMIC_ACQUIRE))

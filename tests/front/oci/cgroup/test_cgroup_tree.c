@@ -22,6 +22,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/jail/cgroup/cgroup_parent.h"
 #include "tests/first_thread.h"
+#include "tests/forked.h"
 
 /* WRAP: system_file_write */
 
@@ -87,7 +88,7 @@ static int end(void **state)
 static pid_t spawn(const char *tail)
 {
 	char path[sizeof(top) + TAIL_MAX], text[16];
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	assert_true(pid >= 0);
 	if (pid == 0)
 		(void)wait_for_ever(NULL);

@@ -25,6 +25,7 @@
 #include <cmocka.h>
 
 #include "runtime/base/scope.h"
+#include "tests/forked.h"
 #include "tests/temp_dir.h"
 
 #define NO_NAMESPACE 255
@@ -81,7 +82,7 @@ static bool map_self(uid_t uid, gid_t gid)
 static void in_child(void (*trial)(int root_fd))
 {
 	int status;
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	if (pid == 0) {
 		uid_t uid = geteuid();
 		gid_t gid = getegid();
@@ -114,7 +115,7 @@ static void use_it(int root_fd)
 	CHECK(fstat(c.slave_fd, &slave) == 0 && stat("dev/console", &mounted) == 0);
 	CHECK(slave.st_rdev == mounted.st_rdev && slave.st_ino == mounted.st_ino);
 
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	if (pid == 0) {
 		CHECK(console_enter(&c, &err) == 0);
 		CHECK(tcgetsid(STDIN_FILENO) == getpid());

@@ -23,6 +23,7 @@
 
 #include "runtime/base/files/libexec_path.h"
 #include "runtime/base/scope.h"
+#include "tests/forked.h"
 
 #define INSIDE "--in-the-copy"
 
@@ -73,7 +74,7 @@ static void the_program_runs_from_a_sealed_copy(void **state)
 	ssize_t size = readlink("/proc/self/exe", path, sizeof(path) - 1);
 	assert_true(size > 0);
 	path[size] = '\0';
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	if (pid == 0) {
 		int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 		if (dup2(fd, 77) < 0 || setenv("COPY_TEST", "kept", 1) < 0)
@@ -99,7 +100,7 @@ static void a_seal_less_file_is_no_copy(void **state)
 	assert_int_equal(read(exe_fd, bytes, (size_t)st.st_size), st.st_size);
 	assert_int_equal(write(memfd, bytes, (size_t)st.st_size), st.st_size);
 	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	if (pid == 0) {
 		char *argv[] = { (char *)(uintptr_t) "x", (char *)(uintptr_t) "--seals", NULL };
 		(void)dup2(fds[1], STDOUT_FILENO);

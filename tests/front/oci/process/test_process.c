@@ -31,6 +31,7 @@
 
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
+#include "tests/forked.h"
 #include "tests/temp_dir.h"
 
 #define TEXTS(list)                                                                                \
@@ -132,7 +133,7 @@ static int run(struct trial *t, struct cj_error *err)
 	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
 	assert_int_equal(pipe2(go, O_CLOEXEC), 0);
 
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	if (pid == 0) {
 		(void)close(go[1]);
 		child(t, p, out[1], ready[1], go[0]);
@@ -511,7 +512,7 @@ static void an_agent_receives_the_listener_and_answers(void **state)
 	(void)state;
 	(void)snprintf(path, sizeof(path), "%s/agent", temp_dir);
 	int listen_fd = listen_at(path);
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	if (pid == 0)
 		agent(listen_fd);
 

@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "tests/failing.h"
+#include "tests/forked.h"
 
 FAILS(int, capset, (cap_user_header_t header, const cap_user_data_t data), (header, data), -1,
       EPERM)
@@ -111,7 +112,7 @@ static void what_can_not_be_granted_is_left_out_with_a_warning(void **state)
 static int in_child(int (*trial)(void))
 {
 	int status;
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	if (pid == 0)
 		_exit(unshare(CLONE_NEWUSER) < 0 ? 255 : trial());
 	assert_int_equal(waitpid(pid, &status, 0), pid);

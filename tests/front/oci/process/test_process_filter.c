@@ -23,6 +23,7 @@
 #include <seccomp.h>
 
 #include "runtime/base/sys.h"
+#include "tests/forked.h"
 
 static const char *getpid_name[] = { "getpid", NULL };
 static const char *both_names[] = { "no_such_call", "getpid", NULL };
@@ -43,7 +44,7 @@ static int try_call(const struct oci_seccomp *seccomp, uint64_t one, uint64_t tw
 
 	if (process_filter_compile(seccomp, &arena, &program, &err) < 0)
 		fail_msg("%s", err.msg);
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	if (pid == 0) {
 		(void)signal(SIGSYS, SIG_DFL); /* cmocka has a handler */
 		if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||

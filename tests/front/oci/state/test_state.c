@@ -16,6 +16,7 @@
 #include "runtime/front/oci/state/state_files.h"
 #include "runtime/front/oci/state/state_status.h"
 #include "runtime/jail/usage/process_start.h"
+#include "tests/forked.h"
 #include "tests/temp_dir.h"
 
 static struct arena arena;
@@ -134,7 +135,7 @@ static void who_waited_for_a_removed_container_is_told_that_it_is_gone(void **st
 	(void)state;
 
 	make(&s);
-	pid_t child = fork();
+	pid_t child = test_fork();
 	assert_true(child >= 0);
 	if (child == 0) {
 		struct cj_error gone = { 0 };
@@ -196,7 +197,7 @@ static void a_zombie_is_a_stopped_container(void **state)
 	(void)state;
 
 	make(&s);
-	pid_t child = fork();
+	pid_t child = test_fork();
 	assert_true(child >= 0);
 	if (child == 0)
 		_exit(0);

@@ -19,6 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/forked.h"
+
 static char path[64];
 static int manager_fd = -1;
 
@@ -142,7 +144,7 @@ static void without_systemd_nothing_is_sent(void **state)
 static int in_child(int (*body)(void))
 {
 	int status = 0;
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	if (pid == 0) {
 		char text[16];
 		(void)snprintf(text, sizeof(text), "%d", (int)getpid());

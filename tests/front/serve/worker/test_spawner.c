@@ -6,6 +6,7 @@
  */
 #include "runtime/front/serve/worker/spawner.h"
 
+#include "tests/forked.h"
 #include "tests/front/serve/worker/workers.h"
 
 static int forks_left = -1; /* below 0: as many as one likes */
@@ -479,7 +480,7 @@ static void a_server_that_is_killed_leaves_nothing(void **state)
 	(void)state;
 	int ends[2];
 	assert_int_equal(pipe(ends), 0);
-	pid_t server = fork();
+	pid_t server = test_fork();
 	assert_true(server >= 0);
 	if (server == 0) {
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0); /* should this test fail */

@@ -11,6 +11,7 @@
 #include "runtime/jail/jail_state.h"
 #include "runtime/jail/session/files/session_files.h"
 #include "runtime/jail/session/files/session_remove.h"
+#include "tests/forked.h"
 
 #define ROUNDS 3000 /* of an operation, while a program attacks it */
 
@@ -68,7 +69,7 @@ static inline void end_bench(struct bench *b)
 /* Repeats `act` in another process, in the directory "box", until end_attack(). */
 static inline void begin_attack(struct bench *b, void (*act)(void))
 {
-	b->attacker = fork();
+	b->attacker = test_fork();
 	assert_true(b->attacker >= 0);
 	if (b->attacker > 0)
 		return;

@@ -6,6 +6,7 @@
 
 #include "profiles/profile.h"
 #include "runtime/jail/session/session_state.h"
+#include "tests/forked.h"
 #include "tests/jail/session/whole_session.h"
 
 struct repl {
@@ -162,7 +163,7 @@ static struct cell_result run_program_of(struct repl *r, const struct program *p
 	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
 	session_interpreter_begin_cell(r->interpreter);
 	assert_false(is_idle(r));
-	pid_t pid = fork();
+	pid_t pid = test_fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);

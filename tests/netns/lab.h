@@ -30,6 +30,7 @@
 #include "netns/firewall/firewall.h"
 #include "runtime/base/scope.h"
 #include "tests/forked.h"
+#include "tests/netns/script.h"
 
 #define LAB_PUBLIC4 "93.184.216.34"
 #define LAB_PUBLIC6 "2a00:1450:4001::1"
@@ -100,21 +101,16 @@ static inline int lab_namespace(void)
 /* Runs a program in a namespace, `input` on its stdin; its exit code. */
 static inline int lab_run(int ns, const char *input, const char *const argv[])
 {
-	int ends[2];
-	if (pipe(ends) < 0)
-		lab_die("pipe");
+	auto_fd int input_fd = script_open(input);
+	if (input_fd < 0)
+		lab_die("memfd_create");
 	pid_t pid = test_fork();
 	if (pid == 0) {
 		lab_go(ns);
-		dup2(ends[0], STDIN_FILENO);
-		close(ends[1]);
+		dup2(input_fd, STDIN_FILENO);
 		execvp(argv[0], (char *const *)argv);
 		_exit(127);
 	}
-	close(ends[0]);
-	if (write(ends[1], input, strlen(input)) < 0)
-		lab_die("write");
-	close(ends[1]);
 	int status = -1;
 	waitpid(pid, &status, 0);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128;

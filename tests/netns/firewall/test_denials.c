@@ -26,6 +26,7 @@
 #include "netns/rtnetlink/loopback.h"
 #include "runtime/base/scope.h"
 #include "tests/forked.h"
+#include "tests/netns/script.h"
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
@@ -521,23 +522,20 @@ static void leave(const struct child *c, int code, const char *words)
 /* Runs `nft` with a script; the counter it lists, if any, goes to *out_packets. */
 static void run_nft(const struct child *c, const char *script, uint64_t *out_packets)
 {
-	int in[2], out[2], status = -1;
+	int out[2], status = -1;
 	char text[4096] = "";
-	expect(c, pipe(in) == 0 && pipe(out) == 0);
+	auto_fd int script_fd = script_open(script);
+	expect(c, script_fd >= 0 && pipe(out) == 0);
 	pid_t pid = test_fork();
 	expect(c, pid >= 0);
 	if (pid == 0) {
-		(void)dup2(in[0], 0);
+		(void)dup2(script_fd, 0);
 		(void)dup2(out[1], 1);
-		(void)close(in[1]);
 		(void)execlp("nft", "nft", "-f", "-", (char *)NULL);
 		(void)execl("/usr/sbin/nft", "nft", "-f", "-", (char *)NULL);
 		_exit(CHILD_SKIPS);
 	}
-	(void)close(in[0]);
 	(void)close(out[1]);
-	(void)!write(in[1], script, strlen(script));
-	(void)close(in[1]);
 	size_t size = 0;
 	for (ssize_t got; (got = read(out[0], text + size, sizeof(text) - 1 - size)) > 0;)
 		size += (size_t)got;

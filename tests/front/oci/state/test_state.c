@@ -9,6 +9,7 @@
 
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "runtime/base/scope.h"
@@ -16,6 +17,7 @@
 #include "runtime/front/oci/state/state_files.h"
 #include "runtime/front/oci/state/state_status.h"
 #include "runtime/jail/usage/process_start.h"
+#include "tests/blocked.h"
 #include "tests/forked.h"
 #include "tests/temp_dir.h"
 
@@ -142,7 +144,7 @@ static void who_waited_for_a_removed_container_is_told_that_it_is_gone(void **st
 		state_close(&s); /* the parent's lock stays: same description, other descriptor */
 		_exit(state_open(&o, true, &arena, &other, &gone) == -ENOENT ? 0 : 1);
 	}
-	(void)usleep(50000);
+	assert_true(await_blocked_in(child, SYS_clock_nanosleep));
 	assert_int_equal(state_remove(&s, &err), 0);
 	int status;
 	assert_int_equal(waitpid(child, &status, 0), child);

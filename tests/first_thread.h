@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "runtime/base/files/system_file.h"
+#include "tests/patience.h"
 
 static inline void *wait_for_ever(void *unused)
 {
@@ -33,7 +34,7 @@ static inline void await_zombie(pid_t pid)
 {
 	char path[32], text[512] = "";
 	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-	for (int i = 0; i < 3000 && !strstr(text, ") Z "); i++) {
+	for (int i = 0; i < patience_ms(6000) && !strstr(text, ") Z "); i++) {
 		(void)usleep(10000);
 		(void)!system_file_read(AT_FDCWD, path, text, sizeof(text));
 	}

@@ -12,6 +12,7 @@
 #include "runtime/base/step.h"
 #include "tests/forked.h"
 #include "tests/netns/namespaces.h"
+#include "tests/patience.h"
 
 static inline int count_fds(void)
 {
@@ -49,7 +50,7 @@ static inline void open_init_side(const struct network_spec *spec, struct networ
 	struct cj_error err = { 0 };
 	int ends[2], status;
 	uint32_t slots;
-	MUST_DO(step_pair(ends, 5000, &err), err);
+	MUST_DO(step_pair(ends, (unsigned)patience_ms(60000), &err), err);
 	pid_t pid = test_fork();
 	if (pid == 0)
 		init_side_main(spec, ends[1]);

@@ -31,12 +31,13 @@
 #include "runtime/base/scope.h"
 #include "tests/forked.h"
 #include "tests/netns/script.h"
+#include "tests/patience.h"
 
 #define LAB_PUBLIC4 "93.184.216.34"
 #define LAB_PUBLIC6 "2a00:1450:4001::1"
 #define LAB_PORT    80
 #define LAB_END     9 /* UDP to this port of LAB_PUBLIC4 ends a count */
-#define LAB_WAIT_MS 30000
+#define LAB_WAIT_MS patience_ms(30000)
 
 #define MAC_JAIL    "02:00:00:00:00:02"
 #define MAC_GATEWAY "02:00:00:00:00:03"

@@ -24,6 +24,7 @@
 #include "runtime/base/scope.h"
 #include "tests/failing.h"
 #include "tests/netns/turns.h"
+#include "tests/patience.h"
 
 #define PORT   80 /* below 1024: init has CAP_NET_BIND_SERVICE over its namespace */
 #define CLOSED 7001
@@ -156,7 +157,7 @@ static int serve(void *world, struct cj_error *err)
 /* One turn of the supervisor's loop. */
 static bool turn(struct world *w)
 {
-	return turn_once(forward_fd(w->forward), 10, serve, w);
+	return turn_once(forward_fd(w->forward), patience_ms(10), serve, w);
 }
 
 /* Until there is nothing left to do. */

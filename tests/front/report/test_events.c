@@ -20,6 +20,7 @@
 #include "runtime/front/report/events.h"
 #include "runtime/jail/outcome.h"
 #include "tests/forked.h"
+#include "tests/patience.h"
 
 #define auto_events __attribute__((cleanup(events_fini)))
 
@@ -221,7 +222,7 @@ static void denied_packets_do_not_wait_for_the_reader(void **state)
 	auto_events struct events e;
 	const struct denial d = { NET_PRIVATE, 17, { 4, { 10, 0, 0, 5 } }, 53, 1 };
 	events_init(&e, reader.write_fd);
-	(void)alarm(120); /* only a test that hangs meets it */
+	(void)alarm(patience_s(120)); /* only a test that hangs meets it */
 	for (unsigned i = 0; i < 20000; i++)
 		events_add_denial(&e, &d);
 	(void)alarm(0);
@@ -240,7 +241,7 @@ static void a_reader_that_stops_costs_no_time_and_bounded_memory(void **state)
 	auto_events struct events e;
 	memset(chunk, 'x', sizeof(chunk));
 	events_init(&e, reader.write_fd);
-	(void)alarm(120); /* only a test that hangs meets it */
+	(void)alarm(patience_s(120)); /* only a test that hangs meets it */
 	for (unsigned i = 0; i < 1000; i++)
 		events_add(&e, "stdout", chunk, sizeof(chunk));
 	(void)alarm(0);

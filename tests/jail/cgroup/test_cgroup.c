@@ -26,6 +26,7 @@
 #include "tests/forked.h"
 #include "tests/jail/cgroup/fake_cgroup.h"
 #include "tests/first_thread.h"
+#include "tests/patience.h"
 
 static struct cgroup_host host;
 static char real_parent[CGROUP_PATH_MAX]; /* on the real cgroupfs; "": there is none to use */
@@ -310,7 +311,6 @@ static int64_t ms_since(const struct timespec *start)
 	return (now.tv_sec - start->tv_sec) * 1000 + (now.tv_nsec - start->tv_nsec) / 1000000;
 }
 
-/* A process in the cgroup with `count` children that burn a little CPU and then wait. */
 /* fork(2) into the cgroup. */
 static pid_t enter_cgroup(const struct cgroup *c)
 {
@@ -321,11 +321,14 @@ static pid_t enter_cgroup(const struct cgroup *c)
 	};
 	pid_t pid = sys_clone3(&args);
 	/* After a failed test it must not keep the test's output open. */
-	if (pid == 0)
+	if (pid == 0) {
+		leave_test_runner();
 		(void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+	}
 	return pid;
 }
 
+/* A process in the cgroup with `count` children that burn a little CPU and then wait. */
 static pid_t spawn_into(const struct cgroup *c, int count)
 {
 	pid_t pid = enter_cgroup(c);
@@ -347,7 +350,7 @@ static pid_t spawn_into(const struct cgroup *c, int count)
 static void await_processes(const struct cgroup *c, int count)
 {
 	int seen = 0;
-	for (int i = 0; i < 30000 && seen != count; i++) {
+	for (int i = 0; i < patience_ms(30000) && seen != count; i++) {
 		char path[sizeof(c->path) + 16];
 		(void)snprintf(path, sizeof(path), "%s/cgroup.procs", c->path);
 		FILE *file = fopen(path, "re");
@@ -365,7 +368,7 @@ static void await_processes(const struct cgroup *c, int count)
 static void await_cpu_time(struct cgroup *c)
 {
 	struct cgroup_usage usage = { 0 };
-	for (int i = 0; i < 1000 && usage.cpu_user_us == 0; i++) {
+	for (int i = 0; i < patience_ms(6000) && usage.cpu_user_us == 0; i++) {
 		(void)usleep(10000);
 		cgroup_read_usage(c, &usage);
 	}
@@ -407,7 +410,7 @@ static void all_processes_die_and_their_cpu_time_is_counted(void **state)
 	assert_true(cgroup_cpu_us(&c) > 0);
 
 	cgroup_kill(&c);
-	assert_true(cgroup_wait_empty(&c, 2000));
+	assert_true(cgroup_wait_empty(&c, patience_ms(60000)));
 	reap(pid);
 	cgroup_read_usage(&c, &usage);
 	assert_true(usage.has_cpu);
@@ -456,7 +459,7 @@ static void a_kernel_without_cgroup_kill_kills_as_well(void **state)
 	assert_true(pid > 0);
 	await_processes(&c, 151);
 	cgroup_kill(&c);
-	assert_true(cgroup_wait_empty(&c, 60000));
+	assert_true(cgroup_wait_empty(&c, patience_ms(60000)));
 	reap(pid);
 	fake.refuse = NULL;
 	cgroup_destroy(&c);
@@ -508,7 +511,7 @@ static void the_wait_for_empty_ends_with_the_last_process(void **state)
 	assert_false(cgroup_wait_empty(&c, 60));
 	assert_true(ms_since(&start) >= 58); /* both clocks are cut to milliseconds */
 	(void)kill(pid, SIGKILL);
-	assert_true(cgroup_wait_empty(&c, 60000));
+	assert_true(cgroup_wait_empty(&c, patience_ms(60000)));
 	reap(pid);
 	cgroup_destroy(&c);
 }
@@ -523,7 +526,7 @@ static void an_id_with_processes_is_in_use_and_an_empty_one_is_not(void **state)
 	assert_int_equal(find_and_make(real_parent, "T1", &usual, &again, &err), -EEXIST);
 	assert_non_null(strstr(err.msg, "cejail-T1"));
 	cgroup_kill(&c);
-	assert_true(cgroup_wait_empty(&c, 2000));
+	assert_true(cgroup_wait_empty(&c, patience_ms(60000)));
 	reap(pid);
 
 	again = create(real_parent); /* takes a dead jail's place */
@@ -783,7 +786,8 @@ static int remove_real_parent(void **state)
 					    "cejail/cejail-T3", "cejail" };
 	auto_fd int fd = fake_open(real_parent);
 	(void)__real_system_file_write(fd, "cgroup.kill", "1");
-	for (int tries = 0; tries < 1000; tries++) { /* what was killed takes a moment */
+	for (int tries = 0; tries < patience_ms(6000);
+	     tries++) { /* what was killed takes a moment */
 		for (size_t i = 0; i < sizeof(left) / sizeof(left[0]); i++)
 			(void)unlinkat(fd, left[i], AT_REMOVEDIR);
 		if (rmdir(real_parent) == 0)

@@ -15,7 +15,7 @@
 #include "tests/forked.h"
 #include "tests/jail/whole_jail.h"
 
-#define TEST_PATIENCE_MS 60000 /* on a loaded machine; no test waits so long for what comes */
+#define TEST_PATIENCE_MS ((unsigned)patience_ms(60000)) /* only what hangs takes so long */
 
 struct whole_session {
 	struct plan plan;

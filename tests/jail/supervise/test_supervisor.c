@@ -115,7 +115,7 @@ static int setup(void **state)
 	static struct run r;
 	memset(&r, 0, sizeof(r));
 	r.plan = simple_plan();
-	r.limits = simple_limits;
+	r.limits = simple_limits();
 	r.io = (struct jail_io){
 		.stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1, .tty_fd = -1, .hangup_fd = -1
 	};

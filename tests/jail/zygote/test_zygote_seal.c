@@ -14,6 +14,7 @@
 #include "runtime/jail/init/landlock.h"
 #include "runtime/jail/init/limits.h"
 #include "runtime/jail/init/privileges.h"
+#include "tests/patience.h"
 
 /* Set in the zygote only: what fails in its children, or does nothing and says it has succeeded. */
 static const char *failing = "", *skipped = "";
@@ -103,7 +104,9 @@ static void await_intermediates(pid_t zygote_pid)
 {
 	char path[64], pids[SYSTEM_FILE_SMALL];
 	(void)snprintf(path, sizeof(path), "/proc/%d/task/%d/children", zygote_pid, zygote_pid);
-	for (int i = 0; i < 10000 && system_file_read(AT_FDCWD, path, pids, sizeof(pids)) > 0; i++)
+	for (int i = 0;
+	     i < patience_ms(10000) && system_file_read(AT_FDCWD, path, pids, sizeof(pids)) > 0;
+	     i++)
 		(void)poll(NULL, 0, 1);
 }
 
@@ -115,7 +118,7 @@ static void try_broken(const char *to_fail, const char *to_skip, int code, const
 	wanted_failing = to_fail;
 	wanted_skipped = to_skip;
 	spawn_own(&r, break_zygote, do_nothing);
-	assert_int_equal(zygote_await_ready(&r.zygote, 60000, &r.err), 0);
+	assert_int_equal(zygote_await_ready(&r.zygote, ready_ms(), &r.err), 0);
 	for (int i = 0; i < 2; i++) {
 		r.err = (struct cj_error){ 0 };
 		int rc = warm(&r);
@@ -168,7 +171,7 @@ static void a_zygote_ends_when_a_part_of_its_memory_is_killed(void **state)
 	wanted_failing = "kill";
 	wanted_skipped = "";
 	spawn_own(&r, break_zygote, do_nothing);
-	assert_int_equal(zygote_await_ready(&r.zygote, 60000, &r.err), 0);
+	assert_int_equal(zygote_await_ready(&r.zygote, ready_ms(), &r.err), 0);
 	assert_int_equal(warm(&r), -EPIPE);
 	assert_said(&r, "the zygote ended before 'sealed'");
 	siginfo_t info = { 0 };

@@ -12,14 +12,15 @@
 #include <sys/mman.h>
 
 #include "tests/forked.h"
+#include "tests/patience.h"
 
-static unsigned patience_ms; /* for what would be waited STEP_TIMEOUT_MS; 0: so long */
+static unsigned step_ms; /* in place of STEP_TIMEOUT_MS; 0: that much */
 
 int __real_step_pair(int out_fds[2], unsigned timeout_ms, struct cj_error *err);
 int __wrap_step_pair(int out_fds[2], unsigned timeout_ms, struct cj_error *err);
 int __wrap_step_pair(int out_fds[2], unsigned timeout_ms, struct cj_error *err)
 {
-	return __real_step_pair(out_fds, patience_ms > 0 ? patience_ms : timeout_ms, err);
+	return __real_step_pair(out_fds, step_ms > 0 ? step_ms : timeout_ms, err);
 }
 
 /* The zygote whose intermediate processes end late, as on a busy machine; 0: none does. */
@@ -91,7 +92,7 @@ static int count_children(pid_t pid)
 static void assert_comes_to(int (*count)(pid_t pid), pid_t pid, int wanted)
 {
 	int found = count(pid);
-	for (int i = 0; i < 1000 && found > wanted; i++) {
+	for (int i = 0; i < patience_ms(6000) && found > wanted; i++) {
 		(void)usleep(10000);
 		found = count(pid);
 	}
@@ -186,7 +187,7 @@ static void an_interpreter_with_two_threads_is_no_zygote(void **state)
 	struct run r;
 	run_init(&r, NULL, "");
 	spawn_own(&r, start_thread, do_nothing);
-	assert_int_equal(zygote_await_ready(&r.zygote, 60000, &r.err), -EBUSY);
+	assert_int_equal(zygote_await_ready(&r.zygote, ready_ms(), &r.err), -EBUSY);
 	assert_said(&r, "the interpreter has 2 threads, so it can't be forked");
 	r.err = (struct cj_error){ 0 };
 	assert_int_equal(warm(&r), -EPIPE); /* it has ended */
@@ -222,7 +223,8 @@ static void an_interpreter_that_shares_memory_is_no_zygote(void **state)
 		struct run r;
 		run_init(&r, NULL, "");
 		spawn_own(&r, mappings[i], do_nothing);
-		assert_int_equal(zygote_await_ready(&r.zygote, 60000, &r.err), i == 0 ? 0 : -EBUSY);
+		assert_int_equal(zygote_await_ready(&r.zygote, ready_ms(), &r.err),
+				 i == 0 ? 0 : -EBUSY);
 		if (i > 0)
 			assert_said(&r, "the interpreter would share memory with its forks");
 		run_fini(&r);
@@ -261,7 +263,7 @@ static void a_jail_whose_init_has_ended_is_refused(void **state)
 	prepare(&r);
 	assert_int_equal(kill(r.jail->init_pid, SIGKILL), 0);
 	struct pollfd end = { .fd = r.jail->init_pidfd, .events = POLLIN };
-	assert_int_equal(poll(&end, 1, 60000), 1);
+	assert_int_equal(poll(&end, 1, patience_ms(60000)), 1);
 	assert_int_equal(jail_warm_from(r.jail, r.zygote.sock_fd, &r.launcher, &r.err), -EPIPE);
 	jail_destroy(&r.jail);
 	run_jail(&r); /* the zygote is as it was */
@@ -286,9 +288,9 @@ static void a_zygote_that_stops_times_out(void **state)
 	run_own_init(&r, NULL, do_nothing);
 	assert_int_equal(kill(r.zygote.pid, SIGSTOP), 0);
 	prepare(&r);
-	patience_ms = 2000;
+	step_ms = 2000;
 	assert_int_equal(jail_warm_from(r.jail, r.zygote.sock_fd, &r.launcher, &r.err), -ETIMEDOUT);
-	patience_ms = 0;
+	step_ms = 0;
 	assert_said(&r, "wait for the zygote to reach 'sealed'");
 	run_fini(&r);
 }
@@ -352,7 +354,7 @@ static void a_zygote_dies_with_its_parent(void **state)
 	assert_int_equal(kill(parent, SIGKILL), 0);
 	assert_int_equal(waitpid(parent, NULL, 0), parent);
 	struct pollfd end = { .fd = pidfd, .events = POLLIN };
-	assert_int_equal(poll(&end, 1, 60000), 1);
+	assert_int_equal(poll(&end, 1, patience_ms(60000)), 1);
 	cj_close(&pidfd);
 	close(ends[0]);
 	close(ends[1]);

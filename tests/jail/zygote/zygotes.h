@@ -19,6 +19,7 @@
 #include "runtime/jail/zygote/zygote.h"
 #include "runtime/jail/zygote/zygote_serve.h"
 #include "tests/forked.h"
+#include "tests/patience.h"
 
 #define OUTPUT 65536
 
@@ -61,10 +62,15 @@ static inline void run_init(struct run *r, const char *launcher, const char *cod
 	outcome_init(&r->out, "zygote", OUTPUT);
 }
 
+static inline unsigned ready_ms(void)
+{
+	return (unsigned)patience_ms(60000);
+}
+
 static inline void spawn(struct run *r)
 {
 	if (zygote_spawn(&r->launcher, STDERR_FILENO, &r->zygote, &r->err) < 0 ||
-	    zygote_await_ready(&r->zygote, 60000, &r->err) < 0)
+	    zygote_await_ready(&r->zygote, ready_ms(), &r->err) < 0)
 		fail_msg("%s (%s)", r->err.msg, r->err.hint);
 }
 
@@ -123,7 +129,7 @@ static inline void run_own_init(struct run *r, void (*before)(void), void (*act)
 {
 	run_init(r, NULL, "");
 	spawn_own(r, before, act);
-	assert_int_equal(zygote_await_ready(&r->zygote, 60000, &r->err), 0);
+	assert_int_equal(zygote_await_ready(&r->zygote, ready_ms(), &r->err), 0);
 }
 
 static inline int prepare(struct run *r)

@@ -27,6 +27,7 @@
 #include "netns/rtnetlink/loopback.h"
 #include "runtime/base/scope.h"
 #include "tests/netns/turns.h"
+#include "tests/patience.h"
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]))
 #define GATEWAY      2 /* 127.0.0.2: where the resolver listens */
@@ -436,11 +437,13 @@ static bool turn_for(struct world *w, int ms)
 	return turn_once(resolver_fd(w->resolver), ms, serve, w);
 }
 
-/* Until nothing comes for a moment; the clock's ticks come more slowly. */
+#define QUIET_MAX_MS 50 /* the clock's ticks come more slowly */
+
+/* Until nothing comes for a moment. */
 static void settle(struct world *w)
 {
 	for (int i = 0; i < 5000; i++)
-		if (!turn_for(w, 2))
+		if (!turn_for(w, patience_ms(2) < QUIET_MAX_MS ? patience_ms(2) : QUIET_MAX_MS))
 			return;
 	fail_msg("the resolver never rests");
 }
@@ -449,7 +452,7 @@ static void settle(struct world *w)
 static void pass_time(struct world *w, time_t seconds)
 {
 	leap += seconds;
-	assert_true(turn_for(w, 5000));
+	assert_true(turn_for(w, patience_ms(5000)));
 	settle(w);
 }
 

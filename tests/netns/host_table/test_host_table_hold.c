@@ -13,6 +13,7 @@
 #include "netns/nftables/nft.h"
 #include "tests/forked.h"
 #include "tests/netns/tables.h"
+#include "tests/patience.h"
 
 /* Of this test: its only child. */
 static pid_t holder(void)
@@ -39,7 +40,7 @@ static void hold_for(bool has_ipv6, unsigned idle_ms)
 /* Until it is killed, or a test of any speed is over. */
 static void hold(bool has_ipv6)
 {
-	hold_for(has_ipv6, 60000);
+	hold_for(has_ipv6, patience_s(60) * 1000);
 }
 
 static void ask(bool has_ipv6, struct host_table *out)
@@ -68,7 +69,7 @@ static void nap(void)
 
 static void await_no_table(void)
 {
-	for (int i = 0; i < 6000 && count_tables() > 0; i++)
+	for (int i = 0; i < patience_ms(6000) && count_tables() > 0; i++)
 		nap();
 	MUST(count_tables() == 0);
 }
@@ -190,7 +191,7 @@ static void body_bare(void)
 	pid_t pid = holder();
 	(void)snprintf(path, sizeof(path), "/proc/%d/status", pid);
 	int fd = open(path, O_RDONLY);
-	for (int i = 0; i < 500 && !strstr(text, "NoNewPrivs:\t1"); i++) {
+	for (int i = 0; i < patience_ms(6000) && !strstr(text, "NoNewPrivs:\t1"); i++) {
 		MUST(pread(fd, text, sizeof(text) - 1, 0) > 0);
 		nap();
 	}
@@ -370,7 +371,7 @@ static void body_taken(void)
 	close(second);
 	close(t.rules_fd);
 	kill_holder();
-	for (int i = 0; i < 6000 && count_tables() > 1; i++)
+	for (int i = 0; i < patience_ms(6000) && count_tables() > 1; i++)
 		nap();
 	MUST(count_tables() == 1);
 }

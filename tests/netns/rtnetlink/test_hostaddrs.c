@@ -9,6 +9,7 @@
 #include "netns/rtnetlink/rtmsg.h"
 #include "tests/netns/namespaces.h"
 #include "tests/netns/texts.h"
+#include "tests/patience.h"
 
 static const struct rtmsg_link lo = { .name = "lo", .index = 1 };
 
@@ -91,14 +92,14 @@ static void body_hear(void)
 
 	add(&p, "192.0.2.6", 32);
 	add(&p, "2001:db8::6", 128);
-	MUST(poll(&wait, 1, 1000) == 1);
+	MUST(poll(&wait, 1, patience_ms(60000)) == 1);
 	MUST_DO(hostaddrs_receive(h, &first, &err), err);
 	const struct ip *items = hostaddrs_list(h, &count);
 	MUST(first == 1);
 	MUST(has(items + first, count - first, "192.0.2.6"));
 	MUST(knows(h, "192.0.2.5"));
 	/* the IPv6 notice comes from a work queue */
-	for (int i = 0; i < 600 && !knows(h, "2001:db8::6"); i++) {
+	for (int i = 0; i < patience_ms(600) && !knows(h, "2001:db8::6"); i++) {
 		(void)poll(&wait, 1, 100);
 		MUST_DO(hostaddrs_receive(h, &first, &err), err);
 	}

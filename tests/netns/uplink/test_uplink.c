@@ -84,11 +84,17 @@ static void keep_off_loopback(enum uplink_kind kind)
 	uplink_stop(&u);
 }
 
+static int listening[2], ended[2]; /* pipes: from the listener and to it */
+
+/* Until the other side says that it has tried, or is gone. */
 static int hold_listener(const char *ip, uint16_t port, int wait_ms)
 {
 	auto_fd int fd = listen_at(ip, port);
-	struct pollfd came = { .fd = fd, .events = POLLIN };
-	return poll(&came, 1, wait_ms) == 0 ? 0 : 1;
+	struct pollfd events[] = { { .fd = fd, .events = POLLIN },
+				   { .fd = ended[0], .events = POLLIN } };
+	if (write(listening[1], "", 1) != 1 || poll(events, 2, wait_ms) <= 0)
+		return 2;
+	return events[0].revents == 0 ? 0 : 1;
 }
 
 /* What listens in the gateway is not heard of outside. */
@@ -97,16 +103,26 @@ static void forward_no_port(enum uplink_kind kind)
 	int status = 0;
 	auto_fd int gateway_fd = make_gateway();
 	struct uplink *u = plug(kind, gateway_fd);
+	char byte;
+	CHECK(pipe2(listening, O_CLOEXEC) == 0 && pipe2(ended, O_CLOEXEC) == 0, "pipe2");
 	pid_t pid = test_fork();
-	if (pid == 0)
-		_exit(from_gateway(gateway_fd, hold_listener, "0.0.0.0", 500));
+	if (pid == 0) {
+		(void)close(ended[1]);
+		_exit(from_gateway(gateway_fd, hold_listener, "0.0.0.0", PATIENCE_MS));
+	}
+	(void)close(listening[1]);
+	CHECK(read(listening[0], &byte, 1) == 1, "it does not listen");
 
 	for (int i = 0; i < 4; i++) {
-		CHECK(try_connect("127.0.0.1", PORT, 100) == ECONNREFUSED, "a port on loopback");
-		CHECK(try_connect(WORLD, PORT, 100) == ECONNREFUSED, "a port to the world");
+		CHECK(try_connect("127.0.0.1", PORT, PATIENCE_MS) == ECONNREFUSED,
+		      "a port on loopback");
+		CHECK(try_connect(WORLD, PORT, PATIENCE_MS) == ECONNREFUSED, "a port to the world");
 		(void)poll(NULL, 0, 100);
 	}
+	(void)close(ended[1]);
 	CHECK(waitpid(pid, &status, 0) == pid && status == 0, "the listener was reached");
+	(void)close(ended[0]);
+	(void)close(listening[0]);
 	uplink_stop(&u);
 }
 

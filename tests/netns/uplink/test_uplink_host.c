@@ -23,6 +23,7 @@
 #include "tests/netns/namespaces.h"
 #include "tests/netns/tables.h"
 #include "tests/netns/texts.h"
+#include "tests/patience.h"
 
 #define CHILDREN  4
 #define PER_CHILD 50 /* together the two hundred jails one host must take */
@@ -101,7 +102,7 @@ static struct place host_with_gateway(struct place *gateway)
 static void await_nothing(void)
 {
 	const struct timespec wait = { .tv_nsec = 10 * 1000000 };
-	for (int i = 0; i < 6000 && (count_links() > 0 || count_tables() > 0); i++)
+	for (int i = 0; i < patience_ms(6000) && (count_links() > 0 || count_tables() > 0); i++)
 		(void)nanosleep(&wait, NULL);
 	MUST(count_links() == 0 && count_tables() == 0);
 }
@@ -464,7 +465,7 @@ static int connect_to(const char *text, uint16_t port)
 	int code = connect(fd, (void *)&in4, sizeof(in4)) == 0 ? 0 : errno;
 	struct pollfd wait = { .fd = fd, .events = POLLOUT };
 	socklen_t size = sizeof(code);
-	if (code == EINPROGRESS && poll(&wait, 1, 20000) == 1)
+	if (code == EINPROGRESS && poll(&wait, 1, patience_ms(20000)) == 1)
 		MUST(getsockopt(fd, SOL_SOCKET, SO_ERROR, &code, &size) == 0);
 	close(fd);
 	return code;

@@ -42,12 +42,13 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "tests/forked.h"
+#include "tests/patience.h"
 
 #define SKIPPED     77
 #define PORT        4711
 #define WORLD       "192.0.9.2"
 #define WORLD6      "2001:db9::2"
-#define PATIENCE_MS 60000 /* to give up; nothing is expected to take that long */
+#define PATIENCE_MS patience_ms(60000) /* only what hangs takes so long */
 
 /* --- a lab ------------------------------------------------------------------------------------ */
 
@@ -185,7 +186,7 @@ static inline void run_in_lab(void (*body)(void))
 	pid_t pid = test_fork();
 	assert_int_not_equal(pid, -1);
 	if (pid == 0) {
-		(void)alarm(240); /* a lab that hangs fails */
+		(void)alarm(patience_s(240)); /* a lab that hangs fails */
 		enter_lab();
 		body();
 		_exit(0);

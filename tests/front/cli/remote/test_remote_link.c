@@ -18,6 +18,7 @@
 #include "runtime/front/cli/remote/http_answer.c"
 #include "runtime/front/cli/remote/remote_link.c"
 #include "runtime/front/cli/remote/remote_result.c"
+#include "tests/patience.h"
 
 /* --- URLs --------------------------------------------------------------------- */
 
@@ -145,7 +146,7 @@ static int ask(const char *answer, struct arena *a, const struct json_node **out
 	const struct remote_fetch fetch = {
 		.socket = o.path,
 		.message = { .method = "GET", .path = "/x", .accept = "application/json" },
-		.patience_s = 20,
+		.patience_s = patience_s(20),
 	};
 	*err = (struct cj_error){ 0 };
 	int rc = remote_fetch_json(&fetch, a, out, err);

@@ -23,6 +23,7 @@
 #include "runtime/jail/cgroup/cgroup_parent.h"
 #include "tests/first_thread.h"
 #include "tests/forked.h"
+#include "tests/patience.h"
 
 /* WRAP: system_file_write */
 
@@ -200,9 +201,9 @@ static void a_frozen_cgroup_thaws(void **state)
 	struct cj_error err = { 0 };
 	auto_fd int fd = open_top();
 	pid_t pid = spawn("");
-	assert_int_equal(cgroup_tree_freeze(fd, true, 5000), 0);
+	assert_int_equal(cgroup_tree_freeze(fd, true, (unsigned)patience_ms(60000)), 0);
 	assert_true(cgroup_tree_event(fd, "frozen"));
-	assert_int_equal(cgroup_tree_freeze(fd, false, 5000), 0);
+	assert_int_equal(cgroup_tree_freeze(fd, false, (unsigned)patience_ms(60000)), 0);
 	assert_false(cgroup_tree_event(fd, "frozen"));
 	assert_int_equal(cgroup_tree_kill(fd, &err), 0);
 	reap(pid, SIGKILL);

@@ -32,6 +32,7 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "tests/forked.h"
+#include "tests/patience.h"
 #include "tests/temp_dir.h"
 
 #define TEXTS(list)                                                                                \
@@ -478,7 +479,7 @@ static _Noreturn void agent(int listen_fd)
 	memcpy(&listener, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(listener));
 
 	struct pollfd waiting = { .fd = listener, .events = POLLIN };
-	while (poll(&waiting, 1, 60000) == 1 && waiting.revents & POLLIN) {
+	while (poll(&waiting, 1, patience_ms(60000)) == 1 && waiting.revents & POLLIN) {
 		struct seccomp_notif call = { 0 };
 		struct seccomp_notif_resp answer = { 0 };
 		if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &call) < 0)

@@ -29,9 +29,10 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/jail/record.h"
+#include "tests/patience.h"
 #include "tests/sanitizer.h"
 
-#define PATIENCE_MS 60000
+#define PATIENCE_MS patience_ms(60000)
 
 /* The sanitizer's shadow is counted where no cgroup holds the memory: init would end. */
 #if HAS_SANITIZER
@@ -372,7 +373,7 @@ static inline int end_all(void **state)
 	(void)state;
 	char path[64];
 	(void)snprintf(path, sizeof(path), "/proc/self/task/%d/children", getpid());
-	for (int i = 0; i < 1000 && waitpid(-1, NULL, WNOHANG) >= 0; i++) {
+	for (int i = 0; i < patience_ms(1000) && waitpid(-1, NULL, WNOHANG) >= 0; i++) {
 		auto_file FILE *children = fopen(path, "re");
 		for (int pid; children && fscanf(children, "%d", &pid) == 1;)
 			(void)kill(pid, SIGKILL);

@@ -24,7 +24,7 @@ static inline bool read_of_thread(pid_t tid, const char *name, char *text, size_
 	return size > 0;
 }
 
-/* proc_pid_syscall(5) has the call.  Who may not read it sees in proc_pid_stat(5) that it sleeps. */
+/* Reads proc_pid_syscall(5), or proc_pid_stat(5) of a thread whose call is not shown. */
 static inline bool is_blocked_in(pid_t tid, long call)
 {
 	char text[256];

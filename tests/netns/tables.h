@@ -4,6 +4,9 @@
 
 #include <netinet/in.h> /* before linux/: they agree in this order only */
 
+#include <signal.h>
+#include <sys/prctl.h>
+
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
 
@@ -32,4 +35,23 @@ static inline int count_tables(void)
 	}
 	close(fd);
 	return count;
+}
+
+/* The holder of a table, whose parent ends at once, becomes a child of this test. */
+static inline void adopt_holders(void)
+{
+	MUST(prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0);
+}
+
+/* All processes below this test. */
+static inline void kill_children(void)
+{
+	while (waitpid(-1, NULL, WNOHANG) >= 0) {
+		int pid = 0;
+		FILE *children = fopen("/proc/thread-self/children", "re");
+		MUST(children);
+		while (fscanf(children, "%d", &pid) == 1)
+			(void)kill(pid, SIGKILL);
+		fclose(children);
+	}
 }

@@ -30,6 +30,7 @@
 
 /* The helper is played in a child, or is not installed. */
 static bool has_helper;
+static unsigned idle_ms = 3000; /* after which a holder ends that nobody asks */
 
 ssize_t __wrap_libexec_run(const struct libexec_call *call, struct cj_error *err);
 ssize_t __wrap_libexec_run(const struct libexec_call *call, struct cj_error *err)
@@ -40,7 +41,7 @@ ssize_t __wrap_libexec_run(const struct libexec_call *call, struct cj_error *err
 	pid_t pid = test_fork();
 	MUST(pid >= 0);
 	if (pid == 0)
-		_exit(host_table_hold(strcmp(call->args[0], "46") == 0, 3000, err) == 0 ? 0 : 1);
+		_exit(host_table_hold(strcmp(call->args[0], "46") == 0, idle_ms, err) == 0 ? 0 : 1);
 	int status = 0;
 	MUST(waitpid(pid, &status, 0) == pid);
 	return status == 0 ? 0 : cj_fail(err, EIO, "load");
@@ -301,6 +302,8 @@ static void body_shared(void)
 	char why[UPLINK_WHY_MAX];
 	struct place h = place_here();
 	has_helper = true;
+	idle_ms = (unsigned)patience_ms(60000); /* longer than this takes */
+	adopt_holders();
 	set_forwarding("1");
 	for (int i = 0; i < 4; i++) {
 		g[i] = place_new();
@@ -319,6 +322,7 @@ static void body_shared(void)
 		MUST(u[i].rules_fd == -1 && u[i].mark_fd == -1 && u[i].ring_fd == -1);
 		place_end(&g[i]);
 	}
+	kill_children();
 	await_nothing();
 }
 

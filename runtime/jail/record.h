@@ -5,7 +5,8 @@
  *
  * "<runtime dir>/runs/ID.json", 0600 in a 0700 directory: /run/cejail for root (one place for all
  * of root's jails: they share ids), $XDG_RUNTIME_DIR/cejail, or /run/user/UID/cejail, or
- * /dev/shm/cejail-UID; never /tmp.  The supervisor keeps an flock(2) on it.  A process that gets
+ * /dev/shm/cejail-UID; never /tmp.  The UID of a user namespace's root is that in the namespace
+ * above.  The supervisor keeps an flock(2) on it.  A process that gets
  * the lock knows that the supervisor is dead, even if its pid is used again.
  *
  * The record is written before the cgroup that it names is created, and removed after it.  So a
@@ -33,15 +34,21 @@ struct record {
 /* The directory, made if missing, checked to be ours and private.  Returns a descriptor. */
 int record_open_dir(struct cj_error *err);
 
-#define RECORD_SOCKET   "api.sock" /* the service's, in that directory */
-#define RECORD_DIRS_MAX 1024
+#define RECORD_SOCKET       "api.sock" /* a service's, in that directory */
+#define RECORD_SEARCHED_MAX 1024
+
+struct record_sockets {
+	const char *of_user;   /* in the arena; NULL: there is none in a directory of this user */
+	const char *of_system; /* of the system's service; NULL: there is none */
+	/* The directories where it looked, with the reason where it skipped one. */
+	char searched[RECORD_SEARCHED_MAX];
+};
 
 /*
- * record_find - the path of a file in that directory, which is not made.  NULL: it is not
- * there, and `out_dirs` lists the directories.  Fails: such a directory is not ours.
+ * record_find_sockets - the sockets of services that this user may run at.  Makes no directory, and
+ * skips one that is not ours and private.  root looks nowhere else if it has /run/cejail.
  */
-int record_find(const char *file, struct arena *a, char **out_path,
-		char out_dirs[static RECORD_DIRS_MAX], struct cj_error *err);
+int record_find_sockets(struct arena *a, struct record_sockets *out, struct cj_error *err);
 
 /*
  * Writes and locks; returns the descriptor that is the lock.  EEXIST: the id is in use.  A file

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * record_open_dir: a directory that only this user can write to.  Acts.
+ * The runtime directory: a directory that only this user can write to.  Acts.
  *
- * If a place does not exist the next one is tried.  A place with other modes or another owner than
- * ours is an error: another place would have another set of locks.
+ * If a place does not exist the next one is tried.  A directory that is not trusted has another
+ * owner than us, or a mode with which other users could write.  Only in /dev/shm, the last place,
+ * can another user plant one.  record_open_dir() fails there: another place would have another set
+ * of locks.  The search for a socket skips it, because a service listens only in a trusted one.
  */
 #include "runtime/jail/record.h"
 
@@ -15,8 +17,12 @@
 #include <unistd.h>
 
 #include "runtime/base/scope.h"
+#include "runtime/jail/ids/idmap.h"
 
-#define PLACE_MAX 256
+#define PLACE_MAX     256
+#define PATH_ROOM     (PLACE_MAX + 64)
+#define SYSTEM_DIR    "/run/cejail"
+#define SYSTEM_SOCKET SYSTEM_DIR "/" RECORD_SOCKET
 
 struct place {
 	char parent[PLACE_MAX]; /* "": not for this caller */
@@ -29,7 +35,8 @@ struct place {
 static struct place place_of_root(uid_t uid)
 {
 	struct place place = { .name = "cejail", .mode = 0755 };
-	if (uid == 0)
+	(void)uid;
+	if (geteuid() == 0)
 		(void)snprintf(place.parent, sizeof(place.parent), "/run");
 	return place;
 }
@@ -65,6 +72,16 @@ static struct place (*const places[])(uid_t uid) = {
 	place_of_user,
 	place_in_memory,
 };
+#define PLACES (sizeof(places) / sizeof(places[0]))
+
+/*
+ * Whose directories these are.  In a user namespace that an ordinary user has made, its root is
+ * that user: it must not take the name of the host's root in /dev/shm.
+ */
+static uid_t user_of_places(void)
+{
+	return geteuid() == 0 ? idmap_outside_uid() : geteuid();
+}
 
 /* In a sticky directory no other user can replace our directory; any other must be ours alone. */
 static bool is_safe_parent(const struct stat *st, bool is_shared)
@@ -76,6 +93,8 @@ static bool is_safe_parent(const struct stat *st, bool is_shared)
 
 /* Then the next place is tried: this one doesn't exist, or we can't create anything in it. */
 #define PLACE_IS_CLOSED (-ENOENT)
+/* There is something else than a directory of ours. */
+#define PLACE_IS_UNTRUSTED (-EPERM)
 
 static int open_parent(const struct place *place, struct cj_error *err)
 {
@@ -88,115 +107,134 @@ static int open_parent(const struct place *place, struct cj_error *err)
 	return is_safe_parent(&st, place->is_shared) ? take_fd(&fd) : PLACE_IS_CLOSED;
 }
 
-static int check_private(int fd, const char *path, mode_t mode, struct cj_error *err)
+/* Who may not remove it from a sticky directory needs another place. */
+static int distrust(const char *path, const struct stat *st, mode_t mode, struct cj_error *err)
 {
-	struct stat st;
-	if (fstat(fd, &st) < 0)
-		return cj_fail(err, errno, "look at '%s'", path);
-	if (st.st_uid == geteuid() && (st.st_mode & S_IRWXU) == S_IRWXU &&
-	    (st.st_mode & 07777 & ~mode) == 0)
-		return 0;
-	int rc = cj_fail(err, EPERM, "trust '%s': it belongs to uid %u and has mode %04o", path,
-			 st.st_uid, st.st_mode & 07777u);
-	(void)cj_hint(err, "remove it, or make it yours with mode %04o", mode);
-	return rc;
+	const char *kind = S_ISDIR(st->st_mode) ? "" : "is no directory, ";
+	(void)!cj_reject_as(err, EPERM, "trust '%s': it %sbelongs to uid %u and has mode %04o",
+			    path, kind, st->st_uid, st->st_mode & 07777u);
+	if (st->st_uid != geteuid() && geteuid() != 0)
+		(void)cj_hint(err, "set XDG_RUNTIME_DIR to a directory of yours with mode 0700, or "
+				   "ask root to remove it");
+	else
+		(void)cj_hint(err, "remove it, or make it a directory of yours with mode %04o",
+			      mode);
+	return PLACE_IS_UNTRUSTED;
 }
 
-/* dir_fd/name, made if missing.  `path` is for messages. */
+/* dir_fd/name, only if it is ours and private.  `path` is for messages. */
 static int open_private(int dir_fd, const char *name, const char *path, mode_t mode,
 			struct cj_error *err)
 {
-	auto_fd int fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 && errno == ENOENT) {
-		if (mkdirat(dir_fd, name, mode) < 0 && errno != EEXIST) {
-			bool is_closed = errno == EACCES || errno == EROFS;
-			return is_closed ? PLACE_IS_CLOSED : cj_fail(err, errno, "make '%s'", path);
-		}
-		fd = openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	}
-	if (fd < 0) {
-		int rc = cj_fail(err, errno, "open directory '%s'", path);
-		if (rc == -ENOTDIR || rc == -ELOOP)
-			(void)cj_hint(err, "remove it: cejail makes it anew");
-		return rc;
-	}
-	int rc = check_private(fd, path, mode, err);
-	return rc < 0 ? rc : take_fd(&fd);
+	struct stat st;
+	auto_fd int fd = openat(dir_fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT)
+		return PLACE_IS_CLOSED;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return cj_fail(err, errno, "open directory '%s'", path);
+	if (!S_ISDIR(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & S_IRWXU) != S_IRWXU ||
+	    (st.st_mode & 07777 & ~mode) != 0)
+		return distrust(path, &st, mode, err);
+	int own_fd = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	return own_fd < 0 ? cj_fail(err, errno, "open directory '%s'", path) : own_fd;
 }
 
-static int open_place(const struct place *place, struct cj_error *err)
+static int make_private(int dir_fd, const char *name, const char *path, mode_t mode,
+			struct cj_error *err)
 {
-	char path[PLACE_MAX + 64];
+	int fd = open_private(dir_fd, name, path, mode, err);
+	if (fd != PLACE_IS_CLOSED)
+		return fd;
+	if (mkdirat(dir_fd, name, mode) < 0 && errno != EEXIST) {
+		bool is_closed = errno == EACCES || errno == EROFS;
+		return is_closed ? PLACE_IS_CLOSED : cj_fail(err, errno, "make '%s'", path);
+	}
+	return open_private(dir_fd, name, path, mode, err);
+}
+
+static int make_place(const struct place *place, struct cj_error *err)
+{
+	char path[PATH_ROOM];
 	auto_fd int parent_fd = open_parent(place, err);
 	if (parent_fd < 0)
 		return parent_fd;
 
 	(void)snprintf(path, sizeof(path), "%s/%s", place->parent, place->name);
-	auto_fd int dir_fd = open_private(parent_fd, place->name, path, place->mode, err);
+	auto_fd int dir_fd = make_private(parent_fd, place->name, path, place->mode, err);
 	if (dir_fd < 0)
 		return dir_fd;
 
 	(void)snprintf(path, sizeof(path), "%s/%s/runs", place->parent, place->name);
-	auto_fd int runs_fd = open_private(dir_fd, "runs", path, 0700, err);
+	auto_fd int runs_fd = make_private(dir_fd, "runs", path, 0700, err);
 	/* Only if the directory was removed meanwhile: another place would have other locks. */
 	if (runs_fd == PLACE_IS_CLOSED)
 		return cj_fail(err, EACCES, "make '%s'", path);
 	return runs_fd < 0 ? runs_fd : take_fd(&dir_fd);
 }
 
-/* As open_private(), but creates nothing. */
-static int look_into(const struct place *place, const char *path, struct cj_error *err)
-{
-	auto_fd int parent_fd = open_parent(place, err);
-	if (parent_fd < 0)
-		return parent_fd;
-
-	auto_fd int fd =
-	    openat(parent_fd, place->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return errno == ENOENT ? PLACE_IS_CLOSED
-				       : cj_fail(err, errno, "open directory '%s'", path);
-	int rc = check_private(fd, path, place->mode, err);
-	return rc < 0 ? rc : take_fd(&fd);
-}
-
-int record_find(const char *file, struct arena *a, char **out_path,
-		char out_dirs[static RECORD_DIRS_MAX], struct cj_error *err)
-{
-	size_t used = 0;
-
-	*out_path = NULL;
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		struct place place = places[i](geteuid());
-		char path[PLACE_MAX + 64];
-		if (place.parent[0] == '\0')
-			continue;
-		(void)snprintf(path, sizeof(path), "%s/%s", place.parent, place.name);
-		used += (size_t)snprintf(out_dirs + used, RECORD_DIRS_MAX - used, "%s%s",
-					 used ? ", " : "", path);
-		auto_fd int fd = look_into(&place, path, err);
-		if (fd < 0 && fd != PLACE_IS_CLOSED)
-			return fd;
-		if (fd < 0 || faccessat(fd, file, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
-			continue;
-		*out_path = arena_printf(a, "%s/%s", path, file);
-		return *out_path ? 0 : cj_fail(err, ENOMEM, "find '%s'", file);
-	}
-	return 0;
-}
-
 int record_open_dir(struct cj_error *err)
 {
-	uid_t uid = geteuid();
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+	const uid_t uid = user_of_places();
+	for (size_t i = 0; i < PLACES; i++) {
 		struct place place = places[i](uid);
 		if (place.parent[0] == '\0')
 			continue;
-		int fd = open_place(&place, err);
+		int fd = make_place(&place, err);
 		if (fd != PLACE_IS_CLOSED)
 			return fd;
 	}
 	int rc = cj_reject(err, "there is no place for a runtime directory of uid %u", uid);
 	(void)cj_hint(err, "set XDG_RUNTIME_DIR to a directory of yours with mode 0700");
 	return rc;
+}
+
+/* --- the sockets of services ---------------------------------------------------------------- */
+
+static void add_searched(struct record_sockets *s, const char *path, const char *why)
+{
+	const size_t used = strlen(s->searched);
+	(void)snprintf(s->searched + used, sizeof(s->searched) - used, "%s%s%s%s%s",
+		       used ? ", " : "", path, why ? " (skipped: cannot " : "", why ? why : "",
+		       why ? ")" : "");
+}
+
+/* *out_ends: the directory is there, and this user's services listen in no later place. */
+static int search_place(const struct place *place, struct arena *a, struct record_sockets *out,
+			bool *out_ends, struct cj_error *err)
+{
+	char path[PATH_ROOM];
+	(void)snprintf(path, sizeof(path), "%s/%s", place->parent, place->name);
+	auto_fd int parent_fd = open_parent(place, err);
+	auto_fd int fd = parent_fd < 0
+			     ? parent_fd
+			     : open_private(parent_fd, place->name, path, place->mode, err);
+	if (fd < 0 && fd != PLACE_IS_CLOSED && fd != PLACE_IS_UNTRUSTED)
+		return fd;
+	add_searched(out, path, fd == PLACE_IS_UNTRUSTED ? err->msg : NULL);
+	*out_ends = strcmp(path, SYSTEM_DIR) == 0 && fd != PLACE_IS_CLOSED;
+	if (fd < 0 || faccessat(fd, RECORD_SOCKET, F_OK, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	out->of_user = arena_printf(a, "%s/" RECORD_SOCKET, path);
+	return out->of_user ? 0 : cj_fail(err, ENOMEM, "find the socket of a service");
+}
+
+int record_find_sockets(struct arena *a, struct record_sockets *out, struct cj_error *err)
+{
+	const uid_t uid = user_of_places();
+	bool ends = false;
+
+	*out = (struct record_sockets){ .of_user = NULL };
+	for (size_t i = 0; i < PLACES && !ends && !out->of_user; i++) {
+		struct place place = places[i](uid);
+		struct cj_error problem = { 0 };
+		if (place.parent[0] != '\0' && search_place(&place, a, out, &ends, &problem) < 0) {
+			*err = problem;
+			return -err->code;
+		}
+	}
+	if (geteuid() != 0)
+		add_searched(out, SYSTEM_DIR, NULL);
+	if (access(SYSTEM_SOCKET, F_OK) == 0)
+		out->of_system = SYSTEM_SOCKET;
+	return 0;
 }

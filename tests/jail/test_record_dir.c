@@ -22,11 +22,12 @@
 #include "runtime/base/scope.h"
 #include "tests/forked.h"
 
-/* WRAP: open geteuid mkdirat */
+/* WRAP: open geteuid mkdirat system_file_read */
 
 static char base[64]; /* stands for "/" */
 static uid_t as_uid;  /* whom the code believes to be; files keep their real owner */
 static int mkdir_errno;
+static const char *uid_map; /* NULL: cannot be read */
 
 uid_t __real_geteuid(void);
 uid_t __wrap_geteuid(void);
@@ -55,6 +56,14 @@ int __wrap_mkdirat(int dir_fd, const char *name, mode_t mode)
 	return __real_mkdirat(dir_fd, name, mode);
 }
 
+ssize_t __wrap_system_file_read(int dir_fd, const char *name, char *buf, size_t size);
+ssize_t __wrap_system_file_read(int dir_fd, const char *name, char *buf, size_t size)
+{
+	(void)dir_fd;
+	assert_string_equal(name, "/proc/self/uid_map");
+	return uid_map ? snprintf(buf, size, "%s", uid_map) : -EACCES;
+}
+
 static void make(const char *path, mode_t mode)
 {
 	char moved[512];
@@ -75,6 +84,7 @@ static int begin(void **state)
 	(void)state;
 	as_uid = __real_geteuid();
 	mkdir_errno = 0;
+	uid_map = "0 0 4294967295\n";
 	(void)unsetenv("XDG_RUNTIME_DIR");
 	(void)snprintf(base, sizeof(base), "/tmp/cejail-test-places.XXXXXX");
 	if (!mkdtemp(base))
@@ -297,6 +307,139 @@ static void without_any_place_the_hint_names_what_to_set(void **state)
 	assert_int_equal(record_open_dir(&err), -ENOSPC);
 }
 
+/* --- uid 0 of a user namespace -------------------------------------------------------------- */
+
+static void the_root_of_a_user_namespace_has_the_place_of_its_user_outside(void **state)
+{
+	(void)state;
+	need_root();
+	without_run();
+	uid_map = "0 1000 1\n";
+	auto_fd int fd = open_dir();
+	assert_true(fd >= 0);
+	assert_true(exists("/dev/shm/cejail-1000/runs"));
+	assert_false(exists("/dev/shm/cejail-0"));
+
+	make("/run/user/1000", 0700);
+	auto_fd int session_fd = open_dir();
+	assert_true(session_fd >= 0);
+	assert_true(exists("/run/user/1000/cejail/runs"));
+}
+
+static void without_a_readable_map_roots_place_has_its_own_id(void **state)
+{
+	(void)state;
+	need_root();
+	without_run();
+	uid_map = NULL;
+	auto_fd int fd = open_dir();
+	assert_true(fd >= 0);
+	assert_true(exists("/dev/shm/cejail-0/runs"));
+}
+
+/* --- the sockets of services ---------------------------------------------------------------- */
+
+static struct record_sockets find(struct arena *a)
+{
+	struct record_sockets found;
+	struct cj_error err = { 0 };
+	assert_int_equal(record_find_sockets(a, &found, &err), 0);
+	return found;
+}
+
+static void touch(const char *path)
+{
+	char moved[512];
+	(void)snprintf(moved, sizeof(moved), "%s%s", base, path);
+	auto_fd int fd = __real_open(moved, O_CREAT | O_WRONLY, 0600);
+	assert_true(fd >= 0);
+}
+
+static void expect_found(const char *path)
+{
+	auto_arena struct arena a = { 0 };
+	struct record_sockets found = find(&a);
+	assert_non_null(found.of_user);
+	assert_string_equal(found.of_user, path);
+}
+
+static void expect_none(const char *searched)
+{
+	auto_arena struct arena a = { 0 };
+	struct record_sockets found = find(&a);
+	assert_null(found.of_user);
+	assert_non_null(strstr(found.searched, searched));
+}
+
+static void a_search_makes_no_directory_and_names_those_where_it_looked(void **state)
+{
+	(void)state;
+	without_run();
+	make(user_place(""), 0700);
+	expect_none(user_place("/cejail"));
+	expect_none(memory_place(""));
+	assert_false(exists(user_place("/cejail")));
+	assert_false(exists(memory_place("")));
+}
+
+static void a_search_goes_on_to_the_place_of_another_environment(void **state)
+{
+	(void)state;
+	without_run();
+	make("/session", 0700);
+	make("/session/cejail", 0700);
+	(void)setenv("XDG_RUNTIME_DIR", "/session", 1);
+	make(memory_place(""), 0700);
+	touch(memory_place("/" RECORD_SOCKET));
+	expect_found(memory_place("/" RECORD_SOCKET));
+	touch("/session/cejail/" RECORD_SOCKET);
+	expect_found("/session/cejail/" RECORD_SOCKET);
+}
+
+static void a_search_skips_a_directory_that_others_may_write_to_and_says_why(void **state)
+{
+	(void)state;
+	without_run();
+	make("/session", 0700);
+	make("/session/cejail", 0777);
+	touch("/session/cejail/" RECORD_SOCKET);
+	(void)setenv("XDG_RUNTIME_DIR", "/session", 1);
+	expect_none("/session/cejail (skipped: cannot trust");
+	expect_none("mode 0777");
+	make(memory_place(""), 0700);
+	touch(memory_place("/" RECORD_SOCKET));
+	expect_found(memory_place("/" RECORD_SOCKET));
+}
+
+static void a_search_skips_what_somebody_else_left_in_shared_memory(void **state)
+{
+	(void)state;
+	without_run();
+	touch(memory_place(""));
+	expect_none("it is no directory");
+	if (__real_geteuid() != 0)
+		return;
+	char moved[512];
+	(void)snprintf(moved, sizeof(moved), "%s%s", base, memory_place(""));
+	assert_int_equal(unlink(moved), 0);
+	make(memory_place(""), 0700);
+	assert_int_equal(chown(moved, 1000, 1000), 0);
+	expect_none("it belongs to uid 1000");
+}
+
+static void a_root_with_a_place_in_run_looks_nowhere_else(void **state)
+{
+	(void)state;
+	need_root();
+	make(memory_place(""), 0700);
+	touch(memory_place("/" RECORD_SOCKET));
+	expect_found(memory_place("/" RECORD_SOCKET));
+	make("/run/cejail", 0755);
+	expect_none("/run/cejail");
+	touch("/run/cejail/" RECORD_SOCKET);
+	expect_found("/run/cejail/" RECORD_SOCKET);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -314,6 +457,13 @@ int main(void)
 		TEST(a_link_is_not_followed),
 		TEST(the_inner_directory_is_checked_as_well),
 		TEST(without_any_place_the_hint_names_what_to_set),
+		TEST(the_root_of_a_user_namespace_has_the_place_of_its_user_outside),
+		TEST(without_a_readable_map_roots_place_has_its_own_id),
+		TEST(a_search_makes_no_directory_and_names_those_where_it_looked),
+		TEST(a_search_goes_on_to_the_place_of_another_environment),
+		TEST(a_search_skips_a_directory_that_others_may_write_to_and_says_why),
+		TEST(a_search_skips_what_somebody_else_left_in_shared_memory),
+		TEST(a_root_with_a_place_in_run_looks_nowhere_else),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

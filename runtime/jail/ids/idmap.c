@@ -211,3 +211,15 @@ bool idmap_is_initial(void)
 	return sscanf(text, "%lu %lu %lu", &first, &below, &count) == 3 && first == 0 &&
 	       below == 0 && count == UINT32_MAX;
 }
+
+uid_t idmap_outside_uid(void)
+{
+	struct idmap_ranges uids;
+	struct cj_error ignored;
+	uint32_t outside = 0;
+
+	if (read_map("/proc/self/uid_map", &uids, &ignored) < 0 ||
+	    !idmap_outside(&uids, geteuid(), &outside))
+		return geteuid();
+	return outside;
+}

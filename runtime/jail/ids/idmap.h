@@ -50,3 +50,6 @@ int idmap_hint(struct cj_error *err);
  * itself (user_namespaces(7)).  True, too, where that can't be read.
  */
 bool idmap_is_initial(void);
+
+/* This process's user id in the user namespace above; its own if that can't be read. */
+uid_t idmap_outside_uid(void);

@@ -486,6 +486,79 @@ def _():
                 os.unlink(log)
 
 
+PLANT = """mount -t tmpfs -o mode=755 none /run && mount -t tmpfs -o mode=1777 none /dev/shm || exit
+mkdir -p /run/user/65534 && chown 65534 /run/user/65534 && chmod 700 /run/user/65534
+for uid; do mkdir -m 700 /dev/shm/cejail-$uid && chown 65533 /dev/shm/cejail-$uid || exit; done
+echo ready; read line"""
+
+
+class Planted:
+    """Mounts of its own, where /run is new, and another user has taken these users' names in /dev/shm."""
+
+    def __init__(self, *uids):
+        self.uids = uids
+
+    def __enter__(self):
+        words = ["unshare", "-m", "/bin/sh", "-c", PLANT, "sh", *map(str, self.uids)]
+        self.holder = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        equal(self.holder.stdout.readline(), b"ready\n", "the first line of the mounts")
+        self.root = f"/proc/{self.holder.pid}/root"
+        return self
+
+    def __call__(self, uid, *words, before=()):
+        env = environment(HOME="/nonexistent")
+        env.pop("XDG_RUNTIME_DIR", None)
+        enter = ["nsenter", "-m", "-t", str(self.holder.pid), "-S", str(uid), "-G", str(uid), *before, CEJAIL]
+        process = subprocess.Popen([*enter, *words], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        return finish(process, 60, None, words)
+
+    def end_service(self, uid):
+        pid = owner_of(self.root + self(uid, "session", "socket").exits(0).out.strip())
+        os.kill(pid, signal.SIGTERM)
+        wait_until(lambda: has_ended(pid), "the end of the service", 60)
+
+    def __exit__(self, *unused):
+        self.holder.communicate()
+
+
+@test("a directory that another user made in /dev/shm blocks no session and no `run --remote`", who="root", limit=180)
+def _():
+    with Planted(0, 65534) as place:
+        for uid in (0, 65534):
+            refused(place(uid, "run", "--remote", "--", "true"), "no service listens")
+            name = place(uid, "session", "create", "-p", "base", "--network", "none").exits(0).out.strip()
+            try:
+                place(uid, "session", "exec", name, "--", "echo", "hi").exits(0).says("hi\n")
+                place(uid, "run", "--remote", "-p", "base", "--network", "none", "--", "echo", "there").exits(0).says("there\n")
+                place(uid, "session", "end", name).exits(0)
+            finally:
+                place.end_service(uid)
+
+
+@test("if no other place is left, the error and doctor name the directory in /dev/shm, its owner and the remedy", who="root")
+def _():
+    with Planted(65534) as place:
+        os.rmdir(place.root + "/run/user/65534")
+        words = ("/dev/shm/cejail-65534'", "uid 65533", "XDG_RUNTIME_DIR")
+        refused(place(65534, "session", "create", "-p", "base"), "none can be started", *words)
+        refused(place(65534, "ps"), *words)
+        refused(place(65534, "run", "--remote", "--", "true"), "no service listens", "/dev/shm/cejail-65534", "uid 65533")
+        doctor = place(65534, "doctor").out
+        for word in words:
+            contains(doctor, word, "doctor")
+        place(65534, "run", "-p", "base", "--network", "none", "--", "echo", "hi").exits(0).says("hi\n")
+
+
+@test("the root of a user's own user namespace does not take the host root's name in /dev/shm", who="root")
+def _():
+    with Planted() as place:
+        done = place(65532, "run", "-p", "base", "--network", "none", "--", "echo", "hi", before=("unshare", "-r"))
+        if done.code == 125 and "user namespace" in done.err:
+            raise Skip(done.err.strip())
+        done.exits(0).says("hi\n")
+        equal(os.listdir(place.root + "/dev/shm"), ["cejail-65532"], "what is in /dev/shm")
+
+
 class Liar:
     """Something that listens and is no service: it answers the same to every request."""
 

@@ -35,17 +35,14 @@ static int fail_connect(const char *path, int code, struct cj_error *err)
 
 int remote_find_socket(struct arena *a, const char **out_path, struct cj_error *err)
 {
-	static const char *const systems = "/run/cejail/" RECORD_SOCKET;
-	char dirs[RECORD_DIRS_MAX];
-	char *path = NULL;
+	struct record_sockets found;
 
-	if (record_find(RECORD_SOCKET, a, &path, dirs, err) < 0)
+	if (record_find_sockets(a, &found, err) < 0)
 		return -err->code;
-	*out_path = path ? path : systems;
-	if (path || access(systems, F_OK) == 0)
+	*out_path = found.of_user ? found.of_user : found.of_system;
+	if (*out_path)
 		return 0;
-	(void)!cj_reject_as(err, ENOENT, "--remote: no service listens in %s%s", dirs,
-			    geteuid() == 0 ? "" : " or /run/cejail");
+	(void)!cj_reject_as(err, ENOENT, "--remote: no service listens in %s", found.searched);
 	return cj_hint(err, "start one: cejail serve; or name its socket: --remote=SOCKET");
 }
 

@@ -22,11 +22,10 @@
 #include "runtime/front/cli/remote/remote.h"
 #include "runtime/jail/record.h"
 
-#define SYSTEM_SOCKET "/run/cejail/" RECORD_SOCKET
-#define LOG_FILE      "serve.log"
-#define LOG_MAX       (64u << 10)
-#define START_MS      30000 /* for a new service to listen */
-#define LOOK_MS       20    /* between two attempts to connect */
+#define LOG_FILE "serve.log"
+#define LOG_MAX  (64u << 10)
+#define START_MS 30000 /* for a new service to listen */
+#define LOOK_MS  20    /* between two attempts to connect */
 
 static const char *const systemctls[] = { "/usr/bin/systemctl", "/bin/systemctl" };
 
@@ -41,28 +40,16 @@ static bool answers(const char *path)
 	return fd >= 0;
 }
 
-/* NULL: none of this user's. */
-static int find_own(struct session_call *c, const char **out, struct cj_error *err)
-{
-	char dirs[RECORD_DIRS_MAX];
-	char *path = NULL;
-
-	if (record_find(RECORD_SOCKET, &c->config.arena, &path, dirs, err) < 0)
-		return -err->code;
-	*out = path;
-	return 0;
-}
-
 static int find_running(struct session_call *c, struct cj_error *err)
 {
-	const char *own = NULL;
+	struct record_sockets found;
 
-	if (find_own(c, &own, err) < 0)
+	if (record_find_sockets(&c->config.arena, &found, err) < 0)
 		return -err->code;
-	if (answers(own))
-		c->socket = own;
-	else if (answers(SYSTEM_SOCKET))
-		c->socket = SYSTEM_SOCKET;
+	if (answers(found.of_user))
+		c->socket = found.of_user;
+	else if (answers(found.of_system))
+		c->socket = found.of_system;
 	return 0;
 }
 

@@ -16,6 +16,7 @@
 #include "rootfs/files/artifacts.h"
 #include "rootfs/files/inputs.h"
 #include "runtime/base/text.h"
+#include "runtime/front/request/rights.h"
 
 #define NAME "request" /* in messages, where a file's path would stand */
 
@@ -286,6 +287,11 @@ static const struct own_key {
 #undef AT
 #define OWN_KEYS (sizeof(own_keys) / sizeof(own_keys[0]))
 
+const char *request_own_key(size_t i)
+{
+	return i < OWN_KEYS ? own_keys[i].key.name : NULL;
+}
+
 static bool has_key(const struct own_key *own, enum request_kind kind)
 {
 	return (own->kinds & (1u << kind)) != 0;
@@ -300,6 +306,13 @@ static const struct json_key *own_key_of(const char *name, enum request_kind kin
 }
 
 /* --- the keys that are settings ---------------------------------------------------- */
+
+/* The row of settings[] and that of rights.h have to say so: either fails closed without the other.
+ */
+static bool is_askable(const struct setting *s)
+{
+	return s && s->scope != SCOPE_NO_REQUEST && rights_effect_of(s->key) >= 0;
+}
 
 enum request_fit request_fit_of(const struct setting *s)
 {
@@ -319,7 +332,7 @@ static const char *suggest_key(const char *key, enum request_kind kind)
 
 	const char *near = setting_suggest_key(key);
 	const struct setting *s = near ? setting_by_key(near) : NULL;
-	if (s && s->scope != SCOPE_NO_REQUEST)
+	if (is_askable(s))
 		names[count] = near;
 	return text_nearest(key, names);
 }
@@ -355,7 +368,7 @@ static int read_key(void *context, const char *key, const struct setting *s,
 	const struct json_key *own = own_key_of(key, kind);
 	if (own)
 		return json_key_read(&r->in, own, node, r->out, err);
-	if (!s || s->scope == SCOPE_NO_REQUEST)
+	if (!is_askable(s))
 		return refuse_key(key, s, node, kind, err);
 	if (kind == REQUEST_EXEC && request_fit_of(s) == FIT_COLD)
 		return refuse_change(key, node, err);
@@ -452,35 +465,21 @@ static int apply_key(void *context, const char *key, const struct setting *s,
 	const struct applying *to = context;
 	if (own_key_of(key, to->kind))
 		return 0;
-	if (!s || s->scope == SCOPE_NO_REQUEST)
+	if (!is_askable(s))
 		return refuse_key(key, s, node, to->kind, err);
 	if (s->scope == SCOPE_HOST && !to->may_name_host_paths)
 		return refuse_host(key, node, err);
 	return profile_apply(to->c, NAME, s, node, err);
 }
 
-/* What a profile insists on stays: another profile is the way to have less. */
-static int check_kept(const char *key, bool was, bool is, struct cj_error *err)
-{
-	if (!was || is)
-		return 0;
-	int rc =
-	    cj_reject_as(err, EPERM, NAME ": %s is the profile's, and can't be taken back", key);
-	cj_hint(err, "choose a profile without it");
-	return rc;
-}
-
 int request_apply(const struct request *r, bool may_name_host_paths, struct config *c,
 		  struct cj_error *err)
 {
 	struct applying to = { c, may_name_host_paths, r->kind };
-	bool was_strict = c->strict, was_noexec = c->noexec;
+	const struct config before = *c; /* its flags, not its lists */
+
 	int rc = profile_walk(NAME, r->root, apply_key, &to, err);
-	if (rc == 0)
-		rc = check_kept("strict", was_strict, c->strict, err);
-	if (rc == 0)
-		rc = check_kept("noexec", was_noexec, c->noexec, err);
-	return rc;
+	return rc < 0 ? rc : rights_validate_kept(c, &before, err);
 }
 
 /* --- onto a plan ----------------------------------------------------------------------- */

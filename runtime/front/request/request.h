@@ -35,6 +35,8 @@ enum request_fit {
 };
 /* How much is left to a request that has this setting. */
 enum request_fit request_fit_of(const struct setting *s);
+/* The keys that are no settings, such as "code"; NULL: `i` is behind the last one. */
+const char *request_own_key(size_t i);
 
 /* What a body asks for. */
 enum request_kind {
@@ -89,7 +91,7 @@ int request_parse(struct blob body, const struct request_caps *caps, struct aren
  * `may_name_host_paths`: settings that name something of the host (ro_bind, bind, connect, rootfs,
  * seccomp, cgroup_parent, file, allow_private) are refused without it (EACCES).  Never over the
  * API: tty, what belongs to a profile, and how a result is delivered (EINVAL).  A profile's strict
- * and noexec stay (EPERM).
+ * and noexec stay (EPERM, rights_validate_kept()).
  */
 int request_apply(const struct request *r, bool may_name_host_paths, struct config *c,
 		  struct cj_error *err);

@@ -4,6 +4,10 @@
  *
  * The server validates a request's config against the rights.  The worker applies the clamps to
  * the config that it has read itself.
+ *
+ * One table has every key of a request and what it can do to the limits and the isolation of a run.
+ * --request-fd, the API, its sessions and execs, and the tools of MCP all validate against this
+ * table.  A key without a row is refused.
  */
 #pragma once
 
@@ -17,6 +21,17 @@
 
 /* No ceiling; 0: the profile's own value. */
 #define CEILING_NONE UINT64_MAX
+
+enum rights_effect {
+	RIGHTS_NEUTRAL, /* no limit and no isolation depends on it, or other code bounds it */
+	RIGHTS_LOWERS,  /* it can only lower or restrict what the profile or a ceiling gives */
+	RIGHTS_RAISES,  /* it gives access to the host, so it needs host_paths */
+};
+
+/* -1: the table has no such key, so no request may have it. */
+int rights_effect_of(const char *key);
+/* The keys of the table, in its order; NULL: `i` is behind the last one. */
+const char *rights_key(size_t i);
 
 struct ceilings {
 	uint64_t memory_bytes, millicpus, pids, wall_ms, disk_bytes, output_bytes;
@@ -55,6 +70,13 @@ struct rights_clamp {
  */
 int rights_validate(const struct rights *r, const struct config *asked,
 		    const struct config *profile, struct rights_clamp *clamp, struct cj_error *err);
+/*
+ * rights_validate_kept - what a request can take back for no caller: strict and noexec of `before`.
+ *
+ * Fails: EPERM, the setting named.
+ */
+int rights_validate_kept(const struct config *asked, const struct config *before,
+			 struct cj_error *err);
 /* The refusal of a request that asks for a network itself, where *clamp has taken it away. */
 int rights_refuse_network(struct cj_error *err);
 

@@ -13,6 +13,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "profiles/profile.h"
+#include "profiles/settings.h"
+#include "runtime/base/scope.h"
+#include "runtime/front/request/request.h"
 #include "runtime/front/serve/access/account.h"
 
 static void profiles_are_all_or_those_named(void **state)
@@ -198,8 +202,7 @@ static void a_caller_has_no_more_network_than_the_profile(void **state)
 	struct validated v;
 	validated_init(&v);
 	v.asked.network = NETWORK_PUBLIC;
-	assert_forbidden(
-	    &v, "network: this caller's runs may have no more of it than the profile gives");
+	assert_forbidden(&v, "network.mode: 'public' is more than the profile's 'none'");
 	v.profile.network = NETWORK_PUBLIC;
 	assert_int_equal(validate(&v), 0);
 	assert_int_equal(strings_add(&v.asked.allow, &arena, "example.org:443"), 0);
@@ -276,6 +279,217 @@ static void the_services_own_uid_may_ask_for_all_that_run_may(void **state)
 	assert_memory_equal(&v.clamp.ceilings, &none, sizeof(none));
 }
 
+/* --- the table of keys ---------------------------------------------------------- */
+
+static bool is_own_key(const char *key)
+{
+	for (size_t i = 0; request_own_key(i); i++)
+		if (strcmp(request_own_key(i), key) == 0)
+			return true;
+	return false;
+}
+
+static void every_key_of_a_request_has_one_rule_and_no_other_key_has(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < settings_count; i++) {
+		const struct setting *s = &settings[i];
+		int effect = s->key ? rights_effect_of(s->key) : -1;
+		bool is_own = s->key && is_own_key(s->key); /* "command" is another key there */
+		if (!s->key || is_own)
+			continue;
+		if ((effect < 0) != (s->scope == SCOPE_NO_REQUEST))
+			fail_msg("%s: its scope and its rule differ", s->key);
+		assert_int_equal(effect == RIGHTS_RAISES, s->scope == SCOPE_HOST);
+	}
+	for (size_t i = 0; request_own_key(i); i++)
+		if (rights_effect_of(request_own_key(i)) < 0)
+			fail_msg("%s has no rule", request_own_key(i));
+	for (size_t i = 0; rights_key(i); i++) {
+		const char *key = rights_key(i);
+		if (!setting_by_key(key) && !is_own_key(key))
+			fail_msg("%s is no key of a request", key);
+		for (size_t k = 0; k < i; k++)
+			assert_string_not_equal(rights_key(k), key);
+	}
+}
+
+/* Each rule that lowers: what a profile sets, and a request one step above it. */
+static const struct step {
+	const char *key, *profile, *above, *same;
+} steps[] = {
+	{ "memory", "\"memory\":\"64M\"", "\"memory\":67108865", "\"memory\":\"64M\"" },
+	{ "cpus", "\"cpus\":0.5", "\"cpus\":0.501", "\"cpus\":0.5" },
+	{ "pids", "\"pids\":9", "\"pids\":10", "\"pids\":9" },
+	{ "timeout", "\"timeout\":\"2s\"", "\"timeout\":\"2001ms\"", "\"timeout\":2" },
+	{ "disk", "\"disk\":\"1M\"", "\"disk\":1048577", "\"disk\":\"1M\"" },
+	{ "max_output", "\"max_output\":\"1K\"", "\"max_output\":1025", "\"max_output\":1024" },
+	{ "nofile", "\"nofile\":64", "\"nofile\":65", "\"nofile\":64" },
+	{ "cpu_time", "\"cpu_time\":\"1s\"", "\"cpu_time\":\"1001ms\"", "\"cpu_time\":1" },
+	{ "on_output_limit", "\"on_output_limit\":\"kill\"", "\"on_output_limit\":\"truncate\"",
+	  "\"on_output_limit\":\"kill\"" },
+	{ "network.mode", "\"network\":\"none\"", "\"network\":\"public\"",
+	  "\"network\":\"none\"" },
+	{ "network.uplink", "\"network\":{\"mode\":\"public\",\"uplink\":\"none\"}",
+	  "\"network\":{\"uplink\":\"auto\"}", "\"network\":{\"uplink\":\"none\"}" },
+	{ "network.allow", "\"network\":{\"mode\":\"public\",\"allow\":[\"a.example\"]}",
+	  "\"network\":{\"allow\":[\"b.example\"]}", "\"network\":{\"allow\":[\"a.example\"]}" },
+	{ "strict", "\"strict\":true", "\"strict\":false", "\"strict\":true" },
+	{ "noexec", "\"noexec\":true", "\"noexec\":false", "\"noexec\":true" },
+	{ "writable", "\"noexec\":true", "\"writable\":true", "\"writable\":false" },
+};
+
+static const struct step *find_step(const char *key)
+{
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
+		if (strcmp(steps[i].key, key) == 0)
+			return &steps[i];
+	return NULL;
+}
+
+/* As each door does: parse, apply, validate.  0, or the first refusal. */
+static int ask_as(enum request_kind kind, const struct config *profile, const char *members,
+		  struct cj_error *err)
+{
+	static const char *const programs[] = { [REQUEST_RUN] = ",\"command\":[\"true\"]",
+						[REQUEST_SESSION] = "",
+						[REQUEST_EXEC] = ",\"command\":[\"true\"]" };
+	static const struct rights rights = { .network = NETWORK_AS_PROFILE };
+	const struct request_caps caps = { SIZE_MAX, SIZE_MAX,     SIZE_MAX,
+					   SIZE_MAX, .kind = kind, .profile = "p" };
+	auto_arena struct arena a = { 0 };
+	struct rights_clamp clamp;
+	struct request r;
+	struct config c;
+
+	const char *text = arena_printf(&a, "{%s%s}", members, programs[kind]);
+	assert_non_null(text);
+	*err = (struct cj_error){ 0 };
+	assert_int_equal(config_copy(&c, profile, err), 0);
+	int rc = request_parse((struct blob){ text, strlen(text) }, &caps, &a, &r, err);
+	if (rc == 0)
+		rc = request_apply(&r, false, &c, err);
+	if (rc == 0)
+		rc = rights_validate(&rights, &c, profile, &clamp, err);
+	config_fini(&c);
+	return rc;
+}
+
+static void no_kind_of_request_goes_one_step_above_its_profile(void **state)
+{
+	(void)state;
+	for (size_t i = 0; rights_key(i); i++) {
+		const struct step *step = find_step(rights_key(i));
+		auto_arena struct arena a = { 0 };
+		const char *extends;
+		struct cj_error err = { 0 };
+		struct config profile;
+
+		if (rights_effect_of(rights_key(i)) != RIGHTS_LOWERS)
+			continue;
+		if (!step)
+			fail_msg("%s can only lower: the test needs a step above it",
+				 rights_key(i));
+		config_init(&profile);
+		const char *text = arena_printf(&a, "{%s}", step->profile);
+		assert_int_equal(
+		    profile_read_text(&profile, "p", text, strlen(text), &extends, &err), 0);
+		for (enum request_kind kind = REQUEST_RUN; kind <= REQUEST_EXEC; kind++) {
+			if (ask_as(kind, &profile, step->above, &err) == 0)
+				fail_msg("%s by a request of kind %d", step->above, (int)kind);
+			if (strstr(err.msg, step->key) == NULL || err.hint[0] == '\0')
+				fail_msg("%s: %s", step->above, err.msg);
+			bool is_jails = kind == REQUEST_EXEC &&
+					request_fit_of(setting_by_key(step->key)) == FIT_COLD;
+			if (!is_jails && ask_as(kind, &profile, step->same, &err) < 0)
+				fail_msg("%s: %s", step->same, err.msg);
+		}
+		config_fini(&profile);
+	}
+}
+
+static void a_request_chooses_no_uplink_but_none(void **state)
+{
+	(void)state;
+	struct validated v;
+	validated_init(&v);
+	v.profile.network = v.asked.network = NETWORK_PUBLIC;
+	for (enum uplink_kind given = 0; given < UPLINK_COUNT; given++) {
+		for (enum uplink_kind asked = 0; asked < UPLINK_COUNT; asked++) {
+			v.profile.uplink = given;
+			v.asked.uplink = asked;
+			v.rights.network = NETWORK_AS_PROFILE;
+			int wanted = asked == given || asked == UPLINK_NONE ? 0 : -EACCES;
+			assert_int_equal(validate(&v), wanted);
+			v.rights.network = NETWORK_NEVER;
+			assert_int_equal(validate(&v), wanted);
+			v.rights.network = NETWORK_ANY;
+			assert_int_equal(validate(&v), 0);
+		}
+	}
+	v.rights.network = NETWORK_AS_PROFILE;
+	v.profile.uplink = UPLINK_NONE;
+	v.asked.uplink = UPLINK_PASTA;
+	assert_forbidden(&v, "network.uplink: 'pasta' is not the profile's, which is 'none'");
+	assert_non_null(strstr(v.err.hint, "'none'"));
+}
+
+static void the_output_policy_kill_stays_unless_the_caller_may_name_host_paths(void **state)
+{
+	(void)state;
+	struct validated v;
+	validated_init(&v);
+	v.profile.on_output_limit = OUTPUT_KILL;
+	assert_forbidden(&v, "on_output_limit: 'truncate' is more than the profile's 'kill'");
+	v.rights.host_paths = true;
+	assert_int_equal(validate(&v), 0);
+	v = (struct validated){ .profile = v.asked, .asked = v.profile };
+	assert_int_equal(validate(&v), 0);
+}
+
+/* The closed ranges open by an entry of the list: a list that a request may choose would open all.
+ */
+static void with_allow_private_only_the_profiles_own_destinations_are_open(void **state)
+{
+	auto_arena struct arena arena = { 0 };
+	(void)state;
+	struct validated v;
+	validated_init(&v);
+	v.profile.network = v.asked.network = NETWORK_PUBLIC;
+	v.profile.allow_private = v.asked.allow_private = true;
+	assert_int_equal(validate(&v), 0);
+	assert_int_equal(strings_add(&v.asked.allow, &arena, "10.0.0.1"), 0);
+	assert_forbidden(&v, "network.allow: '10.0.0.1' is not in the profile's list, and it has "
+			     "allow_private");
+	v.rights.host_paths = true;
+	assert_int_equal(validate(&v), 0);
+	v.rights.host_paths = false;
+	assert_int_equal(strings_add(&v.profile.allow, &arena, "10.0.0.1"), 0);
+	assert_int_equal(validate(&v), 0);
+}
+
+/* 0 in a config is no limit: it is above every ceiling. */
+static void no_limit_is_more_than_each_ceiling(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		struct validated v;
+		validated_init(&v);
+		put(&v.asked, numbers[i].config_at, 0);
+		assert_int_equal(validate(&v), -EACCES);
+		assert_non_null(strstr(v.err.msg, "no limit is above the profile's value of"));
+		put(&v.profile, numbers[i].config_at, 0);
+		assert_int_equal(validate(&v), 0);
+		put(&v.rights.ceilings, numbers[i].ceiling_at, numbers[i].value);
+		assert_int_equal(validate(&v), 0);
+		assert_int_equal(get(&v.clamp.ceilings, numbers[i].ceiling_at), numbers[i].value);
+	}
+	struct validated v;
+	validated_init(&v);
+	v.profile.cpu_ms = 1000;
+	assert_forbidden(&v, "cpu_time: no limit is above the profile's value of 1s");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -289,6 +503,13 @@ int main(void)
 		cmocka_unit_test(a_caller_has_no_more_network_than_the_profile),
 		cmocka_unit_test(a_clamp_changes_the_config_and_names_what_shapes_the_jail),
 		cmocka_unit_test(more_cpu_time_than_the_profiles_is_refused),
+		cmocka_unit_test(every_key_of_a_request_has_one_rule_and_no_other_key_has),
+		cmocka_unit_test(no_kind_of_request_goes_one_step_above_its_profile),
+		cmocka_unit_test(a_request_chooses_no_uplink_but_none),
+		cmocka_unit_test(
+		    the_output_policy_kill_stays_unless_the_caller_may_name_host_paths),
+		cmocka_unit_test(with_allow_private_only_the_profiles_own_destinations_are_open),
+		cmocka_unit_test(no_limit_is_more_than_each_ceiling),
 		cmocka_unit_test(the_services_own_uid_may_ask_for_all_that_run_may),
 	};
 	return cmocka_run_group_tests_name("rights", tests, NULL, NULL);

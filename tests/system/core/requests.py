@@ -121,6 +121,28 @@ def _():
     refused(ask(shell("true", network={"allow": ["2.2.2.2"]}), "--network", "public", "--allow", "1.1.1.1"), "network")
 
 
+@test("a request chooses no other uplink than the command line's, and opens no closed address by --allow-private")
+def _():
+    for uplink in ("auto", "host", "pasta", "slirp4netns"):
+        asked = shell("true", network={"uplink": uplink})
+        refused(ask(asked, "--network", "public", "--uplink", "none"), f"network.uplink: '{uplink}' is not the profile's, which is 'none'", "command line")
+        tried()
+    public = ("--network", "public", "--allow-private")
+    refused(ask(shell("true", network={"allow": ["10.0.0.1"]}), *public), "network.allow: '10.0.0.1' is not in the profile's list")
+    with Folder() as folder:
+        path = folder.file("mine.json", '{"extends": "base", "network": {"mode": "public", "uplink": "none"}}')
+        refused(ask({"command": ["true"], "network": {"uplink": "auto"}}, "-p", path), "network.uplink", "'none'")
+    equal(ask_result(shell("true", network={"uplink": "none"}), "--network", "public")["status"], "exited", "status")
+
+
+@test("a request does not turn on_output_limit: kill into truncate")
+def _():
+    kill = ("--on-output-limit", "kill", "--max-output", "1K")
+    refused(ask(shell("true", on_output_limit="truncate"), *kill), "on_output_limit: 'truncate' is more than the profile's 'kill'", "command line")
+    value = ask_result(shell("yes", on_output_limit="kill"), "--max-output", "1K")
+    equal(value["status"], "output_limit", "the status of a request that asks for kill")
+
+
 @test("a request can't name anything of the host, and the command line can")
 def _():
     with Folder() as folder:
@@ -143,6 +165,7 @@ def _():
         refused(ask(shell("true", **{key: value})), key)
         tried()
     refused(ask(shell("true", noexec=False), "--noexec"), "can't be taken back")
+    refused(ask(shell("true", writable=True), "--noexec"), "writable", "noexec", "can't be taken back")
 
 
 @test("what is not one valid request is refused with its place, and nothing runs")

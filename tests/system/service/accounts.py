@@ -60,6 +60,42 @@ def _():
             lacks(value["stdout"]["text"], "eth0", "the devices inside")
 
 
+# What a profile sets, and the member of a request one step above it; True: an exec may have the key, too.
+STEPS = (
+    ({"memory": "64M"}, {"memory": (64 << 20) + 1}, False), ({"cpus": 0.5}, {"cpus": 0.501}, False),
+    ({"pids": 20}, {"pids": 21}, False), ({"timeout": "2s"}, {"timeout": "2001ms"}, True),
+    ({"disk": "1M"}, {"disk": (1 << 20) + 1}, False), ({"max_output": "1K"}, {"max_output": 1025}, True),
+    ({"nofile": 64}, {"nofile": 65}, False), ({"cpu_time": "1s"}, {"cpu_time": "1001ms"}, False),
+    ({"on_output_limit": "kill"}, {"on_output_limit": "truncate"}, True),
+    ({"network": {"mode": "public", "uplink": "none"}}, {"network": {"uplink": "auto"}}, False),
+    ({"network": {"mode": "public", "allow_private": True}}, {"network": {"allow": ["10.0.0.1"]}}, False),
+    ({"network": "none"}, {"network": "public"}, False), ({"noexec": True}, {"noexec": False}, False),
+    ({"noexec": True}, {"writable": True}, False),
+)  # fmt: skip
+
+
+@test("one step above the value of a profile is refused for a run, a session and an exec", limit=120)
+def _():
+    with Folder() as f:
+        for number, (profile, _more, _is_execs) in enumerate(STEPS):
+            f.file(f"config/cejail/profiles/step{number}.json", json.dumps({"extends": "base", **profile}))
+        with Service(config={**callers(host_paths=False, sessions=40), "sessions": 40}, env={"XDG_CONFIG_HOME": f / "config"}) as s:
+            for number, (profile, more, is_execs) in enumerate(STEPS):
+                body = {"profile": f"step{number}"}
+                for path, program in (("/v1/runs", {"command": ["true"]}), ("/v1/sessions", {})):
+                    reply = s.call("POST", path, {**body, **program, **more})
+                    true(reply.status == 403, f"{path}: {profile} and {more}: {reply!r}")
+                    reply.has(403, "above_ceiling")
+                    tried()
+                if is_execs:
+                    made = s.call("POST", "/v1/sessions", {**body, "network": "none"}).has(201).json
+                    execs = f"/v1/sessions/{made['id']}/execs"
+                    s.call("POST", execs, {"command": ["true"], **more}).has(403, "above_ceiling")
+                    s.call("POST", execs, {"command": ["true"], **profile}).has(200)
+                    s.call("DELETE", f"/v1/sessions/{made['id']}").has(200)
+                    tried()
+
+
 @test("settings that name something of the host need the right to")
 def _():
     rows = ({"ro_bind": ["/etc:/x"]}, {"bind": ["/tmp:/x"]}, {"overlay": ["/srv:/x"]}, {"connect": ["tcp:127.0.0.1:1"]}, {"connect": ["unix:/run/x"]}, {"rootfs": "/"}, {"seccomp": "/etc/passwd"}, {"cgroup_parent": "/"}, {"file": ["/etc/shadow"]}, {"network": {"mode": "public", "allow": ["10.0.0.1"], "allow_private": True}})

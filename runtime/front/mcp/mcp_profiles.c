@@ -34,11 +34,7 @@ int mcp_profiles_describe(struct mcp_tool *t, const char *prefix, const char *pr
 {
 	(void)snprintf(t->name, sizeof(t->name), "%srun_%s", prefix, profile);
 	t->profile = profile;
-	t->memory_bytes = c->memory_bytes;
-	t->millicpus = c->millicpus;
-	t->wall_ms = c->wall_ms;
-	t->disk_bytes = c->disk_bytes;
-	t->output_bytes = c->output_bytes;
+	rights_ceilings_of(c, &t->limits);
 	t->has_network = c->network == NETWORK_PUBLIC;
 	t->has_allow_list = c->allow.count > 0;
 	t->writes_host = c->binds.count > 0;
@@ -50,18 +46,13 @@ int mcp_profiles_describe(struct mcp_tool *t, const char *prefix, const char *pr
 	return 0;
 }
 
-int mcp_profiles_add_sessions(struct mcp_tool *tools, size_t *count, const char *prefix,
-			      struct arena *a, struct cj_error *err)
+void mcp_profiles_add_sessions(struct mcp_tool *tools, size_t *count, const char *prefix)
 {
-	const char **names = arena_array(a, *count + 1, sizeof(*names));
+	size_t nruns = *count;
 
-	if (!names)
-		return cj_fail(err, ENOMEM, "describe the tools");
-	for (size_t i = 0; i < *count; i++) {
-		names[i] = tools[i].profile;
+	for (size_t i = 0; i < nruns; i++)
 		tools[i].has_sessions = true;
-	}
 	for (size_t i = MCP_TOOL_SESSION_CREATE; i < MCP_TOOL_KIND_COUNT; i++)
-		mcp_session_tool_init(&tools[(*count)++], (enum mcp_tool_kind)i, prefix, names);
-	return 0;
+		mcp_session_tool_init(&tools[(*count)++], (enum mcp_tool_kind)i, prefix, tools,
+				      nruns);
 }

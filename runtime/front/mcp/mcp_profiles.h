@@ -18,10 +18,9 @@ bool mcp_profiles_has_interpreter(const struct config *c);
  * mcp_profiles_add_sessions - the tools of sessions, after those of the profiles.
  *
  * `tools` has room for MCP_SESSION_TOOLS more; *count goes on from those of the profiles, which can
- * then run in a session, too.  The list of names lives in the arena.
+ * then run in a session, too.  Those of sessions have their limits, so the array must not move.
  */
-int mcp_profiles_add_sessions(struct mcp_tool *tools, size_t *count, const char *prefix,
-			      struct arena *a, struct cj_error *err);
+void mcp_profiles_add_sessions(struct mcp_tool *tools, size_t *count, const char *prefix);
 
 /* The name, and what the settings say.  Texts are copied into the arena, but for `profile`. */
 int mcp_profiles_describe(struct mcp_tool *t, const char *prefix, const char *profile,

@@ -119,8 +119,10 @@ int mcp_setup_read(struct mcp_setup *s, const struct mcp_options *o, struct cj_e
 	int rc = o->config.remote ? add_all_remote(s, o, err) : add_all_local(s, o, err);
 	if (rc < 0)
 		return rc;
-	if (s->count > 0)
-		return mcp_profiles_add_sessions(s->tools, &s->count, o->prefix, &s->arena, err);
+	if (s->count > 0) {
+		mcp_profiles_add_sessions(s->tools, &s->count, o->prefix);
+		return 0;
+	}
 	(void)!cj_reject(err, "there is no interpreter for the profiles python, node and shell");
 	return cj_hint(err, "install python3, or name a profile: --profile NAME");
 }

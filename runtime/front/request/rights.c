@@ -329,6 +329,29 @@ int rights_validate(const struct rights *r, const struct config *asked,
 	return rc;
 }
 
+int rights_validate_within(const struct ceilings *most, const struct config *asked, const char *key,
+			   const char *named, struct cj_error *err)
+{
+	const struct rule *rule = find_rule(key);
+	char asked_text[32], most_text[32];
+	assert(rule && rule->has_ceiling);
+	uint64_t value = limit_at(asked, rule), ceiling = number_at(most, rule->ceiling_at);
+
+	if (value <= ceiling)
+		return 0;
+	if (ceiling == 0) {
+		(void)!cj_reject_as(err, EACCES, "'%s': the limit of this tool is not known",
+				    named);
+		return cj_hint(err, "leave it out");
+	}
+	format_limit(rule, value, asked_text, sizeof(asked_text));
+	format_limit(rule, ceiling, most_text, sizeof(most_text));
+	int rc = cj_reject_as(err, EACCES, "'%s': %s is above the limit of this tool, which is %s",
+			      named, asked_text, most_text);
+	cj_hint(err, "ask for %s or less, or leave it out", most_text);
+	return rc;
+}
+
 /* What a profile insists on stays: another profile is the way to have less. */
 int rights_validate_kept(const struct config *asked, const struct config *before,
 			 struct cj_error *err)
@@ -346,6 +369,32 @@ int rights_validate_kept(const struct config *asked, const struct config *before
 		return cj_hint(err, "choose a profile without it");
 	}
 	return 0;
+}
+
+/* --- ceilings --------------------------------------------------------------- */
+
+void rights_ceilings_of(const struct config *c, struct ceilings *out)
+{
+	*out = (struct ceilings){ 0 };
+	for (size_t i = 0; i < LENGTH(rules); i++) {
+		const struct rule *rule = &rules[i];
+		uint64_t value = rule->has_ceiling ? limit_at(c, rule) : 0;
+		if (rule->has_ceiling)
+			memcpy((char *)out + rule->ceiling_at, &value, sizeof(value));
+	}
+}
+
+void rights_ceilings_merge(struct ceilings *into, const struct ceilings *other, bool to_lowest)
+{
+	for (size_t i = 0; i < LENGTH(rules); i++) {
+		const struct rule *rule = &rules[i];
+		if (!rule->has_ceiling)
+			continue;
+		uint64_t own = number_at(into, rule->ceiling_at);
+		uint64_t value = number_at(other, rule->ceiling_at);
+		if (to_lowest ? value < own : value > own)
+			memcpy((char *)into + rule->ceiling_at, &value, sizeof(value));
+	}
 }
 
 /* --- the clamps ------------------------------------------------------------- */

@@ -52,6 +52,11 @@ struct rights {
 	unsigned rate_per_minute, burst; /* rate 0: not limited; else burst is at least 1 */
 };
 
+/* What a config limits, as ceilings. */
+void rights_ceilings_of(const struct config *c, struct ceilings *out);
+/* Each ceiling becomes the lower, or else the higher, of both. */
+void rights_ceilings_merge(struct ceilings *into, const struct ceilings *other, bool to_lowest);
+
 bool rights_has_profile(const struct rights *r, const char *profile);
 
 /* What the rights take away from what only the profile gives. */
@@ -77,6 +82,13 @@ int rights_validate(const struct rights *r, const struct config *asked,
  */
 int rights_validate_kept(const struct config *asked, const struct config *before,
 			 struct cj_error *err);
+/*
+ * rights_validate_within - one number of `asked` against ceilings that a call can only lower.
+ *
+ * `named`: what the caller calls the setting.  Fails: EACCES; a ceiling of 0 allows nothing.
+ */
+int rights_validate_within(const struct ceilings *most, const struct config *asked, const char *key,
+			   const char *named, struct cj_error *err);
 /* The refusal of a request that asks for a network itself, where *clamp has taken it away. */
 int rights_refuse_network(struct cj_error *err);
 

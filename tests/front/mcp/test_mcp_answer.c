@@ -16,7 +16,9 @@
 
 #define PNG "iVBORw0KGgoAAAANSUhEUg=="
 
-static const struct mcp_tool tool = { .name = "run_python", .profile = "python", .wall_ms = 30000 };
+static const struct mcp_tool tool = { .name = "run_python",
+				      .profile = "python",
+				      .limits = { .wall_ms = 30000 } };
 
 static const char *stderr_text = "";
 

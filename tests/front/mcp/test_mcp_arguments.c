@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,12 +14,12 @@
 
 #include "profiles/settings.h"
 #include "runtime/base/scope.h"
+#include "runtime/front/mcp/protocol/mcp_session_tool.h"
 #include "runtime/front/request/request.h"
 
 static const struct mcp_tool tool = { .name = "run_python",
 				      .profile = "python",
-				      .wall_ms = 30000,
-				      .memory_bytes = 512u << 20,
+				      .limits = { .wall_ms = 30000, .memory_bytes = 512u << 20 },
 				      .has_network = true };
 
 struct fixture {
@@ -26,6 +27,7 @@ struct fixture {
 	bool *wanted;
 	char text[4096]; /* the request, or the error */
 	const struct mcp_tool *tool;
+	const char *session_profile;
 	struct mcp_plan plan;
 };
 
@@ -64,7 +66,7 @@ static int write_call(struct fixture *f, const char *arguments)
 {
 	auto_arena struct arena a = { 0 };
 	auto_json_writer struct json_writer *w = json_writer_create(false);
-	const struct mcp_given given = { &f->config, f->wanted };
+	const struct mcp_given given = { &f->config, f->wanted, f->session_profile };
 	const struct json_node *node = NULL;
 	struct cj_error err = { 0 };
 	const char *text = NULL;
@@ -74,7 +76,7 @@ static int write_call(struct fixture *f, const char *arguments)
 	int rc = mcp_arguments_write(w, f->tool, &given, node, &f->plan, &err);
 	if (rc < 0) {
 		assert_true(err.code > 0);
-		memcpy(f->text, err.msg, strlen(err.msg) + 1);
+		(void)snprintf(f->text, sizeof(f->text), "%s (%s)", err.msg, err.hint);
 		return rc;
 	}
 	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
@@ -196,6 +198,160 @@ static void a_call_lowers_what_the_command_line_gives(void **state)
 	assert_non_null(strstr(f->text, "example.org"));
 }
 
+/* --- ceilings ----------------------------------------------------------------- */
+
+static const struct mcp_tool runs[] = {
+	{ .name = "run_python",
+	  .profile = "python",
+	  .limits = { .wall_ms = 30000, .memory_bytes = 512u << 20 },
+	  .has_network = true,
+	  .has_sessions = true },
+	{ .name = "run_shell",
+	  .profile = "shell",
+	  .limits = { .wall_ms = 5000, .memory_bytes = 64u << 20 },
+	  .has_network = true,
+	  .has_sessions = true },
+};
+
+/* What each argument may do.  One without `above` is the program's, or bounded by the API. */
+static const struct bounded {
+	const char *name, *above, *same;
+} arguments[] = {
+	{ "timeout_seconds", "30.001", "30" },
+	{ "memory", "\"536870913\"", "\"512M\"" },
+	{ "network", "\"public\"", "\"none\"" },
+	{ .name = "code" },
+	{ .name = "command" },
+	{ .name = "args" },
+	{ .name = "argv" },
+	{ .name = "stdin" },
+	{ .name = "files" },
+	{ .name = "session" },
+	{ .name = "profile" }, /* of those that have a tool */
+	{ .name = "context" },
+	{ .name = "lease_seconds" }, /* sessions_check_ceilings() */
+};
+
+static const struct bounded *find_bounded(const char *name)
+{
+	for (size_t i = 0; i < sizeof(arguments) / sizeof(arguments[0]); i++)
+		if (strcmp(arguments[i].name, name) == 0)
+			return &arguments[i];
+	return NULL;
+}
+
+static void init_tool(struct mcp_tool *out, enum mcp_tool_kind kind)
+{
+	*out = runs[0];
+	if (kind != MCP_TOOL_RUN)
+		mcp_session_tool_init(out, kind, "", runs, 2);
+}
+
+/* The properties of its input schema. */
+static const struct json_node *list_properties(const struct mcp_tool *t, struct arena *a)
+{
+	auto_json_writer struct json_writer *w = json_writer_create(false);
+	const struct json_node *root = NULL;
+	struct cj_error err = { 0 };
+	const char *text = NULL;
+	size_t size = 0;
+
+	mcp_tool_put(w, t, MCP_ERA_LEGACY);
+	assert_int_equal(json_writer_take(w, &text, &size, &err), 0);
+	assert_int_equal(json_parse_capped("tool", text, size, a, &root, &err), 0);
+	return json_get(json_get(root, "inputSchema"), "properties");
+}
+
+static int call_with(struct fixture *f, const char *name, const char *value)
+{
+	static const char *const needed[] = {
+		[MCP_TOOL_RUN] = "\"code\":\"x\"",
+		[MCP_TOOL_SESSION_CREATE] = "\"profile\":\"python\"",
+		[MCP_TOOL_SESSION_EXEC] = "\"code\":\"x\",\"session\":\"S\"",
+	};
+	char text[256];
+
+	(void)snprintf(text, sizeof(text), "{\"%s\":%s,%s}", name, value, needed[f->tool->kind]);
+	return write_call(f, text);
+}
+
+static void no_argument_of_a_tool_goes_one_step_above_its_limit(void **state)
+{
+	static const enum mcp_tool_kind kinds[] = { MCP_TOOL_RUN, MCP_TOOL_SESSION_CREATE,
+						    MCP_TOOL_SESSION_EXEC };
+	struct fixture *f = *state;
+
+	f->session_profile = "python";
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		auto_arena struct arena a = { 0 };
+		struct mcp_tool t;
+		init_tool(&t, kinds[i]);
+		f->tool = &t;
+		const struct json_node *properties = list_properties(&t, &a);
+		assert_non_null(properties);
+		for (const struct json_node *n = properties->child; n; n = n->next) {
+			const struct bounded *b = find_bounded(n->key);
+			if (!b)
+				fail_msg("%s of %s: the table does not say what it may do", n->key,
+					 t.name);
+			if (!b->above)
+				continue;
+			if (call_with(f, b->name, b->above) == 0)
+				fail_msg("%s takes %s: %s", t.name, b->name, b->above);
+			assert_non_null(strstr(f->text, b->name));
+			if (call_with(f, b->name, b->same) < 0)
+				fail_msg("%s refuses %s: %s", t.name, b->name, f->text);
+		}
+		/* no setting has a way in by its own name */
+		for (size_t k = 0; k < settings_count; k++)
+			if (settings[k].key && !json_get(properties, settings[k].key))
+				assert_true(call_with(f, settings[k].key, "1") < 0);
+	}
+	f->tool = &tool;
+}
+
+static void the_tools_of_sessions_have_the_limits_of_the_sessions_profile(void **state)
+{
+	static const struct {
+		enum mcp_tool_kind kind;
+		const char *profile, *arguments, *part;
+	} rows[] = {
+		{ MCP_TOOL_SESSION_CREATE, NULL, "{\"profile\":\"shell\",\"memory\":\"65M\"}",
+		  "'memory': 65M is above the limit of this tool, which is 64M (ask for 64M or "
+		  "less" },
+		{ MCP_TOOL_SESSION_CREATE, NULL, "{\"memory\":\"4G\",\"profile\":\"shell\"}",
+		  "which is 64M" },
+		{ MCP_TOOL_SESSION_CREATE, NULL, "{\"memory\":\"512M\",\"profile\":\"python\"}",
+		  NULL },
+		{ MCP_TOOL_SESSION_EXEC, "python",
+		  "{\"session\":\"S\",\"code\":\"x\",\"timeout_seconds\":30}", NULL },
+		{ MCP_TOOL_SESSION_EXEC, "shell",
+		  "{\"session\":\"S\",\"code\":\"x\",\"timeout_seconds\":30}", "which is 5s" },
+		{ MCP_TOOL_SESSION_EXEC, NULL,
+		  "{\"session\":\"S\",\"code\":\"x\",\"timeout_seconds\":6}", "which is 5s" },
+		{ MCP_TOOL_SESSION_EXEC, "other",
+		  "{\"session\":\"S\",\"code\":\"x\",\"timeout_seconds\":6}", "which is 5s" },
+		{ MCP_TOOL_SESSION_EXEC, NULL,
+		  "{\"session\":\"S\",\"code\":\"x\",\"timeout_seconds\":5}", NULL },
+	};
+	struct fixture *f = *state;
+	struct mcp_tool t;
+
+	f->tool = &t;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		init_tool(&t, rows[i].kind);
+		f->session_profile = rows[i].profile;
+		int rc = write_call(f, rows[i].arguments);
+		if ((rc == 0) != (rows[i].part == NULL) ||
+		    (rc < 0 && !strstr(f->text, rows[i].part)))
+			fail_msg("%s: %s", rows[i].arguments, f->text);
+	}
+	/* a server without a tool of a profile allows nothing */
+	mcp_session_tool_init(&t, MCP_TOOL_SESSION_EXEC, "", runs, 0);
+	assert_true(write_call(f, rows[7].arguments) < 0);
+	f->tool = &tool;
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_fixture, close_fixture)
 
 int main(void)
@@ -206,6 +362,8 @@ int main(void)
 		TEST(a_call_names_nothing_of_the_host),
 		TEST(the_command_line_is_part_of_every_request),
 		TEST(a_call_lowers_what_the_command_line_gives),
+		TEST(no_argument_of_a_tool_goes_one_step_above_its_limit),
+		TEST(the_tools_of_sessions_have_the_limits_of_the_sessions_profile),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,8 +19,11 @@
 	"\"io.modelcontextprotocol/clientCapabilities\":{}}"
 
 static const struct mcp_tool tools[] = {
-	{ .name = "run_python", .profile = "python", .wall_ms = 30000, .has_network = true },
-	{ .name = "run_shell", .profile = "shell", .wall_ms = 30000 },
+	{ .name = "run_python",
+	  .profile = "python",
+	  .limits = { .wall_ms = 30000 },
+	  .has_network = true },
+	{ .name = "run_shell", .profile = "shell", .limits = { .wall_ms = 30000 } },
 };
 
 struct client {
@@ -335,8 +338,7 @@ static void a_tool_says_its_limits_and_its_network(void **state)
 {
 	const struct mcp_tool tool = { .profile = "p",
 				       .about = "for tests",
-				       .wall_ms = 90000,
-				       .memory_bytes = 64u << 20,
+				       .limits = { .wall_ms = 90000, .memory_bytes = 64u << 20 },
 				       .has_network = true,
 				       .has_allow_list = true };
 	static char text[65536];

@@ -16,7 +16,10 @@
 #include "runtime/base/scope.h"
 #include "runtime/front/mcp/protocol/mcp_session_tool.h"
 
-static const char *const profiles[] = { "python", NULL };
+static const struct mcp_tool python = { .name = "run_python",
+					.profile = "python",
+					.limits = { .wall_ms = 30000, .memory_bytes = 512u << 20 },
+					.has_sessions = true };
 
 struct fixture {
 	struct config config;
@@ -51,10 +54,10 @@ static int write_call(struct fixture *f, enum mcp_tool_kind kind, const char *ar
 	auto_arena struct arena a = { 0 };
 	const struct mcp_given given = { &f->config, f->wanted };
 	const struct json_node *node = NULL;
-	struct mcp_tool tool = { .name = "run_python", .profile = "python", .has_sessions = true };
+	struct mcp_tool tool = python;
 
 	if (kind != MCP_TOOL_RUN)
-		mcp_session_tool_init(&tool, kind, "", profiles);
+		mcp_session_tool_init(&tool, kind, "", &python, 1);
 	f->err = (struct cj_error){ 0 };
 	assert_int_equal(json_parse("arguments", arguments, strlen(arguments), &a, &node, &f->err),
 			 0);

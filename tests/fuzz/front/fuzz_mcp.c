@@ -27,8 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 static const struct mcp_tool tool = { .name = "run_python",
 				      .profile = "python",
 				      .about = "Python",
-				      .wall_ms = 30000,
-				      .memory_bytes = 512u << 20,
+				      .limits = { .wall_ms = 30000, .memory_bytes = 512u << 20 },
 				      .has_network = true };
 
 static const char *stored_paths[] = { "a.png", "b", "", NULL };
@@ -74,9 +73,7 @@ static void check_request(const char *text, size_t size, enum request_kind kind)
 	config_init(&c);
 	int rc = request_apply(&r, false, &c, &err);
 	assert(rc == 0);
-	/* the service knows the limits of a session */
-	if (kind == REQUEST_RUN)
-		assert(c.wall_ms <= 30000 && c.memory_bytes <= 512u << 20);
+	assert(c.wall_ms <= 30000 && c.memory_bytes <= 512u << 20);
 	config_fini(&c);
 }
 
@@ -117,13 +114,12 @@ static void check_call(const struct mcp_asked *asked)
 
 static void take_lines(struct bytes in)
 {
-	static const char *const profiles[] = { "python", NULL };
 	struct mcp_tool tools[MCP_TOOL_KIND_COUNT] = { tool };
 	struct mcp_protocol p = { .tools = tools, .ntools = MCP_TOOL_KIND_COUNT };
 
 	tools[0].has_sessions = true;
 	for (size_t i = 1; i < MCP_TOOL_KIND_COUNT; i++)
-		mcp_session_tool_init(&tools[i], (enum mcp_tool_kind)i, "", profiles);
+		mcp_session_tool_init(&tools[i], (enum mcp_tool_kind)i, "", &tool, 1);
 	while (in.left > 0) {
 		auto_arena struct arena a = { 0 };
 		auto_json_writer struct json_writer *w = json_writer_create(false);

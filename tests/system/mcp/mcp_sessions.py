@@ -77,6 +77,54 @@ def needs_python(*modules):
         raise Skip(f"python3 has no {' or '.join(modules)}")
 
 
+# The limits of a server, and each argument of its tools: one step above, and the same.  None: it lowers no limit.
+SMALL = {"memory": "128M", "timeout": "2s"}
+STEPS = {"memory": (str((128 << 20) + 1), "128M"), "timeout_seconds": (2.001, 2), "network": ("public", "none")}
+STEPS.update(dict.fromkeys(("code", "command", "args", "argv", "stdin", "files", "session", "profile", "context", "lease_seconds")))
+
+
+@contextlib.contextmanager
+def small_client_of(kind):
+    """The one tool's limits are SMALL: by the command line, or at /mcp by the profile.  The caller has no ceilings."""
+    options = [f"--{name}={value}" for name, value in SMALL.items()]
+    with Folder() as folder:
+        folder.file("config/cejail/profiles/small.json", json.dumps({"extends": "shell", **SMALL}))
+        if kind == "stdio":
+            with Server("-p", "shell", *options) as server:
+                yield OnStdio(server), "shell"
+            return
+        with Service(config={"mcp": {"profiles": ["small"]}}, env={"XDG_CONFIG_HOME": folder / "config"}) as service:
+            if kind == "http":
+                yield OverHttp(service), "small"
+            else:
+                with Server("-p", "shell", *options, f"--remote={service.socket}") as server:
+                    yield OnStdio(server), "shell"
+
+
+for kind in KINDS:
+
+    @test(f"mcp sessions ({kind}): no argument of a tool goes one step above the limits of the server", limit=120)
+    def _(kind=kind):
+        with small_client_of(kind) as (client, profile):
+            tools = {tool["name"]: tool["inputSchema"]["properties"] for tool in client.answer("tools/list")["tools"]}
+            session = create(client, profile)
+            needed = {f"run_{profile}": {"code": "true"}, "session_create": {"profile": profile}, "session_exec": {"session": session, "code": "true"}}
+            for tool, more in needed.items():
+                for name, schema in tools[tool].items():
+                    if not STEPS[name]:
+                        continue
+                    above, same = STEPS[name]
+                    refused(client.call(tool, **{name: above}, **more), name)
+                    facts_of(client.call(tool, **{name: same}, **more))
+                    tried()
+                    if name == "timeout_seconds":
+                        equal(schema["maximum"], 2, f"the maximum of {tool}")
+            for tool in (f"run_{profile}", "session_create"):
+                contains(tools[tool]["memory"]["description"], "128M", f"the memory of {tool}")
+            late = client.call("session_exec", session=session, code="sleep 60")
+            equal(late["structuredContent"]["status"], "timeout", "the status of an exec that asks for no time")
+
+
 for kind in KINDS:
 
     @test(f"mcp sessions ({kind}): files and processes stay from call to call, and nothing stays after the end", limit=120)

@@ -120,12 +120,19 @@ static int start(struct mcp_call *c, const struct mcp_asked *asked, const struct
 		 struct cj_error *err)
 {
 	struct mcp_request request = { .method = NULL };
+	struct mcp_given known = *given;
+	const char *session = json_get_text(asked->arguments, "session");
 
+	if (session && c->place->profile_of)
+		known.session_profile = c->place->profile_of(c->place->context, session);
 	int rc = plan_mint_id(c->run.id, err);
 	if (rc == 0)
-		rc = mcp_request_write(&request, &c->tool, given, asked->arguments, c->run.id, err);
+		rc =
+		    mcp_request_write(&request, &c->tool, &known, asked->arguments, c->run.id, err);
 	if (rc == 0) {
 		keep_arguments(c, asked->arguments);
+		c->tool.runs = NULL; /* they may be freed before the call ends */
+		c->tool.nruns = 0;
 		c->run.method = request.method;
 		c->run.target = request.target;
 		c->run.content_type = request.content_type;
@@ -144,12 +151,10 @@ void mcp_call_begin(struct mcp_call *c, const struct mcp_asked *asked,
 	c->id = asked->id;
 	c->era = asked->era;
 	c->tool = *asked->tool;
-	mcp_progress_init(&c->progress, &asked->progress, c->tool.wall_ms, clock_ms());
+	mcp_progress_init(&c->progress, &asked->progress, c->tool.limits.wall_ms, clock_ms());
 	c->run =
 	    (struct mcp_run){ .profile = c->tool.profile,
 			      .wants_events = has_result(c) && asked->progress.kind != MCP_ID_NONE,
-			      .wall_ms = c->tool.wall_ms,
-			      .output_bytes = c->tool.output_bytes,
 			      .traceparent = asked->traceparent,
 			      .event = on_event,
 			      .done = on_done };

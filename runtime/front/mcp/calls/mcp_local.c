@@ -149,6 +149,18 @@ static int start(void *context, struct mcp_run *r, char *body, size_t size, stru
 	return 0;
 }
 
+/* All sessions are those of the one caller. */
+static const char *profile_of(void *context, const char *session)
+{
+	struct local *l = context;
+	const struct session_entry *e;
+
+	TAILQ_FOREACH(e, &l->parts.sessions.entries, link)
+		if (strcmp(e->id, session) == 0)
+			return e->profile;
+	return NULL;
+}
+
 static void cancel(void *context, struct mcp_run *r)
 {
 	struct asked_run *q = r->state;
@@ -250,8 +262,11 @@ int mcp_local_open(const struct mcp_local_options *o, struct mcp_place *out, str
 		close_local(l);
 		return -err->code;
 	}
-	*out = (struct mcp_place){
-		.context = l, .start = start, .cancel = cancel, .tick = tick, .close = close_local
-	};
+	*out = (struct mcp_place){ .context = l,
+				   .start = start,
+				   .cancel = cancel,
+				   .profile_of = profile_of,
+				   .tick = tick,
+				   .close = close_local };
 	return 0;
 }

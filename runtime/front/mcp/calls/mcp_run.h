@@ -21,8 +21,7 @@ struct mcp_run {
 	/* of the API, only read at the start; content_type NULL: no body */
 	const char *method, *target, *content_type;
 	bool wants_events;
-	uint64_t wall_ms, output_bytes; /* the most that it may use; 0: no limit */
-	const char *traceparent;        /* of the client; NULL: none.  Only read at the start */
+	const char *traceparent; /* of the client; NULL: none.  Only read at the start */
 
 	/* An event: a line of JSON, as for --events-fd. */
 	void (*event)(struct mcp_run *r, const char *line, size_t size);
@@ -40,6 +39,9 @@ struct mcp_place {
 		     struct cj_error *err);
 	/* `done` follows, maybe before this returns. */
 	void (*cancel)(void *context, struct mcp_run *r);
+	/* The profile of a session of this caller; NULL: not known.  NULL: it can't be looked up.
+	 */
+	const char *(*profile_of)(void *context, const char *session);
 	/* Time has passed.  Returns the time in ms until there is more to do, or -1. */
 	int (*tick)(void *context);
 	void (*close)(void *context); /* ends all runs */

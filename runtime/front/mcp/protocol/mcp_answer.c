@@ -113,9 +113,9 @@ static void say_timeout(struct mcp_prose *s, const struct json_node *result,
 	char used[32], most[32];
 
 	text_format_duration(ms, used, sizeof(used));
-	text_format_duration(tool->wall_ms, most, sizeof(most));
+	text_format_duration(tool->limits.wall_ms, most, sizeof(most));
 	mcp_say(s, "The time limit of %s ended the program; ", used);
-	if (tool->wall_ms > ms)
+	if (tool->limits.wall_ms > ms && tool->limits.wall_ms != CEILING_NONE)
 		mcp_say(s, "raise timeout_seconds (at most %s), or do less in one call", most);
 	else
 		mcp_say(s, "do less in one call, or make it faster");

@@ -17,6 +17,7 @@ struct call {
 	bool *wanted;
 	struct json_writer *w;
 	struct mcp_plan *plan;
+	const char *profile; /* of the session; NULL: not known */
 };
 
 static int no_memory(struct cj_error *err)
@@ -115,35 +116,22 @@ static int want(struct call *c, const char *key, const char *value, struct cj_er
 	return setting_set(&c->config, s, key, value, err);
 }
 
+/* check_limits() compares both with the limits of the tool: "profile" may come after them. */
 static int lower_timeout(struct call *c, const struct json_node *node, struct cj_error *err)
 {
-	uint64_t max_ms = c->tool->wall_ms;
-	char text[32];
-
 	if (need_type(node, node->key, JSON_NUMBER, err) < 0)
 		return -err->code;
 	if (want(c, "timeout", node->text, err) < 0)
 		return cj_reject(err, "'timeout_seconds' must be a number of seconds above 0, "
 				      "like 2.5");
-	if (max_ms == 0 || c->config.wall_ms <= max_ms)
-		return 0;
-	text_format_duration(max_ms, text, sizeof(text));
-	return cj_reject(err, "'timeout_seconds' is above the limit of this tool, which is %s",
-			 text);
+	return 0;
 }
 
 static int lower_memory(struct call *c, const struct json_node *node, struct cj_error *err)
 {
-	uint64_t max_bytes = c->tool->memory_bytes;
-	char text[32];
-
-	if (need_type(node, node->key, JSON_STRING, err) < 0 ||
-	    want(c, "memory", node->text, err) < 0)
+	if (need_type(node, node->key, JSON_STRING, err) < 0)
 		return -err->code;
-	if (max_bytes == 0 || c->config.memory_bytes <= max_bytes)
-		return 0;
-	text_format_size(max_bytes, text, sizeof(text));
-	return cj_reject(err, "'memory' is above the limit of this tool, which is %s", text);
+	return want(c, "memory", node->text, err);
 }
 
 static int lower_network(struct call *c, const struct json_node *node, struct cj_error *err)
@@ -187,14 +175,16 @@ static int take_session(struct call *c, const struct json_node *node, struct cj_
 
 static int put_profile(struct call *c, const struct json_node *node, struct cj_error *err)
 {
-	const char *const *names = c->tool->profiles;
+	const struct mcp_tool *runs = c->tool->runs;
+	size_t i = 0;
 
 	if (need_type(node, node->key, JSON_STRING, err) < 0)
 		return -err->code;
-	while (*names && strcmp(*names, node->text) != 0)
-		names++;
-	if (!*names)
+	while (i < c->tool->nruns && strcmp(runs[i].profile, node->text) != 0)
+		i++;
+	if (i == c->tool->nruns)
 		return cj_reject(err, "'profile' must be one of those in the input schema");
+	c->profile = runs[i].profile;
 	put_as(c->w, node->key, node);
 	return 0;
 }
@@ -238,7 +228,8 @@ static int put_command(struct call *c, const struct json_node *node, struct cj_e
 static const struct argument {
 	const char *name;
 	int (*take)(struct call *c, const struct json_node *node, struct cj_error *err);
-	unsigned kinds; /* of tools */
+	unsigned kinds;      /* of tools */
+	const char *setting; /* which number with a ceiling it lowers; NULL: none */
 } known[] = {
 	{ "code", put_text, RUN | EXEC },
 	{ "command", put_command, EXEC },
@@ -246,8 +237,8 @@ static const struct argument {
 	{ "argv", put_argv, RUN | EXEC },
 	{ "stdin", put_text, RUN | EXEC },
 	{ "files", put_files, RUN | EXEC },
-	{ "timeout_seconds", lower_timeout, RUN | EXEC },
-	{ "memory", lower_memory, RUN | CREATE },
+	{ "timeout_seconds", lower_timeout, RUN | EXEC, "timeout" },
+	{ "memory", lower_memory, RUN | CREATE, "memory" },
 	{ "network", lower_network, RUN | CREATE },
 	{ "profile", put_profile, CREATE },
 	{ "context", put_context, CREATE },
@@ -318,6 +309,21 @@ static int check_session(const struct json_node *arguments, struct cj_error *err
 	return 0;
 }
 
+/* After the arguments: the profile of the session is known then. */
+static int check_limits(const struct call *c, const struct json_node *arguments,
+			struct cj_error *err)
+{
+	struct ceilings most;
+
+	mcp_tool_limits(c->tool, c->profile, &most);
+	for (size_t i = 0; i < KNOWN; i++)
+		if (known[i].setting && mcp_member(arguments, known[i].name) &&
+		    rights_validate_within(&most, &c->config, known[i].setting, known[i].name,
+					   err) < 0)
+			return -err->code;
+	return 0;
+}
+
 static void keep_only(bool *wanted, const struct setting *s)
 {
 	bool is_wanted = wanted[s - settings];
@@ -358,7 +364,7 @@ static int write_request(struct call *c, const struct json_node *arguments, stru
 	for (const struct json_node *m = arguments->child; m; m = m->next)
 		if (take_argument(c, m, err) < 0)
 			return -err->code;
-	if (put_rest(c, arguments, err) < 0)
+	if (check_limits(c, arguments, err) < 0 || put_rest(c, arguments, err) < 0)
 		return -err->code;
 	json_close_object(c->w);
 	return 0;
@@ -369,7 +375,11 @@ int mcp_arguments_write(struct json_writer *w, const struct mcp_tool *tool,
 			struct mcp_plan *plan, struct cj_error *err)
 {
 	auto_free bool *wanted = calloc(settings_count, sizeof(*wanted));
-	struct call c = { .tool = tool, .wanted = wanted, .w = w, .plan = plan };
+	struct call c = { .tool = tool,
+			  .wanted = wanted,
+			  .w = w,
+			  .plan = plan,
+			  .profile = given->session_profile };
 
 	plan->session[0] = '\0';
 	if (!wanted)

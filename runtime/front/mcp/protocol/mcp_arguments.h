@@ -3,9 +3,9 @@
  * mcp_arguments - the arguments of a call become the request of a run.  Pure.
  *
  * The request is the body of POST /v1/runs (profiles/schema/request.json) or of a session's routes.
- * A call chooses the
- * program and its data, and may only lower limits.  Everything of the host in the request (paths,
- * connections, the environment) is from the command line.
+ * A call chooses the program and its data, and may only lower limits: what it asks for is compared
+ * with mcp_tool_limits(), also where the API would let the same caller ask for more.  Everything of
+ * the host in the request (paths, connections, the environment) is from the command line.
  */
 #pragma once
 
@@ -18,6 +18,7 @@
 struct mcp_given {
 	const struct config *config; /* the options alone, without a profile */
 	const bool *wanted;          /* rows of settings[] that were given */
+	const char *session_profile; /* of the session that the call names; NULL: not known */
 };
 
 /* What becomes of a call. */

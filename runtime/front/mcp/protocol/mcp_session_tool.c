@@ -19,7 +19,13 @@ static void put_create_input(struct json_writer *w, const struct mcp_tool *t)
 	static const char *const contexts[] = { "none", "repl", NULL };
 	static const char *const networks[] = { "none", NULL };
 
-	mcp_schema_put_enum(w, "profile", t->profiles, "What code in the session runs in.");
+	mcp_schema_open(w, "profile", "string", "What code in the session runs in.");
+	json_put_key(w, "enum");
+	json_open_array(w);
+	for (size_t i = 0; i < t->nruns; i++)
+		json_put_string(w, t->runs[i].profile);
+	json_close_array(w);
+	json_close_object(w);
 	mcp_schema_put_enum(w, "context", contexts,
 			    "\"repl\": one interpreter runs all code, so that variables remain. "
 			    "\"none\", the default: each program is a new process.");
@@ -27,7 +33,7 @@ static void put_create_input(struct json_writer *w, const struct mcp_tool *t)
 	    w, "lease_seconds", "number",
 	    "The session ends when no call has used it for this time. The default and the "
 	    "maximum are 3600, or what the service allows.");
-	mcp_schema_put(w, "memory", "string", "A lower memory limit: \"64M\".");
+	mcp_tool_put_memory_input(w, t);
 	mcp_schema_put_enum(w, "network", networks, "\"none\": no network in the session.");
 	json_close_object(w);
 	mcp_schema_put_required(w, required);
@@ -200,9 +206,9 @@ static const struct row {
 };
 
 void mcp_session_tool_init(struct mcp_tool *t, enum mcp_tool_kind kind, const char *prefix,
-			   const char *const *profiles)
+			   const struct mcp_tool *runs, size_t nruns)
 {
-	*t = (struct mcp_tool){ .kind = kind, .profiles = profiles, .has_sessions = true };
+	*t = (struct mcp_tool){ .kind = kind, .runs = runs, .nruns = nruns, .has_sessions = true };
 	(void)snprintf(t->name, sizeof(t->name), "%s%s", prefix, rows[kind].name);
 }
 

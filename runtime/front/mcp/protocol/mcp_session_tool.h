@@ -7,10 +7,10 @@
 /*
  * mcp_session_tool_init - the tool of this kind.
  *
- * `profiles`: those that a session may have; borrowed, NULL-terminated.
+ * `runs`: the tools of the profiles that a session may have; borrowed.
  */
 void mcp_session_tool_init(struct mcp_tool *t, enum mcp_tool_kind kind, const char *prefix,
-			   const char *const *profiles);
+			   const struct mcp_tool *runs, size_t nruns);
 
 /* One element of "tools". */
 void mcp_session_tool_put(struct json_writer *w, const struct mcp_tool *tool, enum mcp_era era);

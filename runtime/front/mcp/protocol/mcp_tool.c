@@ -11,13 +11,54 @@
 #include "runtime/front/mcp/text/mcp_schema.h"
 #include "runtime/front/mcp/protocol/mcp_session_tool.h"
 
+/* --- limits ------------------------------------------------------------------------ */
+
+static const struct mcp_tool *find_run(const struct mcp_tool *tool, const char *profile)
+{
+	for (size_t i = 0; profile && i < tool->nruns; i++)
+		if (strcmp(tool->runs[i].profile, profile) == 0)
+			return &tool->runs[i];
+	return NULL;
+}
+
+static void merge_runs(const struct mcp_tool *tool, bool to_lowest, struct ceilings *out)
+{
+	*out = tool->nruns > 0 ? tool->runs[0].limits : (struct ceilings){ 0 };
+	for (size_t i = 1; i < tool->nruns; i++)
+		rights_ceilings_merge(out, &tool->runs[i].limits, to_lowest);
+}
+
+void mcp_tool_limits(const struct mcp_tool *tool, const char *profile, struct ceilings *out)
+{
+	const struct mcp_tool *run = tool->kind == MCP_TOOL_RUN ? tool : find_run(tool, profile);
+
+	if (run)
+		*out = run->limits;
+	else
+		merge_runs(tool, true, out);
+}
+
+/* The most that any call of the tool may ask for. */
+static void find_most(const struct mcp_tool *tool, struct ceilings *out)
+{
+	if (tool->kind == MCP_TOOL_RUN)
+		*out = tool->limits;
+	else
+		merge_runs(tool, false, out);
+}
+
+static bool is_limited(uint64_t value)
+{
+	return value > 0 && value < CEILING_NONE;
+}
+
 /* --- the description ------------------------------------------------------------- */
 
 static void say_size(struct mcp_prose *p, const char *what, uint64_t bytes)
 {
 	char text[32];
 
-	if (bytes == 0)
+	if (!is_limited(bytes))
 		return;
 	text_format_size(bytes, text, sizeof(text));
 	mcp_say(p, "; %s: %s", what, text);
@@ -25,21 +66,22 @@ static void say_size(struct mcp_prose *p, const char *what, uint64_t bytes)
 
 static void say_limits(struct mcp_prose *p, const struct mcp_tool *t)
 {
+	const struct ceilings *l = &t->limits;
 	char text[32];
 
 	mcp_say(p, " Limits of a call: time: ");
-	if (t->wall_ms > 0) {
-		text_format_duration(t->wall_ms, text, sizeof(text));
+	if (is_limited(l->wall_ms)) {
+		text_format_duration(l->wall_ms, text, sizeof(text));
 		mcp_say(p, "%s", text);
 	} else {
 		mcp_say(p, "none");
 	}
-	if (t->millicpus > 0)
-		mcp_say(p, "; CPUs: %" PRIu64 ".%02" PRIu64, t->millicpus / 1000,
-			t->millicpus % 1000 / 10);
-	say_size(p, "memory", t->memory_bytes);
-	say_size(p, "files", t->disk_bytes);
-	say_size(p, "output kept of stdout and of stderr", t->output_bytes);
+	if (is_limited(l->millicpus))
+		mcp_say(p, "; CPUs: %" PRIu64 ".%02" PRIu64, l->millicpus / 1000,
+			l->millicpus % 1000 / 10);
+	say_size(p, "memory", l->memory_bytes);
+	say_size(p, "files", l->disk_bytes);
+	say_size(p, "output kept of stdout and of stderr", l->output_bytes);
 	mcp_say(p, ".");
 }
 
@@ -94,21 +136,37 @@ static void put_file_schema(struct json_writer *w)
 
 static void put_timeout_schema(struct json_writer *w, const struct mcp_tool *t)
 {
+	struct ceilings most;
+
+	find_most(t, &most);
 	mcp_schema_open(w, "timeout_seconds", "number",
-			"Ends the program earlier than the limit of this tool would.");
+			t->kind == MCP_TOOL_RUN
+			    ? "Ends the program earlier than the limit of this tool would."
+			    : "Ends the program earlier than the limit of the profile would.");
 	json_put_key(w, "exclusiveMinimum");
 	json_put_u64(w, 0);
-	if (t->wall_ms > 0) {
+	if (is_limited(most.wall_ms)) {
 		json_put_key(w, "maximum");
-		json_put_milli(w, t->wall_ms);
+		json_put_milli(w, most.wall_ms);
 	}
 	json_close_object(w);
 }
 
-static void put_memory_schema(struct json_writer *w)
+/* A pattern can't have a maximum, so the text has it. */
+void mcp_tool_put_memory_input(struct json_writer *w, const struct mcp_tool *t)
 {
-	mcp_schema_open(w, "memory", "string",
-			"A lower memory limit than that of this tool: \"64M\".");
+	struct mcp_prose text = { .size = 0 };
+	struct ceilings most;
+	char size[32];
+
+	find_most(t, &most);
+	mcp_say(&text, "A lower memory limit than that of %s: \"64M\".",
+		t->kind == MCP_TOOL_RUN ? "this tool" : "the profile");
+	if (is_limited(most.memory_bytes)) {
+		text_format_size(most.memory_bytes, size, sizeof(size));
+		mcp_say(&text, " The maximum is %s.", size);
+	}
+	mcp_schema_open(w, "memory", "string", text.text);
 	json_member_text(w, "pattern", "^[0-9]+[KMG]?$");
 	json_close_object(w);
 }
@@ -138,7 +196,7 @@ static void put_input_schema(struct json_writer *w, const struct mcp_tool *t)
 	mcp_schema_open_object(w);
 	mcp_schema_put(w, "code", "string", "The whole program.");
 	mcp_tool_put_program_input(w, t);
-	put_memory_schema(w);
+	mcp_tool_put_memory_input(w, t);
 	if (t->has_network)
 		put_network_schema(w);
 	if (t->has_sessions)

@@ -12,6 +12,7 @@
 
 #include "runtime/base/json/json.h"
 #include "runtime/front/mcp/protocol/mcp_message.h"
+#include "runtime/front/request/rights.h"
 
 #define MCP_TOOL_NAME_MAX 128
 #define MCP_FILE_MAX      (256u << 10) /* a larger file is not part of an answer */
@@ -37,20 +38,29 @@ struct mcp_tool {
 	const char *profile;
 	const char *about;      /* the profile's description; NULL: none */
 	const char *value_path; /* where the program leaves its return value; NULL: nowhere */
-	/* 0: no limit, or the service did not say */
-	uint64_t memory_bytes, millicpus, wall_ms, disk_bytes, output_bytes;
-	bool has_network;            /* the public one */
-	bool has_allow_list;         /* only some destinations of it */
-	bool writes_host;            /* a host directory is mounted writable */
-	bool reaches_host;           /* it may connect to an end point of the host */
-	bool stores_files;           /* the server has a directory for files */
-	bool has_sessions;           /* of a run: it may take place in a session */
-	const char *const *profiles; /* of session_create, NULL-terminated */
+	struct ceilings limits; /* of a run: in force, and the most that a call may ask for */
+	bool has_network;       /* the public one */
+	bool has_allow_list;    /* only some destinations of it */
+	bool writes_host;       /* a host directory is mounted writable */
+	bool reaches_host;      /* it may connect to an end point of the host */
+	bool stores_files;      /* the server has a directory for files */
+	bool has_sessions;      /* of a run: it may take place in a session */
+	/* of sessions: the tools of the profiles, whose limits these have, too; borrowed */
+	const struct mcp_tool *runs;
+	size_t nruns;
 };
+
+/*
+ * mcp_tool_limits - the most that a call may ask for in a run, or in a session of `profile`.
+ *
+ * Of a profile that is not known (NULL), or that has no tool: the lowest of all tools' limits.
+ */
+void mcp_tool_limits(const struct mcp_tool *tool, const char *profile, struct ceilings *out);
 
 /* One element of "tools". */
 void mcp_tool_put(struct json_writer *w, const struct mcp_tool *tool, enum mcp_era era);
 
 /* Schemas of a run, which an exec in a session has, too. */
+void mcp_tool_put_memory_input(struct json_writer *w, const struct mcp_tool *tool);
 void mcp_tool_put_program_input(struct json_writer *w, const struct mcp_tool *tool);
 void mcp_tool_put_result_output(struct json_writer *w, const struct mcp_tool *tool);

@@ -79,7 +79,7 @@ static int load_tools(struct mcp_protocol *protocol, struct cj_error *err)
 	for (size_t i = 0; chosen->count == 0 && mcp_profiles_standard[i] && rc == 0; i++)
 		rc = add_tool(p, mcp_profiles_standard[i], true, err);
 	if (rc == 0 && protocol->ntools > 0 && may_have_sessions(p->call))
-		rc = mcp_profiles_add_sessions(p->tools, &protocol->ntools, "", &p->arena, err);
+		mcp_profiles_add_sessions(p->tools, &protocol->ntools, "");
 	return rc;
 }
 

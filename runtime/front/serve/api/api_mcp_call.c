@@ -10,6 +10,7 @@
 #include "runtime/front/mcp/calls/mcp_inner.h"
 #include "runtime/front/serve/access/account.h"
 #include "runtime/front/serve/api/api_mcp.h"
+#include "runtime/front/serve/sessions/sessions.h"
 
 #define STREAM_MS 15000 /* then a reply that has not come becomes a stream, and says so again */
 
@@ -140,6 +141,13 @@ static void cancel(void *context, struct mcp_run *r)
 	mcp_inner_cancel(&call->inner);
 }
 
+static const char *profile_of(void *context, const char *session)
+{
+	const struct api_mcp_call *call = context;
+	const struct session_entry *e = sessions_find(call->api->sessions, call->caller, session);
+	return e ? e->profile : NULL;
+}
+
 static void on_client_gone(void *holder)
 {
 	struct api_mcp_call *call = holder;
@@ -182,7 +190,10 @@ static struct api_mcp_call *create(struct api_call *c, struct mcp_tool *tool)
 		.api = c->api,
 		.outer = c->exchange,
 		.inner = { .ended = on_ended },
-		.place = { .context = call, .start = start, .cancel = cancel },
+		.place = { .context = call,
+			   .start = start,
+			   .cancel = cancel,
+			   .profile_of = profile_of },
 		.of = { .ops = &call_ops, .place = &call->place },
 		.takes_events = accept && mcp_headers_accept(accept, API_MCP_EVENTS),
 		.quiet_until_ms = clock_ms() + STREAM_MS,

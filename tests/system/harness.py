@@ -512,12 +512,21 @@ def processes_in(cgroup):
     return found
 
 
+def outside_uid():
+    """Our user id in the user namespace above: the root of one uses that user's directories."""
+    with open("/proc/self/uid_map", encoding="ascii") as file:
+        for first, outside, count in (map(int, line.split()) for line in file):
+            if first <= os.geteuid() < first + count:
+                return outside + os.geteuid() - first
+    return os.geteuid()
+
+
 def runtime_dirs():
-    uid = os.geteuid()
+    uid = outside_uid()
     places = [f"/run/user/{uid}/cejail", f"/dev/shm/cejail-{uid}"]
     if os.environ.get("XDG_RUNTIME_DIR"):
         places.insert(0, os.environ["XDG_RUNTIME_DIR"] + "/cejail")
-    return places + (["/run/cejail"] if uid == 0 else [])
+    return places + (["/run/cejail"] if os.geteuid() == 0 else [])
 
 
 def supervisor_of(record):

@@ -480,7 +480,7 @@ def _():
         own.env["HOME"] = own.folder / "home"
         own.env["XDG_CONFIG_HOME"] = os.path.dirname(os.path.dirname(config))
         refused(own.session("create", "-p", "base"), "none can be started", "nonsense")
-        for place in (own.folder / "cejail", f"/dev/shm/cejail-{os.geteuid()}", f"/run/user/{os.geteuid()}/cejail", "/run/cejail"):
+        for place in (own.folder / "cejail", *runtime_dirs(), "/run/cejail"):
             log = os.path.join(place, "serve.log")
             if os.path.exists(log):
                 os.unlink(log)

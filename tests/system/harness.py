@@ -84,12 +84,12 @@ def share(count, least=1):
     return max(min(least, count), count // THIN)
 
 
-def thinned(cases, kind=lambda case: None):
+def thinned(cases, kind=lambda case: None, step=THIN):
     """Every THINth case of each kind, and at least one of each, in their order."""
     seen, kept = {}, []
     for case in cases:
         count = seen[kind(case)] = seen.get(kind(case), -1) + 1
-        if count % THIN == 0:
+        if count % step == 0:
             kept.append(case)
     return kept
 

@@ -60,7 +60,8 @@ def sample(faults):
             seen_places.add(call.place())
             turn[call.name] = turn.get(call.name, 0) + 1
             chosen.append((call, name))
-    return chosen[:: 15 if harness.EMULATED else harness.STEP]
+    step = 15 if harness.EMULATED else harness.STEP
+    return harness.thinned(chosen, lambda fault: fault[0].role, step)
 
 
 def without_fault(way, folder, last_words):

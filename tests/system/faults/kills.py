@@ -160,7 +160,9 @@ def sample(last, roles, wanted):
     places = [(role, number) for role in roles for number in range(1, last.get(role, 0) + 1)]
     if LONG or len(places) <= wanted:
         return places
-    return [places[i * len(places) // wanted] for i in range(wanted)]
+    kept = [places[i * len(places) // wanted] for i in range(wanted)]
+    left_out = set(last) & set(roles) - {role for role, _ in kept}
+    return kept + [(role, (last[role] + 1) // 2) for role in roles if role in left_out]
 
 
 def kill_at(base, net, options, place, victim, count):

@@ -85,11 +85,11 @@ def calls_of(b, kind=Trial):
 
 
 def one_of_each(calls, step):
-    """Each kind of call at each kind of place, and of those every step-th."""
+    """Each kind of call at each kind of place, and of those every step-th of each role."""
     kinds = {}
     for call in calls:
         kinds.setdefault(call.place(), call)
-    return list(kinds.values())[:: 1 if LONG else step * STEP]
+    return thinned(kinds.values(), lambda call: call.role, 1 if LONG else step * STEP)
 
 
 def faults_of(calls, step):

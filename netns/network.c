@@ -248,22 +248,38 @@ uint64_t network_denied_so_far(const struct network *n)
 	return all;
 }
 
+/* The counters first: a packet that is denied meanwhile is in the log, and is not counted twice. */
+static int count_denials(struct network *n, struct cj_error *err)
+{
+	uint64_t counts[NET_CLASS_COUNT] = { 0 };
+	if (!n->is_filtered)
+		return 0;
+	int rc = firewall_read_counters(n->handles.fds[SLOT_JAIL_RULES], counts, err);
+	if (rc == 0)
+		rc = firewall_read_counters(n->handles.fds[SLOT_GATEWAY_RULES], counts, err);
+	receive_the_rest(n, n->handles.fds[SLOT_JAIL_LOG]);
+	receive_the_rest(n, n->handles.fds[SLOT_GATEWAY_LOG]);
+	denials_settle(&n->denials, counts);
+	return rc;
+}
+
 const struct denials *network_report(struct network *n)
 {
+	struct cj_error err = { 0 };
 	/* At the end of the run network_serve() is no longer called. */
 	if (n->uplink && !n->is_building && uplink_is_ending(n->uplink))
 		lose_uplink(n);
-	if (!n->is_filtered)
-		return &n->denials;
-	struct cj_error err = { 0 };
-	uint64_t counts[NET_CLASS_COUNT] = { 0 };
-	receive_the_rest(n, n->handles.fds[SLOT_JAIL_LOG]);
-	receive_the_rest(n, n->handles.fds[SLOT_GATEWAY_LOG]);
-	if (firewall_read_counters(n->handles.fds[SLOT_JAIL_RULES], counts, &err) < 0 ||
-	    firewall_read_counters(n->handles.fds[SLOT_GATEWAY_RULES], counts, &err) < 0)
+	if (count_denials(n, &err) < 0)
 		network_warn(n, "the count of denied packets may be too low: %s", err.msg);
-	denials_settle(&n->denials, counts);
 	return &n->denials;
+}
+
+int network_take_denials(struct network *n, struct denials *out, struct cj_error *err)
+{
+	int rc = count_denials(n, err);
+	*out = n->denials;
+	n->denials.count = 0; /* counted[] goes on, as the kernel's counters do */
+	return rc;
 }
 
 void network_destroy(struct network **n)

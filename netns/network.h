@@ -176,6 +176,13 @@ int network_serve(struct network *n, struct cj_error *err);
  */
 const struct denials *network_report(struct network *n);
 
+/*
+ * network_take_denials - what was denied since the last call, by the kernel's counters, for a jail
+ * whose programs each have a result.  network_denied_so_far() still counts it.
+ * Fails: the counters can't be read; then *out has what was logged.
+ */
+int network_take_denials(struct network *n, struct denials *out, struct cj_error *err);
+
 /* The packets that were refused so far, as far as the kernel has logged them. */
 uint64_t network_denied_so_far(const struct network *n);
 

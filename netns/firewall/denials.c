@@ -26,7 +26,7 @@
 static bool is_same(const struct denial *a, const struct denial *b)
 {
 	return a->class == b->class && a->protocol == b->protocol && a->port == b->port &&
-	       ip_equal(&a->address, &b->address);
+	       a->is_shared == b->is_shared && ip_equal(&a->address, &b->address);
 }
 
 static struct denial *find_row(struct denials *d, const struct denial *one)
@@ -38,26 +38,34 @@ static struct denial *find_row(struct denials *d, const struct denial *one)
 	return NULL;
 }
 
-const struct denial *denials_add(struct denials *d, const struct denial *one)
+/* NULL: the table is full. */
+static struct denial *row_of(struct denials *d, const struct denial *one)
 {
 	struct denial *row = find_row(d, one);
 
-	if (!row) {
-		if (d->count >= DENIALS_MAX)
-			return NULL;
+	if (!row && d->count < DENIALS_MAX) {
 		row = &d->items[d->count++];
 		*row = *one;
 		row->count = 0;
 	}
+	return row;
+}
+
+const struct denial *denials_add(struct denials *d, const struct denial *one)
+{
+	struct denial *row = row_of(d, one);
+
+	if (!row)
+		return NULL;
 	row->count++;
 	d->counted[one->class]++;
 	return row;
 }
 
-/* There is at most one such row for each class, and items[] has room for them. */
-static struct denial *remainder_row(struct denials *d, enum net_class class)
+/* There are at most two such rows for each class, and items[] has room for them. */
+static struct denial *remainder_row(struct denials *d, enum net_class class, bool is_shared)
 {
-	const struct denial remainder = { .class = class };
+	const struct denial remainder = { .class = class, .is_shared = is_shared };
 	struct denial *row = find_row(d, &remainder);
 
 	if (!row) {
@@ -72,8 +80,21 @@ void denials_settle(struct denials *d, const uint64_t counts[static NET_CLASS_CO
 	for (enum net_class i = 0; i < NET_CLASS_COUNT; i++) {
 		if (counts[i] <= d->counted[i])
 			continue;
-		remainder_row(d, i)->count += counts[i] - d->counted[i];
+		remainder_row(d, i, false)->count += counts[i] - d->counted[i];
 		d->counted[i] = counts[i];
+	}
+}
+
+void denials_merge(struct denials *into, const struct denials *from, bool is_shared)
+{
+	for (size_t i = 0; i < from->count; i++) {
+		struct denial one = from->items[i];
+		one.is_shared = is_shared;
+		struct denial *row = one.address.family != 0 ? row_of(into, &one) : NULL;
+		if (!row)
+			row = remainder_row(into, one.class, is_shared);
+		row->count += one.count;
+		into->counted[one.class] += one.count;
 	}
 }
 

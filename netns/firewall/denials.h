@@ -11,6 +11,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "netns/ranges.h"
 #include "runtime/base/error.h"
 
@@ -24,6 +26,7 @@ struct denial {
 	struct ip address; /* null: refusals of the class that are in no other row */
 	uint16_t port;     /* 0: the protocol has none, or the packet was too short */
 	uint64_t count;
+	bool is_shared; /* several programs lived in the jail: each of them could have sent these */
 };
 
 /* "tcp", "udp", "icmp", "icmpv6", "sctp", ...; "ip" for the rest. */
@@ -38,7 +41,8 @@ bool denial_parse(const uint8_t *bytes, size_t size, struct denial *out);
 
 /* All zero is the empty table. */
 struct denials {
-	struct denial items[DENIALS_MAX + NET_CLASS_COUNT]; /* the last are denials_settle()'s */
+	/* The last ones have no address: for each class one, and one that is shared. */
+	struct denial items[DENIALS_MAX + 2 * NET_CLASS_COUNT];
 	size_t count;
 	uint64_t counted[NET_CLASS_COUNT]; /* of each class: the sum of its rows */
 };
@@ -49,6 +53,12 @@ const struct denial *denials_add(struct denials *d, const struct denial *one);
 
 /* Adds for each class a row for the refusals that were counted by the kernel and not received. */
 void denials_settle(struct denials *d, const uint64_t counts[static NET_CLASS_COUNT]);
+
+/*
+ * Adds all rows of `from`, as shared ones or as others.  What finds no room has a row of its class,
+ * without an address.
+ */
+void denials_merge(struct denials *into, const struct denials *from, bool is_shared);
 
 /*
  * Binds a NETLINK_NETFILTER socket of a namespace to FIREWALL_LOG_GROUP and makes it non-blocking.

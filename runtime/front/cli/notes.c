@@ -138,16 +138,18 @@ static const char *format_target(const struct denial *d, char out[static TARGET_
 static void note_denial(const struct denial *d)
 {
 	unsigned long long count = d->count;
+	const char *others = d->is_shared ? ", perhaps sent by another exec" : "";
 	char target[TARGET_MAX], times[40] = "";
 
 	if (d->address.family == 0) {
-		log_report("network: denied %llu more (%s)", count, net_class_names[d->class]);
+		log_report("network: denied %llu more (%s)%s", count, net_class_names[d->class],
+			   others);
 		return;
 	}
 	if (count > 1)
 		(void)snprintf(times, sizeof(times), ", %llu times", count);
-	log_report("network: denied %s (%s)%s", format_target(d, target), net_class_names[d->class],
-		   times);
+	log_report("network: denied %s (%s)%s%s", format_target(d, target),
+		   net_class_names[d->class], times, others);
 }
 
 static void note_network(const struct network_outcome *n)

@@ -126,6 +126,8 @@ void result_put_denial(struct json_writer *w, const struct denial *d)
 	json_member_filled(w, "address", is_told ? ip_format(&d->address, address) : NULL);
 	json_member_known(w, "port", d->port != 0, d->port);
 	json_member_u64(w, "count", d->count);
+	if (d->is_shared)
+		json_member_bool(w, "shared", true);
 	json_close_object(w);
 }
 

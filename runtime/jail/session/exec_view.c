@@ -209,6 +209,7 @@ bool session_exec_end(struct jail *view, bool may_stay)
 {
 	atomic_store(&row_of(view)->main_pid, 0);
 	enum exec_state state = settle(view, may_stay);
+	session_packets_settle(view->exec->session, view->exec->slot); /* while it still counts */
 	atomic_store(&row_of(view)->state, state);
 	if (state == EXEC_STUCK)
 		jail_warn(view,
@@ -217,12 +218,23 @@ bool session_exec_end(struct jail *view, bool may_stay)
 	return state == EXEC_LEFT || state == EXEC_EMPTY;
 }
 
+/* The events of a run come when a packet is denied.  Here the keeper knows it first. */
+static void send_denials(const struct jail *view, const struct outcome *out)
+{
+	for (size_t i = 0; view->run.io.denied && i < out->network.ndenied; i++)
+		view->run.io.denied(view->run.io.context, &out->network.denied[i]);
+}
+
 int session_exec_evidence(const struct jail *view, struct outcome *out, struct cj_error *err)
 {
 	const struct session_shared *shared = view->exec->session->shared;
+	session_packets_settle(view->exec->session, view->exec->slot); /* a cell's end is no end */
 	out->network.state = (enum network_state)atomic_load(&shared->network);
 	if (out->network.state != NETWORK_UNUSED)
 		out->network.uplink = (enum uplink_kind)atomic_load(&shared->uplink);
+	if (session_packets_read(row_of(view), out, err) < 0)
+		return -err->code;
+	send_denials(view, out);
 	return session_denied_read(row_of(view), out, err);
 }
 

@@ -51,7 +51,7 @@ void session_exec_lost(struct jail *view, struct outcome *out);
  */
 bool session_exec_end(struct jail *view, bool may_stay);
 
-/* The calls that this exec was refused, and the session's network. */
+/* The calls and packets that this exec was refused, and the session's network. */
 int session_exec_evidence(const struct jail *view, struct outcome *out, struct cj_error *err);
 
 /* Limits act on the jail's cgroup, above the exec's own: what was counted there since it began. */

@@ -151,7 +151,7 @@ struct session_status {
 	const struct denied_syscall *denied; /* valid until the next session_serve() */
 	size_t ndenied;
 	bool denied_is_complete;
-	uint64_t denied_packets; /* as far as the kernel has logged them */
+	uint64_t denied_packets; /* as far as the keeper has read the log and counters */
 	unsigned execs;          /* slots in use */
 	enum session_isolation isolation;
 	enum network_state network;

@@ -99,6 +99,7 @@ void session_denied_restart(struct session *s, unsigned slot)
 	struct session_row *row = &s->shared->rows[slot];
 	atomic_store(&row->ndenied, 0);
 	atomic_store(&row->denied_is_incomplete, false);
+	session_packets_clear(row);
 }
 
 void session_denied_clear(struct session *s, unsigned slot)

@@ -43,6 +43,7 @@ static void keep_jail(struct kept *k, const struct session *s)
 	for (size_t i = 0; i < h->noverlays; i++)
 		keep(k, h->overlay_fds[i]);
 	keep(k, s->jail->signal_fd);
+	keep(k, s->packets_fds[1]);
 	keep_cgroup(k, &s->jail->cgroup);
 }
 
@@ -77,6 +78,7 @@ static void forget(struct session *s, unsigned slot)
 			cj_close(&s->slots[i].link_fd);
 	cj_close(&j->link.sock_fd);
 	cj_close(&j->init_pidfd);
+	cj_close(&s->packets_fds[0]);
 	filter_watch_destroy(&j->watch);
 	j->network = NULL; /* its memory stays: to release it would change the host */
 }

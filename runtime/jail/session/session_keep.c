@@ -49,6 +49,7 @@ enum source {
 	SOURCE_INIT,     /* init has ended */
 	SOURCE_SYSCALLS, /* notifications of system calls */
 	SOURCE_NETWORK,  /* denials, names, forwards, the uplink; once it is built */
+	SOURCE_PACKETS,  /* the worker of an exec asks for its denied packets */
 	SOURCE_SLOTS,    /* the links of finished execs */
 	SOURCE_CALLER = SOURCE_SLOTS + SESSION_EXECS_MAX
 };
@@ -68,16 +69,20 @@ static struct session *create(struct jail *j)
 	struct session_keep *k = calloc(1, sizeof(*k));
 	void *shared = mmap(NULL, sizeof(*s->shared), PROT_READ | PROT_WRITE,
 			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (!s || !k || shared == MAP_FAILED) {
+	int fds[2] = { -1, -1 };
+	if (!s || !k || shared == MAP_FAILED || pipe2(fds, O_CLOEXEC | O_NONBLOCK) < 0) {
 		free(s);
 		free(k);
 		if (shared != MAP_FAILED)
 			(void)munmap(shared, sizeof(*s->shared));
 		return NULL;
 	}
-	*s = (struct session){
-		.jail = j, .keeper_pid = getpid(), .shared = shared, .init_cgroup_fd = -1, .keep = k
-	};
+	*s = (struct session){ .jail = j,
+			       .keeper_pid = getpid(),
+			       .shared = shared,
+			       .packets_fds = { fds[0], fds[1] },
+			       .init_cgroup_fd = -1,
+			       .keep = k };
 	for (size_t i = 0; i < SESSION_EXECS_MAX; i++) {
 		s->slots[i].link_fd = -1;
 		s->slots[i].leaf = CGROUP_NULL;
@@ -94,6 +99,8 @@ static void release(struct session **slot)
 	session_memory_fini(&s->keep->memory);
 	cj_close(&s->host_proc_fd);
 	cj_close(&s->init_cgroup_fd);
+	cj_close(&s->packets_fds[0]);
+	cj_close(&s->packets_fds[1]);
 	(void)munmap(s->shared, sizeof(*s->shared));
 	free(s->keep->fds);
 	free(s->keep);
@@ -171,6 +178,7 @@ void session_finish(struct session **slot)
 		/* False: a sweep removes the leaves later.  A spare reaper that moves dies when it
 		 * has moved, so its end is not waited for. */
 		(void)jail_init_kill(s->jail, session_slots_are_empty(s));
+		session_packets_end(s);
 		if (s->jail->watch)
 			filter_watch_split(s->jail->watch, &(struct filter_groups){ 0 });
 	}
@@ -192,6 +200,7 @@ static void watch_all(struct session *s, const struct pollfd *fds, size_t nfds)
 	watch_fd(s, SOURCE_INIT, j->init_pidfd, POLLIN);
 	watch_fd(s, SOURCE_SYSCALLS, j->watch ? filter_watch_fd(j->watch) : -1, POLLIN);
 	watch_fd(s, SOURCE_NETWORK, j->network ? network_fd(j->network) : -1, POLLIN);
+	watch_fd(s, SOURCE_PACKETS, s->packets_fds[0], POLLIN);
 	session_slots_watch(s, s->keep->fds + SOURCE_SLOTS);
 	if (nfds > 0)
 		memcpy(s->keep->fds + SOURCE_CALLER, fds, nfds * sizeof(*fds));
@@ -298,6 +307,8 @@ static enum session_end handle(struct session *s, struct cj_error *err)
 		end = on_network(s, err);
 	if (end != SESSION_LIVES)
 		return end;
+	if (fds[SOURCE_PACKETS].revents != 0)
+		session_packets_answer(s);
 	advance_network(s);
 	end = session_slots_turn(s, err);
 	return end == SESSION_REAPER_KILLED ? look_at_init(s, err) : end;

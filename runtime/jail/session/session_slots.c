@@ -20,6 +20,7 @@
  */
 #include <poll.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -99,7 +100,8 @@ static void free_slot(struct session_slot *slot)
 static int fill_slot(struct session *s, unsigned slot, struct cj_error *err)
 {
 	struct session_slot fresh = { .is_used = true, .link_fd = -1, .leaf = CGROUP_NULL };
-	memset(&s->shared->rows[slot], 0, sizeof(s->shared->rows[slot])); /* EXEC_RESERVED */
+	/* EXEC_RESERVED; session_exec_reserve() clears the packets, which are many. */
+	memset(&s->shared->rows[slot], 0, offsetof(struct session_row, packets_state));
 	s->execs_begun++;
 	session_cgroup_add(s, &fresh.leaf);
 	if (ask_for_reaper(s, &fresh.leaf, &fresh.link_fd, err) < 0) {
@@ -252,6 +254,7 @@ static void want_spare(struct session *s)
 int session_exec_reserve(struct session *s, unsigned *out_slot, struct cj_error *err)
 {
 	unsigned slot;
+	session_packets_sync(s);
 	bool is_filled = take_spare(s, &slot);
 	if (!is_filled && find_free(s) == SESSION_EXECS_MAX)
 		free_over(s);
@@ -368,6 +371,7 @@ uint64_t session_slots_next_ms(const struct session *s)
 /* Nothing of it lives. */
 static void end_exec(struct session *s, unsigned slot)
 {
+	session_packets_sync(s);
 	cj_close(&s->slots[slot].link_fd);
 	s->slots[slot].is_over = true;
 	want_spare(s);

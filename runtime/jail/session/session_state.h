@@ -10,6 +10,7 @@
 
 #include <stdatomic.h>
 
+#include "netns/firewall/denials.h"
 #include "runtime/jail/cgroup/cgroup.h"
 #include "runtime/jail/jail_state.h"
 #include "runtime/jail/seccomp/filter_name.h"
@@ -34,6 +35,13 @@ struct session_denied_row {
 	_Atomic unsigned count;
 };
 
+/* Who may use the denied packets of a row. */
+enum packets_state {
+	PACKETS_COUNTED, /* the keeper: it adds to them */
+	PACKETS_ASKED,   /* the keeper, for the last time: the exec's worker waits */
+	PACKETS_SETTLED, /* the exec's worker */
+};
+
 struct session_row {
 	_Atomic unsigned state; /* enum exec_state */
 	/* The exec's worker writes these.  0: not known yet. */
@@ -47,6 +55,10 @@ struct session_row {
 	_Atomic bool denied_is_incomplete;
 	_Atomic bool is_oom_killed; /* the keeper killed it: it used most of the session's memory */
 	struct session_denied_row denied[SESSION_DENIED_MAX];
+	/* session_packets.c */
+	_Atomic unsigned packets_state; /* enum packets_state */
+	bool packets_are_incomplete;
+	struct denials packets;
 };
 
 struct session_shared {
@@ -87,6 +99,7 @@ struct session {
 	uint64_t pids_counted;     /* the highest count of the cgroup that session_cgroup.c saw */
 	uint64_t pids_peak;        /* of the session's processes, without init and the spare */
 	uint64_t tidy_at_ms;       /* when cgroups are made or removed, on clock_ms(); 0: never */
+	int packets_fds[2];        /* a pipe: a worker wakes the keeper for PACKETS_ASKED */
 	int init_cgroup_fd;        /* init's child of the jail's cgroup; -1: no exec has a leaf */
 	int host_proc_fd;          /* /proc of the keeper's pid namespace; -1: none */
 	struct session_keep *keep; /* session_keep.c's own */
@@ -182,3 +195,24 @@ void session_denied_restart(struct session *s, unsigned slot);
  * Runs in: the exec's worker.
  */
 int session_denied_read(const struct session_row *row, struct outcome *out, struct cj_error *err);
+
+/* --- session_packets.c -------------------------------------------------------------------- */
+
+/*
+ * What was denied since the last call goes into the rows of the execs that live.  Runs in: the
+ * keeper, before an exec begins and after the last process of one has ended.
+ */
+void session_packets_sync(struct session *s);
+/* An empty row.  Runs in: the keeper, after session_packets_sync(). */
+void session_packets_clear(struct session_row *row);
+/* Answers the workers that have asked.  Runs in: the keeper, when packets_fds[0] is readable. */
+void session_packets_answer(struct session *s);
+/* The last answer, to all workers.  Runs in: the keeper, when all processes have ended. */
+void session_packets_end(struct session *s);
+/*
+ * From now on the row is the worker's: it has all packets that were denied until now.  Runs in: the
+ * exec's worker, or the keeper for an exec of its own.
+ */
+void session_packets_settle(struct session *s, unsigned slot);
+/* Into the outcome.  Runs in: as session_packets_settle(), after it. */
+int session_packets_read(const struct session_row *row, struct outcome *out, struct cj_error *err);

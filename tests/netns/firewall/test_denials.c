@@ -348,6 +348,28 @@ static void refusals_that_are_in_no_row_become_a_row_without_an_address(void **s
 	assert_int_equal(add_up(&d, NET_LIMIT), 8);
 }
 
+static void merged_rows_stay_apart_by_whether_they_are_shared_and_their_sums_are_exact(void **state)
+{
+	(void)state;
+	static struct denials from, into;
+	const uint64_t counts[NET_CLASS_COUNT] = { [NET_PRIVATE] = 1000 };
+	for (uint16_t port = 1; port <= DENIALS_MAX; port++) {
+		const struct denial one = to_port(NET_PRIVATE, port);
+		assert_non_null(denials_add(&from, &one));
+	}
+	denials_settle(&from, counts);
+	denials_merge(&into, &from, false);
+	assert_int_equal(into.count, DENIALS_MAX + 1);
+	assert_int_equal(add_up(&into, NET_PRIVATE), 1000);
+	for (unsigned times = 0; times < 3; times++) /* the table is full: one more row */
+		denials_merge(&into, &from, true);
+	assert_int_equal(into.count, DENIALS_MAX + 2);
+	assert_true(into.items[DENIALS_MAX + 1].is_shared);
+	assert_int_equal(into.items[DENIALS_MAX + 1].count, 3000);
+	assert_int_equal(add_up(&into, NET_PRIVATE), 4000);
+	assert_int_equal(into.counted[NET_PRIVATE], 4000);
+}
+
 static void counters_below_the_received_denials_change_nothing(void **state)
 {
 	(void)state;
@@ -375,7 +397,7 @@ static void the_sums_of_a_full_table_are_exact(void **state)
 	for (enum net_class i = 0; i < NET_CLASS_COUNT; i++)
 		counts[i] = 1001;
 	denials_settle(&d, counts);
-	assert_int_equal(d.count, COUNT(d.items));
+	assert_int_equal(d.count, DENIALS_MAX + NET_CLASS_COUNT);
 	for (enum net_class i = 0; i < NET_CLASS_COUNT; i++)
 		assert_int_equal(add_up(&d, i), 1001);
 }
@@ -739,6 +761,8 @@ int main(void)
 		cmocka_unit_test(protocols_have_names),
 		cmocka_unit_test(equal_denials_share_a_row),
 		cmocka_unit_test(refusals_that_are_in_no_row_become_a_row_without_an_address),
+		cmocka_unit_test(
+		    merged_rows_stay_apart_by_whether_they_are_shared_and_their_sums_are_exact),
 		cmocka_unit_test(counters_below_the_received_denials_change_nothing),
 		cmocka_unit_test(the_sums_of_a_full_table_are_exact),
 		WITH_FAKE(each_receive_is_bounded_and_the_next_continues),

@@ -8,6 +8,7 @@ import signal
 
 import harness
 from harness import *  # noqa: F403
+from internet import *  # noqa: F403
 from service import OTHER_UID, Service, as_uid
 
 NDJSON = {"Accept": "application/x-ndjson"}
@@ -444,3 +445,89 @@ def _():
         for one in ending:
             equal(one.finish(200).has(200).json["reason"], "closed", "the reason")
         wait_until(lambda: not keepers(s), "the keepers to exit")
+
+
+# --- denied packets -------------------------------------------------------------------
+
+
+def python_exec(session, code, headers=None, **more):
+    return session.call("POST", "/execs", {"command": [PYTHON, "-c", code], **more}, headers)
+
+
+def denied_by(value):
+    """{destination: (count, shared)}; None is the destination of packets that were only counted."""
+    rows = value["network"]["denied"]
+    found = {(row["address"], row["port"], row.get("shared", False)): row["count"] for row in rows}
+    equal(len(found), len(rows), "different entries")
+    return found
+
+
+def send(*addresses):
+    return TRY + "".join(f"attempt('udp', '{one}', 7)\n" for one in addresses)
+
+
+@test("the result of an exec lists the packets that it was denied, and no other exec's; its events have them, too")
+def _():
+    with Internet() as net, Service(**net.inside) as s, Session(s, profile="python", network="public") as session:
+        check = lambda value, wanted: equal(denied_by(value), wanted, "what was denied")  # noqa: E731
+        check(python_exec(session, "print(1)").result, {})
+        check(python_exec(session, send("10.0.0.1", "169.254.169.254", "10.0.0.1")).result, {("10.0.0.1", 7, False): 2, ("169.254.169.254", 7, False): 1})
+        check(python_exec(session, "print(2)").result, {})
+        for _ in range(10):  # the last packet is sent at the very end
+            check(python_exec(session, send("10.0.0.2")).result, {("10.0.0.2", 7, False): 1})
+        answer = python_exec(session, send("10.0.0.3"), NDJSON)
+        events = [event for event in answer.lines if event["type"] == "denied"]
+        equal([event["network"]["address"] for event in events], ["10.0.0.3"], "events")
+        equal(events[0]["network"], answer.lines[-1]["result"]["network"]["denied"][0], "the event's entry")
+        equal({key for key in net.seen() if key[1].startswith(("10.", "169.254.", "192.168."))}, set(), "packets that left")
+
+
+@test("a packet that was denied while several execs lived is in the result of each, as shared")
+def _():
+    with Internet() as net, Service(**net.inside) as s, Session(s, profile="python", network="public") as session:
+        code = send("10.0.0.1") + "import os, time\nopen('/box/first', 'w').close()\nwhile not os.path.exists('/box/go'): time.sleep(0.02)\n" + send("10.0.0.2")
+        name = session.call("POST", "/execs", {"command": [PYTHON, "-c", code], "detach": True}).has(202).json["id"]
+        session.await_file("/box/first")
+        second = python_exec(session, send("10.0.0.3", "10.0.0.3")).result
+        equal(denied_by(second), {("10.0.0.3", 7, True): 2}, "denied to the second exec")
+        session.put("/box/go", b"")
+        first = session.finished(name)
+        equal(denied_by(first), {("10.0.0.1", 7, False): 1, ("10.0.0.3", 7, True): 2, ("10.0.0.2", 7, False): 1}, "denied to the first exec")
+        wait_until(lambda: session.show()["usage"]["denied_packets"] == 4, "the count of the session")
+
+
+@test("a denied packet of a process that an exec left behind is in the results of the execs that run, as shared")
+def _():
+    later = "import os, time\nif os.fork() == 0:\n    while not os.path.exists('/box/go'): time.sleep(0.02)\n"
+    later += "".join(f"    {line}\n" for line in send("10.0.0.1").splitlines()) + "    open('/box/done', 'w').close()\n    time.sleep(1000)\n"
+    waits = "import os, time\nopen('/box/go', 'w').close()\nwhile not os.path.exists('/box/done'): time.sleep(0.02)\n"
+    with Internet() as net, Service(**net.inside) as s, Session(s, profile="python", network="public") as session:
+        first = python_exec(session, later).result
+        equal((first["status"], denied_by(first)), ("exited", {}), "the exec that left a process behind")
+        equal(denied_by(python_exec(session, waits).result), {("10.0.0.1", 7, True): 1}, "denied while the second ran")
+
+
+@test("an exec that floods has a short list with an exact sum, and the next one still lists its own")
+def _():
+    flood = """
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for i in range(5000):
+    try: s.sendto(b"x", (f"10.1.{i % 100}.{i // 100}", 7))
+    except OSError: pass
+"""
+    with Internet() as net, Service(**net.inside) as s, Session(s, profile="python", network="public") as session:
+        for _ in range(2):
+            denied = python_exec(session, flood).result["network"]["denied"]
+            equal(sum(row["count"] for row in denied), 5000, "the sum of the counts")
+            true(len(denied) <= 257, f"{len(denied)} entries")
+            equal(denied_by(python_exec(session, send("192.168.7.7")).result), {("192.168.7.7", 7, False): 1}, "denied afterwards")
+        equal({key for key in net.seen() if key[1].startswith(("10.", "169.254.", "192.168."))}, set(), "packets that left")
+
+
+@test("a cell's result lists the packets that its code was denied")
+def _():
+    with Internet() as net, Service(**net.inside) as s, Session(s, profile="python", network="public", context="repl") as session:
+        for address in ("10.0.0.1", "10.0.0.2"):
+            value = session.call("POST", "/execs", {"code": send(address)}).result
+            equal((value["status"], denied_by(value)), ("exited", {(address, 7, False): 1}), "the cell")

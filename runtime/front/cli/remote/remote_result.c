@@ -156,7 +156,8 @@ static int read_network(const struct json_node *result, struct outcome *o, struc
 		*d = (struct denial){ .class = class,
 				      .protocol = protocol_of(json_get_text(m, "protocol")),
 				      .port = (uint16_t)number_of(m, "port"),
-				      .count = number_of(m, "count") };
+				      .count = number_of(m, "count"),
+				      .is_shared = json_get_typed(m, "shared", JSON_BOOL) };
 		if (address)
 			(void)ip_parse(address, &d->address); /* stays unset if it is invalid */
 		count++;

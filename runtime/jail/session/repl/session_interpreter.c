@@ -226,6 +226,7 @@ void session_interpreter_begin_cell(struct session_interpreter *i)
 {
 	change_state(i, INTERPRETER_RUNS);
 	i->cells++;
+	session_packets_sync(i->session); /* what was denied between the cells */
 	session_denied_restart(i->session, i->slot);
 }
 

@@ -230,6 +230,8 @@ int session_exec_evidence(const struct jail *view, struct outcome *out, struct c
 	const struct session_shared *shared = view->exec->session->shared;
 	session_packets_settle(view->exec->session, view->exec->slot); /* a cell's end is no end */
 	out->network.state = (enum network_state)atomic_load(&shared->network);
+	if (out->network.state == NETWORK_FAILED)
+		out->network.why = arena_strdup(&out->arena, shared->network_why);
 	if (out->network.state != NETWORK_UNUSED)
 		out->network.uplink = (enum uplink_kind)atomic_load(&shared->uplink);
 	if (session_packets_read(row_of(view), out, err) < 0)

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -133,8 +134,11 @@ static void publish_network(struct session *s)
 	const char *why;
 	if (!s->jail->network)
 		return;
+	const enum network_state state = network_state(s->jail->network, &why);
+	if (state == NETWORK_FAILED && why && strcmp(why, s->shared->network_why) != 0)
+		(void)snprintf(s->shared->network_why, NETWORK_WHY_MAX, "%s", why);
 	atomic_store(&s->shared->uplink, network_uplink(s->jail->network));
-	atomic_store(&s->shared->network, network_state(s->jail->network, &why));
+	atomic_store(&s->shared->network, state);
 }
 
 int session_begin(struct jail *j, struct session **out, struct cj_error *err)

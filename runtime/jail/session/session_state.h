@@ -66,7 +66,12 @@ struct session_shared {
 	_Atomic unsigned end;     /* enum session_end */
 	_Atomic bool is_closing;  /* the session is closed, which cancels its execs */
 	_Atomic unsigned network; /* enum network_state */
-	_Atomic unsigned uplink;  /* enum uplink_kind */
+	/*
+	 * Why it failed, written before NETWORK_FAILED.  Its last byte stays NUL: an exec that
+	 * reads it while another reason is written has a mixture, and no more.
+	 */
+	char network_why[NETWORK_WHY_MAX];
+	_Atomic unsigned uplink; /* enum uplink_kind */
 	struct session_row rows[SESSION_EXECS_MAX];
 };
 

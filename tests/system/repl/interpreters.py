@@ -389,7 +389,7 @@ def _():
         equal(i.cell("e.set(); t.join()").output, "late\n", "the output of the next cell")
     with Interpreter(NODE) as i:
         i.value("let go; new Promise(r => { go = r }).then(() => setTimeout(() => { throw new Error('late') }, 1)); 1")
-        contains(i.cell("go(); await new Promise(r => setTimeout(r, 50))").output, "Uncaught Error: late", "the output of the next cell")
+        contains(i.cell("go(); await new Promise(r => process.once('uncaughtException', () => r()))").output, "Uncaught Error: late", "the output of the next cell")
         equal(i.value("2"), "2", "the cell behind it")
 
 

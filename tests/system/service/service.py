@@ -139,7 +139,9 @@ class Service:
         with open(self.log_path, encoding="utf-8", errors="replace") as file:
             return file.read()
 
-    def __exit__(self, kind, *unused):
+    def __exit__(self, kind, failure, *unused):
+        if kind is Failure and "status 500" in str(failure):
+            failure.args = (f"{failure}\nthe service's log: {self.said()[-2000:]}",)
         try:
             if self.process.poll() is None:
                 self.process.terminate()

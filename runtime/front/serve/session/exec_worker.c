@@ -54,10 +54,13 @@ bool cell_worker_run(const struct exec_order *order)
 	w.interpreter = order->interpreter;
 	if (order->early)
 		early = *order->early;
-	else if (check_cell(&w, &early) == 0)
-		w.driver.jail = session_interpreter_jail(order->interpreter);
+	else
+		(void)!check_cell(&w, &early);
+	/* An interpreter that has ended is the result of the job, which comes in any case. */
 	if (!work_await_job(&w, order->signal_fd) || work_read_job(&w, &err) < 0)
 		return true;
+	if (early.code == 0)
+		w.driver.jail = session_interpreter_jail(order->interpreter);
 	work_serve(&w, &early);
 	return is_kept(&w);
 }

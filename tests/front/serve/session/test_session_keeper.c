@@ -721,13 +721,20 @@ static void take(struct side *side, const char *body)
 	send_kind(&side->keeper, JOB_SESSION, body, strlen(body), false);
 }
 
-static struct worker asked_cell(struct side *side, const char *id, const char *body)
+/* Its job has not been sent. */
+static struct worker asked_cell_worker(struct side *side, const char *id)
 {
 	struct worker w = WORKER_NULL;
 	struct cj_error err = { 0 };
 
 	if (session_send_worker(&side->keeper, SESSION_WORKER_CELL, id, &w, NULL, &err) < 0)
 		fail_msg("%s", err.msg);
+	return w;
+}
+
+static struct worker asked_cell(struct side *side, const char *id, const char *body)
+{
+	struct worker w = asked_cell_worker(side, id);
 	send_kind(&w, JOB_EXEC, body, strlen(body), false);
 	return w;
 }
@@ -1035,6 +1042,28 @@ static void one_cell_may_wait_and_makes_room_when_it_is_cancelled(void **state)
 	end_orderly(&side);
 }
 
+static void an_interpreter_that_ends_before_the_job_comes_is_its_result(void **state)
+{
+	(void)state;
+	struct side side = opened_repl();
+	const pid_t reaper = first_child(side.runs.init[0]), interpreter = last_below(reaper);
+	int pidfd = sys_pidfd_open(reaper);
+	struct worker w = asked_cell_worker(&side, "cell");
+
+	run_shell(&side, SHELL("true"));
+	assert_int_equal(kill(interpreter, SIGKILL), 0);
+	assert_true(wait_readable(pidfd));
+	cj_close(&pidfd);
+	send_kind(&w, JOB_EXEC, CELL("1"), sizeof(CELL("1")) - 1, false);
+	struct said said = hear(&w);
+	assert_status(&said, "signaled");
+	assert_non_null(strstr(said.text, "\"lost\":true"));
+	arena_fini(&said.arena);
+	said = run_cell(&side, CELL("2"));
+	assert_cell_ended(&said, "");
+	end_orderly(&side);
+}
+
 /* --- while an interpreter starts --- */
 
 /*
@@ -1173,6 +1202,7 @@ int main(void)
 		TEST(a_signal_to_a_cell_that_waits_reaches_it),
 		TEST(a_signal_is_held_for_a_limited_time),
 		TEST(one_cell_may_wait_and_makes_room_when_it_is_cancelled),
+		TEST(an_interpreter_that_ends_before_the_job_comes_is_its_result),
 		TEST(a_start_that_takes_long_delays_neither_files_nor_signals),
 		TEST(a_session_ends_while_its_interpreter_never_starts),
 		TEST(a_start_that_takes_too_long_is_the_result_of_the_cell),

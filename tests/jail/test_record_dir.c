@@ -22,7 +22,7 @@
 #include "runtime/base/scope.h"
 #include "tests/forked.h"
 
-/* WRAP: open geteuid mkdirat system_file_read */
+/* WRAP: access open geteuid mkdirat system_file_read */
 
 static char base[64]; /* stands for "/" */
 static uid_t as_uid;  /* whom the code believes to be; files keep their real owner */
@@ -43,6 +43,15 @@ int __wrap_open(const char *path, int flags, ...)
 	char moved[512];
 	(void)snprintf(moved, sizeof(moved), "%s%s", base, path);
 	return __real_open(moved, flags, 0);
+}
+
+int __real_access(const char *path, int mode);
+int __wrap_access(const char *path, int mode);
+int __wrap_access(const char *path, int mode)
+{
+	char moved[512];
+	(void)snprintf(moved, sizeof(moved), "%s%s", base, path);
+	return __real_access(moved, mode);
 }
 
 int __real_mkdirat(int dir_fd, const char *name, mode_t mode);
@@ -74,9 +83,7 @@ static void make(const char *path, mode_t mode)
 
 static bool exists(const char *path)
 {
-	char moved[512];
-	(void)snprintf(moved, sizeof(moved), "%s%s", base, path);
-	return access(moved, F_OK) == 0;
+	return access(path, F_OK) == 0;
 }
 
 static int begin(void **state)
@@ -440,6 +447,19 @@ static void a_root_with_a_place_in_run_looks_nowhere_else(void **state)
 	expect_found("/run/cejail/" RECORD_SOCKET);
 }
 
+static void root_finds_no_service_in_a_directory_that_others_may_write_to(void **state)
+{
+	(void)state;
+	auto_arena struct arena a = { 0 };
+	need_root();
+	make("/run/cejail", 0775);
+	touch("/run/cejail/" RECORD_SOCKET);
+	struct record_sockets found = find(&a);
+	assert_null(found.of_user);
+	assert_null(found.of_system);
+	assert_non_null(strstr(found.searched, "/run/cejail (skipped: cannot trust"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void)
@@ -464,6 +484,7 @@ int main(void)
 		TEST(a_search_skips_a_directory_that_others_may_write_to_and_says_why),
 		TEST(a_search_skips_what_somebody_else_left_in_shared_memory),
 		TEST(a_root_with_a_place_in_run_looks_nowhere_else),
+		TEST(root_finds_no_service_in_a_directory_that_others_may_write_to),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,8 +16,10 @@ int jail_record_directory_enter(struct jail *j, struct cj_error *err)
 		return 0;
 	if (geteuid() == 0)
 		return -err->code;
-	jail_degrade(j, DEGRADED_RECORD, "'cejail ps', 'kill' and 'gc' won't see this run: %s",
-		     err->msg);
+	const bool has_hint = err->hint[0] != '\0';
+	jail_degrade(j, DEGRADED_RECORD,
+		     "'cejail ps', 'kill' and 'gc' won't see this run: %s%s%s%s", err->msg,
+		     has_hint ? " (" : "", err->hint, has_hint ? ")" : "");
 	return 0;
 }
 

@@ -51,7 +51,7 @@ void session_packets_sync(struct session *s)
 	bool is_shared = count_senders(s) > 1;
 	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++) {
 		struct session_row *row = &s->shared->rows[i];
-		if (!may_send(s, i) || atomic_load(&row->packets_state) == PACKETS_SETTLED)
+		if (!may_send(s, i) || atomic_load(&row->packets_state) >= PACKETS_SETTLED)
 			continue;
 		denials_merge(&row->packets, &taken, is_shared);
 		row->packets_are_incomplete |= !is_complete;
@@ -66,23 +66,34 @@ void session_packets_clear(struct session_row *row)
 	atomic_store(&row->packets_state, PACKETS_COUNTED);
 }
 
+/* Not if its worker has given up meanwhile. */
+static void settle_from(struct session_row *row, unsigned state)
+{
+	(void)atomic_compare_exchange_strong(&row->packets_state, &state, PACKETS_SETTLED);
+}
+
+/* A worker that asks after the look has written a byte that is still in the pipe. */
 void session_packets_answer(struct session *s)
 {
+	struct session_row *rows = s->shared->rows;
 	char bytes[SESSION_EXECS_MAX];
+	bool has_asked[SESSION_EXECS_MAX];
 	(void)sys_read(s->packets_fds[0], bytes, sizeof(bytes));
+	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
+		has_asked[i] = atomic_load(&rows[i].packets_state) == PACKETS_ASKED;
 	session_packets_sync(s);
-	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++) {
-		unsigned asked = PACKETS_ASKED;
-		(void)atomic_compare_exchange_strong(&s->shared->rows[i].packets_state, &asked,
-						     PACKETS_SETTLED);
-	}
+	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
+		if (has_asked[i])
+			settle_from(&rows[i], PACKETS_ASKED);
 }
 
 void session_packets_end(struct session *s)
 {
 	session_packets_sync(s);
-	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++)
-		atomic_store(&s->shared->rows[i].packets_state, PACKETS_SETTLED);
+	for (unsigned i = 0; i < SESSION_EXECS_MAX; i++) {
+		settle_from(&s->shared->rows[i], PACKETS_COUNTED);
+		settle_from(&s->shared->rows[i], PACKETS_ASKED);
+	}
 }
 
 /* --- the exec's worker ---------------------------------------------------------------------- */
@@ -90,13 +101,14 @@ void session_packets_end(struct session *s)
 static void ask_keeper(const struct session *s, struct session_row *row)
 {
 	const uint64_t until_ms = clock_ms() + ANSWER_MS;
-	unsigned counted = PACKETS_COUNTED;
+	unsigned counted = PACKETS_COUNTED, asked = PACKETS_ASKED;
 	/* It fails after session_packets_end(), and the second time in one exec. */
 	if (!atomic_compare_exchange_strong(&row->packets_state, &counted, PACKETS_ASKED))
 		return;
 	(void)sys_write(s->packets_fds[1], "", 1); /* EAGAIN: the keeper has more to read */
 	while (atomic_load(&row->packets_state) == PACKETS_ASKED && clock_ms() < until_ms)
 		(void)poll(NULL, 0, LOOK_MS);
+	(void)atomic_compare_exchange_strong(&row->packets_state, &asked, PACKETS_GIVEN_UP);
 }
 
 void session_packets_settle(struct session *s, unsigned slot)
@@ -117,9 +129,9 @@ int session_packets_read(const struct session_row *row, struct outcome *out, str
 	const unsigned state = atomic_load(&row->packets_state);
 	if (state == PACKETS_COUNTED)
 		return 0; /* the session has no network */
-	if (state == PACKETS_ASKED || row->packets_are_incomplete)
+	if (state != PACKETS_SETTLED || row->packets_are_incomplete)
 		outcome_warn(out, "the count of denied packets may be too low");
-	if (state == PACKETS_ASKED || row->packets.count == 0)
+	if (state != PACKETS_SETTLED || row->packets.count == 0)
 		return 0;
 	struct denial *copy = arena_array(&out->arena, row->packets.count, sizeof(*copy));
 	if (!copy)

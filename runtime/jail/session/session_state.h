@@ -37,9 +37,10 @@ struct session_denied_row {
 
 /* Who may use the denied packets of a row. */
 enum packets_state {
-	PACKETS_COUNTED, /* the keeper: it adds to them */
-	PACKETS_ASKED,   /* the keeper, for the last time: the exec's worker waits */
-	PACKETS_SETTLED, /* the exec's worker */
+	PACKETS_COUNTED,  /* the keeper: it adds to them */
+	PACKETS_ASKED,    /* the keeper, for the last time: the exec's worker waits */
+	PACKETS_SETTLED,  /* the exec's worker */
+	PACKETS_GIVEN_UP, /* nobody: the keeper's answer did not come in time */
 };
 
 struct session_row {

@@ -223,6 +223,8 @@ static void put_denied_packet(struct json_writer *w, const struct json_node *row
 		mcp_say(&s, ", %.16s to %.64s", text_of(row, "protocol"), address);
 	if (address && port > 0)
 		mcp_say(&s, " port %u", (unsigned)port);
+	if (is_true(row, "shared"))
+		mcp_say(&s, ", perhaps sent by another exec");
 	json_put_string(w, s.text);
 }
 

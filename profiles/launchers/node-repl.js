@@ -256,7 +256,8 @@
 		return (ours < 0 ? lines : lines.slice(0, ours)).join("\n");
 	};
 	// V8's REPL mode has no loader of modules.
-	const NO_IMPORT = /^(A dynamic import callback was not specified|Cannot use import statement)/;
+	// "Invalid host defined options" is the first one of Node 18.
+	const NO_IMPORT = /^(A dynamic import callback was not specified|Invalid host defined options|Cannot use import statement)/;
 	const describe = (error) => {
 		if (error instanceof Error && NO_IMPORT.test(error.message))
 			error.message += ": a cell loads modules with require()";

@@ -156,9 +156,9 @@ WRAPPED = $$(sed -n 's|^/\* WRAP: \(.*\) \*/|\1|p' $*.c | sed 's/[^ ][^ ]*/-Wl,-
 $(TESTS): $(OUT)/%: $(OUT)/%.o $(FILTER) $(LIB)
 	$(call say,LINK)$(LINK) $(WRAPPED) -o $@ $^ $(LIBS) -lcmocka
 $(filter $(OUT)/tests/jail/zygote/%,$(TESTS)): | $(ZYGOTE)
-$(PROBES): $(OUT)/%: %.c $(wildcard tests/system/escape/probes/*.h tests/system/faults/*.h)
+$(PROBES): $(OUT)/%: %.c tests/patience.h $(wildcard tests/system/escape/probes/*.h tests/system/faults/*.h)
 	@mkdir -p $(@D)
-	$(call say,CC  )$(CC) -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Wextra -Werror -o $@ $<
+	$(call say,CC  )$(CC) -std=gnu11 -D_GNU_SOURCE -I. -O1 -Wall -Wextra -Werror -o $@ $<
 $(FUZZERS): $(OUT)/%: $(OUT)/%.o $(FILTER) $(LIB)
 	$(call say,LINK)$(CC) $(FLAGS.$(VARIANT)) $(LINK.$(VARIANT)) -fsanitize=fuzzer $(WRAPPED) -o $@ $^ $(LIBS)
 

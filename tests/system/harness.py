@@ -25,8 +25,8 @@ CEJAIL = os.environ.get("CEJAIL", "cejail")
 PROBES = os.environ.get("CEJAIL_PROBES", "build/release/tests/system/probes")
 SCHEMAS = os.environ.get("CEJAIL_SCHEMAS", "profiles/schema")
 PYTHON = "/usr/bin/python3"
-# How much slower than a quick idle machine this one is: every limit on waiting is multiplied by this.  Such a limit only
-# ends what hangs; no test asserts a time.
+# Every limit on waiting is multiplied by this: by 3 on a quick machine, whose tests run beside each other, and by more
+# on a slower one (tests/speed).  Such a limit only ends what hangs; no test asserts a time.
 SLOW = float(os.environ.get("CEJAIL_TEST_SLOW", "1"))
 # What was measured to find that factor, in one sentence; "": nothing was measured.
 SPEED = os.environ.get("CEJAIL_TEST_SPEED", "")

@@ -64,7 +64,7 @@
 
 #include "calls.h"
 #include "facts.h"
-#include "patience.h"
+#include "tests/patience.h"
 
 #ifndef __x86_64__
 #error "registers and the breakpoint instruction are x86-64's"
@@ -598,7 +598,7 @@ static void on_end(struct task *t, int status)
 		the.status = is_exit ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 		the.supervisor = 0;
 		release_orphans();
-		(void)alarm(patience(LINGER_SECONDS));
+		(void)alarm(patience_s(LINGER_SECONDS));
 	}
 	t->is_over = t->role[0] == '\0';
 	t->waits_for_event = false;

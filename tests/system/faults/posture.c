@@ -30,7 +30,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "patience.h"
+#include "tests/patience.h"
 
 #define OUR_STATUS 7
 
@@ -181,7 +181,7 @@ static void try_address(const char *address)
 	(void)inet_pton(AF_INET, address, &to4.sin_addr);
 	int fd = socket(is6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
 	errno = 0;
-	int ms = (int)patience(5) * 1000;
+	int ms = patience_ms(5000);
 	int code = is6 ? connect_within(fd, (struct sockaddr *)&to6, sizeof(to6), ms)
 		       : connect_within(fd, (struct sockaddr *)&to4, sizeof(to4), ms);
 	printf("connect %s: %s\n", address, code == 0 ? "done" : strerrorname_np(code));

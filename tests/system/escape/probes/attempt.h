@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 
 #include "outside.h"
-#include "../../faults/patience.h"
+#include "tests/patience.h"
 
 struct attempt {
 	const char *name;
@@ -99,7 +99,7 @@ static inline void run_attempt(const struct attempt *a)
 	int status = 0;
 	pid_t pid = fork();
 	if (pid == 0) {
-		alarm(patience(60));
+		alarm(patience_s(60));
 		errno = 0;
 		bool escaped = a->make();
 		_exit(escaped ? 0 : errno ? errno : EINVAL);
@@ -128,7 +128,7 @@ static inline _Noreturn void live_as_pid_1(const struct attempt *a)
 
 static inline _Noreturn void go_outside(const struct attempt *a)
 {
-	alarm(patience(90)); /* attempts may wedge their pid 1, which dies with us */
+	alarm(patience_s(90)); /* attempts may wedge their pid 1, which dies with us */
 	if (!leave_host(here)) {
 		report_untried(a->name, "leave the host's namespaces");
 		_exit(0);

@@ -39,7 +39,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../faults/patience.h"
+#include "tests/patience.h"
 
 #define WORD_MAX 64 /* of a canary's word, with its mark */
 
@@ -382,7 +382,7 @@ static void hunt(char *what)
 		fflush(stdout);
 		pid_t pid = fork();
 		if (pid == 0) {
-			alarm(patience(60));
+			alarm(patience_s(60));
 			hunts[i].hunt(name);
 			exit(0);
 		}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Any bytes as a profile's text.  What is taken must show as a profile that is taken
- * again and shows the same; the seeds in corpus/profile are replayed by `make check-all`.
+ * again and shows the same; the inputs in corpus/profile.txt are replayed by `make check-all`.
  */
 #include <stdint.h>
 #include <stdlib.h>

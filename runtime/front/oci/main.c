@@ -39,6 +39,7 @@ static int perform(struct oci_call *call, char *const argv[], struct cj_error *e
 		return print_version();
 	if (needs_copy(call->options->verb) && own_copy_enter(argv, err) < 0)
 		return -err->code;
+	oci_log_debug(call->options, "%s", oci_options_verb(call->options->verb));
 	return oci_verbs_run(call, err);
 }
 

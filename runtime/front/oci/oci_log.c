@@ -3,6 +3,7 @@
 #include "runtime/front/oci/oci_log.h"
 
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -61,32 +62,28 @@ static void write_text(int fd, const char *level, const struct cj_error *err)
 	(void)sys_write(fd, line, (size_t)used); /* likewise */
 }
 
-/* The streams of these verbs become the container's. */
+/* Of these verbs no process of ours stays, and the streams are the container's. */
 static bool has_containers_streams(const struct oci_options *o)
 {
-	return o->verb == OCI_CREATE || o->verb == OCI_RUN || o->verb == OCI_EXEC;
+	return o->verb == OCI_CREATE || o->is_detached;
 }
 
-static void write_standard_error(const struct oci_options *o, const char *level, bool is_error,
+static void write_standard_error(const struct oci_options *o, const char *level,
 				 const struct cj_error *err)
 {
 	if (o->is_log_json && !o->log)
 		write_json(STDERR_FILENO, level, err);
-	else if (is_error)
+	else if (strcmp(level, "error") == 0)
 		log_error(err);
-	else
+	else if (strcmp(level, "warning") == 0)
 		log_warning("%s", err->msg);
+	else
+		log_note("%s: %s", level, err->msg);
 }
 
-static void report(const struct oci_options *o, const char *level, const struct cj_error *err)
+static void append_to_log(const struct oci_options *o, const char *level,
+			  const struct cj_error *err)
 {
-	bool is_error = strcmp(level, "error") == 0;
-
-	if (is_error || !has_containers_streams(o) || o->is_debug)
-		write_standard_error(o, level, is_error, err);
-	if (!o->log)
-		return;
-
 	auto_fd int fd =
 	    open(o->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY, LOG_MODE);
 	if (fd < 0)
@@ -99,12 +96,39 @@ static void report(const struct oci_options *o, const char *level, const struct 
 
 void oci_log_error(const struct oci_options *o, const struct cj_error *err)
 {
-	report(o, "error", err);
+	write_standard_error(o, "error", err);
+	if (o->log)
+		append_to_log(o, "error", err);
 }
 
 void oci_log_warning(const struct oci_options *o, const struct cj_error *err)
 {
-	report(o, "warning", err);
+	if (!has_containers_streams(o) || o->is_debug)
+		write_standard_error(o, "warning", err);
+	if (o->log)
+		append_to_log(o, "warning", err);
+}
+
+void oci_log_info(const struct oci_options *o, const struct cj_error *err)
+{
+	if (o->log)
+		append_to_log(o, "info", err);
+}
+
+void oci_log_debug(const struct oci_options *o, const char *fmt, ...)
+{
+	struct cj_error line = { 0 };
+	va_list ap;
+
+	if (!o->is_debug)
+		return;
+	va_start(ap, fmt);
+	(void)vsnprintf(line.msg, sizeof(line.msg), fmt, ap);
+	va_end(ap);
+	if (o->log)
+		append_to_log(o, "debug", &line);
+	else
+		write_standard_error(o, "debug", &line);
 }
 
 void oci_log_warnings(const struct oci_options *o, const struct strings *texts)

@@ -16,10 +16,18 @@
 void oci_log_error(const struct oci_options *o, const struct cj_error *err);
 
 /*
- * The same for what does not make the command fail.  The standard error of create, run and exec is
- * the container's: there a warning goes only to the log, and with --debug to both.
+ * The same for what does not make the command fail.  The standard error of create, and of run and
+ * exec with --detach, is the container's alone: there a warning goes only to the log, and with
+ * --debug to both.
  */
 void oci_log_warning(const struct oci_options *o, const struct cj_error *err);
+
+/* What is as asked, and yet worth a line: it goes only to the log. */
+void oci_log_info(const struct oci_options *o, const struct cj_error *err);
+
+/* With --debug: a line about what happens, in the log, or on standard error where there is none. */
+void oci_log_debug(const struct oci_options *o, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* A warning for each sentence. */
 void oci_log_warnings(const struct oci_options *o, const struct strings *texts);

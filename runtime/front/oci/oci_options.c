@@ -85,7 +85,7 @@ static const struct option_row rows[] = {
 	  "the directory of files that io.cejail.result names" },
 	{ "rootless", 0, "VALUE", 0, 0, set_nothing,
 	  "accepted: whether the caller is root is found out" },
-	{ "debug", 0, NULL, 0, FLAG(is_debug), "name each step on standard error" },
+	{ "debug", 0, NULL, 0, FLAG(is_debug), "write a line for each step" },
 	{ "help", 'h', NULL, 0, FLAG(wants_help), "this text" },
 	{ "version", 'v', NULL, 0, FLAG(wants_version), "the version" },
 
@@ -424,6 +424,11 @@ int oci_options_parse(const char *const *args, struct arena *a, struct oci_optio
 		if (take_argument(&p, out, err) < 0)
 			return -err->code;
 	return check_whole(&p, out, err);
+}
+
+const char *oci_options_verb(enum oci_verb_id verb)
+{
+	return verbs[verb].name;
 }
 
 /* --- the help texts ---------------------------------------------------------------------- */

@@ -47,7 +47,7 @@ struct oci_options {
 	bool is_log_json;   /* --log-format=json */
 	bool uses_systemd;  /* --systemd-cgroup, or --cgroup-manager=systemd */
 	bool has_no_cgroup; /* --cgroup-manager=disabled */
-	bool is_debug;      /* --debug: the stages of create on standard error */
+	bool is_debug;      /* --debug: a line for each step, oci_log_debug() */
 	bool wants_help, wants_version;
 
 	enum oci_verb_id verb;
@@ -99,6 +99,9 @@ struct oci_options {
  */
 int oci_options_parse(const char *const *args, struct arena *a, struct oci_options *out,
 		      struct cj_error *err);
+
+/* "create" */
+const char *oci_options_verb(enum oci_verb_id verb);
 
 /* The text of --help: of the verb, or of the program where `has_verb` is false. */
 void oci_options_print_help(bool has_verb, enum oci_verb_id verb);

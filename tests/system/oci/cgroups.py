@@ -290,7 +290,7 @@ def _():
         tried()
 
 
-@test("a container without a cgroup is a warning in the log")
+@test("a container without a cgroup has a line in the log")
 def _():
     with Bundle() as b:
         b.save()
@@ -299,7 +299,7 @@ def _():
         if os.path.exists(b / "log"):
             with open(b / "log", encoding="utf-8") as file:
                 text = file.read()
-        equal("no cgroup: " in text, not offers(), f"the warning in {text!r}")
+        equal("no cgroup: " in text, not offers(), f"the line in {text!r}")
 
 
 @test("verbs that need a running container say so")

@@ -179,6 +179,29 @@ def _():
             contains(file.read(), "does not exist", "the text log")
 
 
+@test("a warning of run in the foreground is on standard error too")
+def _():
+    with Bundle() as b:
+        b.process["capabilities"]["bounding"] = ["CAP_MADE_UP"]
+        contains(b.run().exits(0).err, "warning: ", "of run")
+        id = b.created()
+        equal(b.errors(id), "", "of create, whose streams are the container's")
+
+
+@test("debug writes lines to standard error or to the log")
+def _():
+    with Bundle() as b:
+        b.save()
+        contains(b.oci("--debug", "run", "--bundle", b.path, "one").exits(0).err, "debug: create: bundle", "standard error")
+        done = b.oci("--debug", "--log", b / "log", "--log-format=json", "run", "--bundle", b.path, "two").exits(0)
+        equal(done.err, "", "standard error")
+        with open(b / "log", encoding="utf-8") as file:
+            rows = [json.loads(line) for line in file]
+        contains([row["msg"] for row in rows if row["level"] == "debug"], "create: bundle", "the log")
+        done = b.oci("--debug", "state", "nobody").exits(1)
+        contains(done.err, "debug: ", "of a verb")
+
+
 @test("a bad executable fails at create with the texts that podman knows")
 def _():
     with Bundle() as b:

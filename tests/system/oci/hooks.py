@@ -6,6 +6,7 @@ import os
 
 from bundles import *  # noqa: F403
 from harness import *  # noqa: F403
+from inside import errno_rule
 
 KINDS = ("prestart", "createRuntime", "createContainer", "startContainer", "poststart", "poststop")
 STATUS = dict(zip(KINDS, ("creating", "creating", "creating", "created", "running", "stopped")))
@@ -109,19 +110,109 @@ def _():
         refused_oci(b.run(), "prestart", "/no/hook", "No such file")
 
 
-@test("a failing poststart hook is a warning before version 1.3 and stops the container from then on")
+@test("a failing poststart hook is a warning before version 1.3 and deletes the container from then on")
 def _():
     for version, code in (("1.2.0", 0), ("1.3.0", 1)):
         with Bundle("sleep 60") as b:
-            with_hooks(b, "poststart", poststart={"extra": "exit 3"})
+            with_hooks(b, "poststart", "poststop", poststart={"extra": "exit 3"})
             b.config["ociVersion"] = version
             id = b.created()
             done = b.oci("start", id).exits(code)
             contains(done.err, "poststart", "the message")
             if code:
-                wait_until(lambda: b.status(id) == "stopped", "the end")
+                nothing_is_left(b, id)
+                equal(lines(b, "order"), ["poststart", "poststop"], "hooks of a container that is deleted")
             else:
                 equal(b.status(id), "running", "status")
+
+
+@test("a hook that deletes its container and fails leaves nothing for start to delete")
+def _():
+    with Bundle("sleep 60") as b:
+        delete = f"{OCI} --root {b.path}/states delete --force $(ls {b.path}/states); exit 3"
+        with_hooks(b, "poststart", "poststop", poststart={"extra": delete})
+        b.config["ociVersion"] = "1.3.0"
+        id = b.created()
+        refused_oci(b.oci("start", id), "poststart")
+        nothing_is_left(b, id)
+        equal(lines(b, "order"), ["poststart", "poststop"], "each once")
+
+
+def three(b, kind):
+    """Hooks of a kind of which all but the last fail."""
+    with_hooks(b, kind)
+    last = b.config["hooks"][kind][0]
+    b.config["hooks"][kind] = [{"path": "/no/hook"}, hook(b, kind, "exit 3"), last]
+
+
+@test("poststop hooks all run whichever fails and each failure is a warning")
+def _():
+    with Bundle("sleep 60") as b:
+        three(b, "poststop")
+        id = b.created()
+        done = b.delete(id, "--force").exits(0)
+        equal(lines(b, "order"), ["poststop", "poststop"], "after delete")
+        equal([line.count("warning: hook poststop") for line in done.err.splitlines()], [1, 1], f"warnings in {done.err!r}")
+        b.process["args"] = ["/no/program"]
+        refused_oci(b.create()[1], "/no/program")
+        equal(lines(b, "order"), ["poststop"] * 4, "after a create that fails")
+
+
+@test("before version 1.3 poststart hooks all run whichever fails")
+def _():
+    with Bundle("sleep 60") as b:
+        three(b, "poststart")
+        id = b.created()
+        done = b.oci("start", id).exits(0)
+        equal(lines(b, "order"), ["poststart", "poststart"], "hooks")
+        equal(done.err.count("warning: hook poststart"), 2, f"warnings in {done.err!r}")
+        equal(b.status(id), "running", "status")
+
+
+def looks_inside(b, extra):
+    with_hooks(b, "createContainer", createContainer={"extra": extra})
+    b.config["mounts"].append({"destination": "/mnt", "type": "tmpfs", "source": "none"})
+
+
+@test("a createContainer hook begins in the root file system with its mounts and by its path too")
+def _():
+    with Bundle("cat /etc/made /mnt/made") as b:
+        looks_inside(b, f"pwd > {b.path}/cwd; echo by cwd > etc/made; echo by path > {b.rootfs}/mnt/made")
+        b.run().exits(0).says("by cwd\nby path\n")
+        with open(b / "cwd", encoding="utf-8") as file:
+            equal(file.read(), b.rootfs + "\n", "the working directory")
+        true(not os.path.exists(f"{b.rootfs}/mnt/made"), "the hook has written below the mount")
+
+
+@test("a hook without env inherits and one with an empty env has none")
+def _():
+    with Bundle() as b:
+        with_hooks(b, "createRuntime", "createContainer", "startContainer")
+        b.process["env"] += ["OF=process", "LD_PRELOAD=/image/evil.so"]
+        for kind, (first, *_) in b.config["hooks"].items():
+            log = "/log" if kind == "startContainer" else b / "log"
+            first["args"][2] = f"echo ${{OF:-none}} ${{LD_PRELOAD:-clean}} >> {log}/{kind}"
+            del first["env"]
+            b.config["hooks"][kind].append({**first, "env": []})
+        b.run(env=environment(OF="runtime")).exits(0)
+        equal(lines(b, "createRuntime"), ["runtime clean", "none clean"], "of the runtime")
+        # the image chooses process.env, and the hook is a program of the host: CVE-2025-23266
+        equal(lines(b, "createContainer"), ["runtime clean", "none clean"], "of the runtime")
+        equal(lines(b, "startContainer"), ["process /image/evil.so", "none clean"], "of the process")
+
+
+@test("a startContainer hook runs under the filter of the container")
+def _():
+    for more in ({}, {"noNewPrivileges": False}):
+        with Bundle(**more) as b:
+            script = "mkdir /tmp/made 2>/dev/null && echo made > /log/mkdir || echo refused > /log/mkdir; grep Seccomp: /proc/self/status > /log/mode"
+            with_hooks(b, "startContainer")
+            b.config["hooks"]["startContainer"] = [{"path": "/bin/sh", "args": ["sh", "-c", script], "env": ["PATH=/bin"]}]
+            b.linux["seccomp"] = {"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [errno_rule("mkdir", 1)]}
+            b.run().exits(0)
+            equal((lines(b, "mkdir"), lines(b, "mode")), (["refused"], ["Seccomp:\t2"]), "under the filter")
+            b.config["hooks"]["startContainer"][0]["path"] = "/no/hook"
+            refused_oci(b.run(), "startContainer", "/no/hook", "No such file")
 
 
 @test("a hook may call state and kill of its own container")

@@ -101,7 +101,10 @@ static const struct json_record hook_record = OCI_TABLE(hook_keys);
 static int check_hook(const struct json_reader *in, const struct json_node *node, void *object,
 		      struct cj_error *err)
 {
-	const struct oci_hook *hook = object;
+	struct oci_hook *hook = object;
+	const struct json_node *env = json_get(node, "env");
+
+	hook->has_env = env && env->type != JSON_NULL;
 	return hook->path ? 0 : oci_reject(in, node, err, "path is empty");
 }
 static const struct oci_object hook_object = { &hook_record, sizeof(struct oci_hook), check_hook };

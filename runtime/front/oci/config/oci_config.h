@@ -34,9 +34,10 @@ enum oci_hook_kind {
 extern const char *const oci_hook_names[OCI_HOOK_COUNT];
 
 struct oci_hook {
-	const char *path;      /* absolute */
-	struct strings args;   /* empty: argv is the path alone */
-	struct strings env;    /* empty: an empty environment */
+	const char *path;    /* absolute */
+	struct strings args; /* empty: argv is the path alone */
+	struct strings env;
+	bool has_env;          /* none given: the hook inherits one, container_hooks.h */
 	uint32_t timeout_secs; /* 0: none */
 };
 struct oci_hooks {

@@ -49,9 +49,10 @@ static void run_poststop(const struct oci_options *o, const struct state *s, str
 	struct cj_error failed = { 0 };
 	struct oci_config config;
 
-	if (container_config_stored(s, a, &config, &failed) < 0 ||
-	    container_hooks_run(&config, OCI_HOOK_POSTSTOP, s, STATE_STOPPED, &failed) < 0)
+	if (container_config_stored(s, a, &config, &failed) < 0)
 		oci_log_warning(o, &failed);
+	else
+		container_hooks_run_each(o, &config, OCI_HOOK_POSTSTOP, s, STATE_STOPPED);
 }
 
 /* Who writes it reads the cgroup.  The result must not keep a container from being removed. */

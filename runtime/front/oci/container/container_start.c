@@ -10,6 +10,7 @@
 #include "runtime/base/sys.h"
 #include "runtime/front/oci/container/container.h"
 #include "runtime/front/oci/container/container_config.h"
+#include "runtime/front/oci/container/container_delete.h"
 #include "runtime/front/oci/container/container_hooks.h"
 #include "runtime/front/oci/create/creation.h"
 #include "runtime/front/oci/oci_log.h"
@@ -68,16 +69,27 @@ static bool is_poststart_strict(const struct oci_config *config)
 int container_start_hooks(const struct oci_options *o, const struct oci_config *config,
 			  const struct state *s, struct cj_error *err)
 {
-	struct cj_error failed = { 0 };
+	if (is_poststart_strict(config))
+		return container_hooks_run(o, config, OCI_HOOK_POSTSTART, s, STATE_RUNNING, err);
+	container_hooks_run_each(o, config, OCI_HOOK_POSTSTART, s, STATE_RUNNING);
+	return 0;
+}
 
-	if (container_hooks_run(config, OCI_HOOK_POSTSTART, s, STATE_RUNNING, &failed) == 0)
-		return 0;
-	if (!is_poststart_strict(config)) {
-		oci_log_warning(o, &failed);
-		return 0;
+/* As the specification wants it from version 1.3 on.  A hook may have done so before. */
+static void delete_started(struct oci_call *call, const struct state *started)
+{
+	auto_state struct state s = STATE_NULL;
+	struct cj_error later = { 0 };
+
+	kill_late(started);
+	if (state_open(call->options, true, call->arena, &s, &later) == 0) {
+		if (s.record.pid != started->record.pid ||
+		    s.record.pid_start != started->record.pid_start)
+			return; /* a new container with the same id */
+		(void)!container_delete_all(call->options, &s, call->arena, &later);
 	}
-	*err = failed;
-	return -err->code;
+	if (later.code != 0 && later.code != ENOENT)
+		oci_log_warning(call->options, &later);
 }
 
 int container_start(struct oci_call *call, struct cj_error *err)
@@ -91,7 +103,7 @@ int container_start(struct oci_call *call, struct cj_error *err)
 		return -err->code;
 	state_unlock(&s); /* a hook may delete the container */
 	if (container_start_hooks(call->options, &config, &s, err) < 0) {
-		kill_late(&s);
+		delete_started(call, &s);
 		return -err->code;
 	}
 	return 0;

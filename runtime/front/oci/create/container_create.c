@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 
 #include "runtime/base/clock.h"
-#include "runtime/base/log.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/front/oci/annotation/result_watch.h"
@@ -209,10 +208,23 @@ static int cgroup_enter(struct creation *c, struct cj_error *err)
 	if (c->cgroup.why_none[0] != '\0') {
 		struct cj_error why = { 0 };
 		(void)!cj_reject(&why, "no cgroup: %s", c->cgroup.why_none);
-		oci_log_warning(c->options, &why);
+		oci_log_info(c->options, &why);
 	}
 	c->state.record.cgroup = c->cgroup.record;
 	return state_write(&c->state, err);
+}
+
+/* Of the caller, for hooks that init runs: it wipes its own. */
+static int keep_env(struct creation *c, struct cj_error *err)
+{
+	if (c->bundle.config.hooks[OCI_HOOK_CREATE_CONTAINER].count == 0)
+		return 0;
+	for (char **e = environ; *e; e++) {
+		const char *copy = arena_strdup(c->arena, *e);
+		if (!copy || strings_add(&c->hook_env, c->arena, copy) < 0)
+			return cj_fail(err, ENOMEM, "copy the environment for a hook");
+	}
+	return 0;
 }
 
 /* Init's alone from now on: its execve(2) must be the last close. */
@@ -253,7 +265,7 @@ static int make_init(struct creation *c, struct cj_error *err)
 {
 	int socks[2];
 
-	if (step_pair(socks, 0, err) < 0)
+	if (keep_env(c, err) < 0 || step_pair(socks, 0, err) < 0)
 		return -err->code;
 	c->link = (struct step_link){ socks[0], "the container's init", creation_step_names };
 	c->init_sock_fd = socks[1];
@@ -317,8 +329,8 @@ static int hooks_enter(struct creation *c, struct cj_error *err)
 
 	c->has_run_hooks = true;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (container_hooks_run(&c->bundle.config, kinds[i], &c->state, STATE_CREATING,
-					err) < 0)
+		if (container_hooks_run(c->options, &c->bundle.config, kinds[i], &c->state,
+					STATE_CREATING, err) < 0)
 			return -err->code;
 	return step_tell(&c->link, CREATION_HOOKS_DONE, NULL, 0, NULL, 0, err);
 }
@@ -449,9 +461,9 @@ void creation_undo(struct creation *c)
 		return; /* the container is another one's, or none exists */
 	if (container_cgroup_remove(&c->cgroup, &later) < 0)
 		oci_log_warning(c->options, &later);
-	if (c->has_run_hooks && container_hooks_run(&c->bundle.config, OCI_HOOK_POSTSTOP, &c->state,
-						    STATE_STOPPED, &later) < 0)
-		oci_log_warning(c->options, &later);
+	if (c->has_run_hooks)
+		container_hooks_run_each(c->options, &c->bundle.config, OCI_HOOK_POSTSTOP,
+					 &c->state, STATE_STOPPED);
 	if (state_remove(&c->state, &later) < 0)
 		oci_log_warning(c->options, &later);
 }
@@ -493,8 +505,7 @@ int creation_make(struct oci_call *call, struct creation *c, struct cj_error *er
 		.result_go_fd = -1,
 	};
 	for (size_t i = 0; i < sizeof(stages) / sizeof(stages[0]); i++) {
-		if (c->options->is_debug)
-			log_note("create: %s", stages[i].name);
+		oci_log_debug(c->options, "create: %s", stages[i].name);
 		if (stages[i].enter(c, err) < 0) {
 			creation_undo(c);
 			creation_close(c);

@@ -166,14 +166,12 @@ static int tree_enter_stage(struct init *in, struct cj_error *err)
 
 /* As the container sees itself. */
 static int run_hooks(struct init *in, enum oci_hook_kind kind, enum state_status status,
-		     struct cj_error *err)
+		     const struct hook_place *place, struct cj_error *err)
 {
 	const struct oci_config *config = &in->c->bundle.config;
 
 	in->c->state.record.pid = getpid();
-	int rc = kind == OCI_HOOK_START_CONTAINER
-		     ? container_hooks_run_inside(config, kind, &in->c->state, status, err)
-		     : container_hooks_run(config, kind, &in->c->state, status, err);
+	int rc = container_hooks_run_in(config, kind, &in->c->state, status, place, err);
 	/* as pid 1 we reap what a hook left */
 	while (config->hooks[kind].count > 0 && waitpid(-1, NULL, WNOHANG | __WALL) > 0)
 		;
@@ -182,7 +180,12 @@ static int run_hooks(struct init *in, enum oci_hook_kind kind, enum state_status
 
 static int create_hooks_enter(struct init *in, struct cj_error *err)
 {
-	return run_hooks(in, OCI_HOOK_CREATE_CONTAINER, STATE_CREATING, err);
+	static const char *const none[] = { NULL };
+	const struct strings *env = &in->c->hook_env;
+	const struct hook_place place = { .dir_fd = in->root_fd,
+					  .env = env->count > 0 ? env->items : none };
+
+	return run_hooks(in, OCI_HOOK_CREATE_CONTAINER, STATE_CREATING, &place, err);
 }
 
 static int finish_enter(struct init *in, struct cj_error *err)
@@ -327,11 +330,14 @@ static void await_start(struct init *in)
 
 static int start_program(struct init *in, struct cj_error *err)
 {
-	if (!in->c->process)
+	const struct process *p = in->c->process;
+
+	if (!p)
 		return cj_reject(err, "config.json has no process to start");
-	if (run_hooks(in, OCI_HOOK_START_CONTAINER, STATE_CREATED, err) < 0)
+	const struct hook_place place = { -1, process_env(p), process_confine_hook, p };
+	if (run_hooks(in, OCI_HOOK_START_CONTAINER, STATE_CREATED, &place, err) < 0)
 		return -err->code;
-	return process_execute(in->c->process, err);
+	return process_execute(p, err);
 }
 
 _Noreturn void container_init_main(struct creation *c)

@@ -40,6 +40,7 @@ struct creation {
 	struct oci_tree tree;
 	struct sysctl_host host_spaces;
 	struct process *process; /* NULL: config.json has no process */
+	struct strings hook_env; /* the caller's, for createContainer */
 	struct container_cgroup_wanted wanted_cgroup;
 
 	struct state state;

@@ -295,14 +295,21 @@ int process_find(struct process *p, struct cj_error *err)
 	return refuse_ourselves(p, err);
 }
 
+static int load_with(const struct process *p, uint32_t flags)
+{
+	struct sock_fprog filter = p->filter;
+	return sys_seccomp(SECCOMP_SET_MODE_FILTER, flags, &filter);
+}
+
 static int load_filter(const void *context)
 {
 	const struct process *p = context;
-	struct sock_fprog filter = p->filter;
-	return sys_seccomp(SECCOMP_SET_MODE_FILTER, p->filter_flags, &filter);
+	return load_with(p, p->filter_flags);
 }
 
-static int load(const struct process *p, struct cj_error *err)
+#define AGENT_FLAGS (SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
+
+static int load(const struct process *p, bool is_hook, struct cj_error *err)
 {
 	if (p->filter.len == 0)
 		return 0;
@@ -311,19 +318,34 @@ static int load(const struct process *p, struct cj_error *err)
 				   "seccomp(2)");
 		return cj_wrap(err, "load the seccomp filter");
 	}
-	if (p->agent.sock_fd >= 0)
+	if (p->agent.sock_fd >= 0 && !is_hook)
 		return seccomp_agent_load(&p->agent, load_filter, p, err);
-	if (load_filter(p) < 0)
+	if (load_with(p, p->filter_flags & ~(uint32_t)AGENT_FLAGS) < 0)
 		return cj_fail(err, errno, "load the seccomp filter");
 	return 0;
 }
 
-int process_execute(struct process *p, struct cj_error *err)
+static int confine(const struct process *p, bool is_hook, struct cj_error *err)
 {
 	if (process_adjust_own_limits(p->wanted, err) < 0 ||
-	    (p->context.profile && tighten_tree(err) < 0) || load(p, err) < 0)
+	    (p->context.profile && tighten_tree(err) < 0) || load(p, is_hook, err) < 0)
 		return -err->code;
-	if (p->context.profile && tighten_load(&p->tight_filter, err) < 0)
+	return p->context.profile ? tighten_load(&p->tight_filter, err) : 0;
+}
+
+int process_confine_hook(const struct process *p, struct cj_error *err)
+{
+	return confine(p, true, err);
+}
+
+const char *const *process_env(const struct process *p)
+{
+	return p->env;
+}
+
+int process_execute(const struct process *p, struct cj_error *err)
+{
+	if (confine(p, false, err) < 0)
 		return -err->code;
 	/* From here on the filter applies: nothing else may be called on the way to the program. */
 	execve(p->executable, (char *const *)p->argv, (char *const *)p->env);

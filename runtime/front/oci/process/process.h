@@ -126,7 +126,18 @@ int process_find(struct process *p, struct cj_error *err);
 int process_adjust(const struct process *p, pid_t pid, struct cj_error *err);
 
 /* Loads the filter and executes.  Returns only on failure. */
-int process_execute(struct process *p, struct cj_error *err);
+int process_execute(const struct process *p, struct cj_error *err);
+
+/*
+ * process_confine_hook - what process_execute() does before execve(2), for a fork of the process
+ * that executes a hook.
+ *
+ * There is no agent for it: a notified system call fails with ENOSYS.  seccomp(2)
+ */
+int process_confine_hook(const struct process *p, struct cj_error *err);
+
+/* NAME=VALUE, NULL-terminated. */
+const char *const *process_env(const struct process *p);
 
 /*
  * process_await - outside: until execve(2) has closed the process' end of the link.

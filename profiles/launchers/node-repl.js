@@ -44,9 +44,9 @@
 	};
 
 	// In guarded() a SIGINT can end a write, and nobody knows how much of the frame is written: there
-	// frames wait.  process.exit() can't wait; if it is ended, its frame is the last one.
+	// frames wait.
 	const waiting = [];
-	let isGuarded = false, isExiting = false;
+	let isGuarded = false;
 	const send = (kind, data = Buffer.alloc(0)) => {
 		waiting.push(frame(kind, data));
 		if (!isGuarded) flush();
@@ -54,11 +54,6 @@
 	const flush = () => {
 		while (waiting.length > 0) write(waiting.shift());
 	};
-	process.on("exit", () => {
-		isExiting = waiting.length > 0;
-		flush();
-		isExiting = false;
-	});
 
 	// A SIGINT that ends a write of Node's own stream leaves it waiting for that write: nothing that is
 	// written later would come.
@@ -185,6 +180,18 @@
 	// SIGINT can be lost, so the keeper of the session sends a second one: session_cell.h.
 	let interrupt = () => {};
 	process.on("SIGINT", () => interrupt());
+
+	// process.exit() ends the cell and not the interpreter, so that variables stay.  The program can
+	// catch what it throws, but the status stays.
+	const EXITED = Symbol("exited");
+	let exitStatus = null, leave = () => {};
+	process.exit = (code = process.exitCode) => {
+		exitStatus ??= Number.isInteger(Number(code ?? 0)) ? Number(code ?? 0) & 0xff : 1;
+		process.exitCode = undefined;
+		const error = Object.assign(new Error(String(exitStatus)), { name: "Exit", [EXITED]: true });
+		leave(error);
+		throw error;
+	};
 	const interrupted = () => Object.assign(new Error("interrupted"), { name: "Interrupt", [INTERRUPTED]: true });
 	const GO = "__cejail_go";
 	const go = new vm.Script(`${GO}()`, { filename: "cejail" });
@@ -205,7 +212,6 @@
 			throw error;
 		} finally {
 			isGuarded = false;
-			if (isExiting) process.reallyExit(process.exitCode ?? 1);
 			flush();
 		}
 		return made;
@@ -217,7 +223,9 @@
 		begun.writeUInt32LE(number);
 		const stopped = new Promise((resolve, reject) => {
 			interrupt = () => reject(interrupted());
+			leave = reject;
 		});
+		stopped.catch(() => {});
 		try {
 			const answered = guarded(() => {
 				write(frame("B", begun)); // it is small: whole, or not at all
@@ -232,8 +240,7 @@
 			const value = localOf(answer.exceptionDetails?.exception ?? answer.result);
 			return { isThrown: answer.exceptionDetails !== undefined, value, answer };
 		} finally {
-			interrupt = () => {};
-			stopped.catch(() => {});
+			interrupt = leave = () => {};
 		}
 	};
 
@@ -283,6 +290,11 @@
 		send("X", Buffer.concat([data[0], Buffer.from([0]), data[1], Buffer.from([0]), data[2]]));
 	};
 
+	const sendExit = () => {
+		send("X", Buffer.from(`Exit\0${exitStatus}\0`));
+		return exitStatus;
+	};
+
 	const writeFile = ({ data, mode }) => {
 		const end = data.indexOf(0), name = data.toString("utf8", 0, end);
 		fs.mkdirSync(path.dirname(name), { recursive: true });
@@ -290,15 +302,18 @@
 		fs.chmodSync(name, mode);
 	};
 
+	// Returns the exit status of the cell.
 	const execute = async (number, code, parts) => {
+		exitStatus = null;
 		try {
 			parts.files.forEach(writeFile);
 			if (parts.input || hasInput) openInput(parts.input);
 			hasInput = parts.input !== undefined;
 			const { isThrown, value, answer } = await evaluate(number, code);
+			if (exitStatus !== null) return sendExit();
 			if (isThrown) {
 				sendException(value, answer.exceptionDetails);
-				return true;
+				return 1;
 			}
 			if (value !== undefined) {
 				const isPlain = typeof value !== "object" && typeof value !== "function";
@@ -306,20 +321,21 @@
 				const text = isPlain ? show() : guarded(show);
 				send("V", toBytes(text, VALUE_MAX));
 			}
-			return false;
+			return exitStatus !== null ? sendExit() : 0;
 		} catch (error) {
+			if (exitStatus !== null) return sendExit();
 			sendException(error);
-			return true;
+			return 1;
 		}
 	};
 
 	const runCell = async (number, code, parts) => {
 		displays = { count: 0, size: 0, dropped: 0 };
 		process.argv.splice(1, Infinity, "", ...parts.args);
-		const isThrown = await execute(number, code, parts);
+		const status = await execute(number, code, parts);
 		const end = Buffer.alloc(6);
 		end.writeUInt32LE(number, 0);
-		end[4] = isThrown ? 1 : 0;
+		end[4] = status;
 		end[5] = Math.min(displays.dropped, 255);
 		send("E", end);
 	};
@@ -355,6 +371,7 @@
 
 	// What an uncaught error of a timer does in Node's own REPL: it is shown, and the process stays.
 	process.on("uncaughtException", (error) => {
+		if (error?.[EXITED]) return;
 		process.stderr.write(`Uncaught ${inspect(error)}\n`);
 	});
 

@@ -15,11 +15,12 @@ import gc
 import io
 import linecache
 import os
+import re
 import signal
 import traceback
 import types
 import warnings
-from base64 import b64encode
+from importlib import invalidate_caches
 from itertools import islice
 from json import dumps
 
@@ -214,6 +215,119 @@ def send_value(value):
     send(b"V", to_bytes(text, VALUE_MAX))
 
 
+# --- commands, as notebooks have them --------------------------------------------------------
+
+COMMAND_LINE = re.compile(r"(\s*(?:[\w.,\[\]'\" ]+= *)?)(!!?|%|(?=pip3? install ))([^=].*)", re.DOTALL)
+IN_COMMAND = re.compile(r"\$?\{([^{}]+)\}|\$([^\W\d]\w*)")
+STOP_S = 0.25  # after an interrupt; the interpreter itself has two seconds
+
+# What to write in the place of other magics.
+INSTEAD = {
+    "cd": "os.chdir()",
+    "conda": "%pip install",
+    "env": "os.environ",
+    "run": "exec(open(FILE).read())",
+    "time": "time.perf_counter()",
+    "timeit": "timeit.timeit()",
+    "writefile": "open(FILE, 'w').write(TEXT)",
+}
+
+
+class UsageError(Exception):
+    """Is shown as one line."""
+
+
+def translate_cell(code):
+    head, _, script = code.lstrip().partition("\n")
+    if not head.startswith("%%"):
+        return code
+    return f"__script__({head[2:].strip()!r}, {script!r})"
+
+
+def translate_line(lines, at):
+    """False: it is no command.  A backslash continues one; the number of lines stays."""
+    end = at + 1
+    while end < len(lines) and lines[end - 1].rstrip("\r").endswith("\\"):
+        end += 1
+    found = COMMAND_LINE.match("\n".join(lines[at:end])) if at < len(lines) else None
+    if not found:
+        return False
+    before, mark, command = found.groups()
+    call = "__magic__" if mark in ("", "%") else "__lines__" if mark == "!!" or before.strip() else "__shell__"
+    lines[at:end] = [f"{before}{call}({command.strip()!r})"] + [""] * (end - at - 1)
+    return True
+
+
+def expand(command, frame):
+    """{expression} and $name of the program; all else is the shell's."""
+
+    def value_of(found):
+        expression, name = found.groups()
+        try:
+            if name or not found[0].startswith("$"):
+                value = eval(expression or name, frame.f_globals, frame.f_locals)
+                return found[0] if callable(value) else str(value)
+        except Exception:
+            pass
+        return found[0]
+
+    return IN_COMMAND.sub(value_of, command)
+
+
+def stop_group(process):
+    for number in (signal.SIGINT, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+            process.wait(STOP_S)
+        except Exception:
+            pass  # it has ended, or needs longer
+
+
+def run_command(argv, **streams):
+    """What it wrote to a pipe.  An interrupt ends all its processes."""
+    import subprocess
+
+    flush_streams()
+    with subprocess.Popen(argv, start_new_session=True, **streams) as process:
+        try:
+            text = process.communicate()[0]
+        except KeyboardInterrupt:
+            stop_group(process)
+            raise KeyboardInterrupt from None  # without the frames of subprocess
+    main_dict["_exit_code"] = process.returncode
+    invalidate_caches()  # it may have installed a module
+    return text
+
+
+def run_shell(command):
+    run_command(["/bin/sh", "-c", expand(command, sys._getframe(1))])
+
+
+def run_for_lines(command):
+    argv = ["/bin/sh", "-c", expand(command, sys._getframe(1))]
+    return run_command(argv, stdout=-1, stderr=-2, text=True, errors="replace").splitlines()  # PIPE, STDOUT
+
+
+def run_script(head, script):
+    if head not in ("bash", "sh"):
+        raise_usage("%%", head)
+    run_command([head, "-c", script])
+
+
+def run_magic(line):
+    name, _, rest = line.partition(" ")
+    if name in ("pip", "pip3"):
+        run_command(["/bin/sh", "-c", f'"$0" -m pip {expand(rest, sys._getframe(1))}', sys.executable])
+    elif name != "matplotlib":  # figures are shown without it
+        raise_usage("%", line)
+
+
+def raise_usage(mark, line):
+    name = line.split(" ")[0]
+    instead = INSTEAD.get(name, "Python, or !COMMAND")
+    raise UsageError(f"{mark}{name} is not available here; write {instead} instead")
+
+
 # --- a cell ----------------------------------------------------------------------------------
 
 
@@ -256,10 +370,21 @@ def ends_with_semicolon(code, last):
     return rest.lstrip(" \t)").startswith(";")
 
 
+def parse_cell(code, name):
+    """Lines that no Python can have are commands: the compiler says which."""
+    flags = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | kept_flags
+    lines = translate_cell(code).split("\n")
+    while True:
+        try:
+            return compile("\n".join(lines), name, "exec", flags=flags, dont_inherit=True)
+        except SyntaxError as error:
+            if not error.lineno or not translate_line(lines, error.lineno - 1):
+                raise
+
+
 def compile_cell(code, name):
     """Its statements, and the expression that ends it; either may be None."""
-    flags = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT | kept_flags
-    tree = compile(code, name, "exec", flags=flags, dont_inherit=True)
+    tree = parse_cell(code, name)
     last = tree.body[-1] if tree.body else None
     expression = None
     if isinstance(last, ast.Expr) and not ends_with_semicolon(code, last):
@@ -325,17 +450,19 @@ def execute(code, name):
 
 
 def without_own_frames(trace):
-    """Ours, and asyncio's, are above the cell's; of an interrupt and of input() the last one is, too."""
+    """Ours, and asyncio's, are above the cell's; of an interrupt, a command and input() the last ones are, too."""
     first = trace
     while first and not first.tb_frame.f_code.co_filename.startswith("<cell "):
         first = first.tb_next
     while trace and trace.tb_frame.f_globals is own_globals:
         trace = trace.tb_next
-    at = trace = first or trace
-    while at and at.tb_next:
-        if at.tb_next.tb_frame.f_globals is own_globals and not at.tb_next.tb_next:
-            at.tb_next = None
+    at = last = trace = first or trace
+    while at:
+        if at.tb_frame.f_globals is not own_globals:
+            last = at
         at = at.tb_next
+    if last:
+        last.tb_next = None
     return trace
 
 
@@ -361,6 +488,8 @@ def send_exception(error):
     try:
         trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))
     except Exception:
+        trace = None
+    if trace is None or isinstance(error, UsageError):
         trace = f"{type(error).__name__}: {text_of(error)}\n"
     try:
         if sys.excepthook is sys.__excepthook__:
@@ -381,6 +510,8 @@ def refuse_input(prompt="", /):
 def set_input(data):
     if data is None:
         builtins.input = refuse_input
+        if sys.__stdin__.closed:  # exit() does that
+            sys.__stdin__ = open(0, closefd=False)
         sys.stdin = sys.__stdin__
         return
     builtins.input = real_input
@@ -421,10 +552,30 @@ def run_guarded(act):
     return None
 
 
-def leave_child():
-    """A child that the cell has forked came to the cell's end: it is no interpreter of the session."""
-    flush_streams()
-    os._exit(0)
+def exit_status(error):
+    """Of SystemExit.  As at the end of a process, a text is written."""
+    code = error.code
+    if code is None or isinstance(code, int):
+        return (code or 0) & 0xFF
+    run_guarded(lambda: print(code, file=sys.stderr))
+    return 1
+
+
+def end_by(error):
+    """
+    Sends it, and returns the exit status of the cell.  SystemExit ends the cell and not the
+    interpreter, so that variables stay.
+    """
+    if error is None:
+        return 0
+    if isinstance(error, SystemExit):
+        status = exit_status(error)
+        text = to_bytes(str(status), MESSAGE_MAX)
+        run_guarded(lambda: send(b"X", b"SystemExit\0" + text + b"\0"))
+        return status
+    if run_guarded(lambda: send_exception(error)) is not None:
+        run_guarded(lambda: send(b"X", type(error).__name__.encode() + b"\0\0"))
+    return 1
 
 
 def run_cell(number, parts, code):
@@ -442,19 +593,11 @@ def run_cell(number, parts, code):
             write_file(data, mode)
         execute(text, name)
 
-    error = run_guarded(act)
-    if isinstance(error, SystemExit) and is_child:
-        os._exit(error.code if isinstance(error.code, int) else 0 if error.code is None else 1)
-    if isinstance(error, SystemExit):
-        raise error
-    if error is not None:
-        second = run_guarded(lambda: send_exception(error))
-        if second is not None:
-            run_guarded(lambda: send(b"X", b"\0".join([type(error).__name__.encode(), b"", b""])))
-    if is_child:
-        leave_child()
+    status = end_by(run_guarded(act))
     flush_streams()
-    send(b"E", number.to_bytes(4, "little") + bytes([error is not None, min(displays.dropped, 255)]))
+    if is_child:  # the cell has forked it, and it is no interpreter of the session
+        os._exit(status)
+    send(b"E", number.to_bytes(4, "little") + bytes([status, min(displays.dropped, 255)]))
 
 
 def take_cell():
@@ -514,6 +657,8 @@ def prepare():
     getattr(linecache, "_interactive_cache", {}).clear()
     sys.orig_argv[sys.orig_argv.index("-c") :] = []
     builtins.display = display
+    builtins.__shell__, builtins.__lines__ = run_shell, run_for_lines
+    builtins.__script__, builtins.__magic__ = run_script, run_magic
     os.register_at_fork(after_in_child=on_fork)
     signal.signal(signal.SIGINT, on_interrupt)
     make_main()

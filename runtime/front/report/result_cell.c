@@ -44,5 +44,6 @@ void result_put_cell(struct json_writer *w, const struct cell_outcome *cell)
 	put_exception(w, cell);
 	json_member_bool(w, "restarted", cell->is_new);
 	json_member_bool(w, "lost", cell->is_lost);
+	json_member_bool(w, "claimed", cell->is_claimed);
 	json_close_object(w);
 }

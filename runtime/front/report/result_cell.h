@@ -5,5 +5,6 @@
 struct cell_outcome;
 struct json_writer;
 
-/* Everything of it comes from the program; what is no UTF-8 is replaced, or base64. */
+/* All of it but the last three members comes from the program.  What is no UTF-8 is replaced, or
+ * base64. */
 void result_put_cell(struct json_writer *w, const struct cell_outcome *cell);

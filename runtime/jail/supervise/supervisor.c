@@ -288,8 +288,11 @@ static void keep_output(struct watch *w, size_t i, const uint8_t *bytes, size_t 
 	(void)capture_add(kept, bytes, size);
 	send_event(w, stream == 0 ? "stdout" : "stderr", bytes, size);
 	(void)pause_output(w);
-	if (w->j->run.program->limits.kill_on_output_limit && capture_is_truncated(kept))
-		outcome_decide(w->out, STATUS_OUTPUT_LIMIT);
+	if (!w->j->run.program->limits.kill_on_output_limit || !capture_is_truncated(kept))
+		return;
+	if (w->out->status == STATUS_EXITED)
+		w->out->has_status = false; /* its last bytes may be read after its end */
+	outcome_decide(w->out, STATUS_OUTPUT_LIMIT);
 }
 
 static const char *const stream_names[RELAY_COUNT] = {

@@ -268,7 +268,7 @@ static const struct cell_outcome shown = {
 		      { "image/png", (const uint8_t *)"\x89PNG", 4 } },
 	.ndisplays = 2,
 	.left_out = 2,
-	.has_exception = true,
+	.is_claimed = true,
 	.exception_type = "E",
 	.exception_message = "m",
 	.traceback = "t",
@@ -359,11 +359,11 @@ static void a_cell_has_its_value_displays_and_exception(void **state)
 		   "{\"type\":\"text/html\",\"text\":\"<b>\"},"
 		   "{\"type\":\"image/png\",\"base64\":\"iVBORw==\"}],\"displays_left_out\":2,"
 		   "\"exception\":{\"type\":\"E\",\"message\":\"m\",\"traceback\":\"t\"},"
-		   "\"restarted\":false,\"lost\":false}");
+		   "\"restarted\":false,\"lost\":false,\"claimed\":true}");
 	o.cell = &quiet;
 	assert_has(&o, &python,
 		   "\"value\":null,\"displays\":[],\"displays_left_out\":0,\"exception\":null,"
-		   "\"restarted\":true,\"lost\":true}");
+		   "\"restarted\":true,\"lost\":true,\"claimed\":false}");
 	o.cell = NULL;
 	auto_written struct written w = write_result(&o, &python);
 	assert_null(strstr(w.text, "cell"));

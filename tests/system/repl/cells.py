@@ -163,15 +163,54 @@ def _():
 @test("a cell that ends or kills its interpreter has its status, and the next one says that variables are gone")
 def _():
     with Service() as s, Repl(s) as r:
-        for code, status, exit_code in (("exit(3)", "exited", 3), ("import os; os._exit(4)", "exited", 4), ("import os; os.kill(os.getpid(), 9)", "signaled", None)):
+        for code, status, exit_code in (("import os; os._exit(0)", "exited", 0), ("import os; os._exit(4)", "exited", 4), ("import os; os.kill(os.getpid(), 9)", "signaled", None)):
             r.cell("x = 1")
             lost = r.cell(code, status=status, exit_code=exit_code)
-            equal(lost["cell"]["lost"], True, f"lost by {code}")
+            equal((lost["cell"]["lost"], lost["cell"]["claimed"]), (True, False), f"lost by {code}")
             after = r.cell("'x' in globals()")
             equal((after["cell"]["value"], after["cell"]["restarted"]), ("False", True), f"the cell behind {code}")
         r.cell("import threading, os, time\ne = threading.Event()\nthreading.Thread(target=lambda: (e.wait(), time.sleep(0.1), os._exit(5))).start()")
         r.cell("e.set()")
         wait_until(lambda: r.exec("'e' in globals()").result["cell"]["value"] == "False", "a new interpreter after one that ended between two cells")
+
+
+@test("exit in a cell has its status in the result, and variables stay")
+def _():
+    exits = {"python": ("exit(3)", "quit(3)", "import sys; sys.exit(3)"), "node": ("process.exit(3)", "await null; process.exit(3)")}
+    with Service() as s:
+        for profile, codes in exits.items():
+            with Repl(s, profile) as r:
+                r.cell("x = 40")
+                for code in codes:
+                    left = r.cell(code, exit_code=3)["cell"]
+                    equal((left["lost"], left["exception"]["message"]), (False, "3"), f"the cell {code}")
+                    after = r.cell("x")["cell"]
+                    equal((after["value"], after["restarted"]), ("40", False), f"the cell behind {code}")
+
+
+@test("a command in a cell runs in its limits, and its output is that of the cell")
+def _():
+    with Service() as s, Repl(s) as r:
+        said = r.cell("print('a')\n!echo b; echo c >&2; exit 4\nprint(_exit_code)")
+        equal((text_of(said["stdout"]), text_of(said["stderr"])), ("a\nb\n4\n", "c\n"), "the output")
+        late = r.interrupted("x = 1", "!sleep 600", status="timeout", timeout="1s")
+        equal(late["cell"]["exception"]["type"], "KeyboardInterrupt", "the exception")
+        equal(r.value("x"), "1", "x")
+        cut = r.cell("!yes | head -c 1000000", max_output="64K")
+        equal((cut["stdout"]["truncated"], cut["stdout"]["bytes"]), (True, 1000000), "the output of a loud command")
+
+
+@test("what the interpreter alone says of the end of a cell is marked, and what was observed is not")
+def _():
+    loud = "print('y' * 100000, end='')"
+    with Service() as s, Repl(s) as r:
+        equal([r.cell(code, exit_code=n)["cell"]["claimed"] for n, code in enumerate(("1", "1 / 0"))], [True, True], "claimed")
+        late = r.interrupted("x = 1", "while True: pass", status="timeout", timeout="1s")
+        equal(late["cell"]["claimed"], False, "of a cell that was late")
+        for n in range(50):
+            r.cell(loud, status="output_limit", exit_code=None, max_output=str(99999 - n), on_output_limit="kill")
+        equal(r.cell(loud, max_output="100000", on_output_limit="kill")["stdout"]["truncated"], False, "an output as long as the limit")
+        equal(r.value("x"), "1", "x")
 
 
 @test("what a cell writes on the channel is data: it can't forge a verdict, and loses its interpreter")

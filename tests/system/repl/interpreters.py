@@ -115,7 +115,8 @@ class Interpreter:
                 equal(kind, b"E", "the kind of a frame")
                 cell.end = struct.unpack("<IBB", data)
                 equal(cell.begun, self.number, "the begin of the cell")
-                equal(cell.end[:2], (self.number, cell.exception is not None), "the end of the cell")
+                exit_code = cell.exception is not None if not cell.exception or cell.exception[0] not in ("SystemExit", "Exit") else int(cell.exception[1])
+                equal(cell.end[:2], (self.number, exit_code), "the end of the cell")
         self.drain()
         cell.output, self.said = self.said.decode(errors="replace"), b""
         return cell
@@ -371,15 +372,6 @@ def _():
         equal(i.cell("const from = require('stream').Readable.from(['a', 'b']); from.pipe(o); await require('stream/promises').finished(from)").output, "ab", "a pipe")
 
 
-@test("what a cell of Node has shown is sent when it exits, and an interrupt does not keep it from that")
-def _():
-    code = "const h = { toMimeBundle: () => ({ 'text/html': 'x'.repeat(4 << 20) }) }; display(h); process.exit(3)"
-    for is_interrupted in (False, True):
-        with Interpreter(NODE) as i:
-            cell = i.cell(code, interrupted_in_display=is_interrupted)
-            equal((cell.status, len(cell.displays)), (3, 0 if is_interrupted else 1), f"the end of the cell, interrupted: {is_interrupted}")
-
-
 @test("a child that a cell forks is no interpreter, and output of a thread is not lost")
 def _():
     with Interpreter(PYTHON) as i:
@@ -393,18 +385,95 @@ def _():
         equal(i.value("2"), "2", "the cell behind it")
 
 
-@test("exit ends the interpreter with its status, and so does a cell that closes the channel")
+PYTHON_EXITS = {
+    "import sys; sys.exit()": 0, "sys.exit(3)": 3, "exit(3)": 3, "quit()": 0, "raise SystemExit(256 + 7)": 7, "sys.exit('why')": 1,
+    "import asyncio; await asyncio.sleep(0); exit(4)": 4,
+}  # fmt: skip
+NODE_EXITS = {
+    "process.exit()": 0, "process.exitCode = 6; process.exit()": 6, "process.exit(3)": 3, "try { process.exit(4) } catch { process.exit(5) }": 4,
+    "await null; process.exit(7)": 7, "setTimeout(() => process.exit(8), 1); await new Promise(() => {})": 8,
+    "({ [Symbol.for('nodejs.util.inspect.custom')]() { process.exit(9) } })": 9,
+}  # fmt: skip
+
+
+@test("exit ends the cell with its status, and variables stay")
 def _():
-    for kind, codes in ((PYTHON, ("exit(3)", "import os; os._exit(3)")), (NODE, ("process.exit(3)", "process.reallyExit(3)"))):
-        for code in codes:
-            with Interpreter(kind) as i:
-                equal(i.cell(code).status, 3, f"the status of {code}")
+    def act(i, is_python):
+        i.value("x = 1")
+        for code, status in (PYTHON_EXITS if is_python else NODE_EXITS).items():
+            cell = i.cell(code)
+            equal((cell.status, cell.exception[:2]), (None, ["SystemExit" if is_python else "Exit", str(status)]), f"the end of {code}")
+            equal(cell.output, "why\n" if "why" in code else "", f"the output of {code}")
+            equal(i.value("x"), "1", f"x after {code}")
+        i.cell("import os\npid = os.fork()\nif pid == 0: exit(5)" if is_python else "setTimeout(() => process.exit(3), 1)")
+        if is_python:
+            equal(i.value("os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), sys.stdin.read()"), "(5, '')", "the status of a child, and the input")
+        equal(i.cell("x").output, "", "the output of the next cell")
+
+    both(act)
+    code = "const h = { toMimeBundle: () => ({ 'text/html': 'x'.repeat(4 << 20) }) }; display(h); process.exit(3)"
+    for is_interrupted in (False, True):
+        with Interpreter(NODE) as i:
+            cell = i.cell(code, interrupted_in_display=is_interrupted)
+            equal((cell.exception[:2], len(cell.displays)), (["Exit", "3"], 1), f"the end of the cell, interrupted: {is_interrupted}")
+
+
+@test("an end of its process ends the interpreter with its status, and so does a cell that closes the channel")
+def _():
+    for kind, code in ((PYTHON, "import os; os._exit(3)"), (NODE, "process.reallyExit(3)")):
+        with Interpreter(kind) as i:
+            equal(i.cell(code).status, 3, f"the status of {code}")
     for kind, code in ((PYTHON, "import os; os.close(3)"), (NODE, "require('fs').closeSync(3)")):
         with Interpreter(kind) as i:
             equal(i.cell(code).status, 1, f"the status of {code}")
     with Interpreter(PYTHON) as i:
         i.near.shutdown(socket.SHUT_WR)
         equal(await_exit(i.process, 60), 1, "the status when the session has ended")
+
+
+# What a cell is, its value, and its output.
+COMMANDS = (
+    ("!echo a; echo b >&2; exit 3", None, "a\nb\n"),
+    ("_exit_code", "3", ""),
+    ("print('a')\n!echo b\nprint('c')", None, "a\nb\nc\n"),
+    ("for n in range(2):\n    if n:\n        !echo {n + 1} $n\n    !echo \"it's\" $HOME | sed s/.*/x/", None, "x\n2 1\nx\n"),
+    ("w = !printf 'a\\nb'\nw", "['a', 'b']", ""),
+    ("!!echo a b", "['a b']", ""),
+    ("x = 7\ndef f(y):\n    !echo {x + y} ${y} {print} {no such} $no {{}}\nf(1)", None, "8 {print} {no such} {{}}\n"),
+    ("!echo a \\\n  b\n5", "5", "a b\n"),
+    ("t = (x\n  % 4)\nu = '''\n!echo no\n%no'''\nt, len(u)", "(3, 13)", ""),
+    ("%%bash\nfor i in 1 2; do echo $i; done", None, "1\n2\n"),
+    ("%matplotlib inline\n6", "6", ""),
+    ("kill = !kill -9 $$\n_exit_code", "-9", ""),
+)
+
+
+@test("a line with ! is a command as in notebooks: its output comes in order, and its status is in _exit_code")
+def _():
+    with Interpreter(PYTHON) as i:
+        for code, value, output in COMMANDS:
+            cell = i.cell(code)
+            equal((cell.exception, cell.value, cell.output), (None, value, output), f"the cell {code}")
+        for code in ("%pip --version", "!{sys.executable} -m pip --version", "pip install --help"):
+            i.cell("import sys")
+            cell = i.cell(code)
+            true("pip" in cell.output and cell.exception is None, f"{code}: {cell.output}")
+        for code, words in (("%cd /tmp", "os.chdir()"), ("x = 1\n%timeit x", "timeit"), ("%%html\n<b>", "%%html is not available"), ("%unknown", "!COMMAND"), ("%%\n", "!COMMAND")):
+            cell = i.cell(code)
+            equal((cell.exception[0], cell.output.count("\n")), ("UsageError", 1), f"the end of {code}, which said {cell.output}")
+            contains(cell.output, words, f"the hint of {code}")
+        for code in ("!", "x = = 3", "x != 3 y", "%", "ls -l x"):
+            equal(i.cell(code).exception[0], "SyntaxError", f"the exception of {code}")
+
+
+@test("an interrupt ends a command with its processes, and leaves a traceback of the cell alone")
+def _():
+    with Folder() as f, Interpreter(PYTHON) as i:
+        cell = i.cell(f"!(trap '' INT; sleep 600; true) & echo $! > {f / 'new'}; mv {f / 'new'} {f / 'pid'}; wait", interrupted_by=f / "pid")
+        equal((cell.exception[0], cell.exception[2].count("File ")), ("KeyboardInterrupt", 1), f"the exception {cell.exception}")
+        with open(f / "pid") as file:
+            pid = int(file.read())
+        wait_until(lambda: (describe_process(pid) or "(Z)").endswith("(Z)"), "the end of the command's child")
 
 
 @test("a thousand cells in a row")

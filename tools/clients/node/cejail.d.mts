@@ -39,6 +39,8 @@ export class Cell {
   readonly lost: boolean;
   /** The interpreter is a new one: the variables of earlier cells are gone. */
   readonly restarted: boolean;
+  /** Only the interpreter says that the cell has ended, and its exit code. */
+  readonly claimed: boolean;
 }
 
 export class Result {

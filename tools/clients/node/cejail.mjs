@@ -45,6 +45,7 @@ export class Cell {
   get exception() { return this.raw.exception ?? null; }
   get lost() { return this.raw.lost ?? false; }
   get restarted() { return this.raw.restarted ?? false; }
+  get claimed() { return this.raw.claimed ?? true; }
 }
 
 /** How a run ended.  `raw` is the whole result: schema/result.json. */

@@ -118,6 +118,11 @@ class Cell:
         """The interpreter is a new one: the variables of earlier cells are gone."""
         return self.raw.get("restarted", False)
 
+    @property
+    def claimed(self) -> bool:
+        """Only the interpreter says that the cell has ended, and its exit code."""
+        return self.raw.get("claimed", True)
+
 
 @dataclass(frozen=True)
 class Result:

@@ -95,7 +95,6 @@ static int take_exception(struct repl_reader *r, struct cj_error *err)
 		if (part[i] > end)
 			return refuse(err, "an exception that lacks a part");
 	}
-	r->cell->has_exception = true;
 	r->cell->exception_type = part[0];
 	r->cell->exception_message = part[1];
 	r->cell->traceback = part[2];
@@ -106,7 +105,7 @@ static int take_end(struct repl_reader *r, struct cj_error *err)
 {
 	if (r->size != END_SIZE || get_u32(r->data) != r->cell->number)
 		return refuse(err, "the end of another cell");
-	r->cell->has_exception = r->data[4] != 0;
+	r->cell->exit_code = r->data[4];
 	r->cell->left_out = r->data[5];
 	return REPL_ENDED;
 }

@@ -17,8 +17,8 @@
  *	'D'  a display: its media type, NUL, its bytes
  *	'V'  the value of the last expression, as text
  *	'X'  the exception: its type, NUL, its message, NUL, the whole traceback
- *	'E'  the end: the number of the cell, a byte that is 1 after an exception, a byte with the
- *	     number of displays that were left out
+ *	'E'  the end: the number of the cell, a byte with its exit status, which is 1 after an
+ *	     exception, a byte with the number of displays that were left out
  *
  * The code of a cell runs in the same process and may write any byte here.  So the reader limits
  * each frame before it allocates, and what it reads is data: it decides neither a verdict nor what
@@ -49,14 +49,15 @@ struct cell_display {
 /* What a cell showed.  Untrusted; the texts may be no UTF-8. */
 struct cell_outcome {
 	uint32_t number;
-	bool has_begun; /* its interpreter said so */
+	bool has_begun;    /* its interpreter said so */
+	uint8_t exit_code; /* which its interpreter gave with the end */
+	bool is_claimed;   /* nothing but its interpreter's word says that it ended, and how */
 	bool is_new; /* its interpreter replaced another one: variables of earlier cells are gone */
 	bool is_lost;      /* its interpreter has ended: so are its own */
 	const char *value; /* NULL: none */
 	struct cell_display displays[CELL_DISPLAYS_MAX];
 	size_t ndisplays;
-	unsigned left_out; /* displays beyond the limits */
-	bool has_exception;
+	unsigned left_out;                                          /* displays beyond the limits */
 	const char *exception_type, *exception_message, *traceback; /* NULL: none was sent */
 };
 

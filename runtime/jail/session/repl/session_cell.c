@@ -86,7 +86,7 @@ void session_cell_serve(struct jail *j, struct outcome *out)
 		out->signal = SIGKILL;
 		outcome_decide(out, STATUS_SIGNALED);
 	} else if (c->has_ended) {
-		out->exit_code = c->outcome.has_exception;
+		out->exit_code = c->outcome.exit_code;
 		outcome_decide(out, STATUS_EXITED);
 	}
 }

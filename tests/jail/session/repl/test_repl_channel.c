@@ -66,7 +66,7 @@ static void a_cell_has_displays_a_value_and_an_end(void **state)
 	assert_string_equal(r.cell.displays[0].type, "image/png");
 	assert_int_equal(r.cell.displays[0].size, 4);
 	assert_memory_equal(r.cell.displays[0].bytes, "\x89PNG", 4);
-	assert_false(r.cell.has_exception);
+	assert_int_equal(r.cell.exit_code, 0);
 	arena_fini(&r.arena);
 }
 
@@ -76,8 +76,8 @@ static void an_exception_has_three_parts(void **state)
 	struct reading r;
 	begin(&r);
 	assert_int_equal(TAKE(&r, 'X', "KeyError\0'k'\0Traceback"), REPL_GOES_ON);
-	assert_int_equal(TAKE(&r, 'E', "\x07\0\0\0\1\3"), REPL_ENDED);
-	assert_true(r.cell.has_exception);
+	assert_int_equal(TAKE(&r, 'E', "\x07\0\0\0\xff\3"), REPL_ENDED);
+	assert_int_equal(r.cell.exit_code, 255);
 	assert_string_equal(r.cell.exception_type, "KeyError");
 	assert_string_equal(r.cell.exception_message, "'k'");
 	assert_string_equal(r.cell.traceback, "Traceback");

@@ -107,7 +107,7 @@ static void note_cell(const struct outcome *out, const struct session_cell *cell
 	to->signal = out->signal;
 	to->lives = session_cell_lives(cell);
 	to->is_new = cell->outcome.is_new;
-	to->has_exception = cell->outcome.has_exception;
+	to->has_exception = cell->outcome.exception_type != NULL;
 	(void)snprintf(to->value, sizeof(to->value), "%s",
 		       cell->outcome.value ? cell->outcome.value : "");
 	(void)snprintf(to->out, sizeof(to->out), "%s", text ? text : "");
@@ -290,14 +290,17 @@ static void junk_on_the_channel_kills_the_interpreter(void **state)
 	end_repl(&r);
 }
 
-static void an_interpreter_that_exits_has_its_own_status(void **state)
+static void exit_ends_a_cell_and_the_end_of_the_process_its_interpreter(void **state)
 {
 	(void)state;
 	struct repl r;
 	begin_repl(&r);
 	struct cell_result c = run_cell(&r, "raise SystemExit(7)", LONG_MS);
-	assert_cell(&c, STATUS_EXITED, false);
+	assert_cell(&c, STATUS_EXITED, true);
 	assert_int_equal(c.exit_code, 7);
+	c = run_cell(&r, "import os; os._exit(8)", LONG_MS);
+	assert_cell(&c, STATUS_EXITED, false);
+	assert_int_equal(c.exit_code, 8);
 	end_repl(&r);
 }
 
@@ -445,7 +448,7 @@ int main(void)
 		cmocka_unit_test(a_cell_that_missed_the_first_interrupt_gets_a_second),
 		cmocka_unit_test(a_cell_that_ignores_the_interrupt_is_killed_and_replaced),
 		cmocka_unit_test(junk_on_the_channel_kills_the_interpreter),
-		cmocka_unit_test(an_interpreter_that_exits_has_its_own_status),
+		cmocka_unit_test(exit_ends_a_cell_and_the_end_of_the_process_its_interpreter),
 		cmocka_unit_test(an_interpreter_that_ends_between_cells_is_noticed),
 		cmocka_unit_test(what_a_running_interpreter_cannot_take_is_refused_and_it_stays),
 		cmocka_unit_test(one_that_cannot_be_executed_or_ends_at_once_is_an_error),

@@ -167,6 +167,14 @@ for kind in KINDS:
             contains(failed["structuredContent"]["stderr"], "ZeroDivisionError", "stderr")
             contains(failed["structuredContent"]["message"], "exception", "the message")
             equal(facts_of(client.call("run_python", session=session, code="x"))["last_value"], "41", "the variable")
+            left = client.call("run_python", session=session, code="import sys; sys.exit(3)")
+            equal((left["structuredContent"]["exit_code"], facts_of(client.call("run_python", session=session, code="x"))["last_value"]), (3, "41"), "exit, and the variable")
+            contains(left["structuredContent"]["message"], "exit with status 3; variables remain", "the message")
+            for code, words in (("import os; os._exit(0)", "with status 0"), ("import os; os.kill(os.getpid(), 9)", "Signal 9")):
+                ended = client.call("run_python", session=session, code=code)["structuredContent"]["message"]
+                contains(ended, words, "the message")
+                contains(ended, "all variables are gone, and the next call gets a new interpreter", "the message")
+                contains(facts_of(client.call("run_python", session=session, code="y = 1"))["message"], "a new one", "the next message")
 
     @test(f"mcp sessions ({kind}): a matplotlib figure comes back as an image, and a table stays over three cells", limit=120)
     def _(kind=kind):

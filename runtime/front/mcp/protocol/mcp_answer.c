@@ -9,6 +9,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/text.h"
 #include "runtime/front/mcp/text/mcp_prose.h"
+#include "runtime/front/mcp/text/mcp_sentence.h"
 #include "runtime/front/mcp/text/mcp_uri.h"
 #include "runtime/jail/outcome.h"
 
@@ -17,30 +18,10 @@
 
 /* --- members of the result --------------------------------------------------------- */
 
-static const char *text_of(const struct json_node *object, const char *key)
-{
-	const char *text = json_get_text(object, key);
-	return text ? text : "";
-}
-
-static uint64_t number_of(const struct json_node *object, const char *key)
-{
-	uint64_t value = 0;
-
-	(void)json_get_u64(object, key, &value);
-	return value;
-}
-
 static const struct json_node *list_of(const struct json_node *object, const char *key)
 {
 	const struct json_node *list = json_get_typed(object, key, JSON_ARRAY);
 	return list ? list->child : NULL;
-}
-
-static bool is_true(const struct json_node *object, const char *key)
-{
-	const struct json_node *node = json_get_typed(object, key, JSON_BOOL);
-	return node && node->boolean;
 }
 
 /* --- output ------------------------------------------------------------------------ */
@@ -92,112 +73,6 @@ static void put_stream(struct json_writer *w, const struct json_node *result, co
 		json_put_string(w, text ? text : "");
 }
 
-static bool has_output(const struct json_node *result, const char *name)
-{
-	const struct json_node *stream = mcp_member(result, name);
-	return text_of(stream, "text")[0] != '\0' || text_of(stream, "base64")[0] != '\0';
-}
-
-static bool is_truncated(const struct json_node *result)
-{
-	return is_true(mcp_member(result, "stdout"), "truncated") ||
-	       is_true(mcp_member(result, "stderr"), "truncated");
-}
-
-/* --- the sentence ------------------------------------------------------------------ */
-
-static void say_timeout(struct mcp_prose *s, const struct json_node *result,
-			const struct mcp_tool *tool)
-{
-	uint64_t ms = number_of(mcp_member(mcp_member(result, "limits"), "wall"), "value");
-	char used[32], most[32];
-
-	text_format_duration(ms, used, sizeof(used));
-	text_format_duration(tool->limits.wall_ms, most, sizeof(most));
-	mcp_say(s, "The time limit of %s ended the program; ", used);
-	if (tool->limits.wall_ms > ms && tool->limits.wall_ms != CEILING_NONE)
-		mcp_say(s, "raise timeout_seconds (at most %s), or do less in one call", most);
-	else
-		mcp_say(s, "do less in one call, or make it faster");
-}
-
-static void say_oom(struct mcp_prose *s, const struct json_node *result)
-{
-	uint64_t bytes = number_of(mcp_member(mcp_member(result, "limits"), "memory"), "value");
-	char text[32];
-
-	text_format_size(bytes, text, sizeof(text));
-	mcp_say(s,
-		"The program needed more than its memory limit of %s; process the data in smaller "
-		"parts",
-		text);
-}
-
-static void say_setup_error(struct mcp_prose *s, const struct json_node *result)
-{
-	const struct json_node *error = mcp_member(result, "error");
-	const char *hint = json_get_text(error, "hint");
-	bool has_run = strcmp(text_of(error, "stage"), "supervisor") == 0;
-
-	mcp_say(s, "The program %s: %.600s", has_run ? "ran, but the run failed" : "did not start",
-		text_of(error, "message"));
-	if (hint)
-		mcp_say(s, " (%.256s)", hint);
-}
-
-static void say_exit(struct mcp_prose *s, const struct json_node *result)
-{
-	uint64_t code = number_of(result, "exit_code");
-	bool is_cell = mcp_member(result, "cell") != NULL;
-	const char *message = json_get_text(mcp_member(result, "error"), "message");
-
-	if (message)
-		mcp_say(s, "The interpreter could not be executed: %.600s", message);
-	else if (is_cell)
-		mcp_say(s, code == 0 ? "The code has run"
-				     : "The code raised an exception; stderr has it, and the "
-				       "interpreter goes on");
-	else if (code == 0)
-		mcp_say(s, "The program exited with status 0");
-	else
-		mcp_say(s, "The program exited with status %d%s", (int)code,
-			has_output(result, "stderr") ? "; stderr says why" : "");
-}
-
-static bool has_denials(const struct json_node *result)
-{
-	return list_of(result, "denied_syscalls") ||
-	       list_of(mcp_member(result, "network"), "denied");
-}
-
-static void say_all(struct mcp_prose *s, const struct mcp_answer *a)
-{
-	const struct json_node *result = a->result;
-	const char *status = text_of(result, "status");
-
-	if (strcmp(status, "exited") == 0)
-		say_exit(s, result);
-	else if (strcmp(status, "signaled") == 0)
-		mcp_say(s, "Signal %d ended the program", (int)number_of(result, "signal"));
-	else if (strcmp(status, "timeout") == 0)
-		say_timeout(s, result, a->tool);
-	else if (strcmp(status, "oom") == 0)
-		say_oom(s, result);
-	else if (strcmp(status, "cpu_limit") == 0)
-		mcp_say(s, "The limit of CPU time ended the program; compute less in one call");
-	else if (strcmp(status, "output_limit") == 0)
-		mcp_say(s, "The program wrote more output than allowed; print less");
-	else if (strcmp(status, "setup_error") == 0)
-		say_setup_error(s, result);
-	else
-		mcp_say(s, "The run was cancelled");
-	if (is_truncated(result))
-		mcp_say(s, "; the middle of the output is missing, so print less");
-	if (has_denials(result))
-		mcp_say(s, "; 'denied' lists what the sandbox refused");
-	mcp_say(s, ".");
-}
-
 /* --- limits, denials ---------------------------------------------------------------- */
 
 static void put_limits_hit(struct json_writer *w, const struct json_node *result)
@@ -207,7 +82,7 @@ static void put_limits_hit(struct json_writer *w, const struct json_node *result
 	json_put_key(w, "limits_hit");
 	json_open_array(w);
 	for (const struct json_node *m = limits ? limits->child : NULL; m; m = m->next)
-		if (is_true(m, "hit"))
+		if (mcp_is_true(m, "hit"))
 			json_put_string(w, m->key);
 	json_close_array(w);
 }
@@ -215,15 +90,15 @@ static void put_limits_hit(struct json_writer *w, const struct json_node *result
 static void put_denied_packet(struct json_writer *w, const struct json_node *row)
 {
 	const char *address = json_get_text(row, "address");
-	uint64_t port = number_of(row, "port");
+	uint64_t port = mcp_number(row, "port");
 	struct mcp_prose s = { .size = 0 };
 
-	mcp_say(&s, "network: %.32s", text_of(row, "class"));
+	mcp_say(&s, "network: %.32s", mcp_text(row, "class"));
 	if (address)
-		mcp_say(&s, ", %.16s to %.64s", text_of(row, "protocol"), address);
+		mcp_say(&s, ", %.16s to %.64s", mcp_text(row, "protocol"), address);
 	if (address && port > 0)
 		mcp_say(&s, " port %u", (unsigned)port);
-	if (is_true(row, "shared"))
+	if (mcp_is_true(row, "shared"))
 		mcp_say(&s, ", perhaps sent by another exec");
 	json_put_string(w, s.text);
 }
@@ -236,7 +111,7 @@ static void put_denied(struct json_writer *w, const struct json_node *result)
 	json_open_array(w);
 	for (const struct json_node *m = list_of(result, "denied_syscalls"); m; m = m->next) {
 		struct mcp_prose s = { .size = 0 };
-		mcp_say(&s, "system call: %.64s", text_of(m, "name"));
+		mcp_say(&s, "system call: %.64s", mcp_text(m, "name"));
 		json_put_string(w, s.text);
 	}
 	for (const struct json_node *m = packets; m; m = m->next)
@@ -251,9 +126,9 @@ static void put_usage(struct json_writer *w, const struct json_node *result)
 
 	json_put_key(w, "usage");
 	json_open_object(w);
-	json_member_u64(w, "wall_ms", number_of(usage, "wall_ms"));
+	json_member_u64(w, "wall_ms", mcp_number(usage, "wall_ms"));
 	json_member_u64(w, "cpu_ms",
-			number_of(usage, "cpu_user_ms") + number_of(usage, "cpu_system_ms"));
+			mcp_number(usage, "cpu_user_ms") + mcp_number(usage, "cpu_system_ms"));
 	if (json_get_u64(usage, "memory_peak_bytes", &peak))
 		json_member_u64(w, "memory_peak_bytes", peak);
 	json_close_object(w);
@@ -269,7 +144,7 @@ char *mcp_answer_file_uri(const char *directory, const char *path)
 /* A model's API may refuse a whole conversation for an image that is none. */
 static bool is_image(const struct json_node *file)
 {
-	const char *type = text_of(file, "type"), *base64 = json_get_text(file, "base64");
+	const char *type = mcp_text(file, "type"), *base64 = json_get_text(file, "base64");
 	char head[SIGNATURE_MAX];
 	size_t size = 0;
 
@@ -282,7 +157,7 @@ static bool is_image(const struct json_node *file)
 
 static bool is_stored(const struct mcp_answer *a, const struct json_node *file)
 {
-	return a->directory && a->stored && strings_has(a->stored, text_of(file, "path"));
+	return a->directory && a->stored && strings_has(a->stored, mcp_text(file, "path"));
 }
 
 enum placement { AS_IMAGE, AS_RESOURCE, AS_LINK, NOWHERE };
@@ -290,7 +165,7 @@ enum placement { AS_IMAGE, AS_RESOURCE, AS_LINK, NOWHERE };
 static enum placement find_placement(const struct mcp_answer *a, const struct json_node *file,
 				     uint64_t embedded)
 {
-	uint64_t bytes = number_of(file, "bytes");
+	uint64_t bytes = mcp_number(file, "bytes");
 	bool has_room = embedded + bytes <= MCP_FILES_MAX;
 	bool has_content = json_get_text(file, "text") || json_get_text(file, "base64");
 
@@ -308,7 +183,7 @@ static enum placement place(const struct mcp_answer *a, const struct json_node *
 	enum placement placement = find_placement(a, file, *embedded);
 
 	if (placement <= AS_RESOURCE)
-		*embedded += number_of(file, "bytes");
+		*embedded += mcp_number(file, "bytes");
 	return placement;
 }
 
@@ -316,12 +191,13 @@ static enum placement place(const struct mcp_answer *a, const struct json_node *
 static char *make_uri(const struct mcp_answer *a, const struct json_node *file,
 		      enum placement placement)
 {
-	const char *path = text_of(file, "path");
+	const char *path = mcp_text(file, "path");
 
 	if (is_stored(a, file))
 		return mcp_answer_file_uri(a->directory, path);
-	return placement == NOWHERE ? NULL
-				    : mcp_uri_join("cejail://run/", text_of(a->result, "id"), path);
+	return placement == NOWHERE
+		   ? NULL
+		   : mcp_uri_join("cejail://run/", mcp_text(a->result, "id"), path);
 }
 
 static void list_files(struct json_writer *w, const struct mcp_answer *a)
@@ -334,9 +210,9 @@ static void list_files(struct json_writer *w, const struct mcp_answer *a)
 		enum placement placement = place(a, m, &embedded);
 		auto_free char *uri = make_uri(a, m, placement);
 		json_open_object(w);
-		json_member_text(w, "path", text_of(m, "path"));
-		json_member_u64(w, "bytes", number_of(m, "bytes"));
-		json_member_text(w, "type", text_of(m, "type"));
+		json_member_text(w, "path", mcp_text(m, "path"));
+		json_member_u64(w, "bytes", mcp_number(m, "bytes"));
+		json_member_text(w, "type", mcp_text(m, "type"));
 		if (uri)
 			json_member_text(w, "uri", uri);
 		json_close_object(w);
@@ -347,8 +223,8 @@ static void list_files(struct json_writer *w, const struct mcp_answer *a)
 static void put_image(struct json_writer *w, const struct json_node *file)
 {
 	json_member_text(w, "type", "image");
-	json_member_text(w, "data", text_of(file, "base64"));
-	json_member_text(w, "mimeType", text_of(file, "type"));
+	json_member_text(w, "data", mcp_text(file, "base64"));
+	json_member_text(w, "mimeType", mcp_text(file, "type"));
 }
 
 static void put_resource(struct json_writer *w, const struct json_node *file, const char *uri)
@@ -359,8 +235,8 @@ static void put_resource(struct json_writer *w, const struct json_node *file, co
 	json_put_key(w, "resource");
 	json_open_object(w);
 	json_member_text(w, "uri", uri);
-	json_member_text(w, "mimeType", text_of(file, "type"));
-	json_member_text(w, text ? "text" : "blob", text ? text : text_of(file, "base64"));
+	json_member_text(w, "mimeType", mcp_text(file, "type"));
+	json_member_text(w, text ? "text" : "blob", text ? text : mcp_text(file, "base64"));
 	json_close_object(w);
 }
 
@@ -368,9 +244,9 @@ static void put_link(struct json_writer *w, const struct json_node *file, const 
 {
 	json_member_text(w, "type", "resource_link");
 	json_member_text(w, "uri", uri);
-	json_member_text(w, "name", text_of(file, "path"));
-	json_member_text(w, "mimeType", text_of(file, "type"));
-	json_member_u64(w, "size", number_of(file, "bytes"));
+	json_member_text(w, "name", mcp_text(file, "path"));
+	json_member_text(w, "mimeType", mcp_text(file, "type"));
+	json_member_u64(w, "size", mcp_number(file, "bytes"));
 }
 
 /* Clients of before 2025-06-18 have no links. */
@@ -407,7 +283,7 @@ static char *display_uri(const struct json_node *result, size_t number)
 	char name[24];
 
 	(void)snprintf(name, sizeof(name), "%zu", number);
-	return mcp_uri_join("cejail://cell/", text_of(result, "id"), name);
+	return mcp_uri_join("cejail://cell/", mcp_text(result, "id"), name);
 }
 
 /* As files are: images as images, all else as a resource.  What is too large is left out. */
@@ -457,7 +333,7 @@ static void warn_of_lost_files(struct json_writer *w, const struct mcp_answer *a
 		mcp_say(&s,
 			"file '%.200s' is too large for an answer; write a smaller one, or ask the "
 			"user to start 'cejail mcp' with --files",
-			text_of(m, "path"));
+			mcp_text(m, "path"));
 		json_put_string(w, s.text);
 	}
 }
@@ -486,7 +362,7 @@ static void put_end(struct json_writer *w, const struct json_node *result)
 {
 	uint64_t value = 0;
 
-	json_member_text(w, "status", text_of(result, "status"));
+	json_member_text(w, "status", mcp_text(result, "status"));
 	if (json_get_u64(result, "exit_code", &value))
 		json_member_u64(w, "exit_code", value);
 	if (json_get_u64(result, "signal", &value))
@@ -510,13 +386,13 @@ static void put_facts(struct json_writer *w, const struct mcp_answer *a)
 	const struct json_node *result = a->result, *returned = mcp_member(result, "value");
 	struct mcp_prose message = { .size = 0 };
 
-	say_all(&message, a);
+	mcp_sentence_say(&message, result, a->tool);
 	json_open_object(w);
 	json_member_text(w, "message", message.text);
 	put_end(w, result);
 	put_stream(w, result, "stdout");
 	put_stream(w, result, "stderr");
-	json_member_bool(w, "truncated", is_truncated(result));
+	json_member_bool(w, "truncated", mcp_sentence_is_truncated(result));
 	if (returned && returned->type != JSON_NULL) {
 		json_put_key(w, "value");
 		json_put_node(w, returned);
@@ -527,7 +403,7 @@ static void put_facts(struct json_writer *w, const struct mcp_answer *a)
 	put_limits_hit(w, result);
 	put_denied(w, result);
 	put_warnings(w, a);
-	json_member_text(w, "run_id", text_of(result, "id"));
+	json_member_text(w, "run_id", mcp_text(result, "id"));
 	json_close_object(w);
 }
 

@@ -14,6 +14,26 @@ const struct json_node *mcp_member(const struct json_node *object, const char *k
 	return object && object->type == JSON_OBJECT ? json_get(object, key) : NULL;
 }
 
+const char *mcp_text(const struct json_node *object, const char *key)
+{
+	const char *text = json_get_text(object, key);
+	return text ? text : "";
+}
+
+uint64_t mcp_number(const struct json_node *object, const char *key)
+{
+	uint64_t value = 0;
+
+	(void)json_get_u64(object, key, &value);
+	return value;
+}
+
+bool mcp_is_true(const struct json_node *object, const char *key)
+{
+	const struct json_node *node = json_get_typed(object, key, JSON_BOOL);
+	return node && node->boolean;
+}
+
 /* --- ids ------------------------------------------------------------------------ */
 
 /* "-12", without a fraction or an exponent. */

@@ -21,12 +21,6 @@ struct reply {
 	bool is_text, is_image;
 };
 
-static const char *text_of(const struct json_node *object, const char *key)
-{
-	const char *text = json_get_text(object, key);
-	return text ? text : "";
-}
-
 static void put_member_of(struct json_writer *w, const struct json_node *object, const char *key)
 {
 	const struct json_node *node = mcp_member(object, key);
@@ -47,7 +41,8 @@ static void put_message(struct json_writer *w, const char *text)
 /* The lease or the idle time, whichever is over first: two times of one format. */
 static const char *end_of(const struct json_node *session)
 {
-	const char *lease = text_of(session, "lease_until"), *idle = text_of(session, "idle_until");
+	const char *lease = mcp_text(session, "lease_until"),
+		   *idle = mcp_text(session, "idle_until");
 
 	return idle[0] && strcmp(idle, lease) < 0 ? idle : lease;
 }
@@ -60,20 +55,20 @@ static void put_create(struct json_writer *w, const struct reply *r)
 	    &s,
 	    "The session is ready: pass \"%.40s\" as 'session'. It ends at %.40s, unless a call "
 	    "uses it before: each call renews its lease.",
-	    text_of(r->root, "id"), end_of(r->root));
+	    mcp_text(r->root, "id"), end_of(r->root));
 	put_message(w, s.text);
-	json_member_text(w, "session", text_of(r->root, "id"));
-	json_member_text(w, "profile", text_of(r->root, "profile"));
-	json_member_text(w, "context", text_of(r->root, "context"));
-	json_member_text(w, "state", text_of(r->root, "state"));
+	json_member_text(w, "session", mcp_text(r->root, "id"));
+	json_member_text(w, "profile", mcp_text(r->root, "profile"));
+	json_member_text(w, "context", mcp_text(r->root, "context"));
+	json_member_text(w, "state", mcp_text(r->root, "state"));
 	json_member_text(w, "lease_until", end_of(r->root));
 }
 
 static void put_end(struct json_writer *w, const struct reply *r)
 {
 	put_message(w, "The session has ended; its files are gone.");
-	json_member_text(w, "session", text_of(r->root, "id"));
-	json_member_text(w, "state", text_of(r->root, "state"));
+	json_member_text(w, "session", mcp_text(r->root, "id"));
+	json_member_text(w, "state", mcp_text(r->root, "state"));
 }
 
 static void put_written(struct json_writer *w, const struct reply *r)

@@ -67,7 +67,8 @@ struct jail {
 	struct endpoints endpoints; /* the addresses of --allow */
 	struct limit_state limits[LIMIT_COUNT];
 	enum layer_state layers[LAYER_COUNT];
-	struct step_link link;         /* to the other role */
+	int hostname_errno;    /* of sethostname(2) in init; 0: the jail has its host name */
+	struct step_link link; /* to the other role */
 	struct rootfs_handles handles; /* init opens them and sends them to the supervisor */
 
 	/* The supervisor's, acquired and released by its stages. */

@@ -38,6 +38,7 @@ const char *const degraded_names[] = {
 	[DEGRADED_NETWORK] = "network",
 	[DEGRADED_NETWORK_FILTER] = "network_filter",
 	[DEGRADED_SYSCALL_REPORT] = "syscall_report",
+	[DEGRADED_HOSTNAME] = "hostname",
 	[DEGRADED_RECORD] = "record",
 };
 static_assert(LENGTH(degraded_names) == DEGRADED_COUNT, "everything a host can lack has a name");

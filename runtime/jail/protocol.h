@@ -57,6 +57,7 @@ struct ids_mapped {
 enum sealed_fd { SEALED_BOX, SEALED_TMP, SEALED_PROC, SEALED_OVERLAYS };
 struct sealed {
 	uint32_t has_landlock;
+	int32_t hostname_errno; /* of sethostname(2); 0: the jail has its host name */
 };
 
 /*

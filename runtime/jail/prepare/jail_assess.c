@@ -55,6 +55,10 @@ static void warn_of_degraded(struct jail *j)
 		jail_degrade(
 		    j, DEGRADED_SYSCALL_REPORT,
 		    "denied system calls can't be named: an outer sandbox already receives them");
+	if (j->hostname_errno != 0)
+		jail_degrade(j, DEGRADED_HOSTNAME,
+			     "the jail has the caller's host name: set '%s': %s",
+			     j->plan->root.hostname, strerror(j->hostname_errno));
 }
 
 /* A network of lo alone has nothing to filter. */

@@ -147,6 +147,7 @@ int jail_init_seal_enter(struct jail *j, struct cj_error *err)
 	else
 		j->layers[LAYER_SYSCALL_REPORT] = j->watch ? LAYER_ON : LAYER_ABSENT;
 	j->layers[LAYER_LANDLOCK] = sealed.has_landlock ? LAYER_ON : LAYER_ABSENT;
+	j->hostname_errno = sealed.hostname_errno;
 	j->is_sealed = true;
 	return 0;
 }

@@ -29,8 +29,8 @@ struct uplink; /* holds a link, an owner table, or a helper */
  * uplink_start - choose and begin; a helper starts while the jail is being built.
  *
  * out_why says why a better kind than the one chosen is not available ("IP forwarding is off
- * (sysctl -w net.ipv4.ip_forward=1); pasta is not installed (apt install passt)"), or "".  If a
- * requested kind is not available, the result is UPLINK_NONE with that reason.
+ * (sysctl -w net.ipv4.ip_forward=1); pasta is not installed (sudo apt-get install passt)"), or "".
+ * If a requested kind is not available, the result is UPLINK_NONE with that reason.
  * Fails: only without memory or descriptors.
  */
 int uplink_start(const struct uplink_spec *spec, struct uplink **out,

@@ -19,6 +19,7 @@
 
 #include "netns/addresses.h"
 #include "runtime/base/child.h"
+#include "runtime/base/files/os_release.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/text.h"
@@ -148,8 +149,9 @@ bool uplink_helper_find(const struct uplink_helper *h, const char *path,
 			       out_path);
 		return false;
 	}
-	(void)snprintf(out_why, UPLINK_WHY_MAX, "%s is not installed (apt install %s)", h->name,
-		       h->package);
+	char remedy[INSTALL_MAX];
+	os_install(h->package, remedy);
+	(void)snprintf(out_why, UPLINK_WHY_MAX, "%s is not installed (%s)", h->name, remedy);
 	return false;
 }
 

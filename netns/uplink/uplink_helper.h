@@ -17,7 +17,7 @@
 #define UPLINK_HELPER_PATH "/usr/local/bin:/usr/bin:/bin"
 
 struct uplink_helper {
-	const char *name, *package; /* as apt and dnf know it */
+	const char *name, *package; /* as distributions call it */
 	const char *avx2_suffix;    /* or NULL: uplink_helper_choose_build() */
 	const char *const *argv4;   /* IPv4 alone */
 	const char *const *argv46;  /* NULL: no reliable IPv6 */

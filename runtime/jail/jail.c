@@ -72,6 +72,7 @@
 #include <unistd.h>
 
 #include "runtime/base/scope.h"
+#include "runtime/jail/ids/refusal.h"
 #include "runtime/jail/jail_state.h"
 #include "runtime/jail/prepare/jail_assess.h"
 #include "runtime/jail/prepare/jail_cgroup.h"
@@ -243,10 +244,12 @@ int jail_prepare(const struct plan *plan, const char *id, struct jail **out, str
 {
 	bool again = false;
 	int rc = prepare(plan, id, false, out, &again, err);
-	if (rc == 0 || !again)
-		return rc;
-	*err = (struct cj_error){ 0 };
-	return prepare(plan, id, true, out, &again, err);
+	if (rc < 0 && again) {
+		*err = (struct cj_error){ 0 };
+		rc = prepare(plan, id, true, out, &again, err);
+	}
+	/* whichever call it was: an old kernel lacks it, or a filter around us hides it */
+	return rc < 0 && err->code == ENOSYS ? refusal_hint(err) : rc;
 }
 
 int jail_warm(struct jail *j, const struct program *launcher, struct cj_error *err)

@@ -12,6 +12,7 @@
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
 #include "runtime/jail/ids/idmap_parser.h"
+#include "runtime/jail/ids/refusal.h"
 
 #define ID_MAP_BYTES_MAX 16384 /* 340 lines of at most 33 bytes: user_namespaces(7) */
 
@@ -132,52 +133,13 @@ void idmap_release(struct idmap *map)
 	cj_close(&map->lock_fd);
 }
 
-/* Settings that forbid user namespaces, the most specific first: user_namespaces(7). */
-static const struct obstacle {
-	const char *path, *forbidding, *hint;
-} obstacles[] = {
-	{ "/proc/sys/user/max_user_namespaces", "0",
-	  "user namespaces are off: set sysctl user.max_user_namespaces=15000" },
-	{ "/proc/sys/kernel/unprivileged_userns_clone", "0",
-	  "this kernel keeps user namespaces for root: set sysctl "
-	  "kernel.unprivileged_userns_clone=1" },
-	{ "/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1",
-	  "AppArmor restricts user namespaces: install an AppArmor profile for cejail that says "
-	  "'userns,' ('cejail doctor' shows it)" },
-};
-
-static bool is_in_force(const struct obstacle *o)
-{
-	char text[64];
-	if (system_file_read(AT_FDCWD, o->path, text, sizeof(text)) <= 0)
-		return false;
-	text[strcspn(text, "\n")] = '\0';
-	return strcmp(text, o->forbidding) == 0;
-}
-
-int idmap_hint(struct cj_error *err)
-{
-	for (size_t i = 0; i < sizeof(obstacles) / sizeof(obstacles[0]); i++)
-		if (is_in_force(&obstacles[i]))
-			return cj_hint(err, "%s", obstacles[i].hint);
-
-	if (err->code == ENOSPC || err->code == EUSERS)
-		return cj_hint(err, "too many user namespaces, or nested too deep: raise sysctl "
-				    "user.max_user_namespaces");
-	if (err->code == EPERM || err->code == EACCES)
-		return cj_hint(err,
-			       "user namespaces are refused here, by a seccomp filter, a security "
-			       "module or missing capabilities: ask 'cejail doctor'");
-	return -err->code;
-}
-
 static int put_map(int proc_fd, const char *name, const char *text, struct cj_error *err)
 {
 	int rc = system_file_write(proc_fd, name, text);
 	if (rc == 0)
 		return 0;
 	rc = cj_fail(err, -rc, "write '%s' to '%s' of init", text, name);
-	(void)idmap_hint(err);
+	(void)refusal_hint(err);
 	return rc;
 }
 

@@ -40,12 +40,6 @@ void idmap_release(struct idmap *map);
 int idmap_write(const struct idmap *map, pid_t init_pid, struct cj_error *err);
 
 /*
- * idmap_hint - for a refused clone3(2) or map: add a hint with the host's setting that forbids user
- * namespaces, and its remedy.  Returns -err->code.
- */
-int idmap_hint(struct cj_error *err);
-
-/*
  * idmap_is_initial - whether this process is in the user namespace of the host: every id stands for
  * itself (user_namespaces(7)).  True, too, where that can't be read.
  */

@@ -9,6 +9,7 @@
 #include "runtime/base/files/fd.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/jail/ids/refusal.h"
 #include "runtime/jail/ids/shift.h"
 #include "runtime/jail/init/init.h"
 #include "runtime/jail/jail_state.h"
@@ -23,7 +24,7 @@ static int explain_clone(struct cj_error *err, int code)
 	if (code == EAGAIN)
 		cj_hint(err, "too many processes for this user or cgroup");
 	if (code == EPERM || code == EACCES || code == ENOSPC || code == EUSERS)
-		idmap_hint(err);
+		refusal_hint(err);
 	return rc;
 }
 

@@ -374,17 +374,6 @@ static void a_map_that_is_refused_names_the_file_and_the_text(void **state)
 	assert_int_equal(idmap_write(&map, 0x3fffffff, &err), -ENOENT);
 }
 
-static void a_hint_fits_the_error_and_never_replaces_an_earlier_one(void **state)
-{
-	(void)state;
-	struct cj_error err = { .code = ENOSPC };
-	assert_int_equal(idmap_hint(&err), -ENOSPC);
-	assert_non_null(strstr(err.hint, "user"));
-	err = (struct cj_error){ .code = EPERM, .hint = "first" };
-	assert_int_equal(idmap_hint(&err), -EPERM);
-	assert_string_equal(err.hint, "first");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -399,7 +388,6 @@ int main(void)
 		cmocka_unit_test(root_writes_a_map_without_uid_0),
 		cmocka_unit_test(a_user_writes_a_map_and_denies_setgroups),
 		cmocka_unit_test(a_map_that_is_refused_names_the_file_and_the_text),
-		cmocka_unit_test(a_hint_fits_the_error_and_never_replaces_an_earlier_one),
 	};
 	return cmocka_run_group_tests(tests, temp_dir_make, temp_dir_remove);
 }

@@ -309,7 +309,9 @@ static void a_missing_helper_is_named_with_its_package(void **state)
 	char why[UPLINK_WHY_MAX];
 	(void)state;
 	assert_false(uplink_probe(UPLINK_PASTA, "/nonexistent:relative:", why));
-	assert_string_equal(why, "pasta is not installed (apt install passt)");
+	assert_memory_equal(why, "pasta is not installed (", 24);
+	assert_non_null(strstr(why, "install"));
+	assert_non_null(strstr(why, "passt"));
 }
 
 static void a_helper_that_others_may_write_is_refused(void **state)

@@ -7,13 +7,13 @@ import os
 import resource
 import shutil
 import signal
-import struct
 import time
 
+from outer_filter import refuse
 from scarce import *  # noqa: F403
 
 libc = ctypes.CDLL(None, use_errno=True)
-PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_KEEPCAPS, PR_SET_SECCOMP, PR_SET_SECUREBITS = 1, 4, 8, 22, 28
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_KEEPCAPS, PR_SET_SECUREBITS = 1, 4, 8, 28
 PR_SET_TIMERSLACK, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 29, 36, 38
 
 
@@ -226,20 +226,6 @@ NUMBERS = {
 EPERM, ENOSYS, EINVAL = 1, 38, 22
 
 
-def refuse(number, errno):
-    """A seccomp filter over the caller that answers one system call with an error."""
-    program = [(0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, 0x00050000 | errno), (0x06, 0, 0, 0x7FFF0000)]
-    code = b"".join(struct.pack("HBBI", *row) for row in program)
-    text = ctypes.create_string_buffer(code)
-
-    def enter():
-        header = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(program), ctypes.addressof(text)))
-        prctl(PR_SET_NO_NEW_PRIVS, 1)
-        prctl(PR_SET_SECCOMP, 2, ctypes.addressof(header))
-
-    return enter
-
-
 @test("in a sandbox that refuses any one system call a run works, or one line names what failed", limit=240)
 def _():
     numbers = NUMBERS.get(os.uname().machine)
@@ -247,7 +233,7 @@ def _():
         raise Skip("the table of system calls is for x86_64")
     for name, number in sample(numbers.items()):
         for errno in (EPERM, ENOSYS) if LONG or not MACHINE else (EPERM,):
-            done = run(*ECHO, preexec_fn=refuse(number, errno))
+            done = run(*ECHO, preexec_fn=refuse({number: errno}))
             works_or_says_why(done, f"{name} answers {os.strerror(errno)}")
 
 
@@ -256,7 +242,7 @@ def _():
     numbers = NUMBERS.get(os.uname().machine)
     if not numbers:
         raise Skip("the table of system calls is for x86_64")
-    done = run(*ECHO, preexec_fn=refuse(numbers["clone3"], EPERM))
+    done = run(*ECHO, preexec_fn=refuse({numbers["clone3"]: EPERM}))
     equal(works_or_says_why(done, "without clone3"), False, "it ran")
     contains(complaints(done)[0], "namespaces", "the message")
 

@@ -10,7 +10,12 @@
 #include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
+#include "runtime/base/files/os_release.h"
 #include "runtime/base/json/json_print.h"
 #include "runtime/front/cli/cli.h"
 
@@ -30,6 +35,7 @@ static const struct check {
 	{ "seccomp",            check_seccomp },
 	{ "system call report", check_syscall_report },
 	{ "Landlock",           check_landlock },
+	{ "host name",          check_hostname },
 	{ "cgroup",             check_cgroup_parent },
 	{ "memory limit",       check_cgroup_memory },
 	{ "CPU limit",          check_cgroup_cpu },
@@ -56,11 +62,12 @@ static const struct check {
 static const struct {
 	const char *name;
 	int status;
+	const char *colour; /* ECMA-48: green, cyan, yellow, red */
 } levels[] = {
-	[FINDING_OK] = { "ok", 0 },
-	[FINDING_NOTE] = { "note", 0 },
-	[FINDING_WEAKER] = { "weaker", 1 },
-	[FINDING_MISSING] = { "missing", CLI_FAILED },
+	[FINDING_OK] = { "ok", 0, "\033[32m" },
+	[FINDING_NOTE] = { "note", 0, "\033[36m" },
+	[FINDING_WEAKER] = { "weaker", 1, "\033[33m" },
+	[FINDING_MISSING] = { "missing", CLI_FAILED, "\033[1;31m" },
 };
 static_assert(sizeof(levels) / sizeof(levels[0]) == FINDING_LEVEL_COUNT, "every level has a name");
 
@@ -84,13 +91,83 @@ void finding_remedy(struct finding *f, const char *fmt, ...)
 	va_end(args);
 }
 
-static void print_findings(const struct finding *findings)
+void finding_remedy_package(struct finding *f, const char *package)
+{
+	char remedy[INSTALL_MAX];
+
+	os_install(package, remedy);
+	finding_remedy(f, "%s", remedy);
+}
+
+/* --- the output --------------------------------------------------------------------- */
+
+#define NAME_WIDTH  18
+#define LEVEL_WIDTH 7
+#define INDENT      (NAME_WIDTH + 2 + LEVEL_WIDTH + 2)
+
+struct paper {
+	size_t width; /* of a line, in characters */
+	bool has_colours;
+};
+
+/* no-color.org: NO_COLOR with any value but the empty one. */
+static struct paper paper_of_stdout(void)
+{
+	const char *term = getenv("TERM"), *no_color = getenv("NO_COLOR");
+	bool is_plain = !term || strcmp(term, "dumb") == 0 || (no_color && no_color[0]);
+	struct winsize size = { 0 };
+	struct paper p = { .width = 100 };
+
+	if (!isatty(STDOUT_FILENO))
+		return p;
+	p.has_colours = !is_plain;
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= INDENT + 20)
+		p.width = size.ws_col;
+	return p;
+}
+
+/* Breaks lines between words.  A word that is longer than a line stays whole. */
+static void print_wrapped(const char *text, const struct paper *p)
+{
+	size_t column = INDENT;
+
+	for (const char *at = text; *at;) {
+		size_t blanks = strspn(at, " "), size = strcspn(at + blanks, " ");
+		bool is_full = column + blanks + size > p->width && column > INDENT;
+		if (is_full)
+			column = (size_t)printf("\n%*s", INDENT, "") - 1;
+		else
+			column += (size_t)printf("%.*s", (int)blanks, at);
+		column += (size_t)printf("%.*s", (int)size, at + blanks);
+		at += blanks + size;
+	}
+	(void)printf("\n");
+}
+
+/* The first check with this remedy. */
+static size_t find_remedy(const struct finding *findings, const char *remedy)
+{
+	size_t i = 0;
+
+	while (strcmp(findings[i].remedy, remedy) != 0)
+		i++;
+	return i;
+}
+
+/* A remedy is a command to paste: it stays one line, and is printed once. */
+static void print_findings(const struct finding *findings, const struct paper *p)
 {
 	for (size_t i = 0; i < CHECK_COUNT; i++) {
 		const struct finding *f = &findings[i];
-		(void)printf("%-18s  %-7s  %s\n", checks[i].name, levels[f->level].name, f->text);
-		if (f->remedy[0])
-			(void)printf("%-18s  %-7s  -> %s\n", "", "", f->remedy);
+		(void)printf("%-*s  %s%-*s%s  ", NAME_WIDTH, checks[i].name,
+			     p->has_colours ? levels[f->level].colour : "", LEVEL_WIDTH,
+			     levels[f->level].name, p->has_colours ? "\033[0m" : "");
+		print_wrapped(f->text, p);
+		size_t first = f->remedy[0] ? find_remedy(findings, f->remedy) : i;
+		if (first < i)
+			(void)printf("%*s-> as for '%s'\n", INDENT, "", checks[first].name);
+		else if (f->remedy[0])
+			(void)printf("%*s-> %s\n", INDENT, "", f->remedy);
 	}
 }
 
@@ -143,7 +220,8 @@ int doctor_verb(const struct cli *cli)
 	if (as_json && print_json(findings, worst, &err) < 0)
 		return cli_fail(&err);
 	if (!as_json) {
-		print_findings(findings);
+		const struct paper paper = paper_of_stdout();
+		print_findings(findings, &paper);
 		(void)printf("\n%s\n", verdicts[worst]);
 	}
 	return cli_finish(levels[worst].status);

@@ -28,6 +28,8 @@ struct finding {
 void finding_set(struct finding *f, enum finding_level level, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void finding_remedy(struct finding *f, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The remedy is the installation of this package, in the words of the distribution. */
+void finding_remedy_package(struct finding *f, const char *package);
 
 /* doctor_kernel.c */
 void check_kernel(struct finding *f);
@@ -39,6 +41,7 @@ void check_seccomp(struct finding *f);
 void check_syscall_report(struct finding *f);
 void check_landlock(struct finding *f);
 void check_no_new_privs(struct finding *f);
+void check_hostname(struct finding *f);
 
 /* doctor_host.c */
 void check_cgroup_parent(struct finding *f);

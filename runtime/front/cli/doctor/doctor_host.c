@@ -126,7 +126,7 @@ static void check_interpreter(struct finding *f, const char *name, const char *p
 		}
 	}
 	finding_set(f, FINDING_NOTE, "not found under /usr: profiles that run it fail");
-	finding_remedy(f, "sudo apt-get install %s", package);
+	finding_remedy_package(f, package);
 }
 
 void check_python(struct finding *f)

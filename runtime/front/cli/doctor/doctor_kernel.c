@@ -23,11 +23,48 @@
 #include "runtime/base/sys.h"
 #include "runtime/front/cli/doctor/doctor_fixes.h"
 #include "runtime/front/cli/doctor/doctor_place.h"
+#include "runtime/jail/ids/refusal.h"
 #include "runtime/jail/init/landlock.h"
 
-static bool is_filtered(void)
+/* --- remedies ----------------------------------------------------------------------- */
+
+static void remedy_apparmor(struct finding *f, const struct place *place)
 {
-	return probe_status_number("Seccomp") == 2;
+	char self[256];
+	ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	self[size > 0 ? size : 0] = '\0';
+	finding_remedy(f,
+		       "%sprintf 'abi <abi/4.0>,\\ninclude <tunables/global>\\nprofile cejail %s "
+		       "flags=(unconfined) {\\n  userns,\\n}\\n' | sudo tee /etc/apparmor.d/cejail "
+		       "&& sudo apparmor_parser -r /etc/apparmor.d/cejail",
+		       place_where_kernel(place), self);
+}
+
+static void remedy_refusal(struct finding *f, enum refusal why, const struct place *place)
+{
+	static const char *const commands[REFUSAL_COUNT] = {
+		[REFUSAL_OFF] = ("echo user.max_user_namespaces=15000 | sudo tee "
+				 "/etc/sysctl.d/60-cejail.conf && sudo sysctl --system"),
+		[REFUSAL_FOR_USERS] = ("echo kernel.unprivileged_userns_clone=1 | sudo tee "
+				       "/etc/sysctl.d/60-cejail.conf && sudo sysctl --system"),
+		[REFUSAL_TOO_MANY] = "sudo sysctl user.max_user_namespaces=15000",
+	};
+
+	if (commands[why])
+		finding_remedy(f, "%s%s", place_where_kernel(place), commands[why]);
+	else if (why == REFUSAL_APPARMOR)
+		remedy_apparmor(f, place);
+	else if (why == REFUSAL_SANDBOX)
+		finding_remedy(f, "run cejail outside of that sandbox");
+	else if (why == REFUSAL_CHROOT)
+		finding_remedy(f, "run cejail outside of the chroot, or in a container instead");
+	else if (why == REFUSAL_FILTER)
+		finding_remedy(f, "%s", place_remedy_filter(place));
+	else if (why == REFUSAL_KERNEL)
+		place_remedy_kernel(place, f->remedy, sizeof(f->remedy));
+	else
+		finding_remedy(f, "%s", place_remedy_unknown(place));
 }
 
 /* --- system calls that may be missing ----------------------------------------------- */
@@ -50,12 +87,12 @@ static bool has_openat2(void)
 }
 
 static const struct feature {
-	const char *name, *since;
+	const char *name;
 	bool (*is_there)(void);
 } features[] = {
-	{ "clone3(2)", "5.7", has_clone3 },
-	{ "openat2(2)", "5.6", has_openat2 },
-	{ "mount_setattr(2)", "5.12", has_mount_setattr },
+	{ "clone3(2)", has_clone3 },
+	{ "openat2(2)", has_openat2 },
+	{ "mount_setattr(2)", has_mount_setattr },
 };
 
 /*
@@ -114,6 +151,28 @@ static void report_fixes(struct finding *f, const struct utsname *name)
 		       "may have added the fix to an older version");
 }
 
+/* Has all the calls, and is too old for the rest: a program's processes count with all of the
+ * user's. */
+static bool is_too_old(const char *release)
+{
+	unsigned major = 0, minor = 0, least_major = 0, least_minor = 0;
+
+	(void)sscanf(KERNEL_MINIMUM, "%u.%u", &least_major, &least_minor);
+	return sscanf(release, "%u.%u", &major, &minor) == 2 &&
+	       (major < least_major || (major == least_major && minor < least_minor));
+}
+
+static void report_kernel(struct finding *f, const struct utsname *name, const struct place *place)
+{
+	if (!is_too_old(name->release)) {
+		report_fixes(f, name);
+		return;
+	}
+	finding_set(f, FINDING_WEAKER, "Linux %s is older than the minimum, " KERNEL_MINIMUM,
+		    name->release);
+	place_remedy_kernel(place, f->remedy, sizeof(f->remedy));
+}
+
 void check_kernel(struct finding *f)
 {
 	struct utsname name;
@@ -125,17 +184,13 @@ void check_kernel(struct finding *f)
 	for (size_t i = 0; i < sizeof(features) / sizeof(features[0]); i++) {
 		if (features[i].is_there())
 			continue;
-		finding_set(f, FINDING_MISSING, "Linux %s: %s is %s", name.release,
-			    features[i].name,
-			    is_filtered() ? "blocked by an outer seccomp filter" : "missing");
-		if (is_filtered())
-			finding_remedy(f, "%s", place_remedy_filter(&place));
-		else
-			finding_remedy(f, "%sboot Linux %s or later", place_where_kernel(&place),
-				       features[i].since);
+		finding_set(
+		    f, FINDING_MISSING, "Linux %s: %s is %s", name.release, features[i].name,
+		    refusal_is_filtered() ? "blocked by an outer seccomp filter" : "missing");
+		remedy_refusal(f, refusal_is_filtered() ? REFUSAL_FILTER : REFUSAL_KERNEL, &place);
 		return;
 	}
-	report_fixes(f, &name);
+	report_kernel(f, &name, &place);
 }
 
 /* --- user namespaces ---------------------------------------------------------------- */
@@ -145,93 +200,18 @@ static int try_nothing(void)
 	return 0;
 }
 
-static bool setting_is(const char *path, char value)
-{
-	char text[16] = "";
-	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC);
-
-	return fd >= 0 && sys_read(fd, text, sizeof(text) - 1) > 0 && text[0] == value &&
-	       (text[1] == '\n' || text[1] == '\0');
-}
-
-static bool is_off_for_users(void)
-{
-	return geteuid() != 0 && setting_is("/proc/sys/kernel/unprivileged_userns_clone", '0');
-}
-
-static bool is_off_for_all(void)
-{
-	return setting_is("/proc/sys/user/max_user_namespaces", '0');
-}
-
-static bool is_apparmor_restricting(void)
-{
-	return geteuid() != 0 && place_has_apparmor() &&
-	       setting_is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", '1');
-}
-
-/* In a chroot whose root is not a mount point, mountinfo has no line for "/": chroot(2). */
-static bool is_in_chroot(void)
-{
-	char line[4096], place[4096];
-	auto_file FILE *file = fopen("/proc/self/mountinfo", "re");
-
-	while (file && fgets(line, sizeof(line), file)) {
-		if (sscanf(line, "%*s %*s %*s %*s %4095s", place) == 1 && strcmp(place, "/") == 0)
-			return false;
-	}
-	return file != NULL;
-}
-
-static void remedy_apparmor(struct finding *f, const struct place *place)
-{
-	char self[256];
-	ssize_t size = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-	self[size > 0 ? size : 0] = '\0';
-	finding_remedy(f,
-		       "%sprintf 'abi <abi/4.0>,\\ninclude <tunables/global>\\nprofile cejail %s "
-		       "flags=(unconfined) {\\n  userns,\\n}\\n' | sudo tee /etc/apparmor.d/cejail "
-		       "&& sudo apparmor_parser -r /etc/apparmor.d/cejail",
-		       place_where_kernel(place), self);
-}
-
-/* Causes that forbid user namespaces, the most specific one first. */
-static const struct cause {
-	bool (*holds)(void);
-	const char *text, *remedy;
-} causes[] = {
-	{ is_off_for_all, "sysctl user.max_user_namespaces is 0",
-	  "echo user.max_user_namespaces=15000 | sudo tee /etc/sysctl.d/60-cejail.conf && sudo "
-	  "sysctl --system" },
-	{ is_off_for_users, "sysctl kernel.unprivileged_userns_clone is 0",
-	  "echo kernel.unprivileged_userns_clone=1 | sudo tee /etc/sysctl.d/60-cejail.conf && sudo "
-	  "sysctl --system" },
-	{ is_apparmor_restricting, "AppArmor forbids them to programs without a profile", NULL },
-	{ is_in_chroot, "this is a chroot, in which they cannot be created",
-	  "run cejail outside of the chroot, or in a container instead" },
-	{ is_filtered, "an outer seccomp filter forbids them", NULL },
-};
-
-/* Fills *f with the first cause that applies.  False: the cause is not known. */
+/* Fills *f with the cause, if it is known.  False: it is not. */
 static bool name_cause(struct finding *f, const char *what, int code)
 {
+	enum refusal why = refusal_find(code);
 	struct place place;
 
-	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
-		if (!causes[i].holds())
-			continue;
-		finding_set(f, FINDING_MISSING, "%s: %s: %s", what, strerror(code), causes[i].text);
-		place_find(&place);
-		if (causes[i].remedy)
-			finding_remedy(f, "%s%s", place_where_kernel(&place), causes[i].remedy);
-		else if (causes[i].holds == is_filtered)
-			finding_remedy(f, "%s", place_remedy_filter(&place));
-		else
-			remedy_apparmor(f, &place);
-		return true;
-	}
-	return false;
+	if (why == REFUSAL_UNKNOWN)
+		return false;
+	place_find(&place);
+	finding_set(f, FINDING_MISSING, "%s: %s: %s", what, strerror(code), refusal_texts[why]);
+	remedy_refusal(f, why, &place);
+	return true;
 }
 
 void check_user_namespaces(struct finding *f)
@@ -244,15 +224,11 @@ void check_user_namespaces(struct finding *f)
 	}
 	const char *what = r.stage == PROBE_CLONE ? "cannot be created" : "cannot be used";
 	struct place place;
-	place_find(&place);
 	if (name_cause(f, what, r.code))
 		return;
+	place_find(&place);
 	finding_set(f, FINDING_MISSING, "%s: %s", what, r.msg[0] ? r.msg : strerror(r.code));
-	if (r.code == ENOSPC || r.code == EUSERS)
-		finding_remedy(f, "sudo sysctl user.max_user_namespaces=15000");
-	else
-		finding_remedy(f, "ask the administrator of this %s to allow them",
-			       place_is_container(&place) ? "container's host" : "host");
+	remedy_refusal(f, REFUSAL_UNKNOWN, &place);
 }
 
 /* --- mounts ------------------------------------------------------------------------- */
@@ -302,20 +278,29 @@ bool probe_could_not_run(struct finding *f, const struct probe_result *r)
 void check_mounts(struct finding *f)
 {
 	struct probe_result r = probe_inside(CLONE_NEWNS, try_tmpfs);
+	struct place place;
 
 	if (r.stage == PROBE_DONE)
 		finding_set(f, FINDING_OK, "can be created in a user namespace");
-	else if (!probe_could_not_run(f, &r) && !name_cause(f, "cannot be created", r.code))
+	else if (!probe_could_not_run(f, &r) && !name_cause(f, "cannot be created", r.code)) {
+		place_find(&place);
 		finding_set(f, FINDING_MISSING, "cannot be created in a user namespace: %s",
 			    strerror(r.code));
+		remedy_refusal(f, REFUSAL_UNKNOWN, &place);
+	}
 }
 
 /* Container engines mask parts of /proc by mounts.  The kernel then forbids a new /proc mount. */
 void check_proc(struct finding *f)
 {
-	struct probe_result r = probe_inside(CLONE_NEWNS | CLONE_NEWPID, try_proc);
 	struct place place;
 
+	if (access("/proc/self/status", F_OK) < 0) {
+		finding_set(f, FINDING_MISSING, "is not mounted");
+		finding_remedy(f, "sudo mount -t proc proc /proc");
+		return;
+	}
+	struct probe_result r = probe_inside(CLONE_NEWNS | CLONE_NEWPID, try_proc);
 	if (r.stage == PROBE_DONE) {
 		finding_set(f, FINDING_OK, "a private /proc can be mounted");
 		return;
@@ -403,14 +388,37 @@ void check_syscall_report(struct finding *f)
 void check_landlock(struct finding *f)
 {
 	int abi = landlock_abi();
+	struct place place;
 
 	if (abi > 0) {
 		finding_set(f, FINDING_OK, "ABI %d", abi);
 		return;
 	}
+	place_find(&place);
 	finding_set(f, FINDING_WEAKER, "missing: only the mounts restrict access to files");
-	finding_remedy(f, "boot a kernel with CONFIG_SECURITY_LANDLOCK and add landlock to its "
-			  "lsm= list");
+	finding_remedy(f, "%s", place_remedy_landlock(&place));
+}
+
+static int try_hostname(void)
+{
+	return sethostname("cejail", strlen("cejail")) < 0 ? errno : 0;
+}
+
+void check_hostname(struct finding *f)
+{
+	struct probe_result r = probe_inside(CLONE_NEWUTS, try_hostname);
+	struct place place;
+
+	if (r.stage == PROBE_DONE) {
+		finding_set(f, FINDING_OK, "a jail can have its own");
+		return;
+	}
+	if (probe_could_not_run(f, &r))
+		return;
+	place_find(&place);
+	finding_set(f, FINDING_WEAKER, "cannot be set: %s: programs see that of the caller",
+		    strerror(r.code));
+	finding_remedy(f, "%s", place_remedy_filter(&place));
 }
 
 void check_no_new_privs(struct finding *f)

@@ -220,7 +220,7 @@ static void check_helper(struct finding *f, enum uplink_kind kind, enum finding_
 	}
 	finding_set(f, without, "%.*s", length_without_remedy(text), text);
 	if (strstr(text, "not installed"))
-		finding_remedy(f, "sudo apt-get install %s", h->package);
+		finding_remedy_package(f, h->package);
 	else
 		finding_remedy(f, "sudo chown root %s && sudo chmod 755 %s", path, path);
 }

@@ -6,12 +6,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "runtime/base/arena.h"
 #include "runtime/base/files/fd.h"
+#include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
 #include "runtime/base/sys.h"
+#include "runtime/jail/ids/refusal.h"
 
 #define CGROUP_BYTES_MAX 16384
 
@@ -45,18 +48,26 @@ static bool find_unit(const char *cgroup, char unit[static PLACE_UNIT_MAX])
 	return false;
 }
 
+static bool is_kind(const struct place_facts *facts, const char *name)
+{
+	return facts->container && strcmp(facts->container, name) == 0;
+}
+
 void place_classify(const struct place_facts *facts, struct place *out)
 {
-	bool is_podman = facts->has_containerenv ||
-			 (facts->container && strcmp(facts->container, "podman") == 0);
+	bool is_podman = facts->has_containerenv || is_kind(facts, "podman");
 
 	out->unit[0] = '\0';
 	if (facts->has_kubernetes)
 		out->kind = PLACE_KUBERNETES;
 	else if (is_podman)
 		out->kind = PLACE_PODMAN;
-	else if (facts->has_dockerenv)
+	else if (facts->has_dockerenv || is_kind(facts, "docker"))
 		out->kind = PLACE_DOCKER;
+	else if (facts->has_lxc || is_kind(facts, "lxc") || is_kind(facts, "lxc-libvirt"))
+		out->kind = PLACE_LXC;
+	else if (facts->release && strcasestr(facts->release, "microsoft"))
+		out->kind = PLACE_WSL;
 	else if (facts->container && facts->container[0])
 		out->kind = PLACE_CONTAINER;
 	else if (facts->cgroup && find_unit(facts->cgroup, out->unit))
@@ -65,13 +76,26 @@ void place_classify(const struct place_facts *facts, struct place *out)
 		out->kind = PLACE_HOST;
 }
 
+/* The variable is pid 1's.  systemd writes it to a file for all. */
+static const char *find_container(char text[static PLACE_UNIT_MAX])
+{
+	const char *own = getenv("container");
+
+	if (own || system_file_read(AT_FDCWD, "/run/systemd/container", text, PLACE_UNIT_MAX) <= 0)
+		return own;
+	text[strcspn(text, "\n")] = '\0';
+	return text;
+}
+
 void place_find(struct place *out)
 {
 	auto_arena struct arena a = { 0 };
 	struct cj_error ignored; /* without /proc: PLACE_HOST */
-	char *cgroup = NULL, manager[64];
+	char *cgroup = NULL, manager[64], container[PLACE_UNIT_MAX];
+	struct utsname name = { 0 };
 	size_t size = 0;
 
+	(void)uname(&name); /* fails only for a bad pointer */
 	if (fd_read_file(AT_FDCWD, "/proc/self/cgroup", CGROUP_BYTES_MAX, &a, &cgroup, &size,
 			 &ignored) < 0)
 		cgroup = NULL;
@@ -79,8 +103,11 @@ void place_find(struct place *out)
 		.has_dockerenv = access("/.dockerenv", F_OK) == 0,
 		.has_containerenv = access("/run/.containerenv", F_OK) == 0,
 		.has_kubernetes = getenv("KUBERNETES_SERVICE_HOST") != NULL,
-		.container = getenv("container"),
+		.has_lxc = access("/dev/.lxc", F_OK) == 0 || access("/dev/lxd/sock", F_OK) == 0 ||
+			   access("/dev/incus/sock", F_OK) == 0,
+		.container = find_container(container),
 		.cgroup = cgroup,
+		.release = name.release,
 	};
 	place_classify(&facts, out);
 	(void)snprintf(manager, sizeof(manager), "/run/user/%u/systemd", geteuid());
@@ -104,6 +131,12 @@ bool place_has_apparmor(void)
 /* --- remedies ----------------------------------------------------------------------- */
 
 #define BOOT_CGROUP2 "systemd.unified_cgroup_hierarchy=1 on the kernel command line"
+#define RESTART_WSL  "; then, in Windows: wsl --shutdown"
+#define WSL_KERNEL   "in %UserProfile%\\.wslconfig, below [wsl2]: kernelCommandLine="
+#define LXC_NESTING                                                                                \
+	"incus config set NAME security.nesting=true (LXD: lxc config set ...; Proxmox: pct set "  \
+	"ID --features nesting=1; LXC: lxc.include = /usr/share/lxc/config/nesting.conf), and "    \
+	"restart the container"
 
 static const char *const container_cgroups[PLACE_COUNT] = {
 	[PLACE_DOCKER] = ("docker run --cgroupns=private --security-opt writable-cgroups=true ... "
@@ -129,6 +162,10 @@ static void remedy_cgroup_of_host(const struct place *p, char *out, size_t size)
 		(void)snprintf(out, size,
 			       "run cejail in a service with Delegate=yes: systemd-run --pty "
 			       "-p Delegate=yes cejail ...");
+	else if (!p->has_user_manager && p->kind == PLACE_WSL)
+		(void)snprintf(
+		    out, size,
+		    "printf '[boot]\\nsystemd=true\\n' | sudo tee -a /etc/wsl.conf" RESTART_WSL);
 	else if (!p->has_user_manager)
 		(void)snprintf(out, size, "sudo loginctl enable-linger $(id -un)");
 	else
@@ -141,10 +178,12 @@ static void remedy_cgroup_of_host(const struct place *p, char *out, size_t size)
 
 void place_remedy_cgroup(const struct place *p, char *out, size_t size)
 {
-	if (place_is_container(p) && p->has_cgroup2)
+	if (place_is_container(p) && p->has_cgroup2 && p->kind != PLACE_LXC)
 		(void)snprintf(out, size, "%s", container_cgroups[p->kind]);
-	else if (place_is_container(p))
+	else if (place_is_container(p) && !p->has_cgroup2)
 		(void)snprintf(out, size, "boot the container's host with " BOOT_CGROUP2);
+	else if (!p->has_cgroup2 && p->kind == PLACE_WSL)
+		(void)snprintf(out, size, "%s", WSL_KERNEL "cgroup_no_v1=all" RESTART_WSL);
 	else if (!p->has_cgroup2)
 		(void)snprintf(out, size, "boot with " BOOT_CGROUP2);
 	else
@@ -167,6 +206,8 @@ const char *place_remedy_filter(const struct place *p)
 		[PLACE_KUBERNETES] =
 		    ("securityContext: seccompProfile: type: Unconfined, or Localhost "
 		     "with a profile that allows namespaces and mounts"),
+		[PLACE_WSL] = "run cejail outside of the sandbox whose seccomp filter forbids it",
+		[PLACE_LXC] = LXC_NESTING,
 		[PLACE_CONTAINER] = ("start the container with a seccomp filter that allows clone, "
 				     "clone3, unshare, mount and the new mount calls"),
 	};
@@ -182,6 +223,8 @@ const char *place_remedy_proc(const struct place *p)
 		[PLACE_DOCKER] = "docker run --security-opt systempaths=unconfined ...",
 		[PLACE_PODMAN] = "podman run --security-opt unmask=ALL ...",
 		[PLACE_KUBERNETES] = "securityContext: procMount: Unmasked, with hostUsers: false",
+		[PLACE_WSL] = "unmount the file systems that are mounted below /proc",
+		[PLACE_LXC] = LXC_NESTING,
 		[PLACE_CONTAINER] = "start the container without masked paths below /proc",
 	};
 	return remedies[p->kind];
@@ -197,9 +240,43 @@ const char *place_remedy_tun(const struct place *p)
 		[PLACE_KUBERNETES] =
 		    ("give the pod /dev/net/tun: a device plugin, or a hostPath volume "
 		     "of type CharDevice"),
+		[PLACE_WSL] = "sudo modprobe tun",
+		[PLACE_LXC] = ("incus config device add NAME tun unix-char path=/dev/net/tun "
+			       "mode=0666 (Proxmox: pct set ID --dev0 /dev/net/tun,mode=0666)"),
 		[PLACE_CONTAINER] = "start the container with /dev/net/tun",
 	};
 	return remedies[p->kind];
+}
+
+const char *place_remedy_landlock(const struct place *p)
+{
+	if (p->kind == PLACE_WSL)
+		return "in Windows: wsl --update; " WSL_KERNEL "lsm=landlock" RESTART_WSL;
+	return place_is_container(p)
+		   ? ("on the container's host: boot a kernel with CONFIG_SECURITY_LANDLOCK and "
+		      "landlock in its lsm= list; the container's seccomp filter must allow it")
+		   : "boot a kernel with CONFIG_SECURITY_LANDLOCK and add landlock to its lsm= list";
+}
+
+const char *place_remedy_unknown(const struct place *p)
+{
+	if (p->kind == PLACE_LXC)
+		return LXC_NESTING;
+	if (place_is_container(p))
+		return "ask the administrator of the container's host to allow them";
+	return p->is_root ? "look for the security module that denies them: dmesg | grep -i denied"
+			  : "ask the administrator of this host to allow them";
+}
+
+void place_remedy_kernel(const struct place *p, char *out, size_t size)
+{
+	if (p->kind == PLACE_WSL)
+		(void)snprintf(out, size,
+			       "in Windows: wsl --update, for Linux " KERNEL_MINIMUM
+			       " or later" RESTART_WSL);
+	else
+		(void)snprintf(out, size, "%sboot Linux " KERNEL_MINIMUM " or later",
+			       place_where_kernel(p));
 }
 
 const char *place_where_kernel(const struct place *p)

@@ -13,9 +13,11 @@
 enum place_kind {
 	PLACE_HOST,
 	PLACE_SERVICE, /* of the system's service manager */
-	PLACE_DOCKER,
+	PLACE_WSL,     /* version 2 */
+	PLACE_DOCKER,  /* from here on: containers */
 	PLACE_PODMAN,
 	PLACE_KUBERNETES,
+	PLACE_LXC,
 	PLACE_CONTAINER, /* of another kind */
 	PLACE_COUNT
 };
@@ -28,8 +30,9 @@ struct place {
 
 /* The facts that tell the kinds of places apart. */
 struct place_facts {
-	bool has_dockerenv, has_containerenv, has_kubernetes;
-	const char *container; /* the variable `container`, or NULL */
+	bool has_dockerenv, has_containerenv, has_kubernetes, has_lxc;
+	const char *container; /* the variable `container`, or what systemd made of it, or NULL */
+	const char *release;   /* of the kernel, or NULL */
 	const char *cgroup;    /* text of /proc/self/cgroup, or NULL */
 };
 
@@ -46,6 +49,9 @@ void place_remedy_cgroup(const struct place *p, char *out, size_t size);
 const char *place_remedy_filter(const struct place *p);
 const char *place_remedy_proc(const struct place *p);
 const char *place_remedy_tun(const struct place *p);
+const char *place_remedy_landlock(const struct place *p);
+const char *place_remedy_unknown(const struct place *p); /* of a refusal without a known cause */
+void place_remedy_kernel(const struct place *p, char *out, size_t size);
 
 /* A prefix for remedies that change the kernel, which a container cannot do; "" on a host. */
 const char *place_where_kernel(const struct place *p);

@@ -10,6 +10,7 @@
 #include <netinet/in.h> /* before linux/: they agree in this order only */
 #include <linux/netfilter.h>
 #include <string.h>
+#include <sys/mman.h>
 
 /* the front end is in no library */
 #include "runtime/front/cli/doctor/doctor.c"
@@ -279,8 +280,16 @@ static void a_place_is_classified_by_its_files_and_variables(void **state)
 		assert_int_equal(place_of((struct place_facts){ .cgroup = hosts[i] }).kind,
 				 PLACE_HOST);
 
-	struct place_facts facts = { .cgroup = service, .container = "lxc" };
+	struct place_facts facts = { .cgroup = service, .container = "systemd-nspawn" };
 	assert_int_equal(place_of(facts).kind, PLACE_CONTAINER);
+	facts.container = "lxc";
+	assert_int_equal(place_of(facts).kind, PLACE_LXC);
+	facts = (struct place_facts){ .has_lxc = true };
+	assert_int_equal(place_of(facts).kind, PLACE_LXC);
+	facts = (struct place_facts){ .release = "5.15.153.1-microsoft-standard-WSL2" };
+	assert_int_equal(place_of(facts).kind, PLACE_WSL);
+	facts.container = "wsl"; /* as systemd calls it */
+	assert_int_equal(place_of(facts).kind, PLACE_WSL);
 	facts.has_dockerenv = true;
 	assert_int_equal(place_of(facts).kind, PLACE_DOCKER);
 	facts.container = "podman";
@@ -313,6 +322,11 @@ static void a_missing_cgroup_has_the_remedy_of_its_place(void **state)
 		{ { PLACE_KUBERNETES, "", true, true, false }, "the pod", "systemd" },
 		{ { PLACE_CONTAINER, "", true, true, false }, "/sys/fs/cgroup", "systemd" },
 		{ { PLACE_DOCKER, "", true, false, false }, "container's host", "docker run" },
+		{ { PLACE_LXC, "", true, true, false }, "systemd-run --pty", "docker" },
+		{ { PLACE_LXC, "", true, false, false }, "container's host", "--pty" },
+		{ { PLACE_WSL, "", false, false, false }, ".wslconfig", "systemd" },
+		{ { PLACE_WSL, "", false, true, false }, "/etc/wsl.conf", "linger" },
+		{ { PLACE_WSL, "", true, true, false }, "systemd-run --pty", "wsl" },
 	};
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct finding f = { 0 };
@@ -330,8 +344,163 @@ static void every_place_has_its_remedies(void **state)
 		assert_non_null(place_remedy_filter(&p));
 		assert_non_null(place_remedy_proc(&p));
 		assert_non_null(place_remedy_tun(&p));
+		assert_non_null(place_remedy_landlock(&p));
+		assert_non_null(place_remedy_unknown(&p));
 		assert_int_equal(place_where_kernel(&p)[0] != '\0', place_is_container(&p));
 	}
+}
+
+static void a_kernel_below_the_minimum_is_weaker(void **state)
+{
+	(void)state;
+	const struct place host = { .kind = PLACE_HOST }, wsl = { .kind = PLACE_WSL };
+	struct utsname name = { .release = "5.13.0-19-generic", .version = "#1 SMP" };
+	struct finding f = { 0 };
+	report_kernel(&f, &name, &host);
+	assert_int_equal(f.level, FINDING_WEAKER);
+	assert_string_equal(f.text, "Linux 5.13.0-19-generic is older than the minimum, 5.14");
+	assert_string_equal(f.remedy, "boot Linux 5.14 or later");
+	report_kernel(&f, &name, &wsl);
+	assert_non_null(strstr(f.remedy, "wsl --update"));
+	assert_true(is_too_old("4.18.0"));
+	assert_false(is_too_old("5.14.0-503.el9"));
+	assert_false(is_too_old("6.1.0"));
+	assert_false(is_too_old("10.2"));
+}
+
+static void a_cause_has_its_remedy(void **state)
+{
+	(void)state;
+	static const struct {
+		enum refusal why;
+		enum place_kind kind;
+		const char *remedy, *not ;
+	} rows[] = {
+		{ REFUSAL_OFF, PLACE_HOST, "echo user.max_user_namespaces=15000", "container" },
+		{ REFUSAL_OFF, PLACE_DOCKER, "on the container's host: echo", "docker" },
+		{ REFUSAL_FOR_USERS, PLACE_HOST, "kernel.unprivileged_userns_clone=1", "max" },
+		{ REFUSAL_APPARMOR, PLACE_HOST, "/etc/apparmor.d/cejail", "sysctl" },
+		{ REFUSAL_TOO_MANY, PLACE_HOST, "sysctl user.max_user_namespaces", "outside" },
+		{ REFUSAL_SANDBOX, PLACE_HOST, "outside of that sandbox", "sysctl" },
+		{ REFUSAL_CHROOT, PLACE_HOST, "outside of the chroot", "administrator" },
+		{ REFUSAL_FILTER, PLACE_PODMAN, "podman run --security-opt seccomp", "docker" },
+		{ REFUSAL_FILTER, PLACE_LXC, "security.nesting=true", "docker" },
+		{ REFUSAL_KERNEL, PLACE_HOST, "boot Linux 5.14 or later", "5.12" },
+		{ REFUSAL_KERNEL, PLACE_WSL, "wsl --update", "boot" },
+		{ REFUSAL_UNKNOWN, PLACE_LXC, "nesting", "administrator" },
+		{ REFUSAL_UNKNOWN, PLACE_DOCKER, "container's host", "dmesg" },
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct place p = { .kind = rows[i].kind };
+		struct finding f = { 0 };
+		remedy_refusal(&f, rows[i].why, &p);
+		assert_non_null(strstr(f.remedy, rows[i].remedy));
+		assert_null(strstr(f.remedy, rows[i].not ));
+	}
+}
+
+static void an_unknown_cause_sends_root_to_the_kernel_log_and_not_to_the_administrator(void **state)
+{
+	(void)state;
+	struct place p = { .kind = PLACE_HOST, .is_root = true };
+	assert_non_null(strstr(place_remedy_unknown(&p), "dmesg"));
+	p.is_root = false;
+	assert_non_null(strstr(place_remedy_unknown(&p), "ask the administrator of this host"));
+}
+
+static void a_package_is_installed_in_the_words_of_the_distribution(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *release, *package, *command;
+	} rows[] = {
+		{ "PRETTY_NAME=\"Debian\"\nID=debian\n", "passt", "sudo apt-get install passt" },
+		{ "ID=linuxmint\nID_LIKE=\"ubuntu debian\"", "nodejs",
+		  "sudo apt-get install nodejs" },
+		{ "ID=\"rocky\"\nID_LIKE=\"rhel centos fedora\"", "passt",
+		  "sudo dnf install passt" },
+		{ "NAME=Fedora\nID=fedora", "python3", "sudo dnf install python3" },
+		{ "ID=\"opensuse-leap\"\nID_LIKE=\"suse opensuse\"", "passt",
+		  "sudo zypper install passt" },
+		{ "ID=arch\n", "python3", "sudo pacman -S python" },
+		{ "ID='manjaro'\nID_LIKE=arch\n", "passt", "sudo pacman -S passt" },
+		{ "ID=alpine\nVERSION_ID=3.20", "passt", "sudo apk add passt" },
+		{ "ID=nixos\nNAME=\"not debian\"", "passt", "install the package 'passt'" },
+		{ "VARIANT_ID=debian\nID=debianish", "passt", "install the package 'passt'" },
+		{ NULL, "passt", "install the package 'passt'" },
+	};
+	char out[INSTALL_MAX];
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		os_install_of(rows[i].release, rows[i].package, out);
+		assert_string_equal(out, rows[i].command);
+	}
+}
+
+/* What print() writes to standard output. */
+static const char *printed(void (*print)(const void *), const void *what)
+{
+	static char text[16384];
+	(void)fflush(stdout);
+	int kept = dup(STDOUT_FILENO), fd = memfd_create("stdout", MFD_CLOEXEC);
+	assert_true(kept >= 0 && fd >= 0 && dup2(fd, STDOUT_FILENO) >= 0);
+	print(what);
+	(void)fflush(stdout);
+	assert_true(dup2(kept, STDOUT_FILENO) >= 0);
+	ssize_t size = pread(fd, text, sizeof(text) - 1, 0);
+	text[size > 0 ? size : 0] = '\0';
+	(void)close(kept);
+	(void)close(fd);
+	return text;
+}
+
+static void wrap(const void *text)
+{
+	const struct paper p = { .width = 40 };
+	print_wrapped(text, &p);
+}
+
+static void a_text_is_wrapped_between_words(void **state)
+{
+	(void)state;
+	assert_string_equal(printed(wrap, "short"), "short\n");
+	assert_string_equal(printed(wrap, "one two three  four"),
+			    "one two\n" /* 29 + 11 = 40 columns */
+			    "                             three  four\n");
+	assert_string_equal(printed(wrap, "averylongwordindeed b"),
+			    "averylongwordindeed\n                             b\n");
+}
+
+static void print_plain(const void *findings)
+{
+	const struct paper p = { .width = 60 };
+	print_findings(findings, &p);
+}
+
+static void print_coloured(const void *findings)
+{
+	const struct paper p = { .width = 60, .has_colours = true };
+	print_findings(findings, &p);
+}
+
+static void a_remedy_is_printed_once_and_never_wrapped(void **state)
+{
+	(void)state;
+	static struct finding findings[CHECK_COUNT];
+	static const char remedy[] = "sudo one command that is longer than a line of this paper is";
+	for (size_t i = 0; i < CHECK_COUNT; i++)
+		findings[i] = (struct finding){ .level = FINDING_OK, .text = "fine" };
+	findings[2].level = findings[5].level = FINDING_WEAKER;
+	(void)snprintf(findings[2].remedy, sizeof(findings[2].remedy), "%s", remedy);
+	(void)snprintf(findings[5].remedy, sizeof(findings[5].remedy), "%s", remedy);
+	const char *text = printed(print_plain, findings);
+	const char *at = strstr(text, remedy);
+	assert_non_null(at);
+	assert_null(strstr(at + 1, remedy));
+	assert_non_null(strstr(at, "-> as for 'mounts'\n"));
+	assert_null(strchr(text, '\033'));
+	text = printed(print_coloured, findings);
+	assert_non_null(strstr(text, "\033[32mok     \033[0m  fine"));
+	assert_non_null(strstr(text, "\033[33mweaker \033[0m  fine"));
 }
 
 static void a_call_the_kernel_lacks_is_named_with_its_release(void **state)
@@ -342,8 +511,8 @@ static void a_call_the_kernel_lacks_is_named_with_its_release(void **state)
 	check_kernel(&f);
 	assert_int_equal(f.level, FINDING_MISSING);
 	assert_non_null(strstr(f.text, "mount_setattr(2)"));
-	if (!is_filtered())
-		assert_non_null(strstr(f.remedy, "boot Linux 5.12 or later"));
+	if (!refusal_is_filtered())
+		assert_non_null(strstr(f.remedy, "Linux 5.14 or later"));
 }
 
 static void a_forbidden_user_namespace_is_missing_for_every_cause(void **state)
@@ -464,13 +633,6 @@ static void a_line_of_the_status_file_is_found_by_its_whole_name(void **state)
 	assert_int_equal(probe_status_number("NoSuchLine"), -1);
 }
 
-static void a_setting_is_compared_whole(void **state)
-{
-	(void)state;
-	assert_false(setting_is("/proc/sys/kernel/pid_max", '4')); /* not "4..." */
-	assert_false(setting_is("/nonexistent", '0'));
-}
-
 /* --- the network ---------------------------------------------------------------- */
 
 static bool has_namespaces(void)
@@ -563,9 +725,11 @@ static void a_missing_helper_is_named_with_its_package(void **state)
 	check_slirp4netns(&slirp);
 	assert_int_equal(pasta.level, FINDING_NOTE);
 	assert_string_equal(pasta.text, "it is not installed");
-	assert_string_equal(pasta.remedy, "sudo apt-get install passt");
+	char wanted[INSTALL_MAX];
+	os_install("passt", wanted);
+	assert_string_equal(pasta.remedy, wanted);
 	assert_int_equal(slirp.level, FINDING_NOTE);
-	assert_string_equal(slirp.remedy, "sudo apt-get install slirp4netns");
+	assert_non_null(strstr(slirp.remedy, "slirp4netns"));
 
 	has_helper[UPLINK_PASTA] = true;
 	check_slirp4netns(&slirp); /* nobody misses it now */
@@ -664,7 +828,12 @@ int main(void)
 		ON_HOST(each_controller_is_checked_separately),
 		ON_HOST(a_parent_with_all_controllers_is_named),
 		ON_HOST(a_line_of_the_status_file_is_found_by_its_whole_name),
-		ON_HOST(a_setting_is_compared_whole),
+		ON_HOST(a_kernel_below_the_minimum_is_weaker),
+		ON_HOST(a_cause_has_its_remedy),
+		ON_HOST(an_unknown_cause_sends_root_to_the_kernel_log_and_not_to_the_administrator),
+		ON_HOST(a_package_is_installed_in_the_words_of_the_distribution),
+		ON_HOST(a_text_is_wrapped_between_words),
+		ON_HOST(a_remedy_is_printed_once_and_never_wrapped),
 		ON_HOST(rules_that_are_refused_mean_no_public_network),
 		ON_HOST(links_that_are_refused_mean_no_public_network),
 		ON_HOST(forwarding_is_checked_only_for_root),

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/base/files/os_release.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime/base/files/system_file.h"
+
+/* The words of ID and ID_LIKE. */
+static const struct family {
+	const char *id, *command, *python; /* `python`: the package of python3 */
+} families[] = {
+	{ "debian", "sudo apt-get install", "python3" },
+	{ "ubuntu", "sudo apt-get install", "python3" },
+	{ "fedora", "sudo dnf install", "python3" },
+	{ "rhel", "sudo dnf install", "python3" },
+	{ "suse", "sudo zypper install", "python3" },
+	{ "opensuse", "sudo zypper install", "python3" },
+	{ "arch", "sudo pacman -S", "python" },
+	{ "alpine", "sudo apk add", "python3" },
+};
+
+/* A line is NAME=VALUE, and the value may have quotes. */
+static bool has_word(const char *line, const char *name, const char *word)
+{
+	size_t length = strlen(name), end = strcspn(line, "\n"), wanted = strlen(word);
+
+	if (strncmp(line, name, length) != 0)
+		return false;
+	for (size_t at = length; at < end;) {
+		size_t size = strcspn(line + at, " \"'\n");
+		if (size == wanted && strncmp(line + at, word, wanted) == 0)
+			return true;
+		at += size + 1;
+	}
+	return false;
+}
+
+static bool is_of_family(const char *text, const char *id)
+{
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (has_word(line, "ID=", id) || has_word(line, "ID_LIKE=", id))
+			return true;
+	}
+	return false;
+}
+
+void os_install_of(const char *text, const char *package, char out[static INSTALL_MAX])
+{
+	bool is_python = strcmp(package, "python3") == 0;
+
+	for (size_t i = 0; text && i < sizeof(families) / sizeof(families[0]); i++) {
+		if (!is_of_family(text, families[i].id))
+			continue;
+		(void)snprintf(out, INSTALL_MAX, "%s %s", families[i].command,
+			       is_python ? families[i].python : package);
+		return;
+	}
+	(void)snprintf(out, INSTALL_MAX, "install the package '%s'", package);
+}
+
+void os_install(const char *package, char out[static INSTALL_MAX])
+{
+	char text[SYSTEM_FILE_SMALL];
+	bool is_there = system_file_read(AT_FDCWD, "/etc/os-release", text, sizeof(text)) > 0 ||
+			system_file_read(AT_FDCWD, "/usr/lib/os-release", text, sizeof(text)) > 0;
+
+	os_install_of(is_there ? text : NULL, package, out);
+}

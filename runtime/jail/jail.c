@@ -171,6 +171,7 @@ static int filter_enter(struct jail *j, struct cj_error *err)
 	const struct network_spec *network = &j->plan->network;
 	j->filter.asks_network = network->mode == NETWORK_PUBLIC && !network->starts_early &&
 				 !j->plan->strict && !j->filter.has_rings;
+	j->filter.is_divided = j->plan->is_divided;
 	for (size_t i = 0; i < j->filter.notes.count; i++)
 		jail_warn(j, "seccomp: %s", j->filter.notes.items[i]);
 	return 0;

@@ -29,7 +29,8 @@ static bool load(struct sock_fprog *program, unsigned flags, int *out_fd)
 
 static bool needs_listener(const struct filter *f)
 {
-	unsigned ignored = f->asks_network ? 0 : 1u << CALL_BOUND_NETWORK;
+	unsigned ignored = (f->asks_network ? 0 : 1u << CALL_BOUND_NETWORK) |
+			   (f->is_divided ? 0 : 1u << CALL_BOUND_OTHERS);
 	return f->nnotified > 0 || (f->bounds & ~ignored) != 0;
 }
 
@@ -52,7 +53,7 @@ static int load_best(struct sock_fprog *program, bool has_listener, int *out_lis
 	}
 	/* EBUSY: an outer sandbox has a listener; the kernel then answers ENOSYS instead of us.
 	 * Inet sockets must not be refused: the network is built before the program starts. */
-	filter_bound_drop_network(program->filter, program->len);
+	filter_bound_drop(program->filter, program->len, CALL_BOUND_NETWORK);
 	if (!load(program, 0, &unused))
 		return cj_fail(err, errno, "seccomp(2): load a filter");
 	return 0;
@@ -82,7 +83,9 @@ int filter_load(const struct filter *f, int *out_listener_fd, struct cj_error *e
 		return cj_fail(err, ENOMEM, "load a filter");
 	memcpy(insns, f->insns, f->ninsns * sizeof(*insns));
 	if (!f->asks_network)
-		filter_bound_drop_network(insns, f->ninsns);
+		filter_bound_drop(insns, f->ninsns, CALL_BOUND_NETWORK);
+	if (!f->is_divided)
+		filter_bound_drop(insns, f->ninsns, CALL_BOUND_OTHERS);
 
 	struct sock_fprog program = { .len = f->ninsns, .filter = insns };
 	if (load_best(&program, needs_listener(f), &listener_fd, err) < 0)

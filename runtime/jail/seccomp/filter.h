@@ -8,8 +8,9 @@
  *
  * Bounded calls (calls_bounded[]: loading a filter, opening a netlink socket) are notified, too,
  * and the supervisor allows the first ones.  With asks_network, inet sockets are notified as well:
- * calls that ask for the network wait until the supervisor has built it.  Only registers decide all
- * of these.
+ * calls that ask for the network wait until the supervisor has built it.  With is_divided, calls
+ * that change another process' scheduling or limits are notified, and a session refuses them.  Only
+ * registers and the caller's own ids decide all of these.
  *
  * After a burst the supervisor answers at a bounded rate, and the callers wait.  So a program that
  * repeats such calls slows down its own jail and little else.
@@ -49,6 +50,8 @@ struct filter {
 	bool has_rings;       /* the policy allows io_uring: sockets without a notification */
 	bool asks_network;    /* inet sockets are notified, so that the network is built on first
 				 use; set by the owner before filter_load() */
+	bool is_divided;      /* the jail may become a session: CALL_BOUND_OTHERS is notified; set
+				 by the owner, too */
 	struct strings notes; /* what the policy names and cejail can't do, a sentence each */
 };
 
@@ -111,10 +114,14 @@ void filter_watch_set_proc(struct filter_watch *w, int proc_fd);
  * The caller of the system call is stopped meanwhile, unless it is killed.
  * `refused` is called with the group before the call is answered.  Filters that are loaded count
  * for each group (FILTER_LOADS_MAX).
+ * `is_itself` says whether the thread `pid`, or its process, is `named` in the jail.  Only that may
+ * be changed with a call of CALL_BOUND_OTHERS: any other process may end before the call goes on,
+ * and its number may become that of a reaper.
  */
 struct filter_groups {
 	int (*find)(void *context, pid_t pid, unsigned *out_price);
 	void (*refused)(void *context, int group, const char *name);
+	bool (*is_itself)(void *context, pid_t pid, pid_t named);
 	void *context;
 };
 void filter_watch_split(struct filter_watch *w, const struct filter_groups *groups);

@@ -3,8 +3,9 @@
  * Bounded calls in a plan.  Pure.
  *
  * Each row of calls_bounded[] is a region of a call's arguments: one argument's low half has the
- * row's value, whatever its high half, which the kernel ignores.  Inside the region "allow" becomes
- * "notify the supervisor", with a mark.  All other decisions stay as they are.
+ * row's value, whatever its high half, which the kernel ignores; or the argument is not 0.  Inside
+ * the region "allow" becomes "notify the supervisor", with a mark.  All other decisions stay as
+ * they are.
  */
 #include "runtime/jail/seccomp/filter_bound.h"
 
@@ -21,7 +22,7 @@ enum relation { OUTSIDE, OVERLAPS, INSIDE };
 
 static enum relation relate_arg(const struct policy_arg *arg, const struct call_bounded *row)
 {
-	if (arg->index != row->index)
+	if (arg->index != row->index || row->is_nonzero)
 		return OVERLAPS;
 	if (arg->op == POLICY_EQ)
 		return (uint32_t)arg->value == row->value ? INSIDE : OUTSIDE;
@@ -73,11 +74,11 @@ bool filter_bound_is_bypassed(const struct filter_plan *plan)
 	return is_allowed;
 }
 
-void filter_bound_drop_network(struct sock_filter *insns, size_t ninsns)
+void filter_bound_drop(struct sock_filter *insns, size_t ninsns, enum call_bound bound)
 {
 	for (size_t i = 0; i < ninsns; i++) {
 		bool is_marked = insns[i].code == (BPF_RET | BPF_K) &&
-				 filter_bound_of(insns[i].k) == CALL_BOUND_NETWORK;
+				 filter_bound_of(insns[i].k) == bound;
 		if (is_marked)
 			insns[i].k = insns[i].k & MARK_LOGGED ? SECCOMP_RET_LOG : SECCOMP_RET_ALLOW;
 	}
@@ -91,6 +92,8 @@ static int restrict_branch(const struct filter_branch *from, const struct call_b
 	if (!args)
 		return -ENOMEM;
 	args[0] = (struct policy_arg){ row->index, POLICY_MASKED_EQ, UINT32_MAX, row->value };
+	if (row->is_nonzero)
+		args[0] = (struct policy_arg){ row->index, POLICY_NE, 0, 0 };
 	for (size_t i = 0; i < from->nargs; i++)
 		args[i + 1] = from->args[i];
 	*out = (struct filter_branch){ args, from->nargs + 1, mark(from->ret, row) };

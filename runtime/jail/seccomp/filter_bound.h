@@ -20,7 +20,7 @@ bool filter_bound_is_bypassed(const struct filter_plan *plan);
 enum call_bound filter_bound_of(uint32_t answer);
 
 /*
- * Inet sockets are not notified: their marked answers become what the policy says, to allow or to
- * log.
+ * The calls of one bound are not notified: their marked answers become what the policy says, to
+ * allow or to log.
  */
-void filter_bound_drop_network(struct sock_filter *insns, size_t ninsns);
+void filter_bound_drop(struct sock_filter *insns, size_t ninsns, enum call_bound bound);

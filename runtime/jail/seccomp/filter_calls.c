@@ -3,12 +3,14 @@
 #include "runtime/jail/seccomp/filter_calls.h"
 
 #include <errno.h>
+#include <linux/ioprio.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
@@ -176,8 +178,25 @@ const struct call_bounded calls_bounded[] = {
 	{ SYS_socket, CALL_BOUND_NETLINK, 0, AF_NETLINK },
 	{ SYS_socket, CALL_BOUND_NETWORK, 0, AF_INET },
 	{ SYS_socket, CALL_BOUND_NETWORK, 0, AF_INET6 },
+	{ SYS_setpriority, CALL_BOUND_OTHERS, 0, PRIO_USER },
+	{ SYS_setpriority, CALL_BOUND_OTHERS, 1, .is_nonzero = true },
+	{ SYS_ioprio_set, CALL_BOUND_OTHERS, 0, IOPRIO_WHO_USER },
+	{ SYS_ioprio_set, CALL_BOUND_OTHERS, 1, .is_nonzero = true },
+	{ SYS_sched_setscheduler, CALL_BOUND_OTHERS, 0, .is_nonzero = true },
+	{ SYS_sched_setparam, CALL_BOUND_OTHERS, 0, .is_nonzero = true },
+	{ SYS_sched_setattr, CALL_BOUND_OTHERS, 0, .is_nonzero = true },
+	{ SYS_sched_setaffinity, CALL_BOUND_OTHERS, 0, .is_nonzero = true },
+	{ SYS_prlimit64, CALL_BOUND_OTHERS, 0, .is_nonzero = true },
 };
 const size_t calls_bounded_count = COUNT_OF(calls_bounded);
+
+pid_t call_names_process(int nr, const uint64_t *args)
+{
+	if (nr != SYS_setpriority && nr != SYS_ioprio_set)
+		return (pid_t)args[0];
+	uint32_t one = nr == SYS_setpriority ? PRIO_PROCESS : IOPRIO_WHO_PROCESS;
+	return (uint32_t)args[0] == one ? (pid_t)args[1] : -1;
+}
 
 /* The ones that policies name; seccomp(2) shows a filter 64 bits of every argument. */
 static const struct call_int {

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define CALLS_MAX 1024 /* above the number of every native call; the highest is 471 */
 
@@ -45,18 +46,26 @@ enum call_bound {
 	CALL_BOUND_NETLINK, /* netlink sockets: no cgroup counts their queued messages; and they
 			       show the network */
 	CALL_BOUND_NETWORK, /* inet sockets: no number, but the first one asks for the network */
+	CALL_BOUND_OTHERS,  /* scheduling and limits of another process or thread than the caller */
 	CALL_BOUND_COUNT
 };
 
-/* The low half of argument `index`, which is all that the kernel reads of it, has this value. */
+/*
+ * The low half of argument `index`, which is all that the kernel reads of it, has this value; or,
+ * with is_nonzero, the argument is not 0.
+ */
 struct call_bounded {
 	int nr;
 	enum call_bound bound;
 	unsigned index;
 	uint32_t value;
+	bool is_nonzero;
 };
 extern const struct call_bounded calls_bounded[];
 extern const size_t calls_bounded_count;
+
+/* The process or thread that a call of CALL_BOUND_OTHERS names; 0: the caller; -1: several. */
+pid_t call_names_process(int nr, const uint64_t *args);
 
 /* Does the kernel look only at the low 32 bits of this argument? */
 bool call_arg_is_int(int nr, unsigned index);

@@ -28,6 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/syscall.h>
 
 #include "runtime/base/clock.h"
 #include "runtime/base/scope.h"
@@ -211,8 +212,22 @@ static void tell_group(struct filter_watch *w, const struct held *call, const ch
 		w->groups.refused(w->groups.context, group == NO_GROUP ? -1 : (int)group, name);
 }
 
+/* In a session, a program may change only itself; it may read the limits of others. */
+static int decide_others(struct filter_watch *w, const struct held *call)
+{
+	const struct seccomp_data *data = &call->data;
+	pid_t named = call_names_process(data->nr, (const uint64_t *)data->args);
+	bool is_only_read = data->nr == SYS_prlimit64 && data->args[2] == 0;
+	if (!w->groups.is_itself || named == 0 || is_only_read)
+		return 0;
+	rate_take(&w->rate, 1);
+	return w->groups.is_itself(w->groups.context, call->pid, named) && is_valid(w, call->id)
+		   ? 0
+		   : EPERM;
+}
+
 /* The errno of a bounded call, 0 while there is room. */
-static int decide(struct filter_watch *w, const struct seccomp_data *data, enum call_bound bound,
+static int decide(struct filter_watch *w, const struct held *call, enum call_bound bound,
 		  unsigned group)
 {
 	switch (bound) {
@@ -222,10 +237,12 @@ static int decide(struct filter_watch *w, const struct seccomp_data *data, enum 
 		return decide_netlink(w);
 	case CALL_BOUND_NETWORK:
 		return 0;
+	case CALL_BOUND_OTHERS:
+		return decide_others(w, call);
 	case CALL_BOUND_COUNT:
 		break;
 	}
-	return errno_for(w, data->nr); /* the policy refuses it */
+	return errno_for(w, call->data.nr); /* the policy refuses it */
 }
 
 static enum call_bound bound_of(const struct filter_watch *w, const struct seccomp_data *data)
@@ -236,7 +253,7 @@ static enum call_bound bound_of(const struct filter_watch *w, const struct secco
 static const char *answer(struct filter_watch *w, const struct held *call, enum call_bound bound)
 {
 	unsigned group = bound == CALL_BOUND_FILTERS ? find_group(w, call->pid) : NO_GROUP;
-	int errno_value = decide(w, &call->data, bound, group);
+	int errno_value = decide(w, call, bound, group);
 	if (errno_value == 0) {
 		bool is_sent = send_answer(w, call->id, 0);
 		w->loads[group] += is_sent && bound == CALL_BOUND_FILTERS;

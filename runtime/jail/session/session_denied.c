@@ -18,8 +18,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "runtime/base/files/system_file.h"
 #include "runtime/jail/seccomp/filter.h"
 #include "runtime/jail/session/session_tree.h"
+#include "runtime/jail/usage/process_usage_text.h"
 
 #define WALK_MAX 128 /* parents above the caller; two files are read for each */
 
@@ -87,11 +89,20 @@ static void count_call(void *context, int slot, const char *name)
 			atomic_store(&s->shared->rows[i].denied_is_incomplete, true);
 }
 
+static bool is_itself(void *context, pid_t pid, pid_t named)
+{
+	const struct session *s = context;
+	char name[32], text[SYSTEM_FILE_SMALL];
+	(void)snprintf(name, sizeof(name), "%d/status", pid);
+	return named > 0 && system_file_read(s->host_proc_fd, name, text, sizeof(text)) > 0 &&
+	       process_usage_text_is(text, (uint64_t)named);
+}
+
 void session_denied_begin(struct session *s)
 {
 	if (s->jail->watch)
 		filter_watch_split(s->jail->watch,
-				   &(struct filter_groups){ find_exec, count_call, s });
+				   &(struct filter_groups){ find_exec, count_call, is_itself, s });
 }
 
 void session_denied_restart(struct session *s, unsigned slot)

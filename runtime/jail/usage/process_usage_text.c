@@ -110,6 +110,29 @@ uint64_t process_usage_text_memory(const char *text)
 	return bytes;
 }
 
+/* "NSpid:	4711	12": in each pid namespace, the innermost last. */
+static bool line_ends_with(const char *line, const char *key, uint64_t value)
+{
+	uint64_t last = 0;
+	size_t size = strlen(key);
+	if (strncmp(line, key, size) != 0)
+		return false;
+	for (line += size; line && *line == '\t';)
+		line = take_u64(line + 1, &last);
+	return line && *line == '\n' && last == value;
+}
+
+bool process_usage_text_is(const char *text, uint64_t named)
+{
+	bool is_named = false;
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		is_named |= line_ends_with(line, "NStgid:", named) ||
+			    line_ends_with(line, "NSpid:", named);
+	}
+	return is_named;
+}
+
 /* "56 0x4111 0x7ffd..." of a call that blocks: its number, its arguments. */
 bool process_usage_text_in_vfork(const char *text)
 {

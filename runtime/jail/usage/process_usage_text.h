@@ -29,6 +29,9 @@ uint64_t process_usage_text_schedstat(const char *text);
 /* RssAnon, RssShmem, VmPTE, VmSwap and HugetlbPages in bytes; 0: no memory, as of a zombie. */
 uint64_t process_usage_text_memory(const char *text);
 
+/* status: does the thread have this id in its own pid namespace, or its process? */
+bool process_usage_text_is(const char *text, uint64_t named);
+
 /*
  * /proc/PID/syscall: does its first thread wait for a child of vfork(2) that has all of its memory?
  * clone(2) waits in the same way with CLONE_VFORK alone, or for a thread.  Such a child has memory

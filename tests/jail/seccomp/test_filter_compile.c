@@ -262,7 +262,7 @@ static void check_other_runs(const struct filter *f, int nr, const uint64_t args
 
 	struct sock_filter insns[BPF_MAXINSNS];
 	memcpy(insns, f->insns, f->ninsns * sizeof(*insns));
-	filter_bound_drop_network(insns, f->ninsns);
+	filter_bound_drop(insns, f->ninsns, CALL_BOUND_NETWORK);
 	bool is_netlink = nr == SYS_socket && (uint32_t)args[0] == AF_NETLINK;
 	assert_int_equal(bpf_run(insns, f->ninsns, &data),
 			 is_netlink ? with_bound(nr, args, said) : said);
@@ -364,6 +364,24 @@ static void bounded_calls_that_a_file_allows_are_sent_to_the_supervisor(void **s
 	assert_int_equal(bound_of(&f, SYS_socket, AF_INET, 1, 0), CALL_BOUND_NETWORK);
 	assert_int_equal(bound_of(&f, SYS_socket, AF_INET6, 3, 58), CALL_BOUND_NETWORK);
 	assert_int_equal(ask(&f, SYS_socket, AF_UNIX, 1, 0), ALLOW);
+	assert_int_equal(bound_of(&f, SYS_sched_setaffinity, 7, 0, 0), CALL_BOUND_OTHERS);
+	assert_int_equal(ask(&f, SYS_sched_setaffinity, 0, 7, 7), ALLOW);
+	assert_int_equal(bound_of(&f, SYS_setpriority, 0, 7, 0), CALL_BOUND_OTHERS);
+	assert_int_equal(bound_of(&f, SYS_setpriority, 1ULL << 32 | 2, 0, 0), CALL_BOUND_OTHERS);
+	assert_int_equal(ask(&f, SYS_setpriority, 0, 0, 19), ALLOW);
+}
+
+static void a_call_of_a_process_names_it_by_the_low_half_of_its_argument(void **state)
+{
+	(void)state;
+	const uint64_t high = 7ULL << 32;
+	assert_int_equal(call_names_process(SYS_sched_setparam, (uint64_t[]){ high | 5 }), 5);
+	assert_int_equal(call_names_process(SYS_prlimit64, (uint64_t[]){ high }), 0);
+	assert_int_equal(call_names_process(SYS_setpriority, (uint64_t[]){ high, high | 5 }), 5);
+	assert_int_equal(call_names_process(SYS_setpriority, (uint64_t[]){ 1, 5 }), -1);
+	assert_int_equal(call_names_process(SYS_setpriority, (uint64_t[]){ high | 2, 0 }), -1);
+	assert_int_equal(call_names_process(SYS_ioprio_set, (uint64_t[]){ high | 1, 5 }), 5);
+	assert_int_equal(call_names_process(SYS_ioprio_set, (uint64_t[]){ 3, 5 }), -1);
 }
 
 static void a_bounded_call_that_a_file_refuses_is_never_let_through(void **state)
@@ -374,7 +392,7 @@ static void a_bounded_call_that_a_file_refuses_is_never_let_through(void **state
 	assert_int_equal(ask(&f, SYS_socket, AF_NETLINK, 3, 0), NOTIFIED);
 	assert_int_equal(ask(&f, SYS_socket, AF_INET, 1, 0), NOTIFIED);
 	assert_int_equal(ask(&f, SYS_seccomp, 1, 0, 0), ERRNO(EPERM));
-	assert_int_equal(f.bounds, 1u << CALL_BOUND_FILTERS); /* prctl */
+	assert_int_equal(f.bounds, 1u << CALL_BOUND_FILTERS | 1u << CALL_BOUND_OTHERS); /* prctl */
 	assert_int_equal(filter_bound_of(ALLOW), CALL_BOUND_COUNT);
 	assert_int_equal(filter_bound_of(ERRNO(CALL_BOUND_NETWORK + 1)), CALL_BOUND_COUNT);
 	assert_int_equal(filter_bound_of(NOTIFIED | 0xff), CALL_BOUND_COUNT);
@@ -660,6 +678,7 @@ int main(void)
 		TEST(notified_calls_that_the_file_does_not_mention_have_the_default_errno),
 		TEST(a_file_that_allows_by_default_notifies_only_what_it_refuses),
 		TEST(bounded_calls_that_a_file_allows_are_sent_to_the_supervisor),
+		TEST(a_call_of_a_process_names_it_by_the_low_half_of_its_argument),
 		TEST(a_bounded_call_that_a_file_refuses_is_never_let_through),
 		TEST(the_refused_part_of_a_bounded_call_stays_refused),
 		TEST(high_bits_do_not_dodge_a_bound),

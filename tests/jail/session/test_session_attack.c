@@ -3,6 +3,7 @@
 /* WRAP: landlock_domain_ruleset session_tree_kill cgroup_kill */
 #include "tests/jail/session/whole_session.h"
 
+#include "profiles/policy/policy.h"
 #include "runtime/jail/cgroup/cgroup.h"
 #include "runtime/jail/init/landlock.h"
 #include "runtime/jail/session/session_tree.h"
@@ -132,6 +133,149 @@ static void a_move_to_another_directory_still_works(void **state)
 	    NULL);
 	assert_exited(&r, 0);
 	assert_string_equal(r.out, "1\n");
+	end_session(&w);
+}
+
+/*
+ * What a process hands on to its children.  The settings of init and of each reaper are those of
+ * all later execs, and no process of the jail can undo most of them: setpriority(2), setrlimit(2).
+ */
+#define SYSCALLS                                                                                   \
+	"import ctypes, os, platform, resource, signal, sys, time\n"                               \
+	"arm = platform.machine() == 'aarch64'\n"                                                  \
+	"def call(x86_nr, arm_nr, *args):\n"                                                       \
+	"  return ctypes.CDLL(None).syscall(ctypes.c_long(arm_nr if arm else x86_nr),\n"           \
+	"                                   *[ctypes.c_ulong(a) for a in args])\n"
+
+#define SHOW_SETTINGS                                                                              \
+	SYSCALLS                                                                                   \
+	"def text(name):\n"                                                                        \
+	"  try: return open('/proc/self/' + name).read().split()[-1:]\n"                           \
+	"  except OSError: return None\n"                                                          \
+	"print(os.getpriority(os.PRIO_PROCESS, 0), os.sched_getscheduler(0),\n"                    \
+	"      sorted(os.sched_getaffinity(0)), call(252, 31, 1, 0),\n"                            \
+	"      [resource.getrlimit(i) for i in range(16)])\n"                                      \
+	"print([text(n) for n in ('oom_score_adj', 'timerslack_ns', 'coredump_filter')])\n"
+
+/*
+ * For 300 ms, so that the reaper of a later exec is attacked, too.  It says what it could change.
+ * It may write the files in /proc of other execs' programs, which have the same user.
+ */
+#define CHANGE_SETTINGS                                                                            \
+	SYSCALLS                                                                                   \
+	"idle = ctypes.create_string_buffer(48)\n"                                                 \
+	"idle[0:8] = (48).to_bytes(4, sys.byteorder) + (5).to_bytes(4, sys.byteorder)\n"           \
+	"none = (ctypes.c_ulong * 2)(40, 40)\n"                                                    \
+	"at = ctypes.addressof\n"                                                                  \
+	"def write(pid, name, text):\n"                                                            \
+	"  with open('/proc/%d/%s' % (pid, name), 'w') as f: f.write(text)\n"                      \
+	"  with open('/proc/%d/comm' % pid) as f:\n"                                               \
+	"    if not f.read().startswith('cejail-'): raise OSError\n"                               \
+	"cpu = max(os.sched_getaffinity(0))\n"                                                     \
+	"def raw(*args):\n"                                                                        \
+	"  if call(*args) != 0: raise OSError\n"                                                   \
+	"attacks = {\n"                                                                            \
+	"  'nice': lambda p: os.setpriority(os.PRIO_PROCESS, p, 19),\n"                            \
+	"  'nice, high bits': lambda p: raw(141, 140, 1 << 32, (1 << 32) + p, 19),\n"              \
+	"  'nice of the group': lambda p: os.setpriority(os.PRIO_PGRP, p, 19),\n"                  \
+	"  'nice of the user': lambda p: os.setpriority(os.PRIO_USER, 0, 19),\n"                   \
+	"  'scheduler': lambda p: os.sched_setscheduler(p, os.SCHED_IDLE, os.sched_param(0)),\n"   \
+	"  'attributes': lambda p: raw(314, 274, p, at(idle), 0),\n"                               \
+	"  'affinity': lambda p: os.sched_setaffinity(p, {cpu}),\n"                                \
+	"  'i/o': lambda p: raw(251, 30, 1, p, 3 << 13),\n"                                        \
+	"  'i/o of the group': lambda p: raw(251, 30, 2, p, 3 << 13),\n"                           \
+	"  'i/o of the user': lambda p: raw(251, 30, 3, os.getuid(), 3 << 13),\n"                  \
+	"  'limit': lambda p: raw(302, 261, p, resource.RLIMIT_NOFILE, at(none), 0),\n"            \
+	"  'oom': lambda p: write(p, 'oom_score_adj', '1000'),\n"                                  \
+	"  'slack': lambda p: write(p, 'timerslack_ns', '1000000000'),\n"                          \
+	"  'dump': lambda p: write(p, 'coredump_filter', '0'),\n"                                  \
+	"  'autogroup': lambda p: write(p, 'autogroup', '19'),\n"                                  \
+	"}\n"                                                                                      \
+	"done = set()\n"                                                                           \
+	"end = time.monotonic() + 0.3\n"                                                           \
+	"while time.monotonic() < end:\n"                                                          \
+	"  own = os.getpid()\n"                                                                    \
+	"  for p in [int(p) for p in os.listdir('/proc') if p.isdigit()]:\n"                       \
+	"    for name, attack in attacks.items():\n"                                               \
+	"      if p == own: continue\n"                                                            \
+	"      try: attack(p)\n"                                                                   \
+	"      except OSError: continue\n"                                                         \
+	"      done.add(name)\n"                                                                   \
+	"  open('/box/attacks', 'w').close()\n"                                                    \
+	"print(sorted(done))\n"
+
+static struct exec_handle start_python(struct whole_session *w, const char *code)
+{
+	const char *argv[] = { "/usr/bin/python3", "-c", code, NULL };
+	const struct program program = simple_program(argv);
+	return start_program(w, &program);
+}
+
+static struct exec_result run_python(struct whole_session *w, const char *code)
+{
+	struct exec_handle h = start_python(w, code);
+	return finish_exec(w, &h);
+}
+
+static void try_to_change_settings(const struct plan *plan)
+{
+	struct whole_session w;
+	begin_session(&w, plan);
+	struct exec_result before = run_python(&w, SHOW_SETTINGS);
+	assert_exited(&before, 0);
+	struct exec_handle attacker = start_python(&w, CHANGE_SETTINGS);
+	serve_until_file(&w, "attacks");
+	struct exec_result beside = run_python(&w, SHOW_SETTINGS);
+	struct exec_result attack = finish_exec(&w, &attacker);
+	assert_exited(&attack, 0);
+	assert_string_equal(attack.out, "[]\n");
+	struct exec_result after = run_python(&w, SHOW_SETTINGS);
+	assert_memory_equal(beside.out, before.out, strcspn(before.out, "\n"));
+	assert_string_equal(after.out, before.out);
+	end_session(&w);
+}
+
+static void no_exec_can_change_what_later_execs_inherit(void **state)
+{
+	(void)state;
+	const struct plan plan = session_plan();
+	try_to_change_settings(&plan);
+}
+
+/* The default policy refuses prlimit(2) for another process; a caller's policy may not. */
+static void no_policy_lets_an_exec_change_what_later_execs_inherit(void **state)
+{
+	(void)state;
+	static const char all[] = "{\"defaultAction\":\"SCMP_ACT_ALLOW\"}";
+	auto_arena struct arena arena = { 0 };
+	struct cj_error err;
+	struct plan plan = session_plan();
+	assert_return_code(policy_parse("all", all, strlen(all), &arena, &plan.policy, &err), 0);
+	try_to_change_settings(&plan);
+}
+
+static void an_exec_can_change_its_own_priority_and_limits(void **state)
+{
+	(void)state;
+	struct whole_session w;
+	const struct plan plan = session_plan();
+	begin_session(&w, &plan);
+	struct exec_result r =
+	    run_python(&w, SYSCALLS
+		       "import threading\n"
+		       "def change(own):\n"
+		       "  os.setpriority(os.PRIO_PROCESS, own, 19)\n"
+		       "  os.sched_setaffinity(own, {max(os.sched_getaffinity(own))})\n"
+		       "  os.sched_setscheduler(own, os.SCHED_BATCH, os.sched_param(0))\n"
+		       "  print(os.getpriority(os.PRIO_PROCESS, own), os.sched_getscheduler(own),\n"
+		       "        call(251, 30, 1, own, 3 << 13))\n"
+		       "change(0); change(os.getpid())\n"
+		       "t = threading.Thread(target=lambda: change(threading.get_native_id()))\n"
+		       "t.start(); t.join()\n"
+		       "os.setpriority(os.PRIO_PGRP, 0, 19)\n"
+		       "resource.setrlimit(resource.RLIMIT_NOFILE, (50, 50))\n");
+	assert_exited(&r, 0);
+	assert_string_equal(r.out, "19 3 0\n19 3 0\n19 3 0\n");
 	end_session(&w);
 }
 
@@ -326,6 +470,9 @@ int main(void)
 		cmocka_unit_test(no_exec_can_open_the_proc_files_of_another),
 		cmocka_unit_test(a_program_gets_its_three_streams_and_no_other_descriptor),
 		cmocka_unit_test(a_move_to_another_directory_still_works),
+		cmocka_unit_test(no_exec_can_change_what_later_execs_inherit),
+		cmocka_unit_test(no_policy_lets_an_exec_change_what_later_execs_inherit),
+		cmocka_unit_test(an_exec_can_change_its_own_priority_and_limits),
 		cmocka_unit_test(a_timeout_ends_every_process_however_it_was_made),
 		cmocka_unit_test(a_worker_that_is_killed_leaves_no_fork_bomb),
 		cmocka_unit_test(without_landlock_each_exec_warns_and_strict_refuses),

@@ -40,6 +40,18 @@ static void a_name_cannot_shift_the_fields(void **state)
 	}
 }
 
+static void the_ids_of_a_thread_are_the_last_of_their_lines(void **state)
+{
+	(void)state;
+	static const char text[] = "Name:\tx NSpid:\t9\nNStgid:\t4000\t3\t12\nNSpid:\t4001\t5\t13\n"
+				   "NSpgid:\t4000\t7\t8\n";
+	for (uint64_t id = 0; id < 5000; id++)
+		assert_int_equal(process_usage_text_is(text, id), id == 12 || id == 13);
+	assert_false(process_usage_text_is("NSpid:\t12", 12)); /* it was cut off */
+	assert_false(process_usage_text_is("NSpid:\n", 1));
+	assert_false(process_usage_text_is("", 1));
+}
+
 static void a_truncated_stat_is_refused(void **state)
 {
 	(void)state;
@@ -97,6 +109,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_numbers_of_stat_are_read),
 		cmocka_unit_test(a_name_cannot_shift_the_fields),
+		cmocka_unit_test(the_ids_of_a_thread_are_the_last_of_their_lines),
 		cmocka_unit_test(a_truncated_stat_is_refused),
 		cmocka_unit_test(numbers_that_do_not_fit_are_refused),
 		cmocka_unit_test(memory_is_anonymous_shared_swapped_in_huge_pages_and_what_maps_it),

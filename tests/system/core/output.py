@@ -20,6 +20,18 @@ def _():
     equal(value["status"], "exited", "status")
 
 
+@test("what a Python program has printed before a limit or a signal kills it is in the result")
+def _():
+    ends = [
+        ("timeout", "import time; time.sleep(100)", ("-t", "1s")),
+        ("oom", "x = [bytearray(1 << 20) for _ in range(1000)]", ("-m", "64M")),
+        ("signaled", "import os; os.kill(os.getpid(), 9)", ()),
+    ]
+    for status, end, options in ends:
+        value = result("-p", "python", "-t", scaled(60), *options, "-c", f"print('start'); print('half a line', end=''); {end}")
+        equal((value["status"], value["stdout"]["text"]), (status, "start\nhalf a line"), f"the end of {end!r} ({value['stderr']})")
+
+
 @test("output within --max-output is complete")
 def _():
     out = sh_result("head -c 4096 /dev/zero | tr '\\0' x", "--max-output", "4K")["stdout"]

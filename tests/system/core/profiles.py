@@ -82,7 +82,7 @@ def _():
 def _():
     names = {line.split("=")[0] for line in python("import os\nfor k in os.environ: print(k)").exits(0).out.split()}
     known = {"PATH", "HOME", "LANG", "TERM", "LC_CTYPE", "TMPDIR", "SHELL", "USER", "LOGNAME", "LSAN_OPTIONS"}
-    known |= {"PYTHONDONTWRITEBYTECODE"}
+    known |= {"PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED"}
     true(names <= known, f"variables {sorted(names)}")
 
 

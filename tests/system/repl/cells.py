@@ -232,6 +232,13 @@ def _():
         equal(r.value("2"), "2", "the next cell")
 
 
+@test("what a cell has printed is in its result when it is killed, with or without the end of a line")
+def _():
+    with Service() as s, Repl(s) as r:
+        value = r.exec("print('start'); print('half a line', end='')\nimport os; os.kill(os.getpid(), 9)", **LIMITED).result
+        equal((value["status"], text_of(value["stdout"])), ("signaled", "start\nhalf a line"), f"the killed cell ({value['cell']})")
+
+
 @test("a cell that uses too much memory, or prints too much, ends with that status")
 def _():
     with Service() as s, Repl(s, memory="256M") as r:

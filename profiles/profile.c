@@ -273,12 +273,10 @@ static int read_chain(struct arena *a, const char *name, struct chain *chain, st
 	return 0;
 }
 
-#define BASE_PROFILE "base"
-
 /* The defaults of all profiles: what an image says counts more, every other profile yet more. */
 static int note_base(struct config *c, const struct link *link, struct cj_error *err)
 {
-	if (strcmp(link->source.name, BASE_PROFILE) != 0)
+	if (strcmp(link->source.name, PROFILE_BASE) != 0)
 		return 0;
 	for (size_t i = 0; i < c->env.count; i++)
 		if (strings_add(&c->base_env, &c->arena, c->env.items[i]) < 0)

@@ -16,6 +16,7 @@ struct setting;
 
 #define PROFILE_BYTES_MAX   (64u << 10)
 #define PROFILE_EXTENDS_MAX 8
+#define PROFILE_BASE        "base" /* extended by the others */
 
 /* Where the shipped profiles are: next to the program in a build tree, else CJ_DATADIR "/profiles".
  */
@@ -33,8 +34,7 @@ int profile_load(struct config *c, const char *name, struct cj_error *err);
 int profile_read_text(struct config *c, const char *path, const char *text, size_t size,
 		      const char **out_extends, struct cj_error *err);
 
-/* The profile whose "extensions" name this file's; NULL name: none (the error says which there
- * are). */
+/* The profile whose "extensions" name this file's; "base" for another executable file. */
 int profile_for_file(struct config *c, const char *file, const char **out_name,
 		     struct cj_error *err);
 

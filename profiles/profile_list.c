@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "profiles/paths.h"
 #include "profiles/profile_dirs.h"
@@ -140,7 +142,31 @@ static int reject_search(const struct search *search, const char *file, struct c
 	} else {
 		rc = cj_reject(err, "'%s': no profile runs '%s' files", file, search->extension);
 	}
-	cj_hint(err, "choose one with --profile; 'cejail profile list' shows what there is");
+	cj_hint(err, "choose one with --profile ('cejail profile list' shows what there is), or "
+		     "make the file executable");
+	return rc;
+}
+
+static int reject_bare(const char *file, struct cj_error *err)
+{
+	(void)!cj_reject(err, "'%s' has no extension to choose a profile by", file);
+	return cj_hint(err, "choose one with --profile, or make the file executable: chmod +x %s",
+		       file);
+}
+
+/* A file that the kernel runs: machine code, or a script with a "#!" line. */
+static bool is_executable(const char *file)
+{
+	struct stat st;
+	return stat(file, &st) == 0 && S_ISREG(st.st_mode) && access(file, X_OK) == 0;
+}
+
+static int search_all(struct search *search, struct config *c, struct cj_error *err)
+{
+	struct strings names = { 0 };
+	int rc = collect_names(&c->arena, &names, err);
+	for (size_t i = 0; rc == 0 && i < names.count; i++)
+		search_profile(search, names.items[i]);
 	return rc;
 }
 
@@ -149,21 +175,17 @@ int profile_for_file(struct config *c, const char *file, const char **out_name,
 {
 	const char *name = paths_name(file);
 	struct search search = { .extension = strrchr(name, '.') };
-	if (!search.extension || search.extension == name) {
-		int rc = cj_reject(err, "'%s' has no extension to choose a profile by", file);
-		cj_hint(err, "choose one with --profile");
-		return rc;
-	}
-
-	struct strings names = { 0 };
-	int rc = collect_names(&c->arena, &names, err);
-	if (rc < 0)
-		return rc;
-	for (size_t i = 0; i < names.count; i++)
-		search_profile(&search, names.items[i]);
+	bool has_extension = search.extension && search.extension != name;
+	if (has_extension && search_all(&search, c, err) < 0)
+		return -err->code;
 	/* Without memory, who knows which profiles would claim it, too. */
-	if (!search.found || search.second || search.problem.code == ENOMEM)
+	if (search.found && !search.second && search.problem.code != ENOMEM)
+		*out_name = search.found;
+	else if (!search.second && search.problem.code == 0 && is_executable(file))
+		*out_name = PROFILE_BASE;
+	else if (has_extension)
 		return reject_search(&search, file, err);
-	*out_name = search.found;
+	else
+		return reject_bare(file, err);
 	return 0;
 }

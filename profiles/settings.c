@@ -45,7 +45,7 @@ const struct setting settings[] = {
 	{ NULL, "extensions", 0, LIST(extensions, add_extension), .value = ".EXT",
 	  .help = "file name extensions that select this profile by default" },
 	{ NULL, "command", 0, LIST(command, add_argument), .value = "WORD",
-	  .help = "how to run a file; {interpreter}, {file} and {args} are replaced" },
+	  .help = "how to run a file; places such as {file} and {args} are replaced" },
 	{ NULL, "shell", 0, LIST(shell, add_argument), .value = "WORD",
 	  .help = "interactive command of 'cejail shell'" },
 	{ NULL, "file_name", 0, TEXT(file_name, set_file_name), .value = "NAME", .scope = SCOPE_RUN,

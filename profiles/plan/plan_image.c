@@ -101,7 +101,7 @@ static bool has_pointer(const struct strings *list, const char *text)
 	return false;
 }
 
-static const char **find_variable(struct strings *env, const char *text)
+const char **plan_find_variable(struct strings *env, const char *text)
 {
 	size_t size = strcspn(text, "=") + 1;
 	for (size_t i = 0; i < env->count; i++)
@@ -116,7 +116,7 @@ int plan_image_env(struct planner *p, struct cj_error *err)
 	const struct image_record *image = p->plan.image;
 	for (size_t i = 0; image && i < image->env.count; i++) {
 		const char *text = image->env.items[i];
-		const char **there = find_variable(&p->program.env, text);
+		const char **there = plan_find_variable(&p->program.env, text);
 		if (there && has_pointer(&p->c->base_env, *there))
 			*there = text;
 		else if (!there && strings_add(&p->program.env, &p->c->arena, text) < 0)

@@ -62,6 +62,17 @@ static int add_arguments(struct strings *to, struct arena *a, const struct strin
 	return 0;
 }
 
+/* The arguments of the profile's command before {file}. */
+static int add_command(struct strings *to, struct config *c, size_t count, struct cj_error *err)
+{
+	for (size_t i = 0; i < count; i++) {
+		const char *text = plan_put_limits(c, c->command.items[i]);
+		if (!text || strings_add(to, &c->arena, text) < 0)
+			return cj_fail(err, ENOMEM, "plan the launcher");
+	}
+	return 0;
+}
+
 static int read_script(struct config *c, const char *file, const char **out_text,
 		       struct cj_error *err)
 {
@@ -107,7 +118,7 @@ static int plan_interpreter(struct config *c, const struct plan *plan, const cha
 
 	if (read_script(c, file, &p.program.script, err) < 0)
 		return -err->code;
-	if (add_arguments(argv, &c->arena, &c->command, before, err) < 0 ||
+	if (add_command(argv, c, before, err) < 0 ||
 	    add_own_arguments(argv, c, is_zygote, err) < 0 || plan_env(&p, err) < 0)
 		return -err->code;
 	*out = p.program;

@@ -19,6 +19,8 @@ struct planner {
 /* plan_image.c: the root of --rootfs, and what an image adds to the program. */
 int plan_layers(struct planner *p, struct cj_error *err);
 int plan_image_env(struct planner *p, struct cj_error *err);
+/* The entry with the name of "NAME=VALUE", or NULL. */
+const char **plan_find_variable(struct strings *env, const char *text);
 int plan_image_workdir(struct planner *p, struct cj_error *err);
 int plan_image_command(struct planner *p, struct cj_error *err);
 
@@ -27,6 +29,11 @@ int plan_code(struct planner *p, struct cj_error *err);
 int plan_argv(struct planner *p, struct cj_error *err);
 int plan_env(struct planner *p, struct cj_error *err);
 int plan_args_json(struct planner *p, struct cj_error *err);
+
+/* plan_interpreter.c: what the interpreter of the profile is told by its environment. */
+int plan_interpreter_env(struct planner *p, struct cj_error *err);
+/* The text with the jail's limits in the place of {heap_mb} and {cpus}; NULL: no memory. */
+const char *plan_put_limits(struct config *c, const char *text);
 
 /* plan_places.c: everything that lands somewhere in the jail; after plan_code. */
 int plan_places(struct planner *p, struct cj_error *err);

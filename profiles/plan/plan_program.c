@@ -125,8 +125,12 @@ static int expand_argument(struct planner *p, const char *argument, struct cj_er
 		if (p->program.code_source == CODE_NONE)
 			return reject_nothing_to_run(err);
 		argument = p->program.code_path;
+	} else {
+		argument = plan_put_limits(p->c, argument);
 	}
-	return strings_add(&p->program.argv, &p->c->arena, argument) < 0 ? no_memory(err) : 0;
+	if (!argument || strings_add(&p->program.argv, &p->c->arena, argument) < 0)
+		return no_memory(err);
+	return 0;
 }
 
 /* {interpreter} stands before the arguments that run a file without a "#!" line. */
@@ -209,6 +213,8 @@ int plan_env(struct planner *p, struct cj_error *err)
 		rc = add_variable(p, p->c->env.items[i], err);
 	if (rc == 0)
 		rc = plan_image_env(p, err);
+	if (rc == 0)
+		rc = plan_interpreter_env(p, err);
 	/* A terminal needs a type; the caller's own is not the jail's to know. */
 	if (rc == 0 && p->c->tty && !has_variable(env, "TERM"))
 		rc = add_variable(p, "TERM=xterm", err);

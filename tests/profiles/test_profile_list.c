@@ -2,7 +2,8 @@
 /* Which profiles there are, and which one a file asks for. */
 #include "tests/profiles/profile_home.h"
 
-static const char *const shipped[] = { "base", "ci", "node", "python", "python-data", "shell" };
+static const char *const shipped[] = { "base",   "ci",          "java", "node",
+				       "python", "python-data", "shell" };
 #define SHIPPED (sizeof(shipped) / sizeof(shipped[0]))
 
 static void the_shipped_profiles_load(void **state)
@@ -104,6 +105,27 @@ static void an_extension_chooses_the_profile(void **state)
 	assert_chosen("x.rb", "other");
 }
 
+static void an_executable_file_without_a_profile_runs_as_itself(void **state)
+{
+	(void)state;
+	char path[256];
+	static const char *const names[] = { "prog", "tool.rb" };
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		(void)snprintf(path, sizeof(path), "%s/%s", dir, names[i]);
+		put_file(path, "#!/bin/sh\n", 0644);
+		assert_not_chosen(path, path);
+		assert_int_equal(chmod(path, 0755), 0);
+		assert_chosen(path, "base");
+	}
+	(void)snprintf(path, sizeof(path), "%s/x.py", dir);
+	put_file(path, "", 0755);
+	assert_chosen(path, "python");
+	put_profile("broken", "{\"extensions\": [\".rb\"]"); /* it may be the one */
+	(void)snprintf(path, sizeof(path), "%s/tool.rb", dir);
+	assert_not_chosen(path, "broken.json");
+	assert_not_chosen(dir, "has no extension");
+}
+
 static void a_choice_that_is_not_clear_is_not_made(void **state)
 {
 	(void)state;
@@ -124,6 +146,7 @@ int main(void)
 		HOME_TEST(the_users_own_profile_comes_before_the_shipped_one),
 		HOME_TEST(the_list_names_each_once_with_its_problem),
 		HOME_TEST(an_extension_chooses_the_profile),
+		HOME_TEST(an_executable_file_without_a_profile_runs_as_itself),
 		HOME_TEST(a_choice_that_is_not_clear_is_not_made),
 	};
 	return cmocka_run_group_tests(tests, home_setup, home_teardown);

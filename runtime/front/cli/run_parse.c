@@ -9,9 +9,8 @@
 #include "runtime/front/cli/run_state.h"
 #include "runtime/front/cli/session/session_options.h"
 
-#define REMOTE_TAIL     16      /* bytes kept of a service's output: only the last one matters */
-#define COMMAND_PROFILE "base"  /* for `-- CMD` without --profile */
-#define SHELL_PROFILE   "shell" /* for `cejail shell` without --profile */
+#define REMOTE_TAIL   16      /* bytes kept of a service's output: only the last one matters */
+#define SHELL_PROFILE "shell" /* for `cejail shell` without --profile */
 
 /* An error before the plan has an id too: that of --id, or a new one. */
 int run_begin_outcome(struct run *r, struct cj_error *err)
@@ -101,7 +100,7 @@ static int choose_profile(struct run *r, const char **out_name, struct cj_error 
 	if (!name && r->use_shell)
 		name = SHELL_PROFILE;
 	if (!name && r->invocation.is_command)
-		name = COMMAND_PROFILE;
+		name = PROFILE_BASE;
 	if (!name && (!file || strcmp(file, "-") == 0)) {
 		int rc = cj_reject(err, "%s needs a profile, which chooses the interpreter",
 				   file ? "'-'" : "-c");

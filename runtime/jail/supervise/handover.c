@@ -107,7 +107,8 @@ static int send_code(struct jail *j, struct cj_error *err)
 	if (code_fd < 0 || hash_code(code_fd, j->run.code_sha256, err) < 0 ||
 	    read_script(j, code_fd, err) < 0)
 		return -err->code;
-	const struct sent_file file = { p->code_path, 0644, CODE_BYTES_MAX };
+	bool is_command = strcmp(p->argv.items[0], p->code_path) == 0;
+	const struct sent_file file = { p->code_path, is_command ? 0755 : 0644, CODE_BYTES_MAX };
 	return send_file(j, &file, code_fd, err);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A plan's program: code, arguments, environment, data, and what excludes what. */
 #include "rootfs/files/inputs.h"
+#include "profiles/plan/env_file.h"
 #include "tests/profiles/plan/plan_request.h"
 
 static void a_file_takes_its_place_in_the_command(void **state)
@@ -61,6 +62,12 @@ static void a_command_is_taken_as_it_is(void **state)
 	assert_words(&r->program.argv, args);
 	assert_int_equal(r->program.code_source, CODE_NONE);
 	assert_null(r->program.code_path);
+}
+
+static const char *env_of(const struct request *r, const char *name)
+{
+	const char *pair = env_find(r->program.env.items, name);
+	return pair ? pair + strlen(name) + 1 : NULL;
 }
 
 static void a_shell_has_a_terminal_and_input(void **state)
@@ -130,6 +137,52 @@ static void a_file_s_own_interpreter_replaces_the_arguments_before_it(void **sta
 	assert_true(
 	    setting_set(&r->c, setting_by_key("command"), "command", "{interpreter}", &r->err) < 0);
 	assert_non_null(strstr(r->err.msg, "can only be the first argument"));
+}
+
+static void the_command_has_the_limits_in_their_places(void **state)
+{
+	static const struct {
+		uint64_t memory, millicpus;
+		const char *heap, *cpus;
+	} rows[] = {
+		{ 1u << 30, 1000, "-Xmx768m", "n=1" },
+		{ 512u << 20, 1500, "-Xmx384m", "n=2" },
+		{ 200u << 20, 500, "-Xmx104m", "n=1" },
+		{ 64u << 20, 2000, "-Xmx16m", "n=2" },
+	};
+	struct request *r = *state;
+	set_key(r, "command", "java");
+	set_key(r, "command", "-Xmx{heap_mb}m");
+	set_key(r, "command", "n={cpus}");
+	set_key(r, "command", "{file}");
+	r->inv.file = "a.jar";
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		r->c.memory_bytes = rows[i].memory;
+		r->c.millicpus = rows[i].millicpus;
+		const char *const expected[] = { "java", rows[i].heap, rows[i].cpus, "/box/main",
+						 NULL };
+		assert_made(r);
+		assert_words(&r->program.argv, expected);
+	}
+}
+
+static void an_interpreter_is_told_of_limits_by_variables_that_are_not_set(void **state)
+{
+	struct request *r = *state;
+	set_key(r, "command", "/usr/bin/node");
+	set_key(r, "command", "{file}");
+	r->inv.file = "a.js";
+	r->c.memory_bytes = 512u << 20;
+	r->c.network = NETWORK_NONE;
+	assert_made(r);
+	assert_string_equal(env_of(r, "NODE_OPTIONS"), "--max-old-space-size=384");
+	assert_string_equal(env_of(r, "NPM_CONFIG_OFFLINE"), "true");
+	assert_null(env_of(r, "PIP_INDEX_URL"));
+	set_key(r, "env", "NODE_OPTIONS={heap_mb}");
+	r->c.network = NETWORK_PUBLIC;
+	assert_made(r);
+	assert_string_equal(env_of(r, "NODE_OPTIONS"), "{heap_mb}");
+	assert_null(env_of(r, "NPM_CONFIG_OFFLINE"));
 }
 
 static void code_longer_than_a_file_may_be_is_refused(void **state)
@@ -273,6 +326,8 @@ int main(void)
 		REQUEST_TEST(a_shell_has_a_terminal_and_input),
 		REQUEST_TEST(a_run_without_a_program_is_refused_with_the_choices),
 		REQUEST_TEST(a_command_without_a_place_for_the_file_is_refused),
+		REQUEST_TEST(the_command_has_the_limits_in_their_places),
+		REQUEST_TEST(an_interpreter_is_told_of_limits_by_variables_that_are_not_set),
 		REQUEST_TEST(a_file_s_own_interpreter_replaces_the_arguments_before_it),
 		REQUEST_TEST(code_longer_than_a_file_may_be_is_refused),
 		REQUEST_TEST(arguments_execve_cannot_take_are_refused),

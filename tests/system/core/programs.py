@@ -116,6 +116,57 @@ def _():
         sh("javac Hello.java && java Hello jail", *options, limit=140).exits(0).says("hello jail 32\n")
 
 
+FILLS_HEAP = """
+public class Heap {
+    public static void main(String[] words) {
+        Runtime r = Runtime.getRuntime();
+        System.out.println((r.maxMemory() >> 20 < 200) + " " + r.availableProcessors() + " " + words[0]);
+        for (java.util.List<byte[]> all = new java.util.ArrayList<>();;) all.add(new byte[1 << 20]);
+    }
+}
+"""
+
+
+@test("a .jar runs with a heap and processors of the jail's limits, and ends with an exception, not at the limit", limit=150)
+def _():
+    need("default-jdk-headless", "javac", "-J-XX:-UsePerfData", "-version")
+    with Folder() as f:
+        made = ("-t", scaled(120), "-f", f.file("Heap.java", FILLS_HEAP), "-o", f.folder("out"))
+        sh("javac Heap.java && jar cfe out/heap.jar Heap Heap.class", *made, limit=140).exits(0)
+        options = ("-m", "256M", "-t", scaled(60))
+        value = result(*options, f / "out/heap.jar", "a b", limit=120)
+        equal((value["profile"]["name"], value["status"], value["exit_code"], value["stdout"]["text"]), ("java", "exited", 1, "true 1 a b\n"), f"the end ({value['stderr']})")
+        true(value["stderr"]["text"].startswith("Exception in thread \"main\" java.lang.OutOfMemoryError"), f"{value['stderr']}")
+        value = result(*options, "-p", "java", "-f", f / "out/heap.jar", "--", "java", "-jar", "/box/heap.jar", "c", limit=120)
+        equal((value["status"], value["stdout"]["text"]), ("exited", "true 1 c\n"), f"a command ({value['stderr']})")
+
+
+@test("Node has a heap of the jail's limit: a program that needs more is told so by Node, not killed", limit=150)
+def _():
+    need("nodejs", "node", "--version")
+    code = "let a = []; for (;;) a.push(new Array(1000).fill(1.5).map((x) => x + Math.random()))"
+    value = result("-p", "node", "-m", "192M", "-t", scaled(60), "-c", code, limit=120)
+    equal((value["status"], value["signal"]), ("signaled", 6), f"the end ({value['stderr']})")
+    contains(value["stderr"]["text"], "JavaScript heap out of memory", "stderr")
+    run("-p", "node", "-e", "NODE_OPTIONS=--no-warnings", "-c", "console.log(process.env.NODE_OPTIONS)").exits(0).says("--no-warnings\n")
+
+
+@test("an executable file without an extension of a profile runs as itself: machine code, and a script by its #! line")
+def _():
+    with Folder() as f:
+        shutil.copy("/bin/echo", f / "prog")
+        run(f / "prog", "a", "b c").exits(0).says("a b c\n")
+        for name in ("tool", "tool.rb"):
+            done = run(f.file(name, "#!/usr/bin/env python3\nimport sys; print(sys.argv)"), "x")
+            done.exits(125).says("")
+            contains(done.err, "or make the file executable", name)
+            os.chmod(f / name, 0o755)
+            run(f / name, "x").exits(0).says("['/box/main', 'x']\n")
+        os.chmod(f.file("text", "echo no"), 0o755)
+        contains(run(f / "text").exits(126).err, "nor a script with a #! line", "stderr")
+        run("-p", "base", "-c", "#!/bin/sh\necho sh $1", "y").exits(0).says("sh y\n")
+
+
 @test("no file of Java's remote administration is shown, where its passwords lie")
 def _():
     need("default-jdk-headless", "javac", "-J-XX:-UsePerfData", "-version")

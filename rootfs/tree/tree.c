@@ -94,15 +94,19 @@ static struct tree_sources *sources_new(const struct tree_spec *spec)
 
 /* --- sources ---------------------------------------------------------------------------- */
 
-int tree_open_outside(const struct tree_spec *spec, struct tree_sources **out, struct cj_error *err)
+int tree_open_outside(const struct tree_spec *spec, const char *base, struct tree_sources **out,
+		      struct cj_error *err)
 {
 	auto_tree struct tree_sources *s = sources_new(spec);
 	if (!s)
 		return cj_fail(err, ENOMEM, "list the mounts");
+	auto_fd int base_fd = open(base, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (base_fd < 0)
+		return cj_fail(err, errno, "open '%s'", base);
 	for (size_t i = 0; i < spec->nops; i++) {
 		if (!spec->ops[i].ids.uid_map)
 			continue;
-		s->mount_fds[i] = tree_mount_bind(&spec->ops[i], err);
+		s->mount_fds[i] = tree_mount_bind(&spec->ops[i], base_fd, err);
 		if (s->mount_fds[i] < 0)
 			return cj_wrap(err, "mount '%s'", spec->ops[i].path);
 	}
@@ -145,7 +149,7 @@ int tree_open_sources(const struct tree_spec *spec, struct tree_sources *s, stru
 	for (size_t i = 0; i < spec->nops; i++) {
 		if (spec->ops[i].kind != TREE_BIND || s->mount_fds[i] >= 0)
 			continue;
-		s->mount_fds[i] = tree_mount_bind(&spec->ops[i], err);
+		s->mount_fds[i] = tree_mount_bind(&spec->ops[i], AT_FDCWD, err);
 		if (s->mount_fds[i] < 0)
 			return cj_wrap(err, "mount '%s'", spec->ops[i].path);
 	}

@@ -36,10 +36,11 @@ struct tree_sources;
  * over their file systems may do so, and the container's init is not, in a user namespace.
  *
  * Runs in:  the runtime; its child inherits memory and descriptors.  Makes short-lived children.
+ *           A relative source begins at the directory `base`.
  * Owns:     *out, until tree_close().
  * Follows:  mount_setattr(2), MOUNT_ATTR_IDMAP.
  */
-int tree_open_outside(const struct tree_spec *spec, struct tree_sources **out,
+int tree_open_outside(const struct tree_spec *spec, const char *base, struct tree_sources **out,
 		      struct cj_error *err);
 
 /*

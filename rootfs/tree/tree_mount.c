@@ -73,9 +73,9 @@ static int set_ids(int tree_fd, const struct tree_op *op, struct cj_error *err)
 	return rc;
 }
 
-int tree_mount_bind(const struct tree_op *op, struct cj_error *err)
+int tree_mount_bind(const struct tree_op *op, int base_fd, struct cj_error *err)
 {
-	auto_fd int source_fd = open(op->source, O_PATH | O_CLOEXEC);
+	auto_fd int source_fd = openat(base_fd, op->source, O_PATH | O_CLOEXEC);
 	if (source_fd < 0)
 		return cj_fail(err, errno, "open '%s'", op->source);
 	auto_fd int tree_fd = tree_mount_clone(source_fd, op->is_recursive, op->source, err);

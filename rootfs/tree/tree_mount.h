@@ -14,10 +14,10 @@
 /*
  * tree_mount_bind - clone the operation's source, with its attributes.
  *
- * The source is a path of the host, relative to the working directory; its links are followed.
+ * The source is a path of the host, relative to base_fd; its links are followed.
  * Returns: the descriptor of the clone's root, the caller's to close.
  */
-int tree_mount_bind(const struct tree_op *op, struct cj_error *err);
+int tree_mount_bind(const struct tree_op *op, int base_fd, struct cj_error *err);
 
 /* Clones `fd`, alone or with the mounts below it.  `name` is for messages. */
 int tree_mount_clone(int fd, bool is_recursive, const char *name, struct cj_error *err);

@@ -134,7 +134,7 @@ static inline void tree_runtime(const struct tree_case *c, bool has_user_ns)
 		c->host(c->arg);
 	int before = open_count();
 	tree_stage("host", sysctls_look_at_host(&host, &err), &err, before);
-	tree_stage("outside", tree_open_outside(&c->spec, &sources, &err), &err, before);
+	tree_stage("outside", tree_open_outside(&c->spec, "/", &sources, &err), &err, before);
 	pid_t attacker = c->attack ? c->attack(c->arg) : -1;
 	pid_t pid = test_fork();
 	if (pid == 0)

@@ -149,7 +149,8 @@ class Podman(Engine):
         return self.call("script", "-qec", words, "/dev/null")
 
     def import_image(self, name):
-        self.call("tar", "-C", self.rootfs, "-cf", self / "root.tar", ".").exits(0)
+        # its files are root's in every user namespace, as those of other images
+        self.call("tar", "-C", self.rootfs, "--owner", "0", "--group", "0", "-cf", self / "root.tar", ".").exits(0)
         self.podman("import", self / "root.tar", name).exits(0)
 
     def value(self, name, template):

@@ -160,7 +160,7 @@ def _():
     with Bundle("ls -ln /data; touch /data/new") as b:
         source = b.folder("source")
         b.file("source/file", "")
-        mount = bind(source, "/data", "idmap")
+        mount = bind("source", "/data", "idmap")  # of the bundle
         mount["uidMappings"] = [{"containerID": 0, "hostID": 5000, "size": 1}]
         mount["gidMappings"] = [{"containerID": 0, "hostID": 6000, "size": 1}]
         b.config["mounts"].append(mount)

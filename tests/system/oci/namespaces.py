@@ -85,17 +85,37 @@ def _():
         refused_oci(b.run(), "mount namespace")
 
 
+def own_by(id, place):
+    os.chown(place, id, id)
+    for base, names, files in os.walk(place):
+        for name in [*names, *files]:
+            os.chown(os.path.join(base, name), id, id, follow_symlinks=False)
+
+
+@test("a bundle that only a mapped id may enter is entered each time", who="root")
+def _():
+    with Bundle("id -u; cat /data/file") as b:
+        b.linux["namespaces"].append({"type": "user"})
+        for kind in ("uidMappings", "gidMappings"):
+            b.linux[kind] = [{"containerID": 0, "hostID": 200000, "size": 65536}]
+        b.folder("data")
+        b.file("data/file", "of the bundle\n")
+        # relative to the bundle, as the root file system is
+        b.config["mounts"].append(mount_of("bind", "/data", "data", "rbind", "ro"))
+        own_by(200000, b.path)
+        os.chmod(b.path, 0o700)
+        for _ in range(ROUNDS):
+            b.run().exits(0).says("0\nof the bundle\n")
+        tried(ROUNDS)
+
+
 @test("a map of many ids gives the container users of its own", who="root")
 def _():
     with Bundle("id -u; cat /proc/self/uid_map | tr -s ' '; touch /tmp/file; chown 5:6 /tmp/file; stat -c %u:%g /tmp/file; sleep 60") as b:
         b.linux["namespaces"].append({"type": "user"})
         for kind in ("uidMappings", "gidMappings"):
             b.linux[kind] = [{"containerID": 0, "hostID": 200000, "size": 65536}]
-        os.chmod(b.path, 0o755)
-        for base, names, files in os.walk(b.rootfs):
-            for name in [*names, *files]:
-                os.chown(os.path.join(base, name), 200000, 200000, follow_symlinks=False)
-        os.chown(b.rootfs, 200000, 200000)
+        own_by(200000, b.rootfs)
         id = b.started()
         wait_until(lambda: b.output(id).count("\n") == 3, f"output ({b.errors(id)})")
         equal(b.output(id), "0\n 0 200000 65536\n5:6\n", "output")

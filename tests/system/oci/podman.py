@@ -154,20 +154,46 @@ def _():
         equal(p.states(), [], "states that are left")
 
 
-@test("podmans user namespaces map the containers ids", limit=60, who="accounts")
+# Options, the map of user ids inside, and the user; a rootless podman counts from its own namespace.
+WHOLE = "0:100000:65536"
+USER_NAMESPACES = {
+    "root": (
+        (("--uidmap", WHOLE, "--gidmap", WHOLE), "0 100000 65536", 0),
+        (("--uidmap", WHOLE), "0 100000 65536", 0),
+        (("--gidmap", WHOLE), "0 100000 65536", 0),
+        (("--uidmap", WHOLE, "--user", "5:6"), "0 100000 65536", 5),
+        (("--uidmap", "0:100000:1", "--uidmap", "1:200000:1000"), "0 100000 1 1 200000 1000", 0),
+    ),
+    "user": (
+        (("--userns", "keep-id"), "0 1 {uid} {uid} 0 1", "{uid}"),
+        (("--userns", "keep-id", "--user", "0"), "0 1 {uid} {uid} 0 1", 0),
+        (("--userns", "keep-id:uid=5,gid=6"), "0 1 5 5 0 1", 5),
+        (("--userns", "nomap"), "0 1 65536", 0),
+        (("--uidmap", "0:1:1000"), "0 1 1000", 0),
+        (("--uidmap", "0:0:1", "--uidmap", "1:1:1000"), "0 0 1 1 1 1000", 0),
+    ),
+}
+
+
+@test("each form of podmans user namespaces maps the containers ids", limit=180, who="accounts")
 def _():
     with Podman() as p:
-        if WHO == "root":
-            options, root = ("--uidmap", "0:100000:65536", "--gidmap", "0:100000:65536"), "100000"
-            os.chown(f"{p.rootfs}/etc", 100000, 100000)  # podman mounts files there, which are made first
-            os.chown(f"{p.rootfs}/run", 100000, 100000)
-        else:
-            options, root = ("--userns", "keep-id"), None
-        lines = p.sh("id -u; cat /proc/self/uid_map", *options).exits(0).out.split()
-        if root:
-            equal(lines, ["0", "0", root, "65536"], "ids")
-        else:
-            equal(lines[0], str(os.geteuid()), "the kept id")
+        p.import_image("localhost/box")
+        for options, wanted, user in USER_NAMESPACES[WHO]:
+            lines = p.podman("run", "--rm", *options, "localhost/box", "sh", "-c", "id -u; cat /proc/self/uid_map").exits(0).out.split()
+            equal(lines[0], str(user).format(uid=os.geteuid()), f"the user with {options}")
+            equal(" ".join(lines[1:])[: len(mapped := wanted.format(uid=os.geteuid()))], mapped, f"the map with {options}")
+        tried(len(USER_NAMESPACES[WHO]))
+
+
+@test("a volume of podman with an id map shows its owners in a user namespace", limit=60, who="root")
+def _():
+    with Podman() as p:
+        p.import_image("localhost/box")
+        os.chown(p.folder("volume"), 0, 7)
+        options = ("--uidmap", WHOLE, "-v", f"{p.path}/volume:/mnt:idmap")
+        p.podman("run", "--rm", *options, "localhost/box", "sh", "-c", "touch /mnt/new && stat -c %u:%g /mnt /mnt/new").exits(0).says("0:7\n0:0\n")
+        equal(os.stat(p / "volume/new").st_uid, 0, "the owner on the host")
 
 
 @test("podman passes descriptors on", limit=60, who="accounts")

@@ -119,7 +119,7 @@ static int tree_plan_enter(struct creation *c, struct cj_error *err)
 	    sysctls_look_at_host(&c->host_spaces, err) < 0)
 		return -err->code;
 	oci_log_warnings(c->options, &c->tree.warnings);
-	return tree_open_outside(&c->tree.tree, &c->sources, err);
+	return tree_open_outside(&c->tree.tree, c->bundle.path, &c->sources, err);
 }
 
 static int process_enter(struct creation *c, struct cj_error *err)

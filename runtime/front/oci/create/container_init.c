@@ -48,18 +48,21 @@ static int detach_enter(struct init *in, struct cj_error *err)
 	if (child_unblock_signals(err) < 0)
 		return -err->code;
 	(void)prctl(PR_SET_NAME, "cejail-oci-init", 0, 0, 0); /* only what ps(1) shows */
-	if (chdir(in->c->bundle.path) < 0)
-		return cj_fail(err, errno, "enter the bundle '%s'", in->c->bundle.path);
 	return 0;
 }
 
+/* An engine gives the bundle to a mapped id and closes it to others.  Without the map our
+ * capabilities have no effect on it: user_namespaces(7). */
 static int mapped_enter(struct init *in, struct cj_error *err)
 {
 	auto_step_msg struct step_msg msg = { 0 };
 
-	if (step_await(&in->link, CREATION_IDS_MAPPED, &msg, err) < 0)
+	if (step_await(&in->link, CREATION_IDS_MAPPED, &msg, err) < 0 ||
+	    child_become_undumpable(err) < 0)
 		return -err->code;
-	return child_become_undumpable(err);
+	if (chdir(in->c->bundle.path) < 0)
+		return cj_fail(err, errno, "enter the bundle '%s'", in->c->bundle.path);
+	return 0;
 }
 
 static bool is_new(const struct init *in, enum oci_namespace_type type)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whom USER of an image means.  Pure. */
+/* Users of an image.  Pure. */
 #include "rootfs/image/image_passwd.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/base/text.h"
@@ -10,33 +11,60 @@
 #define USER_MAX 256
 #define DIGITS   "0123456789"
 
-/* The third field of the line "NAME:PASSWORD:UID:..."; false: another line. */
-static bool read_line(const char *line, size_t size, const char *name, char out[static 16])
+enum field { FIELD_NAME, FIELD_UID = 2, FIELD_HOME = 5, FIELDS }; /* passwd(5) */
+
+/* The fields up to FIELD_HOME of a line; those that it lacks stay NULL.  Returns the next line. */
+static const char *read_line(const char *line, const char *fields[static FIELDS])
 {
-	size_t length = strlen(name);
-	if (size <= length || memcmp(line, name, length) != 0 || line[length] != ':')
-		return false;
-	const char *at = memchr(line + length + 1, ':', size - length - 1);
-	if (!at)
-		return false;
-	size_t digits = strspn(++at, DIGITS);
-	if (digits == 0 || digits >= 16 || at + digits >= line + size || at[digits] != ':')
-		return false;
-	memcpy(out, at, digits);
-	out[digits] = '\0';
-	return true;
+	const char *end = strchrnul(line, '\n');
+	for (size_t i = 0; i < FIELDS; i++) {
+		fields[i] = line;
+		line = line ? memchr(line, ':', (size_t)(end - line)) : NULL;
+		line += line ? 1 : 0;
+	}
+	return *end == '\n' ? end + 1 : end;
+}
+
+static bool is_field(const char *field, const char *text)
+{
+	size_t length = strlen(text);
+	return field && strncmp(field, text, length) == 0 && field[length] == ':';
 }
 
 static bool find_line(const char *passwd, const char *name, char out[static 16])
 {
+	const char *fields[FIELDS];
 	for (const char *line = passwd; line && *line;) {
-		size_t size = strcspn(line, "\n");
-		if (read_line(line, size, name, out))
-			return true;
-		line += size;
-		line += *line == '\n';
+		line = read_line(line, fields);
+		size_t digits = fields[FIELD_UID] ? strspn(fields[FIELD_UID], DIGITS) : 0;
+		if (!is_field(fields[FIELD_NAME], name) || digits == 0 || digits >= 16 ||
+		    fields[FIELD_UID][digits] != ':')
+			continue;
+		memcpy(out, fields[FIELD_UID], digits);
+		out[digits] = '\0';
+		return true;
 	}
 	return false;
+}
+
+void image_passwd_home(const char *passwd, uint32_t uid, char out[static PATH_MAX])
+{
+	const char *fields[FIELDS];
+	char number[16];
+	(void)snprintf(number, sizeof(number), "%u", uid);
+	memcpy(out, "/", sizeof("/"));
+	for (const char *line = passwd; *line;) {
+		line = read_line(line, fields);
+		const char *home = fields[FIELD_HOME];
+		if (!is_field(fields[FIELD_UID], number) || !home)
+			continue;
+		size_t size = strcspn(home, ":\n");
+		if (home[0] == '/' && size < PATH_MAX) {
+			memcpy(out, home, size);
+			out[size] = '\0';
+		}
+		return;
+	}
 }
 
 int image_passwd_find(const char *user, const char *passwd, uint32_t *out_uid, struct cj_error *err)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * image_passwd - whom USER of an image means.  Pure.
+ * image_passwd - users of an image: whom USER means, and their home directories.  Pure.
  */
 #pragma once
 
+#include <limits.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,3 +20,6 @@
  */
 int image_passwd_find(const char *user, const char *passwd, uint32_t *out_uid,
 		      struct cj_error *err);
+
+/* The home directory of `uid`; "/" without an entry that has an absolute path. */
+void image_passwd_home(const char *passwd, uint32_t uid, char out[static PATH_MAX]);

@@ -61,6 +61,47 @@ static void a_name_without_an_id_is_refused(void **state)
 	assert_int_equal(find("12", NULL, &uid, &err), 0);
 }
 
+static void an_id_has_the_home_of_its_first_line(void **state)
+{
+	(void)state;
+	static const struct {
+		const char *passwd;
+		uint32_t uid;
+		const char *home;
+	} rows[] = {
+		{ passwd, 0, "/root" },
+		{ passwd, 1234, "/app" },
+		{ passwd, 1, "/second" },
+		{ passwd, 77, "/" },
+		{ passwd, 4294967295u, "/" },
+		{ passwd, 5, "/" },
+		{ "", 0, "/" },
+		{ "a:x:7:7:::\nb:x:7:7::/b:\n", 7, "/" },
+		{ "a:x:7:7:\nb:x:8:8::/b", 8, "/b" },
+		{ "a:x:7:7:\nb:x:8:8::/b", 7, "/" },
+		{ "a:x:77:7::/long:\na:x:7:7::relative:", 7, "/" },
+		{ "7:7:7:\n::7:::/unnamed:", 7, "/unnamed" },
+	};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char home[PATH_MAX] = "?";
+		image_passwd_home(rows[i].passwd, rows[i].uid, home);
+		assert_string_equal(home, rows[i].home);
+	}
+}
+
+static void a_home_longer_than_a_path_is_not_taken(void **state)
+{
+	(void)state;
+	char home[PATH_MAX], text[PATH_MAX + 64] = "a:x:1:1::";
+	size_t used = strlen(text);
+	memset(text + used, '/', PATH_MAX);
+	image_passwd_home(text, 1, home);
+	assert_string_equal(home, "/");
+	text[used + PATH_MAX - 1] = ':';
+	image_passwd_home(text, 1, home);
+	assert_int_equal(strlen(home), PATH_MAX - 1);
+}
+
 static void a_long_user_is_refused(void **state)
 {
 	(void)state;
@@ -77,6 +118,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_name_is_looked_up_and_a_number_is_taken),
 		cmocka_unit_test(a_name_without_an_id_is_refused),
+		cmocka_unit_test(an_id_has_the_home_of_its_first_line),
+		cmocka_unit_test(a_home_longer_than_a_path_is_not_taken),
 		cmocka_unit_test(a_long_user_is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -135,6 +135,19 @@ def _():
         refused_oci(b.run(), "uid_map", "its own")
 
 
+@test("the loopback interface of a new network namespace is up and that of a joined one is left alone")
+def _():
+    with Bundle("cat /sys/class/net/lo/flags; nc 127.0.0.1 80") as b:
+        done = b.run().exits(1).says("0x9\n")
+        contains(done.err, "Connection refused", "a connection over lo")  # else "Network is unreachable"
+        if WHO != "root":
+            return
+        b.process["args"] = ["/bin/cat", "/sys/class/net/lo/flags"]
+        b.namespace("network", "/proc/self/ns/net")
+        b.save()
+        b.oci("run", "--bundle", b.path, b.new_id(), through=("unshare", "-n")).exits(0).says("0x8\n")
+
+
 @test("a time namespace has its offsets", who="root")
 def _():
     if not os.path.exists("/proc/self/ns/time"):

@@ -150,6 +150,42 @@ def _():
         refused_oci(b.run(), "process.cwd", "Read-only")
 
 
+PASSWD = "root:x:0:0::/root:/bin/sh\nbroken\nme:x:7:7::/home/me:/bin/sh\nme:x:7:7::/second:/bin/sh\nlast:x:8:8:::"
+
+
+@test("without HOME the program has the home directory of etc passwd in create and exec")
+def _():
+    with Bundle('echo "$HOME"; exec sleep 100') as b:
+        b.file("rootfs/etc/passwd", PASSWD)
+        id = b.started()
+        wait_until(lambda: b.output(id) == "/root\n", f"output ({b.output(id)})")
+        b.oci("exec", id, "sh", "-c", 'echo "$HOME"').exits(0).says("/root\n")
+        b.oci("exec", "--env", "HOME=/mine", id, "sh", "-c", 'echo "$HOME"').exits(0).says("/mine\n")
+        b.oci("exec", "--env", "HOME=", id, "sh", "-c", 'echo "$HOME"').exits(0).says("/root\n")
+        for user, home in (("7", "/home/me"), ("8", "/"), ("9", "/")) if WHO == "root" else ():
+            b.oci("exec", "--user", user, id, "sh", "-c", 'echo "$HOME"').exits(0).says(home + "\n")
+        b.process["env"].append("HOME=/given")
+        b.process["args"] = ["/bin/env"]
+        equal([line for line in b.run().exits(0).out.splitlines() if line.startswith("HOME=")], ["HOME=/given"], "HOME")
+
+
+@test("an etc passwd that is no readable file leads to the home directory root and to nothing outside")
+def _():
+    with Bundle('echo "$HOME"') as b:
+        place = f"{b.rootfs}/etc/passwd"
+        outside = b.file("outside", "root:x:0:0::/outside:\n")
+        b.run().exits(0).says("/\n")
+        os.mkfifo(place)
+        b.run().exits(0).says("/\n")
+        for target in (outside, f"../../{outside}", "/proc/self/fd/0", "/proc/self/environ", "/dev/zero", "/none", "passwd"):
+            os.remove(place)
+            os.symlink(target, place)
+            b.run().exits(0).says("/\n")
+        os.remove(place)
+        b.file("rootfs/etc/passwd", "x" * (1 << 20) + "\n" + PASSWD)
+        b.run().exits(0).says("/\n")
+
+
 @test("an image can not have cejail-oci executed in the place of its program")
 def _():
     """CVE-2019-5736: by a link, and by a "#!" line."""

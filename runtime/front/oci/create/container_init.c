@@ -13,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "netns/rtnetlink/loopback.h"
 #include "runtime/base/child.h"
 #include "runtime/base/files/system_file.h"
 #include "runtime/base/scope.h"
@@ -108,6 +109,11 @@ static int time_enter(struct init *in, struct cj_error *err)
 	if (fd < 0 || setns(fd, CLONE_NEWTIME) < 0)
 		return cj_fail(err, errno, "enter the new time namespace");
 	return 0;
+}
+
+static int loopback_enter(struct init *in, struct cj_error *err)
+{
+	return is_new(in, OCI_NS_NETWORK) ? loopback_up(err) : 0;
 }
 
 static int hooks_enter(struct init *in, struct cj_error *err)
@@ -286,6 +292,7 @@ static const struct {
 	{ "id map", mapped_enter },           /* nothing before it may need an id */
 	{ "cgroup namespace", cgroup_enter }, /* in the final cgroup, which becomes its root */
 	{ "time namespace", time_enter },
+	{ "loopback", loopback_enter },   /* needs CAP_NET_ADMIN over the new network */
 	{ "hooks", hooks_enter },         /* create's, when every namespace exists */
 	{ "network rules", rules_enter }, /* a hook may have made the network */
 	{ "sources", sources_enter },     /* with the caller's ids */

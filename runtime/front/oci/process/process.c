@@ -140,6 +140,31 @@ static const char *const *vector_of(const struct strings *list)
 	return list->count > 0 ? list->items : none;
 }
 
+/* Engines leave HOME to the runtime.  As there, an empty one counts as none. */
+static int prepare_env(struct process *p, struct arena *a, struct cj_error *err)
+{
+	const struct strings *env = &p->wanted->env;
+	const size_t size = sizeof(PROCESS_HOME) - 1;
+	const char **vector = arena_array(a, env->count + 2, sizeof(*vector));
+	size_t count = 0;
+	if (!vector)
+		return cj_fail(err, ENOMEM, "prepare the environment");
+	p->env = vector;
+	for (size_t i = 0; i < env->count; i++) {
+		bool is_home = strncmp(env->items[i], PROCESS_HOME, size) == 0;
+		if (is_home && env->items[i][size] != '\0') {
+			p->env = vector_of(env);
+			return 0;
+		}
+		if (!is_home)
+			vector[count++] = env->items[i];
+	}
+	memcpy(p->home, PROCESS_HOME, size + 1);
+	vector[count++] = p->home;
+	vector[count] = NULL;
+	return 0;
+}
+
 int process_prepare(const struct oci_config *config, const struct oci_process *process,
 		    const struct process_context *context, struct arena *a, struct process **out,
 		    struct cj_error *err)
@@ -156,13 +181,13 @@ int process_prepare(const struct oci_config *config, const struct oci_process *p
 		.has_personality = config->on_linux.personality.is_given,
 		.personality = config->on_linux.personality.domain,
 		.argv = vector_of(&process->args),
-		.env = vector_of(&process->env),
 	};
 	if (process->args.count == 0)
 		return cj_reject(err, "process.args is empty: there is no program to execute");
 	if (check_preserved(context->preserved_fds, err) < 0 || check_apparmor(process, err) < 0 ||
 	    process_adjust_self(process, err) < 0 || look_at_own_program(p, err) < 0 ||
-	    prepare_caps(p, a, err) < 0 || prepare_profile(p, config, a, err) < 0 ||
+	    prepare_env(p, a, err) < 0 || prepare_caps(p, a, err) < 0 ||
+	    prepare_profile(p, config, a, err) < 0 ||
 	    prepare_filter(p, &config->on_linux.seccomp, a, err) < 0)
 		return -err->code;
 	*out = take_ptr(p);
@@ -292,6 +317,8 @@ int process_find(struct process *p, struct cj_error *err)
 {
 	if (process_program_find(p->argv[0], &p->wanted->env, p->executable, err) < 0)
 		return -err->code;
+	if (p->home[0])
+		process_program_home(p->wanted->user.uid, p->home + sizeof(PROCESS_HOME) - 1);
 	return refuse_ourselves(p, err);
 }
 

@@ -8,7 +8,7 @@
  *	process_describe   outside   the pid is known: the message for a seccomp agent
  *	process_label      inside    while a trusted procfs is at hand: the AppArmor profile
  *	process_become     inside    streams, session, user, capabilities, working directory
- *	process_find       inside    the executable, as that user
+ *	process_find       inside    the executable and HOME, as that user
  *	process_adjust     outside   limits and priorities, which need the host's privileges
  *	process_execute    inside    limits again, filter, execve(2); with create after `start`
  *	process_await      outside   until it has executed the program, or its error
@@ -113,7 +113,8 @@ int process_label(const struct process *p, struct cj_error *err);
 int process_become(struct process *p, const struct console *console, struct cj_error *err);
 
 /*
- * process_find - look for args[0] with the PATH of the container's env, as its user.
+ * process_find - look for args[0] with the PATH of the container's env, as its user.  If env has no
+ * HOME, it is the one in the container's /etc/passwd.
  *
  * Fails: ENOENT, EACCES, with the texts that podman turns into status 127 and 126.
  */

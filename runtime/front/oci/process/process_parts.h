@@ -11,6 +11,8 @@
 #include "runtime/front/oci/process/process_caps.h"
 #include "runtime/front/oci/process/seccomp_agent.h"
 
+#define PROCESS_HOME "HOME="
+
 struct process {
 	const struct oci_process *wanted; /* borrowed */
 	struct process_context context;
@@ -34,6 +36,7 @@ struct process {
 	} own_program; /* which no container executes */
 
 	const char *const *argv, *const *env;
+	char home[sizeof(PROCESS_HOME) + PATH_MAX]; /* a variable in env; "": env has its own */
 	char executable[PATH_MAX];
 	struct strings warnings;
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Searches for the executable, as execve(2) will see it.  Acts, but changes nothing. */
+/* Searches for the executable, as execve(2) will see it, and for the home directory.  Acts, but
+ * changes nothing. */
 #include "runtime/front/oci/process/process_program.h"
 
 #include <fcntl.h>
@@ -7,6 +8,12 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "rootfs/image/image_limits.h"
+#include "rootfs/image/image_passwd.h"
+#include "runtime/base/files/fd.h"
+#include "runtime/base/scope.h"
+#include "runtime/base/sys.h"
 
 #define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -66,4 +73,25 @@ int process_program_find(const char *name, const struct strings *env,
 		return cj_fail(err, why, "open executable '%s'", name);
 	memcpy(out_path, name, size + 1);
 	return 0;
+}
+
+/* A file of procfs has the size 0: none is read. */
+static bool is_file(int fd)
+{
+	struct stat st;
+	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
+}
+
+void process_program_home(uint32_t uid, char out_path[static PATH_MAX])
+{
+	auto_arena struct arena a = { 0 };
+	struct cj_error unread = { 0 };
+	char *text = NULL;
+	size_t size = 0;
+	auto_fd int fd = sys_openat2(AT_FDCWD, "/etc/passwd", O_RDONLY | O_NONBLOCK | O_NOCTTY, 0,
+				     RESOLVE_NO_MAGICLINKS);
+	if (!is_file(fd) ||
+	    fd_read_all(fd, IMAGE_PASSWD_MAX, &a, &text, &size, "/etc/passwd", &unread) < 0)
+		text = NULL;
+	image_passwd_home(text ? text : "", uid, out_path);
 }

@@ -53,6 +53,7 @@ LIBSRC  := $(call below,runtime/base rootfs netns profiles runtime/jail runtime/
 LIBSRC  += $(if $(filter coverage,$(VARIANT)),tests/cover/counters.c)
 CLISRC  := $(call below,runtime/front/cli) runtime/front/cli/main.c
 FILTER  := $(OUT)/gen/default_filter.o
+PAGE    := $(OUT)/gen/report_page.o
 CEJAIL  := $(OUT)/bin/cejail
 HELPERS := $(addprefix $(OUT)/libexec/cejail/,scope-helper name-helper table-helper)
 SERVER  := $(OUT)/libexec/cejail/serve
@@ -100,7 +101,12 @@ $(OUT)/gen/default_filter.c: profiles/seccomp/default.json $(BAKE)
 $(FILTER): $(OUT)/gen/default_filter.c
 	$(call say,CC  )$(COMPILE) -c -o $@ $<
 
-$(CEJAIL): $(CLISRC:%.c=$(OUT)/%.o) $(FILTER) $(LIB)
+# The bytes of the file; runtime/front/cli/report_verb.c names where they begin and end.
+$(PAGE): runtime/front/cli/report.html
+	@mkdir -p $(@D)
+	$(call say,GEN )$(LD) -r -b binary -z noexecstack -o $@ $<
+
+$(CEJAIL): $(CLISRC:%.c=$(OUT)/%.o) $(FILTER) $(PAGE) $(LIB)
 	@mkdir -p $(@D)
 	$(call say,LINK)$(if $(LAUNCH.$(VARIANT)),$(LINK:-pie=-static-pie),$(LINK)) -o $@ $^ $(or $(LAUNCH.$(VARIANT)),$(LIBS))
 $(OCI): $(OUT)/runtime/front/oci/main.o $(OUT)/runtime/front/cli/no_plugins.o $(FILTER) $(LIB)
@@ -222,7 +228,7 @@ install: all                     ## into $(DESTDIR)$(PREFIX)
 		sed 's|@PREFIX@|$(PREFIX)|' tools/systemd/$$u > $(DESTDIR)$(PREFIX)/lib/systemd/$$u; done
 	install -Dm644 tools/systemd/cejail.sysusers $(DESTDIR)$(PREFIX)/lib/sysusers.d/cejail.conf
 	install -Dm644 tools/systemd/cejail.tmpfiles $(DESTDIR)$(PREFIX)/lib/tmpfiles.d/cejail.conf
-	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/prometheus tools/prometheus/*.yml
+	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/prometheus tools/prometheus/*
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/examples tools/examples/*
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/clients/python tools/clients/python/*.py tools/clients/python/pyproject.toml
 	install -Dm644 -t $(DESTDIR)$(PREFIX)/share/cejail/clients/node tools/clients/node/*

@@ -117,7 +117,7 @@ help_options() {
 
 # Options that are not settings: of other verbs, and what every program has.
 completion_options() {
-	grep -o -- '--[a-z][a-z-]*' "$1" | grep -vxE -- '--(help|version|names)' | sort -u
+	grep -o -- '--[a-z][a-z-]*' "$1" | grep -vxE -- '--(help|version|names|output)' | sort -u
 }
 
 # The list in bash's is words of one string, in zsh's "verb:what it does" a line.

@@ -72,7 +72,7 @@ _cejail() {
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_cejail_words "run shell profile image serve mcp session ps kill gc doctor version help" "$word"
+		_cejail_words "run shell profile image serve mcp session report ps kill gc doctor version help" "$word"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -120,6 +120,13 @@ _cejail() {
 			_cejail_words "$(_cejail_session_options "${COMP_WORDS[2]}")" "$word"
 		elif ! _cejail_value "$before" "$word"; then
 			_cejail_files -W "$(_cejail_sessions)" -f -- "$word"
+		fi
+		;;
+	report)
+		if [[ $word == -* ]]; then
+			_cejail_words "--output --help" "$word"
+		else
+			_cejail_files -f -- "$word"
 		fi
 		;;
 	ps | doctor) _cejail_words "--json --help" "$word" ;;

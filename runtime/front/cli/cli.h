@@ -30,6 +30,7 @@ int serve_verb(const struct cli *cli);
 int image_verb(const struct cli *cli);
 int mcp_verb(const struct cli *cli);
 int session_verb(const struct cli *cli);
+int report_verb(const struct cli *cli);
 int ps_verb(const struct cli *cli);
 int kill_verb(const struct cli *cli);
 int gc_verb(const struct cli *cli);

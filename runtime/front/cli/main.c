@@ -38,6 +38,13 @@ static const struct verb {
 	{ "serve", serve_verb, "run jails for other programs, over a socket", NULL, NULL },
 	{ "mcp", mcp_verb, "MCP server that runs code in jails, for AI agents", NULL, NULL },
 	{ "session", session_verb, "run several programs in one jail", NULL, NULL },
+	{ "report", report_verb, "draw results of runs as an HTML page", "[-o FILE] RESULT...",
+	  "Writes one HTML page that shows how runs went: a timeline, what they used of their limits,\n"
+	  "what was denied, and their output. Each RESULT is a file of 'cejail run --json=FILE', or the\n"
+	  "lines of --events-fd, whose times are then in the timeline. '-' is standard input.\n"
+	  "The page needs no other file and loads nothing.\n"
+	  "\n"
+	  "  -o, --output FILE  write the page to FILE instead of standard output\n" },
 	{ "ps", ps_verb, "list the jails of this user", "[--json]",
 	  "Lists the jails of this user, one per line: id, profile, process id of cejail, age\n"
 	  "and state. The states are:\n"

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "runtime/base/clock.h"
 #include "runtime/base/files/fd.h"
 #include "runtime/base/json/json.h"
 #include "runtime/base/sys.h"
@@ -119,19 +120,22 @@ static bool has_caught_up(const struct events *e)
 }
 
 /* The start of an object.  Returns: NULL without memory. */
-static struct json_writer *open_event(enum event_type type)
+static struct json_writer *open_event(struct events *e, enum event_type type)
 {
 	struct json_writer *w = json_writer_create(false);
 	if (!w)
 		return NULL;
+	if (e->began_ms == 0)
+		e->began_ms = clock_ms();
 	json_open_object(w);
 	json_member_text(w, "type", event_type_names[type]);
+	json_member_u64(w, "at_ms", clock_ms() - e->began_ms);
 	return w;
 }
 
 static void add_dropped(struct events *e)
 {
-	auto_json_writer struct json_writer *w = open_event(EVENT_DROPPED);
+	auto_json_writer struct json_writer *w = open_event(e, EVENT_DROPPED);
 	if (!w)
 		return; /* reported later, with the next ones */
 
@@ -158,7 +162,7 @@ static void add_output(struct events *e, size_t stream, const void *bytes, size_
 {
 	struct half_character *half = &e->carried[stream];
 	auto_json_writer struct json_writer *w =
-	    open_event(stream == 0 ? EVENT_STDOUT : EVENT_STDERR);
+	    open_event(e, stream == 0 ? EVENT_STDOUT : EVENT_STDERR);
 	uint8_t *joined = malloc(half->size + size + 1);
 
 	if (!w || !joined) {
@@ -185,7 +189,8 @@ static void add_output(struct events *e, size_t stream, const void *bytes, size_
 static void add_other(struct events *e, const char *type, const char *text, size_t size)
 {
 	bool is_start = strcmp(type, event_type_names[EVENT_START]) == 0;
-	auto_json_writer struct json_writer *w = open_event(is_start ? EVENT_START : EVENT_DENIED);
+	auto_json_writer struct json_writer *w =
+	    open_event(e, is_start ? EVENT_START : EVENT_DENIED);
 	if (!w) {
 		e->dropped++;
 		return;
@@ -200,7 +205,7 @@ static void add_other(struct events *e, const char *type, const char *text, size
 
 static void add_network(struct events *e, const struct network_outcome *n)
 {
-	auto_json_writer struct json_writer *w = open_event(EVENT_NETWORK);
+	auto_json_writer struct json_writer *w = open_event(e, EVENT_NETWORK);
 	if (!w) {
 		e->dropped++;
 		return;
@@ -212,7 +217,7 @@ static void add_network(struct events *e, const struct network_outcome *n)
 
 static void add_denial(struct events *e, const struct denial *d)
 {
-	auto_json_writer struct json_writer *w = open_event(EVENT_DENIED);
+	auto_json_writer struct json_writer *w = open_event(e, EVENT_DENIED);
 	if (!w) {
 		e->dropped++;
 		return;

@@ -5,7 +5,7 @@
  * The run must not wait for a slow reader.  So lines are queued up to a limit, and written as far
  * as the descriptor accepts them at once.  Beyond the limit, output events are dropped and counted,
  * and the next line has their number ({"type":"dropped","events":N}).  The last line is the result;
- * it is written with a timeout.
+ * it is written with a timeout.  Each line before it has "at_ms", the time since the first event.
  */
 #pragma once
 
@@ -40,6 +40,7 @@ struct events {
 	size_t start, end, room;
 	uint64_t dropped;
 	uint64_t timeout_ms; /* of the run, for the event "start"; 0: none */
+	uint64_t began_ms;   /* clock_ms() of the first event; 0: there was none */
 	struct half_character {
 		uint8_t bytes[4];
 		size_t size;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events never wait for their reader, and what is left out is said. */
-/* WRAP: poll */
+/* WRAP: poll clock_ms */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,6 +31,15 @@ struct reader {
 };
 
 static struct reader reader;
+
+static uint64_t now_ms = 5000; /* the clock of the events */
+
+uint64_t __wrap_clock_ms(void);
+
+uint64_t __wrap_clock_ms(void)
+{
+	return now_ms;
+}
 
 static unsigned signals_left; /* so many waits end by a signal */
 
@@ -99,9 +108,22 @@ static void output_is_an_event_as_soon_as_it_arrives(void **state)
 	auto_events struct events e;
 	events_init(&e, reader.write_fd);
 	events_add(&e, "stdout", "one\n", 4);
-	assert_string_equal(read_now(), "{\"type\":\"stdout\",\"text\":\"one\\n\"}\n");
+	assert_string_equal(read_now(), "{\"type\":\"stdout\",\"at_ms\":0,\"text\":\"one\\n\"}\n");
 	events_add(&e, "stderr", "two", 3);
-	assert_non_null(strstr(read_now(), "{\"type\":\"stderr\",\"text\":\"two\"}\n"));
+	assert_non_null(strstr(read_now(), "{\"type\":\"stderr\",\"at_ms\":0,\"text\":\"two\"}\n"));
+}
+
+static void events_have_the_time_since_the_first_one(void **state)
+{
+	(void)state;
+	auto_events struct events e;
+	events_init(&e, reader.write_fd);
+	events_add(&e, "start", "id", 2);
+	assert_non_null(strstr(read_now(), "{\"type\":\"start\",\"at_ms\":0,"));
+	now_ms += 70;
+	events_add(&e, "denied", "mount", 5);
+	assert_non_null(
+	    strstr(read_now(), "{\"type\":\"denied\",\"at_ms\":70,\"syscall\":\"mount\"}\n"));
 }
 
 static void bytes_that_are_no_text_come_as_base64(void **state)
@@ -110,7 +132,7 @@ static void bytes_that_are_no_text_come_as_base64(void **state)
 	auto_events struct events e;
 	events_init(&e, reader.write_fd);
 	events_add(&e, "stdout", "\xff\xfe", 2);
-	assert_string_equal(read_now(), "{\"type\":\"stdout\",\"base64\":\"//4=\"}\n");
+	assert_string_equal(read_now(), "{\"type\":\"stdout\",\"at_ms\":0,\"base64\":\"//4=\"}\n");
 }
 
 static void a_character_in_two_pieces_is_joined(void **state)
@@ -120,9 +142,10 @@ static void a_character_in_two_pieces_is_joined(void **state)
 	events_init(&e, reader.write_fd);
 	events_add(&e, "stdout", "a\xe2\x82", 3);
 	events_add(&e, "stderr", "\xf0", 1); /* each stream carries its own */
-	assert_string_equal(read_now(), "{\"type\":\"stdout\",\"text\":\"a\"}\n");
+	assert_string_equal(read_now(), "{\"type\":\"stdout\",\"at_ms\":0,\"text\":\"a\"}\n");
 	events_add(&e, "stdout", "\xac", 1);
-	assert_non_null(strstr(read_now(), "{\"type\":\"stdout\",\"text\":\"\xe2\x82\xac\"}\n"));
+	assert_non_null(
+	    strstr(read_now(), "{\"type\":\"stdout\",\"at_ms\":0,\"text\":\"\xe2\x82\xac\"}\n"));
 }
 
 static void half_a_character_at_the_end_is_not_lost(void **state)
@@ -133,7 +156,7 @@ static void half_a_character_at_the_end_is_not_lost(void **state)
 	events_init(&e, reader.write_fd);
 	events_add(&e, "stdout", "\xe2\x82", 2);
 	assert_int_equal(events_finish(&e, "{}", 2, &err), 0);
-	assert_string_equal(read_now(), "{\"type\":\"stdout\",\"base64\":\"4oI=\"}\n"
+	assert_string_equal(read_now(), "{\"type\":\"stdout\",\"at_ms\":0,\"base64\":\"4oI=\"}\n"
 					"{\"type\":\"result\",\"result\":{}}\n");
 }
 
@@ -149,8 +172,8 @@ static void an_added_line_follows_all_events_and_precedes_the_result(void **stat
 	events_add(&e, "stdout", "a\xe2\x82", 3);
 	assert_int_equal(events_add_line(&e, line, &err), 0);
 	assert_int_equal(events_finish(&e, "[]", 2, &err), 0);
-	assert_string_equal(read_now(), "{\"type\":\"stdout\",\"text\":\"a\"}\n"
-					"{\"type\":\"stdout\",\"base64\":\"4oI=\"}\n"
+	assert_string_equal(read_now(), "{\"type\":\"stdout\",\"at_ms\":0,\"text\":\"a\"}\n"
+					"{\"type\":\"stdout\",\"at_ms\":0,\"base64\":\"4oI=\"}\n"
 					"{}\n"
 					"{\"type\":\"result\",\"result\":[]}\n");
 }
@@ -177,11 +200,12 @@ static void start_and_denied_events_have_their_own_members(void **state)
 	events_add(&e, "start", "ID-2", 4);
 	events_add(&e, "denied", "mount", 5);
 	const char *text = read_now();
-	assert_memory_equal(text, "{\"type\":\"start\",\"id\":\"ID-1\",\"time\":\"20", 38);
-	assert_non_null(
-	    strstr(text, "Z\",\"timeout_ms\":null}\n{\"type\":\"start\",\"id\":\"ID-2\""));
+	assert_memory_equal(text, "{\"type\":\"start\",\"at_ms\":0,\"id\":\"ID-1\",\"time\":\"20",
+			    48);
+	assert_non_null(strstr(
+	    text, "Z\",\"timeout_ms\":null}\n{\"type\":\"start\",\"at_ms\":0,\"id\":\"ID-2\""));
 	assert_non_null(strstr(text, "Z\",\"timeout_ms\":1500}\n"));
-	assert_non_null(strstr(text, "{\"type\":\"denied\",\"syscall\":\"mount\"}\n"));
+	assert_non_null(strstr(text, "{\"type\":\"denied\",\"at_ms\":0,\"syscall\":\"mount\"}\n"));
 }
 
 static void a_denied_packet_is_an_event_with_its_row(void **state)
@@ -192,7 +216,7 @@ static void a_denied_packet_is_an_event_with_its_row(void **state)
 	events_init(&e, reader.write_fd);
 	events_add_denial(&e, &d);
 	assert_string_equal(read_now(),
-			    "{\"type\":\"denied\",\"network\":{\"class\":\"metadata\","
+			    "{\"type\":\"denied\",\"at_ms\":0,\"network\":{\"class\":\"metadata\","
 			    "\"protocol\":\"tcp\",\"address\":\"169.254.169.254\",\"port\":80,"
 			    "\"count\":2}}\n");
 }
@@ -207,10 +231,11 @@ static void a_network_that_is_ready_or_failed_is_an_event(void **state)
 	events_add_network(&e, &ready);
 	events_add_network(&e, &failed);
 	assert_string_equal(
-	    read_now(), "{\"type\":\"network\",\"state\":\"ready\",\"reason\":null,"
-			"\"uplink\":\"pasta\"}\n"
-			"{\"type\":\"network\",\"state\":\"failed\",\"reason\":\"no \\\"tun\\\"\","
-			"\"uplink\":null}\n");
+	    read_now(),
+	    "{\"type\":\"network\",\"at_ms\":0,\"state\":\"ready\",\"reason\":null,"
+	    "\"uplink\":\"pasta\"}\n"
+	    "{\"type\":\"network\",\"at_ms\":0,\"state\":\"failed\",\"reason\":\"no \\\"tun\\\"\","
+	    "\"uplink\":null}\n");
 	events_fini(&e);
 	events_add_network(&e, &ready); /* nobody listens */
 	assert_null(e.queue);
@@ -284,10 +309,11 @@ static void dropped_events_are_counted_in_the_stream(void **state)
 		events_add(&e, "stderr", "again", 5);
 	}
 
-	const char *dropped = strstr(read_now(), "{\"type\":\"dropped\",\"events\":");
+	const char *dropped = strstr(read_now(), "{\"type\":\"dropped\",\"at_ms\":0,\"events\":");
 	unsigned long left_out = 0;
 	assert_non_null(dropped);
-	assert_int_equal(sscanf(dropped, "{\"type\":\"dropped\",\"events\":%lu}", &left_out), 1);
+	assert_int_equal(
+	    sscanf(dropped, "{\"type\":\"dropped\",\"at_ms\":0,\"events\":%lu}", &left_out), 1);
 	assert_null(strstr(strchr(dropped, '\n'), "dropped")); /* said once */
 	assert_null(strstr(dropped, "stdout"));
 	assert_non_null(strstr(dropped, "again"));
@@ -356,6 +382,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		WITH_READER(a_json_line_is_added_or_counted_as_dropped),
 		WITH_READER(output_is_an_event_as_soon_as_it_arrives),
+		WITH_READER(events_have_the_time_since_the_first_one),
 		WITH_READER(bytes_that_are_no_text_come_as_base64),
 		WITH_READER(a_character_in_two_pieces_is_joined),
 		WITH_READER(half_a_character_at_the_end_is_not_lost),
